@@ -1,0 +1,288 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * admin/exchange.c - one request from its first header to its last byte.
+ *
+ * libmicrohttpd calls exchange_step() once when the headers are in, once per piece of body, once when the body is
+ * complete, and once more after a suspension. What can be refused is refused at the first call, but answered at the
+ * end: a client that is still sending would lose an earlier answer to a connection reset. Handlers that wait run on the
+ * pool while the connection is suspended; the exchange belongs to the worker until it resumes the connection, and to
+ * libmicrohttpd's thread otherwise.
+ */
+#include <arpa/inet.h>
+#include <ctype.h>
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+
+#include "admin/problem.h"
+#include "admin/server.h"
+#include "core/base/clock.h"
+#include "core/base/log.h"
+
+struct exchange {
+  struct job job; /* first: the pool hands it back */
+  struct admin *admin;
+  struct MHD_Connection *connection;
+  struct watch *watch;
+  struct request request;
+  struct response response; /* status 0 = none yet */
+  char *body;
+  size_t body_len, body_cap;
+  size_t discarded; /* bytes of body not kept */
+  enum { RECEIVING, DELAYED, WORKING } stage;
+  char method[8];
+};
+
+static const char *header(struct exchange *ex, const char *name) {
+  return MHD_lookup_connection_value(ex->connection, MHD_HEADER_KIND, name);
+}
+
+static const struct sockaddr *peer(struct MHD_Connection *connection) {
+  const union MHD_ConnectionInfo *info = MHD_get_connection_info(connection, MHD_CONNECTION_INFO_CLIENT_ADDRESS);
+  return info ? info->client_addr : NULL;
+}
+
+static bool is_loopback(const struct sockaddr *address) {
+  if (address && address->sa_family == AF_INET)
+    return (ntohl(((const struct sockaddr_in *)(const void *)address)->sin_addr.s_addr) >> 24) == 127;
+  if (!address || address->sa_family != AF_INET6)
+    return false;
+  const struct in6_addr *v6 = &((const struct sockaddr_in6 *)(const void *)address)->sin6_addr;
+  return IN6_IS_ADDR_LOOPBACK(v6) || (IN6_IS_ADDR_V4MAPPED(v6) && v6->s6_addr[12] == 127);
+}
+
+static void peer_text(struct MHD_Connection *connection, char out[INET6_ADDRSTRLEN]) {
+  const struct sockaddr *address = peer(connection);
+  const void *raw = NULL;
+  if (address && address->sa_family == AF_INET)
+    raw = &((const struct sockaddr_in *)(const void *)address)->sin_addr;
+  else if (address && address->sa_family == AF_INET6)
+    raw = &((const struct sockaddr_in6 *)(const void *)address)->sin6_addr;
+  if (!raw || !inet_ntop(address->sa_family, raw, out, INET6_ADDRSTRLEN))
+    memcpy(out, "?", 2);
+}
+
+/* Finds the endpoint and judges the caller; false = the response says why not. */
+static bool admit(struct exchange *ex, const char *url, const char *method) {
+  const char *allow = NULL;
+  enum route_match match = router_find(method, url, &ex->request, &allow);
+  if (match == MATCH_NO_PATH) {
+    respond_problem(&ex->response, PROBLEM_NOT_FOUND, "no such path; docs/openapi.yaml lists them all");
+    return false;
+  }
+  if (match == MATCH_NO_METHOD) {
+    respond_problem(&ex->response, PROBLEM_METHOD, "this path takes %s", allow);
+    ex->response.allow = allow;
+    return false;
+  }
+  struct caller caller = {
+      .loopback = is_loopback(peer(ex->connection)),
+      .forwarded =
+          header(ex, "Forwarded") || header(ex, "X-Forwarded-For") || header(ex, "X-Real-IP") || header(ex, "Via"),
+      .host = header(ex, MHD_HTTP_HEADER_HOST),
+      .authorization = header(ex, MHD_HTTP_HEADER_AUTHORIZATION),
+      .origin = header(ex, "Origin"),
+      .fetch_site = header(ex, "Sec-Fetch-Site"),
+      .content_type = header(ex, MHD_HTTP_HEADER_CONTENT_TYPE),
+  };
+  return auth_allows(&ex->admin->auth, &caller, ex->request.endpoint->role, &ex->response);
+}
+
+static void refuse_body(struct exchange *ex) {
+  respond_problem(&ex->response, PROBLEM_TOO_LARGE, "a body has at most %d bytes", HTTP_BODY_MAX);
+}
+
+/* Answers now, before the body: for bodies too long to be read for politeness' sake. */
+static bool body_is_hopeless(struct exchange *ex) {
+  const char *length = header(ex, MHD_HTTP_HEADER_CONTENT_LENGTH);
+  return length && strtoull(length, NULL, 10) > SERVER_DISCARD_MAX;
+}
+
+static enum MHD_Result send_response(struct exchange *ex) {
+  struct response *rs = &ex->response;
+  struct MHD_Response *response = MHD_create_response_from_buffer(
+      rs->len, (void *)(uintptr_t)rs->body, rs->owned ? MHD_RESPMEM_MUST_FREE : MHD_RESPMEM_PERSISTENT);
+  if (!response)
+    return MHD_NO;
+  rs->owned = false; /* libmicrohttpd frees it */
+  char seconds[16];
+  snprintf(seconds, sizeof(seconds), "%u", rs->retry_after);
+  const char *const headers[][2] = {
+      {MHD_HTTP_HEADER_CONTENT_TYPE, rs->type},
+      {MHD_HTTP_HEADER_CACHE_CONTROL, rs->cache ? rs->cache : "no-store"},
+      {MHD_HTTP_HEADER_ALLOW, rs->allow},
+      {MHD_HTTP_HEADER_RETRY_AFTER, rs->retry_after ? seconds : NULL},
+      {MHD_HTTP_HEADER_WWW_AUTHENTICATE, rs->challenge ? "Bearer realm=\"duebox\"" : NULL},
+      {"X-Content-Type-Options", "nosniff"},
+      {"Referrer-Policy", "no-referrer"},
+      {"Cross-Origin-Resource-Policy", "same-origin"},
+      {"Content-Security-Policy",
+       "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src 'self'; base-uri 'none'; "
+       "form-action 'none'; frame-ancestors 'none'"},
+  };
+  enum MHD_Result sent = MHD_YES;
+  for (size_t i = 0; i < ARRAY_LEN(headers) && sent == MHD_YES; i++)
+    if (headers[i][1])
+      sent = MHD_add_response_header(response, headers[i][0], headers[i][1]);
+  if (sent == MHD_YES)
+    sent = MHD_queue_response(ex->connection, rs->status, response);
+  MHD_destroy_response(response);
+  minder_arm(ex->admin->minder, ex->watch, clock_mono_us() + SERVER_STEP_MS * 1000LL);
+  return sent;
+}
+
+static void work(struct job *job) {
+  struct exchange *ex = (struct exchange *)(void *)job;
+  if (atomic_load(&ex->admin->stopping))
+    respond_problem(&ex->response, PROBLEM_STOPPING, "nothing was done; ask again in a moment");
+  else
+    ex->request.endpoint->handle(ex->admin, &ex->request, &ex->response);
+  MHD_resume_connection(ex->connection);
+}
+
+/* The request is complete: answers it, or hands it to whoever will. */
+static enum MHD_Result dispatch(struct exchange *ex) {
+  const struct endpoint *endpoint = ex->request.endpoint;
+  if (ex->response.status == 0 && endpoint->run == RUN_INLINE)
+    endpoint->handle(ex->admin, &ex->request, &ex->response);
+  if (ex->response.status != 0)
+    return send_response(ex);
+  ex->request.body = (struct duebox_bytes){ex->body ? ex->body : "", ex->body_len};
+  ex->job.run = work;
+  ex->stage = WORKING;
+  MHD_suspend_connection(ex->connection);
+  if (!pool_submit(ex->admin->pool, &ex->job, endpoint->run == RUN_QUICK)) {
+    respond_problem(&ex->response, PROBLEM_STOPPING, "nothing was done; ask again in a moment");
+    MHD_resume_connection(ex->connection);
+  }
+  return MHD_YES;
+}
+
+/* Whoever showed a wrong secret gets the answer late, without holding a thread meanwhile. */
+static enum MHD_Result finish(struct exchange *ex) {
+  if (!ex->response.suspicious || ex->stage == DELAYED)
+    return send_response(ex);
+  int64_t now = clock_mono_us(), last = atomic_load(&ex->admin->guess_logged_us);
+  char from[INET6_ADDRSTRLEN];
+  if ((last == 0 || now - last > 1000000) && atomic_compare_exchange_strong(&ex->admin->guess_logged_us, &last, now)) {
+    peer_text(ex->connection, from);
+    log_warn("DUEBOX-ADMIN-WRONG-TOKEN", "a request with a wrong token was refused peer=%s path=%s", from,
+             ex->request.endpoint->path);
+  }
+  ex->stage = DELAYED;
+  MHD_suspend_connection(ex->connection);
+  if (!minder_delay(ex->admin->minder, ex->watch, ex->connection, now + SERVER_WRONG_TOKEN_MS * 1000LL))
+    MHD_resume_connection(ex->connection);
+  return MHD_YES;
+}
+
+/* Keeps a piece of body; false when the client is to be cut off. */
+static bool receive(struct exchange *ex, const char *data, size_t size) {
+  if (ex->response.status == 0 && ex->body_len + size > HTTP_BODY_MAX)
+    refuse_body(ex);
+  if (ex->response.status != 0) {
+    ex->discarded += size;
+    return ex->discarded <= SERVER_DISCARD_MAX;
+  }
+  if (ex->body_len + size > ex->body_cap) {
+    size_t cap = (ex->body_len + size) * 2;
+    char *body = realloc(ex->body, cap);
+    if (!body)
+      return false;
+    ex->body = body;
+    ex->body_cap = cap;
+  }
+  memcpy(ex->body + ex->body_len, data, size);
+  ex->body_len += size;
+  return true;
+}
+
+static enum MHD_Result begin(struct admin *admin, struct MHD_Connection *connection, const char *url,
+                             const char *method, void **state) {
+  struct exchange *ex = calloc(1, sizeof(*ex));
+  if (!ex)
+    return MHD_NO;
+  *state = ex;
+  ex->admin = admin;
+  ex->connection = connection;
+  const union MHD_ConnectionInfo *info = MHD_get_connection_info(connection, MHD_CONNECTION_INFO_SOCKET_CONTEXT);
+  ex->watch = info ? info->socket_context : NULL;
+  snprintf(ex->method, sizeof(ex->method), "%s", method);
+  pthread_mutex_lock(&admin->lock);
+  admin->open++;
+  pthread_mutex_unlock(&admin->lock);
+
+  const char *accept = header(ex, MHD_HTTP_HEADER_ACCEPT);
+  snprintf(ex->request.accept, sizeof(ex->request.accept), "%s", accept ? accept : "");
+  info = MHD_get_connection_info(connection, MHD_CONNECTION_INFO_REQUEST_HEADER_SIZE);
+  if (info && info->header_size > HTTP_HEADER_MAX)
+    respond_problem(&ex->response, PROBLEM_HEADERS, "a request has at most %d bytes of headers", HTTP_HEADER_MAX);
+  else if (admit(ex, url, method) && body_is_hopeless(ex))
+    refuse_body(ex);
+  return body_is_hopeless(ex) ? send_response(ex) : MHD_YES;
+}
+
+enum MHD_Result exchange_step(void *cls, struct MHD_Connection *connection, const char *url, const char *method,
+                              const char *version, const char *data, size_t *size, void **state) {
+  struct exchange *ex = *state;
+  if (!ex)
+    return begin(cls, connection, url, method, state);
+  if (*size > 0) {
+    bool kept = receive(ex, data, *size);
+    *size = 0;
+    return kept ? MHD_YES : MHD_NO;
+  }
+  minder_arm(ex->admin->minder, ex->watch, 0);
+  if (ex->stage == RECEIVING && !ex->response.suspicious)
+    return dispatch(ex);
+  return finish(ex);
+}
+
+/* Commands are news; so is whatever fails here. Results and refused strangers would only fill the log. */
+static void log_exchange(const struct exchange *ex) {
+  const struct endpoint *endpoint = ex->request.endpoint;
+  unsigned status = ex->response.status;
+  if (!endpoint || status == 0 || (endpoint->quiet && status < 500))
+    return;
+  bool refused = status == MHD_HTTP_UNAUTHORIZED || status == MHD_HTTP_FORBIDDEN;
+  bool command = strcmp(ex->method, "POST") == 0 && endpoint->role == ROLE_OPERATE;
+  char from[INET6_ADDRSTRLEN];
+  peer_text(ex->connection, from);
+  /* The name comes last, so that nothing in it can pass for another key. */
+  log_write(command && !refused ? LOG_LEVEL_INFO : LOG_LEVEL_DEBUG, "DUEBOX-ADMIN-REQUEST",
+            "method=%s path=%s status=%u peer=%s name=%s", ex->method, endpoint->path, status, from,
+            endpoint->role == ROLE_OPERATE ? ex->request.params[0] : "");
+}
+
+void exchange_completed(void *cls, struct MHD_Connection *connection, void **state,
+                        enum MHD_RequestTerminationCode how) {
+  struct admin *admin = cls;
+  struct exchange *ex = *state;
+  if (!ex)
+    return;
+  *state = NULL;
+  log_exchange(ex);
+  minder_arm(admin->minder, ex->watch, clock_mono_us() + SERVER_STEP_MS * 1000LL);
+  response_clear(&ex->response);
+  free(ex->body);
+  free(ex);
+  pthread_mutex_lock(&admin->lock);
+  if (--admin->open == 0)
+    pthread_cond_signal(&admin->idle);
+  pthread_mutex_unlock(&admin->lock);
+}
+
+void exchange_connection(void *cls, struct MHD_Connection *connection, void **context,
+                         enum MHD_ConnectionNotificationCode what) {
+  struct admin *admin = cls;
+  if (what == MHD_CONNECTION_NOTIFY_CLOSED) {
+    minder_unwatch(admin->minder, *context);
+    *context = NULL;
+    return;
+  }
+  const union MHD_ConnectionInfo *info = MHD_get_connection_info(connection, MHD_CONNECTION_INFO_CONNECTION_FD);
+  if (!info)
+    return;
+  *context = minder_watch(admin->minder, info->connect_fd);
+  minder_arm(admin->minder, *context, clock_mono_us() + SERVER_STEP_MS * 1000LL);
+}

@@ -1,0 +1,189 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * admin/minder.c - one thread that sleeps until the earliest deadline of any connection.
+ *
+ * The mutex guards the list and is never held while libmicrohttpd is called. A watch lives from the moment a connection
+ * is accepted until just before its socket is closed, so the descriptor in it is never another's.
+ */
+#include "admin/minder.h"
+
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/queue.h>
+#include <sys/socket.h>
+#include <time.h>
+
+#include "core/base/clock.h"
+
+struct watch {
+  LIST_ENTRY(watch) link;
+  int fd;
+  int64_t close_us;  /* 0 = none */
+  int64_t resume_us; /* 0 = not delayed */
+  struct MHD_Connection *delayed;
+};
+
+LIST_HEAD(watches, watch);
+
+struct minder {
+  pthread_mutex_t lock;
+  pthread_cond_t changed;
+  struct watches watches;
+  int64_t wake_us; /* when the thread looks again by itself; 0 = not before it is told */
+  bool releasing, stopping;
+  pthread_t thread;
+};
+
+static void nearer(int64_t *next, int64_t at) {
+  if (at != 0 && (*next == 0 || at < *next))
+    *next = at;
+}
+
+/* Does what is due in one watch. Returns a connection to resume, or NULL. */
+static struct MHD_Connection *mind(struct minder *minder, struct watch *watch, int64_t now) {
+  if (watch->close_us != 0 && watch->close_us <= now) {
+    shutdown(watch->fd, SHUT_RDWR);
+    watch->close_us = 0;
+  }
+  if (watch->resume_us == 0 || (watch->resume_us > now && !minder->releasing))
+    return NULL;
+  watch->resume_us = 0;
+  return watch->delayed;
+}
+
+/* Looks through all watches; *next is the earliest deadline left. Returns the first connection to resume. */
+static struct MHD_Connection *mind_all(struct minder *minder, int64_t now, int64_t *next) {
+  struct watch *watch;
+  struct MHD_Connection *resume = NULL;
+  *next = 0;
+  LIST_FOREACH(watch, &minder->watches, link) {
+    if (!resume)
+      resume = mind(minder, watch, now);
+    nearer(next, watch->close_us);
+    nearer(next, watch->resume_us);
+  }
+  return resume;
+}
+
+static void sleep_until(struct minder *minder, int64_t at_us) {
+  struct timespec until = {.tv_sec = (time_t)(at_us / 1000000), .tv_nsec = (long)(at_us % 1000000) * 1000};
+  minder->wake_us = at_us;
+  if (at_us == 0)
+    pthread_cond_wait(&minder->changed, &minder->lock);
+  else
+    pthread_cond_timedwait(&minder->changed, &minder->lock, &until);
+}
+
+/* Tells the thread of a new deadline, if it would oversleep it. */
+static void wake_for(struct minder *minder, int64_t at_us) {
+  if (at_us != 0 && (minder->wake_us == 0 || at_us < minder->wake_us))
+    pthread_cond_signal(&minder->changed);
+}
+
+static void *run(void *arg) {
+  struct minder *minder = arg;
+  pthread_mutex_lock(&minder->lock);
+  while (!minder->stopping) {
+    int64_t next;
+    struct MHD_Connection *resume = mind_all(minder, clock_mono_us(), &next);
+    if (!resume) {
+      sleep_until(minder, next);
+      continue;
+    }
+    pthread_mutex_unlock(&minder->lock);
+    MHD_resume_connection(resume); /* suspended, so it cannot have gone meanwhile */
+    pthread_mutex_lock(&minder->lock);
+  }
+  pthread_mutex_unlock(&minder->lock);
+  return NULL;
+}
+
+bool minder_start(struct minder **out, struct err *err) {
+  struct minder *minder = calloc(1, sizeof(*minder));
+  *out = NULL;
+  if (!minder)
+    return err_set(err, 0, "admin: out of memory");
+  LIST_INIT(&minder->watches);
+  pthread_mutex_init(&minder->lock, NULL);
+  pthread_condattr_t monotonic;
+  pthread_condattr_init(&monotonic);
+  pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);
+  pthread_cond_init(&minder->changed, &monotonic);
+  pthread_condattr_destroy(&monotonic);
+  int rc = pthread_create(&minder->thread, NULL, run, minder);
+  if (rc == 0) {
+    *out = minder;
+    return true;
+  }
+  pthread_cond_destroy(&minder->changed);
+  pthread_mutex_destroy(&minder->lock);
+  free(minder);
+  return err_set(err, rc, "admin: cannot start a thread: %s; raise the limit of tasks (TasksMax, ulimit -u)",
+                 strerror(rc));
+}
+
+void minder_release(struct minder *minder) {
+  pthread_mutex_lock(&minder->lock);
+  minder->releasing = true;
+  pthread_cond_signal(&minder->changed);
+  pthread_mutex_unlock(&minder->lock);
+}
+
+void minder_stop(struct minder **minder) {
+  struct minder *m = *minder;
+  if (!m)
+    return;
+  pthread_mutex_lock(&m->lock);
+  m->stopping = true;
+  pthread_cond_signal(&m->changed);
+  pthread_mutex_unlock(&m->lock);
+  pthread_join(m->thread, NULL);
+  pthread_cond_destroy(&m->changed);
+  pthread_mutex_destroy(&m->lock);
+  free(m);
+  *minder = NULL;
+}
+
+struct watch *minder_watch(struct minder *minder, int fd) {
+  struct watch *watch = calloc(1, sizeof(*watch));
+  if (!watch)
+    return NULL;
+  watch->fd = fd;
+  pthread_mutex_lock(&minder->lock);
+  LIST_INSERT_HEAD(&minder->watches, watch, link);
+  pthread_mutex_unlock(&minder->lock);
+  return watch;
+}
+
+void minder_unwatch(struct minder *minder, struct watch *watch) {
+  if (!watch)
+    return;
+  pthread_mutex_lock(&minder->lock);
+  LIST_REMOVE(watch, link);
+  pthread_mutex_unlock(&minder->lock);
+  free(watch);
+}
+
+void minder_arm(struct minder *minder, struct watch *watch, int64_t at_us) {
+  if (!watch)
+    return;
+  pthread_mutex_lock(&minder->lock);
+  watch->close_us = at_us;
+  wake_for(minder, at_us);
+  pthread_mutex_unlock(&minder->lock);
+}
+
+bool minder_delay(struct minder *minder, struct watch *watch, struct MHD_Connection *connection, int64_t at_us) {
+  if (!watch)
+    return false;
+  pthread_mutex_lock(&minder->lock);
+  bool taken = !minder->releasing;
+  if (taken) {
+    watch->delayed = connection;
+    watch->resume_us = at_us;
+    wake_for(minder, at_us);
+  }
+  pthread_mutex_unlock(&minder->lock);
+  return taken;
+}

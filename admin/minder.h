@@ -1,0 +1,37 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * admin/minder.h - deadlines of connections: who is too slow is cut off, who guessed a token waits.
+ *
+ * libmicrohttpd's own time-out counts from the last byte, so a client that sends a byte every nine seconds would keep
+ * its connection for ever. Here each connection has one deadline for its next whole step (request received, response
+ * taken). When it passes, the socket is shut down and libmicrohttpd closes the connection as if the client had.
+ */
+#ifndef ADMIN_MINDER_H
+#define ADMIN_MINDER_H
+
+#include <microhttpd.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "core/base/attr.h"
+#include "core/base/err.h"
+
+struct minder;
+struct watch; /* one connection */
+
+MUSTCHECK bool minder_start(struct minder **out, struct err *err);
+/* Resumes every delayed connection now and from here on. */
+void minder_release(struct minder *minder);
+/* After libmicrohttpd has closed all connections. */
+void minder_stop(struct minder **minder);
+
+/* A new connection; NULL = out of memory, it is then unguarded. */
+struct watch *minder_watch(struct minder *minder, int fd);
+void minder_unwatch(struct minder *minder, struct watch *watch);
+/* Gives the connection's next step until at_us (monotonic); 0 = as long as it takes. NULL watch is ignored. */
+void minder_arm(struct minder *minder, struct watch *watch, int64_t at_us);
+/* Resumes a suspended connection at at_us. False = it is not delayed (the minder stops, or NULL watch). */
+MUSTCHECK bool minder_delay(struct minder *minder, struct watch *watch, struct MHD_Connection *connection,
+                            int64_t at_us);
+
+#endif

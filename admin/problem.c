@@ -1,0 +1,34 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * admin/problem.c - writes problem+json. Stateless.
+ */
+#include "admin/problem.h"
+
+#include <stdarg.h>
+
+static const struct {
+  unsigned status;
+  const char *code, *title;
+} problems[] = {
+#define PROBLEM(symbol, status, code, title) [PROBLEM_##symbol] = {status, code, title},
+    PROBLEMS(PROBLEM)
+#undef PROBLEM
+};
+
+void respond_problem(struct response *response, enum problem problem, const char *detail, ...) {
+  char text[1280], type[96];
+  va_list args;
+  va_start(args, detail);
+  vsnprintf(text, sizeof(text), detail, args);
+  va_end(args);
+  snprintf(type, sizeof(type), "urn:duebox:problem:%s", problems[problem].code);
+
+  respond_json(response, problems[problem].status,
+               json_pack("{ss ss si ss so}", "type", type, "title", problems[problem].title, "status",
+                         (int)problems[problem].status, "code", problems[problem].code, "detail", json_any(text)));
+  response->type = "application/problem+json";
+  if (problem == PROBLEM_UNAUTHORIZED)
+    response->challenge = true;
+  if (problem == PROBLEM_DATABASE || problem == PROBLEM_STOPPING || problem == PROBLEM_NOT_READY)
+    response->retry_after = HTTP_RETRY_AFTER;
+}

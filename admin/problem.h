@@ -1,0 +1,48 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * admin/problem.h - every error that the API answers with, as RFC 9457 problem+json.
+ *
+ * `type` is urn:duebox:problem:<code>; `code` repeats the last part for programs. Both are part of the contract: codes
+ * are added, never renamed. `detail` is for people and may change.
+ */
+#ifndef ADMIN_PROBLEM_H
+#define ADMIN_PROBLEM_H
+
+#include "admin/http.h"
+
+/* PROBLEM(symbol, status, code, title) */
+#define PROBLEMS(PROBLEM)                                                                                              \
+  PROBLEM(BAD_REQUEST, 400, "bad_request", "The request cannot be understood")                                         \
+  PROBLEM(BAD_RECORD, 400, "bad_record", "The result record cannot be understood")                                     \
+  PROBLEM(MISMATCH, 400, "mismatch", "The result record belongs to another attempt than its URL")                      \
+  PROBLEM(UNAUTHORIZED, 401, "unauthorized", "A valid token is needed")                                                \
+  PROBLEM(FORBIDDEN, 403, "forbidden", "Not allowed")                                                                  \
+  PROBLEM(HOST, 403, "host", "Unknown host name")                                                                      \
+  PROBLEM(ORIGIN, 403, "origin", "Request from another origin")                                                        \
+  PROBLEM(READ_ONLY, 403, "read_only", "This listener is read-only")                                                   \
+  PROBLEM(NOT_FOUND, 404, "not_found", "Nothing is here")                                                              \
+  PROBLEM(METHOD, 405, "method_not_allowed", "Wrong method")                                                           \
+  PROBLEM(IN_FLIGHT, 409, "in_flight", "The task is on its way out")                                                   \
+  PROBLEM(STATE, 409, "state", "The task's state does not allow it")                                                   \
+  PROBLEM(STALE, 409, "stale", "The result is of an older attempt")                                                    \
+  PROBLEM(LATE, 409, "late", "The task has ended already")                                                             \
+  PROBLEM(TOO_LARGE, 413, "too_large", "The body is too large")                                                        \
+  PROBLEM(MEDIA_TYPE, 415, "media_type", "The body must be JSON")                                                      \
+  PROBLEM(ELSEWHERE, 421, "elsewhere", "Another instance holds this task")                                             \
+  PROBLEM(CONFIG, 422, "config", "The configuration was refused")                                                      \
+  PROBLEM(HEADERS, 431, "headers_too_large", "The request headers are too large")                                      \
+  PROBLEM(INTERNAL, 500, "internal", "duebox failed")                                                                  \
+  PROBLEM(DATABASE, 503, "database", "The database did not answer")                                                    \
+  PROBLEM(NOT_READY, 503, "not_ready", "Not ready")                                                                    \
+  PROBLEM(STOPPING, 503, "stopping", "The daemon is stopping")
+
+enum problem {
+#define PROBLEM(symbol, status, code, title) PROBLEM_##symbol,
+  PROBLEMS(PROBLEM)
+#undef PROBLEM
+};
+
+/* Makes the response that problem. detail is text of any origin. */
+void respond_problem(struct response *response, enum problem problem, const char *detail, ...) PRINTF(3, 4);
+
+#endif

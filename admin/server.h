@@ -1,0 +1,48 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * admin/server.h - the listener's own state, shared by admin.c (life cycle) and exchange.c (one request).
+ */
+#ifndef ADMIN_SERVER_H
+#define ADMIN_SERVER_H
+
+#include <microhttpd.h>
+#include <pthread.h>
+#include <stdatomic.h>
+
+#include "admin/auth.h"
+#include "admin/http.h"
+#include "admin/minder.h"
+#include "admin/pool.h"
+
+enum {
+  SERVER_CONNECTIONS = 64,
+  SERVER_STEP_MS = 10000,       /* a client's time for a whole request, and for taking a whole response */
+  SERVER_WRONG_TOKEN_MS = 500,  /* how late a guess is answered */
+  SERVER_DISCARD_MAX = 8 << 20, /* bytes of an unwanted body read for the sake of a readable answer */
+  SERVER_FAREWELL_MS = 1000,    /* admin_stop: how long last answers may take to go out */
+};
+
+struct admin {
+  struct engine *engine;
+  struct admin_hooks hooks;
+  struct auth auth;
+  struct MHD_Daemon *daemon;
+  struct pool *pool;
+  struct minder *minder;
+  uint16_t port;
+  atomic_bool stopping;
+  atomic_int_fast64_t guess_logged_us; /* when a wrong secret was last worth a line */
+  pthread_mutex_t lock;                /* guards open */
+  pthread_cond_t idle;                 /* open became 0 */
+  unsigned open;                       /* requests begun and not completed */
+};
+
+/* The three callbacks of libmicrohttpd, on its thread. cls is the admin. */
+enum MHD_Result exchange_step(void *cls, struct MHD_Connection *connection, const char *url, const char *method,
+                              const char *version, const char *data, size_t *size, void **state);
+void exchange_completed(void *cls, struct MHD_Connection *connection, void **state,
+                        enum MHD_RequestTerminationCode how);
+void exchange_connection(void *cls, struct MHD_Connection *connection, void **context,
+                         enum MHD_ConnectionNotificationCode what);
+
+#endif

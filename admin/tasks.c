@@ -1,0 +1,116 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * admin/tasks.c - commands for one task: cancel, reschedule.
+ *
+ * They go to the thread that reads rows (engine_command), which closes the gap that plain SQL leaves on routes with
+ * claims in memory.
+ */
+#include <string.h>
+
+#include "admin/body.h"
+#include "admin/problem.h"
+
+/* Nobody means a delay beyond this; and DATETIME ends in the year 9999. */
+#define DELAY_MAX_MS (100LL * 366 * 24 * 3600 * 1000)
+#define TIME_MAX_US (253402300799LL * 1000000)
+
+static void respond_answer(struct response *response, enum command_answer answer, const struct task_command *command,
+                           const struct err *err) {
+  const char *why = err->text[0] ? err->text : NULL;
+  switch (answer) {
+  case COMMAND_DONE:
+    if (command->verb == INTERVENE_CANCEL)
+      respond_json(response, 200, json_pack("{so ss}", "id", json_any(command->id), "state", "cancelled"));
+    else
+      respond_json(response, 200,
+                   json_pack("{so ss so}", "id", json_any(command->id), "state", "scheduled", "due_at",
+                             json_time(command->due_us)));
+    break;
+  case COMMAND_NOT_FOUND:
+    respond_problem(response, PROBLEM_NOT_FOUND, "%s",
+                    why ? why : "no living task has this id; if it has ended, it is in outbox_history");
+    break;
+  case COMMAND_IN_FLIGHT:
+    respond_problem(response, PROBLEM_IN_FLIGHT, "%s",
+                    why ? why : "it was handed to its destination already and cannot be called back");
+    break;
+  case COMMAND_STATE:
+    respond_problem(response, PROBLEM_STATE, "%s", why ? why : "its state does not allow this");
+    break;
+  case COMMAND_ELSEWHERE:
+    respond_problem(response, PROBLEM_ELSEWHERE, "%s",
+                    why ? why : "another instance holds its shard; outbox_shards says which");
+    break;
+  case COMMAND_FAILED:
+    respond_problem(response, PROBLEM_DATABASE, "%s", why ? why : "nothing was changed as far as is known; try again");
+    break;
+  }
+}
+
+static void run(struct admin *admin, struct task_command *command, struct response *response) {
+  struct err err = {0};
+  enum command_answer answer = engine_command(admin_engine(admin), command, HTTP_WAIT_MS, &err);
+  respond_answer(response, answer, command, &err);
+}
+
+void task_cancel(struct admin *admin, const struct request *request, struct response *response) {
+  static const char *const known[] = {"actor", "reason", NULL};
+  struct motive motive;
+  json_t *body = body_object(request, known, response);
+  if (body && body_motive(body, &motive, response)) {
+    struct task_command command = {
+        .verb = INTERVENE_CANCEL, .id = request->params[0], .actor = motive.actor, .reason = motive.reason};
+    run(admin, &command, response);
+  }
+  json_decref(body);
+}
+
+/* A delay counts from now by the database's clock, as due times do. */
+static bool due_after(struct admin *admin, const json_t *delay, int64_t *due_us, struct response *response) {
+  struct engine_status status;
+  if (!json_is_integer(delay) || json_integer_value(delay) < 0 || json_integer_value(delay) > DELAY_MAX_MS) {
+    respond_problem(response, PROBLEM_BAD_REQUEST, "\"delay_ms\" must be a whole number from 0 to %lld", DELAY_MAX_MS);
+    return false;
+  }
+  if (!engine_status(admin_engine(admin), &status)) {
+    respond_problem(response, PROBLEM_INTERNAL, "no memory for the status");
+    return false;
+  }
+  *due_us = status.db_now_us + json_integer_value(delay) * 1000;
+  bool known = status.db_now_us != 0;
+  engine_status_free(&status);
+  if (!known)
+    respond_problem(response, PROBLEM_DATABASE, "the database's clock is not known yet; try again, or give due_at");
+  return known;
+}
+
+static bool read_due(struct admin *admin, const json_t *body, int64_t *due_us, struct response *response) {
+  const json_t *at = json_object_get(body, "due_at"), *delay = json_object_get(body, "delay_ms");
+  if (!at == !delay) {
+    respond_problem(response, PROBLEM_BAD_REQUEST, "give either \"due_at\" or \"delay_ms\"");
+    return false;
+  }
+  if (delay)
+    return due_after(admin, delay, due_us, response);
+  const char *text = json_string_value(at);
+  if (text && body_parse_time(text, due_us) && *due_us <= TIME_MAX_US)
+    return true;
+  respond_problem(response, PROBLEM_BAD_REQUEST, "\"due_at\" must be a time such as \"2030-01-31T12:00:00Z\"");
+  return false;
+}
+
+void task_reschedule(struct admin *admin, const struct request *request, struct response *response) {
+  static const char *const known[] = {"due_at", "delay_ms", "actor", "reason", NULL};
+  struct motive motive;
+  int64_t due_us;
+  json_t *body = body_object(request, known, response);
+  if (body && read_due(admin, body, &due_us, response) && body_motive(body, &motive, response)) {
+    struct task_command command = {.verb = INTERVENE_RESCHEDULE,
+                                   .id = request->params[0],
+                                   .due_us = due_us,
+                                   .actor = motive.actor,
+                                   .reason = motive.reason};
+    run(admin, &command, response);
+  }
+  json_decref(body);
+}

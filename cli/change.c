@@ -1,0 +1,393 @@
+/* SPDX-License-Identifier: MIT */
+#include "cli/change.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <sysexits.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "cli/intervene.h"
+#include "cli/select.h"
+#include "core/base/clock.h"
+
+struct change_run {
+  struct cli *cli;
+  const struct args *args;
+  const struct change_rule *rule;
+  const struct operator* op;
+  struct task_change *order;
+  struct selection selection;
+  struct intervener *intervener; /* cancel and reschedule only */
+  uint64_t limit;                /* of --limit; 0 = none */
+  uint64_t goal;                 /* tasks to go through */
+  uint64_t seen;                 /* gone through */
+  uint64_t outcomes[CHANGE_OUTCOMES];
+  uint64_t maybe_sent;
+  uint64_t first_audit, last_audit;
+  double rate; /* per second; 0 = as fast as it goes */
+  int64_t started_us;
+  json_t *tasks; /* one object for each id that was given; NULL for filters */
+  bool stopped;  /* before the goal; err says why, its code is an exit code */
+  struct err err;
+};
+
+/* --- telling --- */
+
+static const char *outcome_word(const struct change_run *run, enum change_outcome outcome) {
+  static const char *const words[] = {
+      [CHANGE_NOT_FOUND] = "not_found", [CHANGE_STATE] = "state",      [CHANGE_IN_FLIGHT] = "in_flight",
+      [CHANGE_CONFLICT] = "conflict",   [CHANGE_HELD] = "unavailable", [CHANGE_OUTCOMES] = "unavailable"};
+  return outcome == CHANGE_DONE ? run->rule->done : words[outcome];
+}
+
+/* What a person needs to know about one task that was not changed. */
+static void explain(const struct change_run *run, const struct task_target *target, char *out, size_t cap) {
+  bool ended = !task_state_living(target->state);
+  switch (target->outcome) {
+  case CHANGE_DONE:
+    snprintf(out, cap, "%s%s", run->rule->done,
+             target->maybe_sent ? " (the daemon that had it died: it may have been sent before)" : "");
+    break;
+  case CHANGE_NOT_FOUND:
+    snprintf(out, cap, "not found");
+    break;
+  case CHANGE_STATE:
+    snprintf(out, cap, ended ? "has ended already: %s" : "its state does not allow it: %s",
+             task_state_text(target->state));
+    break;
+  case CHANGE_IN_FLIGHT:
+    snprintf(out, cap, "on its way out: too late, or try again when the attempt is over");
+    break;
+  case CHANGE_CONFLICT:
+    snprintf(out, cap, "another living task has its message id or dedup key");
+    break;
+  case CHANGE_HELD:
+  case CHANGE_OUTCOMES:
+    snprintf(out, cap, "not changed");
+    break;
+  }
+}
+
+static void tell_one(struct change_run *run, const char *id, const struct task_target *target) {
+  char text[160];
+  explain(run, target, text, sizeof text);
+  if (run->cli->output.format == OUTPUT_TEXT) {
+    printf("%s  %s\n", id, text);
+    return;
+  }
+  json_t *task =
+      json_pack("{s:o, s:s}", "id", output_string(id, strlen(id)), "outcome", outcome_word(run, target->outcome));
+  if (target->outcome != CHANGE_DONE)
+    json_object_set_new(task, "detail", json_string(text));
+  if (target->maybe_sent)
+    json_object_set_new(task, "maybe_sent", json_true());
+  json_array_append_new(run->tasks, task);
+}
+
+static bool on_terminal(const struct change_run *run) { return isatty(STDERR_FILENO) && !run->cli->output.quiet; }
+
+static void tell_progress(const struct change_run *run) {
+  if (!run->tasks && on_terminal(run))
+    fprintf(stderr, "\r%llu of %llu", (unsigned long long)run->seen, (unsigned long long)run->goal);
+}
+
+static void tell_total(const struct change_run *run) {
+  static const char *const why[] = {[CHANGE_NOT_FOUND] = "had ended meanwhile",
+                                    [CHANGE_STATE] = "were in a state that does not allow it",
+                                    [CHANGE_IN_FLIGHT] = "were on their way out",
+                                    [CHANGE_CONFLICT] = "collide with a living task"};
+  if (on_terminal(run))
+    fputs("\r\033[K", stderr);
+  printf("%llu of %llu tasks %s", (unsigned long long)run->outcomes[CHANGE_DONE], (unsigned long long)run->goal,
+         run->rule->done);
+  for (int i = CHANGE_NOT_FOUND; i <= CHANGE_CONFLICT; i++)
+    if (run->outcomes[i])
+      printf("; %llu %s", (unsigned long long)run->outcomes[i], why[i]);
+  if (run->maybe_sent)
+    printf("; %llu may have been sent by a daemon that died", (unsigned long long)run->maybe_sent);
+  if (run->first_audit)
+    printf(run->first_audit == run->last_audit ? " (audit %llu)" : " (audit %llu to %llu)",
+           (unsigned long long)run->first_audit, (unsigned long long)run->last_audit);
+  puts("");
+}
+
+static json_t *id_json(uint64_t id) { return id ? json_sprintf("%llu", (unsigned long long)id) : json_null(); }
+
+static void tell_json(const struct change_run *run, bool dry_run) {
+  json_t *object = json_pack("{s:s, s:b, s:I, s:I}", "verb", run->args->command->verb, "dry_run", dry_run, "matched",
+                             (json_int_t)run->goal, "changed", (json_int_t)run->outcomes[CHANGE_DONE]);
+  for (int i = CHANGE_NOT_FOUND; i <= CHANGE_CONFLICT; i++)
+    json_object_set_new(object, outcome_word(run, (enum change_outcome)i), json_integer((json_int_t)run->outcomes[i]));
+  json_object_set_new(object, "audit_first", id_json(run->first_audit));
+  json_object_set_new(object, "audit_last", id_json(run->last_audit));
+  if (run->tasks)
+    json_object_set(object, "tasks", run->tasks);
+  output_json(&run->cli->output, object);
+  json_decref(object);
+}
+
+/* --- changing --- */
+
+static void note(struct change_run *run, const struct task_target *target) {
+  if (target->outcome < CHANGE_OUTCOMES)
+    run->outcomes[target->outcome]++;
+  run->maybe_sent += target->outcome == CHANGE_DONE && target->maybe_sent;
+}
+
+/* Stops the run with what the database said. */
+static void stop_store(struct change_run *run, enum store_status status, const struct err *err) {
+  run->stopped = true;
+  run->err = *err;
+  run->err.code = cli_store_code(status, err);
+}
+
+/* Changes the targets; stops the run where it cannot go on. A target without a certain outcome has CHANGE_OUTCOMES. */
+static void change_step(struct change_run *run, struct task_target *targets, size_t count) {
+  struct err err = {0};
+  uint64_t audit_id = 0;
+  if (run->intervener && !intervene(run->intervener, run->order, targets, count, &audit_id, &err)) {
+    run->stopped = true;
+    run->err = err;
+  }
+  if (!run->intervener) {
+    for (size_t i = 0; i < count; i++)
+      targets[i].outcome = CHANGE_OUTCOMES;
+    enum store_status status = run->op->ops->change(run->op->self, run->order, targets, count, &audit_id, &err);
+    if (status != STORE_OK)
+      stop_store(run, status, &err);
+  }
+  for (size_t i = 0; i < count; i++)
+    note(run, &targets[i]);
+  run->seen += count;
+  if (audit_id) {
+    run->first_audit = run->first_audit ? run->first_audit : audit_id;
+    run->last_audit = audit_id;
+  }
+  tell_progress(run);
+}
+
+/* Waits until as many as have been done were allowed. */
+static void keep_pace(const struct change_run *run) {
+  if (run->rate <= 0)
+    return;
+  int64_t wait_us = run->started_us + (int64_t)((double)run->seen / run->rate * 1e6) - clock_mono_us();
+  if (wait_us <= 0)
+    return;
+  struct timespec pause = {.tv_sec = wait_us / 1000000, .tv_nsec = wait_us % 1000000 * 1000};
+  nanosleep(&pause, NULL);
+}
+
+/* Small steps where a rate is asked for, so that the pace is even. */
+static size_t step_size(const struct change_run *run) {
+  uint64_t left = run->goal - run->seen, step = CHANGE_CHUNK;
+  if (run->rate > 0 && run->rate / 4 < CHANGE_CHUNK)
+    step = run->rate >= 4 ? (uint64_t)(run->rate / 4) : 1;
+  return (size_t)(left < step ? left : step);
+}
+
+static void change_table(struct change_run *run, bool living) {
+  struct task_target *targets = calloc(CHANGE_CHUNK, sizeof *targets);
+  if (!targets) {
+    err_set(&run->err, EX_OSERR, "out of memory");
+    run->stopped = true;
+  }
+  uint64_t after = 0;
+  for (size_t count = 1, want; !run->stopped && count > 0 && (want = step_size(run)) > 0;) {
+    struct err err = {0};
+    enum store_status status =
+        run->op->ops->targets(run->op->self, &run->selection.filter, living, after, targets, want, &count, &err);
+    if (status != STORE_OK) {
+      stop_store(run, status, &err);
+    } else if (count > 0) {
+      after = targets[count - 1].id;
+      change_step(run, targets, count);
+      keep_pace(run);
+    }
+  }
+  free(targets);
+}
+
+/* --- by ids --- */
+
+static void tell_dry(struct change_run *run, const char *id, const struct task_target *target) {
+  if (run->cli->output.format == OUTPUT_TEXT)
+    printf("%s  is %s\n", id, task_state_text(target->state));
+  else
+    json_array_append_new(run->tasks, json_pack("{s:o, s:s}", "id", output_string(id, strlen(id)), "state",
+                                                task_state_text(target->state)));
+}
+
+/* Whether the verb has no business with a task in this state, named by its id. Living states are judged by the database
+ * side, which knows what each means at that moment. */
+static bool is_excluded(const struct change_rule *rule, enum task_state state) {
+  return !(rule->allowed & STATE_BIT(state)) && !(task_state_living(state) && rule->allowed & STATES_LIVING);
+}
+
+static void change_one(struct change_run *run, const char *id, struct task_target *target) {
+  if (is_excluded(run->rule, target->state)) {
+    target->outcome = CHANGE_STATE;
+    note(run, target);
+  } else {
+    change_step(run, target, 1);
+  }
+  if (!run->stopped || target->outcome != CHANGE_OUTCOMES)
+    tell_one(run, id, target);
+}
+
+/* One after the other, so that each answer stands by itself. */
+static void change_ids(struct change_run *run, bool dry_run) {
+  run->tasks = json_array();
+  run->goal = run->selection.filter.id_count;
+  for (size_t i = 0; i < run->goal && !run->stopped; i++) {
+    const char *id = run->selection.filter.ids[i];
+    struct task_target target = {.state = TASK_STATES, .outcome = CHANGE_NOT_FOUND};
+    struct err err = {0};
+    bool found = false;
+    enum store_status status = run->op->ops->find(run->op->self, id, &target, &found, &err);
+    if (status != STORE_OK) {
+      stop_store(run, status, &err);
+    } else if (!found) {
+      note(run, &target);
+      tell_one(run, id, &target);
+    } else if (dry_run) {
+      tell_dry(run, id, &target);
+    } else {
+      change_one(run, id, &target);
+      keep_pace(run);
+    }
+  }
+}
+
+/* --- by filter --- */
+
+/* Asks on a terminal; elsewhere --yes is the answer. */
+static int confirm(const struct change_run *run) {
+  char answer[16];
+  if (args_has(run->args, OPT_YES))
+    return EX_OK;
+  if (!isatty(STDIN_FILENO))
+    return cli_fail(EX_USAGE, "%llu tasks would be %s (%s); give --yes to do it, or --dry-run",
+                    (unsigned long long)run->goal, run->rule->done, run->selection.words);
+  fprintf(stderr, "%llu tasks will be %s (%s). Go on? [y/N] ", (unsigned long long)run->goal, run->rule->done,
+          run->selection.words);
+  if (fgets(answer, sizeof answer, stdin) && (answer[0] == 'y' || answer[0] == 'Y'))
+    return EX_OK;
+  return cli_fail(EX_TEMPFAIL, "nothing was changed");
+}
+
+/* What daemons did has an audit row of theirs for each task; this one tells of the command as a whole. */
+static void audit_whole(struct change_run *run) {
+  uint64_t id, asked = run->intervener ? intervener_asked(run->intervener) : 0;
+  struct err err;
+  if (asked == 0)
+    return;
+  if (run->op->ops->audit(run->op->self, run->order, asked, &id, &err) != STORE_OK) {
+    cli_remark(run->cli, "no audit row was left for the command as a whole: %s", err.text);
+    return;
+  }
+  run->first_audit = run->first_audit ? run->first_audit : id;
+  run->last_audit = id;
+}
+
+static int change_filtered(struct change_run *run, bool dry_run) {
+  struct err err = {0};
+  enum store_status status = run->op->ops->count(run->op->self, &run->selection.filter, run->limit, &run->goal, &err);
+  if (status != STORE_OK)
+    return select_fail(status, &run->selection, &err);
+  if (dry_run || run->goal == 0)
+    return EX_OK;
+  int code = confirm(run);
+  if (code)
+    return code;
+  change_table(run, true);
+  change_table(run, false);
+  audit_whole(run);
+  return EX_OK;
+}
+
+/* --- the command --- */
+
+/* What the line says, and whether it makes sense; needs no database. */
+static bool read_line(struct change_run *run, struct err *err) {
+  const struct args *args = run->args;
+  const struct change_rule *rule = run->rule;
+  struct task_filter *filter = &run->selection.filter;
+  const char *noun = args->command->noun, *verb = args->command->verb;
+  int64_t limit = 0;
+  if (!select_read(args, rule->verb != CHANGE_SET, &run->selection, err) ||
+      !args_int(args, OPT_LIMIT, 1, INT64_MAX, &limit, err) || !args_rate(args, OPT_RATE, &run->rate, err))
+    return false;
+  run->limit = (uint64_t)limit;
+  if (run->selection.by_ids)
+    return true;
+  if (!run->selection.filtered)
+    return err_set(err, EX_USAGE, "%s %s: which tasks? Give ids or filters; --state with a state stands for all in it",
+                   noun, verb);
+  if (!run->selection.states_given)
+    filter->states = rule->states;
+  if (filter->states & ~rule->allowed)
+    return err_set(err, EX_USAGE, "%s %s: --state names a state in which a task cannot be %s", noun, verb, rule->done);
+  filter->failed = rule->failed_only && (filter->states & STATES_LIVING);
+  return true;
+}
+
+/* Who, why and which, for the audit row. */
+static void fill_order(struct change_run *run, const struct config *config, char *actor, size_t cap) {
+  enum { ACTOR_MAX = 64 };
+  const char *reason = args_text(run->args, OPT_REASON);
+  cli_actor(actor, cap < ACTOR_MAX + 1 ? cap : ACTOR_MAX + 1);
+  run->order->verb = run->rule->verb;
+  run->order->actor = actor;
+  run->order->reason = reason ? reason : "";
+  run->order->filter = run->selection.words;
+  run->order->keep_us = config->engine.dead_retention_ms * 1000;
+}
+
+/* The worst of what happened. In a filter's selection, tasks that have moved on meanwhile are no failure. */
+static int exit_code(const struct change_run *run) {
+  if (run->stopped)
+    return cli_fail_err(&run->err);
+  if (run->outcomes[CHANGE_IN_FLIGHT])
+    return EX_TEMPFAIL;
+  if (run->outcomes[CHANGE_CONFLICT] || (run->tasks && run->outcomes[CHANGE_STATE]))
+    return EX_DATAERR;
+  return run->tasks && run->outcomes[CHANGE_NOT_FOUND] ? EX_NOINPUT : EX_OK;
+}
+
+static void tell(const struct change_run *run, bool dry_run) {
+  if (run->cli->output.format != OUTPUT_TEXT)
+    tell_json(run, dry_run);
+  else if (!run->tasks && dry_run)
+    printf("%llu tasks would be %s (%s)\n", (unsigned long long)run->goal, run->rule->done, run->selection.words);
+  else if (!run->tasks)
+    tell_total(run);
+}
+
+int change_tasks(struct cli *cli, const struct args *args, const struct change_rule *rule, struct task_change *order) {
+  struct change_run run = {.cli = cli, .args = args, .rule = rule, .order = order, .started_us = clock_mono_us()};
+  const struct config *config;
+  struct err err = {0};
+  char actor[128];
+  bool dry_run = args_has(args, OPT_DRY_RUN), asks = rule->verb == CHANGE_CANCEL || rule->verb == CHANGE_RESCHEDULE;
+  if (!read_line(&run, &err))
+    return cli_fail_err(&err);
+  int code = cli_config(cli, &config);
+  if (code || (code = select_open(cli, &run.selection, &run.op)))
+    return code;
+  fill_order(&run, config, actor, sizeof actor);
+  if (asks && !intervener_new(run.op, config->admin.token, &run.intervener, &err))
+    return cli_fail_err(&err);
+
+  if (run.selection.by_ids)
+    change_ids(&run, dry_run);
+  else
+    code = change_filtered(&run, dry_run);
+  if (code == EX_OK) {
+    tell(&run, dry_run);
+    code = exit_code(&run);
+  }
+  json_decref(run.tasks);
+  intervener_free(&run.intervener);
+  return code;
+}

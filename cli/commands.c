@@ -1,0 +1,313 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * cli/commands.c - the table: every command with its options, help and examples.
+ */
+#include <string.h>
+
+#include "cli/change.h"
+#include "cli/command.h"
+#include "cli/select.h"
+#include "core/options.h"
+
+#define TAKES(...)                                                                                                     \
+  (const enum option_id[]) { __VA_ARGS__ __VA_OPT__(, ) OPTIONS }
+
+#define IDS_OR_FILTERS                                                                                                 \
+  "Which tasks: ids (row ids, or message ids) as operands, or filters as options, which must all hold.\n"              \
+  "TIME is 2026-01-31T08:00:00Z (UTC unless it says otherwise), now, +30m or -2h by the database's clock.\n"           \
+  "--where is raw SQL: it runs with the rights of the configured database user.\n"
+#define MANY                                                                                                           \
+  "With filters the number of tasks is said first and confirmed on a terminal; elsewhere --yes is needed.\n"           \
+  "Each change leaves an audit row: who, what, why, which, and the values from before.\n"
+
+const struct noun nouns[] = {
+    {"run", "the daemon"},
+    {"migrate", "create and update the tables"},
+    {"check", "prove the configuration without starting anything"},
+    {"doctor", "examine configuration, database and daemon, with a cure for each finding"},
+    {"reload", "let the daemon load its configuration again"},
+    {"task", "tasks: add, find, show, change"},
+    {"dead", "tasks that were given up"},
+    {"route", "routes: what waits where, pause and resume"},
+    {"plugin", "plugin modules and their options"},
+    {"config", "the effective configuration"},
+    {"completion", "a completion script for the shell"},
+    {"version", "the version of duebox and of its libraries"},
+};
+const size_t noun_count = ARRAY_LEN(nouns);
+
+const struct command commands[] = {
+    {.noun = "run",
+     .operands = "",
+     .options = TAKES(),
+     .summary = "run the daemon in the foreground",
+     .details = "Signals: SIGTERM ends it after what is in flight (a second one at once), SIGHUP reloads the\n"
+                "configuration as one step. Log lines go to standard error.\n",
+     .examples = "  duebox run --config /etc/duebox/duebox.yaml\n",
+     .run = run_run},
+    {.noun = "migrate",
+     .operands = "[status]",
+     .max = 1,
+     .options = TAKES(OPT_DRY_RUN, OPT_SHOW_SQL, OPT_SHARDS),
+     .summary = "create and update the tables",
+     .details =
+         "Applies the migrations that the database has not had yet, as database.migrate_user. One that broke off\n"
+         "goes on where it stopped; two migrators at once are fine. `status` only says what there is.\n"
+         "The number of shards is fixed by the first migration.\n",
+     .examples = "  duebox migrate\n"
+                 "  duebox migrate --dry-run\n"
+                 "  duebox migrate --show-sql > outbox.sql\n"
+                 "  duebox migrate status -o json\n",
+     .run = run_migrate},
+    {.noun = "check",
+     .operands = "",
+     .options = TAKES(OPT_CONNECT),
+     .summary = "prove the configuration without starting anything",
+     .details = "Reads the configuration with its drop-ins, loads the plugin modules and checks every option.\n",
+     .examples = "  duebox check --config ./duebox.yaml\n"
+                 "  duebox check --connect\n",
+     .run = run_check},
+    {.noun = "doctor",
+     .operands = "",
+     .options = TAKES(),
+     .summary = "examine configuration, database and daemon, with a cure for each finding",
+     .details = "Looks at rights, settings of the server, clocks, partitions, the backlog and the daemon's listener.\n"
+                "Changes nothing. Exit code 78 when something is wrong that must be mended.\n",
+     .examples = "  duebox doctor\n"
+                 "  duebox doctor -o jsonl | jq -r 'select(.level != \"ok\") | .cure'\n",
+     .run = run_doctor},
+    {.noun = "reload",
+     .operands = "",
+     .options = TAKES(),
+     .summary = "let the daemon load its configuration again",
+     .details = "Asks the daemon at admin.url. Routes and limits are swapped as one step, or nothing is changed.\n",
+     .examples = "  duebox check && duebox reload\n",
+     .run = run_reload},
+    {.noun = "task",
+     .verb = "add",
+     .operands = "ROUTE",
+     .min = 1,
+     .max = 1,
+     .options =
+         TAKES(OPT_PAYLOAD, OPT_PAYLOAD_FILE, OPT_DELAY, OPT_AT, OPT_KEY, OPT_HEADER, OPT_PRIORITY, OPT_DEDUP_KEY,
+               OPT_ORDER_KEY, OPT_MESSAGE_ID, OPT_MAX_ATTEMPTS, OPT_TIMEOUT, OPT_EXPIRES_AT, OPT_TARGET_HOST),
+     .summary = "insert a task",
+     .details = "The payload comes from --payload, --payload-file or standard input, byte for byte.\n",
+     .examples =
+         "  duebox task add orders.cancel --payload '{\"order\":17}' --delay 30m --key 17\n"
+         "  duebox task add invoice.send --payload-file invoice.json --at 2026-01-31T08:00:00Z\n"
+         "  date | duebox task add crm.push -H traceparent=00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01\n",
+     .run = run_task_add},
+    {.noun = "task",
+     .verb = "list",
+     .operands = "[ID]...",
+     .max = -1,
+     .options = TAKES(SELECTION, OPT_PRIORITY, OPT_LIMIT),
+     .summary = "list tasks, the newest first",
+     .details = IDS_OR_FILTERS "Without --state the living are listed. 100 unless --limit says otherwise; 0 = all.\n",
+     .examples = "  duebox task list --route orders.cancel --state scheduled,awaiting\n"
+                 "  duebox task list --state dead --created-after -1d -o jsonl --limit 0\n"
+                 "  duebox task list --where \"payload LIKE '%\\\"order\\\":17%'\"\n",
+     .run = run_task_list},
+    {.noun = "task",
+     .verb = "show",
+     .operands = "ID",
+     .min = 1,
+     .max = 1,
+     .options = TAKES(OPT_FULL),
+     .summary = "show one task with its attempts",
+     .details = "ID is a row id (decimal digits) or a message id. Tasks that have ended are found in the history.\n",
+     .examples = "  duebox task show 4711\n"
+                 "  duebox task show 5f1c9a0e-8a39-11ef-9d3a-0242ac120002 -o json\n",
+     .run = run_task_show},
+    {.noun = "task",
+     .verb = "cancel",
+     .operands = "[ID]...",
+     .max = -1,
+     .options = TAKES(SELECTION, OPT_PRIORITY, CHANGING),
+     .summary = "cancel tasks before they leave",
+     .details = IDS_OR_FILTERS
+     "\nThe daemon that holds a task's shard is asked, so that \"cancelled\" is certain; where it cannot be\n"
+     "reached nothing is changed. Where no daemon runs the rows are changed directly.\n" MANY,
+     .examples = "  duebox task cancel 4711 --reason 'paid meanwhile'\n"
+                 "  duebox task cancel --route orders.cancel --key 17 --yes\n"
+                 "  duebox task cancel --route crm.push --due-before +1h --dry-run\n",
+     .run = run_task_cancel},
+    {.noun = "task",
+     .verb = "reschedule",
+     .operands = "[ID]...",
+     .max = -1,
+     .options = TAKES(OPT_AT, OPT_DELAY, SELECTION, OPT_PRIORITY, CHANGING),
+     .summary = "give scheduled tasks another due time",
+     .details = IDS_OR_FILTERS "\nAs with cancel, the daemon that holds a task's shard is asked.\n" MANY,
+     .examples = "  duebox task reschedule 4711 --at now\n"
+                 "  duebox task reschedule --route crm.push --delay 2h --reason 'their maintenance' --yes\n",
+     .run = run_task_reschedule},
+    {.noun = "task",
+     .verb = "retry",
+     .operands = "[ID]...",
+     .max = -1,
+     .options = TAKES(SELECTION, OPT_PRIORITY, CHANGING),
+     .summary = "bring ended tasks back, and waiting retries forward",
+     .details = IDS_OR_FILTERS
+     "\nDead, expired and cancelled tasks come back as scheduled, due now, with a fresh budget; the attempt\n"
+     "goes on counting. Scheduled tasks with failures are due now. Filters mean dead tasks unless --state\n"
+     "names others.\n" MANY,
+     .examples = "  duebox task retry 4711\n"
+                 "  duebox task retry --route crm.push --error http.503 --rate 50/s --yes\n"
+                 "  duebox task retry --state scheduled --route crm.push --yes\n",
+     .run = run_task_retry},
+    {.noun = "task",
+     .verb = "set",
+     .operands = "[ID]...",
+     .max = -1,
+     .options =
+         TAKES(OPT_PRIORITY, OPT_MAX_ATTEMPTS, OPT_TIMEOUT, OPT_EXPIRES_AT, OPT_TARGET_HOST, SELECTION, CHANGING),
+     .summary = "change settings of scheduled tasks",
+     .details =
+         IDS_OR_FILTERS "\n--max-attempts 0 and --timeout 0 mean the route's; --expires-at never; --target-host ''\n"
+                        "any host.\n" MANY,
+     .examples = "  duebox task set 4711 --priority 9 --max-attempts 20\n"
+                 "  duebox task set --route crm.push --target-host crm-2 --yes\n",
+     .run = run_task_set},
+    {.noun = "task",
+     .verb = "result",
+     .operands = "ID",
+     .min = 1,
+     .max = 1,
+     .options = TAKES(OPT_ATTEMPT, OPT_STATUS, OPT_RETRY_IN, OPT_ERROR_CLASS, OPT_ERROR_MESSAGE, OPT_RESULT),
+     .summary = "answer for a consumer",
+     .details = "Says what became of an attempt, as the consumer would. A result changes a task at most once.\n",
+     .examples = "  duebox task result 4711 --attempt 2 --status done --result '{\"invoice\":\"R-1\"}'\n"
+                 "  duebox task result 4711 --attempt 2 --status retry --retry-in 10m --error-message 'bank closed'\n",
+     .run = run_task_result},
+    {.noun = "dead",
+     .verb = "list",
+     .operands = "[ID]...",
+     .max = -1,
+     .options = TAKES(OPT_ROUTE, OPT_KEY, OPT_ERROR, OPT_DUE_BEFORE, OPT_DUE_AFTER, OPT_CREATED_BEFORE,
+                      OPT_CREATED_AFTER, OPT_WHERE, OPT_PRIORITY, OPT_LIMIT),
+     .summary = "list tasks that were given up, with why",
+     .details = IDS_OR_FILTERS,
+     .examples = "  duebox dead list --route crm.push\n"
+                 "  duebox dead list --where \"finished_at > UTC_TIMESTAMP() - INTERVAL 1 HOUR\" -o jsonl\n",
+     .run = run_dead_list},
+    {.noun = "dead",
+     .verb = "retry",
+     .operands = "[ID]...",
+     .max = -1,
+     .options = TAKES(OPT_ROUTE, OPT_KEY, OPT_ERROR, OPT_DUE_BEFORE, OPT_DUE_AFTER, OPT_CREATED_BEFORE,
+                      OPT_CREATED_AFTER, OPT_WHERE, OPT_PRIORITY, CHANGING),
+     .summary = "bring dead tasks back",
+     .details =
+         IDS_OR_FILTERS "\nThey are scheduled, due now, with a fresh budget; the attempt goes on counting.\n" MANY,
+     .examples = "  duebox dead retry --route crm.push --error http.503 --yes\n"
+                 "  duebox dead retry 4711 4712 --reason 'bug 1234 is fixed'\n",
+     .run = run_dead_retry},
+    {.noun = "route",
+     .verb = "list",
+     .operands = "",
+     .options = TAKES(),
+     .summary = "list routes with what waits in them",
+     .details = "Counts stop at 10000, so that the list is quick on any table.\n",
+     .examples = "  duebox route list\n"
+                 "  duebox route list -o json | jq '.[] | select(.paused)'\n",
+     .run = run_route_list},
+    {.noun = "route",
+     .verb = "show",
+     .operands = "ROUTE",
+     .min = 1,
+     .max = 1,
+     .options = TAKES(),
+     .summary = "show one route",
+     .examples = "  duebox route show crm.push\n",
+     .run = run_route_show},
+    {.noun = "route",
+     .verb = "pause",
+     .operands = "ROUTE",
+     .min = 1,
+     .max = 1,
+     .options = TAKES(OPT_REASON),
+     .summary = "hold a route's tasks back, for all daemons",
+     .details = "What is in flight goes on. The other routes do not notice.\n",
+     .examples = "  duebox route pause crm.push --reason 'their maintenance until 08:00'\n",
+     .run = run_route_pause},
+    {.noun = "route",
+     .verb = "resume",
+     .operands = "ROUTE",
+     .min = 1,
+     .max = 1,
+     .options = TAKES(OPT_REASON),
+     .summary = "let a paused route go on",
+     .examples = "  duebox route resume crm.push\n",
+     .run = run_route_resume},
+    {.noun = "plugin",
+     .verb = "list",
+     .operands = "",
+     .options = TAKES(),
+     .summary = "list the modules in the plugin folders",
+     .examples = "  duebox plugin list\n",
+     .run = run_plugin_list},
+    {.noun = "plugin",
+     .verb = "info",
+     .operands = "MODULE",
+     .min = 1,
+     .max = 1,
+     .options = TAKES(),
+     .summary = "show a module's options",
+     .details = "MODULE is a name that is looked for in the plugin folders, or an absolute path.\n",
+     .examples = "  duebox plugin info kafka\n"
+                 "  duebox plugin info kafka -o jsonl | jq -r .option\n",
+     .run = run_plugin_info},
+    {.noun = "config",
+     .verb = "show",
+     .operands = "",
+     .options = TAKES(),
+     .summary = "print the effective configuration, secrets masked",
+     .examples = "  duebox config show\n"
+                 "  duebox config show -o json | jq .routes\n",
+     .run = run_config_show},
+    {.noun = "completion",
+     .operands = "bash",
+     .min = 1,
+     .max = 1,
+     .options = TAKES(),
+     .summary = "print a completion script for the shell",
+     .examples = "  duebox completion bash > /usr/share/bash-completion/completions/duebox\n"
+                 "  source <(duebox completion bash)\n",
+     .run = run_completion},
+    {.noun = "version",
+     .operands = "",
+     .options = TAKES(),
+     .summary = "print the version of duebox and of its libraries",
+     .examples = "  duebox version -o json\n",
+     .run = run_version},
+};
+const size_t command_count = ARRAY_LEN(commands);
+
+const struct noun *noun_find(const char *name) {
+  for (size_t i = 0; i < noun_count; i++)
+    if (strcmp(nouns[i].name, name) == 0)
+      return &nouns[i];
+  return NULL;
+}
+
+const struct command *command_find(const char *noun, const char *verb) {
+  for (size_t i = 0; i < command_count; i++) {
+    const struct command *c = &commands[i];
+    if (strcmp(c->noun, noun) == 0 && (verb ? c->verb && strcmp(c->verb, verb) == 0 : c->verb == NULL))
+      return c;
+  }
+  return NULL;
+}
+
+const char *command_suggest(const char *noun, const char *word) {
+  const char *known[64];
+  size_t count = 0;
+  for (size_t i = 0; !noun && i < noun_count && count < ARRAY_LEN(known); i++)
+    known[count++] = nouns[i].name;
+  for (size_t i = 0; noun && i < command_count && count < ARRAY_LEN(known); i++)
+    if (strcmp(commands[i].noun, noun) == 0)
+      known[count++] = commands[i].verb;
+  return option_suggest(word, known, count);
+}

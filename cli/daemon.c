@@ -1,0 +1,133 @@
+/* SPDX-License-Identifier: MIT */
+#include "cli/daemon.h"
+
+#include <curl/curl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sysexits.h>
+
+enum { CONNECT_TIMEOUT_MS = 3000, ANSWER_MAX_BYTES = 1 << 20 };
+
+struct daemon_client {
+  CURL *curl;
+  struct curl_slist *headers;
+  char error[CURL_ERROR_SIZE];
+  char *answer;
+  size_t answer_len;
+};
+
+static size_t take_answer(char *data, size_t size, size_t count, void *ctx) {
+  struct daemon_client *client = ctx;
+  size_t len = size * count;
+  if (client->answer_len + len > ANSWER_MAX_BYTES)
+    return 0;
+  char *grown = realloc(client->answer, client->answer_len + len + 1);
+  if (!grown)
+    return 0;
+  client->answer = grown;
+  memcpy(grown + client->answer_len, data, len);
+  client->answer_len += len;
+  grown[client->answer_len] = '\0';
+  return len;
+}
+
+static bool add_header(struct daemon_client *client, const char *header) {
+  struct curl_slist *longer = curl_slist_append(client->headers, header);
+  if (longer)
+    client->headers = longer;
+  return longer != NULL;
+}
+
+static bool set_up(struct daemon_client *client, const char *token) {
+  CURL *curl = client->curl;
+  char bearer[1024];
+  if (token) {
+    snprintf(bearer, sizeof bearer, "Authorization: Bearer %s", token);
+    if (!add_header(client, bearer))
+      return false;
+  }
+  return add_header(client, "Content-Type: application/json") &&
+         curl_easy_setopt(curl, CURLOPT_HTTPHEADER, client->headers) == CURLE_OK &&
+         curl_easy_setopt(curl, CURLOPT_USERAGENT, "duebox/" DUEBOX_VERSION) == CURLE_OK &&
+         curl_easy_setopt(curl, CURLOPT_PROTOCOLS_STR, "http,https") == CURLE_OK &&
+         curl_easy_setopt(curl, CURLOPT_NOPROXY, "*") == CURLE_OK &&
+         curl_easy_setopt(curl, CURLOPT_NOSIGNAL, 1L) == CURLE_OK &&
+         curl_easy_setopt(curl, CURLOPT_CONNECTTIMEOUT_MS, (long)CONNECT_TIMEOUT_MS) == CURLE_OK &&
+         curl_easy_setopt(curl, CURLOPT_ERRORBUFFER, client->error) == CURLE_OK &&
+         curl_easy_setopt(curl, CURLOPT_WRITEFUNCTION, take_answer) == CURLE_OK &&
+         curl_easy_setopt(curl, CURLOPT_WRITEDATA, client) == CURLE_OK;
+}
+
+bool daemon_client_new(const char *token, struct daemon_client **out, struct err *err) {
+  *out = calloc(1, sizeof **out);
+  if (*out && ((*out)->curl = curl_easy_init()) && set_up(*out, token))
+    return true;
+  daemon_client_free(out);
+  return err_set(err, EX_SOFTWARE, "libcurl could not be set up");
+}
+
+void daemon_client_free(struct daemon_client **client) {
+  if (!*client)
+    return;
+  curl_easy_cleanup((*client)->curl);
+  curl_slist_free_all((*client)->headers);
+  free((*client)->answer);
+  free(*client);
+  *client = NULL;
+}
+
+/* Fills code and detail from a problem+json body (RFC 9457), or from the bare status. */
+static void read_problem(struct daemon_answer *answer) {
+  const char *code = json_string_value(json_object_get(answer->body, "code"));
+  const char *detail = json_string_value(json_object_get(answer->body, "detail"));
+  const char *title = json_string_value(json_object_get(answer->body, "title"));
+  if (!detail)
+    detail = title;
+  snprintf(answer->code, sizeof answer->code, "%s", code ? code : "");
+  if (detail)
+    snprintf(answer->detail, sizeof answer->detail, "%s", detail);
+  else
+    snprintf(answer->detail, sizeof answer->detail, "HTTP status %ld", answer->status);
+}
+
+/* Nothing has left this machine when the name did not resolve or nobody took the connection. */
+static bool never_sent(CURLcode code) {
+  return code == CURLE_COULDNT_RESOLVE_HOST || code == CURLE_COULDNT_CONNECT || code == CURLE_UNSUPPORTED_PROTOCOL ||
+         code == CURLE_URL_MALFORMAT;
+}
+
+bool daemon_ask(struct daemon_client *client, const char *base_url, const char *path, const char *body, long timeout_ms,
+                struct daemon_answer *answer, struct err *err) {
+  *answer = (struct daemon_answer){0};
+  client->answer_len = 0;
+  client->error[0] = '\0';
+  char url[1024];
+  size_t base_len = strlen(base_url);
+  while (base_len > 0 && base_url[base_len - 1] == '/')
+    base_len--;
+  snprintf(url, sizeof url, "%.*s%s", (int)base_len, base_url, path);
+
+  CURL *curl = client->curl;
+  curl_easy_setopt(curl, CURLOPT_URL, url);
+  curl_easy_setopt(curl, CURLOPT_TIMEOUT_MS, timeout_ms);
+  curl_easy_setopt(curl, CURLOPT_POSTFIELDS, body);
+  curl_easy_setopt(curl, body ? CURLOPT_POST : CURLOPT_HTTPGET, 1L);
+  CURLcode code = curl_easy_perform(curl);
+  curl_easy_setopt(curl, CURLOPT_POSTFIELDS, NULL);
+  if (code != CURLE_OK) {
+    answer->status = never_sent(code) ? DAEMON_NEVER_SENT : 0;
+    return err_set(err, EX_UNAVAILABLE, "%s: %s", url, client->error[0] ? client->error : curl_easy_strerror(code));
+  }
+  curl_easy_getinfo(curl, CURLINFO_RESPONSE_CODE, &answer->status);
+  answer->body = client->answer_len ? json_loadb(client->answer, client->answer_len, 0, NULL) : NULL;
+  if (answer->status >= 400)
+    read_problem(answer);
+  return true;
+}
+
+char *daemon_segment(const char *text) {
+  char *escaped = curl_easy_escape(NULL, text, 0);
+  char *copy = escaped ? strdup(escaped) : NULL;
+  curl_free(escaped);
+  return copy;
+}

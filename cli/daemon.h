@@ -1,0 +1,40 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * cli/daemon.h - asking a running daemon over its HTTP API.
+ *
+ * One client keeps one connection open over many requests. It follows no redirect, uses no proxy and speaks http and
+ * https only: the bearer token goes where it was sent and nowhere else. Main thread.
+ */
+#ifndef CLI_DAEMON_H
+#define CLI_DAEMON_H
+
+#include <jansson.h>
+#include <stdbool.h>
+
+#include "core/base/attr.h"
+#include "core/base/err.h"
+
+struct daemon_client;
+
+enum { DAEMON_NEVER_SENT = -1 };
+
+struct daemon_answer {
+  long status;      /* HTTP status; 0 = no answer came */
+  char code[64];    /* of a problem+json answer, "" otherwise */
+  char detail[512]; /* what the daemon said, for people */
+  json_t *body;     /* the caller's, NULL when there was none or it was no JSON */
+};
+
+/* token: NULL = none. */
+MUSTCHECK bool daemon_client_new(const char *token, struct daemon_client **out, struct err *err);
+void daemon_client_free(struct daemon_client **client);
+
+/* Sends body (JSON text; NULL = GET) to base_url + path and waits for at most timeout_ms. False: no HTTP answer came,
+ * err says why, and whether the request was carried out is not known, unless answer->status is DAEMON_NEVER_SENT. */
+MUSTCHECK bool daemon_ask(struct daemon_client *client, const char *base_url, const char *path, const char *body,
+                          long timeout_ms, struct daemon_answer *answer, struct err *err);
+
+/* A path segment, percent-encoded, to free(). */
+MUSTCHECK char *daemon_segment(const char *text);
+
+#endif

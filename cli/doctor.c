@@ -1,0 +1,133 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * cli/doctor.c - `duebox doctor`: what is wrong or soon will be, each line with its cure.
+ */
+#include <string.h>
+#include <sysexits.h>
+
+#include "admin/admin.h"
+#include "cli/cli.h"
+#include "cli/daemon.h"
+#include "cli/text.h"
+#include "core/base/clock.h"
+#include "core/modules.h"
+#include "outbox/db_conn.h"
+
+enum { HEALTH_TIMEOUT_MS = 3000, HTTP_OK = 200 };
+
+struct examination {
+  struct cli *cli;
+  struct listing *listing; /* JSON formats */
+  unsigned found[FINDING_FAIL + 1];
+  bool no_memory;
+};
+
+static const char *const words[] = {[FINDING_OK] = "ok", [FINDING_WARN] = "warn", [FINDING_FAIL] = "fail"};
+
+/* A table would cut the sentences, so people get lines: the cure stands below what it cures. */
+static void print_finding(const struct output *output, enum finding level, const char *check, const char *text,
+                          const char *cure) {
+  static const char *const colors[] = {
+      [FINDING_OK] = "\033[32m", [FINDING_WARN] = "\033[33m", [FINDING_FAIL] = "\033[31m"};
+  char *safe = text_safe(text, strlen(text), TEXT_ONE_LINE);
+  printf("%s%-4s%s  %-18s  %s\n", output->color ? colors[level] : "", words[level], output->color ? "\033[0m" : "",
+         check, safe ? safe : "");
+  if (*cure)
+    printf("%26s%s\n", "-> ", cure);
+  free(safe);
+}
+
+static void say(void *ctx, enum finding level, const char *check, const char *text, const char *cure) {
+  struct examination *exam = ctx;
+  exam->found[level]++;
+  if (!exam->listing)
+    print_finding(&exam->cli->output, level, check, text, cure);
+  else
+    exam->no_memory |=
+        !listing_add(exam->listing, json_pack("{s:s, s:s, s:o, s:s}", "level", words[level], "check", check, "text",
+                                              output_string(text, strlen(text)), "cure", cure));
+}
+
+static void check_modules(struct examination *exam, const struct config *config) {
+  for (size_t i = 0; i < config->plugin_count; i++) {
+    const struct plugin_config *plugin = &config->plugins[i];
+    char text[256];
+    snprintf(text, sizeof text, "%s: module %s %s, ABI %u.%u%s%s", plugin->name, plugin->module->name,
+             plugin->module->version, plugin->module->abi_major, plugin->module->abi_minor,
+             plugin->module->vendor ? ", " : "", plugin->module->vendor ? plugin->module->vendor : "");
+    say(exam, FINDING_OK, "plugin", text, "");
+  }
+}
+
+static void check_admin(struct examination *exam, const struct config *config) {
+  struct daemon_client *client;
+  struct daemon_answer answer;
+  struct err err = {0};
+  char text[1200];
+  if (!config->admin.host) {
+    say(exam, FINDING_WARN, "admin", "admin.listen is off",
+        "cancel and reschedule of claimed shards need it; set admin.listen and admin.token_file");
+    return;
+  }
+  if (!daemon_client_new(config->admin.token, &client, &err)) {
+    say(exam, FINDING_FAIL, "admin", err.text, "");
+    return;
+  }
+  if (!daemon_ask(client, config->admin.url, "/readyz", NULL, HEALTH_TIMEOUT_MS, &answer, &err)) {
+    say(exam, FINDING_WARN, "admin", err.text, "start the daemon: duebox run; or mend admin.url");
+  } else {
+    snprintf(text, sizeof text, "%s: %s", config->admin.url, answer.status == HTTP_OK ? "ready" : answer.detail);
+    say(exam, answer.status == HTTP_OK ? FINDING_OK : FINDING_WARN, "admin", text,
+        answer.status == HTTP_OK ? "" : "look into the daemon's log");
+    json_decref(answer.body);
+  }
+  if (!config->admin.token)
+    say(exam, FINDING_WARN, "admin token",
+        "no token: the listener takes no commands, so tasks of held shards cannot "
+        "be cancelled from here",
+        "set admin.token_file");
+  daemon_client_free(&client);
+}
+
+static int check_database(struct examination *exam, const struct config *config) {
+  const struct operator* op;
+  struct err err = {0};
+  struct doctor_facts facts = {
+      .max_payload = config->engine.max_payload, .wake = config->database.wake, .wall_clock = clock_wall_us};
+  char place[300];
+  db_place(&config->database, place, sizeof place);
+  enum store_status status = cli_connect(exam->cli, config, &op, &err);
+  if (status != STORE_OK) {
+    say(exam, FINDING_FAIL, "database", err.text, "mend this first; the other checks of the database need it");
+    return cli_store_code(status, &err);
+  }
+  say(exam, FINDING_OK, "database", place, "");
+  status = op->ops->doctor(op->self, &facts, say, exam, &err);
+  return status == STORE_OK ? EX_OK : cli_fail_store(status, &err);
+}
+
+int run_doctor(struct cli *cli, const struct args *args) {
+  static const struct column none[] = {{"check", "CHECK", CELL_TEXT, false}};
+  struct examination exam = {.cli = cli};
+  const struct config *config;
+  struct err err = {0};
+  int code = cli_config(cli, &config);
+  if (code)
+    return code;
+  if (cli->output.format != OUTPUT_TEXT && !(exam.listing = listing_open(&cli->output, none, ARRAY_LEN(none))))
+    return cli_fail(EX_OSERR, "out of memory");
+  say(&exam, FINDING_OK, "configuration", cli->config_path, "");
+  if (config->admin.host && !admin_check(&config->admin, &err))
+    say(&exam, FINDING_FAIL, "configuration", err.text, "");
+  check_modules(&exam, config);
+  code = check_database(&exam, config);
+  check_admin(&exam, config);
+  if (exam.listing)
+    listing_close(exam.listing, NULL);
+  else
+    cli_remark(cli, "%u ok, %u warnings, %u failures", exam.found[FINDING_OK], exam.found[FINDING_WARN],
+               exam.found[FINDING_FAIL]);
+  if (exam.no_memory)
+    return cli_fail(EX_OSERR, "out of memory");
+  return code ? code : exam.found[FINDING_FAIL] ? EX_CONFIG : EX_OK;
+}

@@ -1,0 +1,230 @@
+/* SPDX-License-Identifier: MIT */
+#include "cli/intervene.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <sysexits.h>
+
+#include "cli/daemon.h"
+#include "cli/times.h"
+
+enum {
+  ROUNDS = 3,
+  ANSWER_TIMEOUT_MS = 15000,
+  HTTP_OK = 200,
+  HTTP_UNAUTHORIZED = 401,
+  HTTP_FORBIDDEN = 403,
+  HTTP_NOT_FOUND = 404,
+  HTTP_CONFLICT = 409,
+  HTTP_MISDIRECTED = 421
+};
+
+struct intervener {
+  const struct operator* op;
+  struct daemon_client *client;
+  struct shard_owner owners[STORE_SHARDS_MAX];
+  bool known[STORE_SHARDS_MAX]; /* owners[i] has been read */
+  uint64_t asked;               /* tasks that daemons have changed */
+};
+
+bool intervener_new(const struct operator* op, const char *token, struct intervener **out, struct err *err) {
+  *out = calloc(1, sizeof **out);
+  if (!*out)
+    return err_set(err, EX_OSERR, "out of memory");
+  (*out)->op = op;
+  if (daemon_client_new(token, &(*out)->client, err))
+    return true;
+  intervener_free(out);
+  return false;
+}
+
+void intervener_free(struct intervener **intervener) {
+  if (!*intervener)
+    return;
+  daemon_client_free(&(*intervener)->client);
+  free(*intervener);
+  *intervener = NULL;
+}
+
+/* The exit code of a failed call of the port, put into err. */
+static bool store_failed(enum store_status status, struct err *err) {
+  err->code = cli_store_code(status, err);
+  return false;
+}
+
+static bool learn_owner(struct intervener *in, uint8_t shard, struct err *err) {
+  if (in->known[shard])
+    return true;
+  enum store_status status = in->op->ops->owner(in->op->self, shard, &in->owners[shard], err);
+  in->known[shard] = status == STORE_OK;
+  return status == STORE_OK || store_failed(status, err);
+}
+
+uint64_t intervener_asked(const struct intervener *in) { return in->asked; }
+
+static bool undecided(const struct task_target *target) { return target->outcome == CHANGE_OUTCOMES; }
+
+/* --- shards that nobody holds --- */
+
+static bool change_directly(struct intervener *in, const struct task_change *change, struct task_target *targets,
+                            size_t count, uint64_t *audit_id, struct err *err) {
+  struct task_target *chosen = calloc(count, sizeof *chosen);
+  size_t *places = calloc(count, sizeof *places), n = 0;
+  bool ok = chosen && places;
+  if (!ok)
+    err_set(err, EX_OSERR, "out of memory");
+  for (size_t i = 0; ok && i < count; i++) {
+    if (!undecided(&targets[i]))
+      continue;
+    ok = learn_owner(in, targets[i].shard, err);
+    if (ok && !in->owners[targets[i].shard].alive) {
+      places[n] = i;
+      chosen[n++] = targets[i];
+    }
+  }
+  if (ok && n > 0) {
+    uint64_t id = 0;
+    enum store_status status = in->op->ops->change(in->op->self, change, chosen, n, &id, err);
+    ok = status == STORE_OK || store_failed(status, err);
+    *audit_id = id ? id : *audit_id;
+  }
+  for (size_t i = 0; ok && i < n; i++) {
+    targets[places[i]] = chosen[i];
+    if (chosen[i].outcome == CHANGE_HELD) { /* somebody has taken it since we looked */
+      targets[places[i]].outcome = CHANGE_OUTCOMES;
+      in->known[chosen[i].shard] = false;
+    }
+  }
+  free(chosen);
+  free(places);
+  return ok;
+}
+
+/* --- shards that a daemon holds --- */
+
+/* JSON text, to free(); NULL when it is not UTF-8. */
+static char *request_body(const struct task_change *change) {
+  json_t *body = json_pack("{s:s, s:s}", "actor", change->actor, "reason", change->reason);
+  if (body && change->verb == CHANGE_RESCHEDULE) {
+    char due[TIME_TEXT_MAX];
+    rfc3339_print(change->due_us, due);
+    json_object_set_new(body, "due_at", json_string(due));
+  }
+  char *text = body ? json_dumps(body, JSON_COMPACT) : NULL;
+  json_decref(body);
+  return text;
+}
+
+/* No answer came though the request may have: a cancelled row shows itself in the history. */
+static bool look_again(struct intervener *in, const struct task_change *change, struct task_target *target,
+                       struct err *err) {
+  char id[24], why[sizeof err->text];
+  struct task_target now;
+  struct err ignored;
+  bool found;
+  snprintf(id, sizeof id, "%llu", (unsigned long long)target->id);
+  if (change->verb == CHANGE_CANCEL && in->op->ops->find(in->op->self, id, &now, &found, &ignored) == STORE_OK &&
+      found && now.state == TASK_CANCELLED && strcmp(now.message_id, target->message_id) == 0) {
+    target->outcome = CHANGE_DONE;
+    return true;
+  }
+  memcpy(why, err->text, sizeof why);
+  return err_set(err, EX_UNAVAILABLE,
+                 "task %s: the daemon %s did not answer (%.600s); whether it was carried out is not known: "
+                 "look with `duebox task show %s` and repeat it",
+                 id, in->owners[target->shard].instance, why, id);
+}
+
+static bool take_answer(struct intervener *in, const struct daemon_answer *answer, struct task_target *target,
+                        struct err *err) {
+  const struct shard_owner *owner = &in->owners[target->shard];
+  unsigned long long id = target->id;
+  switch (answer->status) {
+  case HTTP_OK:
+    target->outcome = CHANGE_DONE;
+    return true;
+  case HTTP_NOT_FOUND:
+    target->outcome = CHANGE_NOT_FOUND;
+    return true;
+  case HTTP_CONFLICT:
+    target->outcome = strcmp(answer->code, "in_flight") == 0 ? CHANGE_IN_FLIGHT : CHANGE_STATE;
+    return true;
+  case HTTP_MISDIRECTED:
+    in->known[target->shard] = false;
+    return true;
+  case HTTP_UNAUTHORIZED:
+  case HTTP_FORBIDDEN:
+    return err_set(err, EX_NOPERM,
+                   "task %llu: the daemon at %s refuses: %s; nothing was changed. admin.token_file must hold the "
+                   "daemon's token",
+                   id, owner->admin_url, answer->detail);
+  default:
+    return err_set(err, EX_UNAVAILABLE, "task %llu: the daemon at %s cannot do it now: %s", id, owner->admin_url,
+                   answer->detail);
+  }
+}
+
+static bool ask_owner(struct intervener *in, const struct task_change *change, struct task_target *target,
+                      struct err *err) {
+  const struct shard_owner *owner = &in->owners[target->shard];
+  unsigned long long id = target->id;
+  if (!owner->admin_url[0])
+    return err_set(err, EX_UNAVAILABLE,
+                   "task %llu: the daemon %s on %s holds its shard and has no HTTP listener; nothing was changed. Set "
+                   "admin.listen there, or stop it first",
+                   id, owner->instance, owner->host[0] ? owner->host : "an unknown host");
+  char path[256];
+  struct daemon_answer answer;
+  char *message_id = daemon_segment(target->message_id); /* daemons look for a message id first */
+  snprintf(path, sizeof path, "/api/v1/tasks/%s/%s", message_id ? message_id : "",
+           change->verb == CHANGE_CANCEL ? "cancel" : "reschedule");
+  free(message_id);
+  char *body = request_body(change);
+  if (!body)
+    return err_set(err, EX_DATAERR, "--reason is not UTF-8");
+  bool answered = daemon_ask(in->client, owner->admin_url, path, body, ANSWER_TIMEOUT_MS, &answer, err);
+  free(body);
+  bool ok;
+  if (answered)
+    ok = take_answer(in, &answer, target, err);
+  else if (answer.status == DAEMON_NEVER_SENT)
+    ok = err_wrap(err, "task %llu: the daemon %s on %s holds its shard and cannot be reached; nothing was changed", id,
+                  owner->instance, owner->host);
+  else
+    ok = look_again(in, change, target, err);
+  in->asked += ok && target->outcome == CHANGE_DONE;
+  json_decref(answer.body);
+  return ok;
+}
+
+static bool ask_owners(struct intervener *in, const struct task_change *change, struct task_target *targets,
+                       size_t count, struct err *err) {
+  for (size_t i = 0; i < count; i++) {
+    if (!undecided(&targets[i]))
+      continue;
+    if (!learn_owner(in, targets[i].shard, err))
+      return false;
+    if (in->owners[targets[i].shard].alive && !ask_owner(in, change, &targets[i], err))
+      return false;
+  }
+  return true;
+}
+
+bool intervene(struct intervener *in, const struct task_change *change, struct task_target *targets, size_t count,
+               uint64_t *audit_id, struct err *err) {
+  size_t left = count;
+  *audit_id = 0;
+  for (size_t i = 0; i < count; i++)
+    targets[i].outcome = CHANGE_OUTCOMES;
+  for (int round = 0; round < ROUNDS && left > 0; round++) {
+    if (!change_directly(in, change, targets, count, audit_id, err) || !ask_owners(in, change, targets, count, err))
+      return false;
+    left = 0;
+    for (size_t i = 0; i < count; i++)
+      left += undecided(&targets[i]);
+  }
+  return left == 0 || err_set(err, EX_TEMPFAIL,
+                              "the shards of %zu tasks change hands just now; nothing was changed for "
+                              "them, try again in a few seconds",
+                              left);
+}

@@ -1,0 +1,40 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * cli/main.c - duebox: finds the command that the words name, and runs it.
+ */
+#include <locale.h>
+#include <stdio.h>
+#include <sysexits.h>
+
+#include "cli/cli.h"
+#include "cli/help.h"
+
+static int give_help(const struct args *args) {
+  FILE *out = args->help ? stdout : stderr;
+  if (args->command)
+    help_command(out, args->command);
+  else if (args->noun)
+    help_noun(out, args->noun);
+  else
+    help_all(out);
+  return args->help ? EX_OK : EX_USAGE;
+}
+
+int main(int argc, char **argv) {
+  setlocale(LC_CTYPE, "C.UTF-8"); /* widths of characters in tables; texts are UTF-8 whatever the terminal says */
+  struct args args;
+  struct err err = {0};
+  struct cli cli;
+  int code;
+  if (!args_parse(argc, argv, &args, &err)) {
+    code = cli_fail_err(&err);
+  } else if (args.help || !args.command) {
+    code = give_help(&args);
+  } else if ((code = cli_open(&cli, &args)) == EX_OK) {
+    code = args.command->run(&cli, &args);
+    int closed = cli_close(&cli);
+    code = code ? code : closed;
+  }
+  args_free(&args);
+  return code;
+}

@@ -1,0 +1,178 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * cli/route.c - `duebox route list|show|pause|resume`: routes as they are configured, set by people, and loaded.
+ */
+#include <string.h>
+#include <sysexits.h>
+
+#include "cli/cli.h"
+#include "cli/rows.h"
+
+enum { COUNT_CAP = 10000 };
+
+/* --- rows of the database and of the configuration, put together --- */
+
+static const char *const count_keys[] = {"scheduled", "claimed", "awaiting", "held", "blocked", "dead"};
+
+/* A route that has neither rows nor a setting. */
+static json_t *idle_route(const char *name) {
+  json_t *route = json_pack("{s:s, s:b}", "route", name, "paused", false);
+  for (size_t i = 0; i < ARRAY_LEN(count_keys); i++)
+    json_object_set_new(route, count_keys[i], json_integer(0));
+  return route;
+}
+
+/* Counts stop at the cap: people see "10000+", programs a flag. */
+static void mark_cap(json_t *route, bool for_people) {
+  bool capped = false;
+  for (size_t i = 0; i < ARRAY_LEN(count_keys); i++) {
+    if (json_integer_value(json_object_get(route, count_keys[i])) < COUNT_CAP)
+      continue;
+    capped = true;
+    if (for_people)
+      json_object_set_new(route, count_keys[i], json_sprintf("%d+", COUNT_CAP));
+  }
+  json_object_set_new(route, "capped", json_boolean(capped));
+}
+
+static bool gather_row(void *ctx, const struct field *fields, size_t count) {
+  json_t *row = row_json(fields, count, true);
+  return json_object_set_new(ctx, json_string_value(json_object_get(row, "route")), row) == 0;
+}
+
+/* All routes by name, as an object. Exit code. */
+static int gather(struct cli *cli, const char *only, json_t *routes, const struct config **config) {
+  const struct operator* op;
+  struct err err = {0};
+  int code = cli_config(cli, config);
+  if (code || (code = cli_operator(cli, &op)))
+    return code;
+  enum store_status status = op->ops->routes(op->self, only, COUNT_CAP, gather_row, routes, &err);
+  if (status != STORE_OK)
+    return cli_fail_store(status, &err);
+  for (size_t i = 0; i < (*config)->route_count; i++) {
+    const struct route_config *route = &(*config)->routes[i];
+    if (only && strcmp(only, route->name) != 0)
+      continue;
+    if (!json_object_get(routes, route->name))
+      json_object_set_new(routes, route->name, idle_route(route->name));
+    json_object_set_new(json_object_get(routes, route->name), "via", json_string(route->plugin->name));
+  }
+  const char *name;
+  json_t *route;
+  json_object_foreach(routes, name, route) {
+    json_object_set_new(route, "configured", json_boolean(json_object_get(route, "via") != NULL));
+    mark_cap(route, cli->output.format == OUTPUT_TEXT);
+    if (cli->output.format == OUTPUT_TEXT)
+      json_object_set_new(route, "state",
+                          json_string(json_is_true(json_object_get(route, "paused")) ? "paused"
+                                      : !json_object_get(route, "via")               ? "unknown"
+                                                                                     : "ok"));
+  }
+  return EX_OK;
+}
+
+/* --- list and show --- */
+
+int run_route_list(struct cli *cli, const struct args *args) {
+  static const struct column columns[] = {
+      {"route", "ROUTE", CELL_TEXT, false},       {"via", "VIA", CELL_TEXT, false},
+      {"state", "STATE", CELL_STATE, false},      {"scheduled", "SCHEDULED", CELL_NUMBER, false},
+      {"claimed", "CLAIMED", CELL_NUMBER, false}, {"awaiting", "AWAITING", CELL_NUMBER, false},
+      {"held", "HELD", CELL_NUMBER, false},       {"blocked", "BLOCKED", CELL_NUMBER, false},
+      {"dead", "DEAD", CELL_NUMBER, false},       {"next_at", "NEXT", CELL_TIME, false},
+      {"reason", "REASON", CELL_TEXT, true}};
+  const struct config *config;
+  json_t *routes = json_object();
+  int code = gather(cli, NULL, routes, &config);
+  struct listing *listing = code ? NULL : listing_open(&cli->output, columns, ARRAY_LEN(columns));
+  const char *name;
+  json_t *route;
+  bool ok = code || listing;
+  if (listing)
+    json_object_foreach(routes, name, route) ok = ok && listing_add(listing, json_incref(route));
+  listing_close(listing, "no routes");
+  json_decref(routes);
+  return ok ? code : cli_fail(EX_OSERR, "out of memory");
+}
+
+static void add_config(json_t *object, const struct route_config *route) {
+  static const char *const claims[] = {[CLAIM_MEMORY] = "memory", [CLAIM_RECORDED] = "recorded"};
+  static const char *const results[] = {[RESULT_NONE] = "none", [RESULT_EXPECTED] = "expected"};
+  json_t *values =
+      json_pack("{s:s, s:s, s:s, s:I, s:I, s:I, s:f, s:I, s:s?}", "module", route->plugin->module->name, "claim",
+                claims[route->claim], "result", results[route->result], "timeout_ms", (json_int_t)route->timeout_ms,
+                "max_attempts", (json_int_t)route->retry.max_attempts, "concurrency", (json_int_t)route->concurrency,
+                "rate", route->rate, "history_ms", (json_int_t)route->history_ms, "reply_to", route->reply_to);
+  json_object_update(object, values);
+  json_decref(values);
+}
+
+int run_route_show(struct cli *cli, const struct args *args) {
+  static const struct column columns[] = {{"route", "route", CELL_TEXT, false},
+                                          {"state", "state", CELL_STATE, false},
+                                          {"reason", "reason", CELL_TEXT, false},
+                                          {"changed_by", "set by", CELL_TEXT, false},
+                                          {"changed_at", "set at", CELL_TIME, false},
+                                          {"via", "via", CELL_TEXT, false},
+                                          {"module", "module", CELL_TEXT, false},
+                                          {"claim", "claim", CELL_TEXT, false},
+                                          {"result", "result", CELL_TEXT, false},
+                                          {"timeout_ms", "timeout ms", CELL_TEXT, false},
+                                          {"max_attempts", "max attempts", CELL_TEXT, false},
+                                          {"concurrency", "concurrency", CELL_TEXT, false},
+                                          {"rate", "rate per s", CELL_TEXT, false},
+                                          {"history_ms", "history ms", CELL_TEXT, false},
+                                          {"reply_to", "reply to", CELL_TEXT, false},
+                                          {"scheduled", "scheduled", CELL_TEXT, false},
+                                          {"claimed", "claimed", CELL_TEXT, false},
+                                          {"awaiting", "awaiting", CELL_TEXT, false},
+                                          {"held", "held", CELL_TEXT, false},
+                                          {"blocked", "blocked", CELL_TEXT, false},
+                                          {"dead", "dead", CELL_TEXT, false},
+                                          {"next_at", "next due", CELL_TIME, false}};
+  const char *name = args->operands[0];
+  const struct config *config;
+  json_t *routes = json_object();
+  int code = gather(cli, name, routes, &config);
+  json_t *route = json_object_get(routes, name);
+  if (!code && !route)
+    code = cli_fail(EX_NOINPUT, "route %s: not found: it is not configured and has no tasks", name);
+  if (!code) {
+    const struct route_config *configured = config_route(config, name, strlen(name));
+    if (configured)
+      add_config(route, configured);
+    output_record(&cli->output, columns, ARRAY_LEN(columns), json_incref(route));
+  }
+  json_decref(routes);
+  return code;
+}
+
+/* --- pause and resume --- */
+
+static int set_paused(struct cli *cli, const struct args *args, bool paused) {
+  const struct operator* op;
+  const struct config *config;
+  struct err err = {0};
+  char actor[128];
+  const char *name = args->operands[0], *reason = args_text(args, OPT_REASON);
+  int code = cli_config(cli, &config);
+  if (code || (code = cli_operator(cli, &op)))
+    return code;
+  if (strlen(name) > STORE_ROUTE_MAX)
+    return cli_fail(EX_USAGE, "route %s: a route's name has at most %d characters", name, STORE_ROUTE_MAX);
+  if (!config_route(config, name, strlen(name)))
+    cli_remark(cli, "route %s is not in %s", name, cli->config_path);
+  cli_actor(actor, sizeof actor);
+  enum store_status status = op->ops->pause(op->self, name, paused, actor, reason ? reason : "", &err);
+  if (status != STORE_OK)
+    return cli_fail_store(status, &err);
+  if (cli->output.format == OUTPUT_TEXT)
+    printf("%s %s; daemons see it within seconds\n", name, paused ? "paused" : "resumed");
+  else
+    output_record(&cli->output, NULL, 0, json_pack("{s:s, s:b}", "route", name, "paused", paused));
+  return EX_OK;
+}
+
+int run_route_pause(struct cli *cli, const struct args *args) { return set_paused(cli, args, true); }
+int run_route_resume(struct cli *cli, const struct args *args) { return set_paused(cli, args, false); }

@@ -1,0 +1,326 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * cli/task.c - `duebox task list`, `task show` and `task add`. What changes tasks is in task_change.c.
+ */
+#include <stdlib.h>
+#include <string.h>
+#include <sysexits.h>
+#include <unistd.h>
+
+#include "cli/cli.h"
+#include "cli/file.h"
+#include "cli/rows.h"
+#include "cli/select.h"
+#include "cli/task.h"
+#include "cli/times.h"
+
+enum { LIST_LIMIT = 100, PAYLOAD_SHOWN = 2048 };
+
+/* --- list --- */
+
+static bool list_row(void *ctx, const struct field *fields, size_t count) {
+  return listing_add(ctx, row_json(fields, count, true));
+}
+
+int task_listing(struct cli *cli, const struct args *args, uint32_t states, const struct column *columns,
+                 size_t column_count) {
+  const struct operator* op;
+  struct selection selection;
+  struct err err = {0};
+  int64_t limit = LIST_LIMIT;
+  if (!select_read(args, true, &selection, &err) || !args_int(args, OPT_LIMIT, 0, INT64_MAX, &limit, &err))
+    return cli_fail_err(&err);
+  int code = select_open(cli, &selection, &op);
+  if (code)
+    return code;
+  if (states)
+    selection.filter.states = states;
+  struct listing *listing = listing_open(&cli->output, columns, column_count);
+  if (!listing)
+    return cli_fail(EX_OSERR, "out of memory");
+  enum store_status status = op->ops->list(op->self, &selection.filter, (uint64_t)limit, list_row, listing, &err);
+  size_t rows = listing_rows(listing);
+  listing_close(listing, status == STORE_OK ? "no such task" : NULL);
+  if (status != STORE_OK)
+    return select_fail(status, &selection, &err);
+  if (limit && rows == (size_t)limit && cli->output.format == OUTPUT_TEXT)
+    cli_remark(cli, "the newest %lld are shown; --limit 0 shows all", (long long)limit);
+  return EX_OK;
+}
+
+int run_task_list(struct cli *cli, const struct args *args) {
+  static const struct column columns[] = {
+      {"id", "ID", CELL_NUMBER, false},           {"state", "STATE", CELL_STATE, false},
+      {"route", "ROUTE", CELL_TEXT, false},       {"due_at", "DUE", CELL_TIME, false},
+      {"attempt", "TRIED", CELL_NUMBER, false},   {"priority", "PRIO", CELL_NUMBER, false},
+      {"task_key", "KEY", CELL_TEXT, true},       {"error_class", "ERROR", CELL_TEXT, true},
+      {"message_id", "MESSAGE", CELL_TEXT, true},
+  };
+  return task_listing(cli, args, 0, columns, ARRAY_LEN(columns));
+}
+
+/* --- show --- */
+
+static const struct column show_columns[] = {
+    {"id", "id", CELL_TEXT, false},
+    {"message_id", "message id", CELL_TEXT, false},
+    {"state", "state", CELL_STATE, false},
+    {"route", "route", CELL_TEXT, false},
+    {"task_key", "key", CELL_TEXT, false},
+    {"priority", "priority", CELL_TEXT, false},
+    {"created_at", "inserted", CELL_TIME, false},
+    {"due_at", "due", CELL_TIME, false},
+    {"first_due_at", "first due", CELL_TIME, false},
+    {"published_at", "published", CELL_TIME, false},
+    {"finished_at", "finished", CELL_TIME, false},
+    {"lateness", "lateness", CELL_TEXT, false},
+    {"expires_at", "expires", CELL_TIME, false},
+    {"keep_until", "kept until", CELL_TIME, false},
+    {"attempt", "attempts", CELL_TEXT, false},
+    {"failures", "failures", CELL_TEXT, false},
+    {"recoveries", "recoveries", CELL_TEXT, false},
+    {"max_attempts", "max attempts", CELL_TEXT, false},
+    {"timeout_ms", "timeout ms", CELL_TEXT, false},
+    {"claimed_by", "claimed by", CELL_TEXT, false},
+    {"lease_until", "lease until", CELL_TIME, false},
+    {"shard", "shard", CELL_TEXT, false},
+    {"order_key", "order key", CELL_TEXT, false},
+    {"dedup_key", "dedup key", CELL_TEXT, false},
+    {"target_host", "target host", CELL_TEXT, false},
+    {"error_class", "error class", CELL_TEXT, false},
+    {"last_error", "last error", CELL_LINES, false},
+    {"progress", "progress", CELL_TEXT, false},
+    {"checkpoint", "checkpoint", CELL_LINES, false},
+    {"result", "result", CELL_LINES, false},
+    {"headers", "headers", CELL_TEXT, false},
+    {"payload_length", "payload bytes", CELL_TEXT, false},
+    {"payload", "payload", CELL_LINES, false},
+};
+
+static const struct column attempt_columns[] = {
+    {"attempt", "ATTEMPT", CELL_NUMBER, false},    {"outcome", "OUTCOME", CELL_STATE, false},
+    {"due_at", "DUE", CELL_TIME, false},           {"published_at", "PUBLISHED", CELL_TIME, false},
+    {"finished_at", "FINISHED", CELL_TIME, false}, {"claimed_by", "BY", CELL_TEXT, true},
+    {"error_class", "ERROR", CELL_TEXT, true},     {"error", "MESSAGE", CELL_TEXT, true},
+};
+
+struct shown_task {
+  struct cli *cli;
+  json_t *task, *attempts;
+  bool failed; /* out of memory */
+};
+
+static bool show_task(void *ctx, const struct field *fields, size_t count) {
+  struct shown_task *shown = ctx;
+  shown->task = row_json(fields, count, shown->cli->output.format == OUTPUT_TEXT);
+  return shown->task != NULL;
+}
+
+static bool show_attempt(void *ctx, const struct field *fields, size_t count) {
+  struct shown_task *shown = ctx;
+  shown->failed |= json_array_append_new(shown->attempts, row_json(fields, count, true)) != 0;
+  return !shown->failed;
+}
+
+/* How late it was published, against the time that was first asked for. */
+static void add_lateness(json_t *task, enum output_format format) {
+  int64_t published = row_time(task, "published_at"), asked = row_time(task, "first_due_at");
+  if (!asked)
+    asked = row_time(task, "due_at");
+  if (!published || published < asked)
+    return;
+  char text[32];
+  if (format == OUTPUT_TEXT)
+    json_object_set_new(task, "lateness", json_string(span_print(published - asked, text, sizeof text)));
+  else
+    json_object_set_new(task, "lateness_ms", json_real((double)(published - asked) / 1000));
+}
+
+static void print_task(struct shown_task *shown) {
+  const struct output *output = &shown->cli->output;
+  add_lateness(shown->task, output->format);
+  if (output->format != OUTPUT_TEXT) {
+    json_object_set(shown->task, "attempts", shown->attempts);
+    output_json(output, shown->task);
+    return;
+  }
+  size_t whole = (size_t)json_integer_value(json_object_get(shown->task, "payload_length"));
+  const char *headers = json_string_value(json_object_get(shown->task, "headers"));
+  if (headers && strcmp(headers, "{}") == 0) /* the column's default is no news */
+    json_object_del(shown->task, "headers");
+  output_record(output, show_columns, ARRAY_LEN(show_columns), json_incref(shown->task));
+  if (json_array_size(shown->attempts) > 0) {
+    puts("");
+    struct listing *listing = listing_open(output, attempt_columns, ARRAY_LEN(attempt_columns));
+    size_t i;
+    json_t *attempt;
+    json_array_foreach(shown->attempts, i, attempt) {
+      if (!listing || !listing_add(listing, json_incref(attempt)))
+        shown->failed = true;
+    }
+    listing_close(listing, NULL);
+  }
+  if (whole > PAYLOAD_SHOWN && !shown->cli->output.quiet)
+    cli_remark(shown->cli, "of %zu bytes of payload at most %d are shown; --full shows all", whole, PAYLOAD_SHOWN);
+}
+
+int run_task_show(struct cli *cli, const struct args *args) {
+  const struct operator* op;
+  struct err err = {0};
+  int code = cli_operator(cli, &op);
+  if (code)
+    return code;
+  struct shown_task shown = {.cli = cli, .attempts = json_array()};
+  struct task_detail_fns fns = {.ctx = &shown, .task = show_task, .attempt = show_attempt};
+  bool found = false;
+  uint64_t cap = args_has(args, OPT_FULL) || cli->output.format != OUTPUT_TEXT ? UINT32_MAX : PAYLOAD_SHOWN;
+  enum store_status status = op->ops->show(op->self, args->operands[0], cap, &fns, &found, &err);
+  if (status != STORE_OK)
+    code = cli_fail_store(status, &err);
+  else if (!found)
+    code = cli_fail(EX_NOINPUT, "task %s: not found, neither in the outbox nor in its history", args->operands[0]);
+  else if (shown.task)
+    print_task(&shown);
+  if (status == STORE_OK && found && (!shown.task || shown.failed))
+    code = cli_fail(EX_OSERR, "out of memory");
+  json_decref(shown.task);
+  json_decref(shown.attempts);
+  return code;
+}
+
+/* --- add --- */
+
+/* The repeated --header NAME=VALUE as JSON text, to free(); "" in *text when there is none. */
+static bool read_headers(const struct args *args, char **text, struct err *err) {
+  json_t *object = json_object();
+  bool ok = object != NULL;
+  for (size_t i = 0; ok && i < args->given_count; i++) {
+    if (args->given[i].id != OPT_HEADER)
+      continue;
+    const char *value = args->given[i].value, *equals = strchr(value, '=');
+    if (!equals || equals == value) {
+      json_decref(object);
+      return err_set(err, EX_USAGE, "--header: \"%s\" is not NAME=VALUE", value);
+    }
+    char *name = strndup(value, (size_t)(equals - value));
+    ok = name && json_object_set_new(object, name, json_string(equals + 1)) == 0;
+    free(name);
+    if (!ok)
+      err_set(err, EX_DATAERR, "--header: \"%s\" is not UTF-8", value);
+  }
+  *text = ok && json_object_size(object) ? json_dumps(object, JSON_COMPACT) : NULL;
+  json_decref(object);
+  return ok;
+}
+
+/* From --payload, --payload-file or standard input, to free(). */
+static bool read_payload(const struct cli *cli, const struct args *args, int64_t max, char **data, size_t *len,
+                         struct err *err) {
+  const char *text = args_text(args, OPT_PAYLOAD), *file = args_text(args, OPT_PAYLOAD_FILE);
+  if (text && file)
+    return err_set(err, EX_USAGE, "give --payload or --payload-file, not both");
+  if (!text && !file && isatty(STDIN_FILENO))
+    cli_remark(cli, "type the payload and end it with Ctrl-D; --payload and --payload-file are other ways");
+  if (!text)
+    return file_read(file ? file : "-", max, data, len, err);
+  *len = strlen(text);
+  if ((int64_t)*len > max)
+    return err_set(err, EX_DATAERR, "--payload: it is over engine.max_payload (%lld bytes)", (long long)max);
+  *data = strdup(text);
+  return *data || err_set(err, EX_OSERR, "out of memory");
+}
+
+static int read_due(struct cli *cli, const struct args *args, struct new_task *task) {
+  struct when at = {0}, expires = {0};
+  struct err err = {0};
+  task->delay_ms = -1;
+  if (!args_duration(args, OPT_DELAY, &task->delay_ms, &err) || !args_when(args, OPT_AT, &at, &err) ||
+      !args_when(args, OPT_EXPIRES_AT, &expires, &err))
+    return cli_fail_err(&err);
+  if (at.given && task->delay_ms >= 0)
+    return cli_fail(EX_USAGE, "task add: give --at or --delay, not both");
+  int code = cli_when(cli, &at, &task->due_us);
+  return code ? code : cli_when(cli, &expires, &task->expires_us);
+}
+
+static bool read_task(const struct args *args, struct new_task *task, struct err *err) {
+  task->route = args->operands[0];
+  task->key = args_text(args, OPT_KEY);
+  task->dedup_key = args_text(args, OPT_DEDUP_KEY);
+  task->order_key = args_text(args, OPT_ORDER_KEY);
+  task->message_id = args_text(args, OPT_MESSAGE_ID);
+  task->target_host = args_text(args, OPT_TARGET_HOST);
+  return args_int(args, OPT_PRIORITY, 1, 9, &task->priority, err) &&
+         args_int(args, OPT_MAX_ATTEMPTS, 1, UINT32_MAX, &task->max_attempts, err) &&
+         args_duration(args, OPT_TIMEOUT, &task->timeout_ms, err);
+}
+
+/* Refusals of the table that are the caller's data, by the server's error number. */
+static int insert_failed(enum store_status status, const struct err *err) {
+  static const struct {
+    int number;
+    const char *text;
+  } known[] = {
+      {1062, "a living task has this dedup key or message id already"},
+      {1406, "a value is too long for its column"},
+      {1292, "a time is out of range"},
+      {1264, "a number is out of range"},
+      {4025, "the table refuses a value"}, /* CHECK: MariaDB */
+      {3819, "the table refuses a value"}, /* CHECK: MySQL */
+      {1366, "a text is not valid UTF-8 or holds characters that its column does not take"},
+  };
+  for (size_t i = 0; status == STORE_REFUSED && i < ARRAY_LEN(known); i++)
+    if (err->code == known[i].number)
+      return cli_fail(EX_DATAERR, "task add: %s: %s", known[i].text, err->text);
+  return cli_fail_store(status, err);
+}
+
+static void print_added(const struct cli *cli, uint64_t id, const char *message_id) {
+  static const struct column columns[] = {{"id", "id", CELL_TEXT, false},
+                                          {"message_id", "message id", CELL_TEXT, false}};
+  output_record(&cli->output, columns, ARRAY_LEN(columns),
+                json_pack("{s:o, s:s}", "id", json_sprintf("%llu", (unsigned long long)id), "message_id", message_id));
+}
+
+static int insert(struct cli *cli, const struct new_task *task) {
+  const struct operator* op;
+  struct err err = {0};
+  uint64_t id;
+  char message_id[STORE_ID_MAX + 1];
+  int code = cli_operator(cli, &op);
+  if (code)
+    return code;
+  enum store_status status = op->ops->insert(op->self, task, &id, message_id, &err);
+  if (status != STORE_OK)
+    return insert_failed(status, &err);
+  print_added(cli, id, message_id);
+  return EX_OK;
+}
+
+int run_task_add(struct cli *cli, const struct args *args) {
+  const struct config *config;
+  struct new_task task = {0};
+  struct err err = {0};
+  char *payload = NULL, *headers = NULL;
+  size_t payload_len = 0;
+  int code = cli_config(cli, &config);
+  if (code)
+    return code;
+  if (!read_task(args, &task, &err) || !read_headers(args, &headers, &err) ||
+      !read_payload(cli, args, config->engine.max_payload, &payload, &payload_len, &err)) {
+    code = cli_fail_err(&err);
+    goto out;
+  }
+  task.headers = headers;
+  task.payload = (struct duebox_bytes){payload, payload_len};
+  if ((code = read_due(cli, args, &task)))
+    goto out;
+  if (!config_route(config, task.route, strlen(task.route)))
+    cli_remark(cli, "route %s is not in %s: the task is held until a daemon's configuration has it", task.route,
+               cli->config_path);
+  code = insert(cli, &task);
+out:
+  free(payload);
+  free(headers);
+  return code;
+}

@@ -1,0 +1,94 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * cli/task_change.c - `duebox task cancel`, `reschedule`, `retry`, `set`, and `duebox dead retry`.
+ */
+#include <string.h>
+#include <sysexits.h>
+
+#include "cli/change.h"
+
+#define CANCELLABLE                                                                                                    \
+  (STATE_BIT(TASK_SCHEDULED) | STATE_BIT(TASK_AWAITING) | STATE_BIT(TASK_HELD) | STATE_BIT(TASK_BLOCKED))
+
+int run_task_cancel(struct cli *cli, const struct args *args) {
+  static const struct change_rule rule = {
+      .verb = CHANGE_CANCEL, .states = CANCELLABLE, .allowed = STATES_LIVING, .done = "cancelled"};
+  struct task_change order = {0};
+  return change_tasks(cli, args, &rule, &order);
+}
+
+int run_task_reschedule(struct cli *cli, const struct args *args) {
+  static const struct change_rule rule = {.verb = CHANGE_RESCHEDULE,
+                                          .states = STATE_BIT(TASK_SCHEDULED),
+                                          .allowed = STATE_BIT(TASK_SCHEDULED),
+                                          .done = "rescheduled"};
+  struct task_change order = {0};
+  struct err err = {0};
+  struct when at = {0};
+  int64_t delay_ms = -1;
+  if (!args_when(args, OPT_AT, &at, &err) || !args_duration(args, OPT_DELAY, &delay_ms, &err))
+    return cli_fail_err(&err);
+  if (at.given == (delay_ms >= 0))
+    return cli_fail(EX_USAGE, "task reschedule: when? Give either --at TIME or --delay DURATION");
+  if (delay_ms >= 0)
+    at = (struct when){.given = true, .relative = true, .us = delay_ms * 1000};
+  int code = cli_when(cli, &at, &order.due_us);
+  return code ? code : change_tasks(cli, args, &rule, &order);
+}
+
+int run_task_retry(struct cli *cli, const struct args *args) {
+  static const struct change_rule rule = {.verb = CHANGE_RETRY,
+                                          .states = STATE_BIT(TASK_DEAD),
+                                          .allowed = STATE_BIT(TASK_DEAD) | STATE_BIT(TASK_EXPIRED) |
+                                                     STATE_BIT(TASK_CANCELLED) | STATE_BIT(TASK_SCHEDULED),
+                                          .failed_only = true,
+                                          .done = "retried"};
+  struct task_change order = {0};
+  return change_tasks(cli, args, &rule, &order);
+}
+
+int run_dead_retry(struct cli *cli, const struct args *args) {
+  static const struct change_rule rule = {
+      .verb = CHANGE_RETRY, .states = STATE_BIT(TASK_DEAD), .allowed = STATE_BIT(TASK_DEAD), .done = "retried"};
+  struct task_change order = {0};
+  return change_tasks(cli, args, &rule, &order);
+}
+
+/* Reads one setting where it is given. 0 stands for "as the route says". */
+static bool read_setting(const struct args *args, enum option_id id, enum task_setting setting, int64_t min,
+                         int64_t max, struct task_change *order, struct err *err) {
+  if (!args_int(args, id, min, max, &order->numbers[setting], err))
+    return false;
+  order->given |= args_has(args, id) ? 1u << setting : 0;
+  return true;
+}
+
+static bool read_settings(const struct args *args, struct task_change *order, struct when *expires, struct err *err) {
+  const char *expires_at = args_text(args, OPT_EXPIRES_AT);
+  if (!read_setting(args, OPT_PRIORITY, SET_PRIORITY, 1, 9, order, err) ||
+      !read_setting(args, OPT_MAX_ATTEMPTS, SET_MAX_ATTEMPTS, 0, UINT32_MAX, order, err) ||
+      !args_duration(args, OPT_TIMEOUT, &order->numbers[SET_TIMEOUT_MS], err))
+    return false;
+  if (order->numbers[SET_TIMEOUT_MS] > UINT32_MAX)
+    return err_set(err, EX_USAGE, "--timeout: at most 49d");
+  order->given |= args_has(args, OPT_TIMEOUT) ? 1u << SET_TIMEOUT_MS : 0;
+  order->given |= expires_at ? 1u << SET_EXPIRES_AT : 0;
+  order->target_host = args_text(args, OPT_TARGET_HOST);
+  order->given |= order->target_host ? 1u << SET_TARGET_HOST : 0;
+  return !expires_at || strcmp(expires_at, "never") == 0 || args_when(args, OPT_EXPIRES_AT, expires, err);
+}
+
+int run_task_set(struct cli *cli, const struct args *args) {
+  static const struct change_rule rule = {
+      .verb = CHANGE_SET, .states = STATE_BIT(TASK_SCHEDULED), .allowed = STATE_BIT(TASK_SCHEDULED), .done = "changed"};
+  struct task_change order = {0};
+  struct when expires = {0};
+  struct err err = {0};
+  if (!read_settings(args, &order, &expires, &err))
+    return cli_fail_err(&err);
+  if (!order.given)
+    return cli_fail(EX_USAGE, "task set: what? Give --priority, --max-attempts, --timeout, --expires-at or "
+                              "--target-host");
+  int code = cli_when(cli, &expires, &order.numbers[SET_EXPIRES_AT]);
+  return code ? code : change_tasks(cli, args, &rule, &order);
+}

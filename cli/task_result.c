@@ -1,0 +1,238 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * cli/task_result.c - `duebox task result`: the answer of a consumer, given by hand.
+ *
+ * A running daemon is asked first. Where none gives a definite answer the result is written directly, by the same code
+ * and rules as in a daemon: a result changes a row at most once, so offering it twice does no harm.
+ */
+#include <stdlib.h>
+#include <string.h>
+#include <sysexits.h>
+
+#include "cli/cli.h"
+#include "cli/daemon.h"
+#include "core/base/random.h"
+#include "core/record.h"
+#include "core/rules.h"
+#include "outbox/outbox.h"
+
+enum { RESULT_TIMEOUT_MS = 15000, HTTP_OK = 200, HTTP_BAD_REQUEST = 400, HTTP_NOT_FOUND = 404, HTTP_CONFLICT = 409 };
+
+/* --- the record --- */
+
+static bool add_error(json_t *record, const struct args *args) {
+  const char *class = args_text(args, OPT_ERROR_CLASS), *message = args_text(args, OPT_ERROR_MESSAGE);
+  if (!class && !message)
+    return true;
+  return json_object_set_new(record, "error", json_pack("{s:s*, s:s*}", "class", class, "message", message)) == 0;
+}
+
+/* The record of "What a consumer answers", as text to free(). `result` goes in as it was typed: no number loses digits.
+ */
+static char *make_text(const json_t *record, const char *result, struct err *err) {
+  json_error_t where;
+  json_t *value = result ? json_loads(result, JSON_DECODE_ANY | JSON_DECODE_INT_AS_REAL, &where) : NULL;
+  if (result && !value) {
+    err_set(err, EX_DATAERR, "--result: no JSON: column %d: %s", where.column, where.text);
+    return NULL;
+  }
+  json_decref(value);
+  char *head = json_dumps(record, JSON_COMPACT), *text = NULL;
+  int ok = -1;
+  if (head && result)
+    ok = asprintf(&text, "%.*s,\"result\":%s}", (int)strlen(head) - 1, head, result);
+  else if (head)
+    ok = asprintf(&text, "%s", head);
+  free(head);
+  if (ok < 0) {
+    err_set(err, EX_OSERR, "out of memory");
+    return NULL;
+  }
+  return text;
+}
+
+static char *make_record(const struct args *args, const char *message_id, struct err *err) {
+  int64_t attempt = 0, retry_in_ms = -1;
+  if (!args_int(args, OPT_ATTEMPT, 1, UINT32_MAX, &attempt, err) ||
+      !args_duration(args, OPT_RETRY_IN, &retry_in_ms, err))
+    return NULL;
+  json_t *record = json_pack("{s:s, s:I, s:s}", "id", message_id, "attempt", (json_int_t)attempt, "status",
+                             args_text(args, OPT_STATUS));
+  char *text = NULL;
+  if (!record || !add_error(record, args))
+    err_set(err, EX_DATAERR, "the id, --error-class or --error-message is not UTF-8");
+  else if (retry_in_ms >= 0 && json_object_set_new(record, "retry_in_ms", json_integer(retry_in_ms)) != 0)
+    err_set(err, EX_OSERR, "out of memory");
+  else
+    text = make_text(record, args_text(args, OPT_RESULT), err);
+  json_decref(record);
+  return text;
+}
+
+/* --- by a daemon --- */
+
+struct daemons {
+  struct daemon_client *client;
+  const char *record;          /* JSON text */
+  struct daemon_answer answer; /* definite when status is not 0 */
+};
+
+static bool is_definite(long status) {
+  return status == HTTP_OK || status == HTTP_BAD_REQUEST || status == HTTP_NOT_FOUND || status == HTTP_CONFLICT;
+}
+
+static bool try_daemon(struct daemons *daemons, const char *url) {
+  struct err ignored;
+  if (!*url || is_definite(daemons->answer.status))
+    return false;
+  json_decref(daemons->answer.body);
+  if (!daemon_ask(daemons->client, url, "/api/v1/results", daemons->record, RESULT_TIMEOUT_MS, &daemons->answer,
+                  &ignored))
+    daemons->answer.status = 0;
+  return is_definite(daemons->answer.status);
+}
+
+static bool try_instance(void *ctx, const struct field *fields, size_t count) {
+  char url[2052] = "";
+  bool alive = false;
+  for (size_t i = 0; i < count; i++) {
+    if (strcmp(fields[i].name, "url") == 0)
+      snprintf(url, sizeof url, "%.*s", (int)fields[i].text.len, fields[i].text.data);
+    if (strcmp(fields[i].name, "alive") == 0)
+      alive = fields[i].number != 0;
+    if (strcmp(fields[i].name, "kind") == 0 && strncmp(fields[i].text.data, "daemon", fields[i].text.len) != 0)
+      return true;
+  }
+  return !(alive && try_daemon(ctx, url));
+}
+
+/* --- directly --- */
+
+static bool settle(struct store_session *session, const struct store *store, const struct config *config,
+                   struct store_result *result, struct err *err) {
+  struct rules_context context = {.config = config, .random = random_u64()};
+  return store->ops->now(session, &context.now_us, err) == STORE_OK &&
+         store->ops->settle_results(session, result, 1, rules_result, &context, err) == STORE_OK;
+}
+
+static int settle_directly(const struct config *config, const char *record, struct store_result *result) {
+  struct store store;
+  struct store_session *session = NULL;
+  struct err err = {0};
+  int code = EX_OK;
+  if (!result_record_parse(record, strlen(record), &result->record, &err))
+    return cli_fail(EX_DATAERR, "the result record: %s", err.text);
+  result->source = "cli";
+  result->origin = "duebox task result";
+  result->body = (struct duebox_bytes){record, strlen(record)};
+  if (!outbox_create(&config->database, &store, &err)) {
+    result_record_free(&result->record);
+    return cli_fail(EX_OSERR, "%s", err.text);
+  }
+  enum store_status status = store.ops->open(store.self, "result", &session, &err);
+  if (status != STORE_OK || !settle(session, &store, config, result, &err))
+    code = cli_fail_store(status != STORE_OK ? status : STORE_DOWN, &err);
+  if (session)
+    store.ops->close(&session);
+  outbox_destroy(&store);
+  result_record_free(&result->record);
+  return code;
+}
+
+/* --- the command --- */
+
+static int tell(const struct cli *cli, const char *id, const char *fate) {
+  if (cli->output.format != OUTPUT_TEXT)
+    output_record(&cli->output, NULL, 0, json_pack("{s:s, s:s}", "id", id, "fate", fate));
+  else if (strcmp(fate, "duplicate") == 0)
+    printf("%s  this attempt has had its result; nothing was changed\n", id);
+  else
+    printf("%s  %s\n", id, fate);
+  return EX_OK;
+}
+
+static int tell_answer(const struct cli *cli, const char *id, const struct daemon_answer *answer) {
+  const char *fate = json_string_value(json_object_get(answer->body, "fate"));
+  switch (answer->status) {
+  case HTTP_OK:
+    return tell(cli, id, fate ? fate : "applied");
+  case HTTP_NOT_FOUND:
+    return cli_fail(EX_NOINPUT, "task %s: %s", id, answer->detail);
+  default:
+    return cli_fail(EX_DATAERR, "task %s: %s", id, answer->detail);
+  }
+}
+
+static int tell_fate(const struct cli *cli, const char *id, enum result_fate fate) {
+  switch (fate) {
+  case RESULT_APPLIED:
+    return tell(cli, id, "applied");
+  case RESULT_DUPLICATE:
+    return tell(cli, id, "duplicate");
+  case RESULT_STALE:
+    return cli_fail(EX_DATAERR, "task %s: it is in a later attempt; only a success of this one would count", id);
+  case RESULT_LATE:
+    return cli_fail(EX_DATAERR, "task %s: it has ended; nothing was changed", id);
+  default:
+    return cli_fail(EX_NOINPUT, "task %s: not found; the result is kept in quarantine", id);
+  }
+}
+
+static int check_line(const struct args *args) {
+  const char *status = args_text(args, OPT_STATUS);
+  if (!args_has(args, OPT_ATTEMPT) || !status)
+    return cli_fail(EX_USAGE, "task result: --attempt and --status are needed; `duebox task show %s` has the attempt",
+                    args->operands[0]);
+  if (strcmp(status, "done") != 0 && strcmp(status, "retry") != 0 && strcmp(status, "fail") != 0)
+    return cli_fail(EX_USAGE, "--status: \"%s\" is none of done, retry, fail", status);
+  return EX_OK;
+}
+
+static int deliver(struct cli *cli, const struct config *config, const struct operator* op, const char *id,
+                   const char *record) {
+  struct daemons daemons = {.record = record};
+  struct store_result result = {0};
+  struct err err = {0};
+  int code;
+  if (!daemon_client_new(config->admin.token, &daemons.client, &err))
+    return cli_fail_err(&err);
+  enum store_status status = op->ops->instances(op->self, try_instance, &daemons, &err);
+  if (status != STORE_OK)
+    code = cli_fail_store(status, &err);
+  else if (is_definite(daemons.answer.status))
+    code = tell_answer(cli, id, &daemons.answer);
+  else if ((code = settle_directly(config, record, &result)) == EX_OK)
+    code = tell_fate(cli, id, result.fate);
+  json_decref(daemons.answer.body);
+  daemon_client_free(&daemons.client);
+  return code;
+}
+
+int run_task_result(struct cli *cli, const struct args *args) {
+  const struct config *config;
+  const struct operator* op;
+  struct task_target target;
+  struct err err = {0};
+  bool found;
+  const char *id = args->operands[0];
+  int code = check_line(args);
+  if (code)
+    return code;
+  char *record = make_record(args, id, &err); /* what is wrong with the line needs no database */
+  if (!record)
+    return cli_fail_err(&err);
+  free(record);
+  if ((code = cli_config(cli, &config)) || (code = cli_operator(cli, &op)))
+    return code;
+  enum store_status status = op->ops->find(op->self, id, &target, &found, &err);
+  if (status != STORE_OK)
+    return cli_fail_store(status, &err);
+  if (!found)
+    return cli_fail(EX_NOINPUT, "task %s: not found, neither in the outbox nor in its history", id);
+  record = make_record(args, target.message_id, &err);
+  if (!record)
+    return cli_fail_err(&err);
+  code = deliver(cli, config, op, id, record);
+  free(record);
+  return code;
+}

@@ -1,0 +1,30 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * cli/text.h - text from the database made fit for a terminal.
+ *
+ * Anybody who may insert a row chooses these bytes, so control characters, escape sequences, bytes that are no UTF-8
+ * and characters that reorder a line are shown as \n, \x1b or \u202e and never acted out. Functions are pure.
+ */
+#ifndef CLI_TEXT_H
+#define CLI_TEXT_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "core/base/attr.h"
+
+enum text_lines { TEXT_ONE_LINE, TEXT_KEEP_LINES /* line ends and tabs stay */ };
+
+/* A copy to free(), or NULL without memory. */
+MUSTCHECK char *text_safe(const char *text, size_t len, enum text_lines lines);
+
+/* Whether the bytes are UTF-8 without NUL. */
+bool text_is_utf8(const char *text, size_t len);
+
+/* The length without a last character that was cut through; len where there is none. */
+size_t text_whole(const char *text, size_t len);
+
+/* Length of the UTF-8 character at text[0], 0 when it is none; *code gets the code point. */
+size_t text_decode(const char *text, size_t len, unsigned *code);
+
+#endif

@@ -1,0 +1,31 @@
+# The libraries duebox stands on. Each becomes an imported target; nobody else calls pkg-config.
+find_package(PkgConfig REQUIRED)
+find_package(Threads REQUIRED)
+
+# MySQL protocol client: MariaDB Connector/C first, then Oracle's library, by pkg-config.
+pkg_check_modules(MYSQL IMPORTED_TARGET QUIET libmariadb)
+if(NOT MYSQL_FOUND)
+  pkg_check_modules(MYSQL IMPORTED_TARGET QUIET mysqlclient)
+endif()
+if(NOT MYSQL_FOUND)
+  message(FATAL_ERROR "Neither libmariadb nor mysqlclient was found by pkg-config. On Debian: apt-get install libmariadb-dev")
+endif()
+
+function(duebox_vendor name pc package)
+  pkg_check_modules(${name} IMPORTED_TARGET QUIET ${pc})
+  if(NOT ${name}_FOUND)
+    message(FATAL_ERROR "${pc} was not found by pkg-config. On Debian: apt-get install ${package}")
+  endif()
+endfunction()
+
+duebox_vendor(RDKAFKA rdkafka librdkafka-dev)
+duebox_vendor(RABBITMQ librabbitmq librabbitmq-dev)
+duebox_vendor(JANSSON jansson libjansson-dev)
+duebox_vendor(CURL libcurl libcurl4-openssl-dev)
+duebox_vendor(MICROHTTPD libmicrohttpd libmicrohttpd-dev)
+duebox_vendor(YAML yaml-0.1 libyaml-dev)
+duebox_vendor(CRYPTO libcrypto libssl-dev)
+duebox_vendor(SMARTCOLS smartcols libsmartcols-dev)
+if(DUEBOX_TESTS)
+  duebox_vendor(CMOCKA cmocka libcmocka-dev)
+endif()

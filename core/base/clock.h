@@ -1,0 +1,16 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * core/base/clock.h - reading time. Microseconds everywhere inside; the unit is in the name.
+ *
+ * Monotonic time measures and waits; wall time is only for logs and HTTP signatures. When a task is due is decided by
+ * the database's clock, which the scheduler tracks (core/scheduler.c); nothing compares due times with wall time here.
+ */
+#ifndef CORE_BASE_CLOCK_H
+#define CORE_BASE_CLOCK_H
+
+#include <stdint.h>
+
+int64_t clock_mono_us(void); /* CLOCK_MONOTONIC */
+int64_t clock_wall_us(void); /* CLOCK_REALTIME, since 1970 */
+
+#endif

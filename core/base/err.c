@@ -1,0 +1,33 @@
+/* SPDX-License-Identifier: MIT */
+#include "core/base/err.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+bool err_set(struct err *err, int code, const char *fmt, ...) {
+  if (err) {
+    va_list args;
+    va_start(args, fmt);
+    vsnprintf(err->text, sizeof err->text, fmt, args);
+    va_end(args);
+    err->code = code;
+  }
+  return false;
+}
+
+bool err_wrap(struct err *err, const char *fmt, ...) {
+  if (err) {
+    char inner[sizeof err->text];
+    memcpy(inner, err->text, sizeof inner);
+    va_list args;
+    va_start(args, fmt);
+    vsnprintf(err->text, sizeof err->text, fmt, args);
+    va_end(args);
+    size_t used = strlen(err->text);
+    strncat(err->text, ": ", sizeof err->text - used - 1);
+    used = strlen(err->text);
+    strncat(err->text, inner, sizeof err->text - used - 1);
+  }
+  return false;
+}

@@ -1,0 +1,25 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * core/base/err.h - a failure with its text, on the caller's stack.
+ *
+ * A function that can fail takes a struct err * as last argument, returns false (or a status) and has written a text
+ * that names the place and the cure. Nobody prints on the way up; the one who decides prints.
+ */
+#ifndef CORE_BASE_ERR_H
+#define CORE_BASE_ERR_H
+
+#include <stdbool.h>
+
+#include "core/base/attr.h"
+
+struct err {
+  int code;        /* meaning belongs to the module that set it; 0 = none */
+  char text[1024]; /* one line, no trailing full stop */
+};
+
+/* Writes text and code; returns false so that a caller can `return err_set(...)`. err may be NULL. */
+bool err_set(struct err *err, int code, const char *fmt, ...) PRINTF(3, 4);
+/* Puts "context: " before the text; returns false. */
+bool err_wrap(struct err *err, const char *fmt, ...) PRINTF(2, 3);
+
+#endif

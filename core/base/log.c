@@ -1,0 +1,104 @@
+/* SPDX-License-Identifier: MIT */
+#include "core/base/log.h"
+
+#include <stdarg.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "core/base/clock.h"
+
+/* The one process-wide state of the program: where log lines go. Written by log_setup() before threads start. */
+static struct {
+  _Atomic int level;
+  enum log_format format;
+  int fd;
+  bool syslog_prefix;
+} out = {.level = LOG_LEVEL_INFO, .format = LOG_FORMAT_LOGFMT, .fd = STDERR_FILENO};
+
+enum { LINE_MAX_BYTES = 8192 };
+
+static const char *const level_names[] = {"error", "warn", "info", "debug"};
+static const int syslog_levels[] = {3, 4, 6, 7};
+
+void log_setup(enum log_level level, enum log_format format, int fd) {
+  atomic_store(&out.level, (int)level);
+  out.fd = fd;
+  out.syslog_prefix = getenv("JOURNAL_STREAM") != NULL;
+  out.format = format == LOG_FORMAT_AUTO ? LOG_FORMAT_LOGFMT : format;
+}
+
+void log_set_level(enum log_level level) { atomic_store(&out.level, (int)level); }
+
+static size_t append(char *line, size_t used, const char *text) {
+  size_t room = LINE_MAX_BYTES - used - 1;
+  size_t len = strlen(text);
+  if (len > room)
+    len = room;
+  memcpy(line + used, text, len); /* NOLINT(bugprone-not-null-terminated-result): the line ends with a line feed */
+  return used + len;
+}
+
+/* Copies text as the inside of a quoted string. Both formats escape alike: JSON's rules are a subset of logfmt's. */
+static size_t append_escaped(char *line, size_t used, const char *text) {
+  for (const unsigned char *p = (const unsigned char *)text; *p && used + 8 < LINE_MAX_BYTES; p++) {
+    if (*p == '"' || *p == '\\') {
+      line[used++] = '\\';
+      line[used++] = (char)*p;
+    } else if (*p == '\n') {
+      line[used++] = '\\';
+      line[used++] = 'n';
+    } else if (*p < 0x20 || *p == 0x7f) {
+      used += (size_t)snprintf(line + used, 8, "\\u%04x", *p);
+    } else {
+      line[used++] = (char)*p;
+    }
+  }
+  return used;
+}
+
+static void stamp(char *text, size_t cap) {
+  int64_t now = clock_wall_us();
+  time_t seconds = (time_t)(now / 1000000);
+  struct tm tm;
+  gmtime_r(&seconds, &tm);
+  char date[32];
+  strftime(date, sizeof date, "%Y-%m-%dT%H:%M:%S", &tm);
+  snprintf(text, cap, "%s.%06dZ", date, (int)(now % 1000000));
+}
+
+void log_write(enum log_level level, const char *id, const char *fmt, ...) {
+  if ((int)level > atomic_load(&out.level))
+    return;
+  char text[4096];
+  va_list args;
+  va_start(args, fmt);
+  vsnprintf(text, sizeof text, fmt, args);
+  va_end(args);
+
+  char time_text[64], prefix[8] = "";
+  stamp(time_text, sizeof time_text);
+  if (out.syslog_prefix)
+    snprintf(prefix, sizeof prefix, "<%d>", syslog_levels[level]);
+
+  bool json = out.format == LOG_FORMAT_JSON;
+  char line[LINE_MAX_BYTES];
+  size_t used = append(line, 0, prefix);
+  used = append(line, used, json ? "{\"time\":\"" : "time=");
+  used = append(line, used, time_text);
+  used = append(line, used, json ? "\",\"level\":\"" : " level=");
+  used = append(line, used, level_names[level]);
+  used = append(line, used, json ? "\",\"id\":\"" : " id=");
+  used = append(line, used, id);
+  used = append(line, used, json ? "\",\"msg\":\"" : " msg=\"");
+  used = append_escaped(line, used, text);
+  used = append(line, used, json ? "\"}" : "\"");
+  line[used++] = '\n';
+  /* A full or closed pipe must not stop work: the line is dropped. */
+  ssize_t ignored = write(out.fd, line, used);
+  (void)ignored;
+}

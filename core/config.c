@@ -1,0 +1,270 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * core/config.c - loading as a whole, and the sections that describe the daemon itself. Plugins, routes and results
+ * are in config_routes.c, files in config_files.c, the option rows in config_rows.c.
+ */
+#include "core/config.h"
+
+#include <arpa/inet.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "core/base/log.h"
+#include "core/config_internal.h"
+#include "core/config_rows.h"
+#include "core/realtime.h"
+#include "core/store.h"
+
+enum { TOKEN_MIN = 16, SCHEMA_MAX = 64, TABLE_MAX = 48 };
+
+static bool readable_by_others(const char *file) {
+  struct stat st;
+  return stat(file, &st) == 0 && (st.st_mode & 077) != 0;
+}
+
+bool config_fill(const struct config_loader *l, const struct duebox_option *rows, const struct yaml_node *node,
+                 const char *const *known_elsewhere, void *out) {
+  if (!options_fill(rows, node, known_elsewhere, &l->secrets, l->arena, out, l->err))
+    return false;
+  for (const struct duebox_option *row = rows; row && row->name; row++) {
+    const struct yaml_node *given = row->type == DUEBOX_OPT_SECRET ? yaml_get(node, row->name) : NULL;
+    if (given && given->text[0] && !given->from_env && readable_by_others(given->file))
+      log_warn("DUEBOX-CONFIG-SECRET",
+               "%s:%u:%u: a secret stands in a file that other users may read; use %s_file, or run: chmod 600 %s",
+               given->file, given->line, given->column, row->name, given->file);
+  }
+  return true;
+}
+
+const struct yaml_node *config_place(const struct config_loader *l, const struct yaml_node *map, const char *key) {
+  const struct yaml_node *value = yaml_get(map, key);
+  return value ? value : map ? map : l->config->tree;
+}
+
+bool config_is_loopback(const char *host) {
+  struct in_addr v4;
+  struct in6_addr v6;
+  if (inet_pton(AF_INET, host, &v4) == 1)
+    return (ntohl(v4.s_addr) >> 24) == 127;
+  if (inet_pton(AF_INET6, host, &v6) == 1)
+    return IN6_IS_ADDR_LOOPBACK(&v6);
+  return strcmp(host, "localhost") == 0;
+}
+
+static bool name_ok(const char *name, size_t max, const char *others) {
+  static const char letters[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_";
+  size_t n = strlen(name);
+  for (size_t i = 0; i < n; i++)
+    if (!strchr(letters, name[i]) && !strchr(others, name[i]))
+      return false;
+  return n > 0 && n <= max;
+}
+
+static bool check_database(const struct config_loader *l, const struct yaml_node *node) {
+  const struct database_config *db = &l->config->database;
+  if (!name_ok(db->name, SCHEMA_MAX, "$-"))
+    return yaml_err(config_place(l, node, "name"), l->err,
+                    "\"%.80s\" is no schema name; it has 1 to 64 letters, digits, \"_\", \"$\" or \"-\"", db->name);
+  if (!name_ok(db->table, TABLE_MAX, ""))
+    return yaml_err(config_place(l, node, "table"), l->err,
+                    "\"%.80s\" is no table name; it has 1 to 48 letters, digits or \"_\"", db->table);
+  if (db->tls_ca && !db->tls)
+    return yaml_err(config_place(l, node, "tls_ca"), l->err, "has no effect without tls: true; add it");
+  if (db->migrate_password && !db->migrate_user)
+    return yaml_err(config_place(l, node, "migrate_user"), l->err, "migrate_password needs migrate_user; add it");
+  if (db->host && !db->tls && !db->allow_plaintext && !config_is_loopback(db->host))
+    return yaml_err(
+        config_place(l, node, "host"), l->err,
+        "%.200s is another machine and tls is off: passwords and payloads would cross the network readable; "
+        "set tls: true (with tls_ca), or allow_plaintext: true",
+        db->host);
+  return true;
+}
+
+static bool load_database(const struct config_loader *l) {
+  const struct yaml_node *node = yaml_get(l->config->tree, "database");
+  struct database_config *db = &l->config->database;
+  if (yaml_absent(node))
+    return yaml_key_err(node ? node : l->config->tree, l->err,
+                        "%s must be given: database: {socket: /run/mysqld/mysqld.sock, user: duebox, "
+                        "password_file: db.secret, name: shop}",
+                        node ? "its keys" : "the section \"database\"");
+  if (!config_fill(l, config_database_rows, node, NULL, db))
+    return false;
+  if (db->host && db->socket)
+    return yaml_err(yaml_get(node, "socket"), l->err, "host is given too; keep one of the two");
+  if (!db->host && !db->socket)
+    db->host = "127.0.0.1";
+  if (!db->password)
+    db->password = "";
+  if (db->tls_ca && db->tls_ca[0] != '/') /* like secret files: relative to the configuration, not to who starts it */
+    db->tls_ca = arena_printf(l->arena, "%s/%s", l->dir, db->tls_ca);
+  return check_database(l, node);
+}
+
+static bool load_engine(const struct config_loader *l) {
+  const struct yaml_node *node = yaml_get(l->config->tree, "engine");
+  struct engine_config *engine = &l->config->engine;
+  if (!config_fill(l, config_engine_rows, node, NULL, engine))
+    return false;
+  if (!engine->instance) {
+    char host[STORE_INSTANCE_MAX + 1] = "";
+    gethostname(host, sizeof host - 1); /* a longer name is cut, which is good enough for a default */
+    engine->instance = arena_strdup(l->arena, host[0] ? host : "duebox");
+  }
+  if (!name_ok(engine->instance, STORE_INSTANCE_MAX, ".:@/-"))
+    return yaml_err(config_place(l, node, "instance"), l->err,
+                    "\"%.80s\" is no instance name; it has 1 to %d letters, digits or one of _ . : @ / -",
+                    engine->instance, STORE_INSTANCE_MAX);
+  cpu_set_t ignored;
+  if (engine->cpus && !cpus_parse(engine->cpus, &ignored))
+    return yaml_err(config_place(l, node, "cpus"), l->err,
+                    "\"%.80s\" is no list of processors; write it as 0-3, or 0,2, with numbers as in lscpu -e",
+                    engine->cpus);
+  if (engine->poll_min_ms > engine->poll_max_ms)
+    return yaml_err(config_place(l, node, "poll_min"), l->err, "poll_min is longer than poll_max; swap them");
+  return true;
+}
+
+/* Takes "host:port" or "[v6]:port" apart. */
+static bool parse_listen(const struct config_loader *l, const char *listen, struct admin_config *admin) {
+  const char *colon = strrchr(listen, ':');
+  int64_t port = 0;
+  struct err ignored;
+  if (!colon || colon == listen || !option_parse_int(colon + 1, &port, &ignored) || port < 1 || port > 65535)
+    return false;
+  bool brackets = listen[0] == '[' && colon[-1] == ']';
+  const char *host = brackets ? arena_strndup(l->arena, listen + 1, (size_t)(colon - listen) - 2)
+                              : arena_strndup(l->arena, listen, (size_t)(colon - listen));
+  unsigned char address[sizeof(struct in6_addr)];
+  bool literal = inet_pton(brackets ? AF_INET6 : AF_INET, host, address) == 1;
+  admin->host = host;
+  admin->port = (uint16_t)port;
+  return literal || (!brackets && strcmp(host, "localhost") == 0);
+}
+
+static bool load_admin(const struct config_loader *l) {
+  const struct yaml_node *node = yaml_get(l->config->tree, "admin");
+  struct admin_config *admin = &l->config->admin;
+  struct admin_rows rows = {0};
+  if (!config_fill(l, config_admin_rows, node, NULL, &rows))
+    return false;
+  *admin = (struct admin_config){.token = rows.token, .url = rows.url, .callback_secret = rows.callback_secret};
+  if (rows.token && strlen(rows.token) < TOKEN_MIN)
+    return yaml_err(config_place(l, node, "token"), l->err,
+                    "the token is shorter than %d characters; make one with: openssl rand -hex 32", TOKEN_MIN);
+  if (strcmp(rows.listen, "off") == 0)
+    return true;
+  if (!parse_listen(l, rows.listen, admin))
+    return yaml_err(config_place(l, node, "listen"), l->err,
+                    "\"%.80s\" is no address with port; write it as 127.0.0.1:8321 or [::1]:8321, or off", rows.listen);
+  if (!rows.token && !config_is_loopback(admin->host))
+    return yaml_err(config_place(l, node, "listen"), l->err,
+                    "%.80s is reachable from other machines and there is no token; add token_file, or listen on "
+                    "127.0.0.1",
+                    rows.listen);
+  if (!admin->url)
+    admin->url = arena_printf(l->arena, "http://%s", rows.listen);
+  if (strncmp(admin->url, "http://", 7) != 0 && strncmp(admin->url, "https://", 8) != 0)
+    return yaml_err(config_place(l, node, "url"), l->err, "\"%.80s\" is no URL; it begins with http:// or https://",
+                    admin->url);
+  return true;
+}
+
+/* The route of that name, or a stand-in: alerts may go to a route that only another daemon knows, as any task may. What
+ * looks like a slip of the pen is an error. */
+static const struct route_config *alert_route(const struct config_loader *l, const struct yaml_node *node,
+                                              const char *name) {
+  const struct config *config = l->config;
+  const struct route_config *route = config_route(config, name, strlen(name));
+  if (route)
+    return route;
+  const char **names = arena_array(l->arena, config->route_count, sizeof *names);
+  for (size_t i = 0; i < config->route_count; i++)
+    names[i] = config->routes[i].name;
+  const char *near = option_suggest(name, names, config->route_count);
+  if (near) {
+    yaml_err(node, l->err, "there is no route \"%.80s\"; did you mean \"%s\"?", name, near);
+    return NULL;
+  }
+  log_warn("DUEBOX-CONFIG-ALERT",
+           "%s:%u:%u: there is no route \"%s\" here; alerts are held until a daemon has it. Define it under routes",
+           node->file, node->line, node->column, name);
+  struct route_config *stand_in = arena_alloc(l->arena, sizeof *stand_in);
+  stand_in->name = name;
+  return stand_in;
+}
+
+static bool load_alerts(const struct config_loader *l) {
+  static const char *const kinds[] = {"dead", NULL};
+  const struct yaml_node *node = yaml_get(l->config->tree, "alerts"), *dead = yaml_get(node, "dead");
+  struct alert_rows rows = {0};
+  if (!config_fill(l, NULL, node, kinds, NULL))
+    return false;
+  if (!dead)
+    return true;
+  if (!config_fill(l, config_alert_rows, dead, NULL, &rows))
+    return false;
+  if (!config_route_name_ok(rows.route))
+    return yaml_err(yaml_get(dead, "route"), l->err, "\"%.80s\" is no name of a route", rows.route);
+  l->config->dead_alert = alert_route(l, yaml_get(dead, "route"), rows.route);
+  return l->config->dead_alert != NULL;
+}
+
+static bool load_all(struct config_loader *l) {
+  struct config *config = l->config;
+  config->tree = config_read_files(config->path, l->dir, l->arena, l->err);
+  return config->tree && config_fill(l, NULL, config->tree, config_section_keys, NULL) &&
+         config_fill(l, config_log_rows, yaml_get(config->tree, "log"), NULL, &config->log) && load_database(l) &&
+         load_engine(l) && load_admin(l) && config_load_plugins(l) && config_load_sources(l) && config_load_routes(l) &&
+         load_alerts(l);
+}
+
+bool config_load(const char *path, struct module_registry *modules, struct config **out, struct err *err) {
+  struct arena *arena = arena_new();
+  const char *slash = strrchr(path, '/');
+  const char *dir = !slash ? "." : slash == path ? "/" : arena_strndup(arena, path, (size_t)(slash - path));
+  struct config *config = arena_alloc(arena, sizeof *config);
+  config->path = arena_strdup(arena, path);
+  config->arena = arena;
+  struct config_loader l = {
+      .config = config,
+      .arena = arena,
+      .modules = modules,
+      .secrets = {.ctx = (void *)(uintptr_t)dir, .read = config_read_secret},
+      .dir = dir,
+      .err = err,
+  };
+  *out = load_all(&l) ? config : NULL;
+  if (!*out)
+    arena_free(&arena);
+  return *out != NULL;
+}
+
+void config_free(struct config **config) {
+  if (!*config)
+    return;
+  struct arena *arena = (*config)->arena; /* which holds the configuration itself */
+  *config = NULL;
+  arena_free(&arena);
+}
+
+const struct route_config *config_route(const struct config *config, const char *name, size_t name_len) {
+  size_t low = 0, high = config->route_count;
+  while (low < high) {
+    size_t middle = low + (high - low) / 2;
+    const struct route_config *route = &config->routes[middle];
+    size_t len = strlen(route->name);
+    int order = memcmp(route->name, name, len < name_len ? len : name_len);
+    if (order == 0 && len == name_len)
+      return route;
+    if (order < 0 || (order == 0 && len < name_len))
+      low = middle + 1;
+    else
+      high = middle;
+  }
+  return NULL;
+}

@@ -1,0 +1,147 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * core/config.h - the configuration after loading: one immutable tree, swapped as a whole on reload.
+ *
+ * Loading reads one YAML file and its drop-ins (conf.d/ *.yaml beside it, in name order), checks everything strictly,
+ * loads plugin modules to know their option rows, and either returns a complete configuration or an error with
+ * file:line:column and a suggestion. It never starts anything. All memory belongs to the configuration.
+ */
+#ifndef CORE_CONFIG_H
+#define CORE_CONFIG_H
+
+#include <duebox/plugin.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "core/base/attr.h"
+#include "core/base/err.h"
+#include "core/retry.h"
+
+/* How new rows are noticed between two looks. */
+enum wake_mode { WAKE_AUTO = 0, WAKE_POLL, WAKE_BINLOG };
+
+struct database_config {
+  const char *host; /* NULL when socket is given */
+  int64_t port;
+  const char *socket; /* unix socket path, or NULL */
+  const char *user;
+  const char *password; /* "" when none */
+  const char *name;     /* schema */
+  const char *table;    /* "outbox"; [A-Za-z0-9_]{1,48} */
+  bool tls;             /* required and verified */
+  const char *tls_ca;
+  bool allow_plaintext;                        /* without TLS to a host that is not loopback */
+  int64_t connect_timeout_ms, read_timeout_ms; /* of every connection */
+  int wake;                                    /* enum wake_mode */
+  const char *migrate_user, *migrate_password; /* `duebox migrate` may use a third user; NULL = user */
+};
+
+/* An entry under `plugins:`. */
+struct plugin_config {
+  const char *name;                   /* "bus" */
+  const struct duebox_plugin *module; /* loaded, never unloaded */
+  const void *options;                /* filled from module->options */
+  uint32_t max_inflight;              /* sum over its routes' concurrency, capped */
+};
+
+enum claim_mode { CLAIM_MEMORY = 0, CLAIM_RECORDED };
+enum result_mode { RESULT_NONE = 0, RESULT_EXPECTED };
+
+/* What others of an order_key do while one of them is to be tried again. */
+enum order_mode { ORDER_BLOCK = 0, ORDER_PARK };
+
+/* An entry under `routes:`. */
+struct route_config {
+  const char *name;
+  const struct plugin_config *plugin; /* `via` */
+  const void *options;                /* filled from module->route_options: task.route_data */
+  enum claim_mode claim;              /* default: recorded where the module says LONG_CALLS */
+  enum result_mode result;
+  enum order_mode order;
+  int64_t timeout_ms; /* one attempt, and the wait for its result where one is expected */
+  struct retry_policy retry;
+  int64_t give_up_ms;     /* a task older than this since it was due is dead, whatever its budget; 0 = never */
+  int64_t concurrency;    /* tasks in flight */
+  int64_t inflight_bytes; /* payload bytes in flight */
+  double rate;            /* tasks per second, 0 = no limit */
+  int64_t history_ms;     /* how long a done task stays in outbox_history; 0 = done rows are not kept */
+  bool every_attempt;     /* an outbox_attempts row for successful attempts too */
+  const char *reply_to;   /* where consumers answer: result topic or queue, or callback URL; NULL = none */
+};
+
+/* An entry under `results:`. */
+struct source_config {
+  const char *name; /* "<plugin>#<n>" */
+  const struct plugin_config *plugin;
+  const void *options; /* filled from module->source_options */
+};
+
+enum poll_mode { POLL_FIXED_DELAY = 0, POLL_FIXED_RATE };
+
+/* `engine:` - everything has a default that suits. */
+struct engine_config {
+  const char *instance; /* host name unless given; matched against target_host */
+  int64_t lease_ms;     /* shard lease; renewed at a third of it */
+  int64_t poll_min_ms;  /* adaptive poll: shortest and longest wait between two looks */
+  int64_t poll_max_ms;
+  int poll_mode;             /* enum poll_mode: fixed-delay counts from the end of a look, fixed-rate from its start */
+  int64_t batch;             /* rows per read */
+  int64_t max_payload;       /* bytes; larger rows are dead without being loaded */
+  int64_t max_record;        /* bytes of one result record */
+  int64_t settle_rows;       /* a settle batch is written at this many outcomes ... */
+  int64_t settle_delay_ms;   /* ... or when the oldest has waited this long */
+  int64_t hang_ms;           /* a plugin without a sign of life for so long is replaced */
+  int64_t drain_timeout_ms;  /* SIGTERM: how long in-flight tasks may take */
+  int64_t dead_retention_ms; /* dead, cancelled and expired rows stay in history this long */
+  int64_t attempts_retention_ms;
+  int64_t max_recoveries; /* a row that was in flight in this many crashes is dead as poison */
+  bool realtime;          /* core/realtime.h */
+  const char *cpus;       /* "0-1": processors that the daemon runs on; NULL = all */
+};
+
+struct admin_config {
+  const char *host; /* NULL = no listener */
+  uint16_t port;
+  const char *token;           /* NULL = only GET requests, from loopback */
+  const char *url;             /* how others reach it, "http://127.0.0.1:8321" */
+  const char *callback_secret; /* signs callback URLs for HTTP results; NULL = callbacks off */
+};
+
+struct log_config {
+  int level;  /* enum log_level */
+  int format; /* enum log_format */
+};
+
+struct config {
+  const char *path;
+  struct database_config database;
+  struct plugin_config *plugins;
+  size_t plugin_count;
+  struct route_config *routes; /* sorted by name */
+  size_t route_count;
+  struct source_config *sources;
+  size_t source_count;
+  const struct route_config *dead_alert; /* alerts.dead.route, or NULL; name only (plugin NULL) where only another
+                                            daemon has that route */
+  struct engine_config engine;
+  struct admin_config admin;
+  struct log_config log;
+  const struct yaml_node *tree; /* the merged files: where each value was written */
+  struct arena *arena;          /* owns all of the above */
+};
+
+struct module_registry; /* core/modules.h: plugin modules that were loaded, by path; never unloaded */
+
+/* Loads and checks the file. *out is NULL on failure. Main thread; opens files, dlopens modules. */
+MUSTCHECK bool config_load(const char *path, struct module_registry *modules, struct config **out, struct err *err);
+void config_free(struct config **config);
+
+/* The route of that name, or NULL. O(log n). */
+const struct route_config *config_route(const struct config *config, const char *name, size_t name_len);
+
+/* Whether a running daemon can take `next` in place of `now` without a restart: plugins, results, database, admin
+ * and engine.instance must be the same. False = text says which part needs a restart. */
+MUSTCHECK bool config_reloadable(const struct config *now, const struct config *next, struct err *err);
+
+#endif

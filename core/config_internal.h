@@ -1,0 +1,49 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * core/config_internal.h - what the files config*.c share while a configuration is being loaded. Nobody else includes
+ * it.
+ */
+#ifndef CORE_CONFIG_INTERNAL_H
+#define CORE_CONFIG_INTERNAL_H
+
+#include "core/base/arena.h"
+#include "core/config.h"
+#include "core/modules.h"
+#include "core/options.h"
+#include "core/yaml.h"
+
+struct config_loader {
+  struct config *config;
+  struct arena *arena;
+  struct module_registry *modules;
+  struct secret_reader secrets;
+  const char *dir; /* of the configuration file; secret files are relative to it */
+  struct err *err;
+};
+
+/* options_fill, and a warning for each secret that stands literally in a file which others may read. */
+MUSTCHECK bool config_fill(const struct config_loader *l, const struct duebox_option *rows,
+                           const struct yaml_node *node, const char *const *known_elsewhere, void *out);
+
+/* The value of the key, else the map itself, else the root: the best place to show for a value that may be a default.
+ */
+const struct yaml_node *config_place(const struct config_loader *l, const struct yaml_node *map, const char *key);
+
+/* One after the other: each needs what the one before has made. */
+MUSTCHECK bool config_load_plugins(const struct config_loader *l);
+MUSTCHECK bool config_load_sources(const struct config_loader *l);
+MUSTCHECK bool config_load_routes(const struct config_loader *l);
+
+/* 1 to 64 letters, digits or one of _ . : / -, the first a letter or digit. */
+bool config_route_name_ok(const char *name);
+
+/* Reads a secret that `<name>_file` refers to; ctx is the folder of the configuration file. */
+const char *config_read_secret(void *ctx, const char *ref, struct arena *arena, struct err *err);
+
+/* The main file with its drop-ins merged into one tree. NULL on failure. */
+struct yaml_node *config_read_files(const char *path, const char *dir, struct arena *arena, struct err *err);
+
+/* Whether a host name or address is this machine: localhost, 127.0.0.0/8, ::1. */
+bool config_is_loopback(const char *host);
+
+#endif

@@ -1,0 +1,160 @@
+/* SPDX-License-Identifier: MIT */
+#include "core/daemon.h"
+
+#include <pthread.h>
+#include <signal.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sysexits.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "core/base/log.h"
+#include "core/modules.h"
+#include "core/notify.h"
+#include "core/realtime.h"
+
+struct daemon {
+  const char *config_path;
+  const struct daemon_parts *parts;
+  struct module_registry *modules;
+  struct engine *engine;
+  atomic_int_fast64_t drain_timeout_ms; /* a reload may come from a thread of the admin listener */
+  pthread_mutex_t reload_lock;          /* one reload at a time: SIGHUP and the admin listener */
+};
+
+static bool reload(void *handle, struct err *err) {
+  struct daemon *daemon = handle;
+  struct config *next = NULL;
+  pthread_mutex_lock(&daemon->reload_lock);
+  notify("RELOADING=1");
+  bool loaded = config_load(daemon->config_path, daemon->modules, &next, err);
+  /* Once the engine has it, another thread may drop it: what is needed is read before. */
+  int64_t drain_timeout_ms = loaded ? next->engine.drain_timeout_ms : 0;
+  int level = loaded ? next->log.level : 0;
+  bool taken = loaded && engine_reload(daemon->engine, next, err);
+  if (taken) {
+    daemon->drain_timeout_ms = drain_timeout_ms;
+    log_set_level((enum log_level)level);
+    log_info("DUEBOX-RELOADED", "the configuration is in use: %s", daemon->config_path);
+  } else {
+    if (loaded)
+      config_free(&next);
+    log_error("DUEBOX-RELOAD-REFUSED", "nothing was changed: %s", err->text);
+  }
+  notify("READY=1");
+  pthread_mutex_unlock(&daemon->reload_lock);
+  return taken;
+}
+
+/* The signals that mean something; blocked in all threads, taken by the main thread only. */
+static void daemon_signals(sigset_t *set) {
+  sigemptyset(set);
+  sigaddset(set, SIGTERM);
+  sigaddset(set, SIGINT);
+  sigaddset(set, SIGHUP);
+}
+
+/* Serves signals until the engine is to end. false: the engine has failed. */
+static bool serve(struct daemon *daemon, const sigset_t *signals) {
+  const struct timespec second = {.tv_sec = 1};
+  for (;;) {
+    int signal = sigtimedwait(signals, NULL, &second);
+    struct err err = {0};
+    if (signal == SIGHUP) {
+      (void)!reload(daemon, &err); /* it has logged what happened */
+    } else if (signal == SIGTERM || signal == SIGINT) {
+      return true;
+    } else if (engine_failed(daemon->engine)) {
+      log_error("DUEBOX-FAILED", "%s", engine_failed(daemon->engine));
+      return false;
+    }
+    notify("WATCHDOG=1");
+  }
+}
+
+static void *drain(void *handle) {
+  struct daemon *daemon = handle;
+  engine_drain(daemon->engine, daemon->drain_timeout_ms);
+  return NULL;
+}
+
+/* Lets what is in flight end, as long as it may take and nobody asks again. */
+static void drain_patiently(struct daemon *daemon, const sigset_t *signals) {
+  log_info("DUEBOX-DRAINING", "reading no more; what is in flight has %lld ms to end",
+           (long long)daemon->drain_timeout_ms);
+  notify("STOPPING=1");
+  pthread_t drainer;
+  if (pthread_create(&drainer, NULL, drain, daemon) != 0) {
+    drain(daemon);
+    return;
+  }
+  const struct timespec step = {.tv_nsec = 50 * 1000 * 1000};
+  while (pthread_tryjoin_np(drainer, NULL) != 0) {
+    int signal = sigtimedwait(signals, NULL, &step);
+    if (signal == SIGTERM || signal == SIGINT) {
+      log_warn("DUEBOX-HURRY", "asked a second time: ending now, what is in flight may be sent again");
+      engine_hurry(daemon->engine);
+    }
+  }
+}
+
+static int run_engine(struct daemon *daemon, struct config *config, const struct store *store,
+                      const sigset_t *signals) {
+  const struct daemon_parts *parts = daemon->parts;
+  struct err err = {0};
+  daemon->drain_timeout_ms = config->engine.drain_timeout_ms;
+  realtime_bind(config->engine.cpus);
+  if (!engine_start(store, config, &daemon->engine, &err)) {
+    log_error("DUEBOX-START", "%s", err.text);
+    config_free(&config);
+    return EX_SOFTWARE;
+  }
+  int code = EX_OK;
+  if (!parts->start_admin(parts->ctx, daemon->engine, config, reload, daemon, &err)) {
+    log_error("DUEBOX-ADMIN", "%s", err.text);
+    code = EX_UNAVAILABLE;
+  } else {
+    log_info("DUEBOX-STARTED", "version=%s config=%s", DUEBOX_VERSION, daemon->config_path);
+    notify("READY=1");
+    if (serve(daemon, signals))
+      drain_patiently(daemon, signals);
+    else
+      code = EX_SOFTWARE;
+    parts->stop_admin(parts->ctx);
+  }
+  engine_stop(&daemon->engine);
+  log_info("DUEBOX-STOPPED", "code=%d", code);
+  return code;
+}
+
+int daemon_run(const char *config_path, const struct daemon_parts *parts) {
+  struct daemon daemon = {.config_path = config_path, .parts = parts, .reload_lock = PTHREAD_MUTEX_INITIALIZER};
+  struct config *config = NULL;
+  struct store store = {0};
+  struct err err = {0};
+  int code = EX_CONFIG;
+  sigset_t signals;
+  daemon_signals(&signals);
+  pthread_sigmask(SIG_BLOCK, &signals, NULL);
+  signal(SIGPIPE, SIG_IGN);
+
+  daemon.modules = modules_new();
+  if (!daemon.modules || !config_load(config_path, daemon.modules, &config, &err)) {
+    log_error("DUEBOX-CONFIG", "%s", daemon.modules ? err.text : "out of memory");
+    goto out;
+  }
+  log_setup((enum log_level)config->log.level, (enum log_format)config->log.format, 2);
+  if (!parts->make_store(parts->ctx, config, &store, &err)) {
+    log_error("DUEBOX-CONFIG", "%s", err.text);
+    config_free(&config);
+    goto out;
+  }
+  code = run_engine(&daemon, config, &store, &signals);
+  parts->drop_store(parts->ctx, &store);
+out:
+  modules_free(&daemon.modules);
+  return code;
+}

@@ -1,0 +1,393 @@
+/* SPDX-License-Identifier: MIT */
+#include "core/driver.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "core/base/clock.h"
+#include "core/base/leave.h"
+#include "core/base/log.h"
+#include "core/host.h"
+#include "core/inbox.h"
+#include "core/lane.h"
+#include "core/realtime.h"
+
+enum { SUBMIT_BATCH = 256, FULL_POLL_MS = 10, IDLE_POLL_MS = 1000, CLAIM_GAP_MAX_US = 1000 * 1000 };
+
+static void still_alive(struct driver *driver) {
+  atomic_store_explicit(&driver->alive_us, clock_mono_us(), memory_order_relaxed);
+}
+
+/* A flight that the plugin never saw goes back to the settler as unsent. */
+static void give_back_unsent(struct driver *driver, struct flight *flight) {
+  if (!flight_complete(driver->env.flights, flight_token(flight)))
+    return; /* the driver was abandoned meanwhile: the flight is somebody else's */
+  flight->end = FLIGHT_UNSENT;
+  flight->completed_us = clock_mono_us();
+  flight_list_add(&driver->done, flight);
+}
+
+/* Whether a flight may still be sent: our lease stands, and a claim that is only in memory is fresh. An operator's
+ * plain UPDATE or DELETE counts up to the moment of reading; this bounds how much later the task may leave. */
+static bool may_send(struct driver *driver, struct flight *flight, int64_t now) {
+  if (!leases_safe(driver->env.leases, flight->task->shard, flight->epoch, now))
+    return false;
+  int64_t gap = now - flight->read_us;
+  if (flight->task->recorded) /* after its own lease somebody else may have taken it */
+    return gap < (int64_t)flight->task->view.timeout_ms * 1000;
+  if (gap > CLAIM_GAP_MAX_US)
+    return false;
+  raise_gauge(&flight->lane->metrics.claim_gap_us, gap);
+  return true;
+}
+
+/* Detaches up to SUBMIT_BATCH pending flights that may still be sent. A flight that the plugin accepts may be
+ * completed, and so move to another list, before submit() returns: it must be in no list of ours by then. */
+static size_t take_submittable(struct driver *driver, struct flight *flights[SUBMIT_BATCH]) {
+  int64_t now = clock_mono_us();
+  size_t n = 0;
+  while (n < SUBMIT_BATCH) {
+    struct flight *flight = flight_list_pop(&driver->pending);
+    if (!flight)
+      break;
+    if (!may_send(driver, flight, now)) {
+      give_back_unsent(driver, flight);
+      continue;
+    }
+    flight->handed_us = now;
+    flights[n++] = flight;
+  }
+  return n;
+}
+
+/* Goes into the plugin; coming back tells whether the driver still counts. */
+static void enter_plugin(struct driver *driver) { pthread_mutex_unlock(&driver->own); }
+static bool leave_plugin(struct driver *driver) {
+  pthread_mutex_lock(&driver->own);
+  return !driver->abandoned;
+}
+
+static void flush_done(struct driver *driver) { mailbox_put(driver->env.settler, &driver->done); }
+
+static void put_back(struct driver *driver, struct flight **flights, size_t n) {
+  struct flight_list rest = {0};
+  for (size_t i = 0; i < n; i++) {
+    atomic_store_explicit(&flights[i]->submitted, false, memory_order_relaxed);
+    flight_list_add(&rest, flights[i]);
+  }
+  flight_list_join(&rest, &driver->pending);
+  driver->pending = rest;
+}
+
+static bool submit_pending(struct driver *driver) {
+  struct flight *flights[SUBMIT_BATCH];
+  const struct duebox_task *views[SUBMIT_BATCH];
+  while (driver->pending.head) {
+    size_t n = take_submittable(driver, flights);
+    for (size_t i = 0; i < n; i++) {
+      views[i] = &flights[i]->task->view;
+      atomic_store_explicit(&flights[i]->submitted, true, memory_order_release);
+    }
+    enter_plugin(driver);
+    size_t taken = n ? driver->module->sink->submit(driver->inst, views, n) : 0;
+    if (!leave_plugin(driver))
+      return false;
+    if (taken >= n)
+      continue;
+    put_back(driver, flights + taken, n - taken);
+    break;
+  }
+  flush_done(driver);
+  return true;
+}
+
+static void deliver_acks(struct driver *driver) {
+  if (driver->role != DUEBOX_ROLE_SOURCE)
+    return;
+  pthread_mutex_lock(&driver->ack_lock);
+  struct ack *acks = driver->acks;
+  size_t count = driver->ack_count;
+  driver->acks = NULL;
+  driver->ack_count = driver->ack_cap = 0;
+  pthread_mutex_unlock(&driver->ack_lock);
+  for (size_t i = 0; i < count; i++)
+    driver->module->source->ack(driver->inst, acks[i].cookie, acks[i].committed);
+  free(acks);
+  if (atomic_load(&driver->wants_resume) && inbox_has_room(driver->env.inbox)) {
+    atomic_store(&driver->wants_resume, false);
+    driver->module->source->resume(driver->inst);
+  }
+}
+
+/* One turn: what came in goes to the plugin, what the plugin reported goes out. false: abandoned meanwhile. */
+static bool turn(struct driver *driver) {
+  mailbox_take(&driver->in, 0, &driver->pending);
+  if (driver->role == DUEBOX_ROLE_SINK && !submit_pending(driver))
+    return false;
+  int timeout_ms = driver->pending.head ? FULL_POLL_MS : IDLE_POLL_MS;
+  enter_plugin(driver);
+  deliver_acks(driver);
+  driver->module->poll(driver->inst, timeout_ms);
+  if (!leave_plugin(driver))
+    return false;
+  flush_done(driver);
+  still_alive(driver);
+  return true;
+}
+
+static void end_instance(struct driver *driver) {
+  mailbox_take(&driver->in, 0, &driver->pending);
+  struct flight *flight;
+  while ((flight = flight_list_pop(&driver->pending)))
+    give_back_unsent(driver, flight);
+  enter_plugin(driver);
+  deliver_acks(driver);
+  driver->module->stop(driver->inst, atomic_load(&driver->stop_ms));
+  deliver_acks(driver);
+  if (leave_plugin(driver))
+    flush_done(driver);
+}
+
+static void tell_birth(struct driver *driver, enum driver_birth birth, const char *error) {
+  pthread_mutex_lock(&driver->own);
+  if (driver->birth == DRIVER_COMING) {
+    driver->birth = birth;
+    snprintf(driver->birth_error.text, sizeof driver->birth_error.text, "%s", error);
+    pthread_cond_broadcast(&driver->born);
+  }
+  pthread_mutex_unlock(&driver->own);
+}
+
+static void mark_ended(void *arg) {
+  struct driver *driver = arg;
+  tell_birth(driver, DRIVER_FAILED, "its plugin ended the thread");
+  atomic_store(&driver->ended, true);
+}
+
+static void work(struct driver *driver) {
+  bool closed = false, counts = true;
+  pthread_mutex_lock(&driver->own);
+  while (counts && atomic_load(&driver->stop_ms) == 0) {
+    if (atomic_load(&driver->closing) && !closed) {
+      enter_plugin(driver);
+      driver->module->close(driver->inst);
+      closed = true;
+      counts = leave_plugin(driver);
+    }
+    counts = counts && turn(driver);
+  }
+  if (counts)
+    end_instance(driver);
+  pthread_mutex_unlock(&driver->own);
+}
+
+/* create() runs here, so that a plugin which blocks in it holds up nobody else. False: nothing to start. */
+static bool create_instance(struct driver *driver) {
+  struct duebox_error err = {{0}};
+  bool made = driver->module->create(driver->inst, &driver->instance, &driver->host, &err);
+  still_alive(driver);
+  tell_birth(driver, made ? DRIVER_BORN : DRIVER_FAILED, err.text);
+  pthread_mutex_lock(&driver->own);
+  bool wanted = made && !driver->abandoned;
+  pthread_mutex_unlock(&driver->own);
+  return wanted;
+}
+
+static void start_and_work(struct driver *driver) {
+  struct duebox_error err = {{0}};
+  if (driver->module->start(driver->inst, &err)) {
+    work(driver);
+  } else {
+    log_error("DUEBOX-PLUGIN-START", "instance=%s cannot start: %s", driver->name, err.text);
+    host_set_health(driver, false, err.text);
+  }
+}
+
+static void *drive(void *arg) {
+  struct driver *driver = arg;
+  char title[16]; /* the kernel's limit */
+  snprintf(title, sizeof title, "%s", driver->name);
+  pthread_setname_np(pthread_self(), title);
+  realtime_thread(driver->realtime, title);
+  /* A plugin that ends its thread by itself is noticed like one that hangs. */
+  pthread_cleanup_push(mark_ended, driver);
+  if (create_instance(driver))
+    start_and_work(driver);
+  pthread_cleanup_pop(1);
+  return NULL;
+}
+
+static void init_locks(struct driver *driver) {
+  pthread_mutex_init(&driver->own, NULL);
+  pthread_mutex_init(&driver->ack_lock, NULL);
+  pthread_mutex_init(&driver->health_lock, NULL);
+  pthread_condattr_t attr;
+  pthread_condattr_init(&attr);
+  pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
+  pthread_cond_init(&driver->born, &attr);
+  pthread_condattr_destroy(&attr);
+}
+
+struct driver *driver_start(const struct config *config, const struct plugin_config *plugin,
+                            const struct source_config *source, const struct driver_env *env, struct err *err) {
+  struct driver *driver = calloc(1, sizeof *driver);
+  size_t size = plugin->module->instance_size ? plugin->module->instance_size : 1;
+  if (!driver || !(driver->inst = calloc(1, size))) {
+    free(driver);
+    err_set(err, 0, "out of memory for plugin instance %s", plugin->name);
+    return NULL;
+  }
+  driver->name = source ? source->name : plugin->name;
+  driver->module = plugin->module;
+  driver->role = source ? DUEBOX_ROLE_SOURCE : DUEBOX_ROLE_SINK;
+  driver->env = *env;
+  driver->max_inflight = plugin->max_inflight;
+  driver->realtime = config->engine.realtime;
+  driver->host = host_table(driver);
+  driver->instance = (struct duebox_instance_config){
+      .struct_size = sizeof driver->instance,
+      .role = driver->role,
+      .name = driver->name,
+      .options = plugin->options,
+      .source = source ? source->options : NULL,
+      .max_payload = config->engine.max_payload,
+      .max_record = config->engine.max_record,
+      .max_inflight = plugin->max_inflight,
+  };
+  mailbox_init(&driver->in);
+  init_locks(driver);
+  snprintf(driver->health, sizeof driver->health, "not yet connected");
+  still_alive(driver);
+  if (pthread_create(&driver->thread, NULL, drive, driver) == 0) {
+    driver->started = true;
+    return driver;
+  }
+  err_set(err, 0, "no thread for plugin instance %s: the process limit is reached", driver->name);
+  driver->destroyed = true; /* there is nothing to destroy */
+  driver_free(&driver);
+  return NULL;
+}
+
+enum driver_birth driver_born(struct driver *driver, int wait_ms, struct err *err) {
+  int64_t deadline = clock_mono_us() + (int64_t)wait_ms * 1000;
+  struct timespec until = {.tv_sec = deadline / 1000000, .tv_nsec = deadline % 1000000 * 1000};
+  pthread_mutex_lock(&driver->own);
+  while (driver->birth == DRIVER_COMING && pthread_cond_timedwait(&driver->born, &driver->own, &until) != ETIMEDOUT)
+    ;
+  enum driver_birth birth = driver->birth;
+  if (birth == DRIVER_FAILED)
+    err_set(err, 0, "plugin instance %s cannot be made: %s", driver->name, driver->birth_error.text);
+  pthread_mutex_unlock(&driver->own);
+  return birth;
+}
+
+void driver_give_up(struct driver **driver) {
+  atomic_store(&(*driver)->stop_ms, 1); /* no wakeup(): the instance may not be there yet */
+  driver_join(*driver, IDLE_POLL_MS);
+  driver_free(driver);
+}
+
+void driver_push(struct driver *driver, struct flight_list *list) {
+  mailbox_put(&driver->in, list);
+  driver->module->wakeup(driver->inst);
+}
+
+void driver_ack(struct driver *driver, uint64_t cookie, bool committed) {
+  pthread_mutex_lock(&driver->ack_lock);
+  if (driver->ack_count == driver->ack_cap) {
+    size_t cap = driver->ack_cap ? driver->ack_cap * 2 : 64;
+    struct ack *bigger = realloc(driver->acks, cap * sizeof *bigger);
+    if (bigger) {
+      driver->acks = bigger;
+      driver->ack_cap = cap;
+    }
+  }
+  if (driver->ack_count < driver->ack_cap)
+    driver->acks[driver->ack_count++] = (struct ack){cookie, committed};
+  else /* a record that is never acknowledged comes again after a reconnect: a duplicate, which is a no-op */
+    log_error("DUEBOX-ACK-MEMORY", "instance=%s out of memory for an acknowledgement", driver->name);
+  pthread_mutex_unlock(&driver->ack_lock);
+  driver->module->wakeup(driver->inst);
+}
+
+void driver_resume(struct driver *driver) {
+  if (atomic_load(&driver->wants_resume))
+    driver->module->wakeup(driver->inst);
+}
+
+void driver_close(struct driver *driver) {
+  atomic_store(&driver->closing, true);
+  driver->module->wakeup(driver->inst);
+}
+
+void driver_stop(struct driver *driver, int timeout_ms) {
+  atomic_store(&driver->stop_ms, timeout_ms > 0 ? timeout_ms : 1);
+  driver->module->wakeup(driver->inst);
+}
+
+bool driver_stuck(const struct driver *driver, int64_t limit_us) {
+  struct driver *d = (struct driver *)(uintptr_t)driver; /* C11 atomic_load takes no const */
+  if (atomic_load(&d->stop_ms) != 0)
+    return false;
+  return atomic_load(&d->ended) || clock_mono_us() - atomic_load(&d->alive_us) > limit_us;
+}
+
+void driver_abandon(struct driver *driver, struct flight_list *unsent, struct flight_list *done) {
+  struct flight_list waiting = {0};
+  pthread_mutex_lock(&driver->own);
+  driver->abandoned = true;
+  mailbox_take(&driver->in, 0, &waiting);
+  flight_list_join(&waiting, &driver->pending);
+  flight_list_join(done, &driver->done);
+  pthread_mutex_unlock(&driver->own);
+  struct flight *flight;
+  while ((flight = flight_list_pop(&waiting)))
+    if (flight_complete(driver->env.flights, flight_token(flight)))
+      flight_list_add(unsent, flight);
+  leave_behind(driver); /* its thread may come back; nobody waits for it */
+  pthread_detach(driver->thread);
+  log_error("DUEBOX-DRIVER-ABANDONED", "instance=%s its plugin did not come back; the thread is left alone",
+            driver->name);
+}
+
+void driver_join(struct driver *driver, int timeout_ms) {
+  if (driver->started) {
+    struct timespec until;
+    clock_gettime(CLOCK_REALTIME, &until);
+    until.tv_sec += timeout_ms / 1000 + 1;
+    if (pthread_timedjoin_np(driver->thread, NULL, &until) != 0) {
+      struct flight_list unsent = {0}, done = {0};
+      driver_abandon(driver, &unsent, &done);
+      flight_list_join(&done, &unsent);
+      mailbox_put(driver->env.settler, &done);
+      return;
+    }
+  }
+  driver->module->destroy(driver->inst);
+  driver->destroyed = true;
+}
+
+void driver_free(struct driver **handle) {
+  struct driver *driver = *handle;
+  *handle = NULL;
+  if (!driver || !driver->destroyed)
+    return;
+  free(driver->inst);
+  free(driver->acks);
+  mailbox_destroy(&driver->in);
+  pthread_cond_destroy(&driver->born);
+  pthread_mutex_destroy(&driver->own);
+  pthread_mutex_destroy(&driver->ack_lock);
+  pthread_mutex_destroy(&driver->health_lock);
+  free(driver);
+}
+
+void driver_health(struct driver *driver, bool *up, char text[256]) {
+  pthread_mutex_lock(&driver->health_lock);
+  *up = driver->up;
+  snprintf(text, 256, "%s", driver->health);
+  pthread_mutex_unlock(&driver->health_lock);
+}

@@ -1,0 +1,116 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * core/driver.h - one instance of a plugin and the thread that drives it.
+ *
+ * Everything a plugin may be called with happens here, one call at a time: submit, poll, ack, close, stop. Tasks come
+ * in through a mailbox; outcomes leave in one hand-over per poll. A plugin that does not come back is noticed by its
+ * last sign of life; its driver is then abandoned (thread and instance stay, forgotten) and another takes its place.
+ */
+#ifndef CORE_DRIVER_H
+#define CORE_DRIVER_H
+
+#include <duebox/plugin.h>
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+
+#include "core/base/attr.h"
+#include "core/base/err.h"
+#include "core/config.h"
+#include "core/flight.h"
+#include "core/leases.h"
+#include "core/mailbox.h"
+#include "core/metrics.h"
+
+struct inbox;
+
+/* Whether the plugin's create() has come back. */
+enum driver_birth { DRIVER_COMING, DRIVER_BORN, DRIVER_FAILED };
+
+/* What a driver shares with the rest of the engine. */
+struct driver_env {
+  struct flight_table *flights;
+  struct mailbox *settler; /* where outcomes go */
+  struct leases *leases;
+  struct inbox *inbox; /* where result records go; sources only */
+  struct engine_metrics *metrics;
+};
+
+struct ack {
+  uint64_t cookie;
+  bool committed;
+};
+
+struct driver {
+  const char *name; /* "bus", or "bus#0" for a source */
+  const struct duebox_plugin *module;
+  enum duebox_role role;
+  void *inst;
+  struct duebox_instance_config instance; /* as create() gets it */
+  struct duebox_host host;
+  struct driver_env env;
+  uint32_t max_inflight;
+  bool realtime;
+  atomic_uint inflight; /* flights handed to it and not settled; written by the scheduler */
+  struct mailbox in;
+
+  pthread_t thread;
+  bool started;   /* thread exists */
+  bool destroyed; /* joined, and the plugin's destroy() has run */
+  atomic_bool closing;
+  atomic_bool ended;            /* the thread is over */
+  atomic_int stop_ms;           /* > 0: stop now, within this time */
+  atomic_int_fast64_t alive_us; /* monotonic, last sign of life */
+
+  /* Held by the driver thread except while it is inside the plugin, so that abandoning it can never cut into its own
+   * bookkeeping: coming back from the plugin it sees `abandoned` before it touches a flight. */
+  pthread_mutex_t own;
+  pthread_cond_t born;
+  enum driver_birth birth;
+  struct duebox_error birth_error;
+  bool abandoned;
+  struct flight_list pending; /* not yet accepted by the plugin */
+  struct flight_list done;    /* completed, not yet with the settler */
+
+  /* Sources: acknowledgements on their way to the plugin. */
+  pthread_mutex_t ack_lock;
+  struct ack *acks;
+  size_t ack_count, ack_cap;
+  atomic_bool wants_resume; /* result() has returned false */
+
+  pthread_mutex_t health_lock;
+  bool up;
+  char health[256];
+};
+
+/* Starts a driver, which makes its instance and starts it: create() may block, and is waited for by driver_born().
+ * `source` is NULL for a sink. NULL: no memory or no thread. Main or keeper thread. */
+MUSTCHECK struct driver *driver_start(const struct config *config, const struct plugin_config *plugin,
+                                      const struct source_config *source, const struct driver_env *env,
+                                      struct err *err);
+/* What has become of its create(), waiting for it up to wait_ms. DRIVER_FAILED: err says why. Until it is born nothing
+ * else may be done with a driver, except to give it up. */
+MUSTCHECK enum driver_birth driver_born(struct driver *driver, int wait_ms, struct err *err);
+/* Ends and frees one that was never used, whatever has become of its create(). Main or keeper thread. */
+void driver_give_up(struct driver **driver);
+/* Hands opened flights over; list becomes empty. Scheduler thread. */
+void driver_push(struct driver *driver, struct flight_list *list);
+/* The record of that cookie is committed, or never will be. Results thread. */
+void driver_ack(struct driver *driver, uint64_t cookie, bool committed);
+void driver_resume(struct driver *driver);
+/* Makes it refuse new work; what is open goes on. Any thread. */
+void driver_close(struct driver *driver);
+/* Asks it to end within timeout_ms; every open task is completed by then. */
+void driver_stop(struct driver *driver, int timeout_ms);
+/* Waits for its thread; one that does not end in time is abandoned. Main thread. */
+void driver_join(struct driver *driver, int timeout_ms);
+/* Destroys and frees one that was joined, once nobody knows it any more; an abandoned one stays. Main thread. */
+void driver_free(struct driver **driver);
+/* Gives a driver up that hangs or whose thread has ended: nothing it does counts from now on, and its memory stays.
+ * *unsent: what its plugin has not seen, tokens closed; *done: what was completed and not yet handed on. */
+void driver_abandon(struct driver *driver, struct flight_list *unsent, struct flight_list *done);
+/* Whether its thread has ended by itself, or has given no sign of life for limit_us. Any thread. */
+bool driver_stuck(const struct driver *driver, int64_t limit_us);
+void driver_health(struct driver *driver, bool *up, char text[256]);
+
+#endif

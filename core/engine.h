@@ -1,0 +1,125 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * core/engine.h - the running engine as its surroundings see it: the daemon starts and stops it, the admin listener
+ * looks at it and hands it commands.
+ *
+ * Threads: engine_start/reload/drain/stop belong to the main thread; everything else may be called from any thread.
+ */
+#ifndef CORE_ENGINE_H
+#define CORE_ENGINE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "core/base/attr.h"
+#include "core/base/err.h"
+#include "core/config.h"
+#include "core/metrics.h"
+#include "core/store.h"
+
+struct engine;
+
+/* Starts all threads. The store outlives the engine; the configuration becomes the engine's. Servers that are down are
+ * no error: they are tried again until they are there. */
+MUSTCHECK bool engine_start(const struct store *store, struct config *config, struct engine **out, struct err *err);
+
+/* Takes routes and limits of `next` as one step; on success next belongs to the engine and the former configuration is
+ * freed when its last task is settled. On failure nothing changes and next stays the caller's. */
+MUSTCHECK bool engine_reload(struct engine *engine, struct config *next, struct err *err);
+
+/* Stops reading and lets what is in flight end, for at most timeout_ms; leases are renewed meanwhile. */
+void engine_drain(struct engine *engine, int64_t timeout_ms);
+/* Makes a drain in progress end at once. Async-signal-safe it is not; any thread. */
+void engine_hurry(struct engine *engine);
+/* Settles what is known, gives the shards back, ends all threads, frees. */
+void engine_stop(struct engine **engine);
+
+/* A thread that the engine cannot do without has ended for good (out of memory, repeated plugin hang): the process
+ * should exit so that its supervisor starts a new one. NULL = all is well. */
+const char *engine_failed(const struct engine *engine);
+
+const struct engine_metrics *engine_metrics(const struct engine *engine);
+
+struct route_status {
+  const char *name; /* valid until the reference to the status is dropped */
+  const char *via;
+  bool known;       /* false: rows exist for it, no configuration does (they are held) */
+  bool paused;      /* by an operator or by 410 */
+  bool suspended;   /* the destination is down; probed from time to time */
+  char reason[256]; /* of paused or suspended */
+  const struct route_metrics *metrics;
+  uint64_t waiting_groups; /* groups of rows (shard x priority) that wait for their time */
+  int64_t next_due_us;     /* earliest due time that is known; 0 = none */
+};
+
+struct plugin_status {
+  char name[64];
+  char role[8]; /* "sink", "source" */
+  bool up;
+  char text[256]; /* what the plugin said last about its destination */
+  uint32_t inflight;
+  int64_t last_poll_age_us; /* since its driver was last seen alive */
+};
+
+struct shard_status {
+  uint8_t shard;
+  uint64_t epoch;
+  bool held;    /* ours */
+  bool leaving; /* being given back */
+};
+
+struct engine_status {
+  char instance[STORE_INSTANCE_MAX + 1];
+  bool draining;
+  bool ready;          /* database reachable and at least one shard held or all shards held by others */
+  char not_ready[256]; /* why not */
+  struct route_status *routes;
+  size_t route_count;
+  struct plugin_status *plugins;
+  size_t plugin_count;
+  struct shard_status shards[STORE_SHARDS_MAX];
+  size_t shard_count;
+  int64_t started_us; /* wall clock */
+  int64_t db_now_us;  /* estimate of the database's clock */
+};
+
+/* A snapshot; release it with engine_status_free. Any thread. */
+MUSTCHECK bool engine_status(struct engine *engine, struct engine_status *out);
+void engine_status_free(struct engine_status *status);
+
+enum command_answer {
+  COMMAND_DONE = 0,
+  COMMAND_NOT_FOUND, /* no living row of that id */
+  COMMAND_IN_FLIGHT, /* it is on its way out: too late */
+  COMMAND_STATE,     /* its state does not allow it */
+  COMMAND_ELSEWHERE, /* another instance holds its shard: ask there */
+  COMMAND_FAILED,    /* database trouble: err says which; nothing was changed as far as can be known */
+};
+
+struct task_command {
+  enum intervention verb;
+  const char *id; /* decimal row id or message id */
+  int64_t due_us; /* RESCHEDULE */
+  const char *actor, *reason;
+};
+
+/* Runs a command in the thread that reads rows, so that no task can slip out beside it. Waits for the answer, at most
+ * timeout_ms (then COMMAND_FAILED). Any thread but the engine's own. */
+enum command_answer engine_command(struct engine *engine, const struct task_command *command, int64_t timeout_ms,
+                                   struct err *err);
+
+/* A result record that came by another road than a source plugin (HTTP callback, API). Waits for the commit, at most
+ * timeout_ms; false with err = not stored, offer it again. *result says what it did. Any thread. */
+MUSTCHECK bool engine_result(struct engine *engine, const char *source, const char *origin, const char *body,
+                             size_t len, int64_t timeout_ms, struct store_result *result, struct err *err);
+
+/* Pauses or resumes a route, in the table, for all daemons. Any thread. */
+MUSTCHECK bool engine_pause_route(struct engine *engine, const char *route, bool paused, const char *actor,
+                                  const char *reason, struct err *err);
+
+/* Whether a callback token is ours: HMAC-SHA256 over message id and attempt with admin.callback_secret. */
+MUSTCHECK bool engine_callback_verify(const struct engine *engine, const char *message_id, uint32_t attempt,
+                                      const char *token);
+
+#endif

@@ -1,0 +1,131 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * core/engine_status.c - the engine seen from outside: snapshots, and commands that are handed to the right thread.
+ */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "core/base/clock.h"
+#include "core/callback.h"
+#include "core/engine_internal.h"
+
+const struct engine_metrics *engine_metrics(const struct engine *engine) { return &engine->metrics; }
+
+static void describe_lane(const struct lane *lane, struct route_status *out) {
+  out->name = lane->name;
+  out->via = lane->route ? lane->route->plugin->name : "";
+  out->known = lane->route != NULL;
+  out->paused = lane->paused;
+  out->suspended = lane->suspended;
+  snprintf(out->reason, sizeof out->reason, "%s", lane->reason);
+  out->metrics = &lane->metrics;
+  out->waiting_groups = (uint64_t)gauge_value(&lane->waiting_groups);
+  out->next_due_us = gauge_value(&lane->next_due_us);
+}
+
+static bool describe_routes(struct engine *engine, struct engine_status *out) {
+  struct scheduler *s = &engine->scheduler;
+  pthread_mutex_lock(&s->lanes_lock);
+  size_t lanes = HASH_COUNT(s->by_name);
+  out->routes = calloc(lanes + 1, sizeof *out->routes);
+  for (struct lane *lane = out->routes ? s->lanes : NULL; lane; lane = lane->next)
+    describe_lane(lane, &out->routes[out->route_count++]);
+  pthread_mutex_unlock(&s->lanes_lock);
+  return out->routes != NULL;
+}
+
+static void describe_driver(struct driver *driver, uint32_t inflight, struct plugin_status *out) {
+  snprintf(out->name, sizeof out->name, "%s", driver->name);
+  snprintf(out->role, sizeof out->role, "%s", driver->role == DUEBOX_ROLE_SINK ? "sink" : "source");
+  driver_health(driver, &out->up, out->text);
+  out->inflight = inflight;
+  out->last_poll_age_us = clock_mono_us() - atomic_load(&driver->alive_us);
+}
+
+static bool describe_plugins(struct engine *engine, struct engine_status *out) {
+  pthread_mutex_lock(&engine->drivers_lock);
+  out->plugins = calloc(engine->sink_count + engine->source_count + 1, sizeof *out->plugins);
+  for (size_t i = 0; out->plugins && i < engine->sink_count; i++) {
+    struct driver *driver = engine->sinks[i].driver;
+    describe_driver(driver, atomic_load_explicit(&driver->inflight, memory_order_relaxed),
+                    &out->plugins[out->plugin_count++]);
+  }
+  for (size_t i = 0; out->plugins && i < engine->source_count; i++)
+    describe_driver(engine->sources[i].driver, 0, &out->plugins[out->plugin_count++]);
+  pthread_mutex_unlock(&engine->drivers_lock);
+  return out->plugins != NULL;
+}
+
+static void describe_shards(struct engine *engine, struct engine_status *out) {
+  struct leases *leases = &engine->leases;
+  pthread_mutex_lock(&leases->lock);
+  for (int i = 0; i < STORE_SHARDS_MAX; i++)
+    if (leases->slot[i].epoch && i != SHARD_BOUND)
+      out->shards[out->shard_count++] = (struct shard_status){
+          .shard = (uint8_t)i, .epoch = leases->slot[i].epoch, .held = true, .leaving = leases->slot[i].leaving};
+  pthread_mutex_unlock(&leases->lock);
+}
+
+static void describe_readiness(struct engine *engine, struct engine_status *out) {
+  const char *why = NULL;
+  if (atomic_load(&engine->failed))
+    why = atomic_load(&engine->failed);
+  else if (atomic_load(&engine->draining))
+    why = "the daemon is stopping";
+  else if (!gauge_value(&engine->metrics.db_up))
+    why = "the database does not answer, or refuses us; the log says which";
+  else if (!keeper_ready(&engine->keeper))
+    why = "not every shard has a living owner yet";
+  out->ready = why == NULL;
+  snprintf(out->not_ready, sizeof out->not_ready, "%s", why ? why : "");
+}
+
+bool engine_status(struct engine *engine, struct engine_status *out) {
+  *out = (struct engine_status){.draining = atomic_load(&engine->draining),
+                                .started_us = engine->started_us,
+                                .db_now_us = scheduler_db_now_us(&engine->scheduler)};
+  memcpy(out->instance, engine->instance, sizeof out->instance);
+  if (!describe_routes(engine, out) || !describe_plugins(engine, out)) {
+    engine_status_free(out);
+    return false;
+  }
+  describe_shards(engine, out);
+  describe_readiness(engine, out);
+  return true;
+}
+
+void engine_status_free(struct engine_status *status) {
+  free(status->routes);
+  free(status->plugins);
+  status->routes = NULL;
+  status->plugins = NULL;
+}
+
+enum command_answer engine_command(struct engine *engine, const struct task_command *command, int64_t timeout_ms,
+                                   struct err *err) {
+  return scheduler_ask(&engine->scheduler, command, timeout_ms, err);
+}
+
+bool engine_result(struct engine *engine, const char *source, const char *origin, const char *body, size_t len,
+                   int64_t timeout_ms, struct store_result *result, struct err *err) {
+  return inbox_apply(engine->inbox, source, origin, body, len, timeout_ms, result, err);
+}
+
+bool engine_pause_route(struct engine *engine, const char *route, bool paused, const char *actor, const char *reason,
+                        struct err *err) {
+  struct route_setting setting = {.paused = paused};
+  snprintf(setting.route, sizeof setting.route, "%s", route);
+  snprintf(setting.reason, sizeof setting.reason, "%s", reason ? reason : "");
+  struct store_session *ss = NULL;
+  const struct store_ops *ops = engine->store->ops;
+  bool done = ops->open(engine->store->self, "admin", &ss, err) == STORE_OK &&
+              ops->set_route(ss, &setting, actor, err) == STORE_OK;
+  if (ss)
+    ops->close(&ss);
+  return done;
+}
+
+bool engine_callback_verify(const struct engine *engine, const char *message_id, uint32_t attempt, const char *token) {
+  return callback_verify(&engine->first->config->admin, message_id, attempt, token);
+}

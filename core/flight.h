@@ -1,0 +1,107 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * core/flight.h - tasks between "read from the table" and "settled": one flight each.
+ *
+ * A flight's slot is never freed while the engine runs, and its token carries a generation, so a plugin that completes
+ * twice, too late or something it never got is counted and harmless. Slots are taken and given back by the scheduler
+ * thread only; completing one is a single atomic exchange from any thread. Between the two a flight belongs to one
+ * thread at a time: scheduler -> driver -> settler -> scheduler, handed over through mailboxes.
+ */
+#ifndef CORE_FLIGHT_H
+#define CORE_FLIGHT_H
+
+#define HASH_NONFATAL_OOM 1
+#include <uthash.h>
+
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "core/base/attr.h"
+#include "core/rules.h"
+#include "core/task.h"
+
+struct lane;
+struct group;
+struct driver;
+struct config_ref;
+
+/* Where the decision about a flight comes from. */
+enum flight_end {
+  FLIGHT_OUTCOME,   /* the sink reported an outcome */
+  FLIGHT_UNSENT,    /* never submitted: shutdown or a lost lease; an unsent memory claim is simply forgotten */
+  FLIGHT_REFUSED,   /* it can never be sent: error_class and text say why */
+  FLIGHT_EXPIRED,   /* expires_at has come */
+  FLIGHT_BLOCKED,   /* the head of its order_key is to be tried again first */
+  FLIGHT_NO_RESULT, /* an awaiting row whose time is over */
+  FLIGHT_RECOVER,   /* a claimed row whose holder is gone */
+};
+
+struct flight {
+  uint32_t index;
+  atomic_uint generation; /* odd from hand-over to its driver until it is completed */
+  atomic_bool submitted;  /* a plugin has (or may have) seen it */
+  bool solo;              /* its row was in flight in a crash: one at a time */
+  bool leaked;            /* a hung plugin may still read its task: never freed */
+  uint64_t id;            /* of the row */
+  struct task *task;
+  struct lane *lane;
+  struct group *group;
+  struct driver *driver;
+  struct config_ref *config; /* the configuration its route belongs to */
+  uint64_t epoch;            /* of its shard's lease when it was read */
+  enum flight_end end;
+  struct duebox_outcome outcome; /* its texts point into `text` */
+  char *text;                    /* own allocation, or NULL */
+  int64_t read_us;               /* monotonic: before the statement that read it */
+  _Atomic int64_t handed_us;     /* monotonic: given to the plugin; the driver's, while `submitted` is not set */
+  int64_t completed_us;          /* monotonic */
+  struct decision decision;
+  bool settled;        /* the decision is in the table (or needed none) */
+  struct flight *next; /* in whichever list holds it */
+  bool in_order;       /* holds its order_key in its lane */
+  UT_hash_handle by_id;
+};
+
+/* A list of flights through `next`; the owner is whoever holds the struct. */
+struct flight_list {
+  struct flight *head, *tail;
+  size_t count;
+};
+
+void flight_list_add(struct flight_list *list, struct flight *flight);
+void flight_list_join(struct flight_list *list, struct flight_list *more); /* more becomes empty */
+struct flight *flight_list_pop(struct flight_list *list);
+
+enum { FLIGHT_CHUNK = 4096, FLIGHT_CHUNKS = 1024 };
+
+struct flight_table {
+  struct flight *_Atomic chunk[FLIGHT_CHUNKS];
+  uint32_t slots;            /* in all chunks */
+  struct flight *free_slots; /* scheduler thread */
+  struct flight *by_id;      /* uthash: tasks in flight by row id; scheduler thread */
+};
+
+/* Takes a slot for a task and enters its id. NULL: out of memory or FLIGHT_CHUNKS exhausted. Scheduler thread. */
+MUSTCHECK struct flight *flight_take(struct flight_table *table, struct task *task);
+/* Frees the texts, gives the task back and returns the slot. Scheduler thread. */
+void flight_give_back(struct flight_table *table, struct flight *flight);
+/* The flight of that row, or NULL. Scheduler thread. */
+struct flight *flight_by_id(const struct flight_table *table, uint64_t id);
+
+/* Opens a flight for completion and returns its token. The thread that owns it. */
+uint64_t flight_open(struct flight *flight);
+/* Ends what flight_open began: the flight if the token is open (it is closed by this), else NULL. Any thread. */
+struct flight *flight_complete(struct flight_table *table, uint64_t token);
+/* The open token of a flight, 0 when it is not open. Any thread. */
+uint64_t flight_token(const struct flight *flight);
+/* Copies an outcome into a completed flight. Truncates texts; without memory for them the class alone remains. */
+void flight_set_outcome(struct flight *flight, const struct duebox_outcome *outcome);
+
+void flight_table_free(struct flight_table *table);
+
+/* The facts of a flight as the rules want them. */
+struct rules_task flight_facts(const struct flight *flight);
+
+#endif

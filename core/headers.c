@@ -1,0 +1,79 @@
+/* SPDX-License-Identifier: MIT */
+#include "core/headers.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "core/json_scan.h"
+
+static bool is(struct duebox_bytes json, const char *text) {
+  return json.len == strlen(text) && memcmp(json.data, text, json.len) == 0;
+}
+
+static bool breaks_line(const char *text, size_t len) { return memchr(text, '\r', len) || memchr(text, '\n', len); }
+
+static bool syntax(const struct json_scan *scan, struct err *err) {
+  return err_set(err, 1, "the headers are no JSON object of strings: byte %zu: %s", (size_t)(scan->at - scan->start),
+                 scan->problem);
+}
+
+static bool check_name(const struct duebox_header *list, size_t count, const char *name, size_t len, struct err *err) {
+  if (len == 0)
+    return err_set(err, 1, "a header has an empty name");
+  if (breaks_line(name, len))
+    return err_set(err, 1, "a header's name holds a line break");
+  for (size_t i = 0; i < count; i++)
+    if (strcmp(list[i].name, name) == 0)
+      return err_set(err, 1, "header \"%.64s\" is there twice", name);
+  return true;
+}
+
+/* Reads all members; text has as many bytes as the JSON, and unescaping never makes a string longer. */
+static bool read_members(struct json_scan *scan, struct duebox_header *list, size_t room, size_t *count, char *text,
+                         struct err *err) {
+  bool first = true;
+  size_t len;
+  if (!json_scan_enter(scan))
+    return syntax(scan, err);
+  while (json_scan_key(scan, &first, text, &len)) {
+    const char *name = text;
+    if (*count == room)
+      return err_set(err, 1, "more than %d headers", HEADERS_MAX);
+    if (!check_name(list, *count, name, len, err))
+      return false;
+    text += len + 1;
+    if (json_scan_peek(scan) != SCAN_STRING)
+      return err_set(err, 1, "header \"%.64s\": the value must be a string", name);
+    if (!json_scan_string(scan, text, &len))
+      return err_set(err, 1, "header \"%.64s\": %s", name, scan->problem);
+    if (breaks_line(text, len))
+      return err_set(err, 1, "header \"%.64s\": the value holds a line break", name);
+    list[(*count)++] = (struct duebox_header){.name = name, .value = {.data = text, .len = len}};
+    text += len + 1;
+  }
+  return (!scan->problem && json_scan_end(scan)) || syntax(scan, err);
+}
+
+bool headers_parse(struct duebox_bytes json, struct duebox_header **out, size_t *count, struct err *err) {
+  *out = NULL;
+  *count = 0;
+  if (json.len == 0 || is(json, "{}") || is(json, "null"))
+    return true;
+  if (json.len > HEADERS_TEXT_MAX)
+    return err_set(err, 1, "the headers have %zu bytes, at most %d are allowed", json.len, HEADERS_TEXT_MAX);
+  size_t room = 1;
+  for (size_t i = 0; i < json.len && room < HEADERS_MAX; i++)
+    room += json.data[i] == ',';
+  struct duebox_header *list = malloc(room * sizeof *list + json.len);
+  if (!list)
+    return err_set(err, 1, "out of memory for headers");
+  struct json_scan scan = json_scan_start(json.data, json.len);
+  bool ok = read_members(&scan, list, room, count, (char *)(list + room), err);
+  if (ok && *count > 0) {
+    *out = list;
+    return true;
+  }
+  *count = 0;
+  free(list);
+  return ok;
+}

@@ -1,0 +1,82 @@
+/* SPDX-License-Identifier: MIT */
+#include "core/host.h"
+
+#include <pthread.h>
+#include <stdarg.h>
+#include <stdio.h>
+
+#include "core/base/clock.h"
+#include "core/base/log.h"
+#include "core/driver.h"
+#include "core/inbox.h"
+#include "core/template.h"
+
+static void host_complete(void *ctx, uint64_t token, const struct duebox_outcome *outcome) {
+  struct driver *driver = ctx;
+  struct flight *flight = flight_complete(driver->env.flights, token);
+  if (!flight) {
+    count(&driver->env.metrics->completions_twice, 1);
+    return;
+  }
+  flight->end = FLIGHT_OUTCOME;
+  flight->completed_us = clock_mono_us();
+  flight_set_outcome(flight, outcome);
+  /* Handed on after the current call, many at once: the driver thread comes back within its poll time-out. */
+  struct flight_list straight = {0};
+  pthread_mutex_lock(&driver->own);
+  flight_list_add(driver->abandoned ? &straight : &driver->done,
+                  flight); /* nobody empties `done` of an abandoned one */
+  pthread_mutex_unlock(&driver->own);
+  mailbox_put(driver->env.settler, &straight);
+  if (!pthread_equal(pthread_self(), driver->thread))
+    driver->module->wakeup(driver->inst);
+}
+
+static bool host_result(void *ctx, const struct duebox_record *record, uint64_t cookie) {
+  struct driver *driver = ctx;
+  if (inbox_offer(driver->env.inbox, driver, record, cookie))
+    return true;
+  atomic_store(&driver->wants_resume, true);
+  return false;
+}
+
+static void host_log(void *ctx, enum duebox_log_level level, const char *id, const char *fmt, ...) {
+  struct driver *driver = ctx;
+  char text[2048];
+  va_list args;
+  va_start(args, fmt);
+  vsnprintf(text, sizeof text, fmt, args);
+  va_end(args);
+  log_write((enum log_level)level, id, "instance=%s %s", driver->name, text);
+}
+
+static size_t host_expand(void *ctx, const char *tmpl, const struct duebox_task *task, enum duebox_escape escape,
+                          char *out, size_t cap) {
+  return template_expand(tmpl, task, escape, out, cap);
+}
+
+void host_set_health(struct driver *driver, bool up, const char *text) {
+  pthread_mutex_lock(&driver->health_lock);
+  bool changed = driver->up != up;
+  driver->up = up;
+  snprintf(driver->health, sizeof driver->health, "%s", text ? text : up ? "connected" : "down");
+  pthread_mutex_unlock(&driver->health_lock);
+  if (changed && up)
+    log_info("DUEBOX-PLUGIN-UP", "instance=%s %s", driver->name, text ? text : "connected");
+  else if (changed)
+    log_warn("DUEBOX-PLUGIN-DOWN", "instance=%s %s", driver->name, text ? text : "down");
+}
+
+static void host_health(void *ctx, bool up, const char *text) { host_set_health(ctx, up, text); }
+
+struct duebox_host host_table(struct driver *driver) {
+  return (struct duebox_host){
+      .struct_size = sizeof(struct duebox_host),
+      .ctx = driver,
+      .complete = host_complete,
+      .result = host_result,
+      .log = host_log,
+      .expand = host_expand,
+      .health = host_health,
+  };
+}

@@ -1,0 +1,16 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * core/host.h - the table of functions that a plugin may call back into; the only way into the engine from a plugin.
+ */
+#ifndef CORE_HOST_H
+#define CORE_HOST_H
+
+#include <duebox/plugin.h>
+
+struct driver;
+
+/* The table for one driver: ctx is the driver. */
+struct duebox_host host_table(struct driver *driver);
+void host_set_health(struct driver *driver, bool up, const char *text);
+
+#endif

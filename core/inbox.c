@@ -1,0 +1,430 @@
+/* SPDX-License-Identifier: MIT */
+#include "core/inbox.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "core/base/clock.h"
+#include "core/base/log.h"
+#include "core/base/random.h"
+#include "core/config_ref.h"
+#include "core/driver.h"
+#include "core/rules.h"
+
+enum {
+  RECORDS_MAX = 4096,           /* waiting records ... */
+  BYTES_MAX = 16 * 1024 * 1024, /* ... and their bytes: beyond either the inbox is full */
+  BATCH_MAX = 500,
+  RETRY_MIN_US = 20 * 1000,
+  RETRY_MAX_US = 5 * 1000 * 1000,
+  BUSY_EVERY_US = 500 * 1000, /* how often to look whether rows that others hold are free */
+};
+
+/* Somebody who waits for one record; lives on the waiter's stack, guarded by the inbox's lock. */
+struct waiter {
+  pthread_cond_t done_cond;
+  bool done, committed;
+  struct store_result *result;
+};
+
+struct item {
+  struct item *next;
+  struct store_result result;
+  struct driver *driver; /* NULL for records without a source */
+  uint64_t cookie;
+  struct waiter *waiter; /* NULL, or who waits; cleared when it gives up */
+  bool truncated;
+  size_t full_len;
+  char *body;
+  char source[80];
+  char origin[200];
+  char why[300]; /* why it is broken */
+};
+
+struct inbox {
+  struct inbox_env env;
+  pthread_mutex_t lock;
+  pthread_cond_t filled;
+  struct item *head, *tail;
+  size_t count, bytes; /* of all items here, those put aside too */
+  bool stopping;
+  pthread_t thread;
+  /* The inbox's thread: items whose row somebody else holds (fate RESULT_BUSY), in order of arrival. */
+  struct item *aside[RECORDS_MAX];
+  size_t aside_count;
+  int64_t aside_at_us; /* when to try them again */
+};
+
+static bool full(const struct inbox *inbox) { return inbox->count >= RECORDS_MAX || inbox->bytes >= BYTES_MAX; }
+
+bool inbox_has_room(struct inbox *inbox) {
+  pthread_mutex_lock(&inbox->lock);
+  bool room = inbox->count < RECORDS_MAX / 2 && inbox->bytes < BYTES_MAX / 2;
+  pthread_mutex_unlock(&inbox->lock);
+  return room;
+}
+
+static struct item *new_item(const char *source, const char *origin, const char *body, size_t len) {
+  struct item *item = calloc(1, sizeof *item);
+  if (!item || !(item->body = malloc(len + 1))) {
+    free(item);
+    return NULL;
+  }
+  memcpy(item->body, body, len);
+  item->body[len] = '\0';
+  item->full_len = len;
+  snprintf(item->source, sizeof item->source, "%s", source);
+  snprintf(item->origin, sizeof item->origin, "%s", origin ? origin : "");
+  item->result.body = (struct duebox_bytes){item->body, len};
+  item->result.source = item->source;
+  item->result.origin = item->origin;
+  return item;
+}
+
+static void free_item(struct item *item) {
+  result_record_free(&item->result.record);
+  free(item->body);
+  free(item);
+}
+
+static bool put(struct inbox *inbox, struct item *item) {
+  pthread_mutex_lock(&inbox->lock);
+  bool room = !full(inbox) && !inbox->stopping;
+  if (room) {
+    if (inbox->tail)
+      inbox->tail->next = item;
+    else
+      inbox->head = item;
+    inbox->tail = item;
+    inbox->count++;
+    inbox->bytes += item->result.body.len;
+    pthread_cond_signal(&inbox->filled);
+  }
+  pthread_mutex_unlock(&inbox->lock);
+  return room;
+}
+
+bool inbox_offer(struct inbox *inbox, struct driver *driver, const struct duebox_record *record, uint64_t cookie) {
+  struct item *item = new_item(driver->name, record->origin, record->body.data, record->body.len);
+  if (!item)
+    return false;
+  item->driver = driver;
+  item->cookie = cookie;
+  item->truncated = record->truncated;
+  item->full_len = record->full_len;
+  if (put(inbox, item))
+    return true;
+  free_item(item);
+  return false;
+}
+
+bool inbox_apply(struct inbox *inbox, const char *source, const char *origin, const char *body, size_t len,
+                 int64_t timeout_ms, struct store_result *result, struct err *err) {
+  struct item *item = new_item(source, origin, body, len);
+  if (!item)
+    return err_set(err, 0, "out of memory");
+  struct waiter waiter = {.result = result};
+  pthread_condattr_t attr;
+  pthread_condattr_init(&attr);
+  pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
+  pthread_cond_init(&waiter.done_cond, &attr);
+  pthread_condattr_destroy(&attr);
+  item->waiter = &waiter;
+  int64_t deadline = clock_mono_us() + timeout_ms * 1000;
+  struct timespec until = {.tv_sec = deadline / 1000000, .tv_nsec = deadline % 1000000 * 1000};
+  bool taken = put(inbox, item);
+  if (!taken) {
+    free_item(item);
+    err_set(err, 0, "too many results are waiting for the database; offer it again later");
+  } else {
+    pthread_mutex_lock(&inbox->lock);
+    while (!waiter.done && pthread_cond_timedwait(&waiter.done_cond, &inbox->lock, &until) != ETIMEDOUT)
+      ;
+    if (!waiter.done)
+      item->waiter = NULL; /* items are freed under this lock, and done is set before */
+    pthread_mutex_unlock(&inbox->lock);
+    if (!waiter.done)
+      err_set(err, 0, "the database did not take the result in time; it may still do; offer it again");
+    else if (!waiter.committed)
+      err_set(err, 0, "the daemon is stopping; offer it again");
+  }
+  pthread_cond_destroy(&waiter.done_cond);
+  return taken && waiter.done && waiter.committed;
+}
+
+/* Tells whoever waits, acknowledges to the source, frees. */
+static void finish(struct inbox *inbox, struct item *item, bool committed) {
+  pthread_mutex_lock(&inbox->lock);
+  inbox->count--;
+  inbox->bytes -= item->result.body.len;
+  if (item->waiter) {
+    struct waiter *waiter = item->waiter;
+    *waiter->result = item->result;
+    waiter->result->record = (struct result_record){0}; /* its texts go with the item */
+    waiter->result->broken = NULL;
+    waiter->result->body = (struct duebox_bytes){"", 0};
+    waiter->result->source = waiter->result->origin = "";
+    waiter->committed = committed;
+    waiter->done = true;
+    pthread_cond_signal(&waiter->done_cond);
+  }
+  pthread_mutex_unlock(&inbox->lock);
+  if (item->driver) {
+    driver_ack(item->driver, item->cookie, committed);
+    driver_resume(item->driver);
+  }
+  free_item(item);
+}
+
+static void parse(struct item *item) {
+  struct err err = {0};
+  if (item->truncated)
+    snprintf(item->why, sizeof item->why, "the record has %zu bytes, more than max_record", item->full_len);
+  else if (result_record_parse(item->body, item->result.body.len, &item->result.record, &err))
+    return;
+  else
+    snprintf(item->why, sizeof item->why, "%.290s", err.text);
+  item->result.broken = item->why;
+}
+
+static bool same_id(struct item *const *items, size_t n, const struct item *item) {
+  for (size_t i = 0; i < n; i++)
+    if (!items[i]->result.broken && strcmp(items[i]->result.record.message_id, item->result.record.message_id) == 0)
+      return true;
+  return false;
+}
+
+static void put_aside(struct inbox *inbox, struct item *item) {
+  if (inbox->aside_count == 0)
+    inbox->aside_at_us = clock_mono_us() + BUSY_EVERY_US;
+  item->result.fate = RESULT_BUSY;
+  inbox->aside[inbox->aside_count++] = item;
+}
+
+static void wait_until(struct inbox *inbox, int64_t deadline_us) {
+  struct timespec until = {.tv_sec = deadline_us / 1000000, .tv_nsec = deadline_us % 1000000 * 1000};
+  pthread_cond_timedwait(&inbox->filled, &inbox->lock, &until);
+}
+
+static bool aside_is_due(const struct inbox *inbox) {
+  return inbox->aside_count > 0 && clock_mono_us() >= inbox->aside_at_us;
+}
+
+/* The first new item; NULL when the inbox stops or it is time for those that were put aside. */
+static struct item *wait_for_item(struct inbox *inbox, bool *again) {
+  pthread_mutex_lock(&inbox->lock);
+  *again = false;
+  while (!inbox->stopping && !(*again = aside_is_due(inbox)) && !inbox->head)
+    if (inbox->aside_count == 0)
+      pthread_cond_wait(&inbox->filled, &inbox->lock);
+    else
+      wait_until(inbox, inbox->aside_at_us);
+  struct item *item = inbox->stopping || *again ? NULL : inbox->head;
+  pthread_mutex_unlock(&inbox->lock);
+  return item;
+}
+
+/* Of those put aside, the first of each task. They stay in their place. */
+static size_t take_again(struct inbox *inbox, struct item *items[BATCH_MAX]) {
+  size_t n = 0;
+  for (size_t i = 0; i < inbox->aside_count && n < BATCH_MAX; i++)
+    if (!same_id(items, n, inbox->aside[i]))
+      items[n++] = inbox->aside[i];
+  inbox->aside_at_us = clock_mono_us() + BUSY_EVERY_US;
+  return n;
+}
+
+/* The next records in order of arrival; stops before a second one for the same task, so that the store sees each task
+ * once and a later result meets what the earlier one made. A result of a task that has one aside goes there, behind it.
+ * Waits for the first. 0 = the inbox stops. */
+static size_t take_batch(struct inbox *inbox, struct item *items[BATCH_MAX]) {
+  size_t n = 0;
+  while (n == 0) {
+    bool again;
+    struct item *item = wait_for_item(inbox, &again);
+    if (!item)
+      return again ? take_again(inbox, items) : 0;
+    /* Items behind the head are only appended: walking needs the lock, looking into an item does not. */
+    while (item && n < BATCH_MAX) {
+      if (!item->result.broken && !item->result.record.message_id[0])
+        parse(item);
+      if (!item->result.broken && same_id(items, n, item))
+        break;
+      if (!item->result.broken && same_id(inbox->aside, inbox->aside_count, item))
+        put_aside(inbox, item);
+      else
+        items[n++] = item;
+      pthread_mutex_lock(&inbox->lock);
+      inbox->head = item->next;
+      if (!inbox->head)
+        inbox->tail = NULL;
+      item = inbox->head;
+      pthread_mutex_unlock(&inbox->lock);
+    }
+  }
+  return n;
+}
+
+static void measure(struct inbox *inbox, const struct store_result *result) {
+  struct route_metrics *metrics = result->route[0] ? inbox->env.route_metrics(inbox->env.engine, result->route) : NULL;
+  if (!metrics) {
+    count(&inbox->env.metrics->results_unrouted, 1);
+    return;
+  }
+  count(&metrics->results[result->fate], 1);
+  if (result->fate == RESULT_APPLIED)
+    count(&metrics->events[result->event], 1);
+}
+
+static bool stopping(struct inbox *inbox) {
+  pthread_mutex_lock(&inbox->lock);
+  bool yes = inbox->stopping;
+  pthread_mutex_unlock(&inbox->lock);
+  return yes;
+}
+
+/* Applies a batch; true when committed. Tries until it is or the inbox stops. */
+static bool apply(struct inbox *inbox, struct store_session *ss, struct store_result *results, size_t n) {
+  int64_t wait_us = RETRY_MIN_US;
+  for (;;) {
+    struct err err = {0};
+    struct config_ref *ref = inbox->env.config(inbox->env.engine);
+    struct rules_context context = {
+        .config = ref->config, .now_us = inbox->env.db_now_us(inbox->env.engine), .random = random_u64()};
+    enum store_status status = inbox->env.store->ops->settle_results(ss, results, n, rules_result, &context, &err);
+    config_ref_drop(ref);
+    if (status == STORE_OK)
+      return true;
+    count(&inbox->env.metrics->db_errors, 1);
+    log_warn("DUEBOX-RESULTS-WAIT", "results=%zu cannot be stored yet: %s", n, err.text);
+    pthread_mutex_lock(&inbox->lock);
+    int64_t deadline = clock_mono_us() + wait_us;
+    while (!inbox->stopping && clock_mono_us() < deadline)
+      wait_until(inbox, deadline);
+    pthread_mutex_unlock(&inbox->lock);
+    if (stopping(inbox))
+      return false;
+    wait_us = wait_us * 2 < RETRY_MAX_US ? wait_us * 2 : RETRY_MAX_US;
+  }
+}
+
+/* Forgets those aside that are not busy any more. */
+static void close_ranks(struct inbox *inbox) {
+  size_t kept = 0;
+  for (size_t i = 0; i < inbox->aside_count; i++)
+    if (inbox->aside[i]->result.fate == RESULT_BUSY)
+      inbox->aside[kept++] = inbox->aside[i];
+  inbox->aside_count = kept;
+}
+
+static void take_verdict(struct item *item, const struct store_result *result) {
+  item->result.fate = result->fate;
+  item->result.event = result->event;
+  item->result.cancelled = result->cancelled;
+  memcpy(item->result.route, result->route, sizeof result->route);
+}
+
+/* What becomes of a batch that was committed. True: a retry may be due soon. */
+static bool finish_batch(struct inbox *inbox, struct item **items, const struct store_result *results, size_t n) {
+  bool retry = false;
+  for (size_t i = 0; i < n; i++) {
+    bool was_aside = items[i]->result.fate == RESULT_BUSY;
+    take_verdict(items[i], &results[i]);
+    if (results[i].fate == RESULT_BUSY && !was_aside)
+      put_aside(inbox, items[i]);
+  }
+  close_ranks(inbox);
+  for (size_t i = 0; i < n; i++) {
+    if (results[i].fate == RESULT_BUSY)
+      continue;
+    measure(inbox, &results[i]);
+    retry = retry || (results[i].fate == RESULT_APPLIED && results[i].event == EVENT_RETRY);
+    finish(inbox, items[i], true);
+  }
+  return retry;
+}
+
+static void work(struct inbox *inbox, struct store_session *ss) {
+  struct item *items[BATCH_MAX];
+  struct store_result *results = calloc(BATCH_MAX, sizeof *results);
+  size_t n;
+  while (results && (n = take_batch(inbox, items)) > 0) {
+    for (size_t i = 0; i < n; i++)
+      results[i] = items[i]->result;
+    if (!apply(inbox, ss, results, n)) {
+      for (size_t i = 0; i < n; i++) /* those aside are finished with the inbox */
+        if (items[i]->result.fate != RESULT_BUSY)
+          finish(inbox, items[i], false);
+    } else if (finish_batch(inbox, items, results, n)) {
+      inbox->env.rows_changed(inbox->env.engine);
+    }
+  }
+  if (!results)
+    log_error("DUEBOX-MEMORY", "no memory for result batches");
+  free(results);
+}
+
+static void *run(void *arg) {
+  struct inbox *inbox = arg;
+  pthread_setname_np(pthread_self(), "inbox");
+  struct store_session *ss = NULL;
+  struct err err = {0};
+  while (inbox->env.store->ops->open(inbox->env.store->self, "results", &ss, &err) == STORE_REFUSED) {
+    log_error("DUEBOX-DB-REFUSED", "results: %s", err.text);
+    struct timespec pause = {.tv_sec = 1};
+    nanosleep(&pause, NULL);
+    if (stopping(inbox))
+      return NULL;
+  }
+  work(inbox, ss);
+  inbox->env.store->ops->close(&ss);
+  return NULL;
+}
+
+struct inbox *inbox_start(const struct inbox_env *env, struct err *err) {
+  struct inbox *inbox = calloc(1, sizeof *inbox);
+  if (!inbox) {
+    err_set(err, 0, "out of memory for the result inbox");
+    return NULL;
+  }
+  inbox->env = *env;
+  pthread_mutex_init(&inbox->lock, NULL);
+  pthread_condattr_t attr;
+  pthread_condattr_init(&attr);
+  pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
+  pthread_cond_init(&inbox->filled, &attr);
+  pthread_condattr_destroy(&attr);
+  if (pthread_create(&inbox->thread, NULL, run, inbox) == 0)
+    return inbox;
+  err_set(err, 0, "no thread for results: the process limit is reached");
+  free(inbox);
+  return NULL;
+}
+
+void inbox_close(struct inbox *inbox) {
+  pthread_mutex_lock(&inbox->lock);
+  inbox->stopping = true;
+  pthread_cond_broadcast(&inbox->filled);
+  pthread_mutex_unlock(&inbox->lock);
+  pthread_join(inbox->thread, NULL);
+  for (size_t i = 0; i < inbox->aside_count; i++)
+    finish(inbox, inbox->aside[i], false);
+  while (inbox->head) {
+    struct item *item = inbox->head;
+    inbox->head = item->next;
+    finish(inbox, item, false);
+  }
+}
+
+void inbox_free(struct inbox **handle) {
+  struct inbox *inbox = *handle;
+  *handle = NULL;
+  if (!inbox)
+    return;
+  pthread_cond_destroy(&inbox->filled);
+  pthread_mutex_destroy(&inbox->lock);
+  free(inbox);
+}

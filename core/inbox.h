@@ -1,0 +1,51 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * core/inbox.h - result records on their way into the table.
+ *
+ * Sources (and the HTTP callback) put records in, one thread takes them out, applies them in batches through the store
+ * and only then acknowledges them. Bounded: when it is full a source keeps its record and is resumed later. Nothing
+ * that comes in can stop the stream: what cannot be parsed or fits no row ends in quarantine, and what is for a row
+ * that a foreign transaction holds is put aside, not acknowledged, and tried again; later results of that task wait
+ * behind it.
+ */
+#ifndef CORE_INBOX_H
+#define CORE_INBOX_H
+
+#include <duebox/plugin.h>
+#include <pthread.h>
+#include <stdbool.h>
+
+#include "core/base/attr.h"
+#include "core/base/err.h"
+#include "core/metrics.h"
+#include "core/store.h"
+
+struct driver;
+struct inbox;
+struct config_ref;
+
+/* What the inbox needs of the engine. */
+struct inbox_env {
+  void *engine;
+  const struct store *store;
+  struct config_ref *(*config)(void *engine);                              /* the current one; the caller drops it */
+  int64_t (*db_now_us)(void *engine);                                      /* estimate of the database's clock */
+  struct route_metrics *(*route_metrics)(void *engine, const char *route); /* NULL = unknown */
+  void (*rows_changed)(void *engine);                                      /* a retry may be due soon: look */
+  struct engine_metrics *metrics;
+};
+
+MUSTCHECK struct inbox *inbox_start(const struct inbox_env *env, struct err *err);
+/* A record of a source. false = full. Any thread. */
+MUSTCHECK bool inbox_offer(struct inbox *inbox, struct driver *driver, const struct duebox_record *record,
+                           uint64_t cookie);
+/* A record without a driver; waits for its commit, at most timeout_ms. Any thread but the inbox's. */
+MUSTCHECK bool inbox_apply(struct inbox *inbox, const char *source, const char *origin, const char *body, size_t len,
+                           int64_t timeout_ms, struct store_result *result, struct err *err);
+bool inbox_has_room(struct inbox *inbox);
+/* Ends the thread and takes nothing more; what is not committed by then is acknowledged as not committed. */
+void inbox_close(struct inbox *inbox);
+/* Frees a closed inbox; no source may call it any more. */
+void inbox_free(struct inbox **inbox);
+
+#endif

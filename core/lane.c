@@ -1,0 +1,251 @@
+/* SPDX-License-Identifier: MIT */
+#include "core/lane.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+enum {
+  SUSPEND_MIN_US = 250 * 1000,
+  SUSPEND_MAX_US = 30 * 1000 * 1000,
+  SUSPEND_WISH_MAX_US = 60 * 1000 * 1000, /* a plugin's own wish may be longer, up to this */
+  PROBES = 1,
+  WORTH_READING = 4, /* the part of the concurrency, or of a batch, that must be free */
+  BATCH_BYTES = 2 * 1024 * 1024,
+  AHEAD_MS = 10,  /* how much is read ahead, as time */
+  DONE_MS = 10,   /* how fast tasks leave is measured over this */
+  RAMP_FIRST = 4, /* after an outage: so many at first, one more for each that was taken */
+};
+
+static double tokens_now(const struct lane *lane, int64_t now_us) {
+  double rate = lane->route->rate;
+  double burst = rate < 1 ? 1 : rate / 10 < 1 ? 1 : rate / 10; /* a tenth of a second's worth */
+  double tokens = lane->tokens + rate * (double)(now_us - lane->tokens_at_us) / 1e6;
+  return tokens < burst ? tokens : burst;
+}
+
+static int64_t concurrency_now(const struct lane *lane) {
+  int64_t most = lane->route->concurrency;
+  return lane->ramp && lane->ramp < most ? lane->ramp : most;
+}
+
+uint32_t lane_room(const struct lane *lane) {
+  if (!lane->route || !lane->driver || lane->paused || lane->suspended)
+    return 0;
+  int64_t room = concurrency_now(lane) - lane->in_flight,
+          driver_room = (int64_t)lane->driver->max_inflight - lane->driver->inflight;
+  room = driver_room < room ? driver_room : room;
+  return room > 0 ? (uint32_t)room : 0;
+}
+
+/* How many rows may be read beyond what there is room for: what leaves in some milliseconds. Not where a claim is
+ * written, nor where something else than the room holds tasks back. */
+static int64_t read_ahead(const struct lane *lane) {
+  if (lane->route->claim == CLAIM_RECORDED || lane->route->rate > 0 || lane->ramp)
+    return 0;
+  return (int64_t)(lane->done_per_ms * AHEAD_MS);
+}
+
+uint32_t lane_credit(const struct lane *lane, uint32_t batch, int64_t now_us) {
+  if (!lane->route || !lane->driver || lane->paused)
+    return 0;
+  if (lane->suspended)
+    return now_us >= lane->probe_at_us && lane->probes < PROBES ? 1 : 0;
+  int64_t ahead = read_ahead(lane);
+  int64_t credit = (int64_t)lane_room(lane) + ahead - (int64_t)lane->ready.count;
+  /* With much in flight, wait until reading a few more is worth a statement: credit comes back in batches. Not where
+   * calls are long (their claims are recorded), and not on behalf of the limits below. */
+  if (lane->in_flight > 0 && lane->route->claim == CLAIM_MEMORY &&
+      credit < (concurrency_now(lane) + ahead) / WORTH_READING && credit < batch / WORTH_READING)
+    return 0;
+  int64_t bytes = lane->route->inflight_bytes - lane->bytes_in_flight - lane->ready_bytes;
+  /* Where nothing is in flight one task may go whatever its size: a large one must not wait for ever. */
+  int64_t by_bytes =
+      bytes <= 0 ? (lane->in_flight ? 0 : 1) : 1 + (int64_t)((double)bytes / (lane->average_bytes + 256));
+  if (by_bytes < credit)
+    credit = by_bytes;
+  if (lane->route->rate > 0) {
+    int64_t by_rate = (int64_t)tokens_now(lane, now_us);
+    if (by_rate < credit)
+      credit = by_rate;
+  }
+  /* The memory of a batch lives as long as its slowest task, which may be long. */
+  int64_t rows = 1 + (int64_t)(BATCH_BYTES / (lane->average_bytes + 256));
+  if (rows < credit)
+    credit = rows;
+  if (credit > batch)
+    credit = batch;
+  return credit > 0 ? (uint32_t)credit : 0;
+}
+
+void lane_note_done(struct lane *lane, int64_t now_us) {
+  lane->done++;
+  int64_t took_us = now_us - lane->done_since_us;
+  if (took_us < DONE_MS * 1000)
+    return;
+  double per_ms = (double)lane->done * 1000 / (double)took_us;
+  lane->done_per_ms += (per_ms - lane->done_per_ms) / 4;
+  lane->done = 0;
+  lane->done_since_us = now_us;
+}
+
+int64_t lane_wakes_at(const struct lane *lane, int64_t now_us) {
+  if (!lane->route || lane->paused)
+    return INT64_MAX;
+  if (lane->suspended)
+    return lane->probes < PROBES ? lane->probe_at_us : INT64_MAX;
+  if (lane->route->rate > 0 && tokens_now(lane, now_us) < 1)
+    return now_us + 1 + (int64_t)((1 - tokens_now(lane, now_us)) / lane->route->rate * 1e6);
+  return INT64_MAX;
+}
+
+void lane_charge(struct lane *lane, const struct task *task, int64_t now_us) {
+  if (lane->route->rate > 0) {
+    lane->tokens = tokens_now(lane, now_us) - 1;
+    lane->tokens_at_us = now_us;
+  }
+  if (lane->suspended)
+    lane->probes++;
+  lane->in_flight++;
+  lane->bytes_in_flight += (int64_t)task->payload.len;
+  lane->driver->inflight++;
+  double weight = 0.05;
+  lane->average_bytes += weight * ((double)task->payload.len - lane->average_bytes);
+  set_gauge(&lane->metrics.inflight, lane->in_flight);
+  set_gauge(&lane->metrics.inflight_bytes, lane->bytes_in_flight);
+}
+
+void lane_refund(struct lane *lane, const struct task *task) {
+  lane->in_flight--;
+  lane->bytes_in_flight -= (int64_t)task->payload.len;
+  if (lane->probes > 0)
+    lane->probes--;
+  set_gauge(&lane->metrics.inflight, lane->in_flight);
+  set_gauge(&lane->metrics.inflight_bytes, lane->bytes_in_flight);
+}
+
+void lane_suspend(struct lane *lane, const char *reason, int64_t retry_after_ms, int64_t now_us) {
+  if (lane->suspended && now_us < lane->probe_at_us)
+    return;
+  lane->backoff_us = lane->backoff_us ? lane->backoff_us * 2 : SUSPEND_MIN_US;
+  if (lane->backoff_us > SUSPEND_MAX_US)
+    lane->backoff_us = SUSPEND_MAX_US;
+  int64_t wish_us = retry_after_ms < 0 ? 0 : retry_after_ms * 1000;
+  if (wish_us > SUSPEND_WISH_MAX_US)
+    wish_us = SUSPEND_WISH_MAX_US;
+  lane->probe_at_us = now_us + (wish_us > lane->backoff_us ? wish_us : lane->backoff_us);
+  lane->suspended = true;
+  snprintf(lane->reason, sizeof lane->reason, "%s", reason ? reason : "the destination is down");
+}
+
+bool lane_recovered(struct lane *lane) {
+  bool was = lane->suspended;
+  if (was)
+    lane->ramp = RAMP_FIRST;
+  else if (lane->ramp && (!lane->route || ++lane->ramp >= lane->route->concurrency))
+    lane->ramp = 0;
+  lane->suspended = false;
+  lane->backoff_us = 0;
+  lane->probes = 0;
+  if (was && !lane->paused)
+    lane->reason[0] = '\0';
+  return was;
+}
+
+struct group *lane_group(struct lane *lane, uint8_t shard, uint8_t priority, bool make) {
+  for (struct group *group = lane->groups; group; group = group->next)
+    if (group->shard == shard && group->priority == priority)
+      return group;
+  struct group *group = make ? calloc(1, sizeof *group) : NULL;
+  if (group) {
+    group->lane = lane;
+    group->shard = shard;
+    group->priority = priority;
+    group->next_us = INT64_MAX;
+    group->next = lane->groups;
+    lane->groups = group;
+  }
+  return group;
+}
+
+static bool before(const struct group *a, const struct group *b) {
+  return a->priority != b->priority ? a->priority > b->priority : a->next_us < b->next_us;
+}
+
+size_t lane_due_groups(struct lane *lane, int64_t db_now_us, struct group **out, size_t most) {
+  size_t n = 0;
+  for (struct group *group = lane->groups; group; group = group->next) {
+    if (!group->readable || !(group->due || group->next_us <= db_now_us))
+      continue;
+    size_t at = n < most ? n++ : most;
+    /* Insertion into a short list; what falls off its end is read next time. */
+    for (; at > 0 && before(group, out[at - 1]); at--)
+      if (at < most)
+        out[at] = out[at - 1];
+    if (at < most)
+      out[at] = group;
+  }
+  return n;
+}
+
+void lane_sweep(struct group *group) {
+  if (group->cursor.next_us == 0 && group->cursor.id == 0) {
+    group->due = true; /* nothing is behind: it is read from its start anyway */
+    return;
+  }
+  group->sweep_again = group->sweep_again || (group->sweep && group->swept.id);
+  group->sweep = true;
+}
+
+void lane_sweep_shard(struct lane *lane, uint8_t shard) {
+  for (struct group *group = lane->groups; group; group = group->next)
+    if (group->shard == shard)
+      lane_sweep(group);
+}
+
+void lane_sweep_first(struct lane *lane) {
+  for (struct group *group = lane->groups; group; group = group->next) {
+    lane_sweep(group);
+    group->sweep_first = group->sweep;
+    group->sweep_again = false;
+    group->swept = (struct store_cursor){0};
+    group->sweep_took = 0;
+  }
+}
+
+bool lane_must_sweep(const struct lane *lane) {
+  for (const struct group *group = lane->groups; group; group = group->next)
+    if (group->readable && group->sweep && group->sweep_first)
+      return true;
+  return false;
+}
+
+void lane_restart(struct group *group) {
+  group->cursor = group->swept = (struct store_cursor){0};
+  group->sweep = group->sweep_again = group->sweep_first = false;
+}
+
+struct group *lane_swept_group(struct lane *lane) {
+  struct group *best = NULL;
+  for (struct group *group = lane->groups; group; group = group->next)
+    if (group->readable && group->sweep && (!best || before(group, best)))
+      best = group;
+  return best;
+}
+
+void lane_forget_groups(struct lane *lane, uint64_t look) {
+  int64_t groups = 0, next_due = 0;
+  for (struct group **at = &lane->groups; *at;) {
+    struct group *group = *at;
+    if (group->seen == look || group->in_flight > 0) {
+      at = &group->next;
+      groups++;
+      if (group->next_us != INT64_MAX && (next_due == 0 || group->next_us < next_due))
+        next_due = group->next_us;
+    } else {
+      *at = group->next;
+      free(group);
+    }
+  }
+  set_gauge(&lane->waiting_groups, groups);
+  set_gauge(&lane->next_due_us, next_due);
+}

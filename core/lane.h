@@ -1,0 +1,119 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * core/lane.h - a route at work: its credit, its pause, the trouble of its destination, and the groups of rows it
+ * reads.
+ *
+ * All of it belongs to the scheduler thread, except `metrics` (atomics) and what `status` copies under its lock. Lanes
+ * are never freed while the engine runs: a reload that drops a route leaves its lane without a configuration.
+ */
+#ifndef CORE_LANE_H
+#define CORE_LANE_H
+
+#include <pthread.h>
+#include <stdbool.h>
+
+#include "core/config_ref.h"
+#include "core/driver.h"
+#include "core/flight.h" /* uthash as we use it */
+#include "core/metrics.h"
+#include "core/order.h"
+#include "core/store.h"
+
+/* Rows of one lane that the index keeps together. */
+struct group {
+  struct lane *lane;
+  uint8_t shard, priority;
+  uint64_t epoch;             /* of the lease under which the cursor was made */
+  struct store_cursor cursor; /* read up to here; {0,0} when nothing of the group is in flight */
+  int64_t next_us;            /* earliest due time known; INT64_MAX = none */
+  uint32_t in_flight;
+  bool readable;             /* its lease is ours and safe: as of this round of reading */
+  bool due;                  /* rows beyond the cursor may be due */
+  bool backlog;              /* the last reading beyond it gave as many rows as it might */
+  bool sweep;                /* rows behind the cursor may be due: late commits, and what was handed back unsent */
+  bool sweep_first;          /* before anything beyond the cursor is read */
+  bool sweep_again;          /* something came behind the cursor during a pass */
+  int64_t sweep_at_us;       /* monotonic: not before, for what is only suspected behind the cursor */
+  struct store_cursor swept; /* how far the pass has come; {0,0} between passes */
+  size_t sweep_took;         /* by this pass */
+  int64_t sweep_cost_us;     /* of this pass */
+  uint64_t seen;             /* number of the look that saw it last */
+  struct group *next;        /* of the same lane */
+};
+
+struct lane {
+  char name[STORE_ROUTE_MAX + 1];
+  const struct route_config *route; /* NULL: no configuration has it any more */
+  struct config_ref *config;        /* that `route` belongs to; one use */
+  struct driver *driver;
+
+  uint32_t in_flight;
+  int64_t bytes_in_flight;
+  double average_bytes; /* of payloads, moving: how many rows the byte credit may buy */
+
+  struct flight_list ready; /* read ahead: they wait for room, for milliseconds */
+  int64_t ready_bytes;
+  uint32_t done; /* since done_since_us */
+  int64_t done_since_us;
+  double done_per_ms; /* moving average */
+  int64_t ramp;       /* after an outage: the concurrency for now; 0 = all of it */
+
+  double tokens; /* of the rate limit */
+  int64_t tokens_at_us;
+
+  bool paused;
+  bool suspended;      /* the destination is down */
+  int64_t probe_at_us; /* monotonic: when one task may try again */
+  int64_t backoff_us;
+  uint32_t solo;   /* recovered tasks in flight: they go one at a time */
+  bool gone;       /* paused because its destination said so; the table does not know yet */
+  uint32_t probes; /* in flight while suspended */
+  char reason[256];
+
+  struct group *groups;
+  struct order order;    /* tasks that wait for others of their order_key */
+  uint64_t unblock_look; /* up to this look blocked rows are brought back */
+  int64_t unblock_at_us; /* monotonic: when to look for them without a reason */
+  int64_t call_at_us;    /* monotonic: not before, for tasks whose turn it is but that could not go */
+  bool unknown_logged;
+  gauge waiting_groups, next_due_us; /* for status: as of the last look */
+  struct route_metrics metrics;
+  struct lane *next;
+  UT_hash_handle hh; /* by name */
+};
+
+/* Tasks that may be handed over now, as far as concurrency and driver go. */
+uint32_t lane_room(const struct lane *lane);
+/* Notes that a task left, for the measure of how fast they do. */
+void lane_note_done(struct lane *lane, int64_t now_us);
+/* Rows that may be read for the lane now, 0 when it has to wait. */
+uint32_t lane_credit(const struct lane *lane, uint32_t batch, int64_t now_us);
+/* Monotonic time at which a lane without credit may have some by time alone (rate, probe); INT64_MAX = never. */
+int64_t lane_wakes_at(const struct lane *lane, int64_t now_us);
+/* The lane's group of that shard and priority; made when there is none and `make` is set. */
+struct group *lane_group(struct lane *lane, uint8_t shard, uint8_t priority, bool make);
+/* Up to `most` readable groups that are due, highest priority first, then the earliest due time. Returns how many. */
+size_t lane_due_groups(struct lane *lane, int64_t db_now_us, struct group **out, size_t most);
+/* Has what is behind the cursor looked through. */
+void lane_sweep(struct group *group);
+void lane_sweep_shard(struct lane *lane, uint8_t shard);
+/* Has all of it looked through from its start, before anything beyond the cursors is read: tasks of an order_key are
+ * there that go first. */
+void lane_sweep_first(struct lane *lane);
+/* Whether that is still to be done. */
+bool lane_must_sweep(const struct lane *lane);
+/* Nothing of the group is known any more: it is read from its start. */
+void lane_restart(struct group *group);
+/* A readable group to be swept, the highest priority first; NULL = none. */
+struct group *lane_swept_group(struct lane *lane);
+/* Forgets groups that look number `look` did not see and that have nothing in flight. */
+void lane_forget_groups(struct lane *lane, uint64_t look);
+/* Accounts for tasks handed over or settled. */
+void lane_charge(struct lane *lane, const struct task *task, int64_t now_us);
+void lane_refund(struct lane *lane, const struct task *task);
+/* The destination is down. Only the first of a burst of bad news counts. */
+void lane_suspend(struct lane *lane, const char *reason, int64_t retry_after_ms, int64_t now_us);
+/* The destination has answered: full credit again. True when it was suspended. */
+bool lane_recovered(struct lane *lane);
+
+#endif

@@ -1,0 +1,116 @@
+/* SPDX-License-Identifier: MIT */
+#include "core/leases.h"
+
+#include <string.h>
+
+void leases_init(struct leases *leases) {
+  memset(leases, 0, sizeof *leases);
+  pthread_mutex_init(&leases->lock, NULL);
+  leases_gain(leases, SHARD_BOUND, 1, INT64_MAX, false);
+}
+
+void leases_destroy(struct leases *leases) { pthread_mutex_destroy(&leases->lock); }
+
+void leases_gain(struct leases *leases, uint8_t shard, uint64_t epoch, int64_t safe_until_us, bool cautious) {
+  pthread_mutex_lock(&leases->lock);
+  leases->slot[shard] = (struct lease_slot){.epoch = epoch, .cautious = cautious};
+  atomic_store(&leases->epoch[shard], epoch);
+  atomic_store(&leases->safe_until_us[shard], safe_until_us);
+  pthread_mutex_unlock(&leases->lock);
+}
+
+void leases_renewed(struct leases *leases, uint8_t shard, int64_t safe_until_us) {
+  atomic_store(&leases->safe_until_us[shard], safe_until_us);
+}
+
+void leases_lose(struct leases *leases, uint8_t shard) {
+  pthread_mutex_lock(&leases->lock);
+  leases->slot[shard] = (struct lease_slot){0};
+  atomic_store(&leases->safe_until_us[shard], 0);
+  atomic_store(&leases->epoch[shard], 0);
+  pthread_mutex_unlock(&leases->lock);
+}
+
+void leases_leave(struct leases *leases, uint8_t shard, int64_t now_us) {
+  pthread_mutex_lock(&leases->lock);
+  leases->slot[shard].leaving = true;
+  leases->slot[shard].leaving_us = now_us;
+  pthread_mutex_unlock(&leases->lock);
+}
+
+void leases_stay(struct leases *leases, int64_t now_us, int64_t limit_us) {
+  pthread_mutex_lock(&leases->lock);
+  for (int i = 0; i < SHARD_BOUND; i++)
+    if (leases->slot[i].leaving && now_us - leases->slot[i].leaving_us > limit_us) {
+      leases->slot[i].leaving = leases->slot[i].quiet = false;
+      leases->slot[i].rest_until_us = now_us + 10 * limit_us;
+    }
+  pthread_mutex_unlock(&leases->lock);
+}
+
+bool leases_idlest(struct leases *leases, int64_t now_us, uint8_t *shard) {
+  int_fast32_t least = INT_FAST32_MAX;
+  pthread_mutex_lock(&leases->lock);
+  for (int i = 0; i < SHARD_BOUND; i++) {
+    int_fast32_t in_flight = atomic_load(&leases->in_flight[i]);
+    if (leases->slot[i].epoch && !leases->slot[i].leaving && in_flight < least &&
+        now_us >= leases->slot[i].rest_until_us) {
+      least = in_flight;
+      *shard = (uint8_t)i;
+    }
+  }
+  pthread_mutex_unlock(&leases->lock);
+  return least < INT_FAST32_MAX;
+}
+
+size_t leases_staying(struct leases *leases) {
+  size_t n = 0;
+  pthread_mutex_lock(&leases->lock);
+  for (int i = 0; i < SHARD_BOUND; i++)
+    n += leases->slot[i].epoch && !leases->slot[i].leaving;
+  pthread_mutex_unlock(&leases->lock);
+  return n;
+}
+
+bool leases_may_give_back(struct leases *leases, uint8_t shard) {
+  pthread_mutex_lock(&leases->lock);
+  const struct lease_slot *slot = &leases->slot[shard];
+  bool may = slot->epoch && slot->leaving && slot->quiet && atomic_load(&leases->in_flight[shard]) == 0;
+  pthread_mutex_unlock(&leases->lock);
+  return may;
+}
+
+void leases_view(struct leases *leases, struct lease_slot view[STORE_SHARDS_MAX]) {
+  pthread_mutex_lock(&leases->lock);
+  for (int i = 0; i < STORE_SHARDS_MAX; i++)
+    leases->slot[i].quiet = leases->slot[i].leaving;
+  memcpy(view, leases->slot, sizeof leases->slot);
+  pthread_mutex_unlock(&leases->lock);
+}
+
+void leases_calm(struct leases *leases, uint8_t shard) {
+  pthread_mutex_lock(&leases->lock);
+  leases->slot[shard].cautious = false;
+  pthread_mutex_unlock(&leases->lock);
+}
+
+size_t leases_held(struct leases *leases, struct shard_lease out[STORE_SHARDS_MAX]) {
+  size_t n = 0;
+  pthread_mutex_lock(&leases->lock);
+  for (int i = 0; i < STORE_SHARDS_MAX; i++)
+    if (leases->slot[i].epoch)
+      out[n++] = (struct shard_lease){.shard = (uint8_t)i, .epoch = leases->slot[i].epoch};
+  pthread_mutex_unlock(&leases->lock);
+  return n;
+}
+
+size_t leases_owned(struct leases *leases, struct shard_lease out[STORE_SHARDS_MAX]) {
+  size_t n = leases_held(leases, out);
+  return n > 0 && out[n - 1].shard == SHARD_BOUND ? n - 1 : n; /* the last one */
+}
+
+bool leases_safe(const struct leases *leases, uint8_t shard, uint64_t epoch, int64_t now_us) {
+  struct leases *l = (struct leases *)(uintptr_t)leases; /* C11 atomic_load takes no const */
+  return atomic_load_explicit(&l->epoch[shard], memory_order_acquire) == epoch &&
+         now_us < atomic_load_explicit(&l->safe_until_us[shard], memory_order_acquire);
+}

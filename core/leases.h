@@ -1,0 +1,69 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * core/leases.h - which shards are ours, under which epoch, and until when it is safe to act on that.
+ *
+ * Written by the keeper, read by everybody. A lease is safe until a local monotonic time that was measured from before
+ * the statement that renewed it, less a margin: a paused or cut-off daemon stops sending before anybody else may start.
+ * A shard is given back in three steps: the keeper marks it leaving, the scheduler says that it reads it no more, and
+ * when nothing of it is in flight the keeper gives it back.
+ */
+#ifndef CORE_LEASES_H
+#define CORE_LEASES_H
+
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "core/store.h"
+
+struct lease_slot {
+  uint64_t epoch; /* 0 = not ours */
+  bool leaving;
+  int64_t leaving_us;    /* monotonic: since when */
+  int64_t rest_until_us; /* a hand-over was called off: not chosen again before */
+  bool quiet;            /* the scheduler reads it no more */
+  bool cautious;         /* taken over unclean: first claims are recorded and small */
+};
+
+struct leases {
+  pthread_mutex_t lock; /* guards slot[] */
+  struct lease_slot slot[STORE_SHARDS_MAX];
+  atomic_int_fast64_t safe_until_us[STORE_SHARDS_MAX]; /* 0 = not ours */
+  atomic_uint_fast64_t epoch[STORE_SHARDS_MAX];
+  atomic_int_fast32_t in_flight[STORE_SHARDS_MAX]; /* flights of the shard; written by the scheduler */
+};
+
+void leases_init(struct leases *leases);
+void leases_destroy(struct leases *leases);
+
+/* --- keeper --- */
+void leases_gain(struct leases *leases, uint8_t shard, uint64_t epoch, int64_t safe_until_us, bool cautious);
+void leases_renewed(struct leases *leases, uint8_t shard, int64_t safe_until_us);
+void leases_lose(struct leases *leases, uint8_t shard);
+void leases_leave(struct leases *leases, uint8_t shard, int64_t now_us);
+/* Calls off what began limit_us ago and is not done: long calls are in flight. The shard is read again. */
+void leases_stay(struct leases *leases, int64_t now_us, int64_t limit_us);
+/* Of the shards that stay, and whose hand-over was not called off lately, the one with the fewest tasks in flight;
+ * false = there is none. */
+bool leases_idlest(struct leases *leases, int64_t now_us, uint8_t *shard);
+/* How many shards are to stay, SHARD_BOUND not counted. */
+size_t leases_staying(struct leases *leases);
+/* Leaving, quiet and nothing in flight. */
+bool leases_may_give_back(struct leases *leases, uint8_t shard);
+
+/* The shards that the keeper has to keep up: all but SHARD_BOUND. Returns how many. */
+size_t leases_owned(struct leases *leases, struct shard_lease out[STORE_SHARDS_MAX]);
+
+/* --- scheduler --- */
+/* Copies all slots and acknowledges those that are leaving. */
+void leases_view(struct leases *leases, struct lease_slot view[STORE_SHARDS_MAX]);
+void leases_calm(struct leases *leases, uint8_t shard); /* ends the caution after a takeover */
+
+/* --- any thread --- */
+/* All shards that we hold, leaving ones too, safe or not. Returns how many. */
+size_t leases_held(struct leases *leases, struct shard_lease out[STORE_SHARDS_MAX]);
+/* Whether the lease of that epoch is still ours and safe at now_us (monotonic). */
+bool leases_safe(const struct leases *leases, uint8_t shard, uint64_t epoch, int64_t now_us);
+
+#endif

@@ -1,0 +1,88 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * core/metrics.h - counters, gauges and histograms of the running engine.
+ *
+ * Every field is written with relaxed atomics by whichever thread saw the event and read by the admin listener; nobody
+ * waits for anybody. A route keeps its metrics over reloads. Names and help of what is exported stand in admin/.
+ */
+#ifndef CORE_METRICS_H
+#define CORE_METRICS_H
+
+#include <duebox/outcome.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "core/store.h"
+#include "core/task_state.h"
+
+typedef atomic_uint_fast64_t counter;
+typedef atomic_int_fast64_t gauge;
+
+/* Upper bounds in microseconds of the exported buckets; the last one is +Inf. */
+enum { HISTOGRAM_BUCKETS = 20 };
+extern const int64_t histogram_bounds_us[HISTOGRAM_BUCKETS - 1];
+
+struct histogram {
+  counter bucket[HISTOGRAM_BUCKETS]; /* not cumulative */
+  counter count;
+  counter sum_us;
+};
+
+void histogram_add(struct histogram *histogram, int64_t value_us);
+/* The value under which share (0..1) of what was added lies, interpolated within its bucket; 0 when empty. */
+int64_t histogram_quantile_us(const struct histogram *histogram, double share);
+
+struct route_metrics {
+  counter outcomes[DUEBOX_GONE + 1]; /* of attempts, by enum duebox_outcome_class */
+  counter events[TASK_EVENTS];       /* settled, by enum task_event */
+  counter results[RESULT_FATES];     /* result records, by fate */
+  counter vanished;                  /* settled rows that were not there any more (plain SQL was quicker) */
+  struct histogram lateness;         /* hand-over to the sink minus due time, first attempts */
+  struct histogram duration;         /* hand-over to outcome */
+  gauge inflight;
+  gauge inflight_bytes;
+  gauge oldest_due_us; /* due time of the oldest task that is due and not in flight; 0 = none */
+  gauge claim_gap_us;  /* widest time seen between reading a row and handing it over */
+};
+
+struct engine_metrics {
+  counter rows_read;
+  counter statements;
+  counter settle_batches;
+  counter settled_rows;
+  counter fence_lost; /* decisions dropped because the shard's lease was lost */
+  counter leases_lost;
+  counter shards_taken; /* after an unclean end of their owner */
+  counter db_errors;
+  counter completions_twice; /* a plugin completed a token twice or completed an unknown one */
+  counter results_unrouted;  /* result records that fit no row or could not be parsed */
+  counter reloads, reloads_refused;
+  counter drivers_replaced;
+  counter recoveries; /* rows recovered from a dead daemon's recorded claims */
+  counter hints;      /* of the store's watch */
+  gauge watch_up;     /* 1 while the store's watch tells what commits */
+  gauge shards_held;
+  gauge db_up; /* 1 while the scheduler's last unit succeeded */
+  gauge db_round_trip_us;
+  gauge db_clock_offset_us; /* database clock minus local wall clock */
+  gauge settle_queue;
+};
+
+static inline void count(counter *c, uint64_t n) { atomic_fetch_add_explicit(c, n, memory_order_relaxed); }
+static inline void set_gauge(gauge *g, int64_t v) { atomic_store_explicit(g, v, memory_order_relaxed); }
+/* Only ever upwards. */
+static inline void raise_gauge(gauge *g, int64_t v) {
+  int_fast64_t seen = atomic_load_explicit(g, memory_order_relaxed);
+  while (v > seen && !atomic_compare_exchange_weak_explicit(g, &seen, v, memory_order_relaxed, memory_order_relaxed))
+    ;
+}
+static inline uint64_t counted(const counter *c) {
+  return atomic_load_explicit((counter *)(uintptr_t)c, memory_order_relaxed);
+}
+static inline int64_t gauge_value(const gauge *g) {
+  return atomic_load_explicit((gauge *)(uintptr_t)g, memory_order_relaxed);
+}
+
+#endif

@@ -1,0 +1,360 @@
+/* SPDX-License-Identifier: MIT */
+#include "core/order.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+struct order_wait {
+  uint64_t id;
+  int64_t due_us;
+  uint8_t shard, priority;
+  bool queued; /* in the lane's queue of called ones */
+  struct order_key *key;
+  struct order_wait *next; /* waiting: in its key's list; called: in the queue */
+  UT_hash_handle hh;
+};
+
+struct order_key {
+  struct flight *out;              /* on its way; NULL = nobody */
+  struct order_wait *called;       /* its turn, not read yet; NULL = nobody */
+  struct order_wait *first, *last; /* waiting, the next one first */
+  uint32_t waiting;
+  bool missed;       /* some wait in the table alone */
+  uint32_t blocking; /* being blocked in the table */
+  uint64_t head;     /* blocks the others; 0 = none */
+  uint8_t head_shard;
+  bool head_seen; /* in the table, since order_heads_begin() */
+  UT_hash_handle hh;
+  size_t len;
+  char text[];
+};
+
+static struct order_key *find_key(const struct order *order, struct duebox_bytes name) {
+  struct order_key *key;
+  HASH_FIND(hh, order->keys, name.data, name.len, key);
+  return key;
+}
+
+static struct order_key *make_key(struct order *order, struct duebox_bytes name) {
+  struct order_key *key = find_key(order, name);
+  if (key || !(key = calloc(1, sizeof *key + name.len)))
+    return key;
+  key->len = name.len;
+  memcpy(key->text, name.data, name.len);
+  HASH_ADD_KEYPTR(hh, order->keys, key->text, key->len, key);
+  if (!key->hh.tbl) { /* uthash found no memory */
+    free(key);
+    return NULL;
+  }
+  return key;
+}
+
+static struct order_wait *find_waiting(const struct order *order, uint64_t id) {
+  struct order_wait *wait;
+  HASH_FIND(hh, order->waiting, &id, sizeof id, wait);
+  return wait;
+}
+
+static struct order_wait *make_waiting(struct order *order, struct order_key *key, const struct task *task) {
+  struct order_wait *wait = calloc(1, sizeof *wait);
+  if (!wait)
+    return NULL;
+  *wait = (struct order_wait){
+      .id = task->id, .due_us = task->due_us, .shard = task->shard, .priority = task->priority, .key = key};
+  HASH_ADD(hh, order->waiting, id, sizeof wait->id, wait);
+  if (wait->hh.tbl)
+    return wait;
+  free(wait);
+  return NULL;
+}
+
+static void forget(struct order *order, struct order_wait *wait) {
+  HASH_DELETE(hh, order->waiting, wait);
+  free(wait);
+}
+
+static void drop_if_idle(struct order *order, struct order_key *key) {
+  if (key->out || key->called || key->first || key->missed || key->head || key->blocking)
+    return;
+  HASH_DELETE(hh, order->keys, key);
+  free(key);
+}
+
+static void enqueue(struct order *order, struct order_wait *wait) {
+  wait->next = NULL;
+  wait->queued = true;
+  if (order->called)
+    order->called_last->next = wait;
+  else
+    order->called = wait;
+  order->called_last = wait;
+}
+
+static struct order_wait *dequeue(struct order *order) {
+  struct order_wait *wait = order->called;
+  order->called = wait->next;
+  wait->next = NULL;
+  wait->queued = false;
+  return wait;
+}
+
+/* True when the next one waits in the table alone. */
+static bool call_next(struct order *order, struct order_key *key) {
+  struct order_wait *wait = key->first;
+  if (wait) {
+    key->first = wait->next;
+    key->waiting--;
+    key->called = wait;
+    enqueue(order, wait);
+    return false;
+  }
+  bool missed = key->missed;
+  key->missed = false;
+  drop_if_idle(order, key);
+  return missed;
+}
+
+static bool goes_before(const struct order_wait *a, const struct order_wait *b) {
+  if (a->priority != b->priority)
+    return a->priority > b->priority;
+  return a->due_us != b->due_us ? a->due_us < b->due_us : a->id < b->id;
+}
+
+/* They come from the index in their order: nearly always at the end. */
+static void line_up(struct order_key *key, struct order_wait *wait) {
+  struct order_wait **at = &key->first;
+  if (key->first && !goes_before(wait, key->last))
+    at = &key->last->next;
+  while (*at && !goes_before(wait, *at))
+    at = &(*at)->next;
+  wait->next = *at;
+  *at = wait;
+  if (!wait->next)
+    key->last = wait;
+  key->waiting++;
+}
+
+bool order_may_go(const struct order *order, const struct task *task) {
+  const struct order_key *key = task->order_key.len ? find_key(order, task->order_key) : NULL;
+  if (!key || (key->head == task->id && !key->out))
+    return true;
+  return !key->head && !key->blocking && !key->out && key->called && key->called->id == task->id;
+}
+
+bool order_blocked(const struct order *order, const struct task *task) {
+  const struct order_key *key = order->heads && task->order_key.len ? find_key(order, task->order_key) : NULL;
+  return key && key->head && key->head != task->id;
+}
+
+void order_wait(struct order *order, const struct task *task) {
+  struct order_key *key = find_waiting(order, task->id) ? NULL : find_key(order, task->order_key);
+  if (!key)
+    return;
+  /* Behind one that is in the table alone nobody may be remembered: it would be called before it. */
+  bool room = !key->missed && key->waiting < ORDER_WAITING_PER_KEY && HASH_COUNT(order->waiting) < ORDER_WAITING_MAX;
+  struct order_wait *wait = room ? make_waiting(order, key, task) : NULL;
+  if (wait)
+    line_up(key, wait);
+  else
+    key->missed = true;
+}
+
+void order_reserve(struct order *order, const struct task *task) {
+  struct order_key *key = task->order_key.len ? make_key(order, task->order_key) : NULL;
+  if (!key || key->called)
+    return; /* called already; without memory the next batch decides anew */
+  key->called = make_waiting(order, key, task);
+  drop_if_idle(order, key);
+}
+
+static void dequeue_this(struct order *order, struct order_wait *wait) {
+  struct order_wait **at = &order->called, *before = NULL;
+  for (; *at && *at != wait; at = &(*at)->next)
+    before = *at;
+  if (!*at)
+    return;
+  *at = wait->next;
+  if (order->called_last == wait)
+    order->called_last = before;
+  wait->queued = false;
+}
+
+static void line_out(struct order_wait *wait) {
+  struct order_key *key = wait->key;
+  struct order_wait **at = &key->first, *before = NULL;
+  for (; *at && *at != wait; at = &(*at)->next)
+    before = *at;
+  if (!*at)
+    return;
+  *at = wait->next;
+  if (key->last == wait)
+    key->last = before;
+  key->waiting--;
+}
+
+static void uncall(struct order *order, struct order_wait *wait) {
+  wait->key->called = NULL;
+  if (wait->queued)
+    dequeue_this(order, wait);
+  forget(order, wait);
+}
+
+bool order_enter(struct order *order, struct flight *flight) {
+  struct order_key *key = make_key(order, flight->task->order_key);
+  if (!key)
+    return false;
+  if (key->called)
+    uncall(order, key->called);
+  key->out = flight;
+  return true;
+}
+
+/* They are met again by a sweep. True when there were any. */
+static bool forget_waiting(struct order *order, struct order_key *key) {
+  bool waited = key->first || key->missed;
+  while (key->first) {
+    struct order_wait *wait = key->first;
+    line_out(wait);
+    forget(order, wait);
+  }
+  key->missed = false;
+  return waited;
+}
+
+/* What waited here is met by a sweep, and blocked. */
+static bool set_head(struct order *order, struct order_key *key, uint64_t id, uint8_t shard) {
+  order->heads += key->head == 0;
+  key->head = id;
+  key->head_shard = shard;
+  key->head_seen = true;
+  if (key->called && key->called->id != id)
+    uncall(order, key->called);
+  return forget_waiting(order, key);
+}
+
+static bool drop_head(struct order *order, struct order_key *key) {
+  order->heads--;
+  key->head = 0;
+  if (!key->out && !key->called && !key->blocking)
+    return call_next(order, key);
+  return false;
+}
+
+void order_block(struct order *order, const struct task *task) { find_key(order, task->order_key)->blocking++; }
+
+bool order_blocked_done(struct order *order, const struct task *task) {
+  struct order_key *key = find_key(order, task->order_key);
+  if (--key->blocking > 0 || key->head)
+    return false;
+  (void)forget_waiting(order, key); /* they come after those that are brought back */
+  drop_if_idle(order, key);
+  return true;
+}
+
+bool order_leave(struct order *order, struct flight *flight, enum order_end end) {
+  struct order_key *key = find_key(order, flight->task->order_key);
+  key->out = NULL;
+  if (end == ORDER_HEAD)
+    return set_head(order, key, flight->id, flight->task->shard);
+  if (end == ORDER_OVER && key->head == flight->id)
+    return drop_head(order, key);
+  struct order_wait *wait = end == ORDER_AGAIN ? make_waiting(order, key, flight->task) : NULL;
+  if (!wait)
+    return key->head || key->blocking ? false : call_next(order, key);
+  key->called = wait;
+  enqueue(order, wait);
+  return false;
+}
+
+void order_heads_begin(struct order *order) {
+  for (struct order_key *key = order->heads ? order->keys : NULL; key; key = key->hh.next)
+    key->head_seen = false;
+}
+
+void order_head(struct order *order, struct duebox_bytes name, uint64_t id, uint8_t shard) {
+  struct order_key *key = make_key(order, name);
+  if (!key)
+    return; /* without memory: the next time */
+  if (key->head == id)
+    key->head_seen = true;
+  else
+    (void)set_head(order, key, id, shard); /* the sweeps of a new shard begin at its start anyway */
+}
+
+bool order_heads_end(struct order *order, bool *freed) {
+  bool sweep = false;
+  *freed = false;
+  for (struct order_key *key = order->heads ? order->keys : NULL, *next; key; key = next) {
+    next = key->hh.next;
+    if (!key->head || key->head_seen || (key->out && key->out->id == key->head))
+      continue;
+    *freed = true;
+    sweep = drop_head(order, key) || sweep;
+  }
+  return sweep;
+}
+
+bool order_knows(const struct order *order, uint64_t id) { return order->waiting && find_waiting(order, id); }
+
+size_t order_called(struct order *order, uint64_t *ids, size_t most, uint8_t *shard) {
+  size_t n = 0;
+  while (n < most && order->called && (n == 0 || order->called->shard == *shard)) {
+    *shard = order->called->shard;
+    ids[n++] = dequeue(order)->id;
+  }
+  return n;
+}
+
+bool order_missed(struct order *order, uint64_t id, bool again) {
+  struct order_wait *wait = find_waiting(order, id);
+  if (!wait || wait->key->called != wait)
+    return false;
+  if (again) {
+    if (!wait->queued)
+      enqueue(order, wait);
+    return false;
+  }
+  struct order_key *key = wait->key;
+  uncall(order, wait);
+  return call_next(order, key);
+}
+
+void order_forget_shard(struct order *order, uint8_t shard) {
+  for (struct order_key *key = order->heads ? order->keys : NULL, *next_key; key; key = next_key) {
+    next_key = key->hh.next;
+    if (key->head && key->head_shard == shard)
+      (void)drop_head(order, key);
+  }
+  struct order_wait *wait, *next;
+  HASH_ITER(hh, order->waiting, wait, next) {
+    if (wait->shard != shard)
+      continue;
+    struct order_key *key = wait->key; /* all of a key are in one shard, as far as the application left it so */
+    if (key->called == wait) {
+      uncall(order, wait);
+    } else {
+      line_out(wait);
+      forget(order, wait);
+    }
+    key->missed = false;
+    drop_if_idle(order, key);
+  }
+}
+
+void order_free(struct order *order) {
+  struct order_wait *wait = order->waiting;
+  struct order_key *key = order->keys;
+  HASH_CLEAR(hh, order->waiting);
+  HASH_CLEAR(hh, order->keys);
+  while (wait) {
+    struct order_wait *next = wait->hh.next;
+    free(wait);
+    wait = next;
+  }
+  while (key) {
+    struct order_key *next = key->hh.next;
+    free(key);
+    key = next;
+  }
+  *order = (struct order){0};
+}

@@ -1,0 +1,76 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * core/order.h - the order keys of one lane: at most one task of a key is on its way, the others wait by their ids.
+ *
+ * Only ids are kept here; the rows stay in the table, and are read when their turn comes, so plain SQL still changes or
+ * deletes them while they wait. The one whose turn it is is "called": nobody else of its key may go until it took off
+ * or turned out to be gone. Bounded: what finds no room is met again by the sweep.
+ *
+ * A key may be blocked by its head: a task that failed and is to be tried again before the others. These do not wait
+ * here but in the table, in state blocked.
+ *
+ * @thread scheduler
+ */
+#ifndef CORE_ORDER_H
+#define CORE_ORDER_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "core/flight.h" /* uthash as we use it */
+
+enum { ORDER_WAITING_MAX = 65536, ORDER_WAITING_PER_KEY = 1024 }; /* of a lane; some 100 bytes each */
+
+struct order_key;
+struct order_wait;
+
+/* All zero is empty. */
+struct order {
+  struct order_key *keys;                  /* uthash: those with a task out, called or waiting */
+  struct order_wait *waiting;              /* uthash by id: the waiting and the called ones */
+  struct order_wait *called, *called_last; /* to be read, in this order */
+  size_t heads;                            /* keys that are blocked */
+};
+
+/* Whether the task may leave now: nobody else of its key is out, or it was called. */
+bool order_may_go(const struct order *order, const struct task *task);
+/* The task has to wait. Remembers it, once, as far as there is room. */
+void order_wait(struct order *order, const struct task *task);
+/* Reserves the turn of its key for a task that may go, until it takes off (order_enter) or is missed (order_missed). */
+void order_reserve(struct order *order, const struct task *task);
+/* The task takes off as this flight, and holds its key until order_leave(). False without memory: it holds nothing. */
+bool order_enter(struct order *order, struct flight *flight);
+enum order_end {
+  ORDER_OVER,  /* the next of its key is called */
+  ORDER_AGAIN, /* its row was handed back: it itself is called */
+  ORDER_HEAD,  /* it failed, and is the head of its key from now on */
+};
+
+/* The flight is over. True when the
+ * next one found no room here: only a sweep from the beginning meets it, and nothing beyond the cursors may be read
+ * before that. */
+bool order_leave(struct order *order, struct flight *flight, enum order_end end);
+/* Whether the task has to wait for the head of its key. */
+bool order_blocked(const struct order *order, const struct task *task);
+/* It is being blocked in the table; nobody else of its key but the head may go until that is written. */
+void order_block(struct order *order, const struct task *task);
+/* It was written. True when the head is over meanwhile: the blocked ones are to be brought back. */
+bool order_blocked_done(struct order *order, const struct task *task);
+/* What the table says about heads: order_heads_begin(), order_head() for each that is alive, order_heads_end(). A head
+ * that was not named is none any more; *freed says that there was one. The result is as that of order_leave(). */
+void order_heads_begin(struct order *order);
+void order_head(struct order *order, struct duebox_bytes key, uint64_t id, uint8_t shard);
+bool order_heads_end(struct order *order, bool *freed);
+/* Whether the row of that id waits or is called. */
+bool order_knows(const struct order *order, uint64_t id);
+/* Called tasks of one shard that are to be read now: takes up to `most` ids off the queue. Returns how many. */
+size_t order_called(struct order *order, uint64_t *ids, size_t most, uint8_t *shard);
+/* What was called did not take off: again = it is called once more, else it is gone and the next of its key is called.
+ * Does nothing for an id that is not called. True as order_leave(). */
+bool order_missed(struct order *order, uint64_t id, bool again);
+/* The shard is not ours any more: forgets what waits of it. */
+void order_forget_shard(struct order *order, uint8_t shard);
+void order_free(struct order *order);
+
+#endif

@@ -1,0 +1,188 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * core/reader.c - the scheduler's reading beyond the cursors: due groups to rows.
+ *
+ * A group is read behind a cursor, so a backlog is walked over once. Rows are read a little before they are due, by as
+ * much as reading takes, and wait in memory until then; they are never sent early.
+ *
+ * @thread scheduler
+ */
+#include "core/reader.h"
+
+#include "core/base/clock.h"
+
+enum {
+  CAUTIOUS_ROWS = 16, /* per claim after an unclean takeover: the one that kills the process has little company */
+  BOUND_EVERY_US = 250 * 1000, /* how often to look for our own among tasks bound to other hosts */
+  SWEEP_SHARE = 20,            /* that may take 1/20 of the time */
+  RANGES_MAX = 16,             /* groups in one statement */
+  MEASURED_ROWS = 100,         /* what reading takes is measured with small batches, */
+  MEASURED_READS = 16,         /* over about as many */
+  AHEAD_MIN_US = 100,
+};
+
+/* What one statement reads of a lane. */
+struct plan {
+  struct group *group[RANGES_MAX];
+  struct store_range range[RANGES_MAX];
+  int64_t next_us[RANGES_MAX];          /* what follows in each group */
+  struct shard_lease lease[RANGES_MAX]; /* of the shards concerned, each once */
+  size_t count, lease_count;
+  bool recorded;
+  bool backlog; /* it is one group, known to have many rows due: what follows them is not asked for */
+};
+
+static int64_t later(int64_t a, int64_t b) { return a > b ? a : b; }
+
+static void add_lease(struct plan *plan, const struct group *group) {
+  for (size_t i = 0; i < plan->lease_count; i++)
+    if (plan->lease[i].shard == group->shard)
+      return;
+  plan->lease[plan->lease_count++] = (struct shard_lease){.shard = group->shard, .epoch = group->epoch};
+}
+
+/* Groups for one statement out of the due ones, highest priority and earliest first: one that is known to have a
+ * backlog by itself, which is the cheapest way to read much, or those of the highest priority that are not. */
+static size_t choose_groups(struct group **groups, size_t count) {
+  if (count == 0 || groups[0]->backlog)
+    return count ? 1 : 0;
+  size_t n = 0;
+  for (size_t i = 0; i < count && groups[i]->priority == groups[0]->priority; i++)
+    if (!groups[i]->backlog)
+      groups[n++] = groups[i];
+  return n;
+}
+
+/* What the next statement reads, the credit shared among its groups. */
+static void make_plan(struct scheduler *s, struct lane *lane, uint32_t credit, struct plan *plan) {
+  const char *host = s->config->config->engine.instance;
+  *plan = (struct plan){0};
+  size_t most = credit < RANGES_MAX ? credit : RANGES_MAX;
+  size_t due = lane_due_groups(lane, scheduler_db_now_us(s) + s->ahead_us, plan->group, most);
+  plan->count = choose_groups(plan->group, due);
+  plan->backlog = plan->count == 1 && plan->group[0]->backlog;
+  for (size_t i = 0; i < plan->count; i++) {
+    struct group *group = plan->group[i];
+    plan->recorded = plan->recorded || reader_records_claims(s, lane, group->shard);
+    plan->range[i] = (struct store_range){.state = TASK_SCHEDULED,
+                                          .shard = group->shard,
+                                          .priority = group->priority,
+                                          .route = lane->name,
+                                          .host = group->shard == SHARD_BOUND ? host : NULL,
+                                          .after = group->cursor,
+                                          .limit = credit / (uint32_t)plan->count};
+    add_lease(plan, group);
+  }
+}
+
+/* Moves the cursors behind the rows that were read; a group that gave fewer than it might is read to its end. */
+static void move_cursors(struct plan *plan, const struct task_batch *batch, int64_t began_us) {
+  size_t row = 0;
+  for (size_t i = 0; i < plan->count; i++) {
+    struct group *group = plan->group[i];
+    size_t first = row;
+    while (batch && row < batch->count && batch->tasks[row].shard == group->shard &&
+           batch->tasks[row].priority == group->priority)
+      row++;
+    if (row > first)
+      group->cursor = (struct store_cursor){batch->tasks[row - 1].due_us, batch->tasks[row - 1].id};
+    group->backlog = row - first >= plan->range[i].limit;
+    group->due = group->backlog || plan->backlog;    /* what follows is asked for when it came to its end */
+    if (group->shard == SHARD_BOUND && row == first) /* what is due there is not ours */
+      group->sweep_at_us = clock_mono_us() + BOUND_EVERY_US + (clock_mono_us() - began_us) * SWEEP_SHARE;
+    group->next_us = group->due ? group->cursor.next_us : plan->next_us[i];
+  }
+}
+
+/* How long before its due time a row is read: by as much as reading takes, most of the time. Only reading that was not
+ * about much counts. */
+static void measure(struct scheduler *s, int64_t took_us, size_t rows) {
+  if (rows > MEASURED_ROWS)
+    return;
+  int64_t away = took_us > s->read_mean_us ? took_us - s->read_mean_us : s->read_mean_us - took_us;
+  s->read_mean_us += (took_us - s->read_mean_us) / MEASURED_READS;
+  s->read_spread_us += (away - s->read_spread_us) / MEASURED_READS;
+  int64_t ahead = s->read_mean_us + 3 * s->read_spread_us;
+  s->ahead_us = ahead < AHEAD_MIN_US ? AHEAD_MIN_US : ahead > AHEAD_MAX_US ? AHEAD_MAX_US : ahead;
+}
+
+/* Reads on beyond the cursors. True when there were rows. */
+static bool advance(struct scheduler *s, struct lane *lane, uint32_t credit) {
+  struct plan plan;
+  make_plan(s, lane, credit, &plan);
+  if (plan.count == 0)
+    return false;
+  int64_t began = clock_mono_us(), db_now = 0;
+  struct task_batch *batch = NULL;
+  struct err err = {0};
+  enum store_status status = s->store->ops->read(s->ss, plan.range, plan.count, s->ahead_us + AHEAD_MARGIN_US,
+                                                 reader_inline_bytes(s, lane, plan.recorded), &batch,
+                                                 plan.backlog ? NULL : plan.next_us, &db_now, &err);
+  if (!scheduler_db_ok(s, status, &err))
+    return false;
+  if (!plan.backlog)
+    scheduler_track_clock(s, db_now, began, clock_mono_us());
+  move_cursors(&plan, batch, began);
+  struct reading reading = {.lane = lane,
+                            .recorded = plan.recorded,
+                            .leases = plan.lease,
+                            .lease_count = plan.lease_count,
+                            .began_us = began,
+                            .most = credit,
+                            .due_until_us = later(db_now, scheduler_db_surely_us(s))};
+  size_t rows = batch ? batch->count : 0;
+  reader_take(s, &reading, batch);
+  measure(s, clock_mono_us() - began, rows);
+  return rows > 0;
+}
+
+/* Groups whose lease is not safe now are not read; they come back when it is renewed, or go with it. */
+static void set_readable(struct scheduler *s, struct lane *lane, bool *cautious) {
+  int64_t now = clock_mono_us();
+  *cautious = false;
+  for (struct group *group = lane->groups; group; group = group->next) {
+    group->readable = group->epoch && leases_safe(s->leases, group->shard, group->epoch, now);
+    *cautious = *cautious || (group->readable && s->view[group->shard].cautious);
+  }
+}
+
+uint32_t scheduler_credit(const struct scheduler *s, const struct lane *lane, int64_t now_us) {
+  int64_t batch = s->config->config->engine.batch;
+  return lane_credit(lane, batch < READ_MAX ? (uint32_t)batch : READ_MAX, now_us);
+}
+
+/* One step of reading for a lane: first those whose turn has come, then a page of what is behind the cursors, then
+ * beyond them; never beyond while tasks of an order_key may be behind that go first. True when there may be more to do.
+ */
+static bool read_lane(struct scheduler *s, struct lane *lane) {
+  uint32_t credit = scheduler_credit(s, lane, clock_mono_us());
+  bool cautious = false;
+  if (credit == 0)
+    return false;
+  set_readable(s, lane, &cautious);
+  if (cautious && credit > CAUTIOUS_ROWS)
+    credit = CAUTIOUS_ROWS;
+  if (reader_take_called(s, lane, credit) > 0 || s->retry_wait_us)
+    return true;
+  if (lane->unblock_look > s->look)
+    return false; /* tasks that were blocked come back first */
+  struct group *behind = lane_swept_group(lane);
+  bool swept = behind && reader_sweep(s, behind, credit);
+  bool hold = s->retry_wait_us || lane_must_sweep(lane);
+  if (!hold)
+    credit = scheduler_credit(s, lane, clock_mono_us());
+  return (!hold && credit > 0 && advance(s, lane, credit)) || swept;
+}
+
+static bool due_now(const struct scheduler *s, struct lane *lane) {
+  struct group *group;
+  return lane_swept_group(lane) || lane_due_groups(lane, scheduler_db_now_us(s) + s->ahead_us, &group, 1) > 0;
+}
+
+void scheduler_read(struct scheduler *s) {
+  s->read_more = false;
+  for (struct lane *lane = s->lanes; lane && s->retry_wait_us == 0; lane = lane->next) {
+    if (read_lane(s, lane))
+      s->read_more = s->read_more || (scheduler_credit(s, lane, clock_mono_us()) && due_now(s, lane));
+  }
+}

@@ -1,0 +1,56 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * core/reader.h - the parts of the scheduler's reading: which rows (reader.c), those behind the cursors
+ * (reader_sweep.c), and what becomes of a batch of rows (reader_take.c).
+ *
+ * @thread scheduler
+ */
+#ifndef CORE_READER_H
+#define CORE_READER_H
+
+#include "core/scheduler.h"
+
+enum {
+  READ_MAX = 4096,     /* rows in one batch */
+  AHEAD_MAX_US = 5000, /* rows are read so long before they are due at most, */
+  AHEAD_MARGIN_US =
+      300, /* and this: woken for a row, it is to be found although clocks are known to some 100 us only */
+};
+
+/* Payloads up to so many bytes come with their rows; larger ones are read by themselves, as far as the byte credit
+ * goes. 0 for recorded claims, which are chosen first. */
+int64_t reader_inline_bytes(const struct scheduler *s, const struct lane *lane, bool recorded);
+
+/* A batch of rows, as the reader got it, all of one lane and of leased shards. */
+struct reading {
+  size_t most; /* so many may take off */
+  struct lane *lane;
+  bool recorded; /* claims are written into the table; the rows came without payloads */
+  const struct shard_lease *leases;
+  size_t lease_count;
+  int64_t began_us;     /* monotonic: before the statement */
+  int64_t due_until_us; /* database clock: rows that are due up to here may leave at once, later ones wait */
+};
+
+/* Hands the rows of a batch (NULL = none) out: each takes off, or ends, or is given back to the table. The batch is
+ * used up. Returns how many took off or ended. */
+size_t reader_take(struct scheduler *s, const struct reading *reading, struct task_batch *batch);
+/* Enters a task as a flight of a lane; NULL: it stays in the table for now. */
+struct flight *reader_begin_flight(struct scheduler *s, struct lane *lane, struct group *group, struct task *task,
+                                   int64_t read_us);
+/* After called or chosen tasks were dealt with: those that did not take off keep their turn, those that did have had
+ * it. */
+void reader_settle_turns(struct scheduler *s, struct lane *lane, const uint64_t *ids, size_t count);
+/* Adds a flight that goes to the settler without having seen its sink. */
+void reader_end_flight(struct flight *flight, enum flight_end end, const char *error_class, const char *text,
+                       struct flight_list *ended);
+/* Whether claims of that lane and shard are written into the table. */
+bool reader_records_claims(const struct scheduler *s, const struct lane *lane, uint8_t shard);
+
+/* Looks behind the cursor of a group for rows that came late: one page. True when it took something or there is more to
+ * look at. */
+bool reader_sweep(struct scheduler *s, struct group *group, uint32_t credit);
+/* Reads tasks whose turn it is by their order_key. Returns how many took off or ended. */
+size_t reader_take_called(struct scheduler *s, struct lane *lane, uint32_t credit);
+
+#endif

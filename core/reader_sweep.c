@@ -1,0 +1,219 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * core/reader_sweep.c - rows behind the cursors: what committed late, was handed back, waits for its turn, or is
+ * overdue.
+ *
+ * A sweep goes over a group's part of the index from its start to the cursor, a page at a time, and reads by id what is
+ * neither in flight nor known to wait.
+ */
+#include <stdlib.h>
+#include <string.h>
+
+#include "core/base/clock.h"
+#include "core/reader.h"
+
+enum {
+  SWEEP_ROWS = 256,
+  OVERDUE_ROWS = 500,
+  TAKE_BACK_ROWS = 4096,
+  SWEEP_SHARE = 20, /* looking behind the cursors of a lane may take 1/20 of the time when it finds nothing */
+};
+
+/* Rows of the group up to its cursor that are due and neither in flight nor waiting for their turn, from where the last
+ * page ended. *more: the pass has not come to its end. */
+static size_t find_behind(struct scheduler *s, struct group *group, uint32_t credit, uint64_t *ids, bool *more) {
+  struct lane *lane = group->lane;
+  uint32_t limit = group->in_flight + credit + SWEEP_ROWS;
+  limit = limit < READ_MAX ? limit : READ_MAX;
+  /* More than may take off: those that turn out to wait must not make a page of their own each. */
+  uint32_t most = credit > SWEEP_ROWS ? credit : SWEEP_ROWS;
+  struct store_range range = {.state = TASK_SCHEDULED,
+                              .shard = group->shard,
+                              .priority = group->priority,
+                              .route = lane->name,
+                              .after = group->swept,
+                              .limit = limit};
+  size_t found = 0, wanted = 0, i = 0;
+  struct err err = {0};
+  *more = false;
+  if (!s->found && !(s->found = calloc(READ_MAX, sizeof *s->found)))
+    return 0;
+  if (!scheduler_db_ok(s, s->store->ops->find(s->ss, &range, group->cursor, s->found, &found, &err), &err))
+    return 0;
+  for (; i < found && wanted < most; i++) {
+    group->swept = (struct store_cursor){s->found[i].next_us, s->found[i].id};
+    if (!flight_by_id(s->flights, s->found[i].id) && !order_knows(&lane->order, s->found[i].id))
+      ids[wanted++] = s->found[i].id;
+  }
+  *more = i < found || found == limit;
+  return wanted;
+}
+
+/* A pass is over. Where it found nothing to take, the next one waits: a late row one poll interval at most, or longer
+ * where looking takes its share of the time. */
+static void end_pass(const struct scheduler *s, struct group *group) {
+  int64_t poll_us = s->config->config->engine.poll_max_ms * 1000, now = clock_mono_us();
+  int64_t rest_us = group->sweep_cost_us * SWEEP_SHARE * (1 + gauge_value(&group->lane->waiting_groups));
+  if (group->sweep_took == 0)
+    group->sweep_at_us = now + (rest_us > poll_us ? rest_us : poll_us);
+  group->sweep = group->sweep_again && group->sweep_took > 0;
+  group->sweep_again = group->sweep_first = false;
+  group->swept = (struct store_cursor){0};
+  group->sweep_cost_us = 0;
+  group->sweep_took = 0;
+}
+
+static int by_due(const void *a, const void *b) {
+  const struct task *x = a, *y = b;
+  if (x->due_us != y->due_us)
+    return x->due_us < y->due_us ? -1 : 1;
+  return (x->id > y->id) - (x->id < y->id);
+}
+
+/* Rows read by id come in its order; of one order_key the earlier due one goes first. */
+static void sort_by_due(struct task_batch *batch) {
+  if (batch)
+    qsort(batch->tasks, batch->count, sizeof *batch->tasks, by_due);
+}
+
+bool reader_sweep(struct scheduler *s, struct group *group, uint32_t credit) {
+  uint64_t ids[READ_MAX];
+  bool more = false;
+  struct shard_lease lease = {.shard = group->shard, .epoch = group->epoch};
+  struct reading reading = {.lane = group->lane,
+                            .recorded = reader_records_claims(s, group->lane, group->shard),
+                            .leases = &lease,
+                            .lease_count = 1,
+                            .began_us = clock_mono_us(),
+                            .most = credit,
+                            .due_until_us = INT64_MAX};
+  struct task_batch *batch = NULL;
+  struct err err = {0};
+  size_t wanted = find_behind(s, group, credit, ids, &more), took = 0;
+  if (s->retry_wait_us == 0 && wanted > 0) {
+    enum store_status status =
+        s->store->ops->read_ids(s->ss, TASK_SCHEDULED, group->shard, ids, wanted, 0,
+                                reader_inline_bytes(s, reading.lane, reading.recorded), &batch, &err);
+    if (scheduler_db_ok(s, status, &err)) {
+      sort_by_due(batch);
+      took = reader_take(s, &reading, batch);
+    }
+  }
+  group->sweep_took += took;
+  s->busy = s->busy || took > 0;
+  group->sweep_cost_us += clock_mono_us() - reading.began_us;
+  if (!more)
+    end_pass(s, group);
+  return took > 0 || more;
+}
+
+static int compare_ids(const void *a, const void *b) {
+  uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
+  return (x > y) - (x < y);
+}
+
+/* Those of the ids that have no row any more, or none that is due, lose their turn. */
+static void miss_absent(struct lane *lane, uint64_t *ids, size_t count, const struct task_batch *batch) {
+  bool here[READ_MAX] = {false};
+  qsort(ids, count, sizeof *ids, compare_ids);
+  for (size_t i = 0; batch && i < batch->count; i++) {
+    const uint64_t *at = bsearch(&batch->tasks[i].id, ids, count, sizeof *ids, compare_ids);
+    if (at)
+      here[at - ids] = true;
+  }
+  for (size_t i = 0; i < count; i++)
+    if (!here[i] && order_missed(&lane->order, ids[i], false))
+      lane_sweep_first(lane);
+}
+
+size_t reader_take_called(struct scheduler *s, struct lane *lane, uint32_t credit) {
+  uint64_t ids[READ_MAX];
+  uint8_t shard = 0;
+  int64_t now = clock_mono_us();
+  size_t count = now >= lane->call_at_us ? order_called(&lane->order, ids, credit, &shard) : 0, took = 0;
+  if (count == 0)
+    return 0;
+  struct shard_lease lease = {.shard = shard, .epoch = s->view[shard].epoch};
+  if (!lease.epoch || s->view[shard].leaving) {
+    order_forget_shard(&lane->order, shard);
+    return 0;
+  }
+  struct reading reading = {.lane = lane,
+                            .recorded = reader_records_claims(s, lane, shard),
+                            .leases = &lease,
+                            .lease_count = 1,
+                            .began_us = now,
+                            .most = credit,
+                            .due_until_us = scheduler_db_surely_us(s)};
+  struct task_batch *batch = NULL;
+  struct err err = {0};
+  if (leases_safe(s->leases, shard, lease.epoch, now) &&
+      scheduler_db_ok(s,
+                      s->store->ops->read_ids(s->ss, TASK_SCHEDULED, shard, ids, count, AHEAD_MAX_US + AHEAD_MARGIN_US,
+                                              reader_inline_bytes(s, reading.lane, reading.recorded), &batch, &err),
+                      &err)) {
+    miss_absent(lane, ids, count, batch);
+    took = reader_take(s, &reading, batch);
+  }
+  reader_settle_turns(s, lane, ids, count);
+  if (took == 0) /* held by somebody, or too large for now */
+    lane->call_at_us = now + s->config->config->engine.poll_max_ms * 1000;
+  return took;
+}
+
+/* Rows that are not in flight come to this end without having been so. */
+static void end_rows(struct scheduler *s, struct task_batch *batch, enum flight_end end) {
+  struct flight_list ended = {0};
+  size_t rows = batch->count;
+  int64_t now = clock_mono_us();
+  for (size_t i = 0; i < rows; i++) {
+    struct task *task = &batch->tasks[i];
+    struct lane *lane = flight_by_id(s->flights, task->id) ? NULL : scheduler_lane_make(s, task->route.data);
+    task->attempt_now = task->attempt;
+    struct flight *flight = lane ? reader_begin_flight(s, lane, NULL, task, now) : NULL;
+    if (flight)
+      reader_end_flight(flight, end, NULL, NULL, &ended);
+    else
+      task_release(task);
+  }
+  mailbox_put(s->settler, &ended);
+}
+
+void scheduler_overdue(struct scheduler *s, const struct store_group *found, enum flight_end end) {
+  struct store_range range = {.state = found->state,
+                              .shard = found->shard,
+                              .priority = found->priority,
+                              .route = found->route,
+                              .limit = OVERDUE_ROWS};
+  struct lane *lane = scheduler_lane_make(s, found->route);
+  struct found_id ids_found[OVERDUE_ROWS];
+  uint64_t ids[OVERDUE_ROWS];
+  size_t found_count = 0, wanted = 0;
+  struct err err = {0};
+  enum store_status status =
+      s->store->ops->find(s->ss, &range, (struct store_cursor){INT64_MAX, UINT64_MAX}, ids_found, &found_count, &err);
+  if (!lane || !scheduler_db_ok(s, status, &err))
+    return;
+  for (size_t i = 0; i < found_count; i++)
+    if (!flight_by_id(s->flights, ids_found[i].id))
+      ids[wanted++] = ids_found[i].id;
+  struct task_batch *batch = NULL;
+  if (wanted > 0)
+    status = s->store->ops->read_ids(s->ss, found->state, found->shard, ids, wanted, 0, 0, &batch, &err);
+  if (!scheduler_db_ok(s, status, &err) || !batch)
+    return;
+  end_rows(s, batch, end);
+}
+
+void scheduler_take_back(struct scheduler *s, const struct shard_lease *leases, size_t count) {
+  struct task_batch *batch = NULL;
+  struct err err = {0};
+  if (!s->claims_unknown)
+    return;
+  if (!scheduler_db_ok(s, s->store->ops->own_claims(s->ss, s->instance, leases, count, TAKE_BACK_ROWS, &batch, &err),
+                       &err))
+    return;
+  s->claims_unknown = batch && batch->count == TAKE_BACK_ROWS;
+  if (batch)
+    end_rows(s, batch, FLIGHT_UNSENT);
+}

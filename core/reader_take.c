@@ -1,0 +1,360 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * core/reader_take.c - what becomes of rows that were read: flights for their drivers, ends without a call, or nothing
+ * for now.
+ *
+ * A row of a recorded claim is read without its payload first, to choose what to claim. A row that was read a little
+ * before it is due waits in memory until then (scheduler_send_due).
+ */
+#include <stdio.h>
+#include <string.h>
+
+#include "core/base/clock.h"
+#include "core/base/log.h"
+#include "core/callback.h"
+#include "core/headers.h"
+#include "core/reader.h"
+
+enum {
+  CLAIM_BYTES = 1024 * 1024, /* of one claim: its memory lives as long as its slowest task */
+  INLINE_BYTES = 16 * 1024,
+};
+
+struct flight *reader_begin_flight(struct scheduler *s, struct lane *lane, struct group *group, struct task *task,
+                                   int64_t read_us) {
+  struct flight *flight = flight_take(s->flights, task);
+  if (!flight) {
+    log_error("DUEBOX-MEMORY", "no memory for more tasks in flight");
+    return NULL;
+  }
+  flight->lane = lane;
+  flight->group = group;
+  flight->config = config_ref_take(s->config);
+  flight->epoch = s->view[task->shard].epoch;
+  flight->read_us = read_us;
+  if (group)
+    group->in_flight++;
+  atomic_fetch_add(&s->leases->in_flight[task->shard], 1);
+  atomic_fetch_add(&s->in_flight, 1);
+  return flight;
+}
+
+void reader_end_flight(struct flight *flight, enum flight_end end, const char *error_class, const char *text,
+                       struct flight_list *ended) {
+  flight->end = end;
+  flight_set_outcome(flight, &DUEBOX_OUTCOME(.cls = DUEBOX_REJECTED, .error_class = error_class, .message = text));
+  flight_list_add(ended, flight);
+}
+
+static const char *reply_to(const struct scheduler *s, const struct route_config *route, struct task *task) {
+  const struct admin_config *admin = &s->config->config->admin;
+  if (route->reply_to || !(route->plugin->module->capabilities & DUEBOX_CAP_ANSWERS) || !admin->callback_secret)
+    return route->reply_to;
+  task->reply_to = callback_url(admin, task->view.message_id, task->attempt_now);
+  return task->reply_to;
+}
+
+/* Makes what the plugin will see. false: the row can never be sent, and text says why. */
+static bool prepare(const struct scheduler *s, const struct route_config *route, struct task *task,
+                    const char **error_class, struct err *err) {
+  *error_class = "row.payload_too_large";
+  if (!task->payload.data)
+    return err_set(err, 0, "the payload has %llu bytes, engine.max_payload is %lld",
+                   (unsigned long long)task->payload_len, (long long)s->config->config->engine.max_payload);
+  size_t header_count = 0;
+  *error_class = "row.headers";
+  if (!headers_parse(task->headers, &task->header_list, &header_count, err))
+    return false;
+  task->recorded = task->state == TASK_CLAIMED;
+  task->attempt_now = task->recorded ? task->attempt : task->attempt + 1;
+  task->view = (struct duebox_task){
+      .struct_size = sizeof task->view,
+      .message_id = task->message_id.data,
+      .route = route->name,
+      .attempt = task->attempt_now,
+      .timeout_ms = task->timeout_ms ? task->timeout_ms : (uint32_t)route->timeout_ms,
+      .due_us = task->asked_due_us,
+      .priority = task->priority,
+      .key = task->task_key,
+      .payload = task->payload,
+      .checkpoint = task->checkpoint,
+      .headers = task->header_list,
+      .header_count = header_count,
+      .route_data = route->options,
+  };
+  task->view.reply_to = reply_to(s, route, task);
+  return true;
+}
+
+/* A task that must wait although it is due: another host is to run it, a recovered one is out and so is this, or
+ * another task of its order_key goes first. It stays in the table; the sweep meets it again, or its order calls it. */
+static bool must_wait(struct scheduler *s, struct lane *lane, const struct task *task) {
+  const char *host = s->config->config->engine.instance;
+  bool elsewhere = task->target_host.len > 0 && (task->target_host.len != strlen(host) ||
+                                                 memcmp(task->target_host.data, host, task->target_host.len) != 0);
+  if (elsewhere || (task->recoveries > 0 && lane->solo > 0)) {
+    lane_sweep_shard(lane, task->shard);
+    return true;
+  }
+  if (order_may_go(&lane->order, task))
+    return false;
+  order_wait(&lane->order, task);
+  return true;
+}
+
+/* What a batch of rows becomes. */
+struct taking {
+  const struct reading *reading;
+  struct flight_list out, ended;
+  struct {
+    uint64_t id;
+    int64_t bytes;
+    uint8_t shard;
+  } large[READ_MAX]; /* rows whose payloads are read by themselves */
+  size_t large_count, taken;
+};
+
+void reader_settle_turns(struct scheduler *s, struct lane *lane, const uint64_t *ids, size_t count) {
+  for (size_t i = 0; i < count; i++)
+    /* In flight and called still: plain SQL gave it another key meanwhile, and its turn goes on. */
+    if (order_missed(&lane->order, ids[i], !flight_by_id(s->flights, ids[i])))
+      lane_sweep_first(lane);
+}
+
+/* One due row: hands it to its driver (list `out`), has it wait for its moment, or ends it (list `ended`). */
+static void take_off(struct scheduler *s, struct group *group, struct task *task, struct taking *taking) {
+  struct lane *lane = group->lane;
+  struct err err = {0};
+  const char *error_class = NULL;
+  struct flight *flight = reader_begin_flight(s, lane, group, task, taking->reading->began_us);
+  if (!flight) {
+    task_release(task);
+    lane_sweep_shard(lane, group->shard);
+    return;
+  }
+  taking->taken++;
+  if (task->order_key.len > 0)
+    flight->in_order = order_enter(&lane->order, flight);
+  if (task->expires_us && scheduler_db_now_us(s) >= task->expires_us) {
+    reader_end_flight(flight, FLIGHT_EXPIRED, NULL, NULL, &taking->ended);
+  } else if (!prepare(s, lane->route, task, &error_class, &err)) {
+    reader_end_flight(flight, FLIGHT_REFUSED, error_class, err.text, &taking->ended);
+  } else {
+    bool wait = !task->recorded && !lane->suspended && (lane->ready.head || lane_room(lane) == 0);
+    if (wait)
+      scheduler_send_when_room(flight);
+    else if (task->due_us > taking->reading->due_until_us)
+      scheduler_send_later(s, scheduler_charge(flight));
+    else
+      scheduler_open(s, scheduler_charge(flight), &taking->out);
+  }
+}
+
+static bool left_out(const struct scheduler *s, const struct task *task) {
+  return !task->payload.data && (int64_t)task->payload_len <= s->config->config->engine.max_payload;
+}
+
+/* Another task of its order_key failed and goes first: it is put aside, where people see why. */
+static void block(struct scheduler *s, struct group *group, struct task *task, struct taking *taking) {
+  struct flight *flight = reader_begin_flight(s, group->lane, group, task, taking->reading->began_us);
+  if (!flight) {
+    task_release(task);
+    return;
+  }
+  order_block(&group->lane->order, task);
+  reader_end_flight(flight, FLIGHT_BLOCKED, NULL, NULL, &taking->ended);
+}
+
+/* A row that came early and finds no room is read again when it is due. */
+static void read_again_when_due(struct scheduler *s, struct group *group, const struct task *task) {
+  struct store_cursor *cursor = &group->cursor;
+  if (task->due_us > cursor->next_us || (task->due_us == cursor->next_us && task->id > cursor->id))
+    return; /* as one before it */
+  *cursor = (struct store_cursor){task->due_us, task->id - 1};
+  group->due = group->backlog = false;
+  group->next_us = task->due_us + s->ahead_us;
+}
+
+/* A row that may not go although nothing of its own keeps it: no room, or not now. False: it may go. */
+static bool put_back(struct scheduler *s, struct group *group, const struct task *task, const struct taking *taking) {
+  struct lane *lane = group->lane;
+  bool room = lane_room(lane) > 0 && !lane->ready.head;
+  if (task->state != TASK_SCHEDULED || (room && taking->taken < taking->reading->most) || lane->suspended)
+    return false;
+  if (task->due_us > taking->reading->due_until_us)
+    read_again_when_due(s, group, task);
+  else if (task->recoveries > 0 || taking->taken >= taking->reading->most)
+    lane_sweep(group);
+  else
+    return false;
+  return true;
+}
+
+/* What becomes of a row: it takes off, is given back to the table, or is noted as large. */
+static void judge_row(struct scheduler *s, struct group *group, struct task *task, struct taking *taking) {
+  bool fresh = task->state == TASK_SCHEDULED;
+  if (fresh && order_blocked(&group->lane->order, task)) {
+    block(s, group, task, taking);
+  } else if (fresh && (must_wait(s, group->lane, task) || put_back(s, group, task, taking))) {
+    task_release(task);
+  } else if (left_out(s, task)) {
+    order_reserve(&group->lane->order, task);
+    size_t n = taking->large_count++;
+    taking->large[n].id = task->id;
+    taking->large[n].bytes = (int64_t)task->payload_len;
+    taking->large[n].shard = task->shard;
+    task_release(task);
+  } else {
+    take_off(s, group, task, taking);
+  }
+}
+
+/* Plain SQL has given it to another route since we knew its id: it has no turn here any more. */
+static bool another_route(struct lane *lane, const struct task *task) {
+  if (task->route.len == strlen(lane->name) && memcmp(task->route.data, lane->name, task->route.len) == 0)
+    return false;
+  if (order_missed(&lane->order, task->id, false))
+    lane_sweep_first(lane);
+  return true;
+}
+
+static void take_batch(struct scheduler *s, struct taking *taking, struct task_batch *batch) {
+  struct lane *lane = taking->reading->lane;
+  struct driver *driver = lane->driver;
+  struct group *group = NULL;
+  size_t rows = batch->count;
+  count(&s->metrics->rows_read, rows);
+  for (size_t i = 0; i < rows; i++) {
+    struct task *task = &batch->tasks[i]; /* the batch may be gone with its last task: no look at it after that */
+    if (!group || group->shard != task->shard || group->priority != task->priority)
+      group = lane_group(lane, task->shard, task->priority, true);
+    if (!group || another_route(lane, task) || flight_by_id(s->flights, task->id))
+      task_release(task);
+    else
+      judge_row(s, group, task, taking);
+  }
+  if (taking->out.head)
+    driver_push(driver, &taking->out);
+  mailbox_put(s->settler, &taking->ended);
+}
+
+/* Reads rows with large payloads one after the other, as far as the byte credit goes (one in any case where nothing is
+ * in flight); the sweep, or their order, brings the others again. */
+static void take_large(struct scheduler *s, struct taking *taking) {
+  struct lane *lane = taking->reading->lane;
+  const struct engine_config *engine = &s->config->config->engine;
+  size_t count = taking->large_count;
+  taking->large_count = 0;
+  for (size_t i = 0; i < count; i++) {
+    int64_t credit = lane->route->inflight_bytes - lane->bytes_in_flight;
+    uint64_t id = taking->large[i].id;
+    uint8_t shard = taking->large[i].shard;
+    struct task_batch *batch = NULL;
+    struct err err = {0};
+    bool fits = s->retry_wait_us == 0 && (credit >= taking->large[i].bytes || lane->in_flight == 0);
+    if (fits)
+      fits = scheduler_db_ok(s,
+                             s->store->ops->read_ids(s->ss, TASK_SCHEDULED, shard, &id, 1,
+                                                     AHEAD_MAX_US + AHEAD_MARGIN_US, engine->max_payload, &batch, &err),
+                             &err);
+    if (!fits)
+      lane_sweep_shard(lane, shard);
+    if (batch)
+      take_batch(s, taking, batch);
+    if (order_missed(&lane->order, id, !fits && !flight_by_id(s->flights, id)))
+      lane_sweep_first(lane);
+  }
+}
+
+/* Of rows that were read without payloads, the ids to claim: those that need not wait, as many as the byte credit buys,
+ * and a recovered one only by itself. */
+static size_t choose_claims(struct scheduler *s, struct taking *taking, struct task_batch *batch, uint64_t *ids) {
+  struct lane *lane = taking->reading->lane;
+  size_t wanted = 0, rows = batch->count;
+  bool blocked[READ_MAX] = {false};
+  int64_t credit = lane->route->inflight_bytes - lane->bytes_in_flight, bytes_chosen = 0;
+  bool alone = false;
+  for (size_t i = 0; i < rows; i++) {
+    struct task *task = &batch->tasks[i];
+    int64_t bytes = (int64_t)task->payload_len;
+    struct group *group =
+        order_blocked(&lane->order, task) ? lane_group(lane, task->shard, task->priority, true) : NULL;
+    blocked[i] = group && !flight_by_id(s->flights, task->id);
+    if (blocked[i])
+      block(s, group, task, taking);
+    if (blocked[i] || another_route(lane, task) || flight_by_id(s->flights, task->id) || must_wait(s, lane, task))
+      continue;
+    order_reserve(&lane->order, task);
+    bool first = wanted == 0 && lane->in_flight == 0;
+    bool room = wanted == 0 || (bytes_chosen + bytes <= CLAIM_BYTES && wanted < taking->reading->most);
+    if (alone || !room || (credit < bytes && !first) || (task->recoveries > 0 && wanted > 0)) {
+      lane_sweep_shard(lane, task->shard);
+      (void)order_missed(&lane->order, task->id, true);
+      continue;
+    }
+    ids[wanted++] = task->id;
+    bytes_chosen += bytes;
+    credit -= bytes;
+    alone = task->recoveries > 0;
+  }
+  for (size_t i = 0; i < rows; i++)
+    if (!blocked[i])
+      task_release(&batch->tasks[i]);
+  mailbox_put(s->settler, &taking->ended);
+  return wanted;
+}
+
+/* Claims in the table, and hands out what was claimed. Busy is about these rows, not about the database. */
+static void claim_and_take(struct scheduler *s, struct taking *taking, const uint64_t *ids, size_t count) {
+  const struct reading *reading = taking->reading;
+  struct lane *lane = reading->lane;
+  const struct engine_config *engine = &s->config->config->engine;
+  struct task_batch *batch = NULL;
+  struct err err = {0};
+  bool fenced = false;
+  enum store_status status = s->store->ops->claim(
+      s->ss, s->instance, reading->leases, reading->lease_count, ids, count, lane->route->timeout_ms, engine->lease_ms,
+      AHEAD_MAX_US + AHEAD_MARGIN_US, engine->max_payload, &batch, &fenced, &err);
+  if (status != STORE_BUSY && !scheduler_db_ok(s, status, &err))
+    s->claims_unknown = true;
+  if (batch)
+    take_batch(s, taking, batch);
+  bool all = true;
+  for (size_t i = 0; i < count; i++)
+    all = all && flight_by_id(s->flights, ids[i]);
+  /* Held by somebody, changed meanwhile, or not claimed at all: the next reading tells. */
+  for (size_t j = 0; !all && j < reading->lease_count; j++)
+    lane_sweep_shard(lane, reading->leases[j].shard);
+  reader_settle_turns(s, lane, ids, count);
+}
+
+int64_t reader_inline_bytes(const struct scheduler *s, const struct lane *lane, bool recorded) {
+  /* The credit in rows counts on payloads of the usual size. */
+  int64_t usual = 2 * (int64_t)lane->average_bytes, most = s->config->config->engine.max_payload;
+  if (usual < INLINE_BYTES)
+    usual = INLINE_BYTES;
+  return recorded ? 0 : usual < most ? usual : most;
+}
+
+bool reader_records_claims(const struct scheduler *s, const struct lane *lane, uint8_t shard) {
+  return lane->route->claim == CLAIM_RECORDED || s->view[shard].cautious || shard == SHARD_BOUND;
+}
+
+size_t reader_take(struct scheduler *s, const struct reading *reading, struct task_batch *batch) {
+  if (!batch)
+    return 0;
+  struct taking taking;
+  taking.reading = reading;
+  taking.out = taking.ended = (struct flight_list){0};
+  taking.large_count = taking.taken = 0;
+  if (reading->recorded) {
+    uint64_t ids[READ_MAX];
+    size_t wanted = choose_claims(s, &taking, batch, ids);
+    if (wanted)
+      claim_and_take(s, &taking, ids, wanted);
+  } else {
+    take_batch(s, &taking, batch);
+    take_large(s, &taking);
+  }
+  return taking.taken;
+}

@@ -1,0 +1,235 @@
+/* SPDX-License-Identifier: MIT */
+#include "core/rules.h"
+
+#include <string.h>
+
+static const char *alert_route(const struct rules_context *context, const struct route_config *route) {
+  const struct route_config *alert = context->config->dead_alert;
+  /* A dead alert raises no alert: it would feed itself. */
+  return alert && (!route || strcmp(alert->name, route->name) != 0) ? alert->name : NULL;
+}
+
+static void start_decision(const struct rules_task *task, enum task_event event, struct decision *out) {
+  *out = (struct decision){
+      .id = task->id,
+      .shard = task->shard,
+      .from = task->state,
+      .attempt_from = task->attempt_row,
+      .event = event,
+      .attempt = task->attempt_now,
+      .failures = task->failures,
+      .recoveries = task->recoveries,
+  };
+}
+
+static void to_dead(const struct rules_context *context, const struct route_config *route, struct decision *out) {
+  out->event = EVENT_DEAD;
+  out->keep_us = context->config->engine.dead_retention_ms * 1000;
+  out->alert_route = alert_route(context, route);
+  out->log_attempt = true;
+}
+
+static void to_done(const struct rules_context *context, const struct route_config *route, struct decision *out) {
+  out->event = EVENT_DONE;
+  out->keep_us = 1000 * (route ? route->history_ms : context->config->engine.dead_retention_ms);
+  out->log_attempt = out->log_attempt || (route && route->every_attempt);
+}
+
+static bool given_up(const struct rules_context *context, const struct route_config *route,
+                     const struct rules_task *task) {
+  return route && route->give_up_ms > 0 && context->now_us - task->asked_due_us > route->give_up_ms * 1000;
+}
+
+/* splitmix64: one random number for a whole batch, and each of its tasks has its own jitter. */
+static uint64_t own_random(uint64_t random, uint64_t id) {
+  uint64_t z = random + id * UINT64_C(0x9e3779b97f4a7c15);
+  z = (z ^ (z >> 30)) * UINT64_C(0xbf58476d1ce4e5b9);
+  z = (z ^ (z >> 27)) * UINT64_C(0x94d049bb133111eb);
+  return z ^ (z >> 31);
+}
+
+/* One more failure: another attempt by the policy, or dead, or expired when the next attempt would come too late. */
+static void fail(const struct rules_context *context, const struct route_config *route, const struct rules_task *task,
+                 int64_t wish_ms, struct decision *out) {
+  /* A route that this daemon does not know says nothing about budgets: the task goes back, to be held where people see
+   * it, or run by a daemon that knows. */
+  static const struct retry_policy unknown = {.backoff_ms = 1000, .multiplier = 1, .max_ms = 1000};
+  const struct retry_policy *policy = route ? &route->retry : &unknown;
+  out->failures = task->failures + 1;
+  out->log_attempt = true;
+  int64_t wait =
+      retry_wait_ms(policy, out->failures, task->max_attempts, own_random(context->random, task->id), wish_ms);
+  if (wait < 0 || given_up(context, route, task)) {
+    to_dead(context, route, out);
+  } else if (task->expires_us && context->now_us + wait * 1000 >= task->expires_us) {
+    out->event = EVENT_EXPIRE;
+    out->keep_us = context->config->engine.dead_retention_ms * 1000;
+  } else {
+    out->event = EVENT_RETRY;
+    out->delay_us = wait * 1000;
+  }
+}
+
+static int64_t attempt_timeout_us(const struct route_config *route, const struct rules_task *task) {
+  return 1000 * (task->timeout_ms ? (int64_t)task->timeout_ms : route ? route->timeout_ms : 0);
+}
+
+/* What a result record asks for; shared by records inside an HTTP response and records from a stream. */
+static void follow_record(const struct rules_context *context, const struct route_config *route,
+                          const struct rules_task *task, const struct result_record *record, struct decision *out) {
+  out->error_class = record->error_class;
+  out->error = record->error_message;
+  out->record = record;
+  out->log_attempt = true;
+  switch (record->status) {
+  case RESULT_DONE:
+    to_done(context, route, out);
+    break;
+  case RESULT_RETRY:
+    fail(context, route, task, record->retry_in_ms, out);
+    break;
+  case RESULT_FAIL:
+    out->failures = task->failures + 1;
+    to_dead(context, route, out);
+    break;
+  case RESULT_PROGRESS:
+    out->event = EVENT_PROGRESS;
+    out->log_attempt = false;
+    out->delay_us = record->extend_ms >= 0 ? record->extend_ms * 1000 : attempt_timeout_us(route, task);
+    break;
+  }
+}
+
+static void delivered(const struct rules_context *context, const struct route_config *route,
+                      const struct rules_task *task, const struct duebox_outcome *outcome,
+                      const struct result_record *record, struct decision *out) {
+  bool expected = route->result == RESULT_EXPECTED;
+  out->published_us = context->now_us;
+  if (outcome->answer == DUEBOX_ANSWER_RECORD && record) {
+    follow_record(context, route, task, record, out);
+    if (record->status == RESULT_PROGRESS) /* the call is over, the work goes on */
+      out->event = EVENT_PUBLISHED;
+  } else if (outcome->answer == DUEBOX_ANSWER_LATER || (outcome->answer == DUEBOX_ANSWER_NONE && expected)) {
+    out->event = EVENT_PUBLISHED;
+    out->delay_us = attempt_timeout_us(route, task);
+    out->log_attempt = route->every_attempt;
+  } else {
+    to_done(context, route, out);
+  }
+}
+
+void rules_outcome(const struct rules_context *context, const struct route_config *route, const struct rules_task *task,
+                   const struct duebox_outcome *outcome, const struct result_record *record, struct decision *out,
+                   bool *written) {
+  start_decision(task, EVENT_RELEASE, out);
+  out->error_class = outcome->error_class;
+  out->error = outcome->message;
+  *written = true;
+  switch (outcome->cls) {
+  case DUEBOX_DELIVERED:
+    delivered(context, route, task, outcome, record, out);
+    return;
+  case DUEBOX_REJECTED:
+    out->failures = task->failures + 1;
+    to_dead(context, route, out);
+    return;
+  case DUEBOX_RETRY:
+  case DUEBOX_UNKNOWN:
+    fail(context, route, task, outcome->retry_after_ms, out);
+    return;
+  case DUEBOX_UNAVAILABLE:
+  case DUEBOX_GONE:
+    if (given_up(context, route, task)) {
+      to_dead(context, route, out);
+      return;
+    }
+    *written = task->state == TASK_CLAIMED;
+    return;
+  }
+  /* An unknown class from a plugin: nothing is known, so it counts as possibly sent. */
+  fail(context, route, task, -1, out);
+}
+
+void rules_no_result(const struct rules_context *context, const struct route_config *route,
+                     const struct rules_task *task, struct decision *out) {
+  start_decision(task, EVENT_RETRY, out);
+  out->error_class = "result.timeout";
+  out->error = "no result came within the time-out";
+  fail(context, route, task, -1, out);
+}
+
+void rules_recover(const struct rules_context *context, const struct route_config *route, const struct rules_task *task,
+                   struct decision *out) {
+  start_decision(task, EVENT_RELEASE, out);
+  out->recoveries = task->recoveries + 1;
+  out->error_class = "claim.lost";
+  out->error = "the daemon that had claimed it ended without saying what became of it";
+  if (context->config->engine.max_recoveries > 0 && out->recoveries >= context->config->engine.max_recoveries) {
+    out->error_class = "claim.poison";
+    out->error = "it was in flight each time when a daemon crashed; see docs/OPERATIONS, poison tasks";
+    to_dead(context, route, out);
+  } else if (given_up(context, route, task)) {
+    to_dead(context, route, out);
+  }
+}
+
+void rules_refuse(const struct rules_context *context, const struct route_config *route, const struct rules_task *task,
+                  const char *error_class, const char *error, struct decision *out) {
+  start_decision(task, EVENT_DEAD, out);
+  out->attempt = task->attempt_row;
+  out->error_class = error_class;
+  out->error = error;
+  to_dead(context, route, out);
+}
+
+void rules_expire(const struct rules_context *context, const struct rules_task *task, struct decision *out) {
+  start_decision(task, EVENT_EXPIRE, out);
+  out->attempt = task->attempt_row;
+  out->keep_us = context->config->engine.dead_retention_ms * 1000;
+}
+
+void rules_block(const struct rules_task *task, struct decision *out) {
+  start_decision(task, EVENT_BLOCK, out);
+  out->attempt = task->attempt_row;
+}
+
+/* The attempt that a result may speak of: the one the row counts already, or the next one while its publish is not
+ * recorded yet (memory claims count when the outcome is settled). */
+static bool is_current(const struct result_row *row, uint32_t attempt) {
+  return attempt == row->attempt || (row->state == TASK_SCHEDULED && attempt == row->attempt + 1);
+}
+
+enum result_fate rules_result(void *ctx, const struct result_row *row, const struct result_record *record,
+                              struct decision *out) {
+  const struct rules_context *context = ctx;
+  const struct route_config *route = config_route(context->config, row->route, strlen(row->route));
+  struct rules_task task = {
+      .id = row->id,
+      .shard = row->shard,
+      .state = row->state,
+      .attempt_row = row->attempt,
+      .attempt_now = record->attempt > row->attempt ? record->attempt : row->attempt,
+      .failures = row->failures,
+      .recoveries = row->recoveries,
+      .max_attempts = row->max_attempts,
+      .timeout_ms = row->timeout_ms,
+      .due_us = row->due_us,
+      .asked_due_us = row->asked_due_us,
+      .expires_us = row->expires_us,
+  };
+  if (!task_state_living(row->state))
+    return RESULT_LATE;
+  if (record->attempt > row->attempt + 1 || record->attempt == 0)
+    return RESULT_ORPHAN; /* an attempt that was never handed out */
+  bool current = is_current(row, record->attempt);
+  /* The work of an older attempt is done: the effect has happened, so the pending retry is called off. */
+  if (!current && record->status != RESULT_DONE)
+    return RESULT_STALE;
+  /* A row that waits for a retry of this very attempt has had its result: nothing but a success changes that. */
+  bool waits_again = row->state == TASK_SCHEDULED && record->attempt == row->attempt;
+  if (waits_again && record->status != RESULT_DONE)
+    return RESULT_DUPLICATE;
+  start_decision(&task, EVENT_DONE, out);
+  follow_record(context, route, &task, record, out);
+  return RESULT_APPLIED;
+}

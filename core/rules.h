@@ -1,0 +1,65 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * core/rules.h - what follows from what happened to a task: pure functions from facts to a decision.
+ *
+ * No clock, no randomness of its own, no store: everything comes in as an argument, so every rule is a row in a test.
+ * Attempts are a token (how often the task was handed out, it only grows); failures are the budget.
+ */
+#ifndef CORE_RULES_H
+#define CORE_RULES_H
+
+#include <duebox/outcome.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "core/config.h"
+#include "core/record.h"
+#include "core/store.h"
+
+/* What rules need to know of the surroundings. */
+struct rules_context {
+  const struct config *config;
+  int64_t now_us;  /* by the database's clock */
+  uint64_t random; /* any 64 bits, for jitter; may be the same for many tasks */
+};
+
+/* The facts of a task that rules look at, from a row or from a flight. */
+struct rules_task {
+  uint64_t id;
+  uint8_t shard;
+  enum task_state state;
+  uint32_t attempt_row; /* as the row says now */
+  uint32_t attempt_now; /* of the attempt that this is about */
+  uint32_t failures, recoveries, max_attempts, timeout_ms;
+  int64_t due_us, asked_due_us, expires_us;
+};
+
+/* An attempt came back from its sink. A result record within the outcome has been parsed by the caller (record, NULL
+ * when there is none). *written is false when nothing has to be written: an unsent memory claim goes back. */
+void rules_outcome(const struct rules_context *context, const struct route_config *route, const struct rules_task *task,
+                   const struct duebox_outcome *outcome, const struct result_record *record, struct decision *out,
+                   bool *written);
+
+/* No result came in time. */
+void rules_no_result(const struct rules_context *context, const struct route_config *route,
+                     const struct rules_task *task, struct decision *out);
+
+/* A recorded claim outlived its lease: whoever held it is gone. */
+void rules_recover(const struct rules_context *context, const struct route_config *route, const struct rules_task *task,
+                   struct decision *out);
+
+/* The row can never be sent (broken headers, payload over the limit): dead, with the reason. */
+void rules_refuse(const struct rules_context *context, const struct route_config *route, const struct rules_task *task,
+                  const char *error_class, const char *error, struct decision *out);
+
+/* expires_at has come. */
+void rules_expire(const struct rules_context *context, const struct rules_task *task, struct decision *out);
+
+/* A task before it in its order_key has failed. */
+void rules_block(const struct rules_task *task, struct decision *out);
+
+/* A result record met its row: a result_decide_fn whose ctx is a struct rules_context. */
+enum result_fate rules_result(void *context, const struct result_row *row, const struct result_record *record,
+                              struct decision *out);
+
+#endif

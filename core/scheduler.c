@@ -1,0 +1,391 @@
+/* SPDX-License-Identifier: MIT */
+#include "core/scheduler.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <time.h>
+
+#include "core/base/clock.h"
+#include "core/base/log.h"
+#include "core/realtime.h"
+
+enum {
+  DB_RETRY_MIN_US = 50 * 1000,
+  DB_RETRY_MAX_US = 5 * 1000 * 1000,
+  LOOK_AVERAGE = 8,   /* looks that the average of their cost remembers */
+  LOOK_SHARE = 20,    /* looking may take this part of the time at most: 1/20 */
+  WAKE_STEP_US = 200, /* woken a little early: how soon to ask again */
+  HOLD_ROWS = 500,
+  NOTE_SLICE_US = 20 * 1000,
+};
+
+bool scheduler_db_ok(struct scheduler *s, enum store_status status, const struct err *err) {
+  set_gauge(&s->metrics->db_up, status == STORE_OK || status == STORE_BUSY);
+  if (status == STORE_OK) {
+    if (s->retry_wait_us > DB_RETRY_MIN_US)
+      log_info("DUEBOX-DB-BACK", "the database answers again");
+    s->retry_wait_us = 0;
+    return true;
+  }
+  count(&s->metrics->db_errors, 1);
+  s->retry_wait_us = s->retry_wait_us ? s->retry_wait_us * 2 : DB_RETRY_MIN_US;
+  if (s->retry_wait_us > DB_RETRY_MAX_US)
+    s->retry_wait_us = DB_RETRY_MAX_US;
+  s->retry_at_us = clock_mono_us() + s->retry_wait_us;
+  if (status == STORE_REFUSED)
+    log_error("DUEBOX-DB-REFUSED", "%s", err->text);
+  else
+    log_warn("DUEBOX-DB-TROUBLE", "%s", err->text);
+  return false;
+}
+
+/* Due rows of a route that nobody knows are set aside where people see them, and come back with the route. */
+static void hold_unknown(struct scheduler *s, struct lane *lane, const struct store_group *found) {
+  if (found->shard == SHARD_BOUND)
+    return; /* another host may know the route */
+  const struct group *group = lane_group(lane, found->shard, found->priority, false);
+  if (group && group->in_flight > 0)
+    return; /* a reload dropped the route: what is in flight in memory looks due, and is settled first */
+  if (!lane->unknown_logged) {
+    log_warn("DUEBOX-ROUTE-UNKNOWN", "route=%s is in no configuration: its due rows are held until it is", lane->name);
+    lane->unknown_logged = true;
+  }
+  struct shard_lease lease = {.shard = found->shard, .epoch = s->view[found->shard].epoch};
+  struct store_range range = {.state = TASK_SCHEDULED,
+                              .shard = found->shard,
+                              .priority = found->priority,
+                              .route = found->route,
+                              .limit = HOLD_ROWS};
+  struct err err = {0};
+  uint32_t moved = 0;
+  if (scheduler_db_ok(s, s->store->ops->hold(s->ss, &lease, &range, &moved, &err), &err))
+    count(&lane->metrics.events[EVENT_HOLD], moved);
+}
+
+static void bring_back_held(struct scheduler *s, struct lane *lane, const struct store_group *found) {
+  struct shard_lease lease = {.shard = found->shard, .epoch = s->view[found->shard].epoch};
+  struct err err = {0};
+  uint32_t moved = 0;
+  enum store_status status = s->store->ops->unhold(s->ss, &lease, found->route, HOLD_ROWS, &moved, &err);
+  if (scheduler_db_ok(s, status, &err) && moved > 0)
+    log_info("DUEBOX-ROUTE-UNHELD", "route=%s rows=%u are scheduled again", lane->name, moved);
+}
+
+static void note_group(struct scheduler *s, struct lane *lane, const struct store_group *found, int64_t db_now_us) {
+  struct group *group = lane_group(lane, found->shard, found->priority, true);
+  if (!group)
+    return; /* no memory now; the next look tries again */
+  uint64_t epoch = s->view[found->shard].epoch;
+  if (group->epoch != epoch) {
+    group->epoch = epoch;
+    lane_restart(group);
+    group->due = false;
+  }
+  group->seen = s->look;
+  bool ours_perhaps = found->shard != SHARD_BOUND || clock_mono_us() >= group->sweep_at_us;
+  bool due = found->next_us <= db_now_us;
+  s->busy = s->busy || (due && found->next_us > group->cursor.next_us && group->next_us > db_now_us);
+  group->next_us = due && !ours_perhaps ? INT64_MAX : found->next_us;
+  if (!due || !ours_perhaps)
+    return;
+  group->due = true;
+  /* In-flight rows are behind the cursor too; only the sweep tells them from late ones. */
+  if (!group->sweep && found->next_us <= group->cursor.next_us && clock_mono_us() >= group->sweep_at_us)
+    lane_sweep(group);
+  int64_t oldest = gauge_value(&lane->metrics.oldest_due_us);
+  if (oldest == 0 || found->next_us < oldest)
+    set_gauge(&lane->metrics.oldest_due_us, found->next_us);
+}
+
+static bool is_known(const struct scheduler *s, const char *route) {
+  return config_route(s->config->config, route, strlen(route)) != NULL;
+}
+
+static void note(struct scheduler *s, const struct store_group *found, int64_t db_now_us) {
+  struct lane *lane = scheduler_lane_make(s, found->route);
+  bool due = found->next_us <= db_now_us;
+  if (!lane)
+    return;
+  if (found->state == TASK_SCHEDULED && lane->route)
+    note_group(s, lane, found, db_now_us);
+  else if (found->state == TASK_SCHEDULED && due)
+    hold_unknown(s, lane, found);
+  else if (found->state == TASK_HELD && lane->route)
+    bring_back_held(s, lane, found);
+  else if (found->state == TASK_BLOCKED && lane->route)
+    scheduler_unblock(s, lane, found);
+  else if (found->state == TASK_CLAIMED && due)
+    scheduler_overdue(s, found, FLIGHT_RECOVER);
+  else if (found->state == TASK_AWAITING && due)
+    scheduler_overdue(s, found, FLIGHT_NO_RESULT);
+}
+
+/* Shards that may be read now: ours, not leaving, lease safe. */
+static size_t readable_shards(struct scheduler *s, struct shard_lease out[STORE_SHARDS_MAX]) {
+  int64_t now = clock_mono_us();
+  size_t n = 0;
+  for (int i = 0; i < STORE_SHARDS_MAX; i++)
+    if (s->view[i].epoch && !s->view[i].leaving && leases_safe(s->leases, (uint8_t)i, s->view[i].epoch, now))
+      out[n++] = (struct shard_lease){.shard = (uint8_t)i, .epoch = s->view[i].epoch};
+  return n;
+}
+
+/* Known routes first: they cost no statement. The rest (unknown routes, overdue claims and results) may take a
+ * statement each, so it gets a slice of time per look; what is left is met at the next. */
+static void note_all(struct scheduler *s, const struct store_group *groups, size_t count, int64_t db_now_us) {
+  int64_t deadline = clock_mono_us() + NOTE_SLICE_US;
+  for (size_t i = 0; i < count; i++)
+    if (groups[i].state == TASK_SCHEDULED && is_known(s, groups[i].route))
+      note(s, &groups[i], db_now_us);
+  for (size_t i = 0; i < count && s->retry_wait_us == 0 && clock_mono_us() < deadline; i++) {
+    const struct store_group *group = &groups[(i + s->look) % count]; /* each is first at some look */
+    if (group->state != TASK_SCHEDULED || !is_known(s, group->route))
+      note(s, group, db_now_us);
+  }
+}
+
+/* Groups may lie in the session's memory, and what follows uses the session: they are copied first. */
+static struct store_group *copy_groups(const struct store_group *groups, size_t count) {
+  struct store_group *copy = count ? malloc(count * sizeof *copy) : NULL;
+  if (copy)
+    memcpy(copy, groups, count * sizeof *copy);
+  return copy;
+}
+
+static void plan_next_look(struct scheduler *s, int64_t began_us, int64_t ended_us) {
+  const struct engine_config *engine = &s->config->config->engine;
+  int64_t least = engine->poll_min_ms * 1000, most = engine->poll_max_ms * 1000;
+  s->look_every_us = s->busy || !s->look_every_us ? least : s->look_every_us * 2;
+  s->look_cost_us += (ended_us - began_us - s->look_cost_us) / LOOK_AVERAGE;
+  if (s->look_every_us < s->look_cost_us * LOOK_SHARE)
+    s->look_every_us = s->look_cost_us * LOOK_SHARE;
+  if (s->look_every_us > most)
+    s->look_every_us = most;
+  s->busy = false;
+  s->look_at_us = (engine->poll_mode == POLL_FIXED_RATE ? began_us : ended_us) + s->look_every_us;
+}
+
+void scheduler_look_soon(struct scheduler *s) {
+  s->look_at_us = 0;
+  s->look_soon = true;
+}
+
+static void look(struct scheduler *s) {
+  struct shard_lease leases[STORE_SHARDS_MAX];
+  size_t held = readable_shards(s, leases);
+  int64_t began = clock_mono_us(), db_now = 0;
+  const struct store_group *found = NULL;
+  size_t count = 0;
+  struct err err = {0};
+  atomic_store(&s->look_now, false);
+  s->look_soon = false;
+  if (held == 0) {
+    plan_next_look(s, began, began);
+    return;
+  }
+  enum store_status status = s->store->ops->look(s->ss, leases, held, &found, &count, &db_now, &err);
+  if (!scheduler_db_ok(s, status, &err))
+    return;
+  int64_t ended = clock_mono_us();
+  s->look++;
+  scheduler_track_clock(s, db_now, began, ended);
+  set_gauge(&s->metrics->db_round_trip_us, ended - began);
+  for (struct lane *lane = s->lanes; lane; lane = lane->next)
+    set_gauge(&lane->metrics.oldest_due_us, 0);
+  struct store_group *groups = copy_groups(found, count);
+  if (!scheduler_heads(s, leases, held)) {
+    free(groups);
+    return;
+  }
+  note_all(s, groups, groups ? count : 0, db_now);
+  free(groups);
+  if (s->retry_wait_us == 0)
+    scheduler_take_back(s, leases, held);
+  for (struct lane *lane = s->lanes; lane; lane = lane->next)
+    lane_forget_groups(lane, s->look); /* and tells what remains */
+  plan_next_look(s, began, ended);
+  if (s->look_soon)
+    s->look_at_us = 0;
+}
+
+static int64_t earlier(int64_t a, int64_t b) { return a < b ? a : b; }
+static int64_t later(int64_t a, int64_t b) { return a > b ? a : b; }
+
+/* When to wake: the next task to be sent, the next look, the next due time that is known, or a lane that gets credit by
+ * time alone. */
+static int64_t next_deadline(struct scheduler *s) {
+  int64_t now = clock_mono_us(), sends = scheduler_sends_at(s);
+  if (atomic_load(&s->draining))
+    return earlier(sends, now + 1000 * 1000);
+  if (s->retry_wait_us)
+    return earlier(sends, s->retry_at_us);
+  int64_t deadline = earlier(earlier(sends, scheduler_hints_at(s)), s->look_at_us);
+  int64_t offset = atomic_load_explicit(&s->db_offset_us, memory_order_relaxed) + s->ahead_us;
+  for (struct lane *lane = s->lanes; lane; lane = lane->next) {
+    if (scheduler_credit(s, lane, now) == 0) {
+      deadline = earlier(deadline, lane_wakes_at(lane, now));
+      continue;
+    }
+    if (lane->order.called)
+      deadline = earlier(deadline, later(lane->call_at_us, now + WAKE_STEP_US));
+    for (struct group *group = lane->groups; group; group = group->next) {
+      if (group->next_us == INT64_MAX || !group->readable)
+        continue;
+      deadline = earlier(deadline, later(group->next_us - offset, now + WAKE_STEP_US));
+    }
+  }
+  return deadline;
+}
+
+/* Leases that came or went: groups of a lost shard are not read again until a look has seen them under a new epoch. */
+static void follow_leases(struct scheduler *s) {
+  struct lease_slot before[STORE_SHARDS_MAX];
+  memcpy(before, s->view, sizeof before);
+  leases_view(s->leases, s->view);
+  bool changed = false;
+  for (int i = 0; i < STORE_SHARDS_MAX; i++) {
+    bool gone = before[i].epoch && (s->view[i].epoch != before[i].epoch || (s->view[i].leaving && !before[i].leaving));
+    changed = changed || s->view[i].epoch != before[i].epoch || (before[i].leaving && !s->view[i].leaving);
+    if (s->view[i].epoch != before[i].epoch)
+      s->calm_count[i] = 0;
+    for (struct lane *lane = gone ? s->lanes : NULL; lane; lane = lane->next) {
+      order_forget_shard(&lane->order, (uint8_t)i);
+      for (struct group *group = lane->groups; group; group = group->next)
+        if (group->shard == i)
+          group->epoch = 0;
+    }
+  }
+  if (changed) {
+    s->look_at_us = 0;
+    s->heads_stale = true;
+  }
+}
+
+static void tick(struct scheduler *s) {
+  scheduler_send_due(s);
+  scheduler_hand_over(s);
+  scheduler_configure(s);
+  follow_leases(s);
+  scheduler_run_commands(s);
+  scheduler_watch_flights(s);
+  if (atomic_load(&s->draining)) {
+    atomic_store(&s->resting, true);
+    return;
+  }
+  if (s->retry_wait_us && clock_mono_us() < s->retry_at_us)
+    return;
+  scheduler_take_hints(s);
+  if (s->retry_wait_us || clock_mono_us() >= s->look_at_us || atomic_load(&s->look_now))
+    look(s); /* after trouble too: it is what tells that the database is back */
+  if (s->retry_wait_us == 0 && s->settings_known)
+    scheduler_read(s);
+  scheduler_check_hints(s);
+  scheduler_hand_over(s);
+  scheduler_send_due(s);
+}
+
+static bool open_session(struct scheduler *s) {
+  struct err err = {0};
+  while (s->store->ops->open(s->store->self, "scheduler", &s->ss, &err) == STORE_REFUSED) {
+    (void)scheduler_db_ok(s, STORE_REFUSED, &err);
+    struct flight_list none = {0};
+    mailbox_take(&s->in, s->retry_at_us, &none);
+    if (atomic_load(&s->stopping) || atomic_load(&s->draining))
+      return false;
+    scheduler_refuse_commands(s);
+  }
+  return true;
+}
+
+static void *run(void *arg) {
+  struct scheduler *s = arg;
+  pthread_setname_np(pthread_self(), "scheduler");
+  realtime_thread(s->realtime, "scheduler");
+  prctl(PR_SET_TIMERSLACK, 1UL); /* ns; 50 us by default, which due times would pay */
+  if (!open_session(s)) {
+    atomic_store(&s->resting, true);
+    return NULL;
+  }
+  struct flight_list settled = {0};
+  while (!atomic_load(&s->stopping)) {
+    tick(s);
+    mailbox_take(&s->in, s->read_more ? 0 : next_deadline(s), &settled);
+    scheduler_arrivals(s, &settled);
+  }
+  mailbox_take(&s->in, 0, &settled);
+  flight_list_join(&settled, &s->early); /* never sent: they stay in the table */
+  for (struct lane *lane = s->lanes; lane; lane = lane->next)
+    flight_list_join(&settled, &lane->ready);
+  scheduler_arrivals(s, &settled);
+  s->store->ops->close(&s->ss);
+  return NULL;
+}
+
+bool scheduler_start(struct scheduler *s, struct err *err) {
+  pthread_mutex_init(&s->ask_lock, NULL);
+  pthread_mutex_init(&s->lanes_lock, NULL);
+  pthread_mutex_init(&s->hints.lock, NULL);
+  pthread_condattr_t attr;
+  pthread_condattr_init(&attr);
+  pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
+  pthread_cond_init(&s->answered, &attr);
+  pthread_condattr_destroy(&attr);
+  atomic_store(&s->db_offset_us, clock_wall_us() - clock_mono_us());
+  s->next_config = s->config;
+  s->config = NULL;
+  scheduler_configure(s);
+  s->accepts = true;
+  if (pthread_create(&s->thread, NULL, run, s) == 0)
+    return true;
+  s->accepts = false;
+  return err_set(err, 0, "no thread for the scheduler: the process limit is reached");
+}
+
+void scheduler_poke(struct scheduler *s) {
+  atomic_store(&s->look_now, true);
+  mailbox_poke(&s->in);
+}
+
+void scheduler_drain(struct scheduler *s) {
+  atomic_store(&s->draining, true);
+  mailbox_poke(&s->in);
+}
+
+void scheduler_stop(struct scheduler *s) {
+  bool ran = s->accepts;
+  pthread_mutex_lock(&s->ask_lock);
+  s->accepts = false;
+  pthread_mutex_unlock(&s->ask_lock);
+  atomic_store(&s->stopping, true);
+  mailbox_poke(&s->in);
+  if (ran)
+    pthread_join(s->thread, NULL);
+  scheduler_refuse_commands(s);
+  HASH_CLEAR(hh, s->by_name);
+  while (s->lanes) {
+    struct lane *lane = s->lanes;
+    s->lanes = lane->next;
+    for (struct group *group = lane->groups; group;) {
+      struct group *next = group->next;
+      free(group);
+      group = next;
+    }
+    order_free(&lane->order);
+    config_ref_drop(lane->config);
+    free(lane);
+  }
+  free(s->found);
+  config_ref_drop(s->config);
+  config_ref_drop(s->next_config);
+  free(s->settings);
+  while (s->replacements) {
+    struct replacement *next = s->replacements->next;
+    free(s->replacements);
+    s->replacements = next;
+  }
+  pthread_cond_destroy(&s->answered);
+  pthread_mutex_destroy(&s->ask_lock);
+  pthread_mutex_destroy(&s->lanes_lock);
+}

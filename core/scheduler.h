@@ -1,0 +1,173 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * core/scheduler.h - the thread that reads: it knows what is due when, sleeps until then, reads rows and hands them
+ * out.
+ *
+ * It owns lanes, groups and flights, and one store session. It writes nothing but recorded claims, holds and people's
+ * commands. Its tick returns the next deadline; mailbox_take() is where it sleeps. That it alone reads, and applies
+ * what was settled only between reads, is why a row that has just been settled is never taken for a new one.
+ *
+ * Due times are judged by the database's clock: a row is handed over only when the database itself has said
+ * "next_at <= now" for it. The estimate kept here decides when to ask.
+ */
+#ifndef CORE_SCHEDULER_H
+#define CORE_SCHEDULER_H
+
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+
+#include "core/config_ref.h"
+#include "core/engine.h"
+#include "core/flight.h"
+#include "core/hints.h"
+#include "core/lane.h"
+#include "core/leases.h"
+#include "core/mailbox.h"
+
+/* A command waiting for the scheduler; lives on the asker's stack, guarded by ask_lock. */
+struct asked {
+  const struct task_command *command;
+  enum command_answer answer;
+  struct err err;
+  bool done;
+  struct asked *next;
+};
+
+/* A driver that hangs and the one that takes its place. */
+struct replacement {
+  struct driver *old, *new;
+  struct replacement *next;
+};
+
+struct scheduler {
+  /* Filled by the engine before the start. */
+  const struct store *store;
+  struct leases *leases;
+  struct engine_metrics *metrics;
+  struct mailbox *settler;
+  struct flight_table *flights;
+  struct config_ref *config; /* scheduler thread after the start; a use of its own */
+  struct driver *(*driver_for)(void *engine, const struct plugin_config *plugin);
+  void (*route_gone)(void *engine, const char *route, const char *reason); /* the destination is closed for good */
+  void *engine;
+  const char *instance; /* id of this process, for claims */
+  bool realtime;        /* as configured; core/realtime.h */
+
+  struct mailbox in; /* settled flights; the engine's to init and destroy: the settler knows it before we start */
+  pthread_t thread;
+  atomic_bool stopping, draining;
+  atomic_bool resting;  /* it has seen `draining` and reads no more; also when its thread is over */
+  atomic_bool look_now; /* something changed outside: look at once */
+  atomic_int_fast64_t in_flight;
+  atomic_int_fast64_t db_offset_us; /* database clock minus monotonic clock */
+
+  pthread_mutex_t ask_lock;
+  pthread_cond_t answered;
+  struct asked *asked;
+  struct config_ref *next_config; /* a reload on its way in; under ask_lock */
+  bool accepts;                   /* commands: the thread runs */
+  struct route_setting *settings; /* of operators, newest; NULL = nothing new */
+  size_t setting_count;
+  bool settings_came; /* once at least */
+  struct replacement *replacements;
+
+  pthread_mutex_t lanes_lock; /* lanes: the list grows, and what status shows, under this */
+  struct lane *lanes;         /* in order of making */
+  struct lane *strangers;     /* one lane for unknown routes beyond STRANGERS_MAX; among lanes */
+  size_t stranger_count;
+  struct lane *by_name; /* uthash over the same lanes */
+
+  /* Scheduler thread. */
+  struct store_session *ss;
+  struct lease_slot view[STORE_SHARDS_MAX];
+  uint64_t look;                         /* number of the last look */
+  int64_t look_at_us;                    /* monotonic: when to look again */
+  int64_t look_every_us;                 /* adaptive */
+  int64_t look_cost_us;                  /* moving average */
+  int64_t offset_low_us, offset_high_us; /* bounds of db_offset_us */
+  int64_t clock_seen_us;                 /* monotonic: when the database last told its time */
+  int64_t retry_at_us;                   /* the database is away: when to try again */
+  int64_t retry_wait_us;
+  bool busy;                             /* looking found what was not known: rows arrive */
+  bool read_more;                        /* the last round of reading left something due */
+  struct found_id *found;                /* room for one find */
+  int64_t read_mean_us, read_spread_us;  /* what a small read takes: moving average, and distance from it */
+  bool settings_known;                   /* which routes are paused: nothing is read before that */
+  bool look_soon;                        /* asked for while looking: the next look comes at once */
+  bool claims_unknown;                   /* a claim may have been written without our knowing */
+  bool heads_stale;                      /* shards came to us: their heads are not known */
+  int64_t heads_at_us;                   /* monotonic: when to read heads again */
+  int64_t watch_at_us;                   /* monotonic: when to look for forgotten flights again */
+  int64_t ahead_us;                      /* how long before their due times rows are read */
+  struct flight_list early;              /* read but not due: in order of due_us */
+  uint64_t calm_count[STORE_SHARDS_MAX]; /* settled since an unclean takeover */
+  struct hints hints;
+};
+
+MUSTCHECK bool scheduler_start(struct scheduler *scheduler, struct err *err);
+/* Ends the thread; what is in flight must have been settled or given up. Frees lanes and groups. */
+void scheduler_stop(struct scheduler *scheduler);
+/* Reads nothing more; in_flight falls to zero as tasks end. Any thread. */
+void scheduler_drain(struct scheduler *scheduler);
+void scheduler_poke(struct scheduler *scheduler);
+/* Something for the table has committed. Any thread, between start and stop. */
+void scheduler_hint(struct scheduler *scheduler, const struct store_hint *hints, size_t count);
+/* Any thread: runs the command between two reads and waits for the answer. */
+enum command_answer scheduler_ask(struct scheduler *scheduler, const struct task_command *command, int64_t timeout_ms,
+                                  struct err *err);
+/* Takes routes and limits of the configuration from the next tick on; the reference goes over. */
+void scheduler_reload(struct scheduler *scheduler, struct config_ref *config);
+/* What operators have set for routes; copied. A route that is in no setting is not paused. */
+void scheduler_settings(struct scheduler *scheduler, const struct route_setting *settings, size_t count);
+/* Moves lanes to the new driver and ends what the old one had in flight: unseen tasks go back, others are unknown. */
+void scheduler_replace(struct scheduler *scheduler, struct driver *old, struct driver *new);
+int64_t scheduler_db_now_us(const struct scheduler *scheduler);
+/* The lane of that name, or NULL. Any thread; lanes stay. */
+struct lane *scheduler_lane(struct scheduler *scheduler, const char *name);
+
+/* --- between the files of the scheduler --- */
+struct lane *scheduler_lane_make(struct scheduler *s, const char *name);   /* scheduler_lanes.c */
+void scheduler_configure(struct scheduler *s);                             /* scheduler_lanes.c */
+void scheduler_watch_flights(struct scheduler *s);                         /* scheduler_lanes.c */
+void scheduler_arrivals(struct scheduler *s, struct flight_list *settled); /* scheduler_lanes.c */
+/* scheduler_heads.c: */
+void scheduler_leave_order(struct scheduler *s, struct flight *flight, bool handed_back); /* the flight is over */
+void scheduler_is_blocked(struct scheduler *s, struct flight *flight); /* it was written that it is */
+/* Reads the heads of our shards when it is time. False: the database did not answer, nothing may be read. */
+bool scheduler_heads(struct scheduler *s, const struct shard_lease *leases, size_t count);
+/* A look found blocked rows. */
+void scheduler_unblock(struct scheduler *s, struct lane *lane, const struct store_group *found);
+
+/* scheduler_clock.c: a statement that was sent and answered at these monotonic times told the database's time. */
+void scheduler_track_clock(struct scheduler *s, int64_t db_now_us, int64_t before_us, int64_t after_us);
+int64_t scheduler_db_surely_us(const struct scheduler *s); /* by the database's clock it is at least this time */
+
+/* scheduler_send.c: */
+struct flight *scheduler_charge(struct flight *flight); /* enters it in the accounts of its lane and driver */
+/* Opens a flight for its driver now and adds it to a list to be pushed there. */
+void scheduler_open(struct scheduler *s, struct flight *flight, struct flight_list *out);
+void scheduler_send_later(struct scheduler *s, struct flight *flight); /* when it is due */
+void scheduler_send_when_room(struct flight *flight);                  /* not charged yet */
+void scheduler_hand_over(struct scheduler *s);                         /* those for which there is room by now */
+void scheduler_send_due(struct scheduler *s);                          /* those that are due by now */
+int64_t scheduler_sends_at(const struct scheduler *s); /* monotonic: when the next one is due; INT64_MAX = none */
+
+/* scheduler_hints.c: */
+void scheduler_take_hints(struct scheduler *s);  /* before reading: groups become due, or a look does */
+void scheduler_check_hints(struct scheduler *s); /* after reading: whether what was promised has been found */
+int64_t scheduler_hints_at(struct scheduler *s); /* monotonic: when to see to them next; INT64_MAX = never */
+
+/* Rows that may be read for the lane now: lane_credit() with the batch size of the configuration. reader.c */
+uint32_t scheduler_credit(const struct scheduler *s, const struct lane *lane, int64_t now_us);
+void scheduler_read(struct scheduler *s); /* reader.c: one step for every lane */
+void scheduler_overdue(struct scheduler *s, const struct store_group *found, enum flight_end end); /* reader.c */
+/* After a claim whose answer was lost: rows in our name that are not in flight go back unsent. reader_sweep.c */
+void scheduler_take_back(struct scheduler *s, const struct shard_lease *leases, size_t count);
+void scheduler_look_soon(struct scheduler *s);       /* scheduler.c */
+void scheduler_run_commands(struct scheduler *s);    /* scheduler_ask.c */
+void scheduler_refuse_commands(struct scheduler *s); /* scheduler_ask.c */
+/* Notes success or failure of a store call; false = trouble, and the tick ends. */
+bool scheduler_db_ok(struct scheduler *s, enum store_status status, const struct err *err);
+
+#endif

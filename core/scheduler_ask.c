@@ -1,0 +1,118 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * core/scheduler_ask.c - people's commands for single tasks, run by the scheduler between two reads.
+ *
+ * The scheduler is the only reader of its shards, so between its reads a row is either in flight, and the command is
+ * told so, or it cannot leave before the command's statement has committed.
+ */
+#include <errno.h>
+#include <string.h>
+#include <time.h>
+
+#include "core/base/clock.h"
+#include "core/scheduler.h"
+
+static enum command_answer failed(struct asked *asked, const struct err *err) {
+  asked->err = *err;
+  return COMMAND_FAILED;
+}
+
+static enum command_answer run_command(struct scheduler *s, struct asked *asked) {
+  const struct task_command *command = asked->command;
+  uint64_t id = 0;
+  uint8_t shard = 0;
+  bool found = false, changed = false;
+  struct err err = {0};
+  if (s->store->ops->locate(s->ss, command->id, &id, &shard, &found, &err) != STORE_OK)
+    return failed(asked, &err);
+  if (!found)
+    return COMMAND_NOT_FOUND;
+  const struct lease_slot *slot = &s->view[shard];
+  if (!slot->epoch)
+    return COMMAND_ELSEWHERE;
+  if (flight_by_id(s->flights, id))
+    return COMMAND_IN_FLIGHT;
+  struct shard_lease lease = {.shard = shard, .epoch = slot->epoch};
+  int64_t keep_us = s->config->config->engine.dead_retention_ms * 1000;
+  if (s->store->ops->intervene(s->ss, &lease, command->verb, &id, 1, command->due_us, command->actor, command->reason,
+                               keep_us, &changed, &err) != STORE_OK)
+    return failed(asked, &err);
+  if (changed && command->verb == INTERVENE_RESCHEDULE)
+    s->look_at_us = 0;
+  return changed ? COMMAND_DONE : COMMAND_STATE;
+}
+
+static struct asked *take_asked(struct scheduler *s) {
+  pthread_mutex_lock(&s->ask_lock);
+  struct asked *asked = s->asked;
+  if (asked)
+    s->asked = asked->next;
+  pthread_mutex_unlock(&s->ask_lock);
+  return asked;
+}
+
+static void answer(struct scheduler *s, struct asked *asked, enum command_answer with) {
+  pthread_mutex_lock(&s->ask_lock);
+  asked->answer = with;
+  asked->done = true;
+  pthread_cond_broadcast(&s->answered);
+  pthread_mutex_unlock(&s->ask_lock);
+}
+
+void scheduler_run_commands(struct scheduler *s) {
+  struct asked *asked;
+  while ((asked = take_asked(s)))
+    answer(s, asked, run_command(s, asked));
+}
+
+void scheduler_refuse_commands(struct scheduler *s) {
+  struct asked *asked;
+  struct err err;
+  err_set(&err, 0, "the daemon is stopping or has no database; nothing was changed");
+  while ((asked = take_asked(s)))
+    answer(s, asked, failed(asked, &err));
+}
+
+/* Takes a command back that nobody has begun to run. True when it was still waiting. */
+static bool withdraw(struct scheduler *s, struct asked *asked) {
+  for (struct asked **at = &s->asked; *at; at = &(*at)->next)
+    if (*at == asked) {
+      *at = asked->next;
+      return true;
+    }
+  return false;
+}
+
+enum command_answer scheduler_ask(struct scheduler *s, const struct task_command *command, int64_t timeout_ms,
+                                  struct err *err) {
+  struct asked asked = {.command = command};
+  int64_t deadline = clock_mono_us() + timeout_ms * 1000;
+  struct timespec until = {.tv_sec = deadline / 1000000, .tv_nsec = deadline % 1000000 * 1000};
+  pthread_mutex_lock(&s->ask_lock);
+  if (!s->accepts) {
+    pthread_mutex_unlock(&s->ask_lock);
+    err_set(err, 0, "the daemon is stopping; nothing was changed");
+    return COMMAND_FAILED;
+  }
+  struct asked **end = &s->asked;
+  while (*end)
+    end = &(*end)->next;
+  *end = &asked;
+  mailbox_poke(&s->in);
+  bool withdrawn = false;
+  while (!asked.done && !withdrawn)
+    if (pthread_cond_timedwait(&s->answered, &s->ask_lock, &until) == ETIMEDOUT && !asked.done) {
+      withdrawn = withdraw(s, &asked);
+      if (!withdrawn) { /* it runs now: its statement has time-outs of its own */
+        while (!asked.done)
+          pthread_cond_wait(&s->answered, &s->ask_lock);
+      }
+    }
+  pthread_mutex_unlock(&s->ask_lock);
+  if (withdrawn) {
+    err_set(err, 0, "the database was busy for too long; nothing was changed");
+    return COMMAND_FAILED;
+  }
+  *err = asked.err;
+  return asked.answer;
+}

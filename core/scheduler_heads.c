@@ -1,0 +1,98 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * core/scheduler_heads.c - heads of order keys: failed tasks that go again before others of their key.
+ *
+ * The table of heads is the truth: it is read when shards come to us, and from time to time while there are heads, for
+ * people may end a head by plain SQL. Rows that a head blocked come back when it is over.
+ *
+ * @thread scheduler
+ */
+#include <string.h>
+
+#include "core/base/clock.h"
+#include "core/scheduler.h"
+
+enum {
+  HEADS_EVERY_US = 1000 * 1000,   /* how long a head may be gone by other hands before anybody notices */
+  HEADS_SHARE = 20,               /* reading heads may take 1/20 of the time */
+  UNBLOCK_EVERY_US = 5000 * 1000, /* how often to look for rows that were blocked by nobody we know */
+  UNBLOCK_ROWS = 500,
+};
+
+/* Rows that were blocked are looked for by the next look. */
+static void unblock_soon(struct scheduler *s, struct lane *lane) {
+  lane->unblock_look = s->look + 1;
+  scheduler_look_soon(s);
+}
+
+void scheduler_leave_order(struct scheduler *s, struct flight *flight, bool handed_back) {
+  struct lane *lane = flight->lane;
+  size_t heads = lane->order.heads;
+  bool failed = flight->settled && flight->decision.applied && flight->decision.head;
+  if (order_leave(&lane->order, flight, handed_back ? ORDER_AGAIN : failed ? ORDER_HEAD : ORDER_OVER))
+    lane_sweep_first(lane);
+  if (lane->order.heads < heads)
+    unblock_soon(s, lane);
+}
+
+void scheduler_is_blocked(struct scheduler *s, struct flight *flight) {
+  if (order_blocked_done(&flight->lane->order, flight->task))
+    unblock_soon(s, flight->lane);
+}
+
+static void note_head(void *ctx, const struct store_head *head) {
+  struct lane *lane = scheduler_lane(ctx, head->route);
+  if (lane)
+    order_head(&lane->order, head->order_key, head->id, head->shard);
+}
+
+static bool any_head(const struct scheduler *s) {
+  for (const struct lane *lane = s->lanes; lane; lane = lane->next)
+    if (lane->order.heads)
+      return true;
+  return false;
+}
+
+bool scheduler_heads(struct scheduler *s, const struct shard_lease *leases, size_t count) {
+  int64_t now = clock_mono_us();
+  struct err err = {0};
+  if (!s->heads_stale && (now < s->heads_at_us || !any_head(s)))
+    return true;
+  for (struct lane *lane = s->lanes; lane; lane = lane->next)
+    order_heads_begin(&lane->order);
+  if (!scheduler_db_ok(s, s->store->ops->heads(s->ss, leases, count, note_head, s, &err), &err))
+    return false;
+  for (struct lane *lane = s->lanes; lane; lane = lane->next) {
+    bool freed = false;
+    if (order_heads_end(&lane->order, &freed))
+      lane_sweep_first(lane);
+    if (freed)
+      unblock_soon(s, lane);
+  }
+  s->heads_stale = false;
+  int64_t rest_us = (clock_mono_us() - now) * HEADS_SHARE;
+  s->heads_at_us = now + (rest_us > HEADS_EVERY_US ? rest_us : HEADS_EVERY_US);
+  return true;
+}
+
+void scheduler_unblock(struct scheduler *s, struct lane *lane, const struct store_group *found) {
+  struct shard_lease lease = {.shard = found->shard, .epoch = s->view[found->shard].epoch};
+  int64_t now = clock_mono_us();
+  struct err err = {0};
+  uint32_t moved = 0;
+  if (lane->unblock_look < s->look && now < lane->unblock_at_us)
+    return;
+  if (now >= lane->unblock_at_us) {
+    lane->unblock_look = s->look; /* all groups of this look */
+    lane->unblock_at_us = now + UNBLOCK_EVERY_US;
+  }
+  enum store_status status = s->store->ops->unblock(s->ss, &lease, found->route, UNBLOCK_ROWS, &moved, &err);
+  if (!scheduler_db_ok(s, status, &err))
+    return;
+  if (moved > 0)
+    lane_sweep_first(lane);
+  if (moved == UNBLOCK_ROWS)
+    unblock_soon(s, lane);
+  else if (moved > 0)
+    scheduler_look_soon(s);
+}

@@ -1,0 +1,312 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * core/scheduler_lanes.c - lanes of the scheduler: making them, giving them a configuration, taking settled tasks back.
+ *
+ * @thread scheduler, except scheduler_lane() and scheduler_reload(), which any thread may call.
+ */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "core/base/clock.h"
+#include "core/base/leave.h"
+#include "core/base/log.h"
+#include "core/scheduler.h"
+
+enum { STRANGERS_MAX = 100 }; /* lanes for unknown routes by name; an application may write any number of names */
+enum { WATCH_EVERY_US = 1000 * 1000 };
+enum { CALM_AFTER = 1000 }; /* tasks settled after an unclean takeover until claims may stay in memory again */
+
+struct lane *scheduler_lane(struct scheduler *s, const char *name) {
+  struct lane *lane;
+  pthread_mutex_lock(&s->lanes_lock);
+  HASH_FIND(hh, s->by_name, name, strlen(name), lane);
+  pthread_mutex_unlock(&s->lanes_lock);
+  return lane;
+}
+
+/* Points the lane at its route in the current configuration, or at none. */
+static void configure_lane(struct scheduler *s, struct lane *lane) {
+  const struct route_config *route = config_route(s->config->config, lane->name, strlen(lane->name));
+  pthread_mutex_lock(&s->lanes_lock);
+  config_ref_drop(lane->config);
+  lane->config = config_ref_take(s->config);
+  lane->route = route;
+  lane->driver = route ? s->driver_for(s->engine, route->plugin) : NULL;
+  lane->unknown_logged = false;
+  pthread_mutex_unlock(&s->lanes_lock);
+}
+
+struct lane *scheduler_lane_make(struct scheduler *s, const char *name) {
+  struct lane *lane = scheduler_lane(s, name);
+  if (lane)
+    return lane;
+  bool known = config_route(s->config->config, name, strlen(name)) != NULL;
+  if (!known && s->strangers)
+    return s->strangers;
+  bool last = !known && ++s->stranger_count > STRANGERS_MAX;
+  lane = calloc(1, sizeof *lane);
+  if (!lane)
+    return NULL;
+  snprintf(lane->name, sizeof lane->name, "%s", last ? "(other unknown routes)" : name);
+  configure_lane(s, lane);
+  if (last)
+    s->strangers = lane;
+  pthread_mutex_lock(&s->lanes_lock);
+  struct lane **end = &s->lanes;
+  while (*end)
+    end = &(*end)->next;
+  *end = lane;
+  HASH_ADD_KEYPTR(hh, s->by_name, lane->name, strlen(lane->name), lane);
+  pthread_mutex_unlock(&s->lanes_lock);
+  return lane;
+}
+
+void scheduler_reload(struct scheduler *s, struct config_ref *config) {
+  pthread_mutex_lock(&s->ask_lock);
+  struct config_ref *passed_over = s->next_config;
+  s->next_config = config;
+  pthread_mutex_unlock(&s->ask_lock);
+  config_ref_drop(passed_over);
+  scheduler_poke(s);
+}
+
+void scheduler_settings(struct scheduler *s, const struct route_setting *settings, size_t count) {
+  struct route_setting *copy = calloc(count + 1, sizeof *copy);
+  if (!copy)
+    return; /* they come again in a second */
+  if (count)
+    memcpy(copy, settings, count * sizeof *copy);
+  pthread_mutex_lock(&s->ask_lock);
+  free(s->settings);
+  s->settings = copy;
+  s->setting_count = count;
+  bool first = !s->settings_came;
+  s->settings_came = true;
+  pthread_mutex_unlock(&s->ask_lock);
+  if (first)
+    mailbox_poke(&s->in); /* nothing was read so far */
+}
+
+void scheduler_replace(struct scheduler *s, struct driver *old, struct driver *new) {
+  struct replacement *replacement = malloc(sizeof *replacement);
+  if (!replacement) {
+    log_error("DUEBOX-MEMORY", "no memory to replace the driver of %s", old->name);
+    return;
+  }
+  pthread_mutex_lock(&s->ask_lock);
+  *replacement = (struct replacement){old, new, s->replacements};
+  s->replacements = replacement;
+  pthread_mutex_unlock(&s->ask_lock);
+  scheduler_poke(s);
+}
+
+static void apply_setting(struct scheduler *s, struct lane *lane, const struct route_setting *settings, size_t count) {
+  const struct route_setting *mine = NULL;
+  for (size_t i = 0; i < count && !mine; i++)
+    if (strcmp(settings[i].route, lane->name) == 0)
+      mine = &settings[i];
+  bool paused = mine && mine->paused;
+  if (paused)
+    lane->gone = false; /* the table knows */
+  if (paused == lane->paused || lane->gone)
+    return;
+  pthread_mutex_lock(&s->lanes_lock);
+  lane->paused = paused;
+  snprintf(lane->reason, sizeof lane->reason, "%s", mine ? mine->reason : "");
+  pthread_mutex_unlock(&s->lanes_lock);
+  s->look_at_us = 0;
+  log_info(paused ? "DUEBOX-ROUTE-PAUSED" : "DUEBOX-ROUTE-UNPAUSED", "route=%s %s", lane->name, lane->reason);
+}
+
+/* Completes a flight in the place of its plugin, which may still read the task: it is never freed. */
+static bool answer_for_plugin(struct scheduler *s, struct flight *flight, const char *error_class, const char *text,
+                              struct flight_list *done) {
+  if (!flight_complete(s->flights, flight_token(flight)))
+    return false;
+  flight->end = FLIGHT_OUTCOME;
+  flight->leaked = true;
+  flight->completed_us = clock_mono_us();
+  flight_set_outcome(flight, &DUEBOX_OUTCOME(.cls = DUEBOX_UNKNOWN, .error_class = error_class, .message = text));
+  flight_list_add(done, flight);
+  return true;
+}
+
+/* Plugins keep time-outs themselves. One that forgets a task must not hold its row for ever. */
+void scheduler_watch_flights(struct scheduler *s) {
+  int64_t now = clock_mono_us();
+  struct flight_list done = {0};
+  if (now < s->watch_at_us)
+    return;
+  s->watch_at_us = now + WATCH_EVERY_US;
+  for (struct flight *flight = s->flights->by_id; flight; flight = flight->by_id.next) {
+    int64_t limit_us = 1000 * (2 * (int64_t)flight->task->view.timeout_ms + s->config->config->engine.hang_ms);
+    bool submitted = atomic_load_explicit(&flight->submitted, memory_order_acquire);
+    if (!submitted || now - flight->handed_us < limit_us)
+      continue; /* what the plugin has not been given yet is the driver's */
+    if (answer_for_plugin(s, flight, "plugin.forgot", "the plugin has not answered in twice the time-out", &done))
+      log_error("DUEBOX-PLUGIN-FORGOT", "route=%s message_id=%s its plugin has not answered in twice the time-out",
+                flight->lane->name, flight->task->view.message_id);
+  }
+  mailbox_put(s->settler, &done);
+}
+
+static void replace_driver(struct scheduler *s, struct driver *old, struct driver *new) {
+  struct flight_list unsent = {0}, done = {0};
+  driver_abandon(old, &unsent, &done);
+  for (struct flight *flight = unsent.head; flight; flight = flight->next)
+    flight->end = FLIGHT_UNSENT;
+  for (struct flight *flight = s->flights->by_id; flight; flight = flight->by_id.next) {
+    if (flight->driver == old)
+      (void)answer_for_plugin(s, flight, "plugin.hang", "the plugin did not come back from a call", &done);
+  }
+  flight_list_join(&done, &unsent);
+  mailbox_put(s->settler, &done);
+  pthread_mutex_lock(&s->lanes_lock);
+  for (struct lane *lane = s->lanes; lane; lane = lane->next)
+    if (lane->driver == old)
+      lane->driver = new;
+  pthread_mutex_unlock(&s->lanes_lock);
+}
+
+static void take_over(struct scheduler *s, struct config_ref *next) {
+  config_ref_drop(s->config);
+  s->config = next;
+  s->heads_stale = true; /* a route that is new here may have some */
+  for (struct lane *lane = s->lanes; lane; lane = lane->next)
+    configure_lane(s, lane);
+  for (size_t i = 0; i < next->config->route_count; i++)
+    if (!scheduler_lane_make(s, next->config->routes[i].name))
+      log_error("DUEBOX-MEMORY", "no memory for the lane of route %s", next->config->routes[i].name);
+}
+
+/* What came from outside since the last tick takes effect between two reads: every lane changes in the same tick. */
+void scheduler_configure(struct scheduler *s) {
+  pthread_mutex_lock(&s->ask_lock);
+  struct config_ref *next = s->next_config;
+  struct route_setting *settings = s->settings;
+  size_t setting_count = s->setting_count;
+  struct replacement *replacements = s->replacements;
+  s->next_config = NULL;
+  s->settings = NULL;
+  s->replacements = NULL;
+  pthread_mutex_unlock(&s->ask_lock);
+  if (next)
+    take_over(s, next);
+  for (struct lane *lane = settings ? s->lanes : NULL; lane; lane = lane->next)
+    apply_setting(s, lane, settings, setting_count);
+  s->settings_known = s->settings_known || settings;
+  free(settings);
+  while (replacements) {
+    struct replacement *replacement = replacements;
+    replacements = replacement->next;
+    replace_driver(s, replacement->old, replacement->new);
+    free(replacement);
+  }
+}
+
+static void suspend(struct scheduler *s, struct lane *lane, const struct duebox_outcome *outcome) {
+  int64_t now = clock_mono_us();
+  bool was = lane->suspended;
+  pthread_mutex_lock(&s->lanes_lock);
+  lane_suspend(lane, outcome->message, outcome->retry_after_ms, now);
+  pthread_mutex_unlock(&s->lanes_lock);
+  if (!was)
+    log_warn("DUEBOX-ROUTE-SUSPENDED", "route=%s its destination is down, probing from time to time: %s", lane->name,
+             lane->reason);
+}
+
+/* What the outcome says about the destination, beyond its own task. */
+static void follow_outcome(struct scheduler *s, const struct flight *flight) {
+  struct lane *lane = flight->lane;
+  const struct duebox_outcome *outcome = &flight->outcome;
+  switch (outcome->cls) {
+  case DUEBOX_UNAVAILABLE:
+    for (struct lane *other = s->lanes; other; other = other->next)
+      if (other == lane || (outcome->scope == DUEBOX_SCOPE_INSTANCE && other->driver == flight->driver))
+        suspend(s, other, outcome);
+    break;
+  case DUEBOX_GONE:
+    pthread_mutex_lock(&s->lanes_lock);
+    lane->paused = lane->gone = true;
+    snprintf(lane->reason, sizeof lane->reason, "%s", outcome->message ? outcome->message : "the destination is gone");
+    pthread_mutex_unlock(&s->lanes_lock);
+    s->route_gone(s->engine, lane->name, lane->reason);
+    break;
+  case DUEBOX_UNKNOWN:
+    break; /* says nothing about now */
+  case DUEBOX_DELIVERED:
+  case DUEBOX_REJECTED:
+  case DUEBOX_RETRY:
+    pthread_mutex_lock(&s->lanes_lock);
+    bool recovered = lane_recovered(lane);
+    pthread_mutex_unlock(&s->lanes_lock);
+    if (recovered)
+      log_info("DUEBOX-ROUTE-RESUMED", "route=%s its destination answers again", lane->name);
+    break;
+  }
+}
+
+/* The row may be due still, unless somebody else changed it. */
+static bool handed_back(const struct flight *flight) {
+  return !flight->settled || !flight->decision.applied || flight->decision.event == EVENT_RELEASE;
+}
+
+/* What the settling means for the group's reading. */
+static void follow_group(struct scheduler *s, const struct flight *flight) {
+  struct group *group = flight->group;
+  if (!group)
+    return;
+  group->in_flight--;
+  if (handed_back(flight)) /* the row may be due still, behind the cursor */
+    lane_sweep(group);
+  if (flight->settled && flight->decision.applied && flight->decision.event == EVENT_RETRY) {
+    int64_t due = scheduler_db_now_us(s) + flight->decision.delay_us;
+    if (due < group->next_us)
+      group->next_us = due;
+    if (due <= group->cursor.next_us)
+      lane_sweep(group);
+  }
+  if (group->in_flight == 0 && !group->due) {
+    /* Nothing of it is out and it was read to the end: reading from the start costs nothing and misses nothing. */
+    group->due = group->sweep;
+    lane_restart(group);
+  }
+}
+
+static void arrive(struct scheduler *s, struct flight *flight) {
+  uint8_t shard = flight->task->shard;
+  /* A hung plugin may still read the route's options of a leaked flight: its configuration stays. */
+  struct config_ref *config = flight->config;
+  bool leaked = flight->leaked;
+  follow_group(s, flight);
+  if (flight->driver) {
+    flight->driver->inflight--;
+    lane_refund(flight->lane, flight->task);
+    lane_note_done(flight->lane, clock_mono_us());
+    if (flight->end == FLIGHT_OUTCOME)
+      follow_outcome(s, flight);
+  }
+  if (flight->in_order)
+    scheduler_leave_order(s, flight, handed_back(flight));
+  if (flight->end == FLIGHT_BLOCKED)
+    scheduler_is_blocked(s, flight);
+  if (flight->solo)
+    flight->lane->solo--;
+  if (flight->settled && flight->decision.applied && s->view[shard].cautious && ++s->calm_count[shard] >= CALM_AFTER)
+    leases_calm(s->leases, shard);
+  atomic_fetch_sub(&s->leases->in_flight[shard], 1);
+  atomic_fetch_sub(&s->in_flight, 1);
+  flight_give_back(s->flights, flight);
+  if (leaked)
+    leave_behind(config);
+  else
+    config_ref_drop(config);
+}
+
+void scheduler_arrivals(struct scheduler *s, struct flight_list *settled) {
+  struct flight *flight;
+  while ((flight = flight_list_pop(settled)))
+    arrive(s, flight);
+  scheduler_hand_over(s);
+}

@@ -1,0 +1,314 @@
+/* SPDX-License-Identifier: MIT */
+#include "core/settler.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "core/base/clock.h"
+#include "core/base/log.h"
+#include "core/base/random.h"
+#include "core/config_ref.h"
+#include "core/lane.h"
+#include "core/realtime.h"
+
+enum {
+  BATCH_MAX = 4096,
+  RETRY_MIN_US = 20 * 1000,
+  RETRY_MAX_US = 2 * 1000 * 1000,
+  BUSY_EVERY_US = 500 * 1000, /* how often to look whether rows that others hold are free */
+};
+
+/* The pieces of one batch: flights that need a write, and their decisions in the same order. */
+struct batch {
+  struct flight **flights;
+  struct decision *decisions;
+  struct result_record *records; /* parsed from answers, to be freed after the write */
+  size_t count, record_count;
+  uint64_t random; /* for jitter; drawn once, since it costs a system call */
+};
+
+static void decide_outcome(struct flight *flight, const struct route_config *route, const struct rules_context *context,
+                           struct batch *batch, bool *written) {
+  struct rules_task facts = flight_facts(flight);
+  struct result_record *record = NULL;
+  struct duebox_outcome outcome = flight->outcome;
+  if (outcome.answer == DUEBOX_ANSWER_RECORD && outcome.record) {
+    struct err err = {0};
+    record = &batch->records[batch->record_count++];
+    if (!result_record_parse_answer(outcome.record, outcome.record_len, flight->task->view.message_id,
+                                    flight->task->attempt_now, record, &err)) {
+      /* A 2xx whose body is no record is a plain success of the call. */
+      log_warn("DUEBOX-ANSWER-BROKEN", "route=%s message_id=%s the answer is no result record, taken as done: %s",
+               flight->lane->name, flight->task->view.message_id, err.text);
+      record = NULL;
+      outcome.answer = DUEBOX_ANSWER_DONE;
+    }
+  }
+  rules_outcome(context, route, &facts, &outcome, record, &flight->decision, written);
+}
+
+/* Lets the rules decide about one flight; false when there is nothing to write. */
+static bool decide(struct settler *settler, struct flight *flight, struct batch *batch) {
+  struct rules_context context = {
+      .config = flight->config->config, .now_us = settler->db_now_us(settler->engine), .random = batch->random};
+  /* When the sink had it, by the database's clock: the settling itself may come later. */
+  if (flight->completed_us)
+    context.now_us -= clock_mono_us() - flight->completed_us;
+  const struct route_config *route = config_route(context.config, flight->lane->name, strlen(flight->lane->name));
+  struct rules_task facts = flight_facts(flight);
+  bool written = true;
+  switch (flight->end) {
+  case FLIGHT_OUTCOME:
+    decide_outcome(flight, route, &context, batch, &written);
+    break;
+  case FLIGHT_UNSENT:
+    rules_outcome(&context, route, &facts, &DUEBOX_OUTCOME(.cls = DUEBOX_UNAVAILABLE), NULL, &flight->decision,
+                  &written);
+    break;
+  case FLIGHT_REFUSED:
+    rules_refuse(&context, route, &facts, flight->outcome.error_class, flight->outcome.message, &flight->decision);
+    break;
+  case FLIGHT_EXPIRED:
+    rules_expire(&context, &facts, &flight->decision);
+    break;
+  case FLIGHT_BLOCKED:
+    rules_block(&facts, &flight->decision);
+    break;
+  case FLIGHT_NO_RESULT:
+    rules_no_result(&context, route, &facts, &flight->decision);
+    break;
+  case FLIGHT_RECOVER:
+    rules_recover(&context, route, &facts, &flight->decision);
+    break;
+  }
+  flight->decision.head =
+      flight->in_order && route && route->order == ORDER_BLOCK && flight->decision.event == EVENT_RETRY;
+  return written;
+}
+
+static void count_outcome(struct settler *settler, const struct flight *flight) {
+  struct route_metrics *metrics = &flight->lane->metrics;
+  if (flight->end == FLIGHT_RECOVER)
+    count(&settler->metrics->recoveries, 1);
+  if (flight->end == FLIGHT_OUTCOME) {
+    if (flight->outcome.cls <= DUEBOX_GONE)
+      count(&metrics->outcomes[flight->outcome.cls], 1);
+    histogram_add(&metrics->duration, flight->completed_us - flight->handed_us);
+  }
+}
+
+static void count_settled(const struct flight *flight) {
+  struct route_metrics *metrics = &flight->lane->metrics;
+  if (flight->decision.applied)
+    count(&metrics->events[flight->decision.event], 1);
+  else
+    count(&metrics->vanished, 1);
+}
+
+/* Drops the decisions of shards that are not ours any more: their new owner decides. Returns how many remain. */
+static size_t drop_lost(struct settler *settler, struct batch *batch, const struct shard_lease *leases, size_t held,
+                        const bool *lost) {
+  bool ours[STORE_SHARDS_MAX] = {false};
+  uint64_t epoch[STORE_SHARDS_MAX] = {0};
+  for (size_t i = 0; i < held; i++) {
+    ours[leases[i].shard] = !lost[i];
+    epoch[leases[i].shard] = leases[i].epoch;
+  }
+  size_t kept = 0;
+  for (size_t i = 0; i < batch->count; i++) {
+    struct flight *flight = batch->flights[i];
+    uint8_t shard = flight->decision.shard;
+    if (ours[shard] && epoch[shard] == flight->epoch) {
+      batch->flights[kept] = flight;
+      batch->decisions[kept++] = batch->decisions[i];
+    } else {
+      count(&settler->metrics->fence_lost, 1);
+    }
+  }
+  return kept;
+}
+
+static void note_written(struct settler *settler, struct flight *flight, const struct decision *decision) {
+  flight->decision = *decision;
+  if (decision->busy)
+    return;
+  flight->settled = true;
+  count(&settler->metrics->settled_rows, 1);
+  count_settled(flight);
+}
+
+static void pause_for(int64_t us) {
+  struct timespec pause = {.tv_sec = us / 1000000, .tv_nsec = us % 1000000 * 1000};
+  nanosleep(&pause, NULL);
+}
+
+/* Writes the batch, however long the database takes; gives up only on lost leases or in a hurry. */
+static void write_batch(struct settler *settler, struct store_session *ss, struct batch *batch) {
+  int64_t wait_us = RETRY_MIN_US;
+  for (;;) {
+    struct shard_lease leases[STORE_SHARDS_MAX];
+    bool lost[STORE_SHARDS_MAX] = {false};
+    size_t held = leases_held(settler->leases, leases);
+    batch->count = drop_lost(settler, batch, leases, held, lost);
+    if (batch->count == 0)
+      return;
+    struct err err = {0};
+    enum store_status status =
+        settler->store->ops->settle(ss, leases, held, batch->decisions, batch->count, lost, &err);
+    if (status == STORE_OK) {
+      batch->count = drop_lost(settler, batch, leases, held, lost);
+      count(&settler->metrics->settle_batches, 1);
+      for (size_t i = 0; i < batch->count; i++)
+        note_written(settler, batch->flights[i], &batch->decisions[i]);
+      return;
+    }
+    count(&settler->metrics->db_errors, 1);
+    log_warn("DUEBOX-SETTLE-WAIT", "rows=%zu cannot be settled yet: %s", batch->count, err.text);
+    if (atomic_load(&settler->hurry))
+      return;
+    pause_for(wait_us);
+    wait_us = wait_us * 2 < RETRY_MAX_US ? wait_us * 2 : RETRY_MAX_US;
+  }
+}
+
+static int by_id(const void *a, const void *b) {
+  const struct flight *const *x = a, *const *y = b;
+  return ((*x)->id > (*y)->id) - ((*x)->id < (*y)->id);
+}
+
+static bool in_order(const struct batch *batch) {
+  for (size_t i = 1; i < batch->count; i++)
+    if (batch->flights[i - 1]->id > batch->flights[i]->id)
+      return false;
+  return true;
+}
+
+/* Hands flights on to the scheduler; those whose row is busy stay here. */
+static void hand_on(struct settler *settler, struct flight_list *list) {
+  struct flight_list ready = {0};
+  struct flight *flight;
+  while ((flight = flight_list_pop(list)))
+    flight_list_add(flight->decision.busy ? &settler->busy : &ready, flight);
+  mailbox_put(settler->scheduler, &ready);
+}
+
+/* How many rows one transaction settles: it holds the shards' rows shared, which renewing a lease waits for. */
+static size_t batch_size(const struct settler *settler) {
+  return settler->rows < BATCH_MAX ? (size_t)settler->rows : BATCH_MAX;
+}
+
+/* Decides about a batch of flights, writes what must be written and hands them on. again: they were busy before;
+ * they are decided about anew, because the texts of a record live no longer than its batch. */
+static void settle_some(struct settler *settler, struct store_session *ss, struct batch *batch,
+                        struct flight_list *list, bool again) {
+  struct flight_list some = {0};
+  batch->count = batch->record_count = 0;
+  batch->random = random_u64();
+  struct flight *flight;
+  while (some.count < batch_size(settler) && (flight = flight_list_pop(list))) {
+    if (!again)
+      count_outcome(settler, flight);
+    if (decide(settler, flight, batch))
+      batch->flights[batch->count++] = flight;
+    else
+      flight->settled = true;
+    flight_list_add(&some, flight);
+  }
+  /* Primary-key order: two writers that lock rows in the same order do not deadlock. Mostly they come in it. */
+  if (!in_order(batch))
+    qsort(batch->flights, batch->count, sizeof *batch->flights, by_id);
+  for (size_t i = 0; i < batch->count; i++) {
+    batch->flights[i]->decision.busy = false;
+    batch->decisions[i] = batch->flights[i]->decision;
+    batch->decisions[i].busy = again;
+  }
+  if (batch->count)
+    write_batch(settler, ss, batch);
+  for (size_t i = 0; i < batch->record_count; i++)
+    result_record_free(&batch->records[i]);
+  hand_on(settler, &some);
+}
+
+/* Tries those whose rows were busy again, in batches of their own. */
+static void settle_busy(struct settler *settler, struct store_session *ss, struct batch *batch) {
+  struct flight_list list = settler->busy;
+  settler->busy = (struct flight_list){0};
+  while (list.head)
+    settle_some(settler, ss, batch, &list, true);
+}
+
+static struct store_session *open_session(struct settler *settler) {
+  struct store_session *ss = NULL;
+  struct err err = {0};
+  while (settler->store->ops->open(settler->store->self, "settler", &ss, &err) == STORE_REFUSED) {
+    log_error("DUEBOX-DB-REFUSED", "settler: %s", err.text);
+    if (atomic_load(&settler->stopping))
+      return NULL;
+    pause_for(1000 * 1000);
+  }
+  return ss;
+}
+
+/* Takes what is there; when that is little, waits the settle delay for company: a commit costs the same for one row as
+ * for a thousand. */
+static void gather(struct settler *settler, struct flight_list *list) {
+  mailbox_take(&settler->in, clock_mono_us() + (settler->busy.head ? BUSY_EVERY_US : 1000 * 1000), list);
+  if (!list->head)
+    return;
+  int64_t deadline = clock_mono_us() + settler->delay_us;
+  while ((int64_t)list->count < settler->rows && clock_mono_us() < deadline && !atomic_load(&settler->stopping))
+    mailbox_take(&settler->in, deadline, list);
+}
+
+static void *run(void *arg) {
+  struct settler *settler = arg;
+  pthread_setname_np(pthread_self(), "settler");
+  realtime_thread(settler->realtime, "settler");
+  struct batch batch = {
+      .flights = calloc(BATCH_MAX, sizeof *batch.flights),
+      .decisions = calloc(BATCH_MAX, sizeof *batch.decisions),
+      .records = calloc(BATCH_MAX, sizeof *batch.records),
+  };
+  struct store_session *ss = batch.flights && batch.decisions && batch.records ? open_session(settler) : NULL;
+  struct flight_list list = {0};
+  int64_t busy_at = 0;
+  while (ss && (!atomic_load(&settler->stopping) || mailbox_count(&settler->in) > 0)) {
+    gather(settler, &list);
+    set_gauge(&settler->metrics->settle_queue, (int64_t)(list.count + settler->busy.count));
+    if (settler->busy.head && clock_mono_us() >= busy_at) {
+      settle_busy(settler, ss, &batch);
+      busy_at = clock_mono_us() + BUSY_EVERY_US;
+    }
+    while (list.head)
+      settle_some(settler, ss, &batch, &list, false);
+  }
+  mailbox_put(settler->scheduler, &settler->busy); /* not settled: whoever holds the shard next meets them */
+  if (ss)
+    settler->store->ops->close(&ss);
+  free(batch.flights);
+  free(batch.decisions);
+  free(batch.records);
+  return NULL;
+}
+
+bool settler_start(struct settler *settler, struct err *err) {
+  mailbox_init(&settler->in);
+  if (pthread_create(&settler->thread, NULL, run, settler) == 0)
+    return true;
+  mailbox_destroy(&settler->in);
+  return err_set(err, 0, "no thread for the settler: the process limit is reached");
+}
+
+void settler_stop(struct settler *settler, int64_t patience_ms) {
+  atomic_store(&settler->stopping, true);
+  mailbox_poke(&settler->in);
+  struct timespec until;
+  clock_gettime(CLOCK_REALTIME, &until);
+  until.tv_sec += patience_ms / 1000 + 1;
+  if (pthread_timedjoin_np(settler->thread, NULL, &until) != 0) {
+    atomic_store(&settler->hurry, true);
+    pthread_join(settler->thread, NULL);
+  }
+  mailbox_destroy(&settler->in);
+}

@@ -1,0 +1,46 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * core/settler.h - writes what became of tasks: outcomes to decisions, decisions to the table, in batches.
+ *
+ * One thread with a connection of its own. It takes completed flights from its mailbox, waits a moment for company,
+ * lets the rules decide, and applies all of it in one fenced transaction. Then the flights go to the scheduler, which
+ * gives their credit back. While the database is away the settler keeps what it knows and tries again: a task is never
+ * sent twice because its outcome could not be written. A task whose row a foreign transaction holds is put aside and
+ * tried again by itself, so that the others are settled meanwhile.
+ */
+#ifndef CORE_SETTLER_H
+#define CORE_SETTLER_H
+
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+
+#include "core/base/attr.h"
+#include "core/base/err.h"
+#include "core/leases.h"
+#include "core/mailbox.h"
+#include "core/metrics.h"
+#include "core/store.h"
+
+struct settler {
+  const struct store *store;
+  struct leases *leases;
+  struct engine_metrics *metrics;
+  struct mailbox *scheduler; /* where settled flights go */
+  int64_t (*db_now_us)(void *engine);
+  void *engine;
+  int64_t rows, delay_us; /* when a batch is written */
+  bool realtime;
+  struct mailbox in;
+  struct flight_list busy; /* the settler's thread: flights whose row somebody else holds */
+  pthread_t thread;
+  atomic_bool stopping; /* end when the mailbox is empty */
+  atomic_bool hurry;    /* give up on a database that is away */
+};
+
+/* The caller has filled the fields above `in`. */
+MUSTCHECK bool settler_start(struct settler *settler, struct err *err);
+/* Ends the thread after everything in its mailbox; with a database that is away, after patience_ms. */
+void settler_stop(struct settler *settler, int64_t patience_ms);
+
+#endif

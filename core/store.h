@@ -1,0 +1,315 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * core/store.h - the port to the database: what the running engine needs from an outbox table, and nothing else.
+ *
+ * Declared here by its user, filled by outbox/. A store makes sessions; a session is one connection that belongs to one
+ * thread. Every call is one unit of work: it is either done or not done when it returns. A session connects when it
+ * must, verifies time zone, isolation level and schema version on every new connection, and never reconnects in the
+ * middle of a unit. Deadlocks (1213, 1020) and lock waits (1205, rolled back first) are redone inside, a few times.
+ *
+ * Times are microseconds since 1970 UTC by the database's clock. Texts belong to the caller unless said otherwise.
+ */
+#ifndef CORE_STORE_H
+#define CORE_STORE_H
+
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "core/base/attr.h"
+#include "core/base/err.h"
+#include "core/record.h"
+#include "core/task.h"
+#include "core/task_state.h"
+
+enum store_status {
+  STORE_OK = 0,
+  STORE_BUSY,    /* rolled back after conflicts: nothing was done, try the unit again later */
+  STORE_DOWN,    /* no usable server (gone, read-only, too many connections): nothing was done as far as can be known */
+  STORE_REFUSED, /* rights, schema, or a statement the server refuses: an operator must act; err says what to do */
+};
+
+/* Rows with a target_host are in a shard of their own that nobody leases: every daemon reads it for its own host, and
+ * only recorded claims keep two of them apart. Its epoch is always 1. */
+enum { SHARD_BOUND = 63 };
+
+enum { STORE_SHARDS_MAX = 64, STORE_ROUTE_MAX = 64, STORE_ID_MAX = 64, STORE_INSTANCE_MAX = 64 };
+
+struct store_session;
+
+/* The shards whose rows a unit may touch, each with the epoch of our lease. */
+struct shard_lease {
+  uint8_t shard;
+  uint64_t epoch;
+};
+
+struct shard_row {
+  uint8_t shard;
+  uint64_t epoch;
+  char owner[STORE_INSTANCE_MAX + 1]; /* instance id, "" = nobody */
+  bool expired;                       /* the lease has ended by the database's clock, or nobody holds it */
+  bool unclean;                       /* the last owner did not release it: its claims in memory are lost */
+};
+
+struct instance_row {
+  const char *id;        /* random per process start */
+  const char *host;      /* engine.instance: matched against target_host */
+  const char *admin_url; /* "" = none */
+  const char *version;
+  const char *routes; /* a digest of the names of its routes: equal texts, equal names */
+  int64_t pid;
+};
+
+/* A group of rows that the index keeps together: one state, shard, route and priority. */
+struct store_group {
+  enum task_state state;
+  uint8_t shard;
+  uint8_t priority;
+  char route[STORE_ROUTE_MAX + 1];
+  int64_t next_us; /* earliest next_at of the group */
+};
+
+/* A position in a group, in index order. {0, 0} is before everything. */
+struct store_cursor {
+  int64_t next_us;
+  uint64_t id;
+};
+
+struct store_range {
+  enum task_state state;
+  uint8_t shard;
+  uint8_t priority;
+  const char *route;
+  const char *host;          /* only rows bound to this host; NULL = all. For read() */
+  struct store_cursor after; /* exclusive */
+  uint32_t limit;            /* rows */
+};
+
+struct found_id {
+  uint64_t id;
+  int64_t next_us;
+};
+
+/* A task that is to be tried again before others of its order_key. */
+struct store_head {
+  uint64_t id;
+  uint8_t shard;
+  const char *route;
+  struct duebox_bytes order_key;
+};
+typedef void store_head_fn(void *ctx, const struct store_head *head);
+
+/* What is to become of one row. Guarded: it applies only where the row still has this shard, state and attempt. */
+struct decision {
+  uint64_t id;
+  uint8_t shard;
+  enum task_state from;
+  uint32_t attempt_from;
+  enum task_event event;
+  /* What is written, as far as the event uses it. */
+  uint32_t attempt; /* attempts handed out by now */
+  uint32_t failures;
+  uint32_t recoveries;
+  int64_t delay_us;     /* RETRY: due this long after now. PUBLISHED, PROGRESS: the result is due this long after now */
+  int64_t published_us; /* when the destination had it; 0 = not published in this attempt */
+  int64_t keep_us;      /* how long the row stays in outbox_history; 0 = a DONE row is deleted */
+  bool log_attempt;     /* an outbox_attempts row too */
+  const char *error_class;            /* NULL = none */
+  const char *error;                  /* NULL = none */
+  const char *alert_route;            /* DEAD: insert a task on this route that tells of it; NULL = none */
+  bool head;                          /* RETRY: others of its order_key wait for it until it is over */
+  const struct result_record *record; /* what the consumer said: its result, checkpoint, progress and stack are kept;
+                                         NULL = nothing */
+  /* Set by the store. */
+  bool applied; /* false: the row was not there any more in that state and attempt; nothing was written for it */
+  bool busy;    /* not applied because another transaction holds the row: give it again later, with this still set, so
+                   that the others do not wait for it. Not set in a decision that is given for the first time */
+};
+
+/* A row as a result meets it. */
+struct result_row {
+  uint64_t id;
+  uint8_t shard;
+  enum task_state state;
+  uint32_t attempt, failures, recoveries, max_attempts, timeout_ms;
+  int64_t due_us, asked_due_us, expires_us;
+  const char *route; /* NUL-terminated, valid during the call */
+};
+
+enum result_fate {
+  RESULT_APPLIED,
+  RESULT_DUPLICATE, /* this row has had this attempt's result: no-op */
+  RESULT_STALE,     /* of an older attempt and not a success: ignored */
+  RESULT_LATE,      /* the row is final already: no-op */
+  RESULT_ORPHAN,    /* fits no row: quarantined */
+  RESULT_BROKEN,    /* could not be parsed: quarantined */
+  RESULT_FATES,
+  RESULT_BUSY = RESULT_FATES, /* none yet: another transaction holds the row. To be given again later, as it is */
+};
+
+struct store_result {
+  struct result_record record;     /* parsed; ignored when broken is set */
+  const char *broken;              /* why it could not be parsed; NULL = parsed */
+  const char *source;              /* source instance's name, or "http", "callback", "cli" */
+  const char *origin;              /* where it stood */
+  struct duebox_bytes body;        /* as received, possibly cut */
+  enum result_fate fate;           /* set by the store */
+  enum task_event event;           /* set by the store: what was applied */
+  char route[STORE_ROUTE_MAX + 1]; /* set by the store when a row was found */
+  bool cancelled;                  /* set by the store: the task was cancelled meanwhile (answer to progress) */
+};
+
+/* Decides for one result and the row it met: fills out and returns RESULT_APPLIED, or returns why not. Pure. */
+typedef enum result_fate result_decide_fn(void *ctx, const struct result_row *row, const struct result_record *record,
+                                          struct decision *out);
+
+enum intervention { INTERVENE_CANCEL, INTERVENE_RESCHEDULE };
+
+struct route_setting {
+  char route[STORE_ROUTE_MAX + 1];
+  bool paused;
+  char reason[256];
+};
+
+/* Something for the table has committed: rows of that group, the earliest due at due_us. It says where to look, and
+ * nothing more: the row may not be visible yet, or gone again. */
+struct store_hint {
+  char route[STORE_ROUTE_MAX + 1]; /* "" = in whichever group */
+  uint8_t shard, priority;
+  int64_t due_us; /* INT64_MIN = not known */
+  uint64_t id;    /* of the row that is due first; 0 = not known */
+};
+enum { STORE_HINTS_MAX = 64 }; /* in one call */
+
+struct store_watch;
+
+struct store_ops {
+  /* Connects. purpose is for the process list and logs ("scheduler"). A failure to connect is STORE_DOWN and leaves a
+   * session that the next call tries to connect again. *out is NULL only on STORE_REFUSED. */
+  enum store_status (*open)(void *store, const char *purpose, struct store_session **out, struct err *err);
+  void (*close)(struct store_session **ss);
+
+  /* Now, by the database's clock. */
+  enum store_status (*now)(struct store_session *ss, int64_t *now_us, struct err *err);
+
+  /* --- instances and shards --- */
+  /* Says that this instance lives for ttl_ms more; *living is the number of instances that do, this one included, and
+   * *route_sets how many different digests of routes they have. Forgets instances that have been silent for long. */
+  enum store_status (*beat)(struct store_session *ss, const struct instance_row *me, int64_t ttl_ms, uint32_t *living,
+                            uint32_t *route_sets, struct err *err);
+  enum store_status (*leave)(struct store_session *ss, const char *instance, struct err *err);
+  enum store_status (*shards)(struct store_session *ss, struct shard_row rows[STORE_SHARDS_MAX], size_t *count,
+                              struct err *err);
+  /* Compare-and-set on (shard, seen epoch): only where the lease is expired or nobody's. *epoch = 0: somebody else was
+   * quicker. Otherwise our new epoch, one higher than any before. */
+  enum store_status (*acquire)(struct store_session *ss, const char *instance, const struct shard_row *seen,
+                               int64_t lease_ms, uint64_t *epoch, struct err *err);
+  /* Renews; kept[i] = false where the lease is no longer ours. */
+  enum store_status (*renew)(struct store_session *ss, const char *instance, const struct shard_lease *leases,
+                             size_t count, int64_t lease_ms, bool *kept, struct err *err);
+  /* Gives a shard back clean. */
+  enum store_status (*give_back)(struct store_session *ss, const char *instance, const struct shard_lease *lease,
+                                 struct err *err);
+
+  /* --- reading --- */
+  /* The earliest next_at of every group in the given shards, all living states (loose index scan). *groups is an
+   * array of the session, valid until its next call. */
+  enum store_status (*look)(struct store_session *ss, const struct shard_lease *leases, size_t lease_count,
+                            const struct store_group **groups, size_t *count, int64_t *now_us, struct err *err);
+  /* Whole rows of ranges with next_at <= now + ahead_us, one range after the other, each in (next_at, id) order and up
+   * to its own limit, in one round trip. *batch is NULL when there are none. Payloads over max_payload come without
+   * data. next_us[i]: the earliest next_at of range i beyond that; INT64_MAX = none. With next_us NULL, which is
+   * cheaper, neither this nor *now_us is told. */
+  enum store_status (*read)(struct store_session *ss, const struct store_range *ranges, size_t range_count,
+                            int64_t ahead_us, int64_t max_payload, struct task_batch **batch, int64_t *next_us,
+                            int64_t *now_us, struct err *err);
+  /* Ids only, by the covering index: range.after exclusive, `until` inclusive, next_at <= now. */
+  enum store_status (*find)(struct store_session *ss, const struct store_range *range, struct store_cursor until,
+                            struct found_id *found, size_t *count, struct err *err);
+  /* Whole rows by id, as far as they are (still) in that state in that shard and due (by now + ahead_us). */
+  enum store_status (*read_ids)(struct store_session *ss, enum task_state state, uint8_t shard, const uint64_t *ids,
+                                size_t count, int64_t ahead_us, int64_t max_payload, struct task_batch **batch,
+                                struct err *err);
+  /* Keeps of the ids those whose row, still in that state in that shard, has an expires_at that has come. */
+  enum store_status (*expired)(struct store_session *ss, enum task_state state, uint8_t shard, uint64_t *ids,
+                               size_t *count, struct err *err);
+  /* Recorded claim: in one fenced transaction moves those of the ids that are scheduled and due (by now + ahead_us) to
+   * claimed, attempt + 1, claimed_by, lease_until = now + (the row's timeout_ms or timeout_ms) + lease_ms, and returns
+   * them as read after that. Rows that another transaction holds are passed over. *fenced: one of the leases is lost,
+   * and nothing was claimed. Knows after an unknown COMMIT whether it happened. */
+  enum store_status (*claim)(struct store_session *ss, const char *instance, const struct shard_lease *leases,
+                             size_t lease_count, const uint64_t *ids, size_t count, int64_t timeout_ms,
+                             int64_t lease_ms, int64_t ahead_us, int64_t max_payload, struct task_batch **batch,
+                             bool *fenced, struct err *err);
+  /* Rows, without payloads, that are claimed in our name in these shards, at most limit. Those among them that are not
+   * in flight are left from a claim that was committed and whose answer never came: they may go back unsent. */
+  enum store_status (*own_claims)(struct store_session *ss, const char *instance, const struct shard_lease *leases,
+                                  size_t lease_count, uint32_t limit, struct task_batch **batch, struct err *err);
+
+  /* --- writing --- */
+  /* Applies decisions in one transaction that first verifies and locks (shared) our epoch of every shard concerned.
+   * Decisions of a shard whose lease is lost are not applied: lost[i] = true for its index in leases. In primary-key
+   * order, a few statements for all. An unknown COMMIT is redone: the guards make that harmless. Rows that another
+   * transaction holds for long are busy and do not stop the others. */
+  enum store_status (*settle)(struct store_session *ss, const struct shard_lease *leases, size_t lease_count,
+                              struct decision *decisions, size_t count, bool *lost, struct err *err);
+  /* Applies results by message id, whoever holds the shard: locks each living row, asks decide, writes, quarantines
+   * what fits nothing. No message id occurs twice in one call. Busy rows as in settle. */
+  enum store_status (*settle_results)(struct store_session *ss, struct store_result *results, size_t count,
+                                      result_decide_fn *decide, void *ctx, struct err *err);
+  /* Moves due rows of a group whose route is unknown to held, at most limit; fenced. */
+  enum store_status (*hold)(struct store_session *ss, const struct shard_lease *lease, const struct store_range *range,
+                            uint32_t *moved, struct err *err);
+  /* Brings held rows of a route back to scheduled, at most limit; fenced. */
+  enum store_status (*unhold)(struct store_session *ss, const struct shard_lease *lease, const char *route,
+                              uint32_t limit, uint32_t *moved, struct err *err);
+  /* The heads of order keys in the given shards that are alive, one after the other. */
+  enum store_status (*heads)(struct store_session *ss, const struct shard_lease *leases, size_t lease_count,
+                             store_head_fn *each, void *ctx, struct err *err);
+  /* Brings blocked rows of a route whose order_key has no head back to scheduled, at most limit; fenced. */
+  enum store_status (*unblock)(struct store_session *ss, const struct shard_lease *lease, const char *route,
+                               uint32_t limit, uint32_t *moved, struct err *err);
+  /* People's commands for rows of one shard, fenced; changed[i] says whether ids[i] was in a state that allows it.
+   * CANCEL: scheduled, held, blocked, awaiting rows to history as cancelled. RESCHEDULE: scheduled rows to due_us.
+   * STORE_BUSY, at once and with nothing changed, when another transaction holds one of the rows. */
+  enum store_status (*intervene)(struct store_session *ss, const struct shard_lease *lease, enum intervention verb,
+                                 const uint64_t *ids, size_t count, int64_t due_us, const char *actor,
+                                 const char *reason, int64_t keep_us, bool *changed, struct err *err);
+  /* Finds a living row by id or message id: *found false when there is none. */
+  enum store_status (*locate)(struct store_session *ss, const char *id_or_message_id, uint64_t *id, uint8_t *shard,
+                              bool *found, struct err *err);
+
+  /* --- housekeeping --- */
+  /* What operators have set for routes, all rows. *settings belongs to the session until its next call. */
+  enum store_status (*route_settings)(struct store_session *ss, const struct route_setting **settings, size_t *count,
+                                      struct err *err);
+  enum store_status (*set_route)(struct store_session *ss, const struct route_setting *setting, const char *actor,
+                                 struct err *err);
+  /* Creates partitions ahead and drops those whose time is over; forgets old attempts, quarantine and audit rows. Safe
+   * when two daemons do it at once. */
+  enum store_status (*housekeep)(struct store_session *ss, int64_t longest_keep_ms, int64_t attempts_keep_ms,
+                                 struct err *err);
+
+  /* --- watching --- */
+  /* Begins to follow what commits from now on; a look after that finds what committed before. host: rows bound to
+   * others are not told. STORE_REFUSED: the server, the user's rights or this build do not allow it, err says which;
+   * nothing but the speed of noticing depends on it. On a connection of its own, for one thread. Reads only. */
+  enum store_status (*watch)(void *store, const char *host, struct store_watch **watch, struct err *err);
+  /* Waits for the next hints: *hints is valid until the next call. After a quiet time it returns without any. Only rows
+   * that may be due earlier than anybody knew are told, not what settling does. STORE_BUSY: the table was altered,
+   * watch anew. */
+  enum store_status (*watch_next)(struct store_watch *watch, const struct store_hint **hints, size_t *count,
+                                  struct err *err);
+  /* Has watch_next return soon, with a failure. The one call that another thread may make. */
+  void (*watch_end)(struct store_watch *watch);
+  void (*watch_close)(struct store_watch **watch);
+};
+
+struct store {
+  const struct store_ops *ops;
+  void *self;
+  atomic_uint_fast64_t *statements; /* sent by all sessions so far; the store's own */
+};
+
+#endif

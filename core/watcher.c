@@ -1,0 +1,129 @@
+/* SPDX-License-Identifier: MIT */
+#include "core/watcher.h"
+
+#include <string.h>
+#include <time.h>
+
+#include "core/base/clock.h"
+#include "core/base/log.h"
+
+enum {
+  RETRY_MIN_US = 100 * 1000,
+  RETRY_MAX_US = 5 * 1000 * 1000,
+  REFUSED_US = 60 * 1000 * 1000, /* somebody has to grant or configure something */
+};
+
+/* True: stop. */
+static bool sleep_us(struct watcher *watcher, int64_t us) {
+  int64_t deadline = clock_mono_us() + us;
+  struct timespec until = {.tv_sec = deadline / 1000000, .tv_nsec = deadline % 1000000 * 1000};
+  pthread_mutex_lock(&watcher->lock);
+  while (!watcher->stopping && clock_mono_us() < deadline)
+    pthread_cond_timedwait(&watcher->woken, &watcher->lock, &until);
+  bool stop = watcher->stopping;
+  pthread_mutex_unlock(&watcher->lock);
+  return stop;
+}
+
+/* What was missed while there was no watch is found by one look. */
+static void look_once(struct watcher *watcher) {
+  scheduler_hint(watcher->scheduler, &(struct store_hint){.due_us = INT64_MIN}, 1);
+}
+
+/* The same reason is said once. */
+static void say_why(struct watcher *watcher, enum store_status status, const struct err *err) {
+  if (watcher->said && strcmp(watcher->why.text, err->text) == 0)
+    return;
+  watcher->said = true;
+  watcher->why = *err;
+  if (status != STORE_REFUSED)
+    log_warn("DUEBOX-BINLOG-LOST", "tasks are found by polling until the binlog can be followed again: %s", err->text);
+  else if (watcher->wanted)
+    log_error("DUEBOX-BINLOG-OFF", "database.wake is binlog, and yet tasks are found by polling alone: %s", err->text);
+  else
+    log_info("DUEBOX-BINLOG-OFF", "tasks are found by polling alone: %s", err->text);
+}
+
+/* Lets watcher_stop() end the wait, or says that it is too late for that. */
+static bool offer(struct watcher *watcher, struct store_watch *watch) {
+  pthread_mutex_lock(&watcher->lock);
+  watcher->watch = watch;
+  bool stop = watcher->stopping;
+  pthread_mutex_unlock(&watcher->lock);
+  return !stop;
+}
+
+/* Passes on what the watch tells until it ends. */
+static enum store_status follow(struct watcher *watcher, struct store_watch *watch, struct err *err) {
+  const struct store_ops *ops = watcher->store->ops;
+  const struct store_hint *hints = NULL;
+  size_t n = 0;
+  enum store_status status = STORE_OK;
+  set_gauge(&watcher->metrics->watch_up, 1);
+  look_once(watcher);
+  if (offer(watcher, watch)) {
+    while ((status = ops->watch_next(watch, &hints, &n, err)) == STORE_OK) {
+      count(&watcher->metrics->hints, n);
+      scheduler_hint(watcher->scheduler, hints, n);
+    }
+  }
+  (void)offer(watcher, NULL);
+  set_gauge(&watcher->metrics->watch_up, 0);
+  return status;
+}
+
+static void *run(void *arg) {
+  struct watcher *watcher = arg;
+  const struct store_ops *ops = watcher->store->ops;
+  int64_t wait_us = RETRY_MIN_US;
+  bool altered = false;
+  pthread_setname_np(pthread_self(), "binlog");
+  do {
+    struct store_watch *watch = NULL;
+    struct err err = {0};
+    enum store_status status = ops->watch(watcher->store->self, watcher->host, &watch, &err);
+    if (status == STORE_OK) {
+      if (!altered)
+        log_info("DUEBOX-BINLOG-ON", "tasks are noticed as they commit: the server's binlog is followed");
+      watcher->said = false;
+      wait_us = RETRY_MIN_US;
+      status = follow(watcher, watch, &err);
+    }
+    ops->watch_close(&watch);
+    altered = status == STORE_BUSY;
+    if (altered || sleep_us(watcher, 0))
+      continue;
+    say_why(watcher, status, &err);
+    if (status == STORE_REFUSED) {
+      (void)sleep_us(watcher, REFUSED_US);
+      continue;
+    }
+    (void)sleep_us(watcher, wait_us);
+    wait_us = wait_us * 2 < RETRY_MAX_US ? wait_us * 2 : RETRY_MAX_US;
+  } while (!sleep_us(watcher, 0));
+  return NULL;
+}
+
+bool watcher_start(struct watcher *watcher, struct err *err) {
+  pthread_mutex_init(&watcher->lock, NULL);
+  pthread_condattr_t attr;
+  pthread_condattr_init(&attr);
+  pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
+  pthread_cond_init(&watcher->woken, &attr);
+  pthread_condattr_destroy(&attr);
+  if (pthread_create(&watcher->thread, NULL, run, watcher) == 0)
+    return true;
+  return err_set(err, 0, "no thread for following the binlog: the process limit is reached");
+}
+
+void watcher_stop(struct watcher *watcher) {
+  pthread_mutex_lock(&watcher->lock);
+  watcher->stopping = true;
+  if (watcher->watch)
+    watcher->store->ops->watch_end(watcher->watch);
+  pthread_cond_broadcast(&watcher->woken);
+  pthread_mutex_unlock(&watcher->lock);
+  pthread_join(watcher->thread, NULL);
+  pthread_cond_destroy(&watcher->woken);
+  pthread_mutex_destroy(&watcher->lock);
+}

@@ -1,0 +1,52 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * duebox/outcome.h - what became of one attempt.
+ *
+ * A plugin reports exactly one outcome for each task it accepted. It says what happened and how far the trouble
+ * reaches; whether and when there is another attempt is the host's decision alone.
+ */
+#ifndef DUEBOX_OUTCOME_H
+#define DUEBOX_OUTCOME_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+enum duebox_outcome_class {
+  DUEBOX_DELIVERED = 1, /* the broker or endpoint confirmed it: ack, delivery report, 2xx */
+  DUEBOX_REJECTED,      /* this task can never succeed here (too large, malformed): no retry */
+  DUEBOX_RETRY,         /* it failed now and may succeed later: counts as a failure */
+  DUEBOX_UNAVAILABLE,   /* the destination is down and nothing was sent: no attempt is burnt */
+  DUEBOX_UNKNOWN,       /* possibly sent, no confirmation came: counts as a failure */
+  DUEBOX_GONE,          /* the destination says it is closed for good (HTTP 410): the route is paused */
+};
+
+/* How far the trouble of UNAVAILABLE reaches; ignored for other classes. */
+enum duebox_scope {
+  DUEBOX_SCOPE_ROUTE = 0, /* this route only, e.g. an unknown topic or a refused connection to its URL */
+  DUEBOX_SCOPE_INSTANCE,  /* everything behind this plugin instance, e.g. the broker is down */
+};
+
+/* What the consumer said, where the protocol carries an answer (HTTP response, in-process handler). */
+enum duebox_answer {
+  DUEBOX_ANSWER_NONE = 0, /* the protocol has no answer: Kafka, AMQP */
+  DUEBOX_ANSWER_DONE,     /* the consumer has done the work: 2xx without a record */
+  DUEBOX_ANSWER_LATER,    /* the consumer took it and will answer later: 202, 409, 425 */
+  DUEBOX_ANSWER_RECORD,   /* `record` holds a result record (docs: section "What a consumer answers") */
+};
+
+struct duebox_outcome {
+  size_t struct_size; /* sizeof(struct duebox_outcome) as the plugin was compiled */
+  enum duebox_outcome_class cls;
+  enum duebox_scope scope;
+  enum duebox_answer answer;
+  int64_t retry_after_ms;  /* the destination's own wish, -1 when it has none */
+  const char *error_class; /* short stable word such as "kafka.msg_size_too_large", or NULL; at most 63 bytes kept */
+  const char *message;     /* text for people, or NULL; at most 4095 bytes kept */
+  const char *record;      /* ANSWER_RECORD: JSON text, copied by the host before complete() returns */
+  size_t record_len;
+};
+
+#define DUEBOX_OUTCOME(...)                                                                                            \
+  ((struct duebox_outcome){.struct_size = sizeof(struct duebox_outcome), .retry_after_ms = -1, __VA_ARGS__})
+
+#endif

@@ -1,0 +1,177 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * duebox/plugin.h - the plugin ABI, version 1.0.
+ *
+ * A plugin is a shared object that exports one const data symbol, `duebox_plugin_v1`. The host reads its frozen prefix
+ * (magic, abi_major, abi_minor, size) before it runs anything of it. A plugin may be a sink (tasks go out), a source
+ * (results come in) or both; an in-process handler is a sink that answers DUEBOX_ANSWER_DONE or _RECORD.
+ *
+ * Threads. Each configured use of a plugin is an instance with a thread of its own, the driver. Everything runs on it,
+ * create() first of all, one call at a time, except wakeup(), which any thread may call once create() has succeeded,
+ * and destroy(), which comes from another thread after the driver has ended. A plugin needs no lock for its own state
+ * unless it starts threads itself. Two instances may run at once, so a plugin keeps no writable global.
+ *
+ * Rules. A plugin never retries, never spools, never sleeps, and never says delivered before the destination did.
+ * Every accepted task is completed exactly once, in stop() at the latest.
+ *
+ * Changes: fields are appended only; each struct carries its size; whatever would be removed or re-meant makes a new
+ * major. 1.0: first version.
+ */
+#ifndef DUEBOX_PLUGIN_H
+#define DUEBOX_PLUGIN_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <duebox/option.h>
+#include <duebox/outcome.h>
+#include <duebox/task.h>
+
+#define DUEBOX_PLUGIN_MAGIC 0x44554542u /* "DUEB" */
+#define DUEBOX_ABI_MAJOR 1u
+#define DUEBOX_ABI_MINOR 0u
+#define DUEBOX_PLUGIN_SYMBOL "duebox_plugin_v1"
+
+#if defined(__GNUC__)
+#define DUEBOX_EXPORT __attribute__((visibility("default")))
+#define DUEBOX_PRINTF(f, a) __attribute__((format(printf, f, a)))
+#else
+#define DUEBOX_EXPORT
+#define DUEBOX_PRINTF(f, a)
+#endif
+
+/* Capabilities. A host refuses bits that it does not know. */
+#define DUEBOX_CAP_SINK 0x1u       /* has sink ops */
+#define DUEBOX_CAP_SOURCE 0x2u     /* has source ops */
+#define DUEBOX_CAP_LONG_CALLS 0x4u /* an attempt takes long or runs foreign code: claims are recorded by default */
+#define DUEBOX_CAP_ANSWERS 0x8u    /* outcomes carry the consumer's answer */
+
+enum duebox_log_level { DUEBOX_LOG_ERROR = 0, DUEBOX_LOG_WARN, DUEBOX_LOG_INFO, DUEBOX_LOG_DEBUG };
+
+/* How expand() writes a substituted value. */
+enum duebox_escape {
+  DUEBOX_ESCAPE_NONE = 0, /* bytes as they are */
+  DUEBOX_ESCAPE_URL,      /* percent-encode all but RFC 3986 unreserved characters */
+};
+
+/* A text for the error, written by whoever fails. */
+struct duebox_error {
+  char text[512];
+};
+
+/* A result record as a source received it. Borrowed by the host for the call only. */
+struct duebox_record {
+  size_t struct_size;
+  struct duebox_bytes body; /* the JSON record; truncated to what the source keeps when `truncated` is set */
+  size_t full_len;          /* length of the record as the broker holds it */
+  bool truncated;           /* larger than the limit: goes to quarantine, never parsed */
+  const char *origin;       /* where it stood, for people: "topic[partition]@offset", "queue#delivery-tag" */
+};
+
+/* What the host offers. `ctx` is the first argument of every function. The table outlives the instance. */
+struct duebox_host {
+  size_t struct_size;
+  void *ctx;
+
+  /* Reports the outcome of one accepted task. Any thread. Exactly once per accepted task; never blocks, never calls the
+   * plugin back. Everything `outcome` points to is copied before it returns; the task view is invalid afterwards. */
+  void (*complete)(void *ctx, uint64_t token, const struct duebox_outcome *outcome);
+
+  /* Hands over a result record. Any thread. Returns true when taken: then ack(cookie) follows exactly once. Returns
+   * false when the host is full: the source keeps the record, stops reading and offers it again after resume(). */
+  bool (*result)(void *ctx, const struct duebox_record *record, uint64_t cookie);
+
+  /* Writes one log line, prefixed with the instance's name. Any thread. `id` is a stable word such as
+   * "KAFKA-FATAL"; never put a secret into the text. */
+  void (*log)(void *ctx, enum duebox_log_level level, const char *id, const char *fmt, ...) DUEBOX_PRINTF(4, 5);
+
+  /* Writes the expansion of an option with DUEBOX_OPT_TEMPLATE for a task into out (cap bytes, always NUL-terminated
+   * when cap > 0) and returns the length it needs without the NUL, like snprintf. Driver thread. */
+  size_t (*expand)(void *ctx, const char *tmpl, const struct duebox_task *task, enum duebox_escape escape, char *out,
+                   size_t cap);
+
+  /* Says whether the destination is reachable at all, for health and metrics. Any thread. text may be NULL. */
+  void (*health)(void *ctx, bool up, const char *text);
+};
+
+struct duebox_sink_ops {
+  size_t struct_size;
+  /* Takes the first k of n tasks and returns k (0..n). Never blocks. k < n means full: the host offers the rest again
+   * after the next completion or after 10 ms. The array is the host's; the tasks stay valid until completed. */
+  size_t (*submit)(void *inst, const struct duebox_task *const *tasks, size_t n);
+};
+
+struct duebox_source_ops {
+  size_t struct_size;
+  /* The table has committed (committed) or will never commit (not committed, at shutdown) the record of this cookie.
+   * Only after committed may its offset or acknowledgement advance. */
+  void (*ack)(void *inst, uint64_t cookie, bool committed);
+  void (*resume)(void *inst); /* the host has room again after result() returned false */
+};
+
+enum duebox_role { DUEBOX_ROLE_SINK = 1, DUEBOX_ROLE_SOURCE = 2 };
+
+struct duebox_instance_config {
+  size_t struct_size;
+  enum duebox_role role; /* an instance is either a sink or a source, never both */
+  const char *name;      /* name of the instance, for logs and client ids */
+  const void *options;   /* the struct filled from `options` */
+  const void *source;    /* ROLE_SOURCE: the struct filled from `source_options`; NULL for a sink */
+  int64_t max_payload;   /* bytes: no task's payload is larger */
+  int64_t max_record;    /* bytes: ROLE_SOURCE keeps at most this much of one record */
+  uint32_t max_inflight; /* the host never has more tasks open at once with this instance */
+};
+
+struct duebox_plugin {
+  /* Frozen prefix, the same in every version of the ABI. */
+  uint32_t magic;
+  uint32_t abi_major;
+  uint32_t abi_minor;
+  uint32_t size; /* sizeof(struct duebox_plugin) as compiled */
+
+  uint32_t capabilities;
+  const char *name;    /* module name: "kafka" */
+  const char *version; /* the plugin's own version */
+  const char *summary; /* one line */
+  const char *vendor;  /* library it stands on, with version, or NULL */
+
+  const struct duebox_option *options; /* of an entry under `plugins:`; ends with a NULL name */
+  size_t options_size;
+  const struct duebox_option *route_options; /* of a route that goes via this plugin */
+  size_t route_size;
+  const struct duebox_option *source_options; /* of an entry under `results:` */
+  size_t source_size;
+
+  size_t instance_size; /* the host allocates and zeroes this much for each instance, and frees it after destroy() */
+
+  /* Checks options across each other; false = refused with err->text. Main thread, no I/O. May be NULL. */
+  bool (*check)(const void *options, struct duebox_error *err);
+  /* Checks a route's options. Main thread, no I/O. May be NULL. */
+  bool (*check_route)(const void *options, const void *route, struct duebox_error *err);
+  /* Prepares an instance; no I/O. On failure too the instance must be safe for destroy(). */
+  bool (*create)(void *inst, const struct duebox_instance_config *config, const struct duebox_host *host,
+                 struct duebox_error *err);
+  /* Begins to connect. "Not yet connected" is success. */
+  bool (*start)(void *inst, struct duebox_error *err);
+  /* Drives the library for at most timeout_ms; completions and results may be reported inside. */
+  void (*poll)(void *inst, int timeout_ms);
+  /* Makes a poll() in progress return soon. Any thread. */
+  void (*wakeup)(void *inst);
+  /* Refuses new work from now on; what is open goes on. A source stops reading. */
+  void (*close)(void *inst);
+  /* Ends everything within deadline_ms: afterwards nothing is reported any more, and every task still open has been
+   * completed as DUEBOX_UNKNOWN (or UNAVAILABLE where it certainly was not sent). */
+  void (*stop)(void *inst, int deadline_ms);
+  /* Frees what create() and start() made; never blocks. The instance's memory itself belongs to the host. */
+  void (*destroy)(void *inst);
+
+  const struct duebox_sink_ops *sink;     /* NULL without DUEBOX_CAP_SINK */
+  const struct duebox_source_ops *source; /* NULL without DUEBOX_CAP_SOURCE */
+};
+
+#define DUEBOX_PLUGIN_PREFIX                                                                                           \
+  .magic = DUEBOX_PLUGIN_MAGIC, .abi_major = DUEBOX_ABI_MAJOR, .abi_minor = DUEBOX_ABI_MINOR,                          \
+  .size = sizeof(struct duebox_plugin)
+
+#endif

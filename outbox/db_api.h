@@ -1,0 +1,50 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * outbox/db_api.h - the client library's header, and the one place where MariaDB Connector/C and libmysqlclient differ.
+ *
+ * Nobody else tests which of the two it is.
+ */
+#ifndef OUTBOX_DB_API_H
+#define OUTBOX_DB_API_H
+
+#include <mysql.h>
+
+#include "core/base/attr.h"
+#include "core/base/err.h"
+#include "core/config.h"
+#include "core/store.h"
+
+/* Prepares the library for use by several threads. Once, on the main thread, before the first connection. */
+MUSTCHECK bool db_api_init(struct err *err);
+/* To be called on each thread that opens a connection. */
+void db_api_thread(void);
+
+/* Says which server to reach and how: protocol, TLS, plug-in folder, local files off, no reconnect. False: the
+ * configuration asks for what is not allowed or not possible (err->code is a db_own_error). */
+MUSTCHECK bool db_api_prepare(MYSQL *mysql, const struct database_config *config, const char *purpose, struct err *err);
+/* Whether the connection is as safe as the configuration demands; to be asked after connecting. */
+MUSTCHECK bool db_api_verify(MYSQL *mysql, const struct database_config *config, struct err *err);
+
+/* Following the server's binlog, which MariaDB Connector/C can do with a MariaDB server. A connection that follows does
+ * nothing else until it is closed. */
+struct db_tail;
+/* One event of the log; its bytes are valid until the next is asked for. */
+struct db_event {
+  uint8_t type;
+  const uint8_t *body; /* behind the event's header, without checksum */
+  size_t len;
+  struct duebox_bytes plain;               /* of a compressed rows event: its rows, unpacked */
+  struct duebox_bytes database, statement; /* of a statement */
+};
+/* Whether this library with this server can do it; false with err, whose text says what is missing. */
+MUSTCHECK bool db_api_can_tail(MYSQL *mysql, struct err *err);
+/* Begins at a position of a log file, as a replica of that server_id. *tail is to be closed before mysql is. */
+MUSTCHECK bool db_api_tail(MYSQL *mysql, const char *file, uint64_t position, uint32_t server_id, struct db_tail **tail,
+                           struct err *err);
+/* Waits for the next event, at most the connection's read time-out. False with err: no more of them. */
+MUSTCHECK bool db_api_tail_next(struct db_tail *tail, struct db_event *event, struct err *err);
+void db_api_tail_close(struct db_tail **tail);
+/* Any thread: has a call that waits on this connection fail at once. */
+void db_api_interrupt(MYSQL *mysql);
+
+#endif

@@ -1,0 +1,123 @@
+/* SPDX-License-Identifier: MIT */
+#include "outbox/db_conn.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+
+#include "outbox/db_api.h"
+#include "outbox/db_error.h"
+#include "outbox/db_stmt.h"
+#include "outbox/schema.h"
+
+#define WHAT "opening a database connection"
+
+bool db_init(struct err *err) { return db_api_init(err); }
+
+void db_place(const struct database_config *config, char *out, size_t cap) {
+  if (config->socket)
+    snprintf(out, cap, "%s", config->socket);
+  else
+    snprintf(out, cap, "%s:%lld", config->host, (long long)config->port);
+}
+
+/* MariaDB turns long lists of ids into a temporary table that it sorts; index seeks are what we want. Only MariaDB
+ * reads comments that begin with M!. Lock waits are short, because the unit is redone anyway; metadata locks too, else
+ * an ALTER TABLE by people would make us wait for a day (the default). */
+static const char setup[] =
+    "SET SESSION time_zone = '+00:00', autocommit = 1, innodb_lock_wait_timeout = 1, lock_wait_timeout = 5, "
+    "sql_mode = 'STRICT_ALL_TABLES,NO_ZERO_DATE,NO_ZERO_IN_DATE,ERROR_FOR_DIVISION_BY_ZERO,NO_ENGINE_SUBSTITUTION'"
+    "/*M!100303 , in_predicate_conversion_threshold = 0 */;\n"
+    "SET SESSION TRANSACTION ISOLATION LEVEL READ COMMITTED;\n"
+    "SHOW SESSION VARIABLES WHERE Variable_name IN ('time_zone', 'transaction_isolation', 'tx_isolation', 'sql_mode', "
+    "'max_allowed_packet', 'read_only', 'innodb_read_only')";
+
+static bool is_off(const char *value) { return strcasecmp(value, "OFF") == 0 || strcmp(value, "0") == 0; }
+
+/* One variable as the session has it now; false with err when it is not what setup asked for. */
+static bool check_variable(struct db_conn *conn, enum db_role role, const char *name, const char *value,
+                           struct err *err) {
+  if (strcmp(name, "max_allowed_packet") == 0)
+    conn->max_packet = strtoull(value, NULL, 10);
+  bool wrong =
+      (strcmp(name, "time_zone") == 0 && strcmp(value, "+00:00") != 0) ||
+      (strstr(name, "_isolation") && strcmp(value, "READ-COMMITTED") != 0) ||
+      (strcmp(name, "sql_mode") == 0 && (!strstr(value, "STRICT_ALL_TABLES") || strstr(value, "NO_BACKSLASH_ESCAPES")));
+  if (wrong)
+    return err_set(err, DB_E_SESSION, WHAT ": %s is '%s' after we set it; %s", name, value,
+                   db_error_cure(DB_E_SESSION));
+  if (role == DB_DAEMON && strstr(name, "read_only") && !is_off(value))
+    return err_set(err, DB_E_READ_ONLY, WHAT ": the server has %s = %s; %s", name, value,
+                   db_error_cure(DB_E_READ_ONLY));
+  return true;
+}
+
+/* A setting may be lost in a proxy, and a read-only server lets a user with SUPER write: both are looked at. */
+static bool set_up_session(struct db_conn *conn, enum db_role role, struct err *err) {
+  struct text script = {0};
+  text_puts(&script, setup);
+  struct db_result results[3];
+  bool ok = db_script(conn, &script, WHAT, results, 3, err);
+  text_free(&script);
+  if (!ok)
+    return false;
+  bool seen_zone = false, seen_isolation = false;
+  struct db_row row;
+  while (ok && db_next(&results[2], &row)) {
+    if (!row.fields[0] || !row.fields[1])
+      continue;
+    seen_zone = seen_zone || strcmp(row.fields[0], "time_zone") == 0;
+    seen_isolation = seen_isolation || strstr(row.fields[0], "_isolation");
+    ok = check_variable(conn, role, row.fields[0], row.fields[1], err);
+  }
+  db_results_free(results, 3);
+  if (ok && !(seen_zone && seen_isolation && conn->max_packet))
+    ok = db_unexpected(err, WHAT);
+  return ok;
+}
+
+static bool connect_now(struct db_conn *conn, enum db_role role, struct err *err) {
+  const struct database_config *config = conn->config;
+  bool third_user = role == DB_MIGRATE && config->migrate_user;
+  const char *user = third_user ? config->migrate_user : config->user;
+  const char *password = third_user ? config->migrate_password : config->password;
+  /* FOUND_ROWS: an UPDATE counts the rows it matched, also those that had the values already. */
+  unsigned long flags = CLIENT_MULTI_STATEMENTS | CLIENT_FOUND_ROWS;
+  if (mysql_real_connect(conn->mysql, config->socket ? NULL : config->host, user, password, config->name,
+                         (unsigned)config->port, config->socket, flags))
+    return true;
+  char place[256];
+  db_place(config, place, sizeof place);
+  int code = (int)mysql_errno(conn->mysql);
+  return err_set(err, code, "database %s, user %s: %s (error %d)%s%s", place, user ? user : "",
+                 mysql_error(conn->mysql), code, *db_error_cure(code) ? "; " : "", db_error_cure(code));
+}
+
+bool db_open(const struct database_config *config, enum db_role role, const char *purpose, struct db_conn **out,
+             struct err *err) {
+  db_api_thread();
+  struct db_conn *conn = calloc(1, sizeof *conn);
+  *out = NULL;
+  if (!conn || !(conn->mysql = mysql_init(NULL))) {
+    free(conn);
+    return err_set(err, DB_E_NO_MEMORY, WHAT ": out of memory");
+  }
+  conn->config = config;
+  if (!db_api_prepare(conn->mysql, config, purpose, err) || !connect_now(conn, role, err) ||
+      !db_api_verify(conn->mysql, config, err) || !set_up_session(conn, role, err) ||
+      (role != DB_MIGRATE && !schema_check(conn, err))) {
+    db_close(&conn);
+    return false;
+  }
+  *out = conn;
+  return true;
+}
+
+void db_close(struct db_conn **conn) {
+  if (!*conn)
+    return;
+  mysql_close((*conn)->mysql);
+  free(*conn);
+  *conn = NULL;
+}

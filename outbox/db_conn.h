@@ -1,0 +1,43 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * outbox/db_conn.h - one connection to the database, opened by the rules and verified.
+ *
+ * Every connection has time limits on connecting, reading and writing, UTC as time zone, READ COMMITTED, a strict SQL
+ * mode, short lock waits, no local files and no automatic reconnect; what could be lost on the way is read back. A
+ * connection belongs to one thread. Errors carry the server's number in err->code (db_error.h gives its class).
+ */
+#ifndef OUTBOX_DB_CONN_H
+#define OUTBOX_DB_CONN_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "core/base/attr.h"
+#include "core/base/err.h"
+#include "core/config.h"
+
+enum db_role {
+  DB_DAEMON,   /* database.user; refuses a read-only server and a schema that is missing, older or newer */
+  DB_OPERATOR, /* the same user for command-line reads: a read-only server is fine */
+  DB_MIGRATE,  /* database.migrate_user, no check of the schema */
+};
+
+struct db_conn {
+  void *mysql;                          /* MYSQL *: the client libraries differ in the name of that struct */
+  const struct database_config *config; /* outlives the connection */
+  uint64_t max_packet;                  /* the server's max_allowed_packet, bytes */
+};
+
+/* Connects and verifies. purpose is seen in performance_schema's connection attributes. *out is NULL on failure. */
+MUSTCHECK bool db_open(const struct database_config *config, enum db_role role, const char *purpose,
+                       struct db_conn **out, struct err *err);
+/* Closes; whatever was not committed is rolled back by the server. *conn may be NULL and becomes NULL. */
+void db_close(struct db_conn **conn);
+
+/* Prepares the client library. Once, on the main thread, before the first db_open. */
+MUSTCHECK bool db_init(struct err *err);
+
+/* "host:port" or the socket's path. */
+void db_place(const struct database_config *config, char *out, size_t cap);
+
+#endif

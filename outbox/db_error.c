@@ -1,0 +1,133 @@
+/* SPDX-License-Identifier: MIT */
+#include "outbox/db_error.h"
+
+#include <stddef.h>
+
+#include "core/base/attr.h"
+
+#define RUN_MIGRATE "run `duebox migrate`"
+#define GRANT "grant the daemon's user what sql/README.md lists"
+#define CHECK_SERVER "check database.host, port and socket, and that the server runs"
+
+static const struct {
+  int code;
+  enum db_class cls;
+  const char *cure;
+} errors[] = {
+    /* The transaction, or its statement only (1205, 1317, 1969, 3024), was undone by the server. */
+    {1213, DB_CONFLICT, "deadlock; it is redone by itself"},
+    {1205, DB_CONFLICT, "another transaction holds its locks for long; look for it in information_schema.INNODB_TRX"},
+    {1020, DB_CONFLICT, "the row changed since it was read; it is redone by itself"},
+    {1317, DB_CONFLICT, "somebody killed the statement"},
+    {1969, DB_CONFLICT, "raise or remove max_statement_time for the daemon's user"},
+    {3024, DB_CONFLICT, "raise or remove max_execution_time for the daemon's user"},
+    {3101, DB_CONFLICT, "group replication rolled it back; let all daemons write to one node"},
+    {1412, DB_CONFLICT, "the table was altered; it is redone by itself"},
+
+    {2006, DB_LOST, CHECK_SERVER},
+    {2013, DB_LOST, "the server or the network cut the connection, or database.read_timeout is too short"},
+    {2014, DB_LOST, ""},
+    {2026, DB_DOWN, "TLS failed: check database.tls_ca, the server's certificate and that the server offers TLS"},
+    {2027, DB_LOST, "something between here and the server changes the bytes"},
+    {2055, DB_LOST, CHECK_SERVER},
+    {1053, DB_LOST, "the server is shutting down"},
+    {1236, DB_LOST, "the binlog cannot be read from there; it is followed again from its end"},
+    {1927, DB_LOST, "somebody killed the connection"},
+    {1152, DB_LOST, ""},
+    {1158, DB_LOST, ""},
+    {1159, DB_LOST, ""},
+    {1160, DB_LOST, ""},
+    {1161, DB_LOST, ""},
+    {1184, DB_LOST, ""},
+    {3169, DB_LOST, "somebody killed the connection"},
+    {4031, DB_LOST, "the server closed it as idle; raise wait_timeout"},
+
+    {2002, DB_DOWN, CHECK_SERVER},
+    {2003, DB_DOWN, CHECK_SERVER},
+    {2005, DB_DOWN, "the host name does not resolve; check database.host"},
+    {1040, DB_DOWN, "raise max_connections or close other clients"},
+    {1203, DB_DOWN, "raise max_user_connections or close other clients of this user"},
+    {1226, DB_DOWN, "the user's resource limits are used up"},
+    {1129, DB_DOWN, "run FLUSH HOSTS on the server and look for what fails to connect"},
+    {1047, DB_DOWN, "the cluster node is not ready (it has left the primary component)"},
+    {1135, DB_DOWN, "the server cannot start a thread; check its memory and limits"},
+    {1037, DB_DOWN, "the server is out of memory"},
+    {1041, DB_DOWN, "the server is out of memory"},
+    {1105, DB_DOWN, "a proxy between here and the server failed; look into its log"},
+
+    {1290, DB_READ_ONLY, "connect to the primary; a fail-over is seen by itself"},
+    {1792, DB_READ_ONLY, "connect to the primary; a fail-over is seen by itself"},
+    {1836, DB_READ_ONLY, "connect to the primary; a fail-over is seen by itself"},
+    {3100, DB_READ_ONLY, "connect to the primary; a fail-over is seen by itself"},
+    {DB_E_READ_ONLY, DB_READ_ONLY, "connect to the primary, or set read_only = OFF"},
+
+    {3, DB_FULL, "make room on the server's disks"},
+    {28, DB_FULL, "make room on the server's disks"},
+    {1021, DB_FULL, "make room on the server's disks"},
+    {1026, DB_FULL, "make room on the server's disks"},
+    {1030, DB_FULL, "make room on the server's disks and look into its error log"},
+    {1114, DB_FULL, "make room on the server's disks"},
+    {1206, DB_FULL, "raise innodb_buffer_pool_size: the lock table is full"},
+
+    {1045, DB_REFUSED, "check database.user and its password"},
+    {1698, DB_REFUSED, "check database.user and its password"},
+    {1044, DB_REFUSED, GRANT},
+    {1142, DB_REFUSED, GRANT},
+    {1143, DB_REFUSED, GRANT},
+    {1227, DB_REFUSED, GRANT},
+    {1370, DB_REFUSED, GRANT},
+    {1820, DB_REFUSED, "the user's password has expired"},
+    {1862, DB_REFUSED, "the user's password has expired"},
+    {2059, DB_REFUSED,
+     "the client library lacks the user's authentication plugin; use mysql_native_password, ed25519 or "
+     "caching_sha2_password"},
+    {1049, DB_REFUSED, "check database.name, or create the database and " RUN_MIGRATE},
+    {1146, DB_REFUSED, RUN_MIGRATE},
+    {1054, DB_REFUSED, "the table is not the one this version knows; " RUN_MIGRATE},
+    {1364, DB_REFUSED, "the table is not the one this version knows; " RUN_MIGRATE},
+    {1153, DB_REFUSED, "raise max_allowed_packet on the server"},
+    {2020, DB_REFUSED, "raise max_allowed_packet on the server"},
+    {DB_E_PACKET, DB_REFUSED, "raise max_allowed_packet on the server, or lower engine.max_payload"},
+    {DB_E_NOT_MIGRATED, DB_REFUSED, RUN_MIGRATE},
+    {DB_E_NEWER, DB_REFUSED, "install the newer duebox that migrated it"},
+    {DB_E_PLAINTEXT, DB_REFUSED, "set database.tls: true, or database.allow_plaintext: true if the network is trusted"},
+    {DB_E_TLS, DB_REFUSED, "let the server offer TLS (ssl_cert, ssl_key) and check database.tls_ca"},
+    {DB_E_SESSION, DB_REFUSED, "something between here and the server drops session settings; connect directly"},
+    {DB_E_ROW, DB_REFUSED, "the table was altered by hand; compare it with `duebox migrate --show-sql`"},
+    {DB_E_BINLOG, DB_REFUSED, "polling finds all tasks meanwhile; set database.wake: poll where that is meant"},
+    {DB_E_PROTOCOL, DB_LOST, "something between here and the server changes the answers; connect directly"},
+    {DB_E_NO_MEMORY, DB_DOWN, "this machine is out of memory; lower engine.batch or the routes' concurrency"},
+};
+
+static int find(int code) {
+  for (size_t i = 0; i < ARRAY_LEN(errors); i++)
+    if (errors[i].code == code)
+      return (int)i;
+  return -1;
+}
+
+enum db_class db_error_class(int code) {
+  int at = find(code);
+  return at < 0 ? DB_REFUSED : errors[at].cls;
+}
+
+const char *db_error_cure(int code) {
+  int at = find(code);
+  return at < 0 ? "" : errors[at].cure;
+}
+
+enum store_status db_class_status(enum db_class cls) {
+  switch (cls) {
+  case DB_CONFLICT:
+    return STORE_BUSY;
+  case DB_LOST:
+  case DB_DOWN:
+  case DB_READ_ONLY:
+  case DB_FULL:
+    return STORE_DOWN;
+  case DB_REFUSED:
+  case DB_CLASSES:
+    break;
+  }
+  return STORE_REFUSED;
+}

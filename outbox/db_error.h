@@ -1,0 +1,52 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * outbox/db_error.h - what a database error means for us: a table from error number to class, and the cure to print.
+ *
+ * Pure data. Numbers are those of MySQL 8 and MariaDB 10.6 and later; client errors are 2000-2999; our own start at
+ * DB_E_FIRST, above both.
+ */
+#ifndef OUTBOX_DB_ERROR_H
+#define OUTBOX_DB_ERROR_H
+
+#include <stdbool.h>
+
+#include "core/store.h"
+
+/* How far the trouble reaches and what to do about it. */
+enum db_class {
+  DB_CONFLICT,  /* another transaction was in the way: roll back and redo the unit (InnoDB does not always roll back) */
+  DB_LOST,      /* this connection is gone: connect again and redo the unit */
+  DB_DOWN,      /* no usable server at the moment */
+  DB_READ_ONLY, /* a replica, or a primary that is being replaced: all connections of the store are to be closed */
+  DB_FULL,      /* the server has no room */
+  DB_REFUSED,   /* rights, schema or settings: an operator must act */
+  DB_CLASSES,
+};
+
+enum { DB_LOCK_WAIT = 1205 }; /* waited for a row that another transaction holds */
+
+/* Errors that we find ourselves. */
+enum db_own_error {
+  DB_E_FIRST = 100000,
+  DB_E_NO_MEMORY = DB_E_FIRST,
+  DB_E_PLAINTEXT,    /* no TLS to a host that is not loopback */
+  DB_E_TLS,          /* TLS was asked for and is not there */
+  DB_E_SESSION,      /* time zone, isolation level or SQL mode is not what we set */
+  DB_E_READ_ONLY,    /* the server says that it is read-only */
+  DB_E_NOT_MIGRATED, /* the schema is missing or older than this program */
+  DB_E_NEWER,        /* the schema is newer than this program */
+  DB_E_PACKET,       /* max_allowed_packet is smaller than what must be read or written */
+  DB_E_ROW,          /* a row that the schema does not allow */
+  DB_E_PROTOCOL,     /* the server's answer is not what the statement gives */
+  DB_E_BINLOG,       /* there is no binlog that could be followed */
+  DB_E_END,
+};
+
+/* The class of an error number; unknown ones are DB_REFUSED. */
+enum db_class db_error_class(int code);
+/* What an operator can do about it, "" when the server's text says it all. */
+const char *db_error_cure(int code);
+/* What a unit returns when it gives up with that class. */
+enum store_status db_class_status(enum db_class cls);
+
+#endif

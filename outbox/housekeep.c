@@ -1,0 +1,186 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * outbox/housekeep.c - partitions of the history and the attempts: made ahead, dropped when their time is over.
+ *
+ * Dropping a partition costs the same for one row as for ten million, where a DELETE would fill the undo log. Bounds
+ * are whole days; a longer retention gets wider partitions rather than more of them, because every lookup by message id
+ * visits each. Two daemons may do this at once: the one that comes second finds it done (DDL errors that say so count
+ * as success). We wait for a metadata lock for one second only, since all other statements queue up behind it.
+ */
+#include <stdio.h>
+#include <string.h>
+
+#include "outbox/ops.h"
+#include "query.h"
+
+#define WHAT "keeping the history's partitions"
+#define DAY_US (INT64_C(86400) * 1000000)
+
+enum { PARTITIONS_WANTED = 16, PARTITIONS_MAX = 512 };
+
+/* Somebody else did the same: the partition is there already, or gone already, or bounds do not rise any more. */
+enum { SAME_NAME_PARTITION = 1517, DROP_UNKNOWN_PARTITION = 1507, BOUNDS_DO_NOT_RISE = 1493 };
+
+struct partitions {
+  struct partition {
+    char name[65];
+    int64_t until_us;
+  } of[PARTITIONS_MAX]; /* without p_later; oldest first */
+  size_t count;
+};
+
+/* One table: how long its rows stay counted from now, and from when on they are over. */
+struct keeping {
+  const char *suffix;
+  int64_t ahead_us; /* partitions are needed this far into the future */
+  int64_t keep_us;  /* a partition is dropped this long after its bound */
+};
+
+static bool read_partitions(struct store_session *ss, const char *suffix, struct partitions *out, struct err *err) {
+  char name[128];
+  struct db_result result;
+  struct db_row row;
+  snprintf(name, sizeof name, "%s%s", ss->outbox->config->table, suffix);
+  session_begin(ss);
+  session_add(ss, query_partitions, ARGS(STRING("name", name)));
+  if (!session_send(ss, WHAT, &result, 1, err))
+    return false;
+  out->count = 0;
+  while (out->count < PARTITIONS_MAX && db_next(&result, &row)) {
+    struct partition *partition = &out->of[out->count];
+    const char *bound = row.fields[1];
+    /* The bound is a quoted literal, or MAXVALUE. */
+    bool timed = bound && bound[0] == '\'' && row.lengths[1] > 2 &&
+                 time_parse(bound + 1, row.lengths[1] - 2, &partition->until_us);
+    if (timed && db_copy(&row, 0, partition->name, sizeof partition->name))
+      out->count++;
+  }
+  db_results_free(&result, 1);
+  return true;
+}
+
+/* Runs DDL; what another daemon has done meanwhile is done. */
+static bool alter(struct store_session *ss, struct text *ddl, struct err *err) {
+  struct db_result result;
+  if (db_script(ss->conn, ddl, WHAT, &result, 1, err)) {
+    db_results_free(&result, 1);
+    return true;
+  }
+  return err->code == SAME_NAME_PARTITION || err->code == DROP_UNKNOWN_PARTITION || err->code == BOUNDS_DO_NOT_RISE;
+}
+
+static void start_alter(struct store_session *ss, struct text *ddl, const char *suffix) {
+  text_puts(ddl, "ALTER TABLE `");
+  text_puts(ddl, ss->outbox->config->table);
+  text_puts(ddl, suffix);
+  text_puts(ddl, "` ");
+}
+
+static bool drop_old(struct store_session *ss, const struct keeping *keeping, const struct partitions *partitions,
+                     int64_t now_us, struct err *err) {
+  struct text ddl = {0};
+  bool any = false;
+  start_alter(ss, &ddl, keeping->suffix);
+  for (size_t i = 0; i < partitions->count && partitions->of[i].until_us + keeping->keep_us <= now_us; i++) {
+    text_puts(&ddl, any ? ", `" : "DROP PARTITION `");
+    text_puts(&ddl, partitions->of[i].name);
+    text_puts(&ddl, "`");
+    any = true;
+  }
+  bool ok = !any || alter(ss, &ddl, err);
+  text_free(&ddl);
+  return ok;
+}
+
+/* Adds "PARTITION p20300131 VALUES LESS THAN ('2030-01-31 00:00:00')". */
+static void add_partition(struct text *ddl, int64_t until_us) {
+  struct text bound = {0};
+  text_time(&bound, until_us);
+  if (!bound.failed) {
+    char name[16];
+    snprintf(name, sizeof name, "p%.4s%.2s%.2s", bound.data, bound.data + 5, bound.data + 8);
+    text_puts(ddl, "PARTITION `");
+    text_puts(ddl, name);
+    text_puts(ddl, "` VALUES LESS THAN ('");
+    text_add(ddl, bound.data, strlen("2030-01-31 00:00:00"));
+    text_puts(ddl, "')");
+  }
+  ddl->failed = ddl->failed || bound.failed;
+  text_free(&bound);
+}
+
+/* Splits partitions off p_later until they reach far enough. The last of them always lies wholly in the future, so
+ * p_later is as good as empty and the split copies nothing. */
+static bool make_ahead(struct store_session *ss, const struct keeping *keeping, const struct partitions *partitions,
+                       int64_t now_us, struct err *err) {
+  int64_t width = ((keeping->ahead_us + keeping->keep_us) / PARTITIONS_WANTED / DAY_US + 1) * DAY_US;
+  int64_t until = now_us - now_us % DAY_US;
+  if (partitions->count && partitions->of[partitions->count - 1].until_us > until)
+    until = partitions->of[partitions->count - 1].until_us;
+  struct text ddl = {0};
+  bool any = false;
+  start_alter(ss, &ddl, keeping->suffix);
+  while (until < now_us + keeping->ahead_us + width) {
+    until += width;
+    text_puts(&ddl, any ? ", " : "REORGANIZE PARTITION p_later INTO (");
+    add_partition(&ddl, until);
+    any = true;
+  }
+  text_puts(&ddl, ", PARTITION p_later VALUES LESS THAN (MAXVALUE))");
+  bool ok = !any || alter(ss, &ddl, err);
+  text_free(&ddl);
+  return ok;
+}
+
+static bool keep_table(struct store_session *ss, const struct keeping *keeping, int64_t now_us, struct err *err) {
+  struct partitions partitions;
+  return read_partitions(ss, keeping->suffix, &partitions, err) && drop_old(ss, keeping, &partitions, now_us, err) &&
+         make_ahead(ss, keeping, &partitions, now_us, err);
+}
+
+/* Tables without partitions: few rows, deleted a thousand at a time. */
+enum { HOUSEKEEP_ROWS = 1000, HOUSEKEEP_DELETES = 200 }; /* rows as in sql/queries/housekeep_old.sql */
+
+static bool delete_old(struct store_session *ss, const char *suffix, const char *column, int64_t keep_ms,
+                       struct err *err) {
+  uint64_t deleted = HOUSEKEEP_ROWS;
+  /* A bounded part of what is old: the next housekeeping goes on with the rest. */
+  for (int i = 0; i < HOUSEKEEP_DELETES && deleted == HOUSEKEEP_ROWS; i++) {
+    session_begin(ss);
+    session_add(ss, query_housekeep_old,
+                ARGS(WORD("suffix", suffix), WORD("column", column), SIGNED("keep_ms", keep_ms)));
+    if (!session_change(ss, WHAT, &deleted, err))
+      return false;
+  }
+  return true;
+}
+
+static bool forget_heads(struct store_session *ss, struct err *err) {
+  uint64_t forgotten;
+  session_begin(ss);
+  session_add(ss, query_heads_forget, NO_ARGS);
+  return session_change(ss, WHAT, &forgotten, err);
+}
+
+struct housekeep_unit {
+  int64_t longest_keep_ms, attempts_keep_ms, now_us;
+};
+
+static bool housekeep_unit(struct store_session *ss, void *arg, struct err *err) {
+  struct housekeep_unit *u = arg;
+  /* keep_until is in the future when a row is written, finished_at is now. */
+  const struct keeping history = {"_history", u->longest_keep_ms * 1000, 0};
+  const struct keeping attempts = {"_attempts", DAY_US, u->attempts_keep_ms * 1000};
+  return db_run(ss->conn, "SET SESSION lock_wait_timeout = 1", WHAT, err) && keep_table(ss, &history, u->now_us, err) &&
+         keep_table(ss, &attempts, u->now_us, err) &&
+         db_run(ss->conn, "SET SESSION lock_wait_timeout = 5", WHAT, err) &&
+         delete_old(ss, "quarantine", "received_at", u->attempts_keep_ms, err) &&
+         delete_old(ss, "audit", "at", u->attempts_keep_ms, err) && forget_heads(ss, err);
+}
+
+enum store_status ops_housekeep(struct store_session *ss, int64_t longest_keep_ms, int64_t attempts_keep_ms,
+                                struct err *err) {
+  struct housekeep_unit unit = {.longest_keep_ms = longest_keep_ms, .attempts_keep_ms = attempts_keep_ms};
+  enum store_status status = ops_now(ss, &unit.now_us, err);
+  return status == STORE_OK ? session_run(ss, WHAT, housekeep_unit, &unit, err) : status;
+}

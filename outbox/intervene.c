@@ -1,0 +1,374 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * outbox/intervene.c - people's commands for living rows, by the daemon that holds their shard; and moving the rows of
+ * a route that nobody knows out of the way and back. Every command leaves an audit line in the same transaction.
+ */
+#include <stdlib.h>
+#include <string.h>
+
+#include "outbox/db_error.h"
+#include "outbox/ops.h"
+#include "outbox/write.h"
+#include "query.h"
+
+#define WHAT "changing tasks"
+#define MOVING "moving rows"
+
+struct intervene_unit {
+  const struct shard_lease *lease;
+  enum intervention verb;
+  const uint64_t *ids;
+  size_t count;
+  int64_t due_us, keep_us;
+  const char *actor, *reason;
+  bool *changed;
+  struct decision *decisions; /* of the rows that may be changed, by id */
+  struct decision **sorted;
+  size_t matched;
+  bool busy; /* another transaction holds one of the rows */
+  struct text before;
+};
+
+enum {
+  COL_ID,
+  COL_MESSAGE_ID,
+  COL_SHARD,
+  COL_STATE,
+  COL_ATTEMPT,
+  COL_FAILURES,
+  COL_RECOVERIES,
+  COL_DUE,
+  COL_FIRST_DUE
+};
+
+static bool allows(enum intervention verb, enum task_state state) {
+  if (verb == INTERVENE_RESCHEDULE)
+    return state == TASK_SCHEDULED;
+  return state == TASK_SCHEDULED || state == TASK_HELD || state == TASK_BLOCKED || state == TASK_AWAITING;
+}
+
+static void add_column(struct text *json, const struct db_row *row, unsigned column, const char *name) {
+  text_puts(json, name);
+  text_json(json, row->fields[column], row->lengths[column], SIZE_MAX);
+}
+
+static void add_before(struct text *json, const struct db_row *row, enum task_state state) {
+  text_puts(json, json->len ? ", {\"id\": " : "[{\"id\": ");
+  text_puts(json, row->fields[COL_ID]);
+  add_column(json, row, COL_MESSAGE_ID, ", \"message_id\": ");
+  text_puts(json, ", \"state\": \"");
+  text_puts(json, task_state_text(state));
+  text_puts(json, "\"");
+  add_column(json, row, COL_DUE, ", \"due_at\": ");
+  add_column(json, row, COL_FIRST_DUE, ", \"first_due_at\": ");
+  text_puts(json, "}");
+}
+
+static bool take_row(struct intervene_unit *u, const struct db_row *row, struct err *err) {
+  uint64_t id, shard, state, attempt, failures, recoveries;
+  if (!db_u64(row, COL_ID, UINT64_MAX, &id) || !db_u64(row, COL_SHARD, STORE_SHARDS_MAX - 1, &shard) ||
+      !db_u64(row, COL_STATE, TASK_STATES, &state) || state == 0 || !db_u64(row, COL_ATTEMPT, UINT32_MAX, &attempt) ||
+      !db_u64(row, COL_FAILURES, UINT32_MAX, &failures) || !db_u64(row, COL_RECOVERIES, UINT32_MAX, &recoveries))
+    return db_unexpected(err, WHAT);
+  enum task_state from = (enum task_state)(state - 1);
+  if (!allows(u->verb, from))
+    return true;
+  add_before(&u->before, row, from);
+  u->decisions[u->matched] = (struct decision){.id = id,
+                                               .shard = (uint8_t)shard,
+                                               .from = from,
+                                               .attempt_from = (uint32_t)attempt,
+                                               .event = EVENT_CANCEL,
+                                               .attempt = (uint32_t)attempt,
+                                               .failures = (uint32_t)failures,
+                                               .recoveries = (uint32_t)recoveries,
+                                               .keep_us = u->keep_us};
+  u->sorted[u->matched] = &u->decisions[u->matched];
+  u->matched++;
+  return true;
+}
+
+/* Whether there are more rows than we could lock. */
+static bool read_living(struct intervene_unit *u, struct db_result *living, uint64_t locked, struct err *err) {
+  struct db_row row;
+  uint64_t rows;
+  if (!db_next(living, &row) || !db_u64(&row, 0, UINT64_MAX, &rows))
+    return db_unexpected(err, WHAT);
+  u->busy = rows > locked;
+  return true;
+}
+
+/* Locks fence and rows, waiting for no row. *held: the shard is still ours. */
+static bool lock_rows(struct store_session *ss, struct intervene_unit *u, bool *held, struct err *err) {
+  struct db_result results[4];
+  struct db_row row;
+  const struct sql_arg *args = ARGS(RAW("ids", *session_ids(ss, u->ids, u->count)), UNSIGNED("shard", u->lease->shard));
+  session_begin_transaction(ss);
+  session_fence(ss, u->lease, 1);
+  session_add(ss, query_intervene_lock, args);
+  session_add(ss, query_intervene_living, args);
+  if (!session_send(ss, WHAT, results, 4, err))
+    return false;
+  *held = results[1].count == 1;
+  text_clear(&u->before);
+  u->matched = 0;
+  bool ok = read_living(u, &results[3], results[2].count, err);
+  while (ok && u->matched < u->count && db_next(&results[2], &row))
+    ok = take_row(u, &row, err);
+  text_puts(&u->before, "]");
+  db_results_free(results, 4);
+  return ok;
+}
+
+static void mark_changed(struct intervene_unit *u) {
+  for (size_t i = 0; i < u->count; i++) {
+    u->changed[i] = false;
+    for (size_t k = 0; k < u->matched && !u->changed[i]; k++)
+      u->changed[i] = u->decisions[k].id == u->ids[i];
+  }
+}
+
+static bool write_cancel(struct store_session *ss, struct intervene_unit *u, struct err *err) {
+  struct text shards = {0};
+  text_u64(&shards, u->lease->shard);
+  struct writer w = {
+      .ss = ss, .what = WHAT, .decisions = u->sorted, .count = u->matched, .fence = "TRUE", .shards = &shards};
+  bool ok = write_decisions(&w, err) && write_flush(&w, err);
+  text_free(&shards);
+  return ok && (!w.differs || db_unexpected(err, WHAT));
+}
+
+static bool write_reschedule(struct store_session *ss, struct intervene_unit *u, struct err *err) {
+  struct db_result result;
+  text_clear(&ss->part);
+  for (size_t i = 0; i < u->matched; i++) {
+    text_puts(&ss->part, i ? "," : "");
+    text_u64(&ss->part, u->decisions[i].id);
+  }
+  session_add(ss, query_intervene_reschedule, ARGS(TIME("due_at", u->due_us), RAW("ids", ss->part)));
+  if (!session_send(ss, WHAT, &result, 1, err))
+    return false;
+  db_results_free(&result, 1);
+  return true;
+}
+
+static bool write_audit(struct store_session *ss, struct intervene_unit *u, struct err *err) {
+  struct db_result result;
+  session_begin(ss);
+  session_audit(ss, u->actor, u->verb == INTERVENE_CANCEL ? "cancel" : "reschedule", u->reason, "ids", u->matched,
+                &u->before);
+  if (!session_send(ss, WHAT, &result, 1, err))
+    return false;
+  db_results_free(&result, 1);
+  return true;
+}
+
+static bool intervene_unit(struct store_session *ss, void *arg, struct err *err) {
+  struct intervene_unit *u = arg;
+  bool held;
+  if (!lock_rows(ss, u, &held, err))
+    return false;
+  if (u->busy)
+    return session_rollback(ss, WHAT, err);
+  /* Redone after a commit without an answer: cancelled rows are not found again, and what was marked stays right. */
+  if (ss->unknown && u->matched == 0)
+    return session_rollback(ss, WHAT, err);
+  if (!held)
+    u->matched = 0;
+  mark_changed(u);
+  if (u->matched == 0)
+    return session_rollback(ss, WHAT, err);
+  session_begin(ss);
+  bool ok = u->verb == INTERVENE_CANCEL ? write_cancel(ss, u, err) : write_reschedule(ss, u, err);
+  return ok && write_audit(ss, u, err) && session_commit(ss, WHAT, err);
+}
+
+enum store_status ops_intervene(struct store_session *ss, const struct shard_lease *lease, enum intervention verb,
+                                const uint64_t *ids, size_t count, int64_t due_us, const char *actor,
+                                const char *reason, int64_t keep_us, bool *changed, struct err *err) {
+  if (count == 0)
+    return STORE_OK;
+  struct intervene_unit unit = {.lease = lease,
+                                .verb = verb,
+                                .ids = ids,
+                                .count = count,
+                                .due_us = due_us,
+                                .keep_us = keep_us,
+                                .actor = actor,
+                                .reason = reason,
+                                .changed = changed,
+                                .decisions = calloc(count, sizeof *unit.decisions),
+                                .sorted = calloc(count, sizeof *unit.sorted)};
+  enum store_status status = STORE_DOWN;
+  if (unit.decisions && unit.sorted)
+    status = session_run(ss, WHAT, intervene_unit, &unit, err);
+  else
+    err_set(err, DB_E_NO_MEMORY, WHAT ": out of memory; %s", db_error_cure(DB_E_NO_MEMORY));
+  if (status == STORE_OK && unit.busy) {
+    for (size_t i = 0; i < count; i++)
+      changed[i] = false;
+    err_set(err, DB_LOCK_WAIT,
+            WHAT ": another transaction holds the row; try again, or look for it in information_schema.INNODB_TRX");
+    status = STORE_BUSY;
+  }
+  text_free(&unit.before);
+  free(unit.decisions);
+  free(unit.sorted);
+  return status;
+}
+
+/* Holding and bringing back. The rows are found without a lock, locked as far as nobody else holds them, and moved. */
+struct move_unit {
+  const struct shard_lease *lease;
+  const char *find; /* gives the ids */
+  const struct sql_arg *args;
+  enum task_state from, to;
+  struct text ids; /* found, then locked: "1,2" */
+  uint32_t *moved;
+};
+
+static bool take_ids(struct move_unit *u, struct db_result *result, struct err *err) {
+  struct db_row row;
+  uint64_t id;
+  bool ok = true;
+  text_clear(&u->ids);
+  while (ok && db_next(result, &row)) {
+    ok = db_u64(&row, 0, UINT64_MAX, &id) || db_unexpected(err, MOVING);
+    text_puts(&u->ids, u->ids.len ? "," : "");
+    text_u64(&u->ids, id);
+  }
+  return ok;
+}
+
+static bool find_rows(struct store_session *ss, struct move_unit *u, struct err *err) {
+  struct db_result result;
+  session_begin(ss);
+  session_add(ss, u->find, u->args);
+  if (!session_send(ss, MOVING, &result, 1, err))
+    return false;
+  bool ok = take_ids(u, &result, err);
+  db_results_free(&result, 1);
+  return ok;
+}
+
+/* Locks fence and rows; without the fence there are none. */
+static bool lock_found(struct store_session *ss, struct move_unit *u, struct err *err) {
+  struct db_result results[3];
+  session_begin_transaction(ss);
+  session_fence(ss, u->lease, 1);
+  session_add(ss, query_hold_lock,
+              ARGS(RAW("ids", u->ids), STRING("from", task_state_text(u->from)), UNSIGNED("shard", u->lease->shard)));
+  if (!session_send(ss, MOVING, results, 3, err))
+    return false;
+  bool ok = take_ids(u, &results[2], err);
+  if (results[1].count != 1)
+    text_clear(&u->ids);
+  db_results_free(results, 3);
+  return ok;
+}
+
+static bool move_unit(struct store_session *ss, void *arg, struct err *err) {
+  struct move_unit *u = arg;
+  struct db_result result;
+  *u->moved = 0;
+  if (!find_rows(ss, u, err))
+    return false;
+  if (u->ids.len == 0)
+    return true;
+  if (!lock_found(ss, u, err))
+    return false;
+  if (u->ids.len == 0)
+    return session_rollback(ss, MOVING, err);
+  session_begin(ss);
+  session_add_no_wait(ss, query_hold,
+                      ARGS(RAW("ids", u->ids), STRING("from", task_state_text(u->from)),
+                           STRING("to", task_state_text(u->to)), UNSIGNED("shard", u->lease->shard)));
+  ss->script.failed = ss->script.failed || u->ids.failed;
+  if (!session_send(ss, MOVING, &result, 1, err))
+    return false;
+  uint32_t moved = (uint32_t)result.count;
+  db_results_free(&result, 1);
+  if (!session_commit(ss, MOVING, err))
+    return false;
+  *u->moved = moved;
+  return true;
+}
+
+/* Rows that are locked are met again at some later look: that is no trouble of the database. */
+static enum store_status move_rows(struct store_session *ss, struct move_unit *unit, const char *what,
+                                   struct err *err) {
+  enum store_status status = session_run(ss, what, move_unit, unit, err);
+  text_free(&unit->ids);
+  return status == STORE_BUSY ? STORE_OK : status;
+}
+
+enum store_status ops_hold(struct store_session *ss, const struct shard_lease *lease, const struct store_range *range,
+                           uint32_t *moved, struct err *err) {
+  struct move_unit unit = {.lease = lease,
+                           .find = query_hold_find,
+                           .args = ARGS(STRING("state", task_state_text(range->state)), UNSIGNED("shard", range->shard),
+                                        STRING("route", range->route), UNSIGNED("priority", range->priority),
+                                        TIME("after_at", range->after.next_us), UNSIGNED("after_id", range->after.id),
+                                        UNSIGNED("limit", range->limit)),
+                           .from = range->state,
+                           .to = TASK_HELD,
+                           .moved = moved};
+  return move_rows(ss, &unit, "holding rows of an unknown route", err);
+}
+
+enum store_status ops_unhold(struct store_session *ss, const struct shard_lease *lease, const char *route,
+                             uint32_t limit, uint32_t *moved, struct err *err) {
+  struct move_unit unit = {.lease = lease,
+                           .find = query_unhold_find,
+                           .args =
+                               ARGS(UNSIGNED("shard", lease->shard), STRING("route", route), UNSIGNED("limit", limit)),
+                           .from = TASK_HELD,
+                           .to = TASK_SCHEDULED,
+                           .moved = moved};
+  return move_rows(ss, &unit, "bringing held rows back", err);
+}
+
+enum store_status ops_unblock(struct store_session *ss, const struct shard_lease *lease, const char *route,
+                              uint32_t limit, uint32_t *moved, struct err *err) {
+  struct move_unit unit = {.lease = lease,
+                           .find = query_unblock_find,
+                           .args =
+                               ARGS(UNSIGNED("shard", lease->shard), STRING("route", route), UNSIGNED("limit", limit)),
+                           .from = TASK_BLOCKED,
+                           .to = TASK_SCHEDULED,
+                           .moved = moved};
+  return move_rows(ss, &unit, "bringing blocked rows back", err);
+}
+
+struct locate_unit {
+  const char *name;
+  uint64_t *id;
+  uint8_t *shard;
+  bool *found;
+};
+
+static bool locate_unit(struct store_session *ss, void *arg, struct err *err) {
+  struct locate_unit *u = arg;
+  struct db_result result;
+  struct db_row row;
+  uint64_t id = 0, shard = 0;
+  if (!number_parse(u->name, strlen(u->name), UINT64_MAX, &id))
+    id = 0; /* no row has it */
+  session_begin(ss);
+  session_add(ss, query_locate, ARGS(STRING("message_id", u->name), UNSIGNED("id", id)));
+  if (!session_send(ss, "finding a task", &result, 1, err))
+    return false;
+  *u->found = db_next(&result, &row);
+  bool ok = !*u->found || (db_u64(&row, 0, UINT64_MAX, u->id) && db_u64(&row, 1, UINT8_MAX, &shard)) ||
+            db_unexpected(err, "finding a task");
+  if (ok && *u->found)
+    *u->shard = (uint8_t)shard;
+  db_results_free(&result, 1);
+  return ok;
+}
+
+enum store_status ops_locate(struct store_session *ss, const char *id_or_message_id, uint64_t *id, uint8_t *shard,
+                             bool *found, struct err *err) {
+  *found = false;
+  return session_run(ss, "finding a task", locate_unit, &(struct locate_unit){id_or_message_id, id, shard, found}, err);
+}

@@ -1,0 +1,305 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * outbox/operator.c - the port for people: its connection, finding tasks and showing them.
+ */
+#include "outbox/operator.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "outbox/db_api.h"
+#include "outbox/db_error.h"
+#include "outbox/operator_impl.h"
+
+enum { PAGE_ROWS = 1000 };
+
+static enum store_status op_now(void *self, int64_t *now_us, struct err *err) {
+  struct outbox_operator *op = self;
+  struct db_result result;
+  struct db_row row;
+  if (!op_query(op, "SELECT UTC_TIMESTAMP(6)", NO_ARGS, "asking for the time", &result, err))
+    return op_status(err);
+  bool ok = db_next(&result, &row) && db_time(&row, 0, now_us);
+  db_results_free(&result, 1);
+  if (!ok)
+    db_unexpected(err, "asking for the time");
+  return ok ? STORE_OK : op_status(err);
+}
+
+static bool count_table(struct outbox_operator *op, const struct task_filter *filter, enum operator_table table,
+                        uint64_t cap, uint64_t *count, struct err *err) {
+  *count = 0;
+  if (!filter_touches(filter, table) || cap == 0)
+    return true;
+  struct text where = {0};
+  struct db_result result;
+  struct db_row row;
+  filter_sql(&where, filter, table, op->shards);
+  bool ok = !where.failed && op_query(op, opsql_count,
+                                      ARGS(WORD("suffix", table == TABLE_HISTORY ? "_history" : ""),
+                                           RAW("where", where), UNSIGNED("cap", cap)),
+                                      "counting tasks", &result, err);
+  text_free(&where);
+  if (!ok)
+    return false;
+  ok = db_next(&result, &row) && db_u64(&row, 0, UINT64_MAX, count);
+  db_results_free(&result, 1);
+  return ok || db_unexpected(err, "counting tasks");
+}
+
+static enum store_status op_count_tasks(void *self, const struct task_filter *filter, uint64_t cap, uint64_t *count,
+                                        struct err *err) {
+  uint64_t living, ended;
+  cap = cap ? cap : INT64_MAX;
+  if (!count_table(self, filter, TABLE_LIVING, cap, &living, err) ||
+      !count_table(self, filter, TABLE_HISTORY, cap - living, &ended, err))
+    return op_status(err);
+  *count = living + ended;
+  return STORE_OK;
+}
+
+/* --- which way to read --- */
+
+/* Rows are wanted in the order of the primary key. Reading along it finds the next row of a common route at once and
+ * reads the whole table for a rare one, so that rare ones are read by their index and sorted. */
+static bool choose_hint(struct outbox_operator *op, const struct task_filter *filter, enum operator_table table,
+                        const char **hint, struct err *err) {
+  enum { RARE_ROWS = 20000 };
+  struct task_filter part;
+  const char *index = filter_index(filter, table, &part);
+  uint64_t count = RARE_ROWS;
+  *hint = "";
+  if (index && !count_table(op, &part, table, RARE_ROWS, &count, err))
+    return false;
+  if (count < RARE_ROWS)
+    *hint = index;
+  return true;
+}
+
+/* --- lists --- */
+
+/* Passes rows on and remembers the key of the last one. */
+struct page {
+  row_fn *row;
+  void *ctx;
+  uint64_t rows;
+  bool stopped;
+  uint64_t last_id;
+  int64_t last_keep_us; /* of history */
+};
+
+static bool page_row(void *ctx, const struct field *fields, size_t count) {
+  struct page *page = ctx;
+  page->rows++;
+  for (size_t i = 0; i < count; i++) {
+    if (strcmp(fields[i].name, "id") == 0)
+      page->last_id = strtoull(fields[i].text.data, NULL, 10);
+    if (strcmp(fields[i].name, "keep_until") == 0)
+      page->last_keep_us = fields[i].number;
+  }
+  page->stopped = !page->row(page->ctx, fields, count);
+  return !page->stopped;
+}
+
+/* Lists one table; *left counts down. */
+static bool list_table(struct outbox_operator *op, const struct task_filter *filter, enum operator_table table,
+                       uint64_t *left, struct page *page, struct err *err) {
+  if (!filter_touches(filter, table))
+    return true;
+  struct text where = {0};
+  const char *hint;
+  if (!choose_hint(op, filter, table, &hint, err))
+    return false;
+  filter_sql(&where, filter, table, op->shards);
+  page->last_id = UINT64_MAX;
+  page->last_keep_us = 0;
+  bool ok = true, more = true;
+  while (ok && more && *left > 0 && !page->stopped) {
+    struct db_result result;
+    uint64_t want = *left < PAGE_ROWS ? *left : PAGE_ROWS;
+    page->rows = 0;
+    ok = op_query(op, table == TABLE_LIVING ? opsql_list : opsql_list_history,
+                  ARGS(RAW("where", where), WORD("hint", hint), UNSIGNED("below", page->last_id),
+                       TIME("until", page->last_keep_us), UNSIGNED("limit", want)),
+                  "listing tasks", &result, err) &&
+         op_rows(&result, page_row, page, "listing tasks", err);
+    *left -= page->rows;
+    more = page->rows == want;
+  }
+  text_free(&where);
+  return ok;
+}
+
+static enum store_status op_list_tasks(void *self, const struct task_filter *filter, uint64_t limit, row_fn *row,
+                                       void *ctx, struct err *err) {
+  struct page page = {.row = row, .ctx = ctx};
+  uint64_t left = limit ? limit : UINT64_MAX;
+  if (!list_table(self, filter, TABLE_LIVING, &left, &page, err) ||
+      !list_table(self, filter, TABLE_HISTORY, &left, &page, err))
+    return op_status(err);
+  return STORE_OK;
+}
+
+/* --- targets of changes --- */
+
+static bool read_target(const struct db_row *row, struct task_target *target) {
+  uint64_t shard;
+  *target = (struct task_target){.outcome = CHANGE_NOT_FOUND};
+  if (!db_u64(row, 0, UINT64_MAX, &target->id) || !db_copy(row, 1, target->message_id, sizeof target->message_id) ||
+      !row->fields[2] || !db_u64(row, 3, STORE_SHARDS_MAX - 1, &shard) ||
+      (row->fields[4] && !db_time(row, 4, &target->next_us)))
+    return false;
+  target->shard = (uint8_t)shard;
+  target->state = task_state_parse(row->fields[2]);
+  return target->state != TASK_STATES;
+}
+
+static enum store_status op_targets_of(void *self, const struct task_filter *filter, bool living, uint64_t after,
+                                       struct task_target *targets, size_t cap, size_t *count, struct err *err) {
+  static const char what[] = "looking for tasks to change";
+  struct outbox_operator *op = self;
+  enum operator_table table = living ? TABLE_LIVING : TABLE_HISTORY;
+  *count = 0;
+  if (!filter_touches(filter, table))
+    return STORE_OK;
+  struct text where = {0};
+  const char *hint;
+  if (!choose_hint(op, filter, table, &hint, err))
+    return op_status(err);
+  filter_sql(&where, filter, table, op->shards);
+  struct db_result result;
+  bool ok = op_query(op, living ? opsql_targets : opsql_targets_history,
+                     ARGS(RAW("where", where), WORD("hint", hint), UNSIGNED("after", after), UNSIGNED("limit", cap)),
+                     what, &result, err);
+  text_free(&where);
+  if (!ok)
+    return op_status(err);
+  struct db_row row;
+  while (ok && *count < cap && db_next(&result, &row))
+    ok = read_target(&row, &targets[(*count)++]) || db_unexpected(err, what);
+  db_results_free(&result, 1);
+  return ok ? STORE_OK : op_status(err);
+}
+
+/* The row that an id names among those that it could mean: a message id goes before a row id, as for daemons, and a
+ * newer row before an older one. */
+static const struct task_target *choose(const struct task_target *rows, size_t count, const char *id) {
+  for (size_t i = count; i > 0; i--)
+    if (strcmp(rows[i - 1].message_id, id) == 0)
+      return &rows[i - 1];
+  return &rows[count - 1];
+}
+
+static enum store_status op_find(void *self, const char *id, struct task_target *target, bool *found, struct err *err) {
+  enum { SAME_ID_MAX = 32 }; /* an application may use a message id again when its task has ended */
+  struct task_target rows[SAME_ID_MAX];
+  struct task_filter filter = {.ids = &id, .id_count = 1};
+  size_t count = 0;
+  enum store_status status = op_targets_of(self, &filter, true, 0, rows, SAME_ID_MAX, &count, err);
+  if (status == STORE_OK && count == 0)
+    status = op_targets_of(self, &filter, false, 0, rows, SAME_ID_MAX, &count, err);
+  *found = status == STORE_OK && count > 0;
+  if (*found)
+    *target = *choose(rows, count, id);
+  return status;
+}
+
+/* --- one task --- */
+
+static bool show_row(struct outbox_operator *op, const struct task_target *target, uint64_t payload_cap,
+                     const struct task_detail_fns *fns, bool *shown, struct err *err) {
+  struct db_result result;
+  if (!op_query(
+          op, task_state_living(target->state) ? opsql_show : opsql_show_history,
+          ARGS(UNSIGNED("id", target->id), STRING("message_id", target->message_id), UNSIGNED("cap", payload_cap)),
+          "showing a task", &result, err))
+    return false;
+  *shown = result.count > 0;
+  return op_rows(&result, fns->task, fns->ctx, "showing a task", err);
+}
+
+static bool show_attempts(struct outbox_operator *op, const struct task_target *target,
+                          const struct task_detail_fns *fns, struct err *err) {
+  struct db_result result;
+  return op_query(op, opsql_attempts, ARGS(STRING("message_id", target->message_id)), "listing attempts", &result,
+                  err) &&
+         op_rows(&result, fns->attempt, fns->ctx, "listing attempts", err);
+}
+
+/* A row that ends between the two looks has moved to the other table: then it is looked for again. */
+static enum store_status op_show_task(void *self, const char *id, uint64_t payload_cap,
+                                      const struct task_detail_fns *fns, bool *found, struct err *err) {
+  enum { LOOKS = 3 };
+  struct task_target target;
+  bool shown = false;
+  *found = true;
+  for (int i = 0; i < LOOKS && *found && !shown; i++) {
+    enum store_status status = op_find(self, id, &target, found, err);
+    if (status != STORE_OK || (*found && !show_row(self, &target, payload_cap, fns, &shown, err)))
+      return status != STORE_OK ? status : op_status(err);
+  }
+  *found = shown;
+  return !shown || show_attempts(self, &target, fns, err) ? STORE_OK : op_status(err);
+}
+
+/* --- the port --- */
+
+static void op_close(void *self) {
+  struct outbox_operator *op = self;
+  db_close(&op->conn);
+  free(op);
+}
+
+static const struct operator_ops ops = {
+    .close = op_close,
+    .now = op_now,
+    .count = op_count_tasks,
+    .list = op_list_tasks,
+    .show = op_show_task,
+    .find = op_find,
+    .targets = op_targets_of,
+    .change = op_change_tasks,
+    .audit = op_audit_change,
+    .owner = op_shard_owner,
+    .insert = op_insert,
+    .routes = op_routes,
+    .pause = op_pause,
+    .instances = op_list_instances,
+    .doctor = op_doctor,
+};
+
+/* The connection takes one statement at a time from here on: a raw condition must not bring a second one with it. */
+static bool prepare(struct outbox_operator *op, struct err *err) {
+  static const char what[] = "opening the database";
+  struct db_result result;
+  struct db_row row;
+  uint64_t shard;
+  if (mysql_set_server_option(op->conn->mysql, MYSQL_OPTION_MULTI_STATEMENTS_OFF) != 0) {
+    int code = (int)mysql_errno(op->conn->mysql);
+    return err_set(err, code, "%s: %s (error %d)", what, mysql_error(op->conn->mysql), code);
+  }
+  if (!op_query(op, opsql_shard_numbers, NO_ARGS, what, &result, err))
+    return false;
+  bool ok = true;
+  while (ok && db_next(&result, &row)) {
+    ok = db_u64(&row, 0, STORE_SHARDS_MAX - 1, &shard);
+    op->shards |= ok ? UINT64_C(1) << shard : 0;
+  }
+  db_results_free(&result, 1);
+  return (ok && op->shards) || db_unexpected(err, what);
+}
+
+enum store_status outbox_operator_open(const struct database_config *config, struct operator* out, struct err *err) {
+  struct outbox_operator *op = calloc(1, sizeof *op);
+  if (!op) {
+    err_set(err, DB_E_NO_MEMORY, "opening the database: %s", db_error_cure(DB_E_NO_MEMORY));
+    return STORE_DOWN;
+  }
+  op->table = config->table;
+  if (!db_open(config, DB_OPERATOR, "operator", &op->conn, err) || !prepare(op, err)) {
+    op_close(op);
+    return op_status(err);
+  }
+  *out = (struct operator){.ops = &ops, .self = op};
+  return STORE_OK;
+}

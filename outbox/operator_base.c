@@ -1,0 +1,197 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * outbox/operator_base.c - what the parts of the port for people stand on: statements, transactions, rows as named
+ * values, audit rows.
+ */
+#include <stdlib.h>
+#include <string.h>
+
+#include "outbox/db_api.h"
+#include "outbox/db_error.h"
+#include "outbox/operator_impl.h"
+#include "query.h"
+
+enum { TRIES = 5 };
+
+/* --- running statements --- */
+
+enum store_status op_status(const struct err *err) { return db_class_status(db_error_class(err->code)); }
+
+bool op_query(struct outbox_operator *op, const char *statement, const struct sql_arg *args, const char *what,
+              struct db_result *result, struct err *err) {
+  struct db_result ignored;
+  struct text script = {0};
+  text_statement(&script, statement, op->table, args);
+  bool ok = db_script(op->conn, &script, what, result ? result : &ignored, 1, err);
+  if (ok && !result)
+    db_results_free(&ignored, 1);
+  text_free(&script);
+  return ok;
+}
+
+bool op_change(struct outbox_operator *op, const char *statement, const struct sql_arg *args, const char *what,
+               uint64_t *changed, struct err *err) {
+  struct db_result result;
+  if (!op_query(op, statement, args, what, &result, err))
+    return false;
+  *changed = result.count;
+  db_results_free(&result, 1);
+  return true;
+}
+
+/* A COMMIT that got no answer may have happened: nothing here can tell, so it is said. */
+static enum store_status commit(struct outbox_operator *op, struct err *err) {
+  if (db_run(op->conn, "COMMIT", "committing the change", err))
+    return STORE_OK;
+  if (db_error_class(err->code) == DB_LOST)
+    err_wrap(err, "the last step may or may not have been carried out; look at the tasks before you repeat it");
+  return op_status(err);
+}
+
+enum store_status op_transaction(struct outbox_operator *op, op_body *body, void *ctx, struct err *err) {
+  enum store_status status = STORE_BUSY;
+  for (int i = 0; i < TRIES && status == STORE_BUSY; i++) {
+    if (!db_run(op->conn, "START TRANSACTION", "beginning a change", err))
+      return op_status(err);
+    if (body(op, ctx, err))
+      return commit(op, err);
+    status = op_status(err);
+    struct err second;
+    if (!db_run(op->conn, "ROLLBACK", "undoing a change", &second) && status == STORE_BUSY)
+      return STORE_DOWN; /* the server undoes it when it sees the connection gone; the first error stays in err */
+  }
+  return status;
+}
+
+/* --- rows as named values --- */
+
+static bool ends_with_id(const char *name) {
+  size_t len = strlen(name);
+  return strcmp(name, "id") == 0 || (len > 3 && strcmp(name + len - 3, "_id") == 0);
+}
+
+static enum field_kind field_kind(const MYSQL_FIELD *column) {
+  enum { BINARY_CHARSET = 63 };
+  switch (column->type) {
+  case MYSQL_TYPE_TINY:
+    return column->length == 1 ? FIELD_BOOL : FIELD_INT;
+  case MYSQL_TYPE_LONGLONG:
+    return ends_with_id(column->name) ? FIELD_ID : FIELD_INT;
+  case MYSQL_TYPE_SHORT:
+  case MYSQL_TYPE_INT24:
+  case MYSQL_TYPE_LONG:
+    return FIELD_INT;
+  case MYSQL_TYPE_FLOAT:
+  case MYSQL_TYPE_DOUBLE:
+    return FIELD_REAL;
+  case MYSQL_TYPE_DATETIME:
+    return FIELD_TIME;
+  default: /* texts and blobs, which the protocol tells apart by their character set only */
+    return column->charsetnr == BINARY_CHARSET ? FIELD_BYTES : FIELD_TEXT;
+  }
+}
+
+static bool make_field(const MYSQL_FIELD *column, const struct db_row *row, unsigned i, struct field *out) {
+  *out = (struct field){.name = column->name, .kind = field_kind(column), .null = row->fields[i] == NULL};
+  if (out->null)
+    return true;
+  out->text = (struct duebox_bytes){row->fields[i], row->lengths[i]};
+  switch (out->kind) {
+  case FIELD_INT:
+  case FIELD_BOOL:
+    out->number = strtoll(row->fields[i], NULL, 10);
+    return true;
+  case FIELD_REAL:
+    out->real = strtod(row->fields[i], NULL);
+    return true;
+  case FIELD_TIME:
+    return db_time(row, i, &out->number);
+  default:
+    return true;
+  }
+}
+
+enum { COLUMNS_MAX = 64 };
+
+/* False where a value is not what its type says. */
+static bool make_fields(const struct db_result *result, const struct db_row *row, struct field fields[COLUMNS_MAX],
+                        size_t *count) {
+  *count = mysql_num_fields(result->rows);
+  const MYSQL_FIELD *columns = mysql_fetch_fields(result->rows);
+  for (unsigned i = 0; i < *count; i++)
+    if (*count > COLUMNS_MAX || !make_field(&columns[i], row, i, &fields[i]))
+      return false;
+  return true;
+}
+
+bool op_rows(struct db_result *result, row_fn *row, void *ctx, const char *what, struct err *err) {
+  struct field fields[COLUMNS_MAX];
+  size_t count;
+  struct db_row raw;
+  bool ok = true;
+  while (ok && db_next(result, &raw)) {
+    if (!make_fields(result, &raw, fields, &count))
+      ok = db_unexpected(err, what);
+    else if (!row(ctx, fields, count))
+      break;
+  }
+  db_results_free(result, 1);
+  return ok;
+}
+
+static bool is_skipped(const char *name, const char *const *skip) {
+  while (*skip && strcmp(*skip, name) != 0)
+    skip++;
+  return *skip != NULL;
+}
+
+bool op_row_json(struct text *out, const struct db_result *result, const struct db_row *row, const char *const *skip) {
+  struct field fields[COLUMNS_MAX];
+  size_t count;
+  if (!make_fields(result, row, fields, &count))
+    return false;
+  const char *separator = "{";
+  for (size_t i = 0; i < count; i++) {
+    const struct field *field = &fields[i];
+    if (is_skipped(field->name, skip))
+      continue;
+    text_puts(out, separator);
+    separator = ", ";
+    text_json(out, field->name, strlen(field->name), SIZE_MAX);
+    text_puts(out, ": ");
+    if (field->null)
+      text_puts(out, "null");
+    else if (field->kind == FIELD_INT || field->kind == FIELD_BOOL)
+      text_i64(out, field->number);
+    else
+      text_json(out, field->text.data, field->text.len, SIZE_MAX);
+  }
+  text_puts(out, "}");
+  return true;
+}
+
+bool op_audit(struct outbox_operator *op, const char *verb, const char *actor, const char *reason, const char *filter,
+              uint64_t changed, const struct text *before, uint64_t *audit_id, struct err *err) {
+  struct text clean_actor = {0}, clean_reason = {0}, clean_filter = {0}, quoted = {0};
+  text_clean_sql(&clean_actor, actor, strlen(actor), 64);
+  text_clean_sql(&clean_reason, reason, strlen(reason), 512);
+  text_clean_sql(&clean_filter, filter, strlen(filter), 60000);
+  if (before)
+    text_sql(&quoted, before->data, before->len);
+  else
+    text_puts(&quoted, "NULL");
+  bool ok = !(clean_actor.failed || clean_reason.failed || clean_filter.failed || quoted.failed ||
+              (before && before->failed)) ||
+            err_set(err, DB_E_NO_MEMORY, "writing the audit row: %s", db_error_cure(DB_E_NO_MEMORY));
+  ok = ok && op_query(op, query_audit,
+                      ARGS(RAW("actor", clean_actor), STRING("verb", verb), RAW("reason", clean_reason),
+                           RAW("filter", clean_filter), UNSIGNED("changed", changed), RAW("before", quoted)),
+                      "writing the audit row", NULL, err);
+  text_free(&clean_actor);
+  text_free(&clean_reason);
+  text_free(&clean_filter);
+  text_free(&quoted);
+  if (ok)
+    *audit_id = mysql_insert_id(op->conn->mysql);
+  return ok;
+}

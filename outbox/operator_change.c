@@ -1,0 +1,353 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * outbox/operator_change.c - people's changes to tasks: cancel, reschedule, retry, set.
+ *
+ * A change is one transaction: lock the rows (and for cancel and reschedule first their shards), judge each by what it
+ * is now, write, leave an audit row with the values from before. Rows of a shard that a daemon holds are not touched by
+ * cancel and reschedule, since that daemon may have them in memory already.
+ */
+#include <string.h>
+
+#include "outbox/db_api.h"
+#include "outbox/db_error.h"
+#include "outbox/operator_impl.h"
+
+enum { DUPLICATE_KEY = 1062 };
+
+static const char what[] = "changing tasks";
+
+/* One transaction in progress. */
+struct change {
+  const struct task_change *order;
+  struct task_target *targets;
+  size_t count;
+  struct text before; /* JSON list of the rows as they were */
+  uint64_t changed;
+  uint64_t audit_id;
+  bool dead_owner[STORE_SHARDS_MAX]; /* the last owner went without giving the shard back */
+};
+
+/* --- what each row allows --- */
+
+static enum change_outcome judge_living(enum change_verb verb, enum task_state state, uint64_t failures) {
+  if (state == TASK_CLAIMED || (state == TASK_AWAITING && verb != CHANGE_CANCEL))
+    return CHANGE_IN_FLIGHT;
+  switch (verb) {
+  case CHANGE_CANCEL:
+    return CHANGE_DONE;
+  case CHANGE_RETRY:
+    return state == TASK_SCHEDULED && failures > 0 ? CHANGE_DONE : CHANGE_STATE;
+  default:
+    return state == TASK_SCHEDULED ? CHANGE_DONE : CHANGE_STATE;
+  }
+}
+
+/* A task that gets a host leaves its shard for that of the bound ones. The daemon of its old shard would not find it
+ * again when it settles, and the task would be sent twice: so not when it is about to leave. */
+static bool changes_shard(const struct task_change *order, uint8_t shard) {
+  return order->verb == CHANGE_SET && order->given & 1u << SET_TARGET_HOST && order->target_host[0] &&
+         shard != SHARD_BOUND;
+}
+
+static enum change_outcome judge_ended(enum change_verb verb, enum task_state state) {
+  return verb == CHANGE_RETRY && state != TASK_DONE ? CHANGE_DONE : CHANGE_STATE;
+}
+
+/* Whether this target belongs to the table and may still be changed there. */
+static bool is_candidate(const struct task_target *target, bool living) {
+  return task_state_living(target->state) == living && target->outcome != CHANGE_HELD;
+}
+
+/* --- lists of ids --- */
+
+enum id_column { ROW_IDS, MESSAGE_IDS };
+
+/* Adds the ids of the targets that are candidates, or of those that are to be written. False when there is none. */
+static bool add_ids(struct text *out, const struct change *change, bool living, bool judged, enum id_column column) {
+  const char *separator = "";
+  for (size_t i = 0; i < change->count; i++) {
+    const struct task_target *target = &change->targets[i];
+    if (!is_candidate(target, living) || (judged && target->outcome != CHANGE_DONE))
+      continue;
+    text_puts(out, separator);
+    separator = ", ";
+    if (column == ROW_IDS)
+      text_u64(out, target->id);
+    else
+      text_sql(out, target->message_id, strlen(target->message_id));
+  }
+  return *separator != '\0';
+}
+
+static void add_shards(struct text *out, const bool shards[STORE_SHARDS_MAX]) {
+  for (unsigned i = 0, n = 0; i < STORE_SHARDS_MAX; i++) {
+    if (!shards[i])
+      continue;
+    text_puts(out, n++ ? ", " : "");
+    text_u64(out, i);
+  }
+}
+
+static uint64_t to_write(const struct change *change, bool living) {
+  uint64_t n = 0;
+  for (size_t i = 0; i < change->count; i++)
+    n += is_candidate(&change->targets[i], living) && change->targets[i].outcome == CHANGE_DONE;
+  return n;
+}
+
+/* --- locking --- */
+
+static bool fence(struct outbox_operator *op, const bool shards[STORE_SHARDS_MAX], struct err *err) {
+  struct text list = {0};
+  add_shards(&list, shards);
+  bool ok = list.len == 0 || op_query(op, opsql_fence_shards, ARGS(RAW("shards", list)), what, NULL, err);
+  text_free(&list);
+  return ok;
+}
+
+/* Locks the shards of the targets. Targets of a shard that somebody holds become HELD; the others' last owners are
+ * fenced off, for one whose lease ran out may only be slow. */
+static bool lock_shards(struct outbox_operator *op, struct change *change, struct err *err) {
+  bool wanted[STORE_SHARDS_MAX] = {false}, held[STORE_SHARDS_MAX] = {false}, lapsed[STORE_SHARDS_MAX] = {false};
+  for (size_t i = 0; i < change->count; i++)
+    if (task_state_living(change->targets[i].state))
+      wanted[change->targets[i].shard] = true;
+  struct text list = {0};
+  struct db_result result;
+  add_shards(&list, wanted);
+  bool ok = list.len == 0 || op_query(op, opsql_lock_shards, ARGS(RAW("shards", list)), what, &result, err);
+  if (!ok || list.len == 0) {
+    text_free(&list);
+    return ok;
+  }
+  text_free(&list);
+  struct db_row row;
+  uint64_t shard, owned, alive, unclean;
+  while (ok && db_next(&result, &row)) {
+    ok = db_u64(&row, 0, STORE_SHARDS_MAX - 1, &shard) && db_u64(&row, 1, 1, &owned) && db_u64(&row, 2, 1, &alive) &&
+         db_u64(&row, 3, 1, &unclean);
+    if (ok) {
+      held[shard] = owned && alive;
+      lapsed[shard] = owned && !alive;
+      change->dead_owner[shard] = lapsed[shard] || (!owned && unclean);
+    }
+  }
+  db_results_free(&result, 1);
+  for (size_t i = 0; i < change->count; i++)
+    if (task_state_living(change->targets[i].state) && held[change->targets[i].shard])
+      change->targets[i].outcome = CHANGE_HELD;
+  return ok ? fence(op, lapsed, err) : db_unexpected(err, what);
+}
+
+static struct task_target *target_of(struct change *change, uint64_t id, const char *message_id, bool living) {
+  for (size_t i = 0; i < change->count; i++) {
+    struct task_target *target = &change->targets[i];
+    if (target->id == id && is_candidate(target, living) && strcmp(target->message_id, message_id) == 0)
+      return target;
+  }
+  return NULL;
+}
+
+static bool judge_row(struct change *change, const struct db_result *result, const struct db_row *row, bool living) {
+  static const char *const skip[] = {"due", "soon", NULL};
+  uint64_t id, failures, due = 0, soon = 0;
+  if (!db_u64(row, 0, UINT64_MAX, &id) || !row->fields[1] || !row->fields[2] ||
+      !db_u64(row, 5, UINT64_MAX, &failures) || (living && (!db_u64(row, 13, 1, &due) || !db_u64(row, 14, 1, &soon))))
+    return false;
+  struct task_target *target = target_of(change, id, row->fields[1], living);
+  if (!target)
+    return true; /* the id has another message now: not the task that was meant */
+  target->state = task_state_parse(row->fields[2]);
+  target->outcome = living ? judge_living(change->order->verb, target->state, failures)
+                           : judge_ended(change->order->verb, target->state);
+  if (soon && changes_shard(change->order, target->shard))
+    target->outcome = CHANGE_IN_FLIGHT;
+  target->maybe_sent = target->state == TASK_SCHEDULED && due && change->dead_owner[target->shard];
+  if (target->outcome != CHANGE_DONE)
+    return true;
+  text_puts(&change->before, change->before.len > 1 ? ", " : "");
+  return op_row_json(&change->before, result, row, skip);
+}
+
+/* Locks the rows of one table and judges them. */
+static bool lock_rows(struct outbox_operator *op, struct change *change, bool living, struct err *err) {
+  struct text ids = {0}, message_ids = {0};
+  struct db_result result;
+  bool any = add_ids(&ids, change, living, false, ROW_IDS);
+  add_ids(&message_ids, change, living, false, MESSAGE_IDS);
+  bool ok = !any || op_query(op, living ? opsql_lock_living : opsql_lock_history,
+                             ARGS(RAW("ids", ids), RAW("message_ids", message_ids)), what, &result, err);
+  text_free(&ids);
+  text_free(&message_ids);
+  if (!ok || !any)
+    return ok;
+  struct db_row row;
+  while (ok && db_next(&result, &row))
+    ok = judge_row(change, &result, &row, living) || db_unexpected(err, what);
+  db_results_free(&result, 1);
+  return ok;
+}
+
+/* --- writing --- */
+
+/* Runs a statement over the rows that are to be written and expects it to find every one: they are locked. */
+static bool write_rows(struct outbox_operator *op, const struct change *change, bool living, const char *statement,
+                       const struct text *assignments, struct err *err) {
+  struct text ids = {0}, message_ids = {0};
+  add_ids(&ids, change, living, true, ROW_IDS);
+  add_ids(&message_ids, change, living, true, MESSAGE_IDS);
+  uint64_t found;
+  bool ok = op_change(op, statement,
+                      ARGS(RAW("ids", ids), RAW("message_ids", message_ids), TIME("due", change->order->due_us),
+                           SIGNED("keep_us", change->order->keep_us), RAW("assignments", *assignments)),
+                      what, &found, err);
+  text_free(&ids);
+  text_free(&message_ids);
+  if (ok && found != to_write(change, living))
+    ok = db_unexpected(err, what);
+  return ok;
+}
+
+/* The host, and the shard that goes with it: as the column's default has it. */
+static void add_host(struct text *out, const char *host, uint64_t shards) {
+  unsigned spread = (unsigned)__builtin_popcountll(shards & ~(UINT64_C(1) << SHARD_BOUND));
+  text_sql(out, host, strlen(host));
+  text_puts(out, ", shard = IF(target_host = '', CRC32(IF(order_key = '', message_id, order_key)) MOD ");
+  text_u64(out, spread);
+  text_puts(out, ", ");
+  text_u64(out, SHARD_BOUND);
+  text_puts(out, ")");
+}
+
+static void add_setting(struct text *out, enum task_setting setting, const struct task_change *order, uint64_t shards) {
+  static const char *const columns[TASK_SETTINGS] = {"priority", "max_attempts", "timeout_ms", "expires_at",
+                                                     "target_host"};
+  int64_t number = order->numbers[setting];
+  text_puts(out, out->len ? ", " : "");
+  text_puts(out, columns[setting]);
+  text_puts(out, " = ");
+  if (setting == SET_TARGET_HOST) {
+    add_host(out, order->target_host, shards);
+    text_puts(out, ", shard = DEFAULT"); /* tasks bound to a host have a shard of their own */
+  } else if (number == 0) {
+    text_puts(out, "NULL");
+  } else if (setting == SET_EXPIRES_AT) {
+    text_puts(out, "'");
+    text_time(out, number);
+    text_puts(out, "'");
+  } else {
+    text_i64(out, number);
+  }
+}
+
+static bool write_living(struct outbox_operator *op, const struct change *change, struct err *err) {
+  static const char *const statements[CHANGE_VERBS] = {
+      [CHANGE_CANCEL] = opsql_cancel_insert,
+      [CHANGE_RESCHEDULE] = opsql_reschedule,
+      [CHANGE_RETRY] = opsql_retry_living,
+      [CHANGE_SET] = opsql_set,
+  };
+  struct text assignments = {0};
+  for (int i = 0; i < TASK_SETTINGS; i++)
+    if (change->order->verb == CHANGE_SET && change->order->given & 1u << i)
+      add_setting(&assignments, (enum task_setting)i, change->order, op->shards);
+  bool ok = write_rows(op, change, true, statements[change->order->verb], &assignments, err);
+  if (ok && change->order->verb == CHANGE_CANCEL)
+    ok = write_rows(op, change, true, opsql_cancel_delete, &assignments, err);
+  text_free(&assignments);
+  return ok;
+}
+
+static bool write_ended(struct outbox_operator *op, const struct change *change, struct err *err) {
+  struct text none = {0};
+  return write_rows(op, change, false, opsql_retry_insert, &none, err) &&
+         write_rows(op, change, false, opsql_retry_delete, &none, err);
+}
+
+static const char *const verbs[CHANGE_VERBS] = {"cancel", "reschedule", "retry", "set"};
+
+static bool change_body(struct outbox_operator *op, void *ctx, struct err *err) {
+  struct change *change = ctx;
+  enum change_verb verb = change->order->verb;
+  for (size_t i = 0; i < change->count; i++) {
+    change->targets[i].outcome = CHANGE_NOT_FOUND;
+    change->targets[i].maybe_sent = false;
+  }
+  text_clear(&change->before);
+  text_puts(&change->before, "[");
+  change->audit_id = 0;
+  if ((verb == CHANGE_CANCEL || verb == CHANGE_RESCHEDULE) && !lock_shards(op, change, err))
+    return false;
+  if (!lock_rows(op, change, true, err) || !lock_rows(op, change, false, err))
+    return false;
+  uint64_t living = to_write(change, true), ended = to_write(change, false);
+  change->changed = living + ended;
+  text_puts(&change->before, "]");
+  if (change->changed == 0)
+    return true;
+  if ((living && !write_living(op, change, err)) || (ended && !write_ended(op, change, err)))
+    return false;
+  return op_audit(op, verbs[verb], change->order->actor, change->order->reason, change->order->filter, change->changed,
+                  &change->before, &change->audit_id, err);
+}
+
+/* Nothing is certain of these. */
+static void forget_outcomes(struct task_target *targets, size_t count) {
+  for (size_t i = 0; i < count; i++)
+    targets[i].outcome = CHANGE_OUTCOMES;
+}
+
+/* A row that collides undoes the whole transaction: then each target has one of its own, and the culprits stay. */
+static enum store_status change_singly(struct outbox_operator *op, struct change *change, struct err *err) {
+  enum store_status status = STORE_OK;
+  uint64_t first_audit = 0;
+  for (size_t i = 0; status == STORE_OK && i < change->count; i++) {
+    struct change one = {.order = change->order, .targets = &change->targets[i], .count = 1};
+    status = op_transaction(op, change_body, &one, err);
+    if (status != STORE_OK && err->code == DUPLICATE_KEY) {
+      one.targets->outcome = CHANGE_CONFLICT;
+      one.audit_id = 0;
+      status = STORE_OK;
+    }
+    if (status != STORE_OK)
+      forget_outcomes(&change->targets[i], change->count - i);
+    text_free(&one.before);
+    first_audit = first_audit ? first_audit : one.audit_id;
+  }
+  change->audit_id = first_audit;
+  return status;
+}
+
+enum store_status op_change_tasks(void *self, const struct task_change *order, struct task_target *targets,
+                                  size_t count, uint64_t *audit_id, struct err *err) {
+  struct change change = {.order = order, .targets = targets, .count = count};
+  enum store_status status = op_transaction(self, change_body, &change, err);
+  if (status != STORE_OK && err->code == DUPLICATE_KEY)
+    status = change_singly(self, &change, err);
+  else if (status != STORE_OK)
+    forget_outcomes(targets, count);
+  text_free(&change.before);
+  *audit_id = change.audit_id;
+  return status;
+}
+
+/* --- an audit row for what was done elsewhere --- */
+
+struct audit_unit {
+  const struct task_change *order;
+  uint64_t changed, audit_id;
+};
+
+static bool audit_body(struct outbox_operator *op, void *ctx, struct err *err) {
+  struct audit_unit *unit = ctx;
+  return op_audit(op, verbs[unit->order->verb], unit->order->actor, unit->order->reason, unit->order->filter,
+                  unit->changed, NULL, &unit->audit_id, err);
+}
+
+enum store_status op_audit_change(void *self, const struct task_change *order, uint64_t changed, uint64_t *audit_id,
+                                  struct err *err) {
+  struct audit_unit unit = {.order = order, .changed = changed};
+  enum store_status status = op_transaction(self, audit_body, &unit, err);
+  *audit_id = unit.audit_id;
+  return status;
+}

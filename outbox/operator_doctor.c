@@ -1,0 +1,423 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * outbox/operator_doctor.c - what an experienced operator would look at: the server's settings, the user's rights, the
+ * state of the tables. It reads, and tries rights with statements that match no row; it changes nothing.
+ */
+#include <inttypes.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+
+#include "outbox/db_api.h"
+#include "outbox/db_error.h"
+#include "outbox/operator_impl.h"
+
+enum { VARIABLES_MAX = 16, VALUE_MAX = 256 };
+
+struct variable {
+  char name[64], value[VALUE_MAX];
+};
+
+struct doctor {
+  struct outbox_operator *op;
+  const struct doctor_facts *facts;
+  finding_fn *say;
+  void *ctx;
+  struct variable variables[VARIABLES_MAX];
+  size_t variable_count;
+};
+
+static void say(const struct doctor *doctor, enum finding level, const char *check, const char *cure, const char *fmt,
+                ...) PRINTF(5, 6);
+static void say(const struct doctor *doctor, enum finding level, const char *check, const char *cure, const char *fmt,
+                ...) {
+  char text[1024];
+  va_list args;
+  va_start(args, fmt);
+  vsnprintf(text, sizeof text, fmt, args);
+  va_end(args);
+  doctor->say(doctor->ctx, level, check, text, level == FINDING_OK ? "" : cure);
+}
+
+/* Runs a query that gives at most one row. *found false: no row. False: err. */
+static bool one_row(const struct doctor *doctor, const char *statement, const struct sql_arg *args,
+                    struct db_result *result, struct db_row *row, bool *found, struct err *err) {
+  if (!op_query(doctor->op, statement, args, "looking at the database", result, err))
+    return false;
+  *found = db_next(result, row);
+  return true;
+}
+
+/* An error that only means "this user may not see that"; others end the examination. */
+static bool may_not_see(const struct err *err) { return db_error_class(err->code) == DB_REFUSED; }
+
+/* --- settings --- */
+
+static bool read_variables(struct doctor *doctor, struct err *err) {
+  struct db_result result;
+  struct db_row row;
+  if (!op_query(doctor->op, opsql_doctor_variables, NO_ARGS, "reading the server's settings", &result, err))
+    return false;
+  while (doctor->variable_count < VARIABLES_MAX && db_next(&result, &row)) {
+    struct variable *v = &doctor->variables[doctor->variable_count++];
+    snprintf(v->name, sizeof v->name, "%s", row.fields[0] ? row.fields[0] : "");
+    snprintf(v->value, sizeof v->value, "%s", row.fields[1] ? row.fields[1] : "");
+  }
+  db_results_free(&result, 1);
+  return true;
+}
+
+/* The value of a setting, "" where this server has none of that name. */
+static const char *variable(const struct doctor *doctor, const char *name) {
+  for (size_t i = 0; i < doctor->variable_count; i++)
+    if (strcmp(doctor->variables[i].name, name) == 0)
+      return doctor->variables[i].value;
+  return "";
+}
+
+static bool is_on(const char *value) { return strcasecmp(value, "ON") == 0 || strcmp(value, "1") == 0; }
+
+static bool check_server(struct doctor *doctor, struct err *err) {
+  const char *version = variable(doctor, "version"), *comment = variable(doctor, "version_comment");
+  bool maria = strcasestr(version, "mariadb") || strcasestr(comment, "mariadb");
+  char *end;
+  unsigned long major = strtoul(version, &end, 10), minor = *end == '.' ? strtoul(end + 1, NULL, 10) : 0;
+  bool old = maria ? major < 10 || (major == 10 && minor < 6) : major < 8;
+  say(doctor, old ? FINDING_FAIL : FINDING_OK, "server", "use MariaDB 10.6 or later, or MySQL 8.0 or later", "%s %s",
+      maria ? "MariaDB" : "MySQL", version);
+  if (strcasestr(version, "tidb") || strcasestr(version, "vitess"))
+    say(doctor, FINDING_WARN, "server kind", "test your load on it first; see docs/OPERATIONS.md",
+        "%s is compatible with MySQL, but duebox is not tested on it", version);
+  return true;
+}
+
+static bool check_session(struct doctor *doctor, struct err *err) {
+  /* Opening the connection has verified what our own sessions use; here is what other writers get. */
+  const char *mode = variable(doctor, "sql_mode");
+  bool strict = strstr(mode, "STRICT_TRANS_TABLES") || strstr(mode, "STRICT_ALL_TABLES");
+  say(doctor, FINDING_OK, "session", "", "READ COMMITTED, time zone +00:00, strict sql_mode");
+  say(doctor, strict ? FINDING_OK : FINDING_WARN, "sql_mode",
+      "SET GLOBAL sql_mode with STRICT_TRANS_TABLES, or let applications set it",
+      strict ? "the server's default is strict"
+             : "the server's default is not strict: applications may insert values "
+               "that are cut without an error");
+  return true;
+}
+
+static bool check_read_only(struct doctor *doctor, struct err *err) {
+  static const char *const names[] = {"read_only", "super_read_only", "innodb_read_only"};
+  for (size_t i = 0; i < ARRAY_LEN(names); i++)
+    if (is_on(variable(doctor, names[i]))) {
+      say(doctor, FINDING_FAIL, "read_only", "connect to the primary, or SET GLOBAL read_only = OFF",
+          "the server has %s = ON: the daemon waits until it may write", names[i]);
+      return true;
+    }
+  say(doctor, FINDING_OK, "read_only", "", "the server takes writes");
+  return true;
+}
+
+static bool check_binlog(struct doctor *doctor, struct err *err) {
+  const char *format = variable(doctor, "binlog_format");
+  if (!is_on(variable(doctor, "log_bin")))
+    say(doctor, FINDING_OK, "binlog", "", "off");
+  else if (strcasecmp(format, "STATEMENT") == 0)
+    say(doctor, FINDING_FAIL, "binlog", "set binlog_format = ROW in the server's configuration and restart it",
+        "binlog_format is STATEMENT, which refuses writes at READ COMMITTED");
+  else
+    say(doctor, FINDING_OK, "binlog", "", "binlog_format %s", format);
+  return true;
+}
+
+static bool check_durability(struct doctor *doctor, struct err *err) {
+  const char *flush = variable(doctor, "innodb_flush_log_at_trx_commit"), *sync = variable(doctor, "sync_binlog");
+  bool log = strcmp(flush, "1") == 0, binlog = !is_on(variable(doctor, "log_bin")) || strcmp(sync, "1") == 0;
+  say(doctor, log && binlog ? FINDING_OK : FINDING_WARN, "durability",
+      "set innodb_flush_log_at_trx_commit = 1 and sync_binlog = 1",
+      "innodb_flush_log_at_trx_commit = %s, sync_binlog = %s%s", flush, sync,
+      log && binlog ? "" : ": a commit can be lost with the machine's power");
+  return true;
+}
+
+static bool check_packet(struct doctor *doctor, struct err *err) {
+  enum { ROW_OVERHEAD = 64 * 1024 };
+  int64_t packet = strtoll(variable(doctor, "max_allowed_packet"), NULL, 10), payload = doctor->facts->max_payload;
+  /* A statement that carries a payload may escape every byte of it. */
+  enum finding level = packet < payload + ROW_OVERHEAD       ? FINDING_FAIL
+                       : packet < 2 * payload + ROW_OVERHEAD ? FINDING_WARN
+                                                             : FINDING_OK;
+  say(doctor, level, "max_allowed_packet",
+      "raise max_allowed_packet on the server to twice engine.max_payload and more",
+      "%" PRId64 " bytes for payloads of up to %" PRId64, packet, payload);
+  return true;
+}
+
+static bool check_clock(struct doctor *doctor, struct err *err) {
+  enum { WARN_US = 1000000, SLOW_US = 200000 };
+  struct db_result result;
+  struct db_row row;
+  bool found;
+  int64_t before = doctor->facts->wall_clock(), theirs = 0;
+  if (!one_row(doctor, "SELECT UTC_TIMESTAMP(6)", NO_ARGS, &result, &row, &found, err))
+    return false;
+  int64_t after = doctor->facts->wall_clock();
+  bool ok = found && db_time(&row, 0, &theirs);
+  db_results_free(&result, 1);
+  if (!ok)
+    return db_unexpected(err, "asking for the time");
+  int64_t offset = theirs - (before + (after - before) / 2);
+  say(doctor, llabs(offset) > WARN_US ? FINDING_WARN : FINDING_OK, "clock",
+      "let both machines follow NTP; due times are by the database's clock, signatures by this machine's",
+      "the database is %.3f ms %s of this machine", (double)llabs(offset) / 1000, offset < 0 ? "behind" : "ahead");
+  say(doctor, after - before > SLOW_US ? FINDING_WARN : FINDING_OK, "round trip",
+      "run the daemon nearer to the database", "%.3f ms", (double)(after - before) / 1000);
+  return true;
+}
+
+/* --- rights --- */
+
+static const char *const suffixes[] = {"",        "_history", "_attempts", "_shards", "_instances", "_quarantine",
+                                       "_routes", "_audit",   "_schedules"};
+
+/* Statements that need a right and match no row; the server checks rights before it looks for rows. */
+static const struct {
+  const char *right, *statement;
+} tries[] = {
+    {"SELECT", "SELECT 1 FROM `{table}{suffix}` WHERE FALSE"},
+    {"INSERT", "INSERT INTO `{table}{suffix}` SELECT * FROM `{table}{suffix}` WHERE FALSE"},
+    {"UPDATE", "UPDATE `{table}{suffix}` SET {column} = {column} WHERE FALSE"},
+    {"DELETE", "DELETE FROM `{table}{suffix}` WHERE FALSE"},
+};
+
+static const char *some_column(const char *suffix) {
+  static const struct {
+    const char *suffix, *column;
+  } keys[] = {{"_attempts", "outcome"}, {"_shards", "epoch"}, {"_routes", "reason"}, {"_schedules", "cron"}};
+  for (size_t i = 0; i < ARRAY_LEN(keys); i++)
+    if (strcmp(keys[i].suffix, suffix) == 0)
+      return keys[i].column;
+  return "id";
+}
+
+static bool check_rights(struct doctor *doctor, struct err *err) {
+  char missing[512] = "";
+  size_t used = 0;
+  for (size_t i = 0; i < ARRAY_LEN(suffixes); i++)
+    for (size_t j = 0; j < ARRAY_LEN(tries); j++) {
+      if (op_query(doctor->op, tries[j].statement,
+                   ARGS(WORD("suffix", suffixes[i]), WORD("column", some_column(suffixes[i]))), "trying rights", NULL,
+                   err))
+        continue;
+      if (db_error_class(err->code) == DB_READ_ONLY)
+        continue; /* said elsewhere */
+      if (!may_not_see(err))
+        return false;
+      if (used < sizeof missing)
+        used += (size_t)snprintf(missing + used, sizeof missing - used, "%s%s on %s%s", used ? ", " : "",
+                                 tries[j].right, doctor->op->table, suffixes[i]);
+    }
+  say(doctor, used ? FINDING_FAIL : FINDING_OK, "rights", "grant them to the daemon's user; sql/README.md lists all",
+      used ? "missing: %s" : "SELECT, INSERT, UPDATE, DELETE on all tables%s", missing);
+  return true;
+}
+
+/* Whether new rows can be noticed as they commit. */
+static void check_wake(const struct doctor *doctor, const char *user, bool granted) {
+  bool wanted = doctor->facts->wake == WAKE_BINLOG, on = is_on(variable(doctor, "log_bin"));
+  char cure[512];
+  snprintf(cure, sizeof cure, "GRANT REPLICATION SLAVE ON *.* TO %s", user);
+  if (doctor->facts->wake == WAKE_POLL)
+    say(doctor, FINDING_OK, "wake-up", "", "by polling, as configured");
+  else if (!strcasestr(variable(doctor, "version"), "mariadb"))
+    say(doctor, wanted ? FINDING_WARN : FINDING_OK, "wake-up", "set database.wake: poll",
+        "by polling: only the binlog of a MariaDB server can be followed");
+  else if (!on)
+    say(doctor, wanted ? FINDING_WARN : FINDING_OK, "wake-up",
+        "set log_bin and binlog_format = ROW in the server's configuration and restart it",
+        "by polling: the server writes no binlog");
+  else if (!granted)
+    say(doctor, FINDING_WARN, "wake-up", cure, "by polling: %s may not read the binlog", user);
+  else
+    say(doctor, FINDING_OK, "wake-up", "", "by the server's binlog");
+}
+
+/* The rights that were given directly: DDL on partitioned tables is needed, rights on the whole server are not. */
+static bool check_privileges(struct doctor *doctor, struct err *err) {
+  char grantee[256] = "", history[80];
+  struct db_result result;
+  struct db_row row;
+  bool found, alter = false, drop = false, super = false, replication = false;
+  if (!one_row(doctor, opsql_doctor_user, NO_ARGS, &result, &row, &found, err))
+    return false;
+  bool ok = found && db_copy(&row, 0, grantee, sizeof grantee);
+  db_results_free(&result, 1);
+  if (!ok)
+    return db_unexpected(err, "asking who we are");
+  snprintf(history, sizeof history, "%s_history", doctor->op->table);
+  if (!op_query(doctor->op, opsql_doctor_privileges, ARGS(STRING("grantee", grantee), STRING("history", history)),
+                "reading rights", &result, err))
+    return false;
+  while (db_next(&result, &row)) {
+    const char *right = row.fields[0] ? row.fields[0] : "", *level = row.fields[1] ? row.fields[1] : "";
+    alter |= strcmp(right, "ALTER") == 0;
+    drop |= strcmp(right, "DROP") == 0;
+    replication |= strcmp(right, "REPLICATION SLAVE") == 0 && strcmp(level, "server") == 0;
+    super |= strcmp(level, "server") == 0 && strcmp(right, "USAGE") != 0 && strcmp(right, "PROCESS") != 0 &&
+             strncmp(right, "REPLICATION", 11) != 0 && strncmp(right, "BINLOG", 6) != 0;
+  }
+  db_results_free(&result, 1);
+  say(doctor, alter && drop ? FINDING_OK : FINDING_WARN, "partitions right",
+      "GRANT ALTER, CREATE, DROP, INSERT on the history and attempts tables to the daemon's user",
+      alter && drop ? "ALTER and DROP on %s"
+                    : "ALTER and DROP on %s are not given directly; without them old history is "
+                      "not dropped",
+      history);
+  say(doctor, super ? FINDING_WARN : FINDING_OK, "least privilege",
+      "give the daemon a user with rights on its own "
+      "tables only",
+      super ? "%s has rights on the whole server" : "%s has no rights on the whole server", grantee);
+  check_wake(doctor, grantee, replication);
+  return true;
+}
+
+/* --- the state of the server and of the tables --- */
+
+static bool check_history_length(struct doctor *doctor, struct err *err) {
+  enum { LONG = 1000000 };
+  struct db_result result;
+  struct db_row row;
+  bool found;
+  uint64_t length;
+  if (!one_row(doctor, opsql_doctor_history_length, NO_ARGS, &result, &row, &found, err)) {
+    if (!may_not_see(err))
+      return false;
+    say(doctor, FINDING_OK, "purge", "", "history list length is not visible to this user (needs PROCESS)");
+    return true;
+  }
+  if (found && db_u64(&row, 0, UINT64_MAX, &length))
+    say(doctor, length > LONG ? FINDING_WARN : FINDING_OK, "purge",
+        "end old transactions and replicas' snapshots: deleted rows stay in the way until they are purged",
+        "history list length %" PRIu64, length);
+  db_results_free(&result, 1);
+  return true;
+}
+
+static bool check_transactions(struct doctor *doctor, struct err *err) {
+  enum { OLD_S = 300 };
+  struct db_result result;
+  struct db_row row;
+  bool found;
+  uint64_t thread, age;
+  if (!one_row(doctor, opsql_doctor_transactions, NO_ARGS, &result, &row, &found, err))
+    return may_not_see(err);
+  if (found && db_u64(&row, 0, UINT64_MAX, &thread) && db_u64(&row, 1, INT32_MAX, &age) && age > OLD_S)
+    say(doctor, FINDING_WARN, "transactions", "find out whose it is, and end it: KILL <connection>",
+        "connection %" PRIu64 " has had a transaction open for %" PRIu64 " s", thread, age);
+  else
+    say(doctor, FINDING_OK, "transactions", "", "none is open for long");
+  db_results_free(&result, 1);
+  return true;
+}
+
+static bool check_partitions(struct doctor *doctor, struct err *err) {
+  char history[80], attempts[80];
+  snprintf(history, sizeof history, "%s_history", doctor->op->table);
+  snprintf(attempts, sizeof attempts, "%s_attempts", doctor->op->table);
+  struct db_result result;
+  struct db_row row;
+  if (!op_query(doctor->op, opsql_doctor_partitions, ARGS(STRING("history", history), STRING("attempts", attempts)),
+                "looking at partitions", &result, err))
+    return false;
+  while (db_next(&result, &row)) {
+    uint64_t ahead = 0;
+    bool some = row.fields[1] && db_u64(&row, 2, 1, &ahead);
+    say(doctor, some && ahead ? FINDING_OK : FINDING_WARN, "partitions",
+        "a running daemon makes them; look into its log for DUEBOX-HOUSEKEEP",
+        some ? "%s has partitions up to %s" : "%s has no partition but the last%s", row.fields[0] ? row.fields[0] : "",
+        some ? row.fields[1] : "");
+  }
+  db_results_free(&result, 1);
+  return true;
+}
+
+static bool check_shards(struct doctor *doctor, struct err *err) {
+  struct db_result result;
+  struct db_row row;
+  bool found;
+  uint64_t all, held, lapsed;
+  if (!one_row(doctor, opsql_doctor_shards, NO_ARGS, &result, &row, &found, err))
+    return false;
+  bool ok = found && db_u64(&row, 0, 255, &all) && db_u64(&row, 1, 255, &held) && db_u64(&row, 2, 255, &lapsed);
+  db_results_free(&result, 1);
+  if (!ok)
+    return db_unexpected(err, "looking at the shards");
+  say(doctor, held == all ? FINDING_OK : FINDING_WARN, "shards", "start a daemon: duebox run",
+      "%" PRIu64 " of %" PRIu64 " are held by daemons%s", held, all,
+      lapsed ? "; some were left without being given back" : "");
+  return true;
+}
+
+static bool check_routes(struct doctor *doctor, struct err *err) {
+  struct db_result result;
+  struct db_row row;
+  bool found;
+  uint64_t sets;
+  if (!one_row(doctor, opsql_doctor_routes, NO_ARGS, &result, &row, &found, err))
+    return false;
+  bool ok = found && db_u64(&row, 0, UINT32_MAX, &sets);
+  if (ok && sets > 1)
+    say(doctor, FINDING_WARN, "routes", "give all daemons of one outbox the same routes; see docs/OPERATIONS.md",
+        "%s have %" PRIu64 " different sets of routes: each holds tasks of the routes that it lacks",
+        row.fields[1] ? row.fields[1] : "?", sets);
+  else if (ok)
+    say(doctor, FINDING_OK, "routes", "", "all living daemons have the same");
+  db_results_free(&result, 1);
+  return ok || db_unexpected(err, "looking at the daemons' routes");
+}
+
+static bool check_backlog(struct doctor *doctor, struct err *err) {
+  enum { LATE_US = 60 * 1000000 };
+  struct db_result result;
+  struct db_row row;
+  bool found;
+  if (!one_row(doctor, opsql_doctor_overdue, NO_ARGS, &result, &row, &found, err))
+    return false;
+  int64_t late = found && row.fields[0] ? strtoll(row.fields[0], NULL, 10) : 0;
+  db_results_free(&result, 1);
+  say(doctor, late > LATE_US ? FINDING_WARN : FINDING_OK, "overdue",
+      "look at `duebox route list` for the route, and at the daemon's log",
+      late > LATE_US ? "the oldest due task waits for %.0f s" : "no task waits for long (%.1f s)",
+      late > 0 ? (double)late / 1e6 : 0.0);
+  return true;
+}
+
+static bool check_quarantine(struct doctor *doctor, struct err *err) {
+  struct db_result result;
+  struct db_row row;
+  bool found;
+  uint64_t count = 0;
+  if (!one_row(doctor, opsql_doctor_quarantine, NO_ARGS, &result, &row, &found, err))
+    return false;
+  bool ok = found && db_u64(&row, 0, UINT64_MAX, &count);
+  if (ok && count)
+    say(doctor, FINDING_WARN, "quarantine", "read them: SELECT * FROM the quarantine table",
+        "%" PRIu64 " result records fitted no task, the last at %s", count, row.fields[1] ? row.fields[1] : "?");
+  else if (ok)
+    say(doctor, FINDING_OK, "quarantine", "", "empty");
+  db_results_free(&result, 1);
+  return ok || db_unexpected(err, "looking at the quarantine");
+}
+
+enum store_status op_doctor(void *self, const struct doctor_facts *facts, finding_fn *say_fn, void *ctx,
+                            struct err *err) {
+  static bool (*const checks[])(struct doctor *, struct err *) = {
+      check_server, check_session, check_read_only,  check_binlog,         check_durability,   check_packet,
+      check_clock,  check_rights,  check_privileges, check_history_length, check_transactions, check_partitions,
+      check_shards, check_routes,  check_backlog,    check_quarantine};
+  struct doctor doctor = {.op = self, .facts = facts, .say = say_fn, .ctx = ctx};
+  bool ok = read_variables(&doctor, err);
+  for (size_t i = 0; ok && i < ARRAY_LEN(checks); i++)
+    ok = checks[i](&doctor, err);
+  return ok ? STORE_OK : op_status(err);
+}

@@ -1,0 +1,127 @@
+/* SPDX-License-Identifier: MIT */
+#include "outbox/operator_filter.h"
+
+#include <string.h>
+
+static uint32_t table_states(enum operator_table table) { return table == TABLE_LIVING ? STATES_LIVING : STATES_FINAL; }
+
+static uint32_t wanted_states(const struct task_filter *filter) {
+  return filter->states ? filter->states : filter->id_count ? STATES_LIVING | STATES_FINAL : STATES_LIVING;
+}
+
+bool filter_touches(const struct task_filter *filter, enum operator_table table) {
+  return (wanted_states(filter) & table_states(table)) != 0;
+}
+
+bool filter_row_id(const char *text, uint64_t *id) {
+  *id = 0;
+  for (const char *p = text; *p; p++) {
+    if (*p < '0' || *p > '9' || __builtin_mul_overflow(*id, 10, id) ||
+        __builtin_add_overflow(*id, (uint64_t)(*p - '0'), id))
+      return false;
+  }
+  return *text != '\0';
+}
+
+static void add_states(struct text *out, uint32_t states) {
+  if (!states) {
+    text_puts(out, "FALSE");
+    return;
+  }
+  const char *separator = "state IN (";
+  for (int i = 0; i < TASK_STATES; i++) {
+    if (!(states & STATE_BIT(i)))
+      continue;
+    text_puts(out, separator);
+    text_puts(out, "'");
+    text_puts(out, task_state_text((enum task_state)i));
+    text_puts(out, "'");
+    separator = ", ";
+  }
+  text_puts(out, ")");
+}
+
+static void add_equal(struct text *out, const char *column, const char *value) {
+  if (!value)
+    return;
+  text_puts(out, " AND ");
+  text_puts(out, column);
+  text_puts(out, " = ");
+  text_sql(out, value, strlen(value));
+}
+
+static void add_time(struct text *out, const char *condition, int64_t us) {
+  if (!us)
+    return;
+  text_puts(out, " AND ");
+  text_puts(out, condition);
+  text_puts(out, " '");
+  text_time(out, us);
+  text_puts(out, "'");
+}
+
+/* Digits may be a row id or somebody's message id; everything else is a message id. */
+static void add_ids(struct text *out, const struct task_filter *filter) {
+  uint64_t id;
+  text_puts(out, " AND (message_id IN (");
+  for (size_t i = 0; i < filter->id_count; i++) {
+    text_puts(out, i ? ", " : "");
+    text_sql(out, filter->ids[i], strlen(filter->ids[i]));
+  }
+  const char *separator = ") OR id IN (";
+  for (size_t i = 0; i < filter->id_count; i++)
+    if (filter_row_id(filter->ids[i], &id)) {
+      text_puts(out, separator);
+      text_u64(out, id);
+      separator = ", ";
+    }
+  text_puts(out, "))");
+}
+
+void filter_shards(struct text *out, uint64_t shards) {
+  for (unsigned shard = 0, n = 0; shard < STORE_SHARDS_MAX; shard++) {
+    if (!(shards & UINT64_C(1) << shard))
+      continue;
+    text_puts(out, n++ ? "," : "");
+    text_u64(out, shard);
+  }
+}
+
+void filter_sql(struct text *out, const struct task_filter *filter, enum operator_table table, uint64_t shards) {
+  add_states(out, wanted_states(filter) & table_states(table));
+  add_equal(out, "route", filter->route);
+  if (filter->route && table == TABLE_LIVING) {
+    text_puts(out, " AND shard IN (");
+    filter_shards(out, shards);
+    text_puts(out, ")");
+  }
+  add_equal(out, "task_key", filter->key);
+  add_equal(out, "error_class", filter->error_class);
+  if (filter->priority) {
+    text_puts(out, " AND priority = ");
+    text_u64(out, filter->priority);
+  }
+  add_time(out, "due_at <", filter->due_before_us);
+  add_time(out, "due_at >=", filter->due_after_us);
+  add_time(out, "created_at <", filter->created_before_us);
+  add_time(out, "created_at >=", filter->created_after_us);
+  if (filter->failed && table == TABLE_LIVING)
+    text_puts(out, " AND failures > 0");
+  if (filter->id_count)
+    add_ids(out, filter);
+  if (filter->where) {
+    text_puts(out, " AND (");
+    text_puts(out, filter->where);
+    text_puts(out, "\n)"); /* a comment at the end of the condition must not swallow the bracket */
+  }
+}
+
+const char *filter_index(const struct task_filter *filter, enum operator_table table, struct task_filter *part) {
+  bool some_states = filter->states && (filter->states & table_states(table)) != table_states(table);
+  *part = (struct task_filter){.states = filter->states, .route = filter->route};
+  if (table == TABLE_LIVING)
+    return filter->route || some_states ? "FORCE INDEX (ix_next)" : NULL;
+  if (filter->route)
+    return "FORCE INDEX (ix_route_finished)";
+  return some_states ? "FORCE INDEX (ix_state_finished)" : NULL;
+}

@@ -1,0 +1,86 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * outbox/ops.h - the functions behind core/store.h, by file. Their contract is written there.
+ */
+#ifndef OUTBOX_OPS_H
+#define OUTBOX_OPS_H
+
+#include "outbox/session.h"
+
+/* shards.c */
+enum store_status ops_now(struct store_session *ss, int64_t *now_us, struct err *err);
+enum store_status ops_beat(struct store_session *ss, const struct instance_row *me, int64_t ttl_ms, uint32_t *living,
+                           uint32_t *route_sets, struct err *err);
+enum store_status ops_leave(struct store_session *ss, const char *instance, struct err *err);
+enum store_status ops_shards(struct store_session *ss, struct shard_row rows[STORE_SHARDS_MAX], size_t *count,
+                             struct err *err);
+enum store_status ops_acquire(struct store_session *ss, const char *instance, const struct shard_row *seen,
+                              int64_t lease_ms, uint64_t *epoch, struct err *err);
+enum store_status ops_renew(struct store_session *ss, const char *instance, const struct shard_lease *leases,
+                            size_t count, int64_t lease_ms, bool *kept, struct err *err);
+enum store_status ops_give_back(struct store_session *ss, const char *instance, const struct shard_lease *lease,
+                                struct err *err);
+
+/* read.c */
+enum store_status ops_look(struct store_session *ss, const struct shard_lease *leases, size_t lease_count,
+                           const struct store_group **groups, size_t *count, int64_t *now_us, struct err *err);
+enum store_status ops_read(struct store_session *ss, const struct store_range *ranges, size_t range_count,
+                           int64_t ahead_us, int64_t max_payload, struct task_batch **batch, int64_t *next_us,
+                           int64_t *now_us, struct err *err);
+enum store_status ops_find(struct store_session *ss, const struct store_range *range, struct store_cursor until,
+                           struct found_id *found, size_t *count, struct err *err);
+enum store_status ops_read_ids(struct store_session *ss, enum task_state state, uint8_t shard, const uint64_t *ids,
+                               size_t count, int64_t ahead_us, int64_t max_payload, struct task_batch **batch,
+                               struct err *err);
+enum store_status ops_expired(struct store_session *ss, enum task_state state, uint8_t shard, uint64_t *ids,
+                              size_t *count, struct err *err);
+
+/* settle.c */
+enum store_status ops_settle(struct store_session *ss, const struct shard_lease *leases, size_t lease_count,
+                             struct decision *decisions, size_t count, bool *lost, struct err *err);
+
+/* claim.c */
+enum store_status ops_claim(struct store_session *ss, const char *instance, const struct shard_lease *leases,
+                            size_t lease_count, const uint64_t *ids, size_t count, int64_t timeout_ms, int64_t lease_ms,
+                            int64_t ahead_us, int64_t max_payload, struct task_batch **batch, bool *fenced,
+                            struct err *err);
+enum store_status ops_own_claims(struct store_session *ss, const char *instance, const struct shard_lease *leases,
+                                 size_t lease_count, uint32_t limit, struct task_batch **batch, struct err *err);
+
+/* results.c */
+enum store_status ops_settle_results(struct store_session *ss, struct store_result *results, size_t count,
+                                     result_decide_fn *decide, void *ctx, struct err *err);
+
+/* intervene.c */
+enum store_status ops_hold(struct store_session *ss, const struct shard_lease *lease, const struct store_range *range,
+                           uint32_t *moved, struct err *err);
+enum store_status ops_heads(struct store_session *ss, const struct shard_lease *leases, size_t lease_count,
+                            store_head_fn *each, void *ctx, struct err *err);
+enum store_status ops_unblock(struct store_session *ss, const struct shard_lease *lease, const char *route,
+                              uint32_t limit, uint32_t *moved, struct err *err);
+enum store_status ops_unhold(struct store_session *ss, const struct shard_lease *lease, const char *route,
+                             uint32_t limit, uint32_t *moved, struct err *err);
+enum store_status ops_intervene(struct store_session *ss, const struct shard_lease *lease, enum intervention verb,
+                                const uint64_t *ids, size_t count, int64_t due_us, const char *actor,
+                                const char *reason, int64_t keep_us, bool *changed, struct err *err);
+enum store_status ops_locate(struct store_session *ss, const char *id_or_message_id, uint64_t *id, uint8_t *shard,
+                             bool *found, struct err *err);
+
+/* routes.c */
+enum store_status ops_route_settings(struct store_session *ss, const struct route_setting **settings, size_t *count,
+                                     struct err *err);
+enum store_status ops_set_route(struct store_session *ss, const struct route_setting *setting, const char *actor,
+                                struct err *err);
+
+/* housekeep.c */
+enum store_status ops_housekeep(struct store_session *ss, int64_t longest_keep_ms, int64_t attempts_keep_ms,
+                                struct err *err);
+
+/* binlog.c */
+enum store_status ops_watch(void *store, const char *host, struct store_watch **watch, struct err *err);
+enum store_status ops_watch_next(struct store_watch *watch, const struct store_hint **hints, size_t *count,
+                                 struct err *err);
+void ops_watch_end(struct store_watch *watch);
+void ops_watch_close(struct store_watch **watch);
+
+#endif

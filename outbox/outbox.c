@@ -1,0 +1,60 @@
+/* SPDX-License-Identifier: MIT */
+#include "outbox/outbox.h"
+
+#include <stdlib.h>
+
+#include "outbox/db_error.h"
+#include "outbox/ops.h"
+
+static const struct store_ops ops = {
+    .open = session_open,
+    .close = session_close,
+    .now = ops_now,
+    .beat = ops_beat,
+    .leave = ops_leave,
+    .shards = ops_shards,
+    .acquire = ops_acquire,
+    .renew = ops_renew,
+    .give_back = ops_give_back,
+    .look = ops_look,
+    .read = ops_read,
+    .find = ops_find,
+    .read_ids = ops_read_ids,
+    .expired = ops_expired,
+    .claim = ops_claim,
+    .own_claims = ops_own_claims,
+    .settle = ops_settle,
+    .settle_results = ops_settle_results,
+    .hold = ops_hold,
+    .unhold = ops_unhold,
+    .heads = ops_heads,
+    .unblock = ops_unblock,
+    .intervene = ops_intervene,
+    .locate = ops_locate,
+    .route_settings = ops_route_settings,
+    .set_route = ops_set_route,
+    .housekeep = ops_housekeep,
+    .watch = ops_watch,
+    .watch_next = ops_watch_next,
+    .watch_end = ops_watch_end,
+    .watch_close = ops_watch_close,
+};
+
+bool outbox_create(const struct database_config *config, struct store *out, struct err *err) {
+  *out = (struct store){0};
+  if (!db_init(err))
+    return false;
+  struct outbox *outbox = calloc(1, sizeof *outbox);
+  if (!outbox)
+    return err_set(err, DB_E_NO_MEMORY, "making the store: out of memory");
+  outbox->config = config;
+  atomic_init(&outbox->generation, 0);
+  atomic_init(&outbox->statements, 0);
+  *out = (struct store){.ops = &ops, .self = outbox, .statements = &outbox->statements};
+  return true;
+}
+
+void outbox_destroy(struct store *store) {
+  free(store->self);
+  *store = (struct store){0};
+}

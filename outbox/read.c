@@ -1,0 +1,337 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * outbox/read.c - finding what is due and reading it. Takes no lock and opens no transaction.
+ */
+#include <stdlib.h>
+#include <string.h>
+
+#include "outbox/db_error.h"
+#include "outbox/ops.h"
+#include "outbox/row.h"
+#include "query.h"
+
+static const struct text *lease_shards(struct store_session *ss, const struct shard_lease *leases, size_t count) {
+  text_clear(&ss->part);
+  for (size_t i = 0; i < count; i++) {
+    if (i)
+      text_add(&ss->part, ",", 1);
+    text_u64(&ss->part, leases[i].shard);
+  }
+  return &ss->part;
+}
+
+struct look_unit {
+  const struct shard_lease *leases;
+  size_t lease_count;
+  size_t *count;
+  int64_t *now_us;
+};
+
+static bool read_group(const struct db_row *row, struct store_group *out) {
+  uint64_t state, shard, priority;
+  if (!db_u64(row, 1, TASK_STATES, &state) || state == 0 || !db_u64(row, 2, STORE_SHARDS_MAX - 1, &shard) ||
+      !db_copy(row, 3, out->route, sizeof out->route) || !db_u64(row, 4, 9, &priority) ||
+      !db_time(row, 5, &out->next_us))
+    return false;
+  out->state = (enum task_state)(state - 1);
+  out->shard = (uint8_t)shard;
+  out->priority = (uint8_t)priority;
+  return true;
+}
+
+static bool reserve_groups(struct store_session *ss, size_t count, struct err *err) {
+  if (count <= ss->group_cap)
+    return true;
+  struct store_group *groups = realloc(ss->groups, count * sizeof *groups);
+  if (!groups)
+    return err_set(err, DB_E_NO_MEMORY, "no memory for %zu groups; %s", count, db_error_cure(DB_E_NO_MEMORY));
+  ss->groups = groups;
+  ss->group_cap = count;
+  return true;
+}
+
+static bool look_unit(struct store_session *ss, void *arg, struct err *err) {
+  struct look_unit *u = arg;
+  struct db_result result;
+  struct db_row row;
+  session_begin(ss);
+  session_add(ss, query_look, ARGS(RAW("shards", *lease_shards(ss, u->leases, u->lease_count))));
+  if (!session_send(ss, "look", &result, 1, err))
+    return false;
+  bool ok = reserve_groups(ss, result.count, err);
+  *u->count = 0;
+  for (uint64_t i = 0; ok && i < result.count; i++) {
+    ok = db_next(&result, &row) && db_time(&row, 0, u->now_us);
+    bool none = ok && !row.fields[1]; /* the only row: it just tells the time */
+    ok = ok && (none || read_group(&row, &ss->groups[(*u->count)++]));
+    if (!ok)
+      db_unexpected(err, "look");
+  }
+  db_results_free(&result, 1);
+  return ok;
+}
+
+enum store_status ops_look(struct store_session *ss, const struct shard_lease *leases, size_t lease_count,
+                           const struct store_group **groups, size_t *count, int64_t *now_us, struct err *err) {
+  *count = 0;
+  if (lease_count == 0)
+    return ops_now(ss, now_us, err);
+  enum store_status status = session_run(ss, "looking for the next due times", look_unit,
+                                         &(struct look_unit){leases, lease_count, count, now_us}, err);
+  *groups = ss->groups;
+  return status;
+}
+
+/* Reading whole rows. A payload that may be sent to us must fit into one packet. */
+struct read_unit {
+  const char *what;
+  int64_t max_payload;
+  struct task_batch **batch;
+};
+
+/* Other columns and the packet's own overhead beside a payload. */
+enum { ROW_ROOM = 1024 * 1024 };
+
+static bool fits_packet(const struct store_session *ss, int64_t max_payload, struct err *err) {
+  if ((uint64_t)max_payload + ROW_ROOM > ss->conn->max_packet)
+    return err_set(err, DB_E_PACKET,
+                   "payloads of %lld bytes and 1 MiB beside them do not fit into the server's max_allowed_packet of "
+                   "%llu; %s",
+                   (long long)max_payload, (unsigned long long)ss->conn->max_packet, db_error_cure(DB_E_PACKET));
+  return true;
+}
+
+static bool read_batch(struct store_session *ss, const struct read_unit *u, struct err *err) {
+  struct db_result result;
+  if (!fits_packet(ss, u->max_payload, err) || !session_send(ss, u->what, &result, 1, err))
+    return false;
+  bool ok = row_batch(&result, u->batch, err);
+  db_results_free(&result, 1);
+  return ok;
+}
+
+struct range_unit {
+  struct read_unit read;
+  const struct store_range *ranges;
+  size_t range_count;
+  int64_t ahead_us;
+  int64_t *next_us, *now_us;
+};
+
+/* Adds a query about one range to out, in brackets. {columns} is ss->part. */
+static void add_range(struct store_session *ss, struct text *out, const struct range_unit *u, const char *query,
+                      const struct store_range *range) {
+  struct text host = {0};
+  text_puts(&host, range->host ? "target_host = " : "TRUE");
+  if (range->host)
+    text_sql(&host, range->host, strlen(range->host));
+  text_puts(out, "(");
+  text_query(out, query, ss->outbox->config->table,
+             ARGS(RAW("columns", ss->part), STRING("state", task_state_text(range->state)),
+                  UNSIGNED("shard", range->shard), STRING("route", range->route), UNSIGNED("priority", range->priority),
+                  RAW("host", host), TIME("after_at", range->after.next_us), UNSIGNED("after_id", range->after.id),
+                  UNSIGNED("limit", range->limit), SIGNED("ahead_us", u->ahead_us)));
+  text_puts(out, ")");
+  out->failed = out->failed || host.failed;
+  text_free(&host);
+}
+
+/* For each range a row that tells what follows it. */
+static void add_times(struct store_session *ss, const struct range_unit *u) {
+  struct text next = {0};
+  text_clear(&ss->part);
+  for (size_t i = 0; i < u->range_count; i++) {
+    text_clear(&next);
+    add_range(ss, &next, u, query_read_next, &u->ranges[i]);
+    row_times(&ss->script, next.failed ? "" : next.data);
+    text_puts(&ss->script, " UNION ALL ");
+    ss->script.failed = ss->script.failed || next.failed;
+  }
+  text_free(&next);
+}
+
+static bool read_times(const struct range_unit *u, struct db_result *result, struct err *err) {
+  struct db_row row;
+  for (size_t i = 0; i < u->range_count; i++)
+    if (!db_next(result, &row) || !row_decode_times(&row, &u->next_us[i], u->now_us))
+      return db_unexpected(err, u->read.what);
+  return true;
+}
+
+/* One statement, so one snapshot: what follows each range, then the rows of one range after the other. The branches of
+ * a UNION ALL without an order of its own are streamed, not sorted. */
+static bool range_unit(struct store_session *ss, void *arg, struct err *err) {
+  struct range_unit *u = arg;
+  struct db_result result;
+  if (!fits_packet(ss, u->read.max_payload, err))
+    return false;
+  session_begin(ss);
+  if (u->next_us)
+    add_times(ss, u);
+  row_columns(&ss->part, u->read.max_payload);
+  for (size_t i = 0; i < u->range_count; i++) {
+    text_puts(&ss->script, i ? " UNION ALL " : "");
+    add_range(ss, &ss->script, u, query_read, &u->ranges[i]);
+  }
+  if (!session_send(ss, u->read.what, &result, 1, err))
+    return false;
+  bool ok = (!u->next_us || read_times(u, &result, err)) && row_batch(&result, u->read.batch, err);
+  db_results_free(&result, 1);
+  return ok;
+}
+
+enum store_status ops_read(struct store_session *ss, const struct store_range *ranges, size_t range_count,
+                           int64_t ahead_us, int64_t max_payload, struct task_batch **batch, int64_t *next_us,
+                           int64_t *now_us, struct err *err) {
+  *batch = NULL;
+  struct range_unit unit = {.read = {.what = "read", .max_payload = max_payload, .batch = batch},
+                            .ranges = ranges,
+                            .range_count = range_count,
+                            .ahead_us = ahead_us,
+                            .next_us = next_us,
+                            .now_us = now_us};
+  return session_run(ss, "reading due rows", range_unit, &unit, err);
+}
+
+struct heads_unit {
+  const struct shard_lease *leases;
+  size_t lease_count;
+  store_head_fn *each;
+  void *ctx;
+};
+
+static bool heads_unit(struct store_session *ss, void *arg, struct err *err) {
+  struct heads_unit *u = arg;
+  struct db_result result;
+  struct db_row row;
+  session_begin(ss);
+  session_add(ss, query_heads, ARGS(RAW("shards", *lease_shards(ss, u->leases, u->lease_count))));
+  if (!session_send(ss, "heads", &result, 1, err))
+    return false;
+  bool ok = true;
+  while (ok && db_next(&result, &row)) {
+    struct store_head head = {.route = row.fields[2], .order_key = {.data = row.fields[3], .len = row.lengths[3]}};
+    uint64_t shard = 0;
+    ok = (db_u64(&row, 0, UINT64_MAX, &head.id) && db_u64(&row, 1, STORE_SHARDS_MAX - 1, &shard)) ||
+         db_unexpected(err, "heads");
+    head.shard = (uint8_t)shard;
+    if (ok)
+      u->each(u->ctx, &head);
+  }
+  db_results_free(&result, 1);
+  return ok;
+}
+
+enum store_status ops_heads(struct store_session *ss, const struct shard_lease *leases, size_t lease_count,
+                            store_head_fn *each, void *ctx, struct err *err) {
+  return session_run(ss, "reading the heads of order keys", heads_unit,
+                     &(struct heads_unit){leases, lease_count, each, ctx}, err);
+}
+
+struct find_unit {
+  const struct store_range *range;
+  struct store_cursor until;
+  struct found_id *found;
+  size_t *count;
+};
+
+static bool find_unit(struct store_session *ss, void *arg, struct err *err) {
+  struct find_unit *u = arg;
+  const struct store_range *range = u->range;
+  struct db_result result;
+  struct db_row row;
+  session_begin(ss);
+  session_add(ss, query_find,
+              ARGS(STRING("state", task_state_text(range->state)), UNSIGNED("shard", range->shard),
+                   STRING("route", range->route), UNSIGNED("priority", range->priority),
+                   TIME("after_at", range->after.next_us), UNSIGNED("after_id", range->after.id),
+                   TIME("until_at", u->until.next_us), UNSIGNED("until_id", u->until.id),
+                   UNSIGNED("limit", range->limit)));
+  if (!session_send(ss, "find", &result, 1, err))
+    return false;
+  bool ok = true;
+  *u->count = 0;
+  while (ok && *u->count < range->limit && db_next(&result, &row)) {
+    struct found_id *found = &u->found[(*u->count)++];
+    ok = (db_u64(&row, 0, UINT64_MAX, &found->id) && db_time(&row, 1, &found->next_us)) || db_unexpected(err, "find");
+  }
+  db_results_free(&result, 1);
+  return ok;
+}
+
+enum store_status ops_find(struct store_session *ss, const struct store_range *range, struct store_cursor until,
+                           struct found_id *found, size_t *count, struct err *err) {
+  return session_run(ss, "looking for rows that came late", find_unit, &(struct find_unit){range, until, found, count},
+                     err);
+}
+
+struct ids_unit {
+  struct read_unit read;
+  enum task_state state;
+  uint8_t shard;
+  const uint64_t *ids;
+  size_t count;
+  int64_t ahead_us;
+};
+
+static bool ids_unit(struct store_session *ss, void *arg, struct err *err) {
+  struct ids_unit *u = arg;
+  struct text columns = {0};
+  row_columns(&columns, u->read.max_payload);
+  session_begin(ss);
+  session_add(ss, query_read_ids,
+              ARGS(RAW("columns", columns), RAW("ids", *session_ids(ss, u->ids, u->count)),
+                   STRING("state", task_state_text(u->state)), UNSIGNED("shard", u->shard),
+                   SIGNED("ahead_us", u->ahead_us)));
+  ss->script.failed = ss->script.failed || columns.failed;
+  text_free(&columns);
+  return read_batch(ss, &u->read, err);
+}
+
+enum store_status ops_read_ids(struct store_session *ss, enum task_state state, uint8_t shard, const uint64_t *ids,
+                               size_t count, int64_t ahead_us, int64_t max_payload, struct task_batch **batch,
+                               struct err *err) {
+  *batch = NULL;
+  if (count == 0)
+    return STORE_OK;
+  struct ids_unit unit = {.read = {.what = "read by id", .max_payload = max_payload, .batch = batch},
+                          .state = state,
+                          .shard = shard,
+                          .ids = ids,
+                          .count = count,
+                          .ahead_us = ahead_us};
+  return session_run(ss, "reading rows by id", ids_unit, &unit, err);
+}
+
+struct expired_unit {
+  enum task_state state;
+  uint8_t shard;
+  uint64_t *ids;
+  size_t count, *kept;
+};
+
+static bool expired_unit(struct store_session *ss, void *arg, struct err *err) {
+  struct expired_unit *u = arg;
+  struct db_result result;
+  struct db_row row;
+  session_begin(ss);
+  session_add(ss, query_expired,
+              ARGS(RAW("ids", *session_ids(ss, u->ids, u->count)), STRING("state", task_state_text(u->state)),
+                   UNSIGNED("shard", u->shard)));
+  if (!session_send(ss, "expired", &result, 1, err))
+    return false;
+  bool ok = true;
+  *u->kept = 0;
+  while (ok && *u->kept < u->count && db_next(&result, &row))
+    ok = db_u64(&row, 0, UINT64_MAX, &u->ids[(*u->kept)++]) || db_unexpected(err, "expired");
+  db_results_free(&result, 1);
+  return ok;
+}
+
+enum store_status ops_expired(struct store_session *ss, enum task_state state, uint8_t shard, uint64_t *ids,
+                              size_t *count, struct err *err) {
+  if (*count == 0)
+    return STORE_OK;
+  struct expired_unit unit = {state, shard, ids, *count, count};
+  return session_run(ss, "looking for rows whose time is over", expired_unit, &unit, err);
+}

@@ -1,0 +1,429 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * outbox/results.c - what consumers answer: found by message id, applied once, never in the way of the next.
+ *
+ * Rows are found without locks and then locked in primary-key order, as settling does, so that the two seldom deadlock
+ * (the result of a task often arrives while its publishing is being recorded). No fence: whoever holds the shard finds
+ * that the row has moved on. A row that a foreign transaction holds for long is passed over and its result is busy.
+ * Where somebody holds only an entry of another index, the batch is applied by halves, as in settling. Whether a result
+ * was there before is told by its line in outbox_attempts; that is looked up only for rows whose state does not tell.
+ */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "outbox/db_error.h"
+#include "outbox/halves.h"
+#include "outbox/ops.h"
+#include "outbox/write.h"
+#include "query.h"
+
+#define WHAT "storing results"
+
+struct slot {
+  struct store_result *result;
+  struct result_row row;
+  char route[STORE_ROUTE_MAX + 1];
+  char reason[256]; /* why it is quarantined */
+  bool living;      /* row is what it met, locked, at now_us */
+  bool busy;        /* there is a row, and another transaction holds it */
+  int64_t now_us;
+  bool seen;     /* this attempt's result was applied before */
+  bool finished; /* the task is in the history, in state `final` */
+  int64_t finished_us;
+  enum task_state final;
+  struct decision decision;
+};
+
+struct results_unit {
+  struct slot *slots; /* those with a parsed record first, by message id; then the broken ones */
+  size_t parsed, count;
+  struct decision **decisions; /* those to write, by id */
+  size_t writes;
+  bool met_again; /* a row was busy before */
+  bool stuck;     /* the rows were ours, and the write met a lock all the same; nothing was written */
+  result_decide_fn *decide;
+  void *ctx;
+};
+
+static int by_message_id(const void *a, const void *b) {
+  const struct slot *x = a, *y = b;
+  if (!x->result->broken != !y->result->broken)
+    return x->result->broken ? 1 : -1;
+  return strcmp(x->result->record.message_id, y->result->record.message_id);
+}
+
+static int by_row_id(const void *a, const void *b) {
+  const struct decision *x = *(struct decision *const *)a, *y = *(struct decision *const *)b;
+  return x->id < y->id ? -1 : x->id > y->id;
+}
+
+static struct slot *find_slot(struct results_unit *u, const char *message_id) {
+  size_t low = 0, high = u->parsed;
+  while (low < high) {
+    size_t middle = low + (high - low) / 2;
+    int order = strcmp(message_id, u->slots[middle].result->record.message_id);
+    if (order == 0)
+      return &u->slots[middle];
+    if (order < 0)
+      high = middle;
+    else
+      low = middle + 1;
+  }
+  return NULL;
+}
+
+/* Whether the row alone does not tell if this result is new: it is over, or waits for something else by now. */
+static bool is_doubtful(const struct slot *slot) {
+  const struct result_row *row = &slot->row;
+  bool runs = row->state == TASK_CLAIMED || row->state == TASK_AWAITING;
+  uint32_t attempt = slot->result->record.attempt;
+  return !slot->living || attempt < row->attempt || (attempt == row->attempt && !runs);
+}
+
+/* "'id','id',.." of the parsed slots, or of those among them that are doubtful. False when there is none. */
+static bool message_ids(struct results_unit *u, bool doubtful_only, struct text *out) {
+  text_clear(out);
+  for (size_t i = 0; i < u->parsed; i++) {
+    if (doubtful_only && !is_doubtful(&u->slots[i]))
+      continue;
+    const char *id = u->slots[i].result->record.message_id;
+    text_puts(out, out->len ? "," : "");
+    text_sql(out, id, strlen(id));
+  }
+  return out->len > 0;
+}
+
+/* The row ids of the results' tasks, as far as they live: "1,2" in ss->part. */
+static bool find_rows(struct store_session *ss, struct results_unit *u, struct err *err) {
+  struct db_result result;
+  struct db_row row;
+  uint64_t id;
+  bool any = message_ids(u, false, &ss->part);
+  session_begin(ss);
+  session_add(ss, query_result_find, ARGS(RAW("message_ids", ss->part)));
+  text_clear(&ss->part);
+  if (!any)
+    return true;
+  if (!session_send(ss, WHAT, &result, 1, err))
+    return false;
+  bool ok = true;
+  while (ok && db_next(&result, &row)) {
+    ok = db_u64(&row, 0, UINT64_MAX, &id) || db_unexpected(err, WHAT);
+    text_puts(&ss->part, ss->part.len ? "," : "");
+    text_u64(&ss->part, id);
+  }
+  db_results_free(&result, 1);
+  return ok;
+}
+
+enum {
+  COL_ID,
+  COL_MESSAGE_ID,
+  COL_SHARD,
+  COL_STATE,
+  COL_ATTEMPT,
+  COL_FAILURES,
+  COL_RECOVERIES,
+  COL_MAX_ATTEMPTS,
+  COL_TIMEOUT,
+  COL_DUE,
+  COL_ASKED_DUE,
+  COL_EXPIRES,
+  COL_ROUTE,
+  COL_NOW
+};
+
+static bool read_number(const struct db_row *row, unsigned column, uint32_t *out) {
+  uint64_t value;
+  if (!db_u64(row, column, UINT32_MAX, &value))
+    return false;
+  *out = (uint32_t)value;
+  return true;
+}
+
+static bool read_row(const struct db_row *row, struct slot *slot) {
+  struct result_row *out = &slot->row;
+  uint64_t shard, state;
+  *out = (struct result_row){.route = slot->route};
+  bool ok = db_u64(row, COL_ID, UINT64_MAX, &out->id) && db_u64(row, COL_SHARD, STORE_SHARDS_MAX - 1, &shard) &&
+            db_u64(row, COL_STATE, TASK_STATES, &state) && state > 0 && read_number(row, COL_ATTEMPT, &out->attempt) &&
+            read_number(row, COL_FAILURES, &out->failures) && read_number(row, COL_RECOVERIES, &out->recoveries) &&
+            read_number(row, COL_MAX_ATTEMPTS, &out->max_attempts) && read_number(row, COL_TIMEOUT, &out->timeout_ms) &&
+            db_time(row, COL_DUE, &out->due_us) && db_time(row, COL_ASKED_DUE, &out->asked_due_us) &&
+            (!row->fields[COL_EXPIRES] || db_time(row, COL_EXPIRES, &out->expires_us)) &&
+            db_copy(row, COL_ROUTE, slot->route, sizeof slot->route) && db_time(row, COL_NOW, &slot->now_us);
+  if (!ok)
+    return false;
+  out->shard = (uint8_t)shard;
+  out->state = (enum task_state)(state - 1);
+  slot->living = true;
+  return true;
+}
+
+/* Calls take for each row whose message id belongs to a slot. */
+static bool each_row(struct results_unit *u, struct db_result *result, unsigned id_column,
+                     bool (*take)(const struct db_row *row, struct slot *slot), struct err *err) {
+  struct db_row row;
+  while (db_next(result, &row)) {
+    struct slot *slot = row.fields[id_column] ? find_slot(u, row.fields[id_column]) : NULL;
+    if (slot && !take(&row, slot))
+      return db_unexpected(err, WHAT);
+  }
+  return true;
+}
+
+static bool take_living(const struct db_row *row, struct slot *slot) {
+  slot->busy = !slot->living;
+  return true;
+}
+
+static bool lock_rows(struct store_session *ss, struct results_unit *u, struct err *err) {
+  struct db_result results[3] = {0};
+  const char *skip = session_skip(ss, u->met_again);
+  size_t n = *skip ? 3 : 2;
+  session_begin_transaction(ss);
+  session_add(ss, query_result_lock, ARGS(RAW("ids", ss->part), WORD("skip", skip)));
+  if (*skip)
+    session_add(ss, query_result_living, ARGS(RAW("ids", ss->part)));
+  if (!session_send(ss, WHAT, results, n, err))
+    return false;
+  bool ok = each_row(u, &results[1], COL_MESSAGE_ID, read_row, err) && each_row(u, &results[2], 0, take_living, err);
+  db_results_free(results, n);
+  for (size_t i = 0; i < u->parsed; i++)
+    if (u->met_again && u->slots[i].busy)
+      session_met_lock(ss);
+  return ok;
+}
+
+static bool take_seen(const struct db_row *row, struct slot *slot) {
+  uint32_t attempt;
+  if (!read_number(row, 1, &attempt) || !db_copy(row, 2, slot->route, sizeof slot->route))
+    return false;
+  slot->seen = slot->seen || attempt == slot->result->record.attempt;
+  return true;
+}
+
+static bool take_finished(const struct db_row *row, struct slot *slot) {
+  uint64_t state;
+  int64_t finished_us;
+  if (!db_u64(row, 1, TASK_STATES, &state) || state == 0 || !db_time(row, 3, &finished_us))
+    return false;
+  if (slot->finished && finished_us < slot->finished_us)
+    return true;
+  slot->finished = true;
+  slot->finished_us = finished_us;
+  slot->final = (enum task_state)(state - 1);
+  return slot->living || db_copy(row, 2, slot->route, sizeof slot->route);
+}
+
+/* Asks the attempts and the history about those slots whose row does not tell enough. Their rows are locked by now, so
+ * nobody else applies a result to them between the answer and our commit. */
+static bool look_back(struct store_session *ss, struct results_unit *u, struct err *err) {
+  struct db_result results[2];
+  if (!message_ids(u, true, &ss->part))
+    return true;
+  session_begin(ss);
+  session_add(ss, query_result_seen, ARGS(RAW("message_ids", ss->part)));
+  session_add(ss, query_result_finished, ARGS(RAW("message_ids", ss->part)));
+  if (!session_send(ss, WHAT, results, 2, err))
+    return false;
+  bool ok = each_row(u, &results[0], 0, take_seen, err) && each_row(u, &results[1], 0, take_finished, err);
+  db_results_free(results, 2);
+  return ok;
+}
+
+/* Too large for one statement: escaped twice, a text may grow eightfold. */
+static bool is_too_large(const struct store_session *ss, const struct result_record *record) {
+  size_t len = record->result_json_len + record->checkpoint_len;
+  len += record->error_stack ? strlen(record->error_stack) : 0;
+  return len > ss->conn->max_packet / 8;
+}
+
+static enum result_fate judge_living(struct results_unit *u, struct slot *slot) {
+  struct decision *d = &slot->decision;
+  const struct result_row *row = &slot->row;
+  if (slot->seen)
+    return RESULT_DUPLICATE;
+  enum result_fate fate = u->decide(u->ctx, row, &slot->result->record, d);
+  if (fate == RESULT_ORPHAN)
+    snprintf(slot->reason, sizeof slot->reason, "attempt %u was never handed out; the row counts %u",
+             slot->result->record.attempt, row->attempt);
+  if (fate != RESULT_APPLIED)
+    return fate;
+  d->id = row->id;
+  d->shard = row->shard;
+  d->from = row->state;
+  d->attempt_from = row->attempt;
+  d->record = &slot->result->record;
+  d->log_attempt = d->event != EVENT_PROGRESS; /* what tells a duplicate */
+  /* It came before its publishing was recorded, some milliseconds at most; nobody will write that time any more. */
+  uint32_t going_out = row->state == TASK_SCHEDULED ? row->attempt + 1 : row->state == TASK_CLAIMED ? row->attempt : 0;
+  if (d->record->attempt == going_out && d->event != EVENT_PROGRESS)
+    d->published_us = slot->now_us;
+  if (!write_possible(d))
+    return RESULT_STALE;
+  u->decisions[u->writes++] = d;
+  return RESULT_APPLIED;
+}
+
+static enum result_fate judge(const struct store_session *ss, struct results_unit *u, struct slot *slot) {
+  if (slot->result->broken) {
+    snprintf(slot->reason, sizeof slot->reason, "%s", slot->result->broken);
+    return RESULT_BROKEN;
+  }
+  if (is_too_large(ss, &slot->result->record)) {
+    snprintf(slot->reason, sizeof slot->reason, "too large to store; raise max_allowed_packet on the server");
+    return RESULT_BROKEN;
+  }
+  if (slot->living)
+    return judge_living(u, slot);
+  if (slot->busy)
+    return RESULT_BUSY;
+  if (slot->seen)
+    return RESULT_DUPLICATE;
+  if (slot->finished)
+    return RESULT_LATE;
+  snprintf(slot->reason, sizeof slot->reason, "no task has this message id");
+  return RESULT_ORPHAN;
+}
+
+static void judge_all(const struct store_session *ss, struct results_unit *u) {
+  u->writes = 0;
+  for (size_t i = 0; i < u->count; i++) {
+    struct slot *slot = &u->slots[i];
+    struct store_result *result = slot->result;
+    bool applied_before = ss->unknown && result->fate == RESULT_APPLIED;
+    enum result_fate fate = judge(ss, u, slot);
+    /* The commit of the try before got no answer; that the row has had this result says that it happened. */
+    if (applied_before && (fate == RESULT_DUPLICATE || fate == RESULT_LATE || fate == RESULT_ORPHAN)) {
+      slot->reason[0] = '\0';
+      continue;
+    }
+    result->fate = fate;
+    result->event = slot->decision.event;
+    result->cancelled = !slot->living && slot->finished && slot->final == TASK_CANCELLED;
+    snprintf(result->route, sizeof result->route, "%s", slot->route);
+  }
+  qsort(u->decisions, u->writes, sizeof *u->decisions, by_row_id);
+}
+
+static void add_quarantine(struct store_session *ss, const struct slot *slot) {
+  enum { SOURCE_MAX = 64, ORIGIN_MAX = 255, REASON_MAX = 512 };
+  const struct store_result *result = slot->result;
+  size_t most = ss->conn->max_packet / 4;
+  const struct sql_arg body = {.name = "body",
+                               .kind = SQL_STRING,
+                               .string = result->body.data,
+                               .len = result->body.len < most ? result->body.len : most};
+  session_add(ss, query_quarantine,
+              ARGS(CLEAN("source", result->source ? result->source : "", SOURCE_MAX),
+                   CLEAN("origin", result->origin ? result->origin : "", ORIGIN_MAX),
+                   CLEAN("reason", slot->reason, REASON_MAX), body));
+}
+
+/* One statement each: they are rare, and one body may be as large as a packet allows. */
+static bool write_quarantine(struct store_session *ss, struct results_unit *u, struct err *err) {
+  for (size_t i = 0; i < u->count; i++) {
+    const struct slot *slot = &u->slots[i];
+    struct db_result result;
+    if (!*slot->reason)
+      continue;
+    session_begin(ss);
+    add_quarantine(ss, slot);
+    if (!session_send(ss, WHAT, &result, 1, err))
+      return false;
+    db_results_free(&result, 1);
+  }
+  return true;
+}
+
+static bool write_rows(struct store_session *ss, struct results_unit *u, struct err *err) {
+  struct text shards = {0};
+  for (uint64_t shard = 0; shard < STORE_SHARDS_MAX; shard++) {
+    text_puts(&shards, shard ? "," : "");
+    text_u64(&shards, shard);
+  }
+  struct writer w = {
+      .ss = ss, .what = WHAT, .decisions = u->decisions, .count = u->writes, .fence = "TRUE", .shards = &shards};
+  w.no_wait = *session_skip(ss, u->met_again);
+  session_begin(ss);
+  ss->script.failed = shards.failed;
+  bool ok = write_decisions(&w, err) && write_flush(&w, err);
+  text_free(&shards);
+  return ok && (!w.differs || db_unexpected(err, WHAT));
+}
+
+static bool apply_results(struct store_session *ss, struct results_unit *u, struct err *err) {
+  for (size_t i = 0; i < u->count; i++)
+    u->slots[i] = (struct slot){.result = u->slots[i].result};
+  if (!find_rows(ss, u, err))
+    return false;
+  if (ss->part.len ? !lock_rows(ss, u, err) : !session_start(ss, WHAT, err))
+    return false;
+  if (!look_back(ss, u, err))
+    return false;
+  judge_all(ss, u);
+  return write_rows(ss, u, err) && write_quarantine(ss, u, err) && session_commit(ss, WHAT, err);
+}
+
+static bool results_unit(struct store_session *ss, void *arg, struct err *err) {
+  struct results_unit *u = arg;
+  bool skips = *session_skip(ss, u->met_again);
+  u->stuck = false;
+  if (apply_results(ss, u, err))
+    return true;
+  if (err->code != DB_LOCK_WAIT)
+    return false;
+  session_met_lock(ss); /* redone, it does not wait again */
+  u->stuck = skips;
+  return skips && session_rollback(ss, WHAT, err);
+}
+
+/* A call of ops_settle_results. */
+struct results_call {
+  struct store_session *ss;
+  result_decide_fn *decide;
+  void *ctx;
+  struct store_result *results;
+};
+
+static enum store_status apply_at_once(void *arg, size_t first, size_t count, bool *stuck, struct err *err) {
+  const struct results_call *call = arg;
+  struct store_result *results = call->results + first;
+  struct results_unit unit = {.slots = calloc(count, sizeof *unit.slots),
+                              .decisions = calloc(count, sizeof *unit.decisions),
+                              .count = count,
+                              .decide = call->decide,
+                              .ctx = call->ctx};
+  enum store_status status = STORE_DOWN;
+  if (unit.slots && unit.decisions) {
+    for (size_t i = 0; i < count; i++) {
+      unit.slots[i].result = &results[i];
+      unit.parsed += !results[i].broken;
+      unit.met_again = unit.met_again || results[i].fate == RESULT_BUSY;
+    }
+    qsort(unit.slots, count, sizeof *unit.slots, by_message_id);
+    status = session_run(call->ss, WHAT, results_unit, &unit, err);
+  } else {
+    err_set(err, DB_E_NO_MEMORY, WHAT ": out of memory; %s", db_error_cure(DB_E_NO_MEMORY));
+  }
+  for (size_t i = 0; i < count && unit.stuck && status == STORE_OK; i++)
+    results[i].fate = RESULT_BUSY;
+  *stuck = unit.stuck;
+  free(unit.slots);
+  free(unit.decisions);
+  return status;
+}
+
+static void mark_busy(void *arg, size_t first, size_t count) {
+  const struct results_call *call = arg;
+  for (size_t i = first; i < first + count; i++)
+    call->results[i].fate = RESULT_BUSY;
+}
+
+enum store_status ops_settle_results(struct store_session *ss, struct store_result *results, size_t count,
+                                     result_decide_fn *decide, void *ctx, struct err *err) {
+  struct results_call call = {ss, decide, ctx, results};
+  return count ? halves_run(&(struct halves){apply_at_once, mark_busy, &call}, count, err) : STORE_OK;
+}

@@ -1,0 +1,154 @@
+/* SPDX-License-Identifier: MIT */
+#include "outbox/row.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "outbox/db_api.h"
+#include "outbox/db_error.h"
+
+static const char *const expressions[ROW_FIELD_COUNT] = {
+#define ROW(symbol, expression) [ROW_##symbol] = (expression),
+    ROW_FIELDS(ROW)
+#undef ROW
+};
+
+void row_columns(struct text *out, int64_t max_payload) {
+  text_clear(out);
+  for (int i = 0; i < ROW_FIELD_COUNT; i++) {
+    if (i)
+      text_puts(out, ", ");
+    text_expand(out, expressions[i], "", ARGS(SIGNED("max_payload", max_payload)));
+  }
+}
+
+void row_times(struct text *out, const char *next) {
+  text_puts(out, "SELECT ");
+  for (int i = 0; i < ROW_FIELD_COUNT; i++) {
+    text_puts(out, i ? ", " : "");
+    text_puts(out, i == ROW_DUE ? next : i == ROW_FIRST_DUE ? "UTC_TIMESTAMP(6)" : "NULL");
+  }
+}
+
+bool row_decode_times(const struct db_row *row, int64_t *next_us, int64_t *now_us) {
+  *next_us = INT64_MAX;
+  return (!row->fields[ROW_DUE] || db_time(row, ROW_DUE, next_us)) && db_time(row, ROW_FIRST_DUE, now_us);
+}
+
+/* The row being decoded, and the field where that failed. */
+struct decoding {
+  const struct db_row *row;
+  const char *bad; /* NULL = none */
+};
+
+static uint64_t number(struct decoding *d, enum row_field field, uint64_t max) {
+  uint64_t value = 0;
+  if (!db_u64(d->row, field, max, &value) && !d->bad)
+    d->bad = expressions[field];
+  return value;
+}
+
+/* NULL is 0 where the schema allows it. */
+static uint64_t number_or_null(struct decoding *d, enum row_field field, uint64_t max) {
+  return d->row->fields[field] ? number(d, field, max) : 0;
+}
+
+static int64_t time_of(struct decoding *d, enum row_field field, bool may_be_null) {
+  int64_t us = 0;
+  if (may_be_null && !d->row->fields[field])
+    return 0;
+  if (!db_time(d->row, field, &us) && !d->bad)
+    d->bad = expressions[field];
+  return us;
+}
+
+static struct duebox_bytes bytes(struct decoding *d, enum row_field field, size_t max) {
+  const char *data = d->row->fields[field];
+  if ((!data || d->row->lengths[field] > max) && !d->bad)
+    d->bad = expressions[field];
+  return (struct duebox_bytes){.data = data ? data : "", .len = data ? d->row->lengths[field] : 0};
+}
+
+static void decode_numbers(struct decoding *d, struct task *task) {
+  task->id = number(d, ROW_ID, UINT64_MAX);
+  task->shard = (uint8_t)number(d, ROW_SHARD, STORE_SHARDS_MAX - 1);
+  /* An ENUM counts from 1; its order is that of task_state.def. */
+  uint64_t state = number(d, ROW_STATE, TASK_STATES);
+  if (state == 0 && !d->bad)
+    d->bad = expressions[ROW_STATE];
+  task->state = (enum task_state)(state ? state - 1 : 0);
+  task->priority = (uint8_t)number(d, ROW_PRIORITY, 9);
+  task->attempt = (uint32_t)number(d, ROW_ATTEMPT, UINT32_MAX);
+  task->failures = (uint32_t)number(d, ROW_FAILURES, UINT32_MAX);
+  task->recoveries = (uint32_t)number(d, ROW_RECOVERIES, UINT32_MAX);
+  task->max_attempts = (uint32_t)number_or_null(d, ROW_MAX_ATTEMPTS, UINT32_MAX);
+  task->timeout_ms = (uint32_t)number_or_null(d, ROW_TIMEOUT, UINT32_MAX);
+}
+
+static void decode_bytes(struct decoding *d, struct task *task) {
+  task->route = bytes(d, ROW_ROUTE, STORE_ROUTE_MAX);
+  task->message_id = bytes(d, ROW_MESSAGE_ID, STORE_ID_MAX);
+  task->task_key = bytes(d, ROW_TASK_KEY, SIZE_MAX);
+  task->order_key = bytes(d, ROW_ORDER_KEY, SIZE_MAX);
+  task->headers = bytes(d, ROW_HEADERS, SIZE_MAX);
+  task->checkpoint = (struct duebox_bytes){.data = ""};
+  if (d->row->fields[ROW_CHECKPOINT])
+    task->checkpoint = bytes(d, ROW_CHECKPOINT, SIZE_MAX);
+  task->target_host = bytes(d, ROW_TARGET_HOST, SIZE_MAX);
+  task->payload_len = number(d, ROW_PAYLOAD_LEN, UINT64_MAX);
+  task->payload = (struct duebox_bytes){.data = d->row->fields[ROW_PAYLOAD], .len = d->row->lengths[ROW_PAYLOAD]};
+  if (task->payload.data && task->payload.len != task->payload_len && !d->bad)
+    d->bad = "payload";
+}
+
+bool row_decode(const struct db_row *row, struct task *task, struct err *err) {
+  struct decoding d = {.row = row};
+  *task = (struct task){0};
+  decode_numbers(&d, task);
+  task->due_us = time_of(&d, ROW_DUE, false);
+  int64_t first_us = time_of(&d, ROW_FIRST_DUE, true);
+  task->asked_due_us = first_us ? first_us : task->due_us;
+  task->expires_us = time_of(&d, ROW_EXPIRES, true);
+  decode_bytes(&d, task);
+  if (d.bad)
+    return err_set(err, DB_E_ROW, "the row with id %llu has no valid %s; %s", (unsigned long long)task->id, d.bad,
+                   db_error_cure(DB_E_ROW));
+  return true;
+}
+
+static void release(struct task_batch *batch) {
+  mysql_free_result(batch->buffer);
+  free(batch->tasks);
+  free(batch);
+}
+
+bool row_batch(struct db_result *result, struct task_batch **batch, struct err *err) {
+  *batch = NULL;
+  size_t rows = (size_t)(result->count - result->fetched);
+  if (rows == 0) {
+    db_results_free(result, 1);
+    return true;
+  }
+  struct task_batch *made = calloc(1, sizeof *made);
+  struct task *tasks = calloc(rows, sizeof *tasks);
+  if (!made || !tasks) {
+    err_set(err, DB_E_NO_MEMORY, "no memory for %zu rows; %s", rows, db_error_cure(DB_E_NO_MEMORY));
+    goto failed;
+  }
+  struct db_row row;
+  size_t count = 0;
+  while (count < rows && db_next(result, &row)) {
+    if (!row_decode(&row, &tasks[count], err))
+      goto failed;
+    tasks[count++].batch = made;
+  }
+  *made = (struct task_batch){.count = count, .tasks = tasks, .buffer = result->rows, .release = release};
+  atomic_init(&made->open, (unsigned)count);
+  result->rows = NULL;
+  *batch = made;
+  return true;
+failed:
+  free(tasks);
+  free(made);
+  return false;
+}

@@ -1,0 +1,62 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * outbox/row.h - rows of the outbox as tasks: which columns are read, and how they become a struct task in place.
+ *
+ * Pure decoding, with every field checked: whatever a server sends, it gives a task or an error, never a wild read.
+ */
+#ifndef OUTBOX_ROW_H
+#define OUTBOX_ROW_H
+
+#include "core/base/attr.h"
+#include "core/base/err.h"
+#include "core/task.h"
+#include "outbox/db_stmt.h"
+
+/* ROW(symbol, "expression"): what a query with {columns} selects, in this order. */
+#define ROW_FIELDS(ROW)                                                                                                \
+  ROW(ID, "id")                                                                                                        \
+  ROW(SHARD, "shard")                                                                                                  \
+  ROW(STATE, "state + 0")                                                                                              \
+  ROW(PRIORITY, "priority")                                                                                            \
+  ROW(ATTEMPT, "attempt")                                                                                              \
+  ROW(FAILURES, "failures")                                                                                            \
+  ROW(RECOVERIES, "recoveries")                                                                                        \
+  ROW(MAX_ATTEMPTS, "max_attempts")                                                                                    \
+  ROW(TIMEOUT, "timeout_ms")                                                                                           \
+  ROW(DUE, "due_at")                                                                                                   \
+  ROW(FIRST_DUE, "first_due_at")                                                                                       \
+  ROW(EXPIRES, "expires_at")                                                                                           \
+  ROW(ROUTE, "route")                                                                                                  \
+  ROW(MESSAGE_ID, "message_id")                                                                                        \
+  ROW(TASK_KEY, "task_key")                                                                                            \
+  ROW(ORDER_KEY, "order_key")                                                                                          \
+  ROW(HEADERS, "headers")                                                                                              \
+  ROW(CHECKPOINT, "checkpoint")                                                                                        \
+  ROW(TARGET_HOST, "target_host")                                                                                      \
+  ROW(PAYLOAD_LEN, "OCTET_LENGTH(payload)")                                                                            \
+  ROW(PAYLOAD, "IF(OCTET_LENGTH(payload) <= {max_payload}, payload, NULL)")
+
+enum row_field {
+#define ROW(symbol, expression) ROW_##symbol,
+  ROW_FIELDS(ROW)
+#undef ROW
+      ROW_FIELD_COUNT,
+};
+
+/* Writes the list of expressions into out, for {columns}. */
+void row_columns(struct text *out, int64_t max_payload);
+
+/* Decodes one row. The task's bytes point into the row. err names the row and the field. */
+MUSTCHECK bool row_decode(const struct db_row *row, struct task *task, struct err *err);
+
+/* Writes a SELECT that gives one row of the same shape, which tells two times instead of a task: `next`, an expression
+ * that may be NULL, and the server's clock. */
+void row_times(struct text *out, const char *next);
+/* Decodes such a row. *next_us is INT64_MAX for NULL. */
+MUSTCHECK bool row_decode_times(const struct db_row *row, int64_t *next_us, int64_t *now_us);
+
+/* Makes a batch of all rows of a result that have not been fetched, and takes the result over. *batch is NULL when
+ * there are none. On failure the result still belongs to the caller. */
+MUSTCHECK bool row_batch(struct db_result *result, struct task_batch **batch, struct err *err);
+
+#endif

@@ -1,0 +1,279 @@
+/* SPDX-License-Identifier: MIT */
+#include "outbox/schema.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "core/store.h"
+#include "outbox/db_error.h"
+#include "outbox/db_stmt.h"
+#include "query.h"
+#include "schema_text.h"
+
+#define WHAT "migrating the schema"
+
+static const struct migration {
+  uint32_t version;
+  const char *name;
+  const char *text;
+} migrations[] = {
+    {1, "outbox", schema_text_0001_outbox},
+    {2, "history", schema_text_0002_history},
+    {3, "operations", schema_text_0003_operations},
+    {4, "heads", schema_text_0004_heads},
+};
+
+#define LATEST migrations[ARRAY_LEN(migrations) - 1].version
+
+/* A migration as the database knows it. */
+struct applied {
+  bool begun, complete;
+  uint32_t statements_done;
+  char checksum[65];
+};
+
+struct history {
+  struct applied of[ARRAY_LEN(migrations)];
+  uint32_t highest; /* version number in the database, known to us or not */
+};
+
+/* "(0),(1),..." */
+static void shard_rows(struct text *rows, uint32_t shards) {
+  for (uint32_t shard = 0; shard < shards; shard++) {
+    text_puts(rows, shard ? ",(" : "(");
+    text_u64(rows, shard);
+    text_puts(rows, ")");
+  }
+}
+
+static void expand(struct text *out, const char *text, const char *table, uint32_t shards) {
+  struct text rows = {0};
+  shard_rows(&rows, shards);
+  text_expand(out, text, table, ARGS(UNSIGNED("shards", shards), RAW("shard_rows", rows)));
+  out->failed = out->failed || rows.failed;
+  text_free(&rows);
+}
+
+static bool is_comment(const char *line) { return strncmp(line + strspn(line, " "), "--", 2) == 0; }
+
+/* Cuts the next statement out of *rest (changed in place): it ends with a semicolon at the end of a line that is not a
+ * comment. NULL when there is none left. */
+static char *next_statement(char **rest) {
+  char *start = *rest + strspn(*rest, " \n");
+  char *line = start;
+  while (*line) {
+    size_t len = strcspn(line, "\n");
+    bool ends = len && line[len - 1] == ';' && !is_comment(line);
+    *rest = line + len + (line[len] == '\n');
+    if (ends) {
+      line[len - 1] = '\0';
+      return start;
+    }
+    line = *rest;
+  }
+  return NULL;
+}
+
+bool schema_print(const char *table, uint32_t shards, FILE *out, struct err *err) {
+  struct text text = {0};
+  expand(&text, schema_text_0000_schema, table, shards);
+  for (size_t i = 0; i < ARRAY_LEN(migrations); i++) {
+    text_puts(&text, "\n");
+    expand(&text, migrations[i].text, table, shards);
+  }
+  bool ok = !text.failed && fputs(text.data, out) >= 0;
+  text_free(&text);
+  return ok || err_set(err, DB_E_NO_MEMORY, "printing the schema failed");
+}
+
+static bool read_row(const struct db_row *row, struct history *history) {
+  uint64_t version, done, complete;
+  char checksum[65];
+  if (!db_u64(row, 0, UINT32_MAX, &version) || !db_copy(row, 1, checksum, sizeof checksum) ||
+      !db_u64(row, 2, UINT32_MAX, &done) || !db_u64(row, 3, 1, &complete))
+    return false;
+  history->highest = (uint32_t)version;
+  for (size_t i = 0; i < ARRAY_LEN(migrations); i++) {
+    if (migrations[i].version != version)
+      continue;
+    history->of[i] = (struct applied){.begun = true, .complete = complete, .statements_done = (uint32_t)done};
+    memcpy(history->of[i].checksum, checksum, sizeof checksum);
+  }
+  return true;
+}
+
+static bool read_history(struct db_conn *conn, struct history *history, struct err *err) {
+  struct text script = {0};
+  struct db_result result;
+  *history = (struct history){0};
+  text_statement(&script, query_schema_read, conn->config->table, NO_ARGS);
+  bool ok = db_script(conn, &script, "reading the schema's version", &result, 1, err);
+  text_free(&script);
+  if (!ok)
+    return false;
+  struct db_row row;
+  while (ok && db_next(&result, &row))
+    ok = read_row(&row, history) || db_unexpected(err, "reading the schema's version");
+  db_results_free(&result, 1);
+  return ok;
+}
+
+/* One statement that gives one row of one field, at most cap - 1 bytes. */
+static bool ask(struct db_conn *conn, const char *statement, const struct sql_arg *args, char *out, size_t cap,
+                struct err *err) {
+  struct text script = {0};
+  struct db_result result;
+  struct db_row row;
+  text_statement(&script, statement, conn->config->table, args);
+  bool ok = db_script(conn, &script, WHAT, &result, 1, err);
+  text_free(&script);
+  if (!ok)
+    return false;
+  ok = (db_next(&result, &row) && db_copy(&row, 0, out, cap)) || db_unexpected(err, WHAT);
+  db_results_free(&result, 1);
+  return ok;
+}
+
+static bool execute(struct db_conn *conn, const char *statement, const struct sql_arg *args, struct err *err) {
+  struct text script = {0};
+  struct db_result result;
+  text_statement(&script, statement, conn->config->table, args);
+  bool ok = db_script(conn, &script, WHAT, &result, 1, err);
+  text_free(&script);
+  if (ok)
+    db_results_free(&result, 1);
+  return ok;
+}
+
+enum { NO_SUCH_TABLE = 1146 };
+
+static bool read_shards(struct db_conn *conn, uint32_t *shards, struct err *err) {
+  char count[24];
+  *shards = 0;
+  if (ask(conn, query_schema_shards, NO_ARGS, count, sizeof count, err)) {
+    *shards = (uint32_t)strtoul(count, NULL, 10);
+    return true;
+  }
+  return err->code == NO_SUCH_TABLE;
+}
+
+bool schema_status(struct db_conn *conn, struct schema_status *out, struct err *err) {
+  struct history history;
+  *out = (struct schema_status){.latest = LATEST};
+  if (!read_history(conn, &history, err))
+    return err->code == NO_SUCH_TABLE;
+  for (size_t i = 0; i < ARRAY_LEN(migrations) && history.of[i].complete; i++)
+    out->version = migrations[i].version;
+  if (history.highest > LATEST)
+    out->version = history.highest;
+  return read_shards(conn, &out->shards, err);
+}
+
+bool schema_check(struct db_conn *conn, struct err *err) {
+  struct history history;
+  const struct database_config *config = conn->config;
+  if (!read_history(conn, &history, err)) {
+    if (err->code == NO_SUCH_TABLE)
+      err_set(err, DB_E_NOT_MIGRATED, "database %s has no table %s; %s", config->name, config->table,
+              db_error_cure(DB_E_NOT_MIGRATED));
+    return false;
+  }
+  if (history.highest > LATEST)
+    return err_set(err, DB_E_NEWER, "table %s.%s has schema version %u, this program knows %u; %s", config->name,
+                   config->table, history.highest, LATEST, db_error_cure(DB_E_NEWER));
+  for (size_t i = 0; i < ARRAY_LEN(migrations); i++)
+    if (!history.of[i].complete)
+      return err_set(err, DB_E_NOT_MIGRATED, "table %s.%s lacks schema version %u (%s); %s", config->name,
+                     config->table, migrations[i].version, migrations[i].name, db_error_cure(DB_E_NOT_MIGRATED));
+  return true;
+}
+
+static bool run_statements(struct db_conn *conn, const struct migration *migration, uint32_t shards, uint32_t skip,
+                           struct err *err) {
+  struct text text = {0};
+  expand(&text, migration->text, conn->config->table, shards);
+  bool ok = !text.failed || err_set(err, DB_E_NO_MEMORY, WHAT ": out of memory");
+  char *rest = text.data, *statement;
+  for (uint32_t n = 1; ok && (statement = next_statement(&rest)); n++) {
+    if (n <= skip)
+      continue;
+    ok = db_run(conn, statement, WHAT, err) &&
+         execute(conn, query_schema_step, ARGS(UNSIGNED("done", n), UNSIGNED("version", migration->version)), err);
+    if (!ok)
+      err_wrap(err, "migration %u (%s), statement %u", migration->version, migration->name, n);
+  }
+  text_free(&text);
+  return ok;
+}
+
+static bool apply(struct db_conn *conn, const struct migration *migration, const struct applied *applied,
+                  uint32_t shards, bool dry_run, FILE *out, struct err *err) {
+  char checksum[65];
+  const struct sql_arg *text = ARGS(STRING("text", migration->text));
+  if (!ask(conn, query_schema_checksum, text, checksum, sizeof checksum, err))
+    return false;
+  if (applied->begun && strcmp(applied->checksum, checksum) != 0)
+    return err_set(err, DB_E_NEWER,
+                   "migration %u (%s) was applied by a program that has another text for it; install the version that "
+                   "migrated this database",
+                   migration->version, migration->name);
+  if (applied->complete)
+    return true;
+  fprintf(out, "%s %04u %s (%u shards)\n", dry_run ? "would apply" : "applying", migration->version, migration->name,
+          shards);
+  if (dry_run)
+    return true;
+  const struct sql_arg version = UNSIGNED("version", migration->version);
+  return execute(conn, query_schema_begin, ARGS(version, STRING("name", migration->name), STRING("checksum", checksum)),
+                 err) &&
+         run_statements(conn, migration, shards, applied->statements_done, err) &&
+         execute(conn, query_schema_end, ARGS(version), err);
+}
+
+/* The number of shards is in the table's own rules: it is chosen once. */
+static bool choose_shards(struct db_conn *conn, uint32_t wanted, uint32_t *shards, struct err *err) {
+  if (wanted > SHARD_BOUND)
+    return err_set(err, DB_E_NOT_MIGRATED, "%u shards are too many; at most %d are possible", wanted, SHARD_BOUND);
+  if (!read_shards(conn, shards, err))
+    return false;
+  if (*shards == 0)
+    *shards = wanted ? wanted : SCHEMA_SHARDS_DEFAULT;
+  if (wanted && *shards != wanted)
+    return err_set(err, DB_E_NOT_MIGRATED,
+                   "table %s has %u shards and keeps them; leave out --shards, or make another table",
+                   conn->config->table, *shards);
+  return true;
+}
+
+static bool migrate_locked(struct db_conn *conn, const struct migrate_options *options, FILE *out, struct err *err) {
+  struct history history = {0};
+  uint32_t shards = 0;
+  if (!options->dry_run && !execute(conn, schema_text_0000_schema, NO_ARGS, err))
+    return false;
+  if (!choose_shards(conn, options->shards, &shards, err))
+    return false;
+  if (!read_history(conn, &history, err) && !(options->dry_run && err->code == NO_SUCH_TABLE))
+    return false;
+  if (history.highest > LATEST)
+    return schema_check(conn, err);
+  bool changed = false;
+  for (size_t i = 0; i < ARRAY_LEN(migrations); i++) {
+    changed = changed || !history.of[i].complete;
+    if (!apply(conn, &migrations[i], &history.of[i], shards, options->dry_run, out, err))
+      return false;
+  }
+  if (!changed)
+    fprintf(out, "table %s is up to date (version %u, %u shards)\n", conn->config->table, LATEST, shards);
+  return true;
+}
+
+bool schema_migrate(struct db_conn *conn, const struct migrate_options *options, FILE *out, struct err *err) {
+  char got[8];
+  if (!ask(conn, query_schema_lock, ARGS(STRING("name", conn->config->table)), got, sizeof got, err))
+    return false;
+  if (strcmp(got, "1") != 0)
+    return err_set(err, 0,
+                   WHAT ": another migration has been running for a minute; wait for it, or look for its "
+                        "connection with SHOW PROCESSLIST");
+  return migrate_locked(conn, options, out, err) && db_run(conn, "DO RELEASE_ALL_LOCKS()", WHAT, err);
+}

@@ -1,0 +1,213 @@
+/* SPDX-License-Identifier: MIT */
+#include "outbox/session.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "core/base/clock.h"
+#include "outbox/db_error.h"
+#include "query.h"
+
+enum { CONFLICT_TRIES = 5, LOST_TRIES = 2, SKIP_US = 3 * 1000 * 1000 };
+
+static bool ensure_connected(struct store_session *ss, struct err *err) {
+  unsigned generation = atomic_load(&ss->outbox->generation);
+  if (ss->conn && ss->generation != generation)
+    db_close(&ss->conn);
+  ss->in_transaction = false;
+  if (ss->conn)
+    return true;
+  ss->generation = generation;
+  return db_open(ss->outbox->config, DB_DAEMON, ss->purpose, &ss->conn, err);
+}
+
+/* xorshift64: spreads waits, nothing more. */
+static uint64_t next_random(struct store_session *ss) {
+  ss->random ^= ss->random << 13;
+  ss->random ^= ss->random >> 7;
+  ss->random ^= ss->random << 17;
+  return ss->random;
+}
+
+/* 5 to 50 ms at first, twice as long each time, so that those who met do not meet again. */
+static void wait_before(struct store_session *ss, int try) {
+  uint64_t us = (5000 + next_random(ss) % 45000) << (try - 1);
+  struct timespec wait = {.tv_sec = (time_t)(us / 1000000), .tv_nsec = (long)(us % 1000000) * 1000};
+  nanosleep(&wait, NULL);
+}
+
+/* After a failed unit: leaves the session without an open transaction, by closing it where nothing else helps. */
+static void clean_up(struct store_session *ss, enum db_class cls) {
+  struct err ignored; /* what matters is that the transaction is over; closing ends it as well */
+  if (ss->committing && cls == DB_LOST)
+    ss->unknown = true;
+  ss->committing = false;
+  if (cls == DB_READ_ONLY)
+    atomic_fetch_add(&ss->outbox->generation, 1);
+  bool usable = cls == DB_CONFLICT || cls == DB_REFUSED || cls == DB_FULL;
+  if (!usable || (ss->in_transaction && !session_rollback(ss, "rolling back", &ignored)))
+    db_close(&ss->conn);
+  ss->in_transaction = false;
+}
+
+enum store_status session_run(struct store_session *ss, const char *what, unit_fn *unit, void *arg, struct err *err) {
+  struct err local = {0};
+  struct err *seen = err ? err : &local;
+  int conflicts = 0, losses = 0;
+  ss->unknown = ss->committing = false;
+  for (;;) {
+    bool connected = ensure_connected(ss, seen);
+    if (connected && unit(ss, arg, seen)) {
+      ss->in_transaction = false;
+      return STORE_OK;
+    }
+    enum db_class cls = db_error_class(seen->code);
+    clean_up(ss, cls);
+    if (connected && cls == DB_CONFLICT && ++conflicts < CONFLICT_TRIES) {
+      wait_before(ss, conflicts);
+    } else if (!connected || cls != DB_LOST || ++losses >= LOST_TRIES) {
+      if (connected)
+        err_wrap(seen, "%s", what);
+      return db_class_status(cls);
+    }
+  }
+}
+
+static bool nothing(struct store_session *ss, void *arg, struct err *err) { return true; }
+
+enum store_status session_open(void *store, const char *purpose, struct store_session **out, struct err *err) {
+  *out = NULL;
+  struct store_session *ss = calloc(1, sizeof *ss);
+  if (!ss) {
+    err_set(err, DB_E_NO_MEMORY, "opening a database session: out of memory");
+    return STORE_REFUSED;
+  }
+  ss->outbox = store;
+  ss->random = (uint64_t)clock_mono_us() ^ (uintptr_t)ss;
+  snprintf(ss->purpose, sizeof ss->purpose, "%s", purpose);
+  enum store_status status = session_run(ss, "opening a database session", nothing, NULL, err);
+  if (status == STORE_REFUSED)
+    session_close(&ss);
+  *out = ss;
+  return status;
+}
+
+void session_close(struct store_session **ss) {
+  if (!*ss)
+    return;
+  db_close(&(*ss)->conn);
+  text_free(&(*ss)->script);
+  text_free(&(*ss)->part);
+  free((*ss)->groups);
+  free((*ss)->settings);
+  free(*ss);
+  *ss = NULL;
+}
+
+void session_begin(struct store_session *ss) { text_clear(&ss->script); }
+
+void session_begin_transaction(struct store_session *ss) {
+  text_clear(&ss->script);
+  text_puts(&ss->script, "START TRANSACTION");
+  ss->in_transaction = true;
+}
+
+bool session_start(struct store_session *ss, const char *what, struct err *err) {
+  ss->in_transaction = true;
+  return db_run(ss->conn, "START TRANSACTION", what, err);
+}
+
+void session_add(struct store_session *ss, const char *statement, const struct sql_arg *args) {
+  text_statement(&ss->script, statement, ss->outbox->config->table, args);
+}
+
+void session_add_no_wait(struct store_session *ss, const char *statement, const struct sql_arg *args) {
+  text_puts(&ss->script, ss->script.len ? ";\n" : "");
+  text_puts(&ss->script, "/*M!100303 SET STATEMENT innodb_lock_wait_timeout = 0 FOR */ ");
+  text_query(&ss->script, statement, ss->outbox->config->table, args);
+}
+
+static void count_statements(struct store_session *ss, size_t n) {
+  atomic_fetch_add_explicit(&ss->outbox->statements, n, memory_order_relaxed);
+}
+
+bool session_send(struct store_session *ss, const char *what, struct db_result *results, size_t n, struct err *err) {
+  count_statements(ss, n);
+  return db_script(ss->conn, &ss->script, what, results, n, err);
+}
+
+bool session_change(struct store_session *ss, const char *what, uint64_t *count, struct err *err) {
+  struct db_result result;
+  ss->committing = true;
+  if (!session_send(ss, what, &result, 1, err))
+    return false;
+  ss->committing = false;
+  *count = result.count;
+  db_results_free(&result, 1);
+  return true;
+}
+
+bool session_commit(struct store_session *ss, const char *what, struct err *err) {
+  ss->committing = true;
+  count_statements(ss, 1);
+  if (!db_run(ss->conn, "COMMIT", what, err))
+    return false;
+  ss->committing = ss->in_transaction = false;
+  return true;
+}
+
+bool session_rollback(struct store_session *ss, const char *what, struct err *err) {
+  count_statements(ss, 1);
+  if (!db_run(ss->conn, "ROLLBACK", what, err))
+    return false;
+  ss->in_transaction = false;
+  return true;
+}
+
+const struct text *session_ids(struct store_session *ss, const uint64_t *ids, size_t count) {
+  text_clear(&ss->part);
+  for (size_t i = 0; i < count; i++) {
+    if (i)
+      text_add(&ss->part, ",", 1);
+    text_u64(&ss->part, ids[i]);
+  }
+  return &ss->part;
+}
+
+void text_leases(struct text *text, const struct shard_lease *leases, size_t count) {
+  for (size_t i = 0; i < count; i++) {
+    text_puts(text, i ? " OR shard = " : "shard = ");
+    text_u64(text, leases[i].shard);
+    text_puts(text, " AND epoch = ");
+    text_u64(text, leases[i].epoch);
+  }
+}
+
+void session_met_lock(struct store_session *ss) { ss->skip_until_us = clock_mono_us() + SKIP_US; }
+
+const char *session_skip(const struct store_session *ss, bool met_again) {
+  return met_again || clock_mono_us() < ss->skip_until_us ? "SKIP LOCKED" : "";
+}
+
+void session_fence(struct store_session *ss, const struct shard_lease *leases, size_t count) {
+  struct text ours = {0};
+  text_leases(&ours, leases, count);
+  session_add(ss, query_settle_fence, ARGS(RAW("leases", ours)));
+  ss->script.failed = ss->script.failed || ours.failed;
+  text_free(&ours);
+}
+
+void session_audit(struct store_session *ss, const char *actor, const char *verb, const char *reason,
+                   const char *filter, uint64_t changed, const struct text *before) {
+  enum { ACTOR_MAX = 64, REASON_MAX = 512, FILTER_MAX = 60000 };
+  const struct sql_arg image =
+      before->len ? (struct sql_arg){.name = "before", .kind = SQL_STRING, .string = before->data, .len = before->len}
+                  : WORD("before", "NULL");
+  ss->script.failed = ss->script.failed || before->failed;
+  session_add(ss, query_audit,
+              ARGS(CLEAN("actor", actor ? actor : "", ACTOR_MAX), STRING("verb", verb),
+                   CLEAN("reason", reason ? reason : "", REASON_MAX), CLEAN("filter", filter, FILTER_MAX),
+                   UNSIGNED("changed", changed), image));
+}

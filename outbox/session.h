@@ -1,0 +1,94 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * outbox/session.h - inside of outbox/: a session, and how a unit of work is run on it.
+ *
+ * A unit is a function that does everything from its first statement to its commit and can be run again from the
+ * start: it is redone after conflicts and, on a new connection, after the connection was lost. A unit whose COMMIT got
+ * no answer finds `unknown` set when it is redone and judges by what it finds in the table.
+ *
+ * A session belongs to one thread. What sessions share (struct outbox) is constant but for the generation: raised when
+ * a server turns out to be read-only, so that all sessions connect again.
+ */
+#ifndef OUTBOX_SESSION_H
+#define OUTBOX_SESSION_H
+
+#include <stdatomic.h>
+
+#include "core/store.h"
+#include "outbox/db_conn.h"
+#include "outbox/db_stmt.h"
+#include "outbox/sql.h"
+
+struct outbox {
+  const struct database_config *config;
+  atomic_uint generation;
+  atomic_uint_fast64_t statements; /* sent so far */
+};
+
+struct store_session {
+  struct outbox *outbox;
+  char purpose[32];
+  struct db_conn *conn; /* NULL = not connected */
+  unsigned generation;  /* of the store when conn was opened */
+  bool in_transaction;
+  bool committing;       /* a COMMIT, or a statement that commits by itself, was sent and not answered */
+  bool unknown;          /* the unit was run before and nobody knows whether its commit happened */
+  uint64_t random;       /* for the waits between tries */
+  int64_t skip_until_us; /* monotonic: until then rows are locked without waiting for those that others hold */
+  /* Buffers that are reused from unit to unit. */
+  struct text script, part;
+  struct store_group *groups;
+  size_t group_cap;
+  struct route_setting *settings;
+  size_t setting_cap;
+};
+
+/* One unit of work. On failure err->code is the database error that decides what follows. */
+typedef bool unit_fn(struct store_session *ss, void *arg, struct err *err);
+
+/* Runs a unit until it is done or given up. what names it in error texts. May wait some 100 ms between tries. */
+MUSTCHECK enum store_status session_run(struct store_session *ss, const char *what, unit_fn *unit, void *arg,
+                                        struct err *err);
+
+enum store_status session_open(void *store, const char *purpose, struct store_session **out, struct err *err);
+void session_close(struct store_session **ss);
+
+/* Begins a script: an empty one, or one that opens a transaction. Both use ss->script. */
+void session_begin(struct store_session *ss);
+void session_begin_transaction(struct store_session *ss);
+/* Opens a transaction now, where there is nothing to send with it. */
+MUSTCHECK bool session_start(struct store_session *ss, const char *what, struct err *err);
+/* Adds a statement of sql/queries/ to the script. */
+void session_add(struct store_session *ss, const char *statement, const struct sql_arg *args);
+/* Sends the script of n statements. */
+MUSTCHECK bool session_send(struct store_session *ss, const char *what, struct db_result *results, size_t n,
+                            struct err *err);
+/* Sends a script of one statement that commits by itself and gives no rows. */
+MUSTCHECK bool session_change(struct store_session *ss, const char *what, uint64_t *count, struct err *err);
+MUSTCHECK bool session_commit(struct store_session *ss, const char *what, struct err *err);
+MUSTCHECK bool session_rollback(struct store_session *ss, const char *what, struct err *err);
+
+/* Rows that a foreign transaction holds for long must not make the others wait. Whoever has waited for one in vain, or
+ * finds it locked a second time, says so; for some seconds from then on session_skip() gives the words that let a
+ * locking read of this session pass over what is locked, and always for a unit with a row that was locked before
+ * (met_again). Otherwise it gives "": locks of our own sessions last milliseconds, and are waited for. Nothing relies
+ * on a server that honours the words: all statements are guarded, and one that does not (TiDB) waits. */
+void session_met_lock(struct store_session *ss);
+const char *session_skip(const struct store_session *ss, bool met_again);
+
+/* As session_add, for a statement about rows that are locked already: it fails with DB_LOCK_WAIT rather than wait for
+ * an index entry that somebody else holds. Only MariaDB reads the words; others wait as the session does, a second. */
+void session_add_no_wait(struct store_session *ss, const char *statement, const struct sql_arg *args);
+
+/* Adds the statement that gives one row for each of the leases that is still ours, and keeps it so until the commit. */
+void session_fence(struct store_session *ss, const struct shard_lease *leases, size_t count);
+/* Adds an audit line. before: JSON, empty = nothing to restore. */
+void session_audit(struct store_session *ss, const char *actor, const char *verb, const char *reason,
+                   const char *filter, uint64_t changed, const struct text *before);
+/* Adds "shard = 1 AND epoch = 7 OR ..". */
+void text_leases(struct text *text, const struct shard_lease *leases, size_t count);
+
+/* Writes "1,2,3" into ss->part and returns it. */
+const struct text *session_ids(struct store_session *ss, const uint64_t *ids, size_t count);
+
+#endif

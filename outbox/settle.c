@@ -1,0 +1,326 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * outbox/settle.c - applying the engine's decisions: fenced, guarded, in batches.
+ *
+ * The quick way sends the fence and all statements as one script and commits when every row count is as expected: two
+ * round trips for any number of rows. A single row that takes a single statement carries its fence inside and commits
+ * by itself: one statement. When a count differs, or a COMMIT got no answer, the careful way locks the rows first and
+ * finds out which decisions still apply. So it does when a row is held by a foreign transaction, which may last: the
+ * careful way then passes over rows that are locked, and their decisions are busy. Where somebody holds only an entry
+ * of another index, that is met in writing: the batch is then settled by halves, down to the row that it is about.
+ */
+#include <stdlib.h>
+#include <string.h>
+
+#include "outbox/db_error.h"
+#include "outbox/halves.h"
+#include "outbox/ops.h"
+#include "outbox/write.h"
+#include "query.h"
+
+#define WHAT "settling"
+
+struct settle_unit {
+  const struct shard_lease *leases;
+  size_t lease_count;
+  struct decision *decisions;
+  size_t count;
+  bool *lost;
+  struct decision **sorted; /* of those that are possible and whose shard is leased: by id, each id once */
+  size_t candidates;
+  struct decision **applying;                     /* those of sorted that are to be written */
+  size_t matched, busy;                           /* how many are applying; how many rows were passed over */
+  struct text shards;                             /* "1,2" */
+  struct shard_lease concerned[STORE_SHARDS_MAX]; /* their leases */
+  size_t shard_count;
+  bool careful, met_again; /* met_again: a row that was busy before */
+  bool stuck;              /* the rows were ours, and the write met a lock all the same; nothing was written */
+};
+
+static const struct shard_lease *lease_of(const struct settle_unit *u, uint8_t shard) {
+  for (size_t i = 0; i < u->lease_count; i++)
+    if (u->leases[i].shard == shard)
+      return &u->leases[i];
+  return NULL;
+}
+
+static int by_id(const void *a, const void *b) {
+  const struct decision *x = *(struct decision *const *)a, *y = *(struct decision *const *)b;
+  return x->id < y->id ? -1 : x->id > y->id;
+}
+
+/* Names the shards of the candidates, for the fence. */
+static void name_shards(struct settle_unit *u) {
+  bool used[STORE_SHARDS_MAX] = {0};
+  for (size_t i = 0; i < u->candidates; i++)
+    used[u->sorted[i]->shard] = true;
+  for (size_t i = 0; i < u->lease_count; i++) {
+    const struct shard_lease *lease = &u->leases[i];
+    if (!used[lease->shard])
+      continue;
+    used[lease->shard] = false;
+    text_puts(&u->shards, u->shard_count ? "," : "");
+    text_u64(&u->shards, lease->shard);
+    u->concerned[u->shard_count++] = *lease;
+  }
+}
+
+static void choose_candidates(struct settle_unit *u) {
+  size_t n = 0;
+  for (size_t i = 0; i < u->count; i++) {
+    struct decision *d = &u->decisions[i];
+    u->met_again = u->met_again || d->busy;
+    d->applied = d->busy = false;
+    if (write_possible(d) && d->shard < STORE_SHARDS_MAX && lease_of(u, d->shard))
+      u->sorted[n++] = d;
+  }
+  qsort(u->sorted, n, sizeof *u->sorted, by_id);
+  for (size_t i = 0; i < n; i++)
+    if (u->candidates == 0 || u->sorted[u->candidates - 1]->id != u->sorted[i]->id)
+      u->sorted[u->candidates++] = u->sorted[i];
+  name_shards(u);
+}
+
+/* All candidates in one transaction of one script. *done is false when it had to be rolled back. */
+static bool settle_quick(struct store_session *ss, struct settle_unit *u, bool *done, struct err *err) {
+  struct writer w = {
+      .ss = ss, .what = WHAT, .decisions = u->sorted, .count = u->candidates, .fence = "TRUE", .shards = &u->shards};
+  session_begin_transaction(ss);
+  write_expect(&w, 0);
+  session_fence(ss, u->concerned, u->shard_count);
+  write_expect(&w, u->shard_count);
+  if (!write_decisions(&w, err) || !write_flush(&w, err))
+    return false;
+  *done = !w.differs;
+  if (w.differs)
+    return session_rollback(ss, WHAT, err);
+  for (size_t i = 0; i < u->candidates; i++)
+    u->sorted[i]->applied = true;
+  return session_commit(ss, WHAT, err);
+}
+
+/* One row, one statement, which is its own transaction and holds the fence. *done is false when it met no row. */
+static bool settle_single(struct store_session *ss, struct settle_unit *u, bool *done, struct err *err) {
+  struct text lease = {0}, fence = {0};
+  text_leases(&lease, u->concerned, 1);
+  text_expand(&fence, "EXISTS (SELECT 1 FROM `{table}_shards` WHERE {lease} LOCK IN SHARE MODE)",
+              ss->outbox->config->table, ARGS(RAW("lease", lease)));
+  text_free(&lease);
+  struct writer w = {.ss = ss,
+                     .what = WHAT,
+                     .decisions = u->sorted,
+                     .count = 1,
+                     .shards = &u->shards,
+                     .fence = fence.failed ? "" : fence.data};
+  session_begin(ss);
+  ss->script.failed = fence.failed;
+  u->sorted[0]->applied = true;
+  ss->committing = true;
+  bool ok = write_decisions(&w, err) && write_flush(&w, err);
+  text_free(&fence);
+  if (!ok)
+    return false;
+  ss->committing = false;
+  *done = u->sorted[0]->applied = !w.differs;
+  return true;
+}
+
+/* Marks which shards are not ours any more. */
+static bool read_fence(struct settle_unit *u, struct db_result *result, struct err *err) {
+  bool held[STORE_SHARDS_MAX] = {0}, used[STORE_SHARDS_MAX] = {0};
+  struct db_row row;
+  uint64_t shard;
+  while (db_next(result, &row)) {
+    if (!db_u64(&row, 0, STORE_SHARDS_MAX - 1, &shard))
+      return db_unexpected(err, WHAT);
+    held[shard] = true;
+  }
+  for (size_t i = 0; i < u->candidates; i++)
+    used[u->sorted[i]->shard] = true;
+  for (size_t i = 0; i < u->lease_count; i++)
+    u->lost[i] = used[u->leases[i].shard] && !held[u->leases[i].shard];
+  return true;
+}
+
+static bool shard_lost(const struct settle_unit *u, uint8_t shard) { return u->lost[lease_of(u, shard) - u->leases]; }
+
+/* Goes through the locked rows and the candidates, both by id, and keeps those whose guard holds. */
+static bool match_rows(struct settle_unit *u, struct db_result *rows, struct err *err) {
+  struct db_row row;
+  size_t at = 0;
+  u->matched = 0;
+  while (db_next(rows, &row)) {
+    uint64_t id, shard, state, attempt;
+    if (!db_u64(&row, 0, UINT64_MAX, &id) || !db_u64(&row, 1, UINT8_MAX, &shard) ||
+        !db_u64(&row, 2, TASK_STATES, &state) || !db_u64(&row, 3, UINT32_MAX, &attempt))
+      return db_unexpected(err, WHAT);
+    while (at < u->candidates && u->sorted[at]->id < id)
+      at++;
+    if (at == u->candidates)
+      break;
+    struct decision *d = u->sorted[at];
+    d->busy = d->busy && d->id != id;
+    if (d->id == id && d->shard == shard && (uint64_t)d->from + 1 == state && d->attempt_from == attempt &&
+        !shard_lost(u, d->shard))
+      u->applying[u->matched++] = d;
+  }
+  return true;
+}
+
+/* Marks all rows that there are as busy; match_rows takes the mark from those that we hold. */
+static bool mark_living(struct settle_unit *u, struct db_result *rows, struct err *err) {
+  struct db_row row;
+  uint64_t id;
+  size_t at = 0;
+  while (db_next(rows, &row)) {
+    if (!db_u64(&row, 0, UINT64_MAX, &id))
+      return db_unexpected(err, WHAT);
+    while (at < u->candidates && u->sorted[at]->id < id)
+      at++;
+    if (at < u->candidates)
+      u->sorted[at]->busy = u->sorted[at]->id == id;
+  }
+  return true;
+}
+
+/* Locks the fence and the rows; finds what still applies, and what is busy. */
+static bool lock_rows(struct store_session *ss, struct settle_unit *u, struct err *err) {
+  struct db_result results[4] = {0};
+  const char *skip = session_skip(ss, u->met_again);
+  size_t n = *skip ? 4 : 3;
+  text_clear(&ss->part);
+  for (size_t i = 0; i < u->candidates; i++) {
+    text_puts(&ss->part, i ? "," : "");
+    text_u64(&ss->part, u->sorted[i]->id);
+  }
+  session_begin_transaction(ss);
+  session_fence(ss, u->concerned, u->shard_count);
+  session_add(ss, query_settle_lock, ARGS(RAW("ids", ss->part), WORD("skip", skip)));
+  if (*skip)
+    session_add(ss, query_settle_living, ARGS(RAW("ids", ss->part)));
+  if (!session_send(ss, WHAT, results, n, err))
+    return false;
+  for (size_t i = 0; i < u->candidates; i++)
+    u->sorted[i]->busy = false;
+  bool ok = read_fence(u, &results[1], err) && mark_living(u, &results[3], err) && match_rows(u, &results[2], err);
+  db_results_free(results, n);
+  u->busy = 0;
+  for (size_t i = 0; i < u->candidates; i++)
+    u->busy += u->sorted[i]->busy;
+  if (u->busy && u->met_again)
+    session_met_lock(ss);
+  return ok;
+}
+
+static bool settle_careful(struct store_session *ss, struct settle_unit *u, struct err *err) {
+  if (!lock_rows(ss, u, err))
+    return false;
+  /* The commit of the try before got no answer. It was all or nothing: no row left as it was means that it happened,
+   * and what it marked as applied is right; of a busy row that is found out later. */
+  bool happened = ss->unknown && u->matched == 0;
+  for (size_t i = 0; i < u->candidates; i++)
+    u->sorted[i]->applied = u->sorted[i]->applied && happened && !u->sorted[i]->busy;
+  if (happened)
+    return session_rollback(ss, WHAT, err);
+  struct writer w = {
+      .ss = ss, .what = WHAT, .decisions = u->applying, .count = u->matched, .fence = "TRUE", .shards = &u->shards};
+  w.no_wait = *session_skip(ss, u->met_again);
+  session_begin(ss);
+  if (!write_decisions(&w, err) || !write_flush(&w, err))
+    return false;
+  if (w.differs)
+    return db_unexpected(err, WHAT);
+  for (size_t i = 0; i < u->matched; i++)
+    u->applying[i]->applied = true;
+  return session_commit(ss, WHAT, err);
+}
+
+static bool any_published(const struct settle_unit *u) {
+  for (size_t i = 0; i < u->candidates; i++)
+    if (u->sorted[i]->event == EVENT_PUBLISHED)
+      return true;
+  return false;
+}
+
+static bool settle_some(struct store_session *ss, struct settle_unit *u, struct err *err) {
+  bool done = false;
+  u->careful = u->careful || *session_skip(ss, u->met_again);
+  /* Results overtake the record of their publishing so often that trying and rolling back would cost more. */
+  u->careful = u->careful || (u->candidates > 1 && any_published(u));
+  if (!u->careful && !ss->unknown) {
+    bool single = u->candidates == 1 && write_statements(u->sorted[0]) == 1;
+    if (!(single ? settle_single(ss, u, &done, err) : settle_quick(ss, u, &done, err)))
+      return false;
+    u->careful = !done;
+  }
+  return done || settle_careful(ss, u, err);
+}
+
+static bool settle_unit(struct store_session *ss, void *arg, struct err *err) {
+  struct settle_unit *u = arg;
+  bool skips = *session_skip(ss, u->met_again);
+  u->stuck = false;
+  if (settle_some(ss, u, err))
+    return true;
+  if (err->code != DB_LOCK_WAIT)
+    return false;
+  session_met_lock(ss); /* redone, it does not wait again */
+  u->stuck = skips;
+  return skips && session_rollback(ss, WHAT, err);
+}
+
+static enum store_status no_memory(size_t rows, struct err *err) {
+  err_set(err, DB_E_NO_MEMORY, WHAT " %zu rows: out of memory; %s", rows, db_error_cure(DB_E_NO_MEMORY));
+  return STORE_DOWN;
+}
+
+/* A call of ops_settle. */
+struct settle_call {
+  struct store_session *ss;
+  const struct shard_lease *leases;
+  size_t lease_count;
+  bool *lost;
+  struct decision *decisions;
+};
+
+static enum store_status settle_at_once(void *arg, size_t first, size_t count, bool *stuck, struct err *err) {
+  const struct settle_call *call = arg;
+  struct decision *decisions = call->decisions + first;
+  bool lost[STORE_SHARDS_MAX] = {false};
+  struct settle_unit unit = {
+      .leases = call->leases, .lease_count = call->lease_count, .decisions = decisions, .count = count, .lost = lost};
+  unit.sorted = calloc(count ? 2 * count : 1, sizeof *unit.sorted);
+  if (!unit.sorted)
+    return no_memory(count, err);
+  unit.applying = unit.sorted + count;
+  choose_candidates(&unit);
+  enum store_status status = STORE_OK;
+  if (unit.shards.failed)
+    status = no_memory(count, err);
+  else if (unit.candidates)
+    status = session_run(call->ss, WHAT, settle_unit, &unit, err);
+  for (size_t i = 0; i < count && (status != STORE_OK || unit.stuck); i++) {
+    decisions[i].applied = false;
+    decisions[i].busy = status == STORE_OK;
+  }
+  for (size_t i = 0; i < call->lease_count && status == STORE_OK; i++)
+    call->lost[i] = call->lost[i] || lost[i];
+  *stuck = unit.stuck;
+  text_free(&unit.shards);
+  free(unit.sorted);
+  return status;
+}
+
+static void mark_busy(void *arg, size_t first, size_t count) {
+  const struct settle_call *call = arg;
+  for (size_t i = first; i < first + count; i++)
+    call->decisions[i].busy = true;
+}
+
+enum store_status ops_settle(struct store_session *ss, const struct shard_lease *leases, size_t lease_count,
+                             struct decision *decisions, size_t count, bool *lost, struct err *err) {
+  struct settle_call call = {ss, leases, lease_count, lost, decisions};
+  for (size_t i = 0; i < lease_count; i++)
+    lost[i] = false;
+  return halves_run(&(struct halves){settle_at_once, mark_busy, &call}, count, err);
+}

@@ -1,0 +1,215 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * outbox/shards.c - leases of shards and the list of living instances. Only the database's clock counts here.
+ */
+#include <string.h>
+
+#include "outbox/ops.h"
+#include "query.h"
+
+struct now_unit {
+  int64_t *now_us;
+};
+
+static bool now_unit(struct store_session *ss, void *arg, struct err *err) {
+  struct now_unit *u = arg;
+  struct db_result result;
+  struct db_row row;
+  session_begin(ss);
+  session_add(ss, query_now, NO_ARGS);
+  if (!session_send(ss, "reading the clock", &result, 1, err))
+    return false;
+  bool ok = (db_next(&result, &row) && db_time(&row, 0, u->now_us)) || db_unexpected(err, "reading the clock");
+  db_results_free(&result, 1);
+  return ok;
+}
+
+enum store_status ops_now(struct store_session *ss, int64_t *now_us, struct err *err) {
+  return session_run(ss, "reading the database's clock", now_unit, &(struct now_unit){now_us}, err);
+}
+
+struct beat_unit {
+  const struct instance_row *me;
+  int64_t ttl_ms;
+  uint32_t *living, *route_sets;
+};
+
+static bool beat_unit(struct store_session *ss, void *arg, struct err *err) {
+  struct beat_unit *u = arg;
+  struct db_result results[3];
+  session_begin(ss);
+  session_add(ss, query_beat,
+              ARGS(STRING("id", u->me->id), STRING("host", u->me->host), STRING("url", u->me->admin_url),
+                   STRING("version", u->me->version), STRING("routes", u->me->routes), SIGNED("pid", u->me->pid),
+                   SIGNED("ttl_us", u->ttl_ms * 1000)));
+  session_add(ss, query_beat_forget, NO_ARGS);
+  session_add(ss, query_beat_count, NO_ARGS);
+  if (!session_send(ss, "beat", results, 3, err))
+    return false;
+  struct db_row row;
+  uint64_t living = 0, sets = 0;
+  bool ok =
+      (db_next(&results[2], &row) && db_u64(&row, 0, UINT32_MAX, &living) && db_u64(&row, 1, UINT32_MAX, &sets)) ||
+      db_unexpected(err, "beat");
+  if (ok) {
+    *u->living = (uint32_t)living;
+    *u->route_sets = (uint32_t)sets;
+  }
+  db_results_free(results, 3);
+  return ok;
+}
+
+enum store_status ops_beat(struct store_session *ss, const struct instance_row *me, int64_t ttl_ms, uint32_t *living,
+                           uint32_t *route_sets, struct err *err) {
+  return session_run(ss, "saying that this instance lives", beat_unit,
+                     &(struct beat_unit){me, ttl_ms, living, route_sets}, err);
+}
+
+static bool leave_unit(struct store_session *ss, void *arg, struct err *err) {
+  uint64_t gone;
+  session_begin(ss);
+  session_add(ss, query_leave, ARGS(STRING("id", (const char *)arg)));
+  return session_change(ss, "leave", &gone, err);
+}
+
+enum store_status ops_leave(struct store_session *ss, const char *instance, struct err *err) {
+  return session_run(ss, "saying that this instance ends", leave_unit, (void *)instance, err);
+}
+
+struct shards_unit {
+  struct shard_row *rows;
+  size_t *count;
+};
+
+static bool read_shard(const struct db_row *row, struct shard_row *out) {
+  uint64_t shard, expired, unclean;
+  if (!db_u64(row, 0, STORE_SHARDS_MAX - 1, &shard) || !db_u64(row, 1, UINT64_MAX, &out->epoch) ||
+      !db_copy(row, 2, out->owner, sizeof out->owner) || !db_u64(row, 3, 1, &expired) || !db_u64(row, 4, 1, &unclean))
+    return false;
+  out->shard = (uint8_t)shard;
+  out->expired = expired;
+  out->unclean = unclean;
+  return true;
+}
+
+static bool shards_unit(struct store_session *ss, void *arg, struct err *err) {
+  struct shards_unit *u = arg;
+  struct db_result result;
+  struct db_row row;
+  session_begin(ss);
+  session_add(ss, query_shards, NO_ARGS);
+  if (!session_send(ss, "shards", &result, 1, err))
+    return false;
+  bool ok = true;
+  *u->count = 0;
+  while (ok && *u->count < STORE_SHARDS_MAX && db_next(&result, &row))
+    ok = read_shard(&row, &u->rows[(*u->count)++]) || db_unexpected(err, "shards");
+  db_results_free(&result, 1);
+  return ok;
+}
+
+enum store_status ops_shards(struct store_session *ss, struct shard_row rows[STORE_SHARDS_MAX], size_t *count,
+                             struct err *err) {
+  return session_run(ss, "reading the shards", shards_unit, &(struct shards_unit){rows, count}, err);
+}
+
+struct acquire_unit {
+  const char *instance;
+  const struct shard_row *seen;
+  int64_t lease_ms;
+  uint64_t *epoch;
+};
+
+/* What counts is what is in the table afterwards, so an acquisition whose answer was lost is found as well. */
+static bool acquire_unit(struct store_session *ss, void *arg, struct err *err) {
+  struct acquire_unit *u = arg;
+  struct db_result results[2];
+  const struct sql_arg owner = STRING("owner", u->instance), shard = UNSIGNED("shard", u->seen->shard),
+                       epoch = UNSIGNED("epoch", u->seen->epoch);
+  session_begin(ss);
+  session_add(ss, query_acquire, ARGS(owner, shard, epoch, SIGNED("lease_us", u->lease_ms * 1000)));
+  session_add(ss, query_acquire_read, ARGS(owner, shard, epoch));
+  if (!session_send(ss, "acquire", results, 2, err))
+    return false;
+  struct db_row row;
+  bool ok = true;
+  *u->epoch = 0;
+  if (db_next(&results[1], &row))
+    ok = db_u64(&row, 0, UINT64_MAX, u->epoch) || db_unexpected(err, "acquire");
+  db_results_free(results, 2);
+  return ok;
+}
+
+enum store_status ops_acquire(struct store_session *ss, const char *instance, const struct shard_row *seen,
+                              int64_t lease_ms, uint64_t *epoch, struct err *err) {
+  return session_run(ss, "acquiring a shard", acquire_unit, &(struct acquire_unit){instance, seen, lease_ms, epoch},
+                     err);
+}
+
+struct renew_unit {
+  const char *instance;
+  const struct shard_lease *leases;
+  size_t count;
+  int64_t lease_ms;
+  bool *kept;
+};
+
+static void mark_kept(struct renew_unit *u, uint64_t shard, uint64_t epoch) {
+  for (size_t i = 0; i < u->count; i++)
+    if (u->leases[i].shard == shard && u->leases[i].epoch == epoch)
+      u->kept[i] = true;
+}
+
+static bool renew_unit(struct store_session *ss, void *arg, struct err *err) {
+  struct renew_unit *u = arg;
+  struct db_result results[2];
+  const struct sql_arg owner = STRING("owner", u->instance);
+  text_clear(&ss->part);
+  text_leases(&ss->part, u->leases, u->count);
+  session_begin(ss);
+  session_add(ss, query_renew, ARGS(owner, SIGNED("lease_us", u->lease_ms * 1000), RAW("leases", ss->part)));
+  session_add(ss, query_renew_read, ARGS(owner));
+  if (!session_send(ss, "renew", results, 2, err))
+    return false;
+  for (size_t i = 0; i < u->count; i++)
+    u->kept[i] = false;
+  struct db_row row;
+  uint64_t shard = 0, epoch = 0;
+  bool ok = true;
+  while (ok && db_next(&results[1], &row)) {
+    ok = (db_u64(&row, 0, STORE_SHARDS_MAX - 1, &shard) && db_u64(&row, 1, UINT64_MAX, &epoch)) ||
+         db_unexpected(err, "renew");
+    if (ok)
+      mark_kept(u, shard, epoch);
+  }
+  db_results_free(results, 2);
+  return ok;
+}
+
+enum store_status ops_renew(struct store_session *ss, const char *instance, const struct shard_lease *leases,
+                            size_t count, int64_t lease_ms, bool *kept, struct err *err) {
+  if (count == 0)
+    return STORE_OK;
+  return session_run(ss, "renewing shard leases", renew_unit,
+                     &(struct renew_unit){instance, leases, count, lease_ms, kept}, err);
+}
+
+struct give_back_unit {
+  const char *instance;
+  const struct shard_lease *lease;
+};
+
+static bool give_back_unit(struct store_session *ss, void *arg, struct err *err) {
+  struct give_back_unit *u = arg;
+  uint64_t changed; /* none: the lease was lost before, which is as good */
+  session_begin(ss);
+  session_add(
+      ss, query_give_back,
+      ARGS(UNSIGNED("shard", u->lease->shard), UNSIGNED("epoch", u->lease->epoch), STRING("owner", u->instance)));
+  return session_change(ss, "give back", &changed, err);
+}
+
+enum store_status ops_give_back(struct store_session *ss, const char *instance, const struct shard_lease *lease,
+                                struct err *err) {
+  return session_run(ss, "giving a shard back", give_back_unit, &(struct give_back_unit){instance, lease}, err);
+}

@@ -1,0 +1,86 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * outbox/sql.h - building SQL and JSON text: pure, no connection needed.
+ *
+ * Statements live in sql/queries/, one a file, with {named} placeholders; this fills them in. Foreign bytes become
+ * quoted literals here and nowhere else. The escaping is right for connections as db_conn.c makes them: character set
+ * utf8mb4 and no NO_BACKSLASH_ESCAPES. Text statements rather than prepared ones, because rows with payloads are then
+ * used in place in the client's own buffer, and several statements travel in one round trip.
+ *
+ * Running out of memory is remembered in the buffer and reported by whoever sends it.
+ */
+#ifndef OUTBOX_SQL_H
+#define OUTBOX_SQL_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+/* A growing text, NUL-terminated. One owner; freed with text_free. */
+struct text {
+  char *data;
+  size_t len, cap;
+  bool failed; /* out of memory: data is incomplete and must not be used */
+};
+
+void text_clear(struct text *text);
+void text_free(struct text *text);
+void text_add(struct text *text, const char *data, size_t len);
+void text_puts(struct text *text, const char *string);
+void text_u64(struct text *text, uint64_t value);
+void text_i64(struct text *text, int64_t value);
+/* Adds a quoted SQL string literal of any bytes. */
+void text_sql(struct text *text, const char *data, size_t len);
+/* Adds a quoted JSON string; bytes that are not UTF-8 and NUL become '?', and at most max bytes of data are taken, cut
+ * between characters. NULL data adds null. */
+void text_json(struct text *text, const char *data, size_t len, size_t max);
+/* Adds a quoted SQL string literal cleaned and cut as text_json does; NULL data adds NULL. */
+void text_clean_sql(struct text *text, const char *data, size_t len, size_t max);
+/* Adds `YYYY-MM-DD hh:mm:ss.ffffff` of microseconds since 1970 UTC, cut to the years 1000 to 9999. */
+void text_time(struct text *text, int64_t us);
+
+/* Microseconds since 1970 UTC of `YYYY-MM-DD hh:mm:ss[.f{1,6}]`; false when it is not a valid time. */
+bool time_parse(const char *text, size_t len, int64_t *us);
+
+struct time_parts {
+  int year, month, day, hour, minute, second, us;
+};
+/* Microseconds since 1970 UTC; false when there is no such time. */
+bool time_from(const struct time_parts *parts, int64_t *us);
+
+/* A number of decimal digits only; false when it is none or over max. */
+bool number_parse(const char *text, size_t len, uint64_t max, uint64_t *out);
+
+/* What a placeholder becomes. */
+enum sql_kind { SQL_END = 0, SQL_RAW, SQL_STRING, SQL_CLEAN, SQL_UNSIGNED, SQL_SIGNED, SQL_TIME };
+
+struct sql_arg {
+  const char *name;
+  enum sql_kind kind;
+  const char *string; /* RAW, STRING, CLEAN */
+  size_t len;
+  uint64_t u; /* UNSIGNED; CLEAN: bytes taken at most */
+  int64_t i;  /* SIGNED, TIME */
+};
+
+#define RAW(n, s) ((struct sql_arg){.name = (n), .kind = SQL_RAW, .string = (s).data, .len = (s).len})
+#define WORD(n, s) ((struct sql_arg){.name = (n), .kind = SQL_RAW, .string = (s), .len = strlen(s)})
+#define STRING(n, s) ((struct sql_arg){.name = (n), .kind = SQL_STRING, .string = (s), .len = strlen(s)})
+/* A text from outside for a text column: see text_clean_sql. */
+#define CLEAN(n, s, max) ((struct sql_arg){.name = (n), .kind = SQL_CLEAN, .string = (s), .len = strlen(s), .u = (max)})
+#define UNSIGNED(n, v) ((struct sql_arg){.name = (n), .kind = SQL_UNSIGNED, .u = (v)})
+#define SIGNED(n, v) ((struct sql_arg){.name = (n), .kind = SQL_SIGNED, .i = (v)})
+#define TIME(n, us) ((struct sql_arg){.name = (n), .kind = SQL_TIME, .i = (us)})
+#define ARGS(...) ((const struct sql_arg[]){__VA_ARGS__, {.kind = SQL_END}})
+#define NO_ARGS (&(const struct sql_arg){.kind = SQL_END})
+
+/* Adds the text `with`, its {placeholders} filled in from args; {table} comes from `table`. A placeholder that args
+ * lack is a programming error: it marks the text as failed. */
+void text_expand(struct text *text, const char *with, const char *table, const struct sql_arg *args);
+/* Adds a statement of sql/queries/ without its leading comment lines, expanded. */
+void text_query(struct text *text, const char *statement, const char *table, const struct sql_arg *args);
+/* The same as a statement of its own: with a separator when text holds a statement already. */
+void text_statement(struct text *text, const char *statement, const char *table, const struct sql_arg *args);
+
+#endif

@@ -1,0 +1,285 @@
+/* SPDX-License-Identifier: MIT */
+#include "outbox/write.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "outbox/db_error.h"
+#include "outbox/write_group.h"
+#include "query.h"
+
+/* A statement's values beyond this are split into several statements; far below any max_allowed_packet. */
+enum { VALUES_MAX = 1024 * 1024 };
+/* Fewer rows that get the same than this are cheaper as part of a JSON text than as a statement of their own. */
+enum { GROUP_MIN = 8 };
+/* What is kept of texts from outside; the columns are TEXT (64 KiB) and VARCHAR(64). */
+enum { ERROR_MAX = 60000, CLASS_MAX = 64 };
+
+bool write_possible(const struct decision *decision) {
+  return task_state_next(decision->from, decision->event) != TASK_STATES;
+}
+
+static bool is_final(const struct decision *d) { return !task_state_living(task_state_next(d->from, d->event)); }
+static bool wants_history(const struct decision *d) {
+  return is_final(d) && (d->event != EVENT_DONE || d->keep_us > 0);
+}
+static bool wants_attempt(const struct decision *d) { return d->log_attempt; }
+static bool wants_alert(const struct decision *d) { return d->event == EVENT_DEAD && d->alert_route; }
+static bool is_retry(const struct decision *d) { return d->event == EVENT_RETRY; }
+static bool is_head(const struct decision *d) { return d->event == EVENT_RETRY && d->head; }
+static bool is_published(const struct decision *d) { return d->event == EVENT_PUBLISHED; }
+static bool is_progress(const struct decision *d) { return d->event == EVENT_PROGRESS; }
+static bool is_move(const struct decision *d) {
+  return d->event == EVENT_RELEASE || d->event == EVENT_HOLD || d->event == EVENT_BLOCK;
+}
+
+/* What is written for which decisions, in this order: all that reads the row before what changes it. */
+static const struct kind {
+  const char *statement, *same; /* same: for rows that all get the same; NULL where that is rare */
+  bool (*concerns)(const struct decision *d);
+} kinds[] = {
+    {query_settle_attempts, query_settle_attempts_same, wants_attempt},
+    {query_settle_alert, NULL, wants_alert},
+    {query_settle_history, query_settle_history_same, wants_history},
+    {query_settle_head, NULL, is_head},
+    {query_settle_retry, NULL, is_retry},
+    {query_settle_published, query_settle_published_same, is_published},
+    {query_settle_move, NULL, is_move},
+    {query_settle_progress, NULL, is_progress},
+};
+
+unsigned write_statements(const struct decision *decision) {
+  unsigned n = is_final(decision);
+  for (size_t i = 0; i < ARRAY_LEN(kinds); i++)
+    n += kinds[i].concerns(decision);
+  return n;
+}
+
+static void add_texts(struct text *row, const struct decision *d) {
+  text_json(row, d->error_class, d->error_class ? strlen(d->error_class) : 0, CLASS_MAX);
+  text_puts(row, ",");
+  const char *stack = d->record ? d->record->error_stack : NULL;
+  if (stack) {
+    struct text both = {0};
+    text_puts(&both, d->error ? d->error : "");
+    text_puts(&both, d->error ? "\n" : "");
+    text_puts(&both, stack);
+    row->failed = row->failed || both.failed;
+    text_json(row, both.failed ? "" : both.data, both.len, ERROR_MAX);
+    text_free(&both);
+  } else {
+    text_json(row, d->error, d->error ? strlen(d->error) : 0, ERROR_MAX);
+  }
+}
+
+/* What the consumer said, or nulls. */
+static void add_record(struct text *row, const struct result_record *record) {
+  char progress[32] = "null";
+  if (record && record->progress >= 0)
+    snprintf(progress, sizeof progress, "%.9f", record->progress);
+  text_puts(row, progress);
+  text_puts(row, ",");
+  text_json(row, record ? record->checkpoint : NULL, record ? record->checkpoint_len : 0, SIZE_MAX);
+  text_puts(row, ",");
+  text_json(row, record ? record->result_json : NULL, record ? record->result_json_len : 0, SIZE_MAX);
+}
+
+static const char *attempt_kind(const struct decision *d) {
+  if (d->record)
+    return "result";
+  return d->event == EVENT_DONE || d->event == EVENT_PUBLISHED ? "success" : "failure";
+}
+
+/* One decision as a JSON array; the positions are those that sql/queries/settle_*.sql read. */
+static void add_row(struct text *row, const struct decision *d) {
+  const int64_t numbers[] = {
+      (int64_t)d->from + 1, d->attempt_from, d->shard,      (int64_t)task_state_next(d->from, d->event) + 1,
+      d->attempt,           d->failures,     d->recoveries, d->delay_us > 0 ? d->delay_us : 0};
+  text_puts(row, "[");
+  text_u64(row, d->id);
+  for (size_t i = 0; i < ARRAY_LEN(numbers); i++) {
+    text_puts(row, ",");
+    text_i64(row, numbers[i]);
+  }
+  text_puts(row, d->published_us ? ",\"" : ",null,");
+  if (d->published_us) {
+    text_time(row, d->published_us);
+    text_puts(row, "\",");
+  }
+  text_i64(row, d->keep_us > 0 ? d->keep_us : 0);
+  text_puts(row, ",");
+  add_texts(row, d);
+  text_puts(row, ",");
+  add_record(row, d->record);
+  text_puts(row, ",");
+  text_u64(row, attempt_of(d));
+  text_puts(row, ",\"");
+  text_puts(row, attempt_kind(d));
+  text_puts(row, "\",\"");
+  text_puts(row, task_event_text(d->event));
+  text_puts(row, "\",");
+  text_json(row, d->alert_route, d->alert_route ? strlen(d->alert_route) : 0, STORE_ROUTE_MAX);
+  text_puts(row, "]");
+}
+
+void write_expect(struct writer *w, uint64_t rows) { w->expected[w->statements++] = rows; }
+
+bool write_flush(struct writer *w, struct err *err) {
+  struct db_result results[DB_RESULTS_MAX];
+  if (w->statements == 0)
+    return true;
+  if (!session_send(w->ss, w->what, results, w->statements, err))
+    return false;
+  for (size_t i = 0; i < w->statements; i++)
+    w->differs = w->differs || results[i].count != w->expected[i];
+  db_results_free(results, w->statements);
+  w->statements = 0;
+  session_begin(w->ss);
+  return true;
+}
+
+/* Adds a statement; sends what is there when the script is full. */
+static bool add(struct writer *w, const char *statement, const struct sql_arg *args, uint64_t rows, struct err *err) {
+  if (w->no_wait)
+    session_add_no_wait(w->ss, statement, args);
+  else
+    session_add(w->ss, statement, args);
+  write_expect(w, rows);
+  if (w->statements < DB_RESULTS_MAX && w->ss->script.len < VALUES_MAX)
+    return true;
+  return write_flush(w, err);
+}
+
+/* Decisions as the rows of one or more JSON texts. */
+static bool write_json(struct writer *w, const char *statement, struct decision *const *list, size_t count,
+                       struct err *err) {
+  struct text *values = &w->ss->part;
+  uint64_t rows = 0;
+  text_clear(values);
+  for (size_t i = 0; i < count; i++) {
+    text_puts(values, rows++ ? "," : "[");
+    add_row(values, list[i]);
+    if (i + 1 < count && values->len <= VALUES_MAX)
+      continue;
+    text_puts(values, "]");
+    if (values->failed)
+      w->ss->script.failed = true;
+    const struct sql_arg json = {.name = "rows", .kind = SQL_STRING, .string = values->data, .len = values->len};
+    if (!add(w, statement, ARGS(json, WORD("fence", w->fence)), rows, err))
+      return false;
+    text_clear(values);
+    rows = 0;
+  }
+  return true;
+}
+
+/* Decisions that write the same, as a list of ids. */
+static bool write_same(struct writer *w, const char *statement, struct decision *const *list, size_t count,
+                       struct err *err) {
+  struct text *ids = &w->ss->part;
+  const struct decision *d = list[count - 1];
+  text_clear(ids);
+  for (size_t i = 0; i < count; i++) {
+    text_puts(ids, i ? "," : "");
+    text_u64(ids, list[i]->id);
+  }
+  if (ids->failed)
+    w->ss->script.failed = true;
+  return add(w, statement,
+             ARGS(RAW("ids", *ids), STRING("state", task_state_text(d->from)),
+                  UNSIGNED("attempt_from", d->attempt_from), RAW("shards", *w->shards), WORD("fence", w->fence),
+                  STRING("state_to", task_state_text(task_state_next(d->from, d->event))),
+                  UNSIGNED("attempt", d->attempt), UNSIGNED("failures", d->failures),
+                  UNSIGNED("recoveries", d->recoveries), SIGNED("delay", d->delay_us > 0 ? d->delay_us : 0),
+                  d->published_us ? TIME("published", d->published_us) : WORD("published", "o.published_at"),
+                  SIGNED("keep", d->keep_us > 0 ? d->keep_us : 0), UNSIGNED("attempt_of", attempt_of(d)),
+                  STRING("kind", attempt_kind(d)), STRING("outcome", task_event_text(d->event))),
+             count, err);
+}
+
+static int by_id(const void *a, const void *b) {
+  const struct decision *x = *(struct decision *const *)a, *y = *(struct decision *const *)b;
+  return x->id < y->id ? -1 : x->id > y->id;
+}
+
+/* Writes the groups that are worth a statement of their own, and takes them out of the list; returns in *count how many
+ * are left, by id again. */
+static bool write_groups(struct writer *w, const char *statement, struct decision **list, size_t *count,
+                         struct err *err) {
+  size_t left = 0, at = 0, n;
+  group_sort(list, *count);
+  while ((n = group_first(list + at, *count - at)) > 0) {
+    if (n < GROUP_MIN && n < *count) {
+      for (size_t i = 0; i < n; i++)
+        list[left++] = list[at + i];
+    } else if (!write_same(w, statement, list + at, n, err)) {
+      return false;
+    }
+    at += n;
+  }
+  while (at < *count)
+    list[left++] = list[at++];
+  *count = left;
+  qsort(list, left, sizeof *list, by_id);
+  return true;
+}
+
+static bool write_kind(struct writer *w, const struct kind *kind, struct decision **list, struct err *err) {
+  size_t count = 0;
+  for (size_t i = 0; i < w->count; i++)
+    if (kind->concerns(w->decisions[i]))
+      list[count++] = w->decisions[i];
+  if (count && kind->same && !write_groups(w, kind->same, list, &count, err))
+    return false;
+  return write_json(w, kind->statement, list, count, err);
+}
+
+static bool same_guard(const struct decision *a, const struct decision *b) {
+  return a->from == b->from && a->attempt_from == b->attempt_from;
+}
+
+/* Whether a final decision with the guard of decisions[i] comes before i. */
+static bool seen_before(const struct writer *w, size_t i) {
+  for (size_t k = i; k-- > 0;)
+    if (is_final(w->decisions[k]) && same_guard(w->decisions[k], w->decisions[i]))
+      return true;
+  return false;
+}
+
+/* Deletes the finished rows, one statement for each state and attempt that they have. */
+static bool write_deletes(struct writer *w, struct err *err) {
+  struct text *ids = &w->ss->part;
+  for (size_t first = 0; first < w->count; first++) {
+    const struct decision *guard = w->decisions[first];
+    if (!is_final(guard) || seen_before(w, first))
+      continue;
+    uint64_t rows = 0;
+    text_clear(ids);
+    for (size_t i = first; i < w->count; i++) {
+      if (!is_final(w->decisions[i]) || !same_guard(w->decisions[i], guard))
+        continue;
+      text_puts(ids, rows++ ? "," : "");
+      text_u64(ids, w->decisions[i]->id);
+    }
+    if (ids->failed)
+      w->ss->script.failed = true;
+    if (!add(w, query_settle_delete,
+             ARGS(RAW("ids", *ids), STRING("state", task_state_text(guard->from)),
+                  UNSIGNED("attempt", guard->attempt_from), RAW("shards", *w->shards), WORD("fence", w->fence)),
+             rows, err))
+      return false;
+  }
+  return true;
+}
+
+bool write_decisions(struct writer *w, struct err *err) {
+  struct decision **list = calloc(w->count ? w->count : 1, sizeof *list);
+  if (!list)
+    return err_set(err, DB_E_NO_MEMORY, "%s: out of memory", w->what);
+  bool ok = true;
+  for (size_t i = 0; ok && i < ARRAY_LEN(kinds); i++)
+    ok = write_kind(w, &kinds[i], list, err);
+  free(list);
+  return ok && write_deletes(w, err);
+}

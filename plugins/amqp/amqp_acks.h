@@ -1,0 +1,54 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * amqp_acks.h - the deliveries of one channel that have not been acknowledged to the broker yet.
+ *
+ * Deliveries come in the order of their tags; the host decides them in any order. next() turns the decisions into as
+ * few frames as possible: one basic.ack with multiple=true for what is decided without a gap from the oldest on, single
+ * frames for the rest. An undecided delivery is never covered by an acknowledgement.
+ *
+ * Pure: no library, no clock, no lock. Belongs to the driver's thread.
+ */
+#ifndef AMQP_ACKS_H
+#define AMQP_ACKS_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+enum amqp_ack_state { AMQP_ACK_OPEN = 0, AMQP_ACK_COMMITTED, AMQP_ACK_REFUSED };
+
+struct amqp_delivery {
+  uint64_t tag;
+  enum amqp_ack_state state;
+};
+
+struct amqp_acks {
+  struct amqp_delivery *list; /* in the order of the tags */
+  uint32_t count;
+  uint32_t capacity;
+  uint32_t decided; /* how many of them are not OPEN */
+};
+
+/* One frame to send. */
+struct amqp_ack_frame {
+  uint64_t tag;
+  bool multiple;
+  bool requeue; /* basic.nack with requeue instead of basic.ack */
+};
+
+/* capacity: the prefetch count, which the broker keeps; false = no memory. amqp_acks_free() is safe in both cases. */
+bool amqp_acks_init(struct amqp_acks *acks, uint32_t capacity) __attribute__((warn_unused_result));
+void amqp_acks_free(struct amqp_acks *acks);
+
+/* Forgets everything: the channel is gone and the broker delivers again. */
+void amqp_acks_reset(struct amqp_acks *acks);
+
+/* Notes a delivery; false when there are more than capacity or tags do not rise: the broker breaks the protocol. */
+bool amqp_acks_add(struct amqp_acks *acks, uint64_t tag) __attribute__((warn_unused_result));
+
+/* Notes the host's decision; a tag that is not open is ignored (false). */
+bool amqp_acks_decide(struct amqp_acks *acks, uint64_t tag, bool committed);
+
+/* The next frame to send, whose deliveries are forgotten; false when there is nothing to send. */
+bool amqp_acks_next(struct amqp_acks *acks, struct amqp_ack_frame *frame);
+
+#endif

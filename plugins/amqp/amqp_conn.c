@@ -1,0 +1,427 @@
+/* SPDX-License-Identifier: MIT */
+#include "amqp_conn.h"
+
+#include <errno.h>
+#include <linux/sock_diag.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <poll.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/eventfd.h>
+#include <sys/socket.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "amqp_encode.h"
+
+enum {
+  BACKOFF_MIN_US = 100000,
+  BACKOFF_MAX_US = 10000000,
+  FRAMES_PER_POLL = 4096, /* then the driver gets its turn, whatever comes in */
+  RESERVE_MAX = 8192,     /* of the send buffer: for control frames and the kernel's own bookkeeping */
+  GATHERED_MAX = 65536,   /* then they are sent; larger frames are sent by themselves */
+};
+
+int64_t amqp_now_us(void) {
+  struct timespec now;
+  clock_gettime(CLOCK_MONOTONIC, &now);
+  return (int64_t)now.tv_sec * 1000000 + now.tv_nsec / 1000;
+}
+
+bool amqp_conn_init(struct amqp_conn *conn, struct amqp_target *target, const struct duebox_host *host,
+                    const struct amqp_conn_user *user, void *ctx, struct duebox_error *err) {
+  *conn = (struct amqp_conn){
+      .fd = -1, .target = target, .host = host, .user = user, .ctx = ctx, .backoff_us = BACKOFF_MIN_US};
+  conn->random = ((uint64_t)amqp_now_us() ^ (uint64_t)(uintptr_t)conn) | 1;
+  conn->wake_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+  conn->gathered = malloc(GATHERED_MAX);
+  if (!conn->gathered) {
+    snprintf(err->text, sizeof err->text, "out of memory for a connection");
+    return false;
+  }
+  if (conn->wake_fd >= 0)
+    return true;
+  snprintf(err->text, sizeof err->text, "cannot make an eventfd: %s; is the limit of open files reached?",
+           strerror(errno));
+  return false;
+}
+
+void amqp_conn_start(struct amqp_conn *conn) {
+  conn->state = AMQP_CONN_DOWN;
+  conn->retry_at_us = amqp_now_us();
+}
+
+bool amqp_conn_usable(const struct amqp_conn *conn) { return conn->state == AMQP_CONN_UP && !conn->failed; }
+
+void amqp_conn_wakeup(struct amqp_conn *conn) { (void)eventfd_write(conn->wake_fd, 1); }
+
+void amqp_conn_fail(struct amqp_conn *conn, const char *fmt, ...) {
+  if (conn->failed)
+    return;
+  va_list args;
+  va_start(args, fmt);
+  vsnprintf(conn->reason, sizeof conn->reason, fmt, args);
+  va_end(args);
+  conn->failed = true;
+}
+
+/* ---- room in the socket --------------------------------------------------------------------------------------- */
+
+static size_t reserve(size_t send_buffer) { return send_buffer / 8 < RESERVE_MAX ? send_buffer / 8 : RESERVE_MAX; }
+
+/* An empty buffer takes anything: what does not fit goes out as fast as the network takes it. */
+static size_t kernel_room(const struct amqp_conn *conn, size_t wanted) {
+  uint32_t info[SK_MEMINFO_VARS] = {0};
+  socklen_t len = sizeof info;
+  if (getsockopt(conn->fd, SOL_SOCKET, SO_MEMINFO, info, &len) != 0)
+    return 0; /* the socket is closed: the next read says why */
+  size_t size = info[SK_MEMINFO_SNDBUF];
+  size_t used = info[SK_MEMINFO_WMEM_QUEUED];
+  size_t room = size > used + reserve(size) ? size - used - reserve(size) : 0;
+  return used == 0 && room < wanted ? wanted : room;
+}
+
+/* There is room for them: they were only gathered where amqp_conn_has_room() said so, so this does not wait. */
+static void send_gathered(struct amqp_conn *conn) {
+  size_t sent = 0;
+  while (sent < conn->gathered_len && amqp_conn_usable(conn)) {
+    ssize_t n = send(conn->fd, conn->gathered + sent, conn->gathered_len - sent, MSG_NOSIGNAL);
+    if (n >= 0) {
+      sent += (size_t)n;
+    } else if (errno == EAGAIN) {
+      struct pollfd writable = {.fd = conn->fd, .events = POLLOUT};
+      (void)poll(&writable, 1, -1);
+    } else if (errno != EINTR) {
+      amqp_conn_fail(conn, "sending to the broker failed: %s", strerror(errno));
+    }
+  }
+  conn->gathered_len = 0;
+}
+
+/* Puts a frame to those that leave together; false when it has to be sent by itself. */
+static bool gather(struct amqp_conn *conn, const amqp_frame_t *frame) {
+  if (!conn->gathers)
+    return false;
+  for (int try = 0; try < 2; try++) {
+    size_t len = amqp_encode_frame(frame, conn->gathered + conn->gathered_len, GATHERED_MAX - conn->gathered_len);
+    conn->gathered_len += len;
+    if (len)
+      return true;
+    send_gathered(conn);
+  }
+  return false;
+}
+
+bool amqp_conn_has_room(struct amqp_conn *conn, size_t bytes) {
+  if (conn->room < bytes) {
+    send_gathered(conn); /* the kernel does not know of them */
+    conn->room = kernel_room(conn, bytes);
+    conn->want_write |= conn->room < bytes;
+  }
+  return conn->room >= bytes;
+}
+
+/* poll() calls a socket writable when a third of its buffer is free. A piece must stay below that, or waiting for room
+ * would spin. */
+size_t amqp_conn_piece(const struct amqp_conn *conn) {
+  size_t piece = conn->send_buffer / 3 - reserve(conn->send_buffer);
+  size_t frame = (size_t)amqp_get_frame_max(conn->link);
+  return piece < frame ? piece : frame;
+}
+
+void amqp_conn_cork(struct amqp_conn *conn, bool on) {
+  int value = on;
+  if (conn->fd < 0)
+    return;
+  send_gathered(conn);
+  conn->gathers = on && !conn->target->tls;
+  (void)setsockopt(conn->fd, IPPROTO_TCP, TCP_CORK, &value, sizeof value);
+}
+
+/* ---- sending -------------------------------------------------------------------------------------------------- */
+
+bool amqp_conn_send(struct amqp_conn *conn, const amqp_frame_t *frame, size_t size) {
+  if (!amqp_conn_usable(conn))
+    return false;
+  bool gathered = gather(conn, frame);
+  int status = gathered ? AMQP_STATUS_OK : amqp_send_frame(conn->link, frame);
+  if (status != AMQP_STATUS_OK) {
+    amqp_conn_fail(conn, "sending to the broker failed: %s", amqp_error_string2(status));
+    return false;
+  }
+  conn->room = conn->room > size ? conn->room - size : 0;
+  return true;
+}
+
+bool amqp_conn_send_method(struct amqp_conn *conn, amqp_channel_t channel, amqp_method_number_t id, void *method) {
+  amqp_frame_t frame = {.frame_type = AMQP_FRAME_METHOD, .channel = channel};
+  frame.payload.method.id = id;
+  frame.payload.method.decoded = method;
+  return amqp_conn_send(conn, &frame, AMQP_CONN_METHOD_SIZE);
+}
+
+/* ---- coming up and going down --------------------------------------------------------------------------------- */
+
+static uint64_t next_random(struct amqp_conn *conn) {
+  conn->random ^= conn->random << 13;
+  conn->random ^= conn->random >> 7;
+  conn->random ^= conn->random << 17;
+  return conn->random;
+}
+
+/* The next attempt comes after half to all of the back-off, which doubles. */
+static void back_off(struct amqp_conn *conn, int64_t now_us) {
+  int64_t half = conn->backoff_us / 2;
+  conn->retry_at_us = now_us + half + (int64_t)(next_random(conn) % (uint64_t)half);
+  conn->backoff_us = conn->backoff_us * 2 > BACKOFF_MAX_US ? BACKOFF_MAX_US : conn->backoff_us * 2;
+  conn->state = AMQP_CONN_DOWN;
+}
+
+static void say_down(struct amqp_conn *conn) {
+  conn->host->health(conn->host->ctx, false, conn->reason);
+  if (!conn->said_down)
+    conn->host->log(conn->host->ctx, DUEBOX_LOG_WARN, "AMQP-DOWN", "%s; trying again, at least every %d s",
+                    conn->reason, BACKOFF_MAX_US / 1000000);
+  conn->said_down = true;
+}
+
+static void drop_link(struct amqp_conn *conn) {
+  if (conn->link)
+    amqp_destroy_connection(conn->link);
+  conn->link = NULL;
+  conn->fd = -1;
+  conn->blocked = conn->failed = conn->want_write = conn->more_input = false;
+  conn->room = conn->gathered_len = 0;
+  conn->gathers = false;
+}
+
+static void come_up(struct amqp_conn *conn, int64_t now_us) {
+  int size = 0;
+  socklen_t len = sizeof size;
+  conn->state = AMQP_CONN_UP;
+  conn->fd = amqp_get_sockfd(conn->link);
+  conn->up_since_us = now_us;
+  conn->next_beat_us = now_us;
+  conn->more_input = true;
+  (void)getsockopt(conn->fd, SOL_SOCKET, SO_SNDBUF, &size, &len);
+  conn->send_buffer = (size_t)size;
+  if (conn->said_down)
+    conn->host->log(conn->host->ctx, DUEBOX_LOG_INFO, "AMQP-UP", "connected to %s:%d again", conn->target->host,
+                    conn->target->port);
+  conn->said_down = false;
+  conn->user->up(conn->ctx);
+}
+
+static void go_down(struct amqp_conn *conn, int64_t now_us) {
+  char reason[sizeof conn->reason];
+  memcpy(reason, conn->reason, sizeof reason);
+  drop_link(conn);
+  /* A connection that held for a while starts the back-off from the beginning; one that breaks at once does not. */
+  if (now_us - conn->up_since_us > BACKOFF_MAX_US)
+    conn->backoff_us = BACKOFF_MIN_US;
+  back_off(conn, now_us);
+  say_down(conn);
+  conn->user->down(conn->ctx, reason);
+}
+
+static void advance(struct amqp_conn *conn, int64_t now_us) {
+  if (conn->state == AMQP_CONN_DOWN && now_us >= conn->retry_at_us) {
+    conn->attempt = amqp_connect_start(conn->target, conn->wake_fd);
+    if (conn->attempt) {
+      conn->state = AMQP_CONN_CONNECTING;
+    } else {
+      snprintf(conn->reason, sizeof conn->reason, "cannot start a thread to connect; is the limit of threads reached?");
+      back_off(conn, now_us);
+      say_down(conn);
+    }
+  } else if (conn->state == AMQP_CONN_CONNECTING && amqp_connect_ended(conn->attempt)) {
+    conn->link = amqp_connect_finish(conn->attempt, conn->reason, sizeof conn->reason);
+    conn->attempt = NULL;
+    if (conn->link) {
+      come_up(conn, now_us);
+    } else {
+      back_off(conn, now_us);
+      say_down(conn);
+    }
+  }
+}
+
+/* ---- receiving ------------------------------------------------------------------------------------------------ */
+
+static void on_close(struct amqp_conn *conn, const amqp_connection_close_t *close) {
+  amqp_connection_close_ok_t ok = {0};
+  (void)amqp_conn_send_method(conn, 0, AMQP_CONNECTION_CLOSE_OK_METHOD, &ok);
+  amqp_conn_fail(conn, "the broker closed the connection: %u %.*s", close->reply_code, (int)close->reply_text.len,
+                 (const char *)close->reply_text.bytes);
+}
+
+static void on_blocked(struct amqp_conn *conn, const amqp_connection_blocked_t *blocked) {
+  char reason[256];
+  snprintf(reason, sizeof reason,
+           "the broker takes no messages (connection.blocked): %.*s; free memory or disk space there",
+           (int)blocked->reason.len, (const char *)blocked->reason.bytes);
+  conn->blocked = true;
+  conn->user->blocked(conn->ctx, true, reason);
+}
+
+static void on_control(struct amqp_conn *conn, const amqp_frame_t *frame) {
+  if (frame->frame_type != AMQP_FRAME_METHOD)
+    return;
+  const amqp_method_t *method = &frame->payload.method;
+  switch (method->id) {
+  case AMQP_CONNECTION_CLOSE_METHOD:
+    on_close(conn, method->decoded);
+    break;
+  case AMQP_CONNECTION_CLOSE_OK_METHOD:
+    amqp_conn_fail(conn, "closed");
+    break;
+  case AMQP_CONNECTION_BLOCKED_METHOD:
+    on_blocked(conn, method->decoded);
+    break;
+  case AMQP_CONNECTION_UNBLOCKED_METHOD:
+    conn->blocked = false;
+    conn->user->blocked(conn->ctx, false, NULL);
+    break;
+  default:
+    break;
+  }
+}
+
+static void on_read_error(struct amqp_conn *conn, int status) {
+  if (status == AMQP_STATUS_HEARTBEAT_TIMEOUT)
+    amqp_conn_fail(conn, "the broker was silent for two heartbeats (%d s each)", amqp_get_heartbeat(conn->link));
+  else
+    amqp_conn_fail(conn, "reading from the broker failed: %s", amqp_error_string2(status));
+}
+
+/* Takes frames until there are none. The library sends and checks heartbeats in the same call. */
+static void drain(struct amqp_conn *conn) {
+  conn->more_input = true;
+  for (int i = 0; i < FRAMES_PER_POLL && !conn->failed && !conn->paused; i++) {
+    amqp_frame_t frame;
+    struct timeval nothing = {0, 0};
+    int status = amqp_simple_wait_frame_noblock(conn->link, &frame, &nothing);
+    if (status == AMQP_STATUS_TIMEOUT) {
+      conn->more_input = false;
+      return;
+    }
+    if (status != AMQP_STATUS_OK) {
+      on_read_error(conn, status);
+      return;
+    }
+    if (frame.channel == 0)
+      on_control(conn, &frame);
+    else
+      conn->user->frame(conn->ctx, &frame);
+    amqp_maybe_release_buffers_on_channel(conn->link, frame.channel);
+  }
+}
+
+static void beat(struct amqp_conn *conn, int64_t now_us) {
+  conn->next_beat_us = now_us + (int64_t)amqp_get_heartbeat(conn->link) * 500000;
+  if (amqp_get_heartbeat(conn->link) <= 0)
+    conn->next_beat_us = INT64_MAX;
+  amqp_frame_t frame = {.frame_type = AMQP_FRAME_HEARTBEAT, .channel = 0};
+  if (conn->paused)
+    (void)amqp_conn_send(conn, &frame, AMQP_CONN_FRAME_OVERHEAD);
+}
+
+void amqp_conn_pause(struct amqp_conn *conn, bool paused) { conn->paused = paused; }
+
+/* ---- the driver ----------------------------------------------------------------------------------------------- */
+
+static int64_t earlier(int64_t a, int64_t b) { return a < b ? a : b; }
+
+static int wait_ms(const struct amqp_conn *conn, int timeout_ms, int64_t wake_at_us, int64_t now_us) {
+  int64_t until = earlier(now_us + (int64_t)timeout_ms * 1000, wake_at_us);
+  if (conn->state == AMQP_CONN_DOWN)
+    until = earlier(until, conn->retry_at_us);
+  if (conn->state == AMQP_CONN_UP)
+    until = earlier(until, conn->next_beat_us);
+  if (conn->failed || (conn->more_input && !conn->paused))
+    return 0;
+  return until > now_us ? (int)((until - now_us + 999) / 1000) : 0;
+}
+
+/* Waits for the socket and for wakeup(); true when there is something to read. */
+static bool wait_for_events(struct amqp_conn *conn, int timeout_ms) {
+  struct pollfd fds[2] = {{.fd = conn->wake_fd, .events = POLLIN}, {.fd = conn->fd}};
+  if (!conn->paused)
+    fds[1].events |= POLLIN;
+  if (conn->want_write)
+    fds[1].events |= POLLOUT;
+  if (poll(fds, 2, timeout_ms) <= 0)
+    return false;
+  eventfd_t ignored;
+  if (fds[0].revents)
+    (void)eventfd_read(conn->wake_fd, &ignored);
+  if (fds[1].revents & POLLOUT)
+    conn->want_write = false;
+  if (conn->paused && fds[1].revents & (POLLERR | POLLHUP))
+    amqp_conn_fail(conn, "the broker closed the connection");
+  return fds[1].revents & (POLLIN | POLLERR | POLLHUP);
+}
+
+void amqp_conn_poll(struct amqp_conn *conn, int timeout_ms, int64_t wake_at_us) {
+  int64_t now = amqp_now_us();
+  advance(conn, now);
+  bool readable = wait_for_events(conn, wait_ms(conn, timeout_ms, wake_at_us, now));
+  now = amqp_now_us();
+  advance(conn, now);
+  if (amqp_conn_usable(conn)) {
+    bool due = now >= conn->next_beat_us;
+    if (due)
+      beat(conn, now);
+    if (!conn->paused && (readable || due || conn->more_input || amqp_frames_enqueued(conn->link)))
+      drain(conn);
+  }
+  if (conn->state == AMQP_CONN_UP && conn->failed)
+    go_down(conn, amqp_now_us());
+}
+
+static void ignore_event(void *ctx) { (void)ctx; }
+static void ignore_frame(void *ctx, const amqp_frame_t *frame) { (void)ctx, (void)frame; }
+static void ignore_reason(void *ctx, const char *reason) { (void)ctx, (void)reason; }
+static void ignore_alarm(void *ctx, bool blocked, const char *reason) { (void)ctx, (void)blocked, (void)reason; }
+
+/* Once the broker has answered, it has read everything before: an acknowledgement sent a moment ago is not lost in a
+ * reset of the connection. */
+void amqp_conn_shutdown(struct amqp_conn *conn, int64_t deadline_us) {
+  static const struct amqp_conn_user nobody = {ignore_event, ignore_reason, ignore_frame, ignore_alarm};
+  conn->user = &nobody;
+  if (amqp_conn_usable(conn)) {
+    amqp_connection_close_t close = {.reply_code = AMQP_REPLY_SUCCESS, .reply_text = amqp_cstring_bytes("goodbye")};
+    amqp_conn_cork(conn, false);
+    bool sent = amqp_conn_send_method(conn, 0, AMQP_CONNECTION_CLOSE_METHOD, &close);
+    conn->paused = false;
+    for (int64_t now = amqp_now_us(); sent && !conn->failed && now < deadline_us; now = amqp_now_us()) {
+      drain(conn);
+      if (!conn->failed)
+        (void)wait_for_events(conn, (int)((deadline_us - now + 999) / 1000));
+    }
+  }
+  if (conn->attempt)
+    amqp_connect_abandon(conn->attempt);
+  conn->attempt = NULL;
+  drop_link(conn);
+  conn->state = AMQP_CONN_IDLE;
+}
+
+void amqp_conn_free(struct amqp_conn *conn) {
+  if (!conn->target)
+    return; /* never initialised */
+  if (conn->attempt)
+    amqp_connect_abandon(conn->attempt);
+  conn->attempt = NULL;
+  drop_link(conn);
+  if (conn->wake_fd >= 0)
+    close(conn->wake_fd);
+  conn->wake_fd = -1;
+  free(conn->gathered);
+  conn->gathered = NULL;
+  amqp_target_unref(conn->target);
+  conn->target = NULL;
+}

@@ -1,0 +1,71 @@
+/* SPDX-License-Identifier: MIT */
+#include "amqp_outcome.h"
+
+#include "amqp_vendor.h"
+
+#define ROUTE DUEBOX_UNAVAILABLE, DUEBOX_SCOPE_ROUTE
+#define INSTANCE DUEBOX_UNAVAILABLE, DUEBOX_SCOPE_INSTANCE
+#define CLASS(c) DUEBOX_##c, DUEBOX_SCOPE_ROUTE
+
+/* First match wins; a row with code 0 ends the rows of its event. */
+static const struct amqp_outcome_row rows[] = {
+    {AMQP_EVENT_ACK, 0, CLASS(DELIVERED), NULL, NULL},
+
+    /* A nack is not only an internal error: a full queue with x-overflow reject-publish says it too. */
+    {AMQP_EVENT_NACK, 0, CLASS(RETRY), "amqp.nack",
+     "the broker refused the message (nack): the queue is full with overflow reject-publish, or the broker failed"},
+
+    {AMQP_EVENT_RETURN, AMQP_NO_ROUTE, ROUTE, "amqp.no_route",
+     "no queue takes it: declare the queue, or bind one to the exchange for this routing key"},
+    {AMQP_EVENT_RETURN, AMQP_NO_CONSUMERS, ROUTE, "amqp.no_consumers", "the queue has no consumer"},
+    {AMQP_EVENT_RETURN, 0, ROUTE, "amqp.returned", "the broker returned the message"},
+
+    {AMQP_EVENT_REFUSED, AMQP_CONTENT_TOO_LARGE, CLASS(REJECTED), "amqp.content_too_large",
+     "larger than the broker takes: raise max_message_size there, or send less"},
+    {AMQP_EVENT_REFUSED, AMQP_PRECONDITION_FAILED, CLASS(REJECTED), "amqp.precondition_failed",
+     "the broker does not take this message: look at its size and headers"},
+    {AMQP_EVENT_REFUSED, AMQP_ACCESS_REFUSED, ROUTE, "amqp.access_refused",
+     "grant the user of this connection the write permission on the exchange"},
+    {AMQP_EVENT_REFUSED, AMQP_NOT_FOUND, ROUTE, "amqp.not_found", "declare the exchange, or correct the route"},
+    {AMQP_EVENT_REFUSED, AMQP_RESOURCE_LOCKED, ROUTE, "amqp.resource_locked",
+     "another connection has the exchange or queue for itself alone"},
+    {AMQP_EVENT_REFUSED, 0, CLASS(UNKNOWN), "amqp.channel_closed", "the broker closed the channel"},
+
+    {AMQP_EVENT_UNDECIDED, 0, CLASS(UNKNOWN), "amqp.channel_closed",
+     "the broker closed the channel because of this or another message; each is tried again on its own"},
+    {AMQP_EVENT_NO_CONFIRM, 0, CLASS(UNKNOWN), "amqp.confirm_timeout",
+     "no confirm came within confirm_timeout: look for a slow disk or a queue without a leader"},
+    {AMQP_EVENT_LOST, 0, CLASS(UNKNOWN), "amqp.connection_lost", "the connection ended before the confirm came"},
+    {AMQP_EVENT_NOT_SENT, 0, INSTANCE, "amqp.not_sent", "the broker could not take it"},
+    {AMQP_EVENT_STOPPED, 0, CLASS(UNKNOWN), "amqp.stopped", "stopped before the confirm came"},
+
+    {AMQP_EVENT_INVALID, AMQP_INVALID_ROUTING_KEY, CLASS(REJECTED), "amqp.routing_key_too_long",
+     "AMQP takes a routing key of at most 255 bytes"},
+    {AMQP_EVENT_INVALID, AMQP_INVALID_MESSAGE_ID, CLASS(REJECTED), "amqp.message_id_too_long",
+     "AMQP takes a message_id of at most 255 bytes"},
+    {AMQP_EVENT_INVALID, AMQP_INVALID_REPLY_TO, CLASS(REJECTED), "amqp.reply_to_too_long",
+     "AMQP takes a reply_to of at most 255 bytes"},
+    {AMQP_EVENT_INVALID, AMQP_INVALID_HEADER_NAME, CLASS(REJECTED), "amqp.header_name_too_long",
+     "AMQP takes a header name of at most 255 bytes"},
+    {AMQP_EVENT_INVALID, AMQP_INVALID_HEADERS_SIZE, CLASS(REJECTED), "amqp.headers_too_large",
+     "headers and properties together must fit into one frame: raise frame_max here and at the broker, or send less"},
+    {AMQP_EVENT_INVALID, 0, CLASS(REJECTED), "amqp.invalid", "AMQP cannot carry this message"},
+
+    {AMQP_EVENT_NO_MEMORY, 0, CLASS(RETRY), "amqp.no_memory", "not enough memory to build the message"},
+};
+
+static const size_t row_count = sizeof rows / sizeof rows[0];
+
+const struct amqp_outcome_row *amqp_outcome_rows(size_t *count) {
+  *count = row_count;
+  return rows;
+}
+
+const struct amqp_outcome_row *amqp_outcome_find(enum amqp_event event, int code) {
+  static const struct amqp_outcome_row unlisted = {0, 0, CLASS(UNKNOWN), "amqp.unlisted", "an event without a row"};
+  for (size_t i = 0; i < row_count; i++) {
+    if (rows[i].event == event && (rows[i].code == code || rows[i].code == 0))
+      return &rows[i];
+  }
+  return &unlisted;
+}

@@ -1,0 +1,54 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * amqp_outcome.h - what an event of the protocol means for a task, as rows of data.
+ *
+ * The one question behind each row: may the broker have queued the message? Where it may, the class is UNKNOWN. Where
+ * it certainly has not, the class says whose fault it was: the message (REJECTED), the route (UNAVAILABLE, scope
+ * ROUTE), the broker (UNAVAILABLE, scope INSTANCE) or the moment (RETRY). Reply codes: AMQP 0-9-1, section 1.2.
+ */
+#ifndef AMQP_OUTCOME_H
+#define AMQP_OUTCOME_H
+
+#include <stddef.h>
+
+#include <duebox/outcome.h>
+
+enum amqp_event {
+  AMQP_EVENT_ACK = 1,    /* basic.ack, and no basic.return before it */
+  AMQP_EVENT_NACK,       /* basic.nack */
+  AMQP_EVENT_RETURN,     /* basic.return, with its reply code */
+  AMQP_EVENT_REFUSED,    /* the channel was closed, with this reply code, while only this message was open on it */
+  AMQP_EVENT_UNDECIDED,  /* the channel was closed while others were open on it too */
+  AMQP_EVENT_NO_CONFIRM, /* nothing came within confirm_timeout */
+  AMQP_EVENT_LOST,       /* the connection ended after the message was sent */
+  AMQP_EVENT_NOT_SENT,   /* the connection ended, or was blocked, before the whole message was sent */
+  AMQP_EVENT_STOPPED,    /* sent, and the plugin was stopped before the confirm came */
+  AMQP_EVENT_INVALID,    /* the message does not fit the protocol; code is an enum amqp_invalid */
+  AMQP_EVENT_NO_MEMORY,  /* this process could not build the message */
+};
+
+/* Why a message cannot be put into AMQP at all. */
+enum amqp_invalid {
+  AMQP_INVALID_ROUTING_KEY = 1, /* longer than 255 bytes (shortstr) */
+  AMQP_INVALID_MESSAGE_ID,      /* longer than 255 bytes */
+  AMQP_INVALID_REPLY_TO,        /* longer than 255 bytes */
+  AMQP_INVALID_HEADER_NAME,     /* a name longer than 255 bytes */
+  AMQP_INVALID_HEADERS_SIZE,    /* all together do not fit into one frame */
+};
+
+struct amqp_outcome_row {
+  enum amqp_event event;
+  int code; /* 0 = every other code of this event */
+  enum duebox_outcome_class cls;
+  enum duebox_scope scope;
+  const char *error_class;
+  const char *text; /* what happened and what to do, for people */
+};
+
+/* The row for an event; never NULL. */
+const struct amqp_outcome_row *amqp_outcome_find(enum amqp_event event, int code);
+
+/* The whole table, for tests and documentation. */
+const struct amqp_outcome_row *amqp_outcome_rows(size_t *count);
+
+#endif

@@ -1,0 +1,372 @@
+/* SPDX-License-Identifier: MIT */
+#include "amqp_sink.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+enum {
+  FLOW_CHANNEL = 1,
+  PROBE_CHANNEL = 2,
+  MOST_INFLIGHT = 1 << 20, /* beyond it the host is told "full" */
+  SAFE_EXCHANGES = 1024,   /* remembered; more than that are proven again from time to time */
+  GOODBYE_US = 500000,     /* of stop()'s deadline, kept for an orderly end of the connection */
+};
+
+/* ---- outcomes ------------------------------------------------------------------------------------------------- */
+
+static void report(struct amqp_sink *sink, const struct duebox_task *task, enum amqp_event event, int code,
+                   const char *detail) {
+  const struct amqp_outcome_row *row = amqp_outcome_find(event, code);
+  struct duebox_outcome outcome = DUEBOX_OUTCOME(.cls = row->cls, .scope = row->scope, .error_class = row->error_class);
+  char text[1024];
+  if (row->text) {
+    snprintf(text, sizeof text, "%s%s%s", detail ? detail : "", detail ? ": " : "", row->text);
+    outcome.message = text;
+  }
+  sink->host->complete(sink->host->ctx, task->token, &outcome);
+}
+
+/* ---- the queue for the probe channel -------------------------------------------------------------------------- */
+
+static bool queue_put(struct amqp_sink *sink, const struct duebox_task *task) {
+  if (sink->queue_count == sink->queue_size)
+    return false;
+  sink->queue[(sink->queue_head + sink->queue_count++) % sink->queue_size] = task;
+  return true;
+}
+
+static const struct duebox_task *queue_take(struct amqp_sink *sink) {
+  const struct duebox_task *task = sink->queue[sink->queue_head];
+  sink->queue_head = (sink->queue_head + 1) % sink->queue_size;
+  sink->queue_count--;
+  return task;
+}
+
+/* Hands back what is waiting: nothing of it was sent. */
+static void hand_back(struct amqp_sink *sink, const char *detail) {
+  while (sink->queue_count)
+    report(sink, queue_take(sink), AMQP_EVENT_NOT_SENT, 0, detail);
+}
+
+/* ---- what is believed ----------------------------------------------------------------------------------------- */
+
+static uint64_t exchange_key(const struct duebox_task *task) {
+  const struct amqp_route *route = task->route_data;
+  return amqp_set_key('x', route->exchange);
+}
+
+static uint64_t route_key(const struct duebox_task *task) { return amqp_set_key('r', task->route); }
+static uint64_t message_key(const struct duebox_task *task) { return amqp_set_key('m', task->message_id); }
+
+static bool needs_probe(const struct amqp_sink *sink, const struct duebox_task *task) {
+  if (!amqp_set_has(&sink->safe, exchange_key(task)))
+    return true;
+  return sink->suspects.count > 0 &&
+         (amqp_set_has(&sink->suspects, message_key(task)) || amqp_set_has(&sink->suspects, route_key(task)));
+}
+
+/* ---- what the channels tell ----------------------------------------------------------------------------------- */
+
+static void on_ready(void *ctx, struct amqp_pub *pub) {
+  struct amqp_sink *sink = ctx;
+  if (pub == &sink->flow && !sink->conn.blocked)
+    sink->host->health(sink->host->ctx, true, NULL);
+}
+
+static void on_decided(void *ctx, struct amqp_pub *pub, const struct duebox_task *task, enum amqp_event event, int code,
+                       const char *detail) {
+  struct amqp_sink *sink = ctx;
+  if (pub == &sink->probe) { /* whatever was decided: this message, route and exchange do not break a channel */
+    amqp_set_add(&sink->safe, exchange_key(task));
+    amqp_set_remove(&sink->suspects, route_key(task));
+    amqp_set_remove(&sink->suspects, message_key(task));
+  }
+  report(sink, task, event, code, detail);
+}
+
+static bool same_way(const struct duebox_task *a, const struct duebox_task *b) {
+  const struct amqp_route *left = a->route_data, *right = b->route_data;
+  return strcmp(a->route, b->route) == 0 && strcmp(left->exchange, right->exchange) == 0;
+}
+
+/* The only message that was open on the channel is the one that broke it. What waits to go the same way need not try.
+ */
+static void blame(struct amqp_sink *sink, const struct duebox_task *task, int code, const char *text) {
+  if (amqp_outcome_find(AMQP_EVENT_REFUSED, code)->cls == DUEBOX_UNAVAILABLE) {
+    amqp_set_add(&sink->suspects, route_key(task));
+    for (uint32_t n = sink->queue_count; n > 0; n--) {
+      const struct duebox_task *waiting = queue_take(sink);
+      if (same_way(task, waiting))
+        report(sink, waiting, AMQP_EVENT_REFUSED, code, text);
+      else
+        (void)queue_put(sink, waiting); /* there is room: it was just taken out */
+    }
+  }
+  report(sink, task, AMQP_EVENT_REFUSED, code, text);
+}
+
+static void on_closed(void *ctx, struct amqp_pub *pub, int code, const char *text) {
+  struct amqp_sink *sink = ctx;
+  const struct duebox_task *unsent = pub->writing;
+  const struct duebox_task *task;
+  if (unsent) /* the newest; the broker never had all of it */
+    amqp_window_take(&pub->window, pub->window.next - 1);
+  uint32_t open = pub->window.count;
+  sink->host->log(sink->host->ctx, DUEBOX_LOG_WARN, "AMQP-CHANNEL-CLOSED",
+                  "the broker closed a channel with %u unconfirmed messages: %s", open, text);
+  amqp_set_clear(&sink->safe);
+  while ((task = amqp_window_take_upto(&pub->window, UINT64_MAX)) != NULL) {
+    if (open == 1) {
+      blame(sink, task, code, text);
+    } else {
+      amqp_set_add(&sink->suspects, message_key(task));
+      report(sink, task, AMQP_EVENT_UNDECIDED, code, text);
+    }
+  }
+  if (unsent && !queue_put(sink, unsent))
+    report(sink, unsent, AMQP_EVENT_NOT_SENT, 0, text);
+  amqp_pub_open(pub);
+}
+
+static const struct amqp_pub_user pub_user = {.ready = on_ready, .decided = on_decided, .closed = on_closed};
+
+/* ---- what the connection tells -------------------------------------------------------------------------------- */
+
+static void on_up(void *ctx) {
+  struct amqp_sink *sink = ctx;
+  amqp_pub_open(&sink->flow);
+  amqp_pub_open(&sink->probe);
+}
+
+/* Completes all that is open on a channel. */
+static void empty(struct amqp_sink *sink, struct amqp_pub *pub, enum amqp_event event, const char *detail) {
+  const struct duebox_task *task;
+  while ((task = amqp_window_take_upto(&pub->window, UINT64_MAX)) != NULL)
+    report(sink, task, task == pub->writing ? AMQP_EVENT_NOT_SENT : event, 0, detail);
+}
+
+static void on_down(void *ctx, const char *reason) {
+  struct amqp_sink *sink = ctx;
+  empty(sink, &sink->flow, AMQP_EVENT_LOST, reason);
+  empty(sink, &sink->probe, AMQP_EVENT_LOST, reason);
+  hand_back(sink, reason);
+  amqp_pub_lost(&sink->flow);
+  amqp_pub_lost(&sink->probe);
+  amqp_set_clear(&sink->safe); /* exchanges may be gone when it comes back */
+}
+
+static void on_frame(void *ctx, const amqp_frame_t *frame) {
+  struct amqp_sink *sink = ctx;
+  if (frame->channel == FLOW_CHANNEL)
+    amqp_pub_frame(&sink->flow, frame);
+  else if (frame->channel == PROBE_CHANNEL)
+    amqp_pub_frame(&sink->probe, frame);
+}
+
+static void on_blocked(void *ctx, bool blocked, const char *reason) {
+  struct amqp_sink *sink = ctx;
+  sink->host->health(sink->host->ctx, !blocked, reason);
+  if (blocked) {
+    sink->host->log(sink->host->ctx, DUEBOX_LOG_WARN, "AMQP-BLOCKED", "%s", reason);
+    hand_back(sink, reason);
+  } else {
+    sink->unblocked_us = amqp_now_us();
+    sink->host->log(sink->host->ctx, DUEBOX_LOG_INFO, "AMQP-UNBLOCKED", "the broker takes messages again");
+  }
+}
+
+static const struct amqp_conn_user conn_user = {.up = on_up, .down = on_down, .frame = on_frame, .blocked = on_blocked};
+
+/* ---- publishing ----------------------------------------------------------------------------------------------- */
+
+static int64_t wall_us(void) {
+  struct timespec now;
+  clock_gettime(CLOCK_REALTIME, &now);
+  return (int64_t)now.tv_sec * 1000000 + now.tv_nsec / 1000;
+}
+
+/* The routing key of a task; NULL when it is too long. */
+static const char *expand_key(struct amqp_sink *sink, const struct duebox_task *task, const struct amqp_route *route) {
+  if (!strchr(route->routing_key, '{'))
+    return strlen(route->routing_key) < sizeof sink->routing_key ? route->routing_key : NULL;
+  size_t len = sink->host->expand(sink->host->ctx, route->routing_key, task, DUEBOX_ESCAPE_NONE, sink->routing_key,
+                                  sizeof sink->routing_key);
+  return len < sizeof sink->routing_key ? sink->routing_key : NULL;
+}
+
+/* Publishes a task, or completes it when AMQP cannot carry it; false = not now. */
+static bool publish(struct amqp_sink *sink, struct amqp_pub *pub, const struct duebox_task *task, int64_t now_us) {
+  if (!amqp_pub_can_take(pub))
+    return false;
+  const struct amqp_route *route = task->route_data;
+  const char *key = expand_key(sink, task, route);
+  int invalid =
+      key ? amqp_message_build(&sink->message, task, route, wall_us(), (size_t)amqp_get_frame_max(sink->conn.link))
+          : AMQP_INVALID_ROUTING_KEY;
+  if (invalid == 0)
+    return amqp_pub_publish(pub, &sink->message, task, route->exchange, key, now_us);
+  if (invalid < 0)
+    report(sink, task, AMQP_EVENT_NO_MEMORY, 0, NULL);
+  else
+    report(sink, task, AMQP_EVENT_INVALID, invalid, NULL);
+  return true;
+}
+
+/* Lets waiting tasks go: one at a time over the probe channel, or with the others once they are believed harmless. */
+static void pump(struct amqp_sink *sink, int64_t now_us) {
+  while (sink->queue_count && amqp_conn_usable(&sink->conn) && !sink->conn.blocked) {
+    const struct duebox_task *task = sink->queue[sink->queue_head];
+    struct amqp_pub *pub = needs_probe(sink, task) ? &sink->probe : &sink->flow;
+    if (!publish(sink, pub, task, now_us))
+      return;
+    queue_take(sink);
+  }
+}
+
+/* The broker could not be reached when it was last tried. At the very start nothing is known yet. */
+static bool known_to_be_down(const struct amqp_sink *sink) {
+  return sink->conn.state != AMQP_CONN_UP && sink->conn.said_down;
+}
+
+size_t amqp_sink_submit(struct amqp_sink *sink, const struct duebox_task *const *tasks, size_t n) {
+  size_t k = 0;
+  if (sink->closed)
+    return 0;
+  if (known_to_be_down(sink)) {
+    for (; k < n; k++)
+      report(sink, tasks[k], AMQP_EVENT_NOT_SENT, 0, sink->conn.reason);
+    return n;
+  }
+  if (sink->flow.state != AMQP_PUB_READY || sink->conn.blocked || !amqp_conn_usable(&sink->conn))
+    return 0;
+  int64_t now = amqp_now_us();
+  bool taken = true;
+  amqp_conn_cork(&sink->conn, true);
+  while (k < n && taken) {
+    taken = needs_probe(sink, tasks[k]) ? queue_put(sink, tasks[k]) : publish(sink, &sink->flow, tasks[k], now);
+    k += taken;
+  }
+  pump(sink, now);
+  amqp_conn_cork(&sink->conn, false);
+  return k;
+}
+
+/* ---- the driver ----------------------------------------------------------------------------------------------- */
+
+/* When the oldest message of a channel is overdue. The clock stands still while the broker has an alarm. */
+static int64_t overdue_at(const struct amqp_sink *sink, const struct amqp_pub *pub) {
+  const struct amqp_slot *oldest = amqp_window_oldest(&pub->window);
+  if (!oldest || sink->conn.blocked)
+    return INT64_MAX;
+  int64_t since = oldest->sent_us > sink->unblocked_us ? oldest->sent_us : sink->unblocked_us;
+  return since + sink->confirm_timeout_us;
+}
+
+static bool waits_for_answer(const struct amqp_pub *pub) {
+  return pub->state == AMQP_PUB_OPENING || pub->state == AMQP_PUB_SELECTING || pub->state == AMQP_PUB_CLOSING;
+}
+
+static int64_t next_deadline(const struct amqp_sink *sink) {
+  const struct amqp_pub *pubs[] = {&sink->flow, &sink->probe};
+  int64_t next = INT64_MAX;
+  for (int i = 0; i < 2; i++) {
+    int64_t at = waits_for_answer(pubs[i]) ? pubs[i]->answer_by_us : overdue_at(sink, pubs[i]);
+    next = at < next ? at : next;
+  }
+  return next;
+}
+
+/* A message that is overdue while others are confirmed waits for a queue that is stuck: it alone is given up, and a
+ * late confirm finds nothing. When nothing was confirmed for as long, the channel itself is given up. */
+static void check_overdue(struct amqp_sink *sink, struct amqp_pub *pub, int64_t now_us) {
+  if (waits_for_answer(pub)) {
+    if (now_us >= pub->answer_by_us)
+      amqp_conn_fail(&sink->conn, "the broker did not answer on channel %u within connect_timeout", pub->number);
+    return;
+  }
+  while (now_us >= overdue_at(sink, pub) && amqp_conn_usable(&sink->conn)) {
+    if (pub->writing && pub->window.count == 1) {
+      amqp_conn_fail(&sink->conn, "the broker read nothing within confirm_timeout");
+    } else if (pub->writing || now_us - pub->heard_us < sink->confirm_timeout_us) {
+      report(sink, amqp_window_take_upto(&pub->window, UINT64_MAX), AMQP_EVENT_NO_CONFIRM, 0, NULL);
+    } else {
+      sink->host->log(sink->host->ctx, DUEBOX_LOG_WARN, "AMQP-CONFIRM-TIMEOUT",
+                      "no confirm within confirm_timeout; giving up a channel with %u messages", pub->window.count);
+      empty(sink, pub, AMQP_EVENT_NO_CONFIRM, NULL);
+      amqp_pub_give_up(pub);
+    }
+  }
+}
+
+void amqp_sink_poll(struct amqp_sink *sink, int timeout_ms) {
+  amqp_conn_poll(&sink->conn, timeout_ms, next_deadline(sink));
+  if (!amqp_conn_usable(&sink->conn))
+    return;
+  int64_t now = amqp_now_us();
+  if (sink->flow.writing || sink->probe.writing || sink->queue_count) {
+    amqp_conn_cork(&sink->conn, true);
+    amqp_pub_continue(&sink->flow, now);
+    amqp_pub_continue(&sink->probe, now);
+    pump(sink, now);
+    amqp_conn_cork(&sink->conn, false);
+  }
+  check_overdue(sink, &sink->flow, now);
+  check_overdue(sink, &sink->probe, now);
+}
+
+/* ---- life ----------------------------------------------------------------------------------------------------- */
+
+bool amqp_sink_create(struct amqp_sink *sink, const struct duebox_instance_config *config,
+                      const struct duebox_host *host, struct duebox_error *err) {
+  const struct amqp_options *options = config->options;
+  uint32_t inflight = config->max_inflight < MOST_INFLIGHT ? config->max_inflight : MOST_INFLIGHT;
+  struct amqp_target *target = amqp_target_new(options, config->name, err);
+  if (!target || !amqp_conn_init(&sink->conn, target, host, &conn_user, sink, err))
+    return false;
+  inflight += inflight == 0;
+  sink->host = host;
+  sink->confirm_timeout_us = options->confirm_timeout_ms * 1000;
+  sink->queue_size = inflight;
+  sink->queue = calloc(inflight, sizeof *sink->queue);
+  /* Tags are used up in order: room for as many again that are confirmed while the oldest is not. */
+  bool ok = amqp_pub_init(&sink->flow, &sink->conn, FLOW_CHANNEL, inflight, inflight * 2, &pub_user, sink);
+  ok &= amqp_pub_init(&sink->probe, &sink->conn, PROBE_CHANNEL, 1, 1, &pub_user, sink);
+  ok &= amqp_set_init(&sink->safe, SAFE_EXCHANGES);
+  ok &= amqp_set_init(&sink->suspects, inflight * 2);
+  if (!ok || !sink->queue) {
+    snprintf(err->text, sizeof err->text, "not enough memory for %u messages in flight; lower max_inflight", inflight);
+    return false;
+  }
+  return true;
+}
+
+static bool is_idle(const struct amqp_sink *sink) {
+  return sink->flow.window.count == 0 && sink->probe.window.count == 0 && sink->queue_count == 0;
+}
+
+void amqp_sink_stop(struct amqp_sink *sink, int deadline_ms) {
+  int64_t deadline = amqp_now_us() + (int64_t)deadline_ms * 1000;
+  int64_t goodbye = (int64_t)deadline_ms * 250 < GOODBYE_US ? (int64_t)deadline_ms * 250 : GOODBYE_US;
+  sink->closed = true;
+  for (int64_t left = 1; left > 0 && amqp_conn_usable(&sink->conn) && !is_idle(sink);) {
+    left = deadline - goodbye - amqp_now_us();
+    amqp_sink_poll(sink, left > 0 ? (int)((left + 999) / 1000) : 0);
+  }
+  empty(sink, &sink->flow, AMQP_EVENT_STOPPED, NULL);
+  empty(sink, &sink->probe, AMQP_EVENT_STOPPED, NULL);
+  hand_back(sink, "stopped");
+  amqp_conn_shutdown(&sink->conn, deadline);
+}
+
+void amqp_sink_destroy(struct amqp_sink *sink) {
+  amqp_pub_free(&sink->flow);
+  amqp_pub_free(&sink->probe);
+  amqp_set_free(&sink->safe);
+  amqp_set_free(&sink->suspects);
+  amqp_message_free(&sink->message);
+  free(sink->queue);
+  sink->queue = NULL;
+  amqp_conn_free(&sink->conn);
+}

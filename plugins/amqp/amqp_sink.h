@@ -1,0 +1,47 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * amqp_sink.h - an instance that publishes tasks: which channel a message takes, and what its end means.
+ *
+ * A channel error in AMQP leaves everything that is unconfirmed on the channel undecided, and does not say which
+ * message caused it. So there are two channels on the one connection. `flow` carries a window of thousands, but only
+ * what is believed to be harmless: messages to an exchange that has already decided one on this connection. `probe`
+ * carries one message at a time: the first to an exchange, and those that were open when a channel broke. An error
+ * there names its message. A missing exchange therefore costs the other routes nothing, and a poisonous message one
+ * round of UNKNOWN.
+ *
+ * Driver's thread; no lock. See amqp_outcome.h for the outcomes.
+ */
+#ifndef AMQP_SINK_H
+#define AMQP_SINK_H
+
+#include "amqp_conn.h"
+#include "amqp_message.h"
+#include "amqp_pub.h"
+#include "amqp_set.h"
+
+struct amqp_sink {
+  struct amqp_conn conn;
+  const struct duebox_host *host;
+  struct amqp_pub flow;
+  struct amqp_pub probe;
+  struct amqp_set safe;     /* exchanges that decided a message on this connection */
+  struct amqp_set suspects; /* messages and routes that were there when a channel broke */
+  struct amqp_message message;
+  char routing_key[256];
+
+  const struct duebox_task **queue; /* ring: accepted, waiting for the probe channel; nothing of them is sent */
+  uint32_t queue_size, queue_head, queue_count;
+
+  int64_t confirm_timeout_us;
+  int64_t unblocked_us; /* when the last alarm of the broker ended */
+  bool closed;
+};
+
+bool amqp_sink_create(struct amqp_sink *sink, const struct duebox_instance_config *config,
+                      const struct duebox_host *host, struct duebox_error *err);
+size_t amqp_sink_submit(struct amqp_sink *sink, const struct duebox_task *const *tasks, size_t n);
+void amqp_sink_poll(struct amqp_sink *sink, int timeout_ms);
+void amqp_sink_stop(struct amqp_sink *sink, int deadline_ms);
+void amqp_sink_destroy(struct amqp_sink *sink);
+
+#endif

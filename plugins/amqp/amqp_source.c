@@ -1,0 +1,300 @@
+/* SPDX-License-Identifier: MIT */
+#include "amqp_source.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum {
+  CHANNEL = 1,
+  BACKOFF_MIN_US = 100000,
+  BACKOFF_MAX_US = 10000000,
+  TAG_BITS = 48, /* of a cookie; the generation of the channel stands above them */
+};
+
+static uint64_t cookie_of(const struct amqp_source *source, uint64_t tag) {
+  return (uint64_t)source->generation << TAG_BITS | tag;
+}
+
+/* ---- the channel ---------------------------------------------------------------------------------------------- */
+
+static void ask(struct amqp_source *source, enum amqp_source_state state, amqp_method_number_t id, void *method) {
+  source->state = state;
+  source->answer_by_us = amqp_now_us() + source->conn.target->connect_timeout_ms * 1000;
+  (void)amqp_conn_send_method(&source->conn, CHANNEL, id, method); /* a failure is handled by the connection */
+}
+
+/* What was delivered on the channel and not acknowledged, the broker delivers again. */
+static void forget_channel(struct amqp_source *source) {
+  source->state = AMQP_SOURCE_CLOSED;
+  source->generation++;
+  amqp_acks_reset(&source->acks);
+  source->tag = 0;
+  source->has_header = source->waiting = false;
+  amqp_conn_pause(&source->conn, source->closed);
+}
+
+static void open_channel(struct amqp_source *source) {
+  amqp_channel_open_t open = {0};
+  ask(source, AMQP_SOURCE_OPENING, AMQP_CHANNEL_OPEN_METHOD, &open);
+}
+
+static void limit_deliveries(struct amqp_source *source) {
+  amqp_basic_qos_t qos = {.prefetch_count = (uint16_t)source->options->prefetch};
+  ask(source, AMQP_SOURCE_LIMITING, AMQP_BASIC_QOS_METHOD, &qos);
+}
+
+static void subscribe(struct amqp_source *source) {
+  amqp_basic_consume_t consume = {.queue = amqp_cstring_bytes(source->options->queue)};
+  ask(source, AMQP_SOURCE_SUBSCRIBING, AMQP_BASIC_CONSUME_METHOD, &consume);
+}
+
+static void begin_reading(struct amqp_source *source) {
+  source->state = AMQP_SOURCE_READING;
+  source->backoff_us = BACKOFF_MIN_US;
+  source->host->health(source->host->ctx, true, NULL);
+}
+
+static void try_again_later(struct amqp_source *source, const char *text) {
+  source->host->health(source->host->ctx, false, text);
+  if (source->backoff_us == BACKOFF_MIN_US)
+    source->host->log(source->host->ctx, DUEBOX_LOG_WARN, "AMQP-QUEUE", "%s; trying again, at least every %d s", text,
+                      BACKOFF_MAX_US / 1000000);
+  source->retry_at_us = amqp_now_us() + source->backoff_us;
+  source->backoff_us = source->backoff_us * 2 > BACKOFF_MAX_US ? BACKOFF_MAX_US : source->backoff_us * 2;
+}
+
+static void on_channel_close(struct amqp_source *source, const amqp_channel_close_t *close) {
+  char text[512];
+  amqp_channel_close_ok_t ok = {0};
+  snprintf(text, sizeof text,
+           "cannot read queue '%s' of vhost '%s': %u %.*s; declare the queue, or grant the right to it",
+           source->options->queue, source->conn.target->vhost, close->reply_code, (int)close->reply_text.len,
+           (const char *)close->reply_text.bytes);
+  (void)amqp_conn_send_method(&source->conn, CHANNEL, AMQP_CHANNEL_CLOSE_OK_METHOD, &ok);
+  if (source->state == AMQP_SOURCE_CLOSING)
+    return; /* both closed at once: the answer to ours is still to come */
+  forget_channel(source);
+  try_again_later(source, text);
+}
+
+/* The queue was deleted, or its node went away: the channel lives, the subscription does not. */
+static void on_cancel(struct amqp_source *source) {
+  char text[400];
+  amqp_channel_close_t close = {.reply_code = AMQP_REPLY_SUCCESS, .reply_text = amqp_cstring_bytes("cancelled")};
+  snprintf(text, sizeof text, "the broker cancelled the reading of queue '%s': it was deleted, or its node went away",
+           source->options->queue);
+  forget_channel(source);
+  try_again_later(source, text);
+  ask(source, AMQP_SOURCE_CLOSING, AMQP_CHANNEL_CLOSE_METHOD, &close);
+}
+
+/* ---- records -------------------------------------------------------------------------------------------------- */
+
+static void offer(struct amqp_source *source) {
+  struct duebox_record record = {
+      .struct_size = sizeof record,
+      .body = {.data = source->kept ? source->body : "", .len = source->kept},
+      .full_len = source->full_len,
+      .truncated = source->kept < source->full_len,
+      .origin = source->origin,
+  };
+  source->waiting = !source->host->result(source->host->ctx, &record, cookie_of(source, source->tag));
+  if (!source->waiting)
+    source->tag = 0;
+  amqp_conn_pause(&source->conn, source->waiting || source->closed);
+}
+
+static bool make_room(struct amqp_source *source, size_t size) {
+  if (size <= source->capacity)
+    return true;
+  char *grown = realloc(source->body, size);
+  if (!grown)
+    return false;
+  source->body = grown;
+  source->capacity = size;
+  return true;
+}
+
+static void on_deliver(struct amqp_source *source, const amqp_basic_deliver_t *deliver) {
+  if (source->tag || !amqp_acks_add(&source->acks, deliver->delivery_tag)) {
+    amqp_conn_fail(&source->conn, "the broker delivers out of order, or more than the prefetch allows");
+    return;
+  }
+  source->tag = deliver->delivery_tag;
+  source->has_header = false;
+  snprintf(source->origin, sizeof source->origin, "%.255s#%llu", source->options->queue,
+           (unsigned long long)deliver->delivery_tag);
+}
+
+static void on_header(struct amqp_source *source, uint64_t body_size) {
+  size_t keep = body_size < source->max_record ? (size_t)body_size : source->max_record;
+  if (!source->tag || source->has_header)
+    return;
+  if (!make_room(source, keep)) {
+    amqp_conn_fail(&source->conn, "not enough memory for a result of %zu bytes; lower the limit of results", keep);
+    return;
+  }
+  source->has_header = true;
+  source->kept = 0;
+  source->full_len = source->missing = (size_t)body_size;
+  if (body_size == 0)
+    offer(source);
+}
+
+static void on_body(struct amqp_source *source, amqp_bytes_t piece) {
+  if (!source->has_header || piece.len > source->missing) {
+    amqp_conn_fail(&source->conn, "the broker sent a body without a header, or longer than its header says");
+    return;
+  }
+  size_t room = source->max_record - source->kept;
+  size_t keep = piece.len < room ? piece.len : room;
+  memcpy(source->body + source->kept, piece.bytes, keep);
+  source->kept += keep;
+  source->missing -= piece.len;
+  if (source->missing == 0)
+    offer(source);
+}
+
+/* ---- frames --------------------------------------------------------------------------------------------------- */
+
+static void on_method(struct amqp_source *source, const amqp_method_t *method) {
+  switch (method->id) {
+  case AMQP_CHANNEL_OPEN_OK_METHOD:
+    limit_deliveries(source);
+    break;
+  case AMQP_BASIC_QOS_OK_METHOD:
+    subscribe(source);
+    break;
+  case AMQP_BASIC_CONSUME_OK_METHOD:
+    begin_reading(source);
+    break;
+  case AMQP_BASIC_DELIVER_METHOD:
+    on_deliver(source, method->decoded);
+    break;
+  case AMQP_BASIC_CANCEL_METHOD:
+    on_cancel(source);
+    break;
+  default:
+    break;
+  }
+}
+
+static void on_frame(void *ctx, const amqp_frame_t *frame) {
+  struct amqp_source *source = ctx;
+  amqp_method_number_t id = frame->frame_type == AMQP_FRAME_METHOD ? frame->payload.method.id : 0;
+  if (id == AMQP_CHANNEL_CLOSE_METHOD)
+    on_channel_close(source, frame->payload.method.decoded);
+  else if (id == AMQP_CHANNEL_CLOSE_OK_METHOD && source->state == AMQP_SOURCE_CLOSING)
+    source->state = AMQP_SOURCE_CLOSED;
+  else if (source->state == AMQP_SOURCE_CLOSING || source->state == AMQP_SOURCE_CLOSED)
+    return; /* of a channel that is given up: the broker delivers it again */
+  else if (id)
+    on_method(source, &frame->payload.method);
+  else if (frame->frame_type == AMQP_FRAME_HEADER)
+    on_header(source, frame->payload.properties.body_size);
+  else if (frame->frame_type == AMQP_FRAME_BODY)
+    on_body(source, frame->payload.body_fragment);
+}
+
+static void on_up(void *ctx) { open_channel(ctx); }
+
+static void on_down(void *ctx, const char *reason) {
+  (void)reason; /* the connection has told it */
+  forget_channel(ctx);
+}
+
+static void on_blocked(void *ctx, bool blocked, const char *reason) {
+  (void)ctx, (void)blocked, (void)reason; /* an alarm stops publishers, not consumers */
+}
+
+static const struct amqp_conn_user conn_user = {.up = on_up, .down = on_down, .frame = on_frame, .blocked = on_blocked};
+
+/* ---- acknowledgements ----------------------------------------------------------------------------------------- */
+
+void amqp_source_ack(struct amqp_source *source, uint64_t cookie, bool committed) {
+  uint64_t tag = cookie & ((1ull << TAG_BITS) - 1);
+  if (cookie_of(source, tag) == cookie) /* else the channel is gone, and with it the duty */
+    (void)amqp_acks_decide(&source->acks, tag, committed);
+}
+
+static void flush_acks(struct amqp_source *source) {
+  struct amqp_ack_frame frame;
+  while (amqp_conn_usable(&source->conn) && source->state == AMQP_SOURCE_READING &&
+         amqp_acks_next(&source->acks, &frame)) {
+    amqp_basic_ack_t ack = {.delivery_tag = frame.tag, .multiple = frame.multiple};
+    amqp_basic_nack_t nack = {.delivery_tag = frame.tag, .requeue = 1};
+    if (frame.requeue)
+      (void)amqp_conn_send_method(&source->conn, CHANNEL, AMQP_BASIC_NACK_METHOD, &nack);
+    else
+      (void)amqp_conn_send_method(&source->conn, CHANNEL, AMQP_BASIC_ACK_METHOD, &ack);
+  }
+}
+
+/* ---- the driver ----------------------------------------------------------------------------------------------- */
+
+static int64_t next_deadline(const struct amqp_source *source) {
+  switch (source->state) {
+  case AMQP_SOURCE_READING:
+    return INT64_MAX;
+  case AMQP_SOURCE_CLOSED:
+    return source->conn.state == AMQP_CONN_UP && !source->closed ? source->retry_at_us : INT64_MAX;
+  default:
+    return source->answer_by_us;
+  }
+}
+
+void amqp_source_poll(struct amqp_source *source, int timeout_ms) {
+  flush_acks(source);
+  amqp_conn_poll(&source->conn, timeout_ms, next_deadline(source));
+  if (!amqp_conn_usable(&source->conn))
+    return;
+  int64_t now = amqp_now_us();
+  if (source->state == AMQP_SOURCE_CLOSED) {
+    if (now >= source->retry_at_us && !source->closed)
+      open_channel(source);
+  } else if (source->state != AMQP_SOURCE_READING && now >= source->answer_by_us) {
+    amqp_conn_fail(&source->conn, "the broker did not answer within connect_timeout");
+  }
+}
+
+void amqp_source_resume(struct amqp_source *source) {
+  if (source->waiting && !source->closed)
+    offer(source);
+}
+
+void amqp_source_close(struct amqp_source *source) {
+  source->closed = true;
+  amqp_conn_pause(&source->conn, true);
+}
+
+/* ---- life ----------------------------------------------------------------------------------------------------- */
+
+bool amqp_source_create(struct amqp_source *source, const struct duebox_instance_config *config,
+                        const struct duebox_host *host, struct duebox_error *err) {
+  struct amqp_target *target = amqp_target_new(config->options, config->name, err);
+  if (!target || !amqp_conn_init(&source->conn, target, host, &conn_user, source, err))
+    return false;
+  source->host = host;
+  source->options = config->source;
+  source->max_record = (size_t)config->max_record;
+  source->backoff_us = BACKOFF_MIN_US;
+  if (amqp_acks_init(&source->acks, (uint32_t)source->options->prefetch))
+    return true;
+  snprintf(err->text, sizeof err->text, "not enough memory for a prefetch of %lld; lower it",
+           (long long)source->options->prefetch);
+  return false;
+}
+
+void amqp_source_stop(struct amqp_source *source, int deadline_ms) {
+  source->closed = true;
+  flush_acks(source);
+  amqp_conn_shutdown(&source->conn, amqp_now_us() + (int64_t)deadline_ms * 1000);
+}
+
+void amqp_source_destroy(struct amqp_source *source) {
+  amqp_acks_free(&source->acks);
+  free(source->body);
+  source->body = NULL;
+  amqp_conn_free(&source->conn);
+}

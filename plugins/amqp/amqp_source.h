@@ -1,0 +1,65 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * amqp_source.h - an instance that reads result records from a queue.
+ *
+ * A record is acknowledged to the broker only after the table has committed it; until then the broker keeps it and
+ * delivers it again to whoever comes next. One larger than max_record is known from its content header before its body
+ * is read: its first bytes are kept and the rest is thrown away as it comes. When the host is full, nothing more is
+ * read from the socket; heartbeats and acknowledgements go on.
+ *
+ * A queue that is missing, deleted or moved, and a consumer that the broker cancels, are tried again with back-off.
+ *
+ * Driver's thread; no lock.
+ */
+#ifndef AMQP_SOURCE_H
+#define AMQP_SOURCE_H
+
+#include "amqp_acks.h"
+#include "amqp_conn.h"
+#include "amqp_options.h"
+
+enum amqp_source_state {
+  AMQP_SOURCE_CLOSED = 0,  /* no channel: the connection is away, or retry_at_us is still to come */
+  AMQP_SOURCE_OPENING,     /* channel.open sent */
+  AMQP_SOURCE_LIMITING,    /* basic.qos sent */
+  AMQP_SOURCE_SUBSCRIBING, /* basic.consume sent */
+  AMQP_SOURCE_READING,
+  AMQP_SOURCE_CLOSING, /* channel.close sent */
+};
+
+struct amqp_source {
+  struct amqp_conn conn;
+  const struct duebox_host *host;
+  const struct amqp_source_options *options;
+  enum amqp_source_state state;
+  int64_t answer_by_us; /* when the broker must have answered */
+  int64_t retry_at_us;  /* CLOSED on a connection that is up: when to open a channel again */
+  int64_t backoff_us;
+
+  struct amqp_acks acks;
+  uint16_t generation; /* of the channel; part of each cookie */
+
+  /* The record that is being read, or that the host had no room for. */
+  uint64_t tag;
+  char *body;
+  size_t capacity;
+  size_t max_record;
+  size_t kept;     /* bytes in body */
+  size_t missing;  /* bytes still to come from the broker */
+  size_t full_len; /* as the broker holds it */
+  bool has_header; /* its content header has come */
+  bool waiting;    /* whole, and the host is full */
+  bool closed;     /* reads no more */
+  char origin[300];
+};
+
+bool amqp_source_create(struct amqp_source *source, const struct duebox_instance_config *config,
+                        const struct duebox_host *host, struct duebox_error *err);
+void amqp_source_poll(struct amqp_source *source, int timeout_ms);
+void amqp_source_ack(struct amqp_source *source, uint64_t cookie, bool committed);
+void amqp_source_resume(struct amqp_source *source);
+void amqp_source_close(struct amqp_source *source);
+void amqp_source_stop(struct amqp_source *source, int deadline_ms);
+void amqp_source_destroy(struct amqp_source *source);
+
+#endif

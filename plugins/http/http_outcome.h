@@ -1,0 +1,38 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * http_outcome.h - what an HTTP status or a libcurl code means for the task: two tables as data.
+ *
+ * Pure. The rule behind the tables: a status is the consumer's word; without one, what counts is whether a byte of the
+ * request had left. Nothing sent = UNAVAILABLE (no attempt burnt); anything sent = UNKNOWN (counts).
+ */
+#ifndef PLUGINS_HTTP_OUTCOME_H
+#define PLUGINS_HTTP_OUTCOME_H
+
+#include <stdbool.h>
+
+#include <curl/curl.h>
+#include <duebox/outcome.h>
+
+#include "http_options.h"
+
+#define HTTP_ERROR_CLASS 32 /* room for an error class, "http.503" */
+
+struct http_verdict {
+  enum duebox_outcome_class cls;
+  enum duebox_scope scope;
+  enum duebox_answer answer;
+  char error_class[HTTP_ERROR_CLASS]; /* "" = none */
+};
+
+/* The final status of a complete response, with the route's own lists (done_on, later_on, retry_on, reject_on): an
+ * exact code goes before a class such as 4xx. */
+struct http_verdict http_verdict_of_status(long status, const struct http_route *route);
+
+/* A transfer that ended without a complete response. sent: at least one byte of the request had left.
+ * by_proxy: a proxy is configured, so failing to connect concerns every route of the instance. */
+struct http_verdict http_verdict_of_code(CURLcode code, bool sent, bool by_proxy);
+
+/* "404" or "4xx", 200 to 599. */
+bool http_status_item_valid(const char *item);
+
+#endif

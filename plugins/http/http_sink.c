@@ -1,0 +1,195 @@
+/* SPDX-License-Identifier: MIT */
+#include "http_sink.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <time.h>
+
+enum { CUT_OFF = 3 }; /* failures in a row */
+
+static int64_t now_ms(void) {
+  struct timespec ts;
+  clock_gettime(CLOCK_MONOTONIC, &ts);
+  return (int64_t)ts.tv_sec * 1000 + ts.tv_nsec / 1000000;
+}
+
+static void push(struct http_transfer **list, struct http_transfer *transfer) {
+  transfer->next = *list;
+  *list = transfer;
+}
+
+static struct http_transfer *pop(struct http_transfer **list) {
+  struct http_transfer *transfer = *list;
+  if (transfer)
+    *list = transfer->next;
+  return transfer;
+}
+
+/* ---- create and destroy ---- */
+
+static bool fail(struct duebox_error *err, const char *text) {
+  snprintf(err->text, sizeof(err->text), "%s", text);
+  return false;
+}
+
+/* The pool is pinned: by default libcurl lets it shrink to four times the running transfers, so that a quiet moment
+ * would close connections that the next second needs. */
+static bool set_multi(struct http_sink *sink, long connections) {
+  bool http2 = sink->shared.options->http2;
+  bool ok = curl_multi_setopt(sink->multi, CURLMOPT_MAXCONNECTS, connections) == CURLM_OK;
+  ok = curl_multi_setopt(sink->multi, CURLMOPT_PIPELINING, (long)(http2 ? CURLPIPE_MULTIPLEX : CURLPIPE_NOTHING)) ==
+           CURLM_OK &&
+       ok;
+  if (http2) /* streams outnumber connections; HTTP/1.1 cannot have more connections than transfers */
+    ok = curl_multi_setopt(sink->multi, CURLMOPT_MAX_TOTAL_CONNECTIONS, connections) == CURLM_OK && ok;
+  return ok;
+}
+
+bool http_sink_create(void *inst, const struct duebox_instance_config *config, const struct duebox_host *host,
+                      struct duebox_error *err) {
+  struct http_sink *sink = inst;
+  const struct http_options *options = config->options;
+  size_t inflight = config->max_inflight ? config->max_inflight : 1;
+  size_t connections = options->max_connections ? (size_t)options->max_connections : inflight;
+  sink->shared.options = options;
+  sink->shared.host = host;
+  if (curl_global_init(CURL_GLOBAL_DEFAULT) != CURLE_OK)
+    return fail(err, "libcurl could not be initialised");
+  sink->global = true;
+  sink->multi = curl_multi_init();
+  sink->count = !options->http2 && connections < inflight ? connections : inflight;
+  sink->transfers = calloc(sink->count, sizeof(*sink->transfers));
+  if (!http_policy_make(options, &sink->shared.policy) || !sink->multi || !sink->transfers ||
+      !set_multi(sink, (long)connections))
+    return fail(err, "out of memory for the HTTP transfers; lower the routes' concurrency or raise the memory limit");
+  for (size_t i = 0; i < sink->count; i++) {
+    if (!http_transfer_init(&sink->transfers[i], &sink->shared))
+      return fail(err, "libcurl refused a setting or is short of memory; this plugin needs libcurl 7.87 or newer with "
+                       "HTTPS");
+    push(&sink->idle, &sink->transfers[i]);
+  }
+  return true;
+}
+
+void http_sink_destroy(void *inst) {
+  struct http_sink *sink = inst;
+  for (size_t i = 0; sink->transfers && i < sink->count; i++)
+    http_transfer_free(&sink->transfers[i]);
+  free(sink->transfers);
+  if (sink->multi)
+    curl_multi_cleanup(sink->multi);
+  http_policy_free(&sink->shared.policy);
+  http_sockets_free(&sink->shared.sockets);
+  if (sink->global)
+    curl_global_cleanup();
+}
+
+/* ---- the work ---- */
+
+/* An instance has many destinations, so one that is down says little: only a row of failures without any answer in
+ * between makes the instance look cut off. The breakers of the routes judge single destinations. */
+static void note_reach(struct http_sink *sink, enum http_reach reach) {
+  const struct duebox_host *host = sink->shared.host;
+  if (reach == HTTP_REACH_ANSWERED) {
+    sink->failed_in_row = 0;
+    if (sink->health != HTTP_HEALTH_UP)
+      host->health(host->ctx, true, NULL);
+    sink->health = HTTP_HEALTH_UP;
+  } else if (reach == HTTP_REACH_FAILED && ++sink->failed_in_row >= CUT_OFF && sink->health != HTTP_HEALTH_DOWN) {
+    host->health(host->ctx, false, "no destination could be reached in a row of requests; see the routes' last errors");
+    sink->health = HTTP_HEALTH_DOWN;
+  }
+}
+
+bool http_sink_start(void *inst, struct duebox_error *err) { return true; /* connects for the first request */ }
+
+size_t http_sink_submit(void *inst, const struct duebox_task *const *tasks, size_t n) {
+  struct http_sink *sink = inst;
+  size_t taken = 0;
+  for (; taken < n && !sink->closed && sink->idle; taken++) {
+    struct http_transfer *transfer = pop(&sink->idle);
+    bool ready = http_transfer_prepare(transfer, tasks[taken]);
+    if (ready && curl_multi_add_handle(sink->multi, transfer->easy) == CURLM_OK) {
+      sink->running++;
+      continue;
+    }
+    if (ready)
+      http_transfer_refuse(transfer);
+    push(&sink->refused, transfer); /* the host must not hear of it before submit() has returned */
+  }
+  return taken;
+}
+
+static void finish(struct http_sink *sink, struct http_transfer *transfer, enum http_end end, CURLcode code) {
+  note_reach(sink, http_transfer_complete(transfer, end, code));
+  push(&sink->idle, transfer);
+}
+
+static bool finish_refused(struct http_sink *sink) {
+  bool any = sink->refused != NULL;
+  for (struct http_transfer *t = pop(&sink->refused); t; t = pop(&sink->refused))
+    finish(sink, t, HTTP_END_REFUSED, CURLE_OK);
+  return any;
+}
+
+/* One transfer that libcurl is done with. Whether its task is completed. */
+static bool end_transfer(struct http_sink *sink, CURL *easy, CURLcode code) {
+  char *private = NULL;
+  curl_easy_getinfo(easy, CURLINFO_PRIVATE, &private);
+  struct http_transfer *transfer = (struct http_transfer *)private;
+  curl_multi_remove_handle(sink->multi, easy);
+  if (http_transfer_again(transfer, code) && curl_multi_add_handle(sink->multi, easy) == CURLM_OK)
+    return false;
+  sink->running--;
+  finish(sink, transfer, HTTP_END_RESULT, code);
+  return true;
+}
+
+/* Lets libcurl do what can be done without waiting, and completes what has ended. Whether anything has. */
+static bool drive(struct http_sink *sink) {
+  int left = 0;
+  bool any = finish_refused(sink);
+  curl_multi_perform(sink->multi, &left);
+  for (CURLMsg *msg = curl_multi_info_read(sink->multi, &left); msg; msg = curl_multi_info_read(sink->multi, &left)) {
+    CURL *easy = msg->easy_handle; /* the message is gone after curl_multi_remove_handle() */
+    CURLcode code = msg->data.result;
+    if (msg->msg == CURLMSG_DONE && end_transfer(sink, easy, code))
+      any = true;
+  }
+  return any;
+}
+
+void http_sink_poll(void *inst, int timeout_ms) {
+  struct http_sink *sink = inst;
+  if (drive(sink))
+    return;
+  curl_multi_poll(sink->multi, NULL, 0, timeout_ms, NULL);
+  drive(sink);
+}
+
+void http_sink_wakeup(void *inst) {
+  struct http_sink *sink = inst;
+  curl_multi_wakeup(sink->multi);
+}
+
+void http_sink_close(void *inst) {
+  struct http_sink *sink = inst;
+  sink->closed = true;
+}
+
+void http_sink_stop(void *inst, int deadline_ms) {
+  struct http_sink *sink = inst;
+  int64_t end = now_ms() + deadline_ms;
+  sink->closed = true;
+  for (int64_t now = now_ms(); (sink->running > 0 || sink->refused) && now < end; now = now_ms())
+    http_sink_poll(sink, (int)(end - now));
+  finish_refused(sink);
+  for (size_t i = 0; i < sink->count; i++) {
+    struct http_transfer *transfer = &sink->transfers[i];
+    if (!transfer->task)
+      continue;
+    curl_multi_remove_handle(sink->multi, transfer->easy);
+    sink->running--;
+    finish(sink, transfer, HTTP_END_STOPPED, CURLE_OK);
+  }
+}

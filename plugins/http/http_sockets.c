@@ -1,0 +1,70 @@
+/* SPDX-License-Identifier: MIT */
+#include "http_sockets.h"
+
+#include <errno.h>
+#include <netinet/in.h>
+#include <stdlib.h>
+#include <sys/socket.h>
+
+bool http_sockets_add(struct http_sockets *sockets, int fd) {
+  if (sockets->count == sockets->cap) {
+    size_t cap = sockets->cap ? 2 * sockets->cap : 16;
+    struct http_socket *items = realloc(sockets->items, cap * sizeof(*items));
+    if (!items)
+      return false;
+    sockets->items = items;
+    sockets->cap = cap;
+  }
+  sockets->items[sockets->count++] = (struct http_socket){.fd = fd};
+  return true;
+}
+
+void http_sockets_remove(struct http_sockets *sockets, int fd) {
+  for (size_t i = 0; i < sockets->count; i++) {
+    if (sockets->items[i].fd != fd)
+      continue;
+    sockets->items[i] = sockets->items[--sockets->count];
+    return;
+  }
+}
+
+void http_sockets_free(struct http_sockets *sockets) {
+  free(sockets->items);
+  *sockets = (struct http_sockets){0};
+}
+
+union address {
+  struct sockaddr any;
+  struct sockaddr_in v4;
+  struct sockaddr_in6 v6;
+};
+
+static int port_of(const union address *address) {
+  return ntohs(address->any.sa_family == AF_INET ? address->v4.sin_port : address->v6.sin6_port);
+}
+
+static void learn_ports(struct http_socket *socket) {
+  union address local = {0}, peer = {0};
+  socklen_t local_len = sizeof(local), peer_len = sizeof(peer);
+  if (getsockname(socket->fd, &local.any, &local_len) != 0 || getpeername(socket->fd, &peer.any, &peer_len) != 0)
+    return; /* not connected yet */
+  socket->local_port = port_of(&local);
+  socket->peer_port = port_of(&peer);
+}
+
+int http_sockets_find(struct http_sockets *sockets, int local_port, int peer_port) {
+  for (size_t i = 0; i < sockets->count; i++) {
+    struct http_socket *socket = &sockets->items[i];
+    if (socket->local_port == 0)
+      learn_ports(socket);
+    if (socket->local_port == local_port && socket->peer_port == peer_port)
+      return socket->fd;
+  }
+  return -1;
+}
+
+bool http_socket_readable(int fd) {
+  char byte;
+  return recv(fd, &byte, 1, MSG_PEEK | MSG_DONTWAIT) >= 0 ||
+         (errno != EAGAIN && errno != EWOULDBLOCK && errno != EINTR);
+}

@@ -1,0 +1,36 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * http_sockets.h - the open sockets of an instance, to be found by the ends of their connection.
+ *
+ * libcurl says which kept connection it is about to use by addresses and ports only, while what has come in meanwhile
+ * can be seen at the socket only. Driver thread, no locks; libcurl opens and closes the sockets through
+ * http_transfer.c.
+ */
+#ifndef PLUGINS_HTTP_SOCKETS_H
+#define PLUGINS_HTTP_SOCKETS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+struct http_socket {
+  int fd;
+  int local_port, peer_port; /* 0 until connected */
+};
+
+struct http_sockets {
+  struct http_socket *items;
+  size_t count, cap;
+};
+
+/* Remembers an open socket. False when memory is short. */
+__attribute__((warn_unused_result)) bool http_sockets_add(struct http_sockets *sockets, int fd);
+void http_sockets_remove(struct http_sockets *sockets, int fd);
+void http_sockets_free(struct http_sockets *sockets);
+
+/* The socket with these ports, or -1. Of two with the same ports, to different hosts, any. */
+int http_sockets_find(struct http_sockets *sockets, int local_port, int peer_port);
+
+/* Whether something can be read: data, the end, or an error. Reads nothing. */
+bool http_socket_readable(int fd);
+
+#endif

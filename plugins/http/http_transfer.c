@@ -1,0 +1,395 @@
+/* SPDX-License-Identifier: MIT */
+#include "http_transfer.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "http_outcome.h"
+#include "http_text.h"
+#include "http_url.h"
+
+enum {
+  DEFAULT_TIMEOUT_MS = 30000,  /* a host that gives no time-out still gets one */
+  CONNECTION_LIFETIME_S = 300, /* then a destination's name is resolved, and judged, again */
+  TCP_IDLE_S = 30,             /* TCP keep-alive: notices a vanished peer during a long answer */
+  TCP_INTERVAL_S = 15,
+};
+
+/* ---- callbacks of libcurl ---- */
+
+static size_t on_body(char *data, size_t size, size_t count, void *arg) {
+  struct http_transfer *t = arg;
+  return http_response_append(&t->response, data, size * count) ? size * count : CURL_WRITEFUNC_ERROR;
+}
+
+static size_t on_header(char *data, size_t size, size_t count, void *arg) {
+  struct http_transfer *t = arg;
+  return http_response_header(&t->response, data, size * count) ? size * count : 0;
+}
+
+/* Judges the address after name resolution, when nothing but it is left of the URL. With a proxy the address is the
+ * proxy's, which the operator chose. */
+static curl_socket_t on_socket(void *arg, curlsocktype purpose, struct curl_sockaddr *to) {
+  struct http_transfer *t = arg;
+  struct http_address address;
+  struct http_url url;
+  if (!t->shared->options->proxy) {
+    if (!http_url_split(http_request_url(&t->request), &url) || !http_address_of(&to->addr, &address)) {
+      snprintf(t->denied, sizeof(t->denied), "the name resolved to an address that is neither IPv4 nor IPv6");
+      return CURL_SOCKET_BAD;
+    }
+    if (!http_policy_allows(&t->shared->policy, &address, t->plain, url.authority, url.authority_len, t->denied,
+                            sizeof(t->denied)))
+      return CURL_SOCKET_BAD;
+  }
+  curl_socket_t fd = socket(to->family, to->socktype | SOCK_CLOEXEC, to->protocol);
+  if (fd >= 0 && !http_sockets_add(&t->shared->sockets, fd)) {
+    close(fd);
+    fd = CURL_SOCKET_BAD;
+  }
+  return fd;
+}
+
+static int on_close(void *arg, curl_socket_t fd) {
+  struct http_shared *shared = arg;
+  http_sockets_remove(&shared->sockets, fd);
+  return close(fd);
+}
+
+/* Whether a kept connection has something to read before anything was asked: its end, or a stray answer. libcurl 7.88
+ * (cf_socket_is_alive) takes both for life, the second one even for the answer to this request. A new connection is
+ * asked nothing: with TLS 1.3 session tickets follow the handshake. Under HTTP/2 frames may always come. */
+static bool is_stale(const struct http_transfer *t, int local_port, int peer_port) {
+  long connects = 0;
+  if (t->shared->options->http2 || curl_easy_getinfo(t->easy, CURLINFO_NUM_CONNECTS, &connects) != CURLE_OK ||
+      connects > 0)
+    return false;
+  int fd = http_sockets_find(&t->shared->sockets, local_port, peer_port);
+  return fd >= 0 && http_socket_readable(fd);
+}
+
+/* Runs when a connection is ready and the request is about to be written.
+ *
+ * When a kept connection closes before the first byte of an answer, libcurl (Curl_retry_request) sends the request
+ * again on another one, up to five times. The receiver may have done the work, and POST must not be repeated without
+ * its knowledge (RFC 9110 section 9.2.2), so a second beginning is refused once bytes of the first have left; the host
+ * then decides, and counts. A kept connection that is stale already is refused before anything has left. */
+static int on_request(void *arg, char *peer, char *local, int peer_port, int local_port) {
+  struct http_transfer *t = arg;
+  long sent = 0;
+  curl_easy_getinfo(t->easy, CURLINFO_REQUEST_SIZE, &sent);
+  t->second_refused = t->requested && sent > t->sent_before;
+  t->stale = !t->second_refused && is_stale(t, local_port, peer_port);
+  if (t->second_refused || t->stale)
+    return CURL_PREREQFUNC_ABORT;
+  t->requested = true;
+  t->sent_before = sent;
+  return CURL_PREREQFUNC_OK;
+}
+
+/* ---- making the handle ---- */
+
+/* Collects failures so that a list of settings stays a list. */
+#define SET(option, value) (ok = curl_easy_setopt(easy, option, value) == CURLE_OK && ok)
+
+static bool set_safety(CURL *easy) {
+  bool ok = true;
+  SET(CURLOPT_NOSIGNAL, 1L);
+  SET(CURLOPT_PROTOCOLS_STR, "http,https");
+  SET(CURLOPT_FOLLOWLOCATION, 0L);
+  SET(CURLOPT_UNRESTRICTED_AUTH, 0L);
+  SET(CURLOPT_DISALLOW_USERNAME_IN_URL, 1L);
+  SET(CURLOPT_NETRC, (long)CURL_NETRC_IGNORED);
+  SET(CURLOPT_SSL_VERIFYPEER, 1L);
+  SET(CURLOPT_SSL_VERIFYHOST, 2L);
+  SET(CURLOPT_SSLVERSION, (long)CURL_SSLVERSION_TLSv1_2);
+  SET(CURLOPT_HTTP09_ALLOWED, 0L);
+  SET(CURLOPT_SUPPRESS_CONNECT_HEADERS, 1L);
+  SET(CURLOPT_QUICK_EXIT, 1L); /* a time-out must not wait for getaddrinfo() in libcurl's resolver thread */
+  return ok;
+}
+
+static bool set_connection(CURL *easy, const struct http_options *o) {
+  bool ok = true;
+  SET(CURLOPT_TCP_NODELAY, 1L);
+  SET(CURLOPT_TCP_KEEPALIVE, 1L);
+  SET(CURLOPT_TCP_KEEPIDLE, (long)TCP_IDLE_S);
+  SET(CURLOPT_TCP_KEEPINTVL, (long)TCP_INTERVAL_S);
+  SET(CURLOPT_MAXLIFETIME_CONN, (long)CONNECTION_LIFETIME_S);
+  SET(CURLOPT_FORBID_REUSE, o->keep_alive_ms == 0 ? 1L : 0L);
+  SET(CURLOPT_MAXAGE_CONN, (long)((o->keep_alive_ms + 999) / 1000)); /* libcurl counts whole seconds */
+  SET(CURLOPT_HTTP_VERSION, (long)(o->http2 ? CURL_HTTP_VERSION_2TLS : CURL_HTTP_VERSION_1_1));
+  SET(CURLOPT_PIPEWAIT, o->http2 ? 1L : 0L);
+  SET(CURLOPT_PROXY, o->proxy ? o->proxy : ""); /* "" also shuts out http_proxy and the like */
+  SET(CURLOPT_NOPROXY, "");
+  if (o->proxy_credentials)
+    SET(CURLOPT_PROXYUSERPWD, o->proxy_credentials);
+  if (o->ca_file)
+    SET(CURLOPT_CAINFO, o->ca_file);
+  if (o->client_cert) {
+    SET(CURLOPT_SSLCERT, o->client_cert);
+    SET(CURLOPT_SSLKEY, o->client_key);
+  }
+  if (o->client_key_password)
+    SET(CURLOPT_KEYPASSWD, o->client_key_password);
+  if (o->user_agent && *o->user_agent)
+    SET(CURLOPT_USERAGENT, o->user_agent);
+  return ok;
+}
+
+static bool set_callbacks(CURL *easy, struct http_transfer *t) {
+  bool ok = true;
+  SET(CURLOPT_PRIVATE, t);
+  SET(CURLOPT_ERRORBUFFER, t->error);
+  SET(CURLOPT_WRITEFUNCTION, on_body);
+  SET(CURLOPT_WRITEDATA, t);
+  SET(CURLOPT_HEADERFUNCTION, on_header);
+  SET(CURLOPT_HEADERDATA, t);
+  SET(CURLOPT_OPENSOCKETFUNCTION, on_socket);
+  SET(CURLOPT_OPENSOCKETDATA, t);
+  SET(CURLOPT_CLOSESOCKETFUNCTION, on_close);
+  SET(CURLOPT_CLOSESOCKETDATA, t->shared);
+  SET(CURLOPT_PREREQFUNCTION, on_request);
+  SET(CURLOPT_PREREQDATA, t);
+  return ok;
+}
+
+bool http_transfer_init(struct http_transfer *transfer, struct http_shared *shared) {
+  transfer->shared = shared;
+  transfer->response.limit = (size_t)shared->options->max_response;
+  transfer->easy = curl_easy_init();
+  return transfer->easy && set_safety(transfer->easy) && set_connection(transfer->easy, shared->options) &&
+         set_callbacks(transfer->easy, transfer);
+}
+
+void http_transfer_free(struct http_transfer *transfer) {
+  curl_easy_cleanup(transfer->easy);
+  http_request_free(&transfer->request);
+  http_response_free(&transfer->response);
+  free(transfer->headers);
+  *transfer = (struct http_transfer){0};
+}
+
+/* ---- preparing a task ---- */
+
+/* Links the lines for libcurl, which only reads them, through nodes of our own: no allocation for each line. "Expect:"
+ * switches off its wait for "100 Continue" with large bodies. */
+static struct curl_slist *link_headers(struct http_transfer *t) {
+  static const char no_expect[] = "Expect:";
+  size_t count = t->request.header_count + 1;
+  if (count > t->headers_cap) {
+    struct curl_slist *nodes = realloc(t->headers, count * sizeof(*nodes));
+    if (!nodes)
+      return NULL;
+    t->headers = nodes;
+    t->headers_cap = count;
+  }
+  const char *line = NULL;
+  for (size_t i = 0; i + 1 < count; i++) {
+    line = http_request_next_header(&t->request, line);
+    t->headers[i] = (struct curl_slist){.data = (char *)line, .next = &t->headers[i + 1]};
+  }
+  t->headers[count - 1] = (struct curl_slist){.data = (char *)no_expect};
+  return t->headers;
+}
+
+static bool set_task(struct http_transfer *t, const struct http_route *route) {
+  static const char *const methods[] = {[HTTP_POST] = NULL, [HTTP_PUT] = "PUT", [HTTP_PATCH] = "PATCH"};
+  const struct duebox_task *task = t->task;
+  const struct http_options *o = t->shared->options;
+  int64_t timeout = task->timeout_ms ? task->timeout_ms : DEFAULT_TIMEOUT_MS;
+  int64_t connect = o->connect_timeout_ms < timeout ? o->connect_timeout_ms : timeout;
+  struct curl_slist *headers = link_headers(t);
+  CURL *easy = t->easy;
+  bool ok = headers != NULL;
+  SET(CURLOPT_URL, http_request_url(&t->request));
+  SET(CURLOPT_POSTFIELDSIZE_LARGE, (curl_off_t)task->payload.len);
+  SET(CURLOPT_POSTFIELDS, task->payload.data); /* read in place until the transfer has ended */
+  SET(CURLOPT_CUSTOMREQUEST, methods[route->method]);
+  SET(CURLOPT_HTTPHEADER, headers);
+  SET(CURLOPT_FRESH_CONNECT, 0L);
+  SET(CURLOPT_TIMEOUT_MS, (long)timeout);
+  SET(CURLOPT_CONNECTTIMEOUT_MS, (long)connect);
+  return ok;
+}
+#undef SET
+
+bool http_transfer_prepare(struct http_transfer *transfer, const struct duebox_task *task) {
+  const struct http_route *route = task->route_data;
+  struct http_url url;
+  transfer->task = task;
+  transfer->requested = transfer->second_refused = transfer->stale = false;
+  transfer->sent_before = 0;
+  transfer->denied[0] = transfer->error[0] = '\0';
+  http_response_reset(&transfer->response);
+  if (!http_request_build(&transfer->request, task, route, transfer->shared->host, (int64_t)time(NULL),
+                          &transfer->problem))
+    return false;
+  transfer->plain = http_url_split(http_request_url(&transfer->request), &url) && url.plain;
+  if (set_task(transfer, route))
+    return true;
+  http_transfer_refuse(transfer);
+  return false;
+}
+
+void http_transfer_refuse(struct http_transfer *transfer) {
+  transfer->problem = (struct http_problem){
+      .cls = DUEBOX_UNAVAILABLE, .error_class = "http.memory", .text = "libcurl is short of memory; nothing was sent"};
+}
+
+bool http_transfer_again(struct http_transfer *transfer, CURLcode code) {
+  if (code != CURLE_ABORTED_BY_CALLBACK || !transfer->stale)
+    return false;
+  transfer->stale = false;
+  return curl_easy_setopt(transfer->easy, CURLOPT_FRESH_CONNECT, 1L) == CURLE_OK;
+}
+
+/* ---- the outcome ---- */
+
+/* The host's name, never the URL: paths and queries of hooks often hold a token. */
+static int host_of(const struct http_transfer *t, const char **name) {
+  struct http_url url;
+  if (!http_url_split(http_request_url(&t->request), &url))
+    url.authority_len = 0;
+  *name = url.authority_len ? url.authority : "";
+  return (int)url.authority_len;
+}
+
+static bool bytes_left(const struct http_transfer *t) {
+  long sent = 0;
+  curl_easy_getinfo(t->easy, CURLINFO_REQUEST_SIZE, &sent);
+  return t->requested && sent > t->sent_before;
+}
+
+/* A record that is too long to be read still says its status word, when that stood near the beginning. */
+static struct http_verdict verdict_of_cut_record(enum http_record record, struct http_verdict verdict) {
+  static const struct {
+    enum http_record record;
+    enum duebox_outcome_class cls;
+    enum duebox_answer answer;
+  } rows[] = {{HTTP_RECORD_RETRY, DUEBOX_RETRY, DUEBOX_ANSWER_NONE},
+              {HTTP_RECORD_FAIL, DUEBOX_REJECTED, DUEBOX_ANSWER_NONE},
+              {HTTP_RECORD_PROGRESS, DUEBOX_DELIVERED, DUEBOX_ANSWER_LATER}};
+  for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+    if (rows[i].record != record)
+      continue;
+    verdict.cls = rows[i].cls;
+    verdict.answer = rows[i].answer;
+    snprintf(verdict.error_class, sizeof(verdict.error_class), "http.record_too_long");
+  }
+  return verdict;
+}
+
+/* A whole response, or one whose body was cut on purpose. */
+static struct http_verdict judge_response(struct http_transfer *t, struct duebox_outcome *outcome) {
+  const struct http_route *route = t->task->route_data;
+  const char *type = NULL;
+  long status = 0;
+  curl_off_t retry_after = 0;
+  curl_easy_getinfo(t->easy, CURLINFO_RESPONSE_CODE, &status);
+  struct http_verdict verdict = http_verdict_of_status(status, route);
+  if (verdict.cls == DUEBOX_DELIVERED && status >= 200 && status <= 299) {
+    curl_easy_getinfo(t->easy, CURLINFO_CONTENT_TYPE, &type);
+    enum http_record record = http_response_record(&t->response, type);
+    if (record != HTTP_RECORD_NONE && t->response.cut) {
+      verdict = verdict_of_cut_record(record, verdict);
+    } else if (record != HTTP_RECORD_NONE) {
+      verdict.answer = DUEBOX_ANSWER_RECORD;
+      outcome->record = t->response.body;
+      outcome->record_len = t->response.len;
+    }
+  }
+  if (verdict.cls == DUEBOX_RETRY) {
+    curl_easy_getinfo(t->easy, CURLINFO_RETRY_AFTER, &retry_after);
+    outcome->retry_after_ms = http_retry_after_ms(retry_after, route->retry_after_max_ms);
+  }
+  return verdict;
+}
+
+static void describe_response(const struct http_transfer *t, char text[HTTP_MESSAGE_CAP]) {
+  const char *host;
+  long status = 0;
+  int host_len = host_of(t, &host);
+  curl_easy_getinfo(t->easy, CURLINFO_RESPONSE_CODE, &status);
+  int at = snprintf(text, HTTP_MESSAGE_CAP, "HTTP %ld from %.*s", status, host_len > 255 ? 255 : host_len, host);
+  if (at < 0 || at >= HTTP_MESSAGE_CAP - 3 || t->response.len == 0)
+    return;
+  memcpy(text + at, ": ", 3);
+  http_text_clean(text + at + 2, (size_t)(HTTP_MESSAGE_CAP - at - 2), t->response.body, t->response.len);
+}
+
+/* No complete response: libcurl's code and whether bytes had left decide. */
+static struct http_verdict judge_code(struct http_transfer *t, CURLcode code, char text[HTTP_MESSAGE_CAP]) {
+  bool sent = bytes_left(t);
+  struct http_verdict verdict = http_verdict_of_code(code, sent, t->shared->options->proxy != NULL);
+  const char *host, *what = t->error[0] ? t->error : curl_easy_strerror(code);
+  int host_len = host_of(t, &host);
+  if (t->second_refused) {
+    what = "the kept connection closed without an answer";
+  } else if (t->response.header_flood) {
+    what = "the response headers are longer than 64 KiB";
+    snprintf(verdict.error_class, sizeof(verdict.error_class), "http.header_flood");
+  } else if (code == CURLE_OUT_OF_MEMORY && sent) { /* what libcurl says of a line beyond 100 KiB, too */
+    what = "a line of the response headers is too long, or memory is short";
+    snprintf(verdict.error_class, sizeof(verdict.error_class), "http.header_flood");
+    verdict.scope = DUEBOX_SCOPE_ROUTE;
+  } else if (code == CURLE_COULDNT_CONNECT && t->denied[0]) {
+    snprintf(verdict.error_class, sizeof(verdict.error_class), "http.address_denied");
+    verdict.scope = DUEBOX_SCOPE_ROUTE;
+    snprintf(text, HTTP_MESSAGE_CAP, "%s", t->denied);
+    return verdict;
+  }
+  char clean[CURL_ERROR_SIZE + 1];
+  http_text_clean(clean, sizeof(clean), what, strlen(what));
+  snprintf(text, HTTP_MESSAGE_CAP, "%.*s: %s; %s", host_len > 255 ? 255 : host_len, host, clean,
+           sent ? "the request may have been received" : "nothing was sent");
+  return verdict;
+}
+
+static struct http_verdict judge_stop(const struct http_transfer *t, char text[HTTP_MESSAGE_CAP]) {
+  bool sent = bytes_left(t);
+  snprintf(text, HTTP_MESSAGE_CAP, "stopped before an answer came; %s",
+           sent ? "the request may have been received" : "nothing was sent");
+  return (struct http_verdict){.cls = sent ? DUEBOX_UNKNOWN : DUEBOX_UNAVAILABLE, .error_class = "http.stopped"};
+}
+
+static struct http_verdict judge_refusal(const struct http_transfer *t, char text[HTTP_MESSAGE_CAP]) {
+  struct http_verdict verdict = {.cls = t->problem.cls};
+  snprintf(verdict.error_class, sizeof(verdict.error_class), "%s", t->problem.error_class);
+  snprintf(text, HTTP_MESSAGE_CAP, "%s", t->problem.text);
+  return verdict;
+}
+
+enum http_reach http_transfer_complete(struct http_transfer *transfer, enum http_end end, CURLcode code) {
+  const struct duebox_host *host = transfer->shared->host;
+  struct duebox_outcome outcome = DUEBOX_OUTCOME(.cls = DUEBOX_UNKNOWN);
+  struct http_verdict verdict;
+  enum http_reach reach = HTTP_REACH_SAYS_NOTHING;
+  char text[HTTP_MESSAGE_CAP] = "";
+  if (end == HTTP_END_REFUSED) {
+    verdict = judge_refusal(transfer, text);
+  } else if (end == HTTP_END_STOPPED) {
+    verdict = judge_stop(transfer, text);
+  } else if (transfer->response.headed && (code == CURLE_OK || transfer->response.cut)) {
+    reach = HTTP_REACH_ANSWERED;
+    verdict = judge_response(transfer, &outcome);
+    if (verdict.cls != DUEBOX_DELIVERED)
+      describe_response(transfer, text);
+  } else {
+    verdict = judge_code(transfer, code == CURLE_OK ? CURLE_PARTIAL_FILE : code, text);
+    reach = verdict.cls == DUEBOX_UNAVAILABLE ? HTTP_REACH_FAILED : HTTP_REACH_SAYS_NOTHING;
+  }
+  outcome.cls = verdict.cls;
+  outcome.scope = verdict.scope;
+  outcome.answer = verdict.answer;
+  outcome.error_class = verdict.error_class[0] ? verdict.error_class : NULL;
+  outcome.message = text[0] ? text : NULL;
+  uint64_t token = transfer->task->token;
+  transfer->task = NULL;
+  host->complete(host->ctx, token, &outcome);
+  return reach;
+}

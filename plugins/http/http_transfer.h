@@ -1,0 +1,82 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * http_transfer.h - one task on its way: an easy handle of libcurl with its request, its response and their outcome.
+ *
+ * A transfer is used for one task after the other and keeps its handle and buffers. All functions and libcurl's
+ * callbacks run on the driver thread; no locks. It never sends a request twice, which libcurl would do by itself when a
+ * kept connection closes without an answer (see on_request()).
+ */
+#ifndef PLUGINS_HTTP_TRANSFER_H
+#define PLUGINS_HTTP_TRANSFER_H
+
+#include <stdbool.h>
+
+#include <curl/curl.h>
+#include <duebox/plugin.h>
+
+#include "http_options.h"
+#include "http_policy.h"
+#include "http_request.h"
+#include "http_response.h"
+#include "http_sockets.h"
+
+#define HTTP_MESSAGE_CAP 4096 /* the host keeps 4095 bytes */
+
+/* What all transfers of an instance share. */
+struct http_shared {
+  const struct http_options *options;
+  const struct duebox_host *host;
+  struct http_policy policy;
+  struct http_sockets sockets;
+};
+
+struct http_transfer {
+  struct http_shared *shared;
+  const struct duebox_task *task; /* NULL when idle */
+  struct http_transfer *next;     /* of the list it is in: idle, or refused */
+  CURL *easy;
+  struct http_request request;
+  struct http_response response;
+  struct curl_slist *headers; /* nodes that point into the request's text */
+  size_t headers_cap;
+  struct http_problem problem; /* set when the task was refused before anything was sent */
+  bool plain;                  /* http, not https */
+  bool requested;              /* the connection was ready and the request began */
+  bool second_refused;         /* libcurl wanted to send it once more */
+  bool stale;                  /* the kept connection that libcurl chose was closed or held a stray answer */
+  long sent_before;            /* bytes that had been sent when the request began: a proxy's CONNECT */
+  char denied[512];            /* why an address was refused; "" = none was */
+  char error[CURL_ERROR_SIZE];
+};
+
+/* Makes the handle with everything that no task changes. False when memory is short; http_transfer_free() still works.
+ */
+__attribute__((warn_unused_result)) bool http_transfer_init(struct http_transfer *transfer, struct http_shared *shared);
+void http_transfer_free(struct http_transfer *transfer);
+
+/* Prepares the handle for a task. False: transfer->problem says why it cannot be sent. Either way the task is held
+ * until http_transfer_complete(). */
+__attribute__((warn_unused_result)) bool http_transfer_prepare(struct http_transfer *transfer,
+                                                               const struct duebox_task *task);
+
+/* Says that libcurl could not take a prepared transfer. */
+void http_transfer_refuse(struct http_transfer *transfer);
+
+/* Whether libcurl ended the transfer only because the kept connection it chose was stale. Nothing was sent then, and
+ * the handle is ready to be added once more: it will make a new connection. */
+bool http_transfer_again(struct http_transfer *transfer, CURLcode code);
+
+/* How a transfer ended. */
+enum http_end {
+  HTTP_END_RESULT,  /* libcurl is done with it: code says how */
+  HTTP_END_REFUSED, /* nothing was begun: transfer->problem says why */
+  HTTP_END_STOPPED, /* the instance is stopping */
+};
+
+/* What the end of a transfer says about the network. */
+enum http_reach { HTTP_REACH_SAYS_NOTHING = 0, HTTP_REACH_ANSWERED, HTTP_REACH_FAILED };
+
+/* Reports the outcome to the host and makes the transfer idle. The handle must not be in a multi handle any more. */
+enum http_reach http_transfer_complete(struct http_transfer *transfer, enum http_end end, CURLcode code);
+
+#endif

@@ -1,0 +1,181 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * plugins/kafka/kafka_conf.c - see kafka_conf.h.
+ *
+ * Order: our defaults, the operator's `rdkafka` map over them, then what the contract demands. Defaults that differ
+ * from librdkafka's say why.
+ */
+#include "kafka_conf.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+struct property {
+  const char *key;
+  const char *value;
+};
+
+static const struct property both_defaults[] = {
+    {"socket.nagle.disable", "true"},                /* latency: a small request must not wait for an ACK */
+    {"socket.keepalive.enable", "true"},             /* a dead peer behind a firewall is noticed */
+    {"reconnect.backoff.max.ms", "2000"},            /* 10 s is a long outage after a short restart */
+    {"topic.metadata.refresh.interval.ms", "10000"}, /* a topic created later is found within 10 s, not 5 min */
+    {"statistics.interval.ms", "2000"}, /* the only news of a broker that is back while there is no traffic */
+};
+
+static const struct property producer_defaults[] = {
+    {"linger.ms", "0"},                /* under load five requests in flight make the batches; alone, nothing waits */
+    {"partitioner", "murmur2_random"}, /* a key goes where the Java clients put it */
+    {"topic.metadata.propagation.max.ms", "2000"}, /* an unknown topic is reported soon; the host probes again */
+};
+
+static const struct property consumer_defaults[] = {
+    {"queued.min.messages", "1000"}, /* results are small; the host's queue does the buffering */
+    {"queued.max.messages.kbytes", "4096"},
+    {"fetch.max.bytes", "4194304"}, /* one record is sent whatever its size (KIP-74) */
+};
+
+static const struct property both_demands[] = {
+    {"allow.auto.create.topics", "false"},
+    {"log.queue", "true"},                          /* log lines come through poll(), on the driver thread */
+    {"sasl.kerberos.min.time.before.relogin", "0"}, /* never run kinit */
+};
+
+static const struct property producer_demands[] = {
+    {"enable.idempotence", "true"},
+    {"acks", "all"},
+};
+
+static const struct property consumer_demands[] = {
+    {"enable.auto.commit", "false"},
+    {"enable.auto.offset.store", "false"},
+    {"auto.offset.reset", "earliest"},
+    {"partition.assignment.strategy", "range,roundrobin"},
+};
+
+static bool set(rd_kafka_conf_t *conf, const char *key, const char *value, struct duebox_error *err) {
+  char text[256];
+  if (rd_kafka_conf_set(conf, key, value, text, sizeof(text)) == RD_KAFKA_CONF_OK)
+    return true;
+  return kafka_fail(err, "librdkafka refuses %s: %s", key, text);
+}
+
+static bool set_number(rd_kafka_conf_t *conf, const char *key, int64_t value, struct duebox_error *err) {
+  char text[24];
+  snprintf(text, sizeof(text), "%lld", (long long)value);
+  return set(conf, key, text, err);
+}
+
+static bool set_given(rd_kafka_conf_t *conf, const char *key, const char *value, struct duebox_error *err) {
+  return !value || set(conf, key, value, err);
+}
+
+static bool set_all(rd_kafka_conf_t *conf, const struct property *rows, size_t count, struct duebox_error *err) {
+  for (size_t i = 0; i < count; i++)
+    if (!set(conf, rows[i].key, rows[i].value, err))
+      return false;
+  return true;
+}
+
+static bool set_brokers(rd_kafka_conf_t *conf, const struct duebox_list *brokers, struct duebox_error *err) {
+  size_t size = 1;
+  for (size_t i = 0; i < brokers->count; i++)
+    size += strlen(brokers->items[i]) + 1;
+  if (size == 1)
+    return kafka_fail(err, "brokers is empty: give at least one host:port");
+  char *joined = malloc(size);
+  if (!joined)
+    return kafka_fail(err, "out of memory");
+  char *at = joined;
+  for (size_t i = 0; i < brokers->count; i++)
+    at += sprintf(at, "%s%s", i ? "," : "", brokers->items[i]);
+  bool ok = set(conf, "bootstrap.servers", joined, err);
+  free(joined);
+  return ok;
+}
+
+static bool set_security(rd_kafka_conf_t *conf, const struct kafka_options *o, struct duebox_error *err) {
+  static const char *const mechanisms[] = {"SCRAM-SHA-512", "SCRAM-SHA-256", "PLAIN"};
+  static const char *const protocols[2][2] = {{"plaintext", "ssl"}, {"sasl_plaintext", "sasl_ssl"}};
+  if (!o->tls && (o->ca_file || o->cert_file || o->key_file))
+    return kafka_fail(err, "ca_file, cert_file and key_file need tls: true");
+  if (!o->cert_file != !o->key_file)
+    return kafka_fail(err, "cert_file and key_file belong together: give both or none");
+  if (!o->username != !o->password)
+    return kafka_fail(err, "username and password belong together: give both (password_file) or none");
+  if (o->username && (!set(conf, "sasl.mechanism", mechanisms[o->sasl], err) ||
+                      !set(conf, "sasl.username", o->username, err) || !set(conf, "sasl.password", o->password, err)))
+    return false;
+  return set(conf, "security.protocol", protocols[o->username != NULL][o->tls], err) &&
+         set_given(conf, "ssl.ca.location", o->ca_file, err) &&
+         set_given(conf, "ssl.certificate.location", o->cert_file, err) &&
+         set_given(conf, "ssl.key.location", o->key_file, err) &&
+         set_given(conf, "ssl.key.password", o->key_password, err);
+}
+
+static bool set_passed(rd_kafka_conf_t *conf, const struct duebox_map *map, struct duebox_error *err) {
+  for (size_t i = 0; i < map->count; i++) {
+    const char *reason = kafka_refusal(map->items[i].key, map->items[i].value);
+    if (reason)
+      return kafka_fail(err, "rdkafka property %s is refused: %s", map->items[i].key, reason);
+    if (!set(conf, map->items[i].key, map->items[i].value, err))
+      return false;
+  }
+  return true;
+}
+
+static bool set_common(rd_kafka_conf_t *conf, const struct kafka_options *o, const struct kafka_limits *limits,
+                       struct duebox_error *err) {
+  char client_id[128];
+  snprintf(client_id, sizeof(client_id), "duebox-%s", limits->name);
+  return set_all(conf, both_defaults, ARRAY_LEN(both_defaults), err) && set_brokers(conf, &o->brokers, err) &&
+         set(conf, "client.id", o->client_id ? o->client_id : client_id, err) && set_security(conf, o, err);
+}
+
+/* message.max.bytes counts key, headers and framing too, and the broker has the last word: room for all of them. */
+static int64_t message_max_bytes(int64_t max_payload) {
+  int64_t want = max_payload + max_payload / 16 + (1 << 20);
+  return want > 1000000000 ? 1000000000 : want;
+}
+
+rd_kafka_conf_t *kafka_conf_producer(const struct kafka_options *options, const struct kafka_limits *limits,
+                                     struct duebox_error *err) {
+  rd_kafka_conf_t *conf = rd_kafka_conf_new();
+  rd_kafka_conf_set_events(conf, RD_KAFKA_EVENT_DR | RD_KAFKA_EVENT_ERROR | RD_KAFKA_EVENT_LOG | RD_KAFKA_EVENT_STATS);
+  if (set_common(conf, options, limits, err) && set_all(conf, producer_defaults, ARRAY_LEN(producer_defaults), err) &&
+      set_number(conf, "message.max.bytes", message_max_bytes(limits->max_payload), err) &&
+      set_number(conf, "queue.buffering.max.messages", limits->max_inflight ? limits->max_inflight : 1, err) &&
+      set_passed(conf, &options->rdkafka, err) && set_all(conf, both_demands, ARRAY_LEN(both_demands), err) &&
+      set_all(conf, producer_demands, ARRAY_LEN(producer_demands), err) &&
+      set_number(conf, "message.timeout.ms", options->delivery_timeout_ms, err))
+    return conf;
+  rd_kafka_conf_destroy(conf);
+  return NULL;
+}
+
+rd_kafka_conf_t *kafka_conf_consumer(const struct kafka_options *options, const struct kafka_results *results,
+                                     const struct kafka_limits *limits, struct duebox_error *err) {
+  rd_kafka_conf_t *conf = rd_kafka_conf_new();
+  rd_kafka_conf_set_events(conf, RD_KAFKA_EVENT_FETCH | RD_KAFKA_EVENT_REBALANCE | RD_KAFKA_EVENT_OFFSET_COMMIT |
+                                     RD_KAFKA_EVENT_ERROR | RD_KAFKA_EVENT_LOG | RD_KAFKA_EVENT_STATS);
+  if (set_common(conf, options, limits, err) && set_all(conf, consumer_defaults, ARRAY_LEN(consumer_defaults), err) &&
+      set_passed(conf, &options->rdkafka, err) && set_all(conf, both_demands, ARRAY_LEN(both_demands), err) &&
+      set_all(conf, consumer_demands, ARRAY_LEN(consumer_demands), err) && set(conf, "group.id", results->group, err))
+    return conf;
+  rd_kafka_conf_destroy(conf);
+  return NULL;
+}
+
+bool kafka_check(const void *options, struct duebox_error *err) {
+  const struct kafka_limits limits = {.name = "check", .max_payload = 1 << 20, .max_inflight = 1000};
+  const struct kafka_results results = {.topic = "check", .group = "check"};
+  rd_kafka_conf_t *producer = kafka_conf_producer(options, &limits, err);
+  rd_kafka_conf_t *consumer = producer ? kafka_conf_consumer(options, &results, &limits, err) : NULL;
+  bool ok = consumer != NULL;
+  if (producer)
+    rd_kafka_conf_destroy(producer);
+  if (consumer)
+    rd_kafka_conf_destroy(consumer);
+  return ok;
+}

@@ -1,0 +1,30 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * plugins/kafka/kafka_conf.h - from our options to librdkafka's configuration object.
+ *
+ * No I/O: certificates are read when a handle is made.
+ */
+#ifndef PLUGINS_KAFKA_CONF_H
+#define PLUGINS_KAFKA_CONF_H
+
+#include <librdkafka/rdkafka.h>
+
+#include "kafka_options.h"
+
+/* What the host says about the instance. */
+struct kafka_limits {
+  const char *name;
+  int64_t max_payload;
+  uint32_t max_inflight;
+};
+
+/* NULL with err on a property that librdkafka or we refuse. The caller owns the result (rd_kafka_conf_destroy). */
+MUSTCHECK rd_kafka_conf_t *kafka_conf_producer(const struct kafka_options *options, const struct kafka_limits *limits,
+                                               struct duebox_error *err);
+MUSTCHECK rd_kafka_conf_t *kafka_conf_consumer(const struct kafka_options *options, const struct kafka_results *results,
+                                               const struct kafka_limits *limits, struct duebox_error *err);
+
+/* check() of the plugin: both configurations can be built. */
+MUSTCHECK bool kafka_check(const void *options, struct duebox_error *err);
+
+#endif

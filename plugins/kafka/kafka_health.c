@@ -1,0 +1,61 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * plugins/kafka/kafka_health.c - see kafka_health.h. Driver thread.
+ */
+#include "kafka_health.h"
+
+#include <stdio.h>
+
+#include "kafka_outcome.h"
+
+static void say_down(struct kafka_health *health, const struct duebox_host *host, enum kafka_health_state state,
+                     const char *word, const char *text, const char *cure) {
+  char line[512];
+  if (health->state == state || (health->state == KAFKA_HEALTH_REFUSED && state == KAFKA_HEALTH_AWAY))
+    return;
+  health->state = state;
+  snprintf(line, sizeof(line), "%s: %s. %s", word, text, cure);
+  host->log(host->ctx, DUEBOX_LOG_WARN, "KAFKA-DOWN", "%s", line);
+  host->health(host->ctx, false, line);
+}
+
+static void say_up(struct kafka_health *health, const struct duebox_host *host) {
+  if (health->state == KAFKA_HEALTH_AWAY || health->state == KAFKA_HEALTH_REFUSED)
+    host->log(host->ctx, DUEBOX_LOG_INFO, "KAFKA-UP", "the cluster answers again");
+  health->state = KAFKA_HEALTH_UP;
+  host->health(host->ctx, true, NULL);
+}
+
+void kafka_health_success(struct kafka_health *health, const struct duebox_host *host) {
+  if (health->state != KAFKA_HEALTH_UP)
+    say_up(health, host);
+}
+
+void kafka_health_connected(struct kafka_health *health, const struct duebox_host *host) {
+  if (health->state == KAFKA_HEALTH_UNKNOWN || health->state == KAFKA_HEALTH_AWAY)
+    say_up(health, host);
+}
+
+bool kafka_health_error(struct kafka_health *health, const struct duebox_host *host, rd_kafka_event_t *event) {
+  rd_kafka_resp_err_t err = rd_kafka_event_error(event);
+  const char *text = rd_kafka_event_error_string(event);
+  const struct kafka_outcome_row *row = kafka_outcome_find(err);
+  switch (err) {
+  case RD_KAFKA_RESP_ERR__ALL_BROKERS_DOWN:
+  case RD_KAFKA_RESP_ERR__AUTHENTICATION: /* a connection that stands has passed these three */
+  case RD_KAFKA_RESP_ERR__SSL:
+  case RD_KAFKA_RESP_ERR_SASL_AUTHENTICATION_FAILED:
+    say_down(health, host, KAFKA_HEALTH_AWAY, row->word, text, row->cure);
+    break;
+  case RD_KAFKA_RESP_ERR_CLUSTER_AUTHORIZATION_FAILED:
+  case RD_KAFKA_RESP_ERR_GROUP_AUTHORIZATION_FAILED:
+  case RD_KAFKA_RESP_ERR_TOPIC_AUTHORIZATION_FAILED:
+  case RD_KAFKA_RESP_ERR_UNKNOWN_TOPIC_OR_PART:
+  case RD_KAFKA_RESP_ERR__UNKNOWN_TOPIC:
+    say_down(health, host, KAFKA_HEALTH_REFUSED, row->word, text, row->cure);
+    break;
+  default:
+    host->log(host->ctx, DUEBOX_LOG_DEBUG, "KAFKA-EVENT", "%s: %s", rd_kafka_err2name(err), text);
+  }
+  return rd_kafka_event_error_is_fatal(event);
+}

@@ -1,0 +1,28 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * plugins/kafka/kafka_health.h - says up and down to the host, once per change.
+ *
+ * Two kinds of trouble: the cluster is away (ends with any connection), or it answers and refuses us (ends only with a
+ * success). librdkafka's error events are hints about the connection; what became of a task is told by its report.
+ */
+#ifndef PLUGINS_KAFKA_HEALTH_H
+#define PLUGINS_KAFKA_HEALTH_H
+
+#include <librdkafka/rdkafka.h>
+
+#include "kafka_common.h"
+
+enum kafka_health_state { KAFKA_HEALTH_UNKNOWN = 0, KAFKA_HEALTH_UP, KAFKA_HEALTH_AWAY, KAFKA_HEALTH_REFUSED };
+
+struct kafka_health {
+  enum kafka_health_state state;
+};
+
+/* A message was acknowledged or a record came. */
+void kafka_health_success(struct kafka_health *health, const struct duebox_host *host);
+/* A broker is connected. */
+void kafka_health_connected(struct kafka_health *health, const struct duebox_host *host);
+/* Takes an error event; returns true when it is fatal: the client is finished. */
+bool kafka_health_error(struct kafka_health *health, const struct duebox_host *host, rd_kafka_event_t *event);
+
+#endif

@@ -1,0 +1,93 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * plugins/kafka/kafka_message.c - see kafka_message.h.
+ *
+ * Runs for every message: no snprintf, no gmtime_r (it takes a lock), no allocation besides librdkafka's own.
+ */
+#include "kafka_message.h"
+
+#include <string.h>
+
+static char *put_digits(char *at, int64_t value, int digits) {
+  for (int i = digits - 1; i >= 0; i--, value /= 10)
+    at[i] = (char)('0' + value % 10);
+  return at + digits;
+}
+
+/* Day number since 1970-01-01 to a date of the Gregorian calendar, by years that start on the first of March, so that
+ * the leap day is the last one and month lengths repeat in groups of 153 days. */
+static char *put_date(char *at, int64_t days) {
+  int64_t day = days + 719468; /* since 0000-03-01 */
+  int64_t era = day / 146097;
+  int64_t day_of_era = day % 146097;
+  int64_t year_of_era = (day_of_era - day_of_era / 1460 + day_of_era / 36524 - day_of_era / 146096) / 365;
+  int64_t day_of_year = day_of_era - (365 * year_of_era + year_of_era / 4 - year_of_era / 100);
+  int64_t march_month = (5 * day_of_year + 2) / 153;
+  int64_t month = march_month < 10 ? march_month + 3 : march_month - 9;
+  at = put_digits(at, era * 400 + year_of_era + (month <= 2), 4);
+  *at++ = '-';
+  at = put_digits(at, month, 2);
+  *at++ = '-';
+  return put_digits(at, day_of_year - (153 * march_month + 2) / 5 + 1, 2);
+}
+
+void kafka_due_text(int64_t due_us, char out[KAFKA_DUE_SIZE]) {
+  int64_t seconds = due_us / 1000000, of_day = seconds % 86400;
+  char *at = put_date(out, seconds / 86400);
+  *at++ = 'T';
+  at = put_digits(at, of_day / 3600, 2);
+  *at++ = ':';
+  at = put_digits(at, of_day / 60 % 60, 2);
+  *at++ = ':';
+  at = put_digits(at, of_day % 60, 2);
+  *at++ = '.';
+  at = put_digits(at, due_us % 1000000, 6);
+  *at++ = 'Z';
+  *at = '\0';
+}
+
+/* Copies; cannot fail: librdkafka ends the process when there is no memory. */
+static void add(rd_kafka_headers_t *headers, const char *name, const char *value, size_t len) {
+  rd_kafka_header_add(headers, name, (ssize_t)strlen(name), value, (ssize_t)len);
+}
+
+static void add_text(rd_kafka_headers_t *headers, const char *name, const char *value) {
+  add(headers, name, value, strlen(value));
+}
+
+static void add_attempt(rd_kafka_headers_t *headers, uint32_t attempt) {
+  char text[10], *at = text + sizeof(text);
+  do
+    *--at = (char)('0' + attempt % 10);
+  while (attempt /= 10);
+  add(headers, "duebox-attempt", at, (size_t)(text + sizeof(text) - at));
+}
+
+/* Names that only we may set: a header of the application that bears one would pass for ours. */
+static bool is_ours(const char *name) {
+  static const char *const ours[] = {"id", "attempt", "route", "due", "checkpoint", "reply-to"};
+  if (strncmp(name, "duebox-", 7) != 0)
+    return false;
+  for (size_t i = 0; i < ARRAY_LEN(ours); i++)
+    if (strcmp(name + 7, ours[i]) == 0)
+      return true;
+  return false;
+}
+
+rd_kafka_headers_t *kafka_headers(const struct duebox_task *task) {
+  char due[KAFKA_DUE_SIZE];
+  rd_kafka_headers_t *headers = rd_kafka_headers_new(task->header_count + 6);
+  for (size_t i = 0; i < task->header_count; i++)
+    if (!is_ours(task->headers[i].name))
+      add(headers, task->headers[i].name, task->headers[i].value.data, task->headers[i].value.len);
+  add_text(headers, "duebox-id", task->message_id);
+  add_attempt(headers, task->attempt);
+  add_text(headers, "duebox-route", task->route);
+  kafka_due_text(task->due_us, due);
+  add(headers, "duebox-due", due, KAFKA_DUE_SIZE - 1);
+  if (task->checkpoint.len)
+    add(headers, "duebox-checkpoint", task->checkpoint.data, task->checkpoint.len);
+  if (task->reply_to)
+    add_text(headers, "duebox-reply-to", task->reply_to);
+  return headers;
+}

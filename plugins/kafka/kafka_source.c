@@ -1,0 +1,416 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * plugins/kafka/kafka_source.c - see kafka_source.h. The way of a record: event, window, host, acknowledgement, commit.
+ *
+ * Flow control. When the host is full, the one record it refused is held and every partition is paused; polling goes
+ * on, so that the group keeps its member (max.poll.interval.ms). A cookie is the partition number and the record's
+ * sequence number in the partition's window; what comes late, for a partition that was taken away, is ignored.
+ */
+#include "kafka_source.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+#define EVENTS_PER_POLL 4096     /* one record each */
+#define COMMIT_INTERVAL_US 50000 /* a restart repeats at most the records acknowledged in this time */
+#define COMMIT_RETRY_US 1000000
+#define REOPEN_US 5000000 /* at most one new client in this time */
+#define END_MS 400        /* for the threads of a client that has left its group to end */
+#define SEQUENCE_BITS 48
+#define SEQUENCE_MASK ((UINT64_C(1) << SEQUENCE_BITS) - 1)
+#define PARTITIONS_MAX 65536
+
+/* --- partitions --- */
+
+/* The partition's place, made when needed; NULL without memory or with a number out of reason. */
+static struct kafka_partition *partition_at(struct kafka_source *source, int32_t number) {
+  size_t index = (size_t)number;
+  if (number < 0 || index >= PARTITIONS_MAX)
+    return NULL;
+  if (index >= source->partition_count) {
+    struct kafka_partition *more = realloc(source->partitions, (index + 1) * sizeof(*more));
+    if (!more)
+      return NULL;
+    for (size_t i = source->partition_count; i <= index; i++)
+      more[i] = (struct kafka_partition){.window = KAFKA_WINDOW_EMPTY, .committed = -1};
+    source->partitions = more;
+    source->partition_count = index + 1;
+  }
+  return &source->partitions[index];
+}
+
+static rd_kafka_topic_partition_list_t *assigned_list(const struct kafka_source *source) {
+  rd_kafka_topic_partition_list_t *list = rd_kafka_topic_partition_list_new((int)source->partition_count);
+  for (size_t i = 0; i < source->partition_count; i++)
+    if (source->partitions[i].assigned)
+      rd_kafka_topic_partition_list_add(list, source->results->topic, (int32_t)i);
+  return list;
+}
+
+/* Ends the client without storing more offsets; the next one starts behind what is stored. */
+static void give_up(struct kafka_source *source, const char *reason) {
+  if (!source->fatal)
+    source->host->log(source->host->ctx, DUEBOX_LOG_ERROR, "KAFKA-CONSUMER-LOST",
+                      "the consumer of %s is replaced: %s; records that are not committed come again",
+                      source->results->topic, reason);
+  source->fatal = true;
+}
+
+/* Pauses or resumes everything assigned. What the client had fetched ahead is dropped by a pause and fetched again
+ * after the record that was handed out last (rdkafka_partition.c: a pause raises the partition's version). */
+static void set_paused(struct kafka_source *source, bool paused) {
+  if (!source->handle.rk)
+    return;
+  rd_kafka_topic_partition_list_t *list = assigned_list(source);
+  if (paused)
+    rd_kafka_pause_partitions(source->handle.rk, list);
+  else
+    rd_kafka_resume_partitions(source->handle.rk, list);
+  for (int i = 0; i < list->cnt; i++)
+    if (list->elems[i].err)
+      give_up(source, rd_kafka_err2str(list->elems[i].err)); /* it would stand still for ever, or not at all */
+  rd_kafka_topic_partition_list_destroy(list);
+}
+
+/* --- records --- */
+
+enum offered { TAKEN, REFUSED, NO_MEMORY };
+
+static enum offered offer(struct kafka_source *source, const rd_kafka_message_t *message) {
+  uint64_t sequence;
+  char origin[320];
+  struct kafka_partition *partition = partition_at(source, message->partition);
+  if (!partition || !kafka_window_push(&partition->window, message->offset, &sequence))
+    return NO_MEMORY;
+  size_t kept = message->len < (size_t)source->max_record ? message->len : (size_t)source->max_record;
+  snprintf(origin, sizeof(origin), "%s[%d]@%lld", source->results->topic, (int)message->partition,
+           (long long)message->offset);
+  const struct duebox_record record = {
+      .struct_size = sizeof(record),
+      .body = {message->payload ? message->payload : "", kept},
+      .full_len = message->len,
+      .truncated = kept < message->len,
+      .origin = origin,
+  };
+  uint64_t cookie = (uint64_t)message->partition << SEQUENCE_BITS | (sequence & SEQUENCE_MASK);
+  if (source->host->result(source->host->ctx, &record, cookie))
+    return TAKEN;
+  kafka_window_pop(&partition->window);
+  return REFUSED;
+}
+
+static void drop_held(struct kafka_source *source) {
+  if (source->held_event)
+    rd_kafka_event_destroy(source->held_event);
+  source->held_event = NULL;
+  source->held = NULL;
+}
+
+/* Takes over the event. */
+static void take_record(struct kafka_source *source, rd_kafka_event_t *event) {
+  const rd_kafka_message_t *message = rd_kafka_event_message_next(event);
+  bool wanted = message && !message->err && !source->closed && !source->fatal;
+  enum offered result = TAKEN;
+  if (wanted)
+    kafka_health_success(&source->health, source->host);
+  if (wanted && source->full)
+    give_up(source, "a record came from a paused partition"); /* dropping it would lose it */
+  else if (wanted)
+    result = offer(source, message);
+  if (result == NO_MEMORY)
+    give_up(source, "out of memory");
+  if (result != REFUSED) {
+    rd_kafka_event_destroy(event);
+    return;
+  }
+  source->held_event = event;
+  source->held = message;
+  source->full = true;
+  set_paused(source, true);
+}
+
+void kafka_source_resume(struct kafka_source *source) {
+  enum offered result = source->held && !source->closed ? offer(source, source->held) : TAKEN;
+  if (result == REFUSED)
+    return;
+  if (result == NO_MEMORY)
+    give_up(source, "out of memory");
+  drop_held(source);
+  source->full = false;
+  if (!source->closed)
+    set_paused(source, false);
+}
+
+/* --- offsets --- */
+
+void kafka_source_ack(struct kafka_source *source, uint64_t cookie, bool committed) {
+  uint64_t number = cookie >> SEQUENCE_BITS, low = cookie & SEQUENCE_MASK;
+  if (number >= source->partition_count || !committed) /* never to be committed: it holds its offset back */
+    return;
+  struct kafka_window *window = &source->partitions[number].window;
+  kafka_window_ack(window, (window->next & ~SEQUENCE_MASK) | low);
+  source->dirty = true;
+}
+
+/* The offsets that may be stored and are not; NULL = none. */
+static rd_kafka_topic_partition_list_t *storable(struct kafka_source *source) {
+  rd_kafka_topic_partition_list_t *list = NULL;
+  for (size_t i = 0; i < source->partition_count; i++) {
+    struct kafka_partition *partition = &source->partitions[i];
+    if (!partition->assigned || partition->window.stored < 0 || partition->window.stored == partition->committed)
+      continue;
+    if (!list)
+      list = rd_kafka_topic_partition_list_new(8);
+    rd_kafka_topic_partition_list_add(list, source->results->topic, (int32_t)i)->offset = partition->window.stored;
+    partition->committed = partition->window.stored;
+  }
+  source->dirty = false;
+  return list;
+}
+
+/* Whatever is still ours is tried again. When the group has moved on, the records come again elsewhere and change
+ * nothing. */
+static void commit_failed(struct kafka_source *source, rd_kafka_resp_err_t err) {
+  for (size_t i = 0; i < source->partition_count; i++)
+    source->partitions[i].committed = -1;
+  source->dirty = true;
+  source->commit_us = kafka_now_us() + COMMIT_RETRY_US;
+  bool moved = err == RD_KAFKA_RESP_ERR_ILLEGAL_GENERATION || err == RD_KAFKA_RESP_ERR_REBALANCE_IN_PROGRESS ||
+               err == RD_KAFKA_RESP_ERR_UNKNOWN_MEMBER_ID;
+  source->host->log(source->host->ctx, moved ? DUEBOX_LOG_DEBUG : DUEBOX_LOG_WARN, "KAFKA-COMMIT-FAILED",
+                    "offsets of %s were not stored: %s", source->results->topic, rd_kafka_err2str(err));
+}
+
+/* Sends the commit; its answer is an event. While the cluster is away it would be kept inside the client, and keep the
+ * client from ending: better later. */
+static void commit(struct kafka_source *source) {
+  bool possible = source->handle.rk && source->health.state != KAFKA_HEALTH_AWAY;
+  rd_kafka_topic_partition_list_t *list = possible ? storable(source) : NULL;
+  if (!list)
+    return;
+  rd_kafka_resp_err_t err = rd_kafka_commit_queue(source->handle.rk, list, source->handle.queue, NULL, NULL);
+  rd_kafka_topic_partition_list_destroy(list);
+  source->commit_open = !err;
+  source->commit_us = kafka_now_us() + COMMIT_INTERVAL_US;
+  if (err)
+    commit_failed(source, err);
+}
+
+/* Commits when it is time; returns the milliseconds until it wants to be called again, -1 for no wish. */
+static int commit_in_time(struct kafka_source *source) {
+  if (!source->dirty || source->commit_open || source->health.state == KAFKA_HEALTH_AWAY)
+    return -1;
+  int64_t wait_us = source->commit_us - kafka_now_us();
+  if (wait_us > 0)
+    return (int)(wait_us / 1000) + 1;
+  commit(source);
+  return -1;
+}
+
+static void take_commit(struct kafka_source *source, rd_kafka_event_t *event) {
+  rd_kafka_resp_err_t err = rd_kafka_event_error(event);
+  source->commit_open = false;
+  if (err)
+    commit_failed(source, err);
+  else
+    kafka_health_success(&source->health, source->host);
+}
+
+/* --- rebalance --- */
+
+static void forget_all(struct kafka_source *source) {
+  drop_held(source);
+  for (size_t i = 0; i < source->partition_count; i++) {
+    kafka_window_forget(&source->partitions[i].window);
+    source->partitions[i].committed = -1;
+    source->partitions[i].assigned = false;
+  }
+  source->dirty = false;
+}
+
+static void assign(struct kafka_source *source, const rd_kafka_topic_partition_list_t *list) {
+  rd_kafka_resp_err_t err = rd_kafka_assign(source->handle.rk, list);
+  if (err && !source->closed)
+    give_up(source, rd_kafka_err2str(err));
+}
+
+static void take_assignment(struct kafka_source *source, const rd_kafka_topic_partition_list_t *list) {
+  forget_all(source);
+  for (int i = 0; i < list->cnt; i++) {
+    struct kafka_partition *partition = partition_at(source, list->elems[i].partition);
+    if (partition)
+      partition->assigned = true;
+    else
+      give_up(source, "no memory for its partitions");
+  }
+  assign(source, list);
+  if (source->full || source->closed)
+    set_paused(source, true);
+  if (list->cnt > 0)
+    kafka_health_success(&source->health, source->host);
+}
+
+/* The commit is sent before the partitions are let go, on the same connection, so that it counts. */
+static void take_rebalance(struct kafka_source *source, rd_kafka_event_t *event) {
+  rd_kafka_topic_partition_list_t *list = rd_kafka_event_topic_partition_list(event);
+  bool given = rd_kafka_event_error(event) == RD_KAFKA_RESP_ERR__ASSIGN_PARTITIONS;
+  source->host->log(source->host->ctx, DUEBOX_LOG_INFO, "KAFKA-REBALANCE", "%d partitions of %s %s",
+                    list ? list->cnt : 0, source->results->topic, given ? "assigned" : "revoked");
+  if (given && list) {
+    take_assignment(source, list);
+    return;
+  }
+  commit(source);
+  forget_all(source);
+  assign(source, NULL);
+}
+
+/* --- events --- */
+
+static void take_event(struct kafka_source *source, rd_kafka_event_t *event) {
+  switch (rd_kafka_event_type(event)) {
+  case RD_KAFKA_EVENT_FETCH:
+    take_record(source, event);
+    return; /* it has the event now */
+  case RD_KAFKA_EVENT_REBALANCE:
+    take_rebalance(source, event);
+    break;
+  case RD_KAFKA_EVENT_OFFSET_COMMIT:
+    take_commit(source, event);
+    break;
+  case RD_KAFKA_EVENT_ERROR:
+    if (kafka_health_error(&source->health, source->host, event))
+      give_up(source, rd_kafka_event_error_string(event));
+    break;
+  case RD_KAFKA_EVENT_LOG:
+    kafka_log_event(source->host, event);
+    break;
+  case RD_KAFKA_EVENT_STATS:
+    if (kafka_stats_connected(event))
+      kafka_health_connected(&source->health, source->host);
+    break;
+  default:
+    break;
+  }
+  rd_kafka_event_destroy(event);
+}
+
+static int drain(struct kafka_source *source) {
+  int count = 0;
+  rd_kafka_event_t *event;
+  while (source->handle.rk && !source->fatal && count < EVENTS_PER_POLL &&
+         (event = rd_kafka_queue_poll(source->handle.queue, 0)) != NULL) {
+    take_event(source, event);
+    count++;
+  }
+  return count;
+}
+
+/* --- life --- */
+
+static bool open_client(struct kafka_source *source, struct duebox_error *err) {
+  source->opened_us = kafka_now_us();
+  if (!kafka_handle_open(&source->handle, RD_KAFKA_CONSUMER, source->conf, source->wake, err))
+    return false;
+  source->fatal = false;
+  source->commit_open = false;
+  rd_kafka_topic_partition_list_t *topics = rd_kafka_topic_partition_list_new(1);
+  rd_kafka_topic_partition_list_add(topics, source->results->topic, RD_KAFKA_PARTITION_UA);
+  rd_kafka_resp_err_t code = rd_kafka_subscribe(source->handle.rk, topics);
+  rd_kafka_topic_partition_list_destroy(topics);
+  if (!code)
+    return true;
+  kafka_handle_end(&source->handle, 0);
+  return kafka_fail(err, "cannot subscribe to %s: %s", source->results->topic, rd_kafka_err2str(code));
+}
+
+/* Replaces a client that is lost. Returns the milliseconds until it wants to be called again, -1 for no wish. */
+static int mend(struct kafka_source *source) {
+  struct duebox_error err;
+  if (source->fatal && source->handle.rk) {
+    forget_all(source);
+    kafka_handle_end(&source->handle, 0);
+  }
+  if (source->handle.rk || source->closed)
+    return -1;
+  int64_t wait_us = source->opened_us + REOPEN_US - kafka_now_us();
+  if (wait_us > 0)
+    return (int)(wait_us / 1000) + 1;
+  if (open_client(source, &err))
+    return -1;
+  source->host->log(source->host->ctx, DUEBOX_LOG_ERROR, "KAFKA-RECREATE-FAILED", "%s", err.text);
+  return REOPEN_US / 1000;
+}
+
+static int shorter(int timeout_ms, int wish_ms) {
+  return wish_ms >= 0 && (timeout_ms < 0 || wish_ms < timeout_ms) ? wish_ms : timeout_ms;
+}
+
+void kafka_source_poll(struct kafka_source *source, int timeout_ms) {
+  timeout_ms = shorter(timeout_ms, mend(source));
+  if (drain(source) > 0)
+    timeout_ms = 0;
+  timeout_ms = shorter(timeout_ms, commit_in_time(source));
+  kafka_wake_wait(source->wake, timeout_ms);
+  drain(source);
+}
+
+bool kafka_source_create(struct kafka_source *source, const struct duebox_instance_config *config,
+                         const struct duebox_host *host, const struct kafka_wake *wake, struct duebox_error *err) {
+  const struct kafka_limits limits = {config->name, config->max_payload, config->max_inflight};
+  source->host = host;
+  source->results = config->source;
+  source->wake = wake;
+  source->max_record = config->max_record;
+  source->conf = kafka_conf_consumer(config->options, source->results, &limits, err);
+  return source->conf != NULL;
+}
+
+bool kafka_source_start(struct kafka_source *source, struct duebox_error *err) { return open_client(source, err); }
+
+void kafka_source_close(struct kafka_source *source) {
+  source->closed = true;
+  set_paused(source, true);
+}
+
+/* Serves events until done or the end of time. */
+static void serve_until(struct kafka_source *source, bool (*done)(const struct kafka_source *), int64_t end_us) {
+  for (int64_t now; !done(source) && (now = kafka_now_us()) < end_us;) {
+    kafka_wake_wait(source->wake, drain(source) > 0 ? 0 : (int)((end_us - now) / 1000) + 1);
+  }
+}
+
+static bool commit_answered(const struct kafka_source *source) { return !source->commit_open || source->fatal; }
+
+static bool client_closed(const struct kafka_source *source) {
+  return source->fatal || rd_kafka_consumer_closed(source->handle.rk);
+}
+
+/* Stores the last offsets and leaves the group, so that the others need not wait for the session to time out. Half of
+ * the time is for the answer of the commit: when the broker is away there is none. */
+void kafka_source_stop(struct kafka_source *source, int deadline_ms) {
+  int64_t now = kafka_now_us(), end_us = now + (int64_t)deadline_ms * 1000;
+  source->closed = true;
+  if (!source->handle.rk)
+    return;
+  serve_until(source, commit_answered, now + (int64_t)deadline_ms * 250);
+  commit(source);
+  serve_until(source, commit_answered, now + (int64_t)deadline_ms * 500);
+  rd_kafka_error_t *error = rd_kafka_consumer_close_queue(source->handle.rk, source->handle.queue);
+  if (!error)
+    serve_until(source, client_closed, end_us);
+  else
+    rd_kafka_error_destroy(error); /* it is closed already, or beyond closing: the end is the same */
+  forget_all(source);
+  kafka_handle_end(&source->handle, rd_kafka_consumer_closed(source->handle.rk) ? END_MS : 0);
+}
+
+void kafka_source_destroy(struct kafka_source *source) {
+  drop_held(source);
+  kafka_handle_end(&source->handle, 0);
+  if (source->conf)
+    rd_kafka_conf_destroy(source->conf);
+  for (size_t i = 0; i < source->partition_count; i++)
+    kafka_window_free(&source->partitions[i].window);
+  free(source->partitions);
+}

@@ -1,0 +1,2 @@
+-- An instance ends.
+DELETE FROM `{table}_instances` WHERE id = {id}

@@ -1,0 +1,2 @@
+-- Cancelled tasks leave the outbox.
+DELETE FROM `{table}` WHERE id IN ({ids})

@@ -1,0 +1,3 @@
+-- Who has said lately that it runs.
+SELECT id, kind, host, url, version, pid, started_at, seen_at, alive_until > UTC_TIMESTAMP(6) AS alive
+FROM `{table}_instances` ORDER BY alive DESC, id

@@ -1,0 +1,2 @@
+-- Which shards there are.
+SELECT shard FROM `{table}_shards` ORDER BY shard

@@ -1,0 +1,5 @@
+-- A result that fits nothing, with as much of it as people need.
+INSERT INTO `{table}_quarantine` (source, origin, reason, sha256, length, body)
+SELECT {source}, {origin}, {reason}, UNHEX(SHA2(b.body, 256)), OCTET_LENGTH(b.body), LEFT(b.body, 4096)
+FROM (SELECT _binary {body} AS body) b
+ON DUPLICATE KEY UPDATE seen = seen + 1

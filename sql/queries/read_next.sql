@@ -1,0 +1,5 @@
+-- What a group has next beyond that.
+SELECT next_at FROM `{table}` FORCE INDEX (ix_next)
+WHERE {host} AND state = {state} AND shard = {shard} AND route = {route} AND priority = {priority}
+  AND next_at > UTC_TIMESTAMP(6) + INTERVAL {ahead_us} MICROSECOND
+ORDER BY next_at LIMIT 1

@@ -1,0 +1,2 @@
+-- Of a migration's text.
+SELECT SHA2({text}, 256)

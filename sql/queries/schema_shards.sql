@@ -1,0 +1,2 @@
+-- The number of shards the table was made with.
+SELECT COUNT(*) FROM `{table}_shards` WHERE shard < 63

@@ -1,0 +1,12 @@
+-- A task that tells of a dead one, in the transaction that lets it die.
+INSERT INTO `{table}` (route, task_key, payload)
+SELECT v.alert_route, o.task_key, JSON_OBJECT('message_id', o.message_id, 'route', o.route, 'task_key', o.task_key,
+  'attempt', v.attempt, 'failures', v.failures, 'error_class', v.error_class, 'error', v.error,
+  'due_at', DATE_FORMAT(COALESCE(o.first_due_at, o.due_at), '%Y-%m-%dT%H:%i:%s.%fZ'),
+  'dead_at', DATE_FORMAT(UTC_TIMESTAMP(6), '%Y-%m-%dT%H:%i:%s.%fZ'))
+FROM JSON_TABLE({rows}, '$[*]' COLUMNS (
+    id BIGINT UNSIGNED PATH '$[0]', state_from INT UNSIGNED PATH '$[1]', attempt_from INT UNSIGNED PATH '$[2]',
+    shard INT UNSIGNED PATH '$[3]', attempt INT UNSIGNED PATH '$[5]', failures INT UNSIGNED PATH '$[6]',
+    error_class VARCHAR(64) PATH '$[11]', error TEXT PATH '$[12]', alert_route VARCHAR(64) PATH '$[19]')) v
+STRAIGHT_JOIN `{table}` o FORCE INDEX (PRIMARY)
+  ON o.id = v.id AND o.state + 0 = v.state_from AND o.attempt = v.attempt_from AND o.shard = v.shard

@@ -1,0 +1,2 @@
+-- Whether there is a binlog; who we are, as GRANT wants it; in which database.
+SELECT @@log_bin, CONCAT('''', REPLACE(CURRENT_USER(), '@', '''@'''), ''''), DATABASE()

@@ -1,0 +1,4 @@
+/* SPDX-License-Identifier: MIT */
+#include "bad_plugin.h"
+
+const struct duebox_plugin duebox_plugin_v1 = {DUEBOX_PLUGIN_PREFIX, SOUND_FIELDS, .magic = 0x21444142u};

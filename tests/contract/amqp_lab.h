@@ -1,0 +1,35 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * tests/contract/amqp_lab.h - an instance of the amqp plugin beside a scripted broker, for one test.
+ */
+#ifndef TESTS_CONTRACT_AMQP_LAB_H
+#define TESTS_CONTRACT_AMQP_LAB_H
+
+#include "plugins/amqp/amqp_options.h"
+#include "tests/support/amqp_script.h"
+#include "tests/support/fake_host.h"
+
+enum {
+  AMQP_LAB_LIMIT_MS = 20000, /* longest wait for something that must come */
+  AMQP_LAB_FLOW = 1,         /* the plugin's channels; a source has the first one only */
+  AMQP_LAB_PROBE = 2,
+};
+
+struct amqp_lab {
+  struct amqp_script *script;
+  struct amqp_options options; /* may be changed before an instance is opened */
+  struct amqp_route route;
+  struct amqp_source_options source;
+  char url[64];
+};
+
+/* Set-up and tear-down of a cmocka test whose state is a struct amqp_lab. */
+int amqp_lab_set_up(void **state);
+int amqp_lab_tear_down(void **state);
+
+/* Creates and starts an instance; records are kept up to 1000 bytes. */
+struct fake_host *amqp_lab_open(struct amqp_lab *lab, enum duebox_role role);
+
+int64_t amqp_lab_now_ms(void); /* monotonic */
+
+#endif

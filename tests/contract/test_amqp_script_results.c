@@ -1,0 +1,186 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * tests/contract/test_amqp_script_results.c - a result source of the amqp plugin against a broker that a test leads by
+ * the hand. Needs no server.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "plugins/amqp/amqp_vendor.h"
+#include "tests/contract/amqp_lab.h"
+
+static struct fake_host *open_source(struct amqp_lab *f) {
+  struct fake_host *host = amqp_lab_open(f, DUEBOX_ROLE_SOURCE);
+  unsigned before = amqp_script_consumers(f->script);
+  for (int64_t end = amqp_lab_now_ms() + AMQP_LAB_LIMIT_MS; fake_host_health(host) != 1 && amqp_lab_now_ms() < end;)
+    fake_host_poll(host, 10);
+  assert_int_equal(fake_host_health(host), 1);
+  assert_true(amqp_script_consumers(f->script) >= before);
+  return host;
+}
+
+static void is_dropped_and_read_again(struct fake_host *host, struct amqp_lab *f) {
+  for (int64_t end = amqp_lab_now_ms() + AMQP_LAB_LIMIT_MS;
+       amqp_script_consumers(f->script) < 2 && amqp_lab_now_ms() < end;)
+    fake_host_poll(host, 10);
+  assert_int_equal(amqp_script_consumers(f->script), 2);
+  amqp_script_deliver(f->script, AMQP_LAB_FLOW, 1);
+  amqp_script_header(f->script, AMQP_LAB_FLOW, NULL, 5);
+  amqp_script_body(f->script, AMQP_LAB_FLOW, "hello", 5);
+  size_t before = fake_host_results(host);
+  assert_true(fake_host_wait_results(host, before + 1, AMQP_LAB_LIMIT_MS));
+  assert_string_equal(fake_host_result(host, before).body, "hello");
+  fake_host_free(host);
+}
+
+static void a_body_longer_than_announced(void **state) {
+  struct amqp_lab *f = *state;
+  struct fake_host *host = open_source(f);
+  amqp_script_deliver(f->script, AMQP_LAB_FLOW, 1);
+  amqp_script_header(f->script, AMQP_LAB_FLOW, NULL, 5);
+  amqp_script_body(f->script, AMQP_LAB_FLOW, "too long", 8);
+  is_dropped_and_read_again(host, f);
+}
+
+static void a_body_without_a_header(void **state) {
+  struct amqp_lab *f = *state;
+  struct fake_host *host = open_source(f);
+  amqp_script_deliver(f->script, AMQP_LAB_FLOW, 1);
+  amqp_script_body(f->script, AMQP_LAB_FLOW, "x", 1);
+  is_dropped_and_read_again(host, f);
+}
+
+static void a_delivery_inside_another(void **state) {
+  struct amqp_lab *f = *state;
+  struct fake_host *host = open_source(f);
+  amqp_script_deliver(f->script, AMQP_LAB_FLOW, 1);
+  amqp_script_deliver(f->script, AMQP_LAB_FLOW, 2);
+  is_dropped_and_read_again(host, f);
+}
+
+static void more_than_the_prefetch(void **state) {
+  struct amqp_lab *f = *state;
+  f->source.prefetch = 3;
+  struct fake_host *host = open_source(f);
+  for (uint64_t tag = 1; tag <= 4; tag++) {
+    amqp_script_deliver(f->script, AMQP_LAB_FLOW, tag);
+    amqp_script_header(f->script, AMQP_LAB_FLOW, NULL, 1);
+    amqp_script_body(f->script, AMQP_LAB_FLOW, "x", 1);
+  }
+  is_dropped_and_read_again(host, f);
+}
+
+/* A header that announces exabytes costs max_record bytes at most. */
+static void an_absurd_size_is_only_read_as_far_as_it_is_kept(void **state) {
+  struct amqp_lab *f = *state;
+  struct fake_host *host = open_source(f);
+  char piece[4000];
+  memset(piece, 'a', sizeof(piece));
+  amqp_script_deliver(f->script, AMQP_LAB_FLOW, 1);
+  amqp_script_header(f->script, AMQP_LAB_FLOW, NULL, UINT64_MAX / 2);
+  for (int i = 0; i < 10; i++)
+    amqp_script_body(f->script, AMQP_LAB_FLOW, piece, sizeof(piece));
+  for (int i = 0; i < 20; i++)
+    fake_host_poll(host, 10);
+  assert_int_equal(fake_host_results(host), 0); /* never whole, never handed over */
+  amqp_connection_close_t close = {.reply_code = 320, .reply_text = amqp_cstring_bytes("CONNECTION_FORCED")};
+  amqp_script_method(f->script, 0, AMQP_CONNECTION_CLOSE_METHOD, &close);
+  is_dropped_and_read_again(host, f);
+}
+
+static void acknowledgements_are_gathered(void **state) {
+  struct amqp_lab *f = *state;
+  struct fake_host *host = open_source(f);
+  for (uint64_t tag = 1; tag <= 100; tag++) {
+    amqp_script_deliver(f->script, AMQP_LAB_FLOW, tag);
+    amqp_script_header(f->script, AMQP_LAB_FLOW, NULL, 1);
+    amqp_script_body(f->script, AMQP_LAB_FLOW, "x", 1);
+  }
+  assert_true(fake_host_wait_results(host, 100, AMQP_LAB_LIMIT_MS));
+  assert_int_equal(amqp_script_acks(f->script), 0);
+  for (size_t i = 0; i < 100; i++)
+    fake_host_ack(host, i, i != 50);
+  for (int64_t end = amqp_lab_now_ms() + AMQP_LAB_LIMIT_MS; amqp_script_acks(f->script) < 2 && amqp_lab_now_ms() < end;)
+    fake_host_poll(host, 10);
+  assert_int_equal(amqp_script_nacks(f->script), 1);
+  assert_int_equal(amqp_script_acks(f->script), 2); /* 1..50 and 52..100 */
+  fake_host_free(host);
+}
+
+/* Closing a socket with unread input resets the connection, and with it what the broker has not read yet. */
+static void the_last_acknowledgements_arrive(void **state) {
+  struct amqp_lab *f = *state;
+  struct fake_host *host = open_source(f);
+  char piece[900];
+  memset(piece, 'p', sizeof(piece));
+  fake_host_set_room(host, 1);
+  for (uint64_t tag = 1; tag <= 150; tag++) {
+    amqp_script_deliver(f->script, AMQP_LAB_FLOW, tag);
+    amqp_script_header(f->script, AMQP_LAB_FLOW, NULL, sizeof(piece));
+    amqp_script_body(f->script, AMQP_LAB_FLOW, piece, sizeof(piece));
+  }
+  for (int64_t end = amqp_lab_now_ms() + AMQP_LAB_LIMIT_MS; !fake_host_refused(host) && amqp_lab_now_ms() < end;)
+    fake_host_poll(host, 10);
+  fake_host_close(host);
+  fake_host_ack(host, 0, true);
+  fake_host_stop(host, 5000);
+  assert_int_equal(amqp_script_acks(f->script), 1); /* stop() has waited for the broker to say so */
+  assert_int_equal(amqp_script_goodbyes(f->script), 1);
+  fake_host_free(host);
+}
+
+/* The host has acknowledged nothing and reads nothing; that the broker is gone must be found out all the same. */
+static void a_broker_that_goes_while_the_host_is_full(void **state) {
+  struct amqp_lab *f = *state;
+  f->options.heartbeat_ms = 1000;
+  struct fake_host *host = open_source(f);
+  fake_host_set_room(host, 0);
+  amqp_script_deliver(f->script, AMQP_LAB_FLOW, 1);
+  amqp_script_header(f->script, AMQP_LAB_FLOW, NULL, 1);
+  amqp_script_body(f->script, AMQP_LAB_FLOW, "x", 1);
+  for (int64_t end = amqp_lab_now_ms() + AMQP_LAB_LIMIT_MS; !fake_host_refused(host) && amqp_lab_now_ms() < end;)
+    fake_host_poll(host, 10);
+  assert_true(fake_host_refused(host));
+  amqp_script_drop(f->script);
+  for (int64_t end = amqp_lab_now_ms() + AMQP_LAB_LIMIT_MS;
+       amqp_script_consumers(f->script) < 2 && amqp_lab_now_ms() < end;)
+    fake_host_poll(host, 10);
+  fake_host_resume(host, 10); /* of a record that is gone: nothing comes of it */
+  is_dropped_and_read_again(host, f);
+}
+
+static void a_source_whose_channel_is_not_answered(void **state) {
+  struct amqp_lab *f = *state;
+  amqp_script_set_mood(f->script, AMQP_SCRIPT_NO_CHANNEL);
+  struct fake_host *host = amqp_lab_open(f, DUEBOX_ROLE_SOURCE);
+  for (int64_t end = amqp_lab_now_ms() + AMQP_LAB_LIMIT_MS; fake_host_health(host) != 0 && amqp_lab_now_ms() < end;)
+    fake_host_poll(host, 10);
+  assert_int_equal(fake_host_health(host), 0);
+  amqp_script_set_mood(f->script, AMQP_SCRIPT_NORMAL);
+  for (int64_t end = amqp_lab_now_ms() + AMQP_LAB_LIMIT_MS; fake_host_health(host) != 1 && amqp_lab_now_ms() < end;)
+    fake_host_poll(host, 10);
+  assert_int_equal(fake_host_health(host), 1);
+  fake_host_free(host);
+}
+
+int main(void) {
+#define ROW(f) cmocka_unit_test_setup_teardown(f, amqp_lab_set_up, amqp_lab_tear_down)
+  const struct CMUnitTest tests[] = {
+      ROW(a_body_longer_than_announced),
+      ROW(a_body_without_a_header),
+      ROW(a_delivery_inside_another),
+      ROW(more_than_the_prefetch),
+      ROW(an_absurd_size_is_only_read_as_far_as_it_is_kept),
+      ROW(acknowledgements_are_gathered),
+      ROW(the_last_acknowledgements_arrive),
+      ROW(a_broker_that_goes_while_the_host_is_full),
+      ROW(a_source_whose_channel_is_not_answered),
+  };
+  return cmocka_run_group_tests_name("amqp script results", tests, NULL, NULL);
+}

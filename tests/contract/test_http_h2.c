@@ -1,0 +1,167 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * plugins/http over HTTP/2, against nghttpd (Debian: nghttp2-server): requests share a connection, and what is lost
+ * with it is neither sent again nor taken for unsent.
+ */
+#include <arpa/inet.h>
+#include <setjmp.h>
+#include <signal.h>
+#include <spawn.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "http_options.h"
+#include "tests/contract/hostile_server.h"
+#include "tests/support/fake_host.h"
+
+extern const struct duebox_plugin duebox_plugin_v1;
+extern char **environ;
+
+enum { LIMIT_MS = 30000, FIRST_PORT = 20000, PORTS = 12000 };
+
+struct fixture {
+  struct hostile_server *files; /* for its certificates */
+  pid_t pid;
+  int port;
+  char *ca;
+  char url[64];
+  struct http_options options;
+  struct http_route route;
+};
+
+static int connect_to(int port) {
+  struct sockaddr_in address = {
+      .sin_family = AF_INET, .sin_port = htons((uint16_t)port), .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+  int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+  int rc = connect(fd, (struct sockaddr *)&address, sizeof(address));
+  close(fd);
+  return rc;
+}
+
+static bool start_nghttpd(struct fixture *f) {
+  char port[8];
+  char *key = strdup(hostile_server_file(f->files, "good.key"));
+  char *cert = strdup(hostile_server_file(f->files, "good.pem"));
+  f->port = FIRST_PORT + getpid() * 13 % PORTS;
+  while (connect_to(f->port) == 0) /* somebody else's */
+    f->port++;
+  snprintf(port, sizeof(port), "%d", f->port);
+  const char *const arguments[] = {"nghttpd", "-a", "127.0.0.1", "--echo-upload", port, key, cert, NULL};
+  int failed = posix_spawnp(&f->pid, "nghttpd", NULL, NULL, (char *const *)arguments, environ);
+  for (int i = 0; !failed && connect_to(f->port) != 0; i++) {
+    if (i == LIMIT_MS / 10)
+      fail_msg("waited %d ms for nghttpd to listen on port %d", LIMIT_MS, f->port);
+    usleep(10000);
+  }
+  free(key);
+  free(cert);
+  return !failed;
+}
+
+static int set_up(void **state) {
+  struct fixture *f = calloc(1, sizeof(*f));
+  assert_non_null(f);
+  *state = f;
+  f->files = hostile_server_start();
+  if (!start_nghttpd(f))
+    return 0; /* the tests skip */
+  f->ca = strdup(hostile_server_file(f->files, "ca.pem"));
+  fake_options(http_option_rows, &f->options);
+  fake_options(http_route_rows, &f->route);
+  snprintf(f->url, sizeof(f->url), "https://localhost:%d/hooks", f->port);
+  f->options.allow_private = true;
+  f->options.http2 = true;
+  f->options.max_connections = 1;
+  f->options.ca_file = f->ca;
+  f->route.url = f->url;
+  return 0;
+}
+
+static int tear_down(void **state) {
+  struct fixture *f = *state;
+  if (f->pid > 0) {
+    kill(f->pid, SIGKILL);
+    waitpid(f->pid, NULL, 0);
+  }
+  hostile_server_stop(f->files);
+  free(f->ca);
+  free(f);
+  return 0;
+}
+
+static struct fixture *fixture(void **state) {
+  struct fixture *f = *state;
+  if (f->pid <= 0) {
+    print_message("nghttpd is not installed (Debian: apt-get install nghttp2-server)\n");
+    skip();
+  }
+  return f;
+}
+
+static struct fake_host *open_host(const struct fixture *f) {
+  return fake_host_open(&(struct fake_host_config){
+      .plugin = &duebox_plugin_v1, .role = DUEBOX_ROLE_SINK, .options = &f->options, .max_inflight = 50});
+}
+
+static void add(struct fake_host *host, const struct fixture *f, size_t n) {
+  for (size_t i = 0; i < n; i++)
+    fake_host_add(host, &(struct fake_task){.route_data = &f->route, .timeout_ms = 20000, .payload = {"x", 1}});
+}
+
+static void settle(struct fake_host *host) {
+  if (!fake_host_settle(host, LIMIT_MS))
+    fail_msg("%zu of %zu tasks completed within %d ms", fake_host_completed(host), fake_host_tasks(host), LIMIT_MS);
+}
+
+static void requests_share_a_connection(void **state) {
+  struct fixture *f = fixture(state);
+  struct fake_host *host = open_host(f);
+  add(host, f, 500);
+  settle(host);
+  assert_int_equal(fake_host_count(host, DUEBOX_DELIVERED), 500);
+  fake_host_free(host);
+}
+
+/* The server is stopped with 20 requests on their way, then killed: their bytes had left. */
+static void what_was_sent_is_unknown(void **state) {
+  struct fixture *f = fixture(state);
+  struct fake_host *host = open_host(f);
+  add(host, f, 1);
+  settle(host);
+  kill(f->pid, SIGSTOP);
+  add(host, f, 20);
+  for (int i = 0; i < 20; i++) {
+    fake_host_offer(host);
+    fake_host_poll(host, 10);
+  }
+  assert_int_equal(fake_host_completed(host), 1);
+  kill(f->pid, SIGKILL);
+  waitpid(f->pid, NULL, 0);
+  f->pid = 0;
+  settle(host);
+  for (size_t i = 1; i <= 20; i++) {
+    struct fake_outcome outcome = fake_host_outcome(host, i);
+    if (outcome.cls != DUEBOX_UNKNOWN)
+      fail_msg("task %zu: class %d, \"%s\": %s", i, (int)outcome.cls, outcome.error_class, outcome.message);
+  }
+  add(host, f, 1);
+  settle(host);
+  assert_int_equal(fake_host_outcome(host, 21).cls, DUEBOX_UNAVAILABLE);
+  fake_host_free(host);
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test_setup_teardown(requests_share_a_connection, set_up, tear_down),
+      cmocka_unit_test_setup_teardown(what_was_sent_is_unknown, set_up, tear_down),
+  };
+  return cmocka_run_group_tests_name("http_h2", tests, NULL, NULL);
+}

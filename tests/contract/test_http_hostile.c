@@ -1,0 +1,422 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * plugins/http against a server that misbehaves in every way HTTP and TLS allow: the exact class of each, how often the
+ * request arrived, and that the next request on the same instance is not harmed.
+ */
+#include <dirent.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include <cmocka.h>
+
+#include "tests/contract/hostile_server.h"
+#include "tests/contract/http_case.h"
+
+static struct hostile_server *server;
+
+struct expectation {
+  const char *path;
+  enum duebox_outcome_class cls;
+  enum duebox_answer answer;
+  const char *error_class; /* NULL = none */
+  const char *text;        /* part of the message; NULL = any */
+  uint32_t timeout_ms;     /* 0 = HTTP_CASE_TIMEOUT_MS */
+};
+
+#define DONE .cls = DUEBOX_DELIVERED, .answer = DUEBOX_ANSWER_DONE
+#define LATER .cls = DUEBOX_DELIVERED, .answer = DUEBOX_ANSWER_LATER
+#define RECORD .cls = DUEBOX_DELIVERED, .answer = DUEBOX_ANSWER_RECORD
+#define RETRY .cls = DUEBOX_RETRY, .answer = DUEBOX_ANSWER_NONE
+#define UNKNOWN .cls = DUEBOX_UNKNOWN, .answer = DUEBOX_ANSWER_NONE
+#define GONE .cls = DUEBOX_GONE, .answer = DUEBOX_ANSWER_NONE
+
+static const struct expectation behaviours[] = {
+    /* ordinary */
+    {"/ok", DONE},
+    {"/json", DONE},
+    {"/jsend", DONE},
+    {"/record-done", RECORD},
+    {"/record-retry", RECORD},
+    {"/record-202", RECORD},
+    {"/record-as-html", DONE},
+    {"/record-500", RETRY, "http.500", "\"status\":\"done\""},
+    {"/record-too-long", RETRY, "http.record_too_long"},
+    {"/record-too-long-done", DONE},
+    {"/close-after", DONE},
+    {"/http10", DONE},
+    {"/no-reason", DONE},
+    {"/bare-newlines", DONE},
+    {"/error-text", RETRY, "http.500", ": first [31m line second ? line caf\xc3\xa9"},
+    /* statuses: none but 2xx, 409 and 425 is taken for success, nothing is followed */
+    {"/status-201", DONE},
+    {"/status-202", LATER},
+    {"/status-203", DONE},
+    {"/status-204", DONE},
+    {"/status-301", RETRY, "http.redirect", "HTTP 301 from 127.0.0.1:"},
+    {"/status-302", RETRY, "http.redirect"},
+    {"/status-307", RETRY, "http.redirect"},
+    {"/status-308", RETRY, "http.redirect"},
+    {"/file-redirect", RETRY, "http.redirect"},
+    {"/status-400", RETRY, "http.400"},
+    {"/status-401", RETRY, "http.401"},
+    {"/auth", RETRY, "http.401"},
+    {"/status-403", RETRY, "http.403"},
+    {"/status-404", RETRY, "http.404"},
+    {"/status-408", RETRY, "http.408"},
+    {"/status-409", LATER},
+    {"/status-410", GONE, "http.410"},
+    {"/status-413", RETRY, "http.413"},
+    {"/status-418", RETRY, "http.418"},
+    {"/status-422", RETRY, "http.422"},
+    {"/status-425", LATER},
+    {"/status-429", RETRY, "http.429"},
+    {"/status-500", RETRY, "http.500"},
+    {"/status-502", RETRY, "http.502"},
+    {"/status-503", RETRY, "http.503"},
+    {"/status-504", RETRY, "http.504"},
+    {"/status-599", RETRY, "http.599"},
+    {"/cookie", DONE},
+    {"/upgrade", DONE},
+    /* interim responses */
+    {"/continue", DONE},
+    {"/early-hints", DONE},
+    {"/switching", UNKNOWN, "http.protocol"},
+    {"/interim-flood", UNKNOWN, "http.header_flood"},
+    /* slow, endless, enormous */
+    {"/never", UNKNOWN, "http.timeout", "may have been received", 300},
+    {"/slow-headers", UNKNOWN, "http.timeout", NULL, 300},
+    {"/slow-body", UNKNOWN, "http.timeout", NULL, 300},
+    {"/slow-but-in-time", DONE},
+    {"/endless-body", DONE},
+    {"/endless-chunks", DONE},
+    {"/endless-error", RETRY, "http.500", "bbbbbbbbbb"},
+    {"/huge-body", DONE},
+    {"/header-flood", UNKNOWN, "http.header_flood"},
+    {"/header-line", UNKNOWN, "http.header_flood"},
+    {"/trailer-flood", UNKNOWN, "http.header_flood"},
+    /* cut off */
+    {"/close", UNKNOWN, "http.no_response"},
+    {"/reset", UNKNOWN, "http.no_response"},
+    {"/close-in-status", UNKNOWN, "http.no_response"},
+    {"/close-in-headers", UNKNOWN, "http.partial"},
+    {"/reset-in-headers", UNKNOWN, "http.reset"},
+    {"/close-in-body", UNKNOWN, "http.partial"},
+    {"/reset-in-body", UNKNOWN, "http.reset"},
+    {"/close-in-chunk", UNKNOWN, "http.partial"},
+    {"/close-before-last-chunk", UNKNOWN, "http.partial"},
+    {"/reset-after-500", UNKNOWN, "http.reset"},
+    /* not HTTP */
+    {"/garbage", UNKNOWN, "http.protocol"},
+    {"/http09", UNKNOWN, "http.protocol"},
+    {"/nul", UNKNOWN, "http.protocol"},
+    {"/ssh", UNKNOWN, "http.protocol"},
+    {"/version-9", UNKNOWN, "http.protocol"},
+    {"/status-999", UNKNOWN, "http.protocol"},
+    {"/status-letters", UNKNOWN, "http.protocol"},
+    {"/negative-length", UNKNOWN, "http.protocol"},
+    {"/letters-length", UNKNOWN, "http.protocol"},
+    {"/overflow-length", DONE},
+    {"/chunk-not-hex", UNKNOWN, "http.reset"},
+    {"/chunk-overflow", UNKNOWN, "http.reset"},
+    {"/chunk-negative", UNKNOWN, "http.reset"},
+    /* more or other than announced: the following /ok must not read the rest */
+    {"/short-length", DONE},
+    {"/body-with-204", DONE},
+    {"/two-answers", DONE},
+    {"/length-and-chunked", DONE},
+    {"/gzip-bomb", DONE},
+    {"/gzip-transfer", DONE},
+    {"/early-answer", RETRY, "http.413", "too large"},
+};
+
+/* ---- running the table ---- */
+
+static int64_t now_ms(void) {
+  struct timespec ts;
+  clock_gettime(CLOCK_MONOTONIC, &ts);
+  return (int64_t)ts.tv_sec * 1000 + ts.tv_nsec / 1000000;
+}
+
+/* Lets time pass at the server while the instance is driven. */
+static void drive_for(struct fake_host *host, int ms) {
+  for (int64_t end = now_ms() + ms; now_ms() < end;)
+    fake_host_poll(host, 10);
+}
+
+static bool differs(const char *a, const char *b) { return (a ? strcmp(a, b ? b : "") : b && *b) != 0; }
+
+/* Prints what is wrong; the table is run to its end. */
+static bool matches(const struct expectation *e, const struct fake_outcome *o) {
+  if (o->cls == e->cls && o->answer == e->answer && !differs(e->error_class, o->error_class) &&
+      (!e->text || strstr(o->message, e->text)))
+    return true;
+  print_error("%s: class %d, answer %d, \"%s\": %s\n", e->path, (int)o->cls, (int)o->answer, o->error_class,
+              o->message);
+  return false;
+}
+
+static bool run(struct fake_host *host, const char *scheme, int port, const struct expectation *e) {
+  char url[HTTP_CASE_URL];
+  struct http_route route = http_case_route(scheme, "127.0.0.1", port, e->path, url);
+  struct fake_outcome outcome = http_case_send(host, &route, e->timeout_ms);
+  bool fine = matches(e, &outcome);
+  size_t copies = hostile_server_copies(server, outcome.message_id);
+  if (copies != 1)
+    print_error("%s: the request arrived %zu times\n", e->path, copies);
+  return fine && copies == 1;
+}
+
+static size_t open_files(void) {
+  size_t count = 0;
+  DIR *dir = opendir("/proc/self/fd");
+  assert_non_null(dir);
+  while (readdir(dir))
+    count++;
+  closedir(dir);
+  return count;
+}
+
+static void run_all(const char *scheme, const char *listener, const struct http_options *o) {
+  static const struct expectation next = {"/ok", DONE};
+  int port = hostile_server_port(server, listener);
+  size_t before = open_files();
+  struct fake_host *host = http_case_open(o);
+  size_t bad = 0;
+  for (size_t i = 0; i < sizeof(behaviours) / sizeof(behaviours[0]); i++) {
+    bad += !run(host, scheme, port, &behaviours[i]);
+    if (!run(host, scheme, port, &next)) {
+      print_error("... the request after %s was harmed\n", behaviours[i].path);
+      bad++;
+    }
+  }
+  fake_host_free(host);
+  assert_int_equal(bad, 0);
+  assert_int_equal(open_files(), before);
+}
+
+static void every_behaviour_has_its_class(void **state) {
+  struct http_options o = http_case_options();
+  run_all("http", "plain", &o);
+}
+
+static void every_behaviour_has_its_class_over_tls(void **state) {
+  struct http_options o = http_case_options();
+  char *ca = strdup(hostile_server_file(server, "ca.pem"));
+  o.ca_file = ca;
+  run_all("https", "good", &o);
+  free(ca);
+}
+
+/* ---- what the bodies and headers say ---- */
+
+static void records_are_handed_over_whole(void **state) {
+  static const struct {
+    const char *path, *record;
+  } rows[] = {{"/record-done", "{\"id\":\"x\",\"attempt\":1,\"status\":\"done\",\"result\":{\"a\":1}}"},
+              {"/record-retry", "{\"id\":\"x\",\"attempt\":1,\"status\":\"retry\"}"},
+              {"/record-202", "{\"status\":\"progress\",\"progress\":0.4}"}};
+  struct http_options o = http_case_options();
+  struct fake_host *host = http_case_open(&o);
+  for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+    char url[HTTP_CASE_URL];
+    struct http_route route =
+        http_case_route("http", "127.0.0.1", hostile_server_port(server, "plain"), rows[i].path, url);
+    struct fake_outcome outcome = http_case_send(host, &route, 0);
+    assert_non_null(outcome.record);
+    assert_string_equal(outcome.record, rows[i].record);
+  }
+  fake_host_free(host);
+}
+
+static void retry_after_is_read(void **state) {
+  static const struct {
+    const char *path;
+    int64_t max_ms, least, most;
+  } rows[] = {
+      {"/retry-after-7", 86400000, 7000, 7000},
+      {"/retry-after-7", 5000, 5000, 5000},
+      {"/retry-after-7", 0, -1, -1},
+      {"/retry-after-429", 86400000, 120000, 120000},
+      {"/retry-after-date", 86400000, 95000, 100000},
+      {"/retry-after-date", 60000, 60000, 60000},
+      {"/retry-after-huge", 86400000, 86400000, 86400000},
+      {"/retry-after-overflow", 86400000, -1, -1},
+      {"/retry-after-negative", 86400000, -1, -1},
+      {"/retry-after-nonsense", 86400000, -1, -1},
+      {"/retry-after-past", 86400000, -1, -1},
+      {"/status-503", 86400000, -1, -1},
+  };
+  struct http_options o = http_case_options();
+  struct fake_host *host = http_case_open(&o);
+  for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+    char url[HTTP_CASE_URL];
+    struct http_route route =
+        http_case_route("http", "127.0.0.1", hostile_server_port(server, "plain"), rows[i].path, url);
+    route.retry_after_max_ms = rows[i].max_ms;
+    struct fake_outcome outcome = http_case_send(host, &route, 0);
+    assert_int_equal(outcome.cls, DUEBOX_RETRY);
+    if (outcome.retry_after_ms < rows[i].least || outcome.retry_after_ms > rows[i].most)
+      fail_msg("%s, at most %lld ms: %lld ms", rows[i].path, (long long)rows[i].max_ms,
+               (long long)outcome.retry_after_ms);
+  }
+  fake_host_free(host);
+}
+
+static void the_request_is_what_was_ordered(void **state) {
+  struct http_options o = http_case_options();
+  struct fake_host *host = http_case_open(&o);
+  char url[HTTP_CASE_URL];
+  struct http_route route =
+      http_case_route("http", "127.0.0.1", hostile_server_port(server, "plain"), "/echo-headers?a=b", url);
+  const char *only[] = {"200"};
+  route.retry_on = (struct duebox_list){only, 1}; /* so that the echo comes back as the error text */
+  route.method = HTTP_PATCH;
+  struct fake_outcome outcome = http_case_send(host, &route, 0);
+  assert_non_null(strstr(outcome.message, "PATCH /echo-headers?a=b HTTP/1.1"));
+  assert_non_null(strstr(outcome.message, "User-Agent: duebox/"));
+  assert_non_null(strstr(outcome.message, "Content-Type: application/json"));
+  assert_non_null(strstr(outcome.message, "Content-Length: 12"));
+  assert_null(strstr(outcome.message, "Accept-Encoding"));
+  assert_null(strstr(outcome.message, "Expect"));
+  route.method = HTTP_POST; /* the same handle forgets the method before */
+  outcome = http_case_send(host, &route, 0);
+  assert_non_null(strstr(outcome.message, "POST /echo-headers"));
+  fake_host_free(host);
+}
+
+static void cookies_are_not_kept(void **state) {
+  struct http_options o = http_case_options();
+  struct fake_host *host = http_case_open(&o);
+  char url[HTTP_CASE_URL], echo[HTTP_CASE_URL];
+  int port = hostile_server_port(server, "plain");
+  const char *only[] = {"200"};
+  struct http_route route = http_case_route("http", "127.0.0.1", port, "/cookie", url);
+  http_case_send(host, &route, 0);
+  route = http_case_route("http", "127.0.0.1", port, "/echo-headers", echo);
+  route.retry_on = (struct duebox_list){only, 1};
+  assert_null(strstr(http_case_send(host, &route, 0).message, "ookie"));
+  fake_host_free(host);
+}
+
+/* ---- kept connections ---- */
+
+/* The server reads the second request of a connection and drops it: libcurl would send it again by itself. */
+static void nothing_is_sent_twice(void **state) {
+  struct http_options o = http_case_options();
+  struct fake_host *host = http_case_open(&o);
+  char url[HTTP_CASE_URL];
+  struct http_route route =
+      http_case_route("http", "127.0.0.1", hostile_server_port(server, "plain"), "/read-then-close-if-kept", url);
+  struct fake_outcome outcome = http_case_send(host, &route, 0);
+  assert_int_equal(outcome.cls, DUEBOX_DELIVERED);
+  outcome = http_case_send(host, &route, 0);
+  assert_int_equal(hostile_server_copies(server, outcome.message_id), 1);
+  assert_int_equal(outcome.cls, DUEBOX_UNKNOWN);
+  assert_string_equal(outcome.error_class, "http.no_response");
+  outcome = http_case_send(host, &route, 0); /* a new connection */
+  assert_int_equal(outcome.cls, DUEBOX_DELIVERED);
+  fake_host_free(host);
+}
+
+/* Closed, or filled with something nobody asked for, while it lay idle: not a failure, and never a wrong answer. */
+static void stale_connections_are_left_alone(void **state) {
+  static const char *const paths[] = {"/close-when-idle", "/late-second-answer"};
+  static const char *const schemes[] = {"http", "https"};
+  static const char *const listeners[] = {"plain", "good"};
+  char *ca = strdup(hostile_server_file(server, "ca.pem"));
+  struct http_options o = http_case_options();
+  o.ca_file = ca;
+  struct fake_host *host = http_case_open(&o);
+  size_t before = open_files();
+  for (size_t s = 0; s < 2; s++)
+    for (size_t p = 0; p < 2; p++)
+      for (int round = 0; round < 3; round++) {
+        char url[HTTP_CASE_URL];
+        struct http_route route =
+            http_case_route(schemes[s], "127.0.0.1", hostile_server_port(server, listeners[s]), paths[p], url);
+        struct fake_outcome outcome = http_case_send(host, &route, 0);
+        if (outcome.cls != DUEBOX_DELIVERED || outcome.answer != DUEBOX_ANSWER_DONE)
+          fail_msg("%s, round %d: class %d, %s", url, round, (int)outcome.cls, outcome.message);
+        assert_int_equal(hostile_server_copies(server, outcome.message_id), 1);
+        drive_for(host, 300);
+      }
+  assert_true(open_files() <= before + 2); /* a stale connection is closed: one is left for each listener */
+  fake_host_free(host);
+  free(ca);
+}
+
+static void an_impossible_task_is_rejected_unsent(void **state) {
+  const struct duebox_header bad = {"x y", {"v", 1}};
+  struct http_options o = http_case_options();
+  struct fake_host *host = http_case_open(&o);
+  char url[HTTP_CASE_URL];
+  struct http_route route = http_case_route("http", "127.0.0.1", hostile_server_port(server, "plain"), "/ok", url);
+  size_t index = fake_host_add(
+      host, &(struct fake_task){.message_id = "impossible", .headers = &bad, .header_count = 1, .route_data = &route});
+  struct fake_outcome next = http_case_send(host, &route, 0), outcome = fake_host_outcome(host, index);
+  assert_int_equal(outcome.cls, DUEBOX_REJECTED);
+  assert_string_equal(outcome.error_class, "http.header");
+  assert_non_null(strstr(outcome.message, "\"x y\""));
+  assert_int_equal(hostile_server_copies(server, "impossible"), 0);
+  assert_int_equal(next.cls, DUEBOX_DELIVERED);
+  fake_host_free(host);
+}
+
+/* A body too large for the socket's buffers, to a server that answers without reading it and closes. Whether the answer
+ * is seen before the reset is a race; either way it is no success and not sent again. */
+static void an_answer_before_the_body_is_never_success(void **state) {
+  struct http_options o = http_case_options();
+  struct fake_host *host = http_case_open(&o);
+  size_t len = 8 << 20;
+  char url[HTTP_CASE_URL], *body = calloc(1, len);
+  assert_non_null(body);
+  struct http_route route =
+      http_case_route("http", "127.0.0.1", hostile_server_port(server, "plain"), "/early-answer", url);
+  for (int i = 0; i < 5; i++) {
+    char id[32];
+    snprintf(id, sizeof(id), "early-%d", i);
+    size_t index = fake_host_add(
+        host, &(struct fake_task){
+                  .message_id = id, .timeout_ms = HTTP_CASE_TIMEOUT_MS, .payload = {body, len}, .route_data = &route});
+    if (!fake_host_settle(host, HTTP_CASE_LIMIT_MS))
+      fail_msg("waited %d ms for an early answer", HTTP_CASE_LIMIT_MS);
+    struct fake_outcome outcome = fake_host_outcome(host, index);
+    if (outcome.cls != DUEBOX_UNKNOWN && strcmp(outcome.error_class, "http.413") != 0)
+      fail_msg("class %d, \"%s\": %s", (int)outcome.cls, outcome.error_class, outcome.message);
+    assert_int_equal(hostile_server_copies(server, id), 1);
+  }
+  fake_host_free(host);
+  free(body);
+}
+
+/* ---- the group ---- */
+
+static int start(void **state) {
+  server = hostile_server_start();
+  return 0;
+}
+
+static int stop(void **state) {
+  hostile_server_stop(server);
+  return 0;
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(every_behaviour_has_its_class),
+      cmocka_unit_test(every_behaviour_has_its_class_over_tls),
+      cmocka_unit_test(records_are_handed_over_whole),
+      cmocka_unit_test(retry_after_is_read),
+      cmocka_unit_test(the_request_is_what_was_ordered),
+      cmocka_unit_test(cookies_are_not_kept),
+      cmocka_unit_test(nothing_is_sent_twice),
+      cmocka_unit_test(stale_connections_are_left_alone),
+      cmocka_unit_test(an_impossible_task_is_rejected_unsent),
+      cmocka_unit_test(an_answer_before_the_body_is_never_success),
+  };
+  return cmocka_run_group_tests_name("http_hostile", tests, start, stop);
+}

@@ -1,0 +1,237 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * plugins/http where no request may leave: no connection, no trust, a refused address. Nothing is sent then, no attempt
+ * is burnt, and the text says why. And the ways in that an operator opens: client certificates, networks, a proxy.
+ */
+#include <dlfcn.h>
+#include <netdb.h>
+#include <pthread.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "tests/contract/hostile_server.h"
+#include "tests/contract/http_case.h"
+
+static struct hostile_server *server;
+
+/* ---- nothing sent ---- */
+
+struct unreachable {
+  const char *scheme, *host, *listener;
+  const char *error_class, *text;
+};
+
+static void check_unavailable(const struct http_options *o, const struct unreachable *u) {
+  struct fake_host *host = http_case_open(o);
+  char url[HTTP_CASE_URL];
+  struct http_route route =
+      http_case_route(u->scheme, u->host, u->listener ? hostile_server_port(server, u->listener) : 1, "/ok", url);
+  struct fake_outcome outcome = http_case_send(host, &route, 15000);
+  if (outcome.cls != DUEBOX_UNAVAILABLE || outcome.scope != DUEBOX_SCOPE_ROUTE ||
+      strcmp(outcome.error_class, u->error_class) != 0 || (u->text && !strstr(outcome.message, u->text)))
+    fail_msg("%s: class %d, scope %d, \"%s\": %s", url, (int)outcome.cls, (int)outcome.scope, outcome.error_class,
+             outcome.message);
+  assert_int_equal(hostile_server_copies(server, outcome.message_id), 0);
+  fake_host_free(host);
+}
+
+static void without_a_connection_nothing_is_burnt(void **state) {
+  char *ca = strdup(hostile_server_file(server, "ca.pem"));
+  struct http_options o = http_case_options();
+  o.ca_file = ca;
+  const struct unreachable rows[] = {
+      {"http", "127.0.0.1", NULL, "http.connect", "nothing was sent"}, /* port 1 */
+      {"http", "no-such-host.invalid", "plain", "http.dns", "no-such-host.invalid"},
+      {"https", "127.0.0.1", "wronghost", "http.tls", "127.0.0.1"},
+      {"https", "localhost", "wronghost", "http.tls", NULL},
+      {"https", "127.0.0.1", "expired", "http.tls", "expired"},
+      {"https", "127.0.0.1", "future", "http.tls", "not yet valid"},
+      {"https", "127.0.0.1", "selfsigned", "http.tls", "self-signed"},
+      {"https", "127.0.0.1", "tls11", "http.tls", NULL},
+      {"https", "127.0.0.1", "plain", "http.timeout", NULL}, /* a plain port waits for a request */
+      {"https", "127.0.0.1", "mutual12", "http.tls", NULL},
+      {"https", "127.0.0.1", "cut", "http.tls", NULL},
+      {"https", "127.0.0.1", "silent", "http.timeout", "nothing was sent"},
+  };
+  for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+    /* Short where the time-out is what is tested; otherwise it must not come first on a busy machine. */
+    o.connect_timeout_ms = strcmp(rows[i].error_class, "http.timeout") == 0 ? 500 : 10000;
+    check_unavailable(&o, &rows[i]);
+  }
+  o.connect_timeout_ms = 10000;
+  o.ca_file = NULL; /* the system knows nothing of the test's authority */
+  check_unavailable(&o, &(struct unreachable){"https", "127.0.0.1", "good", "http.tls", "certificate"});
+  free(ca);
+}
+
+/* Stands in front of the C library's: a name that a resolver does not answer for, until the test lets it. */
+static pthread_mutex_t resolver = PTHREAD_MUTEX_INITIALIZER;
+
+__attribute__((visibility("default"))) int getaddrinfo(const char *node, const char *service,
+                                                       const struct addrinfo *hints, struct addrinfo **result) {
+  typedef int function(const char *, const char *, const struct addrinfo *, struct addrinfo **);
+  if (strcmp(node, "silent.invalid") == 0) {
+    pthread_mutex_lock(&resolver);
+    pthread_mutex_unlock(&resolver);
+    return EAI_AGAIN;
+  }
+  return ((function *)dlsym(RTLD_NEXT, "getaddrinfo"))(node, service, hints, result);
+}
+
+/* A time-out must not wait for the resolver's thread: all routes of the instance would stand still meanwhile. */
+static void a_silent_resolver_holds_nobody_up(void **state) {
+  struct http_options o = http_case_options();
+  o.connect_timeout_ms = 300;
+  struct fake_host *host = http_case_open(&o);
+  char silent_url[HTTP_CASE_URL], good_url[HTTP_CASE_URL];
+  int port = hostile_server_port(server, "plain");
+  struct http_route silent = http_case_route("http", "silent.invalid", port, "/ok", silent_url);
+  struct http_route good = http_case_route("http", "127.0.0.1", port, "/ok", good_url);
+  pthread_mutex_lock(&resolver);
+  struct fake_outcome outcome = http_case_send(host, &silent, 0);
+  assert_int_equal(outcome.cls, DUEBOX_UNAVAILABLE);
+  assert_string_equal(outcome.error_class, "http.timeout");
+  assert_int_equal(http_case_send(host, &good, 0).cls, DUEBOX_DELIVERED);
+  fake_host_free(host); /* does not wait either */
+  pthread_mutex_unlock(&resolver);
+}
+
+static void a_missing_ca_file_concerns_the_instance(void **state) {
+  struct http_options o = http_case_options();
+  o.ca_file = "/nonexistent/ca.pem";
+  struct fake_host *host = http_case_open(&o);
+  char url[HTTP_CASE_URL];
+  struct http_route route = http_case_route("https", "127.0.0.1", hostile_server_port(server, "good"), "/ok", url);
+  struct fake_outcome outcome = http_case_send(host, &route, 0);
+  assert_int_equal(outcome.cls, DUEBOX_UNAVAILABLE);
+  assert_int_equal(outcome.scope, DUEBOX_SCOPE_INSTANCE);
+  assert_string_equal(outcome.error_class, "http.tls");
+  assert_non_null(strstr(outcome.message, "/nonexistent/ca.pem"));
+  fake_host_free(host);
+}
+
+static void a_client_certificate_opens_the_door(void **state) {
+  char *ca = strdup(hostile_server_file(server, "ca.pem"));
+  char *cert = strdup(hostile_server_file(server, "client.pem"));
+  char *key = strdup(hostile_server_file(server, "client.key"));
+  struct http_options o = http_case_options();
+  o.ca_file = ca;
+  o.client_cert = cert;
+  o.client_key = key;
+  struct fake_host *host = http_case_open(&o);
+  static const char *const listeners[] = {"mutual", "mutual12"};
+  for (size_t i = 0; i < 2; i++) {
+    char url[HTTP_CASE_URL];
+    struct http_route route =
+        http_case_route("https", "localhost", hostile_server_port(server, listeners[i]), "/ok", url);
+    struct fake_outcome outcome = http_case_send(host, &route, 0);
+    if (outcome.cls != DUEBOX_DELIVERED)
+      fail_msg("%s: %s", url, outcome.message);
+  }
+  fake_host_free(host);
+  free(ca);
+  free(cert);
+  free(key);
+}
+
+/* ---- addresses ---- */
+
+static void refused_addresses_are_not_connected_to(void **state) {
+  static const struct unreachable rows[] = {
+      {"http", "127.0.0.1", "plain", "http.address_denied", "loopback address 127.0.0.1"},
+      {"http", "2130706433", "plain", "http.address_denied", "allow_private"},
+      {"http", "0x7f.1", "plain", "http.address_denied", "loopback address 127.0.0.1"},
+      {"http", "0177.0.0.1", "plain", "http.address_denied", "loopback address 127.0.0.1"},
+      {"http", "127.1", "plain", "http.address_denied", "loopback address 127.0.0.1"},
+      {"http", "0", "plain", "http.address_denied", "special-purpose address 0.0.0.0"},
+      {"http", "localhost", "plain", "http.address_denied", "localhost:"},
+      {"http", "[::1]", "plain", "http.address_denied", "loopback address ::1"},
+      {"http", "[::ffff:127.0.0.1]", "plain", "http.address_denied", "loopback address 127.0.0.1"},
+      {"http", "[::ffff:7f00:1]", "plain", "http.address_denied", "loopback address 127.0.0.1"},
+      {"http", "[::]", "plain", "http.address_denied", "special-purpose address ::"},
+      {"https", "127.0.0.1", "good", "http.address_denied", "loopback address 127.0.0.1"},
+  };
+  struct http_options o = http_case_options();
+  o.allow_private = false;
+  for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++)
+    check_unavailable(&o, &rows[i]);
+}
+
+static void the_environment_does_not_open_a_way_round(void **state) {
+  struct http_options o = http_case_options();
+  char proxy[64];
+  snprintf(proxy, sizeof(proxy), "http://127.0.0.1:%d", hostile_server_port(server, "plain"));
+  setenv("http_proxy", proxy, 1);
+  setenv("https_proxy", proxy, 1);
+  setenv("ALL_PROXY", proxy, 1);
+  o.allow_private = false;
+  check_unavailable(&o, &(struct unreachable){"http", "127.0.0.1", "plain", "http.address_denied", NULL});
+  check_unavailable(&o, &(struct unreachable){"http", "no-such-host.invalid", "plain", "http.dns", NULL});
+  unsetenv("http_proxy");
+  unsetenv("https_proxy");
+  unsetenv("ALL_PROXY");
+}
+
+static void a_listed_network_is_open(void **state) {
+  struct http_options o = http_case_options();
+  const char *networks[] = {"127.0.0.0/8"};
+  o.allow_private = false;
+  o.allow_networks = (struct duebox_list){networks, 1};
+  struct fake_host *host = http_case_open(&o);
+  char url[HTTP_CASE_URL];
+  struct http_route route = http_case_route("http", "127.0.0.1", hostile_server_port(server, "plain"), "/ok", url);
+  assert_int_equal(http_case_send(host, &route, 0).cls, DUEBOX_DELIVERED);
+  fake_host_free(host);
+}
+
+static void a_configured_proxy_is_used(void **state) {
+  struct http_options o = http_case_options();
+  char proxy[64], url[HTTP_CASE_URL];
+  int port = hostile_server_port(server, "plain");
+  snprintf(proxy, sizeof(proxy), "http://127.0.0.1:%d", port);
+  o.proxy = proxy;
+  o.allow_http = true;
+  struct fake_host *host = http_case_open(&o);
+  struct http_route route =
+      http_case_route("http", "crm.invalid", port, "/ok", url); /* the proxy resolves, or answers itself */
+  struct fake_outcome outcome = http_case_send(host, &route, 0);
+  assert_int_equal(hostile_server_copies(server, outcome.message_id), 1);
+  assert_string_equal(outcome.error_class,
+                      "http.404"); /* an absolute-form request line, which the server does not know */
+  route = http_case_route("https", "crm.invalid", port, "/ok", url);
+  outcome = http_case_send(host, &route, 0); /* CONNECT is refused: nothing of the request has left */
+  assert_int_equal(outcome.cls, DUEBOX_UNAVAILABLE);
+  assert_int_equal(hostile_server_copies(server, outcome.message_id), 0);
+  fake_host_free(host);
+}
+
+/* ---- the group ---- */
+
+static int start(void **state) {
+  server = hostile_server_start();
+  return 0;
+}
+
+static int stop(void **state) {
+  hostile_server_stop(server);
+  return 0;
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(without_a_connection_nothing_is_burnt),
+      cmocka_unit_test(a_silent_resolver_holds_nobody_up),
+      cmocka_unit_test(a_missing_ca_file_concerns_the_instance),
+      cmocka_unit_test(a_client_certificate_opens_the_door),
+      cmocka_unit_test(refused_addresses_are_not_connected_to),
+      cmocka_unit_test(the_environment_does_not_open_a_way_round),
+      cmocka_unit_test(a_listed_network_is_open),
+      cmocka_unit_test(a_configured_proxy_is_used),
+  };
+  return cmocka_run_group_tests_name("http_unreachable", tests, start, stop);
+}

@@ -1,0 +1,119 @@
+"""A plugin that hangs, ends its thread or kills the process: noticed, replaced, and the row at fault found.
+
+The plugin is the scripted one of tests/abi/null_sink.c.
+"""
+
+import time
+
+from support.wait import wait_until
+
+LIMIT_S = 60
+
+
+def null_stage(stage, **options):
+    stage.plugin("nowhere", module="null", **options)
+    stage.route("work", via="nowhere", history="1h", timeout="1s", retry={"levels": ["50ms"]}, max_attempts=5)
+
+
+def insert(stage, body, count=1):
+    """Rows that the null plugin takes; returns their message ids."""
+    with stage.connect() as connection, connection.cursor() as cursor:
+        ids = []
+        for _ in range(count):
+            cursor.execute("INSERT INTO outbox (route, payload) VALUES ('work', %s)", (body,))
+            cursor.execute("SELECT message_id FROM outbox WHERE id = %s", (cursor.lastrowid,))
+            ids.append(cursor.fetchone()[0])
+    return ids
+
+
+def test_a_plugin_that_hangs_is_replaced(stage, tmp_path):
+    """What it held counts as possibly sent; everything else goes on through a new instance."""
+    go_on = tmp_path / "go-on"
+    null_stage(stage, hang_until=str(go_on))
+    daemon = stage.start(engine={"lease": "2s", "hang": "1s"})
+    [hung] = insert(stage, b"hang")
+    daemon.wait_log("DUEBOX-DRIVER-REPLACED", limit_s=LIMIT_S)
+    row = stage.wait_row(hung, LIMIT_S, failures=1)
+    assert row["error_class"] == "plugin.hang"
+    go_on.touch()       # the next attempt comes back, and so does the abandoned thread
+    stage.wait_row(hung, LIMIT_S, state="done")
+    others = insert(stage, b"{}", 50)
+    for message_id in others:
+        stage.wait_row(message_id, LIMIT_S, state="done")
+    assert daemon.metric("duebox_drivers_replaced") == 1
+    stage.wait_empty(LIMIT_S)
+
+
+def test_a_task_that_a_plugin_forgets_is_tried_again(stage):
+    """Each attempt ends as possibly sent after twice its time-out; others go on, and at last the row is dead."""
+    null_stage(stage)
+    daemon = stage.start(engine={"hang": "1s"})
+    [forgotten] = insert(stage, b"forget")
+    stage.execute("UPDATE outbox SET max_attempts = 2")
+    others = insert(stage, b"{}", 20)
+    for message_id in others:
+        stage.wait_row(message_id, LIMIT_S, state="done")
+    row = stage.wait_row(forgotten, LIMIT_S, state="dead")
+    assert (row["failures"], row["error_class"]) == (2, "plugin.forgot")
+    daemon.wait_log("DUEBOX-PLUGIN-FORGOT", limit_s=LIMIT_S)
+    stage.wait_empty(LIMIT_S)
+
+
+def test_a_new_instance_that_takes_its_time_costs_no_lease(stage, tmp_path):
+    """create() of the new instance blocks (a name that does not resolve, say) for longer than a lease: the shards stay
+    ours, other plugins go on, and when it is there it takes over."""
+    go_on, waits = tmp_path / "go-on", tmp_path / "create-waits"
+    null_stage(stage, hang_until=str(go_on), create_waits=str(waits))
+    stage.plugin("elsewhere", module="null")
+    stage.route("other", via="elsewhere")
+    daemon = stage.start(engine={"lease": "1s", "hang": "8s"})
+    epochs = stage.execute("SELECT shard, epoch FROM outbox_shards WHERE shard < 63 ORDER BY shard")
+    waits.touch()
+    [hung] = insert(stage, b"hang")
+    wait_until(lambda: stage.count("outbox_shards", "shard < 63 AND lease_until < UTC_TIMESTAMP(6)")
+               or any(line["id"] == "DUEBOX-DRIVER-COMING" for line in daemon.lines()), LIMIT_S,
+               "a new instance to be made", detail=daemon.log_tail)
+    began = time.monotonic()
+    while time.monotonic() - began < 3:     # three leases
+        assert stage.count("outbox_shards", "shard < 63 AND lease_until < UTC_TIMESTAMP(6)") == 0, daemon.log_tail()
+        stage.execute("INSERT INTO outbox (route, payload) VALUES ('other', '{}')")
+        stage.wait_empty(2, "route = 'other'")
+    assert stage.execute("SELECT shard, epoch FROM outbox_shards WHERE shard < 63 ORDER BY shard") == epochs
+    assert daemon.metric("duebox_drivers_replaced") == 0
+    waits.unlink()
+    go_on.touch()
+    daemon.wait_log("DUEBOX-DRIVER-REPLACED", limit_s=LIMIT_S)
+    stage.wait_row(hung, LIMIT_S, state="done")
+    stage.wait_empty(LIMIT_S)
+
+
+def test_an_instance_that_cannot_be_made_stops_the_start(stage):
+    """With the error that the plugin gave, and no harm to what was made before."""
+    null_stage(stage)
+    stage.plugin("broken", module="null", create_fails="as the test asked for")
+    daemon = stage.daemon()
+    daemon.start(wait_ready=False)
+    assert daemon.wait_end(LIMIT_S) != 0
+    assert "plugin instance broken cannot be made: as the test asked for" in daemon.log_tail()
+    stage.daemons.remove(daemon)        # its status was judged here
+
+
+def test_a_row_that_kills_the_process_is_found(stage):
+    """Three crashes with the row in flight make it dead as poison; its neighbours are done."""
+    null_stage(stage)
+    daemon = stage.start()
+    [poison] = insert(stage, b"crash")
+    innocent = insert(stage, b"{}", 40)
+    crashes = 0
+    while (stage.row(poison) or {}).get("state") != "dead":
+        wait_until(lambda: not daemon.alive() or (stage.row(poison) or {}).get("state") == "dead", LIMIT_S,
+                   "the daemon to crash or the poison row to be dead", detail=daemon.log_tail)
+        if not daemon.alive():
+            crashes += 1
+            assert crashes <= 6, "the row kills the process again and again"
+            daemon.start(wait_ready=False)
+    assert stage.row(poison)["error_class"] == "claim.poison"
+    for message_id in innocent:
+        assert stage.wait_row(message_id, LIMIT_S, state="done")
+    # The first crash may find the claim in memory only; three recoveries follow.
+    assert 3 <= crashes <= 4

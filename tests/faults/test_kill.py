@@ -1,0 +1,206 @@
+"""Crashes under load.  kill -9 of a daemon, again and again; a daemon that slept longer
+than its lease; crashes of the database and of the brokers.  Each time the ledger must
+show that nothing was lost (P1), nothing came early (P3), that there is at most one more
+copy per task in flight and fault (P4), and that a stale daemon changed nothing (P5).
+
+DUEBOX_TEST_KILLS says how often; 10 by default, 100 with DUEBOX_TEST_LONG=1.
+"""
+
+import bisect
+import random
+import threading
+import time
+from collections import Counter
+
+import pytest
+
+from support.ledger import now_us
+from support.load import Load
+from support.scale import scaled
+from support.servers.http_receiver import Answer
+from support.wait import wait_until
+
+# What one daemon may have in flight at the moment of a fault.
+CONCURRENCY = {"k": 500, "a": 500, "h": 16}
+CREDIT = sum(CONCURRENCY.values())
+ROUTES = ["k"] * 6 + ["a"] * 3 + ["h"]
+QUIET_LIMIT_S = 90      # for the backlog to drain when all is well again
+
+
+@pytest.fixture
+def crowd(stage):
+    """Kafka, AMQP and HTTP routes, their consumers, and a database that is migrated."""
+    stage.kafka("k", concurrency=CONCURRENCY["k"])
+    stage.amqp("a", concurrency=CONCURRENCY["a"])
+    stage.http("h", concurrency=CONCURRENCY["h"], timeout="3s", retry={"backoff": "100ms", "max": "1s"})
+    # The programme kills far more often than anybody's daemons crash: no row is poison here.
+    stage.configuration["engine"]["max_recoveries"] = 1000
+    stage.daemon()
+    stage.consume_kafka("k")
+    stage.consume_amqp("a")
+    stage.consume_http()
+    return stage
+
+
+def wait_busy(daemon):
+    """Wait until the daemon has shards and settles tasks."""
+    before = daemon.metric("duebox_settled_rows")
+    wait_until(lambda: daemon.metric("duebox_settled_rows") > before, 60, f"{daemon.name} to settle tasks",
+               detail=daemon.log_tail)
+
+
+def extra_copies(ledger):
+    """Arrival times of the copies beyond the first."""
+    return [copy.at_us for copies in ledger.by_arrival().values() for copy in copies[1:]]
+
+
+def print_duplicates(title, ledger, fault_times):
+    after = Counter(bisect.bisect(fault_times, at) for at in extra_copies(ledger))
+    print(f"\n{title}: {len(fault_times)} faults, {len(ledger.committed)} committed, "
+          f"{len(ledger.arrivals)} copies, {sum(after.values())} of them duplicates "
+          f"(bound {len(fault_times) * CREDIT}); after each fault: "
+          + " ".join(str(after[number + 1]) for number in range(len(fault_times))))
+    assert after[0] == 0, "a duplicate before the first fault"
+
+
+def test_kill9_again_and_again(crowd):
+    kills = scaled("DUEBOX_TEST_KILLS", 10, 100)
+    dice = random.Random(kills)
+    crowd.daemon()
+    times, in_flight = [], []
+    for daemon in crowd.daemons:
+        daemon.start()
+    with Load(crowd, ROUTES) as load:
+        load.wait_transactions(10)
+        for _ in range(kills):
+            victim = dice.choice(crowd.daemons)
+            wait_busy(victim)
+            threading.Event().wait(dice.random() * 0.3)     # at any moment of its work
+            in_flight.append(int(victim.metric("duebox_inflight_tasks")))
+            victim.kill9()
+            times.append(now_us())
+            victim.start()
+    crowd.wait_empty(QUIET_LIMIT_S)
+    crowd.check(duplicates=kills * CREDIT)
+    print_duplicates("kill -9", crowd.ledger, times)
+    print("in flight shortly before each:", *in_flight)
+
+
+def test_a_task_in_flight_at_three_crashes_is_dead(stage):
+    """Poison: the task that is in flight each time when the daemon crashes is put aside,
+    visibly, and the others go on."""
+    stage.http("h", timeout="1s")
+    stage.configuration["engine"]["lease"] = "1s"
+    daemon = stage.daemon()
+    stage.receiver.on("/h", lambda request: Answer(never=True) if request.body == b"poison" else Answer(200))
+    poison = stage.insert("h", b"poison", copies=3, end="dead", error_class="claim.poison")[0]
+    for attempt in (1, 2, 3):
+        daemon.start()
+        stage.receiver.wait_count(attempt, 20, "/h")
+        assert stage.row(poison)["state"] == "claimed"
+        daemon.kill9()
+    daemon.start()
+    row = stage.wait_row(poison, 20, state="dead")
+    assert row["recoveries"] == 3
+    good = stage.insert("h", b"good")[0]
+    stage.receiver.wait_count(4, 10, "/h")
+    wait_until(lambda: stage.row(good) is None, 10, "the good one to be done")
+
+
+# -- fencing ------------------------------------------------------------------------------
+
+# Who wrote which row under whose lease, noted by the database itself.
+WITNESS = """
+CREATE TABLE witness (
+  seq BIGINT UNSIGNED NOT NULL AUTO_INCREMENT PRIMARY KEY, at DATETIME(6) NOT NULL,
+  user VARCHAR(64) NOT NULL, owner VARCHAR(64) NULL, message_id VARCHAR(64) NOT NULL, verb VARCHAR(16) NOT NULL
+) ENGINE = InnoDB"""
+TRIGGER = """
+CREATE TRIGGER witness_{name} {when} ON {table} FOR EACH ROW
+INSERT INTO witness (at, user, owner, message_id, verb)
+SELECT UTC_TIMESTAMP(6), SUBSTRING_INDEX(USER(), '@', 1), s.owner, {row}.message_id, '{name}'
+FROM outbox_shards s WHERE s.shard = {row}.shard"""
+
+
+def install_witness(stage):
+    stage.execute(WITNESS)
+    for name, when, table, row in (("update", "AFTER UPDATE", "outbox", "OLD"),
+                                   ("delete", "AFTER DELETE", "outbox", "OLD"),
+                                   ("history", "AFTER INSERT", "outbox_history", "NEW")):
+        stage.execute(TRIGGER.format(name=name, when=when, table=table, row=row))
+
+
+def instance_of(stage, daemon):
+    """The id of the running instance of a daemon."""
+    return stage.execute("SELECT id FROM outbox_instances WHERE host = %s AND pid = %s",
+                         daemon.name, daemon.process.pid)[0][0]
+
+
+def owners(stage):
+    return {owner for owner, in stage.execute("SELECT DISTINCT owner FROM outbox_shards WHERE shard < 63")}
+
+
+def test_a_daemon_that_slept_past_its_lease_changes_nothing(stage):
+    """SIGSTOP with calls in flight, until another daemon has all shards and has done the
+    work; then SIGCONT.  Its outcomes must be dropped: each write is noted by triggers
+    together with the shard's owner at that moment, and none may be of a user that was
+    not the owner."""
+    stage.http("h", concurrency=20, timeout="2s", history="1h", retry={"backoff": "100ms", "max": "100ms"})
+    stage.kafka("k", history="1h")
+    users = {}
+    for name in ("first", "second"):
+        users[name] = f"{stage.database[-20:]}_{name}"
+        stage.mariadb.create_user(users[name], "pw", [f"ALL ON `{stage.database}`.*"])
+        stage.daemon(name, database={"user": users[name], "password": "pw"})
+    install_witness(stage)
+    first, second = stage.daemons
+    stage.consume_kafka("k")
+    stage.consume_http()
+    stage.receiver.on("/h", Answer(200, delay_s=1))
+    first.start()
+    stage.insert("h", b"slow", count=20, kept=True)
+    stage.insert("k", b"quick", count=200, delay_ms=1000, kept=True)
+    stage.receiver.wait_count(20, 20, "/h")
+    user_of = {instance_of(stage, first): users["first"]}
+    first.pause()
+    second.start()
+    user_of[instance_of(stage, second)] = users["second"]
+    wait_until(lambda: owners(stage) == {instance_of(stage, second)}, 30, "the second daemon to hold all shards",
+               detail=stage.living)
+    stage.wait_empty(60)
+    mark = first.mark()
+    first.resume()
+    first.wait_log("DUEBOX-SHARD-LOST", after=mark)
+    wait_until(lambda: first.metric("duebox_leases_lost") > 0, 10, "the first daemon to know")
+    stage.insert("k", b"later", count=200, kept=True)       # and both work on
+    stage.wait_empty(30)
+    stage.check(duplicates=20)
+    witnessed = stage.execute("SELECT user, owner, message_id, verb FROM witness WHERE user <> 'root'")
+    stale = [write for write in witnessed if user_of.get(write[1]) != write[0]]
+    assert len(witnessed) >= 420 and {write[0] for write in witnessed} == set(users.values())
+    assert stale == []
+
+
+# -- servers ------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("server", ["mariadb", "rabbitmq", "kafka"])
+def test_kill9_of_a_server_under_load(crowd, server):
+    """The server crashes and comes back while tasks are in flight."""
+    victim = {"mariadb": crowd.mariadb, "rabbitmq": crowd.rabbitmq, "kafka": crowd.kafka_server}[server]
+    if server == "kafka" and not victim.is_real:
+        pytest.skip("needs a real Kafka broker: the mock's data is in memory")
+    daemon = crowd.daemons[0].start()
+    with Load(crowd, ROUTES) as load:
+        load.wait_transactions(10)
+        wait_busy(daemon)
+        victim.kill9()
+        killed = now_us()
+        if server != "mariadb":         # the load goes on, and so do the other routes
+            load.wait_transactions(5)
+        victim.start()
+        load.wait_transactions(5)
+        wait_busy(daemon)
+    crowd.wait_empty(QUIET_LIMIT_S)
+    crowd.check(duplicates=CREDIT)
+    print_duplicates(f"kill -9 of {server}", crowd.ledger, [killed])

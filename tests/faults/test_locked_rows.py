@@ -1,0 +1,246 @@
+"""A transaction that holds a row and does not end (an operator's, over lunch) stops that row and nothing else.
+
+The row waits where it is: to be claimed, to be settled, or for its result.  When the transaction ends it goes on,
+and the books show neither a loss nor a copy too many.
+"""
+
+import contextlib
+import random
+import threading
+import time
+
+import pytest
+
+from support.application import Application, Task, new_id
+from support.ledger import Promise, now_us, to_us
+from support.servers.http_receiver import Answer
+from support.threads import in_threads
+from support.wait import wait_until
+
+LIMIT_S = 60
+AT_ONCE_S = 6           # far below what waiting for the lock again and again would take; machines are slow
+QUIET_MS = 2000         # nothing else is due for this long
+SPINNING = 1000         # statements in a second: a loop without a pause asks several times as often
+ROUNDS = 5              # of others that go on while the row is held
+
+
+@contextlib.contextmanager
+def held(stage, *message_ids):
+    """An open transaction that has changed these rows; committed at the end.  By id: other
+    indexes would lock gaps, and stop the application's own inserts."""
+    ids = [stage.row(message_id)["id"] for message_id in message_ids]
+    connection = stage.connect(autocommit=False)
+    with contextlib.closing(connection), connection.cursor() as cursor:
+        for row_id in ids:
+            assert cursor.execute("UPDATE outbox SET priority = 9 WHERE id = %s", (row_id,)) == 1
+        yield
+        connection.commit()
+
+
+def others_go_on(stage, route, **promise):
+    """Rounds of new tasks on a route, each of which is gone soon."""
+    for _ in range(ROUNDS):
+        began = time.monotonic()
+        ids = stage.insert(route, count=20, **promise)
+        listed = ", ".join(f"'{message_id}'" for message_id in ids)
+        stage.wait_empty(AT_ONCE_S, f"message_id IN ({listed})")
+        print(f"{route} beside a locked row: {time.monotonic() - began:.2f} s")
+
+
+def test_a_row_that_waits_to_be_claimed(stage):
+    """Neither its own route nor another one waits; it is claimed after the commit."""
+    stage.http("recorded", claim="recorded")
+    stage.http("memory")
+    stage.consume_http()
+    daemon = stage.start()
+    [locked] = stage.insert("recorded", delay_ms=1500)
+    with held(stage, locked):
+        wait_until(lambda: stage.count("outbox", "due_at <= UTC_TIMESTAMP(6)") == 1, LIMIT_S, "the row to be due")
+        others_go_on(stage, "recorded")
+        others_go_on(stage, "memory")
+        assert locked not in stage.ledger.arrived_ids()
+        later = stage.insert("memory", delay_ms=QUIET_MS)
+        statements = daemon.metric("duebox_statements")
+        began = time.monotonic()
+        stage.wait_empty(LIMIT_S, f"message_id = '{later[0]}'")
+        rate = (daemon.metric("duebox_statements") - statements) / (time.monotonic() - began)
+        assert rate < SPINNING, f"it spins on the locked row: {rate:.0f} statements/s"
+    stage.wait_empty(LIMIT_S)
+    stage.check()
+
+
+@pytest.mark.parametrize("claim", ["memory", "recorded"])
+def test_a_row_that_waits_to_be_settled(stage, claim):
+    """It is locked while its call runs; others are settled; it is settled after the commit, and not sent again."""
+    stage.http("slow", claim=claim, timeout="30s")
+    stage.http("quick")
+    stage.receiver.on("/slow", Answer(delay_s=2))
+    stage.consume_http()
+    stage.start()
+    slow = stage.insert("slow", count=3)
+    stage.wait_arrived(3, LIMIT_S)
+    with held(stage, slow[1]):
+        wait_until(lambda: stage.count("outbox", "route = 'slow'") == 1, LIMIT_S, "the neighbours to be settled",
+                   detail=stage.living)
+        others_go_on(stage, "quick")
+        assert stage.row(slow[1])["state"] != "done"
+    stage.wait_empty(LIMIT_S)
+    stage.check()
+
+
+def test_a_row_that_waits_for_its_result(stage):
+    """Later results are applied meanwhile; the one of the locked row is after the commit."""
+    stage.amqp("work", result="expected", timeout="50s", history="1h")
+    stage.configuration["results"] = [{"via": "rabbit", "queue": stage.queue()}]
+    with contextlib.ExitStack() as stack:
+        locks = []
+
+        def answer(arrival):
+            if arrival.body == b"locked" and not locks:
+                stage.wait_row(arrival.message_id, LIMIT_S, state="awaiting")
+                locks.append(stack.enter_context(contextlib.ExitStack()))
+                locks[0].enter_context(held(stage, arrival.message_id))
+            return {"status": "done", "result": {}}
+
+        stage.consume_amqp("work", answer=answer)
+        stage.start()
+        promise = {"kept": True, "result": "{}"}
+        [locked] = stage.insert("work", b"locked", **promise)
+        wait_until(lambda: locks, LIMIT_S, "the row to be locked", detail=stage.living)
+        others_go_on(stage, "work", **promise)
+        assert stage.row(locked)["state"] == "awaiting"
+        assert stage.count("outbox") == 1
+        locks[0].close()
+        stage.wait_empty(LIMIT_S)
+    stage.check()
+
+
+def test_people_are_told_that_a_row_is_locked(stage):
+    stage.http("later")
+    stage.http("memory")
+    stage.consume_http()
+    daemon = stage.start()
+    [locked] = stage.insert("later", delay_ms=3_600_000, copies=0, end="cancelled")
+    with held(stage, locked):
+        began = time.monotonic()
+        status, problem = daemon.api("POST", f"/api/v1/tasks/{locked}/cancel", {"reason": "test"})
+        assert status == 503 and "another transaction holds the row; try again" in str(problem), (status, problem)
+        assert time.monotonic() - began < AT_ONCE_S
+        others_go_on(stage, "memory")
+    status, problem = daemon.api("POST", f"/api/v1/tasks/{locked}/cancel", {"reason": "test"})
+    assert status == 200, problem
+    stage.check()
+
+
+LOCKERS = 12            # transactions that hold rows at the same time
+BY_MESSAGE_ID = 0.3     # so often they are locked by another index
+LOCKED_AT_ONCE = 30     # rows that each of them tries to get
+HOLD_S = (0.1, 5.0)     # for how long
+TASKS = 2000
+
+
+class Locker:
+    """An application that locks rows at random, by UPDATE or SELECT .. FOR UPDATE, again and again.
+    Notes which rows it has held, and from when to when."""
+
+    def __init__(self, stage, rows, seed):
+        self.stage, self.rows = stage, rows     # row id -> message id
+        self.dice = random.Random(seed)
+        self.held = []                          # (row id, from, until)
+        self.stop = threading.Event()
+
+    def run(self):
+        connection = self.stage.connect(autocommit=False)
+        with contextlib.closing(connection), connection.cursor() as cursor:
+            cursor.execute("SET SESSION TRANSACTION ISOLATION LEVEL READ COMMITTED")    # rows, no gaps
+            while not self.stop.is_set():
+                self.hold_some(connection, cursor)
+
+    def hold_some(self, connection, cursor):
+        began = now_us()
+        some = sorted(self.dice.sample(list(self.rows), LOCKED_AT_ONCE))
+        if self.dice.random() < BY_MESSAGE_ID:  # the index entries too, even of rows that it cannot get
+            cursor.execute("SELECT id FROM outbox FORCE INDEX (ux_message_id) WHERE message_id IN %s"
+                           " FOR UPDATE SKIP LOCKED", ([self.rows[row_id] for row_id in some],))
+            mine = some
+        else:
+            cursor.execute("SELECT id FROM outbox FORCE INDEX (PRIMARY) WHERE id IN %s FOR UPDATE SKIP LOCKED", (some,))
+            mine = [row_id for row_id, in cursor.fetchall()]
+            if mine and self.dice.random() < 0.5:
+                cursor.execute("UPDATE outbox SET headers = '{}' WHERE id IN %s", (mine,))
+        self.stop.wait(self.dice.uniform(*HOLD_S) if mine else 0.1)   # how long it is held is the test's input
+        connection.commit()
+        self.held += [(row_id, began, now_us()) for row_id in mine]
+
+
+@pytest.fixture
+def many_kinds(stage):
+    """A running daemon with every kind of route."""
+    stage.kafka("k.memory")
+    stage.kafka("k.recorded", claim="recorded")
+    stage.amqp("a.memory")
+    stage.amqp("a.result", result="expected", timeout="50s", history="1h")
+    stage.http("h.memory", claim="memory")
+    stage.http("h.recorded", history="1h")
+    stage.configuration["results"] = [{"via": "rabbit", "queue": stage.queue()}]
+    stage.consume_kafka("k.memory", "k.recorded")
+    stage.consume_amqp("a.memory")
+    stage.consume_amqp("a.result", answer=lambda _: {"status": "done", "result": {}})
+    stage.consume_http()
+    stage.start()
+    return stage
+
+
+KEPT = {"a.result": {"kept": True, "result": "{}"}, "h.recorded": {"kept": True}}
+SPREAD_MS = 8000        # over how long the tasks are due
+NOT_DELAYED_S = 4       # far less than the locks add up to; what was not locked is through by then
+
+
+def test_rows_locked_at_random_under_load(many_kinds):
+    """Whatever state these rows are in: tasks whose rows nobody holds are in time, and the books are right."""
+    stage, [daemon] = many_kinds, many_kinds.daemons
+    dice = random.Random(7)
+    routes = [route for route in stage.configuration["routes"] for _ in range(TASKS // 6)]
+    tasks = [Task(Promise(new_id(), route, b"%d" % i, **KEPT.get(route, {})), 1500 + dice.randrange(SPREAD_MS))
+             for i, route in enumerate(routes)]
+    with Application(stage.connect(), stage.ledger) as application:
+        application.insert(tasks)
+    rows = {message_id: (row_id, to_us(due)) for message_id, row_id, due in
+            stage.execute("SELECT message_id, id, due_at FROM outbox")}
+    ids = {row_id: message_id for message_id, (row_id, _) in rows.items()}
+    lockers = [Locker(stage, ids, seed) for seed in range(LOCKERS)]
+    last = max(due for _, due in rows.values())
+
+    def let_go():
+        try:
+            wait_until(lambda: now_us() > last + NOT_DELAYED_S * 1_000_000, LIMIT_S, "the last task to be due for long")
+        finally:
+            for locker in lockers:
+                locker.stop.set()
+    in_threads(let_go, *(locker.run for locker in lockers))
+    stage.wait_empty(LIMIT_S)
+    stage.check()
+    judge_delays(stage, rows, [hold for locker in lockers for hold in locker.held])
+    troubles = [line for line in daemon.lines() if line["id"] in ("DUEBOX-SETTLE-WAIT", "DUEBOX-DB-TROUBLE",
+                                                                  "DUEBOX-RESULTS-WAIT")]
+    assert not [line["msg"] for line in troubles if "1205" in line["msg"]]
+
+
+def judge_delays(stage, rows, held):
+    """Fail where a task whose row nobody held from its due time on came late."""
+    arrived = stage.ledger.by_arrival()
+    ends = {}
+    for row_id, _, until in held:
+        ends.setdefault(row_id, []).append(until)
+    late = []
+    for message_id, (row_id, due) in rows.items():
+        waited = arrived[message_id][0].at_us - due
+        locked = any(until > due for until in ends.get(row_id, ()))
+        if not locked:
+            late.append((waited, message_id))
+    late.sort()
+    free = len(late)
+    print(f"\n{len(held)} rows held, {len(rows) - free} of {len(rows)} when they were due; of the others the median is"
+          f" {late[free // 2][0] / 1000:.0f} ms late, the last {late[-1][0] / 1000:.0f} ms")
+    assert free > len(rows) / 2 and len(held) > LOCKED_AT_ONCE   # otherwise it proves nothing
+    assert late[-1][0] < NOT_DELAYED_S * 1_000_000

@@ -1,0 +1,84 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * tests/integration/store_fixture.h - a migrated database of its own for each test of the store, and ways to hurt it.
+ *
+ * The server comes from DUEBOX_TEST_MYSQL, the path of its unix socket (root without a password). Statements that the
+ * store sends pass through a hook (linker option --wrap=mysql_real_query), so that a connection can be lost, or an
+ * error returned, at exactly the statement that a test names.
+ */
+#ifndef TESTS_STORE_FIXTURE_H
+#define TESTS_STORE_FIXTURE_H
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include "core/config.h"
+#include "core/store.h"
+
+enum { SHARDS = 4 };
+
+struct fixture {
+  char database[64];
+  struct database_config config;
+  struct store store;
+  struct store_session *ss;
+  struct shard_lease leases[SHARDS]; /* all shards, held by "me" */
+  struct err err;
+};
+
+/* cmocka fixture: state becomes a struct fixture *. */
+int store_setup(void **state);
+int store_teardown(void **state);
+/* The same with the database empty: no migration, no session. */
+int store_setup_empty(void **state);
+
+/* What main() of a test does: runs the tests, or the one that argv[1] names (a pattern). 77 without a server. */
+int store_main(int argc, char **argv, const struct CMUnitTest *tests, size_t count);
+
+/* Runs a statement as root in the test's database. */
+void sql(struct fixture *f, const char *format, ...) __attribute__((format(printf, 2, 3)));
+/* The integer in the first field of the first row. */
+int64_t ask(struct fixture *f, const char *format, ...) __attribute__((format(printf, 2, 3)));
+/* The text in the first field of the first row; "(null)" for NULL, "(none)" without a row. Valid until the next call.
+ */
+const char *ask_text(struct fixture *f, const char *format, ...) __attribute__((format(printf, 2, 3)));
+/* The error number that a statement of root gives; 0 when it succeeds. */
+unsigned sql_error(struct fixture *f, const char *format, ...) __attribute__((format(printf, 2, 3)));
+/* Runs a statement on a second connection of root, for transactions beside the store's. */
+void other(struct fixture *f, const char *format, ...) __attribute__((format(printf, 2, 3)));
+
+/* Asserts that a call of the store gave STORE_OK, and shows its error otherwise. */
+#define ok(f, call) store_ok((f), (call), #call, __FILE__, __LINE__)
+void store_ok(struct fixture *f, enum store_status status, const char *call, const char *file, int line);
+
+/* All due rows of one group; NULL when there are none. */
+struct task_batch *read_group(struct fixture *f, enum task_state state, uint8_t shard, const char *route);
+void release(struct task_batch *batch);
+/* A decision about a row as the table has it now. */
+struct decision decide_on(struct fixture *f, uint64_t id, enum task_event event);
+/* Settles with all leases of the fixture; returns how many were applied. */
+size_t settle(struct fixture *f, struct decision *decisions, size_t count);
+
+enum fault {
+  FAULT_NONE,
+  FAULT_KILL_BEFORE, /* the connection is killed before the statement is sent */
+  FAULT_LOSE_ANSWER, /* the statement is executed, its answer is lost with the connection */
+  FAULT_ERROR,       /* the statement is not sent; the given error is returned */
+};
+
+/* Hurts the next `times` statements that contain `text`. */
+void fault_arm(struct fixture *f, enum fault fault, const char *text, unsigned error, int times);
+/* Calls `call` once, before the next statement that contains `text` is sent. It may arm itself again. */
+void fault_call(struct fixture *f, const char *text, void (*call)(struct fixture *f));
+/* Keeps copies of all scripts that the store sends from now on. */
+void capture_start(void);
+/* Ends that and gives them out; each is to be freed. */
+size_t capture_end(char ***scripts);
+/* How many statements, or scripts of statements, the store has sent since the last call. */
+int statements_sent(void);
+
+#endif

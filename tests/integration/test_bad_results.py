@@ -1,0 +1,205 @@
+"""Results that are wrong, late, stale, twice or huge: each is kept or ignored as the
+contract says, changes no row that it should not, and the stream goes on (P7)."""
+
+import json
+
+import pytest
+
+from support.servers.kafka_client import Client
+from support.wait import wait_until
+
+HUGE = 10 * 1024 * 1024
+
+
+class Results:
+    """A route whose results come over one kind of stream, and the means to send them."""
+
+    def __init__(self, stage, kind, **route):
+        self.stage = stage
+        options = {"result": "expected", "history": "1h", "timeout": "60s", "max_attempts": 5,
+                   "retry": {"backoff": "100ms", "max": "100ms"}, **route}
+        if kind == "kafka":
+            self.route = stage.kafka("work", **options)
+            self.address = stage.kafka_server.create_topic(f"{stage.name}-results", 1,
+                                                           {"max.message.bytes": str(2 * HUGE)})
+            entry = {"via": "bus", "topic": self.address, "group": stage.name}
+            self.producer = Client(stage.kafka_server.bootstrap, **{"message.max.bytes": 2 * HUGE})
+        else:
+            self.route = stage.amqp("work", **options)
+            self.address = stage.queue()
+            entry = {"via": "rabbit", "queue": self.address}
+            self.producer = None
+        stage.configuration["results"] = [entry]
+        self.daemon = stage.start()
+        (stage.consume_kafka if kind == "kafka" else stage.consume_amqp)(self.route)
+
+    def send(self, *bodies):
+        for body in bodies:
+            body = body if isinstance(body, bytes) else json.dumps(body).encode()
+            if self.producer:
+                self.producer.produce(self.address, None, body)
+            else:
+                self.stage.rabbitmq.publish("", self.address, body)
+
+    def task(self, body=b"{}", **promise):
+        """Insert one task and wait until its result is awaited; returns its message id."""
+        message_id = self.stage.insert(self.route, body, **{"kept": True, **promise})[0]
+        self.stage.wait_row(message_id, 20, state="awaiting")
+        return message_id
+
+    def quarantined(self, count, limit_s=20):
+        """Wait for that many rows in the quarantine; returns [(reason, length, body, seen)]"""
+        wait_until(lambda: self.stage.count("outbox_quarantine") >= count, limit_s, f"{count} quarantined results",
+                   detail=self.daemon.log_tail)
+        return self.stage.execute("SELECT reason, length, body, seen FROM outbox_quarantine ORDER BY id")
+
+    def fates(self, fate):
+        return self.daemon.metric("duebox_results", fate=fate, route=self.route)
+
+    def goes_on(self):
+        """A good result after all the bad ones is applied."""
+        message_id = self.task()
+        self.send({"id": message_id, "attempt": 1, "status": "done", "result": "good"})
+        row = self.stage.wait_row(message_id, 20, state="done")
+        assert row["result"] == '"good"'
+
+
+@pytest.fixture(params=["kafka", "amqp"])
+def results(request, stage):
+    it = Results(stage, request.param)
+    yield it
+    if it.producer:
+        it.producer.close()
+
+
+def test_what_is_no_record_is_quarantined(results):
+    task = results.task()
+    bad = {
+        b"": "JSON", b"done": "JSON", b"{": "JSON", b"[]": "object", b"null": "object", b"\xff\xfe\x00": "JSON",
+        b'{"id": "%s", "attempt": 1, "status": "done"' % task.encode(): "JSON",
+        b'{"attempt": 1, "status": "done"}': '"id"',
+        b'{"id": "x", "status": "done"}': '"attempt"',
+        b'{"id": "x", "attempt": 1}': '"status"',
+        b'{"id": 17, "attempt": 1, "status": "done"}': '"id"',
+        b'{"id": "x", "attempt": "1", "status": "done"}': '"attempt"',
+        b'{"id": "x", "attempt": 0, "status": "done"}': '"attempt"',
+        b'{"id": "x", "attempt": 1.5, "status": "done"}': '"attempt"',
+        b'{"id": "x", "attempt": 1, "status": "DONE"}': '"status"',
+        b'{"id": "x", "attempt": 1, "status": "retry", "retry_in_ms": -1}': '"retry_in_ms"',
+        b'{"id": "x", "attempt": 1, "status": "done", "status": "fail"}': "twice",
+    }
+    results.send(*bad)
+    kept = {body: (reason, length) for reason, length, body, _ in results.quarantined(len(bad))}
+    assert set(kept) == set(bad)
+    for body, word in bad.items():
+        reason, length = kept[body]
+        assert length == len(body) and (word == "JSON" or word in reason), (body, reason)
+        assert len(reason) > 10
+    assert results.stage.row(task)["state"] == "awaiting"
+    results.goes_on()
+
+
+def test_the_same_bad_record_again_only_counts_up(results):
+    results.send(*[b"again and again"] * 3)
+    results.goes_on()
+    # The origin (partition, or queue) tells two records apart only where it is another one.
+    assert sum(seen for _, _, _, seen in results.quarantined(1)) == 3
+
+
+def test_an_unknown_id_is_quarantined(results):
+    results.send({"id": "nobody", "attempt": 1, "status": "done"})
+    [(reason, _, body, _)] = results.quarantined(1)
+    assert json.loads(body)["id"] == "nobody" and reason
+    results.goes_on()
+
+
+def test_an_attempt_that_never_was_is_quarantined(results):
+    task = results.task()
+    results.send({"id": task, "attempt": 7, "status": "done"})
+    [(reason, _, _, _)] = results.quarantined(1)
+    assert "7" in reason
+    row = results.stage.row(task)
+    assert (row["state"], row["attempt"]) == ("awaiting", 1)
+    results.send({"id": task, "attempt": 1, "status": "done"})
+    results.stage.wait_row(task, 20, state="done")
+
+
+def test_a_stale_result_changes_nothing(results):
+    task = results.task()
+    results.send({"id": task, "attempt": 1, "status": "retry", "retry_in_ms": 10})
+    results.stage.wait_row(task, 20, state="awaiting", attempt=2)
+    results.send({"id": task, "attempt": 1, "status": "fail"}, {"id": task, "attempt": 1, "status": "retry"})
+    wait_until(lambda: results.fates("stale") + results.fates("duplicate") >= 2, 20, "two stale results",
+               detail=results.daemon.log_tail)
+    row = results.stage.row(task)
+    assert (row["state"], row["attempt"], row["failures"]) == ("awaiting", 2, 1)
+    results.send({"id": task, "attempt": 2, "status": "done"})
+    results.stage.wait_row(task, 20, state="done")
+    results.goes_on()
+
+
+def test_a_duplicate_result_changes_nothing(results):
+    task = results.task()
+    answer = {"id": task, "attempt": 1, "status": "done", "result": 1}
+    results.send(answer, answer, {**answer, "result": 2}, {**answer, "status": "fail"})
+    results.stage.wait_row(task, 20, state="done", result="1")
+    results.goes_on()
+    row = results.stage.row(task)
+    assert (row["state"], row["result"]) == ("done", "1")
+    assert [what[1:3] for what in results.stage.attempts(task)].count(("result", "done")) == 1
+
+
+def test_a_retry_told_twice_counts_once(results):
+    task = results.task()
+    answer = {"id": task, "attempt": 1, "status": "retry", "retry_in_ms": 400}
+    results.send(answer, answer)
+    row = results.stage.wait_row(task, 20, state="awaiting", attempt=2)
+    assert row["failures"] == 1
+    results.send({"id": task, "attempt": 2, "status": "done"})
+    results.stage.wait_row(task, 20, state="done")
+
+
+def test_a_result_of_ten_megabytes_is_quarantined(results):
+    """It is never loaded as a whole; its beginning is kept, with its length."""
+    task = results.task()
+    body = json.dumps({"id": task, "attempt": 1, "status": "done", "result": "x" * HUGE}).encode()
+    results.send(body)
+    [(reason, length, kept, _)] = results.quarantined(1)
+    assert "max_record" in reason and str(len(body)) in reason
+    assert 0 < len(kept) <= 65535 and body.startswith(kept[:100])
+    assert results.stage.row(task)["state"] == "awaiting"
+    results.goes_on()
+
+
+def test_a_result_that_overtakes_the_record_of_its_publishing(stage):
+    """The consumer answers long before the daemon writes down that it has published."""
+    stage.configuration["engine"]["settle_delay"] = "3s"
+    stage.configuration["engine"]["settle_rows"] = 100000
+    stage.kafka("work", result="expected", history="1h", timeout="60s")
+    stage.configuration["results"] = [{"via": "bus", "topic": stage.topic(1), "group": stage.name}]
+    daemon = stage.start()
+    stage.consume_kafka("work", answer=lambda arrival: {"status": "done", "result": arrival.attempt})
+    ids = stage.insert("work", count=50, kept=True, result="1")
+    for message_id in ids:
+        row = stage.wait_row(message_id, 20, state="done")
+        assert row["attempt"] == 1 and row["published_at"] >= row["due_at"]
+    wait_until(lambda: daemon.metric("duebox_inflight_tasks") == 0, 20, "the late settling")
+    stage.check()
+    assert stage.count("outbox_quarantine") == 0
+
+
+def test_progress_keeps_a_task_alive_and_its_checkpoint_travels(results):
+    stage = results.stage
+    task = results.task()
+    until = stage.row(task)["lease_until"]
+    results.send({"id": task, "attempt": 1, "status": "progress", "progress": 0.5, "checkpoint": "half",
+                  "extend_ms": 120000})
+    row = stage.wait_row(task, 20, progress=0.5)
+    assert (row["state"], row["attempt"], row["checkpoint"]) == ("awaiting", 1, "half")
+    assert row["lease_until"] > until
+    results.send({"id": task, "attempt": 1, "status": "retry", "retry_in_ms": 0})
+    wait_until(lambda: len(stage.ledger.arrivals) == 2, 20, "the second attempt")
+    second = stage.ledger.arrivals[1]
+    assert (second.attempt, second.headers["duebox-checkpoint"]) == (2, "half")
+    results.send({"id": task, "attempt": 2, "status": "done"})
+    stage.wait_row(task, 20, state="done")

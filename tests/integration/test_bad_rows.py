@@ -1,0 +1,198 @@
+"""Bad rows come to a clear and visible end, and nothing else is held up or lost."""
+
+import json
+import types
+
+import pymysql
+import pytest
+
+from support.application import Application, Task, new_id
+from support.daemon import Daemon
+from support.ledger import Promise
+from support.wait import wait_until
+
+MAX_PAYLOAD = 64 * 1024
+
+
+@pytest.fixture
+def three(stage):
+    """One route to each kind of destination, and a daemon."""
+    stage.kafka("k")
+    stage.amqp("a")
+    stage.http("h")
+    stage.configuration["engine"]["max_payload"] = "64KiB"
+    stage.start()
+    stage.consume_kafka("k")
+    stage.consume_amqp("a")
+    stage.consume_http()
+    return stage
+
+
+def insert_raw(stage, route, headers="{}", payload=b"bad"):
+    """A row as a careless application writes it; returns its message id."""
+    message_id = new_id()
+    stage.execute("INSERT INTO outbox (route, payload, headers, message_id) VALUES (%s, %s, %s, %s)",
+                  route, payload, headers, message_id)
+    return message_id
+
+
+def goes_on(stage, *routes):
+    """Good rows after the bad ones arrive, and nothing else does."""
+    for route in routes:
+        stage.insert(route, b"good")
+    stage.wait_empty(20, "state <> 'held'")
+    stage.check()
+
+
+def test_an_unknown_route_is_held_and_comes_back_with_it(three):
+    daemon = three.daemons[0]
+    held = three.insert("later", b"held", count=3)
+    for message_id in held:
+        row = three.wait_row(message_id, 20, state="held")
+        assert row["attempt"] == 0
+    assert "later" in daemon.wait_log("DUEBOX-ROUTE-UNKNOWN")["msg"]
+    status = next(route for route in daemon.api("GET", "/api/v1/routes")[1]["routes"] if route["name"] == "later")
+    assert status["known"] is False
+    three.insert("k", b"good")
+    three.wait_arrived(1, 20)
+    daemon.configuration["routes"]["later"] = {**daemon.configuration["routes"]["k"]}
+    assert daemon.reload(daemon.configuration)
+    three.wait_empty(20)
+    three.check()
+
+
+def test_a_far_future_row_of_an_unknown_route_waits(three):
+    """Only what is due is held: the route may well be there in time."""
+    message_id = three.insert("later", b"", delay_ms=3_600_000)[0]
+    three.insert("k", b"good")
+    three.wait_arrived(1, 20)
+    assert three.row(message_id)["state"] == "scheduled"
+
+
+BAD_HEADERS = {
+    "array": '["a"]', "text": '"a"', "number": "17", "no JSON": "a=b", "half": '{"a":"b"', "blank": " ",
+    "number value": '{"a":1}', "null value": '{"a":null}', "object value": '{"a":{"b":"c"}}',
+    "twice": '{"a":"1","a":"2"}', "empty name": '{"":"1"}', "trailing": '{"a":"1"} x',
+    "carriage return": '{"a":"1\\r\\nX-Evil: 2"}', "line feed": '{"a":"1\\n2"}', "name with line feed": '{"a\\nb":"1"}',
+    "lone surrogate": '{"a":"\\ud800"}', "raw control": '{"a":"\x01"}',
+    "NUL": '{"a":"1\\u00002"}',
+}
+
+
+def test_headers_that_are_no_object_of_strings(three):
+    bad = {name: insert_raw(three, "k", text) for name, text in BAD_HEADERS.items()}
+    for name, message_id in bad.items():
+        row = three.wait_row(message_id, 20, state="dead")
+        assert (row["error_class"], row["payload"], row["headers"]) == ("row.headers", b"bad", BAD_HEADERS[name]), name
+        assert len(row["last_error"]) > 10, name
+        assert row["published_at"] is None, name
+    goes_on(three, "k", "a", "h")
+
+
+def test_a_control_character_in_a_header_value(three):
+    """Kafka and AMQP carry it, HTTP cannot: there the task is dead, and not sent."""
+    promises = [Promise(new_id(), route, b"bell", headers={"a": "1\a2"}) for route in ("k", "a")]
+    promises.append(Promise(new_id(), "h", b"bell", copies=0, end="dead", headers={"a": "1\a2"}))
+    with Application(three.connect(), three.ledger) as application:
+        application.insert([Task(promise) for promise in promises])
+    row = three.wait_row(promises[-1].message_id, 20, state="dead")
+    assert row["error_class"].startswith("http.") and "header" in row["last_error"]
+    goes_on(three, "k", "a", "h")
+
+
+def test_an_application_cannot_speak_in_our_name(three):
+    """Headers that duebox sets itself, and those that frame HTTP, are not taken from rows:
+    the task arrives as if they were not there."""
+    forged = {"duebox-id": "x", "duebox-attempt": "99", "duebox-route": "x", "duebox-reply-to": "x",
+              "webhook-id": "x", "Content-Length": "1", "Host": "evil.example", "Transfer-Encoding": "chunked"}
+    ids = {route: insert_raw(three, route, json.dumps(forged), b"forged") for route in ("k", "a", "h")}
+    three.wait_empty(20)
+    three.wait_arrived(3, 20)
+    for arrival in three.ledger.arrivals:
+        assert (arrival.message_id, arrival.attempt, arrival.body) == (ids[arrival.where], 1, b"forged")
+        if arrival.where == "h":
+            assert arrival.headers["host"].startswith("127.0.0.1:")
+
+
+@pytest.mark.parametrize("route", ["k", "a", "h"])
+def test_a_payload_over_the_limit(three, route):
+    limit = three.insert(route, b"x" * MAX_PAYLOAD)
+    over = three.insert(route, b"y" * (MAX_PAYLOAD + 1), copies=0, end="dead",
+                        error_class="row.payload_too_large")[0]
+    row = three.wait_row(over, 20, state="dead")
+    assert str(MAX_PAYLOAD + 1) in row["last_error"] and "max_payload" in row["last_error"]
+    assert len(limit) == 1
+    goes_on(three, route)
+
+
+@pytest.mark.parametrize("route", ["k", "a", "h"])
+def test_binary_payloads_arrive_byte_by_byte(three, route):
+    for body in (b"", b"\0", bytes(range(256)) * 8, b"\xff\xfe\0\0", b"'\";--\\", b"\r\n\r\n"):
+        three.insert(route, body)
+    three.wait_empty(20)
+    three.check()
+
+
+REFUSED = {
+    "due NULL": ("due_at", "NULL"),
+    "due in the year 9999": ("due_at", "'9999-12-31 23:59:59'"),
+    "due in the year zero": ("due_at", "'0000-00-00 00:00:00'"),
+    "delay of a thousand years": ("delay_ms", "31536000000000"),
+    "negative delay": ("delay_ms", "-1"),
+    "priority 77": ("priority", "77"),
+    "priority 0": ("priority", "0"),
+    "no route": ("route", "''"),
+    "route NULL": ("route", "NULL"),
+    "route with a blank": ("route", "'a b'"),
+    "payload NULL": ("payload", "NULL"),
+    "message id with a line feed": ("message_id", "'a\\nb'"),
+    "state done": ("state", "'done'"),
+    "shard 200": ("shard", "200"),
+    "no attempts": ("max_attempts", "0"),
+}
+
+
+# Without a strict sql_mode MariaDB makes 0 of a negative UNSIGNED before any CHECK sees it.
+LENIENT = {name: what for name, what in REFUSED.items() if name != "negative delay"}
+
+
+@pytest.mark.parametrize("sql_mode, column, value",
+                         [("STRICT_TRANS_TABLES", *what) for what in REFUSED.values()]
+                         + [("", *what) for what in LENIENT.values()],
+                         ids=[f"{name}, strict" for name in REFUSED] + [f"{name}, lenient" for name in LENIENT])
+def test_what_can_never_be_right_is_refused_at_insert(bare, sql_mode, column, value):
+    columns = {"route": "'k'", "payload": "'x'", column: value}
+    with bare.connect() as connection, connection.cursor() as cursor:
+        cursor.execute("SET sql_mode = %s", (sql_mode,))
+        with pytest.raises(pymysql.err.MySQLError):
+            cursor.execute(f"INSERT INTO outbox ({', '.join(columns)}) VALUES ({', '.join(columns.values())})")
+        cursor.execute("SELECT COUNT(*) FROM outbox")
+        assert cursor.fetchone() == (0,)
+
+
+@pytest.fixture(scope="module")
+def bare(mariadb, tmp_path_factory):
+    """A migrated table without a daemon: the server, with connect() to that database."""
+    database = mariadb.create_database("bad_rows_refused")
+    Daemon(tmp_path_factory.mktemp("bare"), {
+        "database": {"socket": str(mariadb.socket), "user": "root", "name": database}}).migrate()
+    return types.SimpleNamespace(connect=lambda: mariadb.connect(database))
+
+
+def test_a_dedup_key_is_unique_among_living_rows(three):
+    def insert(verb="INSERT"):
+        return three.execute(f"{verb} INTO outbox (route, payload, dedup_key, delay_ms)"
+                             " VALUES ('k', 'x', 'once', 3600000)")
+    insert()
+    with pytest.raises(pymysql.err.IntegrityError):
+        insert()
+    insert("INSERT IGNORE")
+    assert three.count() == 1
+    three.execute("DELETE FROM outbox")
+    insert()
+    assert three.count() == 1
+
+
+def test_a_row_that_is_due_since_long_leaves_at_once(three):
+    three.execute("INSERT INTO outbox (route, payload, message_id, due_at) VALUES ('k', 'old', 'old', '2001-01-01')")
+    wait_until(lambda: "old" in three.ledger.arrived_ids(), 20, "the old row to arrive")

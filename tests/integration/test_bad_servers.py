@@ -1,0 +1,318 @@
+"""Servers that are down, refuse us, or lack what we need: the daemon stays up, says what
+is wrong and what to do, keeps the routes going that can go, and recovers by itself."""
+
+import os
+import signal
+import socket
+import time
+
+import pytest
+
+from support.servers.http_receiver import HttpReceiver
+from support.tcp_proxy import TcpProxy
+from support.wait import wait_until
+
+RECOVERY_S = 40
+PASSWORD = "right"
+DUPLICATES = 200        # copies that a cut connection may cause: what is in flight at most
+
+
+@pytest.fixture
+def remote(stage):
+    """The database over TCP through a proxy, as a user with rights on its own tables only."""
+    user = f"user_{stage.database}"[:60]
+    stage.mariadb.create_user(user, PASSWORD, [f"ALL ON `{stage.database}`.*"])
+    with TcpProxy(stage.mariadb.port) as proxy:
+        stage.configuration["database"] = {
+            "host": "127.0.0.1", "port": proxy.port, "user": user, "password": PASSWORD,
+            "name": stage.database, "connect_timeout": "2s", "read_timeout": "2s"}
+        stage.proxy, stage.user = proxy, user
+        yield stage
+
+
+def not_ready(daemon, limit_s=20):
+    """Wait until /readyz says no; returns why.  The process lives and /healthz is well."""
+    def answer():
+        try:
+            status, body = daemon.api("GET", "/readyz")
+        except OSError:
+            return None
+        return body if status == 503 else None
+    body = wait_until(answer, limit_s, "/readyz to say 503", detail=daemon.log_tail)
+    assert daemon.alive() and daemon.api("GET", "/healthz")[0] == 200
+    return body["detail"]
+
+
+def recovers(stage, route, count=50):
+    """Ready again by itself, and tasks arrive."""
+    stage.daemons[0].wait_ready(RECOVERY_S)
+    stage.insert(route, b"after", count=count)
+    stage.wait_empty(RECOVERY_S)
+
+
+# -- the database ---------------------------------------------------------------------
+
+
+def test_database_down_at_start(remote):
+    remote.http("h")
+    daemon = remote.daemon()
+    remote.consume_http()
+    remote.proxy.drop()
+    daemon.start(wait_ready=False)
+    daemon.wait_log("DUEBOX-DB-TROUBLE", "DUEBOX-KEEPER-TROUBLE", text=str(remote.proxy.port))
+    assert "database" in not_ready(daemon)
+    remote.insert("h", b"before", count=50)
+    remote.proxy.restore()
+    recovers(remote, "h")
+    remote.check()
+
+
+@pytest.mark.parametrize("verb", ["drop", "reset", "blackhole"])
+def test_database_down_in_the_middle(remote, verb):
+    """For longer than the lease: what is in flight then may be sent again, nothing is lost."""
+    remote.kafka("k", concurrency=100)
+    remote.http("h", concurrency=20, timeout="2s", retry={"backoff": "200ms", "max": "1s"})
+    daemon = remote.daemon().start()
+    remote.consume_kafka("k")
+    remote.consume_http()
+    for delay_ms in range(0, 6000, 100):
+        remote.insert("k", b"kafka", delay_ms=delay_ms, count=5)
+        remote.insert("h", b"http", delay_ms=delay_ms)
+    remote.wait_arrived(20, 20)
+    getattr(remote.proxy, verb)()
+    if verb != "reset":         # which only cuts what is open
+        not_ready(daemon)
+    remote.proxy.restore()
+    recovers(remote, "k")
+    remote.check(duplicates=DUPLICATES)
+
+
+def test_database_refuses_the_password(remote):
+    remote.http("h")
+    daemon = remote.daemon()
+    remote.consume_http()
+    remote.mariadb.execute(f"ALTER USER '{remote.user}'@'%' IDENTIFIED BY 'changed'")
+    remote.insert("h", b"before", count=5)
+    daemon.start(wait_ready=False)
+    line = daemon.wait_log("DUEBOX-DB-REFUSED", "DUEBOX-KEEPER-TROUBLE", text=remote.user)
+    assert "password" in line["msg"]
+    not_ready(daemon)
+    remote.mariadb.execute(f"ALTER USER '{remote.user}'@'%' IDENTIFIED BY '{PASSWORD}'")
+    recovers(remote, "h")
+    remote.check()
+
+
+def test_missing_tables(remote):
+    remote.http("h")
+    daemon = remote.daemon(migrate=False).start(wait_ready=False)
+    assert "duebox migrate" in daemon.wait_log("DUEBOX-DB-REFUSED", "DUEBOX-KEEPER-TROUBLE")["msg"]
+    not_ready(daemon)
+    remote.migrate(daemon)
+    remote.consume_http()
+    recovers(remote, "h")
+    remote.check()
+
+
+def test_a_table_that_vanishes_and_comes_back(remote):
+    remote.http("h", history="1h")
+    daemon = remote.daemon().start()
+    remote.consume_http()
+    remote.insert("h", b"before", kept=True)
+    remote.wait_empty(20)
+    mark = daemon.mark()
+    remote.execute("RENAME TABLE outbox TO away")
+    daemon.wait_log("DUEBOX-DB-REFUSED", after=mark)
+    not_ready(daemon)
+    remote.execute("RENAME TABLE away TO outbox")
+    daemon.wait_ready(RECOVERY_S)
+    remote.insert("h", b"after", count=5, kept=True)
+    remote.wait_empty(RECOVERY_S)
+    remote.check()
+
+
+def test_a_read_only_database(remote):
+    """As when it is demoted to a replica: every publish would be repeated, so none is made."""
+    remote.kafka("k", concurrency=100)
+    daemon = remote.daemon().start()
+    remote.consume_kafka("k")
+    remote.insert("k", b"before", count=100)
+    remote.wait_empty(20)
+    remote.mariadb.set_read_only(True)
+    try:
+        remote.insert("k", b"meanwhile", count=300)     # root may still write
+        not_ready(daemon)
+        assert any("read-only" in line["msg"] or "read_only" in line["msg"] for line in daemon.lines())
+    finally:
+        remote.mariadb.set_read_only(False)
+    recovers(remote, "k")
+    remote.check(duplicates=100)
+
+
+# -- brokers and hooks ------------------------------------------------------------------
+
+
+def suspended(daemon, route, limit_s=40):
+    """Wait until the API shows the route as suspended; returns the reason."""
+    def reason():
+        routes = daemon.api("GET", "/api/v1/routes")[1]["routes"]
+        return next((one["reason"] for one in routes if one["name"] == route and one["suspended"]), None)
+    return wait_until(reason, limit_s, f"route {route} to be suspended", detail=daemon.log_tail)
+
+
+def others_go_on(stage, route="other"):
+    """The routes of other destinations work meanwhile."""
+    before = len(stage.ledger.arrivals)
+    stage.insert(route, b"other", count=20)
+    wait_until(lambda: len(stage.ledger.arrivals) >= before + 20, 20, f"20 tasks of route {route}")
+
+
+@pytest.fixture
+def other(stage):
+    """A route to the HTTP receiver that must not suffer."""
+    stage.http("other")
+    stage.consume_http()
+    return stage
+
+
+def test_amqp_down_at_start_and_in_the_middle(other):
+    with TcpProxy(other.rabbitmq.port) as proxy:
+        other.plugin("rabbit", module="amqp", url=f"amqp://guest:guest@127.0.0.1:{proxy.port}/%2f")
+        other.amqp("a", concurrency=100)
+        proxy.drop()
+        daemon = other.start()
+        other.consume_amqp("a")
+        other.insert("a", b"at start", count=100)
+        assert str(proxy.port) in suspended(daemon, "a")
+        others_go_on(other)
+        proxy.restore()
+        other.wait_arrived(120, RECOVERY_S)
+        other.wait_empty(RECOVERY_S)
+        other.compare()
+        other.insert("a", b"in the middle", count=300, delay_ms=300)
+        proxy.drop()
+        suspended(daemon, "a")
+        others_go_on(other)
+        proxy.restore()
+        other.wait_empty(RECOVERY_S)
+        other.check(duplicates=100)
+
+
+def test_amqp_refuses_the_password(other):
+    rabbitmq = other.rabbitmq
+    rabbitmq.ctl("add_user", other.name, "changed")
+    rabbitmq.ctl("set_permissions", other.name, ".*", ".*", ".*")
+    other.plugin("rabbit", module="amqp", url=f"amqp://{other.name}@127.0.0.1:{rabbitmq.port}/%2f", password=PASSWORD)
+    other.amqp("a")
+    daemon = other.start()
+    other.consume_amqp("a")
+    other.insert("a", b"a", count=10)
+    assert "403" in suspended(daemon, "a") or "refused" in suspended(daemon, "a").lower()
+    assert PASSWORD not in daemon.log.read_text()
+    others_go_on(other)
+    rabbitmq.ctl("change_password", other.name, PASSWORD)
+    other.wait_empty(RECOVERY_S)
+    other.check()
+
+
+def test_a_missing_queue(other):
+    """The broker returns what it cannot route; that is no success, and no end either."""
+    queue = f"{other.name}-later"
+    other.amqp("a", routing_key=queue, retry={"backoff": "200ms", "max": "1s"}, max_attempts=1000)
+    daemon = other.start()
+    message_id = other.insert("a", b"a", end="", copies=1)[0]
+    wait_until(lambda: other.attempts(message_id) or suspended(daemon, "a"), 20, "the missing queue to be seen")
+    seen = " ".join([str(other.row(message_id)["last_error"]), *(line["msg"] for line in daemon.lines())])
+    assert queue in seen
+    others_go_on(other)
+    other.rabbitmq.declare_queue(queue)
+    other.wait_empty(RECOVERY_S)
+    assert [message["properties"].message_id for message in other.rabbitmq.get_all(queue)] == [message_id]
+
+
+def test_a_missing_topic(other):
+    topic = f"{other.name}-later"
+    other.kafka("k", topic=topic, retry={"backoff": "200ms", "max": "1s"}, max_attempts=1000)
+    daemon = other.start()
+    other.insert("k", b"k", count=10)
+    assert topic in suspended(daemon, "k")
+    others_go_on(other)
+    other.kafka_server.create_topic(topic)
+    other.consume_kafka("k")
+    other.wait_empty(RECOVERY_S)
+    other.check()
+
+
+def test_kafka_down_at_start(other, real_kafka):
+    other.kafka("k")
+    daemon = other.daemon()
+    real_kafka.stop()
+    try:
+        daemon.start()
+        other.insert("k", b"k", count=100)
+        suspended(daemon, "k")
+        others_go_on(other)
+    finally:
+        real_kafka.start()
+    other.consume_kafka("k")
+    other.wait_empty(RECOVERY_S)
+    other.check()
+
+
+def test_an_http_receiver_that_is_down(stage):
+    """Connection refused burns no attempt."""
+    with HttpReceiver() as good:
+        stage.http("h")
+        stage.route("other", via="hooks", url=f"{good.url}/other")
+        daemon = stage.daemon()
+        stage.consume_http()
+        stage.receiver.stop()
+        daemon.start()
+        ids = stage.insert("h", b"h", count=100, end="")
+        suspended(daemon, "h")
+        stage.insert("other", b"other", count=20, end="")
+        good.wait_count(20, 20)
+        assert {stage.row(message_id)["failures"] for message_id in ids} == {0}
+        stage.receiver.start()
+        stage.wait_empty(RECOVERY_S)
+        assert len(stage.receiver.requests) == 100
+
+
+# -- what ends the daemon, with its exit code --------------------------------------------
+
+
+def ends_with(daemon, status, *words):
+    daemon.start(wait_ready=False)
+    assert daemon.wait_end(20) == status
+    log = daemon.log.read_text()
+    assert all(word in log for word in words), log
+    daemon.process = None       # this end was wanted
+
+
+def test_a_broken_configuration_is_78(stage):
+    stage.http("h")
+    daemon = stage.daemon()
+    daemon.configure(daemon.path.read_text().replace("via: hooks", "vai: hooks"))
+    ends_with(daemon, os.EX_CONFIG, "duebox.yaml:", "via")
+
+
+def test_a_taken_port_is_69(stage):
+    stage.http("h")
+    daemon = stage.daemon()
+    with socket.socket() as taken:
+        taken.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        taken.bind(("127.0.0.1", daemon.port))
+        taken.listen()
+        ends_with(daemon, os.EX_UNAVAILABLE, str(daemon.port))
+
+
+def test_sigterm_while_everything_is_down(remote):
+    """A daemon that never reached its database ends in good time all the same."""
+    remote.http("h")
+    daemon = remote.daemon()
+    remote.proxy.drop()
+    daemon.start(wait_ready=False)
+    daemon.wait_log("DUEBOX-STARTED")
+    started = time.monotonic()
+    daemon.signal(signal.SIGTERM)
+    assert daemon.wait_end(30) == 0
+    assert time.monotonic() - started < 15

@@ -1,0 +1,509 @@
+"""Finding, adding and showing: every verb that changes no task, on a real database, in
+text and JSON, with good and bad input."""
+
+import json
+import os
+import pty
+import re
+import subprocess
+from pathlib import Path
+
+import pytest
+from support.command_line import ESCAPE, cli
+from support.daemon import preset_folder
+
+__all__ = ["cli"]
+
+TOP = Path(__file__).resolve().parents[2]
+
+BINARY = preset_folder() / "bin" / "duebox"
+LATEST = max(int(path.name[:4]) for path in (TOP / "sql" / "schema").glob("*.sql"))
+TIME = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{6}Z")
+
+
+def plain(*words, **environment):
+    """Without a configuration in reach."""
+    env = {name: value for name, value in os.environ.items() if name != "DUEBOX_CONFIG"}
+    return subprocess.run([BINARY, *words], env={**env, **environment}, cwd="/", stdin=subprocess.DEVNULL,
+                          capture_output=True, text=True, check=False)
+
+
+# -- help, completion, version: no configuration needed --------------------------------------
+
+def nouns():
+    lines = plain("--help").stdout.split("Commands\n")[1].split("\n\n")[0]
+    return [line.split()[0] for line in lines.splitlines()]
+
+
+def commands():
+    for noun in nouns():
+        text = plain("help", noun).stdout
+        verbs = re.search(r"^Verbs\n(.*?)\n\n", text, re.DOTALL | re.MULTILINE)
+        if verbs:
+            yield from ((noun, line.split()[1]) for line in verbs[1].splitlines())
+        else:
+            yield (noun,)
+
+
+def test_every_help_has_an_example():
+    seen = list(commands())
+    assert len(seen) > 20
+    for words in seen:
+        for line in ((*words, "--help"), ("help", *words), (*words, "-h")):
+            done = plain(*line)
+            assert (done.returncode, done.stderr) == (0, "")
+            assert f"duebox {' '.join(words)}" in done.stdout.split("Examples\n")[1]
+            assert max(map(len, done.stdout.splitlines())) <= 120
+
+
+def test_without_a_command():
+    done = plain()
+    assert (done.returncode, done.stdout) == (64, "")
+    assert "Usage: duebox" in done.stderr
+    assert plain("task").returncode == 64
+    assert plain("help").stdout == plain("--help").stdout
+
+
+def test_completion_knows_every_command(tmp_path):
+    script = tmp_path / "duebox.bash"
+    script.write_text(plain("completion", "bash").stdout)
+
+    def complete(*words):
+        line = " ".join(f"'{word}'" for word in ("duebox", *words))
+        return subprocess.run(
+            ["bash", "-c", f"source {script}; COMP_WORDS=({line}); COMP_CWORD={len(words)}; _duebox;"
+             " printf '%s\\n' \"${COMPREPLY[@]}\""], capture_output=True, text=True, check=True).stdout.split()
+
+    assert set(nouns()) <= set(complete(""))
+    assert complete("ta") == ["task"]
+    assert {"list", "cancel", "retry"} <= set(complete("task", ""))
+    assert complete("task", "list", "--due-b") == ["--due-before"]
+    assert complete("-o", "json", "task", "list", "--state", "dea") == ["dead"]
+    assert complete("task", "list", "--output", "js") == ["json", "jsonl"]
+    assert "--yes" not in complete("task", "list", "--")
+    assert "--show-sql" in complete("migrate", "--")
+
+
+def test_version():
+    assert json.loads(plain("version", "-o", "json").stdout)["plugin_abi"] == "1.0"
+    assert plain("version").stdout.startswith("duebox ")
+
+
+@pytest.mark.parametrize("words, code, message", [
+    (["-o", "xml", "version"], 64, '--output: "xml" is none of text, json, jsonl'),
+    (["--color", "blue", "version"], 64, '--color: "blue" is none of auto, always, never'),
+    (["completion", "fish"], 64, 'completion: no script for "fish"; there is one for bash'),
+    (["task", "list"], 78, "no configuration file: give one with --config FILE, set DUEBOX_CONFIG, or write "
+                           "./duebox.yaml or /etc/duebox/duebox.yaml"),
+    (["task", "list", "--limit", "few"], 64, f'--limit: "few" is no whole number from 0 to {2**63 - 1}'),
+    (["check", "-c", "/nowhere/duebox.yaml"], 78, None),
+    (["task", "cancel", "1", "--route", "x"], 64,
+     "give ids or filters, not both: an id names its task whatever a filter says"),
+    (["task", "reschedule", "1"], 64, "task reschedule: when? Give either --at TIME or --delay DURATION"),
+    (["task", "set", "1"], 64,
+     "task set: what? Give --priority, --max-attempts, --timeout, --expires-at or --target-host"),
+    (["task", "result", "1"], 64,
+     "task result: --attempt and --status are needed; `duebox task show 1` has the attempt"),
+    (["task", "result", "1", "--attempt", "1", "--status", "well"], 64,
+     '--status: "well" is none of done, retry, fail'),
+    (["migrate", "now"], 64,
+     'migrate: "now" is not known; there is `duebox migrate` and `duebox migrate status`'),
+])
+def test_wrong_lines(words, code, message):
+    done = plain(*words)
+    assert (done.returncode, done.stdout) == (code, "")
+    if message:
+        assert done.stderr == f"duebox: {message}\n"
+
+
+def test_a_full_standard_output_is_an_error():
+    with open("/dev/full", "w", encoding="ascii") as full:
+        done = subprocess.run([BINARY, "version"], stdout=full, stderr=subprocess.PIPE, text=True, check=False)
+    assert done.returncode == 74
+    assert done.stderr == "duebox: standard output: No space left on device; what was printed is incomplete\n"
+
+
+# -- configuration and database ---------------------------------------------------------------
+
+def test_check_and_config_show(cli):
+    text = cli("check", "--connect")
+    assert re.search(r"^result +ok$", text, re.MULTILINE)
+    found = cli.json("check")
+    assert (found["routes"], found["plugins"], found["connected"]) == (2, 1, None)
+    shown = cli.json("config", "show")
+    assert shown["routes"]["crm.push"]["via"] == "bus"
+    secret = cli.daemon.configuration["admin"]["token"]
+    assert secret not in cli("config", "show") + json.dumps(shown)
+    cli.daemon.configure({**cli.daemon.configuration, "routes": {"x": {"via": "buss", "topic": "x"}}})
+    message = cli.fails(78, "check")
+    assert re.search(r"duebox\.yaml:\d+:\d+: .*buss", message)
+    assert cli.fails(78, "task", "list") == message
+
+
+def test_a_database_that_is_not_there(cli, tmp_path):
+    database = {"socket": str(tmp_path / "none.sock"), "user": "root", "name": "shop"}
+    cli.daemon.configure({**cli.daemon.configuration, "database": database})
+    for words in (["task", "list"], ["task", "show", "1"], ["route", "list"], ["check", "--connect"],
+                  ["migrate"], ["task", "add", "crm.push", "--payload", "x"]):
+        message = cli.fails(69, *words)
+        assert "none.sock" in message and "check database.host, port and socket" in message
+
+
+def test_rights_and_schema(cli):
+    cli.stage.mariadb.create_user("nobody_cli", "secret", "USAGE ON *.*")
+    base = cli.daemon.configuration
+    wrong = {**base["database"], "user": "nobody_cli", "password": "secret"}
+    cli.daemon.configure({**base, "database": wrong})
+    assert "Access denied" in cli.fails(77, "task", "list")
+    cli.daemon.configure({**base, "database": {**base["database"], "table": "other"}})
+    assert cli.fails(78, "task", "list") == (
+        f"duebox: database {cli.stage.database} has no table other; run `duebox migrate`\n")
+
+
+def test_migrate(cli):
+    cli.daemon.configure({**cli.daemon.configuration,
+                          "database": {**cli.daemon.configuration["database"], "table": "second"}})
+    assert cli.json("migrate", "status") == {"version": 0, "latest": LATEST, "shards": 0, "up_to_date": False}
+    assert "would apply 0001 outbox (4 shards)" in cli("migrate", "--dry-run", "--shards", 4)
+    assert cli.json("migrate", "status")["version"] == 0
+    assert f"applying {LATEST:04}" in cli("migrate", "--shards", 4)
+    assert "is up to date" in cli("migrate")
+    assert cli.json("migrate") == {"version": LATEST, "latest": LATEST, "shards": 4, "up_to_date": True}
+    assert "CREATE TABLE IF NOT EXISTS `second`" in cli("migrate", "--show-sql")
+    assert "CREATE TABLE IF NOT EXISTS `outbox`" in plain("migrate", "--show-sql").stdout
+    assert cli.fails(64, "migrate", "--shards", 65) == 'duebox: --shards: "65" is no whole number from 1 to 63\n'
+
+
+# -- task add ---------------------------------------------------------------------------------
+
+def test_add_takes_everything(cli, tmp_path):
+    body = bytes(range(256))
+    (tmp_path / "body").write_bytes(body)
+    added = cli.json("task", "add", "crm.push", "-f", tmp_path / "body", "--at", "2030-01-31T09:00:00+01:00",
+                     "--key", "k", "-H", "a=1", "-H", "b=x=y", "-p", 9, "--dedup-key", "d", "--order-key", "o",
+                     "--message-id", "m-1", "--max-attempts", 7, "--timeout", "90s", "--expires-at",
+                     "2031-01-01", "--target-host", "here")
+    row = cli.row(added["id"])
+    assert added["message_id"] == "m-1"
+    assert row["payload"] == body
+    assert json.loads(row["headers"]) == {"a": "1", "b": "x=y"}
+    assert str(row["due_at"]) == "2030-01-31 08:00:00"
+    assert str(row["expires_at"]) == "2031-01-01 00:00:00"
+    assert [row[name] for name in ("route", "task_key", "priority", "dedup_key", "order_key", "max_attempts",
+                                   "timeout_ms", "target_host", "state")] == [
+        "crm.push", "k", 9, "d", "o", 7, 90000, "here", "scheduled"]
+
+
+def test_add_defaults_and_delay(cli):
+    text = cli("task", "add", "crm.push", "--payload", "{}")
+    id_, message_id = (line.split()[-1] for line in text.splitlines())
+    row = cli.row(id_)
+    assert row["message_id"] == message_id
+    assert row["due_at"] == row["created_at"]
+    later = cli.row(cli.json("task", "add", "crm.push", "--payload", "{}", "--delay", "30m")["id"])
+    assert (later["due_at"] - later["created_at"]).total_seconds() == 1800
+    relative = cli.row(cli.json("task", "add", "crm.push", "--payload", "{}", "--at", "+30m")["id"])
+    assert 1799 < (relative["due_at"] - relative["created_at"]).total_seconds() <= 1800
+
+
+def test_add_from_standard_input(cli):
+    command = [BINARY, "-c", cli.daemon.path, "task", "add", "crm.push", "-o", "json"]
+    done = subprocess.run(command, input=b"a\0b\n", capture_output=True, check=True,
+                          env={**os.environ, "DUEBOX_PLUGIN_PATH": str(preset_folder() / "plugins")})
+    assert cli.row(json.loads(done.stdout)["id"])["payload"] == b"a\0b\n"
+
+
+def test_add_warns_of_an_unknown_route(cli):
+    assert cli.remark("task", "add", "nowhere", "--payload", "x") == (
+        f"route nowhere is not in {cli.daemon.path}: the task is held until a daemon's configuration has it\n")
+    assert cli.remark("task", "add", "nowhere", "--payload", "x", "-q") == ""
+
+
+@pytest.mark.parametrize("words, code, message", [
+    (["--payload", "x", "--payload-file", "y"], 64, "give --payload or --payload-file, not both"),
+    (["--payload", "x", "--at", "now", "--delay", "1s"], 64, "task add: give --at or --delay, not both"),
+    (["--payload-file", "/nowhere"], 66, "/nowhere: No such file or directory"),
+    (["--payload", "x", "-H", "novalue"], 64, '--header: "novalue" is not NAME=VALUE'),
+    (["--payload", "x", "--delay", "soon"], 64, None),
+    (["--payload", "x", "--at", "2026-02-30"], 64,
+     '--at: "2026-02-30" is no time; write 2026-01-31T08:00:00Z (UTC unless it says otherwise), now, +30m or -2h'),
+    (["--payload", "x", "--dedup-key", "twice"], 65,
+     "task add: a living task has this dedup key or message id already: inserting the task: Duplicate entry 'twice' "
+     "for key 'ux_dedup_key' (error 1062)"),
+    (["--payload", "x", "--at", "2500-01-01"], 65, None),
+    (["--payload", "x", "--message-id", "no blanks"], 65, None),
+    (["--payload", "x" * 2000], 65, None),
+])
+def test_add_refuses(cli, words, code, message):
+    cli.daemon.configure({**cli.daemon.configuration, "engine": {"max_payload": 1024}})
+    cli.add(dedup_key="twice")
+    said = cli.fails(code, "task", "add", "crm.push", *words)
+    assert said.startswith("duebox: ") and (message is None or said == f"duebox: {message}\n")
+    assert len(cli.ids()) == 1
+
+
+# -- task list, task show -----------------------------------------------------------------------
+
+def test_list_in_three_formats(cli):
+    first, = cli.add("orders.cancel", task_key="order 17", priority=7, message_id="m-1")
+    second, = cli.add(message_id="m-2")
+    lines = cli("task", "list").splitlines()
+    assert lines[0].split() == ["ID", "STATE", "ROUTE", "DUE", "TRIED", "PRIO", "KEY", "ERROR", "MESSAGE"]
+    assert [line.split()[0] for line in lines[1:]] == [str(second), str(first)]
+    assert re.fullmatch(rf" *{first} scheduled orders\.cancel \S+ \S+ +0 +7 order 17 - +m-1", lines[2])
+    rows = cli.json("task", "list")
+    assert rows == cli.jsonl("task", "list")
+    assert [row["id"] for row in rows] == [str(second), str(first)]
+    assert rows[1]["task_key"] == "order 17" and TIME.fullmatch(rows[1]["due_at"])
+    assert cli.remark("task", "list", "--route", "none") == "no such task\n"
+    assert cli.json("task", "list", "--route", "none") == []
+
+
+def test_filters(cli):
+    a, = cli.add("orders.cancel", task_key="a'b", priority=9, delay_ms=0)
+    b, = cli.add("crm.push", task_key="b", delay_ms=7200_000)
+    c, d = cli.dead(count=2)
+    e, = cli.end(cli.add(), "cancelled", error_class=None)
+
+    def found(*words):
+        return sorted(int(row["id"]) for row in cli.json("task", "list", *words))
+
+    assert found() == [a, b]
+    assert found("--state", "all") == [a, b, c, d, e]
+    assert found("--state", "dead,cancelled") == [c, d, e]
+    assert found("--state", "final", "--route", "crm.push") == [c, d, e]
+    assert found("--key", "a'b") == [a]
+    assert found("--error", "http.503", "--state", "dead") == [c, d]
+    assert found("--priority", 9) == [a]
+    assert found("--due-before", "+1h") == [a]
+    assert found("--due-after", "+1h") == [b]
+    assert found("--created-before", "-1h") == []
+    assert found("--created-after", "-1h") == [a, b]
+    assert found("--where", "task_key IN ('b', 'c') -- comment") == [b]
+    assert found("--state", "dead", "--where", "finished_at > UTC_TIMESTAMP() - INTERVAL 1 HOUR") == [c, d]
+    assert found("--limit", 1) == [b]
+    assert found(str(a), str(d)) == [a, d]
+
+
+@pytest.mark.parametrize("condition", ["nonsense = 1", "1) UNION SELECT 1 -- ", "1); DELETE FROM outbox; -- ", "("])
+def test_a_raw_condition_is_one_condition(cli, condition):
+    cli.add()
+    said = cli.fails(64, "task", "list", "--where", condition)
+    assert said.startswith("duebox: --where: listing tasks: ")
+    assert len(cli.ids()) == 1
+
+
+def test_long_lists_are_paged_without_gaps(cli):
+    cli.sql("INSERT INTO outbox (route, payload, delay_ms) SELECT 'crm.push', '{}', 3600000 FROM seq_1_to_3700")
+    cli.end(cli.ids("id % 3 = 0"))
+    rows = [int(row["id"]) for row in cli.jsonl("task", "list", "--state", "all", "--limit", 0)]
+    living, ended = cli.ids(), cli.ids(table="outbox_history")
+    assert rows == sorted(living, reverse=True) + sorted(ended, reverse=True)
+    assert len(rows) == 3700
+    assert len(cli("task", "list", "--limit", 0).splitlines()) == 1 + len(living)
+    assert cli.remark("task", "list") == "the newest 100 are shown; --limit 0 shows all\n"
+
+
+def test_show(cli):
+    id_, = cli.add("orders.cancel", payload='{"order": "漢字"}', headers='{"a":"b"}', message_id="m-1")
+    text = cli("task", "show", id_)
+    assert re.search(r'^payload +\{"order": "漢字"\}$', text, re.MULTILINE)
+    assert text == cli("task", "show", "m-1")
+    found = cli.json("task", "show", id_)
+    assert (found["id"], found["headers"], found["attempts"]) == (str(id_), '{"a":"b"}', [])
+    assert cli.fails(66, "task", "show", "m-2") == (
+        "duebox: task m-2: not found, neither in the outbox nor in its history\n")
+
+
+def test_show_attempts_and_lateness(cli):
+    id_, = cli.dead(message_id="m-1")
+    cli.sql("UPDATE outbox_history SET due_at = '2026-01-01 00:00:00', published_at = '2026-01-01 00:00:01.5'")
+    for attempt in (1, 2, 3):
+        cli.sql("INSERT INTO outbox_attempts (message_id, attempt, kind, outcome, task_id, route, due_at, finished_at,"
+                " error_class, error) VALUES ('m-1', %s, 'failure', 'retry', %s, 'crm.push', UTC_TIMESTAMP(6),"
+                " UTC_TIMESTAMP(6), 'http.503', 'come\nback')", attempt, id_)
+    text = cli("task", "show", id_)
+    assert re.search(r"^lateness +1\.5 s$", text, re.MULTILINE)
+    assert text.count("come\\nback") == 3
+    found = cli.json("task", "show", id_)
+    assert found["lateness_ms"] == 1500.0
+    assert [row["attempt"] for row in found["attempts"]] == [1, 2, 3]
+
+
+def test_show_cuts_payloads_for_people_only(cli):
+    long, = cli.add(payload="ä" * 2000)
+    raw, = cli.add(payload=b"\xff\x00" * 2000)
+    assert "--full shows all" in cli.remark("task", "show", long)
+    assert "ä" * 1024 in cli("task", "show", long) and "ä" * 1025 not in cli("task", "show", long)
+    assert "ä" * 2000 in cli("task", "show", long, "--full")
+    assert "hex:ff00ff00" in cli("task", "show", raw)
+    assert cli.json("task", "show", raw)["payload_base64"] == "/wD/AP8A" * 666 + "/wD/AA=="
+
+
+def test_a_message_id_of_digits_goes_before_a_row_id(cli):
+    first, = cli.add()
+    second, = cli.add(message_id=str(first))
+    assert cli.json("task", "show", first)["id"] == str(second)
+
+
+def test_foreign_text_does_not_reach_the_terminal(cli):
+    nasty = "\x1b]0;owned\x07\x1b[2J\x9b31m\u202e\x7f"
+    ids = cli.add(task_key=nasty, payload=nasty, headers=json.dumps({"a": nasty}), order_key=nasty, count=2)
+    cli.end(ids[:1], last_error=nasty + "\nsecond line", error_class=nasty)
+    for words in (["task", "list", "--state", "all"], ["dead", "list"], ["task", "show", ids[0]],
+                  ["task", "show", ids[1], "-o", "json"], ["task", "list", "-o", "jsonl"], ["task", "cancel", nasty]):
+        done = cli.run(*words)
+        output = done.stdout + done.stderr
+        assert not re.search(r"[\x00-\x09\x0b-\x1f\x7f-\x9f]", output), repr(output)
+        assert "-o" in words or "\u202e" not in output
+
+
+def test_colour(cli):
+    cli.add()
+    assert ESCAPE not in cli("task", "list")
+    assert f"{ESCAPE}[34mscheduled" in cli("task", "list", "--color", "always")
+    command = [BINARY, "-c", cli.daemon.path, "task", "list"]
+    env = {**os.environ, "DUEBOX_PLUGIN_PATH": str(preset_folder() / "plugins"), "CLICOLOR_FORCE": "1"}
+    env.pop("NO_COLOR", None)
+
+    def output(**more):
+        return subprocess.run(command, env={**env, **more}, capture_output=True, text=True, check=True).stdout
+
+    assert ESCAPE in output()
+    assert ESCAPE not in output(NO_COLOR="1")
+    assert ESCAPE not in output(CLICOLOR_FORCE="0")
+
+
+def test_a_terminal_is_asked(cli):
+    """At a terminal the number of tasks is said and a yes is needed."""
+    ids = cli.add(count=3)
+    env = {**os.environ, "DUEBOX_PLUGIN_PATH": str(preset_folder() / "plugins")}
+
+    def answer(word):
+        parent, child = pty.openpty()
+        with subprocess.Popen([BINARY, "-c", cli.daemon.path, "task", "cancel", "--route", "crm.push"], env=env,
+                              stdin=child, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
+            os.write(parent, f"{word}\n".encode())
+            output, errors = process.communicate(timeout=60)
+        os.close(parent)
+        os.close(child)
+        return process.returncode, output, errors
+
+    code, output, errors = answer("n")
+    assert (code, output) == (75, "")
+    assert errors == ("3 tasks will be cancelled (--route crm.push). Go on? [y/N] duebox: nothing was changed\n")
+    assert cli.ids() == ids
+    code, output, errors = answer("y")
+    assert (code, output) == (0, "3 of 3 tasks cancelled (audit 1)\n")
+    assert cli.ids() == []
+
+
+# -- routes and plugins -------------------------------------------------------------------------
+
+def test_routes(cli):
+    cli.add("orders.cancel", count=3)
+    cli.add("nowhere", count=2)
+    cli.sql("UPDATE outbox SET state = 'held' WHERE route = 'nowhere' LIMIT 1")
+    cli.dead("orders.cancel", count=2)
+    rows = {row["route"]: row for row in cli.json("route", "list")}
+    assert list(rows) == ["crm.push", "nowhere", "orders.cancel"] or set(rows) == {
+        "crm.push", "nowhere", "orders.cancel"}
+    orders = rows["orders.cancel"]
+    assert (orders["scheduled"], orders["dead"], orders["via"], orders["configured"]) == (3, 2, "bus", True)
+    assert (rows["nowhere"]["scheduled"], rows["nowhere"]["held"], rows["nowhere"]["configured"]) == (1, 1, False)
+    assert rows["crm.push"]["scheduled"] == 0
+    assert re.search(r"^nowhere +- +unknown +1 ", cli("route", "list"), re.MULTILINE)
+    assert cli.json("route", "show", "crm.push")["concurrency"] == 32
+    assert cli.fails(66, "route", "show", "nada") == (
+        "duebox: route nada: not found: it is not configured and has no tasks\n")
+
+
+def test_route_counts_are_capped(cli):
+    cli.sql("INSERT INTO outbox (route, payload, delay_ms) SELECT 'crm.push', '{}', 3600000 FROM seq_1_to_10001")
+    assert re.search(r"^crm\.push .* 10000\+ ", cli("route", "list"), re.MULTILINE)
+    row = cli.json("route", "show", "crm.push")
+    assert (row["scheduled"], row["capped"]) == (10000, True)
+
+
+def test_pause_and_resume(cli):
+    assert cli("route", "pause", "crm.push", "--reason", "their maintenance") == (
+        "crm.push paused; daemons see it within seconds\n")
+    assert cli.sql("SELECT route, paused, reason FROM outbox_routes") == (("crm.push", 1, "their maintenance"),)
+    shown = cli.json("route", "show", "crm.push")
+    assert (shown["paused"], shown["reason"]) == (True, "their maintenance")
+    assert re.search(r"^crm\.push +bus +paused ", cli("route", "list"), re.MULTILINE)
+    assert cli.json("route", "resume", "crm.push") == {"route": "crm.push", "paused": False}
+    assert [(row["verb"], row["reason"], row["before"]) for row in cli.audit()] == [
+        ("pause", "their maintenance", None), ("resume", "", {"paused": 1, "reason": "their maintenance"})]
+    assert "@" in cli.audit()[0]["actor"]
+    assert cli.remark("route", "pause", "nada") == f"route nada is not in {cli.daemon.path}\n"
+
+
+def test_plugins(cli):
+    rows = {row["module"]: row for row in cli.json("plugin", "list")}
+    assert {"kafka", "amqp", "http"} <= set(rows)
+    assert rows["kafka"]["used_by"] == ["bus"] and rows["kafka"]["roles"] == ["sink", "source"]
+    options = {(row["place"], row["option"]): row for row in cli.jsonl("plugin", "info", "kafka")}
+    assert options["routes", "topic"]["required"]
+    assert "MEANING" in cli("plugin", "info", "http")
+    assert 'no plugin module "nada"' in cli.fails(66, "plugin", "info", "nada")
+
+
+# -- doctor -----------------------------------------------------------------------------------
+
+def test_doctor_finds_and_cures(cli):
+    lines = cli.jsonl("doctor")
+    level = {line["check"]: line["level"] for line in lines}
+    assert level["server"] == level["rights"] == level["clock"] == level["binlog"] == level["read_only"] == "ok"
+    assert level["least privilege"] == level["shards"] == level["admin"] == "warn"
+    assert all(line["cure"] for line in lines if line["level"] != "ok")
+    text = cli("doctor")
+    assert re.search(r"^warn  shards +0 of 8 are held by daemons\n +-> start a daemon: duebox run$", text, re.MULTILINE)
+
+
+def test_doctor_misses_rights(cli):
+    database = cli.stage.database
+    cli.stage.mariadb.create_user("half_cli", "secret", [
+        f"SELECT, INSERT, UPDATE, DELETE ON `{database}`.outbox", f"SELECT ON `{database}`.outbox_schema",
+        *(f"SELECT ON `{database}`.outbox_{table}" for table in (
+            "history", "attempts", "shards", "instances", "quarantine", "routes", "audit", "schedules"))])
+    base = cli.daemon.configuration
+    cli.daemon.configure({**base, "database": {**base["database"], "user": "half_cli", "password": "secret"}})
+    rights = next(line for line in cli.jsonl("doctor", code=78) if line["check"] == "rights")
+    assert rights["level"] == "fail"
+    assert "INSERT on outbox_history" in rights["text"] and "on outbox," not in rights["text"]
+
+
+def test_doctor_without_a_database(cli, tmp_path):
+    cli.daemon.configure({**cli.daemon.configuration, "database": {
+        "socket": str(tmp_path / "none"), "user": "root", "name": "shop"}})
+    done = cli.run("doctor")
+    assert done.returncode == 69
+    assert re.search(r"^fail  database +.*none", done.stdout, re.MULTILINE)
+
+
+def test_doctor_sees_trouble(cli):
+    cli.sql("INSERT INTO outbox (route, payload, due_at) VALUES ('crm.push', '', UTC_TIMESTAMP(6) - INTERVAL 1 HOUR)")
+    cli.sql("INSERT INTO outbox_quarantine (source, origin, reason, sha256, length, body)"
+            " VALUES ('x', 'y', 'z', REPEAT('a', 32), 0, '')")
+    mariadb = cli.stage.mariadb
+    try:
+        mariadb.execute("SET GLOBAL sync_binlog = 0")
+        mariadb.execute("SET GLOBAL max_allowed_packet = 1048576")
+        found = {line["check"]: line for line in cli.jsonl("doctor", code=78)}
+    finally:
+        mariadb.execute("SET GLOBAL sync_binlog = 1")
+        mariadb.execute("SET GLOBAL max_allowed_packet = 67108864")
+    assert found["overdue"]["level"] == "warn" and "36" in found["overdue"]["text"]
+    assert found["quarantine"]["level"] == "warn"
+    assert found["durability"]["level"] == "warn"
+    assert found["max_allowed_packet"]["level"] == "fail"
+
+
+def test_listing_does_not_wait_for_locks(cli):
+    """Reading is never held up by a transaction of somebody else."""
+    id_, = cli.add()
+    with cli.stage.connect(autocommit=False) as connection, connection.cursor() as cursor:
+        cursor.execute("SELECT * FROM outbox FOR UPDATE")
+        assert cli.json("task", "show", id_)["id"] == str(id_)
+        assert len(cli.json("task", "list")) == 1

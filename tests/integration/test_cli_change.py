@@ -1,0 +1,331 @@
+"""Changing tasks from the command line while no daemon runs: cancel, reschedule, retry, set,
+result; one and many; what is refused, and the audit rows that are left."""
+
+import concurrent.futures
+import datetime
+import time
+
+import pytest
+from support.command_line import cli
+
+__all__ = ["cli"]
+
+STATES = ("scheduled", "claimed", "awaiting", "held", "blocked")
+
+
+def in_every_state(cli):
+    """One living row in each state, by state."""
+    ids = cli.add(count=len(STATES))
+    for id_, state in zip(ids, STATES):
+        cli.sql("UPDATE outbox SET state = %s, lease_until = UTC_TIMESTAMP(6) + INTERVAL 1 HOUR, failures = 1"
+                " WHERE id = %s", state, id_)
+    return dict(zip(STATES, ids))
+
+
+# -- cancel -----------------------------------------------------------------------------------
+
+def test_cancel_moves_the_row_into_the_history(cli):
+    id_, = cli.add(task_key="k", payload=b"\xff\0x", priority=9, message_id="m-1", headers='{"a":"b"}')
+    before = cli.row(id_)
+    assert cli("task", "cancel", id_, "--reason", "paid meanwhile") == f"{id_}  cancelled\n"
+    assert cli.row(id_) is None
+    after = cli.row(id_, "outbox_history")
+    assert after["state"] == "cancelled"
+    same = ("message_id", "route", "payload", "headers", "task_key", "due_at", "priority", "created_at", "shard")
+    assert {name: after[name] for name in same} == {name: before[name] for name in same}
+    assert (after["keep_until"] - after["finished_at"]).days == 30
+    entry, = cli.audit()
+    assert (entry["verb"], entry["reason"], entry["filter"], entry["changed"]) == (
+        "cancel", "paid meanwhile", str(id_), 1)
+    assert entry["before"][0]["state"] == "scheduled" and entry["before"][0]["message_id"] == "m-1"
+    assert "@" in entry["actor"]
+
+
+def test_cancel_of_each_living_state(cli):
+    ids = in_every_state(cli)
+    done = cli.json("task", "cancel", *ids.values(), code=75)
+    outcomes = {task["id"]: task["outcome"] for task in done["tasks"]}
+    assert outcomes == {str(ids[state]): "in_flight" if state == "claimed" else "cancelled" for state in STATES}
+    assert (done["matched"], done["changed"], done["in_flight"]) == (5, 4, 1)
+    assert cli.ids() == [ids["claimed"]]
+
+
+def test_cancel_says_what_it_could_not_do(cli):
+    ended, = cli.dead()
+    living, = cli.add()
+    done = cli.run("task", "cancel", "gone", ended, living)
+    assert (done.returncode, done.stdout) == (
+        65, f"gone  not found\n{ended}  has ended already: dead\n{living}  cancelled\n")
+    assert cli.run("task", "cancel", "gone").returncode == 66
+    assert cli.run("task", "cancel", living).stdout == f"{living}  has ended already: cancelled\n"
+
+
+def test_bulk_needs_a_yes(cli):
+    ids = cli.add(count=3)
+    assert cli.fails(64, "task", "cancel", "--route", "crm.push") == (
+        "duebox: 3 tasks would be cancelled (--route crm.push); give --yes to do it, or --dry-run\n")
+    assert cli.fails(64, "task", "cancel", "--yes") == (
+        "duebox: task cancel: which tasks? Give ids or filters; --state with a state stands for all in it\n")
+    assert cli.fails(64, "task", "cancel", "--state", "done", "--yes") == (
+        "duebox: task cancel: --state names a state in which a task cannot be cancelled\n")
+    assert (cli.ids(), cli.audit()) == (ids, [])
+
+
+def test_dry_run_changes_nothing(cli):
+    ids = cli.add(count=3)
+    assert cli("task", "cancel", "--route", "crm.push", "--dry-run") == "3 tasks would be cancelled (--route crm.push)\n"
+    assert cli("task", "cancel", "--route", "crm.push", "--dry-run", "--limit", 2).startswith("2 tasks ")
+    assert cli("task", "cancel", ids[0], "--dry-run") == f"{ids[0]}  is scheduled\n"
+    found = cli.json("task", "cancel", "--route", "crm.push", "--dry-run")
+    assert (found["dry_run"], found["matched"], found["changed"], found["audit_first"]) == (True, 3, 0, None)
+    assert (cli.ids(), cli.audit()) == (ids, [])
+
+
+def test_bulk_with_limit_and_audit(cli):
+    ids = cli.add(count=5)
+    others = cli.add("orders.cancel", count=2)
+    said = cli("task", "cancel", "--route", "crm.push", "--limit", 3, "--reason", "why not", "--yes")
+    assert said == "3 of 3 tasks cancelled (audit 1)\n"
+    assert cli.ids() == ids[3:] + others
+    entry, = cli.audit()
+    assert (entry["filter"], entry["changed"], entry["reason"]) == ("--route crm.push", 3, "why not")
+    assert [int(row["id"]) for row in entry["before"]] == ids[:3]
+    done = cli.json("task", "cancel", "--state", "living", "--yes")
+    assert (done["matched"], done["changed"], done["audit_first"], done["audit_last"]) == (4, 4, "2", "2")
+    assert cli("task", "cancel", "--route", "crm.push", "--yes") == "0 of 0 tasks cancelled\n"
+
+
+def test_many_thousands_in_steps(cli):
+    cli.sql("INSERT INTO outbox (route, payload, delay_ms) SELECT 'crm.push', '{}', 3600000 FROM seq_1_to_1700")
+    said = cli("task", "cancel", "--where", "id % 2 = 0", "--yes")
+    assert said == "850 of 850 tasks cancelled (audit 1 to 2)\n"
+    assert cli.ids("id % 2 = 0") == [] and len(cli.ids()) == 850
+    assert sum(entry["changed"] for entry in cli.audit()) == 850
+
+
+def test_the_pace_is_kept(cli):
+    cli.add(count=20)
+    started = time.monotonic()
+    cli("task", "cancel", "--route", "crm.push", "--rate", "40/s", "--yes")
+    assert time.monotonic() - started >= 0.5
+    assert cli.ids() == []
+
+
+# -- cancel and reschedule beside a daemon that does not answer ---------------------------------
+
+@pytest.mark.parametrize("words", [["cancel"], ["reschedule", "--at", "now"]])
+def test_a_held_shard_is_left_alone(cli, words):
+    ids = cli.add(count=3)
+    due = cli.row(ids[0])["due_at"]
+    cli.hold()
+    said = cli.fails(69, "task", *words, ids[0])
+    assert said.startswith(f"duebox: task {ids[0]}: the daemon other on far-away holds its shard and cannot be reached; "
+                           "nothing was changed: http://127.0.0.1:1/api/v1/tasks/")
+    done = cli.run("task", *words, "--route", "crm.push", "--yes")
+    assert done.returncode == 69 and done.stdout.startswith("0 of 3 tasks ")
+    cli.hold(url="")
+    assert cli.fails(69, "task", *words, ids[0]) == (
+        f"duebox: task {ids[0]}: the daemon other on far-away holds its shard and has no HTTP listener; nothing was "
+        "changed. Set admin.listen there, or stop it first\n")
+    assert (cli.ids(), cli.row(ids[0])["due_at"], cli.audit()) == (ids, due, [])
+
+
+def test_a_lease_that_ran_out_is_no_obstacle_but_its_owner_is_fenced(cli):
+    later, = cli.add(delay_ms=3600_000)
+    due, = cli.add(delay_ms=0)
+    cli.hold(seconds=-1)
+    epochs = dict(cli.sql("SELECT shard, epoch FROM outbox_shards"))
+    assert cli("task", "cancel", later) == f"{later}  cancelled\n"
+    assert cli.json("task", "cancel", due)["tasks"] == [
+        {"id": str(due), "outcome": "cancelled", "maybe_sent": True}]
+    after = cli.sql("SELECT shard, epoch, owner FROM outbox_shards WHERE shard < 63")
+    touched = {cli.row(id_, "outbox_history")["shard"] for id_ in (later, due)}
+    assert {shard for shard, epoch, _ in after if epoch > epochs[shard]} == touched
+    assert {owner for _, _, owner in after} == {"other"}     # whoever takes over sees an unclean end
+
+
+def test_retry_and_set_do_not_need_the_owner(cli):
+    """Plain SQL may do the same at any time."""
+    dead, = cli.dead()
+    scheduled, = cli.add()
+    cli.hold()
+    assert cli("task", "retry", dead) == f"{dead}  retried\n"
+    assert cli("task", "set", scheduled, "-p", 9) == f"{scheduled}  changed\n"
+
+
+# -- reschedule, set ---------------------------------------------------------------------------
+
+def test_reschedule(cli):
+    id_, = cli.add()
+    cli("task", "reschedule", id_, "--at", "2030-01-31T08:00:00Z")
+    assert str(cli.row(id_)["due_at"]) == "2030-01-31 08:00:00"
+    assert cli.audit()[0]["before"][0]["due_at"] != "2030-01-31 08:00:00.000000"
+    now, = cli.sql("SELECT UTC_TIMESTAMP(6)")[0]
+    cli("task", "reschedule", "--route", "crm.push", "--delay", "2h", "--yes")
+    wait = cli.row(id_)["due_at"] - now
+    assert datetime.timedelta(hours=2) <= wait < datetime.timedelta(hours=2, minutes=1)
+    cli("task", "reschedule", id_, "--at", "now")
+    assert cli.row(id_)["due_at"] - now < datetime.timedelta(minutes=1)
+
+
+def test_reschedule_only_what_waits(cli):
+    ids = in_every_state(cli)
+    done = cli.json("task", "reschedule", *ids.values(), "--at", "now", code=75)
+    assert [task["outcome"] for task in done["tasks"]] == ["rescheduled", "in_flight", "in_flight", "state", "state"]
+    ended, = cli.dead()
+    assert cli.run("task", "reschedule", ended, "--at", "now").returncode == 65
+
+
+def test_set(cli):
+    id_, other = cli.add(count=2)
+    cli("task", "set", id_, "--priority", 1, "--max-attempts", 20, "--timeout", "90s", "--expires-at", "2031-01-01",
+        "--target-host", "crm-2")
+    row = cli.row(id_)
+    assert [row["priority"], row["max_attempts"], row["timeout_ms"], str(row["expires_at"]), row["target_host"]] == [
+        1, 20, 90000, "2031-01-01 00:00:00", "crm-2"]
+    cli("task", "set", "--route", "crm.push", "--max-attempts", 0, "--timeout", "0s", "--expires-at", "never",
+        "--target-host", "", "--yes")
+    row = cli.row(id_)
+    assert [row["max_attempts"], row["timeout_ms"], row["expires_at"], row["target_host"]] == [None, None, None, ""]
+    assert cli.row(other)["priority"] == 5
+    assert cli.audit()[1]["before"][0]["max_attempts"] == 20
+    assert cli.fails(64, "task", "set", id_, "--timeout", "60d") == "duebox: --timeout: at most 49d\n"
+    assert cli.fails(64, "task", "set", id_, "--priority", 0) == (
+        'duebox: --priority: "0" is no whole number from 1 to 9\n')
+
+
+def test_a_host_comes_with_its_shard(cli):
+    """Tasks bound to a host are in a shard of their own; one that is about to leave stays where it is."""
+    id_, = cli.add(message_id="m-1")
+    shard = cli.row(id_)["shard"]
+    cli("task", "set", id_, "--target-host", "crm-2")
+    assert (cli.row(id_)["target_host"], cli.row(id_)["shard"]) == ("crm-2", 63)
+    assert len(cli.json("task", "list", "--route", "crm.push")) == 1
+    cli("task", "set", id_, "--target-host", "crm-3")
+    cli.hold()
+    cli("task", "reschedule", id_, "--at", "+2h")       # nobody leases that shard
+    cli("task", "set", id_, "--target-host", "")
+    assert (cli.row(id_)["target_host"], cli.row(id_)["shard"]) == ("", shard)
+    due, = cli.add(delay_ms=0)
+    assert cli.json("task", "set", due, "--target-host", "crm-2", code=75)["tasks"][0]["outcome"] == "in_flight"
+    assert cli.row(due)["target_host"] == ""
+
+
+def test_set_only_what_waits(cli):
+    done = cli.json("task", "set", *in_every_state(cli).values(), "-p", 9, code=75)
+    assert [task["outcome"] for task in done["tasks"]] == ["changed", "in_flight", "in_flight", "state", "state"]
+
+
+# -- retry ---------------------------------------------------------------------------------------
+
+def test_retry_brings_the_dead_back(cli):
+    id_, = cli.dead(message_id="m-1", task_key="k", payload=b"\xff\0", headers='{"a":"b"}', priority=2)
+    before = cli.row(id_, "outbox_history")
+    assert cli("task", "retry", "m-1", "--reason", "bug 17 is fixed") == "m-1  retried\n"
+    assert cli.row(id_, "outbox_history") is None
+    row = cli.row(id_)
+    same = ("message_id", "route", "payload", "headers", "task_key", "priority", "created_at", "shard", "attempt",
+            "error_class", "last_error")
+    assert {name: row[name] for name in same} == {name: before[name] for name in same}
+    assert (row["state"], row["failures"], row["recoveries"], row["attempt"]) == ("scheduled", 0, 0, 3)
+    assert row["due_at"] > before["finished_at"]
+    entry, = cli.audit()
+    assert (entry["verb"], entry["before"][0]["state"], entry["before"][0]["failures"]) == ("retry", "dead", 3)
+
+
+def test_retry_of_expired_tasks_gives_them_time(cli):
+    past, = cli.end(cli.add(expires_at="2020-01-01"), "expired")
+    future, = cli.end(cli.add(expires_at="2040-01-01"), "cancelled")
+    cli("task", "retry", past, future)
+    assert cli.row(past)["expires_at"] is None
+    assert str(cli.row(future)["expires_at"]) == "2040-01-01 00:00:00"
+
+
+def test_filters_of_retry_mean_the_dead(cli):
+    dead = cli.dead(count=2)
+    cancelled = cli.end(cli.add(), "cancelled")
+    done = cli.end(cli.add(), "done")
+    waiting, fresh = cli.add(count=2)
+    cli.sql("UPDATE outbox SET failures = 2 WHERE id = %s", waiting)
+    assert cli("task", "retry", "--route", "crm.push", "--yes") == "2 of 2 tasks retried (audit 1)\n"
+    assert cli.ids() == sorted([*dead, waiting, fresh])
+    due = cli.row(fresh)["due_at"]
+    assert cli("task", "retry", "--state", "scheduled", "--route", "crm.push", "--yes").startswith("1 of 1 ")
+    assert cli.row(waiting)["due_at"] < due and cli.row(fresh)["due_at"] == due
+    assert cli.run("task", "retry", *done, fresh).stdout == (
+        f"{done[0]}  has ended already: done\n{fresh}  its state does not allow it: scheduled\n")
+    assert cli("task", "retry", "--state", "cancelled,expired", "--yes").startswith("1 of 1 ")
+    assert cli.ids(table="outbox_history") == done
+    assert cli.row(cancelled[0])["state"] == "scheduled"
+
+
+def test_a_collision_stops_only_itself(cli):
+    ids = [cli.dead(dedup_key=key)[0] for key in ("a", "b", "c")]
+    cli.add(dedup_key="b")
+    done = cli.json("task", "retry", "--error", "http.503", "--yes", code=65)
+    assert (done["matched"], done["changed"], done["conflict"]) == (3, 2, 1)
+    assert cli.ids(table="outbox_history") == [ids[1]]
+    assert cli.run("task", "retry", ids[1]).stdout == (
+        f"{ids[1]}  another living task has its message id or dedup key\n")
+    assert sum(entry["changed"] for entry in cli.audit()) == 2
+
+
+def test_two_at_once_retry_each_task_once(cli):
+    ids = cli.dead(count=300)
+    with concurrent.futures.ThreadPoolExecutor() as pool:
+        both = list(pool.map(lambda _: cli.json("task", "retry", "--route", "crm.push", "--yes"), range(2)))
+    assert sum(done["changed"] for done in both) == 300
+    assert (cli.ids(), cli.ids(table="outbox_history")) == (ids, [])
+
+
+def test_dead_letters(cli):
+    first, second = cli.dead(count=2)
+    other, = cli.dead("orders.cancel", error_class="kafka.msg_size_too_large")
+    cancelled, = cli.end(cli.add(), "cancelled")
+    assert [int(row["id"]) for row in cli.json("dead", "list")] == [other, second, first]
+    assert "come back" in cli("dead", "list", "--route", "crm.push")
+    assert cli("dead", "retry", "--error", "http.503", "--yes", "--limit", 1).startswith("1 of 1 tasks retried")
+    assert cli("dead", "retry", other) == f"{other}  retried\n"
+    assert cli.fails(65, "dead", "retry", cancelled) == ""
+    assert cli.fails(65, "dead", "retry", first) == ""           # it lives again
+    assert cli.ids() == [first, other]
+    assert cli.fails(64, "dead", "list", "--state", "done") == (
+        "duebox: dead list: unknown option --state; see `duebox dead list --help`\n")
+
+
+# -- a consumer's answer, given by hand -------------------------------------------------------------
+
+@pytest.mark.parametrize("words, state", [
+    (["--status", "done", "--result", '{"n": 12345678901234567890}'], None),
+    (["--status", "fail", "--error-class", "x.y", "--error-message", "nö"], "dead"),
+    (["--status", "retry", "--retry-in", "10m"], "scheduled")])
+def test_result_without_a_daemon(cli, words, state):
+    id_, = cli.add(message_id="m-1")
+    cli.sql("UPDATE outbox SET state = 'awaiting', attempt = 2, lease_until = UTC_TIMESTAMP(6) + INTERVAL 1 HOUR")
+    assert cli("task", "result", id_, "--attempt", 2, *words) == f"{id_}  applied\n"
+    row = cli.row(id_) or cli.row(id_, "outbox_history")
+    assert (row and row["state"]) == state
+    if state == "dead":
+        assert (row["error_class"], row["last_error"]) == ("x.y", "nö")
+        assert cli("task", "result", id_, "--attempt", 2, "--status", "done") == (
+            f"{id_}  this attempt has had its result; nothing was changed\n")
+        assert cli.fails(65, "task", "result", id_, "--attempt", 3, "--status", "done") == (
+            f"duebox: task {id_}: it has ended; nothing was changed\n")
+    if state == "scheduled":
+        assert row["failures"] == 1
+
+
+@pytest.mark.parametrize("words, code, message", [
+    (["gone", "--attempt", "1", "--status", "done"], 66,
+     "task gone: not found, neither in the outbox nor in its history"),
+    (["m-1", "--attempt", "0", "--status", "done"], 64, '--attempt: "0" is no whole number from 1 to 4294967295'),
+    (["m-1", "--attempt", "1", "--status", "done", "--result", "{"], 65, None),
+    (["m-1", "--attempt", "1", "--status", "retry"], 65,
+     "task m-1: it is in a later attempt; only a success of this one would count"),
+])
+def test_result_refused(cli, words, code, message):
+    id_, = cli.add(message_id="m-1")
+    cli.sql("UPDATE outbox SET state = 'awaiting', attempt = 2, lease_until = UTC_TIMESTAMP(6) + INTERVAL 1 HOUR")
+    said = cli.fails(code, "task", "result", *words)
+    assert said.startswith("duebox: ") and (message is None or said == f"duebox: {message}\n")
+    assert cli.row(id_)["state"] == "awaiting"

@@ -1,0 +1,151 @@
+"""The command line beside running daemons: cancel and reschedule are certain or refused,
+results and reloads reach the daemon, doctor sees it."""
+
+import re
+
+import pytest
+from support.servers.http_receiver import Answer
+from support.wait import wait_until
+
+LIMIT_S = 30
+HOUR_MS = 3600_000
+
+
+def line(stage, *words, code=0):
+    done = stage.daemons[0].run(*words, check=False)
+    assert done.returncode == code, f"{words} ended with {done.returncode}: {done.stdout}{done.stderr}"
+    return done
+
+
+@pytest.fixture
+def running(stage):
+    """A daemon with a route that waits and one that calls the receiver."""
+    stage.configuration["engine"]["drain_timeout"] = "1s"
+    stage.http("hook", history="1h", timeout="60s")
+    stage.http("later", result="expected", timeout="60s")
+    stage.start()
+    return stage
+
+
+def test_cancel_and_reschedule_by_the_owner(running):
+    first, second = running.insert("hook", delay_ms=HOUR_MS, count=2)
+    assert line(running, "task", "cancel", first, "--reason", "paid").stdout == f"{first}  cancelled\n"
+    assert running.row(first)["state"] == "cancelled"
+    actor, verb, reason = running.execute("SELECT actor, verb, reason FROM outbox_audit")[0]
+    assert ("@" in actor, verb, reason) == (True, "cancel", "paid")
+    assert line(running, "task", "cancel", first, code=65).stdout == f"{first}  has ended already: cancelled\n"
+    assert line(running, "task", "reschedule", second, "--at", "now").stdout == f"{second}  rescheduled\n"
+    running.receiver.wait_count(1, LIMIT_S, "/hook")
+    running.wait_row(second, LIMIT_S, state="done")
+
+
+def test_bulk_by_the_owner(running):
+    ids = running.insert("hook", delay_ms=HOUR_MS, count=40)
+    kept = running.insert("later", delay_ms=HOUR_MS, count=1)
+    said = line(running, "task", "cancel", "--route", "hook", "--yes", "--reason", "season is over").stdout
+    assert re.fullmatch(r"40 of 40 tasks cancelled \(audit \d+\)\n", said)
+    assert all(running.row(id_)["state"] == "cancelled" for id_ in ids)
+    assert running.row(kept[0])["state"] == "scheduled"
+    whole = running.execute("SELECT verb, reason, filter, changed FROM outbox_audit ORDER BY id DESC LIMIT 1")[0]
+    assert whole == ("cancel", "season is over", "--route hook", 40)
+
+
+def test_what_is_on_its_way_is_not_cancelled(running):
+    running.receiver.on("/hook", Answer(never=True))
+    id_, = running.insert("hook")
+    running.receiver.wait_count(1, LIMIT_S, "/hook")
+    done = line(running, "task", "cancel", id_, code=75)
+    assert done.stdout == f"{id_}  on its way out: too late, or try again when the attempt is over\n"
+    assert line(running, "task", "reschedule", id_, "--at", "+1h", code=75).stdout.startswith(f"{id_}  on its way out")
+    assert running.row(id_)["state"] in ("scheduled", "claimed")
+
+
+def test_a_wait_for_a_result_can_be_cancelled_and_answered(running):
+    running.receiver.on("/later", Answer(202))
+    first, second = running.insert("later", count=2)
+    for id_ in (first, second):
+        running.wait_row(id_, LIMIT_S, state="awaiting")
+    assert line(running, "task", "cancel", first).stdout == f"{first}  cancelled\n"
+    words = ["task", "result", second, "--attempt", 1, "--status", "fail", "--error-class", "x.y"]
+    assert line(running, *words).stdout == f"{second}  applied\n"
+    assert running.daemons[0].metric("duebox_results", fate="applied") == 1
+    assert running.row(second)["error_class"] == "x.y"
+    again = line(running, "task", "result", second, "--attempt", 2, "--status", "done", code=65)
+    assert again.stderr == f"duebox: task {second}: the task has ended; nothing was changed\n"
+    assert line(running, *words).stdout == f"{second}  this attempt has had its result; nothing was changed\n"
+
+
+def test_two_daemons_each_answer_for_their_shards(running):
+    running.start()
+    wait_until(lambda: len(running.execute("SELECT owner FROM outbox_shards WHERE owner IS NOT NULL GROUP BY owner"
+                                           " HAVING COUNT(*) >= 3")) == 2, LIMIT_S, "both daemons to hold their part")
+    ids = running.insert("hook", delay_ms=HOUR_MS, count=30)
+    assert line(running, "task", "cancel", *ids).stdout.count("cancelled") == 30
+    asked = {daemon.name: sum("/cancel" in entry["msg"] for entry in daemon.lines()) for daemon in running.daemons}
+    assert sum(asked.values()) >= 30 and min(asked.values()) > 0, asked
+
+
+def test_a_daemon_that_is_stuck_gives_no_answer(running):
+    """No answer is no success; when the lease has run out the row may be taken directly."""
+    id_, = running.insert("hook", delay_ms=HOUR_MS)
+    daemon = running.daemons[0]
+    running.execute("UPDATE outbox_shards SET lease_until = UTC_TIMESTAMP(6) + INTERVAL 1 HOUR")
+    daemon.pause()
+    try:
+        running.execute("UPDATE outbox_shards SET lease_until = UTC_TIMESTAMP(6) + INTERVAL 1 HOUR")
+        done = line(running, "task", "cancel", id_, code=69)
+        assert "did not answer" in done.stderr and "is not known" in done.stderr
+        assert (done.stdout, running.row(id_)["state"]) == ("", "scheduled")
+        running.execute("UPDATE outbox_shards SET lease_until = UTC_TIMESTAMP(6)")
+        assert line(running, "task", "cancel", id_).stdout == f"{id_}  cancelled\n"
+    finally:
+        daemon.resume()
+    assert running.row(id_)["state"] == "cancelled"
+
+
+def test_a_wrong_token(running):
+    id_, = running.insert("hook", delay_ms=HOUR_MS)
+    daemon = running.daemons[0]
+    daemon.configure({**daemon.configuration, "admin": {"token": "another-token-0123456789abcdef"}})
+    done = line(running, "task", "cancel", id_, code=77)
+    assert "nothing was changed. admin.token_file must hold the daemon's token" in done.stderr
+    assert running.row(id_)["state"] == "scheduled"
+    assert "admin.token_file must hold" in line(running, "reload", code=77).stderr
+
+
+def test_reload(running):
+    daemon = running.daemons[0]
+    running.insert("fresh", delay_ms=HOUR_MS)
+    routes = {**daemon.configuration["routes"], "fresh": {"via": "hooks", "url": f"{running.receiver.url}/fresh"}}
+    daemon.configure({**daemon.configuration, "routes": routes})
+    mark = daemon.mark()
+    assert line(running, "reload").stderr == "reloaded\n"
+    daemon.wait_log("DUEBOX-RELOADED", after=mark, limit_s=LIMIT_S)
+    daemon.configure({**daemon.configuration, "engine": {**daemon.configuration["engine"], "instance": "other"},
+                      "database": {**daemon.configuration["database"], "table": "other"}})
+    refused = line(running, "reload", code=78).stderr
+    assert "refuses: nothing was changed: " in refused
+    daemon.configure(running.configuration)
+    daemon.stop()
+    assert line(running, "reload", code=69).stderr.startswith("duebox: no daemon answers: ")
+
+
+def test_pause_reaches_the_daemon(running):
+    line(running, "route", "pause", "hook", "--reason", "their maintenance")
+    stats = "/api/v1/routes"
+    daemon = running.daemons[0]
+
+    def paused():
+        routes = daemon.api("GET", stats)[1]
+        return [route["paused"] for route in routes["routes"] if route["name"] == "hook"]
+    wait_until(lambda: paused() == [True], LIMIT_S, "the daemon to see the pause")
+    id_, = running.insert("hook")
+    line(running, "route", "resume", "hook")
+    running.receiver.wait_count(1, LIMIT_S, "/hook")
+    running.wait_row(id_, LIMIT_S, state="done")
+
+
+def test_doctor_beside_a_daemon(running):
+    text = line(running, "doctor").stdout
+    assert re.search(r"^ok +shards +8 of 8 are held", text, re.MULTILINE)
+    assert re.search(r"^ok +admin +http://127\.0\.0\.1:\d+: ready$", text, re.MULTILINE)

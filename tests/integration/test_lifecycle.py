@@ -1,0 +1,278 @@
+"""Stopping, reloading, sharing: what happens around the work of a daemon."""
+
+import signal
+import time
+
+import pytest
+
+from support.servers.http_receiver import Answer
+from support.wait import wait_until
+
+SLOW_S = 1.5
+
+
+def routes_of(daemon):
+    return {route["name"]: route for route in daemon.api("GET", "/api/v1/routes")[1]["routes"]}
+
+
+def shards_held(daemon):
+    return int(daemon.metric("duebox_shards_held"))
+
+
+# -- signals ------------------------------------------------------------------------------
+
+
+def test_sigterm_lets_calls_in_flight_end(stage):
+    """The calls end and are settled, nothing new is begun, and nothing is sent again."""
+    stage.http("h", concurrency=10)
+    daemon = stage.start()
+    stage.consume_http()
+    stage.receiver.on("/h", Answer(200, delay_s=SLOW_S))
+    stage.insert("h", b"in flight", count=10)
+    stage.receiver.wait_count(10, 20)
+    waiting = stage.insert("h", b"waits", count=20)
+    daemon.signal(signal.SIGTERM)
+    daemon.wait_log("DUEBOX-DRAINING")
+    wait_until(lambda: daemon.api("GET", "/readyz")[0] == 503, 10, "the daemon to say that it is stopping")
+    assert daemon.wait_end(20) == 0
+    assert stage.count() == 20 and len(stage.receiver.requests) == 10
+    assert {stage.row(message_id)["attempt"] for message_id in waiting} == {0}
+    stage.receiver.on("/h", 200)
+    daemon.start()
+    stage.wait_empty(20)
+    stage.check()
+
+
+def test_a_second_sigterm_ends_at_once(stage):
+    stage.http("h", timeout="20s")
+    daemon = stage.start()
+    stage.consume_http()
+    stage.receiver.on("/h", Answer(never=True))
+    message_id = stage.insert("h", b"hangs", copies=2)[0]
+    stage.receiver.wait_count(1, 20)
+    daemon.signal(signal.SIGTERM)
+    daemon.wait_log("DUEBOX-DRAINING")
+    assert stage.row(message_id)["state"] == "claimed"
+    daemon.signal(signal.SIGTERM)
+    daemon.wait_log("DUEBOX-HURRY")
+    assert daemon.wait_end(10) == 0
+    stage.receiver.on("/h", 200)
+    daemon.start()                      # and nothing is lost
+    stage.wait_empty(40)
+    stage.check(duplicates=1)
+
+
+def test_the_drain_has_an_end(stage):
+    """What takes longer than drain_timeout is given up, and sent again later."""
+    stage.http("h", timeout="60s")
+    stage.configuration["engine"]["drain_timeout"] = "1s"
+    daemon = stage.start()
+    stage.receiver.on("/h", Answer(never=True))
+    stage.insert("h", b"hangs", end="")
+    stage.receiver.wait_count(1, 20)
+    assert 0.9 <= daemon.stop() < 15
+    assert stage.count() == 1
+
+
+def test_leases_are_given_back_at_the_end(stage):
+    """The next daemon need not wait for a lease to run out."""
+    stage.http("h")
+    stage.configuration["engine"]["lease"] = "60s"
+    stage.start("first").stop()
+    assert stage.count("outbox_shards", "owner IS NOT NULL OR unclean") == 0
+    started = time.monotonic()
+    second = stage.start("second")
+    assert time.monotonic() - started < 20
+    stage.insert("h", count=5, end="")
+    stage.receiver.wait_count(5, 10)
+    assert second.metric("duebox_shards_taken") == 0
+
+
+# -- reload -------------------------------------------------------------------------------
+
+
+def test_reload_adds_changes_and_removes_routes(stage):
+    stage.kafka("changed", history="1h")
+    stage.kafka("removed")
+    stage.kafka("same")
+    added = stage.topic()
+    daemon = stage.start()
+    first = stage.consume_kafka("changed", "removed", "same")
+    for route in ("changed", "removed", "same"):
+        stage.insert(route, b"before", count=5, kept=route == "changed")
+    stage.wait_empty(20)
+    routes = stage.configuration["routes"]
+    routes["added"] = {"via": "bus", "topic": added}
+    routes["changed"] = {**routes["changed"], "topic": added, "history": "0"}
+    removed = routes.pop("removed")
+    assert daemon.reload({**daemon.configuration, "routes": routes})
+    stage.consume_kafka("added")
+    assert set(routes_of(daemon)) >= {"added", "changed", "same"}
+    for route in ("added", "changed", "same"):
+        stage.insert(route, b"after", count=5)
+    held = stage.insert("removed", b"after", count=5)
+    for message_id in held:
+        stage.wait_row(message_id, 20, state="held")
+    stage.wait_empty(20, "state <> 'held'")
+    assert daemon.reload({**daemon.configuration, "routes": {**routes, "removed": removed}})
+    stage.wait_empty(20)
+    stage.check()
+    after = [record for record in first.records if record["value"] == b"after"]
+    assert {record["topic"] for record in after} == {stage.destination("same"), removed["topic"]}
+
+
+BROKEN = {
+    "unknown key": ("concurrency:", "concurency:", "concurency"),
+    "wrong type": ("concurrency: 7", "concurrency: many", "concurrency"),
+    "unknown plugin": ("via: hooks", "via: hoks", "hoks"),
+    "no YAML": ("routes:", "routes: [", "duebox.yaml"),
+    "plugin option": ("allow_private: true", "allow_private: true\n    user_agent: x", "restart"),
+    "other database": ("name: ", "name: another_", "restart"),
+}
+
+
+@pytest.mark.parametrize("old, new, word", BROKEN.values(), ids=BROKEN)
+def test_a_reload_of_a_broken_file_changes_nothing_and_says_so(stage, old, new, word):
+    stage.http("h", concurrency=7)
+    daemon = stage.start()
+    stage.consume_http()
+    text = daemon.path.read_text()
+    assert old in text
+    daemon.configure(text.replace(old, new, 1))
+    mark = daemon.mark()
+    assert not daemon.reload()
+    line = daemon.wait_log("DUEBOX-RELOAD-REFUSED", after=mark)
+    assert word in line["msg"] and "nothing was changed" in line["msg"]
+    if word != "restart":
+        assert "duebox.yaml:" in line["msg"]
+    stage.insert("h", count=5)
+    stage.wait_empty(20)
+    daemon.configure(text)
+    assert daemon.reload()
+    stage.check()
+
+
+def test_reload_under_load_loses_nothing(stage):
+    """Limits and destinations change many times while tasks are in flight."""
+    topics = [stage.topic(), stage.topic()]
+    stage.kafka("k", topic=topics[0])
+    stage.http("h", concurrency=5)
+    stage.kafka("other", topic=topics[1])
+    daemon = stage.start()
+    stage.consume_kafka("k", "other")
+    stage.consume_http()
+    for delay_ms in range(0, 4000, 20):
+        stage.insert("k", b"k", delay_ms=delay_ms, count=5)
+        stage.insert("h", b"h", delay_ms=delay_ms)
+    for number in range(10):
+        routes = {**daemon.configuration["routes"],
+                  "k": {"via": "bus", "topic": topics[number % 2], "concurrency": 10 + number},
+                  "h": {**daemon.configuration["routes"]["h"], "concurrency": 1 + number}}
+        assert daemon.reload({**daemon.configuration, "routes": routes})
+    stage.wait_empty(40)
+    stage.check()
+
+
+def test_reload_by_api_and_by_command(stage):
+    stage.http("h")
+    daemon = stage.start()
+    mark = daemon.mark()
+    assert daemon.api("POST", "/api/v1/reload", {})[0] == 200
+    daemon.wait_log("DUEBOX-RELOADED", after=mark)
+    mark = daemon.mark()
+    daemon.run("reload")
+    daemon.wait_log("DUEBOX-RELOADED", after=mark)
+    assert daemon.metric("duebox_reloads") == 2
+
+
+# -- several daemons ----------------------------------------------------------------------
+
+
+def test_two_daemons_share_and_hand_over(stage):
+    """A second daemon takes its half without a copy too many, a third of the load later the
+    first leaves, and the second goes on alone."""
+    stage.kafka("k")
+    stage.amqp("a")
+    stage.http("h")
+    first = stage.start("first")
+    stage.consume_kafka("k")
+    stage.consume_amqp("a")
+    stage.consume_http()
+    shards = shards_held(first)
+    assert shards == stage.count("outbox_shards", "shard < 63")
+    for delay_ms in range(0, 9000, 25):
+        for route in ("k", "a", "h"):
+            stage.insert(route, delay_ms=delay_ms, count=3)
+    second = stage.start("second")
+    wait_until(lambda: shards_held(first) == shards_held(second) == shards / 2, 20, "the daemons to share",
+               detail=second.log_tail)
+    for daemon in (first, second):
+        before = daemon.metric("duebox_settled_rows")
+        wait_until(lambda: daemon.metric("duebox_settled_rows") > before, 20, f"{daemon.name} to work")
+    first.stop()
+    wait_until(lambda: shards_held(second) == shards, 20, "the second daemon to have all", detail=second.log_tail)
+    stage.wait_empty(40)
+    stage.check()
+
+
+def test_three_daemons_come_and_go(stage):
+    stage.kafka("k")
+    stage.daemon("first").start()
+    stage.consume_kafka("k")
+    for delay_ms in range(0, 8000, 20):
+        stage.insert("k", delay_ms=delay_ms, count=5)
+    second, third = stage.start("second"), stage.start("third")
+    wait_until(lambda: all(shards_held(daemon) >= 2 for daemon in stage.daemons), 20, "three to share")
+    second.stop()
+    second.start()
+    third.stop()
+    wait_until(lambda: shards_held(stage.daemons[0]) == shards_held(second) == 4, 20, "two to share")
+    stage.wait_empty(40)
+    stage.check()
+
+
+def test_only_its_host_runs_a_targeted_task(stage):
+    stage.http("h", history="1h")
+    first, second = stage.start("first"), stage.start("second")
+    wait_until(lambda: shards_held(first) == shards_held(second), 20, "the daemons to share")
+    stage.execute("INSERT INTO outbox (route, payload, target_host) VALUES "
+                  + ", ".join(["('h', 'for the second', 'second')"] * 40))
+    wait_until(lambda: stage.count("outbox_history", "state = 'done'") == 40, 20, "the targeted tasks to be done",
+               detail=stage.living)
+    hosts = stage.execute("SELECT DISTINCT i.host FROM outbox_history h JOIN outbox_instances i ON i.id = h.claimed_by")
+    assert hosts == (("second",),)
+
+
+def test_a_route_that_was_paused_before_the_start_sends_nothing(stage):
+    """What people have set is read before any row is."""
+    stage.http("h")
+    stage.http("other")
+    stage.consume_http()
+    daemon = stage.start()
+    daemon.run("route", "pause", "h")
+    daemon.stop()
+    waiting = stage.insert("h", count=20, end="")
+    stage.insert("other", count=20)
+    daemon.start()
+    stage.wait_empty(30, "route = 'other'")
+    assert stage.count("outbox", "route = 'h' AND attempt = 0") == len(waiting)
+    assert not stage.ledger.arrived_ids() & set(waiting)
+
+
+def test_a_reload_that_drops_a_route_sends_nothing_twice(stage):
+    """A call is out, its claim in memory, when its route goes: the answer counts, and nothing is sent when it is back."""
+    stage.http("h", claim="memory", timeout="20s")
+    stage.http("other")
+    stage.receiver.on("/h", Answer(200, delay_s=3))
+    stage.consume_http()
+    daemon = stage.start()
+    stage.insert("h")
+    stage.wait_arrived(1, 30)
+    routes = dict(stage.configuration["routes"])
+    without = {name: route for name, route in routes.items() if name != "h"}
+    assert daemon.reload({**daemon.configuration, "routes": without})
+    stage.wait_empty(30)
+    assert daemon.reload({**daemon.configuration, "routes": routes})
+    stage.insert("h")
+    stage.wait_empty(30)
+    stage.check()

@@ -1,0 +1,219 @@
+"""Tasks of one order_key: one after the other, whatever happens to the one before.
+
+With `order: block`, the default, the others of a key wait while one is to be tried again, and are in state blocked
+meanwhile; with `order: park` they go on.
+"""
+
+from support.servers.http_receiver import Answer
+from support.wait import wait_until
+
+LIMIT_S = 30
+RETRY = {"levels": ["400ms"]}
+
+
+def insert(stage, key, numbers, route="h"):
+    """Tasks of one key, numbered by their payloads; returns the row ids."""
+    with stage.connect() as connection, connection.cursor() as cursor:
+        ids = []
+        for number in numbers:
+            cursor.execute("INSERT INTO outbox (route, payload, order_key) VALUES (%s, %s, %s)", (route, number, key))
+            ids.append(cursor.lastrowid)
+    return ids
+
+
+def fail_first(stage, failing, times):
+    """Answers 503 to the task `failing` the first `times` times; returns the list of payloads as they come in."""
+    came = []
+
+    def answer(request):
+        came.append(request.body.decode())
+        return Answer(503 if came[-1] == failing and came.count(failing) <= times else 200)
+    stage.receiver.on("/h", answer)
+    return came
+
+
+def states(stage):
+    return {int(payload): state for payload, state in stage.execute("SELECT CAST(payload AS CHAR), state FROM outbox")}
+
+
+def test_others_wait_for_a_failed_one(stage):
+    """Two failures: the others of the key come after it and in order; another key goes on meanwhile."""
+    stage.http("h", concurrency=20, retry=RETRY, max_attempts=5)
+    came = fail_first(stage, "0", 2)
+    stage.start()
+    insert(stage, "k", range(10))
+    insert(stage, "other", range(100, 110))
+    wait_until(lambda: set(states(stage).items()) >= {(n, "blocked") for n in range(1, 10)}, LIMIT_S,
+               "the others to be blocked", detail=lambda: str(states(stage)))
+    wait_until(lambda: not any(n >= 100 for n in states(stage)), LIMIT_S, "the other key to go on")
+    stage.wait_empty(LIMIT_S)
+    assert [n for n in came if int(n) < 100] == ["0"] * 3 + [str(n) for n in range(1, 10)]
+    assert [n for n in came if int(n) >= 100] == [str(n) for n in range(100, 110)]
+
+
+def test_others_go_on_where_the_route_says_park(stage):
+    stage.http("h", concurrency=20, retry=RETRY, max_attempts=5, order="park")
+    came = fail_first(stage, "0", 1)
+    stage.start()
+    insert(stage, "k", range(5))
+    stage.wait_empty(LIMIT_S)
+    assert came == ["0", "1", "2", "3", "4", "0"]
+
+
+def test_memory_claims_keep_the_order_too(stage):
+    stage.http("h", concurrency=20, retry=RETRY, max_attempts=5, claim="memory")
+    came = fail_first(stage, "3", 1)
+    stage.start()
+    insert(stage, "k", range(8))
+    stage.wait_empty(LIMIT_S)
+    assert came == ["0", "1", "2", "3", "3", "4", "5", "6", "7"]
+
+
+def test_a_dead_one_holds_nobody_up(stage):
+    stage.http("h", concurrency=20, retry=RETRY, max_attempts=2)
+    came = fail_first(stage, "0", 99)
+    stage.start()
+    insert(stage, "k", range(4))
+    stage.wait_empty(LIMIT_S)
+    assert came == ["0", "0", "1", "2", "3"]
+    assert stage.count("outbox_history", "state = 'dead'") == 1
+
+
+def test_a_new_daemon_knows_who_waits_for_whom(stage):
+    """kill -9 while a key is blocked: the next daemon keeps the others back as well, those that came later too."""
+    stage.http("h", concurrency=20, retry={"levels": ["2s"]}, max_attempts=5)
+    came = fail_first(stage, "0", 1)
+    daemon = stage.start(engine={"lease": "1s"})
+    insert(stage, "k", range(4))
+    wait_until(lambda: list(states(stage).values()).count("blocked") == 3, LIMIT_S, "the others to be blocked")
+    daemon.kill9()
+    insert(stage, "k", range(4, 6))
+    daemon.start()
+    stage.wait_empty(LIMIT_S)
+    assert came == ["0", "0", "1", "2", "3", "4", "5"]
+    wait_until(lambda: stage.count("outbox_heads") <= 1, LIMIT_S, "no more heads than there were")
+
+
+def test_people_may_remove_the_one_that_blocks(stage):
+    """A plain DELETE of the failed row: the others go on within seconds."""
+    stage.http("h", concurrency=20, retry={"levels": ["1h"]}, max_attempts=5)
+    came = fail_first(stage, "0", 1)
+    stage.start()
+    [first, *_] = insert(stage, "k", range(4))
+    wait_until(lambda: list(states(stage).values()).count("blocked") == 3, LIMIT_S, "the others to be blocked")
+    stage.execute(f"DELETE FROM outbox WHERE id = {first}")
+    stage.wait_empty(LIMIT_S)
+    assert came == ["0", "1", "2", "3"]
+
+
+def test_a_slow_key_hides_no_other(stage):
+    """Many tasks of a key whose head takes long: another key behind them leaves at once."""
+    stage.http("h", concurrency=4, timeout="30s")
+    came = []
+
+    def answer(request):
+        came.append(request.body.decode())
+        return Answer(200, delay_s=3 if request.body == b"0" else 0)
+    stage.receiver.on("/h", answer)
+    stage.start()
+    with stage.connect() as connection, connection.cursor() as cursor:
+        cursor.execute("INSERT INTO outbox (route, payload, order_key, shard)"
+                       " SELECT 'h', seq, 'slow', 1 FROM seq_0_to_300")
+        cursor.execute("INSERT INTO outbox (route, payload, order_key, shard) VALUES ('h', 1000, 'quick', 1)")
+    wait_until(lambda: "1000" in came, LIMIT_S, "the other key")
+    assert came == ["0", "1000"]
+    stage.wait_empty(60)
+    assert came == ["0", "1000", *map(str, range(1, 301))]
+
+
+def test_tasks_that_are_due_soon_keep_their_order(stage):
+    """One in flight for longer than the next ones are away: these are read early, wait, and leave in their order."""
+    stage.http("h", concurrency=8)
+    came = []
+
+    def answer(request):
+        came.append(int(request.body))
+        return Answer(200, delay_s=0.02)
+    stage.receiver.on("/h", answer)
+    stage.start()
+    with stage.connect() as connection, connection.cursor() as cursor:
+        for key in range(4):
+            cursor.execute("INSERT INTO outbox (route, payload, order_key, due_at) SELECT 'h', %s * 100 + seq,"
+                           " CONCAT('k', %s), UTC_TIMESTAMP(6) + INTERVAL 1500000 + seq * 3000 MICROSECOND"
+                           " FROM seq_0_to_40", (key, key))
+    stage.wait_empty(LIMIT_S)
+    for key in range(4):
+        assert [n % 100 for n in came if n // 100 == key] == list(range(41))
+
+
+def test_a_turn_goes_on_when_people_change_the_key_or_the_route(stage):
+    """Waiting tasks that plain SQL moves to another key or route go their new way; those behind them are not stuck."""
+    stage.http("h", concurrency=8)
+    stage.http("other")
+    came = []
+
+    def answer(request):
+        came.append((request.path, request.body.decode()))
+        return Answer(200, delay_s=2 if request.body == b"0" else 0)
+    stage.receiver.on("/h", answer)
+    stage.receiver.on("/other", answer)
+    stage.start()
+    ids = insert(stage, "k", range(6))
+    wait_until(lambda: came, LIMIT_S, "the first one to be called")
+    stage.execute(f"UPDATE outbox SET order_key = '' WHERE id = {ids[1]}")
+    stage.execute(f"UPDATE outbox SET route = 'other' WHERE id = {ids[2]}")
+    stage.execute(f"UPDATE outbox SET order_key = 'x' WHERE id = {ids[3]}")
+    stage.wait_empty(LIMIT_S)
+    assert sorted(came) == sorted([("/h", "0"), ("/h", "1"), ("/other", "2"), ("/h", "3"), ("/h", "4"), ("/h", "5")])
+    assert [body for path, body in came if body in "045"] == ["0", "4", "5"]
+
+
+def test_newer_tasks_do_not_overtake_the_blocked(stage):
+    """While a key is blocked, and after, tasks that come later leave after the blocked ones."""
+    stage.http("h", concurrency=20, retry={"levels": ["800ms"]}, max_attempts=5)
+    came = fail_first(stage, "0", 1)
+    stage.start()
+    insert(stage, "k", range(20))
+    wait_until(lambda: list(states(stage).values()).count("blocked") >= 10, LIMIT_S, "the others to be blocked")
+    number = 20
+    while stage.count("outbox", "state = 'blocked'") and number < 400:
+        insert(stage, "k", range(number, number + 2))
+        number += 2
+    stage.wait_empty(LIMIT_S)
+    assert came == ["0", "0", *map(str, range(1, number))]
+
+
+def test_a_head_that_left_blocks_nobody(stage):
+    """It failed once and was then taken, with its result to come: the order is that of leaving."""
+    stage.http("h", concurrency=20, retry=RETRY, max_attempts=5, result="expected", timeout="60s")
+    came = []
+
+    def answer(request):
+        came.append(request.body.decode())
+        return Answer(503 if came == ["0"] else 202)
+    stage.receiver.on("/h", answer)
+    stage.start()
+    insert(stage, "k", range(6))
+    wait_until(lambda: len(came) == 7, LIMIT_S, "all to leave", detail=lambda: str((came, states(stage))))
+    assert came == ["0", "0", "1", "2", "3", "4", "5"]
+
+
+def test_a_late_commit_keeps_the_order(stage):
+    """Two tasks of a key appear behind the cursor, the later due one inserted first: the earlier due one goes first."""
+    stage.http("h", concurrency=20, claim="memory", timeout="20s")
+    came = []
+
+    def answer(request):
+        came.append(request.body.decode())
+        return Answer(200, delay_s=3 if request.body == b"slow" else 0)
+    stage.receiver.on("/h", answer)
+    stage.start()
+    with stage.connect(autocommit=False) as connection, connection.cursor() as cursor:
+        for body, ago in (("second", 10), ("first", 20)):
+            cursor.execute("INSERT INTO outbox (route, payload, order_key, shard, due_at)"
+                           " VALUES ('h', %s, 'k', 0, UTC_TIMESTAMP(6) - INTERVAL %s SECOND)", (body, ago))
+        stage.execute("INSERT INTO outbox (route, payload, shard) VALUES ('h', 'slow', 0)")
+        wait_until(lambda: came == ["slow"], LIMIT_S, "a later one to be out")
+        connection.commit()
+    stage.wait_empty(LIMIT_S)
+    assert came == ["slow", "first", "second"]

@@ -1,0 +1,365 @@
+"""The table as a contract: what applications may insert and what is refused whatever
+their sql_mode is, the users of sql/examples/grants.sql, and every other example.
+"""
+
+import re
+
+import pymysql
+import pytest
+
+from support.servers import REPOSITORY
+
+SQL = REPOSITORY / "sql"
+SHARDS = 8
+CHECK_FAILED = 4025
+LENIENT = ""
+
+
+def install(connection):
+    """The schema, in the connection's database, as `duebox migrate` makes it."""
+    rows = ",".join(f"({shard})" for shard in range(SHARDS))
+    with connection.cursor() as cursor:
+        for file in sorted((SQL / "schema").glob("*.sql")):
+            text = file.read_text()
+            for name, value in {"table": "outbox", "shards": str(SHARDS), "shard_rows": rows}.items():
+                text = text.replace("{" + name + "}", value)
+            for statement in statements(text):
+                cursor.execute(statement)
+
+
+def statements(text):
+    """The statements of a file: each ends with a semicolon at the end of a line."""
+    text = re.sub(r"^\s*--.*\n", "", text, flags=re.M)
+    return [part.strip() for part in re.split(r";$", text, flags=re.M) if part.strip()]
+
+
+@pytest.fixture(scope="module")
+def database(mariadb):
+    name = mariadb.create_database("schema_contract")
+    with mariadb.connect(name) as connection:
+        install(connection)
+    return name
+
+
+@pytest.fixture
+def cursor(mariadb, database):
+    """Strict, UTC, on empty tables."""
+    with mariadb.connect(database, init_command="SET time_zone = '+00:00', sql_mode = 'TRADITIONAL'") as connection:
+        with connection.cursor() as it:
+            for table in ("outbox", "outbox_history", "outbox_attempts"):
+                it.execute(f"DELETE FROM {table}")
+            yield it
+
+
+def one(cursor, statement, *values):
+    cursor.execute(statement, values or None)
+    row = cursor.fetchone()
+    return row[0] if row and len(row) == 1 else row
+
+
+def insert(cursor, **columns):
+    columns = {"route": "r", "payload": b"x", **columns}
+    marks = ", ".join(["%s"] * len(columns))
+    cursor.execute(f"INSERT INTO outbox ({', '.join(columns)}) VALUES ({marks})", list(columns.values()))
+    return cursor.lastrowid
+
+
+# -- what an application gets without asking ------------------------------------
+
+
+def test_shortest_insert(cursor):
+    cursor.execute("INSERT INTO outbox (route, payload) VALUES ('orders.cancel', '{\"order\":17}')")
+    assert one(cursor, "SELECT state, attempt, failures, priority, headers, task_key, delay_ms, next_at = due_at,"
+                       " due_at = created_at, max_attempts, expires_at, dedup_key FROM outbox") == (
+        "scheduled", 0, 0, 5, "{}", "", 0, 1, 1, None, None, None)
+    late = one(cursor, "SELECT TIMESTAMPDIFF(MICROSECOND, due_at, UTC_TIMESTAMP(6)) FROM outbox")
+    assert 0 <= late < 60_000_000
+
+
+def test_every_row_has_its_own_message_id_and_the_shards_are_all_used(cursor):
+    cursor.execute("INSERT INTO outbox (route, payload) SELECT 'r', 'x' FROM seq_1_to_2000")
+    assert one(cursor, "SELECT COUNT(DISTINCT message_id) FROM outbox") == 2000
+    cursor.execute("SELECT shard, COUNT(*) FROM outbox GROUP BY shard ORDER BY shard")
+    rows = cursor.fetchall()
+    assert [shard for shard, _ in rows] == list(range(SHARDS))
+    assert all(150 < count < 350 for _, count in rows), rows
+
+
+def test_a_delay_counts_from_the_insert(cursor):
+    insert(cursor, delay_ms=1_800_000)
+    assert one(cursor, "SELECT TIMESTAMPDIFF(MICROSECOND, created_at, due_at) FROM outbox") == 1_800_000_000
+
+
+def test_a_due_time_is_utc_in_any_session(cursor):
+    cursor.execute("SET time_zone = '+09:00'")
+    insert(cursor)
+    assert abs(one(cursor, "SELECT TIMESTAMPDIFF(SECOND, due_at, UTC_TIMESTAMP(6)) FROM outbox")) < 60
+
+
+def test_one_order_key_is_one_shard(cursor):
+    for _ in range(20):
+        insert(cursor, order_key="customer-3")
+    assert one(cursor, "SELECT COUNT(DISTINCT shard) FROM outbox") == 1
+
+
+def test_a_shard_may_be_chosen(cursor):
+    insert(cursor, shard=3)
+    assert one(cursor, "SELECT shard FROM outbox") == 3
+
+
+def test_a_task_for_a_host_is_in_the_shard_of_those(cursor):
+    insert(cursor, target_host="worker-3")
+    assert one(cursor, "SELECT shard FROM outbox") == 63
+
+
+def test_dedup_key_is_unique_among_the_living(cursor):
+    insert(cursor, dedup_key="d")
+    with pytest.raises(pymysql.err.IntegrityError) as refused:
+        insert(cursor, dedup_key="d")
+    assert refused.value.args[0] == 1062
+    assert cursor.execute("INSERT IGNORE INTO outbox (route, payload, dedup_key) VALUES ('r', '', 'd')") == 0
+    cursor.execute("DELETE FROM outbox")
+    insert(cursor, dedup_key="d")
+    insert(cursor)
+    insert(cursor)      # NULLs do not collide
+
+
+@pytest.mark.parametrize("size", [0, 1, 256, 1 << 20])
+def test_payload_bytes(cursor, size):
+    payload = (bytes(range(256)) * (size // 256 + 1))[:size]
+    insert(cursor, payload=payload)
+    assert one(cursor, "SELECT payload FROM outbox") == payload
+
+
+# -- what is refused, strict or not ----------------------------------------------
+
+BAD = {
+    "no route": {"route": ""},
+    "space in route": {"route": "a b"},
+    "NUL in route": {"route": "a\0b"},
+    "empty message id": {"message_id": ""},
+    "line feed in message id": {"message_id": "a\nb"},
+    "NUL in message id": {"message_id": "a\0"},
+    "year 9999": {"due_at": "9999-12-31 23:59:59"},
+    "year 1": {"due_at": "0001-01-01"},
+    "zero date": {"due_at": "0000-00-00"},
+    "no date": {"due_at": "soon"},
+    "delay of eleven years": {"delay_ms": 11 * 366 * 86_400_000},
+    "priority 77": {"priority": 77},
+    "priority 0": {"priority": 0},
+    "empty dedup key": {"dedup_key": ""},
+    "no attempt": {"max_attempts": 0},
+    "no time": {"timeout_ms": 0},
+    "expires in year 9999": {"expires_at": "9999-12-31"},
+    "shard that is not there": {"shard": SHARDS},
+    "host without its shard": {"target_host": "h", "shard": 0},
+    "shard of hosts without a host": {"shard": 63},
+    "unknown state": {"state": "running"},
+    "final state": {"state": "done"},
+    "claim that never ends": {"state": "claimed"},
+    "finished and alive": {"finished_at": "2020-01-01"},
+}
+
+
+@pytest.mark.parametrize("sql_mode", [LENIENT, "TRADITIONAL"], ids=["lenient", "strict"])
+@pytest.mark.parametrize("columns", BAD.values(), ids=BAD.keys())
+def test_refused(cursor, columns, sql_mode):
+    cursor.execute("SET sql_mode = %s", (sql_mode,))
+    with pytest.raises(pymysql.err.MySQLError) as refused:
+        insert(cursor, **columns)
+    if sql_mode == LENIENT:
+        assert refused.value.args[0] == CHECK_FAILED, refused.value
+    assert one(cursor, "SELECT COUNT(*) FROM outbox") == 0
+
+
+@pytest.mark.parametrize("column", ["due_at", "message_id", "route"])
+def test_null_in_a_multi_row_insert_is_refused_by_a_lenient_session(cursor, column):
+    """There NULL silently becomes '0000-00-00' or ''."""
+    cursor.execute("SET sql_mode = ''")
+    with pytest.raises(pymysql.err.MySQLError) as refused:
+        columns = "route, payload" if column == "route" else f"route, payload, {column}"
+        values = "(NULL, 'x'), ('r', 'x')" if column == "route" else f"('r', 'x', NULL), ('r', 'x', DEFAULT({column}))"
+        cursor.execute(f"INSERT INTO outbox ({columns}) VALUES {values}")
+    assert refused.value.args[0] == CHECK_FAILED, refused.value
+
+
+@pytest.mark.parametrize("column", ["route", "payload", "due_at", "priority", "state", "shard"])
+def test_null_is_refused(cursor, column):
+    with pytest.raises(pymysql.err.MySQLError):
+        insert(cursor, **{column: None})
+
+
+# -- users ------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def users(mariadb, database):
+    with mariadb.connect() as connection, connection.cursor() as cursor:
+        for statement in statements((SQL / "examples" / "grants.sql").read_text()):
+            cursor.execute(statement.replace("`shop`", f"`{database}`").replace("%", "%%") % ())
+
+
+def test_the_application_inserts_and_nothing_else(mariadb, database, users, cursor):
+    with mariadb.connect(database, user="app", password="app-password", host="127.0.0.1") as connection:
+        with connection.cursor() as app:
+            app.execute("INSERT INTO outbox (route, payload, delay_ms, dedup_key) VALUES ('r', 'x', 5, 'd')")
+            app.execute("INSERT IGNORE INTO outbox (route, payload, dedup_key) VALUES ('r', 'x', 'd')")
+            for statement in ("SELECT * FROM outbox", "UPDATE outbox SET priority = 1", "DELETE FROM outbox",
+                              "INSERT INTO outbox (route, payload, state) VALUES ('r', 'x', 'held')",
+                              "INSERT INTO outbox (route, payload, attempt) VALUES ('r', 'x', 7)",
+                              "SELECT * FROM outbox_history", "INSERT INTO outbox_routes (route) VALUES ('r')"):
+                with pytest.raises(pymysql.err.OperationalError) as refused:
+                    app.execute(statement)
+                assert refused.value.args[0] in (1142, 1143), statement
+    assert one(cursor, "SELECT COUNT(*), MIN(delay_ms) FROM outbox") == (1, 5)
+
+
+def test_the_daemon_cannot_reach_beyond_its_tables(mariadb, database, users):
+    with mariadb.connect(database, user="duebox", password="duebox-password", host="127.0.0.1") as connection:
+        with connection.cursor() as daemon:
+            for statement in ("DROP TABLE outbox", "ALTER TABLE outbox ADD COLUMN x INT", "CREATE TABLE other (x INT)",
+                              "SET GLOBAL read_only = 0", "SELECT * FROM mysql.user",
+                              "DELETE FROM outbox_schema"):
+                with pytest.raises(pymysql.err.MySQLError):
+                    daemon.execute(statement)
+
+
+# -- examples ---------------------------------------------------------------------
+
+
+def run(cursor, name):
+    """Run an example; returns the rows of its last statement that gives any, and the rows changed by the last."""
+    rows, changed = (), 0
+    for statement in statements((SQL / "examples" / f"{name}.sql").read_text()):
+        cursor.execute(statement)
+        if cursor.description:
+            rows = cursor.fetchall()
+        elif not re.match("COMMIT|START", statement):
+            changed = cursor.rowcount
+    return rows, changed
+
+
+def finish(cursor, state, late_ms=0, **columns):
+    """A task that is over."""
+    row_id = insert(cursor, **columns)
+    cursor.execute("INSERT INTO outbox_history (id, message_id, route, payload, headers, task_key, due_at, priority,"
+                   " order_key, dedup_key, target_host, shard, created_at, state, attempt, failures, recoveries,"
+                   " published_at, finished_at, keep_until) SELECT id, message_id, route, payload, headers, task_key,"
+                   " due_at, priority, order_key, dedup_key, target_host, shard, created_at, %s, 3, 3, 0,"
+                   " due_at + INTERVAL %s MICROSECOND, UTC_TIMESTAMP(6), UTC_TIMESTAMP(6) + INTERVAL 1 DAY FROM outbox"
+                   " WHERE id = %s", (state, late_ms * 1000, row_id))
+    cursor.execute("DELETE FROM outbox WHERE id = %s", (row_id,))
+    return row_id
+
+
+def test_insert(cursor):
+    run(cursor, "insert")
+    assert one(cursor, "SELECT route, payload FROM outbox") == ("orders.created", b'{"order": 17}')
+
+
+def test_insert_delay_and_cancel(cursor):
+    run(cursor, "insert_delay")
+    assert one(cursor, "SELECT TIMESTAMPDIFF(MINUTE, created_at, due_at) FROM outbox") == 30
+    with pytest.raises(pymysql.err.IntegrityError):
+        run(cursor, "insert_delay")
+    insert(cursor, task_key="order-18", route="orders.cancel")
+    assert run(cursor, "cancel")[1] == 1
+    assert one(cursor, "SELECT GROUP_CONCAT(task_key) FROM outbox") == "order-18"
+    assert run(cursor, "cancel")[1] == 0
+
+
+def test_cancel_leaves_a_claimed_row(cursor):
+    insert(cursor, task_key="order-17", route="orders.cancel", state="claimed", lease_until="2030-01-01")
+    assert run(cursor, "cancel")[1] == 0
+    assert run(cursor, "cancel_kept")[1] == 0
+    assert run(cursor, "reschedule")[1] == 0
+
+
+def test_cancel_kept(cursor):
+    run(cursor, "insert_delay")
+    due = one(cursor, "SELECT due_at FROM outbox")
+    assert run(cursor, "cancel_kept")[1] == 1
+    assert one(cursor, "SELECT COUNT(*) FROM outbox") == 0
+    assert one(cursor, "SELECT state, due_at, payload FROM outbox_history") == ("cancelled", due, b'{"order": 17}')
+
+
+def test_insert_at(cursor):
+    run(cursor, "insert_at")
+    assert one(cursor, "SELECT ROUND(TIMESTAMPDIFF(SECOND, created_at, due_at) / 3600), priority FROM outbox") == (2, 9)
+    assert "traceparent" in one(cursor, "SELECT JSON_KEYS(headers) FROM outbox")
+
+
+def test_reschedule(cursor):
+    run(cursor, "insert_delay")
+    assert run(cursor, "reschedule")[1] == 1
+    assert one(cursor, "SELECT TIMESTAMPDIFF(MINUTE, created_at, due_at) FROM outbox") == 40
+
+
+def test_bulk_change(cursor):
+    soon, later = insert(cursor, route="crm.push"), insert(cursor, route="crm.push", delay_ms=7_200_000)
+    insert(cursor, route="other")
+    assert run(cursor, "bulk_change")[1] == 1
+    cursor.execute(statements((SQL / "examples" / "bulk_change.sql").read_text())[-1])
+    assert cursor.rowcount == 0     # repeated, it ends
+    assert one(cursor, "SELECT ROUND(TIMESTAMPDIFF(SECOND, UTC_TIMESTAMP(6), due_at) / 3600), priority, max_attempts,"
+                       " first_due_at = created_at FROM outbox WHERE id = %s", soon) == (1, 8, 20, 1)
+    assert one(cursor, "SELECT priority FROM outbox WHERE id = %s", later) == 5
+
+
+def test_bind(cursor):
+    insert(cursor, task_key="report-9")
+    assert run(cursor, "bind")[1] == 1
+    assert one(cursor, "SELECT target_host, shard FROM outbox") == ("worker-3", 63)
+
+
+def test_retry(cursor):
+    dead = finish(cursor, "dead", route="crm.push", message_id="m", task_key="k", dedup_key="d")
+    finish(cursor, "done", route="crm.push")
+    finish(cursor, "dead", route="other")
+    assert run(cursor, "retry")[1] == 1
+    assert one(cursor, "SELECT id, message_id, state, attempt, failures, task_key, dedup_key,"
+                       " due_at <= UTC_TIMESTAMP(6) FROM outbox") == (dead, "m", "scheduled", 3, 0, "k", "d", 1)
+    assert one(cursor, "SELECT COUNT(*) FROM outbox_history") == 2
+
+
+def test_status(cursor):
+    finish(cursor, "done", task_key="order-17", due_at="2026-01-01")
+    insert(cursor, task_key="order-17", due_at="2026-02-01")
+    insert(cursor, task_key="order-18")
+    assert [row[2] for row in run(cursor, "status")[0]] == ["done", "scheduled"]
+
+
+def test_counts(cursor):
+    insert(cursor, route="a")
+    insert(cursor, route="a", delay_ms=3_600_000)
+    insert(cursor, route="b", state="held")
+    assert [row[:4] for row in run(cursor, "counts")[0]] == [("a", "scheduled", 2, 1), ("b", "held", 1, 1)]
+
+
+def test_lateness(cursor):
+    for late_ms in range(1, 101):
+        finish(cursor, "done", route="a", late_ms=late_ms)
+    finish(cursor, "done", route="b", late_ms=7)
+    rows = [tuple(float(value) for value in row[1:]) for row in run(cursor, "lateness")[0]]
+    assert rows == [(100, 1, 50, 99, 100), (1, 7, 7, 7, 7)]
+
+
+def test_statistics(cursor):
+    finish(cursor, "done", route="a")
+    finish(cursor, "dead", route="a")
+    rows, _ = run(cursor, "statistics")
+    assert rows[0][:2] == ("a", 2) and float(rows[0][2]) == 0.5 and float(rows[0][4]) == 3
+
+
+def test_attempts(cursor):
+    for attempt in (1, 2):
+        cursor.execute("INSERT INTO outbox_attempts (message_id, attempt, kind, outcome, task_id, route, due_at,"
+                       " finished_at) VALUES ('d2f5b6de-63b4-11ef-9c7e-0242ac120002', %s, 'failure', 'retry', 1, 'r',"
+                       " UTC_TIMESTAMP(6), UTC_TIMESTAMP(6))", (attempt,))
+    assert [row[:3] for row in run(cursor, "attempts")[0]] == [(1, "failure", "retry"), (2, "failure", "retry")]
+
+
+def test_every_example_has_its_test():
+    here = (REPOSITORY / "tests" / "integration" / "test_schema.py").read_text()
+    for file in (SQL / "examples").glob("*.sql"):
+        assert f'"{file.stem}"' in here or f'"{file.name}"' in here, file.name

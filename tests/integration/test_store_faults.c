@@ -1,0 +1,349 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * The store when the database misbehaves: conflicts, lost connections, lost answers, servers that may not be used.
+ */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "integration/store_fixture.h"
+
+#define OPS f->store.ops
+#define ROW(...) sql(f, "INSERT INTO outbox " __VA_ARGS__)
+
+enum { DEADLOCK = 1213 };
+
+static void two_rows(struct fixture *f, struct decision d[2], enum task_event event) {
+  ROW("(id, route, payload, shard, message_id) VALUES (1, 'r', 'p', 0, 'm1'), (2, 'r', 'p', 1, 'm2')");
+  for (uint64_t id = 1; id <= 2; id++) {
+    d[id - 1] = decide_on(f, id, event);
+    d[id - 1].keep_us = INT64_C(3600000000);
+    d[id - 1].log_attempt = true;
+    d[id - 1].delay_us = INT64_C(3600000000);
+  }
+}
+
+/* Both rows are in the history once, with one line each in the attempts. */
+static void assert_done_once(struct fixture *f) {
+  assert_string_equal(
+      ask_text(f, "SELECT CONCAT_WS('|', (SELECT COUNT(*) FROM outbox), (SELECT COUNT(*) FROM outbox_history), "
+                  "(SELECT COUNT(*) FROM outbox_attempts))"),
+      "0|2|2");
+}
+
+/* --- conflicts --- */
+
+static void a_deadlock_is_redone(void **state) {
+  struct fixture *f = *state;
+  static const char *const where[] = {"outbox_attempts", "COMMIT"};
+  struct decision d[2];
+  two_rows(f, d, EVENT_RETRY);
+  for (int i = 0; i < 2; i++) {
+    fault_arm(f, FAULT_ERROR, where[i], DEADLOCK, 2);
+    d[0].attempt_from = d[1].attempt_from = (uint32_t)i;
+    d[0].attempt = d[1].attempt = (uint32_t)i + 1;
+    assert_int_equal(settle(f, d, 2), 2);
+  }
+  assert_string_equal(ask_text(f, "SELECT GROUP_CONCAT(attempt) FROM outbox"), "2,2");
+  assert_int_equal(ask(f, "SELECT COUNT(*) FROM outbox_attempts"), 4);
+}
+
+static void conflicts_without_end_leave_nothing_done(void **state) {
+  struct fixture *f = *state;
+  struct decision d[2];
+  bool lost[SHARDS];
+  two_rows(f, d, EVENT_DONE);
+  fault_arm(f, FAULT_ERROR, "COMMIT", DEADLOCK, 1000);
+  assert_int_equal(OPS->settle(f->ss, f->leases, SHARDS, d, 2, lost, &f->err), STORE_BUSY);
+  assert_non_null(strstr(f->err.text, "1213"));
+  assert_false(d[0].applied || d[1].applied);
+  assert_int_equal(ask(f, "SELECT COUNT(*) FROM outbox"), 2);
+  other(f, "UPDATE outbox SET priority = 9"); /* no lock is left behind */
+  fault_arm(f, FAULT_NONE, "", 0, 0);
+  assert_int_equal(settle(f, d, 2), 2);
+  assert_done_once(f);
+}
+
+static void commit_other(struct fixture *f) { other(f, "COMMIT"); }
+
+static void a_lock_wait_is_rolled_back_and_redone(void **state) {
+  struct fixture *f = *state;
+  struct decision d[2];
+  two_rows(f, d, EVENT_DONE);
+  other(f, "START TRANSACTION");
+  other(f, "SELECT id FROM outbox WHERE id = 2 FOR UPDATE");
+  fault_call(f, "ROLLBACK", commit_other); /* the first try has given up, with the first half of its work done */
+  assert_int_equal(settle(f, d, 2), 2);
+  assert_done_once(f);
+}
+
+/* --- lost connections --- */
+
+static void a_killed_connection_is_replaced(void **state) {
+  struct fixture *f = *state;
+  static const char *const where[] = {"START TRANSACTION", "COMMIT"};
+  for (int i = 0; i < 2; i++) {
+    struct decision d[2];
+    two_rows(f, d, EVENT_DONE);
+    fault_arm(f, FAULT_KILL_BEFORE, where[i], 0, 1);
+    assert_int_equal(settle(f, d, 2), 2);
+    assert_done_once(f);
+    sql(f, "DELETE FROM outbox_history");
+    sql(f, "DELETE FROM outbox_attempts");
+  }
+  fault_arm(f, FAULT_KILL_BEFORE, "SELECT", 0, 1);
+  assert_null(read_group(f, TASK_SCHEDULED, 0, "r"));
+}
+
+static void a_connection_that_dies_again_is_down(void **state) {
+  struct fixture *f = *state;
+  struct decision d[2];
+  bool lost[SHARDS];
+  two_rows(f, d, EVENT_DONE);
+  fault_arm(f, FAULT_KILL_BEFORE, "START TRANSACTION", 0, 2);
+  assert_int_equal(OPS->settle(f->ss, f->leases, SHARDS, d, 2, lost, &f->err), STORE_DOWN);
+  assert_int_equal(ask(f, "SELECT COUNT(*) FROM outbox"), 2);
+  assert_int_equal(settle(f, d, 2), 2);
+  assert_done_once(f);
+}
+
+static void an_unknown_commit_of_a_batch_is_found_out(void **state) {
+  struct fixture *f = *state;
+  struct decision d[2];
+  two_rows(f, d, EVENT_DONE);
+  fault_arm(f, FAULT_LOSE_ANSWER, "COMMIT", 0, 1);
+  assert_int_equal(settle(f, d, 2), 2);
+  assert_done_once(f);
+  sql(f, "DELETE FROM outbox_attempts");
+  two_rows(f, d, EVENT_RETRY);
+  fault_arm(f, FAULT_LOSE_ANSWER, "COMMIT", 0, 1);
+  assert_int_equal(settle(f, d, 2), 2);
+  assert_string_equal(ask_text(f, "SELECT GROUP_CONCAT(attempt) FROM outbox"), "1,1");
+  assert_int_equal(ask(f, "SELECT COUNT(*) FROM outbox_attempts"), 2);
+}
+
+static void an_unknown_commit_of_one_row_is_found_out(void **state) {
+  struct fixture *f = *state;
+  ROW("(id, route, payload, shard) VALUES (1, 'r', 'p', 0), (2, 'r', 'p', 0)");
+  for (uint64_t id = 1; id <= 2; id++) {
+    struct decision d = decide_on(f, id, EVENT_DONE);
+    fault_arm(f, id == 1 ? FAULT_LOSE_ANSWER : FAULT_KILL_BEFORE, "DELETE", 0, 1);
+    assert_int_equal(settle(f, &d, 1), 1);
+  }
+  assert_int_equal(ask(f, "SELECT COUNT(*) FROM outbox"), 0);
+}
+
+static void an_unknown_claim_is_found_out(void **state) {
+  struct fixture *f = *state;
+  const uint64_t ids[] = {1, 2};
+  struct task_batch *batch;
+  bool fenced;
+  const enum fault faults[] = {FAULT_LOSE_ANSWER, FAULT_KILL_BEFORE};
+  for (int i = 0; i < 2; i++) {
+    ROW("(id, route, payload, shard) VALUES (1, 'r', 'p', 0), (2, 'r', 'p', 0)");
+    fault_arm(f, faults[i], "COMMIT", 0, 1);
+    ok(f, OPS->claim(f->ss, "me", &f->leases[0], 1, ids, 2, 1000, 1000, 0, 1000, &batch, &fenced, &f->err));
+    assert_int_equal(batch->count, 2);
+    assert_int_equal(batch->tasks[0].attempt, 1);
+    release(batch);
+    assert_string_equal(ask_text(f, "SELECT GROUP_CONCAT(state, attempt) FROM outbox"), "claimed1,claimed1");
+    sql(f, "DELETE FROM outbox");
+  }
+}
+
+/* The server goes away twice in a row: the claim is given up, and nobody knows what became of it. */
+static void claims_without_an_answer_are_found_by_their_name(void **state) {
+  struct fixture *f = *state;
+  const uint64_t ids[] = {1, 2};
+  struct task_batch *batch;
+  bool fenced;
+  ROW("(id, route, payload, shard) VALUES (1, 'r', 'p', 0), (2, 'r', 'p', 0)");
+  ROW("(id, route, payload, shard, state, claimed_by, lease_until) VALUES (3, 'r', 'p', 0, 'claimed', 'she', "
+      "'2035-01-01'), (4, 'r', 'p', 3, 'claimed', 'me', '2035-01-01')");
+  fault_arm(f, FAULT_LOSE_ANSWER, "COMMIT", 0, 2);
+  assert_int_equal(OPS->claim(f->ss, "me", f->leases, 1, ids, 2, 1000, 1000, 0, 1000, &batch, &fenced, &f->err),
+                   STORE_DOWN);
+  assert_null(batch);
+  ok(f, OPS->own_claims(f->ss, "me", f->leases, 2, 100, &batch, &f->err)); /* shard 3 is not among them */
+  assert_int_equal(batch->count, 2);
+  struct decision d[2];
+  for (size_t i = 0; i < 2; i++) {
+    assert_int_equal(batch->tasks[i].id, ids[i]);
+    assert_int_equal(batch->tasks[i].attempt, 1);
+    d[i] = decide_on(f, ids[i], EVENT_RELEASE);
+  }
+  release(batch);
+  assert_int_equal(settle(f, d, 2), 2);
+  assert_string_equal(ask_text(f, "SELECT GROUP_CONCAT(state, recoveries ORDER BY id) FROM outbox"),
+                      "scheduled0,scheduled0,claimed0,claimed0");
+  ok(f, OPS->own_claims(f->ss, "me", f->leases, 2, 100, &batch, &f->err));
+  assert_null(batch);
+}
+
+static void an_unknown_acquisition_is_found_out(void **state) {
+  struct fixture *f = *state;
+  struct shard_row rows[STORE_SHARDS_MAX];
+  size_t count;
+  uint64_t epoch;
+  ok(f, OPS->give_back(f->ss, "me", &f->leases[0], &f->err));
+  ok(f, OPS->shards(f->ss, rows, &count, &f->err));
+  fault_arm(f, FAULT_LOSE_ANSWER, "UPDATE", 0, 1);
+  ok(f, OPS->acquire(f->ss, "me", &rows[0], 60000, &epoch, &f->err));
+  assert_int_equal(epoch, rows[0].epoch + 1);
+}
+
+static enum result_fate accept(void *ctx, const struct result_row *row, const struct result_record *record,
+                               struct decision *out) {
+  *out = (struct decision){.event = EVENT_DONE, .attempt = 1, .keep_us = INT64_C(3600000000)};
+  return RESULT_APPLIED;
+}
+
+static void an_unknown_commit_of_results_is_found_out(void **state) {
+  struct fixture *f = *state;
+  ROW("(id, route, payload, shard, message_id) VALUES (1, 'r', 'p', 0, 'm1'), (2, 'r', 'p', 1, 'm2')");
+  struct store_result r[2] = {{.record = {.message_id = "m2", .attempt = 1, .progress = -1}, .body = {"", 0}},
+                              {.record = {.message_id = "m1", .attempt = 1, .progress = -1}, .body = {"", 0}}};
+  fault_arm(f, FAULT_LOSE_ANSWER, "COMMIT", 0, 1);
+  ok(f, OPS->settle_results(f->ss, r, 2, accept, NULL, &f->err));
+  assert_int_equal(r[0].fate, RESULT_APPLIED);
+  assert_int_equal(r[1].fate, RESULT_APPLIED);
+  assert_done_once(f);
+  assert_int_equal(ask(f, "SELECT COUNT(*) FROM outbox_quarantine"), 0);
+}
+
+static void an_unknown_cancellation_is_found_out(void **state) {
+  struct fixture *f = *state;
+  const uint64_t ids[] = {1, 2};
+  bool changed[2];
+  ROW("(id, route, payload, shard) VALUES (1, 'r', 'p', 0), (2, 'r', 'p', 0)");
+  fault_arm(f, FAULT_LOSE_ANSWER, "COMMIT", 0, 1);
+  ok(f, OPS->intervene(f->ss, &f->leases[0], INTERVENE_CANCEL, ids, 2, 0, "ann", "", 0, changed, &f->err));
+  assert_true(changed[0] && changed[1]);
+  assert_int_equal(ask(f, "SELECT COUNT(*) FROM outbox_audit"), 1);
+}
+
+/* --- servers that may not be used --- */
+
+static void a_server_that_becomes_read_only_is_left(void **state) {
+  struct fixture *f = *state;
+  struct decision d[2];
+  struct store_session *second;
+  bool lost[SHARDS];
+  int64_t now;
+  ok(f, OPS->open(f->store.self, "second", &second, &f->err));
+  two_rows(f, d, EVENT_DONE);
+  sql(f, "SET GLOBAL read_only = 1");
+  enum store_status status = OPS->settle(f->ss, f->leases, SHARDS, d, 2, lost, &f->err);
+  enum store_status others = OPS->now(second, &now, NULL);
+  sql(f, "SET GLOBAL read_only = 0");
+  assert_int_equal(status, STORE_DOWN);
+  assert_non_null(strstr(f->err.text, "primary"));
+  assert_int_equal(others, STORE_DOWN); /* the other session connects again as well, and sees it */
+  assert_int_equal(settle(f, d, 2), 2);
+  ok(f, OPS->now(second, &now, &f->err));
+  OPS->close(&second);
+  assert_done_once(f);
+}
+
+static enum store_status open_with(struct fixture *f, const struct database_config *config) {
+  struct store_session *ss = NULL;
+  f->config = *config;
+  enum store_status status = OPS->open(f->store.self, "test", &ss, &f->err);
+  assert_int_equal(ss == NULL, status == STORE_REFUSED);
+  OPS->close(&ss);
+  return status;
+}
+
+static void refusals_say_what_to_do(void **state) {
+  struct fixture *f = *state;
+  const struct database_config good = f->config;
+  struct database_config bad = good;
+  bad.password = "wrong";
+  assert_int_equal(open_with(f, &bad), STORE_REFUSED);
+  assert_non_null(strstr(f->err.text, "check database.user and its password"));
+  bad = good;
+  bad.table = "other";
+  assert_int_equal(open_with(f, &bad), STORE_REFUSED);
+  assert_non_null(strstr(f->err.text, "duebox"));
+  bad = good;
+  bad.socket = NULL;
+  bad.host = "192.0.2.1"; /* RFC 5737: never reached, because it is refused before */
+  assert_int_equal(open_with(f, &bad), STORE_REFUSED);
+  assert_non_null(strstr(f->err.text, "database.tls: true"));
+  bad = good;
+  bad.socket = "/nonexistent/socket";
+  assert_int_equal(open_with(f, &bad), STORE_DOWN);
+  assert_non_null(strstr(f->err.text, "/nonexistent/socket"));
+  assert_int_equal(open_with(f, &good), STORE_OK);
+}
+
+static void tls_that_the_server_lacks_is_not_given_up(void **state) {
+  struct fixture *f = *state;
+  struct database_config config = f->config;
+  if (strcmp(ask_text(f, "SELECT @@have_ssl"), "YES") == 0)
+    skip();
+  config.socket = NULL;
+  config.host = "127.0.0.1";
+  config.port = ask(f, "SELECT @@port");
+  assert_int_equal(open_with(f, &config), STORE_OK);
+  config.tls = true;
+  assert_int_not_equal(open_with(f, &config), STORE_OK);
+}
+
+static void schemas_that_are_not_ours_are_refused(void **state) {
+  struct fixture *f = *state;
+  const struct database_config config = f->config;
+  sql(f, "INSERT INTO outbox_schema (version, name, checksum, applied_at) VALUES (9999, 'later', '', '2030-01-01')");
+  assert_int_equal(open_with(f, &config), STORE_REFUSED);
+  assert_non_null(strstr(f->err.text, "version 9999"));
+  sql(f, "DELETE FROM outbox_schema WHERE version = 9999");
+  sql(f, "UPDATE outbox_schema SET applied_at = NULL WHERE version = 2");
+  assert_int_equal(open_with(f, &config), STORE_REFUSED);
+  assert_non_null(strstr(f->err.text, "run `duebox migrate`"));
+}
+
+static void a_missing_table_says_so(void **state) {
+  struct fixture *f = *state;
+  struct decision d[2];
+  bool lost[SHARDS];
+  two_rows(f, d, EVENT_DONE);
+  sql(f, "RENAME TABLE outbox_history TO gone");
+  assert_int_equal(OPS->settle(f->ss, f->leases, SHARDS, d, 2, lost, &f->err), STORE_REFUSED);
+  assert_non_null(strstr(f->err.text, "run `duebox migrate`"));
+  sql(f, "RENAME TABLE gone TO outbox_history");
+  assert_int_equal(settle(f, d, 2), 2);
+}
+
+static void a_payload_limit_over_the_packet_limit_is_refused(void **state) {
+  struct fixture *f = *state;
+  struct store_range range = {.state = TASK_SCHEDULED, .priority = 5, .route = "r", .limit = 10};
+  struct task_batch *batch;
+  int64_t now, packet = ask(f, "SELECT @@max_allowed_packet");
+  assert_int_equal(OPS->read(f->ss, &range, 1, 0, packet, &batch, (int64_t[1]){0}, &now, &f->err), STORE_REFUSED);
+  assert_non_null(strstr(f->err.text, "max_allowed_packet"));
+}
+
+int main(int argc, char **argv) {
+#define TEST(name) cmocka_unit_test_setup_teardown(name, store_setup, store_teardown)
+  const struct CMUnitTest tests[] = {
+      TEST(a_deadlock_is_redone),
+      TEST(conflicts_without_end_leave_nothing_done),
+      TEST(a_lock_wait_is_rolled_back_and_redone),
+      TEST(a_killed_connection_is_replaced),
+      TEST(a_connection_that_dies_again_is_down),
+      TEST(an_unknown_commit_of_a_batch_is_found_out),
+      TEST(an_unknown_commit_of_one_row_is_found_out),
+      TEST(an_unknown_claim_is_found_out),
+      TEST(claims_without_an_answer_are_found_by_their_name),
+      TEST(an_unknown_acquisition_is_found_out),
+      TEST(an_unknown_commit_of_results_is_found_out),
+      TEST(an_unknown_cancellation_is_found_out),
+      TEST(a_server_that_becomes_read_only_is_left),
+      TEST(refusals_say_what_to_do),
+      TEST(tls_that_the_server_lacks_is_not_given_up),
+      TEST(schemas_that_are_not_ours_are_refused),
+      TEST(a_missing_table_says_so),
+      TEST(a_payload_limit_over_the_packet_limit_is_refused),
+  };
+  return store_main(argc, argv, tests, sizeof tests / sizeof tests[0]);
+}

@@ -1,0 +1,293 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * The store when another transaction holds a row and does not end: everything else goes on.
+ */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "core/base/clock.h"
+#include "integration/store_fixture.h"
+
+#define OPS f->store.ops
+
+enum { QUICK_US = 500 * 1000, ONE_WAIT_US = 2500 * 1000 }; /* no lock wait (1 s); one, and no second */
+
+/* Rows 1 to 3 of shard 0; the second connection holds row 2. */
+static void hold_row(struct fixture *f, const char *columns, const char *values) {
+  for (int id = 1; id <= 3; id++)
+    sql(f, "INSERT INTO outbox (id, route, payload, shard, message_id%s) VALUES (%d, 'r', 'p', 0, 'm%d'%s)", columns,
+        id, id, values);
+  other(f, "START TRANSACTION");
+  other(f, "UPDATE outbox SET priority = 9 WHERE id = 2");
+}
+
+static void claims_pass_over_a_locked_row(void **state) {
+  struct fixture *f = *state;
+  const uint64_t ids[] = {1, 2, 3};
+  struct task_batch *batch;
+  bool fenced;
+  hold_row(f, "", "");
+  int64_t began = clock_mono_us();
+  ok(f, OPS->claim(f->ss, "me", f->leases, 1, ids, 3, 1000, 1000, 0, 1000, &batch, &fenced, &f->err));
+  assert_in_range(clock_mono_us() - began, 0, QUICK_US);
+  assert_false(fenced);
+  assert_int_equal(batch->count, 2);
+  release(batch);
+  ok(f, OPS->claim(f->ss, "me", f->leases, 1, &ids[1], 1, 1000, 1000, 0, 1000, &batch, &fenced, &f->err));
+  assert_null(batch);
+  assert_string_equal(ask_text(f, "SELECT GROUP_CONCAT(state ORDER BY id) FROM outbox"), "claimed,scheduled,claimed");
+  other(f, "COMMIT");
+  ok(f, OPS->claim(f->ss, "me", f->leases, 1, &ids[1], 1, 1000, 1000, 0, 1000, &batch, &fenced, &f->err));
+  assert_int_equal(batch->count, 1);
+  release(batch);
+}
+
+/* The reading thread claims: it must not wait. */
+static void claims_do_not_wait_for_an_index_entry(void **state) {
+  struct fixture *f = *state;
+  const uint64_t ids[] = {1, 2, 3};
+  struct task_batch *batch;
+  bool fenced;
+  hold_row(f, "", "");
+  other(f, "ROLLBACK");
+  other(f, "START TRANSACTION");
+  other(f,
+        "SELECT id FROM outbox FORCE INDEX (ix_next) WHERE state = 'scheduled' AND shard = 0 AND route = 'r' LOCK IN "
+        "SHARE MODE");
+  int64_t began = clock_mono_us();
+  assert_int_equal(OPS->claim(f->ss, "me", f->leases, 1, ids, 3, 1000, 1000, 0, 1000, &batch, &fenced, &f->err),
+                   STORE_BUSY);
+  assert_in_range(clock_mono_us() - began, 0, QUICK_US);
+  assert_null(batch);
+  other(f, "COMMIT");
+  ok(f, OPS->claim(f->ss, "me", f->leases, 1, ids, 3, 1000, 1000, 0, 1000, &batch, &fenced, &f->err));
+  assert_int_equal(batch->count, 3);
+  release(batch);
+}
+
+static void settles_all_but_a_locked_row(void **state) {
+  struct fixture *f = *state;
+  struct decision d[3];
+  hold_row(f, "", "");
+  for (uint64_t id = 1; id <= 3; id++)
+    d[id - 1] = decide_on(f, id, EVENT_DONE);
+  int64_t began = clock_mono_us();
+  assert_int_equal(settle(f, d, 3), 2);
+  assert_in_range(clock_mono_us() - began, 0, ONE_WAIT_US);
+  assert_true(d[1].busy && !d[1].applied);
+  assert_false(d[0].busy || d[2].busy);
+  assert_int_equal(ask(f, "SELECT COUNT(*) FROM outbox"), 1);
+  for (int i = 0; i < 3; i++) { /* again and again: it costs no waiting */
+    began = clock_mono_us();
+    assert_int_equal(settle(f, &d[1], 1), 0);
+    assert_in_range(clock_mono_us() - began, 0, QUICK_US);
+    assert_true(d[1].busy);
+  }
+  other(f, "COMMIT");
+  assert_int_equal(settle(f, &d[1], 1), 1);
+  assert_false(d[1].busy);
+  assert_int_equal(ask(f, "SELECT COUNT(*) FROM outbox"), 0);
+}
+
+/* A transaction may hold an entry of another index alone: SKIP LOCKED by the primary key does not see that. */
+static void hold_index_entry(struct fixture *f) {
+  other(f, "START TRANSACTION");
+  other(f, "SELECT message_id FROM outbox FORCE INDEX (ux_message_id) WHERE message_id = 'm7' LOCK IN SHARE MODE");
+}
+
+static void settles_all_but_a_row_whose_index_entry_is_locked(void **state) {
+  struct fixture *f = *state;
+  enum { N = 20 };
+  struct decision d[N];
+  for (int id = 1; id <= N; id++)
+    sql(f, "INSERT INTO outbox (id, route, payload, shard, message_id) VALUES (%d, 'r', 'p', 0, 'm%d')", id, id);
+  hold_index_entry(f);
+  for (uint64_t id = 1; id <= N; id++)
+    d[id - 1] = decide_on(f, id, EVENT_DONE);
+  int64_t began = clock_mono_us();
+  assert_int_equal(settle(f, d, N), N - 1);
+  assert_in_range(clock_mono_us() - began, 0, ONE_WAIT_US);
+  for (int i = 0; i < N; i++)
+    assert_int_equal(d[i].busy, i == 6);
+  assert_int_equal(ask(f, "SELECT COUNT(*) FROM outbox"), 1);
+  began = clock_mono_us(); /* again: it costs no waiting */
+  assert_int_equal(settle(f, &d[6], 1), 0);
+  assert_in_range(clock_mono_us() - began, 0, QUICK_US);
+  assert_true(d[6].busy);
+  other(f, "COMMIT");
+  assert_int_equal(settle(f, &d[6], 1), 1);
+  assert_int_equal(ask(f, "SELECT @@innodb_lock_wait_timeout > 0"), 1);
+}
+
+static void a_locked_row_that_goes_is_no_longer_busy(void **state) {
+  struct fixture *f = *state;
+  hold_row(f, "", "");
+  other(f, "DELETE FROM outbox WHERE id = 2");
+  struct decision d = decide_on(f, 2, EVENT_DONE);
+  assert_int_equal(settle(f, &d, 1), 0);
+  assert_true(d.busy);
+  other(f, "COMMIT");
+  assert_int_equal(settle(f, &d, 1), 0);
+  assert_false(d.busy || d.applied);
+}
+
+static void locks_of_a_moment_are_waited_for(void **state) {
+  struct fixture *f = *state;
+  struct decision d[3];
+  hold_row(f, "", "");
+  other(f, "COMMIT");
+  for (uint64_t id = 1; id <= 3; id++)
+    d[id - 1] = decide_on(f, id, EVENT_PUBLISHED); /* the careful way at once */
+  capture_start();
+  assert_int_equal(settle(f, d, 3), 3);
+  char **scripts;
+  size_t count = capture_end(&scripts);
+  for (size_t i = 0; i < count; i++) {
+    assert_null(strstr(scripts[i], "SKIP LOCKED"));
+    free(scripts[i]);
+  }
+  assert_true(count > 0);
+}
+
+static void an_unknown_commit_beside_a_locked_row_is_found_out(void **state) {
+  struct fixture *f = *state;
+  struct decision d[3];
+  hold_row(f, "", "");
+  for (uint64_t id = 1; id <= 3; id++)
+    d[id - 1] = decide_on(f, id, EVENT_DONE);
+  d[1].busy = true;
+  fault_arm(f, FAULT_LOSE_ANSWER, "COMMIT", 0, 1);
+  assert_int_equal(settle(f, d, 3), 2);
+  assert_true(d[0].applied && d[1].busy && d[2].applied);
+  other(f, "COMMIT");
+  assert_int_equal(settle(f, &d[1], 1), 1);
+}
+
+static enum result_fate accept(void *ctx, const struct result_row *row, const struct result_record *record,
+                               struct decision *out) {
+  *out = (struct decision){.event = EVENT_DONE, .attempt = 1, .keep_us = INT64_C(3600000000)};
+  return RESULT_APPLIED;
+}
+
+static void results_pass_over_a_locked_row(void **state) {
+  struct fixture *f = *state;
+  struct store_result r[4];
+  hold_row(f, ", state, attempt, lease_until", ", 'awaiting', 1, '2035-01-01'");
+  for (int i = 0; i < 4; i++)
+    r[i] = (struct store_result){.record = {.attempt = 1, .progress = -1}, .body = {"", 0}};
+  for (int i = 0; i < 4; i++)
+    snprintf(r[i].record.message_id, sizeof r[i].record.message_id, "m%d", i + 1);
+  int64_t began = clock_mono_us();
+  ok(f, OPS->settle_results(f->ss, r, 4, accept, NULL, &f->err));
+  assert_in_range(clock_mono_us() - began, 0, ONE_WAIT_US);
+  assert_int_equal(r[0].fate, RESULT_APPLIED);
+  assert_int_equal(r[1].fate, RESULT_BUSY);
+  assert_int_equal(r[2].fate, RESULT_APPLIED);
+  assert_int_equal(r[3].fate, RESULT_ORPHAN);
+  began = clock_mono_us();
+  ok(f, OPS->settle_results(f->ss, &r[1], 1, accept, NULL, &f->err));
+  assert_in_range(clock_mono_us() - began, 0, QUICK_US);
+  assert_int_equal(r[1].fate, RESULT_BUSY);
+  other(f, "COMMIT");
+  ok(f, OPS->settle_results(f->ss, &r[1], 1, accept, NULL, &f->err));
+  assert_int_equal(r[1].fate, RESULT_APPLIED);
+  assert_string_equal(ask_text(f, "SELECT CONCAT_WS('|', (SELECT COUNT(*) FROM outbox), (SELECT COUNT(*) FROM "
+                                  "outbox_history), (SELECT COUNT(*) FROM outbox_quarantine))"),
+                      "0|3|1");
+}
+
+static void results_pass_over_a_row_whose_index_entry_is_locked(void **state) {
+  struct fixture *f = *state;
+  enum { N = 20 };
+  struct store_result r[N];
+  for (int i = 0; i < N; i++) {
+    sql(f,
+        "INSERT INTO outbox (id, route, payload, shard, message_id, state, attempt, lease_until) VALUES (%d, 'r', 'p', "
+        "0, 'm%d', 'awaiting', 1, '2035-01-01')",
+        i + 1, i + 1);
+    r[i] = (struct store_result){.record = {.attempt = 1, .progress = -1}, .body = {"", 0}};
+    snprintf(r[i].record.message_id, sizeof r[i].record.message_id, "m%d", i + 1);
+  }
+  hold_index_entry(f);
+  int64_t began = clock_mono_us();
+  ok(f, OPS->settle_results(f->ss, r, N, accept, NULL, &f->err));
+  assert_in_range(clock_mono_us() - began, 0, ONE_WAIT_US);
+  for (int i = 0; i < N; i++)
+    assert_int_equal(r[i].fate, i == 6 ? RESULT_BUSY : RESULT_APPLIED);
+  began = clock_mono_us();
+  ok(f, OPS->settle_results(f->ss, &r[6], 1, accept, NULL, &f->err));
+  assert_in_range(clock_mono_us() - began, 0, QUICK_US);
+  assert_int_equal(r[6].fate, RESULT_BUSY);
+  other(f, "COMMIT");
+  ok(f, OPS->settle_results(f->ss, &r[6], 1, accept, NULL, &f->err));
+  assert_int_equal(r[6].fate, RESULT_APPLIED);
+}
+
+static void holding_passes_over_a_locked_row(void **state) {
+  struct fixture *f = *state;
+  struct store_range range = {.state = TASK_SCHEDULED, .shard = 0, .priority = 5, .route = "r", .limit = 10};
+  uint32_t moved = 0;
+  hold_row(f, "", "");
+  other(f, "ROLLBACK");
+  other(f, "START TRANSACTION");
+  other(f, "SELECT id FROM outbox WHERE id = 2 FOR UPDATE");
+  int64_t began = clock_mono_us();
+  ok(f, OPS->hold(f->ss, f->leases, &range, &moved, &f->err));
+  assert_int_equal(moved, 2);
+  ok(f, OPS->hold(f->ss, f->leases, &range, &moved, &f->err));
+  assert_int_equal(moved, 0);
+  assert_in_range(clock_mono_us() - began, 0, QUICK_US);
+  assert_string_equal(ask_text(f, "SELECT GROUP_CONCAT(state ORDER BY id) FROM outbox"), "held,scheduled,held");
+  other(f, "COMMIT");
+  ok(f, OPS->hold(f->ss, f->leases, &range, &moved, &f->err));
+  assert_int_equal(moved, 1);
+  other(f, "START TRANSACTION");
+  other(f, "SELECT id FROM outbox WHERE id = 2 FOR UPDATE");
+  began = clock_mono_us();
+  ok(f, OPS->unhold(f->ss, f->leases, "r", 10, &moved, &f->err));
+  assert_int_equal(moved, 2);
+  ok(f, OPS->unhold(f->ss, f->leases, "r", 10, &moved, &f->err));
+  assert_int_equal(moved, 0);
+  assert_in_range(clock_mono_us() - began, 0, QUICK_US);
+  other(f, "COMMIT");
+  ok(f, OPS->unhold(f->ss, f->leases, "r", 10, &moved, &f->err));
+  assert_int_equal(moved, 1);
+}
+
+static void people_are_told_of_a_locked_row_at_once(void **state) {
+  struct fixture *f = *state;
+  const uint64_t ids[] = {1, 2};
+  bool changed[2] = {true, true};
+  hold_row(f, "", "");
+  for (int verb = INTERVENE_CANCEL; verb <= INTERVENE_RESCHEDULE; verb++) {
+    int64_t began = clock_mono_us();
+    assert_int_equal(OPS->intervene(f->ss, f->leases, (enum intervention)verb, ids, 2, INT64_C(1893456000000000), "ann",
+                                    "", 0, changed, &f->err),
+                     STORE_BUSY);
+    assert_in_range(clock_mono_us() - began, 0, QUICK_US);
+    assert_non_null(strstr(f->err.text, "another transaction holds the row; try again"));
+    assert_false(changed[0] || changed[1]);
+  }
+  other(f, "COMMIT");
+  ok(f, OPS->intervene(f->ss, f->leases, INTERVENE_CANCEL, ids, 2, 0, "ann", "", 0, changed, &f->err));
+  assert_true(changed[0] && changed[1]);
+}
+
+int main(int argc, char **argv) {
+#define TEST(name) cmocka_unit_test_setup_teardown(name, store_setup, store_teardown)
+  const struct CMUnitTest tests[] = {
+      TEST(claims_pass_over_a_locked_row),
+      TEST(claims_do_not_wait_for_an_index_entry),
+      TEST(settles_all_but_a_locked_row),
+      TEST(settles_all_but_a_row_whose_index_entry_is_locked),
+      TEST(a_locked_row_that_goes_is_no_longer_busy),
+      TEST(locks_of_a_moment_are_waited_for),
+      TEST(an_unknown_commit_beside_a_locked_row_is_found_out),
+      TEST(results_pass_over_a_locked_row),
+      TEST(results_pass_over_a_row_whose_index_entry_is_locked),
+      TEST(holding_passes_over_a_locked_row),
+      TEST(people_are_told_of_a_locked_row_at_once),
+  };
+  return store_main(argc, argv, tests, sizeof tests / sizeof tests[0]);
+}

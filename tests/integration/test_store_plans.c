@@ -1,0 +1,287 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * How the server goes about what the store sends: every statement of the steady state is explained on a filled table.
+ * None may sort rows, and none may scan a table that grows.
+ */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "integration/store_fixture.h"
+#include "outbox/db_stmt.h"
+
+#define OPS f->store.ops
+
+enum { ROWS = 40000 };
+
+/* Tables with a row for each shard, instance or route. */
+static bool is_small(const char *table) {
+  return strcmp(table, "outbox_shards") == 0 || strcmp(table, "s") == 0 || strcmp(table, "outbox_routes") == 0;
+}
+
+/* One line of EXPLAIN: id, select_type, table, type, possible_keys, key, key_len, ref, rows, Extra. */
+static void check_line(char **fields, const char *statement) {
+  const char *table = fields[2] ? fields[2] : "", *type = fields[3] ? fields[3] : "",
+             *extra = fields[9] ? fields[9] : "";
+  bool values = strcmp(table, "v") == 0 || strcmp(table, "b") == 0 || strncmp(table, "<union", 6) == 0 ||
+                strncmp(table, "<derived", 8) == 0 || table[0] == '\0';
+  bool scans = strcmp(type, "ALL") == 0 || (strcmp(type, "index") == 0 && !strstr(extra, "for group-by"));
+  if (fields[1] && strcmp(fields[1], "INSERT") == 0)
+    return; /* the table that is added to */
+  if (scans && !values && !is_small(table))
+    fail_msg("scans %s (%s; %s): %.300s", table, type, extra, statement);
+  if (strstr(extra, "filesort") && !values)
+    fail_msg("sorts %s (%s; %s): %.300s", table, type, extra, statement);
+}
+
+/* Explains one statement on a connection as the store makes them: its settings are part of the plan. */
+static void explain_one(struct fixture *f, struct db_conn *conn, const char *statement) {
+  struct text explain = {0};
+  struct db_result result;
+  struct db_row row;
+  text_puts(&explain, "EXPLAIN ");
+  text_puts(&explain, statement);
+  if (!db_script(conn, &explain, "explaining", &result, 1, &f->err))
+    fail_msg("%s: %.300s", f->err.text, statement);
+  while (db_next(&result, &row))
+    check_line(row.fields, statement);
+  db_results_free(&result, 1);
+  text_free(&explain);
+}
+
+/* Explains the statements of a script that are neither transaction control nor DDL; frees it. Returns how many. */
+static size_t explain(struct fixture *f, struct db_conn *conn, char *script) {
+  static const char *const verbs[] = {"SELECT", "UPDATE", "DELETE", "INSERT", "("};
+  size_t explained = 0;
+  for (char *statement = script, *next; statement; statement = next) {
+    next = strstr(statement, ";\n");
+    if (next) {
+      *next = '\0';
+      next += 2;
+    }
+    const char *condition = strncmp(statement, "/*M!", 4) == 0 ? strstr(statement, "*/ ") : NULL;
+    statement += condition ? condition + 3 - statement : 0;
+    for (size_t i = 0; i < 5; i++)
+      if (strncmp(statement, verbs[i], strlen(verbs[i])) == 0) {
+        explain_one(f, conn, statement);
+        explained++;
+      }
+  }
+  free(script);
+  return explained;
+}
+
+static void explain_all(struct fixture *f, size_t at_least) {
+  char **scripts;
+  size_t count = capture_end(&scripts), explained = 0;
+  struct db_conn *conn;
+  if (!db_open(&f->config, DB_DAEMON, "plans", &conn, &f->err))
+    fail_msg("%s", f->err.text);
+  for (size_t i = 0; i < count; i++)
+    explained += explain(f, conn, scripts[i]);
+  db_close(&conn);
+  assert_in_range(explained, at_least, 100);
+}
+
+static int setup_filled(void **state) {
+  store_setup(state);
+  struct fixture *f = *state;
+  sql(f,
+      "INSERT INTO outbox (id, route, payload, shard, task_key, message_id, due_at, priority) SELECT seq, "
+      "CONCAT('route.', seq %% 10), REPEAT('x', 100), seq %% 4, CONCAT('key', seq), CONCAT('m', seq), "
+      "'2020-01-01' + INTERVAL seq SECOND, 4 + seq %% 2 FROM seq_1_to_%d",
+      ROWS);
+  sql(f, "UPDATE outbox SET state = 'awaiting', attempt = 1, lease_until = '2020-01-01' WHERE id %% 50 = 0");
+  sql(f,
+      "INSERT INTO outbox_history (id, message_id, route, payload, headers, task_key, due_at, priority, order_key, "
+      "target_host, shard, created_at, state, attempt, failures, recoveries, finished_at, keep_until) SELECT 100000 + "
+      "seq, "
+      "CONCAT('h', seq), 'r', '', '{}', '', '2020-01-01', 5, '', '', 0, '2020-01-01', 'done', 1, 0, 0, '2020-01-01', "
+      "'2035-01-01' FROM seq_1_to_%d",
+      ROWS / 10);
+  sql(f,
+      "INSERT INTO outbox_attempts (message_id, attempt, kind, outcome, task_id, route, due_at, finished_at) SELECT "
+      "CONCAT('h', seq), 1, 'result', 'done', seq, 'r', '2020-01-01', '2020-01-01' FROM seq_1_to_%d",
+      ROWS / 10);
+  sql(f, "ANALYZE TABLE outbox, outbox_history, outbox_attempts");
+  return 0;
+}
+
+static void finding_and_reading(void **state) {
+  struct fixture *f = *state;
+  const struct store_group *groups;
+  struct store_range range = {.state = TASK_SCHEDULED,
+                              .shard = 1,
+                              .priority = 5,
+                              .route = "route.1",
+                              .limit = 1000,
+                              .after = {.next_us = INT64_C(1577840000000000), .id = 7}};
+  struct task_batch *batch;
+  struct found_id found[1000];
+  uint64_t ids[500];
+  size_t count;
+  int64_t now;
+  for (size_t i = 0; i < 500; i++)
+    ids[i] = 80 * i + 1;
+  capture_start();
+  ok(f, OPS->look(f->ss, f->leases, SHARDS, &groups, &count, &now, &f->err));
+  assert_in_range(count, 10, 200);
+  ok(f, OPS->read(f->ss, &range, 1, 0, 1000, &batch, (int64_t[1]){0}, &now, &f->err));
+  assert_int_equal(batch->count, 1000);
+  release(batch);
+  struct store_range ranges[] = {range, range, range};
+  ranges[1].priority = 4;
+  ranges[1].route = "route.2";
+  ranges[1].shard = 2;
+  ranges[2].route = "none";
+  ok(f, OPS->read(f->ss, ranges, 3, 0, 1000, &batch, (int64_t[4]){0}, &now, &f->err));
+  assert_int_equal(batch->count, 2000);
+  release(batch);
+  ok(f, OPS->find(f->ss, &range, (struct store_cursor){.next_us = INT64_C(1577850000000000)}, found, &count, &f->err));
+  ok(f, OPS->read_ids(f->ss, TASK_SCHEDULED, 1, ids, 500, 0, 1000, &batch, &f->err));
+  assert_int_equal(batch->count, 500);
+  release(batch);
+  count = 500;
+  ok(f, OPS->expired(f->ss, TASK_HELD, 1, ids, &count, &f->err));
+  explain_all(f, 6);
+}
+
+static void the_look_is_a_loose_scan(void **state) {
+  struct fixture *f = *state;
+  const struct store_group *groups;
+  size_t count;
+  int64_t now;
+  capture_start();
+  ok(f, OPS->look(f->ss, f->leases, 2, &groups, &count, &now, &f->err));
+  char **scripts;
+  assert_int_equal(capture_end(&scripts), 1);
+  assert_non_null(strstr(ask_text(f, "EXPLAIN FORMAT=JSON %s", scripts[0]), "\"using_index_for_group_by\": true"));
+  free(scripts[0]);
+}
+
+/* Many tasks may be due at the same moment (one INSERT .. SELECT, "at nine o'clock"): a position among them is sought
+ * by the id too, which every index ends with. Otherwise each page would walk over all pages before it. */
+static void positions_among_equal_times_are_sought(void **state) {
+  struct fixture *f = *state;
+  struct store_range range = {.state = TASK_SCHEDULED,
+                              .shard = 1,
+                              .priority = 5,
+                              .route = "route.1",
+                              .limit = 10,
+                              .after = {.next_us = INT64_C(1577840000000000), .id = 2000}};
+  struct task_batch *batch;
+  struct found_id found[10];
+  uint32_t moved;
+  size_t count;
+  int64_t now;
+  sql(f, "UPDATE outbox SET due_at = FROM_UNIXTIME(1577840000) WHERE shard = 1 AND state = 'scheduled'");
+  capture_start();
+  ok(f, OPS->read(f->ss, &range, 1, 0, 0, &batch, (int64_t[1]){0}, &now, &f->err));
+  release(batch);
+  ok(f, OPS->find(f->ss, &range, (struct store_cursor){INT64_C(1577840000000000), 30000}, found, &count, &f->err));
+  assert_int_equal(count, 10);
+  ok(f, OPS->hold(f->ss, &f->leases[1], &range, &moved, &f->err));
+  assert_int_equal(moved, 10);
+  char **scripts;
+  size_t script_count = capture_end(&scripts), sought = 0;
+  for (size_t i = 0; i < script_count; i++) {
+    char *statement = strstr(scripts[i], "SELECT id"), *end = statement ? strrchr(statement, '0') : NULL;
+    if (statement && strstr(statement, "id > 2000")) {
+      end[1] = '\0'; /* behind LIMIT 10 there may be a bracket */
+      const char *plan = ask_text(f, "EXPLAIN FORMAT=JSON %s", statement);
+      if (!strstr(plan, "\"key_length\": \"86\"")) /* 78 is without the id */
+        fail_msg("%s\n%s", statement, plan);
+      sought++;
+    }
+    free(scripts[i]);
+  }
+  assert_int_equal(sought, 3);
+}
+
+static void claiming_and_people(void **state) {
+  struct fixture *f = *state;
+  uint64_t ids[100], id;
+  struct task_batch *batch;
+  bool fenced, found, changed[100];
+  uint8_t shard;
+  for (size_t i = 0; i < 100; i++)
+    ids[i] = 40 * i + 1;
+  capture_start();
+  ok(f, OPS->claim(f->ss, "me", &f->leases[1], 1, ids, 100, 1000, 1000, 0, 1000, &batch, &fenced, &f->err));
+  assert_int_equal(batch->count, 100);
+  release(batch);
+  ok(f, OPS->own_claims(f->ss, "me", &f->leases[1], 1, 1000, &batch, &f->err));
+  assert_int_equal(batch->count, 100);
+  release(batch);
+  ok(f, OPS->locate(f->ss, "m77", &id, &shard, &found, &f->err));
+  assert_true(found);
+  for (size_t i = 0; i < 100; i++)
+    ids[i] += 4;
+  ok(f, OPS->intervene(f->ss, &f->leases[1], INTERVENE_CANCEL, ids, 50, 0, "a", "b", 1000, changed, &f->err));
+  ok(f, OPS->intervene(f->ss, &f->leases[1], INTERVENE_RESCHEDULE, ids + 50, 50, INT64_C(1893456000000000), "a", "b", 0,
+                       changed, &f->err));
+  explain_all(f, 12);
+}
+
+static void settling(void **state) {
+  struct fixture *f = *state;
+  static const enum task_event events[] = {EVENT_DONE, EVENT_DEAD, EVENT_RETRY, EVENT_RELEASE, EVENT_HOLD};
+  enum { N = 1000 };
+  struct decision *d = calloc(N, sizeof *d);
+  assert_non_null(d);
+  for (uint64_t i = 0; i < N; i++) {
+    uint64_t id = 3 + 20 * i; /* scheduled, every one */
+    d[i] = (struct decision){.id = id,
+                             .shard = (uint8_t)(id % 4),
+                             .event = events[i % 5],
+                             .attempt = 1,
+                             .log_attempt = true,
+                             .keep_us = i % 2 ? 1000000 : 0,
+                             .alert_route = "ops.alert",
+                             .delay_us = 1000000};
+  }
+  capture_start();
+  assert_int_equal(settle(f, d, N), N);
+  for (uint64_t i = 0; i < N; i++)
+    d[i] = (struct decision){
+        .id = 4 + 20 * i, .shard = (uint8_t)((4 + 20 * i) % 4), .event = EVENT_PUBLISHED, .attempt = 1};
+  assert_int_equal(settle(f, d, N), N);
+  explain_all(f, 9);
+  free(d);
+}
+
+static enum result_fate accept(void *ctx, const struct result_row *row, const struct result_record *record,
+                               struct decision *out) {
+  *out = (struct decision){.event = row->id % 100 ? EVENT_DONE : EVENT_PROGRESS, .attempt = 1, .keep_us = 1000000};
+  return RESULT_APPLIED;
+}
+
+static void results(void **state) {
+  struct fixture *f = *state;
+  enum { N = 400 };
+  struct store_result *r = calloc(N, sizeof *r);
+  assert_non_null(r);
+  for (int i = 0; i < N; i++) {
+    r[i] = (struct store_result){.record = {.attempt = 1, .progress = -1}, .body = {"", 0}};
+    snprintf(r[i].record.message_id, sizeof r[i].record.message_id, i % 2 ? "m%d" : "h%d", 50 + 50 * i);
+  }
+  capture_start();
+  ok(f, OPS->settle_results(f->ss, r, N, accept, NULL, &f->err));
+  explain_all(f, 7);
+  assert_int_equal(r[1].fate, RESULT_APPLIED);
+  assert_int_equal(r[0].fate, RESULT_DUPLICATE);
+  free(r);
+}
+
+int main(int argc, char **argv) {
+#define TEST(name) cmocka_unit_test_setup_teardown(name, setup_filled, store_teardown)
+  const struct CMUnitTest tests[] = {
+      TEST(finding_and_reading),
+      TEST(the_look_is_a_loose_scan),
+      TEST(positions_among_equal_times_are_sought),
+      TEST(claiming_and_people),
+      TEST(settling),
+      TEST(results),
+  };
+  return store_main(argc, argv, tests, sizeof tests / sizeof tests[0]);
+}

@@ -1,0 +1,285 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Results on a real server: each applied once, whatever comes late, twice, too early or broken.
+ */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "integration/store_fixture.h"
+
+#define OPS f->store.ops
+#define ROW(...) sql(f, "INSERT INTO outbox " __VA_ARGS__)
+
+/* What the rules of the engine come to, as far as these tests need it. */
+static enum result_fate decide(void *ctx, const struct result_row *row, const struct result_record *record,
+                               struct decision *out) {
+  int *calls = ctx;
+  (*calls)++;
+  if (record->attempt > row->attempt + 1)
+    return RESULT_ORPHAN;
+  if (record->attempt < row->attempt && record->status != RESULT_DONE)
+    return RESULT_STALE;
+  *out = (struct decision){.attempt = record->attempt > row->attempt ? record->attempt : row->attempt,
+                           .failures = row->failures + (record->status != RESULT_DONE),
+                           .recoveries = row->recoveries,
+                           .keep_us = INT64_C(3600000000),
+                           .delay_us = 60 * INT64_C(1000000),
+                           .error_class = record->error_class,
+                           .error = record->error_message};
+  static const enum task_event events[] = {EVENT_DONE, EVENT_RETRY, EVENT_DEAD, EVENT_PROGRESS};
+  out->event = events[record->status];
+  return RESULT_APPLIED;
+}
+
+static struct store_result answer(const char *message_id, uint32_t attempt, enum result_status status) {
+  struct store_result result = {
+      .record = {.attempt = attempt, .status = status, .retry_in_ms = -1, .extend_ms = -1, .progress = -1},
+      .source = "bus#1",
+      .origin = "results[0]@7",
+      .body = {.data = "{}", .len = 2},
+  };
+  snprintf(result.record.message_id, sizeof result.record.message_id, "%s", message_id);
+  return result;
+}
+
+static int apply(struct fixture *f, struct store_result *results, size_t count) {
+  int calls = 0;
+  ok(f, OPS->settle_results(f->ss, results, count, decide, &calls, &f->err));
+  return calls;
+}
+
+static enum result_fate apply_one(struct fixture *f, struct store_result result) {
+  apply(f, &result, 1);
+  return result.fate;
+}
+
+static void awaiting(struct fixture *f, int id, const char *message_id) {
+  ROW("(id, route, payload, shard, message_id, state, attempt, lease_until, published_at, due_at) VALUES (%d, 'r', "
+      "'p', 0, "
+      "'%s', 'awaiting', 1, '2035-01-01', '2020-01-01 00:00:01', '2020-01-01')",
+      id, message_id);
+}
+
+static void results_finish_retry_and_bury(void **state) {
+  struct fixture *f = *state;
+  awaiting(f, 1, "m1");
+  awaiting(f, 2, "m2");
+  awaiting(f, 3, "m3");
+  struct store_result r[] = {answer("m3", 1, RESULT_FAIL), answer("m1", 1, RESULT_DONE), answer("m2", 1, RESULT_RETRY)};
+  r[1].record.result_json = "{\"ok\": true}";
+  r[1].record.result_json_len = 12;
+  r[2].record.error_class = "Busy";
+  r[2].record.error_message = "later";
+  assert_int_equal(apply(f, r, 3), 3);
+  for (int i = 0; i < 3; i++) {
+    assert_int_equal(r[i].fate, RESULT_APPLIED);
+    assert_string_equal(r[i].route, "r");
+  }
+  assert_int_equal(r[0].event, EVENT_DEAD);
+  assert_string_equal(ask_text(f, "SELECT GROUP_CONCAT(message_id, state, attempt, COALESCE(result, '-'), published_at "
+                                  "ORDER BY id) FROM outbox_history"),
+                      "m1done1{\"ok\": true}2020-01-01 00:00:01.000000,m3dead1-2020-01-01 00:00:01.000000");
+  assert_string_equal(
+      ask_text(f, "SELECT CONCAT_WS('|', id, state, attempt, failures, error_class, last_error, first_due_at) "
+                  "FROM outbox"),
+      "2|scheduled|1|1|Busy|later|2020-01-01 00:00:00.000000");
+  assert_string_equal(ask_text(f, "SELECT GROUP_CONCAT(message_id, attempt, kind, outcome ORDER BY message_id) "
+                                  "FROM outbox_attempts"),
+                      "m11resultdone,m21resultretry,m31resultdead");
+}
+
+static void the_same_result_again_is_a_duplicate(void **state) {
+  struct fixture *f = *state;
+  awaiting(f, 1, "m1");
+  awaiting(f, 2, "m2");
+  struct store_result r[] = {answer("m1", 1, RESULT_DONE), answer("m2", 1, RESULT_RETRY)};
+  apply(f, r, 2);
+  assert_int_equal(apply(f, r, 2), 0);
+  assert_int_equal(r[0].fate, RESULT_DUPLICATE);
+  assert_int_equal(r[1].fate, RESULT_DUPLICATE);
+  assert_string_equal(r[0].route, "r");
+  assert_int_equal(ask(f, "SELECT COUNT(*) FROM outbox_attempts"), 2);
+  assert_int_equal(ask(f, "SELECT failures FROM outbox"), 1);
+  sql(f, "DELETE FROM outbox_history"); /* a route that keeps no history */
+  assert_int_equal(apply_one(f, answer("m1", 1, RESULT_DONE)), RESULT_DUPLICATE);
+  assert_int_equal(ask(f, "SELECT COUNT(*) FROM outbox_quarantine"), 0);
+}
+
+static void a_result_of_an_older_attempt(void **state) {
+  struct fixture *f = *state;
+  awaiting(f, 1, "m1");
+  sql(f, "UPDATE outbox SET attempt = 3");
+  assert_int_equal(apply_one(f, answer("m1", 2, RESULT_RETRY)), RESULT_STALE);
+  assert_string_equal(ask_text(f, "SELECT CONCAT(state, attempt) FROM outbox"), "awaiting3");
+  assert_int_equal(apply_one(f, answer("m1", 2, RESULT_DONE)), RESULT_APPLIED);
+  assert_string_equal(ask_text(f, "SELECT CONCAT(state, attempt) FROM outbox_history"), "done3");
+  assert_int_equal(ask(f, "SELECT attempt FROM outbox_attempts"), 2);
+}
+
+static void a_duplicate_after_the_next_attempt_began(void **state) {
+  struct fixture *f = *state;
+  awaiting(f, 1, "m1");
+  assert_int_equal(apply_one(f, answer("m1", 1, RESULT_RETRY)), RESULT_APPLIED);
+  sql(f, "UPDATE outbox SET state = 'awaiting', attempt = 2, lease_until = '2035-01-01'");
+  assert_int_equal(apply_one(f, answer("m1", 1, RESULT_RETRY)), RESULT_DUPLICATE);
+  assert_string_equal(ask_text(f, "SELECT CONCAT(state, attempt, failures) FROM outbox"), "awaiting21");
+}
+
+static void a_result_after_the_end_is_late(void **state) {
+  struct fixture *f = *state;
+  awaiting(f, 1, "m1");
+  struct decision dead = decide_on(f, 1, EVENT_DEAD);
+  dead.keep_us = INT64_C(3600000000);
+  assert_int_equal(settle(f, &dead, 1), 1);
+  struct store_result r = answer("m1", 1, RESULT_DONE);
+  assert_int_equal(apply(f, &r, 1), 0);
+  assert_int_equal(r.fate, RESULT_LATE);
+  assert_false(r.cancelled);
+  assert_string_equal(ask_text(f, "SELECT state FROM outbox_history"), "dead");
+  assert_int_equal(ask(f, "SELECT COUNT(*) FROM outbox_quarantine"), 0);
+}
+
+static void a_result_before_its_publishing_is_recorded(void **state) {
+  struct fixture *f = *state;
+  ROW("(id, route, payload, shard, message_id, due_at) VALUES (1, 'r', '', 0, 'm1', '2020-01-01')");
+  struct decision published = decide_on(f, 1, EVENT_PUBLISHED);
+  assert_int_equal(apply_one(f, answer("m1", 1, RESULT_DONE)), RESULT_APPLIED);
+  assert_int_equal(settle(f, &published, 1), 0);
+  assert_string_equal(ask_text(f, "SELECT CONCAT(state, attempt, published_at > '2020-01-02') FROM outbox_history"),
+                      "done11");
+  assert_int_equal(apply_one(f, answer("m1", 1, RESULT_DONE)), RESULT_DUPLICATE);
+}
+
+static void progress_keeps_a_task_alive(void **state) {
+  struct fixture *f = *state;
+  awaiting(f, 1, "m1");
+  sql(f, "UPDATE outbox SET lease_until = UTC_TIMESTAMP(6) + INTERVAL 1 SECOND");
+  struct store_result r = answer("m1", 1, RESULT_PROGRESS);
+  r.record.progress = 0.5;
+  r.record.checkpoint = "page 7";
+  r.record.checkpoint_len = 6;
+  apply(f, &r, 1);
+  assert_int_equal(r.fate, RESULT_APPLIED);
+  assert_int_equal(r.event, EVENT_PROGRESS);
+  assert_string_equal(ask_text(f, "SELECT CONCAT_WS('|', state, progress, checkpoint, attempt, failures) FROM outbox"),
+                      "awaiting|0.5|page 7|1|0");
+  assert_in_range(ask(f, "SELECT TIMESTAMPDIFF(SECOND, UTC_TIMESTAMP(6), lease_until) FROM outbox"), 50, 60);
+  assert_int_equal(ask(f, "SELECT COUNT(*) FROM outbox_attempts"), 0);
+  r.record.progress = -1;
+  r.record.checkpoint = NULL;
+  apply(f, &r, 1);
+  assert_int_equal(r.fate, RESULT_APPLIED);
+  assert_string_equal(ask_text(f, "SELECT CONCAT_WS('|', progress, checkpoint) FROM outbox"), "0.5|page 7");
+  sql(f, "UPDATE outbox SET lease_until = '2035-01-01'");
+  apply(f, &r, 1); /* never shortens */
+  assert_string_equal(ask_text(f, "SELECT lease_until FROM outbox"), "2035-01-01 00:00:00.000000");
+}
+
+static void progress_learns_of_a_cancellation(void **state) {
+  struct fixture *f = *state;
+  const uint64_t id = 1;
+  bool changed;
+  awaiting(f, 1, "m1");
+  ok(f, OPS->intervene(f->ss, &f->leases[0], INTERVENE_CANCEL, &id, 1, 0, "ann", "no", INT64_C(3600000000), &changed,
+                       &f->err));
+  assert_true(changed);
+  struct store_result r = answer("m1", 1, RESULT_PROGRESS);
+  apply(f, &r, 1);
+  assert_int_equal(r.fate, RESULT_LATE);
+  assert_true(r.cancelled);
+  sql(f, "UPDATE outbox_history SET finished_at = '2020-01-01', id = 7"); /* cancelled, brought back by hand, and dead
+                                                                             since */
+  awaiting(f, 1, "m1");
+  struct decision dead = decide_on(f, 1, EVENT_DEAD);
+  assert_int_equal(settle(f, &dead, 1), 1);
+  apply(f, &r, 1);
+  assert_int_equal(r.fate, RESULT_LATE);
+  assert_false(r.cancelled);
+}
+
+static void what_fits_nothing_is_quarantined(void **state) {
+  struct fixture *f = *state;
+  awaiting(f, 1, "m1");
+  char *huge = malloc(100000);
+  assert_non_null(huge);
+  memset(huge, '\'', 100000);
+  struct store_result r[] = {answer("unknown", 1, RESULT_DONE), answer("m1", 9, RESULT_DONE),
+                             answer("", 0, RESULT_DONE), answer("m1 ", 1, RESULT_DONE)};
+  r[2].broken = "not JSON: \"\xff\"";
+  r[2].origin = "q#2";
+  r[2].body = (struct duebox_bytes){.data = huge, .len = 100000};
+  r[0].body = (struct duebox_bytes){.data = "\0\xff'", .len = 3};
+  r[1].origin = "q#1";
+  r[3].origin = "q#3";
+  apply(f, r, 4);
+  assert_int_equal(r[0].fate, RESULT_ORPHAN);
+  assert_int_equal(r[1].fate, RESULT_ORPHAN);
+  assert_int_equal(r[2].fate, RESULT_BROKEN);
+  assert_int_equal(r[3].fate, RESULT_ORPHAN);
+  assert_string_equal(ask_text(f, "SELECT state FROM outbox"), "awaiting");
+  assert_string_equal(
+      ask_text(f, "SELECT CONCAT_WS('|', source, length, HEX(body), HEX(sha256), seen) FROM outbox_quarantine "
+                  "WHERE origin = 'results[0]@7'"),
+      "bus#1|3|00FF27|34161B9E204118FA27A71F5268309031C18467831A8C5F3427C5B3EB71267C50|1");
+  assert_string_equal(ask_text(f, "SELECT CONCAT_WS('|', reason, length, LENGTH(body)) FROM outbox_quarantine "
+                                  "WHERE origin = 'q#2'"),
+                      "not JSON: \"?\"|100000|4096");
+  apply(f, r, 4); /* received again after a crash: counted, not doubled */
+  assert_string_equal(ask_text(f, "SELECT CONCAT(COUNT(*), MIN(seen), MAX(seen)) FROM outbox_quarantine"), "422");
+  free(huge);
+}
+
+static void a_broken_one_is_not_in_the_way_of_others(void **state) {
+  struct fixture *f = *state;
+  awaiting(f, 1, "m1");
+  struct store_result r[] = {answer("", 0, RESULT_DONE), answer("m1", 1, RESULT_DONE), answer("x", 1, RESULT_DONE)};
+  r[0].broken = "no id";
+  r[2].record.checkpoint_len = (size_t)1 << 40; /* never looked into: refused by its size */
+  r[2].record.checkpoint = "";
+  apply(f, r, 3);
+  assert_int_equal(r[1].fate, RESULT_APPLIED);
+  assert_int_equal(r[2].fate, RESULT_BROKEN);
+  assert_int_equal(ask(f, "SELECT COUNT(*) FROM outbox_quarantine WHERE reason LIKE '%%max_allowed_packet%%'"), 1);
+}
+
+static void a_thousand_at_once(void **state) {
+  struct fixture *f = *state;
+  enum { N = 1000 };
+  struct store_result *r = calloc(N, sizeof *r);
+  assert_non_null(r);
+  sql(f,
+      "INSERT INTO outbox (route, payload, shard, message_id, state, attempt, lease_until) SELECT 'r', 'p', seq %% 4, "
+      "CONCAT('m', seq), 'awaiting', 1, '2035-01-01' FROM seq_1_to_%d",
+      N);
+  for (int i = 0; i < N; i++) {
+    char id[32];
+    snprintf(id, sizeof id, "m%d", N - i);
+    r[i] = answer(id, 1, i % 2 ? RESULT_DONE : RESULT_RETRY);
+  }
+  statements_sent();
+  assert_int_equal(apply(f, r, N), N);
+  assert_in_range(statements_sent(), 4, 6);
+  assert_int_equal(ask(f, "SELECT COUNT(*) FROM outbox_history WHERE state = 'done'"), N / 2);
+  assert_int_equal(ask(f, "SELECT COUNT(*) FROM outbox WHERE state = 'scheduled'"), N / 2);
+  assert_int_equal(apply(f, r, N), 0);
+  free(r);
+}
+
+int main(int argc, char **argv) {
+#define TEST(name) cmocka_unit_test_setup_teardown(name, store_setup, store_teardown)
+  const struct CMUnitTest tests[] = {
+      TEST(results_finish_retry_and_bury),
+      TEST(the_same_result_again_is_a_duplicate),
+      TEST(a_result_of_an_older_attempt),
+      TEST(a_duplicate_after_the_next_attempt_began),
+      TEST(a_result_after_the_end_is_late),
+      TEST(a_result_before_its_publishing_is_recorded),
+      TEST(progress_keeps_a_task_alive),
+      TEST(progress_learns_of_a_cancellation),
+      TEST(what_fits_nothing_is_quarantined),
+      TEST(a_broken_one_is_not_in_the_way_of_others),
+      TEST(a_thousand_at_once),
+  };
+  return store_main(argc, argv, tests, sizeof tests / sizeof tests[0]);
+}

@@ -1,0 +1,206 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Migrations on a real server: from nothing, twice at once, after breaking off, and what is refused.
+ */
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "integration/store_fixture.h"
+#include "outbox/schema.h"
+
+/* What a migration said, and how it ended. */
+struct run {
+  const struct database_config *config;
+  struct migrate_options options;
+  bool ok;
+  char *said; /* own allocation */
+  struct err err;
+};
+
+static void *migrate_now(void *arg) {
+  struct run *run = arg;
+  struct db_conn *conn;
+  size_t len;
+  FILE *out = open_memstream(&run->said, &len);
+  run->ok = db_open(run->config, DB_MIGRATE, "test", &conn, &run->err);
+  if (run->ok) {
+    run->ok = schema_migrate(conn, &run->options, out, &run->err);
+    db_close(&conn);
+  }
+  fclose(out);
+  return NULL;
+}
+
+static struct run migrate_with(const struct fixture *f, struct migrate_options options) {
+  struct run run = {.config = &f->config, .options = options};
+  migrate_now(&run);
+  return run;
+}
+
+static void assert_migrated(struct fixture *f, struct run *run) {
+  if (!run->ok)
+    fail_msg("%s", run->err.text);
+  free(run->said);
+}
+
+static void assert_refused(struct run *run, const char *why) {
+  assert_false(run->ok);
+  if (!strstr(run->err.text, why))
+    fail_msg("not %s: %s", why, run->err.text);
+  free(run->said);
+}
+
+static struct schema_status status_of(struct fixture *f) {
+  struct schema_status status;
+  struct db_conn *conn;
+  if (!db_open(&f->config, DB_MIGRATE, "test", &conn, &f->err) || !schema_status(conn, &status, &f->err))
+    fail_msg("%s", f->err.text);
+  db_close(&conn);
+  return status;
+}
+
+static void from_nothing_and_again(void **state) {
+  struct fixture *f = *state;
+  assert_int_equal(status_of(f).version, 0);
+  struct run run = migrate_with(f, (struct migrate_options){0});
+  assert_true(run.ok);
+  assert_non_null(strstr(run.said, "0001 outbox (8 shards)\n"));
+  assert_non_null(strstr(run.said, "0003 operations"));
+  free(run.said);
+  struct schema_status status = status_of(f);
+  assert_int_equal(status.version, status.latest);
+  assert_int_equal(status.shards, 8);
+  run = migrate_with(f, (struct migrate_options){0});
+  assert_true(run.ok);
+  assert_non_null(strstr(run.said, "up to date"));
+  assert_null(strstr(run.said, "applying"));
+  free(run.said);
+  assert_int_equal(ask(f, "SELECT COUNT(*) FROM outbox_schema WHERE applied_at IS NOT NULL"), status.latest);
+}
+
+static void two_at_once(void **state) {
+  struct fixture *f = *state;
+  enum { N = 4 };
+  struct run runs[N] = {0};
+  pthread_t threads[N];
+  for (int i = 0; i < N; i++) {
+    runs[i].config = &f->config;
+    assert_int_equal(pthread_create(&threads[i], NULL, migrate_now, &runs[i]), 0);
+  }
+  int applied = 0;
+  for (int i = 0; i < N; i++) {
+    pthread_join(threads[i], NULL);
+    applied += runs[i].said && strstr(runs[i].said, "applying 0001") != NULL;
+    assert_migrated(f, &runs[i]);
+  }
+  assert_int_equal(applied, 1);
+  assert_int_equal(ask(f, "SELECT COUNT(*) FROM outbox_shards"), 9);
+}
+
+static void one_that_broke_off_goes_on(void **state) {
+  struct fixture *f = *state;
+  static const char *const where[] = {"CREATE TABLE IF NOT EXISTS `outbox_attempts`",
+                                      "SET statements_done = 2 WHERE version = 2",
+                                      "SET applied_at = UTC_TIMESTAMP(6) WHERE version = 2"};
+  for (int i = 0; i < 3; i++) {
+    fault_arm(f, FAULT_ERROR, where[i], 1114, 1);
+    struct run run = migrate_with(f, (struct migrate_options){.shards = 5});
+    assert_refused(&run, i < 2 ? "migration 2 (history), statement 2" : "1114");
+    assert_int_equal(status_of(f).version, 1);
+  }
+  struct run run = migrate_with(f, (struct migrate_options){0});
+  assert_true(run.ok);
+  assert_null(strstr(run.said, "0001"));
+  free(run.said);
+  assert_int_equal(status_of(f).shards, 5);
+  assert_int_equal(ask(f, "SELECT COUNT(*) FROM outbox_attempts"), 0);
+}
+
+static void a_dry_run_changes_nothing(void **state) {
+  struct fixture *f = *state;
+  struct run run = migrate_with(f, (struct migrate_options){.dry_run = true, .shards = 3});
+  assert_true(run.ok);
+  assert_non_null(strstr(run.said, "would apply 0001 outbox (3 shards)\n"));
+  free(run.said);
+  assert_int_equal(ask(f, "SELECT COUNT(*) FROM information_schema.tables WHERE table_schema = DATABASE()"), 0);
+}
+
+static void what_cannot_be_is_refused(void **state) {
+  struct fixture *f = *state;
+  struct run run = migrate_with(f, (struct migrate_options){.shards = 64});
+  assert_refused(&run, "at most 63");
+  run = migrate_with(f, (struct migrate_options){.shards = 3});
+  assert_migrated(f, &run);
+  assert_int_equal(status_of(f).shards, 3);
+  run = migrate_with(f, (struct migrate_options){.shards = 4});
+  assert_refused(&run, "has 3 shards");
+  sql(f, "UPDATE outbox_schema SET checksum = REPEAT('0', 64) WHERE version = 2");
+  run = migrate_with(f, (struct migrate_options){0});
+  assert_refused(&run, "another text");
+  sql(f, "INSERT INTO outbox_schema (version, name, checksum, applied_at) VALUES (9999, 'later', '', '2030-01-01')");
+  run = migrate_with(f, (struct migrate_options){0});
+  assert_refused(&run, "version 9999");
+}
+
+static void several_tables_live_in_one_database(void **state) {
+  struct fixture *f = *state;
+  f->config.table = "jobs";
+  struct run run = migrate_with(f, (struct migrate_options){.shards = 2});
+  assert_migrated(f, &run);
+  f->config.table = "outbox";
+  run = migrate_with(f, (struct migrate_options){.shards = 3});
+  assert_migrated(f, &run);
+  sql(f, "INSERT INTO jobs (route, payload) VALUES ('r', '')");
+  assert_int_equal(ask(f, "SELECT shard < 2 FROM jobs"), 1);
+  assert_int_equal(ask(f, "SELECT COUNT(*) FROM outbox_shards"), 4);
+}
+
+/* All columns, keys and constraints of the database as one line. */
+static void describe(struct fixture *f, char *out, size_t cap) {
+  sql(f, "SET SESSION group_concat_max_len = 1000000");
+  snprintf(
+      out, cap, "%s",
+      ask_text(f,
+               "SELECT CONCAT_WS(' ', (SELECT SHA1(GROUP_CONCAT(table_name, column_name, ordinal_position, "
+               "column_default, is_nullable, column_type, collation_name, generation_expression ORDER BY 1, 3)) FROM "
+               "information_schema.columns WHERE table_schema = DATABASE()), (SELECT SHA1(GROUP_CONCAT(table_name, "
+               "index_name, seq_in_index, column_name ORDER BY 1, 2, 3)) FROM information_schema.statistics WHERE "
+               "table_schema = DATABASE()), (SELECT SHA1(GROUP_CONCAT(table_name, constraint_name, check_clause ORDER "
+               "BY 1, 2)) FROM information_schema.check_constraints WHERE constraint_schema = DATABASE()), (SELECT "
+               "COUNT(*) FROM information_schema.columns WHERE table_schema = DATABASE()))"));
+}
+
+static void what_is_shown_is_what_is_done(void **state) {
+  struct fixture *f = *state;
+  char *shown, by_hand[512], migrated[512];
+  size_t len;
+  FILE *out = open_memstream(&shown, &len);
+  assert_true(schema_print("outbox", 6, out, &f->err));
+  fclose(out);
+  assert_null(strstr(shown, "{table}"));
+  shown[strlen(shown) - 2] = '\0'; /* the last semicolon: no empty statement after it */
+  sql(f, "%s", shown);
+  free(shown);
+  describe(f, by_hand, sizeof by_hand);
+  sql(f, "DROP DATABASE %s", f->database);
+  sql(f, "CREATE DATABASE %s", f->database);
+  sql(f, "USE %s", f->database);
+  struct run run = migrate_with(f, (struct migrate_options){.shards = 6});
+  assert_migrated(f, &run);
+  describe(f, migrated, sizeof migrated);
+  assert_string_equal(by_hand, migrated);
+  assert_true(strtol(strrchr(migrated, ' '), NULL, 10) > 100);
+}
+
+int main(int argc, char **argv) {
+#define TEST(name) cmocka_unit_test_setup_teardown(name, store_setup_empty, store_teardown)
+  const struct CMUnitTest tests[] = {
+      TEST(from_nothing_and_again),        TEST(two_at_once),
+      TEST(one_that_broke_off_goes_on),    TEST(a_dry_run_changes_nothing),
+      TEST(what_cannot_be_is_refused),     TEST(several_tables_live_in_one_database),
+      TEST(what_is_shown_is_what_is_done),
+  };
+  return store_main(argc, argv, tests, sizeof tests / sizeof tests[0]);
+}

@@ -1,0 +1,31 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
+"""No variable with static storage can be written, but for those listed here: check_globals.py <archive>..
+
+A plugin may never have one: two instances run at once. The list gives each exception its reason and may only shrink.
+"""
+import sys
+
+import symbols
+import tree
+
+ALLOWED = {
+    ("log", "out"): "where log lines go; written once before threads start",
+}
+
+
+def judge(found):
+    found = set(found)
+    wrong = [f"{module}.c: {symbol} can be written; pass it, or make it const" for module, symbol in found - ALLOWED.keys()]
+    return wrong + [f"{module}.c: {symbol} is gone; take it off the list in check_globals.py"
+                    for module, symbol in ALLOWED.keys() - found]
+
+
+def main():
+    assert judge({("kafka_sink", "counter"), *ALLOWED}) and judge(set()) and not judge(set(ALLOWED))
+    found = [pair for archive in sys.argv[1:] for pair in symbols.writable(archive)]
+    return tree.report(judge(found), f"{len(ALLOWED)} variables can be written, as listed")
+
+
+if __name__ == "__main__":
+    tree.finish(main())

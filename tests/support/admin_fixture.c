@@ -1,0 +1,87 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * tests/support/admin_fixture.c - start, ask, stop.
+ */
+#include "support/admin_fixture.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+static bool reload(void *ctx, struct err *err) {
+  struct admin_fixture *fixture = ctx;
+  fixture->reloads++;
+  return fixture->reload_trouble ? err_set(err, 0, "%s", fixture->reload_trouble) : true;
+}
+
+static int setup(void **state, const char *token) {
+  struct admin_fixture *fixture = calloc(1, sizeof(*fixture));
+  struct err err = {0};
+  if (!fixture)
+    return -1;
+  fake_engine_init(&fixture->engine);
+  struct admin_config config = {.host = "127.0.0.1", .token = token, .url = "http://outbox.example:8321"};
+  struct admin_hooks hooks = {.ctx = fixture, .reload = reload};
+  if (!admin_start(&fixture->engine, &config, &hooks, &fixture->admin, &err)) {
+    fprintf(stderr, "%s\n", err.text);
+    return -1;
+  }
+  fixture->port = admin_port(fixture->admin);
+  *state = fixture;
+  return 0;
+}
+
+int admin_fixture_setup(void **state) { return setup(state, FIXTURE_TOKEN); }
+int admin_fixture_setup_open(void **state) { return setup(state, NULL); }
+
+int admin_fixture_teardown(void **state) {
+  struct admin_fixture *fixture = *state;
+  fake_engine_hang(&fixture->engine, false);
+  admin_stop(&fixture->admin);
+  fake_engine_destroy(&fixture->engine);
+  free(fixture);
+  return 0;
+}
+
+static json_t *parse(const struct reply *reply, int status, const char *method, const char *path) {
+  json_error_t error;
+  if (reply->status != status)
+    fail_msg("%s %s: %d instead of %d: %s", method, path, reply->status, status, reply->body ? reply->body : "");
+  json_t *json = json_loads(reply->body, 0, &error);
+  if (!json)
+    fail_msg("%s %s: no JSON: %s in %s", method, path, error.text, reply->body);
+  return json;
+}
+
+json_t *fixture_ask(struct admin_fixture *fixture, const char *method, const char *path, const char *headers,
+                    const char *body, int status) {
+  struct reply reply = http_request(fixture->port, method, path, headers, body);
+  json_t *json = parse(&reply, status, method, path);
+  http_free(&reply);
+  return json;
+}
+
+json_t *fixture_command(struct admin_fixture *fixture, const char *path, const char *body, int status) {
+  return fixture_ask(fixture, "POST", path, FIXTURE_COMMAND, body, status);
+}
+
+void fixture_problem(struct admin_fixture *fixture, const char *method, const char *path, const char *headers,
+                     const char *body, int status, const char *code) {
+  struct reply reply = http_request(fixture->port, method, path, headers, body);
+  char type[64], urn[96];
+  json_t *json = parse(&reply, status, method, path);
+  assert_true(http_header(&reply, "Content-Type", type, sizeof(type)));
+  assert_string_equal(type, "application/problem+json");
+  assert_string_equal(json_string_value(json_object_get(json, "code")), code);
+  snprintf(urn, sizeof(urn), "urn:duebox:problem:%s", code);
+  assert_string_equal(json_string_value(json_object_get(json, "type")), urn);
+  assert_int_equal(json_integer_value(json_object_get(json, "status")), status);
+  assert_non_null(json_string_value(json_object_get(json, "title")));
+  assert_non_null(json_string_value(json_object_get(json, "detail")));
+  json_decref(json);
+  http_free(&reply);
+}

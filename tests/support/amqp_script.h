@@ -1,0 +1,67 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * tests/support/amqp_script.h - an AMQP broker that does what a test tells it, also what no real broker would do.
+ *
+ * It answers the handshake, channel.open, confirm.select, basic.qos, basic.consume and the closing methods by itself,
+ * and notes what is published. Confirms, returns, deliveries, errors and plain garbage are sent by the test. One
+ * connection at a time, on a thread of its own; every function may be called from any thread.
+ */
+#ifndef TESTS_SUPPORT_AMQP_SCRIPT_H
+#define TESTS_SUPPORT_AMQP_SCRIPT_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+struct amqp_script;
+
+/* What it leaves out or refuses, from the next frame on. */
+enum amqp_script_mood {
+  AMQP_SCRIPT_NORMAL = 0,
+  AMQP_SCRIPT_NO_START,       /* takes connections and says nothing */
+  AMQP_SCRIPT_NO_CHANNEL,     /* does not answer channel.open */
+  AMQP_SCRIPT_REFUSE_CHANNEL, /* closes a channel when confirm.select comes */
+  AMQP_SCRIPT_CROSS_CLOSE,    /* answers channel.close with a channel.close of its own, then with close-ok */
+  AMQP_SCRIPT_NO_READ,        /* reads nothing */
+};
+
+struct amqp_script_message {
+  uint16_t channel;
+  uint64_t tag; /* counted as a broker does */
+  char id[64];
+  size_t len; /* of the body, as announced */
+};
+
+/* Listens on a free port of 127.0.0.1; fails the test when it cannot. */
+struct amqp_script *amqp_script_start(void);
+void amqp_script_stop(struct amqp_script *script);
+int amqp_script_port(const struct amqp_script *script);
+
+void amqp_script_set_mood(struct amqp_script *script, enum amqp_script_mood mood);
+void amqp_script_drop(struct amqp_script *script);            /* closes the connection without a word */
+unsigned amqp_script_connections(struct amqp_script *script); /* so far */
+unsigned amqp_script_consumers(struct amqp_script *script);   /* basic.consume so far */
+
+/* Messages that have come with their whole body, so far, over all connections. */
+size_t amqp_script_published(struct amqp_script *script);
+struct amqp_script_message amqp_script_message(struct amqp_script *script, size_t index);
+
+unsigned amqp_script_goodbyes(struct amqp_script *script); /* connection.close so far */
+
+/* How many deliveries were acknowledged or refused so far: every frame counts once. */
+unsigned amqp_script_acks(struct amqp_script *script);
+unsigned amqp_script_nacks(struct amqp_script *script);
+
+/* Sends one method (numbers and structs as in amqp_framing.h), content header, body frame, or bytes as they are. */
+void amqp_script_method(struct amqp_script *script, uint16_t channel, uint32_t number, void *method);
+void amqp_script_header(struct amqp_script *script, uint16_t channel, const char *message_id, uint64_t body_size);
+void amqp_script_body(struct amqp_script *script, uint16_t channel, const char *data, size_t len);
+void amqp_script_bytes(struct amqp_script *script, const void *data, size_t len);
+
+void amqp_script_ack(struct amqp_script *script, uint16_t channel, uint64_t tag, bool multiple);
+void amqp_script_nack(struct amqp_script *script, uint16_t channel, uint64_t tag, bool multiple);
+void amqp_script_return(struct amqp_script *script, uint16_t channel, const char *message_id);
+void amqp_script_close_channel(struct amqp_script *script, uint16_t channel, uint16_t code, const char *text);
+void amqp_script_deliver(struct amqp_script *script, uint16_t channel, uint64_t tag);
+
+#endif

@@ -1,0 +1,162 @@
+"""A TCP proxy that breaks connections the way networks do.
+
+Put it between duebox and a server, then:
+
+    proxy.drop()        close everything, refuse new connections (server gone)
+    proxy.reset()       send RST on every connection; new ones are served
+    proxy.blackhole()   keep connections, take new ones, pass nothing on
+    proxy.delay(ms)     each direction is late by `ms`, at full throughput
+    proxy.restore()     pass on again, with what a black hole held back
+
+One event loop in one daemon thread; the verbs may be called from any thread and
+have taken effect when they return.
+"""
+
+import asyncio
+import socket
+import struct
+import threading
+import time
+
+from .servers.ports import free_port
+
+CHUNK = 64 * 1024
+LIMIT_S = 10
+
+
+class TcpProxy:
+    """Listens on 127.0.0.1:`port`, passes on to `host`:`target_port`."""
+
+    def __init__(self, target_port, host="127.0.0.1"):
+        self._target = (host, target_port)
+        self._delay_s = 0.0
+        self._pipes = set()         # the stream writers of all open connections
+        self._server = None
+        self._loop = asyncio.new_event_loop()
+        self._thread = threading.Thread(target=self._loop.run_forever, name="tcp-proxy", daemon=True)
+        self._thread.start()
+        self.port = free_port()
+        self._in_loop(self._start())
+
+    # -- verbs ----------------------------------------------------------------
+
+    @property
+    def connections(self):
+        """Number of client connections that are open now."""
+        return len(self._pipes) // 2
+
+    def drop(self):
+        self._in_loop(self._drop())
+
+    def reset(self):
+        self._in_loop(self._break_all(reset=True))
+
+    def blackhole(self):
+        self._call(self._open.clear)
+
+    def delay(self, ms):
+        self._delay_s = ms / 1000
+
+    def restore(self):
+        self._delay_s = 0.0
+        self._call(self._open.set)
+        self._in_loop(self._listen())
+
+    def stop(self):
+        if self._thread.is_alive():
+            self._in_loop(self._finish())
+            self._loop.call_soon_threadsafe(self._loop.stop)
+            self._thread.join(LIMIT_S)
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.stop()
+
+    # -- in the loop ------------------------------------------------------------
+
+    def _in_loop(self, coroutine):
+        return asyncio.run_coroutine_threadsafe(coroutine, self._loop).result(LIMIT_S)
+
+    def _call(self, function):
+        async def call():
+            function()
+        self._in_loop(call())
+
+    async def _start(self):
+        self._open = asyncio.Event()    # set while data may pass
+        self._open.set()
+        await self._listen()
+
+    async def _listen(self):
+        if self._server is None:
+            self._server = await asyncio.start_server(self._serve, "127.0.0.1", self.port)
+
+    async def _drop(self):
+        if self._server:
+            self._server.close()
+            self._server = None
+        await self._break_all(reset=False)
+
+    async def _finish(self):
+        await self._drop()
+        rest = asyncio.all_tasks() - {asyncio.current_task()}
+        for task in rest:
+            task.cancel()
+        await asyncio.gather(*rest, return_exceptions=True)
+
+    async def _break_all(self, reset):
+        for pipe in list(self._pipes):
+            if reset:
+                # Lingering for zero seconds makes close() send RST.
+                pipe.get_extra_info("socket").setsockopt(
+                    socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+            pipe.transport.abort()
+
+    async def _serve(self, client_reader, client_writer):
+        self._pipes.add(client_writer)
+        server_writer = None
+        try:
+            server_reader, server_writer = await asyncio.open_connection(*self._target)
+            self._pipes.add(server_writer)
+            await asyncio.gather(self._pass_on(client_reader, server_writer),
+                                 self._pass_on(server_reader, client_writer))
+            for pipe in (client_writer, server_writer):
+                pipe.close()
+        except OSError:             # one end broke, or was never there: break the other
+            for pipe in filter(None, (client_writer, server_writer)):
+                pipe.transport.abort()
+        finally:
+            self._pipes -= {client_writer, server_writer}
+
+    async def _pass_on(self, reader, writer):
+        """One direction, to its end.  The queue lets many chunks be late at once."""
+        late = asyncio.Queue(maxsize=1000)
+        taking = asyncio.create_task(self._take(reader, late))
+        try:
+            while True:
+                due, data = await late.get()
+                await asyncio.sleep(max(0, due - time.monotonic()))
+                await self._open.wait()
+                if data is None:
+                    raise ConnectionResetError
+                if not data:
+                    break
+                writer.write(data)
+                await writer.drain()
+            writer.write_eof()
+        finally:
+            taking.cancel()
+
+    async def _take(self, reader, late):
+        """Queue (when due, data) up to the end (b"") or the break (None)."""
+        data = None
+        while data != b"":
+            try:
+                data = await reader.read(CHUNK)
+            except OSError:
+                data = None
+            await late.put((time.monotonic() + self._delay_s, data))
+            if data is None:
+                break

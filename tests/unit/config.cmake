@@ -1,0 +1,27 @@
+# Options, YAML, configuration, and the pure small rules around them.
+set(test_plugins ${CMAKE_BINARY_DIR}/tests/plugins)
+
+foreach(part cpus options yaml template headers record retry task_state plugin_check arena)
+  duebox_test(unit_${part} SOURCES test_${part}.c LIBS duebox_config m LABELS unit)
+endforeach()
+
+foreach(part config config_errors)
+  duebox_test(unit_${part} SOURCES test_${part}.c config_fixture.c LIBS duebox_config m LABELS unit)
+  target_compile_definitions(unit_${part} PRIVATE TEST_PLUGINS="${test_plugins}")
+  add_dependencies(unit_${part} test_plugins)
+endforeach()
+
+duebox_test(unit_config_example SOURCES test_config_example.c config_fixture.c LIBS duebox_config LABELS unit)
+target_compile_definitions(unit_config_example PRIVATE TEST_PLUGINS="${CMAKE_BINARY_DIR}/plugins")
+add_dependencies(unit_config_example duebox_kafka duebox_amqp duebox_http)
+
+# docs/CONFIGURATION.md holds the option tables as this program prints them.
+add_executable(config_docs ${CMAKE_SOURCE_DIR}/tests/lint/config_docs.c)
+target_link_libraries(config_docs PRIVATE duebox_config)
+set_target_properties(config_docs PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/tests)
+add_dependencies(config_docs duebox_kafka duebox_amqp duebox_http)
+add_test(NAME lint_config_docs
+  COMMAND /usr/bin/python3 ${CMAKE_SOURCE_DIR}/tests/lint/check_config_docs.py ${CMAKE_SOURCE_DIR}/docs/CONFIGURATION.md
+    $<TARGET_FILE:config_docs> kafka amqp http)
+set_tests_properties(lint_config_docs PROPERTIES LABELS lint
+  ENVIRONMENT "DUEBOX_PLUGIN_PATH=${CMAKE_BINARY_DIR}/plugins")

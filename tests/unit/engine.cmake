@@ -1,0 +1,5 @@
+# Parts of the running engine, each by itself.
+duebox_test(test_rules SOURCES ${CMAKE_CURRENT_LIST_DIR}/test_rules.c LIBS duebox_core LABELS unit)
+duebox_test(test_flight SOURCES ${CMAKE_CURRENT_LIST_DIR}/test_flight.c LIBS duebox_core LABELS unit)
+duebox_test(test_lane SOURCES ${CMAKE_CURRENT_LIST_DIR}/test_lane.c LIBS duebox_core LABELS unit)
+duebox_test(test_order SOURCES ${CMAKE_CURRENT_LIST_DIR}/test_order.c LIBS duebox_core LABELS unit)

@@ -1,0 +1,15 @@
+# The store. Pure parts are unit tests; what needs a server is built here and run by tests/integration/test_store.py
+# with DUEBOX_TEST_MYSQL set. --wrap lets those tests lose a connection at a chosen statement.
+foreach(part binlog error group row sql)
+  duebox_test(test_outbox_${part} SOURCES ${CMAKE_CURRENT_LIST_DIR}/test_outbox_${part}.c LIBS duebox_outbox LABELS unit)
+endforeach()
+
+foreach(part store_locked store store_faults store_plans store_results store_schema store_settle store_threads store_tls)
+  add_executable(test_${part} ${CMAKE_SOURCE_DIR}/tests/integration/test_${part}.c
+    ${CMAKE_SOURCE_DIR}/tests/integration/store_fixture.c)
+  target_link_libraries(test_${part} PRIVATE duebox_build duebox_outbox PkgConfig::MYSQL PkgConfig::CMOCKA)
+  target_include_directories(test_${part} PRIVATE ${CMAKE_SOURCE_DIR}/tests)
+  target_compile_definitions(test_${part} PRIVATE STORE_SQL_DIR="${CMAKE_SOURCE_DIR}/sql")
+  target_link_options(test_${part} PRIVATE -Wl,--wrap=mysql_real_query)
+  set_target_properties(test_${part} PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/tests)
+endforeach()

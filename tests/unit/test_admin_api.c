@@ -1,0 +1,377 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * What the admin API answers: every answer of the engine to its status and code, and the JSON of the status pages.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "admin/http.h"
+#include "support/admin_fixture.h"
+
+static const char *text_of(const json_t *json, const char *key) {
+  return json_string_value(json_object_get(json, key));
+}
+static long long number_of(const json_t *json, const char *key) {
+  const json_t *value = json_object_get(json, key);
+  if (!json_is_integer(value))
+    fail_msg("%s is no whole number", key);
+  return json_integer_value(value);
+}
+
+static void command_answers(void **state) {
+  struct admin_fixture *fixture = *state;
+  static const struct {
+    enum command_answer answer;
+    int status;
+    const char *code;
+  } rows[] = {
+      {COMMAND_NOT_FOUND, 404, "not_found"}, {COMMAND_IN_FLIGHT, 409, "in_flight"}, {COMMAND_STATE, 409, "state"},
+      {COMMAND_ELSEWHERE, 421, "elsewhere"}, {COMMAND_FAILED, 503, "database"},
+  };
+  for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
+    fixture->engine.answer = rows[i].answer;
+    fixture_problem(fixture, "POST", "/api/v1/tasks/17/cancel", FIXTURE_COMMAND, "{}", rows[i].status, rows[i].code);
+    fixture_problem(fixture, "POST", "/api/v1/tasks/17/reschedule", FIXTURE_COMMAND, "{\"delay_ms\":0}", rows[i].status,
+                    rows[i].code);
+  }
+  assert_int_equal(fixture->engine.commands, 2 * ARRAY_LEN(rows));
+}
+
+static void the_engines_own_words_are_passed_on(void **state) {
+  struct admin_fixture *fixture = *state;
+  fixture->engine.answer = COMMAND_ELSEWHERE;
+  fixture->engine.trouble = "shard 3 is held by host-b, http://host-b:8321";
+  json_t *json = fixture_command(fixture, "/api/v1/tasks/17/cancel", NULL, 421);
+  assert_string_equal(text_of(json, "detail"), fixture->engine.trouble);
+  json_decref(json);
+}
+
+static void cancel_and_reschedule(void **state) {
+  struct admin_fixture *fixture = *state;
+  struct engine *engine = &fixture->engine;
+  json_t *json = fixture_command(fixture, "/api/v1/tasks/18446744073709551615/cancel",
+                                 "{\"actor\":\"eve\",\"reason\":\"paid twice\"}", 200);
+  assert_string_equal(text_of(json, "id"), "18446744073709551615");
+  assert_string_equal(text_of(json, "state"), "cancelled");
+  json_decref(json);
+  assert_int_equal(engine->verb, INTERVENE_CANCEL);
+  assert_string_equal(engine->id, "18446744073709551615");
+  assert_string_equal(engine->actor, "eve");
+  assert_string_equal(engine->reason, "paid twice");
+
+  json = fixture_command(fixture, "/api/v1/tasks/17/reschedule", "{\"due_at\":\"2030-01-31T13:00:00.25+01:00\"}", 200);
+  assert_string_equal(text_of(json, "state"), "scheduled");
+  assert_string_equal(text_of(json, "due_at"), "2030-01-31T12:00:00.250000Z");
+  json_decref(json);
+  assert_int_equal(engine->verb, INTERVENE_RESCHEDULE);
+  assert_true(engine->due_us == 1896091200250000);
+  assert_string_equal(engine->actor, "api");
+  assert_string_equal(engine->reason, "");
+
+  json = fixture_command(fixture, "/api/v1/tasks/17/reschedule", "{\"delay_ms\":1500}", 200);
+  json_decref(json);
+  assert_true(engine->due_us == engine->status.db_now_us + 1500000);
+}
+
+static void bad_bodies_change_nothing(void **state) {
+  struct admin_fixture *fixture = *state;
+  static const char *const bodies[] = {
+      "{",
+      "[]",
+      "17",
+      "{\"delay_ms\":1,\"delay_ms\":2}",
+      "{}",
+      "{\"delay_ms\":1,\"due_at\":\"2030-01-31T12:00:00Z\"}",
+      "{\"delay_ms\":-1}",
+      "{\"delay_ms\":\"1\"}",
+      "{\"delay_ms\":1.5}",
+      "{\"delay_ms\":9223372036854775807}",
+      "{\"due_at\":\"soon\"}",
+      "{\"due_at\":17}",
+      "{\"delay_ms\":1,\"reasno\":\"typo\"}",
+      "{\"delay_ms\":1,\"reason\":17}",
+      "{\"delay_ms\":1,\"actor\":\"a name of far more than the sixty-four bytes that the audit table keeps of it\"}",
+      "{\"delay_ms\":1,\"reason\":\"\xff\"}",
+  };
+  for (size_t i = 0; i < ARRAY_LEN(bodies); i++)
+    fixture_problem(fixture, "POST", "/api/v1/tasks/17/reschedule", FIXTURE_COMMAND, bodies[i], 400, "bad_request");
+  assert_int_equal(fixture->engine.commands, 0);
+}
+
+static void a_delay_needs_the_databases_clock(void **state) {
+  struct admin_fixture *fixture = *state;
+  fixture->engine.status.db_now_us = 0;
+  fixture_problem(fixture, "POST", "/api/v1/tasks/17/reschedule", FIXTURE_COMMAND, "{\"delay_ms\":1}", 503, "database");
+  assert_int_equal(fixture->engine.commands, 0);
+}
+
+static const struct {
+  enum result_fate fate;
+  int status;
+  const char *code; /* NULL = accepted */
+} fates[] = {
+    {RESULT_APPLIED, 200, NULL}, {RESULT_DUPLICATE, 200, NULL},     {RESULT_STALE, 409, "stale"},
+    {RESULT_LATE, 409, "late"},  {RESULT_ORPHAN, 404, "not_found"}, {RESULT_BROKEN, 400, "bad_record"},
+};
+
+#define RECORD "{\"id\":\"m-1\",\"attempt\":2,\"status\":\"done\"}"
+
+static void result_answers(void **state) {
+  struct admin_fixture *fixture = *state;
+  static const char *const paths[] = {"/api/v1/results", "/callback/m-1/2/right"};
+  static const char *const headers[] = {FIXTURE_COMMAND, ""};
+  static const char *const names[] = {"applied", "duplicate"};
+  _Static_assert(ARRAY_LEN(fates) == RESULT_FATES, "every fate has its answer");
+  fixture->engine.cancelled = true;
+  for (size_t p = 0; p < ARRAY_LEN(paths); p++) {
+    for (size_t i = 0; i < ARRAY_LEN(fates); i++) {
+      fixture->engine.fate = fates[i].fate;
+      if (fates[i].code) {
+        fixture_problem(fixture, "POST", paths[p], headers[p], RECORD, fates[i].status, fates[i].code);
+        continue;
+      }
+      json_t *json = fixture_ask(fixture, "POST", paths[p], headers[p], RECORD, 200);
+      assert_string_equal(text_of(json, "fate"), names[fates[i].fate]);
+      assert_true(json_is_true(json_object_get(json, "cancelled")));
+      assert_string_equal(text_of(json, "route"), "invoice.send");
+      json_decref(json);
+    }
+    assert_string_equal(fixture->engine.source, p == 0 ? "http" : "callback");
+    assert_int_equal(fixture->engine.body_len, strlen(RECORD));
+    assert_memory_equal(fixture->engine.body, RECORD, strlen(RECORD));
+  }
+}
+
+static void results_not_stored_are_to_be_sent_again(void **state) {
+  struct admin_fixture *fixture = *state;
+  char seconds[16];
+  fixture->engine.stored = false;
+  fixture_problem(fixture, "POST", "/api/v1/results", FIXTURE_COMMAND, RECORD, 503, "database");
+  struct reply reply = http_request(fixture->port, "POST", "/callback/m-1/2/right", "", RECORD);
+  assert_int_equal(reply.status, 503);
+  assert_true(http_header(&reply, "Retry-After", seconds, sizeof(seconds)));
+  assert_string_equal(seconds, "2");
+  http_free(&reply);
+}
+
+static void callbacks_belong_to_one_attempt(void **state) {
+  struct admin_fixture *fixture = *state;
+  static const struct {
+    const char *path, *body;
+    int status;
+    const char *code;
+  } rows[] = {
+      {"/callback/m-1/2/wrong", RECORD, 403, "forbidden"},
+      {"/callback/m-1/0/right", RECORD, 403, "forbidden"},
+      {"/callback/m-1/-2/right", RECORD, 403, "forbidden"},
+      {"/callback/m-1/+2/right", RECORD, 403, "forbidden"},
+      {"/callback/m-1/2x/right", RECORD, 403, "forbidden"},
+      {"/callback/m-1/4294967298/right", RECORD, 403, "forbidden"},
+      {"/callback/m-1/3/right", RECORD, 400, "mismatch"},
+      {"/callback/m-2/2/right", RECORD, 400, "mismatch"},
+      {"/callback/m-1/2/right", "{\"id\":\"M-1\",\"attempt\":2,\"status\":\"done\"}", 400, "mismatch"},
+  };
+  for (size_t i = 0; i < ARRAY_LEN(rows); i++)
+    fixture_problem(fixture, "POST", rows[i].path, "", rows[i].body, rows[i].status, rows[i].code);
+  assert_int_equal(fixture->engine.results, 0);
+}
+
+static void broken_callbacks_reach_the_engine(void **state) {
+  struct admin_fixture *fixture = *state;
+  fixture->engine.fate = RESULT_BROKEN;
+  json_t *json = fixture_ask(fixture, "POST", "/callback/m-1/2/right", "", "nonsense", 400);
+  assert_non_null(strstr(text_of(json, "detail"), "JSON"));
+  json_decref(json);
+  json = fixture_command(fixture, "/api/v1/results", "{\"id\":\"m-1\",\"attempt\":2,\"status\":\"finished\"}", 400);
+  assert_non_null(strstr(text_of(json, "detail"), "status"));
+  json_decref(json);
+  assert_int_equal(fixture->engine.results, 2); /* where it is put into quarantine */
+}
+
+static void routes_pause_and_resume(void **state) {
+  struct admin_fixture *fixture = *state;
+  json_t *json = fixture_command(fixture, "/api/v1/routes/orders.cancel/pause", "{\"reason\":\"deploy\"}", 200);
+  assert_string_equal(text_of(json, "route"), "orders.cancel");
+  assert_true(json_is_true(json_object_get(json, "paused")));
+  json_decref(json);
+  assert_true(fixture->engine.paused);
+  assert_string_equal(fixture->engine.reason, "deploy");
+  json = fixture_command(fixture, "/api/v1/routes/orders.cancel/resume", NULL, 200);
+  json_decref(json);
+  assert_false(fixture->engine.paused);
+  assert_string_equal(fixture->engine.actor, "api");
+
+  fixture_problem(fixture, "POST", "/api/v1/routes/orders.cancle/pause", FIXTURE_COMMAND, NULL, 404, "not_found");
+  assert_int_equal(fixture->engine.pauses, 2);
+  fixture->engine.stored = false;
+  fixture_problem(fixture, "POST", "/api/v1/routes/orders.cancel/pause", FIXTURE_COMMAND, NULL, 503, "database");
+}
+
+static void reload_says_what_happened(void **state) {
+  struct admin_fixture *fixture = *state;
+  json_t *json = fixture_command(fixture, "/api/v1/reload", NULL, 200);
+  assert_true(json_is_true(json_object_get(json, "reloaded")));
+  json_decref(json);
+  fixture->reload_trouble = "duebox.yaml:7:3: unknown key \"retires\"; did you mean \"retries\"?";
+  json = fixture_command(fixture, "/api/v1/reload", NULL, 422);
+  assert_non_null(strstr(text_of(json, "detail"), fixture->reload_trouble));
+  json_decref(json);
+  assert_int_equal(fixture->reloads, 2);
+}
+
+static void health_and_readiness(void **state) {
+  struct admin_fixture *fixture = *state;
+  struct reply reply = http_request(fixture->port, "GET", "/healthz", "", NULL);
+  assert_int_equal(reply.status, 200);
+  assert_string_equal(reply.body, "ok\n");
+  http_free(&reply);
+  json_decref(fixture_ask(fixture, "GET", "/readyz", "", NULL, 200));
+
+  fixture->engine.status.ready = false;
+  snprintf(fixture->engine.status.not_ready, sizeof(fixture->engine.status.not_ready), "the database is away");
+  json_t *json = fixture_ask(fixture, "GET", "/readyz", "", NULL, 503);
+  assert_string_equal(text_of(json, "code"), "not_ready");
+  assert_string_equal(text_of(json, "detail"), "the database is away");
+  json_decref(json);
+  reply = http_request(fixture->port, "GET", "/healthz", "", NULL); /* not its fault */
+  assert_int_equal(reply.status, 200);
+  http_free(&reply);
+
+  fixture->engine.status.ready = true;
+  fixture->engine.status.draining = true;
+  fixture_problem(fixture, "GET", "/readyz", "", NULL, 503, "not_ready");
+  fixture->engine.failed = "out of memory";
+  fixture_problem(fixture, "GET", "/healthz", "", NULL, 500, "internal");
+}
+
+static void stats_tell_what_the_engine_knows(void **state) {
+  struct admin_fixture *fixture = *state;
+  struct engine *engine = &fixture->engine;
+  struct route_metrics *metrics = &engine->route_metrics[1];
+  count(&metrics->events[EVENT_DONE], 7);
+  count(&metrics->outcomes[DUEBOX_DELIVERED], 8);
+  count(&metrics->results[RESULT_LATE], 9);
+  set_gauge(&metrics->inflight, 3);
+  set_gauge(&metrics->oldest_due_us, engine->status.db_now_us - 2500000);
+  for (int i = 0; i < 100; i++)
+    histogram_add(&metrics->lateness, 400);
+  engine->routes[1].paused = true;
+  engine->routes[1].next_due_us = 1896091200000000;
+  snprintf(engine->routes[1].reason, sizeof(engine->routes[1].reason), "month end");
+  set_gauge(&engine->metrics.db_up, 1);
+
+  json_t *json = fixture_ask(fixture, "GET", "/api/v1/stats", "", NULL, 200);
+  assert_string_equal(text_of(json, "instance"), "host-a/1234");
+  assert_string_equal(text_of(json, "started_at"), "2023-11-14T22:13:20.000000Z");
+  assert_true(json_is_true(json_object_get(json_object_get(json, "database"), "up")));
+  assert_int_equal(json_array_size(json_object_get(json, "shards")), 4);
+  assert_string_equal(text_of(json_array_get(json_object_get(json, "shards"), 1), "epoch"), "11");
+  assert_int_equal(json_array_size(json_object_get(json, "plugins")), 2);
+  const json_t *routes = json_object_get(json, "routes");
+  assert_int_equal(json_array_size(routes), 3);
+  const json_t *route = json_array_get(routes, 1);
+  assert_string_equal(text_of(route, "name"), "invoice.send");
+  assert_string_equal(text_of(route, "reason"), "month end");
+  assert_string_equal(text_of(route, "next_due_at"), "2030-01-31T12:00:00.000000Z");
+  assert_true(json_is_true(json_object_get(route, "paused")));
+  assert_int_equal(number_of(route, "inflight"), 3);
+  assert_int_equal(number_of(route, "oldest_due_age_us"), 2500000);
+  assert_int_equal(number_of(json_object_get(route, "events"), "done"), 7);
+  assert_int_equal(number_of(json_object_get(route, "outcomes"), "delivered"), 8);
+  assert_int_equal(number_of(json_object_get(route, "results"), "late"), 9);
+  const json_t *lateness = json_object_get(route, "lateness");
+  assert_int_equal(number_of(lateness, "count"), 100);
+  assert_in_range(number_of(lateness, "p99_us"), 250, 500);
+  assert_int_equal(json_array_size(json_object_get(lateness, "buckets")),
+                   json_array_size(json_object_get(json, "bucket_bounds_us")) + 1);
+  json_decref(json);
+
+  json = fixture_ask(fixture, "GET", "/api/v1/routes", "", NULL, 200);
+  assert_int_equal(json_array_size(json_object_get(json, "routes")), 3);
+  json_decref(json);
+}
+
+/* Names come from rows that anyone may have inserted. They must come out as data, whatever they hold. */
+static void names_stay_data(void **state) {
+  struct admin_fixture *fixture = *state;
+  static const char *const names[] = {"<script>alert(1)</script>", "\"><img src=x onerror=alert(1)>",
+                                      "a\\\"\n{\xc3\xa9"};
+  for (size_t i = 0; i < ARRAY_LEN(names); i++)
+    fixture->engine.routes[i].name = names[i];
+  struct reply reply = http_request(fixture->port, "GET", "/api/v1/stats", "", NULL);
+  char type[64], sniff[32];
+  assert_true(http_header(&reply, "Content-Type", type, sizeof(type)));
+  assert_string_equal(type, "application/json");
+  assert_true(http_header(&reply, "X-Content-Type-Options", sniff, sizeof(sniff)));
+  assert_string_equal(sniff, "nosniff");
+  json_t *json = json_loads(reply.body, 0, NULL);
+  for (size_t i = 0; i < ARRAY_LEN(names); i++)
+    assert_string_equal(text_of(json_array_get(json_object_get(json, "routes"), i), "name"), names[i]);
+  json_decref(json);
+  http_free(&reply);
+
+  fixture->engine.routes[0].name = "not \xff\xfe UTF-8";
+  json = fixture_ask(fixture, "GET", "/api/v1/stats", "", NULL, 200);
+  assert_string_equal(text_of(json_array_get(json_object_get(json, "routes"), 0), "name"), "not ?? UTF-8");
+  json_decref(json);
+  fixture_problem(fixture, "POST", "/api/v1/routes/%3Cscript%3E/pause", FIXTURE_COMMAND, NULL, 404, "not_found");
+  json = fixture_command(fixture, "/api/v1/routes/%22%3E%3Cimg%20src%3Dx%20onerror%3Dalert(1)%3E/pause", NULL, 200);
+  assert_string_equal(text_of(json, "route"), names[1]);
+  json_decref(json);
+}
+
+/* Whatever its path, a GET asks the engine for nothing but its state; and no command passes without the token. */
+static void only_commands_change_anything(void **state) {
+  struct admin_fixture *fixture = *state;
+  size_t count;
+  const struct endpoint *table = router_table(&count);
+  for (size_t i = 0; i < count; i++) {
+    bool get = strcmp(table[i].method, "GET") == 0;
+    struct reply reply = http_request(fixture->port, "GET", table[i].path, FIXTURE_COMMAND, NULL);
+    assert_int_equal(reply.status, get ? 200 : 405);
+    http_free(&reply);
+    if (!get) {
+      reply = http_request(fixture->port, "POST", table[i].path, "Content-Type: application/json\r\n", "{}");
+      assert_int_equal(reply.status, table[i].role == ROLE_CALLBACK ? 403 : 401);
+      http_free(&reply);
+    }
+  }
+  assert_int_equal(fixture->engine.commands + fixture->engine.results + fixture->engine.pauses + fixture->reloads, 0);
+}
+
+static void without_a_token_there_are_no_commands(void **state) {
+  struct admin_fixture *fixture = *state;
+  json_decref(fixture_ask(fixture, "GET", "/api/v1/stats", "", NULL, 200));
+  fixture_problem(fixture, "POST", "/api/v1/tasks/17/cancel", FIXTURE_COMMAND, "{}", 403, "read_only");
+  fixture_problem(fixture, "GET", "/api/v1/stats", "X-Forwarded-For: 10.0.0.1\r\n", NULL, 403, "forbidden");
+  assert_int_equal(fixture->engine.commands, 0);
+}
+
+#define API_TEST(test) cmocka_unit_test_setup_teardown(test, admin_fixture_setup, admin_fixture_teardown)
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      API_TEST(command_answers),
+      API_TEST(the_engines_own_words_are_passed_on),
+      API_TEST(cancel_and_reschedule),
+      API_TEST(bad_bodies_change_nothing),
+      API_TEST(a_delay_needs_the_databases_clock),
+      API_TEST(result_answers),
+      API_TEST(results_not_stored_are_to_be_sent_again),
+      API_TEST(callbacks_belong_to_one_attempt),
+      API_TEST(broken_callbacks_reach_the_engine),
+      API_TEST(routes_pause_and_resume),
+      API_TEST(reload_says_what_happened),
+      API_TEST(health_and_readiness),
+      API_TEST(stats_tell_what_the_engine_knows),
+      API_TEST(names_stay_data),
+      API_TEST(only_commands_change_anything),
+      cmocka_unit_test_setup_teardown(without_a_token_there_are_no_commands, admin_fixture_setup_open,
+                                      admin_fixture_teardown),
+  };
+  return cmocka_run_group_tests_name("admin api", tests, NULL, NULL);
+}

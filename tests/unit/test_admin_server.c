@@ -1,0 +1,382 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * The admin listener as a server: limits, slow and hostile clients, hanging handlers, start and stop.
+ */
+#include <pthread.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "admin/http.h"
+#include "core/base/clock.h"
+#include "support/admin_fixture.h"
+
+static void unknown_paths_and_methods(void **state) {
+  struct admin_fixture *fixture = *state;
+  char allow[32];
+  fixture_problem(fixture, "GET", "/nothing", "", NULL, 404, "not_found");
+  fixture_problem(fixture, "GET", "/api/v1/tasks/%00/cancel", "", NULL, 404, "not_found");
+  fixture_problem(fixture, "BREW", "/", "", NULL, 405, "method_not_allowed");
+  struct reply reply = http_request(fixture->port, "DELETE", "/api/v1/reload", "", NULL);
+  assert_int_equal(reply.status, 405);
+  assert_true(http_header(&reply, "Allow", allow, sizeof(allow)));
+  assert_string_equal(allow, "POST");
+  http_free(&reply);
+}
+
+static void missing_tokens_are_asked_for(void **state) {
+  struct admin_fixture *fixture = *state;
+  char challenge[64];
+  struct reply reply = http_request(fixture->port, "POST", "/api/v1/reload", "", NULL);
+  assert_int_equal(reply.status, 401);
+  assert_true(http_header(&reply, "WWW-Authenticate", challenge, sizeof(challenge)));
+  assert_string_equal(challenge, "Bearer realm=\"duebox\"");
+  http_free(&reply);
+  fixture_problem(fixture, "GET", "/metrics", "Host: evil.example\r\n", NULL, 403, "host");
+  fixture_problem(fixture, "GET", "/metrics", "Via: 1.1 proxy\r\n", NULL, 401, "unauthorized");
+  fixture_problem(fixture, "POST", "/api/v1/reload", FIXTURE_BEARER "Content-Type: text/plain\r\n", "{}", 415,
+                  "media_type");
+  fixture_problem(fixture, "POST", "/api/v1/reload", FIXTURE_COMMAND "Origin: http://evil.example\r\n", "{}", 403,
+                  "origin");
+  assert_int_equal(fixture->reloads, 0);
+}
+
+static void a_guess_is_answered_late_and_alone(void **state) {
+  struct admin_fixture *fixture = *state;
+  int fd = http_connect(fixture->port);
+  const char *guess = "GET /metrics HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer guess\r\n\r\n";
+  int64_t start = clock_mono_us();
+  assert_true(http_send(fd, guess, strlen(guess)));
+  struct reply other = http_request(fixture->port, "GET", "/metrics", "", NULL);
+  assert_int_equal(other.status, 200);
+  assert_true(clock_mono_us() - start < 450000); /* nobody else waits */
+  http_free(&other);
+  struct reply reply = http_receive(fd, false);
+  assert_int_equal(reply.status, 401);
+  assert_true(clock_mono_us() - start >= 500000);
+  http_free(&reply);
+  close(fd);
+}
+
+static void connections_are_kept_alive(void **state) {
+  struct admin_fixture *fixture = *state;
+  static const char *const requests[] = {
+      "GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n",
+      "HEAD /api/v1/stats HTTP/1.1\r\nHost: localhost\r\n\r\n",
+      "POST /api/v1/reload HTTP/1.1\r\nHost: localhost\r\n" FIXTURE_COMMAND "Content-Length: 2\r\n\r\n{}",
+      "GET /nothing HTTP/1.1\r\nHost: localhost\r\nContent-Length: 4\r\n\r\nbody",
+      "GET /readyz HTTP/1.1\r\nHost: localhost\r\n\r\n",
+  };
+  static const int statuses[] = {200, 200, 200, 404, 200};
+  int fd = http_connect(fixture->port);
+  for (size_t i = 0; i < ARRAY_LEN(requests); i++) {
+    assert_true(http_send(fd, requests[i], strlen(requests[i])));
+    struct reply reply = http_receive(fd, requests[i][0] == 'H');
+    if (reply.status != statuses[i])
+      fail_msg("request %zu: %d", i, reply.status);
+    http_free(&reply);
+  }
+  close(fd);
+}
+
+/* A request whose body is n bytes of spaces, announced or chunked. */
+static struct reply post_spaces(uint16_t port, size_t n, bool chunked) {
+  char *text = malloc(n + 512);
+  assert_non_null(text);
+  int head = snprintf(text, 512, "POST /api/v1/results HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n%s",
+                      FIXTURE_COMMAND);
+  head += chunked ? snprintf(text + head, 128, "Transfer-Encoding: chunked\r\n\r\n%zx\r\n", n)
+                  : snprintf(text + head, 128, "Content-Length: %zu\r\n\r\n", n);
+  memset(text + head, ' ', n);
+  size_t len = (size_t)head + n;
+  if (chunked)
+    len += (size_t)snprintf(text + len, 16, "\r\n0\r\n\r\n");
+  struct reply reply = http_raw(port, text, len);
+  free(text);
+  return reply;
+}
+
+static void bodies_are_limited(void **state) {
+  struct admin_fixture *fixture = *state;
+  static const struct {
+    size_t size;
+    bool chunked;
+    int status;
+  } rows[] = {
+      {HTTP_BODY_MAX, false, 200},    {HTTP_BODY_MAX, true, 200},     {HTTP_BODY_MAX + 1, false, 413},
+      {HTTP_BODY_MAX + 1, true, 413}, {4 * HTTP_BODY_MAX, true, 413},
+  };
+  for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
+    struct reply reply = post_spaces(fixture->port, rows[i].size, rows[i].chunked);
+    if (reply.status != rows[i].status)
+      fail_msg("%zu bytes%s: %d instead of %d", rows[i].size, rows[i].chunked ? ", chunked" : "", reply.status,
+               rows[i].status);
+    http_free(&reply);
+  }
+  assert_int_equal(fixture->engine.results, 2);
+  assert_int_equal(fixture->engine.body_len, HTTP_BODY_MAX);
+}
+
+static void endless_bodies_are_cut_off(void **state) {
+  struct admin_fixture *fixture = *state;
+  const char *announced =
+      "POST /api/v1/results HTTP/1.1\r\nHost: localhost\r\n" FIXTURE_COMMAND "Content-Length: 1000000000\r\n\r\n";
+  struct reply reply = http_raw(fixture->port, announced, strlen(announced));
+  assert_int_equal(reply.status, 413); /* before a byte of it was sent */
+  http_free(&reply);
+
+  const char *head =
+      "POST /api/v1/results HTTP/1.1\r\nHost: localhost\r\n" FIXTURE_COMMAND "Transfer-Encoding: chunked\r\n\r\n";
+  static char chunk[65536 + 9];
+  memcpy(chunk, "10000\r\n", 7);
+  memset(chunk + 7, ' ', 65536);
+  memcpy(chunk + 7 + 65536, "\r\n", 2);
+  int fd = http_connect(fixture->port), sent = 0;
+  assert_true(http_send(fd, head, strlen(head)));
+  while (sent < 1000 && http_send(fd, chunk, sizeof(chunk)))
+    sent++;
+  assert_in_range(sent, 16, 400); /* the limit, and what the buffers between hold */
+  close(fd);
+  assert_int_equal(fixture->engine.results, 0);
+}
+
+static void headers_are_limited(void **state) {
+  struct admin_fixture *fixture = *state;
+  static const struct {
+    size_t size;
+    int status;
+  } rows[] = {{15000, 200}, {17000, 431}, {100000, 431}};
+  for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
+    char *header = malloc(rows[i].size + 16);
+    assert_non_null(header);
+    memcpy(header, "X-Long: ", 8);
+    memset(header + 8, 'x', rows[i].size);
+    memcpy(header + 8 + rows[i].size, "\r\n", 3);
+    struct reply reply = http_request(fixture->port, "GET", "/healthz", header, NULL);
+    if (reply.status != rows[i].status)
+      fail_msg("%zu bytes of header: %d instead of %d", rows[i].size, reply.status, rows[i].status);
+    http_free(&reply);
+    free(header);
+  }
+}
+
+/* A byte a second keeps libmicrohttpd's own clock running for ever; ours counts the whole request. */
+static void slow_clients_are_cut_off(void **state) {
+  struct admin_fixture *fixture = *state;
+  const char *head = "GET /healthz HTTP/1.1\r\nX-Slow: ";
+  int fd = http_connect(fixture->port), silent = http_connect(fixture->port);
+  int64_t start = clock_mono_us();
+  assert_true(http_send(fd, head, strlen(head)));
+  int bytes = 0;
+  while (bytes < 20 && !http_closed(fd, 1000) && http_send(fd, "x", 1))
+    bytes++;
+  int64_t took = clock_mono_us() - start;
+  if (bytes == 20 || took < 9000000)
+    fail_msg("a client of one byte a second was cut off after %lld ms and %d bytes", (long long)took / 1000, bytes);
+  assert_true(http_closed(silent, 5000));
+  close(fd);
+  close(silent);
+}
+
+static void *ask_to_cancel(void *arg) {
+  struct admin_fixture *fixture = arg;
+  struct reply reply = http_request(fixture->port, "POST", "/api/v1/tasks/17/cancel", FIXTURE_COMMAND, "{}");
+  intptr_t status = reply.status;
+  http_free(&reply);
+  return (void *)status;
+}
+
+enum { ASKERS = 20, SLOW_WORKERS = 7 };
+
+static void a_hanging_database_blinds_nobody(void **state) {
+  struct admin_fixture *fixture = *state;
+  static const char *const paths[] = {"/healthz", "/metrics", "/api/v1/stats", "/readyz", "/"};
+  pthread_t threads[ASKERS];
+  fake_engine_hang(&fixture->engine, true);
+  for (int i = 0; i < ASKERS; i++)
+    assert_int_equal(pthread_create(&threads[i], NULL, ask_to_cancel, fixture), 0);
+  assert_true(fake_engine_await_hanging(&fixture->engine, SLOW_WORKERS));
+  for (size_t i = 0; i < ARRAY_LEN(paths); i++) {
+    struct reply reply = http_request(fixture->port, "GET", paths[i], "", NULL);
+    assert_int_equal(reply.status, 200);
+    http_free(&reply);
+  }
+  fake_engine_hang(&fixture->engine, false);
+  for (int i = 0; i < ASKERS; i++) {
+    void *status;
+    pthread_join(threads[i], &status);
+    assert_int_equal((intptr_t)status, 200);
+  }
+  assert_int_equal(fixture->engine.commands, ASKERS);
+}
+
+static void *stop(void *arg) {
+  admin_stop(arg);
+  return NULL;
+}
+
+/* What runs is finished and answered, what has not begun is refused, and nothing is left hanging. */
+static void stopping_answers_everyone(void **state) {
+  struct admin_fixture *fixture = *state;
+  pthread_t threads[ASKERS], stopper;
+  fake_engine_hang(&fixture->engine, true);
+  for (int i = 0; i < ASKERS; i++)
+    assert_int_equal(pthread_create(&threads[i], NULL, ask_to_cancel, fixture), 0);
+  assert_true(fake_engine_await_hanging(&fixture->engine, SLOW_WORKERS));
+  assert_int_equal(pthread_create(&stopper, NULL, stop, &fixture->admin), 0);
+  int64_t limit = clock_mono_us() + 10000000;
+  for (int fd; clock_mono_us() < limit && (fd = http_connect(fixture->port)) >= 0; usleep(1000))
+    close(fd); /* until the listener is gone: then it is stopping */
+  fake_engine_hang(&fixture->engine, false);
+  int done = 0, refused = 0, lost = 0;
+  for (int i = 0; i < ASKERS; i++) {
+    void *status;
+    pthread_join(threads[i], &status);
+    done += (intptr_t)status == 200;
+    refused += (intptr_t)status == 503;
+    lost += (intptr_t)status == 0;
+  }
+  pthread_join(stopper, NULL);
+  assert_null(fixture->admin);
+  assert_int_equal(done, fixture->engine.commands); /* who was told 200 was served, and nobody else */
+  assert_in_range(done, SLOW_WORKERS, ASKERS);
+  assert_int_equal(done + refused + lost, ASKERS);
+  assert_in_range(lost, 0, ASKERS - SLOW_WORKERS); /* connections that were never accepted */
+}
+
+static void a_guesser_does_not_hold_up_the_stop(void **state) {
+  struct admin_fixture *fixture = *state;
+  const char *guess = "GET /metrics HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer guess\r\n\r\n";
+  int fds[16];
+  for (size_t i = 0; i < ARRAY_LEN(fds); i++) {
+    fds[i] = http_connect(fixture->port);
+    assert_true(http_send(fds[i], guess, strlen(guess)));
+  }
+  struct reply reply = http_request(fixture->port, "GET", "/healthz", "", NULL); /* accepted after the others */
+  assert_int_equal(reply.status, 200);
+  http_free(&reply);
+  int64_t start = clock_mono_us();
+  admin_stop(&fixture->admin);
+  assert_true(clock_mono_us() - start < 3000000);
+  for (size_t i = 0; i < ARRAY_LEN(fds); i++) {
+    reply = http_receive(fds[i], false);
+    assert_true(reply.status == 401 || reply.status == 0);
+    http_free(&reply);
+    assert_true(http_closed(fds[i], 5000));
+    close(fds[i]);
+  }
+}
+
+static void what_cannot_start_says_why(void **state) {
+  struct admin_fixture *fixture = *state;
+  struct admin_hooks hooks = {0};
+  struct admin *admin;
+  struct err err = {0};
+  struct admin_config taken = {.host = "127.0.0.1", .port = fixture->port};
+  assert_false(admin_start(&fixture->engine, &taken, &hooks, &admin, &err));
+  assert_null(admin);
+  assert_non_null(strstr(err.text, "another daemon"));
+  struct admin_config open = {.host = "0.0.0.0"};
+  assert_false(admin_start(&fixture->engine, &open, &hooks, &admin, &err));
+  assert_non_null(strstr(err.text, "admin.token_file"));
+}
+
+static void ipv6_is_served_too(void **state) {
+  struct admin_fixture *fixture = *state;
+  struct admin_hooks hooks = {0};
+  struct admin_config config = {.host = "::1"};
+  struct admin *admin;
+  struct err err = {0};
+  if (!admin_start(&fixture->engine, &config, &hooks, &admin, &err))
+    skip(); /* a machine without IPv6 */
+  assert_int_not_equal(admin_port(admin), 0);
+  admin_stop(&admin);
+}
+
+static void the_page_is_strict(void **state) {
+  struct admin_fixture *fixture = *state;
+  static const char *const files[][2] = {
+      {"/", "text/html; charset=utf-8"},
+      {"/style.css", "text/css; charset=utf-8"},
+      {"/script.js", "text/javascript; charset=utf-8"},
+      {"/icon.svg", "image/svg+xml"},
+      {"/robots.txt", "text/plain; charset=utf-8"},
+  };
+  static const char *const headers[][2] = {
+      {"Content-Security-Policy",
+       "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src 'self'; base-uri 'none'; "
+       "form-action 'none'; frame-ancestors 'none'"},
+      {"X-Content-Type-Options", "nosniff"},
+      {"Referrer-Policy", "no-referrer"},
+  };
+  static const char *const inline_code[] = {
+      "<script>",           "<style",         " style=", " onclick", " onload", "javascript:", "innerHTML", "outerHTML",
+      "insertAdjacentHTML", "document.write", "eval("};
+  char value[512];
+  for (size_t i = 0; i < ARRAY_LEN(files); i++) {
+    struct reply reply = http_request(fixture->port, "GET", files[i][0], "", NULL);
+    assert_int_equal(reply.status, 200);
+    assert_true(http_header(&reply, "Content-Type", value, sizeof(value)));
+    assert_string_equal(value, files[i][1]);
+    for (size_t h = 0; h < ARRAY_LEN(headers); h++) {
+      assert_true(http_header(&reply, headers[h][0], value, sizeof(value)));
+      assert_string_equal(value, headers[h][1]);
+    }
+    for (size_t c = 0; c < ARRAY_LEN(inline_code); c++)
+      if (strstr(reply.body, inline_code[c]))
+        fail_msg("%s holds \"%s\"", files[i][0], inline_code[c]);
+    http_free(&reply);
+  }
+}
+
+static void garbage_harms_nobody(void **state) {
+  struct admin_fixture *fixture = *state;
+  static const char *const texts[] = {
+      "\r\n\r\n\r\n",
+      "GET\r\n\r\n",
+      "GET / HTTP/9.9\r\n\r\n",
+      "GET /\0/x HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n",
+      "POST /api/v1/results HTTP/1.1\r\nHost: localhost\r\n" FIXTURE_COMMAND "Content-Length: -1\r\n\r\n",
+      "POST /api/v1/results HTTP/1.1\r\nHost: localhost\r\n" FIXTURE_COMMAND
+      "Content-Length: 99999999999999999999999\r\n\r\n",
+      "POST /api/v1/results HTTP/1.1\r\nHost: localhost\r\n" FIXTURE_COMMAND "Transfer-Encoding: chunked\r\n\r\nzz\r\n",
+      "\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03",
+  };
+  for (size_t i = 0; i < ARRAY_LEN(texts); i++) {
+    int fd = http_connect(fixture->port);
+    assert_true(http_send(fd, texts[i], strlen(texts[i])));
+    close(fd);
+  }
+  struct reply reply = http_request(fixture->port, "GET", "/healthz", "", NULL);
+  assert_int_equal(reply.status, 200);
+  http_free(&reply);
+  assert_int_equal(fixture->engine.results, 0);
+}
+
+#define SERVER_TEST(test) cmocka_unit_test_setup_teardown(test, admin_fixture_setup, admin_fixture_teardown)
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      SERVER_TEST(unknown_paths_and_methods),
+      SERVER_TEST(missing_tokens_are_asked_for),
+      SERVER_TEST(a_guess_is_answered_late_and_alone),
+      SERVER_TEST(connections_are_kept_alive),
+      SERVER_TEST(bodies_are_limited),
+      SERVER_TEST(endless_bodies_are_cut_off),
+      SERVER_TEST(headers_are_limited),
+      SERVER_TEST(slow_clients_are_cut_off),
+      SERVER_TEST(a_hanging_database_blinds_nobody),
+      SERVER_TEST(stopping_answers_everyone),
+      SERVER_TEST(a_guesser_does_not_hold_up_the_stop),
+      SERVER_TEST(what_cannot_start_says_why),
+      SERVER_TEST(ipv6_is_served_too),
+      SERVER_TEST(the_page_is_strict),
+      SERVER_TEST(garbage_harms_nobody),
+  };
+  return cmocka_run_group_tests_name("admin server", tests, NULL, NULL);
+}

@@ -1,0 +1,106 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * tests/unit/test_amqp_outcome.c - the table of outcomes, row by row, and what holds for all rows.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdint.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "plugins/amqp/amqp_outcome.h"
+
+struct expectation {
+  enum amqp_event event;
+  int code;
+  enum duebox_outcome_class cls;
+  enum duebox_scope scope;
+  const char *error_class;
+};
+
+/* Written down a second time on purpose: a change of the table must be meant. */
+static const struct expectation expected[] = {
+    {AMQP_EVENT_ACK, 0, DUEBOX_DELIVERED, 0, NULL},
+    {AMQP_EVENT_NACK, 0, DUEBOX_RETRY, 0, "amqp.nack"},
+    {AMQP_EVENT_RETURN, 312, DUEBOX_UNAVAILABLE, DUEBOX_SCOPE_ROUTE, "amqp.no_route"},
+    {AMQP_EVENT_RETURN, 313, DUEBOX_UNAVAILABLE, DUEBOX_SCOPE_ROUTE, "amqp.no_consumers"},
+    {AMQP_EVENT_RETURN, 999, DUEBOX_UNAVAILABLE, DUEBOX_SCOPE_ROUTE, "amqp.returned"},
+    {AMQP_EVENT_REFUSED, 311, DUEBOX_REJECTED, 0, "amqp.content_too_large"},
+    {AMQP_EVENT_REFUSED, 406, DUEBOX_REJECTED, 0, "amqp.precondition_failed"},
+    {AMQP_EVENT_REFUSED, 403, DUEBOX_UNAVAILABLE, DUEBOX_SCOPE_ROUTE, "amqp.access_refused"},
+    {AMQP_EVENT_REFUSED, 404, DUEBOX_UNAVAILABLE, DUEBOX_SCOPE_ROUTE, "amqp.not_found"},
+    {AMQP_EVENT_REFUSED, 405, DUEBOX_UNAVAILABLE, DUEBOX_SCOPE_ROUTE, "amqp.resource_locked"},
+    {AMQP_EVENT_REFUSED, 541, DUEBOX_UNKNOWN, 0, "amqp.channel_closed"},
+    {AMQP_EVENT_UNDECIDED, 404, DUEBOX_UNKNOWN, 0, "amqp.channel_closed"},
+    {AMQP_EVENT_NO_CONFIRM, 0, DUEBOX_UNKNOWN, 0, "amqp.confirm_timeout"},
+    {AMQP_EVENT_LOST, 0, DUEBOX_UNKNOWN, 0, "amqp.connection_lost"},
+    {AMQP_EVENT_NOT_SENT, 0, DUEBOX_UNAVAILABLE, DUEBOX_SCOPE_INSTANCE, "amqp.not_sent"},
+    {AMQP_EVENT_STOPPED, 0, DUEBOX_UNKNOWN, 0, "amqp.stopped"},
+    {AMQP_EVENT_INVALID, AMQP_INVALID_ROUTING_KEY, DUEBOX_REJECTED, 0, "amqp.routing_key_too_long"},
+    {AMQP_EVENT_INVALID, AMQP_INVALID_MESSAGE_ID, DUEBOX_REJECTED, 0, "amqp.message_id_too_long"},
+    {AMQP_EVENT_INVALID, AMQP_INVALID_REPLY_TO, DUEBOX_REJECTED, 0, "amqp.reply_to_too_long"},
+    {AMQP_EVENT_INVALID, AMQP_INVALID_HEADER_NAME, DUEBOX_REJECTED, 0, "amqp.header_name_too_long"},
+    {AMQP_EVENT_INVALID, AMQP_INVALID_HEADERS_SIZE, DUEBOX_REJECTED, 0, "amqp.headers_too_large"},
+    {AMQP_EVENT_INVALID, 99, DUEBOX_REJECTED, 0, "amqp.invalid"},
+    {AMQP_EVENT_NO_MEMORY, 0, DUEBOX_RETRY, 0, "amqp.no_memory"},
+};
+
+static void each_row(void **state) {
+  (void)state;
+  for (size_t i = 0; i < sizeof(expected) / sizeof(*expected); i++) {
+    const struct expectation *e = &expected[i];
+    const struct amqp_outcome_row *row = amqp_outcome_find(e->event, e->code);
+    assert_int_equal(row->cls, e->cls);
+    assert_int_equal(row->scope, e->scope);
+    if (e->error_class)
+      assert_string_equal(row->error_class, e->error_class);
+    else
+      assert_null(row->error_class);
+  }
+}
+
+static void no_row_is_forgotten_here(void **state) {
+  (void)state;
+  size_t count;
+  const struct amqp_outcome_row *rows = amqp_outcome_rows(&count);
+  assert_int_equal(count, sizeof(expected) / sizeof(*expected));
+  for (size_t i = 0; i < count; i++) /* reachable: no earlier row hides it */
+    assert_ptr_equal(amqp_outcome_find(rows[i].event, rows[i].code), &rows[i]);
+}
+
+static void every_failure_says_what_to_do(void **state) {
+  (void)state;
+  size_t count;
+  const struct amqp_outcome_row *rows = amqp_outcome_rows(&count);
+  for (size_t i = 0; i < count; i++) {
+    if (rows[i].cls == DUEBOX_DELIVERED)
+      continue;
+    assert_true(rows[i].text && strlen(rows[i].text) > 10);
+    assert_int_equal(strncmp(rows[i].error_class, "amqp.", 5), 0);
+    assert_true(strlen(rows[i].error_class) <= 63);
+  }
+}
+
+/* Only what the broker decided, or never had, may be anything but UNKNOWN. */
+static void nothing_doubtful_is_called_safe(void **state) {
+  (void)state;
+  for (int code = 0; code < 600; code++) {
+    assert_int_equal(amqp_outcome_find(AMQP_EVENT_UNDECIDED, code)->cls, DUEBOX_UNKNOWN);
+    assert_int_equal(amqp_outcome_find(AMQP_EVENT_LOST, code)->cls, DUEBOX_UNKNOWN);
+    assert_int_equal(amqp_outcome_find(AMQP_EVENT_NO_CONFIRM, code)->cls, DUEBOX_UNKNOWN);
+    assert_int_equal(amqp_outcome_find(AMQP_EVENT_STOPPED, code)->cls, DUEBOX_UNKNOWN);
+    assert_int_not_equal(amqp_outcome_find(AMQP_EVENT_RETURN, code)->cls, DUEBOX_DELIVERED);
+  }
+  assert_int_equal(amqp_outcome_find(99, 0)->cls, DUEBOX_UNKNOWN);
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(each_row),
+      cmocka_unit_test(no_row_is_forgotten_here),
+      cmocka_unit_test(every_failure_says_what_to_do),
+      cmocka_unit_test(nothing_doubtful_is_called_safe),
+  };
+  return cmocka_run_group_tests_name("amqp outcome", tests, NULL, NULL);
+}

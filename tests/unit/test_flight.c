@@ -1,0 +1,232 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Flights and what carries them: a token completes once whoever tries, lists and mailboxes lose nothing, leases end.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "core/base/clock.h"
+#include "core/leases.h"
+#include "core/mailbox.h"
+
+static void release(struct task_batch *batch) {
+  free(batch->tasks);
+  free(batch);
+}
+
+static struct task *make_task(uint64_t id) {
+  struct task_batch *batch = calloc(1, sizeof *batch);
+  assert_non_null(batch);
+  batch->tasks = calloc(1, sizeof *batch->tasks);
+  assert_non_null(batch->tasks);
+  atomic_init(&batch->open, 1);
+  batch->count = 1;
+  batch->release = release;
+  batch->tasks[0].id = id;
+  batch->tasks[0].batch = batch;
+  return &batch->tasks[0];
+}
+
+static void a_token_completes_once(void **state) {
+  struct flight_table table = {0};
+  struct flight *flight = flight_take(&table, make_task(1));
+  assert_non_null(flight);
+  assert_ptr_equal(flight_by_id(&table, 1), flight);
+  assert_int_equal(flight_token(flight), 0); /* not open yet */
+  uint64_t token = flight_open(flight);
+  assert_int_equal(flight_token(flight), token);
+  assert_ptr_equal(flight_complete(&table, token), flight);
+  assert_null(flight_complete(&table, token));
+  flight_give_back(&table, flight);
+  assert_null(flight_by_id(&table, 1));
+  /* The slot is used again: the old token means nothing to it. */
+  struct flight *again = flight_take(&table, make_task(2));
+  assert_ptr_equal(again, flight);
+  uint64_t fresh = flight_open(again);
+  assert_true(fresh != token);
+  assert_null(flight_complete(&table, token));
+  assert_ptr_equal(flight_complete(&table, fresh), again);
+  flight_give_back(&table, again);
+  flight_table_free(&table);
+}
+
+static void tokens_out_of_nowhere_are_nothing(void **state) {
+  struct flight_table table = {0};
+  assert_null(flight_complete(&table, 0));
+  assert_null(flight_complete(&table, UINT64_MAX));
+  assert_null(flight_complete(&table, 1ull << 32 | 5));
+  struct flight *flight = flight_take(&table, make_task(1));
+  assert_non_null(flight);
+  for (uint64_t index = 0; index < FLIGHT_CHUNK; index++)
+    assert_null(flight_complete(&table, 1ull << 32 | index));
+  flight_give_back(&table, flight);
+  flight_table_free(&table);
+}
+
+static void many_flights_keep_their_places(void **state) {
+  enum { N = 3 * FLIGHT_CHUNK + 1 };
+  struct flight_table table = {0};
+  struct flight_list list = {0};
+  for (uint64_t id = 1; id <= N; id++) {
+    struct flight *flight = flight_take(&table, make_task(id));
+    assert_non_null(flight);
+    flight_list_add(&list, flight);
+  }
+  assert_int_equal(list.count, N);
+  for (uint64_t id = 1; id <= N; id++)
+    assert_int_equal(flight_by_id(&table, id)->id, id);
+  struct flight *flight;
+  uint64_t expected = 1;
+  while ((flight = flight_list_pop(&list))) {
+    assert_int_equal(flight->id, expected++);
+    flight_give_back(&table, flight);
+  }
+  assert_int_equal(expected, N + 1);
+  flight_table_free(&table);
+}
+
+static void outcomes_are_copied_and_cut(void **state) {
+  struct flight_table table = {0};
+  struct flight *flight = flight_take(&table, make_task(1));
+  assert_non_null(flight);
+  char class[200], message[9000], record[] = "{\"a\":1}";
+  memset(class, 'c', sizeof class);
+  memset(message, 'm', sizeof message);
+  class[sizeof class - 1] = message[sizeof message - 1] = '\0';
+  flight_set_outcome(flight, &DUEBOX_OUTCOME(.cls = DUEBOX_RETRY, .error_class = class, .message = message,
+                                             .record = record, .record_len = sizeof record - 1));
+  memset(record, 'x', sizeof record - 1);
+  assert_int_equal(strlen(flight->outcome.error_class), 63);
+  assert_int_equal(strlen(flight->outcome.message), 4095);
+  assert_string_equal(flight->outcome.record, "{\"a\":1}");
+  flight_give_back(&table, flight);
+  flight_table_free(&table);
+}
+
+struct race {
+  struct flight_table *table;
+  uint64_t *tokens;
+  size_t count;
+  atomic_size_t won;
+};
+
+static void *complete_all(void *arg) {
+  struct race *race = arg;
+  for (size_t i = 0; i < race->count; i++)
+    if (flight_complete(race->table, race->tokens[i]))
+      atomic_fetch_add(&race->won, 1);
+  return NULL;
+}
+
+static void four_threads_complete_each_token_once(void **state) {
+  enum { N = 2000 };
+  struct flight_table table = {0};
+  uint64_t tokens[N];
+  struct race race = {.table = &table, .tokens = tokens, .count = N};
+  for (uint64_t i = 0; i < N; i++) {
+    struct flight *flight = flight_take(&table, make_task(i + 1));
+    assert_non_null(flight);
+    tokens[i] = flight_open(flight);
+  }
+  pthread_t threads[4];
+  for (int i = 0; i < 4; i++)
+    assert_int_equal(pthread_create(&threads[i], NULL, complete_all, &race), 0);
+  for (int i = 0; i < 4; i++)
+    pthread_join(threads[i], NULL);
+  assert_int_equal(atomic_load(&race.won), N);
+  for (uint64_t i = 0; i < N; i++)
+    flight_give_back(&table, flight_by_id(&table, i + 1));
+  flight_table_free(&table);
+}
+
+static void a_mailbox_waits_and_is_poked(void **state) {
+  struct mailbox box;
+  struct flight_table table = {0};
+  struct flight_list out = {0}, in = {0};
+  mailbox_init(&box);
+  int64_t began = clock_mono_us();
+  assert_false(mailbox_take(&box, began + 20 * 1000, &out));
+  assert_true(clock_mono_us() >= began + 20 * 1000);
+  mailbox_poke(&box);
+  assert_true(mailbox_take(&box, clock_mono_us() + 60 * 1000 * 1000, &out));
+  assert_null(out.head);
+  struct flight *flight = flight_take(&table, make_task(1));
+  assert_non_null(flight);
+  flight_list_add(&in, flight);
+  mailbox_put(&box, &in);
+  assert_null(in.head);
+  assert_int_equal(mailbox_count(&box), 1);
+  assert_false(mailbox_take(&box, 0, &out));
+  assert_ptr_equal(flight_list_pop(&out), flight);
+  flight_give_back(&table, flight);
+  flight_table_free(&table);
+  mailbox_destroy(&box);
+}
+
+static void a_lease_is_safe_until_its_time_and_under_its_epoch(void **state) {
+  struct leases leases;
+  leases_init(&leases);
+  assert_false(leases_safe(&leases, 3, 0, 5)); /* nobody's */
+  leases_gain(&leases, 3, 9, 100, true);
+  assert_true(leases_safe(&leases, 3, 9, 99));
+  assert_false(leases_safe(&leases, 3, 9, 100));
+  assert_false(leases_safe(&leases, 3, 8, 99));
+  leases_renewed(&leases, 3, 200);
+  assert_true(leases_safe(&leases, 3, 9, 199));
+  struct shard_lease held[STORE_SHARDS_MAX];
+  assert_int_equal(leases_owned(&leases, held), 1);
+  assert_int_equal(held[0].shard, 3);
+  assert_int_equal(held[0].epoch, 9);
+  leases_lose(&leases, 3);
+  assert_false(leases_safe(&leases, 3, 9, 99));
+  assert_int_equal(leases_owned(&leases, held), 0);
+  leases_destroy(&leases);
+}
+
+static void a_shard_is_given_back_only_when_quiet_and_empty(void **state) {
+  struct leases leases;
+  struct lease_slot view[STORE_SHARDS_MAX];
+  leases_init(&leases);
+  leases_gain(&leases, 1, 4, 100, false);
+  leases_view(&leases, view);
+  assert_false(leases_may_give_back(&leases, 1)); /* not leaving */
+  leases_leave(&leases, 1, 10);
+  assert_false(leases_may_give_back(&leases, 1)); /* the scheduler may still read it */
+  atomic_store(&leases.in_flight[1], 1);
+  leases_view(&leases, view);
+  assert_true(view[1].leaving);
+  assert_false(leases_may_give_back(&leases, 1)); /* one task is out */
+  atomic_store(&leases.in_flight[1], 0);
+  assert_true(leases_may_give_back(&leases, 1));
+  assert_int_equal(leases_staying(&leases), 0);
+  leases_stay(&leases, 100, 95); /* not long enough yet */
+  assert_int_equal(leases_staying(&leases), 0);
+  leases_stay(&leases, 106, 95); /* called off: it is read again */
+  assert_int_equal(leases_staying(&leases), 1);
+  assert_false(leases_may_give_back(&leases, 1));
+  leases_gain(&leases, 2, 1, 100, false);
+  atomic_store(&leases.in_flight[1], 5);
+  uint8_t idlest = 0;
+  assert_true(leases_idlest(&leases, 107, &idlest));
+  assert_int_equal(idlest, 2);
+  leases_destroy(&leases);
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(a_token_completes_once),
+      cmocka_unit_test(tokens_out_of_nowhere_are_nothing),
+      cmocka_unit_test(many_flights_keep_their_places),
+      cmocka_unit_test(outcomes_are_copied_and_cut),
+      cmocka_unit_test(four_threads_complete_each_token_once),
+      cmocka_unit_test(a_mailbox_waits_and_is_poked),
+      cmocka_unit_test(a_lease_is_safe_until_its_time_and_under_its_epoch),
+      cmocka_unit_test(a_shard_is_given_back_only_when_quiet_and_empty),
+  };
+  return cmocka_run_group_tests_name("flight", tests, NULL, NULL);
+}

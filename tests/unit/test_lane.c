@@ -1,0 +1,186 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * A lane's credit: concurrency, bytes, rate, pause, the destination's trouble; and which group is read next.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+
+#include <cmocka.h>
+
+#include "core/lane.h"
+
+enum { SECOND = 1000000 };
+
+struct fixture {
+  struct route_config route;
+  struct driver driver;
+  struct lane lane;
+};
+
+static void make(struct fixture *f) {
+  *f = (struct fixture){0};
+  f->route = (struct route_config){.concurrency = 100, .inflight_bytes = 10000};
+  f->driver.max_inflight = 1000;
+  f->lane.route = &f->route;
+  f->lane.driver = &f->driver;
+}
+
+static void credit_is_the_least_of_all_limits(void **state) {
+  struct fixture f;
+  make(&f);
+  assert_int_equal(lane_credit(&f.lane, 1000, 0), 40); /* 10000 bytes at 256 each and one more */
+  f.route.inflight_bytes = 1 << 20;
+  assert_int_equal(lane_credit(&f.lane, 1000, 0), 100);
+  assert_int_equal(lane_credit(&f.lane, 30, 0), 30);
+  f.driver.max_inflight = 20;
+  assert_int_equal(lane_credit(&f.lane, 1000, 0), 20);
+  f.lane.paused = true;
+  assert_int_equal(lane_credit(&f.lane, 1000, 0), 0);
+  f.lane.paused = false;
+  f.lane.route = NULL;
+  assert_int_equal(lane_credit(&f.lane, 1000, 0), 0);
+}
+
+static void charge_and_refund_balance(void **state) {
+  struct fixture f;
+  make(&f);
+  struct task task = {.payload = {"x", 5000}};
+  lane_charge(&f.lane, &task, 0);
+  lane_charge(&f.lane, &task, 0);
+  assert_int_equal(lane_credit(&f.lane, 1000, 0), 0); /* the bytes are used up */
+  assert_int_equal(f.driver.inflight, 2);
+  lane_refund(&f.lane, &task);
+  lane_refund(&f.lane, &task);
+  assert_int_equal(f.lane.in_flight, 0);
+  assert_int_equal(f.lane.bytes_in_flight, 0);
+  f.route.inflight_bytes = 100; /* one that is larger than the whole credit may go when it is alone */
+  assert_true(lane_credit(&f.lane, 1000, 0) >= 1);
+}
+
+static void rate_lets_through_what_it_says(void **state) {
+  struct fixture f;
+  make(&f);
+  struct task task = {.payload = {"x", 1}};
+  f.route.rate = 100;
+  int64_t now = 10 * SECOND;
+  unsigned sent = 0;
+  for (int64_t end = now + 2 * SECOND; now < end; now += 1000)
+    for (uint32_t credit = lane_credit(&f.lane, 1000, now); credit > 0; credit--, sent++) {
+      lane_charge(&f.lane, &task, now);
+      lane_refund(&f.lane, &task);
+    }
+  assert_in_range(sent, 195, 215);
+  f.lane.tokens = 0;
+  f.lane.tokens_at_us = now;
+  assert_in_range(lane_wakes_at(&f.lane, now), now + 10000, now + 10002);
+}
+
+static void a_quick_destination_is_read_ahead_of(void **state) {
+  struct fixture f;
+  make(&f);
+  f.route.inflight_bytes = 1 << 20;
+  for (int64_t now = 0; now <= SECOND; now += 20) /* 50 tasks in a millisecond */
+    lane_note_done(&f.lane, now);
+  assert_in_range(lane_credit(&f.lane, 4000, 0), 590, 610); /* the room and 10 ms worth of them */
+  f.lane.ready.count = 600;
+  assert_int_equal(lane_credit(&f.lane, 4000, 0), 0);
+  f.lane.ready.count = 0;
+  f.route.claim = CLAIM_RECORDED;
+  assert_int_equal(lane_credit(&f.lane, 4000, 0), 100);
+  f.route.claim = CLAIM_MEMORY;
+  f.route.rate = 1e6;
+  f.lane.tokens = 1e6;
+  assert_int_equal(lane_credit(&f.lane, 4000, 0), 100);
+}
+
+static void after_an_outage_concurrency_grows_step_by_step(void **state) {
+  struct fixture f;
+  make(&f);
+  lane_suspend(&f.lane, "down", -1, 0);
+  assert_int_equal(lane_room(&f.lane), 0);
+  assert_true(lane_recovered(&f.lane));
+  assert_int_equal(lane_room(&f.lane), 4);
+  for (int i = 0; i < 10; i++)
+    assert_false(lane_recovered(&f.lane));
+  assert_int_equal(lane_room(&f.lane), 14);
+  for (int i = 0; i < 90; i++)
+    (void)lane_recovered(&f.lane);
+  assert_int_equal(f.lane.ramp, 0);
+  assert_int_equal(lane_room(&f.lane), 100);
+}
+
+static void a_suspended_lane_probes_with_one(void **state) {
+  struct fixture f;
+  make(&f);
+  struct task task = {.payload = {"x", 1}};
+  lane_suspend(&f.lane, "down", -1, 0);
+  assert_int_equal(lane_credit(&f.lane, 1000, 0), 0);
+  int64_t first = lane_wakes_at(&f.lane, 0);
+  lane_suspend(&f.lane, "down", -1, 10); /* the rest of the same bad news does not count */
+  assert_int_equal(lane_wakes_at(&f.lane, 0), first);
+  assert_int_equal(lane_credit(&f.lane, 1000, first), 1);
+  lane_charge(&f.lane, &task, first);
+  assert_int_equal(lane_credit(&f.lane, 1000, first), 0);
+  lane_refund(&f.lane, &task);
+  lane_suspend(&f.lane, "down", -1, first); /* the probe failed: longer next time */
+  assert_true(lane_wakes_at(&f.lane, first) - first > first);
+  assert_true(lane_recovered(&f.lane));
+  assert_false(lane_recovered(&f.lane));
+  assert_true(lane_credit(&f.lane, 1000, first) > 1);
+}
+
+static void the_highest_priority_is_read_first(void **state) {
+  struct fixture f;
+  make(&f);
+  struct group *low = lane_group(&f.lane, 0, 1, true);
+  struct group *early = lane_group(&f.lane, 1, 5, true);
+  struct group *late = lane_group(&f.lane, 2, 5, true);
+  struct group *high = lane_group(&f.lane, 3, 9, true);
+  struct group *const all[] = {low, early, late, high};
+  for (size_t i = 0; i < 4; i++) {
+    assert_non_null(all[i]);
+    all[i]->readable = true;
+    all[i]->next_us = 100;
+  }
+  late->next_us = 200;
+  high->next_us = 900; /* not due yet */
+  struct group *due[4];
+  assert_int_equal(lane_due_groups(&f.lane, 500, due, 4), 3);
+  assert_ptr_equal(due[0], early);
+  assert_ptr_equal(due[1], late);
+  assert_ptr_equal(due[2], low);
+  assert_int_equal(lane_due_groups(&f.lane, 500, due, 2), 2); /* the best two, whatever order they are found in */
+  assert_ptr_equal(due[0], early);
+  assert_ptr_equal(due[1], late);
+  early->readable = false; /* its shard is not ours any more */
+  assert_int_equal(lane_due_groups(&f.lane, 500, due, 1), 1);
+  assert_ptr_equal(due[0], late);
+  assert_int_equal(lane_due_groups(&f.lane, 900, due, 1), 1);
+  assert_ptr_equal(due[0], high);
+  assert_int_equal(lane_due_groups(&f.lane, 50, due, 4), 0);
+  assert_null(lane_swept_group(&f.lane));
+  low->sweep = late->sweep = true;
+  assert_ptr_equal(lane_swept_group(&f.lane), late);
+  assert_ptr_equal(lane_group(&f.lane, 3, 9, false), high);
+  assert_null(lane_group(&f.lane, 3, 8, false));
+  low->in_flight = 1;
+  lane_forget_groups(&f.lane, 7); /* nothing was seen: only what is out stays */
+  assert_ptr_equal(f.lane.groups, low);
+  low->in_flight = 0;
+  lane_forget_groups(&f.lane, 7);
+  assert_null(f.lane.groups);
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(credit_is_the_least_of_all_limits),
+      cmocka_unit_test(charge_and_refund_balance),
+      cmocka_unit_test(rate_lets_through_what_it_says),
+      cmocka_unit_test(a_quick_destination_is_read_ahead_of),
+      cmocka_unit_test(after_an_outage_concurrency_grows_step_by_step),
+      cmocka_unit_test(a_suspended_lane_probes_with_one),
+      cmocka_unit_test(the_highest_priority_is_read_first),
+  };
+  return cmocka_run_group_tests_name("lane", tests, NULL, NULL);
+}

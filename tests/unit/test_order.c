@@ -1,0 +1,246 @@
+/* SPDX-License-Identifier: MIT */
+#include "core/order.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+/* A lane's order, and tasks 1 to TASKS of the keys that a test gives them. */
+enum { TASKS = 3000 };
+struct fixture {
+  struct order order;
+  struct task task[TASKS + 1];
+  struct flight flight[TASKS + 1];
+};
+
+static int set_up(void **state) {
+  struct fixture *f = calloc(1, sizeof *f);
+  for (uint64_t id = 1; id <= TASKS; id++) {
+    f->task[id] = (struct task){.id = id, .due_us = (int64_t)id, .priority = 5, .shard = 1};
+    f->flight[id] = (struct flight){.id = id, .task = &f->task[id]};
+  }
+  *state = f;
+  return 0;
+}
+
+static int tear_down(void **state) {
+  struct fixture *f = *state;
+  order_free(&f->order);
+  free(f);
+  return 0;
+}
+
+static void name(struct fixture *f, uint64_t id, const char *key) {
+  f->task[id].order_key = (struct duebox_bytes){key, strlen(key)};
+}
+
+/* Goes if it may, else waits. */
+static bool meet(struct fixture *f, uint64_t id) {
+  bool go = order_may_go(&f->order, &f->task[id]);
+  if (go)
+    assert_true(order_enter(&f->order, &f->flight[id]));
+  else
+    order_wait(&f->order, &f->task[id]);
+  return go;
+}
+
+static uint64_t called(struct fixture *f) {
+  uint64_t id = 0;
+  uint8_t shard;
+  return order_called(&f->order, &id, 1, &shard) ? id : 0;
+}
+
+static void one_of_a_key_goes_at_a_time(void **state) {
+  struct fixture *f = *state;
+  for (uint64_t id = 1; id <= 4; id++)
+    name(f, id, id % 2 ? "odd" : "even");
+  assert_true(meet(f, 1));
+  assert_true(meet(f, 2));
+  assert_false(meet(f, 3));
+  assert_false(meet(f, 4));
+  assert_true(order_knows(&f->order, 3));
+  assert_int_equal(called(f), 0);
+  assert_false(order_leave(&f->order, &f->flight[2], ORDER_OVER));
+  assert_int_equal(called(f), 4);
+  assert_int_equal(called(f), 0);
+  assert_true(meet(f, 4));
+  assert_false(meet(f, 3));
+  assert_false(order_leave(&f->order, &f->flight[1], ORDER_OVER));
+  assert_int_equal(called(f), 3);
+}
+
+static void tasks_without_a_key_never_wait(void **state) {
+  struct fixture *f = *state;
+  assert_true(order_may_go(&f->order, &f->task[1]));
+  order_reserve(&f->order, &f->task[1]);
+  assert_true(order_may_go(&f->order, &f->task[2]));
+}
+
+static void the_urgent_and_the_early_are_called_first(void **state) {
+  struct fixture *f = *state;
+  for (uint64_t id = 1; id <= 5; id++)
+    name(f, id, "k");
+  f->task[4].priority = 9;
+  f->task[2].due_us = 100;
+  const uint64_t meeting[] = {1, 5, 2, 3, 4, 3}, expected[] = {4, 3, 5, 2, 0};
+  for (size_t i = 0; i < 6; i++)
+    meet(f, meeting[i]);
+  uint64_t out = 1;
+  for (size_t i = 0; i < 5; i++) {
+    assert_false(order_leave(&f->order, &f->flight[out], ORDER_OVER));
+    out = called(f);
+    assert_int_equal(out, expected[i]);
+    if (out)
+      assert_true(meet(f, out));
+  }
+  assert_null(f->order.keys);
+  assert_null(f->order.waiting);
+}
+
+static void one_that_was_handed_back_goes_again_before_the_others(void **state) {
+  struct fixture *f = *state;
+  name(f, 1, "k");
+  name(f, 2, "k");
+  meet(f, 1);
+  meet(f, 2);
+  assert_false(order_leave(&f->order, &f->flight[1], ORDER_AGAIN));
+  assert_false(meet(f, 2));
+  assert_int_equal(called(f), 1);
+  assert_true(meet(f, 1));
+}
+
+static void one_that_is_gone_gives_its_turn_on(void **state) {
+  struct fixture *f = *state;
+  for (uint64_t id = 1; id <= 3; id++)
+    name(f, id, "k"), meet(f, id);
+  assert_false(order_leave(&f->order, &f->flight[1], ORDER_OVER));
+  assert_int_equal(called(f), 2);
+  assert_false(order_missed(&f->order, 2, true)); /* could not go now */
+  assert_int_equal(called(f), 2);
+  assert_false(order_missed(&f->order, 3, false)); /* is not called */
+  assert_false(order_missed(&f->order, 2, false));
+  assert_int_equal(called(f), 3);
+  assert_false(order_knows(&f->order, 2));
+}
+
+static void a_reserved_turn_keeps_others_of_the_batch_back(void **state) {
+  struct fixture *f = *state;
+  name(f, 1, "k");
+  name(f, 2, "k");
+  order_reserve(&f->order, &f->task[1]);
+  assert_false(meet(f, 2));
+  assert_true(meet(f, 1));
+  assert_false(order_leave(&f->order, &f->flight[1], ORDER_OVER));
+  assert_int_equal(called(f), 2);
+}
+
+static void what_finds_no_room_is_swept_for_in_order(void **state) {
+  struct fixture *f = *state;
+  for (uint64_t id = 1; id <= TASKS; id++)
+    name(f, id, "k"), meet(f, id);
+  uint64_t out = 1;
+  size_t sweeps = 0;
+  for (uint64_t gone = 1; gone < TASKS; gone++) {
+    if (order_leave(&f->order, &f->flight[out], ORDER_OVER)) {
+      sweeps++;
+      for (uint64_t id = gone + 1; id <= TASKS; id++) /* a sweep meets all that are left, in order */
+        meet(f, id);
+    } else {
+      assert_true(meet(f, called(f)));
+    }
+    out = gone + 1;
+    for (uint64_t id = gone + 1; id <= TASKS; id++)
+      assert_true(id == out || !order_may_go(&f->order, &f->task[id]));
+    if (gone > 1200)
+      break;
+  }
+  assert_int_equal(sweeps, 1);
+}
+
+static void a_lost_shard_is_forgotten(void **state) {
+  struct fixture *f = *state;
+  for (uint64_t id = 1; id <= 3; id++)
+    name(f, id, "k"), meet(f, id);
+  order_forget_shard(&f->order, 2);
+  assert_true(order_knows(&f->order, 2));
+  order_forget_shard(&f->order, 1);
+  assert_false(order_knows(&f->order, 2));
+  assert_false(order_leave(&f->order, &f->flight[1], ORDER_OVER));
+  assert_null(f->order.keys);
+}
+
+static void a_failed_head_blocks_its_key(void **state) {
+  struct fixture *f = *state;
+  bool freed;
+  for (uint64_t id = 1; id <= 3; id++)
+    name(f, id, "k"), meet(f, id);
+  name(f, 4, "other");
+  assert_true(order_leave(&f->order, &f->flight[1], ORDER_HEAD)); /* a sweep has to block 2 and 3 */
+  assert_false(order_knows(&f->order, 2));
+  assert_int_equal(called(f), 0);
+  assert_true(order_blocked(&f->order, &f->task[2]));
+  assert_false(order_may_go(&f->order, &f->task[2]));
+  assert_false(order_blocked(&f->order, &f->task[1]));
+  assert_false(order_blocked(&f->order, &f->task[4]));
+  order_heads_begin(&f->order);
+  order_head(&f->order, f->task[1].order_key, 1, 1);
+  assert_false(order_heads_end(&f->order, &freed));
+  assert_false(freed);
+  assert_true(meet(f, 1)); /* tried again */
+  assert_false(order_leave(&f->order, &f->flight[1], ORDER_OVER));
+  assert_false(order_blocked(&f->order, &f->task[2]));
+  assert_null(f->order.keys);
+}
+
+static void nobody_passes_one_that_is_being_blocked(void **state) {
+  struct fixture *f = *state;
+  for (uint64_t id = 1; id <= 3; id++)
+    name(f, id, "k");
+  meet(f, 1);
+  (void)order_leave(&f->order, &f->flight[1], ORDER_HEAD);
+  order_block(&f->order, &f->task[2]); /* on its way into the table */
+  assert_true(meet(f, 1));
+  assert_false(order_leave(&f->order, &f->flight[1], ORDER_OVER));
+  assert_false(meet(f, 3));
+  assert_true(order_blocked_done(&f->order, &f->task[2]));
+  assert_false(order_knows(&f->order, 3)); /* it is read again, after 2 */
+  assert_null(f->order.keys);
+}
+
+static void a_head_that_is_gone_blocks_nobody(void **state) {
+  struct fixture *f = *state;
+  bool freed;
+  name(f, 2, "k");
+  order_head(&f->order, f->task[2].order_key, 1, 1); /* as the table of heads says after a take-over */
+  assert_true(order_blocked(&f->order, &f->task[2]));
+  order_heads_begin(&f->order);
+  assert_false(order_heads_end(&f->order, &freed));
+  assert_true(freed);
+  assert_true(meet(f, 2));
+  order_head(&f->order, f->task[2].order_key, 9, 3);
+  order_forget_shard(&f->order, 3);
+  assert_int_equal(f->order.heads, 0);
+}
+
+#define ROW(test) cmocka_unit_test_setup_teardown(test, set_up, tear_down)
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      ROW(one_of_a_key_goes_at_a_time),
+      ROW(tasks_without_a_key_never_wait),
+      ROW(the_urgent_and_the_early_are_called_first),
+      ROW(one_that_was_handed_back_goes_again_before_the_others),
+      ROW(one_that_is_gone_gives_its_turn_on),
+      ROW(a_reserved_turn_keeps_others_of_the_batch_back),
+      ROW(what_finds_no_room_is_swept_for_in_order),
+      ROW(a_lost_shard_is_forgotten),
+      ROW(a_failed_head_blocks_its_key),
+      ROW(nobody_passes_one_that_is_being_blocked),
+      ROW(a_head_that_is_gone_blocks_nobody),
+  };
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,124 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Rows as tasks: what a server may send and what it may not.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+#include <string.h>
+
+#include "core/store.h"
+#include "outbox/row.h"
+
+static const char *const good[ROW_FIELD_COUNT] = {
+    [ROW_ID] = "18446744073709551615",
+    [ROW_SHARD] = "63",
+    [ROW_STATE] = "1",
+    [ROW_PRIORITY] = "9",
+    [ROW_ATTEMPT] = "4294967295",
+    [ROW_FAILURES] = "2",
+    [ROW_RECOVERIES] = "1",
+    [ROW_MAX_ATTEMPTS] = "0",
+    [ROW_TIMEOUT] = "0",
+    [ROW_DUE] = "2020-01-01 00:00:00.000001",
+    [ROW_FIRST_DUE] = "2019-01-01 00:00:00.000000",
+    [ROW_EXPIRES] = NULL,
+    [ROW_ROUTE] = "r",
+    [ROW_MESSAGE_ID] = "m",
+    [ROW_TASK_KEY] = "",
+    [ROW_ORDER_KEY] = "",
+    [ROW_HEADERS] = "{}",
+    [ROW_CHECKPOINT] = "",
+    [ROW_TARGET_HOST] = "",
+    [ROW_PAYLOAD_LEN] = "3",
+    [ROW_PAYLOAD] = "a\0b",
+};
+
+/* Decodes the good row with one field replaced. */
+static bool decode(enum row_field field, const char *value, struct task *task, struct err *err) {
+  char *fields[ROW_FIELD_COUNT];
+  unsigned long lengths[ROW_FIELD_COUNT];
+  for (int i = 0; i < ROW_FIELD_COUNT; i++) {
+    fields[i] = (char *)(i == (int)field ? value : good[i]);
+    lengths[i] = fields[i] ? strlen(fields[i]) : 0;
+  }
+  if (field != ROW_PAYLOAD)
+    lengths[ROW_PAYLOAD] = 3;
+  return row_decode(&(struct db_row){.fields = fields, .lengths = lengths}, task, err);
+}
+
+static void a_good_row_is_a_task(void **state) {
+  struct task task;
+  struct err err = {0};
+  assert_true(decode(ROW_EXPIRES, NULL, &task, &err));
+  assert_int_equal(task.id, UINT64_MAX);
+  assert_int_equal(task.shard, 63);
+  assert_int_equal(task.state, TASK_SCHEDULED);
+  assert_int_equal(task.attempt, UINT32_MAX);
+  assert_int_equal(task.expires_us, 0);
+  assert_int_equal(task.due_us, INT64_C(1577836800000001));
+  assert_int_equal(task.payload.len, 3);
+  assert_memory_equal(task.payload.data, "a\0b", 3);
+  assert_true(decode(ROW_EXPIRES, "2020-01-01 00:00:00.5", &task, &err));
+  assert_int_equal(task.expires_us, INT64_C(1577836800500000));
+}
+
+static void a_payload_over_the_limit_comes_without_data(void **state) {
+  struct task task;
+  struct err err = {0};
+  assert_true(decode(ROW_PAYLOAD, NULL, &task, &err));
+  assert_null(task.payload.data);
+  assert_int_equal(task.payload_len, 3);
+}
+
+static void what_the_schema_does_not_allow_is_named(void **state) {
+  static const char long_route[] = "0123456789012345678901234567890123456789012345678901234567890123x";
+  static const struct {
+    enum row_field field;
+    const char *value, *named;
+  } rows[] = {
+      {ROW_ID, NULL, "id"},
+      {ROW_ID, "x", "id"},
+      {ROW_SHARD, "64", "shard"},
+      {ROW_STATE, "0", "state + 0"},
+      {ROW_STATE, "10", "state + 0"},
+      {ROW_PRIORITY, "10", "priority"},
+      {ROW_ATTEMPT, "4294967296", "attempt"},
+      {ROW_DUE, NULL, "due_at"},
+      {ROW_DUE, "0000-00-00 00:00:00.000000", "due_at"},
+      {ROW_EXPIRES, "never", "expires_at"},
+      {ROW_ROUTE, NULL, "route"},
+      {ROW_ROUTE, long_route, "route"},
+      {ROW_MESSAGE_ID, long_route, "message_id"},
+      {ROW_PAYLOAD_LEN, NULL, "OCTET_LENGTH(payload)"},
+      {ROW_PAYLOAD, "ab", "payload"},
+      {ROW_HEADERS, NULL, "headers"},
+  };
+  for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
+    struct task task;
+    struct err err = {0};
+    assert_false(decode(rows[i].field, rows[i].value, &task, &err));
+    assert_non_null(strstr(err.text, rows[i].named));
+  }
+}
+
+static void columns_are_selected_in_the_order_of_the_fields(void **state) {
+  struct text text = {0};
+  row_columns(&text, 4096);
+  assert_ptr_equal(strstr(text.data, "id, shard, state + 0, priority"), text.data);
+  assert_non_null(strstr(text.data, "IF(OCTET_LENGTH(payload) <= 4096, payload, NULL)"));
+  text_free(&text);
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(a_good_row_is_a_task),
+      cmocka_unit_test(a_payload_over_the_limit_comes_without_data),
+      cmocka_unit_test(what_the_schema_does_not_allow_is_named),
+      cmocka_unit_test(columns_are_selected_in_the_order_of_the_fields),
+  };
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}

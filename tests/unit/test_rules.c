@@ -1,0 +1,302 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * What follows from what happened: outcomes, results, time-outs and crashes against the rules, one fact at a time.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "core/rules.h"
+
+enum { SECOND = 1000000 };
+static const int64_t NOW = 1800000000LL * SECOND;
+
+struct fixture {
+  struct plugin_config plugin;
+  struct route_config routes[2]; /* "orders" and the alert route "ops", sorted by name */
+  struct config config;
+  struct rules_context context;
+  struct rules_task task;
+};
+
+static struct fixture make(void) {
+  static struct fixture f;
+  f = (struct fixture){0};
+  f.routes[1] =
+      (struct route_config){.name = "orders",
+                            .plugin = &f.plugin,
+                            .timeout_ms = 30000,
+                            .retry = {.backoff_ms = 1000, .multiplier = 2, .max_ms = 60000, .max_attempts = 3},
+                            .give_up_ms = 7LL * 86400 * 1000};
+  f.routes[0] = (struct route_config){.name = "ops", .plugin = &f.plugin, .retry = {.max_attempts = 1}};
+  f.config.routes = f.routes;
+  f.config.route_count = 2;
+  f.config.dead_alert = &f.routes[0];
+  f.config.engine.dead_retention_ms = 1000;
+  f.config.engine.max_recoveries = 3;
+  f.context = (struct rules_context){.config = &f.config, .now_us = NOW, .random = 0};
+  f.task = (struct rules_task){.id = 7,
+                               .shard = 2,
+                               .state = TASK_SCHEDULED,
+                               .attempt_row = 0,
+                               .attempt_now = 1,
+                               .due_us = NOW - SECOND,
+                               .asked_due_us = NOW - SECOND};
+  return f;
+}
+
+static struct decision outcome(struct fixture *f, struct duebox_outcome outcome, const struct result_record *record,
+                               bool *written) {
+  struct decision d;
+  rules_outcome(&f->context, &f->routes[1], &f->task, &outcome, record, &d, written);
+  assert_int_equal(d.id, 7);
+  assert_int_equal(d.shard, 2);
+  assert_int_equal(d.from, f->task.state);
+  assert_int_equal(d.attempt_from, f->task.attempt_row);
+  return d;
+}
+
+static void delivered_without_result_is_done(void **state) {
+  struct fixture f = make();
+  bool written = false;
+  struct decision d = outcome(&f, DUEBOX_OUTCOME(.cls = DUEBOX_DELIVERED), NULL, &written);
+  assert_true(written);
+  assert_int_equal(d.event, EVENT_DONE);
+  assert_int_equal(d.keep_us, 0);
+  assert_int_equal(d.attempt, 1);
+  assert_int_equal(d.published_us, NOW);
+  assert_false(d.log_attempt);
+  f.routes[1].history_ms = 5000;
+  d = outcome(&f, DUEBOX_OUTCOME(.cls = DUEBOX_DELIVERED), NULL, &written);
+  assert_int_equal(d.keep_us, 5000 * 1000);
+}
+
+static void delivered_with_result_expected_awaits(void **state) {
+  struct fixture f = make();
+  bool written = false;
+  f.routes[1].result = RESULT_EXPECTED;
+  struct decision d = outcome(&f, DUEBOX_OUTCOME(.cls = DUEBOX_DELIVERED), NULL, &written);
+  assert_int_equal(d.event, EVENT_PUBLISHED);
+  assert_int_equal(d.delay_us, 30LL * SECOND);
+  f.task.timeout_ms = 1500; /* the row's own time-out wins */
+  d = outcome(&f, DUEBOX_OUTCOME(.cls = DUEBOX_DELIVERED), NULL, &written);
+  assert_int_equal(d.delay_us, 1500 * 1000);
+  /* An answer that already says done needs no other result. */
+  d = outcome(&f, DUEBOX_OUTCOME(.cls = DUEBOX_DELIVERED, .answer = DUEBOX_ANSWER_DONE), NULL, &written);
+  assert_int_equal(d.event, EVENT_DONE);
+}
+
+static void answer_later_awaits_on_any_route(void **state) {
+  struct fixture f = make();
+  bool written = false;
+  struct decision d =
+      outcome(&f, DUEBOX_OUTCOME(.cls = DUEBOX_DELIVERED, .answer = DUEBOX_ANSWER_LATER), NULL, &written);
+  assert_int_equal(d.event, EVENT_PUBLISHED);
+}
+
+static void retry_waits_longer_each_time_and_ends_dead(void **state) {
+  struct fixture f = make();
+  bool written = false;
+  static const int64_t waits_us[] = {1 * SECOND, 2 * SECOND};
+  for (uint32_t failures = 0; failures < 2; failures++) {
+    f.task.failures = failures;
+    struct decision d = outcome(&f, DUEBOX_OUTCOME(.cls = DUEBOX_RETRY, .error_class = "x"), NULL, &written);
+    assert_int_equal(d.event, EVENT_RETRY);
+    assert_int_equal(d.failures, failures + 1);
+    assert_int_equal(d.delay_us, waits_us[failures]);
+    assert_string_equal(d.error_class, "x");
+    assert_true(d.log_attempt);
+  }
+  f.task.failures = 2;
+  struct decision d = outcome(&f, DUEBOX_OUTCOME(.cls = DUEBOX_RETRY), NULL, &written);
+  assert_int_equal(d.event, EVENT_DEAD);
+  assert_string_equal(d.alert_route, "ops");
+  assert_int_equal(d.keep_us, 1000 * 1000);
+  f.task.max_attempts = 9; /* the row's own budget wins */
+  d = outcome(&f, DUEBOX_OUTCOME(.cls = DUEBOX_RETRY), NULL, &written);
+  assert_int_equal(d.event, EVENT_RETRY);
+}
+
+static void retry_after_replaces_the_wait(void **state) {
+  struct fixture f = make();
+  bool written = false;
+  struct decision d = outcome(&f, DUEBOX_OUTCOME(.cls = DUEBOX_RETRY, .retry_after_ms = 123), NULL, &written);
+  assert_int_equal(d.delay_us, 123 * 1000);
+}
+
+static void rejected_is_dead_at_once(void **state) {
+  struct fixture f = make();
+  bool written = false;
+  struct decision d = outcome(&f, DUEBOX_OUTCOME(.cls = DUEBOX_REJECTED), NULL, &written);
+  assert_int_equal(d.event, EVENT_DEAD);
+  assert_int_equal(d.failures, 1);
+}
+
+static void unavailable_burns_nothing(void **state) {
+  struct fixture f = make();
+  bool written = true;
+  struct decision d = outcome(&f, DUEBOX_OUTCOME(.cls = DUEBOX_UNAVAILABLE), NULL, &written);
+  assert_false(written); /* a memory claim just goes back */
+  f.task.state = TASK_CLAIMED;
+  f.task.attempt_row = 1;
+  d = outcome(&f, DUEBOX_OUTCOME(.cls = DUEBOX_UNAVAILABLE), NULL, &written);
+  assert_true(written);
+  assert_int_equal(d.event, EVENT_RELEASE);
+  assert_int_equal(d.failures, 0);
+  f.task.asked_due_us = NOW - 8LL * 86400 * SECOND; /* but not for ever */
+  d = outcome(&f, DUEBOX_OUTCOME(.cls = DUEBOX_UNAVAILABLE), NULL, &written);
+  assert_int_equal(d.event, EVENT_DEAD);
+}
+
+static void retry_beyond_expiry_expires(void **state) {
+  struct fixture f = make();
+  bool written = false;
+  f.task.expires_us = NOW + SECOND / 2;
+  struct decision d = outcome(&f, DUEBOX_OUTCOME(.cls = DUEBOX_RETRY), NULL, &written);
+  assert_int_equal(d.event, EVENT_EXPIRE);
+}
+
+static void record_in_the_answer_decides(void **state) {
+  struct fixture f = make();
+  bool written = false;
+  struct duebox_outcome o = DUEBOX_OUTCOME(.cls = DUEBOX_DELIVERED, .answer = DUEBOX_ANSWER_RECORD);
+  struct result_record record = {.status = RESULT_RETRY, .retry_in_ms = 70, .extend_ms = -1, .error_class = "busy"};
+  struct decision d = outcome(&f, o, &record, &written);
+  assert_int_equal(d.event, EVENT_RETRY);
+  assert_int_equal(d.delay_us, 70 * 1000);
+  assert_string_equal(d.error_class, "busy");
+  record.status = RESULT_FAIL;
+  assert_int_equal(outcome(&f, o, &record, &written).event, EVENT_DEAD);
+  record.status = RESULT_DONE;
+  assert_int_equal(outcome(&f, o, &record, &written).event, EVENT_DONE);
+  record.status = RESULT_PROGRESS;
+  record.extend_ms = 5000;
+  d = outcome(&f, o, &record, &written);
+  assert_int_equal(d.event, EVENT_PUBLISHED);
+  assert_int_equal(d.delay_us, 5 * SECOND);
+}
+
+static void a_dead_alert_raises_no_alert(void **state) {
+  struct fixture f = make();
+  struct decision d;
+  rules_refuse(&f.context, &f.routes[0], &f.task, "row.headers", "bad", &d);
+  assert_int_equal(d.event, EVENT_DEAD);
+  assert_null(d.alert_route);
+  rules_refuse(&f.context, &f.routes[1], &f.task, "row.headers", "bad", &d);
+  assert_string_equal(d.alert_route, "ops");
+  assert_int_equal(d.attempt, 0); /* it was never handed out */
+}
+
+static void a_crashed_claim_goes_back_three_times(void **state) {
+  struct fixture f = make();
+  struct decision d;
+  f.task.state = TASK_CLAIMED;
+  f.task.recoveries = 1;
+  rules_recover(&f.context, &f.routes[1], &f.task, &d);
+  assert_int_equal(d.event, EVENT_RELEASE);
+  assert_int_equal(d.recoveries, 2);
+  assert_int_equal(d.failures, 0);
+  f.task.recoveries = 2;
+  rules_recover(&f.context, &f.routes[1], &f.task, &d);
+  assert_int_equal(d.event, EVENT_DEAD);
+  assert_string_equal(d.error_class, "claim.poison");
+}
+
+static void no_result_counts_as_failure(void **state) {
+  struct fixture f = make();
+  struct decision d;
+  f.task.state = TASK_AWAITING;
+  rules_no_result(&f.context, &f.routes[1], &f.task, &d);
+  assert_int_equal(d.event, EVENT_RETRY);
+  assert_int_equal(d.failures, 1);
+  assert_string_equal(d.error_class, "result.timeout");
+}
+
+/* One result record against one row. */
+struct meeting {
+  const char *name;
+  enum task_state state;
+  uint32_t row_attempt, record_attempt;
+  enum result_status status;
+  enum result_fate fate;
+  enum task_event event; /* where applied */
+};
+
+static const struct meeting meetings[] = {
+    {"done of the awaited attempt", TASK_AWAITING, 2, 2, RESULT_DONE, RESULT_APPLIED, EVENT_DONE},
+    {"retry of the awaited attempt", TASK_AWAITING, 2, 2, RESULT_RETRY, RESULT_APPLIED, EVENT_RETRY},
+    {"fail of the awaited attempt", TASK_AWAITING, 2, 2, RESULT_FAIL, RESULT_APPLIED, EVENT_DEAD},
+    {"progress of the awaited attempt", TASK_AWAITING, 2, 2, RESULT_PROGRESS, RESULT_APPLIED, EVENT_PROGRESS},
+    {"done before the publish is recorded", TASK_SCHEDULED, 1, 2, RESULT_DONE, RESULT_APPLIED, EVENT_DONE},
+    {"retry before the publish is recorded", TASK_SCHEDULED, 1, 2, RESULT_RETRY, RESULT_APPLIED, EVENT_RETRY},
+    {"done while the call is still open", TASK_CLAIMED, 2, 2, RESULT_DONE, RESULT_APPLIED, EVENT_DONE},
+    {"failure of an older attempt", TASK_AWAITING, 3, 2, RESULT_FAIL, RESULT_STALE, 0},
+    {"success of an older attempt", TASK_AWAITING, 3, 2, RESULT_DONE, RESULT_APPLIED, EVENT_DONE},
+    {"second retry while it waits for the next attempt", TASK_SCHEDULED, 2, 2, RESULT_RETRY, RESULT_DUPLICATE, 0},
+    {"late success while it waits for the next attempt", TASK_SCHEDULED, 2, 2, RESULT_DONE, RESULT_APPLIED, EVENT_DONE},
+    {"an attempt that was never handed out", TASK_AWAITING, 2, 4, RESULT_DONE, RESULT_ORPHAN, 0},
+    {"attempt zero", TASK_AWAITING, 2, 0, RESULT_DONE, RESULT_ORPHAN, 0},
+    {"after the end", TASK_DONE, 2, 2, RESULT_FAIL, RESULT_LATE, 0},
+};
+
+static void a_result_meets_its_row(void **state) {
+  const struct meeting *m = *state;
+  struct fixture f = make();
+  struct result_row row = {
+      .id = 7, .state = m->state, .attempt = m->row_attempt, .route = "orders", .asked_due_us = NOW};
+  struct result_record record = {
+      .attempt = m->record_attempt, .status = m->status, .retry_in_ms = -1, .extend_ms = -1, .progress = -1};
+  struct decision d = {0};
+  assert_int_equal(rules_result(&f.context, &row, &record, &d), m->fate);
+  if (m->fate == RESULT_APPLIED) {
+    assert_int_equal(d.event, m->event);
+    assert_int_equal(d.from, m->state);
+    assert_int_equal(d.attempt_from, m->row_attempt);
+    assert_true(d.attempt >= m->row_attempt); /* the token only grows */
+    assert_true(task_state_next(m->state, d.event) != TASK_STATES);
+  }
+}
+
+static void tasks_of_one_batch_have_jitter_of_their_own(void **state) {
+  struct fixture f = make();
+  bool low = false, high = false;
+  f.routes[1].retry.jitter = 0.5;
+  f.context.random = 42;
+  for (uint64_t id = 1; id <= 100; id++) {
+    struct decision d;
+    f.task.id = id;
+    rules_no_result(&f.context, &f.routes[1], &f.task, &d);
+    assert_int_equal(d.event, EVENT_RETRY);
+    assert_in_range(d.delay_us, SECOND / 2, SECOND * 3 / 2);
+    low = low || d.delay_us < SECOND * 3 / 4;
+    high = high || d.delay_us > SECOND * 5 / 4;
+  }
+  assert_true(low && high);
+}
+
+int main(void) {
+  struct CMUnitTest tests[16 + sizeof meetings / sizeof meetings[0]] = {
+      cmocka_unit_test(tasks_of_one_batch_have_jitter_of_their_own),
+      cmocka_unit_test(delivered_without_result_is_done),
+      cmocka_unit_test(delivered_with_result_expected_awaits),
+      cmocka_unit_test(answer_later_awaits_on_any_route),
+      cmocka_unit_test(retry_waits_longer_each_time_and_ends_dead),
+      cmocka_unit_test(retry_after_replaces_the_wait),
+      cmocka_unit_test(rejected_is_dead_at_once),
+      cmocka_unit_test(unavailable_burns_nothing),
+      cmocka_unit_test(retry_beyond_expiry_expires),
+      cmocka_unit_test(record_in_the_answer_decides),
+      cmocka_unit_test(a_dead_alert_raises_no_alert),
+      cmocka_unit_test(a_crashed_claim_goes_back_three_times),
+      cmocka_unit_test(no_result_counts_as_failure),
+  };
+  size_t count = 12;
+  for (size_t i = 0; i < sizeof meetings / sizeof meetings[0]; i++)
+    tests[count++] = (struct CMUnitTest){.name = meetings[i].name,
+                                         .test_func = a_result_meets_its_row,
+                                         .initial_state = (void *)(uintptr_t)&meetings[i]};
+  return _cmocka_run_group_tests("rules", tests, count, NULL, NULL);
+}
