@@ -137,6 +137,7 @@ static void what_was_sent_is_unknown(void **state) {
   add(host, f, 1);
   settle(host);
   kill(f->pid, SIGSTOP);
+  assert_int_equal(waitpid(f->pid, NULL, WUNTRACED), f->pid); /* until then some of its threads go on */
   add(host, f, 20);
   for (int i = 0; i < 20; i++) {
     fake_host_offer(host);

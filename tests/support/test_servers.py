@@ -13,6 +13,7 @@ import subprocess
 import sys
 import threading
 import time
+from pathlib import Path
 
 import pika.exceptions
 import pymysql
@@ -134,6 +135,37 @@ def test_a_stranger_with_our_pid_is_never_signalled():
 
 
 # -- MariaDB ------------------------------------------------------------------------
+
+
+def test_a_paused_process_has_stopped_with_all_its_threads(tmp_path):
+    busy = [python("print('up', flush=True)\nwhile True: pass", start_new_session=True) for _ in range(6)]
+    for other in busy:
+        other.stdout.readline()
+    threads = ("import threading, time\n"
+               "def work():\n"
+               "    while True: time.sleep(0.0005)\n"
+               "for _ in range(30): threading.Thread(target=work, daemon=True).start()\n"
+               "open('up', 'w').close()\n"
+               "work()\n")
+    process = Process.spawn([sys.executable, "-c", threads], log=tmp_path / "log", cwd=tmp_path)
+    try:
+        wait_until((tmp_path / "up").exists, 30, "the process to have its threads")
+
+        def states():
+            return [stat.read_text().rpartition(")")[2].split()[0]
+                    for stat in (Path("/proc") / str(process.pid) / "task").glob("*/stat")]
+
+        for _ in range(50):
+            process.pause()
+            assert states() == ["T"] * 31
+            process.resume()
+            wait_until(lambda: "T" not in states(), 30, "every thread to go on")
+    finally:
+        for other in busy:
+            other.kill()
+            other.communicate()
+        process.kill9()
+
 
 
 def test_mariadb_that_cannot_start_shows_its_log(tmp_path):

@@ -79,8 +79,15 @@ class Process:
         self.signal(signal.SIGKILL)
         self.wait(30)
 
-    def pause(self):
+    def pause(self, limit_s=30):
+        """Returns when every thread has stopped: kill() only tells one of them to stop the others,
+        and until that one gets a processor they go on answering."""
         self.signal(signal.SIGSTOP)
+        wait_until(self._stopped, limit_s, f"every thread of process {self.pid} to stop")
+
+    def _stopped(self):
+        return all(_state(stat) in ("T", "Z", "X", None)
+                   for stat in Path(f"/proc/{self.pid}/task").glob("*/stat"))
 
     def resume(self):
         self.signal(signal.SIGCONT)
@@ -100,15 +107,23 @@ def _die_with(parent):
         os._exit(1)
 
 
-def _start_time(pid):
-    """Field 22 of /proc/<pid>/stat; None where there is no such live process."""
+def _stat_fields(path):
+    """The fields of a /proc/.../stat from the third on, the state; None where it is gone."""
     try:
-        stat = Path(f"/proc/{pid}/stat").read_text()
+        return path.read_text().rpartition(")")[2].split()      # the name before it may hold anything
     except (FileNotFoundError, ProcessLookupError):
         return None
-    fields = stat.rpartition(")")[2].split()    # the name before it may hold anything
-    state, started = fields[0], fields[19]
-    return None if state in "ZX" else int(started)
+
+
+def _state(path):
+    fields = _stat_fields(path)
+    return fields[0] if fields else None
+
+
+def _start_time(pid):
+    """Field 22 of /proc/<pid>/stat; None where there is no such live process."""
+    fields = _stat_fields(Path(f"/proc/{pid}/stat"))
+    return None if fields is None or fields[0] in "ZX" else int(fields[19])
 
 
 @functools.cache
