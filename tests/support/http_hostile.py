@@ -29,6 +29,7 @@ import time
 
 CLOSE, RESET = object(), object()
 PIECE_S = 0.05          # between two pieces of a slow answer
+CLOCK_REALTIME_COARSE = 5       # of Linux; Python has no name for it
 PATIENCE_S = 30         # nothing here lasts longer, whatever the client does
 
 
@@ -87,7 +88,9 @@ scripted("/retry-after-past", answer(503, b"", "Retry-After: Sun, 06 Nov 1994 08
 
 @behaviour
 def retry_after_date(_request):
-    yield answer(503, b"", "Retry-After: " + email.utils.formatdate(time.time() + 100, usegmt=True))
+    # The clock that libcurl's time() reads: a tick behind the precise one, which may have begun the next second already.
+    now = time.clock_gettime(CLOCK_REALTIME_COARSE)
+    yield answer(503, b"", "Retry-After: " + email.utils.formatdate(now + 100, usegmt=True))
 
 
 # -- interim responses ----------------------------------------------------------
