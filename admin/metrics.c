@@ -60,7 +60,7 @@ static const struct series engine_series[] = {
 static const struct series route_series[] = {
     {"duebox_vanished", METRIC_COUNTER, PLAIN, R(vanished),
      "Tasks whose row was gone when they were settled, removed by plain SQL."},
-    {"duebox_inflight_tasks", METRIC_GAUGE, PLAIN, R(inflight), "Tasks handed to the sink and not yet settled."},
+    {"duebox_inflight_tasks", METRIC_GAUGE, PLAIN, R(inflight), "Tasks read from the table and not yet settled."},
     {"duebox_inflight_bytes", METRIC_GAUGE, PLAIN, R(inflight_bytes), "Payload bytes in flight."},
     {"duebox_claim_gap_seconds", METRIC_GAUGE, MICROSECONDS, R(claim_gap_us),
      "Widest time seen between reading a row and handing it over."},

@@ -15,7 +15,13 @@
 #include "core/lane.h"
 #include "core/realtime.h"
 
-enum { SUBMIT_BATCH = 256, FULL_POLL_MS = 10, IDLE_POLL_MS = 1000, CLAIM_GAP_MAX_US = 1000 * 1000 };
+enum {
+  SUBMIT_BATCH = 256,
+  FULL_POLL_MS = 10,
+  IDLE_POLL_MS = 1000,
+  CLAIM_GAP_MAX_US = 1000 * 1000,
+  ROOM_WAIT_US = 50 * 1000
+};
 
 static void still_alive(struct driver *driver) {
   atomic_store_explicit(&driver->alive_us, clock_mono_us(), memory_order_relaxed);
@@ -44,22 +50,56 @@ static bool may_send(struct driver *driver, struct flight *flight, int64_t now) 
   return true;
 }
 
-/* Detaches up to SUBMIT_BATCH pending flights that may still be sent. A flight that the plugin accepts may be
- * completed, and so move to another list, before submit() returns: it must be in no list of ours by then. */
+enum verdict { SEND, WAIT, GIVE_BACK };
+
+/* Whether there is room for a flight at the sink. What waits for it longer than reading ahead is meant to last goes
+ * back, as all does where the lane is closed: plain SQL must be able to change it. */
+static enum verdict judge(struct driver *driver, struct flight *flight, int64_t now) {
+  struct lane *lane = flight->lane;
+  unsigned most = atomic_load_explicit(&lane->at_sink_max, memory_order_relaxed);
+  if (atomic_load_explicit(&lane->at_sink, memory_order_relaxed) >= most ||
+      atomic_load_explicit(&driver->at_sink, memory_order_relaxed) >= driver->max_inflight)
+    return most > 0 && now - flight->read_us <= ROOM_WAIT_US ? WAIT : GIVE_BACK;
+  return may_send(driver, flight, now) ? SEND : GIVE_BACK;
+}
+
+static void give_to_sink(struct driver *driver, struct flight *flight, int64_t now) {
+  flight->handed_us = now;
+  atomic_fetch_add_explicit(&flight->lane->at_sink, 1, memory_order_relaxed);
+  atomic_fetch_add_explicit(&driver->at_sink, 1, memory_order_relaxed);
+  atomic_store_explicit(&flight->submitted, true, memory_order_release);
+}
+
+void driver_answered(struct flight *flight) {
+  if (!atomic_load_explicit(&flight->submitted, memory_order_acquire))
+    return; /* its plugin never had it */
+  atomic_fetch_sub_explicit(&flight->lane->at_sink, 1, memory_order_relaxed);
+  atomic_fetch_sub_explicit(&flight->driver->at_sink, 1, memory_order_relaxed);
+}
+
+/* Detaches up to SUBMIT_BATCH pending flights that may be sent now. A flight that the plugin accepts may be completed,
+ * and so move to another list, before submit() returns: it must be in no list of ours by then. */
 static size_t take_submittable(struct driver *driver, struct flight *flights[SUBMIT_BATCH]) {
+  struct flight_list waiting = {0};
+  struct flight *flight;
   int64_t now = clock_mono_us();
   size_t n = 0;
-  while (n < SUBMIT_BATCH) {
-    struct flight *flight = flight_list_pop(&driver->pending);
-    if (!flight)
+  while (n < SUBMIT_BATCH && (flight = flight_list_pop(&driver->pending))) {
+    switch (judge(driver, flight, now)) {
+    case SEND:
+      give_to_sink(driver, flight, now);
+      flights[n++] = flight;
       break;
-    if (!may_send(driver, flight, now)) {
+    case WAIT:
+      flight_list_add(&waiting, flight);
+      break;
+    case GIVE_BACK:
       give_back_unsent(driver, flight);
-      continue;
+      break;
     }
-    flight->handed_us = now;
-    flights[n++] = flight;
   }
+  flight_list_join(&waiting, &driver->pending);
+  driver->pending = waiting;
   return n;
 }
 
@@ -72,11 +112,18 @@ static bool leave_plugin(struct driver *driver) {
 
 static void flush_done(struct driver *driver) { mailbox_put(driver->env.settler, &driver->done); }
 
+/* What the plugin did not take is offered again, under another token: one that it completes nevertheless, before or
+ * later, harms nothing. */
 static void put_back(struct driver *driver, struct flight **flights, size_t n) {
   struct flight_list rest = {0};
   for (size_t i = 0; i < n; i++) {
-    atomic_store_explicit(&flights[i]->submitted, false, memory_order_relaxed);
-    flight_list_add(&rest, flights[i]);
+    struct flight *flight = flight_complete(driver->env.flights, flights[i]->task->view.token);
+    if (!flight)
+      continue;
+    driver_answered(flight);
+    atomic_store_explicit(&flight->submitted, false, memory_order_relaxed);
+    flight->task->view.token = flight_open(flight);
+    flight_list_add(&rest, flight);
   }
   flight_list_join(&rest, &driver->pending);
   driver->pending = rest;
@@ -85,20 +132,17 @@ static void put_back(struct driver *driver, struct flight **flights, size_t n) {
 static bool submit_pending(struct driver *driver) {
   struct flight *flights[SUBMIT_BATCH];
   const struct duebox_task *views[SUBMIT_BATCH];
-  while (driver->pending.head) {
-    size_t n = take_submittable(driver, flights);
-    for (size_t i = 0; i < n; i++) {
+  for (size_t n; (n = take_submittable(driver, flights)) > 0;) {
+    for (size_t i = 0; i < n; i++)
       views[i] = &flights[i]->task->view;
-      atomic_store_explicit(&flights[i]->submitted, true, memory_order_release);
-    }
     enter_plugin(driver);
-    size_t taken = n ? driver->module->sink->submit(driver->inst, views, n) : 0;
+    size_t taken = driver->module->sink->submit(driver->inst, views, n);
     if (!leave_plugin(driver))
       return false;
-    if (taken >= n)
-      continue;
-    put_back(driver, flights + taken, n - taken);
-    break;
+    if (taken < n) {
+      put_back(driver, flights + taken, n - taken);
+      break;
+    }
   }
   flush_done(driver);
   return true;

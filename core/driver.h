@@ -51,7 +51,8 @@ struct driver {
   struct driver_env env;
   uint32_t max_inflight;
   bool realtime;
-  atomic_uint inflight; /* flights handed to it and not settled; written by the scheduler */
+  atomic_uint inflight; /* flights charged to it and not settled; written by the scheduler */
+  atomic_uint at_sink;  /* given to the plugin and not answered */
   struct mailbox in;
 
   pthread_t thread;
@@ -69,7 +70,7 @@ struct driver {
   enum driver_birth birth;
   struct duebox_error birth_error;
   bool abandoned;
-  struct flight_list pending; /* not yet accepted by the plugin */
+  struct flight_list pending; /* waiting for room at the sink, for milliseconds */
   struct flight_list done;    /* completed, not yet with the settler */
 
   /* Sources: acknowledgements on their way to the plugin. */
@@ -95,6 +96,8 @@ MUSTCHECK enum driver_birth driver_born(struct driver *driver, int wait_ms, stru
 void driver_give_up(struct driver **driver);
 /* Hands opened flights over; list becomes empty. Scheduler thread. */
 void driver_push(struct driver *driver, struct flight_list *list);
+/* A flight is completed: if the plugin had it, there is room for another. Whoever completes it, once. Any thread. */
+void driver_answered(struct flight *flight);
 /* The record of that cookie is committed, or never will be. Results thread. */
 void driver_ack(struct driver *driver, uint64_t cookie, bool committed);
 void driver_resume(struct driver *driver);

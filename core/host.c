@@ -18,6 +18,7 @@ static void host_complete(void *ctx, uint64_t token, const struct duebox_outcome
     count(&driver->env.metrics->completions_twice, 1);
     return;
   }
+  driver_answered(flight);
   flight->end = FLIGHT_OUTCOME;
   flight->completed_us = clock_mono_us();
   flight_set_outcome(flight, outcome);

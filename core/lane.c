@@ -11,7 +11,7 @@ enum {
   PROBES = 1,
   WORTH_READING = 4, /* the part of the concurrency, or of a batch, that must be free */
   BATCH_BYTES = 2 * 1024 * 1024,
-  AHEAD_MS = 10,  /* how much is read ahead, as time */
+  AHEAD_MS = 10,  /* how much is read ahead of answers and settling, as time */
   DONE_MS = 10,   /* how fast tasks leave is measured over this */
   RAMP_FIRST = 4, /* after an outage: so many at first, one more for each that was taken */
 };
@@ -28,21 +28,27 @@ static int64_t concurrency_now(const struct lane *lane) {
   return lane->ramp && lane->ramp < most ? lane->ramp : most;
 }
 
+static bool is_open(const struct lane *lane) {
+  return lane->route && lane->driver && !lane->paused && !lane->suspended;
+}
+
+/* How many tasks there may be beyond those at the sink: what leaves in some milliseconds, so that an answer makes room
+ * at once, whatever settling takes. Nothing where something else than the sink holds tasks back. */
+static int64_t read_ahead(const struct lane *lane) {
+  return lane->route->rate > 0 || lane->ramp ? 0 : (int64_t)(lane->done_per_ms * AHEAD_MS);
+}
+
 uint32_t lane_room(const struct lane *lane) {
-  if (!lane->route || !lane->driver || lane->paused || lane->suspended)
+  if (!is_open(lane))
     return 0;
   int64_t room = concurrency_now(lane) - lane->in_flight,
           driver_room = (int64_t)lane->driver->max_inflight - lane->driver->inflight;
-  room = driver_room < room ? driver_room : room;
+  room = (driver_room < room ? driver_room : room) + read_ahead(lane);
   return room > 0 ? (uint32_t)room : 0;
 }
 
-/* How many rows may be read beyond what there is room for: what leaves in some milliseconds. Not where a claim is
- * written, nor where something else than the room holds tasks back. */
-static int64_t read_ahead(const struct lane *lane) {
-  if (lane->route->claim == CLAIM_RECORDED || lane->route->rate > 0 || lane->ramp)
-    return 0;
-  return (int64_t)(lane->done_per_ms * AHEAD_MS);
+void lane_limit(struct lane *lane) {
+  atomic_store_explicit(&lane->at_sink_max, is_open(lane) ? (unsigned)concurrency_now(lane) : 0, memory_order_relaxed);
 }
 
 uint32_t lane_credit(const struct lane *lane, uint32_t batch, int64_t now_us) {
@@ -50,14 +56,13 @@ uint32_t lane_credit(const struct lane *lane, uint32_t batch, int64_t now_us) {
     return 0;
   if (lane->suspended)
     return now_us >= lane->probe_at_us && lane->probes < PROBES ? 1 : 0;
-  int64_t ahead = read_ahead(lane);
-  int64_t credit = (int64_t)lane_room(lane) + ahead - (int64_t)lane->ready.count;
+  int64_t credit = (int64_t)lane_room(lane), ahead = read_ahead(lane);
   /* With much in flight, wait until reading a few more is worth a statement: credit comes back in batches. Not where
-   * calls are long (their claims are recorded), and not on behalf of the limits below. */
-  if (lane->in_flight > 0 && lane->route->claim == CLAIM_MEMORY &&
+   * calls are long, and not on behalf of the limits below. */
+  if (lane->in_flight > 0 && (lane->route->claim == CLAIM_MEMORY || ahead > 0) &&
       credit < (concurrency_now(lane) + ahead) / WORTH_READING && credit < batch / WORTH_READING)
     return 0;
-  int64_t bytes = lane->route->inflight_bytes - lane->bytes_in_flight - lane->ready_bytes;
+  int64_t bytes = lane->route->inflight_bytes - lane->bytes_in_flight;
   /* Where nothing is in flight one task may go whatever its size: a large one must not wait for ever. */
   int64_t by_bytes =
       bytes <= 0 ? (lane->in_flight ? 0 : 1) : 1 + (int64_t)((double)bytes / (lane->average_bytes + 256));
@@ -88,6 +93,8 @@ void lane_note_done(struct lane *lane, int64_t now_us) {
   lane->done_since_us = now_us;
 }
 
+void lane_note_unsent(struct lane *lane) { lane->done_per_ms = 0; }
+
 int64_t lane_wakes_at(const struct lane *lane, int64_t now_us) {
   if (!lane->route || lane->paused)
     return INT64_MAX;
@@ -103,8 +110,11 @@ void lane_charge(struct lane *lane, const struct task *task, int64_t now_us) {
     lane->tokens = tokens_now(lane, now_us) - 1;
     lane->tokens_at_us = now_us;
   }
-  if (lane->suspended)
+  if (lane->suspended) {
     lane->probes++;
+    unsigned at_sink = atomic_load_explicit(&lane->at_sink, memory_order_relaxed); /* they may take long to fail */
+    atomic_store_explicit(&lane->at_sink_max, at_sink + PROBES, memory_order_relaxed);
+  }
   lane->in_flight++;
   lane->bytes_in_flight += (int64_t)task->payload.len;
   lane->driver->inflight++;
@@ -134,6 +144,7 @@ void lane_suspend(struct lane *lane, const char *reason, int64_t retry_after_ms,
     wish_us = SUSPEND_WISH_MAX_US;
   lane->probe_at_us = now_us + (wish_us > lane->backoff_us ? wish_us : lane->backoff_us);
   lane->suspended = true;
+  lane_limit(lane);
   snprintf(lane->reason, sizeof lane->reason, "%s", reason ? reason : "the destination is down");
 }
 
@@ -146,6 +157,7 @@ bool lane_recovered(struct lane *lane) {
   lane->suspended = false;
   lane->backoff_us = 0;
   lane->probes = 0;
+  lane_limit(lane);
   if (was && !lane->paused)
     lane->reason[0] = '\0';
   return was;

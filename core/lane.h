@@ -10,6 +10,7 @@
 #define CORE_LANE_H
 
 #include <pthread.h>
+#include <stdatomic.h>
 #include <stdbool.h>
 
 #include "core/config_ref.h"
@@ -47,13 +48,13 @@ struct lane {
   struct config_ref *config;        /* that `route` belongs to; one use */
   struct driver *driver;
 
-  uint32_t in_flight;
+  uint32_t in_flight; /* charged and not settled: waiting for their moment or for room, at the sink, or answered */
   int64_t bytes_in_flight;
   double average_bytes; /* of payloads, moving: how many rows the byte credit may buy */
 
-  struct flight_list ready; /* read ahead: they wait for room, for milliseconds */
-  int64_t ready_bytes;
-  uint32_t done; /* since done_since_us */
+  atomic_uint at_sink;     /* given to the plugin and not answered; changed by whoever does either */
+  atomic_uint at_sink_max; /* its driver gives no more than that; 0: what waits goes back to the table */
+  uint32_t done;           /* since done_since_us */
   int64_t done_since_us;
   double done_per_ms; /* moving average */
   int64_t ramp;       /* after an outage: the concurrency for now; 0 = all of it */
@@ -82,10 +83,15 @@ struct lane {
   UT_hash_handle hh; /* by name */
 };
 
-/* Tasks that may be handed over now, as far as concurrency and driver go. */
+/* Tasks that may be charged now, as far as concurrency and driver go: besides those at the sink some that are answered
+ * and being settled, or that take the place of these at once. */
 uint32_t lane_room(const struct lane *lane);
+/* Tells the driver how many may be at the sink. To be called when route, driver, pause or suspension have changed. */
+void lane_limit(struct lane *lane);
 /* Notes that a task left, for the measure of how fast they do. */
 void lane_note_done(struct lane *lane, int64_t now_us);
+/* Notes that a task found no room in time: it is not that quick any more. */
+void lane_note_unsent(struct lane *lane);
 /* Rows that may be read for the lane now, 0 when it has to wait. */
 uint32_t lane_credit(const struct lane *lane, uint32_t batch, int64_t now_us);
 /* Monotonic time at which a lane without credit may have some by time alone (rate, probe); INT64_MAX = never. */

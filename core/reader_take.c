@@ -139,14 +139,10 @@ static void take_off(struct scheduler *s, struct group *group, struct task *task
     reader_end_flight(flight, FLIGHT_EXPIRED, NULL, NULL, &taking->ended);
   } else if (!prepare(s, lane->route, task, &error_class, &err)) {
     reader_end_flight(flight, FLIGHT_REFUSED, error_class, err.text, &taking->ended);
+  } else if (task->due_us > taking->reading->due_until_us) {
+    scheduler_send_later(s, scheduler_charge(flight));
   } else {
-    bool wait = !task->recorded && !lane->suspended && (lane->ready.head || lane_room(lane) == 0);
-    if (wait)
-      scheduler_send_when_room(flight);
-    else if (task->due_us > taking->reading->due_until_us)
-      scheduler_send_later(s, scheduler_charge(flight));
-    else
-      scheduler_open(s, scheduler_charge(flight), &taking->out);
+    scheduler_open(s, scheduler_charge(flight), &taking->out);
   }
 }
 
@@ -178,8 +174,8 @@ static void read_again_when_due(struct scheduler *s, struct group *group, const 
 /* A row that may not go although nothing of its own keeps it: no room, or not now. False: it may go. */
 static bool put_back(struct scheduler *s, struct group *group, const struct task *task, const struct taking *taking) {
   struct lane *lane = group->lane;
-  bool room = lane_room(lane) > 0 && !lane->ready.head;
-  if (task->state != TASK_SCHEDULED || (room && taking->taken < taking->reading->most) || lane->suspended)
+  if (task->state != TASK_SCHEDULED || (lane_room(lane) > 0 && taking->taken < taking->reading->most) ||
+      lane->suspended)
     return false;
   if (task->due_us > taking->reading->due_until_us)
     read_again_when_due(s, group, task);

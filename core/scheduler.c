@@ -265,7 +265,6 @@ static void follow_leases(struct scheduler *s) {
 
 static void tick(struct scheduler *s) {
   scheduler_send_due(s);
-  scheduler_hand_over(s);
   scheduler_configure(s);
   follow_leases(s);
   scheduler_run_commands(s);
@@ -282,7 +281,6 @@ static void tick(struct scheduler *s) {
   if (s->retry_wait_us == 0 && s->settings_known)
     scheduler_read(s);
   scheduler_check_hints(s);
-  scheduler_hand_over(s);
   scheduler_send_due(s);
 }
 
@@ -316,8 +314,6 @@ static void *run(void *arg) {
   }
   mailbox_take(&s->in, 0, &settled);
   flight_list_join(&settled, &s->early); /* never sent: they stay in the table */
-  for (struct lane *lane = s->lanes; lane; lane = lane->next)
-    flight_list_join(&settled, &lane->ready);
   scheduler_arrivals(s, &settled);
   s->store->ops->close(&s->ss);
   return NULL;

@@ -148,8 +148,6 @@ struct flight *scheduler_charge(struct flight *flight); /* enters it in the acco
 /* Opens a flight for its driver now and adds it to a list to be pushed there. */
 void scheduler_open(struct scheduler *s, struct flight *flight, struct flight_list *out);
 void scheduler_send_later(struct scheduler *s, struct flight *flight); /* when it is due */
-void scheduler_send_when_room(struct flight *flight);                  /* not charged yet */
-void scheduler_hand_over(struct scheduler *s);                         /* those for which there is room by now */
 void scheduler_send_due(struct scheduler *s);                          /* those that are due by now */
 int64_t scheduler_sends_at(const struct scheduler *s); /* monotonic: when the next one is due; INT64_MAX = none */
 

@@ -33,6 +33,7 @@ static void configure_lane(struct scheduler *s, struct lane *lane) {
   lane->config = config_ref_take(s->config);
   lane->route = route;
   lane->driver = route ? s->driver_for(s->engine, route->plugin) : NULL;
+  lane_limit(lane);
   lane->unknown_logged = false;
   pthread_mutex_unlock(&s->lanes_lock);
 }
@@ -113,6 +114,7 @@ static void apply_setting(struct scheduler *s, struct lane *lane, const struct r
     return;
   pthread_mutex_lock(&s->lanes_lock);
   lane->paused = paused;
+  lane_limit(lane);
   snprintf(lane->reason, sizeof lane->reason, "%s", mine ? mine->reason : "");
   pthread_mutex_unlock(&s->lanes_lock);
   s->look_at_us = 0;
@@ -124,6 +126,7 @@ static bool answer_for_plugin(struct scheduler *s, struct flight *flight, const 
                               struct flight_list *done) {
   if (!flight_complete(s->flights, flight_token(flight)))
     return false;
+  driver_answered(flight);
   flight->end = FLIGHT_OUTCOME;
   flight->leaked = true;
   flight->completed_us = clock_mono_us();
@@ -229,6 +232,7 @@ static void follow_outcome(struct scheduler *s, const struct flight *flight) {
   case DUEBOX_GONE:
     pthread_mutex_lock(&s->lanes_lock);
     lane->paused = lane->gone = true;
+    lane_limit(lane);
     snprintf(lane->reason, sizeof lane->reason, "%s", outcome->message ? outcome->message : "the destination is gone");
     pthread_mutex_unlock(&s->lanes_lock);
     s->route_gone(s->engine, lane->name, lane->reason);
@@ -283,7 +287,10 @@ static void arrive(struct scheduler *s, struct flight *flight) {
   if (flight->driver) {
     flight->driver->inflight--;
     lane_refund(flight->lane, flight->task);
-    lane_note_done(flight->lane, clock_mono_us());
+    if (flight->end == FLIGHT_UNSENT)
+      lane_note_unsent(flight->lane);
+    else
+      lane_note_done(flight->lane, clock_mono_us());
     if (flight->end == FLIGHT_OUTCOME)
       follow_outcome(s, flight);
   }
@@ -308,5 +315,4 @@ void scheduler_arrivals(struct scheduler *s, struct flight_list *settled) {
   struct flight *flight;
   while ((flight = flight_list_pop(settled)))
     arrive(s, flight);
-  scheduler_hand_over(s);
 }

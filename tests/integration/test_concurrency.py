@@ -1,0 +1,46 @@
+"""How many tasks are at the sink at once, and what becomes of those that are read ahead of their turn."""
+
+import threading
+
+from support.servers.http_receiver import Answer
+from support.wait import wait_until
+
+CONCURRENCY = 4
+
+
+def in_flight(daemon):
+    return int(daemon.metric("duebox_inflight_tasks", route="h"))
+
+
+def test_no_more_are_at_the_sink_than_the_route_allows(stage):
+    """Each request at once takes a connection of its own, which is kept and used again."""
+    stage.http("h", claim="memory", concurrency=CONCURRENCY)
+    stage.consume_http()
+    stage.start()
+    stage.insert("h", count=3000)
+    stage.wait_empty(60)
+    stage.check()
+    assert len({request.connection for request in stage.receiver.requests}) <= CONCURRENCY
+
+
+def test_what_waits_for_room_goes_back_to_the_table(stage):
+    """A quick destination is read ahead of. When it hesitates, plain SQL can still take back what was read."""
+    stage.http("h", claim="memory", concurrency=CONCURRENCY, timeout="30s")
+    stage.consume_http()
+    hangs = threading.Event()
+    stage.receiver.on("/h", lambda request: Answer(never=hangs.is_set()))
+    daemon = stage.start()
+    stage.insert("h", count=2000, end="")
+    stage.receiver.wait_count(1000, 60)
+    hangs.set()
+    wait_until(lambda: in_flight(daemon) == CONCURRENCY, 30, "all but those at the sink to be back in the table")
+    sent = len(stage.receiver.requests)
+    assert sent < 2000
+    stage.execute("DELETE FROM outbox")
+    stage.receiver.stop()
+    wait_until(lambda: in_flight(daemon) == 0, 30, "the calls that hang to end")
+    stage.receiver.start()
+    stage.receiver.on("/h", 200)
+    stage.insert("h", b"another")
+    stage.receiver.wait_count(sent + 1, 30)
+    assert stage.receiver.requests[-1].body == b"another" and len(stage.receiver.requests) == sent + 1
