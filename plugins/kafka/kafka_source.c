@@ -2,9 +2,12 @@
  *
  * plugins/kafka/kafka_source.c - see kafka_source.h. The way of a record: event, window, host, acknowledgement, commit.
  *
- * Flow control. When the host is full, the one record it refused is held and every partition is paused; polling goes
- * on, so that the group keeps its member (max.poll.interval.ms). A cookie is the partition number and the record's
- * sequence number in the partition's window; what comes late, for a partition that was taken away, is ignored.
+ * Flow control. When the host is full, the one record it refused is held and the client's queue is left alone: mostly
+ * there is room again within milliseconds. Where that lasts, every partition is paused and polling goes on, so that the
+ * group keeps its member (max.poll.interval.ms); a pause drops what was fetched, and fetching again costs some 0.4 s.
+ *
+ * A cookie is the partition number and the record's sequence number in the partition's window; what comes late, for a
+ * partition that was taken away, is ignored.
  */
 #include "kafka_source.h"
 
@@ -14,6 +17,7 @@
 #define EVENTS_PER_POLL 4096     /* one record each */
 #define COMMIT_INTERVAL_US 50000 /* a restart repeats at most the records acknowledged in this time */
 #define COMMIT_RETRY_US 1000000
+#define FULL_PATIENCE_US 2000000
 #define REOPEN_US 5000000 /* at most one new client in this time */
 #define END_MS 400        /* for the threads of a client that has left its group to end */
 #define SEQUENCE_BITS 48
@@ -113,7 +117,7 @@ static void take_record(struct kafka_source *source, rd_kafka_event_t *event) {
   enum offered result = TAKEN;
   if (wanted)
     kafka_health_success(&source->health, source->host);
-  if (wanted && source->full)
+  if (wanted && source->paused)
     give_up(source, "a record came from a paused partition"); /* dropping it would lose it */
   else if (wanted)
     result = offer(source, message);
@@ -126,7 +130,24 @@ static void take_record(struct kafka_source *source, rd_kafka_event_t *event) {
   source->held_event = event;
   source->held = message;
   source->full = true;
+  source->full_us = kafka_now_us();
+}
+
+/* Whether the client's queue is to be left alone. */
+static bool waits_for_room(const struct kafka_source *source) {
+  return source->full && !source->paused && !source->closed;
+}
+
+/* Pauses where the host has been full for too long; returns the milliseconds until then, -1 for no wish. */
+static int pause_in_time(struct kafka_source *source) {
+  if (!waits_for_room(source))
+    return -1;
+  int64_t wait_us = source->full_us + FULL_PATIENCE_US - kafka_now_us();
+  if (wait_us > 0)
+    return (int)(wait_us / 1000) + 1;
+  source->paused = true;
   set_paused(source, true);
+  return -1;
 }
 
 void kafka_source_resume(struct kafka_source *source) {
@@ -136,8 +157,9 @@ void kafka_source_resume(struct kafka_source *source) {
   if (result == NO_MEMORY)
     give_up(source, "out of memory");
   drop_held(source);
-  source->full = false;
-  if (!source->closed)
+  bool was_paused = source->paused;
+  source->full = source->paused = false;
+  if (was_paused && !source->closed)
     set_paused(source, false);
 }
 
@@ -244,7 +266,7 @@ static void take_assignment(struct kafka_source *source, const rd_kafka_topic_pa
       give_up(source, "no memory for its partitions");
   }
   assign(source, list);
-  if (source->full || source->closed)
+  if (source->paused || source->closed)
     set_paused(source, true);
   if (list->cnt > 0)
     kafka_health_success(&source->health, source->host);
@@ -298,7 +320,7 @@ static void take_event(struct kafka_source *source, rd_kafka_event_t *event) {
 static int drain(struct kafka_source *source) {
   int count = 0;
   rd_kafka_event_t *event;
-  while (source->handle.rk && !source->fatal && count < EVENTS_PER_POLL &&
+  while (source->handle.rk && !source->fatal && !waits_for_room(source) && count < EVENTS_PER_POLL &&
          (event = rd_kafka_queue_poll(source->handle.queue, 0)) != NULL) {
     take_event(source, event);
     count++;
@@ -348,6 +370,7 @@ static int shorter(int timeout_ms, int wish_ms) {
 
 void kafka_source_poll(struct kafka_source *source, int timeout_ms) {
   timeout_ms = shorter(timeout_ms, mend(source));
+  timeout_ms = shorter(timeout_ms, pause_in_time(source));
   if (drain(source) > 0)
     timeout_ms = 0;
   timeout_ms = shorter(timeout_ms, commit_in_time(source));

@@ -59,12 +59,14 @@ static void wait_results(const struct run *run, struct fake_host *host, size_t c
     fail_msg("%zu of %zu records came", fake_host_results(host), count);
 }
 
-static void stays_quiet(struct fake_host *host) {
+static void stays_quiet_for(struct fake_host *host, int ms) {
   size_t before = fake_host_results(host);
-  for (int64_t end = now_ms() + QUIET_MS; now_ms() < end;)
+  for (int64_t end = now_ms() + ms; now_ms() < end;)
     fake_host_poll(host, 20);
   assert_int_equal(fake_host_results(host), before);
 }
+
+static void stays_quiet(struct fake_host *host) { stays_quiet_for(host, QUIET_MS); }
 
 /* How often "record <number>" was handed over, from result `from` on. */
 static size_t seen(struct fake_host *host, size_t from, size_t number) {
@@ -298,6 +300,24 @@ static void a_full_host_pauses_and_resumes(void **state) {
   end(host);
 }
 
+static void a_host_that_stays_full_gets_the_rest_later(void **state) {
+  const struct run *run = *state;
+  publish_numbers(run, 0, 50);
+  struct fake_host *host = open_host(run, "full");
+  fake_host_set_room(host, 7);
+  assert_true(fake_host_wait(host, refused, host, run->c->ready_ms + LIMIT_MS));
+  stays_quiet_for(host, run->c->full_ms + QUIET_MS);
+  publish_numbers(run, 50, 10);
+  stays_quiet(host);
+  fake_host_resume(host, SIZE_MAX);
+  wait_results(run, host, 60);
+  stays_quiet(host);
+  for (size_t i = 0; i < 60; i++)
+    assert_int_equal(seen(host, 0, i), 1);
+  ack_all(host, true);
+  end(host);
+}
+
 static void stop_while_full_loses_nothing(void **state) {
   const struct run *run = *state;
   publish_numbers(run, 0, 10);
@@ -507,6 +527,7 @@ int source_contract_run(const char *name, const struct source_contract *contract
       ROW(acks_in_any_order_free_everything),
       ROW(a_crash_before_the_commit_loses_nothing),
       ROW(a_full_host_pauses_and_resumes),
+      ROW(a_host_that_stays_full_gets_the_rest_later),
       ROW(stop_while_full_loses_nothing),
       ROW(close_stops_reading),
       ROW(down_at_start_then_recovery),

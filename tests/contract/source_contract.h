@@ -14,6 +14,7 @@ struct source_contract {
   const char *module;                 /* path of the .so */
   int ready_ms;                       /* the first record must be there after this time (joining a group takes some) */
   bool big_records;                   /* the broker holds records of 10 MiB */
+  int full_ms;                        /* a host that is full for longer makes it do something else; 0 = it does not */
 
   void *(*open)(void);
   void (*close)(void *fixture);

@@ -64,6 +64,7 @@ int main(void) {
   const struct source_contract results = {
       .plugin = &duebox_plugin_v1,
       .ready_ms = 20000,
+      .full_ms = 2000,
       .big_records = true,
       .open = open_cluster,
       .close = close_cluster,
