@@ -73,7 +73,7 @@ const struct duebox_option config_route_rows[] = {
     {"give_up", DURATION, "7d", 0, 3650 * DAY, 0, AT(give_up_ms), NULL,
      "a task that is overdue by more than this is dead at its next failure; 0 = never"},
     {"concurrency", INT, NULL, 1, 1000000, 0, AT(concurrency), NULL,
-     "tasks in flight at once: 32 for plugins with long calls, else 10000"},
+     "tasks at the destination at once: 32 for plugins with long calls, else 10000"},
     {"inflight_bytes", SIZE, "16MiB", KIB, 64 * GIB, 0, AT(inflight_bytes), NULL, "payload bytes in flight at once"},
     {"rate", DUEBOX_OPT_RATE, "0", 0, 0, 0, AT(rate), NULL, "tasks handed over per time, such as 100/s; 0 = no limit"},
     {"history", DURATION, "0", 0, 3650 * DAY, 0, AT(history_ms), NULL,
