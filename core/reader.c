@@ -14,7 +14,6 @@
 enum {
   CAUTIOUS_ROWS = 16, /* per claim after an unclean takeover: the one that kills the process has little company */
   BOUND_EVERY_US = 250 * 1000, /* how often to look for our own among tasks bound to other hosts */
-  SWEEP_SHARE = 20,            /* that may take 1/20 of the time */
   RANGES_MAX = 16,             /* groups in one statement */
   MEASURED_ROWS = 100,         /* what reading takes is measured with small batches, */
   MEASURED_READS = 16,         /* over about as many */
@@ -31,8 +30,6 @@ struct plan {
   bool recorded;
   bool backlog; /* it is one group, known to have many rows due: what follows them is not asked for */
 };
-
-static int64_t later(int64_t a, int64_t b) { return a > b ? a : b; }
 
 static void add_lease(struct plan *plan, const struct group *group) {
   for (size_t i = 0; i < plan->lease_count; i++)

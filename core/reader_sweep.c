@@ -16,7 +16,6 @@ enum {
   SWEEP_ROWS = 256,
   OVERDUE_ROWS = 500,
   TAKE_BACK_ROWS = 4096,
-  SWEEP_SHARE = 20, /* looking behind the cursors of a lane may take 1/20 of the time when it finds nothing */
 };
 
 /* Rows of the group up to its cursor that are due and neither in flight nor waiting for their turn, from where the last

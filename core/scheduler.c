@@ -210,9 +210,6 @@ static void look(struct scheduler *s) {
     s->look_at_us = 0;
 }
 
-static int64_t earlier(int64_t a, int64_t b) { return a < b ? a : b; }
-static int64_t later(int64_t a, int64_t b) { return a > b ? a : b; }
-
 /* When to wake: the next task to be sent, the next look, the next due time that is known, or a lane that gets credit by
  * time alone. */
 static int64_t next_deadline(struct scheduler *s) {

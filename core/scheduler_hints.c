@@ -28,9 +28,6 @@ enum { TRIES = ARRAY_LEN(steps_us) };
 /* From one look to the next, for what was told of no group. */
 static const int64_t look_steps_us[] = {1500, 5000, SOON_US};
 
-static int64_t earlier(int64_t a, int64_t b) { return a < b ? a : b; }
-static int64_t later(int64_t a, int64_t b) { return a > b ? a : b; }
-
 /* --- any thread --- */
 
 static bool is_useless(struct scheduler *s, const struct store_hint *hint) {

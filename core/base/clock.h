@@ -13,4 +13,7 @@
 int64_t clock_mono_us(void); /* CLOCK_MONOTONIC */
 int64_t clock_wall_us(void); /* CLOCK_REALTIME, since 1970 */
 
+static inline int64_t earlier(int64_t a, int64_t b) { return a < b ? a : b; }
+static inline int64_t later(int64_t a, int64_t b) { return a > b ? a : b; }
+
 #endif

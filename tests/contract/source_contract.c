@@ -275,14 +275,31 @@ static void a_crash_before_the_commit_loses_nothing(void **state) {
 
 static bool refused(void *host) { return fake_host_refused(host); }
 
-static void a_full_host_pauses_and_resumes(void **state) {
-  const struct run *run = *state;
+/* A host with room for 7 of 50 records, and full. */
+static struct fake_host *open_full_host(const struct run *run) {
   publish_numbers(run, 0, 50);
   struct fake_host *host = open_host(run, "full");
   fake_host_set_room(host, 7);
   if (!fake_host_wait(host, refused, host, run->c->ready_ms + LIMIT_MS))
     fail_msg("the host never became full; %zu records came", fake_host_results(host));
   assert_int_equal(fake_host_results(host), 7);
+  return host;
+}
+
+/* Now there is room for all: the rest comes, each of them once. */
+static void gets_the_rest(const struct run *run, struct fake_host *host, size_t count) {
+  fake_host_resume(host, SIZE_MAX);
+  wait_results(run, host, count);
+  stays_quiet(host);
+  for (size_t i = 0; i < count; i++)
+    assert_int_equal(seen(host, 0, i), 1);
+  ack_all(host, true);
+  end(host);
+}
+
+static void a_full_host_pauses_and_resumes(void **state) {
+  const struct run *run = *state;
+  struct fake_host *host = open_full_host(run);
   stays_quiet(host);
   fake_host_resume(host, 3);
   if (!fake_host_wait(host, refused, host, LIMIT_MS))
@@ -291,31 +308,16 @@ static void a_full_host_pauses_and_resumes(void **state) {
   for (size_t i = 0; i < 10; i++)
     fake_host_ack(host, i, true); /* acknowledging goes on while the source is paused */
   stays_quiet(host);
-  fake_host_resume(host, SIZE_MAX);
-  wait_results(run, host, 50);
-  stays_quiet(host);
-  for (size_t i = 0; i < 50; i++)
-    assert_int_equal(seen(host, 0, i), 1);
-  ack_all(host, true);
-  end(host);
+  gets_the_rest(run, host, 50);
 }
 
 static void a_host_that_stays_full_gets_the_rest_later(void **state) {
   const struct run *run = *state;
-  publish_numbers(run, 0, 50);
-  struct fake_host *host = open_host(run, "full");
-  fake_host_set_room(host, 7);
-  assert_true(fake_host_wait(host, refused, host, run->c->ready_ms + LIMIT_MS));
+  struct fake_host *host = open_full_host(run);
   stays_quiet_for(host, run->c->full_ms + QUIET_MS);
   publish_numbers(run, 50, 10);
   stays_quiet(host);
-  fake_host_resume(host, SIZE_MAX);
-  wait_results(run, host, 60);
-  stays_quiet(host);
-  for (size_t i = 0; i < 60; i++)
-    assert_int_equal(seen(host, 0, i), 1);
-  ack_all(host, true);
-  end(host);
+  gets_the_rest(run, host, 60);
 }
 
 static void stop_while_full_loses_nothing(void **state) {
