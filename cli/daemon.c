@@ -6,7 +6,7 @@
 #include <string.h>
 #include <sysexits.h>
 
-enum { CONNECT_TIMEOUT_MS = 3000, ANSWER_MAX_BYTES = 1 << 20 };
+enum { CONNECT_TIMEOUT_MS = 3000, ROUTES_TIMEOUT_MS = 3000, ANSWER_MAX_BYTES = 16 << 20, HTTP_OK = 200 };
 
 struct daemon_client {
   CURL *curl;
@@ -63,7 +63,8 @@ bool daemon_client_new(const char *token, struct daemon_client **out, struct err
   if (*out && ((*out)->curl = curl_easy_init()) && set_up(*out, token))
     return true;
   daemon_client_free(out);
-  return err_set(err, EX_SOFTWARE, "libcurl could not be set up");
+  err_set(err, EX_SOFTWARE, "libcurl could not be set up");
+  return false;
 }
 
 void daemon_client_free(struct daemon_client **client) {
@@ -123,6 +124,40 @@ bool daemon_ask(struct daemon_client *client, const char *base_url, const char *
   if (answer->status >= 400)
     read_problem(answer);
   return true;
+}
+
+static json_t *by_name(const json_t *list) {
+  json_t *routes = json_object(), *route;
+  size_t i;
+  json_array_foreach(list, i, route) {
+    const char *name = json_string_value(json_object_get(route, "name"));
+    if (name)
+      json_object_set(routes, name, route);
+  }
+  return routes;
+}
+
+json_t *daemon_routes(const struct admin_config *admin, struct err *err) {
+  struct daemon_client *client;
+  struct daemon_answer answer;
+  json_t *routes = NULL;
+  if (!admin->host) {
+    err_set(err, EX_CONFIG, "admin.listen is off");
+    return NULL;
+  }
+  if (!daemon_client_new(admin->token, &client, err))
+    return NULL;
+  if (daemon_ask(client, admin->url, "/api/v1/routes", NULL, ROUTES_TIMEOUT_MS, &answer, err)) {
+    const json_t *list = answer.status == HTTP_OK ? json_object_get(answer.body, "routes") : NULL;
+    if (list)
+      routes = by_name(list);
+    else
+      err_set(err, EX_UNAVAILABLE, "%s: %s", admin->url,
+              answer.detail[0] ? answer.detail : "that is no daemon of duebox");
+  }
+  json_decref(answer.body);
+  daemon_client_free(&client);
+  return routes;
 }
 
 char *daemon_segment(const char *text) {

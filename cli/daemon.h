@@ -13,6 +13,7 @@
 
 #include "core/base/attr.h"
 #include "core/base/err.h"
+#include "core/config.h"
 
 struct daemon_client;
 
@@ -33,6 +34,10 @@ void daemon_client_free(struct daemon_client **client);
  * err says why, and whether the request was carried out is not known, unless answer->status is DAEMON_NEVER_SENT. */
 MUSTCHECK bool daemon_ask(struct daemon_client *client, const char *base_url, const char *path, const char *body,
                           long timeout_ms, struct daemon_answer *answer, struct err *err);
+
+/* What the daemon at admin.url says of its routes: name to object, as GET /api/v1/routes has them. NULL: it says
+ * nothing, err says why. Waits a few seconds at most. */
+MUSTCHECK json_t *daemon_routes(const struct admin_config *admin, struct err *err);
 
 /* A path segment, percent-encoded, to free(). */
 MUSTCHECK char *daemon_segment(const char *text);

@@ -1,16 +1,19 @@
 /* SPDX-License-Identifier: MIT
  *
  * cli/route.c - `duebox route list|show|pause|resume`: routes as they are configured, set by people, and loaded.
+ *
+ * Whether a route is suspended only its daemon knows; where that says nothing, nothing is claimed.
  */
 #include <string.h>
 #include <sysexits.h>
 
 #include "cli/cli.h"
+#include "cli/daemon.h"
 #include "cli/rows.h"
 
 enum { COUNT_CAP = 10000 };
 
-/* --- rows of the database and of the configuration, put together --- */
+/* --- rows of the database, of the configuration and of the daemon, put together --- */
 
 static const char *const count_keys[] = {"scheduled", "claimed", "awaiting", "held", "blocked", "dead"};
 
@@ -40,6 +43,27 @@ static bool gather_row(void *ctx, const struct field *fields, size_t count) {
   return json_object_set_new(ctx, json_string_value(json_object_get(row, "route")), row) == 0;
 }
 
+/* The worst that is known. seen: what the daemon says of the route; daemon: it says anything. */
+static const char *state_word(const json_t *route, const json_t *seen, bool daemon) {
+  if (json_is_true(json_object_get(route, "suspended")))
+    return "suspended";
+  if (json_is_true(json_object_get(route, "paused")))
+    return "paused";
+  if (!json_object_get(route, "via"))
+    return "unknown";
+  return !daemon ? "?" : json_is_true(json_object_get(seen, "known")) ? "ok" : "not loaded";
+}
+
+static void judge(json_t *route, const json_t *seen, bool daemon, bool for_people) {
+  json_t *suspended = json_object_get(seen, "suspended");
+  json_object_set_new(route, "configured", json_boolean(json_object_get(route, "via") != NULL));
+  json_object_set(route, "suspended", suspended ? suspended : json_null());
+  if (json_is_true(suspended))
+    json_object_set(route, "reason", json_object_get(seen, "reason"));
+  if (for_people)
+    json_object_set_new(route, "state", json_string(state_word(route, seen, daemon)));
+}
+
 /* All routes by name, as an object. Exit code. */
 static int gather(struct cli *cli, const char *only, json_t *routes, const struct config **config) {
   const struct operator* op;
@@ -58,17 +82,18 @@ static int gather(struct cli *cli, const char *only, json_t *routes, const struc
       json_object_set_new(routes, route->name, idle_route(route->name));
     json_object_set_new(json_object_get(routes, route->name), "via", json_string(route->plugin->name));
   }
+  if (json_object_size(routes) == 0)
+    return EX_OK;
+  json_t *seen = daemon_routes(&(*config)->admin, &err), *route;
+  bool text = cli->output.format == OUTPUT_TEXT;
+  if (!seen)
+    cli_remark(cli, "which routes are suspended is not known: %s", err.text);
   const char *name;
-  json_t *route;
   json_object_foreach(routes, name, route) {
-    json_object_set_new(route, "configured", json_boolean(json_object_get(route, "via") != NULL));
-    mark_cap(route, cli->output.format == OUTPUT_TEXT);
-    if (cli->output.format == OUTPUT_TEXT)
-      json_object_set_new(route, "state",
-                          json_string(json_is_true(json_object_get(route, "paused")) ? "paused"
-                                      : !json_object_get(route, "via")               ? "unknown"
-                                                                                     : "ok"));
+    judge(route, json_object_get(seen, name), seen != NULL, text);
+    mark_cap(route, text);
   }
+  json_decref(seen);
   return EX_OK;
 }
 

@@ -1,6 +1,7 @@
 """The command line beside running daemons: cancel and reschedule are certain or refused,
 results and reloads reach the daemon, doctor sees it."""
 
+import json
 import re
 
 import pytest
@@ -143,6 +144,37 @@ def test_pause_reaches_the_daemon(running):
     line(running, "route", "resume", "hook")
     running.receiver.wait_count(1, LIMIT_S, "/hook")
     running.wait_row(id_, LIMIT_S, state="done")
+
+
+def state_of(stage, route):
+    """STATE as `duebox route list` shows it, and what it says beside the table."""
+    done = line(stage, "route", "list")
+    return re.search(rf"^{route} +\S+ +(\S+(?: \S+)*?)  ", done.stdout, re.MULTILINE)[1], done.stderr
+
+
+def test_route_list_says_what_the_daemon_has_suspended(stage):
+    stage.http("hook")
+    stage.route("down", via="hooks", url="http://127.0.0.1:1/down")
+    daemon = stage.start()
+    assert state_of(stage, "down") == ("ok", "")
+    stage.insert("down", end="")
+    wait_until(lambda: state_of(stage, "down") == ("suspended", ""), LIMIT_S, "the route to be listed as suspended")
+    row = {route["route"]: route for route in json.loads(line(stage, "route", "list", "-o", "json").stdout)}
+    api = {route["name"]: route for route in daemon.api("GET", "/api/v1/routes")[1]["routes"]}
+    assert (row["hook"]["suspended"], row["down"]["suspended"]) == (False, True)
+    assert row["down"]["reason"] == api["down"]["reason"] != ""
+    assert re.search(r"^state +suspended\nreason +\S", line(stage, "route", "show", "down").stdout, re.MULTILINE)
+    fresh = {"via": "hooks", "url": f"{stage.receiver.url}/fresh"}
+    daemon.configure({**daemon.configuration, "routes": {**daemon.configuration["routes"], "fresh": fresh}})
+    assert state_of(stage, "fresh") == ("not loaded", "")
+    assert state_of(stage, "hook") == ("ok", "")
+    daemon.stop()
+    line(stage, "route", "pause", "hook")
+    assert state_of(stage, "hook")[0] == "paused"
+    state, remark = state_of(stage, "down")
+    assert (state, remark.split(": ")[0]) == ("?", "which routes are suspended is not known")
+    row = {route["route"]: route for route in json.loads(line(stage, "route", "list", "-o", "json").stdout)}
+    assert row["down"]["suspended"] is None
 
 
 def test_doctor_beside_a_daemon(running):
