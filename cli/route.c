@@ -4,12 +4,14 @@
  *
  * Whether a route is suspended only its daemon knows; where that says nothing, nothing is claimed.
  */
+#include <stdlib.h>
 #include <string.h>
 #include <sysexits.h>
 
 #include "cli/cli.h"
 #include "cli/daemon.h"
 #include "cli/rows.h"
+#include "core/options.h"
 
 enum { COUNT_CAP = 10000 };
 
@@ -175,6 +177,57 @@ int run_route_show(struct cli *cli, const struct args *args) {
 
 /* --- pause and resume --- */
 
+/* What the table knows of a route. */
+struct trace {
+  bool tasks, setting;
+};
+
+static bool find_trace(void *ctx, const struct field *fields, size_t count) {
+  struct trace *trace = ctx;
+  for (size_t i = 0; i < count; i++) {
+    trace->tasks |= fields[i].kind == FIELD_INT && fields[i].number > 0;
+    trace->setting |= strcmp(fields[i].name, "changed_at") == 0 && !fields[i].null;
+  }
+  return true;
+}
+
+/* Refuses a name that is no route, and says which there are. */
+static int no_route(const struct cli *cli, const struct config *config, const char *name) {
+  enum { NAMED = 20 };
+  char list[NAMED * (STORE_ROUTE_MAX + 2) + 64] = "none is configured";
+  const char **names = calloc(config->route_count + 1, sizeof *names), *near = NULL;
+  size_t used = 0;
+  for (size_t i = 0; names && i < config->route_count; i++)
+    names[i] = config->routes[i].name;
+  if (names)
+    near = option_suggest(name, names, config->route_count);
+  for (size_t i = 0; i < config->route_count && i < NAMED; i++)
+    used +=
+        (size_t)snprintf(list + used, sizeof list - used, "%s%s", i ? ", " : "configured are ", config->routes[i].name);
+  if (config->route_count > NAMED)
+    snprintf(list + used, sizeof list - used, " and %zu more", config->route_count - NAMED);
+  free(names);
+  return cli_fail(EX_NOINPUT, "route %s is not in %s and has no tasks: %s; %s%s%s", name, cli->config_path, list,
+                  near ? "did you mean " : "add it under routes:, or take one of these", near ? near : "",
+                  near ? "?" : "");
+}
+
+/* A name that neither the configuration nor a row knows is a typing error; an old setting may be taken back. */
+static int check_route(struct cli *cli, const struct config *config, const struct operator* op, const char *name,
+                       bool paused) {
+  struct trace trace = {0};
+  struct err err = {0};
+  if (config_route(config, name, strlen(name)))
+    return EX_OK;
+  enum store_status status = op->ops->routes(op->self, name, 1, find_trace, &trace, &err);
+  if (status != STORE_OK)
+    return cli_fail_store(status, &err);
+  if (!trace.tasks && (paused || !trace.setting))
+    return no_route(cli, config, name);
+  cli_remark(cli, "route %s is not in %s", name, cli->config_path);
+  return EX_OK;
+}
+
 static int set_paused(struct cli *cli, const struct args *args, bool paused) {
   const struct operator* op;
   const struct config *config;
@@ -186,8 +239,8 @@ static int set_paused(struct cli *cli, const struct args *args, bool paused) {
     return code;
   if (strlen(name) > STORE_ROUTE_MAX)
     return cli_fail(EX_USAGE, "route %s: a route's name has at most %d characters", name, STORE_ROUTE_MAX);
-  if (!config_route(config, name, strlen(name)))
-    cli_remark(cli, "route %s is not in %s", name, cli->config_path);
+  if ((code = check_route(cli, config, op, name, paused)))
+    return code;
   cli_actor(actor, sizeof actor);
   enum store_status status = op->ops->pause(op->self, name, paused, actor, reason ? reason : "", &err);
   if (status != STORE_OK)

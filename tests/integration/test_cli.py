@@ -436,7 +436,25 @@ def test_pause_and_resume(cli):
     assert [(row["verb"], row["reason"], row["before"]) for row in cli.audit()] == [
         ("pause", "their maintenance", None), ("resume", "", {"paused": 1, "reason": "their maintenance"})]
     assert "@" in cli.audit()[0]["actor"]
-    assert cli.remark("route", "pause", "nada") == f"route nada is not in {cli.daemon.path}\n"
+
+
+def test_pause_of_no_route(cli):
+    """A slip of the pen must not look as if it had worked; a route that is known to the table alone is one."""
+    known = "configured are crm.push, orders.cancel; add it under routes:, or take one of these"
+    for verb in ("pause", "resume"):
+        assert cli.fails(66, "route", verb, "nada") == (
+            f"duebox: route nada is not in {cli.daemon.path} and has no tasks: {known}\n")
+    assert "; did you mean orders.cancel?\n" in cli.fails(66, "route", "pause", "order.cancel")
+    assert cli.sql("SELECT * FROM outbox_routes") == () and cli.audit() == []
+    cli.add("gone")
+    assert cli.remark("route", "pause", "gone") == f"route gone is not in {cli.daemon.path}\n"
+    cli.sql("DELETE FROM outbox")
+    assert "has no tasks" in cli.fails(66, "route", "pause", "gone")
+    cli("route", "resume", "gone")
+    assert cli.sql("SELECT route, paused FROM outbox_routes") == (("gone", 0),)
+    routes = {f"r{i:03}": {"via": "bus", "topic": "crm"} for i in range(100)}
+    cli.daemon.configure({**cli.daemon.configuration, "routes": routes})
+    assert "r018, r019 and 80 more; " in cli.fails(66, "route", "pause", "nada")
 
 
 def test_plugins(cli):
