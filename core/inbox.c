@@ -9,6 +9,7 @@
 
 #include "core/base/clock.h"
 #include "core/base/log.h"
+#include "core/base/log_repeat.h"
 #include "core/base/random.h"
 #include "core/config_ref.h"
 #include "core/driver.h"
@@ -55,7 +56,8 @@ struct inbox {
   /* The inbox's thread: items whose row somebody else holds (fate RESULT_BUSY), in order of arrival. */
   struct item *aside[RECORDS_MAX];
   size_t aside_count;
-  int64_t aside_at_us; /* when to try them again */
+  int64_t aside_at_us;       /* when to try them again */
+  struct log_repeat trouble; /* with the database, as it was logged */
 };
 
 static bool full(const struct inbox *inbox) { return inbox->count >= RECORDS_MAX || inbox->bytes >= BYTES_MAX; }
@@ -299,7 +301,8 @@ static bool apply(struct inbox *inbox, struct store_session *ss, struct store_re
     if (status == STORE_OK)
       return true;
     count(&inbox->env.metrics->db_errors, 1);
-    log_warn("DUEBOX-RESULTS-WAIT", "results=%zu cannot be stored yet: %s", n, err.text);
+    log_repeated(&inbox->trouble, LOG_LEVEL_WARN, "DUEBOX-RESULTS-WAIT", "results=%zu cannot be stored yet: %s", n,
+                 err.text);
     pthread_mutex_lock(&inbox->lock);
     int64_t deadline = clock_mono_us() + wait_us;
     while (!inbox->stopping && clock_mono_us() < deadline)
@@ -373,7 +376,7 @@ static void *run(void *arg) {
   struct store_session *ss = NULL;
   struct err err = {0};
   while (inbox->env.store->ops->open(inbox->env.store->self, "results", &ss, &err) == STORE_REFUSED) {
-    log_error("DUEBOX-DB-REFUSED", "results: %s", err.text);
+    log_repeated(&inbox->trouble, LOG_LEVEL_ERROR, "DUEBOX-DB-REFUSED", "results: %s", err.text);
     struct timespec pause = {.tv_sec = 1};
     nanosleep(&pause, NULL);
     if (stopping(inbox))

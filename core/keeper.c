@@ -26,7 +26,9 @@ static bool ok(struct keeper *keeper, enum store_status status, const struct err
   if (status == STORE_OK)
     return true;
   count(&keeper->metrics->db_errors, 1);
-  log_warn("DUEBOX-KEEPER-TROUBLE", "leases cannot be kept up: %s", err->text);
+  pthread_mutex_lock(&keeper->lock);
+  log_repeated(&keeper->trouble, LOG_LEVEL_WARN, "DUEBOX-KEEPER-TROUBLE", "leases cannot be kept up: %s", err->text);
+  pthread_mutex_unlock(&keeper->lock);
   return false;
 }
 
@@ -273,7 +275,9 @@ static void *run(void *arg) {
   struct err err = {0};
   int64_t beat_at = 0;
   while (keeper->store->ops->open(keeper->store->self, "keeper", &keeper->ss, &err) == STORE_REFUSED) {
-    log_error("DUEBOX-DB-REFUSED", "keeper: %s", err.text);
+    pthread_mutex_lock(&keeper->lock);
+    log_repeated(&keeper->trouble, LOG_LEVEL_ERROR, "DUEBOX-DB-REFUSED", "keeper: %s", err.text);
+    pthread_mutex_unlock(&keeper->lock);
     if (sleep_until(keeper, clock_mono_us() + 1000 * 1000))
       return NULL;
   }

@@ -17,6 +17,7 @@
 
 #include "core/base/attr.h"
 #include "core/base/err.h"
+#include "core/base/log_repeat.h"
 #include "core/config_ref.h"
 #include "core/expiry.h"
 #include "core/leases.h"
@@ -49,6 +50,7 @@ struct keeper {
   bool alone; /* the shards seen last were all ours or all held by others: we are ready */
   bool seen_shards;
   struct pause_request *requests; /* routes to pause, from threads that have no session */
+  struct log_repeat trouble;      /* with the database, as it was logged */
 
   struct expiry expiry; /* housekeeper thread */
 

@@ -24,8 +24,10 @@ enum {
 bool scheduler_db_ok(struct scheduler *s, enum store_status status, const struct err *err) {
   set_gauge(&s->metrics->db_up, status == STORE_OK || status == STORE_BUSY);
   if (status == STORE_OK) {
-    if (s->retry_wait_us > DB_RETRY_MIN_US)
+    if (s->retry_wait_us > DB_RETRY_MIN_US) {
       log_info("DUEBOX-DB-BACK", "the database answers again");
+      s->trouble = (struct log_repeat){0};
+    }
     s->retry_wait_us = 0;
     return true;
   }
@@ -35,9 +37,9 @@ bool scheduler_db_ok(struct scheduler *s, enum store_status status, const struct
     s->retry_wait_us = DB_RETRY_MAX_US;
   s->retry_at_us = clock_mono_us() + s->retry_wait_us;
   if (status == STORE_REFUSED)
-    log_error("DUEBOX-DB-REFUSED", "%s", err->text);
+    log_repeated(&s->trouble, LOG_LEVEL_ERROR, "DUEBOX-DB-REFUSED", "%s", err->text);
   else
-    log_warn("DUEBOX-DB-TROUBLE", "%s", err->text);
+    log_repeated(&s->trouble, LOG_LEVEL_WARN, "DUEBOX-DB-TROUBLE", "%s", err->text);
   return false;
 }
 

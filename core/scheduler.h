@@ -17,6 +17,7 @@
 #include <stdatomic.h>
 #include <stdbool.h>
 
+#include "core/base/log_repeat.h"
 #include "core/config_ref.h"
 #include "core/engine.h"
 #include "core/flight.h"
@@ -89,6 +90,7 @@ struct scheduler {
   int64_t clock_seen_us;                 /* monotonic: when the database last told its time */
   int64_t retry_at_us;                   /* the database is away: when to try again */
   int64_t retry_wait_us;
+  struct log_repeat trouble;             /* with the database, as it was logged */
   bool busy;                             /* looking found what was not known: rows arrive */
   bool read_more;                        /* the last round of reading left something due */
   struct found_id *found;                /* room for one find */

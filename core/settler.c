@@ -166,7 +166,8 @@ static void write_batch(struct settler *settler, struct store_session *ss, struc
       return;
     }
     count(&settler->metrics->db_errors, 1);
-    log_warn("DUEBOX-SETTLE-WAIT", "rows=%zu cannot be settled yet: %s", batch->count, err.text);
+    log_repeated(&settler->trouble, LOG_LEVEL_WARN, "DUEBOX-SETTLE-WAIT", "rows=%zu cannot be settled yet: %s",
+                 batch->count, err.text);
     if (atomic_load(&settler->hurry))
       return;
     pause_for(wait_us);
@@ -244,7 +245,7 @@ static struct store_session *open_session(struct settler *settler) {
   struct store_session *ss = NULL;
   struct err err = {0};
   while (settler->store->ops->open(settler->store->self, "settler", &ss, &err) == STORE_REFUSED) {
-    log_error("DUEBOX-DB-REFUSED", "settler: %s", err.text);
+    log_repeated(&settler->trouble, LOG_LEVEL_ERROR, "DUEBOX-DB-REFUSED", "settler: %s", err.text);
     if (atomic_load(&settler->stopping))
       return NULL;
     pause_for(1000 * 1000);

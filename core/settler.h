@@ -17,6 +17,7 @@
 
 #include "core/base/attr.h"
 #include "core/base/err.h"
+#include "core/base/log_repeat.h"
 #include "core/leases.h"
 #include "core/mailbox.h"
 #include "core/metrics.h"
@@ -32,7 +33,8 @@ struct settler {
   int64_t rows, delay_us; /* when a batch is written */
   bool realtime;
   struct mailbox in;
-  struct flight_list busy; /* the settler's thread: flights whose row somebody else holds */
+  struct flight_list busy;   /* the settler's thread: flights whose row somebody else holds */
+  struct log_repeat trouble; /* the settler's thread: with the database, as it was logged */
   pthread_t thread;
   atomic_bool stopping; /* end when the mailbox is empty */
   atomic_bool hurry;    /* give up on a database that is away */

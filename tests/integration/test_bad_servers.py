@@ -2,9 +2,11 @@
 is wrong and what to do, keeps the routes going that can go, and recovers by itself."""
 
 import os
+import re
 import signal
 import socket
 import time
+from datetime import datetime, timedelta
 
 import pytest
 
@@ -100,6 +102,26 @@ def test_database_refuses_the_password(remote):
     remote.mariadb.execute(f"ALTER USER '{remote.user}'@'%' IDENTIFIED BY '{PASSWORD}'")
     recovers(remote, "h")
     remote.check()
+
+
+def test_the_same_trouble_is_logged_seldom(remote):
+    """Each thread says it at once, then after ten seconds and more, with how often it came meanwhile."""
+    remote.http("h")
+    daemon = remote.daemon()
+    remote.mariadb.execute(f"ALTER USER '{remote.user}'@'%' IDENTIFIED BY 'changed'")
+    daemon.start(wait_ready=False)
+    again = r" \((\d+) more times since this was said last\)"
+    daemon.wait_log("DUEBOX-DB-REFUSED", text="more times since")
+    said = {}
+    for line in daemon.lines():
+        if "password" in line["msg"]:
+            said.setdefault((line["id"], re.sub(again, "", line["msg"])), []).append(datetime.fromisoformat(line["time"]))
+    assert len(said) >= 4, said         # scheduler, settler, results and keeper; the binlog's once
+    for text, times in said.items():
+        assert all(later - earlier > timedelta(seconds=9) for earlier, later in zip(times, times[1:])), (text, times)
+    assert all(int(count) > 0 for line in daemon.lines() for count in re.findall(again, line["msg"]))
+    remote.mariadb.execute(f"ALTER USER '{remote.user}'@'%' IDENTIFIED BY '{PASSWORD}'")
+    recovers(remote, "h")
 
 
 def test_missing_tables(remote):

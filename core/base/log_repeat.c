@@ -1,0 +1,56 @@
+/* SPDX-License-Identifier: MIT */
+#include "core/base/log_repeat.h"
+
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdio.h>
+
+#include "core/base/clock.h"
+
+enum { GAP_MIN_US = 10 * 1000 * 1000, GAP_MAX_US = 60 * 1000 * 1000 };
+
+/* FNV-1a. */
+static uint64_t hash(const char *text) {
+  uint64_t hash = UINT64_C(0xcbf29ce484222325);
+  while (*text)
+    hash = (hash ^ (unsigned char)*text++) * UINT64_C(0x100000001b3);
+  return hash ? hash : 1;
+}
+
+bool log_repeat_due(struct log_repeat *repeat, const char *text, int64_t now_us, uint64_t *unsaid) {
+  uint64_t wanted = hash(text);
+  size_t at = 0;
+  /* Its own place, else the one that has been quiet for longest. */
+  for (size_t i = 0; i < LOG_REPEAT_TEXTS && repeat->known[at].text != wanted; i++)
+    if (repeat->known[i].text == wanted || repeat->known[i].came_us < repeat->known[at].came_us)
+      at = i;
+  bool fresh = repeat->known[at].text != wanted || now_us - repeat->known[at].came_us > GAP_MAX_US;
+  *unsaid = fresh ? 0 : repeat->known[at].unsaid;
+  int64_t gap = repeat->known[at].gap_us;
+  repeat->known[at].came_us = now_us;
+  if (!fresh && now_us - repeat->known[at].said_us < gap) {
+    repeat->known[at].unsaid++;
+    return false;
+  }
+  gap = fresh ? GAP_MIN_US : gap * 2;
+  repeat->known[at].text = wanted;
+  repeat->known[at].unsaid = 0;
+  repeat->known[at].said_us = now_us;
+  repeat->known[at].gap_us = gap < GAP_MAX_US ? gap : GAP_MAX_US;
+  return true;
+}
+
+void log_repeated(struct log_repeat *repeat, enum log_level level, const char *id, const char *fmt, ...) {
+  char text[2048];
+  uint64_t unsaid;
+  va_list args;
+  va_start(args, fmt);
+  vsnprintf(text, sizeof text, fmt, args);
+  va_end(args);
+  if (!log_repeat_due(repeat, text, clock_mono_us(), &unsaid))
+    return;
+  if (unsaid)
+    log_write(level, id, "%s (%llu more times since this was said last)", text, (unsigned long long)unsaid);
+  else
+    log_write(level, id, "%s", text);
+}
