@@ -90,8 +90,9 @@ static bool connect_now(struct db_conn *conn, enum db_role role, struct err *err
   char place[256];
   db_place(config, place, sizeof place);
   int code = (int)mysql_errno(conn->mysql);
+  const char *cure = third_user ? db_error_cure_migrating(code) : db_error_cure(code);
   return err_set(err, code, "database %s, user %s: %s (error %d)%s%s", place, user ? user : "",
-                 mysql_error(conn->mysql), code, *db_error_cure(code) ? "; " : "", db_error_cure(code));
+                 mysql_error(conn->mysql), code, *cure ? "; " : "", cure);
 }
 
 bool db_open(const struct database_config *config, enum db_role role, const char *purpose, struct db_conn **out,
@@ -104,6 +105,7 @@ bool db_open(const struct database_config *config, enum db_role role, const char
     return err_set(err, DB_E_NO_MEMORY, WHAT ": out of memory");
   }
   conn->config = config;
+  conn->role = role;
   if (!db_api_prepare(conn->mysql, config, purpose, err) || !connect_now(conn, role, err) ||
       !db_api_verify(conn->mysql, config, err) || !set_up_session(conn, role, err) ||
       (role != DB_MIGRATE && !schema_check(conn, err))) {

@@ -26,6 +26,7 @@ struct db_conn {
   void *mysql;                          /* MYSQL *: the client libraries differ in the name of that struct */
   const struct database_config *config; /* outlives the connection */
   uint64_t max_packet;                  /* the server's max_allowed_packet, bytes */
+  enum db_role role;
 };
 
 /* Connects and verifies. purpose is seen in performance_schema's connection attributes. *out is NULL on failure. */

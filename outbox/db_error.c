@@ -99,6 +99,19 @@ static const struct {
     {DB_E_NO_MEMORY, DB_DOWN, "this machine is out of memory; lower engine.batch or the routes' concurrency"},
 };
 
+/* `duebox migrate` logs in as a user of its own and needs other rights. */
+#define CHECK_MIGRATOR "check database.migrate_user and its password"
+#define GRANT_MIGRATOR                                                                                                 \
+  "grant what sql/examples/grants.sql gives to the user of `duebox migrate`, and name it in database.migrate_user"
+
+static const struct {
+  int code;
+  const char *cure;
+} migrating[] = {
+    {1045, CHECK_MIGRATOR}, {1698, CHECK_MIGRATOR}, {1044, GRANT_MIGRATOR}, {1142, GRANT_MIGRATOR},
+    {1143, GRANT_MIGRATOR}, {1227, GRANT_MIGRATOR}, {1370, GRANT_MIGRATOR},
+};
+
 static int find(int code) {
   for (size_t i = 0; i < ARRAY_LEN(errors); i++)
     if (errors[i].code == code)
@@ -114,6 +127,13 @@ enum db_class db_error_class(int code) {
 const char *db_error_cure(int code) {
   int at = find(code);
   return at < 0 ? "" : errors[at].cure;
+}
+
+const char *db_error_cure_migrating(int code) {
+  for (size_t i = 0; i < ARRAY_LEN(migrating); i++)
+    if (migrating[i].code == code)
+      return migrating[i].cure;
+  return db_error_cure(code);
 }
 
 enum store_status db_class_status(enum db_class cls) {

@@ -46,6 +46,8 @@ enum db_own_error {
 enum db_class db_error_class(int code);
 /* What an operator can do about it, "" when the server's text says it all. */
 const char *db_error_cure(int code);
+/* The same where `duebox migrate` meets it. */
+const char *db_error_cure_migrating(int code);
 /* What a unit returns when it gives up with that class. */
 enum store_status db_class_status(enum db_class cls);
 

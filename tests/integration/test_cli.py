@@ -160,6 +160,24 @@ def test_rights_and_schema(cli):
         f"duebox: database {cli.stage.database} has no table other; run `duebox migrate`\n")
 
 
+def test_migrate_names_the_keys_of_its_own_user(cli):
+    """It logs in as database.migrate_user: the daemon's user and rights are not what must be mended."""
+    database = {**cli.daemon.configuration["database"], "user": "migrator", "password": "wrong"}
+
+    def migrate(**more):
+        cli.daemon.configure({**cli.daemon.configuration, "database": {**database, **more}})
+        return cli.fails(77, "migrate", "status") + cli.fails(77, "migrate")
+    assert migrate().count("; check database.user and its password\n") == 2
+    assert migrate(migrate_user="migrator", migrate_password="wrong", user="x").count(
+        "; check database.migrate_user and its password\n") == 2
+    cli.sql("DROP TABLE IF EXISTS outbox_schema")
+    cli.stage.mariadb.create_user("migrator", "right", [f"SELECT ON `{cli.stage.database}`.*"])
+    for keys in ({"password": "right"}, {"migrate_user": "migrator", "migrate_password": "right"}):
+        cli.daemon.configure({**cli.daemon.configuration, "database": {**database, **keys}})
+        said = cli.fails(77, "migrate")
+        assert "database.migrate_user" in said and "sql/examples/grants.sql" in said and "daemon's" not in said
+
+
 def test_migrate(cli):
     cli.daemon.configure({**cli.daemon.configuration,
                           "database": {**cli.daemon.configuration["database"], "table": "second"}})
