@@ -25,6 +25,20 @@ static json_t *database_json(const struct database_config *database) {
   return json_sprintf("%s.%s at %s", database->name, database->table, place);
 }
 
+static void print_finding(void *ctx, const char *text) { cli_fail(EX_CONFIG, "%s", text); }
+
+/* As cli_config(), with everything that is wrong. */
+static int examine(struct cli *cli, const struct config **out) {
+  struct err err = {0};
+  if (!cli->config_path)
+    return cli_config(cli, out); /* which says how to give one */
+  cli_modules(cli);
+  if (!config_examine(cli->config_path, cli->modules, print_finding, NULL, &cli->config, &err))
+    return EX_CONFIG;
+  *out = cli->config;
+  return EX_OK;
+}
+
 int run_check(struct cli *cli, const struct args *args) {
   static const struct column columns[] = {
       {"config", "configuration", CELL_TEXT, false},   {"result", "result", CELL_STATE, false},
@@ -33,7 +47,7 @@ int run_check(struct cli *cli, const struct args *args) {
       {"connected", "connected", CELL_STATE, false},   {"admin", "admin listener", CELL_TEXT, false}};
   const struct config *config;
   struct err err = {0};
-  int code = cli_config(cli, &config);
+  int code = examine(cli, &config);
   if (code)
     return code;
   if (config->admin.host && !admin_check(&config->admin, &err))

@@ -25,9 +25,23 @@ static bool readable_by_others(const char *file) {
   return stat(file, &st) == 0 && (st.st_mode & 077) != 0;
 }
 
+bool config_note(const struct config_loader *l) {
+  struct config_findings *found = l->found;
+  if (!l->err->text[0])
+    return false; /* it is noted */
+  if (found->count++ == 0)
+    *found->first = *l->err;
+  if (found->each)
+    found->each(found->ctx, l->err->text);
+  l->err->text[0] = '\0';
+  return false;
+}
+
+static void note(void *ctx) { config_note(ctx); }
+
 bool config_fill(const struct config_loader *l, const struct duebox_option *rows, const struct yaml_node *node,
                  const char *const *known_elsewhere, void *out) {
-  if (!options_fill(rows, node, known_elsewhere, &l->secrets, l->arena, out, l->err))
+  if (!options_fill_all(rows, node, known_elsewhere, &l->secrets, l->arena, out, note, (void *)(uintptr_t)l, l->err))
     return false;
   for (const struct duebox_option *row = rows; row && row->name; row++) {
     const struct yaml_node *given = row->type == DUEBOX_OPT_SECRET ? yaml_get(node, row->name) : NULL;
@@ -202,41 +216,59 @@ static bool load_alerts(const struct config_loader *l) {
   static const char *const kinds[] = {"dead", NULL};
   const struct yaml_node *node = yaml_get(l->config->tree, "alerts"), *dead = yaml_get(node, "dead");
   struct alert_rows rows = {0};
-  if (!config_fill(l, NULL, node, kinds, NULL))
-    return false;
+  bool ok = config_fill(l, NULL, node, kinds, NULL);
   if (!dead)
-    return true;
+    return ok;
   if (!config_fill(l, config_alert_rows, dead, NULL, &rows))
     return false;
   if (!config_route_name_ok(rows.route))
     return yaml_err(yaml_get(dead, "route"), l->err, "\"%.80s\" is no name of a route", rows.route);
   l->config->dead_alert = alert_route(l, yaml_get(dead, "route"), rows.route);
-  return l->config->dead_alert != NULL;
+  return ok && l->config->dead_alert != NULL;
 }
 
-static bool load_all(struct config_loader *l) {
+static bool load_log(const struct config_loader *l) {
+  return config_fill(l, config_log_rows, yaml_get(l->config->tree, "log"), NULL, &l->config->log);
+}
+
+/* All sections, whatever is wrong with the others. */
+static bool load_all(const struct config_loader *l) {
+  static bool (*const sections[])(const struct config_loader *) = {
+      load_log,           load_database, load_engine, load_admin, config_load_plugins, config_load_sources,
+      config_load_routes, load_alerts};
   struct config *config = l->config;
   config->tree = config_read_files(config->path, l->dir, l->arena, l->err);
-  return config->tree && config_fill(l, NULL, config->tree, config_section_keys, NULL) &&
-         config_fill(l, config_log_rows, yaml_get(config->tree, "log"), NULL, &config->log) && load_database(l) &&
-         load_engine(l) && load_admin(l) && config_load_plugins(l) && config_load_sources(l) && config_load_routes(l) &&
-         load_alerts(l);
+  if (!config->tree)
+    return config_note(l);
+  bool ok = config_fill(l, NULL, config->tree, config_section_keys, NULL);
+  for (size_t i = 0; i < ARRAY_LEN(sections); i++)
+    if (!sections[i](l))
+      ok = config_note(l);
+  return ok;
 }
 
 bool config_load(const char *path, struct module_registry *modules, struct config **out, struct err *err) {
+  return config_examine(path, modules, NULL, NULL, out, err);
+}
+
+bool config_examine(const char *path, struct module_registry *modules, config_finding_fn *finding, void *ctx,
+                    struct config **out, struct err *err) {
   struct arena *arena = arena_new();
   const char *slash = strrchr(path, '/');
   const char *dir = !slash ? "." : slash == path ? "/" : arena_strndup(arena, path, (size_t)(slash - path));
   struct config *config = arena_alloc(arena, sizeof *config);
   config->path = arena_strdup(arena, path);
   config->arena = arena;
+  struct err now = {0};
+  struct config_findings found = {.each = finding, .ctx = ctx, .first = err};
   struct config_loader l = {
       .config = config,
       .arena = arena,
       .modules = modules,
       .secrets = {.ctx = (void *)(uintptr_t)dir, .read = config_read_secret},
       .dir = dir,
-      .err = err,
+      .err = &now,
+      .found = &found,
   };
   *out = load_all(&l) ? config : NULL;
   if (!*out)

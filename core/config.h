@@ -135,6 +135,11 @@ struct module_registry; /* core/modules.h: plugin modules that were loaded, by p
 
 /* Loads and checks the file. *out is NULL on failure. Main thread; opens files, dlopens modules. */
 MUSTCHECK bool config_load(const char *path, struct module_registry *modules, struct config **out, struct err *err);
+/* The same, and tells of everything that can be found wrong in one go; err has the first. What is no YAML ends the
+ * search, and what is beneath a plugin that is not there is not judged. */
+typedef void config_finding_fn(void *ctx, const char *text);
+MUSTCHECK bool config_examine(const char *path, struct module_registry *modules, config_finding_fn *finding, void *ctx,
+                              struct config **out, struct err *err);
 void config_free(struct config **config);
 
 /* The route of that name, or NULL. O(log n). */

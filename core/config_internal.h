@@ -12,16 +12,30 @@
 #include "core/options.h"
 #include "core/yaml.h"
 
+/* What is wrong, as far as the search has come. */
+struct config_findings {
+  config_finding_fn *each; /* NULL = nobody hears */
+  void *ctx;
+  struct err *first;
+  size_t count;
+  bool sources; /* an entry of results is wrong */
+};
+
 struct config_loader {
   struct config *config;
   struct arena *arena;
   struct module_registry *modules;
   struct secret_reader secrets;
   const char *dir; /* of the configuration file; secret files are relative to it */
-  struct err *err;
+  struct err *err; /* the present failure */
+  struct config_findings *found;
 };
 
-/* options_fill, and a warning for each secret that stands literally in a file which others may read. */
+/* Takes note of the present failure, so that the search may go on; returns false. */
+bool config_note(const struct config_loader *l);
+
+/* options_fill_all, with a note of each failure, and a warning for each secret that stands literally in a file which
+ * others may read. */
 MUSTCHECK bool config_fill(const struct config_loader *l, const struct duebox_option *rows,
                            const struct yaml_node *node, const char *const *known_elsewhere, void *out);
 
@@ -29,7 +43,7 @@ MUSTCHECK bool config_fill(const struct config_loader *l, const struct duebox_op
  */
 const struct yaml_node *config_place(const struct config_loader *l, const struct yaml_node *map, const char *key);
 
-/* One after the other: each needs what the one before has made. */
+/* One after the other: each needs what the one before has made. They have noted what is wrong. */
 MUSTCHECK bool config_load_plugins(const struct config_loader *l);
 MUSTCHECK bool config_load_sources(const struct config_loader *l);
 MUSTCHECK bool config_load_routes(const struct config_loader *l);

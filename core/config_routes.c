@@ -61,6 +61,7 @@ static const char *need_text(const struct config_loader *l, const struct yaml_no
 static bool load_plugin(const struct config_loader *l, const struct yaml_node *node, struct plugin_config *plugin) {
   struct err why = {0};
   struct duebox_error refused = {{0}};
+  plugin->name = node->name;
   if (!name_ok(node->name, PLUGIN_NAME_MAX, "_-."))
     return yaml_key_err(node, l->err, "a plugin's name has 1 to %d letters, digits, \"_\", \"-\" or \".\"",
                         PLUGIN_NAME_MAX);
@@ -71,11 +72,12 @@ static bool load_plugin(const struct config_loader *l, const struct yaml_node *n
   if (!module)
     return yaml_err(yaml_get(node, "module"), l->err, "%s", why.text);
   void *options = arena_alloc(l->arena, module->plugin->options_size);
-  *plugin = (struct plugin_config){.name = node->name, .module = module->plugin, .options = options};
+  plugin->module = module->plugin;
   if (!config_fill(l, module->plugin->options, node, config_plugin_keys, options))
     return false;
   if (module->plugin->check && !module->plugin->check(options, &refused))
     return yaml_key_err(node, l->err, "%.*s", (int)sizeof refused.text, refused.text);
+  plugin->options = options;
   return true;
 }
 
@@ -85,13 +87,16 @@ bool config_load_plugins(const struct config_loader *l) {
     return false;
   size_t count = node ? node->count : 0;
   l->config->plugins = arena_array(l->arena, count, sizeof *l->config->plugins);
-  for (; l->config->plugin_count < count; l->config->plugin_count++)
-    if (!load_plugin(l, node->items[l->config->plugin_count], &l->config->plugins[l->config->plugin_count]))
-      return false;
-  return true;
+  l->config->plugin_count = count;
+  bool ok = true;
+  for (size_t i = 0; i < count; i++)
+    if (!load_plugin(l, node->items[i], &l->config->plugins[i]))
+      ok = config_note(l);
+  return ok;
 }
 
-/* The plugin that `via` names, with the capability that is needed; NULL with an error. */
+/* The plugin that `via` names, with the capability that is needed; NULL with an error, or without one where what is
+ * wrong with that plugin is noted. */
 static struct plugin_config *find_via(const struct config_loader *l, const struct yaml_node *map, uint32_t capability) {
   const char *via = need_text(l, map, "via", "the name of an entry under plugins");
   if (!via)
@@ -104,8 +109,8 @@ static struct plugin_config *find_via(const struct config_loader *l, const struc
     names[i] = plugin->name;
     if (strcmp(plugin->name, via) != 0)
       continue;
-    if (plugin->module->capabilities & capability)
-      return plugin;
+    if (!plugin->module || plugin->module->capabilities & capability)
+      return plugin->module ? plugin : NULL;
     yaml_err(place, l->err, "the module %s of \"%s\" cannot %s; name another plugin", plugin->module->name, via,
              capability == DUEBOX_CAP_SINK ? "send tasks" : "receive results");
     return NULL;
@@ -118,27 +123,35 @@ static struct plugin_config *find_via(const struct config_loader *l, const struc
   return NULL;
 }
 
+/* The next entry of results, behind those that are there. */
+static bool load_source(const struct config_loader *l, const struct yaml_node *node, struct source_config *sources) {
+  const struct plugin_config *plugin = find_via(l, node, DUEBOX_CAP_SOURCE);
+  if (!plugin)
+    return false;
+  size_t number = 1, count = l->config->source_count;
+  for (size_t i = 0; i < count; i++)
+    number += sources[i].plugin == plugin;
+  void *options = arena_alloc(l->arena, plugin->module->source_size);
+  if (!config_fill(l, plugin->module->source_options, node, config_source_keys, options))
+    return false;
+  sources[count] = (struct source_config){arena_printf(l->arena, "%s#%zu", plugin->name, number), plugin, options};
+  l->config->source_count++;
+  return true;
+}
+
 bool config_load_sources(const struct config_loader *l) {
   const struct yaml_node *node;
+  l->found->sources = true;
   if (!section(l, "results", YAML_LIST, &node))
     return false;
   size_t count = node ? node->count : 0;
   struct source_config *sources = arena_array(l->arena, count, sizeof *sources);
   l->config->sources = sources;
-  for (size_t i = 0; i < count; i++) {
-    const struct plugin_config *plugin = find_via(l, node->items[i], DUEBOX_CAP_SOURCE);
-    if (!plugin)
-      return false;
-    size_t number = 1;
-    for (size_t j = 0; j < i; j++)
-      number += sources[j].plugin == plugin;
-    void *options = arena_alloc(l->arena, plugin->module->source_size);
-    if (!config_fill(l, plugin->module->source_options, node->items[i], config_source_keys, options))
-      return false;
-    sources[i] = (struct source_config){arena_printf(l->arena, "%s#%zu", plugin->name, number), plugin, options};
-    l->config->source_count++;
-  }
-  return true;
+  for (size_t i = 0; i < count; i++)
+    if (!load_source(l, node->items[i], sources))
+      config_note(l);
+  l->found->sources = l->config->source_count < count;
+  return !l->found->sources;
 }
 
 /* Where consumers answer a source: by convention its option "topic" or "queue". */
@@ -205,12 +218,14 @@ static bool check_route(const struct config_loader *l, const struct yaml_node *n
     return yaml_err(config_place(l, node, "give_up"), l->err,
                     "without a limit on attempts (max_attempts: 0) and on age (give_up: 0) a task would be retried for "
                     "ever; set one of them");
-  if (route->result == RESULT_EXPECTED && !route->reply_to && !(module->capabilities & DUEBOX_CAP_ANSWERS))
+  if (route->result == RESULT_EXPECTED && !route->reply_to && !(module->capabilities & DUEBOX_CAP_ANSWERS) &&
+      !l->found->sources)
     return yaml_err(yaml_get(node, "result"), l->err,
                     "nothing receives the answers: no entry of results reads via \"%s\"; add one, or say with reply_to "
                     "where consumers answer",
                     route->plugin->name);
-  if (module->check_route && !module->check_route(route->plugin->options, route->options, &refused))
+  const void *options = route->plugin->options; /* NULL: they are wrong, which is noted */
+  if (module->check_route && options && !module->check_route(options, route->options, &refused))
     return yaml_key_err(node, l->err, "%.*s", (int)sizeof refused.text, refused.text);
   return true;
 }
@@ -220,20 +235,19 @@ static bool fill_route(const struct config_loader *l, const struct yaml_node *no
   const struct duebox_plugin *module = route->plugin->module;
   struct route_rows rows = {.route = *route};
   void *options = arena_alloc(l->arena, module->route_size);
-  if (!config_fill(l, module->route_options, node, config_route_keys, options))
-    return false;
+  bool ok = config_fill(l, module->route_options, node, config_route_keys, options);
   const char **all = arena_array(l->arena, node->count + 1, sizeof *all); /* the plugin has judged them */
   for (size_t i = 0; i < node->count; i++)
     all[i] = node->items[i]->name;
-  if (!config_fill(l, config_route_rows, node, all, &rows))
-    return false;
+  ok = config_fill(l, config_route_rows, node, all, &rows) && ok;
   *route = rows.route;
   route->options = options;
   route->retry.max_attempts = (uint32_t)rows.max_attempts;
-  return load_retry(l, node, &route->retry);
+  return load_retry(l, node, &route->retry) && ok;
 }
 
 static bool load_route(const struct config_loader *l, const struct yaml_node *node, struct route_config *route) {
+  route->name = node->name;
   if (!config_route_name_ok(node->name))
     return yaml_key_err(node, l->err,
                         "a route's name has 1 to %d letters, digits or one of _ . : / -, and begins with "
@@ -242,7 +256,7 @@ static bool load_route(const struct config_loader *l, const struct yaml_node *no
   struct plugin_config *plugin = find_via(l, node, DUEBOX_CAP_SINK);
   if (!plugin)
     return false;
-  *route = (struct route_config){.name = node->name, .plugin = plugin};
+  route->plugin = plugin;
   if (!fill_route(l, node, route))
     return false;
   set_dependent_defaults(l, node, route);
@@ -261,9 +275,11 @@ bool config_load_routes(const struct config_loader *l) {
     return false;
   size_t count = node ? node->count : 0;
   l->config->routes = arena_array(l->arena, count, sizeof *l->config->routes);
-  for (; l->config->route_count < count; l->config->route_count++)
-    if (!load_route(l, node->items[l->config->route_count], &l->config->routes[l->config->route_count]))
-      return false;
+  l->config->route_count = count;
+  bool ok = true;
+  for (size_t i = 0; i < count; i++)
+    if (!load_route(l, node->items[i], &l->config->routes[i]))
+      ok = config_note(l);
   qsort(l->config->routes, count, sizeof *l->config->routes, by_name);
-  return true;
+  return ok;
 }

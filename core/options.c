@@ -269,17 +269,48 @@ static bool fill_row(const struct fill *f, const struct duebox_option *row, void
   return given ? set_given(f, row, given, field) : set_default(f, row, field);
 }
 
+bool options_fill_all(const struct duebox_option *rows, const struct yaml_node *node,
+                      const char *const *known_elsewhere, const struct secret_reader *secrets, struct arena *arena,
+                      void *out, void (*wrong)(void *ctx), void *ctx, struct err *err) {
+  struct fill f = {rows, node, known_elsewhere, secrets, arena, err};
+  bool ok = true;
+  if (node && node->kind != YAML_MAP && !yaml_absent(node)) {
+    yaml_err(node, err, "must be a map of keys and values, not a %s",
+             node->kind == YAML_LIST ? "list" : "single value");
+    wrong(ctx);
+    return false;
+  }
+  for (size_t i = 0; node && i < node->count; i++)
+    if (!key_known(&f, node->items[i]->name)) {
+      ok = unknown_key(&f, node->items[i]);
+      wrong(ctx);
+    }
+  for (const struct duebox_option *row = rows; row && row->name; row++)
+    if (!fill_row(&f, row, (char *)out + row->offset)) {
+      ok = false;
+      wrong(ctx);
+    }
+  return ok;
+}
+
+/* Keeps the first. */
+struct first {
+  struct err *now, kept;
+  bool any;
+};
+
+static void keep_first(void *ctx) {
+  struct first *first = ctx;
+  if (!first->any)
+    first->kept = *first->now;
+  first->any = true;
+}
+
 bool options_fill(const struct duebox_option *rows, const struct yaml_node *node, const char *const *known_elsewhere,
                   const struct secret_reader *secrets, struct arena *arena, void *out, struct err *err) {
-  struct fill f = {rows, node, known_elsewhere, secrets, arena, err};
-  if (node && node->kind != YAML_MAP && !yaml_absent(node))
-    return yaml_err(node, err, "must be a map of keys and values, not a %s",
-                    node->kind == YAML_LIST ? "list" : "single value");
-  for (size_t i = 0; node && i < node->count; i++)
-    if (!key_known(&f, node->items[i]->name))
-      return unknown_key(&f, node->items[i]);
-  for (const struct duebox_option *row = rows; row && row->name; row++)
-    if (!fill_row(&f, row, (char *)out + row->offset))
-      return false;
-  return true;
+  struct first first = {.now = err};
+  if (options_fill_all(rows, node, known_elsewhere, secrets, arena, out, keep_first, &first, err))
+    return true;
+  *err = first.kept;
+  return false;
 }

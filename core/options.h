@@ -34,6 +34,12 @@ MUSTCHECK bool options_fill(const struct duebox_option *rows, const struct yaml_
                             const char *const *known_elsewhere, const struct secret_reader *secrets,
                             struct arena *arena, void *out, struct err *err);
 
+/* The same, but goes on: `wrong` is called with ctx for everything that is wrong, each time with another text in err.
+ */
+MUSTCHECK bool options_fill_all(const struct duebox_option *rows, const struct yaml_node *node,
+                                const char *const *known_elsewhere, const struct secret_reader *secrets,
+                                struct arena *arena, void *out, void (*wrong)(void *ctx), void *ctx, struct err *err);
+
 /* Parses one text by type; used for defaults, command-line values and tests alike. */
 MUSTCHECK bool option_parse_duration(const char *text, int64_t *ms, struct err *err);
 MUSTCHECK bool option_parse_size(const char *text, int64_t *bytes, struct err *err);

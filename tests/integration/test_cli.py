@@ -138,6 +138,12 @@ def test_check_and_config_show(cli):
     message = cli.fails(78, "check")
     assert re.search(r"duebox\.yaml:\d+:\d+: .*buss", message)
     assert cli.fails(78, "task", "list") == message
+    cli.daemon.configure({**cli.daemon.configuration, "engine": {"lease": "long", "leese": "2s"},
+                          "routes": {"x": {"via": "buss", "topic": "x"}, "y": {"via": "bus", "topik": "y"}}})
+    found = cli.fails(78, "check").splitlines()
+    assert [re.fullmatch(r"duebox: .*duebox\.yaml:\d+:\d+: ([a-z.]+): .*", line)[1] for line in found] == [
+        "engine.leese", "engine.lease", "routes.x.via", "routes.y.topik", "routes.y"]
+    assert cli.fails(78, "task", "list").splitlines() == found[:1]
 
 
 def test_a_database_that_is_not_there(cli, tmp_path):

@@ -302,11 +302,29 @@ static const struct row rows[] = {
      "@/duebox.yaml:3:24: alerts.dead.route: \"a b\" is no name of a route", NULL},
 };
 
+enum { FINDINGS_MAX = 8192 };
+
+/* Findings as lines. */
+static void collect(void *ctx, const char *text) {
+  char *lines = ctx;
+  size_t used = strlen(lines);
+  snprintf(lines + used, FINDINGS_MAX - used, "%s\n", text);
+}
+
+static struct config *examine(const struct config_fixture *f, char *lines, struct err *err) {
+  char path[256];
+  struct config *config;
+  lines[0] = '\0';
+  snprintf(path, sizeof path, "%s/duebox.yaml", f->folder);
+  return config_examine(path, f->modules, collect, lines, &config, err) ? config : NULL;
+}
+
+/* What is wrong in one place gives one finding: nothing is said only because of it. */
 static void test_row(void **state) {
   const struct row *row = *state;
   struct config_fixture f;
-  struct err err = {0};
-  char wanted[1024];
+  struct err err = {0}, first = {0};
+  char wanted[1026], lines[FINDINGS_MAX];
   assert_int_equal(config_set_up(&f), 0);
   config_write(&f, "duebox.yaml", row->yaml, 0600);
   config_write(&f, "db.secret", "s3cret\n", 0600);
@@ -314,18 +332,73 @@ static void test_row(void **state) {
   config_write(&f, "empty.secret", "\n", 0600);
   if (row->dropin)
     config_write(&f, "conf.d/10.yaml", row->dropin, 0600);
-  struct config *config = config_try(&f, &err);
+  struct config *config = config_try(&f, &err), *examined = examine(&f, lines, &first);
   config_place_text(&f, row->error, wanted, sizeof wanted);
   config_tear_down(&f);
   assert_null(config);
+  assert_null(examined);
   assert_string_equal(err.text, wanted);
+  assert_string_equal(first.text, wanted);
+  strcat(wanted, "\n");
+  assert_string_equal(lines, wanted);
+}
+
+static void all_that_is_wrong_is_said_at_once(void **state) {
+  static const char yaml[] = "database: {user: duebox, name: shop, port: many, password_file: none.secret, tabel: x}\n"
+                             "logs: {}\n"
+                             "engine: {max_payload: 1Mb, poll_min: 1s}\n"
+                             "plugins:\n"
+                             "  gone: {module: nada}\n"
+                             "  bus: {module: \"null\", nada: 1}\n"
+                             "results:\n"
+                             "  - {via: bus}\n"
+                             "  - {via: bsu, topic: r}\n"
+                             "routes:\n"
+                             "  x y: {via: bus}\n"
+                             "  a: {via: bus, nada: 1, priority: 12, timeout: [1s], retry: {jitter: 20%, nada: 1}}\n"
+                             "  b: {via: gone, whatever: 1}\n"
+                             "  c: {via: bus, result: expected}\n"
+                             "  ops.alert: {via: bus}\n"
+                             "alerts: {dead: {route: ops.alrt}}\n";
+  static const char *const places[] = {"2:1: logs: ",
+                                       "1:78: database.tabel: ",
+                                       "1:44: database.port: ",
+                                       "1:65: database.password_file: ",
+                                       "3:23: engine.max_payload: ",
+                                       "5:18: plugins.gone.module: ",
+                                       "6:25: plugins.bus.nada: ",
+                                       "8:5: results[0]: ",
+                                       "9:11: results[1].via: ",
+                                       "11:3: routes.x y: ",
+                                       "12:17: routes.a.nada: ",
+                                       "12:26: routes.a.priority: ",
+                                       "12:49: routes.a.timeout: ",
+                                       "12:76: routes.a.retry.nada: ",
+                                       "12:71: routes.a.retry.jitter: ",
+                                       "16:24: alerts.dead.route: "};
+  struct config_fixture f;
+  struct err err = {0};
+  char lines[FINDINGS_MAX], wanted[256], *rest = NULL;
+  assert_int_equal(config_set_up(&f), 0);
+  config_write(&f, "duebox.yaml", yaml, 0600);
+  assert_null(examine(&f, lines, &err));
+  config_tear_down(&f);
+  assert_memory_equal(lines, err.text, strlen(err.text));
+  char *line = strtok_r(lines, "\n", &rest);
+  for (size_t i = 0; i < sizeof places / sizeof places[0]; i++, line = strtok_r(NULL, "\n", &rest)) {
+    snprintf(wanted, sizeof wanted, "%s/duebox.yaml:%s", f.folder, places[i]);
+    assert_non_null(line);
+    assert_memory_equal(line, wanted, strlen(wanted));
+  }
+  assert_null(line);
 }
 
 int main(void) {
-  struct CMUnitTest tests[sizeof rows / sizeof rows[0]];
+  struct CMUnitTest tests[sizeof rows / sizeof rows[0] + 1];
   for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++)
     tests[i] =
         (struct CMUnitTest){.name = rows[i].name, .test_func = test_row, .initial_state = (void *)(uintptr_t)&rows[i]};
+  tests[sizeof rows / sizeof rows[0]] = (struct CMUnitTest)cmocka_unit_test(all_that_is_wrong_is_said_at_once);
   unsetenv("CREDENTIALS_DIRECTORY");
   unsetenv("DUEBOX_NOT_SET");
   return cmocka_run_group_tests(tests, NULL, NULL);
