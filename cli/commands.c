@@ -73,8 +73,10 @@ const struct command commands[] = {
      .operands = "",
      .options = TAKES(),
      .summary = "examine configuration, database and daemon, with a cure for each finding",
-     .details = "Looks at rights, settings of the server, clocks, partitions, the backlog and the daemon's listener.\n"
-                "Changes nothing. Exit code 78 when something is wrong that must be mended.\n",
+     .details =
+         "Looks at rights, settings of the server, clocks, partitions, the backlog, tasks that died within a day,\n"
+         "the daemon's listener, and the destinations that the daemon cannot reach or that are missing.\n"
+         "Changes nothing. Exit code 78 when something is wrong that must be mended.\n",
      .examples = "  duebox doctor\n"
                  "  duebox doctor -o jsonl | jq -r 'select(.level != \"ok\") | .cure'\n",
      .run = run_doctor},

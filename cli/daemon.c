@@ -6,7 +6,7 @@
 #include <string.h>
 #include <sysexits.h>
 
-enum { CONNECT_TIMEOUT_MS = 3000, ROUTES_TIMEOUT_MS = 3000, ANSWER_MAX_BYTES = 16 << 20, HTTP_OK = 200 };
+enum { CONNECT_TIMEOUT_MS = 3000, GET_TIMEOUT_MS = 3000, ANSWER_MAX_BYTES = 16 << 20, HTTP_OK = 200 };
 
 struct daemon_client {
   CURL *curl;
@@ -137,26 +137,32 @@ static json_t *by_name(const json_t *list) {
   return routes;
 }
 
-json_t *daemon_routes(const struct admin_config *admin, struct err *err) {
+json_t *daemon_get(const struct admin_config *admin, const char *path, struct err *err) {
   struct daemon_client *client;
   struct daemon_answer answer;
-  json_t *routes = NULL;
+  json_t *body = NULL;
   if (!admin->host) {
     err_set(err, EX_CONFIG, "admin.listen is off");
     return NULL;
   }
   if (!daemon_client_new(admin->token, &client, err))
     return NULL;
-  if (daemon_ask(client, admin->url, "/api/v1/routes", NULL, ROUTES_TIMEOUT_MS, &answer, err)) {
-    const json_t *list = answer.status == HTTP_OK ? json_object_get(answer.body, "routes") : NULL;
-    if (list)
-      routes = by_name(list);
+  if (daemon_ask(client, admin->url, path, NULL, GET_TIMEOUT_MS, &answer, err)) {
+    if (answer.status == HTTP_OK && answer.body)
+      body = json_incref(answer.body);
     else
       err_set(err, EX_UNAVAILABLE, "%s: %s", admin->url,
               answer.detail[0] ? answer.detail : "that is no daemon of duebox");
   }
   json_decref(answer.body);
   daemon_client_free(&client);
+  return body;
+}
+
+json_t *daemon_routes(const struct admin_config *admin, struct err *err) {
+  json_t *body = daemon_get(admin, "/api/v1/routes", err);
+  json_t *routes = body ? by_name(json_object_get(body, "routes")) : NULL;
+  json_decref(body);
   return routes;
 }
 

@@ -35,8 +35,10 @@ void daemon_client_free(struct daemon_client **client);
 MUSTCHECK bool daemon_ask(struct daemon_client *client, const char *base_url, const char *path, const char *body,
                           long timeout_ms, struct daemon_answer *answer, struct err *err);
 
-/* What the daemon at admin.url says of its routes: name to object, as GET /api/v1/routes has them. NULL: it says
- * nothing, err says why. Waits a few seconds at most. */
+/* What the daemon at admin.url answers to a GET. NULL: nothing of that kind, err says why. Waits a few seconds at most.
+ */
+MUSTCHECK json_t *daemon_get(const struct admin_config *admin, const char *path, struct err *err);
+/* What it says of its routes: name to object, as GET /api/v1/routes has them. */
 MUSTCHECK json_t *daemon_routes(const struct admin_config *admin, struct err *err);
 
 /* A path segment, percent-encoded, to free(). */

@@ -13,6 +13,9 @@
 #include "core/modules.h"
 #include "outbox/db_conn.h"
 
+/* What the API says of a plugin that has not said anything yet: some connect for the first task. */
+#define UNHEARD "not yet connected"
+
 enum { HEALTH_TIMEOUT_MS = 3000, HTTP_OK = 200 };
 
 struct examination {
@@ -59,6 +62,11 @@ static void check_modules(struct examination *exam, const struct config *config)
   }
 }
 
+static const char *word(const json_t *object, const char *key) {
+  const char *text = json_string_value(json_object_get(object, key));
+  return text ? text : "";
+}
+
 static void check_admin(struct examination *exam, const struct config *config) {
   struct daemon_client *client;
   struct daemon_answer answer;
@@ -87,6 +95,35 @@ static void check_admin(struct examination *exam, const struct config *config) {
         "be cancelled from here",
         "set admin.token_file");
   daemon_client_free(&client);
+}
+
+/* What the daemon sees of its destinations: a broker that is away, a topic or queue that is not there. */
+static void check_destinations(struct examination *exam, const struct config *config) {
+  struct err err = {0};
+  char text[1200];
+  unsigned wrong = 0;
+  size_t i;
+  json_t *stats = daemon_get(&config->admin, "/api/v1/stats", &err), *one;
+  if (!stats)
+    return; /* which is said elsewhere */
+  json_array_foreach(json_object_get(stats, "plugins"), i, one) {
+    const char *said = word(one, "text");
+    if (json_is_true(json_object_get(one, "up")) || strcmp(said, UNHEARD) == 0)
+      continue;
+    snprintf(text, sizeof text, "plugin %s (%s) is down: %s", word(one, "name"), word(one, "role"), said);
+    say(exam, FINDING_WARN, "destinations", text, "mend what it speaks to, or its keys under plugins and results");
+    wrong++;
+  }
+  json_array_foreach(json_object_get(stats, "routes"), i, one) {
+    if (!json_is_true(json_object_get(one, "suspended")))
+      continue;
+    snprintf(text, sizeof text, "route %s is suspended: %s", word(one, "name"), word(one, "reason"));
+    say(exam, FINDING_WARN, "destinations", text, "mend its destination; its tasks wait and go on by themselves");
+    wrong++;
+  }
+  if (!wrong)
+    say(exam, FINDING_OK, "destinations", "the daemon has met none that is down", "");
+  json_decref(stats);
 }
 
 static int check_database(struct examination *exam, const struct config *config) {
@@ -122,6 +159,7 @@ int run_doctor(struct cli *cli, const struct args *args) {
   check_modules(&exam, config);
   code = check_database(&exam, config);
   check_admin(&exam, config);
+  check_destinations(&exam, config);
   if (exam.listing)
     listing_close(exam.listing, NULL);
   else

@@ -333,7 +333,7 @@ static bool check_partitions(struct doctor *doctor, struct err *err) {
     uint64_t ahead = 0;
     bool some = row.fields[1] && db_u64(&row, 2, 1, &ahead);
     say(doctor, some && ahead ? FINDING_OK : FINDING_WARN, "partitions",
-        "a running daemon makes them; look into its log for DUEBOX-HOUSEKEEP",
+        "a running daemon makes them; look into its log for DUEBOX-KEEPER-TROUBLE",
         some ? "%s has partitions up to %s" : "%s has no partition but the last%s", row.fields[0] ? row.fields[0] : "",
         some ? row.fields[1] : "");
   }
@@ -392,6 +392,32 @@ static bool check_backlog(struct doctor *doctor, struct err *err) {
   return true;
 }
 
+static bool check_dead(struct doctor *doctor, struct err *err) {
+  enum { LATEST = 10000, ROUTES_SAID = 20 };
+  struct db_result result;
+  struct db_row row;
+  if (!op_query(doctor->op, opsql_doctor_dead, ARGS(UNSIGNED("cap", LATEST)), "looking at dead tasks", &result, err))
+    return false;
+  uint64_t count = 0, routes = 0;
+  for (; db_next(&result, &row) && row.fields[0] && db_u64(&row, 1, UINT64_MAX, &count); routes++) {
+    char cure[256];
+    const char *route = row.fields[0], *class = row.fields[3];
+    snprintf(cure, sizeof cure, "duebox dead list --route %s; when it is mended: duebox dead retry --route %s", route,
+             route);
+    if (routes < ROUTES_SAID)
+      say(doctor, FINDING_WARN, "dead tasks", cure, "%s: %s%" PRIu64 " ended dead within a day, the last at %.19s%s%s",
+          route, count == LATEST ? "at least " : "", count, row.fields[2] ? row.fields[2] : "?", class ? ": " : "",
+          class ? class : "");
+  }
+  db_results_free(&result, 1);
+  if (routes > ROUTES_SAID)
+    say(doctor, FINDING_WARN, "dead tasks", "duebox route list", "%" PRIu64 " more routes had some within a day",
+        routes - ROUTES_SAID);
+  if (routes == 0)
+    say(doctor, FINDING_OK, "dead tasks", "", "none within a day");
+  return true;
+}
+
 static bool check_quarantine(struct doctor *doctor, struct err *err) {
   struct db_result result;
   struct db_row row;
@@ -414,7 +440,7 @@ enum store_status op_doctor(void *self, const struct doctor_facts *facts, findin
   static bool (*const checks[])(struct doctor *, struct err *) = {
       check_server, check_session, check_read_only,  check_binlog,         check_durability,   check_packet,
       check_clock,  check_rights,  check_privileges, check_history_length, check_transactions, check_partitions,
-      check_shards, check_routes,  check_backlog,    check_quarantine};
+      check_shards, check_routes,  check_backlog,    check_dead,           check_quarantine};
   struct doctor doctor = {.op = self, .facts = facts, .say = say_fn, .ctx = ctx};
   bool ok = read_variables(&doctor, err);
   for (size_t i = 0; ok && i < ARRAY_LEN(checks); i++)

@@ -542,6 +542,25 @@ def test_doctor_sees_trouble(cli):
     assert found["max_allowed_packet"]["level"] == "fail"
 
 
+def test_doctor_counts_what_died_within_a_day(cli):
+    def dead():
+        return [(line["level"], line["text"]) for line in cli.jsonl("doctor") if line["check"] == "dead tasks"]
+    assert dead() == [("ok", "none within a day")]
+    old, = cli.dead("orders.cancel")
+    cli.sql("UPDATE outbox_history SET finished_at = UTC_TIMESTAMP(6) - INTERVAL 25 HOUR WHERE id = %s", old)
+    assert dead() == [("ok", "none within a day")]
+    cli.dead("crm.push", count=2, error_class="http.503")
+    cli.sql("UPDATE outbox_history SET finished_at = finished_at - INTERVAL 1 MINUTE WHERE route = 'crm.push'")
+    cli.dead("crm.push", error_class="http.400")
+    cli.dead("orders.cancel", error_class=None)
+    (one, crm), (two, orders) = dead()
+    assert one == two == "warn"
+    assert re.fullmatch(r"crm\.push: 3 ended dead within a day, the last at \d{4}-\d\d-\d\d \d\d:\d\d:\d\d: http\.400", crm)
+    assert re.fullmatch(r"orders\.cancel: 1 ended dead within a day, the last at [-0-9]+ [:0-9]+", orders)
+    assert re.search(r"^ +-> duebox dead list --route crm\.push; when it is mended: duebox dead retry --route crm\.push$",
+                     cli("doctor"), re.MULTILINE)
+
+
 def test_listing_does_not_wait_for_locks(cli):
     """Reading is never held up by a transaction of somebody else."""
     id_, = cli.add()

@@ -177,6 +177,29 @@ def test_route_list_says_what_the_daemon_has_suspended(stage):
     assert row["down"]["suspended"] is None
 
 
+def test_doctor_tells_what_the_daemon_cannot_reach(stage):
+    def said():
+        done = line(stage, "doctor", "-o", "jsonl")
+        found = [json.loads(text) for text in done.stdout.splitlines()]
+        return [(one["level"], one["text"]) for one in found if one["check"] == "destinations"]
+    stage.http("hook")
+    stage.route("down", via="hooks", url="http://127.0.0.1:1/down")
+    daemon = stage.start()
+    assert said() == [("ok", "the daemon has met none that is down")]
+    stage.insert("down", end="")
+    wait_until(lambda: said()[0][0] == "warn", LIMIT_S, "the doctor to speak of the route")
+    reason = next(route["reason"] for route in daemon.api("GET", "/api/v1/routes")[1]["routes"] if route["name"] == "down")
+    assert reason and said() == [("warn", f"route down is suspended: {reason}")]
+    daemon.stop()
+    assert said() == []
+    stage.plugin("away", module="amqp", url="amqp://127.0.0.1:1/%2f")
+    stage.route("queue", via="away", routing_key="q")
+    daemon.configure(stage.configuration)
+    daemon.start()
+    wait_until(lambda: any(text.startswith("plugin away (sink) is down: ") for _, text in said()), LIMIT_S,
+               "the doctor to speak of the plugin")
+
+
 def test_doctor_beside_a_daemon(running):
     text = line(running, "doctor").stdout
     assert re.search(r"^ok +shards +8 of 8 are held", text, re.MULTILINE)
