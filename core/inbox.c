@@ -12,6 +12,7 @@
 #include "core/base/log_repeat.h"
 #include "core/base/random.h"
 #include "core/config_ref.h"
+#include "core/dead_log.h"
 #include "core/driver.h"
 #include "core/rules.h"
 
@@ -58,6 +59,7 @@ struct inbox {
   size_t aside_count;
   int64_t aside_at_us;       /* when to try them again */
   struct log_repeat trouble; /* with the database, as it was logged */
+  struct dead_log dead;
 };
 
 static bool full(const struct inbox *inbox) { return inbox->count >= RECORDS_MAX || inbox->bytes >= BYTES_MAX; }
@@ -344,6 +346,9 @@ static bool finish_batch(struct inbox *inbox, struct item **items, const struct 
     if (results[i].fate == RESULT_BUSY)
       continue;
     measure(inbox, &results[i]);
+    if (results[i].fate == RESULT_APPLIED && results[i].event == EVENT_DEAD)
+      dead_log_write(&inbox->dead, results[i].route, results[i].record.message_id, results[i].record.attempt,
+                     results[i].record.error_class);
     retry = retry || (results[i].fate == RESULT_APPLIED && results[i].event == EVENT_RETRY);
     finish(inbox, items[i], true);
   }

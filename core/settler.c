@@ -138,6 +138,9 @@ static void note_written(struct settler *settler, struct flight *flight, const s
   flight->settled = true;
   count(&settler->metrics->settled_rows, 1);
   count_settled(flight);
+  if (decision->event == EVENT_DEAD && decision->applied)
+    dead_log_write(&settler->dead, flight->lane->name, flight->task->view.message_id, decision->attempt,
+                   decision->error_class);
 }
 
 static void pause_for(int64_t us) {

@@ -18,6 +18,7 @@
 #include "core/base/attr.h"
 #include "core/base/err.h"
 #include "core/base/log_repeat.h"
+#include "core/dead_log.h"
 #include "core/leases.h"
 #include "core/mailbox.h"
 #include "core/metrics.h"
@@ -35,6 +36,7 @@ struct settler {
   struct mailbox in;
   struct flight_list busy;   /* the settler's thread: flights whose row somebody else holds */
   struct log_repeat trouble; /* the settler's thread: with the database, as it was logged */
+  struct dead_log dead;      /* the settler's thread */
   pthread_t thread;
   atomic_bool stopping; /* end when the mailbox is empty */
   atomic_bool hurry;    /* give up on a database that is away */

@@ -2,6 +2,7 @@
 what is kept, and destinations that are gone."""
 
 import json
+import time
 
 import pytest
 
@@ -42,6 +43,39 @@ def test_retry_levels(stage):
     assert row["published_at"] >= row["due_at"]
     assert stage.attempts(message_id) == [(n, "failure", "retry", "http.500") for n in (1, 2, 3, 4)]
     stage.check()
+
+
+def test_the_log_names_the_dead(stage):
+    """Whichever way they ended: by the sink, by the consumer's record. Many at once do not fill it."""
+    stage.configuration["log"] = {"level": "info"}
+    stage.http("h", max_attempts=2, concurrency=500, retry={"backoff": "10ms", "jitter": 0})
+    stage.http("later", result="expected", timeout="60s")
+    daemon = stage.start()
+    stage.receiver.on("/h", 500)
+    stage.receiver.on("/later", Answer(202))
+    sunk, = stage.insert("h", end="")
+    assert daemon.wait_log("DUEBOX-TASK-DEAD")["msg"] == f"route=h message_id={sunk} attempt=2 error_class=http.500"
+    mark = daemon.mark()
+    answered, = stage.insert("later", end="")
+    stage.wait_row(answered, 20, state="awaiting")
+    status, _ = daemon.api("POST", "/api/v1/results", {
+        "id": answered, "attempt": 1, "status": "fail", "error": {"class": "bad.invoice", "message": "no address"}})
+    assert status == 200
+    line = daemon.wait_log("DUEBOX-TASK-DEAD", after=mark)
+    assert (line["level"], line["msg"]) == (
+        "info", f"route=later message_id={answered} attempt=1 error_class=bad.invoice")
+    started = time.monotonic()
+    stage.insert("h", count=400, end="")
+    wait_until(lambda: stage.count("outbox_history", "state = 'dead'") == 402, 40, "all to be dead")
+    seconds = time.monotonic() - started
+    dead = [line["msg"] for line in daemon.lines() if line["id"] == "DUEBOX-TASK-DEAD"]
+    assert 50 <= len(dead) <= 50 + 3 + seconds
+
+    def lines_and_unsaid():
+        stage.insert("h", end="")
+        dead = [line["msg"] for line in daemon.lines() if line["id"] == "DUEBOX-TASK-DEAD"]
+        return len(dead), sum(int(msg.split("unsaid=")[1]) for msg in dead if "unsaid=" in msg)
+    wait_until(lambda: sum(lines_and_unsaid()) >= 402, 20, "the next line to count those without one")
 
 
 def test_backoff_with_a_limit(stage):
