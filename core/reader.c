@@ -15,8 +15,7 @@ enum {
   CAUTIOUS_ROWS = 16, /* per claim after an unclean takeover: the one that kills the process has little company */
   BOUND_EVERY_US = 250 * 1000, /* how often to look for our own among tasks bound to other hosts */
   RANGES_MAX = 16,             /* groups in one statement */
-  MEASURED_ROWS = 100,         /* what reading takes is measured with small batches, */
-  MEASURED_READS = 16,         /* over about as many */
+  MEASURED_READS = 16,         /* what reading takes is measured over about as many */
   AHEAD_MIN_US = 100,
 };
 
@@ -91,11 +90,9 @@ static void move_cursors(struct plan *plan, const struct task_batch *batch, int6
   }
 }
 
-/* How long before its due time a row is read: by as much as reading takes, most of the time. Only reading that was not
- * about much counts. */
-static void measure(struct scheduler *s, int64_t took_us, size_t rows) {
-  if (rows > MEASURED_ROWS)
-    return;
+/* How long before its due time a row is read: by as much as reading takes, most of the time. Reading a backlog does not
+ * count: what is in it is late anyway. */
+static void measure(struct scheduler *s, int64_t took_us) {
   int64_t away = took_us > s->read_mean_us ? took_us - s->read_mean_us : s->read_mean_us - took_us;
   s->read_mean_us += (took_us - s->read_mean_us) / MEASURED_READS;
   s->read_spread_us += (away - s->read_spread_us) / MEASURED_READS;
@@ -129,7 +126,8 @@ static bool advance(struct scheduler *s, struct lane *lane, uint32_t credit) {
                             .due_until_us = later(db_now, scheduler_db_surely_us(s))};
   size_t rows = batch ? batch->count : 0;
   reader_take(s, &reading, batch);
-  measure(s, clock_mono_us() - began, rows);
+  if (!plan.backlog && rows < credit)
+    measure(s, clock_mono_us() - began);
   return rows > 0;
 }
 

@@ -11,8 +11,8 @@
 #include "core/scheduler.h"
 
 enum {
-  READ_MAX = 4096,     /* rows in one batch */
-  AHEAD_MAX_US = 5000, /* rows are read so long before they are due at most, */
+  READ_MAX = 4096,      /* rows in one batch */
+  AHEAD_MAX_US = 20000, /* rows are read so long before they are due at most, */
   AHEAD_MARGIN_US =
       300,          /* and this: woken for a row, it is to be found although clocks are known to some 100 us only */
   SWEEP_SHARE = 20, /* looking for what may not be there (behind the cursors, for our host) may take 1/20 of the time */

@@ -44,7 +44,7 @@ def run_folder():
 
 class Server:
     name = "server"             # folder and record name of the kind
-    start_limit_s = 60
+    start_limit_s = 180
     stop_limit_s = 20
     port_names = ("port",)      # each becomes an attribute, kept over restarts
 
