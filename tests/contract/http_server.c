@@ -14,9 +14,9 @@
 
 #include <cmocka.h>
 
-/* Below the ports that the kernel gives to outgoing connections: a client that asks for a closed port in that range may
- * be given the same port itself, and then talks to itself. */
-enum { FIRST_PORT = 20000, PORTS = 12000, HEADERS = 64, HELD = 1024 };
+#include "tests/support/reserved_port.h"
+
+enum { HEADERS = 64, HELD = 1024 };
 
 struct message {
   struct contract_message view;
@@ -27,7 +27,7 @@ struct message {
 
 struct http_server {
   struct MHD_Daemon *daemon;
-  uint16_t port;
+  int port, reserved;
   pthread_mutex_t lock;
   bool held;
   struct MHD_Connection *waiting[HELD];
@@ -134,10 +134,10 @@ static void on_end(void *arg, struct MHD_Connection *connection, void **state, e
   *state = NULL;
 }
 
-static bool listen_on(struct http_server *server, uint16_t port) {
+static bool start_daemon(struct http_server *server) {
+  uint16_t port = (uint16_t)server->port;
   struct sockaddr_in address = {
       .sin_family = AF_INET, .sin_port = htons(port), .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
-  server->port = port;
   server->daemon = MHD_start_daemon(
       MHD_USE_EPOLL_INTERNAL_THREAD | MHD_ALLOW_SUSPEND_RESUME, port, NULL, NULL, on_request, server,
       MHD_OPTION_SOCK_ADDR, &address, MHD_OPTION_LISTENING_ADDRESS_REUSE, 1u, MHD_OPTION_CONNECTION_LIMIT, 2000u,
@@ -149,11 +149,9 @@ struct http_server *http_server_start(void) {
   struct http_server *server = calloc(1, sizeof(*server));
   assert_non_null(server);
   pthread_mutex_init(&server->lock, NULL);
-  for (int i = 0; i < 100; i++)
-    if (listen_on(server, (uint16_t)(FIRST_PORT + (getpid() * 7 + rand() + i) % PORTS)))
-      return server;
-  fail_msg("no free port among a hundred from %d", FIRST_PORT);
-  return NULL;
+  server->reserved = reserved_port_open(&server->port);
+  assert_true(start_daemon(server));
+  return server;
 }
 
 void http_server_hold(struct http_server *server, bool held) {
@@ -167,7 +165,7 @@ void http_server_hold(struct http_server *server, bool held) {
 
 void http_server_set_reachable(struct http_server *server, bool up) {
   if (up && !server->daemon)
-    assert_true(listen_on(server, server->port));
+    assert_true(start_daemon(server));
   if (!up && server->daemon) {
     http_server_hold(server, false);
     MHD_stop_daemon(server->daemon);
@@ -179,6 +177,7 @@ void http_server_stop(struct http_server *server) {
   http_server_set_reachable(server, false);
   for (size_t i = 0; i < server->count; i++)
     free_message(server->messages[i]);
+  close(server->reserved);
   pthread_mutex_destroy(&server->lock);
   free(server->messages);
   free(server->snapshot);

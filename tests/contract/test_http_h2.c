@@ -21,16 +21,17 @@
 #include "http_options.h"
 #include "tests/contract/hostile_server.h"
 #include "tests/support/fake_host.h"
+#include "tests/support/reserved_port.h"
 
 extern const struct duebox_plugin duebox_plugin_v1;
 extern char **environ;
 
-enum { LIMIT_MS = 30000, FIRST_PORT = 20000, PORTS = 12000 };
+enum { LIMIT_MS = 30000 };
 
 struct fixture {
   struct hostile_server *files; /* for its certificates */
   pid_t pid;
-  int port;
+  int port, reserved;
   char *ca;
   char url[64];
   struct http_options options;
@@ -50,9 +51,7 @@ static bool start_nghttpd(struct fixture *f) {
   char port[8];
   char *key = strdup(hostile_server_file(f->files, "good.key"));
   char *cert = strdup(hostile_server_file(f->files, "good.pem"));
-  f->port = FIRST_PORT + getpid() * 13 % PORTS;
-  while (connect_to(f->port) == 0) /* somebody else's */
-    f->port++;
+  f->reserved = reserved_port_open(&f->port);
   snprintf(port, sizeof(port), "%d", f->port);
   const char *const arguments[] = {"nghttpd", "-a", "127.0.0.1", "--echo-upload", port, key, cert, NULL};
   int failed = posix_spawnp(&f->pid, "nghttpd", NULL, NULL, (char *const *)arguments, environ);
@@ -91,6 +90,7 @@ static int tear_down(void **state) {
     kill(f->pid, SIGKILL);
     waitpid(f->pid, NULL, 0);
   }
+  close(f->reserved);
   hostile_server_stop(f->files);
   free(f->ca);
   free(f);

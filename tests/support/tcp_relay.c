@@ -18,6 +18,8 @@
 
 #include <cmocka.h>
 
+#include "tests/support/reserved_port.h"
+
 enum { PAIRS = 64, BUFFER = 65536 };
 
 /* One direction of a connection: what was read from `from` and is not yet written to the other end. */
@@ -33,7 +35,7 @@ struct pair {
 };
 
 struct tcp_relay {
-  int listener, port, server_port, wake_fd;
+  int listener, port, reserved, server_port, wake_fd;
   pthread_t thread;
   pthread_mutex_t lock; /* everything below, and the sockets */
   pthread_cond_t applied;
@@ -157,17 +159,13 @@ static void *run(void *arg) {
   return NULL;
 }
 
-/* A listener on a free port (port 0), or on this one. */
-static int listen_on(int port, int *bound) {
+static int listen_on(int port) {
   struct sockaddr_in address = {.sin_family = AF_INET, .sin_port = htons((uint16_t)port)};
-  socklen_t len = sizeof(address);
   int one = 1, fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
   address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
   assert_int_equal(setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &one, sizeof(one)), 0);
   assert_int_equal(bind(fd, (struct sockaddr *)&address, sizeof(address)), 0);
   assert_int_equal(listen(fd, 16), 0);
-  assert_int_equal(getsockname(fd, (struct sockaddr *)&address, &len), 0);
-  *bound = ntohs(address.sin_port);
   return fd;
 }
 
@@ -177,7 +175,8 @@ struct tcp_relay *tcp_relay_start(int port) {
   relay->server_port = port;
   relay->reachable = true;
   relay->wake_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
-  relay->listener = listen_on(0, &relay->port);
+  relay->reserved = reserved_port_open(&relay->port);
+  relay->listener = listen_on(relay->port);
   pthread_mutex_init(&relay->lock, NULL);
   pthread_cond_init(&relay->applied, NULL);
   assert_int_equal(pthread_create(&relay->thread, NULL, run, relay), 0);
@@ -197,7 +196,7 @@ static void tell(struct tcp_relay *relay) {
 void tcp_relay_reachable(struct tcp_relay *relay, bool up) {
   pthread_mutex_lock(&relay->lock);
   if (up && !relay->reachable)
-    relay->listener = listen_on(relay->port, &relay->port);
+    relay->listener = listen_on(relay->port);
   int closing = !up && relay->reachable ? relay->listener : -1;
   relay->reachable = up;
   tell(relay);
@@ -230,6 +229,7 @@ void tcp_relay_stop(struct tcp_relay *relay) {
   pthread_mutex_destroy(&relay->lock);
   if (relay->reachable)
     close(relay->listener);
+  close(relay->reserved);
   close(relay->wake_fd);
   free(relay);
 }
