@@ -39,6 +39,7 @@ struct sink_contract {
   void (*reachable)(void *fixture, bool up);
   /* While held, the destination takes messages and confirms none; released, it confirms. NULL = cannot. */
   void (*hold)(void *fixture, bool held);
+  int held_ms; /* it confirms after this time by itself, at the earliest; 0 = never */
   /* Everything that has arrived so far, in order of arrival. Called again and again until enough is there. */
   const struct contract_message *(*received)(void *fixture, size_t *count);
 };

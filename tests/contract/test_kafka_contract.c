@@ -18,10 +18,19 @@
 #include "tests/contract/source_contract.h"
 #include "tests/support/kafka_cluster.h"
 
+enum {
+  DELIVERY_MS = 8000, /* delivery_timeout: more than a busy machine needs for a first delivery */
+  HELD_MS = 3000,     /* a mock broker cannot wait until it is told */
+};
+
 extern const struct duebox_plugin duebox_plugin_v1;
 
+static bool is_real(void) { return getenv("DUEBOX_TEST_KAFKA_BOOTSTRAP") != NULL; }
+
 static void *open_cluster(void) {
-  return getenv("DUEBOX_TEST_KAFKA_BOOTSTRAP") ? kafka_cluster_open_real(NULL, NULL) : kafka_cluster_open_mock();
+  struct kafka_cluster *cluster = is_real() ? kafka_cluster_open_real(NULL, NULL) : kafka_cluster_open_mock();
+  cluster->options.delivery_timeout_ms = DELIVERY_MS;
+  return cluster;
 }
 
 static void close_cluster(void *cluster) { kafka_cluster_close(cluster); }
@@ -35,7 +44,7 @@ static void reachable(void *cluster, bool up) { kafka_cluster_reachable(cluster,
 static void hold(void *fixture, bool held) {
   struct kafka_cluster *cluster = fixture;
   if (cluster->cluster)
-    rd_kafka_mock_broker_set_rtt(cluster->cluster, -1, held ? 1500 : 0);
+    rd_kafka_mock_broker_set_rtt(cluster->cluster, -1, held ? HELD_MS : 0);
   else
     kafka_cluster_ask(held ? "pause" : "resume");
 }
@@ -50,7 +59,7 @@ int main(void) {
   const struct sink_contract sink = {
       .plugin = &duebox_plugin_v1,
       .max_payload = 900000,
-      .unavailable_ms = 15000,
+      .unavailable_ms = DELIVERY_MS + 12000,
       .open = open_cluster,
       .close = close_cluster,
       .options = options,
@@ -59,6 +68,7 @@ int main(void) {
       .broken_options = broken_options,
       .reachable = reachable,
       .hold = hold,
+      .held_ms = is_real() ? 0 : HELD_MS,
       .received = received,
   };
   const struct source_contract results = {

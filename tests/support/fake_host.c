@@ -4,6 +4,7 @@
  * results in fake_results.c.
  */
 #include "tests/support/fake_host_impl.h"
+#include "tests/support/own_time.h"
 
 #include <dlfcn.h>
 #include <stdarg.h>
@@ -167,10 +168,10 @@ void fake_host_wakeup(struct fake_host *host) { host->plugin->wakeup(host->inst)
 void fake_host_close(struct fake_host *host) { host->plugin->close(host->inst); }
 
 int64_t fake_host_stop(struct fake_host *host, int deadline_ms) {
-  int64_t begin = fake_now_ms();
+  int64_t begin = own_time_ms();
   host->driver = pthread_self();
   host->plugin->stop(host->inst, deadline_ms);
-  int64_t took = fake_now_ms() - begin;
+  int64_t took = own_time_ms() - begin;
   pthread_mutex_lock(&host->lock);
   host->stopped = true;
   for (size_t i = 0; i < host->task_count; i++)

@@ -82,7 +82,7 @@ void fake_host_start(struct fake_host *host);
 void fake_host_poll(struct fake_host *host, int timeout_ms);
 void fake_host_wakeup(struct fake_host *host);
 void fake_host_close(struct fake_host *host);
-/* stop(); returns how long it took, in milliseconds. */
+/* stop(); returns how long it took, in milliseconds, less the time in which this thread got no processor. */
 int64_t fake_host_stop(struct fake_host *host, int deadline_ms);
 /* Stops (1 s) if that is still to do, destroys, frees, and fails the test on any breach of the contract. */
 void fake_host_free(struct fake_host *host);
