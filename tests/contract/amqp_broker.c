@@ -189,7 +189,7 @@ struct amqp_options *amqp_broker_options(struct amqp_broker *broker) {
     }
     broker->options.url = broker->url;
     broker->options.password = broker->info.password;
-    broker->options.connect_timeout_ms = 3000;
+    broker->options.connect_timeout_ms = 10000;
   }
   return &broker->options;
 }

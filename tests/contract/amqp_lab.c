@@ -24,7 +24,7 @@ int amqp_lab_set_up(void **state) {
   lab->script = amqp_script_start();
   snprintf(lab->url, sizeof(lab->url), "amqp://127.0.0.1:%d", amqp_script_port(lab->script));
   lab->options = (struct amqp_options){.url = lab->url,
-                                       .connect_timeout_ms = 1000,
+                                       .connect_timeout_ms = 10000,
                                        .confirm_timeout_ms = 30000,
                                        .heartbeat_ms = 30000,
                                        .frame_max = 131072,

@@ -80,13 +80,13 @@ static void a_queue_deleted_under_way_is_read_again(void **state) {
 
 static void a_full_host_does_not_cost_the_connection(void **state) {
   struct amqp_broker *broker = *state;
-  amqp_broker_options(broker)->heartbeat_ms = 1000;
+  amqp_broker_options(broker)->heartbeat_ms = 3000;
   struct fake_host *host = open_source(broker);
   fake_host_set_room(host, 1);
   publish_text(broker, "one");
   publish_text(broker, "two");
   assert_true(fake_host_wait_results(host, 1, LIMIT_MS));
-  for (int64_t end = amqp_broker_now_ms() + 5000; amqp_broker_now_ms() < end;) /* five heartbeats without reading */
+  for (int64_t end = amqp_broker_now_ms() + 9000; amqp_broker_now_ms() < end;) /* three heartbeats without reading */
     fake_host_poll(host, 50);
   assert_true(fake_host_refused(host));
   fake_host_resume(host, 10);

@@ -138,7 +138,7 @@ static void the_last_acknowledgements_arrive(void **state) {
 /* The host has acknowledged nothing and reads nothing; that the broker is gone must be found out all the same. */
 static void a_broker_that_goes_while_the_host_is_full(void **state) {
   struct amqp_lab *f = *state;
-  f->options.heartbeat_ms = 1000;
+  f->options.heartbeat_ms = 4000; /* the script sends none: a connection lives for eight seconds */
   struct fake_host *host = open_source(f);
   fake_host_set_room(host, 0);
   amqp_script_deliver(f->script, AMQP_LAB_FLOW, 1);
@@ -157,6 +157,7 @@ static void a_broker_that_goes_while_the_host_is_full(void **state) {
 
 static void a_source_whose_channel_is_not_answered(void **state) {
   struct amqp_lab *f = *state;
+  f->options.connect_timeout_ms = 1000;
   amqp_script_set_mood(f->script, AMQP_SCRIPT_NO_CHANNEL);
   struct fake_host *host = amqp_lab_open(f, DUEBOX_ROLE_SOURCE);
   for (int64_t end = amqp_lab_now_ms() + AMQP_LAB_LIMIT_MS; fake_host_health(host) != 0 && amqp_lab_now_ms() < end;)
