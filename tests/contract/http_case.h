@@ -10,7 +10,7 @@
 #include "http_options.h"
 #include "tests/support/fake_host.h"
 
-enum { HTTP_CASE_TIMEOUT_MS = 3000, HTTP_CASE_LIMIT_MS = 30000, HTTP_CASE_URL = 256 };
+enum { HTTP_CASE_TIMEOUT_MS = 15000, HTTP_CASE_LIMIT_MS = 30000, HTTP_CASE_URL = 256 };
 
 /* The defaults, and loopback allowed. */
 struct http_options http_case_options(void);
