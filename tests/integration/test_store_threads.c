@@ -160,6 +160,15 @@ static void *read_all(void *arg) {
   return NULL;
 }
 
+/* Moves those that met a row locked by the other for longer than the store waits to the front. Returns how many. */
+static size_t gather_busy(struct decision *decisions, size_t count) {
+  size_t busy = 0;
+  for (size_t i = 0; i < count; i++)
+    if (decisions[i].busy)
+      decisions[busy++] = decisions[i];
+  return busy;
+}
+
 /* Records what was published and releases the rows, whose memory the reader made. */
 static void *record_published(void *arg) {
   struct flow_worker *s = arg;
@@ -178,11 +187,13 @@ static void *record_published(void *arg) {
                                        .attempt = 1,
                                        .delay_us = INT64_C(3600000000),
                                        .published_us = 1};
-    enum store_status status;
-    do
-      status = OPS->settle(s->w.ss, f->leases, SHARDS, decisions, count, lost, &s->w.err);
-    while (status == STORE_BUSY);
-    works(&s->w, status);
+    for (size_t left = count; left > 0 && !s->w.failed; left = gather_busy(decisions, left)) {
+      enum store_status status;
+      do
+        status = OPS->settle(s->w.ss, f->leases, SHARDS, decisions, left, lost, &s->w.err);
+      while (status == STORE_BUSY);
+      works(&s->w, status);
+    }
     release(batch);
   }
   return NULL;
@@ -192,6 +203,17 @@ static enum result_fate accept(void *ctx, const struct result_row *row, const st
                                struct decision *out) {
   *out = (struct decision){.event = EVENT_DONE, .attempt = 1, .keep_us = INT64_C(3600000000)};
   return RESULT_APPLIED;
+}
+
+/* Each is applied, or met a row that the other had locked for longer than the store waits; those come again. */
+static size_t check_fates(struct worker *w, struct store_result *results, size_t count) {
+  size_t busy = 0;
+  for (size_t i = 0; i < count && !w->failed; i++)
+    if (results[i].fate == RESULT_BUSY)
+      results[busy++] = results[i];
+    else if (results[i].fate != RESULT_APPLIED)
+      w->failed = !err_set(&w->err, 0, "result %s has fate %d", results[i].record.message_id, (int)results[i].fate);
+  return busy;
 }
 
 static void *answer(void *arg) {
@@ -206,14 +228,14 @@ static void *answer(void *arg) {
       results[i] = (struct store_result){.record = {.attempt = 1, .progress = -1}, .body = {"", 0}};
       memcpy(results[i].record.message_id, a->flow->ids[done + count - 1 - i], STORE_ID_MAX + 1);
     }
-    enum store_status status;
-    do
-      status = OPS->settle_results(a->w.ss, results, count, accept, NULL, &a->w.err);
-    while (status == STORE_BUSY);
-    works(&a->w, status);
-    for (size_t i = 0; i < count && !a->w.failed; i++)
-      if (results[i].fate != RESULT_APPLIED)
-        a->w.failed = !err_set(&a->w.err, 0, "result %zu has fate %d", done + i, (int)results[i].fate);
+    for (size_t left = count; left > 0 && !a->w.failed;) {
+      enum store_status status;
+      do
+        status = OPS->settle_results(a->w.ss, results, left, accept, NULL, &a->w.err);
+      while (status == STORE_BUSY);
+      works(&a->w, status);
+      left = check_fates(&a->w, results, left);
+    }
     done += count;
   }
   return NULL;
