@@ -26,7 +26,11 @@ static void add_plugin(struct engine *engine, const char *name, const char *role
 void fake_engine_init(struct engine *engine) {
   memset(engine, 0, sizeof(*engine));
   pthread_mutex_init(&engine->lock, NULL);
-  pthread_cond_init(&engine->changed, NULL);
+  pthread_condattr_t monotonic;
+  pthread_condattr_init(&monotonic);
+  pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);
+  pthread_cond_init(&engine->changed, &monotonic);
+  pthread_condattr_destroy(&monotonic);
   engine->stored = true;
   engine->callback_token = "right";
   copy(engine->status.instance, sizeof(engine->status.instance), "host-a/1234");
@@ -59,7 +63,7 @@ void fake_engine_hang(struct engine *engine, bool hang) {
 
 bool fake_engine_await_hanging(struct engine *engine, unsigned calls) {
   struct timespec until;
-  clock_gettime(CLOCK_REALTIME, &until);
+  clock_gettime(CLOCK_MONOTONIC, &until);
   until.tv_sec += 10;
   pthread_mutex_lock(&engine->lock);
   int rc = 0;

@@ -46,21 +46,30 @@ static void missing_tokens_are_asked_for(void **state) {
   assert_int_equal(fixture->reloads, 0);
 }
 
-static void a_guess_is_answered_late_and_alone(void **state) {
-  struct admin_fixture *fixture = *state;
+/* Whether somebody else was answered before the guess can have been. */
+static bool guess(struct admin_fixture *fixture) {
+  const char *text = "GET /metrics HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer guess\r\n\r\n";
   int fd = http_connect(fixture->port);
-  const char *guess = "GET /metrics HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer guess\r\n\r\n";
   int64_t start = clock_mono_us();
-  assert_true(http_send(fd, guess, strlen(guess)));
+  assert_true(http_send(fd, text, strlen(text)));
   struct reply other = http_request(fixture->port, "GET", "/metrics", "", NULL);
+  int64_t took = clock_mono_us() - start;
   assert_int_equal(other.status, 200);
-  assert_true(clock_mono_us() - start < 450000); /* nobody else waits */
   http_free(&other);
   struct reply reply = http_receive(fd, false);
   assert_int_equal(reply.status, 401);
   assert_true(clock_mono_us() - start >= 500000);
   http_free(&reply);
   close(fd);
+  return took < 450000;
+}
+
+/* A busy machine may be slow once; if others had to wait for the guess, every try would show it. */
+static void a_guess_is_answered_late_and_alone(void **state) {
+  bool alone = guess(*state);
+  for (int again = 0; !alone && again < 10; again++)
+    alone = guess(*state);
+  assert_true(alone); /* nobody else waits */
 }
 
 static void connections_are_kept_alive(void **state) {
@@ -169,8 +178,8 @@ static void headers_are_limited(void **state) {
 static void slow_clients_are_cut_off(void **state) {
   struct admin_fixture *fixture = *state;
   const char *head = "GET /healthz HTTP/1.1\r\nX-Slow: ";
-  int fd = http_connect(fixture->port), silent = http_connect(fixture->port);
   int64_t start = clock_mono_us();
+  int fd = http_connect(fixture->port), silent = http_connect(fixture->port);
   assert_true(http_send(fd, head, strlen(head)));
   int bytes = 0;
   while (bytes < 20 && !http_closed(fd, 1000) && http_send(fd, "x", 1))
