@@ -133,7 +133,7 @@ static void every_kind_of_confirm(void **state) {
 
 static void a_late_confirm_finds_nothing(void **state) {
   struct amqp_lab *f = *state;
-  f->options.confirm_timeout_ms = 2000;
+  f->options.confirm_timeout_ms = 3000;
   struct fake_host *host = open_sink(f);
   add(host, f, 1);
   published(host, f, 2);
@@ -331,7 +331,7 @@ static void a_channel_closed_under_a_large_message(void **state) {
 
 static void both_close_a_channel_at_once(void **state) {
   struct amqp_lab *f = *state;
-  f->options.confirm_timeout_ms = 2000;
+  f->options.confirm_timeout_ms = 3000;
   struct fake_host *host = open_sink(f);
   amqp_script_set_mood(f->script, AMQP_SCRIPT_CROSS_CLOSE);
   add(host, f, 2);
@@ -396,7 +396,7 @@ static void a_broker_that_says_nothing(void **state) {
 
 static void a_connection_blocked_in_the_middle(void **state) {
   struct amqp_lab *f = *state;
-  f->options.confirm_timeout_ms = 2000;
+  f->options.confirm_timeout_ms = 3000;
   struct fake_host *host = open_sink(f);
   amqp_connection_blocked_t blocked = {.reason = amqp_cstring_bytes("low on memory")};
   amqp_connection_unblocked_t unblocked = {0};
@@ -407,7 +407,7 @@ static void a_connection_blocked_in_the_middle(void **state) {
     fake_host_poll(host, 10);
   assert_int_equal(fake_host_health(host), 0);
   add(host, f, 5);
-  for (int64_t end = amqp_lab_now_ms() + 3000; amqp_lab_now_ms() < end; fake_host_poll(host, 20))
+  for (int64_t end = amqp_lab_now_ms() + 4500; amqp_lab_now_ms() < end; fake_host_poll(host, 20))
     assert_int_equal(fake_host_offer(host), 0);
   assert_int_equal(fake_host_completed(host), 1); /* confirm_timeout stood still */
   amqp_script_method(f->script, 0, AMQP_CONNECTION_UNBLOCKED_METHOD, &unblocked);
