@@ -16,10 +16,10 @@
 #include "kafka_message.h"
 #include "kafka_outcome.h"
 
-#define EVENTS_PER_POLL 64 /* so that submit() has its turn under a flood of reports */
-#define KEY_FIRST_CAP 256  /* bytes; grows */
-#define END_MS 400         /* for a client's threads to end; it takes some milliseconds */
-#define STOP_MARGIN_MS 200 /* of stop()'s time, kept for the reports after the purge */
+#define EVENTS_PER_POLL 64  /* so that submit() has its turn under a flood of reports */
+#define KEY_FIRST_CAP 256   /* bytes; grows */
+#define END_MS 400          /* for a client's threads to end; it takes some milliseconds */
+#define STOP_MARGIN_MS 1000 /* of stop()'s time, half at most, kept for the reports after the purge */
 
 /* --- slots --- */
 
