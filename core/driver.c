@@ -376,7 +376,8 @@ bool driver_stuck(const struct driver *driver, int64_t limit_us) {
   struct driver *d = (struct driver *)(uintptr_t)driver; /* C11 atomic_load takes no const */
   if (atomic_load(&d->stop_ms) != 0)
     return false;
-  return atomic_load(&d->ended) || clock_mono_us() - atomic_load(&d->alive_us) > limit_us;
+  /* An idle one gives its sign of life when its poll ends, which is no earlier: that much silence says nothing. */
+  return atomic_load(&d->ended) || clock_mono_us() - atomic_load(&d->alive_us) > limit_us + IDLE_POLL_MS * 1000;
 }
 
 void driver_abandon(struct driver *driver, struct flight_list *unsent, struct flight_list *done) {

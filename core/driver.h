@@ -112,7 +112,7 @@ void driver_free(struct driver **driver);
 /* Gives a driver up that hangs or whose thread has ended: nothing it does counts from now on, and its memory stays.
  * *unsent: what its plugin has not seen, tokens closed; *done: what was completed and not yet handed on. */
 void driver_abandon(struct driver *driver, struct flight_list *unsent, struct flight_list *done);
-/* Whether its thread has ended by itself, or has given no sign of life for limit_us. Any thread. */
+/* Whether its thread has ended by itself, or has given no sign of life for limit_us beyond an idle poll. Any thread. */
 bool driver_stuck(const struct driver *driver, int64_t limit_us);
 void driver_health(struct driver *driver, bool *up, char text[256]);
 
