@@ -15,7 +15,7 @@ from support.daemon import PRESETS
 from support.servers import build_folder
 from support.servers.rabbitmq import RabbitMQ
 
-LIMIT_S = 300
+LIMIT_S = 900
 
 TLS = """
 listeners.ssl.1 = 127.0.0.1:{port}

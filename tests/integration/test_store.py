@@ -15,7 +15,7 @@ from support.daemon import preset_folder
 from support.servers.mariadb import MariaDB
 
 HERE = Path(__file__).parent
-LIMIT_S = 120
+LIMIT_S = 480
 
 
 def c_tests(sources):

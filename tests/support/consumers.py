@@ -219,7 +219,7 @@ class HttpArrivals:
         while (item := self._callbacks.get()) is not None:
             url, body = item
             parts = urllib.parse.urlsplit(url)
-            connection = connections.setdefault(parts.netloc, http.client.HTTPConnection(parts.netloc, timeout=30))
+            connection = connections.setdefault(parts.netloc, http.client.HTTPConnection(parts.netloc, timeout=120))
             try:
                 connection.request("POST", parts.path, body, {"Content-Type": "application/json"})
                 answer = connection.getresponse()

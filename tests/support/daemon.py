@@ -226,7 +226,7 @@ class Daemon:
         return sum(value for (found, has), value in self.metrics().items()
                    if found in (name, f"{name}_total") and wanted <= has)
 
-    def api(self, method, path, body=None, *, token=TOKEN, limit_s=30):
+    def api(self, method, path, body=None, *, token=TOKEN, limit_s=120):
         """(status, parsed JSON or text)"""
         connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=limit_s)
         headers = {"Authorization": f"Bearer {token}"} if token else {}
@@ -242,7 +242,7 @@ class Daemon:
         is_json = "json" in (answer.getheader("Content-Type") or "")
         return answer.status, json.loads(text) if is_json else text
 
-    def run(self, *words, check=True, limit_s=60):
+    def run(self, *words, check=True, limit_s=240):
         """`duebox <words>` with this configuration; a CompletedProcess with texts."""
         argv = [str(self._words()[-1]), *map(str, words), "-c", str(self.path)]
         done = subprocess.run(argv, env=self._env(), cwd=self.folder, stdin=subprocess.DEVNULL,
@@ -260,7 +260,7 @@ class Daemon:
             raise ServerError(f"{self.name} ended by itself, status {self.exit_status}\n"
                               f"{self.log_tail()}")
         try:
-            return self.api("GET", "/readyz", limit_s=5)[0] == 200
+            return self.api("GET", "/readyz", limit_s=20)[0] == 200
         except (OSError, http.client.HTTPException):
             return False
 

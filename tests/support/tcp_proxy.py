@@ -21,7 +21,7 @@ import time
 from .servers.ports import free_port
 
 CHUNK = 64 * 1024
-LIMIT_S = 10
+LIMIT_S = 60
 
 
 class TcpProxy:

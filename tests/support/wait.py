@@ -4,9 +4,16 @@ Every wait in the tests goes through wait_until(): it polls a condition, gives
 up after a limit, and then says what it waited for and what it last saw.  The
 pause between two polls only bounds the cost of polling; no result depends on
 its length.
+
+A limit ends a wait that is in vain; it is no statement about time.  What it
+should be is known for a machine that has nothing else to do, so a wait lasts
+PATIENCE times as long before it fails.  A test that is about time compares
+clocks itself.
 """
 
 import time
+
+PATIENCE = 4
 
 
 class WaitTimeout(AssertionError):
@@ -16,11 +23,12 @@ class WaitTimeout(AssertionError):
 def wait_until(condition, limit_s, what, *, ignore=(), poll_s=0.01, detail=None):
     """Call `condition` until it returns something true, and return that.
 
-    limit_s: seconds after which WaitTimeout is raised.
+    limit_s: seconds, times PATIENCE, after which WaitTimeout is raised.
     what:    what is waited for, as in "waited 5 s for <what>".
     ignore:  exception classes that mean "not yet"; any other one is raised.
     detail:  called when the wait is in vain; its text ends the message.
     """
+    limit_s *= PATIENCE
     started = time.monotonic()
     while True:
         try:

@@ -29,7 +29,8 @@ from http import HTTPStatus
 from ..wait import wait_until
 from .ports import free_port
 
-LIMIT_S = 10
+LIMIT_S = 60
+GATE_POLL_S = 0.005
 ENDLESS_CHUNK = b"x" * 16384
 MAX_HEAD = 64 * 1024
 
@@ -51,6 +52,7 @@ class Answer:
     body: bytes = b""
     headers: dict = dataclasses.field(default_factory=dict)
     delay_s: float = 0          # before the first byte
+    after: threading.Event = None   # no byte before it is set
     drip_s: float = 0           # pause before each single byte of the body
     endless: bool = False       # a body that never ends
     close: bool = False         # after a whole answer: Connection: close
@@ -208,7 +210,7 @@ class _Connection(asyncio.Protocol):
             answer = self.receiver._answer_to(request)
             if isinstance(answer, int):
                 answer = Answer(answer)
-            if answer.delay_s or answer.drip_s or answer.endless or answer.never:
+            if answer.after or answer.delay_s or answer.drip_s or answer.endless or answer.never:
                 self._busy = asyncio.get_running_loop().create_task(self._take_time(answer))
             else:
                 self._reply(answer)
@@ -287,6 +289,8 @@ class _Connection(asyncio.Protocol):
                 self.transport.close()
 
     async def _take_time(self, answer):
+        while answer.after and not answer.after.is_set():
+            await asyncio.sleep(GATE_POLL_S)
         await asyncio.sleep(answer.delay_s)
         if answer.never:
             await asyncio.Event().wait()

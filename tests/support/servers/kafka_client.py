@@ -190,7 +190,7 @@ class _Handle:
     def __exit__(self, *_):
         self.close()
 
-    def _metadata(self, topic=None, limit_s=5):
+    def _metadata(self, topic=None, limit_s=20):
         """(brokers, {topic: number of partitions that have a leader})"""
         rkt = self._rk.rd_kafka_topic_new(self._handle, topic.encode(), None) if topic else None
         answer = POINTER(_Metadata)()
