@@ -32,9 +32,9 @@ def crowd(stage):
     """Kafka, AMQP and HTTP routes, their consumers, and a database that is migrated."""
     stage.kafka("k", concurrency=CONCURRENCY["k"])
     stage.amqp("a", concurrency=CONCURRENCY["a"])
-    stage.http("h", concurrency=CONCURRENCY["h"], timeout="3s", retry={"backoff": "100ms", "max": "1s"})
+    stage.http("h", concurrency=CONCURRENCY["h"], timeout="10s", retry={"backoff": "100ms", "max": "1s"})
     # The programme kills far more often than anybody's daemons crash: no row is poison here.
-    stage.configuration["engine"]["max_recoveries"] = 1000
+    stage.configuration["engine"] |= {"max_recoveries": 1000, "lease": "2s"}
     stage.daemon()
     stage.consume_kafka("k")
     stage.consume_amqp("a")
@@ -54,13 +54,16 @@ def extra_copies(ledger):
     return [copy.at_us for copies in ledger.by_arrival().values() for copy in copies[1:]]
 
 
-def print_duplicates(title, ledger, fault_times):
+def print_duplicates(title, crowd, fault_times):
+    ledger = crowd.ledger
     after = Counter(bisect.bisect(fault_times, at) for at in extra_copies(ledger))
     print(f"\n{title}: {len(fault_times)} faults, {len(ledger.committed)} committed, "
           f"{len(ledger.arrivals)} copies, {sum(after.values())} of them duplicates "
           f"(bound {len(fault_times) * CREDIT}); after each fault: "
           + " ".join(str(after[number + 1]) for number in range(len(fault_times))))
-    assert after[0] == 0, "a duplicate before the first fault"
+    # A lease that ran out because the machine stood still is a fault as well.
+    lost = any(line["id"] == "DUEBOX-SHARD-LOST" for daemon in crowd.daemons for line in daemon.lines())
+    assert after[0] == 0 or lost, "a duplicate before the first fault"
 
 
 def test_kill9_again_and_again(crowd):
@@ -82,14 +85,14 @@ def test_kill9_again_and_again(crowd):
             victim.start()
     crowd.wait_empty(QUIET_LIMIT_S)
     crowd.check(duplicates=kills * CREDIT)
-    print_duplicates("kill -9", crowd.ledger, times)
+    print_duplicates("kill -9", crowd, times)
     print("in flight shortly before each:", *in_flight)
 
 
 def test_a_task_in_flight_at_three_crashes_is_dead(stage):
     """Poison: the task that is in flight each time when the daemon crashes is put aside,
     visibly, and the others go on."""
-    stage.http("h", timeout="1s")
+    stage.http("h", timeout="4s")       # the daemon must be killed within this time
     stage.configuration["engine"]["lease"] = "1s"
     daemon = stage.daemon()
     stage.receiver.on("/h", lambda request: Answer(never=True) if request.body == b"poison" else Answer(200))
@@ -97,8 +100,8 @@ def test_a_task_in_flight_at_three_crashes_is_dead(stage):
     for attempt in (1, 2, 3):
         daemon.start()
         stage.receiver.wait_count(attempt, 20, "/h")
-        assert stage.row(poison)["state"] == "claimed"
         daemon.kill9()
+        assert stage.row(poison)["state"] == "claimed"
     daemon.start()
     row = stage.wait_row(poison, 20, state="dead")
     assert row["recoveries"] == 3
@@ -145,7 +148,8 @@ def test_a_daemon_that_slept_past_its_lease_changes_nothing(stage):
     work; then SIGCONT.  Its outcomes must be dropped: each write is noted by triggers
     together with the shard's owner at that moment, and none may be of a user that was
     not the owner."""
-    stage.http("h", concurrency=20, timeout="2s", history="1h", retry={"backoff": "100ms", "max": "100ms"})
+    stage.configuration["engine"]["lease"] = "3s"
+    stage.http("h", concurrency=20, timeout="5s", history="1h", retry={"backoff": "100ms", "max": "100ms"})
     stage.kafka("k", history="1h")
     users = {}
     for name in ("first", "second"):
@@ -156,13 +160,15 @@ def test_a_daemon_that_slept_past_its_lease_changes_nothing(stage):
     first, second = stage.daemons
     stage.consume_kafka("k")
     stage.consume_http()
-    stage.receiver.on("/h", Answer(200, delay_s=1))
+    paused = threading.Event()
+    stage.receiver.on("/h", Answer(200, after=paused))
     first.start()
     stage.insert("h", b"slow", count=20, kept=True)
-    stage.insert("k", b"quick", count=200, delay_ms=1000, kept=True)
+    stage.insert("k", b"quick", count=200, delay_ms=6000, kept=True)    # due while it sleeps
     stage.receiver.wait_count(20, 20, "/h")
     user_of = {instance_of(stage, first): users["first"]}
     first.pause()
+    paused.set()
     second.start()
     user_of[instance_of(stage, second)] = users["second"]
     wait_until(lambda: owners(stage) == {instance_of(stage, second)}, 30, "the second daemon to hold all shards",
@@ -203,4 +209,4 @@ def test_kill9_of_a_server_under_load(crowd, server):
         wait_busy(daemon)
     crowd.wait_empty(QUIET_LIMIT_S)
     crowd.check(duplicates=CREDIT)
-    print_duplicates(f"kill -9 of {server}", crowd.ledger, [killed])
+    print_duplicates(f"kill -9 of {server}", crowd, [killed])

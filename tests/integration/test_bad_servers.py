@@ -28,6 +28,7 @@ def remote(stage):
         stage.configuration["database"] = {
             "host": "127.0.0.1", "port": proxy.port, "user": user, "password": PASSWORD,
             "name": stage.database, "connect_timeout": "2s", "read_timeout": "2s"}
+        stage.configuration["engine"]["lease"] = "2s"
         stage.proxy, stage.user = proxy, user
         yield stage
 
@@ -163,7 +164,8 @@ def test_a_read_only_database(remote):
     try:
         remote.insert("k", b"meanwhile", count=300)     # root may still write
         not_ready(daemon)
-        assert any("read-only" in line["msg"] or "read_only" in line["msg"] for line in daemon.lines())
+        wait_until(lambda: any("read-only" in line["msg"] or "read_only" in line["msg"] for line in daemon.lines()), 20,
+                   "the log to say why", detail=daemon.log_tail)
     finally:
         remote.mariadb.set_read_only(False)
     recovers(remote, "k")
@@ -243,8 +245,8 @@ def test_a_missing_queue(other):
     daemon = other.start()
     message_id = other.insert("a", b"a", end="", copies=1)[0]
     wait_until(lambda: other.attempts(message_id) or suspended(daemon, "a"), 20, "the missing queue to be seen")
-    seen = " ".join([str(other.row(message_id)["last_error"]), *(line["msg"] for line in daemon.lines())])
-    assert queue in seen
+    wait_until(lambda: queue in " ".join([str(other.row(message_id)["last_error"]),
+                                          *(line["msg"] for line in daemon.lines())]), 20, "its name to be told")
     others_go_on(other)
     other.rabbitmq.declare_queue(queue)
     other.wait_empty(RECOVERY_S)
@@ -337,4 +339,4 @@ def test_sigterm_while_everything_is_down(remote):
     started = time.monotonic()
     daemon.signal(signal.SIGTERM)
     assert daemon.wait_end(30) == 0
-    assert time.monotonic() - started < 15
+    assert time.monotonic() - started < 30
