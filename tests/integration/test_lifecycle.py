@@ -1,14 +1,13 @@
 """Stopping, reloading, sharing: what happens around the work of a daemon."""
 
 import signal
+import threading
 import time
 
 import pytest
 
 from support.servers.http_receiver import Answer
 from support.wait import wait_until
-
-SLOW_S = 1.5
 
 
 def routes_of(daemon):
@@ -27,13 +26,15 @@ def test_sigterm_lets_calls_in_flight_end(stage):
     stage.http("h", concurrency=10)
     daemon = stage.start()
     stage.consume_http()
-    stage.receiver.on("/h", Answer(200, delay_s=SLOW_S))
+    end = threading.Event()
+    stage.receiver.on("/h", Answer(200, after=end))
     stage.insert("h", b"in flight", count=10)
     stage.receiver.wait_count(10, 20)
     waiting = stage.insert("h", b"waits", count=20)
     daemon.signal(signal.SIGTERM)
     daemon.wait_log("DUEBOX-DRAINING")
     wait_until(lambda: daemon.api("GET", "/readyz")[0] == 503, 10, "the daemon to say that it is stopping")
+    end.set()
     assert daemon.wait_end(20) == 0
     assert stage.count() == 20 and len(stage.receiver.requests) == 10
     assert {stage.row(message_id)["attempt"] for message_id in waiting} == {0}
@@ -70,7 +71,7 @@ def test_the_drain_has_an_end(stage):
     stage.receiver.on("/h", Answer(never=True))
     stage.insert("h", b"hangs", end="")
     stage.receiver.wait_count(1, 20)
-    assert 0.9 <= daemon.stop() < 15
+    assert 0.9 <= daemon.stop() < 45        # and not as long as the call may take
     assert stage.count() == 1
 
 
@@ -82,7 +83,7 @@ def test_leases_are_given_back_at_the_end(stage):
     assert stage.count("outbox_shards", "owner IS NOT NULL OR unclean") == 0
     started = time.monotonic()
     second = stage.start("second")
-    assert time.monotonic() - started < 20
+    assert time.monotonic() - started < 45      # and not a lease
     stage.insert("h", count=5, end="")
     stage.receiver.wait_count(5, 10)
     assert second.metric("duebox_shards_taken") == 0
@@ -208,7 +209,11 @@ def test_two_daemons_share_and_hand_over(stage):
                detail=second.log_tail)
     for daemon in (first, second):
         before = daemon.metric("duebox_settled_rows")
-        wait_until(lambda: daemon.metric("duebox_settled_rows") > before, 20, f"{daemon.name} to work")
+
+        def works(daemon=daemon, before=before):
+            stage.insert("k", count=10)
+            return daemon.metric("duebox_settled_rows") > before
+        wait_until(works, 20, f"{daemon.name} to work")
     first.stop()
     wait_until(lambda: shards_held(second) == shards, 20, "the second daemon to have all", detail=second.log_tail)
     stage.wait_empty(40)
@@ -263,7 +268,8 @@ def test_a_reload_that_drops_a_route_sends_nothing_twice(stage):
     """A call is out, its claim in memory, when its route goes: the answer counts, and nothing is sent when it is back."""
     stage.http("h", claim="memory", timeout="20s")
     stage.http("other")
-    stage.receiver.on("/h", Answer(200, delay_s=3))
+    end = threading.Event()
+    stage.receiver.on("/h", Answer(200, after=end))
     stage.consume_http()
     daemon = stage.start()
     stage.insert("h")
@@ -271,6 +277,7 @@ def test_a_reload_that_drops_a_route_sends_nothing_twice(stage):
     routes = dict(stage.configuration["routes"])
     without = {name: route for name, route in routes.items() if name != "h"}
     assert daemon.reload({**daemon.configuration, "routes": without})
+    end.set()
     stage.wait_empty(30)
     assert daemon.reload({**daemon.configuration, "routes": routes})
     stage.insert("h")
