@@ -71,12 +71,12 @@ def transactions(work, dice):
 def configure(stage):
     stage.kafka("k.plain")
     stage.kafka("k.kept", history="1h", key="{task_key}")
-    stage.kafka("k.result", history="1h", result="expected", timeout="30s")
+    stage.kafka("k.result", history="1h", result="expected", timeout="5m")
     stage.amqp("a.plain")
-    stage.amqp("a.result", history="1h", result="expected", timeout="30s")
-    stage.http("h.plain")
-    stage.http("h.later", history="1h", result="expected", timeout="30s")
-    stage.http("h.json", history="1h")
+    stage.amqp("a.result", history="1h", result="expected", timeout="5m")
+    stage.http("h.plain", timeout="5m")
+    stage.http("h.later", history="1h", result="expected", timeout="5m")
+    stage.http("h.json", history="1h", timeout="5m")
     stage.configuration["results"] = [{"via": "bus", "topic": stage.topic(), "group": stage.name},
                                       {"via": "rabbit", "queue": stage.queue()}]
 

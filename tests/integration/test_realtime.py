@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from support.daemon import Daemon, preset_folder
+from support.wait import wait_until
 
 ROUND_ROBIN = str(os.SCHED_RR)
 ON_THE_WAY_OUT = {"scheduler", "settler", "hooks"}
@@ -13,15 +14,19 @@ RATHER_NOT = {"keeper", "housekeeper", "inbox"}
 
 
 def threads(daemon):
-    """{name: (policy, priority, processors)} of each thread of its own."""
+    """{name: (policy, priority, processors)} of each thread of its own, when all have their names."""
     found = {}
-    for task in Path(f"/proc/{daemon.process.pid}/task").iterdir():
-        before, _, after = (task / "stat").read_text().rpartition(")")
-        fields = after.split()          # from the third field of proc(5) on
-        status = (task / "status").read_text()
-        cpus = next(line for line in status.splitlines() if line.startswith("Cpus_allowed_list:")).split()[1]
-        found[before.partition("(")[2]] = (fields[38], fields[37], cpus)
-    assert ON_THE_WAY_OUT | RATHER_NOT <= set(found), found
+
+    def look():
+        found.clear()
+        for task in Path(f"/proc/{daemon.process.pid}/task").iterdir():
+            before, _, after = (task / "stat").read_text().rpartition(")")
+            fields = after.split()          # from the third field of proc(5) on
+            status = (task / "status").read_text()
+            cpus = next(line for line in status.splitlines() if line.startswith("Cpus_allowed_list:")).split()[1]
+            found[before.partition("(")[2]] = (fields[38], fields[37], cpus)
+        return ON_THE_WAY_OUT | RATHER_NOT <= set(found)
+    wait_until(look, 20, "the threads to have their names", ignore=OSError, detail=lambda: str(found))
     return found
 
 
@@ -57,8 +62,10 @@ def test_it_is_off_by_default(stage):
 def test_threads_on_the_way_out_go_first(stage):
     cpu = min(os.sched_getaffinity(0))
     daemon = prepare(stage, {"realtime": True, "cpus": str(cpu)}).start()
+    wanted = dict.fromkeys(ON_THE_WAY_OUT, (ROUND_ROBIN, "1"))     # each sets its own, after its name
+    wait_until(lambda: {name: it[:2] for name, it in threads(daemon).items() if name in wanted} == wanted, 20,
+               "the threads to have their priority", detail=lambda: str(threads(daemon)))
     found = threads(daemon)
-    assert {name: found[name][:2] for name in ON_THE_WAY_OUT} == dict.fromkeys(ON_THE_WAY_OUT, (ROUND_ROBIN, "1"))
     assert {found[name][0] for name in RATHER_NOT} == {str(os.SCHED_OTHER)}
     assert {cpus for _, _, cpus in found.values()} == {str(cpu)}
     assert not said(daemon, "DUEBOX-REALTIME") + said(daemon, "DUEBOX-CPUS")
@@ -75,6 +82,7 @@ def test_without_the_right_it_runs_and_says_so(stage):
         daemon.port = allowed.port
         found = threads(daemon.start())
         assert {policy for policy, _, _ in found.values()} == {str(os.SCHED_OTHER)}
-        assert all(f"thread={name} " in said(daemon, "DUEBOX-REALTIME") for name in ON_THE_WAY_OUT)
+        wait_until(lambda: all(f"thread={name} " in said(daemon, "DUEBOX-REALTIME") for name in ON_THE_WAY_OUT), 20,
+                   "each thread to say that it may not", detail=daemon.log_tail)
         assert "LimitRTPRIO=1" in said(daemon, "DUEBOX-REALTIME")
         assert "1023" in said(daemon, "DUEBOX-CPUS")

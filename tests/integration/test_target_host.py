@@ -1,5 +1,7 @@
 """target_host: only the daemon of that name runs the task, whoever holds which shard."""
 
+from support.wait import wait_until
+
 LIMIT_S = 30
 
 
@@ -26,7 +28,9 @@ def test_each_host_runs_its_own(stage):
                              " GROUP BY target_host"))
     assert set(ran) == {"one", "two"}
     assert ran["one"] != ran["two"] and "," not in ran["one"] + ran["two"]
-    assert one.metric("duebox_settled_rows") == 20 and two.metric("duebox_settled_rows") == 20
+    for daemon in (one, two):       # it counts after the commit
+        wait_until(lambda daemon=daemon: daemon.metric("duebox_settled_rows") >= 20, LIMIT_S, "the counters to follow")
+        assert daemon.metric("duebox_settled_rows") == 20
     # What is bound to a host that is not there waits, and is cancelled like any other.
     assert stage.count("outbox", "target_host = 'three' AND state = 'scheduled'") == 5
     assert one.api("POST", f"/api/v1/tasks/{nobodys[0]}/cancel", {})[0] == 200
