@@ -15,10 +15,10 @@ from support.application import Application, Task, new_id
 from support.ledger import Promise, now_us, to_us
 from support.servers.http_receiver import Answer
 from support.threads import in_threads
-from support.wait import wait_until
+from support.wait import PATIENCE, wait_until
 
 LIMIT_S = 60
-AT_ONCE_S = 6           # far below what waiting for the lock again and again would take; machines are slow
+AT_ONCE_S = 6           # far below what waiting for the lock would take, which is held until the test lets go
 QUIET_MS = 2000         # nothing else is due for this long
 SPINNING = 1000         # statements in a second: a loop without a pause asks several times as often
 ROUNDS = 5              # of others that go on while the row is held
@@ -53,7 +53,7 @@ def test_a_row_that_waits_to_be_claimed(stage):
     stage.http("memory")
     stage.consume_http()
     daemon = stage.start()
-    [locked] = stage.insert("recorded", delay_ms=1500)
+    [locked] = stage.insert("recorded", delay_ms=4000)      # it is locked by then
     with held(stage, locked):
         wait_until(lambda: stage.count("outbox", "due_at <= UTC_TIMESTAMP(6)") == 1, LIMIT_S, "the row to be due")
         others_go_on(stage, "recorded")
@@ -72,14 +72,16 @@ def test_a_row_that_waits_to_be_claimed(stage):
 @pytest.mark.parametrize("claim", ["memory", "recorded"])
 def test_a_row_that_waits_to_be_settled(stage, claim):
     """It is locked while its call runs; others are settled; it is settled after the commit, and not sent again."""
-    stage.http("slow", claim=claim, timeout="30s")
+    stage.http("slow", claim=claim, timeout="300s")
     stage.http("quick")
-    stage.receiver.on("/slow", Answer(delay_s=2))
+    locked = threading.Event()
+    stage.receiver.on("/slow", Answer(after=locked))
     stage.consume_http()
     stage.start()
     slow = stage.insert("slow", count=3)
     stage.wait_arrived(3, LIMIT_S)
     with held(stage, slow[1]):
+        locked.set()
         wait_until(lambda: stage.count("outbox", "route = 'slow'") == 1, LIMIT_S, "the neighbours to be settled",
                    detail=stage.living)
         others_go_on(stage, "quick")
@@ -90,7 +92,7 @@ def test_a_row_that_waits_to_be_settled(stage, claim):
 
 def test_a_row_that_waits_for_its_result(stage):
     """Later results are applied meanwhile; the one of the locked row is after the commit."""
-    stage.amqp("work", result="expected", timeout="50s", history="1h")
+    stage.amqp("work", result="expected", timeout="300s", history="1h")
     stage.configuration["results"] = [{"via": "rabbit", "queue": stage.queue()}]
     with contextlib.ExitStack() as stack:
         locks = []
@@ -125,7 +127,7 @@ def test_people_are_told_that_a_row_is_locked(stage):
         began = time.monotonic()
         status, problem = daemon.api("POST", f"/api/v1/tasks/{locked}/cancel", {"reason": "test"})
         assert status == 503 and "another transaction holds the row; try again" in str(problem), (status, problem)
-        assert time.monotonic() - began < AT_ONCE_S
+        assert time.monotonic() - began < AT_ONCE_S * PATIENCE
         others_go_on(stage, "memory")
     status, problem = daemon.api("POST", f"/api/v1/tasks/{locked}/cancel", {"reason": "test"})
     assert status == 200, problem
@@ -179,7 +181,7 @@ def many_kinds(stage):
     stage.kafka("k.memory")
     stage.kafka("k.recorded", claim="recorded")
     stage.amqp("a.memory")
-    stage.amqp("a.result", result="expected", timeout="50s", history="1h")
+    stage.amqp("a.result", result="expected", timeout="300s", history="1h")
     stage.http("h.memory", claim="memory")
     stage.http("h.recorded", history="1h")
     stage.configuration["results"] = [{"via": "rabbit", "queue": stage.queue()}]
@@ -192,8 +194,9 @@ def many_kinds(stage):
 
 
 KEPT = {"a.result": {"kept": True, "result": "{}"}, "h.recorded": {"kept": True}}
+AHEAD_MS = 4000         # from insert to the first due time
 SPREAD_MS = 8000        # over how long the tasks are due
-NOT_DELAYED_S = 4       # far less than the locks add up to; what was not locked is through by then
+NOT_DELAYED_S = 10      # less than the locks add up to; what was not locked is through by then, on a busy machine too
 
 
 def test_rows_locked_at_random_under_load(many_kinds):
@@ -201,7 +204,7 @@ def test_rows_locked_at_random_under_load(many_kinds):
     stage, [daemon] = many_kinds, many_kinds.daemons
     dice = random.Random(7)
     routes = [route for route in stage.configuration["routes"] for _ in range(TASKS // 6)]
-    tasks = [Task(Promise(new_id(), route, b"%d" % i, **KEPT.get(route, {})), 1500 + dice.randrange(SPREAD_MS))
+    tasks = [Task(Promise(new_id(), route, b"%d" % i, **KEPT.get(route, {})), AHEAD_MS + dice.randrange(SPREAD_MS))
              for i, route in enumerate(routes)]
     with Application(stage.connect(), stage.ledger) as application:
         application.insert(tasks)
@@ -227,17 +230,17 @@ def test_rows_locked_at_random_under_load(many_kinds):
 
 
 def judge_delays(stage, rows, held):
-    """Fail where a task whose row nobody held from its due time on came late."""
+    """Fail where a task whose row nobody held between its due time and its arrival came late."""
     arrived = stage.ledger.by_arrival()
-    ends = {}
-    for row_id, _, until in held:
-        ends.setdefault(row_id, []).append(until)
+    holds = {}
+    for row_id, began, until in held:
+        holds.setdefault(row_id, []).append((began, until))
     late = []
     for message_id, (row_id, due) in rows.items():
-        waited = arrived[message_id][0].at_us - due
-        locked = any(until > due for until in ends.get(row_id, ()))
+        arrival = arrived[message_id][0].at_us
+        locked = any(began < arrival and until > due for began, until in holds.get(row_id, ()))
         if not locked:
-            late.append((waited, message_id))
+            late.append((arrival - due, message_id))
     late.sort()
     free = len(late)
     print(f"\n{len(held)} rows held, {len(rows) - free} of {len(rows)} when they were due; of the others the median is"
