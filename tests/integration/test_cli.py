@@ -408,7 +408,7 @@ def test_a_terminal_is_asked(cli):
         with subprocess.Popen([BINARY, "-c", cli.daemon.path, "task", "cancel", "--route", "crm.push"], env=env,
                               stdin=child, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
             os.write(parent, f"{word}\n".encode())
-            output, errors = process.communicate(timeout=60)
+            output, errors = process.communicate(timeout=240)
         os.close(parent)
         os.close(child)
         return process.returncode, output, errors
