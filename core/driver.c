@@ -77,9 +77,10 @@ void driver_answered(struct flight *flight) {
   atomic_fetch_sub_explicit(&flight->driver->at_sink, 1, memory_order_relaxed);
 }
 
-/* Detaches up to SUBMIT_BATCH pending flights that may be sent now. A flight that the plugin accepts may be completed,
- * and so move to another list, before submit() returns: it must be in no list of ours by then. */
-static size_t take_submittable(struct driver *driver, struct flight *flights[SUBMIT_BATCH]) {
+/* Detaches up to SUBMIT_BATCH pending flights that may be sent now. A flight that is given to the sink may be completed
+ * and used again at any time: it must be in no list of ours by then, and only its view may be looked at, which stays as
+ * long as the plugin may have it. */
+static size_t take_submittable(struct driver *driver, const struct duebox_task *views[SUBMIT_BATCH]) {
   struct flight_list waiting = {0};
   struct flight *flight;
   int64_t now = clock_mono_us();
@@ -87,8 +88,8 @@ static size_t take_submittable(struct driver *driver, struct flight *flights[SUB
   while (n < SUBMIT_BATCH && (flight = flight_list_pop(&driver->pending))) {
     switch (judge(driver, flight, now)) {
     case SEND:
+      views[n++] = &flight->task->view;
       give_to_sink(driver, flight, now);
-      flights[n++] = flight;
       break;
     case WAIT:
       flight_list_add(&waiting, flight);
@@ -114,10 +115,10 @@ static void flush_done(struct driver *driver) { mailbox_put(driver->env.settler,
 
 /* What the plugin did not take is offered again, under another token: one that it completes nevertheless, before or
  * later, harms nothing. */
-static void put_back(struct driver *driver, struct flight **flights, size_t n) {
+static void put_back(struct driver *driver, const struct duebox_task **views, size_t n) {
   struct flight_list rest = {0};
   for (size_t i = 0; i < n; i++) {
-    struct flight *flight = flight_complete(driver->env.flights, flights[i]->task->view.token);
+    struct flight *flight = flight_complete(driver->env.flights, views[i]->token);
     if (!flight)
       continue;
     driver_answered(flight);
@@ -130,17 +131,14 @@ static void put_back(struct driver *driver, struct flight **flights, size_t n) {
 }
 
 static bool submit_pending(struct driver *driver) {
-  struct flight *flights[SUBMIT_BATCH];
   const struct duebox_task *views[SUBMIT_BATCH];
-  for (size_t n; (n = take_submittable(driver, flights)) > 0;) {
-    for (size_t i = 0; i < n; i++)
-      views[i] = &flights[i]->task->view;
+  for (size_t n; (n = take_submittable(driver, views)) > 0;) {
     enter_plugin(driver);
     size_t taken = driver->module->sink->submit(driver->inst, views, n);
     if (!leave_plugin(driver))
       return false;
     if (taken < n) {
-      put_back(driver, flights + taken, n - taken);
+      put_back(driver, views + taken, n - taken);
       break;
     }
   }
