@@ -150,6 +150,7 @@ void lane_suspend(struct lane *lane, const char *reason, int64_t retry_after_ms,
 
 bool lane_recovered(struct lane *lane) {
   bool was = lane->suspended;
+  int64_t before = lane->ramp;
   if (was)
     lane->ramp = RAMP_FIRST;
   else if (lane->ramp && (!lane->route || ++lane->ramp >= lane->route->concurrency))
@@ -157,7 +158,8 @@ bool lane_recovered(struct lane *lane) {
   lane->suspended = false;
   lane->backoff_us = 0;
   lane->probes = 0;
-  lane_limit(lane);
+  if (was || lane->ramp != before)
+    lane_limit(lane);
   if (was && !lane->paused)
     lane->reason[0] = '\0';
   return was;
