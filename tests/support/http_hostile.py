@@ -16,6 +16,7 @@ with the connection (CLOSE, RESET).  Without such a word at its end the
 connection is kept.
 """
 
+import contextlib
 import email.utils
 import gzip
 import os
@@ -230,6 +231,9 @@ def close_when_idle(_request):
     yield CLOSE
 
 
+SPOILERS = late_second_answer, close_when_idle      # the log says when they have done it
+
+
 @behaviour
 def early_answer(request):
     """Says no before the body has come, as servers with a size limit do."""
@@ -320,11 +324,18 @@ class Server:
                         return
                     left -= len(data)
                 buffer = buffer[len(buffer) + left:] if left < 0 else b""
-            if not self._play(connection, behaviour(request)):
+            kept = self._play(connection, behaviour(request))
+            if not kept:
+                connection.close()
+            if behaviour in SPOILERS:
+                self._write(f"{request.headers.get('webhook-id', '-')}:spoilt {number}\n")
+            if not kept:
                 return
 
     def _note(self, request):
-        line = f"{request.headers.get('webhook-id', '-')} {request.path} {request.connection}\n"
+        self._write(f"{request.headers.get('webhook-id', '-')} {request.path} {request.connection}\n")
+
+    def _write(self, line):
         with self.lock:
             self.log.write(line.encode())
 
@@ -334,7 +345,9 @@ class Server:
         for step in steps:
             if step is CLOSE:
                 if isinstance(connection, ssl.SSLSocket):
-                    connection.unwrap()
+                    connection.setblocking(False)
+                    with contextlib.suppress(ssl.SSLWantReadError):     # our end is said; theirs is not waited for
+                        connection.unwrap()
                 return False
             if step is RESET:
                 connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
