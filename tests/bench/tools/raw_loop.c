@@ -45,8 +45,8 @@ struct loop {
   /* Under lock. */
   MYSQL_RES *batches[DEPTH];
   size_t batch_count;
-  uint64_t *done; /* ids to delete: at most a window of them */
-  size_t done_count;
+  uint64_t *done; /* ids to delete: sending does not wait for their DELETE until there are done_max of them */
+  size_t done_count, done_max;
   bool read_all, confirmed_all;
   /* The reader's. */
   size_t read, selects;
@@ -178,7 +178,7 @@ static size_t reap(struct loop *loop, void *sink, int wait_ms) {
     return 0;
   loop->in_flight -= count;
   pthread_mutex_lock(&loop->lock);
-  while (loop->done_count + count > loop->settings.window)
+  while (loop->done_count + count > loop->done_max)
     pthread_cond_wait(&loop->changed, &loop->lock);
   memcpy(loop->done + loop->done_count, loop->reaped, count * sizeof *loop->done);
   loop->done_count += count;
@@ -366,7 +366,8 @@ int main(int argc, char **argv) {
     raw_fail("start", "out of memory");
   loop->settings = parse(argc, argv);
   loop->sink = sink_named(loop->settings.sink);
-  loop->done = calloc(loop->settings.window, sizeof *loop->done);
+  loop->done_max = loop->settings.window > BATCH_MAX ? loop->settings.window : BATCH_MAX;
+  loop->done = calloc(loop->done_max, sizeof *loop->done);
   loop->reaped = calloc(loop->settings.window, sizeof *loop->reaped);
   if (!loop->done || !loop->reaped)
     raw_fail("start", "out of memory");
