@@ -11,7 +11,7 @@ enum {
   PROBES = 1,
   WORTH_READING = 4, /* the part of the concurrency, or of a batch, that must be free */
   BATCH_BYTES = 2 * 1024 * 1024,
-  AHEAD_MS = 10,  /* how much is read ahead of answers and settling, as time */
+  AHEAD_MS = 20,  /* how much is read ahead of answers and settling, as time */
   DONE_MS = 10,   /* how fast tasks leave is measured over this */
   RAMP_FIRST = 4, /* after an outage: so many at first, one more for each that was taken */
 };

@@ -82,12 +82,12 @@ static void a_quick_destination_is_read_ahead_of(void **state) {
   f.route.inflight_bytes = 1 << 20;
   for (int64_t now = 0; now <= SECOND; now += 20) /* 50 tasks in a millisecond */
     lane_note_done(&f.lane, now);
-  assert_in_range(lane_credit(&f.lane, 4000, 0), 590, 610); /* the room and 10 ms worth of them */
-  f.lane.in_flight = f.driver.inflight = 600;
+  assert_in_range(lane_credit(&f.lane, 4000, 0), 1090, 1110); /* the room and 20 ms worth of them */
+  f.lane.in_flight = f.driver.inflight = 1100;
   assert_int_equal(lane_credit(&f.lane, 4000, 0), 0);
   f.lane.in_flight = f.driver.inflight = 0;
   f.driver.max_inflight = 100; /* of the plugin's, as of the route's, concurrency */
-  assert_in_range(lane_credit(&f.lane, 4000, 0), 590, 610);
+  assert_in_range(lane_credit(&f.lane, 4000, 0), 1090, 1110);
   f.route.rate = 1e6;
   f.lane.tokens = 1e6;
   assert_int_equal(lane_credit(&f.lane, 4000, 0), 100);
