@@ -59,7 +59,7 @@ static enum verdict judge(struct driver *driver, struct flight *flight, int64_t 
   unsigned most = atomic_load_explicit(&lane->at_sink_max, memory_order_relaxed);
   if (atomic_load_explicit(&lane->at_sink, memory_order_relaxed) >= most ||
       atomic_load_explicit(&driver->at_sink, memory_order_relaxed) >= driver->max_inflight)
-    return most > 0 && now - flight->read_us <= ROOM_WAIT_US ? WAIT : GIVE_BACK;
+    return most > 0 && now - flight->handed_us <= ROOM_WAIT_US ? WAIT : GIVE_BACK;
   return may_send(driver, flight, now) ? SEND : GIVE_BACK;
 }
 

@@ -56,7 +56,7 @@ struct flight {
   char *text;                    /* own allocation, or NULL */
   int64_t read_us;               /* monotonic: before the statement that read it */
   int64_t due_mono_us;           /* its due time by the monotonic clock; known when it goes to its driver */
-  _Atomic int64_t handed_us;     /* monotonic: given to the plugin; the driver's, while `submitted` is not set */
+  _Atomic int64_t handed_us;     /* monotonic: given to the plugin, or before that to its driver */
   int64_t completed_us;          /* monotonic */
   struct decision decision;
   bool settled;        /* the decision is in the table (or needed none) */

@@ -4,6 +4,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "core/base/clock.h"
+
 enum {
   SUSPEND_MIN_US = 250 * 1000,
   SUSPEND_MAX_US = 30 * 1000 * 1000,
@@ -41,8 +43,9 @@ static int64_t read_ahead(const struct lane *lane) {
 uint32_t lane_room(const struct lane *lane) {
   if (!is_open(lane))
     return 0;
+  /* What lanes have in flight beyond the sink must not take places there from each other. */
   int64_t room = concurrency_now(lane) - lane->in_flight,
-          driver_room = (int64_t)lane->driver->max_inflight - lane->driver->inflight;
+          driver_room = (int64_t)lane->driver->max_inflight - lane->driver->at_sink;
   room = (driver_room < room ? driver_room : room) + read_ahead(lane);
   return room > 0 ? (uint32_t)room : 0;
 }
@@ -57,9 +60,9 @@ uint32_t lane_credit(const struct lane *lane, uint32_t batch, int64_t now_us) {
   if (lane->suspended)
     return now_us >= lane->probe_at_us && lane->probes < PROBES ? 1 : 0;
   int64_t credit = (int64_t)lane_room(lane), ahead = read_ahead(lane);
-  /* With much in flight, wait until reading a few more is worth a statement: credit comes back in batches. Not where
-   * calls are long, and not on behalf of the limits below. */
-  if (lane->in_flight > 0 && (lane->route->claim == CLAIM_MEMORY || ahead > 0) &&
+  /* With much in flight, wait until reading a few more is worth a statement: credit comes back in batches. Not while
+   * places for long calls are free, and not on behalf of the limits below. */
+  if (lane->in_flight > 0 && (lane->route->claim == CLAIM_MEMORY || lane->in_flight >= concurrency_now(lane)) &&
       credit < (concurrency_now(lane) + ahead) / WORTH_READING && credit < batch / WORTH_READING)
     return 0;
   int64_t bytes = lane->route->inflight_bytes - lane->bytes_in_flight;
@@ -93,7 +96,11 @@ void lane_note_done(struct lane *lane, int64_t now_us) {
   lane->done_since_us = now_us;
 }
 
-void lane_note_unsent(struct lane *lane) { lane->done_per_ms = 0; }
+void lane_note_unsent(struct lane *lane, int64_t now_us) {
+  lane->done_per_ms = 0;
+  if (lane->suspended)
+    lane->probe_at_us = later(lane->probe_at_us, now_us + SUSPEND_MIN_US);
+}
 
 int64_t lane_wakes_at(const struct lane *lane, int64_t now_us) {
   if (!lane->route || lane->paused)

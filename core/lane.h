@@ -90,8 +90,8 @@ uint32_t lane_room(const struct lane *lane);
 void lane_limit(struct lane *lane);
 /* Notes that a task left, for the measure of how fast they do. */
 void lane_note_done(struct lane *lane, int64_t now_us);
-/* Notes that a task found no room in time: it is not that quick any more. */
-void lane_note_unsent(struct lane *lane);
+/* Notes that a task found no room in time: the sink is not that quick any more, and a probe has to wait. */
+void lane_note_unsent(struct lane *lane, int64_t now_us);
 /* Rows that may be read for the lane now, 0 when it has to wait. */
 uint32_t lane_credit(const struct lane *lane, uint32_t batch, int64_t now_us);
 /* Monotonic time at which a lane without credit may have some by time alone (rate, probe); INT64_MAX = never. */

@@ -188,6 +188,11 @@ void rules_expire(const struct rules_context *context, const struct rules_task *
   out->keep_us = context->config->engine.dead_retention_ms * 1000;
 }
 
+void rules_unsent(const struct rules_task *task, struct decision *out, bool *written) {
+  start_decision(task, EVENT_RELEASE, out);
+  *written = task->state == TASK_CLAIMED;
+}
+
 void rules_block(const struct rules_task *task, struct decision *out) {
   start_decision(task, EVENT_BLOCK, out);
   out->attempt = task->attempt_row;

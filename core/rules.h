@@ -55,6 +55,8 @@ void rules_refuse(const struct rules_context *context, const struct route_config
 /* expires_at has come. */
 void rules_expire(const struct rules_context *context, const struct rules_task *task, struct decision *out);
 
+/* It was never handed to its sink, which is no failure: back as it was. *written: a recorded claim is to be undone. */
+void rules_unsent(const struct rules_task *task, struct decision *out, bool *written);
 /* A task before it in its order_key has failed. */
 void rules_block(const struct rules_task *task, struct decision *out);
 

@@ -122,9 +122,9 @@ static void apply_setting(struct scheduler *s, struct lane *lane, const struct r
 }
 
 /* Completes a flight in the place of its plugin, which may still read the task: it is never freed. */
-static bool answer_for_plugin(struct scheduler *s, struct flight *flight, const char *error_class, const char *text,
-                              struct flight_list *done) {
-  if (!flight_complete(s->flights, flight_token(flight)))
+static bool answer_for_plugin(struct scheduler *s, struct flight *flight, uint64_t token, const char *error_class,
+                              const char *text, struct flight_list *done) {
+  if (!flight_complete(s->flights, token))
     return false;
   driver_answered(flight);
   flight->end = FLIGHT_OUTCOME;
@@ -144,10 +144,12 @@ void scheduler_watch_flights(struct scheduler *s) {
   s->watch_at_us = now + WATCH_EVERY_US;
   for (struct flight *flight = s->flights->by_id; flight; flight = flight->by_id.next) {
     int64_t limit_us = 1000 * (2 * (int64_t)flight->task->view.timeout_ms + s->config->config->engine.hang_ms);
+    uint64_t token = flight_token(flight); /* before the rest: what is put back meanwhile has another */
     bool submitted = atomic_load_explicit(&flight->submitted, memory_order_acquire);
     if (!submitted || now - flight->handed_us < limit_us)
       continue; /* what the plugin has not been given yet is the driver's */
-    if (answer_for_plugin(s, flight, "plugin.forgot", "the plugin has not answered in twice the time-out", &done))
+    if (answer_for_plugin(s, flight, token, "plugin.forgot", "the plugin has not answered in twice the time-out",
+                          &done))
       log_error("DUEBOX-PLUGIN-FORGOT", "route=%s message_id=%s its plugin has not answered in twice the time-out",
                 flight->lane->name, flight->task->view.message_id);
   }
@@ -161,7 +163,8 @@ static void replace_driver(struct scheduler *s, struct driver *old, struct drive
     flight->end = FLIGHT_UNSENT;
   for (struct flight *flight = s->flights->by_id; flight; flight = flight->by_id.next) {
     if (flight->driver == old)
-      (void)answer_for_plugin(s, flight, "plugin.hang", "the plugin did not come back from a call", &done);
+      (void)answer_for_plugin(s, flight, flight_token(flight), "plugin.hang",
+                              "the plugin did not come back from a call", &done);
   }
   flight_list_join(&done, &unsent);
   mailbox_put(s->settler, &done);
@@ -288,7 +291,7 @@ static void arrive(struct scheduler *s, struct flight *flight) {
     flight->driver->inflight--;
     lane_refund(flight->lane, flight->task);
     if (flight->end == FLIGHT_UNSENT)
-      lane_note_unsent(flight->lane);
+      lane_note_unsent(flight->lane, clock_mono_us());
     else
       lane_note_done(flight->lane, clock_mono_us());
     if (flight->end == FLIGHT_OUTCOME)

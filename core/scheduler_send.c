@@ -20,6 +20,7 @@ struct flight *scheduler_charge(struct flight *flight) {
 }
 
 void scheduler_open(struct scheduler *s, struct flight *flight, struct flight_list *out) {
+  flight->handed_us = clock_mono_us(); /* from now on it waits for room at the sink */
   flight->due_mono_us = flight->task->due_us - atomic_load_explicit(&s->db_offset_us, memory_order_relaxed);
   flight->task->view.token = flight_open(flight);
   flight_list_add(out, flight);
@@ -42,17 +43,22 @@ void scheduler_send_later(struct scheduler *s, struct flight *flight) {
 
 /* The driver may have been replaced while the task waited. */
 static void follow_driver(struct flight *flight) {
-  struct driver *now = flight->lane->driver ? flight->lane->driver : flight->driver;
+  struct driver *now = flight->lane->driver;
   flight->driver->inflight--;
   now->inflight++;
   flight->driver = now;
 }
 
 void scheduler_send_due(struct scheduler *s) {
-  struct flight_list out = {0};
+  struct flight_list out = {0}, unsent = {0};
   struct driver *driver = NULL;
   while (s->early.head && s->early.head->task->due_us <= scheduler_db_surely_us(s)) {
     struct flight *flight = flight_list_pop(&s->early);
+    if (!flight->lane->driver) { /* its route is gone, and its driver may be, too */
+      flight->end = FLIGHT_UNSENT;
+      flight_list_add(&unsent, flight);
+      continue;
+    }
     follow_driver(flight);
     if (out.head && flight->driver != driver)
       driver_push(driver, &out);
@@ -61,6 +67,7 @@ void scheduler_send_due(struct scheduler *s) {
   }
   if (out.head)
     driver_push(driver, &out);
+  mailbox_put(s->settler, &unsent);
 }
 
 int64_t scheduler_sends_at(const struct scheduler *s) {

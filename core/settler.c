@@ -63,8 +63,7 @@ static bool decide(struct settler *settler, struct flight *flight, struct batch 
     decide_outcome(flight, route, &context, batch, &written);
     break;
   case FLIGHT_UNSENT:
-    rules_outcome(&context, route, &facts, &DUEBOX_OUTCOME(.cls = DUEBOX_UNAVAILABLE), NULL, &flight->decision,
-                  &written);
+    rules_unsent(&facts, &flight->decision, &written);
     break;
   case FLIGHT_REFUSED:
     rules_refuse(&context, route, &facts, flight->outcome.error_class, flight->outcome.message, &flight->decision);
@@ -139,7 +138,7 @@ static void note_written(struct settler *settler, struct flight *flight, const s
   count(&settler->metrics->settled_rows, 1);
   count_settled(flight);
   if (decision->event == EVENT_DEAD && decision->applied)
-    dead_log_write(&settler->dead, flight->lane->name, flight->task->view.message_id, decision->attempt,
+    dead_log_write(&settler->dead, flight->lane->name, flight->task->message_id.data, decision->attempt,
                    decision->error_class);
 }
 

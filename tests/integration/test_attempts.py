@@ -78,6 +78,15 @@ def test_the_log_names_the_dead(stage):
     wait_until(lambda: sum(lines_and_unsaid()) >= 402, 20, "the next line to count those without one")
 
 
+def test_the_log_names_a_task_that_could_not_be_sent(stage):
+    stage.http("h")
+    daemon = stage.start()
+    stage.execute("INSERT INTO outbox (route, payload, headers) VALUES ('h', '{}', '[1]')")
+    line = daemon.wait_log("DUEBOX-TASK-DEAD")
+    [(refused,)] = stage.execute("SELECT message_id FROM outbox_history WHERE state = 'dead'")
+    assert f"message_id={refused} " in line["msg"]
+
+
 def test_backoff_with_a_limit(stage):
     stage.http("h", retry={"backoff": "200ms", "multiplier": 2, "max": "500ms", "jitter": 0})
     stage.start()

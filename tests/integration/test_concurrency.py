@@ -44,3 +44,25 @@ def test_what_waits_for_room_goes_back_to_the_table(stage):
     stage.insert("h", b"another")
     stage.receiver.wait_count(sent + 1, 30)
     assert stage.receiver.requests[-1].body == b"another" and len(stage.receiver.requests) == sent + 1
+
+
+def test_a_route_with_a_backlog_leaves_room_for_its_neighbour(stage):
+    """Both go through one plugin instance; what the quick one has read ahead is not at the sink."""
+    stage.http("h", concurrency=32)
+    stage.http("n", concurrency=32)
+    backlogged, answered = threading.Event(), threading.Event()
+
+    def quick(request):
+        if len(stage.receiver.requests) > 500:
+            backlogged.set()
+        return Answer(200, delay_s=0.005)
+
+    stage.receiver.on("/h", quick)
+    stage.consume_http()
+    stage.start()
+    stage.insert("h", count=20000, end="")
+    assert backlogged.wait(60)
+    stage.receiver.subscribe(lambda request: answered.set() if request.path.startswith("/n") else None)
+    stage.insert("n")
+    assert answered.wait(60)
+    assert stage.count("outbox", "route = 'h'") > 0, "the backlog was over too soon to tell"

@@ -93,6 +93,39 @@ static void a_quick_destination_is_read_ahead_of(void **state) {
   assert_int_equal(lane_credit(&f.lane, 4000, 0), 100);
 }
 
+/* What one lane has read ahead takes no place at the sink from another on the same plugin instance. */
+static void lanes_share_the_sink_not_what_is_read_ahead(void **state) {
+  struct fixture f;
+  make(&f);
+  f.route.concurrency = 32;
+  f.driver.max_inflight = 64;
+  f.driver.inflight = 96; /* of the other lane: 32 of them at the sink */
+  f.driver.at_sink = 32;
+  assert_int_equal(lane_room(&f.lane), 32);
+}
+
+/* Long calls hold most places; the others are used although few rows are worth no statement otherwise. */
+static void free_places_for_long_calls_are_used(void **state) {
+  struct fixture f;
+  make(&f);
+  f.route.concurrency = 32;
+  f.route.claim = CLAIM_RECORDED;
+  f.lane.done_per_ms = 0.08;
+  f.lane.in_flight = 27;
+  assert_true(lane_credit(&f.lane, 2000, 0) >= 5);
+}
+
+static void a_probe_that_found_no_room_waits(void **state) {
+  struct fixture f;
+  make(&f);
+  lane_suspend(&f.lane, "down", -1, 0);
+  int64_t now = lane_wakes_at(&f.lane, 0);
+  assert_int_equal(lane_credit(&f.lane, 1000, now), 1);
+  lane_note_unsent(&f.lane, now);
+  assert_int_equal(lane_credit(&f.lane, 1000, now), 0);
+  assert_true(lane_wakes_at(&f.lane, now) > now);
+}
+
 static void after_an_outage_concurrency_grows_step_by_step(void **state) {
   struct fixture f;
   make(&f);
@@ -177,6 +210,9 @@ int main(void) {
       cmocka_unit_test(charge_and_refund_balance),
       cmocka_unit_test(rate_lets_through_what_it_says),
       cmocka_unit_test(a_quick_destination_is_read_ahead_of),
+      cmocka_unit_test(lanes_share_the_sink_not_what_is_read_ahead),
+      cmocka_unit_test(free_places_for_long_calls_are_used),
+      cmocka_unit_test(a_probe_that_found_no_room_waits),
       cmocka_unit_test(after_an_outage_concurrency_grows_step_by_step),
       cmocka_unit_test(a_suspended_lane_probes_with_one),
       cmocka_unit_test(the_highest_priority_is_read_first),

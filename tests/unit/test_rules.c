@@ -151,6 +151,21 @@ static void unavailable_burns_nothing(void **state) {
   assert_int_equal(d.event, EVENT_DEAD);
 }
 
+/* Waiting for room is no failure, however old the task is. */
+static void unsent_is_never_dead(void **state) {
+  struct fixture f = make();
+  struct decision d;
+  bool written = true;
+  f.task.asked_due_us = NOW - 30LL * 86400 * SECOND;
+  rules_unsent(&f.task, &d, &written);
+  assert_int_equal(d.event, EVENT_RELEASE);
+  assert_false(written);
+  f.task.state = TASK_CLAIMED;
+  rules_unsent(&f.task, &d, &written);
+  assert_int_equal(d.event, EVENT_RELEASE);
+  assert_true(written);
+}
+
 static void retry_beyond_expiry_expires(void **state) {
   struct fixture f = make();
   bool written = false;
@@ -287,6 +302,7 @@ int main(void) {
       cmocka_unit_test(retry_after_replaces_the_wait),
       cmocka_unit_test(rejected_is_dead_at_once),
       cmocka_unit_test(unavailable_burns_nothing),
+      cmocka_unit_test(unsent_is_never_dead),
       cmocka_unit_test(retry_beyond_expiry_expires),
       cmocka_unit_test(record_in_the_answer_decides),
       cmocka_unit_test(a_dead_alert_raises_no_alert),
