@@ -28,7 +28,7 @@ set(kit ${DUEBOX_DATA_DIR}/contract/tests)
 install(DIRECTORY ${CMAKE_SOURCE_DIR}/tests/contract/ DESTINATION ${kit}/contract COMPONENT dev
   FILES_MATCHING PATTERN sink_contract.* PATTERN source_contract.*)
 install(DIRECTORY ${CMAKE_SOURCE_DIR}/tests/support/ DESTINATION ${kit}/support COMPONENT dev
-  FILES_MATCHING PATTERN fake_host*.[ch] PATTERN fake_tasks.c PATTERN fake_results.c PATTERN fake_expand.c
+  FILES_MATCHING PATTERN fake_host*.[ch] PATTERN own_time.[ch] PATTERN fake_tasks.c PATTERN fake_results.c PATTERN fake_expand.c
   PATTERN servers EXCLUDE PATTERN kafka EXCLUDE PATTERN __pycache__ EXCLUDE)
 install(DIRECTORY ${CMAKE_SOURCE_DIR}/examples/plugin DESTINATION ${CMAKE_INSTALL_DOCDIR}/examples COMPONENT dev)
 install(FILES ${CMAKE_SOURCE_DIR}/docs/PLUGIN.md DESTINATION ${CMAKE_INSTALL_DOCDIR} COMPONENT dev)
