@@ -51,8 +51,7 @@ struct driver {
   struct driver_env env;
   uint32_t max_inflight;
   bool realtime;
-  atomic_uint inflight; /* flights charged to it and not settled; written by the scheduler */
-  atomic_uint at_sink;  /* given to the plugin and not answered */
+  atomic_uint at_sink; /* given to the plugin and not answered */
   struct mailbox in;
 
   pthread_t thread;

@@ -35,24 +35,21 @@ static bool describe_routes(struct engine *engine, struct engine_status *out) {
   return out->routes != NULL;
 }
 
-static void describe_driver(struct driver *driver, uint32_t inflight, struct plugin_status *out) {
+static void describe_driver(struct driver *driver, struct plugin_status *out) {
   snprintf(out->name, sizeof out->name, "%s", driver->name);
   snprintf(out->role, sizeof out->role, "%s", driver->role == DUEBOX_ROLE_SINK ? "sink" : "source");
   driver_health(driver, &out->up, out->text);
-  out->inflight = inflight;
+  out->inflight = atomic_load_explicit(&driver->at_sink, memory_order_relaxed); /* a source has none */
   out->last_poll_age_us = clock_mono_us() - atomic_load(&driver->alive_us);
 }
 
 static bool describe_plugins(struct engine *engine, struct engine_status *out) {
   pthread_mutex_lock(&engine->drivers_lock);
   out->plugins = calloc(engine->sink_count + engine->source_count + 1, sizeof *out->plugins);
-  for (size_t i = 0; out->plugins && i < engine->sink_count; i++) {
-    struct driver *driver = engine->sinks[i].driver;
-    describe_driver(driver, atomic_load_explicit(&driver->inflight, memory_order_relaxed),
-                    &out->plugins[out->plugin_count++]);
-  }
+  for (size_t i = 0; out->plugins && i < engine->sink_count; i++)
+    describe_driver(engine->sinks[i].driver, &out->plugins[out->plugin_count++]);
   for (size_t i = 0; out->plugins && i < engine->source_count; i++)
-    describe_driver(engine->sources[i].driver, 0, &out->plugins[out->plugin_count++]);
+    describe_driver(engine->sources[i].driver, &out->plugins[out->plugin_count++]);
   pthread_mutex_unlock(&engine->drivers_lock);
   return out->plugins != NULL;
 }

@@ -124,7 +124,6 @@ void lane_charge(struct lane *lane, const struct task *task, int64_t now_us) {
   }
   lane->in_flight++;
   lane->bytes_in_flight += (int64_t)task->payload.len;
-  lane->driver->inflight++;
   double weight = 0.05;
   lane->average_bytes += weight * ((double)task->payload.len - lane->average_bytes);
   set_gauge(&lane->metrics.inflight, lane->in_flight);

@@ -288,7 +288,6 @@ static void arrive(struct scheduler *s, struct flight *flight) {
   bool leaked = flight->leaked;
   follow_group(s, flight);
   if (flight->driver) {
-    flight->driver->inflight--;
     lane_refund(flight->lane, flight->task);
     if (flight->end == FLIGHT_UNSENT)
       lane_note_unsent(flight->lane, clock_mono_us());

@@ -41,14 +41,6 @@ void scheduler_send_later(struct scheduler *s, struct flight *flight) {
   s->early.count++;
 }
 
-/* The driver may have been replaced while the task waited. */
-static void follow_driver(struct flight *flight) {
-  struct driver *now = flight->lane->driver;
-  flight->driver->inflight--;
-  now->inflight++;
-  flight->driver = now;
-}
-
 void scheduler_send_due(struct scheduler *s) {
   struct flight_list out = {0}, unsent = {0};
   struct driver *driver = NULL;
@@ -59,7 +51,7 @@ void scheduler_send_due(struct scheduler *s) {
       flight_list_add(&unsent, flight);
       continue;
     }
-    follow_driver(flight);
+    flight->driver = flight->lane->driver; /* it may have been replaced while the task waited */
     if (out.head && flight->driver != driver)
       driver_push(driver, &out);
     driver = flight->driver;

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * When a driver counts as stuck: an idle one, which gives a sign of life once a second, never does.
+ * When a driver counts as stuck: an idle one, which gives a sign of life once a second, never does. And what becomes of
+ * tasks that a plugin refuses and completes all the same.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -10,8 +11,9 @@
 
 #include "core/base/clock.h"
 #include "core/driver.h"
+#include "core/lane.h"
 
-enum { SECOND_US = 1000 * 1000 };
+enum { SECOND_US = 1000 * 1000, LIMIT_US = 30 * SECOND_US };
 
 static bool stuck_when_silent_for(int64_t silent_us, int64_t limit_us) {
   struct driver driver = {0};
@@ -38,11 +40,106 @@ static void one_whose_thread_ended_is_stuck_unless_it_was_told_to_end(void **sta
   assert_false(driver_stuck(&driver, SECOND_US));
 }
 
+/* --- a plugin that refuses a task --- */
+
+struct liar {
+  const struct duebox_host *host;
+  uint64_t refused; /* the token of the task it did not take */
+  bool at_once;     /* completes it before it refuses it, else after it was offered again */
+  atomic_uint submits;
+};
+
+static struct liar liar;
+
+static bool lie_create(void *inst, const struct duebox_instance_config *config, const struct duebox_host *host,
+                       struct duebox_error *err) {
+  liar.host = host;
+  return true;
+}
+
+static bool lie_start(void *inst, struct duebox_error *err) { return true; }
+static void lie_poll(void *inst, int timeout_ms) {}
+static void lie_quiet(void *inst) {}
+static void lie_stop(void *inst, int deadline_ms) {}
+
+static void lie_about(uint64_t token) {
+  liar.host->complete(liar.host->ctx, token, &DUEBOX_OUTCOME(.cls = DUEBOX_DELIVERED));
+}
+
+static size_t lie_submit(void *inst, const struct duebox_task *const *tasks, size_t n) {
+  bool first = liar.submits++ == 0;
+  if (first)
+    liar.refused = tasks[0]->token;
+  if (first == liar.at_once)
+    lie_about(liar.refused);
+  if (!first)
+    lie_about(tasks[0]->token);
+  return first ? 0 : n;
+}
+
+static const struct duebox_sink_ops lie_sink = {.struct_size = sizeof lie_sink, .submit = lie_submit};
+static const struct duebox_plugin lie_plugin = {
+    DUEBOX_PLUGIN_PREFIX, .name = "liar",     .create = lie_create, .start = lie_start,   .poll = lie_poll,
+    .wakeup = lie_quiet,  .close = lie_quiet, .stop = lie_stop,     .destroy = lie_quiet, .sink = &lie_sink};
+
+/* Sends it one task, which comes out once. twice: completions that meant no open task. */
+static void send_to_the_liar(bool at_once, unsigned submits, unsigned twice) {
+  static struct flight_table flights;
+  static struct lane lane;
+  struct engine_metrics metrics = {0};
+  struct mailbox settler;
+  struct leases leases;
+  struct config config = {0};
+  struct err err = {0};
+  struct plugin_config plugin = {.name = "liar", .module = &lie_plugin, .max_inflight = 10};
+  struct driver_env env = {.flights = &flights, .settler = &settler, .leases = &leases, .metrics = &metrics};
+  struct task task = {.id = 1, .attempt_now = 1, .view = {.message_id = "m"}};
+  struct flight_list list = {0}, out = {0};
+  liar = (struct liar){.at_once = at_once};
+  lane = (struct lane){.at_sink_max = 10};
+  mailbox_init(&settler);
+  leases_init(&leases);
+  leases_gain(&leases, 0, 1, clock_mono_us() + 10 * LIMIT_US, false);
+  struct driver *driver = driver_start(&config, &plugin, NULL, &env, &err);
+  assert_non_null(driver);
+  assert_int_equal(driver_born(driver, LIMIT_US / 1000, &err), DRIVER_BORN);
+  struct flight *flight = flight_take(&flights, &task);
+  assert_non_null(flight);
+  flight->lane = &lane;
+  flight->driver = driver;
+  flight->epoch = 1;
+  flight->read_us = flight->handed_us = clock_mono_us();
+  task.view.token = flight_open(flight);
+  flight_list_add(&list, flight);
+  driver_push(driver, &list);
+  mailbox_take(&settler, clock_mono_us() + LIMIT_US, &out);
+  driver_stop(driver, 1000);
+  driver_join(driver, 10000);
+  mailbox_take(&settler, 0, &out);
+  assert_int_equal(out.count, 1);
+  assert_int_equal(out.head->end, FLIGHT_OUTCOME);
+  assert_int_equal(liar.submits, submits);
+  assert_int_equal(counted(&metrics.completions_twice), twice);
+  assert_int_equal(lane.at_sink, 0);
+  assert_int_equal(driver->at_sink, 0);
+  driver_free(&driver);
+  HASH_DELETE(by_id, flights.by_id, flight);
+  flight_table_free(&flights);
+  flights = (struct flight_table){0};
+  mailbox_destroy(&settler);
+  leases_destroy(&leases);
+}
+
+static void what_is_completed_and_refused_is_over(void **state) { send_to_the_liar(true, 1, 0); }
+static void what_is_refused_is_offered_under_another_token(void **state) { send_to_the_liar(false, 2, 1); }
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(an_idle_one_is_not_stuck),
       cmocka_unit_test(a_silent_one_is_stuck),
       cmocka_unit_test(one_whose_thread_ended_is_stuck_unless_it_was_told_to_end),
+      cmocka_unit_test(what_is_completed_and_refused_is_over),
+      cmocka_unit_test(what_is_refused_is_offered_under_another_token),
   };
   return cmocka_run_group_tests_name("driver", tests, NULL, NULL);
 }
