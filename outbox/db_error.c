@@ -102,7 +102,7 @@ static const struct {
 /* `duebox migrate` logs in as a user of its own and needs other rights. */
 #define CHECK_MIGRATOR "check database.migrate_user and its password"
 #define GRANT_MIGRATOR                                                                                                 \
-  "grant what sql/examples/grants.sql gives to the user of `duebox migrate`, and name it in database.migrate_user"
+  "grant what sql/examples/users.sql gives to the user of `duebox migrate`, and name it in database.migrate_user"
 
 static const struct {
   int code;

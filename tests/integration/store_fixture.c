@@ -236,9 +236,9 @@ static char *read_file(const char *path) {
   return text;
 }
 
-/* The users of sql/examples/grants.sql for the test's database: the store works with what it grants, or fails. */
-static void grant(struct fixture *f) {
-  char *file = read_file(STORE_SQL_DIR "/examples/grants.sql"), *at = file, *name;
+/* Runs a file of sql/examples/ for the test's database. */
+static void run_example(struct fixture *f, const char *path) {
+  char *file = read_file(path), *at = file, *name;
   char *script = calloc(1, 131072);
   assert_non_null(script);
   while ((name = strstr(at, "`shop`"))) {
@@ -269,8 +269,10 @@ int store_setup(void **state) {
   struct fixture *f = *state;
   struct shard_row rows[STORE_SHARDS_MAX];
   size_t count;
+  /* The store works with what these two grant, or fails. */
+  run_example(f, STORE_SQL_DIR "/examples/users.sql");
   migrate(f);
-  grant(f);
+  run_example(f, STORE_SQL_DIR "/examples/grants.sql");
   f->config.user = "duebox";
   f->config.password = "duebox-password";
   ok(f, f->store.ops->open(f->store.self, "test", &f->ss, &f->err));

@@ -181,7 +181,7 @@ def test_migrate_names_the_keys_of_its_own_user(cli):
     for keys in ({"password": "right"}, {"migrate_user": "migrator", "migrate_password": "right"}):
         cli.daemon.configure({**cli.daemon.configuration, "database": {**database, **keys}})
         said = cli.fails(77, "migrate")
-        assert "database.migrate_user" in said and "sql/examples/grants.sql" in said and "daemon's" not in said
+        assert "database.migrate_user" in said and "sql/examples/users.sql" in said and "daemon's" not in said
 
 
 def test_migrate(cli):

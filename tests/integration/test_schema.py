@@ -192,26 +192,84 @@ def test_null_is_refused(cursor, column):
 # -- users ------------------------------------------------------------------------
 
 
+def run_for(connection, database, name):
+    """Run users.sql or grants.sql for another database than `shop`."""
+    with connection.cursor() as cursor:
+        for statement in statements((SQL / "examples" / f"{name}.sql").read_text()):
+            cursor.execute(statement.replace("`shop`", f"`{database}`"))
+
+
 @pytest.fixture(scope="module")
 def users(mariadb, database):
-    with mariadb.connect() as connection, connection.cursor() as cursor:
-        for statement in statements((SQL / "examples" / "grants.sql").read_text()):
-            cursor.execute(statement.replace("`shop`", f"`{database}`").replace("%", "%%") % ())
+    with mariadb.connect() as connection:
+        run_for(connection, database, "users")
+        run_for(connection, database, "grants")
 
 
-def test_the_application_inserts_and_nothing_else(mariadb, database, users, cursor):
-    with mariadb.connect(database, user="app", password="app-password", host="127.0.0.1") as connection:
-        with connection.cursor() as app:
-            app.execute("INSERT INTO outbox (route, payload, delay_ms, dedup_key) VALUES ('r', 'x', 5, 'd')")
-            app.execute("INSERT IGNORE INTO outbox (route, payload, dedup_key) VALUES ('r', 'x', 'd')")
-            for statement in ("SELECT * FROM outbox", "UPDATE outbox SET priority = 1", "DELETE FROM outbox",
-                              "INSERT INTO outbox (route, payload, state) VALUES ('r', 'x', 'held')",
-                              "INSERT INTO outbox (route, payload, attempt) VALUES ('r', 'x', 7)",
-                              "SELECT * FROM outbox_history", "INSERT INTO outbox_routes (route) VALUES ('r')"):
-                with pytest.raises(pymysql.err.OperationalError) as refused:
-                    app.execute(statement)
-                assert refused.value.args[0] in (1142, 1143), statement
-    assert one(cursor, "SELECT COUNT(*), MIN(delay_ms) FROM outbox") == (1, 5)
+@pytest.fixture
+def login(mariadb, database, users, cursor):
+    """login(user) is a cursor of one of the users, on empty tables."""
+    connections = []
+
+    def connect(user):
+        password = {"duebox": "duebox-password", "duebox_operator": "operator-password"}.get(user, "app-password")
+        connections.append(mariadb.connect(database, user=user, password=password, host="127.0.0.1"))
+        return connections[-1].cursor()
+    yield connect
+    for connection in connections:
+        connection.close()
+
+
+def test_users_and_grants_run_in_their_order_and_again_without_an_error(mariadb):
+    """Setting duebox up takes no statement that is expected to fail: users, migrate, grants, and all of it again."""
+    name = mariadb.create_database("schema_grants")
+    with mariadb.connect(name) as connection:
+        run_for(connection, name, "users")
+        install(connection)
+        for example in ("grants", "users", "grants"):
+            run_for(connection, name, example)
+
+
+INSERTS = ["INSERT INTO outbox (route, payload, delay_ms, dedup_key) VALUES ('r', 'x', 5, 'd')",
+           "INSERT IGNORE INTO outbox (route, payload, dedup_key) VALUES ('r', 'x', 'd')",
+           "INSERT INTO outbox (route, payload, target_host) VALUES ('r', 'x', 'h')",
+           "INSERT INTO outbox (route, payload, shard) VALUES ('r', 'x', 1)"]
+NEVER = ["INSERT INTO outbox (route, payload, state) VALUES ('r', 'x', 'held')",
+         "INSERT INTO outbox (route, payload, attempt) VALUES ('r', 'x', 7)",
+         "INSERT INTO outbox_routes (route) VALUES ('r')", "SELECT * FROM outbox_history",
+         "UPDATE outbox SET shard = 3", "UPDATE outbox SET target_host = 'h'", "UPDATE outbox SET attempt = 0",
+         "UPDATE outbox SET message_id = 'm'", "UPDATE outbox SET state = 'held'"]
+READS = ["SELECT * FROM outbox", "SELECT state FROM outbox"]
+CHANGES = ["UPDATE outbox SET priority = 1 WHERE state = 'scheduled'", "DELETE FROM outbox WHERE state = 'scheduled'"]
+RETURNING = "INSERT INTO outbox (route, payload) VALUES ('r', 'x') RETURNING id"
+
+
+@pytest.mark.parametrize("user, allowed, refused", [
+    ("app", INSERTS, [*NEVER, *READS, *CHANGES, RETURNING]),
+    ("app_orm", [*INSERTS, RETURNING, "SELECT MAX(id) FROM outbox"], [*NEVER, *READS, *CHANGES]),
+    ("app_cancel", [*INSERTS, RETURNING, *READS, *CHANGES], NEVER)])
+def test_each_role_of_an_application_may_do_its_part_and_no_more(login, user, allowed, refused):
+    """An application can do all that its role says; it can never write what only duebox writes, and never move a living
+    task to another shard or host behind the back of the daemon that holds it."""
+    app = login(user)
+    for statement in allowed:
+        app.execute(statement)
+    for statement in refused:
+        with pytest.raises(pymysql.err.OperationalError) as error:
+            app.execute(statement)
+        assert error.value.args[0] in (1142, 1143), statement
+
+
+@pytest.mark.parametrize("user, examples", [
+    ("app", ["insert", "insert_delay", "insert_at"]),
+    ("app_orm", ["insert", "insert_delay", "insert_at"]),
+    ("app_cancel", ["insert", "insert_delay", "insert_at", "reschedule", "bulk_change", "cancel", "counts"]),
+    ("duebox_operator", ["insert_delay", "reschedule", "cancel_kept", "bulk_change", "retry", "cancel", "status", "counts",
+                         "lateness", "statistics", "attempts"])])
+def test_examples_run_as_the_user_whose_part_they_are(login, user, examples):
+    """Every statement of sql/examples works with the rights that sql/examples/grants.sql gives for it."""
+    for example in examples:
+        run(login(user), example)
 
 
 def test_the_daemon_cannot_reach_beyond_its_tables(mariadb, database, users):
