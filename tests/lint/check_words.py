@@ -32,7 +32,7 @@ def main():
         assert judge(name, f"{HEAD} */\n{planted}\n"), f"planted {planted!r} was not caught"
     assert judge(name, "int x;\n") and not judge(name, f"{HEAD} */\nmkstemp(\"/tmp/XXXXXX\");\n")
     names = [n for n in tree.files(suffixes=None) if n.suffix not in BINARY and "seeds" not in n.parts]
-    names += [p.relative_to(tree.ROOT) for p in tree.ROOT.iterdir() if p.is_file()]
+    names += [p.relative_to(tree.ROOT) for p in tree.ROOT.iterdir() if p.is_file() and p.name != ".git"]
     wrong = [line for n in names for line in judge(n, tree.text(n))]
     return tree.report(wrong, f"{len(names)} files are clean")
 
