@@ -113,6 +113,14 @@ static bool list_options(struct listing *listing, const char *place, const struc
   return ok;
 }
 
+/* A module by name, or by a path from here: an argument with a slash is a file, as for a shell. */
+static const struct module *load_named(struct cli *cli, const char *name, struct err *err) {
+  char *path = strchr(name, '/') ? realpath(name, NULL) : NULL;
+  const struct module *module = modules_load(cli->modules, path ? path : name, err);
+  free(path);
+  return module;
+}
+
 int run_plugin_info(struct cli *cli, const struct args *args) {
   static const struct column columns[] = {
       {"place", "WHERE", CELL_TEXT, false},     {"option", "OPTION", CELL_TEXT, false},
@@ -120,7 +128,7 @@ int run_plugin_info(struct cli *cli, const struct args *args) {
       {"default", "DEFAULT", CELL_TEXT, false}, {"help", "MEANING", CELL_TEXT, false}};
   struct err err = {0};
   cli_modules(cli);
-  const struct module *module = modules_load(cli->modules, args->operands[0], &err);
+  const struct module *module = load_named(cli, args->operands[0], &err);
   if (!module)
     return cli_fail(EX_NOINPUT, "plugin info: %s", err.text);
   const struct duebox_plugin *plugin = module->plugin;

@@ -35,20 +35,23 @@ static void add_dir(struct module_registry *modules, const char *dir, size_t len
     modules->dirs[modules->dir_count++] = arena_strndup(modules->arena, dir, len);
 }
 
+/* The folders relative to the executable: in a build tree, and as installed. An installed tree may be moved. */
 static void add_beside_executable(struct module_registry *modules) {
-  char path[PATH_MAX];
+  static const char *const places[] = {"../plugins", DUEBOX_PLUGIN_DIR_FROM_BIN};
+  char path[PATH_MAX], from_bin[2 * PATH_MAX];
   ssize_t n = readlink("/proc/self/exe", path, sizeof path - 1);
-  if (n <= 0)
-    return; /* no /proc: the installed folder is still there */
+  if (n <= 0) { /* no /proc */
+    add_dir(modules, DUEBOX_PLUGIN_DIR, strlen(DUEBOX_PLUGIN_DIR));
+    return;
+  }
   path[n] = '\0';
   char *slash = strrchr(path, '/');
-  if (slash)
-    *slash = '\0';
-  char *up = strrchr(path, '/'); /* the folder above bin */
-  if (!up)
-    return;
-  const char *dir = arena_printf(modules->arena, "%.*s/plugins", (int)(up - path), path);
-  add_dir(modules, dir, strlen(dir));
+  for (size_t i = 0; slash && i < sizeof places / sizeof *places; i++) {
+    snprintf(from_bin, sizeof from_bin, "%.*s/%s", (int)(slash - path), path, places[i]);
+    char *dir = realpath(from_bin, NULL); /* one that is not there is still named when a module is not found */
+    add_dir(modules, dir ? dir : from_bin, strlen(dir ? dir : from_bin));
+    free(dir);
+  }
 }
 
 struct module_registry *modules_new(void) {
@@ -62,7 +65,6 @@ struct module_registry *modules_new(void) {
     env += n + (env[n] == ':');
   }
   add_beside_executable(modules);
-  add_dir(modules, DUEBOX_PLUGIN_DIR, strlen(DUEBOX_PLUGIN_DIR));
   return modules;
 }
 

@@ -10,7 +10,7 @@ CAUSES = TOP / "tests" / "bench" / "causes.json"     # {goal: why it is missed},
 HEAD = """\
 # Benchmarks
 
-Written by `tests/bench/run`, which measures all of this again: `scripts/build release`, then `tests/bench/run`
+Written by `tests/bench/run`, which measures all of this again: `scripts/build release --tests`, then `tests/bench/run`
 (about half an hour on an idle machine of 2 cores; `--list` shows the scenarios, `--only` picks some, `--quick` runs
 them small, `--full` large).
 
