@@ -42,7 +42,7 @@ enum binlog_event {
 #define BINLOG_FIELD_LIST(FIELD)                                                                                       \
   FIELD(ID, "id", 8)                                                                                                   \
   FIELD(ROUTE, "route", 15)                                                                                            \
-  FIELD(DUE_AT, "due_at", 18)                                                                                          \
+  FIELD(DUE_AT, "next_at", 18)                                                                                         \
   FIELD(PRIORITY, "priority", 1)                                                                                       \
   FIELD(TARGET_HOST, "target_host", 15)                                                                                \
   FIELD(SHARD, "shard", 1)                                                                                             \

@@ -87,6 +87,9 @@ void filter_shards(struct text *out, uint64_t shards) {
   }
 }
 
+/* Of a living task: an explicit NULL means the default. The history has it as first asked for. */
+#define DUE "COALESCE(due_at, created_at + INTERVAL delay_ms * 1000 MICROSECOND)"
+
 void filter_sql(struct text *out, const struct task_filter *filter, enum operator_table table, uint64_t shards) {
   add_states(out, wanted_states(filter) & table_states(table));
   add_equal(out, "route", filter->route);
@@ -101,8 +104,9 @@ void filter_sql(struct text *out, const struct task_filter *filter, enum operato
     text_puts(out, " AND priority = ");
     text_u64(out, filter->priority);
   }
-  add_time(out, "due_at <", filter->due_before_us);
-  add_time(out, "due_at >=", filter->due_after_us);
+  bool living = table == TABLE_LIVING;
+  add_time(out, living ? DUE " <" : "due_at <", filter->due_before_us);
+  add_time(out, living ? DUE " >=" : "due_at >=", filter->due_after_us);
   add_time(out, "created_at <", filter->created_before_us);
   add_time(out, "created_at >=", filter->created_after_us);
   if (filter->failed && table == TABLE_LIVING)

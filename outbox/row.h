@@ -23,7 +23,7 @@
   ROW(RECOVERIES, "recoveries")                                                                                        \
   ROW(MAX_ATTEMPTS, "max_attempts")                                                                                    \
   ROW(TIMEOUT, "timeout_ms")                                                                                           \
-  ROW(DUE, "due_at")                                                                                                   \
+  ROW(DUE, "COALESCE(due_at, created_at + INTERVAL delay_ms * 1000 MICROSECOND)")                                      \
   ROW(FIRST_DUE, "first_due_at")                                                                                       \
   ROW(EXPIRES, "expires_at")                                                                                           \
   ROW(ROUTE, "route")                                                                                                  \

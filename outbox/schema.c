@@ -17,10 +17,9 @@ static const struct migration {
   const char *name;
   const char *text;
 } migrations[] = {
-    {1, "outbox", schema_text_0001_outbox},
-    {2, "history", schema_text_0002_history},
-    {3, "operations", schema_text_0003_operations},
-    {4, "heads", schema_text_0004_heads},
+    {1, "outbox", schema_text_0001_outbox},         {2, "history", schema_text_0002_history},
+    {3, "operations", schema_text_0003_operations}, {4, "heads", schema_text_0004_heads},
+    {5, "guards", schema_text_0005_guards},
 };
 
 #define LATEST migrations[ARRAY_LEN(migrations) - 1].version
@@ -145,7 +144,7 @@ static bool execute(struct db_conn *conn, const char *statement, const struct sq
   return ok;
 }
 
-enum { NO_SUCH_TABLE = 1146 };
+enum { NO_SUCH_TABLE = 1146, COLUMN_EXISTS = 1060 };
 
 static bool read_shards(struct db_conn *conn, uint32_t *shards, struct err *err) {
   char count[24];
@@ -188,6 +187,10 @@ bool schema_check(struct db_conn *conn, struct err *err) {
   return true;
 }
 
+/* The first statement of a migration that is taken up again may have been done without being counted. What is not
+ * idempotent by itself is an ALTER that adds columns: all of them, or none. */
+static bool was_done_before(bool first, const struct err *err) { return first && err->code == COLUMN_EXISTS; }
+
 static bool run_statements(struct db_conn *conn, const struct migration *migration, uint32_t shards, uint32_t skip,
                            struct err *err) {
   struct text text = {0};
@@ -197,8 +200,9 @@ static bool run_statements(struct db_conn *conn, const struct migration *migrati
   for (uint32_t n = 1; ok && (statement = next_statement(&rest)); n++) {
     if (n <= skip)
       continue;
-    ok = db_run(conn, statement, WHAT, err) &&
-         execute(conn, query_schema_step, ARGS(UNSIGNED("done", n), UNSIGNED("version", migration->version)), err);
+    ok = db_run(conn, statement, WHAT, err) || was_done_before(n == skip + 1, err);
+    ok =
+        ok && execute(conn, query_schema_step, ARGS(UNSIGNED("done", n), UNSIGNED("version", migration->version)), err);
     if (!ok)
       err_wrap(err, "migration %u (%s), statement %u", migration->version, migration->name, n);
   }

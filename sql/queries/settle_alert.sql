@@ -2,7 +2,8 @@
 INSERT INTO `{table}` (route, task_key, payload)
 SELECT v.alert_route, o.task_key, JSON_OBJECT('message_id', o.message_id, 'route', o.route, 'task_key', o.task_key,
   'attempt', v.attempt, 'failures', v.failures, 'error_class', v.error_class, 'error', v.error,
-  'due_at', DATE_FORMAT(COALESCE(o.first_due_at, o.due_at), '%Y-%m-%dT%H:%i:%s.%fZ'),
+  'due_at', DATE_FORMAT(COALESCE(o.first_due_at, o.due_at, o.created_at + INTERVAL o.delay_ms * 1000 MICROSECOND),
+    '%Y-%m-%dT%H:%i:%s.%fZ'),
   'dead_at', DATE_FORMAT(UTC_TIMESTAMP(6), '%Y-%m-%dT%H:%i:%s.%fZ'))
 FROM JSON_TABLE({rows}, '$[*]' COLUMNS (
     id BIGINT UNSIGNED PATH '$[0]', state_from INT UNSIGNED PATH '$[1]', attempt_from INT UNSIGNED PATH '$[2]',

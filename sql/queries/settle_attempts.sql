@@ -3,7 +3,8 @@ INSERT INTO `{table}_attempts`
   (message_id, attempt, kind, outcome, task_id, route, claimed_by, due_at, published_at, finished_at, error_class, error,
    result)
 SELECT o.message_id, v.attempt_of, v.kind, v.outcome, o.id, o.route,
-  COALESCE(o.claimed_by, (SELECT s.owner FROM `{table}_shards` s WHERE s.shard = o.shard)), o.due_at,
+  COALESCE(o.claimed_by, (SELECT s.owner FROM `{table}_shards` s WHERE s.shard = o.shard)),
+  COALESCE(o.due_at, o.created_at + INTERVAL o.delay_ms * 1000 MICROSECOND),
   COALESCE(v.published, o.published_at), UTC_TIMESTAMP(6), v.error_class, v.error, v.result
 FROM JSON_TABLE({rows}, '$[*]' COLUMNS (
     id BIGINT UNSIGNED PATH '$[0]', state_from INT UNSIGNED PATH '$[1]', attempt_from INT UNSIGNED PATH '$[2]',

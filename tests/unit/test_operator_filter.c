@@ -15,6 +15,7 @@
 #include "outbox/operator_filter.h"
 
 #define ALL_SHARDS " AND shard IN (0,1,63)"
+#define DUE "COALESCE(due_at, created_at + INTERVAL delay_ms * 1000 MICROSECOND)"
 #define LIVING "state IN ('scheduled', 'claimed', 'awaiting', 'held', 'blocked')"
 
 static void check(const struct task_filter *filter, enum operator_table table, const char *expected) {
@@ -40,7 +41,7 @@ static void conditions(void **state) {
   check(&(struct task_filter){.states = STATE_BIT(TASK_DEAD), .failed = true}, TABLE_HISTORY, "state IN ('dead')");
   check(&(struct task_filter){.due_before_us = 1, .due_after_us = 2, .created_before_us = 3, .created_after_us = 4},
         TABLE_LIVING,
-        LIVING " AND due_at < '1970-01-01 00:00:00.000001' AND due_at >= '1970-01-01 00:00:00.000002'"
+        LIVING " AND " DUE " < '1970-01-01 00:00:00.000001' AND " DUE " >= '1970-01-01 00:00:00.000002'"
                " AND created_at < '1970-01-01 00:00:00.000003' AND created_at >= '1970-01-01 00:00:00.000004'");
 }
 
