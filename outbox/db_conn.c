@@ -23,15 +23,25 @@ void db_place(const struct database_config *config, char *out, size_t cap) {
 }
 
 /* MariaDB turns long lists of ids into a temporary table that it sorts; index seeks are what we want. Only MariaDB
- * reads comments that begin with M!. Lock waits are short, because the unit is redone anyway; metadata locks too, else
- * an ALTER TABLE by people would make us wait for a day (the default). */
+ * reads comments that begin with M!, only MySQL those that begin with !80000. Lock waits are short, because the unit is
+ * redone anyway; metadata locks too, else an ALTER TABLE by an operator would make us wait for a day (the default).
+ *
+ * A client that is frozen, or cut off, in the middle of a transaction must not keep its locks: the server ends a
+ * session that is silent inside a transaction, or does not take its answer, after seconds (well below engine.lease).
+ * MySQL knows only a limit for all idle sessions, so there sessions connect again after a quiet time (session.c).
+ *
+ * The other variables are set because a server may have other defaults, each of which would break a statement. */
 static const char setup[] =
     "SET SESSION time_zone = '+00:00', autocommit = 1, innodb_lock_wait_timeout = 1, lock_wait_timeout = 5, "
-    "sql_mode = 'STRICT_ALL_TABLES,NO_ZERO_DATE,NO_ZERO_IN_DATE,ERROR_FOR_DIVISION_BY_ZERO,NO_ENGINE_SUBSTITUTION'"
-    "/*M!100303 , in_predicate_conversion_threshold = 0 */;\n"
-    "SET SESSION TRANSACTION ISOLATION LEVEL READ COMMITTED;\n"
+    "sql_mode = 'STRICT_ALL_TABLES,NO_ZERO_DATE,NO_ZERO_IN_DATE,ERROR_FOR_DIVISION_BY_ZERO,NO_ENGINE_SUBSTITUTION', "
+    "sql_select_limit = 18446744073709551615, sql_safe_updates = 0, sql_big_selects = 1, completion_type = 0"
+    "/*M!100303 , in_predicate_conversion_threshold = 0, idle_transaction_timeout = 2 */";
+/* Operators' sessions may be idle while somebody thinks about an answer. */
+static const char setup_daemon[] = ", net_read_timeout = 3, net_write_timeout = 3/*!80000 , wait_timeout = 3 */";
+static const char setup_check[] =
+    ";\nSET SESSION TRANSACTION ISOLATION LEVEL READ COMMITTED, READ WRITE;\n"
     "SHOW SESSION VARIABLES WHERE Variable_name IN ('time_zone', 'transaction_isolation', 'tx_isolation', 'sql_mode', "
-    "'max_allowed_packet', 'read_only', 'innodb_read_only')";
+    "'max_allowed_packet', 'read_only', 'innodb_read_only', 'wait_timeout')";
 
 static bool is_off(const char *value) { return strcasecmp(value, "OFF") == 0 || strcmp(value, "0") == 0; }
 
@@ -40,6 +50,8 @@ static bool check_variable(struct db_conn *conn, enum db_role role, const char *
                            struct err *err) {
   if (strcmp(name, "max_allowed_packet") == 0)
     conn->max_packet = strtoull(value, NULL, 10);
+  if (strcmp(name, "wait_timeout") == 0)
+    conn->idle_limit_us = strtoll(value, NULL, 10) * 1000000;
   bool wrong =
       (strcmp(name, "time_zone") == 0 && strcmp(value, "+00:00") != 0) ||
       (strstr(name, "_isolation") && strcmp(value, "READ-COMMITTED") != 0) ||
@@ -57,6 +69,8 @@ static bool check_variable(struct db_conn *conn, enum db_role role, const char *
 static bool set_up_session(struct db_conn *conn, enum db_role role, struct err *err) {
   struct text script = {0};
   text_puts(&script, setup);
+  text_puts(&script, role == DB_DAEMON ? setup_daemon : "");
+  text_puts(&script, setup_check);
   struct db_result results[3];
   bool ok = db_script(conn, &script, WHAT, results, 3, err);
   text_free(&script);

@@ -3,7 +3,7 @@
  * outbox/db_conn.h - one connection to the database, opened by the rules and verified.
  *
  * Every connection has time limits on connecting, reading and writing, UTC as time zone, READ COMMITTED, a strict SQL
- * mode, short lock waits, no local files and no automatic reconnect; what could be lost on the way is read back. A
+ * mode, short lock waits, server-side limits on idle transactions, no local files and no automatic reconnect; what could be lost on the way is read back. A
  * connection belongs to one thread. Errors carry the server's number in err->code (db_error.h gives its class).
  */
 #ifndef OUTBOX_DB_CONN_H
@@ -26,6 +26,7 @@ struct db_conn {
   void *mysql;                          /* MYSQL *: the client libraries differ in the name of that struct */
   const struct database_config *config; /* outlives the connection */
   uint64_t max_packet;                  /* the server's max_allowed_packet, bytes */
+  int64_t idle_limit_us;                /* the server ends the session when it is idle for this long */
   enum db_role role;
 };
 

@@ -10,11 +10,19 @@
 #include "outbox/db_error.h"
 #include "query.h"
 
-enum { CONFLICT_TRIES = 5, LOST_TRIES = 2, SKIP_US = 3 * 1000 * 1000 };
+enum { CONFLICT_TRIES = 5, LOST_TRIES = 2, SKIP_US = 3 * 1000 * 1000, IDLE_MARGIN_US = 1000 * 1000 };
+
+/* The server has ended an idle connection, or is about to: connecting again costs less than a failed unit. */
+static bool idle_too_long(const struct store_session *ss) {
+  int64_t margin = ss->conn->idle_limit_us / 2;
+  if (margin > IDLE_MARGIN_US)
+    margin = IDLE_MARGIN_US;
+  return clock_mono_us() - ss->used_us > ss->conn->idle_limit_us - margin;
+}
 
 static bool ensure_connected(struct store_session *ss, struct err *err) {
   unsigned generation = atomic_load(&ss->outbox->generation);
-  if (ss->conn && ss->generation != generation)
+  if (ss->conn && (ss->generation != generation || idle_too_long(ss)))
     db_close(&ss->conn);
   ss->in_transaction = false;
   if (ss->conn)
@@ -59,7 +67,9 @@ enum store_status session_run(struct store_session *ss, const char *what, unit_f
   ss->unknown = ss->committing = false;
   for (;;) {
     bool connected = ensure_connected(ss, seen);
-    if (connected && unit(ss, arg, seen)) {
+    bool done = connected && unit(ss, arg, seen);
+    ss->used_us = clock_mono_us();
+    if (done) {
       ss->in_transaction = false;
       return STORE_OK;
     }

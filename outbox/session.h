@@ -30,6 +30,7 @@ struct store_session {
   char purpose[32];
   struct db_conn *conn; /* NULL = not connected */
   unsigned generation;  /* of the store when conn was opened */
+  int64_t used_us;      /* monotonic: when conn was used last */
   bool in_transaction;
   bool committing;       /* a COMMIT, or a statement that commits by itself, was sent and not answered */
   bool unknown;          /* the unit was run before and nobody knows whether its commit happened */

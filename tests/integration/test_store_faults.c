@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 #include "integration/store_fixture.h"
 
@@ -222,6 +223,74 @@ static void an_unknown_cancellation_is_found_out(void **state) {
   assert_int_equal(ask(f, "SELECT COUNT(*) FROM outbox_audit"), 1);
 }
 
+/* --- sessions that fall silent --- */
+
+/* Returns when nobody else has a lock on a shard or a row any more. */
+static void wait_for_locks(struct fixture *f) {
+  for (time_t limit = time(NULL) + 60; time(NULL) < limit;)
+    if (sql_error(f, "START TRANSACTION; SELECT * FROM outbox_shards FOR UPDATE NOWAIT") == 0 &&
+        sql_error(f, "SELECT * FROM outbox FOR UPDATE NOWAIT; COMMIT") == 0)
+      return;
+    else
+      sql(f, "ROLLBACK; SELECT SLEEP(0.1)");
+  fail_msg("a session that is silent inside its transaction keeps its locks");
+}
+
+/* A daemon that is frozen, or cut off, between two statements of a transaction must not stop the others: the server
+ * ends its transaction after seconds. */
+static void a_silent_session_keeps_no_locks(void **state) {
+  struct fixture *f = *state;
+  const uint64_t id = 1;
+  bool changed;
+  ROW("(id, route, payload, shard) VALUES (1, 'r', 'p', 0)");
+  fault_call(f, "COMMIT", wait_for_locks);
+  ok(f, OPS->intervene(f->ss, &f->leases[0], INTERVENE_CANCEL, &id, 1, 0, "ann", "", 0, &changed, &f->err));
+  assert_true(changed);
+  assert_int_equal(ask(f, "SELECT COUNT(*) FROM outbox_audit"), 1);
+}
+
+/* Where the server ends every session that is idle, the next call connects again and nobody notices. */
+static void an_idle_session_that_the_server_ended_is_replaced(void **state) {
+  struct fixture *f = *state;
+  struct store_session *idle;
+  int64_t now;
+  sql(f, "SET GLOBAL wait_timeout = 2");
+  ok(f, OPS->open(f->store.self, "idle", &idle, &f->err));
+  sql(f, "SET GLOBAL wait_timeout = 28800");
+  int64_t id = ask(f, "SELECT MAX(id) FROM information_schema.processlist");
+  while (ask(f, "SELECT COUNT(*) FROM information_schema.processlist WHERE id = %lld", (long long)id))
+    sql(f, "SELECT SLEEP(0.1)");
+  statements_sent();
+  ok(f, OPS->now(idle, &now, &f->err));
+  assert_int_equal(statements_sent(), 3); /* setting up, checking the schema, asking: none failed on the way */
+  OPS->close(&idle);
+}
+
+/* What a server may have as its defaults, each of which would cut answers or refuse writes. */
+static void a_servers_defaults_do_not_matter(void **state) {
+  struct fixture *f = *state;
+  struct store_session *ss;
+  struct store_range range = {.state = TASK_SCHEDULED, .priority = 5, .route = "r", .limit = 10};
+  struct task_batch *batch;
+  int64_t now;
+  bool lost[SHARDS];
+  struct decision d[2];
+  two_rows(f, d, EVENT_DONE);
+  ROW("(id, route, payload, shard, message_id) VALUES (3, 'r', 'p', 0, 'm3')");
+  sql(f, "SET GLOBAL sql_select_limit = 1; SET GLOBAL sql_safe_updates = 1; SET GLOBAL completion_type = 'RELEASE'; "
+         "SET GLOBAL TRANSACTION READ ONLY");
+  enum store_status opened = OPS->open(f->store.self, "test", &ss, &f->err);
+  sql(f, "SET GLOBAL sql_select_limit = DEFAULT; SET GLOBAL sql_safe_updates = 0; SET GLOBAL completion_type = 0; "
+         "SET GLOBAL TRANSACTION READ WRITE");
+  ok(f, opened);
+  ok(f, OPS->read(ss, &range, 1, 0, 1000, &batch, (int64_t[1]){0}, &now, &f->err));
+  assert_int_equal(batch->count, 2);
+  release(batch);
+  ok(f, OPS->settle(ss, f->leases, SHARDS, d, 2, lost, &f->err));
+  assert_true(d[0].applied && d[1].applied);
+  OPS->close(&ss);
+}
+
 /* --- servers that may not be used --- */
 
 static void a_server_that_becomes_read_only_is_left(void **state) {
@@ -338,6 +407,9 @@ int main(int argc, char **argv) {
       TEST(an_unknown_acquisition_is_found_out),
       TEST(an_unknown_commit_of_results_is_found_out),
       TEST(an_unknown_cancellation_is_found_out),
+      TEST(a_silent_session_keeps_no_locks),
+      TEST(an_idle_session_that_the_server_ended_is_replaced),
+      TEST(a_servers_defaults_do_not_matter),
       TEST(a_server_that_becomes_read_only_is_left),
       TEST(refusals_say_what_to_do),
       TEST(tls_that_the_server_lacks_is_not_given_up),
