@@ -112,19 +112,20 @@ static int run_engine(struct daemon *daemon, struct config *config, const struct
     config_free(&config);
     return EX_SOFTWARE;
   }
-  int code = EX_OK;
+  int code = EX_SOFTWARE;
   if (!parts->start_admin(parts->ctx, daemon->engine, config, reload, daemon, &err)) {
     log_error("DUEBOX-ADMIN", "%s", err.text);
     code = EX_UNAVAILABLE;
+  } else if (!engine_join(daemon->engine, &err)) {
+    log_error("DUEBOX-START", "%s", err.text);
   } else {
     log_info("DUEBOX-STARTED", "version=%s config=%s", DUEBOX_VERSION, daemon->config_path);
     notify("READY=1");
-    if (serve(daemon, signals))
+    code = serve(daemon, signals) ? EX_OK : EX_SOFTWARE;
+    if (code == EX_OK)
       drain_patiently(daemon, signals);
-    else
-      code = EX_SOFTWARE;
-    parts->stop_admin(parts->ctx);
   }
+  parts->stop_admin(parts->ctx);
   engine_stop(&daemon->engine);
   log_info("DUEBOX-STOPPED", "code=%d", code);
   return code;

@@ -38,10 +38,10 @@ static void give_back_unsent(struct driver *driver, struct flight *flight) {
 
 /* Whether a flight may still be sent: our lease stands, and a claim that is only in memory is fresh. An operator's
  * plain UPDATE or DELETE counts up to the moment of reading; this bounds how much later the task may leave. */
-static bool may_send(struct driver *driver, struct flight *flight, int64_t now) {
+static bool may_send(struct driver *driver, struct flight *flight, struct instant now) {
   if (!leases_safe(driver->env.leases, flight->task->shard, flight->epoch, now))
     return false;
-  int64_t gap = now - flight->read_us;
+  int64_t gap = now.mono_us - flight->read_us;
   if (flight->task->recorded) /* after its own lease somebody else may have taken it */
     return gap < (int64_t)flight->task->view.timeout_ms * 1000;
   if (gap > CLAIM_GAP_MAX_US)
@@ -54,12 +54,12 @@ enum verdict { SEND, WAIT, GIVE_BACK };
 
 /* Whether there is room for a flight at the sink. What waits for it longer than reading ahead is meant to last goes
  * back, as all does where the lane is closed: plain SQL must be able to change it. */
-static enum verdict judge(struct driver *driver, struct flight *flight, int64_t now) {
+static enum verdict judge(struct driver *driver, struct flight *flight, struct instant now) {
   struct lane *lane = flight->lane;
   unsigned most = atomic_load_explicit(&lane->at_sink_max, memory_order_relaxed);
   if (atomic_load_explicit(&lane->at_sink, memory_order_relaxed) >= most ||
       atomic_load_explicit(&driver->at_sink, memory_order_relaxed) >= driver->max_inflight)
-    return most > 0 && now - flight->handed_us <= ROOM_WAIT_US ? WAIT : GIVE_BACK;
+    return most > 0 && now.mono_us - flight->handed_us <= ROOM_WAIT_US ? WAIT : GIVE_BACK;
   return may_send(driver, flight, now) ? SEND : GIVE_BACK;
 }
 
@@ -83,13 +83,13 @@ void driver_answered(struct flight *flight) {
 static size_t take_submittable(struct driver *driver, const struct duebox_task *views[SUBMIT_BATCH]) {
   struct flight_list waiting = {0};
   struct flight *flight;
-  int64_t now = clock_mono_us();
+  struct instant now = clock_instant();
   size_t n = 0;
   while (n < SUBMIT_BATCH && (flight = flight_list_pop(&driver->pending))) {
     switch (judge(driver, flight, now)) {
     case SEND:
       views[n++] = &flight->task->view;
-      give_to_sink(driver, flight, now);
+      give_to_sink(driver, flight, now.mono_us);
       break;
     case WAIT:
       flight_list_add(&waiting, flight);

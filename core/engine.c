@@ -2,7 +2,8 @@
  *
  * core/engine.c - builds, starts, drains and stops the parts in one written order.
  *
- * Start: leases, settler, inbox, drivers, scheduler, keeper (whose first lease sets everything in motion), watcher.
+ * Start: leases, settler, inbox, sinks, scheduler; then, when nothing else of the process can fail any more, sources,
+ * keeper (whose first lease sets everything in motion), watcher.
  * Stop: watcher, scheduler reads no more, sinks end and complete everything, the settler writes what is known, sources
  * and inbox end, the keeper gives the shards back, the scheduler takes note of all of it and ends. What parts know of
  * each other is freed when all have ended.
@@ -168,7 +169,7 @@ static bool fill_seat(struct engine *engine, struct seat *seat, struct err *err)
   return birth == DRIVER_BORN;
 }
 
-static bool start_drivers(struct engine *engine, struct err *err) {
+static bool start_sinks(struct engine *engine, struct err *err) {
   const struct config *config = engine->first->config;
   engine->sinks = calloc(config->plugin_count + 1, sizeof *engine->sinks);
   engine->sources = calloc(config->source_count + 1, sizeof *engine->sources);
@@ -183,13 +184,20 @@ static bool start_drivers(struct engine *engine, struct err *err) {
       return false;
     engine->sink_count++;
   }
+  return true;
+}
+
+static bool start_sources(struct engine *engine, struct err *err) {
+  const struct config *config = engine->first->config;
   for (size_t i = 0; i < config->source_count; i++) {
     struct seat *seat = &engine->sources[i];
     seat->plugin = config->sources[i].plugin;
     seat->source = &config->sources[i];
     if (!fill_seat(engine, seat, err))
       return false;
+    pthread_mutex_lock(&engine->drivers_lock); /* the admin listener looks at them already */
     engine->source_count++;
+    pthread_mutex_unlock(&engine->drivers_lock);
   }
   return true;
 }
@@ -253,7 +261,8 @@ static bool start_keeper(struct engine *engine, struct err *err) {
   keeper->watch = watch;
   keeper->route_metrics = metrics_of;
   keeper->engine = engine;
-  return engine->keeper_runs = keeper_start(keeper, err);
+  engine->keeper_runs = true; /* it is to be stopped also if it has not started all its threads */
+  return keeper_start(keeper, err);
 }
 
 /* It works without; only where nobody wants it there is none. */
@@ -285,15 +294,20 @@ bool engine_start(const struct store *store, struct config *config, struct engin
   pthread_mutex_init(&engine->watch_lock, NULL);
   pthread_mutex_init(&engine->drivers_lock, NULL);
   leases_init(&engine->leases);
+  keeper_init(&engine->keeper);
   mailbox_init(&engine->scheduler.in);
-  if (start_settler(engine, err) && start_inbox(engine, err) && start_drivers(engine, err) &&
-      start_scheduler(engine, err) && start_keeper(engine, err) && start_watcher(engine, err)) {
+  if (start_settler(engine, err) && start_inbox(engine, err) && start_sinks(engine, err) &&
+      start_scheduler(engine, err)) {
     *out = engine;
     return true;
   }
   config_ref_take(engine->config); /* one use that nobody drops: on failure the configuration stays the caller's */
   engine_stop(&engine);
   return false;
+}
+
+bool engine_join(struct engine *engine, struct err *err) {
+  return start_sources(engine, err) && start_keeper(engine, err) && start_watcher(engine, err);
 }
 
 bool engine_reload(struct engine *engine, struct config *next, struct err *err) {

@@ -23,6 +23,10 @@ struct engine;
 /* Starts all threads. The store outlives the engine; the configuration becomes the engine's. Servers that are down are
  * no error: they are tried again until they are there. */
 MUSTCHECK bool engine_start(const struct store *store, struct config *config, struct engine **out, struct err *err);
+/* Takes its place beside the other daemons: listens for results, takes leases, sends. Everything else that can fail at
+ * the start of the process comes before this, so that a daemon that cannot run disturbs none that does. On failure the
+ * engine is to be stopped. */
+MUSTCHECK bool engine_join(struct engine *engine, struct err *err);
 
 /* Takes routes and limits of `next` as one step; on success next belongs to the engine and the former configuration is
  * freed when its last task is settled. On failure nothing changes and next stays the caller's. */

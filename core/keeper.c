@@ -8,54 +8,62 @@
 
 #include "core/base/clock.h"
 #include "core/base/log.h"
+#include "core/keeper_internal.h"
 
 enum {
   WATCH_EVERY_US = 1000 * 1000,
-  HOUSEKEEP_EVERY_US = 600 * 1000 * 1000,
-  EXPIRE_EVERY_US = 10 * 1000 * 1000,
   ROUTES_GRACE_US = 10 * 1000 * 1000,
   ROUTES_DIGEST = 17, /* bytes */
-  LEASE_RENEWALS = 3, /* per lease */
   LEAVE_LIMIT_US = 5 * 1000 * 1000,
 };
 
-/* A lease is trusted a little shorter than it is: what was checked just before must still hold when it arrives. */
-static int64_t safe_until(int64_t sent_us, int64_t lease_ms) { return sent_us + lease_ms * 1000 * 9 / 10; }
+static const struct {
+  const char *id, *text;
+} troubles[KEEPER_WORKS] = {
+    [KEEPER_LEASES] = {"DUEBOX-LEASE-TROUBLE", "leases cannot be renewed"},
+    [KEEPER_SHARDS] = {"DUEBOX-SHARD-TROUBLE", "shards cannot be shared out among the daemons"},
+    [KEEPER_ROUTES] = {"DUEBOX-ROUTE-SETTINGS-TROUBLE", "what operators set for routes cannot be read or written"},
+    [KEEPER_HOUSE] = {"DUEBOX-HOUSEKEEPING-TROUBLE", "what is not done is tried again"},
+    [KEEPER_EXPIRY] = {"DUEBOX-EXPIRY-TROUBLE", "tasks whose time is over cannot be ended"},
+};
 
-static bool ok(struct keeper *keeper, enum store_status status, const struct err *err) {
+bool keeper_ok(struct keeper *keeper, enum keeper_work work, enum store_status status, const struct err *err) {
   if (status == STORE_OK)
     return true;
   count(&keeper->metrics->db_errors, 1);
   pthread_mutex_lock(&keeper->lock);
-  log_repeated(&keeper->trouble, LOG_LEVEL_WARN, "DUEBOX-KEEPER-TROUBLE", "leases cannot be kept up: %s", err->text);
+  log_repeated(&keeper->trouble[work], LOG_LEVEL_WARN, troubles[work].id, "%s: %s", troubles[work].text, err->text);
   pthread_mutex_unlock(&keeper->lock);
   return false;
 }
 
-static void lose(struct keeper *keeper, uint8_t shard) {
-  log_error("DUEBOX-SHARD-LOST", "shard=%u another instance has taken its lease", shard);
-  count(&keeper->metrics->leases_lost, 1);
-  leases_lose(keeper->leases, shard);
-  keeper->shards_changed(keeper->engine);
+bool keeper_sleep(struct keeper *keeper, int64_t deadline_us) {
+  struct timespec until = {.tv_sec = deadline_us / 1000000, .tv_nsec = deadline_us % 1000000 * 1000};
+  pthread_mutex_lock(&keeper->lock);
+  while (!keeper->stopping && clock_mono_us() < deadline_us)
+    pthread_cond_timedwait(&keeper->woken, &keeper->lock, &until);
+  bool stop = keeper->stopping;
+  pthread_mutex_unlock(&keeper->lock);
+  return stop;
 }
 
-static bool renew(struct keeper *keeper, int64_t lease_ms) {
-  struct shard_lease held[STORE_SHARDS_MAX];
-  bool kept[STORE_SHARDS_MAX] = {false};
-  size_t n = leases_owned(keeper->leases, held);
-  int64_t sent = clock_mono_us();
+bool keeper_open(struct keeper *keeper, const char *name, struct store_session **ss) {
   struct err err = {0};
-  if (n == 0)
-    return true;
-  if (!ok(keeper, keeper->store->ops->renew(keeper->ss, keeper->me.id, held, n, lease_ms, kept, &err), &err))
-    return false;
-  for (size_t i = 0; i < n; i++) {
-    if (kept[i])
-      leases_renewed(keeper->leases, held[i].shard, safe_until(sent, lease_ms));
-    else
-      lose(keeper, held[i].shard);
+  while (keeper->store->ops->open(keeper->store->self, name, ss, &err) == STORE_REFUSED) {
+    pthread_mutex_lock(&keeper->lock);
+    log_repeated(&keeper->refused, LOG_LEVEL_ERROR, "DUEBOX-DB-REFUSED", "keeper: %s", err.text);
+    pthread_mutex_unlock(&keeper->lock);
+    if (keeper_sleep(keeper, clock_mono_us() + WATCH_EVERY_US))
+      return false;
   }
   return true;
+}
+
+int64_t keeper_safe_us(int64_t lease_ms) { return lease_ms * 1000 * 9 / 10; }
+
+int64_t keeper_round_us(int64_t lease_ms) {
+  enum { ROUNDS = 3 }; /* per lease */
+  return earlier(lease_ms * 1000 / ROUNDS, WATCH_EVERY_US);
 }
 
 static void give_back_quiet(struct keeper *keeper) {
@@ -66,20 +74,21 @@ static void give_back_quiet(struct keeper *keeper) {
     if (!leases_may_give_back(keeper->leases, held[i].shard))
       continue;
     /* Ours no more before the statement runs: nothing may be read under a lease that somebody else may hold next. */
-    leases_lose(keeper->leases, held[i].shard);
-    if (ok(keeper, keeper->store->ops->give_back(keeper->ss, keeper->me.id, &held[i], &err), &err))
+    if (leases_lose(keeper->leases, held[i]) &&
+        keeper_ok(keeper, KEEPER_SHARDS, keeper->store->ops->give_back(keeper->ss, keeper->me.id, &held[i], &err),
+                  &err))
       log_info("DUEBOX-SHARD-GIVEN-BACK", "shard=%u", held[i].shard);
   }
 }
 
 static void take(struct keeper *keeper, const struct shard_row *row, int64_t lease_ms) {
   uint64_t epoch = 0;
-  int64_t sent = clock_mono_us();
+  struct instant sent = clock_instant();
   struct err err = {0};
-  if (!ok(keeper, keeper->store->ops->acquire(keeper->ss, keeper->me.id, row, lease_ms, &epoch, &err), &err) ||
-      epoch == 0)
+  enum store_status status = keeper->store->ops->acquire(keeper->ss, keeper->me.id, row, lease_ms, &epoch, &err);
+  if (status == STORE_BUSY || !keeper_ok(keeper, KEEPER_SHARDS, status, &err) || epoch == 0)
     return;
-  leases_gain(keeper->leases, row->shard, epoch, safe_until(sent, lease_ms), row->unclean);
+  leases_gain(keeper->leases, row->shard, epoch, sent, keeper_safe_us(lease_ms), row->unclean);
   if (row->unclean)
     count(&keeper->metrics->shards_taken, 1);
   log_info("DUEBOX-SHARD-ACQUIRED", "shard=%u epoch=%llu%s", row->shard, (unsigned long long)epoch,
@@ -109,7 +118,7 @@ static void balance(struct keeper *keeper, int64_t lease_ms) {
   struct shard_row rows[STORE_SHARDS_MAX];
   size_t n = 0, mine = 0, unowned = 0;
   struct err err = {0};
-  if (!ok(keeper, keeper->store->ops->shards(keeper->ss, rows, &n, &err), &err))
+  if (!keeper_ok(keeper, KEEPER_SHARDS, keeper->store->ops->shards(keeper->ss, rows, &n, &err), &err))
     return;
   struct shard_lease held[STORE_SHARDS_MAX];
   size_t before = leases_owned(keeper->leases, held);
@@ -173,11 +182,14 @@ static bool beat(struct keeper *keeper, const struct config *config) {
   struct err err = {0};
   digest_routes(config, routes);
   keeper->me.routes = routes;
+  struct instant sent = clock_instant();
   enum store_status status =
       keeper->store->ops->beat(keeper->ss, &keeper->me, config->engine.lease_ms, &keeper->living, &route_sets, &err);
   keeper->me.routes = NULL;
-  if (!ok(keeper, status, &err))
+  if (!keeper_ok(keeper, KEEPER_SHARDS, status, &err))
     return false;
+  const struct shard_lease bound = {.shard = SHARD_BOUND, .epoch = 1};
+  leases_renewed(keeper->leases, bound, sent, keeper_safe_us(config->engine.lease_ms));
   judge_routes(keeper, route_sets);
   return true;
 }
@@ -193,7 +205,8 @@ static void apply_route_settings(struct keeper *keeper) {
   while (requests) {
     struct pause_request *request = requests;
     requests = request->next;
-    if (ok(keeper, keeper->store->ops->set_route(keeper->ss, &request->setting, request->actor, &err), &err)) {
+    if (keeper_ok(keeper, KEEPER_ROUTES,
+                  keeper->store->ops->set_route(keeper->ss, &request->setting, request->actor, &err), &err)) {
       free(request);
       continue;
     }
@@ -202,59 +215,8 @@ static void apply_route_settings(struct keeper *keeper) {
     keeper->requests = request;
     pthread_mutex_unlock(&keeper->lock);
   }
-  if (ok(keeper, keeper->store->ops->route_settings(keeper->ss, &settings, &n, &err), &err))
+  if (keeper_ok(keeper, KEEPER_ROUTES, keeper->store->ops->route_settings(keeper->ss, &settings, &n, &err), &err))
     keeper->route_setting(keeper->engine, settings, n);
-}
-
-static void housekeep(struct keeper *keeper, struct store_session *ss, const struct config *config) {
-  int64_t longest = config->engine.dead_retention_ms;
-  for (size_t i = 0; i < config->route_count; i++)
-    if (config->routes[i].history_ms > longest)
-      longest = config->routes[i].history_ms;
-  struct err err = {0};
-  (void)ok(keeper, keeper->store->ops->housekeep(ss, longest, config->engine.attempts_retention_ms, &err), &err);
-}
-
-static void expire(struct keeper *keeper, struct store_session *ss, const struct config *config) {
-  struct err err = {0};
-  (void)ok(keeper, expiry_pass(&keeper->expiry, ss, config, &err), &err);
-}
-
-/* Sleeps until the time comes or the keeper is to stop. True: stop. */
-static bool sleep_until(struct keeper *keeper, int64_t deadline_us) {
-  struct timespec until = {.tv_sec = deadline_us / 1000000, .tv_nsec = deadline_us % 1000000 * 1000};
-  pthread_mutex_lock(&keeper->lock);
-  while (!keeper->stopping && clock_mono_us() < deadline_us)
-    pthread_cond_timedwait(&keeper->woken, &keeper->lock, &until);
-  bool stop = keeper->stopping;
-  pthread_mutex_unlock(&keeper->lock);
-  return stop;
-}
-
-static void *keep_house(void *arg) {
-  struct keeper *keeper = arg;
-  struct store_session *ss = NULL;
-  struct err err = {0};
-  pthread_setname_np(pthread_self(), "housekeeper");
-  while (keeper->store->ops->open(keeper->store->self, "housekeeper", &ss, &err) == STORE_REFUSED)
-    if (sleep_until(keeper, clock_mono_us() + HOUSEKEEP_EVERY_US)) /* the keeper has said why */
-      return NULL;
-  int64_t housekeep_at = 0;
-  keeper->expiry = (struct expiry){.store = keeper->store,
-                                   .leases = keeper->leases,
-                                   .route_metrics = keeper->route_metrics,
-                                   .engine = keeper->engine};
-  do {
-    struct config_ref *config = keeper->config(keeper->engine);
-    if (clock_mono_us() >= housekeep_at) {
-      housekeep(keeper, ss, config->config);
-      housekeep_at = clock_mono_us() + HOUSEKEEP_EVERY_US;
-    }
-    expire(keeper, ss, config->config);
-    config_ref_drop(config);
-  } while (!sleep_until(keeper, clock_mono_us() + EXPIRE_EVERY_US));
-  keeper->store->ops->close(&ss);
-  return NULL;
 }
 
 static void say_goodbye(struct keeper *keeper) {
@@ -262,75 +224,61 @@ static void say_goodbye(struct keeper *keeper) {
   size_t n = leases_owned(keeper->leases, held);
   struct err err = {0};
   for (size_t i = 0; i < n; i++) {
-    leases_lose(keeper->leases, held[i].shard);
-    if (!ok(keeper, keeper->store->ops->give_back(keeper->ss, keeper->me.id, &held[i], &err), &err))
+    (void)leases_lose(keeper->leases, held[i]);
+    if (!keeper_ok(keeper, KEEPER_SHARDS, keeper->store->ops->give_back(keeper->ss, keeper->me.id, &held[i], &err),
+                   &err))
       break; /* the leases end by themselves */
   }
-  (void)ok(keeper, keeper->store->ops->leave(keeper->ss, keeper->me.id, &err), &err);
+  (void)keeper_ok(keeper, KEEPER_SHARDS, keeper->store->ops->leave(keeper->ss, keeper->me.id, &err), &err);
 }
 
 static void *run(void *arg) {
   struct keeper *keeper = arg;
   pthread_setname_np(pthread_self(), "keeper");
-  struct err err = {0};
-  int64_t beat_at = 0;
-  while (keeper->store->ops->open(keeper->store->self, "keeper", &keeper->ss, &err) == STORE_REFUSED) {
-    pthread_mutex_lock(&keeper->lock);
-    log_repeated(&keeper->trouble, LOG_LEVEL_ERROR, "DUEBOX-DB-REFUSED", "keeper: %s", err.text);
-    pthread_mutex_unlock(&keeper->lock);
-    if (sleep_until(keeper, clock_mono_us() + 1000 * 1000))
-      return NULL;
-  }
+  if (!keeper_open(keeper, "keeper", &keeper->ss))
+    return NULL;
+  int64_t now;
   do {
     struct config_ref *config = keeper->config(keeper->engine);
-    int64_t lease_ms = config->config->engine.lease_ms, now = clock_mono_us();
-    if (now >= beat_at) {
-      if (beat(keeper, config->config) && renew(keeper, lease_ms))
-        balance(keeper, lease_ms);
-      int64_t third = lease_ms * 1000 / LEASE_RENEWALS;
-      beat_at = now + (third < WATCH_EVERY_US ? third : WATCH_EVERY_US);
-    }
+    int64_t lease_ms = config->config->engine.lease_ms;
+    now = clock_mono_us();
+    if (beat(keeper, config->config))
+      balance(keeper, lease_ms);
     give_back_quiet(keeper);
     apply_route_settings(keeper);
     keeper->watch(keeper->engine);
     config_ref_drop(config);
-    now = clock_mono_us();
-    if (beat_at < now)
-      beat_at = now;
-    if (sleep_until(keeper, beat_at < now + WATCH_EVERY_US ? beat_at : now + WATCH_EVERY_US))
-      break;
-  } while (true);
+    now = later(now + keeper_round_us(lease_ms), clock_mono_us());
+  } while (!keeper_sleep(keeper, now));
   say_goodbye(keeper);
   keeper->store->ops->close(&keeper->ss);
   return NULL;
 }
 
-static void stop_thread(struct keeper *keeper) {
-  pthread_mutex_lock(&keeper->lock);
-  keeper->stopping = true;
-  pthread_cond_broadcast(&keeper->woken);
-  pthread_mutex_unlock(&keeper->lock);
-  pthread_join(keeper->thread, NULL);
-}
-
-bool keeper_start(struct keeper *keeper, struct err *err) {
+void keeper_init(struct keeper *keeper) {
   pthread_mutex_init(&keeper->lock, NULL);
   pthread_condattr_t attr;
   pthread_condattr_init(&attr);
   pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
   pthread_cond_init(&keeper->woken, &attr);
   pthread_condattr_destroy(&attr);
-  if (pthread_create(&keeper->thread, NULL, run, keeper) == 0) {
-    if (pthread_create(&keeper->housekeeper, NULL, keep_house, keeper) == 0)
-      return true;
-    stop_thread(keeper);
-  }
-  return err_set(err, 0, "no thread for the keeper of leases: the process limit is reached");
+}
+
+bool keeper_start(struct keeper *keeper, struct err *err) {
+  static void *(*const threads[KEEPER_THREADS])(void *) = {keeper_renews, run, keeper_keeps_house};
+  for (; keeper->running < KEEPER_THREADS; keeper->running++)
+    if (pthread_create(&keeper->threads[keeper->running], NULL, threads[keeper->running], keeper) != 0)
+      return err_set(err, 0, "no thread for the keeper of leases: the process limit is reached");
+  return true;
 }
 
 void keeper_stop(struct keeper *keeper) {
-  stop_thread(keeper);
-  pthread_join(keeper->housekeeper, NULL);
+  pthread_mutex_lock(&keeper->lock);
+  keeper->stopping = true;
+  pthread_cond_broadcast(&keeper->woken);
+  pthread_mutex_unlock(&keeper->lock);
+  for (unsigned i = 0; i < keeper->running; i++)
+    pthread_join(keeper->threads[i], NULL);
   while (keeper->requests) {
     struct pause_request *request = keeper->requests;
     keeper->requests = request->next;

@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: MIT
  *
- * core/keeper.h - the thread that keeps our place: heartbeat, shard leases, operators' route settings, housekeeping.
+ * core/keeper.h - three threads that keep our place, each with a connection of its own.
  *
- * Housekeeping has a thread and a connection to itself: dropping a partition must not cost a lease. It also ends tasks
- * whose time is over and that nobody would look at again.
+ * - leases: renews the shards' leases and does nothing else, so that nothing that can block ever costs a lease.
+ * - keeper: says that we live, takes free shards and gives back those beyond our share, reads and writes operators'
+ *   route settings. It also watches the drivers: one that shows no sign of life is reported to the engine.
+ * - housekeeper: partitions, what is old; it ends tasks whose time is over and that nobody would look at again.
  *
- * It has a connection of its own, so that a long read or a slow settle never costs a lease, and it goes on while the
- * daemon drains. It also watches the drivers: one that shows no sign of life is reported to the engine.
+ * They go on while the daemon drains.
  */
 #ifndef CORE_KEEPER_H
 #define CORE_KEEPER_H
@@ -30,6 +31,11 @@ struct pause_request {
   struct pause_request *next;
 };
 
+/* What can fail by itself, each with a log id of its own. */
+enum keeper_work { KEEPER_LEASES, KEEPER_SHARDS, KEEPER_ROUTES, KEEPER_HOUSE, KEEPER_EXPIRY, KEEPER_WORKS };
+
+enum { KEEPER_THREADS = 3, KEEPER_JUMP_US = 500 * 1000 };
+
 struct keeper {
   /* Filled by the engine before the start. */
   const struct store *store;
@@ -43,16 +49,19 @@ struct keeper {
   struct route_metrics *(*route_metrics)(void *engine, const char *route);
   void *engine;
 
-  pthread_t thread, housekeeper;
+  pthread_t threads[KEEPER_THREADS];
+  unsigned running;
   pthread_mutex_t lock; /* guards what follows */
   pthread_cond_t woken;
   bool stopping;
   bool alone; /* the shards seen last were all ours or all held by others: we are ready */
   bool seen_shards;
-  struct pause_request *requests; /* routes to pause, from threads that have no session */
-  struct log_repeat trouble;      /* with the database, as it was logged */
+  struct pause_request *requests;                   /* routes to pause, from threads that have no session */
+  struct log_repeat trouble[KEEPER_WORKS], refused; /* as it was logged */
 
   struct expiry expiry; /* housekeeper thread */
+
+  struct clock_bounds db_clock; /* leases thread */
 
   /* Keeper thread. */
   struct store_session *ss;
@@ -61,6 +70,8 @@ struct keeper {
   bool routes_differ_said;
 };
 
+void keeper_init(struct keeper *keeper);
+/* Starts the threads. Once; keeper_stop() also after it has failed. */
 MUSTCHECK bool keeper_start(struct keeper *keeper, struct err *err);
 /* Gives all shards back, says goodbye, ends the thread. Everything in flight must be settled before. */
 void keeper_stop(struct keeper *keeper);

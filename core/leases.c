@@ -1,33 +1,61 @@
 /* SPDX-License-Identifier: MIT */
 #include "core/leases.h"
 
+#include <stdlib.h>
 #include <string.h>
+
+enum { JUMP_US = 500 * 1000 }; /* less is a busy machine, or a clock that is slewed */
 
 void leases_init(struct leases *leases) {
   memset(leases, 0, sizeof *leases);
   pthread_mutex_init(&leases->lock, NULL);
-  leases_gain(leases, SHARD_BOUND, 1, INT64_MAX, false);
+  leases->slot[SHARD_BOUND].epoch = 1; /* safe from our first sign of life on */
+  atomic_store(&leases->epoch[SHARD_BOUND], 1);
 }
 
 void leases_destroy(struct leases *leases) { pthread_mutex_destroy(&leases->lock); }
 
-void leases_gain(struct leases *leases, uint8_t shard, uint64_t epoch, int64_t safe_until_us, bool cautious) {
+/* Under the lock. */
+static void set_safe(struct leases *leases, uint8_t shard, struct instant sent, int64_t for_us) {
+  if (sent.boot_us < atomic_load(&leases->doubt_us))
+    return;
+  atomic_store(&leases->skew_us[shard], sent.boot_us - sent.mono_us);
+  atomic_store(&leases->safe_until_us[shard], sent.boot_us + for_us);
+}
+
+void leases_gain(struct leases *leases, uint8_t shard, uint64_t epoch, struct instant sent, int64_t for_us,
+                 bool cautious) {
   pthread_mutex_lock(&leases->lock);
   leases->slot[shard] = (struct lease_slot){.epoch = epoch, .cautious = cautious};
   atomic_store(&leases->epoch[shard], epoch);
-  atomic_store(&leases->safe_until_us[shard], safe_until_us);
+  set_safe(leases, shard, sent, for_us);
   pthread_mutex_unlock(&leases->lock);
 }
 
-void leases_renewed(struct leases *leases, uint8_t shard, int64_t safe_until_us) {
-  atomic_store(&leases->safe_until_us[shard], safe_until_us);
+void leases_renewed(struct leases *leases, struct shard_lease lease, struct instant sent, int64_t for_us) {
+  pthread_mutex_lock(&leases->lock);
+  if (leases->slot[lease.shard].epoch == lease.epoch)
+    set_safe(leases, lease.shard, sent, for_us);
+  pthread_mutex_unlock(&leases->lock);
 }
 
-void leases_lose(struct leases *leases, uint8_t shard) {
+bool leases_lose(struct leases *leases, struct shard_lease lease) {
   pthread_mutex_lock(&leases->lock);
-  leases->slot[shard] = (struct lease_slot){0};
-  atomic_store(&leases->safe_until_us[shard], 0);
-  atomic_store(&leases->epoch[shard], 0);
+  bool ours = leases->slot[lease.shard].epoch == lease.epoch;
+  if (ours) {
+    leases->slot[lease.shard] = (struct lease_slot){0};
+    atomic_store(&leases->safe_until_us[lease.shard], 0);
+    atomic_store(&leases->epoch[lease.shard], 0);
+  }
+  pthread_mutex_unlock(&leases->lock);
+  return ours;
+}
+
+void leases_doubt(struct leases *leases, int64_t now_boot_us) {
+  pthread_mutex_lock(&leases->lock);
+  atomic_store(&leases->doubt_us, now_boot_us);
+  for (int i = 0; i < STORE_SHARDS_MAX; i++)
+    atomic_store(&leases->safe_until_us[i], 0);
   pthread_mutex_unlock(&leases->lock);
 }
 
@@ -109,8 +137,20 @@ size_t leases_owned(struct leases *leases, struct shard_lease out[STORE_SHARDS_M
   return n > 0 && out[n - 1].shard == SHARD_BOUND ? n - 1 : n; /* the last one */
 }
 
-bool leases_safe(const struct leases *leases, uint8_t shard, uint64_t epoch, int64_t now_us) {
+bool leases_safe(const struct leases *leases, uint8_t shard, uint64_t epoch, struct instant now) {
   struct leases *l = (struct leases *)(uintptr_t)leases; /* C11 atomic_load takes no const */
+  int64_t skew = now.boot_us - now.mono_us - atomic_load_explicit(&l->skew_us[shard], memory_order_relaxed);
   return atomic_load_explicit(&l->epoch[shard], memory_order_acquire) == epoch &&
-         now_us < atomic_load_explicit(&l->safe_until_us[shard], memory_order_acquire);
+         now.boot_us < atomic_load_explicit(&l->safe_until_us[shard], memory_order_acquire) && llabs(skew) < JUMP_US;
+}
+
+int64_t clock_bounds_moved(struct clock_bounds *bounds, int64_t db_now_us, int64_t sent_boot_us, int64_t got_boot_us) {
+  struct clock_bounds before = *bounds;
+  *bounds =
+      (struct clock_bounds){.known = true, .low_us = db_now_us - got_boot_us, .high_us = db_now_us - sent_boot_us};
+  if (before.known && bounds->low_us > before.high_us + JUMP_US)
+    return bounds->low_us - before.high_us;
+  if (before.known && bounds->high_us < before.low_us - JUMP_US)
+    return bounds->high_us - before.low_us;
+  return 0;
 }

@@ -2,8 +2,14 @@
  *
  * core/leases.h - which shards are ours, under which epoch, and until when it is safe to act on that.
  *
- * Written by the keeper, read by everybody. A lease is safe until a local monotonic time that was measured from before
- * the statement that renewed it, less a margin: a paused or cut-off daemon stops sending before anybody else may start.
+ * Written by the keeper, read by everybody. A lease is safe until a local time that was measured from before the
+ * statement that renewed it, less a margin: a paused or cut-off daemon stops sending before anybody else may start. The
+ * time is boot time, which goes on while the machine is suspended. After any jump of a clock, ours or the database's, a
+ * lease is in doubt, which means not safe, until the database has renewed it.
+ *
+ * Nobody leases SHARD_BOUND: there the daemon's own sign of life counts as its lease, since others take over the claims
+ * of a daemon that gives none.
+ *
  * A shard is given back in three steps: the keeper marks it leaving, the scheduler says that it reads it no more, and
  * when nothing of it is in flight the keeper gives it back.
  */
@@ -15,6 +21,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "core/base/clock.h"
 #include "core/store.h"
 
 struct lease_slot {
@@ -29,7 +36,9 @@ struct lease_slot {
 struct leases {
   pthread_mutex_t lock; /* guards slot[] */
   struct lease_slot slot[STORE_SHARDS_MAX];
-  atomic_int_fast64_t safe_until_us[STORE_SHARDS_MAX]; /* 0 = not ours */
+  atomic_int_fast64_t safe_until_us[STORE_SHARDS_MAX]; /* boot time; 0 = not ours, or in doubt */
+  atomic_int_fast64_t skew_us[STORE_SHARDS_MAX];       /* boot time less monotonic time when it was renewed */
+  atomic_int_fast64_t doubt_us;                        /* boot time: what was sent before proves nothing */
   atomic_uint_fast64_t epoch[STORE_SHARDS_MAX];
   atomic_int_fast32_t in_flight[STORE_SHARDS_MAX]; /* flights of the shard; written by the scheduler */
 };
@@ -38,9 +47,14 @@ void leases_init(struct leases *leases);
 void leases_destroy(struct leases *leases);
 
 /* --- keeper --- */
-void leases_gain(struct leases *leases, uint8_t shard, uint64_t epoch, int64_t safe_until_us, bool cautious);
-void leases_renewed(struct leases *leases, uint8_t shard, int64_t safe_until_us);
-void leases_lose(struct leases *leases, uint8_t shard);
+/* sent: when the statement was sent that acquired or renewed it, for_us: for how long it is safe from then on. */
+void leases_gain(struct leases *leases, uint8_t shard, uint64_t epoch, struct instant sent, int64_t for_us,
+                 bool cautious);
+void leases_renewed(struct leases *leases, struct shard_lease lease, struct instant sent, int64_t for_us);
+/* false: it was not ours any more. */
+bool leases_lose(struct leases *leases, struct shard_lease lease);
+/* A clock has jumped: no lease is safe until a statement that is sent from now on has renewed it. Any thread. */
+void leases_doubt(struct leases *leases, int64_t now_boot_us);
 void leases_leave(struct leases *leases, uint8_t shard, int64_t now_us);
 /* Calls off what began limit_us ago and is not done: long calls are in flight. The shard is read again. */
 void leases_stay(struct leases *leases, int64_t now_us, int64_t limit_us);
@@ -63,7 +77,16 @@ void leases_calm(struct leases *leases, uint8_t shard); /* ends the caution afte
 /* --- any thread --- */
 /* All shards that we hold, leaving ones too, safe or not. Returns how many. */
 size_t leases_held(struct leases *leases, struct shard_lease out[STORE_SHARDS_MAX]);
-/* Whether the lease of that epoch is still ours and safe at now_us (monotonic). */
-bool leases_safe(const struct leases *leases, uint8_t shard, uint64_t epoch, int64_t now_us);
+/* Whether the lease of that epoch is still ours and safe now. */
+bool leases_safe(const struct leases *leases, uint8_t shard, uint64_t epoch, struct instant now);
+
+/* How far the database's clock is from our boot time, as one answer bounds it. */
+struct clock_bounds {
+  bool known;
+  int64_t low_us, high_us;
+};
+/* Takes a new answer into account, that the database stamped between sent and got. Returns by how much the clocks have
+ * moved against each other since the last answer; 0 = not noticeably. */
+int64_t clock_bounds_moved(struct clock_bounds *bounds, int64_t db_now_us, int64_t sent_boot_us, int64_t got_boot_us);
 
 #endif

@@ -133,7 +133,7 @@ static bool advance(struct scheduler *s, struct lane *lane, uint32_t credit) {
 
 /* Groups whose lease is not safe now are not read; they come back when it is renewed, or go with it. */
 static void set_readable(struct scheduler *s, struct lane *lane, bool *cautious) {
-  int64_t now = clock_mono_us();
+  struct instant now = clock_instant();
   *cautious = false;
   for (struct group *group = lane->groups; group; group = group->next) {
     group->readable = group->epoch && leases_safe(s->leases, group->shard, group->epoch, now);

@@ -146,7 +146,7 @@ size_t reader_take_called(struct scheduler *s, struct lane *lane, uint32_t credi
                             .due_until_us = scheduler_db_surely_us(s)};
   struct task_batch *batch = NULL;
   struct err err = {0};
-  if (leases_safe(s->leases, shard, lease.epoch, now) &&
+  if (leases_safe(s->leases, shard, lease.epoch, clock_instant()) &&
       scheduler_db_ok(s,
                       s->store->ops->read_ids(s->ss, TASK_SCHEDULED, shard, ids, count, AHEAD_MAX_US + AHEAD_MARGIN_US,
                                               reader_inline_bytes(s, reading.lane, reading.recorded), &batch, &err),

@@ -126,7 +126,7 @@ static void note(struct scheduler *s, const struct store_group *found, int64_t d
 
 /* Shards that may be read now: ours, not leaving, lease safe. */
 static size_t readable_shards(struct scheduler *s, struct shard_lease out[STORE_SHARDS_MAX]) {
-  int64_t now = clock_mono_us();
+  struct instant now = clock_instant();
   size_t n = 0;
   for (int i = 0; i < STORE_SHARDS_MAX; i++)
     if (s->view[i].epoch && !s->view[i].leaving && leases_safe(s->leases, (uint8_t)i, s->view[i].epoch, now))

@@ -10,7 +10,8 @@
 #include "core/base/clock.h"
 #include "core/scheduler.h"
 
-enum { DRIFT = 5000 }; /* clocks drift apart by less than 1/5000, 200 ppm: by so much the bounds widen */
+enum { JUMP_US = 500 * 1000 }; /* a lease that was granted before is checked first */
+enum { DRIFT = 5000 };         /* clocks drift apart by less than 1/5000, 200 ppm: by so much the bounds widen */
 
 int64_t scheduler_db_now_us(const struct scheduler *scheduler) {
   struct scheduler *s = (struct scheduler *)(uintptr_t)scheduler; /* C11 atomic_load takes no const */
@@ -29,7 +30,9 @@ void scheduler_track_clock(struct scheduler *s, int64_t db_now_us, int64_t befor
   s->clock_seen_us = after_us;
   s->offset_low_us -= drift;
   s->offset_high_us += drift;
-  /* Bounds that contradict each other mean that a clock was set: start anew. */
+  /* Bounds that contradict each other mean that a clock was set, or that one stood still: start anew. */
+  if (!first && (low > s->offset_high_us + JUMP_US || high < s->offset_low_us - JUMP_US))
+    leases_doubt(s->leases, clock_boot_us());
   if (first || low > s->offset_high_us || high < s->offset_low_us) {
     s->offset_low_us = low;
     s->offset_high_us = high;

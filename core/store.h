@@ -52,6 +52,13 @@ struct shard_row {
   bool unclean;                       /* the last owner did not release it: its claims in memory are lost */
 };
 
+/* What became of a lease that was to be renewed. */
+enum lease_fate {
+  LEASE_LOST, /* it is no longer ours */
+  LEASE_RENEWED,
+  LEASE_BUSY, /* another transaction holds its row: it runs on as it was */
+};
+
 struct instance_row {
   const char *id;        /* random per process start */
   const char *host;      /* engine.instance: matched against target_host */
@@ -195,19 +202,21 @@ struct store_ops {
 
   /* --- instances and shards --- */
   /* Says that this instance lives for ttl_ms more; *living is the number of instances that do, this one included, and
-   * *route_sets how many different digests of routes they have. Forgets instances that have been silent for long. */
+   * *route_sets how many different digests of routes they have. */
   enum store_status (*beat)(struct store_session *ss, const struct instance_row *me, int64_t ttl_ms, uint32_t *living,
                             uint32_t *route_sets, struct err *err);
   enum store_status (*leave)(struct store_session *ss, const char *instance, struct err *err);
   enum store_status (*shards)(struct store_session *ss, struct shard_row rows[STORE_SHARDS_MAX], size_t *count,
                               struct err *err);
   /* Compare-and-set on (shard, seen epoch): only where the lease is expired or nobody's. *epoch = 0: somebody else was
-   * quicker. Otherwise our new epoch, one higher than any before. */
+   * quicker. Otherwise our new epoch, one higher than any before. STORE_BUSY, at once: another transaction holds the
+   * shard's row. */
   enum store_status (*acquire)(struct store_session *ss, const char *instance, const struct shard_row *seen,
                                int64_t lease_ms, uint64_t *epoch, struct err *err);
-  /* Renews; kept[i] = false where the lease is no longer ours. */
+  /* Renews all leases in one statement; a row of a shard that another transaction holds does not stop the others.
+   * *now_us: the database's clock at that time. */
   enum store_status (*renew)(struct store_session *ss, const char *instance, const struct shard_lease *leases,
-                             size_t count, int64_t lease_ms, bool *kept, struct err *err);
+                             size_t count, int64_t lease_ms, enum lease_fate *fates, int64_t *now_us, struct err *err);
   /* Gives a shard back clean. */
   enum store_status (*give_back)(struct store_session *ss, const char *instance, const struct shard_lease *lease,
                                  struct err *err);
@@ -286,8 +295,9 @@ struct store_ops {
                                       struct err *err);
   enum store_status (*set_route)(struct store_session *ss, const struct route_setting *setting, const char *actor,
                                  struct err *err);
-  /* Creates partitions ahead and drops those whose time is over; forgets old attempts, quarantine and audit rows. Safe
-   * when two daemons do it at once. */
+  /* Creates partitions ahead and drops those whose time is over; forgets old attempts, quarantine and audit rows, and
+   * instances that have been silent for long. What fails does not stop the rest; err is about the first. Safe when two
+   * daemons do it at once. */
   enum store_status (*housekeep)(struct store_session *ss, int64_t longest_keep_ms, int64_t attempts_keep_ms,
                                  struct err *err);
 

@@ -3,8 +3,9 @@
  * outbox/db_conn.h - one connection to the database, opened by the rules and verified.
  *
  * Every connection has time limits on connecting, reading and writing, UTC as time zone, READ COMMITTED, a strict SQL
- * mode, short lock waits, server-side limits on idle transactions, no local files and no automatic reconnect; what could be lost on the way is read back. A
- * connection belongs to one thread. Errors carry the server's number in err->code (db_error.h gives its class).
+ * mode, short lock waits, server-side limits on idle transactions, no local files and no automatic reconnect; what
+ * could be lost on the way is read back. A connection belongs to one thread. Errors carry the server's number in
+ * err->code (db_error.h gives its class).
  */
 #ifndef OUTBOX_DB_CONN_H
 #define OUTBOX_DB_CONN_H

@@ -17,6 +17,7 @@ static const struct {
     /* The transaction, or its statement only (1205, 1317, 1969, 3024), was undone by the server. */
     {1213, DB_CONFLICT, "deadlock; it is redone by itself"},
     {1205, DB_CONFLICT, "another transaction holds its locks for long; look for it in information_schema.INNODB_TRX"},
+    {3572, DB_CONFLICT, "another transaction holds the row"},
     {1020, DB_CONFLICT, "the row changed since it was read; it is redone by itself"},
     {1317, DB_CONFLICT, "somebody killed the statement"},
     {1969, DB_CONFLICT, "raise or remove max_statement_time for the daemon's user"},

@@ -5,7 +5,7 @@
  * Dropping a partition costs the same for one row as for ten million, where a DELETE would fill the undo log. Bounds
  * are whole days; a longer retention gets wider partitions rather than more of them, because every lookup by message id
  * visits each. Two daemons may do this at once: the one that comes second finds it done (DDL errors that say so count
- * as success). We wait for a metadata lock for one second only, since all other statements queue up behind it.
+ * as success). Each step is by itself: what the server refuses in one of them does not stop the others.
  */
 #include <stdio.h>
 #include <string.h>
@@ -13,7 +13,6 @@
 #include "outbox/ops.h"
 #include "query.h"
 
-#define WHAT "keeping the history's partitions"
 #define DAY_US (INT64_C(86400) * 1000000)
 
 enum { PARTITIONS_WANTED = 16, PARTITIONS_MAX = 512 };
@@ -31,19 +30,20 @@ struct partitions {
 
 /* One table: how long its rows stay counted from now, and from when on they are over. */
 struct keeping {
-  const char *suffix;
+  const char *what, *suffix;
   int64_t ahead_us; /* partitions are needed this far into the future */
   int64_t keep_us;  /* a partition is dropped this long after its bound */
 };
 
-static bool read_partitions(struct store_session *ss, const char *suffix, struct partitions *out, struct err *err) {
+static bool read_partitions(struct store_session *ss, const struct keeping *keeping, struct partitions *out,
+                            struct err *err) {
   char name[128];
   struct db_result result;
   struct db_row row;
-  snprintf(name, sizeof name, "%s%s", ss->outbox->config->table, suffix);
+  snprintf(name, sizeof name, "%s%s", ss->outbox->config->table, keeping->suffix);
   session_begin(ss);
   session_add(ss, query_partitions, ARGS(STRING("name", name)));
-  if (!session_send(ss, WHAT, &result, 1, err))
+  if (!session_send(ss, keeping->what, &result, 1, err))
     return false;
   out->count = 0;
   while (out->count < PARTITIONS_MAX && db_next(&result, &row)) {
@@ -60,9 +60,9 @@ static bool read_partitions(struct store_session *ss, const char *suffix, struct
 }
 
 /* Runs DDL; what another daemon has done meanwhile is done. */
-static bool alter(struct store_session *ss, struct text *ddl, struct err *err) {
+static bool alter(struct store_session *ss, const struct keeping *keeping, struct text *ddl, struct err *err) {
   struct db_result result;
-  if (db_script(ss->conn, ddl, WHAT, &result, 1, err)) {
+  if (db_script(ss->conn, ddl, keeping->what, &result, 1, err)) {
     db_results_free(&result, 1);
     return true;
   }
@@ -87,7 +87,7 @@ static bool drop_old(struct store_session *ss, const struct keeping *keeping, co
     text_puts(&ddl, "`");
     any = true;
   }
-  bool ok = !any || alter(ss, &ddl, err);
+  bool ok = !any || alter(ss, keeping, &ddl, err);
   text_free(&ddl);
   return ok;
 }
@@ -127,60 +127,114 @@ static bool make_ahead(struct store_session *ss, const struct keeping *keeping, 
     any = true;
   }
   text_puts(&ddl, ", PARTITION p_later VALUES LESS THAN (MAXVALUE))");
-  bool ok = !any || alter(ss, &ddl, err);
+  bool ok = !any || alter(ss, keeping, &ddl, err);
   text_free(&ddl);
   return ok;
 }
 
 static bool keep_table(struct store_session *ss, const struct keeping *keeping, int64_t now_us, struct err *err) {
   struct partitions partitions;
-  return read_partitions(ss, keeping->suffix, &partitions, err) && drop_old(ss, keeping, &partitions, now_us, err) &&
+  return read_partitions(ss, keeping, &partitions, err) && drop_old(ss, keeping, &partitions, now_us, err) &&
          make_ahead(ss, keeping, &partitions, now_us, err);
-}
-
-/* Tables without partitions: few rows, deleted a thousand at a time. */
-enum { HOUSEKEEP_ROWS = 1000, HOUSEKEEP_DELETES = 200 }; /* rows as in sql/queries/housekeep_old.sql */
-
-static bool delete_old(struct store_session *ss, const char *suffix, const char *column, int64_t keep_ms,
-                       struct err *err) {
-  uint64_t deleted = HOUSEKEEP_ROWS;
-  /* A bounded part of what is old: the next housekeeping goes on with the rest. */
-  for (int i = 0; i < HOUSEKEEP_DELETES && deleted == HOUSEKEEP_ROWS; i++) {
-    session_begin(ss);
-    session_add(ss, query_housekeep_old,
-                ARGS(WORD("suffix", suffix), WORD("column", column), SIGNED("keep_ms", keep_ms)));
-    if (!session_change(ss, WHAT, &deleted, err))
-      return false;
-  }
-  return true;
-}
-
-static bool forget_heads(struct store_session *ss, struct err *err) {
-  uint64_t forgotten;
-  session_begin(ss);
-  session_add(ss, query_heads_forget, NO_ARGS);
-  return session_change(ss, WHAT, &forgotten, err);
 }
 
 struct housekeep_unit {
   int64_t longest_keep_ms, attempts_keep_ms, now_us;
 };
 
-static bool housekeep_unit(struct store_session *ss, void *arg, struct err *err) {
-  struct housekeep_unit *u = arg;
-  /* keep_until is in the future when a row is written, finished_at is now. */
-  const struct keeping history = {"_history", u->longest_keep_ms * 1000, 0};
-  const struct keeping attempts = {"_attempts", DAY_US, u->attempts_keep_ms * 1000};
-  return db_run(ss->conn, "SET SESSION lock_wait_timeout = 1", WHAT, err) && keep_table(ss, &history, u->now_us, err) &&
-         keep_table(ss, &attempts, u->now_us, err) &&
-         db_run(ss->conn, "SET SESSION lock_wait_timeout = 5", WHAT, err) &&
-         delete_old(ss, "quarantine", "received_at", u->attempts_keep_ms, err) &&
-         delete_old(ss, "audit", "at", u->attempts_keep_ms, err) && forget_heads(ss, err);
+/* We wait for a metadata lock for one second only, since all other statements queue up behind it. */
+static bool keep_partitions(struct store_session *ss, const struct keeping *keeping, const struct housekeep_unit *u,
+                            struct err *err) {
+  return db_run(ss->conn, "SET SESSION lock_wait_timeout = 1", keeping->what, err) &&
+         keep_table(ss, keeping, u->now_us, err) &&
+         db_run(ss->conn, "SET SESSION lock_wait_timeout = 5", keeping->what, err);
+}
+
+static bool keep_history(struct store_session *ss, void *arg, struct err *err) {
+  const struct housekeep_unit *u = arg;
+  /* keep_until is in the future when a row is written. */
+  const struct keeping history = {"keeping the history's partitions", "_history", u->longest_keep_ms * 1000, 0};
+  return keep_partitions(ss, &history, u, err);
+}
+
+static bool keep_attempts(struct store_session *ss, void *arg, struct err *err) {
+  const struct housekeep_unit *u = arg;
+  /* finished_at is now when a row is written. */
+  const struct keeping attempts = {"keeping the attempts' partitions", "_attempts", DAY_US, u->attempts_keep_ms * 1000};
+  return keep_partitions(ss, &attempts, u, err);
+}
+
+/* Tables without partitions: few rows, deleted a thousand at a time. */
+enum { HOUSEKEEP_ROWS = 1000, HOUSEKEEP_DELETES = 200 }; /* rows as in sql/queries/housekeep_old.sql */
+
+static bool delete_old(struct store_session *ss, const char *what, const char *suffix, const char *column,
+                       const struct housekeep_unit *u, struct err *err) {
+  uint64_t deleted = HOUSEKEEP_ROWS;
+  /* A bounded part of what is old: the next housekeeping goes on with the rest. */
+  for (int i = 0; i < HOUSEKEEP_DELETES && deleted == HOUSEKEEP_ROWS; i++) {
+    session_begin(ss);
+    session_add(ss, query_housekeep_old,
+                ARGS(WORD("suffix", suffix), WORD("column", column), SIGNED("keep_ms", u->attempts_keep_ms)));
+    if (!session_change(ss, what, &deleted, err))
+      return false;
+  }
+  return true;
+}
+
+static bool delete_quarantine(struct store_session *ss, void *arg, struct err *err) {
+  return delete_old(ss, "deleting old quarantined results", "quarantine", "received_at", arg, err);
+}
+
+static bool delete_audit(struct store_session *ss, void *arg, struct err *err) {
+  return delete_old(ss, "deleting old audit lines", "audit", "at", arg, err);
+}
+
+static bool forget_heads(struct store_session *ss, void *arg, struct err *err) {
+  uint64_t forgotten;
+  session_begin(ss);
+  session_add(ss, query_heads_forget, NO_ARGS);
+  return session_change(ss, "deleting heads of order keys that are over", &forgotten, err);
+}
+
+/* The rows are locked only if nobody else has them: an operator who looks at one must not stop a daemon. */
+static bool forget_instances(struct store_session *ss, void *arg, struct err *err) {
+  static const char what[] = "deleting old instances";
+  struct db_result results[2];
+  struct db_row row;
+  session_begin_transaction(ss);
+  session_add(ss, query_old_instances, NO_ARGS);
+  if (!session_send(ss, what, results, 2, err))
+    return false;
+  text_clear(&ss->part);
+  while (db_next(&results[1], &row)) {
+    text_puts(&ss->part, ss->part.len ? "," : "");
+    text_sql(&ss->part, row.fields[0], row.lengths[0]);
+  }
+  db_results_free(results, 2);
+  if (ss->part.len == 0)
+    return session_rollback(ss, what, err);
+  session_begin(ss);
+  session_add(ss, query_forget_instances, ARGS(RAW("ids", ss->part)));
+  session_add_commit(ss);
+  if (!session_send(ss, what, results, 2, err))
+    return false;
+  db_results_free(results, 2);
+  return true;
 }
 
 enum store_status ops_housekeep(struct store_session *ss, int64_t longest_keep_ms, int64_t attempts_keep_ms,
                                 struct err *err) {
+  static unit_fn *const steps[] = {keep_history, keep_attempts,    delete_quarantine,
+                                   delete_audit, forget_instances, forget_heads};
   struct housekeep_unit unit = {.longest_keep_ms = longest_keep_ms, .attempts_keep_ms = attempts_keep_ms};
-  enum store_status status = ops_now(ss, &unit.now_us, err);
-  return status == STORE_OK ? session_run(ss, WHAT, housekeep_unit, &unit, err) : status;
+  enum store_status first = ops_now(ss, &unit.now_us, err);
+  for (size_t i = 0; first != STORE_DOWN && i < sizeof steps / sizeof steps[0]; i++) {
+    struct err step = {0};
+    enum store_status status = session_run(ss, "housekeeping", steps[i], &unit, &step);
+    if (first == STORE_OK && status != STORE_OK) {
+      first = status;
+      *err = step;
+    }
+  }
+  return first;
 }

@@ -333,7 +333,7 @@ static bool check_partitions(struct doctor *doctor, struct err *err) {
     uint64_t ahead = 0;
     bool some = row.fields[1] && db_u64(&row, 2, 1, &ahead);
     say(doctor, some && ahead ? FINDING_OK : FINDING_WARN, "partitions",
-        "a running daemon makes them; look into its log for DUEBOX-KEEPER-TROUBLE",
+        "a running daemon makes them; look into its log for DUEBOX-HOUSEKEEPING-TROUBLE",
         some ? "%s has partitions up to %s" : "%s has no partition but the last%s", row.fields[0] ? row.fields[0] : "",
         some ? row.fields[1] : "");
   }

@@ -60,7 +60,8 @@ static void clean_up(struct store_session *ss, enum db_class cls) {
   ss->in_transaction = false;
 }
 
-enum store_status session_run(struct store_session *ss, const char *what, unit_fn *unit, void *arg, struct err *err) {
+static enum store_status run(struct store_session *ss, const char *what, unit_fn *unit, void *arg, int tries,
+                             struct err *err) {
   struct err local = {0};
   struct err *seen = err ? err : &local;
   int conflicts = 0, losses = 0;
@@ -75,7 +76,7 @@ enum store_status session_run(struct store_session *ss, const char *what, unit_f
     }
     enum db_class cls = db_error_class(seen->code);
     clean_up(ss, cls);
-    if (connected && cls == DB_CONFLICT && ++conflicts < CONFLICT_TRIES) {
+    if (connected && cls == DB_CONFLICT && ++conflicts < tries) {
       wait_before(ss, conflicts);
     } else if (!connected || cls != DB_LOST || ++losses >= LOST_TRIES) {
       if (connected)
@@ -83,6 +84,14 @@ enum store_status session_run(struct store_session *ss, const char *what, unit_f
       return db_class_status(cls);
     }
   }
+}
+
+enum store_status session_run(struct store_session *ss, const char *what, unit_fn *unit, void *arg, struct err *err) {
+  return run(ss, what, unit, arg, CONFLICT_TRIES, err);
+}
+
+enum store_status session_try(struct store_session *ss, const char *what, unit_fn *unit, void *arg, struct err *err) {
+  return run(ss, what, unit, arg, 1, err);
 }
 
 static bool nothing(struct store_session *ss, void *arg, struct err *err) { return true; }
@@ -138,6 +147,8 @@ void session_add_no_wait(struct store_session *ss, const char *statement, const 
   text_puts(&ss->script, "/*M!100303 SET STATEMENT innodb_lock_wait_timeout = 0 FOR */ ");
   text_query(&ss->script, statement, ss->outbox->config->table, args);
 }
+
+void session_add_commit(struct store_session *ss) { text_puts(&ss->script, ";\nCOMMIT"); }
 
 static void count_statements(struct store_session *ss, size_t n) {
   atomic_fetch_add_explicit(&ss->outbox->statements, n, memory_order_relaxed);

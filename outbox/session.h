@@ -50,6 +50,9 @@ typedef bool unit_fn(struct store_session *ss, void *arg, struct err *err);
 /* Runs a unit until it is done or given up. what names it in error texts. May wait some 100 ms between tries. */
 MUSTCHECK enum store_status session_run(struct store_session *ss, const char *what, unit_fn *unit, void *arg,
                                         struct err *err);
+/* The same without redoing it after a conflict: for a thread that must not wait and comes back anyway. */
+MUSTCHECK enum store_status session_try(struct store_session *ss, const char *what, unit_fn *unit, void *arg,
+                                        struct err *err);
 
 enum store_status session_open(void *store, const char *purpose, struct store_session **out, struct err *err);
 void session_close(struct store_session **ss);
@@ -61,6 +64,8 @@ void session_begin_transaction(struct store_session *ss);
 MUSTCHECK bool session_start(struct store_session *ss, const char *what, struct err *err);
 /* Adds a statement of sql/queries/ to the script. */
 void session_add(struct store_session *ss, const char *statement, const struct sql_arg *args);
+/* Ends the script's transaction in the same round trip: no lock outlives it. */
+void session_add_commit(struct store_session *ss);
 /* Sends the script of n statements. */
 MUSTCHECK bool session_send(struct store_session *ss, const char *what, struct db_result *results, size_t n,
                             struct err *err);

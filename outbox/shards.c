@@ -36,32 +36,31 @@ struct beat_unit {
 
 static bool beat_unit(struct store_session *ss, void *arg, struct err *err) {
   struct beat_unit *u = arg;
-  struct db_result results[3];
+  struct db_result results[2];
   session_begin(ss);
   session_add(ss, query_beat,
               ARGS(STRING("id", u->me->id), STRING("host", u->me->host), STRING("url", u->me->admin_url),
                    STRING("version", u->me->version), STRING("routes", u->me->routes), SIGNED("pid", u->me->pid),
                    SIGNED("ttl_us", u->ttl_ms * 1000)));
-  session_add(ss, query_beat_forget, NO_ARGS);
   session_add(ss, query_beat_count, NO_ARGS);
-  if (!session_send(ss, "beat", results, 3, err))
+  if (!session_send(ss, "beat", results, 2, err))
     return false;
   struct db_row row;
   uint64_t living = 0, sets = 0;
   bool ok =
-      (db_next(&results[2], &row) && db_u64(&row, 0, UINT32_MAX, &living) && db_u64(&row, 1, UINT32_MAX, &sets)) ||
+      (db_next(&results[1], &row) && db_u64(&row, 0, UINT32_MAX, &living) && db_u64(&row, 1, UINT32_MAX, &sets)) ||
       db_unexpected(err, "beat");
   if (ok) {
     *u->living = (uint32_t)living;
     *u->route_sets = (uint32_t)sets;
   }
-  db_results_free(results, 3);
+  db_results_free(results, 2);
   return ok;
 }
 
 enum store_status ops_beat(struct store_session *ss, const struct instance_row *me, int64_t ttl_ms, uint32_t *living,
                            uint32_t *route_sets, struct err *err) {
-  return session_run(ss, "saying that this instance lives", beat_unit,
+  return session_try(ss, "saying that this instance lives", beat_unit,
                      &(struct beat_unit){me, ttl_ms, living, route_sets}, err);
 }
 
@@ -123,26 +122,29 @@ struct acquire_unit {
 /* What counts is what is in the table afterwards, so an acquisition whose answer was lost is found as well. */
 static bool acquire_unit(struct store_session *ss, void *arg, struct err *err) {
   struct acquire_unit *u = arg;
-  struct db_result results[2];
+  struct db_result results[5];
   const struct sql_arg owner = STRING("owner", u->instance), shard = UNSIGNED("shard", u->seen->shard),
                        epoch = UNSIGNED("epoch", u->seen->epoch);
-  session_begin(ss);
+  session_begin_transaction(ss);
+  session_add(ss, query_shard_lock, ARGS(shard));
   session_add(ss, query_acquire, ARGS(owner, shard, epoch, SIGNED("lease_us", u->lease_ms * 1000)));
+  session_add_commit(ss);
   session_add(ss, query_acquire_read, ARGS(owner, shard, epoch));
-  if (!session_send(ss, "acquire", results, 2, err))
+  if (!session_send(ss, "acquire", results, 5, err))
     return false;
   struct db_row row;
   bool ok = true;
   *u->epoch = 0;
-  if (db_next(&results[1], &row))
+  if (db_next(&results[4], &row))
     ok = db_u64(&row, 0, UINT64_MAX, u->epoch) || db_unexpected(err, "acquire");
-  db_results_free(results, 2);
+  db_results_free(results, 5);
   return ok;
 }
 
 enum store_status ops_acquire(struct store_session *ss, const char *instance, const struct shard_row *seen,
                               int64_t lease_ms, uint64_t *epoch, struct err *err) {
-  return session_run(ss, "acquiring a shard", acquire_unit, &(struct acquire_unit){instance, seen, lease_ms, epoch},
+  *epoch = 0;
+  return session_try(ss, "acquiring a shard", acquire_unit, &(struct acquire_unit){instance, seen, lease_ms, epoch},
                      err);
 }
 
@@ -150,48 +152,82 @@ struct renew_unit {
   const char *instance;
   const struct shard_lease *leases;
   size_t count;
+  bool no_wait; /* one lease: fails at once when another transaction holds its row */
   int64_t lease_ms;
-  bool *kept;
+  enum lease_fate *fates;
+  int64_t *now_us;
 };
 
-static void mark_kept(struct renew_unit *u, uint64_t shard, uint64_t epoch) {
+static void mark_renewed(struct renew_unit *u, uint64_t shard, uint64_t epoch) {
   for (size_t i = 0; i < u->count; i++)
     if (u->leases[i].shard == shard && u->leases[i].epoch == epoch)
-      u->kept[i] = true;
+      u->fates[i] = LEASE_RENEWED;
+}
+
+static bool read_renewed(struct renew_unit *u, struct db_result *leases, struct db_result *now, struct err *err) {
+  struct db_row row;
+  uint64_t shard = 0, epoch = 0;
+  for (size_t i = 0; i < u->count; i++)
+    u->fates[i] = LEASE_LOST;
+  while (db_next(leases, &row)) {
+    if (!db_u64(&row, 0, STORE_SHARDS_MAX - 1, &shard) || !db_u64(&row, 1, UINT64_MAX, &epoch))
+      return db_unexpected(err, "renew");
+    mark_renewed(u, shard, epoch);
+  }
+  return (db_next(now, &row) && db_time(&row, 0, u->now_us)) || db_unexpected(err, "renew");
 }
 
 static bool renew_unit(struct store_session *ss, void *arg, struct err *err) {
   struct renew_unit *u = arg;
-  struct db_result results[2];
+  struct db_result results[6];
+  size_t n = u->no_wait ? 6 : 3;
   const struct sql_arg owner = STRING("owner", u->instance);
   text_clear(&ss->part);
   text_leases(&ss->part, u->leases, u->count);
   session_begin(ss);
-  session_add(ss, query_renew, ARGS(owner, SIGNED("lease_us", u->lease_ms * 1000), RAW("leases", ss->part)));
-  session_add(ss, query_renew_read, ARGS(owner));
-  if (!session_send(ss, "renew", results, 2, err))
-    return false;
-  for (size_t i = 0; i < u->count; i++)
-    u->kept[i] = false;
-  struct db_row row;
-  uint64_t shard = 0, epoch = 0;
-  bool ok = true;
-  while (ok && db_next(&results[1], &row)) {
-    ok = (db_u64(&row, 0, STORE_SHARDS_MAX - 1, &shard) && db_u64(&row, 1, UINT64_MAX, &epoch)) ||
-         db_unexpected(err, "renew");
-    if (ok)
-      mark_kept(u, shard, epoch);
+  if (u->no_wait) {
+    session_begin_transaction(ss);
+    session_add(ss, query_shard_lock, ARGS(UNSIGNED("shard", u->leases[0].shard)));
   }
-  db_results_free(results, 2);
+  session_add(ss, query_renew, ARGS(owner, SIGNED("lease_us", u->lease_ms * 1000), RAW("leases", ss->part)));
+  if (u->no_wait)
+    session_add_commit(ss);
+  session_add(ss, query_renew_read, ARGS(owner));
+  session_add(ss, query_now, NO_ARGS);
+  if (!session_send(ss, "renew", results, n, err))
+    return false;
+  bool ok = read_renewed(u, &results[n - 2], &results[n - 1], err);
+  db_results_free(results, n);
   return ok;
 }
 
+static enum store_status renew(struct store_session *ss, struct renew_unit *unit, struct err *err) {
+  return session_try(ss, "renewing shard leases", renew_unit, unit, err);
+}
+
+/* One statement waits a second at most, for a lock that should last milliseconds. After that each lease is renewed by
+ * itself, without waiting, for some seconds. */
 enum store_status ops_renew(struct store_session *ss, const char *instance, const struct shard_lease *leases,
-                            size_t count, int64_t lease_ms, bool *kept, struct err *err) {
+                            size_t count, int64_t lease_ms, enum lease_fate *fates, int64_t *now_us, struct err *err) {
+  struct renew_unit all = {instance, leases, count, false, lease_ms, fates, now_us};
   if (count == 0)
-    return STORE_OK;
-  return session_run(ss, "renewing shard leases", renew_unit,
-                     &(struct renew_unit){instance, leases, count, lease_ms, kept}, err);
+    return ops_now(ss, now_us, err);
+  enum store_status status = *session_skip(ss, false) ? STORE_BUSY : renew(ss, &all, err);
+  if (status != STORE_BUSY)
+    return status;
+  bool met = false;
+  for (size_t i = 0; i < count; i++) {
+    struct renew_unit one = {instance, &leases[i], 1, true, lease_ms, &fates[i], now_us};
+    status = renew(ss, &one, err);
+    if (status == STORE_BUSY)
+      fates[i] = LEASE_BUSY;
+    else if (status != STORE_OK)
+      return status;
+    met = met || status == STORE_BUSY;
+  }
+  if (met)
+    session_met_lock(ss);
+  return ops_now(ss, now_us, err);
 }
 
 struct give_back_unit {
@@ -211,5 +247,5 @@ static bool give_back_unit(struct store_session *ss, void *arg, struct err *err)
 
 enum store_status ops_give_back(struct store_session *ss, const char *instance, const struct shard_lease *lease,
                                 struct err *err) {
-  return session_run(ss, "giving a shard back", give_back_unit, &(struct give_back_unit){instance, lease}, err);
+  return session_try(ss, "giving a shard back", give_back_unit, &(struct give_back_unit){instance, lease}, err);
 }

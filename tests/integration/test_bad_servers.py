@@ -62,7 +62,7 @@ def test_database_down_at_start(remote):
     remote.consume_http()
     remote.proxy.drop()
     daemon.start(wait_ready=False)
-    daemon.wait_log("DUEBOX-DB-TROUBLE", "DUEBOX-KEEPER-TROUBLE", text=str(remote.proxy.port))
+    daemon.wait_log("DUEBOX-DB-TROUBLE", "DUEBOX-LEASE-TROUBLE", text=str(remote.proxy.port))
     assert "database" in not_ready(daemon)
     remote.insert("h", b"before", count=50)
     remote.proxy.restore()
@@ -97,7 +97,7 @@ def test_database_refuses_the_password(remote):
     remote.mariadb.execute(f"ALTER USER '{remote.user}'@'%' IDENTIFIED BY 'changed'")
     remote.insert("h", b"before", count=5)
     daemon.start(wait_ready=False)
-    line = daemon.wait_log("DUEBOX-DB-REFUSED", "DUEBOX-KEEPER-TROUBLE", text=remote.user)
+    line = daemon.wait_log("DUEBOX-DB-REFUSED", "DUEBOX-LEASE-TROUBLE", text=remote.user)
     assert "password" in line["msg"]
     not_ready(daemon)
     remote.mariadb.execute(f"ALTER USER '{remote.user}'@'%' IDENTIFIED BY '{PASSWORD}'")
@@ -128,7 +128,7 @@ def test_the_same_trouble_is_logged_seldom(remote):
 def test_missing_tables(remote):
     remote.http("h")
     daemon = remote.daemon(migrate=False).start(wait_ready=False)
-    assert "duebox migrate" in daemon.wait_log("DUEBOX-DB-REFUSED", "DUEBOX-KEEPER-TROUBLE")["msg"]
+    assert "duebox migrate" in daemon.wait_log("DUEBOX-DB-REFUSED", "DUEBOX-LEASE-TROUBLE")["msg"]
     not_ready(daemon)
     remote.migrate(daemon)
     remote.consume_http()

@@ -89,6 +89,28 @@ def test_leases_are_given_back_at_the_end(stage):
     assert second.metric("duebox_shards_taken") == 0
 
 
+def test_a_daemon_that_cannot_start_takes_nothing(stage):
+    """What fails at the start fails before the daemon takes its place: a second `duebox run`
+    whose admin port is taken must neither register nor take a shard from the one that works."""
+    stage.http("h")
+    first = stage.start("first")
+    stage.execute("CREATE TABLE seen (id VARCHAR(64) PRIMARY KEY, text VARCHAR(255))")
+    stage.execute("CREATE TRIGGER seen_instance AFTER INSERT ON outbox_instances FOR EACH ROW "
+                  "INSERT IGNORE INTO seen VALUES (NEW.id, NEW.host)")
+    stage.execute("CREATE TRIGGER seen_shard AFTER UPDATE ON outbox_shards FOR EACH ROW "
+                  "INSERT IGNORE INTO seen VALUES (CONCAT(NEW.shard, '.', NEW.epoch), IFNULL(NEW.owner, ''))")
+    owners = stage.execute("SELECT shard, owner, epoch FROM outbox_shards WHERE shard < 63 ORDER BY shard")
+    second = stage.daemon("second", admin={"listen": f"127.0.0.1:{first.port}"})
+    second.start(wait_ready=False)
+    assert second.wait_end() == 69
+    assert str(first.port) in second.wait_log("DUEBOX-ADMIN")["msg"]
+    second._expected_end = True
+    assert stage.execute("SELECT shard, owner, epoch FROM outbox_shards WHERE shard < 63 ORDER BY shard") == owners
+    assert not stage.execute("SELECT text FROM seen WHERE text = 'second'")
+    stage.daemons.remove(second)
+    assert all(line["id"] != "DUEBOX-SHARD-ACQUIRED" for line in second.lines())
+
+
 # -- reload -------------------------------------------------------------------------------
 
 

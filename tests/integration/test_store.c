@@ -32,7 +32,7 @@ static void instances_live_and_leave(void **state) {
   assert_int_equal(living, 1);
   assert_int_equal(ask(f, "SELECT COUNT(*) FROM outbox_instances"), 2);
   sql(f, "UPDATE outbox_instances SET alive_until = UTC_TIMESTAMP(6) - INTERVAL 25 HOUR WHERE id = 'a'");
-  ok(f, OPS->beat(f->ss, &me, 60000, &living, &sets, &f->err));
+  ok(f, OPS->housekeep(f->ss, 86400000, 86400000, &f->err));
   assert_int_equal(ask(f, "SELECT COUNT(*) FROM outbox_instances"), 1);
   assert_string_equal(ask_text(f, "SELECT host FROM outbox_instances WHERE id = 'b'"), "h'ost");
   ok(f, OPS->leave(f->ss, "b", &f->err));
@@ -68,21 +68,25 @@ static void one_of_two_acquires(void **state) {
 
 static void renewal_tells_what_is_lost(void **state) {
   struct fixture *f = *state;
-  bool kept[SHARDS];
+  enum lease_fate fates[SHARDS];
+  int64_t now;
   sql(f, "UPDATE outbox_shards SET owner = 'other', epoch = epoch + 1 WHERE shard = 1");
   sql(f, "UPDATE outbox_shards SET lease_until = UTC_TIMESTAMP(6) + INTERVAL 1 SECOND");
-  ok(f, OPS->renew(f->ss, "me", f->leases, SHARDS, 60000, kept, &f->err));
-  assert_true(kept[0] && !kept[1] && kept[2] && kept[3]);
+  ok(f, OPS->renew(f->ss, "me", f->leases, SHARDS, 60000, fates, &now, &f->err));
+  assert_int_equal(fates[1], LEASE_LOST);
+  for (int i = 0; i < SHARDS; i += i ? 1 : 2)
+    assert_int_equal(fates[i], LEASE_RENEWED);
   assert_int_equal(
       ask(f, "SELECT COUNT(*) FROM outbox_shards WHERE lease_until > UTC_TIMESTAMP(6) + INTERVAL 30 SECOND"), 3);
 }
 
 static void only_the_leases_named_are_renewed(void **state) {
   struct fixture *f = *state;
-  bool kept[1];
+  enum lease_fate fate;
+  int64_t now;
   sql(f, "UPDATE outbox_shards SET lease_until = UTC_TIMESTAMP(6) + INTERVAL 10 SECOND");
-  ok(f, OPS->renew(f->ss, "me", &f->leases[2], 1, 60000, kept, &f->err));
-  assert_true(kept[0]);
+  ok(f, OPS->renew(f->ss, "me", &f->leases[2], 1, 60000, &fate, &now, &f->err));
+  assert_int_equal(fate, LEASE_RENEWED);
   assert_string_equal(ask_text(f,
                                "SELECT GROUP_CONCAT(shard) FROM outbox_shards WHERE lease_until > UTC_TIMESTAMP(6) + "
                                "INTERVAL 30 SECOND"),
@@ -108,15 +112,17 @@ static void shard_given_back_is_clean_and_ends_our_rights(void **state) {
   struct fixture *f = *state;
   struct shard_row rows[STORE_SHARDS_MAX];
   size_t count;
-  bool kept[1], lost[1];
+  enum lease_fate fate;
+  int64_t now;
+  bool lost[1];
   ROW("(id, route, payload, shard) VALUES (1, 'r', 'x', 3)");
   struct decision done = decide_on(f, 1, EVENT_DONE);
   ok(f, OPS->give_back(f->ss, "me", &f->leases[3], &f->err));
   ok(f, OPS->shards(f->ss, rows, &count, &f->err));
   assert_true(rows[3].expired && !rows[3].unclean);
   assert_string_equal(rows[3].owner, "");
-  ok(f, OPS->renew(f->ss, "me", &f->leases[3], 1, 60000, kept, &f->err));
-  assert_false(kept[0]);
+  ok(f, OPS->renew(f->ss, "me", &f->leases[3], 1, 60000, &fate, &now, &f->err));
+  assert_int_equal(fate, LEASE_LOST);
   ok(f, OPS->settle(f->ss, &f->leases[3], 1, &done, 1, lost, &f->err));
   assert_true(lost[0] && !done.applied);
   assert_int_equal(ask(f, "SELECT COUNT(*) FROM outbox"), 1);

@@ -70,6 +70,67 @@ static void claims_do_not_wait_for_an_index_entry(void **state) {
   release(batch);
 }
 
+/* A daemon's place must not depend on rows of others: the heartbeat of every daemon once failed while somebody held the
+ * row of an instance that was long dead, and with it the renewal of all leases. */
+static void a_locked_row_of_a_dead_instance_stops_nobody(void **state) {
+  struct fixture *f = *state;
+  struct instance_row me = {.id = "a", .host = "h", .admin_url = "", .version = "1", .routes = "x", .pid = 42};
+  uint32_t living, sets;
+  sql(f, "INSERT INTO outbox_instances (id, host, alive_until) VALUES ('old', 'h', '2020-01-01'), "
+         "('older', 'h', '2020-01-01')");
+  other(f, "START TRANSACTION");
+  other(f, "SELECT * FROM outbox_instances WHERE id = 'old' FOR UPDATE");
+  int64_t before = lock_waits(f);
+  ok(f, OPS->beat(f->ss, &me, 60000, &living, &sets, &f->err));
+  assert_int_equal(living, 1);
+  ok(f, OPS->housekeep(f->ss, 86400000, 86400000, &f->err));
+  assert_int_equal(lock_waits(f), before);
+  assert_string_equal(ask_text(f, "SELECT GROUP_CONCAT(id ORDER BY id) FROM outbox_instances"), "a,old");
+  other(f, "COMMIT");
+}
+
+/* One shard's row that somebody holds costs no other lease, and taking a shard never waits. */
+static void a_locked_shard_costs_no_other_lease(void **state) {
+  struct fixture *f = *state;
+  enum lease_fate fates[SHARDS];
+  struct shard_row rows[STORE_SHARDS_MAX];
+  size_t count;
+  uint64_t epoch;
+  int64_t now;
+  sql(f, "UPDATE outbox_shards SET lease_until = UTC_TIMESTAMP(6) - INTERVAL 1 SECOND WHERE shard = 3");
+  ok(f, OPS->shards(f->ss, rows, &count, &f->err));
+  other(f, "START TRANSACTION");
+  other(f, "SELECT * FROM outbox_shards WHERE shard IN (1, 3) LOCK IN SHARE MODE");
+  int64_t before = lock_waits(f);
+  assert_int_equal(OPS->acquire(f->ss, "she", &rows[3], 60000, &epoch, &f->err), STORE_BUSY);
+  assert_int_equal(epoch, 0);
+  assert_int_equal(lock_waits(f), before);
+  for (int i = 0; i < 3; i++) { /* the first time it waits once, after that it knows */
+    ok(f, OPS->renew(f->ss, "me", f->leases, 3, 90000, fates, &now, &f->err));
+    assert_true(fates[0] == LEASE_RENEWED && fates[1] == LEASE_BUSY && fates[2] == LEASE_RENEWED);
+  }
+  assert_in_range(lock_waits(f) - before, 0, 1);
+  assert_string_equal(ask_text(f, "SELECT GROUP_CONCAT(shard ORDER BY shard) FROM outbox_shards WHERE lease_until > "
+                                  "UTC_TIMESTAMP(6) + INTERVAL 75 SECOND"),
+                      "0,2");
+  other(f, "COMMIT");
+  ok(f, OPS->renew(f->ss, "me", f->leases, 3, 90000, fates, &now, &f->err));
+  assert_int_equal(fates[1], LEASE_RENEWED);
+  ok(f, OPS->acquire(f->ss, "she", &rows[3], 60000, &epoch, &f->err));
+  assert_int_equal(epoch, rows[3].epoch + 1);
+}
+
+/* What the server refuses in one step of housekeeping does not stop the others, and is named. */
+static void housekeeping_goes_on_after_a_refusal(void **state) {
+  struct fixture *f = *state;
+  sql(f, "INSERT INTO outbox_audit (at, actor, verb, filter, changed) VALUES ('2020-01-01', 'ann', 'cancel', '', 1)");
+  sql(f, "RENAME TABLE outbox_quarantine TO gone");
+  assert_int_equal(OPS->housekeep(f->ss, 86400000, 86400000, &f->err), STORE_REFUSED);
+  assert_non_null(strstr(f->err.text, "housekeeping: deleting old quarantined results"));
+  assert_int_equal(ask(f, "SELECT COUNT(*) FROM outbox_audit"), 0);
+  sql(f, "RENAME TABLE gone TO outbox_quarantine");
+}
+
 static void settles_all_but_a_locked_row(void **state) {
   struct fixture *f = *state;
   struct decision d[3];
@@ -283,6 +344,9 @@ int main(int argc, char **argv) {
   const struct CMUnitTest tests[] = {
       TEST(claims_pass_over_a_locked_row),
       TEST(claims_do_not_wait_for_an_index_entry),
+      TEST(a_locked_row_of_a_dead_instance_stops_nobody),
+      TEST(a_locked_shard_costs_no_other_lease),
+      TEST(housekeeping_goes_on_after_a_refusal),
       TEST(settles_all_but_a_locked_row),
       TEST(settles_all_but_a_row_whose_index_entry_is_locked),
       TEST(a_locked_row_that_goes_is_no_longer_busy),

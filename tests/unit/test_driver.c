@@ -99,7 +99,7 @@ static void send_to_the_liar(bool at_once, unsigned submits, unsigned twice) {
   lane = (struct lane){.at_sink_max = 10};
   mailbox_init(&settler);
   leases_init(&leases);
-  leases_gain(&leases, 0, 1, clock_mono_us() + 10 * LIMIT_US, false);
+  leases_gain(&leases, 0, 1, clock_instant(), 10 * LIMIT_US, false);
   struct driver *driver = driver_start(&config, &plugin, NULL, &env, &err);
   assert_non_null(driver);
   assert_int_equal(driver_born(driver, LIMIT_US / 1000, &err), DRIVER_BORN);

@@ -168,23 +168,88 @@ static void a_mailbox_waits_and_is_poked(void **state) {
   mailbox_destroy(&box);
 }
 
+/* A moment at which the machine has been suspended for `suspended_us` in all. */
+static struct instant at(int64_t mono_us, int64_t suspended_us) {
+  return (struct instant){.mono_us = mono_us, .boot_us = mono_us + suspended_us};
+}
+
 static void a_lease_is_safe_until_its_time_and_under_its_epoch(void **state) {
   struct leases leases;
   leases_init(&leases);
-  assert_false(leases_safe(&leases, 3, 0, 5)); /* nobody's */
-  leases_gain(&leases, 3, 9, 100, true);
-  assert_true(leases_safe(&leases, 3, 9, 99));
-  assert_false(leases_safe(&leases, 3, 9, 100));
-  assert_false(leases_safe(&leases, 3, 8, 99));
-  leases_renewed(&leases, 3, 200);
-  assert_true(leases_safe(&leases, 3, 9, 199));
+  assert_false(leases_safe(&leases, 3, 0, at(5, 0))); /* nobody's */
+  leases_gain(&leases, 3, 9, at(0, 0), 100, true);
+  assert_true(leases_safe(&leases, 3, 9, at(99, 0)));
+  assert_false(leases_safe(&leases, 3, 9, at(100, 0)));
+  assert_false(leases_safe(&leases, 3, 8, at(99, 0)));
+  const struct shard_lease former = {.shard = 3, .epoch = 8}, lease = {.shard = 3, .epoch = 9};
+  leases_renewed(&leases, former, at(100, 0), 100); /* an answer that comes too late */
+  assert_false(leases_safe(&leases, 3, 9, at(100, 0)));
+  leases_renewed(&leases, lease, at(100, 0), 100);
+  assert_true(leases_safe(&leases, 3, 9, at(199, 0)));
   struct shard_lease held[STORE_SHARDS_MAX];
   assert_int_equal(leases_owned(&leases, held), 1);
   assert_int_equal(held[0].shard, 3);
   assert_int_equal(held[0].epoch, 9);
-  leases_lose(&leases, 3);
-  assert_false(leases_safe(&leases, 3, 9, 99));
+  assert_false(leases_lose(&leases, former));
+  assert_true(leases_lose(&leases, lease));
+  leases_renewed(&leases, lease, at(150, 0), 100); /* it was given back meanwhile */
+  assert_false(leases_safe(&leases, 3, 9, at(151, 0)));
+  assert_false(leases_safe(&leases, 3, 0, at(151, 0)));
   assert_int_equal(leases_owned(&leases, held), 0);
+  leases_destroy(&leases);
+}
+
+/* While a machine is suspended, its leases end and others take its shards: when it comes back it must send nothing that
+ * it had in memory before it has asked the database. Monotonic time stands still meanwhile, so it cannot tell. */
+static void a_suspended_machine_sends_nothing_under_old_leases(void **state) {
+  enum { SECOND = 1000000 };
+  struct leases leases;
+  const struct shard_lease lease = {.shard = 3, .epoch = 9};
+  leases_init(&leases);
+  leases_gain(&leases, 3, 9, at(0, 0), 10 * SECOND, false);
+  assert_true(leases_safe(&leases, 3, 9, at(1 * SECOND, 0)));
+  assert_false(leases_safe(&leases, 3, 9, at(1 * SECOND, 60 * SECOND)));
+  assert_false(leases_safe(&leases, 3, 9, at(1 * SECOND, 2 * SECOND))); /* in doubt, though its time is not over */
+  leases_renewed(&leases, lease, at(1 * SECOND, 0), 10 * SECOND);       /* what was sent before proves nothing */
+  assert_false(leases_safe(&leases, 3, 9, at(1 * SECOND, 2 * SECOND)));
+  leases_renewed(&leases, lease, at(1 * SECOND, 60 * SECOND), 10 * SECOND);
+  assert_true(leases_safe(&leases, 3, 9, at(2 * SECOND, 60 * SECOND)));
+  leases_destroy(&leases);
+}
+
+/* A database's clock that is set forward ends leases earlier than we count; so does a virtual machine that is stopped,
+ * whose own clocks notice nothing. */
+static void a_clock_that_jumps_puts_leases_in_doubt(void **state) {
+  enum { SECOND = 1000000 };
+  struct leases leases;
+  struct clock_bounds bounds = {0};
+  const struct shard_lease lease = {.shard = 3, .epoch = 9};
+  leases_init(&leases);
+  leases_gain(&leases, 3, 9, at(0, 0), 10 * SECOND, false);
+  assert_int_equal(clock_bounds_moved(&bounds, 100 * SECOND, 0, SECOND), 0);
+  assert_int_equal(clock_bounds_moved(&bounds, 101 * SECOND, 1 * SECOND, 1 * SECOND + 5), 0);
+  assert_true(clock_bounds_moved(&bounds, 112 * SECOND, 2 * SECOND, 2 * SECOND + 5) > 9 * SECOND);
+  assert_int_equal(clock_bounds_moved(&bounds, 113 * SECOND, 3 * SECOND, 3 * SECOND + 5), 0);
+  assert_true(clock_bounds_moved(&bounds, 104 * SECOND, 4 * SECOND, 4 * SECOND + 5) < -9 * SECOND);
+  leases_doubt(&leases, 4 * SECOND);
+  assert_false(leases_safe(&leases, 3, 9, at(4 * SECOND, 0)));
+  leases_renewed(&leases, lease, at(3 * SECOND, 0), 10 * SECOND); /* sent before it */
+  assert_false(leases_safe(&leases, 3, 9, at(4 * SECOND, 0)));
+  leases_renewed(&leases, lease, at(5 * SECOND, 0), 10 * SECOND);
+  assert_true(leases_safe(&leases, 3, 9, at(6 * SECOND, 0)));
+  leases_destroy(&leases);
+}
+
+/* Nobody leases the shard of tasks that are bound to a host: whoever gives no sign of life is dead for the others, so
+ * it must not send either. */
+static void bound_tasks_need_a_sign_of_life(void **state) {
+  struct leases leases;
+  const struct shard_lease bound = {.shard = SHARD_BOUND, .epoch = 1};
+  leases_init(&leases);
+  assert_false(leases_safe(&leases, SHARD_BOUND, 1, at(0, 0)));
+  leases_renewed(&leases, bound, at(0, 0), 100);
+  assert_true(leases_safe(&leases, SHARD_BOUND, 1, at(99, 0)));
+  assert_false(leases_safe(&leases, SHARD_BOUND, 1, at(100, 0)));
   leases_destroy(&leases);
 }
 
@@ -192,7 +257,7 @@ static void a_shard_is_given_back_only_when_quiet_and_empty(void **state) {
   struct leases leases;
   struct lease_slot view[STORE_SHARDS_MAX];
   leases_init(&leases);
-  leases_gain(&leases, 1, 4, 100, false);
+  leases_gain(&leases, 1, 4, at(0, 0), 100, false);
   leases_view(&leases, view);
   assert_false(leases_may_give_back(&leases, 1)); /* not leaving */
   leases_leave(&leases, 1, 10);
@@ -209,7 +274,7 @@ static void a_shard_is_given_back_only_when_quiet_and_empty(void **state) {
   leases_stay(&leases, 106, 95); /* called off: it is read again */
   assert_int_equal(leases_staying(&leases), 1);
   assert_false(leases_may_give_back(&leases, 1));
-  leases_gain(&leases, 2, 1, 100, false);
+  leases_gain(&leases, 2, 1, at(0, 0), 100, false);
   atomic_store(&leases.in_flight[1], 5);
   uint8_t idlest = 0;
   assert_true(leases_idlest(&leases, 107, &idlest));
@@ -226,6 +291,9 @@ int main(void) {
       cmocka_unit_test(four_threads_complete_each_token_once),
       cmocka_unit_test(a_mailbox_waits_and_is_poked),
       cmocka_unit_test(a_lease_is_safe_until_its_time_and_under_its_epoch),
+      cmocka_unit_test(a_suspended_machine_sends_nothing_under_old_leases),
+      cmocka_unit_test(a_clock_that_jumps_puts_leases_in_doubt),
+      cmocka_unit_test(bound_tasks_need_a_sign_of_life),
       cmocka_unit_test(a_shard_is_given_back_only_when_quiet_and_empty),
   };
   return cmocka_run_group_tests_name("flight", tests, NULL, NULL);

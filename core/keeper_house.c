@@ -1,0 +1,50 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * core/keeper_house.c - the thread that keeps house: partitions, what is old, tasks whose time is over.
+ */
+#include "core/base/clock.h"
+#include "core/keeper_internal.h"
+
+enum {
+  HOUSEKEEP_EVERY_US = 600 * 1000 * 1000,
+  EXPIRE_EVERY_US = 10 * 1000 * 1000,
+};
+
+static void housekeep(struct keeper *keeper, struct store_session *ss, const struct config *config) {
+  int64_t longest = config->engine.dead_retention_ms;
+  for (size_t i = 0; i < config->route_count; i++)
+    if (config->routes[i].history_ms > longest)
+      longest = config->routes[i].history_ms;
+  struct err err = {0};
+  (void)keeper_ok(keeper, KEEPER_HOUSE,
+                  keeper->store->ops->housekeep(ss, longest, config->engine.attempts_retention_ms, &err), &err);
+}
+
+static void expire(struct keeper *keeper, struct store_session *ss, const struct config *config) {
+  struct err err = {0};
+  (void)keeper_ok(keeper, KEEPER_EXPIRY, expiry_pass(&keeper->expiry, ss, config, &err), &err);
+}
+
+void *keeper_keeps_house(void *arg) {
+  struct keeper *keeper = arg;
+  struct store_session *ss = NULL;
+  pthread_setname_np(pthread_self(), "housekeeper");
+  if (!keeper_open(keeper, "housekeeper", &ss))
+    return NULL;
+  int64_t housekeep_at = 0;
+  keeper->expiry = (struct expiry){.store = keeper->store,
+                                   .leases = keeper->leases,
+                                   .route_metrics = keeper->route_metrics,
+                                   .engine = keeper->engine};
+  do {
+    struct config_ref *config = keeper->config(keeper->engine);
+    if (clock_mono_us() >= housekeep_at) {
+      housekeep(keeper, ss, config->config);
+      housekeep_at = clock_mono_us() + HOUSEKEEP_EVERY_US;
+    }
+    expire(keeper, ss, config->config);
+    config_ref_drop(config);
+  } while (!keeper_sleep(keeper, clock_mono_us() + EXPIRE_EVERY_US));
+  keeper->store->ops->close(&ss);
+  return NULL;
+}

@@ -1,0 +1,70 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * core/keeper_renew.c - the thread that renews our leases, and does nothing else: it waits for nothing.
+ */
+#include "core/base/clock.h"
+#include "core/base/log.h"
+#include "core/keeper_internal.h"
+
+static void lose(struct keeper *keeper, const struct shard_lease *lease) {
+  if (!leases_lose(keeper->leases, *lease))
+    return; /* it was given back while the statement ran */
+  log_error("DUEBOX-SHARD-LOST", "shard=%u another instance has taken its lease", lease->shard);
+  count(&keeper->metrics->leases_lost, 1);
+  keeper->shards_changed(keeper->engine);
+}
+
+/* A database whose clock jumps ends leases sooner or later than we count; a machine that was stopped counts less. */
+static bool clocks_agree(struct keeper *keeper, int64_t db_now_us, struct instant sent) {
+  struct instant got = clock_instant();
+  int64_t moved_us = clock_bounds_moved(&keeper->db_clock, db_now_us, sent.boot_us, got.boot_us);
+  int64_t suspended_us = (got.boot_us - got.mono_us) - (sent.boot_us - sent.mono_us);
+  if (moved_us == 0 && suspended_us < KEEPER_JUMP_US)
+    return true;
+  log_warn("DUEBOX-CLOCK-JUMP",
+           "the database's clock and ours have moved by %lld ms against each other, or this machine was suspended: "
+           "nothing is sent until the leases are renewed",
+           (long long)((moved_us ? moved_us : suspended_us) / 1000));
+  leases_doubt(keeper->leases, got.boot_us);
+  return false;
+}
+
+/* False: to be done again at once. */
+static bool renew(struct keeper *keeper, struct store_session *ss, int64_t lease_ms) {
+  struct shard_lease held[STORE_SHARDS_MAX];
+  enum lease_fate fates[STORE_SHARDS_MAX];
+  size_t n = leases_owned(keeper->leases, held);
+  struct instant sent = clock_instant();
+  int64_t db_now_us = 0;
+  struct err err = {0};
+  enum store_status status = keeper->store->ops->renew(ss, keeper->me.id, held, n, lease_ms, fates, &db_now_us, &err);
+  if (!keeper_ok(keeper, KEEPER_LEASES, status, &err))
+    return true;
+  bool agree = clocks_agree(keeper, db_now_us, sent);
+  for (size_t i = 0; i < n; i++) {
+    if (fates[i] == LEASE_RENEWED)
+      leases_renewed(keeper->leases, held[i], sent, keeper_safe_us(lease_ms));
+    else if (fates[i] == LEASE_LOST)
+      lose(keeper, &held[i]);
+  }
+  return agree;
+}
+
+void *keeper_renews(void *arg) {
+  struct keeper *keeper = arg;
+  struct store_session *ss = NULL;
+  pthread_setname_np(pthread_self(), "leases");
+  if (!keeper_open(keeper, "leases", &ss))
+    return NULL;
+  int64_t next_us;
+  do {
+    struct config_ref *config = keeper->config(keeper->engine);
+    int64_t lease_ms = config->config->engine.lease_ms;
+    config_ref_drop(config);
+    next_us = clock_mono_us() + keeper_round_us(lease_ms);
+    if (!renew(keeper, ss, lease_ms))
+      (void)renew(keeper, ss, lease_ms);
+  } while (!keeper_sleep(keeper, later(next_us, clock_mono_us())));
+  keeper->store->ops->close(&ss);
+  return NULL;
+}
