@@ -12,6 +12,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <duebox/link.h>
+
 #include "core/base/log.h"
 #include "core/config_internal.h"
 #include "core/config_rows.h"
@@ -58,15 +60,7 @@ const struct yaml_node *config_place(const struct config_loader *l, const struct
   return value ? value : map ? map : l->config->tree;
 }
 
-bool config_is_loopback(const char *host) {
-  struct in_addr v4;
-  struct in6_addr v6;
-  if (inet_pton(AF_INET, host, &v4) == 1)
-    return (ntohl(v4.s_addr) >> 24) == 127;
-  if (inet_pton(AF_INET6, host, &v6) == 1)
-    return IN6_IS_ADDR_LOOPBACK(&v6);
-  return strcmp(host, "localhost") == 0;
-}
+bool config_is_loopback(const char *host) { return duebox_link_is_local(host, strlen(host)); }
 
 static bool name_ok(const char *name, size_t max, const char *others) {
   static const char letters[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_";
@@ -87,15 +81,28 @@ static bool check_database(const struct config_loader *l, const struct yaml_node
                     "\"%.80s\" is no table name; it has 1 to 48 letters, digits or \"_\"", db->table);
   if (db->tls_ca && !db->tls)
     return yaml_err(config_place(l, node, "tls_ca"), l->err, "has no effect without tls: true; add it");
+  if (db->server_public_key_file && (db->tls || db->socket))
+    return yaml_err(config_place(l, node, "server_public_key_file"), l->err,
+                    "is for TCP without TLS; remove it, the password is safe with tls and on a socket");
   if (db->migrate_password && !db->migrate_user)
     return yaml_err(config_place(l, node, "migrate_user"), l->err, "migrate_password needs migrate_user; add it");
-  if (db->host && !db->tls && !db->allow_plaintext && !config_is_loopback(db->host))
+  const struct duebox_link link = {.host = db->host,
+                                   .host_len = db->host ? strlen(db->host) : 0,
+                                   .tls = db->tls,
+                                   .verified = true,
+                                   .allow_plaintext = db->allow_plaintext};
+  if (duebox_link_judge(&link) != DUEBOX_LINK_ALLOWED)
     return yaml_err(
         config_place(l, node, "host"), l->err,
         "%.200s is another machine and tls is off: passwords and payloads would cross the network readable; "
         "set tls: true (with tls_ca), or allow_plaintext: true",
         db->host);
   return true;
+}
+
+/* Like secret files: relative to the configuration, not to who starts it. */
+static const char *beside_config(const struct config_loader *l, const char *file) {
+  return file && file[0] != '/' ? arena_printf(l->arena, "%s/%s", l->dir, file) : file;
 }
 
 static bool load_database(const struct config_loader *l) {
@@ -114,8 +121,8 @@ static bool load_database(const struct config_loader *l) {
     db->host = "127.0.0.1";
   if (!db->password)
     db->password = "";
-  if (db->tls_ca && db->tls_ca[0] != '/') /* like secret files: relative to the configuration, not to who starts it */
-    db->tls_ca = arena_printf(l->arena, "%s/%s", l->dir, db->tls_ca);
+  db->tls_ca = beside_config(l, db->tls_ca);
+  db->server_public_key_file = beside_config(l, db->server_public_key_file);
   return check_database(l, node);
 }
 

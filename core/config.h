@@ -31,7 +31,8 @@ struct database_config {
   const char *table;    /* "outbox"; [A-Za-z0-9_]{1,48} */
   bool tls;             /* required and verified */
   const char *tls_ca;
-  bool allow_plaintext;                        /* without TLS to a host that is not loopback */
+  const char *server_public_key_file; /* caching_sha2_password over TCP without TLS; never one that the server sends */
+  bool allow_plaintext;               /* without TLS to a host that is not loopback */
   int64_t connect_timeout_ms, read_timeout_ms; /* of every connection */
   int wake;                                    /* enum wake_mode */
   const char *migrate_user, *migrate_password; /* `duebox migrate` may use a third user; NULL = user */

@@ -37,6 +37,10 @@ const struct duebox_option config_database_rows[] = {
     {"tls", BOOL, "false", 0, 0, 0, AT(tls), NULL, "require TLS and verify the server's certificate and name"},
     {"tls_ca", STRING, NULL, 0, 0, 0, AT(tls_ca), NULL,
      "file with the certificate authorities to trust; the system's when absent"},
+    {"server_public_key_file", STRING, NULL, 0, 0, 0, AT(server_public_key_file), NULL,
+     "file with the server's RSA key (public_key.pem of its data folder), for users with caching_sha2_password over "
+     "TCP "
+     "without TLS"},
     {"allow_plaintext", BOOL, "false", 0, 0, 0, AT(allow_plaintext), NULL,
      "permit a server on another host without TLS"},
     {"connect_timeout", DURATION, "5s", 100, 5 * MINUTE, 0, AT(connect_timeout_ms), NULL,

@@ -6,7 +6,10 @@
 #include <string.h>
 #include <sys/socket.h>
 
+#include <duebox/link.h>
+
 #include "outbox/binlog_row.h"
+#include "outbox/db_auth.h"
 #include "outbox/db_error.h"
 
 #if defined(MARIADB_BASE_VERSION) || defined(MARIADB_PACKAGE_VERSION_ID)
@@ -20,18 +23,10 @@ typedef bool api_bool;
 bool db_api_init(struct err *err) {
   if (mysql_library_init(0, NULL, NULL))
     return err_set(err, DB_E_NO_MEMORY, "the MySQL client library does not start: out of memory");
-  return true;
+  return db_auth_init(err);
 }
 
 void db_api_thread(void) { mysql_thread_init(); }
-
-/* A connection that never leaves this machine. */
-static bool is_local(const struct database_config *config) {
-  if (config->socket)
-    return true;
-  return strcmp(config->host, "localhost") == 0 || strcmp(config->host, "::1") == 0 ||
-         strncmp(config->host, "127.", 4) == 0;
-}
 
 /* Connector/C 3.3 asks for TLS with SSL_ENFORCE alone and then goes on in plaintext when the server offers none; only
  * verification makes it refuse (measured with 3.3.20). Connector/C 3.4 verifies unless told not to. */
@@ -47,11 +42,6 @@ static void prepare_tls(MYSQL *mysql, const struct database_config *config) {
   mysql_options(mysql, MYSQL_OPT_SSL_MODE, &mode);
   if (config->tls)
     mysql_options(mysql, MYSQL_OPT_TLS_VERSION, "TLSv1.2,TLSv1.3");
-  if (!config->tls) {
-    /* caching_sha2_password without TLS needs the server's key; the plaintext was allowed explicitly. */
-    api_bool fetch = true;
-    mysql_options(mysql, MYSQL_OPT_GET_SERVER_PUBLIC_KEY, &fetch);
-  }
 #endif
   if (config->tls && config->tls_ca)
     mysql_options(mysql, MYSQL_OPT_SSL_CA, config->tls_ca);
@@ -75,7 +65,12 @@ static void prepare_limits(MYSQL *mysql, const struct database_config *config) {
 }
 
 bool db_api_prepare(MYSQL *mysql, const struct database_config *config, const char *purpose, struct err *err) {
-  if (!config->tls && !config->allow_plaintext && !is_local(config))
+  const struct duebox_link link = {.host = config->socket ? NULL : config->host,
+                                   .host_len = config->socket ? 0 : strlen(config->host),
+                                   .tls = config->tls,
+                                   .verified = true,
+                                   .allow_plaintext = config->allow_plaintext};
+  if (duebox_link_judge(&link) != DUEBOX_LINK_ALLOWED)
     return err_set(err, DB_E_PLAINTEXT, "database %s: the connection would not be encrypted; %s", config->host,
                    db_error_cure(DB_E_PLAINTEXT));
   /* Without this, "localhost" silently means the unix socket. */
@@ -91,7 +86,7 @@ bool db_api_prepare(MYSQL *mysql, const struct database_config *config, const ch
   mysql_options(mysql, MYSQL_SET_CHARSET_NAME, "utf8mb4");
   mysql_options4(mysql, MYSQL_OPT_CONNECT_ATTR_ADD, "program_name", "duebox");
   mysql_options4(mysql, MYSQL_OPT_CONNECT_ATTR_ADD, "duebox_purpose", purpose);
-  return true;
+  return db_auth_prepare(mysql, config, err);
 }
 
 bool db_api_verify(MYSQL *mysql, const struct database_config *config, struct err *err) {

@@ -7,6 +7,10 @@
 
 #define RUN_MIGRATE "run `duebox migrate`"
 #define GRANT "grant the daemon's user what sql/README.md lists"
+#define KEEP_PASSWORD                                                                                                  \
+  "set database.socket, or database.tls: true, or database.server_public_key_file (public_key.pem of the server's "    \
+  "data "                                                                                                              \
+  "folder): the password is not sent where whoever answers on the port could read it"
 #define CHECK_SERVER "check database.host, port and socket, and that the server runs"
 
 static const struct {
@@ -93,6 +97,11 @@ static const struct {
     {DB_E_NEWER, DB_REFUSED, "install the newer duebox that migrated it"},
     {DB_E_PLAINTEXT, DB_REFUSED, "set database.tls: true, or database.allow_plaintext: true if the network is trusted"},
     {DB_E_TLS, DB_REFUSED, "let the server offer TLS (ssl_cert, ssl_key) and check database.tls_ca"},
+    {DB_E_PASSWORD, DB_REFUSED, KEEP_PASSWORD},
+    {2061, DB_REFUSED, KEEP_PASSWORD},
+    {5010, DB_REFUSED,
+     "it would reveal the password; create the user with caching_sha2_password, ed25519 or mysql_native_password, and "
+     "make sure that it is your server that answers there"},
     {DB_E_SESSION, DB_REFUSED, "something between here and the server drops session settings; connect directly"},
     {DB_E_ROW, DB_REFUSED, "the table was altered by hand; compare it with `duebox migrate --show-sql`"},
     {DB_E_BINLOG, DB_REFUSED, "polling finds all tasks meanwhile; set database.wake: poll where that is meant"},

@@ -3,6 +3,7 @@
 
 #include <netinet/in.h>
 #include <netinet/tcp.h>
+#include <openssl/ssl.h>
 #include <pthread.h>
 #include <signal.h>
 #include <stdio.h>
@@ -32,8 +33,11 @@ static bool fail(struct amqp_connect *attempt, const char *what, const char *why
 
 static bool set_up_tls(struct amqp_connect *attempt, amqp_socket_t *socket) {
   const struct amqp_target *t = attempt->target;
+  X509_VERIFY_PARAM *param = SSL_CTX_get0_param(amqp_ssl_socket_get_context(socket));
   amqp_ssl_socket_set_verify_peer(socket, t->verify);
-  amqp_ssl_socket_set_verify_hostname(socket, t->verify);
+  /* The library compares names only; addresses are for OpenSSL. */
+  bool address = t->verify && X509_VERIFY_PARAM_set1_ip_asc(param, t->host) == 1;
+  amqp_ssl_socket_set_verify_hostname(socket, t->verify && !address);
   /* A key with a pass phrase is an error, not a question on the terminal. */
   amqp_ssl_socket_set_key_passwd(socket, "");
   if (amqp_ssl_socket_set_ssl_versions(socket, AMQP_TLSv1_2, AMQP_TLSvLATEST) != AMQP_STATUS_OK)

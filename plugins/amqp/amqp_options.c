@@ -4,6 +4,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include <duebox/link.h>
+
 #include "amqp_target.h"
 
 #define AT(field) offsetof(struct amqp_options, field)
@@ -63,16 +65,16 @@ const struct duebox_option amqp_option_rows[] = {
      .type = DUEBOX_OPT_STRING,
      .offset = AT(key_file),
      .help = "file in PEM format with the key of cert_file, without a pass phrase"},
-    {.name = "verify",
+    {.name = "allow_unverified",
      .type = DUEBOX_OPT_BOOL,
-     .def = "true",
-     .offset = AT(verify),
-     .help = "check the broker's certificate and host name; false leaves the connection open to a man in the middle"},
+     .def = "false",
+     .offset = AT(allow_unverified),
+     .help = "accept any certificate of the broker: whoever is between can read the password and every message"},
     {.name = "allow_plaintext",
      .type = DUEBOX_OPT_BOOL,
      .def = "false",
      .offset = AT(allow_plaintext),
-     .help = "permit amqp:// without TLS to a host other than this one"},
+     .help = "permit amqp:// to another host: the password and every message can be read on the way"},
     {0},
 };
 
@@ -133,9 +135,16 @@ bool amqp_options_check(const void *options, struct duebox_error *err) {
   struct amqp_target *target = amqp_target_new(o, "check", err);
   if (!target)
     return false;
-  bool plain_and_far = !target->tls && !amqp_target_is_local(target);
+  /* The broker's other methods that the library has reveal the password too: allow_plaintext says so. */
+  const struct duebox_link link = {.host = target->host,
+                                   .host_len = strlen(target->host),
+                                   .tls = target->tls,
+                                   .verified = target->verify,
+                                   .allow_plaintext = o->allow_plaintext,
+                                   .allow_unverified = o->allow_unverified};
+  enum duebox_link_verdict verdict = duebox_link_judge(&link);
   amqp_target_unref(target);
-  if (plain_and_far && !o->allow_plaintext)
+  if (verdict != DUEBOX_LINK_ALLOWED)
     return refuse(err, "url: amqp:// would send the password and every message in clear text to another host; write "
                        "amqps://, or set allow_plaintext: true");
   if (!o->cert_file != !o->key_file)

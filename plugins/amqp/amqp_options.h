@@ -25,7 +25,7 @@ struct amqp_options {
   const char *ca_file;
   const char *cert_file;
   const char *key_file;
-  bool verify;
+  bool allow_unverified;
   bool allow_plaintext;
 };
 

@@ -1,11 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 #include "amqp_target.h"
 
-#include <arpa/inet.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <strings.h>
 
 #include "amqp_vendor.h"
 
@@ -35,7 +33,7 @@ static bool fill(struct amqp_target *target, const struct amqp_connection_info *
   target->password = copy(password, &failed);
   target->connection_name = copy(name, &failed);
   target->tls = info->ssl;
-  target->verify = options->verify;
+  target->verify = !options->allow_unverified;
   target->ca_file = copy(options->ca_file, &failed);
   target->cert_file = copy(options->cert_file, &failed);
   target->key_file = copy(options->key_file, &failed);
@@ -106,14 +104,4 @@ void amqp_target_unref(struct amqp_target *target) {
   free(target->cert_file);
   free(target->key_file);
   free(target);
-}
-
-bool amqp_target_is_local(const struct amqp_target *target) {
-  struct in_addr v4;
-  struct in6_addr v6;
-  if (inet_pton(AF_INET, target->host, &v4) == 1)
-    return ntohl(v4.s_addr) >> 24 == 127;
-  if (inet_pton(AF_INET6, target->host, &v6) == 1)
-    return IN6_IS_ADDR_LOOPBACK(&v6);
-  return strcasecmp(target->host, "localhost") == 0;
 }

@@ -40,7 +40,4 @@ struct amqp_target *amqp_target_new(const struct amqp_options *options, const ch
 struct amqp_target *amqp_target_ref(struct amqp_target *target);
 void amqp_target_unref(struct amqp_target *target); /* NULL is allowed */
 
-/* Whether the host is this machine by its very name: localhost, 127.x.x.x or ::1. */
-bool amqp_target_is_local(const struct amqp_target *target);
-
 #endif

@@ -145,14 +145,20 @@ const char *http_address_class_name(enum http_address_class cls) {
   return "special-purpose";
 }
 
+static bool may_call(const struct http_address_policy *policy, const struct http_address *address,
+                     enum http_address_class cls) {
+  for (size_t i = 0; i < policy->network_count; i++)
+    if (contains(&policy->networks[i], address))
+      return true;
+  bool inside = cls == HTTP_ADDRESS_LOOPBACK || cls == HTTP_ADDRESS_PRIVATE;
+  return cls == HTTP_ADDRESS_PUBLIC || (inside && policy->allow_private);
+}
+
 enum http_address_verdict http_address_judge(const struct http_address_policy *policy,
                                              const struct http_address *address, bool plain) {
   enum http_address_class cls = http_address_classify(address);
-  if (cls == HTTP_ADDRESS_PUBLIC)
-    return plain && !policy->allow_http ? HTTP_ADDRESS_PLAINTEXT : HTTP_ADDRESS_ALLOWED;
-  for (size_t i = 0; i < policy->network_count; i++)
-    if (contains(&policy->networks[i], address))
-      return HTTP_ADDRESS_ALLOWED;
-  bool inside = cls == HTTP_ADDRESS_LOOPBACK || cls == HTTP_ADDRESS_PRIVATE;
-  return inside && policy->allow_private ? HTTP_ADDRESS_ALLOWED : HTTP_ADDRESS_DENIED;
+  if (!may_call(policy, address, cls))
+    return HTTP_ADDRESS_DENIED;
+  bool readable = plain && cls != HTTP_ADDRESS_LOOPBACK && !policy->allow_plaintext;
+  return readable ? HTTP_ADDRESS_PLAINTEXT : HTTP_ADDRESS_ALLOWED;
 }

@@ -28,7 +28,7 @@ enum http_address_class {
 enum http_address_verdict {
   HTTP_ADDRESS_ALLOWED = 0,
   HTTP_ADDRESS_DENIED,    /* not a public address, and not allowed by the policy */
-  HTTP_ADDRESS_PLAINTEXT, /* a public address over http:// without allow_http */
+  HTTP_ADDRESS_PLAINTEXT, /* an address of another host over http:// without allow_plaintext */
 };
 
 /* An address as 16 bytes; an IPv4 address in its mapped form ::ffff:a.b.c.d, so that a mapped one is the same. */
@@ -43,7 +43,7 @@ struct http_network {
 
 struct http_address_policy {
   bool allow_private;                  /* loopback and private, never link-local or special */
-  bool allow_http;                     /* plain http:// to public addresses */
+  bool allow_plaintext;                /* http:// to addresses that are not loopback */
   const struct http_network *networks; /* explicitly allowed, whatever their class */
   size_t network_count;
 };

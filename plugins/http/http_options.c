@@ -8,6 +8,8 @@
 #include <string.h>
 #include <strings.h>
 
+#include <duebox/link.h>
+
 #include "http_outcome.h"
 #include "http_policy.h"
 #include "http_request.h"
@@ -23,8 +25,8 @@ const struct duebox_option http_option_rows[] = {
         .help = "call loopback and private addresses too; link-local and reserved ones stay refused"),
     ROW(allow_networks, DUEBOX_OPT_LIST,
         .help = "networks that may be called whatever their kind, such as 10.1.0.0/16 or fd00:1::/32"),
-    ROW(allow_http, DUEBOX_OPT_BOOL, .def = "false",
-        .help = "call public addresses over http:// too; without it http:// is for loopback and private ones only"),
+    ROW(allow_plaintext, DUEBOX_OPT_BOOL, .def = "false",
+        .help = "permit http:// to other hosts: every request can be read on the way"),
     {.name = "connect_timeout",
      .type = DUEBOX_OPT_DURATION,
      .def = "5s",
@@ -109,6 +111,22 @@ enum http_callback http_callback_of(const char *option) {
   return HTTP_CALLBACK_URL;
 }
 
+/* Whoever reads the connection to a proxy learns its password. */
+static bool check_proxy(const struct http_options *o, struct duebox_error *err) {
+  const char *host = strstr(o->proxy, "://") + 3;
+  size_t len = strcspn(host, "/");
+  while (len > 0 && host[len - 1] >= '0' && host[len - 1] <= '9')
+    len--;
+  const struct duebox_link link = {.host = host,
+                                   .host_len = len > 0 && host[len - 1] == ':' ? len - 1 : strcspn(host, "/"),
+                                   .tls = strncasecmp(o->proxy, "https://", 8) == 0,
+                                   .verified = true,
+                                   .allow_plaintext = o->allow_plaintext};
+  if (duebox_link_judge(&link) == DUEBOX_LINK_ALLOWED)
+    return true;
+  return fail(err, "proxy: its password would cross the network readable; use https://, or set allow_plaintext: true");
+}
+
 bool http_options_check(const void *options, struct duebox_error *err) {
   const struct http_options *o = options;
   struct http_network network;
@@ -128,7 +146,7 @@ bool http_options_check(const void *options, struct duebox_error *err) {
                 "proxy: a user does not belong into the URL, where it would be printed; use proxy_credentials_file");
   if (o->proxy_credentials && !o->proxy)
     return fail(err, "proxy_credentials without proxy: name the proxy or remove them");
-  return true;
+  return !o->proxy_credentials || check_proxy(o, err);
 }
 
 /* A host given as an address can be judged before anything is sent; names are judged when they are connected to.
@@ -159,8 +177,18 @@ done:
   return ok;
 }
 
+/* The host of an authority, without its port. */
+static const char *host_in(const struct http_url *url, size_t *len) {
+  const char *end = url->authority + url->authority_len, *colon = end;
+  while (colon > url->authority && colon[-1] >= '0' && colon[-1] <= '9')
+    colon--;
+  *len = (size_t)((colon > url->authority && colon[-1] == ':' ? colon - 1 : end) - url->authority);
+  return url->authority;
+}
+
 static bool check_url(const struct http_options *o, const struct http_route *r, struct duebox_error *err) {
   struct http_url url;
+  size_t host_len = 0;
   if (!http_url_split(r->url, &url))
     return fail(err, "url: \"%s\" must begin with https:// (or http://) and name a host", r->url);
   if (memchr(url.authority, '{', url.authority_len) || memchr(url.authority, '}', url.authority_len))
@@ -173,10 +201,16 @@ static bool check_url(const struct http_options *o, const struct http_route *r, 
   for (const char *p = r->url; *p; p++)
     if ((unsigned char)*p <= ' ' || *p == 0x7f)
       return fail(err, "url: blanks and control characters must be percent-encoded");
-  if (url.plain && !o->allow_http && !o->allow_private && o->allow_networks.count == 0)
+  /* Through a proxy the request leaves for wherever the proxy sends it. */
+  const struct duebox_link link = {.host = o->proxy ? "" : host_in(&url, &host_len),
+                                   .host_len = o->proxy ? 0 : host_len,
+                                   .tls = !url.plain,
+                                   .verified = true,
+                                   .allow_plaintext = o->allow_plaintext};
+  if (duebox_link_judge(&link) != DUEBOX_LINK_ALLOWED)
     return fail(err,
-                "url: http:// is refused by the instance; use https://, or set allow_private (loopback and private "
-                "addresses) or allow_http (any) there");
+                "url: http:// would send every request readable to another host; use https://, or set allow_plaintext "
+                "on the plugin instance");
   return o->proxy || check_literal(o, &url, err);
 }
 

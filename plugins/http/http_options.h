@@ -18,7 +18,7 @@ enum http_method { HTTP_POST = 0, HTTP_PUT, HTTP_PATCH };
 
 struct http_options {
   bool allow_private;
-  bool allow_http;
+  bool allow_plaintext;
   struct duebox_list allow_networks;
   int64_t connect_timeout_ms;
   int64_t keep_alive_ms;

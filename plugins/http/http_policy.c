@@ -7,7 +7,8 @@
 
 bool http_policy_make(const struct http_options *options, struct http_policy *out) {
   size_t count = options->allow_networks.count;
-  *out = (struct http_policy){.rule = {.allow_private = options->allow_private, .allow_http = options->allow_http}};
+  *out = (struct http_policy){
+      .rule = {.allow_private = options->allow_private, .allow_plaintext = options->allow_plaintext}};
   if (count == 0)
     return true;
   out->networks = calloc(count, sizeof(*out->networks));
@@ -51,9 +52,9 @@ bool http_policy_allows(const struct http_policy *policy, const struct http_addr
     return true;
   case HTTP_ADDRESS_PLAINTEXT:
     snprintf(why, cap,
-             "%.*s is the public address %s and would be called in plain text; use https://, or set allow_http on the "
+             "%.*s is the %s address %s and would be called in plain text; use https://, or set allow_plaintext on the "
              "plugin instance",
-             (int)host_len, host, text);
+             (int)host_len, host, http_address_class_name(cls), text);
     return false;
   case HTTP_ADDRESS_DENIED:
     break;

@@ -107,6 +107,9 @@ static bool set_safety(CURL *easy) {
   SET(CURLOPT_SSL_VERIFYPEER, 1L);
   SET(CURLOPT_SSL_VERIFYHOST, 2L);
   SET(CURLOPT_SSLVERSION, (long)CURL_SSLVERSION_TLSv1_2);
+  SET(CURLOPT_PROXY_SSL_VERIFYPEER, 1L);
+  SET(CURLOPT_PROXY_SSL_VERIFYHOST, 2L);
+  SET(CURLOPT_PROXY_SSLVERSION, (long)CURL_SSLVERSION_TLSv1_2);
   SET(CURLOPT_HTTP09_ALLOWED, 0L);
   SET(CURLOPT_SUPPRESS_CONNECT_HEADERS, 1L);
   SET(CURLOPT_QUICK_EXIT, 1L); /* a time-out must not wait for getaddrinfo() in libcurl's resolver thread */
@@ -128,8 +131,12 @@ static bool set_connection(CURL *easy, const struct http_options *o) {
   SET(CURLOPT_NOPROXY, "");
   if (o->proxy_credentials)
     SET(CURLOPT_PROXYUSERPWD, o->proxy_credentials);
-  if (o->ca_file)
+  if (o->ca_file) { /* instead of the system's, also the folder that libcurl was built with; the same for a proxy */
     SET(CURLOPT_CAINFO, o->ca_file);
+    SET(CURLOPT_CAPATH, NULL);
+    SET(CURLOPT_PROXY_CAINFO, o->ca_file);
+    SET(CURLOPT_PROXY_CAPATH, NULL);
+  }
   if (o->client_cert) {
     SET(CURLOPT_SSLCERT, o->client_cert);
     SET(CURLOPT_SSLKEY, o->client_key);

@@ -7,6 +7,8 @@
  */
 #include "kafka_conf.h"
 
+#include <duebox/link.h>
+
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -95,19 +97,66 @@ static bool set_brokers(rd_kafka_conf_t *conf, const struct duebox_list *brokers
   return ok;
 }
 
-static bool set_security(rd_kafka_conf_t *conf, const struct kafka_options *o, struct duebox_error *err) {
-  static const char *const mechanisms[] = {"SCRAM-SHA-512", "SCRAM-SHA-256", "PLAIN"};
-  static const char *const protocols[2][2] = {{"plaintext", "ssl"}, {"sasl_plaintext", "sasl_ssl"}};
+/* Host of "host:port", "[v6]:port" or "PROTOCOL://host:port". */
+static struct duebox_link link_to(const struct kafka_options *o, const char *broker) {
+  const char *scheme = strstr(broker, "://"), *host = scheme ? scheme + 3 : broker, *colon = strrchr(host, ':');
+  bool port = colon && (host[0] == '[' ? colon[-1] == ']' : strchr(host, ':') == colon);
+  return (struct duebox_link){.host = host,
+                              .host_len = port ? (size_t)(colon - host) : strlen(host),
+                              .tls = o->tls,
+                              .verified = true,
+                              .reveals_password = o->username && o->sasl == KAFKA_SASL_PLAIN,
+                              .allow_plaintext = o->allow_plaintext};
+}
+
+static bool check_links(const struct kafka_options *o, struct duebox_error *err) {
+  for (size_t i = 0; i < o->brokers.count; i++)
+    for (const char *rest = o->brokers.items[i]; rest; rest = strchr(rest, ',') ? strchr(rest, ',') + 1 : NULL) {
+      char broker[512];
+      snprintf(broker, sizeof broker, "%.*s", (int)strcspn(rest, ", "), rest);
+      struct duebox_link link = link_to(o, broker);
+      switch (duebox_link_judge(&link)) {
+      case DUEBOX_LINK_ALLOWED:
+      case DUEBOX_LINK_UNVERIFIED:
+        break;
+      case DUEBOX_LINK_PLAINTEXT:
+        return kafka_fail(err,
+                          "brokers: %s is another host and every message would cross the network readable; set "
+                          "tls: true, or allow_plaintext: true",
+                          broker);
+      case DUEBOX_LINK_PASSWORD:
+        return kafka_fail(err,
+                          "sasl: plain sends the password itself, readable for anybody on the way and for "
+                          "whatever answers at %s; set tls: true, or use sasl: scram-sha-512",
+                          broker);
+      }
+    }
+  return true;
+}
+
+static bool check_security(const struct kafka_options *o, struct duebox_error *err) {
   if (!o->tls && (o->ca_file || o->cert_file || o->key_file))
     return kafka_fail(err, "ca_file, cert_file and key_file need tls: true");
   if (!o->cert_file != !o->key_file)
     return kafka_fail(err, "cert_file and key_file belong together: give both or none");
   if (!o->username != !o->password)
     return kafka_fail(err, "username and password belong together: give both (password_file) or none");
-  if (o->username && (!set(conf, "sasl.mechanism", mechanisms[o->sasl], err) ||
-                      !set(conf, "sasl.username", o->username, err) || !set(conf, "sasl.password", o->password, err)))
+  if (o->username && o->sasl == KAFKA_SASL_GSSAPI)
+    return kafka_fail(err, "sasl: gssapi takes user and key from the Kerberos ticket; remove username and password");
+  return check_links(o, err);
+}
+
+static bool set_security(rd_kafka_conf_t *conf, const struct kafka_options *o, struct duebox_error *err) {
+  static const char *const mechanisms[] = {"SCRAM-SHA-512", "SCRAM-SHA-256", "PLAIN", "GSSAPI"};
+  static const char *const protocols[2][2] = {{"plaintext", "ssl"}, {"sasl_plaintext", "sasl_ssl"}};
+  bool sasl = o->username || o->sasl == KAFKA_SASL_GSSAPI;
+  if (!check_security(o, err) || (sasl && !set(conf, "sasl.mechanism", mechanisms[o->sasl], err)))
     return false;
-  return set(conf, "security.protocol", protocols[o->username != NULL][o->tls], err) &&
+  if (o->username && (!set(conf, "sasl.username", o->username, err) || !set(conf, "sasl.password", o->password, err)))
+    return false;
+  return set(conf, "security.protocol", protocols[sasl][o->tls], err) &&
+         set(conf, "enable.ssl.certificate.verification", "true", err) &&
+         set(conf, "ssl.endpoint.identification.algorithm", "https", err) &&
          set_given(conf, "ssl.ca.location", o->ca_file, err) &&
          set_given(conf, "ssl.certificate.location", o->cert_file, err) &&
          set_given(conf, "ssl.key.location", o->key_file, err) &&

@@ -15,7 +15,7 @@
 #define ROW(n, t, s, m, ...)                                                                                           \
   { .name = (n), .type = DUEBOX_OPT_##t, .offset = offsetof(struct s, m), __VA_ARGS__ }
 
-static const char *const sasl_choices[] = {"scram-sha-512", "scram-sha-256", "plain", NULL};
+static const char *const sasl_choices[] = {"scram-sha-512", "scram-sha-256", "plain", "gssapi", NULL};
 
 const struct duebox_option kafka_option_rows[] = {
     ROW("brokers", LIST, kafka_options, brokers, .flags = DUEBOX_OPT_REQUIRED,
@@ -26,6 +26,8 @@ const struct duebox_option kafka_option_rows[] = {
         .help = "longest time from hand-over to the broker's acknowledgement, retries inside it included"),
     ROW("tls", BOOL, kafka_options, tls, .def = "false",
         .help = "encrypt, and verify the broker's certificate and name"),
+    ROW("allow_plaintext", BOOL, kafka_options, allow_plaintext, .def = "false",
+        .help = "permit brokers on other hosts without TLS: every message can be read on the way"),
     ROW("ca_file", STRING, kafka_options, ca_file, .help = "CA certificates (PEM); default the system's"),
     ROW("cert_file", STRING, kafka_options, cert_file, .help = "client certificate (PEM) for mutual TLS"),
     ROW("key_file", STRING, kafka_options, key_file, .help = "private key (PEM) of the client certificate"),
@@ -33,7 +35,7 @@ const struct duebox_option kafka_option_rows[] = {
     ROW("username", STRING, kafka_options, username, .help = "SASL user; switches SASL on"),
     ROW("password", SECRET, kafka_options, password, .help = "SASL password"),
     ROW("sasl", ENUM, kafka_options, sasl, .def = "scram-sha-512", .choices = sasl_choices,
-        .help = "SASL mechanism for username and password"),
+        .help = "SASL mechanism: scram and plain with username and password, plain with tls only; gssapi is Kerberos"),
     ROW("rdkafka", MAP, kafka_options, rdkafka,
         .help = "properties passed to librdkafka as they are; those that would break delivery are refused"),
     {.name = NULL},
@@ -75,6 +77,14 @@ static const struct refusal refusals[] = {
     {"message.timeout.ms", NULL, "use the option delivery_timeout"},
     {"delivery.timeout.ms", NULL, "use the option delivery_timeout"},
     {"group.id", NULL, "use the option group of the entry under results"},
+    {"security.protocol", NULL, "use the options tls, username and sasl"},
+    {"sasl.mechanism*", NULL, "use the option sasl"},
+    {"enable.ssl.certificate.verification", "true", "any broker could pose as yours; give its authority with ca_file"},
+    {"ssl.endpoint.identification.algorithm", "https", "any holder of a certificate could pose as your broker"},
+    {"ssl.ca.*", NULL, "use the option ca_file"},
+    {"ssl.certificate.location", NULL, "use the option cert_file"},
+    {"ssl.key.location", NULL, "use the option key_file"},
+    {"ssl.cipher.suites", NULL, "it could switch encryption off; what the TLS library and the broker agree on is used"},
     {"sasl.username", NULL, "use the option username"},
     {"sasl.password", NULL, "it would be printed; use the option password_file"},
     {"ssl.key.password", NULL, "it would be printed; use the option key_password_file"},

@@ -9,7 +9,7 @@
 
 #include "kafka_common.h"
 
-enum kafka_sasl { KAFKA_SASL_SCRAM_512 = 0, KAFKA_SASL_SCRAM_256, KAFKA_SASL_PLAIN };
+enum kafka_sasl { KAFKA_SASL_SCRAM_512 = 0, KAFKA_SASL_SCRAM_256, KAFKA_SASL_PLAIN, KAFKA_SASL_GSSAPI };
 
 /* An entry under `plugins:`. */
 struct kafka_options {
@@ -17,11 +17,12 @@ struct kafka_options {
   const char *client_id; /* NULL: "duebox-<instance>" */
   int64_t delivery_timeout_ms;
   bool tls;
+  bool allow_plaintext;
   const char *ca_file;
   const char *cert_file;
   const char *key_file;
   const char *key_password;
-  const char *username; /* NULL: no SASL */
+  const char *username; /* NULL: no SASL but Kerberos */
   const char *password;
   int sasl; /* enum kafka_sasl */
   struct duebox_map rdkafka;

@@ -27,8 +27,7 @@ int amqp_lab_set_up(void **state) {
                                        .connect_timeout_ms = 10000,
                                        .confirm_timeout_ms = 30000,
                                        .heartbeat_ms = 30000,
-                                       .frame_max = 131072,
-                                       .verify = true};
+                                       .frame_max = 131072};
   fake_options(amqp_route_rows, &lab->route);
   fake_options(amqp_source_rows, &lab->source);
   lab->source.queue = "results";

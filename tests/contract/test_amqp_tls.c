@@ -127,14 +127,23 @@ static void another_authority_is_not_trusted(void **state) {
   struct fixture *f = *state;
   f->options->ca_file = f->other_ca;
   expect_refused(f, "ca_file");
-  f->options->verify = false; /* said so by the user: then anything goes */
+  f->options->allow_unverified = true; /* said so by the user: then anything goes */
   expect_delivered(f, 1, (struct duebox_bytes){"x", 1});
 }
 
 static void another_host_is_not_trusted(void **state) {
   struct fixture *f = *state;
-  memcpy(strstr(f->url, "localhost"), "127.0.0.1", 9);
+  char *host = strstr(f->url, "localhost");
+  memmove(host + 5, host + 9, strlen(host + 9) + 1);
+  memcpy(host, "127.1", 5); /* the same machine, by a name that the certificate does not have */
   expect_refused(f, "must name the host");
+}
+
+/* A certificate may be for an address, which is then compared as an address and not as a name. */
+static void an_address_in_the_certificate_is_trusted(void **state) {
+  struct fixture *f = *state;
+  memcpy(strstr(f->url, "localhost"), "127.0.0.1", 9);
+  expect_delivered(f, 1, (struct duebox_bytes){"x", 1});
 }
 
 static void files_that_are_not_there_are_told(void **state) {
@@ -170,6 +179,7 @@ int main(void) {
       ROW(results_are_read),
       ROW(another_authority_is_not_trusted),
       ROW(another_host_is_not_trusted),
+      ROW(an_address_in_the_certificate_is_trusted),
       ROW(files_that_are_not_there_are_told),
       ROW(without_our_certificate_the_broker_refuses),
       ROW(a_plain_port_is_no_tls_port),

@@ -118,6 +118,39 @@ static void a_missing_ca_file_concerns_the_instance(void **state) {
   fake_host_free(host);
 }
 
+/* Stands in front of the TLS library's: the folder of the system's authorities is one of the test. */
+static const char *system_folder;
+
+int X509_STORE_load_path(void *store, const char *path);
+__attribute__((visibility("default"))) int X509_STORE_load_path(void *store, const char *path) {
+  typedef int function(void *, const char *);
+  return ((function *)dlsym(RTLD_NEXT, "X509_STORE_load_path"))(store, system_folder ? system_folder : path);
+}
+
+/* ca_file names whom to trust: an authority that only the system trusts opens nothing then. */
+static void ca_file_takes_the_place_of_the_systems_authorities(void **state) {
+  char *ca = strdup(hostile_server_file(server, "ca.pem"));
+  char *other = strdup(hostile_server_file(server, "selfsigned.pem"));
+  char folder[] = "/tmp/duebox-authorities-XXXXXX", command[1024];
+  assert_non_null(mkdtemp(folder));
+  snprintf(command, sizeof command, "cp %s %s/ca.pem && openssl rehash %s", ca, folder, folder);
+  assert_int_equal(system(command), 0);
+  system_folder = folder;
+  struct http_options o = http_case_options();
+  char url[HTTP_CASE_URL];
+  struct http_route route = http_case_route("https", "localhost", hostile_server_port(server, "good"), "/ok", url);
+  struct fake_host *host = http_case_open(&o);
+  assert_int_equal(http_case_send(host, &route, 15000).cls, DUEBOX_DELIVERED); /* the system's are what we think */
+  fake_host_free(host);
+  o.ca_file = other;
+  check_unavailable(&o, &(struct unreachable){"https", "localhost", "good", "http.tls", "certificate"});
+  system_folder = NULL;
+  snprintf(command, sizeof command, "rm -r %s", folder);
+  assert_int_equal(system(command), 0);
+  free(ca);
+  free(other);
+}
+
 static void a_client_certificate_opens_the_door(void **state) {
   char *ca = strdup(hostile_server_file(server, "ca.pem"));
   char *cert = strdup(hostile_server_file(server, "client.pem"));
@@ -198,7 +231,7 @@ static void a_configured_proxy_is_used(void **state) {
   int port = hostile_server_port(server, "plain");
   snprintf(proxy, sizeof(proxy), "http://127.0.0.1:%d", port);
   o.proxy = proxy;
-  o.allow_http = true;
+  o.allow_plaintext = true;
   struct fake_host *host = http_case_open(&o);
   struct http_route route =
       http_case_route("http", "crm.invalid", port, "/ok", url); /* the proxy resolves, or answers itself */
@@ -230,6 +263,7 @@ int main(void) {
       cmocka_unit_test(without_a_connection_nothing_is_burnt),
       cmocka_unit_test(a_silent_resolver_holds_nobody_up),
       cmocka_unit_test(a_missing_ca_file_concerns_the_instance),
+      cmocka_unit_test(ca_file_takes_the_place_of_the_systems_authorities),
       cmocka_unit_test(a_client_certificate_opens_the_door),
       cmocka_unit_test(refused_addresses_are_not_connected_to),
       cmocka_unit_test(the_environment_does_not_open_a_way_round),

@@ -49,7 +49,7 @@ def make_certificates(folder):
     for name in ("ca", "other-ca"):
         openssl("req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "2", "-subj", f"/CN={name}",
                 "-keyout", folder / f"{name}.key", "-out", folder / f"{name}.pem")
-    (folder / "names").write_text("subjectAltName=DNS:localhost\n")
+    (folder / "names").write_text("subjectAltName=DNS:localhost,IP:127.0.0.1\n")
     for name in ("server", "client"):
         openssl("req", "-newkey", "rsa:2048", "-nodes", "-subj", f"/CN={name}",
                 "-keyout", folder / f"{name}.key", "-out", folder / f"{name}.csr")

@@ -85,7 +85,7 @@ RULES = [
     Rule("the pure core", PURE_FILES, PURE_MAY_SEE, system=PURE_SYSTEM, vendors=("uthash",)),
     Rule("the core", ["core/*"], ["core/*"], vendors=("jansson", "yaml", "openssl", "uthash")),
     Rule("the store", ["outbox/*"], ["outbox/*", BASE, "query.h", "schema_text.h", "opsql.h", *PORTS],
-         vendors=("mysql", "uthash", "jansson")),
+         vendors=("mysql", "openssl", "uthash", "jansson")),
     Rule("the Kafka plugin", ["plugins/kafka/*"], ["kafka_*.h"], vendors=("rdkafka",)),
     Rule("the AMQP plugin", ["plugins/amqp/*"], ["amqp_*.h"], vendors=("rabbitmq", "openssl")),
     Rule("the HTTP plugin", ["plugins/http/*"], ["http_*.h"], vendors=("curl", "openssl")),

@@ -11,9 +11,11 @@ foreach(part config config_errors)
   add_dependencies(unit_${part} test_plugins)
 endforeach()
 
-duebox_test(unit_config_example SOURCES test_config_example.c config_fixture.c LIBS duebox_config LABELS unit)
-target_compile_definitions(unit_config_example PRIVATE TEST_PLUGINS="${CMAKE_BINARY_DIR}/plugins")
-add_dependencies(unit_config_example duebox_kafka duebox_amqp duebox_http)
+foreach(part config_example link)
+  duebox_test(unit_${part} SOURCES test_${part}.c config_fixture.c LIBS duebox_config LABELS unit)
+  target_compile_definitions(unit_${part} PRIVATE TEST_PLUGINS="${CMAKE_BINARY_DIR}/plugins")
+  add_dependencies(unit_${part} duebox_kafka duebox_amqp duebox_http)
+endforeach()
 
 # docs/CONFIGURATION.md holds the option tables as this program prints them.
 add_executable(config_docs ${CMAKE_SOURCE_DIR}/tests/lint/config_docs.c)

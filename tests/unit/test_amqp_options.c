@@ -12,7 +12,7 @@
 #include "plugins/amqp/amqp_options.h"
 #include "tests/support/fake_host.h"
 
-static struct amqp_options options_for(const char *url) { return (struct amqp_options){.url = url, .verify = true}; }
+static struct amqp_options options_for(const char *url) { return (struct amqp_options){.url = url}; }
 
 static bool accepted(const struct amqp_options *options, const char *says) {
   struct duebox_error err = {""};

@@ -311,14 +311,14 @@ static void allow_private_opens_loopback_and_private_only(void **state) {
     bool inside = matrix[i].cls == LOOP || matrix[i].cls == PRIV, public = matrix[i].cls == PUB;
     assert_int_equal(judge(&policy, matrix[i].address, false),
                      inside || public ? HTTP_ADDRESS_ALLOWED : HTTP_ADDRESS_DENIED);
-    assert_int_equal(judge(&policy, matrix[i].address, true), inside   ? HTTP_ADDRESS_ALLOWED
-                                                              : public ? HTTP_ADDRESS_PLAINTEXT
-                                                                       : HTTP_ADDRESS_DENIED);
+    assert_int_equal(judge(&policy, matrix[i].address, true), matrix[i].cls == LOOP ? HTTP_ADDRESS_ALLOWED
+                                                              : inside || public    ? HTTP_ADDRESS_PLAINTEXT
+                                                                                    : HTTP_ADDRESS_DENIED);
   }
 }
 
-static void allow_http_is_for_public_addresses(void **state) {
-  const struct http_address_policy policy = {.allow_http = true};
+static void plaintext_leaves_the_host_by_name_only(void **state) {
+  const struct http_address_policy policy = {.allow_plaintext = true};
   assert_int_equal(judge(&policy, "8.8.8.8", true), HTTP_ADDRESS_ALLOWED);
   assert_int_equal(judge(&policy, "10.0.0.1", true), HTTP_ADDRESS_DENIED);
   assert_int_equal(judge(&policy, "127.0.0.1", true), HTTP_ADDRESS_DENIED);
@@ -331,7 +331,8 @@ static void listed_networks_are_allowed(void **state) {
   assert_true(http_network_parse("fd00:1::/32", &networks[2]));
   const struct http_address_policy policy = {.networks = networks, .network_count = 3};
   assert_int_equal(judge(&policy, "10.1.255.255", false), HTTP_ADDRESS_ALLOWED);
-  assert_int_equal(judge(&policy, "10.1.0.0", true), HTTP_ADDRESS_ALLOWED);
+  assert_int_equal(judge(&policy, "10.1.0.0", true),
+                   HTTP_ADDRESS_PLAINTEXT); /* a network is not a permission to be read */
   assert_int_equal(judge(&policy, "::ffff:10.1.2.3", false), HTTP_ADDRESS_ALLOWED);
   assert_int_equal(judge(&policy, "10.2.0.0", false), HTTP_ADDRESS_DENIED);
   assert_int_equal(judge(&policy, "169.254.169.253", false), HTTP_ADDRESS_ALLOWED);
@@ -394,7 +395,7 @@ static void a_refusal_names_address_and_cure(void **state) {
   assert_null(strstr(why, "allow_private")); /* it would not help */
   assert_true(http_address_parse("8.8.8.8", &address));
   assert_false(http_policy_allows(&policy, &address, true, "dns.example", 11, why, sizeof(why)));
-  assert_non_null(strstr(why, "allow_http"));
+  assert_non_null(strstr(why, "allow_plaintext"));
   assert_true(http_policy_allows(&policy, &address, false, "dns.example", 11, why, sizeof(why)));
   http_policy_free(&policy);
 }
@@ -407,7 +408,7 @@ int main(void) {
       cmocka_unit_test(no_spelling_hides_an_address),
       cmocka_unit_test(by_default_only_public_and_encrypted),
       cmocka_unit_test(allow_private_opens_loopback_and_private_only),
-      cmocka_unit_test(allow_http_is_for_public_addresses),
+      cmocka_unit_test(plaintext_leaves_the_host_by_name_only),
       cmocka_unit_test(listed_networks_are_allowed),
       cmocka_unit_test(networks_are_read_strictly),
       cmocka_unit_test(a_refusal_names_address_and_cure),

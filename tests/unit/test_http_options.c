@@ -47,7 +47,7 @@ static void expect_route(const struct http_options *options, const struct http_r
 
 static void the_defaults_are_safe(void **state) {
   struct http_options o = defaults();
-  assert_false(o.allow_private || o.allow_http || o.http2);
+  assert_false(o.allow_private || o.allow_plaintext || o.http2);
   assert_null(o.proxy);
   assert_int_equal(o.connect_timeout_ms, 5000);
   assert_int_equal(o.max_response, 65536);
@@ -118,7 +118,7 @@ static void url_mistakes(void **state) {
       {"https://crm.example/a\nb", "percent-encoded"},
       {"https://crm.example:99999/x", "not a host"},
       {"https://[::1/x", "not a host"},
-      {"http://crm.example/x", "http:// is refused"},
+      {"http://crm.example/x", "http:// would send"},
       {"https://127.0.0.1/x", "loopback address 127.0.0.1"},
       {"https://2130706433/x", "loopback address 127.0.0.1"},
       {"https://0x7f.1/x", "loopback address 127.0.0.1"},
@@ -140,22 +140,26 @@ static void the_instance_decides_about_addresses(void **state) {
   o.allow_private = true;
   struct http_route r = a_route("http://127.0.0.1:8080/x");
   expect_route(&o, &r, NULL);
-  r.url = "http://crm.internal/x"; /* judged when it is resolved */
+  r.url = "http://crm.internal/x"; /* another host until the contrary is known */
+  expect_route(&o, &r, "allow_plaintext");
+  r.url = "http://localhost:8080/x";
   expect_route(&o, &r, NULL);
   r.url = "http://8.8.8.8/x";
-  expect_route(&o, &r, "allow_http");
+  expect_route(&o, &r, "allow_plaintext");
   r.url = "https://169.254.169.254/x";
   expect_route(&o, &r, "link-local");
   o = defaults();
   o.allow_networks = LIST("169.254.169.253", "10.1.0.0/16");
   r.url = "http://10.1.2.3/x";
+  expect_route(&o, &r, "allow_plaintext");
+  o.allow_plaintext = true;
   expect_route(&o, &r, NULL);
   r.url = "http://10.2.2.3/x";
   expect_route(&o, &r, "private address");
   r.url = "https://169.254.169.253/x";
   expect_route(&o, &r, NULL);
   o = defaults();
-  o.allow_http = true;
+  o.allow_plaintext = true;
   r.url = "http://8.8.8.8/x";
   expect_route(&o, &r, NULL);
   o = defaults();

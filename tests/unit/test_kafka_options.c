@@ -28,56 +28,65 @@ static struct kafka_options passing(const struct duebox_pair *pair) {
   return options;
 }
 
+static const struct duebox_pair refused[] = {
+    {"plugin."
+     "library.paths",
+     "x.so"},
+    {"sasl.kerberos.kinit.cmd", "true"},
+    {"sasl.kerberos.min.time.before.relogin", "60000"},
+    {"ssl.engine.location", "x.so"},
+    {"ssl.engine.id", "dynamic"},
+    {"ssl_engine_callback_data", "x"},
+    {"bootstrap.servers", "other:9092"},
+    {"metadata.broker.list", "other:9092"},
+    {"client.id", "x"},
+    {"message.timeout.ms", "1"},
+    {"delivery.timeout.ms", "1"},
+    {"group.id", "x"},
+    {"group.instance.id", "x"},
+    {"sasl.username", "x"},
+    {"security.protocol", "sasl_plaintext"},
+    {"security.protocol", "ssl"},
+    {"sasl.mechanism", "PLAIN"},
+    {"sasl.mechanisms", "PLAIN"},
+    {"enable.ssl.certificate.verification", "false"},
+    {"ssl.endpoint.identification.algorithm", "none"},
+    {"ssl.ca.location", "/tmp/x.pem"},
+    {"ssl.cipher.suites", "NULL-SHA256:@SECLEVEL=0"},
+    {"sasl.password", "x"},
+    {"ssl.key.password", "x"},
+    {"ssl.keystore.password", "x"},
+    {"ssl.key.pem", "x"},
+    {"sasl.oauthbearer.client.secret", "x"},
+    {"enable.sasl.oauthbearer.unsecure.jwt", "true"},
+    {"enable.idempotence", "false"},
+    {"acks", "0"},
+    {"acks", "1"},
+    {"request.required.acks", "1"},
+    {"transactional.id", "x"},
+    {"max.in.flight.requests.per.connection", "6"},
+    {"max.in.flight", "1000000"},
+    {"retries", "0"},
+    {"message.send.max.retries", "0"},
+    {"delivery.report.only.error", "true"},
+    {"allow.auto.create.topics", "true"},
+    {"test.mock.num.brokers", "3"},
+    {"dr_msg_cb", "x"},
+    {"error_cb", "x"},
+    {"opaque", "x"},
+    {"default_topic_conf_opaque", "x"},
+    {"interceptors", "x"},
+    {"enabled_events", "1"},
+    {"log.queue", "false"},
+    {"enable.auto.commit", "true"},
+    {"auto.commit.enable", "true"},
+    {"enable.auto.offset.store", "true"},
+    {"auto.offset.reset", "latest"},
+    {"partition.assignment.strategy", "cooperative-sticky"},
+    {"enable.partition.eof", "true"},
+};
+
 static void every_refusal_names_the_property(void **state) {
-  static const struct duebox_pair refused[] = {
-      {"plugin."
-       "library.paths",
-       "x.so"},
-      {"sasl.kerberos.kinit.cmd", "true"},
-      {"sasl.kerberos.min.time.before.relogin", "60000"},
-      {"ssl.engine.location", "x.so"},
-      {"ssl.engine.id", "dynamic"},
-      {"ssl_engine_callback_data", "x"},
-      {"bootstrap.servers", "other:9092"},
-      {"metadata.broker.list", "other:9092"},
-      {"client.id", "x"},
-      {"message.timeout.ms", "1"},
-      {"delivery.timeout.ms", "1"},
-      {"group.id", "x"},
-      {"group.instance.id", "x"},
-      {"sasl.username", "x"},
-      {"sasl.password", "x"},
-      {"ssl.key.password", "x"},
-      {"ssl.keystore.password", "x"},
-      {"ssl.key.pem", "x"},
-      {"sasl.oauthbearer.client.secret", "x"},
-      {"enable.sasl.oauthbearer.unsecure.jwt", "true"},
-      {"enable.idempotence", "false"},
-      {"acks", "0"},
-      {"acks", "1"},
-      {"request.required.acks", "1"},
-      {"transactional.id", "x"},
-      {"max.in.flight.requests.per.connection", "6"},
-      {"max.in.flight", "1000000"},
-      {"retries", "0"},
-      {"message.send.max.retries", "0"},
-      {"delivery.report.only.error", "true"},
-      {"allow.auto.create.topics", "true"},
-      {"test.mock.num.brokers", "3"},
-      {"dr_msg_cb", "x"},
-      {"error_cb", "x"},
-      {"opaque", "x"},
-      {"default_topic_conf_opaque", "x"},
-      {"interceptors", "x"},
-      {"enabled_events", "1"},
-      {"log.queue", "false"},
-      {"enable.auto.commit", "true"},
-      {"auto.commit.enable", "true"},
-      {"enable.auto.offset.store", "true"},
-      {"auto.offset.reset", "latest"},
-      {"partition.assignment.strategy", "cooperative-sticky"},
-      {"enable.partition.eof", "true"},
-  };
   for (size_t i = 0; i < ARRAY_LEN(refused); i++) {
     struct duebox_error err = {.text = ""};
     struct kafka_options options = passing(&refused[i]);
@@ -102,7 +111,8 @@ static void what_keeps_the_contract_may_pass(void **state) {
       {"partition.assignment.strategy", "roundrobin"},
       {"session.timeout.ms", "10000"},
       {"partitioner", "consistent_random"},
-      {"security.protocol", "sasl_ssl"},
+      {"enable.ssl.certificate.verification", "true"},
+      {"ssl.endpoint.identification.algorithm", "https"},
       {"debug", "broker,msg"},
   };
   for (size_t i = 0; i < ARRAY_LEN(accepted); i++) {
@@ -144,6 +154,40 @@ static void contradictions_are_errors(void **state) {
   options.brokers.count = 0;
   assert_false(kafka_check(&options, &err));
   assert_non_null(strstr(err.text, "brokers"));
+}
+
+/* What rdkafka's own properties could do to the connection cannot be done by them; and by options only by name. */
+static void no_message_leaves_the_host_readable(void **state) {
+  static const struct {
+    const char *broker, *refusal;
+    bool tls, plaintext, sasl;
+  } rows[] = {
+      {"kafka.example:9092", "allow_plaintext", false, false, false},
+      {"kafka.example", "allow_plaintext", false, false, false},
+      {"localhost:9092,kafka.example:9092", "kafka.example:9092", false, false, false},
+      {"PLAINTEXT://kafka.example:9092", "allow_plaintext", false, false, false},
+      {"127.evil.example:9092", "allow_plaintext", false, false, false},
+      {"[2001:db8::1]:9092", "allow_plaintext", false, false, false},
+      {"kafka.example:9092", NULL, false, true, false},
+      {"kafka.example:9092", NULL, true, false, false},
+      {"[::1]:9092", NULL, false, false, false},
+      {"localhost:9092", NULL, false, false, false},
+      {"127.0.0.1:9092", "sasl: plain", false, false, true},
+      {"kafka.example:9092", "sasl: plain", false, true, true},
+      {"kafka.example:9092", NULL, true, false, true},
+  };
+  for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
+    struct duebox_error err = {.text = ""};
+    struct kafka_options options = defaults();
+    options.brokers.items = &rows[i].broker;
+    options.tls = rows[i].tls;
+    options.allow_plaintext = rows[i].plaintext;
+    options.username = options.password = rows[i].sasl ? "geheim" : NULL;
+    options.sasl = KAFKA_SASL_PLAIN;
+    bool ok = kafka_check(&options, &err);
+    if (ok != !rows[i].refusal || (!ok && !strstr(err.text, rows[i].refusal)))
+      fail_msg("row %zu, %s: %s", i, rows[i].broker, ok ? "accepted" : err.text);
+  }
 }
 
 static void has(const rd_kafka_conf_t *conf, const char *key, const char *want) {
@@ -265,6 +309,7 @@ int main(void) {
       cmocka_unit_test(what_keeps_the_contract_may_pass),
       cmocka_unit_test(unknown_properties_and_values_are_errors),
       cmocka_unit_test(contradictions_are_errors),
+      cmocka_unit_test(no_message_leaves_the_host_readable),
       cmocka_unit_test(the_producer_is_safe),
       cmocka_unit_test(the_operator_overrides_defaults_only),
       cmocka_unit_test(the_consumer_commits_nothing_by_itself),

@@ -1,0 +1,158 @@
+"""Whatever answers on the database's port must not learn the database's password.
+
+A server chooses the login method, and on loopback there is no TLS by default: a process that took the port, or a
+database that somebody else administers, could ask for the password as it is.
+"""
+
+import os
+import socket
+import struct
+import subprocess
+import threading
+
+import pytest
+
+PASSWORD = "correct horse battery staple"
+CHALLENGE = b"0123456789abcdefghij"
+CLEAR, WANT_PASSWORD, SWITCH = b"\xfe", b"\x01\x04", b"\xfe"
+
+
+def packet(number, body):
+    return struct.pack("<I", len(body))[:3] + bytes([number]) + body
+
+
+def greeting(method):
+    """Protocol 10 as MySQL 8 says it, with the method that the server begins with."""
+    flags = 0x0000_0001 | 0x0008 | 0x0200 | 0x8000 | 0x0008_0000 | 0x0020_0000     # CONNECT_WITH_DB, 41, PLUGIN_AUTH
+    return (b"\x0a8.0.36\0" + struct.pack("<I", 7) + CHALLENGE[:8] + b"\0" + struct.pack("<H", flags & 0xffff)
+            + b"\x2d" + struct.pack("<H", 2) + struct.pack("<H", flags >> 16) + bytes([21]) + bytes(10)
+            + CHALLENGE[8:] + b"\0" + method.encode() + b"\0")
+
+
+class Rogue:
+    """Begins with one method, asks for another, and keeps all that it is sent."""
+
+    def __init__(self, begins, asks=None, then=()):
+        self.begins, self.asks, self.then = begins, asks, then
+        self.heard, self.packets = b"", []
+        self.listener = socket.create_server(("127.0.0.1", 0))
+        self.port = self.listener.getsockname()[1]
+        threading.Thread(target=self._serve, daemon=True).start()
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.listener.close()
+
+    def _serve(self):
+        while True:
+            try:
+                client, _ = self.listener.accept()
+            except OSError:
+                return
+            with client:
+                try:
+                    self._talk(client)
+                except (OSError, EOFError):
+                    pass
+
+    def _hear(self, client):
+        head = self._exactly(client, 4)
+        body = self._exactly(client, head[0] | head[1] << 8 | head[2] << 16)
+        self.heard += body
+        self.packets.append(body)
+        return head[3] + 1
+
+    @staticmethod
+    def _exactly(client, count):
+        data = b""
+        while len(data) < count:
+            more = client.recv(count - len(data))
+            if not more:
+                raise EOFError
+            data += more
+        return data
+
+    def _talk(self, client):
+        client.settimeout(60)
+        client.sendall(packet(0, greeting(self.begins)))
+        number = self._hear(client)
+        if self.asks:
+            client.sendall(packet(number, SWITCH + self.asks.encode() + b"\0" + CHALLENGE + b"\0"))
+            number = self._hear(client)
+        for answer in self.then:
+            client.sendall(packet(number, answer))
+            number = self._hear(client)
+        client.sendall(packet(number, b"\xff" + struct.pack("<H", 1045) + b"#28000no"))
+
+
+def key_pair(folder, name):
+    private, public = folder / f"{name}.pem", folder / f"{name}.pub"
+    subprocess.run(["openssl", "genrsa", "-out", private, "2048"], check=True, capture_output=True)
+    subprocess.run(["openssl", "rsa", "-in", private, "-pubout", "-out", public], check=True, capture_output=True)
+    return private, public
+
+
+def decrypt(private, text):
+    done = subprocess.run(["openssl", "pkeyutl", "-decrypt", "-inkey", private, "-pkeyopt", "rsa_padding_mode:oaep"],
+                          input=text, capture_output=True, check=False)
+    return bytes(byte ^ CHALLENGE[at % 20] for at, byte in enumerate(done.stdout))
+
+
+def attempt(stage, rogue, **database):
+    """`duebox migrate` against the rogue; what it says."""
+    stage.daemon()      # the real database has its tables: what is refused from now on is the rogue
+    stage.configuration["database"] = {"host": "127.0.0.1", "port": rogue.port, "user": "duebox", "name": "shop",
+                                       "password": PASSWORD, **database}
+    done = stage.daemon().run("migrate", check=False)
+    assert done.returncode != 0
+    return done.stderr
+
+
+@pytest.mark.parametrize("begins, asks", [
+    ("mysql_clear_password", None), ("dialog", None), ("caching_sha2_password", "mysql_clear_password"),
+    ("mysql_native_password", "dialog"), ("mysql_native_password", "sha256_password"),
+    ("mysql_native_password", "mysql_old_password"), ("mysql_native_password", "auth_gssapi_client")])
+def test_the_password_is_not_sent_in_clear(stage, begins, asks):
+    """No method that sends the password is used, whatever the server asks for."""
+    with Rogue(begins, asks, then=(b"\x04Password: ",)) as rogue:
+        said = attempt(stage, rogue)
+    assert PASSWORD.encode() not in rogue.heard
+    assert len(rogue.packets) == (1 if asks else 0), "an answer was given to a method that reveals the password"
+    assert "reveal the password" in said, said
+
+
+def test_a_key_that_the_server_sends_is_not_used(stage, tmp_path):
+    """caching_sha2_password without TLS: a stranger's key would make the encrypted password readable for it."""
+    private, public = key_pair(tmp_path, "stranger")
+    with Rogue("caching_sha2_password", then=(WANT_PASSWORD, b"\x01" + public.read_bytes())) as rogue:
+        said = attempt(stage, rogue)
+    assert b"\x02" not in rogue.packets, "it asked the server for a key"
+    assert not any(PASSWORD.encode() in decrypt(private, body) for body in rogue.packets if len(body) == 256)
+    assert "server_public_key_file" in said, said
+
+
+def test_with_the_servers_key_the_password_is_for_that_server_only(stage, tmp_path):
+    """The configured key is the one that is used: its owner can read the password, nobody else."""
+    private, public = key_pair(tmp_path, "server")
+    strange, offered = key_pair(tmp_path, "stranger")
+    with Rogue("caching_sha2_password", then=(WANT_PASSWORD, b"\x01" + offered.read_bytes())) as rogue:
+        attempt(stage, rogue, server_public_key_file=str(public))
+    assert b"\x02" not in rogue.packets and PASSWORD.encode() not in rogue.heard
+    sent = [body for body in rogue.packets if len(body) == 256]
+    assert len(sent) == 1
+    assert decrypt(private, sent[0]).rstrip(b"\0") == PASSWORD.encode()
+    assert PASSWORD.encode() not in decrypt(strange, sent[0])
+
+
+def test_a_key_file_that_cannot_be_used_reveals_nothing(stage, tmp_path):
+    """Neither a missing key nor a broken one falls back to the server's."""
+    broken = tmp_path / "broken.pub"
+    broken.write_text("no key\n")
+    for file in (tmp_path / "missing.pub", broken, os.devnull):
+        with Rogue("caching_sha2_password", then=(WANT_PASSWORD, b"\x01x")) as rogue:
+            said = attempt(stage, rogue, server_public_key_file=str(file))
+        assert b"\x02" not in rogue.packets and PASSWORD.encode() not in rogue.heard
+        assert not [body for body in rogue.packets if len(body) == 256]
+        assert "server_public_key_file" in said, said
