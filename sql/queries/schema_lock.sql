@@ -1,2 +1,2 @@
 -- One migrator at a time. (On Galera the lock is the node's own; statements are idempotent besides.)
-SELECT GET_LOCK(CONCAT('duebox.migrate.', LEFT(SHA1(CONCAT(DATABASE(), '.', {name})), 32)), 60)
+SELECT GET_LOCK(CONCAT('duebox.migrate.', LEFT(SHA2(CONCAT(DATABASE(), '.', {name}), 256), 32)), 60)

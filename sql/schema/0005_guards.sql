@@ -16,11 +16,6 @@ UPDATE `{table}` SET attempt = LEAST(attempt, 1000000000), failures = LEAST(fail
 WHERE attempt > 1000000000 OR failures > 1000000000 OR recoveries > 1000000000;
 
 ALTER TABLE `{table}`
-  -- UUID version 7: sorted by milliseconds, with 74 random bits.
-  MODIFY message_id VARCHAR(65) CHARACTER SET ascii COLLATE ascii_bin NOT NULL DEFAULT (LOWER(CONCAT(
-    INSERT(LPAD(HEX(TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(3)) DIV 1000), 12, '0'), 9, 0, '-'),
-    '-7', SUBSTR(HEX(RANDOM_BYTES(2)), 2), '-', HEX(ASCII(RANDOM_BYTES(1)) & 63 | 128), HEX(RANDOM_BYTES(1)),
-    '-', HEX(RANDOM_BYTES(6))))),
   -- One character wider than what is allowed, so that what a lenient sql_mode cuts is still too long.
   MODIFY route VARCHAR(65) CHARACTER SET ascii COLLATE ascii_bin NOT NULL,
   MODIFY task_key VARCHAR(256) CHARACTER SET utf8mb4 COLLATE utf8mb4_bin NOT NULL DEFAULT '',
@@ -71,6 +66,14 @@ ALTER TABLE `{table}`
     AND recoveries <= 2000000000 AND revision <= 2000000000),
   ADD CONSTRAINT `{table}_move_to_shard` CHECK (move_to_shard < {shards} OR move_to_shard = 63),
   ADD CONSTRAINT `{table}_move_to_host` CHECK (move_to_host NOT LIKE '% ' AND CHAR_LENGTH(move_to_host) <= 64);
+
+-- UUID version 7: sorted by milliseconds, with 74 random bits. By itself, since MySQL takes an ALTER that adds columns
+-- and has a random default in it for unsafe to replicate.
+ALTER TABLE `{table}`
+  MODIFY message_id VARCHAR(65) CHARACTER SET ascii COLLATE ascii_bin NOT NULL DEFAULT (LOWER(CONCAT(
+    INSERT(LPAD(HEX(TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(3)) DIV 1000), 12, '0'), 9, 0, '-'),
+    '-7', SUBSTR(HEX(RANDOM_BYTES(2)), 2), '-', HEX(ASCII(RANDOM_BYTES(1)) & 63 | 128), HEX(RANDOM_BYTES(1)),
+    '-', HEX(RANDOM_BYTES(6)))));
 
 -- The history says which content was sent last.
 ALTER TABLE `{table}_history` ADD COLUMN revision INT UNSIGNED NOT NULL DEFAULT 0;

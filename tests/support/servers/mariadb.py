@@ -47,6 +47,7 @@ SOCKET_PATH_LIMIT = 107
 
 class MariaDB(Server):
     name = "mariadb"
+    configuration = CONFIGURATION
 
     def __init__(self, folder=None, *, extra_args=(), background=False):
         """extra_args: options for mariadbd; they win over the configured ones."""
@@ -109,7 +110,7 @@ class MariaDB(Server):
     def _prepare(self):
         user = pwd.getpwuid(os.geteuid()).pw_name
         (self.folder / "tmp").mkdir(exist_ok=True)
-        self._configuration.write_text(CONFIGURATION.format(
+        self._configuration.write_text(self.configuration.format(
             data=self.data, folder=self.folder, socket=self.socket, port=self.port, user=user))
         if not self.data.exists():
             self._install(user)
