@@ -120,7 +120,8 @@ static int settle_directly(const struct config *config, const char *record, stru
   struct store_session *session = NULL;
   struct err err = {0};
   int code = EX_OK;
-  if (!result_record_parse(record, strlen(record), &result->record, &err))
+  const struct record_road road = {.checkpoint_max = (size_t)config->engine.max_checkpoint};
+  if (!result_record_parse(record, strlen(record), &road, &result->record, &err))
     return cli_fail(EX_DATAERR, "the result record: %s", err.text);
   result->source = "cli";
   result->origin = "duebox task result";

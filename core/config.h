@@ -90,6 +90,7 @@ struct engine_config {
   int64_t batch;             /* rows per read */
   int64_t max_payload;       /* bytes; larger rows are dead without being loaded */
   int64_t max_record;        /* bytes of one result record */
+  int64_t max_checkpoint;    /* bytes of a checkpoint in a result record */
   int64_t settle_rows;       /* a settle batch is written at this many outcomes ... */
   int64_t settle_delay_ms;   /* ... or when the oldest has waited this long */
   int64_t hang_ms;           /* a plugin without a sign of life for so long is replaced */

@@ -120,6 +120,8 @@ const struct duebox_option config_engine_rows[] = {
     {"max_payload", SIZE, "1MiB", KIB, GIB, 0, AT(max_payload), NULL,
      "tasks with a larger payload are dead without being loaded"},
     {"max_record", SIZE, "256KiB", KIB, 64 * MIB, 0, AT(max_record), NULL, "larger result records go to quarantine"},
+    {"max_checkpoint", SIZE, "4KiB", 1, MIB, 0, AT(max_checkpoint), NULL,
+     "larger checkpoints in answers are refused; each attempt carries the checkpoint in a header"},
     {"settle_rows", INT, "1000", 1, 100000, 0, AT(settle_rows), NULL,
      "outcomes are written to the table at this many .."},
     {"settle_delay", DURATION, "2ms", 0, 10 * SECOND, 0, AT(settle_delay_ms), NULL,

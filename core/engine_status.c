@@ -104,9 +104,9 @@ enum command_answer engine_command(struct engine *engine, const struct task_comm
   return scheduler_ask(&engine->scheduler, command, timeout_ms, err);
 }
 
-bool engine_result(struct engine *engine, const char *source, const char *origin, const char *body, size_t len,
-                   int64_t timeout_ms, struct store_result *result, struct err *err) {
-  return inbox_apply(engine->inbox, source, origin, body, len, timeout_ms, result, err);
+bool engine_result(struct engine *engine, const struct result_offer *offer, int64_t timeout_ms,
+                   struct store_result *result, struct err *err) {
+  return inbox_apply(engine->inbox, offer, timeout_ms, result, err);
 }
 
 bool engine_pause_route(struct engine *engine, const char *route, bool paused, const char *actor, const char *reason,

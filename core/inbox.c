@@ -30,6 +30,7 @@ struct waiter {
   pthread_cond_t done_cond;
   bool done, committed;
   struct store_result *result;
+  struct err *flaw;
 };
 
 struct item {
@@ -43,7 +44,9 @@ struct item {
   char *body;
   char source[80];
   char origin[200];
-  char why[300]; /* why it is broken */
+  struct record_road road;
+  char road_id[RECORD_ID_MAX + 1]; /* what road.message_id points to */
+  char why[300];                   /* why it is broken */
 };
 
 struct inbox {
@@ -59,6 +62,8 @@ struct inbox {
   size_t aside_count;
   int64_t aside_at_us;       /* when to try them again */
   struct log_repeat trouble; /* with the database, as it was logged */
+  struct log_repeat strays;  /* what went to quarantine, as it was logged */
+  size_t checkpoint_max;     /* of the configuration */
   struct dead_log dead;
 };
 
@@ -86,6 +91,15 @@ static struct item *new_item(const char *source, const char *origin, const char 
   item->result.source = item->source;
   item->result.origin = item->origin;
   return item;
+}
+
+/* Any text longer than a message id names no task. */
+static void set_road(struct item *item, const struct record_road *road) {
+  if (!road->message_id || strlen(road->message_id) > RECORD_ID_MAX)
+    return;
+  item->road = *road;
+  snprintf(item->road_id, sizeof item->road_id, "%s", road->message_id);
+  item->road.message_id = item->road_id;
 }
 
 static void free_item(struct item *item) {
@@ -117,6 +131,8 @@ bool inbox_offer(struct inbox *inbox, struct driver *driver, const struct duebox
     return false;
   item->driver = driver;
   item->cookie = cookie;
+  if (record->struct_size > offsetof(struct duebox_record, correlation_id))
+    set_road(item, &(struct record_road){.message_id = record->correlation_id});
   item->truncated = record->truncated;
   item->full_len = record->full_len;
   if (put(inbox, item))
@@ -125,12 +141,14 @@ bool inbox_offer(struct inbox *inbox, struct driver *driver, const struct duebox
   return false;
 }
 
-bool inbox_apply(struct inbox *inbox, const char *source, const char *origin, const char *body, size_t len,
-                 int64_t timeout_ms, struct store_result *result, struct err *err) {
-  struct item *item = new_item(source, origin, body, len);
+bool inbox_apply(struct inbox *inbox, const struct result_offer *offer, int64_t timeout_ms, struct store_result *result,
+                 struct err *err) {
+  struct item *item = new_item(offer->source, offer->origin, offer->body.data, offer->body.len);
   if (!item)
     return err_set(err, 0, "out of memory");
-  struct waiter waiter = {.result = result};
+  set_road(item, &offer->road);
+  item->result.replied = offer->replied;
+  struct waiter waiter = {.result = result, .flaw = err};
   pthread_condattr_t attr;
   pthread_condattr_init(&attr);
   pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
@@ -166,8 +184,10 @@ static void finish(struct inbox *inbox, struct item *item, bool committed) {
   inbox->bytes -= item->result.body.len;
   if (item->waiter) {
     struct waiter *waiter = item->waiter;
+    if (item->result.record.flaw)
+      err_set(waiter->flaw, 0, "%s", item->result.record.flaw);
     *waiter->result = item->result;
-    waiter->result->record = (struct result_record){0}; /* its texts go with the item */
+    waiter->result->record = (struct result_record){.status = item->result.record.status}; /* texts go with the item */
     waiter->result->broken = NULL;
     waiter->result->body = (struct duebox_bytes){"", 0};
     waiter->result->source = waiter->result->origin = "";
@@ -183,11 +203,12 @@ static void finish(struct inbox *inbox, struct item *item, bool committed) {
   free_item(item);
 }
 
-static void parse(struct item *item) {
+static void parse(struct item *item, size_t checkpoint_max) {
   struct err err = {0};
+  item->road.checkpoint_max = checkpoint_max;
   if (item->truncated)
     snprintf(item->why, sizeof item->why, "the record has %zu bytes, more than max_record", item->full_len);
-  else if (result_record_parse(item->body, item->result.body.len, &item->result.record, &err))
+  else if (result_record_parse(item->body, item->result.body.len, &item->road, &item->result.record, &err))
     return;
   else
     snprintf(item->why, sizeof item->why, "%.290s", err.text);
@@ -241,11 +262,18 @@ static size_t take_again(struct inbox *inbox, struct item *items[BATCH_MAX]) {
   return n;
 }
 
+static void read_limits(struct inbox *inbox) {
+  struct config_ref *ref = inbox->env.config(inbox->env.engine);
+  inbox->checkpoint_max = (size_t)ref->config->engine.max_checkpoint;
+  config_ref_drop(ref);
+}
+
 /* The next records in order of arrival; stops before a second one for the same task, so that the store sees each task
  * once and a later result meets what the earlier one made. A result of a task that has one aside goes there, behind it.
  * Waits for the first. 0 = the inbox stops. */
 static size_t take_batch(struct inbox *inbox, struct item *items[BATCH_MAX]) {
   size_t n = 0;
+  read_limits(inbox);
   while (n == 0) {
     bool again;
     struct item *item = wait_for_item(inbox, &again);
@@ -254,7 +282,7 @@ static size_t take_batch(struct inbox *inbox, struct item *items[BATCH_MAX]) {
     /* Items behind the head are only appended: walking needs the lock, looking into an item does not. */
     while (item && n < BATCH_MAX) {
       if (!item->result.broken && !item->result.record.message_id[0])
-        parse(item);
+        parse(item, inbox->checkpoint_max);
       if (!item->result.broken && same_id(items, n, item))
         break;
       if (!item->result.broken && same_id(inbox->aside, inbox->aside_count, item))
@@ -281,6 +309,19 @@ static void measure(struct inbox *inbox, const struct store_result *result) {
   count(&metrics->results[result->fate], 1);
   if (result->fate == RESULT_APPLIED)
     count(&metrics->events[result->event], 1);
+}
+
+/* One line per kind and source, and seldom again: what each is about is in the quarantine. */
+static void log_stray(struct inbox *inbox, const struct store_result *result) {
+  const char *kind = result->fate == RESULT_BROKEN   ? "no status and task can be made out"
+                     : result->fate == RESULT_ORPHAN ? "there is no such task, or no such attempt of it"
+                     : result->fate == RESULT_APPLIED && result->record.flaw
+                         ? "its status counts, but something else in it is wrong"
+                         : NULL;
+  if (kind && !result->replied)
+    log_repeated(&inbox->strays, LOG_LEVEL_WARN, "DUEBOX-RESULT-QUARANTINE",
+                 "a result record was put into quarantine source=%s: %s; see `duebox quarantine list`", result->source,
+                 kind);
 }
 
 static bool stopping(struct inbox *inbox) {
@@ -329,6 +370,7 @@ static void take_verdict(struct item *item, const struct store_result *result) {
   item->result.fate = result->fate;
   item->result.event = result->event;
   item->result.cancelled = result->cancelled;
+  item->result.extended = result->extended;
   memcpy(item->result.route, result->route, sizeof result->route);
 }
 
@@ -346,6 +388,7 @@ static bool finish_batch(struct inbox *inbox, struct item **items, const struct 
     if (results[i].fate == RESULT_BUSY)
       continue;
     measure(inbox, &results[i]);
+    log_stray(inbox, &results[i]);
     if (results[i].fate == RESULT_APPLIED && results[i].event == EVENT_DEAD)
       dead_log_write(&inbox->dead, results[i].route, results[i].record.message_id, results[i].record.attempt,
                      results[i].record.error_class);

@@ -39,9 +39,10 @@ MUSTCHECK struct inbox *inbox_start(const struct inbox_env *env, struct err *err
 /* A record of a source. false = full. Any thread. */
 MUSTCHECK bool inbox_offer(struct inbox *inbox, struct driver *driver, const struct duebox_record *record,
                            uint64_t cookie);
-/* A record without a driver; waits for its commit, at most timeout_ms. Any thread but the inbox's. */
-MUSTCHECK bool inbox_apply(struct inbox *inbox, const char *source, const char *origin, const char *body, size_t len,
-                           int64_t timeout_ms, struct store_result *result, struct err *err);
+/* A record without a driver; waits for its commit, at most timeout_ms. No text of *result is valid afterwards; where
+ * the record counts and has a flaw, err says which. Any thread but the inbox's. */
+MUSTCHECK bool inbox_apply(struct inbox *inbox, const struct result_offer *offer, int64_t timeout_ms,
+                           struct store_result *result, struct err *err);
 bool inbox_has_room(struct inbox *inbox);
 /* Ends the thread and takes nothing more; what is not committed by then is acknowledged as not committed. */
 void inbox_close(struct inbox *inbox);

@@ -1,42 +1,71 @@
 /* SPDX-License-Identifier: MIT */
 #include "core/record.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 
+#include "core/json_salvage.h"
 #include "core/json_scan.h"
 
 #define WAIT_MAX_MS (INT64_C(3650) * 24 * 3600 * 1000) /* ten years: more is an error in somebody's unit */
 
+enum { FLAW_MAX = 200 }; /* bytes, with NUL */
+
 struct reader {
   struct json_scan scan;
   struct result_record *record;
-  char *text; /* room for the next text, as large as what is left of the JSON */
-  struct err *err;
+  bool called;     /* it answers a call: which task it is about needs no telling, and is not read */
+  char *text;      /* room for the next text, as large as what is left of the JSON */
+  char *flaw;      /* FLAW_MAX bytes */
+  unsigned seen;   /* bits 1 << enum member_index of what was there and could be used */
+  unsigned broken; /* of what was there and could not */
+  bool celery;     /* it is a record of Celery's result backend, with words of its own */
+  char status[16]; /* the word, "" = none */
 };
 
 static const char *const statuses[] = {
     [RESULT_DONE] = "done", [RESULT_RETRY] = "retry", [RESULT_FAIL] = "fail", [RESULT_PROGRESS] = "progress"};
 
+/* Celery's RETRY says that it will run the task again by itself. */
+static const struct {
+  const char *word;
+  enum result_status status;
+} celery_states[] = {{"SUCCESS", RESULT_DONE},    {"FAILURE", RESULT_RETRY},    {"REVOKED", RESULT_FAIL},
+                     {"RETRY", RESULT_PROGRESS},  {"STARTED", RESULT_PROGRESS}, {"RECEIVED", RESULT_PROGRESS},
+                     {"PENDING", RESULT_PROGRESS}};
+
 const char *result_status_text(enum result_status status) {
   return (size_t)status < ARRAY_LEN(statuses) ? statuses[status] : "?";
 }
 
+/* --- what is wrong: the first flaw is kept --- */
+
 static bool wrong(struct reader *r, const char *member, const char *wanted) {
-  return err_set(r->err, 1, "\"%s\" must be %s", member, wanted);
+  if (!*r->flaw)
+    snprintf(r->flaw, FLAW_MAX, "\"%s\" must be %s", member, wanted);
+  return false;
 }
 
 static bool syntax(struct reader *r) {
-  return err_set(r->err, 1, "no valid JSON: byte %zu: %s", (size_t)(r->scan.at - r->scan.start), r->scan.problem);
+  if (!*r->flaw)
+    snprintf(r->flaw, FLAW_MAX, "no valid JSON: byte %zu: %s", (size_t)(r->scan.at - r->scan.start), r->scan.problem);
+  return false;
 }
+
+/* --- values --- */
 
 /* Takes a string into the record's memory. */
 static bool take_text(struct reader *r, const char *member, const char **text, size_t *text_len) {
   size_t len;
   if (json_scan_peek(&r->scan) != SCAN_STRING)
     return wrong(r, member, "a string");
-  if (!json_scan_string(&r->scan, r->text, &len))
-    return err_set(r->err, 1, "\"%s\": %s", member, r->scan.problem);
+  if (!json_scan_string(&r->scan, r->text, &len)) {
+    if (!*r->flaw)
+      snprintf(r->flaw, FLAW_MAX, "\"%s\": %s", member, r->scan.problem);
+    return false;
+  }
   *text = r->text;
   if (text_len)
     *text_len = len;
@@ -44,51 +73,100 @@ static bool take_text(struct reader *r, const char *member, const char **text, s
   return true;
 }
 
-static bool read_id(struct reader *r) {
-  const char *id = "";
-  size_t len = 0;
-  if (!take_text(r, "id", &id, &len))
-    return false;
+static bool number_of(const char *text, size_t len, double *value) {
+  struct json_scan scan = json_scan_start(text, len);
+  return json_scan_double(&scan, value) && json_scan_end(&scan);
+}
+
+/* Takes a number, or a string that holds one. */
+static bool take_number(struct reader *r, double *value) {
+  size_t len;
+  if (json_scan_peek(&r->scan) != SCAN_STRING)
+    return json_scan_double(&r->scan, value);
+  return json_scan_string(&r->scan, r->text, &len) && number_of(r->text, len, value);
+}
+
+/* Numbers as far as they matter here are whole in a double. */
+static bool is_whole(double value, double low, double high) {
+  return value >= low && value <= high && (double)(int64_t)value >= value;
+}
+
+/* --- members --- */
+
+static bool is_id(const char *id, size_t len) {
   for (size_t i = 0; i < len; i++)
     if (id[i] <= ' ' || id[i] > '~')
-      return wrong(r, "id", "the message id: printable ASCII without spaces");
-  if (len == 0 || len > RECORD_ID_MAX)
-    return wrong(r, "id", "the message id: 1 to 64 characters");
-  memcpy(r->record->message_id, id, len + 1);
+      return false;
+  return len > 0 && len <= RECORD_ID_MAX;
+}
+
+/* A message id that looks like a number may have been written as one. */
+static bool read_id(struct reader *r) {
+  struct duebox_bytes id = {0};
+  const char *text = "";
+  if (r->called)
+    return json_scan_value(&r->scan, NULL) || syntax(r);
+  if (json_scan_peek(&r->scan) == SCAN_NUMBER) {
+    if (!json_scan_value(&r->scan, &id))
+      return syntax(r);
+  } else {
+    if (!take_text(r, "id", &text, &id.len))
+      return false;
+    id.data = text;
+  }
+  if (!is_id(id.data, id.len))
+    return wrong(r, "id", "the message id: 1 to 64 characters of printable ASCII without spaces");
+  memcpy(r->record->message_id, id.data, id.len);
+  r->record->message_id[id.len] = '\0';
   return true;
 }
 
-static bool read_attempt(struct reader *r) {
-  int64_t value;
-  if (!json_scan_int(&r->scan, &value) || value < 1 || value > UINT32_MAX)
+static bool set_attempt(struct reader *r, bool is_number, double value) {
+  if (!is_number || !is_whole(value, 1, UINT32_MAX))
     return wrong(r, "attempt", "the whole number of the attempt, from 1");
   r->record->attempt = (uint32_t)value;
   return true;
 }
 
+static bool read_attempt(struct reader *r) {
+  double value = 0;
+  if (r->called)
+    return json_scan_value(&r->scan, NULL) || syntax(r);
+  bool is_number = take_number(r, &value);
+  return set_attempt(r, is_number, value);
+}
+
+static bool set_status(struct reader *r, const char *word, size_t len) {
+  if (len >= sizeof r->status)
+    return wrong(r, "status", "one of done, retry, fail, progress");
+  memcpy(r->status, word, len);
+  r->status[len] = '\0';
+  return true;
+}
+
 static bool read_status(struct reader *r) {
   const char *text = "";
-  if (!take_text(r, "status", &text, NULL))
-    return false;
-  for (size_t i = 0; i < ARRAY_LEN(statuses); i++)
-    if (strcmp(statuses[i], text) == 0) {
-      r->record->status = (enum result_status)i;
-      return true;
-    }
-  return wrong(r, "status", "one of done, retry, fail, progress");
+  size_t len = 0;
+  return take_text(r, "status", &text, &len) && set_status(r, text, len);
 }
 
 static bool read_wait(struct reader *r, const char *member, int64_t *ms) {
-  return (json_scan_int(&r->scan, ms) && *ms >= 0 && *ms <= WAIT_MAX_MS) ||
-         wrong(r, member, "a whole number of milliseconds, from 0 to ten years");
+  double value = 0;
+  if (!take_number(r, &value) || !is_whole(value, 0, (double)WAIT_MAX_MS))
+    return wrong(r, member, "a whole number of milliseconds, from 0 to ten years");
+  *ms = (int64_t)value;
+  return true;
 }
 
 static bool read_retry_in(struct reader *r) { return read_wait(r, "retry_in_ms", &r->record->retry_in_ms); }
 static bool read_extend(struct reader *r) { return read_wait(r, "extend_ms", &r->record->extend_ms); }
 
 static bool read_progress(struct reader *r) {
-  return (json_scan_double(&r->scan, &r->record->progress) && r->record->progress >= 0 && r->record->progress <= 1) ||
-         wrong(r, "progress", "a number from 0 to 1");
+  double value = 0;
+  if (!take_number(r, &value) || value < 0 || value > 1)
+    return wrong(r, "progress", "a number from 0 to 1");
+  r->record->progress = value;
+  return true;
 }
 
 static bool read_checkpoint(struct reader *r) {
@@ -110,6 +188,12 @@ static bool read_result(struct reader *r) {
 static bool read_error_class(struct reader *r) { return take_text(r, "error.class", &r->record->error_class, NULL); }
 static bool read_message(struct reader *r) { return take_text(r, "error.message", &r->record->error_message, NULL); }
 static bool read_stack(struct reader *r) { return take_text(r, "error.stack", &r->record->error_stack, NULL); }
+static bool read_traceback(struct reader *r) { return take_text(r, "traceback", &r->record->error_stack, NULL); }
+
+static bool read_celery_id(struct reader *r) {
+  r->celery = json_scan_value(&r->scan, NULL);
+  return r->celery || syntax(r);
+}
 
 static bool read_error(struct reader *r);
 
@@ -119,18 +203,20 @@ struct member {
   bool null_means_absent;
 };
 
-enum { MEMBER_ID, MEMBER_ATTEMPT, MEMBER_STATUS };
+enum member_index { MEMBER_ID, MEMBER_ATTEMPT, MEMBER_STATUS, MEMBER_CELERY_ID };
 
 static const struct member members[] = {
-    [MEMBER_ID] = {"id", read_id, false},
-    [MEMBER_ATTEMPT] = {"attempt", read_attempt, false},
+    [MEMBER_ID] = {"id", read_id, true},
+    [MEMBER_ATTEMPT] = {"attempt", read_attempt, true},
     [MEMBER_STATUS] = {"status", read_status, false},
+    [MEMBER_CELERY_ID] = {"task_id", read_celery_id, true},
     {"retry_in_ms", read_retry_in, true},
     {"extend_ms", read_extend, true},
     {"progress", read_progress, true},
     {"checkpoint", read_checkpoint, true},
     {"error", read_error, true},
     {"result", read_result, false},
+    {"traceback", read_traceback, true},
 };
 
 static const struct member error_members[] = {
@@ -139,10 +225,26 @@ static const struct member error_members[] = {
     {"stack", read_stack, true},
 };
 
-/* Reads an object by a table. *seen gets a bit for each member that was there. */
-static bool read_object(struct reader *r, const struct member *table, size_t count, unsigned *seen) {
+/* Reads a member's value; one that cannot be used is skipped. False: the JSON ends here. */
+static bool read_value(struct reader *r, const struct member *member, unsigned bit, unsigned *seen, unsigned *broken) {
+  const char *at = r->scan.at;
+  char *text = r->text;
+  if (*seen & bit && !*r->flaw)
+    snprintf(r->flaw, FLAW_MAX, "\"%s\" is there twice", member->name);
+  if (member->read(r)) {
+    *seen |= bit;
+    return true;
+  }
+  *broken |= bit;
+  r->text = text;
+  r->scan.at = at;
+  r->scan.problem = NULL;
+  return json_scan_value(&r->scan, NULL) || syntax(r);
+}
+
+/* Reads an object by a table. Of a member that is there twice the last one counts, as with every reader of JSON. */
+static bool read_object(struct reader *r, const struct member *table, size_t count, unsigned *seen, unsigned *broken) {
   bool first = true;
-  *seen = 0;
   if (!json_scan_enter(&r->scan))
     return syntax(r);
   while (json_scan_key(&r->scan, &first, r->text, NULL)) {
@@ -152,70 +254,144 @@ static bool read_object(struct reader *r, const struct member *table, size_t cou
     if (i == count || (table[i].null_means_absent && json_scan_peek(&r->scan) == SCAN_NULL)) {
       if (!json_scan_value(&r->scan, NULL))
         return syntax(r);
-      continue;
-    }
-    if (*seen & 1u << i)
-      return err_set(r->err, 1, "\"%s\" is there twice", table[i].name);
-    *seen |= 1u << i;
-    if (!table[i].read(r))
+    } else if (!read_value(r, &table[i], 1u << i, seen, broken)) {
       return false;
+    }
   }
   return !r->scan.problem || syntax(r);
 }
 
+/* An error that is a text is taken for its message. */
 static bool read_error(struct reader *r) {
-  unsigned seen;
-  if (json_scan_peek(&r->scan) != SCAN_OBJECT)
-    return wrong(r, "error", "an object with class, message and stack");
-  return read_object(r, error_members, ARRAY_LEN(error_members), &seen);
+  unsigned seen = 0, broken = 0;
+  if (json_scan_peek(&r->scan) == SCAN_OBJECT)
+    return read_object(r, error_members, ARRAY_LEN(error_members), &seen, &broken);
+  wrong(r, "error", "an object with class, message and stack");
+  return json_scan_peek(&r->scan) == SCAN_STRING && read_message(r);
 }
 
-/* Reads the whole text; required is the set of members that must be there. */
-static bool parse(const char *text, size_t len, unsigned required, struct result_record *out, struct err *err) {
+/* --- what is no JSON --- */
+
+static void salvage_member(struct reader *r, const struct duebox_bytes *key, const struct duebox_bytes *value,
+                           bool text) {
+  struct result_record *record = r->record;
+  double number = 0;
+  for (unsigned i = r->called ? MEMBER_STATUS : MEMBER_ID; i <= MEMBER_CELERY_ID; i++) {
+    bool ok = strlen(members[i].name) == key->len && memcmp(members[i].name, key->data, key->len) == 0;
+    if (!ok)
+      continue;
+    if (i == MEMBER_ID && (ok = is_id(value->data, value->len))) {
+      memcpy(record->message_id, value->data, value->len);
+      record->message_id[value->len] = '\0';
+    } else if (i == MEMBER_ATTEMPT) {
+      bool is_number = number_of(value->data, value->len, &number);
+      ok = set_attempt(r, is_number, number);
+    } else if (i == MEMBER_STATUS) {
+      ok = text && set_status(r, value->data, value->len);
+    } else if (i == MEMBER_CELERY_ID) {
+      r->celery = true;
+    }
+    *(ok ? &r->seen : &r->broken) |= 1u << i;
+  }
+}
+
+/* What the strict reader did not come to. What it did read stays. */
+static void salvage(struct reader *r) {
+  struct json_salvage s;
+  struct duebox_bytes key, value;
+  bool text;
+  if (!json_salvage_start(&s, r->scan.start, (size_t)(r->scan.end - r->scan.start)))
+    return;
+  while (json_salvage_next(&s, &key, &value, &text))
+    salvage_member(r, &key, &value, text);
+  s = (struct json_salvage){.at = r->scan.start, .end = r->scan.end};
+  while (!(r->seen & 1u << MEMBER_STATUS) && json_salvage_find(&s, "status", &value))
+    if (set_status(r, value.data, value.len))
+      r->seen |= 1u << MEMBER_STATUS;
+}
+
+/* --- what it means --- */
+
+static bool judge_status(struct reader *r, struct err *err) {
+  for (size_t i = 0; r->celery && i < ARRAY_LEN(celery_states); i++)
+    if (strcmp(celery_states[i].word, r->status) == 0) {
+      r->record->status = celery_states[i].status;
+      return true;
+    }
+  for (size_t i = 0; i < ARRAY_LEN(statuses); i++)
+    if (strcasecmp(statuses[i], r->status) == 0) {
+      r->record->status = (enum result_status)i;
+      return true;
+    }
+  if ((r->seen | r->broken) & 1u << MEMBER_STATUS)
+    return err_set(err, 1, "\"status\" must be one of done, retry, fail, progress");
+  return err_set(err, 1, "%s", *r->flaw ? r->flaw : "\"status\" is missing");
+}
+
+/* Which task and attempt it is about. */
+static bool judge_identity(struct reader *r, const struct record_road *road, struct err *err) {
+  struct result_record *record = r->record;
+  bool other_id = road->message_id && record->message_id[0] && strcmp(record->message_id, road->message_id) != 0;
+  bool other_attempt = road->attempt && record->attempt && record->attempt != road->attempt;
+  bool unreadable = r->broken & (1u << MEMBER_ID | 1u << MEMBER_ATTEMPT);
+  if (road->binding && (other_id || other_attempt || unreadable))
+    return err_set(err, 1, "\"id\" and \"attempt\" must be those of the URL: %s and %u", road->message_id,
+                   road->attempt);
+  if (road->attempt)
+    record->attempt = road->attempt;
+  if (road->message_id && !record->message_id[0])
+    snprintf(record->message_id, sizeof record->message_id, "%s", road->message_id);
+  if (!record->message_id[0])
+    return err_set(err, 1, "%s", r->broken & 1u << MEMBER_ID ? r->flaw : "\"id\" is missing");
+  if (!record->attempt && !road->message_id && !(r->broken & 1u << MEMBER_ATTEMPT))
+    return err_set(err, 1, "\"attempt\" is missing");
+  return true;
+}
+
+static void judge_rest(struct reader *r, const struct record_road *road) {
+  struct result_record *record = r->record;
+  record->current_only = road->current_only;
+  if (*r->flaw)
+    record->error_class = RECORD_BROKEN;
+  if (road->checkpoint_max && record->checkpoint_len > road->checkpoint_max) {
+    snprintf(r->flaw, FLAW_MAX, "the checkpoint has %zu bytes, more than engine.max_checkpoint (%zu); it is not kept",
+             record->checkpoint_len, road->checkpoint_max);
+    record->error_class = RECORD_CHECKPOINT;
+    record->checkpoint = NULL;
+    record->checkpoint_len = 0;
+  }
+  if (!*r->flaw)
+    return;
+  record->flaw = r->flaw;
+  if (!record->error_message)
+    record->error_message = r->flaw;
+}
+
+bool result_record_parse(const char *text, size_t len, const struct record_road *road, struct result_record *out,
+                         struct err *err) {
   *out = (struct result_record){.retry_in_ms = -1, .extend_ms = -1, .progress = -1};
-  struct reader r = {.scan = json_scan_start(text, len), .record = out, .err = err};
-  unsigned seen;
-  out->memory = malloc(len + 1); /* no text is longer than it was in JSON with its quotes */
+  struct reader r = {.scan = json_scan_start(text, len), .record = out, .called = road->attempt > 0 && !road->binding};
+  out->memory = malloc(FLAW_MAX + len + 1); /* no text is longer than it was in JSON with its quotes */
   if (!out->memory)
     return err_set(err, 1, "out of memory for a result record");
-  r.text = out->memory;
-  if (!read_object(&r, members, ARRAY_LEN(members), &seen))
-    return false;
-  if (!json_scan_end(&r.scan))
-    return syntax(&r);
-  for (unsigned i = 0; i < ARRAY_LEN(members); i++)
-    if (required & ~seen & 1u << i)
-      return err_set(err, 1, "\"%s\" is missing", members[i].name);
-  return true;
-}
-
-bool result_record_parse(const char *text, size_t len, struct result_record *out, struct err *err) {
-  if (parse(text, len, 1u << MEMBER_ID | 1u << MEMBER_ATTEMPT | 1u << MEMBER_STATUS, out, err))
+  r.flaw = out->memory;
+  r.flaw[0] = '\0';
+  r.text = out->memory + FLAW_MAX;
+  bool whole = read_object(&r, members, ARRAY_LEN(members), &r.seen, &r.broken);
+  if (!whole || (!json_scan_end(&r.scan) && !syntax(&r)))
+    salvage(&r);
+  if (judge_status(&r, err) && judge_identity(&r, road, err)) {
+    judge_rest(&r, road);
     return true;
+  }
   result_record_free(out);
   return false;
-}
-
-bool result_record_parse_answer(const char *text, size_t len, const char *message_id, uint32_t attempt,
-                                struct result_record *out, struct err *err) {
-  bool ok = parse(text, len, 1u << MEMBER_STATUS, out, err);
-  if (ok && out->message_id[0] && strcmp(out->message_id, message_id) != 0)
-    ok = err_set(err, 1, "\"id\" is that of another task");
-  if (ok && out->attempt && out->attempt != attempt)
-    ok = err_set(err, 1, "\"attempt\" is %u, this call was attempt %u", out->attempt, attempt);
-  if (!ok) {
-    result_record_free(out);
-    return false;
-  }
-  if (!out->message_id[0])
-    strncpy(out->message_id, message_id, RECORD_ID_MAX);
-  out->attempt = attempt;
-  return true;
 }
 
 void result_record_free(struct result_record *record) {
   free(record->memory);
   record->memory = NULL;
   record->error_class = record->error_message = record->error_stack = NULL;
-  record->checkpoint = record->result_json = NULL;
+  record->checkpoint = record->result_json = record->flaw = NULL;
+  record->checkpoint_len = record->result_json_len = 0;
 }

@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: MIT
  *
- * core/record.h - what a consumer answers, from JSON text to a struct. Pure.
+ * core/record.h - what a consumer answers, from text to a struct. Pure.
  *
- * The format is a public contract (docs: "What a consumer answers"). Known members are strictly typed and may come
- * once; null stands for an absent optional one; unknown members are ignored, so that consumers may say more.
+ * The format is a public contract (docs/CONSUMERS.md), and this is its one reader: for records
+ * from a broker, bodies of HTTP responses, callbacks, the API and the command line. What counts is the status. Where it
+ * is intelligible the record is taken, whatever else is wrong with it: a member that cannot be used is left out, and
+ * `flaw` says why. Unknown members are ignored, so that consumers may say more.
  */
 #ifndef CORE_RECORD_H
 #define CORE_RECORD_H
@@ -19,11 +21,22 @@ enum { RECORD_ID_MAX = 64 };
 
 enum result_status { RESULT_DONE, RESULT_RETRY, RESULT_FAIL, RESULT_PROGRESS };
 
+/* What is known of an answer's task by the way it came. All zeros: nothing, the record must say it. The answer to a
+ * call is about that call, so what it says of id and attempt is not read, unless that is binding. */
+struct record_road {
+  const char *message_id; /* of the call, the callback URL or the correlation id; NULL = not known */
+  uint32_t attempt;       /* of the call or the callback URL; 0 = not known */
+  bool binding;           /* the record must not name another task or attempt (callback URL) */
+  bool current_only;      /* it counts only while that attempt is the current one (callback URL) */
+  size_t checkpoint_max;  /* bytes of a checkpoint; 0 = any */
+};
+
 /* Texts are NUL-terminated, hold no NUL inside and are valid UTF-8; NULL where absent. */
 struct result_record {
   char message_id[RECORD_ID_MAX + 1]; /* printable ASCII */
-  uint32_t attempt;                   /* >= 1 */
+  uint32_t attempt;                   /* 0 = not said: the current one */
   enum result_status status;
+  bool current_only;
   int64_t retry_in_ms; /* -1 = no wish */
   int64_t extend_ms;   /* -1 = no wish */
   double progress;     /* 0..1, -1 = none */
@@ -32,15 +45,17 @@ struct result_record {
   size_t checkpoint_len;
   const char *result_json; /* the text of `result` exactly as it was written, so large numbers lose nothing */
   size_t result_json_len;
-  char *memory; /* one allocation for all texts; result_record_free() */
+  const char *flaw; /* what else is wrong with it; NULL = nothing. error_class is RECORD_BROKEN or RECORD_CHECKPOINT */
+  char *memory;     /* one allocation for all texts; result_record_free() */
 };
 
-/* Parses a record that says for itself which task it is of. On failure *out needs no free. */
-MUSTCHECK bool result_record_parse(const char *text, size_t len, struct result_record *out, struct err *err);
+#define RECORD_BROKEN "answer.broken"
+#define RECORD_CHECKPOINT "answer.checkpoint_too_large"
 
-/* Parses the record in an answer to a call: id and attempt may be absent, and must be these if they are there. */
-MUSTCHECK bool result_record_parse_answer(const char *text, size_t len, const char *message_id, uint32_t attempt,
-                                          struct result_record *out, struct err *err);
+/* Reads a record. False: no status can be made out, or not of which task it is; *out needs no free then. A success
+ * without flaw is silent about err. */
+MUSTCHECK bool result_record_parse(const char *text, size_t len, const struct record_road *road,
+                                   struct result_record *out, struct err *err);
 
 /* Frees what the record holds; a record of zeros, or one freed before, is fine. */
 void result_record_free(struct result_record *record);

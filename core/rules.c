@@ -105,7 +105,7 @@ static void delivered(const struct rules_context *context, const struct route_co
                       const struct result_record *record, struct decision *out) {
   bool expected = route->result == RESULT_EXPECTED;
   out->published_us = context->now_us;
-  if (outcome->answer == DUEBOX_ANSWER_RECORD && record) {
+  if (record) {
     follow_record(context, route, task, record, out);
     if (record->status == RESULT_PROGRESS) /* the call is over, the work goes on */
       out->event = EVENT_PUBLISHED;
@@ -228,7 +228,7 @@ enum result_fate rules_result(void *ctx, const struct result_row *row, const str
     return RESULT_ORPHAN; /* an attempt that was never handed out */
   bool current = is_current(row, record->attempt);
   /* The work of an older attempt is done: the effect has happened, so the pending retry is called off. */
-  if (!current && record->status != RESULT_DONE)
+  if (!current && (record->current_only || record->status != RESULT_DONE))
     return RESULT_STALE;
   /* A row that waits for a retry of this very attempt has had its result: nothing but a success changes that. */
   bool waits_again = row->state == TASK_SCHEDULED && record->attempt == row->attempt;

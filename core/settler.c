@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "core/settler.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
@@ -17,6 +18,13 @@ enum {
   RETRY_MIN_US = 20 * 1000,
   RETRY_MAX_US = 2 * 1000 * 1000,
   BUSY_EVERY_US = 500 * 1000, /* how often to look whether rows that others hold are free */
+  FLAWED_MAX = 16,            /* answers with a flaw that are kept of one batch; more would say the same */
+};
+
+/* A consumer's answer that counts and is not as it should be, on its way to the quarantine. */
+struct flawed {
+  struct flight *flight;
+  const struct result_record *record;
 };
 
 /* The pieces of one batch: flights that need a write, and their decisions in the same order. */
@@ -24,27 +32,40 @@ struct batch {
   struct flight **flights;
   struct decision *decisions;
   struct result_record *records; /* parsed from answers, to be freed after the write */
-  size_t count, record_count;
+  struct flawed flawed[FLAWED_MAX];
+  size_t count, record_count, flawed_count;
   uint64_t random; /* for jitter; drawn once, since it costs a system call */
 };
+
+/* Reads what the consumer answered to the call; NULL when that is no record. */
+static struct result_record *read_answer(struct flight *flight, const struct config *config, struct batch *batch,
+                                         struct duebox_outcome *outcome) {
+  const struct record_road road = {.message_id = flight->task->view.message_id,
+                                   .attempt = flight->task->attempt_now,
+                                   .checkpoint_max = (size_t)config->engine.max_checkpoint};
+  struct result_record *record = &batch->records[batch->record_count];
+  struct err err = {0};
+  if (result_record_parse(outcome->record, outcome->record_len, &road, record, &err)) {
+    batch->record_count++;
+    return record;
+  }
+  if (outcome->answer == DUEBOX_ANSWER_RECORD) { /* it was meant to say something, and nobody knows what */
+    outcome->cls = DUEBOX_RETRY;
+    outcome->error_class = RECORD_BROKEN;
+    outcome->message = "the answer was to be a result record, and no status can be made out";
+  }
+  return NULL;
+}
 
 static void decide_outcome(struct flight *flight, const struct route_config *route, const struct rules_context *context,
                            struct batch *batch, bool *written) {
   struct rules_task facts = flight_facts(flight);
   struct result_record *record = NULL;
   struct duebox_outcome outcome = flight->outcome;
-  if (outcome.answer == DUEBOX_ANSWER_RECORD && outcome.record) {
-    struct err err = {0};
-    record = &batch->records[batch->record_count++];
-    if (!result_record_parse_answer(outcome.record, outcome.record_len, flight->task->view.message_id,
-                                    flight->task->attempt_now, record, &err)) {
-      /* A 2xx whose body is no record is a plain success of the call. */
-      log_warn("DUEBOX-ANSWER-BROKEN", "route=%s message_id=%s the answer is no result record, taken as done: %s",
-               flight->lane->name, flight->task->view.message_id, err.text);
-      record = NULL;
-      outcome.answer = DUEBOX_ANSWER_DONE;
-    }
-  }
+  if (outcome.cls == DUEBOX_DELIVERED && outcome.record)
+    record = read_answer(flight, context->config, batch, &outcome);
+  if (record && record->flaw && batch->flawed_count < FLAWED_MAX)
+    batch->flawed[batch->flawed_count++] = (struct flawed){flight, record};
   rules_outcome(context, route, &facts, &outcome, record, &flight->decision, written);
 }
 
@@ -203,12 +224,34 @@ static size_t batch_size(const struct settler *settler) {
   return settler->rows < BATCH_MAX ? (size_t)settler->rows : BATCH_MAX;
 }
 
+/* Keeps for inspection what consumers should not have written like that. Their status counts either way, so what cannot
+ * be stored now is not tried again. */
+static void keep_flawed(struct settler *settler, struct store_session *ss, const struct batch *batch) {
+  struct store_result results[FLAWED_MAX];
+  char why[FLAWED_MAX][320];
+  for (size_t i = 0; i < batch->flawed_count; i++) {
+    const struct flight *flight = batch->flawed[i].flight;
+    const struct result_record *record = batch->flawed[i].record;
+    log_repeated(&settler->flaws, LOG_LEVEL_WARN, "DUEBOX-ANSWER-BROKEN", "route=%s status=%s counts, but: %s",
+                 flight->lane->name, result_status_text(record->status), record->flaw);
+    snprintf(why[i], sizeof why[i], "%s: %s", record->message_id, record->flaw);
+    results[i] = (struct store_result){.broken = why[i],
+                                       .source = "answer",
+                                       .origin = flight->lane->name,
+                                       .body = {flight->outcome.record, flight->outcome.record_len}};
+  }
+  struct err err = {0};
+  if (batch->flawed_count &&
+      settler->store->ops->settle_results(ss, results, batch->flawed_count, NULL, NULL, &err) != STORE_OK)
+    count(&settler->metrics->db_errors, 1);
+}
+
 /* Decides about a batch of flights, writes what must be written and hands them on. again: they were busy before;
  * they are decided about anew, because the texts of a record live no longer than its batch. */
 static void settle_some(struct settler *settler, struct store_session *ss, struct batch *batch,
                         struct flight_list *list, bool again) {
   struct flight_list some = {0};
-  batch->count = batch->record_count = 0;
+  batch->count = batch->record_count = batch->flawed_count = 0;
   batch->random = random_u64();
   struct flight *flight;
   while (some.count < batch_size(settler) && (flight = flight_list_pop(list))) {
@@ -230,6 +273,8 @@ static void settle_some(struct settler *settler, struct store_session *ss, struc
   }
   if (batch->count)
     write_batch(settler, ss, batch);
+  if (!again)
+    keep_flawed(settler, ss, batch);
   for (size_t i = 0; i < batch->record_count; i++)
     result_record_free(&batch->records[i]);
   hand_on(settler, &some);

@@ -36,6 +36,7 @@ struct settler {
   struct mailbox in;
   struct flight_list busy;   /* the settler's thread: flights whose row somebody else holds */
   struct log_repeat trouble; /* the settler's thread: with the database, as it was logged */
+  struct log_repeat flaws;   /* the settler's thread: of consumers' answers, as they were logged */
   struct dead_log dead;      /* the settler's thread */
   pthread_t thread;
   atomic_bool stopping; /* end when the mailbox is empty */

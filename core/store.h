@@ -150,9 +150,17 @@ enum result_fate {
   RESULT_STALE,     /* of an older attempt and not a success: ignored */
   RESULT_LATE,      /* the row is final already: no-op */
   RESULT_ORPHAN,    /* fits no row: quarantined */
-  RESULT_BROKEN,    /* could not be parsed: quarantined */
+  RESULT_BROKEN,    /* could not be parsed: quarantined. One with a flaw only is applied, and quarantined too */
   RESULT_FATES,
   RESULT_BUSY = RESULT_FATES, /* none yet: another transaction holds the row. To be given again later, as it is */
+};
+
+/* A result record as somebody offers it who waits for what becomes of it. */
+struct result_offer {
+  const char *source, *origin; /* as in store_result */
+  struct duebox_bytes body;
+  struct record_road road; /* its checkpoint_max is the configuration's */
+  bool replied;            /* as in store_result */
 };
 
 struct store_result {
@@ -160,11 +168,13 @@ struct store_result {
   const char *broken;              /* why it could not be parsed; NULL = parsed */
   const char *source;              /* source instance's name, or "http", "callback", "cli" */
   const char *origin;              /* where it stood */
+  bool replied;                    /* its sender learns what is wrong: what fits nothing is not kept */
   struct duebox_bytes body;        /* as received, possibly cut */
   enum result_fate fate;           /* set by the store */
   enum task_event event;           /* set by the store: what was applied */
   char route[STORE_ROUTE_MAX + 1]; /* set by the store when a row was found */
   bool cancelled;                  /* set by the store: the task was cancelled meanwhile (answer to progress) */
+  bool extended;                   /* set by the store: progress has moved the time by which the result is due */
 };
 
 /* Decides for one result and the row it met: fills out and returns RESULT_APPLIED, or returns why not. Pure. */

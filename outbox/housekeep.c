@@ -165,7 +165,8 @@ static bool keep_attempts(struct store_session *ss, void *arg, struct err *err) 
 }
 
 /* Tables without partitions: few rows, deleted a thousand at a time. */
-enum { HOUSEKEEP_ROWS = 1000, HOUSEKEEP_DELETES = 200 }; /* rows as in sql/queries/housekeep_old.sql */
+enum { HOUSEKEEP_ROWS = 1000, HOUSEKEEP_DELETES = 200 }; /* rows as in sql/queries/housekeep_*.sql */
+enum { QUARANTINE_MAX = 100000 };                        /* rows: who floods a topic with rubbish fills no disk */
 
 static bool delete_old(struct store_session *ss, const char *what, const char *suffix, const char *column,
                        const struct housekeep_unit *u, struct err *err) {
@@ -183,6 +184,17 @@ static bool delete_old(struct store_session *ss, const char *what, const char *s
 
 static bool delete_quarantine(struct store_session *ss, void *arg, struct err *err) {
   return delete_old(ss, "deleting old quarantined results", "quarantine", "received_at", arg, err);
+}
+
+static bool delete_excess(struct store_session *ss, void *arg, struct err *err) {
+  uint64_t deleted = HOUSEKEEP_ROWS;
+  for (int i = 0; i < HOUSEKEEP_DELETES && deleted == HOUSEKEEP_ROWS; i++) {
+    session_begin(ss);
+    session_add(ss, query_housekeep_excess, ARGS(SIGNED("keep", QUARANTINE_MAX)));
+    if (!session_change(ss, "deleting quarantined results beyond the newest", &deleted, err))
+      return false;
+  }
+  return true;
 }
 
 static bool delete_audit(struct store_session *ss, void *arg, struct err *err) {
@@ -224,7 +236,7 @@ static bool forget_instances(struct store_session *ss, void *arg, struct err *er
 
 enum store_status ops_housekeep(struct store_session *ss, int64_t longest_keep_ms, int64_t attempts_keep_ms,
                                 struct err *err) {
-  static unit_fn *const steps[] = {keep_history, keep_attempts,    delete_quarantine,
+  static unit_fn *const steps[] = {keep_history, keep_attempts,    delete_quarantine, delete_excess,
                                    delete_audit, forget_instances, forget_heads};
   struct housekeep_unit unit = {.longest_keep_ms = longest_keep_ms, .attempts_keep_ms = attempts_keep_ms};
   enum store_status first = ops_now(ss, &unit.now_us, err);

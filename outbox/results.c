@@ -158,6 +158,8 @@ static bool read_row(const struct db_row *row, struct slot *slot) {
   out->shard = (uint8_t)shard;
   out->state = (enum task_state)(state - 1);
   slot->living = true;
+  if (slot->result->record.attempt == 0) /* the current one; a first attempt may not be recorded yet */
+    slot->result->record.attempt = out->attempt ? out->attempt : 1;
   return true;
 }
 
@@ -302,6 +304,11 @@ static void judge_all(const struct store_session *ss, struct results_unit *u) {
     }
     result->fate = fate;
     result->event = slot->decision.event;
+    result->extended = fate == RESULT_APPLIED && result->event == EVENT_PROGRESS && slot->row.state != TASK_CLAIMED;
+    if (fate == RESULT_APPLIED && result->record.flaw)
+      snprintf(slot->reason, sizeof slot->reason, "%s: %s", result->record.message_id, result->record.flaw);
+    else if (result->replied)
+      slot->reason[0] = '\0';
     result->cancelled = !slot->living && slot->finished && slot->final == TASK_CANCELLED;
     snprintf(result->route, sizeof result->route, "%s", slot->route);
   }

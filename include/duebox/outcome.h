@@ -31,7 +31,7 @@ enum duebox_answer {
   DUEBOX_ANSWER_NONE = 0, /* the protocol has no answer: Kafka, AMQP */
   DUEBOX_ANSWER_DONE,     /* the consumer has done the work: 2xx without a record */
   DUEBOX_ANSWER_LATER,    /* the consumer took it and will answer later: 202, 409, 425 */
-  DUEBOX_ANSWER_RECORD,   /* `record` holds a result record (docs: section "What a consumer answers") */
+  DUEBOX_ANSWER_RECORD,   /* `record` holds a result record (docs/CONSUMERS.md) */
 };
 
 struct duebox_outcome {
@@ -42,7 +42,9 @@ struct duebox_outcome {
   int64_t retry_after_ms;  /* the destination's own wish, -1 when it has none */
   const char *error_class; /* short stable word such as "kafka.msg_size_too_large", or NULL; at most 63 bytes kept */
   const char *message;     /* text for people, or NULL; at most 4095 bytes kept */
-  const char *record;      /* ANSWER_RECORD: JSON text, copied by the host before complete() returns */
+  const char *record;      /* what the consumer wrote, or NULL; copied by the host before complete() returns.
+                            * ANSWER_RECORD: a result record. ANSWER_DONE, ANSWER_LATER: the host reads it, and where it
+                            * is a result record that counts instead; any other text means nothing */
   size_t record_len;
 };
 

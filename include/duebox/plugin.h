@@ -15,7 +15,7 @@
  * Every accepted task is completed exactly once, in stop() at the latest.
  *
  * Changes: fields are appended only; each struct carries its size; whatever would be removed or re-meant makes a new
- * major. 1.0: first version.
+ * major. 1.0: first version. 1.1: duebox_record.correlation_id; duebox_outcome.record beside ANSWER_DONE and _LATER.
  */
 #ifndef DUEBOX_PLUGIN_H
 #define DUEBOX_PLUGIN_H
@@ -30,7 +30,7 @@
 
 #define DUEBOX_PLUGIN_MAGIC 0x44554542u /* "DUEB" */
 #define DUEBOX_ABI_MAJOR 1u
-#define DUEBOX_ABI_MINOR 0u
+#define DUEBOX_ABI_MINOR 1u
 #define DUEBOX_PLUGIN_SYMBOL "duebox_plugin_v1"
 
 #if defined(__GNUC__)
@@ -67,6 +67,8 @@ struct duebox_record {
   size_t full_len;          /* length of the record as the broker holds it */
   bool truncated;           /* larger than the limit: goes to quarantine, never parsed */
   const char *origin;       /* where it stood, for people: "topic[partition]@offset", "queue#delivery-tag" */
+  /* Since 1.1 */
+  const char *correlation_id; /* what the broker carries beside it to say which message it answers, or NULL */
 };
 
 /* What the host offers. `ctx` is the first argument of every function. The table outlives the instance. */

@@ -98,6 +98,7 @@ static void offer(struct amqp_source *source) {
       .full_len = source->full_len,
       .truncated = source->kept < source->full_len,
       .origin = source->origin,
+      .correlation_id = source->correlation_id[0] ? source->correlation_id : NULL,
   };
   source->waiting = !source->host->result(source->host->ctx, &record, cookie_of(source, source->tag));
   if (!source->waiting)
@@ -127,7 +128,17 @@ static void on_deliver(struct amqp_source *source, const amqp_basic_deliver_t *d
            (unsigned long long)deliver->delivery_tag);
 }
 
-static void on_header(struct amqp_source *source, uint64_t body_size) {
+/* One that is longer than any message id answers no message of ours. */
+static void keep_correlation(struct amqp_source *source, const amqp_basic_properties_t *properties) {
+  source->correlation_id[0] = '\0';
+  if (!properties || !(properties->_flags & AMQP_BASIC_CORRELATION_ID_FLAG) ||
+      properties->correlation_id.len >= sizeof source->correlation_id)
+    return;
+  memcpy(source->correlation_id, properties->correlation_id.bytes, properties->correlation_id.len);
+  source->correlation_id[properties->correlation_id.len] = '\0';
+}
+
+static void on_header(struct amqp_source *source, uint64_t body_size, const amqp_basic_properties_t *properties) {
   size_t keep = body_size < source->max_record ? (size_t)body_size : source->max_record;
   if (!source->tag || source->has_header)
     return;
@@ -135,6 +146,7 @@ static void on_header(struct amqp_source *source, uint64_t body_size) {
     amqp_conn_fail(&source->conn, "not enough memory for a result of %zu bytes; lower the limit of results", keep);
     return;
   }
+  keep_correlation(source, properties);
   source->has_header = true;
   source->kept = 0;
   source->full_len = source->missing = (size_t)body_size;
@@ -192,7 +204,7 @@ static void on_frame(void *ctx, const amqp_frame_t *frame) {
   else if (id)
     on_method(source, &frame->payload.method);
   else if (frame->frame_type == AMQP_FRAME_HEADER)
-    on_header(source, frame->payload.properties.body_size);
+    on_header(source, frame->payload.properties.body_size, frame->payload.properties.decoded);
   else if (frame->frame_type == AMQP_FRAME_BODY)
     on_body(source, frame->payload.body_fragment);
 }

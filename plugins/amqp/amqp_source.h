@@ -51,6 +51,7 @@ struct amqp_source {
   bool waiting;    /* whole, and the host is full */
   bool closed;     /* reads no more */
   char origin[300];
+  char correlation_id[65]; /* "" = none */
 };
 
 bool amqp_source_create(struct amqp_source *source, const struct duebox_instance_config *config,

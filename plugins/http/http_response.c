@@ -3,7 +3,6 @@
 
 #include <stdlib.h>
 #include <string.h>
-#include <strings.h>
 
 enum { FIRST = 4096, KEEP = 16384 }; /* bytes of a buffer: to begin with, and at most between two responses */
 
@@ -63,102 +62,12 @@ bool http_response_header(struct http_response *response, const char *line, size
   return !response->header_flood;
 }
 
-/* ---- a reader of one top-level member ---- */
-
-struct cursor {
-  const char *p, *end;
-};
-
-static void skip_space(struct cursor *c) {
-  while (c->p < c->end && (*c->p == ' ' || *c->p == '\t' || *c->p == '\n' || *c->p == '\r'))
-    c->p++;
-}
-
-static bool take(struct cursor *c, char wanted) {
-  skip_space(c);
-  if (c->p == c->end || *c->p != wanted)
-    return false;
-  c->p++;
-  return true;
-}
-
-/* Reads a string; *text and *len are its bytes as written, escapes and all. */
-static bool read_string(struct cursor *c, const char **text, size_t *len) {
-  if (!take(c, '"'))
-    return false;
-  *text = c->p;
-  for (; c->p < c->end; c->p++) {
-    if (*c->p == '"') {
-      *len = (size_t)(c->p - *text);
-      c->p++;
-      return true;
-    }
-    if (*c->p == '\\' && ++c->p == c->end)
-      return false;
-  }
-  return false;
-}
-
-/* Skips a value: to the comma or closing brace on its own level. */
-static bool skip_value(struct cursor *c) {
-  size_t depth = 0;
-  const char *text;
-  size_t len;
-  while (c->p < c->end) {
-    if (*c->p == '"') {
-      if (!read_string(c, &text, &len))
-        return false;
-      continue;
-    }
-    if (depth == 0 && (*c->p == ',' || *c->p == '}'))
-      return true;
-    if (*c->p == '{' || *c->p == '[')
-      depth++;
-    else if ((*c->p == '}' || *c->p == ']') && depth-- == 0)
-      return false;
-    c->p++;
-  }
-  return false;
-}
-
-static enum http_record status_word(const char *text, size_t len) {
-  static const struct {
-    const char *word;
-    enum http_record record;
-  } words[] = {{"done", HTTP_RECORD_DONE},
-               {"retry", HTTP_RECORD_RETRY},
-               {"fail", HTTP_RECORD_FAIL},
-               {"progress", HTTP_RECORD_PROGRESS}};
-  for (size_t i = 0; i < sizeof(words) / sizeof(words[0]); i++)
-    if (strlen(words[i].word) == len && memcmp(words[i].word, text, len) == 0)
-      return words[i].record;
-  return HTTP_RECORD_NONE;
-}
-
-/* "application/json", "application/problem+json; charset=utf-8": the media type, without its parameters. */
-static bool names_json(const char *content_type) {
-  if (!content_type)
-    return false;
-  size_t len = strcspn(content_type, "; \t");
-  return len >= 4 && strncasecmp(content_type + len - 4, "json", 4) == 0;
-}
-
-enum http_record http_response_record(const struct http_response *response, const char *content_type) {
-  struct cursor c = {response->body, response->body + response->len};
-  const char *name, *text;
-  size_t name_len, len;
-  if (response->len == 0 || !names_json(content_type) || !take(&c, '{'))
-    return HTTP_RECORD_NONE;
-  do {
-    if (!read_string(&c, &name, &name_len) || !take(&c, ':'))
-      return HTTP_RECORD_NONE;
-    skip_space(&c);
-    if (name_len == 6 && memcmp(name, "status", 6) == 0)
-      return read_string(&c, &text, &len) ? status_word(text, len) : HTTP_RECORD_NONE;
-    if (!skip_value(&c))
-      return HTTP_RECORD_NONE;
-  } while (take(&c, ','));
-  return HTTP_RECORD_NONE;
+bool http_response_is_object(const struct http_response *response) {
+  static const char mark[] = "\xef\xbb\xbf"; /* what some libraries put before UTF-8 */
+  size_t i = response->len >= 3 && memcmp(response->body, mark, 3) == 0 ? 3 : 0;
+  while (i < response->len && strchr(" \t\r\n", response->body[i]) && response->body[i])
+    i++;
+  return i < response->len && response->body[i] == '{';
 }
 
 int64_t http_retry_after_ms(int64_t seconds, int64_t max_ms) {

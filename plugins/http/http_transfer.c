@@ -272,43 +272,16 @@ static bool bytes_left(const struct http_transfer *t) {
   return t->requested && sent > t->sent_before;
 }
 
-/* A record that is too long to be read still says its status word, when that stood near the beginning. */
-static struct http_verdict verdict_of_cut_record(enum http_record record, struct http_verdict verdict) {
-  static const struct {
-    enum http_record record;
-    enum duebox_outcome_class cls;
-    enum duebox_answer answer;
-  } rows[] = {{HTTP_RECORD_RETRY, DUEBOX_RETRY, DUEBOX_ANSWER_NONE},
-              {HTTP_RECORD_FAIL, DUEBOX_REJECTED, DUEBOX_ANSWER_NONE},
-              {HTTP_RECORD_PROGRESS, DUEBOX_DELIVERED, DUEBOX_ANSWER_LATER}};
-  for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
-    if (rows[i].record != record)
-      continue;
-    verdict.cls = rows[i].cls;
-    verdict.answer = rows[i].answer;
-    snprintf(verdict.error_class, sizeof(verdict.error_class), "http.record_too_long");
-  }
-  return verdict;
-}
-
 /* A whole response, or one whose body was cut on purpose. */
 static struct http_verdict judge_response(struct http_transfer *t, struct duebox_outcome *outcome) {
   const struct http_route *route = t->task->route_data;
-  const char *type = NULL;
   long status = 0;
   curl_off_t retry_after = 0;
   curl_easy_getinfo(t->easy, CURLINFO_RESPONSE_CODE, &status);
   struct http_verdict verdict = http_verdict_of_status(status, route);
-  if (verdict.cls == DUEBOX_DELIVERED && status >= 200 && status <= 299) {
-    curl_easy_getinfo(t->easy, CURLINFO_CONTENT_TYPE, &type);
-    enum http_record record = http_response_record(&t->response, type);
-    if (record != HTTP_RECORD_NONE && t->response.cut) {
-      verdict = verdict_of_cut_record(record, verdict);
-    } else if (record != HTTP_RECORD_NONE) {
-      verdict.answer = DUEBOX_ANSWER_RECORD;
-      outcome->record = t->response.body;
-      outcome->record_len = t->response.len;
-    }
+  if (verdict.cls == DUEBOX_DELIVERED && status >= 200 && status <= 299 && http_response_is_object(&t->response)) {
+    outcome->record = t->response.body;
+    outcome->record_len = t->response.len;
   }
   if (verdict.cls == DUEBOX_RETRY) {
     curl_easy_getinfo(t->easy, CURLINFO_RETRY_AFTER, &retry_after);

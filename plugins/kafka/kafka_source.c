@@ -13,6 +13,7 @@
 
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #define EVENTS_PER_POLL 4096     /* one record each */
 #define COMMIT_INTERVAL_US 50000 /* a restart repeats at most the records acknowledged in this time */
@@ -79,10 +80,30 @@ static void set_paused(struct kafka_source *source, bool paused) {
 /* --- records --- */
 
 enum offered { TAKEN, REFUSED, NO_MEMORY };
+enum { CORRELATION_CAP = 65 }; /* the longest message id, and its NUL */
+
+/* Headers that say which message a record answers: our own, sent back, and Spring's. */
+static const char *correlation_of(const rd_kafka_message_t *message, char id[CORRELATION_CAP]) {
+  static const char *const names[] = {"duebox-id", "correlation_id", "kafka_correlationId"};
+  rd_kafka_headers_t *headers;
+  const void *value;
+  size_t len;
+  if (rd_kafka_message_headers(message, &headers) != RD_KAFKA_RESP_ERR_NO_ERROR)
+    return NULL;
+  for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
+    if (rd_kafka_header_get_last(headers, names[i], &value, &len) != RD_KAFKA_RESP_ERR_NO_ERROR || !value || len == 0 ||
+        len >= CORRELATION_CAP)
+      continue;
+    memcpy(id, value, len);
+    id[len] = '\0';
+    return id;
+  }
+  return NULL;
+}
 
 static enum offered offer(struct kafka_source *source, const rd_kafka_message_t *message) {
   uint64_t sequence;
-  char origin[320];
+  char origin[320], correlation[CORRELATION_CAP];
   struct kafka_partition *partition = partition_at(source, message->partition);
   if (!partition || !kafka_window_push(&partition->window, message->offset, &sequence))
     return NO_MEMORY;
@@ -95,6 +116,7 @@ static enum offered offer(struct kafka_source *source, const rd_kafka_message_t 
       .full_len = message->len,
       .truncated = kept < message->len,
       .origin = origin,
+      .correlation_id = correlation_of(message, correlation),
   };
   uint64_t cookie = (uint64_t)message->partition << SEQUENCE_BITS | (sequence & SEQUENCE_MASK);
   if (source->host->result(source->host->ctx, &record, cookie))

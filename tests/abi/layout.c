@@ -43,7 +43,7 @@ OFFSET(duebox_plugin, stop, 168);
 OFFSET(duebox_plugin, destroy, 176);
 OFFSET(duebox_plugin, sink, 184);
 OFFSET(duebox_plugin, source, 192);
-#if DUEBOX_ABI_MINOR == 0
+#if DUEBOX_ABI_MINOR <= 1
 VALUE(sizeof(struct duebox_plugin), 200);
 #endif
 
@@ -103,6 +103,7 @@ OFFSET(duebox_record, body, 8);
 OFFSET(duebox_record, full_len, 24);
 OFFSET(duebox_record, truncated, 32);
 OFFSET(duebox_record, origin, 40);
+OFFSET(duebox_record, correlation_id, 48);
 
 OFFSET(duebox_host, struct_size, 0);
 OFFSET(duebox_host, ctx, 8);

@@ -65,7 +65,7 @@ static void response(const char *text, size_t len) {
   char out[256];
   bool whole = http_response_append(&r, text, len);
   require(whole == (len <= r.limit) && r.len <= r.limit);
-  (void)http_response_record(&r, "application/json");
+  (void)http_response_is_object(&r);
   size_t clean = http_text_clean(out, sizeof(out), text, len);
   require(clean < sizeof(out) && strlen(out) == clean && http_header_value_valid(out, clean));
   char again[256];

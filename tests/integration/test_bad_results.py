@@ -5,6 +5,7 @@ import json
 
 import pytest
 
+from support.servers.http_receiver import Answer
 from support.servers.kafka_client import Client
 from support.wait import wait_until
 
@@ -76,17 +77,14 @@ def test_what_is_no_record_is_quarantined(results):
     task = results.task()
     bad = {
         b"": "JSON", b"done": "JSON", b"{": "JSON", b"[]": "object", b"null": "object", b"\xff\xfe\x00": "JSON",
-        b'{"id": "%s", "attempt": 1, "status": "done"' % task.encode(): "JSON",
+        b'{"id": "%s", "attempt": 1, "status": "do' % task.encode(): "JSON",
         b'{"attempt": 1, "status": "done"}': '"id"',
         b'{"id": "x", "status": "done"}': '"attempt"',
         b'{"id": "x", "attempt": 1}': '"status"',
-        b'{"id": 17, "attempt": 1, "status": "done"}': '"id"',
-        b'{"id": "x", "attempt": "1", "status": "done"}': '"attempt"',
-        b'{"id": "x", "attempt": 0, "status": "done"}': '"attempt"',
-        b'{"id": "x", "attempt": 1.5, "status": "done"}': '"attempt"',
-        b'{"id": "x", "attempt": 1, "status": "DONE"}': '"status"',
-        b'{"id": "x", "attempt": 1, "status": "retry", "retry_in_ms": -1}': '"retry_in_ms"',
-        b'{"id": "x", "attempt": 1, "status": "done", "status": "fail"}': "twice",
+        b'{"id": "a b", "attempt": 1, "status": "done"}': '"id"',
+        b'{"id": "x", "attempt": 1, "status": "finished"}': '"status"',
+        b'{"id": "x", "attempt": 1, "status": 7}': '"status"',
+        b'{"id": "x", "attempt": "1", "status": "done", "status": "fail"}': "no task",
     }
     results.send(*bad)
     kept = {body: (reason, length) for reason, length, body, _ in results.quarantined(len(bad))}
@@ -97,6 +95,54 @@ def test_what_is_no_record_is_quarantined(results):
         assert len(reason) > 10
     assert results.stage.row(task)["state"] == "awaiting"
     results.goes_on()
+
+
+def test_an_intelligible_status_counts_whatever_else_is_wrong(results):
+    """A consumer that said "retry" is tried again, and the one who wrote the record finds out what
+    is wrong with it: the task carries the class answer.broken and the body is kept."""
+    stage = results.stage
+    bodies = ['{"id": "%s", "attempt": "1", "status": "retry", "error": "partner is closed"}',
+              '{"id": "%s", "attempt": 1, "status": "retry", "retry_in_ms": 1e999}',
+              '{"id": "%s", "attempt": 1, "status": "retry",}',
+              '{"error": {"message": "g\xe9n\xe9ral"}, "id": "%s", "attempt": 1, "status": "retry"}']
+    tasks = [results.task() for _ in bodies]
+    results.send(*((body % task).encode("latin-1") for body, task in zip(bodies, tasks)))
+    for task in tasks:
+        row = stage.wait_row(task, 60, state="awaiting", attempt=2)
+        assert (row["failures"], row["error_class"]) == (1, "answer.broken")
+    kept = results.quarantined(len(tasks))
+    assert sorted(reason.split(":")[0] for reason, *_ in kept) == sorted(tasks)
+    results.send(*({"id": task, "attempt": 2, "status": "done"} for task in tasks))
+    for task in tasks:
+        stage.wait_row(task, 60, state="done")
+    assert stage.count("outbox_quarantine") == len(tasks)
+
+
+def test_the_correlation_id_names_the_task(results):
+    """Where the broker says which message is answered, the record need not: an automatic reply of
+    Spring and a record of Celery's result backend end their task."""
+    replies = [{"status": "done", "result": 5},
+               {"task_id": None, "status": "SUCCESS", "result": 5, "traceback": None, "children": []}]
+    for reply in replies:
+        task = results.task()
+        body = json.dumps({**reply, **({"task_id": task} if "task_id" in reply else {})}).encode()
+        if results.producer:
+            results.producer.produce(results.address, None, body, {"kafka_correlationId": task})
+        else:
+            results.stage.rabbitmq.publish("", results.address, body, correlation_id=task)
+        assert results.stage.wait_row(task, 60, state="done")["result"] == "5"
+    assert results.stage.count("outbox_quarantine") == 0
+
+
+def test_a_checkpoint_that_is_too_large_is_refused(results):
+    """Each attempt carries the checkpoint in a header, so one that fits no header would kill its
+    task. The status still counts, and the class says what was left out."""
+    task = results.task()
+    results.send({"id": task, "attempt": 1, "status": "retry", "checkpoint": "x" * 140_000, "retry_in_ms": 0})
+    row = results.stage.wait_row(task, 60, state="awaiting", attempt=2)
+    assert (row["checkpoint"], row["error_class"]) == (None, "answer.checkpoint_too_large")
+    results.send({"id": task, "attempt": 2, "status": "done"})
+    results.stage.wait_row(task, 60, state="done")
 
 
 def test_the_same_bad_record_again_only_counts_up(results):
@@ -203,3 +249,34 @@ def test_progress_keeps_a_task_alive_and_its_checkpoint_travels(results):
     assert (second.attempt, second.headers["duebox-checkpoint"]) == (2, "half")
     results.send({"id": task, "attempt": 2, "status": "done"})
     stage.wait_row(task, 20, state="done")
+
+
+def test_what_an_http_response_says_counts(stage):
+    """A consumer of HTTP that answers retry or fail is never taken for done, whatever its media type
+    and however carelessly it wrote the body."""
+    stage.http("hook", history="1h", max_attempts=5, retry={"backoff": "1h"})
+    stage.start()
+    bodies = {"plain": (b'{"status":"fail"}', "text/plain", "dead"),
+              "none": (b'{"status":"fail"}', None, "dead"),
+              "text": (b'{"status":"retry","error":"closed"}', "application/json", "scheduled"),
+              "comma": (b'{"status":"retry",}', "application/json", "scheduled"),
+              "latin1": (b'{"status":"retry","error":{"message":"g\xe9n\xe9ral"}}', "text/html", "scheduled"),
+              "number": (b'{"status":"retry","attempt":"1","at":1e999}', "application/json", "scheduled"),
+              "large": (b'{"status":"retry","checkpoint":"%s"}' % (b"x" * 50_000), "application/json", "scheduled"),
+              "ordinary": (b'{"status":"ok","id":17}', "application/json", "done"),
+              "order": (b'{"id":17,"status":"done","attempt":9}', "application/json", "done")}
+
+    def respond(request):
+        body, media_type, _ = bodies[request.body.decode()]
+        return Answer(200, body, {"Content-Type": media_type} if media_type else {})
+
+    stage.receiver.on("/hook", respond)
+    tasks = {name: stage.insert("hook", name.encode(), kept=True)[0] for name in bodies}
+    for name, task in tasks.items():
+        row = stage.wait_row(task, 60, state=bodies[name][2], attempt=1)
+        assert row["failures"] == (0 if bodies[name][2] == "done" else 1), name
+    assert stage.row(tasks["text"])["error_class"] == "answer.broken"
+    assert stage.row(tasks["large"])["error_class"] == "answer.checkpoint_too_large"
+    assert stage.row(tasks["order"])["error_class"] is None
+    kept = stage.execute("SELECT reason FROM outbox_quarantine")
+    assert {reason.split(":")[0] for (reason,) in kept} == {tasks[name] for name in ("text", "comma", "latin1", "large")}

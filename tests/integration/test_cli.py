@@ -85,7 +85,7 @@ def test_completion_knows_every_command(tmp_path):
 
 
 def test_version():
-    assert json.loads(plain("version", "-o", "json").stdout)["plugin_abi"] == "1.0"
+    assert json.loads(plain("version", "-o", "json").stdout)["plugin_abi"] == "1.1"
     assert plain("version").stdout.startswith("duebox ")
 
 

@@ -112,17 +112,23 @@ enum command_answer engine_command(struct engine *engine, const struct task_comm
   return answer;
 }
 
-bool engine_result(struct engine *engine, const char *source, const char *origin, const char *body, size_t len,
-                   int64_t timeout_ms, struct store_result *result, struct err *err) {
+bool engine_result(struct engine *engine, const struct result_offer *offer, int64_t timeout_ms,
+                   struct store_result *result, struct err *err) {
   pthread_mutex_lock(&engine->lock);
   engine->results++;
-  copy(engine->source, sizeof(engine->source), source);
-  copy(engine->origin, sizeof(engine->origin), origin);
-  engine->body_len = len;
-  memcpy(engine->body, body, len < sizeof(engine->body) ? len : sizeof(engine->body));
+  copy(engine->source, sizeof(engine->source), offer->source);
+  copy(engine->origin, sizeof(engine->origin), offer->origin);
+  copy(engine->road_id, sizeof(engine->road_id), offer->road.message_id ? offer->road.message_id : "");
+  engine->road_attempt = offer->road.attempt;
+  engine->replied = offer->replied;
+  engine->body_len = offer->body.len;
+  memcpy(engine->body, offer->body.data,
+         offer->body.len < sizeof(engine->body) ? offer->body.len : sizeof(engine->body));
   maybe_hang(engine);
   result->fate = engine->fate;
   result->cancelled = engine->cancelled;
+  result->record.status = engine->said;
+  result->extended = engine->extended;
   copy(result->route, sizeof(result->route), "invoice.send");
   bool stored = engine->stored;
   if (!stored)

@@ -30,6 +30,8 @@ struct engine {
   bool stored;         /* engine_result and engine_pause_route succeed */
   enum result_fate fate;
   bool cancelled;
+  enum result_status said;
+  bool extended;
   const char *callback_token; /* the only one that is right, for any message */
   bool hang;
 
@@ -38,6 +40,9 @@ struct engine {
   enum intervention verb;
   char id[256], actor[256], reason[512], route[256], source[64], origin[256], body[4096];
   size_t body_len;
+  char road_id[128]; /* what the offer of a result says of its task */
+  uint32_t road_attempt;
+  bool replied;
   int64_t due_us;
   bool paused;
   uint32_t attempt;

@@ -174,22 +174,59 @@ static void callbacks_belong_to_one_attempt(void **state) {
       {"/callback/m-1/3/right", RECORD, 400, "mismatch"},
       {"/callback/m-2/2/right", RECORD, 400, "mismatch"},
       {"/callback/m-1/2/right", "{\"id\":\"M-1\",\"attempt\":2,\"status\":\"done\"}", 400, "mismatch"},
+      /* What one reader of JSON refuses and another takes finished any task with any URL. */
+      {"/callback/m-2/2/right", "{\"id\":\"m-1\",\"status\":\"done\",\"x\":99999999999999999999}", 400, "mismatch"},
+      {"/callback/m-2/2/right", "{\"id\":\"m-1\",\"status\":\"done\",\"x\":1e999}", 400, "mismatch"},
+      {"/callback/m-1/2/right", "nonsense", 400, "bad_record"},
+      {"/callback/m-1/2/right", "{\"status\":\"finished\"}", 400, "bad_record"},
   };
   for (size_t i = 0; i < ARRAY_LEN(rows); i++)
     fixture_problem(fixture, "POST", rows[i].path, "", rows[i].body, rows[i].status, rows[i].code);
-  assert_int_equal(fixture->engine.results, 0);
+  assert_int_equal(fixture->engine.results, 0); /* neither applied nor kept: junk makes nothing grow */
 }
 
-static void broken_callbacks_reach_the_engine(void **state) {
+/* The engine is told which task and attempt the URL is for; the body alone never says. */
+static void a_callback_is_about_its_url(void **state) {
+  struct admin_fixture *fixture = *state;
+  json_decref(fixture_ask(fixture, "POST", "/callback/m-1/2/right", "", "{\"status\":\"retry\",}", 200));
+  assert_string_equal(fixture->engine.road_id, "m-1");
+  assert_int_equal(fixture->engine.road_attempt, 2);
+  assert_true(fixture->engine.replied);
+}
+
+static void broken_records_of_the_api_reach_the_engine(void **state) {
   struct admin_fixture *fixture = *state;
   fixture->engine.fate = RESULT_BROKEN;
-  json_t *json = fixture_ask(fixture, "POST", "/callback/m-1/2/right", "", "nonsense", 400);
-  assert_non_null(strstr(text_of(json, "detail"), "JSON"));
-  json_decref(json);
-  json = fixture_command(fixture, "/api/v1/results", "{\"id\":\"m-1\",\"attempt\":2,\"status\":\"finished\"}", 400);
+  json_t *json =
+      fixture_command(fixture, "/api/v1/results", "{\"id\":\"m-1\",\"attempt\":2,\"status\":\"finished\"}", 400);
   assert_non_null(strstr(text_of(json, "detail"), "status"));
   json_decref(json);
-  assert_int_equal(fixture->engine.results, 2); /* where it is put into quarantine */
+  assert_int_equal(fixture->engine.results, 1); /* where it is put into quarantine */
+  assert_false(fixture->engine.replied);
+}
+
+/* A consumer asks by progress whether it is to go on: the answer must say that the task was cancelled, and must not say
+ * that its time was extended where it was not. */
+static void progress_is_answered_truly(void **state) {
+  struct admin_fixture *fixture = *state;
+  static const char progress[] = "{\"status\":\"progress\",\"extend_ms\":60000}";
+  fixture->engine.said = RESULT_PROGRESS;
+  json_t *json = fixture_ask(fixture, "POST", "/callback/m-1/2/right", "", progress, 200);
+  assert_true(json_is_false(json_object_get(json, "extended")));
+  assert_true(json_is_false(json_object_get(json, "cancelled")));
+  json_decref(json);
+  fixture->engine.extended = true;
+  json = fixture_ask(fixture, "POST", "/callback/m-1/2/right", "", progress, 200);
+  assert_true(json_is_true(json_object_get(json, "extended")));
+  json_decref(json);
+  fixture->engine.fate = RESULT_LATE;
+  fixture_problem(fixture, "POST", "/callback/m-1/2/right", "", progress, 409, "late");
+  fixture->engine.cancelled = true;
+  fixture->engine.extended = false;
+  json = fixture_ask(fixture, "POST", "/callback/m-1/2/right", "", progress, 200);
+  assert_true(json_is_true(json_object_get(json, "cancelled")));
+  assert_string_equal(text_of(json, "fate"), "late");
+  json_decref(json);
 }
 
 static void routes_pause_and_resume(void **state) {
@@ -363,7 +400,9 @@ int main(void) {
       API_TEST(result_answers),
       API_TEST(results_not_stored_are_to_be_sent_again),
       API_TEST(callbacks_belong_to_one_attempt),
-      API_TEST(broken_callbacks_reach_the_engine),
+      API_TEST(a_callback_is_about_its_url),
+      API_TEST(broken_records_of_the_api_reach_the_engine),
+      API_TEST(progress_is_answered_truly),
       API_TEST(routes_pause_and_resume),
       API_TEST(reload_says_what_happened),
       API_TEST(health_and_readiness),
