@@ -146,27 +146,6 @@ bool order_blocked(const struct order *order, const struct task *task) {
   return key && key->head && key->head != task->id;
 }
 
-void order_wait(struct order *order, const struct task *task) {
-  struct order_key *key = find_waiting(order, task->id) ? NULL : find_key(order, task->order_key);
-  if (!key)
-    return;
-  /* Behind one that is in the table alone nobody may be remembered: it would be called before it. */
-  bool room = !key->missed && key->waiting < ORDER_WAITING_PER_KEY && HASH_COUNT(order->waiting) < ORDER_WAITING_MAX;
-  struct order_wait *wait = room ? make_waiting(order, key, task) : NULL;
-  if (wait)
-    line_up(key, wait);
-  else
-    key->missed = true;
-}
-
-void order_reserve(struct order *order, const struct task *task) {
-  struct order_key *key = task->order_key.len ? make_key(order, task->order_key) : NULL;
-  if (!key || key->called)
-    return; /* called already; without memory the next batch decides anew */
-  key->called = make_waiting(order, key, task);
-  drop_if_idle(order, key);
-}
-
 static void dequeue_this(struct order *order, struct order_wait *wait) {
   struct order_wait **at = &order->called, *before = NULL;
   for (; *at && *at != wait; at = &(*at)->next)
@@ -199,9 +178,46 @@ static void uncall(struct order *order, struct order_wait *wait) {
   forget(order, wait);
 }
 
+/* It has another key by now; this one goes on without it. True as order_leave(). */
+static bool leave_key(struct order *order, struct order_wait *wait) {
+  struct order_key *key = wait->key;
+  if (key->called == wait) {
+    uncall(order, wait);
+    return key->out || key->head || key->blocking ? false : call_next(order, key);
+  }
+  line_out(wait);
+  forget(order, wait);
+  drop_if_idle(order, key);
+  return false;
+}
+
+bool order_wait(struct order *order, const struct task *task) {
+  struct order_key *key = find_key(order, task->order_key);
+  struct order_wait *known = find_waiting(order, task->id);
+  if (!key || (known && known->key == key))
+    return false;
+  bool sweep = known && leave_key(order, known);
+  /* Behind one that is in the table alone nobody may be remembered: it would be called before it. */
+  bool room = !key->missed && key->waiting < ORDER_WAITING_PER_KEY && HASH_COUNT(order->waiting) < ORDER_WAITING_MAX;
+  struct order_wait *wait = room ? make_waiting(order, key, task) : NULL;
+  if (wait)
+    line_up(key, wait);
+  else
+    key->missed = true;
+  return sweep;
+}
+
+void order_reserve(struct order *order, const struct task *task) {
+  struct order_key *key = task->order_key.len ? make_key(order, task->order_key) : NULL;
+  if (!key || key->called)
+    return; /* called already; without memory the next batch decides anew */
+  key->called = make_waiting(order, key, task);
+  drop_if_idle(order, key);
+}
+
 bool order_enter(struct order *order, struct flight *flight) {
   struct order_key *key = make_key(order, flight->task->order_key);
-  if (!key)
+  if (!key || key->out)
     return false;
   if (key->called)
     uncall(order, key->called);
@@ -240,11 +256,16 @@ static bool drop_head(struct order *order, struct order_key *key) {
   return false;
 }
 
-void order_block(struct order *order, const struct task *task) { find_key(order, task->order_key)->blocking++; }
+bool order_block(struct order *order, const struct task *task) {
+  struct order_key *key = find_key(order, task->order_key);
+  if (key)
+    key->blocking++;
+  return key != NULL;
+}
 
 bool order_blocked_done(struct order *order, const struct task *task) {
   struct order_key *key = find_key(order, task->order_key);
-  if (--key->blocking > 0 || key->head)
+  if (!key || key->blocking == 0 || --key->blocking > 0 || key->head)
     return false;
   (void)forget_waiting(order, key); /* they come after those that are brought back */
   drop_if_idle(order, key);
@@ -253,6 +274,8 @@ bool order_blocked_done(struct order *order, const struct task *task) {
 
 bool order_leave(struct order *order, struct flight *flight, enum order_end end) {
   struct order_key *key = find_key(order, flight->task->order_key);
+  if (!key || key->out != flight)
+    return false;
   key->out = NULL;
   if (end == ORDER_HEAD)
     return set_head(order, key, flight->id, flight->task->shard);

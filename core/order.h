@@ -18,6 +18,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "core/base/attr.h"
 #include "core/flight.h" /* uthash as we use it */
 
 enum { ORDER_WAITING_MAX = 65536, ORDER_WAITING_PER_KEY = 1024 }; /* of a lane; some 100 bytes each */
@@ -35,12 +36,14 @@ struct order {
 
 /* Whether the task may leave now: nobody else of its key is out, or it was called. */
 bool order_may_go(const struct order *order, const struct task *task);
-/* The task has to wait. Remembers it, once, as far as there is room. */
-void order_wait(struct order *order, const struct task *task);
+/* The task has to wait. Remembers it, once and under the key that it has now, as far as there is room. The result is as
+ * that of order_leave(), for a key that it waited under before. */
+MUSTCHECK bool order_wait(struct order *order, const struct task *task);
 /* Reserves the turn of its key for a task that may go, until it takes off (order_enter) or is missed (order_missed). */
 void order_reserve(struct order *order, const struct task *task);
-/* The task takes off as this flight, and holds its key until order_leave(). False without memory: it holds nothing. */
-bool order_enter(struct order *order, struct flight *flight);
+/* The task takes off as this flight, and holds its key until order_leave(). False: another flight holds the key, or
+ * there is no memory; it holds nothing then, and must not go. */
+MUSTCHECK bool order_enter(struct order *order, struct flight *flight);
 enum order_end {
   ORDER_OVER,  /* the next of its key is called */
   ORDER_AGAIN, /* its row was handed back: it itself is called */
@@ -53,8 +56,9 @@ enum order_end {
 bool order_leave(struct order *order, struct flight *flight, enum order_end end);
 /* Whether the task has to wait for the head of its key. */
 bool order_blocked(const struct order *order, const struct task *task);
-/* It is being blocked in the table; nobody else of its key but the head may go until that is written. */
-void order_block(struct order *order, const struct task *task);
+/* It is being blocked in the table; nobody else of its key but the head may go until that is written. False: its key is
+ * not known here. */
+MUSTCHECK bool order_block(struct order *order, const struct task *task);
 /* It was written. True when the head is over meanwhile: the blocked ones are to be brought back. */
 bool order_blocked_done(struct order *order, const struct task *task);
 /* What the table says about heads: order_heads_begin(), order_head() for each that is alive, order_heads_end(). A head

@@ -98,7 +98,8 @@ static bool must_wait(struct scheduler *s, struct lane *lane, const struct task 
   }
   if (order_may_go(&lane->order, task))
     return false;
-  order_wait(&lane->order, task);
+  if (order_wait(&lane->order, task))
+    lane_sweep_first(lane);
   return true;
 }
 
@@ -121,6 +122,19 @@ void reader_settle_turns(struct scheduler *s, struct lane *lane, const uint64_t 
       lane_sweep_first(lane);
 }
 
+/* Goes back to the table as it was, to be met there again. */
+static void hand_back(struct scheduler *s, struct lane *lane, struct group *group, struct task *task,
+                      struct taking *taking) {
+  struct flight *flight = reader_begin_flight(s, lane, group, task, taking->reading->began_us);
+  if (!flight) {
+    s->claims_unknown = s->claims_unknown || task->state == TASK_CLAIMED; /* it is found by the name in it */
+    task_release(task);
+    return;
+  }
+  task->attempt_now = task->attempt;
+  reader_end_flight(flight, FLIGHT_UNSENT, NULL, NULL, &taking->ended);
+}
+
 /* One due row: hands it to its driver (list `out`), has it wait for its moment, or ends it (list `ended`). */
 static void take_off(struct scheduler *s, struct group *group, struct task *task, struct taking *taking) {
   struct lane *lane = group->lane;
@@ -128,13 +142,17 @@ static void take_off(struct scheduler *s, struct group *group, struct task *task
   const char *error_class = NULL;
   struct flight *flight = reader_begin_flight(s, lane, group, task, taking->reading->began_us);
   if (!flight) {
+    s->claims_unknown = s->claims_unknown || task->state == TASK_CLAIMED;
     task_release(task);
     lane_sweep_shard(lane, group->shard);
     return;
   }
+  if (task->order_key.len > 0 && !(flight->in_order = order_enter(&lane->order, flight))) {
+    task->attempt_now = task->attempt;
+    reader_end_flight(flight, FLIGHT_UNSENT, NULL, NULL, &taking->ended);
+    return;
+  }
   taking->taken++;
-  if (task->order_key.len > 0)
-    flight->in_order = order_enter(&lane->order, flight);
   if (task->expires_us && scheduler_db_now_us(s) >= task->expires_us) {
     reader_end_flight(flight, FLIGHT_EXPIRED, NULL, NULL, &taking->ended);
   } else if (!prepare(s, lane->route, task, &error_class, &err)) {
@@ -157,8 +175,8 @@ static void block(struct scheduler *s, struct group *group, struct task *task, s
     task_release(task);
     return;
   }
-  order_block(&group->lane->order, task);
-  reader_end_flight(flight, FLIGHT_BLOCKED, NULL, NULL, &taking->ended);
+  bool known = order_block(&group->lane->order, task);
+  reader_end_flight(flight, known ? FLIGHT_BLOCKED : FLIGHT_UNSENT, NULL, NULL, &taking->ended);
 }
 
 /* A row that came early and finds no room is read again when it is due. */
@@ -189,7 +207,9 @@ static bool put_back(struct scheduler *s, struct group *group, const struct task
 /* What becomes of a row: it takes off, is given back to the table, or is noted as large. */
 static void judge_row(struct scheduler *s, struct group *group, struct task *task, struct taking *taking) {
   bool fresh = task->state == TASK_SCHEDULED;
-  if (fresh && order_blocked(&group->lane->order, task)) {
+  if (!fresh && (order_blocked(&group->lane->order, task) || must_wait(s, group->lane, task))) {
+    hand_back(s, group->lane, group, task, taking); /* plain SQL changed it between reading and claiming */
+  } else if (fresh && order_blocked(&group->lane->order, task)) {
     block(s, group, task, taking);
   } else if (fresh && (must_wait(s, group->lane, task) || put_back(s, group, task, taking))) {
     task_release(task);
@@ -224,7 +244,12 @@ static void take_batch(struct scheduler *s, struct taking *taking, struct task_b
     struct task *task = &batch->tasks[i]; /* the batch may be gone with its last task: no look at it after that */
     if (!group || group->shard != task->shard || group->priority != task->priority)
       group = lane_group(lane, task->shard, task->priority, true);
-    if (!group || another_route(lane, task) || flight_by_id(s->flights, task->id))
+    bool ours = group && !another_route(lane, task);
+    if (flight_by_id(s->flights, task->id))
+      task_release(task);
+    else if (!ours && task->state == TASK_CLAIMED)
+      hand_back(s, lane, NULL, task, taking);
+    else if (!ours)
       task_release(task);
     else
       judge_row(s, group, task, taking);

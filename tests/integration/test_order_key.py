@@ -4,6 +4,7 @@ With `order: block`, the default, the others of a key wait while one is to be tr
 meanwhile; with `order: park` they go on.
 """
 
+import itertools
 import threading
 
 from support.servers.http_receiver import Answer
@@ -241,3 +242,31 @@ def test_a_late_commit_keeps_the_order(stage):
         connection.commit()
     stage.wait_empty(LIMIT_S)
     assert came == ["slow", "first", "second"]
+
+
+def test_a_key_changed_while_its_row_is_claimed(stage):
+    """An operator may change the order_key of a scheduled row at any moment, also in the instant before the daemon
+    claims it. The row is judged by the key that it has once it is claimed: all tasks arrive, once, and the daemon
+    lives. (It used to end with SIGSEGV, or to wait for ever for keys that its rows no longer had.)"""
+    stage.http("h", concurrency=50)
+    stage.start()
+    done = threading.Event()
+
+    def rename(first):
+        with stage.connect() as connection, connection.cursor() as cursor:
+            for turn in itertools.count(first):
+                if done.is_set():
+                    return
+                cursor.execute("UPDATE outbox SET order_key = %s WHERE state = 'scheduled' ORDER BY id DESC LIMIT 5",
+                               (f"key {turn % 20}",))
+    hand = threading.Thread(target=rename, args=(0,))
+    hand.start()
+    try:
+        for burst in range(20):
+            insert(stage, f"key {burst}", range(burst * 20, burst * 20 + 20))
+        stage.receiver.wait_count(100, 60)
+    finally:
+        done.set()
+        hand.join()
+    stage.wait_empty(60)
+    assert sorted(int(request.body) for request in stage.receiver.requests) == list(range(400))
