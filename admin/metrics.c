@@ -63,7 +63,7 @@ static const struct series route_series[] = {
     {"duebox_inflight_tasks", METRIC_GAUGE, PLAIN, R(inflight), "Tasks read from the table and not yet settled."},
     {"duebox_inflight_bytes", METRIC_GAUGE, PLAIN, R(inflight_bytes), "Payload bytes in flight."},
     {"duebox_claim_gap_seconds", METRIC_GAUGE, MICROSECONDS, R(claim_gap_us),
-     "Widest time seen between reading a row and handing it over."},
+     "Widest time seen between reading a row and its confirm by the sink, memory claims."},
 };
 static const struct series route_histograms[] = {
     {"duebox_lateness_seconds", METRIC_HISTOGRAM, MICROSECONDS, R(lateness),

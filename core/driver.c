@@ -27,35 +27,50 @@ static void still_alive(struct driver *driver) {
   atomic_store_explicit(&driver->alive_us, clock_mono_us(), memory_order_relaxed);
 }
 
-/* A flight that the plugin never saw goes back to the settler as unsent. */
-static void give_back_unsent(struct driver *driver, struct flight *flight) {
+/* A flight that the plugin never saw goes back to the settler: unsent, or expired. */
+static void give_back(struct driver *driver, struct flight *flight, enum flight_end end) {
   if (!flight_complete(driver->env.flights, flight_token(flight)))
     return; /* the driver was abandoned meanwhile: the flight is somebody else's */
-  flight->end = FLIGHT_UNSENT;
+  flight->end = end;
   flight->completed_us = clock_mono_us();
   flight_list_add(&driver->done, flight);
 }
 
 /* Whether a flight may still be sent: our lease stands, and a claim that is only in memory is fresh. An operator's
  * plain UPDATE or DELETE counts up to the moment of reading; this bounds how much later the task may leave. */
-static bool may_send(struct driver *driver, struct flight *flight, struct instant now) {
+static bool may_send(const struct driver *driver, const struct flight *flight, struct instant now) {
   if (!leases_safe(driver->env.leases, flight->task->shard, flight->epoch, now))
     return false;
   int64_t gap = now.mono_us - flight->read_us;
   if (flight->task->recorded) /* after its own lease somebody else may have taken it */
     return gap < (int64_t)flight->task->view.timeout_ms * 1000;
-  if (gap > CLAIM_GAP_MAX_US)
-    return false;
-  raise_gauge(&flight->lane->metrics.claim_gap_us, gap);
-  return true;
+  return gap <= CLAIM_GAP_MAX_US;
 }
 
-enum verdict { SEND, WAIT, GIVE_BACK };
+enum verdict { SEND, WAIT, GIVE_BACK, EXPIRE };
 
-/* Whether there is room for a flight at the sink. What waits for it longer than reading ahead is meant to last goes
- * back, as all does where the lane is closed: plain SQL must be able to change it. */
-static enum verdict judge(struct driver *driver, struct flight *flight, struct instant now) {
-  struct lane *lane = flight->lane;
+/* A lane whose stall was asked about, since asking costs some steps. */
+struct asked_lane {
+  const struct lane *lane;
+  bool stalled;
+};
+
+static bool is_stalled(struct asked_lane *asked, const struct lane *lane, int64_t now) {
+  if (asked->lane != lane)
+    *asked = (struct asked_lane){lane, stall_is_now(&lane->stall, now)};
+  return asked->stalled;
+}
+
+/* Whether a flight may go to the sink now. What waits for room there longer than reading ahead is meant to last goes
+ * back, as all does where the lane is closed or the sink stands still: plain SQL must be able to change it. A recorded
+ * claim says in the table what it is, and may wait. */
+static enum verdict judge(const struct driver *driver, const struct flight *flight, struct asked_lane *asked,
+                          struct instant now) {
+  const struct lane *lane = flight->lane;
+  if (flight->task->expires_us && now.mono_us >= flight->expires_mono_us)
+    return EXPIRE;
+  if (!flight->task->recorded && is_stalled(asked, lane, now.mono_us))
+    return GIVE_BACK;
   unsigned most = atomic_load_explicit(&lane->at_sink_max, memory_order_relaxed);
   if (atomic_load_explicit(&lane->at_sink, memory_order_relaxed) >= most ||
       atomic_load_explicit(&driver->at_sink, memory_order_relaxed) >= driver->max_inflight)
@@ -65,6 +80,8 @@ static enum verdict judge(struct driver *driver, struct flight *flight, struct i
 
 static void give_to_sink(struct driver *driver, struct flight *flight, int64_t now) {
   flight->handed_us = now;
+  if (!flight->task->recorded)
+    flight->stall_slot = stall_handed_over(&flight->lane->stall, now);
   atomic_fetch_add_explicit(&flight->lane->at_sink, 1, memory_order_relaxed);
   atomic_fetch_add_explicit(&driver->at_sink, 1, memory_order_relaxed);
   atomic_store_explicit(&flight->submitted, true, memory_order_release);
@@ -73,6 +90,8 @@ static void give_to_sink(struct driver *driver, struct flight *flight, int64_t n
 void driver_answered(struct flight *flight) {
   if (!atomic_load_explicit(&flight->submitted, memory_order_acquire))
     return; /* its plugin never had it */
+  if (!flight->task->recorded)
+    stall_confirmed(&flight->lane->stall, flight->stall_slot);
   atomic_fetch_sub_explicit(&flight->lane->at_sink, 1, memory_order_relaxed);
   atomic_fetch_sub_explicit(&flight->driver->at_sink, 1, memory_order_relaxed);
 }
@@ -83,10 +102,11 @@ void driver_answered(struct flight *flight) {
 static size_t take_submittable(struct driver *driver, const struct duebox_task *views[SUBMIT_BATCH]) {
   struct flight_list waiting = {0};
   struct flight *flight;
+  struct asked_lane asked = {0};
   struct instant now = clock_instant();
   size_t n = 0;
   while (n < SUBMIT_BATCH && (flight = flight_list_pop(&driver->pending))) {
-    switch (judge(driver, flight, now)) {
+    switch (judge(driver, flight, &asked, now)) {
     case SEND:
       views[n++] = &flight->task->view;
       give_to_sink(driver, flight, now.mono_us);
@@ -95,7 +115,10 @@ static size_t take_submittable(struct driver *driver, const struct duebox_task *
       flight_list_add(&waiting, flight);
       break;
     case GIVE_BACK:
-      give_back_unsent(driver, flight);
+      give_back(driver, flight, FLIGHT_UNSENT);
+      break;
+    case EXPIRE:
+      give_back(driver, flight, FLIGHT_EXPIRED);
       break;
     }
   }
@@ -184,7 +207,7 @@ static void end_instance(struct driver *driver) {
   mailbox_take(&driver->in, 0, &driver->pending);
   struct flight *flight;
   while ((flight = flight_list_pop(&driver->pending)))
-    give_back_unsent(driver, flight);
+    give_back(driver, flight, FLIGHT_UNSENT);
   enter_plugin(driver);
   deliver_acks(driver);
   driver->module->stop(driver->inst, atomic_load(&driver->stop_ms));

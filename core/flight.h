@@ -56,6 +56,8 @@ struct flight {
   char *text;                    /* own allocation, or NULL */
   int64_t read_us;               /* monotonic: before the statement that read it */
   int64_t due_mono_us;           /* its due time by the monotonic clock; known when it goes to its driver */
+  int64_t expires_mono_us;       /* its expires_at likewise, where it has one */
+  uint32_t stall_slot;           /* memory claims at the sink: where its lane's stall counts it */
   _Atomic int64_t handed_us;     /* monotonic: given to the plugin, or before that to its driver */
   int64_t completed_us;          /* monotonic */
   struct decision decision;

@@ -18,6 +18,7 @@
 #include "core/flight.h" /* uthash as we use it */
 #include "core/metrics.h"
 #include "core/order.h"
+#include "core/stall.h"
 #include "core/store.h"
 
 /* Rows of one lane that the index keeps together. */
@@ -28,18 +29,20 @@ struct group {
   struct store_cursor cursor; /* read up to here; {0,0} when nothing of the group is in flight */
   int64_t next_us;            /* earliest due time known; INT64_MAX = none */
   uint32_t in_flight;
-  bool readable;             /* its lease is ours and safe: as of this round of reading */
-  bool due;                  /* rows beyond the cursor may be due */
-  bool backlog;              /* the last reading beyond it gave as many rows as it might */
-  bool sweep;                /* rows behind the cursor may be due: late commits, and what was handed back unsent */
-  bool sweep_first;          /* before anything beyond the cursor is read */
-  bool sweep_again;          /* something came behind the cursor during a pass */
-  int64_t sweep_at_us;       /* monotonic: not before, for what is only suspected behind the cursor */
-  struct store_cursor swept; /* how far the pass has come; {0,0} between passes */
-  size_t sweep_took;         /* by this pass */
-  int64_t sweep_cost_us;     /* of this pass */
-  uint64_t seen;             /* number of the look that saw it last */
-  struct group *next;        /* of the same lane */
+  bool readable;                /* its lease is ours and safe: as of this round of reading */
+  bool due;                     /* rows beyond the cursor may be due */
+  bool backlog;                 /* the last reading beyond it gave as many rows as it might */
+  bool sweep;                   /* rows behind the cursor may be due: late commits, and what was handed back unsent */
+  bool sweep_first;             /* before anything beyond the cursor is read */
+  bool sweep_again;             /* something came behind the cursor during a pass */
+  int64_t sweep_at_us;          /* monotonic: not before, for what is only suspected behind the cursor */
+  struct store_cursor swept;    /* how far the pass has come; {0,0} between passes */
+  size_t sweep_took;            /* by this pass */
+  int64_t sweep_cost_us;        /* of this pass */
+  struct store_cursor expiring; /* how far a pass for rows whose time is over has come */
+  uint64_t expired_pass;        /* number of the last such pass that is through with it */
+  uint64_t seen;                /* number of the look that saw it last */
+  struct group *next;           /* of the same lane */
 };
 
 struct lane {
@@ -54,6 +57,7 @@ struct lane {
 
   atomic_uint at_sink;     /* given to the plugin and not answered; changed by whoever does either */
   atomic_uint at_sink_max; /* its driver gives no more than that; 0: what waits goes back to the table */
+  struct stall stall;      /* whether it takes what it is given: memory claims wait in the table while it does not */
   uint32_t done;           /* since done_since_us */
   int64_t done_since_us;
   double done_per_ms; /* moving average */

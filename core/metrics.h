@@ -44,7 +44,7 @@ struct route_metrics {
   gauge inflight;
   gauge inflight_bytes;
   gauge oldest_due_us; /* due time of the oldest task that is due and not in flight; 0 = none */
-  gauge claim_gap_us;  /* widest time seen between reading a row and handing it over */
+  gauge claim_gap_us;  /* memory claims: widest time seen between reading a row and its confirm */
 };
 
 struct engine_metrics {

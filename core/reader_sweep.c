@@ -16,6 +16,9 @@ enum {
   SWEEP_ROWS = 256,
   OVERDUE_ROWS = 500,
   TAKE_BACK_ROWS = 4096,
+  EXPIRE_ROWS = 500,
+  EXPIRE_SLICE_US = 5 * 1000,
+  EXPIRE_EVERY_US = 1000 * 1000, /* how much later than its expires_at a row that waits may end */
 };
 
 /* Rows of the group up to its cursor that are due and neither in flight nor waiting for their turn, from where the last
@@ -84,8 +87,7 @@ bool reader_sweep(struct scheduler *s, struct group *group, uint32_t credit) {
                             .leases = &lease,
                             .lease_count = 1,
                             .began_us = clock_mono_us(),
-                            .most = credit,
-                            .due_until_us = INT64_MAX};
+                            .most = credit};
   struct task_batch *batch = NULL;
   struct err err = {0};
   size_t wanted = find_behind(s, group, credit, ids, &more), took = 0;
@@ -95,6 +97,7 @@ bool reader_sweep(struct scheduler *s, struct group *group, uint32_t credit) {
                                 reader_inline_bytes(s, reading.lane, reading.recorded), &batch, &err);
     if (scheduler_db_ok(s, status, &err)) {
       sort_by_due(batch);
+      reading.due_until_us = scheduler_db_surely_us(s); /* what is claimed or read again may be due later by then */
       took = reader_take(s, &reading, batch);
     }
   }
@@ -176,6 +179,73 @@ static void end_rows(struct scheduler *s, struct task_batch *batch, enum flight_
       task_release(task);
   }
   mailbox_put(s->settler, &ended);
+}
+
+/* One page of a group's due rows: those that are not in flight and whose time is over end. */
+static void expire_page(struct scheduler *s, struct group *group) {
+  struct found_id found[EXPIRE_ROWS];
+  uint64_t ids[EXPIRE_ROWS];
+  size_t found_count = 0, wanted = 0;
+  struct task_batch *batch = NULL;
+  struct err err = {0};
+  struct store_range range = {.state = TASK_SCHEDULED,
+                              .shard = group->shard,
+                              .priority = group->priority,
+                              .route = group->lane->name,
+                              .after = group->expiring,
+                              .limit = EXPIRE_ROWS};
+  enum store_status status =
+      s->store->ops->find(s->ss, &range, (struct store_cursor){INT64_MAX, UINT64_MAX}, found, &found_count, &err);
+  for (size_t i = 0; status == STORE_OK && i < found_count; i++)
+    if (!flight_by_id(s->flights, found[i].id))
+      ids[wanted++] = found[i].id;
+  if (status == STORE_OK && wanted > 0)
+    status = s->store->ops->expired(s->ss, TASK_SCHEDULED, group->shard, ids, &wanted, &err);
+  if (status == STORE_OK && wanted > 0)
+    status = s->store->ops->read_ids(s->ss, TASK_SCHEDULED, group->shard, ids, wanted, 0, 0, &batch, &err);
+  if (!scheduler_db_ok(s, status, &err))
+    return;
+  if (batch)
+    end_rows(s, batch, FLIGHT_EXPIRED);
+  bool more = found_count == EXPIRE_ROWS;
+  group->expiring = more ? (struct store_cursor){found[found_count - 1].next_us, found[found_count - 1].id}
+                         : (struct store_cursor){0};
+  if (!more)
+    group->expired_pass = s->expire_pass;
+}
+
+/* A group with due rows that nobody reads now, and that this pass has not been through; NULL = none. Bound tasks are
+ * the housekeeper's. */
+static struct group *waiting_group(struct scheduler *s, int64_t now_us) {
+  int64_t db_now = scheduler_db_now_us(s);
+  for (struct lane *lane = s->lanes; lane; lane = lane->next) {
+    if (!lane->route || (!lane->order.waiting && scheduler_credit(s, lane, now_us) > 0))
+      continue;
+    for (struct group *group = lane->groups; group; group = group->next)
+      if (group->expired_pass != s->expire_pass && (group->due || group->next_us <= db_now) &&
+          group->shard != SHARD_BOUND && group->epoch &&
+          leases_safe(s->leases, group->shard, group->epoch, clock_instant()))
+        return group;
+  }
+  return NULL;
+}
+
+void scheduler_expire(struct scheduler *s) {
+  int64_t began = clock_mono_us(), now = began;
+  struct group *group = NULL;
+  if (now < s->expire_at_us)
+    return;
+  while (s->retry_wait_us == 0 && now - began < EXPIRE_SLICE_US && (group = waiting_group(s, now))) {
+    expire_page(s, group);
+    now = clock_mono_us();
+  }
+  s->expire_cost_us += now - began;
+  s->expire_at_us = now + (now - began) * SWEEP_SHARE;
+  if (group)
+    return;
+  s->expire_pass++;
+  s->expire_at_us = now + later(EXPIRE_EVERY_US, s->expire_cost_us * SWEEP_SHARE);
+  s->expire_cost_us = 0;
 }
 
 void scheduler_overdue(struct scheduler *s, const struct store_group *found, enum flight_end end) {

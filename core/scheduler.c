@@ -220,7 +220,7 @@ static int64_t next_deadline(struct scheduler *s) {
     return earlier(sends, now + 1000 * 1000);
   if (s->retry_wait_us)
     return earlier(sends, s->retry_at_us);
-  int64_t deadline = earlier(earlier(sends, scheduler_hints_at(s)), s->look_at_us);
+  int64_t deadline = earlier(earlier(earlier(sends, scheduler_hints_at(s)), s->look_at_us), s->expire_at_us);
   int64_t offset = atomic_load_explicit(&s->db_offset_us, memory_order_relaxed) + s->ahead_us;
   for (struct lane *lane = s->lanes; lane; lane = lane->next) {
     if (scheduler_credit(s, lane, now) == 0) {
@@ -279,6 +279,8 @@ static void tick(struct scheduler *s) {
     look(s); /* after trouble too: it is what tells that the database is back */
   if (s->retry_wait_us == 0 && s->settings_known)
     scheduler_read(s);
+  if (s->retry_wait_us == 0)
+    scheduler_expire(s);
   scheduler_check_hints(s);
   scheduler_send_due(s);
 }

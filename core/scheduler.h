@@ -101,6 +101,8 @@ struct scheduler {
   bool heads_stale;                      /* shards came to us: their heads are not known */
   int64_t heads_at_us;                   /* monotonic: when to read heads again */
   int64_t watch_at_us;                   /* monotonic: when to look for forgotten flights again */
+  uint64_t expire_pass;                  /* number of the pass over rows that wait and may expire meanwhile, */
+  int64_t expire_at_us, expire_cost_us;  /* monotonic: when it goes on; and what it has taken so far */
   int64_t ahead_us;                      /* how long before their due times rows are read */
   struct flight_list early;              /* read but not due: in order of due_us */
   uint64_t calm_count[STORE_SHARDS_MAX]; /* settled since an unclean takeover */
@@ -161,6 +163,8 @@ int64_t scheduler_hints_at(struct scheduler *s); /* monotonic: when to see to th
 /* Rows that may be read for the lane now: lane_credit() with the batch size of the configuration. reader.c */
 uint32_t scheduler_credit(const struct scheduler *s, const struct lane *lane, int64_t now_us);
 void scheduler_read(struct scheduler *s); /* reader.c: one step for every lane */
+/* Ends rows whose time is over and that nobody reads: their lane is closed, or others go first. reader_sweep.c */
+void scheduler_expire(struct scheduler *s);
 void scheduler_overdue(struct scheduler *s, const struct store_group *found, enum flight_end end); /* reader.c */
 /* After a claim whose answer was lost: rows in our name that are not in flight go back unsent. reader_sweep.c */
 void scheduler_take_back(struct scheduler *s, const struct shard_lease *leases, size_t count);

@@ -254,6 +254,14 @@ static void follow_outcome(struct scheduler *s, const struct flight *flight) {
   }
 }
 
+/* What a memory claim that its sink has answered says about the time that takes. */
+static void follow_confirm(const struct flight *flight) {
+  struct lane *lane = flight->lane;
+  if (flight->outcome.cls != DUEBOX_UNKNOWN)
+    stall_learn(&lane->stall, flight->handed_us, flight->completed_us, clock_mono_us());
+  raise_gauge(&lane->metrics.claim_gap_us, flight->completed_us - flight->read_us);
+}
+
 /* The row may be due still, unless somebody else changed it. */
 static bool handed_back(const struct flight *flight) {
   return !flight->settled || !flight->decision.applied || flight->decision.event == EVENT_RELEASE;
@@ -295,6 +303,8 @@ static void arrive(struct scheduler *s, struct flight *flight) {
       lane_note_done(flight->lane, clock_mono_us());
     if (flight->end == FLIGHT_OUTCOME)
       follow_outcome(s, flight);
+    if (flight->end == FLIGHT_OUTCOME && !flight->task->recorded)
+      follow_confirm(flight);
   }
   if (flight->in_order)
     scheduler_leave_order(s, flight, handed_back(flight));

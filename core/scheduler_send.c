@@ -21,7 +21,9 @@ struct flight *scheduler_charge(struct flight *flight) {
 
 void scheduler_open(struct scheduler *s, struct flight *flight, struct flight_list *out) {
   flight->handed_us = clock_mono_us(); /* from now on it waits for room at the sink */
-  flight->due_mono_us = flight->task->due_us - atomic_load_explicit(&s->db_offset_us, memory_order_relaxed);
+  int64_t offset = atomic_load_explicit(&s->db_offset_us, memory_order_relaxed);
+  flight->due_mono_us = flight->task->due_us - offset;
+  flight->expires_mono_us = flight->task->expires_us - offset;
   flight->task->view.token = flight_open(flight);
   flight_list_add(out, flight);
 }

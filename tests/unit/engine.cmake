@@ -6,3 +6,4 @@ duebox_test(test_flight SOURCES ${CMAKE_CURRENT_LIST_DIR}/test_flight.c LIBS due
 duebox_test(test_driver SOURCES ${CMAKE_CURRENT_LIST_DIR}/test_driver.c LIBS duebox_core LABELS unit)
 duebox_test(test_lane SOURCES ${CMAKE_CURRENT_LIST_DIR}/test_lane.c LIBS duebox_core LABELS unit)
 duebox_test(test_order SOURCES ${CMAKE_CURRENT_LIST_DIR}/test_order.c LIBS duebox_core LABELS unit)
+duebox_test(test_stall SOURCES ${CMAKE_CURRENT_LIST_DIR}/test_stall.c LIBS duebox_core LABELS unit)

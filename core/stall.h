@@ -1,0 +1,54 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * core/stall.h - whether a sink takes what it is given: from the times of hand-overs and confirms, and nothing else.
+ *
+ * A row that is handed over cannot be changed by plain SQL any more until the sink has confirmed it, so a sink that
+ * stands still must get no more. It stands still when a task has been there unconfirmed for longer than 4 times what
+ * confirming takes (50 ms at least), unless one that was handed over later has been confirmed: then it is that task
+ * that is slow, not the sink.
+ *
+ * What confirming takes is the median of the last rounds. A round lasts until a task is confirmed that was handed over
+ * in it, and counts once: so a standstill, however many tasks it kept, is one round among others, while a sink that is
+ * merely far away is known after the first ones.
+ *
+ * Hand-overs come from one thread at a time, confirms from any thread, and anybody may ask. Nothing is allocated, and
+ * nobody waits. All zero is a sink that was given nothing yet.
+ */
+#ifndef CORE_STALL_H
+#define CORE_STALL_H
+
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+enum { STALL_SLOTS = 64, STALL_ROUNDS = 7 };
+enum { STALL_MIN_US = 50 * 1000, STALL_MAX_US = 5 * 1000 * 1000 };
+
+struct stall {
+  /* Tasks that were handed over at about the same time, the oldest slot first. */
+  struct {
+    atomic_uint_fast64_t open;   /* number of the slot << 32 | tasks not confirmed */
+    atomic_int_fast64_t from_us; /* monotonic: when the first of them was handed over */
+  } slot[STALL_SLOTS];
+  atomic_uint first, last; /* numbers of slots; `first` may be empty */
+  atomic_uint confirmed;   /* the last slot of which a task was confirmed */
+  atomic_int_fast64_t limit_us;
+  /* The learner's. */
+  int64_t round_us; /* monotonic: when this round began */
+  int64_t took_us[STALL_ROUNDS];
+  unsigned rounds;
+};
+
+/* A task is handed over now. The result is to be given to stall_confirmed(), once. */
+uint32_t stall_handed_over(struct stall *stall, int64_t now_us);
+/* Its outcome is there, or the sink did not take it. Any thread. */
+void stall_confirmed(struct stall *stall, uint32_t slot);
+/* Learns from a task that the sink has confirmed. One thread. */
+void stall_learn(struct stall *stall, int64_t handed_us, int64_t confirmed_us, int64_t now_us);
+/* How long a task may be unconfirmed. */
+int64_t stall_limit_us(const struct stall *stall);
+/* When the sink will be standing still unless something is confirmed before; INT64_MAX = nothing is there. */
+int64_t stall_at_us(const struct stall *stall);
+static inline bool stall_is_now(const struct stall *stall, int64_t now_us) { return stall_at_us(stall) <= now_us; }
+
+#endif

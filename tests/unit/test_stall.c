@@ -1,0 +1,174 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * A sink that stands still gets no more than it has: what is not handed over stays in the table, where an UPDATE or
+ * DELETE by plain SQL still counts. (It used to get all it had room for, and cancelled tasks were delivered seconds
+ * later.) Times are made up here: nothing waits.
+ */
+#include "core/stall.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#define MS(n) ((int64_t)(n)*1000)
+
+/* A sink at a distance: it confirms all that it is given after `away_us`, in order, or nothing while it is frozen. */
+enum { WINDOW = 100000 };
+struct sink {
+  struct stall stall;
+  int64_t away_us, now_us;
+  bool frozen;
+  struct {
+    int64_t at_us;
+    uint32_t slot;
+  } task[WINDOW];
+  size_t given, confirmed;
+};
+
+static int set_up(void **state) {
+  struct sink *sink = calloc(1, sizeof *sink);
+  sink->now_us = MS(1000000);
+  *state = sink;
+  return sink ? 0 : -1;
+}
+
+static int tear_down(void **state) {
+  free(*state);
+  return 0;
+}
+
+static bool give(struct sink *sink) {
+  if (stall_is_now(&sink->stall, sink->now_us))
+    return false;
+  size_t n = sink->given++ % WINDOW;
+  sink->task[n].at_us = sink->now_us;
+  sink->task[n].slot = stall_handed_over(&sink->stall, sink->now_us);
+  return true;
+}
+
+static void confirm_next(struct sink *sink) {
+  size_t n = sink->confirmed++ % WINDOW;
+  stall_confirmed(&sink->stall, sink->task[n].slot);
+  stall_learn(&sink->stall, sink->task[n].at_us, sink->now_us, sink->now_us);
+}
+
+/* Time passes: confirms come, and the sink is given as much as it may have, up to `window`, `per_ms` at most. Returns
+ * how many were confirmed. */
+static size_t run(struct sink *sink, int64_t ms, size_t window, size_t per_ms) {
+  size_t before = sink->confirmed;
+  for (int64_t end_us = sink->now_us + MS(ms); sink->now_us < end_us; sink->now_us += 1000) {
+    while (!sink->frozen && sink->confirmed < sink->given &&
+           sink->task[sink->confirmed % WINDOW].at_us + sink->away_us <= sink->now_us)
+      confirm_next(sink);
+    for (size_t i = 0; i < per_ms && sink->given - sink->confirmed < window && give(sink); i++)
+      ;
+  }
+  return sink->confirmed - before;
+}
+
+static void one_that_was_given_nothing_is_not_stalled(void **state) {
+  struct sink *sink = *state;
+  assert_int_equal(stall_at_us(&sink->stall), INT64_MAX);
+  assert_true(give(sink));
+  assert_int_equal(stall_at_us(&sink->stall), sink->now_us + MS(50));
+  confirm_next(sink);
+  assert_int_equal(stall_at_us(&sink->stall), INT64_MAX);
+}
+
+static void one_that_stands_still_gets_no_more(void **state) {
+  struct sink *sink = *state;
+  sink->away_us = MS(2);
+  run(sink, 1000, 4096, 10);
+  sink->frozen = true;
+  size_t given = sink->given;
+  run(sink, 60, 4096, 10);
+  assert_in_range(sink->given - given, 1, 52 * 10);
+  given = sink->given;
+  run(sink, 5000, 4096, 10);
+  assert_int_equal(sink->given, given);
+  sink->frozen = false;
+  assert_true(run(sink, 1000, 4096, 10) > 9000);
+}
+
+/* Its tasks took 5 s, but that says nothing about how long confirming takes. */
+static void a_standstill_teaches_nothing(void **state) {
+  struct sink *sink = *state;
+  sink->away_us = MS(2);
+  run(sink, 1000, 4096, 10);
+  for (int i = 0; i < 3; i++) {
+    sink->frozen = true;
+    run(sink, 5000, 4096, 10);
+    sink->frozen = false;
+    run(sink, 1000, 4096, 10);
+    assert_int_equal(stall_limit_us(&sink->stall), MS(50));
+  }
+}
+
+/* So much as a bare loop with the same window does, whatever the distance. */
+static void distance_costs_nothing(void **state) {
+  struct sink *sink = *state;
+  const int64_t away[] = {5, 50, 200, 900, 2};
+  for (size_t i = 0; i < sizeof away / sizeof *away; i++) {
+    sink->away_us = MS(away[i]);
+    run(sink, 10000, 20000, 20); /* it gets to know it */
+    size_t rate = run(sink, 10000, 20000, 20);
+    size_t bare = away[i] > 0 && 20000 / away[i] < 20 ? (size_t)(20000 / away[i]) : 20;
+    assert_true(rate >= bare * 10000 * 95 / 100);
+  }
+}
+
+/* The first tasks of all already show how far away it is. */
+static void distance_is_known_soon(void **state) {
+  struct sink *sink = *state;
+  sink->away_us = MS(200);
+  run(sink, 1000, 20000, 20);
+  assert_true(run(sink, 1000, 20000, 20) >= 19000);
+}
+
+static void a_slow_one_is_waited_for(void **state) {
+  struct sink *sink = *state;
+  sink->away_us = MS(5000);
+  run(sink, 60000, 4096, 10);
+  assert_in_range(stall_limit_us(&sink->stall), 1, STALL_MAX_US);
+}
+
+/* One task in a thousand for another key, queue or topic is slow: it holds up nobody. */
+static void one_that_is_overtaken_is_not_waited_for(void **state) {
+  struct sink *sink = *state;
+  uint32_t stuck[1000], next;
+  for (int i = 0; i < 1000; i++) {
+    stuck[i] = stall_handed_over(&sink->stall, sink->now_us);
+    for (int j = 0; j < 100; j++) {
+      sink->now_us += 1000;
+      assert_false(stall_is_now(&sink->stall, sink->now_us));
+      next = stall_handed_over(&sink->stall, sink->now_us);
+      sink->now_us += 1000;
+      stall_confirmed(&sink->stall, next);
+    }
+  }
+  next = stall_handed_over(&sink->stall, sink->now_us);
+  for (int i = 0; i < 1000; i++) /* they come late, and count for nobody else */
+    stall_confirmed(&sink->stall, stuck[i]);
+  assert_false(stall_is_now(&sink->stall, sink->now_us));
+  assert_true(stall_is_now(&sink->stall, sink->now_us + MS(50)));
+  stall_confirmed(&sink->stall, next);
+  assert_int_equal(stall_at_us(&sink->stall), INT64_MAX);
+}
+
+#define ROW(test) cmocka_unit_test_setup_teardown(test, set_up, tear_down)
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      ROW(one_that_was_given_nothing_is_not_stalled),
+      ROW(one_that_stands_still_gets_no_more),
+      ROW(a_standstill_teaches_nothing),
+      ROW(distance_costs_nothing),
+      ROW(distance_is_known_soon),
+      ROW(a_slow_one_is_waited_for),
+      ROW(one_that_is_overtaken_is_not_waited_for),
+  };
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}
