@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
+#include <time.h>
 
 #include "outbox/db_api.h"
 #include "outbox/db_error.h"
@@ -418,6 +419,36 @@ static bool check_dead(struct doctor *doctor, struct err *err) {
   return true;
 }
 
+/* A driver that writes local times shifts due_at by the offset of the zone, without an error. One behind UTC makes
+ * tasks due before they exist; one ahead is only seen when it is the zone of this machine. */
+static bool check_due_zone(struct doctor *doctor, struct err *err) {
+  struct db_result result;
+  struct db_row row;
+  struct tm local;
+  bool found;
+  time_t now = (time_t)(doctor->facts->wall_clock() / 1000000);
+  int64_t offset = localtime_r(&now, &local) && local.tm_gmtoff > 0 ? local.tm_gmtoff : INT32_MAX;
+  uint64_t all, before, shifted;
+  if (!one_row(doctor, opsql_doctor_zone, ARGS(SIGNED("offset", offset)), &result, &row, &found, err))
+    return false;
+  bool ok = found && db_u64(&row, 0, 2000, &all) && db_u64(&row, 1, 2000, &before) && db_u64(&row, 2, 2000, &shifted);
+  const char *route = ok && row.fields[3] ? row.fields[3] : "?";
+  const char *cure = "let applications write delay_ms, or due_at in UTC: docs/CLIENTS.md shows how for each driver";
+  if (ok && before)
+    say(doctor, FINDING_WARN, "due times", cure,
+        "%" PRIu64 " of %" PRIu64 " due_at of the last hour were past at the insert (%s): local times?", before, all,
+        route);
+  else if (ok && shifted)
+    say(doctor, FINDING_WARN, "due times", cure,
+        "%" PRIu64 " of %" PRIu64
+        " due_at of the last hour are %.4g h ahead, as this machine's zone is (%s): local times?",
+        shifted, all, (double)offset / 3600, route);
+  else if (ok)
+    say(doctor, FINDING_OK, "due times", "", "no sign of local times in due_at");
+  db_results_free(&result, 1);
+  return ok || db_unexpected(err, "looking at due times");
+}
+
 static bool check_quarantine(struct doctor *doctor, struct err *err) {
   struct db_result result;
   struct db_row row;
@@ -440,7 +471,7 @@ enum store_status op_doctor(void *self, const struct doctor_facts *facts, findin
   static bool (*const checks[])(struct doctor *, struct err *) = {
       check_server, check_session, check_read_only,  check_binlog,         check_durability,   check_packet,
       check_clock,  check_rights,  check_privileges, check_history_length, check_transactions, check_partitions,
-      check_shards, check_routes,  check_backlog,    check_dead,           check_quarantine};
+      check_shards, check_routes,  check_backlog,    check_dead,           check_quarantine,   check_due_zone};
   struct doctor doctor = {.op = self, .facts = facts, .say = say_fn, .ctx = ctx};
   bool ok = read_variables(&doctor, err);
   for (size_t i = 0; ok && i < ARRAY_LEN(checks); i++)

@@ -542,6 +542,22 @@ def test_doctor_sees_trouble(cli):
     assert found["max_allowed_packet"]["level"] == "fail"
 
 
+def test_doctor_suspects_local_times_in_due_at(cli, monkeypatch):
+    """A driver that writes local times shifts due_at by whole hours and nothing fails: the doctor must notice."""
+    def found():
+        return next((line["level"], line["text"]) for line in cli.jsonl("doctor") if line["check"] == "due times")
+    cli.sql("INSERT INTO outbox (route, payload, delay_ms) VALUES ('crm.push', '', 8 * 3600000), ('crm.push', '', 0)")
+    cli.sql("INSERT INTO outbox (route, payload, due_at) VALUES ('crm.push', '', UTC_TIMESTAMP(6) + INTERVAL 510 MINUTE)")
+    monkeypatch.setenv("TZ", "UTC")
+    assert found()[0] == "ok"
+    monkeypatch.setenv("TZ", "Asia/Shanghai")
+    assert found() == ("warn", "1 of 1 due_at of the last hour are 8 h ahead, as this machine's zone is (crm.push): local times?")
+    monkeypatch.setenv("TZ", "America/New_York")
+    assert found()[0] == "ok"
+    cli.sql("INSERT INTO outbox (route, payload, due_at) VALUES ('crm.pull', '', UTC_TIMESTAMP(6) - INTERVAL 270 MINUTE)")
+    assert found() == ("warn", "1 of 2 due_at of the last hour were past at the insert (crm.pull): local times?")
+
+
 def test_doctor_counts_what_died_within_a_day(cli):
     def dead():
         return [(line["level"], line["text"]) for line in cli.jsonl("doctor") if line["check"] == "dead tasks"]
