@@ -24,7 +24,7 @@ def piece(file, name):
             taking = mark[1] == name
         elif taking:
             lines.append(line)
-    return textwrap.dedent("\n".join(lines)).strip() + "\n"
+    return textwrap.dedent("\n".join(lines)).strip().expandtabs(4) + "\n"
 
 
 def main():
