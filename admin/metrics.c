@@ -156,6 +156,11 @@ static void write_route_states(struct exposition *ex, const struct engine_status
     exposition_integer(ex, (struct label[]){{"route", status->routes[r].name}, {0}},
                        (int64_t)status->routes[r].waiting_groups);
   static const char *const states[] = {"known", "paused", "suspended"};
+  exposition_begin(ex, "duebox_route_targets_suspended", METRIC_GAUGE,
+                   "Topics, keys or URLs of the route that are suspended by themselves.");
+  for (size_t r = 0; r < status->route_count; r++)
+    exposition_integer(ex, (struct label[]){{"route", status->routes[r].name}, {0}},
+                       (int64_t)status->routes[r].target_count);
   exposition_begin(ex, "duebox_route_state", METRIC_GAUGE,
                    "1 while the route is configured (known), paused by people, suspended because its destination is "
                    "down.");

@@ -68,13 +68,28 @@ static json_int_t oldest_age(const struct route_metrics *metrics, int64_t db_now
   return oldest != 0 && db_now_us > oldest ? (json_int_t)(db_now_us - oldest) : 0;
 }
 
+/* The targets of a route that are suspended by themselves; the others of the route are well. */
+static json_t *targets_json(const struct route_status *route) {
+  json_t *targets = json_array();
+  for (size_t i = 0; route->targets && i < route->target_count; i++) {
+    const struct target_status *target = &route->targets[i];
+    append(&targets, json_pack("{so ss ss so so sI}", "target", json_any(target->name), "health", target->health,
+                               "error_class", target->error_class, "reason", json_any(target->reason), "message_id",
+                               json_any(target->message_id), "probe_in_us", (json_int_t)target->probe_in_us));
+  }
+  return targets;
+}
+
 static json_t *route_json(const struct route_status *route, int64_t db_now_us) {
   const struct route_metrics *metrics = route->metrics;
   json_t *object =
       json_pack("{so so sb sb sb so sI so}", "name", json_any(route->name), "via",
                 route->via ? json_any(route->via) : json_null(), "known", route->known, "paused", route->paused,
-                "suspended", route->suspended, "reason", json_any(route->reason), "waiting_groups",
-                (json_int_t)route->waiting_groups, "next_due_at", json_time(route->next_due_us));
+                "suspended", route->suspended, "reason", json_any(route->paused ? route->pause_reason : route->reason),
+                "waiting_groups", (json_int_t)route->waiting_groups, "next_due_at", json_time(route->next_due_us));
+  put(&object, "health", json_string(route->health ? route->health : "ok"));
+  put(&object, "trouble", json_any(route->reason));
+  put(&object, "targets", targets_json(route));
   put(&object, "inflight", json_integer(gauge_value(&metrics->inflight)));
   put(&object, "inflight_bytes", json_integer(gauge_value(&metrics->inflight_bytes)));
   put(&object, "oldest_due_age_us", json_integer(oldest_age(metrics, db_now_us)));

@@ -97,6 +97,26 @@ static void check_admin(struct examination *exam, const struct config *config) {
   daemon_client_free(&client);
 }
 
+/* A route that is suspended, or targets of it that are, each with the task that met the trouble first. */
+static unsigned check_route(struct examination *exam, const json_t *route) {
+  char text[1200];
+  unsigned wrong = 0;
+  size_t i;
+  json_t *one;
+  if (json_is_true(json_object_get(route, "suspended"))) {
+    snprintf(text, sizeof text, "route %s is suspended: %s", word(route, "name"), word(route, "trouble"));
+    say(exam, FINDING_WARN, "destinations", text, "mend its destination; its tasks wait and go on by themselves");
+    wrong++;
+  }
+  json_array_foreach(json_object_get(route, "targets"), i, one) {
+    snprintf(text, sizeof text, "route %s: target %s is suspended since task %s: %s", word(route, "name"),
+             word(one, "target"), word(one, "message_id"), word(one, "reason"));
+    say(exam, FINDING_WARN, "destinations", text, "mend the target or the task; other tasks of the route flow");
+    wrong++;
+  }
+  return wrong;
+}
+
 /* What the daemon sees of its destinations: a broker that is away, a topic or queue that is not there. */
 static void check_destinations(struct examination *exam, const struct config *config) {
   struct err err = {0};
@@ -114,13 +134,7 @@ static void check_destinations(struct examination *exam, const struct config *co
     say(exam, FINDING_WARN, "destinations", text, "mend what it speaks to, or its keys under plugins and results");
     wrong++;
   }
-  json_array_foreach(json_object_get(stats, "routes"), i, one) {
-    if (!json_is_true(json_object_get(one, "suspended")))
-      continue;
-    snprintf(text, sizeof text, "route %s is suspended: %s", word(one, "name"), word(one, "reason"));
-    say(exam, FINDING_WARN, "destinations", text, "mend its destination; its tasks wait and go on by themselves");
-    wrong++;
-  }
+  json_array_foreach(json_object_get(stats, "routes"), i, one) wrong += check_route(exam, one);
   if (!wrong)
     say(exam, FINDING_OK, "destinations", "the daemon has met none that is down", "");
   json_decref(stats);

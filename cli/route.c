@@ -45,6 +45,17 @@ static bool gather_row(void *ctx, const struct field *fields, size_t count) {
   return json_object_set_new(ctx, json_string_value(json_object_get(row, "route")), row) == 0;
 }
 
+/* Names the first of the suspended targets, and how many there are. */
+static json_t *targets_text(const json_t *targets) {
+  const json_t *first = json_array_get(targets, 0);
+  const char *name = json_string_value(json_object_get(first, "target"));
+  const char *task = json_string_value(json_object_get(first, "message_id"));
+  const char *why = json_string_value(json_object_get(first, "reason"));
+  json_t *text = json_sprintf("%zu suspended: %s since task %s: %s", json_array_size(targets), name ? name : "?",
+                              task ? task : "?", why ? why : "?");
+  return text ? text : json_string("suspended targets");
+}
+
 /* The worst that is known. seen: what the daemon says of the route; daemon: it says anything. */
 static const char *state_word(const json_t *route, const json_t *seen, bool daemon) {
   if (json_is_true(json_object_get(route, "suspended")))
@@ -53,6 +64,8 @@ static const char *state_word(const json_t *route, const json_t *seen, bool daem
     return "paused";
   if (!json_object_get(route, "via"))
     return "unknown";
+  if (json_array_size(json_object_get(seen, "targets")))
+    return "targets suspended";
   return !daemon ? "?" : json_is_true(json_object_get(seen, "known")) ? "ok" : "not loaded";
 }
 
@@ -60,8 +73,13 @@ static void judge(json_t *route, const json_t *seen, bool daemon, bool for_peopl
   json_t *suspended = json_object_get(seen, "suspended");
   json_object_set_new(route, "configured", json_boolean(json_object_get(route, "via") != NULL));
   json_object_set(route, "suspended", suspended ? suspended : json_null());
+  json_t *targets = json_object_get(seen, "targets");
   if (json_is_true(suspended))
-    json_object_set(route, "reason", json_object_get(seen, "reason"));
+    json_object_set(route, "reason", json_object_get(seen, "trouble"));
+  else if (json_array_size(targets) && !json_is_true(json_object_get(route, "paused")))
+    json_object_set_new(route, "reason", targets_text(targets));
+  if (json_array_size(targets))
+    json_object_set(route, "targets", targets);
   if (for_people)
     json_object_set_new(route, "state", json_string(state_word(route, seen, daemon)));
 }

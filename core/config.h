@@ -68,6 +68,8 @@ struct route_config {
   double rate;            /* tasks per second, 0 = no limit */
   int64_t history_ms;     /* how long a done task stays in outbox_history; 0 = done rows are not kept */
   bool every_attempt;     /* an outbox_attempts row for successful attempts too */
+  int64_t breaker;        /* so many failures of a target in a row suspend it; 0 = never */
+  bool many_targets;      /* what makes up its target holds placeholders */
   const char *reply_to;   /* where consumers answer: result topic or queue, or callback URL; NULL = none */
 };
 

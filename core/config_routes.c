@@ -8,6 +8,7 @@
 #include "core/config_internal.h"
 #include "core/config_rows.h"
 #include "core/store.h"
+#include "core/template.h"
 
 enum {
   PLUGIN_NAME_MAX = 32,
@@ -197,6 +198,17 @@ static bool load_retry(const struct config_loader *l, const struct yaml_node *ro
   return true;
 }
 
+/* Whether its tasks go to different places. */
+static bool has_many_targets(const struct route_config *route) {
+  for (const struct duebox_option *row = route->plugin->module->route_options; row && row->name; row++) {
+    const char *tmpl =
+        row->flags & DUEBOX_OPT_TARGET ? *(const char *const *)((const char *)route->options + row->offset) : NULL;
+    if (tmpl && template_varies(tmpl))
+      return true;
+  }
+  return false;
+}
+
 static void set_dependent_defaults(const struct config_loader *l, const struct yaml_node *node,
                                    struct route_config *route) {
   bool long_calls = route->plugin->module->capabilities & DUEBOX_CAP_LONG_CALLS;
@@ -204,6 +216,7 @@ static void set_dependent_defaults(const struct config_loader *l, const struct y
     route->claim = long_calls ? CLAIM_RECORDED : CLAIM_MEMORY;
   if (!route->concurrency)
     route->concurrency = long_calls ? CONCURRENCY_LONG : CONCURRENCY;
+  route->many_targets = has_many_targets(route);
   if (!route->timeout_ms)
     route->timeout_ms = route->result == RESULT_EXPECTED ? TIMEOUT_RESULT_MS : TIMEOUT_MS;
   for (size_t i = 0; route->result == RESULT_EXPECTED && !route->reply_to && i < l->config->source_count; i++)

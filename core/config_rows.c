@@ -80,6 +80,8 @@ const struct duebox_option config_route_rows[] = {
      "tasks at the destination at once: 32 for plugins with long calls, else 10000"},
     {"inflight_bytes", SIZE, "16MiB", KIB, 64 * GIB, 0, AT(inflight_bytes), NULL, "payload bytes in flight at once"},
     {"rate", DUEBOX_OPT_RATE, "0", 0, 0, 0, AT(rate), NULL, "tasks handed over per time, such as 100/s; 0 = no limit"},
+    {"breaker", INT, "20", 0, 1000000, 0, AT(breaker), NULL,
+     "so many failures in a row that speak of the destination, not of the task, suspend it for a moment; 0 = never"},
     {"history", DURATION, "0", 0, 3650 * DAY, 0, AT(history_ms), NULL,
      "how long a done task stays in the history; 0 = it is not kept"},
     {"every_attempt", BOOL, "false", 0, 0, 0, AT(every_attempt), NULL, "keep a record of successful attempts too"},
@@ -175,6 +177,6 @@ const char *const config_section_keys[] = {"database", "plugins", "routes", "res
                                            "engine",   "admin",   "log",    NULL};
 const char *const config_plugin_keys[] = {"module", NULL};
 const char *const config_source_keys[] = {"via", NULL};
-const char *const config_route_keys[] = {"via",     "retry",        "claim",         "result",      "order",
-                                         "timeout", "max_attempts", "give_up",       "concurrency", "inflight_bytes",
-                                         "rate",    "history",      "every_attempt", "reply_to",    NULL};
+const char *const config_route_keys[] = {
+    "via",         "retry",          "claim", "result",  "order",   "timeout",       "max_attempts", "give_up",
+    "concurrency", "inflight_bytes", "rate",  "breaker", "history", "every_attempt", "reply_to",     NULL};

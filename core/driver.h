@@ -34,6 +34,8 @@ struct driver_env {
   struct leases *leases;
   struct inbox *inbox; /* where result records go; sources only */
   struct engine_metrics *metrics;
+  void (*reachable)(void *engine); /* the plugin says that its destination is back; NULL = nobody asks */
+  void *engine;
 };
 
 struct ack {
@@ -80,6 +82,7 @@ struct driver {
 
   pthread_mutex_t health_lock;
   bool up;
+  atomic_uint ups; /* how often it has come up */
   char health[256];
 };
 

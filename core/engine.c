@@ -46,6 +46,8 @@ static struct route_metrics *metrics_of(void *handle, const char *route) {
   return lane ? &lane->metrics : NULL;
 }
 
+static void wake_scheduler(void *handle) { mailbox_poke(&((struct engine *)handle)->scheduler.in); }
+
 static void poke(void *handle) { scheduler_poke(&((struct engine *)handle)->scheduler); }
 
 static struct driver *driver_for(void *handle, const struct plugin_config *plugin) {
@@ -74,7 +76,9 @@ static struct driver *start_driver(struct engine *engine, const struct seat *sea
                            .settler = &engine->settler.in,
                            .leases = &engine->leases,
                            .inbox = engine->inbox,
-                           .metrics = &engine->metrics};
+                           .metrics = &engine->metrics,
+                           .reachable = wake_scheduler,
+                           .engine = engine};
   return driver_start(engine->first->config, seat->plugin, seat->source, &env, err);
 }
 

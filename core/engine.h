@@ -45,13 +45,27 @@ const char *engine_failed(const struct engine *engine);
 
 const struct engine_metrics *engine_metrics(const struct engine *engine);
 
+/* One topic, key or URL of a route that is suspended by itself. */
+struct target_status {
+  char name[256];
+  const char *health;
+  char error_class[64];
+  char reason[256];
+  char message_id[65]; /* of the task that met the trouble first */
+  int64_t probe_in_us; /* 0 = its probe is out, or waits for a task */
+};
+
 struct route_status {
   const char *name; /* valid until the reference to the status is dropped */
   const char *via;
-  bool known;       /* false: rows exist for it, no configuration does (they are held) */
-  bool paused;      /* by an operator or by 410 */
-  bool suspended;   /* the destination is down; probed from time to time */
-  char reason[256]; /* of paused or suspended */
+  bool known;     /* false: rows exist for it, no configuration does (they are held) */
+  bool paused;    /* by an operator or by 410 */
+  bool suspended; /* the destination is in trouble; probed from time to time */
+  const char *health;
+  char reason[256];              /* of suspended */
+  char pause_reason[256];        /* of paused */
+  struct target_status *targets; /* those of its own that are in trouble */
+  size_t target_count;
   const struct route_metrics *metrics;
   uint64_t waiting_groups; /* groups of rows (shard x priority) that wait for their time */
   int64_t next_due_us;     /* earliest due time that is known; 0 = none */

@@ -12,13 +12,39 @@
 
 const struct engine_metrics *engine_metrics(const struct engine *engine) { return &engine->metrics; }
 
+static void describe_target(const struct target *target, int64_t now_us, struct target_status *out) {
+  const struct health *health = &target->health;
+  target_label(target, out->name, sizeof out->name);
+  out->health = health_state_text(health->state);
+  snprintf(out->error_class, sizeof out->error_class, "%s", health->error_class);
+  snprintf(out->reason, sizeof out->reason, "%s", health->reason);
+  snprintf(out->message_id, sizeof out->message_id, "%s", target->message_id);
+  if (health->state == HEALTH_SUSPENDED && health->probe_at_us > now_us)
+    out->probe_in_us = health->probe_at_us - now_us;
+}
+
+/* Without memory the count alone is there. */
+static void describe_targets(const struct lane *lane, struct route_status *out) {
+  int64_t now = clock_mono_us();
+  size_t n = 0;
+  for (const struct target *target = lane->targets.first; target; target = target->next)
+    out->target_count += health_suspended(&target->health);
+  out->targets = out->target_count ? calloc(out->target_count, sizeof *out->targets) : NULL;
+  for (const struct target *target = out->targets ? lane->targets.first : NULL; target; target = target->next)
+    if (health_suspended(&target->health))
+      describe_target(target, now, &out->targets[n++]);
+}
+
 static void describe_lane(const struct lane *lane, struct route_status *out) {
   out->name = lane->name;
   out->via = lane->route ? lane->route->plugin->name : "";
   out->known = lane->route != NULL;
   out->paused = lane->paused;
-  out->suspended = lane->suspended;
-  snprintf(out->reason, sizeof out->reason, "%s", lane->reason);
+  out->suspended = health_suspended(&lane->health);
+  out->health = health_state_text(lane->health.state);
+  snprintf(out->reason, sizeof out->reason, "%s", out->suspended ? lane->health.reason : "");
+  snprintf(out->pause_reason, sizeof out->pause_reason, "%s", lane->pause_reason);
+  describe_targets(lane, out);
   out->metrics = &lane->metrics;
   out->waiting_groups = (uint64_t)gauge_value(&lane->waiting_groups);
   out->next_due_us = gauge_value(&lane->next_due_us);
@@ -93,9 +119,12 @@ bool engine_status(struct engine *engine, struct engine_status *out) {
 }
 
 void engine_status_free(struct engine_status *status) {
+  for (size_t i = 0; i < status->route_count; i++)
+    free(status->routes[i].targets);
   free(status->routes);
   free(status->plugins);
   status->routes = NULL;
+  status->route_count = 0;
   status->plugins = NULL;
 }
 

@@ -171,5 +171,6 @@ struct rules_task flight_facts(const struct flight *flight) {
       .due_us = task->due_us,
       .asked_due_us = task->asked_due_us,
       .expires_us = task->expires_us,
+      .probe = flight->probe && !flight->in_order, /* which nobody may overtake */
   };
 }

@@ -34,6 +34,7 @@ enum flight_end {
   FLIGHT_REFUSED,   /* it can never be sent: error_class and text say why */
   FLIGHT_EXPIRED,   /* expires_at has come */
   FLIGHT_BLOCKED,   /* the head of its order_key is to be tried again first */
+  FLIGHT_DEFERRED,  /* its target is suspended: outcome.retry_after_ms says for how long, its texts why */
   FLIGHT_NO_RESULT, /* an awaiting row whose time is over */
   FLIGHT_RECOVER,   /* a claimed row whose holder is gone */
 };
@@ -43,6 +44,7 @@ struct flight {
   atomic_uint generation; /* odd from hand-over to its driver until it is completed */
   atomic_bool submitted;  /* a plugin has (or may have) seen it */
   bool solo;              /* its row was in flight in a crash: one at a time */
+  bool probe;             /* it tries whether a suspended route is back */
   bool leaked;            /* a hung plugin may still read its task: never freed */
   uint64_t id;            /* of the row */
   struct task *task;

@@ -60,8 +60,12 @@ void host_set_health(struct driver *driver, bool up, const char *text) {
   pthread_mutex_lock(&driver->health_lock);
   bool changed = driver->up != up;
   driver->up = up;
+  if (changed && up)
+    atomic_fetch_add(&driver->ups, 1);
   snprintf(driver->health, sizeof driver->health, "%s", text ? text : up ? "connected" : "down");
   pthread_mutex_unlock(&driver->health_lock);
+  if (changed && up && driver->env.reachable)
+    driver->env.reachable(driver->env.engine);
   if (changed && up)
     log_info("DUEBOX-PLUGIN-UP", "instance=%s %s", driver->name, text ? text : "connected");
   else if (changed)

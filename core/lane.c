@@ -7,15 +7,10 @@
 #include "core/base/clock.h"
 
 enum {
-  SUSPEND_MIN_US = 250 * 1000,
-  SUSPEND_MAX_US = 30 * 1000 * 1000,
-  SUSPEND_WISH_MAX_US = 60 * 1000 * 1000, /* a plugin's own wish may be longer, up to this */
-  PROBES = 1,
   WORTH_READING = 4, /* the part of the concurrency, or of a batch, that must be free */
   BATCH_BYTES = 2 * 1024 * 1024,
-  AHEAD_MS = 20,  /* how much is read ahead of answers and settling, as time */
-  DONE_MS = 10,   /* how fast tasks leave is measured over this */
-  RAMP_FIRST = 4, /* after an outage: so many at first, one more for each that was taken */
+  AHEAD_MS = 20, /* how much is read ahead of answers and settling, as time */
+  DONE_MS = 10,  /* how fast tasks leave is measured over this */
 };
 
 static double tokens_now(const struct lane *lane, int64_t now_us) {
@@ -27,17 +22,17 @@ static double tokens_now(const struct lane *lane, int64_t now_us) {
 
 static int64_t concurrency_now(const struct lane *lane) {
   int64_t most = lane->route->concurrency;
-  return lane->ramp && lane->ramp < most ? lane->ramp : most;
+  return lane->health.ramp && lane->health.ramp < most ? lane->health.ramp : most;
 }
 
 static bool is_open(const struct lane *lane) {
-  return lane->route && lane->driver && !lane->paused && !lane->suspended;
+  return lane->route && lane->driver && !lane->paused && !health_suspended(&lane->health);
 }
 
 /* How many tasks there may be beyond those at the sink: what leaves in some milliseconds, so that an answer makes room
  * at once, whatever settling takes. Nothing where something else than the sink holds tasks back. */
 static int64_t read_ahead(const struct lane *lane) {
-  return lane->route->rate > 0 || lane->ramp ? 0 : (int64_t)(lane->done_per_ms * AHEAD_MS);
+  return lane->route->rate > 0 || lane->health.ramp ? 0 : (int64_t)(lane->done_per_ms * AHEAD_MS);
 }
 
 uint32_t lane_room(const struct lane *lane) {
@@ -57,8 +52,8 @@ void lane_limit(struct lane *lane) {
 uint32_t lane_credit(const struct lane *lane, uint32_t batch, int64_t now_us) {
   if (!lane->route || !lane->driver || lane->paused)
     return 0;
-  if (lane->suspended)
-    return now_us >= lane->probe_at_us && lane->probes < PROBES ? 1 : 0;
+  if (health_suspended(&lane->health))
+    return health_may_send(&lane->health, now_us) ? 1 : 0;
   int64_t credit = (int64_t)lane_room(lane), ahead = read_ahead(lane);
   /* With much in flight, wait until reading a few more is worth a statement: credit comes back in batches. Not while
    * places for long calls are free, and not on behalf of the limits below. */
@@ -96,17 +91,13 @@ void lane_note_done(struct lane *lane, int64_t now_us) {
   lane->done_since_us = now_us;
 }
 
-void lane_note_unsent(struct lane *lane, int64_t now_us) {
-  lane->done_per_ms = 0;
-  if (lane->suspended)
-    lane->probe_at_us = later(lane->probe_at_us, now_us + SUSPEND_MIN_US);
-}
+void lane_note_unsent(struct lane *lane) { lane->done_per_ms = 0; }
 
 int64_t lane_wakes_at(const struct lane *lane, int64_t now_us) {
   if (!lane->route || lane->paused)
     return INT64_MAX;
-  if (lane->suspended)
-    return lane->probes < PROBES ? lane->probe_at_us : INT64_MAX;
+  if (health_suspended(&lane->health))
+    return health_wakes_at(&lane->health);
   if (lane->route->rate > 0 && tokens_now(lane, now_us) < 1)
     return now_us + 1 + (int64_t)((1 - tokens_now(lane, now_us)) / lane->route->rate * 1e6);
   return INT64_MAX;
@@ -116,11 +107,6 @@ void lane_charge(struct lane *lane, const struct task *task, int64_t now_us) {
   if (lane->route->rate > 0) {
     lane->tokens = tokens_now(lane, now_us) - 1;
     lane->tokens_at_us = now_us;
-  }
-  if (lane->suspended) {
-    lane->probes++;
-    unsigned at_sink = atomic_load_explicit(&lane->at_sink, memory_order_relaxed); /* they may take long to fail */
-    atomic_store_explicit(&lane->at_sink_max, at_sink + PROBES, memory_order_relaxed);
   }
   lane->in_flight++;
   lane->bytes_in_flight += (int64_t)task->payload.len;
@@ -133,42 +119,21 @@ void lane_charge(struct lane *lane, const struct task *task, int64_t now_us) {
 void lane_refund(struct lane *lane, const struct task *task) {
   lane->in_flight--;
   lane->bytes_in_flight -= (int64_t)task->payload.len;
-  if (lane->probes > 0)
-    lane->probes--;
   set_gauge(&lane->metrics.inflight, lane->in_flight);
   set_gauge(&lane->metrics.inflight_bytes, lane->bytes_in_flight);
 }
 
-void lane_suspend(struct lane *lane, const char *reason, int64_t retry_after_ms, int64_t now_us) {
-  if (lane->suspended && now_us < lane->probe_at_us)
-    return;
-  lane->backoff_us = lane->backoff_us ? lane->backoff_us * 2 : SUSPEND_MIN_US;
-  if (lane->backoff_us > SUSPEND_MAX_US)
-    lane->backoff_us = SUSPEND_MAX_US;
-  int64_t wish_us = retry_after_ms < 0 ? 0 : retry_after_ms * 1000;
-  if (wish_us > SUSPEND_WISH_MAX_US)
-    wish_us = SUSPEND_WISH_MAX_US;
-  lane->probe_at_us = now_us + (wish_us > lane->backoff_us ? wish_us : lane->backoff_us);
-  lane->suspended = true;
-  lane_limit(lane);
-  snprintf(lane->reason, sizeof lane->reason, "%s", reason ? reason : "the destination is down");
+bool lane_send(struct lane *lane, const struct task *task) {
+  if (!health_send(&lane->health, task->id))
+    return false;
+  unsigned at_sink = atomic_load_explicit(&lane->at_sink, memory_order_relaxed); /* they may take long to fail */
+  atomic_store_explicit(&lane->at_sink_max, at_sink + 1, memory_order_relaxed);
+  return true;
 }
 
-bool lane_recovered(struct lane *lane) {
-  bool was = lane->suspended;
-  int64_t before = lane->ramp;
-  if (was)
-    lane->ramp = RAMP_FIRST;
-  else if (lane->ramp && (!lane->route || ++lane->ramp >= lane->route->concurrency))
-    lane->ramp = 0;
-  lane->suspended = false;
-  lane->backoff_us = 0;
-  lane->probes = 0;
-  if (was || lane->ramp != before)
-    lane_limit(lane);
-  if (was && !lane->paused)
-    lane->reason[0] = '\0';
-  return was;
+void lane_probe_lost(struct lane *lane, uint64_t row, int64_t now_us) {
+  if (lane->health.state == HEALTH_PROBING && lane->health.suspect == row)
+    health_probe_lost(&lane->health, now_us);
 }
 
 struct group *lane_group(struct lane *lane, uint8_t shard, uint8_t priority, bool make) {

@@ -13,13 +13,16 @@
 #include <stdatomic.h>
 #include <stdbool.h>
 
+#include "core/base/log_repeat.h"
 #include "core/config_ref.h"
 #include "core/driver.h"
 #include "core/flight.h" /* uthash as we use it */
+#include "core/health.h"
 #include "core/metrics.h"
 #include "core/order.h"
 #include "core/stall.h"
 #include "core/store.h"
+#include "core/targets.h"
 
 /* Rows of one lane that the index keeps together. */
 struct group {
@@ -61,19 +64,19 @@ struct lane {
   uint32_t done;           /* since done_since_us */
   int64_t done_since_us;
   double done_per_ms; /* moving average */
-  int64_t ramp;       /* after an outage: the concurrency for now; 0 = all of it */
 
   double tokens; /* of the rate limit */
   int64_t tokens_at_us;
 
   bool paused;
-  bool suspended;      /* the destination is down */
-  int64_t probe_at_us; /* monotonic: when one task may try again */
-  int64_t backoff_us;
-  uint32_t solo;   /* recovered tasks in flight: they go one at a time */
-  bool gone;       /* paused because its destination said so; the table does not know yet */
-  uint32_t probes; /* in flight while suspended */
-  char reason[256];
+  uint32_t solo; /* recovered tasks in flight: they go one at a time */
+  bool gone;     /* paused because its destination said so; the table does not know yet */
+  char pause_reason[256];
+  struct health health;   /* of all that the route leads to */
+  bool instance_down;     /* it is the whole plugin instance that is down, and the plugin says when it is back */
+  unsigned ups_seen;      /* of its driver, when it was suspended */
+  struct targets targets; /* those of its own that are in trouble */
+  struct log_repeat target_trouble;
 
   struct group *groups;
   struct order order;    /* tasks that wait for others of their order_key */
@@ -94,8 +97,8 @@ uint32_t lane_room(const struct lane *lane);
 void lane_limit(struct lane *lane);
 /* Notes that a task left, for the measure of how fast they do. */
 void lane_note_done(struct lane *lane, int64_t now_us);
-/* Notes that a task found no room in time: the sink is not that quick any more, and a probe has to wait. */
-void lane_note_unsent(struct lane *lane, int64_t now_us);
+/* Notes that a task found no room in time: the sink is not that quick any more. */
+void lane_note_unsent(struct lane *lane);
 /* Rows that may be read for the lane now, 0 when it has to wait. */
 uint32_t lane_credit(const struct lane *lane, uint32_t batch, int64_t now_us);
 /* Monotonic time at which a lane without credit may have some by time alone (rate, probe); INT64_MAX = never. */
@@ -121,9 +124,8 @@ void lane_forget_groups(struct lane *lane, uint64_t look);
 /* Accounts for tasks handed over or settled. */
 void lane_charge(struct lane *lane, const struct task *task, int64_t now_us);
 void lane_refund(struct lane *lane, const struct task *task);
-/* The destination is down. Only the first of a burst of bad news counts. */
-void lane_suspend(struct lane *lane, const char *reason, int64_t retry_after_ms, int64_t now_us);
-/* The destination has answered: full credit again. True when it was suspended. */
-bool lane_recovered(struct lane *lane);
+/* A task leaves, or has come back: true when it is the one that probes a suspended route. */
+bool lane_send(struct lane *lane, const struct task *task);
+void lane_probe_lost(struct lane *lane, uint64_t row, int64_t now_us);
 
 #endif

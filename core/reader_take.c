@@ -157,10 +157,12 @@ static void take_off(struct scheduler *s, struct group *group, struct task *task
     reader_end_flight(flight, FLIGHT_EXPIRED, NULL, NULL, &taking->ended);
   } else if (!prepare(s, lane->route, task, &error_class, &err)) {
     reader_end_flight(flight, FLIGHT_REFUSED, error_class, err.text, &taking->ended);
+  } else if (scheduler_target_waits(s, flight)) {
+    flight_list_add(&taking->ended, flight);
   } else if (task->due_us > taking->reading->due_until_us) {
-    scheduler_send_later(s, scheduler_charge(flight));
+    scheduler_send_later(s, scheduler_charge(s, flight));
   } else {
-    scheduler_open(s, scheduler_charge(flight), &taking->out);
+    scheduler_open(s, scheduler_charge(s, flight), &taking->out);
   }
 }
 
@@ -193,7 +195,7 @@ static void read_again_when_due(struct scheduler *s, struct group *group, const 
 static bool put_back(struct scheduler *s, struct group *group, const struct task *task, const struct taking *taking) {
   struct lane *lane = group->lane;
   if (task->state != TASK_SCHEDULED || (lane_room(lane) > 0 && taking->taken < taking->reading->most) ||
-      lane->suspended)
+      health_suspended(&lane->health))
     return false;
   if (task->due_us > taking->reading->due_until_us)
     read_again_when_due(s, group, task);

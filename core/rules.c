@@ -3,6 +3,8 @@
 
 #include <string.h>
 
+enum { DEFER_MIN_US = 250 * 1000, DEFER_MAX_US = 60 * 1000 * 1000 };
+
 static const char *alert_route(const struct rules_context *context, const struct route_config *route) {
   const struct route_config *alert = context->config->dead_alert;
   /* A dead alert raises no alert: it would feed itself. */
@@ -70,6 +72,25 @@ static void fail(const struct rules_context *context, const struct route_config 
   }
 }
 
+/* Back with a later due time: its destination did not take it, which is no failure of the task. What would come too
+ * late is due when it expires. */
+static void defer(const struct rules_context *context, const struct route_config *route, const struct rules_task *task,
+                  int64_t delay_us, struct decision *out) {
+  out->attempt = task->attempt_row;
+  if (given_up(context, route, task)) {
+    to_dead(context, route, out);
+    return;
+  }
+  int64_t left_us = task->expires_us ? task->expires_us - context->now_us : INT64_MAX;
+  out->event = EVENT_DEFER;
+  out->delay_us = delay_us < left_us ? delay_us : left_us > 0 ? left_us : 0;
+}
+
+int64_t rules_patience_us(int64_t age_us) {
+  int64_t wait_us = age_us / 4;
+  return wait_us < DEFER_MIN_US ? DEFER_MIN_US : wait_us < DEFER_MAX_US ? wait_us : DEFER_MAX_US;
+}
+
 static int64_t attempt_timeout_us(const struct route_config *route, const struct rules_task *task) {
   return 1000 * (task->timeout_ms ? (int64_t)task->timeout_ms : route ? route->timeout_ms : 0);
 }
@@ -118,6 +139,22 @@ static void delivered(const struct rules_context *context, const struct route_co
   }
 }
 
+/* The destination is down or gone. Where that is the route's, the row goes back as it is; a row whose own target is in
+ * trouble is tried again ever more seldom, and one that was the route's probe leaves the next probe to another. */
+static void not_taken(const struct rules_context *context, const struct route_config *route,
+                      const struct rules_task *task, const struct duebox_outcome *outcome, struct decision *out,
+                      bool *written) {
+  bool own_target = outcome->scope == DUEBOX_SCOPE_TARGET && route->many_targets;
+  if (own_target)
+    defer(context, route, task, rules_patience_us(context->now_us - task->asked_due_us), out);
+  else if (given_up(context, route, task))
+    to_dead(context, route, out);
+  else if (task->probe)
+    defer(context, route, task, DEFER_MIN_US, out);
+  else
+    *written = task->state == TASK_CLAIMED;
+}
+
 void rules_outcome(const struct rules_context *context, const struct route_config *route, const struct rules_task *task,
                    const struct duebox_outcome *outcome, const struct result_record *record, struct decision *out,
                    bool *written) {
@@ -139,11 +176,7 @@ void rules_outcome(const struct rules_context *context, const struct route_confi
     return;
   case DUEBOX_UNAVAILABLE:
   case DUEBOX_GONE:
-    if (given_up(context, route, task)) {
-      to_dead(context, route, out);
-      return;
-    }
-    *written = task->state == TASK_CLAIMED;
+    not_taken(context, route, task, outcome, out, written);
     return;
   }
   /* An unknown class from a plugin: nothing is known, so it counts as possibly sent. */
@@ -191,6 +224,14 @@ void rules_expire(const struct rules_context *context, const struct rules_task *
 void rules_unsent(const struct rules_task *task, struct decision *out, bool *written) {
   start_decision(task, EVENT_RELEASE, out);
   *written = task->state == TASK_CLAIMED;
+}
+
+void rules_defer(const struct rules_context *context, const struct route_config *route, const struct rules_task *task,
+                 int64_t delay_us, const char *error_class, const char *error, struct decision *out) {
+  start_decision(task, EVENT_DEFER, out);
+  out->error_class = error_class;
+  out->error = error;
+  defer(context, route, task, delay_us, out);
 }
 
 void rules_block(const struct rules_task *task, struct decision *out) {

@@ -32,6 +32,7 @@ struct rules_task {
   uint32_t attempt_now; /* of the attempt that this is about */
   uint32_t failures, recoveries, max_attempts, timeout_ms;
   int64_t due_us, asked_due_us, expires_us;
+  bool probe; /* it tried whether its suspended route is back */
 };
 
 /* An attempt came back from its sink. A result record within the outcome has been parsed by the caller (record, NULL
@@ -57,6 +58,12 @@ void rules_expire(const struct rules_context *context, const struct rules_task *
 
 /* It was never handed to its sink, which is no failure: back as it was. *written: a recorded claim is to be undone. */
 void rules_unsent(const struct rules_task *task, struct decision *out, bool *written);
+/* How long a row waits whose target is in trouble: the longer it has waited, the longer, within bounds. */
+int64_t rules_patience_us(int64_t age_us);
+/* Its target is suspended: it was not sent, and is due again after delay_us, without using an attempt. The reason is
+ * the target's. */
+void rules_defer(const struct rules_context *context, const struct route_config *route, const struct rules_task *task,
+                 int64_t delay_us, const char *error_class, const char *error, struct decision *out);
 /* A task before it in its order_key has failed. */
 void rules_block(const struct rules_task *task, struct decision *out);
 

@@ -268,6 +268,7 @@ static void tick(struct scheduler *s) {
   follow_leases(s);
   scheduler_run_commands(s);
   scheduler_watch_flights(s);
+  scheduler_follow_plugins(s);
   if (atomic_load(&s->draining)) {
     atomic_store(&s->resting, true);
     return;
@@ -370,6 +371,7 @@ void scheduler_stop(struct scheduler *s) {
       group = next;
     }
     order_free(&lane->order);
+    targets_clear(&lane->targets, &s->target_count);
     config_ref_drop(lane->config);
     free(lane);
   }

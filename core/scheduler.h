@@ -78,6 +78,7 @@ struct scheduler {
   struct lane *strangers;     /* one lane for unknown routes beyond STRANGERS_MAX; among lanes */
   size_t stranger_count;
   struct lane *by_name; /* uthash over the same lanes */
+  size_t target_count;  /* targets in trouble, of all lanes */
 
   /* Scheduler thread. */
   struct store_session *ss;
@@ -135,6 +136,11 @@ struct lane *scheduler_lane_make(struct scheduler *s, const char *name);   /* sc
 void scheduler_configure(struct scheduler *s);                             /* scheduler_lanes.c */
 void scheduler_watch_flights(struct scheduler *s);                         /* scheduler_lanes.c */
 void scheduler_arrivals(struct scheduler *s, struct flight_list *settled); /* scheduler_lanes.c */
+/* scheduler_health.c: */
+void scheduler_follow_outcome(struct scheduler *s, const struct flight *flight); /* what it says of its destination */
+void scheduler_follow_plugins(struct scheduler *s); /* routes whose plugin is connected again go on */
+/* Whether a task that was read must wait for its target: the flight is ended as deferred then. */
+bool scheduler_target_waits(struct scheduler *s, struct flight *flight);
 /* scheduler_heads.c: */
 void scheduler_leave_order(struct scheduler *s, struct flight *flight, bool handed_back); /* the flight is over */
 void scheduler_is_blocked(struct scheduler *s, struct flight *flight); /* it was written that it is */
@@ -148,7 +154,8 @@ void scheduler_track_clock(struct scheduler *s, int64_t db_now_us, int64_t befor
 int64_t scheduler_db_surely_us(const struct scheduler *s); /* by the database's clock it is at least this time */
 
 /* scheduler_send.c: */
-struct flight *scheduler_charge(struct flight *flight); /* enters it in the accounts of its lane and driver */
+struct flight *scheduler_charge(struct scheduler *s,
+                                struct flight *flight); /* enters it in the accounts of its lane and driver */
 /* Opens a flight for its driver now and adds it to a list to be pushed there. */
 void scheduler_open(struct scheduler *s, struct flight *flight, struct flight_list *out);
 void scheduler_send_later(struct scheduler *s, struct flight *flight); /* when it is due */

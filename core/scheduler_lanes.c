@@ -33,6 +33,7 @@ static void configure_lane(struct scheduler *s, struct lane *lane) {
   lane->config = config_ref_take(s->config);
   lane->route = route;
   lane->driver = route ? s->driver_for(s->engine, route->plugin) : NULL;
+  targets_clear(&lane->targets, &s->target_count); /* what they wait for may be mended */
   lane_limit(lane);
   lane->unknown_logged = false;
   pthread_mutex_unlock(&s->lanes_lock);
@@ -115,10 +116,10 @@ static void apply_setting(struct scheduler *s, struct lane *lane, const struct r
   pthread_mutex_lock(&s->lanes_lock);
   lane->paused = paused;
   lane_limit(lane);
-  snprintf(lane->reason, sizeof lane->reason, "%s", mine ? mine->reason : "");
+  snprintf(lane->pause_reason, sizeof lane->pause_reason, "%s", mine ? mine->reason : "");
   pthread_mutex_unlock(&s->lanes_lock);
   s->look_at_us = 0;
-  log_info(paused ? "DUEBOX-ROUTE-PAUSED" : "DUEBOX-ROUTE-UNPAUSED", "route=%s %s", lane->name, lane->reason);
+  log_info(paused ? "DUEBOX-ROUTE-PAUSED" : "DUEBOX-ROUTE-UNPAUSED", "route=%s %s", lane->name, lane->pause_reason);
 }
 
 /* Completes a flight in the place of its plugin, which may still read the task: it is never freed. */
@@ -170,8 +171,10 @@ static void replace_driver(struct scheduler *s, struct driver *old, struct drive
   mailbox_put(s->settler, &done);
   pthread_mutex_lock(&s->lanes_lock);
   for (struct lane *lane = s->lanes; lane; lane = lane->next)
-    if (lane->driver == old)
+    if (lane->driver == old) {
       lane->driver = new;
+      lane->ups_seen = 0;
+    }
   pthread_mutex_unlock(&s->lanes_lock);
 }
 
@@ -211,49 +214,6 @@ void scheduler_configure(struct scheduler *s) {
   }
 }
 
-static void suspend(struct scheduler *s, struct lane *lane, const struct duebox_outcome *outcome) {
-  int64_t now = clock_mono_us();
-  bool was = lane->suspended;
-  pthread_mutex_lock(&s->lanes_lock);
-  lane_suspend(lane, outcome->message, outcome->retry_after_ms, now);
-  pthread_mutex_unlock(&s->lanes_lock);
-  if (!was)
-    log_warn("DUEBOX-ROUTE-SUSPENDED", "route=%s its destination is down, probing from time to time: %s", lane->name,
-             lane->reason);
-}
-
-/* What the outcome says about the destination, beyond its own task. */
-static void follow_outcome(struct scheduler *s, const struct flight *flight) {
-  struct lane *lane = flight->lane;
-  const struct duebox_outcome *outcome = &flight->outcome;
-  switch (outcome->cls) {
-  case DUEBOX_UNAVAILABLE:
-    for (struct lane *other = s->lanes; other; other = other->next)
-      if (other == lane || (outcome->scope == DUEBOX_SCOPE_INSTANCE && other->driver == flight->driver))
-        suspend(s, other, outcome);
-    break;
-  case DUEBOX_GONE:
-    pthread_mutex_lock(&s->lanes_lock);
-    lane->paused = lane->gone = true;
-    lane_limit(lane);
-    snprintf(lane->reason, sizeof lane->reason, "%s", outcome->message ? outcome->message : "the destination is gone");
-    pthread_mutex_unlock(&s->lanes_lock);
-    s->route_gone(s->engine, lane->name, lane->reason);
-    break;
-  case DUEBOX_UNKNOWN:
-    break; /* says nothing about now */
-  case DUEBOX_DELIVERED:
-  case DUEBOX_REJECTED:
-  case DUEBOX_RETRY:
-    pthread_mutex_lock(&s->lanes_lock);
-    bool recovered = lane_recovered(lane);
-    pthread_mutex_unlock(&s->lanes_lock);
-    if (recovered)
-      log_info("DUEBOX-ROUTE-RESUMED", "route=%s its destination answers again", lane->name);
-    break;
-  }
-}
-
 /* What a memory claim that its sink has answered says about the time that takes. */
 static void follow_confirm(const struct flight *flight) {
   struct lane *lane = flight->lane;
@@ -267,6 +227,8 @@ static bool handed_back(const struct flight *flight) {
   return !flight->settled || !flight->decision.applied || flight->decision.event == EVENT_RELEASE;
 }
 
+static bool is_later(enum task_event event) { return event == EVENT_RETRY || event == EVENT_DEFER; }
+
 /* What the settling means for the group's reading. */
 static void follow_group(struct scheduler *s, const struct flight *flight) {
   struct group *group = flight->group;
@@ -275,7 +237,7 @@ static void follow_group(struct scheduler *s, const struct flight *flight) {
   group->in_flight--;
   if (handed_back(flight)) /* the row may be due still, behind the cursor */
     lane_sweep(group);
-  if (flight->settled && flight->decision.applied && flight->decision.event == EVENT_RETRY) {
+  if (flight->settled && flight->decision.applied && is_later(flight->decision.event)) {
     int64_t due = scheduler_db_now_us(s) + flight->decision.delay_us;
     if (due < group->next_us)
       group->next_us = due;
@@ -298,11 +260,10 @@ static void arrive(struct scheduler *s, struct flight *flight) {
   if (flight->driver) {
     lane_refund(flight->lane, flight->task);
     if (flight->end == FLIGHT_UNSENT)
-      lane_note_unsent(flight->lane, clock_mono_us());
+      lane_note_unsent(flight->lane);
     else
       lane_note_done(flight->lane, clock_mono_us());
-    if (flight->end == FLIGHT_OUTCOME)
-      follow_outcome(s, flight);
+    scheduler_follow_outcome(s, flight);
     if (flight->end == FLIGHT_OUTCOME && !flight->task->recorded)
       follow_confirm(flight);
   }

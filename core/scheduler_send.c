@@ -10,12 +10,17 @@
 #include "core/base/clock.h"
 #include "core/scheduler.h"
 
-struct flight *scheduler_charge(struct flight *flight) {
+struct flight *scheduler_charge(struct scheduler *s, struct flight *flight) {
   struct lane *lane = flight->lane;
   flight->driver = lane->driver;
   flight->solo = flight->task->recoveries > 0;
   lane->solo += flight->solo;
   lane_charge(lane, flight->task, clock_mono_us());
+  if (health_suspended(&lane->health)) {
+    pthread_mutex_lock(&s->lanes_lock);
+    flight->probe = lane_send(lane, flight->task);
+    pthread_mutex_unlock(&s->lanes_lock);
+  }
   return flight;
 }
 

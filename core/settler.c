@@ -95,6 +95,10 @@ static bool decide(struct settler *settler, struct flight *flight, struct batch 
   case FLIGHT_BLOCKED:
     rules_block(&facts, &flight->decision);
     break;
+  case FLIGHT_DEFERRED:
+    rules_defer(&context, route, &facts, flight->outcome.retry_after_ms * 1000, flight->outcome.error_class,
+                flight->outcome.message, &flight->decision);
+    break;
   case FLIGHT_NO_RESULT:
     rules_no_result(&context, route, &facts, &flight->decision);
     break;
@@ -102,8 +106,8 @@ static bool decide(struct settler *settler, struct flight *flight, struct batch 
     rules_recover(&context, route, &facts, &flight->decision);
     break;
   }
-  flight->decision.head =
-      flight->in_order && route && route->order == ORDER_BLOCK && flight->decision.event == EVENT_RETRY;
+  flight->decision.head = flight->in_order && route && route->order == ORDER_BLOCK &&
+                          (flight->decision.event == EVENT_RETRY || flight->decision.event == EVENT_DEFER);
   return written;
 }
 

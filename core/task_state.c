@@ -14,8 +14,8 @@ static const struct {
 #undef STATE
 };
 
-static const char *const events[TASK_EVENTS] = {"claim",  "published", "done", "retry", "dead",    "expire",
-                                                "cancel", "release",   "hold", "block", "progress"};
+static const char *const events[TASK_EVENTS] = {"claim",  "published", "done",    "retry", "dead",  "expire",
+                                                "cancel", "defer",     "release", "hold",  "block", "progress"};
 
 #define ILLEGAL TASK_STATES
 
@@ -23,23 +23,25 @@ static const char *const events[TASK_EVENTS] = {"claim",  "published", "done", "
  * done, dead or retried, or (by a sign of progress) awaiting. A final state takes no event: dead tasks are retried as a
  * new row (insert from history). */
 static const enum task_state next[TASK_STATES][TASK_EVENTS] = {
-    /*                   claim         published      done       retry           dead       expire        cancel release
-       hold       block         progress */
+    /*                   claim         published      done       retry           dead       expire        cancel defer
+       release       hold       block         progress */
     [TASK_SCHEDULED] = {TASK_CLAIMED, TASK_AWAITING, TASK_DONE, TASK_SCHEDULED, TASK_DEAD, TASK_EXPIRED, TASK_CANCELLED,
-                        TASK_SCHEDULED, TASK_HELD, TASK_BLOCKED, TASK_AWAITING},
+                        TASK_SCHEDULED, TASK_SCHEDULED, TASK_HELD, TASK_BLOCKED, TASK_AWAITING},
     [TASK_CLAIMED] = {ILLEGAL, TASK_AWAITING, TASK_DONE, TASK_SCHEDULED, TASK_DEAD, TASK_EXPIRED, TASK_CANCELLED,
-                      TASK_SCHEDULED, ILLEGAL, ILLEGAL, TASK_CLAIMED},
+                      TASK_SCHEDULED, TASK_SCHEDULED, ILLEGAL, ILLEGAL, TASK_CLAIMED},
     [TASK_AWAITING] = {ILLEGAL, ILLEGAL, TASK_DONE, TASK_SCHEDULED, TASK_DEAD, TASK_EXPIRED, TASK_CANCELLED, ILLEGAL,
-                       ILLEGAL, ILLEGAL, TASK_AWAITING},
-    [TASK_HELD] = {ILLEGAL, ILLEGAL, TASK_DONE, ILLEGAL, TASK_DEAD, TASK_EXPIRED, TASK_CANCELLED, TASK_SCHEDULED,
-                   TASK_HELD, ILLEGAL, ILLEGAL},
-    [TASK_BLOCKED] = {ILLEGAL, ILLEGAL, TASK_DONE, ILLEGAL, TASK_DEAD, TASK_EXPIRED, TASK_CANCELLED, TASK_SCHEDULED,
-                      ILLEGAL, TASK_BLOCKED, ILLEGAL},
-    [TASK_DONE] = {ILLEGAL, ILLEGAL, ILLEGAL, ILLEGAL, ILLEGAL, ILLEGAL, ILLEGAL, ILLEGAL, ILLEGAL, ILLEGAL, ILLEGAL},
-    [TASK_DEAD] = {ILLEGAL, ILLEGAL, ILLEGAL, ILLEGAL, ILLEGAL, ILLEGAL, ILLEGAL, ILLEGAL, ILLEGAL, ILLEGAL, ILLEGAL},
+                       ILLEGAL, ILLEGAL, ILLEGAL, TASK_AWAITING},
+    [TASK_HELD] = {ILLEGAL, ILLEGAL, TASK_DONE, ILLEGAL, TASK_DEAD, TASK_EXPIRED, TASK_CANCELLED, ILLEGAL,
+                   TASK_SCHEDULED, TASK_HELD, ILLEGAL, ILLEGAL},
+    [TASK_BLOCKED] = {ILLEGAL, ILLEGAL, TASK_DONE, ILLEGAL, TASK_DEAD, TASK_EXPIRED, TASK_CANCELLED, ILLEGAL,
+                      TASK_SCHEDULED, ILLEGAL, TASK_BLOCKED, ILLEGAL},
+    [TASK_DONE] = {ILLEGAL, ILLEGAL, ILLEGAL, ILLEGAL, ILLEGAL, ILLEGAL, ILLEGAL, ILLEGAL, ILLEGAL, ILLEGAL, ILLEGAL,
+                   ILLEGAL},
+    [TASK_DEAD] = {ILLEGAL, ILLEGAL, ILLEGAL, ILLEGAL, ILLEGAL, ILLEGAL, ILLEGAL, ILLEGAL, ILLEGAL, ILLEGAL, ILLEGAL,
+                   ILLEGAL},
     [TASK_CANCELLED] = {ILLEGAL, ILLEGAL, ILLEGAL, ILLEGAL, ILLEGAL, ILLEGAL, ILLEGAL, ILLEGAL, ILLEGAL, ILLEGAL,
-                        ILLEGAL},
-    [TASK_EXPIRED] = {ILLEGAL, ILLEGAL, ILLEGAL, ILLEGAL, ILLEGAL, ILLEGAL, ILLEGAL, ILLEGAL, ILLEGAL, ILLEGAL,
+                        ILLEGAL, ILLEGAL},
+    [TASK_EXPIRED] = {ILLEGAL, ILLEGAL, ILLEGAL, ILLEGAL, ILLEGAL, ILLEGAL, ILLEGAL, ILLEGAL, ILLEGAL, ILLEGAL, ILLEGAL,
                       ILLEGAL},
 };
 

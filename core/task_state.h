@@ -22,6 +22,7 @@ enum task_event {
   EVENT_DEAD,      /* failed for good */
   EVENT_EXPIRE,    /* expires_at has come */
   EVENT_CANCEL,    /* people */
+  EVENT_DEFER,     /* not taken by its destination, which is no failure of the task: later, without using an attempt */
   EVENT_RELEASE,   /* handed back unsent: destination down, shutdown, crash recovery */
   EVENT_HOLD,      /* its route is unknown */
   EVENT_BLOCK,     /* a task before it in its order_key failed */

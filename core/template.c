@@ -75,6 +75,15 @@ bool template_check(const char *tmpl, struct err *err) {
   return true;
 }
 
+bool template_varies(const char *tmpl) {
+  struct part part;
+  const char *problem;
+  while (*tmpl && next_part(&tmpl, &part, &problem))
+    if (part.placeholder && find_field(&part) != FIELD_ROUTE)
+      return true;
+  return false;
+}
+
 /* Where the expansion is written; len counts on beyond cap. */
 struct sink {
   char *out;

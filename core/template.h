@@ -18,6 +18,9 @@
 /* Says whether every placeholder is known and closed; the text of err has no place in front. */
 MUSTCHECK bool template_check(const char *tmpl, struct err *err);
 
+/* Whether tasks of one route differ in its expansion. */
+bool template_varies(const char *tmpl);
+
 /* Writes the expansion to out (cap bytes, NUL-terminated when cap > 0) and returns the length it needs without the
  * NUL, like snprintf. tmpl has passed template_check; what is no placeholder is copied as it stands. */
 size_t template_expand(const char *tmpl, const struct duebox_task *task, enum duebox_escape escape, char *out,

@@ -26,8 +26,8 @@ static bool wants_history(const struct decision *d) {
 }
 static bool wants_attempt(const struct decision *d) { return d->log_attempt; }
 static bool wants_alert(const struct decision *d) { return d->event == EVENT_DEAD && d->alert_route; }
-static bool is_retry(const struct decision *d) { return d->event == EVENT_RETRY; }
-static bool is_head(const struct decision *d) { return d->event == EVENT_RETRY && d->head; }
+static bool is_retry(const struct decision *d) { return d->event == EVENT_RETRY || d->event == EVENT_DEFER; }
+static bool is_head(const struct decision *d) { return is_retry(d) && d->head; }
 static bool is_published(const struct decision *d) { return d->event == EVENT_PUBLISHED; }
 static bool is_progress(const struct decision *d) { return d->event == EVENT_PROGRESS; }
 static bool is_move(const struct decision *d) {

@@ -140,9 +140,12 @@ function routeNotices(route, notices) {
       "and reload; they go on by themselves."]);
   if (route.suspended)
     notices.push(["bad", route.name, "Its destination does not answer; it is probed again and again, and no attempt is " +
-      "lost. " + route.reason]);
+      "lost. " + route.trouble]);
   if (route.paused)
     notices.push(["warn", route.name, "Paused. " + route.reason]);
+  for (const target of route.targets || [])
+    notices.push(["warn", route.name, "Suspended: " + target.target + ", since task " + target.message_id +
+      ". The other tasks of the route flow. " + target.reason]);
   if (!route.paused && !route.suspended && route.oldest_due_age_us > 60e6)
     notices.push(["warn", route.name, "Its oldest due task has been waiting for " + duration(route.oldest_due_age_us) +
       ". Look at its concurrency and rate, and at the destination."]);
@@ -239,7 +242,7 @@ function routeRow(route, answer) {
   name.append(title, make("span", route.via ? "via " + route.via : "no configuration", "via"));
   const pill = cell();
   pill.append(make("span", state, "pill " + level));
-  pill.title = route.reason;
+  pill.title = route.suspended ? route.trouble : route.reason;
   const done = rate(perSecond(eventsOf("done", route.name)));
   const speed = cell(undefined, "number" + (done === "0" ? " zero" : ""));
   speed.append(spark(route.name), done);

@@ -51,6 +51,9 @@ struct duebox_map {
 #define DUEBOX_OPT_REQUIRED 0x1u /* must be given */
 #define DUEBOX_OPT_TEMPLATE                                                                                            \
   0x2u /* a string in which {task_key}, {route}, {message_id}, {priority}, {header.NAME} expand */
+/* Since 1.1. A template of a route that says where its tasks go: topic, exchange, routing key, URL. The expansions of
+ * all such options of a route are a task's target, which is suspended by itself (DUEBOX_SCOPE_TARGET). */
+#define DUEBOX_OPT_TARGET 0x4u
 
 struct duebox_option {
   const char *name;

@@ -17,13 +17,16 @@ enum duebox_outcome_class {
   DUEBOX_RETRY,         /* it failed now and may succeed later: counts as a failure */
   DUEBOX_UNAVAILABLE,   /* the destination is down and nothing was sent: no attempt is burnt */
   DUEBOX_UNKNOWN,       /* possibly sent, no confirmation came: counts as a failure */
-  DUEBOX_GONE,          /* the destination says it is closed for good (HTTP 410): the route is paused */
+  DUEBOX_GONE,          /* the destination says it is closed for good (HTTP 410): the route, or its target, is paused */
 };
 
-/* How far the trouble of UNAVAILABLE reaches; ignored for other classes. */
+/* How far the trouble of UNAVAILABLE reaches, and that of GONE and RETRY with SCOPE_TARGET; ignored otherwise. */
 enum duebox_scope {
-  DUEBOX_SCOPE_ROUTE = 0, /* this route only, e.g. an unknown topic or a refused connection to its URL */
+  DUEBOX_SCOPE_ROUTE = 0, /* this route only, e.g. a refused connection to its host, a right that is missing */
   DUEBOX_SCOPE_INSTANCE,  /* everything behind this plugin instance, e.g. the broker is down */
+  DUEBOX_SCOPE_TARGET,    /* since 1.1: the topic, key or URL of this task only (DUEBOX_OPT_TARGET); where that holds no
+                             placeholder, the route. RETRY: the destination's failure rather than the task's, so that
+                             retry_after_ms holds back other tasks too, and many in a row suspend it */
 };
 
 /* What the consumer said, where the protocol carries an answer (HTTP response, in-process handler). */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * duebox/plugin.h - the plugin ABI, version 1.0.
+ * duebox/plugin.h - the plugin ABI, version 1.1.
  *
  * A plugin is a shared object that exports one const data symbol, `duebox_plugin_v1`. The host reads its frozen prefix
  * (magic, abi_major, abi_minor, size) before it runs anything of it. A plugin may be a sink (tasks go out), a source
@@ -15,7 +15,8 @@
  * Every accepted task is completed exactly once, in stop() at the latest.
  *
  * Changes: fields are appended only; each struct carries its size; whatever would be removed or re-meant makes a new
- * major. 1.0: first version. 1.1: duebox_record.correlation_id; duebox_outcome.record beside ANSWER_DONE and _LATER.
+ * major. 1.0: first version. 1.1: duebox_record.correlation_id; duebox_outcome.record beside ANSWER_DONE and _LATER;
+ * targets (DUEBOX_OPT_TARGET, DUEBOX_SCOPE_TARGET).
  */
 #ifndef DUEBOX_PLUGIN_H
 #define DUEBOX_PLUGIN_H

@@ -4,6 +4,7 @@
 #include "amqp_vendor.h"
 
 #define ROUTE DUEBOX_UNAVAILABLE, DUEBOX_SCOPE_ROUTE
+#define TARGET DUEBOX_UNAVAILABLE, DUEBOX_SCOPE_TARGET
 #define INSTANCE DUEBOX_UNAVAILABLE, DUEBOX_SCOPE_INSTANCE
 #define CLASS(c) DUEBOX_##c, DUEBOX_SCOPE_ROUTE
 
@@ -15,10 +16,10 @@ static const struct amqp_outcome_row rows[] = {
     {AMQP_EVENT_NACK, 0, CLASS(RETRY), "amqp.nack",
      "the broker refused the message (nack): the queue is full with overflow reject-publish, or the broker failed"},
 
-    {AMQP_EVENT_RETURN, AMQP_NO_ROUTE, ROUTE, "amqp.no_route",
+    {AMQP_EVENT_RETURN, AMQP_NO_ROUTE, TARGET, "amqp.no_route",
      "no queue takes it: declare the queue, or bind one to the exchange for this routing key"},
-    {AMQP_EVENT_RETURN, AMQP_NO_CONSUMERS, ROUTE, "amqp.no_consumers", "the queue has no consumer"},
-    {AMQP_EVENT_RETURN, 0, ROUTE, "amqp.returned", "the broker returned the message"},
+    {AMQP_EVENT_RETURN, AMQP_NO_CONSUMERS, TARGET, "amqp.no_consumers", "the queue has no consumer"},
+    {AMQP_EVENT_RETURN, 0, TARGET, "amqp.returned", "the broker returned the message"},
 
     {AMQP_EVENT_REFUSED, AMQP_CONTENT_TOO_LARGE, CLASS(REJECTED), "amqp.content_too_large",
      "larger than the broker takes: raise max_message_size there, or send less"},

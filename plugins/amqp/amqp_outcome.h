@@ -3,8 +3,9 @@
  * amqp_outcome.h - what an event of the protocol means for a task, as rows of data.
  *
  * The one question behind each row: may the broker have queued the message? Where it may, the class is UNKNOWN. Where
- * it certainly has not, the class says whose fault it was: the message (REJECTED), the route (UNAVAILABLE, scope
- * ROUTE), the broker (UNAVAILABLE, scope INSTANCE) or the moment (RETRY). Reply codes: AMQP 0-9-1, section 1.2.
+ * it certainly has not, the class says whose fault it was: the message (REJECTED), its routing key (UNAVAILABLE,
+ * scope TARGET), the route (scope ROUTE), the broker (UNAVAILABLE, scope INSTANCE) or the moment (RETRY). Reply codes:
+ * AMQP 0-9-1, section 1.2.
  */
 #ifndef AMQP_OUTCOME_H
 #define AMQP_OUTCOME_H

@@ -61,7 +61,7 @@ const struct duebox_option http_option_rows[] = {
 #define ROW(field, kind, ...)                                                                                          \
   { .name = #field, .type = kind, .offset = offsetof(struct http_route, field), __VA_ARGS__ }
 const struct duebox_option http_route_rows[] = {
-    ROW(url, DUEBOX_OPT_STRING, .flags = DUEBOX_OPT_REQUIRED | DUEBOX_OPT_TEMPLATE,
+    ROW(url, DUEBOX_OPT_STRING, .flags = DUEBOX_OPT_REQUIRED | DUEBOX_OPT_TEMPLATE | DUEBOX_OPT_TARGET,
         .help = "where to send; placeholders are percent-encoded and may stand in the path and the query only"),
     ROW(method, DUEBOX_OPT_ENUM, .def = "POST", .choices = methods, .help = "request method"),
     ROW(secret, DUEBOX_OPT_SECRET,

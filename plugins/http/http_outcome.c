@@ -21,6 +21,15 @@ static const struct {
     {400, 599, DUEBOX_RETRY, DUEBOX_ANSWER_NONE, NULL},
 };
 
+/* Failures that speak of the URL, whatever the task: the others are its own. */
+static bool speaks_of_target(long status) {
+  static const long client[] = {401, 403, 404, 405, 407, 408, 410, 429};
+  for (size_t i = 0; i < sizeof(client) / sizeof(client[0]); i++)
+    if (status == client[i])
+      return true;
+  return status >= 500;
+}
+
 /* Codes that can come from our settings; all others are "http.curl". instance: concerns every route. */
 static const struct {
   CURLcode code;
@@ -100,6 +109,8 @@ static bool overridden(const struct http_route *route, long status, struct http_
   snprintf(exact, sizeof(exact), "%ld", status);
   if (!override(route, exact, out) && !override(route, class, out))
     return false;
+  if (out->cls == DUEBOX_RETRY && speaks_of_target(status))
+    out->scope = DUEBOX_SCOPE_TARGET;
   if (out->cls != DUEBOX_DELIVERED)
     snprintf(out->error_class, sizeof(out->error_class), "http.%s", exact);
   return true;
@@ -114,6 +125,8 @@ struct http_verdict http_verdict_of_status(long status, const struct http_route 
       continue;
     verdict.cls = statuses[i].cls;
     verdict.answer = statuses[i].answer;
+    if (verdict.cls != DUEBOX_DELIVERED && speaks_of_target(status))
+      verdict.scope = DUEBOX_SCOPE_TARGET;
     if (verdict.cls == DUEBOX_DELIVERED)
       return verdict;
     if (statuses[i].error_class)

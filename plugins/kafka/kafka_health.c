@@ -26,6 +26,10 @@ static void say_up(struct kafka_health *health, const struct duebox_host *host) 
   host->health(host->ctx, true, NULL);
 }
 
+bool kafka_health_reached(const struct kafka_health *health) {
+  return health->state == KAFKA_HEALTH_UP || health->state == KAFKA_HEALTH_REFUSED;
+}
+
 void kafka_health_success(struct kafka_health *health, const struct duebox_host *host) {
   if (health->state != KAFKA_HEALTH_UP)
     say_up(health, host);

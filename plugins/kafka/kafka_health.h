@@ -18,6 +18,8 @@ struct kafka_health {
   enum kafka_health_state state;
 };
 
+/* Brokers have answered since they were away last, be it with a refusal. */
+bool kafka_health_reached(const struct kafka_health *health);
 /* A message was acknowledged or a record came. */
 void kafka_health_success(struct kafka_health *health, const struct duebox_host *host);
 /* A broker is connected. */

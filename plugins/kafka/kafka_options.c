@@ -42,7 +42,7 @@ const struct duebox_option kafka_option_rows[] = {
 };
 
 const struct duebox_option kafka_route_rows[] = {
-    ROW("topic", STRING, kafka_route, topic, .flags = DUEBOX_OPT_REQUIRED | DUEBOX_OPT_TEMPLATE,
+    ROW("topic", STRING, kafka_route, topic, .flags = DUEBOX_OPT_REQUIRED | DUEBOX_OPT_TEMPLATE | DUEBOX_OPT_TARGET,
         .help = "topic the tasks go to; it must exist"),
     ROW("key", STRING, kafka_route, key, .def = "{task_key}", .flags = DUEBOX_OPT_TEMPLATE,
         .help = "record key; the same key always goes to the same partition"),

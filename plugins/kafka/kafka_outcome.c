@@ -11,7 +11,7 @@
 #define E(name) RD_KAFKA_RESP_ERR_##name
 #define REJECTED DUEBOX_REJECTED, DUEBOX_SCOPE_ROUTE
 #define RETRY DUEBOX_RETRY, DUEBOX_SCOPE_ROUTE
-#define ROUTE_DOWN DUEBOX_UNAVAILABLE, DUEBOX_SCOPE_ROUTE
+#define TOPIC_DOWN DUEBOX_UNAVAILABLE, DUEBOX_SCOPE_TARGET
 #define INSTANCE_DOWN DUEBOX_UNAVAILABLE, DUEBOX_SCOPE_INSTANCE
 
 static const char broker_away[] = "no broker answered in time: check that the brokers run and can be reached";
@@ -58,19 +58,19 @@ const struct kafka_outcome_row kafka_outcome_rows[] = {
     {E(INVALID_PRODUCER_EPOCH),             "kafka.producer_epoch",           INSTANCE_DOWN, false, stopped},
     {E(UNKNOWN_PRODUCER_ID),                "kafka.unknown_producer_id",      INSTANCE_DOWN, false, stopped},
 
-    /* The route leads nowhere. */
-    {E(_UNKNOWN_TOPIC),                     "kafka.unknown_topic",            ROUTE_DOWN, false, no_topic},
-    {E(_UNKNOWN_PARTITION),                 "kafka.unknown_partition",        ROUTE_DOWN, false, no_topic},
-    {E(UNKNOWN_TOPIC_OR_PART),              "kafka.unknown_topic",            ROUTE_DOWN, false, no_topic},
-    {E(TOPIC_EXCEPTION),                    "kafka.invalid_topic",            ROUTE_DOWN, false, no_topic},
-    {E(TOPIC_AUTHORIZATION_FAILED),         "kafka.topic_authorization",      ROUTE_DOWN, false, no_right},
-    {E(LEADER_NOT_AVAILABLE),               "kafka.leader_not_available",     ROUTE_DOWN, false, moving},
-    {E(NOT_LEADER_FOR_PARTITION),           "kafka.not_leader",               ROUTE_DOWN, false, moving},
-    {E(REPLICA_NOT_AVAILABLE),              "kafka.replica_not_available",    ROUTE_DOWN, false, moving},
-    {E(FENCED_LEADER_EPOCH),                "kafka.leader_epoch",             ROUTE_DOWN, false, moving},
-    {E(UNKNOWN_LEADER_EPOCH),               "kafka.leader_epoch",             ROUTE_DOWN, false, moving},
-    {E(NOT_ENOUGH_REPLICAS),                "kafka.not_enough_replicas",      ROUTE_DOWN, false, not_in_sync},
-    {E(NOT_ENOUGH_REPLICAS_AFTER_APPEND),   "kafka.not_enough_replicas",      ROUTE_DOWN, false, not_in_sync},
+    /* This topic is not there, or does not take records. */
+    {E(_UNKNOWN_TOPIC),                     "kafka.unknown_topic",            TOPIC_DOWN, false, no_topic},
+    {E(_UNKNOWN_PARTITION),                 "kafka.unknown_partition",        TOPIC_DOWN, false, no_topic},
+    {E(UNKNOWN_TOPIC_OR_PART),              "kafka.unknown_topic",            TOPIC_DOWN, false, no_topic},
+    {E(TOPIC_EXCEPTION),                    "kafka.invalid_topic",            TOPIC_DOWN, false, no_topic},
+    {E(TOPIC_AUTHORIZATION_FAILED),         "kafka.topic_authorization",      TOPIC_DOWN, false, no_right},
+    {E(LEADER_NOT_AVAILABLE),               "kafka.leader_not_available",     TOPIC_DOWN, false, moving},
+    {E(NOT_LEADER_FOR_PARTITION),           "kafka.not_leader",               TOPIC_DOWN, false, moving},
+    {E(REPLICA_NOT_AVAILABLE),              "kafka.replica_not_available",    TOPIC_DOWN, false, moving},
+    {E(FENCED_LEADER_EPOCH),                "kafka.leader_epoch",             TOPIC_DOWN, false, moving},
+    {E(UNKNOWN_LEADER_EPOCH),               "kafka.leader_epoch",             TOPIC_DOWN, false, moving},
+    {E(NOT_ENOUGH_REPLICAS),                "kafka.not_enough_replicas",      TOPIC_DOWN, false, not_in_sync},
+    {E(NOT_ENOUGH_REPLICAS_AFTER_APPEND),   "kafka.not_enough_replicas",      TOPIC_DOWN, false, not_in_sync},
 
     /* This record can never be written there. */
     {E(MSG_SIZE_TOO_LARGE),                 "kafka.msg_size_too_large",       REJECTED, true, too_large},

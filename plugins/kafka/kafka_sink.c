@@ -187,7 +187,7 @@ static bool send_alone(struct kafka_sink *sink, struct kafka_slot *slot) {
 /* What the report means. A message that timed out unsent while brokers are connected is not the cluster's trouble: its
  * topic is unknown to all (it never got a partition), or its partition has no leader that takes it. */
 static rd_kafka_resp_err_t meaning(const struct kafka_sink *sink, const rd_kafka_message_t *message) {
-  if (message->err != RD_KAFKA_RESP_ERR__MSG_TIMED_OUT || sink->health.state != KAFKA_HEALTH_UP ||
+  if (message->err != RD_KAFKA_RESP_ERR__MSG_TIMED_OUT || !kafka_health_reached(&sink->health) ||
       rd_kafka_message_status(message) != RD_KAFKA_MSG_STATUS_NOT_PERSISTED)
     return message->err;
   return message->partition == RD_KAFKA_PARTITION_UA ? RD_KAFKA_RESP_ERR__UNKNOWN_TOPIC

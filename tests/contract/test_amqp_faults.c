@@ -100,7 +100,7 @@ static void unroutable_is_never_called_delivered(void **state) {
       continue;
     }
     expect(host, i, DUEBOX_UNAVAILABLE, "amqp.no_route");
-    assert_int_equal(fake_host_outcome(host, i).scope, DUEBOX_SCOPE_ROUTE);
+    assert_int_equal(fake_host_outcome(host, i).scope, DUEBOX_SCOPE_TARGET);
   }
   assert_non_null(strstr(fake_host_outcome(host, 0).message, "duebox-test-no-such-queue"));
   check_honest(broker, host);

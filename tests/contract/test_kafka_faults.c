@@ -136,7 +136,7 @@ static void topic_authorization_is_the_routes_trouble(void **state) {
   kafka_cluster_fail_produce(mock, E(TOPIC_AUTHORIZATION_FAILED), 1);
   send_one_by_one(host, &mock->route, 1);
   check_outcome(host, 0, DUEBOX_UNAVAILABLE, "kafka.topic_authorization");
-  assert_int_equal(fake_host_outcome(host, 0).scope, DUEBOX_SCOPE_ROUTE);
+  assert_int_equal(fake_host_outcome(host, 0).scope, DUEBOX_SCOPE_TARGET);
   for (int64_t end = now_ms() + LIMIT_MS; fake_host_count(host, DUEBOX_DELIVERED) == 0 && now_ms() < end;)
     send_one_by_one(host, &mock->route, 1);
   assert_int_equal(fake_host_count(host, DUEBOX_DELIVERED), 1); /* after the right was granted, without a restart */
@@ -149,7 +149,7 @@ static void an_unknown_topic_works_once_it_exists(void **state) {
   send_one_by_one(host, &mock->missing, 2);
   for (size_t i = 0; i < 2; i++) {
     check_outcome(host, i, DUEBOX_UNAVAILABLE, "kafka.unknown_topic");
-    assert_int_equal(fake_host_outcome(host, i).scope, DUEBOX_SCOPE_ROUTE);
+    assert_int_equal(fake_host_outcome(host, i).scope, DUEBOX_SCOPE_TARGET);
   }
   rd_kafka_mock_topic_set_error(mock->cluster, "no-such-topic", E(NO_ERROR));
   for (int64_t end = now_ms() + LIMIT_MS; fake_host_count(host, DUEBOX_DELIVERED) == 0 && now_ms() < end; usleep(50000))
@@ -166,7 +166,7 @@ static void an_unknown_topic_and_a_short_timeout(void **state) {
   send_one_by_one(host, &mock->route, 1);
   send_one_by_one(host, &mock->missing, 1);
   check_outcome(host, 1, DUEBOX_UNAVAILABLE, "kafka.unknown_topic");
-  assert_int_equal(fake_host_outcome(host, 1).scope, DUEBOX_SCOPE_ROUTE);
+  assert_int_equal(fake_host_outcome(host, 1).scope, DUEBOX_SCOPE_TARGET);
   fake_host_free(host);
 }
 
@@ -178,7 +178,7 @@ static void a_partition_that_does_not_exist(void **state) {
   send_one_by_one(host, &mock->route, 1); /* the topic is known from here on */
   send_one_by_one(host, &route, 1);
   check_outcome(host, 1, DUEBOX_UNAVAILABLE, "kafka.unknown_partition");
-  assert_int_equal(fake_host_outcome(host, 1).scope, DUEBOX_SCOPE_ROUTE);
+  assert_int_equal(fake_host_outcome(host, 1).scope, DUEBOX_SCOPE_TARGET);
   fake_host_free(host);
 }
 
@@ -360,7 +360,7 @@ static void a_dead_partition_does_not_blame_the_cluster(void **state) {
     usleep(20000);
   }
   check_outcome(host, victim, DUEBOX_UNAVAILABLE, "kafka.leader_not_available");
-  assert_int_equal(fake_host_outcome(host, victim).scope, DUEBOX_SCOPE_ROUTE);
+  assert_int_equal(fake_host_outcome(host, victim).scope, DUEBOX_SCOPE_TARGET);
   fake_host_free(host);
 }
 

@@ -209,7 +209,7 @@ static void a_deleted_topic_is_the_routes_trouble(void **state) {
     settle(host);
     outcome = fake_host_outcome(host, fake_host_tasks(host) - 1);
   }
-  if (outcome.cls != DUEBOX_UNAVAILABLE || outcome.scope != DUEBOX_SCOPE_ROUTE)
+  if (outcome.cls != DUEBOX_UNAVAILABLE || outcome.scope != DUEBOX_SCOPE_TARGET)
     fail_msg("class %d, scope %d, %s: %s", (int)outcome.cls, (int)outcome.scope, outcome.error_class, outcome.message);
   fake_host_free(host);
   kafka_cluster_close(cluster);

@@ -25,7 +25,8 @@ static void trouble(struct engine *engine) {
   engine->routes[3].known = false;
   engine->routes[3].via = NULL;
   engine->routes[4].paused = true;
-  snprintf(engine->routes[4].reason, sizeof(engine->routes[4].reason), "partner migrates its API until 14:00");
+  snprintf(engine->routes[4].pause_reason, sizeof(engine->routes[4].pause_reason),
+           "partner migrates its API until 14:00");
   engine->plugins[2].up = false;
   snprintf(engine->plugins[2].text, sizeof(engine->plugins[2].text), "connection refused (127.0.0.1:5672)");
   set_gauge(&engine->route_metrics[1].oldest_due_us, clock_wall_us() - 754000000);

@@ -298,7 +298,7 @@ static void stats_tell_what_the_engine_knows(void **state) {
     histogram_add(&metrics->lateness, 400);
   engine->routes[1].paused = true;
   engine->routes[1].next_due_us = 1896091200000000;
-  snprintf(engine->routes[1].reason, sizeof(engine->routes[1].reason), "month end");
+  snprintf(engine->routes[1].pause_reason, sizeof(engine->routes[1].pause_reason), "month end");
   set_gauge(&engine->metrics.db_up, 1);
 
   json_t *json = fixture_ask(fixture, "GET", "/api/v1/stats", "", NULL, 200);

@@ -23,9 +23,9 @@ struct expectation {
 static const struct expectation expected[] = {
     {AMQP_EVENT_ACK, 0, DUEBOX_DELIVERED, 0, NULL},
     {AMQP_EVENT_NACK, 0, DUEBOX_RETRY, 0, "amqp.nack"},
-    {AMQP_EVENT_RETURN, 312, DUEBOX_UNAVAILABLE, DUEBOX_SCOPE_ROUTE, "amqp.no_route"},
-    {AMQP_EVENT_RETURN, 313, DUEBOX_UNAVAILABLE, DUEBOX_SCOPE_ROUTE, "amqp.no_consumers"},
-    {AMQP_EVENT_RETURN, 999, DUEBOX_UNAVAILABLE, DUEBOX_SCOPE_ROUTE, "amqp.returned"},
+    {AMQP_EVENT_RETURN, 312, DUEBOX_UNAVAILABLE, DUEBOX_SCOPE_TARGET, "amqp.no_route"},
+    {AMQP_EVENT_RETURN, 313, DUEBOX_UNAVAILABLE, DUEBOX_SCOPE_TARGET, "amqp.no_consumers"},
+    {AMQP_EVENT_RETURN, 999, DUEBOX_UNAVAILABLE, DUEBOX_SCOPE_TARGET, "amqp.returned"},
     {AMQP_EVENT_REFUSED, 311, DUEBOX_REJECTED, 0, "amqp.content_too_large"},
     {AMQP_EVENT_REFUSED, 406, DUEBOX_REJECTED, 0, "amqp.precondition_failed"},
     {AMQP_EVENT_REFUSED, 403, DUEBOX_UNAVAILABLE, DUEBOX_SCOPE_ROUTE, "amqp.access_refused"},

@@ -27,6 +27,19 @@ static void check_statuses(const struct http_route *route, const struct row *row
 }
 #define CHECK(route, rows) check_statuses(route, rows, sizeof(rows) / sizeof((rows)[0]))
 
+/* What speaks of the URL counts for all tasks that go there; what may be the task's own fault is the task's alone. */
+static void scopes_of_statuses(void **state) {
+  static const struct http_route route;
+  static const long of_target[] = {401, 403, 404, 405, 407, 408, 410, 429, 500, 502, 503, 504, 599};
+  static const long of_task[] = {300, 302, 400, 413, 415, 422, 499};
+  for (size_t i = 0; i < sizeof(of_target) / sizeof(of_target[0]); i++)
+    if (http_verdict_of_status(of_target[i], &route).scope != DUEBOX_SCOPE_TARGET)
+      fail_msg("%ld is not the target's", of_target[i]);
+  for (size_t i = 0; i < sizeof(of_task) / sizeof(of_task[0]); i++)
+    if (http_verdict_of_status(of_task[i], &route).scope != DUEBOX_SCOPE_ROUTE)
+      fail_msg("%ld is not the task's", of_task[i]);
+}
+
 static void statuses(void **state) {
   static const struct http_route route;
   static const struct row rows[] = {
@@ -164,6 +177,7 @@ static void a_dead_proxy_concerns_every_route(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
+      cmocka_unit_test(scopes_of_statuses),
       cmocka_unit_test(statuses),
       cmocka_unit_test(a_route_changes_the_table),
       cmocka_unit_test(a_status_item_is_a_number_or_a_class),

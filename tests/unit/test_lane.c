@@ -114,13 +114,21 @@ static void free_places_for_long_calls_are_used(void **state) {
   assert_true(lane_credit(&f.lane, 2000, 0) >= 5);
 }
 
+static void suspend(struct lane *lane, int64_t now) {
+  assert_true(health_down(&lane->health, &(struct health_trouble){.message = "down", .retry_after_ms = -1}, now));
+}
+
 static void a_probe_that_found_no_room_waits(void **state) {
   struct fixture f;
   make(&f);
-  lane_suspend(&f.lane, "down", -1, 0);
+  struct task task = {.id = 7};
+  suspend(&f.lane, 0);
   int64_t now = lane_wakes_at(&f.lane, 0);
   assert_int_equal(lane_credit(&f.lane, 1000, now), 1);
-  lane_note_unsent(&f.lane, now);
+  assert_true(lane_send(&f.lane, &task));
+  lane_probe_lost(&f.lane, 8, now); /* another task of the lane */
+  assert_int_equal(lane_wakes_at(&f.lane, now), INT64_MAX);
+  lane_probe_lost(&f.lane, 7, now);
   assert_int_equal(lane_credit(&f.lane, 1000, now), 0);
   assert_true(lane_wakes_at(&f.lane, now) > now);
 }
@@ -128,37 +136,34 @@ static void a_probe_that_found_no_room_waits(void **state) {
 static void after_an_outage_concurrency_grows_step_by_step(void **state) {
   struct fixture f;
   make(&f);
-  lane_suspend(&f.lane, "down", -1, 0);
+  suspend(&f.lane, 0);
   assert_int_equal(lane_room(&f.lane), 0);
-  assert_true(lane_recovered(&f.lane));
+  assert_true(health_answered(&f.lane.health, true, 100));
   assert_int_equal(lane_room(&f.lane), 4);
   for (int i = 0; i < 10; i++)
-    assert_false(lane_recovered(&f.lane));
+    assert_false(health_answered(&f.lane.health, true, 100));
   assert_int_equal(lane_room(&f.lane), 14);
   for (int i = 0; i < 90; i++)
-    (void)lane_recovered(&f.lane);
-  assert_int_equal(f.lane.ramp, 0);
+    (void)health_answered(&f.lane.health, true, 100);
+  assert_int_equal(f.lane.health.state, HEALTH_OK);
   assert_int_equal(lane_room(&f.lane), 100);
 }
 
 static void a_suspended_lane_probes_with_one(void **state) {
   struct fixture f;
   make(&f);
-  struct task task = {.payload = {"x", 1}};
-  lane_suspend(&f.lane, "down", -1, 0);
+  struct task task = {.id = 7};
+  suspend(&f.lane, 0);
+  lane_limit(&f.lane);
+  assert_int_equal(f.lane.at_sink_max, 0);
   assert_int_equal(lane_credit(&f.lane, 1000, 0), 0);
   int64_t first = lane_wakes_at(&f.lane, 0);
-  lane_suspend(&f.lane, "down", -1, 10); /* the rest of the same bad news does not count */
-  assert_int_equal(lane_wakes_at(&f.lane, 0), first);
   assert_int_equal(lane_credit(&f.lane, 1000, first), 1);
-  lane_charge(&f.lane, &task, first);
+  f.lane.at_sink = 3; /* they may take long to fail */
+  assert_true(lane_send(&f.lane, &task));
+  assert_int_equal(f.lane.at_sink_max, 4);
   assert_int_equal(lane_credit(&f.lane, 1000, first), 0);
-  lane_refund(&f.lane, &task);
-  lane_suspend(&f.lane, "down", -1, first); /* the probe failed: longer next time */
-  assert_true(lane_wakes_at(&f.lane, first) - first > first);
-  assert_true(lane_recovered(&f.lane));
-  assert_false(lane_recovered(&f.lane));
-  assert_true(lane_credit(&f.lane, 1000, first) > 1);
+  assert_int_equal(lane_credit(&f.lane, 1000, first + 100 * SECOND), 0); /* it is still out */
 }
 
 static void the_highest_priority_is_read_first(void **state) {

@@ -151,6 +151,61 @@ static void unavailable_burns_nothing(void **state) {
   assert_int_equal(d.event, EVENT_DEAD);
 }
 
+/* One task without a topic, key or URL costs only itself: it goes behind the others without using an attempt, ever more
+ * seldom, and ends where people see it. Where all tasks of the route go to one place, that is the route's trouble. */
+static void a_task_whose_own_target_is_in_trouble_waits_by_itself(void **state) {
+  static const struct {
+    enum duebox_outcome_class cls;
+    int64_t age_us, delay_us;
+  } rows[] = {{DUEBOX_UNAVAILABLE, 0, SECOND / 4},
+              {DUEBOX_UNAVAILABLE, 40 * SECOND, 10 * SECOND},
+              {DUEBOX_GONE, 40 * SECOND, 10 * SECOND},
+              {DUEBOX_UNAVAILABLE, 3600LL * SECOND, 60 * SECOND}};
+  struct fixture f = make();
+  bool written = false;
+  f.routes[1].many_targets = true;
+  for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+    const struct duebox_outcome o =
+        DUEBOX_OUTCOME(.cls = rows[i].cls, .scope = DUEBOX_SCOPE_TARGET, .error_class = "x.gone", .message = "no");
+    f.task.asked_due_us = NOW - rows[i].age_us;
+    struct decision d = outcome(&f, o, NULL, &written);
+    assert_true(written);
+    assert_int_equal(d.event, EVENT_DEFER);
+    assert_int_equal(d.delay_us, rows[i].delay_us);
+    assert_int_equal(d.failures, 0);
+    assert_int_equal(d.attempt, 0); /* none was used */
+    assert_false(d.log_attempt);
+    assert_string_equal(d.error_class, "x.gone");
+  }
+  const struct duebox_outcome down =
+      DUEBOX_OUTCOME(.cls = DUEBOX_UNAVAILABLE, .scope = DUEBOX_SCOPE_TARGET, .error_class = "x.gone");
+  f.task.expires_us = NOW + 2 * SECOND; /* nothing sleeps beyond its own time */
+  assert_int_equal(outcome(&f, down, NULL, &written).delay_us, 2 * SECOND);
+  f.task.expires_us = 0;
+  f.task.asked_due_us = NOW - 8LL * 86400 * SECOND;
+  struct decision d = outcome(&f, down, NULL, &written);
+  assert_int_equal(d.event, EVENT_DEAD);
+  assert_string_equal(d.error_class, "x.gone");
+  rules_defer(&f.context, &f.routes[1], &f.task, SECOND, "x.gone", "no", &d); /* also one that was not sent */
+  assert_int_equal(d.event, EVENT_DEAD);
+  assert_string_equal(d.error_class, "x.gone");
+  f.task.asked_due_us = NOW;
+  f.routes[1].many_targets = false;
+  (void)outcome(&f, down, NULL, &written);
+  assert_false(written);
+}
+
+/* The probe of a suspended route that failed leaves the next probe to another row. */
+static void a_failed_probe_goes_behind_the_others(void **state) {
+  struct fixture f = make();
+  bool written = false;
+  f.task.probe = true;
+  struct decision d = outcome(&f, DUEBOX_OUTCOME(.cls = DUEBOX_UNAVAILABLE), NULL, &written);
+  assert_true(written);
+  assert_int_equal(d.event, EVENT_DEFER);
+  assert_true(d.delay_us > 0 && d.delay_us <= SECOND);
+}
+
 /* Waiting for room is no failure, however old the task is. */
 static void unsent_is_never_dead(void **state) {
   struct fixture f = make();
@@ -302,6 +357,8 @@ int main(void) {
       cmocka_unit_test(retry_after_replaces_the_wait),
       cmocka_unit_test(rejected_is_dead_at_once),
       cmocka_unit_test(unavailable_burns_nothing),
+      cmocka_unit_test(a_task_whose_own_target_is_in_trouble_waits_by_itself),
+      cmocka_unit_test(a_failed_probe_goes_behind_the_others),
       cmocka_unit_test(unsent_is_never_dead),
       cmocka_unit_test(retry_beyond_expiry_expires),
       cmocka_unit_test(record_in_the_answer_decides),

@@ -59,7 +59,7 @@ static void test_events(void **state) {
   } leads[] = {{EVENT_CLAIM, TASK_CLAIMED},    {EVENT_PUBLISHED, TASK_AWAITING}, {EVENT_DONE, TASK_DONE},
                {EVENT_RETRY, TASK_SCHEDULED},  {EVENT_DEAD, TASK_DEAD},          {EVENT_EXPIRE, TASK_EXPIRED},
                {EVENT_CANCEL, TASK_CANCELLED}, {EVENT_RELEASE, TASK_SCHEDULED},  {EVENT_HOLD, TASK_HELD},
-               {EVENT_BLOCK, TASK_BLOCKED}};
+               {EVENT_BLOCK, TASK_BLOCKED},    {EVENT_DEFER, TASK_SCHEDULED}};
   for (size_t i = 0; i < sizeof leads / sizeof leads[0]; i++) {
     int reached = 0;
     for (int from = 0; from < TASK_STATES; from++) {

@@ -1,0 +1,275 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * core/scheduler_health.c - what outcomes say about destinations: of a plugin instance, of a route, or of one target of
+ * a route.
+ *
+ * Evidence about one target never suspends another, nor the route. Rows of a suspended target are put back with a later
+ * due time, so that the others of the route flow.
+ *
+ * @thread scheduler
+ */
+#include <stdio.h>
+#include <string.h>
+
+#include "core/base/clock.h"
+#include "core/base/log.h"
+#include "core/reader.h"
+#include "core/rules.h"
+
+enum { GONE_MS = 10 * 60 * 1000 }; /* a target that is gone is probed after this */
+
+static int64_t concurrency(const struct lane *lane) { return lane->route ? lane->route->concurrency : 0; }
+
+static struct health_trouble trouble_of(const struct flight *flight) {
+  const struct duebox_outcome *outcome = &flight->outcome;
+  return (struct health_trouble){.error_class = outcome->error_class,
+                                 .message = outcome->message,
+                                 .row = flight->id,
+                                 .retry_after_ms = outcome->retry_after_ms};
+}
+
+/* --- routes --- */
+
+static void log_suspended(const struct lane *lane, const struct flight *flight) {
+  log_warn("DUEBOX-ROUTE-SUSPENDED",
+           "route=%s message_id=%s its destination is in trouble, probing from time to time: %s", lane->name,
+           flight->task->view.message_id, lane->health.reason);
+}
+
+static void log_resumed(const struct lane *lane) {
+  log_info("DUEBOX-ROUTE-RESUMED", "route=%s its destination answers again", lane->name);
+}
+
+static void suspend_lane(struct scheduler *s, struct lane *lane, const struct flight *flight) {
+  const struct health_trouble trouble = trouble_of(flight);
+  pthread_mutex_lock(&s->lanes_lock);
+  bool fresh = health_down(&lane->health, &trouble, clock_mono_us());
+  lane->instance_down = flight->outcome.scope == DUEBOX_SCOPE_INSTANCE;
+  if (fresh && lane->driver)
+    lane->ups_seen = atomic_load(&lane->driver->ups);
+  lane_limit(lane);
+  pthread_mutex_unlock(&s->lanes_lock);
+  if (fresh)
+    log_suspended(lane, flight);
+}
+
+static void lane_answered(struct scheduler *s, struct lane *lane, bool success) {
+  int64_t ramp = lane->health.ramp;
+  if (lane->health.state == HEALTH_OK && lane->health.refusals == 0)
+    return;
+  pthread_mutex_lock(&s->lanes_lock);
+  bool resumed = health_answered(&lane->health, success, concurrency(lane));
+  if (resumed || ramp != lane->health.ramp)
+    lane_limit(lane);
+  pthread_mutex_unlock(&s->lanes_lock);
+  if (resumed)
+    log_resumed(lane);
+}
+
+/* A failure that is the destination's own. */
+static void lane_refused(struct scheduler *s, const struct flight *flight) {
+  struct lane *lane = flight->lane;
+  const struct health_trouble trouble = trouble_of(flight);
+  int64_t now = clock_mono_us();
+  bool was = health_suspended(&lane->health);
+  pthread_mutex_lock(&s->lanes_lock);
+  if (trouble.retry_after_ms > 0)
+    (void)health_hold(&lane->health, &trouble, now);
+  else
+    (void)health_refused(&lane->health, &trouble, (uint32_t)lane->route->breaker, concurrency(lane), now);
+  lane->instance_down = false;
+  lane_limit(lane);
+  pthread_mutex_unlock(&s->lanes_lock);
+  bool is = health_suspended(&lane->health);
+  if (is && !was)
+    log_suspended(lane, flight);
+  else if (was && !is)
+    log_resumed(lane);
+}
+
+static void lane_gone(struct scheduler *s, struct lane *lane, const struct duebox_outcome *outcome) {
+  pthread_mutex_lock(&s->lanes_lock);
+  lane->paused = lane->gone = true;
+  lane_limit(lane);
+  snprintf(lane->pause_reason, sizeof lane->pause_reason, "%s",
+           outcome->message ? outcome->message : "the destination is gone");
+  pthread_mutex_unlock(&s->lanes_lock);
+  s->route_gone(s->engine, lane->name, lane->pause_reason);
+}
+
+/* A plugin that says that its destination is back needs no task to prove it: those that wait would be the only ones to
+ * notice. Told by a change of its health, or by its health when a probe is due. */
+void scheduler_follow_plugins(struct scheduler *s) {
+  int64_t now = clock_mono_us();
+  for (struct lane *lane = s->lanes; lane; lane = lane->next) {
+    if (lane->health.state != HEALTH_SUSPENDED || !lane->instance_down || !lane->driver)
+      continue;
+    bool up = false;
+    char text[256];
+    unsigned ups = atomic_load(&lane->driver->ups);
+    if (ups == lane->ups_seen && now < lane->health.probe_at_us)
+      continue;
+    driver_health(lane->driver, &up, text);
+    lane->ups_seen = ups;
+    pthread_mutex_lock(&s->lanes_lock);
+    bool resumed = up && health_reachable(&lane->health, concurrency(lane));
+    lane_limit(lane);
+    pthread_mutex_unlock(&s->lanes_lock);
+    if (resumed)
+      log_resumed(lane);
+  }
+}
+
+/* --- targets --- */
+
+static struct target *find_target(const struct flight *flight, char *name, size_t *len) {
+  const struct lane *lane = flight->lane;
+  if (!lane->route || !lane->route->many_targets)
+    return NULL;
+  *len = target_name(lane->route, &flight->task->view, name);
+  return targets_find(&lane->targets, name, *len);
+}
+
+static void log_target(struct lane *lane, const struct target *target) {
+  char label[256];
+  target_label(target, label, sizeof label);
+  log_repeated(&lane->target_trouble, LOG_LEVEL_WARN, "DUEBOX-TARGET-SUSPENDED",
+               "route=%s target=%s message_id=%s its tasks wait, those of other targets do not: %s", lane->name, label,
+               target->message_id, target->health.reason);
+}
+
+/* Trouble of one target: its tasks wait for it, and nobody else. */
+static void target_trouble(struct scheduler *s, const struct flight *flight) {
+  struct lane *lane = flight->lane;
+  char name[TARGET_NAME_MAX + 1];
+  size_t len = target_name(lane->route, &flight->task->view, name);
+  struct health_trouble trouble = trouble_of(flight);
+  int64_t now = clock_mono_us();
+  pthread_mutex_lock(&s->lanes_lock);
+  struct target *target = targets_make(&lane->targets, name, len, now, &s->target_count);
+  bool fresh = false;
+  if (target) {
+    struct health *health = &target->health;
+    target->met_us = now;
+    if (flight->outcome.cls == DUEBOX_GONE)
+      trouble.retry_after_ms = GONE_MS;
+    if (flight->outcome.cls == DUEBOX_UNAVAILABLE)
+      fresh = health_down(health, &trouble, now);
+    else if (trouble.retry_after_ms > 0)
+      fresh = health_hold(health, &trouble, now);
+    else
+      fresh = health_refused(health, &trouble, (uint32_t)lane->route->breaker, 0, now) && health_suspended(health);
+    if (fresh)
+      snprintf(target->message_id, sizeof target->message_id, "%s", flight->task->view.message_id);
+  }
+  pthread_mutex_unlock(&s->lanes_lock);
+  if (fresh)
+    log_target(lane, target);
+}
+
+/* The target of a task that it took, if it was in trouble: it is forgotten. */
+static void target_answered(struct scheduler *s, const struct flight *flight) {
+  struct lane *lane = flight->lane;
+  char name[TARGET_NAME_MAX + 1], label[256];
+  size_t len;
+  struct target *target = lane->targets.first ? find_target(flight, name, &len) : NULL;
+  if (!target || target->health.held)
+    return;
+  bool was = health_suspended(&target->health);
+  target_label(target, label, sizeof label);
+  pthread_mutex_lock(&s->lanes_lock);
+  targets_drop(&lane->targets, target, &s->target_count);
+  pthread_mutex_unlock(&s->lanes_lock);
+  if (was)
+    log_info("DUEBOX-TARGET-RESUMED", "route=%s target=%s it answers again", lane->name, label);
+}
+
+bool scheduler_target_waits(struct scheduler *s, struct flight *flight) {
+  struct lane *lane = flight->lane;
+  char name[TARGET_NAME_MAX + 1];
+  size_t len;
+  struct target *target = lane->targets.first ? find_target(flight, name, &len) : NULL;
+  int64_t now = clock_mono_us();
+  if (!target)
+    return false;
+  struct health *health = &target->health;
+  bool goes = health_may_send(health, now);
+  pthread_mutex_lock(&s->lanes_lock);
+  target->met_us = now;
+  if (goes)
+    (void)health_send(health, flight->id);
+  pthread_mutex_unlock(&s->lanes_lock);
+  if (goes)
+    return false;
+  int64_t wait_us = rules_patience_us(scheduler_db_now_us(s) - flight->task->asked_due_us);
+  if (health->state == HEALTH_SUSPENDED && health->probe_at_us - now > wait_us)
+    wait_us = health->probe_at_us - now;
+  flight_set_outcome(flight, &DUEBOX_OUTCOME(.cls = DUEBOX_UNAVAILABLE, .scope = DUEBOX_SCOPE_TARGET,
+                                             .retry_after_ms = (wait_us + 999) / 1000, .message = health->reason,
+                                             .error_class = health->error_class[0] ? health->error_class : NULL));
+  flight->end = FLIGHT_DEFERRED;
+  return true;
+}
+
+/* A probe is over without having said anything: another may go. */
+static void probe_lost(struct scheduler *s, const struct flight *flight) {
+  struct lane *lane = flight->lane;
+  char name[TARGET_NAME_MAX + 1];
+  size_t len;
+  int64_t now = clock_mono_us();
+  if (!flight->probe && !lane->targets.first)
+    return;
+  struct target *target = lane->targets.first ? find_target(flight, name, &len) : NULL;
+  pthread_mutex_lock(&s->lanes_lock);
+  lane_probe_lost(lane, flight->id, now);
+  if (target && target->health.state == HEALTH_PROBING && target->health.suspect == flight->id)
+    health_probe_lost(&target->health, now);
+  pthread_mutex_unlock(&s->lanes_lock);
+}
+
+/* --- outcomes --- */
+
+static void not_taken(struct scheduler *s, const struct flight *flight) {
+  for (struct lane *other = s->lanes; other; other = other->next)
+    if (other == flight->lane || (flight->outcome.scope == DUEBOX_SCOPE_INSTANCE && other->driver == flight->driver))
+      suspend_lane(s, other, flight);
+}
+
+/* What the outcome says about the destination, beyond its own task. */
+void scheduler_follow_outcome(struct scheduler *s, const struct flight *flight) {
+  struct lane *lane = flight->lane;
+  const struct duebox_outcome *outcome = &flight->outcome;
+  bool of_target = outcome->scope == DUEBOX_SCOPE_TARGET && lane->route;
+  bool own_target = of_target && lane->route->many_targets;
+  switch (flight->end == FLIGHT_OUTCOME ? outcome->cls : DUEBOX_UNKNOWN) {
+  case DUEBOX_UNAVAILABLE:
+  case DUEBOX_GONE:
+    if (own_target) {
+      lane_answered(s, lane, false);
+      target_trouble(s, flight);
+    } else if (outcome->cls == DUEBOX_GONE) {
+      lane_gone(s, lane, outcome);
+    } else {
+      not_taken(s, flight);
+    }
+    break;
+  case DUEBOX_RETRY:
+    if (own_target) {
+      lane_answered(s, lane, false);
+      target_trouble(s, flight);
+    } else if (of_target) {
+      lane_refused(s, flight);
+    } else {
+      lane_answered(s, lane, false);
+    }
+    break;
+  case DUEBOX_DELIVERED:
+  case DUEBOX_REJECTED:
+    lane_answered(s, lane, true);
+    target_answered(s, flight);
+    break;
+  case DUEBOX_UNKNOWN:
+    break; /* says nothing about now */
+  }
+  probe_lost(s, flight);
+}
