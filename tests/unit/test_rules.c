@@ -138,11 +138,11 @@ static void rejected_is_dead_at_once(void **state) {
 static void unavailable_burns_nothing(void **state) {
   struct fixture f = make();
   bool written = true;
-  struct decision d = outcome(&f, DUEBOX_OUTCOME(.cls = DUEBOX_UNAVAILABLE), NULL, &written);
+  (void)outcome(&f, DUEBOX_OUTCOME(.cls = DUEBOX_UNAVAILABLE), NULL, &written);
   assert_false(written); /* a memory claim just goes back */
   f.task.state = TASK_CLAIMED;
   f.task.attempt_row = 1;
-  d = outcome(&f, DUEBOX_OUTCOME(.cls = DUEBOX_UNAVAILABLE), NULL, &written);
+  struct decision d = outcome(&f, DUEBOX_OUTCOME(.cls = DUEBOX_UNAVAILABLE), NULL, &written);
   assert_true(written);
   assert_int_equal(d.event, EVENT_RELEASE);
   assert_int_equal(d.failures, 0);

@@ -17,7 +17,7 @@ struct options {
 };
 
 #define ROW(field, what)                                                                                               \
-  { .name = #field, .type = DUEBOX_OPT_STRING, .flags = what, .offset = offsetof(struct options, field) }
+  { .name = #field, .type = DUEBOX_OPT_STRING, .flags = (what), .offset = offsetof(struct options, field) }
 static const struct duebox_option rows[] = {ROW(exchange, DUEBOX_OPT_TEMPLATE | DUEBOX_OPT_TARGET),
                                             ROW(note, DUEBOX_OPT_TEMPLATE),
                                             ROW(key, DUEBOX_OPT_TEMPLATE | DUEBOX_OPT_TARGET),
