@@ -32,6 +32,8 @@ static const struct series engine_series[] = {
     {"duebox_settled_rows", METRIC_COUNTER, PLAIN, E(settled_rows), "Rows settled."},
     {"duebox_fence_lost", METRIC_COUNTER, PLAIN, E(fence_lost),
      "Decisions dropped because the lease of their shard was lost."},
+    {"duebox_identity_mismatches", METRIC_COUNTER, PLAIN, E(identity_mismatches),
+     "Tasks that were not in the table any more when they were settled: their id belongs to another."},
     {"duebox_leases_lost", METRIC_COUNTER, PLAIN, E(leases_lost), "Shard leases lost."},
     {"duebox_shards_taken", METRIC_COUNTER, PLAIN, E(shards_taken),
      "Shards taken over after an unclean end of their owner."},

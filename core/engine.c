@@ -298,6 +298,7 @@ bool engine_start(const struct store *store, struct config *config, struct engin
   pthread_mutex_init(&engine->watch_lock, NULL);
   pthread_mutex_init(&engine->drivers_lock, NULL);
   leases_init(&engine->leases);
+  engine->leases.owner = engine->instance;
   keeper_init(&engine->keeper);
   mailbox_init(&engine->scheduler.in);
   if (start_settler(engine, err) && start_inbox(engine, err) && start_sinks(engine, err) &&

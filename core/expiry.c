@@ -57,13 +57,14 @@ static enum store_status find_groups(struct walk *walk, struct store_group **out
   return status;
 }
 
-/* Decides about the rows of a batch and gives them all back. */
+/* Decides about the rows of a batch, which the decisions point into. */
 static size_t decide(const struct walk *walk, struct task_batch *batch, struct decision *decisions) {
   const struct rules_context context = {.config = walk->config, .now_us = walk->now_us};
   size_t rows = batch->count;
   for (size_t i = 0; i < rows; i++) {
     struct task *task = &batch->tasks[i];
     const struct rules_task facts = {.id = task->id,
+                                     .message_id = task->message_id,
                                      .shard = task->shard,
                                      .state = task->state,
                                      .attempt_row = task->attempt,
@@ -71,9 +72,13 @@ static size_t decide(const struct walk *walk, struct task_batch *batch, struct d
                                      .failures = task->failures,
                                      .recoveries = task->recoveries};
     rules_expire(&context, &facts, &decisions[i]);
-    task_release(task);
   }
   return rows;
+}
+
+static void release(struct task_batch *batch, size_t rows) {
+  for (size_t i = 0; i < rows; i++)
+    task_release(&batch->tasks[i]);
 }
 
 /* Ends these rows; those that another transaction holds are met again. */
@@ -89,6 +94,8 @@ static enum store_status end_rows(struct walk *walk, const struct store_group *g
   size_t n = batch ? decide(walk, batch, decisions) : 0;
   if (n > 0)
     status = expiry->store->ops->settle(walk->ss, walk->leases, walk->lease_count, decisions, n, lost, err);
+  if (batch)
+    release(batch, n);
   for (size_t i = 0; status == STORE_OK && i < n; i++)
     applied += decisions[i].applied;
   struct route_metrics *metrics = applied ? expiry->route_metrics(expiry->engine, group->route) : NULL;

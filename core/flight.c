@@ -65,17 +65,38 @@ struct flight *flight_take(struct flight_table *table, struct task *task) {
     return NULL;
   struct flight *flight = table->free_slots;
   flight->id = task->id;
-  HASH_ADD(by_id, table->by_id, id, sizeof flight->id, flight);
-  if (!flight->by_id.tbl)
-    return NULL; /* uthash found no memory */
+  struct flight *first = flight_by_id(table, task->id);
+  if (first) {
+    flight->twin = first->twin;
+    first->twin = flight;
+  } else {
+    HASH_ADD(by_id, table->by_id, id, sizeof flight->id, flight);
+    if (!flight->by_id.tbl)
+      return NULL; /* uthash found no memory */
+  }
   table->free_slots = flight->next;
   flight->next = NULL;
   flight->task = task;
   return flight;
 }
 
+/* A twin takes the place of the flight that was found by the id. */
+static void forget_id(struct flight_table *table, struct flight *flight) {
+  struct flight *first = flight_by_id(table, flight->id), *twin = flight->twin;
+  if (first == flight) {
+    HASH_DELETE(by_id, table->by_id, flight);
+    if (twin)
+      HASH_ADD(by_id, table->by_id, id, sizeof twin->id, twin);
+    return;
+  }
+  while (first && first->twin != flight)
+    first = first->twin;
+  if (first)
+    first->twin = twin;
+}
+
 void flight_give_back(struct flight_table *table, struct flight *flight) {
-  HASH_DELETE(by_id, table->by_id, flight);
+  forget_id(table, flight);
   if (flight->leaked)
     leave_behind(flight->task->batch);
   else
@@ -90,6 +111,18 @@ void flight_give_back(struct flight_table *table, struct flight *flight) {
 struct flight *flight_by_id(const struct flight_table *table, uint64_t id) {
   struct flight *flight;
   HASH_FIND(by_id, table->by_id, &id, sizeof id, flight);
+  return flight;
+}
+
+static bool is_of(const struct flight *flight, const struct task *task) {
+  const struct duebox_bytes *a = &flight->task->message_id, *b = &task->message_id;
+  return a->len == b->len && (a->len == 0 || memcmp(a->data, b->data, a->len) == 0);
+}
+
+struct flight *flight_of(const struct flight_table *table, const struct task *task) {
+  struct flight *flight = flight_by_id(table, task->id);
+  while (flight && !is_of(flight, task))
+    flight = flight->twin;
   return flight;
 }
 
@@ -160,6 +193,7 @@ struct rules_task flight_facts(const struct flight *flight) {
   const struct task *task = flight->task;
   return (struct rules_task){
       .id = task->id,
+      .message_id = task->message_id,
       .shard = task->shard,
       .state = task->state,
       .attempt_row = task->attempt,

@@ -66,6 +66,7 @@ struct flight {
   bool settled;        /* the decision is in the table (or needed none) */
   struct flight *next; /* in whichever list holds it */
   bool in_order;       /* holds its order_key in its lane */
+  struct flight *twin; /* another flight with the same row id: ids may be handed out again */
   UT_hash_handle by_id;
 };
 
@@ -85,15 +86,17 @@ struct flight_table {
   struct flight *_Atomic chunk[FLIGHT_CHUNKS];
   uint32_t slots;            /* in all chunks */
   struct flight *free_slots; /* scheduler thread */
-  struct flight *by_id;      /* uthash: tasks in flight by row id; scheduler thread */
+  struct flight *by_id;      /* uthash: tasks in flight by row id, twins behind the first; scheduler thread */
 };
 
 /* Takes a slot for a task and enters its id. NULL: out of memory or FLIGHT_CHUNKS exhausted. Scheduler thread. */
 MUSTCHECK struct flight *flight_take(struct flight_table *table, struct task *task);
 /* Frees the texts, gives the task back and returns the slot. Scheduler thread. */
 void flight_give_back(struct flight_table *table, struct flight *flight);
-/* The flight of that row, or NULL. Scheduler thread. */
+/* A flight of a row with that id, or NULL: perhaps not of the row that has this id now. Scheduler thread. */
 struct flight *flight_by_id(const struct flight_table *table, uint64_t id);
+/* The flight of that task, by id and message id, or NULL. Scheduler thread. */
+struct flight *flight_of(const struct flight_table *table, const struct task *task);
 
 /* Opens a flight for completion and returns its token. The thread that owns it. */
 uint64_t flight_open(struct flight *flight);

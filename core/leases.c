@@ -127,7 +127,7 @@ size_t leases_held(struct leases *leases, struct shard_lease out[STORE_SHARDS_MA
   pthread_mutex_lock(&leases->lock);
   for (int i = 0; i < STORE_SHARDS_MAX; i++)
     if (leases->slot[i].epoch)
-      out[n++] = (struct shard_lease){.shard = (uint8_t)i, .epoch = leases->slot[i].epoch};
+      out[n++] = (struct shard_lease){.shard = (uint8_t)i, .epoch = leases->slot[i].epoch, .owner = leases->owner};
   pthread_mutex_unlock(&leases->lock);
   return n;
 }

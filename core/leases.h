@@ -34,6 +34,7 @@ struct lease_slot {
 };
 
 struct leases {
+  const char *owner;    /* this instance; set before any shard is gained */
   pthread_mutex_t lock; /* guards slot[] */
   struct lease_slot slot[STORE_SHARDS_MAX];
   atomic_int_fast64_t safe_until_us[STORE_SHARDS_MAX]; /* boot time; 0 = not ours, or in doubt */

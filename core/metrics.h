@@ -52,7 +52,8 @@ struct engine_metrics {
   counter statements;
   counter settle_batches;
   counter settled_rows;
-  counter fence_lost; /* decisions dropped because the shard's lease was lost */
+  counter fence_lost;          /* decisions dropped because the shard's lease was lost */
+  counter identity_mismatches; /* rows that were another task than the one to be settled */
   counter leases_lost;
   counter shards_taken; /* after an unclean end of their owner */
   counter db_errors;

@@ -30,11 +30,12 @@ struct plan {
   bool backlog; /* it is one group, known to have many rows due: what follows them is not asked for */
 };
 
-static void add_lease(struct plan *plan, const struct group *group) {
+static void add_lease(const struct scheduler *s, struct plan *plan, const struct group *group) {
   for (size_t i = 0; i < plan->lease_count; i++)
     if (plan->lease[i].shard == group->shard)
       return;
-  plan->lease[plan->lease_count++] = (struct shard_lease){.shard = group->shard, .epoch = group->epoch};
+  plan->lease[plan->lease_count++] =
+      (struct shard_lease){.shard = group->shard, .epoch = group->epoch, .owner = s->instance};
 }
 
 /* Groups for one statement out of the due ones, highest priority and earliest first: one that is known to have a
@@ -67,7 +68,7 @@ static void make_plan(struct scheduler *s, struct lane *lane, uint32_t credit, s
                                           .host = group->shard == SHARD_BOUND ? host : NULL,
                                           .after = group->cursor,
                                           .limit = credit / (uint32_t)plan->count};
-    add_lease(plan, group);
+    add_lease(s, plan, group);
   }
 }
 

@@ -81,7 +81,7 @@ static void sort_by_due(struct task_batch *batch) {
 bool reader_sweep(struct scheduler *s, struct group *group, uint32_t credit) {
   uint64_t ids[READ_MAX];
   bool more = false;
-  struct shard_lease lease = {.shard = group->shard, .epoch = group->epoch};
+  struct shard_lease lease = {.shard = group->shard, .epoch = group->epoch, .owner = s->instance};
   struct reading reading = {.lane = group->lane,
                             .recorded = reader_records_claims(s, group->lane, group->shard),
                             .leases = &lease,
@@ -135,7 +135,7 @@ size_t reader_take_called(struct scheduler *s, struct lane *lane, uint32_t credi
   size_t count = now >= lane->call_at_us ? order_called(&lane->order, ids, credit, &shard) : 0, took = 0;
   if (count == 0)
     return 0;
-  struct shard_lease lease = {.shard = shard, .epoch = s->view[shard].epoch};
+  struct shard_lease lease = {.shard = shard, .epoch = s->view[shard].epoch, .owner = s->instance};
   if (!lease.epoch || s->view[shard].leaving) {
     order_forget_shard(&lane->order, shard);
     return 0;
@@ -170,7 +170,7 @@ static void end_rows(struct scheduler *s, struct task_batch *batch, enum flight_
   int64_t now = clock_mono_us();
   for (size_t i = 0; i < rows; i++) {
     struct task *task = &batch->tasks[i];
-    struct lane *lane = flight_by_id(s->flights, task->id) ? NULL : scheduler_lane_make(s, task->route.data);
+    struct lane *lane = flight_of(s->flights, task) ? NULL : scheduler_lane_make(s, task->route.data);
     task->attempt_now = task->attempt;
     struct flight *flight = lane ? reader_begin_flight(s, lane, NULL, task, now) : NULL;
     if (flight)

@@ -247,7 +247,7 @@ static void take_batch(struct scheduler *s, struct taking *taking, struct task_b
     if (!group || group->shard != task->shard || group->priority != task->priority)
       group = lane_group(lane, task->shard, task->priority, true);
     bool ours = group && !another_route(lane, task);
-    if (flight_by_id(s->flights, task->id))
+    if (flight_of(s->flights, task))
       task_release(task);
     else if (!ours && task->state == TASK_CLAIMED)
       hand_back(s, lane, NULL, task, taking);
@@ -302,10 +302,10 @@ static size_t choose_claims(struct scheduler *s, struct taking *taking, struct t
     int64_t bytes = (int64_t)task->payload_len;
     struct group *group =
         order_blocked(&lane->order, task) ? lane_group(lane, task->shard, task->priority, true) : NULL;
-    blocked[i] = group && !flight_by_id(s->flights, task->id);
+    blocked[i] = group && !flight_of(s->flights, task);
     if (blocked[i])
       block(s, group, task, taking);
-    if (blocked[i] || another_route(lane, task) || flight_by_id(s->flights, task->id) || must_wait(s, lane, task))
+    if (blocked[i] || another_route(lane, task) || flight_of(s->flights, task) || must_wait(s, lane, task))
       continue;
     order_reserve(&lane->order, task);
     bool first = wanted == 0 && lane->in_flight == 0;

@@ -14,6 +14,7 @@ static const char *alert_route(const struct rules_context *context, const struct
 static void start_decision(const struct rules_task *task, enum task_event event, struct decision *out) {
   *out = (struct decision){
       .id = task->id,
+      .message_id = task->message_id,
       .shard = task->shard,
       .from = task->state,
       .attempt_from = task->attempt_row,

@@ -26,6 +26,7 @@ struct rules_context {
 /* The facts of a task that rules look at, from a row or from a flight. */
 struct rules_task {
   uint64_t id;
+  struct duebox_bytes message_id;
   uint8_t shard;
   enum task_state state;
   uint32_t attempt_row; /* as the row says now */

@@ -54,7 +54,7 @@ static void hold_unknown(struct scheduler *s, struct lane *lane, const struct st
     log_warn("DUEBOX-ROUTE-UNKNOWN", "route=%s is in no configuration: its due rows are held until it is", lane->name);
     lane->unknown_logged = true;
   }
-  struct shard_lease lease = {.shard = found->shard, .epoch = s->view[found->shard].epoch};
+  struct shard_lease lease = {.shard = found->shard, .epoch = s->view[found->shard].epoch, .owner = s->instance};
   struct store_range range = {.state = TASK_SCHEDULED,
                               .shard = found->shard,
                               .priority = found->priority,
@@ -67,7 +67,7 @@ static void hold_unknown(struct scheduler *s, struct lane *lane, const struct st
 }
 
 static void bring_back_held(struct scheduler *s, struct lane *lane, const struct store_group *found) {
-  struct shard_lease lease = {.shard = found->shard, .epoch = s->view[found->shard].epoch};
+  struct shard_lease lease = {.shard = found->shard, .epoch = s->view[found->shard].epoch, .owner = s->instance};
   struct err err = {0};
   uint32_t moved = 0;
   enum store_status status = s->store->ops->unhold(s->ss, &lease, found->route, HOLD_ROWS, &moved, &err);
@@ -130,7 +130,7 @@ static size_t readable_shards(struct scheduler *s, struct shard_lease out[STORE_
   size_t n = 0;
   for (int i = 0; i < STORE_SHARDS_MAX; i++)
     if (s->view[i].epoch && !s->view[i].leaving && leases_safe(s->leases, (uint8_t)i, s->view[i].epoch, now))
-      out[n++] = (struct shard_lease){.shard = (uint8_t)i, .epoch = s->view[i].epoch};
+      out[n++] = (struct shard_lease){.shard = (uint8_t)i, .epoch = s->view[i].epoch, .owner = s->instance};
   return n;
 }
 

@@ -32,7 +32,7 @@ static enum command_answer run_command(struct scheduler *s, struct asked *asked)
     return COMMAND_ELSEWHERE;
   if (flight_by_id(s->flights, id))
     return COMMAND_IN_FLIGHT;
-  struct shard_lease lease = {.shard = shard, .epoch = slot->epoch};
+  struct shard_lease lease = {.shard = shard, .epoch = slot->epoch, .owner = s->instance};
   int64_t keep_us = s->config->config->engine.dead_retention_ms * 1000;
   if (s->store->ops->intervene(s->ss, &lease, command->verb, &id, 1, command->due_us, command->actor, command->reason,
                                keep_us, &changed, &err) != STORE_OK)

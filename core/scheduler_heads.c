@@ -76,7 +76,7 @@ bool scheduler_heads(struct scheduler *s, const struct shard_lease *leases, size
 }
 
 void scheduler_unblock(struct scheduler *s, struct lane *lane, const struct store_group *found) {
-  struct shard_lease lease = {.shard = found->shard, .epoch = s->view[found->shard].epoch};
+  struct shard_lease lease = {.shard = found->shard, .epoch = s->view[found->shard].epoch, .owner = s->instance};
   int64_t now = clock_mono_us();
   struct err err = {0};
   uint32_t moved = 0;

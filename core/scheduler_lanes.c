@@ -257,6 +257,9 @@ static void arrive(struct scheduler *s, struct flight *flight) {
   struct config_ref *config = flight->config;
   bool leaked = flight->leaked;
   follow_group(s, flight);
+  if (flight->decision.mismatch) /* sweeps took the row that has its id now for this one */
+    for (struct lane *lane = s->lanes; lane; lane = lane->next)
+      lane_sweep_first(lane);
   if (flight->driver) {
     lane_refund(flight->lane, flight->task);
     if (flight->end == FLIGHT_UNSENT)

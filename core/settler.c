@@ -167,6 +167,23 @@ static void note_written(struct settler *settler, struct flight *flight, const s
                    decision->error_class);
 }
 
+/* One line for a batch, however many there are. */
+static void note_mismatches(struct settler *settler, const struct batch *batch) {
+  const struct decision *first = NULL;
+  size_t n = 0;
+  for (size_t i = 0; i < batch->count; i++)
+    if (batch->decisions[i].mismatch && n++ == 0)
+      first = &batch->decisions[i];
+  if (!first)
+    return;
+  count(&settler->metrics->identity_mismatches, n);
+  log_warn(
+      "DUEBOX-OTHER-TASK",
+      "tasks=%zu first_id=%llu first_message_id=%s: sent, and not in the table any more: the id belongs to another "
+      "task, which is left as it is",
+      n, (unsigned long long)first->id, first->message_id.data);
+}
+
 static void pause_for(int64_t us) {
   struct timespec pause = {.tv_sec = us / 1000000, .tv_nsec = us % 1000000 * 1000};
   nanosleep(&pause, NULL);
@@ -188,6 +205,7 @@ static void write_batch(struct settler *settler, struct store_session *ss, struc
     if (status == STORE_OK) {
       batch->count = drop_lost(settler, batch, leases, held, lost);
       count(&settler->metrics->settle_batches, 1);
+      note_mismatches(settler, batch);
       for (size_t i = 0; i < batch->count; i++)
         note_written(settler, batch->flights[i], &batch->decisions[i]);
       return;
@@ -259,12 +277,14 @@ static void settle_some(struct settler *settler, struct store_session *ss, struc
   batch->random = random_u64();
   struct flight *flight;
   while (some.count < batch_size(settler) && (flight = flight_list_pop(list))) {
+    bool unknown = flight->decision.unknown;
     if (!again)
       count_outcome(settler, flight);
     if (decide(settler, flight, batch))
       batch->flights[batch->count++] = flight;
     else
       flight->settled = true;
+    flight->decision.unknown = unknown;
     flight_list_add(&some, flight);
   }
   /* Primary-key order: two writers that lock rows in the same order do not deadlock. Mostly they come in it. */

@@ -42,6 +42,8 @@ struct store_session;
 struct shard_lease {
   uint8_t shard;
   uint64_t epoch;
+  const char *owner; /* the instance that holds it; after a failover an epoch may be handed out twice. Lives longer than
+                        the call. Unused for SHARD_BOUND */
 };
 
 struct shard_row {
@@ -107,9 +109,11 @@ struct store_head {
 };
 typedef void store_head_fn(void *ctx, const struct store_head *head);
 
-/* What is to become of one row. Guarded: it applies only where the row still has this shard, state and attempt. */
+/* What is to become of one row. Guarded: it applies only where the row is still this task, by id and message id (a
+ * failover or a TRUNCATE hands ids out again), and has this shard, state and attempt. */
 struct decision {
   uint64_t id;
+  struct duebox_bytes message_id; /* the caller's; NUL-terminated */
   uint8_t shard;
   enum task_state from;
   uint32_t attempt_from;
@@ -129,9 +133,12 @@ struct decision {
   const struct result_record *record; /* what the consumer said: its result, checkpoint, progress and stack are kept;
                                          NULL = nothing */
   /* Set by the store. */
-  bool applied; /* false: the row was not there any more in that state and attempt; nothing was written for it */
-  bool busy;    /* not applied because another transaction holds the row: give it again later, with this still set, so
-                   that the others do not wait for it. Not set in a decision that is given for the first time */
+  bool applied;  /* false: the row was not there any more in that state and attempt; nothing was written for it */
+  bool busy;     /* not applied because another transaction holds the row: give it again later, with this still set, so
+                    that the others do not wait for it. Not set in a decision that is given for the first time */
+  bool unknown;  /* not applied as far as is known, but a COMMIT that wrote it got no answer: give it again with this
+                    still set, and the row tells. Not set in a decision that is given for the first time */
+  bool mismatch; /* not applied: the row with this id is another task */
 };
 
 /* A row as a result meets it. */
@@ -171,6 +178,8 @@ struct store_result {
   bool replied;                    /* its sender learns what is wrong: what fits nothing is not kept */
   struct duebox_bytes body;        /* as received, possibly cut */
   enum result_fate fate;           /* set by the store */
+  bool unknown;                    /* set by the store when it gives up: a COMMIT with it got no answer; to be given
+                                      back so */
   enum task_event event;           /* set by the store: what was applied */
   char route[STORE_ROUTE_MAX + 1]; /* set by the store when a row was found */
   bool cancelled;                  /* set by the store: the task was cancelled meanwhile (answer to progress) */

@@ -23,6 +23,7 @@ static const struct {
     {1205, DB_CONFLICT, "another transaction holds its locks for long; look for it in information_schema.INNODB_TRX"},
     {3572, DB_CONFLICT, "another transaction holds the row"},
     {1020, DB_CONFLICT, "the row changed since it was read; it is redone by itself"},
+    {DB_GUARD, DB_CONFLICT, "rows or leases changed since they were read; it is redone by itself"},
     {1317, DB_CONFLICT, "somebody killed the statement"},
     {1969, DB_CONFLICT, "raise or remove max_statement_time for the daemon's user"},
     {3024, DB_CONFLICT, "raise or remove max_execution_time for the daemon's user"},

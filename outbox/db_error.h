@@ -23,7 +23,10 @@ enum db_class {
   DB_CLASSES,
 };
 
-enum { DB_LOCK_WAIT = 1205 }; /* waited for a row that another transaction holds */
+enum {
+  DB_LOCK_WAIT = 1205, /* waited for a row that another transaction holds */
+  DB_GUARD = 1690,     /* a guard (guard.h) did not hold */
+};
 
 /* Errors that we find ourselves. */
 enum db_own_error {

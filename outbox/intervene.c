@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "outbox/db_error.h"
+#include "outbox/guard.h"
 #include "outbox/ops.h"
 #include "outbox/write.h"
 #include "query.h"
@@ -24,6 +25,7 @@ struct intervene_unit {
   bool *changed;
   struct decision *decisions; /* of the rows that may be changed, by id */
   struct decision **sorted;
+  char (*message_ids)[STORE_ID_MAX + 1]; /* of the decisions */
   size_t matched;
   bool busy; /* another transaction holds one of the rows */
   struct text before;
@@ -73,8 +75,12 @@ static bool take_row(struct intervene_unit *u, const struct db_row *row, struct 
   enum task_state from = (enum task_state)(state - 1);
   if (!allows(u->verb, from))
     return true;
+  char *message_id = u->message_ids[u->matched];
+  if (!db_copy(row, COL_MESSAGE_ID, message_id, sizeof u->message_ids[0]))
+    return db_unexpected(err, WHAT);
   add_before(&u->before, row, from);
   u->decisions[u->matched] = (struct decision){.id = id,
+                                               .message_id = {message_id, strlen(message_id)},
                                                .shard = (uint8_t)shard,
                                                .from = from,
                                                .attempt_from = (uint32_t)attempt,
@@ -98,13 +104,13 @@ static bool read_living(struct intervene_unit *u, struct db_result *living, uint
   return true;
 }
 
-/* Locks fence and rows, waiting for no row. *held: the shard is still ours. */
+/* Locks the rows, waiting for none. *held: the shard is ours at the moment; the fence comes with the COMMIT. */
 static bool lock_rows(struct store_session *ss, struct intervene_unit *u, bool *held, struct err *err) {
   struct db_result results[4];
   struct db_row row;
   const struct sql_arg *args = ARGS(RAW("ids", *session_ids(ss, u->ids, u->count)), UNSIGNED("shard", u->lease->shard));
   session_begin_transaction(ss);
-  session_fence(ss, u->lease, 1);
+  guard_ask_shards(ss, u->lease, 1);
   session_add(ss, query_intervene_lock, args);
   session_add(ss, query_intervene_living, args);
   if (!session_send(ss, WHAT, results, 4, err))
@@ -152,14 +158,16 @@ static bool write_reschedule(struct store_session *ss, struct intervene_unit *u,
   return true;
 }
 
+/* The audit line, the fence and the COMMIT. */
 static bool write_audit(struct store_session *ss, struct intervene_unit *u, struct err *err) {
-  struct db_result result;
+  struct db_result results[3];
   session_begin(ss);
   session_audit(ss, u->actor, u->verb == INTERVENE_CANCEL ? "cancel" : "reschedule", u->reason, "ids", u->matched,
                 &u->before);
-  if (!session_send(ss, WHAT, &result, 1, err))
+  guard_leases(ss, u->lease, 1);
+  if (!guard_commit(ss, WHAT, 3, results, err))
     return false;
-  db_results_free(&result, 1);
+  db_results_free(results, 3);
   return true;
 }
 
@@ -180,7 +188,7 @@ static bool intervene_unit(struct store_session *ss, void *arg, struct err *err)
     return session_rollback(ss, WHAT, err);
   session_begin(ss);
   bool ok = u->verb == INTERVENE_CANCEL ? write_cancel(ss, u, err) : write_reschedule(ss, u, err);
-  return ok && write_audit(ss, u, err) && session_commit(ss, WHAT, err);
+  return ok && write_audit(ss, u, err);
 }
 
 enum store_status ops_intervene(struct store_session *ss, const struct shard_lease *lease, enum intervention verb,
@@ -198,9 +206,10 @@ enum store_status ops_intervene(struct store_session *ss, const struct shard_lea
                                 .reason = reason,
                                 .changed = changed,
                                 .decisions = calloc(count, sizeof *unit.decisions),
-                                .sorted = calloc(count, sizeof *unit.sorted)};
+                                .sorted = calloc(count, sizeof *unit.sorted),
+                                .message_ids = calloc(count, sizeof *unit.message_ids)};
   enum store_status status = STORE_DOWN;
-  if (unit.decisions && unit.sorted)
+  if (unit.decisions && unit.sorted && unit.message_ids)
     status = session_run(ss, WHAT, intervene_unit, &unit, err);
   else
     err_set(err, DB_E_NO_MEMORY, WHAT ": out of memory; %s", db_error_cure(DB_E_NO_MEMORY));
@@ -214,6 +223,7 @@ enum store_status ops_intervene(struct store_session *ss, const struct shard_lea
   text_free(&unit.before);
   free(unit.decisions);
   free(unit.sorted);
+  free(unit.message_ids);
   return status;
 }
 
@@ -222,6 +232,7 @@ struct move_unit {
   const struct shard_lease *lease;
   const char *find; /* gives the ids */
   const struct sql_arg *args;
+  const char *route;
   enum task_state from, to;
   struct text ids; /* found, then locked: "1,2" */
   uint32_t *moved;
@@ -251,13 +262,14 @@ static bool find_rows(struct store_session *ss, struct move_unit *u, struct err 
   return ok;
 }
 
-/* Locks fence and rows; without the fence there are none. */
+/* Locks the rows; the fence comes with the COMMIT. */
 static bool lock_found(struct store_session *ss, struct move_unit *u, struct err *err) {
   struct db_result results[3];
   session_begin_transaction(ss);
-  session_fence(ss, u->lease, 1);
+  guard_ask_shards(ss, u->lease, 1);
   session_add(ss, query_hold_lock,
-              ARGS(RAW("ids", u->ids), STRING("from", task_state_text(u->from)), UNSIGNED("shard", u->lease->shard)));
+              ARGS(RAW("ids", u->ids), STRING("from", task_state_text(u->from)), UNSIGNED("shard", u->lease->shard),
+                   STRING("route", u->route)));
   if (!session_send(ss, MOVING, results, 3, err))
     return false;
   bool ok = take_ids(u, &results[2], err);
@@ -269,7 +281,7 @@ static bool lock_found(struct store_session *ss, struct move_unit *u, struct err
 
 static bool move_unit(struct store_session *ss, void *arg, struct err *err) {
   struct move_unit *u = arg;
-  struct db_result result;
+  struct db_result results[3];
   *u->moved = 0;
   if (!find_rows(ss, u, err))
     return false;
@@ -282,15 +294,14 @@ static bool move_unit(struct store_session *ss, void *arg, struct err *err) {
   session_begin(ss);
   session_add_no_wait(ss, query_hold,
                       ARGS(RAW("ids", u->ids), STRING("from", task_state_text(u->from)),
-                           STRING("to", task_state_text(u->to)), UNSIGNED("shard", u->lease->shard)));
+                           STRING("to", task_state_text(u->to)), UNSIGNED("shard", u->lease->shard),
+                           STRING("route", u->route)));
   ss->script.failed = ss->script.failed || u->ids.failed;
-  if (!session_send(ss, MOVING, &result, 1, err))
+  guard_leases(ss, u->lease, 1);
+  if (!guard_commit(ss, MOVING, 3, results, err))
     return false;
-  uint32_t moved = (uint32_t)result.count;
-  db_results_free(&result, 1);
-  if (!session_commit(ss, MOVING, err))
-    return false;
-  *u->moved = moved;
+  *u->moved = (uint32_t)results[0].count;
+  db_results_free(results, 3);
   return true;
 }
 
@@ -310,6 +321,7 @@ enum store_status ops_hold(struct store_session *ss, const struct shard_lease *l
                                         STRING("route", range->route), UNSIGNED("priority", range->priority),
                                         TIME("after_at", range->after.next_us), UNSIGNED("after_id", range->after.id),
                                         UNSIGNED("limit", range->limit)),
+                           .route = range->route,
                            .from = range->state,
                            .to = TASK_HELD,
                            .moved = moved};
@@ -322,6 +334,7 @@ enum store_status ops_unhold(struct store_session *ss, const struct shard_lease 
                            .find = query_unhold_find,
                            .args =
                                ARGS(UNSIGNED("shard", lease->shard), STRING("route", route), UNSIGNED("limit", limit)),
+                           .route = route,
                            .from = TASK_HELD,
                            .to = TASK_SCHEDULED,
                            .moved = moved};
@@ -334,6 +347,7 @@ enum store_status ops_unblock(struct store_session *ss, const struct shard_lease
                            .find = query_unblock_find,
                            .args =
                                ARGS(UNSIGNED("shard", lease->shard), STRING("route", route), UNSIGNED("limit", limit)),
+                           .route = route,
                            .from = TASK_BLOCKED,
                            .to = TASK_SCHEDULED,
                            .moved = moved};

@@ -254,6 +254,7 @@ static enum result_fate judge_living(struct results_unit *u, struct slot *slot) 
   if (fate != RESULT_APPLIED)
     return fate;
   d->id = row->id;
+  d->message_id = (struct duebox_bytes){slot->result->record.message_id, strlen(slot->result->record.message_id)};
   d->shard = row->shard;
   d->from = row->state;
   d->attempt_from = row->attempt;
@@ -295,7 +296,7 @@ static void judge_all(const struct store_session *ss, struct results_unit *u) {
   for (size_t i = 0; i < u->count; i++) {
     struct slot *slot = &u->slots[i];
     struct store_result *result = slot->result;
-    bool applied_before = ss->unknown && result->fate == RESULT_APPLIED;
+    bool applied_before = (ss->unknown || result->unknown) && result->fate == RESULT_APPLIED;
     enum result_fate fate = judge(ss, u, slot);
     /* The commit of the try before got no answer; that the row has had this result says that it happened. */
     if (applied_before && (fate == RESULT_DUPLICATE || fate == RESULT_LATE || fate == RESULT_ORPHAN)) {
@@ -415,6 +416,8 @@ static enum store_status apply_at_once(void *arg, size_t first, size_t count, bo
   } else {
     err_set(err, DB_E_NO_MEMORY, WHAT ": out of memory; %s", db_error_cure(DB_E_NO_MEMORY));
   }
+  for (size_t i = 0; i < count; i++)
+    results[i].unknown = status != STORE_OK && (results[i].unknown || call->ss->unknown);
   for (size_t i = 0; i < count && unit.stuck && status == STORE_OK; i++)
     results[i].fate = RESULT_BUSY;
   *stuck = unit.stuck;

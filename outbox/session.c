@@ -203,6 +203,10 @@ void text_leases(struct text *text, const struct shard_lease *leases, size_t cou
     text_u64(text, leases[i].shard);
     text_puts(text, " AND epoch = ");
     text_u64(text, leases[i].epoch);
+    if (leases[i].shard == SHARD_BOUND)
+      continue;
+    text_puts(text, " AND owner = ");
+    text_sql(text, leases[i].owner ? leases[i].owner : "", leases[i].owner ? strlen(leases[i].owner) : 0);
   }
 }
 

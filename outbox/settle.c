@@ -2,17 +2,19 @@
  *
  * outbox/settle.c - applying the engine's decisions: fenced, guarded, in batches.
  *
- * The quick way sends the fence and all statements as one script and commits when every row count is as expected: two
- * round trips for any number of rows. A single row that takes a single statement carries its fence inside and commits
- * by itself: one statement. When a count differs, or a COMMIT got no answer, the careful way locks the rows first and
- * finds out which decisions still apply. So it does when a row is held by a foreign transaction, which may last: the
- * careful way then passes over rows that are locked, and their decisions are busy. Where somebody holds only an entry
- * of another index, that is met in writing: the batch is then settled by halves, down to the row that it is about.
+ * The quick way sends all statements, the fence and the COMMIT as one script that guards let through to its end: one
+ * round trip for any number of rows. A single row that takes a single statement carries its fence inside and commits by
+ * itself. When a guard does not hold, or a COMMIT got no answer, the careful way locks the rows first and finds out
+ * which decisions still apply; the fence comes with the writes and the COMMIT in the second round trip. So it does when
+ * a row is held by a foreign transaction, which may last: the careful way then passes over rows that are locked, and
+ * their decisions are busy. Where somebody holds only an entry of another index, that is met in writing: the batch is
+ * then settled by halves, down to the row that it is about.
  */
 #include <stdlib.h>
 #include <string.h>
 
 #include "outbox/db_error.h"
+#include "outbox/guard.h"
 #include "outbox/halves.h"
 #include "outbox/ops.h"
 #include "outbox/write.h"
@@ -34,6 +36,7 @@ struct settle_unit {
   struct shard_lease concerned[STORE_SHARDS_MAX]; /* their leases */
   size_t shard_count;
   bool careful, met_again; /* met_again: a row that was busy before */
+  bool doubtful;           /* a COMMIT that wrote some of it before got no answer */
   bool stuck;              /* the rows were ours, and the write met a lock all the same; nothing was written */
 };
 
@@ -70,7 +73,8 @@ static void choose_candidates(struct settle_unit *u) {
   for (size_t i = 0; i < u->count; i++) {
     struct decision *d = &u->decisions[i];
     u->met_again = u->met_again || d->busy;
-    d->applied = d->busy = false;
+    u->doubtful = u->doubtful || d->unknown;
+    d->applied = d->busy = d->mismatch = false;
     if (write_possible(d) && d->shard < STORE_SHARDS_MAX && lease_of(u, d->shard))
       u->sorted[n++] = d;
   }
@@ -83,20 +87,22 @@ static void choose_candidates(struct settle_unit *u) {
 
 /* All candidates in one transaction of one script. *done is false when it had to be rolled back. */
 static bool settle_quick(struct store_session *ss, struct settle_unit *u, bool *done, struct err *err) {
-  struct writer w = {
-      .ss = ss, .what = WHAT, .decisions = u->sorted, .count = u->candidates, .fence = "TRUE", .shards = &u->shards};
+  struct writer w = {.ss = ss,
+                     .what = WHAT,
+                     .decisions = u->sorted,
+                     .count = u->candidates,
+                     .fence = "TRUE",
+                     .shards = &u->shards,
+                     .guarded = true};
   session_begin_transaction(ss);
   write_expect(&w, 0);
-  session_fence(ss, u->concerned, u->shard_count);
-  write_expect(&w, u->shard_count);
-  if (!write_decisions(&w, err) || !write_flush(&w, err))
-    return false;
-  *done = !w.differs;
-  if (w.differs)
-    return session_rollback(ss, WHAT, err);
   for (size_t i = 0; i < u->candidates; i++)
     u->sorted[i]->applied = true;
-  return session_commit(ss, WHAT, err);
+  *done = write_decisions(&w, err) && write_commit(&w, u->concerned, u->shard_count, err);
+  if (*done || err->code != DB_GUARD)
+    return *done;
+  ss->committing = false;
+  return session_rollback(ss, WHAT, err);
 }
 
 /* One row, one statement, which is its own transaction and holds the fence. *done is false when it met no row. */
@@ -126,7 +132,7 @@ static bool settle_single(struct store_session *ss, struct settle_unit *u, bool 
 }
 
 /* Marks which shards are not ours any more. */
-static bool read_fence(struct settle_unit *u, struct db_result *result, struct err *err) {
+static bool read_shards(struct settle_unit *u, struct db_result *result, struct err *err) {
   bool held[STORE_SHARDS_MAX] = {0}, used[STORE_SHARDS_MAX] = {0};
   struct db_row row;
   uint64_t shard;
@@ -144,25 +150,40 @@ static bool read_fence(struct settle_unit *u, struct db_result *result, struct e
 
 static bool shard_lost(const struct settle_unit *u, uint8_t shard) { return u->lost[lease_of(u, shard) - u->leases]; }
 
+/* Whether it is the row that the decision is about: ids may have been handed out again. */
+static bool same_task(const struct decision *d, const struct db_row *row, unsigned message_id) {
+  return row->fields[message_id] && row->lengths[message_id] == d->message_id.len &&
+         memcmp(row->fields[message_id], d->message_id.data, d->message_id.len) == 0;
+}
+
+static bool match_row(struct settle_unit *u, struct decision *d, const struct db_row *row, struct err *err) {
+  uint64_t shard, state, attempt;
+  if (!db_u64(row, 1, UINT8_MAX, &shard) || !db_u64(row, 2, TASK_STATES, &state) ||
+      !db_u64(row, 3, UINT32_MAX, &attempt))
+    return db_unexpected(err, WHAT);
+  d->busy = false;
+  d->mismatch = !same_task(d, row, 4);
+  if (!d->mismatch && d->shard == shard && (uint64_t)d->from + 1 == state && d->attempt_from == attempt &&
+      !shard_lost(u, d->shard))
+    u->applying[u->matched++] = d;
+  return true;
+}
+
 /* Goes through the locked rows and the candidates, both by id, and keeps those whose guard holds. */
 static bool match_rows(struct settle_unit *u, struct db_result *rows, struct err *err) {
   struct db_row row;
+  uint64_t id;
   size_t at = 0;
   u->matched = 0;
   while (db_next(rows, &row)) {
-    uint64_t id, shard, state, attempt;
-    if (!db_u64(&row, 0, UINT64_MAX, &id) || !db_u64(&row, 1, UINT8_MAX, &shard) ||
-        !db_u64(&row, 2, TASK_STATES, &state) || !db_u64(&row, 3, UINT32_MAX, &attempt))
+    if (!db_u64(&row, 0, UINT64_MAX, &id))
       return db_unexpected(err, WHAT);
     while (at < u->candidates && u->sorted[at]->id < id)
       at++;
     if (at == u->candidates)
       break;
-    struct decision *d = u->sorted[at];
-    d->busy = d->busy && d->id != id;
-    if (d->id == id && d->shard == shard && (uint64_t)d->from + 1 == state && d->attempt_from == attempt &&
-        !shard_lost(u, d->shard))
-      u->applying[u->matched++] = d;
+    if (u->sorted[at]->id == id && !match_row(u, u->sorted[at], &row, err))
+      return false;
   }
   return true;
 }
@@ -183,7 +204,7 @@ static bool mark_living(struct settle_unit *u, struct db_result *rows, struct er
   return true;
 }
 
-/* Locks the fence and the rows; finds what still applies, and what is busy. */
+/* Locks the rows; finds what still applies, and what is busy. */
 static bool lock_rows(struct store_session *ss, struct settle_unit *u, struct err *err) {
   struct db_result results[4] = {0};
   const char *skip = session_skip(ss, u->met_again);
@@ -194,15 +215,15 @@ static bool lock_rows(struct store_session *ss, struct settle_unit *u, struct er
     text_u64(&ss->part, u->sorted[i]->id);
   }
   session_begin_transaction(ss);
-  session_fence(ss, u->concerned, u->shard_count);
+  guard_ask_shards(ss, u->concerned, u->shard_count);
   session_add(ss, query_settle_lock, ARGS(RAW("ids", ss->part), WORD("skip", skip)));
   if (*skip)
     session_add(ss, query_settle_living, ARGS(RAW("ids", ss->part)));
   if (!session_send(ss, WHAT, results, n, err))
     return false;
   for (size_t i = 0; i < u->candidates; i++)
-    u->sorted[i]->busy = false;
-  bool ok = read_fence(u, &results[1], err) && mark_living(u, &results[3], err) && match_rows(u, &results[2], err);
+    u->sorted[i]->busy = u->sorted[i]->mismatch = false;
+  bool ok = read_shards(u, &results[1], err) && mark_living(u, &results[3], err) && match_rows(u, &results[2], err);
   db_results_free(results, n);
   u->busy = 0;
   for (size_t i = 0; i < u->candidates; i++)
@@ -212,27 +233,53 @@ static bool lock_rows(struct store_session *ss, struct settle_unit *u, struct er
   return ok;
 }
 
+/* A commit that got no answer was all or nothing: when a row that it wrote is as it was, it did not happen. Otherwise
+ * it did, and what it wrote is applied; of a busy row that is found out later. */
+static void resolve_unknown(struct store_session *ss, struct settle_unit *u) {
+  bool happened = true;
+  for (size_t i = 0; i < u->candidates; i++) {
+    struct decision *d = u->sorted[i];
+    d->unknown = d->unknown || (ss->unknown && d->applied);
+    d->applied = false;
+  }
+  for (size_t i = 0; i < u->matched; i++)
+    happened = happened && !u->applying[i]->unknown;
+  for (size_t i = 0; i < u->candidates; i++) {
+    struct decision *d = u->sorted[i];
+    d->applied = d->unknown && happened && !d->busy;
+    d->unknown = d->unknown && d->busy;
+  }
+  ss->unknown = false;
+}
+
+/* Leaves the fence to the shards that are ours. */
+static void drop_lost_shards(struct settle_unit *u) {
+  size_t kept = 0;
+  for (size_t i = 0; i < u->shard_count; i++)
+    if (!shard_lost(u, u->concerned[i].shard))
+      u->concerned[kept++] = u->concerned[i];
+  u->shard_count = kept;
+}
+
 static bool settle_careful(struct store_session *ss, struct settle_unit *u, struct err *err) {
   if (!lock_rows(ss, u, err))
     return false;
-  /* The commit of the try before got no answer. It was all or nothing: no row left as it was means that it happened,
-   * and what it marked as applied is right; of a busy row that is found out later. */
-  bool happened = ss->unknown && u->matched == 0;
-  for (size_t i = 0; i < u->candidates; i++)
-    u->sorted[i]->applied = u->sorted[i]->applied && happened && !u->sorted[i]->busy;
-  if (happened)
+  resolve_unknown(ss, u);
+  if (u->matched == 0)
     return session_rollback(ss, WHAT, err);
-  struct writer w = {
-      .ss = ss, .what = WHAT, .decisions = u->applying, .count = u->matched, .fence = "TRUE", .shards = &u->shards};
-  w.no_wait = *session_skip(ss, u->met_again);
+  drop_lost_shards(u);
+  struct writer w = {.ss = ss,
+                     .what = WHAT,
+                     .decisions = u->applying,
+                     .count = u->matched,
+                     .fence = "TRUE",
+                     .shards = &u->shards,
+                     .no_wait = *session_skip(ss, u->met_again),
+                     .guarded = true};
   session_begin(ss);
-  if (!write_decisions(&w, err) || !write_flush(&w, err))
-    return false;
-  if (w.differs)
-    return db_unexpected(err, WHAT);
   for (size_t i = 0; i < u->matched; i++)
     u->applying[i]->applied = true;
-  return session_commit(ss, WHAT, err);
+  return write_decisions(&w, err) && write_commit(&w, u->concerned, u->shard_count, err);
 }
 
 static bool any_published(const struct settle_unit *u) {
@@ -244,7 +291,7 @@ static bool any_published(const struct settle_unit *u) {
 
 static bool settle_some(struct store_session *ss, struct settle_unit *u, struct err *err) {
   bool done = false;
-  u->careful = u->careful || *session_skip(ss, u->met_again);
+  u->careful = u->careful || u->doubtful || *session_skip(ss, u->met_again);
   /* Results overtake the record of their publishing so often that trying and rolling back would cost more. */
   u->careful = u->careful || (u->candidates > 1 && any_published(u));
   if (!u->careful && !ss->unknown) {
@@ -300,6 +347,7 @@ static enum store_status settle_at_once(void *arg, size_t first, size_t count, b
   else if (unit.candidates)
     status = session_run(call->ss, WHAT, settle_unit, &unit, err);
   for (size_t i = 0; i < count && (status != STORE_OK || unit.stuck); i++) {
+    decisions[i].unknown = decisions[i].unknown || (status != STORE_OK && call->ss->unknown && decisions[i].applied);
     decisions[i].applied = false;
     decisions[i].busy = status == STORE_OK;
   }

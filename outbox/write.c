@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "outbox/db_error.h"
+#include "outbox/guard.h"
 #include "outbox/write_group.h"
 #include "query.h"
 
@@ -38,15 +39,16 @@ static bool is_move(const struct decision *d) {
 static const struct kind {
   const char *statement, *same; /* same: for rows that all get the same; NULL where that is rare */
   bool (*concerns)(const struct decision *d);
+  bool uncounted; /* how many rows it changes says nothing; settle_retry counts the same rows */
 } kinds[] = {
-    {query_settle_attempts, query_settle_attempts_same, wants_attempt},
-    {query_settle_alert, NULL, wants_alert},
-    {query_settle_history, query_settle_history_same, wants_history},
-    {query_settle_head, NULL, is_head},
-    {query_settle_retry, NULL, is_retry},
-    {query_settle_published, query_settle_published_same, is_published},
-    {query_settle_move, NULL, is_move},
-    {query_settle_progress, NULL, is_progress},
+    {query_settle_attempts, query_settle_attempts_same, wants_attempt, false},
+    {query_settle_alert, NULL, wants_alert, false},
+    {query_settle_history, query_settle_history_same, wants_history, false},
+    {query_settle_head, NULL, is_head, true},
+    {query_settle_retry, NULL, is_retry, false},
+    {query_settle_published, query_settle_published_same, is_published, false},
+    {query_settle_move, NULL, is_move, false},
+    {query_settle_progress, NULL, is_progress, false},
 };
 
 unsigned write_statements(const struct decision *decision) {
@@ -120,10 +122,12 @@ static void add_row(struct text *row, const struct decision *d) {
   text_puts(row, task_event_text(d->event));
   text_puts(row, "\",");
   text_json(row, d->alert_route, d->alert_route ? strlen(d->alert_route) : 0, STORE_ROUTE_MAX);
+  text_puts(row, ",");
+  text_json(row, d->message_id.data, d->message_id.len, STORE_ID_MAX);
   text_puts(row, "]");
 }
 
-void write_expect(struct writer *w, uint64_t rows) { w->expected[w->statements++] = rows; }
+void write_expect(struct writer *w, int64_t rows) { w->expected[w->statements++] = rows; }
 
 bool write_flush(struct writer *w, struct err *err) {
   struct db_result results[DB_RESULTS_MAX];
@@ -132,30 +136,43 @@ bool write_flush(struct writer *w, struct err *err) {
   if (!session_send(w->ss, w->what, results, w->statements, err))
     return false;
   for (size_t i = 0; i < w->statements; i++)
-    w->differs = w->differs || results[i].count != w->expected[i];
+    w->differs = w->differs || (w->expected[i] != ROWS_ANY && results[i].count != (uint64_t)w->expected[i]);
   db_results_free(results, w->statements);
   w->statements = 0;
   session_begin(w->ss);
   return true;
 }
 
+bool write_commit(struct writer *w, const struct shard_lease *leases, size_t count, struct err *err) {
+  struct db_result results[DB_RESULTS_MAX + 2];
+  guard_leases(w->ss, leases, count);
+  if (!guard_commit(w->ss, w->what, w->statements + 2, results, err))
+    return false;
+  db_results_free(results, w->statements + 2);
+  return true;
+}
+
 /* Adds a statement; sends what is there when the script is full. */
-static bool add(struct writer *w, const char *statement, const struct sql_arg *args, uint64_t rows, struct err *err) {
+static bool add(struct writer *w, const char *statement, const struct sql_arg *args, int64_t rows, struct err *err) {
   if (w->no_wait)
     session_add_no_wait(w->ss, statement, args);
   else
     session_add(w->ss, statement, args);
   write_expect(w, rows);
-  if (w->statements < DB_RESULTS_MAX && w->ss->script.len < VALUES_MAX)
+  if (w->guarded && rows != ROWS_ANY) {
+    guard_rows(w->ss, (uint64_t)rows);
+    write_expect(w, 0);
+  }
+  if (w->statements + 2 <= DB_RESULTS_MAX && w->ss->script.len < VALUES_MAX)
     return true;
   return write_flush(w, err);
 }
 
 /* Decisions as the rows of one or more JSON texts. */
-static bool write_json(struct writer *w, const char *statement, struct decision *const *list, size_t count,
+static bool write_json(struct writer *w, const struct kind *kind, struct decision *const *list, size_t count,
                        struct err *err) {
   struct text *values = &w->ss->part;
-  uint64_t rows = 0;
+  int64_t rows = 0;
   text_clear(values);
   for (size_t i = 0; i < count; i++) {
     text_puts(values, rows++ ? "," : "[");
@@ -166,7 +183,7 @@ static bool write_json(struct writer *w, const char *statement, struct decision 
     if (values->failed)
       w->ss->script.failed = true;
     const struct sql_arg json = {.name = "rows", .kind = SQL_STRING, .string = values->data, .len = values->len};
-    if (!add(w, statement, ARGS(json, WORD("fence", w->fence)), rows, err))
+    if (!add(w, kind->statement, ARGS(json, WORD("fence", w->fence)), kind->uncounted ? ROWS_ANY : rows, err))
       return false;
     text_clear(values);
     rows = 0;
@@ -174,28 +191,37 @@ static bool write_json(struct writer *w, const char *statement, struct decision 
   return true;
 }
 
+/* Adds a row to the lists of ids and message ids. */
+static void list_row(struct writer *w, struct text *names, const struct decision *d) {
+  struct text *ids = &w->ss->part;
+  text_puts(ids, ids->len ? "," : "");
+  text_u64(ids, d->id);
+  text_puts(names, names->len ? "," : "");
+  text_sql(names, d->message_id.data, d->message_id.len);
+  if (ids->failed || names->failed)
+    w->ss->script.failed = true;
+}
+
 /* Decisions that write the same, as a list of ids. */
 static bool write_same(struct writer *w, const char *statement, struct decision *const *list, size_t count,
                        struct err *err) {
-  struct text *ids = &w->ss->part;
+  struct text names = {0};
   const struct decision *d = list[count - 1];
-  text_clear(ids);
-  for (size_t i = 0; i < count; i++) {
-    text_puts(ids, i ? "," : "");
-    text_u64(ids, list[i]->id);
-  }
-  if (ids->failed)
-    w->ss->script.failed = true;
-  return add(w, statement,
-             ARGS(RAW("ids", *ids), STRING("state", task_state_text(d->from)),
-                  UNSIGNED("attempt_from", d->attempt_from), RAW("shards", *w->shards), WORD("fence", w->fence),
-                  STRING("state_to", task_state_text(task_state_next(d->from, d->event))),
-                  UNSIGNED("attempt", d->attempt), UNSIGNED("failures", d->failures),
-                  UNSIGNED("recoveries", d->recoveries), SIGNED("delay", d->delay_us > 0 ? d->delay_us : 0),
-                  d->published_us ? TIME("published", d->published_us) : WORD("published", "o.published_at"),
-                  SIGNED("keep", d->keep_us > 0 ? d->keep_us : 0), UNSIGNED("attempt_of", attempt_of(d)),
-                  STRING("kind", attempt_kind(d)), STRING("outcome", task_event_text(d->event))),
-             count, err);
+  text_clear(&w->ss->part);
+  for (size_t i = 0; i < count; i++)
+    list_row(w, &names, list[i]);
+  bool ok = add(w, statement,
+                ARGS(RAW("ids", w->ss->part), RAW("message_ids", names), STRING("state", task_state_text(d->from)),
+                     UNSIGNED("attempt_from", d->attempt_from), RAW("shards", *w->shards), WORD("fence", w->fence),
+                     STRING("state_to", task_state_text(task_state_next(d->from, d->event))),
+                     UNSIGNED("attempt", d->attempt), UNSIGNED("failures", d->failures),
+                     UNSIGNED("recoveries", d->recoveries), SIGNED("delay", d->delay_us > 0 ? d->delay_us : 0),
+                     d->published_us ? TIME("published", d->published_us) : WORD("published", "o.published_at"),
+                     SIGNED("keep", d->keep_us > 0 ? d->keep_us : 0), UNSIGNED("attempt_of", attempt_of(d)),
+                     STRING("kind", attempt_kind(d)), STRING("outcome", task_event_text(d->event))),
+                (int64_t)count, err);
+  text_free(&names);
+  return ok;
 }
 
 static int by_id(const void *a, const void *b) {
@@ -232,7 +258,7 @@ static bool write_kind(struct writer *w, const struct kind *kind, struct decisio
       list[count++] = w->decisions[i];
   if (count && kind->same && !write_groups(w, kind->same, list, &count, err))
     return false;
-  return write_json(w, kind->statement, list, count, err);
+  return write_json(w, kind, list, count, err);
 }
 
 static bool same_guard(const struct decision *a, const struct decision *b) {
@@ -247,29 +273,31 @@ static bool seen_before(const struct writer *w, size_t i) {
   return false;
 }
 
+/* The finished rows with the guard of decisions[first]. */
+static bool write_delete(struct writer *w, size_t first, struct err *err) {
+  const struct decision *guard = w->decisions[first];
+  struct text names = {0};
+  int64_t rows = 0;
+  text_clear(&w->ss->part);
+  for (size_t i = first; i < w->count; i++) {
+    if (!is_final(w->decisions[i]) || !same_guard(w->decisions[i], guard))
+      continue;
+    list_row(w, &names, w->decisions[i]);
+    rows++;
+  }
+  bool ok = add(w, query_settle_delete,
+                ARGS(RAW("ids", w->ss->part), RAW("message_ids", names), STRING("state", task_state_text(guard->from)),
+                     UNSIGNED("attempt", guard->attempt_from), RAW("shards", *w->shards), WORD("fence", w->fence)),
+                rows, err);
+  text_free(&names);
+  return ok;
+}
+
 /* Deletes the finished rows, one statement for each state and attempt that they have. */
 static bool write_deletes(struct writer *w, struct err *err) {
-  struct text *ids = &w->ss->part;
-  for (size_t first = 0; first < w->count; first++) {
-    const struct decision *guard = w->decisions[first];
-    if (!is_final(guard) || seen_before(w, first))
-      continue;
-    uint64_t rows = 0;
-    text_clear(ids);
-    for (size_t i = first; i < w->count; i++) {
-      if (!is_final(w->decisions[i]) || !same_guard(w->decisions[i], guard))
-        continue;
-      text_puts(ids, rows++ ? "," : "");
-      text_u64(ids, w->decisions[i]->id);
-    }
-    if (ids->failed)
-      w->ss->script.failed = true;
-    if (!add(w, query_settle_delete,
-             ARGS(RAW("ids", *ids), STRING("state", task_state_text(guard->from)),
-                  UNSIGNED("attempt", guard->attempt_from), RAW("shards", *w->shards), WORD("fence", w->fence)),
-             rows, err))
+  for (size_t first = 0; first < w->count; first++)
+    if (is_final(w->decisions[first]) && !seen_before(w, first) && !write_delete(w, first, err))
       return false;
-  }
   return true;
 }
 

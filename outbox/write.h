@@ -5,15 +5,19 @@
  * Rows that get the same values are written by a list of their ids (write_group.h), finished rows deleted by one; what
  * has values of its own travels as one JSON text per statement (JSON_TABLE). Measured on MariaDB 10.11 per 1000 rows:
  * DELETE by list 10 ms, UPDATE by list 20 ms and by JSON_TABLE 33 ms (a UNION ALL of values or ELT and INTERVAL take
- * the same, CASE more), lines of attempts by list 8 ms and by JSON_TABLE 18 ms. Every statement is guarded by shard,
- * state and attempt and has a row count to expect; writer.differs says that a count was not met, and then the
- * transaction must not be committed.
+ * the same, CASE more), lines of attempts by list 8 ms and by JSON_TABLE 18 ms. Every statement is guarded by id,
+ * message id, shard, state and attempt and has a row count to expect. A guarded writer's script ends where a count is
+ * not met (guard.h); otherwise writer.differs says so, and then the transaction must not be committed. A list has the
+ * ids and the message ids of its rows but not their pairs, which would cost twice as much: all rows of a list get the
+ * same, so a row whose message id is in it is treated as it should be whatever its id.
  */
 #ifndef OUTBOX_WRITE_H
 #define OUTBOX_WRITE_H
 
 #include "core/store.h"
 #include "outbox/session.h"
+
+enum { ROWS_ANY = -1 }; /* a statement whose row count says nothing */
 
 struct writer {
   struct store_session *ss;
@@ -23,7 +27,8 @@ struct writer {
   const char *fence;         /* SQL condition for statements that are their own transaction; "TRUE" inside another */
   const struct text *shards; /* "1,2": the shards of the decisions */
   bool no_wait;              /* the rows are locked: wait for nothing more */
-  uint64_t expected[DB_RESULTS_MAX];
+  bool guarded;              /* in a transaction: a statement that finds other rows ends the script with DB_GUARD */
+  int64_t expected[DB_RESULTS_MAX];
   size_t statements; /* in the session's script */
   bool differs;
 };
@@ -31,9 +36,11 @@ struct writer {
 /* Adds everything that the decisions ask for to the session's script, sending parts of it when it grows long. */
 MUSTCHECK bool write_decisions(struct writer *w, struct err *err);
 /* Counts a statement that the caller has put into the script. */
-void write_expect(struct writer *w, uint64_t rows);
+void write_expect(struct writer *w, int64_t rows);
 /* Sends what is in the script, compares row counts and begins an empty script. */
 MUSTCHECK bool write_flush(struct writer *w, struct err *err);
+/* Sends what is in the script with a guard for these leases, and commits if everything is as expected. */
+MUSTCHECK bool write_commit(struct writer *w, const struct shard_lease *leases, size_t count, struct err *err);
 
 /* Whether the decision can apply to a row in the state it says. */
 bool write_possible(const struct decision *decision);

@@ -8,6 +8,7 @@ SELECT v.alert_route, o.task_key, JSON_OBJECT('message_id', o.message_id, 'route
 FROM JSON_TABLE({rows}, '$[*]' COLUMNS (
     id BIGINT UNSIGNED PATH '$[0]', state_from INT UNSIGNED PATH '$[1]', attempt_from INT UNSIGNED PATH '$[2]',
     shard INT UNSIGNED PATH '$[3]', attempt INT UNSIGNED PATH '$[5]', failures INT UNSIGNED PATH '$[6]',
-    error_class VARCHAR(64) PATH '$[11]', error TEXT PATH '$[12]', alert_route VARCHAR(64) PATH '$[19]')) v
+    error_class VARCHAR(64) PATH '$[11]', error TEXT PATH '$[12]', alert_route VARCHAR(64) PATH '$[19]',
+    message_id VARCHAR(64) CHARACTER SET ascii COLLATE ascii_bin PATH '$[20]')) v
 STRAIGHT_JOIN `{table}` o FORCE INDEX (PRIMARY)
-  ON o.id = v.id AND o.state + 0 = v.state_from AND o.attempt = v.attempt_from AND o.shard = v.shard
+  ON o.id = v.id AND o.message_id = v.message_id AND o.state + 0 = v.state_from AND o.attempt = v.attempt_from AND o.shard = v.shard

@@ -1,9 +1,11 @@
--- Failed rows that others of their order_key wait for. One that was a head before counts as well.
+-- Failed rows that others of their order_key wait for. One that was a head before stays it, and what a task that had its
+-- id before has left is overwritten.
 INSERT INTO `{table}_heads` (head_id, shard, route, order_key)
 SELECT o.id, o.shard, o.route, o.order_key
 FROM JSON_TABLE({rows}, '$[*]' COLUMNS (
     id BIGINT UNSIGNED PATH '$[0]', state_from INT UNSIGNED PATH '$[1]', attempt_from INT UNSIGNED PATH '$[2]',
-    shard INT UNSIGNED PATH '$[3]')) v
+    shard INT UNSIGNED PATH '$[3]',
+    message_id VARCHAR(64) CHARACTER SET ascii COLLATE ascii_bin PATH '$[20]')) v
 STRAIGHT_JOIN `{table}` o FORCE INDEX (PRIMARY)
-  ON o.id = v.id AND o.state + 0 = v.state_from AND o.attempt = v.attempt_from AND o.shard = v.shard
-ON DUPLICATE KEY UPDATE head_id = o.id
+  ON o.id = v.id AND o.message_id = v.message_id AND o.state + 0 = v.state_from AND o.attempt = v.attempt_from AND o.shard = v.shard
+ON DUPLICATE KEY UPDATE shard = o.shard, route = o.route, order_key = o.order_key

@@ -169,8 +169,11 @@ static void settle_batch(struct bench *b, struct store_session *ss, struct task_
   bool lost[SHARDS];
   size_t count = batch->count;
   for (size_t i = 0; i < count; i++)
-    decisions[i] =
-        (struct decision){.id = batch->tasks[i].id, .shard = batch->tasks[i].shard, .event = EVENT_DONE, .attempt = 1};
+    decisions[i] = (struct decision){.id = batch->tasks[i].id,
+                                     .message_id = batch->tasks[i].message_id,
+                                     .shard = batch->tasks[i].shard,
+                                     .event = EVENT_DONE,
+                                     .attempt = 1};
   check(b->store.ops->settle(ss, b->leases, SHARDS, decisions, count, lost, &err), &err);
   for (size_t i = 0; i < count; i++) {
     if (!decisions[i].applied)
@@ -277,14 +280,15 @@ static void unit_settle_many(struct bench *b, const char *name, struct decision 
     for (size_t k = 0; k < BATCH; k++) {
       decisions[k] = like;
       decisions[k].id = batch->tasks[k].id;
+      decisions[k].message_id = batch->tasks[k].message_id;
       decisions[k].shard = batch->tasks[k].shard;
       decisions[k].attempt = 1;
     }
-    for (size_t k = 0; k < BATCH; k++)
-      task_release(&batch->tasks[k]);
     int64_t start = clock_mono_us();
     check(b->store.ops->settle(ss, b->leases, SHARDS, decisions, BATCH, lost, &err), &err);
     took[i] = clock_mono_us() - start;
+    for (size_t k = 0; k < BATCH; k++)
+      task_release(&batch->tasks[k]);
   }
   qsort(took, TIMES, sizeof *took, by_value);
   printf("settle of 1000, %-15s p50 %6.2f ms\n", name, (double)took[TIMES / 2] / 1000);
@@ -306,6 +310,7 @@ static void set_up(struct bench *b) {
   check(b->store.ops->shards(ss, rows, &count, &err), &err);
   for (size_t i = 0; i < count; i++) {
     b->leases[i].shard = rows[i].shard;
+    b->leases[i].owner = "bench";
     check(b->store.ops->acquire(ss, "bench", &rows[i], 3600000, &b->leases[i].epoch, &err), &err);
   }
   b->store.ops->close(&ss);

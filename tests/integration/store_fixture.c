@@ -29,6 +29,8 @@ static struct {
   bool capturing;
   char *captured[64];
   size_t captured_count;
+  char **kept; /* freed by the teardown */
+  size_t kept_count;
 } it;
 
 static int inject(MYSQL *mysql, const char *query, unsigned long len) {
@@ -280,6 +282,7 @@ int store_setup(void **state) {
   assert_int_equal(count, SHARDS);
   for (size_t i = 0; i < count; i++) {
     f->leases[i].shard = rows[i].shard;
+    f->leases[i].owner = "me";
     ok(f, f->store.ops->acquire(f->ss, "me", &rows[i], 60000, &f->leases[i].epoch, &f->err));
     assert_true(f->leases[i].epoch > 0);
   }
@@ -298,6 +301,9 @@ int store_teardown(void **state) {
   if (it.other)
     mysql_close(it.other);
   mysql_close(it.root);
+  while (it.kept_count > 0)
+    free(it.kept[--it.kept_count]);
+  free(it.kept);
   free(f);
   memset(&it, 0, sizeof it);
   return 0;
@@ -319,11 +325,20 @@ void release(struct task_batch *batch) {
     task_release(&batch->tasks[i]);
 }
 
+struct duebox_bytes message_id_of(struct fixture *f, uint64_t id) {
+  char *text = strdup(ask_text(f, "SELECT message_id FROM outbox WHERE id = %llu", (unsigned long long)id));
+  it.kept = realloc(it.kept, (it.kept_count + 1) * sizeof *it.kept);
+  assert_true(text && it.kept);
+  it.kept[it.kept_count++] = text;
+  return (struct duebox_bytes){text, strlen(text)};
+}
+
 struct decision decide_on(struct fixture *f, uint64_t id, enum task_event event) {
   unsigned long long row = id;
   uint32_t attempt = (uint32_t)ask(f, "SELECT attempt FROM outbox WHERE id = %llu", row);
   return (struct decision){
       .id = id,
+      .message_id = message_id_of(f, id),
       .shard = (uint8_t)ask(f, "SELECT shard FROM outbox WHERE id = %llu", row),
       .from = (enum task_state)(ask(f, "SELECT state + 0 FROM outbox WHERE id = %llu", row) - 1),
       .attempt_from = attempt,

@@ -58,6 +58,8 @@ void store_ok(struct fixture *f, enum store_status status, const char *call, con
 /* All due rows of one group; NULL when there are none. */
 struct task_batch *read_group(struct fixture *f, enum task_state state, uint8_t shard, const char *route);
 void release(struct task_batch *batch);
+/* The message id of a row, valid until the teardown. */
+struct duebox_bytes message_id_of(struct fixture *f, uint64_t id);
 /* A decision about a row as the table has it now. */
 struct decision decide_on(struct fixture *f, uint64_t id, enum task_event event);
 /* Settles with all leases of the fixture; returns how many were applied. */

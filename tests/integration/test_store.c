@@ -101,7 +101,7 @@ static void what_was_seen_long_ago_acquires_nothing(void **state) {
   ok(f, OPS->give_back(f->ss, "me", &f->leases[0], &f->err));
   ok(f, OPS->shards(f->ss, rows, &count, &f->err));
   ok(f, OPS->acquire(f->ss, "other", &rows[0], 60000, &epoch, &f->err));
-  const struct shard_lease theirs = {.shard = 0, .epoch = epoch};
+  const struct shard_lease theirs = {.shard = 0, .epoch = epoch, .owner = "other"};
   ok(f, OPS->give_back(f->ss, "other", &theirs, &f->err));
   ok(f, OPS->acquire(f->ss, "me", &rows[0], 60000, &epoch, &f->err));
   assert_int_equal(epoch, 0);
@@ -379,7 +379,7 @@ static void rows_of_an_unknown_route_are_held_and_come_back(void **state) {
   ok(f, OPS->hold(f->ss, &f->leases[0], &range, &moved, &f->err));
   assert_int_equal(moved, 1);
   assert_string_equal(ask_text(f, "SELECT GROUP_CONCAT(id ORDER BY id) FROM outbox WHERE state = 'held'"), "1,2,3");
-  struct shard_lease stale = {.shard = 0, .epoch = f->leases[0].epoch - 1};
+  struct shard_lease stale = {.shard = 0, .epoch = f->leases[0].epoch - 1, .owner = "me"};
   ok(f, OPS->unhold(f->ss, &stale, "r", 10, &moved, &f->err));
   assert_int_equal(moved, 0);
   ok(f, OPS->unhold(f->ss, &f->leases[0], "r", 10, &moved, &f->err));
@@ -416,7 +416,7 @@ static void people_cancel_and_reschedule(void **state) {
 static void a_stale_epoch_changes_nothing_for_people(void **state) {
   struct fixture *f = *state;
   const uint64_t id = 1;
-  const struct shard_lease stale = {.shard = 0, .epoch = f->leases[0].epoch - 1};
+  const struct shard_lease stale = {.shard = 0, .epoch = f->leases[0].epoch - 1, .owner = "me"};
   bool changed;
   ROW("(id, route, payload, shard) VALUES (1, 'r', '', 0)");
   for (int verb = INTERVENE_CANCEL; verb <= INTERVENE_RESCHEDULE; verb++) {

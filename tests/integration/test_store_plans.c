@@ -232,6 +232,7 @@ static void settling(void **state) {
   for (uint64_t i = 0; i < N; i++) {
     uint64_t id = 3 + 20 * i; /* scheduled, every one */
     d[i] = (struct decision){.id = id,
+                             .message_id = message_id_of(f, id),
                              .shard = (uint8_t)(id % 4),
                              .event = events[i % 5],
                              .attempt = 1,
@@ -243,8 +244,11 @@ static void settling(void **state) {
   capture_start();
   assert_int_equal(settle(f, d, N), N);
   for (uint64_t i = 0; i < N; i++)
-    d[i] = (struct decision){
-        .id = 4 + 20 * i, .shard = (uint8_t)((4 + 20 * i) % 4), .event = EVENT_PUBLISHED, .attempt = 1};
+    d[i] = (struct decision){.id = 4 + 20 * i,
+                             .message_id = message_id_of(f, 4 + 20 * i),
+                             .shard = (uint8_t)((4 + 20 * i) % 4),
+                             .event = EVENT_PUBLISHED,
+                             .attempt = 1};
   assert_int_equal(settle(f, d, N), N);
   explain_all(f, 9);
   free(d);

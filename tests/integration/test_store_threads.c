@@ -69,7 +69,7 @@ static void *race(void *arg) {
     if (!r->w.failed)
       works(&r->w, OPS->acquire(r->w.ss, r->w.name, &rows[0], 60000, &r->epochs[i], &r->w.err));
     pthread_barrier_wait(r->barrier);
-    struct shard_lease lease = {.shard = 0, .epoch = r->epochs[i]};
+    struct shard_lease lease = {.shard = 0, .epoch = r->epochs[i], .owner = r->w.name};
     if (!r->w.failed && lease.epoch)
       works(&r->w, OPS->give_back(r->w.ss, r->w.name, &lease, &r->w.err));
   }
@@ -182,6 +182,7 @@ static void *record_published(void *arg) {
     size_t count = batch->count;
     for (size_t i = 0; i < count; i++)
       decisions[i] = (struct decision){.id = batch->tasks[i].id,
+                                       .message_id = batch->tasks[i].message_id,
                                        .shard = batch->tasks[i].shard,
                                        .event = EVENT_PUBLISHED,
                                        .attempt = 1,

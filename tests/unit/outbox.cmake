@@ -4,7 +4,7 @@ foreach(part binlog error group row sql)
   duebox_test(test_outbox_${part} SOURCES ${CMAKE_CURRENT_LIST_DIR}/test_outbox_${part}.c LIBS duebox_outbox LABELS unit)
 endforeach()
 
-foreach(part store_locked store store_faults store_plans store_results store_schema store_settle store_threads store_tls)
+foreach(part store_locked store store_faults store_identity store_plans store_results store_schema store_settle store_threads store_tls)
   add_executable(test_${part} ${CMAKE_SOURCE_DIR}/tests/integration/test_${part}.c
     ${CMAKE_SOURCE_DIR}/tests/integration/store_fixture.c)
   target_link_libraries(test_${part} PRIVATE duebox_build duebox_outbox PkgConfig::MYSQL PkgConfig::CMOCKA)

@@ -55,6 +55,32 @@ static void a_token_completes_once(void **state) {
   flight_table_free(&table);
 }
 
+/* Row ids are handed out again after a failover or a TRUNCATE: the task that has one now is another, and is not kept
+ * from going because the one before is in flight. */
+static void tasks_with_one_row_id_are_told_apart(void **state) {
+  struct flight_table table = {0};
+  static const char *const names[] = {"a", "b", "c"};
+  struct flight *flight[3];
+  for (int order = 0; order < 3; order++) {
+    for (int i = 0; i < 3; i++) {
+      struct task *task = make_task(7);
+      task->message_id = (struct duebox_bytes){names[i], 1};
+      assert_null(flight_of(&table, task));
+      flight[i] = flight_take(&table, task);
+      assert_ptr_equal(flight_of(&table, task), flight[i]);
+    }
+    for (int i = 0; i < 3; i++) {
+      struct flight *gone = flight[(order + i) % 3];
+      const struct task same = {.id = 7, .message_id = gone->task->message_id};
+      assert_ptr_equal(flight_of(&table, &same), gone);
+      flight_give_back(&table, gone);
+      assert_null(flight_of(&table, &same));
+      assert_true(!flight_by_id(&table, 7) == (i == 2));
+    }
+  }
+  flight_table_free(&table);
+}
+
 static void tokens_out_of_nowhere_are_nothing(void **state) {
   struct flight_table table = {0};
   assert_null(flight_complete(&table, 0));
@@ -285,6 +311,7 @@ static void a_shard_is_given_back_only_when_quiet_and_empty(void **state) {
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(a_token_completes_once),
+      cmocka_unit_test(tasks_with_one_row_id_are_told_apart),
       cmocka_unit_test(tokens_out_of_nowhere_are_nothing),
       cmocka_unit_test(many_flights_keep_their_places),
       cmocka_unit_test(outcomes_are_copied_and_cut),

@@ -1,0 +1,149 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * A task is its row id and its message id: ids may be handed out again, by a replica that lacked the last inserts and
+ * was promoted, by a restored backup or by TRUNCATE. What was sent must never end a task that was not.
+ */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "integration/store_fixture.h"
+
+#define OPS f->store.ops
+enum { N = 400 };
+
+static void insert(struct fixture *f, const char *name) {
+  sql(f,
+      "INSERT INTO outbox (message_id, route, payload, shard, due_at) "
+      "SELECT CONCAT('%s', seq), 'r', 'x', seq %% %d, '2020-01-01' FROM seq_1_to_%d",
+      name, SHARDS, N);
+}
+
+static struct decision *decide_on_all(struct fixture *f, enum task_event event) {
+  struct decision *d = calloc(N, sizeof *d);
+  assert_non_null(d);
+  for (uint64_t i = 0; i < N; i++)
+    d[i] = (struct decision){.id = i + 1,
+                             .message_id = message_id_of(f, i + 1),
+                             .shard = (uint8_t)((i + 1) % SHARDS),
+                             .event = event,
+                             .attempt = 1,
+                             .delay_us = INT64_C(3600000000),
+                             .log_attempt = event == EVENT_DEAD,
+                             .keep_us = event == EVENT_EXPIRE ? 1000000 : 0,
+                             .head = event == EVENT_RETRY};
+  return d;
+}
+
+static void assert_untouched(struct fixture *f, struct decision *d, size_t count) {
+  assert_int_equal(settle(f, d, count), 0);
+  for (size_t i = 0; i < count; i++)
+    assert_true(d[i].mismatch && !d[i].applied && !d[i].busy);
+  assert_int_equal(ask(f, "SELECT COUNT(*) FROM outbox WHERE message_id LIKE 'new%%' AND state = 'scheduled' AND "
+                          "attempt = 0 AND due_at = '2020-01-01'"),
+                   N);
+  assert_int_equal(ask(f, "SELECT (SELECT COUNT(*) FROM outbox_history) + (SELECT COUNT(*) FROM outbox_attempts) + "
+                          "(SELECT COUNT(*) FROM outbox_heads)"),
+                   0);
+}
+
+/* Whatever was decided about a task, and in batches as alone: the one that has its id now is left as it is. */
+static void a_task_that_got_the_id_of_another_is_left_alone(void **state) {
+  struct fixture *f = *state;
+  static const enum task_event events[] = {EVENT_DONE, EVENT_DEAD,    EVENT_RETRY, EVENT_PUBLISHED,
+                                           EVENT_HOLD, EVENT_RELEASE, EVENT_EXPIRE};
+  for (size_t i = 0; i < sizeof events / sizeof events[0]; i++) {
+    sql(f, "TRUNCATE outbox");
+    insert(f, "old");
+    struct decision *d = decide_on_all(f, events[i]);
+    sql(f, "TRUNCATE outbox");
+    insert(f, "new");
+    assert_untouched(f, d, N);
+    assert_untouched(f, d, 1);
+    free(d);
+  }
+}
+
+static void the_others_of_the_batch_are_settled(void **state) {
+  struct fixture *f = *state;
+  insert(f, "old");
+  struct decision *d = decide_on_all(f, EVENT_DONE);
+  sql(f, "DELETE FROM outbox WHERE id IN (7, 8)");
+  sql(f, "INSERT INTO outbox (id, message_id, route, payload, shard) VALUES (7, 'OLD7', 'r', 'new', 3)");
+  assert_int_equal(settle(f, d, N), N - 2);
+  assert_true(d[6].mismatch && !d[7].mismatch);
+  assert_string_equal(ask_text(f, "SELECT GROUP_CONCAT(message_id) FROM outbox"), "OLD7");
+  free(d);
+}
+
+/* Message ids are compared as bytes, and any printable one is safe in a statement. */
+static void message_ids_may_hold_any_printable_byte(void **state) {
+  struct fixture *f = *state;
+  static const enum task_event events[] = {EVENT_DONE, EVENT_RETRY, EVENT_PUBLISHED, EVENT_DEAD};
+  for (size_t i = 0; i < 4; i++) {
+    sql(f, "INSERT INTO outbox (id, message_id, route, payload, shard) VALUES (1, 'a''\\\\\"{};--%%_', 'r', '', 1), "
+           "(2, 'A''\\\\\"{};--%%_', 'r', '', 2)");
+    struct decision d[] = {decide_on(f, 1, events[i]), decide_on(f, 2, events[i])};
+    assert_int_equal(settle(f, d, 1), 1);
+    assert_int_equal(settle(f, d + 1, 1), 1);
+    sql(f, "DELETE FROM outbox");
+  }
+}
+
+/* --- a COMMIT without an answer --- */
+
+static void two(struct fixture *f, struct decision d[2]) {
+  sql(f, "INSERT INTO outbox (id, route, payload, shard, order_key) VALUES (1, 'r', '', 1, 'a'), (2, 'r', '', 2, 'b')");
+  for (uint64_t i = 0; i < 2; i++) {
+    d[i] = decide_on(f, i + 1, EVENT_RETRY);
+    d[i].head = true;
+    d[i].delay_us = INT64_C(3600000000);
+  }
+}
+
+/* Whether a COMMIT without an answer happened is found out by whoever gives the batch again, however long the server
+ * was away: a failed head of an order key that counted as vanished let those behind it overtake. */
+static void an_unknown_commit_is_known_when_the_server_is_back(void **state) {
+  struct fixture *f = *state;
+  struct decision d[2];
+  bool lost[SHARDS];
+  two(f, d);
+  fault_arm(f, FAULT_LOSE_ANSWER, "COMMIT", 0, 1);
+  const char *socket = f->config.socket;
+  f->config.socket = "/nowhere";
+  assert_int_equal(OPS->settle(f->ss, f->leases, SHARDS, d, 2, lost, &f->err), STORE_DOWN);
+  assert_int_equal(OPS->settle(f->ss, f->leases, SHARDS, d, 2, lost, &f->err), STORE_DOWN);
+  assert_true(!d[0].applied && d[0].unknown);
+  f->config.socket = socket;
+  assert_int_equal(settle(f, d, 2), 2);
+  assert_true(d[0].applied && d[1].applied && !d[0].unknown);
+  assert_int_equal(ask(f, "SELECT SUM(attempt) FROM outbox"), 2);
+  assert_int_equal(ask(f, "SELECT COUNT(*) FROM outbox_heads"), 2);
+}
+
+static void an_unknown_commit_that_did_not_happen_is_done_again(void **state) {
+  struct fixture *f = *state;
+  struct decision d[2];
+  bool lost[SHARDS];
+  two(f, d);
+  fault_arm(f, FAULT_KILL_BEFORE, "COMMIT", 0, 1);
+  const char *socket = f->config.socket;
+  f->config.socket = "/nowhere";
+  assert_int_equal(OPS->settle(f->ss, f->leases, SHARDS, d, 2, lost, &f->err), STORE_DOWN);
+  f->config.socket = socket;
+  assert_true(d[0].unknown);
+  assert_int_equal(settle(f, d, 2), 2);
+  assert_int_equal(ask(f, "SELECT SUM(attempt) FROM outbox"), 2);
+}
+
+int main(int argc, char **argv) {
+#define TEST(name) cmocka_unit_test_setup_teardown(name, store_setup, store_teardown)
+  const struct CMUnitTest tests[] = {
+      TEST(a_task_that_got_the_id_of_another_is_left_alone),
+      TEST(the_others_of_the_batch_are_settled),
+      TEST(message_ids_may_hold_any_printable_byte),
+      TEST(an_unknown_commit_is_known_when_the_server_is_back),
+      TEST(an_unknown_commit_that_did_not_happen_is_done_again),
+  };
+  return store_main(argc, argv, tests, sizeof tests / sizeof tests[0]);
+}
