@@ -30,35 +30,30 @@ static bool listens_on_loopback(const struct sockaddr *address) {
          IN6_IS_ADDR_LOOPBACK(&((const struct sockaddr_in6 *)(const void *)address)->sin6_addr);
 }
 
-/* Resolves admin.listen and applies the one rule about it: without a token, loopback only. */
-static bool resolve(const struct admin_config *config, struct addrinfo **out, struct err *err) {
+static bool resolve(const char *section, const char *host, uint16_t number, struct addrinfo **out, struct err *err) {
   struct addrinfo hints = {.ai_family = AF_UNSPEC, .ai_socktype = SOCK_STREAM, .ai_flags = AI_PASSIVE};
   char port[8];
-  snprintf(port, sizeof(port), "%u", config->port);
-  int rc = getaddrinfo(config->host, port, &hints, out);
-  if (rc != 0)
-    return err_set(err, 0, "admin.listen: %s cannot be resolved: %s", config->host, gai_strerror(rc));
-  if (config->token || listens_on_loopback((*out)->ai_addr))
-    return true;
-  freeaddrinfo(*out);
-  return err_set(err, 0,
-                 "admin.listen: %s can be reached from other machines, which needs admin.token_file; "
-                 "set it, or listen on 127.0.0.1",
-                 config->host);
+  snprintf(port, sizeof(port), "%u", number);
+  int rc = getaddrinfo(host, port, &hints, out);
+  return rc == 0 || err_set(err, 0, "%s.listen: %s cannot be resolved: %s", section, host, gai_strerror(rc));
 }
 
 bool admin_check(const struct admin_config *config, struct err *err) {
   struct auth auth;
   struct addrinfo *address;
-  if (!auth_init(&auth, config, err) || !resolve(config, &address, err))
+  if (!auth_init(&auth, config, err) || !resolve("admin", config->host, config->port, &address, err))
     return false;
+  bool safe = config->token || listens_on_loopback(address->ai_addr);
   freeaddrinfo(address);
-  return true;
+  return safe || err_set(err, 0,
+                         "admin.listen: %s can be reached from other machines, which needs admin.token_file; "
+                         "set it, or listen on 127.0.0.1",
+                         config->host);
 }
 
-static int open_socket(const struct admin_config *config, struct err *err) {
+static int open_socket(const char *section, const char *host, uint16_t port, struct err *err) {
   struct addrinfo *address;
-  if (!resolve(config, &address, err))
+  if (!resolve(section, host, port, &address, err))
     return -1;
   int yes = 1, fd = socket(address->ai_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
   bool open = fd >= 0 && setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &yes, sizeof(yes)) == 0 &&
@@ -69,7 +64,7 @@ static int open_socket(const struct admin_config *config, struct err *err) {
     return fd;
   if (fd >= 0)
     close(fd);
-  err_set(err, error, "admin.listen: cannot listen on %s port %u: %s%s", config->host, config->port, strerror(error),
+  err_set(err, error, "%s.listen: cannot listen on %s port %u: %s%s", section, host, port, strerror(error),
           error == EADDRINUSE ? "; another daemon may run here already, give this one another port" : "");
   return -1;
 }
@@ -112,30 +107,57 @@ static bool start_daemon(struct admin *admin, int fd, struct err *err) {
   return err_set(err, 0, "admin.listen: the HTTP library cannot start; raise the limits of threads and open files");
 }
 
-bool admin_start(struct engine *engine, const struct admin_config *config, const struct admin_hooks *hooks,
-                 struct admin **out, struct err *err) {
+static struct admin *new_admin(struct engine *engine) {
   struct admin *admin = calloc(1, sizeof(*admin));
-  *out = NULL;
   if (!admin)
-    return err_set(err, 0, "admin: out of memory");
+    return NULL;
   admin->engine = engine;
-  admin->hooks = *hooks;
   pthread_mutex_init(&admin->lock, NULL);
   pthread_cond_init(&admin->idle, NULL);
+  return admin;
+}
+
+static bool start(struct admin *admin, const char *section, const char *host, uint16_t port, struct err *err) {
   int fd;
-  if (!auth_init(&admin->auth, config, err) || !minder_start(&admin->minder, err) || !pool_start(&admin->pool, err) ||
-      (fd = open_socket(config, err)) < 0)
-    goto fail;
+  if (!minder_start(&admin->minder, err) || !pool_start(&admin->pool, err) ||
+      (fd = open_socket(section, host, port, err)) < 0)
+    return false;
   admin->port = bound_port(fd);
-  if (!start_daemon(admin, fd, err))
-    goto fail;
+  return start_daemon(admin, fd, err);
+}
+
+bool admin_start(struct engine *engine, const struct admin_config *config, const struct admin_hooks *hooks,
+                 struct admin **out, struct err *err) {
+  *out = NULL;
+  struct admin *admin = new_admin(engine);
+  if (!admin)
+    return err_set(err, 0, "admin: out of memory");
+  admin->hooks = *hooks;
+  if (!admin_check(config, err) || !auth_init(&admin->auth, config, err) ||
+      !start(admin, "admin", config->host, config->port, err)) {
+    admin_stop(&admin);
+    return false;
+  }
   log_info("DUEBOX-ADMIN-LISTEN", "API, metrics and page are served host=%s port=%u commands=%s", config->host,
            admin->port, admin->auth.has_token ? "token" : "off");
   *out = admin;
   return true;
-fail:
-  admin_stop(&admin);
-  return false;
+}
+
+bool admin_start_callbacks(struct engine *engine, const struct callbacks_config *config, struct admin **out,
+                           struct err *err) {
+  *out = NULL;
+  struct admin *admin = new_admin(engine);
+  if (!admin)
+    return err_set(err, 0, "callbacks: out of memory");
+  admin->callbacks = true;
+  if (!start(admin, "callbacks", config->host, config->port, err)) {
+    admin_stop(&admin);
+    return false;
+  }
+  log_info("DUEBOX-CALLBACKS-LISTEN", "consumers may answer here host=%s port=%u", config->host, admin->port);
+  *out = admin;
+  return true;
 }
 
 /* Lets answers that are ready go out before their connections are closed. */

@@ -2,10 +2,11 @@
  *
  * admin/admin.h - the daemon's HTTP listener: API, metrics, health and the operator's page.
  *
- * Who may do what. Reads (GET, HEAD) are answered to callers on this machine, and to anyone who presents the token. A
- * request that a proxy has forwarded is not local. Commands (POST) need the token. Without a token there are no
- * commands, and the listener must be on a loopback address. Health, robots.txt and the page's static files carry no
- * data and are open. A callback URL carries its own token, good for one attempt of one task.
+ * Who may do what. With a token configured everything needs it, reading too, wherever the caller is: a proxy on this
+ * machine makes every caller local. Without one there are no commands, the listener must be on a loopback address, and
+ * reads are answered to callers on this machine whom no proxy has forwarded. Health (without details), robots.txt and
+ * the page's static files carry no data and are open. Callbacks have a listener of their own, on which nothing else is;
+ * a callback URL carries its own token, good for one attempt of one task.
  *
  * Threads: one of libmicrohttpd's, a few workers for what waits for the database, one that minds deadlines. None of
  * them belongs to the engine, so a listener in trouble never delays a task, and a database in trouble never delays
@@ -39,6 +40,11 @@ MUSTCHECK bool admin_check(const struct admin_config *config, struct err *err);
  * the listener. Main thread. */
 MUSTCHECK bool admin_start(struct engine *engine, const struct admin_config *config, const struct admin_hooks *hooks,
                            struct admin **out, struct err *err);
+
+/* Starts a listener for callbacks, and for nothing else: consumers that reach it reach no operator's API. config->host
+ * must be given. As admin_start otherwise. */
+MUSTCHECK bool admin_start_callbacks(struct engine *engine, const struct callbacks_config *config, struct admin **out,
+                                     struct err *err);
 
 /* The port that is listened on: the configured one, or the one chosen when that was 0. */
 uint16_t admin_port(const struct admin *admin);

@@ -131,14 +131,17 @@ static bool same_origin(const struct auth *auth, const struct caller *caller) {
   return split_host(origin, len, host) && strcasecmp(host, auth->url_host) == 0;
 }
 
+bool auth_trusts(const struct auth *auth, const struct caller *caller) {
+  if (auth->has_token)
+    return token_shown(auth, caller->authorization) == SHOWN_RIGHT;
+  return caller->loopback && !caller->forwarded;
+}
+
 static bool allows_reading(const struct auth *auth, const struct caller *caller, struct response *response) {
-  enum shown shown = token_shown(auth, caller->authorization);
-  if (shown == SHOWN_RIGHT)
-    return true;
-  if (caller->loopback && !caller->forwarded && (shown == SHOWN_NOTHING || !auth->has_token))
+  if (auth_trusts(auth, caller))
     return true;
   if (auth->has_token)
-    return refuse_token(shown, response);
+    return refuse_token(token_shown(auth, caller->authorization), response);
   respond_problem(response, PROBLEM_FORBIDDEN,
                   "this listener answers local callers only; set admin.token_file to let others read");
   return false;

@@ -62,11 +62,17 @@ static void peer_text(struct MHD_Connection *connection, char out[INET6_ADDRSTRL
     memcpy(out, "?", 2);
 }
 
+/* Which endpoints this listener has. */
+static bool is_here(const struct exchange *ex) {
+  return (ex->request.endpoint->role == ROLE_CALLBACK) == ex->admin->callbacks;
+}
+
 /* Finds the endpoint and judges the caller; false = the response says why not. */
 static bool admit(struct exchange *ex, const char *url, const char *method) {
   const char *allow = NULL;
   enum route_match match = router_find(method, url, &ex->request, &allow);
-  if (match == MATCH_NO_PATH) {
+  if (match == MATCH_NO_PATH || !is_here(ex)) {
+    ex->request.endpoint = NULL;
     respond_problem(&ex->response, PROBLEM_NOT_FOUND, "no such path; docs/openapi.yaml lists them all");
     return false;
   }
@@ -85,6 +91,7 @@ static bool admit(struct exchange *ex, const char *url, const char *method) {
       .fetch_site = header(ex, "Sec-Fetch-Site"),
       .content_type = header(ex, MHD_HTTP_HEADER_CONTENT_TYPE),
   };
+  ex->request.trusted = auth_trusts(&ex->admin->auth, &caller);
   return auth_allows(&ex->admin->auth, &caller, ex->request.endpoint->role, &ex->response);
 }
 

@@ -10,7 +10,7 @@ void health_live(struct admin *admin, const struct request *request, struct resp
   const char *failed = engine_failed(admin_engine(admin));
   if (failed)
     respond_problem(response, PROBLEM_INTERNAL, "the engine has failed and the daemon must be started anew: %s",
-                    failed);
+                    request->trusted ? failed : "the log says why");
   else
     respond_static(response, "text/plain; charset=utf-8", "ok\n", 3);
 }
@@ -24,7 +24,8 @@ void health_ready(struct admin *admin, const struct request *request, struct res
   if (status.draining)
     respond_problem(response, PROBLEM_NOT_READY, "the daemon is draining: it finishes what is in flight and stops");
   else if (!status.ready)
-    respond_problem(response, PROBLEM_NOT_READY, "%s", status.not_ready);
+    respond_problem(response, PROBLEM_NOT_READY, "%s",
+                    request->trusted ? status.not_ready : "the reason is for those who show the token");
   else
     respond_json(response, 200, json_pack("{sb}", "ready", 1));
   engine_status_free(&status);

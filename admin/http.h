@@ -29,7 +29,7 @@ enum {
 /* Who may call an endpoint. */
 enum role {
   ROLE_OPEN,     /* anyone who reaches the listener */
-  ROLE_READ,     /* local callers, or the token */
+  ROLE_READ,     /* the token; local callers where none is configured */
   ROLE_OPERATE,  /* the token, JSON, same origin */
   ROLE_CALLBACK, /* the token in the path, judged by the handler */
 };
@@ -46,6 +46,7 @@ struct request {
   char params[HTTP_PARAMS_MAX][HTTP_PARAM_LEN]; /* decoded {...} parts of the path, in order */
   char accept[512];                             /* the Accept header, "" = none */
   struct duebox_bytes body;
+  bool trusted; /* the caller may read everything */
 };
 
 struct response {

@@ -25,6 +25,7 @@ enum {
 struct admin {
   struct engine *engine;
   struct admin_hooks hooks;
+  bool callbacks; /* consumers answer here, and nothing else is served; otherwise it is the operators' */
   struct auth auth;
   struct MHD_Daemon *daemon;
   struct pool *pool;

@@ -11,7 +11,7 @@
 #include "outbox/outbox.h"
 
 struct wiring {
-  struct admin *admin;
+  struct admin *admin, *callbacks;
 };
 
 static bool make_store(void *ctx, const struct config *config, struct store *out, struct err *err) {
@@ -23,16 +23,15 @@ static void drop_store(void *ctx, struct store *store) { outbox_destroy(store); 
 static bool start_admin(void *ctx, struct engine *engine, const struct config *config,
                         bool (*reload)(void *daemon, struct err *err), void *daemon, struct err *err) {
   struct wiring *wiring = ctx;
-  if (!config->admin.host)
-    return true;
   struct admin_hooks hooks = {.ctx = daemon, .reload = reload};
-  return admin_start(engine, &config->admin, &hooks, &wiring->admin, err);
+  return (!config->admin.host || admin_start(engine, &config->admin, &hooks, &wiring->admin, err)) &&
+         (!config->callbacks.host || admin_start_callbacks(engine, &config->callbacks, &wiring->callbacks, err));
 }
 
 static void stop_admin(void *ctx) {
   struct wiring *wiring = ctx;
-  if (wiring->admin)
-    admin_stop(&wiring->admin);
+  admin_stop(&wiring->callbacks);
+  admin_stop(&wiring->admin);
 }
 
 int run_run(struct cli *cli, const struct args *args) {

@@ -9,17 +9,14 @@
 #include <stdlib.h>
 #include <string.h>
 
-static bool make_token(const struct admin_config *admin, const char *message_id, uint32_t attempt,
+static bool make_token(const char *secret, const char *message_id, uint32_t attempt,
                        char token[CALLBACK_TOKEN_LEN + 1]) {
   char text[128];
   unsigned char mac[EVP_MAX_MD_SIZE];
   unsigned mac_len = 0;
-  if (!admin->callback_secret)
-    return false;
   int len = snprintf(text, sizeof text, "%s.%" PRIu32, message_id, attempt);
   if (len < 0 || (size_t)len >= sizeof text ||
-      !HMAC(EVP_sha256(), admin->callback_secret, (int)strlen(admin->callback_secret), (const unsigned char *)text,
-            (size_t)len, mac, &mac_len))
+      !HMAC(EVP_sha256(), secret, (int)strlen(secret), (const unsigned char *)text, (size_t)len, mac, &mac_len))
     return false;
   unsigned char base64[64];
   EVP_EncodeBlock(base64, mac, (int)mac_len);
@@ -36,21 +33,26 @@ static void put_encoded(char **at, const char *text) {
     *at += strchr(unreserved, *text) ? sprintf(*at, "%c", *text) : sprintf(*at, "%%%02X", (unsigned char)*text);
 }
 
-char *callback_url(const struct admin_config *admin, const char *message_id, uint32_t attempt) {
+char *callback_url(const struct callbacks_config *config, const char *message_id, uint32_t attempt) {
   char token[CALLBACK_TOKEN_LEN + 1];
-  if (!admin->url || !make_token(admin, message_id, attempt, token))
+  if (!config->host || !make_token(config->secret, message_id, attempt, token))
     return NULL;
-  char *url = malloc(strlen(admin->url) + 3 * strlen(message_id) + CALLBACK_TOKEN_LEN + 32);
+  char *url = malloc(strlen(config->base_url) + 3 * strlen(message_id) + CALLBACK_TOKEN_LEN + 32);
   if (url) {
-    char *at = url + sprintf(url, "%s/callback/", admin->url);
+    char *at = url + sprintf(url, "%s/callback/", config->base_url);
     put_encoded(&at, message_id);
     sprintf(at, "/%" PRIu32 "/%s", attempt, token);
   }
   return url;
 }
 
-bool callback_verify(const struct admin_config *admin, const char *message_id, uint32_t attempt, const char *token) {
+static bool is_token(const char *secret, const char *message_id, uint32_t attempt, const char *token) {
   char ours[CALLBACK_TOKEN_LEN + 1];
-  return strlen(token) == CALLBACK_TOKEN_LEN && make_token(admin, message_id, attempt, ours) &&
-         CRYPTO_memcmp(ours, token, CALLBACK_TOKEN_LEN) == 0;
+  return secret && make_token(secret, message_id, attempt, ours) && CRYPTO_memcmp(ours, token, CALLBACK_TOKEN_LEN) == 0;
+}
+
+bool callback_verify(const struct callbacks_config *config, const char *message_id, uint32_t attempt,
+                     const char *token) {
+  return strlen(token) == CALLBACK_TOKEN_LEN && (is_token(config->secret, message_id, attempt, token) ||
+                                                 is_token(config->previous_secret, message_id, attempt, token));
 }

@@ -12,9 +12,10 @@
 
 enum { CALLBACK_TOKEN_LEN = 43 }; /* HMAC-SHA256, base64url without padding */
 
-/* "<admin.url>/callback/<message id>/<attempt>/<token>", to be freed; NULL without callback_secret or memory. */
-char *callback_url(const struct admin_config *admin, const char *message_id, uint32_t attempt);
+/* "<callbacks.base_url>/callback/<message id>/<attempt>/<token>", to be freed; NULL without a listener or memory. */
+char *callback_url(const struct callbacks_config *config, const char *message_id, uint32_t attempt);
 /* Constant-time comparison. */
-bool callback_verify(const struct admin_config *admin, const char *message_id, uint32_t attempt, const char *token);
+bool callback_verify(const struct callbacks_config *config, const char *message_id, uint32_t attempt,
+                     const char *token);
 
 #endif

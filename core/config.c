@@ -151,7 +151,7 @@ static bool load_engine(const struct config_loader *l) {
 }
 
 /* Takes "host:port" or "[v6]:port" apart. */
-static bool parse_listen(const struct config_loader *l, const char *listen, struct admin_config *admin) {
+static bool parse_listen(const struct config_loader *l, const char *listen, const char **out, uint16_t *out_port) {
   const char *colon = strrchr(listen, ':');
   int64_t port = 0;
   struct err ignored;
@@ -162,9 +162,14 @@ static bool parse_listen(const struct config_loader *l, const char *listen, stru
                               : arena_strndup(l->arena, listen, (size_t)(colon - listen));
   unsigned char address[sizeof(struct in6_addr)];
   bool literal = inet_pton(brackets ? AF_INET6 : AF_INET, host, address) == 1;
-  admin->host = host;
-  admin->port = (uint16_t)port;
+  *out = host;
+  *out_port = (uint16_t)port;
   return literal || (!brackets && strcmp(host, "localhost") == 0);
+}
+
+static bool check_url(const struct config_loader *l, const struct yaml_node *node, const char *key, const char *url) {
+  return strncmp(url, "http://", 7) == 0 || strncmp(url, "https://", 8) == 0 ||
+         yaml_err(config_place(l, node, key), l->err, "\"%.80s\" is no URL; it begins with http:// or https://", url);
 }
 
 static bool load_admin(const struct config_loader *l) {
@@ -173,13 +178,13 @@ static bool load_admin(const struct config_loader *l) {
   struct admin_rows rows = {0};
   if (!config_fill(l, config_admin_rows, node, NULL, &rows))
     return false;
-  *admin = (struct admin_config){.token = rows.token, .url = rows.url, .callback_secret = rows.callback_secret};
+  *admin = (struct admin_config){.token = rows.token, .url = rows.url};
   if (rows.token && strlen(rows.token) < TOKEN_MIN)
     return yaml_err(config_place(l, node, "token"), l->err,
                     "the token is shorter than %d characters; make one with: openssl rand -hex 32", TOKEN_MIN);
   if (strcmp(rows.listen, "off") == 0)
     return true;
-  if (!parse_listen(l, rows.listen, admin))
+  if (!parse_listen(l, rows.listen, &admin->host, &admin->port))
     return yaml_err(config_place(l, node, "listen"), l->err,
                     "\"%.80s\" is no address with port; write it as 127.0.0.1:8321 or [::1]:8321, or off", rows.listen);
   if (!rows.token && !config_is_loopback(admin->host))
@@ -189,10 +194,38 @@ static bool load_admin(const struct config_loader *l) {
                     rows.listen);
   if (!admin->url)
     admin->url = arena_printf(l->arena, "http://%s", rows.listen);
-  if (strncmp(admin->url, "http://", 7) != 0 && strncmp(admin->url, "https://", 8) != 0)
-    return yaml_err(config_place(l, node, "url"), l->err, "\"%.80s\" is no URL; it begins with http:// or https://",
-                    admin->url);
-  return true;
+  return check_url(l, node, "url", admin->url);
+}
+
+static bool check_secret(const struct config_loader *l, const struct yaml_node *node, const char *key,
+                         const char *secret) {
+  return !secret || strlen(secret) >= TOKEN_MIN ||
+         yaml_err(config_place(l, node, key), l->err,
+                  "the secret is shorter than %d characters; make one with: openssl rand -hex 32", TOKEN_MIN);
+}
+
+static bool load_callbacks(const struct config_loader *l) {
+  const struct yaml_node *node = yaml_get(l->config->tree, "callbacks");
+  struct callbacks_config *callbacks = &l->config->callbacks;
+  struct callbacks_rows rows = {0};
+  if (!config_fill(l, config_callbacks_rows, node, NULL, &rows) || !check_secret(l, node, "secret", rows.secret) ||
+      !check_secret(l, node, "previous_secret", rows.previous_secret))
+    return false;
+  *callbacks = (struct callbacks_config){
+      .base_url = rows.base_url, .secret = rows.secret, .previous_secret = rows.previous_secret};
+  if (strcmp(rows.listen, "off") == 0)
+    return true;
+  if (!parse_listen(l, rows.listen, &callbacks->host, &callbacks->port))
+    return yaml_err(config_place(l, node, "listen"), l->err,
+                    "\"%.80s\" is no address with port; write it as 127.0.0.1:8322 or [::1]:8322, or off", rows.listen);
+  if (!callbacks->secret && l->config->admin.token)
+    callbacks->secret = arena_printf(l->arena, "callbacks:%s", l->config->admin.token);
+  if (!callbacks->secret)
+    return yaml_err(config_place(l, node, "listen"), l->err,
+                    "callback URLs must be signed; add secret_file, or a token to admin");
+  if (!callbacks->base_url)
+    callbacks->base_url = arena_printf(l->arena, "http://%s", rows.listen);
+  return check_url(l, node, "base_url", callbacks->base_url);
 }
 
 /* The route of that name, or a stand-in: alerts may go to a route that only another daemon knows, as any task may. What
@@ -241,8 +274,9 @@ static bool load_log(const struct config_loader *l) {
 /* All sections, whatever is wrong with the others. */
 static bool load_all(const struct config_loader *l) {
   static bool (*const sections[])(const struct config_loader *) = {
-      load_log,           load_database, load_engine, load_admin, config_load_plugins, config_load_sources,
-      config_load_routes, load_alerts};
+      load_log,       load_database,       load_engine,         load_admin,
+      load_callbacks, config_load_plugins, config_load_sources, config_load_routes,
+      load_alerts};
   struct config *config = l->config;
   config->tree = config_read_files(config->path, l->dir, l->arena, l->err);
   if (!config->tree)

@@ -107,9 +107,17 @@ struct engine_config {
 struct admin_config {
   const char *host; /* NULL = no listener */
   uint16_t port;
-  const char *token;           /* NULL = only GET requests, from loopback */
-  const char *url;             /* how others reach it, "http://127.0.0.1:8321" */
-  const char *callback_secret; /* signs callback URLs for HTTP results; NULL = callbacks off */
+  const char *token; /* NULL = only GET requests, from loopback */
+  const char *url;   /* how others reach it, "http://127.0.0.1:8321" */
+};
+
+/* `callbacks:` - where consumers of HTTP tasks answer later. */
+struct callbacks_config {
+  const char *host; /* NULL = no listener, and no callback URLs */
+  uint16_t port;
+  const char *base_url;        /* how consumers reach it, "https://duebox.example" */
+  const char *secret;          /* signs the URLs */
+  const char *previous_secret; /* of URLs that were given out before; NULL = none */
 };
 
 struct log_config {
@@ -130,6 +138,7 @@ struct config {
                                             daemon has that route */
   struct engine_config engine;
   struct admin_config admin;
+  struct callbacks_config callbacks;
   struct log_config log;
   const struct yaml_node *tree; /* the merged files: where each value was written */
   struct arena *arena;          /* owns all of the above */
@@ -149,8 +158,8 @@ void config_free(struct config **config);
 /* The route of that name, or NULL. O(log n). */
 const struct route_config *config_route(const struct config *config, const char *name, size_t name_len);
 
-/* Whether a running daemon can take `next` in place of `now` without a restart: plugins, results, database, admin
- * and engine.instance must be the same. False = text says which part needs a restart. */
+/* Whether a running daemon can take `next` in place of `now` without a restart: plugins, results, database,
+ * admin, callbacks and engine.instance must be the same. False = text says which part needs a restart. */
 MUSTCHECK bool config_reloadable(const struct config *now, const struct config *next, struct err *err);
 
 #endif

@@ -73,6 +73,7 @@ void config_docs(const struct duebox_plugin *const *modules, size_t count, FILE 
   print_rows("routes: the map retry", "", config_retry_rows, out);
   print_rows("engine", "", config_engine_rows, out);
   print_rows("admin", "", config_admin_rows, out);
+  print_rows("callbacks", "", config_callbacks_rows, out);
   print_rows("alerts: the map dead", "", config_alert_rows, out);
   print_rows("log", "", config_log_rows, out);
   for (size_t i = 0; i < count; i++) {

@@ -40,7 +40,12 @@ static bool same_sources(const struct config *now, const struct config *next) {
 
 static bool same_admin(const struct admin_config *a, const struct admin_config *b) {
   return same_text(a->host, b->host) && a->port == b->port && same_text(a->token, b->token) &&
-         same_text(a->url, b->url) && same_text(a->callback_secret, b->callback_secret);
+         same_text(a->url, b->url);
+}
+
+static bool same_callbacks(const struct callbacks_config *a, const struct callbacks_config *b) {
+  return same_text(a->host, b->host) && a->port == b->port && same_text(a->base_url, b->base_url) &&
+         same_text(a->secret, b->secret) && same_text(a->previous_secret, b->previous_secret);
 }
 
 bool config_reloadable(const struct config *now, const struct config *next, struct err *err) {
@@ -52,6 +57,8 @@ bool config_reloadable(const struct config *now, const struct config *next, stru
     return needs_restart(err, "the section results");
   if (!same_admin(&now->admin, &next->admin))
     return needs_restart(err, "the section admin");
+  if (!same_callbacks(&now->callbacks, &next->callbacks))
+    return needs_restart(err, "the section callbacks");
   if (!same_text(now->engine.instance, next->engine.instance))
     return needs_restart(err, "engine.instance");
   if (now->engine.realtime != next->engine.realtime || !same_text(now->engine.cpus, next->engine.cpus))

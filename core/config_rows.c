@@ -150,11 +150,22 @@ const struct duebox_option config_admin_rows[] = {
     {"listen", STRING, "127.0.0.1:8321", 0, 0, 0, AT(listen), NULL,
      "host:port of the HTTP API and the dashboard, or off"},
     {"token", SECRET, NULL, 0, 0, 0, AT(token), NULL,
-     "bearer token of the HTTP API; without it only reading, from loopback"},
+     "bearer token of the HTTP API, for reading too; without it only reading, from loopback"},
     {"url", STRING, NULL, 0, 0, 0, AT(url), NULL,
      "how others reach the HTTP API; http:// and the listen address when absent"},
-    {"callback_secret", SECRET, NULL, 0, 0, 0, AT(callback_secret), NULL,
-     "signs the callback URLs of HTTP tasks; without it there are none"},
+    END};
+#undef AT
+
+#define AT(field) offsetof(struct callbacks_rows, field)
+const struct duebox_option config_callbacks_rows[] = {
+    {"listen", STRING, "off", 0, 0, 0, AT(listen), NULL,
+     "host:port where consumers of HTTP tasks answer later, and nothing else is served, or off"},
+    {"base_url", STRING, NULL, 0, 0, 0, AT(base_url), NULL,
+     "how consumers reach it, with the proxy before it; http:// and the listen address when absent"},
+    {"secret", SECRET, NULL, 0, 0, 0, AT(secret), NULL,
+     "signs the callback URLs, the same for all daemons; admin.token serves when absent"},
+    {"previous_secret", SECRET, NULL, 0, 0, 0, AT(previous_secret), NULL,
+     "of URLs that are still on their way after a change of secret"},
     END};
 #undef AT
 
@@ -173,8 +184,8 @@ const struct duebox_option config_alert_rows[] = {{"route", STRING, NULL, 0, 0, 
                                                    "route that carries the alert as a task"},
                                                   END};
 
-const char *const config_section_keys[] = {"database", "plugins", "routes", "results", "alerts",
-                                           "engine",   "admin",   "log",    NULL};
+const char *const config_section_keys[] = {"database", "plugins", "routes",    "results", "alerts",
+                                           "engine",   "admin",   "callbacks", "log",     NULL};
 const char *const config_plugin_keys[] = {"module", NULL};
 const char *const config_source_keys[] = {"via", NULL};
 const char *const config_route_keys[] = {

@@ -29,20 +29,28 @@ struct admin_rows {
   const char *listen; /* "host:port" or "off" */
   const char *token;
   const char *url;
-  const char *callback_secret;
+};
+
+/* `callbacks` as it is written. */
+struct callbacks_rows {
+  const char *listen; /* "host:port" or "off" */
+  const char *base_url;
+  const char *secret;
+  const char *previous_secret;
 };
 
 struct alert_rows {
   const char *route;
 };
 
-extern const struct duebox_option config_database_rows[]; /* struct database_config */
-extern const struct duebox_option config_engine_rows[];   /* struct engine_config */
-extern const struct duebox_option config_admin_rows[];    /* struct admin_rows */
-extern const struct duebox_option config_log_rows[];      /* struct log_config */
-extern const struct duebox_option config_route_rows[];    /* struct route_rows */
-extern const struct duebox_option config_retry_rows[];    /* struct retry_rows */
-extern const struct duebox_option config_alert_rows[];    /* struct alert_rows */
+extern const struct duebox_option config_database_rows[];  /* struct database_config */
+extern const struct duebox_option config_engine_rows[];    /* struct engine_config */
+extern const struct duebox_option config_admin_rows[];     /* struct admin_rows */
+extern const struct duebox_option config_callbacks_rows[]; /* struct callbacks_rows */
+extern const struct duebox_option config_log_rows[];       /* struct log_config */
+extern const struct duebox_option config_route_rows[];     /* struct route_rows */
+extern const struct duebox_option config_retry_rows[];     /* struct retry_rows */
+extern const struct duebox_option config_alert_rows[];     /* struct alert_rows */
 
 /* The keys of the file, and those of the core inside a plugin's, a route's and a source's map; each ends with NULL. */
 extern const char *const config_section_keys[];

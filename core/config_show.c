@@ -128,12 +128,26 @@ static json_t *route_json(const struct route_config *route) {
   return json;
 }
 
+enum { LISTEN_CAP = 300 };
+
+static const char *listen_text(const char *host, uint16_t port, char text[LISTEN_CAP]) {
+  if (!host)
+    return "off";
+  snprintf(text, LISTEN_CAP, strchr(host, ':') ? "[%.255s]:%u" : "%.255s:%u", host, port);
+  return text;
+}
+
 static json_t *admin_json(const struct admin_config *admin) {
-  char listen[300] = "off";
-  if (admin->host)
-    snprintf(listen, sizeof listen, strchr(admin->host, ':') ? "[%.255s]:%u" : "%.255s:%u", admin->host, admin->port);
-  struct admin_rows rows = {listen, admin->token, admin->url, admin->callback_secret};
+  char listen[LISTEN_CAP];
+  struct admin_rows rows = {listen_text(admin->host, admin->port, listen), admin->token, admin->url};
   return rows_json(config_admin_rows, &rows);
+}
+
+static json_t *callbacks_json(const struct callbacks_config *callbacks) {
+  char listen[LISTEN_CAP];
+  struct callbacks_rows rows = {listen_text(callbacks->host, callbacks->port, listen), callbacks->base_url,
+                                callbacks->secret, callbacks->previous_secret};
+  return rows_json(config_callbacks_rows, &rows);
 }
 
 static json_t *config_json(const struct config *config) {
@@ -162,6 +176,7 @@ static json_t *config_json(const struct config *config) {
                                          : json_object());
   json_object_set_new(root, "engine", rows_json(config_engine_rows, &config->engine));
   json_object_set_new(root, "admin", admin_json(&config->admin));
+  json_object_set_new(root, "callbacks", callbacks_json(&config->callbacks));
   json_object_set_new(root, "log", rows_json(config_log_rows, &config->log));
   return root;
 }

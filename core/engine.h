@@ -137,7 +137,7 @@ MUSTCHECK bool engine_result(struct engine *engine, const struct result_offer *o
 MUSTCHECK bool engine_pause_route(struct engine *engine, const char *route, bool paused, const char *actor,
                                   const char *reason, struct err *err);
 
-/* Whether a callback token is ours: HMAC-SHA256 over message id and attempt with admin.callback_secret. */
+/* Whether a callback token is ours: HMAC-SHA256 over message id and attempt with callbacks.secret. */
 MUSTCHECK bool engine_callback_verify(const struct engine *engine, const char *message_id, uint32_t attempt,
                                       const char *token);
 

@@ -153,5 +153,5 @@ bool engine_pause_route(struct engine *engine, const char *route, bool paused, c
 }
 
 bool engine_callback_verify(const struct engine *engine, const char *message_id, uint32_t attempt, const char *token) {
-  return callback_verify(&engine->first->config->admin, message_id, attempt, token);
+  return callback_verify(&engine->first->config->callbacks, message_id, attempt, token);
 }

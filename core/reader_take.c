@@ -47,10 +47,10 @@ void reader_end_flight(struct flight *flight, enum flight_end end, const char *e
 }
 
 static const char *reply_to(const struct scheduler *s, const struct route_config *route, struct task *task) {
-  const struct admin_config *admin = &s->config->config->admin;
-  if (route->reply_to || !(route->plugin->module->capabilities & DUEBOX_CAP_ANSWERS) || !admin->callback_secret)
+  const struct callbacks_config *callbacks = &s->config->config->callbacks;
+  if (route->reply_to || !(route->plugin->module->capabilities & DUEBOX_CAP_ANSWERS) || !callbacks->host)
     return route->reply_to;
-  task->reply_to = callback_url(admin, task->view.message_id, task->attempt_now);
+  task->reply_to = callback_url(callbacks, task->view.message_id, task->attempt_now);
   return task->reply_to;
 }
 

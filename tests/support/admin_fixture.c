@@ -31,6 +31,12 @@ static int setup(void **state, const char *token) {
     return -1;
   }
   fixture->port = admin_port(fixture->admin);
+  struct callbacks_config callbacks = {.host = "127.0.0.1"};
+  if (!admin_start_callbacks(&fixture->engine, &callbacks, &fixture->callbacks, &err)) {
+    fprintf(stderr, "%s\n", err.text);
+    return -1;
+  }
+  fixture->callbacks_port = admin_port(fixture->callbacks);
   *state = fixture;
   return 0;
 }
@@ -41,10 +47,16 @@ int admin_fixture_setup_open(void **state) { return setup(state, NULL); }
 int admin_fixture_teardown(void **state) {
   struct admin_fixture *fixture = *state;
   fake_engine_hang(&fixture->engine, false);
+  admin_stop(&fixture->callbacks);
   admin_stop(&fixture->admin);
   fake_engine_destroy(&fixture->engine);
   free(fixture);
   return 0;
+}
+
+/* Consumers have a listener of their own. */
+static uint16_t port_of(const struct admin_fixture *fixture, const char *path) {
+  return strncmp(path, "/callback/", 10) == 0 ? fixture->callbacks_port : fixture->port;
 }
 
 static json_t *parse(const struct reply *reply, int status, const char *method, const char *path) {
@@ -59,7 +71,7 @@ static json_t *parse(const struct reply *reply, int status, const char *method, 
 
 json_t *fixture_ask(struct admin_fixture *fixture, const char *method, const char *path, const char *headers,
                     const char *body, int status) {
-  struct reply reply = http_request(fixture->port, method, path, headers, body);
+  struct reply reply = http_request(port_of(fixture, path), method, path, headers, body);
   json_t *json = parse(&reply, status, method, path);
   http_free(&reply);
   return json;
@@ -71,7 +83,7 @@ json_t *fixture_command(struct admin_fixture *fixture, const char *path, const c
 
 void fixture_problem(struct admin_fixture *fixture, const char *method, const char *path, const char *headers,
                      const char *body, int status, const char *code) {
-  struct reply reply = http_request(fixture->port, method, path, headers, body);
+  struct reply reply = http_request(port_of(fixture, path), method, path, headers, body);
   char type[64], urn[96];
   json_t *json = parse(&reply, status, method, path);
   assert_true(http_header(&reply, "Content-Type", type, sizeof(type)));

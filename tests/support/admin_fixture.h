@@ -17,8 +17,8 @@
 
 struct admin_fixture {
   struct engine engine;
-  struct admin *admin;
-  uint16_t port;
+  struct admin *admin, *callbacks;
+  uint16_t port, callbacks_port;
   unsigned reloads;
   const char *reload_trouble; /* NULL = the reload succeeds */
 };

@@ -77,6 +77,7 @@ class Daemon:
         self.log.touch()
         self.process = None
         self.port = free_port()
+        self.callbacks_port = free_port()
         self._environment = environment or {}
         self._program = program
         self._expected_end = False      # a signal of ours is on its way
@@ -88,8 +89,9 @@ class Daemon:
         """Write the file; a running daemon sees it at reload()."""
         if isinstance(configuration, dict):
             self.configuration = {**configuration, "admin": {
-                "listen": f"127.0.0.1:{self.port}", "token": TOKEN,
-                "callback_secret": CALLBACK_SECRET, **configuration.get("admin", {})}}
+                "listen": f"127.0.0.1:{self.port}", "token": TOKEN, **configuration.get("admin", {})},
+                "callbacks": {"listen": f"127.0.0.1:{self.callbacks_port}", "secret": CALLBACK_SECRET,
+                              **configuration.get("callbacks", {})}}
             configuration = yaml.safe_dump(self.configuration, sort_keys=False)
         fresh = self.path.with_suffix(".new")
         fresh.write_text(configuration)

@@ -151,7 +151,7 @@ static void results_not_stored_are_to_be_sent_again(void **state) {
   char seconds[16];
   fixture->engine.stored = false;
   fixture_problem(fixture, "POST", "/api/v1/results", FIXTURE_COMMAND, RECORD, 503, "database");
-  struct reply reply = http_request(fixture->port, "POST", "/callback/m-1/2/right", "", RECORD);
+  struct reply reply = http_request(fixture->callbacks_port, "POST", "/callback/m-1/2/right", "", RECORD);
   assert_int_equal(reply.status, 503);
   assert_true(http_header(&reply, "Retry-After", seconds, sizeof(seconds)));
   assert_string_equal(seconds, "2");
@@ -192,6 +192,23 @@ static void a_callback_is_about_its_url(void **state) {
   assert_string_equal(fixture->engine.road_id, "m-1");
   assert_int_equal(fixture->engine.road_attempt, 2);
   assert_true(fixture->engine.replied);
+}
+
+/* Whoever is to reach the callbacks of HTTP tasks reaches nothing else, and the operators' port takes no callbacks. */
+static void callbacks_have_a_listener_of_their_own(void **state) {
+  struct admin_fixture *fixture = *state;
+  size_t count;
+  const struct endpoint *table = router_table(&count);
+  for (size_t i = 0; i < count; i++) {
+    bool callback = table[i].role == ROLE_CALLBACK;
+    const char *path = callback ? "/callback/m-1/2/right" : table[i].path;
+    struct reply reply = http_request(callback ? fixture->port : fixture->callbacks_port, table[i].method, path,
+                                      FIXTURE_COMMAND, callback ? RECORD : "{}");
+    if (reply.status != 404 || !strstr(reply.body, "not_found"))
+      fail_msg("%s: %d", path, reply.status);
+    http_free(&reply);
+  }
+  assert_int_equal(fixture->engine.results, 0);
 }
 
 static void broken_records_of_the_api_reach_the_engine(void **state) {
@@ -271,6 +288,9 @@ static void health_and_readiness(void **state) {
   fixture->engine.status.ready = false;
   snprintf(fixture->engine.status.not_ready, sizeof(fixture->engine.status.not_ready), "the database is away");
   json_t *json = fixture_ask(fixture, "GET", "/readyz", "", NULL, 503);
+  assert_null(strstr(text_of(json, "detail"), "database")); /* not for strangers */
+  json_decref(json);
+  json = fixture_ask(fixture, "GET", "/readyz", FIXTURE_BEARER, NULL, 503);
   assert_string_equal(text_of(json, "code"), "not_ready");
   assert_string_equal(text_of(json, "detail"), "the database is away");
   json_decref(json);
@@ -301,7 +321,7 @@ static void stats_tell_what_the_engine_knows(void **state) {
   snprintf(engine->routes[1].pause_reason, sizeof(engine->routes[1].pause_reason), "month end");
   set_gauge(&engine->metrics.db_up, 1);
 
-  json_t *json = fixture_ask(fixture, "GET", "/api/v1/stats", "", NULL, 200);
+  json_t *json = fixture_ask(fixture, "GET", "/api/v1/stats", FIXTURE_BEARER, NULL, 200);
   assert_string_equal(text_of(json, "instance"), "host-a/1234");
   assert_string_equal(text_of(json, "started_at"), "2023-11-14T22:13:20.000000Z");
   assert_true(json_is_true(json_object_get(json_object_get(json, "database"), "up")));
@@ -327,7 +347,7 @@ static void stats_tell_what_the_engine_knows(void **state) {
                    json_array_size(json_object_get(json, "bucket_bounds_us")) + 1);
   json_decref(json);
 
-  json = fixture_ask(fixture, "GET", "/api/v1/routes", "", NULL, 200);
+  json = fixture_ask(fixture, "GET", "/api/v1/routes", FIXTURE_BEARER, NULL, 200);
   assert_int_equal(json_array_size(json_object_get(json, "routes")), 3);
   json_decref(json);
 }
@@ -339,7 +359,7 @@ static void names_stay_data(void **state) {
                                       "a\\\"\n{\xc3\xa9"};
   for (size_t i = 0; i < ARRAY_LEN(names); i++)
     fixture->engine.routes[i].name = names[i];
-  struct reply reply = http_request(fixture->port, "GET", "/api/v1/stats", "", NULL);
+  struct reply reply = http_request(fixture->port, "GET", "/api/v1/stats", FIXTURE_BEARER, NULL);
   char type[64], sniff[32];
   assert_true(http_header(&reply, "Content-Type", type, sizeof(type)));
   assert_string_equal(type, "application/json");
@@ -352,7 +372,7 @@ static void names_stay_data(void **state) {
   http_free(&reply);
 
   fixture->engine.routes[0].name = "not \xff\xfe UTF-8";
-  json = fixture_ask(fixture, "GET", "/api/v1/stats", "", NULL, 200);
+  json = fixture_ask(fixture, "GET", "/api/v1/stats", FIXTURE_BEARER, NULL, 200);
   assert_string_equal(text_of(json_array_get(json_object_get(json, "routes"), 0), "name"), "not ?? UTF-8");
   json_decref(json);
   fixture_problem(fixture, "POST", "/api/v1/routes/%3Cscript%3E/pause", FIXTURE_COMMAND, NULL, 404, "not_found");
@@ -368,11 +388,12 @@ static void only_commands_change_anything(void **state) {
   const struct endpoint *table = router_table(&count);
   for (size_t i = 0; i < count; i++) {
     bool get = strcmp(table[i].method, "GET") == 0;
-    struct reply reply = http_request(fixture->port, "GET", table[i].path, FIXTURE_COMMAND, NULL);
+    uint16_t port = table[i].role == ROLE_CALLBACK ? fixture->callbacks_port : fixture->port;
+    struct reply reply = http_request(port, "GET", table[i].path, FIXTURE_COMMAND, NULL);
     assert_int_equal(reply.status, get ? 200 : 405);
     http_free(&reply);
     if (!get) {
-      reply = http_request(fixture->port, "POST", table[i].path, "Content-Type: application/json\r\n", "{}");
+      reply = http_request(port, "POST", table[i].path, "Content-Type: application/json\r\n", "{}");
       assert_int_equal(reply.status, table[i].role == ROLE_CALLBACK ? 403 : 401);
       http_free(&reply);
     }
@@ -403,6 +424,7 @@ int main(void) {
       API_TEST(a_callback_is_about_its_url),
       API_TEST(broken_records_of_the_api_reach_the_engine),
       API_TEST(progress_is_answered_truly),
+      API_TEST(callbacks_have_a_listener_of_their_own),
       API_TEST(routes_pause_and_resume),
       API_TEST(reload_says_what_happened),
       API_TEST(health_and_readiness),

@@ -19,7 +19,8 @@
 #define OPEN_METRICS "Accept: application/openmetrics-text;version=1.0.0\r\n"
 
 static struct metrics_text *scrape(struct admin_fixture *fixture, bool open_metrics) {
-  struct reply reply = http_request(fixture->port, "GET", "/metrics", open_metrics ? OPEN_METRICS : "", NULL);
+  struct reply reply =
+      http_request(fixture->port, "GET", "/metrics", open_metrics ? FIXTURE_BEARER OPEN_METRICS : FIXTURE_BEARER, NULL);
   char type[96];
   assert_int_equal(reply.status, 200);
   assert_true(http_header(&reply, "Content-Type", type, sizeof(type)));

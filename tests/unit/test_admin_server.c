@@ -52,7 +52,7 @@ static bool guess(struct admin_fixture *fixture) {
   int fd = http_connect(fixture->port);
   int64_t start = clock_mono_us();
   assert_true(http_send(fd, text, strlen(text)));
-  struct reply other = http_request(fixture->port, "GET", "/metrics", "", NULL);
+  struct reply other = http_request(fixture->port, "GET", "/metrics", FIXTURE_BEARER, NULL);
   int64_t took = clock_mono_us() - start;
   assert_int_equal(other.status, 200);
   http_free(&other);
@@ -76,7 +76,7 @@ static void connections_are_kept_alive(void **state) {
   struct admin_fixture *fixture = *state;
   static const char *const requests[] = {
       "GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n",
-      "HEAD /api/v1/stats HTTP/1.1\r\nHost: localhost\r\n\r\n",
+      "HEAD /api/v1/stats HTTP/1.1\r\nHost: localhost\r\n" FIXTURE_BEARER "\r\n",
       "POST /api/v1/reload HTTP/1.1\r\nHost: localhost\r\n" FIXTURE_COMMAND "Content-Length: 2\r\n\r\n{}",
       "GET /nothing HTTP/1.1\r\nHost: localhost\r\nContent-Length: 4\r\n\r\nbody",
       "GET /readyz HTTP/1.1\r\nHost: localhost\r\n\r\n",
@@ -211,7 +211,7 @@ static void a_hanging_database_blinds_nobody(void **state) {
     assert_int_equal(pthread_create(&threads[i], NULL, ask_to_cancel, fixture), 0);
   assert_true(fake_engine_await_hanging(&fixture->engine, SLOW_WORKERS));
   for (size_t i = 0; i < ARRAY_LEN(paths); i++) {
-    struct reply reply = http_request(fixture->port, "GET", paths[i], "", NULL);
+    struct reply reply = http_request(fixture->port, "GET", paths[i], FIXTURE_BEARER, NULL);
     assert_int_equal(reply.status, 200);
     http_free(&reply);
   }

@@ -279,6 +279,7 @@ static const struct change {
     {DB, "the section plugins"},
     {BUS "results: [{via: bus, topic: r}]\n", "the section results"},
     {BUS "admin: {listen: off}\n", "the section admin"},
+    {BUS "callbacks: {listen: \"127.0.0.1:8322\", secret: 0123456789abcdef}\n", "the section callbacks"},
     {BUS "admin: {token: 0123456789abcdef}\n", "the section admin"},
     {BUS "engine: {instance: other}\n", "engine.instance"},
 };

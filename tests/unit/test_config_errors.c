@@ -43,7 +43,7 @@ static const struct row rows[] = {
     {"unknown section", DB "plugin: {}\n", "@/duebox.yaml:2:1: plugin: unknown key; did you mean \"plugins\"?", NULL},
     {"far section", DB "telemetry: {}\n",
      "@/duebox.yaml:2:1: telemetry: unknown key; known keys here: database, plugins, routes, results, alerts, engine, "
-     "admin, log",
+     "admin, callbacks, log",
      NULL},
     {"key twice", DB "log: {level: info}\nlog: {level: warn}\n",
      "@/duebox.yaml:3:1: log: this key was given before, at line 2 column 1; remove one of them", NULL},
@@ -177,6 +177,14 @@ static const struct row rows[] = {
     {"short token", DB "admin: {token: geheim}\n",
      "@/duebox.yaml:2:16: admin.token: the token is shorter than 16 characters; make one with: openssl rand -hex 32",
      NULL},
+    {"callbacks unsigned", DB "callbacks: {listen: \"127.0.0.1:8322\"}\n",
+     "@/duebox.yaml:2:21: callbacks.listen: callback URLs must be signed; add secret_file, or a token to admin", NULL},
+    {"callbacks secret", DB "callbacks: {listen: \"127.0.0.1:8322\", secret: x}\n",
+     "@/duebox.yaml:2:47: callbacks.secret: the secret is shorter than 16 characters; make one with: openssl rand -hex "
+     "32",
+     NULL},
+    {"callbacks url", DB "callbacks: {listen: \"127.0.0.1:8322\", secret: 0123456789abcdef, base_url: x}\n",
+     "@/duebox.yaml:2:75: callbacks.base_url: \"x\" is no URL; it begins with http:// or https://", NULL},
     {"admin url", DB "admin: {url: \"duebox.example\"}\n",
      "@/duebox.yaml:2:14: admin.url: \"duebox.example\" is no URL; it begins with http:// or https://", NULL},
 
