@@ -118,6 +118,7 @@ static enum MHD_Result send_response(struct exchange *ex) {
       {MHD_HTTP_HEADER_CONTENT_TYPE, rs->type},
       {MHD_HTTP_HEADER_CACHE_CONTROL, rs->cache ? rs->cache : "no-store"},
       {MHD_HTTP_HEADER_ALLOW, rs->allow},
+      {MHD_HTTP_HEADER_CONNECTION, rs->last ? "close" : NULL},
       {MHD_HTTP_HEADER_RETRY_AFTER, rs->retry_after ? seconds : NULL},
       {MHD_HTTP_HEADER_WWW_AUTHENTICATE, rs->challenge ? "Bearer realm=\"duebox\"" : NULL},
       {"X-Content-Type-Options", "nosniff"},
@@ -204,6 +205,24 @@ static bool receive(struct exchange *ex, const char *data, size_t size) {
   return true;
 }
 
+static enum MHD_Result count_one(void *count, enum MHD_ValueKind kind, const char *name, const char *value) {
+  static const char *const once[] = {"Content-Length", "Transfer-Encoding", "Content-Type", "Authorization", "Host"};
+  unsigned *counts = count;
+  for (size_t i = 0; i < ARRAY_LEN(once); i++)
+    counts[i] += strcasecmp(name, once[i]) == 0;
+  return MHD_YES;
+}
+
+/* Whether a proxy before us may have read the request in another way than we do (RFC 9112 section 6.3). */
+static bool is_ambiguous(struct exchange *ex) {
+  unsigned counts[5] = {0};
+  MHD_get_connection_values(ex->connection, MHD_HEADER_KIND, count_one, counts);
+  bool twice = counts[0] && counts[1];
+  for (size_t i = 0; i < ARRAY_LEN(counts); i++)
+    twice = twice || counts[i] > 1;
+  return twice;
+}
+
 static enum MHD_Result begin(struct admin *admin, struct MHD_Connection *connection, const char *url,
                              const char *method, void **state) {
   struct exchange *ex = calloc(1, sizeof(*ex));
@@ -222,11 +241,15 @@ static enum MHD_Result begin(struct admin *admin, struct MHD_Connection *connect
   const char *accept = header(ex, MHD_HTTP_HEADER_ACCEPT);
   snprintf(ex->request.accept, sizeof(ex->request.accept), "%s", accept ? accept : "");
   info = MHD_get_connection_info(connection, MHD_CONNECTION_INFO_REQUEST_HEADER_SIZE);
-  if (info && info->header_size > HTTP_HEADER_MAX)
+  bool hopeless = body_is_hopeless(ex);
+  if (is_ambiguous(ex)) {
+    respond_problem(&ex->response, PROBLEM_BAD_REQUEST, "a header that may be there once is there twice");
+    ex->response.last = hopeless = true;
+  } else if (info && info->header_size > HTTP_HEADER_MAX)
     respond_problem(&ex->response, PROBLEM_HEADERS, "a request has at most %d bytes of headers", HTTP_HEADER_MAX);
-  else if (admit(ex, url, method) && body_is_hopeless(ex))
+  else if (admit(ex, url, method) && hopeless)
     refuse_body(ex);
-  return body_is_hopeless(ex) ? send_response(ex) : MHD_YES;
+  return hopeless ? finish(ex) : MHD_YES;
 }
 
 enum MHD_Result exchange_step(void *cls, struct MHD_Connection *connection, const char *url, const char *method,
@@ -290,6 +313,6 @@ void exchange_connection(void *cls, struct MHD_Connection *connection, void **co
   const union MHD_ConnectionInfo *info = MHD_get_connection_info(connection, MHD_CONNECTION_INFO_CONNECTION_FD);
   if (!info)
     return;
-  *context = minder_watch(admin->minder, info->connect_fd);
+  *context = minder_watch(admin->minder, info->connect_fd, peer(connection));
   minder_arm(admin->minder, *context, clock_mono_us() + SERVER_STEP_MS * 1000LL);
 }

@@ -59,6 +59,7 @@ struct response {
   const char *allow;    /* Allow, NULL = none */
   unsigned retry_after; /* seconds, 0 = none */
   bool challenge;       /* WWW-Authenticate: Bearer */
+  bool last;            /* the connection is closed after it */
   bool suspicious;      /* a wrong secret was shown: answered late, and logged */
 };
 

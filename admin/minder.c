@@ -7,6 +7,7 @@
  */
 #include "admin/minder.h"
 
+#include <arpa/inet.h>
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
@@ -19,8 +20,10 @@
 struct watch {
   LIST_ENTRY(watch) link;
   int fd;
-  int64_t close_us;  /* 0 = none */
-  int64_t resume_us; /* 0 = not delayed */
+  struct in6_addr address; /* of the client; IPv4 as mapped */
+  bool pushed;             /* out: it is being closed */
+  int64_t close_us;        /* 0 = none */
+  int64_t resume_us;       /* 0 = not delayed */
   struct MHD_Connection *delayed;
 };
 
@@ -29,8 +32,9 @@ LIST_HEAD(watches, watch);
 struct minder {
   pthread_mutex_t lock;
   pthread_cond_t changed;
-  struct watches watches;
-  int64_t wake_us; /* when the thread looks again by itself; 0 = not before it is told */
+  struct watches watches; /* the newest first */
+  int64_t wake_us;        /* when the thread looks again by itself; 0 = not before it is told */
+  size_t count, pushed;   /* connections, and how many of them are being closed to make room */
   bool releasing, stopping;
   pthread_t thread;
 };
@@ -145,12 +149,60 @@ void minder_stop(struct minder **minder) {
   *minder = NULL;
 }
 
-struct watch *minder_watch(struct minder *minder, int fd) {
+static struct in6_addr address_of(const struct sockaddr *address) {
+  struct in6_addr out = IN6ADDR_ANY_INIT;
+  if (address && address->sa_family == AF_INET6) {
+    out = ((const struct sockaddr_in6 *)(const void *)address)->sin6_addr;
+  } else if (address && address->sa_family == AF_INET) {
+    out.s6_addr[10] = out.s6_addr[11] = 0xff;
+    memcpy(&out.s6_addr[12], &((const struct sockaddr_in *)(const void *)address)->sin_addr, 4);
+  }
+  return out;
+}
+
+/* A client's turn: it has still to send, or to read, or a guess of its is to be answered late. */
+static bool is_idle(const struct watch *watch) { return watch->close_us != 0 || watch->resume_us != 0; }
+
+static size_t count_alike(const struct minder *minder, const struct watch *like) {
+  size_t count = 0;
+  const struct watch *watch;
+  LIST_FOREACH(watch, &minder->watches, link)
+  count += !watch->pushed && memcmp(&watch->address, &like->address, sizeof(like->address)) == 0;
+  return count;
+}
+
+/* Of the address with the most connections, the idle one that is there longest. */
+static void push_one_out(struct minder *minder) {
+  struct watch *watch, *victim = NULL;
+  size_t most = 0;
+  LIST_FOREACH(watch, &minder->watches, link) {
+    size_t alike = watch->pushed || !is_idle(watch) ? 0 : count_alike(minder, watch);
+    if (alike > 0 && alike >= most) {
+      victim = watch;
+      most = alike;
+    }
+  }
+  if (!victim)
+    return;
+  victim->pushed = true;
+  minder->pushed++;
+  shutdown(victim->fd, SHUT_RDWR);
+  if (victim->resume_us != 0) {
+    victim->resume_us = 1;
+    pthread_cond_signal(&minder->changed);
+  }
+}
+
+struct watch *minder_watch(struct minder *minder, int fd, const struct sockaddr *address) {
   struct watch *watch = calloc(1, sizeof(*watch));
   if (!watch)
     return NULL;
   watch->fd = fd;
+  watch->address = address_of(address);
   pthread_mutex_lock(&minder->lock);
+  if (minder->count - minder->pushed >= MINDER_CROWD)
+    push_one_out(minder);
+  minder->count++;
   LIST_INSERT_HEAD(&minder->watches, watch, link);
   pthread_mutex_unlock(&minder->lock);
   return watch;
@@ -161,6 +213,8 @@ void minder_unwatch(struct minder *minder, struct watch *watch) {
     return;
   pthread_mutex_lock(&minder->lock);
   LIST_REMOVE(watch, link);
+  minder->count--;
+  minder->pushed -= watch->pushed;
   pthread_mutex_unlock(&minder->lock);
   free(watch);
 }

@@ -12,9 +12,12 @@
 #include <microhttpd.h>
 #include <stdbool.h>
 #include <stdint.h>
+#include <sys/socket.h>
 
 #include "core/base/attr.h"
 #include "core/base/err.h"
+
+enum { MINDER_CROWD = 64 }; /* connections */
 
 struct minder;
 struct watch; /* one connection */
@@ -25,8 +28,10 @@ void minder_release(struct minder *minder);
 /* After libmicrohttpd has closed all connections. */
 void minder_stop(struct minder **minder);
 
-/* A new connection; NULL = out of memory, it is then unguarded. */
-struct watch *minder_watch(struct minder *minder, int fd);
+/* A new connection from an address; NULL = out of memory, it is then unguarded. When there are many, the one that has
+ * waited longest is closed, of the address that has the most: who opens connections and says nothing pushes out only
+ * their own, and whoever comes next gets in. */
+struct watch *minder_watch(struct minder *minder, int fd, const struct sockaddr *address);
 void minder_unwatch(struct minder *minder, struct watch *watch);
 /* Gives the connection's next step until at_us (monotonic); 0 = as long as it takes. NULL watch is ignored. */
 void minder_arm(struct minder *minder, struct watch *watch, int64_t at_us);

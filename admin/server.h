@@ -15,11 +15,11 @@
 #include "admin/pool.h"
 
 enum {
-  SERVER_CONNECTIONS = 64,
-  SERVER_STEP_MS = 10000,       /* a client's time for a whole request, and for taking a whole response */
-  SERVER_WRONG_TOKEN_MS = 500,  /* how late a guess is answered */
-  SERVER_DISCARD_MAX = 8 << 20, /* bytes of an unwanted body read for the sake of a readable answer */
-  SERVER_FAREWELL_MS = 1000,    /* admin_stop: how long last answers may take to go out */
+  SERVER_CONNECTIONS = 2 * MINDER_CROWD, /* there is room until those that are pushed out have gone */
+  SERVER_STEP_MS = 10000,                /* a client's time for a whole request, and for taking a whole response */
+  SERVER_WRONG_TOKEN_MS = 500,           /* how late a guess is answered */
+  SERVER_DISCARD_MAX = 8 << 20,          /* bytes of an unwanted body read for the sake of a readable answer */
+  SERVER_FAREWELL_MS = 1000,             /* admin_stop: how long last answers may take to go out */
 };
 
 struct admin {

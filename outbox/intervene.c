@@ -369,7 +369,7 @@ static bool locate_unit(struct store_session *ss, void *arg, struct err *err) {
   if (!number_parse(u->name, strlen(u->name), UINT64_MAX, &id))
     id = 0; /* no row has it */
   session_begin(ss);
-  session_add(ss, query_locate, ARGS(STRING("message_id", u->name), UNSIGNED("id", id)));
+  session_add(ss, query_locate, ARGS(STRING("message_id", message_id_or_none(u->name)), UNSIGNED("id", id)));
   if (!session_send(ss, "finding a task", &result, 1, err))
     return false;
   *u->found = db_next(&result, &row);

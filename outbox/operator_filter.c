@@ -66,7 +66,8 @@ static void add_ids(struct text *out, const struct task_filter *filter) {
   text_puts(out, " AND (message_id IN (");
   for (size_t i = 0; i < filter->id_count; i++) {
     text_puts(out, i ? ", " : "");
-    text_sql(out, filter->ids[i], strlen(filter->ids[i]));
+    const char *message_id = message_id_or_none(filter->ids[i]);
+    text_sql(out, message_id, strlen(message_id));
   }
   const char *separator = ") OR id IN (";
   for (size_t i = 0; i < filter->id_count; i++)

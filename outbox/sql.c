@@ -5,6 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "core/store.h"
+
 static bool reserve(struct text *text, size_t more) {
   if (text->failed)
     return false;
@@ -263,6 +265,13 @@ bool number_parse(const char *text, size_t len, uint64_t max, uint64_t *out) {
   }
   *out = value;
   return value <= max;
+}
+
+const char *message_id_or_none(const char *text) {
+  size_t len = 0;
+  while (text[len] > ' ' && text[len] <= '~')
+    len++;
+  return text[len] || len > STORE_ID_MAX ? "" : text;
 }
 
 bool time_from(const struct time_parts *parts, int64_t *us) {

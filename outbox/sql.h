@@ -52,6 +52,10 @@ bool time_from(const struct time_parts *parts, int64_t *us);
 /* A number of decimal digits only; false when it is none or over max. */
 bool number_parse(const char *text, size_t len, uint64_t max, uint64_t *out);
 
+/* The text where it can be a message id, else "", which no task has: the column is ASCII, and the server refuses to
+ * compare it with anything else. */
+const char *message_id_or_none(const char *text);
+
 /* What a placeholder becomes. */
 enum sql_kind { SQL_END = 0, SQL_RAW, SQL_STRING, SQL_CLEAN, SQL_UNSIGNED, SQL_SIGNED, SQL_TIME };
 

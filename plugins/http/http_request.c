@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "http_request.h"
 
+#include <ctype.h>
 #include <inttypes.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -27,16 +28,28 @@ bool http_header_value_valid(const char *value, size_t len) {
   return true;
 }
 
+/* WSGI, CGI and PHP make HTTP_DUEBOX_ID of both duebox-id and duebox_id: an underscore is a dash to a consumer. */
+static bool begins_with(const char *name, const char *ours) {
+  for (; *ours; name++, ours++)
+    if (tolower((unsigned char)(*name == '_' ? '-' : *name)) != tolower((unsigned char)(*ours == '_' ? '-' : *ours)))
+      return false;
+  return true;
+}
+
+static bool is_name(const char *name, const char *ours) {
+  return strlen(name) == strlen(ours) && begins_with(name, ours);
+}
+
 bool http_header_reserved(const char *name) {
   static const char *const names[] = {
       "host",    "content-length", "transfer-encoding", "connection",     "upgrade", "keep-alive", "te",
       "trailer", "expect",         "http2-settings",    "accept-encoding"};
   static const char *const prefixes[] = {"webhook-", "duebox-", "proxy-"};
   for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)
-    if (strcasecmp(name, names[i]) == 0)
+    if (is_name(name, names[i]))
       return true;
   for (size_t i = 0; i < sizeof(prefixes) / sizeof(prefixes[0]); i++)
-    if (strncasecmp(name, prefixes[i], strlen(prefixes[i])) == 0)
+    if (begins_with(name, prefixes[i]))
       return true;
   return false;
 }
@@ -280,12 +293,12 @@ static void add_route_headers(struct http_request *r, const struct duebox_task *
 
 /* The operator's headers go before the application's: who inserts a row must not replace a credential. */
 static bool set_by_route(const struct http_route *route, const char *name) {
-  if (route->authorization && strcasecmp(name, "authorization") == 0)
+  if (route->authorization && is_name(name, "authorization"))
     return true;
-  if (route->idempotency_key && strcasecmp(name, "idempotency-key") == 0)
+  if (route->idempotency_key && is_name(name, "idempotency-key"))
     return true;
   for (size_t i = 0; i < route->headers.count; i++)
-    if (strcasecmp(route->headers.items[i].key, name) == 0)
+    if (is_name(name, route->headers.items[i].key))
       return true;
   return false;
 }
@@ -331,6 +344,10 @@ bool http_request_build(struct http_request *request, const struct duebox_task *
   add_route_headers(request, task, route);
   if (!add_application_headers(request, task, route, problem))
     return false;
+  if (request->len - request->headers_at > HTTP_REQUEST_HEADERS_MAX)
+    return reject(problem, "http.headers_too_large",
+                  "the headers of this task would be %zu bytes long, more than %d; shorten its headers or checkpoint",
+                  request->len - request->headers_at, HTTP_REQUEST_HEADERS_MAX);
   if (!request->short_of_memory)
     return true;
   *problem = (struct http_problem){.cls = DUEBOX_UNAVAILABLE,

@@ -17,7 +17,8 @@
 
 #include "http_options.h"
 
-#define HTTP_URL_MAX 8192 /* bytes of an expanded URL; RFC 9110 section 4.1 asks for 8000 */
+#define HTTP_REQUEST_HEADERS_MAX 262144 /* bytes of a task's header lines; libcurl takes less than 1 MiB */
+#define HTTP_URL_MAX 8192               /* bytes of an expanded URL; RFC 9110 section 4.1 asks for 8000 */
 
 struct http_request {
   char *text; /* URL, then header lines, each NUL-terminated */

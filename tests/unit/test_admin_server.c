@@ -13,6 +13,7 @@
 #include <cmocka.h>
 
 #include "admin/http.h"
+#include "admin/server.h"
 #include "core/base/clock.h"
 #include "support/admin_fixture.h"
 
@@ -190,6 +191,70 @@ static void slow_clients_are_cut_off(void **state) {
   assert_true(http_closed(silent, 5000));
   close(fd);
   close(silent);
+}
+
+/* Who opens connections and says nothing pushes out only itself: a liveness probe gets its answer all the same. */
+static void silent_clients_keep_nobody_out(void **state) {
+  struct admin_fixture *fixture = *state;
+  int fds[200];
+  for (size_t i = 0; i < ARRAY_LEN(fds); i++) {
+    fds[i] = http_connect(fixture->port);
+    assert_true(fds[i] >= 0);
+    if (i % 2)
+      assert_true(http_send(fds[i], "GET /healthz HT", 15));
+  }
+  int64_t start = clock_mono_us();
+  for (int i = 0; i < 5; i++) {
+    struct reply reply = http_request(fixture->port, "GET", "/healthz", "", NULL);
+    assert_int_equal(reply.status, 200);
+    http_free(&reply);
+  }
+  assert_true(clock_mono_us() - start < SERVER_STEP_MS * 1000LL); /* it did not wait for them to be cut off */
+  assert_true(http_closed(fds[0], 5000));                         /* the oldest had to go ... */
+  const char *rest = "TP/1.1\r\nHost: localhost\r\n\r\n";
+  assert_true(http_send(fds[199], rest, strlen(rest))); /* ... and the newest may still ask */
+  struct reply reply = http_receive(fds[199], false);
+  assert_int_equal(reply.status, 200);
+  http_free(&reply);
+  for (size_t i = 0; i < ARRAY_LEN(fds); i++)
+    close(fds[i]);
+}
+
+/* A proxy in front may have seen another request than we do where such headers contradict each other. */
+static void ambiguous_requests_are_refused(void **state) {
+  struct admin_fixture *fixture = *state;
+  static const char *const headers[] = {
+      "Content-Length: 2\r\nContent-Length: 2\r\n",           "Content-Length: 2\r\nContent-Length: 3\r\n",
+      "Content-Length: 2\r\nTransfer-Encoding: chunked\r\n",  "Transfer-Encoding: chunked\r\ncontent-length: 2\r\n",
+      "Content-Length: 2\r\nContent-Type: text/plain\r\n",    "Content-Length: 2\r\nHost: other\r\n",
+      "Content-Length: 2\r\nAuthorization: Bearer guess\r\n",
+  };
+  for (size_t i = 0; i < ARRAY_LEN(headers); i++) {
+    char text[512], connection[16];
+    snprintf(text, sizeof(text), "POST /api/v1/reload HTTP/1.1\r\nHost: localhost\r\n" FIXTURE_COMMAND "%s\r\n{}",
+             headers[i]);
+    int fd = http_connect(fixture->port);
+    assert_true(http_send(fd, text, strlen(text)));
+    struct reply reply = http_receive(fd, false);
+    if (reply.status != 400 || !http_header(&reply, "Connection", connection, sizeof(connection)))
+      fail_msg("%s: %d", headers[i], reply.status);
+    assert_string_equal(connection, "close");
+    http_free(&reply);
+    close(fd);
+  }
+  assert_int_equal(fixture->reloads, 0);
+}
+
+/* Guessing must not become quick by announcing a body that nobody would read. */
+static void a_guess_with_a_huge_body_is_late_too(void **state) {
+  struct admin_fixture *fixture = *state;
+  static const char text[] = "POST /api/v1/reload HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer guess\r\n"
+                             "Content-Type: application/json\r\nContent-Length: 99999999999\r\n\r\n";
+  int64_t start = clock_mono_us();
+  struct reply reply = http_raw(fixture->port, text, sizeof(text) - 1);
+  assert_int_equal(reply.status, 401);
+  assert_true(clock_mono_us() - start >= SERVER_WRONG_TOKEN_MS * 1000LL);
+  http_free(&reply);
 }
 
 static void *ask_to_cancel(void *arg) {
@@ -379,6 +444,9 @@ int main(void) {
       SERVER_TEST(endless_bodies_are_cut_off),
       SERVER_TEST(headers_are_limited),
       SERVER_TEST(slow_clients_are_cut_off),
+      SERVER_TEST(silent_clients_keep_nobody_out),
+      SERVER_TEST(ambiguous_requests_are_refused),
+      SERVER_TEST(a_guess_with_a_huge_body_is_late_too),
       SERVER_TEST(a_hanging_database_blinds_nobody),
       SERVER_TEST(stopping_answers_everyone),
       SERVER_TEST(a_guesser_does_not_hold_up_the_stop),

@@ -258,6 +258,10 @@ static void reserved_headers_are_not_copied(void **state) {
                                       "Webhook-Signature",
                                       "WEBHOOK-TIMESTAMP",
                                       "webhook-other",
+                                      "webhook_id", /* the same to WSGI, CGI and PHP */
+                                      "Duebox_Id",
+                                      "duebox_attempt",
+                                      "Content_Length",
                                       "duebox-attempt",
                                       "Duebox-Route",
                                       "duebox-anything"};
