@@ -443,6 +443,8 @@ static void tasks_are_located_by_either_id(void **state) {
   assert_true(found && id == 19);
   ok(f, OPS->locate(f->ss, "' OR 1=1 -- ", &id, &shard, &found, &f->err));
   assert_false(found);
+  ok(f, OPS->locate(f->ss, "bestellung-\xc3\xa9", &id, &shard, &found, &f->err)); /* the column is ASCII */
+  assert_false(found);
 }
 
 static void route_settings_are_kept_and_audited(void **state) {
