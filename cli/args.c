@@ -159,6 +159,8 @@ bool args_parse(int argc, char **argv, struct args *args, struct err *err) {
   args->given = calloc(characters, sizeof *args->given);
   if (!args->given)
     return err_set(err, EX_OSERR, "out of memory");
+  if (argc >= 2 && strcmp(argv[1], "--version") == 0)
+    argv[1] += 2; /* the command of that name, spelled as other programs do */
   if (!take_options(argc, argv, "+:", args, err))
     return false;
   argv += optind - 1; /* argv[0] is a word that getopt skips */

@@ -276,13 +276,19 @@ static int confirm(const struct change_run *run) {
   return cli_fail(EX_TEMPFAIL, "nothing was changed");
 }
 
-/* What daemons did has an audit row of theirs for each task; this one tells of the command as a whole. */
+/* What daemons did has an audit row of theirs for each task. This one says which command they belong to; it counts no
+ * task, or a sum over the rows would count each of them twice. */
 static void audit_whole(struct change_run *run) {
   uint64_t id, asked = run->intervener ? intervener_asked(run->intervener) : 0;
+  struct task_change whole = *run->order;
+  char filter[1024];
   struct err err;
   if (asked == 0)
     return;
-  if (run->op->ops->audit(run->op->self, run->order, asked, &id, &err) != STORE_OK) {
+  snprintf(filter, sizeof filter, "%s (%llu by daemons, each in its own row)", run->order->filter,
+           (unsigned long long)asked);
+  whole.filter = filter;
+  if (run->op->ops->audit(run->op->self, &whole, 0, &id, &err) != STORE_OK) {
     cli_remark(run->cli, "no audit row was left for the command as a whole: %s", err.text);
     return;
   }

@@ -287,7 +287,8 @@ const struct command commands[] = {
      .operands = "",
      .options = TAKES(),
      .summary = "print the version of duebox and of its libraries",
-     .examples = "  duebox version -o json\n",
+     .examples = "  duebox --version\n"
+                 "  duebox version -o json\n",
      .run = run_version},
 };
 const size_t command_count = ARRAY_LEN(commands);

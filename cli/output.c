@@ -4,6 +4,7 @@
 #include <libsmartcols.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "cli/text.h"
 
@@ -144,6 +145,18 @@ static const char *state_color(const char *word) {
   return NULL;
 }
 
+/* A terminal's table is as wide as the terminal. What goes into a file or another program is not cut, unless COLUMNS
+ * says how wide it may be. */
+static void fit_width(struct libscols_table *table) {
+  enum { UNCUT = 65535 };
+  const char *columns = getenv("COLUMNS");
+  int wide = columns ? atoi(columns) : 0;
+  if (isatty(STDOUT_FILENO))
+    return;
+  scols_table_set_termforce(table, SCOLS_TERMFORCE_ALWAYS);
+  scols_table_set_termwidth(table, wide > 0 ? (size_t)wide : UNCUT);
+}
+
 static bool open_page(struct listing *listing) {
   struct libscols_table *table = scols_new_table();
   if (!table)
@@ -151,9 +164,11 @@ static bool open_page(struct listing *listing) {
   scols_table_enable_noheadings(table, listing->rows > 0);
   scols_table_enable_noencoding(table, 1); /* text_safe() has done it */
   scols_table_enable_colors(table, listing->output->color);
+  fit_width(table);
   for (size_t i = 0; i < listing->column_count; i++) {
     const struct column *column = &listing->columns[i];
-    int flags = (column->kind == CELL_NUMBER ? SCOLS_FL_RIGHT : 0) | (column->shrinks ? SCOLS_FL_TRUNC : 0);
+    int shrink = column->kind == CELL_PROSE ? SCOLS_FL_WRAP : SCOLS_FL_TRUNC;
+    int flags = (column->kind == CELL_NUMBER ? SCOLS_FL_RIGHT : 0) | (column->shrinks ? shrink : 0);
     if (!scols_table_new_column(table, column->title, 0, flags)) {
       scols_unref_table(table);
       return false;

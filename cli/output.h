@@ -29,6 +29,7 @@ enum cell_kind {
   CELL_NUMBER, /* right-aligned */
   CELL_TIME,   /* RFC 3339 text, shown to the millisecond */
   CELL_STATE,  /* coloured by what the word means: states of tasks, ok/warn/fail, yes/no */
+  CELL_PROSE,  /* text that is wrapped, not cut, where it shrinks */
   CELL_LINES,  /* text whose line ends are kept; records only */
 };
 
@@ -36,7 +37,7 @@ struct column {
   const char *key;   /* of the row object */
   const char *title; /* heading */
   enum cell_kind kind;
-  bool shrinks; /* cut at the width of the terminal before others are */
+  bool shrinks; /* cut, or wrapped, at the width of the terminal before others are */
 };
 
 /* A list of rows under construction. */

@@ -64,8 +64,8 @@ int run_plugin_list(struct cli *cli, const struct args *args) {
   static const struct column columns[] = {
       {"module", "MODULE", CELL_TEXT, false},   {"version", "VERSION", CELL_TEXT, false},
       {"plugin_abi", "ABI", CELL_TEXT, false},  {"roles", "ROLES", CELL_TEXT, false},
-      {"library", "LIBRARY", CELL_TEXT, false}, {"used_by", "USED BY", CELL_TEXT, false},
-      {"path", "PATH", CELL_TEXT, false}};
+      {"library", "LIBRARY", CELL_PROSE, true}, {"used_by", "USED BY", CELL_TEXT, false},
+      {"path", "PATH", CELL_PROSE, true}};
   const struct config *config = NULL;
   if (cli->config_path) {
     int code = cli_config(cli, &config);
@@ -125,7 +125,7 @@ int run_plugin_info(struct cli *cli, const struct args *args) {
   static const struct column columns[] = {
       {"place", "WHERE", CELL_TEXT, false},     {"option", "OPTION", CELL_TEXT, false},
       {"type", "TYPE", CELL_TEXT, false},       {"required", "REQUIRED", CELL_TEXT, false},
-      {"default", "DEFAULT", CELL_TEXT, false}, {"help", "MEANING", CELL_TEXT, false}};
+      {"default", "DEFAULT", CELL_PROSE, true}, {"help", "MEANING", CELL_PROSE, true}};
   struct err err = {0};
   cli_modules(cli);
   const struct module *module = load_named(cli, args->operands[0], &err);

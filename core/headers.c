@@ -28,7 +28,27 @@ static bool check_name(const struct duebox_header *list, size_t count, const cha
   return true;
 }
 
-/* Reads all members; text has as many bytes as the JSON, and unescaping never makes a string longer. */
+/* Takes a string, or a number or boolean as its text: clients write {"retries": 3} as readily as {"retries": "3"}. */
+static bool read_value(struct json_scan *scan, const char *name, char *text, size_t *len, struct err *err) {
+  enum json_scan_type type = json_scan_peek(scan);
+  struct duebox_bytes span;
+  if (type == SCAN_STRING) {
+    if (!json_scan_string(scan, text, len))
+      return err_set(err, 1, "header \"%.64s\": %s", name, scan->problem);
+    return !breaks_line(text, *len) || err_set(err, 1, "header \"%.64s\": the value holds a line break", name);
+  }
+  if (type != SCAN_NUMBER && type != SCAN_BOOL)
+    return err_set(err, 1, "header \"%.64s\": the value must be a string, a number, true or false", name);
+  if (!json_scan_value(scan, &span))
+    return err_set(err, 1, "header \"%.64s\": %s", name, scan->problem);
+  memcpy(text, span.data, span.len);
+  text[span.len] = '\0';
+  *len = span.len;
+  return true;
+}
+
+/* Reads all members; text has as many bytes as the JSON, and no name or value is longer there than in the JSON, colon
+ * or comma included. */
 static bool read_members(struct json_scan *scan, struct duebox_header *list, size_t room, size_t *count, char *text,
                          struct err *err) {
   bool first = true;
@@ -42,12 +62,8 @@ static bool read_members(struct json_scan *scan, struct duebox_header *list, siz
     if (!check_name(list, *count, name, len, err))
       return false;
     text += len + 1;
-    if (json_scan_peek(scan) != SCAN_STRING)
-      return err_set(err, 1, "header \"%.64s\": the value must be a string", name);
-    if (!json_scan_string(scan, text, &len))
-      return err_set(err, 1, "header \"%.64s\": %s", name, scan->problem);
-    if (breaks_line(text, len))
-      return err_set(err, 1, "header \"%.64s\": the value holds a line break", name);
+    if (!read_value(scan, name, text, &len, err))
+      return false;
     list[(*count)++] = (struct duebox_header){.name = name, .value = {.data = text, .len = len}};
     text += len + 1;
   }

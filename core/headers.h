@@ -14,10 +14,11 @@
 
 enum { HEADERS_MAX = 64, HEADERS_TEXT_MAX = 16 * 1024 };
 
-/* Parses a JSON object whose values are all strings. *out is one allocation that holds names and values too, to be
- * freed with free(), or NULL where there are none ("", "{}", "null"): then nothing was allocated. Refused with a text
- * that names the header: values that are no strings, empty names, CR, LF or NUL in a name or value (header injection),
- * a name that comes twice, invalid UTF-8, more than HEADERS_MAX headers or HEADERS_TEXT_MAX bytes. */
+/* Parses a JSON object whose values are strings, or numbers and booleans, which count as their text. *out is one
+ * allocation that holds names and values too, to be freed with free(), or NULL where there are none ("", "{}", "null"):
+ * then nothing was allocated. Refused with a text that names the header: other values, empty names, CR, LF or NUL in a
+ * name or value (header injection), a name that comes twice, invalid UTF-8, more than HEADERS_MAX headers or
+ * HEADERS_TEXT_MAX bytes. */
 MUSTCHECK bool headers_parse(struct duebox_bytes json, struct duebox_header **out, size_t *count, struct err *err);
 
 #endif

@@ -70,7 +70,8 @@ const struct duebox_option http_route_rows[] = {
     ROW(authorization, DUEBOX_OPT_SECRET, .help = "value of Authorization, such as: Bearer <token>"),
     ROW(content_type, DUEBOX_OPT_STRING, .def = "application/json",
         .help = "Content-Type of a task that brings none in its headers"),
-    ROW(headers, DUEBOX_OPT_MAP, .help = "headers of every request; they go before a task's header of the same name"),
+    ROW(headers, DUEBOX_OPT_MAP,
+        .help = "headers of every request, without placeholders; they go before a task's header of the same name"),
     ROW(idempotency_key, DUEBOX_OPT_BOOL, .def = "false", .help = "send the message id as Idempotency-Key too"),
     ROW(callback, DUEBOX_OPT_STRING, .def = "reply_to", .flags = DUEBOX_OPT_TEMPLATE,
         .help = "what duebox-callback announces: reply_to (the route's callback URL), none, or a URL"),
@@ -214,6 +215,30 @@ static bool check_url(const struct http_options *o, const struct http_route *r, 
   return o->proxy || check_literal(o, &url, err);
 }
 
+/* Where a placeholder such as {task_key} begins; NULL = nowhere. Its length with both braces in *len. */
+static const char *find_placeholder(const char *text, size_t *len) {
+  for (const char *p = strchr(text, '{'); p; p = strchr(p + 1, '{')) {
+    size_t name = strspn(p + 1, "abcdefghijklmnopqrstuvwxyz_");
+    *len = name + 2;
+    if (name > 0 && p[name + 1] == '}')
+      return p;
+  }
+  return NULL;
+}
+
+static bool check_header_value(const struct duebox_pair *h, struct duebox_error *err) {
+  size_t len;
+  const char *placeholder = find_placeholder(h->value, &len);
+  if (!http_header_value_valid(h->value, strlen(h->value)))
+    return fail(err, "headers: the value of %s holds a control character", h->key);
+  if (placeholder)
+    return fail(err,
+                "headers: %s: %.*s would be sent as it stands, placeholders are for url and callback; let the "
+                "application put it into the headers of its tasks",
+                h->key, (int)len, placeholder);
+  return true;
+}
+
 static bool check_headers(const struct http_route *r, struct duebox_error *err) {
   for (size_t i = 0; i < r->headers.count; i++) {
     const struct duebox_pair *h = &r->headers.items[i];
@@ -226,8 +251,8 @@ static bool check_headers(const struct http_route *r, struct duebox_error *err) 
     if (strcasecmp(h->key, "authorization") == 0)
       return fail(err, "headers: use authorization_file for %s: what stands under headers is printed by `config show`",
                   h->key);
-    if (!http_header_value_valid(h->value, strlen(h->value)))
-      return fail(err, "headers: the value of %s holds a control character", h->key);
+    if (!check_header_value(h, err))
+      return false;
   }
   if (!r->content_type || !*r->content_type || !http_header_value_valid(r->content_type, strlen(r->content_type)))
     return fail(err, "content_type: must not be empty or hold a control character");

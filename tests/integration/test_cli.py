@@ -491,6 +491,22 @@ def test_plugins(cli):
     assert 'no plugin module "nada"' in cli.fails(66, "plugin", "info", "nada")
 
 
+def test_tables_are_cut_for_a_width_only(cli, monkeypatch):
+    """A script that reads a table finds every value whole; a person's table fits the width."""
+    key = "order-" + "0123456789" * 12
+    cli.add("orders.cancel", task_key=key)
+    assert key in cli("task", "list")
+    for columns in ("80", "120"):
+        monkeypatch.setenv("COLUMNS", columns)
+        for words in (("task", "list"), ("plugin", "info", "http"), ("plugin", "list")):
+            lines = cli(*words).splitlines()
+            assert max(map(len, lines)) <= int(columns), "\n".join(lines)
+
+
+def test_version_is_an_option_too(cli):
+    assert cli("--version") == cli("version")
+
+
 # -- doctor -----------------------------------------------------------------------------------
 
 def test_doctor_finds_and_cures(cli):

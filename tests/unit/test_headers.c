@@ -50,6 +50,21 @@ static void test_values(void **state) {
   free(list);
 }
 
+/* A client that writes a number or a boolean gets its task sent, with the text that it wrote. */
+static void test_numbers_and_booleans(void **state) {
+  struct duebox_header *list;
+  size_t count;
+  struct err err = {0};
+  if (!headers_parse(bytes("{\"n\":1,\"x\":-2.50e3,\"b\": true ,\"c\":false}"), &list, &count, &err))
+    fail_msg("%s", err.text);
+  assert_int_equal(count, 4);
+  expect(&list[0], "n", "1");
+  expect(&list[1], "x", "-2.50e3");
+  expect(&list[2], "b", "true");
+  expect(&list[3], "c", "false");
+  free(list);
+}
+
 #define SYNTAX "the headers are no JSON object of strings: byte "
 
 static const struct {
@@ -63,10 +78,12 @@ static const struct {
     {"{\"a\":\"b\",}", SYNTAX "9: a key in double quotes is wanted"},
     {"{\"a\":\"b\"} x", SYNTAX "10: something follows behind the end"},
     {"{a:\"b\"}", SYNTAX "1: a key in double quotes is wanted"},
-    {"{\"a\":1}", "header \"a\": the value must be a string"},
-    {"{\"a\":null}", "header \"a\": the value must be a string"},
-    {"{\"a\":[\"b\"]}", "header \"a\": the value must be a string"},
-    {"{\"a\":", "header \"a\": the value must be a string"},
+    {"{\"a\":01}", "header \"a\": a number begins with a needless zero"},
+    {"{\"a\":tru}", "header \"a\": a value is wanted"},
+    {"{\"a\":{}}", "header \"a\": the value must be a string, a number, true or false"},
+    {"{\"a\":null}", "header \"a\": the value must be a string, a number, true or false"},
+    {"{\"a\":[\"b\"]}", "header \"a\": the value must be a string, a number, true or false"},
+    {"{\"a\":", "header \"a\": the value must be a string, a number, true or false"},
     {"{\"a\":\"b", "header \"a\": a string is not closed"},
     {"{\"a\":\"b\\x\"}", "header \"a\": unknown escape in a string"},
     {"{\"a\":\"\\u12\"}", "header \"a\": \\u needs four hexadecimal digits"},
@@ -130,6 +147,7 @@ static void test_limits(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {cmocka_unit_test(test_none), cmocka_unit_test(test_values),
-                                     cmocka_unit_test(test_bad), cmocka_unit_test(test_limits)};
+                                     cmocka_unit_test(test_numbers_and_booleans), cmocka_unit_test(test_bad),
+                                     cmocka_unit_test(test_limits)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -204,6 +204,9 @@ static void header_mistakes(void **state) {
       {{"Content-Type", "text/plain"}, "content_type"},
       {{"Authorization", "Bearer x"}, "authorization_file"},
       {{"x-a", "1\r\nx-evil: 2"}, "control character"},
+      {{"x-key", "{task_key}"}, "would be sent as it stands"}, /* it went out with its braces */
+      {{"x-key", "a {id} b"}, "{id} would be sent"},
+      {{"x-json", "{\"a\": {}}"}, NULL},
   };
   struct http_options o = defaults();
   for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
