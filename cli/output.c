@@ -150,11 +150,11 @@ static const char *state_color(const char *word) {
 static void fit_width(struct libscols_table *table) {
   enum { UNCUT = 65535 };
   const char *columns = getenv("COLUMNS");
-  int wide = columns ? atoi(columns) : 0;
+  long wide = columns ? strtol(columns, NULL, 10) : 0;
   if (isatty(STDOUT_FILENO))
     return;
   scols_table_set_termforce(table, SCOLS_TERMFORCE_ALWAYS);
-  scols_table_set_termwidth(table, wide > 0 ? (size_t)wide : UNCUT);
+  scols_table_set_termwidth(table, wide > 0 && wide < UNCUT ? (size_t)wide : UNCUT);
 }
 
 static bool open_page(struct listing *listing) {
