@@ -19,7 +19,9 @@ add_library(duebox_build INTERFACE)
 target_compile_definitions(duebox_build INTERFACE _GNU_SOURCE)
 target_compile_options(duebox_build INTERFACE
   -Wall -Wextra -Wshadow -Wpointer-arith -Wwrite-strings -Wstrict-prototypes -Wmissing-prototypes -Wvla
-  -Wformat=2 -Wimplicit-fallthrough -Wundef -Wno-unused-parameter -Wno-override-init
+  # gcc reads the comments in uthash's macros, clang wants attributes
+  $<$<C_COMPILER_ID:GNU>:-Wimplicit-fallthrough>
+  -Wformat=2 -Wundef -Wno-unused-parameter -Wno-override-init
   $<$<BOOL:${DUEBOX_WERROR}>:-Werror> -fno-omit-frame-pointer -fno-common)
 target_include_directories(duebox_build INTERFACE ${CMAKE_SOURCE_DIR} ${CMAKE_SOURCE_DIR}/include)
 

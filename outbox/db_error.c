@@ -103,6 +103,7 @@ static const struct {
     {5010, DB_REFUSED,
      "it would reveal the password; create the user with caching_sha2_password, ed25519 or mysql_native_password, and "
      "make sure that it is your server that answers there"},
+    {DB_E_RIGHTS, DB_REFUSED, GRANT},
     {DB_E_SESSION, DB_REFUSED, "something between here and the server drops session settings; connect directly"},
     {DB_E_ROW, DB_REFUSED, "the table was altered by hand; compare it with `duebox migrate --show-sql`"},
     {DB_E_BINLOG, DB_REFUSED, "polling finds all tasks meanwhile; set database.wake: poll where that is meant"},

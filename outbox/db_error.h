@@ -35,6 +35,7 @@ enum db_own_error {
   DB_E_PLAINTEXT,    /* no TLS to a host that is not loopback */
   DB_E_TLS,          /* TLS was asked for and is not there */
   DB_E_PASSWORD,     /* logging in would reveal the password */
+  DB_E_RIGHTS,       /* the user lacks rights on our tables */
   DB_E_SESSION,      /* time zone, isolation level or SQL mode is not what we set */
   DB_E_READ_ONLY,    /* the server says that it is read-only */
   DB_E_NOT_MIGRATED, /* the schema is missing or older than this program */

@@ -14,6 +14,8 @@
 #include "outbox/db_api.h"
 #include "outbox/db_error.h"
 #include "outbox/operator_impl.h"
+#include "outbox/rights.h"
+#include "query.h"
 
 enum { VARIABLES_MAX = 16, VALUE_MAX = 256 };
 
@@ -178,49 +180,21 @@ static bool check_clock(struct doctor *doctor, struct err *err) {
 
 /* --- rights --- */
 
-static const char *const suffixes[] = {"",        "_history", "_attempts", "_shards", "_instances", "_quarantine",
-                                       "_routes", "_audit",   "_schedules"};
-
-/* Statements that need a right and match no row; the server checks rights before it looks for rows. */
-static const struct {
-  const char *right, *statement;
-} tries[] = {
-    {"SELECT", "SELECT 1 FROM `{table}{suffix}` WHERE FALSE"},
-    {"INSERT", "INSERT INTO `{table}{suffix}` SELECT * FROM `{table}{suffix}` WHERE FALSE"},
-    {"UPDATE", "UPDATE `{table}{suffix}` SET {column} = {column} WHERE FALSE"},
-    {"DELETE", "DELETE FROM `{table}{suffix}` WHERE FALSE"},
-};
-
-static const char *some_column(const char *suffix) {
-  static const struct {
-    const char *suffix, *column;
-  } keys[] = {{"_attempts", "outcome"}, {"_shards", "epoch"}, {"_routes", "reason"}, {"_schedules", "cron"}};
-  for (size_t i = 0; i < ARRAY_LEN(keys); i++)
-    if (strcmp(keys[i].suffix, suffix) == 0)
-      return keys[i].column;
-  return "id";
-}
-
 static bool check_rights(struct doctor *doctor, struct err *err) {
-  char missing[512] = "";
-  size_t used = 0;
-  for (size_t i = 0; i < ARRAY_LEN(suffixes); i++)
-    for (size_t j = 0; j < ARRAY_LEN(tries); j++) {
-      if (op_query(doctor->op, tries[j].statement,
-                   ARGS(WORD("suffix", suffixes[i]), WORD("column", some_column(suffixes[i]))), "trying rights", NULL,
-                   err))
-        continue;
-      if (db_error_class(err->code) == DB_READ_ONLY)
-        continue; /* said elsewhere */
-      if (!may_not_see(err))
-        return false;
-      if (used < sizeof missing)
-        used += (size_t)snprintf(missing + used, sizeof missing - used, "%s%s on %s%s", used ? ", " : "",
-                                 tries[j].right, doctor->op->table, suffixes[i]);
-    }
-  say(doctor, used ? FINDING_FAIL : FINDING_OK, "rights", "grant them to the daemon's user; sql/README.md lists all",
-      used ? "missing: %s" : "SELECT, INSERT, UPDATE, DELETE on all tables%s", missing);
-  return true;
+  struct rights rights;
+  struct text missing = {0};
+  bool ok = rights_of(query_all, &rights);
+  for (const char *const *statement = opsql_all; ok && *statement; statement++)
+    ok = rights_add(&rights, *statement);
+  if (!ok)
+    return err_set(err, DB_E_NO_MEMORY, "more tables than RIGHTS_TABLES");
+  ok = rights_try(doctor->op->conn, &rights, &missing, err);
+  if (ok)
+    say(doctor, missing.len ? FINDING_FAIL : FINDING_OK, "rights", missing.len ? missing.data : "",
+        missing.len ? "%s lacks rights that duebox's statements need" : "%s may do all that duebox's statements do",
+        doctor->op->conn->config->user);
+  text_free(&missing);
+  return ok;
 }
 
 /* Whether new rows can be noticed as they commit. */

@@ -49,6 +49,7 @@ bool outbox_create(const struct database_config *config, struct store *out, stru
     return err_set(err, DB_E_NO_MEMORY, "making the store: out of memory");
   outbox->config = config;
   atomic_init(&outbox->generation, 0);
+  atomic_init(&outbox->has_rights, false);
   atomic_init(&outbox->statements, 0);
   *out = (struct store){.ops = &ops, .self = outbox, .statements = &outbox->statements};
   return true;

@@ -8,6 +8,7 @@
 
 #include "core/base/clock.h"
 #include "outbox/db_error.h"
+#include "outbox/rights.h"
 #include "query.h"
 
 enum { CONFLICT_TRIES = 5, LOST_TRIES = 2, SKIP_US = 3 * 1000 * 1000, IDLE_MARGIN_US = 1000 * 1000 };
@@ -28,7 +29,14 @@ static bool ensure_connected(struct store_session *ss, struct err *err) {
   if (ss->conn)
     return true;
   ss->generation = generation;
-  return db_open(ss->outbox->config, DB_DAEMON, ss->purpose, &ss->conn, err);
+  if (!db_open(ss->outbox->config, DB_DAEMON, ss->purpose, &ss->conn, err))
+    return false;
+  if (!atomic_load(&ss->outbox->has_rights) && !rights_check(ss->conn, err)) {
+    db_close(&ss->conn);
+    return false;
+  }
+  atomic_store(&ss->outbox->has_rights, true);
+  return true;
 }
 
 /* xorshift64: spreads waits, nothing more. */

@@ -22,6 +22,7 @@
 struct outbox {
   const struct database_config *config;
   atomic_uint generation;
+  atomic_bool has_rights;          /* all that our statements need, tried once before anything is taken */
   atomic_uint_fast64_t statements; /* sent so far */
 };
 
