@@ -7,6 +7,7 @@
 #include <string.h>
 #include <time.h>
 
+#include "core/aside.h"
 #include "core/base/clock.h"
 #include "core/base/log.h"
 #include "core/base/log_repeat.h"
@@ -35,6 +36,7 @@ struct waiter {
 
 struct item {
   struct item *next;
+  struct aside_entry aside; /* in use while its row is somebody else's: fate RESULT_BUSY */
   struct store_result result;
   struct driver *driver; /* NULL for records without a source */
   uint64_t cookie;
@@ -54,12 +56,11 @@ struct inbox {
   pthread_mutex_t lock;
   pthread_cond_t filled;
   struct item *head, *tail;
-  size_t count, bytes; /* of all items here, those put aside too */
+  size_t count, bytes; /* of the items that have not been tried yet */
   bool stopping;
   pthread_t thread;
-  /* The inbox's thread: items whose row somebody else holds (fate RESULT_BUSY), in order of arrival. */
-  struct item *aside[RECORDS_MAX];
-  size_t aside_count;
+  /* The inbox's thread. */
+  struct aside aside;        /* items whose row somebody else holds */
   int64_t aside_at_us;       /* when to try them again */
   struct log_repeat trouble; /* with the database, as it was logged */
   struct log_repeat strays;  /* what went to quarantine, as it was logged */
@@ -180,8 +181,10 @@ bool inbox_apply(struct inbox *inbox, const struct result_offer *offer, int64_t 
 /* Tells whoever waits, acknowledges to the source, frees. */
 static void finish(struct inbox *inbox, struct item *item, bool committed) {
   pthread_mutex_lock(&inbox->lock);
-  inbox->count--;
-  inbox->bytes -= item->result.body.len;
+  if (!item->aside.route) {
+    inbox->count--;
+    inbox->bytes -= item->result.body.len;
+  }
   if (item->waiter) {
     struct waiter *waiter = item->waiter;
     if (item->result.record.flaw)
@@ -222,11 +225,37 @@ static bool same_id(struct item *const *items, size_t n, const struct item *item
   return false;
 }
 
-static void put_aside(struct inbox *inbox, struct item *item) {
-  if (inbox->aside_count == 0)
+static struct item *item_of(struct aside_entry *entry) {
+  return (struct item *)(void *)((char *)entry - offsetof(struct item, aside));
+}
+
+/* It leaves the inbox proper, where it took the room of others. */
+static void release_room(struct inbox *inbox, const struct item *item) {
+  pthread_mutex_lock(&inbox->lock);
+  inbox->count--;
+  inbox->bytes -= item->result.body.len;
+  pthread_mutex_unlock(&inbox->lock);
+  if (item->driver)
+    driver_resume(item->driver);
+}
+
+/* Its row is somebody else's. first: the result of its task that waits already, or NULL. False: its route has too many
+ * such results; it is kept in the quarantine, from where it can be replayed. */
+static bool put_aside(struct inbox *inbox, struct item *item, struct aside_entry *first) {
+  const struct store_result *result = &item->result;
+  if (inbox->aside.count == 0)
     inbox->aside_at_us = clock_mono_us() + BUSY_EVERY_US;
-  item->result.fate = RESULT_BUSY;
-  inbox->aside[inbox->aside_count++] = item;
+  bool put = first ? aside_follow(&inbox->aside, first, &item->aside, result->body.len)
+                   : aside_put(&inbox->aside, &item->aside, result->route, result->record.message_id, result->body.len);
+  if (put) {
+    item->result.fate = RESULT_BUSY;
+    release_room(inbox, item);
+  } else {
+    snprintf(item->why, sizeof item->why,
+             "another transaction holds the row of its task, and those of too many others");
+    item->result.broken = item->why;
+  }
+  return put;
 }
 
 static void wait_until(struct inbox *inbox, int64_t deadline_us) {
@@ -235,7 +264,7 @@ static void wait_until(struct inbox *inbox, int64_t deadline_us) {
 }
 
 static bool aside_is_due(const struct inbox *inbox) {
-  return inbox->aside_count > 0 && clock_mono_us() >= inbox->aside_at_us;
+  return inbox->aside.count > 0 && clock_mono_us() >= inbox->aside_at_us;
 }
 
 /* The first new item; NULL when the inbox stops or it is time for those that were put aside. */
@@ -243,7 +272,7 @@ static struct item *wait_for_item(struct inbox *inbox, bool *again) {
   pthread_mutex_lock(&inbox->lock);
   *again = false;
   while (!inbox->stopping && !(*again = aside_is_due(inbox)) && !inbox->head)
-    if (inbox->aside_count == 0)
+    if (inbox->aside.count == 0)
       pthread_cond_wait(&inbox->filled, &inbox->lock);
     else
       wait_until(inbox, inbox->aside_at_us);
@@ -252,12 +281,12 @@ static struct item *wait_for_item(struct inbox *inbox, bool *again) {
   return item;
 }
 
-/* Of those put aside, the first of each task. They stay in their place. */
+/* Some of those put aside, of every route. They stay there. */
 static size_t take_again(struct inbox *inbox, struct item *items[BATCH_MAX]) {
-  size_t n = 0;
-  for (size_t i = 0; i < inbox->aside_count && n < BATCH_MAX; i++)
-    if (!same_id(items, n, inbox->aside[i]))
-      items[n++] = inbox->aside[i];
+  struct aside_entry *entries[BATCH_MAX];
+  size_t n = aside_next(&inbox->aside, entries, BATCH_MAX);
+  for (size_t i = 0; i < n; i++)
+    items[i] = item_of(entries[i]);
   inbox->aside_at_us = clock_mono_us() + BUSY_EVERY_US;
   return n;
 }
@@ -285,16 +314,16 @@ static size_t take_batch(struct inbox *inbox, struct item *items[BATCH_MAX]) {
         parse(item, inbox->checkpoint_max);
       if (!item->result.broken && same_id(items, n, item))
         break;
-      if (!item->result.broken && same_id(inbox->aside, inbox->aside_count, item))
-        put_aside(inbox, item);
-      else
-        items[n++] = item;
       pthread_mutex_lock(&inbox->lock);
-      inbox->head = item->next;
-      if (!inbox->head)
+      struct item *next = inbox->head = item->next;
+      if (!next)
         inbox->tail = NULL;
-      item = inbox->head;
       pthread_mutex_unlock(&inbox->lock);
+      struct aside_entry *first =
+          item->result.broken ? NULL : aside_find(&inbox->aside, item->result.record.message_id);
+      if (!first || !put_aside(inbox, item, first))
+        items[n++] = item;
+      item = next;
     }
   }
   return n;
@@ -357,15 +386,6 @@ static bool apply(struct inbox *inbox, struct store_session *ss, struct store_re
   }
 }
 
-/* Forgets those aside that are not busy any more. */
-static void close_ranks(struct inbox *inbox) {
-  size_t kept = 0;
-  for (size_t i = 0; i < inbox->aside_count; i++)
-    if (inbox->aside[i]->result.fate == RESULT_BUSY)
-      inbox->aside[kept++] = inbox->aside[i];
-  inbox->aside_count = kept;
-}
-
 static void take_verdict(struct item *item, const struct store_result *result) {
   item->result.fate = result->fate;
   item->result.event = result->event;
@@ -374,16 +394,24 @@ static void take_verdict(struct item *item, const struct store_result *result) {
   memcpy(item->result.route, result->route, sizeof result->route);
 }
 
-/* What becomes of a batch that was committed. True: a retry may be due soon. */
-static bool finish_batch(struct inbox *inbox, struct item **items, const struct store_result *results, size_t n) {
-  bool retry = false;
+/* What was busy is set aside, or stays there; what was aside and is not busy any more leaves it. *refused: there was no
+ * room for these. */
+static void sort_busy(struct inbox *inbox, struct item **items, const struct store_result *results, size_t n,
+                      struct item **refused, size_t *refused_count) {
+  *refused_count = 0;
   for (size_t i = 0; i < n; i++) {
     bool was_aside = items[i]->result.fate == RESULT_BUSY;
     take_verdict(items[i], &results[i]);
-    if (results[i].fate == RESULT_BUSY && !was_aside)
-      put_aside(inbox, items[i]);
+    if (results[i].fate == RESULT_BUSY && !was_aside && !put_aside(inbox, items[i], NULL))
+      refused[(*refused_count)++] = items[i];
+    else if (results[i].fate != RESULT_BUSY && was_aside)
+      aside_remove(&inbox->aside, &items[i]->aside);
   }
-  close_ranks(inbox);
+}
+
+/* What becomes of a batch that was committed. True: a retry may be due soon. */
+static bool finish_batch(struct inbox *inbox, struct item **items, const struct store_result *results, size_t n) {
+  bool retry = false;
   for (size_t i = 0; i < n; i++) {
     if (results[i].fate == RESULT_BUSY)
       continue;
@@ -398,21 +426,37 @@ static bool finish_batch(struct inbox *inbox, struct item **items, const struct 
   return retry;
 }
 
-static void work(struct inbox *inbox, struct store_session *ss) {
-  struct item *items[BATCH_MAX];
-  struct store_result *results = calloc(BATCH_MAX, sizeof *results);
-  size_t n;
-  while (results && (n = take_batch(inbox, items)) > 0) {
+/* Applies a batch, and then what of it was busy and found no room aside, which is broken by now. */
+static void apply_batch(struct inbox *inbox, struct store_session *ss, struct item **items,
+                        struct store_result *results, size_t n) {
+  while (n > 0) {
+    struct item *refused[BATCH_MAX];
+    size_t refused_count;
     for (size_t i = 0; i < n; i++)
       results[i] = items[i]->result;
     if (!apply(inbox, ss, results, n)) {
       for (size_t i = 0; i < n; i++) /* those aside are finished with the inbox */
         if (items[i]->result.fate != RESULT_BUSY)
           finish(inbox, items[i], false);
-    } else if (finish_batch(inbox, items, results, n)) {
-      inbox->env.rows_changed(inbox->env.engine);
+      return;
     }
+    sort_busy(inbox, items, results, n, refused, &refused_count);
+    if (finish_batch(inbox, items, results, n))
+      inbox->env.rows_changed(inbox->env.engine);
+    for (size_t i = 0; i < refused_count; i++) {
+      items[i] = refused[i];
+      items[i]->result.fate = RESULT_APPLIED; /* none yet */
+    }
+    n = refused_count;
   }
+}
+
+static void work(struct inbox *inbox, struct store_session *ss) {
+  struct item *items[BATCH_MAX];
+  struct store_result *results = calloc(BATCH_MAX, sizeof *results);
+  size_t n;
+  while (results && (n = take_batch(inbox, items)) > 0)
+    apply_batch(inbox, ss, items, results, n);
   if (!results)
     log_error("DUEBOX-MEMORY", "no memory for result batches");
   free(results);
@@ -461,8 +505,8 @@ void inbox_close(struct inbox *inbox) {
   pthread_cond_broadcast(&inbox->filled);
   pthread_mutex_unlock(&inbox->lock);
   pthread_join(inbox->thread, NULL);
-  for (size_t i = 0; i < inbox->aside_count; i++)
-    finish(inbox, inbox->aside[i], false);
+  for (struct aside_entry *entry; (entry = aside_pop(&inbox->aside));)
+    finish(inbox, item_of(entry), false);
   while (inbox->head) {
     struct item *item = inbox->head;
     inbox->head = item->next;

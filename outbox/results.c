@@ -177,7 +177,7 @@ static bool each_row(struct results_unit *u, struct db_result *result, unsigned 
 
 static bool take_living(const struct db_row *row, struct slot *slot) {
   slot->busy = !slot->living;
-  return true;
+  return slot->living || db_copy(row, 1, slot->route, sizeof slot->route);
 }
 
 static bool lock_rows(struct store_session *ss, struct results_unit *u, struct err *err) {

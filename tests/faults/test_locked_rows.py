@@ -199,6 +199,37 @@ SPREAD_MS = 8000        # over how long the tasks are due
 NOT_DELAYED_S = 10      # less than the locks add up to; what was not locked is through by then, on a busy machine too
 
 
+def test_results_of_thousands_of_locked_rows(stage):
+    """More results than the inbox has room for, all of rows that an operator's transaction holds: those of another
+    route, in the same stream and over HTTP, are applied meanwhile, and the rest after the commit. (4,096 of them used
+    to stop all results of all routes.)"""
+    for route in ("locked", "free"):
+        stage.kafka(route, result="expected", history="1h", timeout="1h")
+    topic = stage.topic(partitions=1)
+    stage.configuration["results"] = [{"via": "bus", "topic": topic, "group": stage.name}]
+    daemon = stage.start()
+    count = 4600        # more than ASIDE_PER_ROUTE
+    stage.execute("INSERT INTO outbox (route, payload, message_id, state, attempt, lease_until)"
+                  " SELECT IF(seq <= %s, 'locked', 'free'), '', CONCAT('t', seq), 'awaiting', 1,"
+                  " UTC_TIMESTAMP(6) + INTERVAL 1 HOUR FROM seq_1_to_%s", count, count + 10)
+
+    def record(number):
+        return None, b'{"id": "t%d", "attempt": 1, "status": "done"}' % number
+    with contextlib.closing(stage.connect(autocommit=False)) as connection, connection.cursor() as cursor:
+        cursor.execute("SET TRANSACTION ISOLATION LEVEL READ COMMITTED")      # these rows, and no others
+        cursor.execute("UPDATE outbox SET priority = 9 WHERE route = 'locked'")
+        stage.kafka_server.produce_many(topic, [record(number) for number in range(1, count + 10)])
+        stage.wait_empty(LIMIT_S, "route = 'free' AND message_id <> CONCAT('t', 4610)")
+        status, _ = daemon.api("POST", "/api/v1/results", {"id": f"t{count + 10}", "attempt": 1, "status": "done"})
+        assert status == 200
+        assert stage.count(where="route = 'free'") == 0
+        connection.commit()
+    kept = stage.count("outbox_quarantine")
+    assert 0 < kept <= count - 4096
+    wait_until(lambda: stage.count("outbox_history", "route = 'locked'") == count - kept, LIMIT_S,
+               "the results of the rows that were locked", detail=stage.living)
+
+
 def test_rows_locked_at_random_under_load(many_kinds):
     """Whatever state these rows are in: tasks whose rows nobody holds are in time, and the books are right."""
     stage, [daemon] = many_kinds, many_kinds.daemons

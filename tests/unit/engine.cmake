@@ -9,3 +9,4 @@ duebox_test(test_health SOURCES ${CMAKE_CURRENT_LIST_DIR}/test_health.c LIBS due
 duebox_test(test_targets SOURCES ${CMAKE_CURRENT_LIST_DIR}/test_targets.c LIBS duebox_core LABELS unit)
 duebox_test(test_order SOURCES ${CMAKE_CURRENT_LIST_DIR}/test_order.c LIBS duebox_core LABELS unit)
 duebox_test(test_stall SOURCES ${CMAKE_CURRENT_LIST_DIR}/test_stall.c LIBS duebox_core LABELS unit)
+duebox_test(test_aside SOURCES ${CMAKE_CURRENT_LIST_DIR}/test_aside.c LIBS duebox_core LABELS unit)

@@ -1,0 +1,160 @@
+/* SPDX-License-Identifier: MIT */
+#include "core/aside.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+struct aside_route {
+  char name[STORE_ROUTE_MAX + 1];
+  struct aside_entry *first, *last; /* to be tried, in turn */
+  size_t tried;                     /* entries in that list */
+  size_t count, bytes;              /* with those behind */
+  struct aside_route *next;
+};
+
+/* The route, made at the end of the turn when it has none aside yet. */
+static struct aside_route *route_of(struct aside *aside, const char *name) {
+  struct aside_route **at = &aside->routes;
+  for (; *at; at = &(*at)->next)
+    if (strcmp((*at)->name, name) == 0)
+      return *at;
+  struct aside_route *route = calloc(1, sizeof *route);
+  if (route)
+    snprintf(route->name, sizeof route->name, "%s", name);
+  *at = route;
+  return route;
+}
+
+static void drop_if_empty(struct aside *aside, struct aside_route *route) {
+  struct aside_route **at = &aside->routes;
+  if (route->count > 0)
+    return;
+  while (*at != route)
+    at = &(*at)->next;
+  *at = route->next;
+  free(route);
+}
+
+static bool has_room(const struct aside *aside, const struct aside_route *route, size_t bytes) {
+  return route->count < ASIDE_PER_ROUTE && route->bytes + bytes <= ASIDE_BYTES_PER_ROUTE && aside->count < ASIDE_MAX &&
+         aside->bytes + bytes <= ASIDE_BYTES_MAX;
+}
+
+static void account(struct aside *aside, struct aside_route *route, struct aside_entry *entry, size_t bytes) {
+  entry->route = route;
+  entry->bytes = bytes;
+  route->count++;
+  aside->count++;
+  route->bytes += bytes;
+  aside->bytes += bytes;
+}
+
+static void append(struct aside_route *route, struct aside_entry *entry) {
+  entry->next = NULL;
+  if (route->last)
+    route->last->next = entry;
+  else
+    route->first = entry;
+  route->last = entry;
+  route->tried++;
+}
+
+bool aside_put(struct aside *aside, struct aside_entry *entry, const char *name, const char *task, size_t bytes) {
+  struct aside_route *route = route_of(aside, name);
+  if (!route)
+    return false;
+  *entry = (struct aside_entry){.task = task};
+  bool room = has_room(aside, route, bytes);
+  if (room)
+    HASH_ADD_KEYPTR(hh, aside->by_task, task, strlen(task), entry);
+  if (!room || !entry->hh.tbl) {
+    drop_if_empty(aside, route);
+    return false;
+  }
+  append(route, entry);
+  account(aside, route, entry, bytes);
+  return true;
+}
+
+struct aside_entry *aside_find(const struct aside *aside, const char *task) {
+  struct aside_entry *entry;
+  HASH_FIND(hh, aside->by_task, task, strlen(task), entry);
+  return entry;
+}
+
+bool aside_follow(struct aside *aside, struct aside_entry *first, struct aside_entry *entry, size_t bytes) {
+  if (!has_room(aside, first->route, bytes))
+    return false;
+  *entry = (struct aside_entry){.task = first->task};
+  struct aside_entry *last = first;
+  while (last->behind)
+    last = last->behind;
+  last->behind = entry;
+  account(aside, first->route, entry, bytes);
+  return true;
+}
+
+size_t aside_next(struct aside *aside, struct aside_entry **out, size_t most) {
+  size_t n = 0, taken = 0;
+  for (struct aside_route *route = aside->routes; route; route = route->next)
+    taken += route->tried;
+  most = taken < most ? taken : most;
+  /* Of each route as many as the next one, from the first that has its turn. */
+  for (size_t round = 0; n < most; round++)
+    for (struct aside_route *route = aside->routes; route && n < most; route = route->next) {
+      if (round >= route->tried)
+        continue;
+      struct aside_entry *entry = route->first;
+      route->first = entry->next;
+      if (!route->first)
+        route->last = NULL;
+      route->tried--;
+      append(route, entry);
+      out[n++] = entry;
+    }
+  struct aside_route *first = aside->routes, **end = &aside->routes;
+  if (first) { /* another one is first the next time */
+    aside->routes = first->next;
+    while (*end)
+      end = &(*end)->next;
+    first->next = NULL;
+    *end = first;
+  }
+  return n;
+}
+
+void aside_remove(struct aside *aside, struct aside_entry *entry) {
+  struct aside_route *route = entry->route;
+  struct aside_entry **at = &route->first, *before = NULL, *next = entry->behind;
+  if (entry->hh.tbl) /* else there was no memory for it */
+    HASH_DELETE(hh, aside->by_task, entry);
+  while (*at != entry) {
+    before = *at;
+    at = &before->next;
+  }
+  *at = entry->next;
+  if (route->last == entry)
+    route->last = before;
+  route->tried--;
+  route->count--;
+  aside->count--;
+  route->bytes -= entry->bytes;
+  aside->bytes -= entry->bytes;
+  if (next) { /* it comes first: it has waited as long */
+    next->next = route->first;
+    route->first = next;
+    if (!route->last)
+      route->last = next;
+    route->tried++;
+    HASH_ADD_KEYPTR(hh, aside->by_task, next->task, strlen(next->task), next);
+  }
+  drop_if_empty(aside, route);
+}
+
+struct aside_entry *aside_pop(struct aside *aside) {
+  struct aside_entry *entry = aside->routes ? aside->routes->first : NULL;
+  if (entry)
+    aside_remove(aside, entry);
+  return entry;
+}

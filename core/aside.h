@@ -1,0 +1,57 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * core/aside.h - results whose rows somebody else holds: set aside per route, and tried again in turn.
+ *
+ * Each task has one entry that is tried, and its later results wait behind it. What is tried again is taken from the
+ * routes in turn, and from each route in turn, so that rows which stay locked keep no other waiting. Each route has
+ * room for so many, and all together too. Pure: no clock, no lock, no memory but its own.
+ *
+ * @thread the inbox's
+ */
+#ifndef CORE_ASIDE_H
+#define CORE_ASIDE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "core/base/attr.h"
+#include "core/flight.h" /* uthash as we use it */
+#include "core/store.h"
+
+enum { ASIDE_PER_ROUTE = 4096, ASIDE_MAX = 16384 };
+enum { ASIDE_BYTES_PER_ROUTE = 4 * 1024 * 1024, ASIDE_BYTES_MAX = 16 * 1024 * 1024 };
+
+struct aside_route;
+
+/* Part of what is set aside. */
+struct aside_entry {
+  struct aside_entry *next;   /* of its route: the one to be tried after it */
+  struct aside_entry *behind; /* the next result of the same task */
+  struct aside_route *route;
+  const char *task; /* message id; the owner's */
+  size_t bytes;
+  UT_hash_handle hh; /* by task */
+};
+
+/* All zero is empty. */
+struct aside {
+  struct aside_route *routes; /* in turn: the first is next */
+  struct aside_entry *by_task;
+  size_t count, bytes;
+};
+
+/* Sets an entry aside, whose task has none there. False: no room for its route, or no memory. */
+MUSTCHECK bool aside_put(struct aside *aside, struct aside_entry *entry, const char *route, const char *task,
+                         size_t bytes);
+/* The entry of a task that is tried, or NULL. */
+struct aside_entry *aside_find(const struct aside *aside, const char *task);
+/* Has a later result of the same task wait behind it. False: no room. */
+MUSTCHECK bool aside_follow(struct aside *aside, struct aside_entry *first, struct aside_entry *entry, size_t bytes);
+/* The next ones to be tried, each once; they stay. Returns how many. */
+size_t aside_next(struct aside *aside, struct aside_entry **out, size_t most);
+/* The result is dealt with; the next one of its task is tried in its place. */
+void aside_remove(struct aside *aside, struct aside_entry *entry);
+/* Removes any; NULL when there is none. */
+struct aside_entry *aside_pop(struct aside *aside);
+
+#endif
