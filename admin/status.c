@@ -148,6 +148,7 @@ static json_t *engine_json(const struct engine_metrics *metrics) {
       {"settled_rows", &metrics->settled_rows},
       {"settle_batches", &metrics->settle_batches},
       {"fence_lost", &metrics->fence_lost},
+      {"settled_reduced", &metrics->settled_reduced},
       {"identity_mismatches", &metrics->identity_mismatches},
       {"leases_lost", &metrics->leases_lost},
       {"shards_taken", &metrics->shards_taken},

@@ -98,6 +98,8 @@ static void describe_readiness(struct engine *engine, struct engine_status *out)
     why = "the daemon is stopping";
   else if (!gauge_value(&engine->metrics.db_up))
     why = "the database does not answer, or refuses us; the log says which";
+  else if (gauge_value(&engine->metrics.settle_stuck))
+    why = "the database refuses the outcomes of some tasks; the log says which (DUEBOX-SETTLE-REFUSED)";
   else if (!keeper_ready(&engine->keeper))
     why = "not every shard has a living owner yet";
   out->ready = why == NULL;

@@ -53,6 +53,7 @@ struct engine_metrics {
   counter settle_batches;
   counter settled_rows;
   counter fence_lost;          /* decisions dropped because the shard's lease was lost */
+  counter settled_reduced;     /* rows settled without something that the server refused */
   counter identity_mismatches; /* rows that were another task than the one to be settled */
   counter leases_lost;
   counter shards_taken; /* after an unclean end of their owner */
@@ -69,6 +70,7 @@ struct engine_metrics {
   gauge db_round_trip_us;
   gauge db_clock_offset_us; /* database clock minus local wall clock */
   gauge settle_queue;
+  gauge settle_stuck; /* outcomes that the server refuses in every form */
 };
 
 static inline void count(counter *c, uint64_t n) { atomic_fetch_add_explicit(c, n, memory_order_relaxed); }

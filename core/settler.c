@@ -18,7 +18,9 @@ enum {
   RETRY_MIN_US = 20 * 1000,
   RETRY_MAX_US = 2 * 1000 * 1000,
   BUSY_EVERY_US = 500 * 1000, /* how often to look whether rows that others hold are free */
-  FLAWED_MAX = 16,            /* answers with a flaw that are kept of one batch; more would say the same */
+  STUCK_MIN_US = 1000 * 1000, /* how often to try what the server refuses: seldomer and seldomer */
+  STUCK_MAX_US = 60 * 1000 * 1000,
+  FLAWED_MAX = 16, /* answers with a flaw that are kept of one batch; more would say the same */
 };
 
 /* A consumer's answer that counts and is not as it should be, on its way to the quarantine. */
@@ -157,7 +159,7 @@ static size_t drop_lost(struct settler *settler, struct batch *batch, const stru
 
 static void note_written(struct settler *settler, struct flight *flight, const struct decision *decision) {
   flight->decision = *decision;
-  if (decision->busy)
+  if (decision->busy || decision->refused)
     return;
   flight->settled = true;
   count(&settler->metrics->settled_rows, 1);
@@ -184,6 +186,26 @@ static void note_mismatches(struct settler *settler, const struct batch *batch) 
       n, (unsigned long long)first->id, first->message_id.data);
 }
 
+/* What the server refused of the batch. */
+static void note_refusals(struct settler *settler, const struct batch *batch, const char *why) {
+  static const char *const left_out[DECISION_FORMS] = {"", "the alert", "the alert and the texts",
+                                                       "alert, texts and line in outbox_attempts or outbox_heads",
+                                                       "everything that was to be kept of it"};
+  for (size_t i = 0; i < batch->count; i++) {
+    const struct decision *d = &batch->decisions[i];
+    if (d->refused) {
+      log_repeated(&settler->trouble, LOG_LEVEL_ERROR, "DUEBOX-SETTLE-REFUSED",
+                   "route=%s message_id=%s its outcome is refused in every form, and tried again: %s",
+                   batch->flights[i]->lane->name, d->message_id.data, why);
+    } else if (d->applied && d->form) {
+      count(&settler->metrics->settled_reduced, 1);
+      log_repeated(&settler->trouble, LOG_LEVEL_ERROR, "DUEBOX-SETTLE-REDUCED",
+                   "route=%s message_id=%s settled without %s, which the server refuses: %s",
+                   batch->flights[i]->lane->name, d->message_id.data, left_out[d->form], why);
+    }
+  }
+}
+
 static void pause_for(int64_t us) {
   struct timespec pause = {.tv_sec = us / 1000000, .tv_nsec = us % 1000000 * 1000};
   nanosleep(&pause, NULL);
@@ -206,6 +228,7 @@ static void write_batch(struct settler *settler, struct store_session *ss, struc
       batch->count = drop_lost(settler, batch, leases, held, lost);
       count(&settler->metrics->settle_batches, 1);
       note_mismatches(settler, batch);
+      note_refusals(settler, batch, err.text);
       for (size_t i = 0; i < batch->count; i++)
         note_written(settler, batch->flights[i], &batch->decisions[i]);
       return;
@@ -232,12 +255,16 @@ static bool in_order(const struct batch *batch) {
   return true;
 }
 
-/* Hands flights on to the scheduler; those whose row is busy stay here. */
+/* Hands flights on to the scheduler; those whose row is busy, or whose outcome is refused, stay here. */
 static void hand_on(struct settler *settler, struct flight_list *list) {
   struct flight_list ready = {0};
   struct flight *flight;
   while ((flight = flight_list_pop(list)))
-    flight_list_add(flight->decision.busy ? &settler->busy : &ready, flight);
+    flight_list_add(flight->decision.refused ? &settler->stuck
+                    : flight->decision.busy  ? &settler->busy
+                                             : &ready,
+                    flight);
+  set_gauge(&settler->metrics->settle_stuck, (int64_t)settler->stuck.count);
   mailbox_put(settler->scheduler, &ready);
 }
 
@@ -291,7 +318,7 @@ static void settle_some(struct settler *settler, struct store_session *ss, struc
   if (!in_order(batch))
     qsort(batch->flights, batch->count, sizeof *batch->flights, by_id);
   for (size_t i = 0; i < batch->count; i++) {
-    batch->flights[i]->decision.busy = false;
+    batch->flights[i]->decision.busy = batch->flights[i]->decision.refused = false;
     batch->decisions[i] = batch->flights[i]->decision;
     batch->decisions[i].busy = again;
   }
@@ -304,12 +331,26 @@ static void settle_some(struct settler *settler, struct store_session *ss, struc
   hand_on(settler, &some);
 }
 
-/* Tries those whose rows were busy again, in batches of their own. */
-static void settle_busy(struct settler *settler, struct store_session *ss, struct batch *batch) {
-  struct flight_list list = settler->busy;
-  settler->busy = (struct flight_list){0};
+/* Tries those that were put aside again, in batches of their own. */
+static void settle_aside(struct settler *settler, struct store_session *ss, struct batch *batch,
+                         struct flight_list *aside) {
+  struct flight_list list = *aside;
+  *aside = (struct flight_list){0};
   while (list.head)
     settle_some(settler, ss, batch, &list, true);
+}
+
+/* What the server refuses is tried seldomer and seldomer, until some of it goes through. */
+static void settle_stuck(struct settler *settler, struct store_session *ss, struct batch *batch) {
+  size_t before = settler->stuck.count;
+  if (!before || clock_mono_us() < settler->stuck_at_us)
+    return;
+  settle_aside(settler, ss, batch, &settler->stuck);
+  int64_t wait_us = settler->stuck_wait_us * 2;
+  if (settler->stuck.count < before || wait_us < STUCK_MIN_US)
+    wait_us = STUCK_MIN_US;
+  settler->stuck_wait_us = wait_us < STUCK_MAX_US ? wait_us : STUCK_MAX_US;
+  settler->stuck_at_us = clock_mono_us() + settler->stuck_wait_us;
 }
 
 static struct store_session *open_session(struct settler *settler) {
@@ -349,14 +390,16 @@ static void *run(void *arg) {
   int64_t busy_at = 0;
   while (ss && (!atomic_load(&settler->stopping) || mailbox_count(&settler->in) > 0)) {
     gather(settler, &list);
-    set_gauge(&settler->metrics->settle_queue, (int64_t)(list.count + settler->busy.count));
+    set_gauge(&settler->metrics->settle_queue, (int64_t)(list.count + settler->busy.count + settler->stuck.count));
     if (settler->busy.head && clock_mono_us() >= busy_at) {
-      settle_busy(settler, ss, &batch);
+      settle_aside(settler, ss, &batch, &settler->busy);
       busy_at = clock_mono_us() + BUSY_EVERY_US;
     }
+    settle_stuck(settler, ss, &batch);
     while (list.head)
       settle_some(settler, ss, &batch, &list, false);
   }
+  flight_list_join(&settler->busy, &settler->stuck);
   mailbox_put(settler->scheduler, &settler->busy); /* not settled: whoever holds the shard next meets them */
   if (ss)
     settler->store->ops->close(&ss);

@@ -6,7 +6,8 @@
  * lets the rules decide, and applies all of it in one fenced transaction. Then the flights go to the scheduler, which
  * gives their credit back. While the database is away the settler keeps what it knows and tries again: a task is never
  * sent twice because its outcome could not be written. A task whose row a foreign transaction holds is put aside and
- * tried again by itself, so that the others are settled meanwhile.
+ * tried again by itself, so that the others are settled meanwhile. What the server refuses of an outcome is left out, a
+ * step at a time; one that it refuses in every form is put aside too, and shown.
  */
 #ifndef CORE_SETTLER_H
 #define CORE_SETTLER_H
@@ -34,10 +35,12 @@ struct settler {
   int64_t rows, delay_us; /* when a batch is written */
   bool realtime;
   struct mailbox in;
-  struct flight_list busy;   /* the settler's thread: flights whose row somebody else holds */
-  struct log_repeat trouble; /* the settler's thread: with the database, as it was logged */
-  struct log_repeat flaws;   /* the settler's thread: of consumers' answers, as they were logged */
-  struct dead_log dead;      /* the settler's thread */
+  struct flight_list busy;            /* the settler's thread: flights whose row somebody else holds */
+  struct flight_list stuck;           /* the settler's thread: flights whose outcome the server refuses in every form */
+  int64_t stuck_at_us, stuck_wait_us; /* monotonic: when they are tried again */
+  struct log_repeat trouble;          /* the settler's thread: with the database, as it was logged */
+  struct log_repeat flaws;            /* the settler's thread: of consumers' answers, as they were logged */
+  struct dead_log dead;               /* the settler's thread */
   pthread_t thread;
   atomic_bool stopping; /* end when the mailbox is empty */
   atomic_bool hurry;    /* give up on a database that is away */

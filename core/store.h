@@ -109,6 +109,17 @@ struct store_head {
 };
 typedef void store_head_fn(void *ctx, const struct store_head *head);
 
+/* How much of a decision was written: what the server refuses is left out, a step at a time, so that one outcome never
+ * stops the others. */
+enum decision_form {
+  DECISION_WHOLE,
+  DECISION_NO_ALERT,
+  DECISION_NO_TEXTS,   /* the error cut; without what the consumer said beyond that */
+  DECISION_NO_LINES,   /* no line in outbox_attempts, nor in outbox_heads */
+  DECISION_NO_HISTORY, /* of a row that is done; all others keep their history in every form */
+  DECISION_FORMS
+};
+
 /* What is to become of one row. Guarded: it applies only where the row is still this task, by id and message id (a
  * failover or a TRUNCATE hands ids out again), and has this shard, state and attempt. */
 struct decision {
@@ -139,6 +150,8 @@ struct decision {
   bool unknown;  /* not applied as far as is known, but a COMMIT that wrote it got no answer: give it again with this
                     still set, and the row tells. Not set in a decision that is given for the first time */
   bool mismatch; /* not applied: the row with this id is another task */
+  bool refused;  /* not applied: the server refuses it in every form; err says why. To be given again, at leisure */
+  enum decision_form form; /* what was written of it */
 };
 
 /* A row as a result meets it. */
@@ -178,6 +191,7 @@ struct store_result {
   bool replied;                    /* its sender learns what is wrong: what fits nothing is not kept */
   struct duebox_bytes body;        /* as received, possibly cut */
   enum result_fate fate;           /* set by the store */
+  enum decision_form form;         /* set by the store: what was written of it */
   bool unknown;                    /* set by the store when it gives up: a COMMIT with it got no answer; to be given
                                       back so */
   enum task_event event;           /* set by the store: what was applied */

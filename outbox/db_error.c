@@ -136,6 +136,10 @@ enum db_class db_error_class(int code) {
   return at < 0 ? DB_REFUSED : errors[at].cls;
 }
 
+bool db_error_is_refusal(int code) {
+  return code == DB_GUARD || (db_error_class(code) == DB_REFUSED && code != 1146 && code != 1054);
+}
+
 const char *db_error_cure(int code) {
   int at = find(code);
   return at < 0 ? "" : errors[at].cure;

@@ -1,24 +1,50 @@
 /* SPDX-License-Identifier: MIT */
 #include "outbox/halves.h"
 
-enum { HALVINGS_MAX = 64 }; /* five rows of a batch of 4096 and more, each some milliseconds on MariaDB */
+enum {
+  HALVINGS_MAX = 64, /* five rows of a batch of 4096 and more, each some milliseconds on MariaDB */
+  REFUSED_MAX = 8,   /* when so many are refused and none is done, the others will be too */
+};
 
-static enum store_status run(const struct halves *halves, size_t first, size_t count, unsigned *halvings,
+struct search {
+  unsigned halvings, refused;
+  bool any_done;
+};
+
+static bool given_up(const struct search *search) {
+  return search->halvings == 0 || (search->refused >= REFUSED_MAX && !search->any_done);
+}
+
+static enum store_status alone(const struct halves *halves, size_t at, struct search *search, struct err *err) {
+  bool done = false;
+  enum store_status status = halves->alone(halves->call, at, &done, err);
+  search->any_done = search->any_done || done;
+  search->refused += status == STORE_OK && !done;
+  return status;
+}
+
+static enum store_status run(const struct halves *halves, size_t first, size_t count, struct search *search,
                              struct err *err) {
-  bool stuck = false;
-  enum store_status status = halves->at_once(halves->call, first, count, &stuck, err);
-  if (status != STORE_OK || !stuck || count == 1 || *halvings == 0)
+  enum stopped stopped = STOPPED_NOT;
+  enum store_status status = halves->at_once(halves->call, first, count, &stopped, err);
+  search->any_done = search->any_done || (status == STORE_OK && stopped == STOPPED_NOT);
+  if (stopped == STOPPED_NOT || (stopped == STOPPED_LOCKED && count == 1))
     return status;
-  (*halvings)--;
+  if (stopped == STOPPED_REFUSED && count == 1)
+    return alone(halves, first, search, err);
+  if (given_up(search)) {
+    halves->mark_busy(halves->call, first, count);
+    return STORE_OK;
+  }
+  search->halvings--;
   size_t half = count / 2;
-  status = run(halves, first, half, halvings, err);
+  status = run(halves, first, half, search, err);
   /* The first half is done: the second says what it met when it is given again. */
-  if (status == STORE_OK && run(halves, first + half, count - half, halvings, err) != STORE_OK)
+  if (status == STORE_OK && run(halves, first + half, count - half, search, err) != STORE_OK)
     halves->mark_busy(halves->call, first + half, count - half);
   return status;
 }
 
 enum store_status halves_run(const struct halves *halves, size_t count, struct err *err) {
-  unsigned halvings = HALVINGS_MAX;
-  return run(halves, 0, count, &halvings, err);
+  return run(halves, 0, count, &(struct search){.halvings = HALVINGS_MAX}, err);
 }

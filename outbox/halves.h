@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * outbox/halves.h - units that somebody else's lock stops are tried by halves, down to the element that is locked, so
- * that it is the only one that waits.
+ * outbox/halves.h - units that somebody else's lock or the server's refusal stops are tried by halves, down to the
+ * element that it is about, so that it is the only one that waits, or is written in another form.
  */
 #ifndef OUTBOX_HALVES_H
 #define OUTBOX_HALVES_H
@@ -11,17 +11,21 @@
 
 #include "core/store.h"
 
+/* What stopped a unit. Nothing of it was written then. */
+enum stopped { STOPPED_NOT, STOPPED_LOCKED, STOPPED_REFUSED };
+
 struct halves {
-  /* One transaction for the elements from first on. *stuck: a lock stopped it; none of them was written, and all are
-   * marked as busy. */
-  enum store_status (*at_once)(void *call, size_t first, size_t count, bool *stuck, struct err *err);
+  /* One transaction for the elements from first on. STOPPED_LOCKED: all are marked as busy, and it returns STORE_OK. */
+  enum store_status (*at_once)(void *call, size_t first, size_t count, enum stopped *stopped, struct err *err);
+  /* One element that the server refused: in another form, or marked as refused in every one. *done: it is written. */
+  enum store_status (*alone)(void *call, size_t at, bool *done, struct err *err);
   /* Marks elements as busy: to be given again. */
   void (*mark_busy)(void *call, size_t first, size_t count);
   void *call;
 };
 
-/* Does count elements, at least one. STORE_OK: each is done or busy. Otherwise nothing was done, as far as can be
- * known. */
+/* Does count elements, at least one. STORE_OK: each is done, busy or refused; err says why, when one was refused.
+ * Otherwise nothing was done, as far as can be known. */
 enum store_status halves_run(const struct halves *halves, size_t count, struct err *err);
 
 #endif

@@ -40,8 +40,8 @@ struct results_unit {
   size_t parsed, count;
   struct decision **decisions; /* those to write, by id */
   size_t writes;
-  bool met_again; /* a row was busy before */
-  bool stuck;     /* the rows were ours, and the write met a lock all the same; nothing was written */
+  bool met_again;       /* a row was busy before */
+  enum stopped stopped; /* LOCKED: the rows were ours, and the write met a lock all the same; nothing was written */
   result_decide_fn *decide;
   void *ctx;
 };
@@ -259,6 +259,7 @@ static enum result_fate judge_living(struct results_unit *u, struct slot *slot) 
   d->from = row->state;
   d->attempt_from = row->attempt;
   d->record = &slot->result->record;
+  d->form = slot->result->form;
   d->log_attempt = d->event != EVENT_PROGRESS; /* what tells a duplicate */
   /* It came before its publishing was recorded, some milliseconds at most; nobody will write that time any more. */
   uint32_t going_out = row->state == TASK_SCHEDULED ? row->attempt + 1 : row->state == TASK_CLAIMED ? row->attempt : 0;
@@ -378,13 +379,15 @@ static bool apply_results(struct store_session *ss, struct results_unit *u, stru
 static bool results_unit(struct store_session *ss, void *arg, struct err *err) {
   struct results_unit *u = arg;
   bool skips = *session_skip(ss, u->met_again);
-  u->stuck = false;
+  u->stopped = STOPPED_NOT;
   if (apply_results(ss, u, err))
     return true;
+  if (db_error_is_refusal(err->code))
+    u->stopped = STOPPED_REFUSED;
   if (err->code != DB_LOCK_WAIT)
     return false;
   session_met_lock(ss); /* redone, it does not wait again */
-  u->stuck = skips;
+  u->stopped = skips ? STOPPED_LOCKED : STOPPED_NOT;
   return skips && session_rollback(ss, WHAT, err);
 }
 
@@ -396,7 +399,7 @@ struct results_call {
   struct store_result *results;
 };
 
-static enum store_status apply_at_once(void *arg, size_t first, size_t count, bool *stuck, struct err *err) {
+static enum store_status apply_at_once(void *arg, size_t first, size_t count, enum stopped *stopped, struct err *err) {
   const struct results_call *call = arg;
   struct store_result *results = call->results + first;
   struct results_unit unit = {.slots = calloc(count, sizeof *unit.slots),
@@ -418,12 +421,36 @@ static enum store_status apply_at_once(void *arg, size_t first, size_t count, bo
   }
   for (size_t i = 0; i < count; i++)
     results[i].unknown = status != STORE_OK && (results[i].unknown || call->ss->unknown);
-  for (size_t i = 0; i < count && unit.stuck && status == STORE_OK; i++)
+  for (size_t i = 0; i < count && unit.stopped && status == STORE_OK; i++)
     results[i].fate = RESULT_BUSY;
-  *stuck = unit.stuck;
+  *stopped = status == STORE_DOWN ? STOPPED_NOT : unit.stopped;
   free(unit.slots);
   free(unit.decisions);
   return status;
+}
+
+/* A result that the server refuses in every form is kept in quarantine, where people see why. */
+static enum store_status apply_alone(void *arg, size_t at, bool *done, struct err *err) {
+  const struct results_call *call = arg;
+  struct store_result *result = &call->results[at];
+  char reason[256];
+  enum stopped stopped = STOPPED_REFUSED;
+  enum store_status status = STORE_OK;
+  snprintf(reason, sizeof reason, "the server refuses it: %.200s", err->text);
+  while (stopped == STOPPED_REFUSED && !result->broken) {
+    if (++result->form == DECISION_FORMS)
+      result->broken = reason;
+    struct err local = {0};
+    status = apply_at_once(arg, at, 1, &stopped, &local);
+    if (status != STORE_OK && stopped != STOPPED_REFUSED)
+      *err = local;
+  }
+  *done = stopped != STOPPED_REFUSED;
+  if (result->broken == reason)
+    result->broken = "the server refuses it";
+  if (!*done)
+    result->fate = RESULT_BROKEN; /* not even there */
+  return *done ? status : STORE_OK;
 }
 
 static void mark_busy(void *arg, size_t first, size_t count) {
@@ -435,5 +462,7 @@ static void mark_busy(void *arg, size_t first, size_t count) {
 enum store_status ops_settle_results(struct store_session *ss, struct store_result *results, size_t count,
                                      result_decide_fn *decide, void *ctx, struct err *err) {
   struct results_call call = {ss, decide, ctx, results};
-  return count ? halves_run(&(struct halves){apply_at_once, mark_busy, &call}, count, err) : STORE_OK;
+  for (size_t i = 0; i < count; i++)
+    results[i].form = DECISION_WHOLE;
+  return count ? halves_run(&(struct halves){apply_at_once, apply_alone, mark_busy, &call}, count, err) : STORE_OK;
 }

@@ -8,7 +8,8 @@
  * which decisions still apply; the fence comes with the writes and the COMMIT in the second round trip. So it does when
  * a row is held by a foreign transaction, which may last: the careful way then passes over rows that are locked, and
  * their decisions are busy. Where somebody holds only an entry of another index, that is met in writing: the batch is
- * then settled by halves, down to the row that it is about.
+ * then settled by halves, down to the row that it is about. So it is when the server refuses something; the row that it
+ * refuses is written in a form that it takes.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -37,7 +38,7 @@ struct settle_unit {
   size_t shard_count;
   bool careful, met_again; /* met_again: a row that was busy before */
   bool doubtful;           /* a COMMIT that wrote some of it before got no answer */
-  bool stuck;              /* the rows were ours, and the write met a lock all the same; nothing was written */
+  enum stopped stopped;    /* LOCKED: the rows were ours, and the write met a lock all the same; nothing was written */
 };
 
 static const struct shard_lease *lease_of(const struct settle_unit *u, uint8_t shard) {
@@ -74,7 +75,7 @@ static void choose_candidates(struct settle_unit *u) {
     struct decision *d = &u->decisions[i];
     u->met_again = u->met_again || d->busy;
     u->doubtful = u->doubtful || d->unknown;
-    d->applied = d->busy = d->mismatch = false;
+    d->applied = d->busy = d->mismatch = d->refused = false;
     if (write_possible(d) && d->shard < STORE_SHARDS_MAX && lease_of(u, d->shard))
       u->sorted[n++] = d;
   }
@@ -306,13 +307,15 @@ static bool settle_some(struct store_session *ss, struct settle_unit *u, struct 
 static bool settle_unit(struct store_session *ss, void *arg, struct err *err) {
   struct settle_unit *u = arg;
   bool skips = *session_skip(ss, u->met_again);
-  u->stuck = false;
+  u->stopped = STOPPED_NOT;
   if (settle_some(ss, u, err))
     return true;
+  if (db_error_is_refusal(err->code))
+    u->stopped = STOPPED_REFUSED; /* for good, unless it is redone and goes through */
   if (err->code != DB_LOCK_WAIT)
     return false;
   session_met_lock(ss); /* redone, it does not wait again */
-  u->stuck = skips;
+  u->stopped = skips ? STOPPED_LOCKED : STOPPED_NOT;
   return skips && session_rollback(ss, WHAT, err);
 }
 
@@ -330,7 +333,7 @@ struct settle_call {
   struct decision *decisions;
 };
 
-static enum store_status settle_at_once(void *arg, size_t first, size_t count, bool *stuck, struct err *err) {
+static enum store_status settle_at_once(void *arg, size_t first, size_t count, enum stopped *stopped, struct err *err) {
   const struct settle_call *call = arg;
   struct decision *decisions = call->decisions + first;
   bool lost[STORE_SHARDS_MAX] = {false};
@@ -346,17 +349,34 @@ static enum store_status settle_at_once(void *arg, size_t first, size_t count, b
     status = no_memory(count, err);
   else if (unit.candidates)
     status = session_run(call->ss, WHAT, settle_unit, &unit, err);
-  for (size_t i = 0; i < count && (status != STORE_OK || unit.stuck); i++) {
+  for (size_t i = 0; i < count && (status != STORE_OK || unit.stopped); i++) {
     decisions[i].unknown = decisions[i].unknown || (status != STORE_OK && call->ss->unknown && decisions[i].applied);
     decisions[i].applied = false;
     decisions[i].busy = status == STORE_OK;
   }
   for (size_t i = 0; i < call->lease_count && status == STORE_OK; i++)
     call->lost[i] = call->lost[i] || lost[i];
-  *stuck = unit.stuck;
+  *stopped = status == STORE_DOWN ? STOPPED_NOT : unit.stopped;
   text_free(&unit.shards);
   free(unit.sorted);
   return status;
+}
+
+static enum store_status settle_alone(void *arg, size_t at, bool *done, struct err *err) {
+  const struct settle_call *call = arg;
+  struct decision *d = &call->decisions[at];
+  enum stopped stopped = STOPPED_REFUSED;
+  while (stopped == STOPPED_REFUSED && write_reduce(d)) {
+    struct err local = {0};
+    enum store_status status = settle_at_once(arg, at, 1, &stopped, &local);
+    if (status != STORE_OK && stopped != STOPPED_REFUSED) {
+      *err = local;
+      return status;
+    }
+  }
+  d->refused = stopped == STOPPED_REFUSED;
+  *done = !d->refused;
+  return STORE_OK;
 }
 
 static void mark_busy(void *arg, size_t first, size_t count) {
@@ -370,5 +390,7 @@ enum store_status ops_settle(struct store_session *ss, const struct shard_lease 
   struct settle_call call = {ss, leases, lease_count, lost, decisions};
   for (size_t i = 0; i < lease_count; i++)
     lost[i] = false;
-  return halves_run(&(struct halves){settle_at_once, mark_busy, &call}, count, err);
+  for (size_t i = 0; i < count; i++)
+    decisions[i].form = DECISION_WHOLE;
+  return halves_run(&(struct halves){settle_at_once, settle_alone, mark_busy, &call}, count, err);
 }

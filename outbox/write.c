@@ -15,7 +15,7 @@ enum { VALUES_MAX = 1024 * 1024 };
 /* Fewer rows that get the same than this are cheaper as part of a JSON text than as a statement of their own. */
 enum { GROUP_MIN = 8 };
 /* What is kept of texts from outside; the columns are TEXT (64 KiB) and VARCHAR(64). */
-enum { ERROR_MAX = 60000, CLASS_MAX = 64 };
+enum { ERROR_MAX = 60000, ERROR_CUT = 1000, CLASS_MAX = 64 };
 
 bool write_possible(const struct decision *decision) {
   return task_state_next(decision->from, decision->event) != TASK_STATES;
@@ -23,12 +23,14 @@ bool write_possible(const struct decision *decision) {
 
 static bool is_final(const struct decision *d) { return !task_state_living(task_state_next(d->from, d->event)); }
 static bool wants_history(const struct decision *d) {
-  return is_final(d) && (d->event != EVENT_DONE || d->keep_us > 0);
+  return is_final(d) && (d->event != EVENT_DONE || (d->keep_us > 0 && d->form < DECISION_NO_HISTORY));
 }
-static bool wants_attempt(const struct decision *d) { return d->log_attempt; }
-static bool wants_alert(const struct decision *d) { return d->event == EVENT_DEAD && d->alert_route; }
+static bool wants_attempt(const struct decision *d) { return d->log_attempt && d->form < DECISION_NO_LINES; }
+static bool wants_alert(const struct decision *d) {
+  return d->event == EVENT_DEAD && d->alert_route && d->form < DECISION_NO_ALERT;
+}
 static bool is_retry(const struct decision *d) { return d->event == EVENT_RETRY || d->event == EVENT_DEFER; }
-static bool is_head(const struct decision *d) { return is_retry(d) && d->head; }
+static bool is_head(const struct decision *d) { return is_retry(d) && d->head && d->form < DECISION_NO_LINES; }
 static bool is_published(const struct decision *d) { return d->event == EVENT_PUBLISHED; }
 static bool is_progress(const struct decision *d) { return d->event == EVENT_PROGRESS; }
 static bool is_move(const struct decision *d) {
@@ -58,10 +60,27 @@ unsigned write_statements(const struct decision *decision) {
   return n;
 }
 
+bool write_reduce(struct decision *d) {
+  const struct {
+    enum decision_form form;
+    bool helps;
+  } steps[] = {{DECISION_NO_ALERT, wants_alert(d)},
+               {DECISION_NO_TEXTS, d->error || d->record},
+               {DECISION_NO_LINES, wants_attempt(d) || is_head(d)},
+               {DECISION_NO_HISTORY, d->event == EVENT_DONE && wants_history(d)}};
+  for (size_t i = 0; i < ARRAY_LEN(steps); i++)
+    if (steps[i].form > d->form && steps[i].helps) {
+      d->form = steps[i].form;
+      return true;
+    }
+  return false;
+}
+
 static void add_texts(struct text *row, const struct decision *d) {
+  size_t error_max = d->form < DECISION_NO_TEXTS ? ERROR_MAX : ERROR_CUT;
   text_json(row, d->error_class, d->error_class ? strlen(d->error_class) : 0, CLASS_MAX);
   text_puts(row, ",");
-  const char *stack = d->record ? d->record->error_stack : NULL;
+  const char *stack = d->record && d->form < DECISION_NO_TEXTS ? d->record->error_stack : NULL;
   if (stack) {
     struct text both = {0};
     text_puts(&both, d->error ? d->error : "");
@@ -71,7 +90,7 @@ static void add_texts(struct text *row, const struct decision *d) {
     text_json(row, both.failed ? "" : both.data, both.len, ERROR_MAX);
     text_free(&both);
   } else {
-    text_json(row, d->error, d->error ? strlen(d->error) : 0, ERROR_MAX);
+    text_json(row, d->error, d->error ? strlen(d->error) : 0, error_max);
   }
 }
 
@@ -113,7 +132,7 @@ static void add_row(struct text *row, const struct decision *d) {
   text_puts(row, ",");
   add_texts(row, d);
   text_puts(row, ",");
-  add_record(row, d->record);
+  add_record(row, d->form < DECISION_NO_TEXTS ? d->record : NULL);
   text_puts(row, ",");
   text_u64(row, attempt_of(d));
   text_puts(row, ",\"");

@@ -44,6 +44,8 @@ MUSTCHECK bool write_commit(struct writer *w, const struct shard_lease *leases, 
 
 /* Whether the decision can apply to a row in the state it says. */
 bool write_possible(const struct decision *decision);
+/* Has less of the decision written: the next form that makes a difference. False when there is none. */
+bool write_reduce(struct decision *decision);
 /* How many statements it takes by itself. */
 unsigned write_statements(const struct decision *decision);
 

@@ -1,0 +1,188 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * What the server refuses of one outcome must not stop the settling of the others: it is left out, a step at a time,
+ * and the task is settled all the same. One that is refused in every form is the only one that waits.
+ */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "integration/store_fixture.h"
+
+#define OPS f->store.ops
+enum { N = 200, ODD = 77 }; /* ODD: the id of the one that is refused */
+
+static struct decision *some(struct fixture *f, enum task_event event) {
+  struct decision *d = calloc(N, sizeof *d);
+  assert_non_null(d);
+  sql(f,
+      "INSERT INTO outbox (id, route, payload, shard, due_at, task_key) SELECT seq, 'r', 'x', seq %% %d, '2020-01-01', "
+      "IF(seq = %d, 'odd', '') FROM seq_1_to_%d",
+      SHARDS, ODD, N);
+  for (uint64_t i = 0; i < N; i++)
+    d[i] = (struct decision){.id = i + 1,
+                             .message_id = message_id_of(f, i + 1),
+                             .shard = (uint8_t)((i + 1) % SHARDS),
+                             .event = event,
+                             .attempt = 1,
+                             .failures = 1,
+                             .delay_us = INT64_C(3600000000),
+                             .keep_us = INT64_C(3600000000),
+                             .error = "no",
+                             .log_attempt = true,
+                             .head = event == EVENT_RETRY};
+  return d;
+}
+
+static void refuse(struct fixture *f, const char *event, const char *table, const char *condition) {
+  sql(f,
+      "CREATE TRIGGER refuse BEFORE %s ON %s FOR EACH ROW BEGIN IF %s THEN SIGNAL SQLSTATE '45000' SET MESSAGE_TEXT = "
+      "'no thanks'; END IF; END",
+      event, table, condition);
+}
+
+static void assert_all_but(struct decision *d, enum decision_form form) {
+  for (size_t i = 0; i < N; i++) {
+    assert_true(d[i].applied && !d[i].refused && !d[i].busy);
+    assert_int_equal(d[i].form, d[i].id == ODD ? form : DECISION_WHOLE);
+  }
+}
+
+/* A trigger of the application, a column that it added or a foreign key turns the alert of a dead task away. */
+static void an_alert_that_is_refused_is_left_out(void **state) {
+  struct fixture *f = *state;
+  struct decision *d = some(f, EVENT_DEAD);
+  refuse(f, "INSERT", "outbox", "NEW.route = 'ops.alert' AND NEW.task_key = 'odd'");
+  for (size_t i = 0; i < N; i++)
+    d[i].alert_route = "ops.alert";
+  assert_int_equal(settle(f, d, N), N);
+  assert_all_but(d, DECISION_NO_ALERT);
+  assert_non_null(strstr(f->err.text, "no thanks"));
+  assert_int_equal(ask(f, "SELECT COUNT(*) FROM outbox"), N - 1); /* alerts */
+  assert_int_equal(ask(f, "SELECT COUNT(*) FROM outbox_history WHERE state = 'dead' AND last_error = 'no'"), N);
+  assert_int_equal(ask(f, "SELECT COUNT(*) FROM outbox_attempts"), N);
+  free(d);
+}
+
+static void a_line_of_an_attempt_that_is_refused_is_left_out(void **state) {
+  struct fixture *f = *state;
+  struct decision *d = some(f, EVENT_RETRY);
+  refuse(f, "INSERT", "outbox_attempts", "NEW.task_id = 77");
+  assert_int_equal(settle(f, d, N), N);
+  assert_all_but(d, DECISION_NO_LINES);
+  assert_int_equal(ask(f, "SELECT COUNT(*) FROM outbox WHERE attempt = 1"), N);
+  assert_int_equal(ask(f, "SELECT COUNT(*) FROM outbox_attempts"), N - 1);
+  free(d);
+}
+
+static void a_done_task_whose_history_is_refused_is_done(void **state) {
+  struct fixture *f = *state;
+  struct decision *d = some(f, EVENT_DONE);
+  refuse(f, "INSERT", "outbox_history", "NEW.id = 77");
+  assert_int_equal(settle(f, d, N), N);
+  assert_all_but(d, DECISION_NO_HISTORY);
+  assert_int_equal(ask(f, "SELECT COUNT(*) FROM outbox_history"), N - 1);
+  assert_int_equal(ask(f, "SELECT COUNT(*) FROM outbox"), 0);
+  free(d);
+}
+
+/* A dead task is not given up without its history: it alone waits, and is written when the server takes it. */
+static void what_is_refused_in_every_form_waits_alone(void **state) {
+  struct fixture *f = *state;
+  struct decision *d = some(f, EVENT_DEAD);
+  refuse(f, "INSERT", "outbox_history", "NEW.id = 77");
+  assert_int_equal(settle(f, d, N), N - 1);
+  for (size_t i = 0; i < N; i++)
+    assert_true(d[i].refused == (d[i].id == ODD) && !d[i].busy);
+  assert_non_null(strstr(f->err.text, "no thanks"));
+  assert_int_equal(settle(f, &d[ODD - 1], 1), 0);
+  assert_true(d[ODD - 1].refused);
+  sql(f, "DROP TRIGGER refuse");
+  assert_int_equal(settle(f, &d[ODD - 1], 1), 1);
+  assert_int_equal(d[ODD - 1].form, DECISION_WHOLE);
+  assert_int_equal(ask(f, "SELECT COUNT(*) FROM outbox_history"), N);
+  free(d);
+}
+
+/* Where nothing at all can be written it is found out with few statements, and nobody is marked as settled. */
+static void a_table_that_refuses_everything_is_not_asked_for_ever(void **state) {
+  struct fixture *f = *state;
+  struct decision *d = some(f, EVENT_DONE);
+  refuse(f, "DELETE", "outbox", "TRUE");
+  statements_sent();
+  assert_int_equal(settle(f, d, N), 0);
+  assert_in_range(statements_sent(), 1, 200);
+  for (size_t i = 0; i < N; i++)
+    assert_true(d[i].refused || d[i].busy);
+  assert_int_equal(ask(f, "SELECT COUNT(*) FROM outbox"), N);
+  sql(f, "DROP TRIGGER refuse");
+  assert_int_equal(settle(f, d, N), N);
+  free(d);
+}
+
+/* What a consumer answered is larger than the server takes in one packet. */
+static void a_record_over_the_packet_limit_is_cut(void **state) {
+  struct fixture *f = *state;
+  enum { LARGE = 3 << 20 };
+  struct decision *d = some(f, EVENT_DONE);
+  char *large = calloc(1, LARGE);
+  assert_non_null(large);
+  memset(large, '7', LARGE - 1);
+  struct result_record record = {
+      .status = RESULT_DONE, .progress = -1, .result_json = large, .result_json_len = LARGE - 1};
+  d[ODD - 1].record = &record;
+  sql(f, "SET GLOBAL max_allowed_packet = 2097152");
+  OPS->close(&f->ss);
+  ok(f, OPS->open(f->store.self, "test", &f->ss, &f->err));
+  size_t applied = settle(f, d, N);
+  sql(f, "SET GLOBAL max_allowed_packet = 16777216");
+  assert_int_equal(applied, N);
+  assert_all_but(d, DECISION_NO_TEXTS);
+  assert_int_equal(ask(f, "SELECT COUNT(*) FROM outbox_history WHERE state = 'done'"), N);
+  free(large);
+  free(d);
+}
+
+static enum result_fate accept(void *ctx, const struct result_row *row, const struct result_record *record,
+                               struct decision *out) {
+  *out = (struct decision){.event = EVENT_DONE, .attempt = 1, .keep_us = INT64_C(3600000000)};
+  return RESULT_APPLIED;
+}
+
+/* The same for results: the others are applied, and one that cannot be stored is where people see it. */
+static void a_result_that_is_refused_stops_no_other(void **state) {
+  struct fixture *f = *state;
+  struct store_result *r = calloc(N, sizeof *r);
+  assert_non_null(r);
+  free(some(f, EVENT_DONE));
+  sql(f, "UPDATE outbox SET message_id = CONCAT('m', id), state = 'awaiting', attempt = 1, lease_until = '2040-01-01'");
+  sql(f, "CREATE TRIGGER refuse BEFORE DELETE ON outbox FOR EACH ROW BEGIN IF OLD.id = 77 THEN SIGNAL SQLSTATE '45000' "
+         "SET MESSAGE_TEXT = 'no thanks'; END IF; END");
+  for (int i = 0; i < N; i++) {
+    r[i] = (struct store_result){.record = {.status = RESULT_DONE, .attempt = 1, .progress = -1},
+                                 .source = "s",
+                                 .origin = "o",
+                                 .body = {"{}", 2}};
+    snprintf(r[i].record.message_id, sizeof r[i].record.message_id, "m%d", i + 1);
+  }
+  ok(f, OPS->settle_results(f->ss, r, N, accept, NULL, &f->err));
+  for (int i = 0; i < N; i++)
+    assert_int_equal(r[i].fate, i + 1 == ODD ? RESULT_BROKEN : RESULT_APPLIED);
+  assert_int_equal(ask(f, "SELECT COUNT(*) FROM outbox_history"), N - 1);
+  assert_int_equal(ask(f, "SELECT COUNT(*) FROM outbox_quarantine WHERE reason LIKE '%%refuses%%no thanks%%'"), 1);
+  free(r);
+}
+
+int main(int argc, char **argv) {
+#define TEST(name) cmocka_unit_test_setup_teardown(name, store_setup, store_teardown)
+  const struct CMUnitTest tests[] = {
+      TEST(an_alert_that_is_refused_is_left_out),
+      TEST(a_line_of_an_attempt_that_is_refused_is_left_out),
+      TEST(a_done_task_whose_history_is_refused_is_done),
+      TEST(what_is_refused_in_every_form_waits_alone),
+      TEST(a_table_that_refuses_everything_is_not_asked_for_ever),
+      TEST(a_record_over_the_packet_limit_is_cut),
+      TEST(a_result_that_is_refused_stops_no_other),
+  };
+  return store_main(argc, argv, tests, sizeof tests / sizeof tests[0]);
+}
