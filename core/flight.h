@@ -36,6 +36,7 @@ enum flight_end {
   FLIGHT_BLOCKED,   /* the head of its order_key is to be tried again first */
   FLIGHT_DEFERRED,  /* its target is suspended: outcome.retry_after_ms says for how long, its texts why */
   FLIGHT_NO_RESULT, /* an awaiting row whose time is over */
+  FLIGHT_STOPPED,   /* the daemon ends while the sink has it: possibly sent, and nobody's failure */
   FLIGHT_RECOVER,   /* a claimed row whose holder is gone */
 };
 

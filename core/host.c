@@ -19,7 +19,7 @@ static void host_complete(void *ctx, uint64_t token, const struct duebox_outcome
     return;
   }
   driver_answered(flight);
-  flight->end = FLIGHT_OUTCOME;
+  flight->end = outcome->cls == DUEBOX_UNKNOWN && atomic_load(&driver->stop_ms) ? FLIGHT_STOPPED : FLIGHT_OUTCOME;
   flight->completed_us = clock_mono_us();
   flight_set_outcome(flight, outcome);
   /* Handed on after the current call, many at once: the driver thread comes back within its poll time-out. */

@@ -192,6 +192,13 @@ void rules_no_result(const struct rules_context *context, const struct route_con
   fail(context, route, task, -1, out);
 }
 
+void rules_stopped(const struct rules_task *task, struct decision *out) {
+  start_decision(task, EVENT_RETRY, out);
+  out->error_class = "daemon.stopped";
+  out->error = "the daemon was stopped before an answer came; it may have been received";
+  out->log_attempt = true;
+}
+
 void rules_recover(const struct rules_context *context, const struct route_config *route, const struct rules_task *task,
                    struct decision *out) {
   start_decision(task, EVENT_RELEASE, out);

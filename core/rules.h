@@ -46,6 +46,9 @@ void rules_outcome(const struct rules_context *context, const struct route_confi
 void rules_no_result(const struct rules_context *context, const struct route_config *route,
                      const struct rules_task *task, struct decision *out);
 
+/* The daemon ends in good order while the task's sink has it: tried again at once, and no failure. */
+void rules_stopped(const struct rules_task *task, struct decision *out);
+
 /* A recorded claim outlived its lease: whoever held it is gone. */
 void rules_recover(const struct rules_context *context, const struct route_config *route, const struct rules_task *task,
                    struct decision *out);

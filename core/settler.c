@@ -104,6 +104,9 @@ static bool decide(struct settler *settler, struct flight *flight, struct batch 
   case FLIGHT_NO_RESULT:
     rules_no_result(&context, route, &facts, &flight->decision);
     break;
+  case FLIGHT_STOPPED:
+    rules_stopped(&facts, &flight->decision);
+    break;
   case FLIGHT_RECOVER:
     rules_recover(&context, route, &facts, &flight->decision);
     break;

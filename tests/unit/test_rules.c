@@ -275,6 +275,19 @@ static void a_crashed_claim_goes_back_three_times(void **state) {
   assert_string_equal(d.error_class, "claim.poison");
 }
 
+/* Three deploys must not use up three attempts. */
+static void an_orderly_stop_is_no_failure(void **state) {
+  struct fixture f = make();
+  struct decision d;
+  f.task.state = TASK_CLAIMED;
+  f.task.failures = 2;
+  rules_stopped(&f.task, &d);
+  assert_int_equal(d.event, EVENT_RETRY);
+  assert_int_equal(d.failures, 2);
+  assert_int_equal(d.delay_us, 0);
+  assert_string_equal(d.error_class, "daemon.stopped");
+}
+
 static void no_result_counts_as_failure(void **state) {
   struct fixture f = make();
   struct decision d;
@@ -364,6 +377,7 @@ int main(void) {
       cmocka_unit_test(record_in_the_answer_decides),
       cmocka_unit_test(a_dead_alert_raises_no_alert),
       cmocka_unit_test(a_crashed_claim_goes_back_three_times),
+      cmocka_unit_test(an_orderly_stop_is_no_failure),
       cmocka_unit_test(no_result_counts_as_failure),
   };
   size_t count = 12;
