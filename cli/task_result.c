@@ -11,6 +11,7 @@
 
 #include "cli/cli.h"
 #include "cli/daemon.h"
+#include "cli/result.h"
 #include "core/base/random.h"
 #include "core/record.h"
 #include "core/rules.h"
@@ -115,7 +116,8 @@ static bool settle(struct store_session *session, const struct store *store, con
          store->ops->settle_results(session, result, 1, rules_result, &context, err) == STORE_OK;
 }
 
-static int settle_directly(const struct config *config, const char *record, struct store_result *result) {
+int result_settle_directly(const struct config *config, const char *record, const char *origin,
+                           struct store_result *result) {
   struct store store;
   struct store_session *session = NULL;
   struct err err = {0};
@@ -124,7 +126,8 @@ static int settle_directly(const struct config *config, const char *record, stru
   if (!result_record_parse(record, strlen(record), &road, &result->record, &err))
     return cli_fail(EX_DATAERR, "the result record: %s", err.text);
   result->source = "cli";
-  result->origin = "duebox task result";
+  result->origin = origin;
+  result->replied = true;
   result->body = (struct duebox_bytes){record, strlen(record)};
   if (!outbox_create(&config->database, &store, &err)) {
     result_record_free(&result->record);
@@ -164,7 +167,7 @@ static int tell_answer(const struct cli *cli, const char *id, const struct daemo
   }
 }
 
-static int tell_fate(const struct cli *cli, const char *id, enum result_fate fate) {
+int result_tell_fate(const struct cli *cli, const char *id, enum result_fate fate) {
   switch (fate) {
   case RESULT_APPLIED:
     return tell(cli, id, "applied");
@@ -175,7 +178,7 @@ static int tell_fate(const struct cli *cli, const char *id, enum result_fate fat
   case RESULT_LATE:
     return cli_fail(EX_DATAERR, "task %s: it has ended; nothing was changed", id);
   default:
-    return cli_fail(EX_NOINPUT, "task %s: not found; the result is kept in quarantine", id);
+    return cli_fail(EX_NOINPUT, "%s: there is no such attempt of a task with this message id", id);
   }
 }
 
@@ -202,8 +205,8 @@ static int deliver(struct cli *cli, const struct config *config, const struct op
     code = cli_fail_store(status, &err);
   else if (is_definite(daemons.answer.status))
     code = tell_answer(cli, id, &daemons.answer);
-  else if ((code = settle_directly(config, record, &result)) == EX_OK)
-    code = tell_fate(cli, id, result.fate);
+  else if ((code = result_settle_directly(config, record, "duebox task result", &result)) == EX_OK)
+    code = result_tell_fate(cli, id, result.fate);
   json_decref(daemons.answer.body);
   daemon_client_free(&daemons.client);
   return code;

@@ -188,6 +188,14 @@ struct operator_ops {
                              struct err *err);
   enum store_status (*instances)(void *self, row_fn *row, void *ctx, struct err *err);
 
+  /* --- quarantined result records --- */
+  /* The newest `limit` (0 = all), or the one of that id; bodies cut to body_cap bytes. */
+  enum store_status (*quarantine)(void *self, uint64_t id, uint64_t limit, uint64_t body_cap, row_fn *row, void *ctx,
+                                  struct err *err);
+  /* Forgets the one of that id, or with id 0 all that were received before; leaves an audit row. */
+  enum store_status (*quarantine_forget)(void *self, uint64_t id, int64_t before_us, const char *actor,
+                                         const char *reason, uint64_t *forgotten, struct err *err);
+
   /* Looks at the server and the tables with an operator's eyes. Only a lost connection is an error. */
   enum store_status (*doctor)(void *self, const struct doctor_facts *facts, finding_fn *say, void *ctx,
                               struct err *err);

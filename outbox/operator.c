@@ -265,6 +265,8 @@ static const struct operator_ops ops = {
     .routes = op_routes,
     .pause = op_pause,
     .instances = op_list_instances,
+    .quarantine = op_quarantine,
+    .quarantine_forget = op_quarantine_forget,
     .doctor = op_doctor,
 };
 

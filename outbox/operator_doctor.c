@@ -432,7 +432,7 @@ static bool check_quarantine(struct doctor *doctor, struct err *err) {
     return false;
   bool ok = found && db_u64(&row, 0, UINT64_MAX, &count);
   if (ok && count)
-    say(doctor, FINDING_WARN, "quarantine", "read them: SELECT * FROM the quarantine table",
+    say(doctor, FINDING_WARN, "quarantine", "read them: duebox quarantine list",
         "%" PRIu64 " result records fitted no task, the last at %s", count, row.fields[1] ? row.fields[1] : "?");
   else if (ok)
     say(doctor, FINDING_OK, "quarantine", "", "empty");

@@ -26,7 +26,7 @@ GRANT SELECT, INSERT, DELETE,
   ON `shop`.`outbox` TO 'duebox_operator'@'%';
 GRANT SELECT, INSERT, DELETE ON `shop`.`outbox_history` TO 'duebox_operator'@'%';
 GRANT SELECT ON `shop`.`outbox_attempts` TO 'duebox_operator'@'%';
-GRANT SELECT ON `shop`.`outbox_quarantine` TO 'duebox_operator'@'%';
+GRANT SELECT, DELETE ON `shop`.`outbox_quarantine` TO 'duebox_operator'@'%';
 GRANT SELECT ON `shop`.`outbox_audit` TO 'duebox_operator'@'%';
 
 -- The daemon. It drops partitions of what is over, and for that alone needs ALTER, CREATE and DROP on two tables.

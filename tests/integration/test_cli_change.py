@@ -329,3 +329,39 @@ def test_result_refused(cli, words, code, message):
     said = cli.fails(code, "task", "result", *words)
     assert said.startswith("duebox: ") and (message is None or said == f"duebox: {message}\n")
     assert cli.row(id_)["state"] == "awaiting"
+
+
+# -- the quarantine -----------------------------------------------------------------------------
+
+def test_the_quarantine_is_listed_shown_replayed_and_purged(cli):
+    """What consumers answered and no task could take is in people's hands: it can be read, applied
+    once its task is there, and forgotten."""
+    assert "empty" in cli.run("quarantine", "list").stdout + cli.run("quarantine", "list").stderr
+    bodies = [b'{"id":"m-1","attempt":1,"status":"done","result":5}', b"rubbish \xff", b'{"id":"m-9","attempt":1,"status":"done"}']
+    for body in bodies:
+        cli.sql("INSERT INTO outbox_quarantine (source, origin, reason, sha256, length, body) VALUES"
+                " ('bus#1', 'results[0]@1', 'no task has this message id', UNHEX(SHA2(%s, 256)), %s, %s)",
+                body, len(body), body)
+    rows = cli.json("quarantine", "list")
+    first, second, third = sorted(int(row["id"]) for row in rows)
+    assert {row["source"] for row in rows} == {"bus#1"}
+    shown = cli.json("quarantine", "show", first)
+    assert shown["body"] == bodies[0].decode() and shown["reason"] == "no task has this message id"
+    assert cli.run("quarantine", "show", 4711).returncode == 66
+    assert cli.run("quarantine", "show", "x").returncode == 64
+
+    id_, = cli.add(message_id="m-1")
+    cli.sql("UPDATE outbox SET state = 'awaiting', attempt = 1, lease_until = UTC_TIMESTAMP(6) + INTERVAL 1 HOUR"
+            " WHERE id = %s", id_)
+    assert cli("quarantine", "replay", first) == f"{first}  applied\n"
+    assert cli.row(id_) is None
+    done = cli.run("quarantine", "replay", second, third)
+    assert done.returncode != 0 and "first 4096 bytes" in done.stderr and "no such attempt" in done.stderr
+    assert {int(row["id"]) for row in cli.json("quarantine", "list")} == {second, third}
+
+    assert cli.json("quarantine", "purge", second)["purged"] == 1
+    assert cli.run("quarantine", "purge").returncode == 64
+    assert cli.run("quarantine", "purge", "--created-before", "now").returncode == 64
+    assert cli.json("quarantine", "purge", "--created-before", "+1h", "--yes", "--reason", "old")["purged"] == 1
+    assert cli.json("quarantine", "list") == []
+    assert [entry["verb"] for entry in cli.audit()] == ["purge"] * 3

@@ -1,0 +1,17 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * cli/result.h - a result record that a person hands in, without a daemon.
+ */
+#ifndef CLI_RESULT_H
+#define CLI_RESULT_H
+
+#include "cli/cli.h"
+#include "core/store.h"
+
+/* Applies a record (JSON text) by the same code and rules as a daemon; *result says what it did. Exit code. */
+MUSTCHECK int result_settle_directly(const struct config *config, const char *record, const char *origin,
+                                     struct store_result *result);
+/* Prints what became of it; id is how the person named it. Exit code. */
+int result_tell_fate(const struct cli *cli, const char *id, enum result_fate fate);
+
+#endif
