@@ -3,7 +3,8 @@
  * core/engine.h - the running engine as its surroundings see it: the daemon starts and stops it, the admin listener
  * looks at it and hands it commands.
  *
- * Threads: engine_start/reload/drain/stop belong to the main thread; everything else may be called from any thread.
+ * Threads: engine_start() and engine_stop() belong to the main thread. One reload runs at a time, from any thread;
+ * engine_drain() blocks its caller and has a thread of its own. Everything else may be called from any thread.
  */
 #ifndef CORE_ENGINE_H
 #define CORE_ENGINE_H

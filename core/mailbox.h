@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * core/mailbox.h - the one way from thread to thread inside the engine: flights go in, one thread takes them all out.
+ * core/mailbox.h - how tasks pass from thread to thread: flights go in, one thread takes them all out.
  *
  * Unbounded by itself; what can be in it is bounded by the lanes' credit. One lock for a whole batch, never per task.
  */

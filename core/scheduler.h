@@ -4,7 +4,7 @@
  * out.
  *
  * It owns lanes, groups and flights, and one store session. It writes nothing but recorded claims, holds and people's
- * commands. Its tick returns the next deadline; mailbox_take() is where it sleeps. That it alone reads, and applies
+ * commands. Between two rounds it sleeps in mailbox_take(), until its next deadline. That it alone reads, and applies
  * what was settled only between reads, is why a row that has just been settled is never taken for a new one.
  *
  * Due times are judged by the database's clock: a row is handed over only when the database itself has said

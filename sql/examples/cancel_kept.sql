@@ -1,4 +1,4 @@
--- The same, with the task kept in the history as cancelled for 30 days.
+-- The same, with the task kept in the history as cancelled for 30 days. As with cancel.sql, a copy may be on its way.
 START TRANSACTION;
 INSERT INTO outbox_history (id, message_id, route, payload, headers, task_key, due_at, priority, order_key, dedup_key,
   max_attempts, timeout_ms, expires_at, target_host, shard, created_at, state, attempt, failures, recoveries, published_at,

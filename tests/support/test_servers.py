@@ -26,6 +26,7 @@ from support.servers.kafka_client import KafkaError
 from support.servers.mariadb import MariaDB
 from support.servers.ports import claim, free_port
 from support.servers.process import Process
+from support.servers.rabbitmq import RabbitMQ
 from support.tcp_proxy import CHUNK, TcpProxy
 from support.wait import WaitTimeout, wait_until
 
@@ -80,6 +81,7 @@ def test_a_port_in_use_is_not_claimed():
 SPAWN = """
 import time
 from support.servers.process import Process
+from support.servers.rabbitmq import RabbitMQ
 child = Process.spawn(["sleep", "600"], log="/dev/null", background={background})
 print(child.pid, child.started, flush=True)
 time.sleep(600)
@@ -242,6 +244,7 @@ def test_rabbitmq_round_trip(rabbitmq):
 
 def test_rabbitmq_keeps_confirmed_messages_when_killed(rabbitmq):
     queue = rabbitmq.declare_queue("harness.crash")
+    rabbitmq.sync_declarations()
     rabbitmq.publish("", queue, "kept")
     rabbitmq.kill9()
     rabbitmq.start()
@@ -511,6 +514,17 @@ def test_script_starts_finds_and_stops_servers(tmp_path):
         servers("down", tmp_path)
     assert servers("status", tmp_path, "mariadb").returncode == 1
     assert not MariaDB(tmp_path / "mariadb").attach().alive()
+
+
+def test_script_creates_what_duebox_never_creates(tmp_path):
+    """A newcomer who follows the README needs no other tool to get a queue or a topic on the private servers."""
+    try:
+        assert servers("topic", tmp_path, "orders-cancel").returncode == 1      # no Kafka there
+        assert servers("up", tmp_path, "rabbitmq").returncode == 0
+        assert servers("queue", tmp_path, "invoices", "results").stdout == "invoices\nresults\n"
+        assert RabbitMQ(tmp_path / "rabbitmq").attach().queue_depth("results") == 0
+    finally:
+        servers("down", tmp_path)
 
 
 def test_script_lists_packages_with_their_reason():

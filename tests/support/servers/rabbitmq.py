@@ -89,6 +89,13 @@ class RabbitMQ(Server):
             channel.queue_declare(queue, durable=durable, arguments=arguments)
         return queue
 
+    def sync_declarations(self):
+        """Wait until what was declared is on disk. The broker answers a declaration before it has written it, and one
+        that is killed then forgets the queue with its confirmed messages."""
+        said = self.ctl("eval", "mnesia:sync_log().").strip()
+        if said != "ok":
+            raise ServerError(f"mnesia:sync_log() said {said}")
+
     def delete_queue(self, queue):
         with self._channel() as channel:
             channel.queue_delete(queue)
