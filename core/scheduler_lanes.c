@@ -2,8 +2,8 @@
  *
  * core/scheduler_lanes.c - lanes of the scheduler: making them, giving them a configuration, taking settled tasks back.
  *
- * @thread scheduler, except scheduler_lane() and scheduler_reload(), which any thread may call, and scheduler_settings()
- * and scheduler_replace(), which the keeper calls.
+ * @thread scheduler, except scheduler_lane() and scheduler_reload(), which any thread may call, and
+ * scheduler_settings() and scheduler_replace(), which the keeper calls.
  */
 #include <stdio.h>
 #include <stdlib.h>
