@@ -135,6 +135,19 @@ static void hand_back(struct scheduler *s, struct lane *lane, struct group *grou
   reader_end_flight(flight, FLIGHT_UNSENT, NULL, NULL, &taking->ended);
 }
 
+/* It can never be sent: it ends dead by itself, with the reason. */
+static void refuse(struct scheduler *s, struct group *group, struct task *task, struct taking *taking) {
+  struct lane *lane = group->lane;
+  struct flight *flight = reader_begin_flight(s, lane, group, task, taking->reading->began_us);
+  if (!flight) {
+    task_release(task);
+    return;
+  }
+  struct err err = {0};
+  err_set(&err, 0, "the row has no valid value in %s", task->unreadable);
+  reader_end_flight(flight, FLIGHT_REFUSED, "row.unreadable", err.text, &taking->ended);
+}
+
 /* One due row: hands it to its driver (list `out`), has it wait for its moment, or ends it (list `ended`). */
 static void take_off(struct scheduler *s, struct group *group, struct task *task, struct taking *taking) {
   struct lane *lane = group->lane;
@@ -209,7 +222,9 @@ static bool put_back(struct scheduler *s, struct group *group, const struct task
 /* What becomes of a row: it takes off, is given back to the table, or is noted as large. */
 static void judge_row(struct scheduler *s, struct group *group, struct task *task, struct taking *taking) {
   bool fresh = task->state == TASK_SCHEDULED;
-  if (!fresh && (order_blocked(&group->lane->order, task) || must_wait(s, group->lane, task))) {
+  if (task->unreadable) {
+    refuse(s, group, task, taking);
+  } else if (!fresh && (order_blocked(&group->lane->order, task) || must_wait(s, group->lane, task))) {
     hand_back(s, group->lane, group, task, taking); /* plain SQL changed it between reading and claiming */
   } else if (fresh && order_blocked(&group->lane->order, task)) {
     block(s, group, task, taking);
@@ -294,18 +309,21 @@ static void take_large(struct scheduler *s, struct taking *taking) {
 static size_t choose_claims(struct scheduler *s, struct taking *taking, struct task_batch *batch, uint64_t *ids) {
   struct lane *lane = taking->reading->lane;
   size_t wanted = 0, rows = batch->count;
-  bool blocked[READ_MAX] = {false};
+  bool ended[READ_MAX] = {false};
   int64_t credit = lane->route->inflight_bytes - lane->bytes_in_flight, bytes_chosen = 0;
   bool alone = false;
   for (size_t i = 0; i < rows; i++) {
     struct task *task = &batch->tasks[i];
     int64_t bytes = (int64_t)task->payload_len;
-    struct group *group =
-        order_blocked(&lane->order, task) ? lane_group(lane, task->shard, task->priority, true) : NULL;
-    blocked[i] = group && !flight_of(s->flights, task);
-    if (blocked[i])
+    bool known = flight_of(s->flights, task) != NULL;
+    bool ends = !known && (task->unreadable || order_blocked(&lane->order, task));
+    struct group *group = ends ? lane_group(lane, task->shard, task->priority, true) : NULL;
+    ended[i] = group != NULL;
+    if (ended[i] && task->unreadable)
+      refuse(s, group, task, taking);
+    else if (ended[i])
       block(s, group, task, taking);
-    if (blocked[i] || another_route(lane, task) || flight_of(s->flights, task) || must_wait(s, lane, task))
+    if (ended[i] || known || task->unreadable || another_route(lane, task) || must_wait(s, lane, task))
       continue;
     order_reserve(&lane->order, task);
     bool first = wanted == 0 && lane->in_flight == 0;
@@ -321,7 +339,7 @@ static size_t choose_claims(struct scheduler *s, struct taking *taking, struct t
     alone = task->recoveries > 0;
   }
   for (size_t i = 0; i < rows; i++)
-    if (!blocked[i])
+    if (!ended[i])
       task_release(&batch->tasks[i]);
   mailbox_put(s->settler, &taking->ended);
   return wanted;

@@ -37,6 +37,7 @@ struct task {
   struct duebox_bytes route, message_id, task_key, order_key, headers, checkpoint, target_host;
   struct duebox_bytes payload; /* data NULL when over the limit: payload_len says how large it is */
   uint64_t payload_len;
+  const char *unreadable; /* a column without a valid value, so that it can never be sent; NULL = none */
 
   /* In memory only. */
   struct task_batch *batch;

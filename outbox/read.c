@@ -30,9 +30,9 @@ struct look_unit {
 static bool read_group(const struct db_row *row, struct store_group *out) {
   uint64_t state, shard, priority;
   if (!db_u64(row, 1, TASK_STATES, &state) || state == 0 || !db_u64(row, 2, STORE_SHARDS_MAX - 1, &shard) ||
-      !db_copy(row, 3, out->route, sizeof out->route) || !db_u64(row, 4, 9, &priority) ||
-      !db_time(row, 5, &out->next_us))
+      !db_copy(row, 3, out->route, sizeof out->route) || !db_u64(row, 4, 9, &priority))
     return false;
+  out->next_us = row_time_or_past(row, 5);
   out->state = (enum task_state)(state - 1);
   out->shard = (uint8_t)shard;
   out->priority = (uint8_t)priority;
@@ -253,7 +253,8 @@ static bool find_unit(struct store_session *ss, void *arg, struct err *err) {
   *u->count = 0;
   while (ok && *u->count < range->limit && db_next(&result, &row)) {
     struct found_id *found = &u->found[(*u->count)++];
-    ok = (db_u64(&row, 0, UINT64_MAX, &found->id) && db_time(&row, 1, &found->next_us)) || db_unexpected(err, "find");
+    ok = db_u64(&row, 0, UINT64_MAX, &found->id) || db_unexpected(err, "find");
+    found->next_us = row_time_or_past(&row, 1);
   }
   db_results_free(&result, 1);
   return ok;

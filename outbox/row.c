@@ -7,6 +7,8 @@
 #include "outbox/db_api.h"
 #include "outbox/db_error.h"
 
+enum { ATTEMPT_MAX = 2000000000 }; /* as the schema says: there are higher numbers to count on to */
+
 static const char *const expressions[ROW_FIELD_COUNT] = {
 #define ROW(symbol, expression) [ROW_##symbol] = (expression),
     ROW_FIELDS(ROW)
@@ -32,7 +34,14 @@ void row_times(struct text *out, const char *next) {
 
 bool row_decode_times(const struct db_row *row, int64_t *next_us, int64_t *now_us) {
   *next_us = INT64_MAX;
-  return (!row->fields[ROW_DUE] || db_time(row, ROW_DUE, next_us)) && db_time(row, ROW_FIRST_DUE, now_us);
+  if (row->fields[ROW_DUE])
+    *next_us = row_time_or_past(row, ROW_DUE);
+  return db_time(row, ROW_FIRST_DUE, now_us);
+}
+
+int64_t row_time_or_past(const struct db_row *row, unsigned field) {
+  int64_t us = 0;
+  return db_time(row, field, &us) ? us : 0;
 }
 
 /* The row being decoded, and the field where that failed. */
@@ -69,7 +78,8 @@ static struct duebox_bytes bytes(struct decoding *d, enum row_field field, size_
   return (struct duebox_bytes){.data = data ? data : "", .len = data ? d->row->lengths[field] : 0};
 }
 
-static void decode_numbers(struct decoding *d, struct task *task) {
+/* What a row is known by, and what guards its end. */
+static void decode_identity(struct decoding *d, struct task *task) {
   task->id = number(d, ROW_ID, UINT64_MAX);
   task->shard = (uint8_t)number(d, ROW_SHARD, STORE_SHARDS_MAX - 1);
   /* An ENUM counts from 1; its order is that of task_state.def. */
@@ -78,7 +88,14 @@ static void decode_numbers(struct decoding *d, struct task *task) {
     d->bad = expressions[ROW_STATE];
   task->state = (enum task_state)(state ? state - 1 : 0);
   task->priority = (uint8_t)number(d, ROW_PRIORITY, 9);
+  task->route = bytes(d, ROW_ROUTE, STORE_ROUTE_MAX);
+  task->message_id = bytes(d, ROW_MESSAGE_ID, STORE_ID_MAX);
+}
+
+static void decode_numbers(struct decoding *d, struct task *task) {
   task->attempt = (uint32_t)number(d, ROW_ATTEMPT, UINT32_MAX);
+  if (task->attempt > ATTEMPT_MAX && !d->bad)
+    d->bad = expressions[ROW_ATTEMPT];
   task->failures = (uint32_t)number(d, ROW_FAILURES, UINT32_MAX);
   task->recoveries = (uint32_t)number(d, ROW_RECOVERIES, UINT32_MAX);
   task->max_attempts = (uint32_t)number_or_null(d, ROW_MAX_ATTEMPTS, UINT32_MAX);
@@ -86,8 +103,6 @@ static void decode_numbers(struct decoding *d, struct task *task) {
 }
 
 static void decode_bytes(struct decoding *d, struct task *task) {
-  task->route = bytes(d, ROW_ROUTE, STORE_ROUTE_MAX);
-  task->message_id = bytes(d, ROW_MESSAGE_ID, STORE_ID_MAX);
   task->task_key = bytes(d, ROW_TASK_KEY, SIZE_MAX);
   task->order_key = bytes(d, ROW_ORDER_KEY, SIZE_MAX);
   task->headers = bytes(d, ROW_HEADERS, SIZE_MAX);
@@ -104,15 +119,17 @@ static void decode_bytes(struct decoding *d, struct task *task) {
 bool row_decode(const struct db_row *row, struct task *task, struct err *err) {
   struct decoding d = {.row = row};
   *task = (struct task){0};
+  decode_identity(&d, task);
+  if (d.bad)
+    return err_set(err, DB_E_ROW, "the row with id %llu has no valid %s; %s", (unsigned long long)task->id, d.bad,
+                   db_error_cure(DB_E_ROW));
   decode_numbers(&d, task);
   task->due_us = time_of(&d, ROW_DUE, false);
   int64_t first_us = time_of(&d, ROW_FIRST_DUE, true);
   task->asked_due_us = first_us ? first_us : task->due_us;
   task->expires_us = time_of(&d, ROW_EXPIRES, true);
   decode_bytes(&d, task);
-  if (d.bad)
-    return err_set(err, DB_E_ROW, "the row with id %llu has no valid %s; %s", (unsigned long long)task->id, d.bad,
-                   db_error_cure(DB_E_ROW));
+  task->unreadable = d.bad;
   return true;
 }
 
@@ -138,9 +155,15 @@ bool row_batch(struct db_result *result, struct task_batch **batch, struct err *
   struct db_row row;
   size_t count = 0;
   while (count < rows && db_next(result, &row)) {
-    if (!row_decode(&row, &tasks[count], err))
-      goto failed;
-    tasks[count++].batch = made;
+    struct err unknown = {0};
+    if (row_decode(&row, &tasks[count], &unknown))
+      tasks[count++].batch = made;
+  }
+  if (count == 0) {
+    free(tasks);
+    free(made);
+    db_results_free(result, 1);
+    return true;
   }
   *made = (struct task_batch){.count = count, .tasks = tasks, .buffer = result->rows, .release = release};
   atomic_init(&made->open, (unsigned)count);

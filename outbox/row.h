@@ -46,7 +46,9 @@ enum row_field {
 /* Writes the list of expressions into out, for {columns}. */
 void row_columns(struct text *out, int64_t max_payload);
 
-/* Decodes one row. The task's bytes point into the row. err names the row and the field. */
+/* Decodes one row. The task's bytes point into the row. A value that the schema does not allow, which a client with a
+ * lenient sql_mode may have got past it, makes the task unreadable. False: it cannot even be told which row it is, and
+ * err says what of it is wrong. */
 MUSTCHECK bool row_decode(const struct db_row *row, struct task *task, struct err *err);
 
 /* Writes a SELECT that gives one row of the same shape, which tells two times instead of a task: `next`, an expression
@@ -55,8 +57,12 @@ void row_times(struct text *out, const char *next);
 /* Decodes such a row. *next_us is INT64_MAX for NULL. */
 MUSTCHECK bool row_decode_times(const struct db_row *row, int64_t *next_us, int64_t *now_us);
 
-/* Makes a batch of all rows of a result that have not been fetched, and takes the result over. *batch is NULL when
- * there are none. On failure the result still belongs to the caller. */
+/* A time, or the beginning of time where the field has none that is valid: what is due then is looked at. */
+int64_t row_time_or_past(const struct db_row *row, unsigned field);
+
+/* Makes a batch of all rows of a result that have not been fetched, and takes the result over. Rows that cannot be
+ * decoded are left out: they stay in the table, and cost nobody else anything. *batch is NULL when there are none. On
+ * failure the result still belongs to the caller. */
 MUSTCHECK bool row_batch(struct db_result *result, struct task_batch **batch, struct err *err);
 
 #endif

@@ -191,3 +191,29 @@ def test_a_dedup_key_is_unique_among_living_rows(three):
 def test_a_row_that_is_due_since_long_leaves_at_once(three):
     three.execute("INSERT INTO outbox (route, payload, message_id, due_at) VALUES ('k', 'old', 'old', '2001-01-01')")
     wait_until(lambda: "old" in three.ledger.arrived_ids(), 20, "the old row to arrive")
+
+
+@pytest.mark.parametrize("claim", ["memory", "recorded"])
+def test_a_row_of_a_lenient_client_ends_by_itself(stage, claim):
+    """A client without a strict sql_mode may have written zero dates and absurd counters before the table had CHECKs
+    against them. Such a row ends dead with its reason, one with a broken lease stays, and all others arrive. (One of them
+    used to stop the reading of every route.)"""
+    stage.kafka("k", claim=claim)
+    stage.consume_kafka("k")
+    stage.daemon()
+    good = stage.application()
+    with stage.connect() as connection, connection.cursor() as cursor:
+        cursor.execute("SET sql_mode = '', check_constraint_checks = 0")
+        for name, column, value in (("zero", "first_due_at", "'0000-00-00'"), ("absurd", "attempt", "4294967295"),
+                                    ("lease", "lease_until", "'0000-00-00'")):
+            state = "claimed" if name == "lease" else "scheduled"
+            cursor.execute(f"INSERT INTO outbox (route, payload, message_id, shard, state, {column})"
+                           f" VALUES ('k', '', '{name}', 1, '{state}', {value})")
+    good.insert([Task(Promise(new_id(), "k", b"%d" % number)) for number in range(50)])
+    stage.daemons[0].start()
+    stage.wait_arrived(50, 20)
+    for name in ("zero", "absurd"):
+        wait_until(lambda name=name: stage.row(name)["state"] == "dead", 20, f"{name} to end",
+                   detail=stage.living)
+        assert stage.row(name)["error_class"] == "row.unreadable"
+    assert stage.count() == 1
