@@ -44,6 +44,7 @@ struct plugin_config {
   const struct duebox_plugin *module; /* loaded, never unloaded */
   const void *options;                /* filled from module->options */
   uint32_t max_inflight;              /* sum over its routes' concurrency, capped */
+  uint32_t capacity;                  /* its instance is made for so many: what a reload may raise the sum to */
 };
 
 enum claim_mode { CLAIM_MEMORY = 0, CLAIM_RECORDED };

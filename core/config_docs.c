@@ -61,6 +61,7 @@ static void print_rows(const char *heading, const char *note, const struct duebo
       fputs(rows->flags & DUEBOX_OPT_REQUIRED ? "**required**" : rows->def ? "empty" : "-", out);
     fputs(" | ", out);
     print_cell(rows->help, out);
+    fputs(rows->flags & CONFIG_RESTART ? " (restart)" : "", out);
     fputs(" |\n", out);
   }
 }
@@ -78,10 +79,10 @@ void config_docs(const struct duebox_plugin *const *modules, size_t count, FILE 
   print_rows("log", "", config_log_rows, out);
   for (size_t i = 0; i < count; i++) {
     snprintf(heading, sizeof heading, "plugins: module %s", modules[i]->name);
-    print_rows(heading, "", modules[i]->options, out);
+    print_rows(heading, "A change of an instance needs a restart.", modules[i]->options, out);
     snprintf(heading, sizeof heading, "routes: keys for module %s", modules[i]->name);
     print_rows(heading, "", modules[i]->route_options, out);
     snprintf(heading, sizeof heading, "results: keys for module %s", modules[i]->name);
-    print_rows(heading, "", modules[i]->source_options, out);
+    print_rows(heading, "A change of a source needs a restart.", modules[i]->source_options, out);
   }
 }

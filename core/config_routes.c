@@ -14,6 +14,7 @@ enum {
   PLUGIN_NAME_MAX = 32,
   CONCURRENCY = 10000,    /* of a route by default */
   CONCURRENCY_LONG = 32,  /* the same where calls are long */
+  ROUTES_LONG = 8,        /* that many such routes can be added without a restart */
   INFLIGHT_MAX = 100000,  /* of one plugin instance, whatever its routes add up to */
   TIMEOUT_MS = 30 * 1000, /* of one attempt by default */
   TIMEOUT_RESULT_MS = 15 * 60 * 1000,
@@ -282,6 +283,14 @@ static int by_name(const void *a, const void *b) {
   return strcmp(((const struct route_config *)a)->name, ((const struct route_config *)b)->name);
 }
 
+/* An instance is made for twice what its routes ask for now, and for one that is not used yet. */
+static uint32_t capacity_of(const struct plugin_config *plugin) {
+  bool long_calls = plugin->module && plugin->module->capabilities & DUEBOX_CAP_LONG_CALLS;
+  uint32_t least = long_calls ? ROUTES_LONG * CONCURRENCY_LONG : CONCURRENCY;
+  uint32_t twice = plugin->max_inflight < INFLIGHT_MAX / 2 ? 2 * plugin->max_inflight : INFLIGHT_MAX;
+  return twice > least ? twice : least;
+}
+
 bool config_load_routes(const struct config_loader *l) {
   const struct yaml_node *node;
   if (!section(l, "routes", YAML_MAP, &node))
@@ -293,6 +302,8 @@ bool config_load_routes(const struct config_loader *l) {
   for (size_t i = 0; i < count; i++)
     if (!load_route(l, node->items[i], &l->config->routes[i]))
       ok = config_note(l);
+  for (size_t i = 0; i < l->config->plugin_count; i++)
+    l->config->plugins[i].capacity = capacity_of(&l->config->plugins[i]);
   qsort(l->config->routes, count, sizeof *l->config->routes, by_name);
   return ok;
 }

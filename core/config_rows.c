@@ -17,6 +17,7 @@
 #define ENUM DUEBOX_OPT_ENUM
 #define SECRET DUEBOX_OPT_SECRET
 #define REQUIRED DUEBOX_OPT_REQUIRED
+#define RESTART CONFIG_RESTART
 #define END                                                                                                            \
   { .name = NULL }
 
@@ -26,34 +27,35 @@ static const char *const wakes[] = {[WAKE_AUTO] = "auto", [WAKE_POLL] = "poll", 
 
 #define AT(field) offsetof(struct database_config, field)
 const struct duebox_option config_database_rows[] = {
-    {"host", STRING, NULL, 0, 0, 0, AT(host), NULL,
+    {"host", STRING, NULL, 0, 0, RESTART, AT(host), NULL,
      "host name or address of the server; 127.0.0.1 unless socket is given"},
-    {"port", INT, "3306", 1, 65535, 0, AT(port), NULL, "TCP port of the server"},
-    {"socket", STRING, NULL, 0, 0, 0, AT(socket), NULL, "path of the server's unix socket, instead of host"},
-    {"user", STRING, NULL, 0, 0, REQUIRED, AT(user), NULL, "user that the daemon logs in as"},
-    {"password", SECRET, NULL, 0, 0, 0, AT(password), NULL, "that user's password"},
-    {"name", STRING, NULL, 0, 0, REQUIRED, AT(name), NULL, "schema (database) that holds the outbox table"},
-    {"table", STRING, "outbox", 0, 0, 0, AT(table), NULL, "the outbox table; also the prefix of the tables beside it"},
-    {"tls", BOOL, "false", 0, 0, 0, AT(tls), NULL, "require TLS and verify the server's certificate and name"},
-    {"tls_ca", STRING, NULL, 0, 0, 0, AT(tls_ca), NULL,
+    {"port", INT, "3306", 1, 65535, RESTART, AT(port), NULL, "TCP port of the server"},
+    {"socket", STRING, NULL, 0, 0, RESTART, AT(socket), NULL, "path of the server's unix socket, instead of host"},
+    {"user", STRING, NULL, 0, 0, REQUIRED | RESTART, AT(user), NULL, "user that the daemon logs in as"},
+    {"password", SECRET, NULL, 0, 0, RESTART, AT(password), NULL, "that user's password"},
+    {"name", STRING, NULL, 0, 0, REQUIRED | RESTART, AT(name), NULL, "schema (database) that holds the outbox table"},
+    {"table", STRING, "outbox", 0, 0, RESTART, AT(table), NULL,
+     "the outbox table; also the prefix of the tables beside it"},
+    {"tls", BOOL, "false", 0, 0, RESTART, AT(tls), NULL, "require TLS and verify the server's certificate and name"},
+    {"tls_ca", STRING, NULL, 0, 0, RESTART, AT(tls_ca), NULL,
      "file with the certificate authorities to trust; the system's when absent"},
-    {"server_public_key_file", STRING, NULL, 0, 0, 0, AT(server_public_key_file), NULL,
+    {"server_public_key_file", STRING, NULL, 0, 0, RESTART, AT(server_public_key_file), NULL,
      "file with the server's RSA key (public_key.pem of its data folder), for users with caching_sha2_password over "
      "TCP "
      "without TLS"},
-    {"allow_plaintext", BOOL, "false", 0, 0, 0, AT(allow_plaintext), NULL,
+    {"allow_plaintext", BOOL, "false", 0, 0, RESTART, AT(allow_plaintext), NULL,
      "permit a server on another host without TLS"},
-    {"connect_timeout", DURATION, "5s", 100, 5 * MINUTE, 0, AT(connect_timeout_ms), NULL,
+    {"connect_timeout", DURATION, "5s", 100, 5 * MINUTE, RESTART, AT(connect_timeout_ms), NULL,
      "longest wait for a connection"},
-    {"read_timeout", DURATION, "30s", SECOND, HOUR, 0, AT(read_timeout_ms), NULL,
+    {"read_timeout", DURATION, "30s", SECOND, HOUR, RESTART, AT(read_timeout_ms), NULL,
      "longest wait for the server's answer"},
-    {"wake", ENUM, "auto", 0, 0, 0, AT(wake), wakes,
+    {"wake", ENUM, "auto", 0, 0, RESTART, AT(wake), wakes,
      "how new rows are noticed at once: by the server's binlog where it can be read (auto), by polling alone, or by "
      "the "
      "binlog with an error in the log where it cannot be read"},
-    {"migrate_user", STRING, NULL, 0, 0, 0, AT(migrate_user), NULL,
+    {"migrate_user", STRING, NULL, 0, 0, RESTART, AT(migrate_user), NULL,
      "user of `duebox migrate`, which may create tables; user when absent"},
-    {"migrate_password", SECRET, NULL, 0, 0, 0, AT(migrate_password), NULL, "that user's password"},
+    {"migrate_password", SECRET, NULL, 0, 0, RESTART, AT(migrate_password), NULL, "that user's password"},
     END};
 #undef AT
 
@@ -110,7 +112,7 @@ static const char *const poll_modes[] = {[POLL_FIXED_DELAY] = "fixed-delay", [PO
 
 #define AT(field) offsetof(struct engine_config, field)
 const struct duebox_option config_engine_rows[] = {
-    {"instance", STRING, NULL, 0, 0, 0, AT(instance), NULL,
+    {"instance", STRING, NULL, 0, 0, RESTART, AT(instance), NULL,
      "name of this daemon in claimed_by, matched against target_host; the host's name when absent"},
     {"lease", DURATION, "10s", SECOND, 10 * MINUTE, 0, AT(lease_ms), NULL,
      "a shard belongs to a daemon for this long; renewed at a third of it"},
@@ -119,9 +121,10 @@ const struct duebox_option config_engine_rows[] = {
     {"poll_mode", ENUM, "fixed-delay", 0, 0, 0, AT(poll_mode), poll_modes,
      "whether the wait counts from the end of a look or from its start"},
     {"batch", INT, "2000", 1, 4096, 0, AT(batch), NULL, "rows per read"},
-    {"max_payload", SIZE, "1MiB", KIB, GIB, 0, AT(max_payload), NULL,
+    {"max_payload", SIZE, "1MiB", KIB, GIB, RESTART, AT(max_payload), NULL,
      "tasks with a larger payload are dead without being loaded"},
-    {"max_record", SIZE, "256KiB", KIB, 64 * MIB, 0, AT(max_record), NULL, "larger result records go to quarantine"},
+    {"max_record", SIZE, "256KiB", KIB, 64 * MIB, RESTART, AT(max_record), NULL,
+     "larger result records go to quarantine"},
     {"max_checkpoint", SIZE, "4KiB", 1, MIB, 0, AT(max_checkpoint), NULL,
      "larger checkpoints in answers are refused; each attempt carries the checkpoint in a header"},
     {"settle_rows", INT, "1000", 1, 100000, 0, AT(settle_rows), NULL,
@@ -138,33 +141,33 @@ const struct duebox_option config_engine_rows[] = {
      "records of attempts stay for this long"},
     {"max_recoveries", INT, "3", 1, 1000, 0, AT(max_recoveries), NULL,
      "a task that was in flight in this many crashes is dead"},
-    {"realtime", BOOL, "false", 0, 0, 0, AT(realtime), NULL,
+    {"realtime", BOOL, "false", 0, 0, RESTART, AT(realtime), NULL,
      "threads that tasks pass on their way out run with real-time priority (SCHED_RR 1), which needs the right to"},
-    {"cpus", STRING, NULL, 0, 0, 0, AT(cpus), NULL,
+    {"cpus", STRING, NULL, 0, 0, RESTART, AT(cpus), NULL,
      "processors that the daemon runs on, such as 0-1 or 0,2; all when absent"},
     END};
 #undef AT
 
 #define AT(field) offsetof(struct admin_rows, field)
 const struct duebox_option config_admin_rows[] = {
-    {"listen", STRING, "127.0.0.1:8321", 0, 0, 0, AT(listen), NULL,
+    {"listen", STRING, "127.0.0.1:8321", 0, 0, RESTART, AT(listen), NULL,
      "host:port of the HTTP API and the dashboard, or off"},
-    {"token", SECRET, NULL, 0, 0, 0, AT(token), NULL,
+    {"token", SECRET, NULL, 0, 0, RESTART, AT(token), NULL,
      "bearer token of the HTTP API, for reading too; without it only reading, from loopback"},
-    {"url", STRING, NULL, 0, 0, 0, AT(url), NULL,
+    {"url", STRING, NULL, 0, 0, RESTART, AT(url), NULL,
      "how others reach the HTTP API; http:// and the listen address when absent"},
     END};
 #undef AT
 
 #define AT(field) offsetof(struct callbacks_rows, field)
 const struct duebox_option config_callbacks_rows[] = {
-    {"listen", STRING, "off", 0, 0, 0, AT(listen), NULL,
+    {"listen", STRING, "off", 0, 0, RESTART, AT(listen), NULL,
      "host:port where consumers of HTTP tasks answer later, and nothing else is served, or off"},
-    {"base_url", STRING, NULL, 0, 0, 0, AT(base_url), NULL,
+    {"base_url", STRING, NULL, 0, 0, RESTART, AT(base_url), NULL,
      "how consumers reach it, with the proxy before it; http:// and the listen address when absent"},
-    {"secret", SECRET, NULL, 0, 0, 0, AT(secret), NULL,
+    {"secret", SECRET, NULL, 0, 0, RESTART, AT(secret), NULL,
      "signs the callback URLs, the same for all daemons; admin.token serves when absent"},
-    {"previous_secret", SECRET, NULL, 0, 0, 0, AT(previous_secret), NULL,
+    {"previous_secret", SECRET, NULL, 0, 0, RESTART, AT(previous_secret), NULL,
      "of URLs that are still on their way after a change of secret"},
     END};
 #undef AT

@@ -9,6 +9,10 @@
 
 #include "core/config.h"
 
+/* A flag of the core's own rows: a change takes effect with a restart only, and a reload refuses it. All other rows
+ * take effect with a reload. What a plugin's instance is made of needs a restart, its route options do not. */
+#define CONFIG_RESTART 0x80000000u
+
 /* A route's own keys: what one route_config cannot hold in the type that a row fills stands beside it. */
 struct route_rows {
   struct route_config route;

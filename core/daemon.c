@@ -33,11 +33,12 @@ static bool reload(void *handle, struct err *err) {
   bool loaded = config_load(daemon->config_path, daemon->modules, &next, err);
   /* Once the engine has it, another thread may drop it: what is needed is read before. */
   int64_t drain_timeout_ms = loaded ? next->engine.drain_timeout_ms : 0;
-  int level = loaded ? next->log.level : 0;
+  int level = loaded ? next->log.level : 0, format = loaded ? next->log.format : 0;
   bool taken = loaded && engine_reload(daemon->engine, next, err);
   if (taken) {
     daemon->drain_timeout_ms = drain_timeout_ms;
     log_set_level((enum log_level)level);
+    log_set_format((enum log_format)format);
     log_info("DUEBOX-RELOADED", "the configuration is in use: %s", daemon->config_path);
   } else {
     if (loaded)

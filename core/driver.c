@@ -309,6 +309,7 @@ struct driver *driver_start(const struct config *config, const struct plugin_con
   driver->module = plugin->module;
   driver->role = source ? DUEBOX_ROLE_SOURCE : DUEBOX_ROLE_SINK;
   driver->env = *env;
+  driver->capacity = plugin->capacity ? plugin->capacity : plugin->max_inflight;
   driver->max_inflight = plugin->max_inflight;
   driver->realtime = config->engine.realtime;
   driver->host = host_table(driver);
@@ -320,7 +321,7 @@ struct driver *driver_start(const struct config *config, const struct plugin_con
       .source = source ? source->options : NULL,
       .max_payload = config->engine.max_payload,
       .max_record = config->engine.max_record,
-      .max_inflight = plugin->max_inflight,
+      .max_inflight = driver->capacity,
   };
   mailbox_init(&driver->in);
   init_locks(driver);
@@ -353,6 +354,11 @@ void driver_give_up(struct driver **driver) {
   atomic_store(&(*driver)->stop_ms, 1); /* no wakeup(): the instance may not be there yet */
   driver_join(*driver, IDLE_POLL_MS);
   driver_free(driver);
+}
+
+void driver_limit(struct driver *driver, uint32_t max_inflight) {
+  atomic_store_explicit(&driver->max_inflight, max_inflight < driver->capacity ? max_inflight : driver->capacity,
+                        memory_order_relaxed);
 }
 
 void driver_push(struct driver *driver, struct flight_list *list) {

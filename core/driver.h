@@ -51,7 +51,8 @@ struct driver {
   struct duebox_instance_config instance; /* as create() gets it */
   struct duebox_host host;
   struct driver_env env;
-  uint32_t max_inflight;
+  uint32_t capacity;        /* of the instance, as it was made */
+  atomic_uint max_inflight; /* of its routes: a reload changes it, within the capacity */
   bool realtime;
   atomic_uint at_sink; /* given to the plugin and not answered */
   struct mailbox in;
@@ -96,6 +97,8 @@ MUSTCHECK struct driver *driver_start(const struct config *config, const struct 
 MUSTCHECK enum driver_birth driver_born(struct driver *driver, int wait_ms, struct err *err);
 /* Ends and frees one that was never used, whatever has become of its create(). Main or keeper thread. */
 void driver_give_up(struct driver **driver);
+/* At most so many tasks at once from now on. Scheduler thread. */
+void driver_limit(struct driver *driver, uint32_t max_inflight);
 /* Hands opened flights over; list becomes empty. Scheduler thread. */
 void driver_push(struct driver *driver, struct flight_list *list);
 /* A flight is completed: if the plugin had it, there is room for another. Whoever completes it, once. Any thread. */

@@ -150,7 +150,9 @@ static void watch_seats(struct engine *engine, struct seat *seats, size_t count,
 
 static void watch(void *handle) {
   struct engine *engine = handle;
-  int64_t limit_us = engine->first->config->engine.hang_ms * 1000;
+  struct config_ref *config = engine_config(engine);
+  int64_t limit_us = config->config->engine.hang_ms * 1000;
+  config_ref_drop(config);
   if (engine->store->statements)
     atomic_store(&engine->metrics.statements, atomic_load(engine->store->statements));
   pthread_mutex_lock(&engine->watch_lock);
@@ -328,6 +330,8 @@ bool engine_reload(struct engine *engine, struct config *next, struct err *err) 
   engine->config = config_ref_take(ref);
   pthread_mutex_unlock(&engine->config_lock);
   config_ref_drop(former);
+  engine->settler.rows = next->engine.settle_rows;
+  engine->settler.delay_us = next->engine.settle_delay_ms * 1000;
   scheduler_reload(&engine->scheduler, ref);
   count(&engine->metrics.reloads, 1);
   return true;

@@ -34,6 +34,8 @@ static void configure_lane(struct scheduler *s, struct lane *lane) {
   lane->config = config_ref_take(s->config);
   lane->route = route;
   lane->driver = route ? s->driver_for(s->engine, route->plugin) : NULL;
+  if (lane->driver)
+    driver_limit(lane->driver, route->plugin->max_inflight);
   targets_clear(&lane->targets, &s->target_count); /* what they wait for may be mended */
   lane_limit(lane);
   lane->unknown_logged = false;
@@ -175,6 +177,7 @@ static void replace_driver(struct scheduler *s, struct driver *old, struct drive
     if (lane->driver == old) {
       lane->driver = new;
       lane->ups_seen = 0;
+      driver_limit(new, atomic_load(&old->max_inflight));
     }
   pthread_mutex_unlock(&s->lanes_lock);
 }

@@ -32,7 +32,7 @@ struct settler {
   struct mailbox *scheduler; /* where settled flights go */
   int64_t (*db_now_us)(void *engine);
   void *engine;
-  int64_t rows, delay_us; /* when a batch is written */
+  _Atomic int64_t rows, delay_us; /* when a batch is written; a reload changes them */
   bool realtime;
   struct mailbox in;
   struct flight_list busy;            /* the settler's thread: flights whose row somebody else holds */

@@ -15,7 +15,7 @@
 /* The one process-wide state of the program: where log lines go. Written by log_setup() before threads start. */
 static struct {
   _Atomic int level;
-  enum log_format format;
+  _Atomic int format;
   int fd;
   bool syslog_prefix;
 } out = {.level = LOG_LEVEL_INFO, .format = LOG_FORMAT_LOGFMT, .fd = STDERR_FILENO};
@@ -29,7 +29,11 @@ void log_setup(enum log_level level, enum log_format format, int fd) {
   atomic_store(&out.level, (int)level);
   out.fd = fd;
   out.syslog_prefix = getenv("JOURNAL_STREAM") != NULL;
-  out.format = format == LOG_FORMAT_AUTO ? LOG_FORMAT_LOGFMT : format;
+  log_set_format(format);
+}
+
+void log_set_format(enum log_format format) {
+  atomic_store(&out.format, (int)(format == LOG_FORMAT_AUTO ? LOG_FORMAT_LOGFMT : format));
 }
 
 void log_set_level(enum log_level level) { atomic_store(&out.level, (int)level); }

@@ -17,6 +17,7 @@ enum log_format { LOG_FORMAT_AUTO = 0, LOG_FORMAT_LOGFMT, LOG_FORMAT_JSON };
 
 void log_setup(enum log_level level, enum log_format format, int fd);
 void log_set_level(enum log_level level);
+void log_set_format(enum log_format format);
 void log_write(enum log_level level, const char *id, const char *fmt, ...) PRINTF(3, 4);
 
 #define log_error(id, ...) log_write(LOG_LEVEL_ERROR, id, __VA_ARGS__)

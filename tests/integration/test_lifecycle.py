@@ -146,6 +146,34 @@ def test_reload_adds_changes_and_removes_routes(stage):
     assert {record["topic"] for record in after} == {stage.destination("same"), removed["topic"]}
 
 
+def test_a_reload_uses_a_plugin_that_had_no_route(stage):
+    """A route that a reload adds over an idle plugin instance is served, and a higher concurrency is used: a reload that
+    is accepted keeps its word."""
+    gate = threading.Event()
+    stage.receiver.on("/late", Answer(200, after=gate))
+    stage.plugin("hooks", module="http", allow_private=True)
+    stage.plugin("idle", module="http", allow_private=True)
+    stage.http("first")
+    daemon = stage.start()
+    stage.consume_http()
+    late = {"via": "idle", "url": f"{stage.receiver.url}/late", "concurrency": 2}
+    routes = stage.configuration["routes"]
+    assert daemon.reload({**daemon.configuration, "routes": {**routes, "late": late},
+                          "engine": {**daemon.configuration["engine"], "settle_delay": "1ms", "hang": "5m"}})
+    stage.insert("late", count=40)
+    try:
+        wait_until(lambda: routes_of(daemon)["late"]["inflight"] == 2, 60, "two calls at once", detail=daemon.log_tail)
+        assert daemon.reload({**daemon.configuration, "routes": {**routes, "late": {**late, "concurrency": 30}}})
+        wait_until(lambda: routes_of(daemon)["late"]["inflight"] == 30, 60, "thirty calls at once",
+                   detail=daemon.log_tail)
+    finally:
+        gate.set()
+    stage.wait_empty(60)
+    assert not daemon.reload({**daemon.configuration, "routes": {**routes, "late": {**late, "concurrency": 5000}}})
+    assert "restart" in daemon.wait_log("DUEBOX-RELOAD-REFUSED")["msg"]
+    stage.check()
+
+
 BROKEN = {
     "unknown key": ("concurrency:", "concurency:", "concurency"),
     "wrong type": ("concurrency: 7", "concurrency: many", "concurrency"),

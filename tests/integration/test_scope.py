@@ -19,6 +19,11 @@ def route_status(daemon, name):
     return next(one for one in routes if one["name"] == name)
 
 
+def trouble(daemon):
+    """Wait until the daemon has met the trouble: what comes now is behind the bad tasks."""
+    daemon.wait_log("DUEBOX-TARGET-SUSPENDED", "DUEBOX-ROUTE-SUSPENDED", "DUEBOX-ROUTE-GONE", limit_s=LIMIT_S)
+
+
 def named_everywhere(stage, daemon, route, target, error_class):
     """The target and the task that met the trouble are in the log, at the API, in `route list` and in doctor."""
     status = wait_until(lambda: next((one for one in route_status(daemon, route)["targets"] if target in one["target"]),
@@ -40,7 +45,9 @@ def test_a_key_without_a_binding_costs_only_its_own_tasks(stage):
     queue, later = stage.queue(), f"{stage.name}-later"
     stage.amqp("a", routing_key="{task_key}", give_up="1h")
     daemon = stage.start()
-    insert_keys(stage, "a", [later] * 20 + [queue] * GOOD + [later] * 20)
+    insert_keys(stage, "a", [later] * 40)
+    trouble(daemon)
+    insert_keys(stage, "a", [queue] * GOOD)
     wait_until(lambda: stage.count(where=f"task_key = '{queue}'") == 0, LIMIT_S, "the good tasks to leave",
                detail=stage.living)
     named_everywhere(stage, daemon, "a", later, "amqp.no_route")
@@ -59,13 +66,10 @@ def test_a_topic_that_does_not_exist_costs_only_its_own_tasks(stage):
     topic, missing = stage.topic(), f"{stage.name}-missing"
     stage.kafka("k", topic="{task_key}", give_up="20s")
     daemon = stage.start()
-    insert_keys(stage, "k", [missing] * 5 + [topic] * GOOD + [missing])
-    wait_until(lambda: stage.count(where=f"task_key = '{topic}'") == 0, LIMIT_S, "the good tasks to leave",
-               detail=stage.living)
-    wait_until(lambda: any(missing in one["target"] for one in route_status(daemon, "k")["targets"]), LIMIT_S,
-               "the topic to be suspended", detail=daemon.log_tail)
+    insert_keys(stage, "k", [missing] * 6)
+    trouble(daemon)
     insert_keys(stage, "k", [topic] * GOOD)
-    wait_until(lambda: stage.count(where=f"task_key = '{topic}'") == 0, LIMIT_S, "more good tasks to leave",
+    wait_until(lambda: stage.count(where=f"task_key = '{topic}'") == 0, LIMIT_S, "the good tasks to leave",
                detail=stage.living)
     stage.wait_empty(LIMIT_S)
     ends = stage.execute("SELECT state, error_class, COUNT(*) FROM outbox_history GROUP BY 1, 2")
@@ -78,7 +82,9 @@ def test_one_url_that_is_gone_costs_only_its_own_tasks(stage):
     stage.route("h", via="hooks", url=f"{stage.receiver.url}/{stage.name}/{{task_key}}")
     stage.receiver.on(f"/{stage.name}/gone", Answer(410))
     daemon = stage.start()
-    insert_keys(stage, "h", ["gone", "gone"] + ["good"] * GOOD + ["gone"])
+    insert_keys(stage, "h", ["gone"] * 3)
+    trouble(daemon)
+    insert_keys(stage, "h", ["good"] * GOOD)
     wait_until(lambda: stage.count(where="task_key = 'good'") == 0, LIMIT_S, "the good tasks to leave",
                detail=stage.living)
     status = named_everywhere(stage, daemon, "h", "/gone", "http.410")

@@ -270,7 +270,7 @@ static const struct change {
     {BUS "routes: {a: {via: bus}}\n", NULL},
     {BUS "routes: {a: {via: bus, topic: t, rate: 5/s}, b: {via: bus}}\nlog: {level: debug}\n", NULL},
     {BUS "routes: {a: {via: bus}}\nengine: {batch: 5}\nalerts: {dead: {route: a}}\n", NULL},
-    {"database: {user: duebox, name: other}\nplugins: {bus: {module: \"null\"}}\n", "the section database"},
+    {"database: {user: duebox, name: other}\nplugins: {bus: {module: \"null\"}}\n", "database.name"},
     {DB "plugins: {bus: {module: \"null\", delay: 1s}}\n", "the section plugins"},
     {DB "plugins: {bus: {module: \"null\", settings: {a: b}}}\n", "the section plugins"},
     {DB "plugins: {bus: {module: \"null\", password: x}}\n", "the section plugins"},
@@ -282,6 +282,9 @@ static const struct change {
     {BUS "callbacks: {listen: \"127.0.0.1:8322\", secret: 0123456789abcdef}\n", "the section callbacks"},
     {BUS "admin: {token: 0123456789abcdef}\n", "the section admin"},
     {BUS "engine: {instance: other}\n", "engine.instance"},
+    {BUS "routes: {a: {via: bus, concurrency: 20000}}\n", NULL}, /* an instance has room for twice as much */
+    {BUS "routes: {a: {via: bus, concurrency: 20001}}\n",
+     "the concurrency of the routes via bus, 20001 in all, beyond the 20000 that it was made for,"},
 };
 
 static void test_reloadable(void **state) {
