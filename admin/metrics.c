@@ -202,6 +202,8 @@ static void write_daemon(struct exposition *ex, const struct engine_status *stat
   exposition_info(ex, (struct label[]){{"version", DUEBOX_VERSION}, {"compiler", __VERSION__}, {0}});
   exposition_begin(ex, "duebox_ready", METRIC_GAUGE, "1 while the daemon does its work.");
   exposition_integer(ex, NULL, status->ready && !status->draining);
+  exposition_begin(ex, "duebox_problems", METRIC_GAUGE, "Reasons why it does not, as /readyz lists them.");
+  exposition_integer(ex, NULL, (int64_t)status->problems.count);
   exposition_begin(ex, "duebox_draining", METRIC_GAUGE, "1 while the daemon finishes what is in flight.");
   exposition_integer(ex, NULL, status->draining);
 }

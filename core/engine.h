@@ -17,6 +17,7 @@
 #include "core/base/err.h"
 #include "core/config.h"
 #include "core/metrics.h"
+#include "core/readiness.h"
 #include "core/store.h"
 
 struct engine;
@@ -91,8 +92,9 @@ struct shard_status {
 struct engine_status {
   char instance[STORE_INSTANCE_MAX + 1];
   bool draining;
-  bool ready;          /* database reachable and at least one shard held or all shards held by others */
-  char not_ready[256]; /* why not */
+  bool ready; /* all that should make progress does */
+  struct problem_list problems;
+  char not_ready[1024]; /* the problems as one text */
   struct route_status *routes;
   size_t route_count;
   struct plugin_status *plugins;

@@ -90,20 +90,48 @@ static void describe_shards(struct engine *engine, struct engine_status *out) {
   pthread_mutex_unlock(&leases->lock);
 }
 
+/* The name of a plugin instance that does not come back from a call; "" = none. */
+static void find_hung(struct engine *engine, char name[64]) {
+  struct config_ref *config = engine_config(engine);
+  int64_t limit_us = config->config->engine.hang_ms * 1000;
+  config_ref_drop(config);
+  name[0] = '\0';
+  pthread_mutex_lock(&engine->drivers_lock);
+  for (size_t i = 0; i < engine->sink_count + engine->source_count && !name[0]; i++) {
+    const struct seat *seat = i < engine->sink_count ? &engine->sinks[i] : &engine->sources[i - engine->sink_count];
+    if (driver_stuck(seat->driver, limit_us))
+      snprintf(name, 64, "%s", seat->driver->name);
+  }
+  pthread_mutex_unlock(&engine->drivers_lock);
+}
+
+static int64_t age_of(const gauge *since, int64_t now_us) {
+  int64_t at = gauge_value(since);
+  return at && at < now_us ? now_us - at : 0;
+}
+
 static void describe_readiness(struct engine *engine, struct engine_status *out) {
-  const char *why = NULL;
-  if (atomic_load(&engine->failed))
-    why = atomic_load(&engine->failed);
-  else if (atomic_load(&engine->draining))
-    why = "the daemon is stopping";
-  else if (!gauge_value(&engine->metrics.db_up))
-    why = "the database does not answer, or refuses us; the log says which";
-  else if (gauge_value(&engine->metrics.settle_stuck))
-    why = "the database refuses the outcomes of some tasks; the log says which (DUEBOX-SETTLE-REFUSED)";
-  else if (!keeper_ready(&engine->keeper))
-    why = "not every shard has a living owner yet";
-  out->ready = why == NULL;
-  snprintf(out->not_ready, sizeof out->not_ready, "%s", why ? why : "");
+  const struct engine_metrics *metrics = &engine->metrics;
+  int64_t now = clock_mono_us();
+  char hung[64];
+  struct readiness facts = {.failed = atomic_load(&engine->failed),
+                            .stopping = atomic_load(&engine->draining),
+                            .db_up = gauge_value(&metrics->db_up),
+                            .shards_spoken = keeper_ready(&engine->keeper),
+                            .settling_us = age_of(&engine->settler.writing_since_us, now),
+                            .refused = gauge_value(&metrics->settle_stuck),
+                            .locked_us = age_of(&engine->settler.locked_since_us, now),
+                            .results_us = inbox_writing_us(engine->inbox, now)};
+  for (size_t i = 0; i < out->shard_count; i++) {
+    const struct shard_status *shard = &out->shards[i];
+    facts.shards_ours++;
+    facts.unsafe += !leases_safe(&engine->leases, shard->shard, shard->epoch, clock_instant());
+  }
+  find_hung(engine, hung);
+  facts.hung = hung[0] && !facts.stopping ? hung : NULL;
+  readiness_judge(&facts, &out->problems);
+  out->ready = out->problems.count == 0;
+  readiness_text(&out->problems, out->not_ready, sizeof out->not_ready);
 }
 
 bool engine_status(struct engine *engine, struct engine_status *out) {

@@ -66,9 +66,15 @@ struct inbox {
   struct log_repeat strays;  /* what went to quarantine, as it was logged */
   size_t checkpoint_max;     /* of the configuration */
   struct dead_log dead;
+  gauge writing_since_us; /* monotonic: since when a batch is being written; 0 = none is */
 };
 
 static bool full(const struct inbox *inbox) { return inbox->count >= RECORDS_MAX || inbox->bytes >= BYTES_MAX; }
+
+int64_t inbox_writing_us(const struct inbox *inbox, int64_t now_us) {
+  int64_t since = gauge_value(&inbox->writing_since_us);
+  return since && since < now_us ? now_us - since : 0;
+}
 
 bool inbox_has_room(struct inbox *inbox) {
   pthread_mutex_lock(&inbox->lock);
@@ -434,7 +440,10 @@ static void apply_batch(struct inbox *inbox, struct store_session *ss, struct it
     size_t refused_count;
     for (size_t i = 0; i < n; i++)
       results[i] = items[i]->result;
-    if (!apply(inbox, ss, results, n)) {
+    set_gauge(&inbox->writing_since_us, clock_mono_us());
+    bool applied = apply(inbox, ss, results, n);
+    set_gauge(&inbox->writing_since_us, 0);
+    if (!applied) {
       for (size_t i = 0; i < n; i++) /* those aside are finished with the inbox */
         if (items[i]->result.fate != RESULT_BUSY)
           finish(inbox, items[i], false);

@@ -43,6 +43,8 @@ MUSTCHECK bool inbox_offer(struct inbox *inbox, struct driver *driver, const str
  * the record counts and has a flaw, err says which. Any thread but the inbox's. */
 MUSTCHECK bool inbox_apply(struct inbox *inbox, const struct result_offer *offer, int64_t timeout_ms,
                            struct store_result *result, struct err *err);
+/* How long it has been trying to write one batch; 0 = it is not. Any thread. */
+int64_t inbox_writing_us(const struct inbox *inbox, int64_t now_us);
 bool inbox_has_room(struct inbox *inbox);
 /* Ends the thread and takes nothing more; what is not committed by then is acknowledged as not committed. */
 void inbox_close(struct inbox *inbox);

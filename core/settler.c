@@ -217,6 +217,7 @@ static void pause_for(int64_t us) {
 /* Writes the batch, however long the database takes; gives up only on lost leases or in a hurry. */
 static void write_batch(struct settler *settler, struct store_session *ss, struct batch *batch) {
   int64_t wait_us = RETRY_MIN_US;
+  set_gauge(&settler->writing_since_us, clock_mono_us());
   for (;;) {
     struct shard_lease leases[STORE_SHARDS_MAX];
     bool lost[STORE_SHARDS_MAX] = {false};
@@ -327,6 +328,7 @@ static void settle_some(struct settler *settler, struct store_session *ss, struc
   }
   if (batch->count)
     write_batch(settler, ss, batch);
+  set_gauge(&settler->writing_since_us, 0);
   if (!again)
     keep_flawed(settler, ss, batch);
   for (size_t i = 0; i < batch->record_count; i++)
@@ -393,6 +395,7 @@ static void *run(void *arg) {
   int64_t busy_at = 0;
   while (ss && (!atomic_load(&settler->stopping) || mailbox_count(&settler->in) > 0)) {
     gather(settler, &list);
+    set_gauge(&settler->locked_since_us, settler->busy.head ? settler->busy.head->completed_us : 0);
     set_gauge(&settler->metrics->settle_queue, (int64_t)(list.count + settler->busy.count + settler->stuck.count));
     if (settler->busy.head && clock_mono_us() >= busy_at) {
       settle_aside(settler, ss, &batch, &settler->busy);

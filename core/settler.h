@@ -34,6 +34,8 @@ struct settler {
   void *engine;
   _Atomic int64_t rows, delay_us; /* when a batch is written; a reload changes them */
   bool realtime;
+  gauge writing_since_us; /* monotonic: since when a batch is being written; 0 = none is */
+  gauge locked_since_us;  /* monotonic: when the oldest outcome came whose row another transaction holds; 0 = none */
   struct mailbox in;
   struct flight_list busy;            /* the settler's thread: flights whose row somebody else holds */
   struct flight_list stuck;           /* the settler's thread: flights whose outcome the server refuses in every form */

@@ -172,6 +172,20 @@ def test_a_read_only_database(remote):
     remote.check(duplicates=100)
 
 
+def test_leases_that_cannot_be_renewed(remote):
+    """Reading works, and yet nothing may be sent: readiness turns false and says why."""
+    remote.http("h")
+    daemon = remote.daemon().start()
+    remote.consume_http()
+    remote.execute("RENAME TABLE outbox_shards TO away")
+    wait_until(lambda: "leases" in not_ready(daemon, 60), 60, "/readyz to name the leases", detail=daemon.log_tail)
+    assert daemon.metric("duebox_problems") >= 1 and daemon.metric("duebox_ready") == 0
+    assert "leases" in daemon.run("doctor", check=False).stdout
+    remote.execute("RENAME TABLE away TO outbox_shards")
+    recovers(remote, "h", count=5)
+    remote.check()
+
+
 # -- brokers and hooks ------------------------------------------------------------------
 
 

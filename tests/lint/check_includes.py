@@ -36,7 +36,7 @@ VENDORS = {
 # Pure rules: no threads, files, clock, dlopen or database; they run under a simulated clock. check_pure.py judges the
 # same modules by the functions they call.
 PURE = ["config_rows", "headers", "health", "json_salvage", "json_scan", "option_parse", "option_print", "options",
-        "plugin_check", "record", "retry", "rules", "task_state", "template", "yaml_node"]
+        "plugin_check", "readiness", "record", "retry", "rules", "task_state", "template", "yaml_node"]
 PURE_FILES = [f"core/{name}.[ch]" for name in PURE]
 # Declarations that the pure core may see, without the code behind them.
 PURE_MAY_SEE = ["core/base/attr.h", "core/base/err.h", "core/base/arena.h", "core/task_state.def", "core/task.h",

@@ -31,6 +31,7 @@ static const char *const live[] = {
     "route.concurrency", "route.inflight_bytes", "route.rate", "route.breaker", "route.history", "route.every_attempt",
     "route.reply_to", "retry.levels", "retry.backoff", "retry.multiplier", "retry.max", "retry.jitter", "dead.route"};
 
+#define CALLBACKS "listen: 127.0.0.1:1, secret: 0123456789abcdef0123456789abcdef"
 /* Values that a type alone does not give, with the keys that they need. */
 static const struct {
   const char *key, *yaml;
@@ -43,10 +44,11 @@ static const struct {
                {"admin.listen", "listen: 127.0.0.1:1"},
                {"admin.url", "url: http://127.0.0.1:1"},
                {"admin.token", "token: 0123456789abcdef0123456789abcdef"},
-               {"callbacks.listen", "listen: 127.0.0.1:1"},
-               {"callbacks.base_url", "listen: 127.0.0.1:1, base_url: http://127.0.0.1:1"},
-               {"callbacks.secret", "listen: 127.0.0.1:1, secret: 0123456789abcdef0123456789abcdef"},
-               {"callbacks.previous_secret", "listen: 127.0.0.1:1, secret: 0123456789abcdef0123456789abcdef, previous_secret: 0123456789abcdef0123456789abcdeg"},
+
+               {"callbacks.listen", CALLBACKS},
+               {"callbacks.base_url", CALLBACKS ", base_url: http://127.0.0.1:1"},
+               {"callbacks.secret", CALLBACKS},
+               {"callbacks.previous_secret", CALLBACKS ", previous_secret: 0123456789abcdef0123456789abcde0"},
                {"route.result", "result: expected, reply_to: answers"},
                {"retry.multiplier", "backoff: 1s, multiplier: 3"},
                {"retry.jitter", "jitter: 0.1"},

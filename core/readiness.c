@@ -1,0 +1,57 @@
+/* SPDX-License-Identifier: MIT */
+#include "core/readiness.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+
+#include "core/base/attr.h"
+
+static void add(struct problem_list *list, const char *fmt, ...) PRINTF(2, 3);
+static void add(struct problem_list *list, const char *fmt, ...) {
+  va_list args;
+  if (list->count == PROBLEMS_MAX)
+    return;
+  va_start(args, fmt);
+  vsnprintf(list->text[list->count++], PROBLEM_TEXT, fmt, args);
+  va_end(args);
+}
+
+static long long seconds(int64_t us) { return (long long)(us / 1000000); }
+
+void readiness_judge(const struct readiness *facts, struct problem_list *out) {
+  *out = (struct problem_list){0};
+  if (facts->failed)
+    add(out, "%s", facts->failed);
+  if (facts->stopping)
+    add(out, "the daemon is stopping");
+  if (!facts->db_up)
+    add(out, "the database does not answer, or refuses us; the log says which");
+  if (!facts->shards_spoken)
+    add(out, "not every shard has a living owner yet");
+  if (facts->unsafe > 0)
+    add(out, "the leases of %u of our %u shards cannot be renewed in time: nothing of them is sent", facts->unsafe,
+        facts->shards_ours);
+  if (facts->settling_us > READY_STUCK_US)
+    add(out, "outcomes have not been written for %lld s; see DUEBOX-SETTLE-WAIT in the log",
+        seconds(facts->settling_us));
+  if (facts->refused > 0)
+    add(out, "the database refuses the outcomes of %lld tasks; the log says which (DUEBOX-SETTLE-REFUSED)",
+        (long long)facts->refused);
+  if (facts->locked_us > READY_LOCKED_US)
+    add(out, "a task that was sent cannot be settled for %lld s: another transaction holds its row",
+        seconds(facts->locked_us));
+  if (facts->results_us > READY_STUCK_US)
+    add(out, "results have not been written for %lld s; see DUEBOX-RESULTS-WAIT in the log",
+        seconds(facts->results_us));
+  if (facts->hung)
+    add(out, "plugin instance %s gives no sign of life", facts->hung);
+}
+
+void readiness_text(const struct problem_list *list, char *out, size_t cap) {
+  size_t used = 0;
+  out[0] = '\0';
+  for (size_t i = 0; i < list->count && used < cap; i++) {
+    int n = snprintf(out + used, cap - used, "%s%s", i ? "; " : "", list->text[i]);
+    used += n > 0 ? (size_t)n : 0;
+  }
+}

@@ -1,0 +1,42 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * core/readiness.h - why the daemon is not of use: what should make progress and does not. Pure.
+ *
+ * One list for /readyz, doctor, the page and the metrics. Empty means ready; every entry is a reason for people.
+ */
+#ifndef CORE_READINESS_H
+#define CORE_READINESS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+enum { PROBLEMS_MAX = 10, PROBLEM_TEXT = 256 };
+
+struct problem_list {
+  size_t count;
+  char text[PROBLEMS_MAX][PROBLEM_TEXT];
+};
+
+enum { READY_STUCK_US = 30 * 1000 * 1000, READY_LOCKED_US = 60 * 1000 * 1000 };
+
+/* What the parts of the engine are doing. Times are ages in microseconds; 0 = not at all. */
+struct readiness {
+  const char *failed; /* why the process must be started anew; NULL = it need not */
+  bool stopping;
+  bool db_up;           /* the reader's last statement succeeded */
+  bool shards_spoken;   /* every shard has a living owner */
+  unsigned shards_ours; /* held by us */
+  unsigned unsafe;      /* of these: their leases could not be renewed in time, so nothing of them is sent */
+  int64_t settling_us;  /* how long the settler has been trying to write one batch */
+  int64_t refused;      /* outcomes that the server refuses in every form */
+  int64_t locked_us;    /* age of the oldest outcome whose row somebody else has locked */
+  int64_t results_us;   /* how long the inbox has been trying to write one batch of results */
+  const char *hung;     /* a plugin instance that gives no sign of life; NULL = none */
+};
+
+void readiness_judge(const struct readiness *facts, struct problem_list *out);
+/* All problems as one text, separated by "; ". */
+void readiness_text(const struct problem_list *list, char *out, size_t cap);
+
+#endif

@@ -1,0 +1,73 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Readiness turns false whenever something that should make progress does not, and only with a reason.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "core/readiness.h"
+
+#define WELL .db_up = true, .shards_spoken = true, .shards_ours = 4
+
+static void each_problem_is_named(void **state) {
+  static const struct {
+    struct readiness facts;
+    const char *reason; /* NULL = ready */
+  } rows[] = {
+      {{WELL}, NULL},
+      {{WELL, .failed = "a plugin hung again and again"}, "a plugin hung again and again"},
+      {{WELL, .stopping = true}, "stopping"},
+      {{.shards_spoken = true}, "database"},
+      {{.db_up = true}, "shard"},
+      {{WELL, .unsafe = 3}, "leases of 3 of our 4 shards"},
+      {{WELL, .settling_us = READY_STUCK_US}, NULL}, /* a slow moment is none */
+      {{WELL, .settling_us = READY_STUCK_US + 1}, "outcomes have not been written for 30 s"},
+      {{WELL, .refused = 2}, "refuses the outcomes of 2 tasks"},
+      {{WELL, .locked_us = READY_LOCKED_US}, NULL},
+      {{WELL, .locked_us = READY_LOCKED_US + 1}, "another transaction holds its row"},
+      {{WELL, .results_us = READY_STUCK_US}, NULL},
+      {{WELL, .results_us = READY_STUCK_US + 1}, "results have not been written for 30 s"},
+      {{WELL, .hung = "bus"}, "plugin instance bus"},
+  };
+  for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+    struct problem_list list;
+    readiness_judge(&rows[i].facts, &list);
+    if (list.count != (rows[i].reason != NULL) || (rows[i].reason && !strstr(list.text[0], rows[i].reason)))
+      fail_msg("row %zu: %zu problems, the first is: %s", i, list.count, list.count ? list.text[0] : "");
+  }
+}
+
+static void all_problems_are_listed(void **state) {
+  const struct readiness facts = {.failed = "f",
+                                  .stopping = true,
+                                  .unsafe = 1,
+                                  .shards_ours = 1,
+                                  .refused = 1,
+                                  .settling_us = INT64_MAX,
+                                  .locked_us = INT64_MAX,
+                                  .results_us = INT64_MAX,
+                                  .hung = "bus"};
+  struct problem_list list;
+  char text[1024], little[8];
+  readiness_judge(&facts, &list);
+  assert_int_equal(list.count, PROBLEMS_MAX); /* as many as there are kinds */
+  readiness_text(&list, text, sizeof text);
+  assert_non_null(strstr(text, "f; the daemon is stopping; the database"));
+  readiness_text(&list, little, sizeof little);
+  assert_int_equal(strlen(little), sizeof little - 1);
+  readiness_text(&(struct problem_list){0}, text, sizeof text);
+  assert_string_equal(text, "");
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(each_problem_is_named),
+      cmocka_unit_test(all_problems_are_listed),
+  };
+  return cmocka_run_group_tests_name("readiness", tests, NULL, NULL);
+}
