@@ -230,6 +230,44 @@ static void what_fits_nothing_is_quarantined(void **state) {
   free(huge);
 }
 
+/* Rubbish from one place must not fill a disk, and who is told at once what is wrong leaves nothing behind. */
+static void the_quarantine_is_bounded(void **state) {
+  enum { JUNK = 300, KEPT = 200 };
+  struct fixture *f = *state;
+  char text[JUNK][16];
+  struct store_result r[JUNK];
+  for (int i = 0; i < JUNK; i++) {
+    snprintf(text[i], sizeof text[i], "junk %d", i);
+    r[i] = answer("", 0, RESULT_DONE);
+    r[i].broken = "no JSON";
+    r[i].body = (struct duebox_bytes){.data = text[i], .len = strlen(text[i])};
+  }
+  apply(f, r, JUNK);
+  assert_int_equal(ask(f, "SELECT COUNT(*) FROM outbox_quarantine"), KEPT);
+  struct store_result told = answer("unknown", 1, RESULT_DONE);
+  told.origin = "elsewhere";
+  told.replied = true;
+  assert_int_equal(apply_one(f, told), RESULT_ORPHAN);
+  assert_int_equal(ask(f, "SELECT COUNT(*) FROM outbox_quarantine"), KEPT);
+}
+
+/* What counts although something in it is wrong is kept with its task's name; a record without an attempt (a
+ * correlation id named its task) is about the current one. */
+static void flawed_records_count_and_are_kept(void **state) {
+  struct fixture *f = *state;
+  awaiting(f, 1, "m1");
+  struct store_result flawed = answer("m1", 0, RESULT_RETRY);
+  flawed.record.flaw = flawed.record.error_message = "\"error\" must be an object";
+  flawed.record.error_class = RECORD_BROKEN;
+  assert_int_equal(apply_one(f, flawed), RESULT_APPLIED);
+  assert_string_equal(ask_text(f, "SELECT CONCAT_WS('|', state, attempt, failures, error_class) FROM outbox"),
+                      "scheduled|1|1|answer.broken");
+  assert_string_equal(ask_text(f, "SELECT CONCAT_WS('|', reason, body) FROM outbox_quarantine"),
+                      "m1: \"error\" must be an object|{}");
+  assert_int_equal(apply_one(f, flawed), RESULT_DUPLICATE); /* delivered again: counted once */
+  assert_int_equal(ask(f, "SELECT failures FROM outbox"), 1);
+}
+
 static void a_broken_one_is_not_in_the_way_of_others(void **state) {
   struct fixture *f = *state;
   awaiting(f, 1, "m1");
@@ -278,6 +316,8 @@ int main(int argc, char **argv) {
       TEST(progress_keeps_a_task_alive),
       TEST(progress_learns_of_a_cancellation),
       TEST(what_fits_nothing_is_quarantined),
+      TEST(the_quarantine_is_bounded),
+      TEST(flawed_records_count_and_are_kept),
       TEST(a_broken_one_is_not_in_the_way_of_others),
       TEST(a_thousand_at_once),
   };

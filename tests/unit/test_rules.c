@@ -298,6 +298,20 @@ static void no_result_counts_as_failure(void **state) {
   assert_string_equal(d.error_class, "result.timeout");
 }
 
+/* A callback URL is good while its attempt is the current one, and no longer. */
+static void a_callback_of_an_older_attempt_is_stale(void **state) {
+  struct fixture f = make();
+  struct result_row row = {.id = 7, .state = TASK_AWAITING, .attempt = 3, .route = "orders", .asked_due_us = NOW};
+  struct result_record record = {
+      .attempt = 2, .status = RESULT_DONE, .retry_in_ms = -1, .extend_ms = -1, .progress = -1};
+  struct decision d = {0};
+  assert_int_equal(rules_result(&f.context, &row, &record, &d), RESULT_APPLIED);
+  record.current_only = true;
+  assert_int_equal(rules_result(&f.context, &row, &record, &d), RESULT_STALE);
+  record.attempt = 3;
+  assert_int_equal(rules_result(&f.context, &row, &record, &d), RESULT_APPLIED);
+}
+
 /* One result record against one row. */
 struct meeting {
   const char *name;
@@ -378,6 +392,7 @@ int main(void) {
       cmocka_unit_test(a_dead_alert_raises_no_alert),
       cmocka_unit_test(a_crashed_claim_goes_back_three_times),
       cmocka_unit_test(an_orderly_stop_is_no_failure),
+      cmocka_unit_test(a_callback_of_an_older_attempt_is_stale),
       cmocka_unit_test(no_result_counts_as_failure),
   };
   size_t count = 12;
