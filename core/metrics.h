@@ -21,17 +21,19 @@ typedef atomic_uint_fast64_t counter;
 typedef atomic_int_fast64_t gauge;
 
 /* Upper bounds in microseconds of the exported buckets; the last one is +Inf. */
-enum { HISTOGRAM_BUCKETS = 20 };
+enum { HISTOGRAM_BUCKETS = 24 };
 extern const int64_t histogram_bounds_us[HISTOGRAM_BUCKETS - 1];
 
 struct histogram {
   counter bucket[HISTOGRAM_BUCKETS]; /* not cumulative */
   counter count;
   counter sum_us;
+  gauge max_us;
 };
 
 void histogram_add(struct histogram *histogram, int64_t value_us);
-/* The value under which share (0..1) of what was added lies, interpolated within its bucket; 0 when empty. */
+/* The value under which share (0..1) of what was added lies, interpolated within its bucket and never more than the
+ * largest that was added; 0 when empty. */
 int64_t histogram_quantile_us(const struct histogram *histogram, double share);
 
 struct route_metrics {

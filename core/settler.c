@@ -124,7 +124,9 @@ static void count_outcome(struct settler *settler, const struct flight *flight) 
     if (flight->outcome.cls <= DUEBOX_GONE)
       count(&metrics->outcomes[flight->outcome.cls], 1);
     histogram_add(&metrics->duration, flight->completed_us - flight->handed_us);
-    if (flight->task->attempt_now == 1)
+    /* What the destination did not take was a probe, and not handed over. */
+    bool taken = flight->outcome.cls != DUEBOX_UNAVAILABLE && flight->outcome.cls != DUEBOX_GONE;
+    if (flight->task->attempt_now == 1 && taken)
       histogram_add(&metrics->lateness, flight->handed_us - flight->due_mono_us);
   }
 }
