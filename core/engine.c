@@ -285,6 +285,14 @@ static bool start_watcher(struct engine *engine, struct err *err) {
   return engine->watcher_runs = watcher_start(watcher, err);
 }
 
+/* The name that people gave it, or its host's, and some digits: a restart on the same host is another instance. */
+static void name_instance(struct engine *engine, const char *name) {
+  enum { DIGITS = 8 };
+  char digits[DIGITS + 1];
+  random_hex(digits, DIGITS / 2);
+  snprintf(engine->instance, sizeof engine->instance, "%.*s-%s", STORE_INSTANCE_MAX - DIGITS - 1, name, digits);
+}
+
 bool engine_start(const struct store *store, struct config *config, struct engine **out, struct err *err) {
   struct engine *engine = calloc(1, sizeof *engine);
   *out = NULL;
@@ -295,7 +303,7 @@ bool engine_start(const struct store *store, struct config *config, struct engin
   engine->store = store;
   engine->started_us = clock_wall_us();
   engine->first = config_ref_take(engine->config);
-  random_hex(engine->instance, 16); /* new for every process: a restart on the same host is another instance */
+  name_instance(engine, config->engine.instance);
   pthread_mutex_init(&engine->config_lock, NULL);
   pthread_mutex_init(&engine->watch_lock, NULL);
   pthread_mutex_init(&engine->drivers_lock, NULL);

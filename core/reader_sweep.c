@@ -19,6 +19,7 @@ enum {
   EXPIRE_ROWS = 500,
   EXPIRE_SLICE_US = 5 * 1000,
   EXPIRE_EVERY_US = 1000 * 1000, /* how much later than its expires_at a row that waits may end */
+  BOUND_CLAIMS_US = 1000 * 1000, /* how often to look for claims of instances that died */
 };
 
 /* Rows of the group up to its cursor that are due and neither in flight nor waiting for their turn, from where the last
@@ -274,15 +275,33 @@ void scheduler_overdue(struct scheduler *s, const struct store_group *found, enu
   end_rows(s, batch, end);
 }
 
-void scheduler_take_back(struct scheduler *s, const struct shard_lease *leases, size_t count) {
+static void take_back_own(struct scheduler *s, const struct shard_lease *leases, size_t count) {
   struct task_batch *batch = NULL;
   struct err err = {0};
-  if (!s->claims_unknown)
-    return;
   if (!scheduler_db_ok(s, s->store->ops->own_claims(s->ss, s->instance, leases, count, TAKE_BACK_ROWS, &batch, &err),
                        &err))
     return;
   s->claims_unknown = batch && batch->count == TAKE_BACK_ROWS;
   if (batch)
     end_rows(s, batch, FLIGHT_UNSENT);
+}
+
+/* Claims of those who held a shard before us: nobody works on them, however long their calls might have taken. */
+static void take_back_lost(struct scheduler *s, const struct shard_lease *leases, size_t count) {
+  struct task_batch *batch = NULL;
+  struct err err = {0};
+  if (!scheduler_db_ok(s, s->store->ops->lost_claims(s->ss, leases, count, TAKE_BACK_ROWS, &batch, &err), &err))
+    return;
+  s->claims_lost = batch && batch->count == TAKE_BACK_ROWS;
+  s->bound_claims_at_us = clock_mono_us() + BOUND_CLAIMS_US;
+  if (batch)
+    end_rows(s, batch, FLIGHT_RECOVER);
+}
+
+void scheduler_take_back(struct scheduler *s, const struct shard_lease *leases, size_t count) {
+  if (s->claims_unknown)
+    take_back_own(s, leases, count);
+  if (s->retry_wait_us == 0 && (s->claims_lost || (s->bound_claims && clock_mono_us() >= s->bound_claims_at_us)))
+    take_back_lost(s, leases, count);
+  s->bound_claims = false;
 }

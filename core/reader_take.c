@@ -306,7 +306,8 @@ static void take_large(struct scheduler *s, struct taking *taking) {
 
 /* Of rows that were read without payloads, the ids to claim: those that need not wait, as many as the byte credit buys,
  * and a recovered one only by itself. */
-static size_t choose_claims(struct scheduler *s, struct taking *taking, struct task_batch *batch, uint64_t *ids) {
+static size_t choose_claims(struct scheduler *s, struct taking *taking, struct task_batch *batch, uint64_t *ids,
+                            char (*message_ids)[STORE_ID_MAX + 1]) {
   struct lane *lane = taking->reading->lane;
   size_t wanted = 0, rows = batch->count;
   bool ended[READ_MAX] = {false};
@@ -333,7 +334,8 @@ static size_t choose_claims(struct scheduler *s, struct taking *taking, struct t
       (void)order_missed(&lane->order, task->id, true);
       continue;
     }
-    ids[wanted++] = task->id;
+    ids[wanted] = task->id;
+    snprintf(message_ids[wanted++], sizeof *message_ids, "%s", task->message_id.data);
     bytes_chosen += bytes;
     credit -= bytes;
     alone = task->recoveries > 0;
@@ -346,16 +348,27 @@ static size_t choose_claims(struct scheduler *s, struct taking *taking, struct t
 }
 
 /* Claims in the table, and hands out what was claimed. Busy is about these rows, not about the database. */
-static void claim_and_take(struct scheduler *s, struct taking *taking, const uint64_t *ids, size_t count) {
+static void claim_and_take(struct scheduler *s, struct taking *taking, const uint64_t *ids,
+                           const char (*message_ids)[STORE_ID_MAX + 1], size_t count) {
   const struct reading *reading = taking->reading;
   struct lane *lane = reading->lane;
   const struct engine_config *engine = &s->config->config->engine;
   struct task_batch *batch = NULL;
   struct err err = {0};
   bool fenced = false;
-  enum store_status status = s->store->ops->claim(
-      s->ss, s->instance, reading->leases, reading->lease_count, ids, count, lane->route->timeout_ms, engine->lease_ms,
-      AHEAD_MAX_US + AHEAD_MARGIN_US, engine->max_payload, &batch, &fenced, &err);
+  const struct store_claim claim = {.instance = s->instance,
+                                    .route = lane->name,
+                                    .host = engine->instance,
+                                    .leases = reading->leases,
+                                    .lease_count = reading->lease_count,
+                                    .ids = ids,
+                                    .message_ids = message_ids,
+                                    .count = count,
+                                    .timeout_ms = lane->route->timeout_ms,
+                                    .lease_ms = engine->lease_ms,
+                                    .ahead_us = AHEAD_MAX_US + AHEAD_MARGIN_US,
+                                    .max_payload = engine->max_payload};
+  enum store_status status = s->store->ops->claim(s->ss, &claim, &batch, &fenced, &err);
   if (status != STORE_BUSY && !scheduler_db_ok(s, status, &err))
     s->claims_unknown = true;
   if (batch)
@@ -390,9 +403,10 @@ size_t reader_take(struct scheduler *s, const struct reading *reading, struct ta
   taking.large_count = taking.taken = 0;
   if (reading->recorded) {
     uint64_t ids[READ_MAX];
-    size_t wanted = choose_claims(s, &taking, batch, ids);
+    char message_ids[READ_MAX][STORE_ID_MAX + 1];
+    size_t wanted = choose_claims(s, &taking, batch, ids, message_ids);
     if (wanted)
-      claim_and_take(s, &taking, ids, wanted);
+      claim_and_take(s, &taking, ids, (const char(*)[STORE_ID_MAX + 1]) message_ids, wanted);
   } else {
     take_batch(s, &taking, batch);
     take_large(s, &taking);

@@ -118,7 +118,9 @@ static void note(struct scheduler *s, const struct store_group *found, int64_t d
     bring_back_held(s, lane, found);
   else if (found->state == TASK_BLOCKED && lane->route)
     scheduler_unblock(s, lane, found);
-  else if (found->state == TASK_CLAIMED && due)
+  else if (found->state == TASK_CLAIMED && !due)
+    s->bound_claims = s->bound_claims || found->shard == SHARD_BOUND;
+  else if (found->state == TASK_CLAIMED)
     scheduler_overdue(s, found, FLIGHT_RECOVER);
   else if (found->state == TASK_AWAITING && due)
     scheduler_overdue(s, found, FLIGHT_NO_RESULT);
@@ -259,6 +261,7 @@ static void follow_leases(struct scheduler *s) {
   if (changed) {
     s->look_at_us = 0;
     s->heads_stale = true;
+    s->claims_lost = true;
   }
 }
 

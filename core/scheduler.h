@@ -99,6 +99,9 @@ struct scheduler {
   bool settings_known;                   /* which routes are paused: nothing is read before that */
   bool look_soon;                        /* asked for while looking: the next look comes at once */
   bool claims_unknown;                   /* a claim may have been written without our knowing */
+  bool claims_lost;                      /* there may be claims of earlier leases */
+  bool bound_claims;                     /* there are claims of bound tasks, perhaps of a dead instance */
+  int64_t bound_claims_at_us;            /* monotonic: when to look at them next */
   bool heads_stale;                      /* shards came to us: their heads are not known */
   int64_t heads_at_us;                   /* monotonic: when to read heads again */
   int64_t watch_at_us;                   /* monotonic: when to look for forgotten flights again */

@@ -95,6 +95,18 @@ struct store_range {
   uint32_t limit;            /* rows */
 };
 
+/* What is to be claimed: rows as they were judged, that is with this identity, route and host (or none), scheduled, and
+ * due by now + ahead_us. */
+struct store_claim {
+  const char *instance, *route, *host;
+  const struct shard_lease *leases;
+  size_t lease_count;
+  const uint64_t *ids;
+  const char (*message_ids)[STORE_ID_MAX + 1];
+  size_t count;
+  int64_t timeout_ms, lease_ms, ahead_us, max_payload;
+};
+
 struct found_id {
   uint64_t id;
   int64_t next_us;
@@ -276,18 +288,20 @@ struct store_ops {
   /* Keeps of the ids those whose row, still in that state in that shard, has an expires_at that has come. */
   enum store_status (*expired)(struct store_session *ss, enum task_state state, uint8_t shard, uint64_t *ids,
                                size_t *count, struct err *err);
-  /* Recorded claim: in one fenced transaction moves those of the ids that are scheduled and due (by now + ahead_us) to
-   * claimed, attempt + 1, claimed_by, lease_until = now + (the row's timeout_ms or timeout_ms) + lease_ms, and returns
-   * them as read after that. Rows that another transaction holds are passed over. *fenced: one of the leases is lost,
-   * and nothing was claimed. Knows after an unknown COMMIT whether it happened. */
-  enum store_status (*claim)(struct store_session *ss, const char *instance, const struct shard_lease *leases,
-                             size_t lease_count, const uint64_t *ids, size_t count, int64_t timeout_ms,
-                             int64_t lease_ms, int64_t ahead_us, int64_t max_payload, struct task_batch **batch,
+  /* Recorded claim: moves those of the rows that are still what they were judged by to claimed, attempt + 1, with our
+   * name, the epoch of their shard's lease, and lease_until = now + (the row's timeout_ms or timeout_ms) + lease_ms;
+   * and returns them as read after that. Rows that another transaction holds are passed over. *fenced: one of the
+   * leases is lost, and nothing was claimed. Knows after an unknown COMMIT whether it happened. */
+  enum store_status (*claim)(struct store_session *ss, const struct store_claim *claim, struct task_batch **batch,
                              bool *fenced, struct err *err);
   /* Rows, without payloads, that are claimed in our name in these shards, at most limit. Those among them that are not
    * in flight are left from a claim that was committed and whose answer never came: they may go back unsent. */
   enum store_status (*own_claims)(struct store_session *ss, const char *instance, const struct shard_lease *leases,
                                   size_t lease_count, uint32_t limit, struct task_batch **batch, struct err *err);
+  /* Rows, without payloads, in these shards whose claim nobody works on any more: of an earlier epoch than our lease,
+   * or in SHARD_BOUND of an instance that is dead. At most limit. */
+  enum store_status (*lost_claims)(struct store_session *ss, const struct shard_lease *leases, size_t lease_count,
+                                   uint32_t limit, struct task_batch **batch, struct err *err);
 
   /* --- writing --- */
   /* Applies decisions in one transaction that first verifies and locks (shared) our epoch of every shard concerned.

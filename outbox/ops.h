@@ -40,10 +40,10 @@ enum store_status ops_settle(struct store_session *ss, const struct shard_lease 
                              struct decision *decisions, size_t count, bool *lost, struct err *err);
 
 /* claim.c */
-enum store_status ops_claim(struct store_session *ss, const char *instance, const struct shard_lease *leases,
-                            size_t lease_count, const uint64_t *ids, size_t count, int64_t timeout_ms, int64_t lease_ms,
-                            int64_t ahead_us, int64_t max_payload, struct task_batch **batch, bool *fenced,
-                            struct err *err);
+enum store_status ops_claim(struct store_session *ss, const struct store_claim *claim, struct task_batch **batch,
+                            bool *fenced, struct err *err);
+enum store_status ops_lost_claims(struct store_session *ss, const struct shard_lease *leases, size_t lease_count,
+                                  uint32_t limit, struct task_batch **batch, struct err *err);
 enum store_status ops_own_claims(struct store_session *ss, const char *instance, const struct shard_lease *leases,
                                  size_t lease_count, uint32_t limit, struct task_batch **batch, struct err *err);
 

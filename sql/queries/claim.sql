@@ -1,5 +1,6 @@
--- Recorded claims: the attempt counts from here on.
+-- Recorded claims, of rows that we hold: the attempt counts from here on. Only if all shards are ours; the statement
+-- before has locked theirs.
 UPDATE `{table}` FORCE INDEX (PRIMARY)
-SET state = 'claimed', attempt = attempt + 1, claimed_by = {instance},
+SET state = 'claimed', attempt = attempt + 1, claimed_by = {instance}, claim_epoch = CASE shard {epochs} END,
     lease_until = UTC_TIMESTAMP(6) + INTERVAL (COALESCE(timeout_ms, {timeout_ms}) + {lease_ms}) * 1000 MICROSECOND
-WHERE id IN ({ids}) AND state = 'scheduled' AND shard IN ({shards}) AND next_at <= UTC_TIMESTAMP(6) + INTERVAL {ahead_us} MICROSECOND
+WHERE id IN ({ids}) AND state = 'scheduled' AND (SELECT COUNT(*) FROM `{table}_shards` WHERE {leases}) = {count}

@@ -110,6 +110,68 @@ def test_a_task_in_flight_at_three_crashes_is_dead(stage):
     wait_until(lambda: stage.row(good) is None, 10, "the good one to be done")
 
 
+# -- nobody waits for the dead ----------------------------------------------------------
+
+
+@pytest.mark.parametrize("bound", [False, True], ids=["leased", "bound to a host"])
+def test_claims_of_a_killed_daemon_are_taken_back_at_once(stage, bound):
+    """A claim in the table lasts as long as its holder, not as long as the call may take: after
+    kill -9 the tasks of a route whose calls may take a day are at work again within seconds, in
+    another daemon or in the same one started again."""
+    stage.configuration["engine"] |= {"lease": "2s", "instance": "here"}
+    stage.http("h", timeout="1d", concurrency=4, history="1h")
+    daemon = stage.daemon("first")
+    stage.consume_http()
+    never = threading.Event()
+    stage.receiver.on("/h", Answer(200, after=never))
+    daemon.start()
+    for message_id in ("m1", "m2", "m3"):
+        stage.execute("INSERT INTO outbox (route, payload, message_id, target_host) VALUES ('h', 'x', %s, %s)",
+                      message_id, "here" if bound else "")
+    stage.receiver.wait_count(3, 30, "/h")
+    daemon.kill9()
+    stage.receiver.on("/h", Answer(200))
+    stage.start("second", engine=stage.configuration["engine"])
+    wait_until(lambda: stage.count() == 0, 60, "all tasks to be done again", detail=stage.living)
+    never.set()
+    rows = stage.execute("SELECT recoveries, state, claimed_by FROM outbox_history")
+    assert [row[:2] for row in rows] == [(1, "done")] * 3
+    assert all(row[2].startswith("here-") for row in rows)
+
+
+def test_a_frozen_daemon_stops_nobody(stage):
+    """A daemon that stands still (SIGSTOP, lost power, a cut network) in the middle of a
+    transaction holds locks on shards and rows.  The other daemon must keep its own leases all
+    the while, get those shards soon after their leases ended, and finish the work."""
+    stage.configuration["engine"]["lease"] = "3s"
+    stage.kafka("k", concurrency=1000, history="1h")
+    user = f"{stage.database[-20:]}_frozen"
+    stage.mariadb.create_user(user, "pw", [f"ALL ON `{stage.database}`.*"])
+    first, second = stage.daemon("first", database={"user": user, "password": "pw"}), stage.daemon("second")
+    first.start()
+    second.start()
+    wait_until(lambda: second.metric("duebox_shards_held") == 4, 30, "the daemons to share", detail=second.log_tail)
+    stage.execute("INSERT INTO outbox (route, payload) SELECT 'k', 'x' FROM seq_1_to_60000")
+    wait_busy(first)
+
+    def open_transactions():
+        return stage.mariadb.execute(
+            "SELECT COUNT(*) FROM information_schema.INNODB_TRX t JOIN information_schema.PROCESSLIST p "
+            f"ON p.ID = t.trx_mysql_thread_id WHERE p.USER = '{user}' AND p.COMMAND = 'Sleep'")[0][0]
+
+    for _ in range(50):     # until it is caught where it hurts, or the work is done
+        first.pause()
+        if open_transactions() or stage.count() < 5000:
+            break
+        first.resume()
+    lost = second.metric("duebox_leases_lost")
+    wait_until(lambda: second.metric("duebox_shards_held") == 8, 30, "the second daemon to hold all shards",
+               detail=second.log_tail)
+    assert second.metric("duebox_leases_lost") == lost
+    stage.wait_empty(60)
+    first.resume()
+
+
 # -- fencing ------------------------------------------------------------------------------
 
 # Who wrote which row under whose lease, noted by the database itself.

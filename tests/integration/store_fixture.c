@@ -333,6 +333,30 @@ struct duebox_bytes message_id_of(struct fixture *f, uint64_t id) {
   return (struct duebox_bytes){text, strlen(text)};
 }
 
+enum store_status claim_rows(struct fixture *f, const struct shard_lease *leases, size_t lease_count,
+                             const uint64_t *ids, size_t count, int64_t timeout_ms, int64_t lease_ms,
+                             struct task_batch **batch, bool *fenced) {
+  static char route[STORE_ROUTE_MAX + 1], message_ids[100][STORE_ID_MAX + 1];
+  assert_in_range(count, 0, 100);
+  for (size_t i = 0; i < count; i++)
+    snprintf(message_ids[i], sizeof *message_ids, "%s",
+             ask_text(f, "SELECT message_id FROM outbox WHERE id = %llu", (unsigned long long)ids[i]));
+  snprintf(route, sizeof route, "%s",
+           ask_text(f, "SELECT route FROM outbox WHERE id = %llu", (unsigned long long)ids[0]));
+  const struct store_claim claim = {.instance = "me",
+                                    .route = route,
+                                    .host = "it's",
+                                    .leases = leases,
+                                    .lease_count = lease_count,
+                                    .ids = ids,
+                                    .message_ids = (const char(*)[STORE_ID_MAX + 1]) message_ids,
+                                    .count = count,
+                                    .timeout_ms = timeout_ms,
+                                    .lease_ms = lease_ms,
+                                    .max_payload = 1000};
+  return f->store.ops->claim(f->ss, &claim, batch, fenced, &f->err);
+}
+
 struct decision decide_on(struct fixture *f, uint64_t id, enum task_event event) {
   unsigned long long row = id;
   uint32_t attempt = (uint32_t)ask(f, "SELECT attempt FROM outbox WHERE id = %llu", row);

@@ -298,50 +298,6 @@ static void rows_are_read_by_id_while_they_are_due_and_in_state(void **state) {
   release(batch);
 }
 
-/* --- claiming --- */
-
-static void a_claim_is_in_the_row(void **state) {
-  struct fixture *f = *state;
-  const uint64_t ids[] = {1, 2, 3, 4};
-  struct task_batch *batch;
-  bool fenced;
-  ROW("(id, route, payload, shard, timeout_ms) VALUES (1, 'r', 'a', 0, NULL), (2, 'r', 'b', 0, 100000), "
-      "(4, 'r', 'd', 1, 1)");
-  ROW("(id, route, payload, shard, delay_ms) VALUES (3, 'r', 'c', 0, 100000)");
-  sql(f, "SET @before = UTC_TIMESTAMP(6)");
-  ok(f, OPS->claim(f->ss, "me", &f->leases[0], 1, ids, 4, 20000, 10000, 0, 1000, &batch, &fenced, &f->err));
-  assert_false(fenced);
-  assert_int_equal(batch->count, 2);
-  assert_int_equal(batch->tasks[0].attempt, 1);
-  assert_int_equal(batch->tasks[0].state, TASK_CLAIMED);
-  assert_string_equal(batch->tasks[1].payload.data, "b");
-  release(batch);
-  assert_string_equal(
-      ask_text(f, "SELECT GROUP_CONCAT(id, state, attempt, COALESCE(claimed_by, '') ORDER BY id) FROM outbox"),
-      "1claimed1me,2claimed1me,3scheduled0,4scheduled0");
-  static const int seconds[] = {30, 110}; /* the task's time-out, or the route's, and ten more */
-  for (int id = 1; id <= 2; id++)
-    assert_int_equal(ask(f,
-                         "SELECT lease_until - INTERVAL %d SECOND BETWEEN @before AND UTC_TIMESTAMP(6) FROM outbox "
-                         "WHERE id = %d",
-                         seconds[id - 1], id),
-                     1);
-  assert_int_equal(ask(f, "SELECT next_at = lease_until FROM outbox WHERE id = 1"), 1);
-}
-
-static void a_stale_epoch_claims_nothing(void **state) {
-  struct fixture *f = *state;
-  const uint64_t id = 1;
-  struct task_batch *batch;
-  bool fenced;
-  ROW("(id, route, payload, shard) VALUES (1, 'r', 'a', 0)");
-  sql(f, "UPDATE outbox_shards SET epoch = epoch + 1, owner = 'other'");
-  ok(f, OPS->claim(f->ss, "me", &f->leases[0], 1, &id, 1, 20000, 10000, 0, 1000, &batch, &fenced, &f->err));
-  assert_true(fenced);
-  assert_null(batch);
-  assert_string_equal(ask_text(f, "SELECT state FROM outbox"), "scheduled");
-}
-
 static void tasks_bound_to_a_host_are_read_by_that_host(void **state) {
   struct fixture *f = *state;
   const struct shard_lease bound = {.shard = SHARD_BOUND, .epoch = 1};
@@ -356,7 +312,7 @@ static void tasks_bound_to_a_host_are_read_by_that_host(void **state) {
   assert_int_equal(batch->count, 1);
   assert_int_equal(batch->tasks[0].id, 2);
   release(batch);
-  ok(f, OPS->claim(f->ss, "me", &bound, 1, ids, 2, 1000, 1000, 0, 1000, &batch, &fenced, &f->err));
+  ok(f, claim_rows(f, &bound, 1, ids, 2, 1000, 1000, &batch, &fenced));
   assert_false(fenced);
   release(batch);
   struct decision done = decide_on(f, 2, EVENT_DONE);
@@ -574,8 +530,6 @@ int main(int argc, char **argv) {
       TEST(groups_are_read_one_after_the_other_in_one_statement),
       TEST(a_late_commit_is_found_behind_the_cursor),
       TEST(rows_are_read_by_id_while_they_are_due_and_in_state),
-      TEST(a_claim_is_in_the_row),
-      TEST(a_stale_epoch_claims_nothing),
       TEST(tasks_bound_to_a_host_are_read_by_that_host),
       TEST(rows_of_an_unknown_route_are_held_and_come_back),
       TEST(people_cancel_and_reschedule),

@@ -143,7 +143,10 @@ static void an_unknown_claim_is_found_out(void **state) {
   for (int i = 0; i < 2; i++) {
     ROW("(id, route, payload, shard) VALUES (1, 'r', 'p', 0), (2, 'r', 'p', 0)");
     fault_arm(f, faults[i], "COMMIT", 0, 1);
-    ok(f, OPS->claim(f->ss, "me", &f->leases[0], 1, ids, 2, 1000, 1000, 0, 1000, &batch, &fenced, &f->err));
+    do /* a killed connection may hold the rows for a moment, and they are passed over */
+      ok(f, claim_rows(f, &f->leases[0], 1, ids, 2, 1000, 1000, &batch, &fenced));
+    while (!batch && faults[i] == FAULT_KILL_BEFORE);
+    assert_non_null(batch);
     assert_int_equal(batch->count, 2);
     assert_int_equal(batch->tasks[0].attempt, 1);
     release(batch);
@@ -162,8 +165,7 @@ static void claims_without_an_answer_are_found_by_their_name(void **state) {
   ROW("(id, route, payload, shard, state, claimed_by, lease_until) VALUES (3, 'r', 'p', 0, 'claimed', 'she', "
       "'2035-01-01'), (4, 'r', 'p', 3, 'claimed', 'me', '2035-01-01')");
   fault_arm(f, FAULT_LOSE_ANSWER, "COMMIT", 0, 2);
-  assert_int_equal(OPS->claim(f->ss, "me", f->leases, 1, ids, 2, 1000, 1000, 0, 1000, &batch, &fenced, &f->err),
-                   STORE_DOWN);
+  assert_int_equal(claim_rows(f, f->leases, 1, ids, 2, 1000, 1000, &batch, &fenced), STORE_DOWN);
   assert_null(batch);
   ok(f, OPS->own_claims(f->ss, "me", f->leases, 2, 100, &batch, &f->err)); /* shard 3 is not among them */
   assert_int_equal(batch->count, 2);

@@ -33,16 +33,16 @@ static void claims_pass_over_a_locked_row(void **state) {
   bool fenced;
   hold_row(f, "", "");
   int64_t before = lock_waits(f);
-  ok(f, OPS->claim(f->ss, "me", f->leases, 1, ids, 3, 1000, 1000, 0, 1000, &batch, &fenced, &f->err));
+  ok(f, claim_rows(f, f->leases, 1, ids, 3, 1000, 1000, &batch, &fenced));
   assert_int_equal(lock_waits(f), before);
   assert_false(fenced);
   assert_int_equal(batch->count, 2);
   release(batch);
-  ok(f, OPS->claim(f->ss, "me", f->leases, 1, &ids[1], 1, 1000, 1000, 0, 1000, &batch, &fenced, &f->err));
+  ok(f, claim_rows(f, f->leases, 1, &ids[1], 1, 1000, 1000, &batch, &fenced));
   assert_null(batch);
   assert_string_equal(ask_text(f, "SELECT GROUP_CONCAT(state ORDER BY id) FROM outbox"), "claimed,scheduled,claimed");
   other(f, "COMMIT");
-  ok(f, OPS->claim(f->ss, "me", f->leases, 1, &ids[1], 1, 1000, 1000, 0, 1000, &batch, &fenced, &f->err));
+  ok(f, claim_rows(f, f->leases, 1, &ids[1], 1, 1000, 1000, &batch, &fenced));
   assert_int_equal(batch->count, 1);
   release(batch);
 }
@@ -60,12 +60,11 @@ static void claims_do_not_wait_for_an_index_entry(void **state) {
         "SELECT id FROM outbox FORCE INDEX (ix_next) WHERE state = 'scheduled' AND shard = 0 AND route = 'r' LOCK IN "
         "SHARE MODE");
   int64_t before = lock_waits(f);
-  assert_int_equal(OPS->claim(f->ss, "me", f->leases, 1, ids, 3, 1000, 1000, 0, 1000, &batch, &fenced, &f->err),
-                   STORE_BUSY);
+  assert_int_equal(claim_rows(f, f->leases, 1, ids, 3, 1000, 1000, &batch, &fenced), STORE_BUSY);
   assert_int_equal(lock_waits(f), before);
   assert_null(batch);
   other(f, "COMMIT");
-  ok(f, OPS->claim(f->ss, "me", f->leases, 1, ids, 3, 1000, 1000, 0, 1000, &batch, &fenced, &f->err));
+  ok(f, claim_rows(f, f->leases, 1, ids, 3, 1000, 1000, &batch, &fenced));
   assert_int_equal(batch->count, 3);
   release(batch);
 }

@@ -207,7 +207,7 @@ static void claiming_and_people(void **state) {
   for (size_t i = 0; i < 100; i++)
     ids[i] = 40 * i + 1;
   capture_start();
-  ok(f, OPS->claim(f->ss, "me", &f->leases[1], 1, ids, 100, 1000, 1000, 0, 1000, &batch, &fenced, &f->err));
+  ok(f, claim_rows(f, &f->leases[1], 1, ids, 100, 1000, 1000, &batch, &fenced));
   assert_int_equal(batch->count, 100);
   release(batch);
   ok(f, OPS->own_claims(f->ss, "me", &f->leases[1], 1, 1000, &batch, &f->err));

@@ -66,8 +66,11 @@ static void *race(void *arg) {
     if (!r->w.failed)
       works(&r->w, OPS->shards(r->w.ss, rows, &count, &r->w.err));
     pthread_barrier_wait(r->barrier);
-    if (!r->w.failed)
-      works(&r->w, OPS->acquire(r->w.ss, r->w.name, &rows[0], 60000, &r->epochs[i], &r->w.err));
+    if (!r->w.failed) {
+      enum store_status status = OPS->acquire(r->w.ss, r->w.name, &rows[0], 60000, &r->epochs[i], &r->w.err);
+      if (status != STORE_BUSY) /* the other is at it */
+        works(&r->w, status);
+    }
     pthread_barrier_wait(r->barrier);
     struct shard_lease lease = {.shard = 0, .epoch = r->epochs[i], .owner = r->w.name};
     if (!r->w.failed && lease.epoch)

@@ -1,0 +1,8 @@
+-- Rows that were claimed under an earlier lease of their shard: whoever claimed them has lost it since. Nobody leases
+-- the shard of bound tasks; there a claim is lost when the instance that wrote it lives no more.
+SELECT {columns} FROM `{table}` FORCE INDEX (ix_next)
+WHERE state = 'claimed' AND shard IN ({shards})
+  AND IF(shard = 63, NOT EXISTS (SELECT 1 FROM `{table}_instances` i
+                                 WHERE i.id = claimed_by AND i.alive_until > UTC_TIMESTAMP(6)),
+         COALESCE(claim_epoch, 0) < CASE shard {epochs} END)
+LIMIT {limit}

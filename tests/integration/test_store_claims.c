@@ -1,0 +1,130 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Recorded claims: what is compared, what is written, and how those of the dead are found.
+ */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "integration/store_fixture.h"
+
+#define OPS f->store.ops
+#define ROW(...) sql(f, "INSERT INTO outbox " __VA_ARGS__)
+
+static void a_claim_is_in_the_row(void **state) {
+  struct fixture *f = *state;
+  const uint64_t ids[] = {1, 2, 3, 4};
+  struct task_batch *batch;
+  bool fenced;
+  ROW("(id, route, payload, shard, timeout_ms) VALUES (1, 'r', 'a', 0, NULL), (2, 'r', 'b', 0, 100000), "
+      "(4, 'r', 'd', 1, 1)");
+  ROW("(id, route, payload, shard, delay_ms) VALUES (3, 'r', 'c', 0, 100000)");
+  sql(f, "SET @before = UTC_TIMESTAMP(6)");
+  ok(f, claim_rows(f, &f->leases[0], 1, ids, 4, 20000, 10000, &batch, &fenced));
+  assert_false(fenced);
+  assert_int_equal(batch->count, 2);
+  assert_int_equal(batch->tasks[0].attempt, 1);
+  assert_int_equal(batch->tasks[0].state, TASK_CLAIMED);
+  assert_string_equal(batch->tasks[1].payload.data, "b");
+  release(batch);
+  assert_string_equal(
+      ask_text(f, "SELECT GROUP_CONCAT(id, state, attempt, COALESCE(claimed_by, '') ORDER BY id) FROM outbox"),
+      "1claimed1me,2claimed1me,3scheduled0,4scheduled0");
+  static const int seconds[] = {30, 110}; /* the task's time-out, or the route's, and ten more */
+  for (int id = 1; id <= 2; id++)
+    assert_int_equal(ask(f,
+                         "SELECT lease_until - INTERVAL %d SECOND BETWEEN @before AND UTC_TIMESTAMP(6) FROM outbox "
+                         "WHERE id = %d",
+                         seconds[id - 1], id),
+                     1);
+  assert_int_equal(ask(f, "SELECT next_at = lease_until FROM outbox WHERE id = 1"), 1);
+}
+
+/* A row that an operator's statement changed after it was read is judged anew, and never claimed for a route that does
+ * not work on it, nor for another task that was given its id. */
+static void a_claim_compares_what_was_judged(void **state) {
+  struct fixture *f = *state;
+  const uint64_t ids[] = {1, 2, 3, 4};
+  static const char message_ids[4][STORE_ID_MAX + 1] = {"m1", "m2", "m3", "m4"};
+  struct shard_lease leases[] = {f->leases[0], {.shard = SHARD_BOUND, .epoch = 1}};
+  const struct store_claim claim = {.instance = "me",
+                                    .route = "r",
+                                    .host = "h",
+                                    .leases = leases,
+                                    .lease_count = 2,
+                                    .ids = ids,
+                                    .message_ids = message_ids,
+                                    .count = 4,
+                                    .max_payload = 1000};
+  struct task_batch *batch;
+  bool fenced;
+  ROW("(id, route, payload, message_id, target_host) VALUES (1, 's', 'x', 'm1', 'h'), (2, 'r', 'x', 'other', 'h'), "
+      "(3, 'r', 'x', 'm3', 'another'), (4, 'r', 'x', 'm4', 'h')");
+  statements_sent();
+  ok(f, OPS->claim(f->ss, &claim, &batch, &fenced, &f->err));
+  assert_int_equal(statements_sent(), 2); /* the fence, the claim and its COMMIT are one round trip */
+  assert_int_equal(batch->count, 1);
+  assert_int_equal(batch->tasks[0].id, 4);
+  release(batch);
+  assert_string_equal(ask_text(f, "SELECT GROUP_CONCAT(state ORDER BY id) FROM outbox"),
+                      "scheduled,scheduled,scheduled,claimed");
+}
+
+/* What a dead daemon had claimed is found by whoever has the shard next, at once: not when the calls might have ended,
+ * a day later perhaps. In the shard that nobody leases the claimer's own sign of life decides. */
+static void claims_of_the_dead_are_found(void **state) {
+  struct fixture *f = *state;
+  const uint64_t ids[] = {1, 2};
+  struct shard_lease leases[] = {f->leases[0], {.shard = SHARD_BOUND, .epoch = 1}};
+  struct task_batch *batch;
+  bool fenced;
+  ROW("(id, route, payload, shard, timeout_ms) VALUES (1, 'r', 'a', 0, 86400000), (2, 'r', 'b', 0, 86400000)");
+  ok(f, claim_rows(f, f->leases, 1, ids, 1, 1000, 1000, &batch, &fenced));
+  release(batch);
+  assert_int_equal(ask(f, "SELECT claim_epoch = (SELECT epoch FROM outbox_shards WHERE shard = 0) FROM outbox"), 1);
+  ok(f, OPS->lost_claims(f->ss, leases, 2, 100, &batch, &f->err));
+  assert_null(batch);
+  sql(f, "UPDATE outbox_shards SET epoch = epoch + 1 WHERE shard = 0");
+  leases[0].epoch++;
+  ok(f, claim_rows(f, leases, 1, &ids[1], 1, 1000, 1000, &batch, &fenced));
+  release(batch);
+  ok(f, OPS->lost_claims(f->ss, leases, 2, 100, &batch, &f->err));
+  assert_int_equal(batch->count, 1);
+  assert_int_equal(batch->tasks[0].id, 1);
+  release(batch);
+  sql(f, "DELETE FROM outbox");
+  sql(f, "INSERT INTO outbox_instances (id, host, alive_until) VALUES ('dead', 'h', '2020-01-01'), "
+         "('alive', 'h', '2100-01-01')");
+  ROW("(id, route, payload, target_host, state, claimed_by, claim_epoch, lease_until) VALUES "
+      "(1, 'r', 'a', 'h', 'claimed', 'dead', 1, '2100-01-01'), (2, 'r', 'a', 'h', 'claimed', 'alive', 1, "
+      "'2100-01-01'), "
+      "(3, 'r', 'a', 'h', 'claimed', 'gone', 1, '2100-01-01')");
+  ok(f, OPS->lost_claims(f->ss, leases, 2, 100, &batch, &f->err));
+  assert_int_equal(batch->count, 2);
+  assert_true(batch->tasks[0].id != 2 && batch->tasks[1].id != 2);
+  release(batch);
+}
+
+static void a_stale_epoch_claims_nothing(void **state) {
+  struct fixture *f = *state;
+  const uint64_t id = 1;
+  struct task_batch *batch;
+  bool fenced;
+  ROW("(id, route, payload, shard) VALUES (1, 'r', 'a', 0)");
+  sql(f, "UPDATE outbox_shards SET epoch = epoch + 1, owner = 'other'");
+  ok(f, claim_rows(f, &f->leases[0], 1, &id, 1, 20000, 10000, &batch, &fenced));
+  assert_true(fenced);
+  assert_null(batch);
+  assert_string_equal(ask_text(f, "SELECT state FROM outbox"), "scheduled");
+}
+
+int main(int argc, char **argv) {
+#define TEST(name) cmocka_unit_test_setup_teardown(name, store_setup, store_teardown)
+  const struct CMUnitTest tests[] = {
+      TEST(a_claim_is_in_the_row),
+      TEST(a_claim_compares_what_was_judged),
+      TEST(claims_of_the_dead_are_found),
+      TEST(a_stale_epoch_claims_nothing),
+  };
+  return store_main(argc, argv, tests, sizeof tests / sizeof tests[0]);
+}
