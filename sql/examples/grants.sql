@@ -20,9 +20,10 @@ GRANT INSERT (id, route, payload, headers, task_key, delay_ms, due_at, priority,
   SELECT, UPDATE (due_at, first_due_at, priority, max_attempts), DELETE
   ON `shop`.`outbox` TO 'app_cancel'@'%';
 
--- Operators, for every statement in this folder.
+-- Operators, for every statement in this folder but bind.sql: shard and target_host are the daemon's to change.
 GRANT SELECT, INSERT, DELETE,
-  UPDATE (route, payload, headers, task_key, due_at, first_due_at, priority, max_attempts, timeout_ms, expires_at, state)
+  UPDATE (route, payload, headers, task_key, due_at, first_due_at, priority, max_attempts, timeout_ms, expires_at, state,
+    move_to_shard, move_to_host)
   ON `shop`.`outbox` TO 'duebox_operator'@'%';
 GRANT SELECT, INSERT, DELETE ON `shop`.`outbox_history` TO 'duebox_operator'@'%';
 GRANT SELECT ON `shop`.`outbox_attempts` TO 'duebox_operator'@'%';
