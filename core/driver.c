@@ -399,8 +399,7 @@ void driver_stop(struct driver *driver, int timeout_ms) {
   driver->module->wakeup(driver->inst);
 }
 
-bool driver_stuck(const struct driver *driver, int64_t limit_us) {
-  struct driver *d = (struct driver *)(uintptr_t)driver; /* C11 atomic_load takes no const */
+bool driver_stuck(const struct driver *d, int64_t limit_us) {
   if (atomic_load(&d->stop_ms) != 0)
     return false;
   /* An idle one gives its sign of life when its poll ends, which is no earlier: that much silence says nothing. */

@@ -137,8 +137,7 @@ size_t leases_owned(struct leases *leases, struct shard_lease out[STORE_SHARDS_M
   return n > 0 && out[n - 1].shard == SHARD_BOUND ? n - 1 : n; /* the last one */
 }
 
-bool leases_safe(const struct leases *leases, uint8_t shard, uint64_t epoch, struct instant now) {
-  struct leases *l = (struct leases *)(uintptr_t)leases; /* C11 atomic_load takes no const */
+bool leases_safe(const struct leases *l, uint8_t shard, uint64_t epoch, struct instant now) {
   int64_t skew = now.boot_us - now.mono_us - atomic_load_explicit(&l->skew_us[shard], memory_order_relaxed);
   return atomic_load_explicit(&l->epoch[shard], memory_order_acquire) == epoch &&
          now.boot_us < atomic_load_explicit(&l->safe_until_us[shard], memory_order_acquire) && llabs(skew) < JUMP_US;

@@ -14,8 +14,7 @@ enum { JUMP_US = 500 * 1000 }; /* a lease that was granted before is checked fir
 enum { DRIFT = 5000 };         /* clocks drift apart by less than 1/5000, 200 ppm: by so much the bounds widen */
 
 int64_t scheduler_db_now_us(const struct scheduler *scheduler) {
-  struct scheduler *s = (struct scheduler *)(uintptr_t)scheduler; /* C11 atomic_load takes no const */
-  return clock_mono_us() + atomic_load_explicit(&s->db_offset_us, memory_order_relaxed);
+  return clock_mono_us() + atomic_load_explicit(&scheduler->db_offset_us, memory_order_relaxed);
 }
 
 int64_t scheduler_db_surely_us(const struct scheduler *s) {

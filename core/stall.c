@@ -11,8 +11,7 @@ enum {
 };
 
 static atomic_uint_fast64_t *word(const struct stall *stall, uint32_t number) {
-  return (atomic_uint_fast64_t *)(uintptr_t)&stall->slot[number % STALL_SLOTS]
-      .open; /* C11 atomic_load takes no const */
+  return (atomic_uint_fast64_t *)(uintptr_t)&stall->slot[number % STALL_SLOTS].open; /* for loads and stores alike */
 }
 
 static atomic_int_fast64_t *from(const struct stall *stall, uint32_t number) {
