@@ -46,6 +46,8 @@ uint32_t lane_room(const struct lane *lane) {
 }
 
 void lane_limit(struct lane *lane) {
+  if (lane->health.state == HEALTH_PROBING && lane->route && lane->driver && !lane->paused)
+    return; /* its probe has its place, whatever late news of others says */
   atomic_store_explicit(&lane->at_sink_max, is_open(lane) ? (unsigned)concurrency_now(lane) : 0, memory_order_relaxed);
 }
 

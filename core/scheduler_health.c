@@ -159,6 +159,9 @@ static void target_trouble(struct scheduler *s, const struct flight *flight) {
       fresh = health_hold(health, &trouble, now);
     else
       fresh = health_refused(health, &trouble, (uint32_t)lane->route->breaker, 0, now) && health_suspended(health);
+    const struct duebox_bytes key = flight->task->view.key;
+    if (fresh)
+      snprintf(target->task_key, sizeof target->task_key, "%.*s", (int)(key.len < 64 ? key.len : 64), key.data);
     if (fresh)
       snprintf(target->message_id, sizeof target->message_id, "%s", flight->task->view.message_id);
   }

@@ -78,11 +78,14 @@ struct target *targets_make(struct targets *targets, const char *name, size_t le
 
 void target_label(const struct target *target, char *out, size_t cap) {
   const char *name = target->name, *slashes = strstr(name, "://");
-  size_t scheme = slashes ? (size_t)(slashes - name) + 3 : 0, len = slashes ? strcspn(name, "?") : strlen(name);
-  size_t authority = strcspn(name + scheme, "/?"), user = 0;
-  for (size_t i = 0; slashes && i < authority; i++)
+  if (!slashes) {
+    snprintf(out, cap, "%s", name);
+    return;
+  }
+  int scheme = (int)(slashes - name) + 3, authority = (int)strcspn(name + scheme, "/?"), user = 0;
+  for (int i = 0; i < authority; i++)
     if (name[scheme + i] == '@')
       user = i + 1;
-  snprintf(out, cap, "%.*s%.*s%s", (int)scheme, name, (int)(len - scheme - user), name + scheme + user,
-           slashes && name[len] ? "?.." : "");
+  snprintf(out, cap, "%.*s%.*s/.. (task_key %s)", scheme, name, authority - user, name + scheme + user,
+           target->task_key);
 }

@@ -27,6 +27,7 @@ struct target {
   struct health health;
   int64_t met_us;      /* monotonic: when a row for it was met last */
   char message_id[65]; /* of the row whose outcome suspended it */
+  char task_key[65];   /* the same */
   struct target *next;
   size_t len;
   char name[];
@@ -45,7 +46,7 @@ struct target *targets_make(struct targets *targets, const char *name, size_t le
 void targets_drop(struct targets *targets, struct target *target, size_t *total);
 void targets_clear(struct targets *targets, size_t *total);
 
-/* The name for people: without what often holds a secret in a URL, its user and its query. */
+/* The name for people. Of a URL the host and the task's key: user, path and query often hold a secret. */
 void target_label(const struct target *target, char *out, size_t cap);
 
 #endif

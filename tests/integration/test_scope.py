@@ -87,7 +87,7 @@ def test_one_url_that_is_gone_costs_only_its_own_tasks(stage):
     insert_keys(stage, "h", ["good"] * GOOD)
     wait_until(lambda: stage.count(where="task_key = 'good'") == 0, LIMIT_S, "the good tasks to leave",
                detail=stage.living)
-    status = named_everywhere(stage, daemon, "h", "/gone", "http.410")
+    status = named_everywhere(stage, daemon, "h", "task_key gone", "http.410")
     assert status["probe_in_us"] > 60e6
     assert not route_status(daemon, "h")["paused"]
     assert stage.count("outbox_routes", "paused") == 0
