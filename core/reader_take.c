@@ -261,15 +261,13 @@ static void take_batch(struct scheduler *s, struct taking *taking, struct task_b
     struct task *task = &batch->tasks[i]; /* the batch may be gone with its last task: no look at it after that */
     if (!group || group->shard != task->shard || group->priority != task->priority)
       group = lane_group(lane, task->shard, task->priority, true);
-    bool ours = group && !another_route(lane, task);
-    if (flight_of(s->flights, task))
-      task_release(task);
-    else if (!ours && task->state == TASK_CLAIMED)
-      hand_back(s, lane, NULL, task, taking);
-    else if (!ours)
-      task_release(task);
-    else
+    bool ours = group && !another_route(lane, task), in_flight = flight_of(s->flights, task) != NULL;
+    if (ours && !in_flight)
       judge_row(s, group, task, taking);
+    else if (!in_flight && task->state == TASK_CLAIMED)
+      hand_back(s, lane, NULL, task, taking);
+    else
+      task_release(task);
   }
   if (taking->out.head)
     driver_push(driver, &taking->out);
