@@ -8,6 +8,7 @@
 #include "admin/admin.h"
 #include "cli/cli.h"
 #include "cli/daemon.h"
+#include "cli/probe.h"
 #include "cli/text.h"
 #include "core/base/clock.h"
 #include "core/modules.h"
@@ -59,6 +60,24 @@ static void check_modules(struct examination *exam, const struct config *config)
              plugin->module->version, plugin->module->abi_major, plugin->module->abi_minor,
              plugin->module->vendor ? ", " : "", plugin->module->vendor ? plugin->module->vendor : "");
     say(exam, FINDING_OK, "plugin", text, "");
+  }
+}
+
+/* By ourselves: what the daemon would meet, whether it runs or not. HTTP connects for each request only. */
+static void check_connections(struct examination *exam, const struct config *config) {
+  for (size_t i = 0; i < config->plugin_count; i++) {
+    const struct plugin_config *plugin = &config->plugins[i];
+    char why[512], text[640];
+    if (!(plugin->module->capabilities & DUEBOX_CAP_SINK) || (plugin->module->capabilities & DUEBOX_CAP_ANSWERS))
+      continue;
+    enum probe_answer answer = probe_plugin(plugin, why, sizeof why);
+    snprintf(text, sizeof text, "plugin %s %s%s%s", plugin->name,
+             answer == PROBE_UP     ? "reaches its destination and may log in"
+             : answer == PROBE_DOWN ? "cannot use its destination"
+                                    : "has not connected within some seconds",
+             why[0] ? ": " : "", why);
+    say(exam, answer == PROBE_UP ? FINDING_OK : FINDING_WARN, "connection", text,
+        answer == PROBE_UP ? "" : "correct its address, user and password under plugins, or start what it speaks to");
   }
 }
 
@@ -173,6 +192,7 @@ int run_doctor(struct cli *cli, const struct args *args) {
   check_modules(&exam, config);
   code = check_database(&exam, config);
   check_admin(&exam, config);
+  check_connections(&exam, config);
   check_destinations(&exam, config);
   if (exam.listing)
     listing_close(exam.listing, NULL);

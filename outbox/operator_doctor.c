@@ -367,6 +367,26 @@ static bool check_backlog(struct doctor *doctor, struct err *err) {
   return true;
 }
 
+static bool check_held(struct doctor *doctor, struct err *err) {
+  enum { ROUTES_SAID = 20 };
+  struct db_result result;
+  struct db_row row;
+  if (!op_query(doctor->op, opsql_doctor_held, ARGS(UNSIGNED("cap", ROUTES_SAID)), "counting held tasks", &result, err))
+    return false;
+  bool any = false;
+  while (db_next(&result, &row)) {
+    any = true;
+    say(doctor, FINDING_WARN, "held tasks",
+        "define the route, or correct the name that the application writes; then they go on by themselves",
+        "%s: %s wait because no daemon has this route", row.fields[0] ? row.fields[0] : "?",
+        row.fields[1] ? row.fields[1] : "?");
+  }
+  db_results_free(&result, 1);
+  if (!any)
+    say(doctor, FINDING_OK, "held tasks", "", "none: every task's route is known");
+  return true;
+}
+
 static bool check_dead(struct doctor *doctor, struct err *err) {
   enum { LATEST = 10000, ROUTES_SAID = 20 };
   struct db_result result;
@@ -443,9 +463,10 @@ static bool check_quarantine(struct doctor *doctor, struct err *err) {
 enum store_status op_doctor(void *self, const struct doctor_facts *facts, finding_fn *say_fn, void *ctx,
                             struct err *err) {
   static bool (*const checks[])(struct doctor *, struct err *) = {
-      check_server, check_session, check_read_only,  check_binlog,         check_durability,   check_packet,
-      check_clock,  check_rights,  check_privileges, check_history_length, check_transactions, check_partitions,
-      check_shards, check_routes,  check_backlog,    check_dead,           check_quarantine,   check_due_zone};
+      check_server,       check_session,    check_read_only,  check_binlog,     check_durability,
+      check_packet,       check_clock,      check_rights,     check_privileges, check_history_length,
+      check_transactions, check_partitions, check_shards,     check_routes,     check_backlog,
+      check_held,         check_dead,       check_quarantine, check_due_zone};
   struct doctor doctor = {.op = self, .facts = facts, .say = say_fn, .ctx = ctx};
   bool ok = read_variables(&doctor, err);
   for (size_t i = 0; ok && i < ARRAY_LEN(checks); i++)

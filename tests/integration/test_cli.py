@@ -560,6 +560,29 @@ def test_every_right_that_a_statement_needs_is_asked_for(cli):
     cli.daemon.wait_ready(60)
 
 
+def test_doctor_asks_each_broker_itself(cli, rabbitmq, kafka):
+    """A broker that is away or refuses the password is found before a task is lost in waiting, without a daemon."""
+    good = rabbitmq.url
+    bad = re.sub(r"//[^@]*@", "//duebox:wrong@", good)
+    assert bad != good
+    for name, plugin in (("good", {"module": "amqp", "url": good}), ("bad", {"module": "amqp", "url": bad}),
+                         ("live", {"module": "kafka", "brokers": kafka.bootstrap})):
+        cli.stage.plugin(name, **plugin)
+    cli.daemon.configure(cli.stage.configuration)
+    said = {line["text"].split()[1]: line for line in cli.jsonl("doctor") if line["check"] == "connection"}
+    assert said["good"]["level"] == said["live"]["level"] == "ok", said
+    assert said["bad"]["level"] == "warn" and "login failed" in said["bad"]["text"], said
+    assert said["bus"]["level"] == "warn" and said["bus"]["cure"], said
+
+
+def test_doctor_lists_held_tasks(cli):
+    """Tasks whose route nobody has wait for ever: doctor names the route."""
+    cli.add("no.such.route", count=3)
+    cli.sql("UPDATE outbox SET state = 'held'")
+    held = [line for line in cli.jsonl("doctor") if line["check"] == "held tasks"]
+    assert [(line["level"], line["text"].split(" wait")[0]) for line in held] == [("warn", "no.such.route: 3")]
+
+
 def test_doctor_without_a_database(cli, tmp_path):
     cli.daemon.configure({**cli.daemon.configuration, "database": {
         "socket": str(tmp_path / "none"), "user": "root", "name": "shop"}})
