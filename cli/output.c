@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "cli/text.h"
+#include "core/base/utf8.h"
 
 enum { PAGE_ROWS = 1000 };
 
@@ -20,18 +21,17 @@ struct listing {
 
 /* --- JSON --- */
 
-/* Writes a dump so that a terminal shows it and does not obey it: JSON escapes what is below U+0020, not DEL and C1. */
+/* Writes a dump so that a terminal shows it and does not obey it: JSON escapes what is below U+0020 only. A part is
+ * never cut within a character. */
 static int print_json_part(const char *part, size_t len, void *stream) {
-  for (size_t i = 0; i < len; i++) {
-    unsigned char c = (unsigned char)part[i], next = i + 1 < len ? (unsigned char)part[i + 1] : 0;
-    if (c == 0x7f) {
-      fputs("\\u007f", stream);
-    } else if (c == 0xc2 && next >= 0x80 && next < 0xa0) {
-      fprintf(stream, "\\u00%02x", next);
-      i++;
-    } else {
-      fputc(c, stream);
-    }
+  for (size_t i = 0, size; i < len; i += size) {
+    unsigned code = 0;
+    size = utf8_decode(part + i, len - i, &code);
+    if (code >= 0x7f && utf8_is_unsafe(code))
+      fprintf(stream, "\\u%04x", code);
+    else
+      fwrite(part + i, 1, size ? size : 1, stream);
+    size = size ? size : 1;
   }
   return 0;
 }
@@ -56,7 +56,7 @@ json_t *output_string(const char *data, size_t len) {
   size_t used = 0;
   for (size_t i = 0, size; i < len; i += size ? size : 1) {
     unsigned code;
-    size = text_decode(data + i, len - i, &code);
+    size = utf8_decode(data + i, len - i, &code);
     memcpy(clean + used, size ? data + i : "\xef\xbf\xbd", size ? size : 3);
     used += size ? size : 3;
   }

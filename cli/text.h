@@ -24,7 +24,4 @@ bool text_is_utf8(const char *text, size_t len);
 /* The length without a last character that was cut through; len where there is none. */
 size_t text_whole(const char *text, size_t len);
 
-/* Length of the UTF-8 character at text[0], 0 when it is none; *code gets the code point. */
-size_t text_decode(const char *text, size_t len, unsigned *code);
-
 #endif

@@ -86,27 +86,66 @@ const char *modules_dir(const struct module_registry *modules, size_t i) {
 
 static bool ours(uid_t uid) { return uid == 0 || uid == geteuid(); }
 
-/* No folder on the way may let somebody else swap what is below it. A sticky folder protects its entries. */
-static bool check_folders(const char *path, struct err *err) {
-  char folder[PATH_MAX];
-  struct stat st;
-  if (!realpath(path, folder))
-    return err_set(err, errno, "%s: %s", path, strerror(errno));
-  for (char *slash; (slash = strrchr(folder, '/'));) {
-    slash[slash == folder] = '\0'; /* the root keeps its slash */
-    if (stat(folder, &st) != 0)
-      return err_set(err, errno, "%s: %s", folder, strerror(errno));
-    if (!ours(st.st_uid))
-      return err_set(err, 1,
-                     "%s: its folder %s belongs to another user (uid %u) who could swap it; install the "
-                     "plugin in a folder of root",
-                     path, folder, (unsigned)st.st_uid);
-    if ((st.st_mode & S_IWOTH) && !(st.st_mode & S_ISVTX))
-      return err_set(err, 1, "%s: everybody may write into its folder %s; run: chmod o-w %s", path, folder, folder);
-    if (slash == folder)
-      break;
-  }
+static bool check_folder(const char *path, const char *folder, const struct stat *st, struct err *err) {
+  if (!ours(st->st_uid))
+    return err_set(err, 1,
+                   "%s: its folder %s belongs to another user (uid %u) who could swap it; install the "
+                   "plugin in a folder of root",
+                   path, folder, (unsigned)st->st_uid);
+  if ((st->st_mode & S_IWOTH) && !(st->st_mode & S_ISVTX))
+    return err_set(err, 1, "%s: everybody may write into its folder %s; run: chmod o-w %s", path, folder, folder);
+  if ((st->st_mode & S_IWGRP) && st->st_gid != 0 && !(st->st_mode & S_ISVTX))
+    return err_set(err, 1, "%s: a group (gid %u) may write into its folder %s; run: chmod g-w %s", path,
+                   (unsigned)st->st_gid, folder, folder);
   return true;
+}
+
+static bool check_way(const char *path, const char *way, int links, struct err *err);
+
+/* A link is judged with all that it leads through. */
+static bool check_link(const char *path, const char *link, const struct stat *st, int links, struct err *err) {
+  enum { LINKS_MAX = 16 };
+  char target[PATH_MAX], way[2 * PATH_MAX];
+  if (!ours(st->st_uid))
+    return err_set(err, 1, "%s: the symbolic link %s belongs to another user (uid %u) who could point it elsewhere",
+                   path, link, (unsigned)st->st_uid);
+  ssize_t n = readlink(link, target, sizeof target - 1);
+  if (n <= 0 || links == LINKS_MAX)
+    return err_set(err, ELOOP, "%s: %s: %s", path, link, strerror(ELOOP));
+  target[n] = '\0';
+  int folder = (int)(strrchr(link, '/') - link);
+  bool whole = target[0] == '/';
+  snprintf(way, sizeof way, "%.*s/%s", whole ? 0 : folder, link, whole ? target + 1 : target);
+  return strlen(way) < PATH_MAX ? check_way(path, way, links + 1, err)
+                                : err_set(err, ENAMETOOLONG, "%s: %s", path, strerror(ENAMETOOLONG));
+}
+
+/* No folder and no symbolic link on the way may let somebody else swap what is below it. A sticky folder protects its
+ * entries. `way` is followed as the system does it, so that links within links are judged too. */
+static bool check_way(const char *path, const char *way, int links, struct err *err) {
+  char at[PATH_MAX];
+  struct stat st;
+  size_t len = strlen(way);
+  for (size_t end = 0;; end += 1 + strcspn(way + end + 1, "/")) {
+    snprintf(at, sizeof at, "%.*s", end ? (int)end : 1, way); /* the root, and every name behind it */
+    if (lstat(at, &st) != 0)
+      return err_set(err, errno, "%s: %s", path, strerror(errno));
+    if (S_ISDIR(st.st_mode) && !check_folder(path, at, &st, err))
+      return false;
+    if (S_ISLNK(st.st_mode) && !check_link(path, at, &st, links, err))
+      return false;
+    if (end >= len)
+      return true;
+  }
+}
+static bool check_folders(const char *path, struct err *err) {
+  char here[PATH_MAX], way[2 * PATH_MAX];
+  if (path[0] == '/')
+    return check_way(path, path, 0, err);
+  if (!getcwd(here, sizeof here))
+    return err_set(err, errno, "%s: %s", path, strerror(errno));
+  snprintf(way, sizeof way, "%s/%s", here, path);
+  return check_way(path, way, 0, err);
 }
 
 static bool check_file(const char *path, const struct stat *st, struct err *err) {

@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "core/base/clock.h"
+#include "core/base/utf8.h"
 
 /* The one process-wide state of the program: where log lines go. Written by log_setup() before threads start. */
 static struct {
@@ -47,20 +48,23 @@ static size_t append(char *line, size_t used, const char *text) {
   return used + len;
 }
 
-/* Copies text as the inside of a quoted string. Both formats escape alike: JSON's rules are a subset of logfmt's. */
+/* Copies text as the inside of a quoted string. Both formats escape alike: JSON's rules are a subset of logfmt's. Bytes
+ * that are not UTF-8 become U+FFFD, as JSON has no others. */
 static size_t append_escaped(char *line, size_t used, const char *text) {
-  for (const unsigned char *p = (const unsigned char *)text; *p && used + 8 < LINE_MAX_BYTES; p++) {
-    if (*p == '"' || *p == '\\') {
+  size_t len = strlen(text), size;
+  for (size_t i = 0; i < len && used + 12 < LINE_MAX_BYTES; i += size) {
+    unsigned code = 0xfffd;
+    size = utf8_decode(text + i, len - i, &code);
+    if (size == 0 || (utf8_is_unsafe(code) && code != '\n')) {
+      used += (size_t)snprintf(line + used, 8, "\\u%04x", code);
+    } else if (code == '"' || code == '\\' || code == '\n') {
       line[used++] = '\\';
-      line[used++] = (char)*p;
-    } else if (*p == '\n') {
-      line[used++] = '\\';
-      line[used++] = 'n';
-    } else if (*p < 0x20 || *p == 0x7f) {
-      used += (size_t)snprintf(line + used, 8, "\\u%04x", *p);
+      line[used++] = code == '\n' ? 'n' : (char)code;
     } else {
-      line[used++] = (char)*p;
+      memcpy(line + used, text + i, size);
+      used += size;
     }
+    size = size ? size : 1;
   }
   return used;
 }

@@ -3,8 +3,10 @@
  * duebox/plugin.h - the plugin ABI, version 1.1.
  *
  * A plugin is a shared object that exports one const data symbol, `duebox_plugin_v1`. The host reads its frozen prefix
- * (magic, abi_major, abi_minor, size) before it runs anything of it. A plugin may be a sink (tasks go out), a source
- * (results come in) or both; an in-process handler is a sink that answers DUEBOX_ANSWER_DONE or _RECORD.
+ * (magic, abi_major, abi_minor, size) before it calls anything of it. Loading alone runs the constructors of the shared
+ * object and of its libraries, so a plugin that is refused by its prefix has run those. A plugin may be a sink (tasks
+ * go out), a source (results come in) or both; an in-process handler is a sink that answers DUEBOX_ANSWER_DONE or
+ * _RECORD.
  *
  * Threads. Each configured use of a plugin is an instance with a thread of its own, the driver. Everything runs on it,
  * create() first of all, one call at a time, except wakeup(), which any thread may call once create() has succeeded,

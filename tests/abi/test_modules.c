@@ -242,8 +242,32 @@ static void test_folder_writable(void **state) {
   snprintf(text, sizeof text, "%s: everybody may write into its folder %s; run: chmod o-w %s", path, f->folder,
            f->folder);
   expect_refused(f, "null", text);
+  assert_int_equal(chown(f->folder, (uid_t)-1, 12345), 0);
+  assert_int_equal(chmod(f->folder, 0775), 0);
+  snprintf(text, sizeof text, "%s: a group (gid 12345) may write into its folder %s; run: chmod g-w %s", path,
+           f->folder, f->folder);
+  expect_refused(f, "null", text);
   assert_int_equal(chmod(f->folder, 01777), 0); /* sticky: others cannot swap what is ours */
   assert_non_null(modules_load(f->modules, "null", &err));
+}
+
+/* A link on the way that somebody else owns could lead to his own file the next time. */
+static void test_foreign_link(void **state) {
+  const struct fixture *f = *state;
+  char link[PATH_MAX], path[2 * PATH_MAX];
+  struct err err = {0};
+  copy(f, "null", "null");
+  snprintf(link, sizeof link, "%s/way", f->folder);
+  snprintf(path, sizeof path, "%s/null.so", link);
+  assert_int_equal(symlink(f->folder, link), 0);
+  if (geteuid() != 0)
+    skip();
+  assert_int_equal(lchown(link, 12345, (gid_t)-1), 0);
+  assert_null(modules_load(f->modules, path, &err));
+  assert_non_null(strstr(err.text, "symbolic link"));
+  assert_int_equal(lchown(link, 0, (gid_t)-1), 0);
+  if (!modules_load(f->modules, path, &err))
+    fail_msg("%s", err.text);
 }
 
 /* A bad file in the first folder is an error, not a reason to take one from the next folder. */
@@ -292,6 +316,7 @@ int main(void) {
       TEST(test_owner),
       TEST(test_folder_owner),
       TEST(test_folder_writable),
+      TEST(test_foreign_link),
       TEST(test_no_fall_back),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);

@@ -401,12 +401,31 @@ static void all_that_is_wrong_is_said_at_once(void **state) {
   assert_null(line);
 }
 
+/* Whoever may write the configuration decides what code is loaded, so nobody else may. */
+static void what_others_may_write_is_refused(void **state) {
+  static const unsigned modes[] = {0666, 0660, 0606, 0620};
+  static const char minimal[] = "database: {user: u, name: s}\n";
+  struct config_fixture f;
+  assert_int_equal(config_set_up(&f), 0);
+  for (size_t i = 0; i < sizeof modes / sizeof modes[0] * 2; i++) {
+    struct err err = {0};
+    bool main_file = i % 2;
+    config_write(&f, "duebox.yaml", minimal, main_file ? modes[i / 2] : 0644);
+    config_write(&f, "conf.d/10.yaml", "log: {level: info}\n", main_file ? 0644 : modes[i / 2]);
+    struct config *config = config_try(&f, &err);
+    if (config || !strstr(err.text, "may be written by others") || !strstr(err.text, "chmod go-w"))
+      fail_msg("mode %o: %s", modes[i / 2], config ? "loaded" : err.text);
+  }
+  config_tear_down(&f);
+}
+
 int main(void) {
-  struct CMUnitTest tests[sizeof rows / sizeof rows[0] + 1];
+  struct CMUnitTest tests[sizeof rows / sizeof rows[0] + 2];
   for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++)
     tests[i] =
         (struct CMUnitTest){.name = rows[i].name, .test_func = test_row, .initial_state = (void *)(uintptr_t)&rows[i]};
   tests[sizeof rows / sizeof rows[0]] = (struct CMUnitTest)cmocka_unit_test(all_that_is_wrong_is_said_at_once);
+  tests[sizeof rows / sizeof rows[0] + 1] = (struct CMUnitTest)cmocka_unit_test(what_others_may_write_is_refused);
   unsetenv("CREDENTIALS_DIRECTORY");
   unsetenv("DUEBOX_NOT_SET");
   return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,0 +1,31 @@
+/* SPDX-License-Identifier: MIT */
+#include "core/base/utf8.h"
+
+size_t utf8_decode(const char *text, size_t len, unsigned *code) {
+  static const unsigned smallest[] = {0, 0, 0x80, 0x800, 0x10000};
+  unsigned char first = (unsigned char)text[0];
+  size_t size = first < 0x80 ? 1 : first < 0xc0 ? 0 : first < 0xe0 ? 2 : first < 0xf0 ? 3 : first < 0xf5 ? 4 : 0;
+  if (size == 0 || size > len)
+    return 0;
+  unsigned value = size == 1 ? first : first & (0x7fu >> size);
+  for (size_t i = 1; i < size; i++) {
+    unsigned char next = (unsigned char)text[i];
+    if ((next & 0xc0) != 0x80)
+      return 0;
+    value = value << 6 | (next & 0x3f);
+  }
+  /* Overlong forms, surrogates and what lies beyond Unicode are no characters (RFC 3629, section 3). */
+  if (value < smallest[size] || (value >= 0xd800 && value < 0xe000) || value > 0x10ffff)
+    return 0;
+  *code = value;
+  return size;
+}
+
+bool utf8_is_unsafe(unsigned code) {
+  bool control = code < 0x20 || (code >= 0x7f && code < 0xa0);
+  bool separator = code == 0x2028 || code == 0x2029;
+  bool direction = code == 0x061c || (code >= 0x200e && code <= 0x200f) || (code >= 0x202a && code <= 0x202e) ||
+                   (code >= 0x2066 && code <= 0x2069);
+  bool unseen = (code >= 0x200b && code <= 0x200d) || code == 0xfeff;
+  return control || separator || direction || unseen;
+}
