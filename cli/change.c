@@ -9,6 +9,7 @@
 
 #include "cli/intervene.h"
 #include "cli/select.h"
+#include "cli/text.h"
 #include "core/base/clock.h"
 
 struct change_run {
@@ -69,11 +70,18 @@ static void explain(const struct change_run *run, const struct task_target *targ
   }
 }
 
+/* What was typed may come from a script that read it elsewhere: shown as all foreign text is. */
+static void print_id(const char *id, const char *between, const char *text) {
+  char *safe = text_safe(id, strlen(id), TEXT_ONE_LINE);
+  printf("%s%s%s\n", safe ? safe : "?", between, text);
+  free(safe);
+}
+
 static void tell_one(struct change_run *run, const char *id, const struct task_target *target) {
   char text[160];
   explain(run, target, text, sizeof text);
   if (run->cli->output.format == OUTPUT_TEXT) {
-    printf("%s  %s\n", id, text);
+    print_id(id, "  ", text);
     return;
   }
   json_t *task =
@@ -212,7 +220,7 @@ static void change_table(struct change_run *run, bool living) {
 
 static void tell_dry(struct change_run *run, const char *id, const struct task_target *target) {
   if (run->cli->output.format == OUTPUT_TEXT)
-    printf("%s  is %s\n", id, task_state_text(target->state));
+    print_id(id, "  is ", task_state_text(target->state));
   else
     json_array_append_new(run->tasks, json_pack("{s:o, s:s}", "id", output_string(id, strlen(id)), "state",
                                                 task_state_text(target->state)));
