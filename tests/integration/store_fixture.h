@@ -46,6 +46,8 @@ int64_t ask(struct fixture *f, const char *format, ...) __attribute__((format(pr
 /* The text in the first field of the first row; "(null)" for NULL, "(none)" without a row. Valid until the next call.
  */
 const char *ask_text(struct fixture *f, const char *format, ...) __attribute__((format(printf, 2, 3)));
+/* Whether the server is MySQL, not MariaDB. In statements seq_1_to_N works with both. */
+bool is_mysql(struct fixture *f);
 /* The error number that a statement of root gives; 0 when it succeeds. */
 unsigned sql_error(struct fixture *f, const char *format, ...) __attribute__((format(printf, 2, 3)));
 /* Runs a statement on a second connection of root, for transactions beside the store's. */

@@ -13,8 +13,8 @@
 /* How often a session began to wait for a lock on a row: counted by the server, which only this test uses, because time
  * tells it from other delays only where the machine has nothing else to do. */
 static int64_t lock_waits(struct fixture *f) {
-  return ask(f, "SELECT variable_value FROM information_schema.global_status WHERE variable_name = "
-                "'INNODB_ROW_LOCK_WAITS'");
+  return ask(f, "SELECT variable_value FROM %s.global_status WHERE variable_name = 'INNODB_ROW_LOCK_WAITS'",
+             is_mysql(f) ? "performance_schema" : "information_schema");
 }
 
 /* Rows 1 to 3 of shard 0; the second connection holds row 2. */

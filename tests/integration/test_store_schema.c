@@ -162,14 +162,15 @@ static void describe(struct fixture *f, char *out, size_t cap) {
   sql(f, "SET SESSION group_concat_max_len = 1000000");
   snprintf(
       out, cap, "%s",
-      ask_text(f,
-               "SELECT CONCAT_WS(' ', (SELECT SHA1(GROUP_CONCAT(table_name, column_name, ordinal_position, "
-               "column_default, is_nullable, column_type, collation_name, generation_expression ORDER BY 1, 3)) FROM "
-               "information_schema.columns WHERE table_schema = DATABASE()), (SELECT SHA1(GROUP_CONCAT(table_name, "
-               "index_name, seq_in_index, column_name ORDER BY 1, 2, 3)) FROM information_schema.statistics WHERE "
-               "table_schema = DATABASE()), (SELECT SHA1(GROUP_CONCAT(table_name, constraint_name, check_clause ORDER "
-               "BY 1, 2)) FROM information_schema.check_constraints WHERE constraint_schema = DATABASE()), (SELECT "
-               "COUNT(*) FROM information_schema.columns WHERE table_schema = DATABASE()))"));
+      ask_text(f, "SELECT CONCAT_WS(' ', (SELECT SHA2(GROUP_CONCAT(table_name, column_name, ordinal_position, "
+                  "COALESCE(column_default, ''), is_nullable, column_type, COALESCE(collation_name, ''), "
+                  "COALESCE(generation_expression, '') ORDER BY table_name, ordinal_position), 256) FROM "
+                  "information_schema.columns WHERE table_schema = DATABASE()), (SELECT SHA2(GROUP_CONCAT(table_name, "
+                  "index_name, seq_in_index, column_name ORDER BY table_name, index_name, seq_in_index), 256) FROM "
+                  "information_schema.statistics WHERE table_schema = DATABASE()), (SELECT "
+                  "SHA2(GROUP_CONCAT(constraint_name, check_clause ORDER BY constraint_name), 256) FROM "
+                  "information_schema.check_constraints WHERE constraint_schema = DATABASE()), (SELECT COUNT(*) FROM "
+                  "information_schema.columns WHERE table_schema = DATABASE()))"));
 }
 
 static void what_is_shown_is_what_is_done(void **state) {
