@@ -10,6 +10,7 @@
 #include "outbox/db_error.h"
 #include "outbox/ops.h"
 #include "outbox/row.h"
+#include "outbox/server.h"
 #include "query.h"
 
 #define WHAT "claiming"
@@ -52,12 +53,14 @@ static bool lock_rows(struct store_session *ss, struct claim_unit *u, struct err
   struct db_row row;
   uint64_t id;
   struct text rows = {0};
+  (void)session_ids(ss, claim->ids, claim->count);
+  if (!server_lock_rows(ss, WHAT, session_skip(ss, false), &ss->part, err))
+    return false;
   name_rows(claim, &rows);
   session_begin_transaction(ss);
   session_add(ss, query_claim_lock,
-              ARGS(RAW("ids", *session_ids(ss, claim->ids, claim->count)), RAW("rows", rows),
-                   STRING("route", claim->route), STRING("host", claim->host), RAW("shards", u->shards),
-                   SIGNED("ahead_us", claim->ahead_us)));
+              ARGS(RAW("ids", ss->part), RAW("rows", rows), STRING("route", claim->route), STRING("host", claim->host),
+                   RAW("shards", u->shards), SIGNED("ahead_us", claim->ahead_us)));
   ss->script.failed = ss->script.failed || rows.failed || u->shards.failed;
   text_free(&rows);
   if (!session_send(ss, WHAT, results, 2, err))
@@ -135,6 +138,8 @@ static bool claim_unit(struct store_session *ss, void *arg, struct err *err) {
     return true;
   u->stuck = err->code == DB_LOCK_WAIT;
   ss->committing = ss->committing && !u->stuck;
+  if (u->stuck)
+    session_met_lock(ss);
   return u->stuck && session_rollback(ss, WHAT, err);
 }
 

@@ -52,10 +52,11 @@ static unsigned whole_seconds(int64_t ms) {
   return seconds < 1 ? 1 : seconds > 3600 ? 3600 : (unsigned)seconds;
 }
 
-static void prepare_limits(MYSQL *mysql, const struct database_config *config) {
+static void prepare_limits(MYSQL *mysql, const struct database_config *config, bool patient) {
   unsigned connect = whole_seconds(config->connect_timeout_ms), io = whole_seconds(config->read_timeout_ms);
   mysql_options(mysql, MYSQL_OPT_CONNECT_TIMEOUT, &connect);
-  mysql_options(mysql, MYSQL_OPT_READ_TIMEOUT, &io);
+  if (!patient)
+    mysql_options(mysql, MYSQL_OPT_READ_TIMEOUT, &io);
   mysql_options(mysql, MYSQL_OPT_WRITE_TIMEOUT, &io);
   unsigned long packet = 1024ul * 1024 * 1024;
   mysql_options(mysql, MYSQL_OPT_MAX_ALLOWED_PACKET, &packet);
@@ -64,7 +65,8 @@ static void prepare_limits(MYSQL *mysql, const struct database_config *config) {
   mysql_options(mysql, MYSQL_OPT_LOCAL_INFILE, &local_infile);
 }
 
-bool db_api_prepare(MYSQL *mysql, const struct database_config *config, const char *purpose, struct err *err) {
+bool db_api_prepare(MYSQL *mysql, const struct database_config *config, bool patient, const char *purpose,
+                    struct err *err) {
   const struct duebox_link link = {.host = config->socket ? NULL : config->host,
                                    .host_len = config->socket ? 0 : strlen(config->host),
                                    .tls = config->tls,
@@ -76,7 +78,7 @@ bool db_api_prepare(MYSQL *mysql, const struct database_config *config, const ch
   /* Without this, "localhost" silently means the unix socket. */
   unsigned protocol = config->socket ? MYSQL_PROTOCOL_SOCKET : MYSQL_PROTOCOL_TCP;
   mysql_options(mysql, MYSQL_OPT_PROTOCOL, &protocol);
-  prepare_limits(mysql, config);
+  prepare_limits(mysql, config, patient);
   if (!config->socket)
     prepare_tls(mysql, config);
 #ifdef DUEBOX_CLIENT_PLUGIN_DIR

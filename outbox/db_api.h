@@ -19,9 +19,11 @@ MUSTCHECK bool db_api_init(struct err *err);
 /* To be called on each thread that opens a connection. */
 void db_api_thread(void);
 
-/* Says which server to reach and how: protocol, TLS, plug-in folder, local files off, no reconnect. False: the
+/* Says which server to reach and how: protocol, TLS, plug-in folder, local files off, no reconnect. patient: an answer
+ * may take as long as it takes, since an ALTER of a large table does. False: the
  * configuration asks for what is not allowed or not possible (err->code is a db_own_error). */
-MUSTCHECK bool db_api_prepare(MYSQL *mysql, const struct database_config *config, const char *purpose, struct err *err);
+MUSTCHECK bool db_api_prepare(MYSQL *mysql, const struct database_config *config, bool patient, const char *purpose,
+                              struct err *err);
 /* Whether the connection is as safe as the configuration demands; to be asked after connecting. */
 MUSTCHECK bool db_api_verify(MYSQL *mysql, const struct database_config *config, struct err *err);
 

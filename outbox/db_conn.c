@@ -120,7 +120,7 @@ bool db_open(const struct database_config *config, enum db_role role, const char
   }
   conn->config = config;
   conn->role = role;
-  if (!db_api_prepare(conn->mysql, config, purpose, err) || !connect_now(conn, role, err) ||
+  if (!db_api_prepare(conn->mysql, config, role == DB_MIGRATE, purpose, err) || !connect_now(conn, role, err) ||
       !db_api_verify(conn->mysql, config, err) || !set_up_session(conn, role, err) ||
       (role != DB_MIGRATE && !schema_check(conn, err))) {
     db_close(&conn);

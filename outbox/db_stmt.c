@@ -5,6 +5,7 @@
 
 #include "outbox/db_api.h"
 #include "outbox/db_error.h"
+#include "outbox/server.h"
 
 bool db_unexpected(struct err *err, const char *what) {
   return err_set(err, DB_E_PROTOCOL, "%s: the server's answer is not what the statement gives; %s", what,
@@ -12,7 +13,7 @@ bool db_unexpected(struct err *err, const char *what) {
 }
 
 static bool failed(struct db_conn *conn, const char *what, struct err *err) {
-  int code = (int)mysql_errno(conn->mysql);
+  int code = server_error((int)mysql_errno(conn->mysql));
   const char *cure = conn->role == DB_MIGRATE ? db_error_cure_migrating(code) : db_error_cure(code);
   return err_set(err, code, "%s: %s (error %d)%s%s", what, mysql_error(conn->mysql), code, *cure ? "; " : "", cure);
 }

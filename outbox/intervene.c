@@ -9,6 +9,7 @@
 #include "outbox/db_error.h"
 #include "outbox/guard.h"
 #include "outbox/ops.h"
+#include "outbox/server.h"
 #include "outbox/write.h"
 #include "query.h"
 
@@ -265,6 +266,8 @@ static bool find_rows(struct store_session *ss, struct move_unit *u, struct err 
 /* Locks the rows; the fence comes with the COMMIT. */
 static bool lock_found(struct store_session *ss, struct move_unit *u, struct err *err) {
   struct db_result results[3];
+  if (!server_lock_rows(ss, MOVING, session_skip(ss, false), &u->ids, err))
+    return false;
   session_begin_transaction(ss);
   guard_ask_shards(ss, u->lease, 1);
   session_add(ss, query_hold_lock,
@@ -298,8 +301,11 @@ static bool move_unit(struct store_session *ss, void *arg, struct err *err) {
                            STRING("route", u->route)));
   ss->script.failed = ss->script.failed || u->ids.failed;
   guard_leases(ss, u->lease, 1);
-  if (!guard_commit(ss, MOVING, 3, results, err))
+  if (!guard_commit(ss, MOVING, 3, results, err)) {
+    if (err->code == DB_LOCK_WAIT)
+      session_met_lock(ss);
     return false;
+  }
   *u->moved = (uint32_t)results[0].count;
   db_results_free(results, 3);
   return true;

@@ -15,6 +15,7 @@
 #include "outbox/db_error.h"
 #include "outbox/halves.h"
 #include "outbox/ops.h"
+#include "outbox/server.h"
 #include "outbox/write.h"
 #include "query.h"
 
@@ -184,8 +185,16 @@ static bool lock_rows(struct store_session *ss, struct results_unit *u, struct e
   struct db_result results[3] = {0};
   const char *skip = session_skip(ss, u->met_again);
   size_t n = *skip ? 3 : 2;
+  struct text own = {0};
+  text_add(&own, ss->part.data, ss->part.len);
+  if (!server_lock_rows(ss, WHAT, skip, &own, err)) {
+    text_free(&own);
+    return false;
+  }
   session_begin_transaction(ss);
-  session_add(ss, query_result_lock, ARGS(RAW("ids", ss->part), WORD("skip", skip)));
+  session_add(ss, query_result_lock, ARGS(RAW("ids", own), WORD("skip", skip)));
+  ss->script.failed = ss->script.failed || own.failed;
+  text_free(&own);
   if (*skip)
     session_add(ss, query_result_living, ARGS(RAW("ids", ss->part)));
   if (!session_send(ss, WHAT, results, n, err))

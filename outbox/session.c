@@ -9,6 +9,7 @@
 #include "core/base/clock.h"
 #include "outbox/db_error.h"
 #include "outbox/rights.h"
+#include "outbox/server.h"
 #include "query.h"
 
 enum { CONFLICT_TRIES = 5, LOST_TRIES = 2, SKIP_US = 3 * 1000 * 1000, IDLE_MARGIN_US = 1000 * 1000 };
@@ -25,7 +26,7 @@ static bool ensure_connected(struct store_session *ss, struct err *err) {
   unsigned generation = atomic_load(&ss->outbox->generation);
   if (ss->conn && (ss->generation != generation || idle_too_long(ss)))
     db_close(&ss->conn);
-  ss->in_transaction = false;
+  ss->in_transaction = ss->continues = false;
   if (ss->conn)
     return true;
   ss->generation = generation;
@@ -137,8 +138,9 @@ void session_begin(struct store_session *ss) { text_clear(&ss->script); }
 
 void session_begin_transaction(struct store_session *ss) {
   text_clear(&ss->script);
-  text_puts(&ss->script, "START TRANSACTION");
+  text_puts(&ss->script, ss->continues ? "DO 0" : "START TRANSACTION");
   ss->in_transaction = true;
+  ss->continues = false;
 }
 
 bool session_start(struct store_session *ss, const char *what, struct err *err) {
@@ -152,7 +154,7 @@ void session_add(struct store_session *ss, const char *statement, const struct s
 
 void session_add_no_wait(struct store_session *ss, const char *statement, const struct sql_arg *args) {
   text_puts(&ss->script, ss->script.len ? ";\n" : "");
-  text_puts(&ss->script, "/*M!100303 SET STATEMENT innodb_lock_wait_timeout = 0 FOR */ ");
+  text_puts(&ss->script, SERVER_NO_WAIT);
   text_query(&ss->script, statement, ss->outbox->config->table, args);
 }
 

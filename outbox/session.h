@@ -33,6 +33,7 @@ struct store_session {
   unsigned generation;  /* of the store when conn was opened */
   int64_t used_us;      /* monotonic: when conn was used last */
   bool in_transaction;
+  bool continues;        /* the next session_begin_transaction finds one that server_lock_rows opened */
   bool committing;       /* a COMMIT, or a statement that commits by itself, was sent and not answered */
   bool unknown;          /* the unit was run before and nobody knows whether its commit happened */
   uint64_t random;       /* for the waits between tries */

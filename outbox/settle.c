@@ -18,6 +18,7 @@
 #include "outbox/guard.h"
 #include "outbox/halves.h"
 #include "outbox/ops.h"
+#include "outbox/server.h"
 #include "outbox/write.h"
 #include "query.h"
 
@@ -215,9 +216,17 @@ static bool lock_rows(struct store_session *ss, struct settle_unit *u, struct er
     text_puts(&ss->part, i ? "," : "");
     text_u64(&ss->part, u->sorted[i]->id);
   }
+  struct text own = {0};
+  text_add(&own, ss->part.data, ss->part.len);
+  if (!server_lock_rows(ss, WHAT, skip, &own, err)) {
+    text_free(&own);
+    return false;
+  }
   session_begin_transaction(ss);
   guard_ask_shards(ss, u->concerned, u->shard_count);
-  session_add(ss, query_settle_lock, ARGS(RAW("ids", ss->part), WORD("skip", skip)));
+  session_add(ss, query_settle_lock, ARGS(RAW("ids", own), WORD("skip", skip)));
+  ss->script.failed = ss->script.failed || own.failed;
+  text_free(&own);
   if (*skip)
     session_add(ss, query_settle_living, ARGS(RAW("ids", ss->part)));
   if (!session_send(ss, WHAT, results, n, err))

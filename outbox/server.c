@@ -1,0 +1,65 @@
+/* SPDX-License-Identifier: MIT */
+#include "outbox/server.h"
+
+#include <string.h>
+
+#include "outbox/db_api.h"
+#include "outbox/db_error.h"
+#include "query.h"
+
+bool server_is_mysql(const struct db_conn *conn) {
+  const char *version = mysql_get_server_info(conn->mysql);
+  return version && !strstr(version, "MariaDB");
+}
+
+int server_error(int code) {
+  enum { LOCK_NOWAIT = 3572, CHECK_VIOLATED = 3819, CHECK_VIOLATED_MARIADB = 4025 };
+  switch (code) {
+  case LOCK_NOWAIT:
+    return DB_LOCK_WAIT;
+  case CHECK_VIOLATED:
+    return CHECK_VIOLATED_MARIADB;
+  default:
+    return code;
+  }
+}
+
+/* Moves the ids of a result into a list; says how many there are. */
+static bool take_ids(struct db_result *result, struct text *ids, size_t *count, const char *what, struct err *err) {
+  struct db_row row;
+  uint64_t id;
+  text_clear(ids);
+  for (*count = 0; db_next(result, &row); ++*count) {
+    if (!db_u64(&row, 0, UINT64_MAX, &id))
+      return db_unexpected(err, what);
+    text_puts(ids, *count ? "," : "");
+    text_u64(ids, id);
+  }
+  if (*count == 0)
+    text_puts(ids, "NULL");
+  return true;
+}
+
+static size_t ids_in(const struct text *ids) {
+  size_t n = 1;
+  for (size_t i = 0; i < ids->len; i++)
+    n += ids->data[i] == ',';
+  return n;
+}
+
+bool server_lock_rows(struct store_session *ss, const char *what, const char *skip, struct text *ids, struct err *err) {
+  struct db_result results[2] = {0};
+  if (!*skip || !server_is_mysql(ss->conn) || ids->failed)
+    return true;
+  size_t asked = ids_in(ids), got;
+  session_begin_transaction(ss);
+  session_add(ss, query_lock_entries, ARGS(RAW("ids", *ids)));
+  if (!session_send(ss, what, results, 2, err))
+    return false;
+  bool ok = take_ids(&results[1], ids, &got, what, err);
+  db_results_free(results, 2);
+  ss->continues = true;
+  if (ok && got < asked)
+    session_met_lock(ss);
+  return ok;
+}

@@ -1,0 +1,29 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * outbox/server.h - what differs between MariaDB and MySQL as servers, beside comments that only one of them reads.
+ *
+ * What differs between their client libraries is in db_api.h.
+ */
+#ifndef OUTBOX_SERVER_H
+#define OUTBOX_SERVER_H
+
+#include "outbox/session.h"
+
+/* Whether the server that a connection reached is MySQL. Whoever is not MariaDB counts as MySQL. */
+bool server_is_mysql(const struct db_conn *conn);
+
+/* An error's number as MariaDB gives it, where MySQL has another for the same. */
+int server_error(int code);
+
+/* Words before a statement that let it fail at once where it would wait for a row. MySQL reads them as a comment and
+ * waits for a second, the shortest time that it knows; hence server_lock_rows. */
+#define SERVER_NO_WAIT "/*M!100303 SET STATEMENT innodb_lock_wait_timeout = 0 FOR */ "
+
+/* A unit is about to lock rows and, when skip is not "", must not wait in writing them either, not even for an entry of
+ * an index that somebody else holds alone. On MySQL this opens the unit's transaction, which session_begin_transaction
+ * then continues, and locks the rows of ids (a list, not empty) with all their index entries. *ids becomes a list of
+ * those that nobody else holds: "NULL" when there are none. On MariaDB it does nothing. */
+MUSTCHECK bool server_lock_rows(struct store_session *ss, const char *what, const char *skip, struct text *ids,
+                                struct err *err);
+
+#endif
