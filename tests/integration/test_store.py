@@ -13,6 +13,7 @@ import pytest
 
 from support.daemon import preset_folder
 from support.servers.mariadb import MariaDB
+from support.servers.mysql import LaterMariaDB, MySQL, start_or_skip
 
 HERE = Path(__file__).parent
 LIMIT_S = 480
@@ -36,6 +37,15 @@ def run(program, name, **environment):
     assert re.search(r"PASSED +\] 1 test", done.stdout), done.stdout
 
 
+def run_all(program, **environment):
+    """All tests of a program at once: what each came to is in its output."""
+    done = subprocess.run([preset_folder() / "tests" / program], env={**os.environ, **environment},
+                          stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, errors="replace",
+                          timeout=LIMIT_S, check=False)
+    assert done.returncode == 0, done.stdout
+    assert re.search(r"PASSED +\] [1-9]", done.stdout), done.stdout
+
+
 @pytest.fixture(scope="module")
 def server():
     with MariaDB() as it:
@@ -45,6 +55,36 @@ def server():
 @pytest.mark.parametrize(("program", "name"), c_tests(OTHERS))
 def test_c(server, program, name):
     run(program, name, DUEBOX_TEST_MYSQL=str(server.socket))
+
+
+@pytest.fixture(scope="module")
+def mysql():
+    """The other server: the contract of the store holds on it as it is."""
+    it = start_or_skip(MySQL)
+    yield it
+    it.stop()
+
+
+@pytest.fixture(scope="module")
+def later_mariadb():
+    it = start_or_skip(LaterMariaDB)
+    yield it
+    it.stop()
+
+
+# MariaDB's EXPLAIN is what test_store_plans reads.
+ON_MYSQL = [source for source in OTHERS if source.stem != "test_store_plans"]
+
+
+@pytest.mark.parametrize("program", [source.stem for source in ON_MYSQL])
+def test_c_on_mysql(mysql, program):
+    run_all(program, DUEBOX_TEST_MYSQL=str(mysql.socket))
+
+
+@pytest.mark.skipif("DUEBOX_TEST_ENGINES" not in os.environ, reason="scripts/test --engines")
+@pytest.mark.parametrize("program", [source.stem for source in OTHERS])
+def test_c_on_later_mariadb(later_mariadb, program):
+    run_all(program, DUEBOX_TEST_MYSQL=str(later_mariadb.socket))
 
 
 def openssl(*words):

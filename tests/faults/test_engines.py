@@ -1,0 +1,58 @@
+"""Every engine keeps what MariaDB 10.11 keeps: nothing is lost, early or invented (P1, P3), and a
+killed daemon costs copies, not tasks (P4).  A ledger of 2,000 tasks with mixed delays, inserted
+by the application's transactions, with one kill -9 of the daemon in the middle.
+
+MySQL is part of every run; MariaDB 11.8 is behind `scripts/test --engines`.
+"""
+
+import os
+
+import pytest
+
+from support.servers.mysql import LaterMariaDB, MySQL, start_or_skip
+from support.stage import Stage
+from support.wait import wait_until
+
+TASKS = 2000
+LATER = pytest.mark.skipif("DUEBOX_TEST_ENGINES" not in os.environ, reason="scripts/test --engines")
+
+
+@pytest.fixture(scope="module", params=[MySQL, pytest.param(LaterMariaDB, marks=LATER)], ids=lambda kind: kind.name)
+def mariadb(request):
+    """The engine in the place of the server that a Stage uses."""
+    server = start_or_skip(request.param)
+    yield server
+    server.stop()
+
+
+@pytest.fixture
+def stage(request, mariadb, tmp_path):
+    with Stage(request, tmp_path) as it:
+        yield it
+
+
+def test_the_shortest_insert_and_an_explicit_null_arrive(stage):
+    """What the README shows first: two columns. ORMs add NULL for the columns that they know nothing of."""
+    stage.http("orders.cancel", concurrency=4)
+    stage.start()
+    stage.execute("INSERT INTO outbox (route, payload) VALUES ('orders.cancel', '{\"order\":17}')")
+    stage.execute("INSERT INTO outbox (route, payload, due_at, dedup_key) VALUES ('orders.cancel', '2', NULL, NULL)")
+    stage.receiver.wait_count(2, 60)
+    assert sorted(one.body for one in stage.receiver.requests) == [b'2', b'{"order":17}']
+    wait_until(lambda: stage.execute("SELECT COUNT(*) FROM outbox")[0][0] == 0, 60, "the table to be empty")
+
+
+def test_a_ledger_with_a_kill(stage):
+    stage.http("h", concurrency=64, timeout="5s", retry={"backoff": "100ms", "max": "1s"})
+    stage.configuration["engine"] |= {"max_recoveries": 1000, "lease": "2s"}
+    daemon = stage.start()
+    stage.consume_http()
+    for delay_ms in (0, 500, 1500, 3000):
+        stage.insert("h", b"x" * 100, delay_ms=delay_ms, count=TASKS // 4)
+        if delay_ms == 500:
+            wait_until(lambda: len(stage.receiver.requests) > 100, 60, "tasks to arrive")
+            daemon.kill9()
+            daemon.start()
+    stage.wait_empty(120)
+    assert len(stage.ledger.arrived_ids()) == TASKS
+    stage.check(duplicates=64)      # at most what was in flight
