@@ -59,15 +59,12 @@ static bool keep_row(void *ctx, const struct field *fields, size_t count) {
 }
 
 /* The record of that number, whose reference is the caller's. Exit code. */
-static int find(struct cli *cli, const struct operator** op, const char *text, uint64_t *id, json_t **row) {
+static int find(const struct operator* op, const char *text, uint64_t *id, json_t **row) {
   struct err err = {0};
   *row = NULL;
   if (!parse_id(text, id))
     return cli_fail(EX_USAGE, "\"%s\" is no number of a quarantined record; `duebox quarantine list` has them", text);
-  int code = *op ? EX_OK : cli_operator(cli, op);
-  if (code)
-    return code;
-  enum store_status status = (*op)->ops->quarantine((*op)->self, *id, 1, BODY_KEPT, keep_row, row, &err);
+  enum store_status status = op->ops->quarantine(op->self, *id, 1, BODY_KEPT, keep_row, row, &err);
   if (status != STORE_OK)
     return cli_fail_store(status, &err);
   return *row ? EX_OK : cli_fail(EX_NOINPUT, "quarantine %s: not found", text);
@@ -81,11 +78,11 @@ int run_quarantine_show(struct cli *cli, const struct args *args) {
       {"length", "bytes", CELL_TEXT, false},  {"sha256", "sha256", CELL_TEXT, false},
       {"body", "body", CELL_LINES, false},    {"body_base64", "body (base64)", CELL_LINES, false},
   };
-  const struct operator* op = NULL;
+  const struct operator* op;
   json_t *row;
   uint64_t id;
-  int code = find(cli, &op, args->operands[0], &id, &row);
-  if (code == EX_OK)
+  int code = cli_operator(cli, &op);
+  if (code == EX_OK && (code = find(op, args->operands[0], &id, &row)) == EX_OK)
     output_record(&cli->output, columns, ARRAY_LEN(columns), row);
   return code;
 }
@@ -101,12 +98,12 @@ static int forget(const struct operator* op, uint64_t id, int64_t before_us, con
   return status == STORE_OK ? EX_OK : cli_fail_store(status, &err);
 }
 
-static int replay(struct cli *cli, const struct operator** op, const char *text) {
+static int replay(struct cli *cli, const struct operator* op, const char *text) {
   const struct config *config;
   struct store_result result = {0};
   json_t *row;
   uint64_t id, forgotten;
-  int code = find(cli, op, text, &id, &row);
+  int code = find(op, text, &id, &row);
   if (code == EX_OK)
     code = cli_config(cli, &config);
   const char *body = json_string_value(json_object_get(row, "body"));
@@ -117,16 +114,18 @@ static int replay(struct cli *cli, const struct operator** op, const char *text)
   if (code == EX_OK)
     code = result_settle_directly(config, body, "duebox quarantine replay", &result);
   if (code == EX_OK && (code = result_tell_fate(cli, text, result.fate)) == EX_OK)
-    code = forget(*op, id, 1, "replayed", &forgotten);
+    code = forget(op, id, 1, "replayed", &forgotten);
   json_decref(row);
   return code;
 }
 
 int run_quarantine_replay(struct cli *cli, const struct args *args) {
-  const struct operator* op = NULL;
-  int code = EX_OK;
+  const struct operator* op;
+  int code = cli_operator(cli, &op);
+  if (code)
+    return code;
   for (int i = 0; i < args->operand_count; i++) {
-    int one = replay(cli, &op, args->operands[i]);
+    int one = replay(cli, op, args->operands[i]);
     code = code ? code : one;
   }
   return code;
