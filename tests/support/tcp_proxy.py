@@ -7,6 +7,7 @@ Put it between duebox and a server, then:
     proxy.blackhole()   keep connections, take new ones, pass nothing on
     proxy.delay(ms)     each direction is late by `ms`, at full throughput
     proxy.restore()     pass on again, with what a black hole held back
+    proxy.retarget(port) new connections go to another server: the virtual IP that moves
 
 One event loop in one daemon thread; the verbs may be called from any thread and
 have taken effect when they return.
@@ -61,6 +62,9 @@ class TcpProxy:
         self._delay_s = 0.0
         self._call(self._open.set)
         self._in_loop(self._listen())
+
+    def retarget(self, target_port):
+        self._target = (self._target[0], target_port)
 
     def stop(self):
         if self._thread.is_alive():
