@@ -81,5 +81,5 @@ class FailoverPair:
         self.replica.set_read_only(True)
         self.replica.execute(
             f"CHANGE MASTER TO MASTER_HOST = '127.0.0.1', MASTER_PORT = {self.primary.port}, MASTER_USER = '{user}',"
-            f" MASTER_PASSWORD = '{password}', MASTER_USE_GTID = slave_pos")
+            f" MASTER_PASSWORD = '{password}', MASTER_USE_GTID = slave_pos, MASTER_CONNECT_RETRY = 1")
         self.replica.execute("START SLAVE")
