@@ -158,11 +158,13 @@ class Judge:
         for message_id, copies in self.copies.items():
             task = self.book.tasks.get(message_id)
             if task and task.key and task.key not in self.book.doubtful and message_id in self.committed:
-                firsts[task.key].append((copies[0][0], task.number))
+                firsts[task.key].append((copies[0][0], task.number, copies[0][1].at_us, copies[0][1].attempt))
         for key, list_ in firsts.items():
-            numbers = [number for _, number in sorted(list_)]
-            if numbers != sorted(numbers):
-                self.say("order", key, f"first copies came as {numbers}")
+            list_.sort()
+            for before, after in zip(list_, list_[1:]):
+                if before[1] > after[1]:
+                    self.say("order", key, f"number {after[1]} came first at {after[2]} as attempt {after[3]}, after "
+                             f"{before[1]} at {before[2]}; all: {[one[1] for one in list_]}")
 
     def judge_results(self):
         twice = self.world.execute("SELECT message_id, attempt, COUNT(*) FROM outbox_attempts WHERE kind = 'result'"
