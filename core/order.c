@@ -215,12 +215,23 @@ void order_reserve(struct order *order, const struct task *task) {
   drop_if_idle(order, key);
 }
 
+/* The called one waits again, as the next of its key. */
+static void recall(struct order *order, struct order_key *key) {
+  struct order_wait *wait = key->called;
+  key->called = NULL;
+  if (wait->queued)
+    dequeue_this(order, wait);
+  line_up(key, wait);
+}
+
 bool order_enter(struct order *order, struct flight *flight) {
   struct order_key *key = make_key(order, flight->task->order_key);
   if (!key || key->out)
     return false;
-  if (key->called)
+  if (key->called && key->called->id == flight->id)
     uncall(order, key->called);
+  else if (key->called)
+    recall(order, key); /* the flight was not read for its turn: it is a claim that is taken back */
   key->out = flight;
   return true;
 }

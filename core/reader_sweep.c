@@ -174,6 +174,9 @@ static void end_rows(struct scheduler *s, struct task_batch *batch, enum flight_
     struct lane *lane = flight_of(s->flights, task) ? NULL : scheduler_lane_make(s, task->route.data);
     task->attempt_now = task->attempt;
     struct flight *flight = lane ? reader_begin_flight(s, lane, NULL, task, now) : NULL;
+    bool back = end == FLIGHT_RECOVER || end == FLIGHT_UNSENT; /* others of its order_key wait until it is */
+    if (flight && back && lane->route && task->order_key.len > 0)
+      flight->in_order = order_enter(&lane->order, flight);
     if (flight)
       reader_end_flight(flight, end, NULL, NULL, &ended);
     else

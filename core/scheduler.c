@@ -19,6 +19,7 @@ enum {
   WAKE_STEP_US = 200, /* woken a little early: how soon to ask again */
   HOLD_ROWS = 500,
   NOTE_SLICE_US = 20 * 1000,
+  TAKE_BACK_AGAIN_US = 5 * 1000, /* until the next page of claims is taken back */
 };
 
 bool scheduler_db_ok(struct scheduler *s, enum store_status status, const struct err *err) {
@@ -212,6 +213,8 @@ static void look(struct scheduler *s) {
   plan_next_look(s, began, ended);
   if (s->look_soon)
     s->look_at_us = 0;
+  else if (s->claims_lost || s->claims_unknown)
+    s->look_at_us = ended + TAKE_BACK_AGAIN_US;
 }
 
 /* When to wake: the next task to be sent, the next look, the next due time that is known, or a lane that gets credit by
@@ -281,7 +284,8 @@ static void tick(struct scheduler *s) {
   scheduler_take_hints(s);
   if (s->retry_wait_us || clock_mono_us() >= s->look_at_us || atomic_load(&s->look_now))
     look(s); /* after trouble too: it is what tells that the database is back */
-  if (s->retry_wait_us == 0 && s->settings_known)
+  /* Not while there may be claims to take back: others of their order_keys would overtake them. */
+  if (s->retry_wait_us == 0 && s->settings_known && !s->claims_lost && !s->claims_unknown)
     scheduler_read(s);
   if (s->retry_wait_us == 0)
     scheduler_expire(s);

@@ -29,7 +29,7 @@ void scheduler_leave_order(struct scheduler *s, struct flight *flight, bool hand
   struct lane *lane = flight->lane;
   size_t heads = lane->order.heads;
   bool failed = flight->settled && flight->decision.applied && flight->decision.head;
-  if (order_leave(&lane->order, flight, handed_back ? ORDER_AGAIN : failed ? ORDER_HEAD : ORDER_OVER))
+  if (order_leave(&lane->order, flight, failed ? ORDER_HEAD : handed_back ? ORDER_AGAIN : ORDER_OVER))
     lane_sweep_first(lane);
   if (lane->order.heads < heads)
     unblock_soon(s, lane);

@@ -280,8 +280,10 @@ static void arrive(struct scheduler *s, struct flight *flight) {
     scheduler_is_blocked(s, flight);
   if (flight->solo)
     flight->lane->solo--;
-  if (flight->task->state == TASK_CLAIMED && !flight->settled) /* its lease was lost, and may be ours again */
+  if (flight->task->state == TASK_CLAIMED && !flight->settled) { /* its lease was lost, and may be ours again */
     s->claims_lost = true;
+    scheduler_look_soon(s);
+  }
   if (flight->settled && flight->decision.applied && s->view[shard].cautious && ++s->calm_count[shard] >= CALM_AFTER)
     leases_calm(s->leases, shard);
   atomic_fetch_sub(&s->leases->in_flight[shard], 1);

@@ -111,8 +111,10 @@ static bool decide(struct settler *settler, struct flight *flight, struct batch 
     rules_recover(&context, route, &facts, &flight->decision);
     break;
   }
-  flight->decision.head = flight->in_order && route && route->order == ORDER_BLOCK &&
-                          (flight->decision.event == EVENT_RETRY || flight->decision.event == EVENT_DEFER);
+  /* A recovered one goes before the others of its key too, though recovered ones go one at a time. */
+  bool again = flight->decision.event == EVENT_RETRY || flight->decision.event == EVENT_DEFER ||
+               (flight->end == FLIGHT_RECOVER && flight->decision.event == EVENT_RELEASE);
+  flight->decision.head = flight->in_order && route && route->order == ORDER_BLOCK && again;
   return written;
 }
 

@@ -152,7 +152,7 @@ struct decision {
   const char *error_class;            /* NULL = none */
   const char *error;                  /* NULL = none */
   const char *alert_route;            /* DEAD: insert a task on this route that tells of it; NULL = none */
-  bool head;                          /* RETRY: others of its order_key wait for it until it is over */
+  bool head;                          /* RETRY, DEFER, RELEASE: others of its order_key wait for it until it is over */
   const struct result_record *record; /* what the consumer said: its result, checkpoint, progress and stack are kept;
                                          NULL = nothing */
   /* Set by the store. */

@@ -30,7 +30,9 @@ static bool wants_alert(const struct decision *d) {
   return d->event == EVENT_DEAD && d->alert_route && d->form < DECISION_NO_ALERT;
 }
 static bool is_retry(const struct decision *d) { return d->event == EVENT_RETRY || d->event == EVENT_DEFER; }
-static bool is_head(const struct decision *d) { return is_retry(d) && d->head && d->form < DECISION_NO_LINES; }
+static bool is_head(const struct decision *d) {
+  return (is_retry(d) || d->event == EVENT_RELEASE) && d->head && d->form < DECISION_NO_LINES;
+}
 static bool is_published(const struct decision *d) { return d->event == EVENT_PUBLISHED; }
 static bool is_progress(const struct decision *d) { return d->event == EVENT_PROGRESS; }
 static bool is_move(const struct decision *d) {

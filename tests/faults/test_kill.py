@@ -139,6 +139,32 @@ def test_claims_of_a_killed_daemon_are_taken_back_at_once(stage, bound):
     assert all(row[2].startswith("here-") for row in rows)
 
 
+def test_order_survives_a_killed_daemon(stage):
+    """Tasks of one order_key leave one after the other, also when the daemon that had claimed the
+    first of them was killed: those that wait behind it do not overtake the claim that is taken back."""
+    stage.configuration["engine"] |= {"lease": "2s", "instance": "here"}
+    stage.http("h", timeout="60s", concurrency=8)
+    came, never = [], threading.Event()
+    stage.receiver.on("/h", Answer(200, after=never))
+    daemon = stage.daemon("first").start()
+    keys = [f"key-{number}" for number in range(8)]
+    for number in range(4):
+        for key in keys:
+            stage.execute("INSERT INTO outbox (route, payload, order_key) VALUES ('h', %s, %s)", f"{key}/{number}", key)
+    stage.receiver.wait_count(len(keys), 30, "/h")
+    daemon.kill9()
+    never.set()
+
+    def answer(request):
+        came.append(request.body.decode())
+        return Answer(200)
+    stage.receiver.on("/h", answer)
+    stage.start("second", engine=stage.configuration["engine"])
+    wait_until(lambda: stage.count() == 0, 60, "all tasks to be done", detail=stage.living)
+    for key in keys:
+        assert [body for body in came if body.startswith(f"{key}/")] == [f"{key}/{number}" for number in range(4)]
+
+
 def test_a_frozen_daemon_stops_nobody(stage):
     """A daemon that stands still (SIGSTOP, lost power, a cut network) in the middle of a
     transaction holds locks on shards and rows.  The other daemon must keep its own leases all

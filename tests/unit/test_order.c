@@ -54,6 +54,22 @@ static uint64_t called(struct fixture *f) {
   return order_called(&f->order, &id, 1, &shard) ? id : 0;
 }
 
+/* A claim that is taken back holds its key although another was called: that one's turn comes after it. */
+static void a_claim_taken_back_goes_before_the_called_one(void **state) {
+  struct fixture *f = *state;
+  for (uint64_t id = 1; id <= 3; id++)
+    name(f, id, "k");
+  order_reserve(&f->order, &f->task[2]);
+  assert_false(order_wait(&f->order, &f->task[3]));
+  assert_true(order_enter(&f->order, &f->flight[1]));
+  assert_false(order_may_go(&f->order, &f->task[2]));
+  assert_false(order_leave(&f->order, &f->flight[1], ORDER_OVER));
+  assert_int_equal(called(f), 2);
+  assert_true(order_enter(&f->order, &f->flight[2]));
+  assert_false(order_leave(&f->order, &f->flight[2], ORDER_OVER));
+  assert_int_equal(called(f), 3);
+}
+
 static void one_of_a_key_goes_at_a_time(void **state) {
   struct fixture *f = *state;
   for (uint64_t id = 1; id <= 4; id++)
@@ -281,6 +297,7 @@ int main(void) {
       ROW(one_that_was_handed_back_goes_again_before_the_others),
       ROW(one_that_is_gone_gives_its_turn_on),
       ROW(a_reserved_turn_keeps_others_of_the_batch_back),
+      ROW(a_claim_taken_back_goes_before_the_called_one),
       ROW(what_finds_no_room_is_swept_for_in_order),
       ROW(a_lost_shard_is_forgotten),
       ROW(a_failed_head_blocks_its_key),
