@@ -48,7 +48,7 @@ def test_retry_levels(stage):
 def test_the_log_names_the_dead(stage):
     """Whichever way they ended: by the sink, by the consumer's record. Many at once do not fill it."""
     stage.configuration["log"] = {"level": "info"}
-    stage.http("h", max_attempts=2, concurrency=500, retry={"backoff": "10ms", "jitter": 0})
+    stage.http("h", max_attempts=2, concurrency=500, breaker=0, retry={"backoff": "10ms", "jitter": 0})
     stage.http("later", result="expected", timeout="60s")
     daemon = stage.start()
     stage.receiver.on("/h", 500)
