@@ -41,16 +41,24 @@ bool config_note(const struct config_loader *l) {
 
 static void note(void *ctx) { config_note(ctx); }
 
+static void warn_of_secret(const struct duebox_option *row, const struct yaml_node *given) {
+  if (given && given->text[0] && !given->from_env && readable_by_others(given->file))
+    log_warn("DUEBOX-CONFIG-SECRET",
+             "%s:%u:%u: a secret stands in a file that other users may read; use %s_file, or run: chmod 600 %s",
+             given->file, given->line, given->column, row->name, given->file);
+}
+
 bool config_fill(const struct config_loader *l, const struct duebox_option *rows, const struct yaml_node *node,
                  const char *const *known_elsewhere, void *out) {
   if (!options_fill_all(rows, node, known_elsewhere, &l->secrets, l->arena, out, note, (void *)(uintptr_t)l, l->err))
     return false;
   for (const struct duebox_option *row = rows; row && row->name; row++) {
-    const struct yaml_node *given = row->type == DUEBOX_OPT_SECRET ? yaml_get(node, row->name) : NULL;
-    if (given && given->text[0] && !given->from_env && readable_by_others(given->file))
-      log_warn("DUEBOX-CONFIG-SECRET",
-               "%s:%u:%u: a secret stands in a file that other users may read; use %s_file, or run: chmod 600 %s",
-               given->file, given->line, given->column, row->name, given->file);
+    const struct yaml_node *given = yaml_get(node, row->name);
+    if (row->type == DUEBOX_OPT_SECRET)
+      warn_of_secret(row, given);
+    else if (row->type == DUEBOX_OPT_MAP && row->flags & DUEBOX_OPT_FILE)
+      for (size_t i = 0; given && i < given->count; i++)
+        warn_of_secret(row, given->items[i]);
   }
   return true;
 }

@@ -50,7 +50,7 @@ static void print_rows(const char *heading, const char *note, const struct duebo
           note[0] ? "\n\n" : "");
   for (; rows->name; rows++) {
     fprintf(out, "| `%s`", rows->name);
-    if (rows->type == DUEBOX_OPT_SECRET)
+    if (option_has_file(rows))
       fprintf(out, " or `%s_file`", rows->name);
     fputs(" | ", out);
     print_type(rows, out);

@@ -50,8 +50,8 @@ static json_t *durations_json(const struct duebox_durations *list) {
   return json;
 }
 
-static json_t *map_json(const struct duebox_map *map) {
-  static const struct duebox_option row = {.type = DUEBOX_OPT_MAP};
+static json_t *map_json(const struct duebox_map *map, uint32_t flags) {
+  const struct duebox_option row = {.type = DUEBOX_OPT_MAP, .flags = flags};
   json_t *json = json_object();
   for (size_t i = 0; i < map->count; i++) {
     struct duebox_map one = {.items = &map->items[i], .count = 1};
@@ -86,7 +86,7 @@ static json_t *value_json(const struct duebox_option *row, const void *filled) {
   case DUEBOX_OPT_DURATIONS:
     return ((const struct duebox_durations *)field)->count ? durations_json(field) : NULL;
   case DUEBOX_OPT_MAP:
-    return ((const struct duebox_map *)field)->count ? map_json(field) : NULL;
+    return ((const struct duebox_map *)field)->count ? map_json(field, row->flags) : NULL;
   }
   return NULL;
 }
@@ -181,6 +181,51 @@ static json_t *config_json(const struct config *config) {
   return root;
 }
 
+/* Where a key's value was written; a secret may be in a file of its own. */
+static const struct yaml_node *origin(const struct yaml_node *map, const char *key, bool *file) {
+  char file_key[80];
+  const struct yaml_node *node = yaml_get(map, key);
+  snprintf(file_key, sizeof file_key, "%s_file", key);
+  *file = !node && yaml_get(map, file_key);
+  return *file ? yaml_get(map, file_key) : node;
+}
+
+static json_t *masked(json_t *value, const struct yaml_node *from, bool file);
+
+/* Where a value comes from decides, not what it looks like: what was not written into the configuration file itself
+ * was kept out of it, and is kept out of what is shown. */
+static void mask_map(json_t *map, const struct yaml_node *node, bool file) {
+  const char *key;
+  json_t *value;
+  void *next;
+  json_object_foreach_safe(map, next, key, value) {
+    bool from_file = false;
+    const struct yaml_node *from = origin(node, key, &from_file);
+    json_object_set_new(map, key, masked(value, from, file || from_file));
+  }
+}
+
+static void mask_list(json_t *list, const struct yaml_node *node, bool file) {
+  size_t i;
+  json_t *value;
+  json_array_foreach(list, i, value) {
+    const struct yaml_node *from = node && node->kind == YAML_LIST && i < node->count ? node->items[i] : NULL;
+    json_array_set_new(list, i, masked(value, from, file));
+  }
+}
+
+/* The value itself or the mask: a new reference. */
+static json_t *masked(json_t *value, const struct yaml_node *from, bool file) {
+  bool one = !json_is_object(value) && (file || (from && from->kind == YAML_TEXT));
+  if (one && (file || from->from_env))
+    return json_string(OPTION_MASK);
+  if (json_is_object(value))
+    mask_map(value, from, file);
+  else if (json_is_array(value))
+    mask_list(value, from, file);
+  return json_incref(value);
+}
+
 /* Text that every YAML reader takes as this text without quotes; ours takes all scalars as text. */
 static bool plain(const char *text) {
   static const char *const words[] = {"null", "true", "false", "yes", "no", "on", "off"};
@@ -221,14 +266,6 @@ static void print_origin(const struct yaml_node *node, FILE *out) {
     fputs("  # default\n", out);
 }
 
-/* Where a key's value was written; a secret may stand in a file of its own. */
-static const struct yaml_node *origin(const struct yaml_node *map, const char *key) {
-  char file_key[80];
-  const struct yaml_node *node = yaml_get(map, key);
-  snprintf(file_key, sizeof file_key, "%s_file", key);
-  return node ? node : yaml_get(map, file_key);
-}
-
 static void print_flow(const json_t *list, FILE *out) {
   size_t i;
   json_t *item;
@@ -256,7 +293,8 @@ static void print_map(json_t *map, const struct yaml_node *node, int indent, boo
   const char *key;
   json_t *value;
   json_object_foreach(map, key, value) {
-    const struct yaml_node *from = origin(node, key);
+    bool file;
+    const struct yaml_node *from = origin(node, key, &file);
     fprintf(out, "%*s", first_inline ? 0 : indent, "");
     first_inline = false;
     print_text(key, out);
@@ -281,6 +319,7 @@ static void print_map(json_t *map, const struct yaml_node *node, int indent, boo
 
 void config_show(const struct config *config, bool json, FILE *out) {
   json_t *root = config_json(config);
+  mask_map(root, config->tree, false);
   if (json) {
     json_dumpf(root, out, JSON_INDENT(2) | JSON_REAL_PRECISION(15));
     fputc('\n', out);

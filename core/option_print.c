@@ -11,8 +11,6 @@
 
 #include "core/options.h"
 
-#define MASK "***"
-
 struct printer {
   char *out;
   size_t cap, len;
@@ -35,7 +33,7 @@ static void put_text(struct printer *to, const char *text) {
   const char *at = authority ? memrchr(authority + 3, '@', end) : NULL;
   const char *colon = at ? memchr(authority + 3, ':', (size_t)(at - authority - 3)) : NULL;
   if (colon)
-    put(to, "%.*s" MASK "%s", (int)(colon + 1 - text), text, at);
+    put(to, "%.*s" OPTION_MASK "%s", (int)(colon + 1 - text), text, at);
   else
     put(to, "%s", text);
 }
@@ -87,10 +85,10 @@ static void put_durations(struct printer *to, const struct duebox_durations *lis
   }
 }
 
-static void put_map(struct printer *to, const struct duebox_map *map) {
+static void put_map(struct printer *to, const struct duebox_map *map, bool secret) {
   for (size_t i = 0; i < map->count; i++) {
     put(to, "%s%s=", i ? ", " : "", map->items[i].key);
-    put_text(to, looks_secret(map->items[i].key) ? MASK : map->items[i].value);
+    put_text(to, secret || looks_secret(map->items[i].key) ? OPTION_MASK : map->items[i].value);
   }
 }
 
@@ -107,7 +105,7 @@ size_t option_print(const struct duebox_option *row, const void *filled, char *o
     break;
   case DUEBOX_OPT_SECRET:
     text = *(const char *const *)field;
-    put(&to, "%s", text && text[0] ? MASK : "");
+    put(&to, "%s", text && text[0] ? OPTION_MASK : "");
     break;
   case DUEBOX_OPT_BOOL:
     put(&to, "%s", *(const bool *)field ? "true" : "false");
@@ -137,7 +135,7 @@ size_t option_print(const struct duebox_option *row, const void *filled, char *o
     put_durations(&to, field);
     break;
   case DUEBOX_OPT_MAP:
-    put_map(&to, field);
+    put_map(&to, field, row->flags & DUEBOX_OPT_FILE);
     break;
   }
   return to.len;

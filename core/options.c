@@ -20,9 +20,13 @@ struct fill {
   struct err *err;
 };
 
+bool option_has_file(const struct duebox_option *row) {
+  return row->type == DUEBOX_OPT_SECRET || row->flags & DUEBOX_OPT_FILE;
+}
+
 static bool is_file_key(const char *key, const struct duebox_option *row) {
   size_t n = strlen(row->name);
-  return row->type == DUEBOX_OPT_SECRET && strncmp(key, row->name, n) == 0 && strcmp(key + n, "_file") == 0;
+  return option_has_file(row) && strncmp(key, row->name, n) == 0 && strcmp(key + n, "_file") == 0;
 }
 
 static bool key_known(const struct fill *f, const char *key) {
@@ -47,7 +51,7 @@ static size_t all_keys(const struct fill *f, const char ***out) {
     keys[n++] = *known;
   for (const struct duebox_option *row = f->rows; row && row->name; row++) {
     keys[n++] = row->name;
-    if (row->type == DUEBOX_OPT_SECRET)
+    if (option_has_file(row))
       keys[n++] = arena_printf(f->arena, "%s_file", row->name);
   }
   *out = keys;
@@ -218,15 +222,38 @@ static bool set_map(const struct fill *f, const struct yaml_node *node, struct d
   return true;
 }
 
-static bool set_secret_file(const struct fill *f, const struct yaml_node *node, const char **value) {
+/* The content of the file that node names; NULL with an error at its place. */
+static const char *read_file(const struct fill *f, const struct yaml_node *node) {
   struct err why = {0};
-  const char *ref = scalar(f, node);
-  if (!ref)
-    return false;
-  if (!f->secrets)
-    return yaml_err(node, f->err, "secret files cannot be read here; give the value itself");
-  *value = f->secrets->read(f->secrets->ctx, ref, f->arena, &why);
-  return *value || yaml_err(node, f->err, "%s", why.text);
+  const char *ref = scalar(f, node), *value = NULL;
+  if (ref && !f->secrets) {
+    yaml_err(node, f->err, "secret files cannot be read here; give the value itself");
+  } else if (ref) {
+    value = f->secrets->read(f->secrets->ctx, ref, f->arena, &why);
+    if (!value)
+      yaml_err(node, f->err, "%s", why.text);
+  }
+  return value;
+}
+
+static bool set_from_file(const struct fill *f, const struct duebox_option *row, const struct yaml_node *node,
+                          void *field) {
+  struct err why = {0};
+  const char *text;
+  if (row->type != DUEBOX_OPT_MAP) {
+    text = read_file(f, node);
+    return text && (set_string(f, row, text, field, &why) || yaml_err(node, f->err, "%s", why.text));
+  }
+  if (node->kind != YAML_MAP)
+    return yaml_err(node, f->err, "must be a map of keys and the files that hold their values");
+  struct duebox_pair *items = arena_array(f->arena, node->count, sizeof *items);
+  for (size_t i = 0; i < node->count; i++) {
+    items[i] = (struct duebox_pair){node->items[i]->name, read_file(f, node->items[i])};
+    if (!items[i].value)
+      return false;
+  }
+  *(struct duebox_map *)field = (struct duebox_map){.items = items, .count = node->count};
+  return true;
 }
 
 static bool set_given(const struct fill *f, const struct duebox_option *row, const struct yaml_node *node,
@@ -249,23 +276,23 @@ static bool set_default(const struct fill *f, const struct duebox_option *row, v
            err_set(f->err, 1, "the built-in default of \"%s\" is wrong: %s", row->name, why.text);
   if (!(row->flags & DUEBOX_OPT_REQUIRED))
     return true;
-  bool secret = row->type == DUEBOX_OPT_SECRET;
+  bool has_file = option_has_file(row);
   if (!f->node)
     return err_set(f->err, 1, "\"%s\" must be given: %s", row->name, row->help);
-  return yaml_key_err(f->node, f->err, "\"%s\"%s%s%s must be given: %s", row->name, secret ? " or \"" : "",
-                      secret ? row->name : "", secret ? "_file\"" : "", row->help);
+  return yaml_key_err(f->node, f->err, "\"%s\"%s%s%s must be given: %s", row->name, has_file ? " or \"" : "",
+                      has_file ? row->name : "", has_file ? "_file\"" : "", row->help);
 }
 
 static bool fill_row(const struct fill *f, const struct duebox_option *row, void *field) {
   const struct yaml_node *given = yaml_get(f->node, row->name), *file = NULL;
-  for (size_t i = 0; row->type == DUEBOX_OPT_SECRET && f->node && i < f->node->count; i++)
+  for (size_t i = 0; option_has_file(row) && f->node && i < f->node->count; i++)
     if (is_file_key(f->node->items[i]->name, row))
       file = f->node->items[i];
   if (given && file)
     return yaml_key_err(file, f->err, "\"%s\" is given too, at line %u; keep one of the two", given->name,
                         given->key_line);
   if (file)
-    return set_secret_file(f, file, field);
+    return set_from_file(f, row, file, field);
   return given ? set_given(f, row, given, field) : set_default(f, row, field);
 }
 

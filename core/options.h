@@ -40,6 +40,9 @@ MUSTCHECK bool options_fill_all(const struct duebox_option *rows, const struct y
                                 const char *const *known_elsewhere, const struct secret_reader *secrets,
                                 struct arena *arena, void *out, void (*wrong)(void *ctx), void *ctx, struct err *err);
 
+/* Whether the key `<name>_file` is accepted too. */
+bool option_has_file(const struct duebox_option *row);
+
 /* Parses one text by type; used for defaults, command-line values and tests alike. */
 MUSTCHECK bool option_parse_duration(const char *text, int64_t *ms, struct err *err);
 MUSTCHECK bool option_parse_size(const char *text, int64_t *bytes, struct err *err);
@@ -48,7 +51,11 @@ MUSTCHECK bool option_parse_int(const char *text, int64_t *value, struct err *er
 MUSTCHECK bool option_parse_number(const char *text, double *value, struct err *err);
 MUSTCHECK bool option_parse_bool(const char *text, bool *value, struct err *err);
 
-/* Writes the effective value of one row as text ("***" for a secret that is set). Returns the length as snprintf. */
+/* What is printed in place of a secret. */
+#define OPTION_MASK "***"
+
+/* Writes the effective value of one row as text (OPTION_MASK for a secret that is set). Returns the length as snprintf.
+ */
 size_t option_print(const struct duebox_option *row, const void *filled, char *out, size_t cap);
 
 /* Whether two structs that the same rows filled hold the same values; secrets are compared by content. */

@@ -54,6 +54,10 @@ struct duebox_map {
 /* Since 1.1. A template of a route that says where its tasks go: topic, exchange, routing key, URL. The expansions of
  * all such options of a route are a task's target, which is suspended by itself (DUEBOX_SCOPE_TARGET). */
 #define DUEBOX_OPT_TARGET 0x4u
+/* Since 1.1. A STRING that may hold a secret, or a MAP whose values are secrets and never printed: the key
+ * `<name>_file` is accepted too. It names a file, for a MAP one for each key, and what comes from there is never
+ * printed. */
+#define DUEBOX_OPT_FILE 0x8u
 
 struct duebox_option {
   const char *name;

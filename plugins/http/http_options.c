@@ -61,7 +61,8 @@ const struct duebox_option http_option_rows[] = {
 #define ROW(field, kind, ...)                                                                                          \
   { .name = #field, .type = kind, .offset = offsetof(struct http_route, field), __VA_ARGS__ }
 const struct duebox_option http_route_rows[] = {
-    ROW(url, DUEBOX_OPT_STRING, .flags = DUEBOX_OPT_REQUIRED | DUEBOX_OPT_TEMPLATE | DUEBOX_OPT_TARGET,
+    ROW(url, DUEBOX_OPT_STRING,
+        .flags = DUEBOX_OPT_REQUIRED | DUEBOX_OPT_TEMPLATE | DUEBOX_OPT_TARGET | DUEBOX_OPT_FILE,
         .help = "where to send; placeholders are percent-encoded and may stand in the path and the query only"),
     ROW(method, DUEBOX_OPT_ENUM, .def = "POST", .choices = methods, .help = "request method"),
     ROW(secret, DUEBOX_OPT_SECRET,
@@ -72,6 +73,8 @@ const struct duebox_option http_route_rows[] = {
         .help = "Content-Type of a task that brings none in its headers"),
     ROW(headers, DUEBOX_OPT_MAP,
         .help = "headers of every request, without placeholders; they go before a task's header of the same name"),
+    ROW(secret_headers, DUEBOX_OPT_MAP, .flags = DUEBOX_OPT_FILE,
+        .help = "further headers whose values are secrets, such as an API key; with _file: header names and files"),
     ROW(idempotency_key, DUEBOX_OPT_BOOL, .def = "false", .help = "send the message id as Idempotency-Key too"),
     ROW(callback, DUEBOX_OPT_STRING, .def = "reply_to", .flags = DUEBOX_OPT_TEMPLATE,
         .help = "what duebox-callback announces: reply_to (the route's callback URL), none, or a URL"),
@@ -191,14 +194,14 @@ static bool check_url(const struct http_options *o, const struct http_route *r, 
   struct http_url url;
   size_t host_len = 0;
   if (!http_url_split(r->url, &url))
-    return fail(err, "url: \"%s\" must begin with https:// (or http://) and name a host", r->url);
+    return fail(err, "url: it must begin with https:// (or http://) and name a host");
   if (memchr(url.authority, '{', url.authority_len) || memchr(url.authority, '}', url.authority_len))
     return fail(err, "url: a placeholder in the host would let a task choose where it is sent; name the host, and use "
                      "placeholders in the path or the query");
   if (memchr(url.authority, '@', url.authority_len))
     return fail(err, "url: a user or password does not belong into the URL; use authorization_file");
   if (http_url_has_dot_segment(&url))
-    return fail(err, "url: \"%s\" has a \".\" or \"..\" in its path; write the path it stands for", r->url);
+    return fail(err, "url: it has a \".\" or \"..\" in its path; write the path it stands for");
   for (const char *p = r->url; *p; p++)
     if ((unsigned char)*p <= ' ' || *p == 0x7f)
       return fail(err, "url: blanks and control characters must be percent-encoded");
@@ -226,34 +229,43 @@ static const char *find_placeholder(const char *text, size_t *len) {
   return NULL;
 }
 
-static bool check_header_value(const struct duebox_pair *h, struct duebox_error *err) {
+static bool check_header_value(const char *option, const struct duebox_pair *h, struct duebox_error *err) {
   size_t len;
   const char *placeholder = find_placeholder(h->value, &len);
   if (!http_header_value_valid(h->value, strlen(h->value)))
-    return fail(err, "headers: the value of %s holds a control character", h->key);
+    return fail(err, "%s: the value of %s holds a control character", option, h->key);
   if (placeholder)
     return fail(err,
-                "headers: %s: %.*s would be sent as it stands, placeholders are for url and callback; let the "
+                "%s: %s: %.*s would be sent as it stands, placeholders are for url and callback; let the "
                 "application put it into the headers of its tasks",
-                h->key, (int)len, placeholder);
+                option, h->key, (int)len, placeholder);
+  return true;
+}
+
+static bool check_header_map(const char *option, const struct duebox_map *headers, struct duebox_error *err) {
+  for (size_t i = 0; i < headers->count; i++) {
+    const struct duebox_pair *h = &headers->items[i];
+    if (!http_header_name_valid(h->key))
+      return fail(err, "%s: \"%s\" is not a header name (letters, digits and !#$%%&'*+-.^_`|~)", option, h->key);
+    if (http_header_reserved(h->key))
+      return fail(err, "%s: %s is set by duebox itself", option, h->key);
+    if (strcasecmp(h->key, "content-type") == 0)
+      return fail(err, "%s: use the option content_type for %s", option, h->key);
+    if (strcasecmp(h->key, "authorization") == 0)
+      return fail(err, "%s: use authorization_file for %s", option, h->key);
+    if (!check_header_value(option, h, err))
+      return false;
+  }
   return true;
 }
 
 static bool check_headers(const struct http_route *r, struct duebox_error *err) {
-  for (size_t i = 0; i < r->headers.count; i++) {
-    const struct duebox_pair *h = &r->headers.items[i];
-    if (!http_header_name_valid(h->key))
-      return fail(err, "headers: \"%s\" is not a header name (letters, digits and !#$%%&'*+-.^_`|~)", h->key);
-    if (http_header_reserved(h->key))
-      return fail(err, "headers: %s is set by duebox itself", h->key);
-    if (strcasecmp(h->key, "content-type") == 0)
-      return fail(err, "headers: use the option content_type for %s", h->key);
-    if (strcasecmp(h->key, "authorization") == 0)
-      return fail(err, "headers: use authorization_file for %s: what stands under headers is printed by `config show`",
-                  h->key);
-    if (!check_header_value(h, err))
-      return false;
-  }
+  if (!check_header_map("headers", &r->headers, err) || !check_header_map("secret_headers", &r->secret_headers, err))
+    return false;
+  for (size_t i = 0; i < r->secret_headers.count; i++)
+    for (size_t k = 0; k < r->headers.count; k++)
+      if (strcasecmp(r->secret_headers.items[i].key, r->headers.items[k].key) == 0)
+        return fail(err, "secret_headers: %s is under headers too; keep one of the two", r->headers.items[k].key);
   if (!r->content_type || !*r->content_type || !http_header_value_valid(r->content_type, strlen(r->content_type)))
     return fail(err, "content_type: must not be empty or hold a control character");
   if (r->authorization && !http_header_value_valid(r->authorization, strlen(r->authorization)))

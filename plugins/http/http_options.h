@@ -38,7 +38,7 @@ struct http_route {
   const char *secret, *previous_secret;
   const char *authorization;
   const char *content_type;
-  struct duebox_map headers;
+  struct duebox_map headers, secret_headers;
   bool idempotency_key;
   const char *callback; /* template; see http_callback_of() */
   int64_t retry_after_max_ms;

@@ -282,13 +282,25 @@ static bool add_own(struct http_request *r, const struct duebox_task *task, cons
   return add_callback(r, task, route, host, problem);
 }
 
+static void add_map(struct http_request *r, const struct duebox_map *headers) {
+  for (size_t i = 0; i < headers->count; i++)
+    add_text(r, headers->items[i].key, headers->items[i].value);
+}
+
 static void add_route_headers(struct http_request *r, const struct duebox_task *task, const struct http_route *route) {
   if (route->idempotency_key) /* quoted: draft-ietf-httpapi-idempotency-key-header, section 2.1 */
     add_quoted(r, "Idempotency-Key", task->message_id);
   if (route->authorization)
     add_text(r, "Authorization", route->authorization);
-  for (size_t i = 0; i < route->headers.count; i++)
-    add_text(r, route->headers.items[i].key, route->headers.items[i].value);
+  add_map(r, &route->headers);
+  add_map(r, &route->secret_headers);
+}
+
+static bool is_in_map(const struct duebox_map *headers, const char *name) {
+  for (size_t i = 0; i < headers->count; i++)
+    if (is_name(name, headers->items[i].key))
+      return true;
+  return false;
 }
 
 /* The operator's headers go before the application's: who inserts a row must not replace a credential. */
@@ -297,10 +309,7 @@ static bool set_by_route(const struct http_route *route, const char *name) {
     return true;
   if (route->idempotency_key && is_name(name, "idempotency-key"))
     return true;
-  for (size_t i = 0; i < route->headers.count; i++)
-    if (is_name(name, route->headers.items[i].key))
-      return true;
-  return false;
+  return is_in_map(&route->headers, name) || is_in_map(&route->secret_headers, name);
 }
 
 static bool add_application_headers(struct http_request *r, const struct duebox_task *task,

@@ -284,20 +284,24 @@ static void reserved_headers_are_not_copied(void **state) {
 
 static void the_routes_headers_win(void **state) {
   static const struct duebox_pair fixed[] = {{"X-Api-Key", "operator"}, {"x-extra", "1"}};
+  static const struct duebox_pair secret[] = {{"X-Secret", "operator's"}};
   const struct duebox_header headers[] = {{"x-api-key", text("forged")},
                                           {"AUTHORIZATION", text("forged")},
                                           {"Idempotency-Key", text("forged")},
+                                          {"x-secret", text("forged")},
                                           {"x-other", text("2")}};
   struct http_request request = {0};
   struct duebox_task task = a_task();
   struct http_route route = a_route();
   route.headers = (struct duebox_map){fixed, 2};
+  route.secret_headers = (struct duebox_map){secret, 1};
   route.authorization = "Bearer t0ken";
   route.idempotency_key = true;
   task.message_id = "say \"hi\" \\";
   task.headers = headers;
-  task.header_count = 4;
+  task.header_count = 5;
   build(&request, &task, &route);
+  check_line(&request, "x-secret", "X-Secret: operator's");
   check_line(&request, "x-api-key", "X-Api-Key: operator");
   check_line(&request, "x-extra", "x-extra: 1");
   check_line(&request, "authorization", "Authorization: Bearer t0ken");
