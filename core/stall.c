@@ -88,7 +88,7 @@ int64_t stall_at_us(const struct stall *stall) {
 }
 
 static int64_t median(const int64_t *values, unsigned count) {
-  int64_t sorted[STALL_ROUNDS];
+  int64_t sorted[STALL_ROUNDS] = {0};
   for (unsigned i = 0; i < count; i++) {
     unsigned at = i;
     for (; at > 0 && sorted[at - 1] > values[i]; at--)
