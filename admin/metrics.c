@@ -64,6 +64,8 @@ static const struct series engine_series[] = {
 
 #define R(field) offsetof(struct route_metrics, field)
 static const struct series route_series[] = {
+    {"duebox_changed_in_flight", METRIC_COUNTER, PLAIN, R(changed),
+     "Tasks that plain SQL changed while they were at their destination: sent again with their new content."},
     {"duebox_vanished", METRIC_COUNTER, PLAIN, R(vanished),
      "Tasks whose row was gone when they were settled, removed by plain SQL."},
     {"duebox_inflight_tasks", METRIC_GAUGE, PLAIN, R(inflight), "Tasks read from the table and not yet settled."},

@@ -72,6 +72,7 @@ static size_t decide(const struct walk *walk, struct task_batch *batch, struct d
                                      .failures = task->failures,
                                      .recoveries = task->recoveries};
     rules_expire(&context, &facts, &decisions[i]);
+    decisions[i].changed_at = task->changed_at;
   }
   return rows;
 }

@@ -40,9 +40,10 @@ struct route_metrics {
   counter outcomes[DUEBOX_GONE + 1]; /* of attempts, by enum duebox_outcome_class */
   counter events[TASK_EVENTS];       /* settled, by enum task_event */
   counter results[RESULT_FATES];     /* result records, by fate */
-  counter vanished;                  /* settled rows that were not there any more (plain SQL was quicker) */
-  struct histogram lateness;         /* hand-over to the sink minus due time, first attempts */
-  struct histogram duration;         /* hand-over to outcome */
+  counter changed;           /* changed by plain SQL while they were at the sink: due again with their new content */
+  counter vanished;          /* settled rows that were not there any more (plain SQL was quicker) */
+  struct histogram lateness; /* hand-over to the sink minus due time, first attempts */
+  struct histogram duration; /* hand-over to outcome */
   gauge inflight;
   gauge inflight_bytes;
   gauge oldest_due_us; /* due time of the oldest task that is due and not in flight; 0 = none */

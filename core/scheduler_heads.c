@@ -28,7 +28,7 @@ static void unblock_soon(struct scheduler *s, struct lane *lane) {
 void scheduler_leave_order(struct scheduler *s, struct flight *flight, bool handed_back) {
   struct lane *lane = flight->lane;
   size_t heads = lane->order.heads;
-  bool failed = flight->settled && flight->decision.applied && flight->decision.head;
+  bool failed = flight->settled && flight->decision.applied && !flight->decision.changed && flight->decision.head;
   if (order_leave(&lane->order, flight, failed ? ORDER_HEAD : handed_back ? ORDER_AGAIN : ORDER_OVER))
     lane_sweep_first(lane);
   if (lane->order.heads < heads)

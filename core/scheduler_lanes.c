@@ -228,7 +228,8 @@ static void follow_confirm(const struct flight *flight) {
 
 /* The row may be due still, unless somebody else changed it. */
 static bool handed_back(const struct flight *flight) {
-  return !flight->settled || !flight->decision.applied || flight->decision.event == EVENT_RELEASE;
+  return !flight->settled || !flight->decision.applied || flight->decision.changed ||
+         flight->decision.event == EVENT_RELEASE;
 }
 
 static bool is_later(enum task_event event) { return event == EVENT_RETRY || event == EVENT_DEFER; }
@@ -241,7 +242,7 @@ static void follow_group(struct scheduler *s, const struct flight *flight) {
   group->in_flight--;
   if (handed_back(flight)) /* the row may be due still, behind the cursor */
     lane_sweep(group);
-  if (flight->settled && flight->decision.applied && is_later(flight->decision.event)) {
+  if (flight->settled && flight->decision.applied && !flight->decision.changed && is_later(flight->decision.event)) {
     int64_t due = scheduler_db_now_us(s) + flight->decision.delay_us;
     if (due < group->next_us)
       group->next_us = due;

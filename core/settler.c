@@ -135,7 +135,9 @@ static void count_outcome(struct settler *settler, const struct flight *flight) 
 
 static void count_settled(const struct flight *flight) {
   struct route_metrics *metrics = &flight->lane->metrics;
-  if (flight->decision.applied)
+  if (flight->decision.changed)
+    count(&metrics->changed, 1);
+  else if (flight->decision.applied)
     count(&metrics->events[flight->decision.event], 1);
   else
     count(&metrics->vanished, 1);
@@ -171,7 +173,7 @@ static void note_written(struct settler *settler, struct flight *flight, const s
   flight->settled = true;
   count(&settler->metrics->settled_rows, 1);
   count_settled(flight);
-  if (decision->event == EVENT_DEAD && decision->applied)
+  if (decision->event == EVENT_DEAD && decision->applied && !decision->changed)
     dead_log_write(&settler->dead, flight->lane->name, flight->task->message_id.data, decision->attempt,
                    decision->error_class);
 }
@@ -320,6 +322,8 @@ static void settle_some(struct settler *settler, struct store_session *ss, struc
     else
       flight->settled = true;
     flight->decision.unknown = unknown;
+    flight->decision.changed_at = flight->task->changed_at;
+    flight->decision.sent = flight->end == FLIGHT_OUTCOME ? flight->task : NULL;
     flight_list_add(&some, flight);
   }
   /* Primary-key order: two writers that lock rows in the same order do not deadlock. Mostly they come in it. */

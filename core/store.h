@@ -137,6 +137,8 @@ enum decision_form {
 struct decision {
   uint64_t id;
   struct duebox_bytes message_id; /* the caller's; NUL-terminated */
+  struct duebox_bytes changed_at; /* the version of the row that was decided about; empty = any */
+  const struct task *sent; /* what its destination has seen, to compare with a later version; NULL = it has not */
   uint8_t shard;
   enum task_state from;
   uint32_t attempt_from;
@@ -162,6 +164,8 @@ struct decision {
   bool unknown;  /* not applied as far as is known, but a COMMIT that wrote it got no answer: give it again with this
                     still set, and the row tells. Not set in a decision that is given for the first time */
   bool mismatch; /* not applied: the row with this id is another task */
+  bool changed;  /* applied in another way: the row has another content than what was sent, and is due again, with the
+                    next attempt and revision + 1 */
   bool refused;  /* not applied: the server refuses it in every form; err says why. To be given again, at leisure */
   enum decision_form form; /* what was written of it */
 };

@@ -8,6 +8,7 @@
 #include "outbox/db_error.h"
 
 enum { ATTEMPT_MAX = 2000000000 }; /* as the schema says: there are higher numbers to count on to */
+enum { VERSION_MAX = 31 };
 
 static const char *const expressions[ROW_FIELD_COUNT] = {
 #define ROW(symbol, expression) [ROW_##symbol] = (expression),
@@ -110,6 +111,9 @@ static void decode_bytes(struct decoding *d, struct task *task) {
   if (d->row->fields[ROW_CHECKPOINT])
     task->checkpoint = bytes(d, ROW_CHECKPOINT, SIZE_MAX);
   task->target_host = bytes(d, ROW_TARGET_HOST, SIZE_MAX);
+  task->changed_at = (struct duebox_bytes){.data = ""};
+  if (d->row->fields[ROW_CHANGED])
+    task->changed_at = bytes(d, ROW_CHANGED, VERSION_MAX);
   task->payload_len = number(d, ROW_PAYLOAD_LEN, UINT64_MAX);
   task->payload = (struct duebox_bytes){.data = d->row->fields[ROW_PAYLOAD], .len = d->row->lengths[ROW_PAYLOAD]};
   if (task->payload.data && task->payload.len != task->payload_len && !d->bad)

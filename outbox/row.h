@@ -33,6 +33,7 @@
   ROW(HEADERS, "headers")                                                                                              \
   ROW(CHECKPOINT, "checkpoint")                                                                                        \
   ROW(TARGET_HOST, "target_host")                                                                                      \
+  ROW(CHANGED, "changed_at")                                                                                           \
   ROW(PAYLOAD_LEN, "OCTET_LENGTH(payload)")                                                                            \
   ROW(PAYLOAD, "IF(OCTET_LENGTH(payload) <= {max_payload}, payload, NULL)")
 

@@ -10,6 +10,9 @@
  * their decisions are busy. Where somebody holds only an entry of another index, that is met in writing: the batch is
  * then settled by halves, down to the row that it is about. So it is when the server refuses something; the row that it
  * refuses is written in a form that it takes.
+ *
+ * changed_at tells that somebody changed a row after it was read. What was sent is then compared with what is there:
+ * with the same content it is settled as decided; otherwise it is due again, and what was never sent is left as it is.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -18,6 +21,7 @@
 #include "outbox/guard.h"
 #include "outbox/halves.h"
 #include "outbox/ops.h"
+#include "outbox/row.h"
 #include "outbox/server.h"
 #include "outbox/write.h"
 #include "query.h"
@@ -76,7 +80,7 @@ static void choose_candidates(struct settle_unit *u) {
     struct decision *d = &u->decisions[i];
     u->met_again = u->met_again || d->busy;
     u->doubtful = u->doubtful || d->unknown;
-    d->applied = d->busy = d->mismatch = d->refused = false;
+    d->applied = d->busy = d->mismatch = d->refused = d->changed = false;
     if (write_possible(d) && d->shard < STORE_SHARDS_MAX && lease_of(u, d->shard))
       u->sorted[n++] = d;
   }
@@ -95,6 +99,7 @@ static bool settle_quick(struct store_session *ss, struct settle_unit *u, bool *
                      .count = u->candidates,
                      .fence = "TRUE",
                      .shards = &u->shards,
+                     .versioned = true,
                      .guarded = true};
   session_begin_transaction(ss);
   write_expect(&w, 0);
@@ -119,6 +124,7 @@ static bool settle_single(struct store_session *ss, struct settle_unit *u, bool 
                      .decisions = u->sorted,
                      .count = 1,
                      .shards = &u->shards,
+                     .versioned = true,
                      .fence = fence.failed ? "" : fence.data};
   session_begin(ss);
   ss->script.failed = fence.failed;
@@ -165,9 +171,13 @@ static bool match_row(struct settle_unit *u, struct decision *d, const struct db
     return db_unexpected(err, WHAT);
   d->busy = false;
   d->mismatch = !same_task(d, row, 4);
-  if (!d->mismatch && d->shard == shard && (uint64_t)d->from + 1 == state && d->attempt_from == attempt &&
-      !shard_lost(u, d->shard))
-    u->applying[u->matched++] = d;
+  bool other_version = d->changed_at.len && (!row->fields[5] || row->lengths[5] != d->changed_at.len ||
+                                             memcmp(row->fields[5], d->changed_at.data, d->changed_at.len) != 0);
+  if (d->mismatch || d->shard != shard || (uint64_t)d->from + 1 != state || d->attempt_from != attempt ||
+      shard_lost(u, d->shard) || (other_version && !d->sent))
+    return true;
+  d->changed = other_version; /* until the contents have been compared */
+  u->applying[u->matched++] = d;
   return true;
 }
 
@@ -232,7 +242,7 @@ static bool lock_rows(struct store_session *ss, struct settle_unit *u, struct er
   if (!session_send(ss, WHAT, results, n, err))
     return false;
   for (size_t i = 0; i < u->candidates; i++)
-    u->sorted[i]->busy = u->sorted[i]->mismatch = false;
+    u->sorted[i]->busy = u->sorted[i]->mismatch = u->sorted[i]->changed = false;
   bool ok = read_shards(u, &results[1], err) && mark_living(u, &results[3], err) && match_rows(u, &results[2], err);
   db_results_free(results, n);
   u->busy = 0;
@@ -271,8 +281,54 @@ static void drop_lost_shards(struct settle_unit *u) {
   u->shard_count = kept;
 }
 
+static bool same_bytes(const struct duebox_bytes *a, const struct duebox_bytes *b) {
+  return a->len == b->len && (a->len == 0 || (a->data && b->data && memcmp(a->data, b->data, a->len) == 0));
+}
+
+static bool same_content(const struct task *a, const struct task *b) {
+  return same_bytes(&a->payload, &b->payload) && same_bytes(&a->headers, &b->headers) &&
+         same_bytes(&a->route, &b->route) && same_bytes(&a->task_key, &b->task_key) &&
+         same_bytes(&a->order_key, &b->order_key) && a->due_us == b->due_us && a->expires_us == b->expires_us;
+}
+
+/* Of the locked rows that were changed since they were read, finds those whose content is another than what was sent.
+ */
+static bool compare_changed(struct store_session *ss, struct settle_unit *u, struct err *err) {
+  struct text columns = {0};
+  struct db_result result;
+  struct db_row row;
+  struct task now;
+  size_t at = 0;
+  text_clear(&ss->part);
+  for (size_t i = 0; i < u->matched; i++) {
+    if (!u->applying[i]->changed)
+      continue;
+    text_puts(&ss->part, ss->part.len ? "," : "");
+    text_u64(&ss->part, u->applying[i]->id);
+  }
+  if (ss->part.len == 0)
+    return true;
+  row_columns(&columns, INT64_MAX);
+  session_begin(ss);
+  session_add(ss, query_settle_read, ARGS(RAW("columns", columns), RAW("ids", ss->part)));
+  ss->script.failed = ss->script.failed || columns.failed;
+  text_free(&columns);
+  if (!session_send(ss, WHAT, &result, 1, err))
+    return false;
+  while (db_next(&result, &row)) {
+    struct err unreadable = {0}; /* such a row is another than the one that was sent */
+    bool ok = row_decode(&row, &now, &unreadable);
+    while (at < u->matched && u->applying[at]->id < now.id)
+      at++;
+    if (at < u->matched && u->applying[at]->id == now.id)
+      u->applying[at]->changed = !ok || !same_content(&now, u->applying[at]->sent);
+  }
+  db_results_free(&result, 1);
+  return true;
+}
+
 static bool settle_careful(struct store_session *ss, struct settle_unit *u, struct err *err) {
-  if (!lock_rows(ss, u, err))
+  if (!lock_rows(ss, u, err) || !compare_changed(ss, u, err))
     return false;
   resolve_unknown(ss, u);
   if (u->matched == 0)

@@ -21,22 +21,29 @@ bool write_possible(const struct decision *decision) {
   return task_state_next(decision->from, decision->event) != TASK_STATES;
 }
 
-static bool is_final(const struct decision *d) { return !task_state_living(task_state_next(d->from, d->event)); }
+static bool is_final(const struct decision *d) {
+  return !d->changed && !task_state_living(task_state_next(d->from, d->event));
+}
 static bool wants_history(const struct decision *d) {
   return is_final(d) && (d->event != EVENT_DONE || (d->keep_us > 0 && d->form < DECISION_NO_HISTORY));
 }
-static bool wants_attempt(const struct decision *d) { return d->log_attempt && d->form < DECISION_NO_LINES; }
+static bool wants_attempt(const struct decision *d) {
+  return !d->changed && d->log_attempt && d->form < DECISION_NO_LINES;
+}
 static bool wants_alert(const struct decision *d) {
-  return d->event == EVENT_DEAD && d->alert_route && d->form < DECISION_NO_ALERT;
+  return !d->changed && d->event == EVENT_DEAD && d->alert_route && d->form < DECISION_NO_ALERT;
 }
-static bool is_retry(const struct decision *d) { return d->event == EVENT_RETRY || d->event == EVENT_DEFER; }
+static bool is_changed(const struct decision *d) { return d->changed; }
+static bool is_retry(const struct decision *d) {
+  return !d->changed && (d->event == EVENT_RETRY || d->event == EVENT_DEFER);
+}
 static bool is_head(const struct decision *d) {
-  return (is_retry(d) || d->event == EVENT_RELEASE) && d->head && d->form < DECISION_NO_LINES;
+  return (is_retry(d) || (!d->changed && d->event == EVENT_RELEASE)) && d->head && d->form < DECISION_NO_LINES;
 }
-static bool is_published(const struct decision *d) { return d->event == EVENT_PUBLISHED; }
-static bool is_progress(const struct decision *d) { return d->event == EVENT_PROGRESS; }
+static bool is_published(const struct decision *d) { return !d->changed && d->event == EVENT_PUBLISHED; }
+static bool is_progress(const struct decision *d) { return !d->changed && d->event == EVENT_PROGRESS; }
 static bool is_move(const struct decision *d) {
-  return d->event == EVENT_RELEASE || d->event == EVENT_HOLD || d->event == EVENT_BLOCK;
+  return !d->changed && (d->event == EVENT_RELEASE || d->event == EVENT_HOLD || d->event == EVENT_BLOCK);
 }
 
 /* What is written for which decisions, in this order: all that reads the row before what changes it. */
@@ -53,6 +60,7 @@ static const struct kind {
     {query_settle_published, query_settle_published_same, is_published, false},
     {query_settle_move, NULL, is_move, false},
     {query_settle_progress, NULL, is_progress, false},
+    {query_settle_changed, NULL, is_changed, false},
 };
 
 unsigned write_statements(const struct decision *decision) {
@@ -115,7 +123,7 @@ static const char *attempt_kind(const struct decision *d) {
 }
 
 /* One decision as a JSON array; the positions are those that sql/queries/settle_*.sql read. */
-static void add_row(struct text *row, const struct decision *d) {
+static void add_row(struct text *row, const struct decision *d, bool versioned) {
   const int64_t numbers[] = {
       (int64_t)d->from + 1, d->attempt_from, d->shard,      (int64_t)task_state_next(d->from, d->event) + 1,
       d->attempt,           d->failures,     d->recoveries, d->delay_us > 0 ? d->delay_us : 0};
@@ -145,6 +153,8 @@ static void add_row(struct text *row, const struct decision *d) {
   text_json(row, d->alert_route, d->alert_route ? strlen(d->alert_route) : 0, STORE_ROUTE_MAX);
   text_puts(row, ",");
   text_json(row, d->message_id.data, d->message_id.len, STORE_ID_MAX);
+  text_puts(row, ",");
+  text_json(row, versioned && d->changed_at.len ? d->changed_at.data : NULL, d->changed_at.len, SIZE_MAX);
   text_puts(row, "]");
 }
 
@@ -197,7 +207,7 @@ static bool write_json(struct writer *w, const struct kind *kind, struct decisio
   text_clear(values);
   for (size_t i = 0; i < count; i++) {
     text_puts(values, rows++ ? "," : "[");
-    add_row(values, list[i]);
+    add_row(values, list[i], w->versioned);
     if (i + 1 < count && values->len <= VALUES_MAX)
       continue;
     text_puts(values, "]");
@@ -212,13 +222,28 @@ static bool write_json(struct writer *w, const struct kind *kind, struct decisio
   return true;
 }
 
+static bool is_versioned(const struct writer *w, const struct decision *d) { return w->versioned && d->changed_at.len; }
+
+/* What a list of rows is compared with: the message id, with the version where it counts. */
+static struct sql_arg identity(const struct writer *w, const struct decision *d) {
+  return is_versioned(w, d) ? WORD("identity", "CONCAT(o.message_id, ' ', o.changed_at)")
+                            : WORD("identity", "o.message_id");
+}
+
 /* Adds a row to the lists of ids and message ids. */
 static void list_row(struct writer *w, struct text *names, const struct decision *d) {
   struct text *ids = &w->ss->part;
   text_puts(ids, ids->len ? "," : "");
   text_u64(ids, d->id);
   text_puts(names, names->len ? "," : "");
-  text_sql(names, d->message_id.data, d->message_id.len);
+  if (is_versioned(w, d)) {
+    char both[STORE_ID_MAX + 64];
+    int len = snprintf(both, sizeof both, "%.*s %.*s", (int)d->message_id.len, d->message_id.data,
+                       (int)d->changed_at.len, d->changed_at.data);
+    text_sql(names, both, len > 0 && (size_t)len < sizeof both ? (size_t)len : 0);
+  } else {
+    text_sql(names, d->message_id.data, d->message_id.len);
+  }
   if (ids->failed || names->failed)
     w->ss->script.failed = true;
 }
@@ -232,8 +257,9 @@ static bool write_same(struct writer *w, const char *statement, struct decision 
   for (size_t i = 0; i < count; i++)
     list_row(w, &names, list[i]);
   bool ok = add(w, statement,
-                ARGS(RAW("ids", w->ss->part), RAW("message_ids", names), STRING("state", task_state_text(d->from)),
-                     UNSIGNED("attempt_from", d->attempt_from), RAW("shards", *w->shards), WORD("fence", w->fence),
+                ARGS(RAW("ids", w->ss->part), RAW("message_ids", names), identity(w, d),
+                     STRING("state", task_state_text(d->from)), UNSIGNED("attempt_from", d->attempt_from),
+                     RAW("shards", *w->shards), WORD("fence", w->fence),
                      STRING("state_to", task_state_text(task_state_next(d->from, d->event))),
                      UNSIGNED("attempt", d->attempt), UNSIGNED("failures", d->failures),
                      UNSIGNED("recoveries", d->recoveries), SIGNED("delay", d->delay_us > 0 ? d->delay_us : 0),
@@ -283,7 +309,7 @@ static bool write_kind(struct writer *w, const struct kind *kind, struct decisio
 }
 
 static bool same_guard(const struct decision *a, const struct decision *b) {
-  return a->from == b->from && a->attempt_from == b->attempt_from;
+  return a->from == b->from && a->attempt_from == b->attempt_from && !a->changed_at.len == !b->changed_at.len;
 }
 
 /* Whether a final decision with the guard of decisions[i] comes before i. */
@@ -307,8 +333,9 @@ static bool write_delete(struct writer *w, size_t first, struct err *err) {
     rows++;
   }
   bool ok = add(w, query_settle_delete,
-                ARGS(RAW("ids", w->ss->part), RAW("message_ids", names), STRING("state", task_state_text(guard->from)),
-                     UNSIGNED("attempt", guard->attempt_from), RAW("shards", *w->shards), WORD("fence", w->fence)),
+                ARGS(RAW("ids", w->ss->part), RAW("message_ids", names), identity(w, guard),
+                     STRING("state", task_state_text(guard->from)), UNSIGNED("attempt", guard->attempt_from),
+                     RAW("shards", *w->shards), WORD("fence", w->fence)),
                 rows, err);
   text_free(&names);
   return ok;

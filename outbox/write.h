@@ -27,6 +27,7 @@ struct writer {
   const char *fence;         /* SQL condition for statements that are their own transaction; "TRUE" inside another */
   const struct text *shards; /* "1,2": the shards of the decisions */
   bool no_wait;              /* the rows are locked: wait for nothing more */
+  bool versioned;            /* the rows are not locked: they are to be in the version that was decided about */
   bool guarded;              /* in a transaction: a statement that finds other rows ends the script with DB_GUARD */
   int64_t expected[DB_RESULTS_MAX];
   size_t statements; /* in the session's script */

@@ -5,7 +5,9 @@ SELECT o.id, o.shard, o.route, o.order_key
 FROM JSON_TABLE({rows}, '$[*]' COLUMNS (
     id BIGINT UNSIGNED PATH '$[0]', state_from INT UNSIGNED PATH '$[1]', attempt_from INT UNSIGNED PATH '$[2]',
     shard INT UNSIGNED PATH '$[3]',
-    message_id VARCHAR(64) CHARACTER SET ascii COLLATE ascii_bin PATH '$[20]')) v
+    message_id VARCHAR(64) CHARACTER SET ascii COLLATE ascii_bin PATH '$[20]',
+    changed_at DATETIME(6) PATH '$[21]')) v
 STRAIGHT_JOIN `{table}` o FORCE INDEX (PRIMARY)
   ON o.id = v.id AND o.message_id = v.message_id AND o.state + 0 = v.state_from AND o.attempt = v.attempt_from AND o.shard = v.shard
+  AND (v.changed_at IS NULL OR o.changed_at = v.changed_at)
 ON DUPLICATE KEY UPDATE shard = o.shard, route = o.route, order_key = o.order_key

@@ -4,10 +4,12 @@ UPDATE JSON_TABLE({rows}, '$[*]' COLUMNS (
     shard INT UNSIGNED PATH '$[3]', attempt INT UNSIGNED PATH '$[5]', failures INT UNSIGNED PATH '$[6]',
     recoveries INT UNSIGNED PATH '$[7]', delay_us BIGINT PATH '$[8]', published DATETIME(6) PATH '$[9]',
     progress DOUBLE PATH '$[13]', checkpoint MEDIUMTEXT PATH '$[14]',
-    message_id VARCHAR(64) CHARACTER SET ascii COLLATE ascii_bin PATH '$[20]')) v
+    message_id VARCHAR(64) CHARACTER SET ascii COLLATE ascii_bin PATH '$[20]',
+    changed_at DATETIME(6) PATH '$[21]')) v
 STRAIGHT_JOIN `{table}` o FORCE INDEX (PRIMARY)
   ON o.id = v.id AND o.message_id = v.message_id AND o.state + 0 = v.state_from AND o.attempt = v.attempt_from AND o.shard = v.shard
-SET o.state = 'awaiting', o.lease_until = UTC_TIMESTAMP(6) + INTERVAL LEAST(v.delay_us, 315360000000000) MICROSECOND,
+  AND (v.changed_at IS NULL OR o.changed_at = v.changed_at)
+SET o.changed_at = o.changed_at, o.state = 'awaiting', o.lease_until = UTC_TIMESTAMP(6) + INTERVAL LEAST(v.delay_us, 315360000000000) MICROSECOND,
     o.attempt = v.attempt, o.failures = v.failures, o.recoveries = v.recoveries,
     o.published_at = COALESCE(v.published, o.published_at),
     o.progress = COALESCE(v.progress, o.progress), o.checkpoint = COALESCE(v.checkpoint, o.checkpoint)

@@ -5,9 +5,11 @@ UPDATE JSON_TABLE({rows}, '$[*]' COLUMNS (
     recoveries INT UNSIGNED PATH '$[7]', delay_us BIGINT PATH '$[8]', published DATETIME(6) PATH '$[9]',
     error_class VARCHAR(64) PATH '$[11]', error TEXT PATH '$[12]', progress DOUBLE PATH '$[13]',
     checkpoint MEDIUMTEXT PATH '$[14]',
-    message_id VARCHAR(64) CHARACTER SET ascii COLLATE ascii_bin PATH '$[20]')) v
+    message_id VARCHAR(64) CHARACTER SET ascii COLLATE ascii_bin PATH '$[20]',
+    changed_at DATETIME(6) PATH '$[21]')) v
 STRAIGHT_JOIN `{table}` o FORCE INDEX (PRIMARY)
   ON o.id = v.id AND o.message_id = v.message_id AND o.state + 0 = v.state_from AND o.attempt = v.attempt_from AND o.shard = v.shard
+  AND (v.changed_at IS NULL OR o.changed_at = v.changed_at)
 SET o.first_due_at = COALESCE(o.first_due_at, o.due_at, o.created_at + INTERVAL o.delay_ms * 1000 MICROSECOND),
     o.due_at = UTC_TIMESTAMP(6) + INTERVAL LEAST(v.delay_us, 315360000000000) MICROSECOND,
     o.state = 'scheduled', o.claimed_by = NULL, o.lease_until = NULL,

@@ -171,6 +171,7 @@ static void settle_batch(struct bench *b, struct store_session *ss, struct task_
   for (size_t i = 0; i < count; i++)
     decisions[i] = (struct decision){.id = batch->tasks[i].id,
                                      .message_id = batch->tasks[i].message_id,
+                                     .changed_at = batch->tasks[i].changed_at,
                                      .shard = batch->tasks[i].shard,
                                      .event = EVENT_DONE,
                                      .attempt = 1};
@@ -281,6 +282,7 @@ static void unit_settle_many(struct bench *b, const char *name, struct decision 
       decisions[k] = like;
       decisions[k].id = batch->tasks[k].id;
       decisions[k].message_id = batch->tasks[k].message_id;
+      decisions[k].changed_at = batch->tasks[k].changed_at;
       decisions[k].shard = batch->tasks[k].shard;
       decisions[k].attempt = 1;
     }

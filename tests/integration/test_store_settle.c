@@ -360,6 +360,122 @@ static void one_row_alone_waits_for_whoever_takes_the_shard(void **state) {
   assert_int_equal(ask(f, "SELECT COUNT(*) FROM outbox"), 1);
 }
 
+/* --- changes after reading --- */
+
+/* A decision about what was read, as the settler makes it. */
+static struct decision decide_on_read(const struct task *task, enum task_event event) {
+  return (struct decision){.id = task->id,
+                           .message_id = task->message_id,
+                           .changed_at = task->changed_at,
+                           .sent = task,
+                           .shard = task->shard,
+                           .from = task->state,
+                           .attempt_from = task->attempt,
+                           .event = event,
+                           .attempt = task->attempt + 1,
+                           .delay_us = INT64_C(3600000000),
+                           .keep_us = event == EVENT_DONE ? 0 : 1000000};
+}
+
+/* A change that commits while the copy is at the sink is not deleted as done with the old content: the row is due again
+ * with the new one, the next attempt and the next revision. */
+static void a_change_in_flight_is_sent_too(void **state) {
+  struct fixture *f = *state;
+  static const char *const changes[] = {"payload = 'new'",
+                                        "headers = '{\"a\":\"b\"}'",
+                                        "task_key = 'k'",
+                                        "order_key = 'k'",
+                                        "due_at = '2020-01-02'",
+                                        "expires_at = '2040-01-01'",
+                                        "dedup_key = CONCAT('d', id), payload = 'xx'"};
+  static const enum task_event events[] = {EVENT_DONE, EVENT_RETRY, EVENT_DEAD, EVENT_PUBLISHED};
+  for (size_t i = 0; i < sizeof changes / sizeof changes[0]; i++) {
+    ROW("(id, route, payload, shard, due_at) VALUES (1, 'r', 'x', 0, '2020-01-01'), (2, 'r', 'x', 0, '2020-01-01'), "
+        "(3, 'r', 'x', 0, '2020-01-01')");
+    struct task_batch *batch = read_group(f, TASK_SCHEDULED, 0, "r");
+    assert_int_equal(batch->count, 3);
+    struct decision d[] = {decide_on_read(&batch->tasks[0], events[i % 4]),
+                           decide_on_read(&batch->tasks[1], events[i % 4]),
+                           decide_on_read(&batch->tasks[2], EVENT_DONE)};
+    sql(f, "UPDATE outbox SET %s WHERE id IN (2, 3)", changes[i]);
+    assert_int_equal(settle(f, d, 2), 2);
+    assert_int_equal(settle(f, d + 2, 1), 1); /* one alone */
+    assert_true(!d[0].changed && d[1].changed && d[2].changed);
+    assert_string_equal(
+        ask_text(f, "SELECT GROUP_CONCAT(CONCAT_WS('|', state, attempt, revision) ORDER BY id) FROM outbox "
+                    "WHERE id > 1"),
+        "scheduled|1|1,scheduled|1|1");
+    assert_int_equal(ask(f, "SELECT COUNT(*) FROM outbox WHERE id > 1 AND %s", i == 6 ? "payload = 'xx'" : changes[i]),
+                     2);
+    release(batch);
+    sql(f, "DELETE FROM outbox");
+  }
+}
+
+/* A change of what no consumer sees, or one that leaves all as it was, makes no copy. */
+static void a_change_of_nothing_that_was_sent_is_settled(void **state) {
+  struct fixture *f = *state;
+  for (int alone = 0; alone < 2; alone++) {
+    ROW("(id, route, payload, shard) VALUES (1, 'r', 'x', 0), (2, 'r', 'x', 0)");
+    struct task_batch *batch = read_group(f, TASK_SCHEDULED, 0, "r");
+    struct decision d[] = {decide_on_read(&batch->tasks[0], EVENT_DONE), decide_on_read(&batch->tasks[1], EVENT_DONE)};
+    sql(f, "UPDATE outbox SET priority = 7, max_attempts = 9");
+    sql(f, "UPDATE outbox SET payload = 'y'");
+    sql(f, "UPDATE outbox SET payload = 'x'");
+    assert_int_equal(alone ? settle(f, d, 1) + settle(f, d + 1, 1) : settle(f, d, 2), 2);
+    assert_true(!d[0].changed && !d[1].changed);
+    assert_int_equal(ask(f, "SELECT COUNT(*) FROM outbox"), 0);
+    release(batch);
+  }
+}
+
+/* In a batch each row is judged by itself. */
+static void changes_of_some_rows_of_a_batch(void **state) {
+  struct fixture *f = *state;
+  enum { ROWS = 20 };
+  struct decision d[ROWS];
+  sql(f, "INSERT INTO outbox (id, route, payload, shard) SELECT seq, 'r', CONCAT('old', seq), 0 FROM seq_1_to_20");
+  struct task_batch *batch = read_group(f, TASK_SCHEDULED, 0, "r");
+  assert_int_equal(batch->count, ROWS);
+  for (int i = 0; i < ROWS; i++)
+    d[i] = decide_on_read(&batch->tasks[i], EVENT_DONE);
+  sql(f, "UPDATE outbox SET payload = REPLACE(payload, 'old', 'new') WHERE id %% 2 = 0");
+  sql(f, "UPDATE outbox SET priority = 9 WHERE id %% 4 = 1");
+  assert_int_equal(settle(f, d, ROWS), ROWS);
+  for (int i = 0; i < ROWS; i++)
+    assert_int_equal(d[i].changed, d[i].id % 2 == 0);
+  assert_int_equal(ask(f, "SELECT COUNT(*) FROM outbox WHERE payload LIKE 'new%%' AND revision = 1"), ROWS / 2);
+  assert_int_equal(ask(f, "SELECT COUNT(*) FROM outbox"), ROWS / 2);
+  release(batch);
+}
+
+/* What was decided without sending, about a row that is another by now, is decided anew. */
+static void what_was_not_sent_is_judged_again(void **state) {
+  struct fixture *f = *state;
+  ROW("(id, route, payload, shard, expires_at) VALUES (1, 'r', 'x', 0, '2020-01-01')");
+  struct task_batch *batch = read_group(f, TASK_SCHEDULED, 0, "r");
+  struct decision d = decide_on_read(&batch->tasks[0], EVENT_EXPIRE);
+  d.sent = NULL;
+  sql(f, "UPDATE outbox SET expires_at = '2040-01-01'");
+  assert_int_equal(settle(f, &d, 1), 0);
+  assert_string_equal(ask_text(f, "SELECT CONCAT(state, attempt, revision) FROM outbox"), "scheduled00");
+  release(batch);
+}
+
+/* Our own statements change no version: settling what follows them stays quick. */
+static void our_own_changes_make_no_version(void **state) {
+  struct fixture *f = *state;
+  static const enum task_event events[] = {EVENT_PUBLISHED, EVENT_HOLD, EVENT_BLOCK};
+  for (size_t i = 0; i < 3; i++) {
+    ROW("(id, route, payload, shard) VALUES (1, 'r', 'x', 0)");
+    sql(f, "UPDATE outbox SET changed_at = '2020-01-01 00:00:00.000007'");
+    struct decision d = decide_on(f, 1, events[i]);
+    assert_int_equal(settle(f, &d, 1), 1);
+    assert_string_equal(ask_text(f, "SELECT changed_at FROM outbox"), "2020-01-01 00:00:00.000007");
+    sql(f, "DELETE FROM outbox");
+  }
+}
+
 /* --- cost --- */
 
 static void a_batch_takes_one_round_trip(void **state) {
@@ -413,6 +529,11 @@ int main(int argc, char **argv) {
       TEST(a_shard_taken_between_judging_and_writing_is_lost),
       TEST(an_epoch_that_another_daemon_has_too_is_no_right),
       TEST(one_row_alone_waits_for_whoever_takes_the_shard),
+      TEST(a_change_in_flight_is_sent_too),
+      TEST(a_change_of_nothing_that_was_sent_is_settled),
+      TEST(changes_of_some_rows_of_a_batch),
+      TEST(what_was_not_sent_is_judged_again),
+      TEST(our_own_changes_make_no_version),
       TEST(a_batch_takes_one_round_trip),
       TEST(large_batches_of_large_texts_are_split),
   };

@@ -1,0 +1,10 @@
+-- Rows that were changed while a copy of what they were was on its way: due again as they are now.
+UPDATE JSON_TABLE({rows}, '$[*]' COLUMNS (
+    id BIGINT UNSIGNED PATH '$[0]', state_from INT UNSIGNED PATH '$[1]', attempt_from INT UNSIGNED PATH '$[2]',
+    shard INT UNSIGNED PATH '$[3]', attempt INT UNSIGNED PATH '$[5]',
+    message_id VARCHAR(64) CHARACTER SET ascii COLLATE ascii_bin PATH '$[20]')) v
+STRAIGHT_JOIN `{table}` o FORCE INDEX (PRIMARY)
+  ON o.id = v.id AND o.message_id = v.message_id AND o.state + 0 = v.state_from AND o.attempt = v.attempt_from AND o.shard = v.shard
+SET o.changed_at = o.changed_at, o.state = 'scheduled', o.claimed_by = NULL, o.lease_until = NULL,
+    o.attempt = v.attempt, o.revision = o.revision + 1
+WHERE {fence}

@@ -1,0 +1,29 @@
+"""A change by plain SQL that commits while a copy of the task is at its destination is delivered too: nothing is deleted as
+done with a content that never left."""
+
+import threading
+
+from support.servers.http_receiver import Answer
+from support.wait import wait_until
+
+LIMIT_S = 60
+TASKS = 10
+
+
+def test_an_update_of_tasks_at_their_destination_is_delivered(stage):
+    come, gate = [], threading.Event()
+
+    def answer(request):
+        come.append(request.body.decode())
+        return Answer(200, after=gate)
+    stage.http("h", concurrency=TASKS, claim="memory", timeout="2m")
+    stage.receiver.on("/h", answer)
+    daemon = stage.start()
+    stage.execute(f"INSERT INTO outbox (route, payload) SELECT 'h', CONCAT('old', seq) FROM seq_1_to_{TASKS}")
+    wait_until(lambda: come, LIMIT_S, "some to be in flight")
+    stage.execute("UPDATE outbox SET payload = REPLACE(payload, 'old', 'new')")
+    gate.set()
+    wait_until(lambda: stage.count() == 0, LIMIT_S, "the table to be empty", detail=stage.living)
+    assert len(come) == len(set(come))
+    assert sorted(body for body in come if body.startswith("new")) == sorted(f"new{i}" for i in range(1, TASKS + 1))
+    assert daemon.metric("duebox_changed_in_flight") == sum(body.startswith("old") for body in come)
