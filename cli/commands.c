@@ -40,11 +40,15 @@ const size_t noun_count = ARRAY_LEN(nouns);
 const struct command commands[] = {
     {.noun = "run",
      .operands = "",
-     .options = TAKES(),
+     .options = TAKES(OPT_HOLD),
      .summary = "run the daemon in the foreground",
-     .details = "Signals: SIGTERM ends it after what is in flight (a second one at once), SIGHUP reloads the\n"
-                "configuration as one step. Log lines go to standard error.\n",
-     .examples = "  duebox run --config /etc/duebox/duebox.yaml\n",
+     .details =
+         "Signals: SIGTERM ends it after what is in flight (a second one at once), SIGHUP reloads the\n"
+         "configuration as one step. Log lines go to standard error.\n"
+         "With --hold it takes the shards, shows what is due and does what people ask (task cancel), but sends\n"
+         "nothing, takes nothing back and lets nothing expire, until it is started without: see duebox doctor.\n",
+     .examples = "  duebox run --config /etc/duebox/duebox.yaml\n"
+                 "  duebox run --hold\n",
      .run = run_run},
     {.noun = "migrate",
      .operands = "[status]",

@@ -43,5 +43,5 @@ int run_run(struct cli *cli, const struct args *args) {
                                .stop_admin = stop_admin};
   if (!cli->config_path)
     return cli_fail(EX_CONFIG, "no configuration file: give one with --config FILE, or set DUEBOX_CONFIG");
-  return daemon_run(cli->config_path, &parts);
+  return daemon_run(cli->config_path, args_has(args, OPT_HOLD), &parts);
 }

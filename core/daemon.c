@@ -18,6 +18,7 @@
 
 struct daemon {
   const char *config_path;
+  bool on_hold;
   const struct daemon_parts *parts;
   struct module_registry *modules;
   struct engine *engine;
@@ -113,6 +114,8 @@ static int run_engine(struct daemon *daemon, struct config *config, const struct
     config_free(&config);
     return EX_SOFTWARE;
   }
+  if (daemon->on_hold)
+    engine_hold(daemon->engine);
   int code = EX_SOFTWARE;
   if (!parts->start_admin(parts->ctx, daemon->engine, config, reload, daemon, &err)) {
     log_error("DUEBOX-ADMIN", "%s", err.text);
@@ -121,6 +124,8 @@ static int run_engine(struct daemon *daemon, struct config *config, const struct
     log_error("DUEBOX-START", "%s", err.text);
   } else {
     log_info("DUEBOX-STARTED", "version=%s config=%s", DUEBOX_VERSION, daemon->config_path);
+    if (daemon->on_hold)
+      log_warn("DUEBOX-HELD", "nothing is sent until the daemon is started without --hold; see: duebox doctor");
     notify("READY=1");
     code = serve(daemon, signals) ? EX_OK : EX_SOFTWARE;
     if (code == EX_OK)
@@ -132,8 +137,9 @@ static int run_engine(struct daemon *daemon, struct config *config, const struct
   return code;
 }
 
-int daemon_run(const char *config_path, const struct daemon_parts *parts) {
-  struct daemon daemon = {.config_path = config_path, .parts = parts, .reload_lock = PTHREAD_MUTEX_INITIALIZER};
+int daemon_run(const char *config_path, bool on_hold, const struct daemon_parts *parts) {
+  struct daemon daemon = {
+      .config_path = config_path, .on_hold = on_hold, .parts = parts, .reload_lock = PTHREAD_MUTEX_INITIALIZER};
   struct config *config = NULL;
   struct store store = {0};
   struct err err = {0};

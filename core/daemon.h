@@ -23,8 +23,9 @@ struct daemon_parts {
   void (*stop_admin)(void *ctx);
 };
 
-/* Runs until SIGTERM or SIGINT. SIGHUP reloads. A second SIGTERM ends without waiting for what is in flight. Returns a
- * sysexits code: 0, EX_CONFIG (78), EX_UNAVAILABLE (69: the admin address is taken), EX_SOFTWARE (70). */
-MUSTCHECK int daemon_run(const char *config_path, const struct daemon_parts *parts);
+/* Runs until SIGTERM or SIGINT; on_hold: without sending (engine_hold). SIGHUP reloads. A second SIGTERM ends without
+ * waiting for what is in flight. Returns a sysexits code: 0, EX_CONFIG (78), EX_UNAVAILABLE (69: the admin address is
+ * taken), EX_SOFTWARE (70). */
+MUSTCHECK int daemon_run(const char *config_path, bool on_hold, const struct daemon_parts *parts);
 
 #endif

@@ -321,6 +321,11 @@ bool engine_start(const struct store *store, struct config *config, struct engin
   return false;
 }
 
+void engine_hold(struct engine *engine) {
+  atomic_store(&engine->scheduler.on_hold, true);
+  engine->keeper.on_hold = true;
+}
+
 bool engine_join(struct engine *engine, struct err *err) {
   return start_sources(engine, err) && start_keeper(engine, err) && start_watcher(engine, err);
 }

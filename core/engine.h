@@ -25,6 +25,9 @@ struct engine;
 /* Starts all threads. The store outlives the engine; the configuration becomes the engine's. Servers that are down are
  * no error: they are tried again until they are there. */
 MUSTCHECK bool engine_start(const struct store *store, struct config *config, struct engine **out, struct err *err);
+/* Between start and join: takes its place, looks and does what people ask, but hands nothing over, and changes no task
+ * by itself. Results are taken. It lasts as long as the engine. */
+void engine_hold(struct engine *engine);
 /* Takes its place beside the other daemons: listens for results, takes leases, sends. Everything else that can fail at
  * the start of the process comes before this, so that a daemon that cannot run disturbs none that does. On failure the
  * engine is to be stopped. */

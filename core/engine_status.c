@@ -116,6 +116,7 @@ static void describe_readiness(struct engine *engine, struct engine_status *out)
   char hung[64];
   struct readiness facts = {.failed = atomic_load(&engine->failed),
                             .stopping = atomic_load(&engine->draining),
+                            .on_hold = atomic_load(&engine->scheduler.on_hold),
                             .db_up = gauge_value(&metrics->db_up),
                             .shards_spoken = keeper_ready(&engine->keeper),
                             .settling_us = age_of(&engine->settler.writing_since_us, now),

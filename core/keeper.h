@@ -48,6 +48,7 @@ struct keeper {
   void (*watch)(void *engine); /* once a second */
   struct route_metrics *(*route_metrics)(void *engine, const char *route);
   void *engine;
+  bool on_hold; /* no house is kept: nothing expires, nothing old is deleted */
 
   pthread_t threads[KEEPER_THREADS];
   unsigned running;

@@ -29,7 +29,7 @@ void *keeper_keeps_house(void *arg) {
   struct keeper *keeper = arg;
   struct store_session *ss = NULL;
   pthread_setname_np(pthread_self(), "housekeeper");
-  if (!keeper_open(keeper, "housekeeper", &ss))
+  if (keeper->on_hold || !keeper_open(keeper, "housekeeper", &ss))
     return NULL;
   int64_t housekeep_at = 0;
   keeper->expiry = (struct expiry){.store = keeper->store,

@@ -24,6 +24,8 @@ void readiness_judge(const struct readiness *facts, struct problem_list *out) {
     add(out, "%s", facts->failed);
   if (facts->stopping)
     add(out, "the daemon is stopping");
+  if (facts->on_hold)
+    add(out, "held: it was started with --hold, so nothing is sent");
   if (!facts->db_up)
     add(out, "the database does not answer, or refuses us; the log says which");
   if (!facts->shards_spoken)

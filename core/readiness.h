@@ -11,7 +11,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-enum { PROBLEMS_MAX = 10, PROBLEM_TEXT = 256 };
+enum { PROBLEMS_MAX = 11, PROBLEM_TEXT = 256 };
 
 struct problem_list {
   size_t count;
@@ -24,6 +24,7 @@ enum { READY_STUCK_US = 30 * 1000 * 1000, READY_LOCKED_US = 60 * 1000 * 1000 };
 struct readiness {
   const char *failed; /* why the process must be started anew; NULL = it need not */
   bool stopping;
+  bool on_hold;         /* started to look only */
   bool db_up;           /* the reader's last statement succeeded */
   bool shards_spoken;   /* every shard has a living owner */
   unsigned shards_ours; /* held by us */

@@ -113,6 +113,8 @@ static void note(struct scheduler *s, const struct store_group *found, int64_t d
     return;
   if (found->state == TASK_SCHEDULED && lane->route)
     note_group(s, lane, found, db_now_us);
+  else if (atomic_load(&s->on_hold))
+    return; /* it is shown, and all others would be moved */
   else if (found->state == TASK_SCHEDULED && due)
     hold_unknown(s, lane, found);
   else if (found->state == TASK_HELD && lane->route)
@@ -206,7 +208,7 @@ static void look(struct scheduler *s) {
   }
   note_all(s, groups, groups ? count : 0, db_now);
   free(groups);
-  if (s->retry_wait_us == 0)
+  if (s->retry_wait_us == 0 && !atomic_load(&s->on_hold))
     scheduler_take_back(s, leases, held);
   for (struct lane *lane = s->lanes; lane; lane = lane->next)
     lane_forget_groups(lane, s->look); /* and tells what remains */
@@ -225,6 +227,8 @@ static int64_t next_deadline(struct scheduler *s) {
     return earlier(sends, now + 1000 * 1000);
   if (s->retry_wait_us)
     return earlier(sends, s->retry_at_us);
+  if (atomic_load(&s->on_hold))
+    return s->look_at_us;
   int64_t deadline = earlier(earlier(earlier(sends, scheduler_hints_at(s)), s->look_at_us), s->expire_at_us);
   int64_t offset = atomic_load_explicit(&s->db_offset_us, memory_order_relaxed) + s->ahead_us;
   for (struct lane *lane = s->lanes; lane; lane = lane->next) {
@@ -281,9 +285,13 @@ static void tick(struct scheduler *s) {
   }
   if (s->retry_wait_us && clock_mono_us() < s->retry_at_us)
     return;
-  scheduler_take_hints(s);
+  bool on_hold = atomic_load(&s->on_hold);
+  if (!on_hold)
+    scheduler_take_hints(s);
   if (s->retry_wait_us || clock_mono_us() >= s->look_at_us || atomic_load(&s->look_now))
     look(s); /* after trouble too: it is what tells that the database is back */
+  if (on_hold)
+    return;
   /* Not while there may be claims to take back: others of their order_keys would overtake them. */
   if (s->retry_wait_us == 0 && s->settings_known && !s->claims_lost && !s->claims_unknown)
     scheduler_read(s);

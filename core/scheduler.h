@@ -58,6 +58,7 @@ struct scheduler {
   struct mailbox in; /* settled flights; the engine's to init and destroy: the settler knows it before we start */
   pthread_t thread;
   atomic_bool stopping, draining;
+  atomic_bool on_hold;  /* set before there are leases: it looks, and neither reads nor changes anything by itself */
   atomic_bool resting;  /* it has seen `draining` and reads no more; also when its thread is over */
   atomic_bool look_now; /* something changed outside: look at once */
   atomic_int_fast64_t in_flight;

@@ -104,10 +104,10 @@ class Daemon:
         self.run("migrate")
         return self
 
-    def start(self, *, wait_ready=True):
-        """Start; with wait_ready, return when /readyz says so."""
+    def start(self, *options, wait_ready=True):
+        """Start; with wait_ready, return when /readyz says so.  options: further words behind `run`."""
         self._expected_end = False
-        self.process = Process.spawn([*self._words(), "run", "-c", self.path],
+        self.process = Process.spawn([*self._words(), "run", "-c", self.path, *options],
                                      log=self.log, env=self._env(), cwd=self.folder)
         if wait_ready:
             self.wait_ready()

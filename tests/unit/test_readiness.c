@@ -45,6 +45,7 @@ static void each_problem_is_named(void **state) {
 static void all_problems_are_listed(void **state) {
   const struct readiness facts = {.failed = "f",
                                   .stopping = true,
+                                  .on_hold = true,
                                   .unsafe = 1,
                                   .shards_ours = 1,
                                   .refused = 1,
@@ -57,7 +58,7 @@ static void all_problems_are_listed(void **state) {
   readiness_judge(&facts, &list);
   assert_int_equal(list.count, PROBLEMS_MAX); /* as many as there are kinds */
   readiness_text(&list, text, sizeof text);
-  assert_non_null(strstr(text, "f; the daemon is stopping; the database"));
+  assert_non_null(strstr(text, "f; the daemon is stopping; held: "));
   readiness_text(&list, little, sizeof little);
   assert_int_equal(strlen(little), sizeof little - 1);
   readiness_text(&(struct problem_list){0}, text, sizeof text);
