@@ -7,5 +7,5 @@ from chaos.round import run_round
 
 
 def test_a_round_of_chaos(kafka, http_receiver, tmp_path):
-    counts, faults = run_round(kafka, http_receiver, tmp_path, seed=1, seconds=20)
+    counts, faults = run_round(kafka, http_receiver, tmp_path, seed=1, seconds=15)
     print(f"\n{dict(counts)}\n{faults}")
