@@ -15,6 +15,14 @@ void health_live(struct admin *admin, const struct request *request, struct resp
     respond_static(response, "text/plain; charset=utf-8", "ok\n", 3);
 }
 
+/* Each by itself, for programs; what they say is for those who show the token. */
+static json_t *problems_json(const struct problem_list *list) {
+  json_t *json = json_array();
+  for (size_t i = 0; i < list->count; i++)
+    json_array_append_new(json, json_any(list->text[i]));
+  return json;
+}
+
 void health_ready(struct admin *admin, const struct request *request, struct response *response) {
   struct engine_status status;
   if (!engine_status(admin_engine(admin), &status)) {
@@ -23,9 +31,10 @@ void health_ready(struct admin *admin, const struct request *request, struct res
   }
   if (status.draining)
     respond_problem(response, PROBLEM_NOT_READY, "the daemon is draining: it finishes what is in flight and stops");
+  else if (!status.ready && request->trusted)
+    respond_problem_list(response, PROBLEM_NOT_READY, problems_json(&status.problems), status.not_ready);
   else if (!status.ready)
-    respond_problem(response, PROBLEM_NOT_READY, "%s",
-                    request->trusted ? status.not_ready : "the reason is for those who show the token");
+    respond_problem(response, PROBLEM_NOT_READY, "the reason is for those who show the token");
   else
     respond_json(response, 200, json_pack("{sb}", "ready", 1));
   engine_status_free(&status);

@@ -15,20 +15,26 @@ static const struct {
 #undef PROBLEM
 };
 
-void respond_problem(struct response *response, enum problem problem, const char *detail, ...) {
-  char text[1280], type[96];
-  va_list args;
-  va_start(args, detail);
-  vsnprintf(text, sizeof(text), detail, args);
-  va_end(args);
+void respond_problem_list(struct response *response, enum problem problem, json_t *list, const char *detail) {
+  char type[96];
   snprintf(type, sizeof(type), "urn:duebox:problem:%s", problems[problem].code);
 
   respond_json(response, problems[problem].status,
-               json_pack("{ss ss si ss so}", "type", type, "title", problems[problem].title, "status",
-                         (int)problems[problem].status, "code", problems[problem].code, "detail", json_any(text)));
+               json_pack("{ss ss si ss so so*}", "type", type, "title", problems[problem].title, "status",
+                         (int)problems[problem].status, "code", problems[problem].code, "detail", json_any(detail),
+                         "problems", list));
   response->type = "application/problem+json";
   if (problem == PROBLEM_UNAUTHORIZED)
     response->challenge = true;
   if (problem == PROBLEM_DATABASE || problem == PROBLEM_STOPPING || problem == PROBLEM_NOT_READY)
     response->retry_after = HTTP_RETRY_AFTER;
+}
+
+void respond_problem(struct response *response, enum problem problem, const char *detail, ...) {
+  char text[1280];
+  va_list args;
+  va_start(args, detail);
+  vsnprintf(text, sizeof(text), detail, args);
+  va_end(args);
+  respond_problem_list(response, problem, NULL, text);
 }

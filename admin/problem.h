@@ -44,5 +44,7 @@ enum problem {
 
 /* Makes the response that problem. detail is text of any origin. */
 void respond_problem(struct response *response, enum problem problem, const char *detail, ...) PRINTF(3, 4);
+/* The same with the member `problems`, a list that the response takes over; NULL = without. */
+void respond_problem_list(struct response *response, enum problem problem, json_t *list, const char *detail);
 
 #endif

@@ -124,16 +124,18 @@ def test_claims_of_a_killed_daemon_are_taken_back_at_once(stage, bound):
     stage.consume_http()
     never = threading.Event()
     stage.receiver.on("/h", Answer(200, after=never))
-    daemon.start()
-    for message_id in ("m1", "m2", "m3"):
-        stage.execute("INSERT INTO outbox (route, payload, message_id, target_host) VALUES ('h', 'x', %s, %s)",
-                      message_id, "here" if bound else "")
-    stage.receiver.wait_count(3, 30, "/h")
-    daemon.kill9()
-    stage.receiver.on("/h", Answer(200))
-    stage.start("second", engine=stage.configuration["engine"])
-    wait_until(lambda: stage.count() == 0, 60, "all tasks to be done again", detail=stage.living)
-    never.set()
+    try:
+        daemon.start()
+        for message_id in ("m1", "m2", "m3"):
+            stage.execute("INSERT INTO outbox (route, payload, message_id, target_host) VALUES ('h', 'x', %s, %s)",
+                          message_id, "here" if bound else "")
+        stage.receiver.wait_count(3, 30, "/h")
+        daemon.kill9()
+        stage.receiver.on("/h", Answer(200))
+        stage.start("second", engine=stage.configuration["engine"])
+        wait_until(lambda: stage.count() == 0, 60, "all tasks to be done again", detail=stage.living)
+    finally:
+        never.set()     # the receiver's threads wait for it
     rows = stage.execute("SELECT recoveries, state, claimed_by FROM outbox_history")
     assert [row[:2] for row in rows] == [(1, "done")] * 3
     assert all(row[2].startswith("here-") for row in rows)

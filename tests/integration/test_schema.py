@@ -472,8 +472,10 @@ def test_lateness(cursor):
 def test_statistics(cursor):
     finish(cursor, "done", route="a")
     finish(cursor, "dead", route="a")
+    finish(cursor, "dead", route="b")     # keeps its failures only: nothing says how many succeeded
     rows, _ = run(cursor, "statistics")
     assert rows[0][:2] == ("a", 2) and float(rows[0][2]) == 0.5 and float(rows[0][4]) == 3
+    assert rows[1][:3] == ("b", 1, None)
 
 
 def test_attempts(cursor):

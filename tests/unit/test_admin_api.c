@@ -287,12 +287,16 @@ static void health_and_readiness(void **state) {
 
   fixture->engine.status.ready = false;
   snprintf(fixture->engine.status.not_ready, sizeof(fixture->engine.status.not_ready), "the database is away");
+  fixture->engine.status.problems = (struct problem_list){.count = 2, .text = {"the database is away", "it hangs"}};
   json_t *json = fixture_ask(fixture, "GET", "/readyz", "", NULL, 503);
   assert_null(strstr(text_of(json, "detail"), "database")); /* not for strangers */
+  assert_null(json_object_get(json, "problems"));
   json_decref(json);
   json = fixture_ask(fixture, "GET", "/readyz", FIXTURE_BEARER, NULL, 503);
   assert_string_equal(text_of(json, "code"), "not_ready");
   assert_string_equal(text_of(json, "detail"), "the database is away");
+  assert_int_equal(json_array_size(json_object_get(json, "problems")), 2); /* each by itself */
+  assert_string_equal(json_string_value(json_array_get(json_object_get(json, "problems"), 1)), "it hangs");
   json_decref(json);
   reply = http_request(fixture->port, "GET", "/healthz", "", NULL); /* not its fault */
   assert_int_equal(reply.status, 200);
