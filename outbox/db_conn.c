@@ -10,6 +10,7 @@
 #include "outbox/db_error.h"
 #include "outbox/db_stmt.h"
 #include "outbox/schema.h"
+#include "outbox/server.h"
 
 #define WHAT "opening a database connection"
 
@@ -41,7 +42,7 @@ static const char setup_daemon[] = ", net_read_timeout = 3, net_write_timeout = 
 static const char setup_check[] =
     ";\nSET SESSION TRANSACTION ISOLATION LEVEL READ COMMITTED, READ WRITE;\n"
     "SHOW SESSION VARIABLES WHERE Variable_name IN ('time_zone', 'transaction_isolation', 'tx_isolation', 'sql_mode', "
-    "'max_allowed_packet', 'read_only', 'innodb_read_only', 'wait_timeout')";
+    "'max_allowed_packet', 'read_only', 'innodb_read_only', 'wait_timeout', 'wsrep_on')";
 
 static bool is_off(const char *value) { return strcasecmp(value, "OFF") == 0 || strcmp(value, "0") == 0; }
 
@@ -52,6 +53,8 @@ static bool check_variable(struct db_conn *conn, enum db_role role, const char *
     conn->max_packet = strtoull(value, NULL, 10);
   if (strcmp(name, "wait_timeout") == 0)
     conn->idle_limit_us = strtoll(value, NULL, 10) * 1000000;
+  if (strcmp(name, "wsrep_on") == 0)
+    conn->is_cluster = !is_off(value);
   bool wrong =
       (strcmp(name, "time_zone") == 0 && strcmp(value, "+00:00") != 0) ||
       (strstr(name, "_isolation") && strcmp(value, "READ-COMMITTED") != 0) ||
@@ -122,7 +125,7 @@ bool db_open(const struct database_config *config, enum db_role role, const char
   conn->role = role;
   if (!db_api_prepare(conn->mysql, config, role == DB_MIGRATE, purpose, err) || !connect_now(conn, role, err) ||
       !db_api_verify(conn->mysql, config, err) || !set_up_session(conn, role, err) ||
-      (role != DB_MIGRATE && !schema_check(conn, err))) {
+      !server_wait_for_cluster(conn, err) || (role != DB_MIGRATE && !schema_check(conn, err))) {
     db_close(&conn);
     return false;
   }

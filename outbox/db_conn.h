@@ -28,6 +28,7 @@ struct db_conn {
   const struct database_config *config; /* outlives the connection */
   uint64_t max_packet;                  /* the server's max_allowed_packet, bytes */
   int64_t idle_limit_us;                /* the server ends the session when it is idle for this long */
+  bool is_cluster;                      /* the server is a node of a Galera cluster */
   enum db_role role;
 };
 

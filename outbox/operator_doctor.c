@@ -109,6 +109,13 @@ static bool check_session(struct doctor *doctor, struct err *err) {
   return true;
 }
 
+static bool check_cluster(struct doctor *doctor, struct err *err) {
+  if (is_on(variable(doctor, "wsrep_on")))
+    say(doctor, FINDING_OK, "cluster", "",
+        "a Galera node: sessions wait for what other nodes committed (wsrep_sync_wait = 7); see docs/ENGINES.md");
+  return true;
+}
+
 static bool check_read_only(struct doctor *doctor, struct err *err) {
   static const char *const names[] = {"read_only", "super_read_only", "innodb_read_only"};
   for (size_t i = 0; i < ARRAY_LEN(names); i++)
@@ -491,10 +498,10 @@ static bool check_quarantine(struct doctor *doctor, struct err *err) {
 enum store_status op_doctor(void *self, const struct doctor_facts *facts, finding_fn *say_fn, void *ctx,
                             struct err *err) {
   static bool (*const checks[])(struct doctor *, struct err *) = {
-      check_server,       check_session,    check_read_only,  check_binlog,     check_durability,
-      check_packet,       check_clock,      check_rights,     check_privileges, check_history_length,
-      check_transactions, check_partitions, check_shards,     check_routes,     check_backlog,
-      check_held,         check_dead,       check_quarantine, check_due_zone,   check_due};
+      check_server,     check_session,  check_cluster, check_read_only,  check_binlog,         check_durability,
+      check_packet,     check_clock,    check_rights,  check_privileges, check_history_length, check_transactions,
+      check_partitions, check_shards,   check_routes,  check_backlog,    check_held,           check_dead,
+      check_quarantine, check_due_zone, check_due};
   struct doctor doctor = {.op = self, .facts = facts, .say = say_fn, .ctx = ctx};
   bool ok = read_variables(&doctor, err);
   for (size_t i = 0; ok && i < ARRAY_LEN(checks); i++)

@@ -5,11 +5,17 @@
 
 #include "outbox/db_api.h"
 #include "outbox/db_error.h"
+#include "outbox/db_stmt.h"
 #include "query.h"
 
 bool server_is_mysql(const struct db_conn *conn) {
   const char *version = mysql_get_server_info(conn->mysql);
   return version && !strstr(version, "MariaDB");
+}
+
+bool server_wait_for_cluster(struct db_conn *conn, struct err *err) {
+  /* Before SELECT and START TRANSACTION (1), UPDATE and DELETE (2), INSERT (4). */
+  return !conn->is_cluster || db_run(conn, "SET SESSION wsrep_sync_wait = 7", "joining a Galera cluster", err);
 }
 
 int server_error(int code) {

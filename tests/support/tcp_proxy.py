@@ -9,11 +9,14 @@ Put it between duebox and a server, then:
     proxy.restore()     pass on again, with what a black hole held back
     proxy.retarget(port) new connections go to another server: the virtual IP that moves
 
+With several target ports each connection takes the next one, as behind a balancer.
+
 One event loop in one daemon thread; the verbs may be called from any thread and
 have taken effect when they return.
 """
 
 import asyncio
+import itertools
 import socket
 import struct
 import threading
@@ -26,10 +29,11 @@ LIMIT_S = 60
 
 
 class TcpProxy:
-    """Listens on 127.0.0.1:`port`, passes on to `host`:`target_port`."""
+    """Listens on 127.0.0.1:`port`, passes on to `host`:`target_port`, a number or several in turn."""
 
     def __init__(self, target_port, host="127.0.0.1"):
-        self._target = (host, target_port)
+        ports = [target_port] if isinstance(target_port, int) else target_port
+        self._targets = itertools.cycle([(host, port) for port in ports])
         self._delay_s = 0.0
         self._pipes = set()         # the stream writers of all open connections
         self._server = None
@@ -64,7 +68,7 @@ class TcpProxy:
         self._in_loop(self._listen())
 
     def retarget(self, target_port):
-        self._target = (self._target[0], target_port)
+        self._targets = itertools.cycle([("127.0.0.1", target_port)])
 
     def stop(self):
         if self._thread.is_alive():
@@ -122,7 +126,7 @@ class TcpProxy:
         self._pipes.add(client_writer)
         server_writer = None
         try:
-            server_reader, server_writer = await asyncio.open_connection(*self._target)
+            server_reader, server_writer = await asyncio.open_connection(*next(self._targets))
             self._pipes.add(server_writer)
             await asyncio.gather(self._pass_on(client_reader, server_writer),
                                  self._pass_on(server_reader, client_writer))
