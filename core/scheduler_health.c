@@ -122,12 +122,14 @@ void scheduler_follow_plugins(struct scheduler *s) {
 
 /* --- targets --- */
 
-static struct target *find_target(const struct flight *flight, char *name, size_t *len) {
+/* The flight's target if it is in trouble; nearly always none is, and then this costs nothing. */
+static struct target *find_target(const struct flight *flight) {
   const struct lane *lane = flight->lane;
-  if (!lane->route || !lane->route->many_targets)
+  if (!lane->targets.first || !lane->route || !lane->route->many_targets)
     return NULL;
-  *len = target_name(lane->route, &flight->task->view, name);
-  return targets_find(&lane->targets, name, *len);
+  char name[TARGET_NAME_MAX + 1]; /* declared here: the compiler's hardening fills it */
+  size_t len = target_name(lane->route, &flight->task->view, name);
+  return targets_find(&lane->targets, name, len);
 }
 
 static void log_target(struct lane *lane, const struct target *target) {
@@ -173,11 +175,10 @@ static void target_trouble(struct scheduler *s, const struct flight *flight) {
 /* The target of a task that it took, if it was in trouble: it is forgotten. */
 static void target_answered(struct scheduler *s, const struct flight *flight) {
   struct lane *lane = flight->lane;
-  char name[TARGET_NAME_MAX + 1], label[256];
-  size_t len;
-  struct target *target = lane->targets.first ? find_target(flight, name, &len) : NULL;
+  struct target *target = find_target(flight);
   if (!target || target->health.held)
     return;
+  char label[256];
   bool was = health_suspended(&target->health);
   target_label(target, label, sizeof label);
   pthread_mutex_lock(&s->lanes_lock);
@@ -188,13 +189,10 @@ static void target_answered(struct scheduler *s, const struct flight *flight) {
 }
 
 bool scheduler_target_waits(struct scheduler *s, struct flight *flight) {
-  struct lane *lane = flight->lane;
-  char name[TARGET_NAME_MAX + 1];
-  size_t len;
-  struct target *target = lane->targets.first ? find_target(flight, name, &len) : NULL;
-  int64_t now = clock_mono_us();
+  struct target *target = find_target(flight);
   if (!target)
     return false;
+  int64_t now = clock_mono_us();
   struct health *health = &target->health;
   bool goes = health_may_send(health, now);
   pthread_mutex_lock(&s->lanes_lock);
@@ -217,12 +215,10 @@ bool scheduler_target_waits(struct scheduler *s, struct flight *flight) {
 /* A probe is over without having said anything: another may go. */
 static void probe_lost(struct scheduler *s, const struct flight *flight) {
   struct lane *lane = flight->lane;
-  char name[TARGET_NAME_MAX + 1];
-  size_t len;
-  int64_t now = clock_mono_us();
   if (!flight->probe && !lane->targets.first)
     return;
-  struct target *target = lane->targets.first ? find_target(flight, name, &len) : NULL;
+  int64_t now = clock_mono_us();
+  struct target *target = find_target(flight);
   pthread_mutex_lock(&s->lanes_lock);
   lane_probe_lost(lane, flight->id, now);
   if (target && target->health.state == HEALTH_PROBING && target->health.suspect == flight->id)

@@ -69,33 +69,23 @@ void text_i64(struct text *text, int64_t value) {
   text_u64(text, value < 0 ? 0 - (uint64_t)value : (uint64_t)value);
 }
 
-/* The characters that MySQL's string literal syntax gives a meaning, and how they are written. */
-static char sql_escape(char c) {
-  switch (c) {
-  case '\0':
-    return '0';
-  case '\n':
-    return 'n';
-  case '\r':
-    return 'r';
-  case '\x1a':
-    return 'Z';
-  case '\\':
-  case '\'':
-  case '"':
-    return c;
-  default:
-    return 0;
-  }
-}
+/* How the characters that MySQL's string literal syntax gives a meaning are written; 0 = as they are. */
+static const char sql_escape[256] = {
+    ['\0'] = '0', ['\n'] = 'n', ['\r'] = 'r', ['\x1a'] = 'Z', ['\\'] = '\\', ['\''] = '\'', ['"'] = '"',
+};
 
 void text_sql(struct text *text, const char *data, size_t len) {
   if (!reserve(text, 2 * len + 2))
     return;
   char *out = text->data + text->len;
+  size_t plain = 0; /* ids and times are plain to their end */
   *out++ = '\'';
-  for (size_t i = 0; i < len; i++) {
-    char escaped = sql_escape(data[i]);
+  while (plain < len && !sql_escape[(unsigned char)data[plain]])
+    plain++;
+  memcpy(out, data, plain);
+  out += plain;
+  for (size_t i = plain; i < len; i++) {
+    char escaped = sql_escape[(unsigned char)data[i]];
     if (escaped)
       *out++ = '\\';
     *out++ = escaped ? escaped : data[i];
@@ -155,7 +145,7 @@ static void add_json(struct text *text, const char *chars, size_t n) {
 }
 
 static void add_sql(struct text *text, const char *chars, size_t n) {
-  char escaped = n == 1 ? sql_escape(chars[0]) : 0;
+  char escaped = n == 1 ? sql_escape[(unsigned char)chars[0]] : 0;
   if (escaped)
     text_add(text, (char[]){'\\', escaped}, 2);
   else

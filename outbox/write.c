@@ -238,9 +238,13 @@ static void list_row(struct writer *w, struct text *names, const struct decision
   text_puts(names, names->len ? "," : "");
   if (is_versioned(w, d)) {
     char both[STORE_ID_MAX + 64];
-    int len = snprintf(both, sizeof both, "%.*s %.*s", (int)d->message_id.len, d->message_id.data,
-                       (int)d->changed_at.len, d->changed_at.data);
-    text_sql(names, both, len > 0 && (size_t)len < sizeof both ? (size_t)len : 0);
+    size_t len = d->message_id.len + 1 + d->changed_at.len;
+    if (len <= sizeof both) {
+      memcpy(both, d->message_id.data, d->message_id.len);
+      both[d->message_id.len] = ' ';
+      memcpy(both + d->message_id.len + 1, d->changed_at.data, d->changed_at.len);
+    }
+    text_sql(names, both, len <= sizeof both ? len : 0);
   } else {
     text_sql(names, d->message_id.data, d->message_id.len);
   }
