@@ -83,10 +83,11 @@ struct aside_entry *aside_find(const struct aside *aside, const char *task) {
   return entry;
 }
 
-bool aside_follow(struct aside *aside, struct aside_entry *first, struct aside_entry *entry, size_t bytes) {
+bool aside_follow(struct aside *aside, struct aside_entry *first, struct aside_entry *entry, const char *task,
+                  size_t bytes) {
   if (!has_room(aside, first->route, bytes))
     return false;
-  *entry = (struct aside_entry){.task = first->task};
+  *entry = (struct aside_entry){.task = task};
   struct aside_entry *last = first;
   while (last->behind)
     last = last->behind;

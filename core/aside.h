@@ -46,7 +46,8 @@ MUSTCHECK bool aside_put(struct aside *aside, struct aside_entry *entry, const c
 /* The entry of a task that is tried, or NULL. */
 struct aside_entry *aside_find(const struct aside *aside, const char *task);
 /* Has a later result of the same task wait behind it. False: no room. */
-MUSTCHECK bool aside_follow(struct aside *aside, struct aside_entry *first, struct aside_entry *entry, size_t bytes);
+MUSTCHECK bool aside_follow(struct aside *aside, struct aside_entry *first, struct aside_entry *entry, const char *task,
+                            size_t bytes);
 /* The next ones to be tried, each once; they stay. Returns how many. */
 size_t aside_next(struct aside *aside, struct aside_entry **out, size_t most);
 /* The result is dealt with; the next one of its task is tried in its place. */

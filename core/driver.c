@@ -416,8 +416,10 @@ void driver_abandon(struct driver *driver, struct flight_list *unsent, struct fl
   pthread_mutex_unlock(&driver->own);
   struct flight *flight;
   while ((flight = flight_list_pop(&waiting)))
-    if (flight_complete(driver->env.flights, flight_token(flight)))
+    if (flight_complete(driver->env.flights, flight_token(flight))) {
+      flight->end = FLIGHT_UNSENT;
       flight_list_add(unsent, flight);
+    }
   leave_behind(driver); /* its thread may come back; nobody waits for it */
   pthread_detach(driver->thread);
   log_error("DUEBOX-DRIVER-ABANDONED", "instance=%s its plugin did not come back; the thread is left alone",

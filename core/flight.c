@@ -114,6 +114,14 @@ struct flight *flight_by_id(const struct flight_table *table, uint64_t id) {
   return flight;
 }
 
+struct flight *flight_first(const struct flight_table *table) {
+  return table->by_id;
+}
+
+struct flight *flight_after(const struct flight_table *table, const struct flight *flight) {
+  return flight->twin ? flight->twin : flight_by_id(table, flight->id)->by_id.next;
+}
+
 static bool is_of(const struct flight *flight, const struct task *task) {
   const struct duebox_bytes *a = &flight->task->message_id, *b = &task->message_id;
   return a->len == b->len && (a->len == 0 || memcmp(a->data, b->data, a->len) == 0);

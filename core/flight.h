@@ -96,6 +96,9 @@ MUSTCHECK struct flight *flight_take(struct flight_table *table, struct task *ta
 void flight_give_back(struct flight_table *table, struct flight *flight);
 /* A flight of a row with that id, or NULL: perhaps not of the row that has this id now. Scheduler thread. */
 struct flight *flight_by_id(const struct flight_table *table, uint64_t id);
+/* All flights, those that share a row id too: the first, and the one after it; NULL at the end. Scheduler thread. */
+struct flight *flight_first(const struct flight_table *table);
+struct flight *flight_after(const struct flight_table *table, const struct flight *flight);
 /* The flight of that task, by id and message id, or NULL. Scheduler thread. */
 struct flight *flight_of(const struct flight_table *table, const struct task *task);
 

@@ -251,8 +251,9 @@ static bool put_aside(struct inbox *inbox, struct item *item, struct aside_entry
   const struct store_result *result = &item->result;
   if (inbox->aside.count == 0)
     inbox->aside_at_us = clock_mono_us() + BUSY_EVERY_US;
-  bool put = first ? aside_follow(&inbox->aside, first, &item->aside, result->body.len)
-                   : aside_put(&inbox->aside, &item->aside, result->route, result->record.message_id, result->body.len);
+  const char *task = result->record.message_id; /* the first one's lives no longer than the first */
+  bool put = first ? aside_follow(&inbox->aside, first, &item->aside, task, result->body.len)
+                   : aside_put(&inbox->aside, &item->aside, result->route, task, result->body.len);
   if (put) {
     item->result.fate = RESULT_BUSY;
     release_room(inbox, item);

@@ -295,6 +295,15 @@ static void salvage_member(struct reader *r, const struct duebox_bytes *key, con
   }
 }
 
+/* Whether `at` lies deeper than the object's own members, as far as brackets tell. A response need not be a record: a
+ * "status" of something within it is not the consumer's word about the call. */
+static bool is_nested(const struct reader *r, const char *at) {
+  int depth = 0;
+  for (const char *c = r->scan.start; c < at; c++)
+    depth += (*c == '{' || *c == '[') - (*c == '}' || *c == ']');
+  return depth > 1;
+}
+
 /* What the strict reader did not come to. What it did read stays. */
 static void salvage(struct reader *r) {
   struct json_salvage s;
@@ -304,9 +313,11 @@ static void salvage(struct reader *r) {
     return;
   while (json_salvage_next(&s, &key, &value, &text))
     salvage_member(r, &key, &value, text);
+  if (r->broken & 1u << MEMBER_STATUS)
+    return;
   s = (struct json_salvage){.at = r->scan.start, .end = r->scan.end};
   while (!(r->seen & 1u << MEMBER_STATUS) && json_salvage_find(&s, "status", &value))
-    if (set_status(r, value.data, value.len))
+    if (!(r->called && is_nested(r, value.data)) && set_status(r, value.data, value.len))
       r->seen |= 1u << MEMBER_STATUS;
 }
 

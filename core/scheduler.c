@@ -14,9 +14,10 @@
 enum {
   DB_RETRY_MIN_US = 50 * 1000,
   DB_RETRY_MAX_US = 5 * 1000 * 1000,
-  LOOK_AVERAGE = 8,   /* looks that the average of their cost remembers */
-  LOOK_SHARE = 20,    /* looking may take this part of the time at most: 1/20 */
-  WAKE_STEP_US = 200, /* woken a little early: how soon to ask again */
+  LOOK_AVERAGE = 8,         /* looks that the average of their cost remembers */
+  LOOK_SHARE = 20,          /* looking may take this part of the time at most: 1/20 */
+  KEPT_STEP_US = 10 * 1000, /* how soon to ask again about a route that may go and has no room */
+  WAKE_STEP_US = 200,       /* woken a little early: how soon to ask again */
   HOLD_ROWS = 500,
   NOTE_SLICE_US = 20 * 1000,
   TAKE_BACK_AGAIN_US = 5 * 1000, /* until the next page of claims is taken back */
@@ -233,7 +234,8 @@ static int64_t next_deadline(struct scheduler *s) {
   int64_t offset = atomic_load_explicit(&s->db_offset_us, memory_order_relaxed) + s->ahead_us;
   for (struct lane *lane = s->lanes; lane; lane = lane->next) {
     if (scheduler_credit(s, lane, now) == 0) {
-      deadline = earlier(deadline, lane_wakes_at(lane, now));
+      int64_t wakes = lane_wakes_at(lane, now);
+      deadline = earlier(deadline, wakes > now ? wakes : now + KEPT_STEP_US); /* something else keeps it */
       continue;
     }
     if (lane->order.called)
@@ -293,7 +295,7 @@ static void tick(struct scheduler *s) {
   if (on_hold)
     return;
   /* Not while there may be claims to take back: others of their order_keys would overtake them. */
-  if (s->retry_wait_us == 0 && s->settings_known && !s->claims_lost && !s->claims_unknown)
+  if (s->retry_wait_us == 0 && s->settings_known && !s->claims_lost)
     scheduler_read(s);
   if (s->retry_wait_us == 0)
     scheduler_expire(s);

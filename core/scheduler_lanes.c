@@ -146,7 +146,7 @@ void scheduler_watch_flights(struct scheduler *s) {
   if (now < s->watch_at_us)
     return;
   s->watch_at_us = now + WATCH_EVERY_US;
-  for (struct flight *flight = s->flights->by_id; flight; flight = flight->by_id.next) {
+  for (struct flight *flight = flight_first(s->flights); flight; flight = flight_after(s->flights, flight)) {
     int64_t limit_us = 1000 * (2 * (int64_t)flight->task->view.timeout_ms + s->config->config->engine.hang_ms);
     uint64_t token = flight_token(flight); /* before the rest: what is put back meanwhile has another */
     bool submitted = atomic_load_explicit(&flight->submitted, memory_order_acquire);
@@ -163,13 +163,10 @@ void scheduler_watch_flights(struct scheduler *s) {
 static void replace_driver(struct scheduler *s, struct driver *old, struct driver *new) {
   struct flight_list unsent = {0}, done = {0};
   driver_abandon(old, &unsent, &done);
-  for (struct flight *flight = unsent.head; flight; flight = flight->next)
-    flight->end = FLIGHT_UNSENT;
-  for (struct flight *flight = s->flights->by_id; flight; flight = flight->by_id.next) {
+  for (struct flight *flight = flight_first(s->flights); flight; flight = flight_after(s->flights, flight))
     if (flight->driver == old)
       (void)answer_for_plugin(s, flight, flight_token(flight), "plugin.hang",
                               "the plugin did not come back from a call", &done);
-  }
   flight_list_join(&done, &unsent);
   mailbox_put(s->settler, &done);
   pthread_mutex_lock(&s->lanes_lock);

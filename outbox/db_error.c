@@ -136,8 +136,17 @@ enum db_class db_error_class(int code) {
   return at < 0 ? DB_REFUSED : errors[at].cls;
 }
 
+/* Rights and tables that are missing: an operator must act, and what waits for him is not written in a smaller form. */
+static bool is_everybodys(int code) {
+  static const int codes[] = {1044, 1049, 1054, 1142, 1143, 1146, 1227, 1370, 1932};
+  for (size_t i = 0; i < ARRAY_LEN(codes); i++)
+    if (codes[i] == code)
+      return true;
+  return false;
+}
+
 bool db_error_is_refusal(int code) {
-  return code == DB_GUARD || (db_error_class(code) == DB_REFUSED && code != 1146 && code != 1054);
+  return code == DB_GUARD || (db_error_class(code) == DB_REFUSED && !is_everybodys(code));
 }
 
 const char *db_error_cure(int code) {

@@ -88,6 +88,8 @@ static void choose_candidates(struct settle_unit *u) {
   for (size_t i = 0; i < n; i++)
     if (u->candidates == 0 || u->sorted[u->candidates - 1]->id != u->sorted[i]->id)
       u->sorted[u->candidates++] = u->sorted[i];
+    else
+      u->sorted[i]->busy = true; /* a task with the same row id: its turn is the next */
   name_shards(u);
 }
 

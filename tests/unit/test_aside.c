@@ -83,7 +83,7 @@ static void a_full_route_leaves_room_for_others(void **state) {
     assert_true(put(f, i, "locked"));
   assert_false(put(f, ASIDE_PER_ROUTE, "locked"));
   assert_true(put(f, ASIDE_PER_ROUTE, "other"));
-  assert_false(aside_follow(&f->aside, &f->entry[0], &f->entry[ASIDE_PER_ROUTE + 1], 10));
+  assert_false(aside_follow(&f->aside, &f->entry[0], &f->entry[ASIDE_PER_ROUTE + 1], f->task[0], 10));
   assert_false(aside_put(&f->aside, &f->entry[ASIDE_PER_ROUTE + 1], "large", "large", ASIDE_BYTES_PER_ROUTE + 1));
   assert_null(aside_find(&f->aside, "large"));
 }
@@ -104,10 +104,11 @@ static void later_results_of_a_task_wait_behind_the_first(void **state) {
   assert_true(put(f, 1, "r"));
   struct aside_entry *first = aside_find(&f->aside, "task-0");
   assert_ptr_equal(first, &f->entry[0]);
-  assert_true(aside_follow(&f->aside, first, &f->entry[2], 10));
-  assert_true(aside_follow(&f->aside, first, &f->entry[3], 10));
+  assert_true(aside_follow(&f->aside, first, &f->entry[2], "task-0", 10));
+  assert_true(aside_follow(&f->aside, first, &f->entry[3], strcpy(f->task[3], "task-0"), 10));
   try_some(f, 500, 2);
   aside_remove(&f->aside, &f->entry[0]);
+  memset(f->task[0], 'x', sizeof f->task[0] - 1); /* the name that the first one brought goes with it */
   assert_ptr_equal(aside_find(&f->aside, "task-0"), &f->entry[2]);
   try_some(f, 500, 2);
   assert_int_equal(f->tried[2], 1);

@@ -248,6 +248,8 @@ static void test_ordinary_answers(void **state) {
                                       "{",
                                       "{\"status\":\"ret",
                                       "{\"a\":}}}}",
+                                      "{\"items\":[{\"id\":1,\"status\":\"progress\"},{\"id\":2,\"sta",
+                                      "{\"status\":200,\"order\":{\"status\":\"retry\"}",
                                       "\"retry\""};
   for (size_t i = 0; i < sizeof texts / sizeof texts[0]; i++) {
     struct result_record r;
