@@ -233,7 +233,8 @@ def test_cancel_by_command_has_no_gap_on_any_route(kinds):
 
 @pytest.mark.parametrize("statement", [DELETE, PUT_OFF], ids=["delete", "update"])
 def test_sql_on_memory_claims_has_a_bounded_gap(kinds, statement):
-    """A task may still leave when the statement commits between reading and handing over.
+    """A task may still leave when the statement commits between reading and handing over; one
+    that was put off then comes again at its new time, as the next attempt.
     The record's timestamp is the moment of hand-over, in whole milliseconds."""
     verdicts = around_due(kinds, ["k.memory"], sql_verb(kinds, statement))
     if statement == PUT_OFF:
@@ -241,7 +242,11 @@ def test_sql_on_memory_claims_has_a_bounded_gap(kinds, statement):
     exported = settle(kinds, verdicts)["k.memory"] * 1e6
     print_counts(f"{statement.split()[0]} on k.memory", verdicts)
     kinds.stop_and_drain()
-    gaps = gaps_of(verdicts, {record_id(record): record["timestamp"] * 1000 for record in kinds.kafka_records()})
+    first = {}
+    for record in kinds.kafka_records():
+        at_us = record["timestamp"] * 1000
+        first[record_id(record)] = min(at_us, first.get(record_id(record), at_us))
+    gaps = gaps_of(verdicts, first)
     print(f"{len(gaps)} fired although a statement had changed the row; widest gap seen {max(gaps, default=0)} us,"
           f" exported {exported:.0f} us")
     assert max(gaps, default=0) <= exported
@@ -259,6 +264,6 @@ def gaps_of(verdicts, handed_over):
     for verdict in verdicts:
         at_us = handed_over.get(verdict.promise.message_id)
         if verdict.taken_back and at_us is not None and (verdict.new_due_us is None or at_us < verdict.new_due_us - 1000):
-            verdict.promise.copies = 1
+            verdict.promise.copies = 1 if verdict.new_due_us is None else 2
             gaps.append(at_us - verdict.told_us)
     return gaps
