@@ -244,7 +244,6 @@ def test_rabbitmq_round_trip(rabbitmq):
 
 def test_rabbitmq_keeps_confirmed_messages_when_killed(rabbitmq):
     queue = rabbitmq.declare_queue("harness.crash")
-    rabbitmq.sync_declarations()
     rabbitmq.publish("", queue, "kept")
     rabbitmq.kill9()
     rabbitmq.start()

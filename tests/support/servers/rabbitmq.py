@@ -96,6 +96,12 @@ class RabbitMQ(Server):
         if said != "ok":
             raise ServerError(f"mnesia:sync_log() said {said}")
 
+    def kill9(self):
+        """The crash; what was declared is on disk by then, as it would be in a broker that has run for a while."""
+        if self.alive():
+            self.sync_declarations()
+        super().kill9()
+
     def delete_queue(self, queue):
         with self._channel() as channel:
             channel.queue_delete(queue)
