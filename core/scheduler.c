@@ -216,7 +216,7 @@ static void look(struct scheduler *s) {
   plan_next_look(s, began, ended);
   if (s->look_soon)
     s->look_at_us = 0;
-  else if (s->claims_lost || s->claims_unknown)
+  else if (s->claims_lost)
     s->look_at_us = ended + TAKE_BACK_AGAIN_US;
 }
 
