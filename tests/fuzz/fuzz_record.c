@@ -44,7 +44,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
       require(err.text[0] && !record.memory);
     result_record_free(&record);
   }
-  /* What is known by other means is never in the way; what binds may be. */
-  require((!taken[0] || taken[1]) && (!taken[1] || taken[2]) && (!taken[3] || taken[2]));
+  /* A message id that is known by other means is never in the way. What binds may be; and a response may hold the
+   * status of something else, which is a status only where a record must be. */
+  require(!taken[0] || taken[1]);
   return 0;
 }
