@@ -31,6 +31,7 @@ bool config_note(const struct config_loader *l) {
   struct config_findings *found = l->found;
   if (!l->err->text[0])
     return false; /* it is noted */
+  config_mask(&found->secrets, l->err);
   if (found->count++ == 0)
     *found->first = *l->err;
   if (found->each)
@@ -48,8 +49,31 @@ static void warn_of_secret(const struct duebox_option *row, const struct yaml_no
              given->file, given->line, given->column, row->name, given->file);
 }
 
+/* A secret that stands in the configuration itself. */
+static void remember_secret(const struct config_loader *l, const struct duebox_option *row,
+                            const struct yaml_node *given) {
+  if (!given || (row->type != DUEBOX_OPT_SECRET && (row->type != DUEBOX_OPT_MAP || !(row->flags & DUEBOX_OPT_FILE))))
+    return;
+  if (given->kind == YAML_TEXT)
+    config_secrets_add(&l->found->secrets, l->arena, given->text);
+  for (size_t i = 0; i < given->count; i++)
+    if (given->items[i]->kind == YAML_TEXT)
+      config_secrets_add(&l->found->secrets, l->arena, given->items[i]->text);
+}
+
+/* What a `<name>_file` key names. */
+static const char *read_secret(void *ctx, const char *ref, struct arena *arena, struct err *err) {
+  const struct config_loader *l = ctx;
+  const char *text = config_read_secret((void *)(uintptr_t)l->dir, ref, arena, err);
+  if (text)
+    config_secrets_add(&l->found->secrets, arena, text);
+  return text;
+}
+
 bool config_fill(const struct config_loader *l, const struct duebox_option *rows, const struct yaml_node *node,
                  const char *const *known_elsewhere, void *out) {
+  for (const struct duebox_option *row = rows; row && row->name; row++)
+    remember_secret(l, row, yaml_get(node, row->name));
   if (!options_fill_all(rows, node, known_elsewhere, &l->secrets, l->arena, out, note, (void *)(uintptr_t)l, l->err))
     return false;
   for (const struct duebox_option *row = rows; row && row->name; row++) {
@@ -254,7 +278,7 @@ static const struct route_config *alert_route(const struct config_loader *l, con
   }
   log_warn("DUEBOX-CONFIG-ALERT",
            "%s:%u:%u: there is no route \"%s\" here; alerts are held until a daemon has it. Define it under routes",
-           node->file, node->line, node->column, name);
+           node->file, node->line, node->column, node->from_env ? OPTION_MASK : name);
   struct route_config *stand_in = arena_alloc(l->arena, sizeof *stand_in);
   stand_in->name = name;
   return stand_in;
@@ -289,6 +313,7 @@ static bool load_all(const struct config_loader *l) {
   config->tree = config_read_files(config->path, l->dir, l->arena, l->err);
   if (!config->tree)
     return config_note(l);
+  config_secrets_of(&l->found->secrets, l->arena, config->tree);
   bool ok = config_fill(l, NULL, config->tree, config_section_keys, NULL);
   for (size_t i = 0; i < ARRAY_LEN(sections); i++)
     if (!sections[i](l))
@@ -314,11 +339,12 @@ bool config_examine(const char *path, struct module_registry *modules, config_fi
       .config = config,
       .arena = arena,
       .modules = modules,
-      .secrets = {.ctx = (void *)(uintptr_t)dir, .read = config_read_secret},
+      .secrets = {.read = read_secret},
       .dir = dir,
       .err = &now,
       .found = &found,
   };
+  l.secrets.ctx = &l;
   *out = load_all(&l) ? config : NULL;
   if (!*out)
     arena_free(&arena);

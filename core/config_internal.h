@@ -8,6 +8,7 @@
 
 #include "core/base/arena.h"
 #include "core/config.h"
+#include "core/config_mask.h"
 #include "core/modules.h"
 #include "core/options.h"
 #include "core/yaml.h"
@@ -18,7 +19,8 @@ struct config_findings {
   void *ctx;
   struct err *first;
   size_t count;
-  bool sources; /* an entry of results is wrong */
+  bool sources;                  /* an entry of results is wrong */
+  struct config_secrets secrets; /* what no text may show */
 };
 
 struct config_loader {

@@ -115,7 +115,8 @@ static bool expand_to(struct reader *r, struct yaml_node *node, const char *text
         return false;
       fputs(value, out);
       text = after;
-      node->from_env = true;
+      node->from_env =
+          node->from_env ? arena_printf(r->arena, "%s\n%s", node->from_env, value) : arena_strdup(r->arena, value);
     } else {
       size_t n = 1 + strcspn(text + 1, "$");
       fwrite(text, 1, n, out);

@@ -49,7 +49,11 @@ static bool place_err(const struct yaml_node *node, unsigned line, unsigned colu
   char path[256], text[sizeof err->text];
   yaml_path(node, path, sizeof path);
   vsnprintf(text, sizeof text, fmt, args);
-  return err_set(err, 1, "%s:%u:%u: %s%s%s", node->file, line, column, path, path[0] ? ": " : "", text);
+  err_set(err, 1, "%s:%u:%u: %s%s", node->file, line, column, path, path[0] ? ": " : "");
+  size_t place = strlen(err->text);
+  snprintf(err->text + place, sizeof err->text - place, "%s", text);
+  err->place = place;
+  return false;
 }
 
 bool yaml_err(const struct yaml_node *node, struct err *err, const char *fmt, ...) {

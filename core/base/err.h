@@ -9,11 +9,13 @@
 #define CORE_BASE_ERR_H
 
 #include <stdbool.h>
+#include <stddef.h>
 
 #include "core/base/attr.h"
 
 struct err {
   int code;        /* meaning belongs to the module that set it; 0 = none */
+  size_t place;    /* the text begins with so many bytes that name a place in a file */
   char text[1024]; /* one line, no trailing full stop */
 };
 

@@ -11,7 +11,7 @@ foreach(part config config_errors reload_keys)
   add_dependencies(unit_${part} test_plugins)
 endforeach()
 
-foreach(part config_example link)
+foreach(part config_example config_secrets link)
   duebox_test(unit_${part} SOURCES test_${part}.c config_fixture.c LIBS duebox_config LABELS unit)
   target_compile_definitions(unit_${part} PRIVATE TEST_PLUGINS="${CMAKE_BINARY_DIR}/plugins")
   add_dependencies(unit_${part} duebox_kafka duebox_amqp duebox_http)
