@@ -87,11 +87,11 @@ static void give_to_sink(struct driver *driver, struct flight *flight, int64_t n
   atomic_store_explicit(&flight->submitted, true, memory_order_release);
 }
 
-void driver_answered(struct flight *flight) {
+void driver_left(struct flight *flight, bool confirmed) {
   if (!atomic_load_explicit(&flight->submitted, memory_order_acquire))
     return; /* its plugin never had it */
   if (!flight->task->recorded)
-    stall_confirmed(&flight->lane->stall, flight->stall_slot);
+    (confirmed ? stall_confirmed : stall_withdrawn)(&flight->lane->stall, flight->stall_slot);
   atomic_fetch_sub_explicit(&flight->lane->at_sink, 1, memory_order_relaxed);
   atomic_fetch_sub_explicit(&flight->driver->at_sink, 1, memory_order_relaxed);
 }
@@ -144,7 +144,7 @@ static void put_back(struct driver *driver, const struct duebox_task **views, si
     struct flight *flight = flight_complete(driver->env.flights, views[i]->token);
     if (!flight)
       continue;
-    driver_answered(flight);
+    driver_left(flight, false);
     atomic_store_explicit(&flight->submitted, false, memory_order_relaxed);
     flight->task->view.token = flight_open(flight);
     flight_list_add(&rest, flight);

@@ -101,8 +101,9 @@ void driver_give_up(struct driver **driver);
 void driver_limit(struct driver *driver, uint32_t max_inflight);
 /* Hands opened flights over; list becomes empty. Scheduler thread. */
 void driver_push(struct driver *driver, struct flight_list *list);
-/* A flight is completed: if the plugin had it, there is room for another. Whoever completes it, once. Any thread. */
-void driver_answered(struct flight *flight);
+/* A flight is completed: if the plugin had it, there is room for another. confirmed: the destination has answered.
+ * Whoever completes it, once. Any thread. */
+void driver_left(struct flight *flight, bool confirmed);
 /* The record of that cookie is committed, or never will be. Results thread. */
 void driver_ack(struct driver *driver, uint64_t cookie, bool committed);
 void driver_resume(struct driver *driver);

@@ -44,6 +44,10 @@ struct health_trouble {
 static inline bool health_suspended(const struct health *health) {
   return health->state == HEALTH_SUSPENDED || health->state == HEALTH_PROBING;
 }
+/* Neither in trouble nor with anything left of it that an answer would end. */
+static inline bool health_untroubled(const struct health *health) {
+  return health->state == HEALTH_OK && health->refusals == 0 && health->backoff_us == 0;
+}
 /* Whether a task may be sent now, be it as the probe. */
 bool health_may_send(const struct health *health, int64_t now_us);
 /* A task is sent: true when it is the probe. */

@@ -9,6 +9,7 @@
 #include "core/base/log.h"
 #include "core/driver.h"
 #include "core/inbox.h"
+#include "core/stall.h"
 #include "core/template.h"
 
 static void host_complete(void *ctx, uint64_t token, const struct duebox_outcome *outcome) {
@@ -18,7 +19,7 @@ static void host_complete(void *ctx, uint64_t token, const struct duebox_outcome
     count(&driver->env.metrics->completions_twice, 1);
     return;
   }
-  driver_answered(flight);
+  driver_left(flight, stall_confirms(outcome->cls));
   flight->end = outcome->cls == DUEBOX_UNKNOWN && atomic_load(&driver->stop_ms) ? FLIGHT_STOPPED : FLIGHT_OUTCOME;
   flight->completed_us = clock_mono_us();
   flight_set_outcome(flight, outcome);

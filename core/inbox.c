@@ -48,7 +48,7 @@ struct item {
   char origin[200];
   struct record_road road;
   char road_id[RECORD_ID_MAX + 1]; /* what road.message_id points to */
-  char why[300];                   /* why it is broken */
+  char why[300];                   /* why it is broken, or not taken */
 };
 
 struct inbox {
@@ -177,8 +177,6 @@ bool inbox_apply(struct inbox *inbox, const struct result_offer *offer, int64_t 
     pthread_mutex_unlock(&inbox->lock);
     if (!waiter.done)
       err_set(err, 0, "the database did not take the result in time; it may still do; offer it again");
-    else if (!waiter.committed)
-      err_set(err, 0, "the daemon is stopping; offer it again");
   }
   pthread_cond_destroy(&waiter.done_cond);
   return taken && waiter.done && waiter.committed;
@@ -193,7 +191,9 @@ static void finish(struct inbox *inbox, struct item *item, bool committed) {
   }
   if (item->waiter) {
     struct waiter *waiter = item->waiter;
-    if (item->result.record.flaw)
+    if (!committed)
+      err_set(waiter->flaw, 0, "%s", item->why[0] ? item->why : "the daemon is stopping; offer it again");
+    else if (item->result.record.flaw)
       err_set(waiter->flaw, 0, "%s", item->result.record.flaw);
     *waiter->result = item->result;
     waiter->result->record = (struct result_record){.status = item->result.record.status}; /* texts go with the item */
@@ -245,8 +245,9 @@ static void release_room(struct inbox *inbox, const struct item *item) {
     driver_resume(item->driver);
 }
 
-/* Its row is somebody else's. first: the result of its task that waits already, or NULL. False: its route has too many
- * such results; it is kept in the quarantine, from where it can be replayed. */
+/* Its row is somebody else's. first: the result of its task that waits already, or NULL. Where its route has too many
+ * such results it is not taken from somebody who waits, and will offer it again. False: nobody would, so it is kept in
+ * the quarantine, from where it can be replayed. */
 static bool put_aside(struct inbox *inbox, struct item *item, struct aside_entry *first) {
   const struct store_result *result = &item->result;
   if (inbox->aside.count == 0)
@@ -257,12 +258,15 @@ static bool put_aside(struct inbox *inbox, struct item *item, struct aside_entry
   if (put) {
     item->result.fate = RESULT_BUSY;
     release_room(inbox, item);
-  } else {
-    snprintf(item->why, sizeof item->why,
-             "another transaction holds the row of its task, and those of too many others");
-    item->result.broken = item->why;
+    return true;
   }
-  return put;
+  snprintf(item->why, sizeof item->why, "another transaction holds the row of its task, and those of too many others");
+  if (!item->driver) {
+    finish(inbox, item, false);
+    return true;
+  }
+  item->result.broken = item->why;
+  return false;
 }
 
 static void wait_until(struct inbox *inbox, int64_t deadline_us) {

@@ -6,7 +6,8 @@
  * and only then acknowledges them. Bounded: when it is full a source keeps its record and is resumed later. Nothing
  * that comes in can stop the stream: what cannot be parsed or fits no row ends in quarantine, and what is for a row
  * that a foreign transaction holds is put aside, not acknowledged, and tried again in turn; later results of that task
- * wait behind it. It takes no room from others then, and a route that has too many of them has the rest quarantined.
+ * wait behind it. It takes no room from others then. A route that has too many of them has the rest quarantined, or
+ * refused for now where somebody waits for the answer.
  */
 #ifndef CORE_INBOX_H
 #define CORE_INBOX_H

@@ -118,7 +118,9 @@ void lane_charge(struct lane *lane, const struct task *task, int64_t now_us) {
   set_gauge(&lane->metrics.inflight_bytes, lane->bytes_in_flight);
 }
 
-void lane_refund(struct lane *lane, const struct task *task) {
+void lane_refund(struct lane *lane, const struct task *task, bool sent) {
+  if (!sent)
+    lane->tokens++;
   lane->in_flight--;
   lane->bytes_in_flight -= (int64_t)task->payload.len;
   set_gauge(&lane->metrics.inflight, lane->in_flight);

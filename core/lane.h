@@ -121,9 +121,9 @@ void lane_restart(struct group *group);
 struct group *lane_swept_group(struct lane *lane);
 /* Forgets groups that look number `look` did not see and that have nothing in flight. */
 void lane_forget_groups(struct lane *lane, uint64_t look);
-/* Accounts for tasks handed over or settled. */
+/* Accounts for tasks handed over or settled. One that its sink never had does not count for the rate. */
 void lane_charge(struct lane *lane, const struct task *task, int64_t now_us);
-void lane_refund(struct lane *lane, const struct task *task);
+void lane_refund(struct lane *lane, const struct task *task, bool sent);
 /* A task leaves, or has come back: true when it is the one that probes a suspended route. */
 bool lane_send(struct lane *lane, const struct task *task);
 void lane_probe_lost(struct lane *lane, uint64_t row, int64_t now_us);

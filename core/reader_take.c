@@ -204,15 +204,18 @@ static void read_again_when_due(struct scheduler *s, struct group *group, const 
   group->next_us = task->due_us + s->ahead_us;
 }
 
-/* A row that may not go although nothing of its own keeps it: no room, or not now. False: it may go. */
+static bool is_full(const struct taking *taking) { return taking->taken >= taking->reading->most; }
+
+/* A row that may not go although nothing of its own keeps it: no room, or not now. Where a route is suspended there is
+ * no room, and its probe goes all the same. False: it may go. */
 static bool put_back(struct scheduler *s, struct group *group, const struct task *task, const struct taking *taking) {
   struct lane *lane = group->lane;
-  if (task->state != TASK_SCHEDULED || (lane_room(lane) > 0 && taking->taken < taking->reading->most) ||
-      health_suspended(&lane->health))
+  bool room = lane_room(lane) > 0 || health_suspended(&lane->health);
+  if (task->state != TASK_SCHEDULED || (room && !is_full(taking)))
     return false;
   if (task->due_us > taking->reading->due_until_us)
     read_again_when_due(s, group, task);
-  else if (task->recoveries > 0 || taking->taken >= taking->reading->most)
+  else if (task->recoveries > 0 || is_full(taking))
     lane_sweep(group);
   else
     return false;
@@ -287,7 +290,7 @@ static void take_large(struct scheduler *s, struct taking *taking) {
     uint8_t shard = taking->large[i].shard;
     struct task_batch *batch = NULL;
     struct err err = {0};
-    bool fits = s->retry_wait_us == 0 && (credit >= taking->large[i].bytes || lane->in_flight == 0);
+    bool fits = s->retry_wait_us == 0 && !is_full(taking) && (credit >= taking->large[i].bytes || lane->in_flight == 0);
     if (fits)
       fits = scheduler_db_ok(s,
                              s->store->ops->read_ids(s->ss, TASK_SCHEDULED, shard, &id, 1,

@@ -55,7 +55,7 @@ static void suspend_lane(struct scheduler *s, struct lane *lane, const struct fl
 
 static void lane_answered(struct scheduler *s, struct lane *lane, bool success) {
   int64_t ramp = lane->health.ramp;
-  if (lane->health.state == HEALTH_OK && lane->health.refusals == 0)
+  if (health_untroubled(&lane->health))
     return;
   pthread_mutex_lock(&s->lanes_lock);
   bool resumed = health_answered(&lane->health, success, concurrency(lane));

@@ -130,7 +130,7 @@ static bool answer_for_plugin(struct scheduler *s, struct flight *flight, uint64
                               const char *text, struct flight_list *done) {
   if (!flight_complete(s->flights, token))
     return false;
-  driver_answered(flight);
+  driver_left(flight, false);
   flight->end = FLIGHT_OUTCOME;
   flight->leaked = true;
   flight->completed_us = clock_mono_us();
@@ -218,7 +218,7 @@ void scheduler_configure(struct scheduler *s) {
 /* What a memory claim that its sink has answered says about the time that takes. */
 static void follow_confirm(const struct flight *flight) {
   struct lane *lane = flight->lane;
-  if (flight->outcome.cls != DUEBOX_UNKNOWN)
+  if (stall_confirms(flight->outcome.cls))
     stall_learn(&lane->stall, flight->handed_us, flight->completed_us, clock_mono_us());
   raise_gauge(&lane->metrics.claim_gap_us, flight->completed_us - flight->read_us);
 }
@@ -263,7 +263,7 @@ static void arrive(struct scheduler *s, struct flight *flight) {
     for (struct lane *lane = s->lanes; lane; lane = lane->next)
       lane_sweep_first(lane);
   if (flight->driver) {
-    lane_refund(flight->lane, flight->task);
+    lane_refund(flight->lane, flight->task, atomic_load_explicit(&flight->submitted, memory_order_relaxed));
     if (flight->end == FLIGHT_UNSENT)
       lane_note_unsent(flight->lane);
     else

@@ -65,12 +65,16 @@ uint32_t stall_handed_over(struct stall *stall, int64_t now_us) {
   return number;
 }
 
-void stall_confirmed(struct stall *stall, uint32_t slot) {
+void stall_withdrawn(struct stall *stall, uint32_t slot) {
   uint_fast64_t open = atomic_load_explicit(word(stall, slot), memory_order_relaxed);
   while (open >> 32 == slot && (uint32_t)open > 0 &&
          !atomic_compare_exchange_weak_explicit(word(stall, slot), &open, open - 1, memory_order_relaxed,
                                                 memory_order_relaxed))
     ;
+}
+
+void stall_confirmed(struct stall *stall, uint32_t slot) {
+  stall_withdrawn(stall, slot);
   unsigned seen = read_number(&stall->confirmed);
   while ((int32_t)(slot - seen) > 0 && !atomic_compare_exchange_weak_explicit(
                                            &stall->confirmed, &seen, slot, memory_order_relaxed, memory_order_relaxed))

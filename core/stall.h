@@ -17,6 +17,7 @@
 #ifndef CORE_STALL_H
 #define CORE_STALL_H
 
+#include <duebox/outcome.h>
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <stdint.h>
@@ -41,8 +42,15 @@ struct stall {
 
 /* A task is handed over now. The result is to be given to stall_confirmed(), once. */
 uint32_t stall_handed_over(struct stall *stall, int64_t now_us);
-/* Its outcome is there, or the sink did not take it. Any thread. */
+/* The sink has answered: it takes what it is given. Any thread. */
 void stall_confirmed(struct stall *stall, uint32_t slot);
+/* The task is there no more, which says nothing of the sink: it did not take it, or has not answered in time. Any
+ * thread. */
+void stall_withdrawn(struct stall *stall, uint32_t slot);
+/* Which of the two an outcome is. What was rejected may never have been there: plugins refuse tasks by themselves. */
+static inline bool stall_confirms(enum duebox_outcome_class cls) {
+  return cls == DUEBOX_DELIVERED || cls == DUEBOX_RETRY || cls == DUEBOX_GONE;
+}
 /* Learns from a task that the sink has confirmed. One thread. */
 void stall_learn(struct stall *stall, int64_t handed_us, int64_t confirmed_us, int64_t now_us);
 /* How long a task may be unconfirmed. */

@@ -46,10 +46,12 @@ struct liar {
   const struct duebox_host *host;
   uint64_t refused; /* the token of the task it did not take */
   bool at_once;     /* completes it before it refuses it, else after it was offered again */
+  bool stands;      /* while it refuses, another task of the lane has been there for too long */
   atomic_uint submits;
 };
 
 static struct liar liar;
+static struct lane lane;
 
 static bool lie_create(void *inst, const struct duebox_instance_config *config, const struct duebox_host *host,
                        struct duebox_error *err) {
@@ -70,6 +72,8 @@ static size_t lie_submit(void *inst, const struct duebox_task *const *tasks, siz
   bool first = liar.submits++ == 0;
   if (first)
     liar.refused = tasks[0]->token;
+  if (liar.stands)
+    atomic_store(&lane.stall.limit_us, SECOND_US);
   if (first == liar.at_once)
     lie_about(liar.refused);
   if (!first)
@@ -83,9 +87,8 @@ static const struct duebox_plugin lie_plugin = {
     .wakeup = lie_quiet,  .close = lie_quiet, .stop = lie_stop,     .destroy = lie_quiet, .sink = &lie_sink};
 
 /* Sends it one task, which comes out once. twice: completions that meant no open task. */
-static void send_to_the_liar(bool at_once, unsigned submits, unsigned twice) {
+static void send_to_the_liar(const struct liar *how, enum flight_end end, unsigned submits, unsigned twice) {
   static struct flight_table flights;
-  static struct lane lane;
   struct engine_metrics metrics = {0};
   struct mailbox settler;
   struct leases leases;
@@ -95,8 +98,10 @@ static void send_to_the_liar(bool at_once, unsigned submits, unsigned twice) {
   struct driver_env env = {.flights = &flights, .settler = &settler, .leases = &leases, .metrics = &metrics};
   struct task task = {.id = 1, .attempt_now = 1, .view = {.message_id = "m"}};
   struct flight_list list = {0}, out = {0};
-  liar = (struct liar){.at_once = at_once};
-  lane = (struct lane){.at_sink_max = 10};
+  liar = *how;
+  lane = (struct lane){.at_sink_max = 10, .stall = {.limit_us = LIMIT_US}};
+  if (liar.stands)
+    (void)stall_handed_over(&lane.stall, clock_mono_us() - LIMIT_US / 2);
   mailbox_init(&settler);
   leases_init(&leases);
   leases_gain(&leases, 0, 1, clock_instant(), 10 * LIMIT_US, false);
@@ -117,7 +122,7 @@ static void send_to_the_liar(bool at_once, unsigned submits, unsigned twice) {
   driver_join(driver, 10000);
   mailbox_take(&settler, 0, &out);
   assert_int_equal(out.count, 1);
-  assert_int_equal(out.head->end, FLIGHT_OUTCOME);
+  assert_int_equal(out.head->end, end);
   assert_int_equal(liar.submits, submits);
   assert_int_equal(counted(&metrics.completions_twice), twice);
   assert_int_equal(lane.at_sink, 0);
@@ -130,8 +135,19 @@ static void send_to_the_liar(bool at_once, unsigned submits, unsigned twice) {
   leases_destroy(&leases);
 }
 
-static void what_is_completed_and_refused_is_over(void **state) { send_to_the_liar(true, 1, 0); }
-static void what_is_refused_is_offered_under_another_token(void **state) { send_to_the_liar(false, 2, 1); }
+static void what_is_completed_and_refused_is_over(void **state) {
+  send_to_the_liar(&(struct liar){.at_once = true}, FLIGHT_OUTCOME, 1, 0);
+}
+
+static void what_is_refused_is_offered_under_another_token(void **state) {
+  send_to_the_liar(&(struct liar){0}, FLIGHT_OUTCOME, 2, 1);
+}
+
+/* A refusal is no sign that the sink takes tasks: where another has been there for too long, the task goes back to the
+ * table. (It used to be offered again and again, as if the sink had confirmed it.) */
+static void what_is_refused_confirms_nothing(void **state) {
+  send_to_the_liar(&(struct liar){.stands = true}, FLIGHT_UNSENT, 1, 0);
+}
 
 int main(void) {
   const struct CMUnitTest tests[] = {
@@ -140,6 +156,7 @@ int main(void) {
       cmocka_unit_test(one_whose_thread_ended_is_stuck_unless_it_was_told_to_end),
       cmocka_unit_test(what_is_completed_and_refused_is_over),
       cmocka_unit_test(what_is_refused_is_offered_under_another_token),
+      cmocka_unit_test(what_is_refused_confirms_nothing),
   };
   return cmocka_run_group_tests_name("driver", tests, NULL, NULL);
 }

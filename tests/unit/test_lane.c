@@ -50,8 +50,8 @@ static void charge_and_refund_balance(void **state) {
   lane_charge(&f.lane, &task, 0);
   assert_int_equal(lane_credit(&f.lane, 1000, 0), 0); /* the bytes are used up */
   assert_int_equal(f.lane.in_flight, 2);
-  lane_refund(&f.lane, &task);
-  lane_refund(&f.lane, &task);
+  lane_refund(&f.lane, &task, true);
+  lane_refund(&f.lane, &task, true);
   assert_int_equal(f.lane.in_flight, 0);
   assert_int_equal(f.lane.bytes_in_flight, 0);
   f.route.inflight_bytes = 100; /* one that is larger than the whole credit may go when it is alone */
@@ -68,12 +68,32 @@ static void rate_lets_through_what_it_says(void **state) {
   for (int64_t end = now + 2 * SECOND; now < end; now += 1000)
     for (uint32_t credit = lane_credit(&f.lane, 1000, now); credit > 0; credit--, sent++) {
       lane_charge(&f.lane, &task, now);
-      lane_refund(&f.lane, &task);
+      lane_refund(&f.lane, &task, true);
     }
   assert_in_range(sent, 195, 215);
   f.lane.tokens = 0;
   f.lane.tokens_at_us = now;
   assert_in_range(lane_wakes_at(&f.lane, now), now + 10000, now + 10002);
+}
+
+/* What was read and put back is sent later: it must not have used up the rate meanwhile. */
+static void what_was_never_sent_does_not_count_for_the_rate(void **state) {
+  struct fixture f;
+  make(&f);
+  struct task task = {.payload = {"x", 1}};
+  f.route.rate = 100;
+  int64_t now = 10 * SECOND;
+  f.lane.tokens_at_us = now;
+  f.lane.tokens = 10;
+  for (int i = 0; i < 1000; i++) {
+    assert_true(lane_credit(&f.lane, 1000, now) > 0);
+    lane_charge(&f.lane, &task, now);
+    lane_refund(&f.lane, &task, false);
+  }
+  assert_int_equal(lane_credit(&f.lane, 1000, now), 10);
+  lane_charge(&f.lane, &task, now);
+  lane_refund(&f.lane, &task, true);
+  assert_int_equal(lane_credit(&f.lane, 1000, now), 9);
 }
 
 static void a_quick_destination_is_read_ahead_of(void **state) {
@@ -215,6 +235,7 @@ int main(void) {
       cmocka_unit_test(credit_is_the_least_of_all_limits),
       cmocka_unit_test(charge_and_refund_balance),
       cmocka_unit_test(rate_lets_through_what_it_says),
+      cmocka_unit_test(what_was_never_sent_does_not_count_for_the_rate),
       cmocka_unit_test(a_quick_destination_is_read_ahead_of),
       cmocka_unit_test(lanes_share_the_sink_not_what_is_read_ahead),
       cmocka_unit_test(free_places_for_long_calls_are_used),

@@ -158,6 +158,29 @@ static void one_that_is_overtaken_is_not_waited_for(void **state) {
   assert_int_equal(stall_at_us(&sink->stall), INT64_MAX);
 }
 
+/* A sink that stands still and refuses what it is offered has shown nothing; nor has a task that was given up. */
+static void what_is_refused_shows_nothing(void **state) {
+  struct sink *sink = *state;
+  (void)stall_handed_over(&sink->stall, sink->now_us);
+  for (int i = 0; i < 1000; i++) {
+    sink->now_us += 1000;
+    stall_withdrawn(&sink->stall, stall_handed_over(&sink->stall, sink->now_us));
+  }
+  assert_true(stall_is_now(&sink->stall, sink->now_us));
+  uint32_t given_up = stall_handed_over(&sink->stall, sink->now_us);
+  stall_withdrawn(&sink->stall, given_up);
+  assert_true(stall_is_now(&sink->stall, sink->now_us));
+}
+
+static void an_outcome_confirms_if_the_destination_has_answered(void **state) {
+  assert_true(stall_confirms(DUEBOX_DELIVERED));
+  assert_true(stall_confirms(DUEBOX_RETRY));
+  assert_true(stall_confirms(DUEBOX_GONE));
+  assert_false(stall_confirms(DUEBOX_REJECTED)); /* perhaps by the plugin itself */
+  assert_false(stall_confirms(DUEBOX_UNAVAILABLE));
+  assert_false(stall_confirms(DUEBOX_UNKNOWN)); /* a time-out */
+}
+
 #define ROW(test) cmocka_unit_test_setup_teardown(test, set_up, tear_down)
 
 int main(void) {
@@ -169,6 +192,8 @@ int main(void) {
       ROW(distance_is_known_soon),
       ROW(a_slow_one_is_waited_for),
       ROW(one_that_is_overtaken_is_not_waited_for),
+      ROW(what_is_refused_shows_nothing),
+      cmocka_unit_test(an_outcome_confirms_if_the_destination_has_answered),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,0 +1,137 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Results whose rows are locked are set aside, up to a limit for each route. Beyond it one that comes by the callback
+ * URL or the API is not taken for now: its sender is to offer it again, and then it counts. (It used to be called
+ * broken, with a 400 that no consumer repeats, and was lost.)
+ */
+#include "core/inbox.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include <cmocka.h>
+
+#include "core/aside.h"
+#include "core/base/clock.h"
+#include "core/config_ref.h"
+#include "core/driver.h"
+
+enum { LIMIT_MS = 60 * 1000 };
+
+struct fixture {
+  atomic_bool locked; /* all rows */
+  atomic_uint tried, broken;
+  struct config config;
+  struct config_ref ref;
+  struct store store;
+  struct engine_metrics metrics;
+  struct driver source;
+  struct inbox *inbox;
+};
+
+static enum store_status open_session(void *store, const char *purpose, struct store_session **out, struct err *err) {
+  *out = store;
+  return STORE_OK;
+}
+
+static void close_session(struct store_session **ss) { *ss = NULL; }
+
+static enum store_status settle_results(struct store_session *ss, struct store_result *results, size_t count,
+                                        result_decide_fn *decide, void *ctx, struct err *err) {
+  struct fixture *f = (struct fixture *)(void *)ss;
+  for (size_t i = 0; i < count; i++) {
+    snprintf(results[i].route, sizeof results[i].route, "work");
+    results[i].fate = results[i].broken ? RESULT_BROKEN : f->locked ? RESULT_BUSY : RESULT_APPLIED;
+    results[i].event = EVENT_DONE;
+    f->broken += results[i].fate == RESULT_BROKEN;
+    f->tried++;
+  }
+  return STORE_OK;
+}
+
+static const struct store_ops ops = {.open = open_session, .close = close_session, .settle_results = settle_results};
+
+static struct config_ref *config_now(void *engine) { return config_ref_take(&((struct fixture *)engine)->ref); }
+static int64_t db_now_us(void *engine) { return 0; }
+static struct route_metrics *no_metrics(void *engine, const char *route) { return NULL; }
+static void rows_changed(void *engine) {}
+static void woken(void *inst) {}
+static const struct duebox_plugin source_plugin = {DUEBOX_PLUGIN_PREFIX, .name = "source", .wakeup = woken};
+
+static int set_up(void **state) {
+  struct fixture *f = calloc(1, sizeof *f);
+  struct err err = {0};
+  assert_non_null(f);
+  f->store = (struct store){.ops = &ops, .self = f};
+  f->config.engine.max_checkpoint = 1024;
+  f->ref = (struct config_ref){.users = 1, .config = &f->config}; /* never the last one */
+  f->source = (struct driver){.name = "source", .module = &source_plugin};
+  pthread_mutex_init(&f->source.ack_lock, NULL);
+  const struct inbox_env env = {.engine = f,
+                                .store = &f->store,
+                                .config = config_now,
+                                .db_now_us = db_now_us,
+                                .route_metrics = no_metrics,
+                                .rows_changed = rows_changed,
+                                .metrics = &f->metrics};
+  f->inbox = inbox_start(&env, &err);
+  assert_non_null(f->inbox);
+  *state = f;
+  return 0;
+}
+
+static void nap(void) { nanosleep(&(struct timespec){.tv_nsec = 1000000}, NULL); }
+
+static void offer(struct fixture *f, unsigned number) {
+  char body[80];
+  int len = snprintf(body, sizeof body, "{\"id\":\"task-%u\",\"attempt\":1,\"status\":\"done\"}", number);
+  const struct duebox_record record = {
+      .struct_size = sizeof record, .body = {body, (size_t)len}, .full_len = (size_t)len, .origin = "topic"};
+  for (int64_t end = clock_mono_us() + LIMIT_MS * 1000; !inbox_offer(f->inbox, &f->source, &record, number); nap())
+    assert_true(clock_mono_us() < end);
+}
+
+static bool call_back(struct fixture *f, struct store_result *result, struct err *err) {
+  static const char body[] = "{\"id\":\"mine\",\"attempt\":1,\"status\":\"done\"}";
+  const struct result_offer offer = {
+      .source = "callback", .origin = "/callback", .body = {body, sizeof body - 1}, .replied = true};
+  *err = (struct err){0};
+  return inbox_apply(f->inbox, &offer, LIMIT_MS, result, err);
+}
+
+static void one_that_finds_no_room_aside_is_to_be_offered_again(void **state) {
+  struct fixture *f = *state;
+  struct store_result result;
+  struct err err;
+  f->locked = true;
+  for (unsigned i = 0; i < ASIDE_PER_ROUTE; i++)
+    offer(f, i);
+  for (int64_t end = clock_mono_us() + LIMIT_MS * 1000; f->tried < ASIDE_PER_ROUTE; nap())
+    assert_true(clock_mono_us() < end);
+  assert_false(call_back(f, &result, &err));
+  assert_non_null(strstr(err.text, "another transaction holds the row"));
+  assert_int_equal(f->broken, 0);
+  f->locked = false;
+  assert_true(call_back(f, &result, &err));
+  assert_int_equal(result.fate, RESULT_APPLIED);
+}
+
+static int tear_down(void **state) {
+  struct fixture *f = *state;
+  inbox_close(f->inbox);
+  inbox_free(&f->inbox);
+  free(f->source.acks);
+  free(f);
+  return 0;
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test_setup_teardown(one_that_finds_no_room_aside_is_to_be_offered_again, set_up, tear_down),
+  };
+  return cmocka_run_group_tests_name("inbox", tests, NULL, NULL);
+}

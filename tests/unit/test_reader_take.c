@@ -1,0 +1,128 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * What becomes of a batch of rows. A suspended route is probed with one task, however many rows were read: each more
+ * would burn an attempt, or be a duplicate, at a destination that is down. (A page of the sweep used to go, 256 tasks.)
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "core/base/clock.h"
+#include "core/reader.h"
+
+enum { ROWS = 256, PAYLOAD = 100 };
+
+struct fixture {
+  struct scheduler s;
+  struct leases leases;
+  struct engine_metrics metrics;
+  struct mailbox settler;
+  struct flight_table flights;
+  struct config config;
+  struct config_ref ref;
+  struct plugin_config plugin;
+  struct route_config route;
+  struct driver driver;
+  struct lane lane;
+  struct task tasks[ROWS];
+  struct task_batch batch;
+  unsigned released;
+};
+
+static void woken(void *inst) {}
+static const struct duebox_plugin module = {DUEBOX_PLUGIN_PREFIX, .name = "null", .wakeup = woken};
+static void release(struct task_batch *batch) { ((struct fixture *)batch->buffer)->released++; }
+
+static int set_up(void **state) {
+  struct fixture *f = calloc(1, sizeof *f);
+  assert_non_null(f);
+  f->config.engine.max_payload = 1 << 20;
+  f->config.engine.instance = "here";
+  f->ref = (struct config_ref){.users = 1, .config = &f->config}; /* never the last one */
+  f->plugin = (struct plugin_config){.name = "null", .module = &module};
+  f->route = (struct route_config){.name = "work", .plugin = &f->plugin, .concurrency = 100, .inflight_bytes = 1 << 20};
+  f->driver = (struct driver){.module = &module, .max_inflight = 1000};
+  mailbox_init(&f->driver.in);
+  mailbox_init(&f->settler);
+  leases_init(&f->leases);
+  f->lane.route = &f->route;
+  f->lane.driver = &f->driver;
+  strcpy(f->lane.name, "work");
+  f->s = (struct scheduler){.leases = &f->leases,
+                            .metrics = &f->metrics,
+                            .settler = &f->settler,
+                            .flights = &f->flights,
+                            .config = &f->ref,
+                            .instance = "me"};
+  pthread_mutex_init(&f->s.lanes_lock, NULL);
+  f->s.view[0].epoch = 1;
+  *state = f;
+  return 0;
+}
+
+static int tear_down(void **state) {
+  struct fixture *f = *state;
+  struct flight_list left = {0};
+  struct flight *flight;
+  mailbox_take(&f->driver.in, 0, &left);
+  mailbox_take(&f->settler, 0, &left);
+  while ((flight = flight_list_pop(&left)))
+    flight_give_back(&f->flights, flight);
+  while (f->lane.groups) {
+    struct group *group = f->lane.groups;
+    f->lane.groups = group->next;
+    free(group);
+  }
+  assert_int_equal(f->released, 1);
+  flight_table_free(&f->flights);
+  mailbox_destroy(&f->driver.in);
+  mailbox_destroy(&f->settler);
+  leases_destroy(&f->leases);
+  free(f);
+  return 0;
+}
+
+/* Rows that are due, as a reading got them that may hand out `most`. Returns how many went to the driver. */
+static size_t take(struct fixture *f, size_t most) {
+  f->batch = (struct task_batch){.open = ROWS, .count = ROWS, .tasks = f->tasks, .buffer = f, .release = release};
+  for (int i = 0; i < ROWS; i++)
+    f->tasks[i] = (struct task){.id = (uint64_t)i + 1,
+                                .state = TASK_SCHEDULED,
+                                .due_us = 1,
+                                .asked_due_us = 1,
+                                .route = {"work", 4},
+                                .message_id = {"m", 1},
+                                .payload = {"x", 1},
+                                .payload_len = 1,
+                                .batch = &f->batch};
+  struct group *group = lane_group(&f->lane, 0, 0, true);
+  assert_non_null(group);
+  group->cursor = (struct store_cursor){2, ROWS};
+  const struct reading reading = {.lane = &f->lane, .most = most, .began_us = clock_mono_us(), .due_until_us = 10};
+  reader_take(&f->s, &reading, &f->batch);
+  return mailbox_count(&f->driver.in);
+}
+
+static void all_that_may_go_do(void **state) { assert_int_equal(take(*state, 10), 10); }
+
+static void a_suspended_route_is_probed_with_one(void **state) {
+  struct fixture *f = *state;
+  assert_true(health_down(&f->lane.health, &(struct health_trouble){.message = "down", .retry_after_ms = -1}, 0));
+  lane_limit(&f->lane);
+  assert_int_equal(take(f, 1), 1);
+  assert_int_equal(f->lane.health.state, HEALTH_PROBING);
+  assert_int_equal(f->lane.in_flight, 1);
+  assert_true(f->lane.groups->sweep); /* the others are met again */
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test_setup_teardown(all_that_may_go_do, set_up, tear_down),
+      cmocka_unit_test_setup_teardown(a_suspended_route_is_probed_with_one, set_up, tear_down),
+  };
+  return cmocka_run_group_tests_name("reader_take", tests, NULL, NULL);
+}

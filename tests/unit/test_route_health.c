@@ -1,0 +1,47 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * What outcomes make of a route: after an outage a success ends the back-off, so that the next outage begins with short
+ * waits again. (With a concurrency of up to 4 it stayed, and a short outage could stop the route for half a minute.)
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+
+#include <cmocka.h>
+
+#include "core/scheduler.h"
+
+static void deliver(struct scheduler *s, struct lane *lane) {
+  struct task task = {.id = 1, .view = {.message_id = "m"}};
+  const struct flight flight = {
+      .id = 1, .task = &task, .lane = lane, .end = FLIGHT_OUTCOME, .outcome = {.cls = DUEBOX_DELIVERED}};
+  scheduler_follow_outcome(s, &flight);
+}
+
+/* It is down and back so many times, as its plugin reports, and then takes a task. */
+static void outages(uint32_t concurrency) {
+  const struct health_trouble trouble = {.message = "down", .retry_after_ms = -1};
+  struct route_config route = {.concurrency = concurrency};
+  struct lane lane = {.name = "work", .route = &route};
+  struct scheduler s = {.lanes = &lane};
+  pthread_mutex_init(&s.lanes_lock, NULL);
+  for (int i = 0; i < 5; i++) {
+    assert_true(health_down(&lane.health, &trouble, 0));
+    assert_true(health_reachable(&lane.health, concurrency));
+  }
+  assert_true(lane.health.backoff_us > 1000 * 1000);
+  deliver(&s, &lane);
+  assert_int_equal(lane.health.backoff_us, 0);
+  pthread_mutex_destroy(&s.lanes_lock);
+}
+
+static void a_success_ends_the_back_off(void **state) { outages(100); }
+static void of_a_narrow_route_too(void **state) { outages(1); }
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(a_success_ends_the_back_off),
+      cmocka_unit_test(of_a_narrow_route_too),
+  };
+  return cmocka_run_group_tests_name("route_health", tests, NULL, NULL);
+}
