@@ -68,6 +68,8 @@ static const struct series route_series[] = {
      "Tasks that plain SQL changed while they were at their destination: sent again with their new content."},
     {"duebox_vanished", METRIC_COUNTER, PLAIN, R(vanished),
      "Tasks whose row was gone when they were settled, removed by plain SQL."},
+    {"duebox_stalls", METRIC_COUNTER, PLAIN, R(stalls),
+     "How often the destination stood still: it had not confirmed a task in time, nor any after it."},
     {"duebox_inflight_tasks", METRIC_GAUGE, PLAIN, R(inflight), "Tasks read from the table and not yet settled."},
     {"duebox_inflight_bytes", METRIC_GAUGE, PLAIN, R(inflight_bytes), "Payload bytes in flight."},
     {"duebox_claim_gap_seconds", METRIC_GAUGE, MICROSECONDS, R(claim_gap_us),
@@ -163,6 +165,11 @@ static void write_route_states(struct exposition *ex, const struct engine_status
   for (size_t r = 0; r < status->route_count; r++)
     exposition_integer(ex, (struct label[]){{"route", status->routes[r].name}, {0}},
                        (int64_t)status->routes[r].waiting_groups);
+  exposition_begin(
+      ex, "duebox_route_stalled_seconds", METRIC_GAUGE,
+      "How long the destination has confirmed nothing of what it was given; 0 = it does, or less than 1 s.");
+  for (size_t r = 0; r < status->route_count; r++)
+    exposition_seconds(ex, (struct label[]){{"route", status->routes[r].name}, {0}}, status->routes[r].stalled_us);
   static const char *const states[] = {"known", "paused", "suspended"};
   exposition_begin(ex, "duebox_route_targets_suspended", METRIC_GAUGE,
                    "Topics, keys or URLs of the route that are suspended by themselves.");

@@ -89,6 +89,9 @@ static json_t *route_json(const struct route_status *route, int64_t db_now_us) {
                 "waiting_groups", (json_int_t)route->waiting_groups, "next_due_at", json_time(route->next_due_us));
   put(&object, "health", json_string(route->health ? route->health : "ok"));
   put(&object, "trouble", json_any(route->reason));
+  put(&object, "stalled_us", json_integer(route->stalled_us));
+  put(&object, "stalled_target", json_any(route->stalled_target));
+  put(&object, "stalled_message_id", json_any(route->stalled_task));
   put(&object, "targets", targets_json(route));
   put(&object, "inflight", json_integer(gauge_value(&metrics->inflight)));
   put(&object, "inflight_bytes", json_integer(gauge_value(&metrics->inflight_bytes)));

@@ -220,8 +220,9 @@ const struct command commands[] = {
      .summary = "list routes with what waits in them",
      .details =
          "Counts stop at 10000, so that the list is quick on any table. STATE is ok; paused, by people or by the\n"
-         "endpoint; suspended, the destination is down, as the daemon at admin.url sees it; unknown, in no\n"
-         "configuration; not loaded, the daemon has not reloaded yet; ? where no daemon answers.\n",
+         "endpoint; suspended, the destination is down, or stalled, it confirms nothing, as the daemon at admin.url\n"
+         "sees it; unknown, in no configuration; not loaded, the daemon has not reloaded yet; ? where no daemon "
+         "answers.\n",
      .examples = "  duebox route list\n"
                  "  duebox route list -o json | jq '.[] | select(.paused or .suspended)'\n",
      .run = run_route_list},

@@ -127,6 +127,13 @@ static unsigned check_route(struct examination *exam, const json_t *route) {
     say(exam, FINDING_WARN, "destinations", text, "mend its destination; its tasks wait and go on by themselves");
     wrong++;
   }
+  if (json_integer_value(json_object_get(route, "stalled_us")) > 0) {
+    snprintf(text, sizeof text, "route %s is stalled: nothing was confirmed for %.1f s, first task %s to %s",
+             word(route, "name"), (double)json_integer_value(json_object_get(route, "stalled_us")) / 1e6,
+             word(route, "stalled_message_id"), word(route, "stalled_target"));
+    say(exam, FINDING_WARN, "destinations", text, "look at the destination; the other tasks wait in the table");
+    wrong++;
+  }
   json_array_foreach(json_object_get(route, "targets"), i, one) {
     snprintf(text, sizeof text, "route %s: target %s is suspended since task %s: %s", word(route, "name"),
              word(one, "target"), word(one, "message_id"), word(one, "reason"));

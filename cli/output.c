@@ -134,11 +134,12 @@ static char *cell_text(const json_t *value, enum cell_kind kind) {
 static const char *state_color(const char *word) {
   static const struct {
     const char *word, *color;
-  } colors[] = {
-      {"done", "\033[32m"},     {"ok", "\033[32m"},        {"up", "\033[32m"},        {"dead", "\033[31m"},
-      {"fail", "\033[31m"},     {"expired", "\033[31m"},   {"warn", "\033[33m"},      {"held", "\033[33m"},
-      {"blocked", "\033[33m"},  {"paused", "\033[33m"},    {"claimed", "\033[36m"},   {"awaiting", "\033[36m"},
-      {"cancelled", "\033[2m"}, {"scheduled", "\033[34m"}, {"suspended", "\033[31m"}, {"not loaded", "\033[33m"}};
+  } colors[] = {{"done", "\033[32m"},     {"ok", "\033[32m"},        {"up", "\033[32m"},
+                {"dead", "\033[31m"},     {"fail", "\033[31m"},      {"expired", "\033[31m"},
+                {"warn", "\033[33m"},     {"held", "\033[33m"},      {"blocked", "\033[33m"},
+                {"paused", "\033[33m"},   {"claimed", "\033[36m"},   {"awaiting", "\033[36m"},
+                {"cancelled", "\033[2m"}, {"scheduled", "\033[34m"}, {"suspended", "\033[31m"},
+                {"stalled", "\033[31m"},  {"not loaded", "\033[33m"}};
   for (size_t i = 0; i < ARRAY_LEN(colors); i++)
     if (strcmp(colors[i].word, word) == 0)
       return colors[i].color;

@@ -56,6 +56,17 @@ static json_t *targets_text(const json_t *targets) {
   return text ? text : json_string("suspended targets");
 }
 
+static json_t *stall_text(const json_t *seen) {
+  const char *target = json_string_value(json_object_get(seen, "stalled_target"));
+  const char *task = json_string_value(json_object_get(seen, "stalled_message_id"));
+  json_t *text = json_sprintf("nothing confirmed for %.1f s; first task %s to %s",
+                              (double)json_integer_value(json_object_get(seen, "stalled_us")) / 1e6,
+                              task && task[0] ? task : "?", target && target[0] ? target : "?");
+  return text ? text : json_string("nothing confirmed");
+}
+
+static bool is_stalled(const json_t *seen) { return json_integer_value(json_object_get(seen, "stalled_us")) > 0; }
+
 /* The worst that is known. seen: what the daemon says of the route; daemon: it says anything. */
 static const char *state_word(const json_t *route, const json_t *seen, bool daemon) {
   if (json_is_true(json_object_get(route, "suspended")))
@@ -64,6 +75,8 @@ static const char *state_word(const json_t *route, const json_t *seen, bool daem
     return "paused";
   if (!json_object_get(route, "via"))
     return "unknown";
+  if (is_stalled(seen))
+    return "stalled";
   if (json_array_size(json_object_get(seen, "targets")))
     return "targets suspended";
   return !daemon ? "?" : json_is_true(json_object_get(seen, "known")) ? "ok" : "not loaded";
@@ -76,10 +89,14 @@ static void judge(json_t *route, const json_t *seen, bool daemon, bool for_peopl
   json_t *targets = json_object_get(seen, "targets");
   if (json_is_true(suspended))
     json_object_set(route, "reason", json_object_get(seen, "trouble"));
+  else if (is_stalled(seen) && !json_is_true(json_object_get(route, "paused")))
+    json_object_set_new(route, "reason", stall_text(seen));
   else if (json_array_size(targets) && !json_is_true(json_object_get(route, "paused")))
     json_object_set_new(route, "reason", targets_text(targets));
   if (json_array_size(targets))
     json_object_set(route, "targets", targets);
+  if (is_stalled(seen))
+    json_object_set(route, "stalled_us", json_object_get(seen, "stalled_us"));
   if (for_people)
     json_object_set_new(route, "state", json_string(state_word(route, seen, daemon)));
 }

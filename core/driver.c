@@ -80,7 +80,7 @@ static enum verdict judge(const struct driver *driver, const struct flight *flig
 
 static void give_to_sink(struct driver *driver, struct flight *flight, int64_t now) {
   flight->handed_us = now;
-  if (!flight->task->recorded)
+  if (flight->times_sink)
     flight->stall_slot = stall_handed_over(&flight->lane->stall, now);
   atomic_fetch_add_explicit(&flight->lane->at_sink, 1, memory_order_relaxed);
   atomic_fetch_add_explicit(&driver->at_sink, 1, memory_order_relaxed);
@@ -90,7 +90,7 @@ static void give_to_sink(struct driver *driver, struct flight *flight, int64_t n
 void driver_left(struct flight *flight, bool confirmed) {
   if (!atomic_load_explicit(&flight->submitted, memory_order_acquire))
     return; /* its plugin never had it */
-  if (!flight->task->recorded)
+  if (flight->times_sink)
     (confirmed ? stall_confirmed : stall_withdrawn)(&flight->lane->stall, flight->stall_slot);
   atomic_fetch_sub_explicit(&flight->lane->at_sink, 1, memory_order_relaxed);
   atomic_fetch_sub_explicit(&flight->driver->at_sink, 1, memory_order_relaxed);

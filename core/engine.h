@@ -63,9 +63,11 @@ struct target_status {
 struct route_status {
   const char *name; /* valid until the reference to the status is dropped */
   const char *via;
-  bool known;     /* false: rows exist for it, no configuration does (they are held) */
-  bool paused;    /* by an operator or by 410 */
-  bool suspended; /* the destination is in trouble; probed from time to time */
+  bool known;         /* false: rows exist for it, no configuration does (they are held) */
+  bool paused;        /* by an operator or by 410 */
+  bool suspended;     /* the destination is in trouble; probed from time to time */
+  int64_t stalled_us; /* so long it has confirmed nothing of what it was given; 0 = it has, or not for long */
+  char stalled_target[256], stalled_task[65]; /* stalled: what it was given first, by message id, and where; or "" */
   const char *health;
   char reason[256];              /* of suspended */
   char pause_reason[256];        /* of paused */

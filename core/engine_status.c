@@ -14,7 +14,7 @@ const struct engine_metrics *engine_metrics(const struct engine *engine) { retur
 
 static void describe_target(const struct target *target, int64_t now_us, struct target_status *out) {
   const struct health *health = &target->health;
-  target_label(target, out->name, sizeof out->name);
+  target_label(target->name, target->task_key, out->name, sizeof out->name);
   out->health = health_state_text(health->state);
   snprintf(out->error_class, sizeof out->error_class, "%s", health->error_class);
   snprintf(out->reason, sizeof out->reason, "%s", health->reason);
@@ -35,6 +35,20 @@ static void describe_targets(const struct lane *lane, struct route_status *out) 
       describe_target(target, now, &out->targets[n++]);
 }
 
+static int64_t age_of(const gauge *since, int64_t now_us) {
+  int64_t at = gauge_value(since);
+  return at && at < now_us ? now_us - at : 0;
+}
+
+static void describe_stall(const struct lane *lane, struct route_status *out) {
+  int64_t age = age_of(&lane->stalled_since_us, clock_mono_us());
+  if (age < STALL_SHOWN_US)
+    return;
+  out->stalled_us = age;
+  snprintf(out->stalled_target, sizeof out->stalled_target, "%s", lane->stalled_target);
+  snprintf(out->stalled_task, sizeof out->stalled_task, "%s", lane->stalled_task);
+}
+
 static void describe_lane(const struct lane *lane, struct route_status *out) {
   out->name = lane->name;
   out->via = lane->route ? lane->route->plugin->name : "";
@@ -44,6 +58,7 @@ static void describe_lane(const struct lane *lane, struct route_status *out) {
   out->health = health_state_text(lane->health.state);
   snprintf(out->reason, sizeof out->reason, "%s", out->suspended ? lane->health.reason : "");
   snprintf(out->pause_reason, sizeof out->pause_reason, "%s", lane->pause_reason);
+  describe_stall(lane, out);
   describe_targets(lane, out);
   out->metrics = &lane->metrics;
   out->waiting_groups = (uint64_t)gauge_value(&lane->waiting_groups);
@@ -105,11 +120,6 @@ static void find_hung(struct engine *engine, char name[64]) {
   pthread_mutex_unlock(&engine->drivers_lock);
 }
 
-static int64_t age_of(const gauge *since, int64_t now_us) {
-  int64_t at = gauge_value(since);
-  return at && at < now_us ? now_us - at : 0;
-}
-
 static void describe_readiness(struct engine *engine, struct engine_status *out) {
   const struct engine_metrics *metrics = &engine->metrics;
   int64_t now = clock_mono_us();
@@ -128,6 +138,11 @@ static void describe_readiness(struct engine *engine, struct engine_status *out)
     facts.shards_ours++;
     facts.unsafe += !leases_safe(&engine->leases, shard->shard, shard->epoch, clock_instant());
   }
+  for (size_t i = 0; i < out->route_count; i++)
+    if (!out->routes[i].suspended && out->routes[i].stalled_us > facts.stalled_us) {
+      facts.stalled_us = out->routes[i].stalled_us;
+      facts.stalled = out->routes[i].name;
+    }
   find_hung(engine, hung);
   facts.hung = hung[0] && !facts.stopping ? hung : NULL;
   readiness_judge(&facts, &out->problems);

@@ -46,8 +46,9 @@ struct flight {
   atomic_bool submitted;  /* a plugin has (or may have) seen it */
   bool solo;              /* its row was in flight in a crash: one at a time */
   bool probe;             /* it tries whether a suspended route is back */
-  bool leaked;            /* a hung plugin may still read its task: never freed */
-  uint64_t id;            /* of the row */
+  bool times_sink; /* its lane's stall counts it: a memory claim, or sent to find out whether the stall is over */
+  bool leaked;     /* a hung plugin may still read its task: never freed */
+  uint64_t id;     /* of the row */
   struct task *task;
   struct lane *lane;
   struct group *group;
@@ -60,7 +61,7 @@ struct flight {
   int64_t read_us;               /* monotonic: before the statement that read it */
   int64_t due_mono_us;           /* its due time by the monotonic clock; known when it goes to its driver */
   int64_t expires_mono_us;       /* its expires_at likewise, where it has one */
-  uint32_t stall_slot;           /* memory claims at the sink: where its lane's stall counts it */
+  uint32_t stall_slot;           /* at the sink: where its lane's stall counts it */
   _Atomic int64_t handed_us;     /* monotonic: given to the plugin, or before that to its driver */
   int64_t completed_us;          /* monotonic */
   struct decision decision;

@@ -51,11 +51,19 @@ void lane_limit(struct lane *lane) {
   atomic_store_explicit(&lane->at_sink_max, is_open(lane) ? (unsigned)concurrency_now(lane) : 0, memory_order_relaxed);
 }
 
+void lane_follow_stall(struct lane *lane, int64_t now_us) {
+  lane->stalled = lane->route && lane->route->claim == CLAIM_MEMORY && stall_is_now(&lane->stall, now_us);
+}
+
 uint32_t lane_credit(const struct lane *lane, uint32_t batch, int64_t now_us) {
   if (!lane->route || !lane->driver || lane->paused)
     return 0;
   if (health_suspended(&lane->health))
     return health_may_send(&lane->health, now_us) ? 1 : 0;
+  if (lane->stalled && stall_probe_at_us(&lane->stall) > now_us)
+    return 0;
+  if (lane->stalled)
+    batch = 1;
   int64_t credit = (int64_t)lane_room(lane), ahead = read_ahead(lane);
   /* With much in flight, wait until reading a few more is worth a statement: credit comes back in batches. Not while
    * places for long calls are free, and not on behalf of the limits below. */
@@ -102,6 +110,8 @@ int64_t lane_wakes_at(const struct lane *lane, int64_t now_us) {
     return health_wakes_at(&lane->health);
   if (lane->route->rate > 0 && tokens_now(lane, now_us) < 1)
     return now_us + 1 + (int64_t)((1 - tokens_now(lane, now_us)) / lane->route->rate * 1e6);
+  if (lane->stalled && stall_probe_at_us(&lane->stall) > now_us)
+    return stall_probe_at_us(&lane->stall);
   return INT64_MAX;
 }
 

@@ -61,7 +61,12 @@ struct lane {
   atomic_uint at_sink;     /* given to the plugin and not answered; changed by whoever does either */
   atomic_uint at_sink_max; /* its driver gives no more than that; 0: what waits goes back to the table */
   struct stall stall;      /* whether it takes what it is given: memory claims wait in the table while it does not */
-  uint32_t done;           /* since done_since_us */
+  bool stalled;            /* it does not, as of this tick */
+  gauge stalled_since_us;  /* monotonic: since when; 0 = it is not */
+  int64_t flows_since_us;  /* monotonic: since when it is not */
+  bool stall_said;         /* the log has said so, and not yet that it is over */
+  char stalled_target[256], stalled_task[65]; /* what was there longest when it was said */
+  uint32_t done;                              /* since done_since_us */
   int64_t done_since_us;
   double done_per_ms; /* moving average */
 
@@ -93,6 +98,8 @@ struct lane {
 /* Tasks that may be charged now, as far as concurrency and driver go: besides those at the sink some that are answered
  * and being settled, or that take the place of these at once. */
 uint32_t lane_room(const struct lane *lane);
+/* Finds out whether the lane is stalled now. */
+void lane_follow_stall(struct lane *lane, int64_t now_us);
 /* Tells the driver how many may be at the sink. To be called when route, driver, pause or suspension have changed. */
 void lane_limit(struct lane *lane);
 /* Notes that a task left, for the measure of how fast they do. */
@@ -101,7 +108,7 @@ void lane_note_done(struct lane *lane, int64_t now_us);
 void lane_note_unsent(struct lane *lane);
 /* Rows that may be read for the lane now, 0 when it has to wait. */
 uint32_t lane_credit(const struct lane *lane, uint32_t batch, int64_t now_us);
-/* Monotonic time at which a lane without credit may have some by time alone (rate, probe); INT64_MAX = never. */
+/* Monotonic time at which a lane without credit may have some by time alone (rate, probe, stall); INT64_MAX = never. */
 int64_t lane_wakes_at(const struct lane *lane, int64_t now_us);
 /* The lane's group of that shard and priority; made when there is none and `make` is set. */
 struct group *lane_group(struct lane *lane, uint8_t shard, uint8_t priority, bool make);

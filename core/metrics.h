@@ -44,6 +44,7 @@ struct route_metrics {
   counter vanished;          /* settled rows that were not there any more (plain SQL was quicker) */
   struct histogram lateness; /* hand-over to the sink minus due time, first attempts */
   struct histogram duration; /* hand-over to outcome */
+  counter stalls;            /* how often its destination stood still */
   gauge inflight;
   gauge inflight_bytes;
   gauge oldest_due_us; /* due time of the oldest task that is due and not in flight; 0 = none */

@@ -144,8 +144,6 @@ static void set_readable(struct scheduler *s, struct lane *lane, bool *cautious)
 
 uint32_t scheduler_credit(const struct scheduler *s, const struct lane *lane, int64_t now_us) {
   int64_t batch = s->config->config->engine.batch;
-  if (lane->route && lane->route->claim == CLAIM_MEMORY && stall_is_now(&lane->stall, now_us))
-    return 0; /* its confirms bring it back */
   return lane_credit(lane, batch < READ_MAX ? (uint32_t)batch : READ_MAX, now_us);
 }
 

@@ -392,7 +392,7 @@ int64_t reader_inline_bytes(const struct scheduler *s, const struct lane *lane, 
 }
 
 bool reader_records_claims(const struct scheduler *s, const struct lane *lane, uint8_t shard) {
-  return lane->route->claim == CLAIM_RECORDED || s->view[shard].cautious || shard == SHARD_BOUND;
+  return lane->route->claim == CLAIM_RECORDED || lane->stalled || s->view[shard].cautious || shard == SHARD_BOUND;
 }
 
 size_t reader_take(struct scheduler *s, const struct reading *reading, struct task_batch *batch) {

@@ -45,6 +45,9 @@ void readiness_judge(const struct readiness *facts, struct problem_list *out) {
   if (facts->results_us > READY_STUCK_US)
     add(out, "results have not been written for %lld s; see DUEBOX-RESULTS-WAIT in the log",
         seconds(facts->results_us));
+  if (facts->stalled_us > READY_STUCK_US)
+    add(out, "route %.64s is stalled: its destination has confirmed nothing for %lld s; see DUEBOX-ROUTE-STALLED",
+        facts->stalled, seconds(facts->stalled_us));
   if (facts->hung)
     add(out, "plugin instance %s gives no sign of life", facts->hung);
 }

@@ -11,7 +11,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-enum { PROBLEMS_MAX = 11, PROBLEM_TEXT = 256 };
+enum { PROBLEMS_MAX = 12, PROBLEM_TEXT = 256 };
 
 struct problem_list {
   size_t count;
@@ -33,7 +33,9 @@ struct readiness {
   int64_t refused;      /* outcomes that the server refuses in every form */
   int64_t locked_us;    /* age of the oldest outcome whose row somebody else has locked */
   int64_t results_us;   /* how long the inbox has been trying to write one batch of results */
-  const char *hung;     /* a plugin instance that gives no sign of life; NULL = none */
+  const char *stalled;  /* the route whose destination has confirmed nothing for longest; NULL = none */
+  int64_t stalled_us;
+  const char *hung; /* a plugin instance that gives no sign of life; NULL = none */
 };
 
 void readiness_judge(const struct readiness *facts, struct problem_list *out);

@@ -281,6 +281,7 @@ static void tick(struct scheduler *s) {
   scheduler_run_commands(s);
   scheduler_watch_flights(s);
   scheduler_follow_plugins(s);
+  scheduler_follow_stalls(s);
   if (atomic_load(&s->draining)) {
     atomic_store(&s->resting, true);
     return;

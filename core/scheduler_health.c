@@ -16,7 +16,10 @@
 #include "core/reader.h"
 #include "core/rules.h"
 
-enum { GONE_MS = 10 * 60 * 1000 }; /* a target that is gone is probed after this */
+enum {
+  GONE_MS = 10 * 60 * 1000,        /* a target that is gone is probed after this */
+  STALL_OVER_US = 5 * 1000 * 1000, /* a stall that was logged is over when there was none for so long */
+};
 
 static int64_t concurrency(const struct lane *lane) { return lane->route ? lane->route->concurrency : 0; }
 
@@ -134,7 +137,7 @@ static struct target *find_target(const struct flight *flight) {
 
 static void log_target(struct lane *lane, const struct target *target) {
   char label[256];
-  target_label(target, label, sizeof label);
+  target_label(target->name, target->task_key, label, sizeof label);
   log_repeated(&lane->target_trouble, LOG_LEVEL_WARN, "DUEBOX-TARGET-SUSPENDED",
                "route=%s target=%s message_id=%s its tasks wait, those of other targets do not: %s", lane->name, label,
                target->message_id, target->health.reason);
@@ -180,7 +183,7 @@ static void target_answered(struct scheduler *s, const struct flight *flight) {
     return;
   char label[256];
   bool was = health_suspended(&target->health);
-  target_label(target, label, sizeof label);
+  target_label(target->name, target->task_key, label, sizeof label);
   pthread_mutex_lock(&s->lanes_lock);
   targets_drop(&lane->targets, target, &s->target_count);
   pthread_mutex_unlock(&s->lanes_lock);
@@ -224,6 +227,68 @@ static void probe_lost(struct scheduler *s, const struct flight *flight) {
   if (target && target->health.state == HEALTH_PROBING && target->health.suspect == flight->id)
     health_probe_lost(&target->health, now);
   pthread_mutex_unlock(&s->lanes_lock);
+}
+
+/* --- stalls --- */
+
+/* The task that the lane's sink has had for longest without an answer; NULL = it has none. */
+static const struct flight *oldest_at_sink(const struct scheduler *s, const struct lane *lane) {
+  const struct flight *oldest = NULL;
+  for (const struct flight *one = flight_first(s->flights); one; one = flight_after(s->flights, one)) {
+    bool there = one->lane == lane && one->times_sink && flight_token(one) != 0 &&
+                 atomic_load_explicit(&one->submitted, memory_order_acquire);
+    if (there && (!oldest || one->handed_us < oldest->handed_us))
+      oldest = one;
+  }
+  return oldest;
+}
+
+/* Once for each stall that lasts. */
+static void say_stalled(struct scheduler *s, struct lane *lane, int64_t now_us) {
+  const struct flight *oldest = oldest_at_sink(s, lane);
+  if (!oldest || !lane->route)
+    return; /* it has just been answered */
+  char name[TARGET_NAME_MAX + 1], key[65];
+  target_name(lane->route, &oldest->task->view, name);
+  const struct duebox_bytes task_key = oldest->task->view.key;
+  snprintf(key, sizeof key, "%.*s", (int)(task_key.len < 64 ? task_key.len : 64), task_key.len ? task_key.data : "");
+  pthread_mutex_lock(&s->lanes_lock);
+  target_label(name, key, lane->stalled_target, sizeof lane->stalled_target);
+  snprintf(lane->stalled_task, sizeof lane->stalled_task, "%s", oldest->task->view.message_id);
+  pthread_mutex_unlock(&s->lanes_lock);
+  lane->stall_said = true;
+  log_warn("DUEBOX-ROUTE-STALLED",
+           "route=%s target=%s message_id=%s it has not confirmed this task for %.1f s, nor any after it: until it "
+           "confirms one, the others wait in the table and one is tried every %.2f s",
+           lane->name, lane->stalled_target, lane->stalled_task, (double)(now_us - oldest->handed_us) / 1e6,
+           (double)stall_limit_us(&lane->stall) / 1e6);
+}
+
+static void say_flows(struct scheduler *s, struct lane *lane) {
+  pthread_mutex_lock(&s->lanes_lock);
+  lane->stalled_target[0] = lane->stalled_task[0] = '\0';
+  pthread_mutex_unlock(&s->lanes_lock);
+  lane->stall_said = false;
+  log_info("DUEBOX-ROUTE-FLOWS", "route=%s its destination confirms tasks again", lane->name);
+}
+
+void scheduler_follow_stalls(struct scheduler *s) {
+  int64_t now = clock_mono_us();
+  for (struct lane *lane = s->lanes; lane; lane = lane->next) {
+    bool was = lane->stalled;
+    lane_follow_stall(lane, now);
+    if (lane->stalled && !was) {
+      set_gauge(&lane->stalled_since_us, now);
+      count(&lane->metrics.stalls, 1);
+    } else if (was && !lane->stalled) {
+      set_gauge(&lane->stalled_since_us, 0);
+      lane->flows_since_us = now;
+    }
+    if (lane->stalled && !lane->stall_said && now - gauge_value(&lane->stalled_since_us) >= STALL_SHOWN_US)
+      say_stalled(s, lane, now);
+    if (lane->stall_said && !lane->stalled && now - lane->flows_since_us >= STALL_OVER_US)
+      say_flows(s, lane);
+  }
 }
 
 /* --- outcomes --- */

@@ -215,12 +215,13 @@ void scheduler_configure(struct scheduler *s) {
   }
 }
 
-/* What a memory claim that its sink has answered says about the time that takes. */
+/* What a task that its sink has answered says about the time that takes. */
 static void follow_confirm(const struct flight *flight) {
   struct lane *lane = flight->lane;
-  if (stall_confirms(flight->outcome.cls))
+  if (flight->times_sink && stall_confirms(flight->outcome.cls))
     stall_learn(&lane->stall, flight->handed_us, flight->completed_us, clock_mono_us());
-  raise_gauge(&lane->metrics.claim_gap_us, flight->completed_us - flight->read_us);
+  if (!flight->task->recorded)
+    raise_gauge(&lane->metrics.claim_gap_us, flight->completed_us - flight->read_us);
 }
 
 /* The row may be due still, unless somebody else changed it. */
@@ -269,7 +270,7 @@ static void arrive(struct scheduler *s, struct flight *flight) {
     else
       lane_note_done(flight->lane, clock_mono_us());
     scheduler_follow_outcome(s, flight);
-    if (flight->end == FLIGHT_OUTCOME && !flight->task->recorded)
+    if (flight->end == FLIGHT_OUTCOME)
       follow_confirm(flight);
   }
   if (flight->in_order)

@@ -15,7 +15,11 @@ struct flight *scheduler_charge(struct scheduler *s, struct flight *flight) {
   flight->driver = lane->driver;
   flight->solo = flight->task->recoveries > 0;
   lane->solo += flight->solo;
-  lane_charge(lane, flight->task, clock_mono_us());
+  int64_t now = clock_mono_us();
+  lane_charge(lane, flight->task, now);
+  flight->times_sink = !flight->task->recorded || lane->stalled;
+  if (lane->stalled)
+    stall_probed(&lane->stall, now);
   if (health_suspended(&lane->health)) {
     pthread_mutex_lock(&s->lanes_lock);
     flight->probe = lane_send(lane, flight->task);

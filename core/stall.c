@@ -19,7 +19,7 @@ static atomic_int_fast64_t *from(const struct stall *stall, uint32_t number) {
 }
 
 static uint32_t open_in(const struct stall *stall, uint32_t number) {
-  uint64_t open = atomic_load_explicit(word(stall, number), memory_order_relaxed);
+  uint64_t open = atomic_load_explicit(word(stall, number), memory_order_acquire);
   return open >> 32 == number ? (uint32_t)open : 0;
 }
 
@@ -46,12 +46,15 @@ static uint32_t current_slot(struct stall *stall, int64_t now_us) {
     return last;
   while (first != last && open_in(stall, first) == 0)
     first++;
-  /* Tasks that others have overtaken are waited for by nobody. */
-  if (last + 1 - first == STALL_SLOTS && overtaken(stall, first))
+  /* Those that have been there longest are not waited for any more: others have overtaken them, or have been there for
+   * too long as well. */
+  if (!empty && last + 1 - first == STALL_SLOTS)
     first++;
   atomic_store_explicit(&stall->first, first, memory_order_relaxed);
-  if (last + 1 - first == STALL_SLOTS)
+  if (empty) { /* all of it have left */
+    atomic_store_explicit(from(stall, last), now_us, memory_order_relaxed);
     return last;
+  }
   last++;
   atomic_store_explicit(from(stall, last), now_us, memory_order_relaxed);
   atomic_store_explicit(word(stall, last), (uint64_t)last << 32, memory_order_release);
@@ -61,7 +64,7 @@ static uint32_t current_slot(struct stall *stall, int64_t now_us) {
 
 uint32_t stall_handed_over(struct stall *stall, int64_t now_us) {
   uint32_t number = current_slot(stall, now_us);
-  atomic_fetch_add_explicit(word(stall, number), 1, memory_order_relaxed);
+  atomic_fetch_add_explicit(word(stall, number), 1, memory_order_release); /* after its time */
   return number;
 }
 
@@ -89,6 +92,11 @@ int64_t stall_at_us(const struct stall *stall) {
     if (open_in(stall, number) > 0)
       return atomic_load_explicit(from(stall, number), memory_order_relaxed) + stall_limit_us(stall);
   return INT64_MAX;
+}
+
+int64_t stall_probe_at_us(const struct stall *stall) {
+  int64_t handed_us = atomic_load_explicit(from(stall, read_number(&stall->last)), memory_order_relaxed);
+  return (handed_us > stall->probed_us ? handed_us : stall->probed_us) + stall_limit_us(stall);
 }
 
 static int64_t median(const int64_t *values, unsigned count) {

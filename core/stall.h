@@ -3,13 +3,17 @@
  * core/stall.h - whether a sink takes what it is given: from the times of hand-overs and confirms, and nothing else.
  *
  * A row that is handed over cannot be changed by plain SQL any more until the sink has confirmed it, so a sink that
- * stands still must get no more. It stands still when a task has been there unconfirmed for longer than 4 times what
- * confirming takes (50 ms at least), unless one that was handed over later has been confirmed: then it is that task
- * that is slow, not the sink.
+ * stands still must get no more of them. It stands still when a task has been there unconfirmed for longer than 4 times
+ * what confirming takes (50 ms at least), unless one that was handed over later has been confirmed: then it is that
+ * task that is slow, not the sink.
  *
  * What confirming takes is the median of the last rounds. A round lasts until a task is confirmed that was handed over
  * in it, and counts once: so a standstill, however many tasks it kept, is one round among others, while a sink that is
  * merely far away is known after the first ones.
+ *
+ * It may be one target of the sink (a topic, a queue, a URL) that stands still, and only the confirm of another task
+ * tells: so one task goes in the time in which it should be confirmed, as a recorded claim, of which the row says what
+ * it is.
  *
  * Hand-overs come from one thread at a time, confirms from any thread, and anybody may ask. Nothing is allocated, and
  * nobody waits. All zero is a sink that was given nothing yet.
@@ -24,6 +28,7 @@
 
 enum { STALL_SLOTS = 64, STALL_ROUNDS = 7 };
 enum { STALL_MIN_US = 50 * 1000, STALL_MAX_US = 5 * 1000 * 1000 };
+enum { STALL_SHOWN_US = 1000 * 1000 }; /* shorter ones are nobody's business but the reader's */
 
 struct stall {
   /* Tasks that were handed over at about the same time, the oldest slot first. */
@@ -34,6 +39,8 @@ struct stall {
   atomic_uint first, last; /* numbers of slots; `first` may be empty */
   atomic_uint confirmed;   /* the last slot of which a task was confirmed */
   atomic_int_fast64_t limit_us;
+  /* The reader's. */
+  int64_t probed_us; /* monotonic: when a task was last read for it although it stands still */
   /* The learner's. */
   int64_t round_us; /* monotonic: when this round began */
   int64_t took_us[STALL_ROUNDS];
@@ -57,6 +64,10 @@ void stall_learn(struct stall *stall, int64_t handed_us, int64_t confirmed_us, i
 int64_t stall_limit_us(const struct stall *stall);
 /* When the sink will be standing still unless something is confirmed before; INT64_MAX = nothing is there. */
 int64_t stall_at_us(const struct stall *stall);
+/* When one task may go although it stands still. The reader's thread, as stall_probed(). */
+int64_t stall_probe_at_us(const struct stall *stall);
+/* That task is on its way. */
+static inline void stall_probed(struct stall *stall, int64_t now_us) { stall->probed_us = now_us; }
 static inline bool stall_is_now(const struct stall *stall, int64_t now_us) { return stall_at_us(stall) <= now_us; }
 
 #endif

@@ -76,8 +76,8 @@ struct target *targets_make(struct targets *targets, const char *name, size_t le
   return target;
 }
 
-void target_label(const struct target *target, char *out, size_t cap) {
-  const char *name = target->name, *slashes = strstr(name, "://");
+void target_label(const char *name, const char *task_key, char *out, size_t cap) {
+  const char *slashes = strstr(name, "://");
   if (!slashes) {
     snprintf(out, cap, "%s", name);
     return;
@@ -86,6 +86,5 @@ void target_label(const struct target *target, char *out, size_t cap) {
   for (int i = 0; i < authority; i++)
     if (name[scheme + i] == '@')
       user = i + 1;
-  snprintf(out, cap, "%.*s%.*s/.. (task_key %s)", scheme, name, authority - user, name + scheme + user,
-           target->task_key);
+  snprintf(out, cap, "%.*s%.*s/.. (task_key %s)", scheme, name, authority - user, name + scheme + user, task_key);
 }

@@ -47,6 +47,6 @@ void targets_drop(struct targets *targets, struct target *target, size_t *total)
 void targets_clear(struct targets *targets, size_t *total);
 
 /* The name for people. Of a URL the host and the task's key: user, path and query often hold a secret. */
-void target_label(const struct target *target, char *out, size_t cap);
+void target_label(const char *name, const char *task_key, char *out, size_t cap);
 
 #endif

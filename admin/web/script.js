@@ -141,6 +141,10 @@ function routeNotices(route, notices) {
   if (route.suspended)
     notices.push(["bad", route.name, "Its destination does not answer; it is probed again and again, and no attempt is " +
       "lost. " + route.trouble]);
+  if (route.stalled_us > 0)
+    notices.push(["bad", route.name, "Its destination has confirmed nothing for " + duration(route.stalled_us) +
+      ", first task " + (route.stalled_message_id || "?") + " to " + (route.stalled_target || "?") +
+      ". Its other tasks wait in the table, and one is tried now and then."]);
   if (route.paused)
     notices.push(["warn", route.name, "Paused. " + route.reason]);
   for (const target of route.targets || [])
@@ -225,6 +229,7 @@ function stateOf(route) {
   if (!route.known) return ["unknown", "warn"];
   if (route.suspended) return ["suspended", "bad"];
   if (route.paused) return ["paused", "warn"];
+  if (route.stalled_us > 0) return ["stalled", "bad"];
   return ["running", "good"];
 }
 

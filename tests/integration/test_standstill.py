@@ -1,9 +1,12 @@
 """A destination that stands still is given no more: what it was not given yet stays in the table, where plain SQL and
 expires_at count."""
 
+import threading
+
+from support.servers.http_receiver import Answer
 from support.wait import wait_until
 
-LIMIT_S = 30
+LIMIT_S = 60
 
 
 def insert(stage, message_id, due="UTC_TIMESTAMP(6)", expires="NULL", route="work"):
@@ -20,10 +23,15 @@ def bodies(stage):
     return sorted(record["value"] for record in stage.kafka_records())
 
 
+def is_stalled(daemon):
+    return daemon.metric("duebox_route_stalled_seconds", route="work") > 0
+
+
 def test_sql_counts_while_the_broker_stands_still(stage):
-    """Tasks that come due while Kafka is frozen are not handed over: a DELETE, an UPDATE and expires_at count for as
-    long as that lasts. (They used to go into the client's queue, and arrived seconds later although they were deleted,
-    changed or over.)"""
+    """Tasks that come due while Kafka is frozen stay in the table: a DELETE, an UPDATE and expires_at count for as long
+    as that lasts, and what little is handed over to find out whether Kafka is back says so in its state. (All used to go
+    into the client's queue, and arrived seconds later although they were deleted, changed or over.) And people can see
+    that the route is stalled, where, and since which task."""
     stage.kafka("work", history="1h")
     consumer = stage.consume_kafka("work")
     daemon = stage.start()
@@ -32,21 +40,51 @@ def test_sql_counts_while_the_broker_stands_still(stage):
     stage.kafka_server.pause()
     try:
         insert(stage, "given")
-        wait_until(lambda: daemon.metric("duebox_inflight_tasks", route="work") == 1, LIMIT_S, "one to be handed over")
-        wait_past(stage, 1)
-        for message_id in ("deleted", "changed", "kept"):
-            insert(stage, message_id)
+        wait_until(lambda: is_stalled(daemon), LIMIT_S, "the route to be stalled")
+        stage.execute("INSERT INTO outbox (route, payload, message_id) SELECT 'work', 'old', CONCAT(what, '-', seq)"
+                      " FROM seq_1_to_500, (SELECT 'deleted' AS what UNION SELECT 'changed') AS both_kinds")
         insert(stage, "expired", expires="UTC_TIMESTAMP(6) + INTERVAL 100000 MICROSECOND")
         wait_past(stage, 1)
-        assert stage.row("deleted")["state"] == "scheduled"
-        stage.execute("DELETE FROM outbox WHERE message_id = 'deleted'")
-        stage.execute("UPDATE outbox SET payload = 'new' WHERE message_id = 'changed'")
+        stage.execute("DELETE FROM outbox WHERE message_id LIKE 'deleted-%%' AND state = 'scheduled'")
+        stage.execute("UPDATE outbox SET payload = 'new' WHERE message_id LIKE 'changed-%%' AND state = 'scheduled'")
+        not_deleted = stage.count(where="message_id LIKE 'deleted-%'")
+        changed = stage.count(where="message_id LIKE 'changed-%' AND payload = 'new'")
+        assert not_deleted < 500 and changed > 0
         stage.wait_row("expired", LIMIT_S, state="expired")
+        said = daemon.wait_log("DUEBOX-ROUTE-STALLED")["msg"]
+        assert f"target={stage.destination('work')} message_id=given" in said
+        assert "stalled" in daemon.run("route", "list").stdout
     finally:
         stage.kafka_server.resume()
     stage.wait_empty(LIMIT_S)
+    daemon.wait_log("DUEBOX-ROUTE-FLOWS")
+    assert not is_stalled(daemon)
     stage.stop_and_drain()
-    assert bodies(stage) == [b"given", b"kept", b"new", b"warm"]
+    assert bodies(stage) == sorted([b"given", b"warm"] + [b"new"] * changed + [b"old"] * (not_deleted + 500 - changed))
+
+
+def test_a_target_that_never_confirms_does_not_stop_the_others(stage):
+    """Few tasks come, and the first is for a URL that never answers: those for another URL of the route arrive all the
+    same. (They used to wait until the first was given up.)"""
+    stage.http("work", url=f"{stage.receiver.url}/{{task_key}}", claim="memory", timeout="1h")
+    answer = threading.Event()
+    stage.receiver.on("/dead", Answer(after=answer))
+    daemon = stage.start()
+    try:
+        for number in range(3):
+            stage.execute(f"INSERT INTO outbox (route, payload, task_key) VALUES ('work', '{number}', 'dead')")
+            wait_until(lambda count=number + 1: paths(stage).count("/dead") == count, LIMIT_S, "the dead URL to be called")
+            wait_past(stage, 0.5)
+            stage.execute(f"INSERT INTO outbox (route, payload, task_key) VALUES ('work', '{number}', 'live')")
+            wait_until(lambda count=number + 1: paths(stage).count("/live") == count, LIMIT_S, "the other to be called")
+    finally:
+        answer.set()
+    stage.wait_empty(LIMIT_S)
+    assert daemon.alive()
+
+
+def paths(stage):
+    return [request.path for request in stage.receiver.requests]
 
 
 def test_what_expires_at_its_due_time_is_never_sent(stage):

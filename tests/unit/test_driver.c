@@ -112,6 +112,7 @@ static void send_to_the_liar(const struct liar *how, enum flight_end end, unsign
   assert_non_null(flight);
   flight->lane = &lane;
   flight->driver = driver;
+  flight->times_sink = true;
   flight->epoch = 1;
   flight->read_us = flight->handed_us = clock_mono_us();
   task.view.token = flight_open(flight);

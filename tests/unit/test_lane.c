@@ -188,6 +188,32 @@ static void a_suspended_lane_probes_with_one(void **state) {
   assert_int_equal(lane_credit(&f.lane, 1000, first + 100 * SECOND), 0); /* it is still out */
 }
 
+/* A stalled lane may send one task in the time in which it should be confirmed, however few its places are. */
+static void a_stalled_lane_probes_with_one(void **state) {
+  struct fixture f;
+  make(&f);
+  int64_t now = 10 * SECOND;
+  (void)stall_handed_over(&f.lane.stall, now);
+  f.lane.in_flight = 90;
+  now += STALL_MIN_US - 1;
+  lane_follow_stall(&f.lane, now);
+  assert_false(f.lane.stalled);
+  now++;
+  lane_follow_stall(&f.lane, now);
+  assert_true(f.lane.stalled);
+  assert_int_equal(lane_credit(&f.lane, 1000, now), 1);
+  stall_probed(&f.lane.stall, now);
+  assert_int_equal(lane_credit(&f.lane, 1000, now), 0);
+  assert_int_equal(lane_wakes_at(&f.lane, now), now + STALL_MIN_US);
+  assert_int_equal(lane_credit(&f.lane, 1000, now + STALL_MIN_US), 1);
+  f.lane.in_flight = 100;
+  assert_int_equal(lane_credit(&f.lane, 1000, now + STALL_MIN_US), 0);
+  assert_int_equal(lane_wakes_at(&f.lane, now + STALL_MIN_US), INT64_MAX); /* until some come back */
+  f.route.claim = CLAIM_RECORDED;                                          /* of these the rows say what they are */
+  lane_follow_stall(&f.lane, now);
+  assert_false(f.lane.stalled);
+}
+
 static void the_highest_priority_is_read_first(void **state) {
   struct fixture f;
   make(&f);
@@ -242,6 +268,7 @@ int main(void) {
       cmocka_unit_test(a_probe_that_found_no_room_waits),
       cmocka_unit_test(after_an_outage_concurrency_grows_step_by_step),
       cmocka_unit_test(a_suspended_lane_probes_with_one),
+      cmocka_unit_test(a_stalled_lane_probes_with_one),
       cmocka_unit_test(the_highest_priority_is_read_first),
   };
   return cmocka_run_group_tests_name("lane", tests, NULL, NULL);

@@ -119,10 +119,22 @@ static void a_suspended_route_is_probed_with_one(void **state) {
   assert_true(f->lane.groups->sweep); /* the others are met again */
 }
 
+/* Plain SQL is to see what becomes of a task while its destination stands still: the one that goes is claimed in the
+ * table. */
+static void a_stalled_route_is_probed_by_a_recorded_claim(void **state) {
+  struct fixture *f = *state;
+  assert_false(reader_records_claims(&f->s, &f->lane, 0));
+  f->lane.stalled = true;
+  assert_true(reader_records_claims(&f->s, &f->lane, 0));
+  assert_int_equal(take(f, 1), 1);
+  assert_true(stall_probe_at_us(&f->lane.stall) > clock_mono_us());
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test_setup_teardown(all_that_may_go_do, set_up, tear_down),
       cmocka_unit_test_setup_teardown(a_suspended_route_is_probed_with_one, set_up, tear_down),
+      cmocka_unit_test_setup_teardown(a_stalled_route_is_probed_by_a_recorded_claim, set_up, tear_down),
   };
   return cmocka_run_group_tests_name("reader_take", tests, NULL, NULL);
 }

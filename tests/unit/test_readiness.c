@@ -32,6 +32,8 @@ static void each_problem_is_named(void **state) {
       {{WELL, .locked_us = READY_LOCKED_US + 1}, "another transaction holds its row"},
       {{WELL, .results_us = READY_STUCK_US}, NULL},
       {{WELL, .results_us = READY_STUCK_US + 1}, "results have not been written for 30 s"},
+      {{WELL, .stalled = "orders", .stalled_us = READY_STUCK_US}, NULL},
+      {{WELL, .stalled = "orders", .stalled_us = READY_STUCK_US + 1}, "route orders is stalled"},
       {{WELL, .hung = "bus"}, "plugin instance bus"},
   };
   for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
@@ -52,6 +54,8 @@ static void all_problems_are_listed(void **state) {
                                   .settling_us = INT64_MAX,
                                   .locked_us = INT64_MAX,
                                   .results_us = INT64_MAX,
+                                  .stalled = "orders",
+                                  .stalled_us = INT64_MAX,
                                   .hung = "bus"};
   struct problem_list list;
   char text[1024], little[8];

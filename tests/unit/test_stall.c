@@ -40,12 +40,16 @@ static int tear_down(void **state) {
   return 0;
 }
 
-static bool give(struct sink *sink) {
-  if (stall_is_now(&sink->stall, sink->now_us))
-    return false;
+static void hand_over(struct sink *sink) {
   size_t n = sink->given++ % WINDOW;
   sink->task[n].at_us = sink->now_us;
   sink->task[n].slot = stall_handed_over(&sink->stall, sink->now_us);
+}
+
+static bool give(struct sink *sink) {
+  if (stall_is_now(&sink->stall, sink->now_us))
+    return false;
+  hand_over(sink);
   return true;
 }
 
@@ -135,6 +139,48 @@ static void a_slow_one_is_waited_for(void **state) {
   assert_in_range(stall_limit_us(&sink->stall), 1, STALL_MAX_US);
 }
 
+/* One task in the time in which it should have been confirmed shows whether it goes again; for as long as it takes. */
+static void one_that_stands_still_is_probed(void **state) {
+  struct sink *sink = *state;
+  sink->away_us = MS(2);
+  run(sink, 1000, 4096, 10);
+  sink->frozen = true;
+  run(sink, 100, 4096, 10);
+  size_t given = sink->given;
+  for (int64_t end_us = sink->now_us + MS(60000); sink->now_us < end_us; sink->now_us += 1000) {
+    assert_true(stall_is_now(&sink->stall, sink->now_us));
+    if (stall_probe_at_us(&sink->stall) > sink->now_us)
+      continue;
+    stall_probed(&sink->stall, sink->now_us);
+    hand_over(sink);
+  }
+  assert_in_range(sink->given - given, 60000 / 50 - 1, 60000 / 50 + 1);
+  sink->frozen = false;
+  assert_true(run(sink, 1000, 4096, 10) > 9000);
+}
+
+/* Half of the tasks are for a target that never confirms, and few come: those for the other one go all the same. (The
+ * first for the dead one used to stop them all until it was given up.) */
+static void a_dead_target_does_not_stop_the_others(void **state) {
+  struct sink *sink = *state;
+  struct stall *stall = &sink->stall;
+  uint32_t alive = 0;
+  for (int i = 0; i < 10000; i++) {
+    int64_t due_us = sink->now_us += MS(100);
+    if (stall_is_now(stall, due_us) && stall_probe_at_us(stall) > due_us)
+      sink->now_us = stall_probe_at_us(stall);
+    assert_true(sink->now_us - due_us <= stall_limit_us(stall));
+    if (stall_is_now(stall, sink->now_us))
+      stall_probed(stall, sink->now_us);
+    uint32_t slot = stall_handed_over(stall, sink->now_us);
+    if (i % 2) {
+      stall_confirmed(stall, slot);
+      alive++;
+    }
+  }
+  assert_int_equal(alive, 5000);
+}
+
 /* One task in a thousand for another key, queue or topic is slow: it holds up nobody. */
 static void one_that_is_overtaken_is_not_waited_for(void **state) {
   struct sink *sink = *state;
@@ -191,6 +237,8 @@ int main(void) {
       ROW(distance_costs_nothing),
       ROW(distance_is_known_soon),
       ROW(a_slow_one_is_waited_for),
+      ROW(one_that_stands_still_is_probed),
+      ROW(a_dead_target_does_not_stop_the_others),
       ROW(one_that_is_overtaken_is_not_waited_for),
       ROW(what_is_refused_shows_nothing),
       cmocka_unit_test(an_outcome_confirms_if_the_destination_has_answered),

@@ -94,7 +94,7 @@ static void a_label_shows_no_secret(void **state) {
     char label[64];
     struct target *target = targets_make(&targets, labels[i][0], strlen(labels[i][0]), 0, &total);
     snprintf(target->task_key, sizeof target->task_key, "de");
-    target_label(target, label, sizeof label);
+    target_label(target->name, target->task_key, label, sizeof label);
     assert_string_equal(label, labels[i][1]);
     targets_clear(&targets, &total);
   }
