@@ -63,7 +63,8 @@ static bool is_stalled(struct asked_lane *asked, const struct lane *lane, int64_
 
 /* Whether a flight may go to the sink now. What waits for room there longer than reading ahead is meant to last goes
  * back, as all does where the lane is closed or the sink stands still: plain SQL must be able to change it. A recorded
- * claim says in the table what it is, and may wait. */
+ * claim says in the table what it is, and waits as long as it may be sent: given back, it would cost an attempt's
+ * number. */
 static enum verdict judge(const struct driver *driver, const struct flight *flight, struct asked_lane *asked,
                           struct instant now) {
   const struct lane *lane = flight->lane;
@@ -72,10 +73,12 @@ static enum verdict judge(const struct driver *driver, const struct flight *flig
   if (!flight->task->recorded && is_stalled(asked, lane, now.mono_us))
     return GIVE_BACK;
   unsigned most = atomic_load_explicit(&lane->at_sink_max, memory_order_relaxed);
-  if (atomic_load_explicit(&lane->at_sink, memory_order_relaxed) >= most ||
-      atomic_load_explicit(&driver->at_sink, memory_order_relaxed) >= driver->max_inflight)
-    return most > 0 && now.mono_us - flight->handed_us <= ROOM_WAIT_US ? WAIT : GIVE_BACK;
-  return may_send(driver, flight, now) ? SEND : GIVE_BACK;
+  bool full = atomic_load_explicit(&lane->at_sink, memory_order_relaxed) >= most ||
+              atomic_load_explicit(&driver->at_sink, memory_order_relaxed) >= driver->max_inflight;
+  bool patient = flight->task->recorded || now.mono_us - flight->handed_us <= ROOM_WAIT_US;
+  if (!may_send(driver, flight, now) || (full && (most == 0 || !patient)))
+    return GIVE_BACK;
+  return full ? WAIT : SEND;
 }
 
 static void give_to_sink(struct driver *driver, struct flight *flight, int64_t now) {

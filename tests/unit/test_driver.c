@@ -51,7 +51,21 @@ struct liar {
 };
 
 static struct liar liar;
-static struct lane lane;
+
+/* A driver with one task, of a lane that has places for `places`. */
+static struct stand {
+  struct flight_table flights;
+  struct lane lane;
+  struct engine_metrics metrics;
+  struct mailbox settler;
+  struct leases leases;
+  struct config config;
+  struct plugin_config plugin;
+  struct driver_env env;
+  struct task task;
+  struct flight *flight;
+  struct driver *driver;
+} stand;
 
 static bool lie_create(void *inst, const struct duebox_instance_config *config, const struct duebox_host *host,
                        struct duebox_error *err) {
@@ -73,7 +87,7 @@ static size_t lie_submit(void *inst, const struct duebox_task *const *tasks, siz
   if (first)
     liar.refused = tasks[0]->token;
   if (liar.stands)
-    atomic_store(&lane.stall.limit_us, SECOND_US);
+    atomic_store(&stand.lane.stall.limit_us, SECOND_US);
   if (first == liar.at_once)
     lie_about(liar.refused);
   if (!first)
@@ -86,54 +100,68 @@ static const struct duebox_plugin lie_plugin = {
     DUEBOX_PLUGIN_PREFIX, .name = "liar",     .create = lie_create, .start = lie_start,   .poll = lie_poll,
     .wakeup = lie_quiet,  .close = lie_quiet, .stop = lie_stop,     .destroy = lie_quiet, .sink = &lie_sink};
 
+static void stand_up(const struct liar *how, bool recorded, unsigned places) {
+  struct err err = {0};
+  struct flight_list list = {0};
+  liar = *how;
+  stand = (struct stand){
+      .lane = {.at_sink_max = 10, .at_sink = 10 - places, .stall = {.limit_us = LIMIT_US}},
+      .plugin = {.name = "liar", .module = &lie_plugin, .max_inflight = 10},
+      .task = {.id = 1, .attempt_now = 1, .recorded = recorded, .view = {.message_id = "m", .timeout_ms = 600000}}};
+  stand.env = (struct driver_env){
+      .flights = &stand.flights, .settler = &stand.settler, .leases = &stand.leases, .metrics = &stand.metrics};
+  if (liar.stands)
+    (void)stall_handed_over(&stand.lane.stall, clock_mono_us() - LIMIT_US / 2);
+  mailbox_init(&stand.settler);
+  leases_init(&stand.leases);
+  leases_gain(&stand.leases, 0, 1, clock_instant(), 10 * LIMIT_US, false);
+  stand.driver = driver_start(&stand.config, &stand.plugin, NULL, &stand.env, &err);
+  assert_non_null(stand.driver);
+  assert_int_equal(driver_born(stand.driver, LIMIT_US / 1000, &err), DRIVER_BORN);
+  stand.flight = flight_take(&stand.flights, &stand.task);
+  assert_non_null(stand.flight);
+  stand.flight->lane = &stand.lane;
+  stand.flight->driver = stand.driver;
+  stand.flight->times_sink = true;
+  stand.flight->epoch = 1;
+  stand.flight->read_us = stand.flight->handed_us = clock_mono_us();
+  stand.task.view.token = flight_open(stand.flight);
+  flight_list_add(&list, stand.flight);
+  driver_push(stand.driver, &list);
+}
+
+/* What the settler gets, waiting for the first. */
+static void stand_take(struct flight_list *out, int64_t limit_us) {
+  mailbox_take(&stand.settler, clock_mono_us() + limit_us, out);
+}
+
+static void stand_stop(struct flight_list *out) {
+  driver_stop(stand.driver, 1000);
+  driver_join(stand.driver, 10000);
+  mailbox_take(&stand.settler, 0, out);
+}
+
+static void stand_down(void) {
+  driver_free(&stand.driver);
+  HASH_DELETE(by_id, stand.flights.by_id, stand.flight);
+  flight_table_free(&stand.flights);
+  mailbox_destroy(&stand.settler);
+  leases_destroy(&stand.leases);
+}
+
 /* Sends it one task, which comes out once. twice: completions that meant no open task. */
 static void send_to_the_liar(const struct liar *how, enum flight_end end, unsigned submits, unsigned twice) {
-  static struct flight_table flights;
-  struct engine_metrics metrics = {0};
-  struct mailbox settler;
-  struct leases leases;
-  struct config config = {0};
-  struct err err = {0};
-  struct plugin_config plugin = {.name = "liar", .module = &lie_plugin, .max_inflight = 10};
-  struct driver_env env = {.flights = &flights, .settler = &settler, .leases = &leases, .metrics = &metrics};
-  struct task task = {.id = 1, .attempt_now = 1, .view = {.message_id = "m"}};
-  struct flight_list list = {0}, out = {0};
-  liar = *how;
-  lane = (struct lane){.at_sink_max = 10, .stall = {.limit_us = LIMIT_US}};
-  if (liar.stands)
-    (void)stall_handed_over(&lane.stall, clock_mono_us() - LIMIT_US / 2);
-  mailbox_init(&settler);
-  leases_init(&leases);
-  leases_gain(&leases, 0, 1, clock_instant(), 10 * LIMIT_US, false);
-  struct driver *driver = driver_start(&config, &plugin, NULL, &env, &err);
-  assert_non_null(driver);
-  assert_int_equal(driver_born(driver, LIMIT_US / 1000, &err), DRIVER_BORN);
-  struct flight *flight = flight_take(&flights, &task);
-  assert_non_null(flight);
-  flight->lane = &lane;
-  flight->driver = driver;
-  flight->times_sink = true;
-  flight->epoch = 1;
-  flight->read_us = flight->handed_us = clock_mono_us();
-  task.view.token = flight_open(flight);
-  flight_list_add(&list, flight);
-  driver_push(driver, &list);
-  mailbox_take(&settler, clock_mono_us() + LIMIT_US, &out);
-  driver_stop(driver, 1000);
-  driver_join(driver, 10000);
-  mailbox_take(&settler, 0, &out);
+  struct flight_list out = {0};
+  stand_up(how, false, 10);
+  stand_take(&out, LIMIT_US);
+  stand_stop(&out);
   assert_int_equal(out.count, 1);
   assert_int_equal(out.head->end, end);
   assert_int_equal(liar.submits, submits);
-  assert_int_equal(counted(&metrics.completions_twice), twice);
-  assert_int_equal(lane.at_sink, 0);
-  assert_int_equal(driver->at_sink, 0);
-  driver_free(&driver);
-  HASH_DELETE(by_id, flights.by_id, flight);
-  flight_table_free(&flights);
-  flights = (struct flight_table){0};
-  mailbox_destroy(&settler);
-  leases_destroy(&leases);
+  assert_int_equal(counted(&stand.metrics.completions_twice), twice);
+  assert_int_equal(stand.lane.at_sink, 0);
+  assert_int_equal(stand.driver->at_sink, 0);
+  stand_down();
 }
 
 static void what_is_completed_and_refused_is_over(void **state) {
@@ -150,6 +178,44 @@ static void what_is_refused_confirms_nothing(void **state) {
   send_to_the_liar(&(struct liar){.stands = true}, FLIGHT_UNSENT, 1, 0);
 }
 
+/* --- a destination that is slow all of a sudden --- */
+
+/* A claim in memory goes back, so that plain SQL can change the task. */
+static void a_memory_claim_without_room_goes_back(void **state) {
+  struct flight_list out = {0};
+  stand_up(&(struct liar){0}, false, 0);
+  stand_take(&out, LIMIT_US);
+  assert_int_equal(out.count, 1);
+  assert_int_equal(out.head->end, FLIGHT_UNSENT);
+  stand_stop(&out);
+  stand_down();
+}
+
+/* A recorded one has its attempt's number already: without a fault, attempt 2 follows an attempt 1 that was sent. */
+static void a_recorded_claim_waits_for_room(void **state) {
+  struct flight_list out = {0};
+  stand_up(&(struct liar){.at_once = true}, true, 0);
+  stand_take(&out, SECOND_US / 4);
+  assert_int_equal(out.count, 0);
+  atomic_store(&stand.lane.at_sink, 0);
+  stand_take(&out, LIMIT_US);
+  assert_int_equal(out.count, 1);
+  assert_int_equal(out.head->end, FLIGHT_OUTCOME);
+  stand_stop(&out);
+  stand_down();
+}
+
+static void a_recorded_claim_of_a_closed_lane_goes_back(void **state) {
+  struct flight_list out = {0};
+  stand_up(&(struct liar){0}, true, 0);
+  atomic_store(&stand.lane.at_sink_max, 0);
+  stand_take(&out, LIMIT_US);
+  assert_int_equal(out.count, 1);
+  assert_int_equal(out.head->end, FLIGHT_UNSENT);
+  stand_stop(&out);
+  stand_down();
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(an_idle_one_is_not_stuck),
@@ -158,6 +224,9 @@ int main(void) {
       cmocka_unit_test(what_is_completed_and_refused_is_over),
       cmocka_unit_test(what_is_refused_is_offered_under_another_token),
       cmocka_unit_test(what_is_refused_confirms_nothing),
+      cmocka_unit_test(a_memory_claim_without_room_goes_back),
+      cmocka_unit_test(a_recorded_claim_waits_for_room),
+      cmocka_unit_test(a_recorded_claim_of_a_closed_lane_goes_back),
   };
   return cmocka_run_group_tests_name("driver", tests, NULL, NULL);
 }
