@@ -2,21 +2,23 @@
 find_package(PkgConfig REQUIRED)
 find_package(Threads REQUIRED)
 
-# MySQL protocol client: MariaDB Connector/C first, then Oracle's library, by pkg-config.
-pkg_check_modules(MYSQL IMPORTED_TARGET QUIET libmariadb)
-if(NOT MYSQL_FOUND)
-  pkg_check_modules(MYSQL IMPORTED_TARGET QUIET mysqlclient)
-endif()
-if(NOT MYSQL_FOUND)
-  message(FATAL_ERROR "Neither libmariadb nor mysqlclient was found by pkg-config. On Debian: apt-get install libmariadb-dev")
-endif()
-
 function(duebox_vendor name pc package)
   pkg_check_modules(${name} IMPORTED_TARGET QUIET ${pc})
   if(NOT ${name}_FOUND)
     message(FATAL_ERROR "${pc} was not found by pkg-config. On Debian: apt-get install ${package}")
   endif()
 endfunction()
+
+# MySQL protocol client: MariaDB Connector/C, or Oracle's library.
+set(DUEBOX_MYSQL_CLIENT libmariadb CACHE STRING "Client library of the database: libmariadb, or mysqlclient (Oracle's)")
+set_property(CACHE DUEBOX_MYSQL_CLIENT PROPERTY STRINGS libmariadb mysqlclient)
+if(DUEBOX_MYSQL_CLIENT STREQUAL libmariadb)
+  duebox_vendor(MYSQL libmariadb libmariadb-dev)
+elseif(DUEBOX_MYSQL_CLIENT STREQUAL mysqlclient)
+  duebox_vendor(MYSQL mysqlclient libmysqlclient-dev)
+else()
+  message(FATAL_ERROR "DUEBOX_MYSQL_CLIENT is ${DUEBOX_MYSQL_CLIENT}; there are libmariadb and mysqlclient")
+endif()
 
 duebox_vendor(RDKAFKA rdkafka librdkafka-dev)
 duebox_vendor(RABBITMQ librabbitmq librabbitmq-dev)

@@ -18,6 +18,7 @@
 #include "outbox/db_api.h"
 #include "outbox/db_error.h"
 #include "outbox/ops.h"
+#include "outbox/server.h"
 #include "query.h"
 
 #define WHAT "following the binlog"
@@ -67,18 +68,22 @@ static bool look_at_server(struct store_watch *watch, struct err *err) {
   return ok;
 }
 
+/* MariaDB tells them in two rows, each with its name; MySQL in one. */
 static bool find_end(struct store_watch *watch, char *file, uint64_t *position, struct err *err) {
   struct db_result result;
   struct db_row row;
-  bool ok = true;
+  bool ok = true, mysql = server_is_mysql(watch->conn);
   file[0] = '\0';
   *position = 0;
-  if (!ask(watch, query_watch_position, NO_ARGS, &result, err))
+  if (!ask(watch, mysql ? query_watch_position_mysql : query_watch_position, NO_ARGS, &result, err))
     return false;
   while (ok && db_next(&result, &row))
-    ok = row.fields[0] && strcasecmp(row.fields[0], "Binlog_snapshot_file") == 0
-             ? db_copy(&row, 1, file, FILE_MAX)
-             : db_u64(&row, 1, UINT64_MAX, position);
+    if (mysql)
+      ok = db_copy(&row, 0, file, FILE_MAX) && db_u64(&row, 1, UINT64_MAX, position);
+    else
+      ok = row.fields[0] && strcasecmp(row.fields[0], "Binlog_snapshot_file") == 0
+               ? db_copy(&row, 1, file, FILE_MAX)
+               : db_u64(&row, 1, UINT64_MAX, position);
   db_results_free(&result, 1);
   if (!ok || !file[0])
     return db_unexpected(err, WHAT);
@@ -127,8 +132,8 @@ static void name_the_right(const struct store_watch *watch, struct err *err) {
   if (err->code == DENIED)
     (void)err_set(err, DENIED,
                   "the daemon's user may not read the binlog; for instant wake-up run: "
-                  "GRANT REPLICATION SLAVE ON *.* TO %s",
-                  watch->user);
+                  "GRANT %s ON *.* TO %s",
+                  server_binlog_rights(watch->conn), watch->user);
 }
 
 /* The position comes first: what alters the table after that is in the log that follows. */
@@ -141,9 +146,9 @@ static bool begin(struct store_watch *watch, struct err *err) {
   if (!db_open(config, DB_DAEMON, "binlog", &watch->conn, err))
     return false;
   MYSQL *mysql = watch->conn->mysql;
+  const char *hello = server_is_mysql(watch->conn) ? query_watch_begin_mysql : query_watch_begin;
   if (!db_api_can_tail(mysql, err) || !look_at_server(watch, err) || !find_end(watch, file, &position, err) ||
-      !find_columns(watch, err) ||
-      !ask(watch, query_watch_begin, ARGS(UNSIGNED("period", heartbeat_ns(config))), &result, err))
+      !find_columns(watch, err) || !ask(watch, hello, ARGS(UNSIGNED("period", heartbeat_ns(config))), &result, err))
     return false;
   db_results_free(&result, 1);
   /* Only the first event shows that we may: it says which file this is. */

@@ -89,6 +89,19 @@ bool binlog_read_map(const uint8_t *body, size_t len, struct binlog_map *out) {
   return !r.failed;
 }
 
+bool binlog_read_query(const uint8_t *body, size_t len, struct duebox_bytes *database, struct duebox_bytes *statement) {
+  enum { THREAD_AND_TIME = 8, ERROR_CODE = 2 };
+  struct reader r = {.at = body, .end = body + len};
+  (void)take(&r, THREAD_AND_TIME);
+  size_t name_len = (size_t)little(&r, 1);
+  (void)take(&r, ERROR_CODE);
+  (void)take(&r, (size_t)little(&r, 2)); /* how the session was set */
+  *database = bytes(&r, name_len);
+  (void)take(&r, 1); /* NUL */
+  *statement = bytes(&r, (size_t)(r.end - r.at));
+  return !r.failed;
+}
+
 enum { TYPE_DECIMAL = 246, TYPE_ENUM = 247, TYPE_SET = 248, TYPE_STRING = 254 };
 
 /* Binary column types: what the table map says of them, and how long a value is. */

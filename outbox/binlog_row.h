@@ -116,6 +116,9 @@ enum binlog_step binlog_next(struct binlog_rows *rows, const struct binlog_table
 bool binlog_tells(const struct binlog_rows *rows, const struct binlog_image *before, const struct binlog_image *after,
                   const char *host, struct store_hint *hint);
 
+/* A QUERY event: the statement, and the database that its session was in. Both point into it. */
+MUSTCHECK bool binlog_read_query(const uint8_t *body, size_t len, struct duebox_bytes *database,
+                                 struct duebox_bytes *statement);
 /* What a logged statement may mean for the table. */
 enum binlog_meaning { BINLOG_NOTHING, BINLOG_CHANGE, BINLOG_DEFINITION };
 /* Judged by its first word and by whether the table is named near its beginning. `session`: the database it ran in. */

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * outbox/db_api.h - the client library's header, and the one place where MariaDB Connector/C and libmysqlclient differ.
+ * outbox/db_api.h - the client library's header, and where MariaDB Connector/C and libmysqlclient differ: here, in how
+ * they log in (db_auth.c), and in how they follow a binlog (db_tail.c).
  *
  * Nobody else tests which of the two it is.
  */
@@ -8,6 +9,12 @@
 #define OUTBOX_DB_API_H
 
 #include <mysql.h>
+
+#if defined(MARIADB_BASE_VERSION) || defined(MARIADB_PACKAGE_VERSION_ID)
+#define DB_API_MARIADB 1
+#else
+#define DB_API_MARIADB 0
+#endif
 
 #include "core/base/attr.h"
 #include "core/base/err.h"
@@ -27,8 +34,8 @@ MUSTCHECK bool db_api_prepare(MYSQL *mysql, const struct database_config *config
 /* Whether the connection is as safe as the configuration demands; to be asked after connecting. */
 MUSTCHECK bool db_api_verify(MYSQL *mysql, const struct database_config *config, struct err *err);
 
-/* Following the server's binlog, which MariaDB Connector/C can do with a MariaDB server. A connection that follows does
- * nothing else until it is closed. */
+/* Following the server's binlog: MariaDB Connector/C can do it with a MariaDB server, libmysqlclient with a MySQL
+ * server. A connection that follows does nothing else until it is closed. */
 struct db_tail;
 /* One event of the log; its bytes are valid until the next is asked for. */
 struct db_event {

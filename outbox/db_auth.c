@@ -16,6 +16,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "outbox/db_api.h"
 #include "outbox/db_error.h"
 
 static bool encrypted_or_local(const struct database_config *config) { return config->tls || config->socket; }
@@ -28,7 +29,7 @@ static bool check_key_file(const struct database_config *config, struct err *err
                  db_error_cure(DB_E_PASSWORD));
 }
 
-#if defined(MARIADB_BASE_VERSION) || defined(MARIADB_PACKAGE_VERSION_ID)
+#if DB_API_MARIADB
 
 #include <mysql/plugin_auth.h>
 #include <openssl/evp.h>

@@ -15,6 +15,7 @@
 #include "outbox/db_error.h"
 #include "outbox/operator_impl.h"
 #include "outbox/rights.h"
+#include "outbox/server.h"
 #include "query.h"
 
 enum { VARIABLES_MAX = 16, VALUE_MAX = 256 };
@@ -208,12 +209,13 @@ static bool check_rights(struct doctor *doctor, struct err *err) {
 static void check_wake(const struct doctor *doctor, const char *user, bool granted) {
   bool wanted = doctor->facts->wake == WAKE_BINLOG, on = is_on(variable(doctor, "log_bin"));
   char cure[512];
-  snprintf(cure, sizeof cure, "GRANT REPLICATION SLAVE ON *.* TO %s", user);
+  struct err cannot;
+  snprintf(cure, sizeof cure, "GRANT %s ON *.* TO %s", server_binlog_rights(doctor->op->conn), user);
   if (doctor->facts->wake == WAKE_POLL)
     say(doctor, FINDING_OK, "wake-up", "", "by polling, as configured");
-  else if (!strcasestr(variable(doctor, "version"), "mariadb"))
-    say(doctor, wanted ? FINDING_WARN : FINDING_OK, "wake-up", "set database.wake: poll",
-        "by polling: only the binlog of a MariaDB server can be followed");
+  else if (!db_api_can_tail(doctor->op->conn->mysql, &cannot))
+    say(doctor, wanted ? FINDING_WARN : FINDING_OK, "wake-up", "set database.wake: poll", "by polling: %s",
+        cannot.text);
   else if (!on)
     say(doctor, wanted ? FINDING_WARN : FINDING_OK, "wake-up",
         "set log_bin and binlog_format = ROW in the server's configuration and restart it",
@@ -229,7 +231,7 @@ static bool check_privileges(struct doctor *doctor, struct err *err) {
   char grantee[256] = "", history[80];
   struct db_result result;
   struct db_row row;
-  bool found, alter = false, drop = false, super = false, replication = false;
+  bool found, alter = false, drop = false, super = false, replica = false, status = false;
   if (!one_row(doctor, opsql_doctor_user, NO_ARGS, &result, &row, &found, err))
     return false;
   bool ok = found && db_copy(&row, 0, grantee, sizeof grantee);
@@ -244,7 +246,8 @@ static bool check_privileges(struct doctor *doctor, struct err *err) {
     const char *right = row.fields[0] ? row.fields[0] : "", *level = row.fields[1] ? row.fields[1] : "";
     alter |= strcmp(right, "ALTER") == 0;
     drop |= strcmp(right, "DROP") == 0;
-    replication |= strcmp(right, "REPLICATION SLAVE") == 0 && strcmp(level, "server") == 0;
+    replica |= strcmp(right, "REPLICATION SLAVE") == 0 && strcmp(level, "server") == 0;
+    status |= strcmp(right, "REPLICATION CLIENT") == 0 && strcmp(level, "server") == 0;
     super |= strcmp(level, "server") == 0 && strcmp(right, "USAGE") != 0 && strcmp(right, "PROCESS") != 0 &&
              strncmp(right, "REPLICATION", 11) != 0 && strncmp(right, "BINLOG", 6) != 0;
   }
@@ -259,7 +262,7 @@ static bool check_privileges(struct doctor *doctor, struct err *err) {
       "give the daemon a user with rights on its own "
       "tables only",
       super ? "%s has rights on the whole server" : "%s has no rights on the whole server", grantee);
-  check_wake(doctor, grantee, replication);
+  check_wake(doctor, grantee, replica && (status || !server_is_mysql(doctor->op->conn)));
   return true;
 }
 

@@ -13,6 +13,11 @@ bool server_is_mysql(const struct db_conn *conn) {
   return version && !strstr(version, "MariaDB");
 }
 
+/* MySQL tells where its log ends only to those who have the second one. */
+const char *server_binlog_rights(const struct db_conn *conn) {
+  return server_is_mysql(conn) ? "REPLICATION SLAVE, REPLICATION CLIENT" : "REPLICATION SLAVE";
+}
+
 bool server_wait_for_cluster(struct db_conn *conn, struct err *err) {
   /* Before SELECT and START TRANSACTION (1), UPDATE and DELETE (2), INSERT (4). */
   return !conn->is_cluster || db_run(conn, "SET SESSION wsrep_sync_wait = 7", "joining a Galera cluster", err);

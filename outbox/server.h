@@ -12,6 +12,9 @@
 /* Whether the server that a connection reached is MySQL. Whoever is not MariaDB counts as MySQL. */
 bool server_is_mysql(const struct db_conn *conn);
 
+/* What GRANT calls the rights that following the binlog needs. */
+const char *server_binlog_rights(const struct db_conn *conn);
+
 /* A node of a Galera cluster may not have applied yet what another node has committed, and a balancer may give each
  * connection another node. Lets all that the session reads or changes wait until its node has; the failure of a server
  * that does not take the setting is the connection's. Does nothing on other servers. */

@@ -5,6 +5,7 @@ by the application's transactions, with one kill -9 of the daemon in the middle.
 MySQL is part of every run; MariaDB 11.8 is behind `scripts/test --engines`.
 """
 
+import json
 import os
 
 import pytest
@@ -56,3 +57,29 @@ def test_a_ledger_with_a_kill(stage):
     stage.wait_empty(120)
     assert len(stage.ledger.arrived_ids()) == TASKS
     stage.check(duplicates=64)      # at most what was in flight
+
+
+def test_doctor_says_what_is_so(stage):
+    """The user that sql/examples gives the daemon: nothing to complain of, and how new tasks are noticed. Where the
+    server cannot be followed, that is no fault unless the configuration demands it."""
+    database, mysql = stage.database, stage.mariadb.name == "mysql"
+    stage.http("h")
+    stage.migrate(stage.daemon(migrate=False))
+    stage.mariadb.create_user("doctor", "secret", [f"ALL ON `{database}`.*", "REPLICATION SLAVE ON *.*"])
+    stage.configuration["database"] |= {"user": "doctor", "password": "secret"}
+
+    def doctor(code, **database_changes):
+        done = stage.daemon(migrate=False, database={**stage.configuration["database"], **database_changes}).run(
+            "doctor", "-o", "json", check=False)
+        assert done.returncode == code, done.stdout + done.stderr
+        return {line["check"]: line for line in json.loads(done.stdout)}
+    said = doctor(0)
+    assert {line["check"]: line for line in said.values() if line["level"] == "fail"} == {}
+    assert ("MySQL " if mysql else "MariaDB ") in said["server"]["text"]
+    assert said["rights"]["level"] == said["least privilege"]["level"] == said["wake-up"]["level"] == "ok"
+    assert ("a MariaDB server only" if mysql else "by the server's binlog") in said["wake-up"]["text"]
+    assert doctor(0, wake="poll")["wake-up"]["text"] == "by polling, as configured"
+    assert doctor(0, wake="binlog")["wake-up"]["level"] == ("warn" if mysql else "ok")
+    stage.mariadb.execute(f"REVOKE DELETE ON `{database}`.* FROM 'doctor'@'%'")
+    said = doctor(78)
+    assert said["rights"]["level"] == "fail" and "GRANT DELETE" in said["rights"]["cure"]

@@ -46,6 +46,9 @@ static void read_rows(uint8_t type, const uint8_t *data, size_t size, const stru
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
   struct duebox_bytes text = {.data = (const char *)data, .len = size};
   check(binlog_judge(text, text, "shop", "outbox") <= BINLOG_DEFINITION);
+  struct duebox_bytes database, statement;
+  if (binlog_read_query(data, size, &database, &statement))
+    check(database.len + statement.len <= size);
   if (size < 2)
     return 0;
   size_t head = data[1] < size - 2 ? data[1] : size - 2;

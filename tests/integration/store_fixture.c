@@ -6,9 +6,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/socket.h>
 #include <unistd.h>
 
+#include "outbox/db_api.h"
 #include "outbox/outbox.h"
 #include "outbox/schema.h"
 
@@ -45,7 +45,7 @@ static int inject(MYSQL *mysql, const char *query, unsigned long len) {
     assert_int_equal(__real_mysql_real_query(mysql, query, len), 0);
     while (mysql_next_result(mysql) == 0)
       mysql_free_result(mysql_store_result(mysql));
-    shutdown((int)mysql_get_socket(mysql), SHUT_RDWR);
+    db_api_interrupt(mysql);
     mysql->net.last_errno = 2013;
     return 1;
   default:

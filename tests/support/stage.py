@@ -38,6 +38,8 @@ def stage(request, tmp_path):
 
 
 class Stage:
+    program = None      # the words that start another duebox than that of the build
+
     def __init__(self, request, folder):
         self._request = request
         self.folder = folder
@@ -135,7 +137,7 @@ class Stage:
         configuration["engine"].setdefault("instance", name)
         for section, values in changes.items():
             configuration[section] = {**configuration.get(section, {}), **values}
-        daemon = Daemon(self.folder / name, configuration, name=name)
+        daemon = Daemon(self.folder / name, configuration, name=name, program=self.program)
         if migrate and not self.daemons:
             self.migrate(daemon)
         self.daemons.append(daemon)

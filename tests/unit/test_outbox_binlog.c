@@ -268,6 +268,26 @@ static void statements_are_judged_by_their_first_word(void **state) {
   assert_int_equal(judge("/* never closed", "shop"), BINLOG_NOTHING);
 }
 
+/* As MySQL logs "COMMIT" in database shop, with three bytes of settings between. */
+static void a_statement_is_read_with_its_database(void **state) {
+  static const char text[] = "\1\2\3\4\0\0\0\0\4\0\0\3\0abcshop\0COMMIT";
+  const size_t len = sizeof text - 1, statement_len = strlen("COMMIT");
+  struct duebox_bytes database, statement;
+  for (size_t cut = 0; cut <= len; cut++) {
+    uint8_t *body = malloc(cut + 1); /* exactly as long, so that a tool sees a read beyond it */
+    memcpy(body, text, cut);
+    bool whole = binlog_read_query(body, cut, &database, &statement);
+    assert_int_equal(whole, cut >= len - statement_len);
+    if (whole) {
+      assert_int_equal(database.len, 4);
+      assert_memory_equal(database.data, "shop", 4);
+      assert_int_equal(statement.len, cut - (len - statement_len));
+      assert_memory_equal(statement.data, "COMMIT", statement.len);
+    }
+    free(body);
+  }
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(a_new_row_tells_its_group_and_time),
@@ -277,6 +297,7 @@ int main(void) {
       cmocka_unit_test(columns_that_are_not_as_expected_are_not_read),
       cmocka_unit_test(no_cut_reads_beyond_the_end),
       cmocka_unit_test(statements_are_judged_by_their_first_word),
+      cmocka_unit_test(a_statement_is_read_with_its_database),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

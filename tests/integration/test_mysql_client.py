@@ -1,0 +1,53 @@
+"""duebox built against MySQL's own client library, on a MySQL server: the store's contract, a ledger with a kill, and
+tasks that are noticed by the binlog as they commit, which no other build can do with that server.
+
+Behind `scripts/test --engines`.
+"""
+
+import os
+
+import pytest
+from test_binlog import (POLL_S, SOON_S, assert_soon, follow, quiet,  # noqa: F401 (a fixture)
+                         test_a_killed_connection_comes_back, test_a_row_bound_to_this_host_is_noticed,
+                         test_a_row_that_comes_back_is_noticed, test_a_row_that_is_due_in_a_moment_is_on_time,
+                         test_an_altered_table, test_partial_row_images, test_rescheduling_by_plain_sql_is_noticed,
+                         test_rotated_and_purged_logs, test_rows_are_noticed_as_they_commit,
+                         test_statements_in_the_log, test_the_end_is_prompt,
+                         test_what_is_not_ours_costs_no_statement)
+from test_store import ON_MYSQL, run_all
+
+from support.mysql_client import mysql_client_build
+from support.servers.engines import EngineUnavailable
+from support.servers.mysql import MySQL, start_or_skip
+from support.stage import Stage
+
+pytestmark = pytest.mark.skipif("DUEBOX_TEST_ENGINES" not in os.environ, reason="scripts/test --engines")
+
+
+@pytest.fixture(scope="module")
+def build():
+    try:
+        return mysql_client_build(*(source.stem for source in ON_MYSQL))
+    except EngineUnavailable as why:
+        pytest.skip(f"NOT TESTED with libmysqlclient: {why}")
+
+
+@pytest.fixture(scope="module")
+def mariadb():
+    """MySQL in the place of the server that a Stage uses."""
+    server = start_or_skip(MySQL)
+    yield server
+    server.stop()
+
+
+@pytest.fixture
+def stage(request, build, tmp_path, monkeypatch):
+    monkeypatch.setenv("DUEBOX_PLUGIN_PATH", str(build / "plugins"))
+    with Stage(request, tmp_path) as it:
+        it.program = [str(build / "bin" / "duebox")]
+        yield it
+
+
+@pytest.mark.parametrize("program", [source.stem for source in ON_MYSQL])
+def test_c(build, mariadb, program):
+    run_all(build / "tests" / program, DUEBOX_TEST_MYSQL=str(mariadb.socket))
