@@ -17,6 +17,8 @@
 
 struct claim_unit {
   const struct store_claim *claim;
+  struct shard_lease leases[STORE_SHARDS_MAX]; /* those of the claim whose shards nobody holds */
+  size_t lease_count;
   struct text shards, epochs, locked; /* "1,2"; "WHEN 1 THEN 7 .."; the ids whose rows we hold */
   struct task_batch **batch;
   bool *fenced;
@@ -25,6 +27,7 @@ struct claim_unit {
 
 static void name_leases(const struct shard_lease *leases, size_t count, struct text *shards, struct text *epochs) {
   text_clear(shards);
+  text_clear(epochs);
   for (size_t i = 0; i < count; i++) {
     text_puts(shards, i ? "," : "");
     text_u64(shards, leases[i].shard);
@@ -79,11 +82,11 @@ static bool lock_rows(struct store_session *ss, struct claim_unit *u, struct err
 static void add_claim(struct store_session *ss, struct claim_unit *u) {
   const struct store_claim *claim = u->claim;
   struct text leases = {0};
-  text_leases(&leases, claim->leases, claim->lease_count);
+  text_leases(&leases, u->leases, u->lease_count);
   session_add_no_wait(ss, query_claim,
                       ARGS(RAW("ids", u->locked), STRING("instance", claim->instance), RAW("epochs", u->epochs),
                            SIGNED("timeout_ms", claim->timeout_ms), SIGNED("lease_ms", claim->lease_ms),
-                           RAW("leases", leases), UNSIGNED("count", claim->lease_count)));
+                           RAW("leases", leases), UNSIGNED("count", u->lease_count)));
   ss->script.failed = ss->script.failed || leases.failed || u->epochs.failed || u->locked.failed;
   text_free(&leases);
 }
@@ -98,7 +101,7 @@ static bool write_claims(struct store_session *ss, struct claim_unit *u, struct 
   size_t n = 0;
   row_columns(&columns, claim->max_payload);
   session_begin(ss);
-  session_fence(ss, claim->leases, claim->lease_count);
+  session_fence(ss, u->leases, u->lease_count);
   n++;
   if (u->locked.len) {
     add_claim(ss, u);
@@ -115,13 +118,33 @@ static bool write_claims(struct store_session *ss, struct claim_unit *u, struct 
   if (!session_send(ss, WHAT, results, n, err))
     return false;
   ss->committing = ss->in_transaction = false;
-  *u->fenced = results[0].count != claim->lease_count;
+  *u->fenced = results[0].count != u->lease_count;
   bool ok = row_batch(&results[n - 1], u->batch, err);
   db_results_free(results, n);
   return ok;
 }
 
+/* Chooses the leases of the shards that can be fenced without waiting. */
+static bool choose_leases(struct store_session *ss, struct claim_unit *u, struct err *err) {
+  const struct store_claim *claim = u->claim;
+  bool locked[STORE_SHARDS_MAX];
+  if (!session_locked_shards(ss, session_skip(ss, false), claim->leases, claim->lease_count, locked, err))
+    return false;
+  u->lease_count = 0;
+  for (size_t i = 0; i < claim->lease_count; i++)
+    if (!locked[claim->leases[i].shard])
+      u->leases[u->lease_count++] = claim->leases[i];
+  name_leases(u->leases, u->lease_count, &u->shards, &u->epochs);
+  return true;
+}
+
 static bool claim_rows(struct store_session *ss, struct claim_unit *u, struct err *err) {
+  if (!choose_leases(ss, u, err))
+    return false;
+  if (u->lease_count == 0) {
+    u->stuck = true;
+    return true;
+  }
   if (!lock_rows(ss, u, err))
     return false;
   if (u->locked.len == 0 && !ss->unknown)
@@ -150,7 +173,6 @@ enum store_status ops_claim(struct store_session *ss, const struct store_claim *
   if (claim->count == 0)
     return STORE_OK;
   struct claim_unit unit = {.claim = claim, .batch = batch, .fenced = fenced};
-  name_leases(claim->leases, claim->lease_count, &unit.shards, &unit.epochs);
   enum store_status status = session_run(ss, WHAT " rows", claim_unit, &unit, err);
   text_free(&unit.shards);
   text_free(&unit.epochs);

@@ -174,7 +174,12 @@ static bool write_audit(struct store_session *ss, struct intervene_unit *u, stru
 
 static bool intervene_unit(struct store_session *ss, void *arg, struct err *err) {
   struct intervene_unit *u = arg;
-  bool held;
+  bool held, locked[STORE_SHARDS_MAX];
+  if (!session_locked_shards(ss, session_skip(ss, false), u->lease, 1, locked, err))
+    return false;
+  u->busy = locked[u->lease->shard];
+  if (u->busy)
+    return true;
   if (!lock_rows(ss, u, &held, err))
     return false;
   if (u->busy)
@@ -189,7 +194,10 @@ static bool intervene_unit(struct store_session *ss, void *arg, struct err *err)
     return session_rollback(ss, WHAT, err);
   session_begin(ss);
   bool ok = u->verb == INTERVENE_CANCEL ? write_cancel(ss, u, err) : write_reschedule(ss, u, err);
-  return ok && write_audit(ss, u, err);
+  ok = ok && write_audit(ss, u, err);
+  if (!ok && err->code == DB_LOCK_WAIT)
+    session_met_lock(ss);
+  return ok;
 }
 
 enum store_status ops_intervene(struct store_session *ss, const struct shard_lease *lease, enum intervention verb,
@@ -285,7 +293,12 @@ static bool lock_found(struct store_session *ss, struct move_unit *u, struct err
 static bool move_unit(struct store_session *ss, void *arg, struct err *err) {
   struct move_unit *u = arg;
   struct db_result results[3];
+  bool locked[STORE_SHARDS_MAX];
   *u->moved = 0;
+  if (!session_locked_shards(ss, session_skip(ss, false), u->lease, 1, locked, err))
+    return false;
+  if (locked[u->lease->shard])
+    return true;
   if (!find_rows(ss, u, err))
     return false;
   if (u->ids.len == 0)

@@ -226,6 +226,42 @@ const char *session_skip(const struct store_session *ss, bool met_again) {
   return met_again || clock_mono_us() < ss->skip_until_us ? "SKIP LOCKED" : "";
 }
 
+static void list_shards(struct text *out, const struct shard_lease *leases, size_t count) {
+  text_clear(out);
+  for (size_t i = 0; i < count; i++) {
+    text_puts(out, i ? "," : "");
+    text_u64(out, leases[i].shard);
+  }
+}
+
+bool session_locked_shards(struct store_session *ss, const char *skip, const struct shard_lease *leases, size_t count,
+                           bool locked[STORE_SHARDS_MAX], struct err *err) {
+  static const char what[] = "looking for shards that are locked";
+  struct db_result result;
+  struct db_row row;
+  uint64_t shard;
+  bool ok = true;
+  memset(locked, 0, STORE_SHARDS_MAX * sizeof *locked);
+  if (!*skip || count == 0)
+    return true;
+  list_shards(&ss->part, leases, count);
+  session_begin(ss);
+  session_add(ss, query_free_shards, ARGS(RAW("shards", ss->part)));
+  if (!session_send(ss, what, &result, 1, err))
+    return false;
+  for (size_t i = 0; i < count; i++)
+    locked[leases[i].shard] = true;
+  if (result.count < count)
+    session_met_lock(ss);
+  while (ok && db_next(&result, &row)) {
+    ok = db_u64(&row, 0, STORE_SHARDS_MAX - 1, &shard) || db_unexpected(err, what);
+    if (ok)
+      locked[shard] = false;
+  }
+  db_results_free(&result, 1);
+  return ok;
+}
+
 void session_fence(struct store_session *ss, const struct shard_lease *leases, size_t count) {
   struct text ours = {0};
   text_leases(&ours, leases, count);

@@ -88,6 +88,12 @@ const char *session_skip(const struct store_session *ss, bool met_again);
  * an index entry that somebody else holds. Only MariaDB reads the words; others wait as the session does, a second. */
 void session_add_no_wait(struct store_session *ss, const char *statement, const struct sql_arg *args);
 
+/* When rows are locked without waiting (session_skip), the fence must not wait either: finds the shards whose rows
+ * somebody else holds, so that the unit goes on without them. Before the unit's transaction; otherwise, and with no
+ * such shard, none is locked and nothing is asked. */
+MUSTCHECK bool session_locked_shards(struct store_session *ss, const char *skip, const struct shard_lease *leases,
+                                     size_t count, bool locked[STORE_SHARDS_MAX], struct err *err);
+
 /* Adds the statement that gives one row for each of the leases that is still ours, and keeps it so until the commit. */
 void session_fence(struct store_session *ss, const struct shard_lease *leases, size_t count);
 /* Adds an audit line. before: JSON, empty = nothing to restore. */

@@ -61,6 +61,8 @@ static int by_id(const void *a, const void *b) {
 /* Names the shards of the candidates, for the fence. */
 static void name_shards(struct settle_unit *u) {
   bool used[STORE_SHARDS_MAX] = {0};
+  text_clear(&u->shards);
+  u->shard_count = 0;
   for (size_t i = 0; i < u->candidates; i++)
     used[u->sorted[i]->shard] = true;
   for (size_t i = 0; i < u->lease_count; i++) {
@@ -329,7 +331,34 @@ static bool compare_changed(struct store_session *ss, struct settle_unit *u, str
   return true;
 }
 
+/* Leaves the decisions of shards whose rows somebody holds for later: the fence would wait for them. */
+static bool leave_locked_shards(struct store_session *ss, struct settle_unit *u, struct err *err) {
+  bool locked[STORE_SHARDS_MAX];
+  size_t kept = 0;
+  if (!session_locked_shards(ss, session_skip(ss, u->met_again), u->concerned, u->shard_count, locked, err))
+    return false;
+  for (size_t i = 0; i < u->candidates; i++) {
+    struct decision *d = u->sorted[i];
+    if (!locked[d->shard]) {
+      u->sorted[kept++] = d;
+      continue;
+    }
+    d->busy = true;
+    d->unknown = d->unknown || (ss->unknown && d->applied);
+    d->applied = false;
+  }
+  if (kept < u->candidates) {
+    u->candidates = kept;
+    name_shards(u);
+  }
+  return true;
+}
+
 static bool settle_careful(struct store_session *ss, struct settle_unit *u, struct err *err) {
+  if (!leave_locked_shards(ss, u, err))
+    return false;
+  if (u->candidates == 0)
+    return true;
   if (!lock_rows(ss, u, err) || !compare_changed(ss, u, err))
     return false;
   resolve_unknown(ss, u);

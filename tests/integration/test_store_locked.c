@@ -158,6 +158,102 @@ static void settles_all_but_a_locked_row(void **state) {
   assert_int_equal(ask(f, "SELECT COUNT(*) FROM outbox"), 0);
 }
 
+/* Somebody's lock on one row of outbox_shards, which every settling write takes for its fence, once halved every batch
+ * and let each half wait for a second: the whole database slowed down to nothing (P8). Only that shard's tasks wait. */
+static void settles_all_but_a_locked_shard(void **state) {
+  struct fixture *f = *state;
+  enum { N = 40 };
+  struct decision d[N];
+  for (int id = 1; id <= N; id++)
+    sql(f, "INSERT INTO outbox (id, route, payload, shard, message_id) VALUES (%d, 'r', 'p', %d, 'm%d')", id,
+        id % SHARDS, id);
+  other(f, "START TRANSACTION");
+  other(f, "SELECT * FROM outbox_shards WHERE shard = 1 FOR UPDATE");
+  for (uint64_t id = 1; id <= N; id++)
+    d[id - 1] = decide_on(f, id, EVENT_DONE);
+  int64_t before = lock_waits(f);
+  assert_int_equal(settle(f, d, N / 2), N / 2 * 3 / 4);
+  assert_in_range(lock_waits(f) - before, 0, 1); /* one, and no second */
+  before = lock_waits(f);
+  assert_int_equal(settle(f, d + N / 2, N / 2), N / 2 * 3 / 4);
+  for (int i = 0; i < N; i++) {
+    assert_int_equal(d[i].busy, (i + 1) % SHARDS == 1);
+    assert_int_equal(d[i].applied, !d[i].busy);
+  }
+  assert_int_equal(settle(f, &d[0], 1), 0); /* again: it costs no waiting */
+  assert_true(d[0].busy);
+  assert_int_equal(lock_waits(f), before);
+  other(f, "COMMIT");
+  size_t left = 0;
+  for (int i = 0; i < N; i++)
+    if (d[i].busy)
+      d[left++] = d[i];
+  assert_int_equal(settle(f, d, left), left);
+  assert_int_equal(ask(f, "SELECT COUNT(*) FROM outbox"), 0);
+}
+
+static void hold_shard_2(struct fixture *f) {
+  other(f, "START TRANSACTION");
+  other(f, "SELECT * FROM outbox_shards WHERE shard = 2 FOR UPDATE");
+}
+
+/* The same with a COMMIT whose answer was lost: what it wrote in the locked shard is found out afterwards. */
+static void an_unknown_commit_in_a_locked_shard_is_found_out(void **state) {
+  struct fixture *f = *state;
+  struct decision d[2];
+  for (int id = 1; id <= 2; id++) {
+    sql(f, "INSERT INTO outbox (id, route, payload, shard, message_id) VALUES (%d, 'r', 'p', %d, 'm%d')", id, id, id);
+    d[id - 1] = decide_on(f, (uint64_t)id, EVENT_DONE);
+  }
+  d[1].busy = true;
+  fault_arm(f, FAULT_LOSE_ANSWER, "COMMIT", 0, 1);
+  fault_call(f, "SKIP LOCKED", hold_shard_2);
+  size_t applied = settle(f, d, 2);
+  other(f, "COMMIT");
+  for (int i = 0; i < 2; i++)
+    if (d[i].busy)
+      applied += settle(f, &d[i], 1);
+  assert_int_equal(applied, 2);
+  assert_int_equal(ask(f, "SELECT COUNT(*) FROM outbox"), 0);
+}
+
+/* The reading thread claims, holds and carries out commands: with a shard locked it reads on in the others. */
+static void claims_and_commands_leave_a_locked_shard_alone(void **state) {
+  struct fixture *f = *state;
+  const uint64_t ids[] = {1, 2, 3, 4};
+  struct store_range range = {.state = TASK_SCHEDULED, .shard = 1, .priority = 5, .route = "r", .limit = 10};
+  struct task_batch *batch;
+  uint32_t moved;
+  bool fenced, changed = true;
+  for (int id = 1; id <= 4; id++)
+    sql(f, "INSERT INTO outbox (id, route, payload, shard, message_id) VALUES (%d, 'r', 'p', %d, 'm%d')", id,
+        id % SHARDS, id);
+  other(f, "START TRANSACTION");
+  other(f, "SELECT * FROM outbox_shards WHERE shard = 1 FOR UPDATE");
+  int64_t before = lock_waits(f);
+  assert_int_equal(claim_rows(f, f->leases, SHARDS, ids, 4, 1000, 1000, &batch, &fenced), STORE_BUSY);
+  assert_null(batch);
+  assert_in_range(lock_waits(f) - before, 0, 1); /* one, and no second */
+  before = lock_waits(f);
+  ok(f, claim_rows(f, f->leases, SHARDS, ids, 4, 1000, 1000, &batch, &fenced));
+  assert_int_equal(batch->count, 3);
+  assert_false(fenced);
+  release(batch);
+  assert_int_equal(claim_rows(f, f->leases, SHARDS, ids, 1, 1000, 1000, &batch, &fenced), STORE_OK);
+  assert_null(batch);
+  assert_int_equal(claim_rows(f, &f->leases[1], 1, ids, 1, 1000, 1000, &batch, &fenced), STORE_BUSY);
+  ok(f, OPS->hold(f->ss, &f->leases[1], &range, &moved, &f->err));
+  assert_int_equal(moved, 0);
+  assert_int_equal(OPS->intervene(f->ss, &f->leases[1], INTERVENE_CANCEL, ids, 1, 0, "ann", "", 0, &changed, &f->err),
+                   STORE_BUSY);
+  assert_false(changed);
+  assert_int_equal(lock_waits(f), before);
+  other(f, "COMMIT");
+  ok(f, claim_rows(f, &f->leases[1], 1, ids, 1, 1000, 1000, &batch, &fenced));
+  assert_int_equal(batch->count, 1);
+  release(batch);
+}
+
 /* A transaction may hold an entry of another index alone: SKIP LOCKED by the primary key does not see that. */
 static void hold_index_entry(struct fixture *f) {
   other(f, "START TRANSACTION");
@@ -352,6 +448,9 @@ int main(int argc, char **argv) {
       TEST(housekeeping_goes_on_after_a_refusal),
       TEST(settles_all_but_a_locked_row),
       TEST(settles_all_but_a_row_whose_index_entry_is_locked),
+      TEST(settles_all_but_a_locked_shard),
+      TEST(an_unknown_commit_in_a_locked_shard_is_found_out),
+      TEST(claims_and_commands_leave_a_locked_shard_alone),
       TEST(a_locked_row_that_goes_is_no_longer_busy),
       TEST(locks_of_a_moment_are_waited_for),
       TEST(an_unknown_commit_beside_a_locked_row_is_found_out),
