@@ -270,6 +270,7 @@ static enum taken take(struct store_watch *watch, const struct db_event *event) 
   case BINLOG_FORMAT: /* the server has started anew, and so have its numbers of tables */
     watch->table.id = 0;
     return MORE;
+  case BINLOG_PACKED: /* it is not unpacked: anything may be in it */
   case BINLOG_INCIDENT:
     add_general(watch);
     return TELL;

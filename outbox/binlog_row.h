@@ -31,6 +31,7 @@ enum binlog_event {
   BINLOG_INSERT_V2 = 30,
   BINLOG_UPDATE_V2 = 31,
   BINLOG_XA_PREPARE = 38,
+  BINLOG_PACKED = 40, /* a whole transaction that MySQL has compressed */
   BINLOG_QUERY_COMPRESSED = 165,
   BINLOG_INSERT_COMPRESSED_V1 = 166,
   BINLOG_UPDATE_COMPRESSED_V1 = 167,

@@ -34,8 +34,9 @@ MUSTCHECK bool db_api_prepare(MYSQL *mysql, const struct database_config *config
 /* Whether the connection is as safe as the configuration demands; to be asked after connecting. */
 MUSTCHECK bool db_api_verify(MYSQL *mysql, const struct database_config *config, struct err *err);
 
-/* Following the server's binlog: MariaDB Connector/C can do it with a MariaDB server, libmysqlclient with a MySQL
- * server. A connection that follows does nothing else until it is closed. */
+/* Following the server's binlog. MariaDB Connector/C (3.3.9 or later) can do it with a MariaDB server, and with a MySQL
+ * server as long as no transaction has a GTID with a tag, at which it fails; libmysqlclient with a MySQL server. A
+ * connection that follows does nothing else until it is closed. */
 struct db_tail;
 /* One event of the log; its bytes are valid until the next is asked for. */
 struct db_event {

@@ -45,3 +45,4 @@ GRANT SELECT, INSERT, UPDATE, DELETE, ALTER, CREATE, DROP ON `shop`.`outbox_atte
 
 -- Only if new tasks are to be noticed as they commit: it may read the whole server's binlog. Optional.
 GRANT REPLICATION SLAVE ON *.* TO 'duebox'@'%';
+-- MySQL also wants: GRANT REPLICATION CLIENT ON *.* TO 'duebox'@'%';

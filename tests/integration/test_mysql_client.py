@@ -1,5 +1,5 @@
-"""duebox built against MySQL's own client library, on a MySQL server: the store's contract, a ledger with a kill, and
-tasks that are noticed by the binlog as they commit, which no other build can do with that server.
+"""A MySQL server, and duebox with either client library: tasks are noticed by the binlog as they commit. With MySQL's own
+library the store's contract holds too.
 
 Behind `scripts/test --engines`.
 """
@@ -40,12 +40,31 @@ def mariadb():
     server.stop()
 
 
-@pytest.fixture
-def stage(request, build, tmp_path, monkeypatch):
-    monkeypatch.setenv("DUEBOX_PLUGIN_PATH", str(build / "plugins"))
+@pytest.fixture(params=["libmariadb", "mysqlclient"])
+def stage(request, tmp_path, monkeypatch):
     with Stage(request, tmp_path) as it:
-        it.program = [str(build / "bin" / "duebox")]
+        if request.param == "mysqlclient":
+            build = request.getfixturevalue("build")
+            monkeypatch.setenv("DUEBOX_PLUGIN_PATH", str(build / "plugins"))
+            it.program = [str(build / "bin" / "duebox")]
+        it.client = request.param
         yield it
+
+
+def test_a_compressed_transaction(quiet):  # noqa: F811
+    """MySQL's own library gives it as it is, and it costs a look. Connector/C stops there: the daemon polls, and follows
+    again later."""
+    daemon = follow(quiet)
+    before, mark = len(quiet.receiver.requests), daemon.mark()
+    with quiet.connect() as connection, connection.cursor() as cursor:
+        cursor.execute("SET SESSION binlog_transaction_compression = ON")
+        cursor.execute("INSERT INTO outbox (route, payload) VALUES ('h', REPEAT('x', 5000))")
+    if quiet.client == "mysqlclient":
+        quiet.receiver.wait_count(before + 1, SOON_S)
+        assert_soon(quiet)
+    else:
+        daemon.wait_log("DUEBOX-BINLOG-OFF", after=mark)
+        quiet.receiver.wait_count(before + 1, 2 * POLL_S)
 
 
 @pytest.mark.parametrize("program", [source.stem for source in ON_MYSQL])
