@@ -1,5 +1,6 @@
-"""A Galera cluster behind a balancer that gives each connection another node: a node applies what another one
-committed a little later, and no task may arrive twice because one session reads what another has settled (P1).
+"""A Galera cluster: a node applies what another one committed a little later, and no task may arrive twice because one
+session reads what another has settled (P4). Behind a balancer that gives each connection another node, and with a daemon
+on each node; with a daemon that is killed, a node that stands still, and a node that dies and returns (P1).
 
 Behind `scripts/test --engines`.
 """
@@ -36,12 +37,31 @@ def mariadb(cluster):
     return cluster.nodes[0]
 
 
+def reached_by(stage, port):
+    """The settings of a daemon that reaches the cluster there."""
+    return {"host": "127.0.0.1", "port": port, "user": "duebox", "name": stage.database, "wake": "poll"}
+
+
 @pytest.fixture
 def stage(request, cluster, mariadb, tmp_path):
     with Stage(request, tmp_path) as it, TcpProxy([node.port for node in cluster.nodes]) as balancer:
-        it.configuration["database"] = {"host": "127.0.0.1", "port": balancer.port, "user": "duebox",
-                                        "name": it.database, "wake": "poll"}
+        it.configuration["database"] = reached_by(it, balancer.port)
         yield it
+
+
+def http(stage):
+    stage.http("h", concurrency=64, timeout="5s", retry={"backoff": "100ms", "max": "1s"})
+    stage.configuration["engine"] |= {"max_recoveries": 1000}
+    stage.consume_http()
+
+
+def insert_everywhere(stage, cluster, count):
+    """The application writes on every node that lives."""
+    for node in cluster.nodes:
+        if node.alive():
+            stage.mariadb = node
+            stage.insert("h", b"x" * 100, count=count)
+    stage.mariadb = cluster.nodes[0]
 
 
 def test_without_a_fault_each_task_arrives_once(stage):
@@ -59,10 +79,8 @@ def test_without_a_fault_each_task_arrives_once(stage):
 
 
 def test_a_ledger_with_a_kill(stage):
-    stage.http("h", concurrency=64, timeout="5s", retry={"backoff": "100ms", "max": "1s"})
-    stage.configuration["engine"] |= {"max_recoveries": 1000, "lease": "2s"}
+    http(stage)
     daemon = stage.start()
-    stage.consume_http()
     for delay_ms in (0, 500, 1500, 3000):
         stage.insert("h", b"x" * 100, delay_ms=delay_ms, count=500)
         if delay_ms == 500:
@@ -72,3 +90,60 @@ def test_a_ledger_with_a_kill(stage):
     stage.wait_empty(120)
     assert len(stage.ledger.arrived_ids()) == 2000
     stage.check(duplicates=64)      # at most what was in flight
+
+
+def test_a_daemon_on_each_node(stage, cluster):
+    """All write to the same tables, and so does the application; then one is killed, and the others take over."""
+    http(stage)
+    daemons = [stage.daemon(database=reached_by(stage, node.port)) for node in cluster.nodes]
+    for daemon in daemons:
+        daemon.start()
+    wait_until(lambda: all(daemon.metric("duebox_shards_held") > 1 for daemon in daemons), 60, "all to hold shards")
+    for _ in range(5):
+        insert_everywhere(stage, cluster, 200)
+    stage.wait_empty(120)
+    assert stage.compare(duplicates=0) == 0
+    insert_everywhere(stage, cluster, 500)
+    wait_until(lambda: len(stage.receiver.requests) > 3100, 60, "tasks to arrive")
+    daemons[0].kill9()
+    insert_everywhere(stage, cluster, 100)
+    stage.wait_empty(120)
+    stage.check(duplicates=64)
+
+
+def test_a_node_that_stands_still(stage, cluster):
+    """Its connections stay open and say nothing; the others go on without it, and it comes back by itself."""
+    http(stage)
+    stage.configuration["database"] |= {"connect_timeout": "2s", "read_timeout": "5s"}
+    stage.start()
+    node = cluster.nodes[2]
+    try:
+        for count in range(1, 5):
+            if count == 2:
+                node.pause()
+            stage.insert("h", b"x" * 100, count=500)
+            wait_until(lambda: len(stage.receiver.requests) > 400 * count, 120, "tasks to arrive", detail=stage.living)
+    finally:
+        node.resume()
+    cluster.wait_complete()
+    stage.insert("h", b"x" * 100, count=500)
+    stage.wait_empty(180)
+    assert len(stage.ledger.arrived_ids()) == 2500
+    stage.check(duplicates=2 * 64)  # it is silent, and it closes what is open when it comes back
+
+
+def test_a_node_that_dies_and_returns(stage, cluster):
+    http(stage)
+    stage.start()
+    node = cluster.nodes[1]
+    stage.insert("h", b"x" * 100, count=500)
+    wait_until(lambda: len(stage.receiver.requests) > 100, 60, "tasks to arrive")
+    node.kill9()
+    stage.insert("h", b"x" * 100, count=500)
+    stage.wait_arrived(1000, 120)
+    node.start()
+    cluster.wait_complete()
+    stage.insert("h", b"x" * 100, count=500)
+    stage.wait_empty(120)
+    assert len(stage.ledger.arrived_ids()) == 1500
+    stage.check(duplicates=64)

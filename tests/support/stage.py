@@ -257,4 +257,6 @@ class Stage:
         with self.connect() as connection:
             self.ledger.read_committed(connection)
             self.ledger.read_rows(connection)
-        return self.ledger.check(duplicates=duplicates)
+        extra = self.ledger.check(duplicates=duplicates)
+        print(f"{len(self.ledger.committed)} tasks committed, {extra} copies")
+        return extra

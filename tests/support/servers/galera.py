@@ -123,10 +123,14 @@ class Galera:
         self._found(first)
         for node in others:
             node.start()
+        self.wait_complete()
+        return self
+
+    def wait_complete(self, limit_s=120):
+        """Wait until each node works with all others."""
         for node in self.nodes:
             wait_until(lambda node=node: (node.state("cluster_size"), node.state("ready"))
-                       == (str(len(self.nodes)), "ON"), 120, "the cluster to be complete", detail=node.log_tail)
-        return self
+                       == (str(len(self.nodes)), "ON"), limit_s, "the cluster to be complete", detail=node.log_tail)
 
     def _found(self, node):
         """Start a node as the first of its cluster."""

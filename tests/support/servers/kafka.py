@@ -17,6 +17,7 @@ from ..wait import wait_until
 from . import jars
 from .java import find_java
 from .kafka_client import Client, KafkaError, TailConsumer, consume_all
+from .ports import free_port
 from .server import REPOSITORY, Server, ServerError, build_folder
 
 VERSION = "3.9.1"
@@ -26,8 +27,8 @@ CLUSTER_ID = "ZHVlYm94LXRlc3RzLTAwMQ"     # 16 bytes in base64, as StorageTool w
 CONFIGURATION = """\
 # Written at each start by the test harness.
 process.roles=broker,controller
-node.id=1
-controller.quorum.voters=1@127.0.0.1:{controller_port}
+node.id={number}
+controller.quorum.voters={voters}
 listeners=PLAINTEXT://127.0.0.1:{port},CONTROLLER://127.0.0.1:{controller_port}
 advertised.listeners=PLAINTEXT://127.0.0.1:{port}
 controller.listener.names=CONTROLLER
@@ -35,10 +36,12 @@ listener.security.protocol.map=CONTROLLER:PLAINTEXT,PLAINTEXT:PLAINTEXT
 log.dirs={data}
 auto.create.topics.enable=false
 num.partitions=4
-offsets.topic.replication.factor=1
+default.replication.factor={copies}
+min.insync.replicas={in_sync}
+offsets.topic.replication.factor={copies}
 offsets.topic.num.partitions=4
-transaction.state.log.replication.factor=1
-transaction.state.log.min.isr=1
+transaction.state.log.replication.factor={copies}
+transaction.state.log.min.isr={in_sync}
 transaction.state.log.num.partitions=4
 group.initial.rebalance.delay.ms=0
 # After a crash the broker may register again only when its old session is over.
@@ -130,10 +133,14 @@ class Kafka(_KafkaVerbs):
                       "-cp", f"{fetch_jars()}/*"]
         self._configuration = self.folder / "server.properties"
         self._configuration.write_text(CONFIGURATION.format(
-            port=self.port, controller_port=self.controller_port, data=self.data))
+            port=self.port, controller_port=self.controller_port, data=self.data, **self._place()))
         (self.folder / "log4j.properties").write_text(LOGGING)
         if not (self.data / "meta.properties").exists():
             self._format()
+
+    def _place(self):
+        """What the configuration says of the cluster: here, that it is alone."""
+        return {"number": 1, "voters": f"1@127.0.0.1:{self.controller_port}", "copies": 1, "in_sync": 1}
 
     def _format(self):
         done = subprocess.run(
@@ -145,6 +152,68 @@ class Kafka(_KafkaVerbs):
 
     def _launch(self):
         return self._spawn([*self._java, "kafka.Kafka", self._configuration], cwd=self.folder)
+
+
+class _Node(Kafka):
+    """One of a cluster, not to be started by itself: it answers when most of them run."""
+
+    def __init__(self, number, nodes, folder):
+        super().__init__(folder)
+        self.number = number
+        self._nodes = nodes
+        for name in self.port_names:
+            setattr(self, name, free_port())
+
+    def wait_ready(self, limit_s=None):
+        """Its cluster waits."""
+
+    def _place(self):
+        voters = ",".join(f"{node.number}@127.0.0.1:{node.controller_port}" for node in self._nodes)
+        return {"number": self.number, "voters": voters, "copies": 3, "in_sync": 2}
+
+
+class KafkaCluster(_KafkaVerbs):
+    """Three brokers; each topic is on all of them, and two of them confirm a record. `nodes` are killed one by one."""
+
+    is_real = True
+    port_names = ()
+
+    def __init__(self, folder=None):
+        super().__init__(folder)
+        self.nodes = []
+        self.nodes.extend(_Node(number, self.nodes, self.folder / f"node-{number}") for number in (1, 2, 3))
+
+    @property
+    def bootstrap(self):
+        return ",".join(node.bootstrap for node in self.nodes)
+
+    def start(self):
+        try:
+            for node in self.nodes:
+                node.start()
+            self.wait_complete()
+        except BaseException:
+            self.stop()
+            raise
+        return self
+
+    def wait_complete(self, limit_s=180):
+        """Wait until all brokers are in the cluster."""
+        wait_until(lambda: self.client.brokers() == len(self.nodes), limit_s, "all brokers to be there",
+                   ignore=KafkaError, detail=lambda: "\n".join(node.log_tail(10) for node in self.nodes))
+
+    def leader(self, topic, partition=0):
+        """The node that leads a partition."""
+        number = self.client.leader(topic, partition)
+        return next(node for node in self.nodes if node.number == number)
+
+    def stop(self):
+        if self._client:
+            self._client.close()
+            self._client = None
+        for node in self.nodes:
+            node.kill9()        # an orderly end of the last two waits for the one that has gone
+            node.stop()
 
 
 class KafkaMock(_KafkaVerbs):

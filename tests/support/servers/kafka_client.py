@@ -27,6 +27,7 @@ PARTITION_UNASSIGNED = -1
 OFFSET_BEGINNING, OFFSET_END = -2, -1
 ERR_QUEUE_FULL, ERR_PARTITION_EOF = -184, -191
 CONF_OK = 0
+BROKERS_OWN = -1        # the replication factor that the broker's configuration says
 
 POLL_MS = 50
 BATCH = 1000
@@ -191,7 +192,7 @@ class _Handle:
         self.close()
 
     def _metadata(self, topic=None, limit_s=20):
-        """(brokers, {topic: number of partitions that have a leader})"""
+        """(brokers, {topic: {partition: number of the broker that leads it}}), without partitions that have none"""
         rkt = self._rk.rd_kafka_topic_new(self._handle, topic.encode(), None) if topic else None
         answer = POINTER(_Metadata)()
         try:
@@ -200,9 +201,9 @@ class _Handle:
             found = answer.contents
             topics = {}
             for one in found.topics[:found.topic_cnt]:
-                led = [p for p in one.partitions[:one.partition_cnt] if p.leader >= 0]
+                led = {p.id: p.leader for p in one.partitions[:one.partition_cnt] if p.leader >= 0}
                 if not one.err:
-                    topics[one.topic.decode()] = len(led)
+                    topics[one.topic.decode()] = led
             brokers = found.broker_cnt
             self._rk.rd_kafka_metadata_destroy(answer)
             return brokers, topics
@@ -226,16 +227,20 @@ class Client(_Handle):
 
     def topics(self):
         """{topic: number of partitions that have a leader}"""
-        return self._metadata()[1]
+        return {topic: len(led) for topic, led in self._metadata()[1].items()}
 
     def partitions(self, topic):
         """Number of partitions of `topic` that have a leader; 0 where there is no topic."""
-        return self._metadata(topic)[1].get(topic, 0)
+        return len(self._metadata(topic)[1].get(topic, {}))
+
+    def leader(self, topic, partition):
+        """Number of the broker that leads a partition."""
+        return self._metadata(topic)[1][topic][partition]
 
     def create_topic(self, topic, partitions=4, config=None, limit_s=30):
         """Create a topic and wait until each partition has a leader."""
         why = ctypes.create_string_buffer(512)
-        new = self._rk.rd_kafka_NewTopic_new(topic.encode(), partitions, 1, why, len(why))
+        new = self._rk.rd_kafka_NewTopic_new(topic.encode(), partitions, BROKERS_OWN, why, len(why))
         if not new:
             raise KafkaError(why.value.decode())
         for name, value in (config or {}).items():
@@ -329,9 +334,9 @@ class Consumer(_Handle):
         offset = OFFSET_BEGINNING if from_beginning else OFFSET_END
         partitions = self._rk.rd_kafka_topic_partition_list_new(16)
         for topic in topics:
-            count = wait_until(lambda: self._metadata(topic)[1].get(topic), 30,
-                               f"topic {topic} to exist", ignore=KafkaError)
-            for number in range(count):
+            led = wait_until(lambda: self._metadata(topic)[1].get(topic), 30,
+                             f"topic {topic} to exist", ignore=KafkaError)
+            for number in sorted(led):
                 self.assigned.add((topic, number))
                 self._rk.rd_kafka_topic_partition_list_add(partitions, topic.encode(), number)
                 self._rk.rd_kafka_topic_partition_list_set_offset(

@@ -11,6 +11,7 @@ through pika over one connection each and take milliseconds.
 """
 
 import os
+import shutil
 import subprocess
 import zlib
 
@@ -226,3 +227,83 @@ def _take(channel, queue):
     return {"body": body, "headers": properties.headers or {}, "exchange": method.exchange,
             "routing_key": method.routing_key, "redelivered": method.redelivered,
             "properties": properties}
+
+
+class _Node(RabbitMQ):
+    """One of a cluster: all have the first one's cookie and port mapper."""
+
+    def __init__(self, folder, first=None):
+        super().__init__(folder)
+        self._first = first
+        if first:
+            self.epmd_port = first.epmd_port
+
+    def _prepare(self):
+        super()._prepare()
+        if self._first:
+            cookie = self.folder / "home" / ".erlang.cookie"
+            cookie.unlink(missing_ok=True)
+            shutil.copy(self._first.folder / "home" / ".erlang.cookie", cookie)
+            self.epmd = self._first.epmd
+
+    def kill9(self):
+        """The crash, at once: what was declared is on the other nodes too."""
+        Server.kill9(self)
+
+    def join(self):
+        self.ctl("stop_app")
+        self.ctl("join_cluster", self._first.node)
+        self.ctl("start_app")
+
+
+class RabbitMQCluster:
+    """Three nodes; a quorum queue is on all of them, and two of them confirm a message. For tests it is used like a
+    RabbitMQ: each verb asks a node that lives."""
+
+    def __init__(self, count=3):
+        self.nodes = []
+        self._count = count
+
+    def start(self):
+        self.nodes.append(_Node(None).start())
+        for _ in range(self._count - 1):
+            self.nodes.append(_Node(None, self.nodes[0]).start())
+            self.nodes[-1].join()
+        return self
+
+    def stop(self):
+        for node in reversed(self.nodes):
+            node.stop()
+
+    def __enter__(self):
+        try:
+            return self.start()
+        except BaseException:
+            self.stop()
+            raise
+
+    def __exit__(self, *_):
+        self.stop()
+
+    @property
+    def living(self):
+        return next(node for node in self.nodes if node.alive())
+
+    def connect(self, **options):
+        return self.living.connect(**options)
+
+    def queue_depth(self, queue):
+        return self.living.queue_depth(queue)
+
+    def get_all(self, queue):
+        return self.living.get_all(queue)
+
+    def declare_queue(self, queue):
+        """A quorum queue, whose leader is the first node."""
+        return self.living.declare_queue(queue, arguments={"x-queue-type": "quorum"})
+
+    def leader(self, queue):
+        """The node that leads a quorum queue."""
+        said = self.living.ctl("list_queues", "name", "leader")
+        named = dict(line.split("\t") for line in said.splitlines() if "\t" in line)
+        return next(node for node in self.nodes if node.node == named[queue])
