@@ -60,6 +60,14 @@ static bool grow(struct flight_table *table) {
   return true;
 }
 
+/* Row ids count up: a multiplication spreads them over the upper bits (Fibonacci hashing). uthash takes the lower ones.
+ */
+static unsigned hash_of(uint64_t id) { return (unsigned)(id * UINT64_C(0x9E3779B97F4A7C15) >> 32); }
+
+static void enter_id(struct flight_table *table, struct flight *flight) {
+  HASH_ADD_BYHASHVALUE(by_id, table->by_id, id, sizeof flight->id, hash_of(flight->id), flight);
+}
+
 struct flight *flight_take(struct flight_table *table, struct task *task) {
   if (!table->free_slots && !grow(table))
     return NULL;
@@ -70,7 +78,7 @@ struct flight *flight_take(struct flight_table *table, struct task *task) {
     flight->twin = first->twin;
     first->twin = flight;
   } else {
-    HASH_ADD(by_id, table->by_id, id, sizeof flight->id, flight);
+    enter_id(table, flight);
     if (!flight->by_id.tbl)
       return NULL; /* uthash found no memory */
   }
@@ -86,7 +94,7 @@ static void forget_id(struct flight_table *table, struct flight *flight) {
   if (first == flight) {
     HASH_DELETE(by_id, table->by_id, flight);
     if (twin)
-      HASH_ADD(by_id, table->by_id, id, sizeof twin->id, twin);
+      enter_id(table, twin);
     return;
   }
   while (first && first->twin != flight)
@@ -110,7 +118,7 @@ void flight_give_back(struct flight_table *table, struct flight *flight) {
 
 struct flight *flight_by_id(const struct flight_table *table, uint64_t id) {
   struct flight *flight;
-  HASH_FIND(by_id, table->by_id, &id, sizeof id, flight);
+  HASH_FIND_BYHASHVALUE(by_id, table->by_id, &id, sizeof id, hash_of(id), flight);
   return flight;
 }
 

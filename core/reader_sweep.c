@@ -80,7 +80,7 @@ static void sort_by_due(struct task_batch *batch) {
 }
 
 bool reader_sweep(struct scheduler *s, struct group *group, uint32_t credit) {
-  uint64_t ids[READ_MAX];
+  UNFILLED uint64_t ids[READ_MAX];
   bool more = false;
   struct shard_lease lease = {.shard = group->shard, .epoch = group->epoch, .owner = s->instance};
   struct reading reading = {.lane = group->lane,
@@ -130,7 +130,7 @@ static void miss_absent(struct lane *lane, uint64_t *ids, size_t count, const st
 }
 
 size_t reader_take_called(struct scheduler *s, struct lane *lane, uint32_t credit) {
-  uint64_t ids[READ_MAX];
+  UNFILLED uint64_t ids[READ_MAX];
   uint8_t shard = 0;
   int64_t now = clock_mono_us();
   size_t count = now >= lane->call_at_us ? order_called(&lane->order, ids, credit, &shard) : 0, took = 0;

@@ -113,6 +113,8 @@ struct taking {
     uint8_t shard;
   } large[READ_MAX]; /* rows whose payloads are read by themselves */
   size_t large_count, taken;
+  int64_t now_us; /* monotonic: when the batch came */
+  struct err err; /* what is wrong with the row at hand */
 };
 
 void reader_settle_turns(struct scheduler *s, struct lane *lane, const uint64_t *ids, size_t count) {
@@ -151,8 +153,8 @@ static void refuse(struct scheduler *s, struct group *group, struct task *task, 
 /* One due row: hands it to its driver (list `out`), has it wait for its moment, or ends it (list `ended`). */
 static void take_off(struct scheduler *s, struct group *group, struct task *task, struct taking *taking) {
   struct lane *lane = group->lane;
-  struct err err = {0};
   const char *error_class = NULL;
+  taking->err.text[0] = '\0';
   struct flight *flight = reader_begin_flight(s, lane, group, task, taking->reading->began_us);
   if (!flight) {
     s->claims_unknown = s->claims_unknown || task->state == TASK_CLAIMED;
@@ -168,14 +170,14 @@ static void take_off(struct scheduler *s, struct group *group, struct task *task
   taking->taken++;
   if (task->expires_us && scheduler_db_now_us(s) >= task->expires_us) {
     reader_end_flight(flight, FLIGHT_EXPIRED, NULL, NULL, &taking->ended);
-  } else if (!prepare(s, lane->route, task, &error_class, &err)) {
-    reader_end_flight(flight, FLIGHT_REFUSED, error_class, err.text, &taking->ended);
+  } else if (!prepare(s, lane->route, task, &error_class, &taking->err)) {
+    reader_end_flight(flight, FLIGHT_REFUSED, error_class, taking->err.text, &taking->ended);
   } else if (scheduler_target_waits(s, flight)) {
     flight_list_add(&taking->ended, flight);
   } else if (task->due_us > taking->reading->due_until_us) {
-    scheduler_send_later(s, scheduler_charge(s, flight));
+    scheduler_send_later(s, scheduler_charge(s, flight, taking->now_us));
   } else {
-    scheduler_open(s, scheduler_charge(s, flight), &taking->out);
+    scheduler_open(s, scheduler_charge(s, flight, taking->now_us), taking->now_us, &taking->out);
   }
 }
 
@@ -259,6 +261,7 @@ static void take_batch(struct scheduler *s, struct taking *taking, struct task_b
   struct driver *driver = lane->driver;
   struct group *group = NULL;
   size_t rows = batch->count;
+  taking->now_us = clock_mono_us();
   count(&s->metrics->rows_read, rows);
   for (size_t i = 0; i < rows; i++) {
     struct task *task = &batch->tasks[i]; /* the batch may be gone with its last task: no look at it after that */
@@ -398,13 +401,13 @@ bool reader_records_claims(const struct scheduler *s, const struct lane *lane, u
 size_t reader_take(struct scheduler *s, const struct reading *reading, struct task_batch *batch) {
   if (!batch)
     return 0;
-  struct taking taking;
+  UNFILLED struct taking taking;
   taking.reading = reading;
   taking.out = taking.ended = (struct flight_list){0};
   taking.large_count = taking.taken = 0;
   if (reading->recorded) {
-    uint64_t ids[READ_MAX];
-    char message_ids[READ_MAX][STORE_ID_MAX + 1];
+    UNFILLED uint64_t ids[READ_MAX];
+    UNFILLED char message_ids[READ_MAX][STORE_ID_MAX + 1];
     size_t wanted = choose_claims(s, &taking, batch, ids, message_ids);
     if (wanted)
       claim_and_take(s, &taking, ids, (const char(*)[STORE_ID_MAX + 1]) message_ids, wanted);

@@ -159,10 +159,10 @@ void scheduler_track_clock(struct scheduler *s, int64_t db_now_us, int64_t befor
 int64_t scheduler_db_surely_us(const struct scheduler *s); /* by the database's clock it is at least this time */
 
 /* scheduler_send.c: */
-struct flight *scheduler_charge(struct scheduler *s,
-                                struct flight *flight); /* enters it in the accounts of its lane and driver */
+/* Enters a flight in the accounts of its lane and driver. now_us here and below: monotonic. */
+struct flight *scheduler_charge(struct scheduler *s, struct flight *flight, int64_t now_us);
 /* Opens a flight for its driver now and adds it to a list to be pushed there. */
-void scheduler_open(struct scheduler *s, struct flight *flight, struct flight_list *out);
+void scheduler_open(struct scheduler *s, struct flight *flight, int64_t now_us, struct flight_list *out);
 void scheduler_send_later(struct scheduler *s, struct flight *flight); /* when it is due */
 void scheduler_send_due(struct scheduler *s);                          /* those that are due by now */
 int64_t scheduler_sends_at(const struct scheduler *s); /* monotonic: when the next one is due; INT64_MAX = none */

@@ -216,10 +216,10 @@ void scheduler_configure(struct scheduler *s) {
 }
 
 /* What a task that its sink has answered says about the time that takes. */
-static void follow_confirm(const struct flight *flight) {
+static void follow_confirm(const struct flight *flight, int64_t now_us) {
   struct lane *lane = flight->lane;
   if (flight->times_sink && stall_confirms(flight->outcome.cls))
-    stall_learn(&lane->stall, flight->handed_us, flight->completed_us, clock_mono_us());
+    stall_learn(&lane->stall, flight->handed_us, flight->completed_us, now_us);
   if (!flight->task->recorded)
     raise_gauge(&lane->metrics.claim_gap_us, flight->completed_us - flight->read_us);
 }
@@ -254,7 +254,7 @@ static void follow_group(struct scheduler *s, const struct flight *flight) {
   }
 }
 
-static void arrive(struct scheduler *s, struct flight *flight) {
+static void arrive(struct scheduler *s, struct flight *flight, int64_t now_us) {
   uint8_t shard = flight->task->shard;
   /* A hung plugin may still read the route's options of a leaked flight: its configuration stays. */
   struct config_ref *config = flight->config;
@@ -268,10 +268,10 @@ static void arrive(struct scheduler *s, struct flight *flight) {
     if (flight->end == FLIGHT_UNSENT)
       lane_note_unsent(flight->lane);
     else
-      lane_note_done(flight->lane, clock_mono_us());
+      lane_note_done(flight->lane, now_us);
     scheduler_follow_outcome(s, flight);
     if (flight->end == FLIGHT_OUTCOME)
-      follow_confirm(flight);
+      follow_confirm(flight, now_us);
   }
   if (flight->in_order)
     scheduler_leave_order(s, flight, handed_back(flight));
@@ -296,6 +296,7 @@ static void arrive(struct scheduler *s, struct flight *flight) {
 
 void scheduler_arrivals(struct scheduler *s, struct flight_list *settled) {
   struct flight *flight;
+  int64_t now_us = settled->head ? clock_mono_us() : 0;
   while ((flight = flight_list_pop(settled)))
-    arrive(s, flight);
+    arrive(s, flight, now_us);
 }

@@ -10,16 +10,15 @@
 #include "core/base/clock.h"
 #include "core/scheduler.h"
 
-struct flight *scheduler_charge(struct scheduler *s, struct flight *flight) {
+struct flight *scheduler_charge(struct scheduler *s, struct flight *flight, int64_t now_us) {
   struct lane *lane = flight->lane;
   flight->driver = lane->driver;
   flight->solo = flight->task->recoveries > 0;
   lane->solo += flight->solo;
-  int64_t now = clock_mono_us();
-  lane_charge(lane, flight->task, now);
+  lane_charge(lane, flight->task, now_us);
   flight->times_sink = !flight->task->recorded || lane->stalled;
   if (lane->stalled)
-    stall_probed(&lane->stall, now);
+    stall_probed(&lane->stall, now_us);
   if (health_suspended(&lane->health)) {
     pthread_mutex_lock(&s->lanes_lock);
     flight->probe = lane_send(lane, flight->task);
@@ -28,8 +27,8 @@ struct flight *scheduler_charge(struct scheduler *s, struct flight *flight) {
   return flight;
 }
 
-void scheduler_open(struct scheduler *s, struct flight *flight, struct flight_list *out) {
-  flight->handed_us = clock_mono_us(); /* from now on it waits for room at the sink */
+void scheduler_open(struct scheduler *s, struct flight *flight, int64_t now_us, struct flight_list *out) {
+  flight->handed_us = now_us; /* from now on it waits for room at the sink */
   int64_t offset = atomic_load_explicit(&s->db_offset_us, memory_order_relaxed);
   flight->due_mono_us = flight->task->due_us - offset;
   flight->expires_mono_us = flight->task->expires_us - offset;
@@ -66,7 +65,7 @@ void scheduler_send_due(struct scheduler *s) {
     if (out.head && flight->driver != driver)
       driver_push(driver, &out);
     driver = flight->driver;
-    scheduler_open(s, flight, &out);
+    scheduler_open(s, flight, clock_mono_us(), &out);
   }
   if (out.head)
     driver_push(driver, &out);

@@ -36,7 +36,8 @@ struct batch {
   struct result_record *records; /* parsed from answers, to be freed after the write */
   struct flawed flawed[FLAWED_MAX];
   size_t count, record_count, flawed_count;
-  uint64_t random; /* for jitter; drawn once, since it costs a system call */
+  uint64_t random;        /* for jitter; drawn once, since it costs a system call */
+  int64_t mono_us, db_us; /* when it was begun, by our monotonic clock and by the database's */
 };
 
 /* Reads what the consumer answered to the call; NULL when that is no record. */
@@ -60,30 +61,28 @@ static struct result_record *read_answer(struct flight *flight, const struct con
 }
 
 static void decide_outcome(struct flight *flight, const struct route_config *route, const struct rules_context *context,
-                           struct batch *batch, bool *written) {
-  struct rules_task facts = flight_facts(flight);
+                           const struct rules_task *facts, struct batch *batch, bool *written) {
   struct result_record *record = NULL;
   struct duebox_outcome outcome = flight->outcome;
   if (outcome.cls == DUEBOX_DELIVERED && outcome.record)
     record = read_answer(flight, context->config, batch, &outcome);
   if (record && record->flaw && batch->flawed_count < FLAWED_MAX)
     batch->flawed[batch->flawed_count++] = (struct flawed){flight, record};
-  rules_outcome(context, route, &facts, &outcome, record, &flight->decision, written);
+  rules_outcome(context, route, facts, &outcome, record, &flight->decision, written);
 }
 
 /* Lets the rules decide about one flight; false when there is nothing to write. */
-static bool decide(struct settler *settler, struct flight *flight, struct batch *batch) {
-  struct rules_context context = {
-      .config = flight->config->config, .now_us = settler->db_now_us(settler->engine), .random = batch->random};
+static bool decide(struct flight *flight, struct batch *batch) {
+  struct rules_context context = {.config = flight->config->config, .now_us = batch->db_us, .random = batch->random};
   /* When the sink had it, by the database's clock: the settling itself may come later. */
   if (flight->completed_us)
-    context.now_us -= clock_mono_us() - flight->completed_us;
+    context.now_us -= batch->mono_us - flight->completed_us;
   const struct route_config *route = config_route(context.config, flight->lane->name, strlen(flight->lane->name));
   struct rules_task facts = flight_facts(flight);
   bool written = true;
   switch (flight->end) {
   case FLIGHT_OUTCOME:
-    decide_outcome(flight, route, &context, batch, &written);
+    decide_outcome(flight, route, &context, &facts, batch, &written);
     break;
   case FLIGHT_UNSENT:
     rules_unsent(&facts, &flight->decision, &written);
@@ -158,7 +157,9 @@ static size_t drop_lost(struct settler *settler, struct batch *batch, const stru
     uint8_t shard = flight->decision.shard;
     if (ours[shard] && epoch[shard] == flight->epoch) {
       batch->flights[kept] = flight;
-      batch->decisions[kept++] = batch->decisions[i];
+      if (kept != i)
+        batch->decisions[kept] = batch->decisions[i];
+      kept++;
     } else {
       count(&settler->metrics->fence_lost, 1);
     }
@@ -312,12 +313,14 @@ static void settle_some(struct settler *settler, struct store_session *ss, struc
   struct flight_list some = {0};
   batch->count = batch->record_count = batch->flawed_count = 0;
   batch->random = random_u64();
+  batch->mono_us = clock_mono_us();
+  batch->db_us = settler->db_now_us(settler->engine);
   struct flight *flight;
   while (some.count < batch_size(settler) && (flight = flight_list_pop(list))) {
     bool unknown = flight->decision.unknown;
     if (!again)
       count_outcome(settler, flight);
-    if (decide(settler, flight, batch))
+    if (decide(flight, batch))
       batch->flights[batch->count++] = flight;
     else
       flight->settled = true;

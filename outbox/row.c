@@ -151,18 +151,17 @@ bool row_batch(struct db_result *result, struct task_batch **batch, struct err *
     return true;
   }
   struct task_batch *made = calloc(1, sizeof *made);
-  struct task *tasks = calloc(rows, sizeof *tasks);
+  struct task *tasks = malloc(rows * sizeof *tasks); /* each is filled when it is decoded */
+  struct err unknown = {0};
   if (!made || !tasks) {
     err_set(err, DB_E_NO_MEMORY, "no memory for %zu rows; %s", rows, db_error_cure(DB_E_NO_MEMORY));
     goto failed;
   }
   struct db_row row;
   size_t count = 0;
-  while (count < rows && db_next(result, &row)) {
-    struct err unknown = {0};
+  while (count < rows && db_next(result, &row))
     if (row_decode(&row, &tasks[count], &unknown))
       tasks[count++].batch = made;
-  }
   if (count == 0) {
     free(tasks);
     free(made);

@@ -78,15 +78,19 @@ static void name_shards(struct settle_unit *u) {
 
 static void choose_candidates(struct settle_unit *u) {
   size_t n = 0;
+  bool in_order = true;
   for (size_t i = 0; i < u->count; i++) {
     struct decision *d = &u->decisions[i];
     u->met_again = u->met_again || d->busy;
     u->doubtful = u->doubtful || d->unknown;
     d->applied = d->busy = d->mismatch = d->refused = d->changed = false;
-    if (write_possible(d) && d->shard < STORE_SHARDS_MAX && lease_of(u, d->shard))
+    if (write_possible(d) && d->shard < STORE_SHARDS_MAX && lease_of(u, d->shard)) {
+      in_order = in_order && (n == 0 || u->sorted[n - 1]->id <= d->id);
       u->sorted[n++] = d;
+    }
   }
-  qsort(u->sorted, n, sizeof *u->sorted, by_id);
+  if (!in_order)
+    qsort(u->sorted, n, sizeof *u->sorted, by_id);
   for (size_t i = 0; i < n; i++)
     if (u->candidates == 0 || u->sorted[u->candidates - 1]->id != u->sorted[i]->id)
       u->sorted[u->candidates++] = u->sorted[i];

@@ -51,6 +51,15 @@ void text_add(struct text *text, const char *data, size_t len) {
   text->data[text->len] = '\0';
 }
 
+char *text_room(struct text *text, size_t len) {
+  if (!reserve(text, len))
+    return NULL;
+  char *room = text->data + text->len;
+  text->len += len;
+  text->data[text->len] = '\0';
+  return room;
+}
+
 void text_puts(struct text *text, const char *string) { text_add(text, string, strlen(string)); }
 
 void text_u64(struct text *text, uint64_t value) {
@@ -74,21 +83,39 @@ static const char sql_escape[256] = {
     ['\0'] = '0', ['\n'] = 'n', ['\r'] = 'r', ['\x1a'] = 'Z', ['\\'] = '\\', ['\''] = '\'', ['"'] = '"',
 };
 
+enum { BLOCK = sizeof(uint64_t) };
+#define EACH_BYTE(byte) (UINT64_C(0x0101010101010101) * (byte))
+
+/* The highest bits say whether one of the bytes is less than limit, which is at most 128. */
+static uint64_t any_below(uint64_t bytes, uint64_t limit) { return (bytes - EACH_BYTE(limit)) & ~bytes; }
+
+/* Whether BLOCK characters are all as they are: none is a control character, a quote or a backslash. */
+static bool block_is_plain(const char *data) {
+  uint64_t bytes;
+  memcpy(&bytes, data, sizeof bytes);
+  uint64_t found = any_below(bytes, 0x20) | any_below(bytes ^ EACH_BYTE('\''), 1) |
+                   any_below(bytes ^ EACH_BYTE('"'), 1) | any_below(bytes ^ EACH_BYTE('\\'), 1);
+  return !(found & EACH_BYTE(0x80));
+}
+
 void text_sql(struct text *text, const char *data, size_t len) {
   if (!reserve(text, 2 * len + 2))
     return;
   char *out = text->data + text->len;
-  size_t plain = 0; /* ids and times are plain to their end */
   *out++ = '\'';
-  while (plain < len && !sql_escape[(unsigned char)data[plain]])
-    plain++;
-  memcpy(out, data, plain);
-  out += plain;
-  for (size_t i = plain; i < len; i++) {
-    char escaped = sql_escape[(unsigned char)data[i]];
-    if (escaped)
-      *out++ = '\\';
-    *out++ = escaped ? escaped : data[i];
+  for (size_t i = 0; i < len;) {
+    if (len - i >= BLOCK && block_is_plain(data + i)) {
+      memcpy(out, data + i, BLOCK);
+      out += BLOCK;
+      i += BLOCK;
+      continue;
+    }
+    for (size_t end = len - i < BLOCK ? len : i + BLOCK; i < end; i++) {
+      char escaped = sql_escape[(unsigned char)data[i]];
+      if (escaped)
+        *out++ = '\\';
+      *out++ = escaped ? escaped : data[i];
+    }
   }
   *out++ = '\'';
   *out = '\0';
@@ -209,6 +236,8 @@ void text_time(struct text *text, int64_t us) {
   text_puts(text, out);
 }
 
+enum { NOT_TWO = 1000000 }; /* no part of a time is so large */
+
 /* A number of exactly n digits; -1 when something else stands there. */
 static int digits(const char *text, int n) {
   int value = 0;
@@ -222,10 +251,16 @@ static int digits(const char *text, int n) {
 
 static bool date_valid(int year, int month, int day) {
   static const int days[] = {31, 28, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31};
-  if (year < 1 || month < 1 || month > 12 || day < 1)
+  if (year < 1 || year > 9999 || month < 1 || month > 12 || day < 1)
     return false;
   bool leap = month == 2 && year % 4 == 0 && (year % 100 != 0 || year % 400 == 0);
   return day <= days[month - 1] + leap;
+}
+
+/* A number of two digits; what is none gives more than 99. */
+static int two_digits(const char *text) {
+  unsigned high = (unsigned)(unsigned char)text[0] - '0', low = (unsigned)(unsigned char)text[1] - '0';
+  return high > 9 || low > 9 ? NOT_TWO : (int)(high * 10 + low);
 }
 
 static bool fraction_parse(const char *text, size_t len, int64_t *us) {
@@ -234,6 +269,11 @@ static bool fraction_parse(const char *text, size_t len, int64_t *us) {
     return true;
   if (text[0] != '.' || len < 2 || len > 7)
     return false;
+  if (len == 7) {
+    int first = two_digits(text + 1), second = two_digits(text + 3), third = two_digits(text + 5);
+    *us = INT64_C(10000) * first + 100 * second + third;
+    return first < NOT_TWO && second < NOT_TWO && third < NOT_TWO;
+  }
   int value = digits(text + 1, (int)len - 1);
   if (value < 0)
     return false;
@@ -244,11 +284,19 @@ static bool fraction_parse(const char *text, size_t len, int64_t *us) {
 }
 
 bool number_parse(const char *text, size_t len, uint64_t max, uint64_t *out) {
-  if (!text || len == 0 || len > 20)
+  enum { SAFE_DIGITS = 19 }; /* so many always fit */
+  if (!text || len == 0 || len > SAFE_DIGITS + 1)
     return false;
   uint64_t value = 0;
-  for (size_t i = 0; i < len; i++) {
-    unsigned digit = (unsigned)(unsigned char)text[i] - '0';
+  unsigned digit = 0;
+  for (size_t i = 0; i < len && i < SAFE_DIGITS && digit <= 9; i++) {
+    digit = (unsigned)(unsigned char)text[i] - '0';
+    value = value * 10 + digit;
+  }
+  if (digit > 9)
+    return false;
+  if (len > SAFE_DIGITS) {
+    digit = (unsigned)(unsigned char)text[SAFE_DIGITS] - '0';
     if (digit > 9 || value > (UINT64_MAX - digit) / 10)
       return false;
     value = value * 10 + digit;
@@ -279,12 +327,12 @@ bool time_parse(const char *text, size_t len, int64_t *us) {
   int64_t fraction;
   if (!fraction_parse(text + 19, len - 19, &fraction))
     return false;
-  struct time_parts parts = {.year = digits(text, 4),
-                             .month = digits(text + 5, 2),
-                             .day = digits(text + 8, 2),
-                             .hour = digits(text + 11, 2),
-                             .minute = digits(text + 14, 2),
-                             .second = digits(text + 17, 2),
+  struct time_parts parts = {.year = 100 * two_digits(text) + two_digits(text + 2),
+                             .month = two_digits(text + 5),
+                             .day = two_digits(text + 8),
+                             .hour = two_digits(text + 11),
+                             .minute = two_digits(text + 14),
+                             .second = two_digits(text + 17),
                              .us = (int)fraction};
   return time_from(&parts, us);
 }

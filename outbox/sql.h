@@ -27,6 +27,8 @@ struct text {
 void text_clear(struct text *text);
 void text_free(struct text *text);
 void text_add(struct text *text, const char *data, size_t len);
+/* Adds len bytes for the caller to fill; NULL: out of memory. Valid until the text is touched again. */
+char *text_room(struct text *text, size_t len);
 void text_puts(struct text *text, const char *string);
 void text_u64(struct text *text, uint64_t value);
 void text_i64(struct text *text, int64_t value);

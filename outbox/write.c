@@ -12,6 +12,8 @@
 
 /* A statement's values beyond this are split into several statements; far below any max_allowed_packet. */
 enum { VALUES_MAX = 1024 * 1024 };
+/* Whole numbers below this are exact, and compared faster, as doubles. */
+#define EXACT_DOUBLE (UINT64_C(1) << 53)
 /* Fewer rows that get the same than this are cheaper as part of a JSON text than as a statement of their own. */
 enum { GROUP_MIN = 8 };
 /* What is kept of texts from outside; the columns are TEXT (64 KiB) and VARCHAR(64). */
@@ -224,46 +226,69 @@ static bool write_json(struct writer *w, const struct kind *kind, struct decisio
 
 static bool is_versioned(const struct writer *w, const struct decision *d) { return w->versioned && d->changed_at.len; }
 
-/* What a list of rows is compared with: the message id, with the version where it counts. */
-static struct sql_arg identity(const struct writer *w, const struct decision *d) {
-  return is_versioned(w, d) ? WORD("identity", "CONCAT(o.message_id, ' ', o.changed_at)")
-                            : WORD("identity", "o.message_id");
+static size_t known_by_len(const struct writer *w, const struct decision *d) {
+  return d->message_id.len + (is_versioned(w, d) ? 1 + d->changed_at.len : 0);
 }
 
-/* Adds a row to the lists of ids and message ids. */
-static void list_row(struct writer *w, struct text *names, const struct decision *d) {
-  struct text *ids = &w->ss->part;
-  text_puts(ids, ids->len ? "," : "");
-  text_u64(ids, d->id);
-  text_puts(names, names->len ? "," : "");
-  if (is_versioned(w, d)) {
-    char both[STORE_ID_MAX + 64];
-    size_t len = d->message_id.len + 1 + d->changed_at.len;
-    if (len <= sizeof both) {
-      memcpy(both, d->message_id.data, d->message_id.len);
-      both[d->message_id.len] = ' ';
-      memcpy(both + d->message_id.len + 1, d->changed_at.data, d->changed_at.len);
-    }
-    text_sql(names, both, len <= sizeof both ? len : 0);
-  } else {
-    text_sql(names, d->message_id.data, d->message_id.len);
+/* What the row is known by, in width bytes: spaces at the end do not count in a comparison of ASCII texts. */
+static void add_known_by(struct writer *w, struct text *names, const struct decision *d, size_t width) {
+  char *out = text_room(names, width);
+  if (!out)
+    return;
+  memset(out, ' ', width);
+  memcpy(out, d->message_id.data, d->message_id.len);
+  if (is_versioned(w, d))
+    memcpy(out + d->message_id.len + 1, d->changed_at.data, d->changed_at.len);
+}
+
+/* Makes the session's part the ids of the rows, which come in their order, and identity the condition that a row is
+ * still the task, in the version where that counts, that was decided about. INTERVAL finds the place of its id among
+ * the ids, and there, in one text of all, stands what it is known by. */
+static void list_rows(struct writer *w, struct decision *const *list, size_t count, struct text *identity) {
+  struct text *ids = &w->ss->part, names = {0};
+  size_t width = 0, second = 0;
+  text_clear(ids);
+  for (size_t i = 0; i < count; i++) {
+    size_t len = known_by_len(w, list[i]);
+    width = len > width ? len : width;
+    if (i)
+      text_add(ids, ",", 1);
+    second = i == 1 ? ids->len : second;
+    text_u64(ids, list[i]->id);
   }
-  if (ids->failed || names->failed)
-    w->ss->script.failed = true;
+  for (size_t i = 0; i < count; i++)
+    add_known_by(w, &names, list[i], width);
+  text_puts(identity, is_versioned(w, list[0]) ? "CONCAT(o.message_id, _ascii' ', o.changed_at)" : "o.message_id");
+  text_puts(identity, " = SUBSTR(_ascii");
+  text_sql(identity, names.data, names.len);
+  text_puts(identity, ", 1 + ");
+  text_u64(identity, width);
+  text_puts(identity, count == 1                           ? " * 0"
+                      : list[count - 1]->id < EXACT_DOUBLE ? " * INTERVAL(o.id + 0e0, "
+                                                           : " * INTERVAL(o.id, ");
+  if (count > 1 && !ids->failed)
+    text_add(identity, ids->data + second, ids->len - second);
+  text_puts(identity, count == 1 ? ", " : "), ");
+  text_u64(identity, width);
+  text_puts(identity, ")");
+  w->ss->script.failed = w->ss->script.failed || ids->failed || names.failed || identity->failed;
+  text_free(&names);
+}
+
+static int by_id(const void *a, const void *b) {
+  const struct decision *x = *(struct decision *const *)a, *y = *(struct decision *const *)b;
+  return x->id < y->id ? -1 : x->id > y->id;
 }
 
 /* Decisions that write the same, as a list of ids. */
-static bool write_same(struct writer *w, const char *statement, struct decision *const *list, size_t count,
-                       struct err *err) {
-  struct text names = {0};
-  const struct decision *d = list[count - 1];
-  text_clear(&w->ss->part);
-  for (size_t i = 0; i < count; i++)
-    list_row(w, &names, list[i]);
+static bool write_same(struct writer *w, const char *statement, struct decision **list, size_t count, struct err *err) {
+  struct text identity = {0};
+  const struct decision *d = list[count - 1]; /* the latest */
+  qsort(list, count, sizeof *list, by_id);
+  list_rows(w, list, count, &identity);
   bool ok = add(w, statement,
-                ARGS(RAW("ids", w->ss->part), RAW("message_ids", names), identity(w, d),
-                     STRING("state", task_state_text(d->from)), UNSIGNED("attempt_from", d->attempt_from),
-                     RAW("shards", *w->shards), WORD("fence", w->fence),
+                ARGS(RAW("ids", w->ss->part), RAW("identity", identity), STRING("state", task_state_text(d->from)),
+                     UNSIGNED("attempt_from", d->attempt_from), RAW("shards", *w->shards), WORD("fence", w->fence),
                      STRING("state_to", task_state_text(task_state_next(d->from, d->event))),
                      UNSIGNED("attempt", d->attempt), UNSIGNED("failures", d->failures),
                      UNSIGNED("recoveries", d->recoveries), SIGNED("delay", d->delay_us > 0 ? d->delay_us : 0),
@@ -271,13 +296,8 @@ static bool write_same(struct writer *w, const char *statement, struct decision 
                      SIGNED("keep", d->keep_us > 0 ? d->keep_us : 0), UNSIGNED("attempt_of", attempt_of(d)),
                      STRING("kind", attempt_kind(d)), STRING("outcome", task_event_text(d->event))),
                 (int64_t)count, err);
-  text_free(&names);
+  text_free(&identity);
   return ok;
-}
-
-static int by_id(const void *a, const void *b) {
-  const struct decision *x = *(struct decision *const *)a, *y = *(struct decision *const *)b;
-  return x->id < y->id ? -1 : x->id > y->id;
 }
 
 /* Writes the groups that are worth a statement of their own, and takes them out of the list; returns in *count how many
@@ -325,41 +345,46 @@ static bool seen_before(const struct writer *w, size_t i) {
 }
 
 /* The finished rows with the guard of decisions[first]. */
-static bool write_delete(struct writer *w, size_t first, struct err *err) {
+static bool write_delete(struct writer *w, size_t first, struct decision **list, struct err *err) {
   const struct decision *guard = w->decisions[first];
-  struct text names = {0};
-  int64_t rows = 0;
-  text_clear(&w->ss->part);
-  for (size_t i = first; i < w->count; i++) {
-    if (!is_final(w->decisions[i]) || !same_guard(w->decisions[i], guard))
-      continue;
-    list_row(w, &names, w->decisions[i]);
-    rows++;
-  }
+  struct text identity = {0};
+  size_t count = 1;
+  list[0] = w->decisions[first];
+  for (size_t i = first + 1; i < w->count; i++)
+    if (is_final(w->decisions[i]) && same_guard(w->decisions[i], guard))
+      list[count++] = w->decisions[i];
+  list_rows(w, list, count, &identity);
   bool ok = add(w, query_settle_delete,
-                ARGS(RAW("ids", w->ss->part), RAW("message_ids", names), identity(w, guard),
-                     STRING("state", task_state_text(guard->from)), UNSIGNED("attempt", guard->attempt_from),
-                     RAW("shards", *w->shards), WORD("fence", w->fence)),
-                rows, err);
-  text_free(&names);
+                ARGS(RAW("ids", w->ss->part), RAW("identity", identity), STRING("state", task_state_text(guard->from)),
+                     UNSIGNED("attempt", guard->attempt_from), RAW("shards", *w->shards), WORD("fence", w->fence)),
+                (int64_t)count, err);
+  text_free(&identity);
   return ok;
 }
 
 /* Deletes the finished rows, one statement for each state and attempt that they have. */
-static bool write_deletes(struct writer *w, struct err *err) {
+static bool write_deletes(struct writer *w, struct decision **list, struct err *err) {
   for (size_t first = 0; first < w->count; first++)
-    if (is_final(w->decisions[first]) && !seen_before(w, first) && !write_delete(w, first, err))
+    if (is_final(w->decisions[first]) && !seen_before(w, first) && !write_delete(w, first, list, err))
       return false;
   return true;
+}
+
+/* Whether its row just goes: it is of no kind. */
+static bool only_ends(const struct decision *d) {
+  return !d->changed && d->event == EVENT_DONE && !wants_attempt(d) && !wants_history(d);
 }
 
 bool write_decisions(struct writer *w, struct err *err) {
   struct decision **list = calloc(w->count ? w->count : 1, sizeof *list);
   if (!list)
     return err_set(err, DB_E_NO_MEMORY, "%s: out of memory", w->what);
-  bool ok = true;
-  for (size_t i = 0; ok && i < ARRAY_LEN(kinds); i++)
+  bool ok = true, more = false;
+  for (size_t i = 0; !more && i < w->count; i++)
+    more = !only_ends(w->decisions[i]);
+  for (size_t i = 0; ok && more && i < ARRAY_LEN(kinds); i++)
     ok = write_kind(w, &kinds[i], list, err);
+  ok = ok && write_deletes(w, list, err);
   free(list);
-  return ok && write_deletes(w, err);
+  return ok;
 }

@@ -6,4 +6,4 @@ SELECT o.message_id, {attempt_of}, {kind}, {outcome}, o.id, o.route,
   COALESCE(o.due_at, o.created_at + INTERVAL o.delay_ms * 1000 MICROSECOND), {published},
   UTC_TIMESTAMP(6)
 FROM `{table}` o FORCE INDEX (PRIMARY)
-WHERE o.id IN ({ids}) AND {identity} IN ({message_ids}) AND o.state = {state} AND o.attempt = {attempt_from} AND o.shard IN ({shards})
+WHERE o.id IN ({ids}) AND {identity} AND o.state = {state} AND o.attempt = {attempt_from} AND o.shard IN ({shards})

@@ -10,4 +10,4 @@ SELECT o.id, o.message_id, o.route, o.payload, o.headers, o.task_key,
   {published}, UTC_TIMESTAMP(6), o.error_class, o.last_error, o.progress, o.checkpoint,
   UTC_TIMESTAMP(6) + INTERVAL LEAST({keep}, 3153600000000000) MICROSECOND
 FROM `{table}` o FORCE INDEX (PRIMARY)
-WHERE o.id IN ({ids}) AND {identity} IN ({message_ids}) AND o.state = {state} AND o.attempt = {attempt_from} AND o.shard IN ({shards})
+WHERE o.id IN ({ids}) AND {identity} AND o.state = {state} AND o.attempt = {attempt_from} AND o.shard IN ({shards})

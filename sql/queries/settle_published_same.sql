@@ -2,4 +2,4 @@
 UPDATE `{table}` o FORCE INDEX (PRIMARY)
 SET o.changed_at = o.changed_at, o.state = 'awaiting', o.lease_until = UTC_TIMESTAMP(6) + INTERVAL LEAST({delay}, 315360000000000) MICROSECOND,
     o.attempt = {attempt}, o.failures = {failures}, o.recoveries = {recoveries}, o.published_at = {published}
-WHERE o.id IN ({ids}) AND {identity} IN ({message_ids}) AND o.state = {state} AND o.attempt = {attempt_from} AND o.shard IN ({shards}) AND {fence}
+WHERE o.id IN ({ids}) AND {identity} AND o.state = {state} AND o.attempt = {attempt_from} AND o.shard IN ({shards}) AND {fence}

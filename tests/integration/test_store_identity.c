@@ -76,6 +76,42 @@ static void the_others_of_the_batch_are_settled(void **state) {
   free(d);
 }
 
+/* An id and a message id are a pair: it is not enough that the batch has both, each in another row. */
+static void the_message_id_of_another_of_the_batch_does_not_count(void **state) {
+  struct fixture *f = *state;
+  insert(f, "old");
+  struct decision *d = decide_on_all(f, EVENT_DONE);
+  sql(f, "UPDATE outbox SET message_id = 'parked' WHERE id = 5");
+  sql(f, "UPDATE outbox SET message_id = 'old5' WHERE id = 6");
+  sql(f, "UPDATE outbox SET message_id = 'old6' WHERE id = 5");
+  assert_int_equal(settle(f, d, N), N - 2);
+  assert_true(d[4].mismatch && d[5].mismatch);
+  assert_string_equal(ask_text(f, "SELECT GROUP_CONCAT(id, message_id ORDER BY id) FROM outbox"), "5old6,6old5");
+  free(d);
+}
+
+/* Ids are whole numbers, however large: next to each other beyond 2^53 they are still different ones. */
+static void the_largest_ids_are_told_apart(void **state) {
+  struct fixture *f = *state;
+  static const uint64_t first[] = {(UINT64_C(1) << 53) - 20, UINT64_MAX - 60};
+  static const enum task_event events[] = {EVENT_DONE, EVENT_PUBLISHED};
+  for (size_t i = 0; i < 4; i++) {
+    struct decision d[40];
+    uint64_t base = first[i / 2];
+    sql(f,
+        "INSERT INTO outbox (id, message_id, route, payload, shard) SELECT %llu + seq - 1, CONCAT('m', seq), 'r', '', "
+        "0 "
+        "FROM seq_1_to_40",
+        (unsigned long long)base);
+    for (size_t k = 0; k < 40; k++)
+      d[k] = decide_on(f, base + k, events[i % 2]);
+    sql(f, "UPDATE outbox SET message_id = 'another' WHERE id = %llu", (unsigned long long)base + 30);
+    assert_int_equal(settle(f, d, 40), 39);
+    assert_true(d[30].mismatch);
+    sql(f, "DELETE FROM outbox");
+  }
+}
+
 /* Message ids are compared as bytes, and any printable one is safe in a statement. */
 static void message_ids_may_hold_any_printable_byte(void **state) {
   struct fixture *f = *state;
@@ -141,6 +177,8 @@ int main(int argc, char **argv) {
   const struct CMUnitTest tests[] = {
       TEST(a_task_that_got_the_id_of_another_is_left_alone),
       TEST(the_others_of_the_batch_are_settled),
+      TEST(the_message_id_of_another_of_the_batch_does_not_count),
+      TEST(the_largest_ids_are_told_apart),
       TEST(message_ids_may_hold_any_printable_byte),
       TEST(an_unknown_commit_is_known_when_the_server_is_back),
       TEST(an_unknown_commit_that_did_not_happen_is_done_again),

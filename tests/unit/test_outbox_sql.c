@@ -6,6 +6,7 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <string.h>
 
 #include <cmocka.h>
 
@@ -19,6 +20,20 @@ static void literals_hold_any_byte(void **state) {
   text_clear(&text);
   text_sql(&text, "", 0);
   assert_string_equal(text.data, "''");
+  for (int c = 0; c < 256; c++) /* at each place of a longer one */
+    for (size_t at = 0; at < 20; at++) {
+      char in[20];
+      struct text alone = {0};
+      memset(in, 'x', sizeof in);
+      in[at] = (char)c;
+      text_sql(&alone, in + at, 1);
+      text_clear(&text);
+      text_sql(&text, in, sizeof in);
+      assert_int_equal(text.len, sizeof in - 1 + alone.len);
+      assert_memory_equal(text.data + 1 + at, alone.data + 1, alone.len - 2);
+      assert_int_equal(alone.len - 2, 1 + (c != 0 && strchr("\n\r\x1a\\'\"", c) != NULL) + (c == 0));
+      text_free(&alone);
+    }
   text_free(&text);
 }
 
@@ -132,6 +147,15 @@ static void what_is_no_time_is_refused(void **state) {
                                     "2020-01-01 00:00:00.1234567",
                                     "2020-01-01 00:00:00,5",
                                     "2020-01-01 00:00:00.12x",
+                                    "2020-01-01 00:00:00.1x3456",
+                                    "2020-01-01 00:00:00.12345x",
+                                    "2020-01-01 00:00:00.-12345",
+                                    "20x0-01-01 00:00:00",
+                                    "x020-01-01 00:00:00",
+                                    "2020-x1-01 00:00:00",
+                                    "2020-01-01 0x:00:00",
+                                    "2020-01-01 00:0x:00",
+                                    "2020-01-01 00:00:x0",
                                     "-020-01-01 00:00:00",
                                     "2020-01-0a 00:00:00",
                                     "2020-01-00 00:00:00"};
