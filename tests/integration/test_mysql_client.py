@@ -1,5 +1,5 @@
-"""A MySQL server, and duebox with either client library: tasks are noticed by the binlog as they commit. With MySQL's own
-library the store's contract holds too.
+"""A MySQL server, and duebox with either client library: tasks are noticed by the binlog as they commit, and none is lost.
+With MySQL's own library the store's contract holds too.
 
 Behind `scripts/test --engines`.
 """
@@ -7,6 +7,7 @@ Behind `scripts/test --engines`.
 import os
 
 import pytest
+from faults.test_engines import test_a_ledger_with_a_kill  # noqa: F401
 from test_binlog import (POLL_S, SOON_S, assert_soon, follow, quiet,  # noqa: F401 (a fixture)
                          test_a_killed_connection_comes_back, test_a_row_bound_to_this_host_is_noticed,
                          test_a_row_that_comes_back_is_noticed, test_a_row_that_is_due_in_a_moment_is_on_time,
