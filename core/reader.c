@@ -132,12 +132,18 @@ static bool advance(struct scheduler *s, struct lane *lane, uint32_t credit) {
   return rows > 0;
 }
 
-/* Groups whose lease is not safe now are not read; they come back when it is renewed, or go with it. */
+bool reader_may_read(const struct scheduler *s, uint8_t shard, uint64_t epoch, const struct instant *now) {
+  return epoch && !((s->claims_unknown | s->claims_lost) & shard_bit(shard)) &&
+         leases_safe(s->leases, shard, epoch, *now);
+}
+
+/* Groups that may not be read now come back when their lease is renewed or their claims are taken back, or go with it.
+ */
 static void set_readable(struct scheduler *s, struct lane *lane, bool *cautious) {
   struct instant now = clock_instant();
   *cautious = false;
   for (struct group *group = lane->groups; group; group = group->next) {
-    group->readable = group->epoch && leases_safe(s->leases, group->shard, group->epoch, now);
+    group->readable = reader_may_read(s, group->shard, group->epoch, &now);
     *cautious = *cautious || (group->readable && s->view[group->shard].cautious);
   }
 }

@@ -48,6 +48,9 @@ void reader_end_flight(struct flight *flight, enum flight_end end, const char *e
 /* Whether claims of that lane and shard are written into the table. */
 bool reader_records_claims(const struct scheduler *s, const struct lane *lane, uint8_t shard);
 
+/* Whether rows of that shard may be read now: the lease of that epoch is safe, and no claim is to be taken back. */
+bool reader_may_read(const struct scheduler *s, uint8_t shard, uint64_t epoch, const struct instant *now);
+
 /* Looks behind the cursor of a group for rows that came late: one page. True when it took something or there is more to
  * look at. */
 bool reader_sweep(struct scheduler *s, struct group *group, uint32_t credit);

@@ -150,7 +150,8 @@ size_t reader_take_called(struct scheduler *s, struct lane *lane, uint32_t credi
                             .due_until_us = scheduler_db_surely_us(s)};
   struct task_batch *batch = NULL;
   struct err err = {0};
-  if (leases_safe(s->leases, shard, lease.epoch, clock_instant()) &&
+  const struct instant instant = clock_instant();
+  if (reader_may_read(s, shard, lease.epoch, &instant) &&
       scheduler_db_ok(s,
                       s->store->ops->read_ids(s->ss, TASK_SCHEDULED, shard, ids, count, AHEAD_MAX_US + AHEAD_MARGIN_US,
                                               reader_inline_bytes(s, reading.lane, reading.recorded), &batch, &err),
@@ -164,25 +165,31 @@ size_t reader_take_called(struct scheduler *s, struct lane *lane, uint32_t credi
   return took;
 }
 
-/* Rows that are not in flight come to this end without having been so. */
-static void end_rows(struct scheduler *s, struct task_batch *batch, enum flight_end end) {
+/* Rows that are not in flight come to this end without having been so. Returns the shards of those for which there was
+ * no memory. */
+static uint64_t end_rows(struct scheduler *s, struct task_batch *batch, enum flight_end end) {
   struct flight_list ended = {0};
+  uint64_t left = 0;
   size_t rows = batch->count;
   int64_t now = clock_mono_us();
   for (size_t i = 0; i < rows; i++) {
     struct task *task = &batch->tasks[i];
-    struct lane *lane = flight_of(s->flights, task) ? NULL : scheduler_lane_make(s, task->route.data);
+    bool known = flight_of(s->flights, task) != NULL;
+    struct lane *lane = known ? NULL : scheduler_lane_make(s, task->route.data);
     task->attempt_now = task->attempt;
     struct flight *flight = lane ? reader_begin_flight(s, lane, NULL, task, now) : NULL;
     bool back = end == FLIGHT_RECOVER || end == FLIGHT_UNSENT; /* others of its order_key wait until it is */
     if (flight && back && lane->route && task->order_key.len > 0)
       flight->in_order = order_enter(&lane->order, flight);
+    if (!flight && !known)
+      left |= shard_bit(task->shard);
     if (flight)
       reader_end_flight(flight, end, NULL, NULL, &ended);
     else
       task_release(task);
   }
   mailbox_put(s->settler, &ended);
+  return left;
 }
 
 /* One page of a group's due rows: those that are not in flight and whose time is over end. */
@@ -210,7 +217,7 @@ static void expire_page(struct scheduler *s, struct group *group) {
   if (!scheduler_db_ok(s, status, &err))
     return;
   if (batch)
-    end_rows(s, batch, FLIGHT_EXPIRED);
+    (void)end_rows(s, batch, FLIGHT_EXPIRED); /* the next pass meets what is left */
   bool more = found_count == EXPIRE_ROWS;
   group->expiring = more ? (struct store_cursor){found[found_count - 1].next_us, found[found_count - 1].id}
                          : (struct store_cursor){0};
@@ -275,36 +282,66 @@ void scheduler_overdue(struct scheduler *s, const struct store_group *found, enu
     status = s->store->ops->read_ids(s->ss, found->state, found->shard, ids, wanted, 0, 0, &batch, &err);
   if (!scheduler_db_ok(s, status, &err) || !batch)
     return;
-  end_rows(s, batch, end);
+  (void)end_rows(s, batch, end); /* what is left is still overdue at the next look */
 }
 
-static void take_back_own(struct scheduler *s, const struct shard_lease *leases, size_t count) {
-  struct task_batch *batch = NULL;
-  struct err err = {0};
-  if (!scheduler_db_ok(s, s->store->ops->own_claims(s->ss, s->instance, leases, count, TAKE_BACK_ROWS, &batch, &err),
-                       &err))
-    return;
-  s->claims_unknown = batch && batch->count == TAKE_BACK_ROWS;
-  if (batch)
-    end_rows(s, batch, FLIGHT_UNSENT);
+/* Claims of ours that nobody here knows. What is in flight is ours too, so all pages are read. */
+static void take_back_own(struct scheduler *s, const struct shard_lease *leases, size_t count, uint64_t shards) {
+  uint64_t after = 0;
+  s->claims_unknown &= ~shards;
+  for (size_t rows = TAKE_BACK_ROWS; rows == TAKE_BACK_ROWS;) {
+    struct task_batch *batch = NULL;
+    struct err err = {0};
+    enum store_status status =
+        s->store->ops->own_claims(s->ss, s->instance, leases, count, after, TAKE_BACK_ROWS, &batch, &err);
+    if (!scheduler_db_ok(s, status, &err)) {
+      s->claims_unknown |= shards;
+      return;
+    }
+    rows = batch ? batch->count : 0;
+    if (rows == 0)
+      return;
+    after = batch->tasks[rows - 1].id;
+    s->claims_unknown |= end_rows(s, batch, FLIGHT_UNSENT);
+  }
 }
 
 /* Claims of those who held a shard before us: nobody works on them, however long their calls might have taken. */
-static void take_back_lost(struct scheduler *s, const struct shard_lease *leases, size_t count) {
+static void take_back_lost(struct scheduler *s, const struct shard_lease *leases, size_t count, uint64_t shards) {
   struct task_batch *batch = NULL;
   struct err err = {0};
   if (!scheduler_db_ok(s, s->store->ops->lost_claims(s->ss, leases, count, TAKE_BACK_ROWS, &batch, &err), &err))
     return;
-  s->claims_lost = batch && batch->count == TAKE_BACK_ROWS;
+  if (!batch || batch->count < TAKE_BACK_ROWS)
+    s->claims_lost &= ~shards;
   s->bound_claims_at_us = clock_mono_us() + BOUND_CLAIMS_US;
   if (batch)
-    end_rows(s, batch, FLIGHT_RECOVER);
+    s->claims_lost |= end_rows(s, batch, FLIGHT_RECOVER);
 }
 
+/* Keeps those of the leases whose shards are among `shards`, and returns the bits of these. */
+static uint64_t choose_leases(const struct shard_lease *leases, size_t count, uint64_t shards, struct shard_lease *out,
+                              size_t *out_count) {
+  uint64_t chosen = 0;
+  *out_count = 0;
+  for (size_t i = 0; i < count; i++)
+    if (shards & shard_bit(leases[i].shard)) {
+      out[(*out_count)++] = leases[i];
+      chosen |= shard_bit(leases[i].shard);
+    }
+  return chosen;
+}
+
+/* Until a shard's claims are taken back nothing of it is read: others of their order_keys would overtake them. */
 void scheduler_take_back(struct scheduler *s, const struct shard_lease *leases, size_t count) {
-  if (s->claims_unknown)
-    take_back_own(s, leases, count);
-  if (s->retry_wait_us == 0 && (s->claims_lost || (s->bound_claims && clock_mono_us() >= s->bound_claims_at_us)))
-    take_back_lost(s, leases, count);
+  struct shard_lease asked[STORE_SHARDS_MAX];
+  size_t n = 0;
+  uint64_t shards = choose_leases(leases, count, s->claims_unknown, asked, &n);
+  if (n)
+    take_back_own(s, asked, n, shards);
+  bool bound = s->bound_claims && clock_mono_us() >= s->bound_claims_at_us;
+  shards = choose_leases(leases, count, bound ? UINT64_MAX : s->claims_lost, asked, &n);
+  if (s->retry_wait_us == 0 && n)
+    take_back_lost(s, asked, n, shards);
   s->bound_claims = false;
 }

@@ -124,12 +124,20 @@ void reader_settle_turns(struct scheduler *s, struct lane *lane, const uint64_t 
       lane_sweep_first(lane);
 }
 
+/* There is no room for its flight. If it is claimed, it is found again by the name in it. */
+static void note_unknown_claim(struct scheduler *s, const struct task *task) {
+  if (task->state != TASK_CLAIMED)
+    return;
+  s->claims_unknown |= shard_bit(task->shard);
+  scheduler_look_soon(s);
+}
+
 /* Goes back to the table as it was, to be met there again. */
 static void hand_back(struct scheduler *s, struct lane *lane, struct group *group, struct task *task,
                       struct taking *taking) {
   struct flight *flight = reader_begin_flight(s, lane, group, task, taking->reading->began_us);
   if (!flight) {
-    s->claims_unknown = s->claims_unknown || task->state == TASK_CLAIMED; /* it is found by the name in it */
+    note_unknown_claim(s, task);
     task_release(task);
     return;
   }
@@ -157,7 +165,7 @@ static void take_off(struct scheduler *s, struct group *group, struct task *task
   taking->err.text[0] = '\0';
   struct flight *flight = reader_begin_flight(s, lane, group, task, taking->reading->began_us);
   if (!flight) {
-    s->claims_unknown = s->claims_unknown || task->state == TASK_CLAIMED;
+    note_unknown_claim(s, task);
     task_release(task);
     lane_sweep_shard(lane, group->shard);
     return;
@@ -374,7 +382,8 @@ static void claim_and_take(struct scheduler *s, struct taking *taking, const uin
                                     .max_payload = engine->max_payload};
   enum store_status status = s->store->ops->claim(s->ss, &claim, &batch, &fenced, &err);
   if (status != STORE_BUSY && !scheduler_db_ok(s, status, &err))
-    s->claims_unknown = true;
+    for (size_t i = 0; i < reading->lease_count; i++)
+      s->claims_unknown |= shard_bit(reading->leases[i].shard);
   if (batch)
     take_batch(s, taking, batch);
   bool all = true;

@@ -216,7 +216,7 @@ static void look(struct scheduler *s) {
   plan_next_look(s, began, ended);
   if (s->look_soon)
     s->look_at_us = 0;
-  else if (s->claims_lost)
+  else if (s->claims_lost | s->claims_unknown)
     s->look_at_us = ended + TAKE_BACK_AGAIN_US;
 }
 
@@ -257,9 +257,14 @@ static void follow_leases(struct scheduler *s) {
   bool changed = false;
   for (int i = 0; i < STORE_SHARDS_MAX; i++) {
     bool gone = before[i].epoch && (s->view[i].epoch != before[i].epoch || (s->view[i].leaving && !before[i].leaving));
-    changed = changed || s->view[i].epoch != before[i].epoch || (before[i].leaving && !s->view[i].leaving);
-    if (s->view[i].epoch != before[i].epoch)
+    bool other = s->view[i].epoch != before[i].epoch, stays = before[i].leaving && !s->view[i].leaving;
+    changed = changed || other || stays;
+    if (other) {
       s->calm_count[i] = 0;
+      s->claims_unknown &= ~shard_bit((uint8_t)i); /* of an earlier epoch now */
+    }
+    if (other || stays)
+      s->claims_lost |= shard_bit((uint8_t)i);
     for (struct lane *lane = gone ? s->lanes : NULL; lane; lane = lane->next) {
       order_forget_shard(&lane->order, (uint8_t)i);
       for (struct group *group = lane->groups; group; group = group->next)
@@ -270,7 +275,6 @@ static void follow_leases(struct scheduler *s) {
   if (changed) {
     s->look_at_us = 0;
     s->heads_stale = true;
-    s->claims_lost = true;
   }
 }
 
@@ -295,8 +299,7 @@ static void tick(struct scheduler *s) {
     look(s); /* after trouble too: it is what tells that the database is back */
   if (on_hold)
     return;
-  /* Not while there may be claims to take back: others of their order_keys would overtake them. */
-  if (s->retry_wait_us == 0 && s->settings_known && !s->claims_lost)
+  if (s->retry_wait_us == 0 && s->settings_known)
     scheduler_read(s);
   if (s->retry_wait_us == 0)
     scheduler_expire(s);

@@ -99,8 +99,8 @@ struct scheduler {
   int64_t read_mean_us, read_spread_us;  /* what a small read takes: moving average, and distance from it */
   bool settings_known;                   /* which routes are paused: nothing is read before that */
   bool look_soon;                        /* asked for while looking: the next look comes at once */
-  bool claims_unknown;                   /* a claim may have been written without our knowing */
-  bool claims_lost;                      /* there may be claims of earlier leases */
+  uint64_t claims_unknown;               /* bit per shard: a claim may have been written without our knowing */
+  uint64_t claims_lost;                  /* bit per shard: there may be claims of earlier leases */
   bool bound_claims;                     /* there are claims of bound tasks, perhaps of a dead instance */
   int64_t bound_claims_at_us;            /* monotonic: when to look at them next */
   bool heads_stale;                      /* shards came to us: their heads are not known */

@@ -280,7 +280,7 @@ static void arrive(struct scheduler *s, struct flight *flight, int64_t now_us) {
   if (flight->solo)
     flight->lane->solo--;
   if (flight->task->state == TASK_CLAIMED && !flight->settled) { /* its lease was lost, and may be ours again */
-    s->claims_lost = true;
+    s->claims_lost |= shard_bit(shard);
     scheduler_look_soon(s);
   }
   if (flight->settled && flight->decision.applied && s->view[shard].cautious && ++s->calm_count[shard] >= CALM_AFTER)

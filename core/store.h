@@ -38,6 +38,9 @@ enum { STORE_SHARDS_MAX = 64, STORE_ROUTE_MAX = 64, STORE_ID_MAX = 64, STORE_INS
 
 struct store_session;
 
+/* A shard in a set of shards. */
+static inline uint64_t shard_bit(uint8_t shard) { return UINT64_C(1) << shard; }
+
 /* The shards whose rows a unit may touch, each with the epoch of our lease. */
 struct shard_lease {
   uint8_t shard;
@@ -295,13 +298,16 @@ struct store_ops {
   /* Recorded claim: moves those of the rows that are still what they were judged by to claimed, attempt + 1, with our
    * name, the epoch of their shard's lease, and lease_until = now + (the row's timeout_ms or timeout_ms) + lease_ms;
    * and returns them as read after that. Rows that another transaction holds are passed over. *fenced: one of the
-   * leases is lost, and nothing was claimed. Knows after an unknown COMMIT whether it happened. */
+   * leases is lost, and nothing was claimed. Knows after an unknown COMMIT whether it happened; STORE_DOWN when it
+   * could not find out: own_claims() tells then. */
   enum store_status (*claim)(struct store_session *ss, const struct store_claim *claim, struct task_batch **batch,
                              bool *fenced, struct err *err);
-  /* Rows, without payloads, that are claimed in our name in these shards, at most limit. Those among them that are not
-   * in flight are left from a claim that was committed and whose answer never came: they may go back unsent. */
+  /* Rows, without payloads, that are claimed in our name in these shards: by id, those beyond `after`, at most limit.
+   * Those among them that are not in flight are left from a claim that was committed and whose answer never came: they
+   * may go back unsent. */
   enum store_status (*own_claims)(struct store_session *ss, const char *instance, const struct shard_lease *leases,
-                                  size_t lease_count, uint32_t limit, struct task_batch **batch, struct err *err);
+                                  size_t lease_count, uint64_t after, uint32_t limit, struct task_batch **batch,
+                                  struct err *err);
   /* Rows, without payloads, in these shards whose claim nobody works on any more: of an earlier epoch than our lease,
    * or in SHARD_BOUND of an instance that is dead. At most limit. */
   enum store_status (*lost_claims)(struct store_session *ss, const struct shard_lease *leases, size_t lease_count,

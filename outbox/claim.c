@@ -177,13 +177,15 @@ enum store_status ops_claim(struct store_session *ss, const struct store_claim *
   text_free(&unit.shards);
   text_free(&unit.epochs);
   text_free(&unit.locked);
-  return status == STORE_OK && unit.stuck ? STORE_BUSY : status;
+  bool busy = status == STORE_BUSY || (status == STORE_OK && unit.stuck);
+  return !busy ? status : ss->unknown ? STORE_DOWN : STORE_BUSY;
 }
 
 struct found_claims_unit {
   const char *instance; /* ours; NULL = those that are lost */
   const struct shard_lease *leases;
   size_t lease_count;
+  uint64_t after;
   uint32_t limit;
   struct task_batch **batch;
 };
@@ -198,7 +200,8 @@ static bool found_claims_unit(struct store_session *ss, void *arg, struct err *e
                        limit = UNSIGNED("limit", u->limit);
   session_begin(ss);
   if (u->instance)
-    session_add(ss, query_own_claims, ARGS(column, shards, STRING("instance", u->instance), limit));
+    session_add(ss, query_own_claims,
+                ARGS(column, shards, STRING("instance", u->instance), UNSIGNED("after", u->after), limit));
   else
     session_add(ss, query_lost_claims, ARGS(column, shards, RAW("epochs", epochs), limit));
   ss->script.failed = ss->script.failed || columns.failed || epochs.failed;
@@ -212,12 +215,13 @@ static bool found_claims_unit(struct store_session *ss, void *arg, struct err *e
 }
 
 enum store_status ops_own_claims(struct store_session *ss, const char *instance, const struct shard_lease *leases,
-                                 size_t lease_count, uint32_t limit, struct task_batch **batch, struct err *err) {
+                                 size_t lease_count, uint64_t after, uint32_t limit, struct task_batch **batch,
+                                 struct err *err) {
   *batch = NULL;
   if (lease_count == 0)
     return STORE_OK;
   return session_run(ss, "looking for claims of ours", found_claims_unit,
-                     &(struct found_claims_unit){instance, leases, lease_count, limit, batch}, err);
+                     &(struct found_claims_unit){instance, leases, lease_count, after, limit, batch}, err);
 }
 
 enum store_status ops_lost_claims(struct store_session *ss, const struct shard_lease *leases, size_t lease_count,
@@ -226,5 +230,5 @@ enum store_status ops_lost_claims(struct store_session *ss, const struct shard_l
   if (lease_count == 0)
     return STORE_OK;
   return session_run(ss, "looking for claims of the dead", found_claims_unit,
-                     &(struct found_claims_unit){NULL, leases, lease_count, limit, batch}, err);
+                     &(struct found_claims_unit){NULL, leases, lease_count, 0, limit, batch}, err);
 }

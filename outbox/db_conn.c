@@ -133,6 +133,8 @@ bool db_open(const struct database_config *config, enum db_role role, const char
   return true;
 }
 
+uint64_t db_thread(const struct db_conn *conn) { return mysql_thread_id(conn->mysql); }
+
 void db_close(struct db_conn **conn) {
   if (!*conn)
     return;

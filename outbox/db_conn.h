@@ -38,6 +38,9 @@ MUSTCHECK bool db_open(const struct database_config *config, enum db_role role, 
 /* Closes; whatever was not committed is rolled back by the server. *conn may be NULL and becomes NULL. */
 void db_close(struct db_conn **conn);
 
+/* The server's number for this session. */
+uint64_t db_thread(const struct db_conn *conn);
+
 /* Prepares the client library. Once, on the main thread, before the first db_open. */
 MUSTCHECK bool db_init(struct err *err);
 

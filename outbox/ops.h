@@ -45,7 +45,8 @@ enum store_status ops_claim(struct store_session *ss, const struct store_claim *
 enum store_status ops_lost_claims(struct store_session *ss, const struct shard_lease *leases, size_t lease_count,
                                   uint32_t limit, struct task_batch **batch, struct err *err);
 enum store_status ops_own_claims(struct store_session *ss, const char *instance, const struct shard_lease *leases,
-                                 size_t lease_count, uint32_t limit, struct task_batch **batch, struct err *err);
+                                 size_t lease_count, uint64_t after, uint32_t limit, struct task_batch **batch,
+                                 struct err *err);
 
 /* results.c */
 enum store_status ops_settle_results(struct store_session *ss, struct store_result *results, size_t count,

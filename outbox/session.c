@@ -13,6 +13,7 @@
 #include "query.h"
 
 enum { CONFLICT_TRIES = 5, LOST_TRIES = 2, SKIP_US = 3 * 1000 * 1000, IDLE_MARGIN_US = 1000 * 1000 };
+enum { OUTLIVE_US = 2 * 1000 * 1000, OUTLIVE_STEP_NS = 2 * 1000 * 1000 };
 
 /* The server has ended an idle connection, or is about to: connecting again costs less than a failed unit. */
 static bool idle_too_long(const struct store_session *ss) {
@@ -20,6 +21,39 @@ static bool idle_too_long(const struct store_session *ss) {
   if (margin > IDLE_MARGIN_US)
     margin = IDLE_MARGIN_US;
   return clock_mono_us() - ss->used_us > ss->conn->idle_limit_us - margin;
+}
+
+/* Whether the server still executes what a session of before had sent. Another server may give the same number to
+ * somebody else, so nothing but a bounded wait may follow from it. */
+static bool is_executing(struct store_session *ss, bool *executing, struct err *err) {
+  struct text script = {0};
+  struct db_result result;
+  text_puts(&script, "SELECT 1 FROM information_schema.PROCESSLIST WHERE COMMAND <> 'Sleep' AND ID = ");
+  text_u64(&script, ss->lost_thread);
+  bool ok = db_script(ss->conn, &script, "looking for the session of before", &result, 1, err);
+  text_free(&script);
+  if (ok) {
+    *executing = result.count > 0;
+    db_results_free(&result, 1);
+  }
+  return ok;
+}
+
+/* The server goes on executing a script whose client is gone, and keeps its locks: what it commits must not come after
+ * the next unit has judged whether it did. */
+static bool outlive_lost(struct store_session *ss, struct err *err) {
+  bool executing = ss->lost_thread != 0;
+  int64_t deadline = clock_mono_us() + OUTLIVE_US;
+  while (executing && clock_mono_us() < deadline) {
+    if (!is_executing(ss, &executing, err)) {
+      db_close(&ss->conn);
+      return false;
+    }
+    if (executing)
+      nanosleep(&(struct timespec){.tv_nsec = OUTLIVE_STEP_NS}, NULL);
+  }
+  ss->lost_thread = 0;
+  return true;
 }
 
 static bool ensure_connected(struct store_session *ss, struct err *err) {
@@ -37,7 +71,7 @@ static bool ensure_connected(struct store_session *ss, struct err *err) {
     return false;
   }
   atomic_store(&ss->outbox->has_rights, true);
-  return true;
+  return outlive_lost(ss, err);
 }
 
 /* xorshift64: spreads waits, nothing more. */
@@ -58,8 +92,10 @@ static void wait_before(struct store_session *ss, int try) {
 /* After a failed unit: leaves the session without an open transaction, by closing it where nothing else helps. */
 static void clean_up(struct store_session *ss, enum db_class cls) {
   struct err ignored; /* what matters is that the transaction is over; closing ends it as well */
-  if (ss->committing && cls == DB_LOST)
+  if (ss->committing && cls == DB_LOST) {
     ss->unknown = true;
+    ss->lost_thread = ss->conn ? db_thread(ss->conn) : 0;
+  }
   ss->committing = false;
   if (cls == DB_READ_ONLY)
     atomic_fetch_add(&ss->outbox->generation, 1);

@@ -36,6 +36,7 @@ struct store_session {
   bool continues;        /* the next session_begin_transaction finds one that server_lock_rows opened */
   bool committing;       /* a COMMIT, or a statement that commits by itself, was sent and not answered */
   bool unknown;          /* the unit was run before and nobody knows whether its commit happened */
+  uint64_t lost_thread;  /* the server's name for the session that was to commit it; 0 = none */
   uint64_t random;       /* for the waits between tries */
   int64_t skip_until_us; /* monotonic: until then rows are locked without waiting for those that others hold */
   /* Buffers that are reused from unit to unit. */

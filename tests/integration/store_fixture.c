@@ -167,6 +167,13 @@ void other(struct fixture *f, const char *format, ...) {
   drain(it.other);
 }
 
+void starts(struct fixture *f, struct db_conn *conn, const char *statement) {
+  assert_int_equal(mysql_send_query(conn->mysql, statement, strlen(statement)), 0);
+  while (ask(f, "SELECT COUNT(*) FROM information_schema.PROCESSLIST WHERE INFO IS NOT NULL AND ID = %llu",
+             (unsigned long long)db_thread(conn)) == 0)
+    ;
+}
+
 bool is_mysql(struct fixture *f) { return !strstr(mysql_get_server_info(it.root), "MariaDB"); }
 
 unsigned sql_error(struct fixture *f, const char *format, ...) {

@@ -53,6 +53,10 @@ unsigned sql_error(struct fixture *f, const char *format, ...) __attribute__((fo
 /* Runs a statement on a second connection of root, for transactions beside the store's. */
 void other(struct fixture *f, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
+/* Returns when the server executes the statement on that connection, whose answer nobody waits for. */
+struct db_conn;
+void starts(struct fixture *f, struct db_conn *conn, const char *statement);
+
 /* Asserts that a call of the store gave STORE_OK, and shows its error otherwise. */
 #define ok(f, call) store_ok((f), (call), #call, __FILE__, __LINE__)
 void store_ok(struct fixture *f, enum store_status status, const char *call, const char *file, int line);

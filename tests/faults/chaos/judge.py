@@ -162,17 +162,22 @@ class Judge:
                 self.say("phantom", message_id, "it is in the history, and was never committed")
 
     def judge_order(self):
-        firsts = defaultdict(list)
+        keys = defaultdict(list)
         for message_id, copies in self.copies.items():
             task = self.book.tasks.get(message_id)
             if task and task.key and task.key not in self.book.doubtful and message_id in self.committed:
-                firsts[task.key].append((copies[0][0], task.number, copies[0][1].at_us, copies[0][1].attempt))
-        for key, list_ in firsts.items():
-            list_.sort()
-            for before, after in zip(list_, list_[1:]):
-                if before[1] > after[1]:
-                    self.say("order", key, f"number {after[1]} came first at {after[2]} as attempt {after[3]}, after "
-                             f"{before[1]} at {before[2]}; all: {[one[1] for one in list_]}")
+                keys[task.key].append((copies[0][0], task))
+        for key, firsts in keys.items():
+            tasks = [task for _, task in sorted(firsts, key=lambda first: first[0])]
+            for before, after in zip(tasks, tasks[1:]):
+                if before.number > after.number:
+                    self.say("order", key, f"{self.told(after)} came first after {self.told(before)}; all: "
+                             f"{[task.number for task in tasks]}")
+
+    def told(self, task):
+        copies = [(copy.at_us, copy.attempt) for _, copy in self.copies[task.message_id]]
+        return (f"number {task.number} ({task.message_id}, committed at {task.sent_us}, copies {copies}, changes "
+                f"{self.changes[task.message_id]})")
 
     def judge_results(self):
         twice = self.world.execute("SELECT message_id, attempt, COUNT(*) FROM outbox_attempts WHERE kind = 'result'"
