@@ -23,7 +23,10 @@ enum {
   BATCH_MAX = 500,
   RETRY_MIN_US = 20 * 1000,
   RETRY_MAX_US = 5 * 1000 * 1000,
-  BUSY_EVERY_US = 500 * 1000, /* how often to look whether rows that others hold are free */
+  BUSY_EVERY_US = 500 * 1000,       /* how often to look whether rows that others hold are free */
+  EARLY_EVERY_US = 10 * 1000,       /* how often, at first, whether it is recorded what was sent of a changed row ... */
+  EARLY_QUICK = 50,                 /* ... and for how many times: mostly that takes milliseconds */
+  EARLY_MAX_US = 120 * 1000 * 1000, /* later nobody is going to record it: whoever sent it is gone */
 };
 
 /* Somebody who waits for one record; lives on the waiter's stack, guarded by the inbox's lock. */
@@ -36,7 +39,9 @@ struct waiter {
 
 struct item {
   struct item *next;
-  struct aside_entry aside; /* in use while its row is somebody else's: fate RESULT_BUSY */
+  struct aside_entry aside; /* in use while its row is somebody else's, or it is early: fate RESULT_BUSY */
+  int64_t early_us;         /* monotonic: since when it is early; 0 = it is not */
+  unsigned early_tries;
   struct store_result result;
   struct driver *driver; /* NULL for records without a source */
   uint64_t cookie;
@@ -260,7 +265,9 @@ static bool put_aside(struct inbox *inbox, struct item *item, struct aside_entry
     release_room(inbox, item);
     return true;
   }
-  snprintf(item->why, sizeof item->why, "another transaction holds the row of its task, and those of too many others");
+  snprintf(item->why, sizeof item->why, "%s, and those of too many others",
+           result->early ? "the row of its task was changed while it was sent"
+                         : "another transaction holds the row of its task");
   if (!item->driver) {
     finish(inbox, item, false);
     return true;
@@ -348,7 +355,7 @@ static void measure(struct inbox *inbox, const struct store_result *result) {
   }
   count(&metrics->results[result->fate], 1);
   if (result->fate == RESULT_APPLIED)
-    count(&metrics->events[result->event], 1);
+    count(result->changed ? &metrics->changed : &metrics->events[result->event], 1);
 }
 
 /* One line per kind and source, and seldom again: what each is about is in the quarantine. */
@@ -402,22 +409,37 @@ static void take_verdict(struct item *item, const struct store_result *result) {
   item->result.event = result->event;
   item->result.cancelled = result->cancelled;
   item->result.extended = result->extended;
+  item->result.unknown = result->unknown;
+  item->result.early = result->early;
   memcpy(item->result.route, result->route, sizeof result->route);
+}
+
+/* What is early is looked at again soon, for a while, and has an end. True: soon. */
+static bool pace_early(struct item *item) {
+  int64_t now_us = clock_mono_us();
+  item->early_us = !item->result.early ? 0 : item->early_us ? item->early_us : now_us;
+  item->result.waited = item->early_us && now_us - item->early_us > EARLY_MAX_US;
+  return item->early_us && ++item->early_tries < EARLY_QUICK;
 }
 
 /* What was busy is set aside, or stays there; what was aside and is not busy any more leaves it. *refused: there was no
  * room for these. */
 static void sort_busy(struct inbox *inbox, struct item **items, const struct store_result *results, size_t n,
                       struct item **refused, size_t *refused_count) {
+  bool soon = false;
   *refused_count = 0;
   for (size_t i = 0; i < n; i++) {
     bool was_aside = items[i]->result.fate == RESULT_BUSY;
     take_verdict(items[i], &results[i]);
+    soon = pace_early(items[i]) || soon;
     if (results[i].fate == RESULT_BUSY && !was_aside && !put_aside(inbox, items[i], NULL))
       refused[(*refused_count)++] = items[i];
     else if (results[i].fate != RESULT_BUSY && was_aside)
       aside_remove(&inbox->aside, &items[i]->aside);
   }
+  int64_t soon_us = clock_mono_us() + EARLY_EVERY_US;
+  if (soon && soon_us < inbox->aside_at_us)
+    inbox->aside_at_us = soon_us;
 }
 
 /* What becomes of a batch that was committed. True: a retry may be due soon. */

@@ -253,6 +253,17 @@ static bool is_current(const struct result_row *row, uint32_t attempt) {
   return attempt == row->attempt || (row->state == TASK_SCHEDULED && attempt == row->attempt + 1);
 }
 
+/* What a result means that ends an attempt of a row which plain SQL may have changed since. What was sent is over; what
+ * is there now is not. */
+static enum result_fate meet_change(const struct result_row *row, const struct result_record *record) {
+  if (record->attempt < row->attempt) /* nobody knows what it was about */
+    return row->change == CHANGE_NONE ? RESULT_APPLIED : RESULT_STALE;
+  if (row->change != CHANGE_SINCE_SENT || row->state == TASK_AWAITING)
+    return RESULT_APPLIED;
+  bool in_flight = record->attempt > row->attempt || row->state == TASK_CLAIMED;
+  return in_flight ? RESULT_BUSY /* whoever sent it knows what of the row he sent, and records it */ : RESULT_STALE;
+}
+
 enum result_fate rules_result(void *ctx, const struct result_row *row, const struct result_record *record,
                               struct decision *out) {
   const struct rules_context *context = ctx;
@@ -283,7 +294,14 @@ enum result_fate rules_result(void *ctx, const struct result_row *row, const str
   bool waits_again = row->state == TASK_SCHEDULED && record->attempt == row->attempt;
   if (waits_again && record->status != RESULT_DONE)
     return RESULT_DUPLICATE;
+  enum result_fate fate = record->status == RESULT_PROGRESS ? RESULT_APPLIED : meet_change(row, record);
+  if (fate != RESULT_APPLIED)
+    return fate;
   start_decision(&task, EVENT_DONE, out);
   follow_record(context, route, &task, record, out);
+  if (row->change == CHANGE_SINCE_SENT && row->state == TASK_AWAITING && record->status != RESULT_PROGRESS) {
+    out->event = EVENT_RETRY; /* at once, with the new content */
+    out->changed = true;
+  }
   return RESULT_APPLIED;
 }

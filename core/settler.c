@@ -117,6 +117,18 @@ static bool decide(struct flight *flight, struct batch *batch) {
   return written;
 }
 
+/* Whether a copy of it has left, as far as can be known. */
+static bool was_sent(const struct flight *flight) {
+  if (flight->end == FLIGHT_OUTCOME)
+    return flight->outcome.cls != DUEBOX_UNAVAILABLE && flight->outcome.cls != DUEBOX_GONE;
+  return flight->end == FLIGHT_STOPPED;
+}
+
+/* Which version of the row the decision is about: any, where the row only goes back as it is. */
+static struct duebox_bytes version_of(const struct flight *flight) {
+  return flight->decision.event == EVENT_RELEASE ? (struct duebox_bytes){0} : flight->task->changed_at;
+}
+
 static void count_outcome(struct settler *settler, const struct flight *flight) {
   struct route_metrics *metrics = &flight->lane->metrics;
   if (flight->end == FLIGHT_RECOVER)
@@ -325,8 +337,8 @@ static void settle_some(struct settler *settler, struct store_session *ss, struc
     else
       flight->settled = true;
     flight->decision.unknown = unknown;
-    flight->decision.changed_at = flight->task->changed_at;
-    flight->decision.sent = flight->end == FLIGHT_OUTCOME ? flight->task : NULL;
+    flight->decision.changed_at = version_of(flight);
+    flight->decision.sent = was_sent(flight) ? flight->task : NULL;
     flight_list_add(&some, flight);
   }
   /* Primary-key order: two writers that lock rows in the same order do not deadlock. Mostly they come in it. */

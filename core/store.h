@@ -167,10 +167,18 @@ struct decision {
   bool unknown;  /* not applied as far as is known, but a COMMIT that wrote it got no answer: give it again with this
                     still set, and the row tells. Not set in a decision that is given for the first time */
   bool mismatch; /* not applied: the row with this id is another task */
-  bool changed;  /* applied in another way: the row has another content than what was sent, and is due again, with the
-                    next attempt and revision + 1 */
+  bool changed;  /* applied in another way: the row is another than what was decided about, and due again as it is now;
+                    where a copy of what it was has left, with that attempt counted and revision + 1. Set by the engine
+                    in a decision about a result */
   bool refused;  /* not applied: the server refuses it in every form; err says why. To be given again, at leisure */
   enum decision_form form; /* what was written of it */
+};
+
+/* Whether anybody but duebox has changed a row. */
+enum row_change {
+  CHANGE_NONE,
+  CHANGE_BEFORE_SENT, /* not since its last attempt was recorded; earlier ones may have had another content */
+  CHANGE_SINCE_SENT,  /* since its last attempt was recorded, or since it was inserted */
 };
 
 /* A row as a result meets it. */
@@ -180,6 +188,7 @@ struct result_row {
   enum task_state state;
   uint32_t attempt, failures, recoveries, max_attempts, timeout_ms;
   int64_t due_us, asked_due_us, expires_us;
+  enum row_change change;
   const char *route; /* NUL-terminated, valid during the call */
 };
 
@@ -191,7 +200,8 @@ enum result_fate {
   RESULT_ORPHAN,    /* fits no row: quarantined */
   RESULT_BROKEN,    /* could not be parsed: quarantined. One with a flaw only is applied, and quarantined too */
   RESULT_FATES,
-  RESULT_BUSY = RESULT_FATES, /* none yet: another transaction holds the row. To be given again later, as it is */
+  RESULT_BUSY = RESULT_FATES, /* none yet: another transaction holds the row, or it is early. To be given again later,
+                                 as it is */
 };
 
 /* A result record as somebody offers it who waits for what becomes of it. */
@@ -203,23 +213,28 @@ struct result_offer {
 };
 
 struct store_result {
-  struct result_record record;     /* parsed; ignored when broken is set */
-  const char *broken;              /* why it could not be parsed; NULL = parsed */
-  const char *source;              /* source instance's name, or "http", "callback", "cli" */
-  const char *origin;              /* where it stood */
-  bool replied;                    /* its sender learns what is wrong: what fits nothing is not kept */
-  struct duebox_bytes body;        /* as received, possibly cut */
-  enum result_fate fate;           /* set by the store */
-  enum decision_form form;         /* set by the store: what was written of it */
-  bool unknown;                    /* set by the store when it gives up: a COMMIT with it got no answer; to be given
-                                      back so */
-  enum task_event event;           /* set by the store: what was applied */
+  struct result_record record; /* parsed; ignored when broken is set */
+  const char *broken;          /* why it could not be parsed; NULL = parsed */
+  const char *source;          /* source instance's name, or "http", "callback", "cli" */
+  const char *origin;          /* where it stood */
+  bool replied;                /* its sender learns what is wrong: what fits nothing is not kept */
+  struct duebox_bytes body;    /* as received, possibly cut */
+  enum result_fate fate;       /* set by the store */
+  enum decision_form form;     /* set by the store: what was written of it */
+  bool unknown;                /* set by the store: a COMMIT with it got no answer, and nothing told yet; to be given
+                                  back so */
+  bool early;                  /* set by the store, of a busy one: the row was changed, and what was sent of it is
+                                  not recorded yet */
+  bool waited;                 /* early for so long that nobody is going to record that */
+  enum task_event event;       /* set by the store: what was applied */
   char route[STORE_ROUTE_MAX + 1]; /* set by the store when a row was found */
   bool cancelled;                  /* set by the store: the task was cancelled meanwhile (answer to progress) */
   bool extended;                   /* set by the store: progress has moved the time by which the result is due */
+  bool changed;                    /* set by the store: applied, and the row is due again since it was changed */
 };
 
-/* Decides for one result and the row it met: fills out and returns RESULT_APPLIED, or returns why not. Pure. */
+/* Decides for one result and the row it met: fills out and returns RESULT_APPLIED, or returns why not; RESULT_BUSY when
+ * it is early. Pure. */
 typedef enum result_fate result_decide_fn(void *ctx, const struct result_row *row, const struct result_record *record,
                                           struct decision *out);
 

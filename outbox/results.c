@@ -132,7 +132,8 @@ enum {
   COL_ASKED_DUE,
   COL_EXPIRES,
   COL_ROUTE,
-  COL_NOW
+  COL_NOW,
+  COL_CHANGE
 };
 
 static bool read_number(const struct db_row *row, unsigned column, uint32_t *out) {
@@ -145,7 +146,7 @@ static bool read_number(const struct db_row *row, unsigned column, uint32_t *out
 
 static bool read_row(const struct db_row *row, struct slot *slot) {
   struct result_row *out = &slot->row;
-  uint64_t shard, state;
+  uint64_t shard, state, change;
   *out = (struct result_row){.route = slot->route};
   bool ok = db_u64(row, COL_ID, UINT64_MAX, &out->id) && db_u64(row, COL_SHARD, STORE_SHARDS_MAX - 1, &shard) &&
             db_u64(row, COL_STATE, TASK_STATES, &state) && state > 0 && read_number(row, COL_ATTEMPT, &out->attempt) &&
@@ -153,11 +154,13 @@ static bool read_row(const struct db_row *row, struct slot *slot) {
             read_number(row, COL_MAX_ATTEMPTS, &out->max_attempts) && read_number(row, COL_TIMEOUT, &out->timeout_ms) &&
             db_time(row, COL_DUE, &out->due_us) && db_time(row, COL_ASKED_DUE, &out->asked_due_us) &&
             (!row->fields[COL_EXPIRES] || db_time(row, COL_EXPIRES, &out->expires_us)) &&
-            db_copy(row, COL_ROUTE, slot->route, sizeof slot->route) && db_time(row, COL_NOW, &slot->now_us);
+            db_copy(row, COL_ROUTE, slot->route, sizeof slot->route) && db_time(row, COL_NOW, &slot->now_us) &&
+            db_u64(row, COL_CHANGE, CHANGE_SINCE_SENT, &change);
   if (!ok)
     return false;
   out->shard = (uint8_t)shard;
   out->state = (enum task_state)(state - 1);
+  out->change = (enum row_change)change;
   slot->living = true;
   if (slot->result->record.attempt == 0) /* the current one; a first attempt may not be recorded yet */
     slot->result->record.attempt = out->attempt ? out->attempt : 1;
@@ -257,9 +260,15 @@ static enum result_fate judge_living(struct results_unit *u, struct slot *slot) 
   if (slot->seen)
     return RESULT_DUPLICATE;
   enum result_fate fate = u->decide(u->ctx, row, &slot->result->record, d);
+  slot->result->early = fate == RESULT_BUSY;
   if (fate == RESULT_ORPHAN)
     snprintf(slot->reason, sizeof slot->reason, "attempt %u was never handed out; the row counts %u",
              slot->result->record.attempt, row->attempt);
+  if (fate == RESULT_BUSY && slot->result->waited) {
+    snprintf(slot->reason, sizeof slot->reason, "the task was changed, and nobody says what attempt %u sent of it",
+             slot->result->record.attempt);
+    return RESULT_ORPHAN;
+  }
   if (fate != RESULT_APPLIED)
     return fate;
   d->id = row->id;
@@ -306,15 +315,21 @@ static void judge_all(const struct store_session *ss, struct results_unit *u) {
   for (size_t i = 0; i < u->count; i++) {
     struct slot *slot = &u->slots[i];
     struct store_result *result = slot->result;
-    bool applied_before = (ss->unknown || result->unknown) && result->fate == RESULT_APPLIED;
+    bool perhaps = result->unknown || (ss->unknown && result->fate == RESULT_APPLIED);
     enum result_fate fate = judge(ss, u, slot);
-    /* The commit of the try before got no answer; that the row has had this result says that it happened. */
-    if (applied_before && (fate == RESULT_DUPLICATE || fate == RESULT_LATE || fate == RESULT_ORPHAN)) {
+    bool happened = perhaps && (fate == RESULT_DUPLICATE || fate == RESULT_LATE || fate == RESULT_ORPHAN);
+    result->unknown = perhaps && fate == RESULT_BUSY;
+    /* The commit of a try before got no answer; that the row has had this result says that it happened, and what came
+     * of it is known from then. */
+    if (happened || result->unknown) {
       slot->reason[0] = '\0';
+      result->fate = happened ? RESULT_APPLIED : fate;
       continue;
     }
+    result->early = result->early && fate == RESULT_BUSY;
     result->fate = fate;
     result->event = slot->decision.event;
+    result->changed = fate == RESULT_APPLIED && slot->decision.changed;
     result->extended = fate == RESULT_APPLIED && result->event == EVENT_PROGRESS && slot->row.state != TASK_CLAIMED;
     if (fate == RESULT_APPLIED && result->record.flaw)
       snprintf(slot->reason, sizeof slot->reason, "%s: %s", result->record.message_id, result->record.flaw);
@@ -421,7 +436,7 @@ static enum store_status apply_at_once(void *arg, size_t first, size_t count, en
     for (size_t i = 0; i < count; i++) {
       unit.slots[i].result = &results[i];
       unit.parsed += !results[i].broken;
-      unit.met_again = unit.met_again || results[i].fate == RESULT_BUSY;
+      unit.met_again = unit.met_again || (results[i].fate == RESULT_BUSY && !results[i].early);
     }
     qsort(unit.slots, count, sizeof *unit.slots, by_message_id);
     status = session_run(call->ss, WHAT, results_unit, &unit, err);
@@ -429,7 +444,8 @@ static enum store_status apply_at_once(void *arg, size_t first, size_t count, en
     err_set(err, DB_E_NO_MEMORY, WHAT ": out of memory; %s", db_error_cure(DB_E_NO_MEMORY));
   }
   for (size_t i = 0; i < count; i++)
-    results[i].unknown = status != STORE_OK && (results[i].unknown || call->ss->unknown);
+    results[i].unknown =
+        results[i].unknown || (status != STORE_OK && call->ss->unknown && results[i].fate == RESULT_APPLIED);
   for (size_t i = 0; i < count && unit.stopped && status == STORE_OK; i++)
     results[i].fate = RESULT_BUSY;
   *stopped = status == STORE_DOWN ? STOPPED_NOT : unit.stopped;

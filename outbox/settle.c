@@ -12,7 +12,8 @@
  * refuses is written in a form that it takes.
  *
  * changed_at tells that somebody changed a row after it was read. What was sent is then compared with what is there:
- * with the same content it is settled as decided; otherwise it is due again, and what was never sent is left as it is.
+ * with the same content it is settled as decided; otherwise it is due again. What was never sent is left as it is, and
+ * where its claim is recorded, put back.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -182,9 +183,9 @@ static bool match_row(struct settle_unit *u, struct decision *d, const struct db
   bool other_version = d->changed_at.len && (!row->fields[5] || row->lengths[5] != d->changed_at.len ||
                                              memcmp(row->fields[5], d->changed_at.data, d->changed_at.len) != 0);
   if (d->mismatch || d->shard != shard || (uint64_t)d->from + 1 != state || d->attempt_from != attempt ||
-      shard_lost(u, d->shard) || (other_version && !d->sent))
+      shard_lost(u, d->shard) || (other_version && !d->sent && d->from != TASK_CLAIMED))
     return true;
-  d->changed = other_version; /* until the contents have been compared */
+  d->changed = other_version; /* what was sent of it: until the contents have been compared */
   u->applying[u->matched++] = d;
   return true;
 }
@@ -261,8 +262,14 @@ static bool lock_rows(struct store_session *ss, struct settle_unit *u, struct er
   return ok;
 }
 
+/* Whether the row tells that the decision was written: by its state, or by its attempt. */
+static bool leaves_a_mark(const struct decision *d) {
+  return d->changed || d->attempt != d->attempt_from || task_state_next(d->from, d->event) != d->from;
+}
+
 /* A commit that got no answer was all or nothing: when a row that it wrote is as it was, it did not happen. Otherwise
- * it did, and what it wrote is applied; of a busy row that is found out later. */
+ * it did, and what it wrote is applied; of a busy row that is found out later. What leaves no mark is written again: it
+ * comes to the same. */
 static void resolve_unknown(struct store_session *ss, struct settle_unit *u) {
   bool happened = true;
   for (size_t i = 0; i < u->candidates; i++) {
@@ -271,7 +278,7 @@ static void resolve_unknown(struct store_session *ss, struct settle_unit *u) {
     d->applied = false;
   }
   for (size_t i = 0; i < u->matched; i++)
-    happened = happened && !u->applying[i]->unknown;
+    happened = happened && !(u->applying[i]->unknown && leaves_a_mark(u->applying[i]));
   for (size_t i = 0; i < u->candidates; i++) {
     struct decision *d = u->sorted[i];
     d->applied = d->unknown && happened && !d->busy;
@@ -293,10 +300,12 @@ static bool same_bytes(const struct duebox_bytes *a, const struct duebox_bytes *
   return a->len == b->len && (a->len == 0 || (a->data && b->data && memcmp(a->data, b->data, a->len) == 0));
 }
 
-static bool same_content(const struct task *a, const struct task *b) {
-  return same_bytes(&a->payload, &b->payload) && same_bytes(&a->headers, &b->headers) &&
-         same_bytes(&a->route, &b->route) && same_bytes(&a->task_key, &b->task_key) &&
-         same_bytes(&a->order_key, &b->order_key) && a->due_us == b->due_us && a->expires_us == b->expires_us;
+/* Whether a copy of what is there now would be none but a second one of what was sent. Expiry and an earlier due time
+ * change nothing about what has left. */
+static bool same_content(const struct task *now, const struct task *sent) {
+  return same_bytes(&now->payload, &sent->payload) && same_bytes(&now->headers, &sent->headers) &&
+         same_bytes(&now->route, &sent->route) && same_bytes(&now->task_key, &sent->task_key) &&
+         same_bytes(&now->order_key, &sent->order_key) && now->due_us <= sent->due_us;
 }
 
 /* Of the locked rows that were changed since they were read, finds those whose content is another than what was sent.
@@ -309,7 +318,7 @@ static bool compare_changed(struct store_session *ss, struct settle_unit *u, str
   size_t at = 0;
   text_clear(&ss->part);
   for (size_t i = 0; i < u->matched; i++) {
-    if (!u->applying[i]->changed)
+    if (!u->applying[i]->changed || !u->applying[i]->sent)
       continue;
     text_puts(&ss->part, ss->part.len ? "," : "");
     text_u64(&ss->part, u->applying[i]->id);
@@ -328,7 +337,7 @@ static bool compare_changed(struct store_session *ss, struct settle_unit *u, str
     bool ok = row_decode(&row, &now, &unreadable);
     while (at < u->matched && u->applying[at]->id < now.id)
       at++;
-    if (at < u->matched && u->applying[at]->id == now.id)
+    if (at < u->matched && u->applying[at]->id == now.id && u->applying[at]->sent)
       u->applying[at]->changed = !ok || !same_content(&now, u->applying[at]->sent);
   }
   db_results_free(&result, 1);

@@ -29,8 +29,10 @@ static bool is_final(const struct decision *d) {
 static bool wants_history(const struct decision *d) {
   return is_final(d) && (d->event != EVENT_DONE || (d->keep_us > 0 && d->form < DECISION_NO_HISTORY));
 }
+/* Whether a copy of what the row was has left. */
+static bool was_sent(const struct decision *d) { return d->sent || d->record; }
 static bool wants_attempt(const struct decision *d) {
-  return !d->changed && d->log_attempt && d->form < DECISION_NO_LINES;
+  return (d->changed ? was_sent(d) : d->log_attempt) && d->form < DECISION_NO_LINES;
 }
 static bool wants_alert(const struct decision *d) {
   return !d->changed && d->event == EVENT_DEAD && d->alert_route && d->form < DECISION_NO_ALERT;
@@ -124,6 +126,8 @@ static const char *attempt_kind(const struct decision *d) {
   return d->event == EVENT_DONE || d->event == EVENT_PUBLISHED ? "success" : "failure";
 }
 
+static const char *outcome(const struct decision *d) { return d->changed ? "changed" : task_event_text(d->event); }
+
 /* One decision as a JSON array; the positions are those that sql/queries/settle_*.sql read. */
 static void add_row(struct text *row, const struct decision *d, bool versioned) {
   const int64_t numbers[] = {
@@ -150,14 +154,14 @@ static void add_row(struct text *row, const struct decision *d, bool versioned) 
   text_puts(row, ",\"");
   text_puts(row, attempt_kind(d));
   text_puts(row, "\",\"");
-  text_puts(row, task_event_text(d->event));
+  text_puts(row, outcome(d));
   text_puts(row, "\",");
   text_json(row, d->alert_route, d->alert_route ? strlen(d->alert_route) : 0, STORE_ROUTE_MAX);
   text_puts(row, ",");
   text_json(row, d->message_id.data, d->message_id.len, STORE_ID_MAX);
   text_puts(row, ",");
   text_json(row, versioned && d->changed_at.len ? d->changed_at.data : NULL, d->changed_at.len, SIZE_MAX);
-  text_puts(row, "]");
+  text_puts(row, was_sent(d) ? ",1]" : ",0]");
 }
 
 void write_expect(struct writer *w, int64_t rows) { w->expected[w->statements++] = rows; }
@@ -294,7 +298,7 @@ static bool write_same(struct writer *w, const char *statement, struct decision 
                      UNSIGNED("recoveries", d->recoveries), SIGNED("delay", d->delay_us > 0 ? d->delay_us : 0),
                      d->published_us ? TIME("published", d->published_us) : WORD("published", "o.published_at"),
                      SIGNED("keep", d->keep_us > 0 ? d->keep_us : 0), UNSIGNED("attempt_of", attempt_of(d)),
-                     STRING("kind", attempt_kind(d)), STRING("outcome", task_event_text(d->event))),
+                     STRING("kind", attempt_kind(d)), STRING("outcome", outcome(d))),
                 (int64_t)count, err);
   text_free(&identity);
   return ok;

@@ -24,6 +24,7 @@ static int order(int64_t a, int64_t b) { return (a > b) - (a < b); }
 static int by_values(const struct decision *x, const struct decision *y) {
   int found = order(has_texts(x), has_texts(y));
   found = found ? found : order(x->event, y->event);
+  found = found ? found : order(x->changed, y->changed);
   found = found ? found : order(x->form, y->form);
   found = found ? found : order(x->changed_at.len != 0, y->changed_at.len != 0);
   found = found ? found : order(x->from, y->from);

@@ -10,7 +10,8 @@ UPDATE JSON_TABLE({rows}, '$[*]' COLUMNS (
 STRAIGHT_JOIN `{table}` o FORCE INDEX (PRIMARY)
   ON o.id = v.id AND o.message_id = v.message_id AND o.state + 0 = v.state_from AND o.attempt = v.attempt_from AND o.shard = v.shard
   AND (v.changed_at IS NULL OR o.changed_at = v.changed_at)
-SET o.first_due_at = COALESCE(o.first_due_at, o.due_at, o.created_at + INTERVAL o.delay_ms * 1000 MICROSECOND),
+SET o.changed_at = o.changed_at,
+    o.first_due_at = COALESCE(o.first_due_at, o.due_at, o.created_at + INTERVAL o.delay_ms * 1000 MICROSECOND),
     o.due_at = UTC_TIMESTAMP(6) + INTERVAL LEAST(v.delay_us, 315360000000000) MICROSECOND,
     o.state = 'scheduled', o.claimed_by = NULL, o.lease_until = NULL,
     o.attempt = v.attempt, o.failures = v.failures, o.recoveries = v.recoveries,

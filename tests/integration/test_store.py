@@ -80,7 +80,8 @@ def later_mariadb():
 ON_MYSQL = [source for source in OTHERS if source.stem != "test_store_plans"]
 
 
-ALWAYS = ("test_store", "test_store_settle", "test_store_results", "test_store_locked", "test_store_identity")
+ALWAYS = ("test_store", "test_store_changed", "test_store_settle", "test_store_results", "test_store_locked",
+          "test_store_identity")
 LATER = pytest.mark.skipif("DUEBOX_TEST_ENGINES" not in os.environ, reason="scripts/test --engines")
 
 

@@ -320,36 +320,59 @@ struct meeting {
   enum result_status status;
   enum result_fate fate;
   enum task_event event; /* where applied */
+  enum row_change change;
 };
 
 static const struct meeting meetings[] = {
-    {"done of the awaited attempt", TASK_AWAITING, 2, 2, RESULT_DONE, RESULT_APPLIED, EVENT_DONE},
-    {"retry of the awaited attempt", TASK_AWAITING, 2, 2, RESULT_RETRY, RESULT_APPLIED, EVENT_RETRY},
-    {"fail of the awaited attempt", TASK_AWAITING, 2, 2, RESULT_FAIL, RESULT_APPLIED, EVENT_DEAD},
-    {"progress of the awaited attempt", TASK_AWAITING, 2, 2, RESULT_PROGRESS, RESULT_APPLIED, EVENT_PROGRESS},
-    {"done before the publish is recorded", TASK_SCHEDULED, 1, 2, RESULT_DONE, RESULT_APPLIED, EVENT_DONE},
-    {"retry before the publish is recorded", TASK_SCHEDULED, 1, 2, RESULT_RETRY, RESULT_APPLIED, EVENT_RETRY},
-    {"done while the call is still open", TASK_CLAIMED, 2, 2, RESULT_DONE, RESULT_APPLIED, EVENT_DONE},
-    {"failure of an older attempt", TASK_AWAITING, 3, 2, RESULT_FAIL, RESULT_STALE, 0},
-    {"success of an older attempt", TASK_AWAITING, 3, 2, RESULT_DONE, RESULT_APPLIED, EVENT_DONE},
-    {"second retry while it waits for the next attempt", TASK_SCHEDULED, 2, 2, RESULT_RETRY, RESULT_DUPLICATE, 0},
-    {"late success while it waits for the next attempt", TASK_SCHEDULED, 2, 2, RESULT_DONE, RESULT_APPLIED, EVENT_DONE},
-    {"an attempt that was never handed out", TASK_AWAITING, 2, 4, RESULT_DONE, RESULT_ORPHAN, 0},
-    {"attempt zero", TASK_AWAITING, 2, 0, RESULT_DONE, RESULT_ORPHAN, 0},
-    {"after the end", TASK_DONE, 2, 2, RESULT_FAIL, RESULT_LATE, 0},
+    {"done of the awaited attempt", TASK_AWAITING, 2, 2, RESULT_DONE, RESULT_APPLIED, EVENT_DONE, CHANGE_NONE},
+    {"retry of the awaited attempt", TASK_AWAITING, 2, 2, RESULT_RETRY, RESULT_APPLIED, EVENT_RETRY, CHANGE_NONE},
+    {"fail of the awaited attempt", TASK_AWAITING, 2, 2, RESULT_FAIL, RESULT_APPLIED, EVENT_DEAD, CHANGE_NONE},
+    {"progress of the awaited attempt", TASK_AWAITING, 2, 2, RESULT_PROGRESS, RESULT_APPLIED, EVENT_PROGRESS,
+     CHANGE_NONE},
+    {"done before the publish is recorded", TASK_SCHEDULED, 1, 2, RESULT_DONE, RESULT_APPLIED, EVENT_DONE, CHANGE_NONE},
+    {"retry before the publish is recorded", TASK_SCHEDULED, 1, 2, RESULT_RETRY, RESULT_APPLIED, EVENT_RETRY,
+     CHANGE_NONE},
+    {"done while the call is still open", TASK_CLAIMED, 2, 2, RESULT_DONE, RESULT_APPLIED, EVENT_DONE, CHANGE_NONE},
+    {"failure of an older attempt", TASK_AWAITING, 3, 2, RESULT_FAIL, RESULT_STALE, 0, CHANGE_NONE},
+    {"success of an older attempt", TASK_AWAITING, 3, 2, RESULT_DONE, RESULT_APPLIED, EVENT_DONE, CHANGE_NONE},
+    {"second retry while it waits for the next attempt", TASK_SCHEDULED, 2, 2, RESULT_RETRY, RESULT_DUPLICATE, 0,
+     CHANGE_NONE},
+    {"late success while it waits for the next attempt", TASK_SCHEDULED, 2, 2, RESULT_DONE, RESULT_APPLIED, EVENT_DONE,
+     CHANGE_NONE},
+    {"an attempt that was never handed out", TASK_AWAITING, 2, 4, RESULT_DONE, RESULT_ORPHAN, 0, CHANGE_NONE},
+    {"attempt zero", TASK_AWAITING, 2, 0, RESULT_DONE, RESULT_ORPHAN, 0, CHANGE_NONE},
+    {"after the end", TASK_DONE, 2, 2, RESULT_FAIL, RESULT_LATE, 0, CHANGE_NONE},
+    /* Plain SQL has changed the row: what was sent is over, what is there now is not. */
+    {"done of what was published", TASK_AWAITING, 2, 2, RESULT_DONE, RESULT_APPLIED, EVENT_RETRY, CHANGE_SINCE_SENT},
+    {"fail of what was published", TASK_AWAITING, 2, 2, RESULT_FAIL, RESULT_APPLIED, EVENT_RETRY, CHANGE_SINCE_SENT},
+    {"done of what is awaited", TASK_AWAITING, 2, 2, RESULT_DONE, RESULT_APPLIED, EVENT_DONE, CHANGE_BEFORE_SENT},
+    {"progress of what was published", TASK_AWAITING, 2, 2, RESULT_PROGRESS, RESULT_APPLIED, EVENT_PROGRESS,
+     CHANGE_SINCE_SENT},
+    {"done of nobody knows what, unrecorded", TASK_SCHEDULED, 1, 2, RESULT_DONE, RESULT_BUSY, 0, CHANGE_SINCE_SENT},
+    {"fail of nobody knows what, unrecorded", TASK_SCHEDULED, 1, 2, RESULT_FAIL, RESULT_BUSY, 0, CHANGE_SINCE_SENT},
+    {"done of nobody knows what, claimed", TASK_CLAIMED, 2, 2, RESULT_DONE, RESULT_BUSY, 0, CHANGE_SINCE_SENT},
+    {"done of what is claimed", TASK_CLAIMED, 2, 2, RESULT_DONE, RESULT_APPLIED, EVENT_DONE, CHANGE_BEFORE_SENT},
+    {"late success of what it was", TASK_SCHEDULED, 2, 2, RESULT_DONE, RESULT_STALE, 0, CHANGE_SINCE_SENT},
+    {"late success of what it is", TASK_SCHEDULED, 2, 2, RESULT_DONE, RESULT_APPLIED, EVENT_DONE, CHANGE_BEFORE_SENT},
+    {"older success of perhaps another content", TASK_AWAITING, 3, 2, RESULT_DONE, RESULT_STALE, 0, CHANGE_BEFORE_SENT},
 };
 
 static void a_result_meets_its_row(void **state) {
   const struct meeting *m = *state;
   struct fixture f = make();
-  struct result_row row = {
-      .id = 7, .state = m->state, .attempt = m->row_attempt, .route = "orders", .asked_due_us = NOW};
+  struct result_row row = {.id = 7,
+                           .state = m->state,
+                           .attempt = m->row_attempt,
+                           .route = "orders",
+                           .asked_due_us = NOW,
+                           .change = m->change};
   struct result_record record = {
       .attempt = m->record_attempt, .status = m->status, .retry_in_ms = -1, .extend_ms = -1, .progress = -1};
   struct decision d = {0};
   assert_int_equal(rules_result(&f.context, &row, &record, &d), m->fate);
   if (m->fate == RESULT_APPLIED) {
     assert_int_equal(d.event, m->event);
+    assert_int_equal(d.changed, m->change == CHANGE_SINCE_SENT && m->event == EVENT_RETRY);
     assert_int_equal(d.from, m->state);
     assert_int_equal(d.attempt_from, m->row_attempt);
     assert_true(d.attempt >= m->row_attempt); /* the token only grows */
@@ -375,7 +398,8 @@ static void tasks_of_one_batch_have_jitter_of_their_own(void **state) {
 }
 
 int main(void) {
-  struct CMUnitTest tests[16 + sizeof meetings / sizeof meetings[0]] = {
+  enum { MEETINGS = sizeof meetings / sizeof meetings[0] };
+  const struct CMUnitTest rules[] = {
       cmocka_unit_test(tasks_of_one_batch_have_jitter_of_their_own),
       cmocka_unit_test(delivered_without_result_is_done),
       cmocka_unit_test(delivered_with_result_expected_awaits),
@@ -395,10 +419,12 @@ int main(void) {
       cmocka_unit_test(a_callback_of_an_older_attempt_is_stale),
       cmocka_unit_test(no_result_counts_as_failure),
   };
-  size_t count = 12;
-  for (size_t i = 0; i < sizeof meetings / sizeof meetings[0]; i++)
-    tests[count++] = (struct CMUnitTest){.name = meetings[i].name,
-                                         .test_func = a_result_meets_its_row,
-                                         .initial_state = (void *)(uintptr_t)&meetings[i]};
-  return _cmocka_run_group_tests("rules", tests, count, NULL, NULL);
+  enum { RULES = sizeof rules / sizeof rules[0] };
+  struct CMUnitTest tests[RULES + MEETINGS];
+  memcpy(tests, rules, sizeof rules);
+  for (size_t i = 0; i < MEETINGS; i++)
+    tests[RULES + i] = (struct CMUnitTest){.name = meetings[i].name,
+                                           .test_func = a_result_meets_its_row,
+                                           .initial_state = (void *)(uintptr_t)&meetings[i]};
+  return _cmocka_run_group_tests("rules", tests, RULES + MEETINGS, NULL, NULL);
 }

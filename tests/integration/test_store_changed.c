@@ -1,0 +1,331 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Plain SQL changes a task that has left: whatever a consumer says of the old content, the new one is sent (P1, and no
+ * documented change is ever lost). With the rules of the engine, on a real server.
+ */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "core/rules.h"
+#include "integration/store_fixture.h"
+
+#define OPS f->store.ops
+#define ROW(...) sql(f, "INSERT INTO outbox " __VA_ARGS__)
+#define ONE_TASK ROW("(id, route, payload, shard, message_id) VALUES (1, 'r', 'old', 0, 'm1')")
+
+static const struct config config = {.engine = {.dead_retention_ms = 3600 * 1000}};
+
+static enum result_fate decide(void *ctx, const struct result_row *row, const struct result_record *record,
+                               struct decision *out) {
+  struct rules_context context = {.config = &config};
+  return rules_result(&context, row, record, out);
+}
+
+static struct store_result answer(uint32_t attempt, enum result_status status) {
+  return (struct store_result){.record = {.message_id = "m1",
+                                          .attempt = attempt,
+                                          .status = status,
+                                          .retry_in_ms = -1,
+                                          .extend_ms = -1,
+                                          .progress = -1},
+                               .source = "bus",
+                               .origin = "results[0]@7",
+                               .body = {.data = "{}", .len = 2}};
+}
+
+static enum result_fate apply(struct fixture *f, struct store_result *result) {
+  ok(f, OPS->settle_results(f->ss, result, 1, decide, NULL, &f->err));
+  return result->fate;
+}
+
+static enum result_fate say(struct fixture *f, uint32_t attempt, enum result_status status) {
+  struct store_result result = answer(attempt, status);
+  return apply(f, &result);
+}
+
+/* A decision about a row that was read, and sent. */
+static struct decision decide_on_sent(const struct task *task, enum task_event event) {
+  return (struct decision){.id = task->id,
+                           .message_id = task->message_id,
+                           .changed_at = task->changed_at,
+                           .sent = task,
+                           .shard = task->shard,
+                           .from = task->state,
+                           .attempt_from = task->attempt,
+                           .event = event,
+                           .attempt = task->state == TASK_CLAIMED ? task->attempt : task->attempt + 1,
+                           .delay_us = INT64_C(3600000000),
+                           .published_us = INT64_C(1577836800123456)};
+}
+
+static const char *row(struct fixture *f) {
+  return ask_text(f, "SELECT CONCAT_WS('|', state, payload, attempt, revision) FROM outbox");
+}
+
+static void send(struct fixture *f, enum task_event event) {
+  struct task_batch *batch = read_group(f, TASK_SCHEDULED, 0, "r");
+  assert_non_null(batch);
+  struct decision d = decide_on_sent(&batch->tasks[0], event);
+  assert_int_equal(settle(f, &d, 1), 1);
+  assert_false(d.changed);
+  release(batch);
+}
+
+static struct task_batch *claim(struct fixture *f) {
+  struct task_batch *batch;
+  bool fenced;
+  ok(f, claim_rows(f, f->leases, 1, &(uint64_t){1}, 1, 60000, 1000, &batch, &fenced));
+  assert_non_null(batch);
+  return batch;
+}
+
+/* It changes while its result is awaited: whatever ends the attempt, the row is due again as it is now. */
+static void a_change_of_an_awaiting_task(void **state) {
+  struct fixture *f = *state;
+  static const enum result_status ends[] = {RESULT_DONE, RESULT_RETRY, RESULT_FAIL};
+  for (int i = 0; i < 3; i++) {
+    ONE_TASK;
+    sql(f, "UPDATE outbox SET max_attempts = 7"); /* before it is read: that is what is sent */
+    send(f, EVENT_PUBLISHED);
+    sql(f, "UPDATE outbox SET payload = 'new'");
+    assert_int_equal(say(f, 1, RESULT_PROGRESS), RESULT_APPLIED);
+    assert_string_equal(row(f), "awaiting|new|1|0");
+    struct store_result result = answer(1, ends[i]);
+    assert_int_equal(apply(f, &result), RESULT_APPLIED);
+    assert_int_equal(result.event, EVENT_RETRY);
+    assert_string_equal(row(f), "scheduled|new|1|1");
+    assert_string_equal(ask_text(f, "SELECT CONCAT(attempt, kind, outcome) FROM outbox_attempts"), "1resultchanged");
+    assert_int_not_equal(say(f, 1, RESULT_DONE), RESULT_APPLIED); /* delivered again */
+    send(f, EVENT_PUBLISHED);
+    assert_int_not_equal(say(f, 1, RESULT_DONE), RESULT_APPLIED);
+    assert_string_equal(row(f), "awaiting|new|2|1");
+    assert_int_equal(say(f, 2, RESULT_DONE), RESULT_APPLIED);
+    assert_string_equal(ask_text(f, "SELECT CONCAT(state, payload, attempt) FROM outbox_history"), "donenew2");
+    sql(f, "DELETE FROM outbox_history");
+    sql(f, "DELETE FROM outbox_attempts");
+  }
+}
+
+/* A result that overtakes the record of its publishing waits for it where the row was changed: only who sent it knows
+ * whether that was before or after. */
+static void a_result_that_overtakes_the_record_of_a_changed_task(void **state) {
+  struct fixture *f = *state;
+  for (int after = 0; after < 2; after++) {
+    ONE_TASK;
+    if (!after)
+      sql(f, "UPDATE outbox SET payload = 'new'");
+    struct task_batch *batch = read_group(f, TASK_SCHEDULED, 0, "r");
+    struct decision d = decide_on_sent(&batch->tasks[0], EVENT_PUBLISHED);
+    if (after)
+      sql(f, "UPDATE outbox SET payload = 'new'");
+    struct store_result result = answer(1, RESULT_DONE);
+    for (int i = 0; i < 2; i++) {
+      assert_int_equal(apply(f, &result), RESULT_BUSY);
+      assert_true(result.early);
+    }
+    assert_int_equal(settle(f, &d, 1), 1);
+    assert_int_equal(apply(f, &result), after ? RESULT_STALE : RESULT_APPLIED);
+    assert_string_equal(row(f), after ? "scheduled|new|1|1" : "(none)");
+    release(batch);
+    sql(f, "DELETE FROM outbox");
+    sql(f, "DELETE FROM outbox_attempts");
+  }
+  assert_int_equal(ask(f, "SELECT COUNT(*) FROM outbox_quarantine"), 0);
+}
+
+/* Nobody records it any more, since its daemon died: the result is kept where people see it, and the task is sent. */
+static void an_early_result_waits_for_so_long_and_no_longer(void **state) {
+  struct fixture *f = *state;
+  ONE_TASK;
+  sql(f, "UPDATE outbox SET payload = 'new'");
+  struct store_result result = answer(1, RESULT_DONE);
+  assert_int_equal(apply(f, &result), RESULT_BUSY);
+  result.waited = true;
+  assert_int_equal(apply(f, &result), RESULT_ORPHAN);
+  assert_string_equal(row(f), "scheduled|new|0|0");
+  assert_int_equal(ask(f, "SELECT COUNT(*) FROM outbox_quarantine WHERE reason LIKE '%%was changed%%'"), 1);
+}
+
+/* An untouched task's result is applied at once, whatever the time zone of the session that inserted it. */
+static void a_result_of_an_untouched_task_waits_for_nothing(void **state) {
+  struct fixture *f = *state;
+  static const char *const zones[] = {"+00:00", "+05:45", "-09:30", "+13:00"};
+  for (int i = 0; i < 4; i++) {
+    sql(f, "SET time_zone = '%s'", zones[i]);
+    ONE_TASK;
+    assert_int_equal(say(f, 1, RESULT_RETRY), RESULT_APPLIED);
+    assert_int_equal(say(f, 2, RESULT_DONE), RESULT_APPLIED);
+    assert_string_equal(row(f), "(none)");
+    ONE_TASK; /* and while the call of a recorded claim is open */
+    struct task_batch *batch = claim(f);
+    assert_int_equal(say(f, 1, RESULT_DONE), RESULT_APPLIED);
+    release(batch);
+    sql(f, "DELETE FROM outbox_attempts");
+    sql(f, "DELETE FROM outbox_history");
+  }
+}
+
+static void a_result_of_an_open_call_whose_task_was_changed(void **state) {
+  struct fixture *f = *state;
+  ONE_TASK;
+  struct task_batch *batch = claim(f);
+  struct decision d = decide_on_sent(&batch->tasks[0], EVENT_PUBLISHED);
+  sql(f, "UPDATE outbox SET payload = 'new'");
+  assert_int_equal(say(f, 1, RESULT_DONE), RESULT_BUSY);
+  assert_int_equal(settle(f, &d, 1), 1);
+  assert_true(d.changed);
+  assert_string_equal(row(f), "scheduled|new|1|1");
+  assert_int_equal(say(f, 1, RESULT_DONE), RESULT_STALE);
+  release(batch);
+  batch = claim(f);
+  d = decide_on_sent(&batch->tasks[0], EVENT_PUBLISHED);
+  assert_int_equal(settle(f, &d, 1), 1);
+  assert_int_equal(say(f, 1, RESULT_DONE), RESULT_STALE);
+  assert_string_equal(row(f), "awaiting|new|2|1");
+  release(batch);
+}
+
+/* A success of an attempt that was taken for failed calls its retry off, unless there is another content by now. */
+static void a_late_success_of_what_the_task_was(void **state) {
+  struct fixture *f = *state;
+  for (int changed = 0; changed < 2; changed++) {
+    ONE_TASK;
+    send(f, EVENT_PUBLISHED);
+    struct decision d = decide_on(f, 1, EVENT_RETRY); /* no result in time */
+    d.attempt = 1;
+    assert_int_equal(settle(f, &d, 1), 1);
+    if (changed)
+      sql(f, "UPDATE outbox SET payload = 'new'");
+    assert_int_equal(say(f, 1, RESULT_DONE), changed ? RESULT_STALE : RESULT_APPLIED);
+    if (changed) {
+      send(f, EVENT_PUBLISHED); /* of an older attempt nobody knows what it was about */
+      assert_int_equal(say(f, 1, RESULT_DONE), RESULT_STALE);
+      assert_int_equal(say(f, 2, RESULT_DONE), RESULT_APPLIED);
+    }
+    assert_string_equal(row(f), "(none)");
+    sql(f, "DELETE FROM outbox_attempts");
+    sql(f, "DELETE FROM outbox_history");
+  }
+}
+
+/* A row that another version of duebox published before the upgrade: nobody knows, and it is taken as it is. */
+static void a_task_that_was_awaited_before_the_upgrade(void **state) {
+  struct fixture *f = *state;
+  ROW("(id, route, payload, shard, message_id, state, attempt, lease_until) VALUES (1, 'r', 'p', 0, 'm1', 'awaiting', "
+      "1, '2035-01-01')");
+  sql(f, "UPDATE outbox SET changed_at = '2021-01-01 00:00:00.5'");
+  assert_int_equal(say(f, 1, RESULT_DONE), RESULT_APPLIED);
+  assert_string_equal(row(f), "(none)");
+}
+
+/* A claim that was recorded and never sent does not stay one because its row was changed meanwhile (P1: it would, until
+ * its lease ends). It is no copy, so it is no other revision. */
+static void a_changed_claim_that_was_never_sent_goes_back(void **state) {
+  struct fixture *f = *state;
+  static const enum task_event events[] = {EVENT_RELEASE, EVENT_DEFER, EVENT_EXPIRE, EVENT_DEAD};
+  for (int i = 0; i < 4; i++) {
+    ONE_TASK;
+    struct task_batch *batch = claim(f);
+    struct decision d = decide_on_sent(&batch->tasks[0], events[i]);
+    d.sent = NULL;
+    if (events[i] == EVENT_RELEASE) /* as the settler decides */
+      d.changed_at.len = 0;
+    sql(f, "UPDATE outbox SET payload = 'new', due_at = '2020-01-01'");
+    assert_int_equal(settle(f, &d, 1), 1);
+    assert_string_equal(row(f), "scheduled|new|1|0");
+    assert_string_equal(ask_text(f, "SELECT CONCAT(due_at, COALESCE(lease_until, '-')) FROM outbox"),
+                        "2020-01-01 00:00:00.000000-");
+    assert_int_equal(ask(f, "SELECT COUNT(*) FROM outbox_attempts"), 0);
+    release(batch);
+    sql(f, "DELETE FROM outbox");
+  }
+}
+
+/* Expiry and an earlier due time are nothing that another copy would have: what left is all that was asked for. */
+static void what_left_already_is_not_sent_again(void **state) {
+  struct fixture *f = *state;
+  static const char *const changes[] = {"expires_at = '2040-01-01'", "due_at = due_at - INTERVAL 1 HOUR"};
+  for (int i = 0; i < 2; i++) {
+    ONE_TASK;
+    struct task_batch *batch = read_group(f, TASK_SCHEDULED, 0, "r");
+    struct decision d = decide_on_sent(&batch->tasks[0], EVENT_DONE);
+    sql(f, "UPDATE outbox SET %s", changes[i]);
+    assert_int_equal(settle(f, &d, 1), 1);
+    assert_false(d.changed);
+    assert_string_equal(row(f), "(none)");
+    release(batch);
+  }
+}
+
+/* --- a COMMIT without an answer --- */
+
+static void a_batch_with_a_deferred_row(struct fixture *f, struct decision d[2], struct task_batch **batch) {
+  ROW("(id, route, payload, shard) VALUES (1, 'r', 'old', 0), (2, 'r', 'old', 0)");
+  *batch = read_group(f, TASK_SCHEDULED, 0, "r");
+  assert_int_equal((*batch)->count, 2);
+  d[0] = decide_on_sent(&(*batch)->tasks[0], EVENT_DONE);
+  d[1] = decide_on_sent(&(*batch)->tasks[1], EVENT_DEFER); /* its target is suspended: no attempt, no other state */
+  d[1].sent = NULL;
+  d[1].attempt = d[1].attempt_from;
+}
+
+/* A deferred row looks as before: whether the commit happened is told by the others (P7: counted once, as it was). */
+static void a_deferred_row_does_not_tell_whether_a_commit_happened(void **state) {
+  struct fixture *f = *state;
+  for (int happened = 0; happened < 2; happened++) {
+    struct decision d[2];
+    struct task_batch *batch;
+    a_batch_with_a_deferred_row(f, d, &batch);
+    fault_arm(f, happened ? FAULT_LOSE_ANSWER : FAULT_KILL_BEFORE, "COMMIT", 0, 1);
+    assert_int_equal(settle(f, d, 2), 2);
+    assert_true(d[0].applied && d[1].applied && !d[0].changed && !d[1].changed);
+    assert_string_equal(row(f), "scheduled|old|0|0");
+    assert_int_equal(ask(f, "SELECT due_at > UTC_TIMESTAMP(6) + INTERVAL 1 MINUTE FROM outbox"), 1);
+    release(batch);
+    sql(f, "DELETE FROM outbox");
+  }
+}
+
+static void lock_the_row(struct fixture *f) {
+  other(f, "START TRANSACTION");
+  other(f, "SELECT id FROM outbox FOR UPDATE");
+}
+static void lock_it_then(struct fixture *f) { fault_call(f, "WHERE message_id IN", lock_the_row); }
+
+/* A result whose commit got no answer, and whose row is somebody else's when it is given again: it happened all the
+ * same, and the route's counters and the sender are to be told so, now or later. */
+static void an_unknown_commit_of_a_result_whose_row_is_locked(void **state) {
+  struct fixture *f = *state;
+  ONE_TASK;
+  send(f, EVENT_PUBLISHED);
+  struct store_result result = answer(1, RESULT_RETRY);
+  fault_call(f, "COMMIT", lock_it_then);
+  fault_arm(f, FAULT_LOSE_ANSWER, "COMMIT", 0, 1);
+  enum result_fate fate = apply(f, &result);
+  other(f, "COMMIT"); /* before anything fails: the teardown would wait for it */
+  assert_int_equal(fate, RESULT_BUSY);
+  assert_true(result.unknown);
+  assert_int_equal(apply(f, &result), RESULT_APPLIED);
+  assert_int_equal(result.event, EVENT_RETRY);
+  assert_false(result.unknown);
+  assert_int_equal(ask(f, "SELECT failures FROM outbox"), 1);
+}
+
+int main(int argc, char **argv) {
+#define TEST(name) cmocka_unit_test_setup_teardown(name, store_setup, store_teardown)
+  const struct CMUnitTest tests[] = {
+      TEST(a_change_of_an_awaiting_task),
+      TEST(a_result_that_overtakes_the_record_of_a_changed_task),
+      TEST(an_early_result_waits_for_so_long_and_no_longer),
+      TEST(a_result_of_an_untouched_task_waits_for_nothing),
+      TEST(a_result_of_an_open_call_whose_task_was_changed),
+      TEST(a_late_success_of_what_the_task_was),
+      TEST(a_task_that_was_awaited_before_the_upgrade),
+      TEST(a_changed_claim_that_was_never_sent_goes_back),
+      TEST(what_left_already_is_not_sent_again),
+      TEST(a_deferred_row_does_not_tell_whether_a_commit_happened),
+      TEST(an_unknown_commit_of_a_result_whose_row_is_locked),
+  };
+  return store_main(argc, argv, tests, sizeof tests / sizeof tests[0]);
+}
