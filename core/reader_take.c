@@ -81,6 +81,7 @@ static bool prepare(const struct scheduler *s, const struct route_config *route,
       .headers = task->header_list,
       .header_count = header_count,
       .route_data = route->options,
+      .revision = task->revision,
   };
   task->view.reply_to = reply_to(s, route, task);
   return true;

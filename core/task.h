@@ -29,6 +29,7 @@ struct task {
   uint32_t attempt; /* attempts handed out so far, as the row says (a recorded claim counts itself) */
   uint32_t failures;
   uint32_t recoveries;
+  uint32_t revision;     /* how often the content was changed after a copy had left */
   uint32_t max_attempts; /* 0 = the route's */
   uint32_t timeout_ms;   /* 0 = the route's */
   int64_t due_us;        /* when this attempt is due */

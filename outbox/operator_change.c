@@ -49,6 +49,11 @@ static bool changes_shard(const struct task_change *order, uint8_t shard) {
          shard != SHARD_BOUND;
 }
 
+/* What is due is on its way, or about to be: another due time would make a second copy of it. */
+static bool retries_now(const struct task_change *order, const struct task_target *target) {
+  return order->verb == CHANGE_RETRY && target->state == TASK_SCHEDULED && target->outcome == CHANGE_DONE;
+}
+
 static enum change_outcome judge_ended(enum change_verb verb, enum task_state state) {
   return verb == CHANGE_RETRY && state != TASK_DONE ? CHANGE_DONE : CHANGE_STATE;
 }
@@ -160,7 +165,7 @@ static bool judge_row(struct change *change, const struct db_result *result, con
   target->state = task_state_parse(row->fields[2]);
   target->outcome = living ? judge_living(change->order->verb, target->state, failures)
                            : judge_ended(change->order->verb, target->state);
-  if (soon && changes_shard(change->order, target->shard))
+  if ((soon && changes_shard(change->order, target->shard)) || (due && retries_now(change->order, target)))
     target->outcome = CHANGE_IN_FLIGHT;
   target->maybe_sent = target->state == TASK_SCHEDULED && due && change->dead_owner[target->shard];
   if (target->outcome != CHANGE_DONE)

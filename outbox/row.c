@@ -99,6 +99,7 @@ static void decode_numbers(struct decoding *d, struct task *task) {
     d->bad = expressions[ROW_ATTEMPT];
   task->failures = (uint32_t)number(d, ROW_FAILURES, UINT32_MAX);
   task->recoveries = (uint32_t)number(d, ROW_RECOVERIES, UINT32_MAX);
+  task->revision = (uint32_t)number(d, ROW_REVISION, UINT32_MAX);
   task->max_attempts = (uint32_t)number_or_null(d, ROW_MAX_ATTEMPTS, UINT32_MAX);
   task->timeout_ms = (uint32_t)number_or_null(d, ROW_TIMEOUT, UINT32_MAX);
 }

@@ -21,6 +21,7 @@
   ROW(ATTEMPT, "attempt")                                                                                              \
   ROW(FAILURES, "failures")                                                                                            \
   ROW(RECOVERIES, "recoveries")                                                                                        \
+  ROW(REVISION, "revision")                                                                                            \
   ROW(MAX_ATTEMPTS, "max_attempts")                                                                                    \
   ROW(TIMEOUT, "timeout_ms")                                                                                           \
   ROW(DUE, "COALESCE(due_at, created_at + INTERVAL delay_ms * 1000 MICROSECOND)")                                      \

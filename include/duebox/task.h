@@ -41,6 +41,12 @@ struct duebox_task {
   size_t header_count;
   const char *reply_to;   /* where the consumer is to answer (topic, queue or URL), or NULL */
   const void *route_data; /* this plugin's own options of the route: the struct its route_options rows fill */
+  uint32_t revision;      /* since 1.1: how often the content was changed after a copy had left; 0 = never */
 };
+
+/* The revision, also where the host is older than the field. */
+static inline uint32_t duebox_task_revision(const struct duebox_task *task) {
+  return task->struct_size > offsetof(struct duebox_task, revision) ? task->revision : 0;
+}
 
 #endif

@@ -7,7 +7,7 @@
 #include <time.h>
 
 enum {
-  OWN_HEADERS = 4,
+  OWN_HEADERS = 5,
   SHORTSTR_MAX = 255,
   ENTRY_OVERHEAD = 6,  /* length of the name, kind, length of the value */
   HEADER_OVERHEAD = 64 /* the frame, class, weight, body size, flags, and the fixed-size properties */
@@ -55,7 +55,8 @@ static void add_own(struct amqp_message *message, const char *name, const char *
 
 /* The application cannot speak in duebox's name. */
 static bool is_own_name(const char *name) {
-  static const char *const own[OWN_HEADERS] = {"duebox-attempt", "duebox-route", "duebox-due", "duebox-checkpoint"};
+  static const char *const own[OWN_HEADERS] = {"duebox-attempt", "duebox-revision", "duebox-route", "duebox-due",
+                                               "duebox-checkpoint"};
   if (strncmp(name, "duebox-", 7) != 0)
     return false;
   for (int i = 0; i < OWN_HEADERS; i++) {
@@ -69,6 +70,10 @@ static int add_headers(struct amqp_message *message, const struct duebox_task *t
   snprintf(message->attempt, sizeof message->attempt, "%u", task->attempt);
   amqp_message_time(task->due_us, message->due, sizeof message->due);
   add_own(message, "duebox-attempt", message->attempt, strlen(message->attempt));
+  if (duebox_task_revision(task) > 0) {
+    snprintf(message->revision, sizeof message->revision, "%u", task->revision);
+    add_own(message, "duebox-revision", message->revision, strlen(message->revision));
+  }
   add_own(message, "duebox-route", task->route, strlen(task->route));
   add_own(message, "duebox-due", message->due, strlen(message->due));
   if (task->checkpoint.len)

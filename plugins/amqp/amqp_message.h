@@ -3,9 +3,9 @@
  * amqp_message.h - a task as AMQP properties and headers.
  *
  * What a consumer finds where is a fixed contract: properties message_id, correlation_id (the same id), reply_to,
- * content_type, delivery_mode, priority, timestamp (seconds), app_id; headers duebox-attempt, duebox-route, duebox-due,
- * duebox-checkpoint and the application's own, all as long strings: a byte array would reach Python consumers as bytes.
- * The body is not touched here or anywhere.
+ * content_type, delivery_mode, priority, timestamp (seconds), app_id; headers duebox-attempt, duebox-revision,
+ * duebox-route, duebox-due, duebox-checkpoint and the application's own, all as long strings: a byte array would reach
+ * Python consumers as bytes. The body is not touched here or anywhere.
  *
  * Nothing is copied: the made message points into the task and lives as long as the task and the builder. A builder
  * serves one message at a time. Pure; belongs to the driver's thread.
@@ -29,6 +29,7 @@ struct amqp_message {
   amqp_table_entry_t *entries;
   int capacity;
   char attempt[16];
+  char revision[16];
   char due[40];
 };
 

@@ -274,6 +274,10 @@ static bool add_own(struct http_request *r, const struct duebox_task *task, cons
     return false;
   snprintf(text, sizeof(text), "%" PRIu32, task->attempt);
   add_text(r, "duebox-attempt", text);
+  if (duebox_task_revision(task) > 0) {
+    snprintf(text, sizeof(text), "%" PRIu32, task->revision);
+    add_text(r, "duebox-revision", text);
+  }
   add_text(r, "duebox-route", task->route);
   http_format_time(task->due_us, text);
   add_text(r, "duebox-due", text);

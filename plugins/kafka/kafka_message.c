@@ -55,17 +55,17 @@ static void add_text(rd_kafka_headers_t *headers, const char *name, const char *
   add(headers, name, value, strlen(value));
 }
 
-static void add_attempt(rd_kafka_headers_t *headers, uint32_t attempt) {
+static void add_number(rd_kafka_headers_t *headers, const char *name, uint32_t number) {
   char text[10], *at = text + sizeof(text);
   do
-    *--at = (char)('0' + attempt % 10);
-  while (attempt /= 10);
-  add(headers, "duebox-attempt", at, (size_t)(text + sizeof(text) - at));
+    *--at = (char)('0' + number % 10);
+  while (number /= 10);
+  add(headers, name, at, (size_t)(text + sizeof(text) - at));
 }
 
 /* Names that only we may set: a header of the application that bears one would pass for ours. */
 static bool is_ours(const char *name) {
-  static const char *const ours[] = {"id", "attempt", "route", "due", "checkpoint", "reply-to"};
+  static const char *const ours[] = {"id", "attempt", "revision", "route", "due", "checkpoint", "reply-to"};
   if (strncmp(name, "duebox-", 7) != 0)
     return false;
   for (size_t i = 0; i < ARRAY_LEN(ours); i++)
@@ -76,12 +76,14 @@ static bool is_ours(const char *name) {
 
 rd_kafka_headers_t *kafka_headers(const struct duebox_task *task) {
   char due[KAFKA_DUE_SIZE];
-  rd_kafka_headers_t *headers = rd_kafka_headers_new(task->header_count + 6);
+  rd_kafka_headers_t *headers = rd_kafka_headers_new(task->header_count + 7);
   for (size_t i = 0; i < task->header_count; i++)
     if (!is_ours(task->headers[i].name))
       add(headers, task->headers[i].name, task->headers[i].value.data, task->headers[i].value.len);
   add_text(headers, "duebox-id", task->message_id);
-  add_attempt(headers, task->attempt);
+  add_number(headers, "duebox-attempt", task->attempt);
+  if (duebox_task_revision(task) > 0)
+    add_number(headers, "duebox-revision", task->revision);
   add_text(headers, "duebox-route", task->route);
   kafka_due_text(task->due_us, due);
   add(headers, "duebox-due", due, KAFKA_DUE_SIZE - 1);

@@ -1,11 +1,11 @@
 -- Finished rows into the history. due_at is there as it was first asked for.
 INSERT INTO `{table}_history`
   (id, message_id, route, payload, headers, task_key, due_at, priority, order_key, dedup_key, max_attempts, timeout_ms,
-   expires_at, target_host, shard, created_at, state, attempt, failures, recoveries, claimed_by, published_at,
+   expires_at, target_host, shard, created_at, state, attempt, failures, recoveries, revision, claimed_by, published_at,
    finished_at, error_class, last_error, progress, checkpoint, result, keep_until)
 SELECT o.id, o.message_id, o.route, o.payload, o.headers, o.task_key,
   COALESCE(o.first_due_at, o.due_at, o.created_at + INTERVAL o.delay_ms * 1000 MICROSECOND), o.priority, o.order_key, o.dedup_key, o.max_attempts, o.timeout_ms, o.expires_at, o.target_host, o.shard, o.created_at, v.state_to,
-  v.attempt, v.failures, v.recoveries,
+  v.attempt, v.failures, v.recoveries, o.revision,
   COALESCE(o.claimed_by, (SELECT s.owner FROM `{table}_shards` s WHERE s.shard = o.shard)),
   COALESCE(v.published, o.published_at), UTC_TIMESTAMP(6), COALESCE(v.error_class, o.error_class),
   COALESCE(v.error, o.last_error), COALESCE(v.progress, o.progress), COALESCE(v.checkpoint, o.checkpoint), v.result,

@@ -87,6 +87,7 @@ OFFSET(duebox_task, headers, 104);
 OFFSET(duebox_task, header_count, 112);
 OFFSET(duebox_task, reply_to, 120);
 OFFSET(duebox_task, route_data, 128);
+OFFSET(duebox_task, revision, 136);
 
 OFFSET(duebox_outcome, struct_size, 0);
 OFFSET(duebox_outcome, cls, 8);

@@ -2,12 +2,17 @@
 done with a content that never left."""
 
 import threading
+import urllib.request
 
 from support.servers.http_receiver import Answer
 from support.wait import wait_until
 
 LIMIT_S = 60
 TASKS = 10
+
+
+def say_done(url):
+    urllib.request.urlopen(urllib.request.Request(url, b'{"status": "done"}', method="POST"), timeout=LIMIT_S).close()
 
 
 def test_an_update_of_tasks_at_their_destination_is_delivered(stage):
@@ -27,3 +32,25 @@ def test_an_update_of_tasks_at_their_destination_is_delivered(stage):
     assert len(come) == len(set(come))
     assert sorted(body for body in come if body.startswith("new")) == sorted(f"new{i}" for i in range(1, TASKS + 1))
     assert daemon.metric("duebox_changed_in_flight") == sum(body.startswith("old") for body in come)
+
+
+def test_an_update_of_tasks_whose_result_is_awaited_is_delivered(stage):
+    """What the consumer says is about the content that it has had; the new one is sent as another revision."""
+    come = []
+
+    def answer(request):
+        come.append((request.body.decode(), request.headers["duebox-attempt"], request.headers.get("duebox-revision"),
+                     request.headers["duebox-callback"]))
+        return Answer(202)
+    stage.http("h", claim="memory", timeout="2m", result="expected")
+    stage.receiver.on("/h", answer)
+    daemon = stage.start()
+    stage.execute("INSERT INTO outbox (route, payload) VALUES ('h', 'old')")
+    wait_until(lambda: stage.count(where="state = 'awaiting'") == 1, LIMIT_S, "the result to be awaited")
+    stage.execute("UPDATE outbox SET payload = 'new'")
+    say_done(come[0][3])
+    wait_until(lambda: len(come) == 2 and stage.count(where="state = 'awaiting'") == 1, LIMIT_S, "the new content to come")
+    say_done(come[1][3])
+    wait_until(lambda: stage.count() == 0, LIMIT_S, "the table to be empty", detail=stage.living)
+    assert [copy[:3] for copy in come] == [("old", "1", None), ("new", "2", "1")]
+    assert daemon.metric("duebox_changed_in_flight") == 1

@@ -97,11 +97,15 @@ static void a_change_of_an_awaiting_task(void **state) {
     assert_string_equal(row(f), "scheduled|new|1|1");
     assert_string_equal(ask_text(f, "SELECT CONCAT(attempt, kind, outcome) FROM outbox_attempts"), "1resultchanged");
     assert_int_not_equal(say(f, 1, RESULT_DONE), RESULT_APPLIED); /* delivered again */
+    struct task_batch *batch = read_group(f, TASK_SCHEDULED, 0, "r");
+    assert_int_equal(batch->tasks[0].revision, 1); /* what the consumer is told */
+    release(batch);
     send(f, EVENT_PUBLISHED);
     assert_int_not_equal(say(f, 1, RESULT_DONE), RESULT_APPLIED);
     assert_string_equal(row(f), "awaiting|new|2|1");
     assert_int_equal(say(f, 2, RESULT_DONE), RESULT_APPLIED);
-    assert_string_equal(ask_text(f, "SELECT CONCAT(state, payload, attempt) FROM outbox_history"), "donenew2");
+    assert_string_equal(ask_text(f, "SELECT CONCAT_WS('|', state, payload, attempt, revision) FROM outbox_history"),
+                        "done|new|2|1");
     sql(f, "DELETE FROM outbox_history");
     sql(f, "DELETE FROM outbox_attempts");
   }

@@ -108,6 +108,19 @@ static void headers_are_long_strings(void **state) {
   amqp_message_free(&m);
 }
 
+static void a_revision_has_a_header(void **state) {
+  (void)state;
+  struct amqp_message m = {0};
+  struct duebox_task task = a_task();
+  task.struct_size = sizeof task;
+  assert_int_equal(amqp_message_build(&m, &task, &a_route, wall, 131072), 0);
+  assert_null(header(&m, "duebox-revision"));
+  task.revision = 12;
+  assert_int_equal(amqp_message_build(&m, &task, &a_route, wall, 131072), 0);
+  assert_true(is(*header(&m, "duebox-revision"), "12"));
+  amqp_message_free(&m);
+}
+
 static void the_application_cannot_speak_for_duebox(void **state) {
   (void)state;
   struct amqp_message m = {0};
@@ -188,6 +201,7 @@ int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(properties_are_as_agreed),
       cmocka_unit_test(absent_properties_are_absent),
+      cmocka_unit_test(a_revision_has_a_header),
       cmocka_unit_test(headers_are_long_strings),
       cmocka_unit_test(the_application_cannot_speak_for_duebox),
       cmocka_unit_test(what_amqp_cannot_carry),

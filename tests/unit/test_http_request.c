@@ -82,6 +82,21 @@ static struct http_problem refuse(const struct duebox_task *task, const struct h
   return problem;
 }
 
+static void a_revision_has_a_header(void **state) {
+  struct http_request request = {0};
+  struct duebox_task task = a_task();
+  struct http_route route = a_route();
+  task.struct_size = sizeof task;
+  build(&request, &task, &route);
+  assert_null(find(&request, "duebox-revision"));
+  http_request_free(&request);
+  task.revision = 12;
+  request = (struct http_request){0};
+  build(&request, &task, &route);
+  check_line(&request, "duebox-revision", "duebox-revision: 12");
+  http_request_free(&request);
+}
+
 static void the_plain_request(void **state) {
   struct http_request request = {0};
   struct duebox_task task = a_task();
@@ -445,6 +460,7 @@ static void urls_are_split(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
+      cmocka_unit_test(a_revision_has_a_header),
       cmocka_unit_test(the_plain_request),
       cmocka_unit_test(a_request_is_used_again),
       cmocka_unit_test(the_signature_covers_id_time_and_body),

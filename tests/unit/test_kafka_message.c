@@ -84,6 +84,24 @@ static void the_least_headers(void **state) {
   rd_kafka_headers_destroy(headers);
 }
 
+/* A consumer that has done the old content can tell that this is another. */
+static void a_revision_has_a_header(void **state) {
+  struct duebox_header own[] = {{"duebox-revision", text("forged")}};
+  struct duebox_task t = task();
+  t.struct_size = sizeof t;
+  t.headers = own;
+  t.header_count = 1;
+  t.revision = 12;
+  rd_kafka_headers_t *headers = kafka_headers(&t);
+  assert_int_equal(rd_kafka_header_cnt(headers), 5);
+  check(headers, 2, "duebox-revision", "12", 2);
+  rd_kafka_headers_destroy(headers);
+  t.struct_size = offsetof(struct duebox_task, revision); /* of an older host */
+  headers = kafka_headers(&t);
+  assert_int_equal(rd_kafka_header_cnt(headers), 4);
+  rd_kafka_headers_destroy(headers);
+}
+
 static void all_headers_in_order(void **state) {
   struct duebox_header own[] = {{"traceparent", text("00-1-2-01")}, {"x-bin", {"\x01\xff", 2}}, {"x-empty", text("")}};
   struct duebox_task t = task();
@@ -122,11 +140,9 @@ static void nobody_else_sets_our_headers(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(due_texts_at_the_edges),
-      cmocka_unit_test(due_texts_agree_with_the_c_library),
-      cmocka_unit_test(the_least_headers),
-      cmocka_unit_test(all_headers_in_order),
-      cmocka_unit_test(nobody_else_sets_our_headers),
+      cmocka_unit_test(due_texts_at_the_edges), cmocka_unit_test(due_texts_agree_with_the_c_library),
+      cmocka_unit_test(the_least_headers),      cmocka_unit_test(a_revision_has_a_header),
+      cmocka_unit_test(all_headers_in_order),   cmocka_unit_test(nobody_else_sets_our_headers),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

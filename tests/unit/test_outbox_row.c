@@ -21,6 +21,7 @@ static const char *const good[ROW_FIELD_COUNT] = {
     [ROW_ATTEMPT] = "2000000000",
     [ROW_FAILURES] = "2",
     [ROW_RECOVERIES] = "1",
+    [ROW_REVISION] = "4",
     [ROW_MAX_ATTEMPTS] = "0",
     [ROW_TIMEOUT] = "0",
     [ROW_DUE] = "2020-01-01 00:00:00.000001",
@@ -58,6 +59,7 @@ static void a_good_row_is_a_task(void **state) {
   assert_int_equal(task.shard, 63);
   assert_int_equal(task.state, TASK_SCHEDULED);
   assert_int_equal(task.attempt, 2000000000);
+  assert_int_equal(task.revision, 4);
   assert_int_equal(task.expires_us, 0);
   assert_int_equal(task.due_us, INT64_C(1577836800000001));
   assert_int_equal(task.payload.len, 3);

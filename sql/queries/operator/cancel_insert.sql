@@ -1,10 +1,10 @@
 -- Cancelled tasks go to the history. due_at there is the time that was asked for.
 INSERT INTO `{table}_history` (id, message_id, route, payload, headers, task_key, due_at, priority, order_key, dedup_key,
-  max_attempts, timeout_ms, expires_at, target_host, shard, created_at, state, attempt, failures, recoveries, claimed_by,
-  published_at, finished_at, error_class, last_error, progress, checkpoint, keep_until)
+  max_attempts, timeout_ms, expires_at, target_host, shard, created_at, state, attempt, failures, recoveries, revision,
+  claimed_by, published_at, finished_at, error_class, last_error, progress, checkpoint, keep_until)
 SELECT id, message_id, route, payload, headers, task_key, COALESCE(first_due_at, due_at, created_at + INTERVAL delay_ms * 1000 MICROSECOND),
   priority, order_key, dedup_key,
-  max_attempts, timeout_ms, expires_at, target_host, shard, created_at, 'cancelled', attempt, failures, recoveries,
+  max_attempts, timeout_ms, expires_at, target_host, shard, created_at, 'cancelled', attempt, failures, recoveries, revision,
   claimed_by, published_at, UTC_TIMESTAMP(6), error_class, last_error, progress, checkpoint,
   UTC_TIMESTAMP(6) + INTERVAL {keep_us} MICROSECOND
 FROM `{table}` WHERE id IN ({ids}) ORDER BY id
