@@ -25,7 +25,8 @@ LIMIT_S = 120
 FAILOVERS = 3
 IN_FLIGHT = 64
 
-pytestmark = pytest.mark.skipif("DUEBOX_TEST_ENGINES" not in os.environ, reason="scripts/test --engines")
+if "DUEBOX_TEST_ENGINES" not in os.environ:
+    pytest.skip("scripts/test --engines", allow_module_level=True)
 
 
 @pytest.fixture(params=[False, True], ids=["asynchronous", "semi-synchronous"])

@@ -22,7 +22,8 @@ from support.servers.engines import EngineUnavailable
 from support.servers.mysql import MySQL, start_or_skip
 from support.stage import Stage
 
-pytestmark = pytest.mark.skipif("DUEBOX_TEST_ENGINES" not in os.environ, reason="scripts/test --engines")
+if "DUEBOX_TEST_ENGINES" not in os.environ:
+    pytest.skip("scripts/test --engines", allow_module_level=True)
 
 
 @pytest.fixture(scope="module")
