@@ -61,24 +61,23 @@ static bool is_stalled(struct asked_lane *asked, const struct lane *lane, int64_
   return asked->stalled;
 }
 
-/* Whether a flight may go to the sink now. What waits for room there longer than reading ahead is meant to last goes
- * back, as all does where the lane is closed or the sink stands still: plain SQL must be able to change it. A recorded
- * claim says in the table what it is, and waits as long as it may be sent: given back, it would cost an attempt's
- * number. */
+/* Whether a flight may go to the sink now. What waits longer than reading ahead is meant to last, for room there or
+ * until the sink confirms again, goes back, as all does where the lane is closed: plain SQL must be able to change it.
+ * Not at once, for on a busy machine confirms may be there that nobody has had the time to take. A recorded claim says
+ * in the table what it is, and waits as long as it may be sent: given back, it would cost an attempt's number. */
 static enum verdict judge(const struct driver *driver, const struct flight *flight, struct asked_lane *asked,
                           struct instant now) {
   const struct lane *lane = flight->lane;
   if (flight->task->expires_us && now.mono_us >= flight->expires_mono_us)
     return EXPIRE;
-  if (!flight->task->recorded && is_stalled(asked, lane, now.mono_us))
-    return GIVE_BACK;
   unsigned most = atomic_load_explicit(&lane->at_sink_max, memory_order_relaxed);
-  bool full = atomic_load_explicit(&lane->at_sink, memory_order_relaxed) >= most ||
-              atomic_load_explicit(&driver->at_sink, memory_order_relaxed) >= driver->max_inflight;
+  bool waits = atomic_load_explicit(&lane->at_sink, memory_order_relaxed) >= most ||
+               atomic_load_explicit(&driver->at_sink, memory_order_relaxed) >= driver->max_inflight ||
+               (!flight->task->recorded && is_stalled(asked, lane, now.mono_us));
   bool patient = flight->task->recorded || now.mono_us - flight->handed_us <= ROOM_WAIT_US;
-  if (!may_send(driver, flight, now) || (full && (most == 0 || !patient)))
+  if (!may_send(driver, flight, now) || (waits && (most == 0 || !patient)))
     return GIVE_BACK;
-  return full ? WAIT : SEND;
+  return waits ? WAIT : SEND;
 }
 
 static void give_to_sink(struct driver *driver, struct flight *flight, int64_t now) {

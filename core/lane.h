@@ -64,8 +64,9 @@ struct lane {
   bool stalled;            /* it does not, as of this tick */
   gauge stalled_since_us;  /* monotonic: since when; 0 = it is not */
   int64_t flows_since_us;  /* monotonic: since when it is not */
+  bool stall_noted;        /* what has been there longest is known, as below */
   bool stall_said;         /* the log has said so, and not yet that it is over */
-  char stalled_target[256], stalled_task[65]; /* what was there longest when it was said */
+  char stalled_target[256], stalled_task[65]; /* what was there longest in this stall */
   uint32_t done;                              /* since done_since_us */
   int64_t done_since_us;
   double done_per_ms; /* moving average */

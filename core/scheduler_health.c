@@ -243,7 +243,7 @@ static const struct flight *oldest_at_sink(const struct scheduler *s, const stru
   return oldest;
 }
 
-/* Once for each stall that lasts. */
+/* Notes where it stands still, once for each stall that lasts, and logs the first one. */
 static void say_stalled(struct scheduler *s, struct lane *lane, int64_t now_us) {
   const struct flight *oldest = oldest_at_sink(s, lane);
   if (!oldest || !lane->route)
@@ -256,6 +256,9 @@ static void say_stalled(struct scheduler *s, struct lane *lane, int64_t now_us) 
   target_label(name, key, lane->stalled_target, sizeof lane->stalled_target);
   snprintf(lane->stalled_task, sizeof lane->stalled_task, "%s", oldest->task->view.message_id);
   pthread_mutex_unlock(&s->lanes_lock);
+  lane->stall_noted = true;
+  if (lane->stall_said)
+    return;
   lane->stall_said = true;
   log_warn("DUEBOX-ROUTE-STALLED",
            "route=%s target=%s message_id=%s it has not confirmed this task for %.1f s, nor any after it: until it "
@@ -283,8 +286,9 @@ void scheduler_follow_stalls(struct scheduler *s) {
     } else if (was && !lane->stalled) {
       set_gauge(&lane->stalled_since_us, 0);
       lane->flows_since_us = now;
+      lane->stall_noted = false;
     }
-    if (lane->stalled && !lane->stall_said && now - gauge_value(&lane->stalled_since_us) >= STALL_SHOWN_US)
+    if (lane->stalled && !lane->stall_noted && now - gauge_value(&lane->stalled_since_us) >= STALL_SHOWN_US)
       say_stalled(s, lane, now);
     if (lane->stall_said && !lane->stalled && now - lane->flows_since_us >= STALL_OVER_US)
       say_flows(s, lane);

@@ -34,7 +34,7 @@ static bool overtaken(const struct stall *stall, uint32_t number) {
 
 int64_t stall_limit_us(const struct stall *stall) {
   int64_t limit = atomic_load_explicit((atomic_int_fast64_t *)(uintptr_t)&stall->limit_us, memory_order_relaxed);
-  return limit ? limit : STALL_MIN_US;
+  return limit ? limit : STALL_FIRST_US;
 }
 
 /* The slot for a task that is handed over now. */

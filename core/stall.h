@@ -4,8 +4,8 @@
  *
  * A row that is handed over cannot be changed by plain SQL any more until the sink has confirmed it, so a sink that
  * stands still must get no more of them. It stands still when a task has been there unconfirmed for longer than 4 times
- * what confirming takes (50 ms at least), unless one that was handed over later has been confirmed: then it is that
- * task that is slow, not the sink.
+ * what confirming takes (50 ms at least, 250 ms for its first tasks), unless one that was handed over later has been
+ * confirmed: then it is that task that is slow, not the sink.
  *
  * What confirming takes is the median of the last rounds. A round lasts until a task is confirmed that was handed over
  * in it, and counts once: so a standstill, however many tasks it kept, is one round among others, while a sink that is
@@ -27,7 +27,11 @@
 #include <stdint.h>
 
 enum { STALL_SLOTS = 64, STALL_ROUNDS = 7 };
-enum { STALL_MIN_US = 50 * 1000, STALL_MAX_US = 5 * 1000 * 1000 };
+enum {
+  STALL_MIN_US = 50 * 1000,
+  STALL_FIRST_US = 250 * 1000, /* until it has confirmed something: it connects, and may be far away */
+  STALL_MAX_US = 5 * 1000 * 1000
+};
 enum { STALL_SHOWN_US = 1000 * 1000 }; /* shorter ones are nobody's business but the reader's */
 
 struct stall {
@@ -68,6 +72,10 @@ int64_t stall_at_us(const struct stall *stall);
 int64_t stall_probe_at_us(const struct stall *stall);
 /* That task is on its way. */
 static inline void stall_probed(struct stall *stall, int64_t now_us) { stall->probed_us = now_us; }
+#ifdef STALL_OFF /* to measure what the rule costs: tests/bench/scenarios/slow.py */
+static inline bool stall_is_now(const struct stall *stall, int64_t now_us) { return false; }
+#else
 static inline bool stall_is_now(const struct stall *stall, int64_t now_us) { return stall_at_us(stall) <= now_us; }
+#endif
 
 #endif

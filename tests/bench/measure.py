@@ -121,11 +121,13 @@ def _book(stage, side, live, rows):
         return receiver.end()
 
 
-def compare(bench, sides, rows, rounds):
+def compare(bench, sides, rows, rounds, warm=True):
     """All sides in turn, each round beginning with another one. {"rows", "rounds", "sides": {name: {figure: median,
-    "all": rows/s of each round, "ratio": to the first side}}}"""
+    "all": rows/s of each round, "ratio": to the first side, "pairs": the same, the median over the rounds}}}. warm: a
+    drain of a few rows goes before, not counted."""
     every = {side.name: [] for side in sides}
-    drain(bench, dataclasses.replace(sides[0], fill=past()), min(rows, WARM_ROWS))
+    if warm:
+        drain(bench, dataclasses.replace(sides[0], fill=past()), min(rows, WARM_ROWS))
     for number in range(rounds):
         shift = number % len(sides)
         for side in sides[shift:] + sides[:shift]:
@@ -140,6 +142,7 @@ def compare(bench, sides, rows, rounds):
     base = found["sides"][sides[0].name]
     for side in found["sides"].values():
         side["ratio"] = round(side["rows_per_s"] / base["rows_per_s"], 3)
+        side["pairs"] = round(median([a / b for a, b in zip(side["all"], base["all"])]), 3)
         side["cpu_ratio"] = round(base["cpu_us"] / side["cpu_us"], 3)
     for name in list(found["sides"])[1:]:
         say(f"  {name}: {found['sides'][name]['ratio']:.2f} of {sides[0].name}, by CPU time of all"

@@ -113,14 +113,14 @@ class ProbeSink:
     name = "no destination"
     live = False
 
-    def __init__(self, first=1, count=0):
-        self.first, self.count = first, count
+    def __init__(self, first=1, count=0, **options):
+        self.first, self.count, self.options = first, count, options
 
     def open(self, bench, name):
         self.path = Path(bench.folder) / f"{name}.book"
 
     def plugins(self):
-        return {"probe": {"module": "probe", "first": self.first, "count": self.count, "book": str(self.path)}}
+        return {"probe": {"module": "probe", "first": self.first, "count": self.count, "book": str(self.path), **self.options}}
 
     def route(self):
         return {"via": "probe"}

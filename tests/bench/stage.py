@@ -74,13 +74,14 @@ class Bench:
 class Stage:
     """An outbox of its own, a destination of its own, and daemons that are not started; all gone after the with.
 
-    route: more options of the route `bench`; routes, plugins, engine, database: more of the configuration."""
+    route: more options of the route `bench`; routes, plugins, engine, database: more of the configuration; program:
+    another duebox than that of the build."""
 
-    def __init__(self, bench, sink, *, route=None, routes=None, plugins=None, engine=None, database=None, daemons=1):
+    def __init__(self, bench, sink, *, route=None, routes=None, plugins=None, engine=None, database=None, daemons=1, program=None):
         self.bench, self.sink = bench, sink
         self._route, self._routes, self._plugins = route or {}, routes or {}, plugins or {}
         self._engine, self._options = engine or {}, database or {}
-        self._count = daemons
+        self._count, self._program = daemons, program
         self.daemons = []
 
     def __enter__(self):
@@ -97,7 +98,8 @@ class Stage:
                  "routes": {"bench": {**self.sink.route(), **self._route}, **self._routes},
                  "engine": {"instance": f"daemon{number}", **self._engine},
                  **({"results": self.sink.results()} if hasattr(self.sink, "results") else {})},
-                environment={"DUEBOX_PLUGIN_PATH": f"{build}/plugins:{build}/tests/plugins"}))
+                environment={"DUEBOX_PLUGIN_PATH": f"{build}/plugins:{build}/tests/plugins"},
+                program=self._program and [self._program]))
         self.daemons[0].migrate()
         return self
 

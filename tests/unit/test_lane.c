@@ -195,7 +195,7 @@ static void a_stalled_lane_probes_with_one(void **state) {
   int64_t now = 10 * SECOND;
   (void)stall_handed_over(&f.lane.stall, now);
   f.lane.in_flight = 90;
-  now += STALL_MIN_US - 1;
+  now += STALL_FIRST_US - 1;
   lane_follow_stall(&f.lane, now);
   assert_false(f.lane.stalled);
   now++;
@@ -204,12 +204,12 @@ static void a_stalled_lane_probes_with_one(void **state) {
   assert_int_equal(lane_credit(&f.lane, 1000, now), 1);
   stall_probed(&f.lane.stall, now);
   assert_int_equal(lane_credit(&f.lane, 1000, now), 0);
-  assert_int_equal(lane_wakes_at(&f.lane, now), now + STALL_MIN_US);
-  assert_int_equal(lane_credit(&f.lane, 1000, now + STALL_MIN_US), 1);
+  assert_int_equal(lane_wakes_at(&f.lane, now), now + STALL_FIRST_US);
+  assert_int_equal(lane_credit(&f.lane, 1000, now + STALL_FIRST_US), 1);
   f.lane.in_flight = 100;
-  assert_int_equal(lane_credit(&f.lane, 1000, now + STALL_MIN_US), 0);
-  assert_int_equal(lane_wakes_at(&f.lane, now + STALL_MIN_US), INT64_MAX); /* until some come back */
-  f.route.claim = CLAIM_RECORDED;                                          /* of these the rows say what they are */
+  assert_int_equal(lane_credit(&f.lane, 1000, now + STALL_FIRST_US), 0);
+  assert_int_equal(lane_wakes_at(&f.lane, now + STALL_FIRST_US), INT64_MAX); /* until some come back */
+  f.route.claim = CLAIM_RECORDED;                                            /* of these the rows say what they are */
   lane_follow_stall(&f.lane, now);
   assert_false(f.lane.stalled);
 }

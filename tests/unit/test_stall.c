@@ -77,7 +77,7 @@ static void one_that_was_given_nothing_is_not_stalled(void **state) {
   struct sink *sink = *state;
   assert_int_equal(stall_at_us(&sink->stall), INT64_MAX);
   assert_true(give(sink));
-  assert_int_equal(stall_at_us(&sink->stall), sink->now_us + MS(50));
+  assert_int_equal(stall_at_us(&sink->stall), sink->now_us + STALL_FIRST_US);
   confirm_next(sink);
   assert_int_equal(stall_at_us(&sink->stall), INT64_MAX);
 }
@@ -124,11 +124,11 @@ static void distance_costs_nothing(void **state) {
   }
 }
 
-/* The first tasks of all already show how far away it is. */
+/* The first tasks of all already show how far away it is, and it is not taken for stalled before. */
 static void distance_is_known_soon(void **state) {
   struct sink *sink = *state;
   sink->away_us = MS(200);
-  run(sink, 1000, 20000, 20);
+  assert_true(run(sink, 1000, 20000, 20) >= 16000 * 95 / 100); /* the bare loop has its first one after 200 ms */
   assert_true(run(sink, 1000, 20000, 20) >= 19000);
 }
 
@@ -199,7 +199,7 @@ static void one_that_is_overtaken_is_not_waited_for(void **state) {
   for (int i = 0; i < 1000; i++) /* they come late, and count for nobody else */
     stall_confirmed(&sink->stall, stuck[i]);
   assert_false(stall_is_now(&sink->stall, sink->now_us));
-  assert_true(stall_is_now(&sink->stall, sink->now_us + MS(50)));
+  assert_true(stall_is_now(&sink->stall, sink->now_us + STALL_FIRST_US));
   stall_confirmed(&sink->stall, next);
   assert_int_equal(stall_at_us(&sink->stall), INT64_MAX);
 }
