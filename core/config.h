@@ -100,7 +100,7 @@ struct engine_config {
   int64_t drain_timeout_ms;  /* SIGTERM: how long in-flight tasks may take */
   int64_t dead_retention_ms; /* dead, cancelled and expired rows stay in history this long */
   int64_t attempts_retention_ms;
-  int64_t max_recoveries; /* a row that was in flight in this many crashes is dead as poison */
+  int64_t max_recoveries; /* a row that was in flight in this many crashes in a row is dead as poison */
   bool realtime;          /* core/realtime.h */
   const char *cpus;       /* "0-1": processors that the daemon runs on; NULL = all */
 };

@@ -156,9 +156,16 @@ static void not_taken(const struct rules_context *context, const struct route_co
     *written = task->state == TASK_CLAIMED;
 }
 
-void rules_outcome(const struct rules_context *context, const struct route_config *route, const struct rules_task *task,
-                   const struct duebox_outcome *outcome, const struct result_record *record, struct decision *out,
-                   bool *written) {
+/* Its sink had it, and the daemon lives: a crash before was not its doing. What ends keeps its count for the history.
+ */
+static void survived(struct decision *out) {
+  if (out->event == EVENT_RETRY || out->event == EVENT_PUBLISHED)
+    out->recoveries = 0;
+}
+
+static void follow_outcome(const struct rules_context *context, const struct route_config *route,
+                           const struct rules_task *task, const struct duebox_outcome *outcome,
+                           const struct result_record *record, struct decision *out, bool *written) {
   start_decision(task, EVENT_RELEASE, out);
   out->error_class = outcome->error_class;
   out->error = outcome->message;
@@ -182,6 +189,13 @@ void rules_outcome(const struct rules_context *context, const struct route_confi
   }
   /* An unknown class from a plugin: nothing is known, so it counts as possibly sent. */
   fail(context, route, task, -1, out);
+}
+
+void rules_outcome(const struct rules_context *context, const struct route_config *route, const struct rules_task *task,
+                   const struct duebox_outcome *outcome, const struct result_record *record, struct decision *out,
+                   bool *written) {
+  follow_outcome(context, route, task, outcome, record, out, written);
+  survived(out);
 }
 
 void rules_no_result(const struct rules_context *context, const struct route_config *route,

@@ -17,8 +17,8 @@
  * Every accepted task is completed exactly once, in stop() at the latest.
  *
  * Changes: fields are appended only; each struct carries its size; whatever would be removed or re-meant makes a new
- * major. 1.0: first version. 1.1: duebox_record.correlation_id, duebox_task.revision; duebox_outcome.record beside ANSWER_DONE and _LATER;
- * targets (DUEBOX_OPT_TARGET, DUEBOX_SCOPE_TARGET).
+ * major. 1.0: first version. 1.1: duebox_record.correlation_id, duebox_task.revision; duebox_outcome.record beside
+ * ANSWER_DONE and _LATER; targets (DUEBOX_OPT_TARGET, DUEBOX_SCOPE_TARGET).
  */
 #ifndef DUEBOX_PLUGIN_H
 #define DUEBOX_PLUGIN_H

@@ -276,6 +276,22 @@ static void a_crashed_claim_goes_back_three_times(void **state) {
 }
 
 /* Three deploys must not use up three attempts. */
+/* Crashes that are years apart, with good attempts between them, are not its doing (P1: it would end dead). */
+static void only_crashes_in_a_row_are_counted(void **state) {
+  struct fixture f = make();
+  bool written = false;
+  f.task.state = TASK_CLAIMED;
+  f.task.recoveries = 2;
+  struct decision d = outcome(&f, DUEBOX_OUTCOME(.cls = DUEBOX_RETRY), NULL, &written);
+  assert_int_equal(d.event, EVENT_RETRY);
+  assert_int_equal(d.recoveries, 0);
+  d = outcome(&f, DUEBOX_OUTCOME(.cls = DUEBOX_DELIVERED, .answer = DUEBOX_ANSWER_LATER), NULL, &written);
+  assert_int_equal(d.event, EVENT_PUBLISHED);
+  assert_int_equal(d.recoveries, 0);
+  d = outcome(&f, DUEBOX_OUTCOME(.cls = DUEBOX_UNAVAILABLE), NULL, &written); /* its sink had nothing of it */
+  assert_int_equal(d.recoveries, 2);
+}
+
 static void an_orderly_stop_is_no_failure(void **state) {
   struct fixture f = make();
   struct decision d;
@@ -416,6 +432,7 @@ int main(void) {
       cmocka_unit_test(a_dead_alert_raises_no_alert),
       cmocka_unit_test(a_crashed_claim_goes_back_three_times),
       cmocka_unit_test(an_orderly_stop_is_no_failure),
+      cmocka_unit_test(only_crashes_in_a_row_are_counted),
       cmocka_unit_test(a_callback_of_an_older_attempt_is_stale),
       cmocka_unit_test(no_result_counts_as_failure),
   };
