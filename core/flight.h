@@ -33,6 +33,7 @@ enum flight_end {
   FLIGHT_UNSENT,    /* never submitted: shutdown or a lost lease; an unsent memory claim is simply forgotten */
   FLIGHT_REFUSED,   /* it can never be sent: error_class and text say why */
   FLIGHT_EXPIRED,   /* expires_at has come */
+  FLIGHT_MOVES,     /* never submitted: it goes to the shard or host that somebody asks for */
   FLIGHT_BLOCKED,   /* the head of its order_key is to be tried again first */
   FLIGHT_DEFERRED,  /* its target is suspended: outcome.retry_after_ms says for how long, its texts why */
   FLIGHT_NO_RESULT, /* an awaiting row whose time is over */

@@ -93,6 +93,7 @@ static bool must_wait(struct scheduler *s, struct lane *lane, const struct task 
   const char *host = s->config->config->engine.instance;
   bool elsewhere = task->target_host.len > 0 && (task->target_host.len != strlen(host) ||
                                                  memcmp(task->target_host.data, host, task->target_host.len) != 0);
+  elsewhere = elsewhere || task->moves;
   if (elsewhere || (task->recoveries > 0 && lane->solo > 0)) {
     lane_sweep_shard(lane, task->shard);
     return true;
@@ -205,6 +206,27 @@ static void block(struct scheduler *s, struct group *group, struct task *task, s
   reader_end_flight(flight, known ? FLIGHT_BLOCKED : FLIGHT_UNSENT, NULL, NULL, &taking->ended);
 }
 
+/* Somebody asks for another shard or host. The row goes there when nothing of it is out and its turn has come, instead
+ * of to its destination: whoever reads it next cannot meet a copy of ours, nor overtake one of its order_key. */
+static void move(struct scheduler *s, struct group *group, struct task *task, struct taking *taking) {
+  struct lane *lane = group->lane;
+  if (!order_may_go(&lane->order, task)) {
+    if (order_wait(&lane->order, task))
+      lane_sweep_first(lane);
+    task_release(task);
+    return;
+  }
+  struct flight *flight = reader_begin_flight(s, lane, group, task, taking->reading->began_us);
+  if (!flight) {
+    task_release(task);
+    return;
+  }
+  task->attempt_now = task->attempt;
+  bool keyed = task->order_key.len > 0;
+  flight->in_order = keyed && order_enter(&lane->order, flight);
+  reader_end_flight(flight, keyed && !flight->in_order ? FLIGHT_UNSENT : FLIGHT_MOVES, NULL, NULL, &taking->ended);
+}
+
 /* A row that came early and finds no room is read again when it is due. */
 static void read_again_when_due(struct scheduler *s, struct group *group, const struct task *task) {
   struct store_cursor *cursor = &group->cursor;
@@ -242,6 +264,8 @@ static void judge_row(struct scheduler *s, struct group *group, struct task *tas
     hand_back(s, group->lane, group, task, taking); /* plain SQL changed it between reading and claiming */
   } else if (fresh && order_blocked(&group->lane->order, task)) {
     block(s, group, task, taking);
+  } else if (fresh && task->moves) {
+    move(s, group, task, taking);
   } else if (fresh && (must_wait(s, group->lane, task) || put_back(s, group, task, taking))) {
     task_release(task);
   } else if (left_out(s, task)) {
@@ -330,13 +354,16 @@ static size_t choose_claims(struct scheduler *s, struct taking *taking, struct t
     struct task *task = &batch->tasks[i];
     int64_t bytes = (int64_t)task->payload_len;
     bool known = flight_of(s->flights, task) != NULL;
-    bool ends = !known && (task->unreadable || order_blocked(&lane->order, task));
+    bool blocked = order_blocked(&lane->order, task);
+    bool ends = !known && (task->unreadable || blocked || task->moves);
     struct group *group = ends ? lane_group(lane, task->shard, task->priority, true) : NULL;
     ended[i] = group != NULL;
     if (ended[i] && task->unreadable)
       refuse(s, group, task, taking);
-    else if (ended[i])
+    else if (ended[i] && blocked)
       block(s, group, task, taking);
+    else if (ended[i])
+      move(s, group, task, taking);
     if (ended[i] || known || task->unreadable || another_route(lane, task) || must_wait(s, lane, task))
       continue;
     order_reserve(&lane->order, task);

@@ -256,6 +256,11 @@ void rules_defer(const struct rules_context *context, const struct route_config 
   defer(context, route, task, delay_us, out);
 }
 
+void rules_move(const struct rules_task *task, struct decision *out) {
+  start_decision(task, EVENT_RELEASE, out);
+  out->attempt = task->attempt_row;
+}
+
 void rules_block(const struct rules_task *task, struct decision *out) {
   start_decision(task, EVENT_BLOCK, out);
   out->attempt = task->attempt_row;

@@ -68,6 +68,8 @@ int64_t rules_patience_us(int64_t age_us);
  * the target's. */
 void rules_defer(const struct rules_context *context, const struct route_config *route, const struct rules_task *task,
                  int64_t delay_us, const char *error_class, const char *error, struct decision *out);
+/* Given back as it is, for the shard or host that somebody asks for. */
+void rules_move(const struct rules_task *task, struct decision *out);
 /* A task before it in its order_key has failed. */
 void rules_block(const struct rules_task *task, struct decision *out);
 

@@ -93,6 +93,9 @@ static bool decide(struct flight *flight, struct batch *batch) {
   case FLIGHT_EXPIRED:
     rules_expire(&context, &facts, &flight->decision);
     break;
+  case FLIGHT_MOVES:
+    rules_move(&facts, &flight->decision);
+    break;
   case FLIGHT_BLOCKED:
     rules_block(&facts, &flight->decision);
     break;

@@ -39,6 +39,7 @@ struct task {
   struct duebox_bytes changed_at; /* which version of the row this is: opaque */
   struct duebox_bytes payload;    /* data NULL when over the limit: payload_len says how large it is */
   uint64_t payload_len;
+  bool moves;             /* somebody asks for another shard or host: it goes there, and nowhere else */
   const char *unreadable; /* a column without a valid value, so that it can never be sent; NULL = none */
 
   /* In memory only. */

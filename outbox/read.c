@@ -122,9 +122,11 @@ struct range_unit {
 static void add_range(struct store_session *ss, struct text *out, const struct range_unit *u, const char *query,
                       const struct store_range *range) {
   struct text host = {0};
-  text_puts(&host, range->host ? "target_host = " : "TRUE");
-  if (range->host)
+  text_puts(&host, range->host ? "(move_to_host IS NOT NULL OR move_to_shard IS NOT NULL OR target_host = " : "TRUE");
+  if (range->host) {
     text_sql(&host, range->host, strlen(range->host));
+    text_puts(&host, ")");
+  }
   text_puts(out, "(");
   text_query(out, query, ss->outbox->config->table,
              ARGS(RAW("columns", ss->part), STRING("state", task_state_text(range->state)),

@@ -33,7 +33,7 @@
   ROW(ORDER_KEY, "order_key")                                                                                          \
   ROW(HEADERS, "headers")                                                                                              \
   ROW(CHECKPOINT, "checkpoint")                                                                                        \
-  ROW(TARGET_HOST, "target_host")                                                                                      \
+  ROW(TARGET_HOST, "IF(move_to_shard IS NULL AND move_to_host IS NULL, target_host, NULL)")                            \
   ROW(CHANGED, "changed_at")                                                                                           \
   ROW(PAYLOAD_LEN, "OCTET_LENGTH(payload)")                                                                            \
   ROW(PAYLOAD, "IF(OCTET_LENGTH(payload) <= {max_payload}, payload, NULL)")

@@ -13,14 +13,14 @@ GRANT INSERT (id, route, payload, headers, task_key, delay_ms, due_at, priority,
   max_attempts, timeout_ms, expires_at, target_host, shard)
   ON `shop`.`outbox` TO 'app_orm'@'%';
 
--- Role 3, insert and cancel: cancel.sql, reschedule.sql and bulk_change.sql too. Nobody but the daemon may update shard
--- and target_host.
+-- Role 3, insert and cancel: cancel.sql, reschedule.sql, bulk_change.sql and bind.sql too. Nobody but the daemon may
+-- update shard and target_host: it moves a task to the move_to_shard or move_to_host that somebody asks for.
 GRANT INSERT (id, route, payload, headers, task_key, delay_ms, due_at, priority, order_key, dedup_key, message_id,
   max_attempts, timeout_ms, expires_at, target_host, shard),
-  SELECT, UPDATE (due_at, first_due_at, priority, max_attempts), DELETE
+  SELECT, UPDATE (due_at, first_due_at, priority, max_attempts, move_to_shard, move_to_host), DELETE
   ON `shop`.`outbox` TO 'app_cancel'@'%';
 
--- Operators, for every statement in this folder but bind.sql: shard and target_host are the daemon's to change.
+-- Operators, for every statement in this folder.
 GRANT SELECT, INSERT, DELETE,
   UPDATE (route, payload, headers, task_key, due_at, first_due_at, priority, max_attempts, timeout_ms, expires_at, state,
     move_to_shard, move_to_host)

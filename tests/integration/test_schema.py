@@ -434,7 +434,7 @@ def test_bulk_change(cursor):
 def test_bind(cursor):
     insert(cursor, task_key="report-9")
     assert run(cursor, "bind")[1] == 1
-    assert one(cursor, "SELECT target_host, shard FROM outbox") == ("worker-3", 63)
+    assert one(cursor, "SELECT move_to_host, target_host, shard < 63 FROM outbox") == ("worker-3", "", 1)
 
 
 def test_retry(cursor):
