@@ -63,13 +63,65 @@ static void check_modules(struct examination *exam, const struct config *config)
   }
 }
 
+/* How many of the checks found the same, for instance that the host is down which all of these routes call. */
+static size_t count_same(const struct probe_targets *targets, const struct duebox_check *check, bool *first) {
+  const struct duebox_check *other;
+  size_t same = 0;
+  *first = false;
+  for (size_t i = 0; (other = probe_targets_at(targets, i)); i++) {
+    if (other->verdict != check->verdict || strcmp(other->text, check->text) != 0)
+      continue;
+    *first |= same == 0 && other == check;
+    same++;
+  }
+  return same;
+}
+
+static void print_target(struct examination *exam, const struct probe_targets *targets,
+                         const struct duebox_check *check) {
+  char text[800], more[64] = "";
+  bool first;
+  size_t same = count_same(targets, check, &first);
+  if (!first)
+    return;
+  if (same > 1)
+    snprintf(more, sizeof more, " and %zu more", same - 1);
+  snprintf(text, sizeof text, "%s %s%s: %s", check->route ? "route" : "results", check->name, more,
+           check->text[0] ? check->text : "the plugin has not said whether its target is there");
+  say(exam, check->verdict == DUEBOX_CHECK_WRONG ? FINDING_FAIL : FINDING_WARN, "target", text,
+      check->cure[0] ? check->cure : "mend its target, or its keys under routes and results");
+}
+
+/* Topics, queues and hosts. Those that are there share a line. */
+static void check_targets(struct examination *exam, const struct config *config, const struct plugin_config *plugin) {
+  struct probe_targets *targets = probe_targets(config, plugin);
+  const struct duebox_check *check;
+  char text[256];
+  size_t good = 0, all = 0;
+  if (!targets)
+    return;
+  for (; (check = probe_targets_at(targets, all)); all++)
+    if (check->verdict == DUEBOX_CHECK_OK)
+      good++;
+    else
+      print_target(exam, targets, check);
+  snprintf(text, sizeof text, "plugin %s: %zu of %zu targets are there", plugin->name, good, all);
+  if (probe_targets_hang(targets))
+    say(exam, FINDING_WARN, "target", "the plugin hangs when it is asked for its targets", "report it to its author");
+  else if (good)
+    say(exam, FINDING_OK, "target", text, "");
+  probe_targets_free(targets);
+}
+
 /* By ourselves: what the daemon would meet, whether it runs or not. HTTP connects for each request only. */
 static void check_connections(struct examination *exam, const struct config *config) {
   for (size_t i = 0; i < config->plugin_count; i++) {
     const struct plugin_config *plugin = &config->plugins[i];
     char why[512], text[640];
-    if (!(plugin->module->capabilities & DUEBOX_CAP_SINK) || (plugin->module->capabilities & DUEBOX_CAP_ANSWERS))
+    if (!(plugin->module->capabilities & DUEBOX_CAP_SINK) || (plugin->module->capabilities & DUEBOX_CAP_ANSWERS)) {
+      check_targets(exam, config, plugin);
       continue;
+    }
     enum probe_answer answer = probe_plugin(plugin, why, sizeof why);
     snprintf(text, sizeof text, "plugin %s %s%s%s", plugin->name,
              answer == PROBE_UP     ? "reaches its destination and may log in"
@@ -78,6 +130,8 @@ static void check_connections(struct examination *exam, const struct config *con
              why[0] ? ": " : "", why);
     say(exam, answer == PROBE_UP ? FINDING_OK : FINDING_WARN, "connection", text,
         answer == PROBE_UP ? "" : "correct its address, user and password under plugins, or start what it speaks to");
+    if (answer == PROBE_UP)
+      check_targets(exam, config, plugin);
   }
 }
 

@@ -34,9 +34,9 @@ static bool check_prefix(const struct duebox_plugin *p, struct plugin_faults *fa
   else if (p->abi_minor > DUEBOX_ABI_MINOR)
     fault(faults, "ABI is %u.%u, this duebox offers %u.%u: upgrade duebox, or build the plugin against its headers",
           p->abi_major, p->abi_minor, DUEBOX_ABI_MAJOR, DUEBOX_ABI_MINOR);
-  else if (p->size < sizeof(struct duebox_plugin))
+  else if (p->size < offsetof(struct duebox_plugin, check_targets))
     fault(faults, "descriptor has %u bytes, wanted at least %zu: it was cut; begin it with DUEBOX_PLUGIN_PREFIX",
-          p->size, sizeof(struct duebox_plugin));
+          p->size, offsetof(struct duebox_plugin, check_targets));
   return faults->count == 0;
 }
 

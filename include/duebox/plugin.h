@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * duebox/plugin.h - the plugin ABI, version 1.1.
+ * duebox/plugin.h - the plugin ABI, version 1.2.
  *
  * A plugin is a shared object that exports one const data symbol, `duebox_plugin_v1`. The host reads its frozen prefix
  * (magic, abi_major, abi_minor, size) before it calls anything of it. Loading alone runs the constructors of the shared
@@ -18,7 +18,7 @@
  *
  * Changes: fields are appended only; each struct carries its size; whatever would be removed or re-meant makes a new
  * major. 1.0: first version. 1.1: duebox_record.correlation_id, duebox_task.revision; duebox_outcome.record beside
- * ANSWER_DONE and _LATER; targets (DUEBOX_OPT_TARGET, DUEBOX_SCOPE_TARGET).
+ * ANSWER_DONE and _LATER; targets (DUEBOX_OPT_TARGET, DUEBOX_SCOPE_TARGET). 1.2: check_targets.
  */
 #ifndef DUEBOX_PLUGIN_H
 #define DUEBOX_PLUGIN_H
@@ -33,7 +33,7 @@
 
 #define DUEBOX_PLUGIN_MAGIC 0x44554542u /* "DUEB" */
 #define DUEBOX_ABI_MAJOR 1u
-#define DUEBOX_ABI_MINOR 1u
+#define DUEBOX_ABI_MINOR 2u
 #define DUEBOX_PLUGIN_SYMBOL "duebox_plugin_v1"
 
 #if defined(__GNUC__)
@@ -128,6 +128,27 @@ struct duebox_instance_config {
   uint32_t max_inflight; /* the host never has more tasks open at once with this instance */
 };
 
+/* Since 1.2. What is known of a target: a topic, an exchange, a queue, a URL. */
+enum duebox_check_verdict {
+  DUEBOX_CHECK_UNSURE = 0, /* could not be found out */
+  DUEBOX_CHECK_OK,         /* it is there and may be used, as far as can be seen without a message */
+  DUEBOX_CHECK_WRONG,      /* no task will get there */
+};
+
+/* Since 1.2. One question, with room for the answer. */
+struct duebox_check {
+  size_t struct_size;
+  const void *route;  /* of a route: the struct filled from `route_options`; else NULL */
+  const void *source; /* of an entry under `results:`: the struct filled from `source_options`; else NULL */
+  const char *name;   /* the route's */
+  /* Writes an option with DUEBOX_OPT_TEMPLATE as it is for every task of the route; false when it does not fit or is
+   * another one for each task. */
+  bool (*expand)(const struct duebox_check *check, const char *tmpl, char *out, size_t cap);
+  enum duebox_check_verdict verdict;
+  char text[512]; /* what was found: "topic orders has 3 partitions" */
+  char cure[256]; /* what to do about it, or empty */
+};
+
 struct duebox_plugin {
   /* Frozen prefix, the same in every version of the ABI. */
   uint32_t magic;
@@ -173,6 +194,12 @@ struct duebox_plugin {
 
   const struct duebox_sink_ops *sink;     /* NULL without DUEBOX_CAP_SINK */
   const struct duebox_source_ops *source; /* NULL without DUEBOX_CAP_SOURCE */
+
+  /* Since 1.2; read only where `size` covers it. Asks the destination whether what routes and sources name is there and
+   * may be used, over connections of its own. Sends no message and changes nothing there. Blocks for timeout_ms at
+   * most: what is not known by then stays DUEBOX_CHECK_UNSURE. Outside of any instance, on a thread of the host, with
+   * options that check() and check_route() have passed. May be NULL. */
+  void (*check_targets)(const void *options, struct duebox_check *const *checks, size_t count, int timeout_ms);
 };
 
 #define DUEBOX_PLUGIN_PREFIX                                                                                           \

@@ -5,6 +5,7 @@
 #include <duebox/plugin.h>
 
 #include "amqp_instance.h"
+#include "amqp_lookup.h"
 #include "amqp_options.h"
 
 extern const struct duebox_plugin duebox_plugin_v1; /* the host finds it by name: no header declares it */
@@ -34,4 +35,5 @@ DUEBOX_EXPORT const struct duebox_plugin duebox_plugin_v1 = {
     .destroy = amqp_instance_destroy,
     .sink = &amqp_sink_ops,
     .source = &amqp_source_ops,
+    .check_targets = amqp_check_targets,
 };

@@ -4,6 +4,7 @@
  */
 #include <duebox/plugin.h>
 
+#include "http_lookup.h"
 #include "http_options.h"
 #include "http_sink.h"
 
@@ -35,4 +36,5 @@ const struct duebox_plugin duebox_plugin_v1 = {
     .stop = http_sink_stop,
     .destroy = http_sink_destroy,
     .sink = &sink_ops,
+    .check_targets = http_check_targets,
 };

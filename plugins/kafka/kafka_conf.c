@@ -9,6 +9,9 @@
 
 #include <duebox/link.h>
 
+#include <errno.h>
+#include <netinet/in.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -109,6 +112,26 @@ static struct duebox_link link_to(const struct kafka_options *o, const char *bro
                               .allow_plaintext = o->allow_plaintext};
 }
 
+/* Where brokers' metadata says they are is judged like what the configuration says, for librdkafka goes there by
+ * itself: without TLS nowhere but this machine. The address counts, a name could mean any. */
+static int connect_local(int fd, const struct sockaddr *addr, int len, const char *id, void *opaque) {
+  (void)id;
+  if (!kafka_address_local(addr)) {
+    if (opaque)
+      atomic_store((atomic_bool *)opaque, true);
+    return EPERM;
+  }
+  return connect(fd, addr, (socklen_t)len) == 0 || errno == EINPROGRESS ? 0 : errno;
+}
+
+bool kafka_address_local(const struct sockaddr *addr) {
+  const struct in6_addr *v6 = &((const struct sockaddr_in6 *)(const void *)addr)->sin6_addr;
+  if (addr->sa_family == AF_INET)
+    return ntohl(((const struct sockaddr_in *)(const void *)addr)->sin_addr.s_addr) >> 24 == 127;
+  return addr->sa_family == AF_INET6 &&
+         (IN6_IS_ADDR_LOOPBACK(v6) || (IN6_IS_ADDR_V4MAPPED(v6) && v6->s6_addr[12] == 127));
+}
+
 static bool check_links(const struct kafka_options *o, struct duebox_error *err) {
   for (size_t i = 0; i < o->brokers.count; i++)
     for (const char *rest = o->brokers.items[i]; rest; rest = strchr(rest, ',') ? strchr(rest, ',') + 1 : NULL) {
@@ -178,6 +201,8 @@ static bool set_common(rd_kafka_conf_t *conf, const struct kafka_options *o, con
                        struct duebox_error *err) {
   char client_id[128];
   snprintf(client_id, sizeof(client_id), "duebox-%s", limits->name);
+  if (!o->tls && !o->allow_plaintext)
+    rd_kafka_conf_set_connect_cb(conf, connect_local);
   return set_all(conf, both_defaults, ARRAY_LEN(both_defaults), err) && set_brokers(conf, &o->brokers, err) &&
          set(conf, "client.id", o->client_id ? o->client_id : client_id, err) && set_security(conf, o, err);
 }

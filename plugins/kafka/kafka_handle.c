@@ -44,8 +44,14 @@ bool kafka_handle_open(struct kafka_handle *handle, rd_kafka_type_t type, const 
   static const uint64_t one = 1;
   char text[400];
   rd_kafka_conf_t *copy = rd_kafka_conf_dup(conf);
-  handle->rk = rd_kafka_new(type, copy, text, sizeof(text));
+  handle->strayed = calloc(1, sizeof(*handle->strayed));
+  rd_kafka_conf_set_opaque(copy, handle->strayed);
+  handle->rk = handle->strayed ? rd_kafka_new(type, copy, text, sizeof(text)) : NULL;
+  if (!handle->strayed)
+    strcpy(text, "out of memory");
   if (!handle->rk) {
+    free(handle->strayed);
+    handle->strayed = NULL;
     rd_kafka_conf_destroy(copy); /* rd_kafka_new() takes it only when it succeeds */
     return kafka_fail(err, "librdkafka cannot start: %s", text);
   }
@@ -63,6 +69,7 @@ bool kafka_handle_open(struct kafka_handle *handle, rd_kafka_type_t type, const 
 
 struct ending {
   rd_kafka_t *rk;
+  atomic_bool *strayed;
   struct kafka_wake done; /* tells the one who waits; -1 = nobody does */
 };
 
@@ -70,6 +77,7 @@ static void *end_client(void *arg) {
   struct ending ending = *(struct ending *)arg;
   free(arg);
   rd_kafka_destroy_flags(ending.rk, RD_KAFKA_DESTROY_F_NO_CONSUMER_CLOSE);
+  free(ending.strayed);
   if (ending.done.fd >= 0)
     kafka_wake_signal(&ending.done);
   kafka_wake_close(&ending.done);
@@ -77,34 +85,40 @@ static void *end_client(void *arg) {
 }
 
 /* Starts the thread. Without memory or threads the caller's own does the work: late is better than never. */
-static bool start_ending(rd_kafka_t *rk, const struct kafka_wake *done) {
+static bool start_ending(rd_kafka_t *rk, atomic_bool *strayed, const struct kafka_wake *done) {
   pthread_t thread;
   struct ending *ending = malloc(sizeof(*ending));
   if (ending) {
-    *ending = (struct ending){rk, {fcntl(done->fd, F_DUPFD_CLOEXEC, 0)}};
+    *ending = (struct ending){rk, strayed, {fcntl(done->fd, F_DUPFD_CLOEXEC, 0)}};
     if (pthread_create(&thread, NULL, end_client, ending) == 0)
       return pthread_detach(thread) == 0;
     kafka_wake_close(&ending->done);
     free(ending);
   }
   rd_kafka_destroy_flags(rk, RD_KAFKA_DESTROY_F_NO_CONSUMER_CLOSE);
+  free(strayed);
   return false;
 }
 
 bool kafka_handle_end(struct kafka_handle *handle, int timeout_ms) {
   rd_kafka_t *rk = handle->rk;
+  atomic_bool *strayed = handle->strayed;
   struct kafka_wake done = {-1};
   bool ended = true;
   if (!rk)
     return true;
   rd_kafka_queue_io_event_enable(handle->queue, -1, NULL, 0);
   rd_kafka_queue_destroy(handle->queue);
-  *handle = (struct kafka_handle){NULL, NULL};
+  *handle = (struct kafka_handle){NULL, NULL, NULL};
   bool waitable = timeout_ms > 0 && kafka_wake_open(&done, NULL);
-  if (start_ending(rk, &done))
+  if (start_ending(rk, strayed, &done))
     ended = waitable && kafka_wake_wait(&done, timeout_ms);
   kafka_wake_close(&done);
   return ended;
+}
+
+bool kafka_handle_strayed(struct kafka_handle *handle) {
+  return handle->strayed && atomic_exchange(handle->strayed, false);
 }
 
 void kafka_log_event(const struct duebox_host *host, rd_kafka_event_t *event) {

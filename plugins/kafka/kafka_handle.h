@@ -10,6 +10,7 @@
 #define PLUGINS_KAFKA_HANDLE_H
 
 #include <librdkafka/rdkafka.h>
+#include <stdatomic.h>
 
 #include "kafka_common.h"
 
@@ -26,6 +27,7 @@ bool kafka_wake_wait(const struct kafka_wake *wake, int timeout_ms);
 struct kafka_handle {
   rd_kafka_t *rk; /* NULL = closed */
   rd_kafka_queue_t *queue;
+  atomic_bool *strayed; /* kafka_conf.h; it lives as long as the client's threads */
 };
 
 /* Starts a client from a copy of conf. False with err when librdkafka refuses, e.g. for a CA file it cannot read. */
@@ -36,6 +38,9 @@ MUSTCHECK bool kafka_handle_open(struct kafka_handle *handle, rd_kafka_type_t ty
  * (45 s), and for ever after a consumer's topic was deleted (seen with 2.0.2). Waits timeout_ms for it at most; false
  * when that was not enough. Safe on a closed handle. */
 bool kafka_handle_end(struct kafka_handle *handle, int timeout_ms);
+
+/* Whether a connection was refused since the last time, because it would leave this machine without TLS. */
+bool kafka_handle_strayed(struct kafka_handle *handle);
 
 /* Writes one log event to the host's log. */
 void kafka_log_event(const struct duebox_host *host, rd_kafka_event_t *event);

@@ -40,6 +40,15 @@ void kafka_health_connected(struct kafka_health *health, const struct duebox_hos
     say_up(health, host);
 }
 
+void kafka_health_strayed(struct kafka_health *health, const struct duebox_host *host) {
+  if (health->strayed)
+    return;
+  health->strayed = true;
+  say_down(health, host, KAFKA_HEALTH_REFUSED, "kafka.plaintext",
+           "a broker says that it is to be reached on another host, and without TLS nothing goes there",
+           "correct its advertised.listeners, or set tls: true or allow_plaintext: true");
+}
+
 bool kafka_health_error(struct kafka_health *health, const struct duebox_host *host, rd_kafka_event_t *event) {
   rd_kafka_resp_err_t err = rd_kafka_event_error(event);
   const char *text = rd_kafka_event_error_string(event);

@@ -16,6 +16,7 @@ enum kafka_health_state { KAFKA_HEALTH_UNKNOWN = 0, KAFKA_HEALTH_UP, KAFKA_HEALT
 
 struct kafka_health {
   enum kafka_health_state state;
+  bool strayed; /* said */
 };
 
 /* Brokers have answered since they were away last, be it with a refusal. */
@@ -24,6 +25,8 @@ bool kafka_health_reached(const struct kafka_health *health);
 void kafka_health_success(struct kafka_health *health, const struct duebox_host *host);
 /* A broker is connected. */
 void kafka_health_connected(struct kafka_health *health, const struct duebox_host *host);
+/* A connection would have left this machine without TLS. Said once. */
+void kafka_health_strayed(struct kafka_health *health, const struct duebox_host *host);
 /* Takes an error event; returns true when it is fatal: the client is finished. */
 bool kafka_health_error(struct kafka_health *health, const struct duebox_host *host, rd_kafka_event_t *event);
 

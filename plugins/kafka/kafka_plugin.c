@@ -4,6 +4,7 @@
  */
 #include <librdkafka/rdkafka.h>
 
+#include "kafka_lookup.h"
 #include "kafka_sink.h"
 #include "kafka_source.h"
 
@@ -126,4 +127,5 @@ DUEBOX_EXPORT const struct duebox_plugin duebox_plugin_v1 = {
     .destroy = destroy,
     .sink = &sink_ops,
     .source = &source_ops,
+    .check_targets = kafka_check_targets,
 };

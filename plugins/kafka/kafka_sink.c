@@ -230,6 +230,8 @@ static void take_reports(struct kafka_sink *sink, struct kafka_producer *produce
 }
 
 static void take_event(struct kafka_sink *sink, struct kafka_producer *producer, rd_kafka_event_t *event) {
+  if (kafka_handle_strayed(&producer->handle))
+    kafka_health_strayed(&sink->health, sink->host);
   switch (rd_kafka_event_type(event)) {
   case RD_KAFKA_EVENT_DR:
     take_reports(sink, producer, event);

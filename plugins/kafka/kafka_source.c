@@ -312,6 +312,8 @@ static void take_rebalance(struct kafka_source *source, rd_kafka_event_t *event)
 /* --- events --- */
 
 static void take_event(struct kafka_source *source, rd_kafka_event_t *event) {
+  if (kafka_handle_strayed(&source->handle))
+    kafka_health_strayed(&source->health, source->host);
   switch (rd_kafka_event_type(event)) {
   case RD_KAFKA_EVENT_FETCH:
     take_record(source, event);

@@ -46,6 +46,19 @@ OFFSET(duebox_plugin, source, 192);
 #if DUEBOX_ABI_MINOR <= 1
 VALUE(sizeof(struct duebox_plugin), 200);
 #endif
+OFFSET(duebox_plugin, check_targets, 200);
+#if DUEBOX_ABI_MINOR <= 2
+VALUE(sizeof(struct duebox_plugin), 208);
+#endif
+
+OFFSET(duebox_check, struct_size, 0);
+OFFSET(duebox_check, route, 8);
+OFFSET(duebox_check, source, 16);
+OFFSET(duebox_check, name, 24);
+OFFSET(duebox_check, expand, 32);
+OFFSET(duebox_check, verdict, 40);
+OFFSET(duebox_check, text, 44);
+OFFSET(duebox_check, cure, 556);
 
 OFFSET(duebox_option, name, 0);
 OFFSET(duebox_option, type, 8);
@@ -131,6 +144,9 @@ OFFSET(duebox_instance_config, max_inflight, 56);
 #endif
 
 /* Numbers that cross the boundary. */
+VALUE(DUEBOX_CHECK_UNSURE, 0);
+VALUE(DUEBOX_CHECK_OK, 1);
+VALUE(DUEBOX_CHECK_WRONG, 2);
 VALUE(DUEBOX_DELIVERED, 1);
 VALUE(DUEBOX_REJECTED, 2);
 VALUE(DUEBOX_RETRY, 3);

@@ -1,0 +1,127 @@
+/* SPDX-License-Identifier: MIT */
+#include "amqp_lookup.h"
+
+#include <poll.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/eventfd.h>
+#include <sys/time.h>
+#include <unistd.h>
+
+#include "amqp_conn.h"
+
+struct lookup {
+  amqp_connection_state_t link;
+  amqp_channel_t channel;
+  int64_t end_us;
+};
+
+DUEBOX_PRINTF(4, 5)
+static void answer(struct duebox_check *check, enum duebox_check_verdict verdict, const char *cure, const char *fmt,
+                   ...) {
+  va_list args;
+  va_start(args, fmt);
+  vsnprintf(check->text, sizeof check->text, fmt, args);
+  va_end(args);
+  snprintf(check->cure, sizeof check->cure, "%s", cure);
+  check->verdict = verdict;
+}
+
+/* The broker closes the channel with each refusal, so each question has one of its own. False: no answer in time, or
+ * the connection is gone. */
+static bool open_channel(struct lookup *lookup) {
+  int64_t left_us = lookup->end_us - amqp_now_us();
+  struct timeval limit = {.tv_sec = left_us / 1000000, .tv_usec = left_us % 1000000};
+  return left_us > 0 && amqp_set_rpc_timeout(lookup->link, &limit) == AMQP_STATUS_OK &&
+         amqp_channel_open(lookup->link, ++lookup->channel) != NULL;
+}
+
+static void refused(struct duebox_check *check, const char *what, const char *name, const amqp_rpc_reply_t *reply) {
+  char create[256];
+  if (reply->reply_type != AMQP_RESPONSE_SERVER_EXCEPTION || reply->reply.id != AMQP_CHANNEL_CLOSE_METHOD) {
+    answer(check, DUEBOX_CHECK_UNSURE, "", "%s \"%s\": %s", what, name,
+           reply->reply_type == AMQP_RESPONSE_LIBRARY_EXCEPTION ? amqp_error_string2(reply->library_error)
+                                                                : "the broker ended the connection");
+    return;
+  }
+  const amqp_channel_close_t *why = reply->reply.decoded;
+  snprintf(create, sizeof create, "%s",
+           why->reply_code == AMQP_NOT_FOUND         ? "create it at the broker; duebox never creates one"
+           : why->reply_code == AMQP_RESOURCE_LOCKED ? "another connection uses it alone; declare it without exclusive"
+                                                     : "give this user the rights to it (rabbitmqctl set_permissions)");
+  answer(check, DUEBOX_CHECK_WRONG, create, "%s \"%s\": %u %.*s", what, name, why->reply_code,
+         (int)(why->reply_text.len < 300 ? why->reply_text.len : 300), (const char *)why->reply_text.bytes);
+}
+
+static void ask(struct lookup *lookup, struct duebox_check *check, bool queue, const char *name) {
+  const char *what = queue ? "queue" : "exchange";
+  if (!open_channel(lookup)) {
+    answer(check, DUEBOX_CHECK_UNSURE, "", "the broker has not said in time whether %s \"%s\" is there", what, name);
+    return;
+  }
+  const amqp_queue_declare_ok_t *found = NULL;
+  bool there;
+  if (queue) {
+    found = amqp_queue_declare(lookup->link, lookup->channel, amqp_cstring_bytes(name), 1, 0, 0, 0, amqp_empty_table);
+    there = found != NULL;
+  } else {
+    there = amqp_exchange_declare(lookup->link, lookup->channel, amqp_cstring_bytes(name), amqp_cstring_bytes("direct"),
+                                  1, 0, 0, 0, amqp_empty_table) != NULL;
+  }
+  amqp_rpc_reply_t reply = amqp_get_rpc_reply(lookup->link);
+  if (there && queue)
+    answer(check, DUEBOX_CHECK_OK, "", "queue \"%s\" is there, with %u messages and %u consumers", name,
+           found->message_count, found->consumer_count);
+  else if (there)
+    answer(check, DUEBOX_CHECK_OK, "", "exchange \"%s\" is there", name);
+  else
+    refused(check, what, name, &reply);
+}
+
+static void look_up(struct lookup *lookup, struct duebox_check *check) {
+  const struct amqp_route *route = check->route;
+  const struct amqp_source_options *source = check->source;
+  char key[256];
+  if (source)
+    ask(lookup, check, true, source->queue);
+  else if (*route->exchange)
+    ask(lookup, check, false, route->exchange);
+  else if (check->expand(check, route->routing_key, key, sizeof key))
+    ask(lookup, check, true, key); /* the default exchange */
+  else
+    answer(check, DUEBOX_CHECK_OK, "", "queue \"%s\" is another one for each task", route->routing_key);
+}
+
+/* Connects on the thread that blocks without limit in name resolution, and gives up on it in time. */
+static amqp_connection_state_t connect_within(struct amqp_target *target, int64_t end_us, char *error, size_t cap) {
+  int fd = eventfd(0, EFD_CLOEXEC);
+  struct amqp_connect *attempt = fd >= 0 ? amqp_connect_start(target, fd) : NULL;
+  amqp_connection_state_t link = NULL;
+  snprintf(error, cap, "%s", attempt ? "the broker has not let us in in time" : "no thread could be started");
+  for (int64_t left_us; attempt && (left_us = end_us - amqp_now_us()) > 0 && !amqp_connect_ended(attempt);)
+    (void)poll(&(struct pollfd){.fd = fd, .events = POLLIN}, 1, (int)(left_us / 1000) + 1);
+  if (attempt && amqp_connect_ended(attempt))
+    link = amqp_connect_finish(attempt, error, cap);
+  else if (attempt)
+    amqp_connect_abandon(attempt);
+  if (fd >= 0)
+    close(fd);
+  return link;
+}
+
+void amqp_check_targets(const void *options, struct duebox_check *const *checks, size_t count, int timeout_ms) {
+  struct lookup lookup = {.end_us = amqp_now_us() + (int64_t)timeout_ms * 1000};
+  struct duebox_error err = {.text = ""};
+  struct amqp_target *target = amqp_target_new(options, "duebox doctor", &err);
+  if (target)
+    lookup.link = connect_within(target, lookup.end_us, err.text, sizeof err.text);
+  for (size_t i = 0; i < count; i++)
+    if (lookup.link)
+      look_up(&lookup, checks[i]);
+    else
+      answer(checks[i], DUEBOX_CHECK_UNSURE, "", "%s", err.text);
+  if (lookup.link)
+    amqp_destroy_connection(lookup.link);
+  amqp_target_unref(target);
+}

@@ -1,0 +1,142 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * plugins/kafka/kafka_lookup.c - see kafka_lookup.h. The caller's thread, with a client that ends with the call.
+ */
+#include "kafka_lookup.h"
+
+#include <netdb.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "kafka_conf.h"
+#include "kafka_handle.h"
+#include "kafka_outcome.h"
+
+enum { END_MS = 1000 };
+
+struct lookup {
+  const struct kafka_options *options;
+  rd_kafka_t *rk;
+  int64_t end_us;
+};
+
+DUEBOX_PRINTF(4, 5)
+static void answer(struct duebox_check *check, enum duebox_check_verdict verdict, const char *cure, const char *fmt,
+                   ...) {
+  va_list args;
+  va_start(args, fmt);
+  vsnprintf(check->text, sizeof(check->text), fmt, args);
+  va_end(args);
+  snprintf(check->cure, sizeof(check->cure), "%s", cure);
+  check->verdict = verdict;
+}
+
+/* Whether all addresses of a name are this machine's. */
+static bool resolves_local(const char *host) {
+  const struct addrinfo wanted = {.ai_socktype = SOCK_STREAM};
+  struct addrinfo *list = NULL;
+  bool local = getaddrinfo(host, NULL, &wanted, &list) == 0;
+  for (const struct addrinfo *one = list; one; one = one->ai_next)
+    local = local && kafka_address_local(one->ai_addr);
+  if (list)
+    freeaddrinfo(list);
+  return local;
+}
+
+/* A broker where the daemon will not go (kafka_conf.c); NULL = none. */
+static const rd_kafka_metadata_broker_t *stray(const struct kafka_options *o, const struct rd_kafka_metadata *data) {
+  for (int i = 0; !o->tls && !o->allow_plaintext && i < data->broker_cnt; i++)
+    if (!resolves_local(data->brokers[i].host))
+      return &data->brokers[i];
+  return NULL;
+}
+
+static void judge(struct duebox_check *check, const struct lookup *lookup, const char *topic,
+                  const struct rd_kafka_metadata *data) {
+  static const rd_kafka_metadata_topic_t none = {.err = RD_KAFKA_RESP_ERR_UNKNOWN_TOPIC_OR_PART};
+  const rd_kafka_metadata_topic_t *found = data->topic_cnt ? &data->topics[0] : &none;
+  const rd_kafka_metadata_broker_t *away = stray(lookup->options, data);
+  const struct kafka_route *route = check->route;
+  char create[256];
+  switch (found->err) {
+  case RD_KAFKA_RESP_ERR_NO_ERROR:
+    break;
+  case RD_KAFKA_RESP_ERR_UNKNOWN_TOPIC_OR_PART:
+    snprintf(create, sizeof(create), "create it: kafka-topics.sh --create --topic %.120s; duebox never creates one",
+             topic);
+    answer(check, DUEBOX_CHECK_WRONG, create, "topic %s does not exist, or this user may not see it", topic);
+    return;
+  case RD_KAFKA_RESP_ERR_TOPIC_AUTHORIZATION_FAILED:
+    answer(check, DUEBOX_CHECK_WRONG,
+           route ? "give this user WRITE and DESCRIBE on it" : "give this user READ and DESCRIBE on it",
+           "this user may not use topic %s", topic);
+    return;
+  default:
+    answer(check, DUEBOX_CHECK_UNSURE, kafka_outcome_find(found->err)->cure, "topic %s: %s", topic,
+           rd_kafka_err2str(found->err));
+    return;
+  }
+  if (route && route->partition >= found->partition_cnt)
+    answer(check, DUEBOX_CHECK_WRONG, "correct partition, or let the key decide: remove it",
+           "topic %s has %d partitions, and partition is %lld", topic, found->partition_cnt,
+           (long long)route->partition);
+  else if (away)
+    answer(check, DUEBOX_CHECK_WRONG,
+           "correct the broker's advertised.listeners, or set tls: true or allow_plaintext: true",
+           "broker %d says that it is to be reached as %s:%d, which is another host, and tls is off", away->id,
+           away->host, away->port);
+  else
+    answer(check, DUEBOX_CHECK_OK, "", "topic %s has %d partition%s", topic, found->partition_cnt,
+           found->partition_cnt == 1 ? "" : "s");
+}
+
+static void look_up(const struct lookup *lookup, struct duebox_check *check) {
+  const struct kafka_route *route = check->route;
+  const struct kafka_results *results = check->source;
+  char expanded[256];
+  const char *topic = route ? expanded : results->topic;
+  const struct rd_kafka_metadata *data = NULL;
+  int64_t left_us = lookup->end_us - kafka_now_us();
+  rd_kafka_topic_t *handle;
+  if (route && !check->expand(check, route->topic, expanded, sizeof(expanded))) {
+    answer(check, DUEBOX_CHECK_OK, "", "topic %s is another one for each task", route->topic);
+    return;
+  }
+  if (left_us <= 0) {
+    answer(check, DUEBOX_CHECK_UNSURE, "", "there was no time left to ask for topic %s", topic);
+    return;
+  }
+  if (!(handle = rd_kafka_topic_new(lookup->rk, topic, NULL))) {
+    answer(check, DUEBOX_CHECK_WRONG, "correct its name", "librdkafka refuses topic %s", topic);
+    return;
+  }
+  rd_kafka_resp_err_t err = rd_kafka_metadata(lookup->rk, 0, handle, &data, (int)(left_us / 1000) + 1);
+  if (err)
+    answer(check, DUEBOX_CHECK_UNSURE, kafka_outcome_find(err)->cure, "topic %s: %s", topic, rd_kafka_err2str(err));
+  else
+    judge(check, lookup, topic, data);
+  if (data)
+    rd_kafka_metadata_destroy(data);
+  rd_kafka_topic_destroy(handle);
+}
+
+void kafka_check_targets(const void *options, struct duebox_check *const *checks, size_t count, int timeout_ms) {
+  const struct kafka_limits limits = {.name = "doctor", .max_payload = 1 << 20, .max_inflight = 1};
+  struct lookup lookup = {.options = options, .end_us = kafka_now_us() + (int64_t)timeout_ms * 1000};
+  struct kafka_wake wake = {-1};
+  struct kafka_handle handle = {0};
+  struct duebox_error err = {.text = ""};
+  rd_kafka_conf_t *conf = kafka_conf_producer(options, &limits, &err);
+  bool open = conf && kafka_wake_open(&wake, &err) && kafka_handle_open(&handle, RD_KAFKA_PRODUCER, conf, &wake, &err);
+  lookup.rk = handle.rk;
+  for (size_t i = 0; i < count; i++)
+    if (open)
+      look_up(&lookup, checks[i]);
+    else
+      answer(checks[i], DUEBOX_CHECK_UNSURE, "", "%s", err.text);
+  kafka_handle_end(&handle, END_MS);
+  kafka_wake_close(&wake);
+  if (conf)
+    rd_kafka_conf_destroy(conf);
+}
