@@ -24,6 +24,7 @@
 #include "core/engine.h"
 
 struct admin;
+struct operator; /* core/operator.h */
 
 /* What the listener asks of the daemon around it. */
 struct admin_hooks {
@@ -31,6 +32,9 @@ struct admin_hooks {
   /* Loads the configuration again and swaps it, or changes nothing and says why. Called on a worker, which it may
    * hold until the main thread has answered; it must return soon (false) once the daemon is stopping. */
   bool (*reload)(void *ctx, struct err *err);
+  /* Connects to the database for one request; the worker closes it. NULL = there is none. */
+  void *operator_ctx;
+  bool (*open_operator)(void *operator_ctx, struct operator* out, struct err *err);
 };
 
 /* Judges the settings as admin_start would, without opening anything. For `duebox check`. */

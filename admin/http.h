@@ -109,6 +109,7 @@ handler_fn status_stats, status_routes;
 handler_fn task_cancel, task_reschedule;
 handler_fn result_post, result_callback;
 handler_fn route_pause, route_resume;
+handler_fn quarantine_list, quarantine_show, quarantine_replay, quarantine_purge;
 handler_fn reload_post;
 handler_fn page_html, page_style, page_script, page_icon, page_robots;
 

@@ -12,6 +12,7 @@
 
 #include "admin/names.h"
 #include "admin/problem.h"
+#include "admin/results.h"
 #include "core/record.h"
 
 /* The engine has kept the record; what is wrong with it, the one who sent it learns from the same rules. */
@@ -65,18 +66,20 @@ static void respond_fate(struct response *response, const struct store_result *r
   }
 }
 
-static void take(struct admin *admin, const struct result_offer *offer, struct response *response) {
+bool result_take(struct admin *admin, const struct result_offer *offer, struct response *response) {
   struct store_result result = {0};
   struct err err = {0};
-  if (!engine_result(admin_engine(admin), offer, HTTP_WAIT_MS, &result, &err))
+  if (!engine_result(admin_engine(admin), offer, HTTP_WAIT_MS, &result, &err)) {
     respond_problem(response, PROBLEM_DATABASE, "the result is not stored, send it again: %s", err.text);
-  else
-    respond_fate(response, &result, offer, &err);
+    return false;
+  }
+  respond_fate(response, &result, offer, &err);
+  return result.fate == RESULT_APPLIED || result.fate == RESULT_DUPLICATE;
 }
 
 void result_post(struct admin *admin, const struct request *request, struct response *response) {
   const struct result_offer offer = {.source = "http", .origin = request->endpoint->path, .body = request->body};
-  take(admin, &offer, response);
+  (void)result_take(admin, &offer, response);
 }
 
 static bool parse_attempt(const char *text, uint32_t *attempt) {
@@ -115,6 +118,6 @@ void result_callback(struct admin *admin, const struct request *request, struct 
     respond_problem(response, PROBLEM_FORBIDDEN, "this is not a callback URL of ours; use duebox-callback as it came");
     response->suspicious = true;
   } else if (accept_callback(&offer, response)) {
-    take(admin, &offer, response);
+    (void)result_take(admin, &offer, response);
   }
 }

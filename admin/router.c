@@ -25,6 +25,10 @@ static const struct endpoint table[] = {
     {"POST", "/api/v1/tasks/{id}/cancel", ROLE_OPERATE, RUN_SLOW, false, task_cancel},
     {"POST", "/api/v1/tasks/{id}/reschedule", ROLE_OPERATE, RUN_SLOW, false, task_reschedule},
     {"POST", "/api/v1/results", ROLE_OPERATE, RUN_SLOW, true, result_post},
+    {"GET", "/api/v1/quarantine", ROLE_READ, RUN_SLOW, false, quarantine_list},
+    {"GET", "/api/v1/quarantine/{number}", ROLE_READ, RUN_SLOW, false, quarantine_show},
+    {"POST", "/api/v1/quarantine/{number}/replay", ROLE_OPERATE, RUN_SLOW, false, quarantine_replay},
+    {"POST", "/api/v1/quarantine/{number}/purge", ROLE_OPERATE, RUN_SLOW, false, quarantine_purge},
     {"POST", "/api/v1/reload", ROLE_OPERATE, RUN_SLOW, false, reload_post},
     {"POST", "/callback/{message_id}/{attempt}/{token}", ROLE_CALLBACK, RUN_SLOW, true, result_callback},
 };

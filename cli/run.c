@@ -8,6 +8,7 @@
 #include "admin/admin.h"
 #include "cli/cli.h"
 #include "core/daemon.h"
+#include "outbox/operator.h"
 #include "outbox/outbox.h"
 
 struct wiring {
@@ -20,10 +21,17 @@ static bool make_store(void *ctx, const struct config *config, struct store *out
 
 static void drop_store(void *ctx, struct store *store) { outbox_destroy(store); }
 
+static bool open_operator(void *ctx, struct operator* out, struct err *err) {
+  return outbox_operator_open(ctx, out, err) == STORE_OK;
+}
+
 static bool start_admin(void *ctx, struct engine *engine, const struct config *config,
                         bool (*reload)(void *daemon, struct err *err), void *daemon, struct err *err) {
   struct wiring *wiring = ctx;
-  struct admin_hooks hooks = {.ctx = daemon, .reload = reload};
+  struct admin_hooks hooks = {.ctx = daemon,
+                              .reload = reload,
+                              .operator_ctx = (void *)(uintptr_t)&config->database, /* which the engine keeps */
+                              .open_operator = open_operator};
   return (!config->admin.host || admin_start(engine, &config->admin, &hooks, &wiring->admin, err)) &&
          (!config->callbacks.host || admin_start_callbacks(engine, &config->callbacks, &wiring->callbacks, err));
 }

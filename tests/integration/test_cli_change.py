@@ -373,3 +373,53 @@ def test_the_quarantine_is_listed_shown_replayed_and_purged(cli):
     assert cli.json("quarantine", "purge", "--created-before", "+1h", "--yes", "--reason", "old")["purged"] == 1
     assert cli.json("quarantine", "list") == []
     assert [entry["verb"] for entry in cli.audit()] == ["purge"] * 3
+
+
+def test_the_quarantine_over_http(cli):
+    """What the command line can, the API can: list, show, replay, purge; with the token, as problems, and audited."""
+    cli.stage.route("asked", via="bus", topic="asked", result="expected", reply_to="answers")
+    daemon = cli.daemon
+    daemon.configure(cli.stage.configuration)
+    [row] = cli.add("asked", message_id="quarantined-1")
+    cli.sql("UPDATE outbox SET state = 'awaiting', attempt = 1, published_at = UTC_TIMESTAMP(6),"
+            " lease_until = UTC_TIMESTAMP(6) + INTERVAL 1 HOUR WHERE id = %s", row)
+    good = '{"id": "quarantined-1", "attempt": 1, "status": "done"}'
+    for number, body in enumerate((good, '{"status": "nonsense"}', b"\xff\x00", good.replace("-1", "-2"), "x" * 5000)):
+        data = body if isinstance(body, bytes) else body.encode()
+        cli.sql("INSERT INTO outbox_quarantine (source, origin, reason, sha256, length, body) VALUES"
+                " ('s', %s, 'test', REPEAT('a', 32), %s, LEFT(%s, 4096))", f"o{number}", len(data), data)
+    daemon.start()
+
+    def api(method, path, body=None, *, status=200, code=None, **options):
+        got, answer = daemon.api(method, f"/api/v1/quarantine{path}", body, **options)
+        assert got == status and (code is None or answer["code"] == code), (got, answer)
+        return answer
+
+    records = api("GET", "")["records"]
+    first, junk, binary, orphan, large = sorted(record["id"] for record in records)
+    assert len(records[0]["body"]) == 200
+    assert api("GET", f"/{first}")["body"] == good
+    assert api("GET", f"/{binary}")["body_base64"] == "/wA="
+    for path in ("/0", "/x", "/-1", "/1e3", "/18446744073709551617", "/4711", "/%00"):
+        api("GET", path, status=404, code="not_found")
+        api("POST", f"{path}/purge", {}, status=404, code="not_found")
+        api("POST", f"{path}/replay", {}, status=404, code="not_found")
+    for verb in ("replay", "purge"):
+        api("POST", f"/{first}/{verb}", {}, status=401, token=None)
+        api("POST", f"/{first}/{verb}", {}, status=401, token="x" * 32)
+        api("POST", f"/{first}/{verb}", {"reson": "x"}, status=400, code="bad_request")
+        api("POST", f"/{first}/{verb}", {"actor": 7}, status=400, code="bad_request")
+        api("GET", f"/{first}/{verb}", status=405)
+    api("GET", "", status=401, token=None)
+    api("POST", f"/{junk}/replay", {}, status=400, code="bad_record")
+    api("POST", f"/{binary}/replay", {}, status=400, code="bad_record")
+    api("POST", f"/{large}/replay", {}, status=400, code="bad_record")
+    api("POST", f"/{orphan}/replay", {}, status=404, code="not_found")
+    assert len(api("GET", "")["records"]) == 5  # what does not count stays, and nothing is added
+    assert api("POST", f"/{first}/replay", {"actor": "ann", "reason": "mended"})["fate"] == "applied"
+    assert api("POST", f"/{junk}/purge", {"actor": "ann"})["purged"] is True
+    api("POST", f"/{first}/replay", {}, status=404)
+    assert sorted(record["id"] for record in api("GET", "")["records"]) == [binary, orphan, large]
+    audit = [(actor, reason) for actor, reason in cli.sql(
+        "SELECT actor, reason FROM outbox_audit WHERE verb = 'purge' ORDER BY id")]
+    assert audit == [("ann", "replayed: mended"), ("ann", "")]

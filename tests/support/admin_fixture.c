@@ -12,10 +12,35 @@
 
 #include <cmocka.h>
 
+#include "core/operator.h"
+
 static bool reload(void *ctx, struct err *err) {
   struct admin_fixture *fixture = ctx;
   fixture->reloads++;
   return fixture->reload_trouble ? err_set(err, 0, "%s", fixture->reload_trouble) : true;
+}
+
+/* An empty quarantine. */
+static void close_operator(void *self) {}
+
+static enum store_status list_none(void *self, uint64_t id, uint64_t limit, uint64_t body_cap, row_fn *row, void *ctx,
+                                   struct err *err) {
+  return STORE_OK;
+}
+
+static enum store_status forget_none(void *self, uint64_t id, int64_t before_us, const char *actor, const char *reason,
+                                     uint64_t *forgotten, struct err *err) {
+  struct admin_fixture *fixture = self;
+  fixture->forgets++;
+  *forgotten = 0;
+  return STORE_OK;
+}
+
+static bool open_operator(void *ctx, struct operator* out, struct err *err) {
+  static const struct operator_ops ops = {
+      .close = close_operator, .quarantine = list_none, .quarantine_forget = forget_none};
+  *out = (struct operator){.ops = &ops, .self = ctx};
+  return true;
 }
 
 static int setup(void **state, const char *token) {
@@ -25,7 +50,8 @@ static int setup(void **state, const char *token) {
     return -1;
   fake_engine_init(&fixture->engine);
   struct admin_config config = {.host = "127.0.0.1", .token = token, .url = "http://outbox.example:8321"};
-  struct admin_hooks hooks = {.ctx = fixture, .reload = reload};
+  struct admin_hooks hooks = {
+      .ctx = fixture, .reload = reload, .operator_ctx = fixture, .open_operator = open_operator};
   if (!admin_start(&fixture->engine, &config, &hooks, &fixture->admin, &err)) {
     fprintf(stderr, "%s\n", err.text);
     return -1;

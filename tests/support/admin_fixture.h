@@ -19,7 +19,7 @@ struct admin_fixture {
   struct engine engine;
   struct admin *admin, *callbacks;
   uint16_t port, callbacks_port;
-  unsigned reloads;
+  unsigned reloads, forgets;
   const char *reload_trouble; /* NULL = the reload succeeds */
 };
 

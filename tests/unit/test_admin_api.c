@@ -394,7 +394,7 @@ static void only_commands_change_anything(void **state) {
     bool get = strcmp(table[i].method, "GET") == 0;
     uint16_t port = table[i].role == ROLE_CALLBACK ? fixture->callbacks_port : fixture->port;
     struct reply reply = http_request(port, "GET", table[i].path, FIXTURE_COMMAND, NULL);
-    assert_int_equal(reply.status, get ? 200 : 405);
+    assert_int_equal(reply.status, !get ? 405 : strchr(table[i].path, '{') ? 404 : 200);
     http_free(&reply);
     if (!get) {
       reply = http_request(port, "POST", table[i].path, "Content-Type: application/json\r\n", "{}");
@@ -402,7 +402,9 @@ static void only_commands_change_anything(void **state) {
       http_free(&reply);
     }
   }
-  assert_int_equal(fixture->engine.commands + fixture->engine.results + fixture->engine.pauses + fixture->reloads, 0);
+  assert_int_equal(fixture->engine.commands + fixture->engine.results + fixture->engine.pauses + fixture->reloads +
+                       fixture->forgets,
+                   0);
 }
 
 static void without_a_token_there_are_no_commands(void **state) {

@@ -1,0 +1,13 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * admin/results.h - hands a result record to the engine and answers with what became of it.
+ */
+#ifndef ADMIN_RESULTS_H
+#define ADMIN_RESULTS_H
+
+#include "admin/http.h"
+
+/* True when it counts, now or before. */
+bool result_take(struct admin *admin, const struct result_offer *offer, struct response *response);
+
+#endif
