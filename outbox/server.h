@@ -23,9 +23,10 @@ MUSTCHECK bool server_wait_for_cluster(struct db_conn *conn, struct err *err);
 /* An error's number as MariaDB gives it, where MySQL has another for the same. */
 int server_error(int code);
 
-/* Words before a statement that let it fail at once where it would wait for a row. MySQL reads them as a comment and
- * waits for a second, the shortest time that it knows; hence server_lock_rows. */
-#define SERVER_NO_WAIT "/*M!100303 SET STATEMENT innodb_lock_wait_timeout = 0 FOR */ "
+/* Words before a statement that let it fail at once where it would wait for a row, or for a table that somebody has
+ * locked. MySQL reads them as a comment and waits for a row for a second, the shortest time that it knows; hence
+ * server_lock_rows. */
+#define SERVER_NO_WAIT "/*M!100303 SET STATEMENT innodb_lock_wait_timeout = 0, lock_wait_timeout = 0 FOR */ "
 
 /* A unit is about to lock rows and, when skip is not "", must not wait in writing them either, not even for an entry of
  * an index that somebody else holds alone. On MySQL this opens the unit's transaction, which session_begin_transaction
