@@ -205,22 +205,30 @@ static bool receive(struct exchange *ex, const char *data, size_t size) {
   return true;
 }
 
-static enum MHD_Result count_one(void *count, enum MHD_ValueKind kind, const char *name, const char *value) {
+/* What decides where a request ends, and for whom it is. */
+struct framing {
+  unsigned counts[5];
+  bool odd; /* a header that readers take in different ways */
+};
+
+static enum MHD_Result read_one(void *ctx, enum MHD_ValueKind kind, const char *name, const char *value) {
   static const char *const once[] = {"Content-Length", "Transfer-Encoding", "Content-Type", "Authorization", "Host"};
-  unsigned *counts = count;
+  struct framing *framing = ctx;
   for (size_t i = 0; i < ARRAY_LEN(once); i++)
-    counts[i] += strcasecmp(name, once[i]) == 0;
+    framing->counts[i] += strcasecmp(name, once[i]) == 0;
+  framing->odd |= name[strcspn(name, " \t")] != '\0' || /* "Transfer-Encoding : chunked" */
+                  (strcasecmp(name, "Transfer-Encoding") == 0 && (!value || strcasecmp(value, "chunked") != 0));
   return MHD_YES;
 }
 
-/* Whether a proxy before us may have read the request in another way than we do (RFC 9112 section 6.3). */
+/* Whether a proxy before us may have read the request in another way than we do (RFC 9112 sections 5.1 and 6). */
 static bool is_ambiguous(struct exchange *ex) {
-  unsigned counts[5] = {0};
-  MHD_get_connection_values(ex->connection, MHD_HEADER_KIND, count_one, counts);
-  bool twice = counts[0] && counts[1];
-  for (size_t i = 0; i < ARRAY_LEN(counts); i++)
-    twice = twice || counts[i] > 1;
-  return twice;
+  struct framing framing = {0};
+  MHD_get_connection_values(ex->connection, MHD_HEADER_KIND, read_one, &framing);
+  bool ambiguous = framing.odd || (framing.counts[0] && framing.counts[1]);
+  for (size_t i = 0; i < ARRAY_LEN(framing.counts); i++)
+    ambiguous = ambiguous || framing.counts[i] > 1;
+  return ambiguous;
 }
 
 static enum MHD_Result begin(struct admin *admin, struct MHD_Connection *connection, const char *url,

@@ -224,10 +224,18 @@ static void silent_clients_keep_nobody_out(void **state) {
 static void ambiguous_requests_are_refused(void **state) {
   struct admin_fixture *fixture = *state;
   static const char *const headers[] = {
-      "Content-Length: 2\r\nContent-Length: 2\r\n",           "Content-Length: 2\r\nContent-Length: 3\r\n",
-      "Content-Length: 2\r\nTransfer-Encoding: chunked\r\n",  "Transfer-Encoding: chunked\r\ncontent-length: 2\r\n",
-      "Content-Length: 2\r\nContent-Type: text/plain\r\n",    "Content-Length: 2\r\nHost: other\r\n",
+      "Content-Length: 2\r\nContent-Length: 2\r\n",
+      "Content-Length: 2\r\nContent-Length: 3\r\n",
+      "Content-Length: 2\r\nTransfer-Encoding: chunked\r\n",
+      "Transfer-Encoding: chunked\r\ncontent-length: 2\r\n",
+      "Content-Length: 2\r\nContent-Type: text/plain\r\n",
+      "Content-Length: 2\r\nHost: other\r\n",
       "Content-Length: 2\r\nAuthorization: Bearer guess\r\n",
+      "Transfer-Encoding : chunked\r\n",
+      "Content-Length : 2\r\n",
+      "Transfer-Encoding: identity, chunked\r\n",
+      "Transfer-Encoding: xchunked\r\n",
+      "Content-Length: 2\r\nX-Any : 1\r\n",
   };
   for (size_t i = 0; i < ARRAY_LEN(headers); i++) {
     char text[512], connection[16];
