@@ -12,6 +12,12 @@
 #include "core/task.h"
 #include "outbox/db_stmt.h"
 
+#ifdef DUEBOX_UNGUARDED
+#define ROW_VERSION "NULL"
+#else
+#define ROW_VERSION "changed_at"
+#endif
+
 /* ROW(symbol, "expression"): what a query with {columns} selects, in this order. */
 #define ROW_FIELDS(ROW)                                                                                                \
   ROW(ID, "id")                                                                                                        \
@@ -34,7 +40,7 @@
   ROW(HEADERS, "headers")                                                                                              \
   ROW(CHECKPOINT, "checkpoint")                                                                                        \
   ROW(TARGET_HOST, "IF(move_to_shard IS NULL AND move_to_host IS NULL, target_host, NULL)")                            \
-  ROW(CHANGED, "changed_at")                                                                                           \
+  ROW(CHANGED, ROW_VERSION)                                                                                            \
   ROW(PAYLOAD_LEN, "OCTET_LENGTH(payload)")                                                                            \
   ROW(PAYLOAD, "IF(OCTET_LENGTH(payload) <= {max_payload}, payload, NULL)")
 
