@@ -287,13 +287,14 @@ bool number_parse(const char *text, size_t len, uint64_t max, uint64_t *out) {
   enum { SAFE_DIGITS = 19 }; /* so many always fit */
   if (!text || len == 0 || len > SAFE_DIGITS + 1)
     return false;
-  uint64_t value = 0;
-  unsigned digit = 0;
-  for (size_t i = 0; i < len && i < SAFE_DIGITS && digit <= 9; i++) {
+  uint64_t value = (unsigned)(unsigned char)text[0] - '0';
+  unsigned digit, worst = (unsigned)value;
+  for (size_t i = 1; i < len && i < SAFE_DIGITS; i++) {
     digit = (unsigned)(unsigned char)text[i] - '0';
+    worst = digit > worst ? digit : worst;
     value = value * 10 + digit;
   }
-  if (digit > 9)
+  if (worst > 9)
     return false;
   if (len > SAFE_DIGITS) {
     digit = (unsigned)(unsigned char)text[SAFE_DIGITS] - '0';
