@@ -65,6 +65,19 @@ static void test_sound(void **state) {
   expect(&p, NULL);
 }
 
+static void check_nothing(const void *options, struct duebox_check *const *checks, size_t count, int timeout_ms) {}
+
+/* Plugins that people have built against 1.0 and 1.1 are still taken, and nothing behind their end is read. */
+static void test_older_descriptors(void **state) {
+  struct duebox_plugin p = sound();
+  p.check_targets = check_nothing;
+  assert_true(plugin_check_targets(&p) == check_nothing);
+  p.abi_minor = 0;
+  p.size = offsetof(struct duebox_plugin, check_targets);
+  expect(&p, NULL);
+  assert_true(plugin_check_targets(&p) == NULL);
+}
+
 static void test_identity(void **state) {
   struct duebox_plugin p = sound();
   p.name = "";
@@ -196,8 +209,9 @@ static void test_endless_table(void **state) {
 }
 
 int main(void) {
-  const struct CMUnitTest tests[] = {cmocka_unit_test(test_sound),        cmocka_unit_test(test_identity),
-                                     cmocka_unit_test(test_capabilities), cmocka_unit_test(test_rows),
-                                     cmocka_unit_test(test_row_pairs),    cmocka_unit_test(test_endless_table)};
+  const struct CMUnitTest tests[] = {cmocka_unit_test(test_sound),        cmocka_unit_test(test_older_descriptors),
+                                     cmocka_unit_test(test_identity),     cmocka_unit_test(test_capabilities),
+                                     cmocka_unit_test(test_rows),         cmocka_unit_test(test_row_pairs),
+                                     cmocka_unit_test(test_endless_table)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }
