@@ -1,6 +1,7 @@
 """target_host: only the daemon of that name runs the task, whoever holds which shard."""
 
 import threading
+import uuid
 
 from support.servers.http_receiver import Answer
 from support.wait import wait_until
@@ -13,9 +14,9 @@ def insert(stage, host, count=1):
     ids = []
     with stage.connect() as connection, connection.cursor() as cursor:
         for _ in range(count):
-            cursor.execute("INSERT INTO outbox (route, payload, target_host) VALUES ('work', '{}', %s)", (host,))
-            cursor.execute("SELECT message_id FROM outbox WHERE id = %s", (cursor.lastrowid,))
-            ids.append(cursor.fetchone()[0])
+            ids.append(str(uuid.uuid4()))   # reading it back would race with the end of the task
+            cursor.execute("INSERT INTO outbox (route, payload, target_host, message_id) VALUES ('work', '{}', %s, %s)",
+                           (host, ids[-1]))
     return ids
 
 
@@ -55,7 +56,7 @@ def test_those_of_others_hold_up_nothing(stage):
 
 def bind(stage, host, condition):
     """What sql/examples/bind.sql does."""
-    stage.execute(f"UPDATE outbox SET move_to_host = %s WHERE {condition} AND state = 'scheduled'", (host,))
+    stage.execute(f"UPDATE outbox SET move_to_host = %s WHERE {condition} AND state = 'scheduled'", host)
 
 
 def test_a_task_moves_from_a_host_that_is_away(stage):
@@ -64,7 +65,7 @@ def test_a_task_moves_from_a_host_that_is_away(stage):
     stage.route("work", via="nowhere", history="1h")
     stage.start("one")
     for_one, for_any, later = insert(stage, "away", 5), insert(stage, "away", 5), insert(stage, "away", 1)
-    stage.execute("UPDATE outbox SET due_at = UTC_TIMESTAMP(6) + INTERVAL 1 HOUR WHERE message_id = %s", later)
+    stage.execute("UPDATE outbox SET due_at = UTC_TIMESTAMP(6) + INTERVAL 1 HOUR WHERE message_id = %s", later[0])
     for ids, host in ((for_one + later, "one"), (for_any, "")):
         for message_id in ids:
             bind(stage, host, f"message_id = '{message_id}'")
