@@ -66,6 +66,10 @@ static bool is_own_name(const char *name) {
   return false;
 }
 
+/* RabbitMQ takes these for lists of more routing keys, and closes the channel (406) when they are none: here every
+ * header is a text. No other header breaks a channel. */
+static bool is_routing_name(const char *name) { return strcmp(name, "CC") == 0 || strcmp(name, "BCC") == 0; }
+
 static int add_headers(struct amqp_message *message, const struct duebox_task *task) {
   snprintf(message->attempt, sizeof message->attempt, "%u", task->attempt);
   amqp_message_time(task->due_us, message->due, sizeof message->due);
@@ -83,6 +87,8 @@ static int add_headers(struct amqp_message *message, const struct duebox_task *t
     size_t len = strlen(header->name);
     if (len > SHORTSTR_MAX)
       return AMQP_INVALID_HEADER_NAME;
+    if (is_routing_name(header->name))
+      return AMQP_INVALID_CC;
     if (!is_own_name(header->name))
       add_header(message, header->name, len, header->value.data, header->value.len);
   }

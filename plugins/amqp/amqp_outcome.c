@@ -33,7 +33,7 @@ static const struct amqp_outcome_row rows[] = {
     {AMQP_EVENT_REFUSED, 0, CLASS(UNKNOWN), "amqp.channel_closed", "the broker closed the channel"},
 
     {AMQP_EVENT_UNDECIDED, 0, CLASS(UNKNOWN), "amqp.channel_closed",
-     "the broker closed the channel because of this or another message; each is tried again on its own"},
+     "the broker refuses it now; a copy that left before may have got through"},
     {AMQP_EVENT_NO_CONFIRM, 0, CLASS(UNKNOWN), "amqp.confirm_timeout",
      "no confirm came within confirm_timeout: look for a slow disk or a queue without a leader"},
     {AMQP_EVENT_LOST, 0, CLASS(UNKNOWN), "amqp.connection_lost", "the connection ended before the confirm came"},
@@ -50,6 +50,10 @@ static const struct amqp_outcome_row rows[] = {
      "AMQP takes a header name of at most 255 bytes"},
     {AMQP_EVENT_INVALID, AMQP_INVALID_HEADERS_SIZE, CLASS(REJECTED), "amqp.headers_too_large",
      "headers and properties together must fit into one frame: raise frame_max here and at the broker, or send less"},
+    {AMQP_EVENT_INVALID, AMQP_INVALID_CC, CLASS(REJECTED), "amqp.header_reserved",
+     "the headers CC and BCC are lists of more routing keys to RabbitMQ, which closes the channel over a text: give "
+     "the "
+     "header another name"},
     {AMQP_EVENT_INVALID, 0, CLASS(REJECTED), "amqp.invalid", "AMQP cannot carry this message"},
 
     {AMQP_EVENT_NO_MEMORY, 0, CLASS(RETRY), "amqp.no_memory", "not enough memory to build the message"},

@@ -19,7 +19,7 @@ enum amqp_event {
   AMQP_EVENT_NACK,       /* basic.nack */
   AMQP_EVENT_RETURN,     /* basic.return, with its reply code */
   AMQP_EVENT_REFUSED,    /* the channel was closed, with this reply code, while only this message was open on it */
-  AMQP_EVENT_UNDECIDED,  /* the channel was closed while others were open on it too */
+  AMQP_EVENT_UNDECIDED,  /* refused when it was sent alone, after a channel broke under it with others: which copy? */
   AMQP_EVENT_NO_CONFIRM, /* nothing came within confirm_timeout */
   AMQP_EVENT_LOST,       /* the connection ended after the message was sent */
   AMQP_EVENT_NOT_SENT,   /* the connection ended, or was blocked, before the whole message was sent */
@@ -35,6 +35,7 @@ enum amqp_invalid {
   AMQP_INVALID_REPLY_TO,        /* longer than 255 bytes */
   AMQP_INVALID_HEADER_NAME,     /* a name longer than 255 bytes */
   AMQP_INVALID_HEADERS_SIZE,    /* all together do not fit into one frame */
+  AMQP_INVALID_CC,              /* a header named CC or BCC: it must be a list there, and here it is a text */
 };
 
 struct amqp_outcome_row {

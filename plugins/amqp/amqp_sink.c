@@ -10,7 +10,7 @@ enum {
   FLOW_CHANNEL = 1,
   PROBE_CHANNEL = 2,
   MOST_INFLIGHT = 1 << 20, /* beyond it the host is told "full" */
-  SAFE_EXCHANGES = 1024,   /* remembered; more than that are proven again from time to time */
+  MOST_BELIEVED = 1024,    /* exchanges, and routes; more than that are proven again from time to time */
   GOODBYE_US = 500000,     /* of stop()'s deadline, kept for an orderly end of the connection */
 };
 
@@ -30,24 +30,31 @@ static void report(struct amqp_sink *sink, const struct duebox_task *task, enum 
 
 /* ---- the queue for the probe channel -------------------------------------------------------------------------- */
 
-static bool queue_put(struct amqp_sink *sink, const struct duebox_task *task) {
+static bool queue_put(struct amqp_sink *sink, struct amqp_waiting waiting) {
   if (sink->queue_count == sink->queue_size)
     return false;
-  sink->queue[(sink->queue_head + sink->queue_count++) % sink->queue_size] = task;
+  sink->queue[(sink->queue_head + sink->queue_count++) % sink->queue_size] = waiting;
   return true;
 }
 
-static const struct duebox_task *queue_take(struct amqp_sink *sink) {
-  const struct duebox_task *task = sink->queue[sink->queue_head];
+static struct amqp_waiting queue_take(struct amqp_sink *sink) {
+  struct amqp_waiting waiting = sink->queue[sink->queue_head];
   sink->queue_head = (sink->queue_head + 1) % sink->queue_size;
   sink->queue_count--;
-  return task;
+  return waiting;
 }
 
-/* Hands back what is waiting: nothing of it was sent. */
-static void hand_back(struct amqp_sink *sink, const char *detail) {
-  while (sink->queue_count)
-    report(sink, queue_take(sink), AMQP_EVENT_NOT_SENT, 0, detail);
+/* Hands back what is waiting. Suspects may have been sent: they end as `suspects_as`, or go on waiting when it is 0. */
+static void hand_back(struct amqp_sink *sink, enum amqp_event suspects_as, const char *detail) {
+  for (uint32_t n = sink->queue_count; n > 0; n--) {
+    struct amqp_waiting waiting = queue_take(sink);
+    if (!waiting.suspect)
+      report(sink, waiting.task, AMQP_EVENT_NOT_SENT, 0, detail);
+    else if (suspects_as)
+      report(sink, waiting.task, suspects_as, 0, detail);
+    else
+      (void)queue_put(sink, waiting); /* there is room: it was just taken out */
+  }
 }
 
 /* ---- what is believed ----------------------------------------------------------------------------------------- */
@@ -58,13 +65,11 @@ static uint64_t exchange_key(const struct duebox_task *task) {
 }
 
 static uint64_t route_key(const struct duebox_task *task) { return amqp_set_key('r', task->route); }
-static uint64_t message_key(const struct duebox_task *task) { return amqp_set_key('m', task->message_id); }
 
 static bool needs_probe(const struct amqp_sink *sink, const struct duebox_task *task) {
   if (!amqp_set_has(&sink->safe, exchange_key(task)))
     return true;
-  return sink->suspects.count > 0 &&
-         (amqp_set_has(&sink->suspects, message_key(task)) || amqp_set_has(&sink->suspects, route_key(task)));
+  return sink->refused.count > 0 && amqp_set_has(&sink->refused, route_key(task));
 }
 
 /* ---- what the channels tell ----------------------------------------------------------------------------------- */
@@ -78,10 +83,9 @@ static void on_ready(void *ctx, struct amqp_pub *pub) {
 static void on_decided(void *ctx, struct amqp_pub *pub, const struct duebox_task *task, enum amqp_event event, int code,
                        const char *detail) {
   struct amqp_sink *sink = ctx;
-  if (pub == &sink->probe) { /* whatever was decided: this message, route and exchange do not break a channel */
+  if (pub == &sink->probe) { /* whatever was decided: this route and exchange do not break a channel */
     amqp_set_add(&sink->safe, exchange_key(task));
-    amqp_set_remove(&sink->suspects, route_key(task));
-    amqp_set_remove(&sink->suspects, message_key(task));
+    amqp_set_remove(&sink->refused, route_key(task));
   }
   report(sink, task, event, code, detail);
 }
@@ -91,41 +95,53 @@ static bool same_way(const struct duebox_task *a, const struct duebox_task *b) {
   return strcmp(a->route, b->route) == 0 && strcmp(left->exchange, right->exchange) == 0;
 }
 
+/* The broker does not take it. A suspect may have left before what it needs went away: then nobody knows. */
+static void refuse(struct amqp_sink *sink, struct amqp_waiting which, int code, const char *text) {
+  bool unsure = which.suspect && amqp_outcome_find(AMQP_EVENT_REFUSED, code)->cls == DUEBOX_UNAVAILABLE;
+  report(sink, which.task, unsure ? AMQP_EVENT_UNDECIDED : AMQP_EVENT_REFUSED, code, text);
+}
+
 /* The only message that was open on the channel is the one that broke it. What waits to go the same way need not try.
  */
-static void blame(struct amqp_sink *sink, const struct duebox_task *task, int code, const char *text) {
+static void blame(struct amqp_sink *sink, struct amqp_waiting which, int code, const char *text) {
   if (amqp_outcome_find(AMQP_EVENT_REFUSED, code)->cls == DUEBOX_UNAVAILABLE) {
-    amqp_set_add(&sink->suspects, route_key(task));
+    amqp_set_add(&sink->refused, route_key(which.task));
     for (uint32_t n = sink->queue_count; n > 0; n--) {
-      const struct duebox_task *waiting = queue_take(sink);
-      if (same_way(task, waiting))
-        report(sink, waiting, AMQP_EVENT_REFUSED, code, text);
+      struct amqp_waiting waiting = queue_take(sink);
+      if (same_way(which.task, waiting.task))
+        refuse(sink, waiting, code, text);
       else
-        (void)queue_put(sink, waiting); /* there is room: it was just taken out */
+        (void)queue_put(sink, waiting);
     }
   }
-  report(sink, task, AMQP_EVENT_REFUSED, code, text);
+  refuse(sink, which, code, text);
+}
+
+/* Each of them may be the one that broke the channel, or be in its queue already. They stay open and go again, one at a
+ * time over the probe channel, which tells the guilty one from the others. */
+static void suspect_all(struct amqp_sink *sink, struct amqp_pub *pub, int code, const char *text) {
+  const struct duebox_task *task;
+  while ((task = amqp_window_take_upto(&pub->window, UINT64_MAX)) != NULL)
+    if (!queue_put(sink, (struct amqp_waiting){task, true}))
+      report(sink, task, AMQP_EVENT_UNDECIDED, code, text);
 }
 
 static void on_closed(void *ctx, struct amqp_pub *pub, int code, const char *text) {
   struct amqp_sink *sink = ctx;
-  const struct duebox_task *unsent = pub->writing;
-  const struct duebox_task *task;
-  if (unsent) /* the newest; the broker never had all of it */
-    amqp_window_take(&pub->window, pub->window.next - 1);
+  const struct duebox_task *unsent = pub->writing; /* the newest; the broker never had all of it */
+  bool probe = pub == &sink->probe;
   uint32_t open = pub->window.count;
   sink->host->log(sink->host->ctx, DUEBOX_LOG_WARN, "AMQP-CHANNEL-CLOSED",
-                  "the broker closed a channel with %u unconfirmed messages: %s", open, text);
+                  "the broker closed a channel with %u unconfirmed messages%s: %s", open,
+                  open > 1 ? "; they are sent again one by one to find the one it means" : "", text);
   amqp_set_clear(&sink->safe);
-  while ((task = amqp_window_take_upto(&pub->window, UINT64_MAX)) != NULL) {
-    if (open == 1) {
-      blame(sink, task, code, text);
-    } else {
-      amqp_set_add(&sink->suspects, message_key(task));
-      report(sink, task, AMQP_EVENT_UNDECIDED, code, text);
-    }
-  }
-  if (unsent && !queue_put(sink, unsent))
+  if (unsent && !probe)
+    amqp_window_take(&pub->window, pub->window.next - 1);
+  if (pub->window.count == 1)
+    blame(sink, (struct amqp_waiting){amqp_window_take_upto(&pub->window, UINT64_MAX), probe && sink->probe_suspect},
+          code, text);
+  suspect_all(sink, pub, code, text);
+  if (unsent && !probe && !queue_put(sink, (struct amqp_waiting){unsent, false}))
     report(sink, unsent, AMQP_EVENT_NOT_SENT, 0, text);
   amqp_pub_open(pub);
 }
@@ -143,15 +159,16 @@ static void on_up(void *ctx) {
 /* Completes all that is open on a channel. */
 static void empty(struct amqp_sink *sink, struct amqp_pub *pub, enum amqp_event event, const char *detail) {
   const struct duebox_task *task;
+  bool suspect = pub == &sink->probe && sink->probe_suspect;
   while ((task = amqp_window_take_upto(&pub->window, UINT64_MAX)) != NULL)
-    report(sink, task, task == pub->writing ? AMQP_EVENT_NOT_SENT : event, 0, detail);
+    report(sink, task, task == pub->writing && !suspect ? AMQP_EVENT_NOT_SENT : event, 0, detail);
 }
 
 static void on_down(void *ctx, const char *reason) {
   struct amqp_sink *sink = ctx;
   empty(sink, &sink->flow, AMQP_EVENT_LOST, reason);
   empty(sink, &sink->probe, AMQP_EVENT_LOST, reason);
-  hand_back(sink, reason);
+  hand_back(sink, AMQP_EVENT_LOST, reason);
   amqp_pub_lost(&sink->flow);
   amqp_pub_lost(&sink->probe);
   amqp_set_clear(&sink->safe); /* exchanges may be gone when it comes back */
@@ -170,7 +187,7 @@ static void on_blocked(void *ctx, bool blocked, const char *reason) {
   sink->host->health(sink->host->ctx, !blocked, reason);
   if (blocked) {
     sink->host->log(sink->host->ctx, DUEBOX_LOG_WARN, "AMQP-BLOCKED", "%s", reason);
-    hand_back(sink, reason);
+    hand_back(sink, 0, reason);
   } else {
     sink->unblocked_us = amqp_now_us();
     sink->host->log(sink->host->ctx, DUEBOX_LOG_INFO, "AMQP-UNBLOCKED", "the broker takes messages again");
@@ -217,10 +234,12 @@ static bool publish(struct amqp_sink *sink, struct amqp_pub *pub, const struct d
 /* Lets waiting tasks go: one at a time over the probe channel, or with the others once they are believed harmless. */
 static void pump(struct amqp_sink *sink, int64_t now_us) {
   while (sink->queue_count && amqp_conn_usable(&sink->conn) && !sink->conn.blocked) {
-    const struct duebox_task *task = sink->queue[sink->queue_head];
-    struct amqp_pub *pub = needs_probe(sink, task) ? &sink->probe : &sink->flow;
-    if (!publish(sink, pub, task, now_us))
+    struct amqp_waiting next = sink->queue[sink->queue_head];
+    bool probe = next.suspect || needs_probe(sink, next.task);
+    if (!publish(sink, probe ? &sink->probe : &sink->flow, next.task, now_us))
       return;
+    if (probe)
+      sink->probe_suspect = next.suspect;
     queue_take(sink);
   }
 }
@@ -245,7 +264,8 @@ size_t amqp_sink_submit(struct amqp_sink *sink, const struct duebox_task *const 
   bool taken = true;
   amqp_conn_cork(&sink->conn, true);
   while (k < n && taken) {
-    taken = needs_probe(sink, tasks[k]) ? queue_put(sink, tasks[k]) : publish(sink, &sink->flow, tasks[k], now);
+    taken = needs_probe(sink, tasks[k]) ? queue_put(sink, (struct amqp_waiting){tasks[k], false})
+                                        : publish(sink, &sink->flow, tasks[k], now);
     k += taken;
   }
   pump(sink, now);
@@ -278,6 +298,17 @@ static int64_t next_deadline(const struct amqp_sink *sink) {
   return next;
 }
 
+/* A suspect that is not confirmed alone either: the others that go its way would each wait as long, one by one. */
+static void give_up_suspects(struct amqp_sink *sink, const struct duebox_task *task) {
+  for (uint32_t n = sink->queue_count; n > 0; n--) {
+    struct amqp_waiting waiting = queue_take(sink);
+    if (waiting.suspect && same_way(task, waiting.task))
+      report(sink, waiting.task, AMQP_EVENT_NO_CONFIRM, 0, NULL);
+    else
+      (void)queue_put(sink, waiting);
+  }
+}
+
 /* A message that is overdue while others are confirmed waits for a queue that is stuck: it alone is given up, and a
  * late confirm finds nothing. When nothing was confirmed for as long, the channel itself is given up. */
 static void check_overdue(struct amqp_sink *sink, struct amqp_pub *pub, int64_t now_us) {
@@ -287,6 +318,8 @@ static void check_overdue(struct amqp_sink *sink, struct amqp_pub *pub, int64_t 
     return;
   }
   while (now_us >= overdue_at(sink, pub) && amqp_conn_usable(&sink->conn)) {
+    if (pub == &sink->probe && sink->probe_suspect)
+      give_up_suspects(sink, amqp_window_oldest(&pub->window)->task);
     if (pub->writing && pub->window.count == 1) {
       amqp_conn_fail(&sink->conn, "the broker read nothing within confirm_timeout");
     } else if (pub->writing || now_us - pub->heard_us < sink->confirm_timeout_us) {
@@ -333,8 +366,8 @@ bool amqp_sink_create(struct amqp_sink *sink, const struct duebox_instance_confi
   /* Tags are used up in order: room for as many again that are confirmed while the oldest is not. */
   bool ok = amqp_pub_init(&sink->flow, &sink->conn, FLOW_CHANNEL, inflight, inflight * 2, &pub_user, sink);
   ok &= amqp_pub_init(&sink->probe, &sink->conn, PROBE_CHANNEL, 1, 1, &pub_user, sink);
-  ok &= amqp_set_init(&sink->safe, SAFE_EXCHANGES);
-  ok &= amqp_set_init(&sink->suspects, inflight * 2);
+  ok &= amqp_set_init(&sink->safe, MOST_BELIEVED);
+  ok &= amqp_set_init(&sink->refused, MOST_BELIEVED);
   if (!ok || !sink->queue) {
     snprintf(err->text, sizeof err->text, "not enough memory for %u messages in flight; lower max_inflight", inflight);
     return false;
@@ -356,7 +389,7 @@ void amqp_sink_stop(struct amqp_sink *sink, int deadline_ms) {
   }
   empty(sink, &sink->flow, AMQP_EVENT_STOPPED, NULL);
   empty(sink, &sink->probe, AMQP_EVENT_STOPPED, NULL);
-  hand_back(sink, "stopped");
+  hand_back(sink, AMQP_EVENT_STOPPED, "stopped");
   amqp_conn_shutdown(&sink->conn, deadline);
 }
 
@@ -364,7 +397,7 @@ void amqp_sink_destroy(struct amqp_sink *sink) {
   amqp_pub_free(&sink->flow);
   amqp_pub_free(&sink->probe);
   amqp_set_free(&sink->safe);
-  amqp_set_free(&sink->suspects);
+  amqp_set_free(&sink->refused);
   amqp_message_free(&sink->message);
   free(sink->queue);
   sink->queue = NULL;

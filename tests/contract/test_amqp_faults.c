@@ -72,14 +72,14 @@ static void check_honest(struct amqp_broker *broker, struct fake_host *host) {
   const struct contract_message *messages = amqp_broker_received(broker, &count);
   for (size_t i = 0; i < fake_host_tasks(host); i++) {
     struct fake_outcome o = fake_host_outcome(host, i);
-    size_t copies = 0;
+    size_t copies = 0, most = 1 + fake_host_logged(host, "AMQP-CHANNEL-CLOSED"); /* suspects go twice */
     for (size_t m = 0; m < count; m++)
       copies += messages[m].attempt == o.attempt && strcmp(messages[m].id, o.message_id) == 0;
     if (o.cls == DUEBOX_DELIVERED)
-      assert_int_equal(copies, 1);
+      assert_in_range(copies, 1, most);
     if (o.cls == DUEBOX_UNAVAILABLE || o.cls == DUEBOX_REJECTED || o.cls == DUEBOX_RETRY)
       assert_int_equal(copies, 0);
-    if (copies > 1)
+    if (copies > most)
       fail_msg("%s attempt %u stands in the queue %zu times", o.message_id, o.attempt, copies);
   }
 }
@@ -145,7 +145,8 @@ static void a_missing_exchange_costs_nobody_else_anything(void **state) {
   fake_host_free(host);
 }
 
-/* An exchange that is deleted under way breaks the channel for all that is open on it, once. */
+/* An exchange that is deleted under way breaks the channel for all that is open on it, once. None of the others has a
+ * failure to show for it. */
 static void a_deleted_exchange_is_found_one_by_one(void **state) {
   struct amqp_broker *broker = *state;
   struct amqp_route *good = amqp_broker_route(broker), doomed = *good;
@@ -169,50 +170,38 @@ static void a_deleted_exchange_is_found_one_by_one(void **state) {
       add(host, i == 50 ? &doomed : good, i == 50 ? "doomed" : "good", id, attempt);
     }
     settle(host, "a hundred tasks, one to the deleted exchange");
-    if (attempt == 1) /* nobody can tell which one it was */
-      continue;
     for (size_t i = 0; i < 100; i++)
-      if (i == 50)
+      if (i == 50 && attempt == 1 && fake_host_outcome(host, first + i).cls == DUEBOX_UNKNOWN)
+        expect(host, first + i, DUEBOX_UNKNOWN, "amqp.channel_closed"); /* others were open with it */
+      else if (i == 50)
         expect(host, first + i, DUEBOX_UNAVAILABLE, "amqp.not_found");
       else
         expect(host, first + i, DUEBOX_DELIVERED, NULL);
-  }
-  for (size_t i = 2; i < 102; i++) {
-    enum duebox_outcome_class cls = fake_host_outcome(host, i).cls;
-    assert_true(cls == DUEBOX_DELIVERED || cls == DUEBOX_UNKNOWN || (i == 52 && cls == DUEBOX_UNAVAILABLE));
   }
   check_honest(broker, host);
   fake_host_free(host);
 }
 
-/* RabbitMQ answers a CC header that is not an array with 406: a message that breaks every channel it comes to. */
-static void a_poisonous_message_is_found_and_rejected(void **state) {
+/* RabbitMQ answers a CC header that is not a list with 406 and closes the channel. Such a message is not sent at all.
+ */
+static void a_header_that_closes_channels_costs_nobody_else_anything(void **state) {
   struct amqp_broker *broker = *state;
   struct amqp_route *good = amqp_broker_route(broker);
-  const struct duebox_header poison = {"CC", text("not an array")};
   struct fake_host *host = open_sink(broker);
-  char id[32];
   add(host, good, NULL, "first", 1);
   settle(host, "a task before");
-  for (uint32_t attempt = 1; attempt <= 3; attempt++) {
-    size_t first = fake_host_tasks(host);
-    for (int i = 0; i < 50; i++) {
-      snprintf(id, sizeof(id), "bag-%d", i);
-      fake_host_add(host, &(struct fake_task){.message_id = id,
-                                              .attempt = attempt,
-                                              .route_data = good,
-                                              .payload = text("x"),
-                                              .headers = &poison,
-                                              .header_count = i == 25 && attempt < 3});
-    }
-    settle(host, "fifty tasks, one poisonous");
-    for (size_t i = 0; i < 50 && attempt > 1; i++)
-      if (i == 25 && attempt == 2)
-        expect(host, first + i, DUEBOX_REJECTED, "amqp.precondition_failed");
-      else
-        expect(host, first + i, DUEBOX_DELIVERED, NULL);
+  for (int i = 0; i < 50; i++) {
+    const struct duebox_header poison = {i % 2 ? "CC" : "BCC", text("audit@example.com")};
+    fake_host_add(host, &(struct fake_task){
+                            .route_data = good, .payload = text("x"), .headers = &poison, .header_count = i % 25 == 7});
   }
-  assert_int_equal(fake_host_logged(host, "AMQP-CHANNEL-CLOSED"), 2);
+  settle(host, "fifty tasks, two with such a header");
+  for (size_t i = 0; i < 50; i++)
+    if (i % 25 == 7)
+      expect(host, i + 1, DUEBOX_REJECTED, "amqp.header_reserved");
+    else
+      expect(host, i + 1, DUEBOX_DELIVERED, NULL);
+  assert_int_equal(fake_host_logged(host, "AMQP-CHANNEL-CLOSED"), 0);
   check_honest(broker, host);
   fake_host_free(host);
 }
@@ -518,7 +507,7 @@ int main(void) {
       ROW(a_full_queue_says_nack),
       ROW(a_missing_exchange_costs_nobody_else_anything),
       ROW(a_deleted_exchange_is_found_one_by_one),
-      ROW(a_poisonous_message_is_found_and_rejected),
+      ROW(a_header_that_closes_channels_costs_nobody_else_anything),
       ROW(what_amqp_cannot_carry_is_rejected_alone),
       ROW(properties_arrive_as_agreed),
       ROW(a_half_open_connection_is_found_by_heartbeats),

@@ -272,27 +272,105 @@ static void a_message_alone_on_its_channel_is_the_culprit(void **state) {
   assert_int_equal(amqp_script_connections(f->script), 6); /* one for each of the six */
 }
 
-static void among_several_nobody_is_blamed(void **state) {
+/* The next message comes over the probe channel; the broker holds none of the others back meanwhile. */
+static struct amqp_script_message probed(struct fake_host *host, struct amqp_lab *f, size_t index) {
+  published(host, f, index + 1);
+  struct amqp_script_message m = amqp_script_message(f->script, index);
+  assert_int_equal(m.channel, AMQP_LAB_PROBE);
+  return m;
+}
+
+/* A channel breaks because of one of five. The confirmed one is not sent again; each of the others goes once more,
+ * alone, and stays open: no failure is counted against it. Only the guilty one ends badly. */
+static void among_several_the_guilty_one_is_found(void **state) {
   struct amqp_lab *f = *state;
   struct fake_host *host = open_sink(f);
+  char id[5][64];
   add(host, f, 5);
   published(host, f, 6);
+  for (size_t i = 0; i < 5; i++)
+    snprintf(id[i], sizeof(id[i]), "%s", amqp_script_message(f->script, i + 1).id);
   amqp_script_ack(f->script, AMQP_LAB_FLOW, 2, false);
-  amqp_script_close_channel(f->script, AMQP_LAB_FLOW, 404, "NOT_FOUND");
-  completed(host, 6);
-  expect(host, 2, DUEBOX_DELIVERED, "");
-  expect(host, 1, DUEBOX_UNKNOWN, "amqp.channel_closed");
-  expect_all(host, 3, 6, DUEBOX_UNKNOWN, "amqp.channel_closed");
-  add(host, f, 2); /* tags of the new channel start at 1 again */
-  published(host, f, 7);
-  amqp_script_ack(f->script, AMQP_LAB_PROBE, 2, false);
-  published(host, f, 8);
-  assert_int_equal(amqp_script_message(f->script, 7).channel, AMQP_LAB_FLOW);
-  assert_int_equal(amqp_script_message(f->script, 7).tag, 1);
+  amqp_script_close_channel(f->script, AMQP_LAB_FLOW, 406, "PRECONDITION_FAILED");
+  static const size_t order[] = {0, 2, 3, 4};
+  for (size_t i = 0; i < 4; i++) {
+    struct amqp_script_message m = probed(host, f, 6 + i);
+    assert_string_equal(m.id, id[order[i]]);
+    assert_int_equal(fake_host_completed(host), 2 + i);
+    if (i == 2)
+      amqp_script_close_channel(f->script, AMQP_LAB_PROBE, 406, "PRECONDITION_FAILED");
+    else
+      amqp_script_ack(f->script, AMQP_LAB_PROBE, m.tag, false);
+    completed(host, 3 + i);
+  }
+  expect_all(host, 1, 4, DUEBOX_DELIVERED, "");
+  expect(host, 4, DUEBOX_REJECTED, "amqp.precondition_failed");
+  expect(host, 5, DUEBOX_DELIVERED, "");
+  add(host, f, 1); /* tags of the new channel start at 1 again */
+  published(host, f, 11);
+  assert_int_equal(amqp_script_message(f->script, 10).channel, AMQP_LAB_FLOW);
+  assert_int_equal(amqp_script_message(f->script, 10).tag, 1);
   amqp_script_ack(f->script, AMQP_LAB_FLOW, 1, false);
-  completed(host, 8);
-  expect_all(host, 6, 8, DUEBOX_DELIVERED, "");
+  completed(host, 7);
+  expect(host, 6, DUEBOX_DELIVERED, "");
   assert_int_equal(amqp_script_connections(f->script), 1);
+  fake_host_free(host);
+}
+
+/* The exchange went away under them. One copy of each may be in a queue, so none may be called unsent; and the others
+ * need not break a channel each to learn it. */
+static void suspects_of_an_exchange_that_is_gone(void **state) {
+  struct amqp_lab *f = *state;
+  struct fake_host *host = open_sink(f);
+  add(host, f, 4);
+  published(host, f, 5);
+  amqp_script_close_channel(f->script, AMQP_LAB_FLOW, 404, "NOT_FOUND");
+  (void)probed(host, f, 5);
+  amqp_script_close_channel(f->script, AMQP_LAB_PROBE, 404, "NOT_FOUND");
+  completed(host, 5);
+  expect_all(host, 1, 5, DUEBOX_UNKNOWN, "amqp.channel_closed");
+  assert_int_equal(amqp_script_published(f->script), 6);
+  fake_host_free(host);
+}
+
+/* What was open when a channel broke may have arrived: it is never handed back as unsent, whatever comes next. */
+static void suspects_are_never_called_unsent(void **state) {
+  struct amqp_lab *f = *state;
+  amqp_connection_blocked_t blocked = {.reason = amqp_cstring_bytes("low on memory")};
+  amqp_connection_unblocked_t unblocked = {0};
+  struct fake_host *host = open_sink(f);
+  add(host, f, 4);
+  published(host, f, 5);
+  amqp_script_close_channel(f->script, AMQP_LAB_FLOW, 406, "PRECONDITION_FAILED");
+  struct amqp_script_message m = probed(host, f, 5);
+  amqp_script_method(f->script, 0, AMQP_CONNECTION_BLOCKED_METHOD, &blocked);
+  amqp_script_ack(f->script, AMQP_LAB_PROBE, m.tag, false);
+  completed(host, 2);
+  for (int64_t end = amqp_lab_now_ms() + AMQP_LAB_LIMIT_MS; fake_host_health(host) == 1 && amqp_lab_now_ms() < end;)
+    fake_host_poll(host, 10);
+  assert_int_equal(fake_host_completed(host), 2); /* the others wait for the end of the alarm */
+  amqp_script_method(f->script, 0, AMQP_CONNECTION_UNBLOCKED_METHOD, &unblocked);
+  (void)probed(host, f, 6);
+  amqp_script_drop(f->script);
+  completed(host, 5);
+  expect(host, 1, DUEBOX_DELIVERED, "");
+  expect_all(host, 2, 5, DUEBOX_UNKNOWN, "amqp.connection_lost");
+  fake_host_free(host);
+}
+
+/* A queue that does not confirm holds its suspects for one confirm_timeout, not for one each. */
+static void suspects_that_are_not_confirmed_either(void **state) {
+  struct amqp_lab *f = *state;
+  f->options.confirm_timeout_ms = 3000;
+  struct fake_host *host = open_sink(f);
+  add(host, f, 4);
+  published(host, f, 5);
+  amqp_script_close_channel(f->script, AMQP_LAB_FLOW, 406, "PRECONDITION_FAILED");
+  (void)probed(host, f, 5);
+  completed(host, 5);
+  expect_all(host, 1, 5, DUEBOX_UNKNOWN, "amqp.confirm_timeout");
+  assert_int_equal(amqp_script_published(f->script), 6);
+  comes_back(host, f, 1);
   fake_host_free(host);
 }
 
@@ -313,15 +391,20 @@ static void a_channel_closed_under_a_large_message(void **state) {
   }
   assert_int_equal(fake_host_accepted(host), 4);
   amqp_script_close_channel(f->script, AMQP_LAB_FLOW, 404, "NOT_FOUND");
-  completed(host, 3);
-  expect_all(host, 1, 3, DUEBOX_UNKNOWN, "amqp.channel_closed");
+  for (int64_t end = amqp_lab_now_ms() + AMQP_LAB_LIMIT_MS;
+       !fake_host_logged(host, "AMQP-CHANNEL-CLOSED") && amqp_lab_now_ms() < end;)
+    fake_host_poll(host, 10);
   amqp_script_set_mood(f->script, AMQP_SCRIPT_NORMAL);
-  published(host, f, 4);
-  struct amqp_script_message m = amqp_script_message(f->script, 3);
+  for (size_t i = 0; i < 2; i++) { /* the two that were whole, first */
+    amqp_script_ack(f->script, AMQP_LAB_PROBE, probed(host, f, 3 + i).tag, false);
+    completed(host, 2 + i);
+  }
+  expect_all(host, 1, 3, DUEBOX_DELIVERED, "");
+  published(host, f, 6);
+  struct amqp_script_message m = amqp_script_message(f->script, 5);
   assert_string_equal(m.id, "large");
-  assert_int_equal(m.channel, AMQP_LAB_PROBE);
   assert_int_equal(m.len, big);
-  amqp_script_ack(f->script, AMQP_LAB_PROBE, m.tag, false);
+  amqp_script_ack(f->script, m.channel, m.tag, false);
   completed(host, 4);
   expect(host, 3, DUEBOX_DELIVERED, "");
   assert_int_equal(amqp_script_connections(f->script), 1);
@@ -450,7 +533,10 @@ int main(void) {
       ROW(a_frame_larger_than_agreed),
       ROW(the_broker_says_goodbye),
       ROW(a_message_alone_on_its_channel_is_the_culprit),
-      ROW(among_several_nobody_is_blamed),
+      ROW(among_several_the_guilty_one_is_found),
+      ROW(suspects_of_an_exchange_that_is_gone),
+      ROW(suspects_are_never_called_unsent),
+      ROW(suspects_that_are_not_confirmed_either),
       ROW(a_channel_closed_under_a_large_message),
       ROW(both_close_a_channel_at_once),
       ROW(a_channel_that_is_not_answered),

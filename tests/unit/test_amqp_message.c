@@ -157,6 +157,25 @@ static void what_amqp_cannot_carry(void **state) {
   amqp_message_free(&m);
 }
 
+/* RabbitMQ closes the channel over a CC or BCC that is not a list, at the cost of all that is open on it. Its names are
+ * case-sensitive: `cc` is a header like any other. */
+static void a_header_that_closes_the_channel_is_refused(void **state) {
+  (void)state;
+  static const struct {
+    const char *name;
+    int want;
+  } rows[] = {{"CC", AMQP_INVALID_CC}, {"BCC", AMQP_INVALID_CC}, {"cc", 0}, {"Bcc", 0}, {"CCC", 0}, {"C", 0}};
+  struct amqp_message m = {0};
+  for (size_t i = 0; i < sizeof(rows) / sizeof(*rows); i++) {
+    const struct duebox_header headers[] = {{"first", text("")}, {rows[i].name, text("audit@example.com")}};
+    struct duebox_task task = a_task();
+    task.headers = headers;
+    task.header_count = 2;
+    assert_int_equal(amqp_message_build(&m, &task, &a_route, wall, 131072), rows[i].want);
+  }
+  amqp_message_free(&m);
+}
+
 /* The estimate must never be below what the library needs: it would find out between two frames. */
 static void the_size_of_the_head_is_an_upper_bound(void **state) {
   (void)state;
@@ -205,6 +224,7 @@ int main(void) {
       cmocka_unit_test(headers_are_long_strings),
       cmocka_unit_test(the_application_cannot_speak_for_duebox),
       cmocka_unit_test(what_amqp_cannot_carry),
+      cmocka_unit_test(a_header_that_closes_the_channel_is_refused),
       cmocka_unit_test(the_size_of_the_head_is_an_upper_bound),
       cmocka_unit_test(times),
   };

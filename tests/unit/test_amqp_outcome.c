@@ -42,6 +42,7 @@ static const struct expectation expected[] = {
     {AMQP_EVENT_INVALID, AMQP_INVALID_REPLY_TO, DUEBOX_REJECTED, 0, "amqp.reply_to_too_long"},
     {AMQP_EVENT_INVALID, AMQP_INVALID_HEADER_NAME, DUEBOX_REJECTED, 0, "amqp.header_name_too_long"},
     {AMQP_EVENT_INVALID, AMQP_INVALID_HEADERS_SIZE, DUEBOX_REJECTED, 0, "amqp.headers_too_large"},
+    {AMQP_EVENT_INVALID, AMQP_INVALID_CC, DUEBOX_REJECTED, 0, "amqp.header_reserved"},
     {AMQP_EVENT_INVALID, 99, DUEBOX_REJECTED, 0, "amqp.invalid"},
     {AMQP_EVENT_NO_MEMORY, 0, DUEBOX_RETRY, 0, "amqp.no_memory"},
 };
