@@ -26,6 +26,7 @@
   PROBLEM(STATE, 409, "state", "The task's state does not allow it")                                                   \
   PROBLEM(STALE, 409, "stale", "The result is of an older attempt")                                                    \
   PROBLEM(LATE, 409, "late", "The task has ended already")                                                             \
+  PROBLEM(UNSENT, 409, "unsent", "The attempt was never handed out")                                                   \
   PROBLEM(TOO_LARGE, 413, "too_large", "The body is too large")                                                        \
   PROBLEM(MEDIA_TYPE, 415, "media_type", "The body must be JSON")                                                      \
   PROBLEM(ELSEWHERE, 421, "elsewhere", "Another instance holds this task")                                             \

@@ -56,7 +56,8 @@ static void respond_fate(struct response *response, const struct store_result *r
                       result->cancelled ? " (cancelled)" : "");
     break;
   case RESULT_ORPHAN:
-    respond_problem(response, PROBLEM_NOT_FOUND, "there is no such attempt of a task with this message id%s",
+    respond_problem(response, result->unsent ? PROBLEM_UNSENT : PROBLEM_NOT_FOUND, "%s%s",
+                    result->unsent ? "this attempt was never handed out" : "there is no task with this message id",
                     offer->replied ? "" : "; the record is kept in quarantine");
     break;
   case RESULT_BROKEN:

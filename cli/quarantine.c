@@ -113,7 +113,7 @@ static int replay(struct cli *cli, const struct operator* op, const char *text) 
                     text, BODY_KEPT);
   if (code == EX_OK)
     code = result_settle_directly(config, body, "duebox quarantine replay", &result);
-  if (code == EX_OK && (code = result_tell_fate(cli, text, result.fate)) == EX_OK)
+  if (code == EX_OK && (code = result_tell_fate(cli, text, &result)) == EX_OK)
     code = forget(op, id, 1, "replayed", &forgotten);
   json_decref(row);
   return code;

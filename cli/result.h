@@ -12,6 +12,6 @@
 MUSTCHECK int result_settle_directly(const struct config *config, const char *record, const char *origin,
                                      struct store_result *result);
 /* Prints what became of it; id is how the person named it. Exit code. */
-int result_tell_fate(const struct cli *cli, const char *id, enum result_fate fate);
+int result_tell_fate(const struct cli *cli, const char *id, const struct store_result *result);
 
 #endif

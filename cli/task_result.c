@@ -167,8 +167,10 @@ static int tell_answer(const struct cli *cli, const char *id, const struct daemo
   }
 }
 
-int result_tell_fate(const struct cli *cli, const char *id, enum result_fate fate) {
-  switch (fate) {
+int result_tell_fate(const struct cli *cli, const char *id, const struct store_result *result) {
+  if (result->unsent)
+    return cli_fail(EX_DATAERR, "task %s: this attempt was never handed out; nothing was changed", id);
+  switch (result->fate) {
   case RESULT_APPLIED:
     return tell(cli, id, "applied");
   case RESULT_DUPLICATE:
@@ -177,8 +179,10 @@ int result_tell_fate(const struct cli *cli, const char *id, enum result_fate fat
     return cli_fail(EX_DATAERR, "task %s: it is in a later attempt; only a success of this one would count", id);
   case RESULT_LATE:
     return cli_fail(EX_DATAERR, "task %s: it has ended; nothing was changed", id);
+  case RESULT_BUSY:
+    return cli_fail(EX_TEMPFAIL, "task %s: its row is in use; nothing was changed, give the result again", id);
   default:
-    return cli_fail(EX_NOINPUT, "%s: there is no such attempt of a task with this message id", id);
+    return cli_fail(EX_NOINPUT, "%s: there is no task with this message id", id);
   }
 }
 
@@ -206,7 +210,7 @@ static int deliver(struct cli *cli, const struct config *config, const struct op
   else if (is_definite(daemons.answer.status))
     code = tell_answer(cli, id, &daemons.answer);
   else if ((code = result_settle_directly(config, record, "duebox task result", &result)) == EX_OK)
-    code = result_tell_fate(cli, id, result.fate);
+    code = result_tell_fate(cli, id, &result);
   json_decref(daemons.answer.body);
   daemon_client_free(&daemons.client);
   return code;

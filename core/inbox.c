@@ -411,6 +411,7 @@ static void take_verdict(struct item *item, const struct store_result *result) {
   item->result.extended = result->extended;
   item->result.unknown = result->unknown;
   item->result.early = result->early;
+  item->result.unsent = result->unsent;
   memcpy(item->result.route, result->route, sizeof result->route);
 }
 

@@ -266,10 +266,20 @@ void rules_block(const struct rules_task *task, struct decision *out) {
   out->attempt = task->attempt_row;
 }
 
-/* The attempt that a result may speak of: the one the row counts already, or the next one while its publish is not
- * recorded yet (memory claims count when the outcome is settled). */
-static bool is_current(const struct result_row *row, uint32_t attempt) {
-  return attempt == row->attempt || (row->state == TASK_SCHEDULED && attempt == row->attempt + 1);
+/* A result of an attempt that the row does not count. That may be in flight only as the next one, in memory (then the
+ * row counts it when the outcome is settled), and nothing leaves before its time. Whatever else says so is about
+ * another task that had this message id, or a mistake: what was never sent does not end. */
+static enum result_fate meet_uncounted(const struct route_config *route, const struct result_row *row,
+                                       uint32_t attempt) {
+  if (attempt != row->attempt + 1 || row->state != TASK_SCHEDULED || row->shard == SHARD_BOUND)
+    return RESULT_ORPHAN;
+  if (!route)
+    return RESULT_BUSY; /* another daemon may know it, and records what it sent */
+  if (route->claim != CLAIM_MEMORY || route->result != RESULT_EXPECTED)
+    return RESULT_ORPHAN;
+  if (row->due_us > row->now_us) /* unless it was put off after it was sent */
+    return row->change == CHANGE_SINCE_SENT ? RESULT_BUSY : RESULT_ORPHAN;
+  return RESULT_APPLIED;
 }
 
 /* What a result means that ends an attempt of a row which plain SQL may have changed since. What was sent is over; what
@@ -303,9 +313,12 @@ enum result_fate rules_result(void *ctx, const struct result_row *row, const str
   };
   if (!task_state_living(row->state))
     return RESULT_LATE;
-  if (record->attempt > row->attempt + 1 || record->attempt == 0)
-    return RESULT_ORPHAN; /* an attempt that was never handed out */
-  bool current = is_current(row, record->attempt);
+  if (record->attempt == 0)
+    return RESULT_ORPHAN;
+  enum result_fate fate = RESULT_APPLIED;
+  if (record->attempt > row->attempt && (fate = meet_uncounted(route, row, record->attempt)) != RESULT_APPLIED)
+    return fate;
+  bool current = record->attempt >= row->attempt;
   /* The work of an older attempt is done: the effect has happened, so the pending retry is called off. */
   if (!current && (record->current_only || record->status != RESULT_DONE))
     return RESULT_STALE;
@@ -313,7 +326,8 @@ enum result_fate rules_result(void *ctx, const struct result_row *row, const str
   bool waits_again = row->state == TASK_SCHEDULED && record->attempt == row->attempt;
   if (waits_again && record->status != RESULT_DONE)
     return RESULT_DUPLICATE;
-  enum result_fate fate = record->status == RESULT_PROGRESS ? RESULT_APPLIED : meet_change(row, record);
+  if (record->status != RESULT_PROGRESS)
+    fate = meet_change(row, record);
   if (fate != RESULT_APPLIED)
     return fate;
   start_decision(&task, EVENT_DONE, out);

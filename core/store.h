@@ -188,6 +188,7 @@ struct result_row {
   enum task_state state;
   uint32_t attempt, failures, recoveries, max_attempts, timeout_ms;
   int64_t due_us, asked_due_us, expires_us;
+  int64_t now_us; /* when it was locked, by the database's clock */
   enum row_change change;
   const char *route; /* NUL-terminated, valid during the call */
 };
@@ -230,6 +231,7 @@ struct store_result {
   char route[STORE_ROUTE_MAX + 1]; /* set by the store when a row was found */
   bool cancelled;                  /* set by the store: the task was cancelled meanwhile (answer to progress) */
   bool extended;                   /* set by the store: progress has moved the time by which the result is due */
+  bool unsent;                     /* set by the store, of an orphan: its task lives, and this attempt never left */
   bool changed;                    /* set by the store: applied, and the row is due again since it was changed */
 };
 

@@ -26,11 +26,10 @@ struct slot {
   struct result_row row;
   char route[STORE_ROUTE_MAX + 1];
   char reason[256]; /* why it is quarantined */
-  bool living;      /* row is what it met, locked, at now_us */
+  bool living;      /* row is what it met, locked */
   bool busy;        /* there is a row, and another transaction holds it */
-  int64_t now_us;
-  bool seen;     /* this attempt's result was applied before */
-  bool finished; /* the task is in the history, in state `final` */
+  bool seen;        /* this attempt's result was applied before */
+  bool finished;    /* the task is in the history, in state `final` */
   int64_t finished_us;
   enum task_state final;
   struct decision decision;
@@ -154,7 +153,7 @@ static bool read_row(const struct db_row *row, struct slot *slot) {
             read_number(row, COL_MAX_ATTEMPTS, &out->max_attempts) && read_number(row, COL_TIMEOUT, &out->timeout_ms) &&
             db_time(row, COL_DUE, &out->due_us) && db_time(row, COL_ASKED_DUE, &out->asked_due_us) &&
             (!row->fields[COL_EXPIRES] || db_time(row, COL_EXPIRES, &out->expires_us)) &&
-            db_copy(row, COL_ROUTE, slot->route, sizeof slot->route) && db_time(row, COL_NOW, &slot->now_us) &&
+            db_copy(row, COL_ROUTE, slot->route, sizeof slot->route) && db_time(row, COL_NOW, &out->now_us) &&
             db_u64(row, COL_CHANGE, CHANGE_SINCE_SENT, &change);
   if (!ok)
     return false;
@@ -261,14 +260,16 @@ static enum result_fate judge_living(struct results_unit *u, struct slot *slot) 
     return RESULT_DUPLICATE;
   enum result_fate fate = u->decide(u->ctx, row, &slot->result->record, d);
   slot->result->early = fate == RESULT_BUSY;
-  if (fate == RESULT_ORPHAN)
+  bool untold = fate == RESULT_BUSY && slot->result->waited;
+  slot->result->unsent = fate == RESULT_ORPHAN || (untold && row->change != CHANGE_SINCE_SENT);
+  if (slot->result->unsent)
     snprintf(slot->reason, sizeof slot->reason, "attempt %u was never handed out; the row counts %u",
              slot->result->record.attempt, row->attempt);
-  if (fate == RESULT_BUSY && slot->result->waited) {
+  else if (untold)
     snprintf(slot->reason, sizeof slot->reason, "the task was changed, and nobody says what attempt %u sent of it",
              slot->result->record.attempt);
+  if (untold)
     return RESULT_ORPHAN;
-  }
   if (fate != RESULT_APPLIED)
     return fate;
   d->id = row->id;
@@ -282,7 +283,7 @@ static enum result_fate judge_living(struct results_unit *u, struct slot *slot) 
   /* It came before its publishing was recorded, some milliseconds at most; nobody will write that time any more. */
   uint32_t going_out = row->state == TASK_SCHEDULED ? row->attempt + 1 : row->state == TASK_CLAIMED ? row->attempt : 0;
   if (d->record->attempt == going_out && d->event != EVENT_PROGRESS)
-    d->published_us = slot->now_us;
+    d->published_us = row->now_us;
   if (!write_possible(d))
     return RESULT_STALE;
   u->decisions[u->writes++] = d;
@@ -315,6 +316,7 @@ static void judge_all(const struct store_session *ss, struct results_unit *u) {
   for (size_t i = 0; i < u->count; i++) {
     struct slot *slot = &u->slots[i];
     struct store_result *result = slot->result;
+    result->unsent = false;
     bool perhaps = result->unknown || (ss->unknown && result->fate == RESULT_APPLIED);
     enum result_fate fate = judge(ss, u, slot);
     bool happened = perhaps && (fate == RESULT_DUPLICATE || fate == RESULT_LATE || fate == RESULT_ORPHAN);

@@ -330,6 +330,8 @@ def test_result_without_a_daemon(cli, words, state):
     (["m-1", "--attempt", "1", "--status", "done", "--result", "{"], 65, None),
     (["m-1", "--attempt", "1", "--status", "retry"], 65,
      "task m-1: it is in a later attempt; only a success of this one would count"),
+    (["m-1", "--attempt", "3", "--status", "done"], 65,
+     "task m-1: this attempt was never handed out; nothing was changed"),
 ])
 def test_result_refused(cli, words, code, message):
     id_, = cli.add(message_id="m-1")
@@ -364,7 +366,7 @@ def test_the_quarantine_is_listed_shown_replayed_and_purged(cli):
     assert cli("quarantine", "replay", first) == f"{first}  applied\n"
     assert cli.row(id_) is None
     done = cli.run("quarantine", "replay", second, third)
-    assert done.returncode != 0 and "first 4096 bytes" in done.stderr and "no such attempt" in done.stderr
+    assert done.returncode != 0 and "first 4096 bytes" in done.stderr and "no task with this message id" in done.stderr
     assert {int(row["id"]) for row in cli.json("quarantine", "list")} == {second, third}
 
     assert cli.json("quarantine", "purge", second)["purged"] == 1

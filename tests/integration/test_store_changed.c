@@ -14,7 +14,13 @@
 #define ROW(...) sql(f, "INSERT INTO outbox " __VA_ARGS__)
 #define ONE_TASK ROW("(id, route, payload, shard, message_id) VALUES (1, 'r', 'old', 0, 'm1')")
 
-static const struct config config = {.engine = {.dead_retention_ms = 3600 * 1000}};
+static struct plugin_config plugin;
+static struct route_config routes[] = {{.name = "r",
+                                        .plugin = &plugin,
+                                        .result = RESULT_EXPECTED,
+                                        .history_ms = 3600 * 1000,
+                                        .retry = {.max_attempts = 5}}};
+static const struct config config = {.routes = routes, .route_count = 1, .engine = {.dead_retention_ms = 3600 * 1000}};
 
 static enum result_fate decide(void *ctx, const struct result_row *row, const struct result_record *record,
                                struct decision *out) {
@@ -170,6 +176,27 @@ static void a_result_of_an_untouched_task_waits_for_nothing(void **state) {
   }
 }
 
+/* A message id that was used before, and an old record of it that comes again: the new task, which is due later, stays
+ * as it is (P1: it would end unsent), and the record is kept where people see it. */
+static void a_result_of_a_task_that_was_never_sent(void **state) {
+  struct fixture *f = *state;
+  static const enum result_status all[] = {RESULT_DONE, RESULT_RETRY, RESULT_FAIL, RESULT_PROGRESS};
+  ROW("(id, route, payload, shard, message_id, delay_ms) VALUES (1, 'r', 'p', 0, 'm1', 3600000)");
+  for (int i = 0; i < 4; i++) {
+    struct store_result result = answer(1, all[i]);
+    result.record.checkpoint = "forged";
+    result.record.checkpoint_len = 6;
+    assert_int_equal(apply(f, &result), RESULT_ORPHAN);
+    assert_true(result.unsent);
+  }
+  assert_string_equal(ask_text(f, "SELECT CONCAT_WS('|', state, attempt, COALESCE(checkpoint, '-')) FROM outbox"),
+                      "scheduled|0|-");
+  assert_int_equal(ask(f, "SELECT COUNT(*) FROM outbox_history"), 0);
+  assert_true(ask(f, "SELECT COUNT(*) FROM outbox_quarantine WHERE reason LIKE '%%never handed out%%'") > 0);
+  sql(f, "UPDATE outbox SET due_at = '2020-01-01', changed_at = created_at"); /* now it may be in flight */
+  assert_int_equal(say(f, 1, RESULT_DONE), RESULT_APPLIED);
+}
+
 static void a_result_of_an_open_call_whose_task_was_changed(void **state) {
   struct fixture *f = *state;
   ONE_TASK;
@@ -323,6 +350,7 @@ int main(int argc, char **argv) {
       TEST(a_result_that_overtakes_the_record_of_a_changed_task),
       TEST(an_early_result_waits_for_so_long_and_no_longer),
       TEST(a_result_of_an_untouched_task_waits_for_nothing),
+      TEST(a_result_of_a_task_that_was_never_sent),
       TEST(a_result_of_an_open_call_whose_task_was_changed),
       TEST(a_late_success_of_what_the_task_was),
       TEST(a_task_that_was_awaited_before_the_upgrade),

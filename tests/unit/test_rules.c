@@ -385,6 +385,7 @@ static void a_result_meets_its_row(void **state) {
   struct result_record record = {
       .attempt = m->record_attempt, .status = m->status, .retry_in_ms = -1, .extend_ms = -1, .progress = -1};
   struct decision d = {0};
+  f.config.routes[1].result = RESULT_EXPECTED;
   assert_int_equal(rules_result(&f.context, &row, &record, &d), m->fate);
   if (m->fate == RESULT_APPLIED) {
     assert_int_equal(d.event, m->event);
@@ -393,6 +394,63 @@ static void a_result_meets_its_row(void **state) {
     assert_int_equal(d.attempt_from, m->row_attempt);
     assert_true(d.attempt >= m->row_attempt); /* the token only grows */
     assert_true(task_state_next(m->state, d.event) != TASK_STATES);
+  }
+}
+
+/* A task that was never sent is ended, moved or given a checkpoint by no answer (P1, P3): its message id was used
+ * before and an old record came again, or a consumer counts wrongly. */
+struct unsent {
+  const char *name;
+  enum task_state state;
+  uint32_t row_attempt, record_attempt;
+  int64_t due_in_us;
+  enum claim_mode claim;
+  enum result_mode result;
+  uint8_t shard;
+  const char *route;
+  enum row_change change;
+  enum result_fate fate;
+};
+
+static const struct unsent unsent[] = {
+    {"really in flight", TASK_SCHEDULED, 0, 1, 0, CLAIM_MEMORY, RESULT_EXPECTED, 2, "orders", 0, RESULT_APPLIED},
+    {"due in an hour", TASK_SCHEDULED, 0, 1, 3600LL * SECOND, CLAIM_MEMORY, RESULT_EXPECTED, 2, "orders", 0,
+     RESULT_ORPHAN},
+    {"during the wait for a retry", TASK_SCHEDULED, 1, 2, SECOND, CLAIM_MEMORY, RESULT_EXPECTED, 2, "orders", 0,
+     RESULT_ORPHAN},
+    {"put off while it was out", TASK_SCHEDULED, 0, 1, SECOND, CLAIM_MEMORY, RESULT_EXPECTED, 2, "orders",
+     CHANGE_SINCE_SENT, RESULT_BUSY},
+    {"recorded claims", TASK_SCHEDULED, 0, 1, 0, CLAIM_RECORDED, RESULT_EXPECTED, 2, "orders", 0, RESULT_ORPHAN},
+    {"bound to a host", TASK_SCHEDULED, 0, 1, 0, CLAIM_MEMORY, RESULT_EXPECTED, SHARD_BOUND, "orders", 0,
+     RESULT_ORPHAN},
+    {"a route without results", TASK_SCHEDULED, 0, 1, 0, CLAIM_MEMORY, RESULT_NONE, 2, "orders", 0, RESULT_ORPHAN},
+    {"another daemon's route", TASK_SCHEDULED, 0, 1, 0, CLAIM_MEMORY, RESULT_EXPECTED, 2, "else", 0, RESULT_BUSY},
+    {"held", TASK_HELD, 0, 1, 0, CLAIM_MEMORY, RESULT_EXPECTED, 2, "orders", 0, RESULT_ORPHAN},
+    {"blocked", TASK_BLOCKED, 0, 1, 0, CLAIM_MEMORY, RESULT_EXPECTED, 2, "orders", 0, RESULT_ORPHAN},
+    {"the one after the awaited", TASK_AWAITING, 1, 2, 0, CLAIM_MEMORY, RESULT_EXPECTED, 2, "orders", 0, RESULT_ORPHAN},
+    {"the one after the claimed", TASK_CLAIMED, 1, 2, 0, CLAIM_MEMORY, RESULT_EXPECTED, 2, "orders", 0, RESULT_ORPHAN},
+};
+
+static void a_result_of_what_was_never_sent(void **state) {
+  static const enum result_status statuses[] = {RESULT_DONE, RESULT_RETRY, RESULT_FAIL, RESULT_PROGRESS};
+  const struct unsent *u = *state;
+  struct fixture f = make();
+  f.config.routes[1].claim = u->claim;
+  f.config.routes[1].result = u->result;
+  struct result_row row = {.id = 7,
+                           .shard = u->shard,
+                           .state = u->state,
+                           .attempt = u->row_attempt,
+                           .route = u->route,
+                           .due_us = NOW + u->due_in_us,
+                           .asked_due_us = NOW,
+                           .now_us = NOW,
+                           .change = u->change};
+  for (size_t i = 0; i < sizeof statuses / sizeof statuses[0]; i++) {
+    struct result_record record = {
+        .attempt = u->record_attempt, .status = statuses[i], .retry_in_ms = -1, .extend_ms = -1, .progress = -1};
+    struct decision d = {0};
+    assert_int_equal(rules_result(&f.context, &row, &record, &d), u->fate);
   }
 }
 
@@ -437,11 +495,16 @@ int main(void) {
       cmocka_unit_test(no_result_counts_as_failure),
   };
   enum { RULES = sizeof rules / sizeof rules[0] };
-  struct CMUnitTest tests[RULES + MEETINGS];
+  enum { UNSENT = sizeof unsent / sizeof unsent[0] };
+  struct CMUnitTest tests[RULES + MEETINGS + UNSENT];
   memcpy(tests, rules, sizeof rules);
   for (size_t i = 0; i < MEETINGS; i++)
     tests[RULES + i] = (struct CMUnitTest){.name = meetings[i].name,
                                            .test_func = a_result_meets_its_row,
                                            .initial_state = (void *)(uintptr_t)&meetings[i]};
-  return _cmocka_run_group_tests("rules", tests, RULES + MEETINGS, NULL, NULL);
+  for (size_t i = 0; i < UNSENT; i++)
+    tests[RULES + MEETINGS + i] = (struct CMUnitTest){.name = unsent[i].name,
+                                                      .test_func = a_result_of_what_was_never_sent,
+                                                      .initial_state = (void *)(uintptr_t)&unsent[i]};
+  return _cmocka_run_group_tests("rules", tests, RULES + MEETINGS + UNSENT, NULL, NULL);
 }
