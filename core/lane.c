@@ -137,6 +137,11 @@ void lane_refund(struct lane *lane, const struct task *task, bool sent) {
   set_gauge(&lane->metrics.inflight_bytes, lane->bytes_in_flight);
 }
 
+bool lane_holds_much(const struct lane *lane) {
+  int64_t held = (int64_t)atomic_load_explicit(&lane->held_bytes, memory_order_relaxed);
+  return held - lane->bytes_in_flight - (int64_t)lane->in_flight * TASK_BYTES > lane->route->inflight_bytes;
+}
+
 bool lane_send(struct lane *lane, const struct task *task) {
   if (!health_send(&lane->health, task->id))
     return false;

@@ -56,7 +56,8 @@ struct lane {
 
   uint32_t in_flight; /* charged and not settled: waiting for their moment or for room, at the sink, or answered */
   int64_t bytes_in_flight;
-  double average_bytes; /* of payloads, moving: how many rows the byte credit may buy */
+  atomic_size_t held_bytes; /* of all batches that have tasks in flight, settled ones included */
+  double average_bytes;     /* of payloads, moving: how many rows the byte credit may buy */
 
   atomic_uint at_sink;     /* given to the plugin and not answered; changed by whoever does either */
   atomic_uint at_sink_max; /* its driver gives no more than that; 0: what waits goes back to the table */
@@ -132,6 +133,9 @@ void lane_forget_groups(struct lane *lane, uint64_t look);
 /* Accounts for tasks handed over or settled. One that its sink never had does not count for the rate. */
 void lane_charge(struct lane *lane, const struct task *task, int64_t now_us);
 void lane_refund(struct lane *lane, const struct task *task, bool sent);
+/* Whether batches hold much more memory than their tasks that are in flight need: slow tasks keep them. Tasks that are
+ * read now are to have memory of their own. */
+bool lane_holds_much(const struct lane *lane);
 /* A task leaves, or has come back: true when it is the one that probes a suspended route. */
 bool lane_send(struct lane *lane, const struct task *task);
 void lane_probe_lost(struct lane *lane, uint64_t row, int64_t now_us);

@@ -117,6 +117,7 @@ struct taking {
   size_t large_count, taken;
   int64_t now_us; /* monotonic: when the batch came */
   struct err err; /* what is wrong with the row at hand */
+  bool apart;     /* tasks get memory of their own */
 };
 
 void reader_settle_turns(struct scheduler *s, struct lane *lane, const uint64_t *ids, size_t count) {
@@ -165,6 +166,8 @@ static void take_off(struct scheduler *s, struct group *group, struct task *task
   struct lane *lane = group->lane;
   const char *error_class = NULL;
   taking->err.text[0] = '\0';
+  if (taking->apart)
+    task = task_apart(task);
   struct flight *flight = reader_begin_flight(s, lane, group, task, taking->reading->began_us);
   if (!flight) {
     note_unknown_claim(s, task);
@@ -296,6 +299,8 @@ static void take_batch(struct scheduler *s, struct taking *taking, struct task_b
   size_t rows = batch->count;
   taking->now_us = clock_mono_us();
   count(&s->metrics->rows_read, rows);
+  taking->apart = lane_holds_much(lane);
+  task_batch_count(batch, &lane->held_bytes);
   for (size_t i = 0; i < rows; i++) {
     struct task *task = &batch->tasks[i]; /* the batch may be gone with its last task: no look at it after that */
     if (!group || group->shard != task->shard || group->priority != task->priority)
@@ -442,6 +447,7 @@ size_t reader_take(struct scheduler *s, const struct reading *reading, struct ta
   taking.reading = reading;
   taking.out = taking.ended = (struct flight_list){0};
   taking.large_count = taking.taken = 0;
+  taking.apart = false;
   if (reading->recorded) {
     UNFILLED uint64_t ids[READ_MAX];
     UNFILLED char message_ids[READ_MAX][STORE_ID_MAX + 1];

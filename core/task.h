@@ -57,7 +57,17 @@ struct task_batch {
   struct task *tasks;
   void *buffer; /* the store's: freed by release */
   void (*release)(struct task_batch *batch);
+  size_t bytes;        /* what it holds, about */
+  atomic_size_t *held; /* where that is counted, or NULL */
 };
+
+enum { TASK_BYTES = 1024 }; /* what a row takes in memory beside its payload and headers, about */
+
+/* Counts the memory of a batch there until it is freed. */
+void task_batch_count(struct task_batch *batch, atomic_size_t *held);
+/* Moves a task that nobody else knows yet into memory of its own, and gives its place in its batch back: the buffer of
+ * a batch lives as long as its slowest task. Without memory it stays where it is. Returns it. */
+struct task *task_apart(struct task *task);
 
 /* Gives one task of a batch back; frees the batch with the last. Any thread. */
 void task_release(struct task *task);

@@ -162,17 +162,21 @@ bool row_batch(struct db_result *result, struct task_batch **batch, struct err *
     goto failed;
   }
   struct db_row row;
-  size_t count = 0;
-  while (count < rows && db_next(result, &row))
-    if (row_decode(&row, &tasks[count], &unknown))
-      tasks[count++].batch = made;
+  size_t count = 0, bytes = 0;
+  while (count < rows && db_next(result, &row)) {
+    if (!row_decode(&row, &tasks[count], &unknown))
+      continue;
+    bytes += TASK_BYTES + tasks[count].payload.len + tasks[count].headers.len;
+    tasks[count++].batch = made;
+  }
   if (count == 0) {
     free(tasks);
     free(made);
     db_results_free(result, 1);
     return true;
   }
-  *made = (struct task_batch){.count = count, .tasks = tasks, .buffer = result->rows, .release = release};
+  *made =
+      (struct task_batch){.count = count, .tasks = tasks, .buffer = result->rows, .release = release, .bytes = bytes};
   atomic_init(&made->open, (unsigned)count);
   result->rows = NULL;
   *batch = made;

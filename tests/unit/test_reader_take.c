@@ -130,11 +130,109 @@ static void a_stalled_route_is_probed_by_a_recorded_claim(void **state) {
   assert_true(stall_probe_at_us(&f->lane.stall) > clock_mono_us());
 }
 
+/* --- memory --- */
+
+enum { BATCHES = 400, BATCH = 100, LARGE = 1000 };
+
+static char text[LARGE];
+static size_t buffers, most_buffers;
+
+static void free_batch(struct task_batch *batch) {
+  buffers--;
+  free(batch->tasks);
+  free(batch);
+}
+
+static void take_buffer(struct fixture *f, uint64_t first_id) {
+  struct task_batch *batch = calloc(1, sizeof *batch);
+  assert_non_null(batch);
+  *batch = (struct task_batch){.open = BATCH,
+                               .count = BATCH,
+                               .tasks = calloc(BATCH, sizeof *batch->tasks),
+                               .release = free_batch,
+                               .bytes = BATCH * (LARGE + TASK_BYTES)};
+  assert_non_null(batch->tasks);
+  for (size_t i = 0; i < BATCH; i++)
+    batch->tasks[i] = (struct task){.id = first_id + i,
+                                    .state = TASK_SCHEDULED,
+                                    .due_us = 1,
+                                    .asked_due_us = 1,
+                                    .route = {"work", 4},
+                                    .message_id = {"m", 1},
+                                    .payload = {text, LARGE},
+                                    .payload_len = LARGE,
+                                    .batch = batch};
+  buffers++;
+  most_buffers = buffers > most_buffers ? buffers : most_buffers;
+  const struct reading reading = {.lane = &f->lane, .most = BATCH, .began_us = clock_mono_us(), .due_until_us = 10};
+  reader_take(&f->s, &reading, batch);
+}
+
+static void settle(struct fixture *f, struct flight *flight) {
+  assert_true(flight->task->payload.len == LARGE && memcmp(flight->task->payload.data, text, LARGE) == 0);
+  assert_string_equal(flight->task->message_id.data, "m");
+  lane_refund(&f->lane, flight->task, true);
+  flight_give_back(&f->flights, flight);
+}
+
+/* One task in a hundred takes for ever, and its batch's buffer with all the others would live as long as it: of 400
+ * batches 80 MB. What is held beyond what is in flight stays within inflight_bytes and a batch. */
+static void slow_tasks_do_not_hold_the_memory_of_their_batches(void **state) {
+  struct fixture *f = *state;
+  struct flight_list slow = {0}, taken = {0};
+  struct flight *flight;
+  const size_t bound = (size_t)f->route.inflight_bytes + BATCH * (LARGE + TASK_BYTES);
+  f->released = 1; /* no batch of the others */
+  f->route.concurrency = f->driver.max_inflight = 2 * BATCHES + 2 * BATCH;
+  memset(text, 'x', sizeof text);
+  buffers = most_buffers = 0;
+  for (size_t i = 0; i < BATCHES; i++) {
+    take_buffer(f, i * BATCH + 1);
+    mailbox_take(&f->driver.in, 0, &taken);
+    for (size_t n = 0; (flight = flight_list_pop(&taken)); n++)
+      if (n == 0)
+        flight_list_add(&slow, flight);
+      else
+        settle(f, flight);
+    size_t held = atomic_load(&f->lane.held_bytes), need = (i + 1) * (LARGE + TASK_BYTES);
+    assert_int_equal(f->lane.in_flight, i + 1);
+    assert_true(held <= need + bound);
+  }
+  assert_in_range(most_buffers, 1, bound / LARGE / BATCH + 1);
+  while ((flight = flight_list_pop(&slow)))
+    settle(f, flight);
+  assert_int_equal(buffers, 0);
+  assert_int_equal(atomic_load(&f->lane.held_bytes), 0);
+}
+
+/* Where all that is held is in flight too, nothing is copied: the payload is used in place. */
+static void a_route_whose_tasks_are_alike_copies_nothing(void **state) {
+  struct fixture *f = *state;
+  struct flight_list taken = {0};
+  struct flight *flight;
+  f->released = 1;
+  f->route.concurrency = f->driver.max_inflight = 10 * BATCH;
+  f->route.inflight_bytes = 5 * BATCH * LARGE;
+  buffers = most_buffers = 0;
+  for (size_t i = 0; i < 5; i++)
+    take_buffer(f, i * BATCH + 1);
+  mailbox_take(&f->driver.in, 0, &taken);
+  size_t n = 0;
+  for (; (flight = flight_list_pop(&taken)); n++) {
+    assert_ptr_equal(flight->task->payload.data, text);
+    settle(f, flight);
+  }
+  assert_int_equal(n, 5 * BATCH);
+  assert_int_equal(buffers, 0);
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test_setup_teardown(all_that_may_go_do, set_up, tear_down),
       cmocka_unit_test_setup_teardown(a_suspended_route_is_probed_with_one, set_up, tear_down),
       cmocka_unit_test_setup_teardown(a_stalled_route_is_probed_by_a_recorded_claim, set_up, tear_down),
+      cmocka_unit_test_setup_teardown(slow_tasks_do_not_hold_the_memory_of_their_batches, set_up, tear_down),
+      cmocka_unit_test_setup_teardown(a_route_whose_tasks_are_alike_copies_nothing, set_up, tear_down),
   };
   return cmocka_run_group_tests_name("reader_take", tests, NULL, NULL);
 }
