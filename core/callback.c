@@ -9,20 +9,20 @@
 #include <stdlib.h>
 #include <string.h>
 
-static bool make_token(const char *secret, const char *message_id, uint32_t attempt,
-                       char token[CALLBACK_TOKEN_LEN + 1]) {
+static bool make_mac(const char *secret, const char *message_id, uint64_t row, uint32_t attempt,
+                     char out[CALLBACK_MAC_LEN + 1]) {
   char text[128];
   unsigned char mac[EVP_MAX_MD_SIZE];
   unsigned mac_len = 0;
-  int len = snprintf(text, sizeof text, "%s.%" PRIu32, message_id, attempt);
+  int len = snprintf(text, sizeof text, "%s.%" PRIu32 ".%" PRIu64, message_id, attempt, row);
   if (len < 0 || (size_t)len >= sizeof text ||
       !HMAC(EVP_sha256(), secret, (int)strlen(secret), (const unsigned char *)text, (size_t)len, mac, &mac_len))
     return false;
   unsigned char base64[64];
   EVP_EncodeBlock(base64, mac, (int)mac_len);
-  for (int i = 0; i < CALLBACK_TOKEN_LEN; i++)
-    token[i] = base64[i] == '+' ? '-' : base64[i] == '/' ? '_' : (char)base64[i];
-  token[CALLBACK_TOKEN_LEN] = '\0';
+  for (int i = 0; i < CALLBACK_MAC_LEN; i++)
+    out[i] = base64[i] == '+' ? '-' : base64[i] == '/' ? '_' : (char)base64[i];
+  out[CALLBACK_MAC_LEN] = '\0';
   return true;
 }
 
@@ -33,26 +33,30 @@ static void put_encoded(char **at, const char *text) {
     *at += strchr(unreserved, *text) ? sprintf(*at, "%c", *text) : sprintf(*at, "%%%02X", (unsigned char)*text);
 }
 
-char *callback_url(const struct callbacks_config *config, const char *message_id, uint32_t attempt) {
-  char token[CALLBACK_TOKEN_LEN + 1];
-  if (!config->host || !make_token(config->secret, message_id, attempt, token))
+char *callback_url(const struct callbacks_config *config, const char *message_id, uint64_t row, uint32_t attempt) {
+  char mac[CALLBACK_MAC_LEN + 1];
+  if (!config->host || !make_mac(config->secret, message_id, row, attempt, mac))
     return NULL;
-  char *url = malloc(strlen(config->base_url) + 3 * strlen(message_id) + CALLBACK_TOKEN_LEN + 32);
+  char *url = malloc(strlen(config->base_url) + 3 * strlen(message_id) + CALLBACK_MAC_LEN + 64);
   if (url) {
     char *at = url + sprintf(url, "%s/callback/", config->base_url);
     put_encoded(&at, message_id);
-    sprintf(at, "/%" PRIu32 "/%s", attempt, token);
+    sprintf(at, "/%" PRIu32 "/%" PRIu64 ".%s", attempt, row, mac);
   }
   return url;
 }
 
-static bool is_token(const char *secret, const char *message_id, uint32_t attempt, const char *token) {
-  char ours[CALLBACK_TOKEN_LEN + 1];
-  return secret && make_token(secret, message_id, attempt, ours) && CRYPTO_memcmp(ours, token, CALLBACK_TOKEN_LEN) == 0;
+static bool is_mac(const char *secret, const char *message_id, uint64_t row, uint32_t attempt, const char *mac) {
+  char ours[CALLBACK_MAC_LEN + 1];
+  return secret && make_mac(secret, message_id, row, attempt, ours) && CRYPTO_memcmp(ours, mac, CALLBACK_MAC_LEN) == 0;
 }
 
-bool callback_verify(const struct callbacks_config *config, const char *message_id, uint32_t attempt,
-                     const char *token) {
-  return strlen(token) == CALLBACK_TOKEN_LEN && (is_token(config->secret, message_id, attempt, token) ||
-                                                 is_token(config->previous_secret, message_id, attempt, token));
+bool callback_verify(const struct callbacks_config *config, const char *message_id, uint32_t attempt, const char *token,
+                     uint64_t *row) {
+  char *mac;
+  *row = strtoull(token, &mac, 10);
+  if (token[0] < '1' || token[0] > '9' || *mac != '.' || strlen(++mac) != CALLBACK_MAC_LEN)
+    return false;
+  return is_mac(config->secret, message_id, *row, attempt, mac) ||
+         is_mac(config->previous_secret, message_id, *row, attempt, mac);
 }

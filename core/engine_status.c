@@ -198,6 +198,7 @@ bool engine_pause_route(struct engine *engine, const char *route, bool paused, c
   return done;
 }
 
-bool engine_callback_verify(const struct engine *engine, const char *message_id, uint32_t attempt, const char *token) {
-  return callback_verify(&engine->first->config->callbacks, message_id, attempt, token);
+bool engine_callback_verify(const struct engine *engine, const char *message_id, uint32_t attempt, const char *token,
+                            uint64_t *row) {
+  return callback_verify(&engine->first->config->callbacks, message_id, attempt, token, row);
 }

@@ -270,12 +270,14 @@ void rules_block(const struct rules_task *task, struct decision *out) {
  * row counts it when the outcome is settled), and nothing leaves before its time. Whatever else says so is about
  * another task that had this message id, or a mistake: what was never sent does not end. */
 static enum result_fate meet_uncounted(const struct route_config *route, const struct result_row *row,
-                                       uint32_t attempt) {
-  if (attempt != row->attempt + 1 || row->state != TASK_SCHEDULED || row->shard == SHARD_BOUND)
+                                       const struct result_record *record) {
+  if (record->attempt != row->attempt + 1 || row->state != TASK_SCHEDULED)
     return RESULT_ORPHAN;
+  if (record->row) /* its URL proves that it left */
+    return RESULT_APPLIED;
   if (!route)
     return RESULT_BUSY; /* another daemon may know it, and records what it sent */
-  if (route->claim != CLAIM_MEMORY || route->result != RESULT_EXPECTED)
+  if (row->shard == SHARD_BOUND || route->claim != CLAIM_MEMORY || route->result != RESULT_EXPECTED)
     return RESULT_ORPHAN;
   if (row->due_us > row->now_us) /* unless it was put off after it was sent */
     return row->change == CHANGE_SINCE_SENT ? RESULT_BUSY : RESULT_ORPHAN;
@@ -311,12 +313,12 @@ enum result_fate rules_result(void *ctx, const struct result_row *row, const str
       .asked_due_us = row->asked_due_us,
       .expires_us = row->expires_us,
   };
-  if (!task_state_living(row->state))
-    return RESULT_LATE;
+  if (!task_state_living(row->state) || (record->row && record->row != row->id))
+    return RESULT_LATE; /* or it had this message id before */
   if (record->attempt == 0)
     return RESULT_ORPHAN;
   enum result_fate fate = RESULT_APPLIED;
-  if (record->attempt > row->attempt && (fate = meet_uncounted(route, row, record->attempt)) != RESULT_APPLIED)
+  if (record->attempt > row->attempt && (fate = meet_uncounted(route, row, record)) != RESULT_APPLIED)
     return fate;
   bool current = record->attempt >= row->attempt;
   /* The work of an older attempt is done: the effect has happened, so the pending retry is called off. */

@@ -328,6 +328,32 @@ static void a_callback_of_an_older_attempt_is_stale(void **state) {
   assert_int_equal(rules_result(&f.context, &row, &record, &d), RESULT_APPLIED);
 }
 
+/* A callback URL is for one row: where another task has the message id by now, it says nothing about that (P1). It is
+ * proof that its attempt was handed out, on whichever route and however long ago the task was put off. */
+static void a_callback_is_for_one_row(void **state) {
+  struct fixture f = make();
+  struct result_row row = {.id = 7, .state = TASK_SCHEDULED, .route = "orders", .asked_due_us = NOW, .now_us = NOW};
+  struct result_record record = {.row = 6,
+                                 .attempt = 1,
+                                 .current_only = true,
+                                 .status = RESULT_DONE,
+                                 .retry_in_ms = -1,
+                                 .extend_ms = -1,
+                                 .progress = -1};
+  struct decision d = {0};
+  assert_int_equal(rules_result(&f.context, &row, &record, &d), RESULT_LATE);
+  row.state = TASK_AWAITING;
+  row.attempt = 1;
+  assert_int_equal(rules_result(&f.context, &row, &record, &d), RESULT_LATE);
+  record.row = 7;
+  assert_int_equal(rules_result(&f.context, &row, &record, &d), RESULT_APPLIED);
+  row.state = TASK_SCHEDULED;
+  row.attempt = 0;
+  assert_int_equal(rules_result(&f.context, &row, &record, &d), RESULT_APPLIED);
+  record.attempt = 2;
+  assert_int_equal(rules_result(&f.context, &row, &record, &d), RESULT_ORPHAN);
+}
+
 /* One result record against one row. */
 struct meeting {
   const char *name;
@@ -492,6 +518,7 @@ int main(void) {
       cmocka_unit_test(an_orderly_stop_is_no_failure),
       cmocka_unit_test(only_crashes_in_a_row_are_counted),
       cmocka_unit_test(a_callback_of_an_older_attempt_is_stale),
+      cmocka_unit_test(a_callback_is_for_one_row),
       cmocka_unit_test(no_result_counts_as_failure),
   };
   enum { RULES = sizeof rules / sizeof rules[0] };
