@@ -28,6 +28,8 @@ struct series {
 static const struct series engine_series[] = {
     {"duebox_rows_read", METRIC_COUNTER, PLAIN, E(rows_read), "Rows read from the outbox table."},
     {"duebox_statements", METRIC_COUNTER, PLAIN, E(statements), "Statements sent to the database."},
+    {"duebox_db_server_changes", METRIC_COUNTER, PLAIN, E(server_changes),
+     "Connections that reached another database server than the one before."},
     {"duebox_settle_batches", METRIC_COUNTER, PLAIN, E(settle_batches), "Transactions that settled tasks."},
     {"duebox_settled_rows", METRIC_COUNTER, PLAIN, E(settled_rows), "Rows settled."},
     {"duebox_fence_lost", METRIC_COUNTER, PLAIN, E(fence_lost),

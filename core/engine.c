@@ -148,6 +148,19 @@ static void watch_seats(struct engine *engine, struct seat *seats, size_t count,
       replace(engine, &seats[i], limit_us);
 }
 
+/* After a failover ids and epochs may be handed out again. What is in flight is compared in full in any case; people
+ * are told, because commits may be lost. */
+static void follow_server(struct engine *engine) {
+  char server[STORE_SERVER_MAX];
+  uint64_t before = atomic_load(&engine->metrics.server_changes);
+  uint64_t changes = engine->store->server ? engine->store->server(engine->store->self, server) : 0;
+  if (changes == before)
+    return;
+  atomic_store(&engine->metrics.server_changes, changes);
+  log_repeated(&engine->server_changed, LOG_LEVEL_WARN, "DUEBOX-DB-SERVER-CHANGED",
+               "connections reach another database server now: %s", server);
+}
+
 static void watch(void *handle) {
   struct engine *engine = handle;
   struct config_ref *config = engine_config(engine);
@@ -155,6 +168,7 @@ static void watch(void *handle) {
   config_ref_drop(config);
   if (engine->store->statements)
     atomic_store(&engine->metrics.statements, atomic_load(engine->store->statements));
+  follow_server(engine);
   pthread_mutex_lock(&engine->watch_lock);
   if (!atomic_load(&engine->draining)) {
     watch_seats(engine, engine->sinks, engine->sink_count, limit_us);

@@ -43,6 +43,7 @@ struct engine {
   struct watcher watcher;
   struct inbox *inbox;
 
+  struct log_repeat server_changed;
   pthread_mutex_t watch_lock;   /* held while the keeper looks after the drivers, and never together with others */
   pthread_mutex_t drivers_lock; /* a seat's driver changes under it */
   struct seat *sinks;

@@ -54,6 +54,7 @@ struct route_metrics {
 struct engine_metrics {
   counter rows_read;
   counter statements;
+  counter server_changes; /* a connection reached another server than the one before it */
   counter settle_batches;
   counter settled_rows;
   counter fence_lost;          /* decisions dropped because the shard's lease was lost */

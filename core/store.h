@@ -256,6 +256,8 @@ struct store_hint {
   int64_t due_us; /* INT64_MIN = not known */
   uint64_t id;    /* of the row that is due first; 0 = not known */
 };
+enum { STORE_SERVER_MAX = 256 };
+
 enum { STORE_HINTS_MAX = 64 }; /* in one call */
 
 struct store_watch;
@@ -394,6 +396,9 @@ struct store {
   const struct store_ops *ops;
   void *self;
   atomic_uint_fast64_t *statements; /* sent by all sessions so far; the store's own */
+  /* Writes which server a session reached last into out (STORE_SERVER_MAX bytes with the NUL; "" = none yet), and
+   * returns how often that was another one than the session before had reached. Any thread; NULL = not known. */
+  uint64_t (*server)(void *self, char *out);
 };
 
 #endif

@@ -42,9 +42,39 @@ static const char setup_daemon[] = ", net_read_timeout = 3, net_write_timeout = 
 static const char setup_check[] =
     ";\nSET SESSION TRANSACTION ISOLATION LEVEL READ COMMITTED, READ WRITE;\n"
     "SHOW SESSION VARIABLES WHERE Variable_name IN ('time_zone', 'transaction_isolation', 'tx_isolation', 'sql_mode', "
-    "'max_allowed_packet', 'read_only', 'innodb_read_only', 'wait_timeout', 'wsrep_on')";
+    "'max_allowed_packet', 'read_only', 'innodb_read_only', 'wait_timeout', 'wsrep_on', 'hostname', 'port', "
+    "'server_uuid', 'server_uid', 'wsrep_cluster_name', 'group_replication_group_name')";
 
 static bool is_off(const char *value) { return strcasecmp(value, "OFF") == 0 || strcmp(value, "0") == 0; }
+
+/* What names a server, and the cluster that it is a node of. */
+struct server_names {
+  char host[64], port[8], uid[64], wsrep_cluster[64], group[64];
+};
+
+static void note_name(struct server_names *names, const char *name, const char *value) {
+  if (strcmp(name, "hostname") == 0)
+    snprintf(names->host, sizeof names->host, "%s", value);
+  else if (strcmp(name, "port") == 0)
+    snprintf(names->port, sizeof names->port, "%s", value);
+  else if (strcmp(name, "server_uuid") == 0 || strcmp(name, "server_uid") == 0)
+    snprintf(names->uid, sizeof names->uid, "%s", value);
+  else if (strcmp(name, "wsrep_cluster_name") == 0)
+    snprintf(names->wsrep_cluster, sizeof names->wsrep_cluster, "%s", value);
+  else if (strcmp(name, "group_replication_group_name") == 0)
+    snprintf(names->group, sizeof names->group, "%s", value);
+}
+
+/* A balancer may give each connection another node of a cluster, and all of them hold what one has committed. */
+static void name_server(struct db_conn *conn, const struct server_names *names) {
+  if (conn->is_cluster)
+    snprintf(conn->server, sizeof conn->server, "cluster %s", names->wsrep_cluster);
+  else if (*names->group)
+    snprintf(conn->server, sizeof conn->server, "group %s", names->group);
+  else
+    snprintf(conn->server, sizeof conn->server, "%s:%s%s%s", names->host, names->port, *names->uid ? " uid " : "",
+             names->uid);
+}
 
 /* One variable as the session has it now; false with err when it is not what setup asked for. */
 static bool check_variable(struct db_conn *conn, enum db_role role, const char *name, const char *value,
@@ -80,15 +110,18 @@ static bool set_up_session(struct db_conn *conn, enum db_role role, struct err *
   if (!ok)
     return false;
   bool seen_zone = false, seen_isolation = false;
+  struct server_names names = {0};
   struct db_row row;
   while (ok && db_next(&results[2], &row)) {
     if (!row.fields[0] || !row.fields[1])
       continue;
     seen_zone = seen_zone || strcmp(row.fields[0], "time_zone") == 0;
     seen_isolation = seen_isolation || strstr(row.fields[0], "_isolation");
+    note_name(&names, row.fields[0], row.fields[1]);
     ok = check_variable(conn, role, row.fields[0], row.fields[1], err);
   }
   db_results_free(results, 3);
+  name_server(conn, &names);
   if (ok && !(seen_zone && seen_isolation && conn->max_packet))
     ok = db_unexpected(err, WHAT);
   return ok;

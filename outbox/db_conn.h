@@ -16,6 +16,7 @@
 #include "core/base/attr.h"
 #include "core/base/err.h"
 #include "core/config.h"
+#include "core/store.h"
 
 enum db_role {
   DB_DAEMON,   /* database.user; refuses a read-only server and a schema that is missing, older or newer */
@@ -30,6 +31,7 @@ struct db_conn {
   int64_t idle_limit_us;                /* the server ends the session when it is idle for this long */
   bool is_cluster;                      /* the server is a node of a Galera cluster */
   enum db_role role;
+  char server[STORE_SERVER_MAX]; /* which one answers, for people and to be compared: a cluster counts as one server */
 };
 
 /* Connects and verifies. purpose is seen in performance_schema's connection attributes. *out is NULL on failure. */

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "outbox/outbox.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 
 #include "outbox/db_error.h"
@@ -41,6 +42,15 @@ static const struct store_ops ops = {
     .watch_close = ops_watch_close,
 };
 
+static uint64_t outbox_server(void *self, char *out) {
+  struct outbox *outbox = self;
+  pthread_mutex_lock(&outbox->server_lock);
+  snprintf(out, STORE_SERVER_MAX, "%s", outbox->server);
+  uint64_t changes = atomic_load(&outbox->changes);
+  pthread_mutex_unlock(&outbox->server_lock);
+  return changes;
+}
+
 bool outbox_create(const struct database_config *config, struct store *out, struct err *err) {
   *out = (struct store){0};
   if (!db_init(err))
@@ -52,11 +62,16 @@ bool outbox_create(const struct database_config *config, struct store *out, stru
   atomic_init(&outbox->generation, 0);
   atomic_init(&outbox->has_rights, false);
   atomic_init(&outbox->statements, 0);
-  *out = (struct store){.ops = &ops, .self = outbox, .statements = &outbox->statements};
+  atomic_init(&outbox->changes, 0);
+  pthread_mutex_init(&outbox->server_lock, NULL);
+  *out = (struct store){.ops = &ops, .self = outbox, .statements = &outbox->statements, .server = outbox_server};
   return true;
 }
 
 void outbox_destroy(struct store *store) {
+  struct outbox *outbox = store->self;
+  if (outbox)
+    pthread_mutex_destroy(&outbox->server_lock);
   free(store->self);
   *store = (struct store){0};
 }

@@ -56,6 +56,14 @@ static bool outlive_lost(struct store_session *ss, struct err *err) {
   return true;
 }
 
+static void note_server(struct outbox *outbox, const struct db_conn *conn) {
+  pthread_mutex_lock(&outbox->server_lock);
+  if (*outbox->server && strcmp(outbox->server, conn->server) != 0)
+    atomic_fetch_add(&outbox->changes, 1);
+  snprintf(outbox->server, sizeof outbox->server, "%s", conn->server);
+  pthread_mutex_unlock(&outbox->server_lock);
+}
+
 static bool ensure_connected(struct store_session *ss, struct err *err) {
   unsigned generation = atomic_load(&ss->outbox->generation);
   if (ss->conn && (ss->generation != generation || idle_too_long(ss)))
@@ -64,13 +72,14 @@ static bool ensure_connected(struct store_session *ss, struct err *err) {
   if (ss->conn)
     return true;
   ss->generation = generation;
-  if (!db_open(ss->outbox->config, DB_DAEMON, ss->purpose, &ss->conn, err))
+  if (!db_open(ss->outbox->config, DB_DAEMON, ss->purpose, &ss->conn, err) || !ss->conn)
     return false;
   if (!atomic_load(&ss->outbox->has_rights) && !rights_check(ss->conn, err)) {
     db_close(&ss->conn);
     return false;
   }
   atomic_store(&ss->outbox->has_rights, true);
+  note_server(ss->outbox, ss->conn);
   return outlive_lost(ss, err);
 }
 

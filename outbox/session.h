@@ -6,12 +6,13 @@
  * start: it is redone after conflicts and, on a new connection, after the connection was lost. A unit whose COMMIT got
  * no answer finds `unknown` set when it is redone and judges by what it finds in the table.
  *
- * A session belongs to one thread. What sessions share (struct outbox) is constant but for the generation: raised when
- * a server turns out to be read-only, so that all sessions connect again.
+ * A session belongs to one thread. What sessions share (struct outbox) is constant but for the generation, raised when
+ * a server turns out to be read-only, so that all sessions connect again; and for which server was reached last.
  */
 #ifndef OUTBOX_SESSION_H
 #define OUTBOX_SESSION_H
 
+#include <pthread.h>
 #include <stdatomic.h>
 
 #include "core/store.h"
@@ -24,6 +25,9 @@ struct outbox {
   atomic_uint generation;
   atomic_bool has_rights;          /* all that our statements need, tried once before anything is taken */
   atomic_uint_fast64_t statements; /* sent so far */
+  atomic_uint_fast64_t changes;    /* of the server: how often a session met another one than the session before */
+  pthread_mutex_t server_lock;     /* guards server */
+  char server[STORE_SERVER_MAX];   /* the one that a session reached last, "" = none yet */
 };
 
 struct store_session {

@@ -91,7 +91,7 @@ def test_a_ledger_with_failovers(stage, pair):
     arrivals, lost, copies = stage.ledger.arrivals, set(), 0
     stage.http("h", concurrency=IN_FLIGHT, retry={"backoff": "100ms", "max": "1s"})
     stage.consume_http()
-    stage.start()
+    daemon = stage.start()
     with Load(stage, pair.port) as load:
         for _ in range(FAILOVERS):
             load.wait_more(200)
@@ -107,6 +107,7 @@ def test_a_ledger_with_failovers(stage, pair):
             copies += IN_FLIGHT + len(arrivals) - before
         load.wait_more(200)
     stage.wait_empty(LIMIT_S)
+    wait_until(lambda: daemon.metric("duebox_db_server_changes") >= FAILOVERS, LIMIT_S, "each failover to be noticed")
     stage.stop_and_drain()
     # A lost task may have been sent before: it was committed, and by its failover nobody knows of it.
     gone = [one.message_id for one in arrivals if one.message_id in lost]

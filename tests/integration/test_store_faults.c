@@ -173,6 +173,26 @@ static void what_a_lost_session_executes_is_waited_for(void **state) {
   db_close(&lost);
 }
 
+/* A failover, a restored backup, a balancer between servers that know nothing of each other. */
+static void another_server_is_noticed(void **state) {
+  struct fixture *f = *state;
+  struct outbox *outbox = f->store.self;
+  struct shard_row rows[STORE_SHARDS_MAX];
+  char server[STORE_SERVER_MAX], again[STORE_SERVER_MAX];
+  size_t count;
+  assert_int_equal(f->store.server(outbox, server), 0);
+  assert_non_null(strchr(server, ':'));
+  db_close(&f->ss->conn);
+  ok(f, OPS->shards(f->ss, rows, &count, &f->err));
+  assert_int_equal(f->store.server(outbox, again), 0);
+  assert_string_equal(server, again);
+  snprintf(outbox->server, sizeof outbox->server, "elsewhere:3306");
+  db_close(&f->ss->conn);
+  ok(f, OPS->shards(f->ss, rows, &count, &f->err));
+  assert_int_equal(f->store.server(outbox, again), 1);
+  assert_string_equal(server, again);
+}
+
 static void hold_the_shards(struct fixture *f) {
   other(f, "START TRANSACTION");
   other(f, "SELECT * FROM outbox_shards FOR UPDATE");
@@ -449,6 +469,7 @@ int main(int argc, char **argv) {
       TEST(an_unknown_commit_of_one_row_is_found_out),
       TEST(an_unknown_claim_is_found_out),
       TEST(what_a_lost_session_executes_is_waited_for),
+      TEST(another_server_is_noticed),
       TEST(a_claim_that_cannot_be_asked_about_is_unknown),
       TEST(claims_without_an_answer_are_found_by_their_name),
       TEST(an_unknown_acquisition_is_found_out),
