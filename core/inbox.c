@@ -369,6 +369,11 @@ static void log_stray(struct inbox *inbox, const struct store_result *result) {
     log_repeated(&inbox->strays, LOG_LEVEL_WARN, "DUEBOX-RESULT-QUARANTINE",
                  "a result record was put into quarantine source=%s: %s; see `duebox quarantine list`", result->source,
                  kind);
+  if (result->capped)
+    log_repeated(&inbox->strays, LOG_LEVEL_WARN, "DUEBOX-RESULT-CAPPED",
+                 "a consumer asked for more time than it may, and has the most that is allowed route=%s: see "
+                 "retry_in_ms and extend_ms in docs/CONSUMERS",
+                 result->route);
 }
 
 static bool stopping(struct inbox *inbox) {

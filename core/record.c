@@ -11,6 +11,8 @@
 
 #define WAIT_MAX_MS (INT64_C(3650) * 24 * 3600 * 1000) /* ten years: more is an error in somebody's unit */
 
+#define ATTEMPT_WANTED "the whole number of the attempt, from 1"
+
 enum { FLAW_MAX = 200 }; /* bytes, with NUL */
 
 struct reader {
@@ -123,7 +125,7 @@ static bool read_id(struct reader *r) {
 
 static bool set_attempt(struct reader *r, bool is_number, double value) {
   if (!is_number || !is_whole(value, 1, UINT32_MAX))
-    return wrong(r, "attempt", "the whole number of the attempt, from 1");
+    return wrong(r, "attempt", ATTEMPT_WANTED);
   r->record->attempt = (uint32_t)value;
   return true;
 }
@@ -354,7 +356,9 @@ static bool judge_identity(struct reader *r, const struct record_road *road, str
     snprintf(record->message_id, sizeof record->message_id, "%s", road->message_id);
   if (!record->message_id[0])
     return err_set(err, 1, "%s", r->broken & 1u << MEMBER_ID ? r->flaw : "\"id\" is missing");
-  if (!record->attempt && !road->message_id && !(r->broken & 1u << MEMBER_ATTEMPT))
+  if (!record->attempt && r->broken & 1u << MEMBER_ATTEMPT)
+    return err_set(err, 1, "\"attempt\" must be " ATTEMPT_WANTED);
+  if (!record->attempt && !road->message_id)
     return err_set(err, 1, "\"attempt\" is missing");
   return true;
 }

@@ -3,6 +3,8 @@
 
 #include <string.h>
 
+static const int64_t DAY_MS = 24 * 3600 * 1000;
+
 enum { DEFER_MIN_US = 250 * 1000, DEFER_MAX_US = 60 * 1000 * 1000 };
 
 static const char *alert_route(const struct rules_context *context, const struct route_config *route) {
@@ -96,6 +98,14 @@ static int64_t attempt_timeout_us(const struct route_config *route, const struct
   return 1000 * (task->timeout_ms ? (int64_t)task->timeout_ms : route ? route->timeout_ms : 0);
 }
 
+/* What a consumer may ask for at once: a mistaken unit parks no task for years. */
+static int64_t cap_ms(int64_t wish_ms, int64_t most_ms, struct decision *out) {
+  out->capped = out->capped || wish_ms > most_ms;
+  return wish_ms < most_ms ? wish_ms : most_ms;
+}
+
+static int64_t longest_extension_ms(int64_t timeout_ms) { return timeout_ms < DAY_MS / 10 ? DAY_MS : timeout_ms * 10; }
+
 /* What a result record asks for; shared by records inside an HTTP response and records from a stream. */
 static void follow_record(const struct rules_context *context, const struct route_config *route,
                           const struct rules_task *task, const struct result_record *record, struct decision *out) {
@@ -108,7 +118,8 @@ static void follow_record(const struct rules_context *context, const struct rout
     to_done(context, route, out);
     break;
   case RESULT_RETRY:
-    fail(context, route, task, record->retry_in_ms, out);
+    fail(context, route, task,
+         cap_ms(record->retry_in_ms, route && route->give_up_ms > 0 ? route->give_up_ms : 30 * DAY_MS, out), out);
     break;
   case RESULT_FAIL:
     out->failures = task->failures + 1;
@@ -117,7 +128,9 @@ static void follow_record(const struct rules_context *context, const struct rout
   case RESULT_PROGRESS:
     out->event = EVENT_PROGRESS;
     out->log_attempt = false;
-    out->delay_us = record->extend_ms >= 0 ? record->extend_ms * 1000 : attempt_timeout_us(route, task);
+    out->delay_us = attempt_timeout_us(route, task);
+    if (record->extend_ms >= 0)
+      out->delay_us = 1000 * cap_ms(record->extend_ms, longest_extension_ms(out->delay_us / 1000), out);
     break;
   }
 }

@@ -170,6 +170,7 @@ struct decision {
   bool changed;  /* applied in another way: the row is another than what was decided about, and due again as it is now;
                     where a copy of what it was has left, with that attempt counted and revision + 1. Set by the engine
                     in a decision about a result */
+  bool capped;   /* set by the engine: its consumer asked for a longer time than it may */
   bool refused;  /* not applied: the server refuses it in every form; err says why. To be given again, at leisure */
   enum decision_form form; /* what was written of it */
 };
@@ -232,6 +233,7 @@ struct store_result {
   bool cancelled;                  /* set by the store: the task was cancelled meanwhile (answer to progress) */
   bool extended;                   /* set by the store: progress has moved the time by which the result is due */
   bool unsent;                     /* set by the store, of an orphan: its task lives, and this attempt never left */
+  bool capped;                     /* set by the store: applied, with less time than it asked for */
   bool changed;                    /* set by the store: applied, and the row is due again since it was changed */
 };
 

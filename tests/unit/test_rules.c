@@ -328,6 +328,38 @@ static void a_callback_of_an_older_attempt_is_stale(void **state) {
   assert_int_equal(rules_result(&f.context, &row, &record, &d), RESULT_APPLIED);
 }
 
+/* A mistaken unit parks no task for years (P2): what a consumer asks for at once has a bound. */
+static void no_consumer_parks_a_task_for_years(void **state) {
+  static const int64_t TEN_YEARS_MS = 315360000000, DAY_MS = 86400000;
+  struct fixture f = make();
+  struct result_row row = {
+      .id = 7, .state = TASK_AWAITING, .attempt = 1, .route = "orders", .asked_due_us = NOW, .now_us = NOW};
+  struct result_record record = {
+      .attempt = 1, .status = RESULT_PROGRESS, .retry_in_ms = -1, .extend_ms = TEN_YEARS_MS, .progress = -1};
+  struct decision d = {0};
+  assert_int_equal(rules_result(&f.context, &row, &record, &d), RESULT_APPLIED);
+  assert_int_equal(d.delay_us, DAY_MS * 1000);
+  assert_true(d.capped);
+  row.timeout_ms = (uint32_t)DAY_MS;
+  assert_int_equal(rules_result(&f.context, &row, &record, &d), RESULT_APPLIED);
+  assert_int_equal(d.delay_us, 10 * DAY_MS * 1000);
+  record.extend_ms = 5000;
+  assert_int_equal(rules_result(&f.context, &row, &record, &d), RESULT_APPLIED);
+  assert_int_equal(d.delay_us, 5LL * SECOND);
+  assert_false(d.capped);
+  record.status = RESULT_RETRY;
+  record.retry_in_ms = TEN_YEARS_MS;
+  assert_int_equal(rules_result(&f.context, &row, &record, &d), RESULT_APPLIED);
+  assert_int_equal(d.delay_us, 7 * DAY_MS * 1000); /* give_up */
+  assert_true(d.capped);
+  f.config.routes[1].give_up_ms = 0;
+  assert_int_equal(rules_result(&f.context, &row, &record, &d), RESULT_APPLIED);
+  assert_int_equal(d.delay_us, 30 * DAY_MS * 1000);
+  record.retry_in_ms = 70;
+  assert_int_equal(rules_result(&f.context, &row, &record, &d), RESULT_APPLIED);
+  assert_int_equal(d.delay_us, 70 * 1000);
+}
+
 /* A callback URL is for one row: where another task has the message id by now, it says nothing about that (P1). It is
  * proof that its attempt was handed out, on whichever route and however long ago the task was put off. */
 static void a_callback_is_for_one_row(void **state) {
@@ -519,6 +551,7 @@ int main(void) {
       cmocka_unit_test(only_crashes_in_a_row_are_counted),
       cmocka_unit_test(a_callback_of_an_older_attempt_is_stale),
       cmocka_unit_test(a_callback_is_for_one_row),
+      cmocka_unit_test(no_consumer_parks_a_task_for_years),
       cmocka_unit_test(no_result_counts_as_failure),
   };
   enum { RULES = sizeof rules / sizeof rules[0] };
