@@ -154,12 +154,18 @@ int cli_fail(int code, const char *fmt, ...) {
 
 int cli_fail_err(const struct err *err) { return cli_fail(err->code, "%s", err->text); }
 
-/* Wrong rights are told from a wrong configuration by the server's error number. */
+/* Wrong rights and wrong values are told from a wrong configuration by the server's error number. */
 int cli_store_code(enum store_status status, const struct err *err) {
+  if (status == STORE_REFUSED && err->code == OPERATOR_E_AMBIGUOUS)
+    return EX_DATAERR;
   static const int rights[] = {1044, 1045, 1142, 1143, 1227, 1370, 1698, 1820, 1862};
+  static const int data[] = {1264, 1292, 1366, 1406, 3819, 4025}; /* a value that the table does not take */
   for (size_t i = 0; status == STORE_REFUSED && i < ARRAY_LEN(rights); i++)
     if (err->code == rights[i])
       return EX_NOPERM;
+  for (size_t i = 0; status == STORE_REFUSED && i < ARRAY_LEN(data); i++)
+    if (err->code == data[i])
+      return EX_DATAERR;
   return status == STORE_DOWN ? EX_UNAVAILABLE : status == STORE_BUSY ? EX_TEMPFAIL : EX_CONFIG;
 }
 

@@ -14,6 +14,7 @@
 
 #define IDS_OR_FILTERS                                                                                                 \
   "Which tasks: ids (row ids, or message ids) as operands, or filters as options, which must all hold.\n"              \
+  "Digits that are the row id of one task and the message id of another: say id:100 or message_id:100.\n"              \
   "TIME is 2026-01-31T08:00:00Z (UTC unless it says otherwise), now, +30m or -2h by the database's clock.\n"           \
   "--where is raw SQL: it runs with the rights of the configured database user.\n"
 #define MANY                                                                                                           \
@@ -125,7 +126,9 @@ const struct command commands[] = {
      .max = 1,
      .options = TAKES(OPT_FULL),
      .summary = "show one task with its attempts",
-     .details = "ID is a row id (decimal digits) or a message id. Tasks that have ended are found in the history.\n",
+     .details =
+         "ID is a row id (decimal digits) or a message id; id:100 and message_id:100 say which. Tasks that have\n"
+         "ended are found in the history.\n",
      .examples = "  duebox task show 4711\n"
                  "  duebox task show 5f1c9a0e-8a39-11ef-9d3a-0242ac120002 -o json\n",
      .run = run_task_show},

@@ -118,11 +118,11 @@ static char *request_body(const struct task_change *change) {
 /* No answer came though the request may have: a cancelled row shows itself in the history. */
 static bool look_again(struct intervener *in, const struct task_change *change, struct task_target *target,
                        struct err *err) {
-  char id[24], why[sizeof err->text];
+  char id[32], why[sizeof err->text];
   struct task_target now;
   struct err ignored;
   bool found;
-  snprintf(id, sizeof id, "%llu", (unsigned long long)target->id);
+  snprintf(id, sizeof id, "id:%llu", (unsigned long long)target->id);
   if (change->verb == CHANGE_CANCEL && in->op->ops->find(in->op->self, id, &now, &found, &ignored) == STORE_OK &&
       found && now.state == TASK_CANCELLED && strcmp(now.message_id, target->message_id) == 0) {
     target->outcome = CHANGE_DONE;
@@ -130,9 +130,9 @@ static bool look_again(struct intervener *in, const struct task_change *change, 
   }
   memcpy(why, err->text, sizeof why);
   return err_set(err, EX_UNAVAILABLE,
-                 "task %s: the daemon %s did not answer (%.600s); whether it was carried out is not known: "
+                 "task %llu: the daemon %s did not answer (%.600s); whether it was carried out is not known: "
                  "look with `duebox task show %s` and repeat it",
-                 id, in->owners[target->shard].instance, why, id);
+                 (unsigned long long)target->id, in->owners[target->shard].instance, why, id);
 }
 
 static bool take_answer(struct intervener *in, const struct daemon_answer *answer, struct task_target *target,
@@ -175,7 +175,9 @@ static bool ask_owner(struct intervener *in, const struct task_change *change, s
                    id, owner->instance, owner->host[0] ? owner->host : "an unknown host");
   char path[256];
   struct daemon_answer answer;
-  char *message_id = daemon_segment(target->message_id); /* daemons look for a message id first */
+  char name[sizeof "message_id:" + STORE_ID_MAX];
+  snprintf(name, sizeof name, "message_id:%s", target->message_id); /* nor can it be taken for a dot segment */
+  char *message_id = daemon_segment(name);
   snprintf(path, sizeof path, "/api/v1/tasks/%s/%s", message_id ? message_id : "",
            change->verb == CHANGE_CANCEL ? "cancel" : "reschedule");
   free(message_id);

@@ -315,10 +315,10 @@ int run_task_add(struct cli *cli, const struct args *args) {
   task.payload = (struct duebox_bytes){payload, payload_len};
   if ((code = read_due(cli, args, &task)))
     goto out;
-  if (!config_route(config, task.route, strlen(task.route)))
+  code = insert(cli, &task);
+  if (code == EX_OK && !config_route(config, task.route, strlen(task.route)))
     cli_remark(cli, "route %s is not in %s: the task is held until a daemon's configuration has it", task.route,
                cli->config_path);
-  code = insert(cli, &task);
 out:
   free(payload);
   free(headers);

@@ -7,6 +7,10 @@
 
 #include "cli/change.h"
 
+/* What the table takes for due_at: 2000-01-01 to the end of 2199. */
+#define DUE_MIN_US (INT64_C(946684800) * 1000000)
+#define DUE_END_US (INT64_C(7258118400) * 1000000)
+
 #define CANCELLABLE                                                                                                    \
   (STATE_BIT(TASK_SCHEDULED) | STATE_BIT(TASK_AWAITING) | STATE_BIT(TASK_HELD) | STATE_BIT(TASK_BLOCKED))
 
@@ -33,6 +37,8 @@ int run_task_reschedule(struct cli *cli, const struct args *args) {
   if (delay_ms >= 0)
     at = (struct when){.given = true, .relative = true, .us = delay_ms * 1000};
   int code = cli_when(cli, &at, &order.due_us);
+  if (code == EX_OK && (order.due_us < DUE_MIN_US || order.due_us >= DUE_END_US))
+    code = cli_fail(EX_DATAERR, "task reschedule: a due time is from 2000 to 2199");
   return code ? code : change_tasks(cli, args, &rule, &order);
 }
 

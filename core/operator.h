@@ -62,7 +62,7 @@ struct task_filter {
   uint8_t priority;
   int64_t due_before_us, due_after_us; /* before: exclusive; after: inclusive */
   int64_t created_before_us, created_after_us;
-  const char *const *ids; /* row ids or message ids, as operator_ops.find reads them */
+  const char *const *ids; /* row ids or message ids, as operator_ops.find reads them; of digits both */
   size_t id_count;
   bool failed;       /* of living tasks only those with failures */
   const char *where; /* raw SQL, put in brackets as it is: it runs with the rights of the database user */
@@ -148,6 +148,8 @@ struct doctor_facts {
   int64_t (*wall_clock)(void); /* this machine's clock, microseconds since 1970; compared with the database's */
 };
 
+enum { OPERATOR_E_AMBIGUOUS = -100 }; /* err->code: an id names two tasks; the text says how to be exact */
+
 struct operator_ops {
   void (*close)(void *self);
   enum store_status (*now)(void *self, int64_t *now_us, struct err *err);
@@ -159,8 +161,9 @@ struct operator_ops {
   /* The newest `limit` matching rows (0 = all): the living first, then history, each by falling id, paged by key. */
   enum store_status (*list)(void *self, const struct task_filter *filter, uint64_t limit, row_fn *row, void *ctx,
                             struct err *err);
-  /* The task of that id: the one with this message id, else the one with this row id; living, else the newest in
-   * history. find() says which it is, show() gives everything, with payload_cap bytes of payload. */
+  /* The task of that id, living, else the newest in history: "id:100" is a row id, "message_id:100" a message id,
+   * digits are the one or the other, everything else is a message id. Where digits name two tasks: STORE_REFUSED with
+   * OPERATOR_E_AMBIGUOUS. find() says which it is, show() gives everything, with payload_cap bytes of payload. */
   enum store_status (*show)(void *self, const char *id, uint64_t payload_cap, const struct task_detail_fns *fns,
                             bool *found, struct err *err);
   enum store_status (*find)(void *self, const char *id, struct task_target *target, bool *found, struct err *err);

@@ -363,7 +363,8 @@ struct store_ops {
   enum store_status (*intervene)(struct store_session *ss, const struct shard_lease *lease, enum intervention verb,
                                  const uint64_t *ids, size_t count, int64_t due_us, const char *actor,
                                  const char *reason, int64_t keep_us, bool *changed, struct err *err);
-  /* Finds a living row by id or message id: *found false when there is none. */
+  /* Finds a living row by id or message id: *found false when there is none. "id:" and "message_id:" in front say which
+   * it is; of digits without either a message id goes before a row id. */
   enum store_status (*locate)(struct store_session *ss, const char *id_or_message_id, uint64_t *id, uint8_t *shard,
                               bool *found, struct err *err);
 

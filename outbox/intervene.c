@@ -384,11 +384,10 @@ static bool locate_unit(struct store_session *ss, void *arg, struct err *err) {
   struct locate_unit *u = arg;
   struct db_result result;
   struct db_row row;
-  uint64_t id = 0, shard = 0;
-  if (!number_parse(u->name, strlen(u->name), UINT64_MAX, &id))
-    id = 0; /* no row has it */
+  uint64_t shard = 0;
+  struct task_name name = task_name_of(u->name);
   session_begin(ss);
-  session_add(ss, query_locate, ARGS(STRING("message_id", message_id_or_none(u->name)), UNSIGNED("id", id)));
+  session_add(ss, query_locate, ARGS(STRING("message_id", name.message_id), UNSIGNED("id", name.row)));
   if (!session_send(ss, "finding a task", &result, 1, err))
     return false;
   *u->found = db_next(&result, &row);

@@ -4,6 +4,7 @@
  */
 #include "outbox/operator.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -181,27 +182,55 @@ static enum store_status op_targets_of(void *self, const struct task_filter *fil
   return ok ? STORE_OK : op_status(err);
 }
 
-/* The row that an id names among those that it could mean: a message id goes before a row id, as for daemons, and a
- * newer row before an older one. */
-static const struct task_target *choose(const struct task_target *rows, size_t count, const char *id) {
-  for (size_t i = count; i > 0; i--)
-    if (strcmp(rows[i - 1].message_id, id) == 0)
-      return &rows[i - 1];
-  return &rows[count - 1];
-}
-
-static enum store_status op_find(void *self, const char *id, struct task_target *target, bool *found, struct err *err) {
+/* The newest row that an id names: a living one, else one of the history. */
+static enum store_status find_newest(struct outbox_operator *op, const char *id, struct task_target *target,
+                                     bool *found, struct err *err) {
   enum { SAME_ID_MAX = 32 }; /* an application may use a message id again when its task has ended */
   struct task_target rows[SAME_ID_MAX];
   struct task_filter filter = {.ids = &id, .id_count = 1};
   size_t count = 0;
-  enum store_status status = op_targets_of(self, &filter, true, 0, rows, SAME_ID_MAX, &count, err);
+  enum store_status status = op_targets_of(op, &filter, true, 0, rows, SAME_ID_MAX, &count, err);
   if (status == STORE_OK && count == 0)
-    status = op_targets_of(self, &filter, false, 0, rows, SAME_ID_MAX, &count, err);
+    status = op_targets_of(op, &filter, false, 0, rows, SAME_ID_MAX, &count, err);
   *found = status == STORE_OK && count > 0;
   if (*found)
-    *target = *choose(rows, count, id);
+    *target = rows[count - 1];
   return status;
+}
+
+static bool same_task(const struct task_target *a, const struct task_target *b) {
+  return a->id == b->id && strcmp(a->message_id, b->message_id) == 0;
+}
+
+/* Digits name a row, or carry somebody's message id. Where they do both, of two tasks, nobody guesses which is meant.
+ */
+static enum store_status op_find(void *self, const char *id, struct task_target *target, bool *found, struct err *err) {
+  struct task_name name = task_name_of(id);
+  if (!name.is_row || !*name.message_id)
+    return find_newest(self, id, target, found, err);
+  char exact[96];
+  struct task_target other;
+  bool has_row;
+  snprintf(exact, sizeof exact, "id:%s", id);
+  enum store_status status = find_newest(self, exact, &other, &has_row, err);
+  if (status != STORE_OK)
+    return status;
+  snprintf(exact, sizeof exact, "message_id:%s", id);
+  status = find_newest(self, exact, target, found, err);
+  if (status != STORE_OK)
+    return status;
+  if (*found && has_row && !same_task(target, &other)) {
+    err_set(err, OPERATOR_E_AMBIGUOUS,
+            "%s names two tasks: row %llu (message id %s, %s) and the task with the message id %s (row %llu, %s); say "
+            "id:%s or message_id:%s",
+            id, (unsigned long long)other.id, other.message_id, task_state_text(other.state), id,
+            (unsigned long long)target->id, task_state_text(target->state), id, id);
+    return STORE_REFUSED;
+  }
+  if (!*found && has_row)
+    *target = other;
+  *found |= has_row;
+  return STORE_OK;
 }
 
 /* --- one task --- */

@@ -13,16 +13,6 @@ bool filter_touches(const struct task_filter *filter, enum operator_table table)
   return (wanted_states(filter) & table_states(table)) != 0;
 }
 
-bool filter_row_id(const char *text, uint64_t *id) {
-  *id = 0;
-  for (const char *p = text; *p; p++) {
-    if (*p < '0' || *p > '9' || __builtin_mul_overflow(*id, 10, id) ||
-        __builtin_add_overflow(*id, (uint64_t)(*p - '0'), id))
-      return false;
-  }
-  return *text != '\0';
-}
-
 static void add_states(struct text *out, uint32_t states) {
   if (!states) {
     text_puts(out, "FALSE");
@@ -60,22 +50,22 @@ static void add_time(struct text *out, const char *condition, int64_t us) {
   text_puts(out, "'");
 }
 
-/* Digits may be a row id or somebody's message id; everything else is a message id. */
 static void add_ids(struct text *out, const struct task_filter *filter) {
-  uint64_t id;
   text_puts(out, " AND (message_id IN (");
   for (size_t i = 0; i < filter->id_count; i++) {
     text_puts(out, i ? ", " : "");
-    const char *message_id = message_id_or_none(filter->ids[i]);
+    const char *message_id = task_name_of(filter->ids[i]).message_id;
     text_sql(out, message_id, strlen(message_id));
   }
   const char *separator = ") OR id IN (";
-  for (size_t i = 0; i < filter->id_count; i++)
-    if (filter_row_id(filter->ids[i], &id)) {
+  for (size_t i = 0; i < filter->id_count; i++) {
+    struct task_name name = task_name_of(filter->ids[i]);
+    if (name.is_row) {
       text_puts(out, separator);
-      text_u64(out, id);
+      text_u64(out, name.row);
       separator = ", ";
     }
+  }
   text_puts(out, "))");
 }
 

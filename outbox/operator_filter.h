@@ -28,7 +28,4 @@ void filter_shards(struct text *out, uint64_t shards);
  * the filter names neither. */
 const char *filter_index(const struct task_filter *filter, enum operator_table table, struct task_filter *part);
 
-/* Whether text can be a row id: decimal digits that fit. */
-bool filter_row_id(const char *text, uint64_t *id);
-
 #endif

@@ -313,6 +313,23 @@ const char *message_id_or_none(const char *text) {
   return text[len] || len > STORE_ID_MAX ? "" : text;
 }
 
+struct task_name task_name_of(const char *text) {
+  static const char row[] = "id:", message[] = "message_id:";
+  struct task_name name = {.message_id = ""};
+  if (strncmp(text, message, sizeof message - 1) == 0) {
+    name.message_id = message_id_or_none(text + sizeof message - 1);
+    return name;
+  }
+  bool exact = strncmp(text, row, sizeof row - 1) == 0;
+  const char *digits = exact ? text + sizeof row - 1 : text;
+  name.is_row = number_parse(digits, strlen(digits), UINT64_MAX, &name.row);
+  if (!name.is_row)
+    name.row = 0; /* no row has it */
+  if (!exact || !name.is_row)
+    name.message_id = message_id_or_none(text);
+  return name;
+}
+
 bool time_from(const struct time_parts *parts, int64_t *us) {
   if (!date_valid(parts->year, parts->month, parts->day) || parts->hour < 0 || parts->hour > 23 || parts->minute < 0 ||
       parts->minute > 59 || parts->second < 0 || parts->second > 59 || parts->us < 0 || parts->us > 999999)

@@ -365,10 +365,24 @@ def test_show_cuts_payloads_for_people_only(cli):
     assert cli.json("task", "show", raw)["payload_base64"] == "/wD/AP8A" * 666 + "/wD/AA=="
 
 
-def test_a_message_id_of_digits_goes_before_a_row_id(cli):
-    first, = cli.add()
+def test_a_value_that_the_table_refuses_is_the_callers_mistake(cli):
+    """65, not 78: the configuration is all right. And nothing is said of a task that there is not."""
+    said = cli.fails(65, "task", "add", "bad route", "--payload", "{}")
+    assert "is held" not in said and "the table refuses a value" in said
+    id_, = cli.add()
+    cli.fails(65, "task", "set", id_, "--target-host", "x ")
+
+
+def test_digits_that_name_two_tasks_are_refused(cli):
+    """Digits are the row id of one task and the message id of another: nobody guesses which is meant."""
+    first, = cli.add(message_id="m-1")
     second, = cli.add(message_id=str(first))
-    assert cli.json("task", "show", first)["id"] == str(second)
+    said = cli.fails(65, "task", "show", first)
+    assert f"row {first} (message id m-1, scheduled)" in said and f"(row {second}, scheduled)" in said
+    assert f"say id:{first} or message_id:{first}" in said
+    assert cli.json("task", "show", f"id:{first}")["id"] == str(first)
+    assert cli.json("task", "show", f"message_id:{first}")["id"] == str(second)
+    assert cli.json("task", "show", second)["id"] == str(second)
 
 
 def test_foreign_text_does_not_reach_the_terminal(cli):

@@ -50,6 +50,20 @@ def test_cancel_of_each_living_state(cli):
     assert cli.ids() == [ids["claimed"]]
 
 
+def test_no_verb_guesses_which_of_two_tasks_is_meant(cli):
+    """A row id that is the message id of another task too changes neither, wherever the two are."""
+    first, = cli.add(message_id="m-1")
+    second, = cli.add(message_id=str(first))
+    for words in (["cancel"], ["reschedule", "--delay", "1m"], ["set", "--priority", "9"], ["retry"],
+                  ["result", "--attempt", "1", "--status", "done"]):
+        assert "names two tasks" in cli.fails(65, "task", words[0], first, *words[1:]), words
+    assert cli.ids() == [first, second] and cli.audit() == []
+    assert cli("task", "cancel", f"id:{first}") == f"id:{first}  cancelled\n"
+    assert "names two tasks" in cli.fails(65, "task", "cancel", first)  # the one in the history is meant, perhaps
+    assert cli.ids() == [second]
+    assert cli("task", "cancel", f"message_id:{first}") == f"message_id:{first}  cancelled\n"
+
+
 def test_cancel_says_what_it_could_not_do(cli):
     ended, = cli.dead()
     living, = cli.add()

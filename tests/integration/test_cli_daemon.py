@@ -40,6 +40,33 @@ def test_cancel_and_reschedule_by_the_owner(running):
     running.wait_row(second, LIMIT_S, state="done")
 
 
+def inserted(running, message_id):
+    """The row id of a new task with this message id, due in an hour."""
+    running.execute("INSERT INTO outbox (route, payload, delay_ms, message_id) VALUES (%s, '{}', %s, %s)",
+                    "hook", HOUR_MS, message_id)
+    return running.row(message_id)["id"]
+
+
+def test_any_message_id_reaches_the_owner(running):
+    """A message id is the application's: neither a path nor the row id of another task may be made of it."""
+    for message_id in (".", "..", "a/../b", "id:1", "message_id:x"):
+        id_ = inserted(running, message_id)
+        assert line(running, "task", "cancel", f"id:{id_}").stdout == f"id:{id_}  cancelled\n"
+        assert running.row(message_id)["state"] == "cancelled"
+    first = inserted(running, "m-1")
+    inserted(running, str(first))
+    assert "names two tasks" in line(running, "task", "cancel", first, code=65).stderr
+    assert line(running, "task", "cancel", f"message_id:{first}").stdout == f"message_id:{first}  cancelled\n"
+    assert running.row("m-1")["state"] == "scheduled"
+    assert running.row(str(first))["state"] == "cancelled"
+
+
+def test_a_time_that_no_task_can_have_is_the_callers_mistake(running):
+    id_, = running.insert("hook", delay_ms=HOUR_MS)
+    said = line(running, "task", "reschedule", id_, "--delay", "100000d", code=65).stderr
+    assert said == "duebox: task reschedule: a due time is from 2000 to 2199\n"
+
+
 def test_bulk_by_the_owner(running):
     ids = running.insert("hook", delay_ms=HOUR_MS, count=40)
     kept = running.insert("later", delay_ms=HOUR_MS, count=1)

@@ -395,6 +395,12 @@ static void tasks_are_located_by_either_id(void **state) {
   assert_true(found && id == 17 && shard == 1);
   ok(f, OPS->locate(f->ss, "17", &id, &shard, &found, &f->err));
   assert_true(found && id == 18 && shard == 2);
+  ok(f, OPS->locate(f->ss, "id:17", &id, &shard, &found, &f->err));
+  assert_true(found && id == 17 && shard == 1);
+  ok(f, OPS->locate(f->ss, "message_id:17", &id, &shard, &found, &f->err));
+  assert_true(found && id == 18 && shard == 2);
+  ok(f, OPS->locate(f->ss, "message_id:19", &id, &shard, &found, &f->err));
+  assert_false(found);
   ok(f, OPS->locate(f->ss, "19", &id, &shard, &found, &f->err));
   assert_true(found && id == 19);
   ok(f, OPS->locate(f->ss, "' OR 1=1 -- ", &id, &shard, &found, &f->err));

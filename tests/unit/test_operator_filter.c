@@ -53,6 +53,12 @@ static void ids(void **state) {
         "state IN ('done', 'dead', 'cancelled', 'expired') AND (message_id IN ('m\\'1'))");
 }
 
+static void exact_ids(void **state) {
+  const char *const list[] = {"id:17", "message_id:18"};
+  check(&(struct task_filter){.ids = list, .id_count = 2}, TABLE_LIVING,
+        LIVING " AND (message_id IN ('', '18') OR id IN (17))");
+}
+
 static void nothing_leaves_its_quotes(void **state) {
   check(&(struct task_filter){.key = "x' OR '1'='1"}, TABLE_LIVING, LIVING " AND task_key = 'x\\' OR \\'1\\'=\\'1'");
   check(&(struct task_filter){.key = "\\' OR 1=1 -- "}, TABLE_LIVING, LIVING " AND task_key = '\\\\\\' OR 1=1 -- '");
@@ -86,19 +92,39 @@ static void indexes(void **state) {
 }
 
 static void row_ids(void **state) {
-  uint64_t id;
-  assert_true(filter_row_id("18446744073709551615", &id));
-  assert_true(id == UINT64_MAX);
-  assert_false(filter_row_id("18446744073709551616", &id));
-  assert_false(filter_row_id("", &id));
-  assert_false(filter_row_id("-1", &id));
-  assert_false(filter_row_id("1a", &id));
+  static const struct {
+    const char *text;
+    bool is_row;
+    uint64_t row;
+    const char *message_id;
+  } rows[] = {{"18446744073709551615", true, UINT64_MAX, "18446744073709551615"},
+              {"18446744073709551616", false, 0, "18446744073709551616"},
+              {"", false, 0, ""},
+              {"-1", false, 0, "-1"},
+              {"1a", false, 0, "1a"},
+              {"id:100", true, 100, ""},
+              {"id:", false, 0, "id:"},
+              {"id:1a", false, 0, "id:1a"},
+              {"id:id:1", false, 0, "id:id:1"},
+              {"message_id:100", false, 0, "100"},
+              {"message_id:id:100", false, 0, "id:100"},
+              {"message_id:message_id:7", false, 0, "message_id:7"},
+              {"message_id:", false, 0, ""},
+              {"message_id:a b", false, 0, ""},
+              {"..", false, 0, ".."}};
+  for (size_t i = 0; i < sizeof(rows) / sizeof(*rows); i++) {
+    struct task_name name = task_name_of(rows[i].text);
+    assert_int_equal(name.is_row, rows[i].is_row);
+    assert_true(name.row == rows[i].row);
+    assert_string_equal(name.message_id, rows[i].message_id);
+  }
 }
 
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(conditions),
       cmocka_unit_test(ids),
+      cmocka_unit_test(exact_ids),
       cmocka_unit_test(nothing_leaves_its_quotes),
       cmocka_unit_test(a_raw_condition_stands_in_brackets),
       cmocka_unit_test(which_tables),
