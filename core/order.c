@@ -83,7 +83,7 @@ static void drop_if_idle(struct order *order, struct order_key *key) {
 static void enqueue(struct order *order, struct order_wait *wait) {
   wait->next = NULL;
   wait->queued = true;
-  if (order->called)
+  if (order->called_last)
     order->called_last->next = wait;
   else
     order->called = wait;
@@ -93,6 +93,8 @@ static void enqueue(struct order *order, struct order_wait *wait) {
 static struct order_wait *dequeue(struct order *order) {
   struct order_wait *wait = order->called;
   order->called = wait->next;
+  if (!order->called)
+    order->called_last = NULL;
   wait->next = NULL;
   wait->queued = false;
   return wait;
@@ -353,26 +355,32 @@ bool order_missed(struct order *order, uint64_t id, bool again) {
   return call_next(order, key);
 }
 
-void order_forget_shard(struct order *order, uint8_t shard) {
+bool order_forget_shard(struct order *order, uint8_t shard) {
+  bool sweep = false;
   for (struct order_key *key = order->heads ? order->keys : NULL, *next_key; key; key = next_key) {
     next_key = key->hh.next;
     if (key->head && key->head_shard == shard)
-      (void)drop_head(order, key);
+      sweep = drop_head(order, key) || sweep;
   }
   struct order_wait *wait, *next;
   HASH_ITER(hh, order->waiting, wait, next) {
     if (wait->shard != shard)
       continue;
-    struct order_key *key = wait->key; /* all of a key are in one shard, as far as the application left it so */
-    if (key->called == wait) {
+    struct order_key *key = wait->key;
+    bool its_turn = key->called == wait;
+    if (its_turn) {
       uncall(order, wait);
     } else {
       line_out(wait);
       forget(order, wait);
     }
-    key->missed = false;
-    drop_if_idle(order, key);
+    /* All of a key are in one shard, but for those that plain SQL gave the key later: these go on. */
+    if (its_turn && !key->out && !key->head && !key->blocking)
+      sweep = call_next(order, key) || sweep;
+    else
+      drop_if_idle(order, key);
   }
+  return sweep;
 }
 
 void order_free(struct order *order) {

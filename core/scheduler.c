@@ -266,7 +266,8 @@ static void follow_leases(struct scheduler *s) {
     if (other || stays)
       s->claims_lost |= shard_bit((uint8_t)i);
     for (struct lane *lane = gone ? s->lanes : NULL; lane; lane = lane->next) {
-      order_forget_shard(&lane->order, (uint8_t)i);
+      if (order_forget_shard(&lane->order, (uint8_t)i))
+        lane_sweep_first(lane);
       for (struct group *group = lane->groups; group; group = group->next)
         if (group->shard == i)
           group->epoch = 0;
