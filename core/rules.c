@@ -279,6 +279,8 @@ void rules_block(const struct rules_task *task, struct decision *out) {
   out->attempt = task->attempt_row;
 }
 
+enum { CLOCK_DOUBT_US = 100 * 1000 }; /* nodes of a cluster may be so far apart */
+
 /* A result of an attempt that the row does not count. That may be in flight only as the next one, in memory (then the
  * row counts it when the outcome is settled), and nothing leaves before its time. Whatever else says so is about
  * another task that had this message id, or a mistake: what was never sent does not end. */
@@ -292,8 +294,10 @@ static enum result_fate meet_uncounted(const struct route_config *route, const s
     return RESULT_BUSY; /* another daemon may know it, and records what it sent */
   if (row->shard == SHARD_BOUND || route->claim != CLAIM_MEMORY || route->result != RESULT_EXPECTED)
     return RESULT_ORPHAN;
-  if (row->due_us > row->now_us) /* unless it was put off after it was sent */
-    return row->change == CHANGE_SINCE_SENT ? RESULT_BUSY : RESULT_ORPHAN;
+  if (row->due_us > row->now_us) { /* unless it was put off after it was sent, or a clock went back */
+    bool nearly = row->due_us - row->now_us < CLOCK_DOUBT_US;
+    return nearly || row->change == CHANGE_SINCE_SENT ? RESULT_BUSY : RESULT_ORPHAN;
+  }
   return RESULT_APPLIED;
 }
 

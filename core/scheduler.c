@@ -99,7 +99,8 @@ static void note_group(struct scheduler *s, struct lane *lane, const struct stor
   if (!group->sweep && found->next_us <= group->cursor.next_us && clock_mono_us() >= group->sweep_at_us)
     lane_sweep(group);
   int64_t oldest = gauge_value(&lane->metrics.oldest_due_us);
-  if (oldest == 0 || found->next_us < oldest)
+  bool told = found->next_us > STORE_MOVES_US;
+  if (told && (oldest == 0 || found->next_us < oldest))
     set_gauge(&lane->metrics.oldest_due_us, found->next_us);
 }
 

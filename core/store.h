@@ -73,6 +73,9 @@ struct instance_row {
   int64_t pid;
 };
 
+/* next_us of rows that are to move, 2000-01-01: read at once, whenever they are due. */
+#define STORE_MOVES_US INT64_C(946684800000000)
+
 /* A group of rows that the index keeps together: one state, shard, route and priority. */
 struct store_group {
   enum task_state state;

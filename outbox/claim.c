@@ -96,10 +96,15 @@ static void add_claim(struct store_session *ss, struct claim_unit *u) {
  * answer: nobody else writes our name into a row of our shard. */
 static bool write_claims(struct store_session *ss, struct claim_unit *u, struct err *err) {
   const struct store_claim *claim = u->claim;
-  struct text columns = {0};
+  struct text columns = {0},
+              shards = {0}; /* all of the claim: it may have been written before one of them was locked */
   struct db_result results[4];
   size_t n = 0;
   row_columns(&columns, claim->max_payload);
+  for (size_t i = 0; i < claim->lease_count; i++) {
+    text_puts(&shards, i ? "," : "");
+    text_u64(&shards, claim->leases[i].shard);
+  }
   session_begin(ss);
   session_fence(ss, u->leases, u->lease_count);
   n++;
@@ -109,11 +114,12 @@ static bool write_claims(struct store_session *ss, struct claim_unit *u, struct 
   }
   session_add_commit(ss);
   session_add(ss, query_claim_read,
-              ARGS(RAW("ids", *session_ids(ss, claim->ids, claim->count)), RAW("shards", u->shards),
+              ARGS(RAW("ids", *session_ids(ss, claim->ids, claim->count)), RAW("shards", shards),
                    STRING("instance", claim->instance), RAW("columns", columns)));
   n += 2;
-  ss->script.failed = ss->script.failed || columns.failed;
+  ss->script.failed = ss->script.failed || columns.failed || shards.failed;
   text_free(&columns);
+  text_free(&shards);
   ss->committing = true;
   if (!session_send(ss, WHAT, results, n, err))
     return false;

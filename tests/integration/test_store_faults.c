@@ -193,6 +193,28 @@ static void another_server_is_noticed(void **state) {
   assert_string_equal(server, again);
 }
 
+static void hold_another_shard(struct fixture *f) {
+  other(f, "START TRANSACTION");
+  other(f, "SELECT * FROM outbox_shards WHERE shard = 1 FOR UPDATE");
+}
+
+/* What was claimed is found although its shard cannot be fenced now. */
+static void a_claim_is_found_in_a_shard_that_is_locked_by_now(void **state) {
+  struct fixture *f = *state;
+  const uint64_t ids[] = {1, 2};
+  struct task_batch *batch;
+  bool fenced;
+  ROW("(id, route, payload, shard) VALUES (1, 'r', 'p', 0), (2, 'r', 'p', 1)");
+  session_met_lock(f->ss);
+  fault_call(f, "PROCESSLIST", hold_another_shard);
+  fault_arm(f, FAULT_LOSE_ANSWER, "COMMIT", 0, 1);
+  ok(f, claim_rows(f, f->leases, 2, ids, 2, 1000, 1000, &batch, &fenced));
+  other(f, "ROLLBACK");
+  assert_non_null(batch);
+  assert_int_equal(batch->count, 2);
+  release(batch);
+}
+
 static void hold_the_shards(struct fixture *f) {
   other(f, "START TRANSACTION");
   other(f, "SELECT * FROM outbox_shards FOR UPDATE");
@@ -470,6 +492,7 @@ int main(int argc, char **argv) {
       TEST(an_unknown_claim_is_found_out),
       TEST(what_a_lost_session_executes_is_waited_for),
       TEST(another_server_is_noticed),
+      TEST(a_claim_is_found_in_a_shard_that_is_locked_by_now),
       TEST(a_claim_that_cannot_be_asked_about_is_unknown),
       TEST(claims_without_an_answer_are_found_by_their_name),
       TEST(an_unknown_acquisition_is_found_out),

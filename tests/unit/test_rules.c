@@ -474,6 +474,8 @@ static const struct unsent unsent[] = {
     {"really in flight", TASK_SCHEDULED, 0, 1, 0, CLAIM_MEMORY, RESULT_EXPECTED, 2, "orders", 0, RESULT_APPLIED},
     {"due in an hour", TASK_SCHEDULED, 0, 1, 3600LL * SECOND, CLAIM_MEMORY, RESULT_EXPECTED, 2, "orders", 0,
      RESULT_ORPHAN},
+    {"judged by a clock that is behind", TASK_SCHEDULED, 0, 1, SECOND / 20, CLAIM_MEMORY, RESULT_EXPECTED, 2, "orders",
+     0, RESULT_BUSY},
     {"during the wait for a retry", TASK_SCHEDULED, 1, 2, SECOND, CLAIM_MEMORY, RESULT_EXPECTED, 2, "orders", 0,
      RESULT_ORPHAN},
     {"put off while it was out", TASK_SCHEDULED, 0, 1, SECOND, CLAIM_MEMORY, RESULT_EXPECTED, 2, "orders",
