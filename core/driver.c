@@ -64,7 +64,8 @@ static bool is_stalled(struct asked_lane *asked, const struct lane *lane, int64_
 /* Whether a flight may go to the sink now. What waits longer than reading ahead is meant to last, for room there or
  * until the sink confirms again, goes back, as all does where the lane is closed: plain SQL must be able to change it.
  * Not at once, for on a busy machine confirms may be there that nobody has had the time to take. A recorded claim says
- * in the table what it is, and waits as long as it may be sent: given back, it would cost an attempt's number. */
+ * in the table what it is, and waits as long as it may be sent: given back, it would cost an attempt's number. Not so a
+ * bound one: every daemon sees its lease_until, and would take it back from under a call that began late. */
 static enum verdict judge(const struct driver *driver, const struct flight *flight, struct asked_lane *asked,
                           struct instant now) {
   const struct lane *lane = flight->lane;
@@ -74,7 +75,8 @@ static enum verdict judge(const struct driver *driver, const struct flight *flig
   bool waits = atomic_load_explicit(&lane->at_sink, memory_order_relaxed) >= most ||
                atomic_load_explicit(&driver->at_sink, memory_order_relaxed) >= driver->max_inflight ||
                (!flight->task->recorded && is_stalled(asked, lane, now.mono_us));
-  bool patient = flight->task->recorded || now.mono_us - flight->handed_us <= ROOM_WAIT_US;
+  bool patient =
+      (flight->task->recorded && flight->task->shard != SHARD_BOUND) || now.mono_us - flight->handed_us <= ROOM_WAIT_US;
   if (!may_send(driver, flight, now) || (waits && (most == 0 || !patient)))
     return GIVE_BACK;
   return waits ? WAIT : SEND;

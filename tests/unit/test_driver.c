@@ -43,6 +43,7 @@ static void one_whose_thread_ended_is_stuck_unless_it_was_told_to_end(void **sta
 /* --- a plugin that refuses a task --- */
 
 struct liar {
+  uint8_t shard; /* of the task */
   const struct duebox_host *host;
   uint64_t refused; /* the token of the task it did not take */
   bool at_once;     /* completes it before it refuses it, else after it was offered again */
@@ -111,10 +112,13 @@ static void stand_up(const struct liar *how, bool recorded, unsigned places) {
   struct err err = {0};
   struct flight_list list = {0};
   liar = *how;
-  stand = (struct stand){
-      .lane = {.at_sink_max = 10, .at_sink = 10 - places, .stall = {.limit_us = LIMIT_US}},
-      .plugin = {.name = "liar", .module = &lie_plugin, .max_inflight = 10},
-      .task = {.id = 1, .attempt_now = 1, .recorded = recorded, .view = {.message_id = "m", .timeout_ms = 600000}}};
+  stand = (struct stand){.lane = {.at_sink_max = 10, .at_sink = 10 - places, .stall = {.limit_us = LIMIT_US}},
+                         .plugin = {.name = "liar", .module = &lie_plugin, .max_inflight = 10},
+                         .task = {.id = 1,
+                                  .attempt_now = 1,
+                                  .recorded = recorded,
+                                  .shard = how->shard,
+                                  .view = {.message_id = "m", .timeout_ms = 600000}}};
   stand.env = (struct driver_env){
       .flights = &stand.flights, .settler = &stand.settler, .leases = &stand.leases, .metrics = &stand.metrics};
   polled = NULL;
@@ -122,7 +126,7 @@ static void stand_up(const struct liar *how, bool recorded, unsigned places) {
     older = stall_handed_over(&stand.lane.stall, clock_mono_us() - (liar.late ? 2 * LIMIT_US : LIMIT_US / 2));
   mailbox_init(&stand.settler);
   leases_init(&stand.leases);
-  leases_gain(&stand.leases, 0, 1, clock_instant(), 10 * LIMIT_US, false);
+  leases_gain(&stand.leases, how->shard, 1, clock_instant(), 10 * LIMIT_US, false);
   stand.driver = driver_start(&stand.config, &stand.plugin, NULL, &stand.env, &err);
   assert_non_null(stand.driver);
   assert_int_equal(driver_born(stand.driver, LIMIT_US / 1000, &err), DRIVER_BORN);
@@ -221,6 +225,17 @@ static void a_recorded_claim_waits_for_room(void **state) {
   stand_down();
 }
 
+/* Other daemons see a bound task's lease_until: a call that began late would outlast it, and the task came twice. */
+static void a_bound_claim_without_room_goes_back(void **state) {
+  struct flight_list out = {0};
+  stand_up(&(struct liar){.shard = SHARD_BOUND}, true, 0);
+  stand_take(&out, LIMIT_US);
+  assert_int_equal(out.count, 1);
+  assert_int_equal(out.head->end, FLIGHT_UNSENT);
+  stand_stop(&out);
+  stand_down();
+}
+
 static void a_recorded_claim_of_a_closed_lane_goes_back(void **state) {
   struct flight_list out = {0};
   stand_up(&(struct liar){0}, true, 0);
@@ -243,6 +258,7 @@ int main(void) {
       cmocka_unit_test(a_task_waits_a_moment_for_a_stall_to_end),
       cmocka_unit_test(a_memory_claim_without_room_goes_back),
       cmocka_unit_test(a_recorded_claim_waits_for_room),
+      cmocka_unit_test(a_bound_claim_without_room_goes_back),
       cmocka_unit_test(a_recorded_claim_of_a_closed_lane_goes_back),
   };
   return cmocka_run_group_tests_name("driver", tests, NULL, NULL);
