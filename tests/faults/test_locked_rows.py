@@ -24,15 +24,18 @@ SPINNING = 1000         # statements in a second: a loop without a pause asks se
 ROUNDS = 5              # of others that go on while the row is held
 
 
+LOCK_ALONE = "SELECT 1 FROM outbox WHERE id = %s FOR UPDATE"
+
+
 @contextlib.contextmanager
-def held(stage, *message_ids):
+def held(stage, *message_ids, statement="UPDATE outbox SET priority = 9 WHERE id = %s"):
     """An open transaction that has changed these rows; committed at the end.  By id: other
     indexes would lock gaps, and stop the application's own inserts."""
     ids = [stage.row(message_id)["id"] for message_id in message_ids]
     connection = stage.connect(autocommit=False)
     with contextlib.closing(connection), connection.cursor() as cursor:
         for row_id in ids:
-            assert cursor.execute("UPDATE outbox SET priority = 9 WHERE id = %s", (row_id,)) == 1
+            assert cursor.execute(statement, (row_id,)) == 1
         yield
         connection.commit()
 
@@ -91,7 +94,8 @@ def test_a_row_that_waits_to_be_settled(stage, claim):
 
 
 def test_a_row_that_waits_for_its_result(stage):
-    """Later results are applied meanwhile; the one of the locked row is after the commit."""
+    """Later results are applied meanwhile; the one of the locked row is after the commit. (A change of a row that waits
+    for its result would send it again.)"""
     stage.amqp("work", result="expected", timeout="300s", history="1h")
     stage.configuration["results"] = [{"via": "rabbit", "queue": stage.queue()}]
     with contextlib.ExitStack() as stack:
@@ -101,7 +105,7 @@ def test_a_row_that_waits_for_its_result(stage):
             if arrival.body == b"locked" and not locks:
                 stage.wait_row(arrival.message_id, LIMIT_S, state="awaiting")
                 locks.append(stack.enter_context(contextlib.ExitStack()))
-                locks[0].enter_context(held(stage, arrival.message_id))
+                locks[0].enter_context(held(stage, arrival.message_id, statement=LOCK_ALONE))
             return {"status": "done", "result": {}}
 
         stage.consume_amqp("work", answer=answer)
