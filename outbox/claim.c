@@ -28,9 +28,8 @@ struct claim_unit {
 static void name_leases(const struct shard_lease *leases, size_t count, struct text *shards, struct text *epochs) {
   text_clear(shards);
   text_clear(epochs);
+  text_shards(shards, leases, count);
   for (size_t i = 0; i < count; i++) {
-    text_puts(shards, i ? "," : "");
-    text_u64(shards, leases[i].shard);
     text_puts(epochs, " WHEN ");
     text_u64(epochs, leases[i].shard);
     text_puts(epochs, " THEN ");
@@ -96,15 +95,12 @@ static void add_claim(struct store_session *ss, struct claim_unit *u) {
  * answer: nobody else writes our name into a row of our shard. */
 static bool write_claims(struct store_session *ss, struct claim_unit *u, struct err *err) {
   const struct store_claim *claim = u->claim;
-  struct text columns = {0},
-              shards = {0}; /* all of the claim: it may have been written before one of them was locked */
+  struct text columns = {0};
+  struct text shards = {0}; /* all of the claim: it may have been written before one of them was locked */
   struct db_result results[4];
   size_t n = 0;
   row_columns(&columns, claim->max_payload);
-  for (size_t i = 0; i < claim->lease_count; i++) {
-    text_puts(&shards, i ? "," : "");
-    text_u64(&shards, claim->leases[i].shard);
-  }
+  text_shards(&shards, claim->leases, claim->lease_count);
   session_begin(ss);
   session_fence(ss, u->leases, u->lease_count);
   n++;

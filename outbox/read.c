@@ -12,11 +12,7 @@
 
 static const struct text *lease_shards(struct store_session *ss, const struct shard_lease *leases, size_t count) {
   text_clear(&ss->part);
-  for (size_t i = 0; i < count; i++) {
-    if (i)
-      text_add(&ss->part, ",", 1);
-    text_u64(&ss->part, leases[i].shard);
-  }
+  text_shards(&ss->part, leases, count);
   return &ss->part;
 }
 

@@ -252,6 +252,13 @@ const struct text *session_ids(struct store_session *ss, const uint64_t *ids, si
   return &ss->part;
 }
 
+void text_shards(struct text *text, const struct shard_lease *leases, size_t count) {
+  for (size_t i = 0; i < count; i++) {
+    text_puts(text, i ? "," : "");
+    text_u64(text, leases[i].shard);
+  }
+}
+
 void text_leases(struct text *text, const struct shard_lease *leases, size_t count) {
   for (size_t i = 0; i < count; i++) {
     text_puts(text, i ? " OR shard = " : "shard = ");
@@ -271,14 +278,6 @@ const char *session_skip(const struct store_session *ss, bool met_again) {
   return met_again || clock_mono_us() < ss->skip_until_us ? "SKIP LOCKED" : "";
 }
 
-static void list_shards(struct text *out, const struct shard_lease *leases, size_t count) {
-  text_clear(out);
-  for (size_t i = 0; i < count; i++) {
-    text_puts(out, i ? "," : "");
-    text_u64(out, leases[i].shard);
-  }
-}
-
 bool session_locked_shards(struct store_session *ss, const char *skip, const struct shard_lease *leases, size_t count,
                            bool locked[STORE_SHARDS_MAX], struct err *err) {
   static const char what[] = "looking for shards that are locked";
@@ -289,7 +288,8 @@ bool session_locked_shards(struct store_session *ss, const char *skip, const str
   memset(locked, 0, STORE_SHARDS_MAX * sizeof *locked);
   if (!*skip || count == 0)
     return true;
-  list_shards(&ss->part, leases, count);
+  text_clear(&ss->part);
+  text_shards(&ss->part, leases, count);
   session_begin(ss);
   session_add(ss, query_free_shards, ARGS(RAW("shards", ss->part)));
   if (!session_send(ss, what, &result, 1, err))

@@ -104,6 +104,8 @@ void session_fence(struct store_session *ss, const struct shard_lease *leases, s
 /* Adds an audit line. before: JSON, empty = nothing to restore. */
 void session_audit(struct store_session *ss, const char *actor, const char *verb, const char *reason,
                    const char *filter, uint64_t changed, const struct text *before);
+/* Adds "1,2". */
+void text_shards(struct text *text, const struct shard_lease *leases, size_t count);
 /* Adds "shard = 1 AND epoch = 7 AND owner = '..' OR ..". */
 void text_leases(struct text *text, const struct shard_lease *leases, size_t count);
 
