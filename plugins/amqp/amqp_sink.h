@@ -8,7 +8,8 @@
  * carries one message at a time: the first to an exchange, and the suspects: those that were open when a channel broke.
  * An error there names its message. Suspects stay open meanwhile and are sent a second time, so they cost their task no
  * failure; one that was in its queue already is there twice. A missing exchange therefore costs the other routes
- * nothing, and a message that the broker refuses costs the others a few duplicates at most.
+ * nothing, and a message that the broker refuses costs the others a few duplicates, and first messages to other
+ * exchanges the time that the suspects take.
  *
  * Driver's thread; no lock. See amqp_outcome.h for the outcomes.
  */
