@@ -165,7 +165,8 @@ static void replay(struct admin *admin, const struct command *command, const jso
   const struct result_offer offer = {.source = "http",
                                      .origin = "quarantine replay",
                                      .body = {json_string_value(body), json_string_length(body)},
-                                     .replied = true};
+                                     .replied = true,
+                                     .replayed = true};
   char reason[BODY_REASON_MAX + 32];
   struct err err = {0};
   uint64_t forgotten;

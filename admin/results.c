@@ -75,7 +75,7 @@ bool result_take(struct admin *admin, const struct result_offer *offer, struct r
     return false;
   }
   respond_fate(response, &result, offer, &err);
-  return result.fate == RESULT_APPLIED || result.fate == RESULT_DUPLICATE;
+  return result.fate == RESULT_APPLIED || (result.fate == RESULT_DUPLICATE && !result.contradicts);
 }
 
 void result_post(struct admin *admin, const struct request *request, struct response *response) {

@@ -30,7 +30,7 @@ const struct noun nouns[] = {
     {"task", "tasks: add, find, show, change"},
     {"dead", "tasks that were given up"},
     {"route", "routes: what waits where, pause and resume"},
-    {"quarantine", "result records that fitted no task, or were flawed"},
+    {"quarantine", "result records that fitted no task, were flawed, or came too late with the opposite"},
     {"plugin", "plugin modules and their options"},
     {"config", "the effective configuration"},
     {"completion", "a completion script for the shell"},

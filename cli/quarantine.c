@@ -100,7 +100,7 @@ static int forget(const struct operator* op, uint64_t id, int64_t before_us, con
 
 static int replay(struct cli *cli, const struct operator* op, const char *text) {
   const struct config *config;
-  struct store_result result = {0};
+  struct store_result result = {.replayed = true};
   json_t *row;
   uint64_t id, forgotten;
   int code = find(op, text, &id, &row);
@@ -113,6 +113,8 @@ static int replay(struct cli *cli, const struct operator* op, const char *text) 
                     text, BODY_KEPT);
   if (code == EX_OK)
     code = result_settle_directly(config, body, "duebox quarantine replay", &result);
+  if (code == EX_OK && result.contradicts)
+    code = cli_fail(EX_DATAERR, "quarantine %s: its task took the opposite for a fact; nothing was changed", text);
   if (code == EX_OK && (code = result_tell_fate(cli, text, &result)) == EX_OK)
     code = forget(op, id, 1, "replayed", &forgotten);
   json_decref(row);

@@ -160,6 +160,7 @@ bool inbox_apply(struct inbox *inbox, const struct result_offer *offer, int64_t 
     return err_set(err, 0, "out of memory");
   set_road(item, &offer->road);
   item->result.replied = offer->replied;
+  item->result.replayed = offer->replayed;
   struct waiter waiter = {.result = result, .flaw = err};
   pthread_condattr_t attr;
   pthread_condattr_init(&attr);
@@ -364,8 +365,9 @@ static void log_stray(struct inbox *inbox, const struct store_result *result) {
                      : result->fate == RESULT_ORPHAN ? "there is no such task, or no such attempt of it"
                      : result->fate == RESULT_APPLIED && result->record.flaw
                          ? "its status counts, but something else in it is wrong"
-                         : NULL;
-  if (kind && !result->replied)
+                     : result->contradicts ? "its task took the opposite for a fact"
+                                           : NULL;
+  if (kind && !result->replayed && (!result->replied || result->contradicts))
     log_repeated(&inbox->strays, LOG_LEVEL_WARN, "DUEBOX-RESULT-QUARANTINE",
                  "a result record was put into quarantine source=%s: %s; see `duebox quarantine list`", result->source,
                  kind);
@@ -417,6 +419,7 @@ static void take_verdict(struct item *item, const struct store_result *result) {
   item->result.unknown = result->unknown;
   item->result.early = result->early;
   item->result.unsent = result->unsent;
+  item->result.contradicts = result->contradicts;
   memcpy(item->result.route, result->route, sizeof result->route);
 }
 

@@ -199,9 +199,9 @@ struct result_row {
 
 enum result_fate {
   RESULT_APPLIED,
-  RESULT_DUPLICATE, /* this row has had this attempt's result: no-op */
+  RESULT_DUPLICATE, /* this row has had this attempt's result: no-op. Quarantined where that said the opposite */
   RESULT_STALE,     /* of an older attempt and not a success: ignored */
-  RESULT_LATE,      /* the row is final already: no-op */
+  RESULT_LATE,      /* the row is final already: no-op. Quarantined where it would have ended otherwise */
   RESULT_ORPHAN,    /* fits no row: quarantined */
   RESULT_BROKEN,    /* could not be parsed: quarantined. One with a flaw only is applied, and quarantined too */
   RESULT_FATES,
@@ -216,6 +216,7 @@ struct result_offer {
   struct record_road road; /* its checkpoint_max is the configuration's */
   bool replied;            /* as in store_result */
 };
+  bool replayed;           /* as in store_result */
 
 struct store_result {
   struct result_record record; /* parsed; ignored when broken is set */
@@ -224,6 +225,7 @@ struct store_result {
   const char *origin;          /* where it stood */
   bool replied;                /* its sender learns what is wrong: what fits nothing is not kept */
   struct duebox_bytes body;    /* as received, possibly cut */
+  bool replayed;               /* it is in the quarantine: it is not kept once more */
   enum result_fate fate;       /* set by the store */
   enum decision_form form;     /* set by the store: what was written of it */
   bool unknown;                /* set by the store: a COMMIT with it got no answer, and nothing told yet; to be given
@@ -237,6 +239,7 @@ struct store_result {
   bool extended;                   /* set by the store: progress has moved the time by which the result is due */
   bool unsent;                     /* set by the store, of an orphan: its task lives, and this attempt never left */
   bool capped;                     /* set by the store: applied, with less time than it asked for */
+  bool contradicts;                /* set by the store, of a duplicate or late one: the task took the opposite */
   bool changed;                    /* set by the store: applied, and the row is due again since it was changed */
 };
 

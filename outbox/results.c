@@ -28,11 +28,13 @@ struct slot {
   char reason[256]; /* why it is quarantined */
   bool living;      /* row is what it met, locked */
   bool busy;        /* there is a row, and another transaction holds it */
-  bool seen;        /* this attempt's result was applied before */
-  bool finished;    /* the task is in the history, in state `final` */
+  bool seen;        /* this attempt's result was applied before ... */
+  bool agreed;      /* ... and said as much */
+  bool finished;    /* the task is in the history, in state `final`, with that many attempts */
   int64_t finished_us;
   enum task_state final;
   struct decision decision;
+  uint32_t final_attempt;
 };
 
 struct results_unit {
@@ -210,17 +212,30 @@ static bool lock_rows(struct store_session *ss, struct results_unit *u, struct e
 }
 
 static bool take_seen(const struct db_row *row, struct slot *slot) {
+/* Whether a record agrees with what followed from another one of the same attempt, or says nothing about it. */
+static bool agrees(enum result_status status, const char *outcome) {
+  return status == RESULT_PROGRESS || strcmp(outcome, "changed") == 0 ||
+         (status == RESULT_DONE) == (strcmp(outcome, task_event_text(EVENT_DONE)) == 0);
+}
+
   uint32_t attempt;
-  if (!read_number(row, 1, &attempt) || !db_copy(row, 2, slot->route, sizeof slot->route))
+  char outcome[33];
+  if (!read_number(row, 1, &attempt) || !db_copy(row, 2, slot->route, sizeof slot->route) ||
+      !db_copy(row, 3, outcome, sizeof outcome))
     return false;
-  slot->seen = slot->seen || attempt == slot->result->record.attempt;
+  if (attempt == slot->result->record.attempt) {
+    slot->seen = true;
+    slot->agreed = slot->agreed || agrees(slot->result->record.status, outcome);
+  }
   return true;
 }
 
 static bool take_finished(const struct db_row *row, struct slot *slot) {
   uint64_t state;
   int64_t finished_us;
-  if (!db_u64(row, 1, TASK_STATES, &state) || state == 0 || !db_time(row, 3, &finished_us))
+  uint32_t attempt;
+  if (!db_u64(row, 1, TASK_STATES, &state) || state == 0 || !db_time(row, 3, &finished_us) ||
+      !read_number(row, 4, &attempt))
     return false;
   if (slot->finished && finished_us < slot->finished_us)
     return true;
@@ -228,6 +243,7 @@ static bool take_finished(const struct db_row *row, struct slot *slot) {
   slot->finished_us = finished_us;
   slot->final = (enum task_state)(state - 1);
   return slot->living || db_copy(row, 2, slot->route, sizeof slot->route);
+  slot->final_attempt = attempt;
 }
 
 /* Asks the attempts and the history about those slots whose row does not tell enough. Their rows are locked by now, so
@@ -257,7 +273,7 @@ static enum result_fate judge_living(struct results_unit *u, struct slot *slot) 
   struct decision *d = &slot->decision;
   const struct result_row *row = &slot->row;
   if (slot->seen)
-    return RESULT_DUPLICATE;
+    return judge_seen(slot);
   enum result_fate fate = u->decide(u->ctx, row, &slot->result->record, d);
   slot->result->early = fate == RESULT_BUSY;
   bool untold = fate == RESULT_BUSY && slot->result->waited;
@@ -288,6 +304,29 @@ static enum result_fate judge_living(struct results_unit *u, struct slot *slot) 
     return RESULT_STALE;
   u->decisions[u->writes++] = d;
   return RESULT_APPLIED;
+/* This attempt has had its result. A second one changes nothing; where it says the opposite, people will ask which of
+ * the two is true. */
+static enum result_fate judge_seen(struct slot *slot) {
+  const struct result_record *record = &slot->result->record;
+  if (!slot->agreed)
+    snprintf(slot->reason, sizeof slot->reason, "%s: attempt %u has had its result, and this one says the opposite: %s",
+             record->message_id, record->attempt, result_status_text(record->status));
+  return RESULT_DUPLICATE;
+}
+
+/* The task has ended without this result. It is of interest where the end would have been another with it: a success
+ * of any attempt, where there was none, and a failure of the attempt that was taken for a success. */
+static enum result_fate judge_late(struct slot *slot) {
+  const struct result_record *record = &slot->result->record;
+  bool opposite = slot->final == TASK_DONE
+                      ? record->status != RESULT_DONE && (!record->attempt || record->attempt >= slot->final_attempt)
+                      : record->status == RESULT_DONE;
+  if (opposite && record->status != RESULT_PROGRESS)
+    snprintf(slot->reason, sizeof slot->reason, "%s: the task has ended as %s, and this says the opposite: %s",
+             record->message_id, task_state_text(slot->final), result_status_text(record->status));
+  return RESULT_LATE;
+}
+
 }
 
 static enum result_fate judge(const struct store_session *ss, struct results_unit *u, struct slot *slot) {
@@ -304,9 +343,9 @@ static enum result_fate judge(const struct store_session *ss, struct results_uni
   if (slot->busy)
     return RESULT_BUSY;
   if (slot->seen)
-    return RESULT_DUPLICATE;
+    return judge_seen(slot);
   if (slot->finished)
-    return RESULT_LATE;
+    return judge_late(slot);
   snprintf(slot->reason, sizeof slot->reason, "no task has this message id");
   return RESULT_ORPHAN;
 }
@@ -336,7 +375,7 @@ static void judge_all(const struct store_session *ss, struct results_unit *u) {
     result->extended = fate == RESULT_APPLIED && result->event == EVENT_PROGRESS && slot->row.state != TASK_CLAIMED;
     if (fate == RESULT_APPLIED && result->record.flaw)
       snprintf(slot->reason, sizeof slot->reason, "%s: %s", result->record.message_id, result->record.flaw);
-    else if (result->replied)
+    else if (result->replayed || (result->replied && !result->contradicts))
       slot->reason[0] = '\0';
     result->cancelled = !slot->living && slot->finished && slot->final == TASK_CANCELLED;
     snprintf(result->route, sizeof result->route, "%s", slot->route);
@@ -358,18 +397,21 @@ static void add_quarantine(struct store_session *ss, const struct slot *slot) {
                    CLEAN("reason", slot->reason, REASON_MAX), body));
 }
 
-/* One statement each: they are rare, and one body may be as large as a packet allows. */
+/* A few at a time: one body may take half of what a packet allows. */
 static bool write_quarantine(struct store_session *ss, struct results_unit *u, struct err *err) {
   for (size_t i = 0; i < u->count; i++) {
-    const struct slot *slot = &u->slots[i];
-    struct db_result result;
-    if (!*slot->reason)
+    if (*u->slots[i].reason) {
+      add_quarantine(ss, &u->slots[i]);
+      n++;
+    }
+    if (n == 0 || (i + 1 < u->count && n < DB_RESULTS_MAX && ss->script.len < ss->conn->max_packet / 4))
       continue;
-    session_begin(ss);
-    add_quarantine(ss, slot);
-    if (!session_send(ss, WHAT, &result, 1, err))
+    if (!session_send(ss, WHAT, results, n, err))
       return false;
-    db_results_free(&result, 1);
+    result->contradicts = (fate == RESULT_DUPLICATE || fate == RESULT_LATE) && *slot->reason;
+    db_results_free(results, n);
+    session_begin(ss);
+    n = 0;
   }
   return true;
 }
@@ -395,6 +437,9 @@ static bool apply_results(struct store_session *ss, struct results_unit *u, stru
     u->slots[i] = (struct slot){.result = u->slots[i].result};
   if (!find_rows(ss, u, err))
     return false;
+  struct db_result results[DB_RESULTS_MAX];
+  size_t n = 0;
+  session_begin(ss);
   if (ss->part.len ? !lock_rows(ss, u, err) : !session_start(ss, WHAT, err))
     return false;
   if (!look_back(ss, u, err))

@@ -159,6 +159,25 @@ def test_an_unknown_id_is_quarantined(results):
     results.goes_on()
 
 
+def test_the_opposite_of_what_ended_a_task_is_kept(results):
+    """A consumer that says "fail" after "done" changes nothing, and is not forgotten either: people find
+    what it said, and a replay does not take it away."""
+    task = results.task()
+    results.send({"id": task, "attempt": 1, "status": "done"})
+    results.stage.wait_row(task, 60, state="done")
+    results.send({"id": task, "attempt": 1, "status": "fail", "error": {"message": "the money was not taken"}})
+    [(reason, _, body, _)] = results.quarantined(1)
+    assert task in reason and b"the money was not taken" in body
+    assert results.stage.row(task)["state"] == "done"
+    wait_until(lambda: any(line["id"] == "DUEBOX-RESULT-QUARANTINE" and "opposite" in line["msg"]
+                           for line in results.daemon.lines()), 60, "the log to say so")
+    [(number,)] = results.stage.execute("SELECT id FROM outbox_quarantine")
+    replayed = results.daemon.run("quarantine", "replay", number, check=False)
+    assert replayed.returncode == 65 and "opposite" in replayed.stderr
+    assert len(results.quarantined(1)) == 1
+    results.goes_on()
+
+
 def test_an_attempt_that_never_was_is_quarantined(results):
     task = results.task()
     results.send({"id": task, "attempt": 7, "status": "done"})

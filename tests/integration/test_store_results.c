@@ -137,7 +137,83 @@ static void a_result_after_the_end_is_late(void **state) {
   assert_int_equal(r.fate, RESULT_LATE);
   assert_false(r.cancelled);
   assert_string_equal(ask_text(f, "SELECT state FROM outbox_history"), "dead");
-  assert_int_equal(ask(f, "SELECT COUNT(*) FROM outbox_quarantine"), 0);
+  assert_true(r.contradicts); /* the work was done all the same: somebody has to know */
+  assert_string_equal(ask_text(f, "SELECT CONCAT_WS('|', reason, body) FROM outbox_quarantine"),
+                      "m1: the task has ended as dead, and this says the opposite: done|{}");
+  sql(f, "DELETE FROM outbox_quarantine");
+  assert_int_equal(apply_one(f, answer("m1", 1, RESULT_FAIL)), RESULT_LATE);
+  assert_int_equal(apply_one(f, answer("m1", 1, RESULT_PROGRESS)), RESULT_LATE);
+  assert_int_equal(ask(f, "SELECT COUNT(*) FROM outbox_quarantine"), 0); /* they say nothing else than the row */
+}
+
+static struct store_result second(const char *message_id, enum result_status status, const char *body) {
+  struct store_result result = answer(message_id, 1, status);
+  result.body = (struct duebox_bytes){.data = body, .len = strlen(body)};
+  return result;
+}
+
+/* Of two results of one attempt the first counts (P7). Where the second says the opposite, "the money was not taken"
+ * after "done", it is not thrown away: whoever looks for the truth finds both. */
+static void the_opposite_of_what_was_taken_is_kept(void **state) {
+  struct fixture *f = *state;
+  static const char list[] =
+      "SELECT GROUP_CONCAT(body, ': ', reason ORDER BY id SEPARATOR '; ') FROM outbox_quarantine";
+  awaiting(f, 1, "m1");
+  awaiting(f, 2, "m2");
+  struct store_result r[] = {answer("m1", 1, RESULT_DONE), answer("m2", 1, RESULT_RETRY)};
+  apply(f, r, 2);
+  struct store_result again[] = {second("m1", RESULT_FAIL, "a"), second("m2", RESULT_DONE, "b")};
+  assert_int_equal(apply(f, again, 2), 0);
+  assert_true(again[0].fate == RESULT_DUPLICATE && again[0].contradicts);
+  assert_true(again[1].fate == RESULT_DUPLICATE && again[1].contradicts);
+  assert_string_equal(ask_text(f, "%s", list),
+                      "a: m1: attempt 1 has had its result, and this one says the opposite: fail; "
+                      "b: m2: attempt 1 has had its result, and this one says the opposite: done");
+  assert_string_equal(ask_text(f, "SELECT CONCAT(state, failures) FROM outbox"), "scheduled1");
+  struct store_result plain[] = {second("m1", RESULT_DONE, "c"), second("m2", RESULT_FAIL, "d")};
+  apply(f, plain, 2);
+  assert_true(plain[0].fate == RESULT_DUPLICATE && !plain[0].contradicts && !plain[1].contradicts);
+  sql(f, "DELETE FROM outbox_history"); /* a route that keeps none */
+  struct store_result told = second("m1", RESULT_RETRY, "e");
+  told.replied = true; /* its sender is told, and nobody else would be */
+  assert_int_equal(apply_one(f, told), RESULT_DUPLICATE);
+  assert_int_equal(ask(f, "SELECT COUNT(*) FROM outbox_quarantine WHERE body = 'e'"), 1);
+  told.replayed = true; /* from there */
+  told.origin = "replay";
+  apply(f, &told, 1);
+  assert_true(told.contradicts);
+  assert_int_equal(ask(f, "SELECT COUNT(*) FROM outbox_quarantine"), 3);
+}
+
+/* An attempt that failed while a later one ended the task is no contradiction; a failure of the one that ended it is,
+ * and so is a success of any that a person cancelled. */
+static void what_a_late_result_contradicts(void **state) {
+  struct fixture *f = *state;
+  static const struct {
+    const char *ended;
+    uint32_t attempt;
+    enum result_status status;
+    bool kept;
+  } cases[] = {
+      {"done", 2, RESULT_FAIL, false},      {"done", 3, RESULT_FAIL, true},   {"done", 3, RESULT_RETRY, true},
+      {"done", 3, RESULT_DONE, false},      {"done", 0, RESULT_FAIL, true},   {"done", 3, RESULT_PROGRESS, false},
+      {"dead", 1, RESULT_DONE, true},       {"dead", 3, RESULT_FAIL, false},  {"cancelled", 3, RESULT_DONE, true},
+      {"cancelled", 3, RESULT_FAIL, false}, {"expired", 2, RESULT_DONE, true}};
+  for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+    awaiting(f, 1, "m1");
+    struct decision end = decide_on(f, 1, EVENT_DEAD);
+    end.keep_us = INT64_C(3600000000);
+    assert_int_equal(settle(f, &end, 1), 1);
+    sql(f, "UPDATE outbox_history SET state = '%s', attempt = 3", cases[i].ended);
+    struct store_result r = answer("m1", cases[i].attempt, cases[i].status);
+    apply(f, &r, 1);
+    if (r.fate != RESULT_LATE || r.contradicts != cases[i].kept ||
+        ask(f, "SELECT COUNT(*) FROM outbox_quarantine") != cases[i].kept)
+      fail_msg("case %zu: fate %d", i, (int)r.fate);
+    sql(f, "DELETE FROM outbox_history");
+    sql(f, "DELETE FROM outbox_attempts");
+    sql(f, "DELETE FROM outbox_quarantine");
+  }
 }
 
 static void a_result_before_its_publishing_is_recorded(void **state) {
@@ -235,6 +311,8 @@ static void the_quarantine_is_bounded(void **state) {
   enum { JUNK = 300, KEPT = 200 };
   struct fixture *f = *state;
   char text[JUNK][16];
+  awaiting(f, 1, "m1");
+  assert_int_equal(apply_one(f, answer("m1", 1, RESULT_DONE)), RESULT_APPLIED);
   struct store_result r[JUNK];
   for (int i = 0; i < JUNK; i++) {
     snprintf(text[i], sizeof text[i], "junk %d", i);
@@ -248,6 +326,10 @@ static void the_quarantine_is_bounded(void **state) {
   told.origin = "elsewhere";
   told.replied = true;
   assert_int_equal(apply_one(f, told), RESULT_ORPHAN);
+  assert_int_equal(ask(f, "SELECT COUNT(*) FROM outbox_quarantine"), KEPT);
+  struct store_result opposite = answer("m1", 1, RESULT_FAIL);
+  opposite.body.data = "[]";
+  assert_int_equal(apply_one(f, opposite), RESULT_DUPLICATE);
   assert_int_equal(ask(f, "SELECT COUNT(*) FROM outbox_quarantine"), KEPT);
 }
 
@@ -315,6 +397,8 @@ int main(int argc, char **argv) {
       TEST(a_result_before_its_publishing_is_recorded),
       TEST(progress_keeps_a_task_alive),
       TEST(progress_learns_of_a_cancellation),
+      TEST(the_opposite_of_what_was_taken_is_kept),
+      TEST(what_a_late_result_contradicts),
       TEST(what_fits_nothing_is_quarantined),
       TEST(the_quarantine_is_bounded),
       TEST(flawed_records_count_and_are_kept),
