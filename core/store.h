@@ -178,7 +178,8 @@ struct decision {
   enum decision_form form; /* what was written of it */
 };
 
-/* Whether anybody but duebox has changed a row. */
+/* Whether anybody but duebox has changed a row. Of an attempt whose sending is recorded only changes of what was sent
+ * count. */
 enum row_change {
   CHANGE_NONE,
   CHANGE_BEFORE_SENT, /* not since its last attempt was recorded; earlier ones may have had another content */
@@ -215,8 +216,8 @@ struct result_offer {
   struct duebox_bytes body;
   struct record_road road; /* its checkpoint_max is the configuration's */
   bool replied;            /* as in store_result */
-};
   bool replayed;           /* as in store_result */
+};
 
 struct store_result {
   struct result_record record; /* parsed; ignored when broken is set */
@@ -224,8 +225,8 @@ struct store_result {
   const char *source;          /* source instance's name, or "http", "callback", "cli" */
   const char *origin;          /* where it stood */
   bool replied;                /* its sender learns what is wrong: what fits nothing is not kept */
-  struct duebox_bytes body;    /* as received, possibly cut */
   bool replayed;               /* it is in the quarantine: it is not kept once more */
+  struct duebox_bytes body;    /* as received, possibly cut */
   enum result_fate fate;       /* set by the store */
   enum decision_form form;     /* set by the store: what was written of it */
   bool unknown;                /* set by the store: a COMMIT with it got no answer, and nothing told yet; to be given
@@ -238,8 +239,8 @@ struct store_result {
   bool cancelled;                  /* set by the store: the task was cancelled meanwhile (answer to progress) */
   bool extended;                   /* set by the store: progress has moved the time by which the result is due */
   bool unsent;                     /* set by the store, of an orphan: its task lives, and this attempt never left */
-  bool capped;                     /* set by the store: applied, with less time than it asked for */
   bool contradicts;                /* set by the store, of a duplicate or late one: the task took the opposite */
+  bool capped;                     /* set by the store: applied, with less time than it asked for */
   bool changed;                    /* set by the store: applied, and the row is due again since it was changed */
 };
 

@@ -15,6 +15,7 @@
 #include "outbox/db_error.h"
 #include "outbox/halves.h"
 #include "outbox/ops.h"
+#include "outbox/row.h"
 #include "outbox/server.h"
 #include "outbox/write.h"
 #include "query.h"
@@ -33,8 +34,8 @@ struct slot {
   bool finished;    /* the task is in the history, in state `final`, with that many attempts */
   int64_t finished_us;
   enum task_state final;
-  struct decision decision;
   uint32_t final_attempt;
+  struct decision decision;
 };
 
 struct results_unit {
@@ -211,15 +212,15 @@ static bool lock_rows(struct store_session *ss, struct results_unit *u, struct e
   return ok;
 }
 
-static bool take_seen(const struct db_row *row, struct slot *slot) {
 /* Whether a record agrees with what followed from another one of the same attempt, or says nothing about it. */
 static bool agrees(enum result_status status, const char *outcome) {
   return status == RESULT_PROGRESS || strcmp(outcome, "changed") == 0 ||
          (status == RESULT_DONE) == (strcmp(outcome, task_event_text(EVENT_DONE)) == 0);
 }
 
-  uint32_t attempt;
+static bool take_seen(const struct db_row *row, struct slot *slot) {
   char outcome[33];
+  uint32_t attempt;
   if (!read_number(row, 1, &attempt) || !db_copy(row, 2, slot->route, sizeof slot->route) ||
       !db_copy(row, 3, outcome, sizeof outcome))
     return false;
@@ -242,8 +243,42 @@ static bool take_finished(const struct db_row *row, struct slot *slot) {
   slot->finished = true;
   slot->finished_us = finished_us;
   slot->final = (enum task_state)(state - 1);
-  return slot->living || db_copy(row, 2, slot->route, sizeof slot->route);
   slot->final_attempt = attempt;
+  return slot->living || db_copy(row, 2, slot->route, sizeof slot->route);
+}
+
+/* Whether a row that was changed since its attempt was recorded may have the content that this attempt sent. */
+static bool may_be_same(const struct slot *slot) {
+  const struct result_row *row = &slot->row;
+  return slot->living && row->change == CHANGE_SINCE_SENT && row->state != TASK_CLAIMED &&
+         slot->result->record.attempt == row->attempt && slot->result->record.status != RESULT_PROGRESS;
+}
+
+static bool take_same(const struct db_row *row, struct slot *slot) {
+  (void)row;
+  slot->row.change = CHANGE_BEFORE_SENT;
+  return true;
+}
+
+/* Finds those of the changed rows whose changes make no other task of them. */
+static bool compare_content(struct store_session *ss, struct results_unit *u, struct err *err) {
+  struct db_result result;
+  text_clear(&ss->part);
+  for (size_t i = 0; i < u->parsed; i++) {
+    if (!may_be_same(&u->slots[i]))
+      continue;
+    text_puts(&ss->part, ss->part.len ? "," : "");
+    text_u64(&ss->part, u->slots[i].row.id);
+  }
+  if (ss->part.len == 0)
+    return true;
+  session_begin(ss);
+  session_add(ss, query_result_content, ARGS(RAW("ids", ss->part), WORD("content", ROW_CONTENT)));
+  if (!session_send(ss, WHAT, &result, 1, err))
+    return false;
+  bool ok = each_row(u, &result, 0, take_same, err);
+  db_results_free(&result, 1);
+  return ok;
 }
 
 /* Asks the attempts and the history about those slots whose row does not tell enough. Their rows are locked by now, so
@@ -267,6 +302,29 @@ static bool is_too_large(const struct store_session *ss, const struct result_rec
   size_t len = record->result_json_len + record->checkpoint_len;
   len += record->error_stack ? strlen(record->error_stack) : 0;
   return len > ss->conn->max_packet / 8;
+}
+
+/* This attempt has had its result. A second one changes nothing; where it says the opposite, people will ask which of
+ * the two is true. */
+static enum result_fate judge_seen(struct slot *slot) {
+  const struct result_record *record = &slot->result->record;
+  if (!slot->agreed)
+    snprintf(slot->reason, sizeof slot->reason, "%s: attempt %u has had its result, and this one says the opposite: %s",
+             record->message_id, record->attempt, result_status_text(record->status));
+  return RESULT_DUPLICATE;
+}
+
+/* The task has ended without this result. It is of interest where the end would have been another with it: a success
+ * of any attempt, where there was none, and a failure of the attempt that was taken for a success. */
+static enum result_fate judge_late(struct slot *slot) {
+  const struct result_record *record = &slot->result->record;
+  bool opposite = slot->final == TASK_DONE
+                      ? record->status != RESULT_DONE && (!record->attempt || record->attempt >= slot->final_attempt)
+                      : record->status == RESULT_DONE;
+  if (opposite && record->status != RESULT_PROGRESS)
+    snprintf(slot->reason, sizeof slot->reason, "%s: the task has ended as %s, and this says the opposite: %s",
+             record->message_id, task_state_text(slot->final), result_status_text(record->status));
+  return RESULT_LATE;
 }
 
 static enum result_fate judge_living(struct results_unit *u, struct slot *slot) {
@@ -304,29 +362,6 @@ static enum result_fate judge_living(struct results_unit *u, struct slot *slot) 
     return RESULT_STALE;
   u->decisions[u->writes++] = d;
   return RESULT_APPLIED;
-/* This attempt has had its result. A second one changes nothing; where it says the opposite, people will ask which of
- * the two is true. */
-static enum result_fate judge_seen(struct slot *slot) {
-  const struct result_record *record = &slot->result->record;
-  if (!slot->agreed)
-    snprintf(slot->reason, sizeof slot->reason, "%s: attempt %u has had its result, and this one says the opposite: %s",
-             record->message_id, record->attempt, result_status_text(record->status));
-  return RESULT_DUPLICATE;
-}
-
-/* The task has ended without this result. It is of interest where the end would have been another with it: a success
- * of any attempt, where there was none, and a failure of the attempt that was taken for a success. */
-static enum result_fate judge_late(struct slot *slot) {
-  const struct result_record *record = &slot->result->record;
-  bool opposite = slot->final == TASK_DONE
-                      ? record->status != RESULT_DONE && (!record->attempt || record->attempt >= slot->final_attempt)
-                      : record->status == RESULT_DONE;
-  if (opposite && record->status != RESULT_PROGRESS)
-    snprintf(slot->reason, sizeof slot->reason, "%s: the task has ended as %s, and this says the opposite: %s",
-             record->message_id, task_state_text(slot->final), result_status_text(record->status));
-  return RESULT_LATE;
-}
-
 }
 
 static enum result_fate judge(const struct store_session *ss, struct results_unit *u, struct slot *slot) {
@@ -373,6 +408,7 @@ static void judge_all(const struct store_session *ss, struct results_unit *u) {
     result->changed = fate == RESULT_APPLIED && slot->decision.changed;
     result->capped = fate == RESULT_APPLIED && slot->decision.capped;
     result->extended = fate == RESULT_APPLIED && result->event == EVENT_PROGRESS && slot->row.state != TASK_CLAIMED;
+    result->contradicts = (fate == RESULT_DUPLICATE || fate == RESULT_LATE) && *slot->reason;
     if (fate == RESULT_APPLIED && result->record.flaw)
       snprintf(slot->reason, sizeof slot->reason, "%s: %s", result->record.message_id, result->record.flaw);
     else if (result->replayed || (result->replied && !result->contradicts))
@@ -399,6 +435,9 @@ static void add_quarantine(struct store_session *ss, const struct slot *slot) {
 
 /* A few at a time: one body may take half of what a packet allows. */
 static bool write_quarantine(struct store_session *ss, struct results_unit *u, struct err *err) {
+  struct db_result results[DB_RESULTS_MAX];
+  size_t n = 0;
+  session_begin(ss);
   for (size_t i = 0; i < u->count; i++) {
     if (*u->slots[i].reason) {
       add_quarantine(ss, &u->slots[i]);
@@ -408,7 +447,6 @@ static bool write_quarantine(struct store_session *ss, struct results_unit *u, s
       continue;
     if (!session_send(ss, WHAT, results, n, err))
       return false;
-    result->contradicts = (fate == RESULT_DUPLICATE || fate == RESULT_LATE) && *slot->reason;
     db_results_free(results, n);
     session_begin(ss);
     n = 0;
@@ -437,12 +475,9 @@ static bool apply_results(struct store_session *ss, struct results_unit *u, stru
     u->slots[i] = (struct slot){.result = u->slots[i].result};
   if (!find_rows(ss, u, err))
     return false;
-  struct db_result results[DB_RESULTS_MAX];
-  size_t n = 0;
-  session_begin(ss);
   if (ss->part.len ? !lock_rows(ss, u, err) : !session_start(ss, WHAT, err))
     return false;
-  if (!look_back(ss, u, err))
+  if (!look_back(ss, u, err) || !compare_content(ss, u, err))
     return false;
   judge_all(ss, u);
   return write_rows(ss, u, err) && write_quarantine(ss, u, err) && session_commit(ss, WHAT, err);

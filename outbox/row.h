@@ -18,6 +18,11 @@
 #define ROW_VERSION "changed_at"
 #endif
 
+/* A digest of what is sent of a row: the same columns as same_content() in settle.c. */
+#define ROW_CONTENT                                                                                                    \
+  "((CRC32(payload) << 32) | CRC32(CONCAT_WS('|', route, CHAR_LENGTH(task_key), task_key, CHAR_LENGTH(order_key), "    \
+  "order_key, headers)))"
+
 /* ROW(symbol, "expression"): what a query with {columns} selects, in this order. */
 #define ROW_FIELDS(ROW)                                                                                                \
   ROW(ID, "id")                                                                                                        \

@@ -7,6 +7,7 @@
 
 #include "outbox/db_error.h"
 #include "outbox/guard.h"
+#include "outbox/row.h"
 #include "outbox/write_group.h"
 #include "query.h"
 
@@ -220,7 +221,8 @@ static bool write_json(struct writer *w, const struct kind *kind, struct decisio
     if (values->failed)
       w->ss->script.failed = true;
     const struct sql_arg json = {.name = "rows", .kind = SQL_STRING, .string = values->data, .len = values->len};
-    if (!add(w, kind->statement, ARGS(json, WORD("fence", w->fence)), kind->uncounted ? ROWS_ANY : rows, err))
+    if (!add(w, kind->statement, ARGS(json, WORD("content", ROW_CONTENT), WORD("fence", w->fence)),
+             kind->uncounted ? ROWS_ANY : rows, err))
       return false;
     text_clear(values);
     rows = 0;
@@ -303,7 +305,7 @@ static bool write_same(struct writer *w, const char *statement, struct decision 
                      UNSIGNED("recoveries", d->recoveries), SIGNED("delay", d->delay_us > 0 ? d->delay_us : 0),
                      d->published_us ? TIME("published", d->published_us) : WORD("published", "o.published_at"),
                      SIGNED("keep", d->keep_us > 0 ? d->keep_us : 0), UNSIGNED("attempt_of", attempt_of(d)),
-                     STRING("kind", attempt_kind(d)), STRING("outcome", outcome(d))),
+                     WORD("content", ROW_CONTENT), STRING("kind", attempt_kind(d)), STRING("outcome", outcome(d))),
                 (int64_t)count, err);
   text_free(&identity);
   return ok;

@@ -8,5 +8,5 @@ UPDATE JSON_TABLE({rows}, '$[*]' COLUMNS (
 STRAIGHT_JOIN `{table}` o FORCE INDEX (PRIMARY)
   ON o.id = v.id AND o.message_id = v.message_id AND o.state + 0 = v.state_from AND o.attempt = v.attempt_from AND o.shard = v.shard
 SET o.changed_at = o.changed_at, o.state = 'scheduled', o.claimed_by = NULL, o.lease_until = NULL,
-    o.attempt = v.attempt, o.revision = o.revision + v.sent
+    o.attempt = v.attempt, o.revision = o.revision + v.sent, o.sent_digest = NULL
 WHERE {fence}

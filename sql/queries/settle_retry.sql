@@ -1,4 +1,6 @@
--- Rows that are to be tried again. first_due_at keeps when they were first asked for.
+-- Rows that are to be tried again. first_due_at keeps when they were first asked for. Where a copy of what is there has
+-- left, this is recorded (result_lock.sql); what was changed while its result was awaited, and none came, is another
+-- revision from here on. The order matters: what is read here is not assigned before.
 UPDATE JSON_TABLE({rows}, '$[*]' COLUMNS (
     id BIGINT UNSIGNED PATH '$[0]', state_from INT UNSIGNED PATH '$[1]', attempt_from INT UNSIGNED PATH '$[2]',
     shard INT UNSIGNED PATH '$[3]', attempt INT UNSIGNED PATH '$[5]', failures INT UNSIGNED PATH '$[6]',
@@ -6,11 +8,15 @@ UPDATE JSON_TABLE({rows}, '$[*]' COLUMNS (
     error_class VARCHAR(64) PATH '$[11]', error TEXT PATH '$[12]', progress DOUBLE PATH '$[13]',
     checkpoint MEDIUMTEXT PATH '$[14]',
     message_id VARCHAR(64) CHARACTER SET ascii COLLATE ascii_bin PATH '$[20]',
-    changed_at DATETIME(6) PATH '$[21]')) v
+    changed_at DATETIME(6) PATH '$[21]', sent INT UNSIGNED PATH '$[22]')) v
 STRAIGHT_JOIN `{table}` o FORCE INDEX (PRIMARY)
   ON o.id = v.id AND o.message_id = v.message_id AND o.state + 0 = v.state_from AND o.attempt = v.attempt_from AND o.shard = v.shard
   AND (v.changed_at IS NULL OR o.changed_at = v.changed_at)
-SET o.changed_at = o.changed_at,
+SET o.changed_at = CASE WHEN v.sent = 0 THEN o.changed_at
+      WHEN o.attempt = 0 OR MOD(TIMESTAMPDIFF(MICROSECOND, o.created_at, o.changed_at), 900000000) = 0 THEN o.created_at
+      ELSE o.created_at - INTERVAL 1 MICROSECOND END,
+    o.revision = o.revision + (v.sent = 0 AND o.state = 'awaiting' AND COALESCE(o.sent_digest <> {content}, 0)),
+    o.sent_digest = IF(v.sent, {content}, o.sent_digest),
     o.first_due_at = COALESCE(o.first_due_at, o.due_at, o.created_at + INTERVAL o.delay_ms * 1000 MICROSECOND),
     o.due_at = UTC_TIMESTAMP(6) + INTERVAL LEAST(v.delay_us, 315360000000000) MICROSECOND,
     o.state = 'scheduled', o.claimed_by = NULL, o.lease_until = NULL,

@@ -36,6 +36,8 @@ ALTER TABLE `{table}`
   ADD COLUMN changed_at DATETIME(6) NOT NULL DEFAULT CURRENT_TIMESTAMP(6) ON UPDATE CURRENT_TIMESTAMP(6),
   -- How often the content was changed while a copy was on its way.
   ADD COLUMN revision INT UNSIGNED NOT NULL DEFAULT 0,
+  -- Of the content that the last attempt sent, once that is recorded.
+  ADD COLUMN sent_digest BIGINT UNSIGNED NULL,
   -- The epoch of the shard's lease under which the row was claimed.
   ADD COLUMN claim_epoch BIGINT UNSIGNED NULL,
   -- Where the row is to go: the holder of its shard moves it.

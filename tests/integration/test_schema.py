@@ -444,6 +444,8 @@ def test_retry(cursor):
     assert run(cursor, "retry")[1] == 1
     assert one(cursor, "SELECT id, message_id, state, attempt, failures, task_key, dedup_key,"
                        " due_at <= UTC_TIMESTAMP(6) FROM outbox") == (dead, "m", "scheduled", 3, 0, "k", "d", 1)
+    # Nobody has changed it since it was sent last: a late success of that attempt still counts.
+    assert one(cursor, "SELECT changed_at = created_at - INTERVAL 1 MICROSECOND FROM outbox") == 1
     assert one(cursor, "SELECT COUNT(*) FROM outbox_history") == 2
 
 

@@ -117,6 +117,114 @@ static void a_change_of_an_awaiting_task(void **state) {
   }
 }
 
+/* What is no part of the message, a note or the wish to move it, makes no other message: without a fault nothing is
+ * sent twice (P4), and the result counts. */
+static void a_change_that_the_consumer_would_not_see(void **state) {
+  struct fixture *f = *state;
+  static const char *const changes[] = {
+      "priority = 9",
+      "max_attempts = 9",
+      "timeout_ms = 9",
+      "expires_at = '2040-01-01'",
+      "dedup_key = 'd'",
+      "last_error = 'seen by ann'",
+      "move_to_host = 'h'",
+      "move_to_shard = 1",
+      "due_at = due_at - INTERVAL 1 HOUR",
+      "headers = '{}', priority = 4",
+  };
+  for (size_t i = 0; i < sizeof changes / sizeof changes[0]; i++) {
+    ROW("(id, route, payload, shard, message_id, due_at) VALUES (1, 'r', 'old', 0, 'm1', '2019-12-31')");
+    send(f, EVENT_PUBLISHED);
+    sql(f, "UPDATE outbox SET payload = 'new'"); /* and back */
+    sql(f, "UPDATE outbox SET payload = 'old', %s", changes[i]);
+    struct store_result result = answer(1, RESULT_DONE);
+    if (apply(f, &result) != RESULT_APPLIED || result.changed || strcmp(row(f), "(none)") != 0)
+      fail_msg("%s: fate %d, %s", changes[i], (int)result.fate, row(f));
+    sql(f, "DELETE FROM outbox_attempts");
+    sql(f, "DELETE FROM outbox_history");
+  }
+}
+
+static void a_change_that_the_consumer_would_see(void **state) {
+  struct fixture *f = *state;
+  static const char *const changes[] = {
+      "headers = '{\"a\":\"b\"}'",
+      "task_key = 'k'",
+      "order_key = 'k'",
+      "payload = 'old '",
+      "due_at = UTC_TIMESTAMP(6) + INTERVAL 1 HOUR",
+      "task_key = 'a|1|b'",
+      "payload = ''",
+  };
+  for (size_t i = 0; i < sizeof changes / sizeof changes[0]; i++) {
+    ONE_TASK;
+    send(f, EVENT_PUBLISHED);
+    sql(f, "UPDATE outbox SET %s", changes[i]);
+    struct store_result result = answer(1, RESULT_DONE);
+    if (apply(f, &result) != RESULT_APPLIED || !result.changed ||
+        ask(f, "SELECT COUNT(*) FROM outbox WHERE state = 'scheduled' AND revision = 1") != 1)
+      fail_msg("%s: fate %d, %s", changes[i], (int)result.fate, row(f));
+    sql(f, "DELETE FROM outbox");
+    sql(f, "DELETE FROM outbox_attempts");
+  }
+}
+
+/* It was changed, then read and sent: its success counts however late it is, also when it was taken for failed. */
+static void a_late_success_of_a_task_that_was_changed_before(void **state) {
+  struct fixture *f = *state;
+  static const enum task_event ends[] = {EVENT_RETRY, EVENT_PUBLISHED};
+  for (int i = 0; i < 2; i++) {
+    ONE_TASK;
+    sql(f, "UPDATE outbox SET payload = 'new'");
+    send(f, ends[i]);
+    assert_int_equal(say(f, 1, RESULT_DONE), RESULT_APPLIED);
+    assert_string_equal(row(f), "(none)");
+    assert_int_equal(ask(f, "SELECT revision FROM outbox_history"), 0);
+    sql(f, "DELETE FROM outbox_attempts");
+    sql(f, "DELETE FROM outbox_history");
+  }
+}
+
+/* What was changed while it waited for its retry, and not sent yet since its destination is down, is still to be sent:
+ * a success of what it was does not end it (P1). */
+static void a_late_success_and_a_change_that_is_still_to_be_sent(void **state) {
+  struct fixture *f = *state;
+  ONE_TASK;
+  send(f, EVENT_RETRY);
+  sql(f, "UPDATE outbox SET payload = 'new', due_at = '2020-01-01'");
+  struct task_batch *batch = read_group(f, TASK_SCHEDULED, 0, "r");
+  struct decision d = decide_on_sent(&batch->tasks[0], EVENT_DEFER);
+  d.sent = NULL;
+  d.attempt = d.attempt_from;
+  assert_int_equal(settle(f, &d, 1), 1);
+  release(batch);
+  assert_int_equal(say(f, 1, RESULT_DONE), RESULT_STALE);
+  assert_string_equal(row(f), "scheduled|new|1|0");
+  sql(f, "UPDATE outbox SET payload = 'old'"); /* the change is taken back */
+  assert_int_equal(say(f, 1, RESULT_DONE), RESULT_APPLIED);
+  assert_string_equal(row(f), "(none)");
+}
+
+/* No result came, and the content is another by now: consumers are told so. A late success of what it was changes
+ * nothing; where the change was none of the content, it ends the task. */
+static void no_result_of_a_task_that_was_changed(void **state) {
+  struct fixture *f = *state;
+  for (int content = 0; content < 2; content++) {
+    ONE_TASK;
+    send(f, EVENT_PUBLISHED);
+    sql(f, content ? "UPDATE outbox SET payload = 'new'" : "UPDATE outbox SET priority = 9");
+    struct decision d = decide_on(f, 1, EVENT_RETRY);
+    d.attempt = 1;
+    assert_int_equal(settle(f, &d, 1), 1);
+    assert_string_equal(row(f), content ? "scheduled|new|1|1" : "scheduled|old|1|0");
+    assert_int_equal(say(f, 1, RESULT_DONE), content ? RESULT_STALE : RESULT_APPLIED);
+    sql(f, "DELETE FROM outbox");
+    sql(f, "DELETE FROM outbox_attempts");
+    sql(f, "DELETE FROM outbox_history");
+  }
+}
+
 /* A result that overtakes the record of its publishing waits for it where the row was changed: only who sent it knows
  * whether that was before or after. */
 static void a_result_that_overtakes_the_record_of_a_changed_task(void **state) {
@@ -347,6 +455,11 @@ int main(int argc, char **argv) {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, store_setup, store_teardown)
   const struct CMUnitTest tests[] = {
       TEST(a_change_of_an_awaiting_task),
+      TEST(a_change_that_the_consumer_would_not_see),
+      TEST(a_change_that_the_consumer_would_see),
+      TEST(a_late_success_of_a_task_that_was_changed_before),
+      TEST(a_late_success_and_a_change_that_is_still_to_be_sent),
+      TEST(no_result_of_a_task_that_was_changed),
       TEST(a_result_that_overtakes_the_record_of_a_changed_task),
       TEST(an_early_result_waits_for_so_long_and_no_longer),
       TEST(a_result_of_an_untouched_task_waits_for_nothing),

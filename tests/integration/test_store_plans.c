@@ -268,12 +268,17 @@ static void results(void **state) {
   assert_non_null(r);
   for (int i = 0; i < N; i++) {
     r[i] = (struct store_result){.record = {.attempt = 1, .progress = -1}, .body = {"", 0}};
-    snprintf(r[i].record.message_id, sizeof r[i].record.message_id, i % 2 ? "m%d" : "h%d", 50 + 50 * i);
+    snprintf(r[i].record.message_id, sizeof r[i].record.message_id, i % 2 ? "m%d" : "h%d",
+             i % 2 ? 50 + 50 * (i / 2) : 50 + i);
   }
+  /* What it sent is compared where a row was changed, and what contradicts is kept. */
+  sql(f, "UPDATE outbox SET last_error = 'a note', sent_digest = 0, claim_epoch = 0 WHERE id = 100");
+  r[2].record.status = RESULT_FAIL;
   capture_start();
   ok(f, OPS->settle_results(f->ss, r, N, accept, NULL, &f->err));
-  explain_all(f, 7);
+  explain_all(f, 9);
   assert_int_equal(r[1].fate, RESULT_APPLIED);
+  assert_true(r[2].contradicts);
   assert_int_equal(r[0].fate, RESULT_DUPLICATE);
   free(r);
 }
