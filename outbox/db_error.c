@@ -136,8 +136,7 @@ enum db_class db_error_class(int code) {
   return at < 0 ? DB_REFUSED : errors[at].cls;
 }
 
-/* Rights and tables that are missing: an operator must act, and what waits for him is not written in a smaller form. */
-static bool is_everybodys(int code) {
+bool db_error_is_denied(int code) {
   static const int codes[] = {1044, 1049, 1054, 1142, 1143, 1146, 1227, 1370, 1932};
   for (size_t i = 0; i < ARRAY_LEN(codes); i++)
     if (codes[i] == code)
@@ -146,7 +145,7 @@ static bool is_everybodys(int code) {
 }
 
 bool db_error_is_refusal(int code) {
-  return code == DB_GUARD || (db_error_class(code) == DB_REFUSED && !is_everybodys(code));
+  return code == DB_GUARD || (db_error_class(code) == DB_REFUSED && !db_error_is_denied(code));
 }
 
 const char *db_error_cure(int code) {

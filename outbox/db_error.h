@@ -47,9 +47,10 @@ enum db_own_error {
   DB_E_END,
 };
 
-/* Whether the server refused what one statement wrote, and may take it in another form. Not: a table or a column that
- * is missing, which all wait for. */
+/* Whether the server refused what one statement wrote, and may take it in another form. */
 bool db_error_is_refusal(int code);
+/* Whether a right, a table or a column is missing: an operator must act, and what needs it waits for that as it is. */
+bool db_error_is_denied(int code);
 /* The class of an error number; unknown ones are DB_REFUSED. */
 enum db_class db_error_class(int code);
 /* What an operator can do about it, "" when the server's text says it all. */

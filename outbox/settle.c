@@ -419,7 +419,7 @@ static bool settle_unit(struct store_session *ss, void *arg, struct err *err) {
   u->stopped = STOPPED_NOT;
   if (settle_some(ss, u, err))
     return true;
-  if (db_error_is_refusal(err->code))
+  if (db_error_is_refusal(err->code) || db_error_is_denied(err->code))
     u->stopped = STOPPED_REFUSED; /* for good, unless it is redone and goes through */
   if (err->code != DB_LOCK_WAIT)
     return false;
@@ -475,13 +475,15 @@ static enum store_status settle_alone(void *arg, size_t at, bool *done, struct e
   const struct settle_call *call = arg;
   struct decision *d = &call->decisions[at];
   enum stopped stopped = STOPPED_REFUSED;
-  while (stopped == STOPPED_REFUSED && write_reduce(d)) {
+  bool denied = db_error_is_denied(err->code);
+  while (stopped == STOPPED_REFUSED && !denied && write_reduce(d)) {
     struct err local = {0};
     enum store_status status = settle_at_once(arg, at, 1, &stopped, &local);
     if (status != STORE_OK && stopped != STOPPED_REFUSED) {
       *err = local;
       return status;
     }
+    denied = db_error_is_denied(local.code);
   }
   d->refused = stopped == STOPPED_REFUSED;
   *done = !d->refused;

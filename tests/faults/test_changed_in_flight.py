@@ -4,6 +4,8 @@ done with a content that never left."""
 import threading
 import urllib.request
 
+import pytest
+
 from support.servers.http_receiver import Answer
 from support.wait import wait_until
 
@@ -15,7 +17,13 @@ def say_done(url):
     urllib.request.urlopen(urllib.request.Request(url, b'{"status": "done"}', method="POST"), timeout=LIMIT_S).close()
 
 
-def test_an_update_of_tasks_at_their_destination_is_delivered(stage):
+UPDATE = "UPDATE outbox SET payload = REPLACE(payload, 'old', 'new')"
+UPSERT = ("INSERT INTO outbox (route, payload, dedup_key) SELECT 'h', CONCAT('new', seq), CONCAT('key', seq)"
+          f" FROM seq_1_to_{TASKS} ON DUPLICATE KEY UPDATE payload = VALUES(payload)")
+
+
+@pytest.mark.parametrize("change", [UPDATE, UPSERT], ids=["update", "upsert by dedup_key"])
+def test_a_change_of_tasks_at_their_destination_is_delivered(stage, change):
     come, gate = [], threading.Event()
 
     def answer(request):
@@ -24,9 +32,10 @@ def test_an_update_of_tasks_at_their_destination_is_delivered(stage):
     stage.http("h", concurrency=TASKS, claim="memory", timeout="2m")
     stage.receiver.on("/h", answer)
     daemon = stage.start()
-    stage.execute(f"INSERT INTO outbox (route, payload) SELECT 'h', CONCAT('old', seq) FROM seq_1_to_{TASKS}")
+    stage.execute("INSERT INTO outbox (route, payload, dedup_key) SELECT 'h', CONCAT('old', seq), CONCAT('key', seq)"
+                  f" FROM seq_1_to_{TASKS}")
     wait_until(lambda: come, LIMIT_S, "some to be in flight")
-    stage.execute("UPDATE outbox SET payload = REPLACE(payload, 'old', 'new')")
+    stage.execute(change)
     gate.set()
     wait_until(lambda: stage.count() == 0, LIMIT_S, "the table to be empty", detail=stage.living)
     assert len(come) == len(set(come))

@@ -41,6 +41,21 @@ def test_a_plugin_that_hangs_is_replaced(stage, tmp_path):
     stage.wait_empty(LIMIT_S)
 
 
+def test_a_reload_changes_how_long_a_plugin_may_hang(stage, tmp_path):
+    """engine.hang is live: a reload that is accepted keeps its word."""
+    go_on = tmp_path / "go-on"
+    null_stage(stage, timeout="60s", hang_until=str(go_on))
+    daemon = stage.start(engine={"hang": "1h"})
+    [hung] = insert(stage, b"hang")
+    try:
+        wait_until(lambda: daemon.metric("duebox_inflight_tasks") == 1, LIMIT_S, "the plugin to hang")
+        assert daemon.reload({**daemon.configuration, "engine": {**daemon.configuration["engine"], "hang": "2s"}})
+        daemon.wait_log("DUEBOX-DRIVER-REPLACED", limit_s=LIMIT_S)
+    finally:
+        go_on.touch()
+    stage.wait_row(hung, LIMIT_S, state="done", failures=1)
+
+
 def test_a_task_that_a_plugin_forgets_is_tried_again(stage):
     """Each attempt ends as possibly sent after twice its time-out; others go on, and at last the row is dead."""
     null_stage(stage)

@@ -132,13 +132,14 @@ def test_claims_of_a_killed_daemon_are_taken_back_at_once(stage, bound):
         stage.receiver.wait_count(3, 30, "/h")
         daemon.kill9()
         stage.receiver.on("/h", Answer(200))
-        stage.start("second", engine=stage.configuration["engine"])
+        second = stage.start("second", engine=stage.configuration["engine"])
         wait_until(lambda: stage.count() == 0, 60, "all tasks to be done again", detail=stage.living)
     finally:
         never.set()     # the receiver's threads wait for it
     rows = stage.execute("SELECT recoveries, state, claimed_by FROM outbox_history")
     assert [row[:2] for row in rows] == [(1, "done")] * 3
     assert all(row[2].startswith("here-") for row in rows)
+    assert second.api("GET", "/api/v1/stats")[1]["instance"] == rows[0][2]      # as on the page and in its title
 
 
 def test_order_survives_a_killed_daemon(stage):

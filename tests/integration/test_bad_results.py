@@ -93,6 +93,7 @@ def test_what_is_no_record_is_quarantined(results):
         reason, length = kept[body]
         assert length == len(body) and (word == "JSON" or word in reason), (body, reason)
         assert len(reason) > 10
+    assert "quarantine" in results.daemon.wait_log("DUEBOX-RESULT-QUARANTINE")["msg"]
     assert results.stage.row(task)["state"] == "awaiting"
     results.goes_on()
 

@@ -172,6 +172,22 @@ def test_a_read_only_database(remote):
     remote.check(duplicates=100)
 
 
+def test_trouble_with_housekeeping_is_called_that(stage):
+    """What the server refuses of housekeeping is said in these words, and nobody who reads the log fears for the leases.
+    (It was logged as "leases cannot be kept up".)"""
+    stage.http("h")
+    daemon = stage.daemon()
+    stage.consume_http()
+    stage.execute("INSERT INTO outbox_audit (at, actor, verb, filter, changed) VALUES ('2020-01-01', 'ann', 'cancel', '', 1)")
+    stage.execute("CREATE TRIGGER refuse BEFORE DELETE ON outbox_audit FOR EACH ROW"
+                  " SIGNAL SQLSTATE '45000' SET MESSAGE_TEXT = 'no thanks'")
+    daemon.start()
+    assert "no thanks" in daemon.wait_log("DUEBOX-HOUSEKEEPING-TROUBLE", limit_s=60)["msg"]
+    assert not {line["id"] for line in daemon.lines()} & {"DUEBOX-LEASE-TROUBLE", "DUEBOX-SHARD-TROUBLE"}
+    stage.insert("h", count=5)
+    stage.wait_empty(60)
+
+
 def test_leases_that_cannot_be_renewed(remote):
     """Reading works, and yet nothing may be sent: readiness turns false and says why."""
     remote.http("h")

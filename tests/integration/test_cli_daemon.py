@@ -194,6 +194,8 @@ def test_route_list_says_what_the_daemon_has_suspended(stage):
     assert state_of(stage, "down") == ("ok", "")
     stage.insert("down", end="")
     wait_until(lambda: state_of(stage, "down") == ("suspended", ""), LIMIT_S, "the route to be listed as suspended")
+    # A probe that found nobody there is no hand-over: it says nothing about how late tasks leave.
+    assert daemon.metric("duebox_lateness_seconds_count", route="down") == 0
     row = {route["route"]: route for route in json.loads(line(stage, "route", "list", "-o", "json").stdout)}
     api = {route["name"]: route for route in daemon.api("GET", "/api/v1/routes")[1]["routes"]}
     assert (row["hook"]["suspended"], row["down"]["suspended"]) == (False, True)

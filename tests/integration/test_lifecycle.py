@@ -174,6 +174,26 @@ def test_a_reload_uses_a_plugin_that_had_no_route(stage):
     stage.check()
 
 
+def test_a_reload_changes_when_outcomes_are_written(stage):
+    """engine.settle_delay and settle_rows are live: what is done after a reload that makes them larger is written later."""
+    stage.http("h", claim="memory")
+    daemon = stage.start()
+    stage.consume_http()
+    engine = daemon.configuration["engine"]
+    assert daemon.reload({**daemon.configuration, "engine": {**engine, "settle_delay": "5s", "settle_rows": 100000}})
+
+    def stays(number):
+        stage.insert("h")
+        stage.receiver.wait_count(number, 60, "/h")
+        (until,) = stage.execute("SELECT CAST(UTC_TIMESTAMP(6) + INTERVAL 1 SECOND AS CHAR)")[0]
+        wait_until(lambda: stage.execute(f"SELECT UTC_TIMESTAMP(6) > '{until}'") == ((1,),), 60, "a second to pass")
+        return stage.count() > 0
+    assert any(stays(number) for number in range(1, 6))     # a machine may stand still for that long, but not always
+    assert daemon.reload({**daemon.configuration, "engine": engine})
+    stage.wait_empty(60)
+    stage.check()
+
+
 BROKEN = {
     "unknown key": ("concurrency:", "concurency:", "concurency"),
     "wrong type": ("concurrency: 7", "concurrency: many", "concurrency"),

@@ -17,11 +17,14 @@ CHECK_FAILED = 4025
 LENIENT = ""
 
 
-def install(connection):
+SCHEMA = sorted((SQL / "schema").glob("*.sql"))
+
+
+def install(connection, files=SCHEMA):
     """The schema, in the connection's database, as `duebox migrate` makes it."""
     rows = ",".join(f"({shard})" for shard in range(SHARDS))
     with connection.cursor() as cursor:
-        for file in sorted((SQL / "schema").glob("*.sql")):
+        for file in files:
             text = file.read_text()
             for name, value in {"table": "outbox", "shards": str(SHARDS), "shard_rows": rows}.items():
                 text = text.replace("{" + name + "}", value)
@@ -347,6 +350,47 @@ def test_the_daemon_cannot_reach_beyond_its_tables(mariadb, database, users):
                               "DELETE FROM outbox_schema"):
                 with pytest.raises(pymysql.err.MySQLError):
                     daemon.execute(statement)
+
+
+# -- an upgrade -------------------------------------------------------------------
+
+OF_EACH_KIND = """INSERT INTO outbox (id, message_id, route, payload, headers, task_key, due_at, priority, order_key,
+  dedup_key, max_attempts, timeout_ms, expires_at, target_host, state, attempt, failures, lease_until, last_error) VALUES
+  (1, 'm1', 'r', x'00ff', '{"a":"b"}', 'k', '2030-01-01 00:00:00.123456', 9, 'o', 'd', 3, 4, '2040-01-01', '', 'scheduled',
+   2, 1, NULL, 'no'),
+  (2, 'm2', 'r', '', '{}', '', '2030-01-01', 5, '', NULL, NULL, NULL, NULL, 'h', 'claimed', 1, 0, '2030-01-01', NULL),
+  (3, 'm3', 'r', '', '{}', '', '2030-01-01', 5, '', 'e', NULL, NULL, NULL, '', 'awaiting', 1, 0, '2030-01-01', NULL),
+  (4, 'm4', 'r', '', '{}', '', '2030-01-01', 5, '', NULL, NULL, NULL, NULL, '', 'held', 0, 0, NULL, NULL),
+  (5, 'm5', 'r', '', '{}', '', '2030-01-01', 5, 'o', NULL, NULL, NULL, NULL, '', 'blocked', 0, 0, NULL, NULL)"""
+OF_LENIENT_CLIENTS = """INSERT INTO outbox (id, message_id, route, payload, state, attempt, lease_until, first_due_at)
+  VALUES (6, 'm6', 'r', 'x', 'claimed', 1, '0000-00-00', NULL), (7, 'm7', 'r', 'x', 'scheduled', 4294967295, NULL,
+  '0000-00-00')"""
+KEPT = """id, message_id, route, payload, headers, task_key, due_at, priority, order_key, dedup_key, max_attempts,
+  timeout_ms, expires_at, target_host, shard, state, attempt, failures, next_at, last_error, created_at"""
+
+
+def test_an_upgrade_keeps_every_living_row(mariadb):
+    """Living rows of the schema before are there after the migration as they were, those that a lenient client wrote are
+    put right and not in its way, and every documented INSERT works."""
+    name = mariadb.create_database("schema_upgrade")
+    with mariadb.connect(name, init_command="SET time_zone = '+00:00', sql_mode = 'TRADITIONAL'") as connection:
+        install(connection, [file for file in SCHEMA if file.name < "0005"])
+        with connection.cursor() as cursor:
+            cursor.execute(OF_EACH_KIND)
+            cursor.execute("SET sql_mode = ''")
+            cursor.execute(OF_LENIENT_CLIENTS)
+            cursor.execute("SET sql_mode = 'TRADITIONAL'")
+            cursor.execute(f"SELECT {KEPT} FROM outbox WHERE id <= 5 ORDER BY id")
+            before = cursor.fetchall()
+            install(connection, [file for file in SCHEMA if file.name >= "0005"])
+            cursor.execute(f"SELECT {KEPT} FROM outbox WHERE id <= 5 ORDER BY id")
+            assert cursor.fetchall() == before and len(before) == 5
+            cursor.execute("SELECT message_id, payload, state, lease_until IS NULL FROM outbox WHERE id > 5 ORDER BY id")
+            assert cursor.fetchall() == (("m6", b"x", "claimed", 0), ("m7", b"x", "scheduled", 1))
+            for statement in INSERTS[2:]:
+                cursor.execute(statement)
+            for example in ("insert", "insert_delay", "insert_at"):
+                run(cursor, example)
 
 
 # -- examples ---------------------------------------------------------------------

@@ -4,6 +4,8 @@ expires_at count."""
 import json
 import threading
 
+import pytest
+
 from support.servers.http_receiver import Answer
 from support.wait import wait_until
 
@@ -104,13 +106,22 @@ def test_what_expires_at_its_due_time_is_never_sent(stage):
     assert bodies(stage) == []
 
 
-def test_rows_of_a_paused_route_expire(stage):
-    """expires_at does not depend on whether the route is open: rows of a paused one end at their time, on the row, and
-    the others stay."""
-    stage.kafka("work", history="1h")
-    daemon = stage.start()
-    daemon.run("route", "pause", "work", "--reason", "test")
-    daemon.wait_log("DUEBOX-ROUTE-PAUSED")
+@pytest.mark.parametrize("why", ["paused", "suspended"])
+def test_rows_of_a_closed_route_expire(stage, why):
+    """expires_at does not depend on whether the route is open: rows of a paused one, and of one whose destination is
+    down, end at their time, on the row, and the others stay."""
+    if why == "paused":
+        stage.kafka("work", history="1h")
+        daemon = stage.start()
+        daemon.run("route", "pause", "work", "--reason", "test")
+        daemon.wait_log("DUEBOX-ROUTE-PAUSED")
+    else:
+        stage.plugin("hooks", module="http", allow_private=True)
+        stage.route("work", via="hooks", url="http://127.0.0.1:1/nobody", history="1h")
+        daemon = stage.start()
+        insert(stage, "probe")
+        daemon.wait_log("DUEBOX-ROUTE-SUSPENDED")
+        stage.execute("DELETE FROM outbox")
     stage.execute("INSERT INTO outbox (route, payload, message_id, expires_at) SELECT 'work', '', seq,"
                   " IF(seq % 10 = 0, UTC_TIMESTAMP(6) + INTERVAL 1 SECOND, NULL) FROM seq_1_to_3000")
     wait_until(lambda: stage.count("outbox_history", "state = 'expired'") == 300, LIMIT_S, "300 to expire",

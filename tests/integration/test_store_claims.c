@@ -118,6 +118,27 @@ static void a_stale_epoch_claims_nothing(void **state) {
   assert_string_equal(ask_text(f, "SELECT state FROM outbox"), "scheduled");
 }
 
+/* A failover may hand an epoch out twice: the fence knows whose it is, before claims, holds and people's commands too.
+ * Otherwise two daemons would send the same tasks (P5). */
+static void an_epoch_that_another_daemon_has_too_claims_nothing(void **state) {
+  struct fixture *f = *state;
+  const uint64_t id = 1;
+  const struct store_range range = {.state = TASK_SCHEDULED, .shard = 0, .priority = 5, .route = "r", .limit = 10};
+  struct task_batch *batch;
+  uint32_t moved = 1;
+  bool fenced, changed = true;
+  ROW("(id, route, payload, shard) VALUES (1, 'r', 'a', 0)");
+  sql(f, "UPDATE outbox_shards SET owner = 'other' WHERE shard = 0");
+  ok(f, claim_rows(f, &f->leases[0], 1, &id, 1, 20000, 10000, &batch, &fenced));
+  assert_true(fenced);
+  assert_null(batch);
+  ok(f, OPS->hold(f->ss, &f->leases[0], &range, &moved, &f->err));
+  assert_int_equal(moved, 0);
+  ok(f, OPS->intervene(f->ss, &f->leases[0], INTERVENE_CANCEL, &id, 1, 0, "ann", "", 0, &changed, &f->err));
+  assert_false(changed);
+  assert_string_equal(ask_text(f, "SELECT CONCAT(state, attempt) FROM outbox"), "scheduled0");
+}
+
 /* shard and target_host change by their holder's hand alone, who knows that no copy is out: by plain SQL, 100 of 100
  * tasks in flight were sent twice (P4). What has no meaning is passed over, and never refused. */
 static void a_row_goes_where_it_is_asked_to(void **state) {
@@ -181,9 +202,13 @@ static void a_row_that_is_to_move_is_not_claimed(void **state) {
 int main(int argc, char **argv) {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, store_setup, store_teardown)
   const struct CMUnitTest tests[] = {
-      TEST(a_claim_is_in_the_row),           TEST(a_claim_compares_what_was_judged),
-      TEST(claims_of_the_dead_are_found),    TEST(a_stale_epoch_claims_nothing),
-      TEST(a_row_goes_where_it_is_asked_to), TEST(a_row_that_is_to_move_is_not_claimed),
+      TEST(a_claim_is_in_the_row),
+      TEST(a_claim_compares_what_was_judged),
+      TEST(claims_of_the_dead_are_found),
+      TEST(a_stale_epoch_claims_nothing),
+      TEST(a_row_goes_where_it_is_asked_to),
+      TEST(a_row_that_is_to_move_is_not_claimed),
+      TEST(an_epoch_that_another_daemon_has_too_claims_nothing),
   };
   return store_main(argc, argv, tests, sizeof tests / sizeof tests[0]);
 }

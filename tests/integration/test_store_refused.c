@@ -75,6 +75,43 @@ static void a_line_of_an_attempt_that_is_refused_is_left_out(void **state) {
   free(d);
 }
 
+/* A table beside the outbox refuses one row of a failed task that others of its order_key wait for. */
+static void a_head_that_is_refused_is_left_out(void **state) {
+  struct fixture *f = *state;
+  struct decision *d = some(f, EVENT_RETRY);
+  refuse(f, "INSERT", "outbox_heads", "NEW.head_id = 77");
+  assert_int_equal(settle(f, d, N), N);
+  assert_all_but(d, DECISION_NO_LINES);
+  assert_int_equal(ask(f, "SELECT COUNT(*) FROM outbox WHERE attempt = 1"), N);
+  assert_int_equal(ask(f, "SELECT COUNT(*) FROM outbox_heads"), N - 1);
+  free(d);
+}
+
+/* A right that was taken away from a running daemon, or a table: what needs it waits, whole, and nothing else does.
+ * (One failed task of an order_key used to stop the settling of every route.) */
+static void a_right_that_is_missing_costs_only_what_needs_it(void **state) {
+  struct fixture *f = *state;
+  struct decision *d = some(f, EVENT_DONE);
+  for (size_t i = 0; i < N; i++) {
+    d[i].log_attempt = false;
+    d[i].keep_us = 0;
+  }
+  d[ODD - 1].event = EVENT_RETRY;
+  d[ODD - 1].head = true;
+  sql(f, "REVOKE INSERT ON %s.outbox_heads FROM 'duebox'@'%%'", f->database);
+  assert_int_equal(settle(f, d, N), N - 1);
+  for (size_t i = 0; i < N; i++)
+    assert_true(d[i].refused == (d[i].id == ODD) && !d[i].busy);
+  assert_non_null(strstr(f->err.text, "outbox_heads"));
+  assert_int_equal(settle(f, &d[ODD - 1], 1), 0);
+  assert_true(d[ODD - 1].refused);
+  sql(f, "GRANT INSERT ON %s.outbox_heads TO 'duebox'@'%%'", f->database);
+  assert_int_equal(settle(f, &d[ODD - 1], 1), 1);
+  assert_int_equal(d[ODD - 1].form, DECISION_WHOLE);
+  assert_int_equal(ask(f, "SELECT COUNT(*) FROM outbox_heads"), 1);
+  free(d);
+}
+
 static void a_done_task_whose_history_is_refused_is_done(void **state) {
   struct fixture *f = *state;
   struct decision *d = some(f, EVENT_DONE);
@@ -178,6 +215,8 @@ int main(int argc, char **argv) {
   const struct CMUnitTest tests[] = {
       TEST(an_alert_that_is_refused_is_left_out),
       TEST(a_line_of_an_attempt_that_is_refused_is_left_out),
+      TEST(a_head_that_is_refused_is_left_out),
+      TEST(a_right_that_is_missing_costs_only_what_needs_it),
       TEST(a_done_task_whose_history_is_refused_is_done),
       TEST(what_is_refused_in_every_form_waits_alone),
       TEST(a_table_that_refuses_everything_is_not_asked_for_ever),

@@ -238,6 +238,7 @@ static void progress_keeps_a_task_alive(void **state) {
   apply(f, &r, 1);
   assert_int_equal(r.fate, RESULT_APPLIED);
   assert_int_equal(r.event, EVENT_PROGRESS);
+  assert_true(r.extended);
   assert_string_equal(ask_text(f, "SELECT CONCAT_WS('|', state, progress, checkpoint, attempt, failures) FROM outbox"),
                       "awaiting|0.5|page 7|1|0");
   assert_in_range(ask(f, "SELECT TIMESTAMPDIFF(SECOND, UTC_TIMESTAMP(6), lease_until) FROM outbox"), 50, 60);
@@ -250,6 +251,21 @@ static void progress_keeps_a_task_alive(void **state) {
   sql(f, "UPDATE outbox SET lease_until = '2035-01-01'");
   apply(f, &r, 1); /* never shortens */
   assert_string_equal(ask_text(f, "SELECT lease_until FROM outbox"), "2035-01-01 00:00:00.000000");
+}
+
+/* An open call ends at its own time-out, whatever its consumer asks for, and then a second copy comes: nobody is told
+ * that the time was extended. */
+static void progress_of_an_open_call_extends_nothing(void **state) {
+  struct fixture *f = *state;
+  awaiting(f, 1, "m1");
+  sql(f, "UPDATE outbox SET state = 'claimed', claimed_by = 'me', lease_until = '2035-01-01'");
+  struct store_result r = answer("m1", 1, RESULT_PROGRESS);
+  r.record.extend_ms = 3600000;
+  r.record.progress = 0.5;
+  apply(f, &r, 1);
+  assert_int_equal(r.fate, RESULT_APPLIED);
+  assert_false(r.extended);
+  assert_string_equal(ask_text(f, "SELECT CONCAT_WS('|', state, progress) FROM outbox"), "claimed|0.5");
 }
 
 static void progress_learns_of_a_cancellation(void **state) {
@@ -396,6 +412,7 @@ int main(int argc, char **argv) {
       TEST(a_result_after_the_end_is_late),
       TEST(a_result_before_its_publishing_is_recorded),
       TEST(progress_keeps_a_task_alive),
+      TEST(progress_of_an_open_call_extends_nothing),
       TEST(progress_learns_of_a_cancellation),
       TEST(the_opposite_of_what_was_taken_is_kept),
       TEST(what_a_late_result_contradicts),

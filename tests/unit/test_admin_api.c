@@ -323,6 +323,8 @@ static void stats_tell_what_the_engine_knows(void **state) {
   engine->routes[1].paused = true;
   engine->routes[1].next_due_us = 1896091200000000;
   snprintf(engine->routes[1].pause_reason, sizeof(engine->routes[1].pause_reason), "month end");
+  engine->routes[1].suspended = true;
+  snprintf(engine->routes[1].reason, sizeof(engine->routes[1].reason), "connection refused");
   set_gauge(&engine->metrics.db_up, 1);
 
   json_t *json = fixture_ask(fixture, "GET", "/api/v1/stats", FIXTURE_BEARER, NULL, 200);
@@ -337,6 +339,7 @@ static void stats_tell_what_the_engine_knows(void **state) {
   const json_t *route = json_array_get(routes, 1);
   assert_string_equal(text_of(route, "name"), "invoice.send");
   assert_string_equal(text_of(route, "reason"), "month end");
+  assert_string_equal(text_of(route, "trouble"), "connection refused"); /* two things: who set the one, what ails it */
   assert_string_equal(text_of(route, "next_due_at"), "2030-01-31T12:00:00.000000Z");
   assert_true(json_is_true(json_object_get(route, "paused")));
   assert_int_equal(number_of(route, "inflight"), 3);

@@ -15,6 +15,7 @@
 #include "admin/http.h"
 #include "admin/server.h"
 #include "core/base/clock.h"
+#include "core/base/log.h"
 #include "support/admin_fixture.h"
 
 static void unknown_paths_and_methods(void **state) {
@@ -253,9 +254,13 @@ static void ambiguous_requests_are_refused(void **state) {
   assert_int_equal(fixture->reloads, 0);
 }
 
-/* Guessing must not become quick by announcing a body that nobody would read. */
+/* Guessing must not become quick, nor pass unseen, by announcing a body that nobody would read. */
 static void a_guess_with_a_huge_body_is_late_too(void **state) {
   struct admin_fixture *fixture = *state;
+  char line[1024] = "";
+  int ends[2];
+  assert_int_equal(pipe(ends), 0);
+  log_setup(LOG_LEVEL_WARN, LOG_FORMAT_JSON, ends[1]);
   static const char text[] = "POST /api/v1/reload HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer guess\r\n"
                              "Content-Type: application/json\r\nContent-Length: 99999999999\r\n\r\n";
   int64_t start = clock_mono_us();
@@ -263,6 +268,11 @@ static void a_guess_with_a_huge_body_is_late_too(void **state) {
   assert_int_equal(reply.status, 401);
   assert_true(clock_mono_us() - start >= SERVER_WRONG_TOKEN_MS * 1000LL);
   http_free(&reply);
+  log_setup(LOG_LEVEL_INFO, LOG_FORMAT_AUTO, STDERR_FILENO);
+  close(ends[1]); /* without the line reading would have no end */
+  assert_true(read(ends[0], line, sizeof line - 1) > 0);
+  assert_non_null(strstr(line, "DUEBOX-ADMIN-WRONG-TOKEN"));
+  close(ends[0]);
 }
 
 static void *ask_to_cancel(void *arg) {

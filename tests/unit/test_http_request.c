@@ -360,6 +360,24 @@ static void impossible_headers_are_refused_by_name(void **state) {
   }
 }
 
+/* A request that libcurl has no room for is a failure of its own task, whatever made it so large. (libcurl is "out of
+ * memory" then, which suspended every route of the instance.) */
+static void one_that_is_too_large_costs_its_own_task(void **state) {
+  enum { LARGE = 1 << 20 };
+  static char large[LARGE];
+  struct duebox_task task = a_task();
+  struct http_route route = a_route();
+  memset(large, 'x', LARGE);
+  task.checkpoint = (struct duebox_bytes){large, LARGE};
+  struct http_problem problem = refuse(&task, &route);
+  assert_int_equal(problem.cls, DUEBOX_REJECTED);
+  assert_string_equal(problem.error_class, "http.headers_too_large");
+  task.checkpoint.len = HTTP_REQUEST_HEADERS_MAX / 2; /* one that is only large is sent */
+  struct http_request request = {0};
+  build(&request, &task, &route);
+  http_request_free(&request);
+}
+
 static void our_own_headers_cannot_be_injected(void **state) {
   struct http_route route = a_route();
   struct duebox_task task = a_task();
@@ -472,6 +490,7 @@ int main(void) {
       cmocka_unit_test(the_routes_headers_win),
       cmocka_unit_test(impossible_headers_are_refused_by_name),
       cmocka_unit_test(our_own_headers_cannot_be_injected),
+      cmocka_unit_test(one_that_is_too_large_costs_its_own_task),
       cmocka_unit_test(a_key_cannot_leave_the_folder),
       cmocka_unit_test(a_url_has_an_end),
       cmocka_unit_test(times_are_rfc3339),

@@ -131,6 +131,54 @@ static void a_stalled_route_is_probed_by_a_recorded_claim(void **state) {
   assert_true(stall_probe_at_us(&f->lane.stall) >= before + STALL_FIRST_US);
 }
 
+/* --- behind the cursor --- */
+
+enum { PUT_OFF_US = 10 * 1000 * 1000 };
+
+static enum store_status find_first(struct store_session *ss, const struct store_range *range,
+                                    struct store_cursor until, struct found_id *found, size_t *count, struct err *err) {
+  found[0] = (struct found_id){.next_us = 1, .id = 1};
+  *count = 1;
+  return STORE_OK;
+}
+
+/* Plain SQL has put it off since it was found. */
+static enum store_status read_put_off(struct store_session *ss, enum task_state state, uint8_t shard,
+                                      const uint64_t *ids, size_t count, int64_t ahead_us, int64_t max_payload,
+                                      struct task_batch **batch, struct err *err) {
+  struct fixture *f = (struct fixture *)(void *)ss;
+  f->batch = (struct task_batch){.open = 1, .count = 1, .tasks = f->tasks, .buffer = f, .release = release};
+  f->tasks[0] = (struct task){.id = 1,
+                              .state = TASK_SCHEDULED,
+                              .due_us = clock_mono_us() + PUT_OFF_US,
+                              .asked_due_us = 1,
+                              .route = {"work", 4},
+                              .message_id = {"m", 1},
+                              .payload = {"x", 1},
+                              .payload_len = 1,
+                              .batch = &f->batch};
+  *batch = &f->batch;
+  return STORE_OK;
+}
+
+/* A row that a sweep finds due, and that is due a moment later by the time it is read or claimed, waits for that
+ * moment: nothing leaves early (P3). (A sweep used to take all that it had found for due.) */
+static void what_is_put_off_while_it_is_swept_is_not_early(void **state) {
+  static const struct store_ops ops = {.find = find_first, .read_ids = read_put_off};
+  struct fixture *f = *state;
+  struct store store = {.ops = &ops};
+  struct group *group = lane_group(&f->lane, 0, 0, true);
+  assert_non_null(group);
+  f->s.store = &store;
+  f->s.ss = (struct store_session *)(void *)f;
+  group->cursor = (struct store_cursor){2, ROWS};
+  assert_true(reader_sweep(&f->s, group, 10));
+  assert_int_equal(mailbox_count(&f->driver.in), 0);
+  assert_int_equal(f->s.early.count, 1);
+  flight_give_back(&f->flights, flight_list_pop(&f->s.early));
+  free(f->s.found);
+}
+
 /* --- memory --- */
 
 enum { BATCHES = 400, BATCH = 100, LARGE = 1000 };
@@ -232,6 +280,7 @@ int main(void) {
       cmocka_unit_test_setup_teardown(all_that_may_go_do, set_up, tear_down),
       cmocka_unit_test_setup_teardown(a_suspended_route_is_probed_with_one, set_up, tear_down),
       cmocka_unit_test_setup_teardown(a_stalled_route_is_probed_by_a_recorded_claim, set_up, tear_down),
+      cmocka_unit_test_setup_teardown(what_is_put_off_while_it_is_swept_is_not_early, set_up, tear_down),
       cmocka_unit_test_setup_teardown(slow_tasks_do_not_hold_the_memory_of_their_batches, set_up, tear_down),
       cmocka_unit_test_setup_teardown(a_route_whose_tasks_are_alike_copies_nothing, set_up, tear_down),
   };
