@@ -177,7 +177,10 @@ static const char *copy_text(char **end, const char *text, size_t len) {
 }
 
 void flight_set_outcome(struct flight *flight, const struct duebox_outcome *outcome) {
-  flight->outcome = *outcome;
+  if (outcome->struct_size >= sizeof *outcome)
+    flight->outcome = *outcome;
+  else /* of a plugin that is older than the last field */
+    memcpy(memset(&flight->outcome, 0, sizeof flight->outcome), outcome, offsetof(struct duebox_outcome, blameless));
   flight->outcome.error_class = flight->outcome.message = flight->outcome.record = NULL;
   flight->outcome.record_len = 0;
   size_t class_len = outcome->error_class ? strnlen(outcome->error_class, ERROR_CLASS_MAX) : 0;

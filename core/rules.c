@@ -94,6 +94,16 @@ int64_t rules_patience_us(int64_t age_us) {
   return wait_us < DEFER_MIN_US ? DEFER_MIN_US : wait_us < DEFER_MAX_US ? wait_us : DEFER_MAX_US;
 }
 
+/* Possibly sent, and tried again for no fault of its own: the attempt counts, a failure does not. */
+static void spare(const struct rules_context *context, const struct route_config *route, const struct rules_task *task,
+                  struct decision *out) {
+  defer(context, route, task, rules_patience_us(context->now_us - task->asked_due_us), out);
+  out->attempt = task->attempt_now;
+  out->log_attempt = true;
+  if (out->event == EVENT_DEFER)
+    out->event = EVENT_RETRY;
+}
+
 static int64_t attempt_timeout_us(const struct route_config *route, const struct rules_task *task) {
   return 1000 * (task->timeout_ms ? (int64_t)task->timeout_ms : route ? route->timeout_ms : 0);
 }
@@ -193,7 +203,10 @@ static void follow_outcome(const struct rules_context *context, const struct rou
     return;
   case DUEBOX_RETRY:
   case DUEBOX_UNKNOWN:
-    fail(context, route, task, outcome->retry_after_ms, out);
+    if (outcome->cls == DUEBOX_UNKNOWN && outcome->blameless)
+      spare(context, route, task, out);
+    else
+      fail(context, route, task, outcome->retry_after_ms, out);
     return;
   case DUEBOX_UNAVAILABLE:
   case DUEBOX_GONE:

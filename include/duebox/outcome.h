@@ -8,6 +8,7 @@
 #ifndef DUEBOX_OUTCOME_H
 #define DUEBOX_OUTCOME_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -16,7 +17,7 @@ enum duebox_outcome_class {
   DUEBOX_REJECTED,      /* this task can never succeed here (too large, malformed): no retry */
   DUEBOX_RETRY,         /* it failed now and may succeed later: counts as a failure */
   DUEBOX_UNAVAILABLE,   /* the destination is down and nothing was sent: no attempt is burnt */
-  DUEBOX_UNKNOWN,       /* possibly sent, no confirmation came: counts as a failure */
+  DUEBOX_UNKNOWN,       /* possibly sent, no confirmation came: counts as a failure unless it is `blameless` */
   DUEBOX_GONE,          /* the destination says it is closed for good (HTTP 410): the route, or its target, is paused */
 };
 
@@ -49,6 +50,9 @@ struct duebox_outcome {
                             * ANSWER_RECORD: a result record. ANSWER_DONE, ANSWER_LATER: the host reads it, and where it
                             * is a result record that counts instead; any other text means nothing */
   size_t record_len;
+  /* Since 1.3 */
+  bool blameless; /* UNKNOWN: the task had no part in it, as when a connection broke over another one: the attempt
+                   * counts, for a copy may have arrived, and a failure does not */
 };
 
 #define DUEBOX_OUTCOME(...)                                                                                            \

@@ -1,12 +1,15 @@
 /* SPDX-License-Identifier: MIT */
 #include "amqp_outcome.h"
 
+#include <string.h>
+
 #include "amqp_vendor.h"
 
-#define ROUTE DUEBOX_UNAVAILABLE, DUEBOX_SCOPE_ROUTE
-#define TARGET DUEBOX_UNAVAILABLE, DUEBOX_SCOPE_TARGET
-#define INSTANCE DUEBOX_UNAVAILABLE, DUEBOX_SCOPE_INSTANCE
-#define CLASS(c) DUEBOX_##c, DUEBOX_SCOPE_ROUTE
+#define ROUTE DUEBOX_UNAVAILABLE, DUEBOX_SCOPE_ROUTE, false
+#define TARGET DUEBOX_UNAVAILABLE, DUEBOX_SCOPE_TARGET, false
+#define INSTANCE DUEBOX_UNAVAILABLE, DUEBOX_SCOPE_INSTANCE, false
+#define BLAMELESS DUEBOX_UNKNOWN, DUEBOX_SCOPE_ROUTE, true
+#define CLASS(c) DUEBOX_##c, DUEBOX_SCOPE_ROUTE, false
 
 /* First match wins; a row with code 0 ends the rows of its event. */
 static const struct amqp_outcome_row rows[] = {
@@ -32,8 +35,13 @@ static const struct amqp_outcome_row rows[] = {
      "another connection has the exchange or queue for itself alone"},
     {AMQP_EVENT_REFUSED, 0, CLASS(UNKNOWN), "amqp.channel_closed", "the broker closed the channel"},
 
-    {AMQP_EVENT_UNDECIDED, 0, CLASS(UNKNOWN), "amqp.channel_closed",
+    {AMQP_EVENT_KEY_REFUSED, 0, TARGET, "amqp.access_refused",
+     "grant the user of this connection the topic permission for this routing key (rabbitmqctl set_topic_permissions)"},
+
+    {AMQP_EVENT_UNDECIDED, 0, BLAMELESS, "amqp.channel_closed",
      "the broker refuses it now; a copy that left before may have got through"},
+    {AMQP_EVENT_UNTRIED, 0, BLAMELESS, "amqp.channel_closed",
+     "another message broke the channel under it, and its route gets no confirms now; it may have got through"},
     {AMQP_EVENT_NO_CONFIRM, 0, CLASS(UNKNOWN), "amqp.confirm_timeout",
      "no confirm came within confirm_timeout: look for a slow disk or a queue without a leader"},
     {AMQP_EVENT_LOST, 0, CLASS(UNKNOWN), "amqp.connection_lost", "the connection ended before the confirm came"},
@@ -60,6 +68,12 @@ static const struct amqp_outcome_row rows[] = {
 };
 
 static const size_t row_count = sizeof rows / sizeof rows[0];
+
+/* RabbitMQ has one code for the right to write to an exchange and for that to a routing key of it, and two texts. */
+enum amqp_event amqp_outcome_refusal(int code, const char *text) {
+  bool of_key = code == AMQP_ACCESS_REFUSED && strstr(text, "access to topic '");
+  return of_key ? AMQP_EVENT_KEY_REFUSED : AMQP_EVENT_REFUSED;
+}
 
 const struct amqp_outcome_row *amqp_outcome_rows(size_t *count) {
   *count = row_count;

@@ -4,28 +4,32 @@
  *
  * The one question behind each row: may the broker have queued the message? Where it may, the class is UNKNOWN. Where
  * it certainly has not, the class says whose fault it was: the message (REJECTED), its routing key (UNAVAILABLE,
- * scope TARGET), the route (scope ROUTE), the broker (UNAVAILABLE, scope INSTANCE) or the moment (RETRY). Reply codes:
- * AMQP 0-9-1, section 1.2.
+ * scope TARGET), the route (scope ROUTE), the broker (UNAVAILABLE, scope INSTANCE) or the moment (RETRY). What may have
+ * been queued and only shared a channel with the message that broke it, or its way with one that is refused now, is
+ * blameless. Reply codes: AMQP 0-9-1, section 1.2.
  */
 #ifndef AMQP_OUTCOME_H
 #define AMQP_OUTCOME_H
 
+#include <stdbool.h>
 #include <stddef.h>
 
 #include <duebox/outcome.h>
 
 enum amqp_event {
-  AMQP_EVENT_ACK = 1,    /* basic.ack, and no basic.return before it */
-  AMQP_EVENT_NACK,       /* basic.nack */
-  AMQP_EVENT_RETURN,     /* basic.return, with its reply code */
-  AMQP_EVENT_REFUSED,    /* the channel was closed, with this reply code, while only this message was open on it */
-  AMQP_EVENT_UNDECIDED,  /* refused when it was sent alone, after a channel broke under it with others: which copy? */
-  AMQP_EVENT_NO_CONFIRM, /* nothing came within confirm_timeout */
-  AMQP_EVENT_LOST,       /* the connection ended after the message was sent */
-  AMQP_EVENT_NOT_SENT,   /* the connection ended, or was blocked, before the whole message was sent */
-  AMQP_EVENT_STOPPED,    /* sent, and the plugin was stopped before the confirm came */
-  AMQP_EVENT_INVALID,    /* the message does not fit the protocol; code is an enum amqp_invalid */
-  AMQP_EVENT_NO_MEMORY,  /* this process could not build the message */
+  AMQP_EVENT_ACK = 1,     /* basic.ack, and no basic.return before it */
+  AMQP_EVENT_NACK,        /* basic.nack */
+  AMQP_EVENT_RETURN,      /* basic.return, with its reply code */
+  AMQP_EVENT_REFUSED,     /* the channel was closed, with this reply code, while only this message was open on it */
+  AMQP_EVENT_KEY_REFUSED, /* the same, over a right that is missing for its routing key only */
+  AMQP_EVENT_UNDECIDED,   /* refused when it was sent alone, after a channel broke under it with others: which copy? */
+  AMQP_EVENT_UNTRIED,     /* open when a channel broke; not sent alone, for others of its route get no confirm */
+  AMQP_EVENT_NO_CONFIRM,  /* nothing came within confirm_timeout */
+  AMQP_EVENT_LOST,        /* the connection ended after the message was sent */
+  AMQP_EVENT_NOT_SENT,    /* the connection ended, or was blocked, before the whole message was sent */
+  AMQP_EVENT_STOPPED,     /* sent, and the plugin was stopped before the confirm came */
+  AMQP_EVENT_INVALID,     /* the message does not fit the protocol; code is an enum amqp_invalid */
+  AMQP_EVENT_NO_MEMORY,   /* this process could not build the message */
 };
 
 /* Why a message cannot be put into AMQP at all. */
@@ -43,9 +47,13 @@ struct amqp_outcome_row {
   int code; /* 0 = every other code of this event */
   enum duebox_outcome_class cls;
   enum duebox_scope scope;
+  bool blameless;
   const char *error_class;
   const char *text; /* what happened and what to do, for people */
 };
+
+/* What the close of a channel says about the only message that was open on it. */
+enum amqp_event amqp_outcome_refusal(int code, const char *text);
 
 /* The row for an event; never NULL. */
 const struct amqp_outcome_row *amqp_outcome_find(enum amqp_event event, int code);

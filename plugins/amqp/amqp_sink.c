@@ -19,7 +19,8 @@ enum {
 static void report(struct amqp_sink *sink, const struct duebox_task *task, enum amqp_event event, int code,
                    const char *detail) {
   const struct amqp_outcome_row *row = amqp_outcome_find(event, code);
-  struct duebox_outcome outcome = DUEBOX_OUTCOME(.cls = row->cls, .scope = row->scope, .error_class = row->error_class);
+  struct duebox_outcome outcome = DUEBOX_OUTCOME(.cls = row->cls, .scope = row->scope, .error_class = row->error_class,
+                                                 .blameless = row->blameless);
   char text[1024];
   if (row->text) {
     snprintf(text, sizeof text, "%s%s%s", detail ? detail : "", detail ? ": " : "", row->text);
@@ -30,31 +31,23 @@ static void report(struct amqp_sink *sink, const struct duebox_task *task, enum 
 
 /* ---- the queue for the probe channel -------------------------------------------------------------------------- */
 
-static bool queue_put(struct amqp_sink *sink, struct amqp_waiting waiting) {
-  if (sink->queue_count == sink->queue_size)
-    return false;
-  sink->queue[(sink->queue_head + sink->queue_count++) % sink->queue_size] = waiting;
-  return true;
-}
+struct handing_back {
+  struct amqp_sink *sink;
+  enum amqp_event suspects_as;
+  const char *detail;
+};
 
-static struct amqp_waiting queue_take(struct amqp_sink *sink) {
-  struct amqp_waiting waiting = sink->queue[sink->queue_head];
-  sink->queue_head = (sink->queue_head + 1) % sink->queue_size;
-  sink->queue_count--;
-  return waiting;
+static bool goes_on_waiting(void *ctx, const struct amqp_waiting *waiting) {
+  const struct handing_back *how = ctx;
+  enum amqp_event event = waiting->suspect ? how->suspects_as : AMQP_EVENT_NOT_SENT;
+  if (event)
+    report(how->sink, waiting->task, event, 0, how->detail);
+  return !event;
 }
 
 /* Hands back what is waiting. Suspects may have been sent: they end as `suspects_as`, or go on waiting when it is 0. */
 static void hand_back(struct amqp_sink *sink, enum amqp_event suspects_as, const char *detail) {
-  for (uint32_t n = sink->queue_count; n > 0; n--) {
-    struct amqp_waiting waiting = queue_take(sink);
-    if (!waiting.suspect)
-      report(sink, waiting.task, AMQP_EVENT_NOT_SENT, 0, detail);
-    else if (suspects_as)
-      report(sink, waiting.task, suspects_as, 0, detail);
-    else
-      (void)queue_put(sink, waiting); /* there is room: it was just taken out */
-  }
+  amqp_queue_filter(&sink->queue, goes_on_waiting, &(struct handing_back){sink, suspects_as, detail});
 }
 
 /* ---- what is believed ----------------------------------------------------------------------------------------- */
@@ -66,10 +59,37 @@ static uint64_t exchange_key(const struct duebox_task *task) {
 
 static uint64_t route_key(const struct duebox_task *task) { return amqp_set_key('r', task->route); }
 
-static bool needs_probe(const struct amqp_sink *sink, const struct duebox_task *task) {
-  if (!amqp_set_has(&sink->safe, exchange_key(task)))
+/* The routing key of a task; NULL when it is too long. */
+static const char *expand_key(struct amqp_sink *sink, const struct duebox_task *task, const struct amqp_route *route) {
+  if (!strchr(route->routing_key, '{'))
+    return strlen(route->routing_key) < sizeof sink->routing_key ? route->routing_key : NULL;
+  size_t len = sink->host->expand(sink->host->ctx, route->routing_key, task, DUEBOX_ESCAPE_NONE, sink->routing_key,
+                                  sizeof sink->routing_key);
+  return len < sizeof sink->routing_key ? sink->routing_key : NULL;
+}
+
+/* Of the routing key and the exchange together; never 0. */
+static uint64_t target_key(struct amqp_sink *sink, const struct duebox_task *task) {
+  const char *key = expand_key(sink, task, task->route_data);
+  uint64_t both = amqp_set_key('k', key ? key : "") ^ exchange_key(task);
+  return both ? both : 1;
+}
+
+static bool needs_probe(struct amqp_sink *sink, const struct duebox_task *task) {
+  if (task->payload.len >= sink->too_large || !amqp_set_has(&sink->safe, exchange_key(task)))
     return true;
-  return sink->refused.count > 0 && amqp_set_has(&sink->refused, route_key(task));
+  return (sink->refused.count > 0 && amqp_set_has(&sink->refused, route_key(task))) ||
+         (sink->refused_keys.count > 0 && amqp_set_has(&sink->refused_keys, target_key(sink, task)));
+}
+
+/* It was decided alone, whatever the decision was: what it is like breaks no channel. */
+static void believe(struct amqp_sink *sink, const struct duebox_task *task) {
+  amqp_set_add(&sink->safe, exchange_key(task));
+  amqp_set_remove(&sink->refused, route_key(task));
+  if (sink->refused_keys.count > 0)
+    amqp_set_remove(&sink->refused_keys, target_key(sink, task));
+  if (task->payload.len >= sink->too_large)
+    sink->too_large = SIZE_MAX;
 }
 
 /* ---- what the channels tell ----------------------------------------------------------------------------------- */
@@ -83,10 +103,8 @@ static void on_ready(void *ctx, struct amqp_pub *pub) {
 static void on_decided(void *ctx, struct amqp_pub *pub, const struct duebox_task *task, enum amqp_event event, int code,
                        const char *detail) {
   struct amqp_sink *sink = ctx;
-  if (pub == &sink->probe) { /* whatever was decided: this route and exchange do not break a channel */
-    amqp_set_add(&sink->safe, exchange_key(task));
-    amqp_set_remove(&sink->refused, route_key(task));
-  }
+  if (pub == &sink->probe)
+    believe(sink, task);
   report(sink, task, event, code, detail);
 }
 
@@ -95,34 +113,60 @@ static bool same_way(const struct duebox_task *a, const struct duebox_task *b) {
   return strcmp(a->route, b->route) == 0 && strcmp(left->exchange, right->exchange) == 0;
 }
 
-/* The broker does not take it. A suspect may have left before what it needs went away: then nobody knows. */
-static void refuse(struct amqp_sink *sink, struct amqp_waiting which, int code, const char *text) {
-  bool unsure = which.suspect && amqp_outcome_find(AMQP_EVENT_REFUSED, code)->cls == DUEBOX_UNAVAILABLE;
-  report(sink, which.task, unsure ? AMQP_EVENT_UNDECIDED : AMQP_EVENT_REFUSED, code, text);
+/* What is found out of one message, for those that wait to go the same way. */
+struct finding {
+  struct amqp_sink *sink;
+  const struct duebox_task *task;
+  enum amqp_event event;
+  int code;
+  const char *text;
+  uint64_t target; /* of the task */
+};
+
+static void refuse(const struct finding *finding, const struct amqp_waiting *which) {
+  bool unsure = which->suspect && amqp_outcome_find(finding->event, finding->code)->cls == DUEBOX_UNAVAILABLE;
+  report(finding->sink, which->task, unsure ? AMQP_EVENT_UNDECIDED : finding->event, finding->code, finding->text);
 }
 
-/* The only message that was open on the channel is the one that broke it. What waits to go the same way need not try.
- */
+static bool may_still_pass(void *ctx, const struct amqp_waiting *waiting) {
+  const struct finding *finding = ctx;
+  if (!same_way(finding->task, waiting->task) ||
+      (finding->event == AMQP_EVENT_KEY_REFUSED && target_key(finding->sink, waiting->task) != finding->target))
+    return true;
+  refuse(finding, waiting);
+  return false;
+}
+
+/* The only message that was open on the channel is the one that broke it. A suspect may have left before what it needs
+ * went away: then nobody knows. What waits to go the same way need not try. */
 static void blame(struct amqp_sink *sink, struct amqp_waiting which, int code, const char *text) {
-  if (amqp_outcome_find(AMQP_EVENT_REFUSED, code)->cls == DUEBOX_UNAVAILABLE) {
+  struct finding finding = {sink, which.task, amqp_outcome_refusal(code, text),
+                            code, text,       target_key(sink, which.task)};
+  enum duebox_outcome_class cls = amqp_outcome_find(finding.event, code)->cls;
+  if (finding.event == AMQP_EVENT_KEY_REFUSED) {
+    amqp_set_add(&sink->refused_keys, finding.target);
+  } else if (cls == DUEBOX_UNAVAILABLE) {
+    amqp_set_remove(&sink->safe, exchange_key(which.task));
     amqp_set_add(&sink->refused, route_key(which.task));
-    for (uint32_t n = sink->queue_count; n > 0; n--) {
-      struct amqp_waiting waiting = queue_take(sink);
-      if (same_way(which.task, waiting.task))
-        refuse(sink, waiting, code, text);
-      else
-        (void)queue_put(sink, waiting);
-    }
+  } else if (cls == DUEBOX_REJECTED) {
+    if (which.task->payload.len < sink->too_large)
+      sink->too_large = which.task->payload.len;
+  } else {
+    amqp_set_clear(&sink->safe);
   }
-  refuse(sink, which, code, text);
+  if (cls == DUEBOX_UNAVAILABLE)
+    amqp_queue_filter(&sink->queue, may_still_pass, &finding);
+  refuse(&finding, &which);
 }
 
 /* Each of them may be the one that broke the channel, or be in its queue already. They stay open and go again, one at a
  * time over the probe channel, which tells the guilty one from the others. */
 static void suspect_all(struct amqp_sink *sink, struct amqp_pub *pub, int code, const char *text) {
   const struct duebox_task *task;
+  if (pub->window.count > 0 && amqp_outcome_find(AMQP_EVENT_REFUSED, code)->cls != DUEBOX_REJECTED)
+    amqp_set_clear(&sink->safe); /* the fault is an exchange's, and any may be meant */
   while ((task = amqp_window_take_upto(&pub->window, UINT64_MAX)) != NULL)
-    if (!queue_put(sink, (struct amqp_waiting){task, true}))
+    if (!amqp_queue_put(&sink->queue, (struct amqp_waiting){task, true}))
       report(sink, task, AMQP_EVENT_UNDECIDED, code, text);
 }
 
@@ -134,14 +178,13 @@ static void on_closed(void *ctx, struct amqp_pub *pub, int code, const char *tex
   sink->host->log(sink->host->ctx, DUEBOX_LOG_WARN, "AMQP-CHANNEL-CLOSED",
                   "the broker closed a channel with %u unconfirmed messages%s: %s", open,
                   open > 1 ? "; they are sent again one by one to find the one it means" : "", text);
-  amqp_set_clear(&sink->safe);
   if (unsent && !probe)
     amqp_window_take(&pub->window, pub->window.next - 1);
   if (pub->window.count == 1)
     blame(sink, (struct amqp_waiting){amqp_window_take_upto(&pub->window, UINT64_MAX), probe && sink->probe_suspect},
           code, text);
   suspect_all(sink, pub, code, text);
-  if (unsent && !probe && !queue_put(sink, (struct amqp_waiting){unsent, false}))
+  if (unsent && !probe && !amqp_queue_put(&sink->queue, (struct amqp_waiting){unsent, false}))
     report(sink, unsent, AMQP_EVENT_NOT_SENT, 0, text);
   amqp_pub_open(pub);
 }
@@ -171,7 +214,8 @@ static void on_down(void *ctx, const char *reason) {
   hand_back(sink, AMQP_EVENT_LOST, reason);
   amqp_pub_lost(&sink->flow);
   amqp_pub_lost(&sink->probe);
-  amqp_set_clear(&sink->safe); /* exchanges may be gone when it comes back */
+  amqp_set_clear(&sink->safe); /* exchanges may be gone when it comes back, and limits different */
+  sink->too_large = SIZE_MAX;
 }
 
 static void on_frame(void *ctx, const amqp_frame_t *frame) {
@@ -204,15 +248,6 @@ static int64_t wall_us(void) {
   return (int64_t)now.tv_sec * 1000000 + now.tv_nsec / 1000;
 }
 
-/* The routing key of a task; NULL when it is too long. */
-static const char *expand_key(struct amqp_sink *sink, const struct duebox_task *task, const struct amqp_route *route) {
-  if (!strchr(route->routing_key, '{'))
-    return strlen(route->routing_key) < sizeof sink->routing_key ? route->routing_key : NULL;
-  size_t len = sink->host->expand(sink->host->ctx, route->routing_key, task, DUEBOX_ESCAPE_NONE, sink->routing_key,
-                                  sizeof sink->routing_key);
-  return len < sizeof sink->routing_key ? sink->routing_key : NULL;
-}
-
 /* Publishes a task, or completes it when AMQP cannot carry it; false = not now. */
 static bool publish(struct amqp_sink *sink, struct amqp_pub *pub, const struct duebox_task *task, int64_t now_us) {
   if (!amqp_pub_can_take(pub))
@@ -231,16 +266,25 @@ static bool publish(struct amqp_sink *sink, struct amqp_pub *pub, const struct d
   return true;
 }
 
+static bool send_waiting(struct amqp_sink *sink, const struct amqp_waiting *next, int64_t now_us) {
+  bool probe = next->suspect || needs_probe(sink, next->task);
+  if (!publish(sink, probe ? &sink->probe : &sink->flow, next->task, now_us))
+    return false;
+  if (probe)
+    sink->probe_suspect = next->suspect;
+  return true;
+}
+
 /* Lets waiting tasks go: one at a time over the probe channel, or with the others once they are believed harmless. */
 static void pump(struct amqp_sink *sink, int64_t now_us) {
-  while (sink->queue_count && amqp_conn_usable(&sink->conn) && !sink->conn.blocked) {
-    struct amqp_waiting next = sink->queue[sink->queue_head];
-    bool probe = next.suspect || needs_probe(sink, next.task);
-    if (!publish(sink, probe ? &sink->probe : &sink->flow, next.task, now_us))
-      return;
-    if (probe)
-      sink->probe_suspect = next.suspect;
-    queue_take(sink);
+  for (uint32_t tries = sink->queue.lanes; tries > 0 && amqp_conn_usable(&sink->conn) && !sink->conn.blocked;) {
+    if (send_waiting(sink, amqp_queue_next(&sink->queue), now_us)) {
+      amqp_queue_take(&sink->queue);
+      tries = sink->queue.lanes;
+    } else {
+      amqp_queue_skip(&sink->queue);
+      tries--;
+    }
   }
 }
 
@@ -264,7 +308,7 @@ size_t amqp_sink_submit(struct amqp_sink *sink, const struct duebox_task *const 
   bool taken = true;
   amqp_conn_cork(&sink->conn, true);
   while (k < n && taken) {
-    taken = needs_probe(sink, tasks[k]) ? queue_put(sink, (struct amqp_waiting){tasks[k], false})
+    taken = needs_probe(sink, tasks[k]) ? amqp_queue_put(&sink->queue, (struct amqp_waiting){tasks[k], false})
                                         : publish(sink, &sink->flow, tasks[k], now);
     k += taken;
   }
@@ -298,15 +342,19 @@ static int64_t next_deadline(const struct amqp_sink *sink) {
   return next;
 }
 
-/* A suspect that is not confirmed alone either: the others that go its way would each wait as long, one by one. */
+static bool is_not_stuck(void *ctx, const struct amqp_waiting *waiting) {
+  const struct finding *finding = ctx;
+  if (!waiting->suspect || !same_way(finding->task, waiting->task))
+    return true;
+  bool same = target_key(finding->sink, waiting->task) == finding->target;
+  report(finding->sink, waiting->task, same ? AMQP_EVENT_NO_CONFIRM : AMQP_EVENT_UNTRIED, 0, NULL);
+  return false;
+}
+
+/* A suspect that is not confirmed alone either: the others that go its way might each wait as long, one by one. */
 static void give_up_suspects(struct amqp_sink *sink, const struct duebox_task *task) {
-  for (uint32_t n = sink->queue_count; n > 0; n--) {
-    struct amqp_waiting waiting = queue_take(sink);
-    if (waiting.suspect && same_way(task, waiting.task))
-      report(sink, waiting.task, AMQP_EVENT_NO_CONFIRM, 0, NULL);
-    else
-      (void)queue_put(sink, waiting);
-  }
+  struct finding finding = {.sink = sink, .task = task, .target = target_key(sink, task)};
+  amqp_queue_filter(&sink->queue, is_not_stuck, &finding);
 }
 
 /* A message that is overdue while others are confirmed waits for a queue that is stuck: it alone is given up, and a
@@ -338,7 +386,7 @@ void amqp_sink_poll(struct amqp_sink *sink, int timeout_ms) {
   if (!amqp_conn_usable(&sink->conn))
     return;
   int64_t now = amqp_now_us();
-  if (sink->flow.writing || sink->probe.writing || sink->queue_count) {
+  if (sink->flow.writing || sink->probe.writing || sink->queue.count) {
     amqp_conn_cork(&sink->conn, true);
     amqp_pub_continue(&sink->flow, now);
     amqp_pub_continue(&sink->probe, now);
@@ -361,14 +409,15 @@ bool amqp_sink_create(struct amqp_sink *sink, const struct duebox_instance_confi
   inflight += inflight == 0;
   sink->host = host;
   sink->confirm_timeout_us = options->confirm_timeout_ms * 1000;
-  sink->queue_size = inflight;
-  sink->queue = calloc(inflight, sizeof *sink->queue);
+  sink->too_large = SIZE_MAX;
   /* Tags are used up in order: room for as many again that are confirmed while the oldest is not. */
   bool ok = amqp_pub_init(&sink->flow, &sink->conn, FLOW_CHANNEL, inflight, inflight * 2, &pub_user, sink);
   ok &= amqp_pub_init(&sink->probe, &sink->conn, PROBE_CHANNEL, 1, 1, &pub_user, sink);
   ok &= amqp_set_init(&sink->safe, MOST_BELIEVED);
   ok &= amqp_set_init(&sink->refused, MOST_BELIEVED);
-  if (!ok || !sink->queue) {
+  ok &= amqp_set_init(&sink->refused_keys, MOST_BELIEVED);
+  ok &= amqp_queue_init(&sink->queue, inflight);
+  if (!ok) {
     snprintf(err->text, sizeof err->text, "not enough memory for %u messages in flight; lower max_inflight", inflight);
     return false;
   }
@@ -376,7 +425,7 @@ bool amqp_sink_create(struct amqp_sink *sink, const struct duebox_instance_confi
 }
 
 static bool is_idle(const struct amqp_sink *sink) {
-  return sink->flow.window.count == 0 && sink->probe.window.count == 0 && sink->queue_count == 0;
+  return sink->flow.window.count == 0 && sink->probe.window.count == 0 && sink->queue.count == 0;
 }
 
 void amqp_sink_stop(struct amqp_sink *sink, int deadline_ms) {
@@ -398,8 +447,8 @@ void amqp_sink_destroy(struct amqp_sink *sink) {
   amqp_pub_free(&sink->probe);
   amqp_set_free(&sink->safe);
   amqp_set_free(&sink->refused);
+  amqp_set_free(&sink->refused_keys);
   amqp_message_free(&sink->message);
-  free(sink->queue);
-  sink->queue = NULL;
+  amqp_queue_free(&sink->queue);
   amqp_conn_free(&sink->conn);
 }

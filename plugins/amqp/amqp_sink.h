@@ -4,12 +4,12 @@
  *
  * A channel error in AMQP leaves everything that is unconfirmed on the channel undecided, and does not say which
  * message caused it. So there are two channels on the one connection. `flow` carries a window of thousands, but only
- * what is believed to be harmless: messages to an exchange that has already decided one on this connection. `probe`
- * carries one message at a time: the first to an exchange, and the suspects: those that were open when a channel broke.
- * An error there names its message. Suspects stay open meanwhile and are sent a second time, so they cost their task no
- * failure; one that was in its queue already is there twice. A missing exchange therefore costs the other routes
- * nothing, and a message that the broker refuses costs the others a few duplicates, and first messages to other
- * exchanges the time that the suspects take.
+ * what is believed to be harmless: messages to an exchange that has already decided one on this connection, neither as
+ * large as one that was refused for itself nor on a way that was. `probe` carries one message at a time: what is not
+ * believed, and the suspects: those that were open when a channel broke. An error there names its message, and changes
+ * what is believed of its own way only. Suspects stay open meanwhile and are sent a second time, so they cost their
+ * task no failure; one that was in its queue already is there twice. Routes take turns on the probe channel, and fresh
+ * tasks with suspects (amqp_queue.h): what one route does costs another a few duplicates and a turn.
  *
  * Driver's thread; no lock. See amqp_outcome.h for the outcomes.
  */
@@ -19,27 +19,23 @@
 #include "amqp_conn.h"
 #include "amqp_message.h"
 #include "amqp_pub.h"
+#include "amqp_queue.h"
 #include "amqp_set.h"
-
-/* A task that waits for the probe channel. */
-struct amqp_waiting {
-  const struct duebox_task *task;
-  bool suspect; /* it was open when a channel broke, so the broker may have it already; else nothing of it is sent */
-};
 
 struct amqp_sink {
   struct amqp_conn conn;
   const struct duebox_host *host;
   struct amqp_pub flow;
   struct amqp_pub probe;
-  struct amqp_set safe;    /* exchanges that decided a message on this connection */
-  struct amqp_set refused; /* routes whose exchange was refused */
+  struct amqp_set safe;         /* exchanges that decided a message on this connection */
+  struct amqp_set refused;      /* routes whose exchange was refused */
+  struct amqp_set refused_keys; /* routing keys that were refused, each with its exchange */
+  size_t too_large;             /* a payload of this size was refused for itself; SIZE_MAX = none */
   struct amqp_message message;
   char routing_key[256];
 
-  struct amqp_waiting *queue; /* ring, with room for every task that may be open */
-  uint32_t queue_size, queue_head, queue_count;
-  bool probe_suspect; /* whether the message on the probe channel is one */
+  struct amqp_queue queue; /* for the probe channel, with room for every task that may be open */
+  bool probe_suspect;      /* whether the message on the probe channel is one */
 
   int64_t confirm_timeout_us;
   int64_t unblocked_us; /* when the last alarm of the broker ended */

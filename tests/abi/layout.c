@@ -47,7 +47,7 @@ OFFSET(duebox_plugin, source, 192);
 VALUE(sizeof(struct duebox_plugin), 200);
 #endif
 OFFSET(duebox_plugin, check_targets, 200);
-#if DUEBOX_ABI_MINOR <= 2
+#if DUEBOX_ABI_MINOR <= 3
 VALUE(sizeof(struct duebox_plugin), 208);
 #endif
 
@@ -111,6 +111,7 @@ OFFSET(duebox_outcome, error_class, 32);
 OFFSET(duebox_outcome, message, 40);
 OFFSET(duebox_outcome, record, 48);
 OFFSET(duebox_outcome, record_len, 56);
+OFFSET(duebox_outcome, blameless, 64);
 
 OFFSET(duebox_record, struct_size, 0);
 OFFSET(duebox_record, body, 8);

@@ -131,12 +131,12 @@ static void test_magic(void **state) {
 }
 
 static void test_major(void **state) {
-  expect_bad(*state, "bad_major", "ABI is 2.2, wanted 1.x: build the plugin against this duebox's headers");
+  expect_bad(*state, "bad_major", "ABI is 2.3, wanted 1.x: build the plugin against this duebox's headers");
 }
 
 static void test_minor(void **state) {
   expect_bad(*state, "bad_minor",
-             "ABI is 1.3, this duebox offers 1.2: upgrade duebox, or build the plugin against its headers");
+             "ABI is 1.4, this duebox offers 1.3: upgrade duebox, or build the plugin against its headers");
 }
 
 static void test_size(void **state) {

@@ -32,4 +32,18 @@ struct fake_host *amqp_lab_open(struct amqp_lab *lab, enum duebox_role role);
 
 int64_t amqp_lab_now_ms(void); /* monotonic */
 
+void amqp_lab_add(struct fake_host *host, struct amqp_lab *f, int n);
+/* Offers and polls until the broker holds `count` messages. */
+void amqp_lab_published(struct fake_host *host, struct amqp_lab *f, size_t count);
+void amqp_lab_completed(struct fake_host *host, size_t count);
+/* A sink whose exchange has proven itself: the first message went over the probe channel and was confirmed. */
+struct fake_host *amqp_lab_open_sink(struct amqp_lab *f);
+void amqp_lab_expect(struct fake_host *host, size_t index, enum duebox_outcome_class cls, const char *error_class);
+void amqp_lab_expect_all(struct fake_host *host, size_t from, size_t to, enum duebox_outcome_class cls,
+                         const char *error_class);
+/* After all that was done to it: a new connection, and a message passes. */
+void amqp_lab_comes_back(struct fake_host *host, struct amqp_lab *f, unsigned connections);
+/* The next message comes over the probe channel; the broker holds none of the others back meanwhile. */
+struct amqp_script_message amqp_lab_probed(struct fake_host *host, struct amqp_lab *f, size_t index);
+
 #endif

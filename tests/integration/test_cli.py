@@ -86,7 +86,7 @@ def test_completion_knows_every_command(tmp_path):
 
 
 def test_version():
-    assert json.loads(plain("version", "-o", "json").stdout)["plugin_abi"] == "1.2"
+    assert json.loads(plain("version", "-o", "json").stdout)["plugin_abi"] == "1.3"
     assert plain("version").stdout.startswith("duebox ")
 
 

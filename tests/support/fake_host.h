@@ -56,6 +56,7 @@ struct fake_outcome {
   enum duebox_scope scope;
   enum duebox_answer answer;
   int64_t retry_after_ms;
+  bool blameless;
   char error_class[64];
   char message[512];
   char *record; /* NULL, or record_len bytes and a NUL */

@@ -144,6 +144,8 @@ static void check_outcome(struct fake_host *host, const char *id, const struct d
   if (outcome->cls != DUEBOX_DELIVERED &&
       (!outcome->error_class || !outcome->error_class[0] || !outcome->message || !outcome->message[0]))
     fake_breach(host, "%s: a failure without error class or message", id);
+  if (outcome->blameless && outcome->cls != DUEBOX_UNKNOWN)
+    fake_breach(host, "%s: outcome class %d is blameless by itself, or never", id, (int)outcome->cls);
   if (outcome->answer == DUEBOX_ANSWER_RECORD && !outcome->record)
     fake_breach(host, "%s: ANSWER_RECORD without a record", id);
 }
@@ -154,6 +156,7 @@ static void keep_outcome(struct fake_outcome *kept, const struct duebox_outcome 
   kept->scope = outcome->scope;
   kept->answer = outcome->answer;
   kept->retry_after_ms = outcome->retry_after_ms;
+  kept->blameless = outcome->blameless;
   snprintf(kept->error_class, sizeof(kept->error_class), "%s", outcome->error_class ? outcome->error_class : "");
   snprintf(kept->message, sizeof(kept->message), "%s", outcome->message ? outcome->message : "");
   if (outcome->record) {

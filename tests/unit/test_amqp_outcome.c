@@ -32,7 +32,9 @@ static const struct expectation expected[] = {
     {AMQP_EVENT_REFUSED, 404, DUEBOX_UNAVAILABLE, DUEBOX_SCOPE_ROUTE, "amqp.not_found"},
     {AMQP_EVENT_REFUSED, 405, DUEBOX_UNAVAILABLE, DUEBOX_SCOPE_ROUTE, "amqp.resource_locked"},
     {AMQP_EVENT_REFUSED, 541, DUEBOX_UNKNOWN, 0, "amqp.channel_closed"},
+    {AMQP_EVENT_KEY_REFUSED, 403, DUEBOX_UNAVAILABLE, DUEBOX_SCOPE_TARGET, "amqp.access_refused"},
     {AMQP_EVENT_UNDECIDED, 404, DUEBOX_UNKNOWN, 0, "amqp.channel_closed"},
+    {AMQP_EVENT_UNTRIED, 0, DUEBOX_UNKNOWN, 0, "amqp.channel_closed"},
     {AMQP_EVENT_NO_CONFIRM, 0, DUEBOX_UNKNOWN, 0, "amqp.confirm_timeout"},
     {AMQP_EVENT_LOST, 0, DUEBOX_UNKNOWN, 0, "amqp.connection_lost"},
     {AMQP_EVENT_NOT_SENT, 0, DUEBOX_UNAVAILABLE, DUEBOX_SCOPE_INSTANCE, "amqp.not_sent"},
@@ -54,6 +56,7 @@ static void each_row(void **state) {
     const struct amqp_outcome_row *row = amqp_outcome_find(e->event, e->code);
     assert_int_equal(row->cls, e->cls);
     assert_int_equal(row->scope, e->scope);
+    assert_int_equal(row->blameless, e->event == AMQP_EVENT_UNDECIDED || e->event == AMQP_EVENT_UNTRIED);
     if (e->error_class)
       assert_string_equal(row->error_class, e->error_class);
     else
@@ -88,6 +91,7 @@ static void nothing_doubtful_is_called_safe(void **state) {
   (void)state;
   for (int code = 0; code < 600; code++) {
     assert_int_equal(amqp_outcome_find(AMQP_EVENT_UNDECIDED, code)->cls, DUEBOX_UNKNOWN);
+    assert_int_equal(amqp_outcome_find(AMQP_EVENT_UNTRIED, code)->cls, DUEBOX_UNKNOWN);
     assert_int_equal(amqp_outcome_find(AMQP_EVENT_LOST, code)->cls, DUEBOX_UNKNOWN);
     assert_int_equal(amqp_outcome_find(AMQP_EVENT_NO_CONFIRM, code)->cls, DUEBOX_UNKNOWN);
     assert_int_equal(amqp_outcome_find(AMQP_EVENT_STOPPED, code)->cls, DUEBOX_UNKNOWN);
@@ -96,12 +100,25 @@ static void nothing_doubtful_is_called_safe(void **state) {
   assert_int_equal(amqp_outcome_find(99, 0)->cls, DUEBOX_UNKNOWN);
 }
 
+/* The texts of RabbitMQ 3.10 and 4: a right that is missing for one routing key says nothing of the others. */
+static void a_right_to_a_routing_key_is_told_from_one_to_the_exchange(void **state) {
+  (void)state;
+  assert_int_equal(amqp_outcome_refusal(403, "403 ACCESS_REFUSED - write access to topic 'a' in exchange 'x' in vhost "
+                                             "'/' refused for user 'u'"),
+                   AMQP_EVENT_KEY_REFUSED);
+  assert_int_equal(amqp_outcome_refusal(403, "403 ACCESS_REFUSED - access to exchange 'x' in vhost '/' refused for "
+                                             "user 'u'"),
+                   AMQP_EVENT_REFUSED);
+  assert_int_equal(amqp_outcome_refusal(404, "404 NOT_FOUND - no exchange 'access to topic '"), AMQP_EVENT_REFUSED);
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(each_row),
       cmocka_unit_test(no_row_is_forgotten_here),
       cmocka_unit_test(every_failure_says_what_to_do),
       cmocka_unit_test(nothing_doubtful_is_called_safe),
+      cmocka_unit_test(a_right_to_a_routing_key_is_told_from_one_to_the_exchange),
   };
   return cmocka_run_group_tests_name("amqp outcome", tests, NULL, NULL);
 }

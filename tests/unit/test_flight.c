@@ -134,6 +134,28 @@ static void outcomes_are_copied_and_cut(void **state) {
   flight_table_free(&table);
 }
 
+/* Plugins that were built before the last field of the struct go on: nothing behind what they give is read. */
+static void outcomes_of_older_plugins_end_where_their_struct_ends(void **state) {
+  struct flight_table table = {0};
+  struct flight *flight = flight_take(&table, make_task(1));
+  size_t size = offsetof(struct duebox_outcome, blameless);
+  struct duebox_outcome now = DUEBOX_OUTCOME(.cls = DUEBOX_UNKNOWN, .retry_after_ms = 7, .blameless = true);
+  struct duebox_outcome *older = malloc(size); /* AddressSanitizer watches its end */
+  assert_non_null(flight);
+  assert_non_null(older);
+  flight_set_outcome(flight, &now);
+  assert_true(flight->outcome.blameless);
+  now.struct_size = size;
+  memcpy(older, &now, size);
+  flight_set_outcome(flight, older);
+  assert_int_equal(flight->outcome.cls, DUEBOX_UNKNOWN);
+  assert_int_equal(flight->outcome.retry_after_ms, 7);
+  assert_false(flight->outcome.blameless);
+  free(older);
+  flight_give_back(&table, flight);
+  flight_table_free(&table);
+}
+
 struct race {
   struct flight_table *table;
   uint64_t *tokens;
@@ -315,6 +337,7 @@ int main(void) {
       cmocka_unit_test(tokens_out_of_nowhere_are_nothing),
       cmocka_unit_test(many_flights_keep_their_places),
       cmocka_unit_test(outcomes_are_copied_and_cut),
+      cmocka_unit_test(outcomes_of_older_plugins_end_where_their_struct_ends),
       cmocka_unit_test(four_threads_complete_each_token_once),
       cmocka_unit_test(a_mailbox_waits_and_is_poked),
       cmocka_unit_test(a_lease_is_safe_until_its_time_and_under_its_epoch),

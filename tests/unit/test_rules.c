@@ -135,6 +135,30 @@ static void rejected_is_dead_at_once(void **state) {
   assert_int_equal(d.failures, 1);
 }
 
+/* Possibly sent, and for no fault of its own: the attempt counts, so that a copy that arrived is told apart, and no
+ * number of such failures makes it dead, until it is given up for its age. */
+static void a_blameless_task_pays_no_failure(void **state) {
+  struct fixture f = make();
+  bool written = false;
+  f.task.failures = 2; /* of three */
+  struct decision d = outcome(&f, DUEBOX_OUTCOME(.cls = DUEBOX_UNKNOWN, .blameless = true), NULL, &written);
+  assert_true(written);
+  assert_int_equal(d.event, EVENT_RETRY);
+  assert_int_equal(d.attempt, 1);
+  assert_int_equal(d.failures, 2);
+  assert_in_range(d.delay_us, 1, SECOND);
+  assert_true(d.log_attempt);
+  d = outcome(&f, DUEBOX_OUTCOME(.cls = DUEBOX_RETRY, .blameless = true), NULL, &written);
+  assert_int_equal(d.event, EVENT_DEAD); /* it says nothing beside another class */
+  f.routes[1].retry.max_attempts = 1;
+  f.task.failures = 0;
+  d = outcome(&f, DUEBOX_OUTCOME(.cls = DUEBOX_UNKNOWN, .blameless = true), NULL, &written);
+  assert_int_equal(d.event, EVENT_RETRY);
+  f.task.asked_due_us = NOW - 8LL * 86400 * SECOND;
+  d = outcome(&f, DUEBOX_OUTCOME(.cls = DUEBOX_UNKNOWN, .blameless = true), NULL, &written);
+  assert_int_equal(d.event, EVENT_DEAD);
+}
+
 static void unavailable_burns_nothing(void **state) {
   struct fixture f = make();
   bool written = true;
@@ -541,6 +565,7 @@ int main(void) {
       cmocka_unit_test(retry_waits_longer_each_time_and_ends_dead),
       cmocka_unit_test(retry_after_replaces_the_wait),
       cmocka_unit_test(rejected_is_dead_at_once),
+      cmocka_unit_test(a_blameless_task_pays_no_failure),
       cmocka_unit_test(unavailable_burns_nothing),
       cmocka_unit_test(a_task_whose_own_target_is_in_trouble_waits_by_itself),
       cmocka_unit_test(a_failed_probe_goes_behind_the_others),
