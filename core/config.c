@@ -55,10 +55,10 @@ static void remember_secret(const struct config_loader *l, const struct duebox_o
   if (!given || (row->type != DUEBOX_OPT_SECRET && (row->type != DUEBOX_OPT_MAP || !(row->flags & DUEBOX_OPT_FILE))))
     return;
   if (given->kind == YAML_TEXT)
-    config_secrets_add(&l->found->secrets, l->arena, given->text);
+    config_secrets_add(&l->found->secrets, l->arena, given->parent, given->text);
   for (size_t i = 0; i < given->count; i++)
     if (given->items[i]->kind == YAML_TEXT)
-      config_secrets_add(&l->found->secrets, l->arena, given->items[i]->text);
+      config_secrets_add(&l->found->secrets, l->arena, given, given->items[i]->text);
 }
 
 /* What a `<name>_file` key names. */
@@ -66,7 +66,7 @@ static const char *read_secret(void *ctx, const char *ref, struct arena *arena, 
   const struct config_loader *l = ctx;
   const char *text = config_read_secret((void *)(uintptr_t)l->dir, ref, arena, err);
   if (text)
-    config_secrets_add(&l->found->secrets, arena, text);
+    config_secrets_add(&l->found->secrets, arena, l->found->map, text);
   return text;
 }
 
@@ -74,6 +74,7 @@ bool config_fill(const struct config_loader *l, const struct duebox_option *rows
                  const char *const *known_elsewhere, void *out) {
   for (const struct duebox_option *row = rows; row && row->name; row++)
     remember_secret(l, row, yaml_get(node, row->name));
+  l->found->map = node;
   if (!options_fill_all(rows, node, known_elsewhere, &l->secrets, l->arena, out, note, (void *)(uintptr_t)l, l->err))
     return false;
   for (const struct duebox_option *row = rows; row && row->name; row++) {

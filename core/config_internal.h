@@ -21,6 +21,7 @@ struct config_findings {
   size_t count;
   bool sources;                  /* an entry of results is wrong */
   struct config_secrets secrets; /* what no text may show */
+  const struct yaml_node *map;   /* which is being filled */
 };
 
 struct config_loader {

@@ -6,22 +6,38 @@
 
 #include "core/options.h"
 
-/* A shorter common part is chance; values are cut to no less. */
-enum { PART_MIN = 4, CUT_MIN = 20 };
+/* A shorter common part is chance; values are cut to no less. A longer word is no word. */
+enum { PART_MIN = 4, CUT_MIN = 20, WORD_MAX = 15 };
 
-static void add(struct config_secrets *secrets, struct arena *arena, const char *text, size_t len) {
+static bool letter(char c) { return isalpha((unsigned char)c) || (unsigned char)c >= 0x80; }
+static bool digit(char c) { return isdigit((unsigned char)c); }
+
+/* Whether one word ends and another begins between two characters. */
+static bool apart(char a, char b) { return !(letter(a) && letter(b)) && !(digit(a) && digit(b)); }
+
+static bool same(const char *a, const char *b) { return a && b ? strcmp(a, b) == 0 : a == b; }
+
+static void add(struct config_secrets *secrets, struct arena *arena, const char *map, const char *text, size_t len) {
   if (len == 0)
     return;
-  for (size_t i = 0; i < secrets->count; i++)
-    if (strlen(secrets->items[i]) == len && memcmp(secrets->items[i], text, len) == 0)
+  for (size_t i = 0; i < secrets->count; i++) {
+    const struct config_secret *known = &secrets->items[i];
+    if (strlen(known->text) == len && memcmp(known->text, text, len) == 0 && same(known->map, map))
       return;
+  }
   if ((secrets->count & (secrets->count - 1)) == 0) { /* room doubles at every power of two */
-    const char **items = arena_array(arena, secrets->count ? secrets->count * 2 : 1, sizeof *items);
+    struct config_secret *items = arena_array(arena, secrets->count ? secrets->count * 2 : 1, sizeof *items);
     if (secrets->count)
       memcpy(items, secrets->items, secrets->count * sizeof *items);
     secrets->items = items;
   }
-  secrets->items[secrets->count++] = arena_strndup(arena, text, len);
+  secrets->items[secrets->count++] = (struct config_secret){arena_strndup(arena, text, len), map};
+}
+
+static const char *path_of(struct arena *arena, const struct yaml_node *map) {
+  char path[256];
+  yaml_path(map, path, sizeof path);
+  return map ? arena_strdup(arena, path) : NULL;
 }
 
 /* "https" alone is no secret, and every hint about a URL has it. */
@@ -30,22 +46,41 @@ static const char *behind_scheme(const char *text, size_t len) {
   return scheme ? scheme + 3 : text;
 }
 
-void config_secrets_add(struct config_secrets *secrets, struct arena *arena, const char *text) {
+void config_secrets_add(struct config_secrets *secrets, struct arena *arena, const struct yaml_node *map,
+                        const char *text) {
+  const char *path = path_of(arena, map);
   while (*text) {
     size_t len = strcspn(text, "\n");
     const char *from = behind_scheme(text, len);
-    add(secrets, arena, from, (size_t)(text + len - from));
+    add(secrets, arena, path, from, (size_t)(text + len - from));
     text += len + (text[len] == '\n');
   }
 }
 
 /* The password of "scheme://user:password@host". */
-static void add_url_password(struct config_secrets *secrets, struct arena *arena, const char *text) {
-  const char *authority = behind_scheme(text, strlen(text));
+static void add_url_password(struct config_secrets *secrets, struct arena *arena, const struct yaml_node *node) {
+  const char *text = node->text, *authority = behind_scheme(text, strlen(text));
   const char *at = authority == text ? NULL : memrchr(authority, '@', strcspn(authority, "/?#"));
   const char *colon = at ? memchr(authority, ':', (size_t)(at - authority)) : NULL;
   if (colon)
-    add(secrets, arena, colon + 1, (size_t)(at - colon - 1));
+    add(secrets, arena, path_of(arena, node->parent), colon + 1, (size_t)(at - colon - 1));
+}
+
+/* "x${NAME}" is one word, and a text may quote it as such. */
+static void add_words_from_env(struct config_secrets *secrets, struct arena *arena, const struct yaml_node *node) {
+  const char *text = node->text, *origin = node->from_env;
+  for (size_t end = 0; origin[end];) {
+    if (origin[end] != '$') {
+      end++;
+      continue;
+    }
+    size_t begin = end++;
+    while (begin > 0 && !apart(text[begin - 1], text[begin]))
+      begin--;
+    while (origin[end] == '$' || (text[end] && !apart(text[end - 1], text[end])))
+      end++;
+    config_secrets_add(secrets, arena, node->parent, arena_strndup(arena, text + begin, end - begin));
+  }
 }
 
 void config_secrets_of(struct config_secrets *secrets, struct arena *arena, const struct yaml_node *node) {
@@ -54,15 +89,40 @@ void config_secrets_of(struct config_secrets *secrets, struct arena *arena, cons
   if (node->kind != YAML_TEXT)
     return;
   if (node->from_env)
-    config_secrets_add(secrets, arena, node->from_env);
-  add_url_password(secrets, arena, node->text);
+    add_words_from_env(secrets, arena, node);
+  add_url_password(secrets, arena, node);
 }
 
-static bool letter(char c) { return isalpha((unsigned char)c) || (unsigned char)c >= 0x80; }
-static bool digit(char c) { return isdigit((unsigned char)c); }
+/* ---- where a secret is looked for ---- */
 
-/* Whether one word ends and another begins between two characters. */
-static bool apart(char a, char b) { return !(letter(a) && letter(b)) && !(digit(a) && digit(b)); }
+static bool plain_word(const char *text) {
+  size_t len = 0;
+  while (letter(text[len]))
+    len++;
+  return text[len] == '\0' && len <= WORD_MAX;
+}
+
+/* Whether the path names `map`, something in it, or something around it. */
+static bool related(const char *map, const char *path, size_t len) {
+  size_t map_len = strlen(map), both = map_len < len ? map_len : len;
+  if (memcmp(map, path, both) != 0)
+    return false;
+  char next = map_len > both ? map[both] : len > both ? path[both] : '\0';
+  return both == 0 || next == '\0' || next == '.' || next == '[';
+}
+
+static bool begins(const char *path, size_t len, const char *with) {
+  return strlen(with) <= len && memcmp(path, with, strlen(with)) == 0;
+}
+
+/* A route and a source are judged together with their plugin. */
+static bool may_quote(const struct err *err, const struct config_secret *secret) {
+  if (err->place == 0 || !secret->map || !plain_word(secret->text))
+    return true;
+  const char *path = err->text + err->place - err->key - (err->key ? 2 : 0);
+  bool user = begins(path, err->key, "routes.") || begins(path, err->key, "results[");
+  return related(secret->map, path, err->key) || (user && strncmp(secret->map, "plugins.", 8) == 0);
+}
 
 /* How much of the secret begins at text, 0 when it is none of it. What both have in common ends with a word, with the
  * secret, or is as long as what messages cut values to; else it is chance. */
@@ -93,8 +153,8 @@ void config_mask(const struct config_secrets *secrets, struct err *err) {
     bool first = p == err->text + place, word = first || apart(p[-1], *p);
     size_t hidden = 0;
     for (size_t i = 0; word && i < secrets->count; i++) {
-      size_t n = part_at(p, !first && p[-1] == '"', secrets->items[i]);
-      hidden = n > hidden ? n : hidden;
+      size_t n = part_at(p, !first && p[-1] == '"', secrets->items[i].text);
+      hidden = n > hidden && may_quote(err, &secrets->items[i]) ? n : hidden;
     }
     size_t room = sizeof masked - 1 - used, n = hidden ? strlen(OPTION_MASK) : 1;
     n = n < room ? n : room;

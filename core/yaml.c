@@ -102,24 +102,34 @@ static const char *env_value(struct reader *r, const char *text, const char **af
   return value;
 }
 
-/* Writes text to out with every reference replaced. */
-static bool expand_to(struct reader *r, struct yaml_node *node, const char *text, FILE *out) {
+/* What a text becomes, and beside it where each byte came from. */
+struct expansion {
+  FILE *text, *origin;
+};
+
+static void put(const struct expansion *out, const char *bytes, size_t len, char origin) {
+  fwrite(bytes, 1, len, out->text);
+  for (size_t i = 0; i < len; i++)
+    fputc(origin, out->origin);
+}
+
+/* Writes text to out with every reference replaced; *any: there was one. */
+static bool expand_to(struct reader *r, const char *text, const struct expansion *out, bool *any) {
   while (*text) {
     if (strncmp(text, "$${", 3) == 0) {
-      fputs("${", out);
+      put(out, "${", 2, ' ');
       text += 3;
     } else if (strncmp(text, "${", 2) == 0) {
       const char *after = text;
       const char *value = env_value(r, text + 2, &after);
       if (!value)
         return false;
-      fputs(value, out);
+      put(out, value, strlen(value), '$');
       text = after;
-      node->from_env =
-          node->from_env ? arena_printf(r->arena, "%s\n%s", node->from_env, value) : arena_strdup(r->arena, value);
+      *any = true;
     } else {
       size_t n = 1 + strcspn(text + 1, "$");
-      fwrite(text, 1, n, out);
+      put(out, text, n, ' ');
       text += n;
     }
   }
@@ -131,18 +141,20 @@ static bool expand(struct reader *r, struct yaml_node *node, const char *text) {
     node->text = arena_strdup(r->arena, text);
     return true;
   }
-  char *expanded = NULL;
-  size_t len = 0;
-  FILE *out = open_memstream(&expanded, &len);
-  if (!out)
-    return err_set(r->err, 1, "%s: out of memory", r->file);
-  bool ok = expand_to(r, node, text, out);
-  if (fclose(out) != 0)
-    ok = err_set(r->err, 1, "%s: out of memory", r->file);
-  if (ok)
+  char *expanded = NULL, *origin = NULL;
+  size_t len = 0, origin_len = 0;
+  struct expansion out = {open_memstream(&expanded, &len), open_memstream(&origin, &origin_len)};
+  bool any = false, room = out.text && out.origin;
+  bool ok = room && expand_to(r, text, &out, &any);
+  room &= !out.text || fclose(out.text) == 0;
+  room &= !out.origin || fclose(out.origin) == 0;
+  if (ok && room) {
     node->text = arena_strndup(r->arena, expanded, len);
+    node->from_env = any ? arena_strndup(r->arena, origin, origin_len) : NULL;
+  }
   free(expanded);
-  return ok;
+  free(origin);
+  return room ? ok : err_set(r->err, 1, "%s: out of memory", r->file);
 }
 
 static bool scalar_text(struct reader *r, const char **text) {

@@ -30,7 +30,8 @@ struct yaml_node {
   size_t index;                   /* in the parent list, from 0 */
   const char *text;               /* YAML_TEXT, after expansion */
   bool empty;                     /* YAML_TEXT: nothing was written at all, as in `key:` */
-  const char *from_env;           /* YAML_TEXT: what it holds from the environment, line by line; NULL = nothing */
+  const char *from_env;           /* YAML_TEXT: "$" for each byte of text that came from the environment, " " for
+                                   * others; NULL = nothing came from there */
   struct yaml_node **items;       /* YAML_LIST, YAML_MAP: in the order of the file */
   size_t count;
 };

@@ -53,6 +53,7 @@ static bool place_err(const struct yaml_node *node, unsigned line, unsigned colu
   size_t place = strlen(err->text);
   snprintf(err->text + place, sizeof err->text - place, "%s", text);
   err->place = place;
+  err->key = strlen(path);
   return false;
 }
 

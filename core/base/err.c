@@ -12,7 +12,7 @@ bool err_set(struct err *err, int code, const char *fmt, ...) {
     vsnprintf(err->text, sizeof err->text, fmt, args);
     va_end(args);
     err->code = code;
-    err->place = 0;
+    err->place = err->key = 0;
   }
   return false;
 }
@@ -29,7 +29,7 @@ bool err_wrap(struct err *err, const char *fmt, ...) {
     strncat(err->text, ": ", sizeof err->text - used - 1);
     used = strlen(err->text);
     strncat(err->text, inner, sizeof err->text - used - 1);
-    err->place = 0;
+    err->place = err->key = 0;
   }
   return false;
 }
