@@ -77,6 +77,8 @@ struct endpoint {
 /* --- what handlers know of their surroundings (admin.c) --- */
 struct engine *admin_engine(const struct admin *admin);
 const struct admin_hooks *admin_hooks(const struct admin *admin);
+/* Whether who may read has shown a token; without one, everybody on this machine may. */
+bool admin_has_token(const struct admin *admin);
 
 /* --- responses (response.c) --- */
 /* Takes the reference to json. NULL (out of memory) becomes a 500. */

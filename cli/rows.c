@@ -8,6 +8,7 @@
 #include "cli/output.h"
 #include "cli/text.h"
 #include "cli/times.h"
+#include "core/base/utf8.h"
 
 /* RFC 4648, section 4. */
 static json_t *base64(struct duebox_bytes bytes) {
@@ -48,7 +49,7 @@ static json_t *time_json(int64_t us) {
 static int set_bytes(json_t *object, const struct field *field, bool for_people) {
   struct duebox_bytes bytes = field->text;
   if (for_people)
-    bytes.len = text_whole(bytes.data, bytes.len);
+    bytes.len = utf8_whole(bytes.data, bytes.len);
   if (text_is_utf8(bytes.data, bytes.len))
     return json_object_set_new(object, field->name, json_stringn(bytes.data, bytes.len));
   if (for_people)

@@ -17,18 +17,6 @@ bool text_is_utf8(const char *text, size_t len) {
   return true;
 }
 
-size_t text_whole(const char *text, size_t len) {
-  static const unsigned char leads[] = {0xc0, 0xe0, 0xf0}; /* of characters of two, three and four bytes */
-  for (size_t back = 1; back <= 3 && back <= len; back++) {
-    unsigned char byte = (unsigned char)text[len - back];
-    if (byte >= leads[back - 1])
-      return len - back;
-    if ((byte & 0xc0) != 0x80)
-      return len;
-  }
-  return len;
-}
-
 /* Characters that a terminal obeys instead of showing them. */
 static size_t write_escaped(char *out, unsigned code) {
   if (code == '\n')

@@ -21,7 +21,4 @@ MUSTCHECK char *text_safe(const char *text, size_t len, enum text_lines lines);
 /* Whether the bytes are UTF-8 without NUL. */
 bool text_is_utf8(const char *text, size_t len);
 
-/* The length without a last character that was cut through; len where there is none. */
-size_t text_whole(const char *text, size_t len);
-
 #endif

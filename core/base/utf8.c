@@ -21,6 +21,18 @@ size_t utf8_decode(const char *text, size_t len, unsigned *code) {
   return size;
 }
 
+size_t utf8_whole(const char *text, size_t len) {
+  static const unsigned char leads[] = {0xc0, 0xe0, 0xf0}; /* of characters of two, three and four bytes */
+  for (size_t back = 1; back <= 3 && back <= len; back++) {
+    unsigned char byte = (unsigned char)text[len - back];
+    if (byte >= leads[back - 1])
+      return len - back;
+    if ((byte & 0xc0) != 0x80)
+      return len;
+  }
+  return len;
+}
+
 bool utf8_is_unsafe(unsigned code) {
   bool control = code < 0x20 || (code >= 0x7f && code < 0xa0);
   bool separator = code == 0x2028 || code == 0x2029;

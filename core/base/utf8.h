@@ -13,6 +13,9 @@
 /* The character at text (len > 0) and how many bytes it takes; 0 = these bytes are not UTF-8. */
 size_t utf8_decode(const char *text, size_t len, unsigned *code);
 
+/* The length without a last character that was cut through; len where there is none. */
+size_t utf8_whole(const char *text, size_t len);
+
 /* Whether a character controls the terminal (C0, C1, DEL), reorders what is around it, or cannot be seen. */
 bool utf8_is_unsafe(unsigned code);
 

@@ -369,6 +369,12 @@ def test_the_quarantine_is_listed_shown_replayed_and_purged(cli):
     rows = cli.json("quarantine", "list")
     first, second, third = sorted(int(row["id"]) for row in rows)
     assert {row["source"] for row in rows} == {"bus#1"}
+    cut = ("y" + 3000 * "ä").encode()
+    cli.sql("INSERT INTO outbox_quarantine (source, origin, reason, sha256, length, body) VALUES"
+            " ('bus#1', 'results[0]@1', 'test', UNHEX(SHA2(%s, 256)), %s, LEFT(%s, 4096))", cut, len(cut), cut)
+    fourth = max(int(row["id"]) for row in cli.json("quarantine", "list"))
+    assert cli.json("quarantine", "show", fourth)["body"] == "y" + 2047 * "ä"
+    assert cli.json("quarantine", "purge", fourth)["purged"] == 1
     shown = cli.json("quarantine", "show", first)
     assert shown["body"] == bodies[0].decode() and shown["reason"] == "no task has this message id"
     assert cli.run("quarantine", "show", 4711).returncode == 66
@@ -388,7 +394,7 @@ def test_the_quarantine_is_listed_shown_replayed_and_purged(cli):
     assert cli.run("quarantine", "purge", "--created-before", "now").returncode == 64
     assert cli.json("quarantine", "purge", "--created-before", "+1h", "--yes", "--reason", "old")["purged"] == 1
     assert cli.json("quarantine", "list") == []
-    assert [entry["verb"] for entry in cli.audit()] == ["purge"] * 3
+    assert [entry["verb"] for entry in cli.audit()] == ["purge"] * 4
 
 
 def test_the_quarantine_over_http(cli):
@@ -400,7 +406,7 @@ def test_the_quarantine_over_http(cli):
     cli.sql("UPDATE outbox SET state = 'awaiting', attempt = 1, published_at = UTC_TIMESTAMP(6),"
             " lease_until = UTC_TIMESTAMP(6) + INTERVAL 1 HOUR WHERE id = %s", row)
     good = '{"id": "quarantined-1", "attempt": 1, "status": "done"}'
-    for number, body in enumerate((good, '{"status": "nonsense"}', b"\xff\x00", good.replace("-1", "-2"), "x" * 5000)):
+    for number, body in enumerate((good, "x" + 300 * "ä", b"\xff\x00", good.replace("-1", "-2"), "x" * 5000)):
         data = body if isinstance(body, bytes) else body.encode()
         cli.sql("INSERT INTO outbox_quarantine (source, origin, reason, sha256, length, body) VALUES"
                 " ('s', %s, 'test', REPEAT('a', 32), %s, LEFT(%s, 4096))", f"o{number}", len(data), data)
@@ -416,6 +422,8 @@ def test_the_quarantine_over_http(cli):
     assert len(records[0]["body"]) == 200
     assert api("GET", f"/{first}")["body"] == good
     assert api("GET", f"/{binary}")["body_base64"] == "/wA="
+    listed, = [record for record in records if record["id"] == junk]
+    assert listed["body"] == "x" + 99 * "ä"  # 200 bytes would cut the last one through
     for path in ("/0", "/x", "/-1", "/1e3", "/18446744073709551617", "/4711", "/%00"):
         api("GET", path, status=404, code="not_found")
         api("POST", f"{path}/purge", {}, status=404, code="not_found")

@@ -20,11 +20,20 @@ static bool reload(void *ctx, struct err *err) {
   return fixture->reload_trouble ? err_set(err, 0, "%s", fixture->reload_trouble) : true;
 }
 
-/* An empty quarantine. */
 static void close_operator(void *self) {}
 
-static enum store_status list_none(void *self, uint64_t id, uint64_t limit, uint64_t body_cap, row_fn *row, void *ctx,
-                                   struct err *err) {
+static enum store_status list(void *self, uint64_t id, uint64_t limit, uint64_t body_cap, row_fn *row, void *ctx,
+                              struct err *err) {
+  const struct admin_fixture *fixture = self;
+  const struct field fields[] = {
+      {.name = "id", .kind = FIELD_INT, .number = 7},
+      {.name = "reason", .kind = FIELD_TEXT, .text = {"test", 4}},
+      {.name = "body",
+       .kind = FIELD_BYTES,
+       .text = {fixture->quarantined, fixture->quarantined ? strlen(fixture->quarantined) : 0}},
+  };
+  if (fixture->quarantined)
+    row(ctx, fields, ARRAY_LEN(fields));
   return STORE_OK;
 }
 
@@ -38,7 +47,7 @@ static enum store_status forget_none(void *self, uint64_t id, int64_t before_us,
 
 static bool open_operator(void *ctx, struct operator* out, struct err *err) {
   static const struct operator_ops ops = {
-      .close = close_operator, .quarantine = list_none, .quarantine_forget = forget_none};
+      .close = close_operator, .quarantine = list, .quarantine_forget = forget_none};
   *out = (struct operator){.ops = &ops, .self = ctx};
   return true;
 }

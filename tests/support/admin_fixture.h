@@ -21,6 +21,7 @@ struct admin_fixture {
   uint16_t port, callbacks_port;
   unsigned reloads, forgets;
   const char *reload_trouble; /* NULL = the reload succeeds */
+  const char *quarantined;    /* body of the one record, of number 7; NULL = there is none */
 };
 
 /* cmocka setups: with the token, and without. */

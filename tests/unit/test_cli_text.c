@@ -14,6 +14,7 @@
 
 #include "cli/text.h"
 #include "cli/times.h"
+#include "core/base/utf8.h"
 
 static void what_a_terminal_would_obey_is_shown(void **state) {
   static const struct {
@@ -73,15 +74,15 @@ static void lines_can_be_kept(void **state) {
 }
 
 static void a_cut_character_is_dropped(void **state) {
-  assert_int_equal(text_whole("ab", 2), 2);
-  assert_int_equal(text_whole("ab\xc3", 3), 2);
-  assert_int_equal(text_whole("ab\xc3\xa4", 4), 4);
-  assert_int_equal(text_whole("ab\xe2\x82", 4), 2);
-  assert_int_equal(text_whole("ab\xe2\x82\xac", 5), 5);
-  assert_int_equal(text_whole("\xf0\x9f\xa6", 3), 0);
-  assert_int_equal(text_whole("\xf0\x9f\xa6\x8a", 4), 4);
-  assert_int_equal(text_whole("", 0), 0);
-  assert_int_equal(text_whole("\x80\x80\x80\x80", 4), 4); /* no character at all */
+  assert_int_equal(utf8_whole("ab", 2), 2);
+  assert_int_equal(utf8_whole("ab\xc3", 3), 2);
+  assert_int_equal(utf8_whole("ab\xc3\xa4", 4), 4);
+  assert_int_equal(utf8_whole("ab\xe2\x82", 4), 2);
+  assert_int_equal(utf8_whole("ab\xe2\x82\xac", 5), 5);
+  assert_int_equal(utf8_whole("\xf0\x9f\xa6", 3), 0);
+  assert_int_equal(utf8_whole("\xf0\x9f\xa6\x8a", 4), 4);
+  assert_int_equal(utf8_whole("", 0), 0);
+  assert_int_equal(utf8_whole("\x80\x80\x80\x80", 4), 4); /* no character at all */
 }
 
 static void utf8_is_told_from_bytes(void **state) {
