@@ -128,12 +128,18 @@ void cli_actor(char *out, size_t cap) {
 int cli_close(struct cli *cli) {
   if (cli->op.ops)
     cli->op.ops->close(cli->op.self);
-  config_free(&cli->config);
-  if (cli->modules)
+  if (!cli->outlived)
+    config_free(&cli->config);
+  if (cli->modules && !cli->outlived)
     modules_free(&cli->modules);
   if (fflush(stdout) == 0 && !ferror(stdout))
     return EX_OK;
   return cli_fail(EX_IOERR, "standard output: %s; what was printed is incomplete", strerror(errno));
+}
+
+void cli_leave(int code) {
+  fflush(NULL);
+  _exit(code);
 }
 
 static void print_message(const char *prefix, const char *fmt, va_list args) {

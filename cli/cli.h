@@ -23,12 +23,15 @@ struct cli {
   struct module_registry *modules; /* core/modules.h */
   struct config *config;
   struct operator op;
+  bool outlived; /* a plugin's thread is still at work: what it may use is not freed, and the process ends under it */
 };
 
 /* Takes the global options. Exit code. */
 MUSTCHECK int cli_open(struct cli *cli, const struct args *args);
 /* Flushes what was printed; an exit code for a standard output that took it not. */
 MUSTCHECK int cli_close(struct cli *cli);
+/* Ends the process without the exit handlers of libraries, which a thread that is still at work may be using. */
+void cli_leave(int code);
 
 /* Makes cli->modules, the registry of plugin modules, where it is not there yet. */
 void cli_modules(struct cli *cli);

@@ -106,6 +106,7 @@ static void check_targets(struct examination *exam, const struct config *config,
     else
       print_target(exam, targets, check);
   snprintf(text, sizeof text, "plugin %s: %zu of %zu targets are there", plugin->name, good, all);
+  exam->cli->outlived |= probe_targets_hang(targets);
   if (probe_targets_hang(targets))
     say(exam, FINDING_WARN, "target", "the plugin hangs when it is asked for its targets", "report it to its author");
   else if (good)

@@ -34,6 +34,8 @@ int main(int argc, char **argv) {
     code = args.command->run(&cli, &args);
     int closed = cli_close(&cli);
     code = code ? code : closed;
+    if (cli.outlived)
+      cli_leave(code);
   }
   args_free(&args);
   return code;

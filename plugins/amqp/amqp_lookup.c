@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 #include "amqp_lookup.h"
 
+#include <duebox/check.h>
+
 #include <poll.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/eventfd.h>
@@ -17,17 +18,6 @@ struct lookup {
   int64_t end_us;
 };
 
-DUEBOX_PRINTF(4, 5)
-static void answer(struct duebox_check *check, enum duebox_check_verdict verdict, const char *cure, const char *fmt,
-                   ...) {
-  va_list args;
-  va_start(args, fmt);
-  vsnprintf(check->text, sizeof check->text, fmt, args);
-  va_end(args);
-  snprintf(check->cure, sizeof check->cure, "%s", cure);
-  check->verdict = verdict;
-}
-
 /* The broker closes the channel with each refusal, so each question has one of its own. False: no answer in time, or
  * the connection is gone. */
 static bool open_channel(struct lookup *lookup) {
@@ -40,24 +30,32 @@ static bool open_channel(struct lookup *lookup) {
 static void refused(struct duebox_check *check, const char *what, const char *name, const amqp_rpc_reply_t *reply) {
   char create[256];
   if (reply->reply_type != AMQP_RESPONSE_SERVER_EXCEPTION || reply->reply.id != AMQP_CHANNEL_CLOSE_METHOD) {
-    answer(check, DUEBOX_CHECK_UNSURE, "", "%s \"%s\": %s", what, name,
-           reply->reply_type == AMQP_RESPONSE_LIBRARY_EXCEPTION ? amqp_error_string2(reply->library_error)
-                                                                : "the broker ended the connection");
+    duebox_check_answer(check, DUEBOX_CHECK_UNSURE, "", "%s \"%s\": %s", what, name,
+                        reply->reply_type == AMQP_RESPONSE_LIBRARY_EXCEPTION ? amqp_error_string2(reply->library_error)
+                                                                             : "the broker ended the connection");
     return;
   }
   const amqp_channel_close_t *why = reply->reply.decoded;
+  if (check->route && why->reply_code == AMQP_RESOURCE_LOCKED) { /* exclusive is about consuming */
+    duebox_check_answer(check, DUEBOX_CHECK_OK, "", "%s \"%s\" is there, and one connection has it for itself alone",
+                        what, name);
+    return;
+  }
   snprintf(create, sizeof create, "%s",
-           why->reply_code == AMQP_NOT_FOUND         ? "create it at the broker; duebox never creates one"
-           : why->reply_code == AMQP_RESOURCE_LOCKED ? "another connection uses it alone; declare it without exclusive"
-                                                     : "give this user the rights to it (rabbitmqctl set_permissions)");
-  answer(check, DUEBOX_CHECK_WRONG, create, "%s \"%s\": %u %.*s", what, name, why->reply_code,
-         (int)(why->reply_text.len < 300 ? why->reply_text.len : 300), (const char *)why->reply_text.bytes);
+           why->reply_code == AMQP_NOT_FOUND ? "create it at the broker; duebox never creates one"
+           : why->reply_code == AMQP_RESOURCE_LOCKED
+               ? "another connection uses it alone, so nobody else may read it; declare it without exclusive"
+               : "give this user the rights to it (rabbitmqctl set_permissions)");
+  duebox_check_answer(check, DUEBOX_CHECK_WRONG, create, "%s \"%s\": %u %.*s", what, name, why->reply_code,
+                      (int)(why->reply_text.len < 300 ? why->reply_text.len : 300),
+                      (const char *)why->reply_text.bytes);
 }
 
 static void ask(struct lookup *lookup, struct duebox_check *check, bool queue, const char *name) {
   const char *what = queue ? "queue" : "exchange";
   if (!open_channel(lookup)) {
-    answer(check, DUEBOX_CHECK_UNSURE, "", "the broker has not said in time whether %s \"%s\" is there", what, name);
+    duebox_check_answer(check, DUEBOX_CHECK_UNSURE, "", "the broker has not said in time whether %s \"%s\" is there",
+                        what, name);
     return;
   }
   const amqp_queue_declare_ok_t *found = NULL;
@@ -71,10 +69,10 @@ static void ask(struct lookup *lookup, struct duebox_check *check, bool queue, c
   }
   amqp_rpc_reply_t reply = amqp_get_rpc_reply(lookup->link);
   if (there && queue)
-    answer(check, DUEBOX_CHECK_OK, "", "queue \"%s\" is there, with %u messages and %u consumers", name,
-           found->message_count, found->consumer_count);
+    duebox_check_answer(check, DUEBOX_CHECK_OK, "", "queue \"%s\" is there, with %u messages and %u consumers", name,
+                        found->message_count, found->consumer_count);
   else if (there)
-    answer(check, DUEBOX_CHECK_OK, "", "exchange \"%s\" is there", name);
+    duebox_check_answer(check, DUEBOX_CHECK_OK, "", "exchange \"%s\" is there", name);
   else
     refused(check, what, name, &reply);
 }
@@ -90,7 +88,7 @@ static void look_up(struct lookup *lookup, struct duebox_check *check) {
   else if (check->expand(check, route->routing_key, key, sizeof key))
     ask(lookup, check, true, key); /* the default exchange */
   else
-    answer(check, DUEBOX_CHECK_OK, "", "queue \"%s\" is another one for each task", route->routing_key);
+    duebox_check_answer(check, DUEBOX_CHECK_OK, "", "queue \"%s\" is another one for each task", route->routing_key);
 }
 
 /* Connects on the thread that blocks without limit in name resolution, and gives up on it in time. */
@@ -120,7 +118,7 @@ void amqp_check_targets(const void *options, struct duebox_check *const *checks,
     if (lookup.link)
       look_up(&lookup, checks[i]);
     else
-      answer(checks[i], DUEBOX_CHECK_UNSURE, "", "%s", err.text);
+      duebox_check_answer(checks[i], DUEBOX_CHECK_UNSURE, "", "%s", err.text);
   if (lookup.link)
     amqp_destroy_connection(lookup.link);
   amqp_target_unref(target);

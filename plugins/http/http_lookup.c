@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 #include "http_lookup.h"
 
-#include <stdarg.h>
+#include <duebox/check.h>
+
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -22,40 +23,16 @@ struct lookup {
   bool started;
 };
 
-DUEBOX_PRINTF(4, 5)
-static void answer(struct duebox_check *check, enum duebox_check_verdict verdict, const char *cure, const char *fmt,
-                   ...) {
-  va_list args;
-  va_start(args, fmt);
-  vsnprintf(check->text, sizeof(check->text), fmt, args);
-  va_end(args);
-  snprintf(check->cure, sizeof(check->cure), "%s", cure);
-  check->verdict = verdict;
-}
-
 static int64_t now_ms(void) {
   struct timespec ts;
   clock_gettime(CLOCK_MONOTONIC, &ts);
   return (int64_t)ts.tv_sec * 1000 + ts.tv_nsec / 1000000;
 }
 
-/* As http_transfer.c does for a task. */
+/* As for a task. */
 static curl_socket_t on_socket(void *arg, curlsocktype purpose, struct curl_sockaddr *to) {
   struct lookup *l = arg;
-  struct http_shared *shared = l->transfer.shared;
-  struct http_address address;
-  if (!shared->options->proxy) {
-    if (!http_address_of(&to->addr, &address) ||
-        !http_policy_allows(&shared->policy, &address, l->url.plain, l->url.authority, l->url.authority_len,
-                            l->transfer.denied, sizeof(l->transfer.denied)))
-      return CURL_SOCKET_BAD;
-  }
-  curl_socket_t fd = socket(to->family, to->socktype | SOCK_CLOEXEC, to->protocol);
-  if (fd >= 0 && !http_sockets_add(&shared->sockets, fd)) {
-    close(fd);
-    fd = CURL_SOCKET_BAD;
-  }
-  return fd;
+  return http_transfer_socket(&l->transfer, &l->url, to);
 }
 
 static bool start(struct lookup *l, struct http_shared *shared, CURLM *multi, int64_t timeout_ms) {
@@ -79,17 +56,17 @@ static bool start(struct lookup *l, struct http_shared *shared, CURLM *multi, in
 
 static void finish(struct lookup *l, CURLcode code) {
   const struct http_options *o = l->transfer.shared->options;
-  const char *why = l->transfer.denied[0]  ? l->transfer.denied
-                    : l->transfer.error[0] ? l->transfer.error
-                                           : curl_easy_strerror(code);
+  const char *why = http_transfer_denied(&l->transfer) ? l->transfer.denied
+                    : l->transfer.error[0]             ? l->transfer.error
+                                                       : curl_easy_strerror(code);
   enum duebox_check_verdict verdict = DUEBOX_CHECK_UNSURE;
   const char *cure = "is it running, and does the network let us through?";
   if (code == CURLE_OK) {
-    answer(l->check, DUEBOX_CHECK_OK, "", "%.*s answers%s", (int)l->url.authority_len, l->url.authority,
-           o->proxy ? " through the proxy" : "");
+    duebox_check_answer(l->check, DUEBOX_CHECK_OK, "", "%.*s answers%s", (int)l->url.authority_len, l->url.authority,
+                        o->proxy ? " through the proxy" : "");
     return;
   }
-  if (l->transfer.denied[0]) {
+  if (http_transfer_denied(&l->transfer)) {
     verdict = DUEBOX_CHECK_WRONG;
     cure = "";
   } else if (code == CURLE_COULDNT_RESOLVE_HOST) {
@@ -101,7 +78,7 @@ static void finish(struct lookup *l, CURLcode code) {
     verdict = DUEBOX_CHECK_WRONG;
     cure = "does it speak TLS on this port, and are ca_file, client_cert and client_key in order?";
   }
-  answer(l->check, verdict, cure, "%.*s: %s", (int)l->url.authority_len, l->url.authority, why);
+  duebox_check_answer(l->check, verdict, cure, "%.*s: %s", (int)l->url.authority_len, l->url.authority, why);
 }
 
 /* Whether libcurl is through with all of them; takes what has ended. */
@@ -136,7 +113,7 @@ static void look_up(struct lookup *lookups, size_t count, struct http_shared *sh
     for (size_t i = 0; i < *at && !again; i++)
       again = same_host(&lookups[i].url, &l->url);
     if (!again && !start(l, shared, multi, end_ms - now_ms()))
-      answer(l->check, DUEBOX_CHECK_UNSURE, "", "libcurl could not begin, for want of memory");
+      duebox_check_answer(l->check, DUEBOX_CHECK_UNSURE, "", "libcurl could not begin, for want of memory");
     n += !again;
   }
   if (multi)
@@ -160,10 +137,10 @@ static void share(struct lookup *lookups, size_t count) {
       first++;
     const struct duebox_check *from = lookups[first].check;
     if (from->text[0] == '\0')
-      answer(lookups[i].check, DUEBOX_CHECK_UNSURE, "", "%.*s has not answered in time",
-             (int)lookups[i].url.authority_len, lookups[i].url.authority);
+      duebox_check_answer(lookups[i].check, DUEBOX_CHECK_UNSURE, "", "%.*s has not answered in time",
+                          (int)lookups[i].url.authority_len, lookups[i].url.authority);
     else if (first != i)
-      answer(lookups[i].check, from->verdict, from->cure, "%s", from->text);
+      duebox_check_answer(lookups[i].check, from->verdict, from->cure, "%s", from->text);
   }
 }
 

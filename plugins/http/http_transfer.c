@@ -33,25 +33,37 @@ static size_t on_header(char *data, size_t size, size_t count, void *arg) {
 
 /* Judges the address after name resolution, when nothing but it is left of the URL. With a proxy the address is the
  * proxy's, which the operator chose. */
-static curl_socket_t on_socket(void *arg, curlsocktype purpose, struct curl_sockaddr *to) {
-  struct http_transfer *t = arg;
+static bool may_call(struct http_transfer *t, const struct http_url *url, const struct curl_sockaddr *to) {
   struct http_address address;
-  struct http_url url;
-  if (!t->shared->options->proxy) {
-    if (!http_url_split(http_request_url(&t->request), &url) || !http_address_of(&to->addr, &address)) {
-      snprintf(t->denied, sizeof(t->denied), "the name resolved to an address that is neither IPv4 nor IPv6");
-      return CURL_SOCKET_BAD;
-    }
-    if (!http_policy_allows(&t->shared->policy, &address, t->plain, url.authority, url.authority_len, t->denied,
-                            sizeof(t->denied)))
-      return CURL_SOCKET_BAD;
+  if (t->shared->options->proxy)
+    return true;
+  if (!http_address_of(&to->addr, &address)) {
+    snprintf(t->denied, sizeof(t->denied), "the name resolved to an address that is neither IPv4 nor IPv6");
+    return false;
   }
+  return http_policy_allows(&t->shared->policy, &address, url->plain, url->authority, url->authority_len, t->denied,
+                            sizeof(t->denied));
+}
+
+curl_socket_t http_transfer_socket(struct http_transfer *t, const struct http_url *url,
+                                   const struct curl_sockaddr *to) {
+  if (!may_call(t, url, to))
+    return CURL_SOCKET_BAD;
+  t->allowed = true;
   curl_socket_t fd = socket(to->family, to->socktype | SOCK_CLOEXEC, to->protocol);
   if (fd >= 0 && !http_sockets_add(&t->shared->sockets, fd)) {
     close(fd);
     fd = CURL_SOCKET_BAD;
   }
   return fd;
+}
+
+bool http_transfer_denied(const struct http_transfer *transfer) { return transfer->denied[0] && !transfer->allowed; }
+
+static curl_socket_t on_socket(void *arg, curlsocktype purpose, struct curl_sockaddr *to) {
+  struct http_transfer *t = arg;
+  struct http_url url;
+  return http_url_split(http_request_url(&t->request), &url) ? http_transfer_socket(t, &url, to) : CURL_SOCKET_BAD;
 }
 
 static int on_close(void *arg, curl_socket_t fd) {
@@ -227,16 +239,14 @@ static bool set_task(struct http_transfer *t, const struct http_route *route) {
 
 bool http_transfer_prepare(struct http_transfer *transfer, const struct duebox_task *task) {
   const struct http_route *route = task->route_data;
-  struct http_url url;
   transfer->task = task;
-  transfer->requested = transfer->second_refused = transfer->stale = false;
+  transfer->requested = transfer->second_refused = transfer->stale = transfer->allowed = false;
   transfer->sent_before = 0;
   transfer->denied[0] = transfer->error[0] = '\0';
   http_response_reset(&transfer->response);
   if (!http_request_build(&transfer->request, task, route, transfer->shared->host, (int64_t)time(NULL),
                           &transfer->problem))
     return false;
-  transfer->plain = http_url_split(http_request_url(&transfer->request), &url) && url.plain;
   if (set_task(transfer, route))
     return true;
   http_transfer_refuse(transfer);
@@ -317,7 +327,7 @@ static struct http_verdict judge_code(struct http_transfer *t, CURLcode code, ch
     what = "a line of the response headers is too long, or memory is short";
     snprintf(verdict.error_class, sizeof(verdict.error_class), "http.header_flood");
     verdict.scope = DUEBOX_SCOPE_ROUTE;
-  } else if (code == CURLE_COULDNT_CONNECT && t->denied[0]) {
+  } else if (code == CURLE_COULDNT_CONNECT && http_transfer_denied(t)) {
     snprintf(verdict.error_class, sizeof(verdict.error_class), "http.address_denied");
     verdict.scope = DUEBOX_SCOPE_ROUTE;
     snprintf(text, HTTP_MESSAGE_CAP, "%s", t->denied);

@@ -30,6 +30,8 @@ struct http_shared {
   struct http_sockets sockets;
 };
 
+struct http_url;
+
 struct http_transfer {
   struct http_shared *shared;
   const struct duebox_task *task; /* NULL when idle */
@@ -40,12 +42,12 @@ struct http_transfer {
   struct curl_slist *headers; /* nodes that point into the request's text */
   size_t headers_cap;
   struct http_problem problem; /* set when the task was refused before anything was sent */
-  bool plain;                  /* http, not https */
   bool requested;              /* the connection was ready and the request began */
   bool second_refused;         /* libcurl wanted to send it once more */
   bool stale;                  /* the kept connection that libcurl chose was closed or held a stray answer */
   long sent_before;            /* bytes that had been sent when the request began: a proxy's CONNECT */
-  char denied[512];            /* why an address was refused; "" = none was */
+  bool allowed;                /* an address of the host may be called, and was tried */
+  char denied[512];            /* why another one may not; "" = none was refused */
   char error[CURL_ERROR_SIZE];
 };
 
@@ -53,6 +55,12 @@ struct http_transfer {
  */
 __attribute__((warn_unused_result)) bool http_transfer_init(struct http_transfer *transfer, struct http_shared *shared);
 void http_transfer_free(struct http_transfer *transfer);
+
+/* Makes a socket for one address of the host in the URL, or refuses that address. */
+curl_socket_t http_transfer_socket(struct http_transfer *transfer, const struct http_url *url,
+                                   const struct curl_sockaddr *to);
+/* Whether no address of the host may be called. One that may and does not answer is merely down. */
+bool http_transfer_denied(const struct http_transfer *transfer);
 
 /* Prepares the handle for a task. False: transfer->problem says why it cannot be sent. Either way the task is held
  * until http_transfer_complete(). */

@@ -4,8 +4,9 @@
  */
 #include "kafka_lookup.h"
 
+#include <duebox/check.h>
+
 #include <netdb.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -19,79 +20,89 @@ struct lookup {
   const struct kafka_options *options;
   rd_kafka_t *rk;
   int64_t end_us;
+  bool brokers_judged; /* once for all topics */
+  struct duebox_check brokers;
 };
 
-DUEBOX_PRINTF(4, 5)
-static void answer(struct duebox_check *check, enum duebox_check_verdict verdict, const char *cure, const char *fmt,
-                   ...) {
-  va_list args;
-  va_start(args, fmt);
-  vsnprintf(check->text, sizeof(check->text), fmt, args);
-  va_end(args);
-  snprintf(check->cure, sizeof(check->cure), "%s", cure);
-  check->verdict = verdict;
-}
+/* Where a name leads. */
+enum way { WAY_HERE, WAY_AWAY, WAY_NOWHERE, WAY_UNSURE };
 
-/* Whether all addresses of a name are this machine's. */
-static bool resolves_local(const char *host) {
+static enum way way_to(const char *host) {
   const struct addrinfo wanted = {.ai_socktype = SOCK_STREAM};
   struct addrinfo *list = NULL;
-  bool local = getaddrinfo(host, NULL, &wanted, &list) == 0;
+  int failed = getaddrinfo(host, NULL, &wanted, &list);
+  if (failed)
+    return failed == EAI_NONAME || failed == EAI_NODATA ? WAY_NOWHERE : WAY_UNSURE;
+  enum way way = WAY_HERE;
   for (const struct addrinfo *one = list; one; one = one->ai_next)
-    local = local && kafka_address_local(one->ai_addr);
-  if (list)
-    freeaddrinfo(list);
-  return local;
+    if (!kafka_address_local(one->ai_addr))
+      way = WAY_AWAY;
+  freeaddrinfo(list);
+  return way;
 }
 
-/* A broker where the daemon will not go (kafka_conf.c); NULL = none. */
-static const rd_kafka_metadata_broker_t *stray(const struct kafka_options *o, const struct rd_kafka_metadata *data) {
-  for (int i = 0; !o->tls && !o->allow_plaintext && i < data->broker_cnt; i++)
-    if (!resolves_local(data->brokers[i].host))
-      return &data->brokers[i];
-  return NULL;
+/* Says so when a broker names an address where the daemon will not (kafka_conf.c) or cannot go. */
+static void judge_brokers(struct lookup *lookup, const struct rd_kafka_metadata *data) {
+  const struct kafka_options *o = lookup->options;
+  bool here_only = !o->tls && !o->allow_plaintext;
+  lookup->brokers.verdict = DUEBOX_CHECK_OK;
+  for (int i = 0; i < data->broker_cnt && kafka_now_us() < lookup->end_us; i++) {
+    const rd_kafka_metadata_broker_t *broker = &data->brokers[i];
+    enum way way = way_to(broker->host);
+    if (way == WAY_HERE || (way == WAY_AWAY && !here_only))
+      continue;
+    duebox_check_answer(&lookup->brokers, way == WAY_UNSURE ? DUEBOX_CHECK_UNSURE : DUEBOX_CHECK_WRONG,
+                        way == WAY_AWAY
+                            ? "correct the broker's advertised.listeners, or set tls: true or allow_plaintext: true"
+                            : "correct the broker's advertised.listeners, or the name service of this machine",
+                        "broker %d says that it is to be reached as %s:%d, %s", broker->id, broker->host, broker->port,
+                        way == WAY_AWAY      ? "which is another host, and tls is off"
+                        : way == WAY_NOWHERE ? "a name that is not known here"
+                                             : "and the name service has not said where that is");
+    return;
+  }
 }
 
-static void judge(struct duebox_check *check, const struct lookup *lookup, const char *topic,
+static void judge(struct duebox_check *check, struct lookup *lookup, const char *topic,
                   const struct rd_kafka_metadata *data) {
   static const rd_kafka_metadata_topic_t none = {.err = RD_KAFKA_RESP_ERR_UNKNOWN_TOPIC_OR_PART};
   const rd_kafka_metadata_topic_t *found = data->topic_cnt ? &data->topics[0] : &none;
-  const rd_kafka_metadata_broker_t *away = stray(lookup->options, data);
   const struct kafka_route *route = check->route;
   char create[256];
+  if (!lookup->brokers_judged)
+    judge_brokers(lookup, data);
+  lookup->brokers_judged = true;
   switch (found->err) {
   case RD_KAFKA_RESP_ERR_NO_ERROR:
     break;
   case RD_KAFKA_RESP_ERR_UNKNOWN_TOPIC_OR_PART:
     snprintf(create, sizeof(create), "create it: kafka-topics.sh --create --topic %.120s; duebox never creates one",
              topic);
-    answer(check, DUEBOX_CHECK_WRONG, create, "topic %s does not exist, or this user may not see it", topic);
+    duebox_check_answer(check, DUEBOX_CHECK_WRONG, create, "topic %s does not exist, or this user may not see it",
+                        topic);
     return;
   case RD_KAFKA_RESP_ERR_TOPIC_AUTHORIZATION_FAILED:
-    answer(check, DUEBOX_CHECK_WRONG,
-           route ? "give this user WRITE and DESCRIBE on it" : "give this user READ and DESCRIBE on it",
-           "this user may not use topic %s", topic);
+    duebox_check_answer(check, DUEBOX_CHECK_WRONG,
+                        route ? "give this user WRITE and DESCRIBE on it" : "give this user READ and DESCRIBE on it",
+                        "this user may not use topic %s", topic);
     return;
   default:
-    answer(check, DUEBOX_CHECK_UNSURE, kafka_outcome_find(found->err)->cure, "topic %s: %s", topic,
-           rd_kafka_err2str(found->err));
+    duebox_check_answer(check, DUEBOX_CHECK_UNSURE, kafka_outcome_find(found->err)->cure, "topic %s: %s", topic,
+                        rd_kafka_err2str(found->err));
     return;
   }
   if (route && route->partition >= found->partition_cnt)
-    answer(check, DUEBOX_CHECK_WRONG, "correct partition, or let the key decide: remove it",
-           "topic %s has %d partitions, and partition is %lld", topic, found->partition_cnt,
-           (long long)route->partition);
-  else if (away)
-    answer(check, DUEBOX_CHECK_WRONG,
-           "correct the broker's advertised.listeners, or set tls: true or allow_plaintext: true",
-           "broker %d says that it is to be reached as %s:%d, which is another host, and tls is off", away->id,
-           away->host, away->port);
+    duebox_check_answer(check, DUEBOX_CHECK_WRONG, "correct partition, or let the key decide: remove it",
+                        "topic %s has %d partitions, and partition is %lld", topic, found->partition_cnt,
+                        (long long)route->partition);
+  else if (lookup->brokers.verdict != DUEBOX_CHECK_OK)
+    duebox_check_answer(check, lookup->brokers.verdict, lookup->brokers.cure, "%s", lookup->brokers.text);
   else
-    answer(check, DUEBOX_CHECK_OK, "", "topic %s has %d partition%s", topic, found->partition_cnt,
-           found->partition_cnt == 1 ? "" : "s");
+    duebox_check_answer(check, DUEBOX_CHECK_OK, "", "topic %s has %d partition%s", topic, found->partition_cnt,
+                        found->partition_cnt == 1 ? "" : "s");
 }
 
-static void look_up(const struct lookup *lookup, struct duebox_check *check) {
+static void look_up(struct lookup *lookup, struct duebox_check *check) {
   const struct kafka_route *route = check->route;
   const struct kafka_results *results = check->source;
   char expanded[256];
@@ -100,20 +111,21 @@ static void look_up(const struct lookup *lookup, struct duebox_check *check) {
   int64_t left_us = lookup->end_us - kafka_now_us();
   rd_kafka_topic_t *handle;
   if (route && !check->expand(check, route->topic, expanded, sizeof(expanded))) {
-    answer(check, DUEBOX_CHECK_OK, "", "topic %s is another one for each task", route->topic);
+    duebox_check_answer(check, DUEBOX_CHECK_OK, "", "topic %s is another one for each task", route->topic);
     return;
   }
   if (left_us <= 0) {
-    answer(check, DUEBOX_CHECK_UNSURE, "", "there was no time left to ask for topic %s", topic);
+    duebox_check_answer(check, DUEBOX_CHECK_UNSURE, "", "there was no time left to ask for topic %s", topic);
     return;
   }
   if (!(handle = rd_kafka_topic_new(lookup->rk, topic, NULL))) {
-    answer(check, DUEBOX_CHECK_WRONG, "correct its name", "librdkafka refuses topic %s", topic);
+    duebox_check_answer(check, DUEBOX_CHECK_WRONG, "correct its name", "librdkafka refuses topic %s", topic);
     return;
   }
   rd_kafka_resp_err_t err = rd_kafka_metadata(lookup->rk, 0, handle, &data, (int)(left_us / 1000) + 1);
   if (err)
-    answer(check, DUEBOX_CHECK_UNSURE, kafka_outcome_find(err)->cure, "topic %s: %s", topic, rd_kafka_err2str(err));
+    duebox_check_answer(check, DUEBOX_CHECK_UNSURE, kafka_outcome_find(err)->cure, "topic %s: %s", topic,
+                        rd_kafka_err2str(err));
   else
     judge(check, lookup, topic, data);
   if (data)
@@ -134,7 +146,7 @@ void kafka_check_targets(const void *options, struct duebox_check *const *checks
     if (open)
       look_up(&lookup, checks[i]);
     else
-      answer(checks[i], DUEBOX_CHECK_UNSURE, "", "%s", err.text);
+      duebox_check_answer(checks[i], DUEBOX_CHECK_UNSURE, "", "%s", err.text);
   kafka_handle_end(&handle, END_MS);
   kafka_wake_close(&wake);
   if (conf)

@@ -14,6 +14,7 @@
 
 #include <cmocka.h>
 
+#include "plugins/http/http_lookup.h"
 #include "tests/contract/hostile_server.h"
 #include "tests/contract/http_case.h"
 
@@ -83,7 +84,10 @@ __attribute__((visibility("default"))) int getaddrinfo(const char *node, const c
   }
   if (strcmp(node, "no-such-host.invalid") == 0)
     return EAI_NONAME;
-  return ((function *)dlsym(RTLD_NEXT, "getaddrinfo"))(node, service, hints, result);
+  bool two = strcmp(node, "two-addresses.invalid") == 0;
+  function *real = (function *)dlsym(RTLD_NEXT, "getaddrinfo");
+  int failed = real(two ? "127.0.0.2" : node, service, hints, result);
+  return two && !failed ? real("127.0.0.1", service, hints, &(*result)->ai_next) : failed;
 }
 
 /* A time-out must not wait for the resolver's thread: all routes of the instance would stand still meanwhile. */
@@ -225,6 +229,24 @@ static void a_listed_network_is_open(void **state) {
   fake_host_free(host);
 }
 
+/* Of two addresses one is refused, and the other one is merely down: that is no mistake of the configuration. */
+static void a_refused_address_does_not_hide_that_another_is_down(void **state) {
+  struct http_options o = http_case_options();
+  const char *networks[] = {"127.0.0.1"};
+  o.allow_private = false;
+  o.allow_networks = (struct duebox_list){networks, 1};
+  check_unavailable(&o, &(struct unreachable){"http", "two-addresses.invalid", NULL, "http.connect", "nothing was"});
+  struct http_route route = {.url = "http://two-addresses.invalid:1/"};
+  struct duebox_check check = {.struct_size = sizeof(check), .route = &route}, *checks[] = {&check};
+  http_check_targets(&o, checks, 1, 10000);
+  assert_int_equal(check.verdict, DUEBOX_CHECK_UNSURE);
+  assert_null(strstr(check.text, "refuses to call"));
+  o.allow_networks.count = 0;
+  check_unavailable(&o, &(struct unreachable){"http", "two-addresses.invalid", NULL, "http.address_denied", NULL});
+  http_check_targets(&o, checks, 1, 10000);
+  assert_int_equal(check.verdict, DUEBOX_CHECK_WRONG);
+}
+
 static void a_configured_proxy_is_used(void **state) {
   struct http_options o = http_case_options();
   char proxy[64], url[HTTP_CASE_URL];
@@ -268,6 +290,7 @@ int main(void) {
       cmocka_unit_test(refused_addresses_are_not_connected_to),
       cmocka_unit_test(the_environment_does_not_open_a_way_round),
       cmocka_unit_test(a_listed_network_is_open),
+      cmocka_unit_test(a_refused_address_does_not_hide_that_another_is_down),
       cmocka_unit_test(a_configured_proxy_is_used),
   };
   return cmocka_run_group_tests_name("http_unreachable", tests, start, stop);
