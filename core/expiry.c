@@ -24,11 +24,6 @@ struct walk {
   size_t expired;
 };
 
-static bool concerns(const struct store_group *group, int64_t now_us) {
-  bool bound = group->shard == SHARD_BOUND && group->state == TASK_SCHEDULED;
-  return (bound || group->state == TASK_HELD || group->state == TASK_BLOCKED) && group->next_us <= now_us;
-}
-
 static int by_key(const void *a, const void *b) {
   const struct store_group *x = a, *y = b;
   if (x->state != y->state)
@@ -39,21 +34,41 @@ static int by_key(const void *a, const void *b) {
   return order ? order : (int)x->priority - (int)y->priority;
 }
 
-/* The groups to walk over, in order; they belong to the caller. */
-static enum store_status find_groups(struct walk *walk, struct store_group **out, size_t *count, struct err *err) {
+/* The groups to walk over. */
+struct walks {
+  struct store_group *groups;
+  size_t count;
+};
+
+/* Adds those of these states and shards that are due. */
+static enum store_status add_groups(struct walk *walk, const struct store_look *what, struct walks *out,
+                                    struct err *err) {
   const struct store_group *found = NULL;
-  size_t found_count = 0;
-  *out = NULL;
-  *count = 0;
-  enum store_status status = walk->expiry->store->ops->look(walk->ss, walk->leases, walk->lease_count, &found,
-                                                            &found_count, &walk->now_us, err);
-  struct store_group *groups = status == STORE_OK && found_count ? malloc(found_count * sizeof *groups) : NULL;
-  for (size_t i = 0; groups && i < found_count; i++)
-    if (concerns(&found[i], walk->now_us))
-      groups[(*count)++] = found[i];
-  if (*count)
-    qsort(groups, *count, sizeof *groups, by_key);
-  *out = groups;
+  size_t count = 0;
+  enum store_status status = walk->expiry->store->ops->look(walk->ss, what, &found, &count, &walk->now_us, err);
+  struct store_group *groups =
+      status == STORE_OK && count ? realloc(out->groups, (out->count + count) * sizeof *groups) : NULL;
+  if (!groups)
+    return status;
+  out->groups = groups;
+  for (size_t i = 0; i < count; i++)
+    if (found[i].next_us <= walk->now_us)
+      groups[out->count++] = found[i];
+  return status;
+}
+
+/* What is held or blocked, and what is bound to a host; in order. */
+static enum store_status find_groups(struct walk *walk, struct walks *out, struct err *err) {
+  const struct shard_lease *last = &walk->leases[walk->lease_count - 1];
+  const struct store_look aside = {.leases = walk->leases,
+                                   .lease_count = walk->lease_count,
+                                   .states = TASK_BIT(TASK_HELD) | TASK_BIT(TASK_BLOCKED)},
+                          bound = {.leases = last, .lease_count = 1, .states = TASK_BIT(TASK_SCHEDULED)};
+  enum store_status status = add_groups(walk, &aside, out, err);
+  if (status == STORE_OK && last->shard == SHARD_BOUND)
+    status = add_groups(walk, &bound, out, err);
+  if (out->count)
+    qsort(out->groups, out->count, sizeof *out->groups, by_key);
   return status;
 }
 
@@ -149,8 +164,8 @@ static enum store_status walk_groups(struct walk *walk, const struct store_group
     int order = by_key(&groups[i], &expiry->at);
     if (order < 0)
       continue;
-    if (order > 0)
-      expiry->after = (struct store_cursor){0};
+    if (order > 0) /* there is nothing before its earliest row but what was deleted */
+      expiry->after = (struct store_cursor){groups[i].next_us - 1, UINT64_MAX};
     status = walk_group(walk, &groups[i], &end, err);
   }
   if (status == STORE_OK && end) { /* the next pass begins anew */
@@ -168,12 +183,11 @@ enum store_status expiry_pass(struct expiry *expiry, struct store_session *ss, c
     walk.lease_count = leases_owned(expiry->leases, walk.leases);
   if (walk.lease_count == 0)
     return STORE_OK;
-  struct store_group *groups;
-  size_t count;
-  enum store_status status = find_groups(&walk, &groups, &count, err);
+  struct walks walks = {0};
+  enum store_status status = find_groups(&walk, &walks, err);
   if (status == STORE_OK)
-    status = walk_groups(&walk, groups, count, err);
-  free(groups);
+    status = walk_groups(&walk, walks.groups, walks.count, err);
+  free(walks.groups);
   if (walk.expired)
     log_info("DUEBOX-EXPIRED", "rows=%zu were held, or bound to a host that did not run them, when their time came",
              walk.expired);

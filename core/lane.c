@@ -167,6 +167,7 @@ struct group *lane_group(struct lane *lane, uint8_t shard, uint8_t priority, boo
     group->next_us = INT64_MAX;
     group->next = lane->groups;
     lane->groups = group;
+    lane->priorities |= 1u << priority;
   }
   return group;
 }
@@ -209,6 +210,7 @@ void lane_sweep_shard(struct lane *lane, uint8_t shard) {
 void lane_sweep_first(struct lane *lane) {
   for (struct group *group = lane->groups; group; group = group->next) {
     lane_sweep(group);
+    group->low_us = 0;
     group->sweep_first = group->sweep;
     group->sweep_again = false;
     group->swept = (struct store_cursor){0};

@@ -31,6 +31,7 @@ struct group {
   uint64_t epoch;             /* of the lease under which the cursor was made */
   struct store_cursor cursor; /* read up to here; {0,0} when nothing of the group is in flight */
   int64_t next_us;            /* earliest due time known; INT64_MAX = none */
+  int64_t low_us;             /* it has no row before, as far as is known */
   uint32_t in_flight;
   bool readable;                /* its lease is ours and safe: as of this round of reading */
   bool due;                     /* rows beyond the cursor may be due */
@@ -54,6 +55,7 @@ struct lane {
   struct config_ref *config;        /* that `route` belongs to; one use */
   struct driver *driver;
 
+  uint32_t unread;    /* in flight without having been read for it: overdue, or taken back */
   uint32_t in_flight; /* charged and not settled: waiting for their moment or for room, at the sink, or answered */
   int64_t bytes_in_flight;
   atomic_size_t held_bytes; /* of all batches that have tasks in flight, settled ones included */
@@ -86,6 +88,7 @@ struct lane {
   struct log_repeat target_trouble;
 
   struct group *groups;
+  unsigned priorities;   /* bits of those that it has had groups of */
   struct order order;    /* tasks that wait for others of their order_key */
   uint64_t unblock_look; /* up to this look blocked rows are brought back */
   int64_t unblock_at_us; /* monotonic: when to look for them without a reason */

@@ -66,7 +66,7 @@ static void make_plan(struct scheduler *s, struct lane *lane, uint32_t credit, s
                                           .priority = group->priority,
                                           .route = lane->name,
                                           .host = group->shard == SHARD_BOUND ? host : NULL,
-                                          .after = group->cursor,
+                                          .after = scheduler_read_from(s, group, group->cursor),
                                           .limit = credit / (uint32_t)plan->count};
     add_lease(s, plan, group);
   }

@@ -14,7 +14,9 @@
 
 enum {
   SWEEP_ROWS = 256,
-  OVERDUE_ROWS = 500,
+  OVERDUE_ROWS = 100,
+  OVERDUE_MAX = 500, /* of one route, not settled yet */
+  OVERDUE_SLICE_US = 2 * 1000,
   TAKE_BACK_ROWS = 4096,
   EXPIRE_ROWS = 500,
   EXPIRE_SLICE_US = 5 * 1000,
@@ -34,7 +36,7 @@ static size_t find_behind(struct scheduler *s, struct group *group, uint32_t cre
                               .shard = group->shard,
                               .priority = group->priority,
                               .route = lane->name,
-                              .after = group->swept,
+                              .after = scheduler_read_from(s, group, group->swept),
                               .limit = limit};
   size_t found = 0, wanted = 0, i = 0;
   struct err err = {0};
@@ -204,7 +206,7 @@ static void expire_page(struct scheduler *s, struct group *group) {
                               .shard = group->shard,
                               .priority = group->priority,
                               .route = group->lane->name,
-                              .after = group->expiring,
+                              .after = scheduler_read_from(s, group, group->expiring),
                               .limit = EXPIRE_ROWS};
   enum store_status status =
       s->store->ops->find(s->ss, &range, (struct store_cursor){INT64_MAX, UINT64_MAX}, found, &found_count, &err);
@@ -260,22 +262,30 @@ void scheduler_expire(struct scheduler *s) {
   s->expire_cost_us = 0;
 }
 
-void scheduler_overdue(struct scheduler *s, const struct store_group *found, enum flight_end end) {
+/* One page of a group's overdue rows. Of a route only so many are on their way to the settler at a time: those of
+ * others come between them. */
+static void end_overdue(struct scheduler *s, struct store_group *found) {
   struct store_range range = {.state = found->state,
                               .shard = found->shard,
                               .priority = found->priority,
                               .route = found->route,
-                              .limit = OVERDUE_ROWS};
+                              .after = {found->next_us - 1, UINT64_MAX}, /* nothing but what was deleted is before */
+                              .limit = OVERDUE_MAX + OVERDUE_ROWS};
   struct lane *lane = scheduler_lane_make(s, found->route);
-  struct found_id ids_found[OVERDUE_ROWS];
+  struct found_id ids_found[OVERDUE_MAX + OVERDUE_ROWS];
   uint64_t ids[OVERDUE_ROWS];
   size_t found_count = 0, wanted = 0;
   struct err err = {0};
+  const struct lease_slot *slot = &s->view[found->shard];
+  if (!slot->epoch || slot->leaving || !lane || found->next_us == INT64_MAX ||
+      lane->unread + OVERDUE_ROWS > OVERDUE_MAX)
+    return; /* none any more, or not yet */
   enum store_status status =
       s->store->ops->find(s->ss, &range, (struct store_cursor){INT64_MAX, UINT64_MAX}, ids_found, &found_count, &err);
-  if (!lane || !scheduler_db_ok(s, status, &err))
+  if (!scheduler_db_ok(s, status, &err))
     return;
-  for (size_t i = 0; i < found_count; i++)
+  found->next_us = found_count ? ids_found[0].next_us : INT64_MAX;
+  for (size_t i = 0; i < found_count && wanted < OVERDUE_ROWS; i++)
     if (!flight_by_id(s->flights, ids_found[i].id))
       ids[wanted++] = ids_found[i].id;
   struct task_batch *batch = NULL;
@@ -283,7 +293,19 @@ void scheduler_overdue(struct scheduler *s, const struct store_group *found, enu
     status = s->store->ops->read_ids(s->ss, found->state, found->shard, ids, wanted, 0, 0, &batch, &err);
   if (!scheduler_db_ok(s, status, &err) || !batch)
     return;
-  (void)end_rows(s, batch, end); /* what is left is still overdue at the next look */
+  s->busy = true; /* there may be more */
+  (void)end_rows(s, batch, found->state == TASK_CLAIMED ? FLIGHT_RECOVER : FLIGHT_NO_RESULT);
+}
+
+void scheduler_overdue(struct scheduler *s) {
+  int64_t began = clock_mono_us(), now = began;
+  if (now < s->overdue_at_us || atomic_load(&s->on_hold))
+    return;
+  for (size_t i = 0; i < s->overdue_count && s->retry_wait_us == 0 && now - began < OVERDUE_SLICE_US; i++) {
+    end_overdue(s, &s->overdue[s->overdue_turn++ % s->overdue_count]);
+    now = clock_mono_us();
+  }
+  s->overdue_at_us = now + (now - began) * SWEEP_SHARE;
 }
 
 /* Claims of ours that nobody here knows. What is in flight is ours too, so all pages are read. */

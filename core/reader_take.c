@@ -34,6 +34,8 @@ struct flight *reader_begin_flight(struct scheduler *s, struct lane *lane, struc
   flight->read_us = read_us;
   if (group)
     group->in_flight++;
+  else
+    lane->unread++;
   atomic_fetch_add(&s->leases->in_flight[task->shard], 1);
   atomic_fetch_add(&s->in_flight, 1);
   return flight;

@@ -18,7 +18,6 @@ enum {
   LOOK_SHARE = 20,          /* looking may take this part of the time at most: 1/20 */
   KEPT_STEP_US = 10 * 1000, /* how soon to ask again about a route that may go and has no room */
   WAKE_STEP_US = 200,       /* woken a little early: how soon to ask again */
-  HOLD_ROWS = 500,
   NOTE_SLICE_US = 20 * 1000,
   TAKE_BACK_AGAIN_US = 5 * 1000, /* until the next page of claims is taken back */
 };
@@ -34,6 +33,7 @@ bool scheduler_db_ok(struct scheduler *s, enum store_status status, const struct
     return true;
   }
   count(&s->metrics->db_errors, 1);
+  s->pace = (struct poll_pace){0}; /* another server, perhaps */
   s->retry_wait_us = s->retry_wait_us ? s->retry_wait_us * 2 : DB_RETRY_MIN_US;
   if (s->retry_wait_us > DB_RETRY_MAX_US)
     s->retry_wait_us = DB_RETRY_MAX_US;
@@ -45,42 +45,11 @@ bool scheduler_db_ok(struct scheduler *s, enum store_status status, const struct
   return false;
 }
 
-/* Due rows of a route that nobody knows are set aside where people see them, and come back with the route. */
-static void hold_unknown(struct scheduler *s, struct lane *lane, const struct store_group *found) {
-  if (found->shard == SHARD_BOUND)
-    return; /* another host may know the route */
-  const struct group *group = lane_group(lane, found->shard, found->priority, false);
-  if (group && group->in_flight > 0)
-    return; /* a reload dropped the route: what is in flight in memory looks due, and is settled first */
-  if (!lane->unknown_logged) {
-    log_warn("DUEBOX-ROUTE-UNKNOWN", "route=%s is in no configuration: its due rows are held until it is", lane->name);
-    lane->unknown_logged = true;
-  }
-  struct shard_lease lease = {.shard = found->shard, .epoch = s->view[found->shard].epoch, .owner = s->instance};
-  struct store_range range = {.state = TASK_SCHEDULED,
-                              .shard = found->shard,
-                              .priority = found->priority,
-                              .route = found->route,
-                              .limit = HOLD_ROWS};
-  struct err err = {0};
-  uint32_t moved = 0;
-  if (scheduler_db_ok(s, s->store->ops->hold(s->ss, &lease, &range, &moved, &err), &err))
-    count(&lane->metrics.events[EVENT_HOLD], moved);
-}
-
-static void bring_back_held(struct scheduler *s, struct lane *lane, const struct store_group *found) {
-  struct shard_lease lease = {.shard = found->shard, .epoch = s->view[found->shard].epoch, .owner = s->instance};
-  struct err err = {0};
-  uint32_t moved = 0;
-  enum store_status status = s->store->ops->unhold(s->ss, &lease, found->route, HOLD_ROWS, &moved, &err);
-  if (scheduler_db_ok(s, status, &err) && moved > 0)
-    log_info("DUEBOX-ROUTE-UNHELD", "route=%s rows=%u are scheduled again", lane->name, moved);
-}
-
-static void note_group(struct scheduler *s, struct lane *lane, const struct store_group *found, int64_t db_now_us) {
+struct group *scheduler_note_group(struct scheduler *s, struct lane *lane, const struct store_group *found,
+                                   int64_t db_now_us) {
   struct group *group = lane_group(lane, found->shard, found->priority, true);
   if (!group)
-    return; /* no memory now; the next look tries again */
+    return NULL; /* no memory now; the next look tries again */
   uint64_t epoch = s->view[found->shard].epoch;
   if (group->epoch != epoch) {
     group->epoch = epoch;
@@ -92,8 +61,9 @@ static void note_group(struct scheduler *s, struct lane *lane, const struct stor
   bool due = found->next_us <= db_now_us;
   s->busy = s->busy || (due && found->next_us > group->cursor.next_us && group->next_us > db_now_us);
   group->next_us = due && !ours_perhaps ? INT64_MAX : found->next_us;
+  group->low_us = found->next_us;
   if (!due || !ours_perhaps)
-    return;
+    return group;
   group->due = true;
   /* In-flight rows are behind the cursor too; only the sweep tells them from late ones. */
   if (!group->sweep && found->next_us <= group->cursor.next_us && clock_mono_us() >= group->sweep_at_us)
@@ -102,6 +72,7 @@ static void note_group(struct scheduler *s, struct lane *lane, const struct stor
   bool told = found->next_us > STORE_MOVES_US;
   if (told && (oldest == 0 || found->next_us < oldest))
     set_gauge(&lane->metrics.oldest_due_us, found->next_us);
+  return group;
 }
 
 static bool is_known(const struct scheduler *s, const char *route) {
@@ -110,25 +81,16 @@ static bool is_known(const struct scheduler *s, const char *route) {
 
 static void note(struct scheduler *s, const struct store_group *found, int64_t db_now_us) {
   struct lane *lane = scheduler_lane_make(s, found->route);
-  bool due = found->next_us <= db_now_us;
   if (!lane)
     return;
   if (found->state == TASK_SCHEDULED && lane->route)
-    note_group(s, lane, found, db_now_us);
+    (void)scheduler_note_group(s, lane, found, db_now_us);
   else if (atomic_load(&s->on_hold))
     return; /* it is shown, and all others would be moved */
-  else if (found->state == TASK_SCHEDULED && due)
-    hold_unknown(s, lane, found);
-  else if (found->state == TASK_HELD && lane->route)
-    bring_back_held(s, lane, found);
   else if (found->state == TASK_BLOCKED && lane->route)
     scheduler_unblock(s, lane, found);
-  else if (found->state == TASK_CLAIMED && !due)
-    s->bound_claims = s->bound_claims || found->shard == SHARD_BOUND;
   else if (found->state == TASK_CLAIMED)
-    scheduler_overdue(s, found, FLIGHT_RECOVER);
-  else if (found->state == TASK_AWAITING && due)
-    scheduler_overdue(s, found, FLIGHT_NO_RESULT);
+    s->bound_claims = s->bound_claims || found->shard == SHARD_BOUND;
 }
 
 /* Shards that may be read now: ours, not leaving, lease safe. */
@@ -141,8 +103,36 @@ static size_t readable_shards(struct scheduler *s, struct shard_lease out[STORE_
   return n;
 }
 
-/* Known routes first: they cost no statement. The rest (unknown routes, overdue claims and results) may take a
- * statement each, so it gets a slice of time per look; what is left is met at the next. */
+/* Keeps the groups of overdue claims and results: they are ended a few rows at a time, until the next look at every
+ * group. */
+static void keep_overdue(struct scheduler *s, const struct store_group *groups, size_t count, int64_t db_now_us) {
+  size_t n = 0;
+  for (size_t i = 0; i < count; i++)
+    n += (groups[i].state == TASK_CLAIMED || groups[i].state == TASK_AWAITING) && groups[i].next_us <= db_now_us;
+  free(s->overdue);
+  s->overdue = n ? malloc(n * sizeof *s->overdue) : NULL;
+  s->overdue_count = 0;
+  for (size_t i = 0; s->overdue && i < count; i++)
+    if ((groups[i].state == TASK_CLAIMED || groups[i].state == TASK_AWAITING) && groups[i].next_us <= db_now_us)
+      s->overdue[s->overdue_count++] = groups[i];
+}
+
+/* Due rows of unknown routes are held; on hold they are shown. */
+static void note_unknown(struct scheduler *s, const struct store_group *groups, size_t count, int64_t db_now_us) {
+  const struct store_group **unknown = malloc((count + 1) * sizeof *unknown);
+  size_t n = 0;
+  for (size_t i = 0; unknown && i < count; i++)
+    if (groups[i].state == TASK_SCHEDULED && !is_known(s, groups[i].route))
+      unknown[n++] = &groups[i];
+  for (size_t i = 0; i < n && atomic_load(&s->on_hold); i++)
+    (void)scheduler_lane_make(s, unknown[i]->route);
+  if (!atomic_load(&s->on_hold))
+    scheduler_hold_unknown(s, unknown, n, db_now_us);
+  free(unknown);
+}
+
+/* Known routes first: they cost no statement. What is blocked, overdue claims and results, and unknown routes may take
+ * a statement each, so each of these kinds gets a slice of time; what is left is met at a later look. */
 static void note_all(struct scheduler *s, const struct store_group *groups, size_t count, int64_t db_now_us) {
   int64_t deadline = clock_mono_us() + NOTE_SLICE_US;
   for (size_t i = 0; i < count; i++)
@@ -150,9 +140,12 @@ static void note_all(struct scheduler *s, const struct store_group *groups, size
       note(s, &groups[i], db_now_us);
   for (size_t i = 0; i < count && s->retry_wait_us == 0 && clock_mono_us() < deadline; i++) {
     const struct store_group *group = &groups[(i + s->look) % count]; /* each is first at some look */
-    if (group->state != TASK_SCHEDULED || !is_known(s, group->route))
+    if (group->state != TASK_SCHEDULED)
       note(s, group, db_now_us);
   }
+  keep_overdue(s, groups, count, db_now_us);
+  scheduler_overdue(s);
+  note_unknown(s, groups, count, db_now_us);
 }
 
 /* Groups may lie in the session's memory, and what follows uses the session: they are copied first. */
@@ -163,11 +156,12 @@ static struct store_group *copy_groups(const struct store_group *groups, size_t 
   return copy;
 }
 
-static void plan_next_look(struct scheduler *s, int64_t began_us, int64_t ended_us) {
+/* What a look at every group takes does not count where it is rare. */
+static void plan_next_look(struct scheduler *s, bool counts, int64_t began_us, int64_t ended_us) {
   const struct engine_config *engine = &s->config->config->engine;
   int64_t least = engine->poll_min_ms * 1000, most = engine->poll_max_ms * 1000;
   s->look_every_us = s->busy || !s->look_every_us ? least : s->look_every_us * 2;
-  s->look_cost_us += (ended_us - began_us - s->look_cost_us) / LOOK_AVERAGE;
+  s->look_cost_us += counts ? (ended_us - began_us - s->look_cost_us) / LOOK_AVERAGE : 0;
   if (s->look_every_us < s->look_cost_us * LOOK_SHARE)
     s->look_every_us = s->look_cost_us * LOOK_SHARE;
   if (s->look_every_us > most)
@@ -179,6 +173,20 @@ static void plan_next_look(struct scheduler *s, int64_t began_us, int64_t ended_
 void scheduler_look_soon(struct scheduler *s) {
   s->look_at_us = 0;
   s->look_soon = true;
+  s->pace.asked = true;
+}
+
+static void look_at_known(struct scheduler *s, const struct shard_lease *leases, size_t count) {
+  int64_t began = clock_mono_us();
+  if (!scheduler_poll_known(s, leases, count))
+    return;
+  scheduler_overdue(s);
+  if (s->retry_wait_us == 0)
+    scheduler_take_back(s, leases, count);
+  scheduler_held(s, leases, count);
+  plan_next_look(s, true, began, clock_mono_us());
+  if (s->claims_lost | s->claims_unknown)
+    s->look_at_us = clock_mono_us() + TAKE_BACK_AGAIN_US;
 }
 
 static void look(struct scheduler *s) {
@@ -191,13 +199,23 @@ static void look(struct scheduler *s) {
   atomic_store(&s->look_now, false);
   s->look_soon = false;
   if (held == 0) {
-    plan_next_look(s, began, began);
+    plan_next_look(s, true, began, began);
     return;
   }
-  enum store_status status = s->store->ops->look(s->ss, leases, held, &found, &count, &db_now, &err);
+  if (!atomic_load(&s->on_hold) && !poll_every_group(&s->pace, began)) {
+    look_at_known(s, leases, held);
+    return;
+  }
+  /* Held rows may be of any number of routes: they are asked for by themselves. */
+  const struct store_look what = {.leases = leases,
+                                  .lease_count = held,
+                                  .states = TASK_BIT(TASK_SCHEDULED) | TASK_BIT(TASK_CLAIMED) |
+                                            TASK_BIT(TASK_AWAITING) | TASK_BIT(TASK_BLOCKED)};
+  enum store_status status = s->store->ops->look(s->ss, &what, &found, &count, &db_now, &err);
   if (!scheduler_db_ok(s, status, &err))
     return;
   int64_t ended = clock_mono_us();
+  poll_done(&s->pace, true, began, ended);
   s->look++;
   scheduler_track_clock(s, db_now, began, ended);
   set_gauge(&s->metrics->db_round_trip_us, ended - began);
@@ -212,9 +230,11 @@ static void look(struct scheduler *s) {
   free(groups);
   if (s->retry_wait_us == 0 && !atomic_load(&s->on_hold))
     scheduler_take_back(s, leases, held);
+  if (!atomic_load(&s->on_hold))
+    scheduler_held(s, leases, held);
   for (struct lane *lane = s->lanes; lane; lane = lane->next)
     lane_forget_groups(lane, s->look); /* and tells what remains */
-  plan_next_look(s, began, ended);
+  plan_next_look(s, !poll_is_dear(&s->pace), began, ended);
   if (s->look_soon)
     s->look_at_us = 0;
   else if (s->claims_lost | s->claims_unknown)
@@ -277,6 +297,8 @@ static void follow_leases(struct scheduler *s) {
   if (changed) {
     s->look_at_us = 0;
     s->heads_stale = true;
+    s->held_at_us = 0;
+    s->pace = (struct poll_pace){0};
   }
 }
 
@@ -297,6 +319,7 @@ static void tick(struct scheduler *s) {
   bool on_hold = atomic_load(&s->on_hold);
   if (!on_hold)
     scheduler_take_hints(s);
+  s->pace.asked = s->pace.asked || atomic_load(&s->look_now);
   if (s->retry_wait_us || clock_mono_us() >= s->look_at_us || atomic_load(&s->look_now))
     look(s); /* after trouble too: it is what tells that the database is back */
   if (on_hold)
@@ -399,6 +422,7 @@ void scheduler_stop(struct scheduler *s) {
     free(lane);
   }
   free(s->found);
+  free(s->overdue);
   config_ref_drop(s->config);
   config_ref_drop(s->next_config);
   free(s->settings);

@@ -25,6 +25,7 @@
 #include "core/lane.h"
 #include "core/leases.h"
 #include "core/mailbox.h"
+#include "core/poll_pace.h"
 
 /* A command waiting for the scheduler; lives on the asker's stack, guarded by ask_lock. */
 struct asked {
@@ -88,6 +89,12 @@ struct scheduler {
   int64_t look_at_us;                    /* monotonic: when to look again */
   int64_t look_every_us;                 /* adaptive */
   int64_t look_cost_us;                  /* moving average */
+  struct poll_pace pace;                 /* whether a look is at every group */
+  size_t known_after;                    /* which known groups the next poll of these begins with */
+  int64_t overdue_at_us;                 /* monotonic: when to end overdue ones again */
+  struct store_group *overdue;           /* the groups of these, as of the last look at every group */
+  size_t overdue_count, overdue_turn;    /* and which of them is next */
+  int64_t held_at_us;                    /* monotonic: when to look for held rows of known routes */
   int64_t offset_low_us, offset_high_us; /* bounds of db_offset_us */
   int64_t clock_seen_us;                 /* monotonic: when the database last told its time */
   int64_t retry_at_us;                   /* the database is away: when to try again */
@@ -154,6 +161,22 @@ bool scheduler_heads(struct scheduler *s, const struct shard_lease *leases, size
 /* A look found blocked rows. */
 void scheduler_unblock(struct scheduler *s, struct lane *lane, const struct store_group *found);
 
+/* A poll found the earliest row of a group. NULL: no memory. scheduler.c */
+struct group *scheduler_note_group(struct scheduler *s, struct lane *lane, const struct store_group *found,
+                                   int64_t db_now_us);
+/* scheduler_poll.c: */
+/* Looks into the groups of known routes alone. False: the database did not answer. */
+bool scheduler_poll_known(struct scheduler *s, const struct shard_lease *leases, size_t lease_count);
+/* Where to read a group from that has been read up to there: while a long transaction pins the purge, not over what
+ * was deleted before the group's earliest row. */
+struct store_cursor scheduler_read_from(const struct scheduler *s, const struct group *group,
+                                        struct store_cursor after);
+/* Rows of routes that nobody knows are set aside where people see them, and come back with the route. The groups are
+ * put into another order. */
+void scheduler_hold_unknown(struct scheduler *s, const struct store_group **unknown, size_t count, int64_t db_now_us);
+/* Brings held rows of known routes back when it is time. */
+void scheduler_held(struct scheduler *s, const struct shard_lease *leases, size_t lease_count);
+
 /* scheduler_clock.c: a statement that was sent and answered at these monotonic times told the database's time. */
 void scheduler_track_clock(struct scheduler *s, int64_t db_now_us, int64_t before_us, int64_t after_us);
 int64_t scheduler_db_surely_us(const struct scheduler *s); /* by the database's clock it is at least this time */
@@ -177,7 +200,8 @@ uint32_t scheduler_credit(const struct scheduler *s, const struct lane *lane, in
 void scheduler_read(struct scheduler *s); /* reader.c: one step for every lane */
 /* Ends rows whose time is over and that nobody reads: their lane is closed, or others go first. reader_sweep.c */
 void scheduler_expire(struct scheduler *s);
-void scheduler_overdue(struct scheduler *s, const struct store_group *found, enum flight_end end); /* reader.c */
+/* Ends claims and results that are overdue: some rows of some of their groups, which take turns. reader_sweep.c */
+void scheduler_overdue(struct scheduler *s);
 /* After a claim whose answer was lost: rows in our name that are not in flight go back unsent. reader_sweep.c */
 void scheduler_take_back(struct scheduler *s, const struct shard_lease *leases, size_t count);
 void scheduler_look_soon(struct scheduler *s);       /* scheduler.c */

@@ -38,7 +38,7 @@ static enum command_answer run_command(struct scheduler *s, struct asked *asked)
                                keep_us, &changed, &err) != STORE_OK)
     return failed(asked, &err);
   if (changed && command->verb == INTERVENE_RESCHEDULE)
-    s->look_at_us = 0;
+    scheduler_look_soon(s);
   return changed ? COMMAND_DONE : COMMAND_STATE;
 }
 

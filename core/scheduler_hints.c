@@ -118,6 +118,7 @@ static void look_for_general(struct scheduler *s, int64_t now) {
   int64_t looked = s->look_at_us - s->look_every_us;
   if (!hints->look_us || now < hints->look_us)
     return;
+  s->pace.asked = true;
   s->look_at_us = earlier(s->look_at_us, later(looked + s->look_cost_us * LOOK_SHARE, now));
   hints->look_us =
       hints->looks < ARRAY_LEN(look_steps_us) ? later(s->look_at_us, now) + look_steps_us[hints->looks] : 0;
@@ -148,6 +149,7 @@ static void expect(struct scheduler *s, struct group *group, const struct promis
       row->due_us < group->cursor.next_us || (row->due_us == group->cursor.next_us && row->id <= group->cursor.id);
   if (is_kept(s, group->lane, row))
     return;
+  group->low_us = earlier(group->low_us, row->due_us);
   if (!behind)
     group->next_us = earlier(group->next_us, row->due_us);
   else if (promise->tries >= SWEEP_TRIES && !group->sweep && clock_mono_us() >= group->sweep_at_us)
@@ -166,6 +168,7 @@ static bool act_on(struct scheduler *s, const struct promise *promise) {
   if (group->epoch != slot->epoch) {
     group->epoch = slot->epoch;
     lane_restart(group);
+    group->low_us = 0;
     group->due = false;
   }
   expect(s, group, promise, &promise->first);

@@ -182,7 +182,8 @@ static void replace_driver(struct scheduler *s, struct driver *old, struct drive
 static void take_over(struct scheduler *s, struct config_ref *next) {
   config_ref_drop(s->config);
   s->config = next;
-  s->heads_stale = true; /* a route that is new here may have some */
+  s->heads_stale = true; /* a route that is new here may have some, */
+  s->held_at_us = 0;     /* and rows that were held */
   for (struct lane *lane = s->lanes; lane; lane = lane->next)
     configure_lane(s, lane);
   for (size_t i = 0; i < next->config->route_count; i++)
@@ -235,13 +236,20 @@ static bool is_later(enum task_event event) { return event == EVENT_RETRY || eve
 /* What the settling means for the group's reading. */
 static void follow_group(struct scheduler *s, const struct flight *flight) {
   struct group *group = flight->group;
-  if (!group)
+  if (!group) { /* taken back or overdue: its row may be due at any time */
+    flight->lane->unread--;
+    s->pace.asked = s->pace.asked || flight->settled;
     return;
+  }
   group->in_flight--;
-  if (handed_back(flight)) /* the row may be due still, behind the cursor */
+  if (handed_back(flight)) { /* the row may be due still, behind the cursor */
+    bool as_it_was = flight->settled && flight->decision.applied && !flight->decision.changed;
+    group->low_us = as_it_was ? earlier(group->low_us, flight->task->due_us) : 0;
     lane_sweep(group);
+  }
   if (flight->settled && flight->decision.applied && !flight->decision.changed && is_later(flight->decision.event)) {
     int64_t due = scheduler_db_now_us(s) + flight->decision.delay_us;
+    group->low_us = earlier(group->low_us, flight->task->due_us);
     if (due < group->next_us)
       group->next_us = due;
     if (due <= group->cursor.next_us)

@@ -34,6 +34,7 @@ enum store_status {
  * only recorded claims keep two of them apart. Its epoch is always 1. */
 enum { SHARD_BOUND = 63 };
 
+enum { STORE_PRIORITY = 5 }; /* of rows whose application gives none */
 enum { STORE_SHARDS_MAX = 64, STORE_ROUTE_MAX = 64, STORE_ID_MAX = 64, STORE_INSTANCE_MAX = 64 };
 
 struct store_session;
@@ -83,6 +84,26 @@ struct store_group {
   uint8_t priority;
   char route[STORE_ROUTE_MAX + 1];
   int64_t next_us; /* earliest next_at of the group */
+};
+
+/* Which groups to look at. */
+struct store_look {
+  const struct shard_lease *leases; /* of these shards */
+  size_t lease_count;
+  unsigned states;           /* in these states: TASK_BIT() of each, or-ed */
+  const char *const *routes; /* of these routes; NULL = all */
+  size_t route_count;
+  uint32_t limit; /* so many at most, the first ones in the order of the index; 0 = all */
+};
+#define TASK_BIT(state) (1u << (state))
+
+/* Rows to be held: of one shard and priority, of any of the routes, due by now + ahead_us. */
+struct store_hold {
+  uint8_t priority;
+  const char *const *routes;
+  size_t route_count;
+  int64_t ahead_us;
+  uint32_t limit; /* rows */
 };
 
 /* A position in a group, in index order. {0, 0} is before everything. */
@@ -302,10 +323,14 @@ struct store_ops {
                                  struct err *err);
 
   /* --- reading --- */
-  /* The earliest next_at of every group in the given shards, all living states (loose index scan). *groups is an
-   * array of the session, valid until its next call. */
-  enum store_status (*look)(struct store_session *ss, const struct shard_lease *leases, size_t lease_count,
-                            const struct store_group **groups, size_t *count, int64_t *now_us, struct err *err);
+  /* The earliest next_at of every group that is asked about (loose index scan: a seek for each). *groups is an array of
+   * the session, valid until its next call. */
+  enum store_status (*look)(struct store_session *ss, const struct store_look *what, const struct store_group **groups,
+                            size_t *count, int64_t *now_us, struct err *err);
+  /* The earliest next_at of each range at or after range.after.next_us, in one round trip; INT64_MAX = none. A seek for
+   * each: what was deleted before that time and cannot be purged costs nothing, unlike in look(). */
+  enum store_status (*next_due)(struct store_session *ss, const struct store_range *ranges, size_t range_count,
+                                int64_t *next_us, int64_t *now_us, struct err *err);
   /* Whole rows of ranges with next_at <= now + ahead_us, one range after the other, each in (next_at, id) order and up
    * to its own limit, in one round trip. *batch is NULL when there are none. Payloads over max_payload come without
    * data. next_us[i]: the earliest next_at of range i beyond that; INT64_MAX = none. With next_us NULL, which is
@@ -352,8 +377,9 @@ struct store_ops {
    * what fits nothing. No message id occurs twice in one call. Busy rows as in settle. */
   enum store_status (*settle_results)(struct store_session *ss, struct store_result *results, size_t count,
                                       result_decide_fn *decide, void *ctx, struct err *err);
-  /* Moves due rows of a group whose route is unknown to held, at most limit; fenced. */
-  enum store_status (*hold)(struct store_session *ss, const struct shard_lease *lease, const struct store_range *range,
+  /* Moves scheduled rows of unknown routes to held, fenced: many routes at a time, for an application may write any
+   * number of names. */
+  enum store_status (*hold)(struct store_session *ss, const struct shard_lease *lease, const struct store_hold *which,
                             uint32_t *moved, struct err *err);
   /* Brings held rows of a route back to scheduled, at most limit; fenced. */
   enum store_status (*unhold)(struct store_session *ss, const struct shard_lease *lease, const char *route,

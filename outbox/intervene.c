@@ -241,7 +241,7 @@ struct move_unit {
   const struct shard_lease *lease;
   const char *find; /* gives the ids */
   const struct sql_arg *args;
-  const char *route;
+  struct text routes; /* of any of these: 'a','b' */
   enum task_state from, to;
   struct text ids; /* found, then locked: "1,2" */
   uint32_t *moved;
@@ -280,7 +280,7 @@ static bool lock_found(struct store_session *ss, struct move_unit *u, struct err
   guard_ask_shards(ss, u->lease, 1);
   session_add(ss, query_hold_lock,
               ARGS(RAW("ids", u->ids), STRING("from", task_state_text(u->from)), UNSIGNED("shard", u->lease->shard),
-                   STRING("route", u->route)));
+                   RAW("routes", u->routes)));
   if (!session_send(ss, MOVING, results, 3, err))
     return false;
   bool ok = take_ids(u, &results[2], err);
@@ -311,8 +311,8 @@ static bool move_unit(struct store_session *ss, void *arg, struct err *err) {
   session_add_no_wait(ss, query_hold,
                       ARGS(RAW("ids", u->ids), STRING("from", task_state_text(u->from)),
                            STRING("to", task_state_text(u->to)), UNSIGNED("shard", u->lease->shard),
-                           STRING("route", u->route)));
-  ss->script.failed = ss->script.failed || u->ids.failed;
+                           RAW("routes", u->routes)));
+  ss->script.failed = ss->script.failed || u->ids.failed || u->routes.failed;
   guard_leases(ss, u->lease, 1);
   if (!guard_commit(ss, MOVING, 3, results, err)) {
     if (err->code == DB_LOCK_WAIT)
@@ -329,48 +329,39 @@ static enum store_status move_rows(struct store_session *ss, struct move_unit *u
                                    struct err *err) {
   enum store_status status = session_run(ss, what, move_unit, unit, err);
   text_free(&unit->ids);
+  text_free(&unit->routes);
   return status == STORE_BUSY ? STORE_OK : status;
 }
 
-enum store_status ops_hold(struct store_session *ss, const struct shard_lease *lease, const struct store_range *range,
+enum store_status ops_hold(struct store_session *ss, const struct shard_lease *lease, const struct store_hold *which,
                            uint32_t *moved, struct err *err) {
-  struct move_unit unit = {.lease = lease,
-                           .find = query_hold_find,
-                           .args = ARGS(STRING("state", task_state_text(range->state)), UNSIGNED("shard", range->shard),
-                                        STRING("route", range->route), UNSIGNED("priority", range->priority),
-                                        TIME("after_at", range->after.next_us), UNSIGNED("after_id", range->after.id),
-                                        UNSIGNED("limit", range->limit)),
-                           .route = range->route,
-                           .from = range->state,
-                           .to = TASK_HELD,
-                           .moved = moved};
+  struct move_unit unit = {
+      .lease = lease, .find = query_hold_find, .from = TASK_SCHEDULED, .to = TASK_HELD, .moved = moved};
+  session_names(&unit.routes, which->routes, which->route_count);
+  unit.args = ARGS(UNSIGNED("shard", lease->shard), RAW("routes", unit.routes), UNSIGNED("priority", which->priority),
+                   SIGNED("ahead_us", which->ahead_us), UNSIGNED("limit", which->limit));
   return move_rows(ss, &unit, "holding rows of an unknown route", err);
+}
+
+/* Rows of one route back to scheduled. */
+static enum store_status move_back(struct store_session *ss, struct move_unit *unit, const char *route, uint32_t limit,
+                                   const char *what, struct err *err) {
+  session_names(&unit->routes, &route, 1);
+  unit->to = TASK_SCHEDULED;
+  unit->args = ARGS(UNSIGNED("shard", unit->lease->shard), STRING("route", route), UNSIGNED("limit", limit));
+  return move_rows(ss, unit, what, err);
 }
 
 enum store_status ops_unhold(struct store_session *ss, const struct shard_lease *lease, const char *route,
                              uint32_t limit, uint32_t *moved, struct err *err) {
-  struct move_unit unit = {.lease = lease,
-                           .find = query_unhold_find,
-                           .args =
-                               ARGS(UNSIGNED("shard", lease->shard), STRING("route", route), UNSIGNED("limit", limit)),
-                           .route = route,
-                           .from = TASK_HELD,
-                           .to = TASK_SCHEDULED,
-                           .moved = moved};
-  return move_rows(ss, &unit, "bringing held rows back", err);
+  struct move_unit unit = {.lease = lease, .find = query_unhold_find, .from = TASK_HELD, .moved = moved};
+  return move_back(ss, &unit, route, limit, "bringing held rows back", err);
 }
 
 enum store_status ops_unblock(struct store_session *ss, const struct shard_lease *lease, const char *route,
                               uint32_t limit, uint32_t *moved, struct err *err) {
-  struct move_unit unit = {.lease = lease,
-                           .find = query_unblock_find,
-                           .args =
-                               ARGS(UNSIGNED("shard", lease->shard), STRING("route", route), UNSIGNED("limit", limit)),
-                           .route = route,
-                           .from = TASK_BLOCKED,
-                           .to = TASK_SCHEDULED,
-                           .moved = moved};
-  return move_rows(ss, &unit, "bringing blocked rows back", err);
+  struct move_unit unit = {.lease = lease, .find = query_unblock_find, .from = TASK_BLOCKED, .moved = moved};
+  return move_back(ss, &unit, route, limit, "bringing blocked rows back", err);
 }
 
 struct locate_unit {

@@ -22,8 +22,10 @@ enum store_status ops_give_back(struct store_session *ss, const char *instance, 
                                 struct err *err);
 
 /* read.c */
-enum store_status ops_look(struct store_session *ss, const struct shard_lease *leases, size_t lease_count,
-                           const struct store_group **groups, size_t *count, int64_t *now_us, struct err *err);
+enum store_status ops_look(struct store_session *ss, const struct store_look *what, const struct store_group **groups,
+                           size_t *count, int64_t *now_us, struct err *err);
+enum store_status ops_next_due(struct store_session *ss, const struct store_range *ranges, size_t range_count,
+                               int64_t *next_us, int64_t *now_us, struct err *err);
 enum store_status ops_read(struct store_session *ss, const struct store_range *ranges, size_t range_count,
                            int64_t ahead_us, int64_t max_payload, struct task_batch **batch, int64_t *next_us,
                            int64_t *now_us, struct err *err);
@@ -53,7 +55,7 @@ enum store_status ops_settle_results(struct store_session *ss, struct store_resu
                                      result_decide_fn *decide, void *ctx, struct err *err);
 
 /* intervene.c */
-enum store_status ops_hold(struct store_session *ss, const struct shard_lease *lease, const struct store_range *range,
+enum store_status ops_hold(struct store_session *ss, const struct shard_lease *lease, const struct store_hold *which,
                            uint32_t *moved, struct err *err);
 enum store_status ops_heads(struct store_session *ss, const struct shard_lease *leases, size_t lease_count,
                             store_head_fn *each, void *ctx, struct err *err);

@@ -18,6 +18,7 @@ static const struct store_ops ops = {
     .renew = ops_renew,
     .give_back = ops_give_back,
     .look = ops_look,
+    .next_due = ops_next_due,
     .read = ops_read,
     .find = ops_find,
     .read_ids = ops_read_ids,

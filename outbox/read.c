@@ -17,8 +17,7 @@ static const struct text *lease_shards(struct store_session *ss, const struct sh
 }
 
 struct look_unit {
-  const struct shard_lease *leases;
-  size_t lease_count;
+  const struct store_look *what;
   size_t *count;
   int64_t *now_us;
 };
@@ -46,12 +45,37 @@ static bool reserve_groups(struct store_session *ss, size_t count, struct err *e
   return true;
 }
 
+static void add_states(struct text *out, unsigned states) {
+  for (int state = 0; state < TASK_STATES; state++) {
+    const char *name = task_state_text((enum task_state)state);
+    if (!(states & TASK_BIT(state)))
+      continue;
+    text_puts(out, out->len ? "," : "");
+    text_sql(out, name, strlen(name));
+  }
+}
+
+static void add_routes(struct text *out, const struct store_look *what) {
+  text_puts(out, what->routes ? "route IN (" : "TRUE");
+  if (what->routes)
+    session_names(out, what->routes, what->route_count);
+  text_puts(out, what->routes ? ")" : "");
+}
+
 static bool look_unit(struct store_session *ss, void *arg, struct err *err) {
   struct look_unit *u = arg;
   struct db_result result;
   struct db_row row;
+  struct text states = {0}, routes = {0};
+  add_states(&states, u->what->states);
+  add_routes(&routes, u->what);
   session_begin(ss);
-  session_add(ss, query_look, ARGS(RAW("shards", *lease_shards(ss, u->leases, u->lease_count))));
+  session_add(ss, query_look,
+              ARGS(RAW("shards", *lease_shards(ss, u->what->leases, u->what->lease_count)), RAW("states", states),
+                   RAW("routes", routes), UNSIGNED("limit", u->what->limit ? u->what->limit : UINT32_MAX)));
+  ss->script.failed = ss->script.failed || states.failed || routes.failed;
+  text_free(&states);
+  text_free(&routes);
   if (!session_send(ss, "look", &result, 1, err))
     return false;
   bool ok = reserve_groups(ss, result.count, err);
@@ -67,13 +91,13 @@ static bool look_unit(struct store_session *ss, void *arg, struct err *err) {
   return ok;
 }
 
-enum store_status ops_look(struct store_session *ss, const struct shard_lease *leases, size_t lease_count,
-                           const struct store_group **groups, size_t *count, int64_t *now_us, struct err *err) {
+enum store_status ops_look(struct store_session *ss, const struct store_look *what, const struct store_group **groups,
+                           size_t *count, int64_t *now_us, struct err *err) {
   *count = 0;
-  if (lease_count == 0)
+  if (what->lease_count == 0 || what->states == 0 || (what->routes && what->route_count == 0))
     return ops_now(ss, now_us, err);
-  enum store_status status = session_run(ss, "looking for the next due times", look_unit,
-                                         &(struct look_unit){leases, lease_count, count, now_us}, err);
+  enum store_status status =
+      session_run(ss, "looking for the next due times", look_unit, &(struct look_unit){what, count, now_us}, err);
   *groups = ss->groups;
   return status;
 }
@@ -189,6 +213,53 @@ enum store_status ops_read(struct store_session *ss, const struct store_range *r
                             .next_us = next_us,
                             .now_us = now_us};
   return session_run(ss, "reading due rows", range_unit, &unit, err);
+}
+
+struct next_unit {
+  const struct store_range *ranges;
+  size_t range_count;
+  int64_t *next_us, *now_us;
+};
+
+static bool read_next_due(const struct next_unit *u, struct db_result *result, struct err *err) {
+  struct db_row row;
+  uint64_t number;
+  for (size_t i = 0; i < u->range_count; i++)
+    u->next_us[i] = INT64_MAX;
+  bool ok = db_next(result, &row) && db_time(&row, 1, u->now_us);
+  while (ok && db_next(result, &row)) {
+    ok = u->range_count > 0 && db_u64(&row, 0, u->range_count - 1, &number);
+    if (ok && row.fields[1])
+      u->next_us[number] = row_time_or_past(&row, 1);
+  }
+  return ok || db_unexpected(err, "next due");
+}
+
+static bool next_unit(struct store_session *ss, void *arg, struct err *err) {
+  struct next_unit *u = arg;
+  struct db_result result;
+  session_begin(ss);
+  text_puts(&ss->script, "SELECT NULL, UTC_TIMESTAMP(6)");
+  for (size_t i = 0; i < u->range_count; i++) {
+    const struct store_range *range = &u->ranges[i];
+    text_puts(&ss->script, " UNION ALL (");
+    text_query(&ss->script, query_next_due, ss->outbox->config->table,
+               ARGS(UNSIGNED("number", i), STRING("state", task_state_text(range->state)),
+                    UNSIGNED("shard", range->shard), STRING("route", range->route),
+                    UNSIGNED("priority", range->priority), TIME("from_at", range->after.next_us)));
+    text_puts(&ss->script, ")");
+  }
+  if (!session_send(ss, "next due", &result, 1, err))
+    return false;
+  bool ok = read_next_due(u, &result, err);
+  db_results_free(&result, 1);
+  return ok;
+}
+
+enum store_status ops_next_due(struct store_session *ss, const struct store_range *ranges, size_t range_count,
+                               int64_t *next_us, int64_t *now_us, struct err *err) {
+  return session_run(ss, "looking for the next due times", next_unit,
+                     &(struct next_unit){ranges, range_count, next_us, now_us}, err);
 }
 
 struct heads_unit {

@@ -259,6 +259,14 @@ void text_shards(struct text *text, const struct shard_lease *leases, size_t cou
   }
 }
 
+void session_names(struct text *out, const char *const *names, size_t count) {
+  for (size_t i = 0; i < count; i++) {
+    if (i)
+      text_add(out, ",", 1);
+    text_sql(out, names[i], strlen(names[i]));
+  }
+}
+
 void text_leases(struct text *text, const struct shard_lease *leases, size_t count) {
   for (size_t i = 0; i < count; i++) {
     text_puts(text, i ? " OR shard = " : "shard = ");

@@ -111,5 +111,7 @@ void text_leases(struct text *text, const struct shard_lease *leases, size_t cou
 
 /* Writes "1,2,3" into ss->part and returns it. */
 const struct text *session_ids(struct store_session *ss, const uint64_t *ids, size_t count);
+/* Adds names as a list of texts: 'a','b'. */
+void session_names(struct text *out, const char *const *names, size_t count);
 
 #endif

@@ -1,5 +1,4 @@
--- Due rows of a group, by the index alone.
+-- Rows of unknown routes, by the index alone: a seek for each route, and no row that is not due.
 SELECT id FROM `{table}` FORCE INDEX (ix_next)
-WHERE state = {state} AND shard = {shard} AND route = {route} AND priority = {priority}
-  AND next_at <= UTC_TIMESTAMP(6) AND (next_at > {after_at} OR next_at = {after_at} AND id > {after_id})
-ORDER BY next_at, id LIMIT {limit}
+WHERE state = 'scheduled' AND shard = {shard} AND route IN ({routes}) AND priority = {priority}
+  AND next_at <= UTC_TIMESTAMP(6) + INTERVAL {ahead_us} MICROSECOND LIMIT {limit}

@@ -20,6 +20,7 @@
 #include "core/store.h"
 
 enum { SHARDS = 4 };
+#define LIVING ((1u << TASK_DONE) - 1) /* all states of living tasks */
 
 struct fixture {
   char database[64];

@@ -135,13 +135,13 @@ static void look_finds_the_earliest_of_each_group(void **state) {
   const struct store_group *groups;
   size_t count;
   int64_t now;
-  ok(f, OPS->look(f->ss, f->leases, SHARDS, &groups, &count, &now, &f->err));
+  ok(f, OPS->look(f->ss, &(struct store_look){f->leases, SHARDS, LIVING, NULL, 0, 0}, &groups, &count, &now, &f->err));
   assert_int_equal(count, 0);
   assert_true(now > 0);
   ROW("(route, payload, shard, due_at, priority) VALUES ('b', 'x', 1, '2030-01-01 00:00:02', 5), "
       "('b', 'x', 1, '2030-01-01 00:00:01.000001', 5), ('b', 'x', 1, '2031-01-01', 9), ('c', 'x', 2, '2031-01-01', 5)");
   ROW("(route, payload, shard, state, lease_until) VALUES ('b', 'x', 1, 'awaiting', '2029-01-01')");
-  ok(f, OPS->look(f->ss, &f->leases[1], 1, &groups, &count, &now, &f->err));
+  ok(f, OPS->look(f->ss, &(struct store_look){&f->leases[1], 1, LIVING, NULL, 0, 0}, &groups, &count, &now, &f->err));
   assert_int_equal(count, 3);
   assert_int_equal(groups[0].state, TASK_SCHEDULED);
   assert_int_equal(groups[0].priority, 5);
@@ -327,12 +327,12 @@ static void tasks_bound_to_a_host_are_read_by_that_host(void **state) {
 static void rows_of_an_unknown_route_are_held_and_come_back(void **state) {
   struct fixture *f = *state;
   uint32_t moved;
-  struct store_range range = {.state = TASK_SCHEDULED, .shard = 0, .priority = 5, .route = "r", .limit = 2};
+  const struct store_hold which = {.priority = 5, .routes = (const char *const[]){"r"}, .route_count = 1, .limit = 2};
   ROW("(id, route, payload, shard) VALUES (1, 'r', '', 0), (2, 'r', '', 0), (3, 'r', '', 0), (4, 's', '', 0)");
   ROW("(id, route, payload, shard, delay_ms) VALUES (5, 'r', '', 0, 100000)");
-  ok(f, OPS->hold(f->ss, &f->leases[0], &range, &moved, &f->err));
+  ok(f, OPS->hold(f->ss, &f->leases[0], &which, &moved, &f->err));
   assert_int_equal(moved, 2);
-  ok(f, OPS->hold(f->ss, &f->leases[0], &range, &moved, &f->err));
+  ok(f, OPS->hold(f->ss, &f->leases[0], &which, &moved, &f->err));
   assert_int_equal(moved, 1);
   assert_string_equal(ask_text(f, "SELECT GROUP_CONCAT(id ORDER BY id) FROM outbox WHERE state = 'held'"), "1,2,3");
   struct shard_lease stale = {.shard = 0, .epoch = f->leases[0].epoch - 1, .owner = "me"};

@@ -452,21 +452,21 @@ static void results_pass_over_a_row_whose_index_entry_is_locked(void **state) {
 
 static void holding_passes_over_a_locked_row(void **state) {
   struct fixture *f = *state;
-  struct store_range range = {.state = TASK_SCHEDULED, .shard = 0, .priority = 5, .route = "r", .limit = 10};
+  const struct store_hold which = {.priority = 5, .routes = (const char *const[]){"r"}, .route_count = 1, .limit = 10};
   uint32_t moved = 0;
   hold_row(f, "", "");
   other(f, "ROLLBACK");
   other(f, "START TRANSACTION");
   other(f, "SELECT id FROM outbox WHERE id = 2 FOR UPDATE");
   int64_t before = lock_waits(f);
-  ok(f, OPS->hold(f->ss, f->leases, &range, &moved, &f->err));
+  ok(f, OPS->hold(f->ss, f->leases, &which, &moved, &f->err));
   assert_int_equal(moved, 2);
-  ok(f, OPS->hold(f->ss, f->leases, &range, &moved, &f->err));
+  ok(f, OPS->hold(f->ss, f->leases, &which, &moved, &f->err));
   assert_int_equal(moved, 0);
   assert_int_equal(lock_waits(f), before);
   assert_string_equal(ask_text(f, "SELECT GROUP_CONCAT(state ORDER BY id) FROM outbox"), "held,scheduled,held");
   other(f, "COMMIT");
-  ok(f, OPS->hold(f->ss, f->leases, &range, &moved, &f->err));
+  ok(f, OPS->hold(f->ss, f->leases, &which, &moved, &f->err));
   assert_int_equal(moved, 1);
   other(f, "START TRANSACTION");
   other(f, "SELECT id FROM outbox WHERE id = 2 FOR UPDATE");

@@ -15,3 +15,4 @@ duebox_test(test_inbox SOURCES ${CMAKE_CURRENT_LIST_DIR}/test_inbox.c LIBS duebo
 duebox_test(test_reader_take SOURCES ${CMAKE_CURRENT_LIST_DIR}/test_reader_take.c LIBS duebox_core LABELS unit)
 duebox_test(test_route_health SOURCES ${CMAKE_CURRENT_LIST_DIR}/test_route_health.c LIBS duebox_core LABELS unit)
 duebox_test(test_metrics SOURCES ${CMAKE_CURRENT_LIST_DIR}/test_metrics.c LIBS duebox_core LABELS unit)
+duebox_test(test_scheduler_poll SOURCES ${CMAKE_CURRENT_LIST_DIR}/test_scheduler_poll.c LIBS duebox_core LABELS unit)

@@ -1,0 +1,33 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * core/poll_pace.h - what a poll of the table asks for: every group of rows, or only the groups that are known. Pure:
+ * times come in as arguments.
+ *
+ * Asking for every group costs a seek for each, and a walk over what was deleted at its beginning and not purged yet.
+ * Usually that is a millisecond. While a long transaction pins the purge it may be hundreds, for which all routes would
+ * wait: then it is done now and then, and the polls between look into the known groups from some time on.
+ */
+#ifndef CORE_POLL_PACE_H
+#define CORE_POLL_PACE_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+struct poll_pace {
+  int64_t took_us[2]; /* by the last two polls of every group, the last one first; 0 = there was none */
+  int64_t ended_us;   /* monotonic: when the last one ended */
+  bool asked;         /* something changed that only such a poll finds */
+  int64_t back_us;    /* how far back from now the polls between go; 0 = as far as they ever do */
+};
+
+/* Whether polling every group takes so long that it is done rarely. */
+bool poll_is_dear(const struct poll_pace *pace);
+/* Whether the next poll asks for every group. */
+bool poll_every_group(const struct poll_pace *pace, int64_t now_us);
+/* How far back from now a poll of known groups goes: rows that committed later than that after their due times are
+ * found by a poll of every group. */
+int64_t poll_back_us(const struct poll_pace *pace);
+/* A poll was made, of every group or of those that are known. */
+void poll_done(struct poll_pace *pace, bool every, int64_t began_us, int64_t ended_us);
+
+#endif

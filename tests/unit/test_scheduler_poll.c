@@ -1,0 +1,378 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * What polls cost, whatever is in the table: the scheduler on a store that counts what it is asked for.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "core/base/clock.h"
+#include "core/base/log.h"
+#include "core/scheduler.h"
+
+enum { MS = 1000, SECOND = 1000 * MS, NAMES = 20000, MISSING = 100000 };
+
+/* The store: what is overdue is found in order, and stays until the test settles it. */
+struct fake {
+  size_t finds, reads, rows_read, most_rows, holds, routes_held, most_routes, next_dues, ranges;
+  int64_t from_us, next_us;
+  uint64_t gone[2]; /* of the routes "a" and "b": settled so far */
+};
+
+static struct fake *fake_of(struct store_session *ss) { return (struct fake *)ss; }
+
+static enum store_status next_due(struct store_session *ss, const struct store_range *ranges, size_t count,
+                                  int64_t *next_us, int64_t *now_us, struct err *err) {
+  struct fake *fake = fake_of(ss);
+  fake->next_dues++;
+  fake->ranges += count;
+  fake->from_us = count ? ranges[0].after.next_us : 0;
+  for (size_t i = 0; i < count; i++)
+    next_us[i] = i == 0 ? fake->next_us : INT64_MAX;
+  *now_us = clock_mono_us();
+  return STORE_OK;
+}
+
+static enum store_status hold(struct store_session *ss, const struct shard_lease *lease, const struct store_hold *which,
+                              uint32_t *moved, struct err *err) {
+  struct fake *fake = fake_of(ss);
+  fake->holds++;
+  fake->routes_held += which->route_count;
+  fake->most_routes = which->route_count > fake->most_routes ? which->route_count : fake->most_routes;
+  *moved = (uint32_t)which->route_count;
+  return STORE_OK;
+}
+
+/* Ids of route "b" are odd. */
+static enum store_status find(struct store_session *ss, const struct store_range *range, struct store_cursor until,
+                              struct found_id *found, size_t *count, struct err *err) {
+  struct fake *fake = fake_of(ss);
+  size_t route = range->route[0] == 'b';
+  fake->finds++;
+  *count = 0;
+  for (uint64_t i = fake->gone[route]; i < MISSING && *count < range->limit; i++)
+    found[(*count)++] = (struct found_id){.id = 2 * i + 2 + route, .next_us = (int64_t)i + 1};
+  return STORE_OK;
+}
+
+static void free_batch(struct task_batch *batch) {
+  free(batch->tasks);
+  free(batch);
+}
+
+static enum store_status read_ids(struct store_session *ss, enum task_state state, uint8_t shard, const uint64_t *ids,
+                                  size_t count, int64_t ahead_us, int64_t max_payload, struct task_batch **out,
+                                  struct err *err) {
+  struct fake *fake = fake_of(ss);
+  struct task_batch *batch = calloc(1, sizeof *batch);
+  assert_non_null(batch);
+  batch->tasks = calloc(count, sizeof *batch->tasks);
+  assert_non_null(batch->tasks);
+  batch->count = count;
+  batch->release = free_batch;
+  atomic_init(&batch->open, (unsigned)count);
+  for (size_t i = 0; i < count; i++)
+    batch->tasks[i] = (struct task){
+        .id = ids[i], .state = state, .route = {ids[i] % 2 ? "b" : "a", 1}, .message_id = {"m", 1}, .batch = batch};
+  fake->reads++;
+  fake->rows_read += count;
+  fake->most_rows = count > fake->most_rows ? count : fake->most_rows;
+  *out = batch;
+  return STORE_OK;
+}
+
+struct fixture {
+  struct fake fake;
+  struct store store;
+  struct leases leases;
+  struct engine_metrics metrics;
+  struct mailbox settler;
+  struct flight_table flights;
+  struct route_config routes[2];
+  struct config config;
+  struct config_ref ref;
+  struct scheduler s;
+};
+
+static const struct store_ops ops = {.next_due = next_due, .hold = hold, .find = find, .read_ids = read_ids};
+
+static void make_lane(struct fixture *f, const char *name) {
+  struct lane *lane = calloc(1, sizeof *lane);
+  assert_non_null(lane);
+  snprintf(lane->name, sizeof lane->name, "%s", name);
+  lane->route = config_route(&f->config, name, strlen(name));
+  lane->next = f->s.lanes;
+  f->s.lanes = lane;
+  HASH_ADD_KEYPTR(hh, f->s.by_name, lane->name, strlen(lane->name), lane);
+}
+
+static int setup(void **state) {
+  struct fixture *f = calloc(1, sizeof *f);
+  assert_non_null(f);
+  f->store = (struct store){.ops = &ops};
+  f->routes[0].name = "a";
+  f->routes[1].name = "b";
+  f->config = (struct config){.routes = f->routes, .route_count = 2};
+  f->ref.config = &f->config;
+  atomic_init(&f->ref.users, 1000000);
+  mailbox_init(&f->settler);
+  struct scheduler *s = &f->s;
+  s->store = &f->store;
+  s->ss = (struct store_session *)&f->fake;
+  s->leases = &f->leases;
+  s->metrics = &f->metrics;
+  s->settler = &f->settler;
+  s->flights = &f->flights;
+  s->config = &f->ref;
+  s->instance = "me";
+  pthread_mutex_init(&s->lanes_lock, NULL);
+  for (int i = 0; i < 8; i++)
+    s->view[i].epoch = 1;
+  make_lane(f, "b");
+  make_lane(f, "a");
+  f->fake.next_us = INT64_MAX;
+  *state = f;
+  return 0;
+}
+
+static int teardown(void **state) {
+  struct fixture *f = *state;
+  struct flight_list left = {0};
+  struct flight *flight;
+  mailbox_take(&f->settler, 0, &left);
+  while ((flight = flight_list_pop(&left)))
+    flight_give_back(f->s.flights, flight);
+  flight_table_free(&f->flights);
+  mailbox_destroy(&f->settler);
+  HASH_CLEAR(hh, f->s.by_name);
+  while (f->s.lanes) {
+    struct lane *lane = f->s.lanes;
+    f->s.lanes = lane->next;
+    while (lane->groups) {
+      struct group *group = lane->groups;
+      lane->groups = group->next;
+      free(group);
+    }
+    free(lane);
+  }
+  free(f->s.overdue);
+  free(f);
+  return 0;
+}
+
+/* An application may write any number of routes that nobody knows: their rows are set aside by few units, however many
+ * names there are, so that the known routes do not wait behind them. */
+static void rows_of_many_unknown_routes_are_held_in_few_units(void **state) {
+  struct fixture *f = *state;
+  struct store_group *groups = calloc(NAMES, sizeof *groups);
+  const struct store_group **unknown = calloc(NAMES, sizeof(void *));
+  assert_non_null(groups);
+  assert_non_null(unknown);
+  size_t turns = 0;
+  for (; f->fake.routes_held < NAMES && turns < 1000; turns++) {
+    size_t left = NAMES - f->fake.routes_held;
+    for (size_t i = 0; i < left; i++) { /* as the index has them: by shard; what was held is there no more */
+      groups[i] = (struct store_group){.state = TASK_SCHEDULED, .shard = (uint8_t)(i * 8 / left), .priority = 5};
+      snprintf(groups[i].route, sizeof groups[i].route, "x%zu", i + f->fake.routes_held);
+      groups[i].next_us = i % 2 ? INT64_MAX : 1; /* not due, half of them: each would cost every poll a seek */
+      unknown[i] = &groups[i];
+    }
+    int64_t began = clock_mono_us();
+    scheduler_hold_unknown(&f->s, unknown, left, SECOND);
+    assert_true(clock_mono_us() - began < 10 * SECOND);
+    f->s.look++;
+    if (left <= 1000) /* few: those that are not due stay */
+      break;
+  }
+  assert_in_range(f->fake.routes_held, NAMES - 1000, NAMES);
+  assert_in_range(f->fake.holds, 1, 500);
+  assert_in_range(f->fake.most_routes, 1, 250);
+  free(groups);
+  free(unknown);
+}
+
+/* While a long transaction pins the purge, a poll of every group walks over all that was deleted. Between two of these
+ * the known routes are polled from a short time ago on, with whatever groups they have had, so that a new row is found
+ * as soon as ever. */
+static void known_routes_are_polled_from_a_short_time_ago(void **state) {
+  struct fixture *f = *state;
+  struct scheduler *s = &f->s;
+  const struct shard_lease leases[] = {{.shard = 0, .epoch = 1}, {.shard = 1, .epoch = 1}};
+  struct lane *first = s->lanes;
+  atomic_store(&s->db_offset_us, 0);
+  assert_true(scheduler_poll_known(s, leases, 2));
+  assert_int_equal(f->fake.next_dues, 1);
+  assert_int_equal(f->fake.ranges, 4); /* two routes, two shards, the priority that rows have by default */
+  assert_in_range(clock_mono_us() - f->fake.from_us, 9 * SECOND, 100 * SECOND);
+  assert_null(lane_group(first, 0, 5, false));
+  (void)lane_group(first, 1, 9, true); /* a priority it has had is asked for in every shard */
+  int64_t due = f->fake.next_us = scheduler_db_now_us(s) + SECOND;
+  assert_true(scheduler_poll_known(s, leases, 2));
+  assert_int_equal(f->fake.ranges, 4 + 6);
+  struct group *group = lane_group(first, 0, 5, false);
+  assert_non_null(group);
+  assert_true(group->next_us == due && !group->due);
+  /* Reading begins there too, but for rows that are known to be older. */
+  struct store_cursor none = {0};
+  assert_true(scheduler_read_from(s, group, none).next_us == 0); /* every group is polled quickly */
+  poll_done(&s->pace, true, 0, 140 * MS);
+  poll_done(&s->pace, true, 0, 140 * MS);
+  int64_t from = scheduler_read_from(s, group, none).next_us;
+  assert_in_range(scheduler_db_now_us(s) - from, 9 * SECOND, 100 * SECOND);
+  group->low_us = 77;
+  assert_true(scheduler_read_from(s, group, none).next_us == 76);
+  group->low_us = 0;
+  assert_true(scheduler_read_from(s, group, none).next_us == 0);
+  struct store_cursor after = {.next_us = scheduler_db_now_us(s), .id = 5};
+  assert_true(scheduler_read_from(s, group, after).id == 5);
+}
+
+/* What a busy group has from before is not forgotten: a row that is not settled yet, or was handed back. */
+static void a_poll_of_known_groups_forgets_no_older_row(void **state) {
+  struct fixture *f = *state;
+  struct scheduler *s = &f->s;
+  const struct shard_lease lease = {.shard = 0, .epoch = 1};
+  struct group *group = lane_group(s->lanes, 0, 5, true);
+  group->epoch = 1;
+  group->low_us = 1000;
+  group->in_flight = 1;
+  f->fake.next_us = scheduler_db_now_us(s);
+  assert_true(scheduler_poll_known(s, &lease, 1));
+  assert_int_equal(group->low_us, 1000);
+  group->in_flight = 0;
+  group->due = false;
+  f->fake.next_us = INT64_MAX;
+  assert_true(scheduler_poll_known(s, &lease, 1));
+  assert_true(group->low_us == f->fake.from_us);
+}
+
+/* After an outage of a consumer, results are missing by the hundred thousand: they are ended bounded, per turn and per
+ * route, and the routes take turns. */
+static void missing_results_of_one_route_leave_room_for_others(void **state) {
+  struct fixture *f = *state;
+  struct scheduler *s = &f->s;
+  s->overdue = calloc(3, sizeof *s->overdue);
+  assert_non_null(s->overdue);
+  s->overdue_count = 3;
+  for (size_t i = 0; i < 3; i++)
+    s->overdue[i] = (struct store_group){.state = TASK_AWAITING, .shard = (uint8_t)i, .priority = 5, .next_us = 1};
+  strcpy(s->overdue[0].route, "a");
+  strcpy(s->overdue[1].route, "a");
+  strcpy(s->overdue[2].route, "b");
+  for (int turn = 0; turn < 100; turn++) {
+    size_t before = f->fake.reads;
+    s->overdue_at_us = 0; /* it has rested */
+    scheduler_overdue(s);
+    assert_in_range(f->fake.reads - before, 0, 3);
+    assert_true(s->overdue_at_us > 0);
+  }
+  assert_in_range(f->fake.most_rows, 1, 100);
+  struct lane *a = scheduler_lane(s, "a"), *b = scheduler_lane(s, "b");
+  assert_int_equal(a->unread, 500);
+  assert_int_equal(b->unread, 500);
+  assert_int_equal(f->fake.rows_read, 1000);
+  /* Nothing more is even looked for until some are settled. */
+  size_t finds = f->fake.finds;
+  s->overdue_at_us = 0;
+  scheduler_overdue(s);
+  assert_int_equal(f->fake.finds, finds);
+  struct flight_list settled = {0};
+  mailbox_take(&f->settler, 0, &settled);
+  f->fake.gone[0] = f->fake.gone[1] = 500;
+  for (struct flight *flight = settled.head; flight; flight = flight->next)
+    flight->settled = flight->decision.applied = true;
+  scheduler_arrivals(s, &settled);
+  assert_int_equal(a->unread + b->unread, 0);
+  for (int turn = 0; turn < 3; turn++) {
+    s->overdue_at_us = 0;
+    scheduler_overdue(s);
+  }
+  assert_true(a->unread > 0 && b->unread > 0);
+}
+
+static void they_rest_in_proportion_to_their_time(void **state) {
+  struct fixture *f = *state;
+  struct scheduler *s = &f->s;
+  s->overdue = calloc(1, sizeof *s->overdue);
+  assert_non_null(s->overdue);
+  s->overdue_count = 1;
+  s->overdue[0] = (struct store_group){.state = TASK_AWAITING, .priority = 5, .route = "a", .next_us = 1};
+  s->overdue_at_us = INT64_MAX;
+  scheduler_overdue(s);
+  assert_int_equal(f->fake.finds, 0);
+}
+
+/* --- which poll is next: pure --- */
+
+static void every_group_is_polled_each_time_as_long_as_that_is_quick(void **state) {
+  struct poll_pace pace = {0};
+  assert_true(poll_every_group(&pace, 0));
+  for (int64_t at = 0; at < SECOND; at += 100 * MS) {
+    poll_done(&pace, true, at, at + 900);
+    assert_true(poll_every_group(&pace, at + 901));
+  }
+  poll_done(&pace, true, SECOND, SECOND + 300 * MS); /* one hiccup says nothing */
+  assert_true(poll_every_group(&pace, SECOND + 300 * MS));
+}
+
+/* 400,000 deleted rows that cannot be purged make that take 140 ms: it is done seldom enough for less than one task in
+ * a hundred to meet it. */
+static void a_dear_poll_of_every_group_is_rare(void **state) {
+  struct poll_pace pace = {0};
+  int64_t now = 0, busy = 0;
+  int every = 0;
+  while (now < 600 * (int64_t)SECOND) {
+    bool all = poll_every_group(&pace, now);
+    int64_t took = all ? 140 * MS : 800;
+    every += all;
+    busy += all ? took : 0;
+    poll_done(&pace, all, now, now + took);
+    now += took + 16 * MS;
+  }
+  assert_in_range(every, 10, 30);
+  assert_true(busy < now / 100);
+  /* With a reason it comes sooner, and when the purge has caught up it is as before. */
+  pace.asked = true;
+  assert_true(poll_every_group(&pace, pace.ended_us + 1400 * MS));
+  assert_false(poll_every_group(&pace, pace.ended_us + 1300 * MS));
+  poll_done(&pace, true, now, now + 900);
+  assert_false(pace.asked);
+  assert_true(poll_every_group(&pace, now + 901));
+}
+
+/* The more is deleted within the time that a poll of known groups goes back, the less far it goes. */
+static void polls_of_known_groups_go_back_as_far_as_is_quick(void **state) {
+  struct poll_pace pace = {0};
+  int64_t usual = poll_back_us(&pace);
+  assert_int_equal(usual, 10 * SECOND);
+  for (int i = 0; i < 3; i++)
+    poll_done(&pace, false, 0, 20 * MS);
+  assert_int_equal(poll_back_us(&pace), usual / 8);
+  for (int i = 0; i < 30; i++)
+    poll_done(&pace, false, 0, 20 * MS);
+  assert_int_equal(poll_back_us(&pace), 200 * MS);
+  for (int i = 0; i < 30; i++)
+    poll_done(&pace, false, 0, MS);
+  assert_int_equal(poll_back_us(&pace), usual);
+}
+
+int main(void) {
+  log_set_level(LOG_LEVEL_ERROR);
+#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
+  const struct CMUnitTest tests[] = {
+      TEST(rows_of_many_unknown_routes_are_held_in_few_units),
+      TEST(known_routes_are_polled_from_a_short_time_ago),
+      TEST(a_poll_of_known_groups_forgets_no_older_row),
+      TEST(missing_results_of_one_route_leave_room_for_others),
+      TEST(they_rest_in_proportion_to_their_time),
+      cmocka_unit_test(every_group_is_polled_each_time_as_long_as_that_is_quick),
+      cmocka_unit_test(a_dear_poll_of_every_group_is_rare),
+      cmocka_unit_test(polls_of_known_groups_go_back_as_far_as_is_quick),
+  };
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}
