@@ -2,12 +2,13 @@
 #include "core/poll_pace.h"
 
 enum {
-  DEAR_US = 5 * 1000,
+  DEAR_US = 2 * 1000,
   SHARE = 200,      /* polling every group may keep the others waiting for 1/200 of the time, so that of a hundred tasks
                        less than one meets it, */
   ASKED_SHARE = 10, /* or 1/10 when there is a reason */
   BACK_MAX_US = 10 * 1000 * 1000,
   BACK_MIN_US = 200 * 1000,
+  BACK_DEAR_US = 5 * 1000,
 };
 
 static int64_t cost_us(const struct poll_pace *pace) {
@@ -34,9 +35,9 @@ void poll_done(struct poll_pace *pace, bool every, int64_t began_us, int64_t end
     return;
   }
   /* What was deleted in that time is walked over too. */
-  if (took_us > DEAR_US)
+  if (took_us > BACK_DEAR_US)
     back_us /= 2;
-  else if (took_us < DEAR_US / 4)
+  else if (took_us < BACK_DEAR_US / 4)
     back_us *= 2;
   pace->back_us = back_us < BACK_MIN_US ? BACK_MIN_US : back_us > BACK_MAX_US ? BACK_MAX_US : back_us;
 }

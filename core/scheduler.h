@@ -167,8 +167,8 @@ struct group *scheduler_note_group(struct scheduler *s, struct lane *lane, const
 /* scheduler_poll.c: */
 /* Looks into the groups of known routes alone. False: the database did not answer. */
 bool scheduler_poll_known(struct scheduler *s, const struct shard_lease *leases, size_t lease_count);
-/* Where to read a group from that has been read up to there: while a long transaction pins the purge, not over what
- * was deleted before the group's earliest row. */
+/* Where to read a group from that has been read up to there: not over what was deleted before the group's earliest row
+ * and is not purged yet, but over what may have committed late. */
 struct store_cursor scheduler_read_from(const struct scheduler *s, const struct group *group,
                                         struct store_cursor after);
 /* Rows of routes that nobody knows are set aside where people see them, and come back with the route. The groups are

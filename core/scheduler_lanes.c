@@ -233,15 +233,29 @@ static bool handed_back(const struct flight *flight) {
 
 static bool is_later(enum task_event event) { return event == EVENT_RETRY || event == EVENT_DEFER; }
 
+/* The group that an overdue task, or one that was taken back, belongs to from now on; NULL: it is not scheduled again.
+ */
+static struct group *group_of_unread(const struct scheduler *s, const struct flight *flight) {
+  const struct task *task = flight->task;
+  bool again =
+      flight->settled && flight->decision.applied &&
+      (is_later(flight->decision.event) || flight->decision.event == EVENT_RELEASE || flight->decision.changed);
+  struct group *group =
+      again && flight->lane->route ? lane_group(flight->lane, task->shard, task->priority, true) : NULL;
+  if (group && group->epoch == 0 && group->seen == 0)
+    group->epoch = s->view[task->shard].epoch; /* it is new */
+  return group;
+}
+
 /* What the settling means for the group's reading. */
 static void follow_group(struct scheduler *s, const struct flight *flight) {
-  struct group *group = flight->group;
-  if (!group) { /* taken back or overdue: its row may be due at any time */
+  struct group *group = flight->group ? flight->group : group_of_unread(s, flight);
+  if (flight->group)
+    group->in_flight--;
+  else
     flight->lane->unread--;
-    s->pace.asked = s->pace.asked || flight->settled;
+  if (!group)
     return;
-  }
-  group->in_flight--;
   if (handed_back(flight)) { /* the row may be due still, behind the cursor */
     bool as_it_was = flight->settled && flight->decision.applied && !flight->decision.changed;
     group->low_us = as_it_was ? earlier(group->low_us, flight->task->due_us) : 0;
@@ -255,7 +269,7 @@ static void follow_group(struct scheduler *s, const struct flight *flight) {
     if (due <= group->cursor.next_us)
       lane_sweep(group);
   }
-  if (group->in_flight == 0 && !group->due) {
+  if (flight->group && group->in_flight == 0 && !group->due) {
     /* Nothing of it is out and it was read to the end: reading from the start costs nothing and misses nothing. */
     group->due = group->sweep;
     lane_restart(group);

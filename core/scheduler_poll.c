@@ -114,8 +114,6 @@ bool scheduler_poll_known(struct scheduler *s, const struct shard_lease *leases,
 
 struct store_cursor scheduler_read_from(const struct scheduler *s, const struct group *group,
                                         struct store_cursor after) {
-  if (!poll_is_dear(&s->pace))
-    return after;
   int64_t low_us = earlier(group->low_us, scheduler_db_now_us(s) - poll_back_us(&s->pace)) - 1;
   return low_us > after.next_us ? (struct store_cursor){low_us, UINT64_MAX} : after;
 }

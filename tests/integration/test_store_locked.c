@@ -230,7 +230,7 @@ static void an_unknown_commit_in_a_locked_shard_is_found_out(void **state) {
 static void claims_and_commands_leave_a_locked_shard_alone(void **state) {
   struct fixture *f = *state;
   const uint64_t ids[] = {1, 2, 3, 4};
-  struct store_range range = {.state = TASK_SCHEDULED, .shard = 1, .priority = 5, .route = "r", .limit = 10};
+  const struct store_hold which = {.priority = 5, .routes = (const char *const[]){"r"}, .route_count = 1, .limit = 10};
   struct task_batch *batch;
   uint32_t moved;
   bool fenced, changed = true;
@@ -251,7 +251,7 @@ static void claims_and_commands_leave_a_locked_shard_alone(void **state) {
   assert_int_equal(claim_rows(f, f->leases, SHARDS, ids, 1, 1000, 1000, &batch, &fenced), STORE_OK);
   assert_null(batch);
   assert_int_equal(claim_rows(f, &f->leases[1], 1, ids, 1, 1000, 1000, &batch, &fenced), STORE_BUSY);
-  ok(f, OPS->hold(f->ss, &f->leases[1], &range, &moved, &f->err));
+  ok(f, OPS->hold(f->ss, &f->leases[1], &which, &moved, &f->err));
   assert_int_equal(moved, 0);
   assert_int_equal(OPS->intervene(f->ss, &f->leases[1], INTERVENE_CANCEL, ids, 1, 0, "ann", "", 0, &changed, &f->err),
                    STORE_BUSY);
