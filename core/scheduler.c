@@ -178,7 +178,7 @@ void scheduler_look_soon(struct scheduler *s) {
 
 static void look_at_known(struct scheduler *s, const struct shard_lease *leases, size_t count) {
   int64_t began = clock_mono_us();
-  if (!scheduler_poll_known(s, leases, count))
+  if (!scheduler_poll_known(s, leases, count) || !scheduler_heads(s, leases, count))
     return;
   scheduler_overdue(s);
   if (s->retry_wait_us == 0)

@@ -70,7 +70,7 @@ static void choose_known(struct scheduler *s, struct known *known, const struct 
 
 /* Nothing of it is out, nor waits for another task: what it may have before that time are rows that committed late. */
 static bool is_quiet(const struct group *group) {
-  return group->in_flight == 0 && !group->due && !group->sweep && !group->lane->order.waiting;
+  return group->in_flight == 0 && !group->due && !group->sweep && !group->lane->order.keys;
 }
 
 static void note_known(struct scheduler *s, struct lane *lane, const struct store_range *range, int64_t next_us,
