@@ -123,7 +123,7 @@ static void a_stale_epoch_claims_nothing(void **state) {
 static void an_epoch_that_another_daemon_has_too_claims_nothing(void **state) {
   struct fixture *f = *state;
   const uint64_t id = 1;
-  const struct store_range range = {.state = TASK_SCHEDULED, .shard = 0, .priority = 5, .route = "r", .limit = 10};
+  const struct store_hold which = {.priority = 5, .routes = (const char *const[]){"r"}, .route_count = 1, .limit = 10};
   struct task_batch *batch;
   uint32_t moved = 1;
   bool fenced, changed = true;
@@ -132,7 +132,7 @@ static void an_epoch_that_another_daemon_has_too_claims_nothing(void **state) {
   ok(f, claim_rows(f, &f->leases[0], 1, &id, 1, 20000, 10000, &batch, &fenced));
   assert_true(fenced);
   assert_null(batch);
-  ok(f, OPS->hold(f->ss, &f->leases[0], &range, &moved, &f->err));
+  ok(f, OPS->hold(f->ss, &f->leases[0], &which, &moved, &f->err));
   assert_int_equal(moved, 0);
   ok(f, OPS->intervene(f->ss, &f->leases[0], INTERVENE_CANCEL, &id, 1, 0, "ann", "", 0, &changed, &f->err));
   assert_false(changed);
