@@ -191,11 +191,12 @@ struct decision {
   bool unknown;  /* not applied as far as is known, but a COMMIT that wrote it got no answer: give it again with this
                     still set, and the row tells. Not set in a decision that is given for the first time */
   bool mismatch; /* not applied: the row with this id is another task */
-  bool changed;  /* applied in another way: the row is another than what was decided about, and due again as it is now;
-                    where a copy of what it was has left, with that attempt counted and revision + 1. Set by the engine
-                    in a decision about a result */
-  bool capped;   /* set by the engine: its consumer asked for a longer time than it may */
-  bool refused;  /* not applied: the server refuses it in every form; err says why. To be given again, at leisure */
+  bool gone;    /* not applied: there is no row with this id. Where a copy was sent, outbox_attempts has a line of it */
+  bool changed; /* applied in another way: the row is another than what was decided about, and due again as it is now;
+                   where a copy of what it was has left, with that attempt counted and revision + 1. Set by the engine
+                   in a decision about a result */
+  bool capped;  /* set by the engine: its consumer asked for a longer time than it may */
+  bool refused; /* not applied: the server refuses it in every form; err says why. To be given again, at leisure */
   enum decision_form form; /* what was written of it */
 };
 

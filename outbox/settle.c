@@ -13,7 +13,8 @@
  *
  * changed_at tells that somebody changed a row after it was read. What was sent is then compared with what is there:
  * with the same content it is settled as decided; otherwise it is due again. What was never sent is left as it is, and
- * where its claim is recorded, put back.
+ * where its claim is recorded, put back. Of a row that is gone although a copy of it has left, outbox_attempts has a
+ * line.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -84,7 +85,7 @@ static void choose_candidates(struct settle_unit *u) {
     struct decision *d = &u->decisions[i];
     u->met_again = u->met_again || d->busy;
     u->doubtful = u->doubtful || d->unknown;
-    d->applied = d->busy = d->mismatch = d->refused = d->changed = false;
+    d->applied = d->busy = d->mismatch = d->gone = d->refused = d->changed = false;
     if (write_possible(d) && d->shard < STORE_SHARDS_MAX && lease_of(u, d->shard)) {
       in_order = in_order && (n == 0 || u->sorted[n - 1]->id <= d->id);
       u->sorted[n++] = d;
@@ -178,7 +179,7 @@ static bool match_row(struct settle_unit *u, struct decision *d, const struct db
   if (!db_u64(row, 1, UINT8_MAX, &shard) || !db_u64(row, 2, TASK_STATES, &state) ||
       !db_u64(row, 3, UINT32_MAX, &attempt))
     return db_unexpected(err, WHAT);
-  d->busy = false;
+  d->busy = d->gone = false;
   d->mismatch = !same_task(d, row, 4);
   bool other_version = d->changed_at.len && (!row->fields[5] || row->lengths[5] != d->changed_at.len ||
                                              memcmp(row->fields[5], d->changed_at.data, d->changed_at.len) != 0);
@@ -219,8 +220,10 @@ static bool mark_living(struct settle_unit *u, struct db_result *rows, struct er
       return db_unexpected(err, WHAT);
     while (at < u->candidates && u->sorted[at]->id < id)
       at++;
-    if (at < u->candidates)
-      u->sorted[at]->busy = u->sorted[at]->id == id;
+    if (at < u->candidates && u->sorted[at]->id == id) {
+      u->sorted[at]->busy = true;
+      u->sorted[at]->gone = false;
+    }
   }
   return true;
 }
@@ -250,8 +253,10 @@ static bool lock_rows(struct store_session *ss, struct settle_unit *u, struct er
     session_add(ss, query_settle_living, ARGS(RAW("ids", ss->part)));
   if (!session_send(ss, WHAT, results, n, err))
     return false;
-  for (size_t i = 0; i < u->candidates; i++)
+  for (size_t i = 0; i < u->candidates; i++) {
     u->sorted[i]->busy = u->sorted[i]->mismatch = u->sorted[i]->changed = false;
+    u->sorted[i]->gone = true;
+  }
   bool ok = read_shards(u, &results[1], err) && mark_living(u, &results[3], err) && match_rows(u, &results[2], err);
   db_results_free(results, n);
   u->busy = 0;
@@ -344,6 +349,18 @@ static bool compare_changed(struct store_session *ss, struct settle_unit *u, str
   return true;
 }
 
+/* Those whose copies have left and whose rows are gone, though no commit of ours has ended them: behind those that
+ * apply. Returns how many. */
+static size_t find_removed(const struct settle_unit *u) {
+  size_t removed = 0;
+  for (size_t i = 0; i < u->candidates; i++) {
+    struct decision *d = u->sorted[i];
+    if (d->gone && d->sent && !d->applied && d->form < DECISION_NO_LINES && !shard_lost(u, d->shard))
+      u->applying[u->matched + removed++] = d;
+  }
+  return removed;
+}
+
 /* Leaves the decisions of shards whose rows somebody holds for later: the fence would wait for them. */
 static bool leave_locked_shards(struct store_session *ss, struct settle_unit *u, struct err *err) {
   bool locked[STORE_SHARDS_MAX];
@@ -375,7 +392,8 @@ static bool settle_careful(struct store_session *ss, struct settle_unit *u, stru
   if (!lock_rows(ss, u, err) || !compare_changed(ss, u, err))
     return false;
   resolve_unknown(ss, u);
-  if (u->matched == 0)
+  size_t removed = find_removed(u);
+  if (u->matched + removed == 0)
     return session_rollback(ss, WHAT, err);
   drop_lost_shards(u);
   struct writer w = {.ss = ss,
@@ -389,7 +407,8 @@ static bool settle_careful(struct store_session *ss, struct settle_unit *u, stru
   session_begin(ss);
   for (size_t i = 0; i < u->matched; i++)
     u->applying[i]->applied = true;
-  return write_decisions(&w, err) && write_commit(&w, u->concerned, u->shard_count, err);
+  return write_removed(&w, u->applying + u->matched, removed, err) && write_decisions(&w, err) &&
+         write_commit(&w, u->concerned, u->shard_count, err);
 }
 
 static bool any_published(const struct settle_unit *u) {

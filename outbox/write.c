@@ -81,7 +81,7 @@ bool write_reduce(struct decision *d) {
     bool helps;
   } steps[] = {{DECISION_NO_ALERT, wants_alert(d)},
                {DECISION_NO_TEXTS, d->error || d->record},
-               {DECISION_NO_LINES, wants_attempt(d) || is_head(d)},
+               {DECISION_NO_LINES, wants_attempt(d) || is_head(d) || d->sent},
                {DECISION_NO_HISTORY, d->event == EVENT_DONE && wants_history(d)}};
   for (size_t i = 0; i < ARRAY_LEN(steps); i++)
     if (steps[i].form > d->form && steps[i].helps) {
@@ -226,6 +226,47 @@ static bool write_json(struct writer *w, const struct kind *kind, struct decisio
       return false;
     text_clear(values);
     rows = 0;
+  }
+  return true;
+}
+
+static void add_removed(struct text *row, const struct decision *d) {
+  const struct task *sent = d->sent;
+  text_puts(row, "[");
+  text_u64(row, d->id);
+  text_puts(row, ",");
+  text_u64(row, d->shard);
+  text_puts(row, ",");
+  text_u64(row, attempt_of(d));
+  text_puts(row, ",\"");
+  text_puts(row, attempt_kind(d));
+  text_puts(row, "\",");
+  text_json(row, d->message_id.data, d->message_id.len, STORE_ID_MAX);
+  text_puts(row, ",");
+  text_json(row, sent->route.data, sent->route.len, STORE_ROUTE_MAX);
+  text_puts(row, ",\"");
+  text_time(row, sent->due_us);
+  text_puts(row, d->published_us ? "\",\"" : "\",null]");
+  if (d->published_us) {
+    text_time(row, d->published_us);
+    text_puts(row, "\"]");
+  }
+}
+
+bool write_removed(struct writer *w, struct decision *const *gone, size_t count, struct err *err) {
+  struct text *values = &w->ss->part;
+  text_clear(values);
+  for (size_t i = 0; i < count; i++) {
+    text_puts(values, values->len ? "," : "[");
+    add_removed(values, gone[i]);
+    if (i + 1 < count && values->len <= VALUES_MAX)
+      continue;
+    text_puts(values, "]");
+    w->ss->script.failed = w->ss->script.failed || values->failed;
+    const struct sql_arg json = {.name = "rows", .kind = SQL_STRING, .string = values->data, .len = values->len};
+    if (!add(w, query_settle_removed, ARGS(json), ROWS_ANY, err))
+      return false;
+    text_clear(values);
   }
   return true;
 }

@@ -36,6 +36,8 @@ struct writer {
 
 /* Adds everything that the decisions ask for to the session's script, sending parts of it when it grows long. */
 MUSTCHECK bool write_decisions(struct writer *w, struct err *err);
+/* Adds lines of tasks whose copies have left and whose rows are gone. All have `sent`. */
+MUSTCHECK bool write_removed(struct writer *w, struct decision *const *gone, size_t count, struct err *err);
 /* Counts a statement that the caller has put into the script. */
 void write_expect(struct writer *w, int64_t rows);
 /* Sends what is in the script, compares row counts and begins an empty script. */

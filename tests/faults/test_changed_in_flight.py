@@ -44,6 +44,27 @@ def test_a_change_of_tasks_at_their_destination_is_delivered(stage, change):
     assert daemon.metric("duebox_changed_in_flight") == sum(body.startswith("old") for body in come)
 
 
+def test_a_delete_of_tasks_at_their_destination_is_recorded(stage):
+    """A DELETE answers with the rows that it removed, and cannot know what had left: that is found out when they are
+    settled, and can be read afterwards."""
+    come, gate = [], threading.Event()
+
+    def answer(request):
+        come.append(request.headers["webhook-id"])
+        return Answer(200, after=gate)
+    stage.http("h", concurrency=TASKS, claim="memory", timeout="2m")
+    stage.receiver.on("/h", answer)
+    daemon = stage.start()
+    stage.execute(f"INSERT INTO outbox (route, payload) SELECT 'h', '{{}}' FROM seq_1_to_{TASKS}")
+    wait_until(lambda: come, LIMIT_S, "some to be in flight")
+    stage.execute("DELETE FROM outbox")
+    gate.set()
+    wait_until(lambda: daemon.metric("duebox_inflight_tasks") == 0, LIMIT_S, "nothing to be in flight")
+    wait_until(lambda: stage.count("outbox_attempts") == len(come), LIMIT_S, "a line of each copy")
+    assert set(stage.execute("SELECT message_id, attempt, outcome FROM outbox_attempts")) == {
+        (message_id, 1, "sent_then_removed") for message_id in come}
+
+
 def test_an_update_of_tasks_whose_result_is_awaited_is_delivered(stage):
     """What the consumer says is about the content that it has had; the new one is sent as another revision."""
     come = []

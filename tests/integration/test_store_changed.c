@@ -419,6 +419,105 @@ static void what_left_already_is_not_sent_again(void **state) {
   }
 }
 
+/* --- rows that are gone --- */
+
+static const char *lines(struct fixture *f) {
+  return ask_text(f, "SELECT GROUP_CONCAT(message_id, attempt, kind, outcome, task_id, route ORDER BY seq) "
+                     "FROM outbox_attempts");
+}
+
+/* A DELETE that commits while a copy of the task is at its destination answers with a row: what had left already is to
+ * be found out afterwards. */
+static void a_task_that_is_removed_while_its_copy_is_out(void **state) {
+  struct fixture *f = *state;
+  static const struct {
+    enum task_event event;
+    const char *line;
+  } rows[] = {{EVENT_DONE, "m11successsent_then_removed1r"},
+              {EVENT_PUBLISHED, "m11successsent_then_removed1r"},
+              {EVENT_RETRY, "m11failuresent_then_removed1r"},
+              {EVENT_DEAD, "m11failuresent_then_removed1r"}};
+  for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+    ONE_TASK;
+    struct task_batch *batch = read_group(f, TASK_SCHEDULED, 0, "r");
+    struct decision d = decide_on_sent(&batch->tasks[0], rows[i].event);
+    sql(f, "DELETE FROM outbox");
+    for (int again = 0; again < 2; again++) {
+      assert_int_equal(settle(f, &d, 1), 0);
+      assert_true(d.gone && !d.busy && !d.refused);
+      assert_string_equal(lines(f), rows[i].line);
+    }
+    release(batch);
+    sql(f, "DELETE FROM outbox_attempts");
+  }
+}
+
+static void some_of_a_batch_are_removed(void **state) {
+  struct fixture *f = *state;
+  enum { ROWS = 20 };
+  struct decision d[ROWS];
+  sql(f, "INSERT INTO outbox (id, route, payload, shard) SELECT seq, 'r', 'p', 0 FROM seq_1_to_20");
+  struct task_batch *batch = read_group(f, TASK_SCHEDULED, 0, "r");
+  for (int i = 0; i < ROWS; i++)
+    d[i] = decide_on_sent(&batch->tasks[i], EVENT_DONE);
+  d[3].sent = NULL; /* no copy of it has left */
+  sql(f, "DELETE FROM outbox WHERE id IN (4, 5, 6)");
+  assert_int_equal(settle(f, d, ROWS), ROWS - 3);
+  assert_string_equal(ask_text(f, "SELECT GROUP_CONCAT(task_id, outcome ORDER BY task_id) FROM outbox_attempts"),
+                      "5sent_then_removed,6sent_then_removed");
+  assert_string_equal(row(f), "(none)");
+  release(batch);
+}
+
+/* What a result or a command has ended was not removed: that is told by what it left. */
+static void what_has_ended_was_not_removed(void **state) {
+  struct fixture *f = *state;
+  for (int how = 0; how < 2; how++) {
+    const uint64_t id = 1;
+    bool changed = false;
+    ONE_TASK;
+    struct task_batch *batch = read_group(f, TASK_SCHEDULED, 0, "r");
+    struct decision d = decide_on_sent(&batch->tasks[0], EVENT_PUBLISHED);
+    if (how == 0)
+      assert_int_equal(say(f, 1, RESULT_DONE), RESULT_APPLIED);
+    else
+      ok(f, OPS->intervene(f->ss, f->leases, INTERVENE_CANCEL, &id, 1, 0, "ann", "", 1000000, &changed, &f->err));
+    sql(f, "DELETE FROM outbox_history WHERE state = 'done'"); /* a route without history */
+    assert_int_equal(settle(f, &d, 1), 0);
+    assert_int_equal(ask(f, "SELECT COUNT(*) FROM outbox_attempts WHERE outcome = 'sent_then_removed'"), 0);
+    release(batch);
+    sql(f, "DELETE FROM outbox_attempts");
+    sql(f, "DELETE FROM outbox_history");
+  }
+}
+
+/* Nor what a commit of ours has ended that got no answer. */
+static void what_an_unknown_commit_has_ended_was_not_removed(void **state) {
+  struct fixture *f = *state;
+  ONE_TASK;
+  struct task_batch *batch = read_group(f, TASK_SCHEDULED, 0, "r");
+  struct decision d = decide_on_sent(&batch->tasks[0], EVENT_DONE);
+  fault_arm(f, FAULT_LOSE_ANSWER, "DELETE", 0, 1);
+  assert_int_equal(settle(f, &d, 1), 1);
+  assert_int_equal(ask(f, "SELECT COUNT(*) FROM outbox_attempts"), 0);
+  release(batch);
+}
+
+/* The line is not worth a task's standing still: it is left out where the server refuses it. */
+static void a_line_of_a_removed_task_that_is_refused(void **state) {
+  struct fixture *f = *state;
+  ONE_TASK;
+  struct task_batch *batch = read_group(f, TASK_SCHEDULED, 0, "r");
+  struct decision d = decide_on_sent(&batch->tasks[0], EVENT_DONE);
+  sql(f, "DELETE FROM outbox");
+  sql(f,
+      "CREATE TRIGGER refuse BEFORE INSERT ON outbox_attempts FOR EACH ROW SIGNAL SQLSTATE '45000' SET MESSAGE_TEXT = "
+      "'no'");
+  assert_int_equal(settle(f, &d, 1), 0);
+  assert_false(d.busy || d.refused);
+  release(batch);
+}
+
 /* --- a COMMIT without an answer --- */
 
 static void a_batch_with_a_deferred_row(struct fixture *f, struct decision d[2], struct task_batch **batch) {
@@ -492,6 +591,11 @@ int main(int argc, char **argv) {
       TEST(a_task_that_was_awaited_before_the_upgrade),
       TEST(a_changed_claim_that_was_never_sent_goes_back),
       TEST(what_left_already_is_not_sent_again),
+      TEST(a_task_that_is_removed_while_its_copy_is_out),
+      TEST(some_of_a_batch_are_removed),
+      TEST(what_has_ended_was_not_removed),
+      TEST(what_an_unknown_commit_has_ended_was_not_removed),
+      TEST(a_line_of_a_removed_task_that_is_refused),
       TEST(a_deferred_row_does_not_tell_whether_a_commit_happened),
       TEST(an_unknown_commit_of_a_result_whose_row_is_locked),
   };
