@@ -218,3 +218,27 @@ def test_a_row_of_a_lenient_client_ends_by_itself(stage, claim):
         assert stage.row(name)["error_class"] == "row.unreadable"
     wait_until(lambda: "lease" in stage.ledger.arrived_ids(), 20, "the claim of nobody to be sent", detail=stage.living)
     wait_until(lambda: stage.count() == 0, 20, "an empty outbox", detail=stage.living)
+
+
+def test_a_routing_key_without_permission_costs_no_other_a_failure(stage):
+    """RabbitMQ closes the channel over each such message: those beside it are delivered, with no failure counted, and
+    the forbidden ones wait, alive."""
+    broker, name = stage.rabbitmq, new_id()
+    user, exchange = f"u-{name}", f"x-{name}"
+    queue = stage.queue()
+    broker.declare_exchange(exchange)
+    broker.bind(queue, exchange, "#")
+    broker.ctl("add_user", user, "secret-of-a-test")
+    broker.ctl("set_permissions", user, "", ".*", ".*")
+    broker.ctl("set_topic_permissions", user, exchange, "^good", ".*")
+    stage.plugin("topics", module="amqp", url=broker.url.replace("guest:guest", f"{user}:secret-of-a-test"))
+    stage.route("keyed", via="topics", exchange=exchange, routing_key="{task_key}", history="1h",
+                retry={"levels": ["1s"]}, max_attempts=2)
+    stage.start()
+    for i in range(300):
+        stage.execute("INSERT INTO outbox (route, payload, task_key) VALUES ('keyed', %s, %s)", f"{i}",
+                      "bad" if i % 30 == 29 else f"good{i % 7}")
+    wait_until(lambda: stage.count("outbox_history") >= 290, 60, "the good ones to be delivered")
+    assert stage.execute("SELECT state, COUNT(*) FROM outbox_history GROUP BY state") == (("done", 290),)
+    assert stage.execute("SELECT COUNT(*), MAX(failures) FROM outbox WHERE task_key = 'bad'") == ((10, 0),)
+    assert stage.execute("SELECT MAX(failures) FROM outbox_history") == ((0,),)

@@ -3,6 +3,7 @@
 Nothing is sent and nothing is created by asking.
 """
 
+import json
 import socket
 import time
 
@@ -23,10 +24,12 @@ def asker(cli):
     return cli
 
 
-def targets(cli, code=78):
-    """The lines of doctor about targets."""
+def targets(cli, *codes):
+    """The lines of doctor about targets; it ends with one of the codes, or with that for what is wrong."""
     cli.daemon.configure(cli.stage.configuration)
-    return [line for line in cli.jsonl("doctor", code=code) if line["check"] == "target"]
+    done = cli.run("doctor", "-o", "jsonl")
+    assert done.returncode in (codes or (78,)), done
+    return [line for line in map(json.loads, done.stdout.splitlines()) if line["check"] == "target"]
 
 
 def said_of(lines, name):
@@ -83,6 +86,22 @@ def test_queues_and_exchanges(asker, rabbitmq):
     assert rabbitmq.queue_depth(queue) == 0
 
 
+def test_an_exclusive_queue(asker, rabbitmq):
+    """A queue that one connection has for itself takes everybody's messages; only its results are nobody else's."""
+    stage = asker.stage
+    stage.plugin("rabbit", module="amqp", url=rabbitmq.url)
+    connection = rabbitmq.connect()
+    queue = connection.channel().queue_declare("", exclusive=True).method.queue
+    try:
+        stage.route("own", via="rabbit", routing_key=queue)
+        assert targets(asker, 0)[0]["text"] == "plugin rabbit: 1 of 1 targets are there"
+        stage.configuration["results"] = [{"via": "rabbit", "queue": queue}]
+        line = said_of(targets(asker), "rabbit#1")
+        assert line["level"] == "fail" and "405" in line["text"] and "exclusive" in line["cure"], line
+    finally:
+        connection.close()
+
+
 def test_hosts(asker, http_receiver):
     """Resolved, judged, connected; a host that does not answer takes its time but once."""
     stage = asker.stage
@@ -122,3 +141,24 @@ def test_a_broker_elsewhere(asker, stray):
     asker.add("away", delay_ms=0)
     daemon = asker.daemon.start()
     assert "another host" in daemon.wait_log("KAFKA-DOWN", text="without TLS", limit_s=60)["msg"]
+
+
+def test_a_broker_with_a_name_that_is_not_known_here(asker):
+    """A broker's own name that nobody here can resolve is that, and no other host that lacks TLS."""
+    stray = StrayKafka("no.such.host.invalid")
+    try:
+        asker.stage.plugin("stray", module="kafka", brokers=stray.bootstrap, delivery_timeout="2s")
+        asker.stage.route("away", via="stray", topic="away")
+        line = said_of(targets(asker, 0, 78), "away")
+    finally:
+        stray.close()
+    assert "reached as no.such.host.invalid:9092" in line["text"] and "another host" not in line["text"], line
+    assert "name service" in line["cure"] and "tls" not in line["cure"], line
+
+
+def test_a_plugin_that_does_not_come_back(asker):
+    """Its thread goes on with the configuration until the very end of the process, which comes all the same."""
+    asker.stage.plugin("stuck", module="hang_check")
+    asker.stage.route("any", via="stuck")
+    line, = targets(asker, 0)
+    assert line["level"] == "warn" and "the plugin hangs" in line["text"], line
