@@ -318,6 +318,8 @@ bool engine_start(const struct store *store, struct config *config, struct engin
   engine->started_us = clock_wall_us();
   engine->first = config_ref_take(engine->config);
   name_instance(engine, config->engine.instance);
+  if (store->identify)
+    store->identify(store->self, engine->instance);
   pthread_mutex_init(&engine->config_lock, NULL);
   pthread_mutex_init(&engine->watch_lock, NULL);
   pthread_mutex_init(&engine->drivers_lock, NULL);

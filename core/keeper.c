@@ -81,6 +81,48 @@ static void give_back_quiet(struct keeper *keeper) {
   }
 }
 
+/* Whose lease has ended may stand still in the middle of a transaction, and its locks with it. It may also live, and
+ * only have failed to renew: whether it does shows at the latest when its last sign of life has run out. */
+static void note_silent(struct keeper *keeper, const struct shard_row *row, int64_t lease_ms) {
+  if (!row->expired || !row->unclean || !row->owner[0] || strcmp(row->owner, keeper->me.id) == 0)
+    return;
+  struct keeper_silent *place = &keeper->silent[0];
+  for (size_t i = 0; i < KEEPER_SILENT; i++) {
+    struct keeper_silent *silent = &keeper->silent[i];
+    if (strcmp(silent->id, row->owner) == 0)
+      return;
+    if (!silent->id[0])
+      place = silent;
+  }
+  snprintf(place->id, sizeof place->id, "%s", row->owner);
+  place->until_us = clock_mono_us() + lease_ms * 1000 * 2;
+}
+
+static void say_ended(const char *instance, const struct store_silent *silent) {
+  if (silent->ended)
+    log_info("DUEBOX-SESSIONS-ENDED", "instance=%s is silent: %u sessions that it had left open were ended", instance,
+             silent->ended);
+  if (silent->refused)
+    log_warn("DUEBOX-SESSIONS-LEFT",
+             "instance=%s is silent, and this user may not end %u sessions that it has left open: their locks last "
+             "until the server ends them, for some seconds; CONNECTION ADMIN is the right to do so",
+             instance, silent->refused);
+}
+
+static void end_silent(struct keeper *keeper) {
+  for (size_t i = 0; i < KEEPER_SILENT; i++) {
+    struct keeper_silent *it = &keeper->silent[i];
+    struct store_silent silent = {0};
+    struct err err = {0};
+    if (!it->id[0])
+      continue;
+    enum store_status status = keeper->store->ops->end_silent(keeper->ss, it->id, &silent, &err);
+    say_ended(it->id, &silent);
+    if ((keeper_ok(keeper, KEEPER_SHARDS, status, &err) && silent.silent) || clock_mono_us() > it->until_us)
+      it->id[0] = '\0';
+  }
+}
+
 static void take(struct keeper *keeper, const struct shard_row *row, int64_t lease_ms) {
   uint64_t epoch = 0;
   struct instant sent = clock_instant();
@@ -120,6 +162,9 @@ static void balance(struct keeper *keeper, int64_t lease_ms) {
   struct err err = {0};
   if (!keeper_ok(keeper, KEEPER_SHARDS, keeper->store->ops->shards(keeper->ss, rows, &n, &err), &err))
     return;
+  for (size_t i = 0; i < n; i++)
+    note_silent(keeper, &rows[i], lease_ms);
+  end_silent(keeper);
   struct shard_lease held[STORE_SHARDS_MAX];
   size_t before = leases_owned(keeper->leases, held);
   mine = before;

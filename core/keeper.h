@@ -34,7 +34,13 @@ struct pause_request {
 /* What can fail by itself, each with a log id of its own. */
 enum keeper_work { KEEPER_LEASES, KEEPER_SHARDS, KEEPER_ROUTES, KEEPER_HOUSE, KEEPER_EXPIRY, KEEPER_WORKS };
 
-enum { KEEPER_THREADS = 3, KEEPER_JUMP_US = 500 * 1000 };
+/* An instance whose lease has ended, and until when we ask whether it is silent (monotonic). */
+struct keeper_silent {
+  char id[STORE_INSTANCE_MAX + 1]; /* "" = none */
+  int64_t until_us;
+};
+
+enum { KEEPER_THREADS = 3, KEEPER_SILENT = 8, KEEPER_JUMP_US = 500 * 1000 };
 
 struct keeper {
   /* Filled by the engine before the start. */
@@ -67,6 +73,7 @@ struct keeper {
   /* Keeper thread. */
   struct store_session *ss;
   uint32_t living;
+  struct keeper_silent silent[KEEPER_SILENT];
   int64_t routes_differ_us; /* since when the daemons have had different routes; 0 = they have the same */
   bool routes_differ_said;
 };

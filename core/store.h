@@ -65,6 +65,13 @@ enum lease_fate {
   LEASE_BUSY, /* another transaction holds its row: it runs on as it was */
 };
 
+/* What ending the sessions of an instance came to. */
+struct store_silent {
+  bool silent;             /* it has said nothing for as long as that counts, and holds no shard; otherwise nothing was
+                              done */
+  uint32_t ended, refused; /* sessions; those that we have no right to end are left to the server's own time limits */
+};
+
 struct instance_row {
   const char *id;        /* random per process start */
   const char *host;      /* engine.instance: matched against target_host */
@@ -217,7 +224,6 @@ struct result_row {
   int64_t due_us, asked_due_us, expires_us;
   int64_t now_us; /* when it was locked, by the database's clock */
   enum row_change change;
-  uint64_t version;  /* task_version() */
   const char *route; /* NUL-terminated, valid during the call */
 };
 
@@ -316,8 +322,13 @@ struct store_ops {
    * shard's row. */
   enum store_status (*acquire)(struct store_session *ss, const char *instance, const struct shard_row *seen,
                                int64_t lease_ms, uint64_t *epoch, struct err *err);
+  /* Ends what the server still has open for another instance, if that is silent: transactions of a daemon that stands
+   * still, with their locks. Never a session of an instance that lives, nor of anybody else. */
+  enum store_status (*end_silent)(struct store_session *ss, const char *instance, struct store_silent *out,
+                                  struct err *err);
   /* Renews all leases in one statement; a row of a shard that another transaction holds does not stop the others.
-   * *now_us: the database's clock at that time. */
+   * *now_us: the database's clock at that time. From the first call on this session waits for the server for no longer
+   * than a third of a lease, or three seconds where that is more; so does one that beats. */
   enum store_status (*renew)(struct store_session *ss, const char *instance, const struct shard_lease *leases,
                              size_t count, int64_t lease_ms, enum lease_fate *fates, int64_t *now_us, struct err *err);
   /* Gives a shard back clean. */
@@ -434,6 +445,8 @@ struct store {
   const struct store_ops *ops;
   void *self;
   atomic_uint_fast64_t *statements; /* sent by all sessions so far; the store's own */
+  /* Tells the store which instance opens its sessions, before the first one: others end them when it is silent. */
+  void (*identify)(void *self, const char *instance);
   /* Writes which server a session reached last into out (STORE_SERVER_MAX bytes with the NUL; "" = none yet), and
    * returns how often that was another one than the session before had reached. Any thread; NULL = not known. */
   uint64_t (*server)(void *self, char *out);

@@ -25,7 +25,8 @@ void db_place(const struct database_config *config, char *out, size_t cap) {
 
 /* MariaDB turns long lists of ids into a temporary table that it sorts; index seeks are what we want. Only MariaDB
  * reads comments that begin with M!, only MySQL those that begin with !80000. Lock waits are short, because the unit is
- * redone anyway; metadata locks too, else an ALTER TABLE by an operator would make us wait for a day (the default).
+ * redone anyway; metadata locks too, else an ALTER TABLE by an operator would make us wait for a day (the default), and
+ * all others behind us.
  *
  * A client that is frozen, or cut off, in the middle of a transaction must not keep its locks: the server ends a
  * session that is silent inside a transaction, or does not take its answer, after seconds (well below engine.lease).
@@ -38,7 +39,8 @@ static const char setup[] =
     "sql_select_limit = 18446744073709551615, sql_safe_updates = 0, sql_big_selects = 1, completion_type = 0"
     "/*M!100303 , in_predicate_conversion_threshold = 0, idle_transaction_timeout = 2 */";
 /* Operators' sessions may be idle while somebody thinks about an answer. */
-static const char setup_daemon[] = ", net_read_timeout = 3, net_write_timeout = 3/*!80000 , wait_timeout = 3 */";
+static const char setup_daemon[] =
+    ", lock_wait_timeout = 1, net_read_timeout = 3, net_write_timeout = 3/*!80000 , wait_timeout = 3 */";
 static const char setup_check[] =
     ";\nSET SESSION TRANSACTION ISOLATION LEVEL READ COMMITTED, READ WRITE;\n"
     "SHOW SESSION VARIABLES WHERE Variable_name IN ('time_zone', 'transaction_isolation', 'tx_isolation', 'sql_mode', "

@@ -4,18 +4,21 @@
  *
  * Dropping a partition costs the same for one row as for ten million, where a DELETE would fill the undo log. Bounds
  * are whole days; a longer retention gets wider partitions rather than more of them, because every lookup by message id
- * visits each. Two daemons may do this at once: the one that comes second finds it done (DDL errors that say so count
- * as success). Each step is by itself: what the server refuses in one of them does not stop the others.
+ * visits each. Nothing is made or dropped while two clocks, the server's and ours, differ by a day: one of them is
+ * wrong, and what is dropped does not come back. Two daemons may do this at once: the one that comes second finds it
+ * done (DDL errors that say so count as success). Each step is by itself: what the server refuses in one of them does
+ * not stop the others.
  */
 #include <stdio.h>
 #include <string.h>
 
+#include "core/base/clock.h"
 #include "outbox/ops.h"
 #include "query.h"
 
 #define DAY_US (INT64_C(86400) * 1000000)
 
-enum { PARTITIONS_WANTED = 16, PARTITIONS_MAX = 512 };
+enum { PARTITIONS_WANTED = 16, PARTITIONS_MAX = 512, COPIED_ROWS_MAX = 1000000 };
 
 /* Somebody else did the same: the partition is there already, or gone already, or bounds do not rise any more. */
 enum { SAME_NAME_PARTITION = 1517, DROP_UNKNOWN_PARTITION = 1507, BOUNDS_DO_NOT_RISE = 1493 };
@@ -24,6 +27,7 @@ struct partitions {
   struct partition {
     char name[65];
     int64_t until_us;
+    uint64_t rows;      /* about */
   } of[PARTITIONS_MAX]; /* without p_later; oldest first */
   size_t count;
 };
@@ -52,6 +56,8 @@ static bool read_partitions(struct store_session *ss, const struct keeping *keep
     /* The bound is a quoted literal, or MAXVALUE. */
     bool timed = bound && bound[0] == '\'' && row.lengths[1] > 2 &&
                  time_parse(bound + 1, row.lengths[1] - 2, &partition->until_us);
+    if (!row.fields[2] || !db_u64(&row, 2, UINT64_MAX, &partition->rows))
+      partition->rows = 0;
     if (timed && db_copy(&row, 0, partition->name, sizeof partition->name))
       out->count++;
   }
@@ -109,20 +115,41 @@ static void add_partition(struct text *ddl, int64_t until_us) {
   text_free(&bound);
 }
 
+/* How many partitions stay as they are. After a clock that was years ahead, or a retention that was far longer, the
+ * partition of what is written now is over in years: from there on they are made anew, which copies their rows. */
+static size_t staying(const struct partitions *partitions, int64_t now_us, int64_t far_us) {
+  size_t current = 0;
+  uint64_t rows = 0;
+  while (current < partitions->count && partitions->of[current].until_us <= now_us)
+    current++;
+  if (current == partitions->count || partitions->of[current].until_us <= far_us)
+    return partitions->count;
+  for (size_t i = current; i < partitions->count; i++)
+    rows += partitions->of[i].rows;
+  return rows <= COPIED_ROWS_MAX ? current : partitions->count;
+}
+
 /* Splits partitions off p_later until they reach far enough. The last of them always lies wholly in the future, so
  * p_later is as good as empty and the split copies nothing. */
 static bool make_ahead(struct store_session *ss, const struct keeping *keeping, const struct partitions *partitions,
                        int64_t now_us, struct err *err) {
   int64_t width = ((keeping->ahead_us + keeping->keep_us) / PARTITIONS_WANTED / DAY_US + 1) * DAY_US;
   int64_t until = now_us - now_us % DAY_US;
-  if (partitions->count && partitions->of[partitions->count - 1].until_us > until)
-    until = partitions->of[partitions->count - 1].until_us;
+  size_t stay = staying(partitions, now_us, now_us + keeping->ahead_us + keeping->keep_us + 2 * width);
+  if (stay && partitions->of[stay - 1].until_us > until)
+    until = partitions->of[stay - 1].until_us;
   struct text ddl = {0};
   bool any = false;
   start_alter(ss, &ddl, keeping->suffix);
+  text_puts(&ddl, "REORGANIZE PARTITION ");
+  for (size_t i = stay; i < partitions->count; i++) {
+    text_puts(&ddl, "`");
+    text_puts(&ddl, partitions->of[i].name);
+    text_puts(&ddl, "`, ");
+  }
   while (until < now_us + keeping->ahead_us + width) {
     until += width;
-    text_puts(&ddl, any ? ", " : "REORGANIZE PARTITION p_later INTO (");
+    text_puts(&ddl, any ? ", " : "p_later INTO (");
     add_partition(&ddl, until);
     any = true;
   }
@@ -142,26 +169,18 @@ struct housekeep_unit {
   int64_t longest_keep_ms, attempts_keep_ms, now_us;
 };
 
-/* We wait for a metadata lock for one second only, since all other statements queue up behind it. */
-static bool keep_partitions(struct store_session *ss, const struct keeping *keeping, const struct housekeep_unit *u,
-                            struct err *err) {
-  return db_run(ss->conn, "SET SESSION lock_wait_timeout = 1", keeping->what, err) &&
-         keep_table(ss, keeping, u->now_us, err) &&
-         db_run(ss->conn, "SET SESSION lock_wait_timeout = 5", keeping->what, err);
-}
-
 static bool keep_history(struct store_session *ss, void *arg, struct err *err) {
   const struct housekeep_unit *u = arg;
   /* keep_until is in the future when a row is written. */
   const struct keeping history = {"keeping the history's partitions", "_history", u->longest_keep_ms * 1000, 0};
-  return keep_partitions(ss, &history, u, err);
+  return keep_table(ss, &history, u->now_us, err);
 }
 
 static bool keep_attempts(struct store_session *ss, void *arg, struct err *err) {
   const struct housekeep_unit *u = arg;
   /* finished_at is now when a row is written. */
   const struct keeping attempts = {"keeping the attempts' partitions", "_attempts", DAY_US, u->attempts_keep_ms * 1000};
-  return keep_partitions(ss, &attempts, u, err);
+  return keep_table(ss, &attempts, u->now_us, err);
 }
 
 /* Tables without partitions: few rows, deleted a thousand at a time. */
@@ -234,12 +253,25 @@ static bool forget_instances(struct store_session *ss, void *arg, struct err *er
   return true;
 }
 
+/* Whether time is what both clocks say, within a day. */
+static bool clocks_agree(int64_t server_us, struct err *err) {
+  int64_t ours_us = clock_wall_us();
+  if (server_us - ours_us < DAY_US && ours_us - server_us < DAY_US)
+    return true;
+  return err_set(err, 0,
+                 "housekeeping: the database's clock and ours differ by %lld hours: nothing old is deleted and no "
+                 "partition is made until they agree",
+                 (long long)((server_us - ours_us) / (DAY_US / 24)));
+}
+
 enum store_status ops_housekeep(struct store_session *ss, int64_t longest_keep_ms, int64_t attempts_keep_ms,
                                 struct err *err) {
   static unit_fn *const steps[] = {keep_history, keep_attempts,    delete_quarantine, delete_excess,
                                    delete_audit, forget_instances, forget_heads};
   struct housekeep_unit unit = {.longest_keep_ms = longest_keep_ms, .attempts_keep_ms = attempts_keep_ms};
   enum store_status first = ops_now(ss, &unit.now_us, err);
+  if (first == STORE_OK && !clocks_agree(unit.now_us, err))
+    return STORE_REFUSED;
   for (size_t i = 0; first != STORE_DOWN && i < sizeof steps / sizeof steps[0]; i++) {
     struct err step = {0};
     enum store_status status = session_run(ss, "housekeeping", steps[i], &unit, &step);

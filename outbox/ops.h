@@ -16,6 +16,8 @@ enum store_status ops_shards(struct store_session *ss, struct shard_row rows[STO
                              struct err *err);
 enum store_status ops_acquire(struct store_session *ss, const char *instance, const struct shard_row *seen,
                               int64_t lease_ms, uint64_t *epoch, struct err *err);
+enum store_status ops_end_silent(struct store_session *ss, const char *instance, struct store_silent *out,
+                                 struct err *err);
 enum store_status ops_renew(struct store_session *ss, const char *instance, const struct shard_lease *leases,
                             size_t count, int64_t lease_ms, enum lease_fate *fates, int64_t *now_us, struct err *err);
 enum store_status ops_give_back(struct store_session *ss, const char *instance, const struct shard_lease *lease,

@@ -15,6 +15,7 @@ static const struct store_ops ops = {
     .leave = ops_leave,
     .shards = ops_shards,
     .acquire = ops_acquire,
+    .end_silent = ops_end_silent,
     .renew = ops_renew,
     .give_back = ops_give_back,
     .look = ops_look,
@@ -52,6 +53,11 @@ static uint64_t outbox_server(void *self, char *out) {
   return changes;
 }
 
+static void outbox_identify(void *self, const char *instance) {
+  struct outbox *outbox = self;
+  snprintf(outbox->instance, sizeof outbox->instance, "%s", instance);
+}
+
 bool outbox_create(const struct database_config *config, struct store *out, struct err *err) {
   *out = (struct store){0};
   if (!db_init(err))
@@ -64,8 +70,13 @@ bool outbox_create(const struct database_config *config, struct store *out, stru
   atomic_init(&outbox->has_rights, false);
   atomic_init(&outbox->statements, 0);
   atomic_init(&outbox->changes, 0);
+  atomic_init(&outbox->connections, 0);
   pthread_mutex_init(&outbox->server_lock, NULL);
-  *out = (struct store){.ops = &ops, .self = outbox, .statements = &outbox->statements, .server = outbox_server};
+  *out = (struct store){.ops = &ops,
+                        .self = outbox,
+                        .statements = &outbox->statements,
+                        .identify = outbox_identify,
+                        .server = outbox_server};
   return true;
 }
 

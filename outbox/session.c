@@ -13,6 +13,7 @@
 #include "query.h"
 
 enum { CONFLICT_TRIES = 5, LOST_TRIES = 2, SKIP_US = 3 * 1000 * 1000, IDLE_MARGIN_US = 1000 * 1000 };
+enum { NAME_TRIES = 4, LIMIT_MIN_S = 3 };
 enum { OUTLIVE_US = 2 * 1000 * 1000, OUTLIVE_STEP_NS = 2 * 1000 * 1000 };
 
 /* The server has ended an idle connection, or is about to: connecting again costs less than a failed unit. */
@@ -64,6 +65,29 @@ static void note_server(struct outbox *outbox, const struct db_conn *conn) {
   pthread_mutex_unlock(&outbox->server_lock);
 }
 
+/* While it lives the server keeps a name for the session, by which others find it (silent.c). A server that knows no
+ * such names (Galera) lets it live without. */
+static bool take_name(struct store_session *ss, struct err *err) {
+  static const char what[] = "naming a session";
+  struct outbox *outbox = ss->outbox;
+  uint64_t taken = 0;
+  for (int try = 0; *outbox->instance && !taken && try < NAME_TRIES; try++) {
+    struct db_result result;
+    struct db_row row;
+    session_begin(ss);
+    session_add(ss, query_session_name,
+                ARGS(STRING("instance", outbox->instance),
+                     UNSIGNED("number", atomic_fetch_add(&outbox->connections, 1) % SESSION_NAMES)));
+    if (!session_send(ss, what, &result, 1, err))
+      return db_error_class(err->code) == DB_REFUSED;
+    bool ok = db_next(&result, &row) && db_u64(&row, 0, 1, &taken);
+    db_results_free(&result, 1);
+    if (!ok)
+      return db_unexpected(err, what);
+  }
+  return true;
+}
+
 static bool ensure_connected(struct store_session *ss, struct err *err) {
   unsigned generation = atomic_load(&ss->outbox->generation);
   if (ss->conn && (ss->generation != generation || idle_too_long(ss)))
@@ -72,9 +96,9 @@ static bool ensure_connected(struct store_session *ss, struct err *err) {
   if (ss->conn)
     return true;
   ss->generation = generation;
-  if (!db_open(ss->outbox->config, DB_DAEMON, ss->purpose, &ss->conn, err) || !ss->conn)
+  if (!db_open(&ss->config, DB_DAEMON, ss->purpose, &ss->conn, err) || !ss->conn)
     return false;
-  if (!atomic_load(&ss->outbox->has_rights) && !rights_check(ss->conn, err)) {
+  if (!take_name(ss, err) || (!atomic_load(&ss->outbox->has_rights) && !rights_check(ss->conn, err))) {
     db_close(&ss->conn);
     return false;
   }
@@ -158,6 +182,7 @@ enum store_status session_open(void *store, const char *purpose, struct store_se
     return STORE_REFUSED;
   }
   ss->outbox = store;
+  ss->config = *ss->outbox->config;
   ss->random = (uint64_t)clock_mono_us() ^ (uintptr_t)ss;
   snprintf(ss->purpose, sizeof ss->purpose, "%s", purpose);
   enum store_status status = session_run(ss, "opening a database session", nothing, NULL, err);
@@ -177,6 +202,20 @@ void session_close(struct store_session **ss) {
   free((*ss)->settings);
   free(*ss);
   *ss = NULL;
+}
+
+void session_limit(struct store_session *ss, int64_t lease_ms) {
+  int64_t seconds = lease_ms / 3 / 1000;
+  int64_t limit_ms = (seconds < LIMIT_MIN_S ? LIMIT_MIN_S : seconds) * 1000;
+  if (limit_ms == ss->limit_ms)
+    return;
+  ss->limit_ms = limit_ms;
+  ss->config = *ss->outbox->config;
+  if (ss->config.connect_timeout_ms > limit_ms)
+    ss->config.connect_timeout_ms = limit_ms;
+  if (ss->config.read_timeout_ms > limit_ms)
+    ss->config.read_timeout_ms = limit_ms;
+  db_close(&ss->conn); /* the limits of a connection are those that it was made with */
 }
 
 void session_begin(struct store_session *ss) { text_clear(&ss->script); }

@@ -23,15 +23,22 @@
 struct outbox {
   const struct database_config *config;
   atomic_uint generation;
-  atomic_bool has_rights;          /* all that our statements need, tried once before anything is taken */
-  atomic_uint_fast64_t statements; /* sent so far */
-  atomic_uint_fast64_t changes;    /* of the server: how often a session met another one than the session before */
-  pthread_mutex_t server_lock;     /* guards server */
-  char server[STORE_SERVER_MAX];   /* the one that a session reached last, "" = none yet */
+  atomic_bool has_rights;                /* all that our statements need, tried once before anything is taken */
+  atomic_uint_fast64_t statements;       /* sent so far */
+  atomic_uint connections;               /* opened so far */
+  char instance[STORE_INSTANCE_MAX + 1]; /* whose sessions these are; "" = a command's. Constant once one is open */
+  atomic_uint_fast64_t changes;  /* of the server: how often a session met another one than the session before */
+  pthread_mutex_t server_lock;   /* guards server */
+  char server[STORE_SERVER_MAX]; /* the one that a session reached last, "" = none yet */
 };
+
+/* Names for the sessions of one instance: more than it has open at any time, for old ones end a little later. */
+enum { SESSION_NAMES = 64 };
 
 struct store_session {
   struct outbox *outbox;
+  struct database_config config; /* the outbox's, but for shorter time limits where the session has a limit */
+  int64_t limit_ms;              /* for the server's answers, see session_limit(); 0 = as configured */
   char purpose[32];
   struct db_conn *conn; /* NULL = not connected */
   unsigned generation;  /* of the store when conn was opened */
@@ -63,6 +70,10 @@ MUSTCHECK enum store_status session_try(struct store_session *ss, const char *wh
 
 enum store_status session_open(void *store, const char *purpose, struct store_session **out, struct err *err);
 void session_close(struct store_session **ss);
+
+/* The session must not wait for long for a server that says nothing: a third of a lease, in which a new connection may
+ * still be made and used. No less than the server itself lets it wait for a lock. Takes effect at once. */
+void session_limit(struct store_session *ss, int64_t lease_ms);
 
 /* Begins a script: an empty one, or one that opens a transaction. Both use ss->script. */
 void session_begin(struct store_session *ss);

@@ -60,6 +60,7 @@ static bool beat_unit(struct store_session *ss, void *arg, struct err *err) {
 
 enum store_status ops_beat(struct store_session *ss, const struct instance_row *me, int64_t ttl_ms, uint32_t *living,
                            uint32_t *route_sets, struct err *err) {
+  session_limit(ss, ttl_ms);
   return session_try(ss, "saying that this instance lives", beat_unit,
                      &(struct beat_unit){me, ttl_ms, living, route_sets}, err);
 }
@@ -210,6 +211,7 @@ static enum store_status renew(struct store_session *ss, struct renew_unit *unit
 enum store_status ops_renew(struct store_session *ss, const char *instance, const struct shard_lease *leases,
                             size_t count, int64_t lease_ms, enum lease_fate *fates, int64_t *now_us, struct err *err) {
   struct renew_unit all = {instance, leases, count, false, lease_ms, fates, now_us};
+  session_limit(ss, lease_ms);
   if (count == 0)
     return ops_now(ss, now_us, err);
   enum store_status status = *session_skip(ss, false) ? STORE_BUSY : renew(ss, &all, err);

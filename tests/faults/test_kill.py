@@ -18,6 +18,7 @@ from support.ledger import now_us
 from support.load import Load
 from support.scale import scaled
 from support.servers.http_receiver import Answer
+from support.tcp_proxy import TcpProxy
 from support.wait import wait_until
 
 # What one daemon may have in flight at the moment of a fault.
@@ -201,6 +202,45 @@ def test_a_frozen_daemon_stops_nobody(stage):
     assert second.metric("duebox_leases_lost") == lost
     stage.wait_empty(60)
     first.resume()
+
+
+# What claims rows, in a round trip of its own.
+CLAIMS = b"move_to_host IS NULL AND target_host IN"
+
+
+def test_the_locks_of_a_dead_daemon_are_not_waited_for(stage):
+    """A machine that loses power, or its network, in the middle of a transaction leaves locks on
+    the server. Whoever takes over ends its sessions, long before the server would: here that has
+    99 seconds for it. Without that the task would wait for the dead (P1 in time)."""
+    stage.http("h", concurrency=4)
+    stage.configuration["engine"]["lease"] = "2s"
+    stage.consume_http()
+    user = f"{stage.database[-20:]}_dead"
+    stage.mariadb.create_user(user, "pw", [f"ALL ON `{stage.database}`.*"])
+    with TcpProxy(stage.mariadb.port) as proxy:
+        proxy.rewrite(b"timeout = 2 */", b"timeout =99 */")     # idle_transaction_timeout
+        proxy.deafen_at(CLAIMS)
+        dead = stage.daemon("dead")
+        dead.configure({**dead.configuration, "database": {
+            "host": "127.0.0.1", "port": proxy.port, "user": user, "password": "pw", "name": stage.database}})
+        dead.start()
+        [task] = stage.insert("h")
+        assert proxy.deafened.wait(60), "it never claimed the task"
+
+        def locked():
+            return stage.mariadb.execute(
+                "SELECT COUNT(*) FROM information_schema.INNODB_TRX t JOIN information_schema.PROCESSLIST p "
+                "ON p.ID = t.trx_mysql_thread_id WHERE p.USER = %s AND p.COMMAND = 'Sleep'", user)[0][0]
+        wait_until(locked, 60, "its transaction to hold the row")
+        dead.pause()
+        other = stage.start("other")
+        stage.wait_arrived(1, 60)
+        other.wait_log("DUEBOX-SESSIONS-ENDED", text=stage.execute("SELECT id FROM outbox_instances WHERE host = 'dead'")[0][0])
+        dead.resume()
+        stage.wait_empty(60)
+        dead.wait_log("DUEBOX-SHARD-LOST")
+        stage.check()
+    assert stage.ledger.arrived_ids() == {task}
 
 
 # -- fencing ------------------------------------------------------------------------------

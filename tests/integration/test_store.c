@@ -445,79 +445,6 @@ static void expired_rows_are_told_from_the_others(void **state) {
   assert_int_equal(ids[0], 1);
 }
 
-static int64_t partitions_of(struct fixture *f, const char *table) {
-  return ask(f,
-             "SELECT COUNT(*) FROM information_schema.partitions WHERE table_schema = DATABASE() AND table_name = '%s'",
-             table);
-}
-
-static void add_history(struct fixture *f, int id, const char *keep_until) {
-  sql(f,
-      "INSERT INTO outbox_history (id, message_id, route, payload, headers, task_key, due_at, priority, order_key, "
-      "target_host, shard, created_at, state, attempt, failures, recoveries, finished_at, keep_until) VALUES (%d, 'm', "
-      "'r', '', '{}', '', UTC_TIMESTAMP(6), 5, '', '', 0, UTC_TIMESTAMP(6), 'done', 1, 0, 0, UTC_TIMESTAMP(6), %s)",
-      id, keep_until);
-}
-
-static void add_attempt(struct fixture *f, int attempt, const char *finished_at) {
-  sql(f,
-      "INSERT INTO outbox_attempts (message_id, attempt, kind, outcome, task_id, route, due_at, finished_at) VALUES "
-      "('m', %d, 'failure', 'retry', 1, 'r', UTC_TIMESTAMP(6), %s)",
-      attempt, finished_at);
-}
-
-static void partitions_are_made_ahead(void **state) {
-  struct fixture *f = *state;
-  const int64_t day = 86400000;
-  ok(f, OPS->housekeep(f->ss, 30 * day, 10 * day, &f->err));
-  int64_t history = partitions_of(f, "outbox_history"), attempts = partitions_of(f, "outbox_attempts");
-  assert_in_range(history, 10, 20);
-  assert_in_range(attempts, 2, 20);
-  add_history(f, 1, "UTC_TIMESTAMP(6) + INTERVAL 30 DAY");
-  add_history(f, 2, "UTC_TIMESTAMP(6) + INTERVAL 31 DAY");
-  add_attempt(f, 1, "UTC_TIMESTAMP(6)");
-  assert_int_equal(ask(f, "SELECT COUNT(*) FROM outbox_history PARTITION (p_later)"), 0);
-  assert_int_equal(ask(f, "SELECT COUNT(*) FROM outbox_attempts PARTITION (p_later)"), 0);
-  ok(f, OPS->housekeep(f->ss, 30 * day, 10 * day, &f->err));
-  assert_int_equal(partitions_of(f, "outbox_history"), history);
-  assert_int_equal(partitions_of(f, "outbox_attempts"), attempts);
-  ok(f, OPS->housekeep(f->ss, 400 * day, 10 * day, &f->err));
-  assert_in_range(partitions_of(f, "outbox_history"), history + 1, 60);
-  assert_int_equal(ask(f, "SELECT COUNT(*) FROM outbox_history"), 2);
-}
-
-/* Splits what is older than `age` off the first partition of an empty table. */
-static void split_off(struct fixture *f, const char *table, const char *name, const char *age) {
-  char bound[64];
-  snprintf(bound, sizeof bound, "%s", ask_text(f, "SELECT UTC_TIMESTAMP(6) - INTERVAL %s", age));
-  sql(f,
-      "ALTER TABLE %s REORGANIZE PARTITION p_later INTO (PARTITION %s VALUES LESS THAN ('%s'), "
-      "PARTITION p_later VALUES LESS THAN (MAXVALUE))",
-      table, name, bound);
-}
-
-static void partitions_whose_time_is_over_are_dropped(void **state) {
-  struct fixture *f = *state;
-  const int64_t day = 86400000;
-  split_off(f, "outbox_history", "p1", "3 DAY");
-  split_off(f, "outbox_history", "p2", "1 HOUR");
-  add_history(f, 1, "UTC_TIMESTAMP(6) - INTERVAL 4 DAY");
-  add_history(f, 2, "UTC_TIMESTAMP(6) - INTERVAL 2 DAY");
-  add_history(f, 3, "UTC_TIMESTAMP(6) + INTERVAL 1 HOUR");
-  split_off(f, "outbox_attempts", "p1", "11 DAY");
-  split_off(f, "outbox_attempts", "p2", "9 DAY");
-  add_attempt(f, 1, "UTC_TIMESTAMP(6) - INTERVAL 12 DAY");
-  add_attempt(f, 2, "UTC_TIMESTAMP(6) - INTERVAL 10 DAY");
-  sql(f, "INSERT INTO outbox_quarantine (source, origin, reason, sha256, length, body, received_at) VALUES ('s', 'o', "
-         "'r', '', 0, '', UTC_TIMESTAMP(6) - INTERVAL 11 DAY), ('s', 'p', 'r', '', 0, '', UTC_TIMESTAMP(6))");
-  sql(f, "INSERT INTO outbox_audit (actor, verb, filter, changed, at) VALUES ('a', 'v', '', 0, '2020-01-01')");
-  ok(f, OPS->housekeep(f->ss, 30 * day, 10 * day, &f->err));
-  assert_string_equal(ask_text(f, "SELECT GROUP_CONCAT(id) FROM outbox_history"), "3");
-  assert_string_equal(ask_text(f, "SELECT GROUP_CONCAT(attempt) FROM outbox_attempts"), "2");
-  assert_string_equal(ask_text(f, "SELECT GROUP_CONCAT(origin) FROM outbox_quarantine"), "p");
-  assert_int_equal(ask(f, "SELECT COUNT(*) FROM outbox_audit"), 0);
-}
-
 int main(int argc, char **argv) {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, store_setup, store_teardown)
   const struct CMUnitTest tests[] = {
@@ -542,9 +469,7 @@ int main(int argc, char **argv) {
       TEST(a_stale_epoch_changes_nothing_for_people),
       TEST(tasks_are_located_by_either_id),
       TEST(route_settings_are_kept_and_audited),
-      TEST(partitions_are_made_ahead),
       TEST(expired_rows_are_told_from_the_others),
-      TEST(partitions_whose_time_is_over_are_dropped),
   };
   return store_main(argc, argv, tests, sizeof tests / sizeof tests[0]);
 }

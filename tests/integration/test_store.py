@@ -81,7 +81,7 @@ ON_MYSQL = [source for source in OTHERS if source.stem != "test_store_plans"]
 
 
 ALWAYS = ("test_store", "test_store_changed", "test_store_settle", "test_store_results", "test_store_locked",
-          "test_store_identity")
+          "test_store_identity", "test_store_silent", "test_store_housekeep")
 LATER = pytest.mark.skipif("DUEBOX_TEST_ENGINES" not in os.environ, reason="scripts/test --engines")
 
 

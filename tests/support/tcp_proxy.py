@@ -5,6 +5,9 @@ Put it between duebox and a server, then:
     proxy.drop()        close everything, refuse new connections (server gone)
     proxy.reset()       send RST on every connection; new ones are served
     proxy.blackhole()   keep connections, take new ones, pass nothing on
+    proxy.deafen()      as a black hole for the connections that are open now; new ones are served
+    proxy.deafen_at(b)  the same for one connection, as soon as these bytes have gone to the server
+    proxy.rewrite(a, b) bytes on their way to the server, from now on
     proxy.delay(ms)     each direction is late by `ms`, at full throughput
     proxy.restore()     pass on again, with what a black hole held back
     proxy.retarget(port) new connections go to another server: the virtual IP that moves
@@ -36,6 +39,10 @@ class TcpProxy:
         self._targets = itertools.cycle([(host, port) for port in ports])
         self._delay_s = 0.0
         self._pipes = set()         # the stream writers of all open connections
+        self._hearing = set()       # an event for each connection that is not deaf
+        self._deaf_at = None
+        self.deafened = threading.Event()
+        self._rewritten = []
         self._server = None
         self._loop = asyncio.new_event_loop()
         self._thread = threading.Thread(target=self._loop.run_forever, name="tcp-proxy", daemon=True)
@@ -58,6 +65,17 @@ class TcpProxy:
 
     def blackhole(self):
         self._call(self._open.clear)
+
+    def deafen(self):
+        self._call(self._deafen)
+
+    def deafen_at(self, data):
+        self.deafened.clear()
+        self._deaf_at = data
+
+    def rewrite(self, old, new):
+        assert len(old) == len(new), "packets say how long they are"
+        self._rewritten.append((old, new))
 
     def delay(self, ms):
         self._delay_s = ms / 1000
@@ -122,14 +140,33 @@ class TcpProxy:
                     socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
             pipe.transport.abort()
 
+    def _deafen(self):
+        for hears in self._hearing:
+            hears.clear()
+        self._hearing.clear()
+
+    def _to_server(self, hears, data):
+        """What the server gets of it; the connection may be deaf from then on."""
+        for old, new in self._rewritten:
+            data = data.replace(old, new)
+        if self._deaf_at and self._deaf_at in data:
+            self._deaf_at = None
+            self._hearing.discard(hears)
+            hears.clear()
+            self.deafened.set()
+        return data
+
     async def _serve(self, client_reader, client_writer):
         self._pipes.add(client_writer)
         server_writer = None
+        hears = asyncio.Event()
+        hears.set()
+        self._hearing.add(hears)
         try:
             server_reader, server_writer = await asyncio.open_connection(*next(self._targets))
             self._pipes.add(server_writer)
-            await asyncio.gather(self._pass_on(client_reader, server_writer),
-                                 self._pass_on(server_reader, client_writer))
+            await asyncio.gather(self._pass_on(client_reader, server_writer, hears, to_server=True),
+                                 self._pass_on(server_reader, client_writer, hears))
             for pipe in (client_writer, server_writer):
                 pipe.close()
         except OSError:             # one end broke, or was never there: break the other
@@ -137,8 +174,9 @@ class TcpProxy:
                 pipe.transport.abort()
         finally:
             self._pipes -= {client_writer, server_writer}
+            self._hearing.discard(hears)
 
-    async def _pass_on(self, reader, writer):
+    async def _pass_on(self, reader, writer, hears, to_server=False):
         """One direction, to its end.  The queue lets many chunks be late at once."""
         late = asyncio.Queue(maxsize=1000)
         taking = asyncio.create_task(self._take(reader, late))
@@ -147,6 +185,9 @@ class TcpProxy:
                 due, data = await late.get()
                 await asyncio.sleep(max(0, due - time.monotonic()))
                 await self._open.wait()
+                await hears.wait()
+                if to_server and data:
+                    data = self._to_server(hears, data)
                 if data is None:
                     raise ConnectionResetError
                 if not data:

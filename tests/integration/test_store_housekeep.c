@@ -1,0 +1,148 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Housekeeping: partitions that are made and dropped in time, and what a wrong clock does to them.
+ */
+#include <stdio.h>
+#include <string.h>
+
+#include "integration/store_fixture.h"
+#include "outbox/session.h"
+
+#define OPS f->store.ops
+
+static int64_t partitions_of(struct fixture *f, const char *table) {
+  return ask(f,
+             "SELECT COUNT(*) FROM information_schema.partitions WHERE table_schema = DATABASE() AND table_name = '%s'",
+             table);
+}
+
+static void add_history(struct fixture *f, int id, const char *keep_until) {
+  sql(f,
+      "INSERT INTO outbox_history (id, message_id, route, payload, headers, task_key, due_at, priority, order_key, "
+      "target_host, shard, created_at, state, attempt, failures, recoveries, finished_at, keep_until) VALUES (%d, 'm', "
+      "'r', '', '{}', '', UTC_TIMESTAMP(6), 5, '', '', 0, UTC_TIMESTAMP(6), 'done', 1, 0, 0, UTC_TIMESTAMP(6), %s)",
+      id, keep_until);
+}
+
+static void add_attempt(struct fixture *f, int attempt, const char *finished_at) {
+  sql(f,
+      "INSERT INTO outbox_attempts (message_id, attempt, kind, outcome, task_id, route, due_at, finished_at) VALUES "
+      "('m', %d, 'failure', 'retry', 1, 'r', UTC_TIMESTAMP(6), %s)",
+      attempt, finished_at);
+}
+
+static void partitions_are_made_ahead(void **state) {
+  struct fixture *f = *state;
+  const int64_t day = 86400000;
+  ok(f, OPS->housekeep(f->ss, 30 * day, 10 * day, &f->err));
+  int64_t history = partitions_of(f, "outbox_history"), attempts = partitions_of(f, "outbox_attempts");
+  assert_in_range(history, 10, 20);
+  assert_in_range(attempts, 2, 20);
+  add_history(f, 1, "UTC_TIMESTAMP(6) + INTERVAL 30 DAY");
+  add_history(f, 2, "UTC_TIMESTAMP(6) + INTERVAL 31 DAY");
+  add_attempt(f, 1, "UTC_TIMESTAMP(6)");
+  assert_int_equal(ask(f, "SELECT COUNT(*) FROM outbox_history PARTITION (p_later)"), 0);
+  assert_int_equal(ask(f, "SELECT COUNT(*) FROM outbox_attempts PARTITION (p_later)"), 0);
+  ok(f, OPS->housekeep(f->ss, 30 * day, 10 * day, &f->err));
+  assert_int_equal(partitions_of(f, "outbox_history"), history);
+  assert_int_equal(partitions_of(f, "outbox_attempts"), attempts);
+  ok(f, OPS->housekeep(f->ss, 400 * day, 10 * day, &f->err));
+  assert_in_range(partitions_of(f, "outbox_history"), history + 1, 60);
+  assert_int_equal(ask(f, "SELECT COUNT(*) FROM outbox_history"), 2);
+}
+
+/* Splits what is older than `age` off the first partition of an empty table. */
+static void split_off(struct fixture *f, const char *table, const char *name, const char *age) {
+  char bound[64];
+  snprintf(bound, sizeof bound, "%s", ask_text(f, "SELECT UTC_TIMESTAMP(6) - INTERVAL %s", age));
+  sql(f,
+      "ALTER TABLE %s REORGANIZE PARTITION p_later INTO (PARTITION %s VALUES LESS THAN ('%s'), "
+      "PARTITION p_later VALUES LESS THAN (MAXVALUE))",
+      table, name, bound);
+}
+
+static void partitions_whose_time_is_over_are_dropped(void **state) {
+  struct fixture *f = *state;
+  const int64_t day = 86400000;
+  split_off(f, "outbox_history", "p1", "3 DAY");
+  split_off(f, "outbox_history", "p2", "1 HOUR");
+  add_history(f, 1, "UTC_TIMESTAMP(6) - INTERVAL 4 DAY");
+  add_history(f, 2, "UTC_TIMESTAMP(6) - INTERVAL 2 DAY");
+  add_history(f, 3, "UTC_TIMESTAMP(6) + INTERVAL 1 HOUR");
+  split_off(f, "outbox_attempts", "p1", "11 DAY");
+  split_off(f, "outbox_attempts", "p2", "9 DAY");
+  add_attempt(f, 1, "UTC_TIMESTAMP(6) - INTERVAL 12 DAY");
+  add_attempt(f, 2, "UTC_TIMESTAMP(6) - INTERVAL 10 DAY");
+  sql(f, "INSERT INTO outbox_quarantine (source, origin, reason, sha256, length, body, received_at) VALUES ('s', 'o', "
+         "'r', '', 0, '', UTC_TIMESTAMP(6) - INTERVAL 11 DAY), ('s', 'p', 'r', '', 0, '', UTC_TIMESTAMP(6))");
+  sql(f, "INSERT INTO outbox_audit (actor, verb, filter, changed, at) VALUES ('a', 'v', '', 0, '2020-01-01')");
+  ok(f, OPS->housekeep(f->ss, 30 * day, 10 * day, &f->err));
+  assert_string_equal(ask_text(f, "SELECT GROUP_CONCAT(id) FROM outbox_history"), "3");
+  assert_string_equal(ask_text(f, "SELECT GROUP_CONCAT(attempt) FROM outbox_attempts"), "2");
+  assert_string_equal(ask_text(f, "SELECT GROUP_CONCAT(origin) FROM outbox_quarantine"), "p");
+  assert_int_equal(ask(f, "SELECT COUNT(*) FROM outbox_audit"), 0);
+}
+
+/* A clock that was years ahead has left partitions of that time: what is written now would be kept for years. The next
+ * housekeeping makes sound ones of them, with all rows, and no more than otherwise. */
+static void partitions_of_a_wrong_clock_are_made_anew(void **state) {
+  struct fixture *f = *state;
+  const int64_t day = 86400000;
+  static const char *const tables[] = {"outbox_history", "outbox_attempts"};
+  for (size_t i = 0; i < 2; i++) {
+    split_off(f, tables[i], "p1", "-3650 DAY");
+    split_off(f, tables[i], "p2", "-3900 DAY");
+  }
+  add_history(f, 1, "UTC_TIMESTAMP(6) + INTERVAL 1 DAY");
+  add_history(f, 2, "UTC_TIMESTAMP(6) + INTERVAL 3700 DAY");
+  add_attempt(f, 1, "UTC_TIMESTAMP(6)");
+  for (int again = 0; again < 2; again++) {
+    ok(f, OPS->housekeep(f->ss, 30 * day, 10 * day, &f->err));
+    assert_in_range(partitions_of(f, "outbox_history"), 10, 20);
+    assert_in_range(partitions_of(f, "outbox_attempts"), 2, 20);
+    for (size_t i = 0; i < 2; i++)
+      assert_int_equal(ask(f,
+                           "SELECT COUNT(*) FROM information_schema.partitions WHERE table_schema = DATABASE() AND "
+                           "table_name = '%s' AND partition_description <> 'MAXVALUE' AND "
+                           "TRIM(BOTH CHAR(39) FROM partition_description) > UTC_TIMESTAMP(6) + INTERVAL 50 DAY",
+                           tables[i]),
+                       0);
+  }
+  assert_string_equal(ask_text(f, "SELECT GROUP_CONCAT(id) FROM outbox_history PARTITION (p_later)"), "2");
+  assert_int_equal(ask(f, "SELECT COUNT(*) FROM outbox_history"), 2);
+  assert_int_equal(ask(f, "SELECT COUNT(*) FROM outbox_attempts"), 1);
+}
+
+/* What is dropped does not come back: while the clocks of server and daemon are years apart nothing is deleted, and no
+ * partition is made. */
+static void nothing_old_is_deleted_while_clocks_differ(void **state) {
+  struct fixture *f = *state;
+  const int64_t day = 86400000;
+  static const char *const clocks[] = {"SET timestamp = 2100000000", "SET timestamp = 1000000000"};
+  ok(f, OPS->housekeep(f->ss, 30 * day, 10 * day, &f->err));
+  int64_t history = partitions_of(f, "outbox_history"), attempts = partitions_of(f, "outbox_attempts");
+  add_history(f, 1, "UTC_TIMESTAMP(6) + INTERVAL 1 DAY");
+  sql(f, "INSERT INTO outbox_audit (actor, verb, filter, changed) VALUES ('a', 'v', '', 0)");
+  for (size_t i = 0; i < 2; i++) {
+    assert_true(db_run(f->ss->conn, clocks[i], "test", &f->err));
+    assert_int_equal(OPS->housekeep(f->ss, 30 * day, 10 * day, &f->err), STORE_REFUSED);
+    assert_non_null(strstr(f->err.text, "clock"));
+    assert_int_equal(partitions_of(f, "outbox_history"), history);
+    assert_int_equal(partitions_of(f, "outbox_attempts"), attempts);
+  }
+  assert_int_equal(ask(f, "SELECT COUNT(*) FROM outbox_history"), 1);
+  assert_int_equal(ask(f, "SELECT COUNT(*) FROM outbox_audit"), 1);
+  assert_true(db_run(f->ss->conn, "SET timestamp = 0", "test", &f->err));
+  ok(f, OPS->housekeep(f->ss, 30 * day, 10 * day, &f->err));
+}
+
+int main(int argc, char **argv) {
+#define TEST(name) cmocka_unit_test_setup_teardown(name, store_setup, store_teardown)
+  const struct CMUnitTest tests[] = {
+      TEST(partitions_are_made_ahead),
+      TEST(partitions_whose_time_is_over_are_dropped),
+      TEST(partitions_of_a_wrong_clock_are_made_anew),
+      TEST(nothing_old_is_deleted_while_clocks_differ),
+  };
+  return store_main(argc, argv, tests, sizeof tests / sizeof tests[0]);
+}
