@@ -22,8 +22,9 @@ struct order_key {
   bool missed;       /* some wait in the table alone */
   uint32_t blocking; /* being blocked in the table */
   uint64_t head;     /* blocks the others; 0 = none */
-  uint8_t head_shard;
-  bool head_seen; /* in the table, since order_heads_begin() */
+  bool more_heads;   /* others have followed it: they are heads too, in the table */
+  uint64_t place;    /* where it has moved: others that go there follow it; 0 = nobody does */
+  bool head_seen;    /* in the table, since order_heads_begin() */
   UT_hash_handle hh;
   size_t len;
   char text[];
@@ -136,9 +137,26 @@ static void line_up(struct order_key *key, struct order_wait *wait) {
   key->waiting++;
 }
 
+/* Where a task that moves goes: a hash, never 0. */
+static uint64_t place_of(const struct task *task) {
+  uint64_t hash = UINT64_C(14695981039346656037); /* FNV-1a */
+  for (size_t i = 0; i < task->target_host.len; i++)
+    hash = (hash ^ (uint8_t)task->target_host.data[i]) * UINT64_C(1099511628211);
+  return hash ? hash : 1;
+}
+
+static bool follows(const struct order_key *key, const struct task *task) {
+  return key->head && key->place && task->moves && key->place == place_of(task);
+}
+
+bool order_follows(const struct order *order, const struct task *task) {
+  const struct order_key *key = order->heads && task->order_key.len ? find_key(order, task->order_key) : NULL;
+  return key && follows(key, task);
+}
+
 bool order_may_go(const struct order *order, const struct task *task) {
   const struct order_key *key = task->order_key.len ? find_key(order, task->order_key) : NULL;
-  if (!key || (key->head == task->id && !key->out))
+  if (!key || (!key->out && (key->head == task->id || follows(key, task))))
     return true;
   return !key->head && !key->blocking && !key->out && key->called && key->called->id == task->id;
 }
@@ -251,10 +269,10 @@ static bool forget_waiting(struct order *order, struct order_key *key) {
 }
 
 /* What waited here is met by a sweep, and blocked. */
-static bool set_head(struct order *order, struct order_key *key, uint64_t id, uint8_t shard) {
+static bool set_head(struct order *order, struct order_key *key, uint64_t id) {
   order->heads += key->head == 0;
+  order->next_head = order->next_head || (key->head && key->head != id);
   key->head = id;
-  key->head_shard = shard;
   key->head_seen = true;
   if (key->called && key->called->id != id)
     uncall(order, key->called);
@@ -263,7 +281,9 @@ static bool set_head(struct order *order, struct order_key *key, uint64_t id, ui
 
 static bool drop_head(struct order *order, struct order_key *key) {
   order->heads--;
-  key->head = 0;
+  order->unsure = order->unsure || key->more_heads;
+  key->head = key->place = 0;
+  key->more_heads = false;
   if (!key->out && !key->called && !key->blocking)
     return call_next(order, key);
   return false;
@@ -271,9 +291,11 @@ static bool drop_head(struct order *order, struct order_key *key) {
 
 bool order_block(struct order *order, const struct task *task) {
   struct order_key *key = find_key(order, task->order_key);
-  if (key)
-    key->blocking++;
-  return key != NULL;
+  if (!key)
+    return false;
+  key->blocking++;
+  key->place = 0; /* nobody passes it by following the head */
+  return true;
 }
 
 bool order_blocked_done(struct order *order, const struct task *task) {
@@ -290,11 +312,18 @@ bool order_leave(struct order *order, struct flight *flight, enum order_end end)
   if (!key || key->out != flight)
     return false;
   key->out = NULL;
-  if (end == ORDER_HEAD)
-    return set_head(order, key, flight->id, flight->task->shard);
+  if (end == ORDER_HEAD && flight->end == FLIGHT_MOVES && follows(key, flight->task)) {
+    key->more_heads = true;
+    return set_head(order, key, key->head);
+  }
+  if (end == ORDER_HEAD) {
+    key->place = flight->end == FLIGHT_MOVES ? place_of(flight->task) : 0;
+    return set_head(order, key, flight->id);
+  }
   if (end == ORDER_OVER && key->head == flight->id)
     return drop_head(order, key);
-  struct order_wait *wait = end == ORDER_AGAIN ? make_waiting(order, key, flight->task) : NULL;
+  bool again = end == ORDER_AGAIN && (!key->head || key->head == flight->id); /* else a sweep meets it */
+  struct order_wait *wait = again ? make_waiting(order, key, flight->task) : NULL;
   if (!wait)
     return key->head || key->blocking ? false : call_next(order, key);
   key->called = wait;
@@ -303,23 +332,26 @@ bool order_leave(struct order *order, struct flight *flight, enum order_end end)
 }
 
 void order_heads_begin(struct order *order) {
+  order->next_head = false;
   for (struct order_key *key = order->heads ? order->keys : NULL; key; key = key->hh.next)
-    key->head_seen = false;
+    key->head_seen = key->more_heads = false;
 }
 
-void order_head(struct order *order, struct duebox_bytes name, uint64_t id, uint8_t shard) {
+bool order_head(struct order *order, struct duebox_bytes name, uint64_t id) {
   struct order_key *key = make_key(order, name);
-  if (!key)
-    return; /* without memory: the next time */
-  if (key->head == id)
-    key->head_seen = true;
-  else
-    (void)set_head(order, key, id, shard); /* the sweeps of a new shard begin at its start anyway */
+  if (key && key->head && key->head_seen)
+    key->more_heads = true;
+  if (!key || key->more_heads)
+    return false; /* without memory: the next time */
+  if (key->head != id)
+    return set_head(order, key, id);
+  key->head_seen = true;
+  return false;
 }
 
 bool order_heads_end(struct order *order, bool *freed) {
   bool sweep = false;
-  *freed = false;
+  *freed = order->next_head;
   for (struct order_key *key = order->heads ? order->keys : NULL, *next; key; key = next) {
     next = key->hh.next;
     if (!key->head || key->head_seen || (key->out && key->out->id == key->head))
@@ -357,11 +389,6 @@ bool order_missed(struct order *order, uint64_t id, bool again) {
 
 bool order_forget_shard(struct order *order, uint8_t shard) {
   bool sweep = false;
-  for (struct order_key *key = order->heads ? order->keys : NULL, *next_key; key; key = next_key) {
-    next_key = key->hh.next;
-    if (key->head && key->head_shard == shard)
-      sweep = drop_head(order, key) || sweep;
-  }
   struct order_wait *wait, *next;
   HASH_ITER(hh, order->waiting, wait, next) {
     if (wait->shard != shard)

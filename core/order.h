@@ -6,8 +6,9 @@
  * deletes them while they wait. The one whose turn it is is "called": nobody else of its key may go until it took off
  * or turned out to be gone. Bounded: what finds no room is met again by the sweep.
  *
- * A key may be blocked by its head: a task that failed and is to be tried again before the others. These do not wait
- * here but in the table, in state blocked.
+ * A key may be blocked by its head: a task that failed and is to be tried again before the others, or that has moved to
+ * another shard or host. These do not wait here but in the table, in state blocked. Those that are to move to the same
+ * place follow it there, unless one that stays was blocked before them.
  *
  * @thread scheduler
  */
@@ -32,6 +33,8 @@ struct order {
   struct order_wait *waiting;              /* uthash by id: the waiting and the called ones */
   struct order_wait *called, *called_last; /* to be read, in this order */
   size_t heads;                            /* keys that are blocked */
+  bool next_head;                          /* a key has another head, since order_heads_begin() */
+  bool unsure;                             /* a head is over, and the table may have another of its key */
 };
 
 /* Whether the task may leave now: nobody else of its key is out, or it was called. */
@@ -47,7 +50,7 @@ MUSTCHECK bool order_enter(struct order *order, struct flight *flight);
 enum order_end {
   ORDER_OVER,  /* the next of its key is called */
   ORDER_AGAIN, /* its row was handed back: it itself is called */
-  ORDER_HEAD,  /* it failed, and is the head of its key from now on */
+  ORDER_HEAD,  /* it failed or has moved, and is the head of its key from now on */
 };
 
 /* The flight is over. True when the
@@ -56,15 +59,19 @@ enum order_end {
 bool order_leave(struct order *order, struct flight *flight, enum order_end end);
 /* Whether the task has to wait for the head of its key. */
 bool order_blocked(const struct order *order, const struct task *task);
+/* Whether the task is to move to where the head of its key has moved: it waits for none but those that follow before
+ * it. */
+bool order_follows(const struct order *order, const struct task *task);
 /* It is being blocked in the table; nobody else of its key but the head may go until that is written. False: its key is
  * not known here. */
 MUSTCHECK bool order_block(struct order *order, const struct task *task);
 /* It was written. True when the head is over meanwhile: the blocked ones are to be brought back. */
 bool order_blocked_done(struct order *order, const struct task *task);
-/* What the table says about heads: order_heads_begin(), order_head() for each that is alive, order_heads_end(). A head
- * that was not named is none any more; *freed says that there was one. The result is as that of order_leave(). */
+/* What the table says about heads: order_heads_begin(), order_head() for each that is alive, order_heads_end(). Of one
+ * key the first that is named counts. A head that was not named is none any more; *freed says that there was one. The
+ * results are as that of order_leave(). */
 void order_heads_begin(struct order *order);
-void order_head(struct order *order, struct duebox_bytes key, uint64_t id, uint8_t shard);
+MUSTCHECK bool order_head(struct order *order, struct duebox_bytes key, uint64_t id);
 bool order_heads_end(struct order *order, bool *freed);
 /* Whether the row of that id waits or is called. */
 bool order_knows(const struct order *order, uint64_t id);
@@ -73,7 +80,8 @@ size_t order_called(struct order *order, uint64_t *ids, size_t most, uint8_t *sh
 /* What was called did not take off: again = it is called once more, else it is gone and the next of its key is called.
  * Does nothing for an id that is not called. True as order_leave(). */
 bool order_missed(struct order *order, uint64_t id, bool again);
-/* The shard is not ours any more: forgets what waits of it. True as order_leave(). */
+/* The shard is not ours any more: forgets what waits of it. Heads stay, whichever shard they are in. True as
+ * order_leave(). */
 MUSTCHECK bool order_forget_shard(struct order *order, uint8_t shard);
 void order_free(struct order *order);
 

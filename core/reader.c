@@ -72,6 +72,12 @@ static void make_plan(struct scheduler *s, struct lane *lane, uint32_t credit, s
   }
 }
 
+/* Where the index has a row that was read. One that is to move comes before all others, but in its order_key. */
+static struct store_cursor position(const struct task *task) {
+  bool first = task->moves && task->order_key.len == 0;
+  return (struct store_cursor){first ? STORE_MOVES_US : task->due_us, task->id};
+}
+
 /* Moves the cursors behind the rows that were read; a group that gave fewer than it might is read to its end. */
 static void move_cursors(struct plan *plan, const struct task_batch *batch, int64_t began_us) {
   size_t row = 0;
@@ -82,7 +88,7 @@ static void move_cursors(struct plan *plan, const struct task_batch *batch, int6
            batch->tasks[row].priority == group->priority)
       row++;
     if (row > first)
-      group->cursor = (struct store_cursor){batch->tasks[row - 1].due_us, batch->tasks[row - 1].id};
+      group->cursor = position(&batch->tasks[row - 1]);
     group->backlog = row - first >= plan->range[i].limit;
     group->due = group->backlog || plan->backlog;    /* what follows is asked for when it came to its end */
     if (group->shard == SHARD_BOUND && row == first) /* what is due there is not ours */

@@ -120,6 +120,7 @@ struct taking {
   int64_t now_us; /* monotonic: when the batch came */
   struct err err; /* what is wrong with the row at hand */
   bool apart;     /* tasks get memory of their own */
+  bool put_back;  /* a row has been: those of its order_key do not pass it */
 };
 
 void reader_settle_turns(struct scheduler *s, struct lane *lane, const uint64_t *ids, size_t count) {
@@ -211,25 +212,9 @@ static void block(struct scheduler *s, struct group *group, struct task *task, s
   reader_end_flight(flight, known ? FLIGHT_BLOCKED : FLIGHT_UNSENT, NULL, NULL, &taking->ended);
 }
 
-/* Somebody asks for another shard or host. The row goes there when nothing of it is out and its turn has come, instead
- * of to its destination: whoever reads it next cannot meet a copy of ours, nor overtake one of its order_key. */
-static void move(struct scheduler *s, struct group *group, struct task *task, struct taking *taking) {
-  struct lane *lane = group->lane;
-  if (!order_may_go(&lane->order, task)) {
-    if (order_wait(&lane->order, task))
-      lane_sweep_first(lane);
-    task_release(task);
-    return;
-  }
-  struct flight *flight = reader_begin_flight(s, lane, group, task, taking->reading->began_us);
-  if (!flight) {
-    task_release(task);
-    return;
-  }
-  task->attempt_now = task->attempt;
-  bool keyed = task->order_key.len > 0;
-  flight->in_order = keyed && order_enter(&lane->order, flight);
-  reader_end_flight(flight, keyed && !flight->in_order ? FLIGHT_UNSENT : FLIGHT_MOVES, NULL, NULL, &taking->ended);
+/* Others of its order_key go first, wherever they are: it is put aside. */
+static bool must_block(const struct lane *lane, const struct task *task) {
+  return order_blocked(&lane->order, task) && !order_follows(&lane->order, task);
 }
 
 /* A row that came early and finds no room is read again when it is due. */
@@ -246,18 +231,45 @@ static bool is_full(const struct taking *taking) { return taking->taken >= takin
 
 /* A row that may not go although nothing of its own keeps it: no room, or not now. Where a route is suspended there is
  * no room, and its probe goes all the same. False: it may go. */
-static bool put_back(struct scheduler *s, struct group *group, const struct task *task, const struct taking *taking) {
+static bool put_back(struct scheduler *s, struct group *group, const struct task *task, struct taking *taking) {
   struct lane *lane = group->lane;
+  bool keyed = task->order_key.len > 0;
   bool room = lane_room(lane) > 0 || health_suspended(&lane->health);
-  if (task->state != TASK_SCHEDULED || (room && !is_full(taking)))
+  if (task->state != TASK_SCHEDULED || (room && !is_full(taking) && !(keyed && taking->put_back)))
     return false;
-  if (task->due_us > taking->reading->due_until_us)
+  if (task->due_us > taking->reading->due_until_us) {
     read_again_when_due(s, group, task);
-  else if (task->recoveries > 0 || is_full(taking))
+  } else if (task->recoveries > 0 || is_full(taking) || (keyed && taking->put_back)) {
     lane_sweep(group);
-  else
+    order_reserve(&lane->order, task); /* its turn stays, whatever is read before it is met again */
+    (void)order_missed(&lane->order, task->id, true);
+  } else {
     return false;
+  }
+  taking->put_back = true;
   return true;
+}
+
+/* Somebody asks for another shard or host. The row goes there when nothing of it is out and its turn has come, instead
+ * of to its destination: whoever reads it next cannot meet a copy of ours, nor overtake one of its order_key. It is the
+ * head of that from then on, so that nobody overtakes it where it was. */
+static void move(struct scheduler *s, struct group *group, struct task *task, struct taking *taking) {
+  struct lane *lane = group->lane;
+  if (!order_may_go(&lane->order, task)) {
+    if (order_wait(&lane->order, task))
+      lane_sweep_first(lane);
+    task_release(task);
+    return;
+  }
+  bool keyed = task->order_key.len > 0, waits = keyed && put_back(s, group, task, taking);
+  struct flight *flight = waits ? NULL : reader_begin_flight(s, lane, group, task, taking->reading->began_us);
+  if (!flight) {
+    task_release(task);
+    return;
+  }
+  task->attempt_now = task->attempt;
+  flight->in_order = keyed && order_enter(&lane->order, flight);
+  reader_end_flight(flight, keyed && !flight->in_order ? FLIGHT_UNSENT : FLIGHT_MOVES, NULL, NULL, &taking->ended);
 }
 
 /* What becomes of a row: it takes off, is given back to the table, or is noted as large. */
@@ -267,7 +279,7 @@ static void judge_row(struct scheduler *s, struct group *group, struct task *tas
     refuse(s, group, task, taking);
   } else if (!fresh && (order_blocked(&group->lane->order, task) || must_wait(s, group->lane, task))) {
     hand_back(s, group->lane, group, task, taking); /* plain SQL changed it between reading and claiming */
-  } else if (fresh && order_blocked(&group->lane->order, task)) {
+  } else if (fresh && must_block(group->lane, task)) {
     block(s, group, task, taking);
   } else if (fresh && task->moves) {
     move(s, group, task, taking);
@@ -360,9 +372,10 @@ static size_t choose_claims(struct scheduler *s, struct taking *taking, struct t
   for (size_t i = 0; i < rows; i++) {
     struct task *task = &batch->tasks[i];
     int64_t bytes = (int64_t)task->payload_len;
-    bool known = flight_of(s->flights, task) != NULL;
-    bool blocked = order_blocked(&lane->order, task);
-    bool ends = !known && (task->unreadable || blocked || task->moves);
+    if (flight_of(s->flights, task) || another_route(lane, task))
+      continue;
+    bool blocked = must_block(lane, task);
+    bool ends = task->unreadable || blocked || task->moves;
     struct group *group = ends ? lane_group(lane, task->shard, task->priority, true) : NULL;
     ended[i] = group != NULL;
     if (ended[i] && task->unreadable)
@@ -371,7 +384,7 @@ static size_t choose_claims(struct scheduler *s, struct taking *taking, struct t
       block(s, group, task, taking);
     else if (ended[i])
       move(s, group, task, taking);
-    if (ended[i] || known || task->unreadable || another_route(lane, task) || must_wait(s, lane, task))
+    if (ended[i] || task->unreadable || must_wait(s, lane, task))
       continue;
     order_reserve(&lane->order, task);
     bool first = wanted == 0 && lane->in_flight == 0;
@@ -449,7 +462,7 @@ size_t reader_take(struct scheduler *s, const struct reading *reading, struct ta
   taking.reading = reading;
   taking.out = taking.ended = (struct flight_list){0};
   taking.large_count = taking.taken = 0;
-  taking.apart = false;
+  taking.apart = taking.put_back = false;
   if (reading->recorded) {
     UNFILLED uint64_t ids[READ_MAX];
     UNFILLED char message_ids[READ_MAX][STORE_ID_MAX + 1];

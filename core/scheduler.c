@@ -178,7 +178,7 @@ void scheduler_look_soon(struct scheduler *s) {
 
 static void look_at_known(struct scheduler *s, const struct shard_lease *leases, size_t count) {
   int64_t began = clock_mono_us();
-  if (!scheduler_poll_known(s, leases, count) || !scheduler_heads(s, leases, count))
+  if (!scheduler_poll_known(s, leases, count) || !scheduler_heads(s))
     return;
   scheduler_overdue(s);
   if (s->retry_wait_us == 0)
@@ -222,7 +222,7 @@ static void look(struct scheduler *s) {
   for (struct lane *lane = s->lanes; lane; lane = lane->next)
     set_gauge(&lane->metrics.oldest_due_us, 0);
   struct store_group *groups = copy_groups(found, count);
-  if (!scheduler_heads(s, leases, held)) {
+  if (!scheduler_heads(s)) {
     free(groups);
     return;
   }

@@ -156,8 +156,8 @@ bool scheduler_target_waits(struct scheduler *s, struct flight *flight);
 /* scheduler_heads.c: */
 void scheduler_leave_order(struct scheduler *s, struct flight *flight, bool handed_back); /* the flight is over */
 void scheduler_is_blocked(struct scheduler *s, struct flight *flight); /* it was written that it is */
-/* Reads the heads of our shards when it is time. False: the database did not answer, nothing may be read. */
-bool scheduler_heads(struct scheduler *s, const struct shard_lease *leases, size_t count);
+/* Reads the heads of order keys when it is time. False: the database did not answer, nothing may be read. */
+bool scheduler_heads(struct scheduler *s);
 /* A look found blocked rows. */
 void scheduler_unblock(struct scheduler *s, struct lane *lane, const struct store_group *found);
 

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
- * core/scheduler_heads.c - heads of order keys: failed tasks that go again before others of their key.
+ * core/scheduler_heads.c - heads of order keys: tasks that others of their key wait for, in all shards. They have
+ * failed and go again first, or have moved to another shard or host. Where the route parks what fails, a failed one is
+ * none.
  *
  * The table of heads is the truth: it is read when shards come to us, and from time to time while there are heads, for
  * people may end a head by plain SQL. Rows that a head blocked come back when it is over.
@@ -33,6 +35,8 @@ void scheduler_leave_order(struct scheduler *s, struct flight *flight, bool hand
     lane_sweep_first(lane);
   if (lane->order.heads < heads)
     unblock_soon(s, lane);
+  s->heads_stale = s->heads_stale || lane->order.unsure; /* read by that look, before anything is taken */
+  lane->order.unsure = false;
 }
 
 void scheduler_is_blocked(struct scheduler *s, struct flight *flight) {
@@ -40,10 +44,12 @@ void scheduler_is_blocked(struct scheduler *s, struct flight *flight) {
     unblock_soon(s, flight->lane);
 }
 
+static bool failed_are_heads(const struct lane *lane) { return lane->route && lane->route->order == ORDER_BLOCK; }
+
 static void note_head(void *ctx, const struct store_head *head) {
   struct lane *lane = scheduler_lane(ctx, head->route);
-  if (lane)
-    order_head(&lane->order, head->order_key, head->id, head->shard);
+  if (lane && (!head->failed || failed_are_heads(lane)) && order_head(&lane->order, head->order_key, head->id))
+    lane_sweep_first(lane);
 }
 
 static bool any_head(const struct scheduler *s) {
@@ -53,14 +59,14 @@ static bool any_head(const struct scheduler *s) {
   return false;
 }
 
-bool scheduler_heads(struct scheduler *s, const struct shard_lease *leases, size_t count) {
+bool scheduler_heads(struct scheduler *s) {
   int64_t now = clock_mono_us();
   struct err err = {0};
   if (!s->heads_stale && (now < s->heads_at_us || !any_head(s)))
     return true;
   for (struct lane *lane = s->lanes; lane; lane = lane->next)
     order_heads_begin(&lane->order);
-  if (!scheduler_db_ok(s, s->store->ops->heads(s->ss, leases, count, note_head, s, &err), &err))
+  if (!scheduler_db_ok(s, s->store->ops->heads(s->ss, note_head, s, &err), &err))
     return false;
   for (struct lane *lane = s->lanes; lane; lane = lane->next) {
     bool freed = false;
@@ -86,7 +92,8 @@ void scheduler_unblock(struct scheduler *s, struct lane *lane, const struct stor
     lane->unblock_look = s->look; /* all groups of this look */
     lane->unblock_at_us = now + UNBLOCK_EVERY_US;
   }
-  enum store_status status = s->store->ops->unblock(s->ss, &lease, found->route, UNBLOCK_ROWS, &moved, &err);
+  enum store_status status =
+      s->store->ops->unblock(s->ss, &lease, found->route, failed_are_heads(lane), UNBLOCK_ROWS, &moved, &err);
   if (!scheduler_db_ok(s, status, &err))
     return;
   if (moved > 0)

@@ -116,7 +116,9 @@ static bool decide(struct flight *flight, struct batch *batch) {
   /* A recovered one goes before the others of its key too, though recovered ones go one at a time. */
   bool again = flight->decision.event == EVENT_RETRY || flight->decision.event == EVENT_DEFER ||
                (flight->end == FLIGHT_RECOVER && flight->decision.event == EVENT_RELEASE);
-  flight->decision.head = flight->in_order && route && route->order == ORDER_BLOCK && again;
+  bool failed = again && route && route->order == ORDER_BLOCK;
+  /* Whoever stays where it was, or comes there, does not overtake one that has moved. */
+  flight->decision.head = flight->in_order && (failed || flight->end == FLIGHT_MOVES);
   return written;
 }
 
@@ -127,9 +129,11 @@ static bool was_sent(const struct flight *flight) {
   return flight->end == FLIGHT_STOPPED;
 }
 
-/* Which version of the row the decision is about: any, where the row only goes back as it is. */
+/* Which version of the row the decision is about: any, where the row only goes back as it is. A move is about its turn,
+ * which another route or order_key does not have. */
 static struct duebox_bytes version_of(const struct flight *flight) {
-  return flight->decision.event == EVENT_RELEASE ? (struct duebox_bytes){0} : flight->task->changed_at;
+  bool any = flight->decision.event == EVENT_RELEASE && flight->end != FLIGHT_MOVES;
+  return any ? (struct duebox_bytes){0} : flight->task->changed_at;
 }
 
 static void count_outcome(struct settler *settler, const struct flight *flight) {

@@ -146,10 +146,10 @@ struct found_id {
   int64_t next_us;
 };
 
-/* A task that is to be tried again before others of its order_key. */
+/* A task that others of its order_key wait for, wherever both are: it is to be tried again, or has moved. */
 struct store_head {
   uint64_t id;
-  uint8_t shard;
+  bool failed; /* it has been tried and has failed */
   const char *route;
   struct duebox_bytes order_key;
 };
@@ -188,7 +188,8 @@ struct decision {
   const char *error_class;            /* NULL = none */
   const char *error;                  /* NULL = none */
   const char *alert_route;            /* DEAD: insert a task on this route that tells of it; NULL = none */
-  bool head;                          /* RETRY, DEFER, RELEASE: others of its order_key wait for it until it is over */
+  bool head;                          /* RETRY, DEFER, RELEASE: others of its order_key wait for it until it is over,
+                                         wherever it is by then */
   const struct result_record *record; /* what the consumer said: its result, checkpoint, progress and stack are kept;
                                          NULL = nothing */
   /* Set by the store. */
@@ -397,12 +398,13 @@ struct store_ops {
   /* Brings held rows of a route back to scheduled, at most limit; fenced. */
   enum store_status (*unhold)(struct store_session *ss, const struct shard_lease *lease, const char *route,
                               uint32_t limit, uint32_t *moved, struct err *err);
-  /* The heads of order keys in the given shards that are alive, one after the other. */
-  enum store_status (*heads)(struct store_session *ss, const struct shard_lease *leases, size_t lease_count,
-                             store_head_fn *each, void *ctx, struct err *err);
-  /* Brings blocked rows of a route whose order_key has no head back to scheduled, at most limit; fenced. */
+  /* The heads of order keys that are alive, in whichever shards, one after the other: those of one key in the order in
+   * which they are to go. */
+  enum store_status (*heads)(struct store_session *ss, store_head_fn *each, void *ctx, struct err *err);
+  /* Brings blocked rows of a route back to scheduled that wait for no head of their order_key, at most limit; fenced.
+   * failed_too: one that has failed is still a head. */
   enum store_status (*unblock)(struct store_session *ss, const struct shard_lease *lease, const char *route,
-                               uint32_t limit, uint32_t *moved, struct err *err);
+                               bool failed_too, uint32_t limit, uint32_t *moved, struct err *err);
   /* People's commands for rows of one shard, fenced; changed[i] says whether ids[i] was in a state that allows it.
    * CANCEL: scheduled, held, blocked, awaiting rows to history as cancelled. RESCHEDULE: scheduled rows to due_us.
    * STORE_BUSY, at once and with nothing changed, when another transaction holds one of the rows. */

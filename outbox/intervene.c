@@ -243,7 +243,8 @@ struct move_unit {
   const struct sql_arg *args;
   struct text routes; /* of any of these: 'a','b' */
   enum task_state from, to;
-  struct text ids; /* found, then locked: "1,2" */
+  bool failed_heads; /* of blocked ones: a head that has failed is still one */
+  struct text ids;   /* found, then locked: "1,2" */
   uint32_t *moved;
 };
 
@@ -348,7 +349,8 @@ static enum store_status move_back(struct store_session *ss, struct move_unit *u
                                    const char *what, struct err *err) {
   session_names(&unit->routes, &route, 1);
   unit->to = TASK_SCHEDULED;
-  unit->args = ARGS(UNSIGNED("shard", unit->lease->shard), STRING("route", route), UNSIGNED("limit", limit));
+  unit->args = ARGS(UNSIGNED("shard", unit->lease->shard), STRING("route", route), UNSIGNED("limit", limit),
+                    WORD("failed_too", unit->failed_heads ? "TRUE" : "FALSE"));
   return move_rows(ss, unit, what, err);
 }
 
@@ -359,8 +361,9 @@ enum store_status ops_unhold(struct store_session *ss, const struct shard_lease 
 }
 
 enum store_status ops_unblock(struct store_session *ss, const struct shard_lease *lease, const char *route,
-                              uint32_t limit, uint32_t *moved, struct err *err) {
-  struct move_unit unit = {.lease = lease, .find = query_unblock_find, .from = TASK_BLOCKED, .moved = moved};
+                              bool failed_too, uint32_t limit, uint32_t *moved, struct err *err) {
+  struct move_unit unit = {
+      .lease = lease, .find = query_unblock_find, .from = TASK_BLOCKED, .failed_heads = failed_too, .moved = moved};
   return move_back(ss, &unit, route, limit, "bringing blocked rows back", err);
 }
 

@@ -138,15 +138,22 @@ struct range_unit {
   int64_t *next_us, *now_us;
 };
 
+/* Bound rows that are a daemon's: those for its host, and those of others that are to move. What has an order_key moves
+ * in its turn, which its own host alone knows while it lives; afterwards when its claims have been taken back. */
+static const char bound_rows[] =
+    "(target_host = {host} OR (move_to_host IS NOT NULL OR move_to_shard IS NOT NULL) AND (order_key = '' OR NOT "
+    "EXISTS ("
+    "SELECT 1 FROM `{table}_instances` i WHERE i.host = target_host AND i.alive_until > UTC_TIMESTAMP(6)) AND NOT "
+    "EXISTS ("
+    "SELECT 1 FROM `{table}` c FORCE INDEX (ix_next) WHERE c.state = 'claimed' AND c.shard = `{table}`.shard AND "
+    "c.route = `{table}`.route AND c.order_key = `{table}`.order_key)))";
+
 /* Adds a query about one range to out, in brackets. {columns} is ss->part. */
 static void add_range(struct store_session *ss, struct text *out, const struct range_unit *u, const char *query,
                       const struct store_range *range) {
   struct text host = {0};
-  text_puts(&host, range->host ? "(move_to_host IS NOT NULL OR move_to_shard IS NOT NULL OR target_host = " : "TRUE");
-  if (range->host) {
-    text_sql(&host, range->host, strlen(range->host));
-    text_puts(&host, ")");
-  }
+  text_expand(&host, range->host ? bound_rows : "TRUE", ss->outbox->config->table,
+              ARGS(STRING("host", range->host ? range->host : "")));
   text_puts(out, "(");
   text_query(out, query, ss->outbox->config->table,
              ARGS(RAW("columns", ss->part), STRING("state", task_state_text(range->state)),
@@ -263,8 +270,6 @@ enum store_status ops_next_due(struct store_session *ss, const struct store_rang
 }
 
 struct heads_unit {
-  const struct shard_lease *leases;
-  size_t lease_count;
   store_head_fn *each;
   void *ctx;
 };
@@ -274,16 +279,16 @@ static bool heads_unit(struct store_session *ss, void *arg, struct err *err) {
   struct db_result result;
   struct db_row row;
   session_begin(ss);
-  session_add(ss, query_heads, ARGS(RAW("shards", *lease_shards(ss, u->leases, u->lease_count))));
+  session_add(ss, query_heads, NO_ARGS);
   if (!session_send(ss, "heads", &result, 1, err))
     return false;
   bool ok = true;
   while (ok && db_next(&result, &row)) {
     struct store_head head = {.route = row.fields[2], .order_key = {.data = row.fields[3], .len = row.lengths[3]}};
-    uint64_t shard = 0;
-    ok = (db_u64(&row, 0, UINT64_MAX, &head.id) && db_u64(&row, 1, STORE_SHARDS_MAX - 1, &shard)) ||
+    uint64_t failures = 0;
+    ok = (db_u64(&row, 0, UINT64_MAX, &head.id) && db_u64(&row, 1, UINT32_MAX, &failures)) ||
          db_unexpected(err, "heads");
-    head.shard = (uint8_t)shard;
+    head.failed = failures > 0;
     if (ok)
       u->each(u->ctx, &head);
   }
@@ -291,10 +296,8 @@ static bool heads_unit(struct store_session *ss, void *arg, struct err *err) {
   return ok;
 }
 
-enum store_status ops_heads(struct store_session *ss, const struct shard_lease *leases, size_t lease_count,
-                            store_head_fn *each, void *ctx, struct err *err) {
-  return session_run(ss, "reading the heads of order keys", heads_unit,
-                     &(struct heads_unit){leases, lease_count, each, ctx}, err);
+enum store_status ops_heads(struct store_session *ss, store_head_fn *each, void *ctx, struct err *err) {
+  return session_run(ss, "reading the heads of order keys", heads_unit, &(struct heads_unit){each, ctx}, err);
 }
 
 struct find_unit {

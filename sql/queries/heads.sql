@@ -1,5 +1,6 @@
--- Heads of order keys whose task is alive and has not left since.
-SELECT h.head_id, h.shard, h.route, h.order_key
+-- Heads of order keys whose task is alive and has not left since, wherever it is by now: of one key in the order in which
+-- its tasks are to go.
+SELECT h.head_id, o.failures, h.route, h.order_key
 FROM `{table}_heads` h STRAIGHT_JOIN `{table}` o FORCE INDEX (PRIMARY) 
   ON o.id = h.head_id AND o.route = h.route AND o.order_key = h.order_key AND o.state <> 'awaiting'
-WHERE h.shard IN ({shards})
+ORDER BY o.priority DESC, COALESCE(o.first_due_at, o.due_at, o.created_at + INTERVAL o.delay_ms * 1000 MICROSECOND), o.id

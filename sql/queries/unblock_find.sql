@@ -1,7 +1,14 @@
--- Blocked rows of a route whose order_key has no living head.
+-- Blocked rows of a route whose order_key has no living head; a head itself waits for those before it only. {failed_too}:
+-- whether one that has failed is still a head.
 SELECT b.id FROM `{table}` b FORCE INDEX (ix_next)
 WHERE b.state = 'blocked' AND b.shard = {shard} AND b.route = {route} AND NOT EXISTS (
   SELECT 1 FROM `{table}_heads` h FORCE INDEX (ix_order_key) STRAIGHT_JOIN `{table}` o FORCE INDEX (PRIMARY)
     ON o.id = h.head_id AND o.route = h.route AND o.order_key = h.order_key AND o.state <> 'awaiting'
-  WHERE h.route = b.route AND h.order_key = b.order_key AND h.head_id <> b.id)
+    AND ({failed_too} OR o.failures = 0)
+  WHERE h.route = b.route AND h.order_key = b.order_key AND h.head_id <> b.id
+    AND (NOT EXISTS (SELECT 1 FROM `{table}_heads` own WHERE own.head_id = b.id AND own.route = b.route
+          AND own.order_key = b.order_key)
+      OR o.priority > b.priority OR o.priority = b.priority
+        AND (COALESCE(o.first_due_at, o.due_at, o.created_at + INTERVAL o.delay_ms * 1000 MICROSECOND), o.id)
+          < (COALESCE(b.first_due_at, b.due_at, b.created_at + INTERVAL b.delay_ms * 1000 MICROSECOND), b.id)))
 LIMIT {limit}

@@ -27,9 +27,10 @@ ALTER TABLE `{table}`
   MODIFY delay_ms BIGINT NOT NULL DEFAULT 0,
   -- NULL, which some clients write for every column they know nothing of, is the default too.
   MODIFY due_at DATETIME(6) NULL DEFAULT (UTC_TIMESTAMP(6) + INTERVAL delay_ms * 1000 MICROSECOND),
-  -- A waiting row that is to go elsewhere comes before all others of its group, whenever it is due.
+  -- A waiting row that is to go elsewhere comes before all others of its group, whenever it is due. One with an order_key
+  -- keeps its place: those before it in its key go first.
   MODIFY next_at DATETIME(6) GENERATED ALWAYS AS (IF(state IN ('claimed', 'awaiting'), lease_until,
-    IF(state = 'scheduled' AND (move_to_shard IS NOT NULL OR move_to_host IS NOT NULL),
+    IF(state = 'scheduled' AND order_key = '' AND (move_to_shard IS NOT NULL OR move_to_host IS NOT NULL),
        TIMESTAMP'2000-01-01 00:00:00',
        COALESCE(due_at, created_at + INTERVAL delay_ms * 1000 MICROSECOND)))) STORED,
   -- Another one after every change by anybody but duebox. By the session's clock: it says that, not when.

@@ -199,6 +199,94 @@ static void a_row_that_is_to_move_is_not_claimed(void **state) {
   assert_null(batch);
 }
 
+static size_t read_bound(struct fixture *f, const char *host) {
+  struct store_range range = {
+      .state = TASK_SCHEDULED, .shard = SHARD_BOUND, .priority = 5, .route = "r", .host = host, .limit = 10};
+  struct task_batch *batch = NULL;
+  int64_t next_us, now_us;
+  ok(f, OPS->read(f->ss, &range, 1, 0, 1000, &batch, &next_us, &now_us, &f->err));
+  size_t count = batch ? batch->count : 0;
+  if (batch)
+    release(batch);
+  return count;
+}
+
+/* What has an order_key moves in its turn (P5): not before it is due, and by the hand of its own host, which alone
+ * knows what goes first; by another's when that is dead and its claims of the key have been taken back. */
+static void a_row_with_an_order_key_moves_in_its_turn(void **state) {
+  struct fixture *f = *state;
+  sql(f, "INSERT INTO outbox_instances (id, host, alive_until) VALUES ('i', 'away', '2100-01-01')");
+  ROW("(id, route, payload, order_key, target_host, move_to_host, due_at) VALUES "
+      "(1, 'r', 'p', 'k', 'away', NULL, '2020-01-01'), (2, 'r', 'p', 'k', 'away', 'h', '2020-01-02'), "
+      "(3, 'r', 'p', 'k', 'away', 'h', '2100-01-01')");
+  assert_int_equal(ask(f, "SELECT COUNT(*) FROM outbox WHERE next_at = due_at"), 3);
+  assert_int_equal(read_bound(f, "h"), 0);
+  assert_int_equal(read_bound(f, "away"), 2);
+  sql(f, "UPDATE outbox_instances SET alive_until = '2020-01-01'");
+  assert_int_equal(read_bound(f, "h"), 1);
+  sql(f, "UPDATE outbox SET state = 'claimed', lease_until = '2100-01-01' WHERE id = 1");
+  assert_int_equal(read_bound(f, "h"), 0);
+  sql(f, "UPDATE outbox SET state = 'scheduled', order_key = 'other' WHERE id = 1");
+  assert_int_equal(read_bound(f, "h"), 1);
+}
+
+struct seen {
+  uint64_t id[4];
+  bool failed[4];
+  size_t count;
+};
+
+static void see(void *ctx, const struct store_head *head) {
+  struct seen *seen = ctx;
+  assert_true(seen->count < 4);
+  seen->failed[seen->count] = head->failed;
+  seen->id[seen->count++] = head->id;
+}
+
+/* Others of its key wait for one that has moved, wherever both are; of several heads each waits for those before it, so
+ * none waits for ever. Where failed tasks hold nobody up, one that fails after it has moved is no head any more. */
+static void a_row_that_has_moved_is_waited_for(void **state) {
+  struct fixture *f = *state;
+  struct shard_lease leases[SHARDS + 1];
+  bool lost[SHARDS + 1];
+  struct decision d[2];
+  struct seen seen = {0};
+  uint32_t back;
+  memcpy(leases, f->leases, sizeof f->leases);
+  leases[SHARDS] = (struct shard_lease){.shard = SHARD_BOUND, .epoch = 1};
+  ROW("(id, route, payload, order_key, shard, due_at, move_to_host) VALUES (7, 'r', '', 'k', 1, '2020-01-01', 'h'), "
+      "(4, 'r', '', 'k', 1, '2020-01-02', 'h')");
+  ROW("(id, route, payload, order_key, shard, due_at, state) VALUES (5, 'r', '', 'k', 1, '2020-01-03', 'blocked')");
+  for (int i = 0; i < 2; i++) {
+    d[i] = decide_on(f, i ? 4 : 7, EVENT_RELEASE);
+    d[i].attempt = 0;
+    d[i].head = true;
+  }
+  ok(f, OPS->settle(f->ss, leases, SHARDS + 1, d, 2, lost, &f->err));
+  assert_int_equal(ask(f, "SELECT COUNT(*) FROM outbox WHERE target_host = 'h' AND shard = 63"), 2);
+  ok(f, OPS->heads(f->ss, see, &seen, &f->err));
+  assert_int_equal(seen.count, 2);
+  assert_int_equal(seen.id[0], 7); /* due first */
+  assert_int_equal(seen.id[1], 4);
+  assert_false(seen.failed[0]);
+  ok(f, OPS->unblock(f->ss, &leases[1], "r", false, 10, &back, &f->err));
+  assert_int_equal(back, 0);
+  /* Heads wait for those before them alone. */
+  sql(f, "UPDATE outbox SET state = 'blocked' WHERE id <> 5");
+  ok(f, OPS->unblock(f->ss, &leases[SHARDS], "r", true, 10, &back, &f->err));
+  assert_int_equal(back, 1);
+  assert_string_equal(ask_text(f, "SELECT state FROM outbox WHERE id = 7"), "scheduled");
+  sql(f, "UPDATE outbox SET failures = 1 WHERE id = 7");
+  sql(f, "DELETE FROM outbox WHERE id = 4");
+  ok(f, OPS->unblock(f->ss, &leases[1], "r", true, 10, &back, &f->err));
+  assert_int_equal(back, 0);
+  seen.count = 0;
+  ok(f, OPS->heads(f->ss, see, &seen, &f->err));
+  assert_true(seen.count == 1 && seen.failed[0]);
+  ok(f, OPS->unblock(f->ss, &leases[1], "r", false, 10, &back, &f->err));
+  assert_int_equal(back, 1);
+}
+
 int main(int argc, char **argv) {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, store_setup, store_teardown)
   const struct CMUnitTest tests[] = {
@@ -209,6 +297,8 @@ int main(int argc, char **argv) {
       TEST(a_row_goes_where_it_is_asked_to),
       TEST(a_row_that_is_to_move_is_not_claimed),
       TEST(an_epoch_that_another_daemon_has_too_claims_nothing),
+      TEST(a_row_with_an_order_key_moves_in_its_turn),
+      TEST(a_row_that_has_moved_is_waited_for),
   };
   return store_main(argc, argv, tests, sizeof tests / sizeof tests[0]);
 }

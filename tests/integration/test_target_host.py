@@ -113,3 +113,75 @@ def test_tasks_of_one_key_move_in_their_order(stage):
     gate.set()
     wait_until(lambda: stage.count() == 0, LIMIT_S, "the table to be empty", detail=stage.living)
     assert come == [f"task{i}" for i in range(1, 6)]
+
+
+def http_route(stage, **more):
+    """A route to the receiver, whose first answer waits for the event that is returned; and what comes, as it comes."""
+    come, gate = [], threading.Event()
+
+    def answer(request):
+        come.append(request.body.decode())
+        return Answer(200, after=gate if come[-1] == "task1" else None)
+    stage.http("h", concurrency=10, timeout="2m", **more)
+    stage.receiver.on("/h", answer)
+    return come, gate
+
+
+def insert_key(stage, *rows):
+    """Tasks of one order_key in one statement: (payload, host that it is to move to or None)."""
+    with stage.connect() as connection, connection.cursor() as cursor:
+        cursor.execute("INSERT INTO outbox (route, order_key, payload, move_to_host) VALUES "
+                       + ", ".join(["('h', 'k', %s, %s)"] * len(rows)), [value for row in rows for value in row])
+
+
+def test_those_that_stay_wait_for_one_that_has_moved(stage):
+    """The first of a key goes to a host that is not there: the others, of which some follow it and some stay, and one
+    that is inserted later, used to overtake it. So after a kill of the daemon that knew."""
+    come, gate = http_route(stage, claim="memory")
+    gate.set()
+    one = stage.start("one")
+    insert_key(stage, ("task1", "two"), ("task2", "two"), ("task3", None), ("task4", "two"))
+    wait_until(lambda: stage.count("outbox", "target_host = 'two'") == 2 and
+               stage.count("outbox", "state = 'blocked'") == 2, LIMIT_S, "two to move and two to wait",
+               detail=stage.living)
+    one.kill9()
+    stage.start("one")
+    insert_key(stage, ("task5", None))
+    wait_until(lambda: stage.count("outbox", "state = 'blocked'") == 3, LIMIT_S, "the new one to wait too",
+               detail=stage.living)
+    assert not come
+    stage.start("two")
+    wait_until(lambda: stage.count() == 0, LIMIT_S, "the table to be empty", detail=stage.living)
+    assert come == [f"task{i}" for i in range(1, 6)]
+
+
+def test_one_that_is_to_move_waits_for_those_before_it(stage):
+    """It is due with the others, and used to be read before them: it arrived while the first was still out."""
+    come, gate = http_route(stage, claim="memory")
+    stage.start("one")
+    stage.start("two")
+    insert_key(stage, ("task1", None), ("task2", None), ("task3", "two"), ("task4", None))
+    wait_until(lambda: "task1" in come, LIMIT_S, "the first to come")
+    stage.execute("INSERT INTO outbox (route, payload, move_to_host) VALUES ('h', 'other', 'two')")
+    wait_until(lambda: "other" in come, LIMIT_S, "another one to move and to come")
+    assert sorted(come) == ["other", "task1"]
+    gate.set()
+    wait_until(lambda: stage.count() == 0, LIMIT_S, "the table to be empty", detail=stage.living)
+    assert [body for body in come if body != "other"] == [f"task{i}" for i in range(1, 5)]
+
+
+def test_one_that_moved_and_failed_lets_go_where_the_route_parks(stage):
+    """With `order: park` a failed task holds nobody up, wherever it failed."""
+    come = []
+
+    def answer(request):
+        come.append(request.body.decode())
+        return Answer(503 if come[-1] == "task1" and "task3" not in come else 200)
+    stage.http("h", concurrency=10, order="park", retry={"levels": ["200ms"]}, max_attempts=1000)
+    stage.receiver.on("/h", answer)
+    stage.start("one")
+    stage.start("two")
+    insert_key(stage, ("task1", "two"), ("task2", None), ("task3", None))
+    wait_until(lambda: stage.count() == 0, LIMIT_S, "the table to be empty", detail=stage.living)
+    assert come[0] == "task1" and come[-1] == "task1"
+    assert [body for body in come if body != "task1"] == ["task2", "task3"]

@@ -179,6 +179,102 @@ static void what_is_put_off_while_it_is_swept_is_not_early(void **state) {
   free(f->s.found);
 }
 
+/* --- order, and tasks that are to move --- */
+
+/* A batch of a few tasks; what is not given here is as in take(). */
+static size_t take_tasks(struct fixture *f, struct task *tasks, size_t count, size_t most, bool recorded) {
+  f->batch = (struct task_batch){.open = (unsigned)count, .count = count, .tasks = f->tasks, .buffer = f};
+  f->batch.release = release;
+  f->released = 0;
+  for (size_t i = 0; i < count; i++) {
+    f->tasks[i] = tasks[i];
+    f->tasks[i].state = TASK_SCHEDULED;
+    f->tasks[i].message_id = (struct duebox_bytes){"m", 1};
+    f->tasks[i].payload = (struct duebox_bytes){"x", 1};
+    f->tasks[i].payload_len = 1;
+    f->tasks[i].batch = &f->batch;
+    if (!tasks[i].due_us)
+      f->tasks[i].due_us = 1;
+    if (!tasks[i].route.len)
+      f->tasks[i].route = (struct duebox_bytes){"work", 4};
+  }
+  const struct reading reading = {
+      .lane = &f->lane, .most = most, .recorded = recorded, .began_us = clock_mono_us(), .due_until_us = 10};
+  reader_take(&f->s, &reading, &f->batch);
+  return mailbox_count(&f->driver.in);
+}
+
+/* What is behind the cursor and found no room keeps its turn in its order_key (P5): a later one, read beyond the cursor
+ * before it is met again, used to overtake it. */
+static void a_task_that_found_no_room_keeps_its_turn(void **state) {
+  struct fixture *f = *state;
+  static const struct duebox_bytes k = {"k", 1};
+  struct task first[] = {{.id = 1}, {.id = 2, .order_key = k}}, later[] = {{.id = 3, .order_key = k}};
+  assert_int_equal(take_tasks(f, first, 2, 1, false), 1);
+  assert_true(order_knows(&f->lane.order, 2));
+  struct flight_list sent = {0};
+  mailbox_take(&f->driver.in, 0, &sent);
+  lane_refund(&f->lane, sent.head->task, true);
+  flight_give_back(&f->flights, flight_list_pop(&sent));
+  assert_int_equal(f->released, 1);
+  assert_int_equal(take_tasks(f, later, 1, 10, false), 0);
+  assert_true(order_knows(&f->lane.order, 3));
+  order_free(&f->lane.order);
+}
+
+/* A task that was given to another route since its id was known has no turn here: it is neither moved nor ended by this
+ * one. */
+static void a_task_of_another_route_is_left_to_it(void **state) {
+  struct fixture *f = *state;
+  struct task tasks[] = {{.id = 1, .route = {"another", 7}, .moves = true},
+                         {.id = 2, .route = {"another", 7}, .unreadable = "attempt"},
+                         {.id = 3, .moves = true}};
+  (void)take_tasks(f, tasks, 3, 10, true);
+  assert_int_equal(mailbox_count(&f->settler), 1);
+  assert_non_null(flight_by_id(&f->flights, 3));
+}
+
+static enum store_status read_rows(struct store_session *ss, const struct store_range *ranges, size_t range_count,
+                                   int64_t ahead_us, int64_t max_payload, struct task_batch **batch, int64_t *next_us,
+                                   int64_t *now_us, struct err *err) {
+  struct fixture *f = (struct fixture *)ss;
+  *batch = &f->batch;
+  if (next_us)
+    *next_us = INT64_MAX;
+  *now_us = clock_mono_us();
+  return STORE_OK;
+}
+
+/* The index has a row that is to move before all others, whenever it is due. As the last one of a page it took the
+ * cursor to its due time, over all that was due before that. */
+static void a_row_that_is_to_move_takes_the_cursor_nowhere(void **state) {
+  struct fixture *f = *state;
+  static const struct store_ops ops = {.read = read_rows};
+  const struct store store = {.ops = &ops};
+  f->config.engine.batch = 100;
+  f->s.store = &store;
+  f->s.ss = (struct store_session *)f;
+  f->s.lanes = &f->lane;
+  leases_gain(&f->leases, 0, 1, clock_instant(), INT64_C(3600) * 1000000, false);
+  f->tasks[0] = (struct task){.id = 9,
+                              .state = TASK_SCHEDULED,
+                              .due_us = clock_mono_us() + INT64_C(3600) * 1000000,
+                              .route = {"work", 4},
+                              .message_id = {"m", 1},
+                              .moves = true,
+                              .batch = &f->batch};
+  f->batch = (struct task_batch){.open = 1, .count = 1, .tasks = f->tasks, .buffer = f, .release = release};
+  struct group *group = lane_group(&f->lane, 0, 5, true);
+  assert_non_null(group);
+  group->epoch = 1;
+  group->due = true;
+  f->tasks[0].priority = 5;
+  scheduler_read(&f->s);
+  assert_int_equal(mailbox_count(&f->settler), 1);
+  assert_int_equal(group->cursor.next_us, STORE_MOVES_US);
+  assert_int_equal(group->cursor.id, 9);
+}
+
 /* --- memory --- */
 
 enum { BATCHES = 400, BATCH = 100, LARGE = 1000 };
@@ -281,6 +377,9 @@ int main(void) {
       cmocka_unit_test_setup_teardown(a_suspended_route_is_probed_with_one, set_up, tear_down),
       cmocka_unit_test_setup_teardown(a_stalled_route_is_probed_by_a_recorded_claim, set_up, tear_down),
       cmocka_unit_test_setup_teardown(what_is_put_off_while_it_is_swept_is_not_early, set_up, tear_down),
+      cmocka_unit_test_setup_teardown(a_task_that_found_no_room_keeps_its_turn, set_up, tear_down),
+      cmocka_unit_test_setup_teardown(a_task_of_another_route_is_left_to_it, set_up, tear_down),
+      cmocka_unit_test_setup_teardown(a_row_that_is_to_move_takes_the_cursor_nowhere, set_up, tear_down),
       cmocka_unit_test_setup_teardown(slow_tasks_do_not_hold_the_memory_of_their_batches, set_up, tear_down),
       cmocka_unit_test_setup_teardown(a_route_whose_tasks_are_alike_copies_nothing, set_up, tear_down),
   };
