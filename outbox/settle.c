@@ -14,7 +14,7 @@
  * changed_at tells that somebody changed a row after it was read. What was sent is then compared with what is there:
  * with the same content it is settled as decided; otherwise it is due again. What was never sent is left as it is, and
  * where its claim is recorded, put back. Of a row that is gone although a copy of it has left, outbox_attempts has a
- * line.
+ * line. Of a row whose result did not come the table itself says what was sent.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -349,6 +349,41 @@ static bool compare_changed(struct store_session *ss, struct settle_unit *u, str
   return true;
 }
 
+/* Nobody remembers what was sent of it: the row has a digest. */
+static bool is_awaited(const struct decision *d) { return d->from == TASK_AWAITING && !d->sent; }
+
+/* Of the locked rows whose result did not come, finds those that were changed while it was awaited: they are due again
+ * as they are now, whatever was decided. */
+static bool compare_awaited(struct store_session *ss, struct settle_unit *u, struct err *err) {
+  struct db_result result;
+  struct db_row row;
+  uint64_t id;
+  size_t at = 0;
+  text_clear(&ss->part);
+  for (size_t i = 0; i < u->matched; i++) {
+    if (!is_awaited(u->applying[i]))
+      continue;
+    text_puts(&ss->part, ss->part.len ? "," : "");
+    text_u64(&ss->part, u->applying[i]->id);
+  }
+  if (ss->part.len == 0)
+    return true;
+  session_begin(ss);
+  session_add(ss, query_settle_awaited, ARGS(RAW("ids", ss->part), WORD("content", ROW_CONTENT)));
+  if (!session_send(ss, WHAT, &result, 1, err))
+    return false;
+  bool ok = true;
+  while (ok && db_next(&result, &row)) {
+    ok = db_u64(&row, 0, UINT64_MAX, &id) || db_unexpected(err, WHAT);
+    while (ok && at < u->matched && u->applying[at]->id < id)
+      at++;
+    if (ok && at < u->matched && u->applying[at]->id == id)
+      u->applying[at]->changed = true;
+  }
+  db_results_free(&result, 1);
+  return ok;
+}
+
 /* Those whose copies have left and whose rows are gone, though no commit of ours has ended them: behind those that
  * apply. Returns how many. */
 static size_t find_removed(const struct settle_unit *u) {
@@ -389,7 +424,7 @@ static bool settle_careful(struct store_session *ss, struct settle_unit *u, stru
     return false;
   if (u->candidates == 0)
     return true;
-  if (!lock_rows(ss, u, err) || !compare_changed(ss, u, err))
+  if (!lock_rows(ss, u, err) || !compare_changed(ss, u, err) || !compare_awaited(ss, u, err))
     return false;
   resolve_unknown(ss, u);
   size_t removed = find_removed(u);
@@ -418,11 +453,18 @@ static bool any_published(const struct settle_unit *u) {
   return false;
 }
 
+static bool any_awaited(const struct settle_unit *u) {
+  for (size_t i = 0; i < u->candidates; i++)
+    if (is_awaited(u->sorted[i]))
+      return true;
+  return false;
+}
+
 static bool settle_some(struct store_session *ss, struct settle_unit *u, struct err *err) {
   bool done = false;
   u->careful = u->careful || u->doubtful || *session_skip(ss, u->met_again);
   /* Results overtake the record of their publishing so often that trying and rolling back would cost more. */
-  u->careful = u->careful || (u->candidates > 1 && any_published(u));
+  u->careful = u->careful || (u->candidates > 1 && any_published(u)) || any_awaited(u);
   if (!u->careful && !ss->unknown) {
     bool single = u->candidates == 1 && write_statements(u->sorted[0]) == 1;
     if (!(single ? settle_single(ss, u, &done, err) : settle_quick(ss, u, &done, err)))

@@ -31,7 +31,9 @@ static bool wants_history(const struct decision *d) {
   return is_final(d) && (d->event != EVENT_DONE || (d->keep_us > 0 && d->form < DECISION_NO_HISTORY));
 }
 /* Whether a copy of what the row was has left. */
-static bool was_sent(const struct decision *d) { return d->sent || d->record; }
+static bool was_sent(const struct decision *d) {
+  return d->sent || d->record || (d->changed && d->from == TASK_AWAITING);
+}
 static bool wants_attempt(const struct decision *d) {
   return (d->changed ? was_sent(d) : d->log_attempt) && d->form < DECISION_NO_LINES;
 }

@@ -1,6 +1,5 @@
 -- Rows that are to be tried again. first_due_at keeps when they were first asked for. Where a copy of what is there has
--- left, this is recorded (result_lock.sql); what was changed while its result was awaited, and none came, is another
--- revision from here on. The order matters: what is read here is not assigned before.
+-- left, this is recorded (result_lock.sql). The order matters: what is read here is not assigned before.
 UPDATE JSON_TABLE({rows}, '$[*]' COLUMNS (
     id BIGINT UNSIGNED PATH '$[0]', state_from INT UNSIGNED PATH '$[1]', attempt_from INT UNSIGNED PATH '$[2]',
     shard INT UNSIGNED PATH '$[3]', attempt INT UNSIGNED PATH '$[5]', failures INT UNSIGNED PATH '$[6]',
@@ -15,7 +14,6 @@ STRAIGHT_JOIN `{table}` o FORCE INDEX (PRIMARY)
 SET o.changed_at = CASE WHEN v.sent = 0 THEN o.changed_at
       WHEN o.attempt = 0 OR MOD(TIMESTAMPDIFF(MICROSECOND, o.created_at, o.changed_at), 900000000) = 0 THEN o.created_at
       ELSE o.created_at - INTERVAL 1 MICROSECOND END,
-    o.revision = o.revision + (v.sent = 0 AND o.state = 'awaiting' AND COALESCE(o.sent_digest <> {content}, 0)),
     o.sent_digest = IF(v.sent, {content}, o.sent_digest),
     o.first_due_at = COALESCE(o.first_due_at, o.due_at, o.created_at + INTERVAL o.delay_ms * 1000 MICROSECOND),
     o.due_at = UTC_TIMESTAMP(6) + INTERVAL LEAST(v.delay_us, 315360000000000) MICROSECOND,

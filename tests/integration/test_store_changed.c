@@ -206,12 +206,39 @@ static void a_late_success_and_a_change_that_is_still_to_be_sent(void **state) {
   assert_string_equal(row(f), "(none)");
 }
 
+#define OLD_TASK ROW("(id, route, payload, shard, message_id, due_at) VALUES (1, 'r', 'old', 0, 'm1', '2019-12-31')")
+
+/* No result came, and people have put the task off, or changed what it says, while it was awaited: that holds, also
+ * where the time-out would have ended the task, or tried it again at another time. */
+static void no_result_of_a_task_that_was_put_off(void **state) {
+  struct fixture *f = *state;
+  static const enum task_event events[] = {EVENT_RETRY, EVENT_DEAD, EVENT_EXPIRE};
+  static const char *const changes[] = {"due_at = '2040-01-01'", "payload = 'new'"};
+  for (size_t i = 0; i < sizeof events / sizeof events[0]; i++)
+    for (size_t change = 0; change < 2; change++) {
+      OLD_TASK;
+      send(f, EVENT_PUBLISHED);
+      sql(f, "UPDATE outbox SET %s", changes[change]);
+      struct decision d = decide_on(f, 1, events[i]);
+      d.attempt = 1;
+      d.delay_us = INT64_C(3600000000);
+      d.keep_us = 1;
+      assert_int_equal(settle(f, &d, 1), 1);
+      assert_true(d.changed);
+      assert_string_equal(row(f), change ? "scheduled|new|1|1" : "scheduled|old|1|1");
+      assert_string_equal(ask_text(f, "SELECT DATE(next_at) FROM outbox"), change ? "2019-12-31" : "2040-01-01");
+      assert_string_equal(ask_text(f, "SELECT CONCAT(attempt, outcome) FROM outbox_attempts"), "1changed");
+      sql(f, "DELETE FROM outbox");
+      sql(f, "DELETE FROM outbox_attempts");
+    }
+}
+
 /* No result came, and the content is another by now: consumers are told so. A late success of what it was changes
  * nothing; where the change was none of the content, it ends the task. */
 static void no_result_of_a_task_that_was_changed(void **state) {
   struct fixture *f = *state;
   for (int content = 0; content < 2; content++) {
-    ONE_TASK;
+    OLD_TASK;
     send(f, EVENT_PUBLISHED);
     sql(f, content ? "UPDATE outbox SET payload = 'new'" : "UPDATE outbox SET priority = 9");
     struct decision d = decide_on(f, 1, EVENT_RETRY);
@@ -559,6 +586,7 @@ int main(int argc, char **argv) {
       TEST(a_late_success_of_a_task_that_was_changed_before),
       TEST(a_late_success_and_a_change_that_is_still_to_be_sent),
       TEST(no_result_of_a_task_that_was_changed),
+      TEST(no_result_of_a_task_that_was_put_off),
       TEST(a_result_that_overtakes_the_record_of_a_changed_task),
       TEST(an_early_result_waits_for_so_long_and_no_longer),
       TEST(a_result_of_an_untouched_task_waits_for_nothing),
