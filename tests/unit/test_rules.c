@@ -494,30 +494,23 @@ struct unsent {
   enum result_fate fate;
 };
 
+#define HOUR (3600LL * SECOND)
 static const struct unsent unsent[] = {
     {"really in flight", TASK_SCHEDULED, 0, 1, 0, CLAIM_MEMORY, RESULT_EXPECTED, 2, "orders", 0, RESULT_APPLIED},
-    {"due in an hour", TASK_SCHEDULED, 0, 1, 3600LL * SECOND, CLAIM_MEMORY, RESULT_EXPECTED, 2, "orders", 0,
-     RESULT_ORPHAN},
-    {"judged by a clock that is behind", TASK_SCHEDULED, 0, 1, SECOND / 20, CLAIM_MEMORY, RESULT_EXPECTED, 2, "orders",
-     0, RESULT_BUSY},
-    {"during the wait for a retry", TASK_SCHEDULED, 1, 2, SECOND, CLAIM_MEMORY, RESULT_EXPECTED, 2, "orders", 0,
-     RESULT_ORPHAN},
+    {"due in an hour", TASK_SCHEDULED, 0, 1, HOUR, CLAIM_MEMORY, RESULT_EXPECTED, 2, "orders", 0, RESULT_ORPHAN},
+    {"by a clock that is behind", TASK_SCHEDULED, 0, 1, SECOND / 20, CLAIM_MEMORY, RESULT_EXPECTED, 2, "orders", 0,
+     RESULT_BUSY},
+    {"before its retry", TASK_SCHEDULED, 1, 2, SECOND, CLAIM_MEMORY, RESULT_EXPECTED, 2, "orders", 0, RESULT_ORPHAN},
     {"put off while it was out", TASK_SCHEDULED, 0, 1, SECOND, CLAIM_MEMORY, RESULT_EXPECTED, 2, "orders",
      CHANGE_SINCE_SENT, RESULT_BUSY},
     /* It left before a reload, or the sink leaves the answer for later: no result of what is in flight is lost (P7). */
     {"recorded claims by now", TASK_SCHEDULED, 0, 1, 0, CLAIM_RECORDED, RESULT_EXPECTED, 2, "orders", 0, RESULT_BUSY},
-    {"recorded claims, due in an hour", TASK_SCHEDULED, 0, 1, 3600LL * SECOND, CLAIM_RECORDED, RESULT_EXPECTED, 2,
-     "orders", 0, RESULT_ORPHAN},
-    {"recorded claims, after the claimed", TASK_CLAIMED, 1, 2, 0, CLAIM_RECORDED, RESULT_EXPECTED, 2, "orders", 0,
-     RESULT_ORPHAN},
+    {"the same in an hour", TASK_SCHEDULED, 0, 1, HOUR, CLAIM_RECORDED, RESULT_EXPECTED, 2, "orders", 0, RESULT_ORPHAN},
     {"memory claims by now", TASK_CLAIMED, 1, 1, 0, CLAIM_MEMORY, RESULT_EXPECTED, 2, "orders", 0, RESULT_APPLIED},
     {"bound to a host", TASK_SCHEDULED, 0, 1, 0, CLAIM_MEMORY, RESULT_EXPECTED, SHARD_BOUND, "orders", 0,
      RESULT_ORPHAN},
     {"a route without results", TASK_SCHEDULED, 0, 1, 0, CLAIM_MEMORY, RESULT_NONE, 2, "orders", 0, RESULT_BUSY},
-    {"a route without results, in an hour", TASK_SCHEDULED, 0, 1, 3600LL * SECOND, CLAIM_MEMORY, RESULT_NONE, 2,
-     "orders", 0, RESULT_ORPHAN},
-    {"a route without results, two attempts on", TASK_SCHEDULED, 0, 2, 0, CLAIM_MEMORY, RESULT_NONE, 2, "orders", 0,
-     RESULT_ORPHAN},
+    {"two attempts on", TASK_SCHEDULED, 0, 2, 0, CLAIM_MEMORY, RESULT_NONE, 2, "orders", 0, RESULT_ORPHAN},
     {"another daemon's route", TASK_SCHEDULED, 0, 1, 0, CLAIM_MEMORY, RESULT_EXPECTED, 2, "else", 0, RESULT_BUSY},
     {"held", TASK_HELD, 0, 1, 0, CLAIM_MEMORY, RESULT_EXPECTED, 2, "orders", 0, RESULT_ORPHAN},
     {"blocked", TASK_BLOCKED, 0, 1, 0, CLAIM_MEMORY, RESULT_EXPECTED, 2, "orders", 0, RESULT_ORPHAN},
