@@ -407,10 +407,12 @@ struct store_ops {
                                bool failed_too, uint32_t limit, uint32_t *moved, struct err *err);
   /* People's commands for rows of one shard, fenced; changed[i] says whether ids[i] was in a state that allows it.
    * CANCEL: scheduled, held, blocked, awaiting rows to history as cancelled. RESCHEDULE: scheduled rows to due_us.
-   * STORE_BUSY, at once and with nothing changed, when another transaction holds one of the rows. */
+   * filter: what they named the rows by. STORE_BUSY, at once and with nothing changed, when another transaction holds
+   * one of the rows. */
   enum store_status (*intervene)(struct store_session *ss, const struct shard_lease *lease, enum intervention verb,
                                  const uint64_t *ids, size_t count, int64_t due_us, const char *actor,
-                                 const char *reason, int64_t keep_us, bool *changed, struct err *err);
+                                 const char *filter, const char *reason, int64_t keep_us, bool *changed,
+                                 struct err *err);
   /* Finds a living row by id or message id: *found false when there is none. "id:" and "message_id:" in front say which
    * it is; of digits without either a message id goes before a row id. */
   enum store_status (*locate)(struct store_session *ss, const char *id_or_message_id, uint64_t *id, uint8_t *shard,

@@ -22,7 +22,7 @@ struct intervene_unit {
   const uint64_t *ids;
   size_t count;
   int64_t due_us, keep_us;
-  const char *actor, *reason;
+  const char *actor, *filter, *reason;
   bool *changed;
   struct decision *decisions; /* of the rows that may be changed, by id */
   struct decision **sorted;
@@ -32,16 +32,15 @@ struct intervene_unit {
   struct text before;
 };
 
+/* Of intervene_lock.sql. */
 enum {
-  COL_ID,
-  COL_MESSAGE_ID,
-  COL_SHARD,
-  COL_STATE,
-  COL_ATTEMPT,
-  COL_FAILURES,
-  COL_RECOVERIES,
-  COL_DUE,
-  COL_FIRST_DUE
+  COL_ID = 0,
+  COL_MESSAGE_ID = 1,
+  COL_SHARD = 3,
+  COL_ATTEMPT = 4,
+  COL_FAILURES = 5,
+  COL_RECOVERIES = 13,
+  COL_STATE = 14
 };
 
 static bool allows(enum intervention verb, enum task_state state) {
@@ -50,20 +49,24 @@ static bool allows(enum intervention verb, enum task_state state) {
   return state == TASK_SCHEDULED || state == TASK_HELD || state == TASK_BLOCKED || state == TASK_AWAITING;
 }
 
-static void add_column(struct text *json, const struct db_row *row, unsigned column, const char *name) {
-  text_puts(json, name);
-  text_json(json, row->fields[column], row->lengths[column], SIZE_MAX);
-}
-
-static void add_before(struct text *json, const struct db_row *row, enum task_state state) {
-  text_puts(json, json->len ? ", {\"id\": " : "[{\"id\": ");
-  text_puts(json, row->fields[COL_ID]);
-  add_column(json, row, COL_MESSAGE_ID, ", \"message_id\": ");
-  text_puts(json, ", \"state\": \"");
-  text_puts(json, task_state_text(state));
-  text_puts(json, "\"");
-  add_column(json, row, COL_DUE, ", \"due_at\": ");
-  add_column(json, row, COL_FIRST_DUE, ", \"first_due_at\": ");
+/* The before image of a row: what a command without a daemon leaves too (operator_change.c). */
+static void add_before(struct text *json, const struct db_row *row) {
+  static const struct {
+    const char *name;
+    bool number;
+  } columns[] = {{"id", false},         {"message_id", false},  {"state", false},     {"shard", true},
+                 {"attempt", true},     {"failures", true},     {"due_at", false},    {"first_due_at", false},
+                 {"priority", true},    {"max_attempts", true}, {"timeout_ms", true}, {"expires_at", false},
+                 {"target_host", false}};
+  for (unsigned i = 0; i < sizeof columns / sizeof columns[0]; i++) {
+    text_puts(json, i ? ", \"" : "{\"");
+    text_puts(json, columns[i].name);
+    text_puts(json, "\": ");
+    if (columns[i].number && row->fields[i])
+      text_add(json, row->fields[i], row->lengths[i]);
+    else
+      text_json(json, row->fields[i], row->lengths[i], SIZE_MAX);
+  }
   text_puts(json, "}");
 }
 
@@ -79,7 +82,8 @@ static bool take_row(struct intervene_unit *u, const struct db_row *row, struct 
   char *message_id = u->message_ids[u->matched];
   if (!db_copy(row, COL_MESSAGE_ID, message_id, sizeof u->message_ids[0]))
     return db_unexpected(err, WHAT);
-  add_before(&u->before, row, from);
+  text_puts(&u->before, u->matched ? ", " : "[");
+  add_before(&u->before, row);
   u->decisions[u->matched] = (struct decision){.id = id,
                                                .message_id = {message_id, strlen(message_id)},
                                                .shard = (uint8_t)shard,
@@ -163,7 +167,7 @@ static bool write_reschedule(struct store_session *ss, struct intervene_unit *u,
 static bool write_audit(struct store_session *ss, struct intervene_unit *u, struct err *err) {
   struct db_result results[3];
   session_begin(ss);
-  session_audit(ss, u->actor, u->verb == INTERVENE_CANCEL ? "cancel" : "reschedule", u->reason, "ids", u->matched,
+  session_audit(ss, u->actor, u->verb == INTERVENE_CANCEL ? "cancel" : "reschedule", u->reason, u->filter, u->matched,
                 &u->before);
   guard_leases(ss, u->lease, 1);
   if (!guard_commit(ss, WHAT, 3, results, err))
@@ -202,7 +206,8 @@ static bool intervene_unit(struct store_session *ss, void *arg, struct err *err)
 
 enum store_status ops_intervene(struct store_session *ss, const struct shard_lease *lease, enum intervention verb,
                                 const uint64_t *ids, size_t count, int64_t due_us, const char *actor,
-                                const char *reason, int64_t keep_us, bool *changed, struct err *err) {
+                                const char *filter, const char *reason, int64_t keep_us, bool *changed,
+                                struct err *err) {
   if (count == 0)
     return STORE_OK;
   struct intervene_unit unit = {.lease = lease,
@@ -212,6 +217,7 @@ enum store_status ops_intervene(struct store_session *ss, const struct shard_lea
                                 .due_us = due_us,
                                 .keep_us = keep_us,
                                 .actor = actor,
+                                .filter = filter,
                                 .reason = reason,
                                 .changed = changed,
                                 .decisions = calloc(count, sizeof *unit.decisions),

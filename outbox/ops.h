@@ -66,7 +66,8 @@ enum store_status ops_unhold(struct store_session *ss, const struct shard_lease 
                              uint32_t limit, uint32_t *moved, struct err *err);
 enum store_status ops_intervene(struct store_session *ss, const struct shard_lease *lease, enum intervention verb,
                                 const uint64_t *ids, size_t count, int64_t due_us, const char *actor,
-                                const char *reason, int64_t keep_us, bool *changed, struct err *err);
+                                const char *filter, const char *reason, int64_t keep_us, bool *changed,
+                                struct err *err);
 enum store_status ops_locate(struct store_session *ss, const char *id_or_message_id, uint64_t *id, uint8_t *shard,
                              bool *found, struct err *err);
 

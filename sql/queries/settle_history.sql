@@ -6,7 +6,8 @@ INSERT INTO `{table}_history`
 SELECT o.id, o.message_id, o.route, o.payload, o.headers, o.task_key,
   COALESCE(o.first_due_at, o.due_at, o.created_at + INTERVAL o.delay_ms * 1000 MICROSECOND), o.priority, o.order_key, o.dedup_key, o.max_attempts, o.timeout_ms, o.expires_at, o.target_host, o.shard, o.created_at, v.state_to,
   v.attempt, v.failures, v.recoveries, o.revision,
-  COALESCE(o.claimed_by, (SELECT s.owner FROM `{table}_shards` s WHERE s.shard = o.shard)),
+  IF(v.outcome = 'cancel', o.claimed_by,
+    COALESCE(o.claimed_by, (SELECT s.owner FROM `{table}_shards` s WHERE s.shard = o.shard))),
   COALESCE(v.published, o.published_at), UTC_TIMESTAMP(6), COALESCE(v.error_class, o.error_class),
   COALESCE(v.error, o.last_error), COALESCE(v.progress, o.progress), COALESCE(v.checkpoint, o.checkpoint), v.result,
   UTC_TIMESTAMP(6) + INTERVAL LEAST(v.keep_us, 3153600000000000) MICROSECOND
@@ -16,7 +17,7 @@ FROM JSON_TABLE({rows}, '$[*]' COLUMNS (
     failures INT UNSIGNED PATH '$[6]', recoveries INT UNSIGNED PATH '$[7]', published DATETIME(6) PATH '$[9]',
     keep_us BIGINT UNSIGNED PATH '$[10]', error_class VARCHAR(64) PATH '$[11]', error TEXT PATH '$[12]',
     progress DOUBLE PATH '$[13]', checkpoint MEDIUMTEXT PATH '$[14]', result MEDIUMTEXT PATH '$[15]',
-    message_id VARCHAR(64) CHARACTER SET ascii COLLATE ascii_bin PATH '$[20]',
+    outcome VARCHAR(16) PATH '$[18]', message_id VARCHAR(64) CHARACTER SET ascii COLLATE ascii_bin PATH '$[20]',
     changed_at DATETIME(6) PATH '$[21]')) v
 STRAIGHT_JOIN `{table}` o FORCE INDEX (PRIMARY)
   ON o.id = v.id AND o.message_id = v.message_id AND o.state + 0 = v.state_from AND o.attempt = v.attempt_from AND o.shard = v.shard

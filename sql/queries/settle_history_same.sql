@@ -6,7 +6,8 @@ INSERT INTO `{table}_history`
 SELECT o.id, o.message_id, o.route, o.payload, o.headers, o.task_key,
   COALESCE(o.first_due_at, o.due_at, o.created_at + INTERVAL o.delay_ms * 1000 MICROSECOND), o.priority, o.order_key, o.dedup_key, o.max_attempts, o.timeout_ms, o.expires_at, o.target_host, o.shard, o.created_at,
   {state_to}, {attempt}, {failures}, {recoveries}, o.revision,
-  COALESCE(o.claimed_by, (SELECT s.owner FROM `{table}_shards` s WHERE s.shard = o.shard)),
+  IF({state_to} = 'cancelled', o.claimed_by,
+    COALESCE(o.claimed_by, (SELECT s.owner FROM `{table}_shards` s WHERE s.shard = o.shard))),
   {published}, UTC_TIMESTAMP(6), o.error_class, o.last_error, o.progress, o.checkpoint,
   UTC_TIMESTAMP(6) + INTERVAL LEAST({keep}, 3153600000000000) MICROSECOND
 FROM `{table}` o FORCE INDEX (PRIMARY)

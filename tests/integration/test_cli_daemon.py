@@ -67,6 +67,21 @@ def test_a_time_that_no_task_can_have_is_the_callers_mistake(running):
     assert said == "duebox: task reschedule: a due time is from 2000 to 2199\n"
 
 
+def test_both_ways_of_cancelling_leave_the_same(running):
+    """Whether a daemon runs or not, a cancelled task leaves the same in the history and in the audit."""
+    first, second = running.insert("hook", delay_ms=HOUR_MS, count=2)
+    line(running, "task", "cancel", first, "--reason", "why")
+    running.daemons[0].stop()
+    line(running, "task", "cancel", second, "--reason", "why")
+    rows = running.execute("SELECT filter, reason, verb, changed, before_image FROM outbox_audit ORDER BY id")
+    assert [row[:4] for row in rows] == [(first, "why", "cancel", 1), (second, "why", "cancel", 1)]
+    images = [json.loads(row[4])[0] for row in rows]
+    assert [(name, type(value)) for name, value in images[0].items()] == [
+        (name, type(value)) for name, value in images[1].items()]
+    assert [image["message_id"] for image in images] == [first, second]
+    assert [running.row(message_id)["claimed_by"] for message_id in (first, second)] == [None, None]
+
+
 def test_bulk_by_the_owner(running):
     ids = running.insert("hook", delay_ms=HOUR_MS, count=40)
     kept = running.insert("later", delay_ms=HOUR_MS, count=1)

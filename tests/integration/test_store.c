@@ -350,8 +350,8 @@ static void people_cancel_and_reschedule(void **state) {
   ROW("(id, route, payload, shard, message_id) VALUES (1, 'r', 'pay', 0, 'm1'), (4, 'r', 'pay', 1, 'm4')");
   ROW("(id, route, payload, shard, state, lease_until) VALUES (2, 'r', '', 0, 'claimed', '2030-01-01'), "
       "(3, 'r', '', 0, 'awaiting', '2030-01-01')");
-  ok(f,
-     OPS->intervene(f->ss, &f->leases[0], INTERVENE_CANCEL, ids, 5, 0, "ann", "it's over", 1000000, changed, &f->err));
+  ok(f, OPS->intervene(f->ss, &f->leases[0], INTERVENE_CANCEL, ids, 5, 0, "ann", "m", "it's over", 1000000, changed,
+                       &f->err));
   assert_true(!changed[0] && changed[1] && !changed[2] && changed[3] && !changed[4]);
   assert_string_equal(ask_text(f, "SELECT GROUP_CONCAT(id ORDER BY id) FROM outbox"), "2,4");
   assert_string_equal(ask_text(f, "SELECT CONCAT(message_id, state, payload) FROM outbox_history WHERE id = 1"),
@@ -361,8 +361,8 @@ static void people_cancel_and_reschedule(void **state) {
   assert_string_equal(ask_text(f, "SELECT JSON_VALUE(before_image, '$[1].state') FROM outbox_audit"), "awaiting");
   ROW("(id, route, payload, shard, first_due_at) VALUES (5, 'r', '', 0, '2020-01-01')");
   const uint64_t five[] = {5, 2};
-  ok(f, OPS->intervene(f->ss, &f->leases[0], INTERVENE_RESCHEDULE, five, 2, INT64_C(1893456000000001), "ann", NULL, 0,
-                       changed, &f->err));
+  ok(f, OPS->intervene(f->ss, &f->leases[0], INTERVENE_RESCHEDULE, five, 2, INT64_C(1893456000000001), "ann", "m", NULL,
+                       0, changed, &f->err));
   assert_true(changed[0] && !changed[1]);
   assert_string_equal(
       ask_text(f, "SELECT CONCAT(due_at, COALESCE(first_due_at, '-'), next_at) FROM outbox WHERE id = 5"),
@@ -376,7 +376,7 @@ static void a_stale_epoch_changes_nothing_for_people(void **state) {
   bool changed;
   ROW("(id, route, payload, shard) VALUES (1, 'r', '', 0)");
   for (int verb = INTERVENE_CANCEL; verb <= INTERVENE_RESCHEDULE; verb++) {
-    ok(f, OPS->intervene(f->ss, &stale, (enum intervention)verb, &id, 1, INT64_C(1893456000000000), "a", "b", 0,
+    ok(f, OPS->intervene(f->ss, &stale, (enum intervention)verb, &id, 1, INT64_C(1893456000000000), "a", "m", "b", 0,
                          &changed, &f->err));
     assert_false(changed);
   }

@@ -479,7 +479,7 @@ static void what_has_ended_was_not_removed(void **state) {
     if (how == 0)
       assert_int_equal(say(f, 1, RESULT_DONE), RESULT_APPLIED);
     else
-      ok(f, OPS->intervene(f->ss, f->leases, INTERVENE_CANCEL, &id, 1, 0, "ann", "", 1000000, &changed, &f->err));
+      ok(f, OPS->intervene(f->ss, f->leases, INTERVENE_CANCEL, &id, 1, 0, "ann", "m", "", 1000000, &changed, &f->err));
     sql(f, "DELETE FROM outbox_history WHERE state = 'done'"); /* a route without history */
     assert_int_equal(settle(f, &d, 1), 0);
     assert_int_equal(ask(f, "SELECT COUNT(*) FROM outbox_attempts WHERE outcome = 'sent_then_removed'"), 0);

@@ -134,7 +134,7 @@ static void an_epoch_that_another_daemon_has_too_claims_nothing(void **state) {
   assert_null(batch);
   ok(f, OPS->hold(f->ss, &f->leases[0], &which, &moved, &f->err));
   assert_int_equal(moved, 0);
-  ok(f, OPS->intervene(f->ss, &f->leases[0], INTERVENE_CANCEL, &id, 1, 0, "ann", "", 0, &changed, &f->err));
+  ok(f, OPS->intervene(f->ss, &f->leases[0], INTERVENE_CANCEL, &id, 1, 0, "ann", "m", "", 0, &changed, &f->err));
   assert_false(changed);
   assert_string_equal(ask_text(f, "SELECT CONCAT(state, attempt) FROM outbox"), "scheduled0");
 }

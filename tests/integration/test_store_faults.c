@@ -308,7 +308,7 @@ static void an_unknown_cancellation_is_found_out(void **state) {
   bool changed[2];
   ROW("(id, route, payload, shard) VALUES (1, 'r', 'p', 0), (2, 'r', 'p', 0)");
   fault_arm(f, FAULT_LOSE_ANSWER, "COMMIT", 0, 1);
-  ok(f, OPS->intervene(f->ss, &f->leases[0], INTERVENE_CANCEL, ids, 2, 0, "ann", "", 0, changed, &f->err));
+  ok(f, OPS->intervene(f->ss, &f->leases[0], INTERVENE_CANCEL, ids, 2, 0, "ann", "m", "", 0, changed, &f->err));
   assert_true(changed[0] && changed[1]);
   assert_int_equal(ask(f, "SELECT COUNT(*) FROM outbox_audit"), 1);
 }
@@ -331,7 +331,7 @@ static void a_silent_session_keeps_no_locks(void **state) {
   bool changed;
   ROW("(id, route, payload, shard) VALUES (1, 'r', 'p', 0)");
   fault_call(f, "COMMIT", wait_for_locks);
-  ok(f, OPS->intervene(f->ss, &f->leases[0], INTERVENE_CANCEL, &id, 1, 0, "ann", "", 0, &changed, &f->err));
+  ok(f, OPS->intervene(f->ss, &f->leases[0], INTERVENE_CANCEL, &id, 1, 0, "ann", "m", "", 0, &changed, &f->err));
   assert_true(changed);
   assert_int_equal(ask(f, "SELECT COUNT(*) FROM outbox_audit"), 1);
 }

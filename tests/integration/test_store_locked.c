@@ -253,8 +253,9 @@ static void claims_and_commands_leave_a_locked_shard_alone(void **state) {
   assert_int_equal(claim_rows(f, &f->leases[1], 1, ids, 1, 1000, 1000, &batch, &fenced), STORE_BUSY);
   ok(f, OPS->hold(f->ss, &f->leases[1], &which, &moved, &f->err));
   assert_int_equal(moved, 0);
-  assert_int_equal(OPS->intervene(f->ss, &f->leases[1], INTERVENE_CANCEL, ids, 1, 0, "ann", "", 0, &changed, &f->err),
-                   STORE_BUSY);
+  assert_int_equal(
+      OPS->intervene(f->ss, &f->leases[1], INTERVENE_CANCEL, ids, 1, 0, "ann", "m", "", 0, &changed, &f->err),
+      STORE_BUSY);
   assert_false(changed);
   assert_int_equal(lock_waits(f), before);
   other(f, "COMMIT");
@@ -489,14 +490,14 @@ static void people_are_told_of_a_locked_row_at_once(void **state) {
   for (int verb = INTERVENE_CANCEL; verb <= INTERVENE_RESCHEDULE; verb++) {
     int64_t before = lock_waits(f);
     assert_int_equal(OPS->intervene(f->ss, f->leases, (enum intervention)verb, ids, 2, INT64_C(1893456000000000), "ann",
-                                    "", 0, changed, &f->err),
+                                    "m", "", 0, changed, &f->err),
                      STORE_BUSY);
     assert_int_equal(lock_waits(f), before);
     assert_non_null(strstr(f->err.text, "another transaction holds the row; try again"));
     assert_false(changed[0] || changed[1]);
   }
   other(f, "COMMIT");
-  ok(f, OPS->intervene(f->ss, f->leases, INTERVENE_CANCEL, ids, 2, 0, "ann", "", 0, changed, &f->err));
+  ok(f, OPS->intervene(f->ss, f->leases, INTERVENE_CANCEL, ids, 2, 0, "ann", "m", "", 0, changed, &f->err));
   assert_true(changed[0] && changed[1]);
 }
 

@@ -345,9 +345,9 @@ static void claiming_and_people(void **state) {
   assert_true(found);
   for (size_t i = 0; i < 100; i++)
     ids[i] += 4;
-  ok(f, OPS->intervene(f->ss, &f->leases[1], INTERVENE_CANCEL, ids, 50, 0, "a", "b", 1000, changed, &f->err));
-  ok(f, OPS->intervene(f->ss, &f->leases[1], INTERVENE_RESCHEDULE, ids + 50, 50, INT64_C(1893456000000000), "a", "b", 0,
-                       changed, &f->err));
+  ok(f, OPS->intervene(f->ss, &f->leases[1], INTERVENE_CANCEL, ids, 50, 0, "a", "m", "b", 1000, changed, &f->err));
+  ok(f, OPS->intervene(f->ss, &f->leases[1], INTERVENE_RESCHEDULE, ids + 50, 50, INT64_C(1893456000000000), "a", "m",
+                       "b", 0, changed, &f->err));
   explain_all(f, 12);
 }
 

@@ -273,8 +273,8 @@ static void progress_learns_of_a_cancellation(void **state) {
   const uint64_t id = 1;
   bool changed;
   awaiting(f, 1, "m1");
-  ok(f, OPS->intervene(f->ss, &f->leases[0], INTERVENE_CANCEL, &id, 1, 0, "ann", "no", INT64_C(3600000000), &changed,
-                       &f->err));
+  ok(f, OPS->intervene(f->ss, &f->leases[0], INTERVENE_CANCEL, &id, 1, 0, "ann", "m", "no", INT64_C(3600000000),
+                       &changed, &f->err));
   assert_true(changed);
   struct store_result r = answer("m1", 1, RESULT_PROGRESS);
   apply(f, &r, 1);
