@@ -148,6 +148,10 @@ static void ca_file_takes_the_place_of_the_systems_authorities(void **state) {
   fake_host_free(host);
   o.ca_file = other;
   check_unavailable(&o, &(struct unreachable){"https", "localhost", "good", "http.tls", "certificate"});
+  char proxy[64]; /* nor a way through a proxy */
+  snprintf(proxy, sizeof proxy, "https://localhost:%d", hostile_server_port(server, "good"));
+  o.proxy = proxy;
+  check_unavailable(&o, &(struct unreachable){"https", "crm.invalid", "good", "http.tls", "certificate"});
   system_folder = NULL;
   snprintf(command, sizeof command, "rm -r %s", folder);
   assert_int_equal(system(command), 0);

@@ -2,6 +2,7 @@
 done with a content that never left."""
 
 import threading
+import time
 import urllib.request
 
 import pytest
@@ -45,7 +46,7 @@ def test_a_change_of_tasks_at_their_destination_is_delivered(stage, change):
 
 def test_a_delete_of_tasks_at_their_destination_is_recorded(stage):
     """A DELETE answers with the rows that it removed, and cannot know what had left: that is found out when they are
-    settled, and can be read afterwards."""
+    settled, and can be read afterwards. How long such a moment may last is exported."""
     come, gate = [], threading.Event()
 
     def answer(request):
@@ -56,12 +57,15 @@ def test_a_delete_of_tasks_at_their_destination_is_recorded(stage):
     daemon = stage.start()
     stage.execute(f"INSERT INTO outbox (route, payload) SELECT 'h', '{{}}' FROM seq_1_to_{TASKS}")
     wait_until(lambda: come, LIMIT_S, "some to be in flight")
+    came_at = time.monotonic()
     stage.execute("DELETE FROM outbox")
+    wait_until(lambda: time.monotonic() > came_at + 1, LIMIT_S, "a second to pass")
     gate.set()
     wait_until(lambda: daemon.metric("duebox_inflight_tasks") == 0, LIMIT_S, "nothing to be in flight")
     wait_until(lambda: stage.count("outbox_attempts") == len(come), LIMIT_S, "a line of each copy")
     assert set(stage.execute("SELECT message_id, attempt, outcome FROM outbox_attempts")) == {
         (message_id, 1, "sent_then_removed") for message_id in come}
+    assert daemon.metric("duebox_claim_gap_seconds", route="h") >= 1
 
 
 def test_an_update_of_tasks_whose_result_is_awaited_is_delivered(stage):

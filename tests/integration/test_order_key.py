@@ -244,6 +244,33 @@ def test_a_late_commit_keeps_the_order(stage):
     assert came == ["slow", "first", "second"]
 
 
+def test_a_right_that_is_missing_holds_up_only_what_needs_it(stage):
+    """Somebody takes a right on outbox_heads away from a running daemon. A failed task of an order_key waits to be
+    recorded; everything else is settled, and /readyz says what is wrong. (It used to end the settling of every route.)"""
+    stage.http("h", retry=RETRY, max_attempts=1000)
+    stage.http("other")
+    stage.daemon("migrates")
+    user, heads = f"{stage.database[-20:]}_daemon", f"`{stage.database}`.`outbox_heads`"
+    stage.mariadb.create_user(user, "pw", [f"SELECT, INSERT, UPDATE, DELETE ON `{stage.database}`.`{table}`"
+                                           for (table,) in stage.execute("SHOW TABLES LIKE 'outbox%%'")])
+    came = fail_first(stage, "0", 1)
+    daemon = stage.start("works", database={**stage.configuration["database"], "user": user, "password": "pw"})
+    stage.mariadb.execute(f"REVOKE INSERT ON {heads} FROM '{user}'@'%'")
+    insert(stage, "k", range(3))
+    wait_until(lambda: came, LIMIT_S, "the first one to be called")
+    insert(stage, "", range(100, 150), route="other")
+    stage.wait_empty(60, "route = 'other'")
+
+    def told():
+        status, body = daemon.api("GET", "/readyz")
+        return status == 503 and "refuses the outcomes" in str(body)
+    wait_until(told, 60, "/readyz to say so", detail=daemon.log_tail)
+    assert came == ["0"] and "outbox_heads" in daemon.wait_log("DUEBOX-SETTLE-REFUSED")["msg"]
+    stage.mariadb.execute(f"GRANT INSERT ON {heads} TO '{user}'@'%'")
+    stage.wait_empty(60)
+    assert came == ["0", "0", "1", "2"]
+
+
 def test_a_key_changed_while_its_row_is_claimed(stage):
     """An operator may change the order_key of a scheduled row at any moment, also in the instant before the daemon
     claims it. The row is judged by the key that it has once it is claimed: all tasks arrive, once, and the daemon

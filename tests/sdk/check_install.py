@@ -4,7 +4,8 @@
 
 Installs everything into a folder of its own, moves that folder, and uses it as a person would: the binary finds its
 plugins, takes the installed example configuration, and loads the example plugin that was built against the moved tree.
-Without a compiler (sanitizers: the plugin would need the same instruments) the last part is left out.
+Without a compiler (sanitizers: the plugin would need the same instruments) the last part is left out. And a release is
+built without the tests.
 """
 import os
 import re
@@ -81,6 +82,15 @@ def example_plugin_loads(cmake, compiler, prefix, duebox, folder):
     assert "folder" in run(duebox, "plugin", "info", "./spool.so", cwd=folder / "example")
 
 
+def release_has_no_tests(cmake, folder):
+    """Who builds the release waits for the product alone: half of the steps used to be tests and tools of benchmarks."""
+    top = Path(__file__).resolve().parents[2]
+    assert re.search(r'"\$preset" = release \] && tests=OFF', (top / "scripts" / "build").read_text(encoding="utf-8"))
+    run(cmake, "-S", top, "-B", folder / "release", "-G", "Ninja", "-DDUEBOX_TESTS=OFF")
+    steps = run("ninja", "-C", folder / "release", "-t", "targets", "all")
+    assert "bin/duebox:" in steps and "\ntests/" not in steps
+
+
 def main():
     cmake, compiler, build = sys.argv[1], sys.argv[2], Path(sys.argv[3])
     with tempfile.TemporaryDirectory() as scratch:
@@ -90,6 +100,7 @@ def main():
         links_hold(prefix / "share" / "doc" / "duebox")
         plugins_are_found(prefix, duebox)
         example_is_valid(prefix, duebox, folder)
+        release_has_no_tests(cmake, folder)
         if compiler:
             example_plugin_loads(cmake, compiler, prefix, duebox, folder)
     print("the installed tree is complete, and works from another place")
