@@ -53,7 +53,7 @@ static bool set_up_tls(struct amqp_connect *attempt, amqp_socket_t *socket) {
 static const char *cure_for(int status) {
   switch (status) {
   case AMQP_STATUS_SSL_PEER_VERIFY_FAILED:
-    return "is the authority that signed the broker's certificate in ca_file?";
+    return "has the broker's certificate expired, or is the authority that signed it not in ca_file?";
   case AMQP_STATUS_SSL_HOSTNAME_VERIFY_FAILED:
     return "the url must name the host as the broker's certificate does";
   case AMQP_STATUS_SSL_CONNECTION_FAILED:
