@@ -11,9 +11,7 @@ struct search {
   bool any_done;
 };
 
-static bool given_up(const struct search *search) {
-  return search->halvings == 0 || (search->refused >= REFUSED_MAX && !search->any_done);
-}
+static bool all_refused(const struct search *search) { return search->refused >= REFUSED_MAX && !search->any_done; }
 
 static enum store_status alone(const struct halves *halves, size_t at, struct search *search, struct err *err) {
   bool done = false;
@@ -32,8 +30,8 @@ static enum store_status run(const struct halves *halves, size_t first, size_t c
     return status;
   if (stopped == STOPPED_REFUSED && count == 1)
     return alone(halves, first, search, err);
-  if (given_up(search)) {
-    halves->mark_busy(halves->call, first, count);
+  if (search->halvings == 0 || all_refused(search)) {
+    halves->mark_left(halves->call, first, count, all_refused(search));
     return STORE_OK;
   }
   search->halvings--;
@@ -41,7 +39,7 @@ static enum store_status run(const struct halves *halves, size_t first, size_t c
   status = run(halves, first, half, search, err);
   /* The first half is done: the second says what it met when it is given again. */
   if (status == STORE_OK && run(halves, first + half, count - half, search, err) != STORE_OK)
-    halves->mark_busy(halves->call, first + half, count - half);
+    halves->mark_left(halves->call, first + half, count - half, false);
   return status;
 }
 

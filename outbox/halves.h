@@ -19,8 +19,8 @@ struct halves {
   enum store_status (*at_once)(void *call, size_t first, size_t count, enum stopped *stopped, struct err *err);
   /* One element that the server refused: in another form, or marked as refused in every one. *done: it is written. */
   enum store_status (*alone)(void *call, size_t at, bool *done, struct err *err);
-  /* Marks elements as busy: to be given again. */
-  void (*mark_busy)(void *call, size_t first, size_t count);
+  /* Marks elements as to be given again: busy, or refused as all that were tried have been. */
+  void (*mark_left)(void *call, size_t first, size_t count, bool refused);
   void *call;
 };
 

@@ -561,7 +561,7 @@ static enum store_status apply_alone(void *arg, size_t at, bool *done, struct er
   return *done ? status : STORE_OK;
 }
 
-static void mark_busy(void *arg, size_t first, size_t count) {
+static void mark_left(void *arg, size_t first, size_t count, bool refused) {
   const struct results_call *call = arg;
   for (size_t i = first; i < first + count; i++)
     call->results[i].fate = RESULT_BUSY;
@@ -572,5 +572,5 @@ enum store_status ops_settle_results(struct store_session *ss, struct store_resu
   struct results_call call = {ss, decide, ctx, results};
   for (size_t i = 0; i < count; i++)
     results[i].form = DECISION_WHOLE;
-  return count ? halves_run(&(struct halves){apply_at_once, apply_alone, mark_busy, &call}, count, err) : STORE_OK;
+  return count ? halves_run(&(struct halves){apply_at_once, apply_alone, mark_left, &call}, count, err) : STORE_OK;
 }

@@ -551,10 +551,12 @@ static enum store_status settle_alone(void *arg, size_t at, bool *done, struct e
   return STORE_OK;
 }
 
-static void mark_busy(void *arg, size_t first, size_t count) {
+static void mark_left(void *arg, size_t first, size_t count, bool refused) {
   const struct settle_call *call = arg;
-  for (size_t i = first; i < first + count; i++)
-    call->decisions[i].busy = true;
+  for (size_t i = first; i < first + count; i++) {
+    call->decisions[i].refused = refused;
+    call->decisions[i].busy = !refused;
+  }
 }
 
 enum store_status ops_settle(struct store_session *ss, const struct shard_lease *leases, size_t lease_count,
@@ -564,5 +566,5 @@ enum store_status ops_settle(struct store_session *ss, const struct shard_lease 
     lost[i] = false;
   for (size_t i = 0; i < count; i++)
     decisions[i].form = DECISION_WHOLE;
-  return halves_run(&(struct halves){settle_at_once, settle_alone, mark_busy, &call}, count, err);
+  return halves_run(&(struct halves){settle_at_once, settle_alone, mark_left, &call}, count, err);
 }
