@@ -59,6 +59,11 @@ static bool any_head(const struct scheduler *s) {
   return false;
 }
 
+static void rest(struct scheduler *s, int64_t began_us) {
+  int64_t rest_us = (clock_mono_us() - began_us) * HEADS_SHARE;
+  s->heads_at_us = began_us + (rest_us > HEADS_EVERY_US ? rest_us : HEADS_EVERY_US);
+}
+
 bool scheduler_heads(struct scheduler *s) {
   int64_t now = clock_mono_us();
   struct err err = {0};
@@ -66,7 +71,12 @@ bool scheduler_heads(struct scheduler *s) {
     return true;
   for (struct lane *lane = s->lanes; lane; lane = lane->next)
     order_heads_begin(&lane->order);
-  if (!scheduler_db_ok(s, s->store->ops->heads(s->ss, note_head, s, &err), &err))
+  enum store_status status = s->store->ops->heads(s->ss, note_head, s, &err);
+  if (status == STORE_BUSY && !s->heads_stale) { /* somebody holds the table: those that we know stay heads */
+    rest(s, now);
+    return true;
+  }
+  if (!scheduler_db_ok(s, status, &err))
     return false;
   for (struct lane *lane = s->lanes; lane; lane = lane->next) {
     bool freed = false;
@@ -76,8 +86,7 @@ bool scheduler_heads(struct scheduler *s) {
       unblock_soon(s, lane);
   }
   s->heads_stale = false;
-  int64_t rest_us = (clock_mono_us() - now) * HEADS_SHARE;
-  s->heads_at_us = now + (rest_us > HEADS_EVERY_US ? rest_us : HEADS_EVERY_US);
+  rest(s, now);
   return true;
 }
 

@@ -279,7 +279,7 @@ static bool heads_unit(struct store_session *ss, void *arg, struct err *err) {
   struct db_result result;
   struct db_row row;
   session_begin(ss);
-  session_add(ss, query_heads, NO_ARGS);
+  session_add_no_wait(ss, query_heads, NO_ARGS);
   if (!session_send(ss, "heads", &result, 1, err))
     return false;
   bool ok = true;
@@ -297,7 +297,7 @@ static bool heads_unit(struct store_session *ss, void *arg, struct err *err) {
 }
 
 enum store_status ops_heads(struct store_session *ss, store_head_fn *each, void *ctx, struct err *err) {
-  return session_run(ss, "reading the heads of order keys", heads_unit, &(struct heads_unit){each, ctx}, err);
+  return session_try(ss, "reading the heads of order keys", heads_unit, &(struct heads_unit){each, ctx}, err);
 }
 
 struct find_unit {

@@ -44,12 +44,14 @@ struct store_session {
   unsigned generation;  /* of the store when conn was opened */
   int64_t used_us;      /* monotonic: when conn was used last */
   bool in_transaction;
-  bool continues;        /* the next session_begin_transaction finds one that server_lock_rows opened */
-  bool committing;       /* a COMMIT, or a statement that commits by itself, was sent and not answered */
-  bool unknown;          /* the unit was run before and nobody knows whether its commit happened */
-  uint64_t lost_thread;  /* the server's name for the session that was to commit it; 0 = none */
-  uint64_t random;       /* for the waits between tries */
-  int64_t skip_until_us; /* monotonic: until then rows are locked without waiting for those that others hold */
+  bool continues;          /* the next session_begin_transaction finds one that server_lock_rows opened */
+  bool committing;         /* a COMMIT, or a statement that commits by itself, was sent and not answered */
+  bool unknown;            /* the unit was run before and nobody knows whether its commit happened */
+  uint64_t lost_thread;    /* the server's name for the session that was to commit it; 0 = none */
+  uint64_t random;         /* for the waits between tries */
+  int64_t skip_until_us;   /* monotonic: until then rows are locked without waiting for those that others hold */
+  unsigned locked_tables;  /* those beside the tasks' that somebody holds as a whole (side_tables.h) */
+  int64_t tables_asked_us; /* monotonic: when that was found */
   /* Buffers that are reused from unit to unit. */
   struct text script, part;
   struct store_group *groups;

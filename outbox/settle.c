@@ -25,6 +25,7 @@
 #include "outbox/ops.h"
 #include "outbox/row.h"
 #include "outbox/server.h"
+#include "outbox/side_tables.h"
 #include "outbox/write.h"
 #include "query.h"
 
@@ -385,26 +386,31 @@ static bool compare_awaited(struct store_session *ss, struct settle_unit *u, str
 }
 
 /* Those whose copies have left and whose rows are gone, though no commit of ours has ended them: behind those that
- * apply. Returns how many. */
-static size_t find_removed(const struct settle_unit *u) {
+ * apply. Returns how many. Where the lines about them cannot be written now they are given again. */
+static size_t find_removed(const struct store_session *ss, const struct settle_unit *u) {
   size_t removed = 0;
   for (size_t i = 0; i < u->candidates; i++) {
     struct decision *d = u->sorted[i];
-    if (d->gone && d->sent && !d->applied && d->form < DECISION_NO_LINES && !shard_lost(u, d->shard))
+    if (!d->gone || !d->sent || d->applied || d->form >= DECISION_NO_LINES || shard_lost(u, d->shard))
+      continue;
+    if (ss->locked_tables & SIDE_ATTEMPTS)
+      d->busy = true;
+    else
       u->applying[u->matched + removed++] = d;
   }
   return removed;
 }
 
-/* Leaves the decisions of shards whose rows somebody holds for later: the fence would wait for them. */
-static bool leave_locked_shards(struct store_session *ss, struct settle_unit *u, struct err *err) {
+/* Leaves the decisions of shards whose rows somebody holds for later, for the fence would wait for them, and those that
+ * need a table that somebody holds. */
+static bool leave_locked(struct store_session *ss, struct settle_unit *u, struct err *err) {
   bool locked[STORE_SHARDS_MAX];
   size_t kept = 0;
   if (!session_locked_shards(ss, session_skip(ss, u->met_again), u->concerned, u->shard_count, locked, err))
     return false;
   for (size_t i = 0; i < u->candidates; i++) {
     struct decision *d = u->sorted[i];
-    if (!locked[d->shard]) {
+    if (!locked[d->shard] && !(write_tables(d) & ss->locked_tables)) {
       u->sorted[kept++] = d;
       continue;
     }
@@ -420,14 +426,14 @@ static bool leave_locked_shards(struct store_session *ss, struct settle_unit *u,
 }
 
 static bool settle_careful(struct store_session *ss, struct settle_unit *u, struct err *err) {
-  if (!leave_locked_shards(ss, u, err))
+  if (!leave_locked(ss, u, err))
     return false;
   if (u->candidates == 0)
     return true;
   if (!lock_rows(ss, u, err) || !compare_changed(ss, u, err) || !compare_awaited(ss, u, err))
     return false;
   resolve_unknown(ss, u);
-  size_t removed = find_removed(u);
+  size_t removed = find_removed(ss, u);
   if (u->matched + removed == 0)
     return session_rollback(ss, WHAT, err);
   drop_lost_shards(u);
@@ -462,7 +468,7 @@ static bool any_awaited(const struct settle_unit *u) {
 
 static bool settle_some(struct store_session *ss, struct settle_unit *u, struct err *err) {
   bool done = false;
-  u->careful = u->careful || u->doubtful || *session_skip(ss, u->met_again);
+  u->careful = u->careful || u->doubtful || ss->locked_tables || *session_skip(ss, u->met_again);
   /* Results overtake the record of their publishing so often that trying and rolling back would cost more. */
   u->careful = u->careful || (u->candidates > 1 && any_published(u)) || any_awaited(u);
   if (!u->careful && !ss->unknown) {
@@ -474,10 +480,22 @@ static bool settle_some(struct store_session *ss, struct settle_unit *u, struct 
   return done || settle_careful(ss, u, err);
 }
 
+/* Whether the lock that was met is on a table as a whole: then this is redone without what needs it. */
+static bool find_locked_table(struct store_session *ss, const struct settle_unit *u, bool *found, struct err *err) {
+  unsigned tables = 0, before = ss->locked_tables;
+  for (size_t i = 0; i < u->candidates; i++)
+    tables |= write_tables(u->sorted[i]);
+  bool ok = side_tables_find(ss, tables & ~before, err);
+  *found = ss->locked_tables != before;
+  return ok;
+}
+
 static bool settle_unit(struct store_session *ss, void *arg, struct err *err) {
   struct settle_unit *u = arg;
   bool skips = *session_skip(ss, u->met_again);
   u->stopped = STOPPED_NOT;
+  if (!side_tables_again(ss, err))
+    return false;
   if (settle_some(ss, u, err))
     return true;
   if (db_error_is_refusal(err->code) || db_error_is_denied(err->code))
@@ -485,8 +503,13 @@ static bool settle_unit(struct store_session *ss, void *arg, struct err *err) {
   if (err->code != DB_LOCK_WAIT)
     return false;
   session_met_lock(ss); /* redone, it does not wait again */
-  u->stopped = skips ? STOPPED_LOCKED : STOPPED_NOT;
-  return skips && session_rollback(ss, WHAT, err);
+  bool table = false;
+  struct err locked = *err;
+  if (!session_rollback(ss, WHAT, err) || !find_locked_table(ss, u, &table, err))
+    return false;
+  *err = locked;
+  u->stopped = skips && !table ? STOPPED_LOCKED : STOPPED_NOT;
+  return skips && !table;
 }
 
 static enum store_status no_memory(size_t rows, struct err *err) {

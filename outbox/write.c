@@ -8,6 +8,7 @@
 #include "outbox/db_error.h"
 #include "outbox/guard.h"
 #include "outbox/row.h"
+#include "outbox/side_tables.h"
 #include "outbox/write_group.h"
 #include "query.h"
 
@@ -69,6 +70,11 @@ static const struct kind {
     {query_settle_progress, NULL, is_progress, false},
     {query_settle_changed, NULL, is_changed, false},
 };
+
+unsigned write_tables(const struct decision *d) {
+  return (wants_history(d) ? SIDE_HISTORY : 0u) | (wants_attempt(d) ? SIDE_ATTEMPTS : 0u) |
+         (is_head(d) ? SIDE_HEADS : 0u);
+}
 
 unsigned write_statements(const struct decision *decision) {
   unsigned n = is_final(decision);

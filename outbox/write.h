@@ -49,6 +49,8 @@ MUSTCHECK bool write_commit(struct writer *w, const struct shard_lease *leases, 
 bool write_possible(const struct decision *decision);
 /* Has less of the decision written: the next form that makes a difference. False when there is none. */
 bool write_reduce(struct decision *decision);
+/* The tables beside that of the tasks that it is written to, as bits (side_tables.h). */
+unsigned write_tables(const struct decision *decision);
 /* How many statements it takes by itself. */
 unsigned write_statements(const struct decision *decision);
 

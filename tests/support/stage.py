@@ -40,12 +40,12 @@ def stage(request, tmp_path):
 class Stage:
     program = None      # the words that start another duebox than that of the build
 
-    def __init__(self, request, folder):
+    def __init__(self, request, folder, server=None):
         self._request = request
         self.folder = folder
         short = re.sub(r"\W+", "-", request.node.name.removeprefix("test_"))[:NAME_CHARACTERS].strip("-")
         self.name = f"{short}-{next(_count)}".lower()
-        self.mariadb = request.getfixturevalue("mariadb")
+        self.mariadb = server or request.getfixturevalue("mariadb")
         self.database = self.mariadb.create_database(self.name)
         self.ledger = Ledger()
         self.daemons = []

@@ -1,0 +1,20 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * outbox/side_tables.h - tables beside that of the tasks that somebody holds as a whole: by LOCK TABLES, by a dump, by
+ * an ALTER that runs. A session remembers them, so that what needs none of them does not wait.
+ */
+#ifndef OUTBOX_SIDE_TABLES_H
+#define OUTBOX_SIDE_TABLES_H
+
+#include "outbox/session.h"
+
+/* Bits of store_session.locked_tables. */
+enum { SIDE_HISTORY = 1, SIDE_ATTEMPTS = 2, SIDE_HEADS = 4 };
+
+/* Finds out, outside any transaction, which of these tables are held. Asking costs a second for each one that is, where
+ * the server cannot be told not to wait (MySQL). */
+MUSTCHECK bool side_tables_find(struct store_session *ss, unsigned tables, struct err *err);
+/* The same for those that were held, when it is time to ask again. */
+MUSTCHECK bool side_tables_again(struct store_session *ss, struct err *err);
+
+#endif

@@ -1,0 +1,107 @@
+"""Somebody locks a table of duebox beside that of the tasks, to dump it or to alter it.  What needs that table waits;
+everything else goes on (P8), and when the table is free again nothing is lost and nothing has come twice (P1, P4).
+"""
+
+import contextlib
+import os
+
+import pytest
+
+from support.servers.http_receiver import Answer
+from support.servers.mysql import MySQL, start_or_skip
+from support.stage import Stage
+from support.wait import wait_until
+
+LIMIT_S = 60
+# What stops while somebody holds it: nothing, or tasks of these routes.
+TABLES = {"instances": (), "routes": (), "quarantine": (), "audit": (), "schema": (), "schedules": (),
+          "heads": ("ordered",), "attempts": ("ordered",), "history": ("kept",)}
+ROUTES = {"plain": {"claim": "memory"}, "recorded": {}, "kept": {"history": "1h"},
+          "ordered": {"retry": {"backoff": "2s", "max": "2s"}}}
+ROUNDS = 3
+SOON_S = 3              # times PATIENCE; far below what a wait for each half of a batch took on MySQL
+QUICK = ["--innodb-flush-log-at-trx-commit=0", "--sync-binlog=0", "--innodb-flush-method=nosync"]
+LATER = pytest.mark.skipif("DUEBOX_TEST_ENGINES" not in os.environ, reason="scripts/test --engines")
+
+
+@pytest.fixture(params=["mariadb", pytest.param("mysql", marks=LATER)])
+def stage(request, tmp_path):
+    server = None
+    if request.param == "mysql":
+        server = start_or_skip(MySQL, extra_args=QUICK)
+    with Stage(request, tmp_path, server) as it:
+        yield it
+    if server:
+        server.stop()
+
+
+@contextlib.contextmanager
+def locked(stage, table):
+    connection = stage.connect()
+    with contextlib.closing(connection), connection.cursor() as cursor:
+        cursor.execute(f"LOCK TABLES outbox_{table} WRITE")
+        yield
+        cursor.execute("UNLOCK TABLES")
+
+
+def living(stage, ids):
+    listed = ", ".join(f"'{message_id}'" for message_id in ids)
+    return stage.count("outbox", f"message_id IN ({listed})")
+
+
+def rounds(stage, routes):
+    """Tasks of these routes, each round of which is gone soon; their ids."""
+    every = []
+    for number in range(ROUNDS):
+        for route in routes:
+            ids = stage.insert(route, count=5)
+            wait_until(lambda ids=ids: living(stage, ids) == 0, SOON_S, f"{route}, round {number}", detail=stage.living)
+            every += ids
+    return every
+
+
+def test_a_locked_table_stops_what_needs_it_and_nothing_else(stage):
+    for route, options in ROUTES.items():
+        stage.http(route, concurrency=20, **options)
+    failing = Answer(500)
+    stage.receiver.on("/ordered", lambda _: failing)
+    stage.start()
+    stage.consume_http()
+    rounds(stage, ["plain", "recorded", "kept"])
+    every = []
+    for table, waits in TABLES.items():
+        failing = Answer(500)
+        key = f"key of {table}"
+        stage.execute("INSERT INTO outbox (route, payload, order_key) VALUES ('ordered', 'x', %s), ('ordered', 'y', %s)",
+                      key, key)
+        wait_until(lambda: stage.count("outbox_heads", "TRUE") > 0, LIMIT_S, "a task to wait for its retry")
+        with locked(stage, table):
+            kept = stage.insert("kept", count=2)
+            every += kept + rounds(stage, [route for route in ("plain", "recorded", "kept") if route not in waits])
+            stage.receiver.wait_count(1, LIMIT_S, "/kept")
+            assert "kept" not in waits or living(stage, kept) == 2
+        failing = Answer(200)
+        stage.wait_empty(LIMIT_S)
+        print(f"outbox_{table}: done")
+    arrived = stage.ledger.by_arrival()
+    assert {len(arrived[message_id]) for message_id in every} == {1}
+
+
+def test_while_the_shards_are_locked_readiness_says_so(stage):
+    """Nothing is settled without them; it goes on when they are free."""
+    stage.http("plain", concurrency=20, claim="memory")
+    stage.consume_http()
+    daemon = stage.start()
+    rounds(stage, ["plain"])
+    with locked(stage, "shards"):
+        ids = stage.insert("plain", count=20)
+
+        def problem():
+            status, body = daemon.api("GET", "/readyz")
+            return status == 503 and body["detail"]
+        assert "lease" in wait_until(problem, LIMIT_S, "readiness to be false")
+    daemon.wait_ready()
+    ids += rounds(stage, ["plain"])
+    stage.wait_empty(LIMIT_S)
+    arrived = stage.ledger.by_arrival()
+    assert {len(arrived[message_id]) for message_id in ids} == {1}
