@@ -410,32 +410,56 @@ static bool check_backlog(struct doctor *doctor, struct err *err) {
   return true;
 }
 
-/* What a daemon would send as soon as it runs: after a restore, or on hold, people want to know before it does. It
- * reads the index entry of every living row, and is the last check: where that takes longer than database.read_timeout,
- * the others have been made. */
+enum { COUNTED_MAX = 10000 };
+
+/* "3", or "at least 10000". */
+static bool count_due(struct doctor *doctor, const char *route, const struct text *shards, enum task_state state,
+                      char out[32], struct err *err) {
+  struct db_result result;
+  struct db_row row;
+  uint64_t count;
+  if (!op_query(doctor->op, opsql_doctor_due_count,
+                ARGS(STRING("route", route), STRING("state", task_state_text(state)), RAW("shards", *shards),
+                     UNSIGNED("cap", COUNTED_MAX)),
+                "counting due tasks", &result, err))
+    return false;
+  bool ok = db_next(&result, &row) && db_u64(&row, 0, UINT64_MAX, &count);
+  db_results_free(&result, 1);
+  if (ok)
+    snprintf(out, 32, "%s%" PRIu64, count == COUNTED_MAX ? "at least " : "", count);
+  return ok || db_unexpected(err, "counting due tasks");
+}
+
+/* What a daemon would send as soon as it runs: after a restore, or on hold, people want to know before it does. The
+ * last check: where it takes longer than database.read_timeout, the others have been made. */
 static bool check_due(struct doctor *doctor, struct err *err) {
   enum { ROUTES_SAID = 50 };
   struct db_result result;
   struct db_row row;
-  uint64_t due, claimed, awaiting;
-  if (!op_query(doctor->op, opsql_doctor_due, ARGS(UNSIGNED("cap", ROUTES_SAID)), "counting due tasks", &result, err)) {
-    say(doctor, FINDING_WARN, "to be sent", "look at `duebox route list`", "they could not be counted: %s", err->text);
-    return true;
-  }
-  bool any = false, ok = true;
+  struct text shards = {0};
+  bool any = false, ok;
+  ok = op_query(doctor->op, opsql_doctor_due, ARGS(UNSIGNED("cap", ROUTES_SAID)), "counting due tasks", &result, err);
+  bool asked = ok;
+  filter_shards(&shards, doctor->op->shards);
   while (ok && db_next(&result, &row)) {
-    ok = row.fields[0] && db_u64(&row, 1, UINT64_MAX, &due) && db_u64(&row, 3, UINT64_MAX, &claimed) &&
-         db_u64(&row, 4, UINT64_MAX, &awaiting);
+    char due[32], claimed[32], awaiting[32];
+    const char *route = row.fields[0] ? row.fields[0] : "";
+    ok = count_due(doctor, route, &shards, TASK_SCHEDULED, due, err) &&
+         count_due(doctor, route, &shards, TASK_CLAIMED, claimed, err) &&
+         count_due(doctor, route, &shards, TASK_AWAITING, awaiting, err);
     if (ok)
-      say(doctor, FINDING_OK, "to be sent", "",
-          "%s: %" PRIu64 " due%s%.19s, %" PRIu64 " claimed, %" PRIu64 " awaiting a result", row.fields[0], due,
-          row.fields[2] ? ", the oldest since " : "", row.fields[2] ? row.fields[2] : "", claimed, awaiting);
+      say(doctor, FINDING_OK, "to be sent", "", "%s: %s due%s%.19s, %s claimed, %s awaiting a result", route, due,
+          row.fields[1] ? ", the oldest since " : "", row.fields[1] ? row.fields[1] : "", claimed, awaiting);
     any = true;
   }
-  db_results_free(&result, 1);
-  if (!any)
+  if (asked)
+    db_results_free(&result, 1);
+  text_free(&shards);
+  if (!ok)
+    say(doctor, FINDING_WARN, "to be sent", "look at `duebox route list`", "they could not be counted: %s", err->text);
+  else if (!any)
     say(doctor, FINDING_OK, "to be sent", "", "nothing is due, claimed or awaiting a result");
-  return ok || db_unexpected(err, "counting due tasks");
+  return true;
 }
 
 static bool check_held(struct doctor *doctor, struct err *err) {

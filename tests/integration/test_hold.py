@@ -71,3 +71,15 @@ def test_nothing_moves_until_it_runs_without_hold(stage):
         wait_until(lambda wanted=message_id: stage.row(wanted)["state"] not in ("claimed", "awaiting"), LIMIT_S,
                    f"{message_id} to be taken back", detail=daemon.log_tail)
     assert stage.row("unwanted")["attempt"] == 0
+
+
+def test_doctor_counts_no_further_than_it_must(stage):
+    """A backlog of millions is not counted to its end by somebody who asks what is wrong; every route of it is named."""
+    stage.http("big")
+    daemon = stage.daemon()
+    stage.execute("INSERT INTO outbox (route, payload, due_at) SELECT IF(seq <= 10100, 'big', 'small'), '', '2020-01-01'"
+                  " + INTERVAL seq SECOND FROM seq_1_to_10103")
+    found = json.loads(daemon.run("doctor", "-o", "json", check=False).stdout)
+    said = {one["text"] for one in found if one["check"] == "to be sent"}
+    assert said == {"big: at least 10000 due, the oldest since 2020-01-01 00:00:01, 0 claimed, 0 awaiting a result",
+                    "small: 3 due, the oldest since 2020-01-01 02:48:21, 0 claimed, 0 awaiting a result"}
