@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * amqp_queue.h - the tasks that wait for the probe channel, in lanes that take turns.
+ * amqp_queue.h - the tasks that wait for a probe channel, in lanes that take turns.
  *
  * A lane holds what waits of one route and of one kind, suspects or fresh ones, in order. One message of each lane goes
  * in a round, so that thousands of suspects of one route cost another route one turn, not all of theirs.
@@ -15,7 +15,7 @@
 
 #include <duebox/task.h>
 
-/* A task that waits for the probe channel. */
+/* A task that waits for a probe channel. */
 struct amqp_waiting {
   const struct duebox_task *task;
   bool suspect; /* it was open when a channel broke, so the broker may have it already; else nothing of it is sent */

@@ -8,11 +8,27 @@
 
 enum {
   FLOW_CHANNEL = 1,
-  PROBE_CHANNEL = 2,
+  PROBE_CHANNEL = 2,       /* the first of them */
   MOST_INFLIGHT = 1 << 20, /* beyond it the host is told "full" */
   MOST_BELIEVED = 1024,    /* exchanges, and routes; more than that are proven again from time to time */
   GOODBYE_US = 500000,     /* of stop()'s deadline, kept for an orderly end of the connection */
 };
+
+/* ---- the channels --------------------------------------------------------------------------------------------- */
+
+enum { CHANNELS = 1 + AMQP_PROBES };
+
+static struct amqp_pub *channel_at(struct amqp_sink *sink, int i) { return i ? &sink->probes[i - 1].pub : &sink->flow; }
+
+static bool is_probe(const struct amqp_sink *sink, const struct amqp_pub *pub) { return pub != &sink->flow; }
+
+/* Whether the messages on the channel had left before, on another one. */
+static bool carries_suspect(const struct amqp_sink *sink, const struct amqp_pub *pub) {
+  for (int i = 0; i < AMQP_PROBES; i++)
+    if (pub == &sink->probes[i].pub)
+      return sink->probes[i].suspect;
+  return false;
+}
 
 /* ---- outcomes ------------------------------------------------------------------------------------------------- */
 
@@ -29,7 +45,7 @@ static void report(struct amqp_sink *sink, const struct duebox_task *task, enum 
   sink->host->complete(sink->host->ctx, task->token, &outcome);
 }
 
-/* ---- the queue for the probe channel -------------------------------------------------------------------------- */
+/* ---- the queue for the probe channels ------------------------------------------------------------------------- */
 
 struct handing_back {
   struct amqp_sink *sink;
@@ -103,7 +119,7 @@ static void on_ready(void *ctx, struct amqp_pub *pub) {
 static void on_decided(void *ctx, struct amqp_pub *pub, const struct duebox_task *task, enum amqp_event event, int code,
                        const char *detail) {
   struct amqp_sink *sink = ctx;
-  if (pub == &sink->probe)
+  if (is_probe(sink, pub))
     believe(sink, task);
   report(sink, task, event, code, detail);
 }
@@ -173,7 +189,7 @@ static void suspect_all(struct amqp_sink *sink, struct amqp_pub *pub, int code, 
 static void on_closed(void *ctx, struct amqp_pub *pub, int code, const char *text) {
   struct amqp_sink *sink = ctx;
   const struct duebox_task *unsent = pub->writing; /* the newest; the broker never had all of it */
-  bool probe = pub == &sink->probe;
+  bool probe = is_probe(sink, pub);
   uint32_t open = pub->window.count;
   sink->host->log(sink->host->ctx, DUEBOX_LOG_WARN, "AMQP-CHANNEL-CLOSED",
                   "the broker closed a channel with %u unconfirmed messages%s: %s", open,
@@ -181,7 +197,7 @@ static void on_closed(void *ctx, struct amqp_pub *pub, int code, const char *tex
   if (unsent && !probe)
     amqp_window_take(&pub->window, pub->window.next - 1);
   if (pub->window.count == 1)
-    blame(sink, (struct amqp_waiting){amqp_window_take_upto(&pub->window, UINT64_MAX), probe && sink->probe_suspect},
+    blame(sink, (struct amqp_waiting){amqp_window_take_upto(&pub->window, UINT64_MAX), carries_suspect(sink, pub)},
           code, text);
   suspect_all(sink, pub, code, text);
   if (unsent && !probe && !amqp_queue_put(&sink->queue, (struct amqp_waiting){unsent, false}))
@@ -195,35 +211,34 @@ static const struct amqp_pub_user pub_user = {.ready = on_ready, .decided = on_d
 
 static void on_up(void *ctx) {
   struct amqp_sink *sink = ctx;
-  amqp_pub_open(&sink->flow);
-  amqp_pub_open(&sink->probe);
+  int most = amqp_get_channel_max(sink->conn.link); /* 0 = as many as there are numbers */
+  for (int i = 0; i < CHANNELS && (most == 0 || i < most); i++)
+    amqp_pub_open(channel_at(sink, i));
 }
 
 /* Completes all that is open on a channel. */
 static void empty(struct amqp_sink *sink, struct amqp_pub *pub, enum amqp_event event, const char *detail) {
   const struct duebox_task *task;
-  bool suspect = pub == &sink->probe && sink->probe_suspect;
+  bool suspect = carries_suspect(sink, pub);
   while ((task = amqp_window_take_upto(&pub->window, UINT64_MAX)) != NULL)
     report(sink, task, task == pub->writing && !suspect ? AMQP_EVENT_NOT_SENT : event, 0, detail);
 }
 
 static void on_down(void *ctx, const char *reason) {
   struct amqp_sink *sink = ctx;
-  empty(sink, &sink->flow, AMQP_EVENT_LOST, reason);
-  empty(sink, &sink->probe, AMQP_EVENT_LOST, reason);
+  for (int i = 0; i < CHANNELS; i++) {
+    empty(sink, channel_at(sink, i), AMQP_EVENT_LOST, reason);
+    amqp_pub_lost(channel_at(sink, i));
+  }
   hand_back(sink, AMQP_EVENT_LOST, reason);
-  amqp_pub_lost(&sink->flow);
-  amqp_pub_lost(&sink->probe);
   amqp_set_clear(&sink->safe); /* exchanges may be gone when it comes back, and limits different */
   sink->too_large = SIZE_MAX;
 }
 
 static void on_frame(void *ctx, const amqp_frame_t *frame) {
   struct amqp_sink *sink = ctx;
-  if (frame->channel == FLOW_CHANNEL)
-    amqp_pub_frame(&sink->flow, frame);
-  else if (frame->channel == PROBE_CHANNEL)
-    amqp_pub_frame(&sink->probe, frame);
+  if (frame->channel >= FLOW_CHANNEL && frame->channel < FLOW_CHANNEL + CHANNELS)
+    amqp_pub_frame(channel_at(sink, frame->channel - FLOW_CHANNEL), frame);
 }
 
 static void on_blocked(void *ctx, bool blocked, const char *reason) {
@@ -266,16 +281,31 @@ static bool publish(struct amqp_sink *sink, struct amqp_pub *pub, const struct d
   return true;
 }
 
+/* A probe channel for the task; NULL = none is free, or one carries a message of its route: a route whose queue
+ * confirms nothing holds up nobody else. */
+static struct amqp_probe *free_probe(struct amqp_sink *sink, const struct duebox_task *task) {
+  struct amqp_probe *found = NULL;
+  for (int i = 0; i < AMQP_PROBES; i++) {
+    const struct amqp_slot *open = amqp_window_oldest(&sink->probes[i].pub.window);
+    if (open && strcmp(open->task->route, task->route) == 0)
+      return NULL;
+    if (!found && amqp_pub_can_take(&sink->probes[i].pub))
+      found = &sink->probes[i];
+  }
+  return found;
+}
+
 static bool send_waiting(struct amqp_sink *sink, const struct amqp_waiting *next, int64_t now_us) {
-  bool probe = next->suspect || needs_probe(sink, next->task);
-  if (!publish(sink, probe ? &sink->probe : &sink->flow, next->task, now_us))
+  if (!next->suspect && !needs_probe(sink, next->task))
+    return publish(sink, &sink->flow, next->task, now_us);
+  struct amqp_probe *probe = free_probe(sink, next->task);
+  if (!probe || !publish(sink, &probe->pub, next->task, now_us))
     return false;
-  if (probe)
-    sink->probe_suspect = next->suspect;
+  probe->suspect = next->suspect;
   return true;
 }
 
-/* Lets waiting tasks go: one at a time over the probe channel, or with the others once they are believed harmless. */
+/* Lets waiting tasks go: alone over a probe channel, or with the others once they are believed harmless. */
 static void pump(struct amqp_sink *sink, int64_t now_us) {
   for (uint32_t tries = sink->queue.lanes; tries > 0 && amqp_conn_usable(&sink->conn) && !sink->conn.blocked;) {
     if (send_waiting(sink, amqp_queue_next(&sink->queue), now_us)) {
@@ -332,11 +362,11 @@ static bool waits_for_answer(const struct amqp_pub *pub) {
   return pub->state == AMQP_PUB_OPENING || pub->state == AMQP_PUB_SELECTING || pub->state == AMQP_PUB_CLOSING;
 }
 
-static int64_t next_deadline(const struct amqp_sink *sink) {
-  const struct amqp_pub *pubs[] = {&sink->flow, &sink->probe};
+static int64_t next_deadline(struct amqp_sink *sink) {
   int64_t next = INT64_MAX;
-  for (int i = 0; i < 2; i++) {
-    int64_t at = waits_for_answer(pubs[i]) ? pubs[i]->answer_by_us : overdue_at(sink, pubs[i]);
+  for (int i = 0; i < CHANNELS; i++) {
+    const struct amqp_pub *pub = channel_at(sink, i);
+    int64_t at = waits_for_answer(pub) ? pub->answer_by_us : overdue_at(sink, pub);
     next = at < next ? at : next;
   }
   return next;
@@ -366,7 +396,7 @@ static void check_overdue(struct amqp_sink *sink, struct amqp_pub *pub, int64_t 
     return;
   }
   while (now_us >= overdue_at(sink, pub) && amqp_conn_usable(&sink->conn)) {
-    if (pub == &sink->probe && sink->probe_suspect)
+    if (carries_suspect(sink, pub))
       give_up_suspects(sink, amqp_window_oldest(&pub->window)->task);
     if (pub->writing && pub->window.count == 1) {
       amqp_conn_fail(&sink->conn, "the broker read nothing within confirm_timeout");
@@ -386,15 +416,18 @@ void amqp_sink_poll(struct amqp_sink *sink, int timeout_ms) {
   if (!amqp_conn_usable(&sink->conn))
     return;
   int64_t now = amqp_now_us();
-  if (sink->flow.writing || sink->probe.writing || sink->queue.count) {
+  bool writing = false;
+  for (int i = 0; i < CHANNELS; i++)
+    writing |= channel_at(sink, i)->writing != NULL;
+  if (writing || sink->queue.count) {
     amqp_conn_cork(&sink->conn, true);
-    amqp_pub_continue(&sink->flow, now);
-    amqp_pub_continue(&sink->probe, now);
+    for (int i = 0; i < CHANNELS; i++)
+      amqp_pub_continue(channel_at(sink, i), now);
     pump(sink, now);
     amqp_conn_cork(&sink->conn, false);
   }
-  check_overdue(sink, &sink->flow, now);
-  check_overdue(sink, &sink->probe, now);
+  for (int i = 0; i < CHANNELS; i++)
+    check_overdue(sink, channel_at(sink, i), now);
 }
 
 /* ---- life ----------------------------------------------------------------------------------------------------- */
@@ -412,7 +445,8 @@ bool amqp_sink_create(struct amqp_sink *sink, const struct duebox_instance_confi
   sink->too_large = SIZE_MAX;
   /* Tags are used up in order: room for as many again that are confirmed while the oldest is not. */
   bool ok = amqp_pub_init(&sink->flow, &sink->conn, FLOW_CHANNEL, inflight, inflight * 2, &pub_user, sink);
-  ok &= amqp_pub_init(&sink->probe, &sink->conn, PROBE_CHANNEL, 1, 1, &pub_user, sink);
+  for (int i = 0; i < AMQP_PROBES; i++)
+    ok &= amqp_pub_init(&sink->probes[i].pub, &sink->conn, (amqp_channel_t)(PROBE_CHANNEL + i), 1, 1, &pub_user, sink);
   ok &= amqp_set_init(&sink->safe, MOST_BELIEVED);
   ok &= amqp_set_init(&sink->refused, MOST_BELIEVED);
   ok &= amqp_set_init(&sink->refused_keys, MOST_BELIEVED);
@@ -424,8 +458,11 @@ bool amqp_sink_create(struct amqp_sink *sink, const struct duebox_instance_confi
   return true;
 }
 
-static bool is_idle(const struct amqp_sink *sink) {
-  return sink->flow.window.count == 0 && sink->probe.window.count == 0 && sink->queue.count == 0;
+static bool is_idle(struct amqp_sink *sink) {
+  uint32_t open = sink->queue.count;
+  for (int i = 0; i < CHANNELS; i++)
+    open += channel_at(sink, i)->window.count;
+  return open == 0;
 }
 
 void amqp_sink_stop(struct amqp_sink *sink, int deadline_ms) {
@@ -436,15 +473,15 @@ void amqp_sink_stop(struct amqp_sink *sink, int deadline_ms) {
     left = deadline - goodbye - amqp_now_us();
     amqp_sink_poll(sink, left > 0 ? (int)((left + 999) / 1000) : 0);
   }
-  empty(sink, &sink->flow, AMQP_EVENT_STOPPED, NULL);
-  empty(sink, &sink->probe, AMQP_EVENT_STOPPED, NULL);
+  for (int i = 0; i < CHANNELS; i++)
+    empty(sink, channel_at(sink, i), AMQP_EVENT_STOPPED, NULL);
   hand_back(sink, AMQP_EVENT_STOPPED, "stopped");
   amqp_conn_shutdown(&sink->conn, deadline);
 }
 
 void amqp_sink_destroy(struct amqp_sink *sink) {
-  amqp_pub_free(&sink->flow);
-  amqp_pub_free(&sink->probe);
+  for (int i = 0; i < CHANNELS; i++)
+    amqp_pub_free(channel_at(sink, i));
   amqp_set_free(&sink->safe);
   amqp_set_free(&sink->refused);
   amqp_set_free(&sink->refused_keys);

@@ -3,13 +3,14 @@
  * amqp_sink.h - an instance that publishes tasks: which channel a message takes, and what its end means.
  *
  * A channel error in AMQP leaves everything that is unconfirmed on the channel undecided, and does not say which
- * message caused it. So there are two channels on the one connection. `flow` carries a window of thousands, but only
- * what is believed to be harmless: messages to an exchange that has already decided one on this connection, neither as
- * large as one that was refused for itself nor on a way that was. `probe` carries one message at a time: what is not
- * believed, and the suspects: those that were open when a channel broke. An error there names its message, and changes
- * what is believed of its own way only. Suspects stay open meanwhile and are sent a second time, so they cost their
- * task no failure; one that was in its queue already is there twice. Routes take turns on the probe channel, and fresh
- * tasks with suspects (amqp_queue.h): what one route does costs another a few duplicates and a turn.
+ * message caused it. So there are several channels on the one connection. `flow` carries a window of thousands, but
+ * only what is believed to be harmless: messages to an exchange that has already decided one on this connection,
+ * neither as large as one that was refused for itself nor on a way that was. Each of `probes` carries one message at a
+ * time: what is not believed, and the suspects: those that were open when a channel broke. An error there names its
+ * message, and changes what is believed of its own way only. Suspects stay open meanwhile and are sent a second time,
+ * so they cost their task no failure; one that was in its queue already is there twice. A route has one message on the
+ * probe channels at most, and routes take turns, fresh tasks with suspects (amqp_queue.h): what one route does costs
+ * another a few duplicates and a turn, also where its queue confirms nothing.
  *
  * Driver's thread; no lock. See amqp_outcome.h for the outcomes.
  */
@@ -22,11 +23,18 @@
 #include "amqp_queue.h"
 #include "amqp_set.h"
 
+enum { AMQP_PROBES = 4 };
+
+struct amqp_probe {
+  struct amqp_pub pub;
+  bool suspect; /* whether the message on it is one */
+};
+
 struct amqp_sink {
   struct amqp_conn conn;
   const struct duebox_host *host;
   struct amqp_pub flow;
-  struct amqp_pub probe;
+  struct amqp_probe probes[AMQP_PROBES];
   struct amqp_set safe;         /* exchanges that decided a message on this connection */
   struct amqp_set refused;      /* routes whose exchange was refused */
   struct amqp_set refused_keys; /* routing keys that were refused, each with its exchange */
@@ -34,8 +42,7 @@ struct amqp_sink {
   struct amqp_message message;
   char routing_key[256];
 
-  struct amqp_queue queue; /* for the probe channel, with room for every task that may be open */
-  bool probe_suspect;      /* whether the message on the probe channel is one */
+  struct amqp_queue queue; /* for the probe channels, with room for every task that may be open */
 
   int64_t confirm_timeout_us;
   int64_t unblocked_us; /* when the last alarm of the broker ended */

@@ -12,7 +12,7 @@
 enum {
   AMQP_LAB_LIMIT_MS = 20000, /* longest wait for something that must come */
   AMQP_LAB_FLOW = 1,         /* the plugin's channels; a source has the first one only */
-  AMQP_LAB_PROBE = 2,
+  AMQP_LAB_PROBE = 2,        /* of the sink: the first of several, and the one that is taken when all are free */
 };
 
 struct amqp_lab {
@@ -43,7 +43,7 @@ void amqp_lab_expect_all(struct fake_host *host, size_t from, size_t to, enum du
                          const char *error_class);
 /* After all that was done to it: a new connection, and a message passes. */
 void amqp_lab_comes_back(struct fake_host *host, struct amqp_lab *f, unsigned connections);
-/* The next message comes over the probe channel; the broker holds none of the others back meanwhile. */
+/* The next message comes alone over a probe channel. */
 struct amqp_script_message amqp_lab_probed(struct fake_host *host, struct amqp_lab *f, size_t index);
 
 #endif

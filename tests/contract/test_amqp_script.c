@@ -184,8 +184,8 @@ static void refused_alone(struct amqp_lab *f, uint16_t code, enum duebox_outcome
     assert_int_equal(fake_host_outcome(host, 1).scope, DUEBOX_SCOPE_ROUTE);
   amqp_lab_add(host, f, 1); /* the same connection, and with caution */
   amqp_lab_published(host, f, before + 2);
-  assert_int_equal(amqp_script_message(f->script, before + 1).channel, AMQP_LAB_PROBE);
-  amqp_script_ack(f->script, AMQP_LAB_PROBE, 2, false);
+  struct amqp_script_message m = amqp_lab_probed(host, f, before + 1);
+  amqp_script_ack(f->script, m.channel, m.tag, false);
   amqp_lab_completed(host, 3);
   amqp_lab_expect(host, 2, DUEBOX_DELIVERED, "");
   fake_host_free(host);
@@ -224,7 +224,8 @@ static void a_channel_closed_under_a_large_message(void **state) {
     fake_host_poll(host, 10);
   amqp_script_set_mood(f->script, AMQP_SCRIPT_NORMAL);
   for (size_t i = 0; i < 2; i++) { /* the two that were whole, first */
-    amqp_script_ack(f->script, AMQP_LAB_PROBE, amqp_lab_probed(host, f, 3 + i).tag, false);
+    struct amqp_script_message m = amqp_lab_probed(host, f, 3 + i);
+    amqp_script_ack(f->script, m.channel, m.tag, false);
     amqp_lab_completed(host, 2 + i);
   }
   amqp_lab_expect_all(host, 1, 3, DUEBOX_DELIVERED, "");

@@ -22,6 +22,14 @@ static size_t add_to(struct fake_host *host, struct amqp_lab *f, const char *rou
       &(struct fake_task){.route = route, .route_data = &f->route, .key = {key, strlen(key)}, .payload = {zeros, len}});
 }
 
+static void confirm(struct amqp_lab *f, struct amqp_script_message m) {
+  amqp_script_ack(f->script, m.channel, m.tag, false);
+}
+
+static void refuse(struct amqp_lab *f, struct amqp_script_message m, uint16_t code, const char *text) {
+  amqp_script_close_channel(f->script, m.channel, code, text);
+}
+
 /* A channel breaks because of one of five. The confirmed one is not sent again; each of the others goes once more,
  * alone, and stays open: no failure is counted against it. Only the guilty one ends badly. */
 static void among_several_the_guilty_one_is_found(void **state) {
@@ -40,9 +48,9 @@ static void among_several_the_guilty_one_is_found(void **state) {
     assert_string_equal(m.id, id[order[i]]);
     assert_int_equal(fake_host_completed(host), 2 + i);
     if (i == 2)
-      amqp_script_close_channel(f->script, AMQP_LAB_PROBE, 406, "PRECONDITION_FAILED");
+      refuse(f, m, 406, "PRECONDITION_FAILED");
     else
-      amqp_script_ack(f->script, AMQP_LAB_PROBE, m.tag, false);
+      confirm(f, m);
     amqp_lab_completed(host, 3 + i);
   }
   amqp_lab_expect_all(host, 1, 4, DUEBOX_DELIVERED, "");
@@ -59,32 +67,59 @@ static void among_several_the_guilty_one_is_found(void **state) {
   fake_host_free(host);
 }
 
-/* Hundreds of suspects of one route: those of another route go in turn with them, and its fresh tasks do not wait at
- * all, for a message that is refused for itself says nothing about the exchange. */
+/* Hundreds of suspects of one route: those of another route do not wait for them, also while the first route's queue
+ * confirms nothing. Nor do fresh tasks, for a message that is refused for itself says nothing about the exchange. */
 static void suspects_of_one_route_delay_no_other(void **state) {
   struct amqp_lab *f = *state;
   struct fake_host *host = amqp_lab_open_sink(f);
-  char second[2][64];
+  char first[64], second[3][64];
   for (int i = 0; i < 300; i++)
     add_to(host, f, "first", "", 2);
-  for (int i = 0; i < 2; i++)
+  for (int i = 0; i < 3; i++)
     add_to(host, f, "second", "", 2);
-  amqp_lab_published(host, f, 303);
-  for (size_t i = 0; i < 2; i++)
+  amqp_lab_published(host, f, 304);
+  snprintf(first, sizeof first, "%s", amqp_script_message(f->script, 1).id);
+  for (size_t i = 0; i < 3; i++)
     snprintf(second[i], sizeof second[i], "%s", amqp_script_message(f->script, 301 + i).id);
   amqp_script_close_channel(f->script, AMQP_LAB_FLOW, 406, "PRECONDITION_FAILED");
-  for (size_t i = 0; i < 4; i++) {
-    struct amqp_script_message m = amqp_lab_probed(host, f, 303 + i);
-    if (i % 2)
-      assert_string_equal(m.id, second[i / 2]);
-    if (i < 3) {
-      amqp_script_ack(f->script, AMQP_LAB_PROBE, m.tag, false);
-      amqp_lab_completed(host, 2 + i);
-    }
+  struct amqp_script_message waits = amqp_lab_probed(host, f, 304); /* for its confirm, to the end */
+  assert_string_equal(waits.id, first);
+  for (size_t i = 0; i < 3; i++) {
+    amqp_lab_published(host, f, 306 + i);
+    struct amqp_script_message m = amqp_script_message(f->script, 305 + i);
+    assert_string_equal(m.id, second[i]);
+    assert_int_not_equal(m.channel, waits.channel);
+    confirm(f, m);
+    amqp_lab_completed(host, 2 + i);
   }
   add_to(host, f, "second", "", 2);
-  amqp_lab_published(host, f, 308);
-  assert_int_equal(amqp_script_message(f->script, 307).channel, AMQP_LAB_FLOW);
+  amqp_lab_published(host, f, 309);
+  assert_int_equal(amqp_script_message(f->script, 308).channel, AMQP_LAB_FLOW);
+  fake_host_free(host);
+}
+
+/* There are fewer probe channels than routes: each of these has its turn before one has a second. */
+static void routes_take_turns(void **state) {
+  enum { ROUTES = 9, EACH = 20 };
+  struct amqp_lab *f = *state;
+  struct fake_host *host = amqp_lab_open_sink(f);
+  unsigned turns[ROUTES] = {0};
+  for (int i = 0; i < ROUTES * EACH; i++) {
+    char route[] = {(char)('a' + i / EACH), '\0'};
+    add_to(host, f, route, "", 2);
+  }
+  amqp_lab_published(host, f, 1 + ROUTES * EACH);
+  amqp_script_close_channel(f->script, AMQP_LAB_FLOW, 406, "PRECONDITION_FAILED");
+  size_t at = 1 + ROUTES * EACH;
+  for (size_t i = 0; i < (size_t)ROUTES * 3; i++) {
+    amqp_lab_published(host, f, at + i + 1);
+    struct amqp_script_message m = amqp_script_message(f->script, at + i);
+    assert_int_not_equal(m.channel, AMQP_LAB_FLOW);
+    turns[(strtoul(strrchr(m.id, '-') + 1, NULL, 10) - 1) / EACH]++;
+    for (size_t r = 0; r < ROUTES; r++)
+      assert_in_range(turns[r] + 1, turns[0], turns[0] + 2);
+    amqp_script_ack(f->script, m.channel, m.tag, false);
+  }
   fake_host_free(host);
 }
 
@@ -101,12 +136,11 @@ static void a_refused_routing_key_costs_nobody_a_failure(void **state) {
     add_to(host, f, "topics", keys[i], 2);
   amqp_lab_published(host, f, 5);
   amqp_script_close_channel(f->script, AMQP_LAB_FLOW, 403, text);
-  amqp_script_ack(f->script, AMQP_LAB_PROBE, amqp_lab_probed(host, f, 5).tag, false);
+  confirm(f, amqp_lab_probed(host, f, 5));
   amqp_lab_completed(host, 2);
-  (void)amqp_lab_probed(host, f, 6);
-  amqp_script_close_channel(f->script, AMQP_LAB_PROBE, 403, text);
+  refuse(f, amqp_lab_probed(host, f, 6), 403, text);
   amqp_lab_completed(host, 4);
-  amqp_script_ack(f->script, AMQP_LAB_PROBE, amqp_lab_probed(host, f, 7).tag, false);
+  confirm(f, amqp_lab_probed(host, f, 7));
   amqp_lab_completed(host, 5);
   for (size_t i = 1; i < 5; i++) {
     bool good = i % 2;
@@ -116,9 +150,8 @@ static void a_refused_routing_key_costs_nobody_a_failure(void **state) {
   add_to(host, f, "topics", "good", 2);
   add_to(host, f, "topics", "bad", 2);
   amqp_lab_published(host, f, 10);
-  for (size_t i = 8; i < 10; i++)
-    assert_int_equal(amqp_script_message(f->script, i).channel, i == 8 ? AMQP_LAB_FLOW : AMQP_LAB_PROBE);
-  amqp_script_close_channel(f->script, AMQP_LAB_PROBE, 403, text);
+  assert_int_equal(amqp_script_message(f->script, 8).channel, AMQP_LAB_FLOW);
+  refuse(f, amqp_lab_probed(host, f, 9), 403, text);
   amqp_lab_completed(host, 6);
   amqp_lab_expect(host, 6, DUEBOX_UNAVAILABLE, "amqp.access_refused");
   assert_int_equal(fake_host_outcome(host, 6).scope, DUEBOX_SCOPE_TARGET);
@@ -126,7 +159,7 @@ static void a_refused_routing_key_costs_nobody_a_failure(void **state) {
   amqp_script_ack(f->script, AMQP_LAB_FLOW, 1, false);
   amqp_lab_completed(host, 7);
   add_to(host, f, "topics", "bad", 2); /* the right was given */
-  amqp_script_ack(f->script, AMQP_LAB_PROBE, amqp_lab_probed(host, f, 10).tag, false);
+  confirm(f, amqp_lab_probed(host, f, 10));
   amqp_lab_completed(host, 8);
   add_to(host, f, "topics", "bad", 2);
   amqp_lab_published(host, f, 12);
@@ -142,22 +175,20 @@ static void a_size_that_was_refused_goes_alone(void **state) {
   add_to(host, f, "large", "", 50);
   amqp_lab_published(host, f, 3);
   amqp_script_close_channel(f->script, AMQP_LAB_FLOW, 406, "PRECONDITION_FAILED - message size 50 is larger than 40");
-  amqp_script_ack(f->script, AMQP_LAB_PROBE, amqp_lab_probed(host, f, 3).tag, false);
+  confirm(f, amqp_lab_probed(host, f, 3));
   amqp_lab_completed(host, 2);
-  (void)amqp_lab_probed(host, f, 4);
-  amqp_script_close_channel(f->script, AMQP_LAB_PROBE, 406, "PRECONDITION_FAILED");
+  refuse(f, amqp_lab_probed(host, f, 4), 406, "PRECONDITION_FAILED");
   amqp_lab_completed(host, 3);
   amqp_lab_expect(host, 2, DUEBOX_REJECTED, "amqp.precondition_failed");
   add_to(host, f, "small", "", 49);
   add_to(host, f, "other", "", 60);
   amqp_lab_published(host, f, 7);
   assert_int_equal(amqp_script_message(f->script, 5).channel, AMQP_LAB_FLOW);
-  assert_int_equal(amqp_script_message(f->script, 6).channel, AMQP_LAB_PROBE);
-  amqp_script_close_channel(f->script, AMQP_LAB_PROBE, 406, "PRECONDITION_FAILED");
+  refuse(f, amqp_lab_probed(host, f, 6), 406, "PRECONDITION_FAILED");
   amqp_lab_completed(host, 4);
   amqp_lab_expect(host, 4, DUEBOX_REJECTED, "amqp.precondition_failed");
   add_to(host, f, "large", "", 50); /* the limit was raised */
-  amqp_script_ack(f->script, AMQP_LAB_PROBE, amqp_lab_probed(host, f, 7).tag, false);
+  confirm(f, amqp_lab_probed(host, f, 7));
   amqp_lab_completed(host, 5);
   add_to(host, f, "large", "", 50);
   amqp_lab_published(host, f, 9);
@@ -174,8 +205,7 @@ static void suspects_of_an_exchange_that_is_gone(void **state) {
   amqp_lab_add(host, f, 4);
   amqp_lab_published(host, f, 5);
   amqp_script_close_channel(f->script, AMQP_LAB_FLOW, 404, "NOT_FOUND");
-  (void)amqp_lab_probed(host, f, 5);
-  amqp_script_close_channel(f->script, AMQP_LAB_PROBE, 404, "NOT_FOUND");
+  refuse(f, amqp_lab_probed(host, f, 5), 404, "NOT_FOUND");
   amqp_lab_completed(host, 5);
   amqp_lab_expect_all(host, 1, 5, DUEBOX_UNKNOWN, "amqp.channel_closed");
   for (size_t i = 1; i < 5; i++)
@@ -195,7 +225,7 @@ static void suspects_are_never_called_unsent(void **state) {
   amqp_script_close_channel(f->script, AMQP_LAB_FLOW, 406, "PRECONDITION_FAILED");
   struct amqp_script_message m = amqp_lab_probed(host, f, 5);
   amqp_script_method(f->script, 0, AMQP_CONNECTION_BLOCKED_METHOD, &blocked);
-  amqp_script_ack(f->script, AMQP_LAB_PROBE, m.tag, false);
+  confirm(f, m);
   amqp_lab_completed(host, 2);
   for (int64_t end = amqp_lab_now_ms() + AMQP_LAB_LIMIT_MS; fake_host_health(host) == 1 && amqp_lab_now_ms() < end;)
     fake_host_poll(host, 10);
@@ -234,9 +264,13 @@ static void suspects_that_are_not_confirmed_either(void **state) {
 int main(void) {
 #define ROW(f) cmocka_unit_test_setup_teardown(f, amqp_lab_set_up, amqp_lab_tear_down)
   const struct CMUnitTest tests[] = {
-      ROW(among_several_the_guilty_one_is_found),        ROW(suspects_of_one_route_delay_no_other),
-      ROW(a_refused_routing_key_costs_nobody_a_failure), ROW(a_size_that_was_refused_goes_alone),
-      ROW(suspects_of_an_exchange_that_is_gone),         ROW(suspects_are_never_called_unsent),
+      ROW(among_several_the_guilty_one_is_found),
+      ROW(suspects_of_one_route_delay_no_other),
+      ROW(routes_take_turns),
+      ROW(a_refused_routing_key_costs_nobody_a_failure),
+      ROW(a_size_that_was_refused_goes_alone),
+      ROW(suspects_of_an_exchange_that_is_gone),
+      ROW(suspects_are_never_called_unsent),
       ROW(suspects_that_are_not_confirmed_either),
   };
   return cmocka_run_group_tests_name("amqp suspects", tests, NULL, NULL);
