@@ -92,6 +92,8 @@ struct lane {
   struct order order;    /* tasks that wait for others of their order_key */
   uint64_t unblock_look; /* up to this look blocked rows are brought back */
   int64_t unblock_at_us; /* monotonic: when to look for them without a reason */
+  bool returning;        /* keys whose heads are over wait until all shards were asked, */
+  uint64_t returned;     /* bits: which have been by now */
   int64_t call_at_us;    /* monotonic: not before, for tasks whose turn it is but that could not go */
   bool unknown_logged;
   gauge waiting_groups, next_due_us; /* for status: as of the last look */

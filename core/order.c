@@ -21,6 +21,8 @@ struct order_key {
   uint32_t waiting;
   bool missed;       /* some wait in the table alone */
   uint32_t blocking; /* being blocked in the table */
+  bool closed;       /* some may be blocked there, also when there is no head any more */
+  bool returns;      /* bringing them back has begun, and nothing was blocked since */
   uint64_t head;     /* blocks the others; 0 = none */
   bool more_heads;   /* others have followed it: they are heads too, in the table */
   uint64_t place;    /* where it has moved: others that go there follow it; 0 = nobody does */
@@ -75,7 +77,7 @@ static void forget(struct order *order, struct order_wait *wait) {
 }
 
 static void drop_if_idle(struct order *order, struct order_key *key) {
-  if (key->out || key->called || key->first || key->missed || key->head || key->blocking)
+  if (key->out || key->called || key->first || key->missed || key->head || key->blocking || key->closed)
     return;
   HASH_DELETE(hh, order->keys, key);
   free(key);
@@ -117,6 +119,20 @@ static bool call_next(struct order *order, struct order_key *key) {
   return missed;
 }
 
+/* Nobody of the key is called while others stand before it that are not known here. */
+static bool goes_on(struct order *order, struct order_key *key) {
+  if (!key->out && !key->called && !key->head && !key->blocking && !key->closed)
+    return call_next(order, key);
+  drop_if_idle(order, key);
+  return false;
+}
+
+static void set_closed(struct order *order, struct order_key *key, bool closed) {
+  key->returns = false;
+  order->closed += (size_t)closed - (size_t)key->closed;
+  key->closed = closed;
+}
+
 static bool goes_before(const struct order_wait *a, const struct order_wait *b) {
   if (a->priority != b->priority)
     return a->priority > b->priority;
@@ -156,9 +172,12 @@ bool order_follows(const struct order *order, const struct task *task) {
 
 bool order_may_go(const struct order *order, const struct task *task) {
   const struct order_key *key = task->order_key.len ? find_key(order, task->order_key) : NULL;
-  if (!key || (!key->out && (key->head == task->id || follows(key, task))))
+  if (key && !key->out && (key->head == task->id || follows(key, task)))
     return true;
-  return !key->head && !key->blocking && !key->out && key->called && key->called->id == task->id;
+  if (task->order_key.len && order->closed_shards & (UINT64_C(1) << task->shard))
+    return false;
+  return !key ||
+         (!key->head && !key->blocking && !key->closed && !key->out && key->called && key->called->id == task->id);
 }
 
 bool order_blocked(const struct order *order, const struct task *task) {
@@ -203,7 +222,7 @@ static bool leave_key(struct order *order, struct order_wait *wait) {
   struct order_key *key = wait->key;
   if (key->called == wait) {
     uncall(order, wait);
-    return key->out || key->head || key->blocking ? false : call_next(order, key);
+    return goes_on(order, key);
   }
   line_out(wait);
   forget(order, wait);
@@ -218,7 +237,8 @@ bool order_wait(struct order *order, const struct task *task) {
     return false;
   bool sweep = known && leave_key(order, known);
   /* Behind one that is in the table alone nobody may be remembered: it would be called before it. */
-  bool room = !key->missed && key->waiting < ORDER_WAITING_PER_KEY && HASH_COUNT(order->waiting) < ORDER_WAITING_MAX;
+  bool room = !key->missed && !key->closed && key->waiting < ORDER_WAITING_PER_KEY &&
+              HASH_COUNT(order->waiting) < ORDER_WAITING_MAX;
   struct order_wait *wait = room ? make_waiting(order, key, task) : NULL;
   if (wait)
     line_up(key, wait);
@@ -274,6 +294,7 @@ static bool set_head(struct order *order, struct order_key *key, uint64_t id) {
   order->next_head = order->next_head || (key->head && key->head != id);
   key->head = id;
   key->head_seen = true;
+  key->returns = false;
   if (key->called && key->called->id != id)
     uncall(order, key->called);
   return forget_waiting(order, key);
@@ -284,9 +305,7 @@ static bool drop_head(struct order *order, struct order_key *key) {
   order->unsure = order->unsure || key->more_heads;
   key->head = key->place = 0;
   key->more_heads = false;
-  if (!key->out && !key->called && !key->blocking)
-    return call_next(order, key);
-  return false;
+  return goes_on(order, key);
 }
 
 bool order_block(struct order *order, const struct task *task) {
@@ -294,6 +313,7 @@ bool order_block(struct order *order, const struct task *task) {
   if (!key)
     return false;
   key->blocking++;
+  set_closed(order, key, true);
   key->place = 0; /* nobody passes it by following the head */
   return true;
 }
@@ -303,8 +323,41 @@ bool order_blocked_done(struct order *order, const struct task *task) {
   if (!key || key->blocking == 0 || --key->blocking > 0 || key->head)
     return false;
   (void)forget_waiting(order, key); /* they come after those that are brought back */
-  drop_if_idle(order, key);
   return true;
+}
+
+void order_close_shards(struct order *order, uint64_t shards) {
+  order->closed_shards |= shards;
+  order->shards_return &= ~shards;
+}
+
+bool order_awaits_return(const struct order *order) {
+  if (order->closed_shards)
+    return true;
+  for (const struct order_key *key = order->closed ? order->keys : NULL; key; key = key->hh.next)
+    if (key->closed && !key->head && !key->blocking)
+      return true;
+  return false;
+}
+
+void order_return_begin(struct order *order) {
+  order->shards_return = order->closed_shards;
+  for (struct order_key *key = order->closed ? order->keys : NULL; key; key = key->hh.next)
+    key->returns = key->closed && !key->head && !key->blocking;
+}
+
+bool order_returned(struct order *order) {
+  bool sweep = (order->closed_shards & order->shards_return) != 0;
+  order->closed_shards &= ~order->shards_return;
+  for (struct order_key *key = order->closed ? order->keys : NULL, *next; key; key = next) {
+    next = key->hh.next;
+    if (!key->returns || key->head)
+      continue;
+    set_closed(order, key, false);
+    sweep = true;
+    (void)goes_on(order, key);
+  }
+  return sweep;
 }
 
 bool order_leave(struct order *order, struct flight *flight, enum order_end end) {
@@ -325,7 +378,7 @@ bool order_leave(struct order *order, struct flight *flight, enum order_end end)
   bool again = end == ORDER_AGAIN && (!key->head || key->head == flight->id); /* else a sweep meets it */
   struct order_wait *wait = again ? make_waiting(order, key, flight->task) : NULL;
   if (!wait)
-    return key->head || key->blocking ? false : call_next(order, key);
+    return goes_on(order, key);
   key->called = wait;
   enqueue(order, wait);
   return false;
@@ -343,10 +396,12 @@ bool order_head(struct order *order, struct duebox_bytes name, uint64_t id) {
     key->more_heads = true;
   if (!key || key->more_heads)
     return false; /* without memory: the next time */
-  if (key->head != id)
-    return set_head(order, key, id);
-  key->head_seen = true;
-  return false;
+  if (key->head == id) {
+    key->head_seen = true;
+    return false;
+  }
+  set_closed(order, key, true); /* by whoever was here before */
+  return set_head(order, key, id);
 }
 
 bool order_heads_end(struct order *order, bool *freed) {
@@ -384,7 +439,7 @@ bool order_missed(struct order *order, uint64_t id, bool again) {
   }
   struct order_key *key = wait->key;
   uncall(order, wait);
-  return call_next(order, key);
+  return goes_on(order, key);
 }
 
 bool order_forget_shard(struct order *order, uint8_t shard) {
@@ -402,8 +457,8 @@ bool order_forget_shard(struct order *order, uint8_t shard) {
       forget(order, wait);
     }
     /* All of a key are in one shard, but for those that plain SQL gave the key later: these go on. */
-    if (its_turn && !key->out && !key->head && !key->blocking)
-      sweep = call_next(order, key) || sweep;
+    if (its_turn)
+      sweep = goes_on(order, key) || sweep;
     else
       drop_if_idle(order, key);
   }

@@ -35,6 +35,9 @@ struct order {
   size_t heads;                            /* keys that are blocked */
   bool next_head;                          /* a key has another head, since order_heads_begin() */
   bool unsure;                             /* a head is over, and the table may have another of its key */
+  size_t closed;                           /* keys with rows that may be blocked in the table */
+  uint64_t closed_shards;                  /* bits: whose keys may have such rows without being known here */
+  uint64_t shards_return;                  /* those for which bringing back has begun */
 };
 
 /* Whether the task may leave now: nobody else of its key is out, or it was called. */
@@ -62,11 +65,20 @@ bool order_blocked(const struct order *order, const struct task *task);
 /* Whether the task is to move to where the head of its key has moved: it waits for none but those that follow before
  * it. */
 bool order_follows(const struct order *order, const struct task *task);
-/* It is being blocked in the table; nobody else of its key but the head may go until that is written. False: its key is
- * not known here. */
+/* It is being blocked in the table; nobody else of its key but the head may go until that is written and, once the head
+ * is over, what was blocked is brought back: who came later would overtake it. False: its key is not known here. */
 MUSTCHECK bool order_block(struct order *order, const struct task *task);
 /* It was written. True when the head is over meanwhile: the blocked ones are to be brought back. */
 bool order_blocked_done(struct order *order, const struct task *task);
+/* Shards that came to us: what somebody else blocked there is brought back before any key of theirs goes. */
+void order_close_shards(struct order *order, uint64_t shards);
+/* Whether a key, or a shard, waits for blocked rows to be brought back. */
+bool order_awaits_return(const struct order *order);
+/* Bringing back begins for those that wait for it now, before the table is asked for blocked rows; it is over when none
+ * of our shards had any left that waits for no head. True: a sweep from the beginning is to meet them before anything
+ * beyond the cursors is read. */
+void order_return_begin(struct order *order);
+MUSTCHECK bool order_returned(struct order *order);
 /* What the table says about heads: order_heads_begin(), order_head() for each that is alive, order_heads_end(). Of one
  * key the first that is named counts. A head that was not named is none any more; *freed says that there was one. The
  * results are as that of order_leave(). */

@@ -138,11 +138,14 @@ static void note_all(struct scheduler *s, const struct store_group *groups, size
   for (size_t i = 0; i < count; i++)
     if (groups[i].state == TASK_SCHEDULED && is_known(s, groups[i].route))
       note(s, &groups[i], db_now_us);
-  for (size_t i = 0; i < count && s->retry_wait_us == 0 && clock_mono_us() < deadline; i++) {
-    const struct store_group *group = &groups[(i + s->look) % count]; /* each is first at some look */
+  size_t noted = 0;
+  for (; noted < count && s->retry_wait_us == 0 && clock_mono_us() < deadline; noted++) {
+    const struct store_group *group = &groups[(noted + s->look) % count]; /* each is first at some look */
     if (group->state != TASK_SCHEDULED)
       note(s, group, db_now_us);
   }
+  if (noted < count)
+    s->busy = true; /* order_keys may wait for the others */
   keep_overdue(s, groups, count, db_now_us);
   scheduler_overdue(s);
   note_unknown(s, groups, count, db_now_us);
@@ -211,6 +214,7 @@ static void look(struct scheduler *s) {
                                   .lease_count = held,
                                   .states = TASK_BIT(TASK_SCHEDULED) | TASK_BIT(TASK_CLAIMED) |
                                             TASK_BIT(TASK_AWAITING) | TASK_BIT(TASK_BLOCKED)};
+  scheduler_return_begin(s);
   enum store_status status = s->store->ops->look(s->ss, &what, &found, &count, &db_now, &err);
   if (!scheduler_db_ok(s, status, &err))
     return;
@@ -226,7 +230,10 @@ static void look(struct scheduler *s) {
     free(groups);
     return;
   }
+  if (groups || count == 0)
+    scheduler_return_seen(s, groups, count, leases, held);
   note_all(s, groups, groups ? count : 0, db_now);
+  scheduler_return_end(s);
   free(groups);
   if (s->retry_wait_us == 0 && !atomic_load(&s->on_hold))
     scheduler_take_back(s, leases, held);
@@ -270,6 +277,15 @@ static int64_t next_deadline(struct scheduler *s) {
   return deadline;
 }
 
+/* What whoever was here before left is found out first: claims, and blocked rows. */
+static void shard_came(struct scheduler *s, uint8_t shard) {
+  s->claims_lost |= shard_bit(shard);
+  for (struct lane *lane = s->lanes; lane; lane = lane->next) {
+    order_close_shards(&lane->order, shard_bit(shard));
+    lane->returned &= ~shard_bit(shard);
+  }
+}
+
 /* Leases that came or went: groups of a lost shard are not read again until a look has seen them under a new epoch. */
 static void follow_leases(struct scheduler *s) {
   struct lease_slot before[STORE_SHARDS_MAX];
@@ -285,7 +301,7 @@ static void follow_leases(struct scheduler *s) {
       s->claims_unknown &= ~shard_bit((uint8_t)i); /* of an earlier epoch now */
     }
     if (other || stays)
-      s->claims_lost |= shard_bit((uint8_t)i);
+      shard_came(s, (uint8_t)i);
     for (struct lane *lane = gone ? s->lanes : NULL; lane; lane = lane->next) {
       if (order_forget_shard(&lane->order, (uint8_t)i))
         lane_sweep_first(lane);

@@ -90,21 +90,71 @@ bool scheduler_heads(struct scheduler *s) {
   return true;
 }
 
+/* --- blocked rows come back --- */
+
+static uint64_t own_shards(const struct scheduler *s) {
+  uint64_t shards = 0;
+  for (int i = 0; i < STORE_SHARDS_MAX; i++)
+    if (s->view[i].epoch && !s->view[i].leaving)
+      shards |= shard_bit((uint8_t)i);
+  return shards;
+}
+
+void scheduler_return_begin(struct scheduler *s) {
+  for (struct lane *lane = s->lanes; lane; lane = lane->next) {
+    if (!lane->route || lane->returning || !order_awaits_return(&lane->order))
+      continue;
+    lane->returning = true;
+    lane->returned = 0;
+    order_return_begin(&lane->order);
+  }
+}
+
+void scheduler_return_seen(struct scheduler *s, const struct store_group *groups, size_t count,
+                           const struct shard_lease *leases, size_t lease_count) {
+  uint64_t seen = 0;
+  for (size_t i = 0; i < lease_count; i++)
+    seen |= shard_bit(leases[i].shard);
+  for (struct lane *lane = s->lanes; lane; lane = lane->next) {
+    uint64_t blocked = 0;
+    for (size_t i = 0; lane->returning && i < count; i++)
+      if (groups[i].state == TASK_BLOCKED && strcmp(groups[i].route, lane->name) == 0)
+        blocked |= shard_bit(groups[i].shard);
+    lane->returned |= seen & ~blocked;
+  }
+}
+
+void scheduler_return_end(struct scheduler *s) {
+  uint64_t own = own_shards(s);
+  for (struct lane *lane = s->lanes; lane; lane = lane->next) {
+    if (!lane->returning || own & ~lane->returned)
+      continue;
+    lane->returning = false;
+    if (order_returned(&lane->order))
+      lane_sweep_first(lane);
+    if (order_awaits_return(&lane->order))
+      scheduler_look_soon(s); /* heads that were over since */
+  }
+}
+
 void scheduler_unblock(struct scheduler *s, struct lane *lane, const struct store_group *found) {
   struct shard_lease lease = {.shard = found->shard, .epoch = s->view[found->shard].epoch, .owner = s->instance};
   int64_t now = clock_mono_us();
   struct err err = {0};
   uint32_t moved = 0;
-  if (lane->unblock_look < s->look && now < lane->unblock_at_us)
+  bool all = false, awaited = lane->returning && !(lane->returned & shard_bit(found->shard));
+  if (!awaited && lane->unblock_look < s->look && now < lane->unblock_at_us)
     return;
   if (now >= lane->unblock_at_us) {
     lane->unblock_look = s->look; /* all groups of this look */
     lane->unblock_at_us = now + UNBLOCK_EVERY_US;
   }
   enum store_status status =
-      s->store->ops->unblock(s->ss, &lease, found->route, failed_are_heads(lane), UNBLOCK_ROWS, &moved, &err);
+      s->store->ops->unblock(s->ss, &lease, found->route, failed_are_heads(lane), UNBLOCK_ROWS, &moved, &all, &err);
   if (!scheduler_db_ok(s, status, &err))
     return;
+  if (all)
+    lane->returned |= shard_bit(found->shard);
   if (moved > 0)
     lane_sweep_first(lane);
   if (moved == UNBLOCK_ROWS)

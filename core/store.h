@@ -402,9 +402,10 @@ struct store_ops {
    * which they are to go. */
   enum store_status (*heads)(struct store_session *ss, store_head_fn *each, void *ctx, struct err *err);
   /* Brings blocked rows of a route back to scheduled that wait for no head of their order_key, at most limit; fenced.
-   * failed_too: one that has failed is still a head. */
+   * failed_too: one that has failed is still a head. *all: none of them is left, neither beyond the limit nor because
+   * another transaction holds it. */
   enum store_status (*unblock)(struct store_session *ss, const struct shard_lease *lease, const char *route,
-                               bool failed_too, uint32_t limit, uint32_t *moved, struct err *err);
+                               bool failed_too, uint32_t limit, uint32_t *moved, bool *all, struct err *err);
   /* People's commands for rows of one shard, fenced; changed[i] says whether ids[i] was in a state that allows it.
    * CANCEL: scheduled, held, blocked, awaiting rows to history as cancelled. RESCHEDULE: scheduled rows to due_us.
    * filter: what they named the rows by. STORE_BUSY, at once and with nothing changed, when another transaction holds

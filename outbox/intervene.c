@@ -251,7 +251,9 @@ struct move_unit {
   enum task_state from, to;
   bool failed_heads; /* of blocked ones: a head that has failed is still one */
   struct text ids;   /* found, then locked: "1,2" */
+  uint32_t count;    /* of them */
   uint32_t *moved;
+  bool all; /* that were found were moved */
 };
 
 static bool take_ids(struct move_unit *u, struct db_result *result, struct err *err) {
@@ -259,7 +261,7 @@ static bool take_ids(struct move_unit *u, struct db_result *result, struct err *
   uint64_t id;
   bool ok = true;
   text_clear(&u->ids);
-  while (ok && db_next(result, &row)) {
+  for (u->count = 0; ok && db_next(result, &row); u->count++) {
     ok = db_u64(&row, 0, UINT64_MAX, &id) || db_unexpected(err, MOVING);
     text_puts(&u->ids, u->ids.len ? "," : "");
     text_u64(&u->ids, id);
@@ -302,12 +304,15 @@ static bool move_unit(struct store_session *ss, void *arg, struct err *err) {
   struct db_result results[3];
   bool locked[STORE_SHARDS_MAX];
   *u->moved = 0;
+  u->all = false;
   if (!session_locked_shards(ss, session_skip(ss, false), u->lease, 1, locked, err))
     return false;
   if (locked[u->lease->shard])
     return true;
   if (!find_rows(ss, u, err))
     return false;
+  uint32_t found_count = u->count;
+  u->all = found_count == 0;
   if (u->ids.len == 0)
     return true;
   if (!lock_found(ss, u, err))
@@ -327,6 +332,7 @@ static bool move_unit(struct store_session *ss, void *arg, struct err *err) {
     return false;
   }
   *u->moved = (uint32_t)results[0].count;
+  u->all = *u->moved == found_count;
   db_results_free(results, 3);
   return true;
 }
@@ -367,10 +373,12 @@ enum store_status ops_unhold(struct store_session *ss, const struct shard_lease 
 }
 
 enum store_status ops_unblock(struct store_session *ss, const struct shard_lease *lease, const char *route,
-                              bool failed_too, uint32_t limit, uint32_t *moved, struct err *err) {
+                              bool failed_too, uint32_t limit, uint32_t *moved, bool *all, struct err *err) {
   struct move_unit unit = {
       .lease = lease, .find = query_unblock_find, .from = TASK_BLOCKED, .failed_heads = failed_too, .moved = moved};
-  return move_back(ss, &unit, route, limit, "bringing blocked rows back", err);
+  enum store_status status = move_back(ss, &unit, route, limit, "bringing blocked rows back", err);
+  *all = status == STORE_OK && unit.all && *moved < limit;
+  return status;
 }
 
 struct locate_unit {

@@ -61,7 +61,7 @@ enum store_status ops_hold(struct store_session *ss, const struct shard_lease *l
                            uint32_t *moved, struct err *err);
 enum store_status ops_heads(struct store_session *ss, store_head_fn *each, void *ctx, struct err *err);
 enum store_status ops_unblock(struct store_session *ss, const struct shard_lease *lease, const char *route,
-                              bool failed_too, uint32_t limit, uint32_t *moved, struct err *err);
+                              bool failed_too, uint32_t limit, uint32_t *moved, bool *all, struct err *err);
 enum store_status ops_unhold(struct store_session *ss, const struct shard_lease *lease, const char *route,
                              uint32_t limit, uint32_t *moved, struct err *err);
 enum store_status ops_intervene(struct store_session *ss, const struct shard_lease *lease, enum intervention verb,

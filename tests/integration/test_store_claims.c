@@ -252,6 +252,7 @@ static void a_row_that_has_moved_is_waited_for(void **state) {
   struct decision d[2];
   struct seen seen = {0};
   uint32_t back;
+  bool all;
   memcpy(leases, f->leases, sizeof f->leases);
   leases[SHARDS] = (struct shard_lease){.shard = SHARD_BOUND, .epoch = 1};
   ROW("(id, route, payload, order_key, shard, due_at, move_to_host) VALUES (7, 'r', '', 'k', 1, '2020-01-01', 'h'), "
@@ -269,22 +270,43 @@ static void a_row_that_has_moved_is_waited_for(void **state) {
   assert_int_equal(seen.id[0], 7); /* due first */
   assert_int_equal(seen.id[1], 4);
   assert_false(seen.failed[0]);
-  ok(f, OPS->unblock(f->ss, &leases[1], "r", false, 10, &back, &f->err));
+  ok(f, OPS->unblock(f->ss, &leases[1], "r", false, 10, &back, &all, &f->err));
   assert_int_equal(back, 0);
   /* Heads wait for those before them alone. */
   sql(f, "UPDATE outbox SET state = 'blocked' WHERE id <> 5");
-  ok(f, OPS->unblock(f->ss, &leases[SHARDS], "r", true, 10, &back, &f->err));
+  ok(f, OPS->unblock(f->ss, &leases[SHARDS], "r", true, 10, &back, &all, &f->err));
   assert_int_equal(back, 1);
   assert_string_equal(ask_text(f, "SELECT state FROM outbox WHERE id = 7"), "scheduled");
   sql(f, "UPDATE outbox SET failures = 1 WHERE id = 7");
   sql(f, "DELETE FROM outbox WHERE id = 4");
-  ok(f, OPS->unblock(f->ss, &leases[1], "r", true, 10, &back, &f->err));
+  ok(f, OPS->unblock(f->ss, &leases[1], "r", true, 10, &back, &all, &f->err));
   assert_int_equal(back, 0);
   seen.count = 0;
   ok(f, OPS->heads(f->ss, see, &seen, &f->err));
   assert_true(seen.count == 1 && seen.failed[0]);
-  ok(f, OPS->unblock(f->ss, &leases[1], "r", false, 10, &back, &f->err));
-  assert_int_equal(back, 1);
+  ok(f, OPS->unblock(f->ss, &leases[1], "r", false, 10, &back, &all, &f->err));
+  assert_true(back == 1 && all);
+}
+
+/* A key goes on only when all of its blocked rows are back: the store says whether one was left behind, because there
+ * were more, or because an application holds it. */
+static void blocked_rows_that_are_left_behind_are_told(void **state) {
+  struct fixture *f = *state;
+  uint32_t back;
+  bool all;
+  ROW("(id, route, payload, order_key, shard, state) VALUES (1, 'r', '', 'k', 1, 'blocked'), "
+      "(2, 'r', '', 'k', 1, 'blocked'), (3, 'r', '', 'k', 1, 'blocked')");
+  ok(f, OPS->unblock(f->ss, &f->leases[1], "r", true, 2, &back, &all, &f->err));
+  assert_true(back == 2 && !all);
+  other(f, "START TRANSACTION");
+  other(f, "UPDATE outbox SET payload = 'x' WHERE state = 'blocked'");
+  ok(f, OPS->unblock(f->ss, &f->leases[1], "r", true, 2, &back, &all, &f->err));
+  assert_true(back == 0 && !all);
+  other(f, "ROLLBACK");
+  ok(f, OPS->unblock(f->ss, &f->leases[1], "r", true, 2, &back, &all, &f->err));
+  assert_true(back == 1 && all);
+  ok(f, OPS->unblock(f->ss, &f->leases[1], "r", true, 2, &back, &all, &f->err));
+  assert_true(back == 0 && all);
 }
 
 int main(int argc, char **argv) {
@@ -299,6 +321,7 @@ int main(int argc, char **argv) {
       TEST(an_epoch_that_another_daemon_has_too_claims_nothing),
       TEST(a_row_with_an_order_key_moves_in_its_turn),
       TEST(a_row_that_has_moved_is_waited_for),
+      TEST(blocked_rows_that_are_left_behind_are_told),
   };
   return store_main(argc, argv, tests, sizeof tests / sizeof tests[0]);
 }

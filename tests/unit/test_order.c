@@ -48,6 +48,13 @@ static bool meet(struct fixture *f, uint64_t id) {
   return go;
 }
 
+/* What was blocked is back in the table. */
+static bool come_back(struct fixture *f) {
+  assert_true(order_awaits_return(&f->order));
+  order_return_begin(&f->order);
+  return order_returned(&f->order);
+}
+
 static uint64_t called(struct fixture *f) {
   uint64_t id = 0;
   uint8_t shard;
@@ -224,7 +231,67 @@ static void nobody_passes_one_that_is_being_blocked(void **state) {
   assert_false(meet(f, 3));
   assert_true(order_blocked_done(&f->order, &f->task[2]));
   assert_false(order_knows(&f->order, 3)); /* it is read again, after 2 */
+  assert_true(come_back(f));
   assert_null(f->order.keys);
+}
+
+/* The head of a key is over, and those that it blocked come back from the table a moment later: what is committed
+ * meanwhile used to go before them. */
+static void nobody_passes_those_that_come_back(void **state) {
+  struct fixture *f = *state;
+  for (uint64_t id = 1; id <= 3; id++)
+    name(f, id, "k");
+  meet(f, 1);
+  (void)order_leave(&f->order, &f->flight[1], ORDER_HEAD);
+  assert_true(order_block(&f->order, &f->task[2]));
+  assert_false(order_blocked_done(&f->order, &f->task[2])); /* the head is not over */
+  assert_false(order_awaits_return(&f->order));
+  assert_true(meet(f, 1));
+  assert_false(order_leave(&f->order, &f->flight[1], ORDER_OVER));
+  assert_false(meet(f, 3)); /* committed now */
+  assert_false(order_knows(&f->order, 3));
+  assert_true(come_back(f)); /* a sweep meets 2, then 3 */
+  assert_true(meet(f, 2));
+  assert_false(meet(f, 3));
+  assert_false(order_leave(&f->order, &f->flight[2], ORDER_OVER));
+  assert_int_equal(called(f), 3);
+}
+
+/* A key that gets another head, or blocked rows, while it is asked about waits for the next time. */
+static void what_is_blocked_meanwhile_is_asked_for_again(void **state) {
+  struct fixture *f = *state;
+  for (uint64_t id = 1; id <= 4; id++)
+    name(f, id, id < 3 ? "a" : "b");
+  for (uint64_t id = 1; id <= 3; id += 2) {
+    assert_false(order_head(&f->order, f->task[id].order_key, id));
+    assert_true(meet(f, id));
+    assert_false(order_leave(&f->order, &f->flight[id], ORDER_OVER));
+  }
+  order_return_begin(&f->order);
+  assert_false(order_head(&f->order, f->task[1].order_key, 9));
+  assert_true(order_block(&f->order, &f->task[4]));
+  (void)order_blocked_done(&f->order, &f->task[4]);
+  assert_false(order_returned(&f->order));
+  assert_false(order_may_go(&f->order, &f->task[2]));
+  assert_false(order_may_go(&f->order, &f->task[4]));
+  assert_true(come_back(f));
+  assert_true(order_may_go(&f->order, &f->task[4]));
+  assert_false(order_may_go(&f->order, &f->task[2])); /* 9 lives */
+}
+
+/* A daemon that takes a shard over knows nothing of what was blocked there, and its keys wait until it has asked. */
+static void keys_of_a_new_shard_wait_until_it_was_asked(void **state) {
+  struct fixture *f = *state;
+  name(f, 1, "k");
+  order_close_shards(&f->order, UINT64_C(1) << 1);
+  assert_false(meet(f, 1));
+  assert_true(order_may_go(&f->order, &f->task[2])); /* without a key */
+  order_return_begin(&f->order);
+  order_close_shards(&f->order, UINT64_C(1) << 1); /* lost and taken again meanwhile */
+  assert_false(order_returned(&f->order));
+  assert_false(meet(f, 1));
+  assert_true(come_back(f));
+  assert_true(meet(f, 1));
 }
 
 static void a_head_that_is_gone_blocks_nobody(void **state) {
@@ -236,6 +303,8 @@ static void a_head_that_is_gone_blocks_nobody(void **state) {
   order_heads_begin(&f->order);
   assert_false(order_heads_end(&f->order, &freed));
   assert_true(freed);
+  assert_false(meet(f, 2)); /* there may be some before it */
+  assert_true(come_back(f));
   assert_true(meet(f, 2));
   assert_false(order_leave(&f->order, &f->flight[2], ORDER_OVER));
   assert_null(f->order.keys);
@@ -280,6 +349,7 @@ static void those_for_the_same_place_follow_the_head(void **state) {
   order_heads_begin(&f->order);
   assert_false(order_heads_end(&f->order, &freed));
   assert_true(freed);
+  assert_true(come_back(f));
   assert_null(f->order.keys);
 }
 
@@ -392,6 +462,9 @@ int main(void) {
       ROW(a_lost_shard_gives_the_turn_to_the_others),
       ROW(a_failed_head_blocks_its_key),
       ROW(nobody_passes_one_that_is_being_blocked),
+      ROW(nobody_passes_those_that_come_back),
+      ROW(what_is_blocked_meanwhile_is_asked_for_again),
+      ROW(keys_of_a_new_shard_wait_until_it_was_asked),
       ROW(those_for_the_same_place_follow_the_head),
       ROW(the_first_of_several_heads_counts),
       ROW(a_head_elsewhere_stops_those_that_wait),
