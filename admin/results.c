@@ -115,7 +115,7 @@ void result_callback(struct admin *admin, const struct request *request, struct 
       .replied = true,
   };
   if (!parse_attempt(request->params[1], &offer.road.attempt) || strlen(message_id) > RECORD_ID_MAX ||
-      !engine_callback_verify(admin_engine(admin), message_id, offer.road.attempt, token, &offer.road.row)) {
+      !engine_callback_verify(admin_engine(admin), message_id, token, &offer.road)) {
     respond_problem(response, PROBLEM_FORBIDDEN, "this is not a callback URL of ours; use duebox-callback as it came");
     response->suspicious = true;
   } else if (accept_callback(&offer, response)) {

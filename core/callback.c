@@ -9,12 +9,23 @@
 #include <stdlib.h>
 #include <string.h>
 
-static bool make_mac(const char *secret, const char *message_id, uint64_t row, uint32_t attempt,
+enum { COPY_MAX = 48 };
+
+/* "<row>", "<row>-<version>" where that is known. */
+static void name_copy(const struct callback_copy *copy, char out[COPY_MAX]) {
+  if (copy->version)
+    snprintf(out, COPY_MAX, "%" PRIu64 "-%" PRIu64, copy->row, copy->version);
+  else
+    snprintf(out, COPY_MAX, "%" PRIu64, copy->row);
+}
+
+static bool make_mac(const char *secret, const char *message_id, const struct callback_copy *copy,
                      char out[CALLBACK_MAC_LEN + 1]) {
-  char text[128];
+  char text[160], name[COPY_MAX];
   unsigned char mac[EVP_MAX_MD_SIZE];
   unsigned mac_len = 0;
-  int len = snprintf(text, sizeof text, "%s.%" PRIu32 ".%" PRIu64, message_id, attempt, row);
+  name_copy(copy, name);
+  int len = snprintf(text, sizeof text, "%s.%" PRIu32 ".%s", message_id, copy->attempt, name);
   if (len < 0 || (size_t)len >= sizeof text ||
       !HMAC(EVP_sha256(), secret, (int)strlen(secret), (const unsigned char *)text, (size_t)len, mac, &mac_len))
     return false;
@@ -33,30 +44,39 @@ static void put_encoded(char **at, const char *text) {
     *at += strchr(unreserved, *text) ? sprintf(*at, "%c", *text) : sprintf(*at, "%%%02X", (unsigned char)*text);
 }
 
-char *callback_url(const struct callbacks_config *config, const char *message_id, uint64_t row, uint32_t attempt) {
-  char mac[CALLBACK_MAC_LEN + 1];
-  if (!config->host || !make_mac(config->secret, message_id, row, attempt, mac))
+char *callback_url(const struct callbacks_config *config, const char *message_id, const struct callback_copy *copy) {
+  char mac[CALLBACK_MAC_LEN + 1], name[COPY_MAX];
+  if (!config->host || !make_mac(config->secret, message_id, copy, mac))
     return NULL;
-  char *url = malloc(strlen(config->base_url) + 3 * strlen(message_id) + CALLBACK_MAC_LEN + 64);
+  name_copy(copy, name);
+  char *url = malloc(strlen(config->base_url) + 3 * strlen(message_id) + CALLBACK_MAC_LEN + COPY_MAX + 32);
   if (url) {
     char *at = url + sprintf(url, "%s/callback/", config->base_url);
     put_encoded(&at, message_id);
-    sprintf(at, "/%" PRIu32 "/%" PRIu64 ".%s", attempt, row, mac);
+    sprintf(at, "/%" PRIu32 "/%s.%s", copy->attempt, name, mac);
   }
   return url;
 }
 
-static bool is_mac(const char *secret, const char *message_id, uint64_t row, uint32_t attempt, const char *mac) {
+static bool is_mac(const char *secret, const char *message_id, const struct callback_copy *copy, const char *mac) {
   char ours[CALLBACK_MAC_LEN + 1];
-  return secret && make_mac(secret, message_id, row, attempt, ours) && CRYPTO_memcmp(ours, mac, CALLBACK_MAC_LEN) == 0;
+  return secret && make_mac(secret, message_id, copy, ours) && CRYPTO_memcmp(ours, mac, CALLBACK_MAC_LEN) == 0;
 }
 
-bool callback_verify(const struct callbacks_config *config, const char *message_id, uint32_t attempt, const char *token,
-                     uint64_t *row) {
-  char *mac;
-  *row = strtoull(token, &mac, 10);
-  if (token[0] < '1' || token[0] > '9' || *mac != '.' || strlen(++mac) != CALLBACK_MAC_LEN)
+static bool read_number(const char **at, uint64_t *out) {
+  char *end;
+  bool number = **at >= '1' && **at <= '9';
+  *out = strtoull(*at, &end, 10);
+  *at = end;
+  return number;
+}
+
+bool callback_verify(const struct callbacks_config *config, const char *message_id, const char *token,
+                     struct callback_copy *copy) {
+  const char *at = token;
+  copy->version = 0;
+  if (!read_number(&at, &copy->row) || (*at == '-' && (at++, !read_number(&at, &copy->version))) || *at != '.' ||
+      strlen(++at) != CALLBACK_MAC_LEN)
     return false;
-  return is_mac(config->secret, message_id, *row, attempt, mac) ||
-         is_mac(config->previous_secret, message_id, *row, attempt, mac);
+  return is_mac(config->secret, message_id, copy, at) || is_mac(config->previous_secret, message_id, copy, at);
 }

@@ -9,15 +9,22 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "core/base/attr.h"
 #include "core/config.h"
 
 enum { CALLBACK_MAC_LEN = 43 }; /* HMAC-SHA256, base64url without padding */
 
-/* "<callbacks.base_url>/callback/<message id>/<attempt>/<row>.<mac>", to be freed; NULL without a listener or memory.
- */
-char *callback_url(const struct callbacks_config *config, const char *message_id, uint64_t row, uint32_t attempt);
-/* The row that a token is for. Constant-time comparison. */
-bool callback_verify(const struct callbacks_config *config, const char *message_id, uint32_t attempt, const char *token,
-                     uint64_t *row);
+/* What a URL was given with: an attempt of a row, in that version of it (task_version()); 0 = not known. */
+struct callback_copy {
+  uint32_t attempt;
+  uint64_t row, version;
+};
+
+/* "<callbacks.base_url>/callback/<message id>/<attempt>/<row>-<version>.<mac>", to be freed; NULL without a listener or
+ * memory. */
+char *callback_url(const struct callbacks_config *config, const char *message_id, const struct callback_copy *copy);
+/* Whether a token is ours for this attempt, and for which row and version. Constant-time comparison. */
+MUSTCHECK bool callback_verify(const struct callbacks_config *config, const char *message_id, const char *token,
+                               struct callback_copy *copy);
 
 #endif

@@ -145,9 +145,9 @@ MUSTCHECK bool engine_result(struct engine *engine, const struct result_offer *o
 MUSTCHECK bool engine_pause_route(struct engine *engine, const char *route, bool paused, const char *actor,
                                   const char *reason, struct err *err);
 
-/* Whether a callback token is ours, HMAC-SHA256 over message id, attempt and row with callbacks.secret, and for which
- * row. */
-MUSTCHECK bool engine_callback_verify(const struct engine *engine, const char *message_id, uint32_t attempt,
-                                      const char *token, uint64_t *row);
+/* Whether a callback token is ours for road->attempt, by HMAC-SHA256 with callbacks.secret, and for which row and
+ * version of it: written to road. */
+MUSTCHECK bool engine_callback_verify(const struct engine *engine, const char *message_id, const char *token,
+                                      struct record_road *road);
 
 #endif

@@ -198,7 +198,11 @@ bool engine_pause_route(struct engine *engine, const char *route, bool paused, c
   return done;
 }
 
-bool engine_callback_verify(const struct engine *engine, const char *message_id, uint32_t attempt, const char *token,
-                            uint64_t *row) {
-  return callback_verify(&engine->first->config->callbacks, message_id, attempt, token, row);
+bool engine_callback_verify(const struct engine *engine, const char *message_id, const char *token,
+                            struct record_road *road) {
+  struct callback_copy copy = {.attempt = road->attempt};
+  bool ours = callback_verify(&engine->first->config->callbacks, message_id, token, &copy);
+  road->row = copy.row;
+  road->version = copy.version;
+  return ours;
 }

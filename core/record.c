@@ -366,6 +366,7 @@ static bool judge_identity(struct reader *r, const struct record_road *road, str
 static void judge_rest(struct reader *r, const struct record_road *road) {
   struct result_record *record = r->record;
   record->row = road->row;
+  record->version = road->version;
   record->current_only = road->current_only;
   if (*r->flaw)
     record->error_class = RECORD_BROKEN;

@@ -27,6 +27,7 @@ struct record_road {
   const char *message_id; /* of the call, the callback URL or the correlation id; NULL = not known */
   uint32_t attempt;       /* of the call or the callback URL; 0 = not known */
   uint64_t row;           /* of the callback URL, which proves that the attempt left; 0 = not known */
+  uint64_t version;       /* of the row, as it was sent (task_version()); 0 = not known */
   bool binding;           /* the record must not name another task or attempt (callback URL) */
   bool current_only;      /* it counts only while that attempt is the current one (callback URL) */
   size_t checkpoint_max;  /* bytes of a checkpoint; 0 = any */
@@ -37,7 +38,8 @@ struct result_record {
   char message_id[RECORD_ID_MAX + 1]; /* printable ASCII */
   uint32_t attempt;                   /* 0 = not said: the current one */
   enum result_status status;
-  uint64_t row; /* the task's, and no other's; 0 = not known */
+  uint64_t row;     /* the task's, and no other's; 0 = not known */
+  uint64_t version; /* of the row, as it was sent; 0 = not known */
   bool current_only;
   int64_t retry_in_ms; /* -1 = no wish */
   int64_t extend_ms;   /* -1 = no wish */

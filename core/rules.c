@@ -320,6 +320,8 @@ static enum result_fate meet_uncounted(const struct route_config *route, const s
 /* What a result means that ends an attempt of a row which plain SQL may have changed since. What was sent is over; what
  * is there now is not. */
 static enum result_fate meet_change(const struct result_row *row, const struct result_record *record) {
+  if (record->version && record->version == row->version) /* its URL proves that this very version was sent */
+    return RESULT_APPLIED;
   if (record->attempt < row->attempt) /* nobody knows what it was about */
     return row->change == CHANGE_NONE ? RESULT_APPLIED : RESULT_STALE;
   if (row->change != CHANGE_SINCE_SENT || row->state == TASK_AWAITING)

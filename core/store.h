@@ -225,6 +225,7 @@ struct result_row {
   int64_t due_us, asked_due_us, expires_us;
   int64_t now_us; /* when it was locked, by the database's clock */
   enum row_change change;
+  uint64_t version;  /* task_version() */
   const char *route; /* NUL-terminated, valid during the call */
 };
 

@@ -17,6 +17,17 @@ void task_release(struct task *task) {
   batch->release(batch);
 }
 
+uint64_t task_version(const struct duebox_bytes *changed_at) {
+  enum { CENTURY = 2, DIGITS_MAX = 18 };
+  uint64_t version = 0;
+  for (size_t i = CENTURY, digits = 0; i < changed_at->len && digits < DIGITS_MAX; i++)
+    if (changed_at->data[i] >= '0' && changed_at->data[i] <= '9') {
+      version = version * 10 + (uint64_t)(changed_at->data[i] - '0');
+      digits++;
+    }
+  return version;
+}
+
 void task_batch_count(struct task_batch *batch, atomic_size_t *held) {
   batch->held = held;
   atomic_fetch_add_explicit(held, batch->bytes, memory_order_relaxed);

@@ -64,6 +64,9 @@ struct task_batch {
 
 enum { TASK_BYTES = 1024 }; /* what a row takes in memory beside its payload and headers, about */
 
+/* The version of a row as a number: the digits of changed_at, beginning with the year of the century. 0 = not known. */
+uint64_t task_version(const struct duebox_bytes *changed_at);
+
 /* Counts the memory of a batch there until it is freed. */
 void task_batch_count(struct task_batch *batch, atomic_size_t *held);
 /* Moves a task that nobody else knows yet into memory of its own, and gives its place in its batch back: the buffer of

@@ -135,7 +135,8 @@ enum {
   COL_EXPIRES,
   COL_ROUTE,
   COL_NOW,
-  COL_CHANGE
+  COL_CHANGE,
+  COL_VERSION
 };
 
 static bool read_number(const struct db_row *row, unsigned column, uint32_t *out) {
@@ -163,6 +164,7 @@ static bool read_row(const struct db_row *row, struct slot *slot) {
   out->shard = (uint8_t)shard;
   out->state = (enum task_state)(state - 1);
   out->change = (enum row_change)change;
+  out->version = task_version(&(struct duebox_bytes){row->fields[COL_VERSION], row->lengths[COL_VERSION]});
   slot->living = true;
   if (slot->result->record.attempt == 0) /* the current one; a first attempt may not be recorded yet */
     slot->result->record.attempt = out->attempt ? out->attempt : 1;

@@ -3,6 +3,7 @@ done with a content that never left."""
 
 import threading
 import time
+import urllib.error
 import urllib.request
 
 import pytest
@@ -88,3 +89,25 @@ def test_an_update_of_tasks_whose_result_is_awaited_is_delivered(stage):
     wait_until(lambda: stage.count() == 0, LIMIT_S, "the table to be empty", detail=stage.living)
     assert [copy[:3] for copy in come] == [("old", "1", None), ("new", "2", "1")]
     assert daemon.metric("duebox_changed_in_flight") == 1
+
+
+def test_a_consumer_calls_back_during_the_call_for_a_task_that_was_changed_before(stage):
+    """It was changed while it waited, which is no change of what was sent: its result counts at once. The record of its
+    publishing comes after the call, so to wait for that would be to wait for oneself."""
+    answers = []
+
+    def answer(request):
+        try:
+            say_done(request.headers["duebox-callback"])
+            answers.append(200)
+        except urllib.error.HTTPError as error:
+            answers.append(error.code)
+        return Answer(202)
+    stage.http("h", claim="memory", timeout="2m", result="expected", history="1h")
+    stage.receiver.on("/h", answer)
+    stage.start()
+    stage.execute("INSERT INTO outbox (route, payload, delay_ms) VALUES ('h', 'old', 3600000)")
+    stage.execute("UPDATE outbox SET payload = 'new', due_at = UTC_TIMESTAMP(6)")
+    wait_until(lambda: stage.count() == 0, LIMIT_S, "the table to be empty", detail=stage.living)
+    assert answers == [200]
+    assert stage.execute("SELECT state, payload, attempt, revision FROM outbox_history") == (("done", b"new", 1, 0),)

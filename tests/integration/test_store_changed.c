@@ -271,6 +271,28 @@ static void a_result_that_overtakes_the_record_of_a_changed_task(void **state) {
   assert_int_equal(ask(f, "SELECT COUNT(*) FROM outbox_quarantine"), 0);
 }
 
+/* A callback whose URL names the version that is there waits for nothing: its consumer may be in the middle of the call
+ * that is to be recorded, and would wait for itself. */
+static void a_callback_that_overtakes_the_record_of_a_changed_task(void **state) {
+  struct fixture *f = *state;
+  for (int after = 0; after < 2; after++) {
+    ONE_TASK;
+    sql(f, "UPDATE outbox SET payload = 'new'");
+    struct task_batch *batch = read_group(f, TASK_SCHEDULED, 0, "r");
+    struct store_result result = answer(1, RESULT_DONE);
+    result.record.row = 1;
+    result.record.version = task_version(&batch->tasks[0].changed_at);
+    result.record.current_only = true;
+    assert_true(result.record.version > 0);
+    if (after)
+      sql(f, "UPDATE outbox SET payload = 'newer'");
+    assert_int_equal(apply(f, &result), after ? RESULT_BUSY : RESULT_APPLIED);
+    assert_string_equal(row(f), after ? "scheduled|newer|0|0" : "(none)");
+    release(batch);
+    sql(f, "DELETE FROM outbox_attempts");
+  }
+}
+
 /* Nobody records it any more, since its daemon died: the result is kept where people see it, and the task is sent. */
 static void an_early_result_waits_for_so_long_and_no_longer(void **state) {
   struct fixture *f = *state;
@@ -580,6 +602,7 @@ int main(int argc, char **argv) {
       TEST(no_result_of_a_task_that_was_changed),
       TEST(no_result_of_a_task_that_was_put_off),
       TEST(a_result_that_overtakes_the_record_of_a_changed_task),
+      TEST(a_callback_that_overtakes_the_record_of_a_changed_task),
       TEST(an_early_result_waits_for_so_long_and_no_longer),
       TEST(a_result_of_an_untouched_task_waits_for_nothing),
       TEST(a_result_of_a_task_that_was_never_sent),

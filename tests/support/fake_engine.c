@@ -152,8 +152,8 @@ bool engine_pause_route(struct engine *engine, const char *route, bool paused, c
   return stored;
 }
 
-bool engine_callback_verify(const struct engine *engine, const char *message_id, uint32_t attempt, const char *token,
-                            uint64_t *row) {
-  *row = 17;
+bool engine_callback_verify(const struct engine *engine, const char *message_id, const char *token,
+                            struct record_road *road) {
+  road->row = 17;
   return strcmp(token, engine->callback_token) == 0;
 }

@@ -13,41 +13,72 @@
 #include <cmocka.h>
 
 #include "core/callback.h"
+#include "core/task.h"
 
 static char host[] = "h", base_url[] = "http://h:1", secret[] = "s", other[] = "t";
 
 static const char *token_of(char *url) { return strrchr(url, '/') + 1; }
 
+static bool verify(const struct callbacks_config *config, const char *message_id, uint32_t attempt, const char *token) {
+  struct callback_copy copy = {.attempt = attempt};
+  return callback_verify(config, message_id, token, &copy);
+}
+
 static void a_token_is_for_one_attempt_of_one_row(void **state) {
   const struct callbacks_config config = {.host = host, .base_url = base_url, .secret = secret};
+  struct callback_copy copy = {.attempt = 2, .row = 17};
   char forged[96];
-  uint64_t row = 0;
-  char *url = callback_url(&config, "m/1", 17, 2);
+  char *url = callback_url(&config, "m/1", &copy);
   assert_non_null(url);
   assert_memory_equal(url, "http://h:1/callback/m%2F1/2/17.", 31);
   const char *token = token_of(url);
-  assert_true(callback_verify(&config, "m/1", 2, token, &row));
-  assert_int_equal(row, 17);
-  assert_false(callback_verify(&config, "m/1", 3, token, &row));
-  assert_false(callback_verify(&config, "m/2", 2, token, &row));
-  static const char *const rows[] = {"18", "+17", "-17", " 17", "0", "", "x", "18446744073709551633"};
+  copy = (struct callback_copy){.attempt = 2, .version = 5};
+  assert_true(callback_verify(&config, "m/1", token, &copy));
+  assert_true(copy.row == 17 && copy.version == 0);
+  assert_false(verify(&config, "m/1", 3, token));
+  assert_false(verify(&config, "m/2", 2, token));
+  static const char *const rows[] = {"18",  "+17",  "-17", " 17", "0", "", "x", "18446744073709551633",
+                                     "17-", "17-0", "17-5"};
   for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
     snprintf(forged, sizeof forged, "%s%s", rows[i], strchr(token, '.'));
-    assert_false(callback_verify(&config, "m/1", 2, forged, &row));
+    assert_false(verify(&config, "m/1", 2, forged));
   }
   snprintf(forged, sizeof forged, "%sA", token);
-  assert_false(callback_verify(&config, "m/1", 2, forged, &row));
+  assert_false(verify(&config, "m/1", 2, forged));
   forged[strlen(token) - 1] = '\0';
-  assert_false(callback_verify(&config, "m/1", 2, forged, &row));
-  assert_false(callback_verify(&config, "m/1", 2, "", &row));
+  assert_false(verify(&config, "m/1", 2, forged));
+  assert_false(verify(&config, "m/1", 2, ""));
   const struct callbacks_config rotated = {.host = host, .secret = other, .previous_secret = secret};
-  assert_true(callback_verify(&rotated, "m/1", 2, token, &row));
+  assert_true(verify(&rotated, "m/1", 2, token));
   const struct callbacks_config strange = {.host = host, .secret = other};
-  assert_false(callback_verify(&strange, "m/1", 2, token, &row));
+  assert_false(verify(&strange, "m/1", 2, token));
+  free(url);
+}
+
+/* It says which version of the row was sent, so that nobody has to ask who sent it; and nobody can say another one. */
+static void a_token_names_the_version_that_was_sent(void **state) {
+  const struct callbacks_config config = {.host = host, .base_url = base_url, .secret = secret};
+  static const struct duebox_bytes changed_at = {"2026-11-22 17:25:31.123456", 26}, none = {"", 0};
+  static const char *const others[] = {"17", "17-261122172531123457", "1-7", "17-+261122172531123456"};
+  char forged[96];
+  assert_int_equal(task_version(&none), 0);
+  assert_int_equal(task_version(&changed_at), 261122172531123456);
+  struct callback_copy copy = {.attempt = 2, .row = 17, .version = task_version(&changed_at)};
+  char *url = callback_url(&config, "m", &copy);
+  assert_non_null(url);
+  const char *token = token_of(url);
+  copy = (struct callback_copy){.attempt = 2};
+  assert_true(callback_verify(&config, "m", token, &copy));
+  assert_true(copy.row == 17 && copy.version == 261122172531123456);
+  for (size_t i = 0; i < sizeof others / sizeof others[0]; i++) {
+    snprintf(forged, sizeof forged, "%s%s", others[i], strchr(token, '.'));
+    assert_false(verify(&config, "m", 2, forged));
+  }
   free(url);
 }
 
 int main(void) {
-  const struct CMUnitTest tests[] = {cmocka_unit_test(a_token_is_for_one_attempt_of_one_row)};
+  const struct CMUnitTest tests[] = {cmocka_unit_test(a_token_is_for_one_attempt_of_one_row),
+                                     cmocka_unit_test(a_token_names_the_version_that_was_sent)};
   return cmocka_run_group_tests_name("callback", tests, NULL, NULL);
 }
