@@ -26,6 +26,7 @@ enum {
   BUSY_EVERY_US = 500 * 1000,       /* how often to look whether rows that others hold are free */
   EARLY_EVERY_US = 10 * 1000,       /* how often, at first, whether it is recorded what was sent of a changed row ... */
   EARLY_QUICK = 50,                 /* ... and for how many times: mostly that takes milliseconds */
+  EARLY_ROOM = ASIDE_PER_ROUTE / 2, /* so many wait; the others count as they come, where they may */
   EARLY_MAX_US = 120 * 1000 * 1000, /* later nobody is going to record it: whoever sent it is gone */
 };
 
@@ -251,11 +252,16 @@ static void release_room(struct inbox *inbox, const struct item *item) {
     driver_resume(item->driver);
 }
 
-/* Its row is somebody else's. first: the result of its task that waits already, or NULL. Where its route has too many
- * such results it is not taken from somebody who waits, and will offer it again. False: nobody would, so it is kept in
- * the quarantine, from where it can be replayed. */
+/* Its row is somebody else's, or what was sent is not recorded yet. first: the result of its task that waits already,
+ * or NULL. Where its route has too many such results it is not taken from somebody who waits, and will offer it again.
+ * False: nobody would. It is to be applied once more: as one that cannot wait, or as one that is broken and kept in the
+ * quarantine, to be replayed. */
 static bool put_aside(struct inbox *inbox, struct item *item, struct aside_entry *first) {
-  const struct store_result *result = &item->result;
+  struct store_result *result = &item->result;
+  if (result->early && !result->record.cannot_wait && inbox->aside.count >= EARLY_ROOM) {
+    result->record.cannot_wait = true;
+    return false;
+  }
   if (inbox->aside.count == 0)
     inbox->aside_at_us = clock_mono_us() + BUSY_EVERY_US;
   const char *task = result->record.message_id; /* the first one's lives no longer than the first */

@@ -311,10 +311,11 @@ static enum result_fate meet_uncounted(const struct route_config *route, const s
     bool nearly = row->due_us - row->now_us < CLOCK_DOUBT_US;
     return nearly || row->change == CHANGE_SINCE_SENT ? RESULT_BUSY : RESULT_ORPHAN;
   }
-  /* By the configuration of now it cannot have left like that. It may have left under the one before a reload, or from
-   * a daemon that has another; and a sink may say that the answer comes later although the route expects none. Who sent
-   * it records that in a moment. */
-  return route->claim == CLAIM_MEMORY && route->result == RESULT_EXPECTED ? RESULT_APPLIED : RESULT_BUSY;
+  /* Who sent it records that in a moment. By the configuration of now it may not have left like that, but under the one
+   * before a reload, or from a daemon that has another; and a sink may say that the answer comes later although the
+   * route expects none. Where nobody records it, it was never sent. */
+  bool likely = route->claim == CLAIM_MEMORY && route->result == RESULT_EXPECTED;
+  return likely && record->cannot_wait ? RESULT_APPLIED : RESULT_BUSY;
 }
 
 /* What a result means that ends an attempt of a row which plain SQL may have changed since. What was sent is over; what

@@ -427,9 +427,8 @@ static const struct meeting meetings[] = {
     {"fail of the awaited attempt", TASK_AWAITING, 2, 2, RESULT_FAIL, RESULT_APPLIED, EVENT_DEAD, CHANGE_NONE},
     {"progress of the awaited attempt", TASK_AWAITING, 2, 2, RESULT_PROGRESS, RESULT_APPLIED, EVENT_PROGRESS,
      CHANGE_NONE},
-    {"done before the publish is recorded", TASK_SCHEDULED, 1, 2, RESULT_DONE, RESULT_APPLIED, EVENT_DONE, CHANGE_NONE},
-    {"retry before the publish is recorded", TASK_SCHEDULED, 1, 2, RESULT_RETRY, RESULT_APPLIED, EVENT_RETRY,
-     CHANGE_NONE},
+    {"done before the publish is recorded", TASK_SCHEDULED, 1, 2, RESULT_DONE, RESULT_BUSY, 0, CHANGE_NONE},
+    {"retry before the publish is recorded", TASK_SCHEDULED, 1, 2, RESULT_RETRY, RESULT_BUSY, 0, CHANGE_NONE},
     {"done while the call is still open", TASK_CLAIMED, 2, 2, RESULT_DONE, RESULT_APPLIED, EVENT_DONE, CHANGE_NONE},
     {"failure of an older attempt", TASK_AWAITING, 3, 2, RESULT_FAIL, RESULT_STALE, 0, CHANGE_NONE},
     {"success of an older attempt", TASK_AWAITING, 3, 2, RESULT_DONE, RESULT_APPLIED, EVENT_DONE, CHANGE_NONE},
@@ -496,7 +495,7 @@ struct unsent {
 
 #define HOUR (3600LL * SECOND)
 static const struct unsent unsent[] = {
-    {"really in flight", TASK_SCHEDULED, 0, 1, 0, CLAIM_MEMORY, RESULT_EXPECTED, 2, "orders", 0, RESULT_APPLIED},
+    {"really in flight", TASK_SCHEDULED, 0, 1, 0, CLAIM_MEMORY, RESULT_EXPECTED, 2, "orders", 0, RESULT_BUSY},
     {"due in an hour", TASK_SCHEDULED, 0, 1, HOUR, CLAIM_MEMORY, RESULT_EXPECTED, 2, "orders", 0, RESULT_ORPHAN},
     {"by a clock that is behind", TASK_SCHEDULED, 0, 1, SECOND / 20, CLAIM_MEMORY, RESULT_EXPECTED, 2, "orders", 0,
      RESULT_BUSY},
