@@ -76,17 +76,13 @@ def later_mariadb():
     it.stop()
 
 
-# MariaDB's EXPLAIN is what test_store_plans reads.
-ON_MYSQL = [source for source in OTHERS if source.stem != "test_store_plans"]
-
-
 ALWAYS = ("test_store", "test_store_changed", "test_store_settle", "test_store_results", "test_store_locked",
           "test_store_identity", "test_store_silent", "test_store_housekeep")
 LATER = pytest.mark.skipif("DUEBOX_TEST_ENGINES" not in os.environ, reason="scripts/test --engines")
 
 
 @pytest.mark.parametrize("program", [pytest.param(source.stem, marks=() if source.stem in ALWAYS else LATER)
-                                     for source in ON_MYSQL])
+                                     for source in OTHERS])
 def test_c_on_mysql(mysql, program):
     run_all(program, DUEBOX_TEST_MYSQL=str(mysql.socket))
 
