@@ -93,3 +93,9 @@ ALTER TABLE `{table}_attempts`
 ALTER TABLE `{table}_instances`
   ADD COLUMN name VARCHAR(64) CHARACTER SET utf8mb4 COLLATE utf8mb4_bin NOT NULL DEFAULT '',
   ADD COLUMN sessions TEXT CHARACTER SET utf8mb4 COLLATE utf8mb4_bin NOT NULL DEFAULT ('[]');
+
+-- Which task became a head of its order_key, and after how many failures: another one that was given its id, or the same
+-- that came back with a fresh budget, is none.
+ALTER TABLE `{table}_heads`
+  ADD COLUMN message_id VARCHAR(65) CHARACTER SET ascii COLLATE ascii_bin NOT NULL DEFAULT '',
+  ADD COLUMN failures INT UNSIGNED NOT NULL DEFAULT 0;

@@ -309,6 +309,36 @@ static void blocked_rows_that_are_left_behind_are_told(void **state) {
   assert_true(back == 0 && all);
 }
 
+/* A head is a task, not a number: one that got the id of a former head, or came back from the dead with a fresh budget,
+ * blocks nobody. Eight that were heads in their former lives used to wait for each other for ever. */
+static void heads_of_former_lives_block_nobody(void **state) {
+  struct fixture *f = *state;
+  struct seen seen = {0};
+  uint32_t back;
+  bool all;
+  struct decision d[2];
+  bool lost[SHARDS];
+  ROW("(id, route, payload, order_key, shard, message_id, failures) VALUES (1, 'r', '', 'k', 1, 'a', 1), "
+      "(2, 'r', '', 'k', 1, 'b', 1)");
+  for (int i = 0; i < 2; i++) {
+    d[i] = decide_on(f, (uint64_t)i + 1, EVENT_RETRY);
+    d[i].failures = 2;
+    d[i].head = true;
+  }
+  ok(f, OPS->settle(f->ss, f->leases, SHARDS, d, 2, lost, &f->err));
+  ok(f, OPS->heads(f->ss, see, &seen, &f->err));
+  assert_int_equal(seen.count, 2);
+  sql(f, "DELETE FROM outbox");
+  ROW("(id, route, payload, order_key, shard, message_id, failures, state) VALUES (1, 'r', '', 'k', 1, 'a', 0, "
+      "'blocked'), "
+      "(2, 'r', '', 'k', 1, 'c', 5, 'blocked')");
+  seen.count = 0;
+  ok(f, OPS->heads(f->ss, see, &seen, &f->err));
+  assert_int_equal(seen.count, 0);
+  ok(f, OPS->unblock(f->ss, &f->leases[1], "r", true, 10, &back, &all, &f->err));
+  assert_true(back == 2 && all);
+}
+
 int main(int argc, char **argv) {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, store_setup, store_teardown)
   const struct CMUnitTest tests[] = {
@@ -322,6 +352,7 @@ int main(int argc, char **argv) {
       TEST(a_row_with_an_order_key_moves_in_its_turn),
       TEST(a_row_that_has_moved_is_waited_for),
       TEST(blocked_rows_that_are_left_behind_are_told),
+      TEST(heads_of_former_lives_block_nobody),
   };
   return store_main(argc, argv, tests, sizeof tests / sizeof tests[0]);
 }
