@@ -340,6 +340,7 @@ bool engine_start(const struct store *store, struct config *config, struct engin
 void engine_hold(struct engine *engine) {
   atomic_store(&engine->scheduler.on_hold, true);
   engine->keeper.on_hold = true;
+  inbox_hold(engine->inbox);
 }
 
 bool engine_join(struct engine *engine, struct err *err) {

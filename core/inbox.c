@@ -71,6 +71,7 @@ struct inbox {
   struct log_repeat trouble; /* with the database, as it was logged */
   struct log_repeat strays;  /* what went to quarantine, as it was logged */
   size_t checkpoint_max;     /* of the configuration */
+  atomic_bool on_hold;
   struct dead_log dead;
   gauge writing_since_us; /* monotonic: since when a batch is being written; 0 = none is */
 };
@@ -219,16 +220,15 @@ static void finish(struct inbox *inbox, struct item *item, bool committed) {
   free_item(item);
 }
 
-static void parse(struct item *item, size_t checkpoint_max) {
+static void parse(struct inbox *inbox, struct item *item) {
   struct err err = {0};
-  item->road.checkpoint_max = checkpoint_max;
+  item->road.checkpoint_max = inbox->checkpoint_max;
   if (item->truncated)
     snprintf(item->why, sizeof item->why, "the record has %zu bytes, more than max_record", item->full_len);
-  else if (result_record_parse(item->body, item->result.body.len, &item->road, &item->result.record, &err))
-    return;
-  else
+  else if (!result_record_parse(item->body, item->result.body.len, &item->road, &item->result.record, &err))
     snprintf(item->why, sizeof item->why, "%.290s", err.text);
-  item->result.broken = item->why;
+  item->result.broken = *item->why ? item->why : NULL;
+  item->result.record.cannot_wait = atomic_load(&inbox->on_hold);
 }
 
 static bool same_id(struct item *const *items, size_t n, const struct item *item) {
@@ -336,7 +336,7 @@ static size_t take_batch(struct inbox *inbox, struct item *items[BATCH_MAX]) {
     /* Items behind the head are only appended: walking needs the lock, looking into an item does not. */
     while (item && n < BATCH_MAX) {
       if (!item->result.broken && !item->result.record.message_id[0])
-        parse(item, inbox->checkpoint_max);
+        parse(inbox, item);
       if (!item->result.broken && same_id(items, n, item))
         break;
       pthread_mutex_lock(&inbox->lock);
@@ -549,6 +549,8 @@ struct inbox *inbox_start(const struct inbox_env *env, struct err *err) {
   free(inbox);
   return NULL;
 }
+
+void inbox_hold(struct inbox *inbox) { atomic_store(&inbox->on_hold, true); }
 
 void inbox_close(struct inbox *inbox) {
   pthread_mutex_lock(&inbox->lock);

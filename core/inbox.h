@@ -37,6 +37,8 @@ struct inbox_env {
 };
 
 MUSTCHECK struct inbox *inbox_start(const struct inbox_env *env, struct err *err);
+/* Nothing is sent: what may have left before counts, for nobody records it any more. Before the first record. */
+void inbox_hold(struct inbox *inbox);
 /* A record of a source. false = full. Any thread. */
 MUSTCHECK bool inbox_offer(struct inbox *inbox, struct driver *driver, const struct duebox_record *record,
                            uint64_t cookie);
