@@ -24,8 +24,7 @@ struct order_key {
   bool closed;       /* some may be blocked there, also when there is no head any more */
   bool returns;      /* bringing them back has begun, and nothing was blocked since */
   uint64_t head;     /* blocks the others; 0 = none */
-  bool more_heads;   /* others have followed it: they are heads too, in the table */
-  uint64_t place;    /* where it has moved: others that go there follow it; 0 = nobody does */
+  bool more_heads;   /* there are others behind it, in the table */
   bool head_seen;    /* in the table, since order_heads_begin() */
   UT_hash_handle hh;
   size_t len;
@@ -153,26 +152,9 @@ static void line_up(struct order_key *key, struct order_wait *wait) {
   key->waiting++;
 }
 
-/* Where a task that moves goes: a hash, never 0. */
-static uint64_t place_of(const struct task *task) {
-  uint64_t hash = UINT64_C(14695981039346656037); /* FNV-1a */
-  for (size_t i = 0; i < task->target_host.len; i++)
-    hash = (hash ^ (uint8_t)task->target_host.data[i]) * UINT64_C(1099511628211);
-  return hash ? hash : 1;
-}
-
-static bool follows(const struct order_key *key, const struct task *task) {
-  return key->head && key->place && task->moves && key->place == place_of(task);
-}
-
-bool order_follows(const struct order *order, const struct task *task) {
-  const struct order_key *key = order->heads && task->order_key.len ? find_key(order, task->order_key) : NULL;
-  return key && follows(key, task);
-}
-
 bool order_may_go(const struct order *order, const struct task *task) {
   const struct order_key *key = task->order_key.len ? find_key(order, task->order_key) : NULL;
-  if (key && !key->out && (key->head == task->id || follows(key, task)))
+  if (key && !key->out && key->head == task->id)
     return true;
   if (task->order_key.len && order->closed_shards & (UINT64_C(1) << task->shard))
     return false;
@@ -303,7 +285,7 @@ static bool set_head(struct order *order, struct order_key *key, uint64_t id) {
 static bool drop_head(struct order *order, struct order_key *key) {
   order->heads--;
   order->unsure = order->unsure || key->more_heads;
-  key->head = key->place = 0;
+  key->head = 0;
   key->more_heads = false;
   return goes_on(order, key);
 }
@@ -314,7 +296,6 @@ bool order_block(struct order *order, const struct task *task) {
     return false;
   key->blocking++;
   set_closed(order, key, true);
-  key->place = 0; /* nobody passes it by following the head */
   return true;
 }
 
@@ -365,14 +346,8 @@ bool order_leave(struct order *order, struct flight *flight, enum order_end end)
   if (!key || key->out != flight)
     return false;
   key->out = NULL;
-  if (end == ORDER_HEAD && flight->end == FLIGHT_MOVES && follows(key, flight->task)) {
-    key->more_heads = true;
-    return set_head(order, key, key->head);
-  }
-  if (end == ORDER_HEAD) {
-    key->place = flight->end == FLIGHT_MOVES ? place_of(flight->task) : 0;
+  if (end == ORDER_HEAD)
     return set_head(order, key, flight->id);
-  }
   if (end == ORDER_OVER && key->head == flight->id)
     return drop_head(order, key);
   bool again = end == ORDER_AGAIN && (!key->head || key->head == flight->id); /* else a sweep meets it */

@@ -7,8 +7,8 @@
  * or turned out to be gone. Bounded: what finds no room is met again by the sweep.
  *
  * A key may be blocked by its head: a task that failed and is to be tried again before the others, or that has moved to
- * another shard or host. These do not wait here but in the table, in state blocked. Those that are to move to the same
- * place follow it there, unless one that stays was blocked before them.
+ * another shard or host. These do not wait here but in the table, in state blocked, also if they are to move to the
+ * same place: whoever reads that need not find it before them.
  *
  * @thread scheduler
  */
@@ -62,9 +62,6 @@ enum order_end {
 bool order_leave(struct order *order, struct flight *flight, enum order_end end);
 /* Whether the task has to wait for the head of its key. */
 bool order_blocked(const struct order *order, const struct task *task);
-/* Whether the task is to move to where the head of its key has moved: it waits for none but those that follow before
- * it. */
-bool order_follows(const struct order *order, const struct task *task);
 /* It is being blocked in the table; nobody else of its key but the head may go until that is written and, once the head
  * is over, what was blocked is brought back: who came later would overtake it. False: its key is not known here. */
 MUSTCHECK bool order_block(struct order *order, const struct task *task);

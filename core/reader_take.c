@@ -214,11 +214,6 @@ static void block(struct scheduler *s, struct group *group, struct task *task, s
   reader_end_flight(flight, known ? FLIGHT_BLOCKED : FLIGHT_UNSENT, NULL, NULL, &taking->ended);
 }
 
-/* Others of its order_key go first, wherever they are: it is put aside. */
-static bool must_block(const struct lane *lane, const struct task *task) {
-  return order_blocked(&lane->order, task) && !order_follows(&lane->order, task);
-}
-
 /* A row that came early and finds no room is read again when it is due. */
 static void read_again_when_due(struct scheduler *s, struct group *group, const struct task *task) {
   struct store_cursor *cursor = &group->cursor;
@@ -281,7 +276,7 @@ static void judge_row(struct scheduler *s, struct group *group, struct task *tas
     refuse(s, group, task, taking);
   } else if (!fresh && (order_blocked(&group->lane->order, task) || must_wait(s, group->lane, task))) {
     hand_back(s, group->lane, group, task, taking); /* plain SQL changed it between reading and claiming */
-  } else if (fresh && must_block(group->lane, task)) {
+  } else if (fresh && order_blocked(&group->lane->order, task)) {
     block(s, group, task, taking);
   } else if (fresh && task->moves) {
     move(s, group, task, taking);
@@ -376,7 +371,7 @@ static size_t choose_claims(struct scheduler *s, struct taking *taking, struct t
     int64_t bytes = (int64_t)task->payload_len;
     if (flight_of(s->flights, task) || another_route(lane, task))
       continue;
-    bool blocked = must_block(lane, task);
+    bool blocked = order_blocked(&lane->order, task);
     bool ends = task->unreadable || blocked || task->moves;
     struct group *group = ends ? lane_group(lane, task->shard, task->priority, true) : NULL;
     ended[i] = group != NULL;

@@ -35,10 +35,9 @@ struct task {
   int64_t due_us;        /* when this attempt is due */
   int64_t asked_due_us;  /* when it was first asked for: due_us unless a retry has moved it */
   int64_t expires_us;    /* 0 = never */
-  struct duebox_bytes route, message_id, task_key, order_key, headers, checkpoint;
-  struct duebox_bytes target_host; /* of one that moves: from where to where, an opaque text */
-  struct duebox_bytes changed_at;  /* which version of the row this is: opaque */
-  struct duebox_bytes payload;     /* data NULL when over the limit: payload_len says how large it is */
+  struct duebox_bytes route, message_id, task_key, order_key, headers, checkpoint, target_host;
+  struct duebox_bytes changed_at; /* which version of the row this is: opaque */
+  struct duebox_bytes payload;    /* data NULL when over the limit: payload_len says how large it is */
   uint64_t payload_len;
   bool moves;             /* somebody asks for another shard or host: it goes there, and nowhere else */
   const char *unreadable; /* a column without a valid value, so that it can never be sent; NULL = none */

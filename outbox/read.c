@@ -139,14 +139,18 @@ struct range_unit {
 };
 
 /* Bound rows that are a daemon's: those for its host, and those of others that are to move. What has an order_key moves
- * in its turn, which its own host alone knows while it lives; afterwards when its claims have been taken back. */
+ * in its turn, which its own host alone knows while it lives; afterwards the table tells what is out and which head
+ * goes first. */
 static const char bound_rows[] =
     "(target_host = {host} OR (move_to_host IS NOT NULL OR move_to_shard IS NOT NULL) AND (order_key = '' OR NOT "
     "EXISTS ("
     "SELECT 1 FROM `{table}_instances` i WHERE i.host = target_host AND i.alive_until > UTC_TIMESTAMP(6)) AND NOT "
     "EXISTS ("
     "SELECT 1 FROM `{table}` c FORCE INDEX (ix_next) WHERE c.state = 'claimed' AND c.shard = `{table}`.shard AND "
-    "c.route = `{table}`.route AND c.order_key = `{table}`.order_key)))";
+    "c.route = `{table}`.route AND c.order_key = `{table}`.order_key) AND NOT EXISTS ("
+    "SELECT 1 FROM `{table}_heads` h FORCE INDEX (ix_order_key) STRAIGHT_JOIN `{table}` a FORCE INDEX (PRIMARY) ON "
+    "a.id = h.head_id AND a.route = h.route AND a.order_key = h.order_key AND a.state <> 'awaiting' WHERE "
+    "h.route = `{table}`.route AND h.order_key = `{table}`.order_key AND h.head_id <> `{table}`.id)))";
 
 /* Adds a query about one range to out, in brackets. {columns} is ss->part. */
 static void add_range(struct store_session *ss, struct text *out, const struct range_unit *u, const char *query,

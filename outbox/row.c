@@ -111,8 +111,10 @@ static void decode_bytes(struct decoding *d, struct task *task) {
   task->checkpoint = (struct duebox_bytes){.data = ""};
   if (d->row->fields[ROW_CHECKPOINT])
     task->checkpoint = bytes(d, ROW_CHECKPOINT, SIZE_MAX);
-  task->target_host = bytes(d, ROW_TARGET_HOST, SIZE_MAX);
-  task->moves = task->target_host.len > 0 && task->target_host.data[task->target_host.len - 1] == ' ';
+  task->moves = !d->row->fields[ROW_TARGET_HOST];
+  task->target_host = (struct duebox_bytes){.data = ""};
+  if (!task->moves)
+    task->target_host = bytes(d, ROW_TARGET_HOST, SIZE_MAX);
   task->changed_at = (struct duebox_bytes){.data = ""};
   if (d->row->fields[ROW_CHANGED])
     task->changed_at = bytes(d, ROW_CHANGED, VERSION_MAX);

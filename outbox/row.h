@@ -23,9 +23,6 @@
   "((CRC32(payload) << 32) | CRC32(CONCAT_WS('|', route, CHAR_LENGTH(task_key), task_key, CHAR_LENGTH(order_key), "    \
   "order_key, headers)))"
 
-/* Of a row that is to move: from where to where. A space at its end tells it from a host's name, which has none. */
-#define ROW_MOVE "CONCAT_WS(':', shard, target_host, COALESCE(move_to_shard, ''), COALESCE(move_to_host, '-'), ' ')"
-
 /* ROW(symbol, "expression"): what a query with {columns} selects, in this order. */
 #define ROW_FIELDS(ROW)                                                                                                \
   ROW(ID, "id")                                                                                                        \
@@ -47,7 +44,7 @@
   ROW(ORDER_KEY, "order_key")                                                                                          \
   ROW(HEADERS, "headers")                                                                                              \
   ROW(CHECKPOINT, "checkpoint")                                                                                        \
-  ROW(TARGET_HOST, "IF(move_to_shard IS NULL AND move_to_host IS NULL, target_host, " ROW_MOVE ")")                    \
+  ROW(TARGET_HOST, "IF(move_to_shard IS NULL AND move_to_host IS NULL, target_host, NULL)")                            \
   ROW(CHANGED, ROW_VERSION)                                                                                            \
   ROW(PAYLOAD_LEN, "OCTET_LENGTH(payload)")                                                                            \
   ROW(PAYLOAD, "IF(OCTET_LENGTH(payload) <= {max_payload}, payload, NULL)")

@@ -310,49 +310,6 @@ static void a_head_that_is_gone_blocks_nobody(void **state) {
   assert_null(f->order.keys);
 }
 
-static void moves(struct fixture *f, uint64_t id, const char *place) {
-  name(f, id, "k");
-  f->task[id].moves = true;
-  f->task[id].target_host = (struct duebox_bytes){place, strlen(place)};
-  f->flight[id].end = FLIGHT_MOVES;
-}
-
-/* Those that go where the head of their key has gone follow it, one after the other; others wait until it is over. */
-static void those_for_the_same_place_follow_the_head(void **state) {
-  struct fixture *f = *state;
-  bool freed;
-  for (uint64_t id = 1; id <= 3; id++)
-    moves(f, id, "there");
-  moves(f, 4, "elsewhere");
-  name(f, 5, "k");
-  assert_true(meet(f, 1));
-  assert_false(meet(f, 2));
-  assert_true(order_leave(&f->order, &f->flight[1], ORDER_HEAD)); /* a sweep meets 2 again */
-  assert_true(order_follows(&f->order, &f->task[2]) && meet(f, 2));
-  assert_true(order_follows(&f->order, &f->task[3]));
-  assert_false(meet(f, 3)); /* not before 2 is there */
-  assert_true(order_leave(&f->order, &f->flight[2], ORDER_HEAD));
-  for (uint64_t id = 4; id <= 5; id++)
-    assert_true(order_blocked(&f->order, &f->task[id]) && !order_follows(&f->order, &f->task[id]));
-  assert_false(order_may_go(&f->order, &f->task[4]));
-  assert_true(order_may_go(&f->order, &f->task[1])); /* it may come back */
-  /* 5 is put aside: what comes after it does not pass it. */
-  assert_true(order_block(&f->order, &f->task[5]));
-  assert_false(order_follows(&f->order, &f->task[3]));
-  assert_false(order_blocked_done(&f->order, &f->task[5]));
-  /* 1 is over at its new place, 2 is not: the key has another head, and nobody is free. */
-  order_heads_begin(&f->order);
-  assert_false(order_head(&f->order, f->task[2].order_key, 2));
-  assert_false(order_heads_end(&f->order, &freed));
-  assert_true(freed); /* 2 may be blocked */
-  assert_true(order_blocked(&f->order, &f->task[5]) && !order_blocked(&f->order, &f->task[2]));
-  order_heads_begin(&f->order);
-  assert_false(order_heads_end(&f->order, &freed));
-  assert_true(freed);
-  assert_true(come_back(f));
-  assert_null(f->order.keys);
-}
-
 /* Of several heads the first counts; when it ends here the table is asked about the others before anybody goes. */
 static void the_first_of_several_heads_counts(void **state) {
   struct fixture *f = *state;
@@ -465,7 +422,6 @@ int main(void) {
       ROW(nobody_passes_those_that_come_back),
       ROW(what_is_blocked_meanwhile_is_asked_for_again),
       ROW(keys_of_a_new_shard_wait_until_it_was_asked),
-      ROW(those_for_the_same_place_follow_the_head),
       ROW(the_first_of_several_heads_counts),
       ROW(a_head_elsewhere_stops_those_that_wait),
       ROW(a_head_that_is_gone_blocks_nobody),

@@ -68,18 +68,6 @@ static void a_good_row_is_a_task(void **state) {
   assert_int_equal(task.expires_us, INT64_C(1577836800500000));
 }
 
-/* No host's name ends with a space. */
-static void a_row_that_is_to_move_says_so(void **state) {
-  struct task task;
-  struct err err = {0};
-  assert_true(decode(ROW_TARGET_HOST, "63:away::h: ", &task, &err));
-  assert_true(task.moves && !task.unreadable);
-  assert_true(decode(ROW_TARGET_HOST, "h", &task, &err));
-  assert_false(task.moves);
-  assert_true(decode(ROW_TARGET_HOST, "", &task, &err));
-  assert_false(task.moves);
-}
-
 static void a_payload_over_the_limit_comes_without_data(void **state) {
   struct task task;
   struct err err = {0};
@@ -150,7 +138,6 @@ static void columns_are_selected_in_the_order_of_the_fields(void **state) {
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(a_good_row_is_a_task),
-      cmocka_unit_test(a_row_that_is_to_move_says_so),
       cmocka_unit_test(a_payload_over_the_limit_comes_without_data),
       cmocka_unit_test(what_the_schema_does_not_allow_is_named),
       cmocka_unit_test(a_bad_value_makes_one_task_unreadable),
