@@ -65,8 +65,8 @@ static void note_server(struct outbox *outbox, const struct db_conn *conn) {
   pthread_mutex_unlock(&outbox->server_lock);
 }
 
-/* While it lives the server keeps a name for the session, by which others find it (silent.c). A server that knows no
- * such names (Galera) lets it live without. */
+/* While it lives the server keeps a name for the session, by which others find it (silent.c). A server that refuses
+ * such names lets it live without. */
 static bool take_name(struct store_session *ss, struct err *err) {
   static const char what[] = "naming a session";
   struct outbox *outbox = ss->outbox;
