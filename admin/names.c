@@ -15,8 +15,9 @@ const char *outcome_name(enum duebox_outcome_class cls) {
 
 const char *fate_name(enum result_fate fate) {
   static const char *const names[] = {
-      [RESULT_APPLIED] = "applied", [RESULT_DUPLICATE] = "duplicate", [RESULT_STALE] = "stale",
-      [RESULT_LATE] = "late",       [RESULT_ORPHAN] = "orphan",       [RESULT_BROKEN] = "broken",
+      [RESULT_APPLIED] = "applied",     [RESULT_DUPLICATE] = "duplicate", [RESULT_STALE] = "stale",
+      [RESULT_LATE] = "late",           [RESULT_ORPHAN] = "orphan",       [RESULT_BROKEN] = "broken",
+      [RESULT_MISROUTED] = "misrouted",
   };
   _Static_assert(ARRAY_LEN(names) == RESULT_FATES, "every fate has a name");
   return names[fate];

@@ -61,6 +61,7 @@ static void respond_fate(struct response *response, const struct store_result *r
                     offer->replied ? "" : "; the record is kept in quarantine");
     break;
   case RESULT_BROKEN:
+  case RESULT_MISROUTED: /* of a stream only */
   case RESULT_FATES:
     respond_broken(response, offer);
     break;

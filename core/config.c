@@ -309,7 +309,7 @@ static bool load_all(const struct config_loader *l) {
   static bool (*const sections[])(const struct config_loader *) = {
       load_log,       load_database,       load_engine,         load_admin,
       load_callbacks, config_load_plugins, config_load_sources, config_load_routes,
-      load_alerts};
+      load_alerts,    config_check_answers};
   struct config *config = l->config;
   config->tree = config_read_files(config->path, l->dir, l->arena, l->err);
   if (!config->tree)

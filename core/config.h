@@ -78,7 +78,8 @@ struct route_config {
 struct source_config {
   const char *name; /* "<plugin>#<n>" */
   const struct plugin_config *plugin;
-  const void *options; /* filled from module->source_options */
+  const void *options;       /* filled from module->source_options */
+  struct duebox_list routes; /* patterns of those whose results come on it; none = those whose reply_to it is */
 };
 
 enum poll_mode { POLL_FIXED_DELAY = 0, POLL_FIXED_RATE };
@@ -158,6 +159,11 @@ void config_free(struct config **config);
 
 /* The route of that name, or NULL. O(log n). */
 const struct route_config *config_route(const struct config *config, const char *name, size_t name_len);
+
+/* Whether the consumers of a route answer on that entry of results. route: of that name, or NULL where this
+ * configuration has none; then nothing is known of its road, and every entry without a list of its own is one. */
+bool config_answers_on(const struct config *config, const char *entry, const char *name,
+                       const struct route_config *route);
 
 /* Whether a running daemon can take `next` in place of `now` without a restart: plugins, results, database,
  * admin, callbacks and engine.instance must be the same. False = text says which part needs a restart. */

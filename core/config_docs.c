@@ -72,6 +72,7 @@ void config_docs(const struct duebox_plugin *const *modules, size_t count, FILE 
   print_rows("routes: keys of every route", "`via` names an entry under `plugins`; `retry` is a map, see below.",
              config_route_rows, out);
   print_rows("routes: the map retry", "", config_retry_rows, out);
+  print_rows("results: keys of every entry", "`via` names an entry under `plugins`.", config_source_rows, out);
   print_rows("engine", "", config_engine_rows, out);
   print_rows("admin", "", config_admin_rows, out);
   print_rows("callbacks", "", config_callbacks_rows, out);

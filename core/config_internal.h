@@ -51,6 +51,14 @@ MUSTCHECK bool config_load_plugins(const struct config_loader *l);
 MUSTCHECK bool config_load_sources(const struct config_loader *l);
 MUSTCHECK bool config_load_routes(const struct config_loader *l);
 
+/* What the consumers of a route are told where its configuration does not say: NULL = nothing. */
+const char *config_reply_to(const struct config *config, const struct route_config *route);
+
+/* The key routes of an entry of results, and what results and routes, both loaded, are to each other. */
+MUSTCHECK bool config_check_patterns(const struct config_loader *l, const struct yaml_node *entry,
+                                     const struct duebox_list *routes);
+MUSTCHECK bool config_check_answers(const struct config_loader *l);
+
 /* 1 to 64 letters, digits or one of _ . : / -, the first a letter or digit. */
 bool config_route_name_ok(const char *name);
 

@@ -125,6 +125,14 @@ static struct plugin_config *find_via(const struct config_loader *l, const struc
   return NULL;
 }
 
+/* All keys of a map: the plugin has judged them, and the core takes its own. */
+static const char *const *names_of(const struct config_loader *l, const struct yaml_node *map) {
+  const char **all = arena_array(l->arena, map->count + 1, sizeof *all);
+  for (size_t i = 0; i < map->count; i++)
+    all[i] = map->items[i]->name;
+  return all;
+}
+
 /* The next entry of results, behind those that are there. */
 static bool load_source(const struct config_loader *l, const struct yaml_node *node, struct source_config *sources) {
   const struct plugin_config *plugin = find_via(l, node, DUEBOX_CAP_SOURCE);
@@ -134,9 +142,12 @@ static bool load_source(const struct config_loader *l, const struct yaml_node *n
   for (size_t i = 0; i < count; i++)
     number += sources[i].plugin == plugin;
   void *options = arena_alloc(l->arena, plugin->module->source_size);
-  if (!config_fill(l, plugin->module->source_options, node, config_source_keys, options))
+  struct source_config source = {arena_printf(l->arena, "%s#%zu", plugin->name, number), plugin, options, {0}};
+  bool ok = config_fill(l, plugin->module->source_options, node, config_source_keys, options);
+  if (!config_fill(l, config_source_rows, node, names_of(l, node), &source) || !ok ||
+      !config_check_patterns(l, node, &source.routes))
     return false;
-  sources[count] = (struct source_config){arena_printf(l->arena, "%s#%zu", plugin->name, number), plugin, options};
+  sources[count] = source;
   l->config->source_count++;
   return true;
 }
@@ -154,14 +165,6 @@ bool config_load_sources(const struct config_loader *l) {
       config_note(l);
   l->found->sources = l->config->source_count < count;
   return !l->found->sources;
-}
-
-/* Where consumers answer a source: by convention its option "topic" or "queue". */
-static const char *answer_address(const struct source_config *source) {
-  for (const struct duebox_option *row = source->plugin->module->source_options; row && row->name; row++)
-    if (row->type == DUEBOX_OPT_STRING && (strcmp(row->name, "topic") == 0 || strcmp(row->name, "queue") == 0))
-      return *(const char *const *)((const char *)source->options + row->offset);
-  return NULL;
 }
 
 static bool load_retry(const struct config_loader *l, const struct yaml_node *route, struct retry_policy *policy) {
@@ -220,9 +223,8 @@ static void set_dependent_defaults(const struct config_loader *l, const struct y
   route->many_targets = has_many_targets(route);
   if (!route->timeout_ms)
     route->timeout_ms = route->result == RESULT_EXPECTED ? TIMEOUT_RESULT_MS : TIMEOUT_MS;
-  for (size_t i = 0; route->result == RESULT_EXPECTED && !route->reply_to && i < l->config->source_count; i++)
-    if (l->config->sources[i].plugin == route->plugin)
-      route->reply_to = answer_address(&l->config->sources[i]);
+  if (route->result == RESULT_EXPECTED && !route->reply_to)
+    route->reply_to = config_reply_to(l->config, route);
 }
 
 static bool check_route(const struct config_loader *l, const struct yaml_node *node, const struct route_config *route) {
@@ -250,10 +252,7 @@ static bool fill_route(const struct config_loader *l, const struct yaml_node *no
   struct route_rows rows = {.route = *route};
   void *options = arena_alloc(l->arena, module->route_size);
   bool ok = config_fill(l, module->route_options, node, config_route_keys, options);
-  const char **all = arena_array(l->arena, node->count + 1, sizeof *all); /* the plugin has judged them */
-  for (size_t i = 0; i < node->count; i++)
-    all[i] = node->items[i]->name;
-  ok = config_fill(l, config_route_rows, node, all, &rows) && ok;
+  ok = config_fill(l, config_route_rows, node, names_of(l, node), &rows) && ok;
   *route = rows.route;
   route->options = options;
   route->retry.max_attempts = (uint32_t)rows.max_attempts;

@@ -88,7 +88,16 @@ const struct duebox_option config_route_rows[] = {
      "how long a done task stays in the history; 0 = it is not kept"},
     {"every_attempt", BOOL, "false", 0, 0, 0, AT(every_attempt), NULL, "keep a record of successful attempts too"},
     {"reply_to", STRING, NULL, 0, 0, 0, AT(reply_to), NULL,
-     "topic or queue named to the consumer for its answer: that of the first matching entry of results"},
+     "topic or queue named to the consumer for its answer: that of the first entry of results via the same plugin, one "
+     "that lists the route before others"},
+    END};
+#undef AT
+
+#define AT(field) offsetof(struct source_config, field)
+const struct duebox_option config_source_rows[] = {
+    {"routes", DUEBOX_OPT_LIST, NULL, 0, 0, 0, AT(routes), NULL,
+     "the routes whose results come on it, and no others: names, in which * stands for any characters and ? for one. "
+     "When absent: those whose reply_to is this topic or queue"},
     END};
 #undef AT
 
@@ -190,7 +199,7 @@ const struct duebox_option config_alert_rows[] = {{"route", STRING, NULL, 0, 0, 
 const char *const config_section_keys[] = {"database", "plugins", "routes",    "results", "alerts",
                                            "engine",   "admin",   "callbacks", "log",     NULL};
 const char *const config_plugin_keys[] = {"module", NULL};
-const char *const config_source_keys[] = {"via", NULL};
+const char *const config_source_keys[] = {"via", "routes", NULL};
 const char *const config_route_keys[] = {
     "via",         "retry",          "claim", "result",  "order",   "timeout",       "max_attempts", "give_up",
     "concurrency", "inflight_bytes", "rate",  "breaker", "history", "every_attempt", "reply_to",     NULL};

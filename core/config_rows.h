@@ -53,6 +53,7 @@ extern const struct duebox_option config_admin_rows[];     /* struct admin_rows 
 extern const struct duebox_option config_callbacks_rows[]; /* struct callbacks_rows */
 extern const struct duebox_option config_log_rows[];       /* struct log_config */
 extern const struct duebox_option config_route_rows[];     /* struct route_rows */
+extern const struct duebox_option config_source_rows[];    /* struct source_config */
 extern const struct duebox_option config_retry_rows[];     /* struct retry_rows */
 extern const struct duebox_option config_alert_rows[];     /* struct alert_rows */
 

@@ -164,6 +164,7 @@ static json_t *config_json(const struct config *config) {
   for (size_t i = 0; i < config->source_count; i++) {
     const struct source_config *source = &config->sources[i];
     json_t *json = json_pack("{s:s}", "via", source->plugin->name);
+    add_rows(json, config_source_rows, source);
     add_rows(json, source->plugin->module->source_options, source->options);
     json_array_append_new(results, json);
   }

@@ -147,6 +147,7 @@ bool inbox_offer(struct inbox *inbox, struct driver *driver, const struct duebox
   item->cookie = cookie;
   if (record->struct_size > offsetof(struct duebox_record, correlation_id))
     set_road(item, &(struct record_road){.message_id = record->correlation_id});
+  item->road.entry = item->source;
   item->truncated = record->truncated;
   item->full_len = record->full_len;
   if (put(inbox, item))
@@ -367,7 +368,9 @@ static void measure(struct inbox *inbox, const struct store_result *result) {
 
 /* One line per kind and source, and seldom again: what each is about is in the quarantine. */
 static void log_stray(struct inbox *inbox, const struct store_result *result) {
-  const char *kind = result->fate == RESULT_BROKEN   ? "no status and task can be made out"
+  const char *kind = result->fate == RESULT_BROKEN ? "no status and task can be made out"
+                     : result->fate == RESULT_MISROUTED
+                         ? "the route of its task does not answer there, see `routes` in docs/CONFIGURATION"
                      : result->fate == RESULT_ORPHAN ? "there is no such task, or no such attempt of it"
                      : result->fate == RESULT_APPLIED && result->record.flaw
                          ? "its status counts, but something else in it is wrong"

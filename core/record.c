@@ -368,6 +368,7 @@ static void judge_rest(struct reader *r, const struct record_road *road) {
   record->row = road->row;
   record->version = road->version;
   record->current_only = road->current_only;
+  record->entry = road->entry;
   if (*r->flaw)
     record->error_class = RECORD_BROKEN;
   if (road->checkpoint_max && record->checkpoint_len > road->checkpoint_max) {

@@ -28,6 +28,7 @@ struct record_road {
   uint32_t attempt;       /* of the call or the callback URL; 0 = not known */
   uint64_t row;           /* of the callback URL, which proves that the attempt left; 0 = not known */
   uint64_t version;       /* of the row, as it was sent (task_version()); 0 = not known */
+  const char *entry;      /* of results, that it was read from; NULL = it came by a way that proves more */
   bool binding;           /* the record must not name another task or attempt (callback URL) */
   bool current_only;      /* it counts only while that attempt is the current one (callback URL) */
   size_t checkpoint_max;  /* bytes of a checkpoint; 0 = any */
@@ -42,6 +43,7 @@ struct result_record {
   uint64_t version; /* of the row, as it was sent; 0 = not known */
   bool current_only;
   bool cannot_wait;    /* until it is recorded what was sent: there is no room; set by the inbox */
+  const char *entry;   /* of the road */
   int64_t retry_in_ms; /* -1 = no wish */
   int64_t extend_ms;   /* -1 = no wish */
   double progress;     /* 0..1, -1 = none */

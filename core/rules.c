@@ -331,6 +331,23 @@ static enum result_fate meet_change(const struct result_row *row, const struct r
   return in_flight ? RESULT_BUSY /* whoever sent it knows what of the row he sent, and records it */ : RESULT_STALE;
 }
 
+/* A record from an entry of results speaks for the consumers of the routes that answer there, and for no others. While
+ * nobody waits for its task's result, that task is not the record's to end. */
+static enum result_fate meet_road(const struct config *config, const struct route_config *route,
+                                  const struct result_row *row, const struct result_record *record) {
+  if (!record->entry) /* a callback's URL is its row's alone, and the API's token opens all */
+    return RESULT_APPLIED;
+  if (!config_answers_on(config, record->entry, row->route, route))
+    return RESULT_MISROUTED;
+  bool answers = !route || route->plugin->module->capabilities & DUEBOX_CAP_ANSWERS;
+  if ((route && route->result == RESULT_EXPECTED) || row->state == TASK_AWAITING || !task_state_living(row->state) ||
+      record->attempt > row->attempt)
+    return RESULT_APPLIED;
+  if (row->state == TASK_CLAIMED)
+    return RESULT_BUSY; /* its call is open, and says first whether a result comes later */
+  return answers ? RESULT_APPLIED : RESULT_MISROUTED;
+}
+
 enum result_fate rules_result(void *ctx, const struct result_row *row, const struct result_record *record,
                               struct decision *out) {
   const struct rules_context *context = ctx;
@@ -349,13 +366,17 @@ enum result_fate rules_result(void *ctx, const struct result_row *row, const str
       .asked_due_us = row->asked_due_us,
       .expires_us = row->expires_us,
   };
+  enum result_fate road = meet_road(context->config, route, row, record), fate = RESULT_APPLIED;
+  if (road == RESULT_MISROUTED)
+    return road;
   if (!task_state_living(row->state) || (record->row && record->row != row->id))
     return RESULT_LATE; /* or it had this message id before */
   if (record->attempt == 0)
     return RESULT_ORPHAN;
-  enum result_fate fate = RESULT_APPLIED;
   if (record->attempt > row->attempt && (fate = meet_uncounted(route, row, record)) != RESULT_APPLIED)
     return fate;
+  if (road == RESULT_BUSY)
+    return road;
   bool current = record->attempt >= row->attempt;
   /* The work of an older attempt is done: the effect has happened, so the pending retry is called off. */
   if (!current && (record->current_only || record->status != RESULT_DONE))

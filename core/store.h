@@ -236,6 +236,7 @@ enum result_fate {
   RESULT_LATE,      /* the row is final already: no-op. Quarantined where it would have ended otherwise */
   RESULT_ORPHAN,    /* fits no row: quarantined */
   RESULT_BROKEN,    /* could not be parsed: quarantined. One with a flaw only is applied, and quarantined too */
+  RESULT_MISROUTED, /* its route does not answer on the entry of results that it came from: quarantined */
   RESULT_FATES,
   RESULT_BUSY = RESULT_FATES, /* none yet: another transaction holds the row, or it is early. To be given again later,
                                  as it is */

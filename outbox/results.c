@@ -329,18 +329,36 @@ static enum result_fate judge_late(struct slot *slot) {
   return RESULT_LATE;
 }
 
+static enum result_fate judge_misrouted(struct slot *slot) {
+  static const char cure[] = "its reply_to, with result: expected, must be that topic or queue, or `routes` of that "
+                             "entry of results must list it";
+  snprintf(slot->reason, sizeof slot->reason, "route %s takes no results from %s: %s", slot->route,
+           slot->result->source, cure);
+  return RESULT_MISROUTED;
+}
+
+/* What has ended is only spoken about on the road of its route, and only what came on it waits for a locked row. */
+static bool is_misrouted(const struct results_unit *u, const struct slot *slot) {
+  const struct result_row row = {.state = slot->finished ? slot->final : TASK_DONE, .route = slot->route};
+  struct decision unused = {0};
+  return slot->result->record.entry && (slot->busy || slot->seen || slot->finished) &&
+         u->decide(u->ctx, &row, &slot->result->record, &unused) == RESULT_MISROUTED;
+}
+
 static enum result_fate judge_living(struct results_unit *u, struct slot *slot) {
   struct decision *d = &slot->decision;
   const struct result_row *row = &slot->row;
   if (slot->seen)
     return judge_seen(slot);
   enum result_fate fate = u->decide(u->ctx, row, &slot->result->record, d);
+  if (fate == RESULT_MISROUTED)
+    return judge_misrouted(slot);
   slot->result->early = fate == RESULT_BUSY;
   bool untold = fate == RESULT_BUSY && slot->result->waited;
   slot->result->unsent = fate == RESULT_ORPHAN || (untold && row->change != CHANGE_SINCE_SENT);
   if (slot->result->unsent)
-    snprintf(slot->reason, sizeof slot->reason, "attempt %u was never handed out; the row counts %u",
-             slot->result->record.attempt, row->attempt);
+    snprintf(slot->reason, sizeof slot->reason, "attempt %u %s; the row counts %u", slot->result->record.attempt,
+             slot->result->record.attempt > row->attempt ? "was never handed out" : "is still out", row->attempt);
   else if (untold)
     snprintf(slot->reason, sizeof slot->reason, "the task was changed, and nobody says what attempt %u sent of it",
              slot->result->record.attempt);
@@ -375,6 +393,8 @@ static enum result_fate judge(const struct store_session *ss, struct results_uni
     snprintf(slot->reason, sizeof slot->reason, "too large to store; raise max_allowed_packet on the server");
     return RESULT_BROKEN;
   }
+  if (is_misrouted(u, slot))
+    return judge_misrouted(slot);
   if (slot->living)
     return judge_living(u, slot);
   if (slot->busy)

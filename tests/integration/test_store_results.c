@@ -16,6 +16,8 @@ static enum result_fate decide(void *ctx, const struct result_row *row, const st
                                struct decision *out) {
   int *calls = ctx;
   (*calls)++;
+  if (record->entry && strcmp(row->route, record->entry) != 0)
+    return RESULT_MISROUTED;
   if (record->attempt > row->attempt + 1)
     return RESULT_ORPHAN;
   if (record->attempt < row->attempt && record->status != RESULT_DONE)
@@ -322,6 +324,43 @@ static void what_fits_nothing_is_quarantined(void **state) {
   free(huge);
 }
 
+/* Whatever its task does, has done or is kept from doing: a result on another road than its route's changes nothing, is
+ * not taken for the consumer's word, and waits for no lock. */
+static void a_result_on_another_road_is_quarantined(void **state) {
+  struct fixture *f = *state;
+  awaiting(f, 1, "m1");
+  awaiting(f, 2, "m2");
+  awaiting(f, 3, "m3");
+  awaiting(f, 4, "m4");
+  struct store_result ends[] = {answer("m3", 1, RESULT_DONE), answer("m4", 1, RESULT_RETRY)};
+  ends[0].record.entry = ends[1].record.entry = "r";
+  apply(f, ends, 2);
+  assert_true(ends[0].fate == RESULT_APPLIED && ends[1].fate == RESULT_APPLIED);
+  other(f, "START TRANSACTION");
+  other(f, "SELECT id FROM outbox WHERE id = 2 FOR UPDATE");
+  struct store_result r[] = {answer("m1", 1, RESULT_DONE), answer("m2", 1, RESULT_DONE), answer("m3", 1, RESULT_FAIL),
+                             answer("m4", 1, RESULT_DONE)};
+  static const char *const bodies[] = {"1", "2", "3", "4"};
+  for (size_t i = 0; i < 4; i++) {
+    r[i].record.entry = "else";
+    r[i].body = (struct duebox_bytes){bodies[i], 1};
+  }
+  apply(f, r, 4);
+  for (size_t i = 0; i < 4; i++) {
+    assert_int_equal(r[i].fate, RESULT_MISROUTED);
+    assert_string_equal(r[i].route, "r");
+    assert_false(r[i].contradicts);
+  }
+  other(f, "ROLLBACK");
+  assert_string_equal(ask_text(f, "SELECT GROUP_CONCAT(message_id, state, attempt ORDER BY id) FROM outbox"),
+                      "m1awaiting1,m2awaiting1,m4scheduled1");
+  assert_int_equal(ask(f, "SELECT COUNT(*) FROM outbox_attempts"), 2);
+  assert_string_equal(
+      ask_text(f, "SELECT CONCAT(COUNT(*), MIN(reason)) FROM outbox_quarantine"),
+      "4route r takes no results from bus#1: its reply_to, with result: expected, must be that topic or "
+      "queue, or `routes` of that entry of results must list it");
+}
+
 /* Rubbish from one place must not fill a disk, and who is told at once what is wrong leaves nothing behind. */
 static void the_quarantine_is_bounded(void **state) {
   enum { JUNK = 300, KEPT = 200 };
@@ -417,6 +456,7 @@ int main(int argc, char **argv) {
       TEST(the_opposite_of_what_was_taken_is_kept),
       TEST(what_a_late_result_contradicts),
       TEST(what_fits_nothing_is_quarantined),
+      TEST(a_result_on_another_road_is_quarantined),
       TEST(the_quarantine_is_bounded),
       TEST(flawed_records_count_and_are_kept),
       TEST(a_broken_one_is_not_in_the_way_of_others),

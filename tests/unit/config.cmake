@@ -5,7 +5,7 @@ foreach(part readiness cpus log options yaml template headers record retry task_
   duebox_test(unit_${part} SOURCES test_${part}.c LIBS duebox_config m LABELS unit)
 endforeach()
 
-foreach(part config config_errors reload_keys)
+foreach(part config config_answers config_errors reload_keys)
   duebox_test(unit_${part} SOURCES test_${part}.c config_fixture.c LIBS duebox_config m LABELS unit)
   target_compile_definitions(unit_${part} PRIVATE TEST_PLUGINS="${test_plugins}")
   add_dependencies(unit_${part} test_plugins)

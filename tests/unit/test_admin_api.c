@@ -114,8 +114,10 @@ static const struct {
   int status;
   const char *code; /* NULL = accepted */
 } fates[] = {
-    {RESULT_APPLIED, 200, NULL}, {RESULT_DUPLICATE, 200, NULL},     {RESULT_STALE, 409, "stale"},
-    {RESULT_LATE, 409, "late"},  {RESULT_ORPHAN, 404, "not_found"}, {RESULT_BROKEN, 400, "bad_record"},
+    {RESULT_APPLIED, 200, NULL},           {RESULT_DUPLICATE, 200, NULL},
+    {RESULT_STALE, 409, "stale"},          {RESULT_LATE, 409, "late"},
+    {RESULT_ORPHAN, 404, "not_found"},     {RESULT_BROKEN, 400, "bad_record"},
+    {RESULT_MISROUTED, 400, "bad_record"},
 };
 
 #define RECORD "{\"id\":\"m-1\",\"attempt\":2,\"status\":\"done\"}"

@@ -295,7 +295,7 @@ static const struct row rows[] = {
     {"source required", BUS "results: [{via: bus}]\n",
      "@/duebox.yaml:3:11: results[0]: \"topic\" must be given: where consumers answer", NULL},
     {"source key", BUS "results: [{via: bus, topic: r, grup: g}]\n",
-     "@/duebox.yaml:3:32: results[0].grup: unknown key; known keys here: via, topic, records", NULL},
+     "@/duebox.yaml:3:32: results[0].grup: unknown key; known keys here: via, routes, topic, records", NULL},
     {"no source capability", LONG "results: [{via: hooks, topic: r}]\n",
      "@/duebox.yaml:3:17: results[0].via: the module null_long of \"hooks\" cannot receive results; name another "
      "plugin",

@@ -29,7 +29,8 @@ static const char *const live[] = {
     /* a route's lane is pointed at its new configuration, its plugin instance at the new sum */
     "route.claim", "route.result", "route.order", "route.timeout", "route.max_attempts", "route.give_up",
     "route.concurrency", "route.inflight_bytes", "route.rate", "route.breaker", "route.history", "route.every_attempt",
-    "route.reply_to", "retry.levels", "retry.backoff", "retry.multiplier", "retry.max", "retry.jitter", "dead.route"};
+    "route.reply_to", "source.routes", "retry.levels", "retry.backoff", "retry.multiplier", "retry.max", "retry.jitter",
+    "dead.route"};
 
 #define CALLBACKS "listen: 127.0.0.1:1, secret: 0123456789abcdef0123456789abcdef"
 /* Values that a type alone does not give, with the keys that they need. */
@@ -106,16 +107,18 @@ struct section {
 #define BUS "plugins: {bus: {module: \"null\"}}\n"
 #define ROUTES "routes: {a: {via: bus}, b: {via: bus}}\n"
 #define ALERT "alerts: {dead: {route: a}}\n"
-static const char base[] = DB BUS ROUTES ALERT;
+#define ANSWERS "results: [{via: bus, topic: answers}]\n"
+static const char base[] = DB BUS ROUTES ALERT ANSWERS;
 static const struct section sections[] = {
-    {"database", config_database_rows, BUS ROUTES ALERT "database: {", "}\n"},
-    {"engine", config_engine_rows, DB BUS ROUTES ALERT "engine: {", "}\n"},
-    {"admin", config_admin_rows, DB BUS ROUTES ALERT "admin: {", "}\n"},
-    {"callbacks", config_callbacks_rows, DB BUS ROUTES ALERT "callbacks: {", "}\n"},
-    {"log", config_log_rows, DB BUS ROUTES ALERT "log: {", "}\n"},
-    {"route", config_route_rows, DB BUS ALERT "routes: {b: {via: bus}, a: {via: bus, ", "}}\n"},
-    {"retry", config_retry_rows, DB BUS ALERT "routes: {b: {via: bus}, a: {via: bus, retry: {", "}}}\n"},
-    {"dead", config_alert_rows, DB BUS ROUTES "alerts: {dead: {", "}}\n"},
+    {"database", config_database_rows, ANSWERS BUS ROUTES ALERT "database: {", "}\n"},
+    {"engine", config_engine_rows, DB ANSWERS BUS ROUTES ALERT "engine: {", "}\n"},
+    {"admin", config_admin_rows, DB ANSWERS BUS ROUTES ALERT "admin: {", "}\n"},
+    {"callbacks", config_callbacks_rows, DB ANSWERS BUS ROUTES ALERT "callbacks: {", "}\n"},
+    {"log", config_log_rows, DB ANSWERS BUS ROUTES ALERT "log: {", "}\n"},
+    {"route", config_route_rows, DB ANSWERS BUS ALERT "routes: {b: {via: bus}, a: {via: bus, ", "}}\n"},
+    {"retry", config_retry_rows, DB ANSWERS BUS ALERT "routes: {b: {via: bus}, a: {via: bus, retry: {", "}}}\n"},
+    {"source", config_source_rows, DB BUS ROUTES ALERT "results: [{via: bus, topic: answers, ", "}]\n"},
+    {"dead", config_alert_rows, DB ANSWERS BUS ROUTES "alerts: {dead: {", "}}\n"},
 };
 
 static struct config *load(const struct config_fixture *f, const char *yaml) {

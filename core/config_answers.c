@@ -1,0 +1,158 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * core/config_answers.c - on which entries of results the consumers of a route answer.
+ *
+ * A message id is no secret: who may write to one topic or queue must not speak for the consumers of another. An entry
+ * takes the results of the routes that it lists; without a list, those of the routes whose reply_to it is.
+ */
+#include <fnmatch.h>
+#include <string.h>
+
+#include "core/base/log.h"
+#include "core/config_internal.h"
+#include "core/config_rows.h"
+#include "core/store.h"
+
+/* Where consumers answer a source: by convention its option "topic" or "queue". NULL = it has none. */
+static const char *address_of(const struct source_config *source) {
+  for (const struct duebox_option *row = source->plugin->module->source_options; row && row->name; row++)
+    if (row->type == DUEBOX_OPT_STRING && (strcmp(row->name, "topic") == 0 || strcmp(row->name, "queue") == 0))
+      return *(const char *const *)((const char *)source->options + row->offset);
+  return NULL;
+}
+
+static bool lists(const struct source_config *source, const char *route) {
+  for (size_t i = 0; i < source->routes.count; i++)
+    if (fnmatch(source->routes.items[i], route, 0) == 0)
+      return true;
+  return false;
+}
+
+/* The entry of the route's own plugin that its consumers are told of: the first that lists it, or else the first
+ * without a list. */
+static const struct source_config *own_entry(const struct config *config, const struct route_config *route) {
+  const struct source_config *open = NULL;
+  for (size_t i = 0; i < config->source_count; i++) {
+    const struct source_config *source = &config->sources[i];
+    if (source->plugin != route->plugin)
+      continue;
+    if (lists(source, route->name))
+      return source;
+    if (source->routes.count == 0 && !open)
+      open = source;
+  }
+  return open;
+}
+
+const char *config_reply_to(const struct config *config, const struct route_config *route) {
+  const struct source_config *entry = own_entry(config, route);
+  return entry ? address_of(entry) : NULL;
+}
+
+static bool reads(const struct source_config *source, const char *address) {
+  const char *own = address_of(source);
+  return own && address && strcmp(own, address) == 0;
+}
+
+static bool takes(const struct config *config, const struct source_config *source, const struct route_config *route) {
+  if (source->routes.count)
+    return lists(source, route->name);
+  if (source->plugin == route->plugin && !address_of(source))
+    return true;
+  const char *address = route->reply_to ? route->reply_to : config_reply_to(config, route);
+  if (!reads(source, address))
+    return false;
+  /* Two brokers may have topics of one name: that of its own is meant. */
+  for (size_t i = 0; source->plugin != route->plugin && i < config->source_count; i++)
+    if (config->sources[i].plugin == route->plugin && reads(&config->sources[i], address))
+      return false;
+  return true;
+}
+
+bool config_answers_on(const struct config *config, const char *entry, const char *name,
+                       const struct route_config *route) {
+  for (size_t i = 0; i < config->source_count; i++) {
+    const struct source_config *source = &config->sources[i];
+    if (strcmp(source->name, entry) == 0)
+      return route ? takes(config, source, route) : source->routes.count == 0 || lists(source, name);
+  }
+  return false;
+}
+
+/* --- what `duebox check` says --- */
+
+static bool is_pattern(const char *text) {
+  static const char letters[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_.:/-*?";
+  size_t len = strlen(text);
+  return len > 0 && len <= STORE_ROUTE_MAX && strspn(text, letters) == len;
+}
+
+bool config_check_patterns(const struct config_loader *l, const struct yaml_node *entry,
+                           const struct duebox_list *routes) {
+  for (size_t i = 0; i < routes->count; i++)
+    if (!is_pattern(routes->items[i]))
+      return yaml_err(config_place(l, entry, "routes"), l->err,
+                      "\"%.80s\" is no name of a route, which may hold * for any characters and ? for one",
+                      routes->items[i]);
+  return yaml_get(entry, "routes") && !routes->count
+             ? yaml_err(config_place(l, entry, "routes"), l->err,
+                        "is empty; list the routes that answer there, or leave it out")
+             : true;
+}
+
+static void warn(const struct yaml_node *node, const char *what, const char *text) {
+  log_warn("DUEBOX-CONFIG-ANSWERS", "%s:%u:%u: %s: %s", node->file, node->line, node->column, what, text);
+}
+
+/* A name that is nearly that of a route is perhaps a slip of the pen, or the route of another daemon. */
+static void check_names(const struct config_loader *l, const struct yaml_node *entry,
+                        const struct source_config *source) {
+  const struct config *config = l->config;
+  const char **names = arena_array(l->arena, config->route_count, sizeof *names);
+  for (size_t i = 0; i < config->route_count; i++)
+    names[i] = config->routes[i].name;
+  for (size_t i = 0; i < source->routes.count; i++) {
+    const char *name = source->routes.items[i], *near = NULL;
+    if (!strpbrk(name, "*?") && !config_route(config, name, strlen(name)))
+      near = option_suggest(name, names, config->route_count);
+    if (near)
+      warn(config_place(l, entry, "routes"), source->name,
+           arena_printf(l->arena, "a route that it lists is not here; was \"%s\" meant?", near));
+  }
+}
+
+/* An entry on which nothing would count. */
+static void check_entry(const struct config *config, const struct source_config *source, const struct yaml_node *node) {
+  bool used = source->routes.count > 0 || config->route_count == 0;
+  for (size_t i = 0; !used && i < config->route_count; i++)
+    used = takes(config, source, &config->routes[i]);
+  if (!used)
+    warn(node, source->name,
+         "no route of this configuration answers there, and their results would go to the quarantine; set reply_to of "
+         "a route to it, or list those that answer there under its key routes");
+}
+
+/* A route whose answers would not count anywhere. */
+static void check_answers(const struct config *config, const struct route_config *route, const struct yaml_node *node) {
+  bool taken = route->result != RESULT_EXPECTED || route->plugin->module->capabilities & DUEBOX_CAP_ANSWERS;
+  for (size_t i = 0; !taken && i < config->source_count; i++)
+    taken = takes(config, &config->sources[i], route);
+  if (!taken)
+    warn(node, route->name,
+         "its reply_to is no topic or queue of results here, so that its answers count only where the HTTP API or "
+         "another daemon gets them; list the route under the key routes of the entry that they come on");
+}
+
+bool config_check_answers(const struct config_loader *l) {
+  const struct config *config = l->config;
+  const struct yaml_node *results = yaml_get(config->tree, "results"), *routes = yaml_get(config->tree, "routes");
+  if (l->found->count) /* what is wrong already is not judged further */
+    return true;
+  for (size_t i = 0; i < config->source_count; i++) {
+    check_names(l, results->items[i], &config->sources[i]);
+    check_entry(config, &config->sources[i], results->items[i]);
+  }
+  for (size_t i = 0; i < config->route_count; i++)
+    check_answers(config, &config->routes[i], yaml_get(routes, config->routes[i].name));
+  return true;
+}

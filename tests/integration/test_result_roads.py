@@ -1,0 +1,100 @@
+"""Whoever may write to one result queue ends, moves and feeds no task of another road (P7): neither that of
+another partner nor one whose own HTTP call is still open (P1), though he knows their message ids."""
+
+import json
+import threading
+
+from support.servers.http_receiver import Answer
+from support.wait import wait_until
+
+LIMIT_S = 60
+
+
+def test_a_partner_speaks_for_nobody_else(stage):
+    queue = {name: stage.queue() for name in "ab"}
+    claims = ["memory", "recorded"]
+    for claim in claims:
+        for name in "ab":
+            stage.amqp(f"{name}.{claim}", reply_to=queue[name], result="expected", timeout="10m", history="1h",
+                       claim=claim)
+        stage.http(f"pay.{claim}", timeout="10m", history="1h", claim=claim)
+        stage.http(f"sync.{claim}", timeout="5m", history="1h", claim=claim)
+    stage.configuration["results"] = [{"via": "rabbit", "queue": queue[name]} for name in "ab"]
+    daemon = stage.start()
+    stage.consume_amqp(*(f"{name}.{claim}" for name in "ab" for claim in claims))
+    stage.consume_http()
+    opened = threading.Event()
+    stage.receiver.on("/pay.", Answer(202))
+    stage.receiver.on("/sync.", Answer(500, after=opened))
+    ids = {route: stage.insert(route, kept=True)[0] for route in stage.configuration["routes"]}
+    for route in ids:
+        if not route.startswith("sync"):
+            stage.wait_row(ids[route], LIMIT_S, state="awaiting")
+    stage.wait_arrived(len(ids), LIMIT_S)
+
+    def send(name, route, **members):
+        stage.rabbitmq.publish("", queue[name], json.dumps({"id": ids[route], "attempt": 1, **members}).encode())
+
+    for claim in claims:
+        send("a", f"b.{claim}", status="done")
+        send("a", f"b.{claim}", status="progress", checkpoint="planted")
+        send("a", f"pay.{claim}", status="fail", error={"message": "killed by a"})
+        send("a", f"pay.{claim}", status="retry", retry_in_ms=0, checkpoint="planted")
+        send("a", f"sync.{claim}", status="done")
+        send("a", f"a.{claim}", status="done")     # the stream goes on
+    for claim in claims:
+        stage.wait_row(ids[f"a.{claim}"], LIMIT_S, state="done")
+    reasons = [reason for (reason,) in stage.execute("SELECT reason FROM outbox_quarantine")]
+    for claim in claims:
+        for name, count in (("b", 2), ("pay", 2), ("sync", 1)):
+            said = [reason for reason in reasons if f"route {name}.{claim} takes no results from rabbit#1" in reason]
+            assert len(said) == count and all("reply_to" in reason for reason in said), reasons
+            assert daemon.metric("duebox_results", fate="misrouted", route=f"{name}.{claim}") == count
+        for name in ("b", "pay"):
+            row = stage.row(ids[f"{name}.{claim}"])
+            assert (row["state"], row["attempt"], row["failures"], row["checkpoint"]) == ("awaiting", 1, 0, None)
+    assert any("does not answer there" in line["msg"] for line in daemon.lines()
+               if line["id"] == "DUEBOX-RESULT-QUARANTINE")
+    opened.set()        # the endpoint's own answer is the one that counts
+    for claim in claims:
+        wait_until(lambda task=ids[f"sync.{claim}"]: stage.row(task)["failures"] == 1, LIMIT_S, "the 500 to count")
+    # On its own road, and where an operator replays what he has read, it counts.
+    for claim in claims:
+        send("b", f"b.{claim}", status="done")
+    for (number,) in stage.execute("SELECT id FROM outbox_quarantine WHERE body LIKE '%%killed by a%%'"):
+        daemon.run("quarantine", "replay", number)
+    for claim in claims:
+        stage.wait_row(ids[f"b.{claim}"], LIMIT_S, state="done")
+        stage.wait_row(ids[f"pay.{claim}"], LIMIT_S, state="dead")
+
+
+def test_an_answer_over_another_broker(stage):
+    """With one line: the entry that it comes on lists the route. Check says that the line is missing."""
+    stage.http("pay.x", timeout="10m", history="1h")
+    stage.kafka("k.x", result="expected", reply_to="elsewhere", timeout="10m", history="1h")
+    queue = stage.queue()
+    stage.plugin("rabbit", module="amqp", url=stage.rabbitmq.url)
+    stage.configuration["results"] = [{"via": "rabbit", "queue": queue}]
+    daemon = stage.daemon()
+    checked = daemon.run("check").stderr
+    assert "rabbit#1: no route of this configuration answers there" in checked
+    assert "k.x: its reply_to is no topic or queue of results here" in checked
+    listed = [{"via": "rabbit", "queue": queue, "routes": ["pay.*", "k.x"]}]
+    daemon.configure({**daemon.configuration, "results": listed})
+    assert "DUEBOX-CONFIG-ANSWERS" not in daemon.run("check").stderr
+    daemon.start()
+    stage.consume_kafka("k.x")
+    stage.consume_http()
+    opened = threading.Event()
+    stage.receiver.on("/pay.x", Answer(202, after=opened))
+    pay, order = stage.insert("pay.x", kept=True)[0], stage.insert("k.x", kept=True)[0]
+    stage.wait_row(order, LIMIT_S, state="awaiting")
+    stage.wait_row(pay, LIMIT_S, state="claimed")
+    stage.wait_arrived(2, LIMIT_S)
+    for task in (pay, order):
+        stage.rabbitmq.publish("", queue, json.dumps({"id": task, "attempt": 1, "status": "done"}).encode())
+    stage.wait_row(order, LIMIT_S, state="done")
+    assert stage.row(pay)["state"] == "claimed"     # its call is open, and says first that the result comes later
+    opened.set()
+    stage.wait_row(pay, LIMIT_S, state="done")
+    assert stage.count("outbox_quarantine") == 0

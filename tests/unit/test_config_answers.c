@@ -1,0 +1,180 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * On which entries of results the consumers of each route answer (P7): whoever may write to one topic or queue speaks
+ * for no other's consumers.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "config_fixture.h"
+#include "core/base/log.h"
+
+#define PLUGINS                                                                                                        \
+  "database: {user: duebox, name: shop}\n"                                                                             \
+  "plugins: {bus: {module: \"null\"}, rabbit: {module: \"null\"}, hooks: {module: null_long}}\n"
+
+static int set_up(void **state) {
+  struct config_fixture *f = calloc(1, sizeof *f);
+  *state = f;
+  return f ? config_set_up(f) : 1;
+}
+
+static int tear_down(void **state) {
+  config_tear_down(*state);
+  free(*state);
+  return 0;
+}
+
+/* What was logged while it was loaded is in said. */
+static struct config *load(const struct config_fixture *f, const char *yaml, char *said, size_t cap) {
+  struct err err = {0};
+  char path[128];
+  config_write(f, "duebox.yaml", yaml, 0600);
+  snprintf(path, sizeof path, "%s/log", f->folder);
+  FILE *log = fopen(path, "w+");
+  assert_non_null(log);
+  log_setup(LOG_LEVEL_WARN, LOG_FORMAT_LOGFMT, fileno(log));
+  struct config *config = config_try(f, &err);
+  log_setup(LOG_LEVEL_WARN, LOG_FORMAT_LOGFMT, STDERR_FILENO);
+  rewind(log);
+  said[fread(said, 1, cap - 1, log)] = '\0';
+  fclose(log);
+  unlink(path);
+  if (!config)
+    fail_msg("%s\n%s", err.text, yaml);
+  return config;
+}
+
+static const struct {
+  const char *what, *results, *route; /* the keys of the route r.x */
+  const char *entries;                /* those on which it answers */
+} roads[] = {
+    {"one entry for each broker", "[{via: bus, topic: t}, {via: rabbit, topic: t}]", "via: bus, result: expected",
+     "bus#1"},
+    {"the other broker's topic of the same name is not its", "[{via: rabbit, topic: t}, {via: bus, topic: t}]",
+     "via: bus, result: expected, reply_to: t", "bus#1"},
+    {"the first entry of its plugin, where it is told nothing else", "[{via: bus, topic: t}, {via: bus, topic: u}]",
+     "via: bus, result: expected", "bus#1"},
+    {"the one that it is told", "[{via: bus, topic: t}, {via: bus, topic: u}]",
+     "via: bus, result: expected, reply_to: u", "bus#2"},
+    {"two readers of one topic", "[{via: bus, topic: t}, {via: bus, topic: t}]", "via: bus, result: expected",
+     "bus#1 bus#2"},
+    {"an answer over another broker that is named", "[{via: bus, topic: t}, {via: rabbit, topic: u}]",
+     "via: bus, result: expected, reply_to: u", "rabbit#1"},
+    {"nowhere here", "[{via: bus, topic: t}]", "via: bus, result: expected, reply_to: else", ""},
+    {"a list goes before reply_to", "[{via: bus, topic: t}, {via: rabbit, topic: u, routes: [r.x]}]",
+     "via: bus, result: expected", "bus#1 rabbit#1"},
+    {"one that lists it goes before one without a list", "[{via: bus, topic: t}, {via: bus, topic: u, routes: r.x}]",
+     "via: bus, result: expected", "bus#2"},
+    {"a list without it", "[{via: bus, topic: t, routes: [\"s.*\"]}, {via: bus, topic: u}]",
+     "via: bus, result: expected", "bus#2"},
+    {"a list without it, though it is told to answer there", "[{via: bus, topic: t, routes: \"s.*\"}]",
+     "via: bus, result: expected, reply_to: t", ""},
+    {"patterns", "[{via: bus, topic: t, routes: [s.x, \"r.*\"]}, {via: bus, topic: u, routes: \"r.??\"}]",
+     "via: bus, result: expected", "bus#1"},
+    {"a route that expects none was perhaps changed since, and its topic is the same", "[{via: bus, topic: t}]",
+     "via: bus", "bus#1"},
+    {"a route that answers by calls", "[{via: bus, topic: t}]", "via: hooks", ""},
+    {"a route that answers by calls, and later over a broker", "[{via: bus, topic: t, routes: r.x}]", "via: hooks",
+     "bus#1"},
+};
+
+static void test_roads(void **state) {
+  for (size_t i = 0; i < sizeof roads / sizeof roads[0]; i++) {
+    char yaml[1024], said[4096], entries[64] = "";
+    snprintf(yaml, sizeof yaml, PLUGINS "results: %s\nroutes: {r.x: {%s}}\n", roads[i].results, roads[i].route);
+    struct config *config = load(*state, yaml, said, sizeof said);
+    for (size_t s = 0; s < config->source_count; s++)
+      if (config_answers_on(config, config->sources[s].name, "r.x", &config->routes[0]))
+        snprintf(entries + strlen(entries), sizeof entries - strlen(entries), "%s%s", *entries ? " " : "",
+                 config->sources[s].name);
+    if (strcmp(entries, roads[i].entries) != 0)
+      fail_msg("%s: it answers on \"%s\", not on \"%s\"", roads[i].what, entries, roads[i].entries);
+    assert_false(config_answers_on(config, "nobody#1", "r.x", &config->routes[0]));
+    config_free(&config);
+  }
+}
+
+/* A route that only another daemon has, or that was removed while results were out: nothing is known of its road. */
+static void test_an_unknown_route(void **state) {
+  char said[4096];
+  struct config *config = load(
+      *state, PLUGINS "results: [{via: bus, topic: t}, {via: bus, topic: u, routes: [\"a.*\"]}]\n", said, sizeof said);
+  assert_true(config_answers_on(config, "bus#1", "b.x", NULL));
+  assert_false(config_answers_on(config, "bus#2", "b.x", NULL));
+  assert_true(config_answers_on(config, "bus#2", "a.x", NULL));
+  config_free(&config);
+}
+
+/* Consumers are told of an entry that takes their results. */
+static void test_reply_to(void **state) {
+  char said[4096];
+  struct config *config =
+      load(*state,
+           PLUGINS "results: [{via: bus, topic: u}, {via: bus, topic: t, routes: b.x}]\n"
+                   "routes: {a.x: {via: bus, result: expected}, b.x: {via: bus, result: expected}}\n",
+           said, sizeof said);
+  assert_string_equal(config->routes[0].reply_to, "u");
+  assert_string_equal(config->routes[1].reply_to, "t");
+  assert_string_equal(said, "");
+  config_free(&config);
+}
+
+/* What worked while every entry took every result, and needs a line now, is said by check and at the start. */
+static void test_what_needs_a_line_is_said(void **state) {
+  char said[4096];
+  struct config *config = load(*state,
+                               PLUGINS "results: [{via: bus, topic: t}, {via: bus, topic: u}]\n"
+                                       "routes: {a.x: {via: bus, result: expected},\n"
+                                       "  b.x: {via: rabbit, result: expected, reply_to: r}}\n",
+                               said, sizeof said);
+  config_free(&config);
+  assert_non_null(strstr(said, "DUEBOX-CONFIG-ANSWERS"));
+  assert_null(strstr(said, "bus#1:"));
+  assert_non_null(strstr(said, ": bus#2: no route of this configuration answers there"));
+  assert_null(strstr(said, "a.x"));
+  assert_non_null(strstr(said, ": b.x: its reply_to is no topic or queue of results here"));
+}
+
+static const struct {
+  const char *routes, *text;
+} wrong[] = {
+    {"[\"a x\"]", "\"a x\" is no name of a route"},
+    {"[\"[ab]\"]", "\"[ab]\" is no name of a route"},
+    {"[\"\"]", "\"\" is no name of a route"},
+    {"[]", "is empty; list the routes that answer there, or leave it out"},
+    {"{a: b}", "must be one value, not a map"},
+};
+
+static void test_lists_that_are_wrong(void **state) {
+  const struct config_fixture *f = *state;
+  for (size_t i = 0; i < sizeof wrong / sizeof wrong[0]; i++) {
+    char yaml[1024];
+    struct err err = {0};
+    snprintf(yaml, sizeof yaml, PLUGINS "results: [{via: bus, topic: t, routes: %s}]\nroutes: {a.x: {via: bus}}\n",
+             wrong[i].routes);
+    config_write(f, "duebox.yaml", yaml, 0600);
+    assert_null(config_try(f, &err));
+    if (!strstr(err.text, wrong[i].text))
+      fail_msg("%s: %s", wrong[i].routes, err.text);
+  }
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test_setup_teardown(test_roads, set_up, tear_down),
+      cmocka_unit_test_setup_teardown(test_an_unknown_route, set_up, tear_down),
+      cmocka_unit_test_setup_teardown(test_reply_to, set_up, tear_down),
+      cmocka_unit_test_setup_teardown(test_what_needs_a_line_is_said, set_up, tear_down),
+      cmocka_unit_test_setup_teardown(test_lists_that_are_wrong, set_up, tear_down),
+  };
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,105 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * A result counts only if it came on a road that its task's route answers on (P7), and ends no task whose own call is
+ * still open (P1).
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "core/rules.h"
+
+static const struct duebox_option source_options[] = {{.name = "queue", .type = DUEBOX_OPT_STRING}, {.name = NULL}};
+static const struct duebox_plugin broker = {.name = "broker", .source_options = source_options};
+static const struct duebox_plugin caller = {.name = "caller", .capabilities = DUEBOX_CAP_ANSWERS};
+static const char *const queue_a = "partner-a", *const queue_b = "partner-b", *const queue_c = "c";
+static const char *const listed[] = {"sync.*"};
+
+static struct plugin_config rabbit = {.name = "rabbit", .module = &broker};
+static struct plugin_config hooks = {.name = "hooks", .module = &caller};
+
+static const struct meeting {
+  const char *name;
+  const char *route;
+  const char *entry; /* NULL = a callback or the API */
+  enum task_state state;
+  uint32_t row_attempt;
+  enum result_fate fate; /* of attempt 1, "done" */
+  enum result_fate fail; /* of attempt 1, "fail", "retry" or "progress" */
+} meetings[] = {
+    {"a's own queue", "a.x", "rabbit#1", TASK_AWAITING, 1, RESULT_APPLIED, RESULT_APPLIED},
+    {"a's own queue, confirm still out", "a.x", "rabbit#1", TASK_CLAIMED, 1, RESULT_APPLIED, RESULT_APPLIED},
+    {"a's own queue, memory claim", "a.x", "rabbit#1", TASK_SCHEDULED, 0, RESULT_BUSY, RESULT_BUSY},
+    {"b's queue, a's task", "a.x", "rabbit#2", TASK_AWAITING, 1, RESULT_MISROUTED, RESULT_MISROUTED},
+    {"b's queue, a's task, memory claim", "a.x", "rabbit#2", TASK_SCHEDULED, 0, RESULT_MISROUTED, RESULT_MISROUTED},
+    {"b's queue, a's task, recorded claim", "a.x", "rabbit#2", TASK_CLAIMED, 1, RESULT_MISROUTED, RESULT_MISROUTED},
+    {"b's queue, a's task that waits again", "a.x", "rabbit#2", TASK_SCHEDULED, 1, RESULT_MISROUTED, RESULT_MISROUTED},
+    {"b's queue, a's task in a later attempt", "a.x", "rabbit#2", TASK_AWAITING, 2, RESULT_MISROUTED, RESULT_MISROUTED},
+    {"b's queue, a's task that is not due", "a.x", "rabbit#2", TASK_HELD, 0, RESULT_MISROUTED, RESULT_MISROUTED},
+    {"b's queue, a's task that has ended", "a.x", "rabbit#2", TASK_DONE, 1, RESULT_MISROUTED, RESULT_MISROUTED},
+    {"a's own task that has ended", "a.x", "rabbit#1", TASK_DONE, 1, RESULT_LATE, RESULT_LATE},
+    {"a queue, an HTTP task", "pay.x", "rabbit#1", TASK_AWAITING, 1, RESULT_MISROUTED, RESULT_MISROUTED},
+    {"a queue, an HTTP task whose call is open", "pay.x", "rabbit#1", TASK_CLAIMED, 1, RESULT_MISROUTED,
+     RESULT_MISROUTED},
+    {"a callback or the API", "pay.x", NULL, TASK_AWAITING, 1, RESULT_APPLIED, RESULT_APPLIED},
+    {"the API, for a broker's task", "b.x", NULL, TASK_AWAITING, 1, RESULT_APPLIED, RESULT_APPLIED},
+    {"listed, answered 202", "sync.x", "rabbit#3", TASK_AWAITING, 1, RESULT_APPLIED, RESULT_APPLIED},
+    {"listed, the call is open", "sync.x", "rabbit#3", TASK_CLAIMED, 1, RESULT_BUSY, RESULT_BUSY},
+    {"listed, the call is open, another attempt", "sync.x", "rabbit#3", TASK_CLAIMED, 0, RESULT_ORPHAN, RESULT_ORPHAN},
+    {"listed, late success", "sync.x", "rabbit#3", TASK_SCHEDULED, 1, RESULT_APPLIED, RESULT_DUPLICATE},
+    {"expects none, in flight", "plain.x", "rabbit#1", TASK_CLAIMED, 1, RESULT_BUSY, RESULT_BUSY},
+    {"expects none, in memory", "plain.x", "rabbit#1", TASK_SCHEDULED, 0, RESULT_BUSY, RESULT_BUSY},
+    {"expects none, to be sent again", "plain.x", "rabbit#1", TASK_SCHEDULED, 1, RESULT_MISROUTED, RESULT_MISROUTED},
+    {"expects none by now", "plain.x", "rabbit#1", TASK_AWAITING, 1, RESULT_APPLIED, RESULT_APPLIED},
+    {"a route of another daemon", "else", "rabbit#1", TASK_AWAITING, 1, RESULT_APPLIED, RESULT_APPLIED},
+    {"a route of another daemon, in flight", "else", "rabbit#1", TASK_CLAIMED, 1, RESULT_BUSY, RESULT_BUSY},
+    {"a route of another daemon, not listed", "else", "rabbit#3", TASK_AWAITING, 1, RESULT_MISROUTED, RESULT_MISROUTED},
+};
+
+static void a_result_comes_on_a_road(void **state) {
+  static const enum result_status failures[] = {RESULT_FAIL, RESULT_RETRY, RESULT_PROGRESS};
+  const struct meeting *m = *state;
+  struct source_config sources[] = {{"rabbit#1", &rabbit, &queue_a, {0}},
+                                    {"rabbit#2", &rabbit, &queue_b, {0}},
+                                    {"rabbit#3", &rabbit, &queue_c, {listed, 1}}};
+  struct route_config routes[] = {
+      {.name = "a.x", .plugin = &rabbit, .result = RESULT_EXPECTED, .reply_to = queue_a, .retry = {.max_attempts = 3}},
+      {.name = "b.x", .plugin = &rabbit, .result = RESULT_EXPECTED, .reply_to = queue_b, .retry = {.max_attempts = 3}},
+      {.name = "pay.x", .plugin = &hooks, .claim = CLAIM_RECORDED, .retry = {.max_attempts = 3}},
+      {.name = "plain.x", .plugin = &rabbit, .retry = {.max_attempts = 3}},
+      {.name = "sync.x", .plugin = &hooks, .claim = CLAIM_RECORDED, .retry = {.max_attempts = 3}},
+  };
+  const struct config config = {.sources = sources, .source_count = 3, .routes = routes, .route_count = 5};
+  struct rules_context context = {.config = &config, .now_us = INT64_C(1800000000000000)};
+  struct result_row row = {.id = 7,
+                           .state = m->state,
+                           .attempt = m->row_attempt,
+                           .route = m->route,
+                           .due_us = context.now_us,
+                           .asked_due_us = context.now_us,
+                           .now_us = context.now_us};
+  struct result_record record = {
+      .attempt = 1, .status = RESULT_DONE, .retry_in_ms = -1, .extend_ms = -1, .progress = -1, .entry = m->entry};
+  struct decision d = {0};
+  assert_int_equal(rules_result(&context, &row, &record, &d), m->fate);
+  if (m->row_attempt > 1) /* of an older attempt only a success counts anyway */
+    return;
+  for (size_t i = 0; i < sizeof failures / sizeof failures[0]; i++) {
+    record.status = failures[i];
+    assert_int_equal(rules_result(&context, &row, &record, &d), m->fail);
+  }
+}
+
+int main(void) {
+  enum { MEETINGS = sizeof meetings / sizeof meetings[0] };
+  struct CMUnitTest tests[MEETINGS] = {{0}};
+  for (size_t i = 0; i < MEETINGS; i++)
+    tests[i] = (struct CMUnitTest){.name = meetings[i].name,
+                                   .test_func = a_result_comes_on_a_road,
+                                   .initial_state = (void *)(uintptr_t)&meetings[i]};
+  return _cmocka_run_group_tests("roads", tests, MEETINGS, NULL, NULL);
+}
