@@ -170,6 +170,9 @@ static void replace_driver(struct scheduler *s, struct driver *old, struct drive
                               "the plugin did not come back from a call", &done);
   flight_list_join(&done, &unsent);
   mailbox_put(s->settler, &done);
+  for (struct flight *flight = s->early.head; flight; flight = flight->next)
+    if (flight->driver == old) /* which drives the same plugin instance */
+      flight->driver = new;
   pthread_mutex_lock(&s->lanes_lock);
   for (struct lane *lane = s->lanes; lane; lane = lane->next)
     if (lane->driver == old) {

@@ -5,6 +5,9 @@
  * A task is due when it surely is by the database's clock, whose distance from ours is known to some 10 us. They wait
  * for milliseconds only, so an UPDATE or DELETE by plain SQL still counts until then.
  *
+ * What a task's plugin needs of its route (route_data) was made when it was read, for the driver that the route had
+ * then: no other one gets it. A reload that sends the route another way gives back to the table what waits here.
+ *
  * @thread scheduler
  */
 #include "core/base/clock.h"
@@ -56,12 +59,11 @@ void scheduler_send_due(struct scheduler *s) {
   struct driver *driver = NULL;
   while (s->early.head && s->early.head->task->due_us <= scheduler_db_surely_us(s)) {
     struct flight *flight = flight_list_pop(&s->early);
-    if (!flight->lane->driver) { /* its route is gone, and its driver may be, too */
+    if (flight->driver != flight->lane->driver) { /* its route is gone, or goes another way */
       flight->end = FLIGHT_UNSENT;
       flight_list_add(&unsent, flight);
       continue;
     }
-    flight->driver = flight->lane->driver; /* it may have been replaced while the task waited */
     if (out.head && flight->driver != driver)
       driver_push(driver, &out);
     driver = flight->driver;

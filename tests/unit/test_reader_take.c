@@ -179,6 +179,51 @@ static void what_is_put_off_while_it_is_swept_is_not_early(void **state) {
   free(f->s.found);
 }
 
+/* --- tasks that wait for their moment --- */
+
+/* A row that was read a little early waits in memory; then its moment comes. */
+static void wait_in_memory(struct fixture *f) {
+  f->tasks[0] = (struct task){.id = 1,
+                              .state = TASK_SCHEDULED,
+                              .due_us = clock_mono_us() + PUT_OFF_US,
+                              .route = {"work", 4},
+                              .message_id = {"m", 1},
+                              .payload = {"x", 1},
+                              .payload_len = 1,
+                              .batch = &f->batch};
+  f->batch = (struct task_batch){.open = 1, .count = 1, .tasks = f->tasks, .buffer = f, .release = release};
+  const struct reading reading = {.lane = &f->lane, .most = 1, .began_us = clock_mono_us(), .due_until_us = 10};
+  reader_take(&f->s, &reading, &f->batch);
+  assert_int_equal(f->s.early.count, 1);
+  f->s.clock_seen_us = clock_mono_us();
+  f->s.offset_low_us = 2 * PUT_OFF_US;
+}
+
+static void it_goes_to_the_driver_that_it_was_read_for(void **state) {
+  struct fixture *f = *state;
+  wait_in_memory(f);
+  scheduler_send_due(&f->s);
+  assert_int_equal(mailbox_count(&f->driver.in), 1);
+}
+
+/* A reload sends its route to another plugin meanwhile, which would take the first one's route_data for its own: what
+ * waits goes back to the table. (The daemon used to die of it.) */
+static void never_to_another(void **state) {
+  struct fixture *f = *state;
+  struct driver other = {.module = &module, .max_inflight = 1000};
+  mailbox_init(&other.in);
+  wait_in_memory(f);
+  f->lane.driver = &other;
+  scheduler_send_due(&f->s);
+  assert_int_equal(mailbox_count(&other.in), 0);
+  struct flight_list given_back = {0};
+  mailbox_take(&f->settler, 0, &given_back);
+  assert_int_equal(given_back.count, 1);
+  assert_int_equal(given_back.head->end, FLIGHT_UNSENT);
+  flight_give_back(&f->flights, flight_list_pop(&given_back));
+  mailbox_destroy(&other.in);
+}
+
 /* --- order, and tasks that are to move --- */
 
 /* A batch of a few tasks; what is not given here is as in take(). */
@@ -377,6 +422,8 @@ int main(void) {
       cmocka_unit_test_setup_teardown(a_suspended_route_is_probed_with_one, set_up, tear_down),
       cmocka_unit_test_setup_teardown(a_stalled_route_is_probed_by_a_recorded_claim, set_up, tear_down),
       cmocka_unit_test_setup_teardown(what_is_put_off_while_it_is_swept_is_not_early, set_up, tear_down),
+      cmocka_unit_test_setup_teardown(it_goes_to_the_driver_that_it_was_read_for, set_up, tear_down),
+      cmocka_unit_test_setup_teardown(never_to_another, set_up, tear_down),
       cmocka_unit_test_setup_teardown(a_task_that_found_no_room_keeps_its_turn, set_up, tear_down),
       cmocka_unit_test_setup_teardown(a_task_of_another_route_is_left_to_it, set_up, tear_down),
       cmocka_unit_test_setup_teardown(a_row_that_is_to_move_takes_the_cursor_nowhere, set_up, tear_down),
