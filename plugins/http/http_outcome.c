@@ -58,6 +58,7 @@ static const struct {
     {CURLE_OUT_OF_MEMORY, true, "http.memory"},
     {CURLE_UNSUPPORTED_PROTOCOL, false, "http.protocol"}, /* HTTP/0.9, that is: garbage */
     {CURLE_WEIRD_SERVER_REPLY, false, "http.protocol"},
+    {CURLE_BAD_FUNCTION_ARGUMENT, false, "http.protocol"}, /* a header line that is none */
     {CURLE_HTTP2, false, "http.protocol"},
     {CURLE_HTTP2_STREAM, false, "http.protocol"},
     {CURLE_BAD_CONTENT_ENCODING, false, "http.protocol"},

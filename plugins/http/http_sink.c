@@ -5,7 +5,10 @@
 #include <stdlib.h>
 #include <time.h>
 
-enum { CUT_OFF = 3 }; /* failures in a row */
+enum {
+  CUT_OFF = 3,             /* failures in a row */
+  CURL_FORGETS = 0x080100, /* 8.1.0: no handle keeps a pointer to headers that are freed */
+};
 
 static int64_t now_ms(void) {
   struct timespec ts;
@@ -45,6 +48,10 @@ static bool set_multi(struct http_sink *sink, long connections) {
   return ok;
 }
 
+static bool share_sessions(CURLSH *share) {
+  return share && curl_share_setopt(share, CURLSHOPT_SHARE, CURL_LOCK_DATA_SSL_SESSION) == CURLSHE_OK;
+}
+
 bool http_sink_create(void *inst, const struct duebox_instance_config *config, const struct duebox_host *host,
                       struct duebox_error *err) {
   struct http_sink *sink = inst;
@@ -57,10 +64,12 @@ bool http_sink_create(void *inst, const struct duebox_instance_config *config, c
     return fail(err, "libcurl could not be initialised");
   sink->global = true;
   sink->multi = curl_multi_init();
+  sink->shared.renews = curl_version_info(CURLVERSION_NOW)->version_num < CURL_FORGETS;
+  sink->shared.sessions = curl_share_init();
   sink->count = !options->http2 && connections < inflight ? connections : inflight;
   sink->transfers = calloc(sink->count, sizeof(*sink->transfers));
   if (!http_policy_make(options, &sink->shared.policy) || !sink->multi || !sink->transfers ||
-      !set_multi(sink, (long)connections))
+      !share_sessions(sink->shared.sessions) || !set_multi(sink, (long)connections))
     return fail(err, "out of memory for the HTTP transfers; lower the routes' concurrency or raise the memory limit");
   for (size_t i = 0; i < sink->count; i++) {
     if (!http_transfer_init(&sink->transfers[i], &sink->shared))
@@ -78,6 +87,7 @@ void http_sink_destroy(void *inst) {
   free(sink->transfers);
   if (sink->multi)
     curl_multi_cleanup(sink->multi);
+  curl_share_cleanup(sink->shared.sessions);
   http_policy_free(&sink->shared.policy);
   http_sockets_free(&sink->shared.sockets);
   if (sink->global)

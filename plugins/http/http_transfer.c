@@ -174,7 +174,22 @@ static bool set_callbacks(CURL *easy, struct http_transfer *t) {
   SET(CURLOPT_CLOSESOCKETDATA, t->shared);
   SET(CURLOPT_PREREQFUNCTION, on_request);
   SET(CURLOPT_PREREQDATA, t);
+  SET(CURLOPT_SHARE, t->shared->sessions);
   return ok;
+}
+
+/* A handle like the one that it takes the place of, as long as it has had no response: before 8.1.0 libcurl keeps in a
+ * handle a pointer to the last header of a response, which is freed before the next, and writes there when that begins
+ * with a folded line, as any server can have it. False: memory is short. */
+static bool renew(struct http_transfer *t) {
+  if (!t->used || !t->shared->renews)
+    return true;
+  CURL *fresh = curl_easy_duphandle(t->easy);
+  if (!fresh)
+    return false;
+  curl_easy_cleanup(t->easy);
+  t->easy = fresh;
+  return curl_easy_setopt(fresh, CURLOPT_SHARE, t->shared->sessions) == CURLE_OK; /* which is not duplicated */
 }
 
 bool http_transfer_init(struct http_transfer *transfer, struct http_shared *shared) {
@@ -247,8 +262,8 @@ bool http_transfer_prepare(struct http_transfer *transfer, const struct duebox_t
   if (!http_request_build(&transfer->request, task, route, transfer->shared->host, (int64_t)time(NULL),
                           &transfer->problem))
     return false;
-  if (set_task(transfer, route))
-    return true;
+  if (renew(transfer) && set_task(transfer, route))
+    return transfer->used = true;
   http_transfer_refuse(transfer);
   return false;
 }

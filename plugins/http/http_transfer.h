@@ -2,9 +2,9 @@
  *
  * http_transfer.h - one task on its way: an easy handle of libcurl with its request, its response and their outcome.
  *
- * A transfer is used for one task after the other and keeps its handle and buffers. All functions and libcurl's
- * callbacks run on the driver thread; no locks. It never sends a request twice, which libcurl would do by itself when a
- * kept connection closes without an answer (see on_request()).
+ * A transfer is used for one task after the other and keeps its buffers, and its handle where libcurl allows it. All
+ * functions and libcurl's callbacks run on the driver thread; no locks. It never sends a request twice, which libcurl
+ * would do by itself when a kept connection closes without an answer (see on_request()).
  */
 #ifndef PLUGINS_HTTP_TRANSFER_H
 #define PLUGINS_HTTP_TRANSFER_H
@@ -28,6 +28,8 @@ struct http_shared {
   const struct duebox_host *host;
   struct http_policy policy;
   struct http_sockets sockets;
+  CURLSH *sessions; /* of TLS: a handle's own ones would end with it */
+  bool renews;      /* libcurl is one whose handles must not have a second response */
 };
 
 struct http_url;
@@ -37,6 +39,7 @@ struct http_transfer {
   const struct duebox_task *task; /* NULL when idle */
   struct http_transfer *next;     /* of the list it is in: idle, or refused */
   CURL *easy;
+  bool used; /* the handle may have had a response */
   struct http_request request;
   struct http_response response;
   struct curl_slist *headers; /* nodes that point into the request's text */

@@ -52,6 +52,7 @@ static const struct expectation behaviours[] = {
     {"/http10", DONE},
     {"/no-reason", DONE},
     {"/bare-newlines", DONE},
+    {"/folded", DONE},
     {"/error-text", RETRY, "http.500", ": first [31m line second ? line caf\xc3\xa9"},
     /* statuses: none but 2xx, 409 and 425 is taken for success, nothing is followed */
     {"/status-201", DONE},
@@ -316,6 +317,25 @@ static void cookies_are_not_kept(void **state) {
   fake_host_free(host);
 }
 
+/* A header line that goes on with the one before, where there is none before: libcurl 7.88 took the last one of the
+ * handle's former response for that, which was freed, and the daemon died (P8). Whatever becomes of the task, the next
+ * one is not harmed. */
+static void a_folded_first_line_harms_nobody(void **state) {
+  struct http_options o = http_case_options();
+  struct fake_host *host = http_case_open(&o);
+  char good_url[HTTP_CASE_URL], bad_url[HTTP_CASE_URL];
+  int port = hostile_server_port(server, "plain");
+  struct http_route good = http_case_route("http", "127.0.0.1", port, "/folded", good_url);
+  struct http_route bad = http_case_route("http", "127.0.0.1", port, "/folded-first", bad_url);
+  for (int i = 0; i < 8; i++) { /* more often than the instance has transfers */
+    assert_int_equal(http_case_send(host, &good, 0).cls, DUEBOX_DELIVERED);
+    struct fake_outcome outcome = http_case_send(host, &bad, 0);
+    if (outcome.cls != DUEBOX_DELIVERED)
+      assert_string_equal(outcome.error_class, "http.protocol");
+  }
+  fake_host_free(host);
+}
+
 /* ---- kept connections ---- */
 
 /* The server reads the second request of a connection and drops it: libcurl would send it again by itself. */
@@ -427,6 +447,7 @@ int main(void) {
       cmocka_unit_test(retry_after_is_read),
       cmocka_unit_test(the_request_is_what_was_ordered),
       cmocka_unit_test(cookies_are_not_kept),
+      cmocka_unit_test(a_folded_first_line_harms_nobody),
       cmocka_unit_test(nothing_is_sent_twice),
       cmocka_unit_test(stale_connections_are_left_alone),
       cmocka_unit_test(an_impossible_task_is_rejected_unsent),

@@ -143,6 +143,7 @@ static void codes(void **state) {
       {CURLE_WRITE_ERROR, DUEBOX_SCOPE_ROUTE, "http.memory"},
       {CURLE_OUT_OF_MEMORY, DUEBOX_SCOPE_INSTANCE, "http.memory"},
       {CURLE_WEIRD_SERVER_REPLY, DUEBOX_SCOPE_ROUTE, "http.protocol"},
+      {CURLE_BAD_FUNCTION_ARGUMENT, DUEBOX_SCOPE_ROUTE, "http.protocol"},
       {CURLE_HTTP2, DUEBOX_SCOPE_ROUTE, "http.protocol"},
       {CURLE_HTTP2_STREAM, DUEBOX_SCOPE_ROUTE, "http.protocol"},
       {CURLE_BAD_CONTENT_ENCODING, DUEBOX_SCOPE_ROUTE, "http.protocol"},
