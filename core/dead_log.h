@@ -8,22 +8,12 @@
 #ifndef CORE_DEAD_LOG_H
 #define CORE_DEAD_LOG_H
 
-#include <stdbool.h>
 #include <stdint.h>
 
-#include "core/base/attr.h"
-
-/* Zeroed at first; one thread at a time. */
-struct dead_log {
-  int64_t paid_us; /* monotonic: up to when the lines that were written are paid for, one a second */
-  uint64_t unsaid; /* tasks without a line since the last one */
-};
-
-/* Whether there is room for a line now; *unsaid is how many had none before it. Pure. */
-MUSTCHECK bool dead_log_due(struct dead_log *log, int64_t now_us, uint64_t *unsaid);
+#include "core/base/log_repeat.h"
 
 /* error_class: NULL = none. */
-void dead_log_write(struct dead_log *log, const char *route, const char *message_id, uint32_t attempt,
+void dead_log_write(struct log_quota *quota, const char *route, const char *message_id, uint32_t attempt,
                     const char *error_class);
 
 #endif

@@ -72,7 +72,7 @@ struct inbox {
   struct log_repeat strays;  /* what went to quarantine, as it was logged */
   size_t checkpoint_max;     /* of the configuration */
   atomic_bool on_hold;
-  struct dead_log dead;
+  struct log_quota dead;  /* lines */
   gauge writing_since_us; /* monotonic: since when a batch is being written; 0 = none is */
 };
 

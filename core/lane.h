@@ -85,7 +85,7 @@ struct lane {
   bool instance_down;     /* it is the whole plugin instance that is down, and the plugin says when it is back */
   unsigned ups_seen;      /* of its driver, when it was suspended */
   struct targets targets; /* those of its own that are in trouble */
-  struct log_repeat target_trouble;
+  struct log_repeat target_trouble, target_resumed;
 
   struct group *groups;
   unsigned priorities;   /* bits of those that it has had groups of */

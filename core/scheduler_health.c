@@ -188,7 +188,8 @@ static void target_answered(struct scheduler *s, const struct flight *flight) {
   targets_drop(&lane->targets, target, &s->target_count);
   pthread_mutex_unlock(&s->lanes_lock);
   if (was)
-    log_info("DUEBOX-TARGET-RESUMED", "route=%s target=%s it answers again", lane->name, label);
+    log_repeated(&lane->target_resumed, LOG_LEVEL_INFO, "DUEBOX-TARGET-RESUMED", "route=%s target=%s it answers again",
+                 lane->name, label);
 }
 
 bool scheduler_target_waits(struct scheduler *s, struct flight *flight) {

@@ -42,7 +42,7 @@ struct settler {
   int64_t stuck_at_us, stuck_wait_us; /* monotonic: when they are tried again */
   struct log_repeat trouble;          /* the settler's thread: with the database, as it was logged */
   struct log_repeat flaws;            /* the settler's thread: of consumers' answers, as they were logged */
-  struct dead_log dead;               /* the settler's thread */
+  struct log_quota dead;              /* lines; the settler's thread */
   pthread_t thread;
   atomic_bool stopping; /* end when the mailbox is empty */
   atomic_bool hurry;    /* give up on a database that is away */

@@ -8,6 +8,20 @@
 #include "core/base/clock.h"
 
 enum { GAP_MIN_US = 10 * 1000 * 1000, GAP_MAX_US = 60 * 1000 * 1000 };
+enum { LINE_US = 1000 * 1000, AT_ONCE = 50 };
+
+bool log_quota_due(struct log_quota *quota, int64_t now_us, uint64_t *unsaid) {
+  if (quota->paid_us < now_us)
+    quota->paid_us = now_us;
+  if (quota->paid_us - now_us > (AT_ONCE - 1) * (int64_t)LINE_US) {
+    quota->unsaid++;
+    return false;
+  }
+  quota->paid_us += LINE_US;
+  *unsaid = quota->unsaid;
+  quota->unsaid = 0;
+  return true;
+}
 
 /* FNV-1a. */
 static uint64_t hash(const char *text) {
@@ -37,7 +51,7 @@ bool log_repeat_due(struct log_repeat *repeat, const char *text, int64_t now_us,
   repeat->known[at].unsaid = 0;
   repeat->known[at].said_us = now_us;
   repeat->known[at].gap_us = gap < GAP_MAX_US ? gap : GAP_MAX_US;
-  return true;
+  return log_quota_due(&repeat->quota, now_us, &repeat->others);
 }
 
 void log_repeated(struct log_repeat *repeat, enum log_level level, const char *id, const char *fmt, ...) {
@@ -49,8 +63,10 @@ void log_repeated(struct log_repeat *repeat, enum log_level level, const char *i
   va_end(args);
   if (!log_repeat_due(repeat, text, clock_mono_us(), &unsaid))
     return;
+  char same[64] = "", others[64] = "";
   if (unsaid)
-    log_write(level, id, "%s (%llu more times since this was said last)", text, (unsigned long long)unsaid);
-  else
-    log_write(level, id, "%s", text);
+    snprintf(same, sizeof same, " (%llu more times since this was said last)", (unsigned long long)unsaid);
+  if (repeat->others)
+    snprintf(others, sizeof others, " (and %llu like it have no line)", (unsigned long long)repeat->others);
+  log_write(level, id, "%s%s%s", text, same, others);
 }

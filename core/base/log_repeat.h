@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: MIT
  *
- * core/base/log_repeat.h - trouble that comes again and again: said at once, and then seldom, with the count.
+ * core/base/log_repeat.h - what comes again and again: said at once, and then seldom, with the count.
  *
  * A text is said when it comes first, again after ten seconds, then in growing steps, at last once a minute. One that
  * has not come for a minute is new. A few texts are known at a time, so that two that take turns are seldom as well.
+ * Texts that differ each time have a quota: fifty lines at once, and then one a second.
  */
 #ifndef CORE_BASE_LOG_REPEAT_H
 #define CORE_BASE_LOG_REPEAT_H
@@ -16,6 +17,15 @@
 
 enum { LOG_REPEAT_TEXTS = 4 };
 
+/* How many lines one place may write. Zeroed at first; one thread at a time. */
+struct log_quota {
+  int64_t paid_us; /* monotonic: up to when the lines that were written are paid for, one a second */
+  uint64_t unsaid; /* lines that found no room since the last one */
+};
+
+/* Whether there is room for a line now; *unsaid is how many had none before it. Pure. */
+MUSTCHECK bool log_quota_due(struct log_quota *quota, int64_t now_us, uint64_t *unsaid);
+
 /* One place that logs. Zeroed at first; its owner sees to it that one thread uses it at a time. */
 struct log_repeat {
   struct {
@@ -23,6 +33,8 @@ struct log_repeat {
     uint64_t unsaid;
     int64_t came_us, said_us, gap_us; /* monotonic */
   } known[LOG_REPEAT_TEXTS];
+  struct log_quota quota;
+  uint64_t others; /* of other texts had no room before the last line */
 };
 
 /* Whether this text is to be said now; *unsaid is how often it came since it was said last. Pure. */
