@@ -304,13 +304,15 @@ static void not_taken(struct scheduler *s, const struct flight *flight) {
       suspend_lane(s, other, flight);
 }
 
-/* What the outcome says about the destination, beyond its own task. */
+/* What the outcome says about the destination, beyond its own task: nothing, where a reload has sent the route another
+ * way since. */
 void scheduler_follow_outcome(struct scheduler *s, const struct flight *flight) {
   struct lane *lane = flight->lane;
   const struct duebox_outcome *outcome = &flight->outcome;
   bool of_target = outcome->scope == DUEBOX_SCOPE_TARGET && lane->route;
   bool own_target = of_target && lane->route->many_targets;
-  switch (flight->end == FLIGHT_OUTCOME ? outcome->cls : DUEBOX_UNKNOWN) {
+  bool tells = flight->end == FLIGHT_OUTCOME && flight->driver == lane->driver;
+  switch (tells ? outcome->cls : DUEBOX_UNKNOWN) {
   case DUEBOX_UNAVAILABLE:
   case DUEBOX_GONE:
     if (own_target) {

@@ -38,10 +38,35 @@ static void outages(uint32_t concurrency) {
 static void a_success_ends_the_back_off(void **state) { outages(100); }
 static void of_a_narrow_route_too(void **state) { outages(1); }
 
+static void gone(void *engine, const char *route, const char *reason) { ++*(int *)engine; }
+
+static void refuse_for_good(struct driver *driver, struct driver *now, int *paused) {
+  struct route_config route = {.concurrency = 1};
+  struct lane lane = {.name = "work", .route = &route, .driver = now};
+  struct scheduler s = {.lanes = &lane, .route_gone = gone, .engine = paused};
+  struct task task = {.id = 1, .view = {.message_id = "m"}};
+  const struct flight flight = {
+      .id = 1, .task = &task, .lane = &lane, .driver = driver, .end = FLIGHT_OUTCOME, .outcome = {.cls = DUEBOX_GONE}};
+  pthread_mutex_init(&s.lanes_lock, NULL);
+  scheduler_follow_outcome(&s, &flight);
+  pthread_mutex_destroy(&s.lanes_lock);
+}
+
+/* What the former destination answers after a reload pauses no route that goes to another one now. */
+static void a_former_destination_says_nothing_of_the_present_one(void **state) {
+  struct driver old = {.name = "old"}, new = {.name = "new"};
+  int paused = 0;
+  refuse_for_good(&old, &old, &paused);
+  assert_int_equal(paused, 1);
+  refuse_for_good(&old, &new, &paused);
+  assert_int_equal(paused, 1);
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(a_success_ends_the_back_off),
       cmocka_unit_test(of_a_narrow_route_too),
+      cmocka_unit_test(a_former_destination_says_nothing_of_the_present_one),
   };
   return cmocka_run_group_tests_name("route_health", tests, NULL, NULL);
 }
