@@ -175,7 +175,7 @@ static bool ask_owner(struct intervener *in, const struct task_change *change, s
                    id, owner->instance, owner->host[0] ? owner->host : "an unknown host");
   char path[256];
   struct daemon_answer answer;
-  char name[sizeof "message_id:" + STORE_ID_MAX];
+  char name[sizeof "message_id:" + STORE_ID_MAX + STORE_WIDER];
   snprintf(name, sizeof name, "message_id:%s", target->message_id); /* nor can it be taken for a dot segment */
   char *message_id = daemon_segment(name);
   snprintf(path, sizeof path, "/api/v1/tasks/%s/%s", message_id ? message_id : "",

@@ -52,7 +52,7 @@ static enum store_status add_groups(struct walk *walk, const struct store_look *
     return status;
   out->groups = groups;
   for (size_t i = 0; i < count; i++)
-    if (found[i].next_us <= walk->now_us)
+    if (found[i].next_us <= walk->now_us && !found[i].misfit)
       groups[out->count++] = found[i];
   return status;
 }

@@ -87,7 +87,7 @@ struct task_target {
   uint8_t shard;
   enum task_state state; /* as it was found; final: the row is in history */
   int64_t next_us;       /* living: when a daemon looks at it next */
-  char message_id[STORE_ID_MAX + 1];
+  char message_id[STORE_ID_MAX + STORE_WIDER + 1];
   enum change_outcome outcome; /* set by change() */
   bool maybe_sent; /* set by change(): the last owner of its shard died while this task was due, so it may have left */
 };

@@ -45,6 +45,8 @@ void reader_settle_turns(struct scheduler *s, struct lane *lane, const uint64_t 
 /* Adds a flight that goes to the settler without having seen its sink. */
 void reader_end_flight(struct flight *flight, enum flight_end end, const char *error_class, const char *text,
                        struct flight_list *ended);
+/* Ends a flight whose task is unreadable: dead, with the reason. */
+void reader_refuse_unreadable(struct flight *flight, struct flight_list *ended);
 /* Whether claims of that lane and shard are written into the table. */
 bool reader_records_claims(const struct scheduler *s, const struct lane *lane, uint8_t shard);
 

@@ -168,6 +168,11 @@ size_t reader_take_called(struct scheduler *s, struct lane *lane, uint32_t credi
   return took;
 }
 
+/* What somebody got past the schema's CHECKs does not become the name of a lane, nor of metrics. */
+static const char *lane_name(const struct task *task) {
+  return task->unreadable && strcmp(task->unreadable, "route") == 0 ? "(unreadable routes)" : task->route.data;
+}
+
 /* Rows that are not in flight come to this end without having been so. Returns the shards of those for which there was
  * no memory. */
 static uint64_t end_rows(struct scheduler *s, struct task_batch *batch, enum flight_end end) {
@@ -178,7 +183,7 @@ static uint64_t end_rows(struct scheduler *s, struct task_batch *batch, enum fli
   for (size_t i = 0; i < rows; i++) {
     struct task *task = &batch->tasks[i];
     bool known = flight_of(s->flights, task) != NULL;
-    struct lane *lane = known ? NULL : scheduler_lane_make(s, task->route.data);
+    struct lane *lane = known ? NULL : scheduler_lane_make(s, lane_name(task));
     task->attempt_now = task->attempt;
     struct flight *flight = lane ? reader_begin_flight(s, lane, NULL, task, now) : NULL;
     bool back = end == FLIGHT_RECOVER || end == FLIGHT_UNSENT; /* others of its order_key wait until it is */
@@ -186,13 +191,36 @@ static uint64_t end_rows(struct scheduler *s, struct task_batch *batch, enum fli
       flight->in_order = order_enter(&lane->order, flight);
     if (!flight && !known)
       left |= shard_bit(task->shard);
-    if (flight)
+    if (flight && (end == FLIGHT_REFUSED || (back && task->unreadable)))
+      reader_refuse_unreadable(flight, &ended);
+    else if (flight)
       reader_end_flight(flight, end, NULL, NULL, &ended);
     else
       task_release(task);
   }
   mailbox_put(s->settler, &ended);
   return left;
+}
+
+size_t scheduler_end_misfits(struct scheduler *s, struct store_group *groups, size_t count) {
+  int64_t deadline = clock_mono_us() + EXPIRE_SLICE_US;
+  size_t kept = 0;
+  for (size_t i = 0; i < count; i++) {
+    struct task_batch *batch = NULL;
+    struct err err = {0};
+    const struct store_group group = groups[i];
+    if (!group.misfit)
+      groups[kept++] = group;
+    if (!group.has_misfits || atomic_load(&s->on_hold) || s->retry_wait_us)
+      continue;
+    s->busy = true; /* there may be more */
+    if (clock_mono_us() >= deadline)
+      continue;
+    enum store_status status = s->store->ops->read_misfits(s->ss, &group, EXPIRE_ROWS, &batch, &err);
+    if (scheduler_db_ok(s, status, &err) && batch)
+      (void)end_rows(s, batch, FLIGHT_REFUSED);
+  }
+  return kept;
 }
 
 /* One page of a group's due rows: those that are not in flight and whose time is over end. */

@@ -153,6 +153,15 @@ static void hand_back(struct scheduler *s, struct lane *lane, struct group *grou
   reader_end_flight(flight, FLIGHT_UNSENT, NULL, NULL, &taking->ended);
 }
 
+void reader_refuse_unreadable(struct flight *flight, struct flight_list *ended) {
+  struct err err = {0};
+  err_set(&err, 0,
+          "the row has no valid value in %s: its client had the table's CHECKs or a strict sql_mode switched off; "
+          "correct the client, and insert the task again",
+          flight->task->unreadable ? flight->task->unreadable : "its columns");
+  reader_end_flight(flight, FLIGHT_REFUSED, "row.unreadable", err.text, ended);
+}
+
 /* It can never be sent: it ends dead by itself, with the reason. */
 static void refuse(struct scheduler *s, struct group *group, struct task *task, struct taking *taking) {
   struct lane *lane = group->lane;
@@ -161,9 +170,7 @@ static void refuse(struct scheduler *s, struct group *group, struct task *task, 
     task_release(task);
     return;
   }
-  struct err err = {0};
-  err_set(&err, 0, "the row has no valid value in %s", task->unreadable);
-  reader_end_flight(flight, FLIGHT_REFUSED, "row.unreadable", err.text, &taking->ended);
+  reader_refuse_unreadable(flight, &taking->ended);
 }
 
 /* One due row: hands it to its driver (list `out`), has it wait for its moment, or ends it (list `ended`). */

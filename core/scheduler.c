@@ -230,6 +230,8 @@ static void look(struct scheduler *s) {
     free(groups);
     return;
   }
+  if (groups)
+    count = scheduler_end_misfits(s, groups, count);
   if (groups || count == 0)
     scheduler_return_seen(s, groups, count, leases, held);
   note_all(s, groups, groups ? count : 0, db_now);

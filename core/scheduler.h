@@ -206,6 +206,9 @@ uint32_t scheduler_credit(const struct scheduler *s, const struct lane *lane, in
 void scheduler_read(struct scheduler *s); /* reader.c: one step for every lane */
 /* Ends rows whose time is over and that nobody reads: their lane is closed, or others go first. reader_sweep.c */
 void scheduler_expire(struct scheduler *s);
+/* Ends rows of groups that the schema does not allow; returns how many of the groups it does, which come first then.
+ * reader_sweep.c */
+size_t scheduler_end_misfits(struct scheduler *s, struct store_group *groups, size_t count);
 /* Ends claims and results that are overdue: some rows of some of their groups, which take turns. reader_sweep.c */
 void scheduler_overdue(struct scheduler *s);
 /* After a claim whose answer was lost: rows in our name that are not in flight go back unsent. reader_sweep.c */

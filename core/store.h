@@ -36,6 +36,7 @@ enum { SHARD_BOUND = 63 };
 
 enum { STORE_PRIORITY = 5 }; /* of rows whose application gives none */
 enum { STORE_SHARDS_MAX = 64, STORE_ROUTE_MAX = 64, STORE_ID_MAX = 64, STORE_INSTANCE_MAX = 64 };
+enum { STORE_WIDER = 1 }; /* columns of names are wider than what is allowed, by so many characters */
 
 struct store_session;
 
@@ -89,7 +90,9 @@ struct store_group {
   enum task_state state;
   uint8_t shard;
   uint8_t priority;
-  char route[STORE_ROUTE_MAX + 1];
+  bool has_misfits; /* some of its rows are due before there can be any, or it is a misfit */
+  bool misfit;      /* the schema's CHECKs refuse its route or priority: nobody reads it, read_misfits() apart */
+  char route[STORE_ROUTE_MAX + STORE_WIDER + 1];
   int64_t next_us; /* earliest next_at of the group */
 };
 
@@ -162,6 +165,7 @@ enum decision_form {
   DECISION_NO_ALERT,
   DECISION_NO_TEXTS,   /* the error cut; without what the consumer said beyond that */
   DECISION_NO_LINES,   /* no line in outbox_attempts, nor in outbox_heads */
+  DECISION_CUT,        /* what is longer than a column of the history allows is cut there */
   DECISION_NO_HISTORY, /* of a row that is done; all others keep their history in every form */
   DECISION_FORMS
 };
@@ -361,6 +365,10 @@ struct store_ops {
   enum store_status (*read_ids)(struct store_session *ss, enum task_state state, uint8_t shard, const uint64_t *ids,
                                 size_t count, int64_t ahead_us, int64_t max_payload, struct task_batch **batch,
                                 struct err *err);
+  /* Rows, without payloads, of a group that has misfits, at most limit: those that the schema does not allow where they
+   * are in the index. */
+  enum store_status (*read_misfits)(struct store_session *ss, const struct store_group *group, uint32_t limit,
+                                    struct task_batch **batch, struct err *err);
   /* Keeps of the ids those whose row, still in that state in that shard, has an expires_at that has come. */
   enum store_status (*expired)(struct store_session *ss, enum task_state state, uint8_t shard, uint64_t *ids,
                                size_t *count, struct err *err);

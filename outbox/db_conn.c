@@ -32,6 +32,10 @@ void db_place(const struct database_config *config, char *out, size_t cap) {
  * session that is silent inside a transaction, or does not take its answer, after seconds (well below engine.lease).
  * MySQL knows only a limit for all idle sessions, so there sessions connect again after a quiet time (session.c).
  *
+ * Whoever may INSERT may write what the table's CHECKs refuse and a strict sql_mode too (MariaDB: SET SESSION
+ * check_constraint_checks = 0). A daemon must be able to end such a row, so its own sessions pass what is there
+ * already; operators' sessions do not.
+ *
  * The other variables are set because a server may have other defaults, each of which would break a statement. */
 static const char setup[] =
     "SET SESSION time_zone = '+00:00', autocommit = 1, innodb_lock_wait_timeout = 1, lock_wait_timeout = 5, "
@@ -39,8 +43,9 @@ static const char setup[] =
     "sql_select_limit = 18446744073709551615, sql_safe_updates = 0, sql_big_selects = 1, completion_type = 0"
     "/*M!100303 , in_predicate_conversion_threshold = 0, idle_transaction_timeout = 2 */";
 /* Operators' sessions may be idle while somebody thinks about an answer. */
-static const char setup_daemon[] =
-    ", lock_wait_timeout = 1, net_read_timeout = 3, net_write_timeout = 3/*!80000 , wait_timeout = 3 */";
+static const char setup_daemon[] = ", lock_wait_timeout = 1, net_read_timeout = 3, net_write_timeout = 3, "
+                                   "sql_mode = 'STRICT_ALL_TABLES,ERROR_FOR_DIVISION_BY_ZERO,NO_ENGINE_SUBSTITUTION'"
+                                   "/*!80000 , wait_timeout = 3 *//*M! , check_constraint_checks = 0 */";
 static const char setup_check[] =
     ";\nSET SESSION TRANSACTION ISOLATION LEVEL READ COMMITTED, READ WRITE;\n"
     "SHOW SESSION VARIABLES WHERE Variable_name IN ('time_zone', 'transaction_isolation', 'tx_isolation', 'sql_mode', "

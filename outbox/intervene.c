@@ -26,7 +26,7 @@ struct intervene_unit {
   bool *changed;
   struct decision *decisions; /* of the rows that may be changed, by id */
   struct decision **sorted;
-  char (*message_ids)[STORE_ID_MAX + 1]; /* of the decisions */
+  char (*message_ids)[STORE_ID_MAX + STORE_WIDER + 1]; /* of the decisions */
   size_t matched;
   bool busy; /* another transaction holds one of the rows */
   struct text before;

@@ -11,6 +11,7 @@
 #include "outbox/db_api.h"
 #include "outbox/db_error.h"
 #include "outbox/operator_impl.h"
+#include "outbox/row.h"
 
 enum { PAGE_ROWS = 1000 };
 
@@ -147,9 +148,9 @@ static bool read_target(const struct db_row *row, struct task_target *target) {
   uint64_t shard;
   *target = (struct task_target){.outcome = CHANGE_NOT_FOUND};
   if (!db_u64(row, 0, UINT64_MAX, &target->id) || !db_copy(row, 1, target->message_id, sizeof target->message_id) ||
-      !row->fields[2] || !db_u64(row, 3, STORE_SHARDS_MAX - 1, &shard) ||
-      (row->fields[4] && !db_time(row, 4, &target->next_us)))
+      !row->fields[2] || !db_u64(row, 3, UINT8_MAX, &shard))
     return false;
+  target->next_us = row->fields[4] ? row_time_or_past(row, 4) : 0;
   target->shard = (uint8_t)shard;
   target->state = task_state_parse(row->fields[2]);
   return target->state != TASK_STATES;

@@ -104,8 +104,10 @@ static bool make_field(const MYSQL_FIELD *column, const struct db_row *row, unsi
   case FIELD_REAL:
     out->real = strtod(row->fields[i], NULL);
     return true;
-  case FIELD_TIME:
-    return db_time(row, i, &out->number);
+  case FIELD_TIME: /* a zero date, which somebody got past the schema, is shown as it is */
+    if (!db_time(row, i, &out->number))
+      out->kind = FIELD_TEXT;
+    return true;
   default:
     return true;
   }

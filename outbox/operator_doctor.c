@@ -482,6 +482,24 @@ static bool check_held(struct doctor *doctor, struct err *err) {
   return true;
 }
 
+/* What got past the table's CHECKs and no daemon reads, and ids that come to their end. */
+static bool check_misfits(struct doctor *doctor, struct err *err) {
+  enum { ROWS_SAID = 20 };
+  struct db_result result;
+  struct db_row row;
+  if (!op_query(doctor->op, opsql_doctor_misfits, ARGS(UNSIGNED("cap", ROWS_SAID), STRING("name", doctor->op->table)),
+                "looking at rows", &result, err))
+    return false;
+  bool any = false;
+  for (; db_next(&result, &row); any = true)
+    say(doctor, FINDING_WARN, row.fields[0] ? row.fields[0] : "", row.fields[2] ? row.fields[2] : "", "%s",
+        row.fields[1] ? row.fields[1] : "a row cannot be read");
+  db_results_free(&result, 1);
+  if (!any)
+    say(doctor, FINDING_OK, "unreadable tasks", "", "none: daemons can read every task");
+  return true;
+}
+
 static bool check_dead(struct doctor *doctor, struct err *err) {
   enum { LATEST = 10000, ROUTES_SAID = 20 };
   struct db_result result;
@@ -558,10 +576,10 @@ static bool check_quarantine(struct doctor *doctor, struct err *err) {
 enum store_status op_doctor(void *self, const struct doctor_facts *facts, finding_fn *say_fn, void *ctx,
                             struct err *err) {
   static bool (*const checks[])(struct doctor *, struct err *) = {
-      check_server,     check_session,  check_cluster, check_read_only,  check_binlog,         check_durability,
-      check_packet,     check_clock,    check_rights,  check_privileges, check_history_length, check_transactions,
-      check_partitions, check_shards,   check_routes,  check_backlog,    check_held,           check_dead,
-      check_quarantine, check_due_zone, check_due};
+      check_server,     check_session,    check_cluster,  check_read_only,  check_binlog,         check_durability,
+      check_packet,     check_clock,      check_rights,   check_privileges, check_history_length, check_transactions,
+      check_partitions, check_shards,     check_routes,   check_backlog,    check_held,           check_misfits,
+      check_dead,       check_quarantine, check_due_zone, check_due};
   struct doctor doctor = {.op = self, .facts = facts, .say = say_fn, .ctx = ctx};
   bool ok = read_variables(&doctor, err);
   for (size_t i = 0; ok && i < ARRAY_LEN(checks); i++)

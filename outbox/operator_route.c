@@ -9,6 +9,7 @@
 
 #include "outbox/db_error.h"
 #include "outbox/operator_impl.h"
+#include "outbox/row.h"
 #include "query.h"
 
 enum { LIVING_STATES = TASK_DONE };
@@ -75,10 +76,12 @@ static bool gather(struct outbox_operator *op, struct route_table *table, const 
 
 static bool take_group(struct route_info *entry, const struct db_row *row) {
   enum task_state state = row->fields[1] ? task_state_parse(row->fields[1]) : TASK_STATES;
-  if (state >= TASK_DONE) /* the living states come first */
-    return false;
+  if (state >= TASK_DONE) /* the living states come first; none that anybody writes in a strict sql_mode */
+    return true;
   entry->rows[state] = 1; /* at least; counted later */
-  return state != TASK_SCHEDULED || db_time(row, 2, &entry->next_us);
+  if (state == TASK_SCHEDULED)
+    entry->next_us = row_time_or_past(row, 2);
+  return true;
 }
 
 static bool take_dead(struct route_info *entry, const struct db_row *row) {

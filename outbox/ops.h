@@ -36,6 +36,8 @@ enum store_status ops_find(struct store_session *ss, const struct store_range *r
 enum store_status ops_read_ids(struct store_session *ss, enum task_state state, uint8_t shard, const uint64_t *ids,
                                size_t count, int64_t ahead_us, int64_t max_payload, struct task_batch **batch,
                                struct err *err);
+enum store_status ops_read_misfits(struct store_session *ss, const struct store_group *group, uint32_t limit,
+                                   struct task_batch **batch, struct err *err);
 enum store_status ops_expired(struct store_session *ss, enum task_state state, uint8_t shard, uint64_t *ids,
                               size_t *count, struct err *err);
 

@@ -23,6 +23,7 @@ static const struct store_ops ops = {
     .read = ops_read,
     .find = ops_find,
     .read_ids = ops_read_ids,
+    .read_misfits = ops_read_misfits,
     .expired = ops_expired,
     .claim = ops_claim,
     .own_claims = ops_own_claims,

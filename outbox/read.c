@@ -25,10 +25,12 @@ struct look_unit {
 static bool read_group(const struct db_row *row, struct store_group *out) {
   uint64_t state, shard, priority;
   if (!db_u64(row, 1, TASK_STATES, &state) || state == 0 || !db_u64(row, 2, STORE_SHARDS_MAX - 1, &shard) ||
-      !db_copy(row, 3, out->route, sizeof out->route) || !db_u64(row, 4, 9, &priority))
+      !db_copy(row, 3, out->route, sizeof out->route) || !db_u64(row, 4, UINT8_MAX, &priority))
     return false;
+  out->misfit = !row_name_fits(out->route, strlen(out->route), STORE_ROUTE_MAX) || !row_priority_fits(priority);
   out->next_us = row_time_or_past(row, 5);
   out->state = (enum task_state)(state - 1);
+  out->has_misfits = out->misfit || (out->state == TASK_SCHEDULED && out->next_us < STORE_MOVES_US);
   out->shard = (uint8_t)shard;
   out->priority = (uint8_t)priority;
   return true;
@@ -378,6 +380,33 @@ enum store_status ops_read_ids(struct store_session *ss, enum task_state state, 
                           .count = count,
                           .ahead_us = ahead_us};
   return session_run(ss, "reading rows by id", ids_unit, &unit, err);
+}
+
+struct misfits_unit {
+  const struct store_group *group;
+  uint32_t limit;
+  struct task_batch **batch;
+};
+
+static bool misfits_unit(struct store_session *ss, void *arg, struct err *err) {
+  struct misfits_unit *u = arg;
+  const struct read_unit read = {.what = "read misfits", .batch = u->batch};
+  row_columns(&ss->part, 0);
+  session_begin(ss);
+  session_add(ss, query_read_misfits,
+              ARGS(RAW("columns", ss->part), STRING("state", task_state_text(u->group->state)),
+                   UNSIGNED("shard", u->group->shard), STRING("route", u->group->route),
+                   UNSIGNED("priority", u->group->priority), UNSIGNED("limit", u->limit),
+                   WORD("all", u->group->misfit ? "TRUE" : "FALSE")));
+  ss->script.failed = ss->script.failed || ss->part.failed;
+  return read_batch(ss, &read, err);
+}
+
+enum store_status ops_read_misfits(struct store_session *ss, const struct store_group *group, uint32_t limit,
+                                   struct task_batch **batch, struct err *err) {
+  *batch = NULL;
+  return session_run(ss, "reading rows that the schema does not allow", misfits_unit,
+                     &(struct misfits_unit){group, limit, batch}, err);
 }
 
 struct expired_unit {

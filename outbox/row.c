@@ -8,7 +8,7 @@
 #include "outbox/db_error.h"
 
 enum { ATTEMPT_MAX = 2000000000 }; /* as the schema says: there are higher numbers to count on to */
-enum { VERSION_MAX = 31 };
+enum { VERSION_MAX = 31, KEY_MAX = 255, HOST_MAX = 64 };
 
 static const char *const expressions[ROW_FIELD_COUNT] = {
 #define ROW(symbol, expression) [ROW_##symbol] = (expression),
@@ -67,7 +67,7 @@ static int64_t time_of(struct decoding *d, enum row_field field, bool may_be_nul
   int64_t us = 0;
   if (may_be_null && !d->row->fields[field])
     return 0;
-  if (!db_time(d->row, field, &us) && !d->bad)
+  if ((!db_time(d->row, field, &us) || us < 0) && !d->bad)
     d->bad = expressions[field];
   return us;
 }
@@ -79,6 +79,34 @@ static struct duebox_bytes bytes(struct decoding *d, enum row_field field, size_
   return (struct duebox_bytes){.data = data ? data : "", .len = data ? d->row->lengths[field] : 0};
 }
 
+static void refuse_if(struct decoding *d, bool refused, enum row_field field) {
+  if (refused && !d->bad)
+    d->bad = expressions[field];
+}
+
+bool row_name_fits(const char *name, size_t len, size_t max) {
+  const uint64_t low = UINT64_C(0x0101010101010101), high = low * 0x80;
+  bool fits = len > 0 && len <= max;
+  size_t i = 0;
+  for (; fits && i + sizeof(uint64_t) <= len; i += sizeof(uint64_t)) { /* eight at a time: between '!' and '~' */
+    uint64_t word;
+    memcpy(&word, name + i, sizeof word);
+    fits = !(((word - low * '!') | (word + low * (0x7f - '~')) | word) & high);
+  }
+  for (; fits && i < len; i++)
+    fits = name[i] >= '!' && name[i] <= '~';
+  return fits;
+}
+
+static bool is_longer(const struct duebox_bytes *text, size_t max) {
+  size_t characters = 0;
+  if (text->len <= max)
+    return false;
+  for (size_t i = 0; i < text->len; i++)
+    characters += ((unsigned char)text->data[i] & 0xc0) != 0x80;
+  return characters > max;
+}
+
 /* What a row is known by, and what guards its end. */
 static void decode_identity(struct decoding *d, struct task *task) {
   task->id = number(d, ROW_ID, UINT64_MAX);
@@ -88,25 +116,40 @@ static void decode_identity(struct decoding *d, struct task *task) {
   if (state == 0 && !d->bad)
     d->bad = expressions[ROW_STATE];
   task->state = (enum task_state)(state ? state - 1 : 0);
-  task->priority = (uint8_t)number(d, ROW_PRIORITY, 9);
-  task->route = bytes(d, ROW_ROUTE, STORE_ROUTE_MAX);
-  task->message_id = bytes(d, ROW_MESSAGE_ID, STORE_ID_MAX);
+  task->message_id = bytes(d, ROW_MESSAGE_ID, STORE_ID_MAX + STORE_WIDER);
+}
+
+static void decode_place(struct decoding *d, struct task *task) {
+  refuse_if(d, !row_name_fits(task->message_id.data, task->message_id.len, STORE_ID_MAX), ROW_MESSAGE_ID);
+  task->priority = (uint8_t)number(d, ROW_PRIORITY, UINT8_MAX);
+  refuse_if(d, !row_priority_fits(task->priority), ROW_PRIORITY);
+  task->route = bytes(d, ROW_ROUTE, STORE_ROUTE_MAX + STORE_WIDER);
+  refuse_if(d, !row_name_fits(task->route.data, task->route.len, STORE_ROUTE_MAX), ROW_ROUTE);
 }
 
 static void decode_numbers(struct decoding *d, struct task *task) {
   task->attempt = (uint32_t)number(d, ROW_ATTEMPT, UINT32_MAX);
-  if (task->attempt > ATTEMPT_MAX && !d->bad)
-    d->bad = expressions[ROW_ATTEMPT];
-  task->failures = (uint32_t)number(d, ROW_FAILURES, UINT32_MAX);
-  task->recoveries = (uint32_t)number(d, ROW_RECOVERIES, UINT32_MAX);
-  task->revision = (uint32_t)number(d, ROW_REVISION, UINT32_MAX);
+  refuse_if(d, task->attempt > ATTEMPT_MAX, ROW_ATTEMPT);
+  task->failures = (uint32_t)number(d, ROW_FAILURES, ATTEMPT_MAX);
+  task->recoveries = (uint32_t)number(d, ROW_RECOVERIES, ATTEMPT_MAX);
+  task->revision = (uint32_t)number(d, ROW_REVISION, ATTEMPT_MAX);
   task->max_attempts = (uint32_t)number_or_null(d, ROW_MAX_ATTEMPTS, UINT32_MAX);
+  refuse_if(d, d->row->fields[ROW_MAX_ATTEMPTS] && task->max_attempts == 0, ROW_MAX_ATTEMPTS);
   task->timeout_ms = (uint32_t)number_or_null(d, ROW_TIMEOUT, UINT32_MAX);
+  refuse_if(d, d->row->fields[ROW_TIMEOUT] && task->timeout_ms == 0, ROW_TIMEOUT);
+}
+
+static void decode_host(struct decoding *d, struct task *task) {
+  const struct duebox_bytes *host = &task->target_host;
+  task->target_host = bytes(d, ROW_TARGET_HOST, SIZE_MAX);
+  refuse_if(d, (host->len > 0) != (task->shard == SHARD_BOUND) || is_longer(host, HOST_MAX), ROW_TARGET_HOST);
 }
 
 static void decode_bytes(struct decoding *d, struct task *task) {
   task->task_key = bytes(d, ROW_TASK_KEY, SIZE_MAX);
   task->order_key = bytes(d, ROW_ORDER_KEY, SIZE_MAX);
+  refuse_if(d, is_longer(&task->task_key, KEY_MAX), ROW_TASK_KEY);
+  refuse_if(d, is_longer(&task->order_key, KEY_MAX), ROW_ORDER_KEY);
   task->headers = bytes(d, ROW_HEADERS, SIZE_MAX);
   task->checkpoint = (struct duebox_bytes){.data = ""};
   if (d->row->fields[ROW_CHECKPOINT])
@@ -114,7 +157,7 @@ static void decode_bytes(struct decoding *d, struct task *task) {
   task->moves = !d->row->fields[ROW_TARGET_HOST];
   task->target_host = (struct duebox_bytes){.data = ""};
   if (!task->moves)
-    task->target_host = bytes(d, ROW_TARGET_HOST, SIZE_MAX);
+    decode_host(d, task);
   task->changed_at = (struct duebox_bytes){.data = ""};
   if (d->row->fields[ROW_CHANGED])
     task->changed_at = bytes(d, ROW_CHANGED, VERSION_MAX);
@@ -131,6 +174,7 @@ bool row_decode(const struct db_row *row, struct task *task, struct err *err) {
   if (d.bad)
     return err_set(err, DB_E_ROW, "the row with id %llu has no valid %s; %s", (unsigned long long)task->id, d.bad,
                    db_error_cure(DB_E_ROW));
+  decode_place(&d, task);
   decode_numbers(&d, task);
   task->due_us = time_of(&d, ROW_DUE, false);
   int64_t first_us = time_of(&d, ROW_FIRST_DUE, true);

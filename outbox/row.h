@@ -59,9 +59,9 @@ enum row_field {
 /* Writes the list of expressions into out, for {columns}. */
 void row_columns(struct text *out, int64_t max_payload);
 
-/* Decodes one row. The task's bytes point into the row. A value that the schema does not allow, which a client with a
- * lenient sql_mode may have got past it, makes the task unreadable. False: it cannot even be told which row it is, and
- * err says what of it is wrong. */
+/* Decodes one row. The task's bytes point into the row. A value that the schema does not allow, which a client may
+ * have got past it (a lenient sql_mode, CHECKs that it switched off), makes the task unreadable. False: what guards its
+ * end, its id, shard, state and message id, cannot be told, and err says what of it is wrong. */
 MUSTCHECK bool row_decode(const struct db_row *row, struct task *task, struct err *err);
 
 /* Writes a SELECT that gives one row of the same shape, which tells two times instead of a task: `next`, an expression
@@ -69,6 +69,10 @@ MUSTCHECK bool row_decode(const struct db_row *row, struct task *task, struct er
 void row_times(struct text *out, const char *next);
 /* Decodes such a row. *next_us is INT64_MAX for NULL. */
 MUSTCHECK bool row_decode_times(const struct db_row *row, int64_t *next_us, int64_t *now_us);
+
+/* Whether the schema's CHECKs allow it: a message id or the name of a route, and a priority. */
+bool row_name_fits(const char *name, size_t len, size_t max);
+static inline bool row_priority_fits(uint64_t priority) { return priority >= 1 && priority <= 9; }
 
 /* A time, or the beginning of time where the field has none that is valid: what is due then is looked at. */
 int64_t row_time_or_past(const struct db_row *row, unsigned field);

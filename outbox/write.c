@@ -90,6 +90,7 @@ bool write_reduce(struct decision *d) {
   } steps[] = {{DECISION_NO_ALERT, wants_alert(d)},
                {DECISION_NO_TEXTS, d->error || d->record},
                {DECISION_NO_LINES, wants_attempt(d) || is_head(d) || d->sent},
+               {DECISION_CUT, wants_history(d)},
                {DECISION_NO_HISTORY, d->event == EVENT_DONE && wants_history(d)}};
   for (size_t i = 0; i < ARRAY_LEN(steps); i++)
     if (steps[i].form > d->form && steps[i].helps) {
@@ -167,7 +168,9 @@ static void add_row(struct text *row, const struct decision *d, bool versioned) 
   text_puts(row, "\",");
   text_json(row, d->alert_route, d->alert_route ? strlen(d->alert_route) : 0, STORE_ROUTE_MAX);
   text_puts(row, ",");
-  text_json(row, d->message_id.data, d->message_id.len, STORE_ID_MAX);
+  /* JSON_TABLE reads no NUL: of such a row, which can only end, its version tells that it is the same. */
+  bool nul = d->message_id.len && memchr(d->message_id.data, 0, d->message_id.len);
+  text_json(row, nul ? NULL : d->message_id.data, d->message_id.len, STORE_ID_MAX + STORE_WIDER);
   text_puts(row, ",");
   text_json(row, versioned && d->changed_at.len ? d->changed_at.data : NULL, d->changed_at.len, SIZE_MAX);
   text_puts(row, was_sent(d) ? ",1]" : ",0]");
@@ -214,6 +217,8 @@ static bool add(struct writer *w, const char *statement, const struct sql_arg *a
   return write_flush(w, err);
 }
 
+static const char *ignore_word(const struct decision *d) { return d->form >= DECISION_CUT ? "IGNORE" : ""; }
+
 /* Decisions as the rows of one or more JSON texts. */
 static bool write_json(struct writer *w, const struct kind *kind, struct decision *const *list, size_t count,
                        struct err *err) {
@@ -229,7 +234,8 @@ static bool write_json(struct writer *w, const struct kind *kind, struct decisio
     if (values->failed)
       w->ss->script.failed = true;
     const struct sql_arg json = {.name = "rows", .kind = SQL_STRING, .string = values->data, .len = values->len};
-    if (!add(w, kind->statement, ARGS(json, WORD("content", ROW_CONTENT), WORD("fence", w->fence)),
+    if (!add(w, kind->statement,
+             ARGS(json, WORD("content", ROW_CONTENT), WORD("fence", w->fence), WORD("ignore", ignore_word(list[0]))),
              kind->uncounted ? ROWS_ANY : rows, err))
       return false;
     text_clear(values);
@@ -249,7 +255,7 @@ static void add_removed(struct text *row, const struct decision *d) {
   text_puts(row, ",\"");
   text_puts(row, attempt_kind(d));
   text_puts(row, "\",");
-  text_json(row, d->message_id.data, d->message_id.len, STORE_ID_MAX);
+  text_json(row, d->message_id.data, d->message_id.len, STORE_ID_MAX + STORE_WIDER);
   text_puts(row, ",");
   text_json(row, sent->route.data, sent->route.len, STORE_ROUTE_MAX);
   text_puts(row, ",\"");
@@ -354,7 +360,8 @@ static bool write_same(struct writer *w, const char *statement, struct decision 
                      UNSIGNED("recoveries", d->recoveries), SIGNED("delay", d->delay_us > 0 ? d->delay_us : 0),
                      d->published_us ? TIME("published", d->published_us) : WORD("published", "o.published_at"),
                      SIGNED("keep", d->keep_us > 0 ? d->keep_us : 0), UNSIGNED("attempt_of", attempt_of(d)),
-                     WORD("content", ROW_CONTENT), STRING("kind", attempt_kind(d)), STRING("outcome", outcome(d))),
+                     WORD("content", ROW_CONTENT), STRING("kind", attempt_kind(d)), STRING("outcome", outcome(d)),
+                     WORD("ignore", ignore_word(d))),
                 (int64_t)count, err);
   text_free(&identity);
   return ok;

@@ -1,6 +1,6 @@
 -- A task that tells of a dead one, in the transaction that lets it die.
 INSERT INTO `{table}` (route, task_key, payload)
-SELECT v.alert_route, o.task_key, JSON_OBJECT('message_id', o.message_id, 'route', o.route, 'task_key', o.task_key,
+SELECT v.alert_route, LEFT(o.task_key, 255), JSON_OBJECT('message_id', o.message_id, 'route', o.route, 'task_key', o.task_key,
   'attempt', v.attempt, 'failures', v.failures, 'error_class', v.error_class, 'error', v.error,
   'due_at', DATE_FORMAT(COALESCE(o.first_due_at, o.due_at, o.created_at + INTERVAL o.delay_ms * 1000 MICROSECOND),
     '%Y-%m-%dT%H:%i:%s.%fZ'),
@@ -9,8 +9,8 @@ FROM JSON_TABLE({rows}, '$[*]' COLUMNS (
     id BIGINT UNSIGNED PATH '$[0]', state_from INT UNSIGNED PATH '$[1]', attempt_from INT UNSIGNED PATH '$[2]',
     shard INT UNSIGNED PATH '$[3]', attempt INT UNSIGNED PATH '$[5]', failures INT UNSIGNED PATH '$[6]',
     error_class VARCHAR(64) PATH '$[11]', error TEXT PATH '$[12]', alert_route VARCHAR(64) PATH '$[19]',
-    message_id VARCHAR(64) CHARACTER SET ascii COLLATE ascii_bin PATH '$[20]',
+    message_id VARCHAR(65) CHARACTER SET ascii COLLATE ascii_bin PATH '$[20]',
     changed_at DATETIME(6) PATH '$[21]')) v
 STRAIGHT_JOIN `{table}` o FORCE INDEX (PRIMARY)
-  ON o.id = v.id AND o.message_id = v.message_id AND o.state + 0 = v.state_from AND o.attempt = v.attempt_from AND o.shard = v.shard
+  ON o.id = v.id AND o.message_id = COALESCE(v.message_id, o.message_id) AND o.state + 0 = v.state_from AND o.attempt = v.attempt_from AND o.shard = v.shard
   AND (v.changed_at IS NULL OR o.changed_at = v.changed_at)

@@ -11,8 +11,8 @@ FROM JSON_TABLE({rows}, '$[*]' COLUMNS (
     shard INT UNSIGNED PATH '$[3]', published DATETIME(6) PATH '$[9]', error_class VARCHAR(64) PATH '$[11]',
     error TEXT PATH '$[12]', result MEDIUMTEXT PATH '$[15]', attempt_of INT UNSIGNED PATH '$[16]',
     kind VARCHAR(16) PATH '$[17]', outcome VARCHAR(16) PATH '$[18]',
-    message_id VARCHAR(64) CHARACTER SET ascii COLLATE ascii_bin PATH '$[20]',
+    message_id VARCHAR(65) CHARACTER SET ascii COLLATE ascii_bin PATH '$[20]',
     changed_at DATETIME(6) PATH '$[21]')) v
 STRAIGHT_JOIN `{table}` o FORCE INDEX (PRIMARY)
-  ON o.id = v.id AND o.message_id = v.message_id AND o.state + 0 = v.state_from AND o.attempt = v.attempt_from AND o.shard = v.shard
+  ON o.id = v.id AND o.message_id = COALESCE(v.message_id, o.message_id) AND o.state + 0 = v.state_from AND o.attempt = v.attempt_from AND o.shard = v.shard
   AND (v.changed_at IS NULL OR o.changed_at = v.changed_at)

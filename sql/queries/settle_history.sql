@@ -1,5 +1,5 @@
 -- Finished rows into the history. due_at is there as it was first asked for.
-INSERT INTO `{table}_history`
+INSERT {ignore} INTO `{table}_history`
   (id, message_id, route, payload, headers, task_key, due_at, priority, order_key, dedup_key, max_attempts, timeout_ms,
    expires_at, target_host, shard, created_at, state, attempt, failures, recoveries, revision, claimed_by, published_at,
    finished_at, error_class, last_error, progress, checkpoint, result, keep_until)
@@ -17,8 +17,8 @@ FROM JSON_TABLE({rows}, '$[*]' COLUMNS (
     failures INT UNSIGNED PATH '$[6]', recoveries INT UNSIGNED PATH '$[7]', published DATETIME(6) PATH '$[9]',
     keep_us BIGINT UNSIGNED PATH '$[10]', error_class VARCHAR(64) PATH '$[11]', error TEXT PATH '$[12]',
     progress DOUBLE PATH '$[13]', checkpoint MEDIUMTEXT PATH '$[14]', result MEDIUMTEXT PATH '$[15]',
-    outcome VARCHAR(16) PATH '$[18]', message_id VARCHAR(64) CHARACTER SET ascii COLLATE ascii_bin PATH '$[20]',
+    outcome VARCHAR(16) PATH '$[18]', message_id VARCHAR(65) CHARACTER SET ascii COLLATE ascii_bin PATH '$[20]',
     changed_at DATETIME(6) PATH '$[21]')) v
 STRAIGHT_JOIN `{table}` o FORCE INDEX (PRIMARY)
-  ON o.id = v.id AND o.message_id = v.message_id AND o.state + 0 = v.state_from AND o.attempt = v.attempt_from AND o.shard = v.shard
+  ON o.id = v.id AND o.message_id = COALESCE(v.message_id, o.message_id) AND o.state + 0 = v.state_from AND o.attempt = v.attempt_from AND o.shard = v.shard
   AND (v.changed_at IS NULL OR o.changed_at = v.changed_at)

@@ -1,5 +1,5 @@
 -- Finished rows into the history, all in the same way. due_at is there as it was first asked for.
-INSERT INTO `{table}_history`
+INSERT {ignore} INTO `{table}_history`
   (id, message_id, route, payload, headers, task_key, due_at, priority, order_key, dedup_key, max_attempts, timeout_ms,
    expires_at, target_host, shard, created_at, state, attempt, failures, recoveries, revision, claimed_by, published_at,
    finished_at, error_class, last_error, progress, checkpoint, keep_until)

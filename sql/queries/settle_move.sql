@@ -6,7 +6,7 @@ UPDATE JSON_TABLE({rows}, '$[*]' COLUMNS (
     shard INT UNSIGNED PATH '$[3]', state_to INT UNSIGNED PATH '$[4]', attempt INT UNSIGNED PATH '$[5]',
     failures INT UNSIGNED PATH '$[6]', recoveries INT UNSIGNED PATH '$[7]',
     error_class VARCHAR(64) PATH '$[11]', error TEXT PATH '$[12]',
-    message_id VARCHAR(64) CHARACTER SET ascii COLLATE ascii_bin PATH '$[20]',
+    message_id VARCHAR(65) CHARACTER SET ascii COLLATE ascii_bin PATH '$[20]',
     changed_at DATETIME(6) PATH '$[21]')) v
 STRAIGHT_JOIN `{table}` o FORCE INDEX (PRIMARY)
   ON o.id = v.id AND o.message_id = v.message_id AND o.state + 0 = v.state_from AND o.attempt = v.attempt_from AND o.shard = v.shard

@@ -1,0 +1,4 @@
+-- Rows of a group that the schema does not allow, due or not: all of them, or those due before there can be any.
+SELECT {columns} FROM `{table}` FORCE INDEX (ix_next)
+WHERE state = {state} AND shard = {shard} AND route = {route} AND priority = {priority}
+  AND ({all} OR next_at IS NULL OR next_at < '2000-01-01 00:00:00') LIMIT {limit}

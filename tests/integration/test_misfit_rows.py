@@ -1,0 +1,94 @@
+"""A row that the table's CHECKs refuse, and that somebody got past them, costs only itself."""
+
+import json
+
+import pytest
+
+from support.application import Task, new_id
+from support.ledger import Promise
+from support.wait import wait_until
+
+FAR = "'9999-12-31 23:59:59'"
+
+#: Columns and values that an application can write once it has switched the CHECKs off. None of them is an error then.
+MISFITS = [
+    *[("route", repr(value)) for value in ("r" * 65, "", "a b", "\n", "h\t")],
+    *[("message_id", repr(value)) for value in ("m" * 65, "", "a\r\nb", "a b")],
+    *[("priority", value) for value in ("0", "10", "31", "200", "-1", "256")],
+    *[("shard", value) for value in ("62", "63", "64", "200", "255", "-1")],
+    *[("task_key", value) for value in ("REPEAT('k', 256)", "REPEAT('\u00fc', 256)", "X'FF'")],
+    *[("order_key", value) for value in ("REPEAT('k', 256)", "REPEAT('\u00fc', 256)")],
+    *[("dedup_key", value) for value in ("REPEAT('k', 256)", "''")],
+    *[("headers", value) for value in ("''", "'[]'", "X'FFFE'", "REPEAT('x', 70000)")],
+    *[("delay_ms", value) for value in ("-1", "1000000000000000")],
+    ("delay_ms, due_at", "-9223372036854775808, UTC_TIMESTAMP(6)"),
+    *[("due_at", value) for value in ("'0000-00-00'", "'1000-01-01'", FAR, "'2026-00-31'")],
+    *[("expires_at", value) for value in ("'0000-00-00'", "'1000-01-01'", FAR)],
+    *[("max_attempts", value) for value in ("0", "-1", "4294967296")],
+    *[("timeout_ms", value) for value in ("0", "-1", "4294967296")],
+    *[("target_host", value) for value in ("REPEAT('t', 65)", "'t '", "' '")],
+    ("state", "'nonsense'"), ("state", "'done'"), ("attempt", "4294967295"), ("failures", "4294967295"),
+    ("recoveries", "4294967295"), ("revision", "4294967295"), ("first_due_at", "'0000-00-00'"),
+    ("created_at", "'0000-00-00'"), ("published_at", "'0000-00-00'"), ("move_to_shard", "200"),
+    ("move_to_host", "REPEAT('t', 65)"), ("progress", "1e308"),
+]
+
+
+def insert_misfits(stage):
+    """One row for each, beside good ones of the same route; returns {id: (column, value)}."""
+    rows = {}
+    with stage.connect() as connection, connection.cursor() as cursor:
+        cursor.execute("SET NAMES utf8mb4")
+        cursor.execute("SET sql_mode = '', check_constraint_checks = 0")
+        for number, (column, value) in enumerate(MISFITS):
+            columns = {"route": f"'{'hk'[number % 2]}'", "payload": "'misfit'", "message_id": f"'misfit-{number}'",
+                       column: value}
+            cursor.execute(f"INSERT INTO outbox ({', '.join(columns)}) VALUES ({', '.join(columns.values())})")
+            rows[cursor.lastrowid] = (column, value)
+    return rows
+
+
+@pytest.mark.parametrize("claim", ["memory", "recorded"])
+def test_a_row_that_got_past_the_checks_costs_only_itself(stage, claim):
+    """Every user of MariaDB may switch CHECKs off for itself. Whatever such a client writes into whichever column, all
+    other tasks of its route and of others leave at once, the row ends or is named by doctor, and people can list and
+    count tasks. (One row with priority 10, or with a route of 65 characters, used to stop every route.)"""
+    stage.kafka("k", claim=claim, history="1h")
+    stage.http("h", claim=claim, history="1h")
+    stage.consume_kafka("k")
+    stage.consume_http()
+    daemon = stage.daemon()
+    application = stage.application()
+    application.insert([Task(Promise(new_id(), "hk"[number % 2], b"before")) for number in range(20)])
+    misfits = insert_misfits(stage)
+    daemon.start()
+    application.insert([Task(Promise(new_id(), "hk"[number % 2], b"after")) for number in range(20)])
+    good = "SELECT COUNT(*) FROM outbox_history WHERE state = 'done' AND payload <> 'misfit'"
+    wait_until(lambda: stage.execute(good) == ((40,),), 60, "all good tasks to leave", detail=stage.living)
+
+    def left():
+        return {row[0] for row in stage.execute("SELECT id FROM outbox")}
+
+    def named():
+        lines = [json.loads(line) for line in daemon.run("doctor", "-o", "jsonl", check=False).stdout.splitlines()]
+        text = json.dumps([line for line in lines if "unreadable" in json.dumps(line)])
+        return {number for number in left() if f"id {number} " in text}
+
+    wait_until(lambda: left() == named(), 60, "what no daemon reads to be named, and all else to end",
+               detail=lambda: {number: misfits.get(number) for number in left() - named()})
+    wait_until(lambda: left() == named(), 60, "all else to end")
+    ended = dict(stage.execute("SELECT id, CONCAT(state, ' ', COALESCE(error_class, '')) FROM outbox_history"
+                               " WHERE payload = 'misfit'"))
+    assert set(ended) | left() == set(misfits)
+    assert {misfits[number][0] for number in left()} <= {"shard", "state", "target_host", "due_at",
+                                                            "move_to_host"}
+    for number, (column, value) in misfits.items():
+        if column in ("route", "priority", "max_attempts") and value != "4294967296" and number in ended:
+            assert ended[number] in ("dead row.unreadable",), (column, value)
+    for words in (("task", "list"), ("route", "list"), ("dead", "list"), ("doctor",)):
+        result = daemon.run(*words, check=False)
+        assert result.returncode in (0, 1), (words, result.stdout, result.stderr)
+    for number in sorted(misfits):
+        assert daemon.run("task", "show", f"id:{number}", check=False).returncode == 0, misfits[number]
+    application.insert([Task(Promise(new_id(), "h", b"late"))])
+    wait_until(lambda: stage.execute(good) == ((41,),), 60, "a task after all of them to leave")
