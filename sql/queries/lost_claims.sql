@@ -3,6 +3,7 @@
 SELECT {columns} FROM `{table}` FORCE INDEX (ix_next)
 WHERE state = 'claimed' AND shard IN ({shards})
   AND IF(shard = 63, NOT EXISTS (SELECT 1 FROM `{table}_instances` i
-                                 WHERE i.id = claimed_by AND i.alive_until > UTC_TIMESTAMP(6)),
+                                 WHERE i.id = claimed_by AND i.alive_until > UTC_TIMESTAMP(6)
+                                   AND i.seen_at < UTC_TIMESTAMP(6) + INTERVAL 1 MINUTE),
          COALESCE(claim_epoch, 0) < CASE shard {epochs} END)
 LIMIT {limit}

@@ -66,6 +66,24 @@ static void one_of_two_acquires(void **state) {
   assert_string_equal(ask_text(f, "SELECT owner FROM outbox_shards WHERE shard = 2"), "second");
 }
 
+/* The server comes back with a clock that is an hour behind. The leases of the dead, and their signs of life, used to
+ * count for that hour, and nobody took their shards; nor did anything say so. */
+static void a_lease_from_before_the_clock_was_put_back_is_over(void **state) {
+  struct fixture *f = *state;
+  struct shard_row rows[STORE_SHARDS_MAX];
+  size_t count;
+  uint64_t epoch;
+  sql(f, "UPDATE outbox_shards SET lease_until = UTC_TIMESTAMP(6) + INTERVAL 1 HOUR WHERE shard = 2");
+  sql(f, "UPDATE outbox_shards SET lease_until = UTC_TIMESTAMP(6) + INTERVAL 10 MINUTE WHERE shard = 1");
+  ok(f, OPS->shards(f->ss, rows, &count, &f->err));
+  assert_true(rows[2].expired && rows[2].unclean);
+  assert_false(rows[1].expired);
+  ok(f, OPS->acquire(f->ss, "second", &rows[2], 60000, &epoch, &f->err));
+  assert_int_equal(epoch, rows[2].epoch + 1);
+  ok(f, OPS->acquire(f->ss, "second", &rows[1], 60000, &epoch, &f->err));
+  assert_int_equal(epoch, 0);
+}
+
 static void renewal_tells_what_is_lost(void **state) {
   struct fixture *f = *state;
   enum lease_fate fates[SHARDS];
@@ -451,6 +469,7 @@ int main(int argc, char **argv) {
       TEST(instances_live_and_leave),
       TEST(clock_is_the_databases),
       TEST(one_of_two_acquires),
+      TEST(a_lease_from_before_the_clock_was_put_back_is_over),
       TEST(renewal_tells_what_is_lost),
       TEST(only_the_leases_named_are_renewed),
       TEST(what_was_seen_long_ago_acquires_nothing),
