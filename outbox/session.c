@@ -88,6 +88,16 @@ static bool take_name(struct store_session *ss, struct err *err) {
   return true;
 }
 
+/* How the database is reached as of now, for no longer than the session's own limit. */
+static struct database_config config_now(const struct store_session *ss) {
+  struct database_config config = *ss->outbox->config;
+  if (ss->limit_ms && config.connect_timeout_ms > ss->limit_ms)
+    config.connect_timeout_ms = ss->limit_ms;
+  if (ss->limit_ms && config.read_timeout_ms > ss->limit_ms)
+    config.read_timeout_ms = ss->limit_ms;
+  return config;
+}
+
 static bool ensure_connected(struct store_session *ss, struct err *err) {
   unsigned generation = atomic_load(&ss->outbox->generation);
   if (ss->conn && (ss->generation != generation || idle_too_long(ss)))
@@ -96,6 +106,7 @@ static bool ensure_connected(struct store_session *ss, struct err *err) {
   if (ss->conn)
     return true;
   ss->generation = generation;
+  ss->config = config_now(ss);
   if (!db_open(&ss->config, DB_DAEMON, ss->purpose, &ss->conn, err) || !ss->conn)
     return false;
   if (!take_name(ss, err) || (!atomic_load(&ss->outbox->has_rights) && !rights_check(ss->conn, err))) {
@@ -182,7 +193,6 @@ enum store_status session_open(void *store, const char *purpose, struct store_se
     return STORE_REFUSED;
   }
   ss->outbox = store;
-  ss->config = *ss->outbox->config;
   ss->random = (uint64_t)clock_mono_us() ^ (uintptr_t)ss;
   snprintf(ss->purpose, sizeof ss->purpose, "%s", purpose);
   enum store_status status = session_run(ss, "opening a database session", nothing, NULL, err);
@@ -210,11 +220,6 @@ void session_limit(struct store_session *ss, int64_t lease_ms) {
   if (limit_ms == ss->limit_ms)
     return;
   ss->limit_ms = limit_ms;
-  ss->config = *ss->outbox->config;
-  if (ss->config.connect_timeout_ms > limit_ms)
-    ss->config.connect_timeout_ms = limit_ms;
-  if (ss->config.read_timeout_ms > limit_ms)
-    ss->config.read_timeout_ms = limit_ms;
   db_close(&ss->conn); /* the limits of a connection are those that it was made with */
 }
 

@@ -37,7 +37,7 @@ enum { SESSION_NAMES = 64 };
 
 struct store_session {
   struct outbox *outbox;
-  struct database_config config; /* the outbox's, but for shorter time limits where the session has a limit */
+  struct database_config config; /* the outbox's when the connection was made, but for shorter time limits */
   int64_t limit_ms;              /* for the server's answers, see session_limit(); 0 = as configured */
   char purpose[32];
   struct db_conn *conn; /* NULL = not connected */

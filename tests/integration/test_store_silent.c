@@ -49,12 +49,12 @@ static int64_t holders(struct fixture *f) {
 
 /* Says of an instance when its last sign of life runs out, and its lease of shard 0. */
 static void runs(struct fixture *f, const char *instance, const char *alive_until, const char *lease_until) {
-  sql(f, "REPLACE INTO outbox_instances (id, host, alive_until) VALUES ('%s', 'h', '%s')", instance, alive_until);
-  sql(f, "UPDATE outbox_shards SET owner = '%s', lease_until = '%s' WHERE shard = 0", instance, lease_until);
+  sql(f, "REPLACE INTO outbox_instances (id, host, alive_until) VALUES ('%s', 'h', %s)", instance, alive_until);
+  sql(f, "UPDATE outbox_shards SET owner = '%s', lease_until = %s WHERE shard = 0", instance, lease_until);
 }
 
-#define PAST "2020-01-01"
-#define FUTURE "2100-01-01"
+#define PAST "'2020-01-01'"
+#define SOON "UTC_TIMESTAMP(6) + INTERVAL 9 MINUTE"
 
 /* Nobody waits for the dead: its locks go as soon as its lease and its last sign of life have run out. As long as one
  * of them runs it lives, and nothing of it is touched; nor is anything of others, ever. */
@@ -62,7 +62,7 @@ static void the_sessions_of_the_silent_are_ended_and_no_others(void **state) {
   struct fixture *f = *state;
   struct daemon dead = {0}, alive = {0};
   struct store_silent silent;
-  static const char *const living[][2] = {{FUTURE, FUTURE}, {PAST, FUTURE}, {FUTURE, PAST}};
+  static const char *const living[][2] = {{SOON, SOON}, {PAST, SOON}, {SOON, PAST}};
   sql(f, "INSERT INTO outbox (id, route, payload, shard) VALUES (1, 'r', 'p', 0)");
   start(f, &dead, "dead-1", f->config.user, f->config.password);
   start(f, &alive, "alive-1", f->config.user, f->config.password);
