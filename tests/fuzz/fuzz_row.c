@@ -41,9 +41,10 @@ static void decode(char *row, size_t size) {
     check(err.code != 0 && err.text[0]);
     return;
   }
-  check(task.shard < STORE_SHARDS_MAX && task.state < TASK_STATES && task.priority <= 9);
-  check_bytes(task.route, row, size, STORE_ROUTE_MAX);
-  check_bytes(task.message_id, row, size, STORE_ID_MAX);
+  check(task.shard < STORE_SHARDS_MAX && task.state < TASK_STATES);
+  check(task.unreadable || (task.priority >= 1 && task.priority <= 9)); /* else it ends, whatever else is wrong */
+  check_bytes(task.route, row, size, task.unreadable ? size : STORE_ROUTE_MAX);
+  check_bytes(task.message_id, row, size, STORE_ID_MAX + (task.unreadable ? STORE_WIDER : 0));
   check_bytes(task.headers, row, size, size);
   check_bytes(task.payload, row, size, size);
 }

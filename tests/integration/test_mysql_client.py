@@ -15,7 +15,7 @@ from test_binlog import (POLL_S, SOON_S, assert_soon, follow, quiet,  # noqa: F4
                          test_rotated_and_purged_logs, test_rows_are_noticed_as_they_commit,
                          test_statements_in_the_log, test_the_end_is_prompt,
                          test_what_is_not_ours_costs_no_statement)
-from test_store import ON_MYSQL, run_all
+from test_store import OTHERS, run_all
 
 from support.mysql_client import mysql_client_build
 from support.servers.engines import EngineUnavailable
@@ -29,7 +29,7 @@ if "DUEBOX_TEST_ENGINES" not in os.environ:
 @pytest.fixture(scope="module")
 def build():
     try:
-        return mysql_client_build(*(source.stem for source in ON_MYSQL))
+        return mysql_client_build(*(source.stem for source in OTHERS))
     except EngineUnavailable as why:
         pytest.skip(f"NOT TESTED with libmysqlclient: {why}")
 
@@ -69,6 +69,6 @@ def test_a_compressed_transaction(quiet):  # noqa: F811
         quiet.receiver.wait_count(before + 1, 2 * POLL_S)
 
 
-@pytest.mark.parametrize("program", [source.stem for source in ON_MYSQL])
+@pytest.mark.parametrize("program", [source.stem for source in OTHERS])
 def test_c(build, mariadb, program):
     run_all(build / "tests" / program, DUEBOX_TEST_MYSQL=str(mariadb.socket))
