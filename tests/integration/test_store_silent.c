@@ -4,6 +4,7 @@
  */
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "integration/store_fixture.h"
 #include "outbox/outbox.h"
@@ -80,7 +81,7 @@ static void the_sessions_of_the_silent_are_ended_and_no_others(void **state) {
   assert_int_equal(silent.ended, 1);
   assert_int_equal(silent.refused, 0);
   while (holders(f) > 0)
-    ;
+    usleep(200 * 1000); /* InnoDB shows the same picture again to whoever asks within a tenth of a second */
   sql(f, "UPDATE outbox SET priority = 1 WHERE id = 1");
   ok(f, OPS->end_silent(f->ss, "dead-1", &silent, &f->err));
   assert_true(silent.silent);
