@@ -390,7 +390,7 @@ int change_tasks(struct cli *cli, const struct args *args, const struct change_r
   if (code || (code = select_open(cli, &run.selection, &run.op)))
     return code;
   fill_order(&run, config, actor, sizeof actor);
-  if (asks && !intervener_new(run.op, config->admin.token, &run.intervener, &err))
+  if (asks && !intervener_new(run.op, &config->admin, &run.intervener, &err))
     return cli_fail_err(&err);
 
   if (run.selection.by_ids)

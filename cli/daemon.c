@@ -6,10 +6,13 @@
 #include <string.h>
 #include <sysexits.h>
 
+#include "core/admin_url.h"
+
 enum { CONNECT_TIMEOUT_MS = 3000, GET_TIMEOUT_MS = 3000, ANSWER_MAX_BYTES = 16 << 20, HTTP_OK = 200 };
 
 struct daemon_client {
-  CURL *curl;
+  const struct admin_config *admin;
+  CURLSH *connections; /* outlive the handle of a request */
   struct curl_slist *headers;
   char error[CURL_ERROR_SIZE];
   char *answer;
@@ -38,16 +41,21 @@ static bool add_header(struct daemon_client *client, const char *header) {
   return longer != NULL;
 }
 
-static bool set_up(struct daemon_client *client, const char *token) {
-  CURL *curl = client->curl;
+static bool set_up(struct daemon_client *client) {
   char bearer[1024];
-  if (token) {
-    snprintf(bearer, sizeof bearer, "Authorization: Bearer %s", token);
-    if (!add_header(client, bearer))
+  if (client->admin->token) {
+    int len = snprintf(bearer, sizeof bearer, "Authorization: Bearer %s", client->admin->token);
+    if (len >= (int)sizeof bearer || !add_header(client, bearer))
       return false;
   }
-  return add_header(client, "Content-Type: application/json") &&
-         curl_easy_setopt(curl, CURLOPT_HTTPHEADER, client->headers) == CURLE_OK &&
+  return add_header(client, "Content-Type: application/json") && (client->connections = curl_share_init()) &&
+         curl_share_setopt(client->connections, CURLSHOPT_SHARE, CURL_LOCK_DATA_CONNECT) == CURLSHE_OK;
+}
+
+/* A handle for one request: before libcurl 8.1.0 what a handle remembers of an answer may crash it in the next one. */
+static bool prepare(struct daemon_client *client, CURL *curl) {
+  return curl_easy_setopt(curl, CURLOPT_HTTPHEADER, client->headers) == CURLE_OK &&
+         curl_easy_setopt(curl, CURLOPT_SHARE, client->connections) == CURLE_OK &&
          curl_easy_setopt(curl, CURLOPT_USERAGENT, "duebox/" DUEBOX_VERSION) == CURLE_OK &&
          curl_easy_setopt(curl, CURLOPT_PROTOCOLS_STR, "http,https") == CURLE_OK &&
          curl_easy_setopt(curl, CURLOPT_NOPROXY, "*") == CURLE_OK &&
@@ -58,10 +66,13 @@ static bool set_up(struct daemon_client *client, const char *token) {
          curl_easy_setopt(curl, CURLOPT_WRITEDATA, client) == CURLE_OK;
 }
 
-bool daemon_client_new(const char *token, struct daemon_client **out, struct err *err) {
+bool daemon_client_new(const struct admin_config *admin, struct daemon_client **out, struct err *err) {
   *out = calloc(1, sizeof **out);
-  if (*out && ((*out)->curl = curl_easy_init()) && set_up(*out, token))
-    return true;
+  if (*out) {
+    (*out)->admin = admin;
+    if (set_up(*out))
+      return true;
+  }
   daemon_client_free(out);
   err_set(err, EX_SOFTWARE, "libcurl could not be set up");
   return false;
@@ -70,7 +81,7 @@ bool daemon_client_new(const char *token, struct daemon_client **out, struct err
 void daemon_client_free(struct daemon_client **client) {
   if (!*client)
     return;
-  curl_easy_cleanup((*client)->curl);
+  curl_share_cleanup((*client)->connections);
   curl_slist_free_all((*client)->headers);
   free((*client)->answer);
   free(*client);
@@ -91,10 +102,29 @@ static void read_problem(struct daemon_answer *answer) {
     snprintf(answer->detail, sizeof answer->detail, "HTTP status %ld", answer->status);
 }
 
-/* Nothing has left this machine when the name did not resolve or nobody took the connection. */
+/* Nothing has left this machine when the name did not resolve, nobody took the connection, or it was not to be trusted.
+ */
 static bool never_sent(CURLcode code) {
   return code == CURLE_COULDNT_RESOLVE_HOST || code == CURLE_COULDNT_CONNECT || code == CURLE_UNSUPPORTED_PROTOCOL ||
-         code == CURLE_URL_MALFORMAT;
+         code == CURLE_URL_MALFORMAT || code == CURLE_PEER_FAILED_VERIFICATION || code == CURLE_SSL_CONNECT_ERROR;
+}
+
+static CURLcode perform(struct daemon_client *client, const char *url, const char *body, long timeout_ms,
+                        long *status) {
+  CURL *curl = curl_easy_init();
+  CURLcode code = curl && prepare(client, curl) ? CURLE_OK : CURLE_FAILED_INIT;
+  if (code == CURLE_OK)
+    code = curl_easy_setopt(curl, CURLOPT_URL, url);
+  if (code == CURLE_OK)
+    code = curl_easy_setopt(curl, CURLOPT_TIMEOUT_MS, timeout_ms);
+  if (code == CURLE_OK && body)
+    code = curl_easy_setopt(curl, CURLOPT_POSTFIELDS, body);
+  if (code == CURLE_OK)
+    code = curl_easy_perform(curl);
+  if (code == CURLE_OK)
+    curl_easy_getinfo(curl, CURLINFO_RESPONSE_CODE, status);
+  curl_easy_cleanup(curl);
+  return code;
 }
 
 bool daemon_ask(struct daemon_client *client, const char *base_url, const char *path, const char *body, long timeout_ms,
@@ -102,24 +132,22 @@ bool daemon_ask(struct daemon_client *client, const char *base_url, const char *
   *answer = (struct daemon_answer){0};
   client->answer_len = 0;
   client->error[0] = '\0';
-  char url[1024];
+  if (!admin_url_check(base_url, client->admin->token, client->admin->allow_plaintext, err)) {
+    answer->status = DAEMON_NEVER_SENT;
+    err->code = EX_CONFIG;
+    return err_wrap(err, "its admin.url");
+  }
+  char url[4096];
   size_t base_len = strlen(base_url);
   while (base_len > 0 && base_url[base_len - 1] == '/')
     base_len--;
   snprintf(url, sizeof url, "%.*s%s", (int)base_len, base_url, path);
 
-  CURL *curl = client->curl;
-  curl_easy_setopt(curl, CURLOPT_URL, url);
-  curl_easy_setopt(curl, CURLOPT_TIMEOUT_MS, timeout_ms);
-  curl_easy_setopt(curl, CURLOPT_POSTFIELDS, body);
-  curl_easy_setopt(curl, body ? CURLOPT_POST : CURLOPT_HTTPGET, 1L);
-  CURLcode code = curl_easy_perform(curl);
-  curl_easy_setopt(curl, CURLOPT_POSTFIELDS, NULL);
+  CURLcode code = perform(client, url, body, timeout_ms, &answer->status);
   if (code != CURLE_OK) {
     answer->status = never_sent(code) ? DAEMON_NEVER_SENT : 0;
     return err_set(err, EX_UNAVAILABLE, "%s: %s", url, client->error[0] ? client->error : curl_easy_strerror(code));
   }
-  curl_easy_getinfo(curl, CURLINFO_RESPONSE_CODE, &answer->status);
   answer->body = client->answer_len ? json_loadb(client->answer, client->answer_len, 0, NULL) : NULL;
   if (answer->status >= 400)
     read_problem(answer);
@@ -145,7 +173,7 @@ json_t *daemon_get(const struct admin_config *admin, const char *path, struct er
     err_set(err, EX_CONFIG, "admin.listen is off");
     return NULL;
   }
-  if (!daemon_client_new(admin->token, &client, err))
+  if (!daemon_client_new(admin, &client, err))
     return NULL;
   if (daemon_ask(client, admin->url, path, NULL, GET_TIMEOUT_MS, &answer, err)) {
     if (answer.status == HTTP_OK && answer.body)

@@ -2,8 +2,8 @@
  *
  * cli/daemon.h - asking a running daemon over its HTTP API.
  *
- * One client keeps one connection open over many requests. It follows no redirect, uses no proxy and speaks http and
- * https only: the bearer token goes where it was sent and nowhere else. Main thread.
+ * One client keeps connections open over many requests. It follows no redirect, uses no proxy, and asks nobody at a URL
+ * that core/admin_url.h refuses: the bearer token goes where it was sent and nowhere else. Main thread.
  */
 #ifndef CLI_DAEMON_H
 #define CLI_DAEMON_H
@@ -26,8 +26,8 @@ struct daemon_answer {
   json_t *body;     /* the caller's, NULL when there was none or it was no JSON */
 };
 
-/* token: NULL = none. */
-MUSTCHECK bool daemon_client_new(const char *token, struct daemon_client **out, struct err *err);
+/* admin outlives the client. */
+MUSTCHECK bool daemon_client_new(const struct admin_config *admin, struct daemon_client **out, struct err *err);
 void daemon_client_free(struct daemon_client **client);
 
 /* Sends body (JSON text; NULL = GET) to base_url + path and waits for at most timeout_ms. False: no HTTP answer came,

@@ -151,7 +151,7 @@ static void check_admin(struct examination *exam, const struct config *config) {
         "cancel and reschedule of claimed shards need it; set admin.listen and admin.token_file");
     return;
   }
-  if (!daemon_client_new(config->admin.token, &client, &err)) {
+  if (!daemon_client_new(&config->admin, &client, &err)) {
     say(exam, FINDING_FAIL, "admin", err.text, "");
     return;
   }

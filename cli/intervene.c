@@ -4,13 +4,16 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sysexits.h>
+#include <time.h>
 
 #include "cli/daemon.h"
 #include "cli/times.h"
+#include "core/base/clock.h"
 
 enum {
   ROUNDS = 3,
   ANSWER_TIMEOUT_MS = 15000,
+  VERIFY_US = 5 * 1000 * 1000,
   HTTP_OK = 200,
   HTTP_UNAUTHORIZED = 401,
   HTTP_FORBIDDEN = 403,
@@ -27,12 +30,13 @@ struct intervener {
   uint64_t asked;               /* tasks that daemons have changed */
 };
 
-bool intervener_new(const struct operator* op, const char *token, struct intervener **out, struct err *err) {
+bool intervener_new(const struct operator* op, const struct admin_config *admin, struct intervener **out,
+                    struct err *err) {
   *out = calloc(1, sizeof **out);
   if (!*out)
     return err_set(err, EX_OSERR, "out of memory");
   (*out)->op = op;
-  if (daemon_client_new(token, &(*out)->client, err))
+  if (daemon_client_new(admin, &(*out)->client, err))
     return true;
   intervener_free(out);
   return false;
@@ -115,34 +119,77 @@ static char *request_body(const struct task_change *change) {
   return text;
 }
 
+/* What the table says of the task now. *found: under its message id still. */
+static bool read_again(struct intervener *in, const struct task_target *target, struct task_target *now, bool *found,
+                       struct err *err) {
+  char id[32];
+  snprintf(id, sizeof id, "id:%llu", (unsigned long long)target->id);
+  enum store_status status = in->op->ops->find(in->op->self, id, now, found, err);
+  *found = status == STORE_OK && *found && strcmp(now->message_id, target->message_id) == 0;
+  return status == STORE_OK || store_failed(status, err);
+}
+
+/* Whether a task is still what it was before the change. */
+static bool is_unchanged(const struct task_change *change, const struct task_target *target,
+                         const struct task_target *now) {
+  enum { NEAR_US = 1000 * 1000 };
+  if (change->verb == CHANGE_CANCEL)
+    return now->state != TASK_CANCELLED;
+  int64_t away_us = now->next_us - change->due_us;
+  return now->state == target->state && now->next_us == target->next_us && (away_us > NEAR_US || away_us < -NEAR_US);
+}
+
+/* Whoever answered at the address of the daemon: what counts is the row. Another node of a cluster may need a moment
+ * until it has it. */
+static bool verify(struct intervener *in, const struct task_change *change, struct task_target *target,
+                   struct err *err) {
+  const struct timespec pause = {.tv_nsec = 20 * 1000 * 1000};
+  const struct shard_owner *owner = &in->owners[target->shard];
+  for (int64_t until_us = clock_mono_us() + VERIFY_US;; nanosleep(&pause, NULL)) {
+    struct task_target now;
+    bool found;
+    if (!read_again(in, target, &now, &found, err))
+      return false;
+    if (!found || !is_unchanged(change, target, &now)) {
+      target->outcome = CHANGE_DONE;
+      return true;
+    }
+    if (clock_mono_us() >= until_us)
+      break;
+  }
+  return err_set(err, EX_UNAVAILABLE,
+                 "task %llu: what answers for the daemon %s at %s says that it was done, but the row is as it was; "
+                 "something else may listen there",
+                 (unsigned long long)target->id, owner->instance, owner->admin_url);
+}
+
 /* No answer came though the request may have: a cancelled row shows itself in the history. */
 static bool look_again(struct intervener *in, const struct task_change *change, struct task_target *target,
                        struct err *err) {
-  char id[32], why[sizeof err->text];
+  char why[sizeof err->text];
   struct task_target now;
   struct err ignored;
   bool found;
-  snprintf(id, sizeof id, "id:%llu", (unsigned long long)target->id);
-  if (change->verb == CHANGE_CANCEL && in->op->ops->find(in->op->self, id, &now, &found, &ignored) == STORE_OK &&
-      found && now.state == TASK_CANCELLED && strcmp(now.message_id, target->message_id) == 0) {
+  if (change->verb == CHANGE_CANCEL && read_again(in, target, &now, &found, &ignored) && found &&
+      now.state == TASK_CANCELLED) {
     target->outcome = CHANGE_DONE;
     return true;
   }
   memcpy(why, err->text, sizeof why);
   return err_set(err, EX_UNAVAILABLE,
                  "task %llu: the daemon %s did not answer (%.600s); whether it was carried out is not known: "
-                 "look with `duebox task show %s` and repeat it",
-                 (unsigned long long)target->id, in->owners[target->shard].instance, why, id);
+                 "look with `duebox task show id:%llu` and repeat it",
+                 (unsigned long long)target->id, in->owners[target->shard].instance, why,
+                 (unsigned long long)target->id);
 }
 
-static bool take_answer(struct intervener *in, const struct daemon_answer *answer, struct task_target *target,
-                        struct err *err) {
+static bool take_answer(struct intervener *in, const struct task_change *change, const struct daemon_answer *answer,
+                        struct task_target *target, struct err *err) {
   const struct shard_owner *owner = &in->owners[target->shard];
   unsigned long long id = target->id;
   switch (answer->status) {
   case HTTP_OK:
-    target->outcome = CHANGE_DONE;
-    return true;
+    return verify(in, change, target, err);
   case HTTP_NOT_FOUND:
     target->outcome = CHANGE_NOT_FOUND;
     return true;
@@ -188,7 +235,7 @@ static bool ask_owner(struct intervener *in, const struct task_change *change, s
   free(body);
   bool ok;
   if (answered)
-    ok = take_answer(in, &answer, target, err);
+    ok = take_answer(in, change, &answer, target, err);
   else if (answer.status == DAEMON_NEVER_SENT)
     ok = err_wrap(err, "task %llu: the daemon %s on %s holds its shard and cannot be reached; nothing was changed", id,
                   owner->instance, owner->host);

@@ -4,8 +4,8 @@
  * nobody holds it the rows are changed directly under the shard's lock.
  *
  * A daemon may have a due task in its memory while its row still says scheduled. So a row of a held shard is never
- * changed from here: either its owner answers that it did, or nothing was done. Who owns what is read from the tables
- * and read again when an answer or a lock shows that it has changed.
+ * changed from here: either its owner answers that it did, and the row shows it, or nothing was done. Who owns what is
+ * read from the tables and read again when an answer or a lock shows that it has changed.
  */
 #ifndef CLI_INTERVENE_H
 #define CLI_INTERVENE_H
@@ -14,8 +14,9 @@
 
 struct intervener;
 
-/* token: of the daemons' HTTP API, or NULL. op outlives it. */
-MUSTCHECK bool intervener_new(const struct operator* op, const char *token, struct intervener **out, struct err *err);
+/* admin: for asking daemons. op and admin outlive it. */
+MUSTCHECK bool intervener_new(const struct operator* op, const struct admin_config *admin, struct intervener **out,
+                              struct err *err);
 void intervener_free(struct intervener **intervener);
 
 /* Does change (CANCEL or RESCHEDULE) to at most CHANGE_CHUNK living targets and sets their outcomes; each that is set

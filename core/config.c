@@ -14,6 +14,7 @@
 
 #include <duebox/link.h>
 
+#include "core/admin_url.h"
 #include "core/base/log.h"
 #include "core/config_internal.h"
 #include "core/config_rows.h"
@@ -205,13 +206,25 @@ static bool check_url(const struct config_loader *l, const struct yaml_node *nod
          yaml_err(config_place(l, node, key), l->err, "\"%.80s\" is no URL; it begins with http:// or https://", url);
 }
 
+/* Who listens on all addresses is asked on this machine's own. */
+static const char *default_admin_url(const struct config_loader *l, const struct admin_config *admin) {
+  bool v6 = strchr(admin->host, ':');
+  struct in6_addr any = IN6ADDR_ANY_INIT, address = IN6ADDR_ANY_INIT;
+  const char *host = admin->host;
+  if (v6 && inet_pton(AF_INET6, host, &address) == 1 && memcmp(&any, &address, sizeof any) == 0)
+    host = "::1";
+  else if (strcmp(host, "0.0.0.0") == 0)
+    host = "127.0.0.1";
+  return arena_printf(l->arena, v6 ? "http://[%s]:%u" : "http://%s:%u", host, admin->port);
+}
+
 static bool load_admin(const struct config_loader *l) {
   const struct yaml_node *node = yaml_get(l->config->tree, "admin");
   struct admin_config *admin = &l->config->admin;
   struct admin_rows rows = {0};
   if (!config_fill(l, config_admin_rows, node, NULL, &rows))
     return false;
-  *admin = (struct admin_config){.token = rows.token, .url = rows.url};
+  *admin = (struct admin_config){.token = rows.token, .url = rows.url, .allow_plaintext = rows.allow_plaintext};
   if (rows.token && strlen(rows.token) < TOKEN_MIN)
     return yaml_err(config_place(l, node, "token"), l->err,
                     "the token is shorter than %d characters; make one with: openssl rand -hex 32", TOKEN_MIN);
@@ -226,8 +239,10 @@ static bool load_admin(const struct config_loader *l) {
                     "127.0.0.1",
                     rows.listen);
   if (!admin->url)
-    admin->url = arena_printf(l->arena, "http://%s", rows.listen);
-  return check_url(l, node, "url", admin->url);
+    admin->url = default_admin_url(l, admin);
+  struct err why = {0};
+  return admin_url_check(admin->url, admin->token, admin->allow_plaintext, &why) ||
+         yaml_err(config_place(l, node, "url"), l->err, "%s", why.text);
 }
 
 static bool check_secret(const struct config_loader *l, const struct yaml_node *node, const char *key,

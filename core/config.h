@@ -109,8 +109,9 @@ struct engine_config {
 struct admin_config {
   const char *host; /* NULL = no listener */
   uint16_t port;
-  const char *token; /* NULL = only GET requests, from loopback */
-  const char *url;   /* how others reach it, "http://127.0.0.1:8321" */
+  const char *token;    /* NULL = only GET requests, from loopback */
+  const char *url;      /* how others reach it, "http://127.0.0.1:8321" */
+  bool allow_plaintext; /* commands may send the token readable to another machine */
 };
 
 /* `callbacks:` - where consumers of HTTP tasks answer later. */

@@ -33,6 +33,7 @@ struct admin_rows {
   const char *listen; /* "host:port" or "off" */
   const char *token;
   const char *url;
+  bool allow_plaintext;
 };
 
 /* `callbacks` as it is written. */

@@ -164,6 +164,41 @@ def test_a_wrong_token(running):
     assert "admin.token_file must hold" in line(running, "reload", code=77).stderr
 
 
+def pretend(stage, url):
+    """Another daemon seems to hold all shards, and to be reached there."""
+    stage.execute("INSERT INTO outbox_instances (id, kind, host, url, version, routes, pid, alive_until) "
+                  "VALUES ('x', 'daemon', 'elsewhere', %s, '0', '', 1, UTC_TIMESTAMP(6) + INTERVAL 1 HOUR)", url)
+    stage.execute("UPDATE outbox_shards SET owner = 'x', lease_until = UTC_TIMESTAMP(6) + INTERVAL 1 HOUR")
+
+
+@pytest.fixture
+def pretender(running):
+    """The daemon has stopped, and its task is in an hour; url answers everything with 200."""
+    running.id, = running.insert("hook", delay_ms=HOUR_MS)
+    running.daemons[0].stop()
+    running.receiver.on("/api", Answer(200, body=b"{}"))
+    return running
+
+
+@pytest.mark.parametrize("words", [["cancel"], ["reschedule", "--delay", "2h"]])
+def test_an_answer_counts_when_the_row_shows_it(pretender, words):
+    """Whatever answers at the address in the table: nothing is called done that is not."""
+    pretend(pretender, pretender.receiver.url)
+    done = line(pretender, "task", words[0], pretender.id, *words[1:], code=69)
+    assert "says that it was done, but the row is as it was" in done.stderr
+    assert "cancelled" not in done.stdout and "rescheduled" not in done.stdout
+    assert pretender.row(pretender.id)["state"] == "scheduled"
+
+
+def test_the_token_goes_to_no_other_machine_readable(pretender):
+    """An address in a table is no reason to send a secret by plain http."""
+    pretend(pretender, f"http://0.0.0.0:{pretender.receiver.port}")
+    said = line(pretender, "task", "cancel", pretender.id, code=78).stderr
+    assert "another machine and not https" in said and "admin.allow_plaintext" in said
+    assert not pretender.receiver.requests
+    assert pretender.row(pretender.id)["state"] == "scheduled"
+
+
 def test_reload(running):
     daemon = running.daemons[0]
     running.insert("fresh", delay_ms=HOUR_MS)

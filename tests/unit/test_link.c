@@ -15,6 +15,7 @@
 #include <duebox/link.h>
 
 #include "config_fixture.h"
+#include "core/admin_url.h"
 
 static struct config_fixture fixture;
 
@@ -111,6 +112,80 @@ static void a_verdict_for_every_combination(void **state) {
   }
 }
 
+/* The operator's token goes readable to no other machine, whoever gave the address: the configuration or a table. */
+static void the_operators_token_keeps_the_rule_too(void **state) {
+  static const struct {
+    const char *url;
+    bool token, plaintext, ok;
+    const char *says;
+  } rows[] = {
+      {"http://127.0.0.1:8321", true, false, true, ""},
+      {"http://localhost:8321/", true, false, true, ""},
+      {"http://[::1]:8321/outbox", true, false, true, ""},
+      {"https://outbox.example", true, false, true, ""},
+      {"https://[2001:db8::1]:443/a/b", true, false, true, ""},
+      {"http://10.0.0.1:8321", false, false, true, ""}, /* no token is sent */
+      {"http://10.0.0.1:8321", true, true, true, ""},
+      {"http://10.0.0.1:8321", true, false, false, "admin.allow_plaintext: true"},
+      {"http://outbox.example", true, false, false, "https://"},
+      {"http://0.0.0.0:8321", true, false, false, "another machine"},
+      {"http://localhost.example", true, false, false, "another machine"},
+      {"http://[fe80::1%25eth0]:8321", true, false, false, "another machine"},
+      {"HTTP://127.0.0.1", true, false, false, "no URL"},
+      {"ftp://127.0.0.1", true, false, false, "no URL"},
+      {"https://op:guess-me@outbox.example", true, true, false, "leave them out"},
+      {"ftp://op:guess-me@outbox.example", true, true, false, "leave them out"},
+      {"http://127.0.0.1:1@evil.example", false, false, false, "leave them out"},
+      /* what two readers of URLs may take for two hosts */
+      {"http://127.0.0.1\\.evil.example", true, false, false, "no address"},
+      {"http://127.0.0.1:80:81", true, false, false, "no address"},
+      {"http://127.0.0.1:", true, false, false, "no address"},
+      {"http://127.0.0.1:123456", true, false, false, "no address"},
+      {"http://127.0.0.1 .evil.example/", true, false, false, "no address"},
+      {"http://127.0.0.1?x", true, false, false, "no address"},
+      {"http://127.0.0.1/\r\nX: y", true, false, false, "no address"},
+      {"http://[::1", true, false, false, "no address"},
+      {"http://[]", true, false, false, "no address"},
+      {"http://", true, false, false, "no address"},
+      {"", true, false, false, "no URL"},
+  };
+  for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+    struct err err = {0};
+    bool ok = admin_url_check(rows[i].url, rows[i].token, rows[i].plaintext, &err);
+    if (ok != rows[i].ok || !strstr(err.text, rows[i].says) || strstr(err.text, "guess-me"))
+      fail_msg("\"%s\": %s", rows[i].url, ok ? "accepted" : err.text);
+  }
+}
+
+static void admin_url_is_judged_when_it_is_loaded(void **state) {
+  static const struct {
+    const char *admin;
+    const char *url; /* NULL = refused */
+  } rows[] = {
+      {"listen: \"0.0.0.0:8321\", ", "http://127.0.0.1:8321"},
+      {"listen: \"[::]:8321\", ", "http://[::1]:8321"},
+      {"listen: \"10.0.0.1:8321\", ", NULL},
+      {"listen: \"10.0.0.1:8321\", allow_plaintext: true, ", "http://10.0.0.1:8321"},
+      {"listen: \"10.0.0.1:8321\", url: \"https://x.example/\", ", "https://x.example/"},
+      {"url: \"http://10.9.8.7:8321\", ", NULL},
+      {"url: \"http://op:guess-me@127.0.0.1:1\", ", NULL},
+  };
+  for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+    char text[512];
+    struct err err = {0};
+    snprintf(text, sizeof text,
+             "database: {user: u, name: s, socket: /s}\nadmin: {%stoken: 0123456789abcdef0123456789abcdef}\n",
+             rows[i].admin);
+    config_write(&fixture, "duebox.yaml", text, 0600);
+    struct config *config = config_try(&fixture, &err);
+    bool as_said = config && rows[i].url ? strcmp(config->admin.url, rows[i].url) == 0 : !config && !rows[i].url;
+    if (!as_said || strstr(err.text, "guess-me") || (!config && !strstr(err.text, "admin.")))
+      fail_msg("{%s}: %s", rows[i].admin, config ? config->admin.url : err.text);
+    if (config)
+      config_free(&config);
+  }
+}
+
 static int open_fixture(void **state) { return config_set_up(&fixture); }
 
 static int close_fixture(void **state) {
@@ -123,6 +198,8 @@ int main(void) {
       cmocka_unit_test(every_kind_of_connection_keeps_the_rule),
       cmocka_unit_test(a_host_is_this_machine_by_name_only),
       cmocka_unit_test(a_verdict_for_every_combination),
+      cmocka_unit_test(the_operators_token_keeps_the_rule_too),
+      cmocka_unit_test(admin_url_is_judged_when_it_is_loaded),
   };
   return cmocka_run_group_tests_name("link", tests, open_fixture, close_fixture);
 }

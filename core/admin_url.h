@@ -1,0 +1,21 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * core/admin_url.h - where the operator's token may go. Pure.
+ *
+ * The command line sends it to admin.url, and to the address that a daemon has written into outbox_instances. For both
+ * there is this one rule: http to this machine, https to any other, and nothing in the address that readers of URLs
+ * take in different ways. A user or password in it would be of no use: the token is what a daemon asks for.
+ */
+#ifndef CORE_ADMIN_URL_H
+#define CORE_ADMIN_URL_H
+
+#include <stdbool.h>
+
+#include "core/base/attr.h"
+#include "core/base/err.h"
+
+/* Whether a daemon may be asked at this URL, with the token or without one. False: err says why and what to do; it
+ * quotes no password. */
+MUSTCHECK bool admin_url_check(const char *url, bool token, bool allow_plaintext, struct err *err);
+
+#endif
