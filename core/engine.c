@@ -67,6 +67,10 @@ static void route_gone(void *handle, const char *route, const char *reason) {
   keeper_pause_route(&((struct engine *)handle)->keeper, route, "duebox", reason);
 }
 
+static void shard_lost(void *handle, const struct shard_lease *lease) {
+  keeper_lost(&((struct engine *)handle)->keeper, lease);
+}
+
 static void route_settings(void *handle, const struct route_setting *settings, size_t count) {
   scheduler_settings(&((struct engine *)handle)->scheduler, settings, count);
 }
@@ -230,6 +234,7 @@ static bool start_settler(struct engine *engine, struct err *err) {
   settler->metrics = &engine->metrics;
   settler->scheduler = &engine->scheduler.in;
   settler->db_now_us = db_now;
+  settler->shard_lost = shard_lost;
   settler->engine = engine;
   settler->rows = config->settle_rows;
   settler->delay_us = config->settle_delay_ms * 1000;
@@ -257,6 +262,7 @@ static bool start_scheduler(struct engine *engine, struct err *err) {
   scheduler->flights = &engine->flights;
   scheduler->config = config_ref_take(engine->config);
   scheduler->driver_for = driver_for;
+  scheduler->shard_lost = shard_lost;
   scheduler->route_gone = route_gone;
   scheduler->engine = engine;
   scheduler->instance = engine->instance;

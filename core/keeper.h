@@ -85,6 +85,9 @@ MUSTCHECK bool keeper_start(struct keeper *keeper, struct err *err);
 void keeper_stop(struct keeper *keeper);
 /* Asks for a route to be paused in the table; text is copied. Any thread. */
 void keeper_pause_route(struct keeper *keeper, const char *route, const char *actor, const char *reason);
+/* The fence of a statement has refused that lease: it is not ours any more, and nothing is read or sent under it from
+ * now on. The shard comes back by the ordinary way, under another epoch. Any thread. */
+void keeper_lost(struct keeper *keeper, const struct shard_lease *lease);
 /* Whether the table of shards has been read and every shard has an owner. Any thread. */
 bool keeper_ready(struct keeper *keeper);
 

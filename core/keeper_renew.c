@@ -6,10 +6,12 @@
 #include "core/base/log.h"
 #include "core/keeper_internal.h"
 
-static void lose(struct keeper *keeper, const struct shard_lease *lease) {
+void keeper_lost(struct keeper *keeper, const struct shard_lease *lease) {
+  if (lease->shard == SHARD_BOUND) /* nobody leases it: our own sign of life counts there */
+    return;
   if (!leases_lose(keeper->leases, *lease))
-    return; /* it was given back while the statement ran */
-  log_error("DUEBOX-SHARD-LOST", "shard=%u another instance has taken its lease", lease->shard);
+    return; /* it was given back while the statement ran, or is known to be lost */
+  log_error("DUEBOX-SHARD-LOST", "shard=%u its lease is not ours any more", lease->shard);
   count(&keeper->metrics->leases_lost, 1);
   keeper->shards_changed(keeper->engine);
 }
@@ -45,7 +47,7 @@ static bool renew(struct keeper *keeper, struct store_session *ss, int64_t lease
     if (fates[i] == LEASE_RENEWED)
       leases_renewed(keeper->leases, held[i], sent, keeper_safe_us(lease_ms));
     else if (fates[i] == LEASE_LOST)
-      lose(keeper, &held[i]);
+      keeper_lost(keeper, &held[i]);
   }
   return agree;
 }

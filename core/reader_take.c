@@ -419,7 +419,7 @@ static void claim_and_take(struct scheduler *s, struct taking *taking, const uin
   const struct engine_config *engine = &s->config->config->engine;
   struct task_batch *batch = NULL;
   struct err err = {0};
-  bool fenced = false;
+  uint64_t lost = 0;
   const struct store_claim claim = {.instance = s->instance,
                                     .route = lane->name,
                                     .host = engine->instance,
@@ -432,10 +432,13 @@ static void claim_and_take(struct scheduler *s, struct taking *taking, const uin
                                     .lease_ms = engine->lease_ms,
                                     .ahead_us = AHEAD_MAX_US + AHEAD_MARGIN_US,
                                     .max_payload = engine->max_payload};
-  enum store_status status = s->store->ops->claim(s->ss, &claim, &batch, &fenced, &err);
+  enum store_status status = s->store->ops->claim(s->ss, &claim, &batch, &lost, &err);
   if (status != STORE_BUSY && !scheduler_db_ok(s, status, &err))
     for (size_t i = 0; i < reading->lease_count; i++)
       s->claims_unknown |= shard_bit(reading->leases[i].shard);
+  for (size_t i = 0; lost && i < reading->lease_count; i++)
+    if (lost & shard_bit(reading->leases[i].shard))
+      s->shard_lost(s->engine, &reading->leases[i]);
   if (batch)
     take_batch(s, taking, batch);
   bool all = true;

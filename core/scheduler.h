@@ -51,6 +51,7 @@ struct scheduler {
   struct flight_table *flights;
   struct config_ref *config; /* scheduler thread after the start; a use of its own */
   struct driver *(*driver_for)(void *engine, const struct plugin_config *plugin);
+  void (*shard_lost)(void *engine, const struct shard_lease *lease);       /* the fence has refused it */
   void (*route_gone)(void *engine, const char *route, const char *reason); /* the destination is closed for good */
   void *engine;
   const char *instance; /* id of this process, for claims */

@@ -255,6 +255,9 @@ static void write_batch(struct settler *settler, struct store_session *ss, struc
     enum store_status status =
         settler->store->ops->settle(ss, leases, held, batch->decisions, batch->count, lost, &err);
     if (status == STORE_OK) {
+      for (size_t i = 0; i < held; i++)
+        if (lost[i]) /* before the scheduler learns what was dropped: it would read it again */
+          settler->shard_lost(settler->engine, &leases[i]);
       batch->count = drop_lost(settler, batch, leases, held, lost);
       count(&settler->metrics->settle_batches, 1);
       note_mismatches(settler, batch);

@@ -31,6 +31,7 @@ struct settler {
   struct engine_metrics *metrics;
   struct mailbox *scheduler; /* where settled flights go */
   int64_t (*db_now_us)(void *engine);
+  void (*shard_lost)(void *engine, const struct shard_lease *lease); /* the fence has refused it */
   void *engine;
   _Atomic int64_t rows, delay_us; /* when a batch is written; a reload changes them */
   bool realtime;

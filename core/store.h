@@ -374,11 +374,11 @@ struct store_ops {
                                size_t *count, struct err *err);
   /* Recorded claim: moves those of the rows that are still what they were judged by to claimed, attempt + 1, with our
    * name, the epoch of their shard's lease, and lease_until = now + (the row's timeout_ms or timeout_ms) + lease_ms;
-   * and returns them as read after that. Rows that another transaction holds are passed over. *fenced: one of the
-   * leases is lost, and nothing was claimed. Knows after an unknown COMMIT whether it happened; STORE_DOWN when it
-   * could not find out: own_claims() tells then. */
+   * and returns them as read after that. Rows that another transaction holds are passed over. *lost: the
+   * shards whose leases are lost, as shard_bit(); with one of them nothing was claimed. Knows after an unknown COMMIT
+   * whether it happened; STORE_DOWN when it could not find out: own_claims() tells then. */
   enum store_status (*claim)(struct store_session *ss, const struct store_claim *claim, struct task_batch **batch,
-                             bool *fenced, struct err *err);
+                             uint64_t *lost, struct err *err);
   /* Rows, without payloads, that are claimed in our name in these shards: by id, those beyond `after`, at most limit.
    * Those among them that are not in flight are left from a claim that was committed and whose answer never came: they
    * may go back unsent. */

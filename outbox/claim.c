@@ -21,7 +21,7 @@ struct claim_unit {
   size_t lease_count;
   struct text shards, epochs, locked; /* "1,2"; "WHEN 1 THEN 7 .."; the ids whose rows we hold */
   struct task_batch **batch;
-  bool *fenced;
+  uint64_t *lost;
   bool stuck; /* nothing was claimed */
 };
 
@@ -90,6 +90,21 @@ static void add_claim(struct store_session *ss, struct claim_unit *u) {
   text_free(&leases);
 }
 
+/* Of the shards that were fenced, which are not ours any more. */
+static bool read_fence(struct claim_unit *u, struct db_result *held, struct err *err) {
+  struct db_row row;
+  uint64_t shard;
+  *u->lost = 0;
+  for (size_t i = 0; i < u->lease_count; i++)
+    *u->lost |= shard_bit(u->leases[i].shard);
+  while (db_next(held, &row)) {
+    if (!db_u64(&row, 0, STORE_SHARDS_MAX - 1, &shard))
+      return db_unexpected(err, WHAT);
+    *u->lost &= ~shard_bit((uint8_t)shard);
+  }
+  return true;
+}
+
 /* Takes the fence, writes the claims, commits, and reads all rows that are claimed by us, in one round trip: no lock on
  * a shard outlives it. The last SELECT finds what was claimed also when this is redone after a COMMIT without an
  * answer: nobody else writes our name into a row of our shard. */
@@ -120,8 +135,7 @@ static bool write_claims(struct store_session *ss, struct claim_unit *u, struct 
   if (!session_send(ss, WHAT, results, n, err))
     return false;
   ss->committing = ss->in_transaction = false;
-  *u->fenced = results[0].count != u->lease_count;
-  bool ok = row_batch(&results[n - 1], u->batch, err);
+  bool ok = read_fence(u, &results[0], err) && row_batch(&results[n - 1], u->batch, err);
   db_results_free(results, n);
   return ok;
 }
@@ -169,12 +183,12 @@ static bool claim_unit(struct store_session *ss, void *arg, struct err *err) {
 }
 
 enum store_status ops_claim(struct store_session *ss, const struct store_claim *claim, struct task_batch **batch,
-                            bool *fenced, struct err *err) {
+                            uint64_t *lost, struct err *err) {
   *batch = NULL;
-  *fenced = false;
+  *lost = 0;
   if (claim->count == 0)
     return STORE_OK;
-  struct claim_unit unit = {.claim = claim, .batch = batch, .fenced = fenced};
+  struct claim_unit unit = {.claim = claim, .batch = batch, .lost = lost};
   enum store_status status = session_run(ss, WHAT " rows", claim_unit, &unit, err);
   text_free(&unit.shards);
   text_free(&unit.epochs);

@@ -321,6 +321,28 @@ def test_a_daemon_that_slept_past_its_lease_changes_nothing(stage):
     assert stale == []
 
 
+@pytest.mark.parametrize("claim", ["memory", "recorded"])
+def test_a_lease_that_is_gone_in_the_table_costs_one_more_copy_at_most(stage, claim):
+    """Somebody sets outbox_shards.owner to NULL while tasks are at their endpoint. Their outcomes are
+    refused, so each may leave once more, and not again and again until the leases are renewed (P4)."""
+    stage.configuration["engine"]["lease"] = "60s"
+    stage.http("h", concurrency=50, claim=claim, timeout="60s")
+    came, gate = Counter(), threading.Event()
+
+    def answer(request):
+        came[request.body] += 1
+        return Answer(200, after=gate)
+    stage.receiver.on("/h", answer)
+    daemon = stage.start()
+    stage.execute("INSERT INTO outbox (route, payload) SELECT 'h', seq FROM seq_1_to_40")
+    wait_until(lambda: len(came) == 40, 60, "all tasks to be at their endpoint", detail=daemon.log_tail)
+    stage.execute("UPDATE outbox_shards SET owner = NULL, lease_until = NULL WHERE shard < 63")
+    gate.set()
+    wait_until(lambda: stage.count() == 0, 60, "all tasks to be done", detail=stage.living)
+    assert max(came.values()) <= 2, came
+    daemon.wait_log("DUEBOX-SHARD-LOST")
+
+
 # -- servers ------------------------------------------------------------------------------
 
 

@@ -81,8 +81,8 @@ static inline void send(struct fixture *f, enum task_event event) {
 
 static inline struct task_batch *claim(struct fixture *f) {
   struct task_batch *batch;
-  bool fenced;
-  ok(f, claim_rows(f, f->leases, 1, &(uint64_t){1}, 1, 60000, 1000, &batch, &fenced));
+  uint64_t lost;
+  ok(f, claim_rows(f, f->leases, 1, &(uint64_t){1}, 1, 60000, 1000, &batch, &lost));
   assert_non_null(batch);
   return batch;
 }

@@ -361,7 +361,7 @@ struct duebox_bytes message_id_of(struct fixture *f, uint64_t id) {
 
 enum store_status claim_rows(struct fixture *f, const struct shard_lease *leases, size_t lease_count,
                              const uint64_t *ids, size_t count, int64_t timeout_ms, int64_t lease_ms,
-                             struct task_batch **batch, bool *fenced) {
+                             struct task_batch **batch, uint64_t *lost) {
   static char route[STORE_ROUTE_MAX + 1], message_ids[100][STORE_ID_MAX + 1];
   assert_in_range(count, 0, 100);
   for (size_t i = 0; i < count; i++)
@@ -380,7 +380,7 @@ enum store_status claim_rows(struct fixture *f, const struct shard_lease *leases
                                     .timeout_ms = timeout_ms,
                                     .lease_ms = lease_ms,
                                     .max_payload = 1000};
-  return f->store.ops->claim(f->ss, &claim, batch, fenced, &f->err);
+  return f->store.ops->claim(f->ss, &claim, batch, lost, &f->err);
 }
 
 struct decision decide_on(struct fixture *f, uint64_t id, enum task_event event) {

@@ -70,7 +70,7 @@ struct duebox_bytes message_id_of(struct fixture *f, uint64_t id);
 /* Claims rows, as they are now, all of the first one's route, in the name of "me". */
 enum store_status claim_rows(struct fixture *f, const struct shard_lease *leases, size_t lease_count,
                              const uint64_t *ids, size_t count, int64_t timeout_ms, int64_t lease_ms,
-                             struct task_batch **batch, bool *fenced);
+                             struct task_batch **batch, uint64_t *lost);
 /* A decision about a row as the table has it now. */
 struct decision decide_on(struct fixture *f, uint64_t id, enum task_event event);
 /* Settles with all leases of the fixture; returns how many were applied. */

@@ -15,13 +15,13 @@ static void a_claim_is_in_the_row(void **state) {
   struct fixture *f = *state;
   const uint64_t ids[] = {1, 2, 3, 4};
   struct task_batch *batch;
-  bool fenced;
+  uint64_t lost;
   ROW("(id, route, payload, shard, timeout_ms) VALUES (1, 'r', 'a', 0, NULL), (2, 'r', 'b', 0, 100000), "
       "(4, 'r', 'd', 1, 1)");
   ROW("(id, route, payload, shard, delay_ms) VALUES (3, 'r', 'c', 0, 100000)");
   sql(f, "SET @before = UTC_TIMESTAMP(6)");
-  ok(f, claim_rows(f, &f->leases[0], 1, ids, 4, 20000, 10000, &batch, &fenced));
-  assert_false(fenced);
+  ok(f, claim_rows(f, &f->leases[0], 1, ids, 4, 20000, 10000, &batch, &lost));
+  assert_false(lost);
   assert_int_equal(batch->count, 2);
   assert_int_equal(batch->tasks[0].attempt, 1);
   assert_int_equal(batch->tasks[0].state, TASK_CLAIMED);
@@ -57,11 +57,11 @@ static void a_claim_compares_what_was_judged(void **state) {
                                     .count = 4,
                                     .max_payload = 1000};
   struct task_batch *batch;
-  bool fenced;
+  uint64_t lost;
   ROW("(id, route, payload, message_id, target_host) VALUES (1, 's', 'x', 'm1', 'h'), (2, 'r', 'x', 'other', 'h'), "
       "(3, 'r', 'x', 'm3', 'another'), (4, 'r', 'x', 'm4', 'h')");
   statements_sent();
-  ok(f, OPS->claim(f->ss, &claim, &batch, &fenced, &f->err));
+  ok(f, OPS->claim(f->ss, &claim, &batch, &lost, &f->err));
   assert_int_equal(statements_sent(), 2); /* the fence, the claim and its COMMIT are one round trip */
   assert_int_equal(batch->count, 1);
   assert_int_equal(batch->tasks[0].id, 4);
@@ -77,16 +77,16 @@ static void claims_of_the_dead_are_found(void **state) {
   const uint64_t ids[] = {1, 2};
   struct shard_lease leases[] = {f->leases[0], {.shard = SHARD_BOUND, .epoch = 1}};
   struct task_batch *batch;
-  bool fenced;
+  uint64_t lost;
   ROW("(id, route, payload, shard, timeout_ms) VALUES (1, 'r', 'a', 0, 86400000), (2, 'r', 'b', 0, 86400000)");
-  ok(f, claim_rows(f, f->leases, 1, ids, 1, 1000, 1000, &batch, &fenced));
+  ok(f, claim_rows(f, f->leases, 1, ids, 1, 1000, 1000, &batch, &lost));
   release(batch);
   assert_int_equal(ask(f, "SELECT claim_epoch = (SELECT epoch FROM outbox_shards WHERE shard = 0) FROM outbox"), 1);
   ok(f, OPS->lost_claims(f->ss, leases, 2, 100, &batch, &f->err));
   assert_null(batch);
   sql(f, "UPDATE outbox_shards SET epoch = epoch + 1 WHERE shard = 0");
   leases[0].epoch++;
-  ok(f, claim_rows(f, leases, 1, &ids[1], 1, 1000, 1000, &batch, &fenced));
+  ok(f, claim_rows(f, leases, 1, &ids[1], 1, 1000, 1000, &batch, &lost));
   release(batch);
   ok(f, OPS->lost_claims(f->ss, leases, 2, 100, &batch, &f->err));
   assert_int_equal(batch->count, 1);
@@ -109,11 +109,15 @@ static void a_stale_epoch_claims_nothing(void **state) {
   struct fixture *f = *state;
   const uint64_t id = 1;
   struct task_batch *batch;
-  bool fenced;
+  uint64_t lost;
   ROW("(id, route, payload, shard) VALUES (1, 'r', 'a', 0)");
-  sql(f, "UPDATE outbox_shards SET epoch = epoch + 1, owner = 'other'");
-  ok(f, claim_rows(f, &f->leases[0], 1, &id, 1, 20000, 10000, &batch, &fenced));
-  assert_true(fenced);
+  sql(f, "UPDATE outbox_shards SET epoch = epoch + 1, owner = 'other' WHERE shard = 1");
+  ok(f, claim_rows(f, f->leases, 2, &id, 1, 20000, 10000, &batch, &lost));
+  assert_int_equal(lost, shard_bit(1)); /* that one, which nothing is read from any more, and no other */
+  assert_null(batch);
+  sql(f, "UPDATE outbox_shards SET owner = NULL, lease_until = NULL WHERE shard = 0"); /* by hand */
+  ok(f, claim_rows(f, f->leases, 1, &id, 1, 20000, 10000, &batch, &lost));
+  assert_int_equal(lost, shard_bit(0));
   assert_null(batch);
   assert_string_equal(ask_text(f, "SELECT state FROM outbox"), "scheduled");
 }
@@ -126,11 +130,12 @@ static void an_epoch_that_another_daemon_has_too_claims_nothing(void **state) {
   const struct store_hold which = {.priority = 5, .routes = (const char *const[]){"r"}, .route_count = 1, .limit = 10};
   struct task_batch *batch;
   uint32_t moved = 1;
-  bool fenced, changed = true;
+  uint64_t lost;
+  bool changed = true;
   ROW("(id, route, payload, shard) VALUES (1, 'r', 'a', 0)");
   sql(f, "UPDATE outbox_shards SET owner = 'other' WHERE shard = 0");
-  ok(f, claim_rows(f, &f->leases[0], 1, &id, 1, 20000, 10000, &batch, &fenced));
-  assert_true(fenced);
+  ok(f, claim_rows(f, &f->leases[0], 1, &id, 1, 20000, 10000, &batch, &lost));
+  assert_true(lost);
   assert_null(batch);
   ok(f, OPS->hold(f->ss, &f->leases[0], &which, &moved, &f->err));
   assert_int_equal(moved, 0);
@@ -184,7 +189,7 @@ static void a_row_that_is_to_move_is_not_claimed(void **state) {
   struct fixture *f = *state;
   const uint64_t id = 1;
   struct task_batch *batch = NULL;
-  bool fenced;
+  uint64_t lost;
   int64_t next_us, now_us;
   struct store_range range = {
       .state = TASK_SCHEDULED, .shard = SHARD_BOUND, .priority = 5, .route = "r", .host = "h", .limit = 10};
@@ -195,7 +200,7 @@ static void a_row_that_is_to_move_is_not_claimed(void **state) {
   assert_true(batch->tasks[0].moves);
   release(batch);
   const struct shard_lease bound = {.shard = SHARD_BOUND, .epoch = 1};
-  ok(f, claim_rows(f, &bound, 1, &id, 1, 1000, 1000, &batch, &fenced));
+  ok(f, claim_rows(f, &bound, 1, &id, 1, 1000, 1000, &batch, &lost));
   assert_null(batch);
 }
 

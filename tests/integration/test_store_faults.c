@@ -139,12 +139,12 @@ static void an_unknown_claim_is_found_out(void **state) {
   struct fixture *f = *state;
   const uint64_t ids[] = {1, 2};
   struct task_batch *batch;
-  bool fenced;
+  uint64_t lost;
   const enum fault faults[] = {FAULT_LOSE_ANSWER, FAULT_KILL_BEFORE};
   for (int i = 0; i < 2; i++) {
     ROW("(id, route, payload, shard) VALUES (1, 'r', 'p', 0), (2, 'r', 'p', 0)");
     fault_arm(f, faults[i], "COMMIT", 0, 1);
-    ok(f, claim_rows(f, &f->leases[0], 1, ids, 2, 1000, 1000, &batch, &fenced));
+    ok(f, claim_rows(f, &f->leases[0], 1, ids, 2, 1000, 1000, &batch, &lost));
     assert_non_null(batch);
     assert_int_equal(batch->count, 2);
     assert_int_equal(batch->tasks[0].attempt, 1);
@@ -203,12 +203,12 @@ static void a_claim_is_found_in_a_shard_that_is_locked_by_now(void **state) {
   struct fixture *f = *state;
   const uint64_t ids[] = {1, 2};
   struct task_batch *batch;
-  bool fenced;
+  uint64_t lost;
   ROW("(id, route, payload, shard) VALUES (1, 'r', 'p', 0), (2, 'r', 'p', 1)");
   session_met_lock(f->ss);
   fault_call(f, "PROCESSLIST", hold_another_shard);
   fault_arm(f, FAULT_LOSE_ANSWER, "COMMIT", 0, 1);
-  ok(f, claim_rows(f, f->leases, 2, ids, 2, 1000, 1000, &batch, &fenced));
+  ok(f, claim_rows(f, f->leases, 2, ids, 2, 1000, 1000, &batch, &lost));
   other(f, "ROLLBACK");
   assert_non_null(batch);
   assert_int_equal(batch->count, 2);
@@ -225,11 +225,11 @@ static void a_claim_that_cannot_be_asked_about_is_unknown(void **state) {
   struct fixture *f = *state;
   const uint64_t ids[] = {1};
   struct task_batch *batch;
-  bool fenced;
+  uint64_t lost;
   ROW("(id, route, payload, shard) VALUES (1, 'r', 'p', 0)");
   fault_call(f, "PROCESSLIST", hold_the_shards);
   fault_arm(f, FAULT_LOSE_ANSWER, "COMMIT", 0, 1);
-  assert_int_equal(claim_rows(f, &f->leases[0], 1, ids, 1, 1000, 1000, &batch, &fenced), STORE_DOWN);
+  assert_int_equal(claim_rows(f, &f->leases[0], 1, ids, 1, 1000, 1000, &batch, &lost), STORE_DOWN);
   other(f, "ROLLBACK");
   assert_null(batch);
   ok(f, OPS->own_claims(f->ss, "me", f->leases, 2, 0, 100, &batch, &f->err));
@@ -242,14 +242,14 @@ static void claims_without_an_answer_are_found_by_their_name(void **state) {
   struct fixture *f = *state;
   const uint64_t ids[] = {1, 2};
   struct task_batch *batch;
-  bool fenced;
+  uint64_t lost;
   ROW("(id, route, payload, shard) VALUES (1, 'r', 'p', 0), (2, 'r', 'p', 0)");
   ROW("(id, route, payload, shard, state, claimed_by, lease_until) VALUES (3, 'r', 'p', 0, 'claimed', 'she', "
       "'2035-01-01'), (4, 'r', 'p', 3, 'claimed', 'me', '2035-01-01')");
   ok(f, OPS->own_claims(f->ss, "me", f->leases, 2, 0, 100, &batch, &f->err));
   assert_null(batch);
   fault_arm(f, FAULT_LOSE_ANSWER, "COMMIT", 0, 2);
-  assert_int_equal(claim_rows(f, f->leases, 1, ids, 2, 1000, 1000, &batch, &fenced), STORE_DOWN);
+  assert_int_equal(claim_rows(f, f->leases, 1, ids, 2, 1000, 1000, &batch, &lost), STORE_DOWN);
   assert_null(batch);
   ok(f, OPS->own_claims(f->ss, "me", f->leases, 2, 1, 100, &batch, &f->err)); /* the page behind id 1 */
   assert_int_equal(batch->count, 1);

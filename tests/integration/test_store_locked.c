@@ -39,19 +39,19 @@ static void claims_pass_over_a_locked_row(void **state) {
   struct fixture *f = *state;
   const uint64_t ids[] = {1, 2, 3};
   struct task_batch *batch;
-  bool fenced;
+  uint64_t lost;
   hold_row(f, "", "");
   int64_t before = lock_waits(f);
-  ok(f, claim_rows(f, f->leases, 1, ids, 3, 1000, 1000, &batch, &fenced));
+  ok(f, claim_rows(f, f->leases, 1, ids, 3, 1000, 1000, &batch, &lost));
   assert_int_equal(lock_waits(f), before);
-  assert_false(fenced);
+  assert_false(lost);
   assert_int_equal(batch->count, 2);
   release(batch);
-  ok(f, claim_rows(f, f->leases, 1, &ids[1], 1, 1000, 1000, &batch, &fenced));
+  ok(f, claim_rows(f, f->leases, 1, &ids[1], 1, 1000, 1000, &batch, &lost));
   assert_null(batch);
   assert_string_equal(ask_text(f, "SELECT GROUP_CONCAT(state ORDER BY id) FROM outbox"), "claimed,scheduled,claimed");
   other(f, "COMMIT");
-  ok(f, claim_rows(f, f->leases, 1, &ids[1], 1, 1000, 1000, &batch, &fenced));
+  ok(f, claim_rows(f, f->leases, 1, &ids[1], 1, 1000, 1000, &batch, &lost));
   assert_int_equal(batch->count, 1);
   release(batch);
 }
@@ -61,7 +61,7 @@ static void claims_do_not_wait_for_an_index_entry(void **state) {
   struct fixture *f = *state;
   const uint64_t ids[] = {1, 2, 3};
   struct task_batch *batch;
-  bool fenced;
+  uint64_t lost;
   hold_row(f, "", "");
   other(f, "ROLLBACK");
   other(f, "START TRANSACTION");
@@ -69,15 +69,15 @@ static void claims_do_not_wait_for_an_index_entry(void **state) {
         "SELECT id FROM outbox FORCE INDEX (ix_next) WHERE state = 'scheduled' AND shard = 0 AND route = 'r' LOCK IN "
         "SHARE MODE");
   int64_t before = lock_waits(f);
-  assert_int_equal(claim_rows(f, f->leases, 1, ids, 3, 1000, 1000, &batch, &fenced), STORE_BUSY);
+  assert_int_equal(claim_rows(f, f->leases, 1, ids, 3, 1000, 1000, &batch, &lost), STORE_BUSY);
   assert_in_range(lock_waits(f) - before, 0, is_mysql(f)); /* it cannot be told not to wait, but only the first time */
   assert_null(batch);
   before = remembered(f);
-  (void)claim_rows(f, f->leases, 1, ids, 3, 1000, 1000, &batch, &fenced);
+  (void)claim_rows(f, f->leases, 1, ids, 3, 1000, 1000, &batch, &lost);
   assert_int_equal(lock_waits(f), before);
   assert_null(batch);
   other(f, "COMMIT");
-  ok(f, claim_rows(f, f->leases, 1, ids, 3, 1000, 1000, &batch, &fenced));
+  ok(f, claim_rows(f, f->leases, 1, ids, 3, 1000, 1000, &batch, &lost));
   assert_int_equal(batch->count, 3);
   release(batch);
 }
@@ -233,24 +233,25 @@ static void claims_and_commands_leave_a_locked_shard_alone(void **state) {
   const struct store_hold which = {.priority = 5, .routes = (const char *const[]){"r"}, .route_count = 1, .limit = 10};
   struct task_batch *batch;
   uint32_t moved;
-  bool fenced, changed = true;
+  uint64_t lost;
+  bool changed = true;
   for (int id = 1; id <= 4; id++)
     sql(f, "INSERT INTO outbox (id, route, payload, shard, message_id) VALUES (%d, 'r', 'p', %d, 'm%d')", id,
         id % SHARDS, id);
   other(f, "START TRANSACTION");
   other(f, "SELECT * FROM outbox_shards WHERE shard = 1 FOR UPDATE");
   int64_t before = lock_waits(f);
-  assert_int_equal(claim_rows(f, f->leases, SHARDS, ids, 4, 1000, 1000, &batch, &fenced), STORE_BUSY);
+  assert_int_equal(claim_rows(f, f->leases, SHARDS, ids, 4, 1000, 1000, &batch, &lost), STORE_BUSY);
   assert_null(batch);
   assert_in_range(lock_waits(f) - before, 0, 1); /* one, and no second */
   before = remembered(f);
-  ok(f, claim_rows(f, f->leases, SHARDS, ids, 4, 1000, 1000, &batch, &fenced));
+  ok(f, claim_rows(f, f->leases, SHARDS, ids, 4, 1000, 1000, &batch, &lost));
   assert_int_equal(batch->count, 3);
-  assert_false(fenced);
+  assert_false(lost);
   release(batch);
-  assert_int_equal(claim_rows(f, f->leases, SHARDS, ids, 1, 1000, 1000, &batch, &fenced), STORE_OK);
+  assert_int_equal(claim_rows(f, f->leases, SHARDS, ids, 1, 1000, 1000, &batch, &lost), STORE_OK);
   assert_null(batch);
-  assert_int_equal(claim_rows(f, &f->leases[1], 1, ids, 1, 1000, 1000, &batch, &fenced), STORE_BUSY);
+  assert_int_equal(claim_rows(f, &f->leases[1], 1, ids, 1, 1000, 1000, &batch, &lost), STORE_BUSY);
   ok(f, OPS->hold(f->ss, &f->leases[1], &which, &moved, &f->err));
   assert_int_equal(moved, 0);
   assert_int_equal(
@@ -259,7 +260,7 @@ static void claims_and_commands_leave_a_locked_shard_alone(void **state) {
   assert_false(changed);
   assert_int_equal(lock_waits(f), before);
   other(f, "COMMIT");
-  ok(f, claim_rows(f, &f->leases[1], 1, ids, 1, 1000, 1000, &batch, &fenced));
+  ok(f, claim_rows(f, &f->leases[1], 1, ids, 1, 1000, 1000, &batch, &lost));
   assert_int_equal(batch->count, 1);
   release(batch);
 }

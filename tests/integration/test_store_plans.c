@@ -340,12 +340,13 @@ static void claiming_and_people(void **state) {
   struct fixture *f = *state;
   uint64_t ids[100], id;
   struct task_batch *batch;
-  bool fenced, found, changed[100];
+  uint64_t lost;
+  bool found, changed[100];
   uint8_t shard;
   for (size_t i = 0; i < 100; i++)
     ids[i] = 40 * i + 1;
   capture_start();
-  ok(f, claim_rows(f, &f->leases[1], 1, ids, 100, 1000, 1000, &batch, &fenced));
+  ok(f, claim_rows(f, &f->leases[1], 1, ids, 100, 1000, 1000, &batch, &lost));
   assert_int_equal(batch->count, 100);
   release(batch);
   ok(f, OPS->own_claims(f->ss, "me", &f->leases[1], 1, 0, 1000, &batch, &f->err));
