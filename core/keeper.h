@@ -5,7 +5,8 @@
  * - leases: renews the shards' leases and does nothing else, so that nothing that can block ever costs a lease.
  * - keeper: says that we live, takes free shards and gives back those beyond our share, reads and writes operators'
  *   route settings. It also watches the drivers: one that shows no sign of life is reported to the engine.
- * - housekeeper: partitions, what is old; it ends tasks whose time is over and that nobody would look at again.
+ * - housekeeper: partitions, what is old; it ends tasks whose time is over and that nobody would look at again; it
+ * keeps row ids from coming to their end.
  *
  * They go on while the daemon drains.
  */
@@ -32,7 +33,15 @@ struct pause_request {
 };
 
 /* What can fail by itself, each with a log id of its own. */
-enum keeper_work { KEEPER_LEASES, KEEPER_SHARDS, KEEPER_ROUTES, KEEPER_HOUSE, KEEPER_EXPIRY, KEEPER_WORKS };
+enum keeper_work {
+  KEEPER_LEASES,
+  KEEPER_SHARDS,
+  KEEPER_ROUTES,
+  KEEPER_HOUSE,
+  KEEPER_ROW_IDS,
+  KEEPER_EXPIRY,
+  KEEPER_WORKS
+};
 
 /* An instance whose lease has ended, and until when we ask whether it is silent (monotonic). */
 struct keeper_silent {

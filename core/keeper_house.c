@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: MIT
  *
- * core/keeper_house.c - the thread that keeps house: partitions, what is old, tasks whose time is over.
+ * core/keeper_house.c - the thread that keeps house: partitions, what is old, tasks whose time is over, row ids that
+ * come to their end.
  */
 #include "core/base/clock.h"
 #include "core/keeper_internal.h"
 
 enum {
   HOUSEKEEP_EVERY_US = 600 * 1000 * 1000,
-  EXPIRE_EVERY_US = 10 * 1000 * 1000,
+  ROUND_EVERY_US = 10 * 1000 * 1000,
 };
 
 static void housekeep(struct keeper *keeper, struct store_session *ss, const struct config *config) {
@@ -23,6 +24,14 @@ static void housekeep(struct keeper *keeper, struct store_session *ss, const str
 static void expire(struct keeper *keeper, struct store_session *ss, const struct config *config) {
   struct err err = {0};
   (void)keeper_ok(keeper, KEEPER_EXPIRY, expiry_pass(&keeper->expiry, ss, config, &err), &err);
+}
+
+static void put_row_ids_right(struct keeper *keeper, struct store_session *ss) {
+  struct err err = {0};
+  bool reset = false;
+  if (keeper_ok(keeper, KEEPER_ROW_IDS, keeper->store->ops->row_ids(ss, &reset, &err), &err) && reset)
+    log_warn("DUEBOX-ROW-IDS-RESET", "a client had inserted a row id near the end of numbers, after which INSERTs fail "
+                                     "(error 1467): its rows have ordinary ids now, and INSERTs go on");
 }
 
 void *keeper_keeps_house(void *arg) {
@@ -42,9 +51,10 @@ void *keeper_keeps_house(void *arg) {
       housekeep(keeper, ss, config->config);
       housekeep_at = clock_mono_us() + HOUSEKEEP_EVERY_US;
     }
+    put_row_ids_right(keeper, ss);
     expire(keeper, ss, config->config);
     config_ref_drop(config);
-  } while (!keeper_sleep(keeper, clock_mono_us() + EXPIRE_EVERY_US));
+  } while (!keeper_sleep(keeper, clock_mono_us() + ROUND_EVERY_US));
   keeper->store->ops->close(&ss);
   return NULL;
 }

@@ -440,6 +440,9 @@ struct store_ops {
    * daemons do it at once. */
   enum store_status (*housekeep)(struct store_session *ss, int64_t longest_keep_ms, int64_t attempts_keep_ms,
                                  struct err *err);
+  /* Where the ids of rows come to their end, because somebody chose one that is far off, makes them ordinary again:
+   * *reset says that it was done. What cannot be done yet is left to the next call. Safe when two daemons do it. */
+  enum store_status (*row_ids)(struct store_session *ss, bool *reset, struct err *err);
 
   /* --- watching --- */
   /* Begins to follow what commits from now on; a look after that finds what committed before. host: rows bound to

@@ -36,12 +36,15 @@ void db_place(const struct database_config *config, char *out, size_t cap) {
  * check_constraint_checks = 0). A daemon must be able to end such a row, so its own sessions pass what is there
  * already; operators' sessions do not.
  *
+ * MySQL keeps what it says of tables for a day, if it may.
+ *
  * The other variables are set because a server may have other defaults, each of which would break a statement. */
 static const char setup[] =
     "SET SESSION time_zone = '+00:00', autocommit = 1, innodb_lock_wait_timeout = 1, lock_wait_timeout = 5, "
     "sql_mode = 'STRICT_ALL_TABLES,NO_ZERO_DATE,NO_ZERO_IN_DATE,ERROR_FOR_DIVISION_BY_ZERO,NO_ENGINE_SUBSTITUTION', "
     "sql_select_limit = 18446744073709551615, sql_safe_updates = 0, sql_big_selects = 1, completion_type = 0"
-    "/*M!100303 , in_predicate_conversion_threshold = 0, idle_transaction_timeout = 2 */";
+    "/*M!100303 , in_predicate_conversion_threshold = 0, idle_transaction_timeout = 2 *//*!80000 , "
+    "information_schema_stats_expiry = 0 */";
 /* Operators' sessions may be idle while somebody thinks about an answer. */
 static const char setup_daemon[] = ", lock_wait_timeout = 1, net_read_timeout = 3, net_write_timeout = 3, "
                                    "sql_mode = 'STRICT_ALL_TABLES,ERROR_FOR_DIVISION_BY_ZERO,NO_ENGINE_SUBSTITUTION'"

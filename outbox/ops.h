@@ -83,6 +83,9 @@ enum store_status ops_set_route(struct store_session *ss, const struct route_set
 enum store_status ops_housekeep(struct store_session *ss, int64_t longest_keep_ms, int64_t attempts_keep_ms,
                                 struct err *err);
 
+/* row_ids.c */
+enum store_status ops_row_ids(struct store_session *ss, bool *reset, struct err *err);
+
 /* binlog.c */
 enum store_status ops_watch(void *store, const char *host, struct store_watch **watch, struct err *err);
 enum store_status ops_watch_next(struct store_watch *watch, const struct store_hint **hints, size_t *count,

@@ -39,6 +39,7 @@ static const struct store_ops ops = {
     .route_settings = ops_route_settings,
     .set_route = ops_set_route,
     .housekeep = ops_housekeep,
+    .row_ids = ops_row_ids,
     .watch = ops_watch,
     .watch_next = ops_watch_next,
     .watch_end = ops_watch_end,

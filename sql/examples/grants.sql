@@ -30,8 +30,9 @@ GRANT SELECT ON `shop`.`outbox_attempts` TO 'duebox_operator'@'%';
 GRANT SELECT, DELETE ON `shop`.`outbox_quarantine` TO 'duebox_operator'@'%';
 GRANT SELECT ON `shop`.`outbox_audit` TO 'duebox_operator'@'%';
 
--- The daemon. It drops partitions of what is over, and for that alone needs ALTER, CREATE and DROP on two tables.
-GRANT SELECT, INSERT, UPDATE, DELETE ON `shop`.`outbox` TO 'duebox'@'%';
+-- The daemon. It drops partitions of what is over, and for that alone needs ALTER, CREATE and DROP on two tables. It
+-- puts the counter of ids back after a client has driven it to its end, and for that alone needs ALTER on the first.
+GRANT SELECT, INSERT, UPDATE, DELETE, ALTER ON `shop`.`outbox` TO 'duebox'@'%';
 GRANT SELECT, INSERT, UPDATE, DELETE ON `shop`.`outbox_shards` TO 'duebox'@'%';
 GRANT SELECT, INSERT, UPDATE, DELETE ON `shop`.`outbox_heads` TO 'duebox'@'%';
 GRANT SELECT, INSERT, UPDATE, DELETE ON `shop`.`outbox_instances` TO 'duebox'@'%';

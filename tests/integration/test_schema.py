@@ -345,7 +345,7 @@ def test_examples_run_as_the_user_whose_part_they_are(login, user, examples):
 def test_the_daemon_cannot_reach_beyond_its_tables(mariadb, database, users):
     with mariadb.connect(database, user="duebox", password="duebox-password", host="127.0.0.1") as connection:
         with connection.cursor() as daemon:
-            for statement in ("DROP TABLE outbox", "ALTER TABLE outbox ADD COLUMN x INT", "CREATE TABLE other (x INT)",
+            for statement in ("DROP TABLE outbox", "TRUNCATE TABLE outbox", "ALTER TABLE outbox_shards ADD COLUMN x INT", "CREATE TABLE other (x INT)",
                               "SET GLOBAL read_only = 0", "SELECT * FROM mysql.user",
                               "DELETE FROM outbox_schema"):
                 with pytest.raises(pymysql.err.MySQLError):

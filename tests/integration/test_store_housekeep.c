@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * Housekeeping: partitions that are made and dropped in time, and what a wrong clock does to them.
+ * Housekeeping: partitions that are made and dropped in time, what a wrong clock does to them, and row ids that come to
+ * their end.
  */
 #include <stdio.h>
 #include <string.h>
@@ -136,6 +137,71 @@ static void nothing_old_is_deleted_while_clocks_differ(void **state) {
   ok(f, OPS->housekeep(f->ss, 30 * day, 10 * day, &f->err));
 }
 
+/* --- row ids --- */
+
+enum { SET_INSERT_ID, EXPLICIT, ROLLED_BACK, JUST_BELOW };
+
+static void choose_id(struct fixture *f, int how) {
+  static const char columns[] = "message_id, route, payload, delay_ms", far[] = "'far', 'r', 'x', 3600000";
+  if (how == SET_INSERT_ID) {
+    sql(f, "SET insert_id = 18446744073709551614");
+    sql(f, "INSERT INTO outbox (%s) VALUES (%s)", columns, far);
+    return;
+  }
+  sql(f, "START TRANSACTION");
+  sql(f, "INSERT INTO outbox (id, %s) VALUES (%s, %s)", columns,
+      how == JUST_BELOW ? "9223372036854775807" : "18446744073709551615", far);
+  sql(f, how == ROLLED_BACK ? "ROLLBACK" : "COMMIT");
+}
+
+/* Whoever may INSERT can drive the counter of ids to its end, after which nobody's INSERT works any more, not even
+ * when the row is gone. The daemon puts it right; the row stays the task that it is, and ids stay in their order. */
+static void ids_at_their_end_are_put_right(void **state) {
+  struct fixture *f = *state;
+  bool reset;
+  for (int how = SET_INSERT_ID; how <= JUST_BELOW; how++) {
+    sql(f, "DELETE FROM outbox");
+    sql(f, "INSERT INTO outbox (message_id, route, payload) VALUES ('near', 'r', 'x')");
+    choose_id(f, how);
+    if (how != JUST_BELOW)
+      assert_int_equal(sql_error(f, "INSERT INTO outbox (route, payload) VALUES ('r', 'x')"), 1467);
+    ok(f, OPS->row_ids(f->ss, &reset, &f->err));
+    assert_true(reset);
+    sql(f, "INSERT INTO outbox (message_id, route, payload) VALUES ('later', 'r', 'x')");
+    assert_int_equal(ask(f, "SELECT COUNT(*) FROM outbox WHERE id < 1000"), how == ROLLED_BACK ? 2 : 3);
+    assert_string_equal(ask_text(f, "SELECT GROUP_CONCAT(message_id ORDER BY id) FROM outbox"),
+                        how == ROLLED_BACK ? "near,later" : "near,far,later");
+    ok(f, OPS->row_ids(f->ss, &reset, &f->err));
+    assert_false(reset);
+  }
+}
+
+/* What a daemon may hold at this moment keeps its id: a new one would be another task, sent once more. So does the head
+ * of an order_key, which those behind it know by its id. Both end by themselves, and then the ids are put right. */
+static void far_ids_of_tasks_on_their_way_stay_until_they_are_over(void **state) {
+  struct fixture *f = *state;
+  static const char *const stays[] = {
+      "UPDATE outbox SET due_at = UTC_TIMESTAMP(6)",
+      "UPDATE outbox SET state = 'claimed', lease_until = UTC_TIMESTAMP(6)",
+      "INSERT INTO outbox_heads (head_id, shard, route, order_key) SELECT id, 1, route, "
+      "order_key FROM outbox"};
+  bool reset;
+  for (size_t i = 0; i < ARRAY_LEN(stays); i++) {
+    choose_id(f, EXPLICIT);
+    sql(f, "%s", stays[i]);
+    ok(f, OPS->row_ids(f->ss, &reset, &f->err));
+    assert_false(reset);
+    assert_int_equal(ask(f, "SELECT COUNT(*) FROM outbox WHERE id = 18446744073709551615"), 1);
+    sql(f, "DELETE FROM outbox");
+    sql(f, "DELETE FROM outbox_heads");
+    ok(f, OPS->row_ids(f->ss, &reset, &f->err));
+    assert_true(reset);
+    sql(f, "INSERT INTO outbox (route, payload) VALUES ('r', 'x')");
+    assert_int_equal(ask(f, "SELECT MAX(id) < 1000 FROM outbox"), 1);
+    sql(f, "DELETE FROM outbox");
+  }
+}
+
 int main(int argc, char **argv) {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, store_setup, store_teardown)
   const struct CMUnitTest tests[] = {
@@ -143,6 +209,8 @@ int main(int argc, char **argv) {
       TEST(partitions_whose_time_is_over_are_dropped),
       TEST(partitions_of_a_wrong_clock_are_made_anew),
       TEST(nothing_old_is_deleted_while_clocks_differ),
+      TEST(ids_at_their_end_are_put_right),
+      TEST(far_ids_of_tasks_on_their_way_stay_until_they_are_over),
   };
   return store_main(argc, argv, tests, sizeof tests / sizeof tests[0]);
 }

@@ -1,0 +1,112 @@
+"""What each documented role must not be able to do to others, on both servers, with exactly the rights of grants.sql."""
+
+import sys
+from pathlib import Path
+
+import pymysql
+import pytest
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+from integration.test_schema import install, run_for  # noqa: E402
+from support.servers.mysql import MySQL, start_or_skip  # noqa: E402
+from support.wait import wait_until  # noqa: E402
+
+DENIED = (1044, 1142, 1143, 1227)
+LAST = 2 ** 64 - 1
+
+#: What only the daemon writes, as columns of an INSERT.
+ENGINE = [("state", "'held'"), ("attempt", 7), ("failures", 1), ("recoveries", 1), ("claimed_by", "'d'"),
+          ("lease_until", "UTC_TIMESTAMP(6)"), ("first_due_at", "UTC_TIMESTAMP(6)"), ("published_at", "UTC_TIMESTAMP(6)"),
+          ("finished_at", "UTC_TIMESTAMP(6)"), ("error_class", "'e'"), ("last_error", "'e'"), ("progress", 1),
+          ("checkpoint", "'c'"), ("created_at", "UTC_TIMESTAMP(6)"), ("changed_at", "UTC_TIMESTAMP(6)"), ("revision", 1),
+          ("sent_digest", 1), ("claim_epoch", 1), ("move_to_shard", 1), ("move_to_host", "'h'")]
+NOBODY = [*[f"INSERT INTO outbox (route, payload, {column}) VALUES ('r', 'x', {value})" for column, value in ENGINE],
+          *[f"UPDATE outbox SET {assignment}" for assignment in
+            (f"id = {LAST}", "message_id = 'm'", "state = 'held'", "shard = 3", "target_host = 'h'", "attempt = 0",
+             "lease_until = NULL", "claim_epoch = 9", "payload = 'y'", "route = 'other'", "changed_at = '2030-01-01'")],
+          "INSERT INTO outbox (route, payload, message_id) VALUES ('r', 'x', 'm') ON DUPLICATE KEY UPDATE payload = 'y'",
+          "TRUNCATE TABLE outbox", "DROP TABLE outbox", "ALTER TABLE outbox AUTO_INCREMENT = 5", "LOCK TABLES outbox WRITE",
+          "CREATE INDEX ix ON outbox (priority)", "UPDATE outbox_shards SET owner = NULL", "DELETE FROM outbox_heads",
+          "INSERT INTO outbox_routes (route) VALUES ('r')", "DELETE FROM outbox_history", "SELECT * FROM outbox_history",
+          "SELECT * FROM outbox_quarantine", "SELECT * FROM outbox_audit", "SELECT * FROM outbox_attempts",
+          "SELECT url FROM outbox_instances", "UPDATE outbox_schema SET checksum = ''"]
+CHANGES_OTHERS = ["DELETE FROM outbox", "UPDATE outbox SET due_at = '2199-01-01'", "UPDATE outbox SET priority = 1",
+                  "REPLACE INTO outbox (route, payload, message_id) VALUES ('r', 'x', 'm')"]
+ROLES = {"app": [*NOBODY, *CHANGES_OTHERS, "SELECT payload FROM outbox",
+                 f"INSERT INTO outbox (id, route, payload) VALUES ({LAST}, 'r', 'x')"],
+         "app_orm": [*NOBODY, *CHANGES_OTHERS, "SELECT state FROM outbox"],
+         "app_cancel": NOBODY}
+
+
+@pytest.fixture(scope="module")
+def mysql():
+    it = start_or_skip(MySQL)
+    yield it
+    it.stop()
+
+
+@pytest.fixture(scope="module", params=["mariadb", "mysql"])
+def login(request):
+    """login(user) is a cursor of one of the users, on a fresh outbox of one server."""
+    server = request.getfixturevalue(request.param)
+    name = server.create_database("roles")
+    with server.connect(name) as connection:
+        run_for(connection, name, "users")
+        install(connection)
+        run_for(connection, name, "grants")
+    connections = []
+
+    def connect(user):
+        password = {} if user == "root" else {"password": "app-password"}
+        connections.append(server.connect(name, user=user, **password))
+        return connections[-1].cursor()
+    yield connect
+    for connection in connections:
+        connection.close()
+
+
+@pytest.mark.parametrize("role", ROLES)
+def test_a_role_cannot_reach_beyond_its_part(login, role):
+    """Whoever holds the password of an application writes nothing that only duebox writes, changes no task that its role
+    has no business with, and sees nothing of the other tables."""
+    app = login(role)
+    for statement in ROLES[role]:
+        with pytest.raises(pymysql.err.MySQLError) as error:
+            app.execute(statement)
+        assert error.value.args[0] in DENIED, (statement, error.value)
+
+
+@pytest.mark.parametrize("role", ["app_orm", "app_cancel"])
+@pytest.mark.parametrize("value", ["NULL", "0", "DEFAULT"])
+def test_a_mapper_may_name_the_id_without_choosing_one(login, role, value):
+    """Object-relational mappers that write every column get the next id, as without the column."""
+    app = login(role)
+    app.execute(f"INSERT INTO outbox (id, route, payload) VALUES ({value}, 'r', 'x')")
+    first = app.lastrowid
+    app.execute("INSERT INTO outbox (route, payload) VALUES ('r', 'x')")
+    assert 0 < first < app.lastrowid < 2 ** 62
+
+
+def test_an_application_cannot_end_the_inserts_of_others(stage):
+    """Whichever row id an application chooses, INSERTs of others go on after seconds by themselves. (One row with an id at
+    the end of numbers used to end all INSERTs of everybody until somebody altered the table.)"""
+    stage.http("k")
+    stage.consume_http()
+    stage.start()
+    with stage.connect() as root:
+        run_for(root, stage.database, "users")
+        run_for(root, stage.database, "grants")
+    with stage.connect(user="app", password="app-password") as connection, connection.cursor() as app:
+        app.execute(f"SET insert_id = {LAST - 1}")
+        app.execute("INSERT INTO outbox (route, payload, delay_ms) VALUES ('k', 'far', 9000000)")
+
+    def inserts():
+        try:
+            stage.insert("k")
+        except pymysql.err.OperationalError as error:
+            assert error.args[0] == 1467, error
+            return False
+        return True
+    wait_until(inserts, 60, "an INSERT to work again", detail=stage.living)
+    assert stage.count(where=f"id >= {2 ** 62}") == 0
+    stage.wait_empty(60, where="payload <> 'far'")
