@@ -20,6 +20,7 @@
 
 #include "core/base/attr.h"
 #include "core/rules.h"
+#include "core/suspects.h"
 #include "core/task.h"
 
 struct lane;
@@ -43,10 +44,10 @@ enum flight_end {
 
 struct flight {
   uint32_t index;
-  atomic_uint generation; /* odd from hand-over to its driver until it is completed */
-  atomic_bool submitted;  /* a plugin has (or may have) seen it */
-  bool solo;              /* its row was in flight in a crash: one at a time */
-  bool probe;             /* it tries whether a suspended route is back */
+  atomic_uint generation;   /* odd from hand-over to its driver until it is completed */
+  atomic_bool submitted;    /* a plugin has (or may have) seen it */
+  enum suspicion suspicion; /* whether its row was in flight in a crash */
+  bool probe;               /* it tries whether a suspended route is back */
   bool times_sink; /* its lane's stall counts it: a memory claim, or sent to find out whether the stall is over */
   bool leaked;     /* a hung plugin may still read its task: never freed */
   uint64_t id;     /* of the row */

@@ -78,8 +78,8 @@ struct lane {
   int64_t tokens_at_us;
 
   bool paused;
-  uint32_t solo; /* recovered tasks in flight: they go one at a time */
-  bool gone;     /* paused because its destination said so; the table does not know yet */
+  struct suspects suspects; /* its tasks in flight that were so in a crash */
+  bool gone;                /* paused because its destination said so; the table does not know yet */
   char pause_reason[256];
   struct health health;   /* of all that the route leads to */
   bool instance_down;     /* it is the whole plugin instance that is down, and the plugin says when it is back */

@@ -122,6 +122,12 @@ void leases_calm(struct leases *leases, uint8_t shard) {
   pthread_mutex_unlock(&leases->lock);
 }
 
+void leases_worry(struct leases *leases, uint8_t shard) {
+  pthread_mutex_lock(&leases->lock);
+  leases->slot[shard].cautious = leases->slot[shard].epoch != 0;
+  pthread_mutex_unlock(&leases->lock);
+}
+
 size_t leases_held(struct leases *leases, struct shard_lease out[STORE_SHARDS_MAX]) {
   size_t n = 0;
   pthread_mutex_lock(&leases->lock);

@@ -74,6 +74,8 @@ size_t leases_owned(struct leases *leases, struct shard_lease out[STORE_SHARDS_M
 /* Copies all slots and acknowledges those that are leaving. */
 void leases_view(struct leases *leases, struct lease_slot view[STORE_SHARDS_MAX]);
 void leases_calm(struct leases *leases, uint8_t shard); /* ends the caution after a takeover */
+void leases_worry(struct leases *leases,
+                  uint8_t shard); /* begins it anew: what was in flight in a crash is still there */
 
 /* --- any thread --- */
 /* All shards that we hold, leaving ones too, safe or not. Returns how many. */

@@ -91,14 +91,16 @@ static bool prepare(const struct scheduler *s, const struct route_config *route,
   return true;
 }
 
-/* A task that must wait although it is due: another host is to run it, a recovered one is out and so is this, or
- * another task of its order_key goes first. It stays in the table; the sweep meets it again, or its order calls it. */
+/* A task that must wait although it is due: another host is to run it, it was in flight in a crash and others that
+ * were are out, or another task of its order_key goes first. It stays in the table; the sweep meets it again, or its
+ * order calls it. */
 static bool must_wait(struct scheduler *s, struct lane *lane, const struct task *task) {
   const char *host = s->config->config->engine.instance;
   bool elsewhere = task->target_host.len > 0 && (task->target_host.len != strlen(host) ||
                                                  memcmp(task->target_host.data, host, task->target_host.len) != 0);
   elsewhere = elsewhere || task->moves;
-  if (elsewhere || (task->recoveries > 0 && lane->solo > 0)) {
+  bool suspect = task->recoveries > 0;
+  if (elsewhere || (suspect && !suspects_may_go(&lane->suspects, scheduler_suspicion(s, task), s->last_chance))) {
     lane_sweep_shard(lane, task->shard);
     return true;
   }
@@ -233,14 +235,21 @@ static void read_again_when_due(struct scheduler *s, struct group *group, const 
 
 static bool is_full(const struct taking *taking) { return taking->taken >= taking->reading->most; }
 
-/* A row that may not go although nothing of its own keeps it: no room, or not now. Where a route is suspended there is
- * no room, and its probe goes all the same. False: it may go. */
+/* A row that may not go although nothing of its own keeps it: no room, or not now, or it was in flight in a crash and
+ * no other would count, for its claim would be kept in memory: claims of its shard are written from now on. Where a
+ * route is suspended there is no room, and its probe goes all the same. False: it may go. */
 static bool put_back(struct scheduler *s, struct group *group, const struct task *task, struct taking *taking) {
   struct lane *lane = group->lane;
   bool keyed = task->order_key.len > 0;
   bool room = lane_room(lane) > 0 || health_suspended(&lane->health);
-  if (task->state != TASK_SCHEDULED || (room && !is_full(taking) && !(keyed && taking->put_back)))
+  bool uncounted = task->recoveries > 0 && !taking->reading->recorded;
+  if (task->state != TASK_SCHEDULED || (room && !uncounted && !is_full(taking) && !(keyed && taking->put_back)))
     return false;
+  if (uncounted) {
+    leases_worry(s->leases, task->shard);
+    s->view[task->shard].cautious = true;
+    s->calm_count[task->shard] = 0;
+  }
   if (task->due_us > taking->reading->due_until_us) {
     read_again_when_due(s, group, task);
   } else if (task->recoveries > 0 || is_full(taking) || (keyed && taking->put_back)) {
@@ -364,15 +373,16 @@ static void take_large(struct scheduler *s, struct taking *taking) {
   }
 }
 
-/* Of rows that were read without payloads, the ids to claim: those that need not wait, as many as the byte credit buys,
- * and a recovered one only by itself. */
+/* Of rows that were read without payloads, the ids to claim: those that need not wait, as many as the byte credit buys.
+ */
 static size_t choose_claims(struct scheduler *s, struct taking *taking, struct task_batch *batch, uint64_t *ids,
                             char (*message_ids)[STORE_ID_MAX + 1]) {
   struct lane *lane = taking->reading->lane;
   size_t wanted = 0, rows = batch->count;
   bool ended[READ_MAX] = {false};
   int64_t credit = lane->route->inflight_bytes - lane->bytes_in_flight, bytes_chosen = 0;
-  bool alone = false;
+  struct suspects suspects = lane->suspects; /* as they are when those chosen have left */
+  bool last_chance = s->last_chance;
   for (size_t i = 0; i < rows; i++) {
     struct task *task = &batch->tasks[i];
     int64_t bytes = (int64_t)task->payload_len;
@@ -393,7 +403,8 @@ static size_t choose_claims(struct scheduler *s, struct taking *taking, struct t
     order_reserve(&lane->order, task);
     bool first = wanted == 0 && lane->in_flight == 0;
     bool room = wanted == 0 || (bytes_chosen + bytes <= CLAIM_BYTES && wanted < taking->reading->most);
-    if (alone || !room || (credit < bytes && !first) || (task->recoveries > 0 && wanted > 0)) {
+    enum suspicion suspicion = scheduler_suspicion(s, task);
+    if (!room || (credit < bytes && !first) || !suspects_may_go(&suspects, suspicion, last_chance)) {
       lane_sweep_shard(lane, task->shard);
       (void)order_missed(&lane->order, task->id, true);
       continue;
@@ -402,7 +413,7 @@ static size_t choose_claims(struct scheduler *s, struct taking *taking, struct t
     snprintf(message_ids[wanted++], sizeof *message_ids, "%s", task->message_id.data);
     bytes_chosen += bytes;
     credit -= bytes;
-    alone = task->recoveries > 0;
+    suspects_went(&suspects, suspicion, &last_chance);
   }
   for (size_t i = 0; i < rows; i++)
     if (!ended[i])

@@ -285,6 +285,7 @@ static void shard_came(struct scheduler *s, uint8_t shard) {
   for (struct lane *lane = s->lanes; lane; lane = lane->next) {
     order_close_shards(&lane->order, shard_bit(shard));
     lane->returned &= ~shard_bit(shard);
+    lane->suspects.survived = 0; /* others may have come with it */
   }
 }
 

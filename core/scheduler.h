@@ -118,6 +118,7 @@ struct scheduler {
   int64_t expire_at_us, expire_cost_us;  /* monotonic: when it goes on; and what it has taken so far */
   int64_t ahead_us;                      /* how long before their due times rows are read */
   struct flight_list early;              /* read but not due: in order of due_us */
+  bool last_chance;                      /* a suspect is out that the next crash makes poison */
   uint64_t calm_count[STORE_SHARDS_MAX]; /* settled since an unclean takeover */
   struct hints hints;
 };
@@ -189,6 +190,7 @@ void scheduler_track_clock(struct scheduler *s, int64_t db_now_us, int64_t befor
 int64_t scheduler_db_surely_us(const struct scheduler *s); /* by the database's clock it is at least this time */
 
 /* scheduler_send.c: */
+enum suspicion scheduler_suspicion(const struct scheduler *s, const struct task *task);
 /* Enters a flight in the accounts of its lane and driver. now_us here and below: monotonic. */
 struct flight *scheduler_charge(struct scheduler *s, struct flight *flight, int64_t now_us);
 /* Opens a flight for its driver now and adds it to a list to be pushed there. */

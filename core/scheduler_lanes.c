@@ -303,8 +303,8 @@ static void arrive(struct scheduler *s, struct flight *flight, int64_t now_us) {
     scheduler_leave_order(s, flight, handed_back(flight));
   if (flight->end == FLIGHT_BLOCKED)
     scheduler_is_blocked(s, flight);
-  if (flight->solo)
-    flight->lane->solo--;
+  if (flight->suspicion)
+    suspects_back(&flight->lane->suspects, flight->suspicion, !handed_back(flight), &s->last_chance);
   if (flight->task->state == TASK_CLAIMED && !flight->settled) { /* its lease was lost, and may be ours again */
     s->claims_lost |= shard_bit(shard);
     scheduler_look_soon(s);

@@ -13,11 +13,17 @@
 #include "core/base/clock.h"
 #include "core/scheduler.h"
 
+enum suspicion scheduler_suspicion(const struct scheduler *s, const struct task *task) {
+  return suspicion_of(task->recoveries, (uint32_t)s->config->config->engine.max_recoveries);
+}
+
 struct flight *scheduler_charge(struct scheduler *s, struct flight *flight, int64_t now_us) {
   struct lane *lane = flight->lane;
   flight->driver = lane->driver;
-  flight->solo = flight->task->recoveries > 0;
-  lane->solo += flight->solo;
+  if (flight->task->recoveries > 0) {
+    flight->suspicion = scheduler_suspicion(s, flight->task);
+    suspects_went(&lane->suspects, flight->suspicion, &s->last_chance);
+  }
   lane_charge(lane, flight->task, now_us);
   flight->times_sink = !flight->task->recorded || lane->stalled;
   if (lane->stalled)

@@ -13,6 +13,7 @@ duebox_test(test_order SOURCES ${CMAKE_CURRENT_LIST_DIR}/test_order.c LIBS duebo
 duebox_test(test_stall SOURCES ${CMAKE_CURRENT_LIST_DIR}/test_stall.c LIBS duebox_core LABELS unit)
 duebox_test(test_aside SOURCES ${CMAKE_CURRENT_LIST_DIR}/test_aside.c LIBS duebox_core LABELS unit)
 duebox_test(test_inbox SOURCES ${CMAKE_CURRENT_LIST_DIR}/test_inbox.c LIBS duebox_core LABELS unit)
+duebox_test(test_suspects SOURCES ${CMAKE_CURRENT_LIST_DIR}/test_suspects.c LIBS duebox_domain LABELS unit)
 duebox_test(test_settler SOURCES ${CMAKE_CURRENT_LIST_DIR}/test_settler.c LIBS duebox_core LABELS unit)
 duebox_test(test_reader_take SOURCES ${CMAKE_CURRENT_LIST_DIR}/test_reader_take.c LIBS duebox_core LABELS unit)
 duebox_test(test_route_health SOURCES ${CMAKE_CURRENT_LIST_DIR}/test_route_health.c LIBS duebox_core LABELS unit)

@@ -31,6 +31,7 @@ struct fixture {
   struct task tasks[ROWS];
   struct task_batch batch;
   unsigned released;
+  uint32_t recoveries;
 };
 
 static void woken(void *inst) {}
@@ -94,6 +95,7 @@ static size_t take(struct fixture *f, size_t most) {
                                 .state = TASK_SCHEDULED,
                                 .due_us = 1,
                                 .asked_due_us = 1,
+                                .recoveries = f->recoveries,
                                 .route = {"work", 4},
                                 .message_id = {"m", 1},
                                 .payload = {"x", 1},
@@ -129,6 +131,19 @@ static void a_stalled_route_is_probed_by_a_recorded_claim(void **state) {
   int64_t before = clock_mono_us();
   assert_int_equal(take(f, 1), 1);
   assert_true(stall_probe_at_us(&f->lane.stall) >= before + STALL_FIRST_US);
+}
+
+/* A task that was in flight in a crash leaves under a recorded claim only, or the next crash would not count: where
+ * claims of its shard are kept in memory again it stays in the table, and they are written from then on. */
+static void what_was_in_a_crash_does_not_leave_from_memory(void **state) {
+  struct fixture *f = *state;
+  f->recoveries = 1;
+  leases_gain(&f->leases, 0, 1, clock_instant(), 1000 * 1000, false);
+  assert_int_equal(take(f, 10), 0);
+  assert_true(reader_records_claims(&f->s, &f->lane, 0));
+  leases_view(&f->leases, f->s.view);
+  assert_true(f->s.view[0].cautious);
+  assert_true(f->lane.groups->sweep); /* they are met again */
 }
 
 /* --- behind the cursor --- */
@@ -421,6 +436,7 @@ int main(void) {
       cmocka_unit_test_setup_teardown(all_that_may_go_do, set_up, tear_down),
       cmocka_unit_test_setup_teardown(a_suspended_route_is_probed_with_one, set_up, tear_down),
       cmocka_unit_test_setup_teardown(a_stalled_route_is_probed_by_a_recorded_claim, set_up, tear_down),
+      cmocka_unit_test_setup_teardown(what_was_in_a_crash_does_not_leave_from_memory, set_up, tear_down),
       cmocka_unit_test_setup_teardown(what_is_put_off_while_it_is_swept_is_not_early, set_up, tear_down),
       cmocka_unit_test_setup_teardown(it_goes_to_the_driver_that_it_was_read_for, set_up, tear_down),
       cmocka_unit_test_setup_teardown(never_to_another, set_up, tear_down),
