@@ -25,6 +25,17 @@ bool poll_every_group(const struct poll_pace *pace, int64_t now_us) {
 
 int64_t poll_back_us(const struct poll_pace *pace) { return pace->back_us ? pace->back_us : BACK_MAX_US; }
 
+int64_t poll_late_from_us(const struct poll_pace *pace, int64_t db_now_us) {
+  return pace->late_us ? db_now_us - pace->late_us : 0;
+}
+
+void poll_late_done(struct poll_pace *pace, int64_t took_us) {
+  if (took_us > BACK_DEAR_US)
+    pace->late_us = !pace->late_us ? BACK_MAX_US : pace->late_us / 2 > BACK_MIN_US ? pace->late_us / 2 : BACK_MIN_US;
+  else if (took_us < BACK_DEAR_US / 4)
+    pace->late_us = pace->late_us * 2 > BACK_MAX_US ? 0 : pace->late_us * 2;
+}
+
 void poll_done(struct poll_pace *pace, bool every, int64_t began_us, int64_t ended_us) {
   int64_t took_us = ended_us - began_us, back_us = poll_back_us(pace);
   if (every) {

@@ -78,15 +78,33 @@ static struct store_cursor position(const struct task *task) {
   return (struct store_cursor){first ? STORE_MOVES_US : task->due_us, task->id};
 }
 
+/* The rows of each group come together. */
+static size_t rows_of(const struct group *group, const struct task_batch *batch, size_t first) {
+  size_t row = first;
+  while (batch && row < batch->count && batch->tasks[row].shard == group->shard &&
+         batch->tasks[row].priority == group->priority)
+    row++;
+  return row - first;
+}
+
+static bool keeps_order(struct scheduler *s, const struct plan *plan, const struct task_batch *batch) {
+  size_t row = 0;
+  for (size_t i = 0; i < plan->count; i++) {
+    size_t rows = rows_of(plan->group[i], batch, row);
+    if (rows > 0 && !reader_keeps_order(s, plan->group[i], plan->range[i].after, &batch->tasks[row], rows))
+      return false;
+    row += rows;
+  }
+  return true;
+}
+
 /* Moves the cursors behind the rows that were read; a group that gave fewer than it might is read to its end. */
 static void move_cursors(struct plan *plan, const struct task_batch *batch, int64_t began_us) {
   size_t row = 0;
   for (size_t i = 0; i < plan->count; i++) {
     struct group *group = plan->group[i];
     size_t first = row;
-    while (batch && row < batch->count && batch->tasks[row].shard == group->shard &&
-           batch->tasks[row].priority == group->priority)
-      row++;
+    row += rows_of(group, batch, row);
     if (row > first)
       group->cursor = position(&batch->tasks[row - 1]);
     group->backlog = row - first >= plan->range[i].limit;
@@ -123,6 +141,10 @@ static bool advance(struct scheduler *s, struct lane *lane, uint32_t credit) {
     return false;
   if (!plan.backlog)
     scheduler_track_clock(s, db_now, began, clock_mono_us());
+  if (!keeps_order(s, &plan, batch)) {
+    reader_give_up(batch);
+    return true;
+  }
   move_cursors(&plan, batch, began);
   struct reading reading = {.lane = lane,
                             .recorded = plan.recorded,

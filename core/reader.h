@@ -53,6 +53,19 @@ bool reader_records_claims(const struct scheduler *s, const struct lane *lane, u
 /* Whether rows of that shard may be read now: the lease of that epoch is safe, and no claim is to be taken back. */
 bool reader_may_read(const struct scheduler *s, uint8_t shard, uint64_t epoch, const struct instant *now);
 
+/* Before rows of a group are handed out that were read from a position on: what is behind that, was not known and has
+ * an order_key of theirs keeps its turn. False: these rows are not to be handed out, as if they had not been read; a
+ * sweep goes first, or the database does not answer. */
+MUSTCHECK bool reader_keeps_order(struct scheduler *s, struct group *group, struct store_cursor from,
+                                  const struct task *tasks, size_t count);
+/* The rows of a batch (NULL = none) are not handed out. */
+void reader_give_up(struct task_batch *batch);
+/* Room for READ_MAX positions, used by one find at a time; NULL: no memory. */
+struct found_id *reader_found(struct scheduler *s);
+/* Whether the row is bound to another host than this. */
+bool reader_is_elsewhere(const struct scheduler *s, const struct task *task);
+/* Rows read by id come in its order; of one order_key the earlier due one goes first. NULL = none. */
+void reader_sort_by_due(struct task_batch *batch);
 /* Looks behind the cursor of a group for rows that came late: one page. True when it took something or there is more to
  * look at. */
 bool reader_sweep(struct scheduler *s, struct group *group, uint32_t credit);

@@ -24,6 +24,10 @@ enum {
   BOUND_CLAIMS_US = 1000 * 1000, /* how often to look for claims of instances that died */
 };
 
+struct found_id *reader_found(struct scheduler *s) {
+  return s->found ? s->found : (s->found = calloc(READ_MAX, sizeof *s->found));
+}
+
 /* Rows of the group up to its cursor that are due and neither in flight nor waiting for their turn, from where the last
  * page ended. *more: the pass has not come to its end. */
 static size_t find_behind(struct scheduler *s, struct group *group, uint32_t credit, uint64_t *ids, bool *more) {
@@ -41,9 +45,8 @@ static size_t find_behind(struct scheduler *s, struct group *group, uint32_t cre
   size_t found = 0, wanted = 0, i = 0;
   struct err err = {0};
   *more = false;
-  if (!s->found && !(s->found = calloc(READ_MAX, sizeof *s->found)))
-    return 0;
-  if (!scheduler_db_ok(s, s->store->ops->find(s->ss, &range, group->cursor, s->found, &found, &err), &err))
+  if (!reader_found(s) ||
+      !scheduler_db_ok(s, s->store->ops->find(s->ss, &range, group->cursor, s->found, &found, &err), &err))
     return 0;
   for (; i < found && wanted < most; i++) {
     group->swept = (struct store_cursor){s->found[i].next_us, s->found[i].id};
@@ -75,8 +78,7 @@ static int by_due(const void *a, const void *b) {
   return (x->id > y->id) - (x->id < y->id);
 }
 
-/* Rows read by id come in its order; of one order_key the earlier due one goes first. */
-static void sort_by_due(struct task_batch *batch) {
+void reader_sort_by_due(struct task_batch *batch) {
   if (batch)
     qsort(batch->tasks, batch->count, sizeof *batch->tasks, by_due);
 }
@@ -93,13 +95,18 @@ bool reader_sweep(struct scheduler *s, struct group *group, uint32_t credit) {
                             .most = credit};
   struct task_batch *batch = NULL;
   struct err err = {0};
+  const struct store_cursor from = scheduler_read_from(s, group, group->swept);
   size_t wanted = find_behind(s, group, credit, ids, &more), took = 0;
   if (s->retry_wait_us == 0 && wanted > 0) {
     enum store_status status =
         s->store->ops->read_ids(s->ss, TASK_SCHEDULED, group->shard, ids, wanted, 0,
                                 reader_inline_bytes(s, reading.lane, reading.recorded), &batch, &err);
     if (scheduler_db_ok(s, status, &err)) {
-      sort_by_due(batch);
+      reader_sort_by_due(batch);
+      if (batch && !reader_keeps_order(s, group, from, batch->tasks, batch->count)) {
+        reader_give_up(batch);
+        return true;
+      }
       reading.due_until_us = scheduler_db_surely_us(s); /* what is claimed or read again may be due later by then */
       took = reader_take(s, &reading, batch);
     }
@@ -110,6 +117,11 @@ bool reader_sweep(struct scheduler *s, struct group *group, uint32_t credit) {
   if (!more)
     end_pass(s, group);
   return took > 0 || more;
+}
+
+void reader_give_up(struct task_batch *batch) {
+  for (size_t i = 0, rows = batch ? batch->count : 0; i < rows; i++)
+    task_release(&batch->tasks[i]);
 }
 
 static int compare_ids(const void *a, const void *b) {

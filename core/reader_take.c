@@ -91,16 +91,19 @@ static bool prepare(const struct scheduler *s, const struct route_config *route,
   return true;
 }
 
+bool reader_is_elsewhere(const struct scheduler *s, const struct task *task) {
+  const char *host = s->config->config->engine.instance;
+  return task->target_host.len > 0 &&
+         (task->target_host.len != strlen(host) || memcmp(task->target_host.data, host, task->target_host.len) != 0);
+}
+
 /* A task that must wait although it is due: another host is to run it, it was in flight in a crash and others that
  * were are out, or another task of its order_key goes first. It stays in the table; the sweep meets it again, or its
  * order calls it. */
 static bool must_wait(struct scheduler *s, struct lane *lane, const struct task *task) {
-  const char *host = s->config->config->engine.instance;
-  bool elsewhere = task->target_host.len > 0 && (task->target_host.len != strlen(host) ||
-                                                 memcmp(task->target_host.data, host, task->target_host.len) != 0);
-  elsewhere = elsewhere || task->moves;
   bool suspect = task->recoveries > 0;
-  if (elsewhere || (suspect && !suspects_may_go(&lane->suspects, scheduler_suspicion(s, task), s->last_chance))) {
+  if (reader_is_elsewhere(s, task) || task->moves ||
+      (suspect && !suspects_may_go(&lane->suspects, scheduler_suspicion(s, task), s->last_chance))) {
     lane_sweep_shard(lane, task->shard);
     return true;
   }

@@ -130,6 +130,8 @@ struct store_range {
   const char *host;          /* only rows bound to this host; NULL = all. For read() */
   struct store_cursor after; /* exclusive */
   uint32_t limit;            /* rows */
+  int64_t ahead_us;          /* how much later than now they may be due. For find() */
+  bool last;                 /* the last ones, backwards, instead of the first. For find() */
 };
 
 /* What is to be claimed: rows as they were judged, that is with this identity, route and host (or none), scheduled, and
@@ -358,7 +360,7 @@ struct store_ops {
   enum store_status (*read)(struct store_session *ss, const struct store_range *ranges, size_t range_count,
                             int64_t ahead_us, int64_t max_payload, struct task_batch **batch, int64_t *next_us,
                             int64_t *now_us, struct err *err);
-  /* Ids only, by the covering index: range.after exclusive, `until` inclusive, next_at <= now. */
+  /* Ids only, by the covering index: range.after exclusive, `until` inclusive, next_at <= now + range.ahead_us. */
   enum store_status (*find)(struct store_session *ss, const struct store_range *range, struct store_cursor until,
                             struct found_id *found, size_t *count, struct err *err);
   /* Whole rows by id, as far as they are (still) in that state in that shard and due (by now + ahead_us). */

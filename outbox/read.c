@@ -318,13 +318,15 @@ static bool find_unit(struct store_session *ss, void *arg, struct err *err) {
   const struct store_range *range = u->range;
   struct db_result result;
   struct db_row row;
+  text_clear(&ss->part);
+  text_puts(&ss->part, range->last ? "DESC" : "ASC");
   session_begin(ss);
   session_add(ss, query_find,
               ARGS(STRING("state", task_state_text(range->state)), UNSIGNED("shard", range->shard),
                    STRING("route", range->route), UNSIGNED("priority", range->priority),
                    TIME("after_at", range->after.next_us), UNSIGNED("after_id", range->after.id),
                    TIME("until_at", u->until.next_us), UNSIGNED("until_id", u->until.id),
-                   UNSIGNED("limit", range->limit)));
+                   SIGNED("ahead_us", range->ahead_us), RAW("direction", ss->part), UNSIGNED("limit", range->limit)));
   if (!session_send(ss, "find", &result, 1, err))
     return false;
   bool ok = true;

@@ -1,6 +1,6 @@
--- Positions of a group's due rows between two others, by the index alone.
+-- Positions of a group's rows between two others, the first or the last of them, by the index alone.
 SELECT id, next_at FROM `{table}` FORCE INDEX (ix_next)
 WHERE state = {state} AND shard = {shard} AND route = {route} AND priority = {priority}
-  AND next_at <= UTC_TIMESTAMP(6) AND (next_at > {after_at} OR next_at = {after_at} AND id > {after_id})
+  AND next_at <= UTC_TIMESTAMP(6) + INTERVAL {ahead_us} MICROSECOND AND (next_at > {after_at} OR next_at = {after_at} AND id > {after_id})
   AND (next_at < {until_at} OR next_at = {until_at} AND id <= {until_id})
-ORDER BY next_at, id LIMIT {limit}
+ORDER BY next_at {direction}, id {direction} LIMIT {limit}

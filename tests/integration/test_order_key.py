@@ -244,6 +244,47 @@ def test_nobody_overtakes_those_that_come_back(stage):
     assert {key: [body for body in first if body.startswith(f"{key}.")] for key in put} == put
 
 
+def test_who_committed_before_is_not_overtaken(stage):
+    """A task whose transaction commits 20 ms after its INSERT, and then another one of its order_key, while others keep
+    the cursor of reading at the present. It used to be overtaken, one in twenty on a busy machine."""
+    stage.http("h", concurrency=100)
+    came, done = [], threading.Event()
+
+    def answer(request):
+        came.append(request.body.decode())
+        return Answer(200)
+
+    def put(cursor, number, turn):
+        cursor.executemany("INSERT INTO outbox (route, payload, order_key) VALUES ('h', %s, %s)",
+                           [(f"{number}-{key}.{turn}", f"{number}-{key}") for key in range(10)])
+
+    def keep_busy():
+        with stage.connect() as connection, connection.cursor() as cursor:
+            for number in itertools.count():
+                if done.is_set():
+                    return
+                cursor.execute("INSERT INTO outbox (route, payload, order_key) VALUES ('h', 'other', %s)", (number % 97,))
+                time.sleep(0.003)
+    stage.receiver.on("/h", answer)
+    stage.start()
+    others = threading.Thread(target=keep_busy)
+    others.start()
+    with stage.connect() as one, one.cursor() as first, stage.connect() as two, two.cursor() as second:
+        for number in range(40):
+            one.begin()
+            put(first, number, 1)
+            time.sleep(0.02)
+            one.commit()
+            put(second, number, 2)
+            time.sleep(0.03)
+    done.set()
+    others.join()
+    stage.wait_empty(LIMIT_S * 2)
+    at = {body: place for place, body in enumerate(came)}
+    keys = [f"{number}-{key}" for number in range(40) for key in range(10)]
+    assert [key for key in keys if at[f"{key}.1"] > at[f"{key}.2"]] == []
+
+
 def test_a_head_that_left_blocks_nobody(stage):
     """It failed once and was then taken, with its result to come: the order is that of leaving."""
     stage.http("h", concurrency=20, retry=RETRY, max_attempts=5, result="expected", timeout="60s")

@@ -298,6 +298,11 @@ static void a_late_commit_is_found_behind_the_cursor(void **state) {
   assert_int_equal(count, 2);
   assert_int_equal(found[0].id, 1);
   assert_int_equal(found[1].id, 2);
+  range.last = true;
+  ok(f, OPS->find(f->ss, &range, until, found, &count, &f->err));
+  assert_int_equal(count, 2);
+  assert_int_equal(found[0].id, 2);
+  range.last = false;
   until.id = 1;
   ok(f, OPS->find(f->ss, &range, until, found, &count, &f->err));
   assert_int_equal(count, 1);

@@ -342,6 +342,24 @@ static void a_dear_poll_of_every_group_is_rare(void **state) {
   assert_true(poll_every_group(&pace, now + 901));
 }
 
+/* Looking for what came late goes back to the beginning, unless that takes long: then less and less far, and as far as
+ * ever when it is quick again. */
+static void looking_for_what_came_late_stays_quick(void **state) {
+  struct poll_pace pace = {0};
+  const int64_t now = 1000 * (int64_t)SECOND;
+  int steps = 0;
+  poll_late_done(&pace, 4 * MS);
+  assert_int_equal(poll_late_from_us(&pace, now), 0);
+  poll_late_done(&pace, 6 * MS);
+  assert_int_equal(poll_late_from_us(&pace, now), now - 10 * (int64_t)SECOND);
+  for (int i = 0; i < 20; i++)
+    poll_late_done(&pace, 6 * MS);
+  assert_int_equal(poll_late_from_us(&pace, now), now - 200 * MS);
+  for (; poll_late_from_us(&pace, now) > 0 && steps < 20; steps++)
+    poll_late_done(&pace, 1 * MS);
+  assert_in_range(steps, 4, 8);
+}
+
 /* The more is deleted within the time that a poll of known groups goes back, the less far it goes. */
 static void polls_of_known_groups_go_back_as_far_as_is_quick(void **state) {
   struct poll_pace pace = {0};
@@ -369,6 +387,7 @@ int main(void) {
       TEST(they_rest_in_proportion_to_their_time),
       cmocka_unit_test(every_group_is_polled_each_time_as_long_as_that_is_quick),
       cmocka_unit_test(a_dear_poll_of_every_group_is_rare),
+      cmocka_unit_test(looking_for_what_came_late_stays_quick),
       cmocka_unit_test(polls_of_known_groups_go_back_as_far_as_is_quick),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
