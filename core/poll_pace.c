@@ -9,6 +9,8 @@ enum {
   BACK_MAX_US = 10 * 1000 * 1000,
   BACK_MIN_US = 200 * 1000,
   BACK_DEAR_US = 5 * 1000,
+  LATE_MIN_US = 1000 * 1000,
+  FOUND_US = 10, /* a position, on a busy machine */
 };
 
 static int64_t cost_us(const struct poll_pace *pace) {
@@ -26,13 +28,13 @@ bool poll_every_group(const struct poll_pace *pace, int64_t now_us) {
 int64_t poll_back_us(const struct poll_pace *pace) { return pace->back_us ? pace->back_us : BACK_MAX_US; }
 
 int64_t poll_late_from_us(const struct poll_pace *pace, int64_t db_now_us) {
-  return pace->late_us ? db_now_us - pace->late_us : 0;
+  return !pace->late_us && !poll_is_dear(pace) ? 0 : db_now_us - (pace->late_us ? pace->late_us : BACK_MAX_US);
 }
 
-void poll_late_done(struct poll_pace *pace, int64_t took_us) {
-  if (took_us > BACK_DEAR_US)
-    pace->late_us = !pace->late_us ? BACK_MAX_US : pace->late_us / 2 > BACK_MIN_US ? pace->late_us / 2 : BACK_MIN_US;
-  else if (took_us < BACK_DEAR_US / 4)
+void poll_late_done(struct poll_pace *pace, int64_t took_us, size_t found) {
+  if (took_us > BACK_DEAR_US + (int64_t)found * FOUND_US)
+    pace->late_us = !pace->late_us ? BACK_MAX_US : pace->late_us / 2 > LATE_MIN_US ? pace->late_us / 2 : LATE_MIN_US;
+  else
     pace->late_us = pace->late_us * 2 > BACK_MAX_US ? 0 : pace->late_us * 2;
 }
 

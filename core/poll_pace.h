@@ -11,6 +11,7 @@
 #define CORE_POLL_PACE_H
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 struct poll_pace {
@@ -18,7 +19,7 @@ struct poll_pace {
   int64_t ended_us;   /* monotonic: when the last one ended */
   bool asked;         /* something changed that only such a poll finds */
   int64_t back_us;    /* how far back from now the polls between go; 0 = as far as they ever do */
-  int64_t late_us;    /* how far back from now one looks for rows that came late; 0 = to the beginning */
+  int64_t late_us;    /* how far back from now one looks for rows that came late; 0 = as far as that is cheap */
 };
 
 /* Whether polling every group takes so long that it is done rarely. */
@@ -28,10 +29,11 @@ bool poll_every_group(const struct poll_pace *pace, int64_t now_us);
 /* How far back from now a poll of known groups goes: rows that committed later than that after their due times are
  * found by a poll of every group. */
 int64_t poll_back_us(const struct poll_pace *pace);
-/* From what due time on to look for rows that came late, before others of their order_key go. Looking there took so
- * long. */
+/* From what due time on to look for rows that came late, before others of their order_key go: from the beginning, or a
+ * second to ten back from now while what was deleted there cannot be purged. Looking took so long, and found so many.
+ */
 int64_t poll_late_from_us(const struct poll_pace *pace, int64_t db_now_us);
-void poll_late_done(struct poll_pace *pace, int64_t took_us);
+void poll_late_done(struct poll_pace *pace, int64_t took_us, size_t found);
 /* A poll was made, of every group or of those that are known. */
 void poll_done(struct poll_pace *pace, bool every, int64_t began_us, int64_t ended_us);
 

@@ -39,7 +39,7 @@ static bool find_late(struct scheduler *s, struct group *group, struct store_cur
   int64_t began = clock_mono_us();
   if (!found || !scheduler_db_ok(s, s->store->ops->find(s->ss, &range, until, found, &count, &err), &err))
     return false;
-  poll_late_done(&s->pace, clock_mono_us() - began);
+  poll_late_done(&s->pace, clock_mono_us() - began, count);
   for (size_t i = 0; i < count && !late->more; i++) {
     if (flight_by_id(s->flights, found[i].id) || order_knows(&group->lane->order, found[i].id))
       continue;

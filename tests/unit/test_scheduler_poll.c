@@ -342,22 +342,25 @@ static void a_dear_poll_of_every_group_is_rare(void **state) {
   assert_true(poll_every_group(&pace, now + 901));
 }
 
-/* Looking for what came late goes back to the beginning, unless that takes long: then less and less far, and as far as
- * ever when it is quick again. */
+/* Looking for what came late goes back to the beginning, unless what was deleted makes that long; what is found does
+ * not count. */
 static void looking_for_what_came_late_stays_quick(void **state) {
   struct poll_pace pace = {0};
   const int64_t now = 1000 * (int64_t)SECOND;
-  int steps = 0;
-  poll_late_done(&pace, 4 * MS);
+  poll_late_done(&pace, 4 * MS, 0);
+  poll_late_done(&pace, 40 * MS, 4096);
   assert_int_equal(poll_late_from_us(&pace, now), 0);
-  poll_late_done(&pace, 6 * MS);
+  poll_late_done(&pace, 6 * MS, 0);
   assert_int_equal(poll_late_from_us(&pace, now), now - 10 * (int64_t)SECOND);
   for (int i = 0; i < 20; i++)
-    poll_late_done(&pace, 6 * MS);
-  assert_int_equal(poll_late_from_us(&pace, now), now - 200 * MS);
-  for (; poll_late_from_us(&pace, now) > 0 && steps < 20; steps++)
-    poll_late_done(&pace, 1 * MS);
-  assert_in_range(steps, 4, 8);
+    poll_late_done(&pace, 6 * MS, 0);
+  assert_int_equal(poll_late_from_us(&pace, now), now - SECOND);
+  for (int i = 0; i < 4; i++)
+    poll_late_done(&pace, 1 * MS, 0);
+  assert_int_equal(poll_late_from_us(&pace, now), 0);
+  poll_done(&pace, true, 0, 140 * MS);
+  poll_done(&pace, true, 0, 140 * MS);
+  assert_int_equal(poll_late_from_us(&pace, now), now - 10 * (int64_t)SECOND);
 }
 
 /* The more is deleted within the time that a poll of known groups goes back, the less far it goes. */
