@@ -121,6 +121,7 @@ void scheduler_return_seen(struct scheduler *s, const struct store_group *groups
       if (groups[i].state == TASK_BLOCKED && strcmp(groups[i].route, lane->name) == 0)
         blocked |= shard_bit(groups[i].shard);
     lane->returned |= seen & ~blocked;
+    lane->old_shards &= ~seen; /* each of its groups is noted next */
   }
 }
 
@@ -155,8 +156,10 @@ void scheduler_unblock(struct scheduler *s, struct lane *lane, const struct stor
     return;
   if (all)
     lane->returned |= shard_bit(found->shard);
-  if (moved > 0)
+  if (moved > 0) {
+    lane->old_shards |= shard_bit(found->shard); /* also where no group is left that could be swept */
     lane_sweep_first(lane);
+  }
   if (moved == UNBLOCK_ROWS)
     unblock_soon(s, lane);
   else if (moved > 0)

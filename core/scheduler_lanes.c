@@ -54,6 +54,7 @@ struct lane *scheduler_lane_make(struct scheduler *s, const char *name) {
   if (!lane)
     return NULL;
   order_close_shards(&lane->order, UINT64_MAX); /* somebody may have blocked rows before */
+  lane->old_shards = UINT64_MAX;
   snprintf(lane->name, sizeof lane->name, "%s", last ? "(other unknown routes)" : name);
   configure_lane(s, lane);
   if (last)

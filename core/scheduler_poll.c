@@ -77,6 +77,8 @@ static void note_known(struct scheduler *s, struct lane *lane, const struct stor
                        int64_t db_now_us) {
   struct group *group = lane_group(lane, range->shard, range->priority, false);
   int64_t low_us = !group || is_quiet(group) ? earlier(next_us, range->after.next_us) : earlier(group->low_us, next_us);
+  if (lane->old_shards & shard_bit(range->shard))
+    low_us = 0;
   if (next_us != INT64_MAX) {
     struct store_group found = {
         .state = TASK_SCHEDULED, .shard = range->shard, .priority = range->priority, .next_us = next_us};
@@ -196,6 +198,7 @@ static bool bring_back(struct scheduler *s, const struct store_group *found) {
   enum store_status status = s->store->ops->unhold(s->ss, &lease, found->route, HOLD_ROWS, &moved, &err);
   if (!scheduler_db_ok(s, status, &err) || moved == 0)
     return false;
+  lane->old_shards |= shard_bit(found->shard);
   log_info("DUEBOX-ROUTE-UNHELD", "route=%s rows=%u are scheduled again", lane->name, moved);
   scheduler_look_soon(s);
   return moved == HOLD_ROWS;

@@ -248,6 +248,35 @@ static void a_poll_of_known_groups_forgets_no_older_row(void **state) {
   assert_true(group->low_us == f->fake.from_us);
 }
 
+static enum store_status unblock(struct store_session *ss, const struct shard_lease *lease, const char *route,
+                                 bool failed_too, uint32_t limit, uint32_t *moved, bool *all, struct err *err) {
+  *moved = 3;
+  *all = true;
+  return STORE_OK;
+}
+
+/* All that a group had was blocked for longer than such a poll goes back, and comes back: the poll finds a younger one,
+ * and reading begins with the old ones (P5). They used to be overtaken, on a busy machine. */
+static void rows_that_came_back_are_read_however_old(void **state) {
+  static const struct store_ops blocked_ops = {.next_due = next_due, .unblock = unblock};
+  struct fixture *f = *state;
+  struct scheduler *s = &f->s;
+  const struct shard_lease lease = {.shard = 0, .epoch = 1};
+  const struct store_group blocked = {.state = TASK_BLOCKED, .route = "b", .priority = 5};
+  struct store_cursor none = {0};
+  f->store.ops = &blocked_ops;
+  scheduler_unblock(s, s->lanes, &blocked);
+  lane_forget_groups(s->lanes, s->look);
+  f->fake.next_us = scheduler_db_now_us(s) - SECOND;
+  for (int i = 0; i < 2; i++) {
+    assert_true(scheduler_poll_known(s, &lease, 1));
+    assert_int_equal(scheduler_read_from(s, lane_group(s->lanes, 0, 5, false), none).next_us, 0);
+  }
+  scheduler_return_seen(s, NULL, 0, &lease, 1); /* a poll of every group has seen them, or that there are none */
+  assert_true(scheduler_poll_known(s, &lease, 1));
+  assert_int_equal(s->lanes->old_shards, 0);
+}
+
 /* After an outage of a consumer, results are missing by the hundred thousand: they are ended bounded, per turn and per
  * route, and the routes take turns. */
 static void missing_results_of_one_route_leave_room_for_others(void **state) {
@@ -386,6 +415,7 @@ int main(void) {
       TEST(rows_of_many_unknown_routes_are_held_in_few_units),
       TEST(known_routes_are_polled_from_a_short_time_ago),
       TEST(a_poll_of_known_groups_forgets_no_older_row),
+      TEST(rows_that_came_back_are_read_however_old),
       TEST(missing_results_of_one_route_leave_room_for_others),
       TEST(they_rest_in_proportion_to_their_time),
       cmocka_unit_test(every_group_is_polled_each_time_as_long_as_that_is_quick),
