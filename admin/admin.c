@@ -58,7 +58,7 @@ static int open_socket(const char *section, const char *host, uint16_t port, str
     return -1;
   int yes = 1, fd = socket(address->ai_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
   bool open = fd >= 0 && setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &yes, sizeof(yes)) == 0 &&
-              bind(fd, address->ai_addr, address->ai_addrlen) == 0 && listen(fd, SERVER_CONNECTIONS) == 0;
+              bind(fd, address->ai_addr, address->ai_addrlen) == 0 && listen(fd, SOMAXCONN) == 0;
   int error = errno;
   freeaddrinfo(address);
   if (open)

@@ -31,6 +31,7 @@ struct exchange {
   size_t discarded; /* bytes of body not kept */
   enum { RECEIVING, DELAYED, WORKING } stage;
   char method[8];
+  int64_t ready_us; /* when it was complete */
 };
 
 static const char *header(struct exchange *ex, const char *name) {
@@ -65,6 +66,12 @@ static void peer_text(struct MHD_Connection *connection, char out[INET6_ADDRSTRL
 /* Which endpoints this listener has. */
 static bool is_here(const struct exchange *ex) {
   return (ex->request.endpoint->role == ROLE_CALLBACK) == ex->admin->callbacks;
+}
+
+/* Whether a line of one kind is due again. */
+static bool once_a_second(atomic_int_fast64_t *last_us) {
+  int64_t now = clock_mono_us(), last = atomic_load(last_us);
+  return (last == 0 || now - last > 1000000) && atomic_compare_exchange_strong(last_us, &last, now);
 }
 
 /* Finds the endpoint and judges the caller; false = the response says why not. */
@@ -112,13 +119,14 @@ static enum MHD_Result send_response(struct exchange *ex) {
   if (!response)
     return MHD_NO;
   rs->owned = false; /* libmicrohttpd frees it */
+  bool last = rs->last || minder_is_crowded(ex->admin->minder);
   char seconds[16];
   snprintf(seconds, sizeof(seconds), "%u", rs->retry_after);
   const char *const headers[][2] = {
       {MHD_HTTP_HEADER_CONTENT_TYPE, rs->type},
       {MHD_HTTP_HEADER_CACHE_CONTROL, rs->cache ? rs->cache : "no-store"},
       {MHD_HTTP_HEADER_ALLOW, rs->allow},
-      {MHD_HTTP_HEADER_CONNECTION, rs->last ? "close" : NULL},
+      {MHD_HTTP_HEADER_CONNECTION, last ? "close" : NULL},
       {MHD_HTTP_HEADER_RETRY_AFTER, rs->retry_after ? seconds : NULL},
       {MHD_HTTP_HEADER_WWW_AUTHENTICATE, rs->challenge ? "Bearer realm=\"duebox\"" : NULL},
       {"X-Content-Type-Options", "nosniff"},
@@ -139,10 +147,20 @@ static enum MHD_Result send_response(struct exchange *ex) {
   return sent;
 }
 
+/* Too many wait for a database that is slow or away. */
+static void refuse_late(struct exchange *ex) {
+  respond_problem(&ex->response, PROBLEM_BUSY, "too many requests wait; nothing was done, send it again");
+  if (once_a_second(&ex->admin->busy_logged_us))
+    log_warn("DUEBOX-ADMIN-BUSY", "requests waited %d s for their turn and were refused path=%s", HTTP_WAIT_MS / 1000,
+             ex->request.endpoint->path);
+}
+
 static void work(struct job *job) {
   struct exchange *ex = (struct exchange *)(void *)job;
   if (atomic_load(&ex->admin->stopping))
     respond_problem(&ex->response, PROBLEM_STOPPING, "nothing was done; ask again in a moment");
+  else if (clock_mono_us() - ex->ready_us > HTTP_WAIT_MS * 1000LL)
+    refuse_late(ex);
   else
     ex->request.endpoint->handle(ex->admin, &ex->request, &ex->response);
   MHD_resume_connection(ex->connection);
@@ -158,8 +176,12 @@ static enum MHD_Result dispatch(struct exchange *ex) {
   ex->request.body = (struct duebox_bytes){ex->body ? ex->body : "", ex->body_len};
   ex->job.run = work;
   ex->stage = WORKING;
+  ex->ready_us = clock_mono_us();
   MHD_suspend_connection(ex->connection);
-  if (!pool_submit(ex->admin->pool, &ex->job, endpoint->run == RUN_QUICK)) {
+  enum pool_queue queue = endpoint->run == RUN_QUICK    ? POOL_QUICK
+                          : endpoint->run == RUN_RESULT ? POOL_RESULTS
+                                                        : POOL_SLOW;
+  if (!pool_submit(ex->admin->pool, &ex->job, queue)) {
     respond_problem(&ex->response, PROBLEM_STOPPING, "nothing was done; ask again in a moment");
     MHD_resume_connection(ex->connection);
   }
@@ -170,16 +192,15 @@ static enum MHD_Result dispatch(struct exchange *ex) {
 static enum MHD_Result finish(struct exchange *ex) {
   if (!ex->response.suspicious || ex->stage == DELAYED)
     return send_response(ex);
-  int64_t now = clock_mono_us(), last = atomic_load(&ex->admin->guess_logged_us);
   char from[INET6_ADDRSTRLEN];
-  if ((last == 0 || now - last > 1000000) && atomic_compare_exchange_strong(&ex->admin->guess_logged_us, &last, now)) {
+  if (once_a_second(&ex->admin->guess_logged_us)) {
     peer_text(ex->connection, from);
     log_warn("DUEBOX-ADMIN-WRONG-TOKEN", "a request with a wrong token was refused peer=%s path=%s", from,
              ex->request.endpoint->path);
   }
   ex->stage = DELAYED;
   MHD_suspend_connection(ex->connection);
-  if (!minder_delay(ex->admin->minder, ex->watch, ex->connection, now + SERVER_WRONG_TOKEN_MS * 1000LL))
+  if (!minder_delay(ex->admin->minder, ex->watch, ex->connection, clock_mono_us() + SERVER_WRONG_TOKEN_MS * 1000LL))
     MHD_resume_connection(ex->connection);
   return MHD_YES;
 }
@@ -241,6 +262,7 @@ static enum MHD_Result begin(struct admin *admin, struct MHD_Connection *connect
   ex->connection = connection;
   const union MHD_ConnectionInfo *info = MHD_get_connection_info(connection, MHD_CONNECTION_INFO_SOCKET_CONTEXT);
   ex->watch = info ? info->socket_context : NULL;
+  minder_begun(admin->minder, ex->watch, true);
   snprintf(ex->method, sizeof(ex->method), "%s", method);
   pthread_mutex_lock(&admin->lock);
   admin->open++;
@@ -300,6 +322,7 @@ void exchange_completed(void *cls, struct MHD_Connection *connection, void **sta
     return;
   *state = NULL;
   log_exchange(ex);
+  minder_begun(admin->minder, ex->watch, false);
   minder_arm(admin->minder, ex->watch, clock_mono_us() + SERVER_STEP_MS * 1000LL);
   response_clear(&ex->response);
   free(ex->body);

@@ -22,7 +22,7 @@ enum {
   HTTP_HEADER_MAX = 16 * 1024, /* bytes, request line included */
   HTTP_PARAMS_MAX = 3,
   HTTP_PARAM_LEN = 256, /* longest decoded path parameter, with its NUL */
-  HTTP_WAIT_MS = 5000,  /* how long a handler waits for the engine */
+  HTTP_WAIT_MS = 5000,  /* how long a handler waits for the engine, and a request for its handler */
   HTTP_RETRY_AFTER = 2, /* seconds: what a client is told when the database is away */
 };
 
@@ -39,6 +39,7 @@ enum run {
   RUN_INLINE, /* on the listener's thread: must not wait for anything */
   RUN_QUICK,  /* on a worker; one worker is kept for these */
   RUN_SLOW,   /* on a worker; may wait for the database */
+  RUN_RESULT, /* on a worker of those for results; waits for a commit */
 };
 
 struct request {

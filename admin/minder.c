@@ -11,17 +11,23 @@
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/ioctl.h>
 #include <sys/queue.h>
 #include <sys/socket.h>
 #include <time.h>
 
 #include "core/base/clock.h"
+#include "core/base/log_repeat.h"
+
+enum { CROWDED_US = 20 * 1000 }; /* how often to look for room while there is none */
 
 struct watch {
   LIST_ENTRY(watch) link;
   int fd;
   struct in6_addr address; /* of the client; IPv4 as mapped */
   bool pushed;             /* out: it is being closed */
+  bool begun;              /* the head of its request is here */
+  int64_t turn_us;         /* when the client's turn began */
   int64_t close_us;        /* 0 = none */
   int64_t resume_us;       /* 0 = not delayed */
   struct MHD_Connection *delayed;
@@ -35,6 +41,7 @@ struct minder {
   struct watches watches; /* the newest first */
   int64_t wake_us;        /* when the thread looks again by itself; 0 = not before it is told */
   size_t count, pushed;   /* connections, and how many of them are being closed to make room */
+  uint64_t pushed_ever;
   bool releasing, stopping;
   pthread_t thread;
 };
@@ -85,14 +92,83 @@ static void wake_for(struct minder *minder, int64_t at_us) {
     pthread_cond_signal(&minder->changed);
 }
 
+/* A client's turn: it has still to send, or to read, or a guess of its is to be answered late. */
+static bool is_idle(const struct watch *watch) { return watch->close_us != 0 || watch->resume_us != 0; }
+
+/* Whether it keeps us waiting. What it has sent and nobody has read yet is no fault of its. */
+static bool is_in_the_way(const struct watch *watch, int64_t now) {
+  int unread = 0;
+  int64_t patience_us = (watch->begun ? MINDER_BEGUN_MS : MINDER_QUIET_MS) * INT64_C(1000);
+  if (watch->pushed || !is_idle(watch))
+    return false;
+  return watch->resume_us != 0 ||
+         (now - watch->turn_us >= patience_us && (ioctl(watch->fd, FIONREAD, &unread) != 0 || unread == 0));
+}
+
+static size_t count_alike(const struct minder *minder, const struct watch *like) {
+  size_t count = 0;
+  const struct watch *watch;
+  LIST_FOREACH(watch, &minder->watches, link)
+  count += !watch->pushed && memcmp(&watch->address, &like->address, sizeof(like->address)) == 0;
+  return count;
+}
+
+static bool is_crowded(const struct minder *minder) { return minder->count - minder->pushed > MINDER_CROWD; }
+
+/* Of the address with the most connections, the one that has been in the way longest. */
+static bool push_one_out(struct minder *minder, int64_t now) {
+  struct watch *watch, *victim = NULL;
+  size_t most = 0;
+  LIST_FOREACH(watch, &minder->watches, link) {
+    size_t alike = is_in_the_way(watch, now) ? count_alike(minder, watch) : 0;
+    if (alike > 0 && alike >= most) {
+      victim = watch;
+      most = alike;
+    }
+  }
+  if (!victim)
+    return false;
+  victim->pushed = true;
+  minder->pushed++;
+  minder->pushed_ever++;
+  shutdown(victim->fd, SHUT_RDWR);
+  if (victim->resume_us != 0)
+    victim->resume_us = 1;
+  return true;
+}
+
+/* As long as there are too many: those that were in nobody's way when the last one came may be by now. */
+static int64_t make_room(struct minder *minder, int64_t now, int64_t next) {
+  if (!is_crowded(minder))
+    return next;
+  while (is_crowded(minder) && push_one_out(minder, now))
+    ;
+  nearer(&next, now + CROWDED_US);
+  return next;
+}
+
+/* Without the lock while it writes. */
+static void tell(struct minder *minder, uint64_t *told, struct log_repeat *repeat) {
+  if (*told == minder->pushed_ever)
+    return;
+  *told = minder->pushed_ever;
+  pthread_mutex_unlock(&minder->lock);
+  log_repeated(repeat, LOG_LEVEL_WARN, "DUEBOX-ADMIN-CROWD",
+               "more than %d connections are open; those that keep it waiting are closed to make room", MINDER_CROWD);
+  pthread_mutex_lock(&minder->lock);
+}
+
 static void *run(void *arg) {
   struct minder *minder = arg;
+  struct log_repeat repeat = {0};
+  uint64_t told = 0;
   pthread_mutex_lock(&minder->lock);
   while (!minder->stopping) {
-    int64_t next;
-    struct MHD_Connection *resume = mind_all(minder, clock_mono_us(), &next);
+    int64_t next, now = clock_mono_us();
+    tell(minder, &told, &repeat);
+    struct MHD_Connection *resume = mind_all(minder, now, &next);
     if (!resume) {
-      sleep_until(minder, next);
+      sleep_until(minder, make_room(minder, now, next));
       continue;
     }
     pthread_mutex_unlock(&minder->lock);
@@ -160,39 +236,6 @@ static struct in6_addr address_of(const struct sockaddr *address) {
   return out;
 }
 
-/* A client's turn: it has still to send, or to read, or a guess of its is to be answered late. */
-static bool is_idle(const struct watch *watch) { return watch->close_us != 0 || watch->resume_us != 0; }
-
-static size_t count_alike(const struct minder *minder, const struct watch *like) {
-  size_t count = 0;
-  const struct watch *watch;
-  LIST_FOREACH(watch, &minder->watches, link)
-  count += !watch->pushed && memcmp(&watch->address, &like->address, sizeof(like->address)) == 0;
-  return count;
-}
-
-/* Of the address with the most connections, the idle one that is there longest. */
-static void push_one_out(struct minder *minder) {
-  struct watch *watch, *victim = NULL;
-  size_t most = 0;
-  LIST_FOREACH(watch, &minder->watches, link) {
-    size_t alike = watch->pushed || !is_idle(watch) ? 0 : count_alike(minder, watch);
-    if (alike > 0 && alike >= most) {
-      victim = watch;
-      most = alike;
-    }
-  }
-  if (!victim)
-    return;
-  victim->pushed = true;
-  minder->pushed++;
-  shutdown(victim->fd, SHUT_RDWR);
-  if (victim->resume_us != 0) {
-    victim->resume_us = 1;
-    pthread_cond_signal(&minder->changed);
-  }
-}
-
 struct watch *minder_watch(struct minder *minder, int fd, const struct sockaddr *address) {
   struct watch *watch = calloc(1, sizeof(*watch));
   if (!watch)
@@ -200,10 +243,10 @@ struct watch *minder_watch(struct minder *minder, int fd, const struct sockaddr 
   watch->fd = fd;
   watch->address = address_of(address);
   pthread_mutex_lock(&minder->lock);
-  if (minder->count - minder->pushed >= MINDER_CROWD)
-    push_one_out(minder);
   minder->count++;
   LIST_INSERT_HEAD(&minder->watches, watch, link);
+  if (is_crowded(minder))
+    pthread_cond_signal(&minder->changed);
   pthread_mutex_unlock(&minder->lock);
   return watch;
 }
@@ -224,8 +267,25 @@ void minder_arm(struct minder *minder, struct watch *watch, int64_t at_us) {
     return;
   pthread_mutex_lock(&minder->lock);
   watch->close_us = at_us;
+  watch->turn_us = clock_mono_us();
   wake_for(minder, at_us);
   pthread_mutex_unlock(&minder->lock);
+}
+
+void minder_begun(struct minder *minder, struct watch *watch, bool begun) {
+  if (!watch)
+    return;
+  pthread_mutex_lock(&minder->lock);
+  watch->begun = begun;
+  watch->turn_us = clock_mono_us();
+  pthread_mutex_unlock(&minder->lock);
+}
+
+bool minder_is_crowded(struct minder *minder) {
+  pthread_mutex_lock(&minder->lock);
+  bool crowded = is_crowded(minder);
+  pthread_mutex_unlock(&minder->lock);
+  return crowded;
 }
 
 bool minder_delay(struct minder *minder, struct watch *watch, struct MHD_Connection *connection, int64_t at_us) {

@@ -17,7 +17,11 @@
 #include "core/base/attr.h"
 #include "core/base/err.h"
 
-enum { MINDER_CROWD = 64 }; /* connections */
+enum {
+  MINDER_CROWD = 128,     /* connections */
+  MINDER_QUIET_MS = 500,  /* a client that has sent nothing, or no whole head, for so long may have to make room ... */
+  MINDER_BEGUN_MS = 1000, /* ... and one whose body is still on its way, or that does not take its answer */
+};
 
 struct minder;
 struct watch; /* one connection */
@@ -28,12 +32,17 @@ void minder_release(struct minder *minder);
 /* After libmicrohttpd has closed all connections. */
 void minder_stop(struct minder **minder);
 
-/* A new connection from an address; NULL = out of memory, it is then unguarded. When there are many, the one that has
- * waited longest is closed, of the address that has the most: who opens connections and says nothing pushes out only
- * their own, and whoever comes next gets in. */
+/* A new connection from an address; NULL = out of memory, it is then unguarded. While there are more than MINDER_CROWD,
+ * those that keep us waiting are closed, the longest first, of the address that has the most: who opens connections and
+ * says nothing pushes out only their own. A request that is here, or has just begun to come, is never in the way:
+ * whoever comes then waits until one of them is done. */
 struct watch *minder_watch(struct minder *minder, int fd, const struct sockaddr *address);
 void minder_unwatch(struct minder *minder, struct watch *watch);
-/* Gives the connection's next step until at_us (monotonic); 0 = as long as it takes. NULL watch is ignored. */
+/* The head of a request is here, or the request is over. */
+void minder_begun(struct minder *minder, struct watch *watch, bool begun);
+bool minder_is_crowded(struct minder *minder);
+/* Gives the connection's next step until at_us (monotonic); 0 = as long as it takes, it is our turn. NULL watch is
+ * ignored. */
 void minder_arm(struct minder *minder, struct watch *watch, int64_t at_us);
 /* Resumes a suspended connection at at_us. False = it is not delayed (the minder stops, or NULL watch). */
 MUSTCHECK bool minder_delay(struct minder *minder, struct watch *watch, struct MHD_Connection *connection,

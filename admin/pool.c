@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * admin/pool.c - the worker threads. One mutex guards both queues and the flag; it is held for a few instructions.
+ * admin/pool.c - the worker threads. One mutex guards the queues and the flags; it is held for a few instructions, and
+ * while a thread is started.
  */
 #include "admin/pool.h"
 
@@ -8,19 +9,21 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* A result by callback waits for a commit that it shares with others, so several must be able to wait at once. */
-enum { POOL_WORKERS = 8 };
+enum { POOL_WORKERS = 8, POOL_RESULT_WORKERS = 64 };
 
 STAILQ_HEAD(jobs, job);
 
 struct pool {
   pthread_mutex_t lock;
   pthread_cond_t work;
-  struct jobs quick, slow;
+  pthread_cond_t result_work;
+  struct jobs quick, slow, results;
   bool stopping;
   bool reserved; /* the worker for quick jobs only has been named */
   pthread_t threads[POOL_WORKERS];
   int started;
+  pthread_t result_threads[POOL_RESULT_WORKERS];
+  unsigned result_started, result_idle, result_queued;
 };
 
 /* Waits for a job this worker may run; NULL when the pool stops and there is none left. */
@@ -51,6 +54,34 @@ static void *worker(void *arg) {
   return NULL;
 }
 
+static void *result_worker(void *arg) {
+  struct pool *pool = arg;
+  pthread_mutex_lock(&pool->lock);
+  for (struct job *job;;) {
+    while (!(job = STAILQ_FIRST(&pool->results)) && !pool->stopping) {
+      pool->result_idle++;
+      pthread_cond_wait(&pool->result_work, &pool->lock);
+      pool->result_idle--;
+    }
+    if (!job)
+      break;
+    STAILQ_REMOVE_HEAD(&pool->results, next);
+    pool->result_queued--;
+    pthread_mutex_unlock(&pool->lock);
+    job->run(job);
+    pthread_mutex_lock(&pool->lock);
+  }
+  pthread_mutex_unlock(&pool->lock);
+  return NULL;
+}
+
+/* Under the lock. 0, or why there is none more. */
+static int add_result_worker(struct pool *pool) {
+  int rc = pthread_create(&pool->result_threads[pool->result_started], NULL, result_worker, pool);
+  pool->result_started += rc == 0;
+  return rc;
+}
+
 bool pool_start(struct pool **out, struct err *err) {
   struct pool *pool = calloc(1, sizeof(*pool));
   *out = NULL;
@@ -58,26 +89,41 @@ bool pool_start(struct pool **out, struct err *err) {
     return err_set(err, 0, "admin: out of memory");
   STAILQ_INIT(&pool->quick);
   STAILQ_INIT(&pool->slow);
+  STAILQ_INIT(&pool->results);
   pthread_mutex_init(&pool->lock, NULL);
   pthread_cond_init(&pool->work, NULL);
-  for (; pool->started < POOL_WORKERS; pool->started++) {
-    int rc = pthread_create(&pool->threads[pool->started], NULL, worker, pool);
-    if (rc != 0) {
-      pool_stop(pool);
-      pool_free(&pool);
-      return err_set(err, rc, "admin: cannot start a thread: %s; raise the limit of tasks (TasksMax, ulimit -u)",
-                     strerror(rc));
-    }
+  pthread_cond_init(&pool->result_work, NULL);
+  int rc = add_result_worker(pool);
+  while (rc == 0 && pool->started < POOL_WORKERS) {
+    rc = pthread_create(&pool->threads[pool->started], NULL, worker, pool);
+    pool->started += rc == 0;
+  }
+  if (rc != 0) {
+    pool_stop(pool);
+    pool_free(&pool);
+    return err_set(err, rc, "admin: cannot start a thread: %s; raise the limit of tasks (TasksMax, ulimit -u)",
+                   strerror(rc));
   }
   *out = pool;
   return true;
 }
 
-bool pool_submit(struct pool *pool, struct job *job, bool quick) {
+/* Under the lock. Where no thread can be started the job waits for those that there are. */
+static void submit_result(struct pool *pool, struct job *job) {
+  STAILQ_INSERT_TAIL(&pool->results, job, next);
+  pool->result_queued++;
+  if (pool->result_queued > pool->result_idle && pool->result_started < POOL_RESULT_WORKERS)
+    (void)add_result_worker(pool);
+  pthread_cond_signal(&pool->result_work);
+}
+
+bool pool_submit(struct pool *pool, struct job *job, enum pool_queue queue) {
   pthread_mutex_lock(&pool->lock);
   bool taken = !pool->stopping;
-  if (taken)
-    STAILQ_INSERT_TAIL(quick ? &pool->quick : &pool->slow, job, next);
+  if (taken && queue == POOL_RESULTS)
+    submit_result(pool, job);
+  else if (taken)
+    STAILQ_INSERT_TAIL(queue == POOL_QUICK ? &pool->quick : &pool->slow, job, next);
   pthread_cond_broadcast(&pool->work); /* not signal: the one woken might be the one that takes quick jobs only */
   pthread_mutex_unlock(&pool->lock);
   return taken;
@@ -87,14 +133,18 @@ void pool_stop(struct pool *pool) {
   pthread_mutex_lock(&pool->lock);
   pool->stopping = true;
   pthread_cond_broadcast(&pool->work);
+  pthread_cond_broadcast(&pool->result_work);
   pthread_mutex_unlock(&pool->lock);
   while (pool->started > 0)
     pthread_join(pool->threads[--pool->started], NULL);
+  while (pool->result_started > 0)
+    pthread_join(pool->result_threads[--pool->result_started], NULL);
 }
 
 void pool_free(struct pool **pool) {
   if (!*pool)
     return;
+  pthread_cond_destroy(&(*pool)->result_work);
   pthread_cond_destroy(&(*pool)->work);
   pthread_mutex_destroy(&(*pool)->lock);
   free(*pool);

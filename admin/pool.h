@@ -2,9 +2,11 @@
  *
  * admin/pool.h - a few worker threads for handlers that wait.
  *
- * Two queues: quick jobs (metrics, status) and slow ones (whatever waits for the database). Every worker prefers quick
- * jobs, and the first takes nothing else, so that a database that hangs cannot blind the operator. The number of jobs
- * is bounded by the number of connections; nothing here drops or refuses one while the pool runs.
+ * Three queues: quick jobs (metrics, status), slow ones (what operators do to the database), and results. A worker of
+ * the first two prefers quick jobs, and one takes nothing else, so that a database that hangs cannot blind the
+ * operator. A result waits for a commit that it shares with others, so many must be able to wait at once: they have
+ * workers of their own, started when there is none left for one. The number of jobs is bounded by the number of
+ * connections; nothing here drops or refuses one while the pool runs.
  */
 #ifndef ADMIN_POOL_H
 #define ADMIN_POOL_H
@@ -21,11 +23,13 @@ struct job {
   void (*run)(struct job *job);
 };
 
+enum pool_queue { POOL_QUICK, POOL_SLOW, POOL_RESULTS };
+
 struct pool;
 
 MUSTCHECK bool pool_start(struct pool **out, struct err *err);
 /* Queues a job; false once the pool is stopping. Any thread. */
-MUSTCHECK bool pool_submit(struct pool *pool, struct job *job, bool quick);
+MUSTCHECK bool pool_submit(struct pool *pool, struct job *job, enum pool_queue queue);
 /* Runs what is queued and ends the workers; from here on pool_submit() says no. */
 void pool_stop(struct pool *pool);
 /* When nobody can submit any more. */

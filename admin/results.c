@@ -72,7 +72,8 @@ bool result_take(struct admin *admin, const struct result_offer *offer, struct r
   struct store_result result = {0};
   struct err err = {0};
   if (!engine_result(admin_engine(admin), offer, HTTP_WAIT_MS, &result, &err)) {
-    respond_problem(response, PROBLEM_DATABASE, "the result is not stored, send it again: %s", err.text);
+    respond_problem(response, PROBLEM_DATABASE, "it is not known yet whether the result counts; send it again: %s",
+                    err.text);
     return false;
   }
   respond_fate(response, &result, offer, &err);

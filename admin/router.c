@@ -24,13 +24,13 @@ static const struct endpoint table[] = {
     {"POST", "/api/v1/routes/{name}/resume", ROLE_OPERATE, RUN_SLOW, false, route_resume},
     {"POST", "/api/v1/tasks/{id}/cancel", ROLE_OPERATE, RUN_SLOW, false, task_cancel},
     {"POST", "/api/v1/tasks/{id}/reschedule", ROLE_OPERATE, RUN_SLOW, false, task_reschedule},
-    {"POST", "/api/v1/results", ROLE_OPERATE, RUN_SLOW, true, result_post},
+    {"POST", "/api/v1/results", ROLE_OPERATE, RUN_RESULT, true, result_post},
     {"GET", "/api/v1/quarantine", ROLE_READ, RUN_SLOW, false, quarantine_list},
     {"GET", "/api/v1/quarantine/{number}", ROLE_READ, RUN_SLOW, false, quarantine_show},
     {"POST", "/api/v1/quarantine/{number}/replay", ROLE_OPERATE, RUN_SLOW, false, quarantine_replay},
     {"POST", "/api/v1/quarantine/{number}/purge", ROLE_OPERATE, RUN_SLOW, false, quarantine_purge},
     {"POST", "/api/v1/reload", ROLE_OPERATE, RUN_SLOW, false, reload_post},
-    {"POST", "/callback/{message_id}/{attempt}/{token}", ROLE_CALLBACK, RUN_SLOW, true, result_callback},
+    {"POST", "/callback/{message_id}/{attempt}/{token}", ROLE_CALLBACK, RUN_RESULT, true, result_callback},
 };
 
 const struct endpoint *router_table(size_t *count) {

@@ -15,7 +15,7 @@
 #include "admin/pool.h"
 
 enum {
-  SERVER_CONNECTIONS = 2 * MINDER_CROWD, /* there is room until those that are pushed out have gone */
+  SERVER_CONNECTIONS = 4 * MINDER_CROWD, /* who comes then waits in the backlog until one is done */
   SERVER_STEP_MS = 10000,                /* a client's time for a whole request, and for taking a whole response */
   SERVER_WRONG_TOKEN_MS = 500,           /* how late a guess is answered */
   SERVER_DISCARD_MAX = 8 << 20,          /* bytes of an unwanted body read for the sake of a readable answer */
@@ -33,6 +33,7 @@ struct admin {
   uint16_t port;
   atomic_bool stopping;
   atomic_int_fast64_t guess_logged_us; /* when a wrong secret was last worth a line */
+  atomic_int_fast64_t busy_logged_us;  /* when a request that waited too long was */
   pthread_mutex_t lock;                /* guards open */
   pthread_cond_t idle;                 /* open became 0 */
   unsigned open;                       /* requests begun and not completed */

@@ -136,7 +136,7 @@ enum command_answer engine_command(struct engine *engine, const struct task_comm
                                    struct err *err);
 
 /* A result record that came by another road than a source plugin (HTTP callback, API). Waits for the commit, at most
- * timeout_ms; false with err = not stored, offer it again. *result says what it did, and err which flaw the record has
+ * timeout_ms; false with err = not known, offer it again. *result says what it did, and err which flaw the record has
  * if any. Any thread. */
 MUSTCHECK bool engine_result(struct engine *engine, const struct result_offer *offer, int64_t timeout_ms,
                              struct store_result *result, struct err *err);

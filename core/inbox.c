@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: MIT */
-#include "core/inbox.h"
+#include "core/inbox_internal.h"
 
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/queue.h>
 #include <time.h>
 
 #include "core/aside.h"
@@ -30,52 +31,6 @@ enum {
   EARLY_MAX_US = 120 * 1000 * 1000, /* later nobody is going to record it: whoever sent it is gone */
 };
 
-/* Somebody who waits for one record; lives on the waiter's stack, guarded by the inbox's lock. */
-struct waiter {
-  pthread_cond_t done_cond;
-  bool done, committed;
-  struct store_result *result;
-  struct err *flaw;
-};
-
-struct item {
-  struct item *next;
-  struct aside_entry aside; /* in use while its row is somebody else's, or it is early: fate RESULT_BUSY */
-  int64_t early_us;         /* monotonic: since when it is early; 0 = it is not */
-  unsigned early_tries;
-  struct store_result result;
-  struct driver *driver; /* NULL for records without a source */
-  uint64_t cookie;
-  struct waiter *waiter; /* NULL, or who waits; cleared when it gives up */
-  bool truncated;
-  size_t full_len;
-  char *body;
-  char source[80];
-  char origin[200];
-  struct record_road road;
-  char road_id[RECORD_ID_MAX + 1]; /* what road.message_id points to */
-  char why[300];                   /* why it is broken, or not taken */
-};
-
-struct inbox {
-  struct inbox_env env;
-  pthread_mutex_t lock;
-  pthread_cond_t filled;
-  struct item *head, *tail;
-  size_t count, bytes; /* of the items that have not been tried yet */
-  bool stopping;
-  pthread_t thread;
-  /* The inbox's thread. */
-  struct aside aside;        /* items whose row somebody else holds */
-  int64_t aside_at_us;       /* when to try them again */
-  struct log_repeat trouble; /* with the database, as it was logged */
-  struct log_repeat strays;  /* what went to quarantine, as it was logged */
-  size_t checkpoint_max;     /* of the configuration */
-  atomic_bool on_hold;
-  struct log_quota dead;  /* lines */
-  gauge writing_since_us; /* monotonic: since when a batch is being written; 0 = none is */
-};
-
 static bool full(const struct inbox *inbox) { return inbox->count >= RECORDS_MAX || inbox->bytes >= BYTES_MAX; }
 
 int64_t inbox_writing_us(const struct inbox *inbox, int64_t now_us) {
@@ -90,7 +45,7 @@ bool inbox_has_room(struct inbox *inbox) {
   return room;
 }
 
-static struct item *new_item(const char *source, const char *origin, const char *body, size_t len) {
+struct item *inbox_new_item(const char *source, const char *origin, const char *body, size_t len) {
   struct item *item = calloc(1, sizeof *item);
   if (!item || !(item->body = malloc(len + 1))) {
     free(item);
@@ -108,7 +63,7 @@ static struct item *new_item(const char *source, const char *origin, const char 
 }
 
 /* Any text longer than a message id names no task. */
-static void set_road(struct item *item, const struct record_road *road) {
+void inbox_set_road(struct item *item, const struct record_road *road) {
   if (!road->message_id || strlen(road->message_id) > RECORD_ID_MAX)
     return;
   item->road = *road;
@@ -116,14 +71,14 @@ static void set_road(struct item *item, const struct record_road *road) {
   item->road.message_id = item->road_id;
 }
 
-static void free_item(struct item *item) {
+void inbox_free_item(struct item *item) {
   result_record_free(&item->result.record);
   free(item->body);
   free(item);
 }
 
-static bool put(struct inbox *inbox, struct item *item) {
-  pthread_mutex_lock(&inbox->lock);
+/* Under the lock. */
+bool inbox_put(struct inbox *inbox, struct item *item) {
   bool room = !full(inbox) && !inbox->stopping;
   if (room) {
     if (inbox->tail)
@@ -135,90 +90,43 @@ static bool put(struct inbox *inbox, struct item *item) {
     inbox->bytes += item->result.body.len;
     pthread_cond_signal(&inbox->filled);
   }
-  pthread_mutex_unlock(&inbox->lock);
   return room;
 }
 
 bool inbox_offer(struct inbox *inbox, struct driver *driver, const struct duebox_record *record, uint64_t cookie) {
-  struct item *item = new_item(driver->name, record->origin, record->body.data, record->body.len);
+  struct item *item = inbox_new_item(driver->name, record->origin, record->body.data, record->body.len);
   if (!item)
     return false;
   item->driver = driver;
   item->cookie = cookie;
   if (record->struct_size > offsetof(struct duebox_record, correlation_id))
-    set_road(item, &(struct record_road){.message_id = record->correlation_id});
+    inbox_set_road(item, &(struct record_road){.message_id = record->correlation_id});
   item->road.entry = item->source;
   item->truncated = record->truncated;
   item->full_len = record->full_len;
-  if (put(inbox, item))
-    return true;
-  free_item(item);
-  return false;
-}
-
-bool inbox_apply(struct inbox *inbox, const struct result_offer *offer, int64_t timeout_ms, struct store_result *result,
-                 struct err *err) {
-  struct item *item = new_item(offer->source, offer->origin, offer->body.data, offer->body.len);
-  if (!item)
-    return err_set(err, 0, "out of memory");
-  set_road(item, &offer->road);
-  item->result.replied = offer->replied;
-  item->result.replayed = offer->replayed;
-  struct waiter waiter = {.result = result, .flaw = err};
-  pthread_condattr_t attr;
-  pthread_condattr_init(&attr);
-  pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
-  pthread_cond_init(&waiter.done_cond, &attr);
-  pthread_condattr_destroy(&attr);
-  item->waiter = &waiter;
-  int64_t deadline = clock_mono_us() + timeout_ms * 1000;
-  struct timespec until = {.tv_sec = deadline / 1000000, .tv_nsec = deadline % 1000000 * 1000};
-  bool taken = put(inbox, item);
-  if (!taken) {
-    free_item(item);
-    err_set(err, 0, "too many results are waiting for the database; offer it again later");
-  } else {
-    pthread_mutex_lock(&inbox->lock);
-    while (!waiter.done && pthread_cond_timedwait(&waiter.done_cond, &inbox->lock, &until) != ETIMEDOUT)
-      ;
-    if (!waiter.done)
-      item->waiter = NULL; /* items are freed under this lock, and done is set before */
-    pthread_mutex_unlock(&inbox->lock);
-    if (!waiter.done)
-      err_set(err, 0, "the database did not take the result in time; it may still do; offer it again");
-  }
-  pthread_cond_destroy(&waiter.done_cond);
-  return taken && waiter.done && waiter.committed;
+  pthread_mutex_lock(&inbox->lock);
+  bool taken = inbox_put(inbox, item);
+  pthread_mutex_unlock(&inbox->lock);
+  if (!taken)
+    inbox_free_item(item);
+  return taken;
 }
 
 /* Tells whoever waits, acknowledges to the source, frees. */
-static void finish(struct inbox *inbox, struct item *item, bool committed) {
+void inbox_finish(struct inbox *inbox, struct item *item, bool committed) {
   pthread_mutex_lock(&inbox->lock);
   if (!item->aside.route) {
     inbox->count--;
     inbox->bytes -= item->result.body.len;
   }
-  if (item->waiter) {
-    struct waiter *waiter = item->waiter;
-    if (!committed)
-      err_set(waiter->flaw, 0, "%s", item->why[0] ? item->why : "the daemon is stopping; offer it again");
-    else if (item->result.record.flaw)
-      err_set(waiter->flaw, 0, "%s", item->result.record.flaw);
-    *waiter->result = item->result;
-    waiter->result->record = (struct result_record){.status = item->result.record.status}; /* texts go with the item */
-    waiter->result->broken = NULL;
-    waiter->result->body = (struct duebox_bytes){"", 0};
-    waiter->result->source = waiter->result->origin = "";
-    waiter->committed = committed;
-    waiter->done = true;
-    pthread_cond_signal(&waiter->done_cond);
-  }
+  if (item->waiter)
+    inbox_answer(inbox, item, committed);
   pthread_mutex_unlock(&inbox->lock);
   if (item->driver) {
     driver_ack(item->driver, item->cookie, committed);
     driver_resume(item->driver);
   }
-  free_item(item);
+  inbox_free_item(item);
 }
 
 static void parse(struct inbox *inbox, struct item *item) {
@@ -239,7 +147,7 @@ static bool same_id(struct item *const *items, size_t n, const struct item *item
   return false;
 }
 
-static struct item *item_of(struct aside_entry *entry) {
+struct item *inbox_item_of(struct aside_entry *entry) {
   return (struct item *)(void *)((char *)entry - offsetof(struct item, aside));
 }
 
@@ -259,6 +167,8 @@ static void release_room(struct inbox *inbox, const struct item *item) {
  * quarantine, to be replayed. */
 static bool put_aside(struct inbox *inbox, struct item *item, struct aside_entry *first) {
   struct store_result *result = &item->result;
+  if (first && inbox_join(inbox, item, first))
+    return true;
   if (result->early && !result->record.cannot_wait && inbox->aside.count >= EARLY_ROOM) {
     result->record.cannot_wait = true;
     return false;
@@ -271,13 +181,15 @@ static bool put_aside(struct inbox *inbox, struct item *item, struct aside_entry
   if (put) {
     item->result.fate = RESULT_BUSY;
     release_room(inbox, item);
+    if (first)
+      inbox_hold_up(inbox, item);
     return true;
   }
   snprintf(item->why, sizeof item->why, "%s, and those of too many others",
            result->early ? "the row of its task was changed while it was sent"
                          : "another transaction holds the row of its task");
   if (!item->driver) {
-    finish(inbox, item, false);
+    inbox_finish(inbox, item, false);
     return true;
   }
   item->result.broken = item->why;
@@ -312,7 +224,7 @@ static size_t take_again(struct inbox *inbox, struct item *items[BATCH_MAX]) {
   struct aside_entry *entries[BATCH_MAX];
   size_t n = aside_next(&inbox->aside, entries, BATCH_MAX);
   for (size_t i = 0; i < n; i++)
-    items[i] = item_of(entries[i]);
+    items[i] = inbox_item_of(entries[i]);
   inbox->aside_at_us = clock_mono_us() + BUSY_EVERY_US;
   return n;
 }
@@ -449,7 +361,10 @@ static void sort_busy(struct inbox *inbox, struct item **items, const struct sto
   for (size_t i = 0; i < n; i++) {
     bool was_aside = items[i]->result.fate == RESULT_BUSY;
     take_verdict(items[i], &results[i]);
-    soon = pace_early(items[i]) || soon;
+    bool item_soon = pace_early(items[i]);
+    soon = item_soon || soon;
+    if (results[i].fate == RESULT_BUSY && was_aside && !item_soon)
+      inbox_hold_up(inbox, items[i]);
     if (results[i].fate == RESULT_BUSY && !was_aside && !put_aside(inbox, items[i], NULL))
       refused[(*refused_count)++] = items[i];
     else if (results[i].fate != RESULT_BUSY && was_aside)
@@ -472,7 +387,7 @@ static bool finish_batch(struct inbox *inbox, struct item **items, const struct 
       dead_log_write(&inbox->dead, results[i].route, results[i].record.message_id, results[i].record.attempt,
                      results[i].record.error_class);
     retry = retry || (results[i].fate == RESULT_APPLIED && results[i].event == EVENT_RETRY);
-    finish(inbox, items[i], true);
+    inbox_finish(inbox, items[i], true);
   }
   return retry;
 }
@@ -491,7 +406,7 @@ static void apply_batch(struct inbox *inbox, struct store_session *ss, struct it
     if (!applied) {
       for (size_t i = 0; i < n; i++) /* those aside are finished with the inbox */
         if (items[i]->result.fate != RESULT_BUSY)
-          finish(inbox, items[i], false);
+          inbox_finish(inbox, items[i], false);
       return;
     }
     sort_busy(inbox, items, results, n, refused, &refused_count);
@@ -562,11 +477,11 @@ void inbox_close(struct inbox *inbox) {
   pthread_mutex_unlock(&inbox->lock);
   pthread_join(inbox->thread, NULL);
   for (struct aside_entry *entry; (entry = aside_pop(&inbox->aside));)
-    finish(inbox, item_of(entry), false);
+    inbox_finish(inbox, inbox_item_of(entry), false);
   while (inbox->head) {
     struct item *item = inbox->head;
     inbox->head = item->next;
-    finish(inbox, item, false);
+    inbox_finish(inbox, item, false);
   }
 }
 

@@ -7,7 +7,9 @@
  * that comes in can stop the stream: what cannot be parsed or fits no row ends in quarantine, and what is for a row
  * that a foreign transaction holds is put aside, not acknowledged, and tried again in turn; later results of that task
  * wait behind it. It takes no room from others then. A route that has too many of them has the rest quarantined, or
- * refused for now where somebody waits for the answer.
+ * refused for now where somebody waits for the answer. Whoever waits for such a record keeps a thread from others: a
+ * few may, one for each task, and the others learn at once that nothing is known yet. A record that comes again while
+ * it is aside is one with the first.
  */
 #ifndef CORE_INBOX_H
 #define CORE_INBOX_H
@@ -42,8 +44,9 @@ void inbox_hold(struct inbox *inbox);
 /* A record of a source. false = full. Any thread. */
 MUSTCHECK bool inbox_offer(struct inbox *inbox, struct driver *driver, const struct duebox_record *record,
                            uint64_t cookie);
-/* A record without a driver; waits for its commit, at most timeout_ms. No text of *result is valid afterwards; where
- * the record counts and has a flaw, err says which. Any thread but the inbox's. */
+/* A record without a driver; waits for its commit, at most timeout_ms. False: it is not known whether it counts, and
+ * err says why. No text of *result is valid afterwards; where the record counts and has a flaw, err says which. Any
+ * thread but the inbox's. */
 MUSTCHECK bool inbox_apply(struct inbox *inbox, const struct result_offer *offer, int64_t timeout_ms,
                            struct store_result *result, struct err *err);
 /* How long it has been trying to write one batch; 0 = it is not. Any thread. */

@@ -8,6 +8,8 @@ foreach(part rules api server metrics)
     LIBS duebox_admin duebox_domain LABELS unit)
 endforeach()
 
+duebox_test(test_minder SOURCES test_minder.c LIBS duebox_admin LABELS unit)
+
 # Not a test: the page on moving figures, for whoever works on it.
 add_executable(admin_show ../support/admin_show.c ../support/fake_engine.c ${CMAKE_SOURCE_DIR}/core/metrics.c)
 target_link_libraries(admin_show PRIVATE duebox_build duebox_admin duebox_domain)

@@ -8,6 +8,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 #include <cmocka.h>
@@ -197,7 +198,11 @@ static void slow_clients_are_cut_off(void **state) {
 /* Who opens connections and says nothing pushes out only itself: a liveness probe gets its answer all the same. */
 static void silent_clients_keep_nobody_out(void **state) {
   struct admin_fixture *fixture = *state;
-  int fds[200];
+  int fds[SERVER_CONNECTIONS + MINDER_CROWD]; /* more than it has connections, and as many descriptors of its own */
+  struct rlimit files;
+  assert_int_equal(getrlimit(RLIMIT_NOFILE, &files), 0);
+  files.rlim_cur = files.rlim_max < 4096 ? files.rlim_max : 4096;
+  assert_int_equal(setrlimit(RLIMIT_NOFILE, &files), 0);
   for (size_t i = 0; i < ARRAY_LEN(fds); i++) {
     fds[i] = http_connect(fixture->port);
     assert_true(fds[i] >= 0);
@@ -213,8 +218,8 @@ static void silent_clients_keep_nobody_out(void **state) {
   assert_true(clock_mono_us() - start < SERVER_STEP_MS * 1000LL); /* it did not wait for them to be cut off */
   assert_true(http_closed(fds[0], 5000));                         /* the oldest had to go ... */
   const char *rest = "TP/1.1\r\nHost: localhost\r\n\r\n";
-  assert_true(http_send(fds[199], rest, strlen(rest))); /* ... and the newest may still ask */
-  struct reply reply = http_receive(fds[199], false);
+  assert_true(http_send(fds[ARRAY_LEN(fds) - 1], rest, strlen(rest))); /* ... and the newest may still ask */
+  struct reply reply = http_receive(fds[ARRAY_LEN(fds) - 1], false);
   assert_int_equal(reply.status, 200);
   http_free(&reply);
   for (size_t i = 0; i < ARRAY_LEN(fds); i++)

@@ -25,7 +25,8 @@ enum { LIMIT_MS = 60 * 1000 };
 struct fixture {
   atomic_bool locked; /* all rows */
   atomic_bool early;  /* all results */
-  atomic_uint tried, broken;
+  atomic_bool held;   /* the row of the task "mine" */
+  atomic_uint tried, broken, applied;
   struct config config;
   struct config_ref ref;
   struct store store;
@@ -47,10 +48,11 @@ static enum store_status settle_results(struct store_session *ss, struct store_r
   for (size_t i = 0; i < count; i++) {
     snprintf(results[i].route, sizeof results[i].route, "work");
     results[i].early = f->early && !results[i].record.cannot_wait;
-    bool busy = f->locked || results[i].early;
+    bool busy = f->locked || results[i].early || (f->held && strcmp(results[i].record.message_id, "mine") == 0);
     results[i].fate = results[i].broken ? RESULT_BROKEN : busy ? RESULT_BUSY : RESULT_APPLIED;
     results[i].event = EVENT_DONE;
     f->broken += results[i].fate == RESULT_BROKEN;
+    f->applied += results[i].fate == RESULT_APPLIED;
     f->tried++;
   }
   return STORE_OK;
@@ -98,12 +100,19 @@ static void offer(struct fixture *f, unsigned number) {
     assert_true(clock_mono_us() < end);
 }
 
-static bool call_back(struct fixture *f, struct store_result *result, struct err *err) {
+static bool call_back_within(struct fixture *f, int64_t timeout_ms, struct store_result *result, struct err *err) {
   static const char body[] = "{\"id\":\"mine\",\"attempt\":1,\"status\":\"done\"}";
-  const struct result_offer offer = {
-      .source = "callback", .origin = "/callback", .body = {body, sizeof body - 1}, .replied = true};
+  const struct result_offer offer = {.source = "callback",
+                                     .origin = "/callback",
+                                     .body = {body, sizeof body - 1},
+                                     .road = {.message_id = "mine", .attempt = 1},
+                                     .replied = true};
   *err = (struct err){0};
-  return inbox_apply(f->inbox, &offer, LIMIT_MS, result, err);
+  return inbox_apply(f->inbox, &offer, timeout_ms, result, err);
+}
+
+static bool call_back(struct fixture *f, struct store_result *result, struct err *err) {
+  return call_back_within(f, LIMIT_MS, result, err);
 }
 
 static void one_that_finds_no_room_aside_is_to_be_offered_again(void **state) {
@@ -140,6 +149,63 @@ static void of_many_that_are_early_none_is_lost(void **state) {
   assert_int_equal(f->broken, 0);
 }
 
+struct caller {
+  pthread_t thread;
+  struct fixture *f;
+  atomic_uint *back;
+  bool known;
+};
+
+static void *wait_for_mine(void *arg) {
+  struct caller *caller = arg;
+  struct store_result result;
+  struct err err;
+  caller->known = call_back_within(caller->f, 10 * LIMIT_MS, &result, &err) && result.fate == RESULT_APPLIED;
+  ++*caller->back;
+  return NULL;
+}
+
+/* One consumer that calls back again and again while somebody locks the row of its task keeps one thread from the
+ * consumers of other tasks, not all of them (P8). The others learn at once that nothing is known yet. */
+static void one_waits_for_a_row_that_is_held(void **state) {
+  enum { CALLERS = 20 };
+  struct fixture *f = *state;
+  atomic_uint back = 0;
+  struct caller callers[CALLERS];
+  unsigned known = 0;
+  f->held = true;
+  for (size_t i = 0; i < CALLERS; i++) {
+    callers[i] = (struct caller){.f = f, .back = &back};
+    assert_int_equal(pthread_create(&callers[i].thread, NULL, wait_for_mine, &callers[i]), 0);
+  }
+  for (int64_t end = clock_mono_us() + LIMIT_MS * 1000; back < CALLERS - 1; nap())
+    assert_true(clock_mono_us() < end);
+  f->held = false;
+  for (size_t i = 0; i < CALLERS; i++) {
+    assert_int_equal(pthread_join(callers[i].thread, NULL), 0);
+    known += callers[i].known;
+  }
+  assert_int_equal(known, 1);
+  assert_int_equal(f->applied, 1);
+}
+
+/* Nor does it take the room of its route: what is aside already is there once. */
+static void a_record_that_comes_again_is_aside_once(void **state) {
+  struct fixture *f = *state;
+  struct store_result result;
+  struct err err;
+  f->held = true;
+  for (unsigned i = 0; i < 10; i++)
+    assert_false(call_back_within(f, 50, &result, &err));
+  f->held = false;
+  for (int64_t end = clock_mono_us() + LIMIT_MS * 1000; f->applied == 0; nap())
+    assert_true(clock_mono_us() < end);
+  unsigned tried = f->tried;
+  assert_true(call_back(f, &result, &err)); /* behind all that was aside */
+  assert_int_equal(f->applied, 2);
+  assert_int_equal(f->tried, tried + 1);
+}
+
 /* A restored copy of a database is looked at with --hold: what was sent before the failure, and is not recorded in the
  * copy, is settled by its result and need not be sent again. Nobody would record it. */
 static void nothing_is_early_on_hold(void **state) {
@@ -167,6 +233,8 @@ int main(void) {
       cmocka_unit_test_setup_teardown(one_that_finds_no_room_aside_is_to_be_offered_again, set_up, tear_down),
       cmocka_unit_test_setup_teardown(of_many_that_are_early_none_is_lost, set_up, tear_down),
       cmocka_unit_test_setup_teardown(nothing_is_early_on_hold, set_up, tear_down),
+      cmocka_unit_test_setup_teardown(one_waits_for_a_row_that_is_held, set_up, tear_down),
+      cmocka_unit_test_setup_teardown(a_record_that_comes_again_is_aside_once, set_up, tear_down),
   };
   return cmocka_run_group_tests_name("inbox", tests, NULL, NULL);
 }
