@@ -83,3 +83,16 @@ def test_doctor_counts_no_further_than_it_must(stage):
     said = {one["text"] for one in found if one["check"] == "to be sent"}
     assert said == {"big: at least 10000 due, the oldest since 2020-01-01 00:00:01, 0 claimed, 0 awaiting a result",
                     "small: 3 due, the oldest since 2020-01-01 02:48:21, 0 claimed, 0 awaiting a result"}
+
+
+def test_the_result_of_a_sending_that_the_copy_does_not_know_counts(stage):
+    """After a restore the table does not know what was sent since the backup. Its result comes all the same, and settles
+    the task at once, while nothing moves: nobody is going to record that sending, which a result otherwise waits for."""
+    results = stage.queue()
+    stage.amqp("work", reply_to=results, result="expected", timeout="10m", history="1h")
+    stage.configuration["results"] = [{"via": "rabbit", "queue": results}]
+    daemon = stage.daemon("one")
+    insert(stage, "sent")
+    daemon.start("--hold", wait_ready=False).wait_log("DUEBOX-HELD", limit_s=LIMIT_S)
+    stage.rabbitmq.publish("", results, json.dumps({"id": "sent", "attempt": 1, "status": "done"}).encode())
+    stage.wait_row("sent", LIMIT_S, state="done", attempt=1)

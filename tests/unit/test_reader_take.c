@@ -29,7 +29,7 @@ struct fixture {
   struct driver driver;
   struct lane lane;
   struct task tasks[ROWS];
-  struct task_batch batch;
+  struct task_batch batch, claimed;
   unsigned released;
   uint32_t recoveries;
 };
@@ -239,7 +239,57 @@ static void never_to_another(void **state) {
   mailbox_destroy(&other.in);
 }
 
-/* --- order, and tasks that are to move --- */
+static void *return_at_once(void *arg) { return arg; }
+
+/* A driver hangs and another one takes its place: what waits for its moment goes to that one, and what the hung one was
+ * not yet able to hand over goes back to the table, unsent. */
+static void those_of_a_hung_driver_are_not_lost(void **state) {
+  struct fixture *f = *state;
+  struct driver other = {.module = &module, .max_inflight = 1000};
+  struct task handed[] = {{.id = 7}};
+  mailbox_init(&other.in);
+  mailbox_init(&f->s.in);
+  pthread_mutex_init(&f->s.ask_lock, NULL);
+  pthread_mutex_init(&f->driver.own, NULL);
+  assert_int_equal(pthread_create(&f->driver.thread, NULL, return_at_once, NULL), 0);
+  f->driver.env.flights = &f->flights;
+  f->s.lanes = &f->lane;
+  struct task_batch batch = {.open = 1, .count = 1, .tasks = handed, .buffer = f, .release = release};
+  handed[0] = (struct task){.id = 7,
+                            .state = TASK_SCHEDULED,
+                            .due_us = 1,
+                            .route = {"work", 4},
+                            .message_id = {"m", 1},
+                            .payload = {"x", 1},
+                            .payload_len = 1,
+                            .batch = &batch};
+  const struct reading reading = {.lane = &f->lane, .most = 1, .began_us = clock_mono_us(), .due_until_us = 10};
+  reader_take(&f->s, &reading, &batch);
+  assert_int_equal(mailbox_count(&f->driver.in), 1);
+  wait_in_memory(f);
+  scheduler_replace(&f->s, &f->driver, &other);
+  scheduler_configure(&f->s);
+  scheduler_send_due(&f->s);
+  struct flight_list sent = {0}, given_back = {0};
+  mailbox_take(&other.in, 0, &sent);
+  mailbox_take(&f->settler, 0, &given_back);
+  assert_int_equal(sent.count, 1);
+  assert_int_equal(sent.head->id, 1);
+  assert_int_equal(given_back.count, 1);
+  assert_int_equal(given_back.head->id, 7);
+  assert_int_equal(given_back.head->end, FLIGHT_UNSENT);
+  assert_ptr_equal(f->lane.driver, &other);
+  flight_give_back(&f->flights, flight_list_pop(&sent));
+  flight_give_back(&f->flights, flight_list_pop(&given_back));
+  assert_int_equal(f->released, 2);
+  f->released = 1;
+  mailbox_destroy(&f->s.in);
+  mailbox_destroy(&other.in);
+  pthread_mutex_destroy(&f->driver.own);
+  pthread_mutex_destroy(&f->s.ask_lock);
+}
+
+/* --- changed between reading and claiming --- */
 
 /* A batch of a few tasks; what is not given here is as in take(). */
 static size_t take_tasks(struct fixture *f, struct task *tasks, size_t count, size_t most, bool recorded) {
@@ -263,6 +313,45 @@ static size_t take_tasks(struct fixture *f, struct task *tasks, size_t count, si
   reader_take(&f->s, &reading, &f->batch);
   return mailbox_count(&f->driver.in);
 }
+
+/* Its expires_at was set, to a time that is over, after it was read and before the claim, which read it again. */
+static enum store_status claim_expired(struct store_session *ss, const struct store_claim *claim,
+                                       struct task_batch **batch, uint64_t *lost, struct err *err) {
+  struct fixture *f = (struct fixture *)(void *)ss;
+  f->tasks[1] = f->tasks[0];
+  f->tasks[1].state = TASK_CLAIMED;
+  f->tasks[1].attempt = 1;
+  f->tasks[1].recorded = true;
+  f->tasks[1].expires_us = 1;
+  f->tasks[1].batch = &f->claimed;
+  f->claimed =
+      (struct task_batch){.open = 1, .count = claim->count, .tasks = &f->tasks[1], .buffer = f, .release = release};
+  *batch = &f->claimed;
+  *lost = 0;
+  return STORE_OK;
+}
+
+/* An expires_at is kept up to the moment at which the task leaves: it expires, although it is claimed by then. */
+static void what_expires_before_it_is_claimed_is_not_sent(void **state) {
+  static const struct store_ops ops = {.claim = claim_expired};
+  struct fixture *f = *state;
+  const struct store store = {.ops = &ops};
+  struct task tasks[] = {{.id = 1}};
+  f->s.store = &store;
+  f->s.ss = (struct store_session *)(void *)f;
+  f->lane.config = &f->ref;
+  assert_int_equal(take_tasks(f, tasks, 1, 10, true), 0);
+  struct flight_list ended = {0};
+  mailbox_take(&f->settler, 0, &ended);
+  assert_int_equal(ended.count, 1);
+  assert_int_equal(ended.head->end, FLIGHT_EXPIRED);
+  assert_int_equal(ended.head->task->state, TASK_CLAIMED);
+  flight_give_back(&f->flights, flight_list_pop(&ended));
+  assert_int_equal(f->released, 2);
+  f->released = 1;
+}
+
+/* --- order, and tasks that are to move --- */
 
 /* What is behind the cursor and found no room keeps its turn in its order_key (P5): a later one, read beyond the cursor
  * before it is met again, used to overtake it. */
@@ -544,6 +633,8 @@ int main(void) {
       cmocka_unit_test_setup_teardown(what_is_put_off_while_it_is_swept_is_not_early, set_up, tear_down),
       cmocka_unit_test_setup_teardown(it_goes_to_the_driver_that_it_was_read_for, set_up, tear_down),
       cmocka_unit_test_setup_teardown(never_to_another, set_up, tear_down),
+      cmocka_unit_test_setup_teardown(those_of_a_hung_driver_are_not_lost, set_up, tear_down),
+      cmocka_unit_test_setup_teardown(what_expires_before_it_is_claimed_is_not_sent, set_up, tear_down),
       cmocka_unit_test_setup_teardown(a_task_that_found_no_room_keeps_its_turn, set_up, tear_down),
       cmocka_unit_test_setup_teardown(a_task_of_another_route_is_left_to_it, set_up, tear_down),
       cmocka_unit_test_setup_teardown(a_row_that_is_to_move_takes_the_cursor_nowhere, set_up, tear_down),
