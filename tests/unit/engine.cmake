@@ -15,7 +15,10 @@ duebox_test(test_aside SOURCES ${CMAKE_CURRENT_LIST_DIR}/test_aside.c LIBS duebo
 duebox_test(test_inbox SOURCES ${CMAKE_CURRENT_LIST_DIR}/test_inbox.c LIBS duebox_core LABELS unit)
 duebox_test(test_suspects SOURCES ${CMAKE_CURRENT_LIST_DIR}/test_suspects.c LIBS duebox_domain LABELS unit)
 duebox_test(test_settler SOURCES ${CMAKE_CURRENT_LIST_DIR}/test_settler.c LIBS duebox_core LABELS unit)
-duebox_test(test_reader_take SOURCES ${CMAKE_CURRENT_LIST_DIR}/test_reader_take.c LIBS duebox_core LABELS unit)
+foreach(part reader_take reader_moment)
+  duebox_test(test_${part} SOURCES ${CMAKE_CURRENT_LIST_DIR}/test_${part}.c ${CMAKE_CURRENT_LIST_DIR}/reader_fixture.c
+    LIBS duebox_core LABELS unit)
+endforeach()
 duebox_test(test_route_health SOURCES ${CMAKE_CURRENT_LIST_DIR}/test_route_health.c LIBS duebox_core LABELS unit)
 duebox_test(test_metrics SOURCES ${CMAKE_CURRENT_LIST_DIR}/test_metrics.c LIBS duebox_core LABELS unit)
 duebox_test(test_scheduler_poll SOURCES ${CMAKE_CURRENT_LIST_DIR}/test_scheduler_poll.c LIBS duebox_core LABELS unit)

@@ -1,0 +1,38 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * tests/unit/reader_fixture.h - a scheduler with one lane, whose rows a test gives to the reader itself.
+ */
+#ifndef READER_FIXTURE_H
+#define READER_FIXTURE_H
+
+#include "core/reader.h"
+
+enum { ROWS = 256 };
+
+struct fixture {
+  struct scheduler s;
+  struct leases leases;
+  struct engine_metrics metrics;
+  struct mailbox settler;
+  struct flight_table flights;
+  struct config config;
+  struct config_ref ref;
+  struct plugin_config plugin;
+  struct route_config route;
+  struct driver driver;
+  struct lane lane;
+  struct task tasks[ROWS];
+  struct task_batch batch, claimed;
+  unsigned released;
+  uint32_t recoveries;
+};
+
+extern const struct duebox_plugin reader_module;
+
+void release(struct task_batch *batch);
+int set_up(void **state);
+int tear_down(void **state); /* one batch must have been released */
+/* A batch of a few tasks, due and fresh; what is not given is as for all. Returns how many the driver has. */
+size_t take_tasks(struct fixture *f, const struct task *tasks, size_t count, size_t most, bool recorded);
+
+#endif
