@@ -56,12 +56,31 @@ static const char *authority(const char *url, size_t *len) {
   return url;
 }
 
+/* The port of an authority, or that of the scheme; 0 = it is none. */
+static unsigned port_of(const char *authority, size_t len, bool tls) {
+  const char *at = authority + len;
+  unsigned port = 0;
+  while (at > authority && at[-1] >= '0' && at[-1] <= '9')
+    at--;
+  if (at == authority || at[-1] != ':' || at == authority + len)
+    return len > 0 && authority[len - 1] == ':' ? 0 : tls ? 443 : 80;
+  for (; at < authority + len && port <= UINT16_MAX; at++)
+    port = port * 10 + (unsigned)(*at - '0');
+  return port <= UINT16_MAX ? port : 0;
+}
+
+static bool is_tls(const char *url) { return strncasecmp(url, "https://", 8) == 0; }
+
 bool auth_init(struct auth *auth, const struct admin_config *config, struct err *err) {
   *auth = (struct auth){0};
   size_t len;
   const char *host = config->url ? authority(config->url, &len) : NULL;
   if (host && !split_host(host, len, auth->url_host))
     return err_set(err, 0, "admin.url: \"%s\" is not an http:// or https:// address with a host", config->url);
+  if (host) {
+    auth->url_tls = is_tls(config->url);
+    auth->url_port = port_of(host, len, auth->url_tls);
+  }
   if (strlen(config->host) >= AUTH_HOST_MAX)
     return err_set(err, 0, "admin.listen: the host is longer than %d characters", AUTH_HOST_MAX - 1);
   memcpy(auth->listen_host, config->host, strlen(config->host) + 1);
@@ -128,7 +147,9 @@ static bool same_origin(const struct auth *auth, const struct caller *caller) {
   const char *origin = authority(caller->origin, &len);
   if (caller->host && strlen(caller->host) == len && strncasecmp(caller->host, origin, len) == 0)
     return true;
-  return split_host(origin, len, host) && strcasecmp(host, auth->url_host) == 0;
+  bool tls = is_tls(caller->origin);
+  return split_host(origin, len, host) && strcasecmp(host, auth->url_host) == 0 && tls == auth->url_tls &&
+         port_of(origin, len, tls) == auth->url_port;
 }
 
 bool auth_trusts(const struct auth *auth, const struct caller *caller) {

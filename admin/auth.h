@@ -16,6 +16,8 @@ struct auth {
   unsigned char digest[AUTH_DIGEST_LEN]; /* SHA-256 of the token */
   char listen_host[AUTH_HOST_MAX];       /* admin.listen without port */
   char url_host[AUTH_HOST_MAX];          /* host of admin.url, "" = none */
+  unsigned url_port;                     /* its port, given or not */
+  bool url_tls;
 };
 
 /* What a request says of its sender. Texts may be NULL: header absent. */

@@ -242,18 +242,19 @@ static enum MHD_Result read_one(void *ctx, enum MHD_ValueKind kind, const char *
   return MHD_YES;
 }
 
-/* Whether a proxy before us may have read the request in another way than we do (RFC 9112 sections 5.1 and 6). */
-static bool is_ambiguous(struct exchange *ex) {
+/* Whether a proxy before us may have read the request in another way than we do (RFC 9112 sections 3.2, 5.1 and 6). */
+static bool is_ambiguous(struct exchange *ex, const char *version) {
   struct framing framing = {0};
   MHD_get_connection_values(ex->connection, MHD_HEADER_KIND, read_one, &framing);
-  bool ambiguous = framing.odd || (framing.counts[0] && framing.counts[1]);
+  bool ambiguous = framing.odd || (framing.counts[4] == 0 && strcmp(version, MHD_HTTP_VERSION_1_1) == 0) ||
+                   (framing.counts[0] && framing.counts[1]);
   for (size_t i = 0; i < ARRAY_LEN(framing.counts); i++)
     ambiguous = ambiguous || framing.counts[i] > 1;
   return ambiguous;
 }
 
 static enum MHD_Result begin(struct admin *admin, struct MHD_Connection *connection, const char *url,
-                             const char *method, void **state) {
+                             const char *method, const char *version, void **state) {
   struct exchange *ex = calloc(1, sizeof(*ex));
   if (!ex)
     return MHD_NO;
@@ -272,8 +273,9 @@ static enum MHD_Result begin(struct admin *admin, struct MHD_Connection *connect
   snprintf(ex->request.accept, sizeof(ex->request.accept), "%s", accept ? accept : "");
   info = MHD_get_connection_info(connection, MHD_CONNECTION_INFO_REQUEST_HEADER_SIZE);
   bool hopeless = body_is_hopeless(ex);
-  if (is_ambiguous(ex)) {
-    respond_problem(&ex->response, PROBLEM_BAD_REQUEST, "a header that may be there once is there twice");
+  if (is_ambiguous(ex, version)) {
+    respond_problem(&ex->response, PROBLEM_BAD_REQUEST,
+                    "a header that must be there once is missing, is there twice, or can be read in two ways");
     ex->response.last = hopeless = true;
   } else if (info && info->header_size > HTTP_HEADER_MAX)
     respond_problem(&ex->response, PROBLEM_HEADERS, "a request has at most %d bytes of headers", HTTP_HEADER_MAX);
@@ -286,7 +288,7 @@ enum MHD_Result exchange_step(void *cls, struct MHD_Connection *connection, cons
                               const char *version, const char *data, size_t *size, void **state) {
   struct exchange *ex = *state;
   if (!ex)
-    return begin(cls, connection, url, method, state);
+    return begin(cls, connection, url, method, version, state);
   if (*size > 0) {
     bool kept = receive(ex, data, *size);
     *size = 0;

@@ -2,8 +2,8 @@
  *
  * admin/metrics.c - /metrics: every counter, gauge and histogram of core/metrics.h, by name.
  *
- * Base units are seconds and bytes. Labels are names from the configuration only (route, plugin), never a task's id or
- * key, so that the number of series is bounded.
+ * Base units are seconds and bytes. Labels are names from the configuration (route, plugin), and of a hundred
+ * routes at most that are in the table only; never a task's id or key. So the number of series is bounded.
  */
 #include <stdlib.h>
 #include <string.h>

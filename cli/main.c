@@ -4,6 +4,7 @@
  */
 #include <locale.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <sysexits.h>
 
 #include "cli/cli.h"
@@ -22,6 +23,7 @@ static int give_help(const struct args *args) {
 
 int main(int argc, char **argv) {
   setlocale(LC_CTYPE, "C.UTF-8"); /* widths of characters in tables; texts are UTF-8 whatever the terminal says */
+  unsetenv("SSLKEYLOGFILE");      /* libcurl would write the keys of its connections there, and with them passwords */
   struct args args;
   struct err err = {0};
   struct cli cli;

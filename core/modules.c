@@ -2,9 +2,11 @@
 #include "core/modules.h"
 
 #include <dlfcn.h>
+#include <elf.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
+#include <link.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -162,6 +164,24 @@ static bool check_file(const char *path, const struct stat *st, struct err *err)
   return check_folders(path, err);
 }
 
+/* Whether the file has all that its header promises: of what is cut short the dynamic loader maps pages that are not
+ * there, and touching them ends the process. What is no such file at all it refuses by itself. */
+static bool check_whole(int fd, const char *path, const struct stat *st, struct err *err) {
+  enum { SEGMENTS_MAX = 64 };
+  ElfW(Ehdr) head;
+  ElfW(Phdr) segments[SEGMENTS_MAX];
+  uint64_t size = (uint64_t)st->st_size;
+  if (pread(fd, &head, sizeof head, 0) != (ssize_t)sizeof head || memcmp(head.e_ident, ELFMAG, SELFMAG) != 0 ||
+      head.e_phentsize != sizeof segments[0] || head.e_phnum > SEGMENTS_MAX)
+    return true;
+  size_t len = head.e_phnum * sizeof segments[0];
+  bool whole = head.e_phoff <= size && pread(fd, segments, len, (off_t)head.e_phoff) == (ssize_t)len;
+  for (size_t i = 0; whole && i < head.e_phnum; i++)
+    whole = segments[i].p_type != PT_LOAD ||
+            (segments[i].p_offset <= size && segments[i].p_filesz <= size - segments[i].p_offset);
+  return whole || err_set(err, 1, "%s: is cut short; install it again", path);
+}
+
 /* Opens and distrusts the file; -1 with err->code ENOENT when there is none. */
 static int open_module(const char *path, struct stat *st, struct err *err) {
   int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
@@ -175,7 +195,7 @@ static int open_module(const char *path, struct stat *st, struct err *err) {
   }
   if (fstat(fd, st) != 0)
     err_set(err, EIO, "%s: %s", path, strerror(errno));
-  else if (check_file(path, st, err))
+  else if (check_file(path, st, err) && check_whole(fd, path, st, err))
     return fd;
   close(fd);
   return -1;

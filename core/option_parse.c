@@ -105,7 +105,7 @@ bool option_parse_bool(const char *text, bool *value, struct err *err) {
 
 bool option_parse_duration(const char *text, int64_t *ms, struct err *err) {
   const char *p = text;
-  int64_t total = 0, number;
+  int64_t total = 0, number, larger = INT64_MAX;
   if (strcmp(text, "0") == 0) {
     *ms = 0;
     return true;
@@ -122,6 +122,9 @@ bool option_parse_duration(const char *text, int64_t *ms, struct err *err) {
     if (!unit)
       return err_set(err, 1, "\"%.64s\" is not a duration; the units are ms, s, m, h and d, as in 250ms, 30s, 15m",
                      text);
+    if (unit->factor >= larger) /* "1m1h": perhaps months were meant, or the one in place of the other */
+      return err_set(err, 1, "\"%.64s\" is not a duration; the larger unit comes first, each once, as in 1h30m", text);
+    larger = unit->factor;
     if (__builtin_mul_overflow(number, unit->factor, &number) || __builtin_add_overflow(total, number, &total))
       return err_set(err, 1, "\"%.64s\" is too long a duration", text);
     p += n;

@@ -139,7 +139,7 @@ static bool read_attempt(struct reader *r) {
 }
 
 static bool set_status(struct reader *r, const char *word, size_t len) {
-  if (len >= sizeof r->status)
+  if (len >= sizeof r->status || memchr(word, '\0', len))
     return wrong(r, "status", "one of done, retry, fail, progress");
   memcpy(r->status, word, len);
   r->status[len] = '\0';

@@ -140,6 +140,14 @@ struct http_verdict http_verdict_of_status(long status, const struct http_route 
   return verdict;
 }
 
+/* Where it wants a password it wants it of every route; else it speaks of the one address. */
+struct http_verdict http_verdict_of_tunnel(long status) {
+  enum { PASSWORD_WANTED = 407 };
+  return (struct http_verdict){.cls = DUEBOX_UNAVAILABLE,
+                               .scope = status == PASSWORD_WANTED ? DUEBOX_SCOPE_INSTANCE : DUEBOX_SCOPE_ROUTE,
+                               .error_class = "http.proxy"};
+}
+
 struct http_verdict http_verdict_of_code(CURLcode code, bool sent, bool by_proxy) {
   struct http_verdict verdict = {.cls = sent ? DUEBOX_UNKNOWN : DUEBOX_UNAVAILABLE, .error_class = "http.curl"};
   for (size_t i = 0; i < sizeof(codes) / sizeof(codes[0]); i++) {

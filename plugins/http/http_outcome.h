@@ -32,6 +32,9 @@ struct http_verdict http_verdict_of_status(long status, const struct http_route 
  * by_proxy: a proxy is configured, so failing to connect concerns every route of the instance. */
 struct http_verdict http_verdict_of_code(CURLcode code, bool sent, bool by_proxy);
 
+/* The status with which a proxy refused to open a way to the endpoint: nothing was sent. */
+struct http_verdict http_verdict_of_tunnel(long status);
+
 /* "404" or "4xx", 200 to 599. */
 bool http_status_item_valid(const char *item);
 

@@ -330,7 +330,11 @@ static void describe_response(const struct http_transfer *t, char text[HTTP_MESS
 /* No complete response: libcurl's code and whether bytes had left decide. */
 static struct http_verdict judge_code(struct http_transfer *t, CURLcode code, char text[HTTP_MESSAGE_CAP]) {
   bool sent = bytes_left(t);
+  long tunnel = 0; /* what the proxy answered to CONNECT; for libcurl its refusal is a broken connection */
+  curl_easy_getinfo(t->easy, CURLINFO_HTTP_CONNECTCODE, &tunnel);
   struct http_verdict verdict = http_verdict_of_code(code, sent, t->shared->options->proxy != NULL);
+  if (tunnel >= 300 && !sent)
+    verdict = http_verdict_of_tunnel(tunnel);
   const char *host, *what = t->error[0] ? t->error : curl_easy_strerror(code);
   int host_len = host_of(t, &host);
   if (t->second_refused) {

@@ -86,6 +86,27 @@ static void test_good_plugin(void **state) {
   assert_ptr_equal(modules_at(f->modules, 0), by_name);
 }
 
+/* A copy that was interrupted: wherever it ends, it is refused, and the process lives. */
+static void test_cut_short(void **state) {
+  enum { PARTS = 20 };
+  const struct fixture *f = *state;
+  struct stat st;
+  char name[32], text[256];
+  for (int part = 1; part < PARTS; part++) {
+    struct err err = {0};
+    snprintf(name, sizeof name, "part-%d", part);
+    const char *path = copy(f, "null", name);
+    assert_int_equal(stat(path, &st), 0);
+    assert_int_equal(truncate(path, st.st_size * part / PARTS), 0);
+    if (!modules_load(f->modules, name, &err))
+      assert_non_null(strstr(err.text, path));
+  }
+  const char *path = copy(f, "null", "page");
+  assert_int_equal(truncate(path, 4096), 0);
+  snprintf(text, sizeof text, "%s: is cut short; install it again", path);
+  expect_refused(f, "page", text);
+}
+
 /* The dynamic loader knows modules by name; a recycled descriptor number must not bring back the first one. */
 static void test_two_plugins_stay_two(void **state) {
   const struct fixture *f = *state;
@@ -297,6 +318,7 @@ static void test_no_fall_back(void **state) {
 int main(void) {
   const struct CMUnitTest tests[] = {
       TEST(test_good_plugin),
+      TEST(test_cut_short),
       TEST(test_two_plugins_stay_two),
       TEST(test_absent),
       TEST(test_names),

@@ -268,6 +268,7 @@ static void a_configured_proxy_is_used(void **state) {
   route = http_case_route("https", "crm.invalid", port, "/ok", url);
   outcome = http_case_send(host, &route, 0); /* CONNECT is refused: nothing of the request has left */
   assert_int_equal(outcome.cls, DUEBOX_UNAVAILABLE);
+  assert_string_equal(outcome.error_class, "http.proxy"); /* it is not the endpoint that is to be mended */
   assert_int_equal(hostile_server_copies(server, outcome.message_id), 0);
   fake_host_free(host);
 }

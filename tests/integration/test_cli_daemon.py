@@ -199,6 +199,17 @@ def test_the_token_goes_to_no_other_machine_readable(pretender):
     assert pretender.row(pretender.id)["state"] == "scheduled"
 
 
+def test_no_keys_of_connections_are_written(stage, tmp_path, monkeypatch):
+    """A variable that somebody left in the environment does not make passwords and payloads readable."""
+    keys = tmp_path / "keys"
+    monkeypatch.setenv("SSLKEYLOGFILE", str(keys))
+    stage.http("hook")
+    daemon = stage.start()
+    daemon.configure({**daemon.configuration, "admin": {"url": f"https://localhost:{stage.receiver.port}"}})
+    assert "no daemon answers" in line(stage, "reload", code=69).stderr
+    assert not keys.exists()
+
+
 def test_reload(running):
     daemon = running.daemons[0]
     running.insert("fresh", delay_ms=HOUR_MS)

@@ -201,7 +201,7 @@ static void held_rows_of_unknown_routes_cost_polls_nothing(void **state) {
   int64_t now;
   uint32_t moved;
   enum { NAMES = 3000 };
-  static char names[NAMES][16];
+  static char names[NAMES][24];
   static const char *routes[NAMES];
   for (int i = 0; i < NAMES; i++) {
     snprintf(names[i], sizeof names[i], "unknown.%d", i + 1);

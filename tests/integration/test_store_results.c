@@ -365,7 +365,7 @@ static void a_result_on_another_road_is_quarantined(void **state) {
 static void the_quarantine_is_bounded(void **state) {
   enum { JUNK = 300, KEPT = 200 };
   struct fixture *f = *state;
-  char text[JUNK][16];
+  char text[JUNK][24];
   awaiting(f, 1, "m1");
   assert_int_equal(apply_one(f, answer("m1", 1, RESULT_DONE)), RESULT_APPLIED);
   struct store_result r[JUNK];

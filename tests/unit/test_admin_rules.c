@@ -150,6 +150,26 @@ static const struct asking askings[] = {
      ROLE_OPERATE,
      {.authorization = RIGHT, .content_type = JSON, .host = "127.0.0.1:8321", .origin = "https://outbox.example"},
      0},
+    {"command, page behind a proxy, with the port",
+     true,
+     ROLE_OPERATE,
+     {.authorization = RIGHT, .content_type = JSON, .host = "127.0.0.1:8321", .origin = "https://Outbox.Example:443"},
+     0},
+    {"command, another program behind the same name",
+     true,
+     ROLE_OPERATE,
+     {.authorization = RIGHT, .content_type = JSON, .host = "127.0.0.1:8321", .origin = "https://outbox.example:9999"},
+     403},
+    {"command, the same name without encryption",
+     true,
+     ROLE_OPERATE,
+     {.authorization = RIGHT, .content_type = JSON, .host = "127.0.0.1:8321", .origin = "http://outbox.example"},
+     403},
+    {"command, a port that is none",
+     true,
+     ROLE_OPERATE,
+     {.authorization = RIGHT, .content_type = JSON, .host = "127.0.0.1:8321", .origin = "https://outbox.example:65979"},
+     403},
     {"command, other port",
      true,
      ROLE_OPERATE,
@@ -184,7 +204,7 @@ static const struct asking askings[] = {
 };
 
 static void auth_matrix(void **state) {
-  struct admin_config config = {.host = "db7.lan", .url = "http://outbox.example:8321/"};
+  struct admin_config config = {.host = "db7.lan", .url = "https://outbox.example/"};
   struct err err;
   for (size_t i = 0; i < ARRAY_LEN(askings); i++) {
     const struct asking *ask = &askings[i];

@@ -259,6 +259,25 @@ static void ambiguous_requests_are_refused(void **state) {
   assert_int_equal(fixture->reloads, 0);
 }
 
+/* RFC 9112 section 3.2; HTTP/1.0 has no such rule, and old probes have no such header. */
+static void a_host_must_be_named(void **state) {
+  struct admin_fixture *fixture = *state;
+  static const struct {
+    const char *text;
+    int status;
+  } rows[] = {{"GET /healthz HTTP/1.1\r\n\r\n", 400},
+              {"GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n", 200},
+              {"GET /healthz HTTP/1.0\r\n\r\n", 200}};
+  for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
+    int fd = http_connect(fixture->port);
+    assert_true(http_send(fd, rows[i].text, strlen(rows[i].text)));
+    struct reply reply = http_receive(fd, false);
+    assert_int_equal(reply.status, rows[i].status);
+    http_free(&reply);
+    close(fd);
+  }
+}
+
 /* Guessing must not become quick, nor pass unseen, by announcing a body that nobody would read. */
 static void a_guess_with_a_huge_body_is_late_too(void **state) {
   struct admin_fixture *fixture = *state;
@@ -469,6 +488,7 @@ int main(void) {
       SERVER_TEST(slow_clients_are_cut_off),
       SERVER_TEST(silent_clients_keep_nobody_out),
       SERVER_TEST(ambiguous_requests_are_refused),
+      SERVER_TEST(a_host_must_be_named),
       SERVER_TEST(a_guess_with_a_huge_body_is_late_too),
       SERVER_TEST(a_hanging_database_blinds_nobody),
       SERVER_TEST(stopping_answers_everyone),

@@ -17,7 +17,7 @@ enum { ENTRIES = ASIDE_MAX + 10 };
 struct fixture {
   struct aside aside;
   struct aside_entry entry[ENTRIES];
-  char task[ENTRIES][16];
+  char task[ENTRIES][24];
   unsigned tried[ENTRIES];
 };
 

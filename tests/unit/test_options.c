@@ -47,6 +47,10 @@ static void test_durations(void **state) {
                                     " 5s",
                                     "1h30",
                                     "s5",
+                                    "1m1h", /* perhaps a month */
+                                    "1s1s",
+                                    "1ms1s",
+                                    "1h1d1m",
                                     "99999999999999999999d",
                                     "9223372036854775807d"};
   int64_t ms;

@@ -273,6 +273,29 @@ static void test_ordinary_answers(void **state) {
 }
 
 /* What an error that is a text says is kept; numbers may come as strings, whole ones with a fraction of zero. */
+/* "done" and more behind a NUL is not "done". */
+static void test_a_status_does_not_end_at_a_nul(void **state) {
+  static const struct {
+    const char *text;
+    size_t len;
+  } rows[] = {
+#define ROW(text) {text, sizeof(text) - 1}
+      ROW("{\"id\":\"m-1\",\"attempt\":2,\"status\":\"done\\u0000x\"}"),
+      ROW("{\"id\":\"m-1\",\"attempt\":2,\"status\":\"done\\u0000\"}"),
+      ROW("{\"id\":\"m-1\",\"attempt\":2,\"status\":\"done\0x\"}"),
+      ROW("{\"id\":\"m-1\",\"attempt\":2,\"status\":\"done\0\"}"),
+      ROW("{\"x\":\"\0\",\"id\":\"m-1\",\"attempt\":2,\"status\":\"done\0x\""),
+#undef ROW
+  };
+  static const struct record_road *const roads[] = {&nothing_known, &call};
+  for (size_t i = 0; i < 2 * sizeof rows / sizeof rows[0]; i++) {
+    struct result_record r;
+    struct err err = {0};
+    if (result_record_parse(rows[i / 2].text, rows[i / 2].len, roads[i % 2], &r, &err))
+      fail_msg("row %zu counts as %d", i / 2, r.status);
+  }
+}
+
 static void test_kindness(void **state) {
   struct result_record r;
   struct err err = {0};
@@ -388,6 +411,7 @@ int main(void) {
                                      cmocka_unit_test(test_status_texts),
                                      cmocka_unit_test(test_an_intelligible_status_counts),
                                      cmocka_unit_test(test_ordinary_answers),
+                                     cmocka_unit_test(test_a_status_does_not_end_at_a_nul),
                                      cmocka_unit_test(test_kindness),
                                      cmocka_unit_test(test_a_callback_cannot_speak_of_another_task),
                                      cmocka_unit_test(test_correlation),
