@@ -125,12 +125,16 @@ static void check_connections(struct examination *exam, const struct config *con
     }
     enum probe_answer answer = probe_plugin(plugin, why, sizeof why);
     snprintf(text, sizeof text, "plugin %s %s%s%s", plugin->name,
-             answer == PROBE_UP     ? "reaches its destination and may log in"
-             : answer == PROBE_DOWN ? "cannot use its destination"
-                                    : "has not connected within some seconds",
+             answer == PROBE_UP      ? "reaches its destination and may log in"
+             : answer == PROBE_DOWN  ? "cannot use its destination"
+             : answer == PROBE_HANGS ? "hangs when an instance of it is started: it does not come back from a call"
+                                     : "has not connected within some seconds",
              why[0] ? ": " : "", why);
+    exam->cli->outlived |= answer == PROBE_HANGS;
     say(exam, answer == PROBE_UP ? FINDING_OK : FINDING_WARN, "connection", text,
-        answer == PROBE_UP ? "" : "correct its address, user and password under plugins, or start what it speaks to");
+        answer == PROBE_UP      ? ""
+        : answer == PROBE_HANGS ? "start what it speaks to, or report it to its author"
+                                : "correct its address, user and password under plugins, or start what it speaks to");
     if (answer == PROBE_UP)
       check_targets(exam, config, plugin);
   }

@@ -5,12 +5,14 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "cli/patience.h"
 #include "core/base/clock.h"
 
-enum { LIMIT_US = 8000000, SURE_US = 1000000, POLL_MS = 50, STOP_MS = 2000 };
+enum { PATIENCE_S = 15, LIMIT_US = 8000000, SURE_US = 1000000, POLL_MS = 50, STOP_MS = 2000 };
 
-/* Shared with the plugin's threads. */
+/* Shared with the plugin's threads; one that does not come back keeps it. */
 struct probe {
+  const struct plugin_config *plugin;
   pthread_mutex_t lock;
   enum probe_answer answer;
   char text[512];
@@ -59,11 +61,11 @@ static void wait_for_answer(const struct duebox_plugin *module, void *inst, stru
   }
 }
 
-enum probe_answer probe_plugin(const struct plugin_config *plugin, char *text, size_t cap) {
-  const struct duebox_plugin *module = plugin->module;
-  struct probe probe = {.lock = PTHREAD_MUTEX_INITIALIZER, .answer = PROBE_SILENT};
+static void run(void *arg) {
+  struct probe *probe = arg;
+  const struct duebox_plugin *module = probe->plugin->module;
   const struct duebox_host host = {.struct_size = sizeof host,
-                                   .ctx = &probe,
+                                   .ctx = probe,
                                    .complete = complete,
                                    .result = result,
                                    .log = note,
@@ -72,23 +74,35 @@ enum probe_answer probe_plugin(const struct plugin_config *plugin, char *text, s
   const struct duebox_instance_config config = {.struct_size = sizeof config,
                                                 .role = DUEBOX_ROLE_SINK,
                                                 .name = "doctor",
-                                                .options = plugin->options,
+                                                .options = probe->plugin->options,
                                                 .max_payload = 1 << 20,
                                                 .max_inflight = 1};
   struct duebox_error err = {.text = "out of memory"};
   void *inst = calloc(1, module->instance_size ? module->instance_size : 1);
   bool created = inst && module->create(inst, &config, &host, &err);
   if (created && module->start(inst, &err)) {
-    wait_for_answer(module, inst, &probe);
+    wait_for_answer(module, inst, probe);
     module->close(inst);
     module->stop(inst, STOP_MS);
   } else {
-    probe.answer = PROBE_DOWN;
-    snprintf(probe.text, sizeof probe.text, "%s", err.text);
+    health(probe, false, err.text);
   }
   if (inst)
     module->destroy(inst);
   free(inst);
-  snprintf(text, cap, "%s", probe.text);
-  return probe.answer;
+}
+
+enum probe_answer probe_plugin(const struct plugin_config *plugin, char *text, size_t cap) {
+  struct probe *probe = calloc(1, sizeof *probe);
+  text[0] = '\0';
+  if (!probe)
+    return PROBE_SILENT;
+  *probe = (struct probe){.plugin = plugin, .lock = PTHREAD_MUTEX_INITIALIZER, .answer = PROBE_SILENT};
+  if (patience_run(run, probe, PATIENCE_S) == PATIENCE_LASTING)
+    return PROBE_HANGS;
+  enum probe_answer answer = probe->answer;
+  snprintf(text, cap, "%s", probe->text);
+  pthread_mutex_destroy(&probe->lock);
+  free(probe);
+  return answer;
 }

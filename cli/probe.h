@@ -9,7 +9,7 @@
 
 #include "core/config.h"
 
-enum probe_answer { PROBE_UP = 0, PROBE_DOWN, PROBE_SILENT };
+enum probe_answer { PROBE_UP = 0, PROBE_DOWN, PROBE_SILENT, PROBE_HANGS /* the plugin has not come back */ };
 
 /* Starts a sink instance that is given no task, and waits for a few seconds at most for what it says of its
  * destination. text says why it is down. Sends and takes nothing. */

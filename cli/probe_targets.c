@@ -2,12 +2,11 @@
  *
  * cli/probe_targets.c - asks a plugin whether the targets of routes and sources are there, on a thread that may hang.
  */
-#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
+#include "cli/patience.h"
 #include "cli/probe.h"
 #include "core/plugin_check.h"
 #include "core/template.h"
@@ -19,10 +18,7 @@ struct probe_targets {
   const struct plugin_config *plugin;
   size_t count;
   struct duebox_check **pointers;
-  pthread_mutex_t lock;
-  pthread_cond_t changed;
-  bool done;    /* under the lock */
-  bool lasting; /* the thread has not come back */
+  bool lasting; /* the plugin has not come back */
   struct duebox_check checks[];
 };
 
@@ -49,34 +45,9 @@ static size_t collect(const struct config *config, const struct plugin_config *p
   return n;
 }
 
-static void *run(void *arg) {
+static void run(void *arg) {
   struct probe_targets *targets = arg;
   plugin_check_targets(targets->plugin->module)(targets->plugin->options, targets->pointers, targets->count, LIMIT_MS);
-  pthread_mutex_lock(&targets->lock);
-  targets->done = true;
-  pthread_cond_signal(&targets->changed);
-  pthread_mutex_unlock(&targets->lock);
-  return NULL;
-}
-
-/* False: no thread could be started. */
-static bool ask(struct probe_targets *targets) {
-  pthread_t thread;
-  struct timespec end;
-  if (pthread_create(&thread, NULL, run, targets) != 0)
-    return false;
-  clock_gettime(CLOCK_REALTIME, &end);
-  end.tv_sec += PATIENCE_S;
-  pthread_mutex_lock(&targets->lock);
-  while (!targets->done && pthread_cond_timedwait(&targets->changed, &targets->lock, &end) == 0)
-    ;
-  targets->lasting = !targets->done;
-  pthread_mutex_unlock(&targets->lock);
-  if (targets->lasting)
-    pthread_detach(thread);
-  else
-    pthread_join(thread, NULL);
-  return true;
 }
 
 struct probe_targets *probe_targets(const struct config *config, const struct plugin_config *plugin) {
@@ -93,9 +64,9 @@ struct probe_targets *probe_targets(const struct config *config, const struct pl
     targets->checks[i].expand = expand;
     targets->pointers[i] = &targets->checks[i];
   }
-  pthread_mutex_init(&targets->lock, NULL);
-  pthread_cond_init(&targets->changed, NULL);
-  if (targets->pointers && ask(targets))
+  enum patience patience = targets->pointers ? patience_run(run, targets, PATIENCE_S) : PATIENCE_REFUSED;
+  targets->lasting = patience == PATIENCE_LASTING;
+  if (patience != PATIENCE_REFUSED)
     return targets;
   free(targets->pointers);
   free(targets);
@@ -111,8 +82,6 @@ bool probe_targets_hang(const struct probe_targets *targets) { return targets->l
 void probe_targets_free(struct probe_targets *targets) {
   if (!targets || targets->lasting)
     return;
-  pthread_cond_destroy(&targets->changed);
-  pthread_mutex_destroy(&targets->lock);
   free(targets->pointers);
   free(targets);
 }

@@ -133,3 +133,17 @@ def test_a_row_that_kills_the_process_is_found(stage):
         assert stage.wait_row(message_id, LIMIT_S, state="done")
     # The first crash may find the claim in memory only; three recoveries follow.
     assert 3 <= crashes <= 4
+
+
+def test_doctor_ends_though_a_plugin_does_not(stage, tmp_path):
+    """create() that never returns: doctor says so of that plugin, and says the rest too."""
+    waits = tmp_path / "create-waits"
+    waits.touch()
+    null_stage(stage, create_waits=str(waits))
+    stage.plugin("elsewhere", module="null")
+    stage.route("other", via="elsewhere")
+    done = stage.daemon().run("doctor", check=False)
+    said = done.stdout
+    assert "plugin nowhere hangs when an instance of it is started" in said
+    assert "plugin elsewhere reaches its destination" in said
+    assert done.returncode == 0, done.stderr
