@@ -115,12 +115,14 @@ void scheduler_return_seen(struct scheduler *s, const struct store_group *groups
   uint64_t seen = 0;
   for (size_t i = 0; i < lease_count; i++)
     seen |= shard_bit(leases[i].shard);
+  for (size_t i = 0; i < count; i++) {
+    struct lane *lane = groups[i].state == TASK_BLOCKED ? scheduler_lane(s, groups[i].route) : NULL;
+    if (lane)
+      lane->blocked |= shard_bit(groups[i].shard);
+  }
   for (struct lane *lane = s->lanes; lane; lane = lane->next) {
-    uint64_t blocked = 0;
-    for (size_t i = 0; lane->returning && i < count; i++)
-      if (groups[i].state == TASK_BLOCKED && strcmp(groups[i].route, lane->name) == 0)
-        blocked |= shard_bit(groups[i].shard);
-    lane->returned |= seen & ~blocked;
+    lane->returned |= seen & ~lane->blocked;
+    lane->blocked = 0;
     lane->old_shards &= ~seen; /* each of its groups is noted next */
   }
 }
