@@ -57,9 +57,10 @@ static bool look_at_server(struct store_watch *watch, struct err *err) {
   uint64_t on = 0;
   if (!ask(watch, query_watch_server, NO_ARGS, &result, err))
     return false;
-  bool ok = (db_next(&result, &row) && db_u64(&row, 0, 1, &on) && db_copy(&row, 1, watch->user, sizeof watch->user) &&
-             db_copy(&row, 2, watch->database, sizeof watch->database)) ||
-            db_unexpected(err, WHAT);
+  bool ok =
+      (db_next(&result, &row, 3) && db_u64(&row, 0, 1, &on) && db_copy(&row, 1, watch->user, sizeof watch->user) &&
+       db_copy(&row, 2, watch->database, sizeof watch->database)) ||
+      db_unexpected(err, WHAT);
   db_results_free(&result, 1);
   if (ok && !on)
     return err_set(err, DB_E_BINLOG,
@@ -77,7 +78,7 @@ static bool find_end(struct store_watch *watch, char *file, uint64_t *position, 
   *position = 0;
   if (!ask(watch, mysql ? query_watch_position_mysql : query_watch_position, NO_ARGS, &result, err))
     return false;
-  while (ok && db_next(&result, &row))
+  while (ok && db_next(&result, &row, mysql ? 5 : 2))
     if (mysql)
       ok = db_copy(&row, 0, file, FILE_MAX) && db_u64(&row, 1, UINT64_MAX, position);
     else
@@ -111,7 +112,7 @@ static bool find_columns(struct store_watch *watch, struct err *err) {
     columns->at[i] = -1;
   if (!ask(watch, query_watch_columns, ARGS(STRING("name", watch->outbox->config->table)), &result, err))
     return false;
-  for (; db_next(&result, &row); columns->count++) {
+  for (; db_next(&result, &row, 1); columns->count++) {
     int field = field_named(row.fields[0]);
     if (field >= 0)
       columns->at[field] = (int)columns->count;

@@ -69,7 +69,7 @@ static bool lock_rows(struct store_session *ss, struct claim_unit *u, struct err
     return false;
   text_clear(&u->locked);
   bool ok = true;
-  while (ok && db_next(&results[1], &row)) {
+  while (ok && db_next(&results[1], &row, 1)) {
     ok = db_u64(&row, 0, UINT64_MAX, &id) || db_unexpected(err, WHAT);
     text_puts(&u->locked, u->locked.len ? "," : "");
     text_u64(&u->locked, id);
@@ -97,7 +97,7 @@ static bool read_fence(struct claim_unit *u, struct db_result *held, struct err 
   *u->lost = 0;
   for (size_t i = 0; i < u->lease_count; i++)
     *u->lost |= shard_bit(u->leases[i].shard);
-  while (db_next(held, &row)) {
+  while (db_next(held, &row, 2)) {
     if (!db_u64(&row, 0, STORE_SHARDS_MAX - 1, &shard))
       return db_unexpected(err, WHAT);
     *u->lost &= ~shard_bit((uint8_t)shard);

@@ -23,6 +23,11 @@ void db_place(const struct database_config *config, char *out, size_t cap) {
     snprintf(out, cap, "%s:%lld", config->host, (long long)config->port);
 }
 
+/* What one statement may give, in bytes: while it is not known yet whether this is our database at all, and then: a
+ * batch of 4096 rows with the largest headers fits several times, and a row with a payload as large as a packet beside
+ * it. */
+static const uint64_t ANSWER_BEFORE = 1024 * 1024, ANSWER_MAX = 1024 * 1024 * 1024;
+
 /* MariaDB turns long lists of ids into a temporary table that it sorts; index seeks are what we want. Only MariaDB
  * reads comments that begin with M!, only MySQL those that begin with !80000. Lock waits are short, because the unit is
  * redone anyway; metadata locks too, else an ALTER TABLE by an operator would make us wait for a day (the default), and
@@ -122,7 +127,7 @@ static bool set_up_session(struct db_conn *conn, enum db_role role, struct err *
   bool seen_zone = false, seen_isolation = false;
   struct server_names names = {0};
   struct db_row row;
-  while (ok && db_next(&results[2], &row)) {
+  while (ok && db_next(&results[2], &row, 2)) {
     if (!row.fields[0] || !row.fields[1])
       continue;
     seen_zone = seen_zone || strcmp(row.fields[0], "time_zone") == 0;
@@ -166,12 +171,14 @@ bool db_open(const struct database_config *config, enum db_role role, const char
   }
   conn->config = config;
   conn->role = role;
+  conn->max_answer = ANSWER_BEFORE;
   if (!db_api_prepare(conn->mysql, config, role == DB_MIGRATE, purpose, err) || !connect_now(conn, role, err) ||
       !db_api_verify(conn->mysql, config, err) || !set_up_session(conn, role, err) ||
       !server_wait_for_cluster(conn, err) || (role != DB_MIGRATE && !schema_check(conn, err))) {
     db_close(&conn);
     return false;
   }
+  conn->max_answer = ANSWER_MAX + (conn->max_packet < ANSWER_MAX ? conn->max_packet : ANSWER_MAX);
   *out = conn;
   return true;
 }

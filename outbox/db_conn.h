@@ -28,6 +28,8 @@ struct db_conn {
   void *mysql;                          /* MYSQL *: the client libraries differ in the name of that struct */
   const struct database_config *config; /* outlives the connection */
   uint64_t max_packet;                  /* the server's max_allowed_packet, bytes */
+  uint64_t max_answer;                  /* of one statement's rows, bytes: no statement of ours gives as many */
+  bool unsound;                         /* an answer had other columns than its statement (db_stmt.h) */
   int64_t idle_limit_us;                /* the server ends the session when it is idle for this long */
   bool is_cluster;                      /* the server is a node of a Galera cluster */
   enum db_role role;

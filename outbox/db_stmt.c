@@ -5,6 +5,7 @@
 
 #include "outbox/db_api.h"
 #include "outbox/db_error.h"
+#include "outbox/db_rows.h"
 #include "outbox/server.h"
 
 bool db_unexpected(struct err *err, const char *what) {
@@ -18,21 +19,46 @@ static bool failed(struct db_conn *conn, const char *what, struct err *err) {
   return err_set(err, code, "%s: %s (error %d)%s%s", what, mysql_error(conn->mysql), code, *cure ? "; " : "", cure);
 }
 
+static bool endless(struct db_conn *conn, const char *what, struct err *err) {
+  db_api_interrupt(conn->mysql); /* the rest is not waited for */
+  return err_set(err, DB_E_PROTOCOL, "%s: the server's answer has more than %llu MiB, which no statement gives; %s",
+                 what, (unsigned long long)(conn->max_answer >> 20), db_error_cure(DB_E_PROTOCOL));
+}
+
 /* Takes the result of the statement that the connection has just finished. */
-static bool take(struct db_conn *conn, struct db_result *result) {
-  *result = (struct db_result){.rows = mysql_store_result(conn->mysql)};
-  if (!result->rows && mysql_field_count(conn->mysql) != 0)
-    return false;
-  result->count = result->rows ? mysql_num_rows(result->rows) : mysql_affected_rows(conn->mysql);
-  return true;
+static bool take(struct db_conn *conn, const char *what, struct db_result *result, struct err *err) {
+  MYSQL_RES *set = mysql_use_result(conn->mysql);
+  *result = (struct db_result){.conn = conn, .set = set};
+  if (!set && mysql_field_count(conn->mysql) != 0)
+    return failed(conn, what, err);
+  if (!set) {
+    result->count = mysql_affected_rows(conn->mysql);
+    return true;
+  }
+  result->columns = mysql_num_fields(set);
+  switch (db_rows_take(conn->mysql, set, conn->max_answer, &result->rows)) {
+  case DB_ROWS_ALL:
+    result->count = db_rows_count(result->rows);
+    return true;
+  case DB_ROWS_ENDLESS:
+    endless(conn, what, err);
+    break;
+  case DB_ROWS_NO_MEMORY:
+    err_set(err, DB_E_NO_MEMORY, "%s: no memory for the answer; %s", what, db_error_cure(DB_E_NO_MEMORY));
+    break;
+  case DB_ROWS_FAILED:
+    failed(conn, what, err);
+  }
+  mysql_free_result(set);
+  return false;
 }
 
 /* Reads away what is left so that the connection can be used again. */
 static void drain(struct db_conn *conn) {
   while (mysql_next_result(conn->mysql) == 0) {
-    MYSQL_RES *rows = mysql_store_result(conn->mysql);
+    MYSQL_RES *rows = mysql_use_result(conn->mysql);
     if (rows)
-      mysql_free_result(rows);
+      mysql_free_result(rows); /* reads what is left of it, and keeps nothing */
   }
 }
 
@@ -43,21 +69,24 @@ bool db_script(struct db_conn *conn, const struct text *script, const char *what
   if (script->len + 1024 > conn->max_packet && conn->max_packet)
     return err_set(err, DB_E_PACKET, "%s: a statement of %zu bytes is over the server's max_allowed_packet of %llu; %s",
                    what, script->len, (unsigned long long)conn->max_packet, db_error_cure(DB_E_PACKET));
+  if (!db_is_sound(conn, what, err))
+    return false;
   size_t got = 0;
   int rc = mysql_real_query(conn->mysql, script->data, script->len);
-  while (rc == 0 && got < n && take(conn, &results[got])) {
+  bool taken = true;
+  while (rc == 0 && got < n && (taken = take(conn, what, &results[got], err))) {
     got++;
     rc = mysql_next_result(conn->mysql);
   }
   if (rc == -1 && got == n)
     return true;
   bool server_said_no = mysql_errno(conn->mysql) != 0;
-  if (server_said_no)
+  if (taken && server_said_no)
     failed(conn, what, err);
-  else
+  else if (taken)
     db_unexpected(err, what);
   db_results_free(results, got);
-  if (!server_said_no)
+  if (taken && !server_said_no)
     drain(conn);
   return false;
 }
@@ -73,19 +102,27 @@ bool db_run(struct db_conn *conn, const char *statement, const char *what, struc
 
 void db_results_free(struct db_result *results, size_t n) {
   for (size_t i = 0; i < n; i++) {
-    if (results[i].rows)
-      mysql_free_result(results[i].rows);
-    results[i].rows = NULL;
+    if (results[i].set)
+      mysql_free_result(results[i].set);
+    results[i].set = NULL;
+    db_rows_free(&results[i].rows);
   }
 }
 
-bool db_next(struct db_result *result, struct db_row *row) {
-  if (!result->rows)
+bool db_is_sound(const struct db_conn *conn, const char *what, struct err *err) {
+  return !conn->unsound || db_unexpected(err, what);
+}
+
+bool db_next(struct db_result *result, struct db_row *row, unsigned columns) {
+  if (!result->rows || (columns && result->columns != columns)) {
+    if (result->conn)
+      result->conn->unsound = true;
     return false;
-  row->fields = mysql_fetch_row(result->rows);
-  if (!row->fields)
+  }
+  const struct db_stored_row *stored = db_rows_next(result->rows);
+  if (!stored)
     return false;
-  row->lengths = mysql_fetch_lengths(result->rows);
+  *row = (struct db_row){stored->fields, stored->lengths};
   result->fetched++;
   return true;
 }

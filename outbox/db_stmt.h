@@ -2,8 +2,12 @@
  *
  * outbox/db_stmt.h - sending statements and reading what comes back.
  *
- * A script is one or more statements in one packet and one round trip. Rows are stored whole in the client's buffer and
- * read in place. When a statement fails the ones after it have not run; nothing is rolled back by that.
+ * A script is one or more statements in one packet and one round trip. Rows are taken as a whole and read in place.
+ * When a statement fails the ones after it have not run; nothing is rolled back by that.
+ *
+ * Who answers need not be the server. An answer that is larger than any of ours ends its connection; one whose rows
+ * have another number of columns than the statement's gives no row, and marks its connection: nothing is sent on it any
+ * more, no COMMIT above all, and each call says why.
  */
 #ifndef OUTBOX_DB_STMT_H
 #define OUTBOX_DB_STMT_H
@@ -17,14 +21,17 @@ enum { DB_RESULTS_MAX = 64 };
 
 /* Of one statement: its rows, or how many rows it found to change. */
 struct db_result {
-  void *rows;       /* MYSQL_RES *; NULL for a statement without rows */
+  struct db_conn *conn;
+  void *set;            /* MYSQL_RES *: the columns; NULL for a statement without rows */
+  struct db_rows *rows; /* NULL likewise */
+  unsigned columns;
   uint64_t count;   /* rows given, or matched by INSERT, UPDATE, DELETE */
   uint64_t fetched; /* of the rows given, by db_next() */
 };
 
 /* One row. fields[i] is NULL for SQL NULL, else NUL-terminated with its length in lengths[i]. */
 struct db_row {
-  char **fields;
+  char *const *fields;
   const unsigned long *lengths;
 };
 
@@ -36,8 +43,12 @@ MUSTCHECK bool db_script(struct db_conn *conn, const struct text *script, const 
 MUSTCHECK bool db_run(struct db_conn *conn, const char *statement, const char *what, struct err *err);
 
 void db_results_free(struct db_result *results, size_t n);
-/* The next row; false after the last. */
-bool db_next(struct db_result *result, struct db_row *row);
+enum { DB_ANY_COLUMNS = 0 };
+/* The next row; false after the last. columns: how many the statement gives. Whoever says DB_ANY_COLUMNS asks the
+ * result for their number. */
+bool db_next(struct db_result *result, struct db_row *row, unsigned columns);
+/* False when an answer on this connection had other columns than its statement. */
+MUSTCHECK bool db_is_sound(const struct db_conn *conn, const char *what, struct err *err);
 
 /* Fields as numbers and times. False when NULL or not such a value. */
 MUSTCHECK bool db_u64(const struct db_row *row, unsigned field, uint64_t max, uint64_t *out);

@@ -50,7 +50,7 @@ static bool read_partitions(struct store_session *ss, const struct keeping *keep
   if (!session_send(ss, keeping->what, &result, 1, err))
     return false;
   out->count = 0;
-  while (out->count < PARTITIONS_MAX && db_next(&result, &row)) {
+  while (out->count < PARTITIONS_MAX && db_next(&result, &row, 3)) {
     struct partition *partition = &out->of[out->count];
     const char *bound = row.fields[1];
     /* The bound is a quoted literal, or MAXVALUE. */
@@ -237,7 +237,7 @@ static bool forget_instances(struct store_session *ss, void *arg, struct err *er
   if (!session_send(ss, what, results, 2, err))
     return false;
   text_clear(&ss->part);
-  while (db_next(&results[1], &row)) {
+  while (db_next(&results[1], &row, 1)) {
     text_puts(&ss->part, ss->part.len ? "," : "");
     text_sql(&ss->part, row.fields[0], row.lengths[0]);
   }

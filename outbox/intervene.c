@@ -103,7 +103,7 @@ static bool take_row(struct intervene_unit *u, const struct db_row *row, struct 
 static bool read_living(struct intervene_unit *u, struct db_result *living, uint64_t locked, struct err *err) {
   struct db_row row;
   uint64_t rows;
-  if (!db_next(living, &row) || !db_u64(&row, 0, UINT64_MAX, &rows))
+  if (!db_next(living, &row, 1) || !db_u64(&row, 0, UINT64_MAX, &rows))
     return db_unexpected(err, WHAT);
   u->busy = rows > locked;
   return true;
@@ -124,7 +124,7 @@ static bool lock_rows(struct store_session *ss, struct intervene_unit *u, bool *
   text_clear(&u->before);
   u->matched = 0;
   bool ok = read_living(u, &results[3], results[2].count, err);
-  while (ok && u->matched < u->count && db_next(&results[2], &row))
+  while (ok && u->matched < u->count && db_next(&results[2], &row, 15))
     ok = take_row(u, &row, err);
   text_puts(&u->before, "]");
   db_results_free(results, 4);
@@ -261,7 +261,7 @@ static bool take_ids(struct move_unit *u, struct db_result *result, struct err *
   uint64_t id;
   bool ok = true;
   text_clear(&u->ids);
-  for (u->count = 0; ok && db_next(result, &row); u->count++) {
+  for (u->count = 0; ok && db_next(result, &row, 1); u->count++) {
     ok = db_u64(&row, 0, UINT64_MAX, &id) || db_unexpected(err, MOVING);
     text_puts(&u->ids, u->ids.len ? "," : "");
     text_u64(&u->ids, id);
@@ -398,7 +398,7 @@ static bool locate_unit(struct store_session *ss, void *arg, struct err *err) {
   session_add(ss, query_locate, ARGS(STRING("message_id", name.message_id), UNSIGNED("id", name.row)));
   if (!session_send(ss, "finding a task", &result, 1, err))
     return false;
-  *u->found = db_next(&result, &row);
+  *u->found = db_next(&result, &row, 3);
   bool ok = !*u->found || (db_u64(&row, 0, UINT64_MAX, u->id) && db_u64(&row, 1, UINT8_MAX, &shard)) ||
             db_unexpected(err, "finding a task");
   if (ok && *u->found)

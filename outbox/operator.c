@@ -21,7 +21,7 @@ static enum store_status op_now(void *self, int64_t *now_us, struct err *err) {
   struct db_row row;
   if (!op_query(op, "SELECT UTC_TIMESTAMP(6)", NO_ARGS, "asking for the time", &result, err))
     return op_status(err);
-  bool ok = db_next(&result, &row) && db_time(&row, 0, now_us);
+  bool ok = db_next(&result, &row, 1) && db_time(&row, 0, now_us);
   db_results_free(&result, 1);
   if (!ok)
     db_unexpected(err, "asking for the time");
@@ -44,7 +44,7 @@ static bool count_table(struct outbox_operator *op, const struct task_filter *fi
   text_free(&where);
   if (!ok)
     return false;
-  ok = db_next(&result, &row) && db_u64(&row, 0, UINT64_MAX, count);
+  ok = db_next(&result, &row, 1) && db_u64(&row, 0, UINT64_MAX, count);
   db_results_free(&result, 1);
   return ok || db_unexpected(err, "counting tasks");
 }
@@ -177,7 +177,7 @@ static enum store_status op_targets_of(void *self, const struct task_filter *fil
   if (!ok)
     return op_status(err);
   struct db_row row;
-  while (ok && *count < cap && db_next(&result, &row))
+  while (ok && *count < cap && db_next(&result, &row, 5))
     ok = read_target(&row, &targets[(*count)++]) || db_unexpected(err, what);
   db_results_free(&result, 1);
   return ok ? STORE_OK : op_status(err);
@@ -313,7 +313,7 @@ static bool prepare(struct outbox_operator *op, struct err *err) {
   if (!op_query(op, opsql_shard_numbers, NO_ARGS, what, &result, err))
     return false;
   bool ok = true;
-  while (ok && db_next(&result, &row)) {
+  while (ok && db_next(&result, &row, 1)) {
     ok = db_u64(&row, 0, STORE_SHARDS_MAX - 1, &shard);
     op->shards |= ok ? UINT64_C(1) << shard : 0;
   }

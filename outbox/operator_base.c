@@ -118,8 +118,8 @@ enum { COLUMNS_MAX = 64 };
 /* False where a value is not what its type says. */
 static bool make_fields(const struct db_result *result, const struct db_row *row, struct field fields[COLUMNS_MAX],
                         size_t *count) {
-  *count = mysql_num_fields(result->rows);
-  const MYSQL_FIELD *columns = mysql_fetch_fields(result->rows);
+  *count = result->columns;
+  const MYSQL_FIELD *columns = mysql_fetch_fields(result->set);
   for (unsigned i = 0; i < *count; i++)
     if (*count > COLUMNS_MAX || !make_field(&columns[i], row, i, &fields[i]))
       return false;
@@ -131,7 +131,7 @@ bool op_rows(struct db_result *result, row_fn *row, void *ctx, const char *what,
   size_t count;
   struct db_row raw;
   bool ok = true;
-  while (ok && db_next(result, &raw)) {
+  while (ok && db_next(result, &raw, DB_ANY_COLUMNS)) {
     if (!make_fields(result, &raw, fields, &count))
       ok = db_unexpected(err, what);
     else if (!row(ctx, fields, count))

@@ -128,7 +128,7 @@ static bool lock_shards(struct outbox_operator *op, struct change *change, struc
   text_free(&list);
   struct db_row row;
   uint64_t shard, owned, alive, unclean;
-  while (ok && db_next(&result, &row)) {
+  while (ok && db_next(&result, &row, 4)) {
     ok = db_u64(&row, 0, STORE_SHARDS_MAX - 1, &shard) && db_u64(&row, 1, 1, &owned) && db_u64(&row, 2, 1, &alive) &&
          db_u64(&row, 3, 1, &unclean);
     if (ok) {
@@ -187,7 +187,7 @@ static bool lock_rows(struct outbox_operator *op, struct change *change, bool li
   if (!ok || !any)
     return ok;
   struct db_row row;
-  while (ok && db_next(&result, &row))
+  while (ok && db_next(&result, &row, living ? 15 : 9))
     ok = judge_row(change, &result, &row, living) || db_unexpected(err, what);
   db_results_free(&result, 1);
   return ok;

@@ -46,12 +46,12 @@ static void say(const struct doctor *doctor, enum finding level, const char *che
 }
 
 /* Runs a query that gives at most one row. *found false: no row. False: err. */
-static bool one_row(const struct doctor *doctor, const char *statement, const struct sql_arg *args,
+static bool one_row(const struct doctor *doctor, const char *statement, const struct sql_arg *args, unsigned columns,
                     struct db_result *result, struct db_row *row, bool *found, struct err *err) {
   if (!op_query(doctor->op, statement, args, "looking at the database", result, err))
     return false;
-  *found = db_next(result, row);
-  return true;
+  *found = db_next(result, row, columns);
+  return db_is_sound(doctor->op->conn, "looking at the database", err);
 }
 
 /* An error that only means "this user may not see that"; others end the examination. */
@@ -64,7 +64,7 @@ static bool read_variables(struct doctor *doctor, struct err *err) {
   struct db_row row;
   if (!op_query(doctor->op, opsql_doctor_variables, NO_ARGS, "reading the server's settings", &result, err))
     return false;
-  while (doctor->variable_count < VARIABLES_MAX && db_next(&result, &row)) {
+  while (doctor->variable_count < VARIABLES_MAX && db_next(&result, &row, 2)) {
     struct variable *v = &doctor->variables[doctor->variable_count++];
     snprintf(v->name, sizeof v->name, "%s", row.fields[0] ? row.fields[0] : "");
     snprintf(v->value, sizeof v->value, "%s", row.fields[1] ? row.fields[1] : "");
@@ -203,7 +203,7 @@ static bool check_clock(struct doctor *doctor, struct err *err) {
   struct db_row row;
   bool found;
   int64_t before = doctor->facts->wall_clock(), theirs = 0;
-  if (!one_row(doctor, "SELECT UTC_TIMESTAMP(6)", NO_ARGS, &result, &row, &found, err))
+  if (!one_row(doctor, "SELECT UTC_TIMESTAMP(6)", NO_ARGS, 1, &result, &row, &found, err))
     return false;
   int64_t after = doctor->facts->wall_clock();
   bool ok = found && db_time(&row, 0, &theirs);
@@ -265,7 +265,7 @@ static bool check_privileges(struct doctor *doctor, struct err *err) {
   struct db_result result;
   struct db_row row;
   bool found, alter = false, drop = false, super = false, replica = false, status = false;
-  if (!one_row(doctor, opsql_doctor_user, NO_ARGS, &result, &row, &found, err))
+  if (!one_row(doctor, opsql_doctor_user, NO_ARGS, 1, &result, &row, &found, err))
     return false;
   bool ok = found && db_copy(&row, 0, grantee, sizeof grantee);
   db_results_free(&result, 1);
@@ -275,7 +275,7 @@ static bool check_privileges(struct doctor *doctor, struct err *err) {
   if (!op_query(doctor->op, opsql_doctor_privileges, ARGS(STRING("grantee", grantee), STRING("history", history)),
                 "reading rights", &result, err))
     return false;
-  while (db_next(&result, &row)) {
+  while (db_next(&result, &row, 2)) {
     const char *right = row.fields[0] ? row.fields[0] : "", *level = row.fields[1] ? row.fields[1] : "";
     alter |= strcmp(right, "ALTER") == 0;
     drop |= strcmp(right, "DROP") == 0;
@@ -307,7 +307,7 @@ static bool check_history_length(struct doctor *doctor, struct err *err) {
   struct db_row row;
   bool found;
   uint64_t length;
-  if (!one_row(doctor, opsql_doctor_history_length, NO_ARGS, &result, &row, &found, err)) {
+  if (!one_row(doctor, opsql_doctor_history_length, NO_ARGS, 1, &result, &row, &found, err)) {
     if (!may_not_see(err))
       return false;
     say(doctor, FINDING_OK, "purge", "", "history list length is not visible to this user (needs PROCESS)");
@@ -327,7 +327,7 @@ static bool check_transactions(struct doctor *doctor, struct err *err) {
   struct db_row row;
   bool found;
   uint64_t thread, age;
-  if (!one_row(doctor, opsql_doctor_transactions, NO_ARGS, &result, &row, &found, err))
+  if (!one_row(doctor, opsql_doctor_transactions, NO_ARGS, 2, &result, &row, &found, err))
     return may_not_see(err);
   if (found && db_u64(&row, 0, UINT64_MAX, &thread) && db_u64(&row, 1, INT32_MAX, &age) && age > OLD_S)
     say(doctor, FINDING_WARN, "transactions", "find out whose it is, and end it: KILL <connection>",
@@ -347,7 +347,7 @@ static bool check_partitions(struct doctor *doctor, struct err *err) {
   if (!op_query(doctor->op, opsql_doctor_partitions, ARGS(STRING("history", history), STRING("attempts", attempts)),
                 "looking at partitions", &result, err))
     return false;
-  while (db_next(&result, &row)) {
+  while (db_next(&result, &row, 3)) {
     uint64_t ahead = 0;
     bool some = row.fields[1] && db_u64(&row, 2, 1, &ahead);
     say(doctor, some && ahead ? FINDING_OK : FINDING_WARN, "partitions",
@@ -364,7 +364,7 @@ static bool check_shards(struct doctor *doctor, struct err *err) {
   struct db_row row;
   bool found;
   uint64_t all, held, lapsed;
-  if (!one_row(doctor, opsql_doctor_shards, NO_ARGS, &result, &row, &found, err))
+  if (!one_row(doctor, opsql_doctor_shards, NO_ARGS, 3, &result, &row, &found, err))
     return false;
   bool ok = found && db_u64(&row, 0, 255, &all) && db_u64(&row, 1, 255, &held) && db_u64(&row, 2, 255, &lapsed);
   db_results_free(&result, 1);
@@ -381,7 +381,7 @@ static bool check_routes(struct doctor *doctor, struct err *err) {
   struct db_row row;
   bool found;
   uint64_t sets;
-  if (!one_row(doctor, opsql_doctor_routes, NO_ARGS, &result, &row, &found, err))
+  if (!one_row(doctor, opsql_doctor_routes, NO_ARGS, 2, &result, &row, &found, err))
     return false;
   bool ok = found && db_u64(&row, 0, UINT32_MAX, &sets);
   if (ok && sets > 1)
@@ -399,7 +399,7 @@ static bool check_backlog(struct doctor *doctor, struct err *err) {
   struct db_result result;
   struct db_row row;
   bool found;
-  if (!one_row(doctor, opsql_doctor_overdue, NO_ARGS, &result, &row, &found, err))
+  if (!one_row(doctor, opsql_doctor_overdue, NO_ARGS, 1, &result, &row, &found, err))
     return false;
   int64_t late = found && row.fields[0] ? strtoll(row.fields[0], NULL, 10) : 0;
   db_results_free(&result, 1);
@@ -423,7 +423,7 @@ static bool count_due(struct doctor *doctor, const char *route, const struct tex
                      UNSIGNED("cap", COUNTED_MAX)),
                 "counting due tasks", &result, err))
     return false;
-  bool ok = db_next(&result, &row) && db_u64(&row, 0, UINT64_MAX, &count);
+  bool ok = db_next(&result, &row, 1) && db_u64(&row, 0, UINT64_MAX, &count);
   db_results_free(&result, 1);
   if (ok)
     snprintf(out, 32, "%s%" PRIu64, count == COUNTED_MAX ? "at least " : "", count);
@@ -441,7 +441,7 @@ static bool check_due(struct doctor *doctor, struct err *err) {
   ok = op_query(doctor->op, opsql_doctor_due, ARGS(UNSIGNED("cap", ROUTES_SAID)), "counting due tasks", &result, err);
   bool asked = ok;
   filter_shards(&shards, doctor->op->shards);
-  while (ok && db_next(&result, &row)) {
+  while (ok && db_next(&result, &row, 2)) {
     char due[32], claimed[32], awaiting[32];
     const char *route = row.fields[0] ? row.fields[0] : "";
     ok = count_due(doctor, route, &shards, TASK_SCHEDULED, due, err) &&
@@ -469,7 +469,7 @@ static bool check_held(struct doctor *doctor, struct err *err) {
   if (!op_query(doctor->op, opsql_doctor_held, ARGS(UNSIGNED("cap", ROUTES_SAID)), "counting held tasks", &result, err))
     return false;
   bool any = false;
-  while (db_next(&result, &row)) {
+  while (db_next(&result, &row, 2)) {
     any = true;
     say(doctor, FINDING_WARN, "held tasks",
         "define the route, or correct the name that the application writes; then they go on by themselves",
@@ -491,7 +491,7 @@ static bool check_misfits(struct doctor *doctor, struct err *err) {
                 "looking at rows", &result, err))
     return false;
   bool any = false;
-  for (; db_next(&result, &row); any = true)
+  for (; db_next(&result, &row, 3); any = true)
     say(doctor, FINDING_WARN, row.fields[0] ? row.fields[0] : "", row.fields[2] ? row.fields[2] : "", "%s",
         row.fields[1] ? row.fields[1] : "a row cannot be read");
   db_results_free(&result, 1);
@@ -507,7 +507,7 @@ static bool check_dead(struct doctor *doctor, struct err *err) {
   if (!op_query(doctor->op, opsql_doctor_dead, ARGS(UNSIGNED("cap", LATEST)), "looking at dead tasks", &result, err))
     return false;
   uint64_t count = 0, routes = 0;
-  for (; db_next(&result, &row) && row.fields[0] && db_u64(&row, 1, UINT64_MAX, &count); routes++) {
+  for (; db_next(&result, &row, 4) && row.fields[0] && db_u64(&row, 1, UINT64_MAX, &count); routes++) {
     char cure[256];
     const char *route = row.fields[0], *class = row.fields[3];
     snprintf(cure, sizeof cure, "duebox dead list --route %s; when it is mended: duebox dead retry --route %s", route,
@@ -536,7 +536,7 @@ static bool check_due_zone(struct doctor *doctor, struct err *err) {
   time_t now = (time_t)(doctor->facts->wall_clock() / 1000000);
   int64_t offset = localtime_r(&now, &local) && local.tm_gmtoff > 0 ? local.tm_gmtoff : INT32_MAX;
   uint64_t all, before, shifted;
-  if (!one_row(doctor, opsql_doctor_zone, ARGS(SIGNED("offset", offset)), &result, &row, &found, err))
+  if (!one_row(doctor, opsql_doctor_zone, ARGS(SIGNED("offset", offset)), 4, &result, &row, &found, err))
     return false;
   bool ok = found && db_u64(&row, 0, 2000, &all) && db_u64(&row, 1, 2000, &before) && db_u64(&row, 2, 2000, &shifted);
   const char *route = ok && row.fields[3] ? row.fields[3] : "?";
@@ -561,7 +561,7 @@ static bool check_quarantine(struct doctor *doctor, struct err *err) {
   struct db_row row;
   bool found;
   uint64_t count = 0;
-  if (!one_row(doctor, opsql_doctor_quarantine, NO_ARGS, &result, &row, &found, err))
+  if (!one_row(doctor, opsql_doctor_quarantine, NO_ARGS, 2, &result, &row, &found, err))
     return false;
   bool ok = found && db_u64(&row, 0, UINT64_MAX, &count);
   if (ok && count)

@@ -78,7 +78,7 @@ static bool read_back(struct outbox_operator *op, const struct insert *insert, s
   struct db_row row;
   if (!op_query(op, opsql_inserted, NO_ARGS, what, &result, err))
     return false;
-  bool ok = db_next(&result, &row) && db_u64(&row, 0, UINT64_MAX, insert->id) &&
+  bool ok = db_next(&result, &row, 2) && db_u64(&row, 0, UINT64_MAX, insert->id) &&
             db_copy(&row, 1, insert->message_id, STORE_ID_MAX + 1);
   db_results_free(&result, 1);
   return ok || db_unexpected(err, what);

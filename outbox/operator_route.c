@@ -58,13 +58,13 @@ static bool out_of_memory(struct err *err) {
 typedef bool take_fn(struct route_info *entry, const struct db_row *row);
 
 static bool gather(struct outbox_operator *op, struct route_table *table, const char *only, const char *statement,
-                   const struct sql_arg *args, take_fn *take, struct err *err) {
+                   const struct sql_arg *args, unsigned columns, take_fn *take, struct err *err) {
   struct db_result result;
   if (!op_query(op, statement, args, what, &result, err))
     return false;
   struct db_row row;
   bool ok = true;
-  while (ok && db_next(&result, &row)) {
+  while (ok && db_next(&result, &row, columns)) {
     if (!row.fields[0] || (only && strcmp(only, row.fields[0]) != 0))
       continue;
     struct route_info *entry = route_entry(table, row.fields[0]);
@@ -105,7 +105,7 @@ static bool count_state(struct outbox_operator *op, struct route_info *entry, en
                      UNSIGNED("cap", cap)),
                 what, &result, err))
     return false;
-  bool ok = db_next(&result, &row) && db_u64(&row, 0, UINT64_MAX, &entry->rows[state]);
+  bool ok = db_next(&result, &row, 1) && db_u64(&row, 0, UINT64_MAX, &entry->rows[state]);
   db_results_free(&result, 1);
   return ok || db_unexpected(err, what);
 }
@@ -152,9 +152,10 @@ static int by_name(const void *a, const void *b) {
 enum store_status op_routes(void *self, const char *only, uint64_t cap, row_fn *row, void *ctx, struct err *err) {
   struct outbox_operator *op = self;
   struct route_table table = {0};
-  bool ok = gather(op, &table, only, opsql_route_groups, NO_ARGS, take_group, err) && count_all(op, &table, cap, err) &&
-            gather(op, &table, only, opsql_route_dead, ARGS(UNSIGNED("cap", cap)), take_dead, err) &&
-            gather(op, &table, only, opsql_route_settings, NO_ARGS, take_setting, err);
+  bool ok = gather(op, &table, only, opsql_route_groups, NO_ARGS, 3, take_group, err) &&
+            count_all(op, &table, cap, err) &&
+            gather(op, &table, only, opsql_route_dead, ARGS(UNSIGNED("cap", cap)), 2, take_dead, err) &&
+            gather(op, &table, only, opsql_route_settings, NO_ARGS, 5, take_setting, err);
   if (ok && table.count)
     qsort(table.items, table.count, sizeof *table.items, by_name);
   for (size_t i = 0; ok && i < table.count; i++)
@@ -180,7 +181,7 @@ static bool setting_before(struct outbox_operator *op, const struct pause *pause
   if (!op_query(op, query_route_before, ARGS(STRING("route", pause->route)), "pausing a route", &result, err))
     return false;
   bool ok = true;
-  if (!db_next(&result, &row))
+  if (!db_next(&result, &row, 2))
     text_puts(before, "null");
   else
     ok = op_row_json(before, &result, &row, skip) || db_unexpected(err, "pausing a route");
@@ -235,7 +236,7 @@ enum store_status op_shard_owner(void *self, uint8_t shard, struct shard_owner *
     return op_status(err);
   uint64_t alive = 0;
   bool ok = true;
-  if (db_next(&result, &row)) {
+  if (db_next(&result, &row, 5)) {
     ok = db_copy(&row, 0, owner->instance, sizeof owner->instance) &&
          (!row.fields[1] || db_time(&row, 1, &owner->lease_us)) && db_u64(&row, 2, 1, &alive) &&
          db_copy(&row, 3, owner->host, sizeof owner->host) &&

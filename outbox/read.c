@@ -83,7 +83,7 @@ static bool look_unit(struct store_session *ss, void *arg, struct err *err) {
   bool ok = reserve_groups(ss, result.count, err);
   *u->count = 0;
   for (uint64_t i = 0; ok && i < result.count; i++) {
-    ok = db_next(&result, &row) && db_time(&row, 0, u->now_us);
+    ok = db_next(&result, &row, 6) && db_time(&row, 0, u->now_us);
     bool none = ok && !row.fields[1]; /* the only row: it just tells the time */
     ok = ok && (none || read_group(&row, &ss->groups[(*u->count)++]));
     if (!ok)
@@ -188,7 +188,7 @@ static void add_times(struct store_session *ss, const struct range_unit *u) {
 static bool read_times(const struct range_unit *u, struct db_result *result, struct err *err) {
   struct db_row row;
   for (size_t i = 0; i < u->range_count; i++)
-    if (!db_next(result, &row) || !row_decode_times(&row, &u->next_us[i], u->now_us))
+    if (!db_next(result, &row, ROW_FIELD_COUNT) || !row_decode_times(&row, &u->next_us[i], u->now_us))
       return db_unexpected(err, u->read.what);
   return true;
 }
@@ -239,8 +239,8 @@ static bool read_next_due(const struct next_unit *u, struct db_result *result, s
   uint64_t number;
   for (size_t i = 0; i < u->range_count; i++)
     u->next_us[i] = INT64_MAX;
-  bool ok = db_next(result, &row) && db_time(&row, 1, u->now_us);
-  while (ok && db_next(result, &row)) {
+  bool ok = db_next(result, &row, 2) && db_time(&row, 1, u->now_us);
+  while (ok && db_next(result, &row, 2)) {
     ok = u->range_count > 0 && db_u64(&row, 0, u->range_count - 1, &number);
     if (ok && row.fields[1])
       u->next_us[number] = row_time_or_past(&row, 1);
@@ -289,7 +289,7 @@ static bool heads_unit(struct store_session *ss, void *arg, struct err *err) {
   if (!session_send(ss, "heads", &result, 1, err))
     return false;
   bool ok = true;
-  while (ok && db_next(&result, &row)) {
+  while (ok && db_next(&result, &row, 4)) {
     struct store_head head = {.route = row.fields[2], .order_key = {.data = row.fields[3], .len = row.lengths[3]}};
     uint64_t failures = 0;
     ok = (db_u64(&row, 0, UINT64_MAX, &head.id) && db_u64(&row, 1, UINT32_MAX, &failures)) ||
@@ -331,7 +331,7 @@ static bool find_unit(struct store_session *ss, void *arg, struct err *err) {
     return false;
   bool ok = true;
   *u->count = 0;
-  while (ok && *u->count < range->limit && db_next(&result, &row)) {
+  while (ok && *u->count < range->limit && db_next(&result, &row, 2)) {
     struct found_id *found = &u->found[(*u->count)++];
     ok = db_u64(&row, 0, UINT64_MAX, &found->id) || db_unexpected(err, "find");
     found->next_us = row_time_or_past(&row, 1);
@@ -430,7 +430,7 @@ static bool expired_unit(struct store_session *ss, void *arg, struct err *err) {
     return false;
   bool ok = true;
   *u->kept = 0;
-  while (ok && *u->kept < u->count && db_next(&result, &row))
+  while (ok && *u->kept < u->count && db_next(&result, &row, 1))
     ok = db_u64(&row, 0, UINT64_MAX, &u->ids[(*u->kept)++]) || db_unexpected(err, "expired");
   db_results_free(&result, 1);
   return ok;

@@ -6,7 +6,7 @@
  * (the result of a task often arrives while its publishing is being recorded). No fence: whoever holds the shard finds
  * that the row has moved on. A row that a foreign transaction holds for long is passed over and its result is busy.
  * Where somebody holds only an entry of another index, the batch is applied by halves, as in settling. Whether a result
- * was there before is told by its line in outbox_attempts; that is looked up only for rows whose state does not tell.
+ * was there before is told by its line in outbox_attempts, if the row's state does not tell.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -29,6 +29,7 @@ struct slot {
   char reason[256]; /* why it is quarantined */
   bool living;      /* row is what it met, locked */
   bool busy;        /* there is a row, and another transaction holds it */
+  bool unreadable;  /* what the database has about the task is nothing that the schema allows */
   bool seen;        /* this attempt's result was applied before ... */
   bool agreed;      /* ... and said as much */
   bool finished;    /* the task is in the history, in state `final`, with that many attempts */
@@ -102,7 +103,7 @@ static bool find_rows(struct store_session *ss, struct results_unit *u, struct e
   struct db_result result;
   struct db_row row;
   uint64_t id;
-  bool any = message_ids(u, false, &ss->part);
+  bool any = message_ids(u, false, &ss->part), ok = true;
   session_begin(ss);
   session_add(ss, query_result_find, ARGS(RAW("message_ids", ss->part)));
   text_clear(&ss->part);
@@ -110,8 +111,7 @@ static bool find_rows(struct store_session *ss, struct results_unit *u, struct e
     return true;
   if (!session_send(ss, WHAT, &result, 1, err))
     return false;
-  bool ok = true;
-  while (ok && db_next(&result, &row)) {
+  while (ok && db_next(&result, &row, 1)) {
     ok = db_u64(&row, 0, UINT64_MAX, &id) || db_unexpected(err, WHAT);
     text_puts(&ss->part, ss->part.len ? "," : "");
     text_u64(&ss->part, id);
@@ -136,7 +136,8 @@ enum {
   COL_ROUTE,
   COL_NOW,
   COL_CHANGE,
-  COL_VERSION
+  COL_VERSION,
+  COL_COUNT
 };
 
 static bool read_number(const struct db_row *row, unsigned column, uint32_t *out) {
@@ -171,20 +172,19 @@ static bool read_row(const struct db_row *row, struct slot *slot) {
   return true;
 }
 
-/* Calls take for each row whose message id belongs to a slot. */
-static bool each_row(struct results_unit *u, struct db_result *result, unsigned id_column,
-                     bool (*take)(const struct db_row *row, struct slot *slot), struct err *err) {
+/* Calls take for each row whose message id belongs to a slot. A row that cannot be read costs its own result alone. */
+static void each_row(struct results_unit *u, struct db_result *result, unsigned columns, unsigned id_column,
+                     bool (*take)(const struct db_row *row, struct slot *slot)) {
   struct db_row row;
-  while (db_next(result, &row)) {
+  while (db_next(result, &row, columns)) {
     struct slot *slot = row.fields[id_column] ? find_slot(u, row.fields[id_column]) : NULL;
     if (slot && !take(&row, slot))
-      return db_unexpected(err, WHAT);
+      slot->unreadable = true;
   }
-  return true;
 }
 
 static bool take_living(const struct db_row *row, struct slot *slot) {
-  slot->busy = !slot->living;
+  slot->busy = !slot->living && !slot->unreadable;
   return slot->living || db_copy(row, 1, slot->route, sizeof slot->route);
 }
 
@@ -206,12 +206,13 @@ static bool lock_rows(struct store_session *ss, struct results_unit *u, struct e
     session_add(ss, query_result_living, ARGS(RAW("ids", ss->part)));
   if (!session_send(ss, WHAT, results, n, err))
     return false;
-  bool ok = each_row(u, &results[1], COL_MESSAGE_ID, read_row, err) && each_row(u, &results[2], 0, take_living, err);
+  each_row(u, &results[1], COL_COUNT, COL_MESSAGE_ID, read_row);
+  each_row(u, &results[2], 2, 0, take_living);
   db_results_free(results, n);
   for (size_t i = 0; i < u->parsed; i++)
     if (u->met_again && u->slots[i].busy)
       session_met_lock(ss);
-  return ok;
+  return true;
 }
 
 /* Whether a record agrees with what followed from another one of the same attempt, or says nothing about it. */
@@ -278,9 +279,9 @@ static bool compare_content(struct store_session *ss, struct results_unit *u, st
   session_add(ss, query_result_content, ARGS(RAW("ids", ss->part), WORD("content", ROW_CONTENT)));
   if (!session_send(ss, WHAT, &result, 1, err))
     return false;
-  bool ok = each_row(u, &result, 0, take_same, err);
+  each_row(u, &result, 1, 0, take_same);
   db_results_free(&result, 1);
-  return ok;
+  return true;
 }
 
 /* Asks the attempts and the history about those slots whose row does not tell enough. Their rows are locked by now, so
@@ -294,9 +295,10 @@ static bool look_back(struct store_session *ss, struct results_unit *u, struct e
   session_add(ss, query_result_finished, ARGS(RAW("message_ids", ss->part)));
   if (!session_send(ss, WHAT, results, 2, err))
     return false;
-  bool ok = each_row(u, &results[0], 0, take_seen, err) && each_row(u, &results[1], 0, take_finished, err);
+  each_row(u, &results[0], 4, 0, take_seen);
+  each_row(u, &results[1], 5, 0, take_finished);
   db_results_free(results, 2);
-  return ok;
+  return true;
 }
 
 /* Too large for one statement: escaped twice, a text may grow eightfold. */
@@ -385,14 +387,14 @@ static enum result_fate judge_living(struct results_unit *u, struct slot *slot) 
 }
 
 static enum result_fate judge(const struct store_session *ss, struct results_unit *u, struct slot *slot) {
-  if (slot->result->broken) {
-    snprintf(slot->reason, sizeof slot->reason, "%s", slot->result->broken);
+  const char *broken = slot->result->broken;
+  if (!broken && is_too_large(ss, &slot->result->record))
+    broken = "too large to store; raise max_allowed_packet on the server";
+  else if (!broken && slot->unreadable)
+    broken = "the task's row has a value that the table does not allow";
+  snprintf(slot->reason, sizeof slot->reason, "%s", broken ? broken : "");
+  if (broken)
     return RESULT_BROKEN;
-  }
-  if (is_too_large(ss, &slot->result->record)) {
-    snprintf(slot->reason, sizeof slot->reason, "too large to store; raise max_allowed_packet on the server");
-    return RESULT_BROKEN;
-  }
   if (is_misrouted(u, slot))
     return judge_misrouted(slot);
   if (slot->living)

@@ -147,7 +147,7 @@ static bool account(struct db_conn *conn, char *out, size_t cap, struct err *err
   text_free(&script);
   if (!ran)
     return false;
-  bool ok = db_next(&result, &row) && db_copy(&row, 0, out, cap);
+  bool ok = db_next(&result, &row, 1) && db_copy(&row, 0, out, cap);
   db_results_free(&result, 1);
   return ok || db_unexpected(err, WHAT);
 }

@@ -45,7 +45,7 @@ static bool settings_unit(struct store_session *ss, void *arg, struct err *err) 
     return false;
   bool ok = reserve_settings(ss, result.count, err);
   *count = 0;
-  while (ok && *count < result.count && db_next(&result, &row))
+  while (ok && *count < result.count && db_next(&result, &row, 3))
     ok = read_setting(&row, &ss->settings[(*count)++]) || db_unexpected(err, WHAT);
   db_results_free(&result, 1);
   return ok;
@@ -72,7 +72,7 @@ static bool read_before(struct store_session *ss, const char *route, struct text
   session_add(ss, query_route_before, ARGS(STRING("route", route)));
   if (!session_send(ss, "setting a route", results, 2, err))
     return false;
-  if (db_next(&results[1], &row)) {
+  if (db_next(&results[1], &row, 2)) {
     text_puts(before, "[{\"paused\": ");
     text_puts(before, row.fields[0]);
     text_puts(before, ", \"reason\": ");

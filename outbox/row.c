@@ -4,8 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "outbox/db_api.h"
 #include "outbox/db_error.h"
+#include "outbox/db_rows.h"
 
 enum { ATTEMPT_MAX = 2000000000 }; /* as the schema says: there are higher numbers to count on to */
 enum { VERSION_MAX = 31, KEY_MAX = 255, HOST_MAX = 64 };
@@ -186,7 +186,8 @@ bool row_decode(const struct db_row *row, struct task *task, struct err *err) {
 }
 
 static void release(struct task_batch *batch) {
-  mysql_free_result(batch->buffer);
+  struct db_rows *rows = batch->buffer;
+  db_rows_free(&rows);
   free(batch->tasks);
   free(batch);
 }
@@ -207,7 +208,7 @@ bool row_batch(struct db_result *result, struct task_batch **batch, struct err *
   }
   struct db_row row;
   size_t count = 0, bytes = 0;
-  while (count < rows && db_next(result, &row)) {
+  while (count < rows && db_next(result, &row, ROW_FIELD_COUNT)) {
     if (!row_decode(&row, &tasks[count], &unknown))
       continue;
     bytes += TASK_BYTES + tasks[count].payload.len + tasks[count].headers.len;
@@ -223,6 +224,7 @@ bool row_batch(struct db_result *result, struct task_batch **batch, struct err *
       (struct task_batch){.count = count, .tasks = tasks, .buffer = result->rows, .release = release, .bytes = bytes};
   atomic_init(&made->open, (unsigned)count);
   result->rows = NULL;
+  db_results_free(result, 1);
   *batch = made;
   return true;
 failed:

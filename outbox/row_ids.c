@@ -29,7 +29,7 @@ static bool read_number(struct store_session *ss, const char *what, uint64_t *nu
     return false;
   *number = 0;
   bool ok =
-      !db_next(&result, &row) || !row.fields[0] || db_u64(&row, 0, UINT64_MAX, number) || db_unexpected(err, what);
+      !db_next(&result, &row, 1) || !row.fields[0] || db_u64(&row, 0, UINT64_MAX, number) || db_unexpected(err, what);
   db_results_free(&result, 1);
   return ok;
 }

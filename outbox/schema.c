@@ -111,7 +111,7 @@ static bool read_history(struct db_conn *conn, struct history *history, struct e
   if (!ok)
     return false;
   struct db_row row;
-  while (ok && db_next(&result, &row))
+  while (ok && db_next(&result, &row, 4))
     ok = read_row(&row, history) || db_unexpected(err, "reading the schema's version");
   db_results_free(&result, 1);
   return ok;
@@ -128,7 +128,7 @@ static bool ask(struct db_conn *conn, const char *statement, const struct sql_ar
   text_free(&script);
   if (!ok)
     return false;
-  ok = (db_next(&result, &row) && db_copy(&row, 0, out, cap)) || db_unexpected(err, WHAT);
+  ok = (db_next(&result, &row, 1) && db_copy(&row, 0, out, cap)) || db_unexpected(err, WHAT);
   db_results_free(&result, 1);
   return ok;
 }

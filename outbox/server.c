@@ -40,7 +40,7 @@ static bool take_ids(struct db_result *result, struct text *ids, size_t *count, 
   struct db_row row;
   uint64_t id;
   text_clear(ids);
-  for (*count = 0; db_next(result, &row); ++*count) {
+  for (*count = 0; db_next(result, &row, 1); ++*count) {
     if (!db_u64(&row, 0, UINT64_MAX, &id))
       return db_unexpected(err, what);
     text_puts(ids, *count ? "," : "");

@@ -80,7 +80,7 @@ static bool take_name(struct store_session *ss, struct err *err) {
                      UNSIGNED("number", atomic_fetch_add(&outbox->connections, 1) % SESSION_NAMES)));
     if (!session_send(ss, what, &result, 1, err))
       return db_error_class(err->code) == DB_REFUSED;
-    bool ok = db_next(&result, &row) && db_u64(&row, 0, 1, &taken);
+    bool ok = db_next(&result, &row, 1) && db_u64(&row, 0, 1, &taken);
     db_results_free(&result, 1);
     if (!ok)
       return db_unexpected(err, what);
@@ -157,7 +157,7 @@ static enum store_status run(struct store_session *ss, const char *what, unit_fn
   ss->unknown = ss->committing = false;
   for (;;) {
     bool connected = ensure_connected(ss, seen);
-    bool done = connected && unit(ss, arg, seen);
+    bool done = connected && unit(ss, arg, seen) && db_is_sound(ss->conn, what, seen);
     ss->used_us = clock_mono_us();
     if (done) {
       ss->in_transaction = false;
@@ -350,7 +350,7 @@ bool session_locked_shards(struct store_session *ss, const char *skip, const str
     locked[leases[i].shard] = true;
   if (result.count < count)
     session_met_lock(ss);
-  while (ok && db_next(&result, &row)) {
+  while (ok && db_next(&result, &row, 1)) {
     ok = db_u64(&row, 0, STORE_SHARDS_MAX - 1, &shard) || db_unexpected(err, what);
     if (ok)
       locked[shard] = false;

@@ -155,7 +155,7 @@ static bool read_shards(struct settle_unit *u, struct db_result *result, struct 
   bool held[STORE_SHARDS_MAX] = {0}, used[STORE_SHARDS_MAX] = {0};
   struct db_row row;
   uint64_t shard;
-  while (db_next(result, &row)) {
+  while (db_next(result, &row, 1)) {
     if (!db_u64(&row, 0, STORE_SHARDS_MAX - 1, &shard))
       return db_unexpected(err, WHAT);
     held[shard] = true;
@@ -198,7 +198,7 @@ static bool match_rows(struct settle_unit *u, struct db_result *rows, struct err
   uint64_t id;
   size_t at = 0;
   u->matched = 0;
-  while (db_next(rows, &row)) {
+  while (db_next(rows, &row, 6)) {
     if (!db_u64(&row, 0, UINT64_MAX, &id))
       return db_unexpected(err, WHAT);
     while (at < u->candidates && u->sorted[at]->id < id)
@@ -216,7 +216,7 @@ static bool mark_living(struct settle_unit *u, struct db_result *rows, struct er
   struct db_row row;
   uint64_t id;
   size_t at = 0;
-  while (db_next(rows, &row)) {
+  while (db_next(rows, &row, 1)) {
     if (!db_u64(&row, 0, UINT64_MAX, &id))
       return db_unexpected(err, WHAT);
     while (at < u->candidates && u->sorted[at]->id < id)
@@ -338,7 +338,7 @@ static bool compare_changed(struct store_session *ss, struct settle_unit *u, str
   text_free(&columns);
   if (!session_send(ss, WHAT, &result, 1, err))
     return false;
-  while (db_next(&result, &row)) {
+  while (db_next(&result, &row, ROW_FIELD_COUNT)) {
     struct err unreadable = {0}; /* such a row is another than the one that was sent */
     bool ok = row_decode(&row, &now, &unreadable);
     while (at < u->matched && u->applying[at]->id < now.id)
@@ -374,7 +374,7 @@ static bool compare_awaited(struct store_session *ss, struct settle_unit *u, str
   if (!session_send(ss, WHAT, &result, 1, err))
     return false;
   bool ok = true;
-  while (ok && db_next(&result, &row)) {
+  while (ok && db_next(&result, &row, 1)) {
     ok = db_u64(&row, 0, UINT64_MAX, &id) || db_unexpected(err, WHAT);
     while (ok && at < u->matched && u->applying[at]->id < id)
       at++;

@@ -19,7 +19,7 @@ static bool now_unit(struct store_session *ss, void *arg, struct err *err) {
   session_add(ss, query_now, NO_ARGS);
   if (!session_send(ss, "reading the clock", &result, 1, err))
     return false;
-  bool ok = (db_next(&result, &row) && db_time(&row, 0, u->now_us)) || db_unexpected(err, "reading the clock");
+  bool ok = (db_next(&result, &row, 1) && db_time(&row, 0, u->now_us)) || db_unexpected(err, "reading the clock");
   db_results_free(&result, 1);
   return ok;
 }
@@ -48,7 +48,7 @@ static bool beat_unit(struct store_session *ss, void *arg, struct err *err) {
   struct db_row row;
   uint64_t living = 0, sets = 0;
   bool ok =
-      (db_next(&results[1], &row) && db_u64(&row, 0, UINT32_MAX, &living) && db_u64(&row, 1, UINT32_MAX, &sets)) ||
+      (db_next(&results[1], &row, 2) && db_u64(&row, 0, UINT32_MAX, &living) && db_u64(&row, 1, UINT32_MAX, &sets)) ||
       db_unexpected(err, "beat");
   if (ok) {
     *u->living = (uint32_t)living;
@@ -102,7 +102,7 @@ static bool shards_unit(struct store_session *ss, void *arg, struct err *err) {
     return false;
   bool ok = true;
   *u->count = 0;
-  while (ok && *u->count < STORE_SHARDS_MAX && db_next(&result, &row))
+  while (ok && *u->count < STORE_SHARDS_MAX && db_next(&result, &row, 5))
     ok = read_shard(&row, &u->rows[(*u->count)++]) || db_unexpected(err, "shards");
   db_results_free(&result, 1);
   return ok;
@@ -136,7 +136,7 @@ static bool acquire_unit(struct store_session *ss, void *arg, struct err *err) {
   struct db_row row;
   bool ok = true;
   *u->epoch = 0;
-  if (db_next(&results[4], &row))
+  if (db_next(&results[4], &row, 1))
     ok = db_u64(&row, 0, UINT64_MAX, u->epoch) || db_unexpected(err, "acquire");
   db_results_free(results, 5);
   return ok;
@@ -170,12 +170,12 @@ static bool read_renewed(struct renew_unit *u, struct db_result *leases, struct 
   uint64_t shard = 0, epoch = 0;
   for (size_t i = 0; i < u->count; i++)
     u->fates[i] = LEASE_LOST;
-  while (db_next(leases, &row)) {
+  while (db_next(leases, &row, 2)) {
     if (!db_u64(&row, 0, STORE_SHARDS_MAX - 1, &shard) || !db_u64(&row, 1, UINT64_MAX, &epoch))
       return db_unexpected(err, "renew");
     mark_renewed(u, shard, epoch);
   }
-  return (db_next(now, &row) && db_time(&row, 0, u->now_us)) || db_unexpected(err, "renew");
+  return (db_next(now, &row, 1) && db_time(&row, 0, u->now_us)) || db_unexpected(err, "renew");
 }
 
 static bool renew_unit(struct store_session *ss, void *arg, struct err *err) {

@@ -23,10 +23,10 @@ static bool read_silent(struct db_result results[2], struct store_silent *out, u
   struct db_row row;
   uint64_t silent;
   *count = 0;
-  if (!db_next(&results[0], &row) || !db_u64(&row, 0, 1, &silent))
+  if (!db_next(&results[0], &row, 1) || !db_u64(&row, 0, 1, &silent))
     return false;
   out->silent = silent;
-  while (silent && *count < SESSION_NAMES && db_next(&results[1], &row)) {
+  while (silent && *count < SESSION_NAMES && db_next(&results[1], &row, 1)) {
     if (!row.fields[0])
       continue;
     if (!db_u64(&row, 0, UINT64_MAX, &ids[(*count)++]))

@@ -33,6 +33,14 @@ static struct {
   size_t kept_count;
 } it;
 
+static int send_fewer(MYSQL *mysql, const char *query, unsigned long len) {
+  char *fewer = strndup(query, len);
+  *strchr(strstr(fewer, it.text), ',') = '+';
+  int rc = __real_mysql_real_query(mysql, fewer, len);
+  free(fewer);
+  return rc;
+}
+
 static int inject(MYSQL *mysql, const char *query, unsigned long len) {
   char kill[64];
   it.times--;
@@ -48,6 +56,8 @@ static int inject(MYSQL *mysql, const char *query, unsigned long len) {
     db_api_interrupt(mysql);
     mysql->net.last_errno = 2013;
     return 1;
+  case FAULT_FEWER:
+    return send_fewer(mysql, query, len);
   default:
     mysql->net.last_errno = it.error;
     return 1;

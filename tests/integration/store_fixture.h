@@ -81,6 +81,7 @@ enum fault {
   FAULT_KILL_BEFORE, /* the connection is killed before the statement is sent */
   FAULT_LOSE_ANSWER, /* the statement is executed, its answer is lost with the connection */
   FAULT_ERROR,       /* the statement is not sent; the given error is returned */
+  FAULT_FEWER,       /* the first comma of the text becomes a plus: the answer has a column less */
 };
 
 /* Hurts the next `times` statements that contain `text`. */

@@ -1,4 +1,4 @@
-"""Whatever answers on the database's port must not learn the database's password.
+"""Whatever answers on the database's port must not learn the database's password, and takes no more than some memory.
 
 A server chooses the login method, and on loopback there is no TLS by default: a process that took the port, or a
 database that somebody else administers, could ask for the password as it is.
@@ -14,6 +14,7 @@ import pytest
 
 PASSWORD = "correct horse battery staple"
 CHALLENGE = b"0123456789abcdefghij"
+OK, EOF = b"\0\0\0\x02\0\0\0", b"\xfe\0\0\x02\0"
 CLEAR, WANT_PASSWORD, SWITCH = b"\xfe", b"\x01\x04", b"\xfe"
 
 
@@ -156,3 +157,33 @@ def test_a_key_file_that_cannot_be_used_reveals_nothing(stage, tmp_path):
         assert b"\x02" not in rogue.packets and PASSWORD.encode() not in rogue.heard
         assert not [body for body in rogue.packets if len(body) == 256]
         assert "server_public_key_file" in said, said
+
+
+class Endless(Rogue):
+    """Lets everybody in, and answers each statement with rows that never end."""
+
+    def _talk(self, client):
+        client.settimeout(60)
+        client.sendall(packet(0, greeting("mysql_native_password")))
+        client.sendall(packet(self._hear(client), OK))
+        self._hear(client)
+        column = b"\x03def\0\0\0\x01x\0\x0c" + struct.pack("<HIBHB", 33, 100, 253, 0, 0) + b"\0\0"
+        client.sendall(packet(1, b"\x01") + packet(2, column) + packet(3, EOF))
+        rows = b"".join(packet((4 + number) % 256, b"\xfc" + struct.pack("<H", 4096) + b"x" * 4096)
+                        for number in range(256))
+        while True:
+            client.sendall(rows)
+
+
+def test_an_answer_that_never_ends_is_cut_off(stage):
+    """A stranger in the database's place, or a broken proxy, cannot make duebox take all memory or wait for ever: a few
+    megabytes before it is known to be our database, then the connection is over and the error says why."""
+    stage.daemon()
+    with Endless("mysql_native_password") as rogue:
+        stage.configuration["database"] = {"host": "127.0.0.1", "port": rogue.port, "user": "duebox", "name": "shop",
+                                           "password": PASSWORD}
+        daemon = stage.daemon()
+        for command in (["check", "--connect"], ["migrate"], ["doctor"]):
+            done = daemon.run(*command, check=False, limit_s=120)
+            said = done.stdout + done.stderr
+            assert done.returncode != 0 and "which no statement gives" in said, said

@@ -33,6 +33,66 @@ static void assert_done_once(struct fixture *f) {
       "0|2|2");
 }
 
+/* --- answers that are not the server's --- */
+
+static enum store_status ask_shards(struct fixture *f) {
+  struct shard_row rows[STORE_SHARDS_MAX];
+  size_t count;
+  return OPS->shards(f->ss, rows, &count, &f->err);
+}
+
+static enum store_status ask_settings(struct fixture *f) {
+  const struct route_setting *settings;
+  size_t count;
+  return OPS->route_settings(f->ss, &settings, &count, &f->err);
+}
+
+static enum store_status ask_ids(struct fixture *f) {
+  struct task_batch *batch = NULL;
+  const uint64_t ids[] = {1, 2};
+  return OPS->read_ids(f->ss, TASK_SCHEDULED, 0, ids, 2, 0, 1000, &batch, &f->err);
+}
+
+static enum store_status ask_renewal(struct fixture *f) {
+  enum lease_fate fates[SHARDS];
+  int64_t now_us;
+  return OPS->renew(f->ss, f->leases[0].owner, f->leases, SHARDS, 10000, fates, &now_us, &f->err);
+}
+
+/* One of them has no row any more, so the rows are locked and read. */
+static enum store_status ask_to_settle(struct fixture *f) {
+  bool lost[SHARDS];
+  struct decision d[] = {decide_on(f, 1, EVENT_DONE), decide_on(f, 2, EVENT_DONE), decide_on(f, 2, EVENT_DONE)};
+  d[2].id = 3;
+  return OPS->settle(f->ss, f->leases, SHARDS, d, 3, lost, &f->err);
+}
+
+/* Whoever changes the answers on their way, by a column too few, gets a clear error out of us: no memory beyond the
+ * columns is read, and nothing is committed that follows from such an answer. */
+static void an_answer_with_a_column_too_few_is_refused(void **state) {
+  struct fixture *f = *state;
+  static const struct {
+    const char *text;
+    enum store_status (*ask)(struct fixture *f);
+  } asked[] = {{"shard, epoch, owner", ask_shards},
+               {"paused, reason", ask_settings},
+               {"task_key, order_key, headers, checkpoint", ask_ids},
+               {"SELECT shard, epoch", ask_renewal},
+               {"attempt, message_id, changed_at", ask_to_settle}};
+  ROW("(id, route, payload, shard, message_id) VALUES (1, 'r', 'p', 0, 'm1'), (2, 'r', 'p', 0, 'm2')");
+  sql(f, "INSERT INTO outbox_routes (route, paused, reason) VALUES ('r', FALSE, 'x')");
+  for (size_t i = 0; i < ARRAY_LEN(asked); i++) {
+    f->err = (struct err){0};
+    fault_arm(f, FAULT_FEWER, asked[i].text, 0, 1000);
+    if (asked[i].ask(f) != STORE_DOWN || !strstr(f->err.text, "not what the statement gives"))
+      fail_msg("%s: %s", asked[i].text, f->err.text);
+    fault_arm(f, FAULT_NONE, "", 0, 0);
+  }
+  assert_int_equal(ask(f, "SELECT COUNT(*) FROM outbox"), 2);
+  ok(f, ask_to_settle(f));
+  assert_int_equal(ask(f, "SELECT COUNT(*) FROM outbox"), 0);
+}
+
 /* --- conflicts --- */
 
 static void a_deadlock_is_redone(void **state) {
@@ -482,6 +542,7 @@ static void a_payload_limit_over_the_packet_limit_is_refused(void **state) {
 int main(int argc, char **argv) {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, store_setup, store_teardown)
   const struct CMUnitTest tests[] = {
+      TEST(an_answer_with_a_column_too_few_is_refused),
       TEST(a_deadlock_is_redone),
       TEST(conflicts_without_end_leave_nothing_done),
       TEST(a_lock_wait_is_rolled_back_and_redone),

@@ -405,6 +405,31 @@ static void flawed_records_count_and_are_kept(void **state) {
   assert_int_equal(ask(f, "SELECT failures FROM outbox"), 1);
 }
 
+/* A row that somebody got past the table's CHECKs costs its own result alone, which is kept where people see it: all
+ * others of the batch used to be tried again with it for ever. */
+static void a_result_whose_row_cannot_be_read_is_not_in_the_way_of_others(void **state) {
+  struct fixture *f = *state;
+  sql(f, "ALTER TABLE outbox DROP CONSTRAINT outbox_expires_at");
+  sql(f, "SET sql_mode = ''");
+  static const char *const names[] = {"first", "misfit", "last"};
+  for (int i = 0; i < 3; i++)
+    awaiting(f, i + 1, names[i]);
+  sql(f, "UPDATE outbox SET expires_at = '0000-00-00' WHERE id = 2");
+  for (int twice = 0; twice < 2; twice++) {
+    struct store_result r[3];
+    for (int i = 0; i < 3; i++)
+      r[i] = answer(names[i], 1, RESULT_DONE);
+    apply(f, r, 3);
+    assert_int_equal(r[0].fate, twice ? RESULT_DUPLICATE : RESULT_APPLIED);
+    assert_int_equal(r[1].fate, RESULT_BROKEN);
+    assert_int_equal(r[2].fate, twice ? RESULT_DUPLICATE : RESULT_APPLIED);
+  }
+  assert_int_equal(ask(f, "SELECT COUNT(*) FROM outbox"), 1);
+  assert_int_equal(ask(f, "SELECT COUNT(*) FROM outbox_quarantine WHERE reason LIKE '%%does not allow%%'"), 1);
+  sql(f, "UPDATE outbox SET expires_at = NULL");
+  assert_int_equal(apply_one(f, answer("misfit", 1, RESULT_DONE)), RESULT_APPLIED);
+}
+
 static void a_broken_one_is_not_in_the_way_of_others(void **state) {
   struct fixture *f = *state;
   awaiting(f, 1, "m1");
@@ -460,6 +485,7 @@ int main(int argc, char **argv) {
       TEST(the_quarantine_is_bounded),
       TEST(flawed_records_count_and_are_kept),
       TEST(a_broken_one_is_not_in_the_way_of_others),
+      TEST(a_result_whose_row_cannot_be_read_is_not_in_the_way_of_others),
       TEST(a_thousand_at_once),
   };
   return store_main(argc, argv, tests, sizeof tests / sizeof tests[0]);
