@@ -56,27 +56,26 @@ static struct db_rows *new_rows(void) {
 /* The fields of a row lie one after the other where the library received them, each followed by a NUL: one copy takes
  * them all. */
 static bool keep_row(struct db_rows *rows, unsigned columns, char *const *fields, const unsigned long *lengths) {
-  const char *start = NULL, *end = NULL;
-  for (unsigned i = 0; i < columns; i++) {
-    if (!fields[i])
-      continue;
-    start = start ? start : fields[i];
-    end = fields[i] + lengths[i];
-  }
-  size_t size = start ? (size_t)(end - start) + 1 : 0;
-  struct db_stored_row *row = allot(rows, sizeof *row + columns * (sizeof *fields + sizeof *lengths) + size);
+  unsigned first = 0, end = columns;
+  while (first < columns && !fields[first])
+    first++;
+  while (end > first && !fields[end - 1])
+    end--;
+  const char *from = first < end ? fields[first] : NULL;
+  size_t size = from ? (size_t)(fields[end - 1] + lengths[end - 1] - from) : 0;
+  struct db_stored_row *row = allot(rows, sizeof *row + columns * (sizeof *fields + sizeof *lengths) + size + 1);
   if (!row)
     return false;
-  *row =
-      (struct db_stored_row){.fields = (char **)(row + 1), .lengths = (unsigned long *)((char **)(row + 1) + columns)};
-  char *data = (char *)(row->lengths + columns);
-  memcpy(row->lengths, lengths, columns * sizeof *lengths);
-  if (size) {
-    memcpy(data, start, size - 1);
-    data[size - 1] = '\0';
-  }
+  char **copies = (char **)(row + 1);
+  unsigned long *copied_lengths = (unsigned long *)(copies + columns);
+  char *data = (char *)(copied_lengths + columns);
+  *row = (struct db_stored_row){.fields = copies, .lengths = copied_lengths};
+  memcpy(copied_lengths, lengths, columns * sizeof *lengths);
+  if (size)
+    memcpy(data, from, size);
+  data[size] = '\0';
   for (unsigned i = 0; i < columns; i++)
-    row->fields[i] = fields[i] ? data + (fields[i] - start) : NULL;
+    copies[i] = fields[i] ? data + (fields[i] - from) : NULL;
   *rows->last = row;
   rows->last = &row->next;
   rows->count++;

@@ -52,11 +52,14 @@ class Rogue:
                 client, _ = self.listener.accept()
             except OSError:
                 return
-            with client:
-                try:
-                    self._talk(client)
-                except (OSError, EOFError):
-                    pass
+            threading.Thread(target=self._serve_one, args=(client,), daemon=True).start()
+
+    def _serve_one(self, client):
+        with client:
+            try:
+                self._talk(client)
+            except (OSError, EOFError):
+                pass
 
     def _hear(self, client):
         head = self._exactly(client, 4)
