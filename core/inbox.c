@@ -25,6 +25,7 @@ enum {
   RETRY_MIN_US = 20 * 1000,
   RETRY_MAX_US = 5 * 1000 * 1000,
   BUSY_EVERY_US = 500 * 1000,       /* how often to look whether rows that others hold are free */
+  HELD_SAID_US = 5 * 1000 * 1000,   /* for how long they are held before it is logged */
   EARLY_EVERY_US = 10 * 1000,       /* how often, at first, whether it is recorded what was sent of a changed row ... */
   EARLY_QUICK = 50,                 /* ... and for how many times: mostly that takes milliseconds */
   EARLY_ROOM = ASIDE_PER_ROUTE / 2, /* so many wait; the others count as they come, where they may */
@@ -352,6 +353,17 @@ static bool pace_early(struct item *item) {
   return item->early_us && ++item->early_tries < EARLY_QUICK;
 }
 
+/* Somebody forgot to commit, perhaps; nobody else would say so where the consumer only tries again. */
+static void note_held(struct inbox *inbox, struct item *item) {
+  int64_t now_us = clock_mono_us();
+  if (!item->busy_us)
+    item->busy_us = now_us;
+  if (now_us - item->busy_us > HELD_SAID_US)
+    log_repeated(&inbox->held, LOG_LEVEL_WARN, "DUEBOX-RESULT-ROW-HELD",
+                 "a result waits: another transaction has held the row of its task for more than %d s route=%s",
+                 HELD_SAID_US / 1000000, item->result.route);
+}
+
 /* What was busy is set aside, or stays there; what was aside and is not busy any more leaves it. *refused: there was no
  * room for these. */
 static void sort_busy(struct inbox *inbox, struct item **items, const struct store_result *results, size_t n,
@@ -363,6 +375,8 @@ static void sort_busy(struct inbox *inbox, struct item **items, const struct sto
     take_verdict(items[i], &results[i]);
     bool item_soon = pace_early(items[i]);
     soon = item_soon || soon;
+    if (results[i].fate == RESULT_BUSY && !results[i].early)
+      note_held(inbox, items[i]);
     if (results[i].fate == RESULT_BUSY && was_aside && !item_soon)
       inbox_hold_up(inbox, items[i]);
     if (results[i].fate == RESULT_BUSY && !was_aside && !put_aside(inbox, items[i], NULL))

@@ -30,6 +30,7 @@ struct item {
   struct aside_entry aside; /* in use while its row is somebody else's, or it is early: fate RESULT_BUSY */
   int64_t early_us;         /* monotonic: since when it is early; 0 = it is not */
   unsigned early_tries;
+  int64_t busy_us; /* monotonic: since when its row is somebody else's */
   struct store_result result;
   struct driver *driver; /* NULL for records without a source */
   uint64_t cookie;
@@ -58,6 +59,7 @@ struct inbox {
   struct aside aside;        /* items whose row somebody else holds */
   int64_t aside_at_us;       /* when to try them again */
   struct log_repeat trouble; /* with the database, as it was logged */
+  struct log_repeat held;    /* rows that are somebody else's, as they were logged */
   struct log_repeat strays;  /* what went to quarantine, as it was logged */
   size_t checkpoint_max;     /* of the configuration */
   atomic_bool on_hold;

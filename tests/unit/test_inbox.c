@@ -12,11 +12,13 @@
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
+#include <unistd.h>
 
 #include <cmocka.h>
 
 #include "core/aside.h"
 #include "core/base/clock.h"
+#include "core/base/log.h"
 #include "core/config_ref.h"
 #include "core/driver.h"
 
@@ -206,6 +208,29 @@ static void a_record_that_comes_again_is_aside_once(void **state) {
   assert_int_equal(f->tried, tried + 1);
 }
 
+/* The consumer tries again and again, and all others go on: the log is where an operator learns that somebody forgot to
+ * commit. */
+static void a_row_that_is_held_for_long_is_logged(void **state) {
+  struct fixture *f = *state;
+  struct store_result result;
+  struct err err;
+  char text[512] = "";
+  FILE *file = tmpfile();
+  assert_non_null(file);
+  log_setup(LOG_LEVEL_WARN, LOG_FORMAT_LOGFMT, fileno(file));
+  f->held = true;
+  assert_false(call_back_within(f, 50, &result, &err));
+  for (int64_t end = clock_mono_us() + LIMIT_MS * 1000; !strstr(text, "DUEBOX-RESULT-ROW-HELD"); nap()) {
+    assert_true(clock_mono_us() < end);
+    text[pread(fileno(file), text, sizeof text - 1, 0)] = '\0';
+  }
+  assert_non_null(strstr(text, "route=work"));
+  f->held = false;
+  assert_true(call_back(f, &result, &err)); /* nothing writes there any more */
+  log_setup(LOG_LEVEL_WARN, LOG_FORMAT_LOGFMT, STDERR_FILENO);
+  fclose(file);
+}
+
 /* A restored copy of a database is looked at with --hold: what was sent before the failure, and is not recorded in the
  * copy, is settled by its result and need not be sent again. Nobody would record it. */
 static void nothing_is_early_on_hold(void **state) {
@@ -235,6 +260,7 @@ int main(void) {
       cmocka_unit_test_setup_teardown(nothing_is_early_on_hold, set_up, tear_down),
       cmocka_unit_test_setup_teardown(one_waits_for_a_row_that_is_held, set_up, tear_down),
       cmocka_unit_test_setup_teardown(a_record_that_comes_again_is_aside_once, set_up, tear_down),
+      cmocka_unit_test_setup_teardown(a_row_that_is_held_for_long_is_logged, set_up, tear_down),
   };
   return cmocka_run_group_tests_name("inbox", tests, NULL, NULL);
 }
