@@ -15,7 +15,8 @@
 #include "core/scheduler.h"
 
 enum {
-  HEADS_EVERY_US = 1000 * 1000,   /* how long a head may be gone by other hands before anybody notices */
+  HEADS_SOON_US = 50 * 1000, /* how long a head may be over elsewhere before anybody notices: where one was lately, */
+  HEADS_EVERY_US = 1000 * 1000,   /* and at most */
   HEADS_SHARE = 20,               /* reading heads may take 1/20 of the time */
   UNBLOCK_EVERY_US = 5000 * 1000, /* how often to look for rows that were blocked by nobody we know */
   UNBLOCK_ROWS = 500,
@@ -31,6 +32,10 @@ void scheduler_leave_order(struct scheduler *s, struct flight *flight, bool hand
   struct lane *lane = flight->lane;
   size_t heads = lane->order.heads;
   bool failed = flight->settled && flight->decision.applied && !flight->decision.changed && flight->decision.head;
+  if (failed && flight->end == FLIGHT_MOVES) { /* whoever is there sends it at once */
+    s->heads_rest_us = HEADS_SOON_US;
+    s->heads_at_us = earlier(s->heads_at_us, clock_mono_us() + HEADS_SOON_US);
+  }
   if (order_leave(&lane->order, flight, failed ? ORDER_HEAD : handed_back ? ORDER_AGAIN : ORDER_OVER))
     lane_sweep_first(lane);
   if (lane->order.heads < heads)
@@ -59,9 +64,10 @@ static bool any_head(const struct scheduler *s) {
   return false;
 }
 
-static void rest(struct scheduler *s, int64_t began_us) {
-  int64_t rest_us = (clock_mono_us() - began_us) * HEADS_SHARE;
-  s->heads_at_us = began_us + (rest_us > HEADS_EVERY_US ? rest_us : HEADS_EVERY_US);
+/* freed: a head was over. The next of its key may have moved too, and be over as soon. */
+static void rest(struct scheduler *s, int64_t began_us, bool freed) {
+  s->heads_rest_us = freed ? HEADS_SOON_US : earlier(later(2 * s->heads_rest_us, HEADS_SOON_US), HEADS_EVERY_US);
+  s->heads_at_us = began_us + later((clock_mono_us() - began_us) * HEADS_SHARE, s->heads_rest_us);
 }
 
 bool scheduler_heads(struct scheduler *s) {
@@ -73,20 +79,22 @@ bool scheduler_heads(struct scheduler *s) {
     order_heads_begin(&lane->order);
   enum store_status status = s->store->ops->heads(s->ss, note_head, s, &err);
   if (status == STORE_BUSY && !s->heads_stale) { /* somebody holds the table: those that we know stay heads */
-    rest(s, now);
+    rest(s, now, false);
     return true;
   }
   if (!scheduler_db_ok(s, status, &err))
     return false;
+  bool any_freed = false;
   for (struct lane *lane = s->lanes; lane; lane = lane->next) {
     bool freed = false;
     if (order_heads_end(&lane->order, &freed))
       lane_sweep_first(lane);
     if (freed)
       unblock_soon(s, lane);
+    any_freed = any_freed || freed;
   }
   s->heads_stale = false;
-  rest(s, now);
+  rest(s, now, any_freed);
   return true;
 }
 

@@ -74,4 +74,5 @@ def test_an_upgrade_beside_an_application(stage):
     assert all(waits), "an application never got to insert"
     assert stage.count() == rows + inserted
     assert stage.execute("SELECT MAX(version), SUM(applied_at IS NULL) FROM outbox_schema") == ((5, 0),)
-    assert stage.execute("SELECT COUNT(*) FROM outbox WHERE payload = RPAD(id, 200, 'x')")[0][0] == rows
+    kept = stage.execute("SELECT COUNT(*), SUM(SUBSTRING_INDEX(payload, 'x', 1)) FROM outbox WHERE LENGTH(payload) = 200")
+    assert kept == ((rows, rows * (rows + 1) // 2),)

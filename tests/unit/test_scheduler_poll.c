@@ -21,6 +21,7 @@ enum { MS = 1000, SECOND = 1000 * MS, NAMES = 20000, MISSING = 100000 };
 struct fake {
   size_t finds, reads, rows_read, most_rows, holds, routes_held, most_routes, next_dues, ranges;
   int64_t from_us, next_us;
+  uint64_t head;    /* of an order_key of route "b"; 0 = none */
   uint64_t gone[2]; /* of the routes "a" and "b": settled so far */
 };
 
@@ -277,6 +278,36 @@ static void rows_that_came_back_are_read_however_old(void **state) {
   assert_int_equal(s->lanes->old_shards, 0);
 }
 
+static enum store_status heads(struct store_session *ss, store_head_fn *each, void *ctx, struct err *err) {
+  if (fake_of(ss)->head)
+    each(ctx, &(struct store_head){.id = fake_of(ss)->head, .route = "b", .order_key = {"k", 1}});
+  return STORE_OK;
+}
+
+/* A task that has moved is sent by another daemon, and the next of its order_key may move when that is over: it is
+ * noticed soon where one was lately, or each of a hundred would wait for a second. One that fails for hours is asked
+ * for seldom. */
+static void heads_that_are_over_elsewhere_are_soon_noticed(void **state) {
+  static const struct store_ops heads_ops = {.heads = heads};
+  struct fixture *f = *state;
+  struct scheduler *s = &f->s;
+  f->store.ops = &heads_ops;
+  f->fake.head = 9;
+  s->heads_stale = true;
+  for (int i = 0; i < 10; i++, s->heads_at_us = 0)
+    assert_true(scheduler_heads(s));
+  assert_int_equal(s->heads_rest_us, SECOND);
+  f->fake.head = 10; /* the first one is over, and the next is there by now */
+  assert_true(scheduler_heads(s));
+  assert_in_range(s->heads_rest_us, 1, SECOND / 10);
+  assert_true(s->look_soon);
+  s->heads_at_us = 0;
+  assert_true(scheduler_heads(s));
+  assert_in_range(s->heads_rest_us, 1, SECOND / 5);
+  for (struct lane *lane = s->lanes; lane; lane = lane->next)
+    order_free(&lane->order);
+}
+
 /* After an outage of a consumer, results are missing by the hundred thousand: they are ended bounded, per turn and per
  * route, and the routes take turns. */
 static void missing_results_of_one_route_leave_room_for_others(void **state) {
@@ -416,6 +447,7 @@ int main(void) {
       TEST(known_routes_are_polled_from_a_short_time_ago),
       TEST(a_poll_of_known_groups_forgets_no_older_row),
       TEST(rows_that_came_back_are_read_however_old),
+      TEST(heads_that_are_over_elsewhere_are_soon_noticed),
       TEST(missing_results_of_one_route_leave_room_for_others),
       TEST(they_rest_in_proportion_to_their_time),
       cmocka_unit_test(every_group_is_polled_each_time_as_long_as_that_is_quick),
