@@ -139,17 +139,18 @@ class Judge:
             wanted = []         # a person removed it; nothing of it is left
         else:
             wanted = ["dead" if task.wishes == "fail" else "done"]
-        if wanted == ["done"] and states == [] and copies and self.refused(copies[-1]):
+        if wanted == ["done"] and states == [] and copies and self.refused(task, copies[-1]):
             self.counts["done, and its history refused by the server"] += 1
             return
         if len(states) > 1 or (wanted is not None and states != wanted):
-            self.say("state", task.message_id, f"{states} instead of {wanted}, {len(copies)} copies, wishes "
-                     f"{task.wishes}, {deletes}")
+            self.say("state", task.message_id, f"{states} instead of {wanted} on {task.route}, copies at "
+                     f"{[copy.at_us for copy in copies]}, wishes {task.wishes}, {deletes}")
 
-    def refused(self, copy):
-        """Whether the server refused rows of the history when this was settled: they are done without it, and logged."""
-        return any(fault.name == "refuse_writes" and fault.start_us - STALL_US < copy.at_us < fault.end_us
-                   for fault in self.world.faults)
+    def refused(self, task, copy):
+        """Whether the server refused rows of the history when this was settled: they are done without it, and logged.
+        What has a result is settled when that comes, which a consumer group without its daemons may hold up."""
+        return any(fault.name == "refuse_writes" and copy.at_us < fault.end_us
+                   and (task.route == "r" or fault.start_us - STALL_US < copy.at_us) for fault in self.world.faults)
 
     # -- all of them ---------------------------------------------------------------------
 
