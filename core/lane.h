@@ -88,6 +88,7 @@ struct lane {
   struct log_repeat target_trouble, target_resumed;
 
   struct group *groups;
+  uint64_t held_shards;  /* bits: rows may be held there, since its route was not known */
   uint64_t old_shards;   /* bits: rows due long ago may be there that no poll of every group has seen */
   unsigned priorities;   /* bits of those that it has had groups of */
   struct order order;    /* tasks that wait for others of their order_key */

@@ -417,11 +417,11 @@ bool order_missed(struct order *order, uint64_t id, bool again) {
   return goes_on(order, key);
 }
 
-bool order_forget_shard(struct order *order, uint8_t shard) {
+bool order_forget_shards(struct order *order, uint64_t shards) {
   bool sweep = false;
   struct order_wait *wait, *next;
   HASH_ITER(hh, order->waiting, wait, next) {
-    if (wait->shard != shard)
+    if (!(shards & (UINT64_C(1) << wait->shard)))
       continue;
     struct order_key *key = wait->key;
     bool its_turn = key->called == wait;

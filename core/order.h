@@ -89,9 +89,9 @@ size_t order_called(struct order *order, uint64_t *ids, size_t most, uint8_t *sh
 /* What was called did not take off: again = it is called once more, else it is gone and the next of its key is called.
  * Does nothing for an id that is not called. True as order_leave(). */
 bool order_missed(struct order *order, uint64_t id, bool again);
-/* The shard is not ours any more: forgets what waits of it. Heads stay, whichever shard they are in. True as
- * order_leave(). */
-MUSTCHECK bool order_forget_shard(struct order *order, uint8_t shard);
+/* Shards (bits) are not ours any more, or what waits in them may not be there now: forgets what waits of them. Heads
+ * stay, whichever shard they are in. True as order_leave(). */
+MUSTCHECK bool order_forget_shards(struct order *order, uint64_t shards);
 void order_free(struct order *order);
 
 #endif

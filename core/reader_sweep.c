@@ -152,7 +152,7 @@ size_t reader_take_called(struct scheduler *s, struct lane *lane, uint32_t credi
     return 0;
   struct shard_lease lease = {.shard = shard, .epoch = s->view[shard].epoch, .owner = s->instance};
   if (!lease.epoch || s->view[shard].leaving) {
-    if (order_forget_shard(&lane->order, shard))
+    if (order_forget_shards(&lane->order, shard_bit(shard)))
       lane_sweep_first(lane);
     return 0;
   }

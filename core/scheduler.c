@@ -235,12 +235,12 @@ static void look(struct scheduler *s) {
   if (groups || count == 0)
     scheduler_return_seen(s, groups, count, leases, held);
   note_all(s, groups, groups ? count : 0, db_now);
-  scheduler_return_end(s);
   free(groups);
   if (s->retry_wait_us == 0 && !atomic_load(&s->on_hold))
     scheduler_take_back(s, leases, held);
   if (!atomic_load(&s->on_hold))
     scheduler_held(s, leases, held);
+  scheduler_return_end(s);
   for (struct lane *lane = s->lanes; lane; lane = lane->next)
     lane_forget_groups(lane, s->look); /* and tells what remains */
   plan_next_look(s, !poll_is_dear(&s->pace), began, ended);
@@ -279,12 +279,11 @@ static int64_t next_deadline(struct scheduler *s) {
   return deadline;
 }
 
-/* What whoever was here before left is found out first: claims, and blocked rows. */
+/* What whoever was here before left is found out first: claims, and blocked and held rows. */
 static void shard_came(struct scheduler *s, uint8_t shard) {
   s->claims_lost |= shard_bit(shard);
   for (struct lane *lane = s->lanes; lane; lane = lane->next) {
-    order_close_shards(&lane->order, shard_bit(shard));
-    lane->returned &= ~shard_bit(shard);
+    scheduler_close(lane, shard_bit(shard));
     lane->suspects.survived = 0; /* others may have come with it */
   }
 }
@@ -306,7 +305,7 @@ static void follow_leases(struct scheduler *s) {
     if (other || stays)
       shard_came(s, (uint8_t)i);
     for (struct lane *lane = gone ? s->lanes : NULL; lane; lane = lane->next) {
-      if (order_forget_shard(&lane->order, (uint8_t)i))
+      if (order_forget_shards(&lane->order, shard_bit((uint8_t)i)))
         lane_sweep_first(lane);
       for (struct group *group = lane->groups; group; group = group->next)
         if (group->shard == i)

@@ -160,9 +160,11 @@ void scheduler_leave_order(struct scheduler *s, struct flight *flight, bool hand
 void scheduler_is_blocked(struct scheduler *s, struct flight *flight); /* it was written that it is */
 /* Reads the heads of order keys when it is time. False: the database did not answer, nothing may be read. */
 bool scheduler_heads(struct scheduler *s);
-/* Keys whose heads are over, and shards that came to us, wait until blocked rows are brought back: what was committed
- * later would overtake them. _begin before a look at every group, _seen with what it found, _unblock for each group of
- * blocked rows, _end after them; that may take several looks. */
+/* Keys whose heads are over, shards (bits) that came to us, and routes that came back, wait until blocked and held rows
+ * are brought back: what was committed later would overtake them. _close for shards and routes, _begin before a look at
+ * every group, _seen with what it found, _unblock for each group of blocked rows, _end after them; that may take
+ * several looks. */
+void scheduler_close(struct lane *lane, uint64_t shards); /* scheduler_lanes.c */
 void scheduler_return_begin(struct scheduler *s);
 void scheduler_return_seen(struct scheduler *s, const struct store_group *groups, size_t count,
                            const struct shard_lease *leases, size_t lease_count);

@@ -138,7 +138,7 @@ void scheduler_return_seen(struct scheduler *s, const struct store_group *groups
 void scheduler_return_end(struct scheduler *s) {
   uint64_t own = own_shards(s);
   for (struct lane *lane = s->lanes; lane; lane = lane->next) {
-    if (!lane->returning || own & ~lane->returned)
+    if (!lane->returning || own & (~lane->returned | lane->held_shards))
       continue;
     lane->returning = false;
     if (order_returned(&lane->order))

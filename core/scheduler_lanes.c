@@ -26,12 +26,20 @@ struct lane *scheduler_lane(struct scheduler *s, const char *name) {
   return lane;
 }
 
+void scheduler_close(struct lane *lane, uint64_t shards) {
+  order_close_shards(&lane->order, shards);
+  lane->returned &= ~shards;
+  lane->held_shards |= shards;
+  lane->old_shards |= shards;
+}
+
 /* Points the lane at its route in the current configuration, or at none. */
 static void configure_lane(struct scheduler *s, struct lane *lane) {
   const struct route_config *route = config_route(s->config->config, lane->name, strlen(lane->name));
   pthread_mutex_lock(&s->lanes_lock);
   config_ref_drop(lane->config);
   lane->config = config_ref_take(s->config);
+  bool comes_back = route && !lane->route;
   lane->route = route;
   lane->driver = route ? s->driver_for(s->engine, route->plugin) : NULL;
   if (lane->driver)
@@ -40,6 +48,11 @@ static void configure_lane(struct scheduler *s, struct lane *lane) {
   lane_limit(lane);
   lane->unknown_logged = false;
   pthread_mutex_unlock(&s->lanes_lock);
+  if (comes_back) { /* what waits here may be held in the table by now, and comes back after a sweep */
+    scheduler_close(lane, UINT64_MAX);
+    if (order_forget_shards(&lane->order, UINT64_MAX))
+      lane_sweep_first(lane);
+  }
 }
 
 struct lane *scheduler_lane_make(struct scheduler *s, const char *name) {
@@ -53,8 +66,7 @@ struct lane *scheduler_lane_make(struct scheduler *s, const char *name) {
   lane = calloc(1, sizeof *lane);
   if (!lane)
     return NULL;
-  order_close_shards(&lane->order, UINT64_MAX); /* somebody may have blocked rows before */
-  lane->old_shards = UINT64_MAX;
+  scheduler_close(lane, UINT64_MAX);
   snprintf(lane->name, sizeof lane->name, "%s", last ? "(other unknown routes)" : name);
   configure_lane(s, lane);
   if (last)

@@ -187,72 +187,102 @@ void scheduler_hold_unknown(struct scheduler *s, const struct store_group **unkn
     hold_now(&h);
 }
 
-/* True when there is more. */
+/* --- held rows come back --- */
+
+/* True when there are none left. */
 static bool bring_back(struct scheduler *s, const struct store_group *found) {
   struct lane *lane = scheduler_lane_make(s, found->route);
   struct shard_lease lease = {.shard = found->shard, .epoch = s->view[found->shard].epoch, .owner = s->instance};
   struct err err = {0};
   uint32_t moved = 0;
+  bool all = false;
   if (!lane || !lane->route)
+    return true;
+  enum store_status status = s->store->ops->unhold(s->ss, &lease, found->route, HOLD_ROWS, &moved, &all, &err);
+  if (!scheduler_db_ok(s, status, &err))
     return false;
-  enum store_status status = s->store->ops->unhold(s->ss, &lease, found->route, HOLD_ROWS, &moved, &err);
-  if (!scheduler_db_ok(s, status, &err) || moved == 0)
-    return false;
+  if (all)
+    lane->held_shards &= ~shard_bit(found->shard);
+  if (moved == 0)
+    return all;
   lane->old_shards |= shard_bit(found->shard);
   log_info("DUEBOX-ROUTE-UNHELD", "route=%s rows=%u are scheduled again", lane->name, moved);
   scheduler_look_soon(s);
-  return moved == HOLD_ROWS;
+  return all;
 }
 
-/* Held groups of these routes, copied: what is done about them uses the session. */
-static struct store_group *find_held(struct scheduler *s, const struct store_look *what, size_t *count) {
+/* Held groups of these routes, copied: what is done about them uses the session. False: nothing is known. */
+static bool find_held(struct scheduler *s, const struct store_look *what, struct store_group **groups, size_t *count) {
   const struct store_group *found = NULL;
   struct err err = {0};
   int64_t db_now;
-  if (!scheduler_db_ok(s, s->store->ops->look(s->ss, what, &found, count, &db_now, &err), &err) || *count == 0)
-    return NULL;
-  struct store_group *copy = malloc(*count * sizeof *copy);
-  if (copy)
-    memcpy(copy, found, *count * sizeof *copy);
-  return copy;
+  *groups = NULL;
+  *count = 0;
+  if (!scheduler_db_ok(s, s->store->ops->look(s->ss, what, &found, count, &db_now, &err), &err))
+    return false;
+  if (*count == 0)
+    return true;
+  *groups = malloc(*count * sizeof **groups);
+  if (*groups)
+    memcpy(*groups, found, *count * sizeof **groups);
+  else
+    *count = 0;
+  return *groups;
+}
+
+/* No other shard of these has held rows of the lane. */
+static void note_held(struct lane *lane, const struct store_look *what, const struct store_group *groups,
+                      size_t count) {
+  uint64_t asked = 0, held = 0;
+  for (size_t i = 0; i < what->lease_count; i++)
+    asked |= shard_bit(what->leases[i].shard);
+  for (size_t i = 0; i < count; i++)
+    if (strcmp(groups[i].route, lane->name) == 0)
+      held |= shard_bit(groups[i].shard);
+  lane->held_shards &= ~asked | held;
 }
 
 static void bring_back_known(struct scheduler *s, struct store_look *what) {
   const struct config *config = s->config->config;
   const char **names = malloc((config->route_count + 1) * sizeof *names);
-  int64_t began = clock_mono_us();
-  size_t n = 0;
-  bool more = false;
+  struct store_group *groups = NULL;
+  int64_t began_us = clock_mono_us();
+  size_t n = 0, i = 0;
+  bool all = true;
   if (!names)
     return;
-  for (size_t i = 0; i < config->route_count; i++)
+  for (; i < config->route_count; i++)
     names[i] = config->routes[i].name;
   what->routes = names;
   what->route_count = config->route_count;
-  struct store_group *groups = find_held(s, what, &n);
+  bool known = find_held(s, what, &groups, &n);
   free(names);
-  int64_t cost = clock_mono_us() - began;
-  s->held_at_us = clock_mono_us() + later(HELD_EVERY_US, cost * HELD_SHARE);
-  for (size_t i = 0; groups && i < n && s->retry_wait_us == 0 && !more; i++)
-    more = bring_back(s, &groups[i]) || clock_mono_us() - began > cost + HOLD_SLICE_US;
-  if (more || s->retry_wait_us)
-    s->held_at_us = 0;
+  int64_t cost_us = clock_mono_us() - began_us;
+  for (struct lane *lane = known ? s->lanes : NULL; lane; lane = lane->next)
+    if (lane->route && lane->held_shards)
+      note_held(lane, what, groups, n);
+  for (i = 0; groups && i < n && s->retry_wait_us == 0 && clock_mono_us() - began_us <= cost_us + HOLD_SLICE_US; i++)
+    all = bring_back(s, &groups[i]) && all;
+  all = all && i == n && s->retry_wait_us == 0;
+  s->held_at_us = clock_mono_us() + later(all ? HELD_EVERY_US : 0, cost_us * HELD_SHARE);
   free(groups);
 }
 
 void scheduler_held(struct scheduler *s, const struct shard_lease *leases, size_t lease_count) {
   struct store_look what = {
       .leases = leases, .lease_count = lease_count, .states = TASK_BIT(TASK_HELD), .limit = HELD_SHOWN};
+  struct store_group *shown = NULL;
   size_t n = 0;
-  if (clock_mono_us() < s->held_at_us || s->retry_wait_us)
+  if (clock_mono_us() < s->held_at_us || s->retry_wait_us || !find_held(s, &what, &shown, &n))
     return;
-  struct store_group *shown = find_held(s, &what, &n);
-  for (size_t i = 0; shown && i < n; i++)
+  for (size_t i = 0; i < n; i++)
     (void)scheduler_lane_make(s, shown[i].route);
   free(shown);
   what.limit = 0;
-  if (s->retry_wait_us == 0 && n > 0)
+  if (n > 0)
     bring_back_known(s, &what);
-  else if (s->retry_wait_us == 0)
+  else
     s->held_at_us = clock_mono_us() + HELD_EVERY_US;
+  for (struct lane *lane = n == 0 ? s->lanes : NULL; lane; lane = lane->next)
+    note_held(lane, &what, NULL, 0);
 }

@@ -407,15 +407,15 @@ struct store_ops {
    * number of names. */
   enum store_status (*hold)(struct store_session *ss, const struct shard_lease *lease, const struct store_hold *which,
                             uint32_t *moved, struct err *err);
-  /* Brings held rows of a route back to scheduled, at most limit; fenced. */
+  /* Brings held rows of a route back to scheduled, at most limit; fenced. *all: none is left, neither beyond the limit
+   * nor because another transaction holds it. */
   enum store_status (*unhold)(struct store_session *ss, const struct shard_lease *lease, const char *route,
-                              uint32_t limit, uint32_t *moved, struct err *err);
+                              uint32_t limit, uint32_t *moved, bool *all, struct err *err);
   /* The heads of order keys that are alive, in whichever shards, one after the other: those of one key in the order in
    * which they are to go. */
   enum store_status (*heads)(struct store_session *ss, store_head_fn *each, void *ctx, struct err *err);
   /* Brings blocked rows of a route back to scheduled that wait for no head of their order_key, at most limit; fenced.
-   * failed_too: one that has failed is still a head. *all: none of them is left, neither beyond the limit nor because
-   * another transaction holds it. */
+   * failed_too: one that has failed is still a head. *all: as for unhold(). */
   enum store_status (*unblock)(struct store_session *ss, const struct shard_lease *lease, const char *route,
                                bool failed_too, uint32_t limit, uint32_t *moved, bool *all, struct err *err);
   /* People's commands for rows of one shard, fenced; changed[i] says whether ids[i] was in a state that allows it.

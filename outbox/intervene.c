@@ -367,9 +367,11 @@ static enum store_status move_back(struct store_session *ss, struct move_unit *u
 }
 
 enum store_status ops_unhold(struct store_session *ss, const struct shard_lease *lease, const char *route,
-                             uint32_t limit, uint32_t *moved, struct err *err) {
+                             uint32_t limit, uint32_t *moved, bool *all, struct err *err) {
   struct move_unit unit = {.lease = lease, .find = query_unhold_find, .from = TASK_HELD, .moved = moved};
-  return move_back(ss, &unit, route, limit, "bringing held rows back", err);
+  enum store_status status = move_back(ss, &unit, route, limit, "bringing held rows back", err);
+  *all = status == STORE_OK && unit.all && *moved < limit;
+  return status;
 }
 
 enum store_status ops_unblock(struct store_session *ss, const struct shard_lease *lease, const char *route,

@@ -65,7 +65,7 @@ enum store_status ops_heads(struct store_session *ss, store_head_fn *each, void 
 enum store_status ops_unblock(struct store_session *ss, const struct shard_lease *lease, const char *route,
                               bool failed_too, uint32_t limit, uint32_t *moved, bool *all, struct err *err);
 enum store_status ops_unhold(struct store_session *ss, const struct shard_lease *lease, const char *route,
-                             uint32_t limit, uint32_t *moved, struct err *err);
+                             uint32_t limit, uint32_t *moved, bool *all, struct err *err);
 enum store_status ops_intervene(struct store_session *ss, const struct shard_lease *lease, enum intervention verb,
                                 const uint64_t *ids, size_t count, int64_t due_us, const char *actor,
                                 const char *filter, const char *reason, int64_t keep_us, bool *changed,

@@ -285,6 +285,44 @@ def test_who_committed_before_is_not_overtaken(stage):
     assert [key for key in keys if at[f"{key}.1"] > at[f"{key}.2"]] == []
 
 
+def test_held_tasks_are_not_overtaken(stage):
+    """Tasks of three keys keep coming while reloads take the route out of the configuration and put it back: what was
+    held comes back before what was inserted meanwhile. Two in a hundred used to be overtaken."""
+    stage.http("other")
+    stage.http("h", concurrency=20)
+    came, done = [], threading.Event()
+
+    def answer(request):
+        came.append(request.body.decode())
+        return Answer(200)
+
+    def put():
+        with stage.connect() as connection, connection.cursor() as cursor:
+            for number in itertools.count():
+                if done.is_set():
+                    return
+                cursor.execute("INSERT INTO outbox (route, payload, order_key) VALUES ('h', %s, %s)",
+                               (f"{number % 3}.{number}", number % 3))
+                time.sleep(0.01)
+    stage.receiver.on("/h", answer)
+    daemon = stage.start()
+    whole = daemon.configuration
+    application = threading.Thread(target=put)
+    application.start()
+    for _ in range(6):
+        before = len(came)
+        wait_until(lambda: len(came) > before + 20, LIMIT_S, "tasks to leave")
+        assert daemon.reload({**whole, "routes": {"other": whole["routes"]["other"]}})
+        wait_until(lambda: stage.count("outbox", "state = 'held'") > 20, LIMIT_S, "tasks to be held")
+        assert daemon.reload(whole)
+    done.set()
+    application.join()
+    stage.wait_empty(LIMIT_S * 2)
+    for key in "012":
+        numbers = [int(body[2:]) for body in came if body[0] == key]
+        assert numbers == sorted(numbers)
+
+
 def test_a_head_that_left_blocks_nobody(stage):
     """It failed once and was then taken, with its result to come: the order is that of leaving."""
     stage.http("h", concurrency=20, retry=RETRY, max_attempts=5, result="expected", timeout="60s")

@@ -351,6 +351,7 @@ static void tasks_bound_to_a_host_are_read_by_that_host(void **state) {
 static void rows_of_an_unknown_route_are_held_and_come_back(void **state) {
   struct fixture *f = *state;
   uint32_t moved;
+  bool all;
   const struct store_hold which = {.priority = 5, .routes = (const char *const[]){"r"}, .route_count = 1, .limit = 2};
   ROW("(id, route, payload, shard) VALUES (1, 'r', '', 0), (2, 'r', '', 0), (3, 'r', '', 0), (4, 's', '', 0)");
   ROW("(id, route, payload, shard, delay_ms) VALUES (5, 'r', '', 0, 100000)");
@@ -360,10 +361,11 @@ static void rows_of_an_unknown_route_are_held_and_come_back(void **state) {
   assert_int_equal(moved, 1);
   assert_string_equal(ask_text(f, "SELECT GROUP_CONCAT(id ORDER BY id) FROM outbox WHERE state = 'held'"), "1,2,3");
   struct shard_lease stale = {.shard = 0, .epoch = f->leases[0].epoch - 1, .owner = "me"};
-  ok(f, OPS->unhold(f->ss, &stale, "r", 10, &moved, &f->err));
+  ok(f, OPS->unhold(f->ss, &stale, "r", 10, &moved, &all, &f->err));
   assert_int_equal(moved, 0);
-  ok(f, OPS->unhold(f->ss, &f->leases[0], "r", 10, &moved, &f->err));
+  ok(f, OPS->unhold(f->ss, &f->leases[0], "r", 10, &moved, &all, &f->err));
   assert_int_equal(moved, 3);
+  assert_true(all);
   assert_int_equal(ask(f, "SELECT COUNT(*) FROM outbox WHERE state = 'held'"), 0);
 }
 

@@ -468,6 +468,7 @@ static void holding_passes_over_a_locked_row(void **state) {
   struct fixture *f = *state;
   const struct store_hold which = {.priority = 5, .routes = (const char *const[]){"r"}, .route_count = 1, .limit = 10};
   uint32_t moved = 0;
+  bool all = true;
   hold_row(f, "", "");
   other(f, "ROLLBACK");
   other(f, "START TRANSACTION");
@@ -485,13 +486,14 @@ static void holding_passes_over_a_locked_row(void **state) {
   other(f, "START TRANSACTION");
   other(f, "SELECT id FROM outbox WHERE id = 2 FOR UPDATE");
   before = remembered(f);
-  ok(f, OPS->unhold(f->ss, f->leases, "r", 10, &moved, &f->err));
+  ok(f, OPS->unhold(f->ss, f->leases, "r", 10, &moved, &all, &f->err));
   assert_int_equal(moved, 2);
-  ok(f, OPS->unhold(f->ss, f->leases, "r", 10, &moved, &f->err));
+  assert_false(all);
+  ok(f, OPS->unhold(f->ss, f->leases, "r", 10, &moved, &all, &f->err));
   assert_int_equal(moved, 0);
   assert_int_equal(lock_waits(f), before);
   other(f, "COMMIT");
-  ok(f, OPS->unhold(f->ss, f->leases, "r", 10, &moved, &f->err));
+  ok(f, OPS->unhold(f->ss, f->leases, "r", 10, &moved, &all, &f->err));
   assert_int_equal(moved, 1);
 }
 

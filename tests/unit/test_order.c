@@ -188,9 +188,9 @@ static void a_lost_shard_is_forgotten(void **state) {
   struct fixture *f = *state;
   for (uint64_t id = 1; id <= 3; id++)
     name(f, id, "k"), meet(f, id);
-  assert_false(order_forget_shard(&f->order, 2));
+  assert_false(order_forget_shards(&f->order, 1u << 2));
   assert_true(order_knows(&f->order, 2));
-  assert_false(order_forget_shard(&f->order, 1));
+  assert_false(order_forget_shards(&f->order, 1u << 1));
   assert_false(order_knows(&f->order, 2));
   assert_false(order_leave(&f->order, &f->flight[1], ORDER_OVER));
   assert_null(f->order.keys);
@@ -350,7 +350,7 @@ static void a_lost_shard_gives_the_turn_to_the_others(void **state) {
     meet(f, id);
   }
   assert_false(order_leave(&f->order, &f->flight[1], ORDER_OVER)); /* 2 is called */
-  assert_false(order_forget_shard(&f->order, 2));
+  assert_false(order_forget_shards(&f->order, 1u << 2));
   assert_false(order_knows(&f->order, 3));
   assert_int_equal(called(f), 4);
   assert_true(meet(f, 4));

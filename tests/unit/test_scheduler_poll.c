@@ -21,7 +21,9 @@ enum { MS = 1000, SECOND = 1000 * MS, NAMES = 20000, MISSING = 100000 };
 struct fake {
   size_t finds, reads, rows_read, most_rows, holds, routes_held, most_routes, next_dues, ranges;
   int64_t from_us, next_us;
-  uint64_t head;    /* of an order_key of route "b"; 0 = none */
+  uint64_t head; /* of an order_key of route "b"; 0 = none */
+  size_t held;   /* groups */
+  bool unlocked;
   uint64_t gone[2]; /* of the routes "a" and "b": settled so far */
 };
 
@@ -308,6 +310,50 @@ static void heads_that_are_over_elsewhere_are_soon_noticed(void **state) {
     order_free(&lane->order);
 }
 
+static enum store_status look_for_held(struct store_session *ss, const struct store_look *what,
+                                       const struct store_group **groups, size_t *count, int64_t *now_us,
+                                       struct err *err) {
+  static struct store_group held;
+  held = (struct store_group){.state = TASK_HELD, .route = "a", .priority = 5};
+  *groups = &held;
+  *count = fake_of(ss)->held;
+  *now_us = clock_mono_us();
+  return STORE_OK;
+}
+
+static enum store_status unhold(struct store_session *ss, const struct shard_lease *lease, const char *route,
+                                uint32_t limit, uint32_t *moved, bool *all, struct err *err) {
+  *moved = 3;
+  *all = fake_of(ss)->unlocked;
+  fake_of(ss)->held = !*all;
+  return STORE_OK;
+}
+
+/* A route comes back, and rows of an order_key that were held: nobody of its key leaves before these are scheduled
+ * again (P5). Tasks that were inserted around a reload used to overtake them. */
+static void nobody_goes_before_held_rows_are_back(void **state) {
+  static const struct store_ops held_ops = {.look = look_for_held, .unhold = unhold};
+  struct fixture *f = *state;
+  struct scheduler *s = &f->s;
+  struct lane *lane = s->lanes;
+  struct shard_lease leases[8];
+  const struct task task = {.id = 9, .route = {"a", 1}, .order_key = {"k", 1}};
+  for (uint8_t i = 0; i < 8; i++)
+    leases[i] = (struct shard_lease){.shard = i, .epoch = 1};
+  f->store.ops = &held_ops;
+  f->fake.held = 1;
+  scheduler_close(lane, UINT64_MAX);
+  for (int unlocked = 0; unlocked < 2; unlocked++) {
+    f->fake.unlocked = unlocked; /* another transaction has one of them until then */
+    s->held_at_us = 0;
+    scheduler_return_begin(s);
+    scheduler_return_seen(s, NULL, 0, leases, 8);
+    scheduler_held(s, leases, 8);
+    scheduler_return_end(s);
+    assert_int_equal(order_may_go(&lane->order, &task), unlocked);
+  }
+}
+
 /* After an outage of a consumer, results are missing by the hundred thousand: they are ended bounded, per turn and per
  * route, and the routes take turns. */
 static void missing_results_of_one_route_leave_room_for_others(void **state) {
@@ -448,6 +494,7 @@ int main(void) {
       TEST(a_poll_of_known_groups_forgets_no_older_row),
       TEST(rows_that_came_back_are_read_however_old),
       TEST(heads_that_are_over_elsewhere_are_soon_noticed),
+      TEST(nobody_goes_before_held_rows_are_back),
       TEST(missing_results_of_one_route_leave_room_for_others),
       TEST(they_rest_in_proportion_to_their_time),
       cmocka_unit_test(every_group_is_polled_each_time_as_long_as_that_is_quick),
