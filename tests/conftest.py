@@ -22,6 +22,15 @@ def mariadb():
         yield server
 
 
+@pytest.fixture(scope="module")
+def mysql():
+    """support.servers.mysql.MySQL, running; skipped where it cannot be had."""
+    from support.servers.mysql import MySQL, start_or_skip
+    server = start_or_skip(MySQL)
+    yield server
+    server.stop()
+
+
 @pytest.fixture(scope="session")
 def rabbitmq():
     """support.servers.rabbitmq.RabbitMQ, running."""

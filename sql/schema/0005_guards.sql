@@ -14,6 +14,7 @@ WHERE created_at < '1970-01-01 00:00:00' OR created_at >= '2200-01-01 00:00:00';
 UPDATE `{table}` SET attempt = LEAST(attempt, 1000000000), failures = LEAST(failures, 1000000000),
   recoveries = LEAST(recoveries, 1000000000)
 WHERE attempt > 1000000000 OR failures > 1000000000 OR recoveries > 1000000000;
+UPDATE `{table}` SET due_at = due_at + INTERVAL delay_ms * 1000 MICROSECOND WHERE delay_ms > 0 AND due_at = created_at;
 
 ALTER TABLE `{table}`
   -- One character wider than what is allowed, so that what a lenient sql_mode cuts is still too long.
@@ -27,6 +28,10 @@ ALTER TABLE `{table}`
   MODIFY delay_ms BIGINT NOT NULL DEFAULT 0,
   -- NULL, which some clients write for every column they know nothing of, is the default too.
   MODIFY due_at DATETIME(6) NULL DEFAULT (UTC_TIMESTAMP(6) + INTERVAL delay_ms * 1000 MICROSECOND),
+  -- A default that is written as the word DEFAULT is computed from the columns before it in the INSERT: without any that
+  -- the shard depends on it is one that the table refuses.
+  MODIFY shard TINYINT UNSIGNED NOT NULL DEFAULT (IF(target_host <> '', 63, IF(order_key <> '',
+    CRC32(order_key) MOD {shards}, IF(message_id = '', 255, CRC32(message_id) MOD {shards})))),
   -- A waiting row that is to go elsewhere comes before all others of its group, whenever it is due. One with an order_key
   -- keeps its place: those before it in its key go first.
   MODIFY next_at DATETIME(6) GENERATED ALWAYS AS (IF(state IN ('claimed', 'awaiting'), lease_until,
@@ -60,6 +65,8 @@ ALTER TABLE `{table}`
   ADD CONSTRAINT `{table}_lease_until` CHECK ((state NOT IN ('claimed', 'awaiting') OR lease_until IS NOT NULL)
     AND COALESCE(lease_until, '2000-01-01 00:00:00') >= '1970-01-01 00:00:00'
     AND COALESCE(lease_until, '2000-01-01 00:00:00') < '2200-01-01 00:00:00'),
+  -- The due time of a DEFAULT that was computed before the delay was there: the task would leave at once.
+  ADD CONSTRAINT `{table}_due_at_default` CHECK (delay_ms = 0 OR due_at IS NULL OR due_at <> created_at),
   ADD CONSTRAINT `{table}_task_key` CHECK (CHAR_LENGTH(task_key) <= 255),
   ADD CONSTRAINT `{table}_order_key` CHECK (CHAR_LENGTH(order_key) <= 255),
   ADD CONSTRAINT `{table}_first_due_at` CHECK (first_due_at >= '1970-01-01 00:00:00'
@@ -87,6 +94,12 @@ ALTER TABLE `{table}_history` ADD COLUMN revision INT UNSIGNED NOT NULL DEFAULT 
 -- More can follow from an attempt than had room here.
 ALTER TABLE `{table}_attempts`
   MODIFY outcome VARCHAR(32) CHARACTER SET ascii COLLATE ascii_bin NOT NULL;
+
+-- A name that people know a daemon by, and its connections to this server (a JSON array of their ids), so that whoever
+-- takes over from it can end them.
+ALTER TABLE `{table}_instances`
+  ADD COLUMN name VARCHAR(64) CHARACTER SET utf8mb4 COLLATE utf8mb4_bin NOT NULL DEFAULT '',
+  ADD COLUMN sessions TEXT CHARACTER SET utf8mb4 COLLATE utf8mb4_bin NOT NULL DEFAULT ('[]');
 
 -- Which task became a head of its order_key, and after how many failures: another one that was given its id, or the same
 -- that came back with a fresh budget, is none.

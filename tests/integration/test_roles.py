@@ -8,7 +8,6 @@ import pytest
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 from integration.test_schema import install, run_for  # noqa: E402
-from support.servers.mysql import MySQL, start_or_skip  # noqa: E402
 from support.wait import wait_until  # noqa: E402
 
 DENIED = (1044, 1142, 1143, 1227)
@@ -36,13 +35,6 @@ ROLES = {"app": [*NOBODY, *CHANGES_OTHERS, "SELECT payload FROM outbox",
                  f"INSERT INTO outbox (id, route, payload) VALUES ({LAST}, 'r', 'x')"],
          "app_orm": [*NOBODY, *CHANGES_OTHERS, "SELECT state FROM outbox"],
          "app_cancel": NOBODY}
-
-
-@pytest.fixture(scope="module")
-def mysql():
-    it = start_or_skip(MySQL)
-    yield it
-    it.stop()
 
 
 @pytest.fixture(scope="module", params=["mariadb", "mysql"])

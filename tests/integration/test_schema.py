@@ -1,5 +1,5 @@
 """The table as a contract: what applications may insert and what is refused whatever
-their sql_mode is, the users of sql/examples/grants.sql, and every other example.
+their sql_mode is, and the users of sql/examples/grants.sql. test_examples.py runs the examples.
 """
 
 import re
@@ -67,6 +67,18 @@ def insert(cursor, **columns):
     marks = ", ".join(["%s"] * len(columns))
     cursor.execute(f"INSERT INTO outbox ({', '.join(columns)}) VALUES ({marks})", list(columns.values()))
     return cursor.lastrowid
+
+
+def run(cursor, name):
+    """Run an example; returns the rows of its last statement that gives any, and the rows changed by the last."""
+    rows, changed = (), 0
+    for statement in statements((SQL / "examples" / f"{name}.sql").read_text()):
+        cursor.execute(statement)
+        if cursor.description:
+            rows = cursor.fetchall()
+        elif not re.match("COMMIT|START", statement):
+            changed = cursor.rowcount
+    return rows, changed
 
 
 # -- what an application gets without asking ------------------------------------
@@ -365,6 +377,7 @@ OF_EACH_KIND = """INSERT INTO outbox (id, message_id, route, payload, headers, t
 OF_LENIENT_CLIENTS = """INSERT INTO outbox (id, message_id, route, payload, state, attempt, lease_until, first_due_at)
   VALUES (6, 'm6', 'r', 'x', 'claimed', 1, '0000-00-00', NULL), (7, 'm7', 'r', 'x', 'scheduled', 4294967295, NULL,
   '0000-00-00')"""
+OF_A_DEFAULT_TOO_EARLY = "INSERT INTO outbox (id, message_id, route, payload, due_at, delay_ms) VALUES (8, 'm8', 'r', 'x', DEFAULT, 1800000)"
 KEPT = """id, message_id, route, payload, headers, task_key, due_at, priority, order_key, dedup_key, max_attempts,
   timeout_ms, expires_at, target_host, shard, state, attempt, failures, next_at, last_error, created_at"""
 
@@ -380,159 +393,17 @@ def test_an_upgrade_keeps_every_living_row(mariadb):
             cursor.execute("SET sql_mode = ''")
             cursor.execute(OF_LENIENT_CLIENTS)
             cursor.execute("SET sql_mode = 'TRADITIONAL'")
+            cursor.execute(OF_A_DEFAULT_TOO_EARLY)
             cursor.execute(f"SELECT {KEPT} FROM outbox WHERE id <= 5 ORDER BY id")
             before = cursor.fetchall()
             install(connection, [file for file in SCHEMA if file.name >= "0005"])
             cursor.execute(f"SELECT {KEPT} FROM outbox WHERE id <= 5 ORDER BY id")
             assert cursor.fetchall() == before and len(before) == 5
-            cursor.execute("SELECT message_id, payload, state, lease_until IS NULL FROM outbox WHERE id > 5 ORDER BY id")
-            assert cursor.fetchall() == (("m6", b"x", "claimed", 0), ("m7", b"x", "scheduled", 1))
+            cursor.execute("SELECT message_id, payload, state, lease_until IS NULL,"
+                           " TIMESTAMPDIFF(MICROSECOND, created_at, due_at) FROM outbox WHERE id > 5 ORDER BY id")
+            assert cursor.fetchall() == (("m6", b"x", "claimed", 0, 0), ("m7", b"x", "scheduled", 1, 0),
+                                         ("m8", b"x", "scheduled", 1, 1_800_000_000))
             for statement in INSERTS[2:]:
                 cursor.execute(statement)
             for example in ("insert", "insert_delay", "insert_at"):
                 run(cursor, example)
-
-
-# -- examples ---------------------------------------------------------------------
-
-
-def run(cursor, name):
-    """Run an example; returns the rows of its last statement that gives any, and the rows changed by the last."""
-    rows, changed = (), 0
-    for statement in statements((SQL / "examples" / f"{name}.sql").read_text()):
-        cursor.execute(statement)
-        if cursor.description:
-            rows = cursor.fetchall()
-        elif not re.match("COMMIT|START", statement):
-            changed = cursor.rowcount
-    return rows, changed
-
-
-def finish(cursor, state, late_ms=0, **columns):
-    """A task that is over."""
-    row_id = insert(cursor, **columns)
-    cursor.execute("INSERT INTO outbox_history (id, message_id, route, payload, headers, task_key, due_at, priority,"
-                   " order_key, dedup_key, target_host, shard, created_at, state, attempt, failures, recoveries,"
-                   " published_at, finished_at, keep_until) SELECT id, message_id, route, payload, headers, task_key,"
-                   " due_at, priority, order_key, dedup_key, target_host, shard, created_at, %s, 3, 3, 0,"
-                   " due_at + INTERVAL %s MICROSECOND, UTC_TIMESTAMP(6), UTC_TIMESTAMP(6) + INTERVAL 1 DAY FROM outbox"
-                   " WHERE id = %s", (state, late_ms * 1000, row_id))
-    cursor.execute("DELETE FROM outbox WHERE id = %s", (row_id,))
-    return row_id
-
-
-def test_insert(cursor):
-    run(cursor, "insert")
-    assert one(cursor, "SELECT route, payload FROM outbox") == ("orders.created", b'{"order": 17}')
-
-
-def test_insert_delay_and_cancel(cursor):
-    run(cursor, "insert_delay")
-    assert one(cursor, "SELECT TIMESTAMPDIFF(MINUTE, created_at, due_at) FROM outbox") == 30
-    with pytest.raises(pymysql.err.IntegrityError):
-        run(cursor, "insert_delay")
-    insert(cursor, task_key="order-18", route="orders.cancel")
-    assert run(cursor, "cancel")[1] == 1
-    assert one(cursor, "SELECT GROUP_CONCAT(task_key) FROM outbox") == "order-18"
-    assert run(cursor, "cancel")[1] == 0
-
-
-def test_cancel_leaves_a_claimed_row(cursor):
-    insert(cursor, task_key="order-17", route="orders.cancel", state="claimed", lease_until="2030-01-01")
-    assert run(cursor, "cancel")[1] == 0
-    assert run(cursor, "cancel_kept")[1] == 0
-    assert run(cursor, "reschedule")[1] == 0
-
-
-def test_cancel_kept(cursor):
-    run(cursor, "insert_delay")
-    due = one(cursor, "SELECT due_at FROM outbox")
-    assert run(cursor, "cancel_kept")[1] == 1
-    assert one(cursor, "SELECT COUNT(*) FROM outbox") == 0
-    assert one(cursor, "SELECT state, due_at, payload FROM outbox_history") == ("cancelled", due, b'{"order": 17}')
-
-
-def test_insert_at(cursor):
-    run(cursor, "insert_at")
-    assert one(cursor, "SELECT ROUND(TIMESTAMPDIFF(SECOND, created_at, due_at) / 3600), priority FROM outbox") == (2, 9)
-    assert "traceparent" in one(cursor, "SELECT JSON_KEYS(headers) FROM outbox")
-
-
-def test_reschedule(cursor):
-    run(cursor, "insert_delay")
-    assert run(cursor, "reschedule")[1] == 1
-    assert one(cursor, "SELECT TIMESTAMPDIFF(MINUTE, created_at, due_at) FROM outbox") == 40
-
-
-def test_bulk_change(cursor):
-    soon, later = insert(cursor, route="crm.push"), insert(cursor, route="crm.push", delay_ms=7_200_000)
-    insert(cursor, route="other")
-    assert run(cursor, "bulk_change")[1] == 1
-    cursor.execute(statements((SQL / "examples" / "bulk_change.sql").read_text())[-1])
-    assert cursor.rowcount == 0     # repeated, it ends
-    assert one(cursor, "SELECT ROUND(TIMESTAMPDIFF(SECOND, UTC_TIMESTAMP(6), due_at) / 3600), priority, max_attempts,"
-                       " first_due_at = created_at FROM outbox WHERE id = %s", soon) == (1, 8, 20, 1)
-    assert one(cursor, "SELECT priority FROM outbox WHERE id = %s", later) == 5
-
-
-def test_bind(cursor):
-    insert(cursor, task_key="report-9")
-    assert run(cursor, "bind")[1] == 1
-    assert one(cursor, "SELECT move_to_host, target_host, shard < 63 FROM outbox") == ("worker-3", "", 1)
-
-
-def test_retry(cursor):
-    dead = finish(cursor, "dead", route="crm.push", message_id="m", task_key="k", dedup_key="d")
-    finish(cursor, "done", route="crm.push")
-    finish(cursor, "dead", route="other")
-    assert run(cursor, "retry")[1] == 1
-    assert one(cursor, "SELECT id, message_id, state, attempt, failures, task_key, dedup_key,"
-                       " due_at <= UTC_TIMESTAMP(6) FROM outbox") == (dead, "m", "scheduled", 3, 0, "k", "d", 1)
-    # Nobody has changed it since it was sent last: a late success of that attempt still counts.
-    assert one(cursor, "SELECT changed_at = created_at - INTERVAL 1 MICROSECOND FROM outbox") == 1
-    assert one(cursor, "SELECT COUNT(*) FROM outbox_history") == 2
-
-
-def test_status(cursor):
-    finish(cursor, "done", task_key="order-17", due_at="2026-01-01")
-    insert(cursor, task_key="order-17", due_at="2026-02-01")
-    insert(cursor, task_key="order-18")
-    assert [row[2] for row in run(cursor, "status")[0]] == ["done", "scheduled"]
-
-
-def test_counts(cursor):
-    insert(cursor, route="a")
-    insert(cursor, route="a", delay_ms=3_600_000)
-    insert(cursor, route="b", state="held")
-    assert [row[:4] for row in run(cursor, "counts")[0]] == [("a", "scheduled", 2, 1), ("b", "held", 1, 1)]
-
-
-def test_lateness(cursor):
-    for late_ms in range(1, 101):
-        finish(cursor, "done", route="a", late_ms=late_ms)
-    finish(cursor, "done", route="b", late_ms=7)
-    rows = [tuple(float(value) for value in row[1:]) for row in run(cursor, "lateness")[0]]
-    assert rows == [(100, 1, 50, 99, 100), (1, 7, 7, 7, 7)]
-
-
-def test_statistics(cursor):
-    finish(cursor, "done", route="a")
-    finish(cursor, "dead", route="a")
-    finish(cursor, "dead", route="b")     # keeps its failures only: nothing says how many succeeded
-    rows, _ = run(cursor, "statistics")
-    assert rows[0][:2] == ("a", 2) and float(rows[0][2]) == 0.5 and float(rows[0][4]) == 3
-    assert rows[1][:3] == ("b", 1, None)
-
-
-def test_attempts(cursor):
-    for attempt in (1, 2):
-        cursor.execute("INSERT INTO outbox_attempts (message_id, attempt, kind, outcome, task_id, route, due_at,"
-                       " finished_at) VALUES ('d2f5b6de-63b4-11ef-9c7e-0242ac120002', %s, 'failure', 'retry', 1, 'r',"
-                       " UTC_TIMESTAMP(6), UTC_TIMESTAMP(6))", (attempt,))
-    assert [row[:3] for row in run(cursor, "attempts")[0]] == [(1, "failure", "retry"), (2, "failure", "retry")]
-
-
-def test_every_example_has_its_test():
-    here = (REPOSITORY / "tests" / "integration" / "test_schema.py").read_text()
-    for file in (SQL / "examples").glob("*.sql"):
-        assert f'"{file.stem}"' in here or f'"{file.name}"' in here, file.name
