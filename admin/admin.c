@@ -177,11 +177,9 @@ void admin_stop(struct admin **admin) {
   if (!a)
     return;
   atomic_store(&a->stopping, true);
-  if (a->daemon) {
-    int fd = MHD_quiesce_daemon(a->daemon);
-    if (fd >= 0)
-      close(fd);
-  }
+  int fd = a->daemon ? MHD_quiesce_daemon(a->daemon) : -1;
+  if (fd >= 0)
+    shutdown(fd, SHUT_RDWR); /* nobody is let in; its number stays taken as long as the library may look at it */
   if (a->pool)
     pool_stop(a->pool);
   if (a->daemon) {
@@ -189,6 +187,8 @@ void admin_stop(struct admin **admin) {
     say_farewell(a);
     MHD_stop_daemon(a->daemon); /* no connection is suspended any more: pool and minder have resumed them all */
   }
+  if (fd >= 0)
+    close(fd);
   pool_free(&a->pool);
   minder_stop(&a->minder);
   pthread_cond_destroy(&a->idle);

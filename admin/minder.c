@@ -26,6 +26,8 @@ struct watch {
   int fd;
   struct in6_addr address; /* of the client; IPv4 as mapped */
   bool pushed;             /* out: it is being closed */
+  bool in_way;             /* while room is made: it may have to go ... */
+  size_t alike;            /* ... of so many of its address */
   bool begun;              /* the head of its request is here */
   int64_t turn_us;         /* when the client's turn began */
   int64_t close_us;        /* 0 = none */
@@ -105,57 +107,71 @@ static bool is_in_the_way(const struct watch *watch, int64_t now) {
          (now - watch->turn_us >= patience_us && (ioctl(watch->fd, FIONREAD, &unread) != 0 || unread == 0));
 }
 
-static size_t count_alike(const struct minder *minder, const struct watch *like) {
-  size_t count = 0;
-  const struct watch *watch;
-  LIST_FOREACH(watch, &minder->watches, link)
-  count += !watch->pushed && memcmp(&watch->address, &like->address, sizeof(like->address)) == 0;
-  return count;
+static bool is_alike(const struct watch *a, const struct watch *b) {
+  return memcmp(&a->address, &b->address, sizeof(a->address)) == 0;
 }
 
 static bool is_crowded(const struct minder *minder) { return minder->count - minder->pushed > MINDER_CROWD; }
 
-/* Of the address with the most connections, the one that has been in the way longest. */
-static bool push_one_out(struct minder *minder, int64_t now) {
-  struct watch *watch, *victim = NULL;
-  size_t most = 0;
+/* Marks who is in the way, with how many there are of the same address. */
+static void find_room(struct minder *minder, int64_t now) {
+  struct watch *watch;
+  const struct watch *other;
   LIST_FOREACH(watch, &minder->watches, link) {
-    size_t alike = is_in_the_way(watch, now) ? count_alike(minder, watch) : 0;
-    if (alike > 0 && alike >= most) {
-      victim = watch;
-      most = alike;
-    }
+    watch->in_way = is_in_the_way(watch, now);
+    watch->alike = 0;
+    if (watch->in_way)
+      LIST_FOREACH(other, &minder->watches, link)
+    watch->alike += !other->pushed && is_alike(watch, other);
   }
-  if (!victim)
-    return false;
+}
+
+static void push_out(struct minder *minder, struct watch *victim) {
+  struct watch *watch;
   victim->pushed = true;
+  victim->in_way = false;
   minder->pushed++;
   minder->pushed_ever++;
   shutdown(victim->fd, SHUT_RDWR);
   if (victim->resume_us != 0)
     victim->resume_us = 1;
-  return true;
+  LIST_FOREACH(watch, &minder->watches, link)
+  watch->alike -= watch->in_way && is_alike(watch, victim);
+}
+
+/* Of the address with the most connections, the one that has been in the way longest. */
+static bool push_one_out(struct minder *minder) {
+  struct watch *watch, *victim = NULL;
+  LIST_FOREACH(watch, &minder->watches, link)
+  if (watch->in_way && (!victim || watch->alike >= victim->alike))
+    victim = watch;
+  if (victim)
+    push_out(minder, victim);
+  return victim != NULL;
 }
 
 /* As long as there are too many: those that were in nobody's way when the last one came may be by now. */
 static int64_t make_room(struct minder *minder, int64_t now, int64_t next) {
   if (!is_crowded(minder))
     return next;
-  while (is_crowded(minder) && push_one_out(minder, now))
+  find_room(minder, now);
+  while (is_crowded(minder) && push_one_out(minder))
     ;
   nearer(&next, now + CROWDED_US);
   return next;
 }
 
-/* Without the lock while it writes. */
-static void tell(struct minder *minder, uint64_t *told, struct log_repeat *repeat) {
+/* Without the lock while it writes: then (true) all is to be looked at anew, or a stop meanwhile would be slept over.
+ */
+static bool tell(struct minder *minder, uint64_t *told, struct log_repeat *repeat) {
   if (*told == minder->pushed_ever)
-    return;
+    return false;
   *told = minder->pushed_ever;
   pthread_mutex_unlock(&minder->lock);
   log_repeated(repeat, LOG_LEVEL_WARN, "DUEBOX-ADMIN-CROWD",
                "more than %d connections are open; those that keep it waiting are closed to make room", MINDER_CROWD);
   pthread_mutex_lock(&minder->lock);
+  return true;
 }
 
 static void *run(void *arg) {
@@ -165,7 +181,8 @@ static void *run(void *arg) {
   pthread_mutex_lock(&minder->lock);
   while (!minder->stopping) {
     int64_t next, now = clock_mono_us();
-    tell(minder, &told, &repeat);
+    if (tell(minder, &told, &repeat))
+      continue;
     struct MHD_Connection *resume = mind_all(minder, now, &next);
     if (!resume) {
       sleep_until(minder, make_room(minder, now, next));
