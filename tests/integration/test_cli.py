@@ -650,7 +650,13 @@ def test_doctor_counts_what_died_within_a_day(cli):
     cli.sql("UPDATE outbox_history SET finished_at = finished_at - INTERVAL 1 MINUTE WHERE route = 'crm.push'")
     cli.dead("crm.push", error_class="http.400")
     cli.dead("orders.cancel", error_class=None)
-    (one, crm), (two, orders) = dead()
+    # The class is whole on a server that cuts what is concatenated over rows.
+    usual = cli.sql("SELECT @@GLOBAL.group_concat_max_len")[0][0]
+    cli.sql("SET GLOBAL group_concat_max_len = 4")
+    try:
+        (one, crm), (two, orders) = dead()
+    finally:
+        cli.sql("SET GLOBAL group_concat_max_len = %s", usual)
     assert one == two == "warn"
     assert re.fullmatch(r"crm\.push: 3 ended dead within a day, the last at \d{4}-\d\d-\d\d \d\d:\d\d:\d\d: http\.400", crm)
     assert re.fullmatch(r"orders\.cancel: 1 ended dead within a day, the last at [-0-9]+ [:0-9]+", orders)

@@ -43,9 +43,9 @@ def finish(cursor, state, late_ms=0, **columns):
     """A task that is over."""
     row_id = insert(cursor, **columns)
     cursor.execute("INSERT INTO outbox_history (id, message_id, route, payload, headers, task_key, due_at, priority,"
-                   " order_key, dedup_key, target_host, shard, created_at, state, attempt, failures, recoveries,"
+                   " order_key, dedup_key, expires_at, target_host, shard, created_at, state, attempt, failures, recoveries,"
                    " published_at, finished_at, keep_until) SELECT id, message_id, route, payload, headers, task_key,"
-                   " due_at, priority, order_key, dedup_key, target_host, shard, created_at, %s, 3, 3, 0,"
+                   " due_at, priority, order_key, dedup_key, expires_at, target_host, shard, created_at, %s, 3, 3, 0,"
                    " due_at + INTERVAL %s MICROSECOND, UTC_TIMESTAMP(6), UTC_TIMESTAMP(6) + INTERVAL 1 DAY FROM outbox"
                    " WHERE id = %s", (state, late_ms * 1000, row_id))
     cursor.execute("DELETE FROM outbox WHERE id = %s", (row_id,))
@@ -138,6 +138,14 @@ def test_retry(cursor):
     # Nobody has changed it since it was sent last: a late success of that attempt still counts.
     assert one(cursor, "SELECT changed_at = created_at - INTERVAL 1 MICROSECOND FROM outbox") == 1
     assert one(cursor, "SELECT COUNT(*) FROM outbox_history") == 2
+
+
+def test_a_retry_keeps_the_time_after_which_nothing_is_sent(cursor):
+    for expires_at in ("2199-01-01", "2020-01-01"):
+        finish(cursor, "dead", route="crm.push", message_id=expires_at, expires_at=expires_at)
+    run(cursor, "retry")
+    cursor.execute("SELECT message_id, DATE(expires_at) = '2199-01-01' FROM outbox ORDER BY message_id")
+    assert cursor.fetchall() == (("2020-01-01", None), ("2199-01-01", 1))
 
 
 def test_a_retry_that_is_refused_loses_nothing(cursor):
