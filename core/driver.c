@@ -43,7 +43,7 @@ static bool may_send(const struct driver *driver, const struct flight *flight, s
     return false;
   int64_t gap = now.mono_us - flight->read_us;
   if (flight->task->recorded) /* after its own lease somebody else may have taken it */
-    return gap < (int64_t)flight->task->view.timeout_ms * 1000;
+    return gap < later((int64_t)flight->task->view.timeout_ms, flight->lease_ms) * 1000;
   return gap <= CLAIM_GAP_MAX_US;
 }
 

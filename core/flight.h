@@ -56,6 +56,7 @@ struct flight {
   struct group *group;
   struct driver *driver;
   struct config_ref *config; /* the configuration its route belongs to */
+  int64_t lease_ms;          /* a recorded claim lasts for so long beyond its time-out */
   uint64_t epoch;            /* of its shard's lease when it was read */
   enum flight_end end;
   struct duebox_outcome outcome; /* its texts point into `text` */

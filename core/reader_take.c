@@ -30,6 +30,7 @@ struct flight *reader_begin_flight(struct scheduler *s, struct lane *lane, struc
   flight->lane = lane;
   flight->group = group;
   flight->config = config_ref_take(s->config);
+  flight->lease_ms = s->config->config->engine.lease_ms;
   flight->epoch = s->view[task->shard].epoch;
   flight->read_us = read_us;
   if (group)

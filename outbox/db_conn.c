@@ -41,11 +41,14 @@ static const uint64_t ANSWER_BEFORE = 1024 * 1024, ANSWER_MAX = 1024 * 1024 * 10
  * check_constraint_checks = 0). A daemon must be able to end such a row, so its own sessions pass what is there
  * already; operators' sessions do not.
  *
- * MySQL keeps what it says of tables for a day, if it may.
+ * MySQL keeps what it says of tables for a day, if it may. What the client says of its character set is ignored by a
+ * server with skip-character-set-client-handshake, and changed by init_connect.
  *
  * The other variables are set because a server may have other defaults, each of which would break a statement. */
 static const char setup[] =
-    "SET SESSION time_zone = '+00:00', autocommit = 1, innodb_lock_wait_timeout = 1, lock_wait_timeout = 5, "
+    "SET SESSION character_set_client = utf8mb4, character_set_results = utf8mb4, "
+    "collation_connection = utf8mb4_general_ci, time_zone = '+00:00', autocommit = 1, innodb_lock_wait_timeout = 1, "
+    "lock_wait_timeout = 5, "
     "sql_mode = 'STRICT_ALL_TABLES,NO_ZERO_DATE,NO_ZERO_IN_DATE,ERROR_FOR_DIVISION_BY_ZERO,NO_ENGINE_SUBSTITUTION', "
     "sql_select_limit = 18446744073709551615, sql_safe_updates = 0, sql_big_selects = 1, completion_type = 0"
     "/*M!100303 , in_predicate_conversion_threshold = 0, idle_transaction_timeout = 2 *//*!80000 , "
@@ -56,7 +59,8 @@ static const char setup_daemon[] = ", lock_wait_timeout = 1, net_read_timeout = 
                                    "/*!80000 , wait_timeout = 3 *//*M! , check_constraint_checks = 0 */";
 static const char setup_check[] =
     ";\nSET SESSION TRANSACTION ISOLATION LEVEL READ COMMITTED, READ WRITE;\n"
-    "SHOW SESSION VARIABLES WHERE Variable_name IN ('time_zone', 'transaction_isolation', 'tx_isolation', 'sql_mode', "
+    "SHOW SESSION VARIABLES WHERE Variable_name IN ('time_zone', 'character_set_client', "
+    "'character_set_results', 'character_set_connection', 'transaction_isolation', 'tx_isolation', 'sql_mode', "
     "'max_allowed_packet', 'read_only', 'innodb_read_only', 'wait_timeout', 'wsrep_on', 'hostname', 'port', "
     "'server_uuid', 'server_uid', 'wsrep_cluster_name', 'group_replication_group_name')";
 
@@ -102,6 +106,7 @@ static bool check_variable(struct db_conn *conn, enum db_role role, const char *
     conn->is_cluster = !is_off(value);
   bool wrong =
       (strcmp(name, "time_zone") == 0 && strcmp(value, "+00:00") != 0) ||
+      (strncmp(name, "character_set_", 14) == 0 && strcmp(value, "utf8mb4") != 0) ||
       (strstr(name, "_isolation") && strcmp(value, "READ-COMMITTED") != 0) ||
       (strcmp(name, "sql_mode") == 0 && (!strstr(value, "STRICT_ALL_TABLES") || strstr(value, "NO_BACKSLASH_ESCAPES")));
   if (wrong)

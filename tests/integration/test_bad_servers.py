@@ -10,7 +10,7 @@ from datetime import datetime, timedelta
 
 import pytest
 
-from support.servers.http_receiver import HttpReceiver
+from support.servers.http_receiver import Answer, HttpReceiver
 from support.tcp_proxy import TcpProxy
 from support.wait import wait_until
 
@@ -398,3 +398,22 @@ def test_sigterm_while_everything_is_down(remote):
     daemon.signal(signal.SIGTERM)
     assert daemon.wait_end(30) == 0
     assert time.monotonic() - started < 30
+
+
+def test_what_a_server_does_to_character_sets_does_not_matter(stage):
+    """init_connect with SET NAMES, a classic line of my.cnf: texts used to be changed on their way out, and an outcome
+    that held one could never be written."""
+    stage.http("h", history="1h")
+    stage.receiver.on("/h", Answer(200, '{"status": "fail", "error": {"message": "é😀"}}'.encode(),
+                                   {"Content-Type": "application/json"}))
+    stage.mariadb.create_user("unprivileged", "secret", [f"ALL ON `{stage.database}`.*"])
+    stage.mariadb.execute("SET GLOBAL init_connect = 'SET NAMES latin1'")
+    try:
+        stage.start(database={**stage.configuration["database"], "user": "unprivileged", "password": "secret"})
+        stage.execute("INSERT INTO outbox (route, payload, headers) VALUES ('h', '', %s)", '{"x": "é😀"}')
+        stage.wait_empty(60)
+    finally:
+        stage.mariadb.execute("SET GLOBAL init_connect = ''")
+    [request] = stage.receiver.requests
+    assert request.headers["x"].encode("latin1").decode() == "é😀"
+    assert stage.execute("SELECT state, last_error FROM outbox_history") == (("dead", "é😀"),)

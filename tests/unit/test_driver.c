@@ -43,7 +43,8 @@ static void one_whose_thread_ended_is_stuck_unless_it_was_told_to_end(void **sta
 /* --- a plugin that refuses a task --- */
 
 struct liar {
-  uint8_t shard; /* of the task */
+  uint8_t shard;       /* of the task */
+  uint32_t timeout_ms; /* of the task; 0 = long. It was claimed longer ago than 1 ms */
   const struct duebox_host *host;
   uint64_t refused; /* the token of the task it did not take */
   bool at_once;     /* completes it before it refuses it, else after it was offered again */
@@ -112,13 +113,14 @@ static void stand_up(const struct liar *how, bool recorded, unsigned places) {
   struct err err = {0};
   struct flight_list list = {0};
   liar = *how;
-  stand = (struct stand){.lane = {.at_sink_max = 10, .at_sink = 10 - places, .stall = {.limit_us = LIMIT_US}},
-                         .plugin = {.name = "liar", .module = &lie_plugin, .max_inflight = 10},
-                         .task = {.id = 1,
-                                  .attempt_now = 1,
-                                  .recorded = recorded,
-                                  .shard = how->shard,
-                                  .view = {.message_id = "m", .timeout_ms = 600000}}};
+  stand =
+      (struct stand){.lane = {.at_sink_max = 10, .at_sink = 10 - places, .stall = {.limit_us = LIMIT_US}},
+                     .plugin = {.name = "liar", .module = &lie_plugin, .max_inflight = 10},
+                     .task = {.id = 1,
+                              .attempt_now = 1,
+                              .recorded = recorded,
+                              .shard = how->shard,
+                              .view = {.message_id = "m", .timeout_ms = how->timeout_ms ? how->timeout_ms : 600000}}};
   stand.env = (struct driver_env){
       .flights = &stand.flights, .settler = &stand.settler, .leases = &stand.leases, .metrics = &stand.metrics};
   polled = NULL;
@@ -136,7 +138,8 @@ static void stand_up(const struct liar *how, bool recorded, unsigned places) {
   stand.flight->driver = stand.driver;
   stand.flight->times_sink = true;
   stand.flight->epoch = 1;
-  stand.flight->read_us = clock_mono_us();
+  stand.flight->read_us = clock_mono_us() - (how->timeout_ms ? SECOND_US / 20 : 0);
+  stand.flight->lease_ms = 15000;
   stand.flight->handed_us = stand.flight->read_us + (liar.late ? LIMIT_US : 0); /* as if it had not waited yet */
   polled = stand.driver;
   stand.task.view.token = flight_open(stand.flight);
@@ -225,6 +228,18 @@ static void a_recorded_claim_waits_for_room(void **state) {
   stand_down();
 }
 
+/* A time-out of a millisecond is over before a claim is written. The task is given to its sink all the same, and what
+ * comes of it is a failure that counts: it used to be claimed again and again, for ever. */
+static void a_short_timeout_is_tried(void **state) {
+  struct flight_list out = {0};
+  stand_up(&(struct liar){.at_once = true, .timeout_ms = 1}, true, 10);
+  stand_take(&out, LIMIT_US);
+  assert_int_equal(out.count, 1);
+  assert_int_equal(out.head->end, FLIGHT_OUTCOME);
+  stand_stop(&out);
+  stand_down();
+}
+
 /* Other daemons see a bound task's lease_until: a call that began late would outlast it, and the task came twice. */
 static void a_bound_claim_without_room_goes_back(void **state) {
   struct flight_list out = {0};
@@ -258,6 +273,7 @@ int main(void) {
       cmocka_unit_test(a_task_waits_a_moment_for_a_stall_to_end),
       cmocka_unit_test(a_memory_claim_without_room_goes_back),
       cmocka_unit_test(a_recorded_claim_waits_for_room),
+      cmocka_unit_test(a_short_timeout_is_tried),
       cmocka_unit_test(a_bound_claim_without_room_goes_back),
       cmocka_unit_test(a_recorded_claim_of_a_closed_lane_goes_back),
   };
