@@ -18,6 +18,7 @@
 enum {
   CLAIM_BYTES = 1024 * 1024, /* of one claim: its memory lives as long as its slowest task */
   INLINE_BYTES = 16 * 1024,
+  REFUSED_ROWS = 3,
 };
 
 struct flight *reader_begin_flight(struct scheduler *s, struct lane *lane, struct group *group, struct task *task,
@@ -427,13 +428,12 @@ static size_t choose_claims(struct scheduler *s, struct taking *taking, struct t
 }
 
 /* Claims in the table, and hands out what was claimed. Busy is about these rows, not about the database. */
-static void claim_and_take(struct scheduler *s, struct taking *taking, const uint64_t *ids,
-                           const char (*message_ids)[STORE_ID_MAX + 1], size_t count) {
+static enum store_status claim_once(struct scheduler *s, struct taking *taking, const uint64_t *ids,
+                                    const char (*message_ids)[STORE_ID_MAX + 1], size_t count, struct err *err) {
   const struct reading *reading = taking->reading;
   struct lane *lane = reading->lane;
   const struct engine_config *engine = &s->config->config->engine;
   struct task_batch *batch = NULL;
-  struct err err = {0};
   uint64_t lost = 0;
   const struct store_claim claim = {.instance = s->instance,
                                     .route = lane->name,
@@ -447,8 +447,8 @@ static void claim_and_take(struct scheduler *s, struct taking *taking, const uin
                                     .lease_ms = engine->lease_ms,
                                     .ahead_us = AHEAD_MAX_US + AHEAD_MARGIN_US,
                                     .max_payload = engine->max_payload};
-  enum store_status status = s->store->ops->claim(s->ss, &claim, &batch, &lost, &err);
-  if (status != STORE_BUSY && !scheduler_db_ok(s, status, &err))
+  enum store_status status = s->store->ops->claim(s->ss, &claim, &batch, &lost, err);
+  if (status != STORE_BUSY && status != STORE_REFUSED && !scheduler_db_ok(s, status, err))
     for (size_t i = 0; i < reading->lease_count; i++)
       s->claims_unknown |= shard_bit(reading->leases[i].shard);
   for (size_t i = 0; lost && i < reading->lease_count; i++)
@@ -463,6 +463,43 @@ static void claim_and_take(struct scheduler *s, struct taking *taking, const uin
   for (size_t j = 0; !all && j < reading->lease_count; j++)
     lane_sweep_shard(lane, reading->leases[j].shard);
   reader_settle_turns(s, lane, ids, count);
+  return status;
+}
+
+struct refusals {
+  size_t rows; /* that were refused by themselves */
+  bool none;   /* no claim has passed */
+  struct err err;
+};
+
+/* A claim that the server refuses is tried by halves, down to the rows that it is about: the others are claimed. When
+ * it refuses some rows and has let none pass it is not about rows, but about rights, say. */
+static void claim_by_halves(struct scheduler *s, struct taking *taking, const uint64_t *ids,
+                            const char (*message_ids)[STORE_ID_MAX + 1], size_t count, struct refusals *refusals) {
+  if (refusals->none && refusals->rows >= REFUSED_ROWS)
+    return;
+  enum store_status status = claim_once(s, taking, ids, message_ids, count, &refusals->err);
+  refusals->none = refusals->none && status != STORE_OK;
+  if (status != STORE_REFUSED)
+    return;
+  if (count == 1) {
+    refusals->rows++;
+    log_repeated(&s->claim_refusals, LOG_LEVEL_ERROR, "DUEBOX-CLAIM-REFUSED",
+                 "route=%s message_id=%s its claim is refused, and tried again: %s", taking->reading->lane->name,
+                 message_ids[0], refusals->err.text);
+    return;
+  }
+  claim_by_halves(s, taking, ids, message_ids, count / 2, refusals);
+  if (s->retry_wait_us == 0)
+    claim_by_halves(s, taking, ids + count / 2, message_ids + count / 2, count - count / 2, refusals);
+}
+
+static void claim_and_take(struct scheduler *s, struct taking *taking, const uint64_t *ids,
+                           const char (*message_ids)[STORE_ID_MAX + 1], size_t count) {
+  struct refusals refusals = {.none = true};
+  claim_by_halves(s, taking, ids, message_ids, count, &refusals);
+  if (refusals.none && refusals.rows > 1)
+    (void)!scheduler_db_ok(s, STORE_REFUSED, &refusals.err);
 }
 
 int64_t reader_inline_bytes(const struct scheduler *s, const struct lane *lane, bool recorded) {

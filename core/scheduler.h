@@ -101,6 +101,7 @@ struct scheduler {
   int64_t retry_at_us;                   /* the database is away: when to try again */
   int64_t retry_wait_us;
   struct log_repeat trouble;             /* with the database, as it was logged */
+  struct log_repeat claim_refusals;      /* of rows, the same */
   bool busy;                             /* looking found what was not known: rows arrive */
   bool read_more;                        /* the last round of reading left something due */
   struct found_id *found;                /* room for one find */

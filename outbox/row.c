@@ -129,7 +129,7 @@ static void decode_place(struct decoding *d, struct task *task) {
 
 static void decode_numbers(struct decoding *d, struct task *task) {
   task->attempt = (uint32_t)number(d, ROW_ATTEMPT, UINT32_MAX);
-  refuse_if(d, task->attempt > ATTEMPT_MAX, ROW_ATTEMPT);
+  refuse_if(d, task->attempt >= ATTEMPT_MAX, ROW_ATTEMPT); /* the next one has no number */
   task->failures = (uint32_t)number(d, ROW_FAILURES, ATTEMPT_MAX);
   task->recoveries = (uint32_t)number(d, ROW_RECOVERIES, ATTEMPT_MAX);
   task->revision = (uint32_t)number(d, ROW_REVISION, ATTEMPT_MAX);

@@ -146,6 +146,76 @@ static void a_row_that_is_to_move_takes_the_cursor_nowhere(void **state) {
   assert_int_equal(group->cursor.id, 9);
 }
 
+/* --- claims that the server refuses --- */
+
+static bool refuses_all;
+static size_t claims;
+
+static void release_copy(struct task_batch *batch) { free(batch); }
+
+static enum store_status claim_but_one(struct store_session *ss, const struct store_claim *claim,
+                                       struct task_batch **batch, uint64_t *lost, struct err *err) {
+  struct fixture *f = (struct fixture *)ss;
+  claims++;
+  *batch = NULL;
+  for (size_t i = 0; i < claim->count; i++)
+    if (claim->ids[i] == 5 || refuses_all) {
+      err_set(err, 1, "refused by a trigger");
+      return STORE_REFUSED;
+    }
+  struct task_batch *claimed = calloc(1, sizeof *claimed);
+  assert_non_null(claimed);
+  *claimed = (struct task_batch){.open = (unsigned)claim->count,
+                                 .count = claim->count,
+                                 .tasks = &f->tasks[claim->ids[0]],
+                                 .release = release_copy};
+  for (size_t i = 0; i < claim->count; i++)
+    claimed->tasks[i] = (struct task){.id = claim->ids[i],
+                                      .state = TASK_CLAIMED,
+                                      .attempt = 1,
+                                      .due_us = 1,
+                                      .route = {"work", 4},
+                                      .message_id = {"m", 1},
+                                      .payload = {"x", 1},
+                                      .payload_len = 1,
+                                      .batch = claimed};
+  *batch = claimed;
+  return STORE_OK;
+}
+
+static void claim_eight(struct fixture *f, bool all_are_refused) {
+  static const struct store_ops ops = {.claim = claim_but_one};
+  static struct store store;
+  struct task tasks[8];
+  store = (struct store){.ops = &ops};
+  f->s.store = &store;
+  f->s.ss = (struct store_session *)f;
+  refuses_all = all_are_refused;
+  claims = 0;
+  for (size_t i = 0; i < 8; i++)
+    tasks[i] = (struct task){.id = i + 1};
+  (void)take_tasks(f, tasks, 8, 10, true);
+}
+
+/* One row whose claim the server refuses (a trigger, a CHECK) costs only itself: its neighbours used to wait for ever,
+ * and all routes for up to five seconds each time. */
+static void a_refused_claim_costs_its_own_row(void **state) {
+  struct fixture *f = *state;
+  claim_eight(f, false);
+  assert_int_equal(mailbox_count(&f->driver.in), 7);
+  assert_null(flight_by_id(&f->flights, 5));
+  assert_int_equal(f->s.retry_wait_us, 0);
+}
+
+/* A right that is missing refuses every row: that is noticed after a few, and waited for. */
+static void where_all_claims_are_refused_few_are_tried(void **state) {
+  struct fixture *f = *state;
+  claim_eight(f, true);
+  assert_int_equal(mailbox_count(&f->driver.in), 0);
+  assert_in_range(claims, 3, 8);
+  assert_true(f->s.retry_wait_us > 0);
+}
+
 /* --- what committed late --- */
 
 enum { LATE = 300 };
@@ -355,6 +425,8 @@ int main(void) {
       cmocka_unit_test_setup_teardown(a_task_that_found_no_room_keeps_its_turn, set_up, tear_down),
       cmocka_unit_test_setup_teardown(a_task_of_another_route_is_left_to_it, set_up, tear_down),
       cmocka_unit_test_setup_teardown(a_row_that_is_to_move_takes_the_cursor_nowhere, set_up, tear_down),
+      cmocka_unit_test_setup_teardown(a_refused_claim_costs_its_own_row, set_up, tear_down),
+      cmocka_unit_test_setup_teardown(where_all_claims_are_refused_few_are_tried, set_up, tear_down),
       cmocka_unit_test_setup_teardown(a_task_goes_when_nothing_came_late, set_up, tear_down),
       cmocka_unit_test_setup_teardown(what_came_late_is_not_overtaken, set_up, tear_down),
       cmocka_unit_test_setup_teardown(a_lot_that_came_late_is_swept_first, set_up, tear_down),
