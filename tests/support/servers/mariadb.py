@@ -126,6 +126,7 @@ class MariaDB(Server):
             ["mariadb-install-db", "--no-defaults", f"--datadir={fresh}", f"--user={user}",
              "--auth-root-authentication-method=normal", "--skip-test-db",
              f"--extra-file={root_only}"],
+            env={**os.environ, "TMPDIR": str(self.folder / "tmp")},
             stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False)
         if done.returncode:
             raise ServerError(f"mariadb-install-db failed:\n{done.stdout}")
