@@ -187,9 +187,17 @@ bool schema_check(struct db_conn *conn, struct err *err) {
   return true;
 }
 
-/* The first statement of a migration that is taken up again may have been done without being counted. What is not
- * idempotent by itself is an ALTER that adds columns: all of them, or none. */
+/* The first counted statement of a migration that is taken up again may have been done without being counted. What is
+ * not idempotent by itself is an ALTER that adds columns: all of them, or none. */
 static bool was_done_before(bool first, const struct err *err) { return first && err->code == COLUMN_EXISTS; }
+
+/* What puts rows right is done again when the statement after it failed: somebody may have written others meanwhile. So
+ * it is counted with that one. */
+static bool is_counted(const char *statement) {
+  for (; is_comment(statement); statement += strspn(statement, " \n"))
+    statement += strcspn(statement, "\n");
+  return strncmp(statement, "UPDATE ", 7) != 0;
+}
 
 static bool run_statements(struct db_conn *conn, const struct migration *migration, uint32_t shards, uint32_t skip,
                            struct err *err) {
@@ -197,12 +205,15 @@ static bool run_statements(struct db_conn *conn, const struct migration *migrati
   expand(&text, migration->text, conn->config->table, shards);
   bool ok = !text.failed || err_set(err, DB_E_NO_MEMORY, WHAT ": out of memory");
   char *rest = text.data, *statement;
+  bool first = true;
   for (uint32_t n = 1; ok && (statement = next_statement(&rest)); n++) {
     if (n <= skip)
       continue;
-    ok = db_run(conn, statement, WHAT, err) || was_done_before(n == skip + 1, err);
-    ok =
-        ok && execute(conn, query_schema_step, ARGS(UNSIGNED("done", n), UNSIGNED("version", migration->version)), err);
+    ok = db_run(conn, statement, WHAT, err) || was_done_before(first, err);
+    if (ok && is_counted(statement)) {
+      first = false;
+      ok = execute(conn, query_schema_step, ARGS(UNSIGNED("done", n), UNSIGNED("version", migration->version)), err);
+    }
     if (!ok)
       err_wrap(err, "migration %u (%s), statement %u", migration->version, migration->name, n);
   }

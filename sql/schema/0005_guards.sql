@@ -1,6 +1,7 @@
 -- What the table refuses, what says that a row was changed, and an explicit NULL that means the default.
 -- The one ALTER of the outbox copies the table: writes wait meanwhile (see README.md for how long). Each ALTER adds a
--- column, so that one which is sent again after it was done fails by the name of that column, and counts as done.
+-- column, so that one which is sent again after it was done fails by the name of that column, and counts as done. The UPDATEs before an ALTER that failed
+-- are done again with it.
 
 -- Rows that the rules below refuse and that a lenient sql_mode let in: put right first, or the ALTER is refused.
 UPDATE `{table}` SET lease_until = IF(state IN ('claimed', 'awaiting'), UTC_TIMESTAMP(6), NULL)
