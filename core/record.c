@@ -297,16 +297,15 @@ static void salvage_member(struct reader *r, const struct duebox_bytes *key, con
   }
 }
 
-/* Whether `at` lies deeper than the object's own members, as far as brackets tell. A response need not be a record: a
- * "status" of something within it is not the consumer's word about the call. */
-static bool is_nested(const struct reader *r, const char *at) {
-  int depth = 0;
-  for (const char *c = r->scan.start; c < at; c++)
-    depth += (*c == '{' || *c == '[') - (*c == '}' || *c == ']');
-  return depth > 1;
+/* Goes on to `to`; how deep that lies in the object, as far as brackets tell. */
+static int64_t deepen(const char **at, const char *to, int64_t depth) {
+  for (; *at < to; ++*at)
+    depth += (**at == '{' || **at == '[') - (**at == '}' || **at == ']');
+  return depth;
 }
 
-/* What the strict reader did not come to. What it did read stays. */
+/* What the strict reader did not come to. What it did read stays. A response need not be a record: a "status" of
+ * something within it is not the consumer's word about the call. */
 static void salvage(struct reader *r) {
   struct json_salvage s;
   struct duebox_bytes key, value;
@@ -318,9 +317,13 @@ static void salvage(struct reader *r) {
   if (r->broken & 1u << MEMBER_STATUS)
     return;
   s = (struct json_salvage){.at = r->scan.start, .end = r->scan.end};
-  while (!(r->seen & 1u << MEMBER_STATUS) && json_salvage_find(&s, "status", &value))
-    if (!(r->called && is_nested(r, value.data)) && set_status(r, value.data, value.len))
+  const char *at = r->scan.start;
+  int64_t depth = 0;
+  while (!(r->seen & 1u << MEMBER_STATUS) && json_salvage_find(&s, "status", &value)) {
+    depth = deepen(&at, value.data, depth);
+    if (!(r->called && depth > 1) && set_status(r, value.data, value.len))
       r->seen |= 1u << MEMBER_STATUS;
+  }
 }
 
 /* --- what it means --- */
