@@ -61,10 +61,10 @@ static struct driver *driver_for(void *handle, const struct plugin_config *plugi
   return driver;
 }
 
-static void route_gone(void *handle, const char *route, const char *reason) {
+static void route_gone(void *handle, const char *route, const char *reason, int64_t since_us) {
   log_error("DUEBOX-ROUTE-GONE", "route=%s is paused for all daemons, its destination is closed for good: %s", route,
             reason);
-  keeper_pause_route(&((struct engine *)handle)->keeper, route, "duebox", reason);
+  keeper_pause_route(&((struct engine *)handle)->keeper, route, "duebox", reason, since_us);
 }
 
 static void shard_lost(void *handle, const struct shard_lease *lease) {

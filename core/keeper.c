@@ -334,7 +334,8 @@ void keeper_stop(struct keeper *keeper) {
   pthread_mutex_destroy(&keeper->lock);
 }
 
-void keeper_pause_route(struct keeper *keeper, const char *route, const char *actor, const char *reason) {
+void keeper_pause_route(struct keeper *keeper, const char *route, const char *actor, const char *reason,
+                        int64_t since_us) {
   struct pause_request *request = calloc(1, sizeof *request);
   if (!request) {
     log_error("DUEBOX-MEMORY", "no memory to pause route %s in the table", route);
@@ -344,6 +345,7 @@ void keeper_pause_route(struct keeper *keeper, const char *route, const char *ac
   snprintf(request->setting.reason, sizeof request->setting.reason, "%s", reason);
   snprintf(request->actor, sizeof request->actor, "%s", actor);
   request->setting.paused = true;
+  request->setting.changed_us = since_us;
   pthread_mutex_lock(&keeper->lock);
   request->next = keeper->requests;
   keeper->requests = request;

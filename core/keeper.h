@@ -92,8 +92,10 @@ void keeper_init(struct keeper *keeper);
 MUSTCHECK bool keeper_start(struct keeper *keeper, struct err *err);
 /* Gives all shards back, says goodbye, ends the thread. Everything in flight must be settled before. */
 void keeper_stop(struct keeper *keeper);
-/* Asks for a route to be paused in the table; text is copied. Any thread. */
-void keeper_pause_route(struct keeper *keeper, const char *route, const char *actor, const char *reason);
+/* Asks for a route to be paused in the table, unless somebody has set it since that time (database clock); text is
+ * copied. Any thread. */
+void keeper_pause_route(struct keeper *keeper, const char *route, const char *actor, const char *reason,
+                        int64_t since_us);
 /* The fence of a statement has refused that lease: it is not ours any more, and nothing is read or sent under it from
  * now on. The shard comes back by the ordinary way, under another epoch. Any thread. */
 void keeper_lost(struct keeper *keeper, const struct shard_lease *lease);

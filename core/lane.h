@@ -80,6 +80,7 @@ struct lane {
   bool paused;
   struct suspects suspects; /* its tasks in flight that were so in a crash */
   bool gone;                /* paused because its destination said so; the table does not know yet */
+  int64_t gone_us;          /* database clock: when the call began that was told so */
   char pause_reason[256];
   struct health health;   /* of all that the route leads to */
   bool instance_down;     /* it is the whole plugin instance that is down, and the plugin says when it is back */

@@ -51,8 +51,9 @@ struct scheduler {
   struct flight_table *flights;
   struct config_ref *config; /* scheduler thread after the start; a use of its own */
   struct driver *(*driver_for)(void *engine, const struct plugin_config *plugin);
-  void (*shard_lost)(void *engine, const struct shard_lease *lease);       /* the fence has refused it */
-  void (*route_gone)(void *engine, const char *route, const char *reason); /* the destination is closed for good */
+  void (*shard_lost)(void *engine, const struct shard_lease *lease); /* the fence has refused it */
+  /* The destination is closed for good, as it said in answer to a call that began then (database clock). */
+  void (*route_gone)(void *engine, const char *route, const char *reason, int64_t since_us);
   void *engine;
   const char *instance; /* id of this process, for claims */
   bool realtime;        /* as configured; core/realtime.h */

@@ -90,14 +90,17 @@ static void lane_refused(struct scheduler *s, const struct flight *flight) {
     log_resumed(lane);
 }
 
-static void lane_gone(struct scheduler *s, struct lane *lane, const struct duebox_outcome *outcome) {
+static void lane_gone(struct scheduler *s, const struct flight *flight) {
+  struct lane *lane = flight->lane;
+  const struct duebox_outcome *outcome = &flight->outcome;
   pthread_mutex_lock(&s->lanes_lock);
   lane->paused = lane->gone = true;
+  lane->gone_us = flight->handed_us + atomic_load_explicit(&s->db_offset_us, memory_order_relaxed);
   lane_limit(lane);
   snprintf(lane->pause_reason, sizeof lane->pause_reason, "%s",
            outcome->message ? outcome->message : "the destination is gone");
   pthread_mutex_unlock(&s->lanes_lock);
-  s->route_gone(s->engine, lane->name, lane->pause_reason);
+  s->route_gone(s->engine, lane->name, lane->pause_reason, lane->gone_us);
 }
 
 /* A plugin that says that its destination is back needs no task to prove it: those that wait would be the only ones to
@@ -319,7 +322,7 @@ void scheduler_follow_outcome(struct scheduler *s, const struct flight *flight) 
       lane_answered(s, lane, false);
       target_trouble(s, flight);
     } else if (outcome->cls == DUEBOX_GONE) {
-      lane_gone(s, lane, outcome);
+      lane_gone(s, flight);
     } else {
       not_taken(s, flight);
     }

@@ -126,8 +126,8 @@ static void apply_setting(struct scheduler *s, struct lane *lane, const struct r
     if (strcmp(settings[i].route, lane->name) == 0)
       mine = &settings[i];
   bool paused = mine && mine->paused;
-  if (paused)
-    lane->gone = false; /* the table knows */
+  if (paused || (mine && mine->changed_us > lane->gone_us))
+    lane->gone = false; /* the table knows, or somebody has resumed it since */
   if (paused == lane->paused || lane->gone)
     return;
   pthread_mutex_lock(&s->lanes_lock);

@@ -293,6 +293,7 @@ struct route_setting {
   char route[STORE_ROUTE_MAX + 1];
   bool paused;
   char reason[256];
+  int64_t changed_us; /* database clock: when it was set */
 };
 
 /* Something for the table has committed: rows of that group, the earliest due at due_us. It says where to look, and
@@ -435,6 +436,8 @@ struct store_ops {
   /* What operators have set for routes, all rows. *settings belongs to the session until its next call. */
   enum store_status (*route_settings)(struct store_session *ss, const struct route_setting **settings, size_t *count,
                                       struct err *err);
+  /* changed_us: what the setting is about happened then; nothing is done when somebody has set the route since. 0 = it
+   * is set in any case. */
   enum store_status (*set_route)(struct store_session *ss, const struct route_setting *setting, const char *actor,
                                  struct err *err);
   /* Creates partitions ahead and drops those whose time is over; forgets old attempts, quarantine and audit rows, and

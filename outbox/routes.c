@@ -25,7 +25,8 @@ static bool reserve_settings(struct store_session *ss, size_t count, struct err 
 
 static bool read_setting(const struct db_row *row, struct route_setting *out) {
   uint64_t paused;
-  if (!db_copy(row, 0, out->route, sizeof out->route) || !db_u64(row, 1, 1, &paused))
+  if (!db_copy(row, 0, out->route, sizeof out->route) || !db_u64(row, 1, 1, &paused) ||
+      !db_time(row, 3, &out->changed_us))
     return false;
   /* The column is 255 characters, which may be more bytes; people read it, so it is cut. */
   size_t len = row->fields[2] ? row->lengths[2] : 0;
@@ -45,7 +46,7 @@ static bool settings_unit(struct store_session *ss, void *arg, struct err *err) 
     return false;
   bool ok = reserve_settings(ss, result.count, err);
   *count = 0;
-  while (ok && *count < result.count && db_next(&result, &row, 3))
+  while (ok && *count < result.count && db_next(&result, &row, 4))
     ok = read_setting(&row, &ss->settings[(*count)++]) || db_unexpected(err, WHAT);
   db_results_free(&result, 1);
   return ok;
@@ -83,13 +84,33 @@ static bool read_before(struct store_session *ss, const char *route, struct text
   return true;
 }
 
+/* What was read before is locked. */
+static bool set_since(struct store_session *ss, const struct route_setting *setting, bool *since, struct err *err) {
+  struct db_result result;
+  struct db_row row;
+  uint64_t count = 0;
+  *since = false;
+  if (!setting->changed_us)
+    return true;
+  session_begin(ss);
+  session_add(ss, query_route_since, ARGS(STRING("route", setting->route), TIME("since", setting->changed_us)));
+  if (!session_send(ss, "setting a route", &result, 1, err))
+    return false;
+  bool ok = (db_next(&result, &row, 1) && db_u64(&row, 0, UINT64_MAX, &count)) || db_unexpected(err, "setting a route");
+  db_results_free(&result, 1);
+  *since = count > 0;
+  return ok;
+}
+
 static bool set_route_unit(struct store_session *ss, void *arg, struct err *err) {
   struct set_route_unit *u = arg;
   struct db_result results[2];
   struct text before = {0};
-  if (!read_before(ss, u->setting->route, &before, err)) {
+  bool since = false;
+  bool ok = read_before(ss, u->setting->route, &before, err) && set_since(ss, u->setting, &since, err);
+  if (!ok || since) {
     text_free(&before);
-    return false;
+    return ok && session_rollback(ss, "setting a route", err);
   }
   session_begin(ss);
   session_add(ss, query_set_route,

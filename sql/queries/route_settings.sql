@@ -1,2 +1,2 @@
 -- What operators have set for routes.
-SELECT route, paused, reason FROM `{table}_routes` ORDER BY route
+SELECT route, paused, reason, changed_at FROM `{table}_routes` ORDER BY route

@@ -455,6 +455,27 @@ static void route_settings_are_kept_and_audited(void **state) {
       ask_text(f, "SELECT JSON_VALUE(before_image, '$[0].paused') FROM outbox_audit WHERE actor = 'bob'"), "1");
 }
 
+/* What a daemon has learned of a destination is told late, perhaps: an operator who has resumed the route meanwhile is
+ * right. The route used to be paused again. */
+static void an_old_pause_does_not_undo_what_people_set_since(void **state) {
+  struct fixture *f = *state;
+  const struct route_setting *settings;
+  size_t count;
+  struct route_setting resumed = {.route = "r"}, gone = {.route = "r", .paused = true, .reason = "HTTP 410"};
+  ok(f, OPS->now(f->ss, &gone.changed_us, &f->err));
+  sql(f, "SELECT SLEEP(0.01)");
+  ok(f, OPS->set_route(f->ss, &resumed, "ann", &f->err));
+  ok(f, OPS->set_route(f->ss, &gone, "duebox", &f->err));
+  ok(f, OPS->route_settings(f->ss, &settings, &count, &f->err));
+  assert_false(settings[0].paused);
+  assert_true(settings[0].changed_us > gone.changed_us);
+  assert_int_equal(ask(f, "SELECT COUNT(*) FROM outbox_audit"), 1);
+  gone.changed_us = settings[0].changed_us + 1;
+  ok(f, OPS->set_route(f->ss, &gone, "duebox", &f->err));
+  ok(f, OPS->route_settings(f->ss, &settings, &count, &f->err));
+  assert_true(settings[0].paused);
+}
+
 /* --- housekeeping --- */
 
 static void expired_rows_are_told_from_the_others(void **state) {
@@ -496,6 +517,7 @@ int main(int argc, char **argv) {
       TEST(a_stale_epoch_changes_nothing_for_people),
       TEST(tasks_are_located_by_either_id),
       TEST(route_settings_are_kept_and_audited),
+      TEST(an_old_pause_does_not_undo_what_people_set_since),
       TEST(expired_rows_are_told_from_the_others),
   };
   return store_main(argc, argv, tests, sizeof tests / sizeof tests[0]);

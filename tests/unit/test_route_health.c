@@ -38,7 +38,7 @@ static void outages(uint32_t concurrency) {
 static void a_success_ends_the_back_off(void **state) { outages(100); }
 static void of_a_narrow_route_too(void **state) { outages(1); }
 
-static void gone(void *engine, const char *route, const char *reason) { ++*(int *)engine; }
+static void gone(void *engine, const char *route, const char *reason, int64_t since_us) { ++*(int *)engine; }
 
 static void refuse_for_good(struct driver *driver, struct driver *now, int *paused) {
   struct route_config route = {.concurrency = 1};
@@ -62,10 +62,34 @@ static void a_former_destination_says_nothing_of_the_present_one(void **state) {
   assert_int_equal(paused, 1);
 }
 
+/* A destination that is gone pauses its route, until people resume it: also where they do so before the pause is in the
+ * table. What was set before counts for nothing. */
+static void people_resume_what_was_gone(void **state) {
+  static struct config config;
+  struct config_ref ref = {.users = 1, .config = &config};
+  struct lane lane = {.name = "work", .paused = true, .gone = true, .gone_us = 1000};
+  struct scheduler s = {.lanes = &lane, .config = &ref};
+  struct route_setting resumed = {.route = "work", .changed_us = 999};
+  pthread_mutex_init(&s.lanes_lock, NULL);
+  pthread_mutex_init(&s.ask_lock, NULL);
+  mailbox_init(&s.in);
+  scheduler_settings(&s, &resumed, 1);
+  scheduler_configure(&s);
+  assert_true(lane.paused);
+  resumed.changed_us = 1001;
+  scheduler_settings(&s, &resumed, 1);
+  scheduler_configure(&s);
+  assert_false(lane.paused);
+  mailbox_destroy(&s.in);
+  pthread_mutex_destroy(&s.ask_lock);
+  pthread_mutex_destroy(&s.lanes_lock);
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(a_success_ends_the_back_off),
       cmocka_unit_test(of_a_narrow_route_too),
+      cmocka_unit_test(people_resume_what_was_gone),
       cmocka_unit_test(a_former_destination_says_nothing_of_the_present_one),
   };
   return cmocka_run_group_tests_name("route_health", tests, NULL, NULL);
