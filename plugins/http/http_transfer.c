@@ -8,6 +8,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "http_mask.h"
 #include "http_outcome.h"
 #include "http_text.h"
 #include "http_url.h"
@@ -323,8 +324,10 @@ static void describe_response(const struct http_transfer *t, char text[HTTP_MESS
   int at = snprintf(text, HTTP_MESSAGE_CAP, "HTTP %ld from %.*s", status, host_len > 255 ? 255 : host_len, host);
   if (at < 0 || at >= HTTP_MESSAGE_CAP - 3 || t->response.len == 0)
     return;
+  char clean[HTTP_MESSAGE_CAP];
+  http_text_clean(clean, sizeof(clean), t->response.body, t->response.len);
   memcpy(text + at, ": ", 3);
-  http_text_clean(text + at + 2, (size_t)(HTTP_MESSAGE_CAP - at - 2), t->response.body, t->response.len);
+  http_mask(text + at + 2, (size_t)(HTTP_MESSAGE_CAP - at - 2), clean, t->task->route_data, t->task->reply_to);
 }
 
 /* No complete response: libcurl's code and whether bytes had left decide. */

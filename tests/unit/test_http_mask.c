@@ -1,0 +1,99 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * What an endpoint answers must not give away the route's secrets: its error page goes to the log, to the API, where
+ * everybody on the machine may read it, and to a table column. Yet what does not come from them stays readable.
+ */
+#include "http_mask.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#define URL "https://hooks.example/services/T0A9/sekretTok3n?key=sesame&n={task_key}"
+#define REPLY_TO "https://here.example/callback/0194-abcd/1/17-99.AbCd_fGhIjKlMnOpQrStUvWxYz0123456789-bCdEfG"
+
+static const struct duebox_pair header = {"X-Api-Key", "swordfish"};
+static const struct http_route route = {.url = URL,
+                                        .callback = "reply_to",
+                                        .authorization = "Bearer aaa.Zm9vYmFyOjEyMzQ1Ng==",
+                                        .secret_headers = {.items = &header, .count = 1}};
+
+static void check(const char *text, const char *expected) {
+  char out[512];
+  http_mask(out, sizeof(out), text, &route, REPLY_TO);
+  assert_string_equal(out, expected);
+}
+
+static void the_path_in_an_error_page(void **state) {
+  check("<pre>Cannot POST /services/T0A9/sekretTok3n</pre>", "<pre>Cannot POST /***/***/***</pre>");
+  check("sekretTok3n is unknown", "*** is unknown");
+  check("SEKRETTOK3N", "***");
+}
+
+static void the_path_however_it_is_escaped(void **state) {
+  check("\\/services\\/T0A9\\/sekretTok3n", "\\/***\\/***\\/***");
+  check("&#x2F;services&#x2F;T0A9&#x2F;sekretTok3n", "&#x2F;***&#x2F;***&#x2F;***");
+  check("%2Fservices%2FT0A9%2FsekretTok3n", "%2F***%2F***%2F***");
+  check("\\u002fservices\\u002fT0A9", "\\u002f***\\u002f***");
+  check("\\nsekretTok3n", "\\n***");
+}
+
+static void the_query(void **state) {
+  check("no such thing: ?key=sesame&n=17", "no such thing: ?key=***&n=17");
+  check("{\"key\":\"sesame\",\"n\":\"17\"}", "{\"key\":\"***\",\"n\":\"17\"}");
+}
+
+static void headers(void **state) {
+  check("{'Authorization': 'Bearer aaa.Zm9vYmFyOjEyMzQ1Ng==', 'X-Api-Key': 'swordfish'}",
+        "{'Authorization': 'Bearer aaa.***==', 'X-Api-Key': '***'}");
+  check("Duebox-Callback: " REPLY_TO, "Duebox-Callback: https://here.example/callback/0194-abcd/1/17-99.***");
+}
+
+static void what_is_cut(void **state) {
+  check("Bearer aaa.Zm9vYmFyOjEy...", "Bearer aaa.***...");
+  check("POST /services/T0A9/sekret", "POST /***/***/***");
+}
+
+static void other_texts_stay(void **state) {
+  check("our services are down, the key of order 17 is locked", "our services are down, the key of order 17 is locked");
+  check("0194-abcd is not known to hooks.example", "0194-abcd is not known to hooks.example");
+  check("", "");
+}
+
+/* More words than there is room for: the text may hold any of them. */
+static void too_many_to_look_for(void **state) {
+  char url[2048] = "https://x.example", out[64];
+  for (int i = 0; i < 200; i++)
+    strcat(url, "/word1");
+  struct http_route many = {.url = url, .callback = "none"};
+  http_mask(out, sizeof(out), "anything", &many, NULL);
+  assert_string_equal(out, "***");
+}
+
+static void the_text_fits_its_room(void **state) {
+  char out[8];
+  memset(out, 'x', sizeof(out));
+  http_mask(out, 5, "xyz sekretTok3n", &route, NULL);
+  assert_string_equal(out, "xyz ");
+  assert_int_equal(out[5], 'x');
+  http_mask(out, 1, "xyz", &route, NULL);
+  assert_string_equal(out, "");
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(the_path_in_an_error_page),
+      cmocka_unit_test(the_path_however_it_is_escaped),
+      cmocka_unit_test(the_query),
+      cmocka_unit_test(headers),
+      cmocka_unit_test(what_is_cut),
+      cmocka_unit_test(other_texts_stay),
+      cmocka_unit_test(too_many_to_look_for),
+      cmocka_unit_test(the_text_fits_its_room),
+  };
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}
