@@ -15,6 +15,7 @@
 #include <strings.h>
 
 #include "admin/problem.h"
+#include "admin/results.h"
 #include "admin/server.h"
 #include "core/base/clock.h"
 #include "core/base/log.h"
@@ -98,18 +99,20 @@ static bool admit(struct exchange *ex, const char *url, const char *method) {
       .fetch_site = header(ex, "Sec-Fetch-Site"),
       .content_type = header(ex, MHD_HTTP_HEADER_CONTENT_TYPE),
   };
+  const struct endpoint *endpoint = ex->request.endpoint;
   ex->request.trusted = auth_trusts(&ex->admin->auth, &caller);
-  return auth_allows(&ex->admin->auth, &caller, ex->request.endpoint->role, &ex->response);
+  return auth_allows(&ex->admin->auth, &caller, endpoint->role, &ex->response) &&
+         (endpoint->role != ROLE_CALLBACK || result_callback_allows(ex->admin, &ex->request, &ex->response));
 }
 
 static void refuse_body(struct exchange *ex) {
   respond_problem(&ex->response, PROBLEM_TOO_LARGE, "a body has at most %d bytes", HTTP_BODY_MAX);
 }
 
-/* Answers now, before the body: for bodies too long to be read for politeness' sake. */
-static bool body_is_hopeless(struct exchange *ex) {
+/* How long the body will be, 0 = not known. */
+static unsigned long long announced(struct exchange *ex) {
   const char *length = header(ex, MHD_HTTP_HEADER_CONTENT_LENGTH);
-  return length && strtoull(length, NULL, 10) > SERVER_DISCARD_MAX;
+  return length ? strtoull(length, NULL, 10) : 0;
 }
 
 static enum MHD_Result send_response(struct exchange *ex) {
@@ -205,21 +208,58 @@ static enum MHD_Result finish(struct exchange *ex) {
   return MHD_YES;
 }
 
+static void drop_body(struct exchange *ex) {
+  ex->admin->bodies -= ex->body_cap;
+  free(ex->body);
+  ex->body = NULL;
+  ex->body_cap = ex->body_len = 0;
+}
+
+/* Too many long bodies at once. */
+static void refuse_crowd(struct exchange *ex) {
+  drop_body(ex);
+  respond_problem(&ex->response, PROBLEM_BUSY, "too many long bodies at once; nothing was done, send it again");
+  if (once_a_second(&ex->admin->busy_logged_us))
+    log_warn("DUEBOX-ADMIN-BUSY", "bodies of requests take %d MiB and more are refused path=%s",
+             SERVER_BODIES_MAX >> 20, ex->request.endpoint->path);
+}
+
+/* Makes room for so many bytes of body, and no more than are announced. False: memory is short, or the response says
+ * why not. */
+static bool make_room(struct exchange *ex, size_t need) {
+  if (need <= ex->body_cap)
+    return true;
+  unsigned long long length = announced(ex);
+  size_t whole = need > length ? HTTP_BODY_MAX : (size_t)length;
+  size_t cap = need < whole / 2 ? need * 2 : whole;
+  if (ex->admin->bodies - ex->body_cap + cap > SERVER_BODIES_MAX) {
+    refuse_crowd(ex);
+    return false;
+  }
+  char *body = realloc(ex->body, cap);
+  if (!body)
+    return false;
+  ex->admin->bodies += cap - ex->body_cap;
+  ex->body = body;
+  ex->body_cap = cap;
+  return true;
+}
+
 /* Keeps a piece of body; false when the client is to be cut off. */
 static bool receive(struct exchange *ex, const char *data, size_t size) {
-  if (ex->response.status == 0 && ex->body_len + size > HTTP_BODY_MAX)
+  if (ex->response.status == 0 && ex->body_len + size > HTTP_BODY_MAX) {
+    drop_body(ex);
     refuse_body(ex);
-  if (ex->response.status != 0) {
+  }
+  bool wanted = ex->response.status == 0 && strcmp(ex->request.endpoint->method, "GET") != 0;
+  if (wanted && !make_room(ex, ex->body_len + size)) {
+    if (ex->response.status == 0)
+      return false;
+    wanted = false;
+  }
+  if (!wanted) {
     ex->discarded += size;
     return ex->discarded <= SERVER_DISCARD_MAX;
-  }
-  if (ex->body_len + size > ex->body_cap) {
-    size_t cap = (ex->body_len + size) * 2;
-    char *body = realloc(ex->body, cap);
-    if (!body)
-      return false;
-    ex->body = body;
-    ex->body_cap = cap;
   }
   memcpy(ex->body + ex->body_len, data, size);
   ex->body_len += size;
@@ -272,14 +312,14 @@ static enum MHD_Result begin(struct admin *admin, struct MHD_Connection *connect
   const char *accept = header(ex, MHD_HTTP_HEADER_ACCEPT);
   snprintf(ex->request.accept, sizeof(ex->request.accept), "%s", accept ? accept : "");
   info = MHD_get_connection_info(connection, MHD_CONNECTION_INFO_REQUEST_HEADER_SIZE);
-  bool hopeless = body_is_hopeless(ex);
+  bool hopeless = announced(ex) > SERVER_DISCARD_MAX; /* too long to be read for politeness' sake: answered now */
   if (is_ambiguous(ex, version)) {
     respond_problem(&ex->response, PROBLEM_BAD_REQUEST,
                     "a header that must be there once is missing, is there twice, or can be read in two ways");
     ex->response.last = hopeless = true;
   } else if (info && info->header_size > HTTP_HEADER_MAX)
     respond_problem(&ex->response, PROBLEM_HEADERS, "a request has at most %d bytes of headers", HTTP_HEADER_MAX);
-  else if (admit(ex, url, method) && hopeless)
+  else if (admit(ex, url, method) && announced(ex) > HTTP_BODY_MAX)
     refuse_body(ex);
   return hopeless ? finish(ex) : MHD_YES;
 }
@@ -327,7 +367,7 @@ void exchange_completed(void *cls, struct MHD_Connection *connection, void **sta
   minder_begun(admin->minder, ex->watch, false);
   minder_arm(admin->minder, ex->watch, clock_mono_us() + SERVER_STEP_MS * 1000LL);
   response_clear(&ex->response);
-  free(ex->body);
+  drop_body(ex);
   free(ex);
   pthread_mutex_lock(&admin->lock);
   if (--admin->open == 0)

@@ -31,7 +31,7 @@ enum role {
   ROLE_OPEN,     /* anyone who reaches the listener */
   ROLE_READ,     /* the token; local callers where none is configured */
   ROLE_OPERATE,  /* the token, JSON, same origin */
-  ROLE_CALLBACK, /* the token in the path, judged by the handler */
+  ROLE_CALLBACK, /* the token in the path, judged before any body is taken */
 };
 
 /* Where a handler runs. */

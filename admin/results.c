@@ -107,20 +107,26 @@ static bool accept_callback(const struct result_offer *offer, struct response *r
   return false;
 }
 
-void result_callback(struct admin *admin, const struct request *request, struct response *response) {
+/* What a callback URL says, and whether it is one of ours. */
+static bool read_callback(struct admin *admin, const struct request *request, struct record_road *road) {
   const char *message_id = request->params[0], *token = request->params[2];
+  *road = (struct record_road){.message_id = message_id, .binding = true, .current_only = true};
+  return parse_attempt(request->params[1], &road->attempt) && strlen(message_id) <= RECORD_ID_MAX &&
+         engine_callback_verify(admin_engine(admin), message_id, token, road);
+}
+
+bool result_callback_allows(struct admin *admin, const struct request *request, struct response *response) {
+  struct record_road road;
+  if (read_callback(admin, request, &road))
+    return true;
+  respond_problem(response, PROBLEM_FORBIDDEN, "this is not a callback URL of ours; use duebox-callback as it came");
+  response->suspicious = true;
+  return false;
+}
+
+void result_callback(struct admin *admin, const struct request *request, struct response *response) {
   struct result_offer offer = {
-      .source = "callback",
-      .origin = request->endpoint->path,
-      .body = request->body,
-      .road = {.message_id = message_id, .binding = true, .current_only = true},
-      .replied = true,
-  };
-  if (!parse_attempt(request->params[1], &offer.road.attempt) || strlen(message_id) > RECORD_ID_MAX ||
-      !engine_callback_verify(admin_engine(admin), message_id, token, &offer.road)) {
-    respond_problem(response, PROBLEM_FORBIDDEN, "this is not a callback URL of ours; use duebox-callback as it came");
-    response->suspicious = true;
-  } else if (accept_callback(&offer, response)) {
+      .source = "callback", .origin = request->endpoint->path, .body = request->body, .replied = true};
+  if (read_callback(admin, request, &offer.road) && accept_callback(&offer, response))
     (void)result_take(admin, &offer, response);
-  }
 }

@@ -10,4 +10,7 @@
 /* True when it counts, now or before. */
 bool result_take(struct admin *admin, const struct result_offer *offer, struct response *response);
 
+/* Whether the path is a callback URL that this daemon gave away; otherwise the response says no. Waits for nothing. */
+bool result_callback_allows(struct admin *admin, const struct request *request, struct response *response);
+
 #endif

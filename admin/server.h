@@ -18,6 +18,7 @@ enum {
   SERVER_CONNECTIONS = 4 * MINDER_CROWD, /* who comes then waits in the backlog until one is done */
   SERVER_STEP_MS = 10000,                /* a client's time for a whole request, and for taking a whole response */
   SERVER_WRONG_TOKEN_MS = 500,           /* how late a guess is answered */
+  SERVER_BODIES_MAX = 64 << 20,          /* bytes of all bodies that are kept at once */
   SERVER_DISCARD_MAX = 8 << 20,          /* bytes of an unwanted body read for the sake of a readable answer */
   SERVER_FAREWELL_MS = 1000,             /* admin_stop: how long last answers may take to go out */
 };
@@ -37,6 +38,7 @@ struct admin {
   pthread_mutex_t lock;                /* guards open */
   pthread_cond_t idle;                 /* open became 0 */
   unsigned open;                       /* requests begun and not completed */
+  atomic_size_t bodies;                /* bytes of buffers for bodies; changed by libmicrohttpd's thread only */
 };
 
 /* The three callbacks of libmicrohttpd, on its thread. cls is the admin. */

@@ -157,6 +157,64 @@ static void endless_bodies_are_cut_off(void **state) {
   assert_int_equal(fixture->engine.results, 0);
 }
 
+/* Connections that send a body of the largest size but for its last byte, and keep still. */
+static void hold_bodies(uint16_t port, const char *path, int *fds, size_t count) {
+  char *text = calloc(1, HTTP_BODY_MAX + 512);
+  assert_non_null(text);
+  int head =
+      snprintf(text, 512, "POST %s HTTP/1.1\r\nHost: localhost\r\nContent-Length: %d\r\n\r\n", path, HTTP_BODY_MAX);
+  memset(text + head, ' ', HTTP_BODY_MAX - 1);
+  for (size_t i = 0; i < count; i++) {
+    fds[i] = http_connect(port);
+    assert_true(http_send(fds[i], text, (size_t)head + HTTP_BODY_MAX - 1));
+  }
+  free(text);
+}
+
+static void await_bodies(struct admin *admin, size_t bytes) {
+  int64_t end = clock_mono_us() + INT64_C(60000000);
+  while (atomic_load(&admin->bodies) != bytes && clock_mono_us() < end)
+    usleep(1000);
+  assert_int_equal(atomic_load(&admin->bodies), bytes);
+}
+
+/* The port for the world: whoever was given a callback URL may send long bodies, but all of them together do not take
+ * the daemon's memory; who comes then is told to come again. */
+static void bodies_together_are_limited(void **state) {
+  enum { ALL = SERVER_BODIES_MAX / HTTP_BODY_MAX };
+  struct admin_fixture *fixture = *state;
+  int fds[ALL];
+  char seconds[16];
+  hold_bodies(fixture->callbacks_port, "/callback/m-1/2/right", fds, ALL);
+  await_bodies(fixture->callbacks, SERVER_BODIES_MAX);
+  struct reply reply = http_request(fixture->callbacks_port, "POST", "/callback/m-1/2/right", "", "{}");
+  assert_int_equal(reply.status, 503);
+  assert_true(http_header(&reply, "Retry-After", seconds, sizeof(seconds)));
+  http_free(&reply);
+  for (size_t i = 0; i < ALL; i++)
+    close(fds[i]);
+  await_bodies(fixture->callbacks, 0);
+  reply = http_request(fixture->callbacks_port, "POST", "/callback/m-1/2/right", "", "{\"status\":\"done\"}");
+  assert_int_equal(reply.status, 200);
+  http_free(&reply);
+}
+
+/* Of a stranger who made up a callback URL nothing is kept. */
+static void a_stranger_takes_no_memory(void **state) {
+  struct admin_fixture *fixture = *state;
+  int fds[4];
+  hold_bodies(fixture->callbacks_port, "/callback/m-1/2/wrong", fds, ARRAY_LEN(fds));
+  for (size_t i = 0; i < ARRAY_LEN(fds); i++) {
+    assert_int_equal(atomic_load(&fixture->callbacks->bodies), 0);
+    assert_true(http_send(fds[i], " ", 1));
+    struct reply reply = http_receive(fds[i], false);
+    assert_int_equal(reply.status, 403);
+    http_free(&reply);
+    close(fds[i]);
+  }
+  assert_int_equal(atomic_load(&fixture->callbacks->bodies), 0);
+}
+
 static void headers_are_limited(void **state) {
   struct admin_fixture *fixture = *state;
   static const struct {
@@ -484,6 +542,8 @@ int main(void) {
       SERVER_TEST(connections_are_kept_alive),
       SERVER_TEST(bodies_are_limited),
       SERVER_TEST(endless_bodies_are_cut_off),
+      SERVER_TEST(bodies_together_are_limited),
+      SERVER_TEST(a_stranger_takes_no_memory),
       SERVER_TEST(headers_are_limited),
       SERVER_TEST(slow_clients_are_cut_off),
       SERVER_TEST(silent_clients_keep_nobody_out),
