@@ -301,6 +301,7 @@ static bool start_watcher(struct engine *engine, struct err *err) {
   watcher->scheduler = &engine->scheduler;
   watcher->metrics = &engine->metrics;
   watcher->host = config->engine.instance;
+  watcher->max_payload = config->engine.max_payload;
   watcher->wanted = config->database.wake == WAKE_BINLOG;
   return engine->watcher_runs = watcher_start(watcher, err);
 }

@@ -451,9 +451,11 @@ struct store_ops {
 
   /* --- watching --- */
   /* Begins to follow what commits from now on; a look after that finds what committed before. host: rows bound to
-   * others are not told. STORE_REFUSED: the server, the user's rights or this build do not allow it, err says which;
-   * nothing but the speed of noticing depends on it. On a connection of its own, for one thread. Reads only. */
-  enum store_status (*watch)(void *store, const char *host, struct store_watch **watch, struct err *err);
+   * others are not told. What is far larger than max_payload ends the watch, whosever row it is. STORE_REFUSED: the
+   * server, the user's rights or this build do not allow it, err says which; nothing but the speed of noticing depends
+   * on it. On a connection of its own, for one thread. Reads only. */
+  enum store_status (*watch)(void *store, const char *host, int64_t max_payload, struct store_watch **watch,
+                             struct err *err);
   /* Waits for the next hints: *hints is valid until the next call. After a quiet time it returns without any. Only rows
    * that may be due earlier than anybody knew are told, not what settling does. STORE_BUSY: the table was altered,
    * watch anew. */

@@ -10,6 +10,7 @@
 enum {
   RETRY_MIN_US = 100 * 1000,
   RETRY_MAX_US = 5 * 1000 * 1000,
+  STEADY_US = 60 * 1000 * 1000,  /* who followed for so long may try again at once */
   REFUSED_US = 60 * 1000 * 1000, /* somebody has to grant or configure something */
 };
 
@@ -81,13 +82,15 @@ static void *run(void *arg) {
   do {
     struct store_watch *watch = NULL;
     struct err err = {0};
-    enum store_status status = ops->watch(watcher->store->self, watcher->host, &watch, &err);
+    enum store_status status = ops->watch(watcher->store->self, watcher->host, watcher->max_payload, &watch, &err);
     if (status == STORE_OK) {
       if (!altered)
         log_info("DUEBOX-BINLOG-ON", "tasks are noticed as they commit: the server's binlog is followed");
       watcher->said = false;
-      wait_us = RETRY_MIN_US;
+      int64_t begun_us = clock_mono_us();
       status = follow(watcher, watch, &err);
+      if (clock_mono_us() - begun_us > STEADY_US)
+        wait_us = RETRY_MIN_US;
     }
     ops->watch_close(&watch);
     altered = status == STORE_BUSY;

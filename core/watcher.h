@@ -24,7 +24,8 @@ struct watcher {
   struct scheduler *scheduler; /* runs from before the start until after the stop */
   struct engine_metrics *metrics;
   const char *host; /* engine.instance */
-  bool wanted;      /* database.wake is binlog: not having it is an error */
+  int64_t max_payload;
+  bool wanted; /* database.wake is binlog: not having it is an error */
 
   pthread_t thread;
   pthread_mutex_t lock; /* guards what follows */

@@ -30,6 +30,7 @@ struct store_watch {
   struct outbox *outbox;
   unsigned generation; /* of the store when conn was opened */
   const char *host;
+  int64_t max_payload;
   struct db_conn *conn;
   struct db_tail *tail;
   char user[256]; /* as GRANT wants it */
@@ -137,6 +138,14 @@ static void name_the_right(const struct store_watch *watch, struct err *err) {
                   server_binlog_rights(watch->conn), watch->user);
 }
 
+/* An UPDATE holds its row twice; the client library has some copies of an event. Rows of other tables may be of any
+ * size: what is larger ends the watch, and the next one begins behind it. */
+static size_t largest_event(int64_t max_payload) {
+  enum { LEAST = 16 << 20, MOST = 1 << 30, IMAGES = 2, ROW_ROOM = 2 << 20 };
+  size_t both = IMAGES * ((size_t)max_payload + ROW_ROOM);
+  return both < LEAST ? LEAST : both > MOST ? MOST : both;
+}
+
 /* The position comes first: what alters the table after that is in the log that follows. */
 static bool begin(struct store_watch *watch, struct err *err) {
   const struct database_config *config = watch->outbox->config;
@@ -153,13 +162,15 @@ static bool begin(struct store_watch *watch, struct err *err) {
     return false;
   db_results_free(&result, 1);
   /* Only the first event shows that we may: it says which file this is. */
-  if (db_api_tail(mysql, file, position, server_id(), &watch->tail, err) && db_api_tail_next(watch->tail, &event, err))
+  if (db_api_tail(mysql, file, position, server_id(), largest_event(watch->max_payload), &watch->tail, err) &&
+      db_api_tail_next(watch->tail, &event, err))
     return true;
   name_the_right(watch, err);
   return false;
 }
 
-enum store_status ops_watch(void *store, const char *host, struct store_watch **out, struct err *err) {
+enum store_status ops_watch(void *store, const char *host, int64_t max_payload, struct store_watch **out,
+                            struct err *err) {
   struct store_watch *watch = *out = calloc(1, sizeof *watch);
   if (!watch) {
     err_set(err, DB_E_NO_MEMORY, WHAT ": out of memory");
@@ -167,6 +178,7 @@ enum store_status ops_watch(void *store, const char *host, struct store_watch **
   }
   watch->outbox = store;
   watch->host = host;
+  watch->max_payload = max_payload;
   watch->generation = atomic_load(&watch->outbox->generation);
   if (begin(watch, err))
     return STORE_OK;

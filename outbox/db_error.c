@@ -107,6 +107,8 @@ static const struct {
     {DB_E_SESSION, DB_REFUSED, "something between here and the server drops session settings; connect directly"},
     {DB_E_ROW, DB_REFUSED, "the table was altered by hand; compare it with `duebox migrate --show-sql`"},
     {DB_E_BINLOG, DB_REFUSED, "polling finds all tasks meanwhile; set database.wake: poll where that is meant"},
+    {DB_E_EVENT, DB_LOST,
+     "it is followed again from behind that; set database.wake: poll where such rows are frequent"},
     {DB_E_PROTOCOL, DB_LOST, "something between here and the server changes the answers; connect directly"},
     {DB_E_NO_MEMORY, DB_DOWN, "this machine is out of memory; lower engine.batch or the routes' concurrency"},
 };

@@ -22,8 +22,8 @@ static bool cannot(struct err *err) {
 }
 
 bool db_api_can_tail(MYSQL *mysql, struct err *err) { return cannot(err); }
-bool db_api_tail(MYSQL *mysql, const char *file, uint64_t position, uint32_t server_id, struct db_tail **tail,
-                 struct err *err) {
+bool db_api_tail(MYSQL *mysql, const char *file, uint64_t position, uint32_t server_id, size_t largest,
+                 struct db_tail **tail, struct err *err) {
   *tail = NULL;
   return cannot(err);
 }
@@ -32,8 +32,17 @@ void db_api_tail_close(struct db_tail **tail) { *tail = NULL; }
 
 #else
 
+/* Connector/C calls that a lost connection, and yet tells it from one that failed. */
+static bool is_too_large(MYSQL *mysql) {
+  enum { CONNECTOR_REFUSES = 1 };
+  return mysql_errno(mysql) == CR_NET_PACKET_TOO_LARGE || (DB_API_MARIADB && mysql->net.error == CONNECTOR_REFUSES);
+}
+
 static bool tail_failed(MYSQL *mysql, struct err *err) {
   int code = (int)mysql_errno(mysql);
+  if (is_too_large(mysql))
+    return err_set(err, DB_E_EVENT, "following the binlog: a row of some table is larger than %lu MiB; %s",
+                   mysql->net.max_packet_size >> 20, db_error_cure(DB_E_EVENT));
   const char *text = code ? mysql_error(mysql) : "the server sends no more of it";
   code = code ? code : CR_SERVER_LOST;
   const char *cure = db_error_cure(code);
@@ -70,14 +79,15 @@ bool db_api_can_tail(MYSQL *mysql, struct err *err) {
   return true; /* MySQL's log too, but for transactions whose GTID has a tag: see db_api.h */
 }
 
-bool db_api_tail(MYSQL *mysql, const char *file, uint64_t position, uint32_t server_id, struct db_tail **out,
-                 struct err *err) {
+bool db_api_tail(MYSQL *mysql, const char *file, uint64_t position, uint32_t server_id, size_t largest,
+                 struct db_tail **out, struct err *err) {
   struct db_tail *tail = *out = calloc(1, sizeof *tail);
   if (!tail || !(tail->rpl = mariadb_rpl_init(mysql))) {
     db_api_tail_close(out);
     return err_set(err, DB_E_NO_MEMORY, "following the binlog: out of memory");
   }
   tail->mysql = mysql;
+  mysql->net.max_packet_size = largest;
   mariadb_rpl_optionsv(tail->rpl, MARIADB_RPL_FILENAME, file, strlen(file));
   mariadb_rpl_optionsv(tail->rpl, MARIADB_RPL_START, (unsigned long)position);
   mariadb_rpl_optionsv(tail->rpl, MARIADB_RPL_SERVER_ID, server_id);
@@ -136,12 +146,13 @@ bool db_api_can_tail(MYSQL *mysql, struct err *err) {
   return true;
 }
 
-bool db_api_tail(MYSQL *mysql, const char *file, uint64_t position, uint32_t server_id, struct db_tail **out,
-                 struct err *err) {
+bool db_api_tail(MYSQL *mysql, const char *file, uint64_t position, uint32_t server_id, size_t largest,
+                 struct db_tail **out, struct err *err) {
   struct db_tail *tail = *out = calloc(1, sizeof *tail);
   if (!tail)
     return err_set(err, DB_E_NO_MEMORY, "following the binlog: out of memory");
   tail->mysql = mysql;
+  mysql->net.max_packet_size = largest;
   tail->rpl = (MYSQL_RPL){
       .file_name = file, .file_name_length = strlen(file), .start_position = position, .server_id = server_id};
   if (mysql_binlog_open(mysql, &tail->rpl) == 0) {

@@ -87,7 +87,8 @@ enum store_status ops_housekeep(struct store_session *ss, int64_t longest_keep_m
 enum store_status ops_row_ids(struct store_session *ss, bool *reset, struct err *err);
 
 /* binlog.c */
-enum store_status ops_watch(void *store, const char *host, struct store_watch **watch, struct err *err);
+enum store_status ops_watch(void *store, const char *host, int64_t max_payload, struct store_watch **watch,
+                            struct err *err);
 enum store_status ops_watch_next(struct store_watch *watch, const struct store_hint **hints, size_t *count,
                                  struct err *err);
 void ops_watch_end(struct store_watch *watch);

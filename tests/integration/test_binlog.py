@@ -193,6 +193,24 @@ def test_a_killed_connection_comes_back(quiet):
     assert_soon(quiet)
 
 
+def test_a_huge_row_of_a_stranger_costs_no_memory(quiet):
+    """The log holds the rows of all databases of the server.  One that is far larger than any task is not read: the log
+    is followed again from behind it, and what was inserted meanwhile is found by one look."""
+    daemon = follow(quiet)
+    mark = daemon.mark()
+    other = quiet.mariadb.create_database(f"{quiet.database}-huge")
+    quiet.execute(f"CREATE TABLE `{other}`.big (b LONGBLOB)")
+    quiet.execute(f"INSERT INTO `{other}`.big VALUES (REPEAT('x', 40 << 20))")
+    assert "larger than 16 MiB" in daemon.wait_log("DUEBOX-BINLOG-LOST", after=mark)["msg"]
+    daemon.wait_log("DUEBOX-BINLOG-ON", after=mark)
+    settle(quiet)
+    mark = daemon.mark()
+    quiet.execute(f"INSERT INTO `{other}`.big VALUES (REPEAT('x', 10 << 20))")
+    assert_soon(quiet)
+    assert not [line for line in daemon.lines(after=mark) if line["id"] == "DUEBOX-BINLOG-LOST"]
+    quiet.execute(f"DROP DATABASE `{other}`")
+
+
 def test_an_altered_table(quiet):
     """Columns change their positions."""
     daemon = follow(quiet)
