@@ -156,7 +156,7 @@ bool order_may_go(const struct order *order, const struct task *task) {
   const struct order_key *key = task->order_key.len ? find_key(order, task->order_key) : NULL;
   if (key && !key->out && key->head == task->id)
     return true;
-  if (task->order_key.len && order->closed_shards & (UINT64_C(1) << task->shard))
+  if (task->order_key.len && order->closed_shards & shard_bit(task->shard))
     return false;
   return !key ||
          (!key->head && !key->blocking && !key->closed && !key->out && key->called && key->called->id == task->id);

@@ -463,21 +463,20 @@ static bool check_due(struct doctor *doctor, struct err *err) {
 }
 
 static bool check_held(struct doctor *doctor, struct err *err) {
-  enum { ROUTES_SAID = 20 };
+  enum { ROUTES_SAID = 20, COUNTED = 10000 };
   struct db_result result;
   struct db_row row;
-  if (!op_query(doctor->op, opsql_doctor_held, ARGS(UNSIGNED("cap", ROUTES_SAID)), "counting held tasks", &result, err))
+  if (!op_query(doctor->op, opsql_doctor_held, ARGS(UNSIGNED("cap", ROUTES_SAID), UNSIGNED("most", COUNTED)),
+                "counting held tasks", &result, err))
     return false;
-  bool any = false;
-  while (db_next(&result, &row, 2)) {
-    any = true;
+  uint64_t count = 0, all = 0;
+  for (; db_next(&result, &row, 2) && row.fields[0] && db_u64(&row, 1, UINT64_MAX, &count); all += count)
     say(doctor, FINDING_WARN, "held tasks",
         "define the route, or correct the name that the application writes; then they go on by themselves",
-        "%s: %s wait because no daemon has this route", row.fields[0] ? row.fields[0] : "?",
-        row.fields[1] ? row.fields[1] : "?");
-  }
+        "%s: %s%" PRIu64 " wait because no daemon has this route", row.fields[0], count == COUNTED ? "at least " : "",
+        count);
   db_results_free(&result, 1);
-  if (!any)
+  if (all == 0)
     say(doctor, FINDING_OK, "held tasks", "", "none: every task's route is known");
   return true;
 }

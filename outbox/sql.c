@@ -388,6 +388,10 @@ static void add_named(struct text *text, const char *name, size_t len, const cha
     text_puts(text, table);
     return;
   }
+  if (len == 10 && memcmp(name, "lease_runs", 10) == 0) {
+    text_puts(text, SQL_LEASE_RUNS);
+    return;
+  }
   for (; args->kind != SQL_END; args++) {
     if (strlen(args->name) == len && memcmp(args->name, name, len) == 0)
       break;

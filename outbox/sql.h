@@ -90,6 +90,11 @@ struct sql_arg {
 #define ARGS(...) ((const struct sql_arg[]){__VA_ARGS__, {.kind = SQL_END}})
 #define NO_ARGS (&(const struct sql_arg){.kind = SQL_END})
 
+/* {lease_runs}: whether the lease of a row of outbox_shards counts. No lease is as long as 11 minutes (engine.lease is
+ * 10 at most): one that ends later was written before the server's clock was put back, and a living owner would have
+ * renewed it since. */
+#define SQL_LEASE_RUNS "(lease_until > UTC_TIMESTAMP(6) AND lease_until <= UTC_TIMESTAMP(6) + INTERVAL 11 MINUTE)"
+
 /* Adds the text `with`, its {placeholders} filled in from args; {table} comes from `table`. A placeholder that args
  * lack is a programming error: it marks the text as failed. */
 void text_expand(struct text *text, const char *with, const char *table, const struct sql_arg *args);

@@ -3,4 +3,4 @@ UPDATE `{table}_shards`
 SET epoch = epoch + 1, owner = {owner}, unclean = TRUE,
     lease_until = UTC_TIMESTAMP(6) + INTERVAL {lease_us} MICROSECOND
 WHERE shard = {shard} AND epoch = {epoch} AND
-  (owner IS NULL OR lease_until <= UTC_TIMESTAMP(6) OR lease_until > UTC_TIMESTAMP(6) + INTERVAL 11 MINUTE)
+  (owner IS NULL OR NOT {lease_runs})

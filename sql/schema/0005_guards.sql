@@ -96,12 +96,6 @@ ALTER TABLE `{table}_history` ADD COLUMN revision INT UNSIGNED NOT NULL DEFAULT 
 ALTER TABLE `{table}_attempts`
   MODIFY outcome VARCHAR(32) CHARACTER SET ascii COLLATE ascii_bin NOT NULL;
 
--- A name that people know a daemon by, and its connections to this server (a JSON array of their ids), so that whoever
--- takes over from it can end them.
-ALTER TABLE `{table}_instances`
-  ADD COLUMN name VARCHAR(64) CHARACTER SET utf8mb4 COLLATE utf8mb4_bin NOT NULL DEFAULT '',
-  ADD COLUMN sessions TEXT CHARACTER SET utf8mb4 COLLATE utf8mb4_bin NOT NULL DEFAULT ('[]');
-
 -- Which task became a head of its order_key, and after how many failures: another one that was given its id, or the same
 -- that came back with a fresh budget, is none.
 ALTER TABLE `{table}_heads`

@@ -51,21 +51,6 @@ static inline enum result_fate say(struct fixture *f, uint32_t attempt, enum res
   return apply(f, &result);
 }
 
-/* A decision about a row that was read, and sent. */
-static inline struct decision decide_on_sent(const struct task *task, enum task_event event) {
-  return (struct decision){.id = task->id,
-                           .message_id = task->message_id,
-                           .changed_at = task->changed_at,
-                           .sent = task,
-                           .shard = task->shard,
-                           .from = task->state,
-                           .attempt_from = task->attempt,
-                           .event = event,
-                           .attempt = task->state == TASK_CLAIMED ? task->attempt : task->attempt + 1,
-                           .delay_us = INT64_C(3600000000),
-                           .published_us = INT64_C(1577836800123456)};
-}
-
 static inline const char *row(struct fixture *f) {
   return ask_text(f, "SELECT CONCAT_WS('|', state, payload, attempt, revision) FROM outbox");
 }

@@ -409,6 +409,20 @@ struct decision decide_on(struct fixture *f, uint64_t id, enum task_event event)
   };
 }
 
+struct decision decide_on_sent(const struct task *task, enum task_event event) {
+  return (struct decision){.id = task->id,
+                           .message_id = task->message_id,
+                           .changed_at = task->changed_at,
+                           .sent = task,
+                           .shard = task->shard,
+                           .from = task->state,
+                           .attempt_from = task->attempt,
+                           .event = event,
+                           .attempt = task->state == TASK_CLAIMED ? task->attempt : task->attempt + 1,
+                           .delay_us = INT64_C(3600000000),
+                           .published_us = INT64_C(1577836800123456)};
+}
+
 size_t settle(struct fixture *f, struct decision *decisions, size_t count) {
   bool lost[SHARDS];
   ok(f, f->store.ops->settle(f->ss, f->leases, SHARDS, decisions, count, lost, &f->err));

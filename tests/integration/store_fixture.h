@@ -73,6 +73,8 @@ enum store_status claim_rows(struct fixture *f, const struct shard_lease *leases
                              struct task_batch **batch, uint64_t *lost);
 /* A decision about a row as the table has it now. */
 struct decision decide_on(struct fixture *f, uint64_t id, enum task_event event);
+/* A decision about a row that was read, and sent. */
+struct decision decide_on_sent(const struct task *task, enum task_event event);
 /* Settles with all leases of the fixture; returns how many were applied. */
 size_t settle(struct fixture *f, struct decision *decisions, size_t count);
 

@@ -362,21 +362,6 @@ static void one_row_alone_waits_for_whoever_takes_the_shard(void **state) {
 
 /* --- changes after reading --- */
 
-/* A decision about what was read, as the settler makes it. */
-static struct decision decide_on_read(const struct task *task, enum task_event event) {
-  return (struct decision){.id = task->id,
-                           .message_id = task->message_id,
-                           .changed_at = task->changed_at,
-                           .sent = task,
-                           .shard = task->shard,
-                           .from = task->state,
-                           .attempt_from = task->attempt,
-                           .event = event,
-                           .attempt = task->attempt + 1,
-                           .delay_us = INT64_C(3600000000),
-                           .keep_us = event == EVENT_DONE ? 0 : 1000000};
-}
-
 /* A change that commits while the copy is at the sink is not deleted as done with the old content: the row is due again
  * with the new one, the next attempt and the next revision. */
 static void a_change_in_flight_is_sent_too(void **state) {
@@ -390,9 +375,9 @@ static void a_change_in_flight_is_sent_too(void **state) {
         "(3, 'r', 'x', 0, '2020-01-01')");
     struct task_batch *batch = read_group(f, TASK_SCHEDULED, 0, "r");
     assert_int_equal(batch->count, 3);
-    struct decision d[] = {decide_on_read(&batch->tasks[0], events[i % 4]),
-                           decide_on_read(&batch->tasks[1], events[i % 4]),
-                           decide_on_read(&batch->tasks[2], EVENT_DONE)};
+    struct decision d[] = {decide_on_sent(&batch->tasks[0], events[i % 4]),
+                           decide_on_sent(&batch->tasks[1], events[i % 4]),
+                           decide_on_sent(&batch->tasks[2], EVENT_DONE)};
     sql(f, "UPDATE outbox SET %s WHERE id IN (2, 3)", changes[i]);
     assert_int_equal(settle(f, d, 2), 2);
     assert_int_equal(settle(f, d + 2, 1), 1); /* one alone */
@@ -414,7 +399,7 @@ static void a_change_of_nothing_that_was_sent_is_settled(void **state) {
   for (int alone = 0; alone < 2; alone++) {
     ROW("(id, route, payload, shard) VALUES (1, 'r', 'x', 0), (2, 'r', 'x', 0)");
     struct task_batch *batch = read_group(f, TASK_SCHEDULED, 0, "r");
-    struct decision d[] = {decide_on_read(&batch->tasks[0], EVENT_DONE), decide_on_read(&batch->tasks[1], EVENT_DONE)};
+    struct decision d[] = {decide_on_sent(&batch->tasks[0], EVENT_DONE), decide_on_sent(&batch->tasks[1], EVENT_DONE)};
     sql(f, "UPDATE outbox SET priority = 7, max_attempts = 9");
     sql(f, "UPDATE outbox SET payload = 'y'");
     sql(f, "UPDATE outbox SET payload = 'x'");
@@ -434,7 +419,7 @@ static void changes_of_some_rows_of_a_batch(void **state) {
   struct task_batch *batch = read_group(f, TASK_SCHEDULED, 0, "r");
   assert_int_equal(batch->count, ROWS);
   for (int i = 0; i < ROWS; i++)
-    d[i] = decide_on_read(&batch->tasks[i], EVENT_DONE);
+    d[i] = decide_on_sent(&batch->tasks[i], EVENT_DONE);
   sql(f, "UPDATE outbox SET payload = REPLACE(payload, 'old', 'new') WHERE id %% 2 = 0");
   sql(f, "UPDATE outbox SET priority = 9 WHERE id %% 4 = 1");
   assert_int_equal(settle(f, d, ROWS), ROWS);
@@ -450,7 +435,7 @@ static void what_was_not_sent_is_judged_again(void **state) {
   struct fixture *f = *state;
   ROW("(id, route, payload, shard, expires_at) VALUES (1, 'r', 'x', 0, '2020-01-01')");
   struct task_batch *batch = read_group(f, TASK_SCHEDULED, 0, "r");
-  struct decision d = decide_on_read(&batch->tasks[0], EVENT_EXPIRE);
+  struct decision d = decide_on_sent(&batch->tasks[0], EVENT_EXPIRE);
   d.sent = NULL;
   sql(f, "UPDATE outbox SET expires_at = '2040-01-01'");
   assert_int_equal(settle(f, &d, 1), 0);
