@@ -150,8 +150,8 @@ static const char bound_rows[] =
     "EXISTS ("
     "SELECT 1 FROM `{table}` c FORCE INDEX (ix_next) WHERE c.state = 'claimed' AND c.shard = `{table}`.shard AND "
     "c.route = `{table}`.route AND c.order_key = `{table}`.order_key) AND NOT EXISTS ("
-    "SELECT 1 FROM `{table}_heads` h FORCE INDEX (ix_order_key) STRAIGHT_JOIN `{table}` a FORCE INDEX (PRIMARY) ON "
-    "a.id = h.head_id AND a.route = h.route AND a.order_key = h.order_key AND a.state <> 'awaiting' WHERE "
+    "SELECT 1 FROM `{table}_heads` h FORCE INDEX (ix_order_key) STRAIGHT_JOIN `{table}` o FORCE INDEX (PRIMARY) ON "
+    "{head_lives} WHERE "
     "h.route = `{table}`.route AND h.order_key = `{table}`.order_key AND h.head_id <> `{table}`.id)))";
 
 /* Adds a query about one range to out, in brackets. {columns} is ss->part. */

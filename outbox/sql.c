@@ -388,8 +388,8 @@ static void add_named(struct text *text, const char *name, size_t len, const cha
     text_puts(text, table);
     return;
   }
-  if (len == 10 && memcmp(name, "lease_runs", 10) == 0) {
-    text_puts(text, SQL_LEASE_RUNS);
+  if (len == 10 && (memcmp(name, "lease_runs", 10) == 0 || memcmp(name, "head_lives", 10) == 0)) {
+    text_puts(text, *name == 'l' ? SQL_LEASE_RUNS : SQL_HEAD_LIVES);
     return;
   }
   for (; args->kind != SQL_END; args++) {

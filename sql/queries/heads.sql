@@ -2,5 +2,5 @@
 -- its tasks are to go.
 SELECT h.head_id, o.failures, h.route, h.order_key
 FROM `{table}_heads` h STRAIGHT_JOIN `{table}` o FORCE INDEX (PRIMARY) 
-  ON o.id = h.head_id AND h.message_id IN ('', o.message_id) AND h.failures <= o.failures AND o.route = h.route AND o.order_key = h.order_key AND o.state <> 'awaiting'
+  ON {head_lives}
 ORDER BY o.priority DESC, COALESCE(o.first_due_at, o.due_at, o.created_at + INTERVAL o.delay_ms * 1000 MICROSECOND), o.id

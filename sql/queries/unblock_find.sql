@@ -3,11 +3,11 @@
 SELECT b.id FROM `{table}` b FORCE INDEX (ix_next)
 WHERE b.state = 'blocked' AND b.shard = {shard} AND b.route = {route} AND NOT EXISTS (
   SELECT 1 FROM `{table}_heads` h FORCE INDEX (ix_order_key) STRAIGHT_JOIN `{table}` o FORCE INDEX (PRIMARY)
-    ON o.id = h.head_id AND h.message_id IN ('', o.message_id) AND h.failures <= o.failures AND o.route = h.route AND o.order_key = h.order_key AND o.state <> 'awaiting'
+    ON {head_lives}
     AND ({failed_too} OR o.failures = 0)
   WHERE h.route = b.route AND h.order_key = b.order_key AND h.head_id <> b.id
-    AND (NOT EXISTS (SELECT 1 FROM `{table}_heads` own WHERE own.head_id = b.id AND own.message_id IN ('', b.message_id)
-          AND own.failures <= b.failures AND own.route = b.route
+    AND (NOT EXISTS (SELECT 1 FROM `{table}_heads` own WHERE own.head_id = b.id AND own.route = b.route
+          AND (own.message_id = '' OR own.message_id = b.message_id AND own.failures = b.failures)
           AND own.order_key = b.order_key)
       OR o.priority > b.priority OR o.priority = b.priority
         AND (COALESCE(o.first_due_at, o.due_at, o.created_at + INTERVAL o.delay_ms * 1000 MICROSECOND), o.id)
