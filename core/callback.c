@@ -63,9 +63,10 @@ static bool is_mac(const char *secret, const char *message_id, const struct call
   return secret && make_mac(secret, message_id, copy, ours) && CRYPTO_memcmp(ours, mac, CALLBACK_MAC_LEN) == 0;
 }
 
-static bool read_number(const char **at, uint64_t *out) {
+/* One spelling for each number. A row may have the id 0: SQL mode NO_AUTO_VALUE_ON_ZERO. */
+static bool read_number(const char **at, uint64_t least, uint64_t *out) {
   char *end;
-  bool number = **at >= '1' && **at <= '9';
+  bool number = (**at >= '1' && **at <= '9') || (least == 0 && **at == '0' && (at[0][1] < '0' || at[0][1] > '9'));
   *out = strtoull(*at, &end, 10);
   *at = end;
   return number;
@@ -75,7 +76,7 @@ bool callback_verify(const struct callbacks_config *config, const char *message_
                      struct callback_copy *copy) {
   const char *at = token;
   copy->version = 0;
-  if (!read_number(&at, &copy->row) || (*at == '-' && (at++, !read_number(&at, &copy->version))) || *at != '.' ||
+  if (!read_number(&at, 0, &copy->row) || (*at == '-' && (at++, !read_number(&at, 1, &copy->version))) || *at != '.' ||
       strlen(++at) != CALLBACK_MAC_LEN)
     return false;
   return is_mac(config->secret, message_id, copy, at) || is_mac(config->previous_secret, message_id, copy, at);

@@ -77,8 +77,28 @@ static void a_token_names_the_version_that_was_sent(void **state) {
   free(url);
 }
 
+/* In the SQL mode NO_AUTO_VALUE_ON_ZERO a row may have the id 0. Its consumer answers like any other, and is not called
+ * again until the task is dead. */
+static void a_row_may_have_the_id_0(void **state) {
+  const struct callbacks_config config = {.host = host, .base_url = base_url, .secret = secret};
+  static const char *const others[] = {"00-5", "0-05", "-5", "0-", "1-5", "0"};
+  char forged[96];
+  struct callback_copy copy = {.attempt = 1, .row = 0, .version = 5};
+  char *url = callback_url(&config, "m", &copy);
+  assert_non_null(url);
+  copy = (struct callback_copy){.attempt = 1, .row = 7};
+  assert_true(callback_verify(&config, "m", token_of(url), &copy));
+  assert_true(copy.row == 0 && copy.version == 5);
+  for (size_t i = 0; i < sizeof others / sizeof others[0]; i++) {
+    snprintf(forged, sizeof forged, "%s%s", others[i], strchr(token_of(url), '.'));
+    assert_false(verify(&config, "m", 1, forged));
+  }
+  free(url);
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {cmocka_unit_test(a_token_is_for_one_attempt_of_one_row),
+                                     cmocka_unit_test(a_row_may_have_the_id_0),
                                      cmocka_unit_test(a_token_names_the_version_that_was_sent)};
   return cmocka_run_group_tests_name("callback", tests, NULL, NULL);
 }
