@@ -217,7 +217,7 @@ static bool write_rows(struct outbox_operator *op, const struct change *change, 
 static void add_host(struct text *out, const char *host, uint64_t shards) {
   unsigned spread = (unsigned)__builtin_popcountll(shards & ~(UINT64_C(1) << SHARD_BOUND));
   text_sql(out, host, strlen(host));
-  text_puts(out, ", shard = IF(target_host = '', CRC32(IF(order_key = '', message_id, order_key)) MOD ");
+  text_puts(out, ", shard = IF(target_host = '', CRC32(IF(LENGTH(order_key) = 0, message_id, order_key)) MOD ");
   text_u64(out, spread);
   text_puts(out, ", ");
   text_u64(out, SHARD_BOUND);

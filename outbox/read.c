@@ -144,7 +144,8 @@ struct range_unit {
  * in its turn, which its own host alone knows while it lives; afterwards the table tells what is out and which head
  * goes first. */
 static const char bound_rows[] =
-    "(target_host = {host} OR (move_to_host IS NOT NULL OR move_to_shard IS NOT NULL) AND (order_key = '' OR NOT "
+    "(target_host = {host} OR (move_to_host IS NOT NULL OR move_to_shard IS NOT NULL) AND (LENGTH(order_key) = 0 OR "
+    "NOT "
     "EXISTS ("
     "SELECT 1 FROM `{table}_instances` i WHERE i.host = target_host AND i.alive_until > UTC_TIMESTAMP(6)) AND NOT "
     "EXISTS ("
@@ -152,7 +153,8 @@ static const char bound_rows[] =
     "c.route = `{table}`.route AND c.order_key = `{table}`.order_key) AND NOT EXISTS ("
     "SELECT 1 FROM `{table}_heads` h FORCE INDEX (ix_order_key) STRAIGHT_JOIN `{table}` o FORCE INDEX (PRIMARY) ON "
     "{head_lives} WHERE "
-    "h.route = `{table}`.route AND h.order_key = `{table}`.order_key AND h.head_id <> `{table}`.id)))";
+    "h.route = `{table}`.route AND h.order_key = `{table}`.order_key AND LENGTH(h.order_key) = "
+    "LENGTH(`{table}`.order_key) AND h.head_id <> `{table}`.id)))";
 
 /* Adds a query about one range to out, in brackets. {columns} is ss->part. */
 static void add_range(struct store_session *ss, struct text *out, const struct range_unit *u, const char *query,

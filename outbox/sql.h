@@ -96,10 +96,11 @@ struct sql_arg {
 #define SQL_LEASE_RUNS "(lease_until > UTC_TIMESTAMP(6) AND lease_until <= UTC_TIMESTAMP(6) + INTERVAL 11 MINUTE)"
 /* {head_lives}: whether the task `o` is what the row `h` of outbox_heads says. It is none any more once it has left,
  * also when its consumer asks for it again later, which counts as a failure of its own. Rows without a message id are
- * from before there were any. */
+ * from before there were any. The server ignores blanks at the end of texts that it compares; we do not. */
 #define SQL_HEAD_LIVES                                                                                                 \
   "o.id = h.head_id AND (h.message_id = '' OR h.message_id = o.message_id AND h.failures = o.failures) "               \
-  "AND o.route = h.route AND o.order_key = h.order_key AND o.state <> 'awaiting'"
+  "AND o.route = h.route AND o.order_key = h.order_key AND LENGTH(o.order_key) = LENGTH(h.order_key) "                 \
+  "AND o.state <> 'awaiting'"
 
 /* Adds the text `with`, its {placeholders} filled in from args; {table} comes from `table`. A placeholder that args
  * lack is a programming error: it marks the text as failed. */

@@ -5,7 +5,7 @@ WHERE b.state = 'blocked' AND b.shard = {shard} AND b.route = {route} AND NOT EX
   SELECT 1 FROM `{table}_heads` h FORCE INDEX (ix_order_key) STRAIGHT_JOIN `{table}` o FORCE INDEX (PRIMARY)
     ON {head_lives}
     AND ({failed_too} OR o.failures = 0)
-  WHERE h.route = b.route AND h.order_key = b.order_key AND h.head_id <> b.id
+  WHERE h.route = b.route AND h.order_key = b.order_key AND LENGTH(h.order_key) = LENGTH(b.order_key) AND h.head_id <> b.id
     AND (NOT EXISTS (SELECT 1 FROM `{table}_heads` own WHERE own.head_id = b.id AND own.route = b.route
           AND (own.message_id = '' OR own.message_id = b.message_id AND own.failures = b.failures)
           AND own.order_key = b.order_key)

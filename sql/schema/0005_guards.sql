@@ -31,12 +31,12 @@ ALTER TABLE `{table}`
   MODIFY due_at DATETIME(6) NULL DEFAULT (UTC_TIMESTAMP(6) + INTERVAL delay_ms * 1000 MICROSECOND),
   -- A default that is written as the word DEFAULT is computed from the columns before it in the INSERT: without any that
   -- the shard depends on it is one that the table refuses.
-  MODIFY shard TINYINT UNSIGNED NOT NULL DEFAULT (IF(target_host <> '', 63, IF(order_key <> '',
+  MODIFY shard TINYINT UNSIGNED NOT NULL DEFAULT (IF(target_host <> '', 63, IF(LENGTH(order_key) > 0,
     CRC32(order_key) MOD {shards}, IF(message_id = '', 255, CRC32(message_id) MOD {shards})))),
   -- A waiting row that is to go elsewhere comes before all others of its group, whenever it is due. One with an order_key
   -- keeps its place: those before it in its key go first.
   MODIFY next_at DATETIME(6) GENERATED ALWAYS AS (IF(state IN ('claimed', 'awaiting'), lease_until,
-    IF(state = 'scheduled' AND order_key = '' AND (move_to_shard IS NOT NULL OR move_to_host IS NOT NULL),
+    IF(state = 'scheduled' AND LENGTH(order_key) = 0 AND (move_to_shard IS NOT NULL OR move_to_host IS NOT NULL),
        TIMESTAMP'2000-01-01 00:00:00',
        COALESCE(due_at, created_at + INTERVAL delay_ms * 1000 MICROSECOND)))) STORED,
   -- Another one after every change by anybody but duebox. By the session's clock: it says that, not when.

@@ -182,6 +182,8 @@ static void far_ids_of_tasks_on_their_way_stay_until_they_are_over(void **state)
   struct fixture *f = *state;
   static const char *const stays[] = {
       "UPDATE outbox SET due_at = UTC_TIMESTAMP(6)",
+      "UPDATE outbox SET due_at = UTC_TIMESTAMP(6) - INTERVAL 1 HOUR", /* in flight in memory, perhaps */
+      "UPDATE outbox SET state = 'awaiting', lease_until = UTC_TIMESTAMP(6) + INTERVAL 1 HOUR",
       "UPDATE outbox SET state = 'claimed', lease_until = UTC_TIMESTAMP(6)",
       "INSERT INTO outbox_heads (head_id, shard, route, order_key) SELECT id, 1, route, "
       "order_key FROM outbox"};
