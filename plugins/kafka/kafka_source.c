@@ -24,6 +24,7 @@
 #define SEQUENCE_BITS 48
 #define SEQUENCE_MASK ((UINT64_C(1) << SEQUENCE_BITS) - 1)
 #define PARTITIONS_MAX 65536
+#define BLOCK_PATIENCE_US 5000000 /* a batch may be unreadable for want of memory */
 
 /* --- partitions --- */
 
@@ -37,7 +38,7 @@ static struct kafka_partition *partition_at(struct kafka_source *source, int32_t
     if (!more)
       return NULL;
     for (size_t i = source->partition_count; i <= index; i++)
-      more[i] = (struct kafka_partition){.window = KAFKA_WINDOW_EMPTY, .committed = -1};
+      more[i] = (struct kafka_partition){.window = KAFKA_WINDOW_EMPTY, .block = {.offset = -1}, .committed = -1};
     source->partitions = more;
     source->partition_count = index + 1;
   }
@@ -130,6 +131,60 @@ static void drop_held(struct kafka_source *source) {
     rd_kafka_event_destroy(source->held_event);
   source->held_event = NULL;
   source->held = NULL;
+}
+
+/* A note for the quarantine in place of the records that nobody can read. False: the host is full, or memory is short.
+ */
+static bool note_block(struct kafka_source *source, struct kafka_partition *partition, int32_t number) {
+  uint64_t sequence;
+  char origin[320];
+  if (!kafka_window_push(&partition->window, partition->block.offset, &sequence))
+    return false;
+  snprintf(origin, sizeof(origin), "%s[%d]@%lld", source->results->topic, (int)number,
+           (long long)partition->block.offset);
+  const struct duebox_record record = {.struct_size = sizeof(record),
+                                       .body = {"", 0},
+                                       .full_len = (size_t)source->max_record + 1,
+                                       .truncated = true,
+                                       .origin = origin};
+  if (source->host->result(source->host->ctx, &record, (uint64_t)number << SEQUENCE_BITS | (sequence & SEQUENCE_MASK)))
+    return true;
+  kafka_window_pop(&partition->window);
+  return false;
+}
+
+static void seek(struct kafka_source *source, int32_t number, int64_t offset) {
+  rd_kafka_topic_partition_list_t *list = rd_kafka_topic_partition_list_new(1);
+  rd_kafka_topic_partition_list_add(list, source->results->topic, number)->offset = offset;
+  rd_kafka_error_t *error = rd_kafka_seek_partitions(source->handle.rk, list, 0); /* does not wait */
+  if (error)
+    rd_kafka_error_destroy(error); /* the batch comes again, and so do we */
+  rd_kafka_topic_partition_list_destroy(list);
+}
+
+/* The client tells of a batch that it cannot unpack, and reads it again: it would never get past it. One record after
+ * the other is passed over, for a batch is given whole wherever in it reading begins, and is told by its first. What
+ * was read before it has all been taken: it comes through the same queue. */
+static void take_block(struct kafka_source *source, int32_t number, int64_t offset, const char *reason) {
+  struct kafka_partition *partition = partition_at(source, number);
+  if (!partition || !partition->assigned || offset < 0 || source->full || source->closed || source->fatal)
+    return;
+  struct kafka_block *block = &partition->block;
+  int64_t now = kafka_now_us();
+  if (block->offset != offset) {
+    *block = (struct kafka_block){.offset = offset, .next = offset, .since_us = now};
+    source->host->log(source->host->ctx, DUEBOX_LOG_ERROR, "KAFKA-RECORD-UNREADABLE",
+                      "%s[%d]@%lld cannot be unpacked and is passed over if that lasts: %s", source->results->topic,
+                      (int)number, (long long)offset, reason);
+    return;
+  }
+  if (now - block->since_us < BLOCK_PATIENCE_US || (block->next == offset && !note_block(source, partition, number)))
+    return;
+  seek(source, number, ++block->next);
+}
+
+static bool is_block(rd_kafka_resp_err_t err) {
+  return err == RD_KAFKA_RESP_ERR__BAD_COMPRESSION || err == RD_KAFKA_RESP_ERR__BAD_MSG;
 }
 
 /* Takes over the event. */
@@ -266,6 +321,7 @@ static void forget_all(struct kafka_source *source) {
   drop_held(source);
   for (size_t i = 0; i < source->partition_count; i++) {
     kafka_window_forget(&source->partitions[i].window);
+    source->partitions[i].block.offset = -1;
     source->partitions[i].committed = -1;
     source->partitions[i].assigned = false;
   }
@@ -311,6 +367,16 @@ static void take_rebalance(struct kafka_source *source, rd_kafka_event_t *event)
 
 /* --- events --- */
 
+static void take_error(struct kafka_source *source, rd_kafka_event_t *event) {
+  rd_kafka_topic_partition_t *place = rd_kafka_event_topic_partition(event);
+  if (place && is_block(rd_kafka_event_error(event)))
+    take_block(source, place->partition, place->offset, rd_kafka_event_error_string(event));
+  if (place)
+    rd_kafka_topic_partition_destroy(place);
+  if (kafka_health_error(&source->health, source->host, event))
+    give_up(source, rd_kafka_event_error_string(event));
+}
+
 static void take_event(struct kafka_source *source, rd_kafka_event_t *event) {
   if (kafka_handle_strayed(&source->handle))
     kafka_health_strayed(&source->health, source->host);
@@ -325,8 +391,7 @@ static void take_event(struct kafka_source *source, rd_kafka_event_t *event) {
     take_commit(source, event);
     break;
   case RD_KAFKA_EVENT_ERROR:
-    if (kafka_health_error(&source->health, source->host, event))
-      give_up(source, rd_kafka_event_error_string(event));
+    take_error(source, event);
     break;
   case RD_KAFKA_EVENT_LOG:
     kafka_log_event(source->host, event);

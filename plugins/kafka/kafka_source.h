@@ -13,8 +13,16 @@
 #include "kafka_health.h"
 #include "kafka_window.h"
 
+/* A batch that the client cannot unpack, which it reads again and again. */
+struct kafka_block {
+  int64_t offset; /* of its first record; -1 = none */
+  int64_t next;   /* where reading is to go on: the batch does not say how far it goes */
+  int64_t since_us;
+};
+
 struct kafka_partition {
   struct kafka_window window;
+  struct kafka_block block;
   int64_t committed; /* offset the group holds as far as we know; -1 = unknown */
   bool assigned;
 };
