@@ -6,11 +6,14 @@ import json
 import os
 import random
 
+import pymysql
+
 from support.scale import scaled
 from support.wait import wait_until
 
 TASKS = scaled("DUEBOX_TEST_STORM", 80, 3000)
 LIMIT_S = 240
+DEADLOCK = 1213
 JUNK = [None, 0, -1, 1e999, 2**70, "", "x" * 5000, [], {}, [[]], True, "1", "\u0000", "é", {"a": {"b": []}}]
 MEMBERS = ["id", "attempt", "status", "retry_in_ms", "error", "progress", "checkpoint", "extend_ms", "result"]
 
@@ -84,7 +87,10 @@ def test_a_storm_of_results(stage):
                 if dice.random() < 0.3:
                     tell(damaged(dice, record))
         for _ in range(4):
-            interfere()
+            try:
+                interfere()
+            except pymysql.err.OperationalError as error:
+                assert error.args[0] == DEADLOCK, error    # the change is gone, as after any deadlock
         if rounds % 8 == 4 and rounds < 50:
             victim = dice.choice(daemons)
             victim.kill9()
