@@ -13,6 +13,7 @@
 #include "admin/names.h"
 #include "admin/problem.h"
 #include "admin/results.h"
+#include "core/callback_id.h"
 #include "core/record.h"
 
 /* The engine has kept the record; what is wrong with it, the one who sent it learns from the same rules. */
@@ -107,17 +108,18 @@ static bool accept_callback(const struct result_offer *offer, struct response *r
   return false;
 }
 
-/* What a callback URL says, and whether it is one of ours. */
-static bool read_callback(struct admin *admin, const struct request *request, struct record_road *road) {
-  const char *message_id = request->params[0], *token = request->params[2];
-  *road = (struct record_road){.message_id = message_id, .binding = true, .current_only = true};
-  return parse_attempt(request->params[1], &road->attempt) && strlen(message_id) <= RECORD_ID_MAX &&
-         engine_callback_verify(admin_engine(admin), message_id, token, road);
+/* What a callback URL says, and whether it is one of ours. id: where the road's message id is then. */
+static bool read_callback(struct admin *admin, const struct request *request, char id[RECORD_ID_MAX + 1],
+                          struct record_road *road) {
+  *road = (struct record_road){.message_id = id, .binding = true, .current_only = true};
+  return parse_attempt(request->params[1], &road->attempt) && callback_id_read(request->params[0], id) &&
+         engine_callback_verify(admin_engine(admin), id, request->params[2], road);
 }
 
 bool result_callback_allows(struct admin *admin, const struct request *request, struct response *response) {
+  char id[RECORD_ID_MAX + 1];
   struct record_road road;
-  if (read_callback(admin, request, &road))
+  if (read_callback(admin, request, id, &road))
     return true;
   respond_problem(response, PROBLEM_FORBIDDEN, "this is not a callback URL of ours; use duebox-callback as it came");
   response->suspicious = true;
@@ -125,8 +127,9 @@ bool result_callback_allows(struct admin *admin, const struct request *request, 
 }
 
 void result_callback(struct admin *admin, const struct request *request, struct response *response) {
+  char id[RECORD_ID_MAX + 1];
   struct result_offer offer = {
       .source = "callback", .origin = request->endpoint->path, .body = request->body, .replied = true};
-  if (read_callback(admin, request, &offer.road) && accept_callback(&offer, response))
+  if (read_callback(admin, request, id, &offer.road) && accept_callback(&offer, response))
     (void)result_take(admin, &offer, response);
 }

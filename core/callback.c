@@ -9,6 +9,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "core/callback_id.h"
+
 enum { COPY_MAX = 48 };
 
 /* "<row>", "<row>-<version>" where that is known. */
@@ -37,23 +39,15 @@ static bool make_mac(const char *secret, const char *message_id, const struct ca
   return true;
 }
 
-/* Message ids may hold any printable ASCII: what is not unreserved (RFC 3986) is percent-encoded. */
-static void put_encoded(char **at, const char *text) {
-  static const char unreserved[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-._~";
-  for (; *text; text++)
-    *at += strchr(unreserved, *text) ? sprintf(*at, "%c", *text) : sprintf(*at, "%%%02X", (unsigned char)*text);
-}
-
 char *callback_url(const struct callbacks_config *config, const char *message_id, const struct callback_copy *copy) {
   char mac[CALLBACK_MAC_LEN + 1], name[COPY_MAX];
   if (!config->host || !make_mac(config->secret, message_id, copy, mac))
     return NULL;
   name_copy(copy, name);
-  char *url = malloc(strlen(config->base_url) + 3 * strlen(message_id) + CALLBACK_MAC_LEN + COPY_MAX + 32);
+  char *url = malloc(strlen(config->base_url) + 2 * strlen(message_id) + CALLBACK_MAC_LEN + COPY_MAX + 32);
   if (url) {
     char *at = url + sprintf(url, "%s/callback/", config->base_url);
-    put_encoded(&at, message_id);
-    sprintf(at, "/%" PRIu32 "/%s.%s", copy->attempt, name, mac);
+    sprintf(callback_id_write(message_id, at), "/%" PRIu32 "/%s.%s", copy->attempt, name, mac);
   }
   return url;
 }

@@ -90,7 +90,7 @@ RULES = [
     Rule("the AMQP plugin", ["plugins/amqp/*"], ["amqp_*.h"], vendors=("rabbitmq", "openssl")),
     Rule("the HTTP plugin", ["plugins/http/*"], ["http_*.h"], vendors=("curl", "openssl")),
     Rule("the admin listener", ["admin/*"], ["admin/*", BASE, "core/engine.h", "core/operator.h", "core/metrics.h", "core/config.h",
-                                             "core/store.h", "core/task_state.h", "core/record.h", "web.h"],
+                                             "core/store.h", "core/task_state.h", "core/record.h", "core/callback_id.h", "web.h"],
          vendors=("microhttpd", "jansson", "openssl")),
     Rule("the wiring", WIRING, ["cli/*", "core/*", "admin/*", "outbox/*"], vendors=("jansson",)),
     Rule("commands that open the database", OPENS_DATABASE, [*COMMANDS, "outbox/*"],

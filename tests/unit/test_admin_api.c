@@ -194,6 +194,13 @@ static void a_callback_is_about_its_url(void **state) {
   assert_string_equal(fixture->engine.road_id, "m-1");
   assert_int_equal(fixture->engine.road_attempt, 2);
   assert_true(fixture->engine.replied);
+  /* An id that a path cannot hold everywhere, as its URL has it, and as it had it before. */
+  static const char *const urls[] = {"/callback/~612f62/2/right", "/callback/%7E612f62/2/right",
+                                     "/callback/a%2Fb/2/right"};
+  for (size_t i = 0; i < ARRAY_LEN(urls); i++) {
+    json_decref(fixture_ask(fixture, "POST", urls[i], "", "{\"id\":\"a/b\",\"status\":\"done\"}", 200));
+    assert_string_equal(fixture->engine.road_id, "a/b");
+  }
 }
 
 /* Whoever is to reach the callbacks of HTTP tasks reaches nothing else, and the operators' port takes no callbacks. */

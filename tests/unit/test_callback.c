@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
  * Callback URLs: a token is good for its message id, row and attempt, and for nothing else (P1: a repeated callback of
- * an earlier task would end a later one that uses its message id).
+ * an earlier task would end a later one that uses its message id). A URL comes back whole through proxies and clients
+ * that decode and normalise paths: else the consumer's answer is lost.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -13,6 +14,7 @@
 #include <cmocka.h>
 
 #include "core/callback.h"
+#include "core/callback_id.h"
 #include "core/task.h"
 
 static char host[] = "h", base_url[] = "http://h:1", secret[] = "s", other[] = "t";
@@ -30,7 +32,7 @@ static void a_token_is_for_one_attempt_of_one_row(void **state) {
   char forged[96];
   char *url = callback_url(&config, "m/1", &copy);
   assert_non_null(url);
-  assert_memory_equal(url, "http://h:1/callback/m%2F1/2/17.", 31);
+  assert_memory_equal(url, "http://h:1/callback/~6d2f31/2/17.", 33);
   const char *token = token_of(url);
   copy = (struct callback_copy){.attempt = 2, .version = 5};
   assert_true(callback_verify(&config, "m/1", token, &copy));
@@ -96,9 +98,68 @@ static void a_row_may_have_the_id_0(void **state) {
   free(url);
 }
 
+/* Between a daemon and its consumer a proxy may decode a path and take "." and ".." away (RFC 3986, section 6.2.2). */
+static void an_id_comes_through_every_proxy(void **state) {
+  static const char longest[] = "////////////////////////////////////////////////////////////////";
+  static const struct {
+    const char *id, *segment;
+  } rows[] = {{"01937f3e-5a1c-7c9e-8d55-0d1c6f0a7b21", "01937f3e-5a1c-7c9e-8d55-0d1c6f0a7b21"},
+              {"Order_7.eu-west", "Order_7.eu-west"},
+              {"0", "0"},
+              {"-", "-"},
+              {".", "~2e"},
+              {"..", "~2e2e"},
+              {".env", "~2e656e76"},
+              {"a.", "~612e"},
+              {"a..b", "~612e2e62"},
+              {"a/b", "~612f62"},
+              {"a%2Fb", "~6125324662"},
+              {"a+b", "~612b62"},
+              {"~2e", "~7e3265"},
+              {"~", "~7e"},
+              {"\\?#", "~5c3f23"},
+              {longest, NULL}};
+  const struct callbacks_config config = {.host = host, .base_url = base_url, .secret = secret};
+  for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+    const struct callback_copy copy = {.attempt = 1, .row = 5};
+    char *url = callback_url(&config, rows[i].id, &copy), id[RECORD_ID_MAX + 1];
+    assert_non_null(url);
+    char *segment = url + strlen("http://h:1/callback/"), *end = strchr(segment, '/');
+    assert_string_equal(strchr(end + 1, '/') + 1, token_of(url));
+    *end = '\0';
+    if (rows[i].segment)
+      assert_string_equal(segment, rows[i].segment);
+    assert_int_equal(
+        strspn(segment + (*segment == '~'), "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_."),
+        strlen(segment + (*segment == '~')));
+    assert_true(callback_id_read(segment, id));
+    assert_string_equal(id, rows[i].id);
+    assert_true(verify(&config, id, 1, end + 1 + 2));
+    free(url);
+  }
+}
+
+/* URLs that were given out before an upgrade hold the id itself, which the router has percent-decoded. */
+static void an_older_url_is_taken(void **state) {
+  static const char *const ids[] = {"a/b", "..", "~", "~6", "~6d", "~2E", "~2e2e2", "~20", "~7f", "~6d2f3", "~xy"};
+  char id[RECORD_ID_MAX + 1], text[2 * RECORD_ID_MAX + 8] = "~";
+  for (size_t i = 0; i < sizeof ids / sizeof ids[0]; i++) {
+    assert_true(callback_id_read(ids[i], id));
+    assert_string_equal(id, ids[i]);
+  }
+  memset(text, 'x', RECORD_ID_MAX);
+  assert_true(callback_id_read(text, id));
+  text[RECORD_ID_MAX] = 'x';
+  assert_false(callback_id_read(text, id));
+  memset(text, '2', 2 * RECORD_ID_MAX + 3); /* of an id that is too long */
+  text[0] = '~';
+  assert_false(callback_id_read(text, id));
+}
+
 int main(void) {
-  const struct CMUnitTest tests[] = {cmocka_unit_test(a_token_is_for_one_attempt_of_one_row),
-                                     cmocka_unit_test(a_row_may_have_the_id_0),
-                                     cmocka_unit_test(a_token_names_the_version_that_was_sent)};
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(a_token_is_for_one_attempt_of_one_row), cmocka_unit_test(a_row_may_have_the_id_0),
+      cmocka_unit_test(a_token_names_the_version_that_was_sent), cmocka_unit_test(an_id_comes_through_every_proxy),
+      cmocka_unit_test(an_older_url_is_taken)};
   return cmocka_run_group_tests_name("callback", tests, NULL, NULL);
 }
