@@ -189,6 +189,8 @@ void flight_set_outcome(struct flight *flight, const struct duebox_outcome *outc
   if (class_len + message_len + record_len == 0)
     return;
   char *end = flight->text = malloc(class_len + message_len + record_len + 3);
+  if (!end && record_len && flight->outcome.answer == DUEBOX_ANSWER_DONE)
+    flight->outcome.answer = DUEBOX_ANSWER_RECORD; /* which nobody can read: not done */
   if (!end)
     return;
   if (class_len)

@@ -2,6 +2,7 @@
 #include "core/json_salvage.h"
 
 #include <string.h>
+#include <strings.h>
 
 static bool is_space(char c) { return c == ' ' || c == '\t' || c == '\n' || c == '\r'; }
 static bool is_quote(char c) { return c == '"' || c == '\''; }
@@ -103,7 +104,7 @@ bool json_salvage_find(struct json_salvage *s, const char *name, struct duebox_b
     if (!quote)
       break;
     s->at = quote + 1;
-    if ((size_t)(s->end - s->at) <= len || memcmp(s->at, name, len) != 0 || s->at[len] != '"')
+    if ((size_t)(s->end - s->at) <= len || strncasecmp(s->at, name, len) != 0 || s->at[len] != '"')
       continue;
     s->at += len + 1;
     const char *behind = s->at;

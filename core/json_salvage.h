@@ -25,7 +25,7 @@ MUSTCHECK bool json_salvage_start(struct json_salvage *s, const char *text, size
  * that the value is a string. A string that is not closed is no value. False at the end. */
 MUSTCHECK bool json_salvage_next(struct json_salvage *s, struct duebox_bytes *key, struct duebox_bytes *value,
                                  bool *text);
-/* The last resort, at any depth: the string behind "name": that is found next from *at on. */
+/* The last resort, at any depth: the string behind "name":, in capitals or not, that is found next from *at on. */
 MUSTCHECK bool json_salvage_find(struct json_salvage *s, const char *name, struct duebox_bytes *value);
 
 #endif

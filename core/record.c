@@ -251,7 +251,7 @@ static bool read_object(struct reader *r, const struct member *table, size_t cou
     return syntax(r);
   while (json_scan_key(&r->scan, &first, r->text, NULL)) {
     size_t i = 0;
-    while (i < count && strcmp(table[i].name, r->text) != 0)
+    while (i < count && strcasecmp(table[i].name, r->text) != 0)
       i++;
     if (i == count || (table[i].null_means_absent && json_scan_peek(&r->scan) == SCAN_NULL)) {
       if (!json_scan_value(&r->scan, NULL))
@@ -279,7 +279,7 @@ static void salvage_member(struct reader *r, const struct duebox_bytes *key, con
   struct result_record *record = r->record;
   double number = 0;
   for (unsigned i = r->called ? MEMBER_STATUS : MEMBER_ID; i <= MEMBER_CELERY_ID; i++) {
-    bool ok = strlen(members[i].name) == key->len && memcmp(members[i].name, key->data, key->len) == 0;
+    bool ok = strlen(members[i].name) == key->len && strncasecmp(members[i].name, key->data, key->len) == 0;
     if (!ok)
       continue;
     if (i == MEMBER_ID && (ok = is_id(value->data, value->len))) {

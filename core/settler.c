@@ -23,10 +23,11 @@ enum {
   FLAWED_MAX = 16, /* answers with a flaw that are kept of one batch; more would say the same */
 };
 
-/* A consumer's answer that counts and is not as it should be, on its way to the quarantine. */
+/* A consumer's answer that is not as it should be, on its way to the quarantine. */
 struct flawed {
   struct flight *flight;
-  const struct result_record *record;
+  const char *status; /* that counts all the same; NULL = none could be made out, and the attempt has failed */
+  char flaw[256];
 };
 
 /* The pieces of one batch: flights that need a write, and their decisions in the same order. */
@@ -40,6 +41,15 @@ struct batch {
   int64_t mono_us, db_us; /* when it was begun, by our monotonic clock and by the database's */
 };
 
+static void note_flaw(struct batch *batch, struct flight *flight, const char *status, const char *flaw) {
+  if (batch->flawed_count == FLAWED_MAX)
+    return;
+  struct flawed *flawed = &batch->flawed[batch->flawed_count++];
+  flawed->flight = flight;
+  flawed->status = status;
+  snprintf(flawed->flaw, sizeof flawed->flaw, "%s", flaw);
+}
+
 /* Reads what the consumer answered to the call; NULL when that is no record. */
 static struct result_record *read_answer(struct flight *flight, const struct config *config, struct batch *batch,
                                          struct duebox_outcome *outcome) {
@@ -48,14 +58,18 @@ static struct result_record *read_answer(struct flight *flight, const struct con
                                    .checkpoint_max = (size_t)config->engine.max_checkpoint};
   struct result_record *record = &batch->records[batch->record_count];
   struct err err = {0};
-  if (result_record_parse(outcome->record, outcome->record_len, &road, record, &err)) {
+  if (result_record_parse(outcome->record ? outcome->record : "", outcome->record_len, &road, record, &err)) {
     batch->record_count++;
+    if (record->flaw)
+      note_flaw(batch, flight, result_status_text(record->status), record->flaw);
     return record;
   }
   if (outcome->answer == DUEBOX_ANSWER_RECORD) { /* it was meant to say something, and nobody knows what */
     outcome->cls = DUEBOX_RETRY;
     outcome->error_class = RECORD_BROKEN;
-    outcome->message = "the answer was to be a result record, and no status can be made out";
+    if (!outcome->message)
+      outcome->message = "the answer was to be a result record, and no status can be made out";
+    note_flaw(batch, flight, NULL, outcome->message);
   }
   return NULL;
 }
@@ -64,10 +78,8 @@ static void decide_outcome(struct flight *flight, const struct route_config *rou
                            const struct rules_task *facts, struct batch *batch, bool *written) {
   struct result_record *record = NULL;
   struct duebox_outcome outcome = flight->outcome;
-  if (outcome.cls == DUEBOX_DELIVERED && outcome.record)
+  if (outcome.cls == DUEBOX_DELIVERED && (outcome.record || outcome.answer == DUEBOX_ANSWER_RECORD))
     record = read_answer(flight, context->config, batch, &outcome);
-  if (record && record->flaw && batch->flawed_count < FLAWED_MAX)
-    batch->flawed[batch->flawed_count++] = (struct flawed){flight, record};
   rules_outcome(context, route, facts, &outcome, record, &flight->decision, written);
 }
 
@@ -312,15 +324,17 @@ static void keep_flawed(struct settler *settler, struct store_session *ss, const
   struct store_result results[FLAWED_MAX];
   char why[FLAWED_MAX][320];
   for (size_t i = 0; i < batch->flawed_count; i++) {
-    const struct flight *flight = batch->flawed[i].flight;
-    const struct result_record *record = batch->flawed[i].record;
-    log_repeated(&settler->flaws, LOG_LEVEL_WARN, "DUEBOX-ANSWER-BROKEN", "route=%s status=%s counts, but: %s",
-                 flight->lane->name, result_status_text(record->status), record->flaw);
-    snprintf(why[i], sizeof why[i], "%s: %s", record->message_id, record->flaw);
-    results[i] = (struct store_result){.broken = why[i],
-                                       .source = "answer",
-                                       .origin = flight->lane->name,
-                                       .body = {flight->outcome.record, flight->outcome.record_len}};
+    const struct flawed *flawed = &batch->flawed[i];
+    const struct flight *flight = flawed->flight;
+    log_repeated(&settler->flaws, LOG_LEVEL_WARN, "DUEBOX-ANSWER-BROKEN", "route=%s status=%s %s: %s",
+                 flight->lane->name, flawed->status ? flawed->status : "?",
+                 flawed->status ? "counts, but" : "counts as a failure", flawed->flaw);
+    snprintf(why[i], sizeof why[i], "%s: %s", flight->task->view.message_id, flawed->flaw);
+    results[i] = (struct store_result){
+        .broken = why[i],
+        .source = "answer",
+        .origin = flight->lane->name,
+        .body = {flight->outcome.record ? flight->outcome.record : "", flight->outcome.record_len}};
   }
   struct err err = {0};
   if (batch->flawed_count &&

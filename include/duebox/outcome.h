@@ -47,8 +47,10 @@ struct duebox_outcome {
   const char *error_class; /* short stable word such as "kafka.msg_size_too_large", or NULL; at most 63 bytes kept */
   const char *message;     /* text for people, or NULL; at most 4095 bytes kept */
   const char *record;      /* what the consumer wrote, or NULL; copied by the host before complete() returns.
-                            * ANSWER_RECORD: a result record. ANSWER_DONE, ANSWER_LATER: the host reads it, and where it
-                            * is a result record that counts instead; any other text means nothing */
+                            * ANSWER_RECORD: a result record; where no status can be made out in it, or it is empty,
+                            * the attempt has failed, with `message` as its text. ANSWER_DONE, ANSWER_LATER: the host
+                            * reads it, and where it is a result record that counts instead; any other text means
+                            * nothing */
   size_t record_len;
   /* Since 1.3 */
   bool blameless; /* UNKNOWN: the task had no part in it, as when a connection broke over another one: the attempt

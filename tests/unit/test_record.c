@@ -224,6 +224,10 @@ static const char *const slips[] = {
     "{'status': 'retry', 'error': None}",
     "{\"status\":\"Retry\"}",
     "{\"status\":\"RETRY\"}",
+    "{\"Status\":\"Retry\"}",
+    "{\"STATUS\":\"RETRY\",\"RETRY_IN_MS\":5}",
+    "{\"Error\":{\"Message\":\"closed\"},\"Status\":\"retry\",}",
+    "{\"text\":\"5\" pipe\",\"STATUS\":\"retry\"}",
     "{\"status\":\"retry\",\"at\":99999999999999999999999}",
     "{\"load\":NaN,\"status\":\"retry\"}",
     "{\"text\":\"two\nlines\",\"status\":\"retry\"}",
@@ -270,6 +274,7 @@ static void test_an_intelligible_status_counts(void **state) {
 /* A body that is no record says nothing: the HTTP status alone decides. */
 static void test_ordinary_answers(void **state) {
   static const char *const texts[] = {"{\"status\":\"ok\"}",
+                                      "{\"Status\":\"OK\"}",
                                       "{\"ok\":true}",
                                       "<html>",
                                       "{\"status\":200}",
@@ -320,6 +325,16 @@ static void test_a_status_does_not_end_at_a_nul(void **state) {
 static void test_kindness(void **state) {
   struct result_record r;
   struct err err = {0};
+  assert_true(
+      parse("{\"ID\":\"m-1\",\"Attempt\":2,\"Status\":\"Fail\",\"Error\":{\"Class\":\"E\",\"Message\":\"boom\"},"
+            "\"Result\":7}",
+            &nothing_known, &r, &err));
+  assert_null(r.flaw);
+  assert_int_equal(r.status, RESULT_FAIL);
+  assert_string_equal(r.error_class, "E");
+  assert_string_equal(r.error_message, "boom");
+  assert_string_equal(r.result_json, "7");
+  result_record_free(&r);
   assert_true(parse("{\"status\":\"retry\",\"error\":\"boom\"}", &call, &r, &err));
   assert_string_equal(r.error_message, "boom");
   result_record_free(&r);
@@ -345,6 +360,7 @@ static void test_a_callback_cannot_speak_of_another_task(void **state) {
       "{\"id\":\"m-2\",\"attempt\":2,\"status\":\"done\",\"x\":1e999}",
       "{\"id\":\"m-2\",\"status\":\"done\",}",
       "{\"status\":\"done\",\"id\":\"m-1\",\"id\":\"m-2\"}",
+      "{\"status\":\"done\",\"Id\":\"m-2\"}",
       "{\"status\":\"done\",\"id\":{}}",
       "{\"status\":\"done\",\"attempt\":1}",
       "{\"status\":\"done\",\"attempt\":\"3\"}",

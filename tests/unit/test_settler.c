@@ -1,11 +1,14 @@
 /* SPDX-License-Identifier: MIT
  *
+ * A handler's answer that is to be a result record and is none: it is no success.
+ *
  * A settling whose fence is refused: the shard is another's, or nobody's. What is dropped is due again in the table,
  * and it leaves again at most once more: this daemon must have lost the shard before it looks there the next time.
  */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -34,6 +37,8 @@ struct fixture {
   struct store store;
   struct shard_lease told;
   unsigned tellings;
+  unsigned kept; /* in the quarantine */
+  char why[128], body[64];
 };
 
 static enum store_status open_any(void *store, const char *purpose, struct store_session **out, struct err *err) {
@@ -53,6 +58,17 @@ static enum store_status settle(struct store_session *ss, const struct shard_lea
   return STORE_OK;
 }
 
+static enum store_status settle_results(struct store_session *ss, struct store_result *results, size_t count,
+                                        result_decide_fn *decide, void *ctx, struct err *err) {
+  struct fixture *f = (struct fixture *)ss;
+  for (size_t i = 0; i < count; i++) {
+    f->kept++;
+    snprintf(f->why, sizeof f->why, "%s", results[i].broken);
+    snprintf(f->body, sizeof f->body, "%.*s", (int)results[i].body.len, results[i].body.data);
+  }
+  return STORE_OK;
+}
+
 static int64_t db_now(void *engine) { return 1; }
 
 static void shard_lost(void *engine, const struct shard_lease *lease) {
@@ -67,7 +83,7 @@ static void release(struct task_batch *batch) {}
 static int set_up(void **state) {
   struct fixture *f = calloc(1, sizeof *f);
   assert_non_null(f);
-  f->ops = (struct store_ops){.open = open_any, .close = close_any, .settle = settle};
+  f->ops = (struct store_ops){.open = open_any, .close = close_any, .settle = settle, .settle_results = settle_results};
   f->store = (struct store){.ops = &f->ops, .self = f};
   f->ref = (struct config_ref){.users = 1 + TASKS, .config = &f->config}; /* never the last one */
   f->route = (struct route_config){.name = "work"};
@@ -104,7 +120,7 @@ static int tear_down(void **state) {
 }
 
 /* Sent from memory, one of each shard, and delivered. */
-static void deliver(struct fixture *f) {
+static void deliver(struct fixture *f, const struct duebox_outcome *outcome) {
   struct flight_list done = {0};
   f->batch = (struct task_batch){.open = TASKS, .count = TASKS, .tasks = f->tasks, .release = release};
   for (unsigned i = 0; i < TASKS; i++) {
@@ -113,6 +129,7 @@ static void deliver(struct fixture *f) {
                                 .state = TASK_SCHEDULED,
                                 .attempt_now = 1,
                                 .message_id = {"m", 1},
+                                .view = {.message_id = "m"},
                                 .batch = &f->batch};
     struct flight *flight = flight_take(&f->flights, &f->tasks[i]);
     assert_non_null(flight);
@@ -120,21 +137,63 @@ static void deliver(struct fixture *f) {
     flight->config = &f->ref;
     flight->epoch = 7;
     flight->end = FLIGHT_OUTCOME;
-    flight->outcome.cls = DUEBOX_DELIVERED;
+    flight_set_outcome(flight, outcome);
     flight->handed_us = flight->completed_us = clock_mono_us();
     flight_list_add(&done, flight);
   }
   mailbox_put(&f->settler.in, &done);
 }
 
+static void wait_settled(struct fixture *f, struct flight_list *settled) {
+  int64_t limit = clock_mono_us() + PATIENCE_US;
+  while (settled->count < TASKS && clock_mono_us() < limit)
+    mailbox_take(&f->scheduler, limit, settled);
+  assert_int_equal(settled->count, TASKS);
+}
+
+/* A handler that says "here is a result record" and gives none, or one without a status, has not said that the work is
+ * done: the attempt has failed, and people can look at what it gave. An empty one was taken for done, without a word.
+ * A body beside "done" that is no record is the destination's own affair. */
+static void a_record_without_a_status_is_not_done(void **state) {
+  struct fixture *f = *state;
+  static const struct {
+    const char *record;
+    enum duebox_answer answer;
+    enum task_event event;
+    unsigned kept;
+  } rows[] = {{"{\"pad\":\"xx", DUEBOX_ANSWER_RECORD, EVENT_RETRY, TASKS},
+              {"", DUEBOX_ANSWER_RECORD, EVENT_RETRY, TASKS},
+              {"{\"status\":\"done\",\"pad\":\"xx", DUEBOX_ANSWER_RECORD, EVENT_DONE, TASKS},
+              {"{\"status\":\"done\"}", DUEBOX_ANSWER_RECORD, EVENT_DONE, 0},
+              {"{\"pad\":\"xx", DUEBOX_ANSWER_DONE, EVENT_DONE, 0},
+              {"{}", DUEBOX_ANSWER_LATER, EVENT_PUBLISHED, 0}};
+  for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+    struct flight_list settled = {0};
+    struct flight *flight;
+    f->kept = 0;
+    deliver(f, &DUEBOX_OUTCOME(.cls = DUEBOX_DELIVERED, .answer = rows[i].answer, .record = rows[i].record,
+                               .record_len = strlen(rows[i].record)));
+    wait_settled(f, &settled);
+    if (f->kept != rows[i].kept)
+      fail_msg("%s: %u in quarantine", rows[i].record, f->kept);
+    if (f->kept)
+      assert_string_equal(f->body, rows[i].record);
+    if (f->kept)
+      assert_memory_equal(f->why, "m: ", 3);
+    while ((flight = flight_list_pop(&settled))) {
+      if (flight->decision.event != rows[i].event)
+        fail_msg("%s: event %d", rows[i].record, (int)flight->decision.event);
+      flight_give_back(&f->flights, flight);
+    }
+    leases_gain(&f->leases, LOST_SHARD, 7, clock_instant(), PATIENCE_US, false);
+  }
+}
+
 static void a_shard_that_the_fence_refuses_is_lost_at_once(void **state) {
   struct fixture *f = *state;
   struct flight_list settled = {0};
-  deliver(f);
-  int64_t limit = clock_mono_us() + PATIENCE_US;
-  while (settled.count < TASKS && clock_mono_us() < limit)
-    mailbox_take(&f->scheduler, limit, &settled);
-  assert_int_equal(settled.count, TASKS);
+  deliver(f, &DUEBOX_OUTCOME(.cls = DUEBOX_DELIVERED));
+  wait_settled(f, &settled);
   /* Before the scheduler could read what was dropped. */
   assert_int_equal(f->tellings, 1);
   assert_int_equal(f->told.shard, LOST_SHARD);
@@ -150,6 +209,7 @@ static void a_shard_that_the_fence_refuses_is_lost_at_once(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
+      cmocka_unit_test_setup_teardown(a_record_without_a_status_is_not_done, set_up, tear_down),
       cmocka_unit_test_setup_teardown(a_shard_that_the_fence_refuses_is_lost_at_once, set_up, tear_down),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
