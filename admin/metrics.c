@@ -56,6 +56,8 @@ static const struct series engine_series[] = {
     {"duebox_binlog_hints", METRIC_COUNTER, PLAIN, E(hints), "Groups of tasks announced by the server's binlog."},
     {"duebox_binlog_up", METRIC_GAUGE, PLAIN, E(watch_up), "1 while the server's binlog is followed."},
     {"duebox_shards_held", METRIC_GAUGE, PLAIN, E(shards_held), "Shards whose lease this instance holds."},
+    {"duebox_shards_unowned", METRIC_GAUGE, PLAIN, E(shards_unowned),
+     "Shards that no daemon holds, as this one saw them last."},
     {"duebox_db_up", METRIC_GAUGE, PLAIN, E(db_up), "1 while the last unit of work with the database succeeded."},
     {"duebox_db_round_trip_seconds", METRIC_GAUGE, MICROSECONDS, E(db_round_trip_us), "Round trip to the database."},
     {"duebox_db_clock_offset_seconds", METRIC_GAUGE, MICROSECONDS, E(db_clock_offset_us),

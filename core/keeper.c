@@ -156,13 +156,38 @@ static void leave_beyond(struct keeper *keeper, size_t share) {
       leases_leave(keeper->leases, shard, now);
 }
 
+/* Rows that somebody has deleted; without them nobody would read those shards ever again. */
+static void remake(struct keeper *keeper, uint64_t gone, int64_t lease_ms) {
+  struct err err = {0};
+  if (!gone ||
+      !keeper_ok(keeper, KEEPER_SHARDS, keeper->store->ops->remake_shards(keeper->ss, gone, lease_ms, &err), &err))
+    return;
+  for (unsigned shard = 0; shard < STORE_SHARDS_MAX; shard++)
+    if (gone & shard_bit((uint8_t)shard))
+      log_warn(
+          "DUEBOX-SHARD-REMADE",
+          "shard=%u its row had been deleted from the table of shards, and is there again; whoever held it may still "
+          "send, so nobody takes it for %lld ms",
+          shard, (long long)(shard == SHARD_BOUND ? 0 : lease_ms));
+}
+
+static size_t bits(uint64_t set) {
+  size_t n = 0;
+  for (; set; set &= set - 1)
+    n++;
+  return n;
+}
+
 /* Spreads the shards evenly over the instances that live: takes free ones up to our share, leaves those beyond it. */
 static void balance(struct keeper *keeper, int64_t lease_ms) {
   struct shard_row rows[STORE_SHARDS_MAX];
   size_t n = 0, mine = 0, unowned = 0;
+  uint64_t gone = 0;
   struct err err = {0};
-  if (!keeper_ok(keeper, KEEPER_SHARDS, keeper->store->ops->shards(keeper->ss, rows, &n, &err), &err))
+  if (!keeper_ok(keeper, KEEPER_SHARDS, keeper->store->ops->shards(keeper->ss, rows, &n, &gone, &err), &err))
     return;
+  remake(keeper, gone, lease_ms);
+  unowned = bits(gone);
   for (size_t i = 0; i < n; i++)
     note_silent(keeper, &rows[i], lease_ms);
   end_silent(keeper);
@@ -171,6 +196,7 @@ static void balance(struct keeper *keeper, int64_t lease_ms) {
   mine = before;
   size_t share = keeper->living ? (n + keeper->living - 1) / keeper->living : n;
   for (size_t i = 0; i < n; i++) {
+    unowned += !rows[i].expired && !rows[i].owner[0]; /* remade a moment ago */
     if (!rows[i].expired || holds(held, before, rows[i].shard))
       continue; /* one that says it is ours and is not: giving it back failed, and its lease has ended by now */
     if (mine < share) {
@@ -182,6 +208,7 @@ static void balance(struct keeper *keeper, int64_t lease_ms) {
   }
   leave_beyond(keeper, share);
   set_gauge(&keeper->metrics->shards_held, (int64_t)mine);
+  set_gauge(&keeper->metrics->shards_unowned, (int64_t)unowned);
   pthread_mutex_lock(&keeper->lock);
   keeper->seen_shards = n > 0;
   keeper->alone = unowned == 0;

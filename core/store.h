@@ -325,11 +325,14 @@ struct store_ops {
   enum store_status (*beat)(struct store_session *ss, const struct instance_row *me, int64_t ttl_ms, uint32_t *living,
                             uint32_t *route_sets, struct err *err);
   enum store_status (*leave)(struct store_session *ss, const char *instance, struct err *err);
+  /* *gone: the shards, SHARD_BOUND among them, whose row somebody has deleted, as shard_bit(). */
   enum store_status (*shards)(struct store_session *ss, struct shard_row rows[STORE_SHARDS_MAX], size_t *count,
-                              struct err *err);
+                              uint64_t *gone, struct err *err);
+  /* Puts rows back that are gone. Nobody takes these shards for lease_ms: whoever held them has noticed by then. */
+  enum store_status (*remake_shards)(struct store_session *ss, uint64_t gone, int64_t lease_ms, struct err *err);
   /* Compare-and-set on (shard, seen epoch): only where the lease is expired or nobody's. *epoch = 0: somebody else was
-   * quicker. Otherwise our new epoch, one higher than any before. STORE_BUSY, at once: another transaction holds the
-   * shard's row. */
+   * quicker. Otherwise our new epoch, higher than any before, also when the row was remade. STORE_BUSY, at once:
+   * another transaction holds the shard's row. */
   enum store_status (*acquire)(struct store_session *ss, const char *instance, const struct shard_row *seen,
                                int64_t lease_ms, uint64_t *epoch, struct err *err);
   /* Ends what the server still has open for another instance, if that is silent: transactions of a daemon that stands

@@ -302,23 +302,11 @@ static const struct operator_ops ops = {
 
 /* The connection takes one statement at a time from here on: a raw condition must not bring a second one with it. */
 static bool prepare(struct outbox_operator *op, struct err *err) {
-  static const char what[] = "opening the database";
-  struct db_result result;
-  struct db_row row;
-  uint64_t shard;
-  if (mysql_set_server_option(op->conn->mysql, MYSQL_OPTION_MULTI_STATEMENTS_OFF) != 0) {
-    int code = (int)mysql_errno(op->conn->mysql);
-    return err_set(err, code, "%s: %s (error %d)", what, mysql_error(op->conn->mysql), code);
-  }
-  if (!op_query(op, opsql_shard_numbers, NO_ARGS, what, &result, err))
-    return false;
-  bool ok = true;
-  while (ok && db_next(&result, &row, 1)) {
-    ok = db_u64(&row, 0, STORE_SHARDS_MAX - 1, &shard);
-    op->shards |= ok ? UINT64_C(1) << shard : 0;
-  }
-  db_results_free(&result, 1);
-  return (ok && op->shards) || db_unexpected(err, what);
+  op->shards = (shard_bit((uint8_t)op->conn->shards) - 1) | shard_bit(SHARD_BOUND);
+  if (mysql_set_server_option(op->conn->mysql, MYSQL_OPTION_MULTI_STATEMENTS_OFF) == 0)
+    return true;
+  int code = (int)mysql_errno(op->conn->mysql);
+  return err_set(err, code, "opening the database: %s (error %d)", mysql_error(op->conn->mysql), code);
 }
 
 enum store_status outbox_operator_open(const struct database_config *config, struct operator* out, struct err *err) {

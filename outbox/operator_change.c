@@ -116,7 +116,7 @@ static bool lock_shards(struct outbox_operator *op, struct change *change, struc
   bool wanted[STORE_SHARDS_MAX] = {false}, held[STORE_SHARDS_MAX] = {false}, lapsed[STORE_SHARDS_MAX] = {false};
   for (size_t i = 0; i < change->count; i++)
     if (task_state_living(change->targets[i].state))
-      wanted[change->targets[i].shard] = true;
+      wanted[change->targets[i].shard] = change->dead_owner[change->targets[i].shard] = true;
   struct text list = {0};
   struct db_result result;
   add_shards(&list, wanted);

@@ -69,15 +69,6 @@ static void add_ids(struct text *out, const struct task_filter *filter) {
   text_puts(out, "))");
 }
 
-void filter_shards(struct text *out, uint64_t shards) {
-  for (unsigned shard = 0, n = 0; shard < STORE_SHARDS_MAX; shard++) {
-    if (!(shards & UINT64_C(1) << shard))
-      continue;
-    text_puts(out, n++ ? "," : "");
-    text_u64(out, shard);
-  }
-}
-
 /* Of a living task: an explicit NULL means the default. The history has it as first asked for. */
 #define DUE "COALESCE(due_at, created_at + INTERVAL delay_ms * 1000 MICROSECOND)"
 
@@ -86,7 +77,7 @@ void filter_sql(struct text *out, const struct task_filter *filter, enum operato
   add_equal(out, "route", filter->route);
   if (filter->route && table == TABLE_LIVING) {
     text_puts(out, " AND shard IN (");
-    filter_shards(out, shards);
+    text_shard_set(out, shards);
     text_puts(out, ")");
   }
   add_equal(out, "task_key", filter->key);

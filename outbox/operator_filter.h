@@ -21,9 +21,6 @@ bool filter_touches(const struct task_filter *filter, enum operator_table table)
  * for each that there is; naming them lets a route be found by the index, which begins with (state, shard, route). */
 void filter_sql(struct text *out, const struct task_filter *filter, enum operator_table table, uint64_t shards);
 
-/* Adds "0,1,63" for the bits that are set. */
-void filter_shards(struct text *out, uint64_t shards);
-
 /* The index that finds a route or a state in the table, as a hint, and the part of the filter that it looks at. NULL:
  * the filter names neither. */
 const char *filter_index(const struct task_filter *filter, enum operator_table table, struct task_filter *part);

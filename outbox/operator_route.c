@@ -112,7 +112,7 @@ static bool count_state(struct outbox_operator *op, struct route_info *entry, en
 
 static bool count_all(struct outbox_operator *op, struct route_table *table, uint64_t cap, struct err *err) {
   struct text shards = {0};
-  filter_shards(&shards, op->shards);
+  text_shard_set(&shards, op->shards);
   bool ok = true;
   for (size_t i = 0; ok && i < table->count; i++)
     for (int state = 0; ok && state < LIVING_STATES; state++)

@@ -13,7 +13,8 @@ enum store_status ops_beat(struct store_session *ss, const struct instance_row *
                            uint32_t *route_sets, struct err *err);
 enum store_status ops_leave(struct store_session *ss, const char *instance, struct err *err);
 enum store_status ops_shards(struct store_session *ss, struct shard_row rows[STORE_SHARDS_MAX], size_t *count,
-                             struct err *err);
+                             uint64_t *gone, struct err *err);
+enum store_status ops_remake_shards(struct store_session *ss, uint64_t gone, int64_t lease_ms, struct err *err);
 enum store_status ops_acquire(struct store_session *ss, const char *instance, const struct shard_row *seen,
                               int64_t lease_ms, uint64_t *epoch, struct err *err);
 enum store_status ops_end_silent(struct store_session *ss, const char *instance, struct store_silent *out,

@@ -14,6 +14,7 @@ static const struct store_ops ops = {
     .beat = ops_beat,
     .leave = ops_leave,
     .shards = ops_shards,
+    .remake_shards = ops_remake_shards,
     .acquire = ops_acquire,
     .end_silent = ops_end_silent,
     .renew = ops_renew,

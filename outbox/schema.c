@@ -149,7 +149,7 @@ enum { NO_SUCH_TABLE = 1146, COLUMN_EXISTS = 1060 };
 static bool read_shards(struct db_conn *conn, uint32_t *shards, struct err *err) {
   char count[24];
   *shards = 0;
-  if (ask(conn, query_schema_shards, NO_ARGS, count, sizeof count, err)) {
+  if (ask(conn, query_schema_shards, ARGS(STRING("name", conn->config->table)), count, sizeof count, err)) {
     *shards = (uint32_t)strtoul(count, NULL, 10);
     return true;
   }
@@ -184,7 +184,7 @@ bool schema_check(struct db_conn *conn, struct err *err) {
     if (!history.of[i].complete)
       return err_set(err, DB_E_NOT_MIGRATED, "table %s.%s lacks schema version %u (%s); %s", config->name,
                      config->table, migrations[i].version, migrations[i].name, db_error_cure(DB_E_NOT_MIGRATED));
-  return true;
+  return read_shards(conn, &conn->shards, err);
 }
 
 /* The first counted statement of a migration that is taken up again may have been done without being counted. What is

@@ -35,7 +35,7 @@ MUSTCHECK bool schema_print(const char *table, uint32_t shards, FILE *out, struc
 MUSTCHECK bool schema_migrate(struct db_conn *conn, const struct migrate_options *options, FILE *out, struct err *err);
 MUSTCHECK bool schema_status(struct db_conn *conn, struct schema_status *out, struct err *err);
 /* Whether this program can work with the schema: all migrations that it knows are complete and there is none that it
- * does not know. err says what to do. */
+ * does not know. err says what to do. Notes in conn how many shards there are. */
 MUSTCHECK bool schema_check(struct db_conn *conn, struct err *err);
 
 #endif

@@ -79,6 +79,7 @@ enum store_status ops_leave(struct store_session *ss, const char *instance, stru
 struct shards_unit {
   struct shard_row *rows;
   size_t *count;
+  uint64_t *gone;
 };
 
 static bool read_shard(const struct db_row *row, struct shard_row *out) {
@@ -102,15 +103,42 @@ static bool shards_unit(struct store_session *ss, void *arg, struct err *err) {
     return false;
   bool ok = true;
   *u->count = 0;
-  while (ok && *u->count < STORE_SHARDS_MAX && db_next(&result, &row, 5))
-    ok = read_shard(&row, &u->rows[(*u->count)++]) || db_unexpected(err, "shards");
+  *u->gone = (shard_bit((uint8_t)ss->conn->shards) - 1) | shard_bit(SHARD_BOUND);
+  while (ok && *u->count < STORE_SHARDS_MAX && db_next(&result, &row, 5)) {
+    struct shard_row *shard = &u->rows[*u->count];
+    ok = read_shard(&row, shard) || db_unexpected(err, "shards");
+    if (!ok)
+      break;
+    *u->gone &= ~shard_bit(shard->shard);
+    *u->count += shard->shard != SHARD_BOUND;
+  }
   db_results_free(&result, 1);
   return ok;
 }
 
 enum store_status ops_shards(struct store_session *ss, struct shard_row rows[STORE_SHARDS_MAX], size_t *count,
-                             struct err *err) {
-  return session_run(ss, "reading the shards", shards_unit, &(struct shards_unit){rows, count}, err);
+                             uint64_t *gone, struct err *err) {
+  return session_run(ss, "reading the shards", shards_unit, &(struct shards_unit){rows, count, gone}, err);
+}
+
+struct remake_unit {
+  uint64_t gone;
+  int64_t lease_ms;
+};
+
+static bool remake_unit(struct store_session *ss, void *arg, struct err *err) {
+  const struct remake_unit *u = arg;
+  uint64_t made; /* fewer: another daemon was quicker */
+  text_clear(&ss->part);
+  text_shard_set(&ss->part, u->gone);
+  session_begin(ss);
+  session_add(ss, query_remake_shards, ARGS(RAW("shards", ss->part), SIGNED("lease_us", u->lease_ms * 1000)));
+  return session_change(ss, "remake shards", &made, err);
+}
+
+enum store_status ops_remake_shards(struct store_session *ss, uint64_t gone, int64_t lease_ms, struct err *err) {
+  return session_try(ss, "putting back rows of the table of shards", remake_unit, &(struct remake_unit){gone, lease_ms},
+                     err);
 }
 
 struct acquire_unit {

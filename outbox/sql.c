@@ -420,6 +420,15 @@ static void expand(struct text *text, const char *from, const char *end, const c
   }
 }
 
+void text_shard_set(struct text *out, uint64_t shards) {
+  for (unsigned shard = 0, n = 0; shard < STORE_SHARDS_MAX; shard++) {
+    if (!(shards & UINT64_C(1) << shard))
+      continue;
+    text_puts(out, n++ ? "," : "");
+    text_u64(out, shard);
+  }
+}
+
 void text_expand(struct text *text, const char *with, const char *table, const struct sql_arg *args) {
   expand(text, with, with + strlen(with), table, args);
 }

@@ -102,6 +102,9 @@ struct sql_arg {
   "AND o.route = h.route AND o.order_key = h.order_key AND LENGTH(o.order_key) = LENGTH(h.order_key) "                 \
   "AND o.state <> 'awaiting'"
 
+/* Adds "0,1,63" for the bits that are set. */
+void text_shard_set(struct text *out, uint64_t shards);
+
 /* Adds the text `with`, its {placeholders} filled in from args; {table} comes from `table`. A placeholder that args
  * lack is a programming error: it marks the text as failed. */
 void text_expand(struct text *text, const char *with, const char *table, const struct sql_arg *args);

@@ -235,7 +235,8 @@ static bool write_json(struct writer *w, const struct kind *kind, struct decisio
       w->ss->script.failed = true;
     const struct sql_arg json = {.name = "rows", .kind = SQL_STRING, .string = values->data, .len = values->len};
     if (!add(w, kind->statement,
-             ARGS(json, WORD("content", ROW_CONTENT), WORD("fence", w->fence), WORD("ignore", ignore_word(list[0]))),
+             ARGS(json, WORD("content", ROW_CONTENT), WORD("fence", w->fence), WORD("ignore", ignore_word(list[0])),
+                  UNSIGNED("shard_count", w->ss->conn->shards)),
              kind->uncounted ? ROWS_ANY : rows, err))
       return false;
     text_clear(values);

@@ -16,7 +16,7 @@ SET o.shard = CASE
       WHEN COALESCE(o.move_to_host, o.target_host) <> '' THEN 63
       WHEN o.move_to_shard < 63 THEN o.move_to_shard
       WHEN o.shard < 63 THEN o.shard
-      ELSE CRC32(IF(LENGTH(o.order_key) = 0, o.message_id, o.order_key)) MOD (SELECT COUNT(*) FROM `{table}_shards` WHERE shard < 63)
+      ELSE CRC32(IF(LENGTH(o.order_key) = 0, o.message_id, o.order_key)) MOD {shard_count}
     END,
     o.target_host = IF(v.state_from = 1 AND v.state_to = 1, COALESCE(o.move_to_host, o.target_host), o.target_host),
     o.move_to_shard = IF(v.state_from = 1 AND v.state_to = 1, NULL, o.move_to_shard),

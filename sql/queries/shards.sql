@@ -1,2 +1,2 @@
 -- Who holds which shard, and whether it is free.
-SELECT shard, epoch, owner, owner IS NULL OR NOT {lease_runs}, unclean FROM `{table}_shards` WHERE shard < 63 ORDER BY shard
+SELECT shard, epoch, owner, owner IS NULL OR NOT {lease_runs}, unclean FROM `{table}_shards` ORDER BY shard

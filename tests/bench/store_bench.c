@@ -309,7 +309,7 @@ static void set_up(struct bench *b) {
   db_close(&conn);
   fclose(null);
   struct store_session *ss = open_session(b);
-  check(b->store.ops->shards(ss, rows, &count, &err), &err);
+  check(b->store.ops->shards(ss, rows, &count, &(uint64_t){0}, &err), &err);
   for (size_t i = 0; i < count; i++) {
     b->leases[i].shard = rows[i].shard;
     b->leases[i].owner = "bench";

@@ -314,7 +314,7 @@ int store_setup(void **state) {
   f->config.user = "duebox";
   f->config.password = "duebox-password";
   ok(f, f->store.ops->open(f->store.self, "test", &f->ss, &f->err));
-  ok(f, f->store.ops->shards(f->ss, rows, &count, &f->err));
+  ok(f, f->store.ops->shards(f->ss, rows, &count, &(uint64_t){0}, &f->err));
   assert_int_equal(count, SHARDS);
   for (size_t i = 0; i < count; i++) {
     f->leases[i].shard = rows[i].shard;

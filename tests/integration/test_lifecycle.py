@@ -1,5 +1,6 @@
 """Stopping, reloading, sharing: what happens around the work of a daemon."""
 
+import json
 import signal
 import threading
 import time
@@ -111,6 +112,28 @@ def test_a_daemon_that_cannot_start_takes_nothing(stage):
     assert not stage.execute("SELECT text FROM seen WHERE text = 'second'")
     stage.daemons.remove(second)
     assert all(line["id"] != "DUEBOX-SHARD-ACQUIRED" for line in second.lines())
+
+
+def test_a_shard_whose_row_was_deleted_is_read_again(stage):
+    """A careless DELETE, or a restore of some rows: the tasks of those shards used to wait for ever, while /readyz and
+    doctor said that all was well. doctor names the shards while no daemon runs, one that runs puts the rows back, and is
+    not ready before it has them."""
+    stage.http("h")
+    stage.configuration["engine"]["lease"] = "2s"
+    daemon = stage.start()
+    stage.execute("DELETE FROM outbox_shards WHERE shard IN (3, 7, 63)")
+    stage.insert("h", count=64, end="")
+    stage.receiver.wait_count(64, 60)
+    assert {line["msg"].split()[0] for line in daemon.lines() if line["id"] == "DUEBOX-SHARD-REMADE"} == {
+        "shard=3", "shard=7", "shard=63"}
+    wait_until(lambda: daemon.api("GET", "/readyz")[0] == 200, 60, "the daemon to be ready again", detail=daemon.log_tail)
+    assert daemon.metric("duebox_shards_held") == 8 and daemon.metric("duebox_shards_unowned") == 0
+    assert stage.execute("SELECT shard, epoch FROM outbox_shards WHERE shard = 63") == ((63, 1),)
+    daemon.stop()
+    stage.execute("TRUNCATE outbox_shards")
+    found = json.loads(daemon.run("doctor", "-o", "json", check=False).stdout)
+    texts = [line["text"] for line in found if line["check"] == "shards" and line["level"] == "fail"]
+    assert len(texts) == 1 and "0,1,2,3,4,5,6,7 and 63" in texts[0]
 
 
 # -- reload -------------------------------------------------------------------------------

@@ -53,12 +53,12 @@ static void one_of_two_acquires(void **state) {
   size_t count;
   uint64_t epoch;
   sql(f, "UPDATE outbox_shards SET lease_until = UTC_TIMESTAMP(6) - INTERVAL 1 SECOND WHERE shard = 2");
-  ok(f, OPS->shards(f->ss, rows, &count, &f->err));
+  ok(f, OPS->shards(f->ss, rows, &count, &(uint64_t){0}, &f->err));
   assert_true(rows[2].expired && rows[2].unclean);
   assert_false(rows[1].expired);
   assert_string_equal(rows[1].owner, "me");
   ok(f, OPS->acquire(f->ss, "second", &rows[2], 60000, &epoch, &f->err));
-  assert_int_equal(epoch, rows[2].epoch + 1);
+  assert_true(epoch > rows[2].epoch);
   ok(f, OPS->acquire(f->ss, "third", &rows[2], 60000, &epoch, &f->err));
   assert_int_equal(epoch, 0);
   ok(f, OPS->acquire(f->ss, "third", &rows[1], 60000, &epoch, &f->err));
@@ -75,11 +75,11 @@ static void a_lease_from_before_the_clock_was_put_back_is_over(void **state) {
   uint64_t epoch;
   sql(f, "UPDATE outbox_shards SET lease_until = UTC_TIMESTAMP(6) + INTERVAL 1 HOUR WHERE shard = 2");
   sql(f, "UPDATE outbox_shards SET lease_until = UTC_TIMESTAMP(6) + INTERVAL 10 MINUTE WHERE shard = 1");
-  ok(f, OPS->shards(f->ss, rows, &count, &f->err));
+  ok(f, OPS->shards(f->ss, rows, &count, &(uint64_t){0}, &f->err));
   assert_true(rows[2].expired && rows[2].unclean);
   assert_false(rows[1].expired);
   ok(f, OPS->acquire(f->ss, "second", &rows[2], 60000, &epoch, &f->err));
-  assert_int_equal(epoch, rows[2].epoch + 1);
+  assert_true(epoch > rows[2].epoch);
   ok(f, OPS->acquire(f->ss, "second", &rows[1], 60000, &epoch, &f->err));
   assert_int_equal(epoch, 0);
 }
@@ -117,7 +117,7 @@ static void what_was_seen_long_ago_acquires_nothing(void **state) {
   size_t count;
   uint64_t epoch;
   ok(f, OPS->give_back(f->ss, "me", &f->leases[0], &f->err));
-  ok(f, OPS->shards(f->ss, rows, &count, &f->err));
+  ok(f, OPS->shards(f->ss, rows, &count, &(uint64_t){0}, &f->err));
   ok(f, OPS->acquire(f->ss, "other", &rows[0], 60000, &epoch, &f->err));
   const struct shard_lease theirs = {.shard = 0, .epoch = epoch, .owner = "other"};
   ok(f, OPS->give_back(f->ss, "other", &theirs, &f->err));
@@ -136,7 +136,7 @@ static void shard_given_back_is_clean_and_ends_our_rights(void **state) {
   ROW("(id, route, payload, shard) VALUES (1, 'r', 'x', 3)");
   struct decision done = decide_on(f, 1, EVENT_DONE);
   ok(f, OPS->give_back(f->ss, "me", &f->leases[3], &f->err));
-  ok(f, OPS->shards(f->ss, rows, &count, &f->err));
+  ok(f, OPS->shards(f->ss, rows, &count, &(uint64_t){0}, &f->err));
   assert_true(rows[3].expired && !rows[3].unclean);
   assert_string_equal(rows[3].owner, "");
   ok(f, OPS->renew(f->ss, "me", &f->leases[3], 1, 60000, &fate, &now, &f->err));

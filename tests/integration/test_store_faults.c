@@ -38,7 +38,7 @@ static void assert_done_once(struct fixture *f) {
 static enum store_status ask_shards(struct fixture *f) {
   struct shard_row rows[STORE_SHARDS_MAX];
   size_t count;
-  return OPS->shards(f->ss, rows, &count, &f->err);
+  return OPS->shards(f->ss, rows, &count, &(uint64_t){0}, &f->err);
 }
 
 static enum store_status ask_settings(struct fixture *f) {
@@ -226,7 +226,7 @@ static void what_a_lost_session_executes_is_waited_for(void **state) {
   starts(f, lost, "DO SLEEP(1)");
   db_close(&f->ss->conn);
   f->ss->lost_thread = db_thread(lost);
-  ok(f, OPS->shards(f->ss, rows, &count, &f->err));
+  ok(f, OPS->shards(f->ss, rows, &count, &(uint64_t){0}, &f->err));
   assert_int_equal(ask(f, "SELECT COUNT(*) FROM information_schema.PROCESSLIST WHERE INFO IS NOT NULL AND ID = %llu",
                        (unsigned long long)db_thread(lost)),
                    0);
@@ -243,12 +243,12 @@ static void another_server_is_noticed(void **state) {
   assert_int_equal(f->store.server(outbox, server), 0);
   assert_non_null(strchr(server, ':'));
   db_close(&f->ss->conn);
-  ok(f, OPS->shards(f->ss, rows, &count, &f->err));
+  ok(f, OPS->shards(f->ss, rows, &count, &(uint64_t){0}, &f->err));
   assert_int_equal(f->store.server(outbox, again), 0);
   assert_string_equal(server, again);
   snprintf(outbox->server, sizeof outbox->server, "elsewhere:3306");
   db_close(&f->ss->conn);
-  ok(f, OPS->shards(f->ss, rows, &count, &f->err));
+  ok(f, OPS->shards(f->ss, rows, &count, &(uint64_t){0}, &f->err));
   assert_int_equal(f->store.server(outbox, again), 1);
   assert_string_equal(server, again);
 }
@@ -337,10 +337,10 @@ static void an_unknown_acquisition_is_found_out(void **state) {
   size_t count;
   uint64_t epoch;
   ok(f, OPS->give_back(f->ss, "me", &f->leases[0], &f->err));
-  ok(f, OPS->shards(f->ss, rows, &count, &f->err));
+  ok(f, OPS->shards(f->ss, rows, &count, &(uint64_t){0}, &f->err));
   fault_arm(f, FAULT_LOSE_ANSWER, "UPDATE", 0, 1);
   ok(f, OPS->acquire(f->ss, "me", &rows[0], 60000, &epoch, &f->err));
-  assert_int_equal(epoch, rows[0].epoch + 1);
+  assert_true(epoch > rows[0].epoch);
 }
 
 static enum result_fate accept(void *ctx, const struct result_row *row, const struct result_record *record,
@@ -409,7 +409,7 @@ static void an_idle_session_that_the_server_ended_is_replaced(void **state) {
     sql(f, "SELECT SLEEP(0.1)");
   statements_sent();
   ok(f, OPS->now(idle, &now, &f->err));
-  assert_int_equal(statements_sent(), 3); /* setting up, checking the schema, asking: none failed on the way */
+  assert_int_equal(statements_sent(), 4); /* setting up, checking the schema, counting shards, asking: none failed */
   OPS->close(&idle);
 }
 

@@ -110,7 +110,7 @@ static void a_locked_shard_costs_no_other_lease(void **state) {
   uint64_t epoch;
   int64_t now;
   sql(f, "UPDATE outbox_shards SET lease_until = UTC_TIMESTAMP(6) - INTERVAL 1 SECOND WHERE shard = 3");
-  ok(f, OPS->shards(f->ss, rows, &count, &f->err));
+  ok(f, OPS->shards(f->ss, rows, &count, &(uint64_t){0}, &f->err));
   other(f, "START TRANSACTION");
   other(f, "SELECT * FROM outbox_shards WHERE shard IN (1, 3) LOCK IN SHARE MODE");
   int64_t before = lock_waits(f);
@@ -129,7 +129,7 @@ static void a_locked_shard_costs_no_other_lease(void **state) {
   ok(f, OPS->renew(f->ss, "me", f->leases, 3, 90000, fates, &now, &f->err));
   assert_int_equal(fates[1], LEASE_RENEWED);
   ok(f, OPS->acquire(f->ss, "she", &rows[3], 60000, &epoch, &f->err));
-  assert_int_equal(epoch, rows[3].epoch + 1);
+  assert_true(epoch > rows[3].epoch);
 }
 
 /* What the server refuses in one step of housekeeping does not stop the others, and is named. */

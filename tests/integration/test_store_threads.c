@@ -64,7 +64,7 @@ static void *race(void *arg) {
   for (int i = 0; i < ROUNDS; i++) {
     pthread_barrier_wait(r->barrier);
     if (!r->w.failed)
-      works(&r->w, OPS->shards(r->w.ss, rows, &count, &r->w.err));
+      works(&r->w, OPS->shards(r->w.ss, rows, &count, &(uint64_t){0}, &r->w.err));
     pthread_barrier_wait(r->barrier);
     if (!r->w.failed) {
       enum store_status status = OPS->acquire(r->w.ss, r->w.name, &rows[0], 60000, &r->epochs[i], &r->w.err);

@@ -6,7 +6,7 @@
   'correct it with UPDATE, or DELETE it, and correct its client: it had switched CHECKs off'
 FROM (SELECT state, shard, route, priority, MAX(next_at) AS last_at FROM `{table}` FORCE INDEX (ix_next)
       GROUP BY state, shard, route, priority) AS g
-WHERE state = '' OR shard <> 63 AND shard >= (SELECT COUNT(*) FROM `{table}_shards` WHERE shard < 63)
+WHERE state = '' OR shard <> 63 AND shard >= {shard_count}
   OR priority NOT BETWEEN 1 AND 9 OR LENGTH(route) NOT BETWEEN 1 AND 64 OR route REGEXP '[^!-~]'
   OR last_at >= '2200-01-01' LIMIT {cap})
 UNION ALL

@@ -1,3 +1,2 @@
--- How many shards there are, are held, and were left without being given back.
-SELECT COUNT(*), COALESCE(SUM(owner IS NOT NULL AND {lease_runs}), 0), COALESCE(SUM(owner IS NOT NULL AND NOT {lease_runs}), 0)
-FROM `{table}_shards` WHERE shard < 63
+-- Who holds which shard: whether its owner's lease runs, or has ended without being given back.
+SELECT shard, COALESCE(owner, '') <> '' AND {lease_runs}, COALESCE(owner, '') <> '' AND NOT {lease_runs} FROM `{table}_shards`

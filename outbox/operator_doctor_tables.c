@@ -1,0 +1,282 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * outbox/operator_doctor_tables.c - what the doctor sees in the tables. It changes nothing.
+ */
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "outbox/operator_doctor.h"
+
+static bool check_partitions(struct doctor *doctor, struct err *err) {
+  char history[80], attempts[80];
+  snprintf(history, sizeof history, "%s_history", doctor->op->table);
+  snprintf(attempts, sizeof attempts, "%s_attempts", doctor->op->table);
+  struct db_result result;
+  struct db_row row;
+  if (!op_query(doctor->op, opsql_doctor_partitions, ARGS(STRING("history", history), STRING("attempts", attempts)),
+                "looking at partitions", &result, err))
+    return false;
+  while (db_next(&result, &row, 3)) {
+    uint64_t ahead = 0;
+    bool some = row.fields[1] && db_u64(&row, 2, 1, &ahead);
+    doctor_say(doctor, some && ahead ? FINDING_OK : FINDING_WARN, "partitions",
+               "a running daemon makes them; look into its log for DUEBOX-HOUSEKEEPING-TROUBLE",
+               some ? "%s has partitions up to %s" : "%s has no partition but the last%s",
+               row.fields[0] ? row.fields[0] : "", some ? row.fields[1] : "");
+  }
+  db_results_free(&result, 1);
+  return true;
+}
+
+/* "3, 5, and that of bound tasks" */
+static void name_shards(uint64_t shards, char *out, size_t cap) {
+  struct text text = {0};
+  text_shard_set(&text, shards & ~shard_bit(SHARD_BOUND));
+  bool bound = shards & shard_bit(SHARD_BOUND);
+  snprintf(out, cap, "%s%s%s", text.len ? text.data : "", text.len && bound ? " and " : "",
+           bound ? "63 (tasks bound to a host)" : "");
+  text_free(&text);
+}
+
+static bool check_shards(struct doctor *doctor, struct err *err) {
+  struct db_result result;
+  struct db_row row;
+  char names[256];
+  uint64_t gone = doctor->op->shards, shard, runs, ended, held = 0, lapsed = 0;
+  if (!op_query(doctor->op, opsql_doctor_shards, NO_ARGS, "looking at the shards", &result, err))
+    return false;
+  bool ok = true;
+  while (ok && db_next(&result, &row, 3)) {
+    ok = db_u64(&row, 0, STORE_SHARDS_MAX - 1, &shard) && db_u64(&row, 1, 1, &runs) && db_u64(&row, 2, 1, &ended);
+    gone &= ok ? ~shard_bit((uint8_t)shard) : gone;
+    held += ok && shard < doctor->op->conn->shards && runs;
+    lapsed += ok && ended;
+  }
+  db_results_free(&result, 1);
+  if (!ok)
+    return db_unexpected(err, "looking at the shards");
+  name_shards(gone, names, sizeof names);
+  if (gone)
+    doctor_say(
+        doctor, FINDING_FAIL, "shards",
+        "a running daemon puts the rows back within seconds; its log says why where it cannot (DUEBOX-SHARD-TROUBLE)",
+        "the table of shards has no rows for %s: somebody deleted them, and nobody sends their tasks", names);
+  doctor_say(doctor, held == doctor->op->conn->shards ? FINDING_OK : FINDING_WARN, "shards",
+             "start a daemon: duebox run", "%" PRIu64 " of %u are held by daemons%s", held, doctor->op->conn->shards,
+             lapsed ? "; some were left without being given back" : "");
+  return true;
+}
+
+static bool check_routes(struct doctor *doctor, struct err *err) {
+  struct db_result result;
+  struct db_row row;
+  bool found;
+  uint64_t sets;
+  if (!doctor_row(doctor, opsql_doctor_routes, NO_ARGS, 2, &result, &row, &found, err))
+    return false;
+  bool ok = found && db_u64(&row, 0, UINT32_MAX, &sets);
+  if (ok && sets > 1)
+    doctor_say(doctor, FINDING_WARN, "routes", "give all daemons of one outbox the same routes; see docs/OPERATIONS.md",
+               "%s have %" PRIu64 " different sets of routes: each holds tasks of the routes that it lacks",
+               row.fields[1] ? row.fields[1] : "?", sets);
+  else if (ok)
+    doctor_say(doctor, FINDING_OK, "routes", "", "all living daemons have the same");
+  db_results_free(&result, 1);
+  return ok || db_unexpected(err, "looking at the daemons' routes");
+}
+
+static bool check_backlog(struct doctor *doctor, struct err *err) {
+  enum { LATE_US = 60 * 1000000 };
+  struct db_result result;
+  struct db_row row;
+  bool found;
+  if (!doctor_row(doctor, opsql_doctor_overdue, NO_ARGS, 1, &result, &row, &found, err))
+    return false;
+  int64_t late = found && row.fields[0] ? strtoll(row.fields[0], NULL, 10) : 0;
+  db_results_free(&result, 1);
+  doctor_say(doctor, late > LATE_US ? FINDING_WARN : FINDING_OK, "overdue",
+             "look at `duebox route list` for the route, and at the daemon's log",
+             late > LATE_US ? "the oldest due task waits for %.0f s" : "no task waits for long (%.1f s)",
+             late > 0 ? (double)late / 1e6 : 0.0);
+  return true;
+}
+
+enum { COUNTED_MAX = 10000 };
+
+/* "3", or "at least 10000". */
+static bool count_due(struct doctor *doctor, const char *route, const struct text *shards, enum task_state state,
+                      char out[32], struct err *err) {
+  struct db_result result;
+  struct db_row row;
+  uint64_t count;
+  if (!op_query(doctor->op, opsql_doctor_due_count,
+                ARGS(STRING("route", route), STRING("state", task_state_text(state)), RAW("shards", *shards),
+                     UNSIGNED("cap", COUNTED_MAX)),
+                "counting due tasks", &result, err))
+    return false;
+  bool ok = db_next(&result, &row, 1) && db_u64(&row, 0, UINT64_MAX, &count);
+  db_results_free(&result, 1);
+  if (ok)
+    snprintf(out, 32, "%s%" PRIu64, count == COUNTED_MAX ? "at least " : "", count);
+  return ok || db_unexpected(err, "counting due tasks");
+}
+
+/* What a daemon would send as soon as it runs: after a restore, or on hold, people want to know before it does. The
+ * last check: where it takes longer than database.read_timeout, the others have been made. */
+static bool check_due(struct doctor *doctor, struct err *err) {
+  enum { ROUTES_SAID = 50 };
+  struct db_result result;
+  struct db_row row;
+  struct text shards = {0};
+  bool any = false, ok;
+  ok = op_query(doctor->op, opsql_doctor_due, ARGS(UNSIGNED("cap", ROUTES_SAID)), "counting due tasks", &result, err);
+  bool asked = ok;
+  text_shard_set(&shards, doctor->op->shards);
+  while (ok && db_next(&result, &row, 2)) {
+    char due[32], claimed[32], awaiting[32];
+    const char *route = row.fields[0] ? row.fields[0] : "";
+    ok = count_due(doctor, route, &shards, TASK_SCHEDULED, due, err) &&
+         count_due(doctor, route, &shards, TASK_CLAIMED, claimed, err) &&
+         count_due(doctor, route, &shards, TASK_AWAITING, awaiting, err);
+    if (ok)
+      doctor_say(doctor, FINDING_OK, "to be sent", "", "%s: %s due%s%.19s, %s claimed, %s awaiting a result", route,
+                 due, row.fields[1] ? ", the oldest since " : "", row.fields[1] ? row.fields[1] : "", claimed,
+                 awaiting);
+    any = true;
+  }
+  if (asked)
+    db_results_free(&result, 1);
+  text_free(&shards);
+  if (!ok)
+    doctor_say(doctor, FINDING_WARN, "to be sent", "look at `duebox route list`", "they could not be counted: %s",
+               err->text);
+  else if (!any)
+    doctor_say(doctor, FINDING_OK, "to be sent", "", "nothing is due, claimed or awaiting a result");
+  return true;
+}
+
+static bool check_held(struct doctor *doctor, struct err *err) {
+  enum { ROUTES_SAID = 20, COUNTED = 10000 };
+  struct db_result result;
+  struct db_row row;
+  if (!op_query(doctor->op, opsql_doctor_held, ARGS(UNSIGNED("cap", ROUTES_SAID), UNSIGNED("most", COUNTED)),
+                "counting held tasks", &result, err))
+    return false;
+  uint64_t count = 0, all = 0;
+  for (; db_next(&result, &row, 2) && row.fields[0] && db_u64(&row, 1, UINT64_MAX, &count); all += count)
+    doctor_say(doctor, FINDING_WARN, "held tasks",
+               "define the route, or correct the name that the application writes; then they go on by themselves",
+               "%s: %s%" PRIu64 " wait because no daemon has this route", row.fields[0],
+               count == COUNTED ? "at least " : "", count);
+  db_results_free(&result, 1);
+  if (all == 0)
+    doctor_say(doctor, FINDING_OK, "held tasks", "", "none: every task's route is known");
+  return true;
+}
+
+/* What got past the table's CHECKs and no daemon reads, and ids that come to their end. */
+static bool check_misfits(struct doctor *doctor, struct err *err) {
+  enum { ROWS_SAID = 20 };
+  struct db_result result;
+  struct db_row row;
+  if (!op_query(doctor->op, opsql_doctor_misfits,
+                ARGS(UNSIGNED("cap", ROWS_SAID), STRING("name", doctor->op->table),
+                     UNSIGNED("shard_count", doctor->op->conn->shards)),
+                "looking at rows", &result, err))
+    return false;
+  bool any = false;
+  for (; db_next(&result, &row, 3); any = true)
+    doctor_say(doctor, FINDING_WARN, row.fields[0] ? row.fields[0] : "", row.fields[2] ? row.fields[2] : "", "%s",
+               row.fields[1] ? row.fields[1] : "a row cannot be read");
+  db_results_free(&result, 1);
+  if (!any)
+    doctor_say(doctor, FINDING_OK, "unreadable tasks", "", "none: daemons can read every task");
+  return true;
+}
+
+static bool check_dead(struct doctor *doctor, struct err *err) {
+  enum { LATEST = 10000, ROUTES_SAID = 20 };
+  struct db_result result;
+  struct db_row row;
+  if (!op_query(doctor->op, opsql_doctor_dead, ARGS(UNSIGNED("cap", LATEST)), "looking at dead tasks", &result, err))
+    return false;
+  uint64_t count = 0, routes = 0;
+  for (; db_next(&result, &row, 4) && row.fields[0] && db_u64(&row, 1, UINT64_MAX, &count); routes++) {
+    char cure[256];
+    const char *route = row.fields[0], *class = row.fields[3];
+    snprintf(cure, sizeof cure, "duebox dead list --route %s; when it is mended: duebox dead retry --route %s", route,
+             route);
+    if (routes < ROUTES_SAID)
+      doctor_say(doctor, FINDING_WARN, "dead tasks", cure,
+                 "%s: %s%" PRIu64 " ended dead within a day, the last at %.19s%s%s", route,
+                 count == LATEST ? "at least " : "", count, row.fields[2] ? row.fields[2] : "?", class ? ": " : "",
+                 class ? class : "");
+  }
+  db_results_free(&result, 1);
+  if (routes > ROUTES_SAID)
+    doctor_say(doctor, FINDING_WARN, "dead tasks", "duebox route list", "%" PRIu64 " more routes had some within a day",
+               routes - ROUTES_SAID);
+  if (routes == 0)
+    doctor_say(doctor, FINDING_OK, "dead tasks", "", "none within a day");
+  return true;
+}
+
+/* A driver that writes local times shifts due_at by the offset of the zone, without an error. One behind UTC makes
+ * tasks due before they exist; one ahead is only seen when it is the zone of this machine. */
+static bool check_due_zone(struct doctor *doctor, struct err *err) {
+  struct db_result result;
+  struct db_row row;
+  struct tm local;
+  bool found;
+  time_t now = (time_t)(doctor->facts->wall_clock() / 1000000);
+  int64_t offset = localtime_r(&now, &local) && local.tm_gmtoff > 0 ? local.tm_gmtoff : INT32_MAX;
+  uint64_t all, before, shifted;
+  if (!doctor_row(doctor, opsql_doctor_zone, ARGS(SIGNED("offset", offset)), 4, &result, &row, &found, err))
+    return false;
+  bool ok = found && db_u64(&row, 0, 2000, &all) && db_u64(&row, 1, 2000, &before) && db_u64(&row, 2, 2000, &shifted);
+  const char *route = ok && row.fields[3] ? row.fields[3] : "?";
+  const char *cure = "let applications write delay_ms, or due_at in UTC: docs/CLIENTS.md shows how for each driver";
+  if (ok && before)
+    doctor_say(doctor, FINDING_WARN, "due times", cure,
+               "%" PRIu64 " of %" PRIu64 " due_at of the last hour were past at the insert (%s): local times?", before,
+               all, route);
+  else if (ok && shifted)
+    doctor_say(doctor, FINDING_WARN, "due times", cure,
+               "%" PRIu64 " of %" PRIu64
+               " due_at of the last hour are %.4g h ahead, as this machine's zone is (%s): local times?",
+               shifted, all, (double)offset / 3600, route);
+  else if (ok)
+    doctor_say(doctor, FINDING_OK, "due times", "", "no sign of local times in due_at");
+  db_results_free(&result, 1);
+  return ok || db_unexpected(err, "looking at due times");
+}
+
+static bool check_quarantine(struct doctor *doctor, struct err *err) {
+  struct db_result result;
+  struct db_row row;
+  bool found;
+  uint64_t count = 0;
+  if (!doctor_row(doctor, opsql_doctor_quarantine, NO_ARGS, 2, &result, &row, &found, err))
+    return false;
+  bool ok = found && db_u64(&row, 0, UINT64_MAX, &count);
+  if (ok && count)
+    doctor_say(doctor, FINDING_WARN, "quarantine", "read them: duebox quarantine list",
+               "%" PRIu64 " result records fitted no task, the last at %s", count, row.fields[1] ? row.fields[1] : "?");
+  else if (ok)
+    doctor_say(doctor, FINDING_OK, "quarantine", "", "empty");
+  db_results_free(&result, 1);
+  return ok || db_unexpected(err, "looking at the quarantine");
+}
+
+bool doctor_tables(struct doctor *doctor, struct err *err) {
+  static bool (*const checks[])(struct doctor *, struct err *) = {
+      check_partitions, check_shards, check_routes,     check_backlog,  check_held,
+      check_misfits,    check_dead,   check_quarantine, check_due_zone, check_due};
+  bool ok = true;
+  for (size_t i = 0; ok && i < ARRAY_LEN(checks); i++)
+    ok = checks[i](doctor, err);
+  return ok;
+}

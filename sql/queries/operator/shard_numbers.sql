@@ -1,2 +1,0 @@
--- Which shards there are.
-SELECT shard FROM `{table}_shards` ORDER BY shard
