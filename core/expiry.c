@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "core/expiry.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -10,6 +11,7 @@
 
 enum {
   PAGE_ROWS = 1000,
+  TOGETHER = 250,       /* groups in one step, as long as all of their rows are one page */
   PASS_US = 500 * 1000, /* of the ten seconds between two passes */
 };
 
@@ -30,8 +32,9 @@ static int by_key(const void *a, const void *b) {
     return x->state < y->state ? -1 : 1;
   if (x->shard != y->shard)
     return x->shard < y->shard ? -1 : 1;
-  int order = strcmp(x->route, y->route);
-  return order ? order : (int)x->priority - (int)y->priority;
+  if (x->priority != y->priority)
+    return x->priority < y->priority ? -1 : 1;
+  return strcmp(x->route, y->route);
 }
 
 /* The groups to walk over. */
@@ -92,9 +95,13 @@ static size_t decide(const struct walk *walk, struct task_batch *batch, struct d
   return rows;
 }
 
-static void release(struct task_batch *batch, size_t rows) {
-  for (size_t i = 0; i < rows; i++)
-    task_release(&batch->tasks[i]);
+static void count_expired(struct walk *walk, const struct task *task) {
+  char route[STORE_ROUTE_MAX + STORE_WIDER + 1];
+  snprintf(route, sizeof route, "%.*s", (int)task->route.len, (const char *)task->route.data);
+  struct route_metrics *metrics = walk->expiry->route_metrics(walk->expiry->engine, route);
+  if (metrics)
+    count(&metrics->events[EVENT_EXPIRE], 1);
+  walk->expired++;
 }
 
 /* Ends these rows; those that another transaction holds are met again. */
@@ -104,29 +111,22 @@ static enum store_status end_rows(struct walk *walk, const struct store_group *g
   struct decision decisions[PAGE_ROWS];
   struct task_batch *batch = NULL;
   bool lost[STORE_SHARDS_MAX] = {false};
-  size_t applied = 0;
   enum store_status status =
       expiry->store->ops->read_ids(walk->ss, group->state, group->shard, ids, id_count, 0, 0, &batch, err);
   size_t n = batch ? decide(walk, batch, decisions) : 0;
   if (n > 0)
     status = expiry->store->ops->settle(walk->ss, walk->leases, walk->lease_count, decisions, n, lost, err);
-  if (batch)
-    release(batch, n);
-  for (size_t i = 0; status == STORE_OK && i < n; i++)
-    applied += decisions[i].applied;
-  struct route_metrics *metrics = applied ? expiry->route_metrics(expiry->engine, group->route) : NULL;
-  if (metrics)
-    count(&metrics->events[EVENT_EXPIRE], applied);
-  walk->expired += applied;
+  for (size_t i = 0; i < n; i++) {
+    if (status == STORE_OK && decisions[i].applied)
+      count_expired(walk, &batch->tasks[i]);
+    task_release(&batch->tasks[i]);
+  }
   return status;
 }
 
-/* Ends the rows of a page, which is of one group, whose time is over. */
-static enum store_status end_page(struct walk *walk, const struct store_group *group, const struct found_id *page,
-                                  size_t rows, struct err *err) {
-  uint64_t ids[PAGE_ROWS];
-  for (size_t i = 0; i < rows; i++)
-    ids[i] = page[i].id;
+/* Ends those of the rows, which are of one state and shard, whose time is over. */
+static enum store_status end_page(struct walk *walk, const struct store_group *group, uint64_t *ids, size_t rows,
+                                  struct err *err) {
   enum store_status status = walk->expiry->store->ops->expired(walk->ss, group->state, group->shard, ids, &rows, err);
   return status == STORE_OK && rows > 0 ? end_rows(walk, group, ids, rows, err) : status;
 }
@@ -135,6 +135,7 @@ static enum store_status end_page(struct walk *walk, const struct store_group *g
 static enum store_status walk_group(struct walk *walk, const struct store_group *group, bool *end, struct err *err) {
   struct expiry *expiry = walk->expiry;
   struct found_id found[PAGE_ROWS];
+  uint64_t ids[PAGE_ROWS];
   size_t n = PAGE_ROWS;
   enum store_status status = STORE_OK;
   expiry->at = *group;
@@ -146,8 +147,10 @@ static enum store_status walk_group(struct walk *walk, const struct store_group 
                                       .after = expiry->after,
                                       .limit = PAGE_ROWS};
     status = expiry->store->ops->find(walk->ss, &range, (struct store_cursor){INT64_MAX, UINT64_MAX}, found, &n, err);
+    for (size_t i = 0; i < n; i++)
+      ids[i] = found[i].id;
     if (status == STORE_OK && n > 0)
-      status = end_page(walk, group, found, n, err);
+      status = end_page(walk, group, ids, n, err);
     if (status == STORE_OK && n > 0)
       expiry->after = (struct store_cursor){found[n - 1].next_us, found[n - 1].id};
   }
@@ -155,14 +158,45 @@ static enum store_status walk_group(struct walk *walk, const struct store_group 
   return status;
 }
 
+/* Walks over as many of the groups as make one page: each has a row or two where somebody wrote thousands of names.
+ * *done: how many; 0 = the rows of the first are more than a page, perhaps. */
+static enum store_status walk_together(struct walk *walk, const struct store_group *groups, size_t count, size_t *done,
+                                       struct err *err) {
+  const char *names[TOGETHER];
+  uint64_t ids[PAGE_ROWS];
+  size_t n = 0, rows = PAGE_ROWS;
+  enum store_status status = STORE_OK;
+  for (; n < count && n < TOGETHER && groups[n].state == groups->state && groups[n].shard == groups->shard &&
+         groups[n].priority == groups->priority;
+       n++)
+    names[n] = groups[n].route;
+  for (; n > 1 && rows == PAGE_ROWS && status == STORE_OK; n = rows == PAGE_ROWS ? n / 2 : n) {
+    const struct store_routes which = {
+        .priority = groups->priority, .routes = names, .route_count = n, .limit = PAGE_ROWS};
+    status = walk->expiry->store->ops->find_routes(walk->ss, groups->state, groups->shard, &which, ids, &rows, err);
+  }
+  *done = n > 1 ? n : 0;
+  if (status != STORE_OK || n < 2)
+    return status;
+  walk->expiry->at = groups[n - 1];
+  walk->expiry->after = (struct store_cursor){INT64_MAX, UINT64_MAX};
+  return end_page(walk, groups, ids, rows, err);
+}
+
 static enum store_status walk_groups(struct walk *walk, const struct store_group *groups, size_t count,
                                      struct err *err) {
   struct expiry *expiry = walk->expiry;
   enum store_status status = STORE_OK;
   bool end = true;
-  for (size_t i = 0; status == STORE_OK && end && i < count; i++) {
+  for (size_t i = 0, done; status == STORE_OK && end && i < count; i += done ? done : 1) {
     int order = by_key(&groups[i], &expiry->at);
+    done = 0;
     if (order < 0)
+      continue;
+    end = clock_mono_us() < walk->deadline_us;
+    if (order > 0 && end)
+      status = walk_together(walk, &groups[i], count - i, &done, err);
+    if (done || !end || status != STORE_OK)
       continue;
     if (order > 0) /* there is nothing before its earliest row but what was deleted */
       expiry->after = (struct store_cursor){groups[i].next_us - 1, UINT64_MAX};

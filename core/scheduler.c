@@ -117,22 +117,8 @@ static void keep_overdue(struct scheduler *s, const struct store_group *groups, 
       s->overdue[s->overdue_count++] = groups[i];
 }
 
-/* Due rows of unknown routes are held; on hold they are shown. */
-static void note_unknown(struct scheduler *s, const struct store_group *groups, size_t count, int64_t db_now_us) {
-  const struct store_group **unknown = malloc((count + 1) * sizeof *unknown);
-  size_t n = 0;
-  for (size_t i = 0; unknown && i < count; i++)
-    if (groups[i].state == TASK_SCHEDULED && !is_known(s, groups[i].route))
-      unknown[n++] = &groups[i];
-  for (size_t i = 0; i < n && atomic_load(&s->on_hold); i++)
-    (void)scheduler_lane_make(s, unknown[i]->route);
-  if (!atomic_load(&s->on_hold))
-    scheduler_hold_unknown(s, unknown, n, db_now_us);
-  free(unknown);
-}
-
-/* Known routes first: they cost no statement. What is blocked, overdue claims and results, and unknown routes may take
- * a statement each, so each of these kinds gets a slice of time; what is left is met at a later look. */
+/* Known routes first: they cost no statement. What is blocked, and overdue claims and results, may take a statement
+ * each, so each of these kinds gets a slice of time; what is left is met at a later look. */
 static void note_all(struct scheduler *s, const struct store_group *groups, size_t count, int64_t db_now_us) {
   int64_t deadline = clock_mono_us() + NOTE_SLICE_US;
   for (size_t i = 0; i < count; i++)
@@ -148,7 +134,7 @@ static void note_all(struct scheduler *s, const struct store_group *groups, size
     s->busy = true; /* order_keys may wait for the others */
   keep_overdue(s, groups, count, db_now_us);
   scheduler_overdue(s);
-  note_unknown(s, groups, count, db_now_us);
+  scheduler_note_unknown(s, groups, count, db_now_us);
 }
 
 /* Groups may lie in the session's memory, and what follows uses the session: they are copied first. */
@@ -261,6 +247,7 @@ static int64_t next_deadline(struct scheduler *s) {
   if (atomic_load(&s->on_hold))
     return s->look_at_us;
   int64_t deadline = earlier(earlier(earlier(sends, scheduler_hints_at(s)), s->look_at_us), s->expire_at_us);
+  deadline = earlier(deadline, scheduler_holds_at(s));
   int64_t offset = atomic_load_explicit(&s->db_offset_us, memory_order_relaxed) + s->ahead_us;
   for (struct lane *lane = s->lanes; lane; lane = lane->next) {
     if (scheduler_credit(s, lane, now) == 0) {
@@ -346,6 +333,8 @@ static void tick(struct scheduler *s) {
     scheduler_read(s);
   if (s->retry_wait_us == 0)
     scheduler_expire(s);
+  if (s->retry_wait_us == 0)
+    scheduler_hold(s);
   scheduler_check_hints(s);
   scheduler_send_due(s);
 }
@@ -441,6 +430,7 @@ void scheduler_stop(struct scheduler *s) {
   }
   free(s->found);
   free(s->overdue);
+  free(s->unknown);
   config_ref_drop(s->config);
   config_ref_drop(s->next_config);
   free(s->settings);

@@ -96,6 +96,9 @@ struct scheduler {
   int64_t overdue_at_us;                 /* monotonic: when to end overdue ones again */
   struct store_group *overdue;           /* the groups of these, as of the last look at every group */
   size_t overdue_count, overdue_turn;    /* and which of them is next */
+  struct store_group *unknown;           /* groups of unknown routes, as of a poll of every group, */
+  size_t unknown_count, unknown_turn;    /* which of them is to be held next, */
+  int64_t hold_ahead_us, hold_at_us;     /* how long before they are due; and when (monotonic) */
   int64_t held_at_us;                    /* monotonic: when to look for held rows of known routes */
   int64_t offset_low_us, offset_high_us; /* bounds of db_offset_us */
   int64_t clock_seen_us;                 /* monotonic: when the database last told its time */
@@ -183,9 +186,11 @@ bool scheduler_poll_known(struct scheduler *s, const struct shard_lease *leases,
  * and is not purged yet, but over what may have committed late. */
 struct store_cursor scheduler_read_from(const struct scheduler *s, const struct group *group,
                                         struct store_cursor after);
-/* Rows of routes that nobody knows are set aside where people see them, and come back with the route. The groups are
- * put into another order. */
-void scheduler_hold_unknown(struct scheduler *s, const struct store_group **unknown, size_t count, int64_t db_now_us);
+/* Rows of routes that nobody knows are set aside where people see them, and come back with the route: _note_unknown
+ * keeps which groups a poll of every group found, and _hold sets some of them aside when it is time. */
+void scheduler_note_unknown(struct scheduler *s, const struct store_group *groups, size_t count, int64_t db_now_us);
+void scheduler_hold(struct scheduler *s);
+int64_t scheduler_holds_at(const struct scheduler *s); /* monotonic; INT64_MAX = there are none */
 /* Brings held rows of known routes back when it is time. */
 void scheduler_held(struct scheduler *s, const struct shard_lease *leases, size_t lease_count);
 

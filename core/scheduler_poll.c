@@ -16,11 +16,15 @@
 #include "core/scheduler.h"
 
 enum {
-  KNOWN_MAX = 256,  /* groups in one poll */
-  HOLD_ROWS = 1000, /* in one unit */
+  KNOWN_MAX = 256, /* groups in one poll */
+  HOLD_ROWS = 250, /* in one unit, */
   HOLD_ROUTES = 250,
-  HOLD_SLICE_US = 10 * 1000,
-  CROWD = 1000,     /* so many unknown groups are held whether they are due or not: each costs every poll a seek */
+  HOLD_SHARE = 100,      /* which may keep the others waiting for 1/100 of the time, */
+  HOLD_SHARE_QUICK = 20, /* or 1/20 where there are so few names that polls are quick */
+  UNKNOWN_MAX = 20000,   /* groups that are known at a time: those beyond come later */
+  CROWD = 1000,          /* so many unknown groups are held whether they are due or not: each costs every poll a seek */
+  BACK_ROWS = 1000,      /* brought back at a time */
+  BACK_SLICE_US = 10 * 1000,
   HELD_SHOWN = 100, /* groups of held rows of which the first are shown, whatever their routes */
   HELD_EVERY_US = 5 * 1000 * 1000,
   HELD_SHARE = 200, /* looking for held rows of known routes may take 1/200 of the time */
@@ -122,69 +126,102 @@ struct store_cursor scheduler_read_from(const struct scheduler *s, const struct 
 
 /* --- rows of unknown routes --- */
 
-/* Rows that one unit holds: those of one lane, shard and priority. Beyond some names all have the same lane. */
-struct holding {
-  struct scheduler *s;
-  int64_t ahead_us;
-  struct lane *lane;
-  uint8_t shard, priority;
-  const char *names[HOLD_ROUTES];
-  size_t count;
-};
-
-static void hold_now(struct holding *h) {
-  struct scheduler *s = h->s;
-  struct shard_lease lease = {.shard = h->shard, .epoch = s->view[h->shard].epoch, .owner = s->instance};
-  const struct store_hold which = {.priority = h->priority,
-                                   .routes = h->names,
-                                   .route_count = h->count,
-                                   .ahead_us = h->ahead_us,
-                                   .limit = HOLD_ROWS};
-  struct err err = {0};
-  uint32_t moved = 0;
-  if (h->count == 0 || !scheduler_db_ok(s, s->store->ops->hold(s->ss, &lease, &which, &moved, &err), &err))
-    return;
-  count(&h->lane->metrics.events[EVENT_HOLD], moved);
-  h->count = 0;
+/* In the shard of bound tasks another host may know the route. */
+static bool is_unknown(const struct scheduler *s, const struct store_group *group) {
+  return group->state == TASK_SCHEDULED && group->shard != SHARD_BOUND &&
+         !config_route(s->config->config, group->route, strlen(group->route));
 }
 
 static int by_unit(const void *a, const void *b) {
-  const struct store_group *x = *(const struct store_group *const *)a, *y = *(const struct store_group *const *)b;
-  return x->shard != y->shard ? (int)x->shard - (int)y->shard : (int)y->priority - (int)x->priority;
+  const struct store_group *x = a, *y = b;
+  int order = x->shard != y->shard ? (int)x->shard - (int)y->shard : (int)y->priority - (int)x->priority;
+  return order ? order : strcmp(x->route, y->route);
 }
 
-static void add_name(struct holding *h, struct lane *lane, const struct store_group *found) {
-  const struct group *group = lane_group(lane, found->shard, found->priority, false);
-  if (group && group->in_flight > 0)
-    return; /* a reload dropped the route: what is in flight in memory looks due, and is settled first */
+static bool same_unit(const struct store_group *a, const struct store_group *b) {
+  return a->shard == b->shard && a->priority == b->priority;
+}
+
+void scheduler_note_unknown(struct scheduler *s, const struct store_group *groups, size_t count, int64_t db_now_us) {
+  bool shown = atomic_load(&s->on_hold);
+  size_t n = 0;
+  for (size_t i = 0; i < count; i++) {
+    bool unknown = is_unknown(s, &groups[i]);
+    n += unknown;
+    if (unknown && shown)
+      (void)scheduler_lane_make(s, groups[i].route);
+  }
+  if (shown || s->unknown_turn < s->unknown_count)
+    return; /* the others first: what cannot be held now keeps nobody waiting */
+  free(s->unknown);
+  s->unknown = n ? malloc((n < UNKNOWN_MAX ? n : UNKNOWN_MAX) * sizeof *s->unknown) : NULL;
+  s->unknown_count = s->unknown_turn = 0;
+  s->hold_ahead_us = n > CROWD ? EVER_US : 0;
+  for (size_t i = 0; s->unknown && i < count && s->unknown_count < UNKNOWN_MAX; i++)
+    if ((s->hold_ahead_us || groups[i].next_us <= db_now_us) && is_unknown(s, &groups[i]))
+      s->unknown[s->unknown_count++] = groups[i];
+  if (s->unknown_count)
+    qsort(s->unknown, s->unknown_count, sizeof *s->unknown, by_unit);
+}
+
+/* Still unknown, in a shard of ours, and none of it is out: when a reload dropped the route, what is in flight in
+ * memory looks due, and is settled first. */
+static bool may_be_held(struct scheduler *s, const struct store_group *found) {
+  const struct lease_slot *slot = &s->view[found->shard];
+  struct lane *lane =
+      slot->epoch && !slot->leaving && is_unknown(s, found) ? scheduler_lane_make(s, found->route) : NULL;
+  const struct group *group = lane ? lane_group(lane, found->shard, found->priority, false) : NULL;
+  if (!lane || (group && group->in_flight > 0))
+    return false;
   if (!lane->unknown_logged) {
     log_warn("DUEBOX-ROUTE-UNKNOWN", "route=%s is in no configuration: its due rows are held until it is", lane->name);
     lane->unknown_logged = true;
   }
-  if (h->count == HOLD_ROUTES || h->lane != lane || h->shard != found->shard || h->priority != found->priority)
-    hold_now(h);
-  h->lane = lane;
-  h->shard = found->shard;
-  h->priority = found->priority;
-  h->names[h->count++] = found->route;
+  return true;
 }
 
-void scheduler_hold_unknown(struct scheduler *s, const struct store_group **unknown, size_t n, int64_t db_now_us) {
-  struct holding h = {.s = s, .ahead_us = n > CROWD ? EVER_US : 0};
-  int64_t deadline = clock_mono_us() + HOLD_SLICE_US;
-  if (n == 0)
-    return;
-  size_t first = s->look % n; /* each is first at some poll */
-  qsort(unknown, n, sizeof *unknown, by_unit);
-  for (size_t i = 0; i < n && s->retry_wait_us == 0 && clock_mono_us() < deadline; i++) {
-    const struct store_group *found = unknown[(first + i) % n];
-    /* In the shard of bound tasks another host may know the route. */
-    struct lane *lane = found->shard == SHARD_BOUND ? NULL : scheduler_lane_make(s, found->route);
-    if (lane && (h.ahead_us || found->next_us <= db_now_us))
-      add_name(&h, lane, found);
+/* Holds the next rows, of many names in one unit: an application may write any number of them. */
+static void hold_some(struct scheduler *s) {
+  const struct store_group *first = &s->unknown[s->unknown_turn];
+  const char *names[HOLD_ROUTES];
+  size_t turns[HOLD_ROUTES] = {0};
+  uint32_t moved[HOLD_ROUTES] = {0}, rows = 0;
+  struct store_routes which = {
+      .priority = first->priority, .routes = names, .ahead_us = s->hold_ahead_us, .limit = HOLD_ROWS};
+  struct shard_lease lease = {.shard = first->shard, .epoch = s->view[first->shard].epoch, .owner = s->instance};
+  struct err err = {0};
+  for (; s->unknown_turn < s->unknown_count && which.route_count < HOLD_ROUTES; s->unknown_turn++) {
+    const struct store_group *found = &s->unknown[s->unknown_turn];
+    if (!same_unit(found, first))
+      break;
+    if (!may_be_held(s, found))
+      continue;
+    turns[which.route_count] = s->unknown_turn;
+    names[which.route_count++] = found->route;
   }
-  if (s->retry_wait_us == 0)
-    hold_now(&h);
+  if (which.route_count == 0 || !scheduler_db_ok(s, s->store->ops->hold(s->ss, &lease, &which, moved, &err), &err))
+    return;
+  for (size_t i = 0; i < which.route_count && rows < HOLD_ROWS; i++) {
+    struct lane *lane = moved[i] ? scheduler_lane_make(s, names[i]) : NULL;
+    if (lane)
+      count(&lane->metrics.events[EVENT_HOLD], moved[i]);
+    rows += moved[i];
+    if (rows == HOLD_ROWS) /* in the order of the names: there was no room for the others */
+      s->unknown_turn = turns[i] + 1;
+  }
+}
+
+int64_t scheduler_holds_at(const struct scheduler *s) {
+  return s->unknown_turn < s->unknown_count ? s->hold_at_us : INT64_MAX;
+}
+
+void scheduler_hold(struct scheduler *s) {
+  int64_t began = clock_mono_us();
+  if (began < scheduler_holds_at(s))
+    return;
+  hold_some(s);
+  int64_t ended = clock_mono_us();
+  s->hold_at_us = ended + (ended - began) * (poll_is_dear(&s->pace) ? HOLD_SHARE : HOLD_SHARE_QUICK);
 }
 
 /* --- held rows come back --- */
@@ -198,7 +235,7 @@ static bool bring_back(struct scheduler *s, const struct store_group *found) {
   bool all = false;
   if (!lane || !lane->route)
     return true;
-  enum store_status status = s->store->ops->unhold(s->ss, &lease, found->route, HOLD_ROWS, &moved, &all, &err);
+  enum store_status status = s->store->ops->unhold(s->ss, &lease, found->route, BACK_ROWS, &moved, &all, &err);
   if (!scheduler_db_ok(s, status, &err))
     return false;
   if (all)
@@ -261,7 +298,7 @@ static void bring_back_known(struct scheduler *s, struct store_look *what) {
   for (struct lane *lane = known ? s->lanes : NULL; lane; lane = lane->next)
     if (lane->route && lane->held_shards)
       note_held(lane, what, groups, n);
-  for (i = 0; groups && i < n && s->retry_wait_us == 0 && clock_mono_us() - began_us <= cost_us + HOLD_SLICE_US; i++)
+  for (i = 0; groups && i < n && s->retry_wait_us == 0 && clock_mono_us() - began_us <= cost_us + BACK_SLICE_US; i++)
     all = bring_back(s, &groups[i]) && all;
   all = all && i == n && s->retry_wait_us == 0;
   s->held_at_us = clock_mono_us() + later(all ? HELD_EVERY_US : 0, cost_us * HELD_SHARE);

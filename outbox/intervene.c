@@ -247,7 +247,9 @@ struct move_unit {
   const struct shard_lease *lease;
   const char *find; /* gives the ids */
   const struct sql_arg *args;
-  struct text routes; /* of any of these: 'a','b' */
+  struct text routes;               /* of any of these: 'a','b' */
+  const struct store_routes *which; /* with of_route: how many of each; NULL = that does not matter */
+  uint32_t *of_route;
   enum task_state from, to;
   bool failed_heads; /* of blocked ones: a head that has failed is still one */
   struct text ids;   /* found, then locked: "1,2" */
@@ -256,15 +258,27 @@ struct move_unit {
   bool all; /* that were found were moved */
 };
 
-static bool take_ids(struct move_unit *u, struct db_result *result, struct err *err) {
+static int by_name(const void *name, const void *route) { return strcmp(name, *(const char *const *)route); }
+
+static void count_route(struct move_unit *u, const char *name) {
+  const struct store_routes *which = u->which;
+  const char *const *found = bsearch(name, which->routes, which->route_count, sizeof *which->routes, by_name);
+  if (found)
+    u->of_route[found - which->routes]++;
+}
+
+/* Rows of an id, or of an id and a route. */
+static bool take_ids(struct move_unit *u, struct db_result *result, unsigned columns, struct err *err) {
   struct db_row row;
   uint64_t id;
   bool ok = true;
   text_clear(&u->ids);
-  for (u->count = 0; ok && db_next(result, &row, 1); u->count++) {
+  for (u->count = 0; ok && db_next(result, &row, columns); u->count++) {
     ok = db_u64(&row, 0, UINT64_MAX, &id) || db_unexpected(err, MOVING);
     text_puts(&u->ids, u->ids.len ? "," : "");
     text_u64(&u->ids, id);
+    if (columns > 1 && u->which && row.fields[1])
+      count_route(u, row.fields[1]);
   }
   return ok;
 }
@@ -275,7 +289,7 @@ static bool find_rows(struct store_session *ss, struct move_unit *u, struct err 
   session_add(ss, u->find, u->args);
   if (!session_send(ss, MOVING, &result, 1, err))
     return false;
-  bool ok = take_ids(u, &result, err);
+  bool ok = take_ids(u, &result, 1, err);
   db_results_free(&result, 1);
   return ok;
 }
@@ -292,7 +306,9 @@ static bool lock_found(struct store_session *ss, struct move_unit *u, struct err
                    RAW("routes", u->routes)));
   if (!session_send(ss, MOVING, results, 3, err))
     return false;
-  bool ok = take_ids(u, &results[2], err);
+  if (u->which)
+    memset(u->of_route, 0, u->which->route_count * sizeof *u->of_route);
+  bool ok = take_ids(u, &results[2], 2, err);
   if (results[1].count != 1)
     text_clear(&u->ids);
   db_results_free(results, 3);
@@ -346,14 +362,24 @@ static enum store_status move_rows(struct store_session *ss, struct move_unit *u
   return status == STORE_BUSY ? STORE_OK : status;
 }
 
-enum store_status ops_hold(struct store_session *ss, const struct shard_lease *lease, const struct store_hold *which,
+enum store_status ops_hold(struct store_session *ss, const struct shard_lease *lease, const struct store_routes *which,
                            uint32_t *moved, struct err *err) {
-  struct move_unit unit = {
-      .lease = lease, .find = query_hold_find, .from = TASK_SCHEDULED, .to = TASK_HELD, .moved = moved};
+  uint32_t all = 0;
+  struct move_unit unit = {.lease = lease,
+                           .find = query_find_routes,
+                           .from = TASK_SCHEDULED,
+                           .to = TASK_HELD,
+                           .which = which,
+                           .of_route = moved,
+                           .moved = &all};
   session_names(&unit.routes, which->routes, which->route_count);
-  unit.args = ARGS(UNSIGNED("shard", lease->shard), RAW("routes", unit.routes), UNSIGNED("priority", which->priority),
-                   SIGNED("ahead_us", which->ahead_us), UNSIGNED("limit", which->limit));
-  return move_rows(ss, &unit, "holding rows of an unknown route", err);
+  unit.args =
+      ARGS(STRING("state", task_state_text(unit.from)), UNSIGNED("shard", lease->shard), RAW("routes", unit.routes),
+           UNSIGNED("priority", which->priority), SIGNED("ahead_us", which->ahead_us), UNSIGNED("limit", which->limit));
+  enum store_status status = move_rows(ss, &unit, "holding rows of an unknown route", err);
+  if (all == 0)
+    memset(moved, 0, which->route_count * sizeof *moved);
+  return status;
 }
 
 /* Rows of one route back to scheduled. */

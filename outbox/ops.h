@@ -39,6 +39,8 @@ enum store_status ops_read_ids(struct store_session *ss, enum task_state state, 
                                struct err *err);
 enum store_status ops_read_misfits(struct store_session *ss, const struct store_group *group, uint32_t limit,
                                    struct task_batch **batch, struct err *err);
+enum store_status ops_find_routes(struct store_session *ss, enum task_state state, uint8_t shard,
+                                  const struct store_routes *which, uint64_t *ids, size_t *count, struct err *err);
 enum store_status ops_expired(struct store_session *ss, enum task_state state, uint8_t shard, uint64_t *ids,
                               size_t *count, struct err *err);
 
@@ -60,7 +62,7 @@ enum store_status ops_settle_results(struct store_session *ss, struct store_resu
                                      result_decide_fn *decide, void *ctx, struct err *err);
 
 /* intervene.c */
-enum store_status ops_hold(struct store_session *ss, const struct shard_lease *lease, const struct store_hold *which,
+enum store_status ops_hold(struct store_session *ss, const struct shard_lease *lease, const struct store_routes *which,
                            uint32_t *moved, struct err *err);
 enum store_status ops_heads(struct store_session *ss, store_head_fn *each, void *ctx, struct err *err);
 enum store_status ops_unblock(struct store_session *ss, const struct shard_lease *lease, const char *route,

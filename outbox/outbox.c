@@ -25,6 +25,7 @@ static const struct store_ops ops = {
     .find = ops_find,
     .read_ids = ops_read_ids,
     .read_misfits = ops_read_misfits,
+    .find_routes = ops_find_routes,
     .expired = ops_expired,
     .claim = ops_claim,
     .own_claims = ops_own_claims,

@@ -413,6 +413,47 @@ enum store_status ops_read_misfits(struct store_session *ss, const struct store_
                      &(struct misfits_unit){group, limit, batch}, err);
 }
 
+struct routes_unit {
+  enum task_state state;
+  uint8_t shard;
+  const struct store_routes *which;
+  uint64_t *ids;
+  size_t *count;
+};
+
+/* The rows of an answer, at most `most` of them. */
+static bool take_ids(struct db_result *result, const char *what, uint64_t *ids, size_t most, size_t *count,
+                     struct err *err) {
+  struct db_row row;
+  bool ok = true;
+  *count = 0;
+  while (ok && *count < most && db_next(result, &row, 1))
+    ok = db_u64(&row, 0, UINT64_MAX, &ids[(*count)++]) || db_unexpected(err, what);
+  db_results_free(result, 1);
+  return ok;
+}
+
+static bool routes_unit(struct store_session *ss, void *arg, struct err *err) {
+  struct routes_unit *u = arg;
+  struct db_result result;
+  struct text routes = {0};
+  session_names(&routes, u->which->routes, u->which->route_count);
+  session_begin(ss);
+  session_add(ss, query_find_routes,
+              ARGS(STRING("state", task_state_text(u->state)), UNSIGNED("shard", u->shard), RAW("routes", routes),
+                   UNSIGNED("priority", u->which->priority), SIGNED("ahead_us", u->which->ahead_us),
+                   UNSIGNED("limit", u->which->limit)));
+  ss->script.failed = ss->script.failed || routes.failed;
+  text_free(&routes);
+  return session_send(ss, "find", &result, 1, err) && take_ids(&result, "find", u->ids, u->which->limit, u->count, err);
+}
+
+enum store_status ops_find_routes(struct store_session *ss, enum task_state state, uint8_t shard,
+                                  const struct store_routes *which, uint64_t *ids, size_t *count, struct err *err) {
+  return session_run(ss, "looking for rows of many routes", routes_unit,
+                     &(struct routes_unit){state, shard, which, ids, count}, err);
+}
+
 struct expired_unit {
   enum task_state state;
   uint8_t shard;
@@ -423,19 +464,11 @@ struct expired_unit {
 static bool expired_unit(struct store_session *ss, void *arg, struct err *err) {
   struct expired_unit *u = arg;
   struct db_result result;
-  struct db_row row;
   session_begin(ss);
   session_add(ss, query_expired,
               ARGS(RAW("ids", *session_ids(ss, u->ids, u->count)), STRING("state", task_state_text(u->state)),
                    UNSIGNED("shard", u->shard)));
-  if (!session_send(ss, "expired", &result, 1, err))
-    return false;
-  bool ok = true;
-  *u->kept = 0;
-  while (ok && *u->kept < u->count && db_next(&result, &row, 1))
-    ok = db_u64(&row, 0, UINT64_MAX, &u->ids[(*u->kept)++]) || db_unexpected(err, "expired");
-  db_results_free(&result, 1);
-  return ok;
+  return session_send(ss, "expired", &result, 1, err) && take_ids(&result, "expired", u->ids, u->count, u->kept, err);
 }
 
 enum store_status ops_expired(struct store_session *ss, enum task_state state, uint8_t shard, uint64_t *ids,

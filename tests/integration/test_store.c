@@ -352,7 +352,7 @@ static void rows_of_an_unknown_route_are_held_and_come_back(void **state) {
   struct fixture *f = *state;
   uint32_t moved;
   bool all;
-  const struct store_hold which = {.priority = 5, .routes = (const char *const[]){"r"}, .route_count = 1, .limit = 2};
+  const struct store_routes which = {.priority = 5, .routes = (const char *const[]){"r"}, .route_count = 1, .limit = 2};
   ROW("(id, route, payload, shard) VALUES (1, 'r', '', 0), (2, 'r', '', 0), (3, 'r', '', 0), (4, 's', '', 0)");
   ROW("(id, route, payload, shard, delay_ms) VALUES (5, 'r', '', 0, 100000)");
   ok(f, OPS->hold(f->ss, &f->leases[0], &which, &moved, &f->err));

@@ -127,7 +127,8 @@ static void a_stale_epoch_claims_nothing(void **state) {
 static void an_epoch_that_another_daemon_has_too_claims_nothing(void **state) {
   struct fixture *f = *state;
   const uint64_t id = 1;
-  const struct store_hold which = {.priority = 5, .routes = (const char *const[]){"r"}, .route_count = 1, .limit = 10};
+  const struct store_routes which = {
+      .priority = 5, .routes = (const char *const[]){"r"}, .route_count = 1, .limit = 10};
   struct task_batch *batch;
   uint32_t moved = 1;
   uint64_t lost;

@@ -230,7 +230,8 @@ static void an_unknown_commit_in_a_locked_shard_is_found_out(void **state) {
 static void claims_and_commands_leave_a_locked_shard_alone(void **state) {
   struct fixture *f = *state;
   const uint64_t ids[] = {1, 2, 3, 4};
-  const struct store_hold which = {.priority = 5, .routes = (const char *const[]){"r"}, .route_count = 1, .limit = 10};
+  const struct store_routes which = {
+      .priority = 5, .routes = (const char *const[]){"r"}, .route_count = 1, .limit = 10};
   struct task_batch *batch;
   uint32_t moved;
   uint64_t lost;
@@ -466,7 +467,8 @@ static void results_pass_over_a_row_whose_index_entry_is_locked(void **state) {
 
 static void holding_passes_over_a_locked_row(void **state) {
   struct fixture *f = *state;
-  const struct store_hold which = {.priority = 5, .routes = (const char *const[]){"r"}, .route_count = 1, .limit = 10};
+  const struct store_routes which = {
+      .priority = 5, .routes = (const char *const[]){"r"}, .route_count = 1, .limit = 10};
   uint32_t moved = 0;
   bool all = true;
   hold_row(f, "", "");

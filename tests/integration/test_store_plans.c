@@ -129,7 +129,7 @@ static void finding_and_reading(void **state) {
   struct task_batch *batch;
   struct found_id found[1000];
   uint64_t ids[500];
-  uint32_t moved;
+  uint32_t moved[2];
   size_t count;
   int64_t now;
   for (size_t i = 0; i < 500; i++)
@@ -155,9 +155,12 @@ static void finding_and_reading(void **state) {
   count = 500;
   ok(f, OPS->expired(f->ss, TASK_HELD, 1, ids, &count, &f->err));
   ok(f, OPS->next_due(f->ss, ranges, 3, (int64_t[3]){0}, &now, &f->err));
-  ok(f, OPS->hold(f->ss, &f->leases[1], &(struct store_hold){5, (const char *const[]){"route.3", "none"}, 2, 0, 10},
-                  &moved, &f->err));
-  assert_int_equal(moved, 10);
+  const struct store_routes some = {5, (const char *const[]){"none", "route.3"}, 2, 0, 10};
+  ok(f, OPS->find_routes(f->ss, TASK_SCHEDULED, 1, &some, ids, &count, &f->err));
+  assert_int_equal(count, 10);
+  ok(f, OPS->hold(f->ss, &f->leases[1], &some, moved, &f->err));
+  assert_int_equal(moved[0], 0);
+  assert_int_equal(moved[1], 10);
   explain_all(f, 10);
 }
 
@@ -199,31 +202,37 @@ static void held_rows_of_unknown_routes_cost_polls_nothing(void **state) {
   const struct store_group *groups;
   size_t count;
   int64_t now;
-  uint32_t moved;
+  uint32_t moved[250];
   enum { NAMES = 3000 };
   static char names[NAMES][24];
   static const char *routes[NAMES];
   for (int i = 0; i < NAMES; i++) {
-    snprintf(names[i], sizeof names[i], "unknown.%d", i + 1);
+    snprintf(names[i], sizeof names[i], "unknown.%04d", i + 1);
     routes[i] = names[i];
   }
   sql(f,
-      "INSERT INTO outbox (route, payload, shard, due_at) SELECT CONCAT('unknown.', seq), '', 1, '2020-01-01' FROM "
+      "INSERT INTO outbox (route, payload, shard, due_at) SELECT CONCAT('unknown.', LPAD(seq, 4, 0)), '', 1, "
+      "'2020-01-01' FROM "
       "seq_1_to_%d",
       NAMES);
   const struct store_look poll = {f->leases, SHARDS, LIVING & ~TASK_BIT(TASK_HELD), NULL, 0, 0},
-                          held = {f->leases, SHARDS, TASK_BIT(TASK_HELD), (const char *const[]){"route.1", "unknown.7"},
-                                  2,         0},
+                          held = {f->leases,
+                                  SHARDS,
+                                  TASK_BIT(TASK_HELD),
+                                  (const char *const[]){"route.1", "unknown.0007"},
+                                  2,
+                                  0},
                           some = {f->leases, SHARDS, TASK_BIT(TASK_HELD), NULL, 0, 10};
   capture_start();
   ok(f, OPS->look(f->ss, &poll, &groups, &count, &now, &f->err));
   assert_true(count > NAMES);
   assert_true(entries_read(f) > NAMES);
   for (int first = 0; first < NAMES; first += 250) { /* as many as one unit takes */
-    const struct store_hold which = {5, routes + first, 250, 0, 1000};
+    const struct store_routes which = {5, routes + first, 250, 0, 1000};
     capture_start();
-    ok(f, OPS->hold(f->ss, &f->leases[1], &which, &moved, &f->err));
-    assert_int_equal(moved, 250);
+    ok(f, OPS->hold(f->ss, &f->leases[1], &which, moved, &f->err));
+    for (int i = 0; i < 250; i++)
+      assert_int_equal(moved[i], 1);
     char **scripts;
     size_t sent = capture_end(&scripts);
     assert_in_range(sent, 1, 8);
@@ -237,7 +246,7 @@ static void held_rows_of_unknown_routes_cost_polls_nothing(void **state) {
   capture_start();
   ok(f, OPS->look(f->ss, &held, &groups, &count, &now, &f->err));
   assert_int_equal(count, 1);
-  assert_string_equal(groups[0].route, "unknown.7");
+  assert_string_equal(groups[0].route, "unknown.0007");
   assert_in_range(entries_read(f), 1, 100);
   capture_start();
   ok(f, OPS->look(f->ss, &some, &groups, &count, &now, &f->err));

@@ -21,8 +21,10 @@ enum { MS = 1000, SECOND = 1000 * MS, NAMES = 20000, MISSING = 100000 };
 struct fake {
   size_t finds, reads, rows_read, most_rows, holds, routes_held, most_routes, next_dues, ranges;
   int64_t from_us, next_us;
-  uint64_t head; /* of an order_key of route "b"; 0 = none */
-  size_t held;   /* groups */
+  uint64_t head;      /* of an order_key of route "b"; 0 = none */
+  size_t held;        /* groups */
+  uint32_t rows_each; /* of an unknown route; 0 = 1 */
+  int last_held;      /* x%d */
   bool unlocked;
   uint64_t gone[2]; /* of the routes "a" and "b": settled so far */
 };
@@ -41,13 +43,21 @@ static enum store_status next_due(struct store_session *ss, const struct store_r
   return STORE_OK;
 }
 
-static enum store_status hold(struct store_session *ss, const struct shard_lease *lease, const struct store_hold *which,
-                              uint32_t *moved, struct err *err) {
+static enum store_status hold(struct store_session *ss, const struct shard_lease *lease,
+                              const struct store_routes *which, uint32_t *moved, struct err *err) {
   struct fake *fake = fake_of(ss);
+  uint32_t rows = 0;
   fake->holds++;
   fake->routes_held += which->route_count;
   fake->most_routes = which->route_count > fake->most_routes ? which->route_count : fake->most_routes;
-  *moved = (uint32_t)which->route_count;
+  assert_true(which->limit > 0);
+  for (size_t i = 0; i < which->route_count; i++) {
+    uint32_t room = which->limit - rows, has = fake->rows_each ? fake->rows_each : 1;
+    moved[i] = has < room ? has : room;
+    rows += moved[i];
+    fake->last_held = moved[i] ? (int)strtol(which->routes[i] + 1, NULL, 10) : fake->last_held;
+    assert_true(i == 0 || strcmp(which->routes[i - 1], which->routes[i]) < 0);
+  }
   return STORE_OK;
 }
 
@@ -164,39 +174,80 @@ static int teardown(void **state) {
     free(lane);
   }
   free(f->s.overdue);
+  free(f->s.unknown);
   free(f);
   return 0;
 }
 
+static void fill_unknown(struct store_group *groups, size_t count, size_t first) {
+  for (size_t i = 0; i < count; i++) { /* as the index has them: by shard */
+    groups[i] = (struct store_group){.state = TASK_SCHEDULED, .shard = (uint8_t)(i * 8 / count), .priority = 5};
+    snprintf(groups[i].route, sizeof groups[i].route, "x%05zu", i + first);
+    groups[i].next_us = i % 2 ? INT64_MAX : 1; /* not due, half of them: each would cost every poll a seek */
+  }
+}
+
 /* An application may write any number of routes that nobody knows: their rows are set aside by few units, however many
- * names there are, so that the known routes do not wait behind them. */
+ * names there are and whichever was met first, bit by bit between the polls, so that the known routes do not wait
+ * behind them. The first hundred names used to take a unit each, and there was one for each poll: one in eight seconds,
+ * while 20,000 names made the polls dear. */
 static void rows_of_many_unknown_routes_are_held_in_few_units(void **state) {
   struct fixture *f = *state;
+  struct scheduler *s = &f->s;
   struct store_group *groups = calloc(NAMES, sizeof *groups);
-  const struct store_group **unknown = calloc(NAMES, sizeof(void *));
   assert_non_null(groups);
-  assert_non_null(unknown);
-  size_t turns = 0;
-  for (; f->fake.routes_held < NAMES && turns < 1000; turns++) {
-    size_t left = NAMES - f->fake.routes_held;
-    for (size_t i = 0; i < left; i++) { /* as the index has them: by shard; what was held is there no more */
-      groups[i] = (struct store_group){.state = TASK_SCHEDULED, .shard = (uint8_t)(i * 8 / left), .priority = 5};
-      snprintf(groups[i].route, sizeof groups[i].route, "x%zu", i + f->fake.routes_held);
-      groups[i].next_us = i % 2 ? INT64_MAX : 1; /* not due, half of them: each would cost every poll a seek */
-      unknown[i] = &groups[i];
-    }
+  fill_unknown(groups, NAMES, 0);
+  scheduler_note_unknown(s, groups, NAMES, SECOND);
+  size_t units = 0;
+  for (; scheduler_holds_at(s) != INT64_MAX; units++) {
+    s->hold_at_us = 0; /* it has rested */
     int64_t began = clock_mono_us();
-    scheduler_hold_unknown(&f->s, unknown, left, SECOND);
-    assert_true(clock_mono_us() - began < 10 * SECOND);
-    f->s.look++;
-    if (left <= 1000) /* few: those that are not due stay */
-      break;
+    scheduler_hold(s);
+    int64_t ended = clock_mono_us();
+    assert_in_range(s->hold_at_us - ended, 0, 100 * (ended - began)); /* and rests in proportion again */
+    fill_unknown(groups, 10, 7); /* a poll meanwhile, of what came since: not before the others */
+    scheduler_note_unknown(s, groups, scheduler_holds_at(s) != INT64_MAX ? 10 : 0, SECOND);
   }
-  assert_in_range(f->fake.routes_held, NAMES - 1000, NAMES);
-  assert_in_range(f->fake.holds, 1, 500);
+  assert_int_equal(f->fake.routes_held, NAMES);
+  assert_in_range(units, 1, 100);
   assert_in_range(f->fake.most_routes, 1, 250);
+  scheduler_hold(s);
+  assert_int_equal(f->fake.holds, units);
+  /* Few, of which those that are due are held; those whose rows had no room in the unit come next. */
+  fill_unknown(groups, 8, 0);
+  for (size_t i = 0; i < 8; i++)
+    groups[i].shard = 0;
+  f->fake.rows_each = 100;
+  scheduler_note_unknown(s, groups, 8, SECOND);
+  const int last[] = {4, 6};
+  for (int i = 0; i < 2; i++, s->hold_at_us = 0) {
+    s->hold_at_us = 0;
+    scheduler_hold(s);
+    assert_int_equal(f->fake.last_held, last[i]);
+  }
+  assert_true(scheduler_holds_at(s) == INT64_MAX);
   free(groups);
-  free(unknown);
+}
+
+/* What became known meanwhile, or is out still, stays; so does what is in a shard that is no longer ours. */
+static void what_is_known_by_then_is_not_held(void **state) {
+  struct fixture *f = *state;
+  struct scheduler *s = &f->s;
+  struct store_group groups[4];
+  fill_unknown(groups, 4, 0);
+  for (size_t i = 0; i < 4; i++)
+    groups[i].next_us = 1;
+  groups[3].shard = SHARD_BOUND; /* another host may know it */
+  scheduler_note_unknown(s, groups, 4, SECOND);
+  assert_int_equal(s->unknown_count, 3);
+  f->routes[1].name = groups[0].route;
+  lane_group(scheduler_lane_make(s, groups[1].route), groups[1].shard, 5, true)->in_flight = 1;
+  s->view[groups[2].shard].epoch = 0;
+  while (scheduler_holds_at(s) != INT64_MAX) {
+    s->hold_at_us = 0;
+    scheduler_hold(s);
+  }
+  assert_int_equal(f->fake.holds, 0);
 }
 
 /* While a long transaction pins the purge, a poll of every group walks over all that was deleted. Between two of these
@@ -490,6 +541,7 @@ int main(void) {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
   const struct CMUnitTest tests[] = {
       TEST(rows_of_many_unknown_routes_are_held_in_few_units),
+      TEST(what_is_known_by_then_is_not_held),
       TEST(known_routes_are_polled_from_a_short_time_ago),
       TEST(a_poll_of_known_groups_forgets_no_older_row),
       TEST(rows_that_came_back_are_read_however_old),
