@@ -342,6 +342,16 @@ static void keep_flawed(struct settler *settler, struct store_session *ss, const
     count(&settler->metrics->db_errors, 1);
 }
 
+/* A destination took the task and said something that its plugin could not read: what the plugin makes of it counts. */
+static void note_unread(struct settler *settler, const struct flight *flight) {
+  const struct duebox_outcome *outcome = &flight->outcome;
+  if (flight->end == FLIGHT_OUTCOME && outcome->cls == DUEBOX_DELIVERED && outcome->error_class &&
+      flight->decision.error_class == outcome->error_class)
+    log_repeated(&settler->flaws, LOG_LEVEL_WARN, "DUEBOX-ANSWER-UNREAD", "route=%s message_id=%s %s",
+                 flight->lane->name, flight->task->view.message_id,
+                 outcome->message ? outcome->message : outcome->error_class);
+}
+
 /* Decides about a batch of flights, writes what must be written and hands them on. again: they were busy before;
  * they are decided about anew, because the texts of a record live no longer than its batch. */
 static void settle_some(struct settler *settler, struct store_session *ss, struct batch *batch,
@@ -360,6 +370,8 @@ static void settle_some(struct settler *settler, struct store_session *ss, struc
       batch->flights[batch->count++] = flight;
     else
       flight->settled = true;
+    if (!again)
+      note_unread(settler, flight);
     flight->decision.unknown = unknown;
     flight->decision.changed_at = version_of(flight);
     flight->decision.sent = was_sent(flight) ? flight->task : NULL;

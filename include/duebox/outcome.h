@@ -44,7 +44,8 @@ struct duebox_outcome {
   enum duebox_scope scope;
   enum duebox_answer answer;
   int64_t retry_after_ms;  /* the destination's own wish, -1 when it has none */
-  const char *error_class; /* short stable word such as "kafka.msg_size_too_large", or NULL; at most 63 bytes kept */
+  const char *error_class; /* short stable word such as "kafka.msg_size_too_large", or NULL; at most 63 bytes kept.
+                            * With DELIVERED: something is wrong with the answer, which changes nothing */
   const char *message;     /* text for people, or NULL; at most 4095 bytes kept */
   const char *record;      /* what the consumer wrote, or NULL; copied by the host before complete() returns.
                             * ANSWER_RECORD: a result record; where no status can be made out in it, or it is empty,

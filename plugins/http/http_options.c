@@ -44,7 +44,8 @@ const struct duebox_option http_option_rows[] = {
     ROW(max_connections, DUEBOX_OPT_INT, .def = "0", .min = 0, .max = 65535,
         .help = "most open connections; 0 = as many as tasks may be in flight"),
     ROW(max_response, DUEBOX_OPT_SIZE, .def = "64KiB", .min = 4096, .max = 16777216,
-        .help = "read at most this much of a response body, then cut the connection"),
+        .help = "keep at most this much of a response body; of a JSON object that may hold a result, scan up to 16 "
+                "times as much"),
     ROW(http2, DUEBOX_OPT_BOOL, .def = "false", .help = "offer HTTP/2 over TLS and share connections between requests"),
     ROW(user_agent, DUEBOX_OPT_STRING, .def = "duebox/" HTTP_PLUGIN_VERSION, .help = "value of User-Agent"),
     ROW(proxy, DUEBOX_OPT_STRING,

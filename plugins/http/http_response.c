@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 #include "http_response.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 
 enum { FIRST = 4096, KEEP = 16384 }; /* bytes of a buffer: to begin with, and at most between two responses */
 
@@ -14,9 +16,12 @@ void http_response_reset(struct http_response *response) {
   }
   response->len = 0;
   response->header_bytes = 0;
-  response->cut = false;
+  response->success = response->coded = false;
+  response->cut = response->late_status = false;
   response->header_flood = false;
   response->headed = false;
+  response->scanned = 0;
+  response->scan = (struct http_scan){0};
 }
 
 void http_response_free(struct http_response *response) {
@@ -37,6 +42,29 @@ static bool grow(struct http_response *response, size_t need) {
   return true;
 }
 
+/* Where the body begins as a JSON object; its length when it does not. */
+static size_t object_at(const struct http_response *response) {
+  /* white space and byte order marks, also those of UTF-16 and 32 */
+  static const char before[] = {' ', '\t', '\r', '\n', '\0', '\xef', '\xbb', '\xbf', '\xfe', '\xff'};
+  size_t i = 0;
+  while (i < response->len && memchr(before, response->body[i], sizeof before))
+    i++;
+  return i < response->len && response->body[i] == '{' ? i : response->len;
+}
+
+/* Takes what comes behind the limit. False: no more of it is of interest. */
+static bool scan_rest(struct http_response *response, const char *data, size_t len) {
+  if (!response->cut) {
+    response->cut = true;
+    if (!response->success || object_at(response) == response->len ||
+        http_scan_read(&response->scan, response->body, response->len) != HTTP_SCAN_GOES_ON)
+      return false;
+  }
+  response->scanned += len;
+  response->late_status = http_scan_read(&response->scan, data, len) == HTTP_SCAN_FOUND;
+  return response->scan.state == HTTP_SCAN_GOES_ON && response->scanned < (HTTP_SCANNED - 1) * response->limit;
+}
+
 bool http_response_append(struct http_response *response, const char *data, size_t len) {
   size_t room = response->limit - response->len;
   size_t take = len < room ? len : room;
@@ -46,28 +74,60 @@ bool http_response_append(struct http_response *response, const char *data, size
     memcpy(response->body + response->len, data, take);
     response->len += take;
   }
-  response->cut = take < len;
-  return !response->cut;
+  return take == len || scan_rest(response, data + take, len - take);
+}
+
+static bool is_coding(const char *line, size_t len) {
+  static const char name[] = "content-encoding:";
+  size_t at = sizeof(name) - 1;
+  if (len < at || strncasecmp(line, name, at) != 0)
+    return false;
+  while (at < len && (line[at] == ' ' || line[at] == '\t' || line[at] == '\r' || line[at] == '\n'))
+    at++;
+  return at < len && (len - at < 8 || strncasecmp(line + at, "identity", 8) != 0);
 }
 
 /* libcurl takes headers that are cut off for a response without a body; the empty line tells the difference. A status
  * line begins anew: the headers before it were those of an interim response. */
 bool http_response_header(struct http_response *response, const char *line, size_t len) {
-  if (len > 5 && memcmp(line, "HTTP/", 5) == 0)
-    response->headed = false;
-  else if (len > 0 && (line[0] == '\r' || line[0] == '\n'))
+  if (len > 5 && memcmp(line, "HTTP/", 5) == 0) {
+    const char *status = memchr(line, ' ', len - 1);
+    response->headed = response->coded = false;
+    response->success = status && status[1] == '2';
+  } else if (len > 0 && (line[0] == '\r' || line[0] == '\n')) {
     response->headed = true;
+  } else if (!response->headed && is_coding(line, len)) {
+    response->coded = true;
+  }
   response->header_bytes += len;
   response->header_flood = response->header_bytes > HTTP_HEADER_MAX;
   return !response->header_flood;
 }
 
-bool http_response_is_object(const struct http_response *response) {
-  static const char mark[] = "\xef\xbb\xbf"; /* what some libraries put before UTF-8 */
-  size_t i = response->len >= 3 && memcmp(response->body, mark, 3) == 0 ? 3 : 0;
-  while (i < response->len && strchr(" \t\r\n", response->body[i]) && response->body[i])
-    i++;
-  return i < response->len && response->body[i] == '{';
+/* The scan's status in front of the other members, which are read as far as they go. False: memory is short. */
+static bool put_first(struct http_response *response, size_t brace) {
+  char first[HTTP_SCAN_TEXT + 16];
+  size_t len = (size_t)snprintf(first, sizeof(first), "{\"status\":\"%s\",", response->scan.text);
+  size_t rest = response->len - brace - 1;
+  if (!grow(response, len + rest))
+    return false;
+  memmove(response->body + len, response->body + brace + 1, rest);
+  memcpy(response->body, first, len);
+  response->len = len + rest;
+  return true;
+}
+
+enum http_body http_response_body(struct http_response *response) {
+  size_t brace = object_at(response);
+  if (brace == response->len)
+    return response->coded && response->len > 0 ? HTTP_BODY_UNREAD : HTTP_BODY_OTHER;
+  size_t begin = brace + 2 < response->len ? brace + 2 : response->len;
+  bool wide = memchr(response->body, '\0', begin); /* UTF-16 or 32: no JSON in UTF-8 holds a NUL */
+  if (wide && !response->cut)
+    (void)http_scan_read(&response->scan, response->body, response->len);
+  if (response->scan.state == HTTP_SCAN_FOUND && (wide || response->late_status) && !put_first(response, brace))
+    return HTTP_BODY_UNREAD;
+  return response->cut && response->scan.state == HTTP_SCAN_GOES_ON ? HTTP_BODY_UNREAD : HTTP_BODY_OBJECT;
 }
 
 int64_t http_retry_after_ms(int64_t seconds, int64_t max_ms) {

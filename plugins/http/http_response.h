@@ -2,7 +2,8 @@
  *
  * http_response.h - what is kept of a response.
  *
- * Pure. A response owns a buffer that grows to the cap and no further; more than that is not read.
+ * Pure. A response owns a buffer that grows to the cap and no further. More than that is read only where a consumer may
+ * say there what became of the task: of a JSON object after a 2xx, HTTP_SCANNED times the cap, for its status.
  */
 #ifndef PLUGINS_HTTP_RESPONSE_H
 #define PLUGINS_HTTP_RESPONSE_H
@@ -11,6 +12,10 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "http_scan.h"
+
+enum { HTTP_SCANNED = 16 };
+
 #define HTTP_HEADER_MAX 65536 /* bytes of all response header lines, interim responses and trailers included */
 
 struct http_response {
@@ -18,25 +23,36 @@ struct http_response {
   size_t len, cap;
   size_t limit; /* most bytes kept; set by the owner */
   size_t header_bytes;
+  bool success;      /* the status line says 2xx */
+  bool coded;        /* the body is in a Content-Encoding */
   bool cut;          /* the body is longer than the limit */
+  bool late_status;  /* what the scan has found is not in the bytes that are kept */
   bool header_flood; /* the headers are longer than HTTP_HEADER_MAX */
   bool headed;       /* the headers have come to their end */
+  size_t scanned;    /* bytes beyond the limit */
+  struct http_scan scan;
 };
 
 /* Makes it ready for the next response; a buffer that grew large is given back. */
 void http_response_reset(struct http_response *response);
 void http_response_free(struct http_response *response);
 
-/* Takes body bytes. False: stop reading, because the limit is reached (cut) or memory is short. */
+/* Takes body bytes. False: stop reading, because enough has come (cut) or memory is short. */
 __attribute__((warn_unused_result)) bool http_response_append(struct http_response *response, const char *data,
                                                               size_t len);
 /* Takes a header line, its line end included. False: too much. */
 __attribute__((warn_unused_result)) bool http_response_header(struct http_response *response, const char *line,
                                                               size_t len);
 
-/* Whether the body begins as a JSON object, whatever its media type: it may be a result record, which the host reads.
- */
-bool http_response_is_object(const struct http_response *response);
+enum http_body {
+  HTTP_BODY_OTHER,  /* says nothing: no JSON object */
+  HTTP_BODY_OBJECT, /* begins as a JSON object: it may be a result record, which the host reads */
+  HTTP_BODY_UNREAD, /* what it says nobody can know: it goes on where nothing was read, or is in a content coding */
+};
+
+/* What a body may say, whatever its media type. A status that was found only by the scan is put in front of the kept
+ * members. */
+__attribute__((warn_unused_result)) enum http_body http_response_body(struct http_response *response);
 
 /* Retry-After in ms from seconds (0 or less: none), at most max_ms (0: not honoured); -1 when there is none. */
 int64_t http_retry_after_ms(int64_t seconds, int64_t max_ms);

@@ -212,10 +212,11 @@ void http_transfer_free(struct http_transfer *transfer) {
 /* ---- preparing a task ---- */
 
 /* Links the lines for libcurl, which only reads them, through nodes of our own: no allocation for each line. "Expect:"
- * switches off its wait for "100 Continue" with large bodies. */
+ * switches off its wait for "100 Continue" with large bodies. A body that is compressed could not be read. */
 static struct curl_slist *link_headers(struct http_transfer *t) {
-  static const char no_expect[] = "Expect:";
-  size_t count = t->request.header_count + 1;
+  static const char *const ours[] = {"Expect:", "Accept-Encoding: identity"};
+  enum { OURS = sizeof(ours) / sizeof(ours[0]) };
+  size_t count = t->request.header_count + OURS;
   if (count > t->headers_cap) {
     struct curl_slist *nodes = realloc(t->headers, count * sizeof(*nodes));
     if (!nodes)
@@ -224,11 +225,10 @@ static struct curl_slist *link_headers(struct http_transfer *t) {
     t->headers_cap = count;
   }
   const char *line = NULL;
-  for (size_t i = 0; i + 1 < count; i++) {
-    line = http_request_next_header(&t->request, line);
-    t->headers[i] = (struct curl_slist){.data = (char *)line, .next = &t->headers[i + 1]};
+  for (size_t i = 0; i < count; i++) {
+    line = i < OURS ? ours[i] : http_request_next_header(&t->request, i == OURS ? NULL : line);
+    t->headers[i] = (struct curl_slist){.data = (char *)line, .next = i + 1 < count ? &t->headers[i + 1] : NULL};
   }
-  t->headers[count - 1] = (struct curl_slist){.data = (char *)no_expect};
   return t->headers;
 }
 
@@ -298,17 +298,37 @@ static bool bytes_left(const struct http_transfer *t) {
   return t->requested && sent > t->sent_before;
 }
 
+/* What the consumer wrote into a response that was taken. Where that cannot be known, the HTTP status decides, for most
+ * endpoints write no result records, and the outcome says that nobody has read it. */
+static void offer_body(struct http_transfer *t, long status, struct http_verdict *verdict,
+                       struct duebox_outcome *outcome, char text[HTTP_MESSAGE_CAP]) {
+  enum http_body body = http_response_body(&t->response);
+  if (body == HTTP_BODY_OTHER)
+    return;
+  outcome->record = t->response.body;
+  outcome->record_len = t->response.len;
+  if (body == HTTP_BODY_OBJECT)
+    return;
+  const char *host;
+  int host_len = host_of(t, &host);
+  snprintf(verdict->error_class, sizeof(verdict->error_class), "http.answer_unread");
+  snprintf(text, HTTP_MESSAGE_CAP,
+           "HTTP %ld from %.*s counts; whether there is a result in the answer is not known: %s", status,
+           host_len > 255 ? 255 : host_len, host,
+           t->response.cut ? "it is too long (max_response), put the status first"
+                           : "it is in a Content-Encoding, and identity was asked for");
+}
+
 /* A whole response, or one whose body was cut on purpose. */
-static struct http_verdict judge_response(struct http_transfer *t, struct duebox_outcome *outcome) {
+static struct http_verdict judge_response(struct http_transfer *t, struct duebox_outcome *outcome,
+                                          char text[HTTP_MESSAGE_CAP]) {
   const struct http_route *route = t->task->route_data;
   long status = 0;
   curl_off_t retry_after = 0;
   curl_easy_getinfo(t->easy, CURLINFO_RESPONSE_CODE, &status);
   struct http_verdict verdict = http_verdict_of_status(status, route);
-  if (verdict.cls == DUEBOX_DELIVERED && status >= 200 && status <= 299 && http_response_is_object(&t->response)) {
-    outcome->record = t->response.body;
-    outcome->record_len = t->response.len;
-  }
+  if (verdict.cls == DUEBOX_DELIVERED && status >= 200 && status <= 299)
+    offer_body(t, status, &verdict, outcome, text);
   if (verdict.cls == DUEBOX_RETRY) {
     curl_easy_getinfo(t->easy, CURLINFO_RETRY_AFTER, &retry_after);
     outcome->retry_after_ms = http_retry_after_ms(retry_after, route->retry_after_max_ms);
@@ -388,7 +408,7 @@ enum http_reach http_transfer_complete(struct http_transfer *transfer, enum http
     verdict = judge_stop(transfer, text);
   } else if (transfer->response.headed && (code == CURLE_OK || transfer->response.cut)) {
     reach = HTTP_REACH_ANSWERED;
-    verdict = judge_response(transfer, &outcome);
+    verdict = judge_response(transfer, &outcome, text);
     if (verdict.cls != DUEBOX_DELIVERED)
       describe_response(transfer, text);
   } else {

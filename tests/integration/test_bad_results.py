@@ -1,6 +1,7 @@
 """Results that are wrong, late, stale, twice or huge: each is kept or ignored as the
 contract says, changes no row that it should not, and the stream goes on (P7)."""
 
+import gzip
 import json
 
 import pytest
@@ -273,9 +274,10 @@ def test_progress_keeps_a_task_alive_and_its_checkpoint_travels(results):
 
 def test_what_an_http_response_says_counts(stage):
     """A consumer of HTTP that answers retry or fail is never taken for done, whatever its media type
-    and however carelessly it wrote the body."""
+    and however carelessly it wrote the body. Where nobody can know whether there is a status in it, the
+    HTTP status counts, and that is said: the work of a task that was done is not done again (P4)."""
     stage.http("hook", history="1h", max_attempts=5, retry={"backoff": "1h"})
-    stage.start()
+    daemon = stage.start()
     bodies = {"plain": (b'{"status":"fail"}', "text/plain", "dead"),
               "none": (b'{"status":"fail"}', None, "dead"),
               "text": (b'{"status":"retry","error":"closed"}', "application/json", "scheduled"),
@@ -283,12 +285,22 @@ def test_what_an_http_response_says_counts(stage):
               "latin1": (b'{"status":"retry","error":{"message":"g\xe9n\xe9ral"}}', "text/html", "scheduled"),
               "number": (b'{"status":"retry","attempt":"1","at":1e999}', "application/json", "scheduled"),
               "large": (b'{"status":"retry","checkpoint":"%s"}' % (b"x" * 50_000), "application/json", "scheduled"),
+              "capitals": (b'{"Status":"Fail","Error":{"Message":"no"}}', "application/json", "dead"),
+              "utf16": ('{"status":"fail"}'.encode("utf-16"), "application/json", "dead"),
+              "last": (b'{"error":{"message":"no"},"pad":"%s","status":"fail"}' % (b"x" * 70_000), "application/json",
+                       "dead"),
+              "first": (b'{"status":"fail","pad":"%s"}' % (b"x" * 70_000), "application/json", "dead"),
+              "page": (b"<html>%s" % (b"x" * 70_000), "text/html", "done"),
+              "long": (b'{"orders":"%s","status":"paid"}' % (b"x" * 70_000), "application/json", "done"),
+              "longest": (b'{"pad":"%s","status":"fail"}' % (b"x" * 1_200_000), "application/json", "done"),
+              "gzip": (gzip.compress(b'{"status":"fail"}'), "application/json", "done"),
               "ordinary": (b'{"status":"ok","id":17}', "application/json", "done"),
               "order": (b'{"id":17,"status":"done","attempt":9}', "application/json", "done")}
 
     def respond(request):
         body, media_type, _ = bodies[request.body.decode()]
-        return Answer(200, body, {"Content-Type": media_type} if media_type else {})
+        headers = {"Content-Type": media_type} if media_type else {}
+        return Answer(200, body, {**headers, "Content-Encoding": "gzip"} if request.body == b"gzip" else headers)
 
     stage.receiver.on("/hook", respond)
     tasks = {name: stage.insert("hook", name.encode(), kept=True)[0] for name in bodies}
@@ -296,7 +308,13 @@ def test_what_an_http_response_says_counts(stage):
         row = stage.wait_row(task, 60, state=bodies[name][2], attempt=1)
         assert row["failures"] == (0 if bodies[name][2] == "done" else 1), name
     assert stage.row(tasks["text"])["error_class"] == "answer.broken"
+    assert [stage.row(tasks[name])["last_error"] for name in ("capitals", "last")] == ["no", "no"]
     assert stage.row(tasks["large"])["error_class"] == "answer.checkpoint_too_large"
-    assert stage.row(tasks["order"])["error_class"] is None
-    kept = stage.execute("SELECT reason FROM outbox_quarantine")
-    assert {reason.split(":")[0] for (reason,) in kept} == {tasks[name] for name in ("text", "comma", "latin1", "large")}
+    for name in ("order", "ordinary", "page", "long"):
+        assert stage.row(tasks[name])["error_class"] is None, name
+    for name in ("longest", "gzip"):
+        assert stage.row(tasks[name])["error_class"] == "http.answer_unread", name
+    daemon.wait_log("DUEBOX-ANSWER-UNREAD", limit_s=60)
+    flawed = {tasks[name] for name in ("text", "comma", "latin1", "large", "utf16", "last", "first")}
+    wait_until(lambda: {reason.split(":")[0] for (reason,) in stage.execute("SELECT reason FROM outbox_quarantine")}
+               == flawed, 60, "the flawed answers in the quarantine")
