@@ -510,6 +510,44 @@ static void a_result_topic_that_comes_later(void **state) {
   fake_host_free(host);
 }
 
+static struct fake_result result_from(struct fake_host *host, const char *origin) {
+  for (size_t i = 0; i < fake_host_results(host); i++) {
+    struct fake_result result = fake_host_result(host, i);
+    if (strcmp(result.origin, origin) == 0)
+      return result;
+  }
+  fail_msg("no result has come from %s", origin);
+  return (struct fake_result){0};
+}
+
+/* Whoever may write to a result topic can write a batch that librdkafka does not unpack, which it reads again and
+ * again. What comes behind it is read all the same, and a note is kept of what was passed over. */
+static void a_batch_that_cannot_be_unpacked_blocks_nothing(void **state) {
+  struct kafka_cluster *mock = *state;
+  kafka_cluster_publish(mock, "before", 6);
+  kafka_cluster_publish(mock, "beside", 6);
+  kafka_cluster_publish_unreadable(mock, 3);
+  kafka_cluster_publish(mock, "beside", 6);
+  kafka_cluster_publish(mock, "behind", 6);
+  struct fake_host *host = open_source(mock);
+  wait_results(host, 5);
+  assert_int_equal(fake_host_logged(host, "KAFKA-RECORD-UNREADABLE"), 1);
+  struct fake_result note = result_from(host, "results[0]@1"), last = result_from(host, "results[0]@4");
+  assert_true(note.truncated && note.len == 0);
+  assert_string_equal(last.body, "behind");
+  for (size_t i = 0; i < 5; i++)
+    fake_host_ack(host, i, true);
+  fake_host_stop(host, 5000);
+  fake_host_free(host);
+  host = open_source(mock); /* it does not come again */
+  kafka_cluster_publish(mock, "beside", 6);
+  kafka_cluster_publish(mock, "later", 5);
+  wait_results(host, 2);
+  assert_string_equal(result_from(host, "results[0]@5").body, "later");
+  assert_int_equal(fake_host_logged(host, "KAFKA-RECORD-UNREADABLE"), 0);
+  fake_host_free(host);
+}
+
 static int set_up(void **state) {
   *state = kafka_cluster_open_mock();
   return 0;
@@ -545,6 +583,7 @@ int main(void) {
       ROW(a_failed_commit_is_tried_again),
       ROW(late_acks_after_a_rebalance_are_ignored),
       ROW(a_result_topic_that_comes_later),
+      ROW(a_batch_that_cannot_be_unpacked_blocks_nothing),
   };
 #undef ROW
   cmocka_set_test_filter(getenv("DUEBOX_TEST_ONLY"));

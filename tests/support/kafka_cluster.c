@@ -4,10 +4,12 @@
  */
 #include "tests/support/kafka_cluster.h"
 
+#include <arpa/inet.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/socket.h>
 #include <unistd.h>
 
 #include <setjmp.h>
@@ -263,6 +265,89 @@ void kafka_cluster_publish(struct kafka_cluster *cluster, const char *body, size
                         RD_KAFKA_V_MSGFLAGS(RD_KAFKA_MSG_F_COPY), RD_KAFKA_V_VALUE((void *)body, len), RD_KAFKA_V_END);
   assert_int_equal(err, RD_KAFKA_RESP_ERR_NO_ERROR);
   assert_int_equal(rd_kafka_flush(cluster->rk, ACK_MS), RD_KAFKA_RESP_ERR_NO_ERROR);
+}
+
+/* A request as it goes over the wire. */
+struct request {
+  uint8_t data[512];
+  size_t len;
+};
+
+static void put(struct request *request, uint64_t value, size_t bytes) {
+  assert_true(request->len + bytes <= sizeof(request->data));
+  for (size_t i = bytes; i-- > 0;)
+    request->data[request->len++] = (uint8_t)(value >> (8 * i));
+}
+
+static void put_text(struct request *request, const char *text) {
+  put(request, strlen(text), 2);
+  for (; *text; text++)
+    put(request, (uint8_t)*text, 1);
+}
+
+/* Writes the length of what follows in the place that was left for it. */
+static void put_len(struct request *request, size_t at) {
+  struct request len = {.len = at};
+  put(&len, request->len - at - 4, 4);
+  memcpy(request->data + at, len.data + at, 4);
+}
+
+static uint32_t crc32c(const uint8_t *data, size_t len) {
+  uint32_t crc = UINT32_MAX;
+  for (size_t i = 0; i < len; i++) {
+    crc ^= data[i];
+    for (int bit = 0; bit < 8; bit++)
+      crc = crc & 1 ? crc >> 1 ^ 0x82F63B78 : crc >> 1;
+  }
+  return ~crc;
+}
+
+/* RecordBatch of magic 2, whose attributes say gzip. */
+static void put_batch(struct request *request, uint8_t records) {
+  size_t batch = request->len + 8;
+  put(request, 0, 8); /* base offset: the broker's to say */
+  put(request, 0, 4);
+  put(request, 0, 4); /* leader epoch */
+  put(request, 2, 1);
+  size_t crc = request->len;
+  put(request, 0, 4);
+  put(request, 1, 2);                       /* attributes */
+  put(request, (uint64_t)records - 1, 4);   /* last offset */
+  put(request, UINT64_C(1700000000000), 8); /* first and last timestamp */
+  put(request, UINT64_C(1700000000000), 8);
+  put(request, UINT64_MAX, 8); /* producer id, epoch, sequence: none */
+  put(request, UINT64_MAX, 6);
+  put(request, records, 4);
+  put(request, UINT64_C(0x6e6f20677a697021), 8); /* "no gzip!" */
+  struct request sum = {.len = crc};
+  put(&sum, crc32c(request->data + crc + 4, request->len - crc - 4), 4);
+  memcpy(request->data + crc, sum.data + crc, 4);
+  put_len(request, batch);
+}
+
+void kafka_cluster_publish_unreadable(struct kafka_cluster *cluster, uint8_t records) {
+  struct request request = {.len = 4};
+  struct sockaddr_in address = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+  uint8_t answer[4];
+  address.sin_port = htons((uint16_t)strtoul(strrchr(cluster->bootstrap, ':') + 1, NULL, 10));
+  put(&request, KAFKA_CLUSTER_PRODUCE << 16 | 7, 4); /* of version 7 */
+  put(&request, 1, 4);
+  put_text(&request, "stranger");
+  put(&request, UINT64_C(0xFFFFFFFF) << 32 | ACK_MS, 8); /* no transaction, acks = all */
+  put(&request, 1, 4);
+  put_text(&request, cluster->answers);
+  put(&request, 1, 4);
+  put(&request, cluster->published++ % RESULT_PARTITIONS, 4);
+  size_t records_at = request.len;
+  put(&request, 0, 4);
+  put_batch(&request, records);
+  put_len(&request, records_at);
+  put_len(&request, 0);
+  int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+  assert_int_equal(connect(fd, (struct sockaddr *)&address, sizeof(address)), 0);
+  assert_int_equal(send(fd, request.data, request.len, 0), request.len);
+  assert_int_equal(recv(fd, answer, sizeof(answer), MSG_WAITALL), sizeof(answer));
+  close(fd);
 }
 
 void kafka_cluster_fail_produce(struct kafka_cluster *cluster, rd_kafka_resp_err_t err, size_t count) {

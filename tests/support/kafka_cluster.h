@@ -59,6 +59,9 @@ const struct contract_message *kafka_cluster_received(struct kafka_cluster *clus
 const rd_kafka_message_t *kafka_cluster_raw(struct kafka_cluster *cluster, size_t index);
 /* Writes to the result topic, to its partitions in turn; returns when it is acknowledged. */
 void kafka_cluster_publish(struct kafka_cluster *cluster, const char *body, size_t len);
+/* Writes a batch of so many records that says it is packed with gzip and is not, to the next partition of the result
+ * topic. Mock only. */
+void kafka_cluster_publish_unreadable(struct kafka_cluster *cluster, uint8_t records);
 /* The next `count` produce requests are answered with this error. Mock only. */
 void kafka_cluster_fail_produce(struct kafka_cluster *cluster, rd_kafka_resp_err_t err, size_t count);
 
