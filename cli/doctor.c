@@ -36,8 +36,10 @@ static void print_finding(const struct output *output, enum finding level, const
   char *safe = text_safe(text, strlen(text), TEXT_ONE_LINE);
   printf("%s%-4s%s  %-18s  %s\n", output->color ? colors[level] : "", words[level], output->color ? "\033[0m" : "",
          check, safe ? safe : "");
+  char *safe_cure = text_safe(cure, strlen(cure), TEXT_ONE_LINE);
   if (*cure)
-    printf("%26s%s\n", "-> ", cure);
+    printf("%26s%s\n", "-> ", safe_cure ? safe_cure : "");
+  free(safe_cure);
   free(safe);
 }
 
@@ -47,9 +49,9 @@ static void say(void *ctx, enum finding level, const char *check, const char *te
   if (!exam->listing)
     print_finding(&exam->cli->output, level, check, text, cure);
   else
-    exam->no_memory |=
-        !listing_add(exam->listing, json_pack("{s:s, s:s, s:o, s:s}", "level", words[level], "check", check, "text",
-                                              output_string(text, strlen(text)), "cure", cure));
+    exam->no_memory |= !listing_add(exam->listing, json_pack("{s:s, s:s, s:o, s:o}", "level", words[level], "check",
+                                                             check, "text", output_string(text, strlen(text)), "cure",
+                                                             output_string(cure, strlen(cure))));
 }
 
 static void check_modules(struct examination *exam, const struct config *config) {

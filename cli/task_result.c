@@ -13,6 +13,7 @@
 #include "cli/daemon.h"
 #include "cli/result.h"
 #include "core/base/random.h"
+#include "core/base/shell.h"
 #include "core/record.h"
 #include "core/rules.h"
 #include "outbox/outbox.h"
@@ -188,9 +189,10 @@ int result_tell_fate(const struct cli *cli, const char *id, const struct store_r
 
 static int check_line(const struct args *args) {
   const char *status = args_text(args, OPT_STATUS);
+  char word[SHELL_ROOM(STORE_ID_MAX)];
   if (!args_has(args, OPT_ATTEMPT) || !status)
     return cli_fail(EX_USAGE, "task result: --attempt and --status are needed; `duebox task show %s` has the attempt",
-                    args->operands[0]);
+                    shell_word(word, sizeof word, args->operands[0]));
   if (strcmp(status, "done") != 0 && strcmp(status, "retry") != 0 && strcmp(status, "fail") != 0)
     return cli_fail(EX_USAGE, "--status: \"%s\" is none of done, retry, fail", status);
   return EX_OK;

@@ -8,6 +8,7 @@
 #include <string.h>
 #include <time.h>
 
+#include "core/base/shell.h"
 #include "outbox/operator_doctor.h"
 
 static bool check_partitions(struct doctor *doctor, struct err *err) {
@@ -205,10 +206,11 @@ static bool check_dead(struct doctor *doctor, struct err *err) {
     return false;
   uint64_t count = 0, routes = 0;
   for (; db_next(&result, &row, 4) && row.fields[0] && db_u64(&row, 1, UINT64_MAX, &count); routes++) {
-    char cure[256];
+    char word[SHELL_ROOM(STORE_ROUTE_MAX + STORE_WIDER)], cure[2 * sizeof word + 100];
     const char *route = row.fields[0], *class = row.fields[3];
-    snprintf(cure, sizeof cure, "duebox dead list --route %s; when it is mended: duebox dead retry --route %s", route,
-             route);
+    shell_word(word, sizeof word, route);
+    snprintf(cure, sizeof cure, "duebox dead list --route %s; when it is mended: duebox dead retry --route %s", word,
+             word);
     if (routes < ROUTES_SAID)
       doctor_say(doctor, FINDING_WARN, "dead tasks", cure,
                  "%s: %s%" PRIu64 " ended dead within a day, the last at %.19s%s%s", route,

@@ -662,6 +662,9 @@ def test_doctor_counts_what_died_within_a_day(cli):
     assert re.fullmatch(r"orders\.cancel: 1 ended dead within a day, the last at [-0-9]+ [:0-9]+", orders)
     assert re.search(r"^ +-> duebox dead list --route crm\.push; when it is mended: duebox dead retry --route crm\.push$",
                      cli("doctor"), re.MULTILINE)
+    # Whoever may insert a task names its route; people copy the command.
+    cli.dead("$(touch${IFS}/tmp/x)'")
+    assert r"--route '$(touch${IFS}/tmp/x)'\'''; when it is mended" in cli("doctor")
 
 
 def test_listing_does_not_wait_for_locks(cli):
