@@ -2,10 +2,12 @@
  *
  * cli/main.c - duebox: finds the command that the words name, and runs it.
  */
+#include <fcntl.h>
 #include <locale.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sysexits.h>
+#include <unistd.h>
 
 #include "cli/cli.h"
 #include "cli/help.h"
@@ -21,7 +23,17 @@ static int give_help(const struct args *args) {
   return args->help ? EX_OK : EX_USAGE;
 }
 
+/* Whoever starts us with a closed standard stream would get the number of a connection for it, and our log or output in
+ * that connection. What we open in their place cannot be used: reading and writing fail as they did. */
+static void occupy_standard_streams(void) {
+  for (int fd = STDIN_FILENO; fd <= STDERR_FILENO; fd++) {
+    if (fcntl(fd, F_GETFD) == -1 && open("/dev/null", fd == STDIN_FILENO ? O_WRONLY : O_RDONLY) != fd)
+      _exit(EX_OSERR);
+  }
+}
+
 int main(int argc, char **argv) {
+  occupy_standard_streams();
   setlocale(LC_CTYPE, "C.UTF-8"); /* widths of characters in tables; texts are UTF-8 whatever the terminal says */
   unsetenv("SSLKEYLOGFILE");      /* libcurl would write the keys of its connections there, and with them passwords */
   struct args args;

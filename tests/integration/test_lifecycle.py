@@ -4,9 +4,11 @@ import json
 import signal
 import threading
 import time
+from pathlib import Path
 
 import pytest
 
+from support.daemon import preset_folder
 from support.servers.http_receiver import Answer
 from support.wait import wait_until
 
@@ -17,6 +19,21 @@ def routes_of(daemon):
 
 def shards_held(daemon):
     return int(daemon.metric("duebox_shards_held"))
+
+
+# -- start --------------------------------------------------------------------------------
+
+
+def test_no_connection_takes_the_number_of_a_closed_standard_stream(stage):
+    """Log lines would go into it: into the database's connection, or into a partner's."""
+    stage.http("h")
+    stage.program = ["/bin/sh", "-c", 'exec "$0" "$@" <&- >&- 2>&-', preset_folder() / "bin" / "duebox"]
+    daemon = stage.start()
+    stage.consume_http()
+    stage.insert("h", count=3)
+    stage.receiver.wait_count(3, 20)
+    streams = Path(f"/proc/{daemon.process.pid}/fd")
+    assert [(streams / number).readlink() for number in "012"] == [Path("/dev/null")] * 3
 
 
 # -- signals ------------------------------------------------------------------------------
