@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "core/base/leave.h"
+#include "core/base/utf8.h"
 
 enum { ERROR_CLASS_MAX = 63, MESSAGE_MAX = 4095 };
 
@@ -168,12 +169,23 @@ uint64_t flight_token(const struct flight *flight) {
 }
 
 /* Copies text and a NUL to *end, moves *end behind it and returns where the copy stands. */
-static const char *copy_text(char **end, const char *text, size_t len) {
+static char *copy_text(char **end, const char *text, size_t len) {
   char *copy = *end;
   memcpy(copy, text, len);
   copy[len] = '\0';
   *end += len + 1;
   return copy;
+}
+
+/* What plugins report often repeats strangers, and ends up in a column that people print on terminals. */
+static void make_printable(char *text) {
+  size_t size, len = strlen(text);
+  for (size_t i = 0; i < len; i += size ? size : 1) {
+    unsigned code = 0;
+    size = utf8_decode(text + i, len - i, &code);
+    if (size == 0 || (utf8_is_unsafe(code) && code != '\n' && code != '\t'))
+      memset(text + i, '?', size ? size : 1);
+  }
 }
 
 void flight_set_outcome(struct flight *flight, const struct duebox_outcome *outcome) {
@@ -195,8 +207,11 @@ void flight_set_outcome(struct flight *flight, const struct duebox_outcome *outc
     return;
   if (class_len)
     flight->outcome.error_class = copy_text(&end, outcome->error_class, class_len);
-  if (message_len)
-    flight->outcome.message = copy_text(&end, outcome->message, message_len);
+  if (message_len) {
+    char *message = copy_text(&end, outcome->message, message_len);
+    make_printable(message);
+    flight->outcome.message = message;
+  }
   if (record_len) {
     flight->outcome.record = copy_text(&end, outcome->record, record_len);
     flight->outcome.record_len = record_len;

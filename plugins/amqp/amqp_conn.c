@@ -254,15 +254,15 @@ static void advance(struct amqp_conn *conn, int64_t now_us) {
 static void on_close(struct amqp_conn *conn, const amqp_connection_close_t *close) {
   amqp_connection_close_ok_t ok = {0};
   (void)amqp_conn_send_method(conn, 0, AMQP_CONNECTION_CLOSE_OK_METHOD, &ok);
-  amqp_conn_fail(conn, "the broker closed the connection: %u %.*s", close->reply_code, (int)close->reply_text.len,
-                 (const char *)close->reply_text.bytes);
+  amqp_conn_fail(conn, "the broker closed the connection: %u %s", close->reply_code,
+                 amqp_target_said(conn->target, close->reply_text).text);
 }
 
 static void on_blocked(struct amqp_conn *conn, const amqp_connection_blocked_t *blocked) {
-  char reason[256];
+  char reason[384];
   snprintf(reason, sizeof reason,
-           "the broker takes no messages (connection.blocked): %.*s; free memory or disk space there",
-           (int)blocked->reason.len, (const char *)blocked->reason.bytes);
+           "the broker takes no messages (connection.blocked): %s; free memory or disk space there",
+           amqp_target_said(conn->target, blocked->reason).text);
   conn->blocked = true;
   conn->user->blocked(conn->ctx, true, reason);
 }
@@ -314,8 +314,10 @@ static void drain(struct amqp_conn *conn) {
     }
     if (frame.channel == 0)
       on_control(conn, &frame);
-    else
+    else if (frame.channel <= conn->user->channels)
       conn->user->frame(conn->ctx, &frame);
+    else /* AMQP 0-9-1, 4.2.3: channel error. The library keeps memory for every number that it has seen. */
+      amqp_conn_fail(conn, "the broker sent something on channel %u, which was never opened", frame.channel);
     amqp_maybe_release_buffers_on_channel(conn->link, frame.channel);
   }
 }
@@ -390,7 +392,11 @@ static void ignore_alarm(void *ctx, bool blocked, const char *reason) { (void)ct
 /* Once the broker has answered, it has read everything before: an acknowledgement sent a moment ago is not lost in a
  * reset of the connection. */
 void amqp_conn_shutdown(struct amqp_conn *conn, int64_t deadline_us) {
-  static const struct amqp_conn_user nobody = {ignore_event, ignore_reason, ignore_frame, ignore_alarm};
+  static const struct amqp_conn_user nobody = {.up = ignore_event,
+                                               .down = ignore_reason,
+                                               .frame = ignore_frame,
+                                               .blocked = ignore_alarm,
+                                               .channels = UINT16_MAX};
   conn->user = &nobody;
   if (amqp_conn_usable(conn)) {
     amqp_connection_close_t close = {.reply_code = AMQP_REPLY_SUCCESS, .reply_text = amqp_cstring_bytes("goodbye")};

@@ -34,6 +34,7 @@ enum amqp_conn_state {
 
 /* What the connection tells its user, always from inside amqp_conn_poll(). */
 struct amqp_conn_user {
+  amqp_channel_t channels; /* it opens 1 to this; a frame of another one ends the connection */
   void (*up)(void *ctx);
   void (*down)(void *ctx, const char *reason); /* everything open on it is undefined; the channels are gone */
   void (*frame)(void *ctx, const amqp_frame_t *frame);

@@ -89,11 +89,11 @@ static bool open_socket(struct amqp_connect *attempt) {
 
 static bool refused(struct amqp_connect *attempt, const amqp_rpc_reply_t *reply) {
   const struct amqp_target *t = attempt->target;
-  char why[384];
+  char why[512];
   if (reply->reply_type == AMQP_RESPONSE_SERVER_EXCEPTION && reply->reply.id == AMQP_CONNECTION_CLOSE_METHOD) {
     const amqp_connection_close_t *close = reply->reply.decoded;
-    snprintf(why, sizeof why, "user '%s', vhost '%s': %u %.*s", t->user, t->vhost, close->reply_code,
-             (int)close->reply_text.len, (const char *)close->reply_text.bytes);
+    snprintf(why, sizeof why, "user '%s', vhost '%s': %u %s", t->user, t->vhost, close->reply_code,
+             amqp_target_said(t, close->reply_text).text);
   } else {
     snprintf(why, sizeof why, "user '%s', vhost '%s': %s", t->user, t->vhost, amqp_error_string2(reply->library_error));
   }

@@ -16,6 +16,7 @@ struct lookup {
   amqp_connection_state_t link;
   amqp_channel_t channel;
   int64_t end_us;
+  struct amqp_target *target;
 };
 
 /* The broker closes the channel with each refusal, so each question has one of its own. False: no answer in time, or
@@ -27,7 +28,8 @@ static bool open_channel(struct lookup *lookup) {
          amqp_channel_open(lookup->link, ++lookup->channel) != NULL;
 }
 
-static void refused(struct duebox_check *check, const char *what, const char *name, const amqp_rpc_reply_t *reply) {
+static void refused(const struct amqp_target *target, struct duebox_check *check, const char *what, const char *name,
+                    const amqp_rpc_reply_t *reply) {
   char create[256];
   if (reply->reply_type != AMQP_RESPONSE_SERVER_EXCEPTION || reply->reply.id != AMQP_CHANNEL_CLOSE_METHOD) {
     duebox_check_answer(check, DUEBOX_CHECK_UNSURE, "", "%s \"%s\": %s", what, name,
@@ -46,9 +48,8 @@ static void refused(struct duebox_check *check, const char *what, const char *na
            : why->reply_code == AMQP_RESOURCE_LOCKED
                ? "another connection uses it alone, so nobody else may read it; declare it without exclusive"
                : "give this user the rights to it (rabbitmqctl set_permissions)");
-  duebox_check_answer(check, DUEBOX_CHECK_WRONG, create, "%s \"%s\": %u %.*s", what, name, why->reply_code,
-                      (int)(why->reply_text.len < 300 ? why->reply_text.len : 300),
-                      (const char *)why->reply_text.bytes);
+  duebox_check_answer(check, DUEBOX_CHECK_WRONG, create, "%s \"%s\": %u %s", what, name, why->reply_code,
+                      amqp_target_said(target, why->reply_text).text);
 }
 
 static void ask(struct lookup *lookup, struct duebox_check *check, bool queue, const char *name) {
@@ -74,7 +75,7 @@ static void ask(struct lookup *lookup, struct duebox_check *check, bool queue, c
   else if (there)
     duebox_check_answer(check, DUEBOX_CHECK_OK, "", "exchange \"%s\" is there", name);
   else
-    refused(check, what, name, &reply);
+    refused(lookup->target, check, what, name, &reply);
 }
 
 static void look_up(struct lookup *lookup, struct duebox_check *check) {
@@ -111,9 +112,9 @@ static amqp_connection_state_t connect_within(struct amqp_target *target, int64_
 void amqp_check_targets(const void *options, struct duebox_check *const *checks, size_t count, int timeout_ms) {
   struct lookup lookup = {.end_us = amqp_now_us() + (int64_t)timeout_ms * 1000};
   struct duebox_error err = {.text = ""};
-  struct amqp_target *target = amqp_target_new(options, "duebox doctor", &err);
-  if (target)
-    lookup.link = connect_within(target, lookup.end_us, err.text, sizeof err.text);
+  lookup.target = amqp_target_new(options, "duebox doctor", &err);
+  if (lookup.target)
+    lookup.link = connect_within(lookup.target, lookup.end_us, err.text, sizeof err.text);
   for (size_t i = 0; i < count; i++)
     if (lookup.link)
       look_up(&lookup, checks[i]);
@@ -121,5 +122,5 @@ void amqp_check_targets(const void *options, struct duebox_check *const *checks,
       duebox_check_answer(checks[i], DUEBOX_CHECK_UNSURE, "", "%s", err.text);
   if (lookup.link)
     amqp_destroy_connection(lookup.link);
-  amqp_target_unref(target);
+  amqp_target_unref(lookup.target);
 }

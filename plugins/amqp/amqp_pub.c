@@ -24,7 +24,7 @@ void amqp_pub_open(struct amqp_pub *pub) {
   amqp_channel_open_t open = {0};
   amqp_window_reset(&pub->window);
   pub->writing = NULL;
-  pub->return_code = 0;
+  pub->returning = false;
   ask(pub, AMQP_PUB_OPENING, AMQP_CHANNEL_OPEN_METHOD, &open);
 }
 
@@ -98,6 +98,10 @@ void amqp_pub_continue(struct amqp_pub *pub, int64_t now_us) {
 /* ---- receiving ------------------------------------------------------------------------------------------------ */
 
 static void on_confirm(struct amqp_pub *pub, uint64_t tag, bool multiple, enum amqp_event event) {
+  if (pub->returning) { /* it may be for the message that comes back */
+    amqp_conn_fail(pub->conn, "the broker began to return a message and did not say which: %s", pub->return_text);
+    return;
+  }
   if (multiple && tag == 0)
     tag = pub->window.next - 1; /* AMQP 0-9-1, basic.ack: zero stands for all so far */
   if (!amqp_window_knows(&pub->window, tag)) {
@@ -118,11 +122,11 @@ static void on_confirm(struct amqp_pub *pub, uint64_t tag, bool multiple, enum a
 }
 
 static void on_return(struct amqp_pub *pub, const amqp_basic_return_t *method) {
+  pub->returning = true;
   pub->return_code = method->reply_code;
-  snprintf(pub->return_text, sizeof pub->return_text, "%u %.*s, exchange '%.*s', routing key '%.*s'",
-           method->reply_code, (int)method->reply_text.len, (const char *)method->reply_text.bytes,
-           (int)method->exchange.len, (const char *)method->exchange.bytes, (int)method->routing_key.len,
-           (const char *)method->routing_key.bytes);
+  snprintf(pub->return_text, sizeof pub->return_text, "%u %s, exchange '%.*s', routing key '%.*s'", method->reply_code,
+           amqp_target_said(pub->conn->target, method->reply_text).text, (int)method->exchange.len,
+           (const char *)method->exchange.bytes, (int)method->routing_key.len, (const char *)method->routing_key.bytes);
 }
 
 /* The content header of a returned message names it. Its body follows and is of no use. */
@@ -130,11 +134,10 @@ static void on_returned_header(struct amqp_pub *pub, const amqp_basic_properties
   const struct duebox_task *task = NULL;
   if (properties->_flags & AMQP_BASIC_MESSAGE_ID_FLAG)
     task = amqp_window_take_returned(&pub->window, properties->message_id.bytes, properties->message_id.len);
-  int code = pub->return_code;
-  pub->return_code = 0;
+  pub->returning = false;
   pub->heard_us = amqp_now_us();
   if (task)
-    pub->user->decided(pub->ctx, pub, task, AMQP_EVENT_RETURN, code, pub->return_text);
+    pub->user->decided(pub->ctx, pub, task, AMQP_EVENT_RETURN, pub->return_code, pub->return_text);
   else /* its ack would be taken for a delivery */
     amqp_conn_fail(pub->conn, "the broker returned a message that is not open here: %s", pub->return_text);
 }
@@ -143,8 +146,7 @@ static void on_close(struct amqp_pub *pub, const amqp_channel_close_t *close) {
   char text[300];
   amqp_channel_close_ok_t ok = {0};
   enum amqp_pub_state before = pub->state;
-  snprintf(text, sizeof text, "%u %.*s", close->reply_code, (int)close->reply_text.len,
-           (const char *)close->reply_text.bytes);
+  snprintf(text, sizeof text, "%u %s", close->reply_code, amqp_target_said(pub->conn->target, close->reply_text).text);
   (void)amqp_conn_send_method(pub->conn, pub->number, AMQP_CHANNEL_CLOSE_OK_METHOD, &ok);
   if (before == AMQP_PUB_CLOSING)
     return; /* both closed at once: its close-ok to ours is still to come */
@@ -192,6 +194,6 @@ void amqp_pub_frame(struct amqp_pub *pub, const amqp_frame_t *frame) {
     return; /* of a generation that is given up already */
   else if (is_method)
     on_method(pub, &frame->payload.method);
-  else if (frame->frame_type == AMQP_FRAME_HEADER && pub->return_code)
+  else if (frame->frame_type == AMQP_FRAME_HEADER && pub->returning)
     on_returned_header(pub, frame->payload.properties.decoded);
 }

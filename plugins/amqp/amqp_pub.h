@@ -54,7 +54,8 @@ struct amqp_pub {
   const struct duebox_task *writing; /* in the window, and not wholly sent */
   size_t written;
 
-  int return_code; /* of the basic.return whose content header comes next; 0 = none */
+  bool returning; /* a basic.return came, and its content header comes next */
+  int return_code;
   char return_text[640];
 };
 

@@ -237,8 +237,7 @@ static void on_down(void *ctx, const char *reason) {
 
 static void on_frame(void *ctx, const amqp_frame_t *frame) {
   struct amqp_sink *sink = ctx;
-  if (frame->channel >= FLOW_CHANNEL && frame->channel < FLOW_CHANNEL + CHANNELS)
-    amqp_pub_frame(channel_at(sink, frame->channel - FLOW_CHANNEL), frame);
+  amqp_pub_frame(channel_at(sink, frame->channel - FLOW_CHANNEL), frame);
 }
 
 static void on_blocked(void *ctx, bool blocked, const char *reason) {
@@ -253,7 +252,8 @@ static void on_blocked(void *ctx, bool blocked, const char *reason) {
   }
 }
 
-static const struct amqp_conn_user conn_user = {.up = on_up, .down = on_down, .frame = on_frame, .blocked = on_blocked};
+static const struct amqp_conn_user conn_user = {
+    .channels = CHANNELS, .up = on_up, .down = on_down, .frame = on_frame, .blocked = on_blocked};
 
 /* ---- publishing ----------------------------------------------------------------------------------------------- */
 

@@ -68,9 +68,9 @@ static void on_channel_close(struct amqp_source *source, const amqp_channel_clos
   char text[512];
   amqp_channel_close_ok_t ok = {0};
   snprintf(text, sizeof text,
-           "cannot read queue '%s' of vhost '%s': %u %.*s; declare the queue, or grant the right to it",
-           source->options->queue, source->conn.target->vhost, close->reply_code, (int)close->reply_text.len,
-           (const char *)close->reply_text.bytes);
+           "cannot read queue '%s' of vhost '%s': %u %s; declare the queue, or grant the right to it",
+           source->options->queue, source->conn.target->vhost, close->reply_code,
+           amqp_target_said(source->conn.target, close->reply_text).text);
   (void)amqp_conn_send_method(&source->conn, CHANNEL, AMQP_CHANNEL_CLOSE_OK_METHOD, &ok);
   if (source->state == AMQP_SOURCE_CLOSING)
     return; /* both closed at once: the answer to ours is still to come */
@@ -220,7 +220,8 @@ static void on_blocked(void *ctx, bool blocked, const char *reason) {
   (void)ctx, (void)blocked, (void)reason; /* an alarm stops publishers, not consumers */
 }
 
-static const struct amqp_conn_user conn_user = {.up = on_up, .down = on_down, .frame = on_frame, .blocked = on_blocked};
+static const struct amqp_conn_user conn_user = {
+    .channels = CHANNEL, .up = on_up, .down = on_down, .frame = on_frame, .blocked = on_blocked};
 
 /* ---- acknowledgements ----------------------------------------------------------------------------------------- */
 

@@ -136,6 +136,42 @@ static void a_return_for_a_message_not_open(void **state) {
   breaks(host, f, 4);
 }
 
+/* Which one it was stands in the content that never comes: an ack in its place is no delivery. */
+static void a_return_without_its_content(void **state) {
+  struct amqp_lab *f = *state;
+  struct fake_host *host = amqp_lab_open_sink(f);
+  amqp_lab_add(host, f, 3);
+  amqp_lab_published(host, f, 4);
+  amqp_basic_return_t back = {.reply_code = AMQP_NO_ROUTE, .reply_text = amqp_cstring_bytes("NO_ROUTE")};
+  amqp_script_method(f->script, AMQP_LAB_FLOW, AMQP_BASIC_RETURN_METHOD, &back);
+  amqp_script_ack(f->script, AMQP_LAB_FLOW, 3, true);
+  breaks(host, f, 4);
+}
+
+static void a_return_with_code_zero(void **state) {
+  struct amqp_lab *f = *state;
+  struct fake_host *host = amqp_lab_open_sink(f);
+  amqp_lab_add(host, f, 1);
+  amqp_lab_published(host, f, 2);
+  amqp_basic_return_t back = {.reply_code = 0, .reply_text = amqp_cstring_bytes("")};
+  amqp_script_method(f->script, AMQP_LAB_FLOW, AMQP_BASIC_RETURN_METHOD, &back);
+  amqp_script_header(f->script, AMQP_LAB_FLOW, amqp_script_message(f->script, 1).id, 2);
+  amqp_script_body(f->script, AMQP_LAB_FLOW, "{}", 2);
+  amqp_lab_completed(host, 2);
+  amqp_lab_expect(host, 1, DUEBOX_UNAVAILABLE, "amqp.returned");
+  fake_host_free(host);
+}
+
+/* rabbitmq-c keeps memory for each of 65,535 channels that it has heard of. */
+static void a_frame_of_a_channel_that_is_not_open(void **state) {
+  struct amqp_lab *f = *state;
+  struct fake_host *host = amqp_lab_open_sink(f);
+  amqp_lab_add(host, f, 3);
+  amqp_lab_published(host, f, 4);
+  amqp_script_body(f->script, 4711, "whose?", 6);
+  breaks(host, f, 4);
+}
+
 static void garbage(void **state) {
   struct amqp_lab *f = *state;
   struct fake_host *host = amqp_lab_open_sink(f);
@@ -358,6 +394,9 @@ int main(void) {
       ROW(a_return_decides_before_its_ack),
       ROW(a_confirm_for_a_message_never_sent),
       ROW(a_return_for_a_message_not_open),
+      ROW(a_return_without_its_content),
+      ROW(a_return_with_code_zero),
+      ROW(a_frame_of_a_channel_that_is_not_open),
       ROW(garbage),
       ROW(a_frame_larger_than_agreed),
       ROW(the_broker_says_goodbye),

@@ -56,6 +56,13 @@ static void a_body_without_a_header(void **state) {
   is_dropped_and_read_again(host, f);
 }
 
+static void a_delivery_on_another_channel(void **state) {
+  struct amqp_lab *f = *state;
+  struct fake_host *host = open_source(f);
+  amqp_script_deliver(f->script, 4711, 1);
+  is_dropped_and_read_again(host, f);
+}
+
 static void a_delivery_inside_another(void **state) {
   struct amqp_lab *f = *state;
   struct fake_host *host = open_source(f);
@@ -175,6 +182,7 @@ int main(void) {
   const struct CMUnitTest tests[] = {
       ROW(a_body_longer_than_announced),
       ROW(a_body_without_a_header),
+      ROW(a_delivery_on_another_channel),
       ROW(a_delivery_inside_another),
       ROW(more_than_the_prefetch),
       ROW(an_absurd_size_is_only_read_as_far_as_it_is_kept),

@@ -134,6 +134,18 @@ static void outcomes_are_copied_and_cut(void **state) {
   flight_table_free(&table);
 }
 
+/* An endpoint's or broker's words end in last_error, which people print on terminals. */
+static void messages_hold_nothing_that_moves_a_terminal(void **state) {
+  struct flight_table table = {0};
+  struct flight *flight = flight_take(&table, make_task(1));
+  assert_non_null(flight);
+  flight_set_outcome(flight,
+                     &DUEBOX_OUTCOME(.cls = DUEBOX_RETRY, .message = "a\x1b[31m\xe2\x80\xaeZ\xff\r\n\xc3\xa4\xc3"));
+  assert_string_equal(flight->outcome.message, "a?[31m???Z??\n\xc3\xa4?");
+  flight_give_back(&table, flight);
+  flight_table_free(&table);
+}
+
 /* Plugins that were built before the last field of the struct go on: nothing behind what they give is read. */
 static void outcomes_of_older_plugins_end_where_their_struct_ends(void **state) {
   struct flight_table table = {0};
@@ -337,6 +349,7 @@ int main(void) {
       cmocka_unit_test(tokens_out_of_nowhere_are_nothing),
       cmocka_unit_test(many_flights_keep_their_places),
       cmocka_unit_test(outcomes_are_copied_and_cut),
+      cmocka_unit_test(messages_hold_nothing_that_moves_a_terminal),
       cmocka_unit_test(outcomes_of_older_plugins_end_where_their_struct_ends),
       cmocka_unit_test(four_threads_complete_each_token_once),
       cmocka_unit_test(a_mailbox_waits_and_is_poked),
