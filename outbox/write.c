@@ -292,31 +292,73 @@ static size_t known_by_len(const struct writer *w, const struct decision *d) {
   return d->message_id.len + (is_versioned(w, d) ? 1 + d->changed_at.len : 0);
 }
 
-/* What the row is known by, in width bytes: spaces at the end do not count in a comparison of ASCII texts. */
+/* What the row is known by, in width bytes: spaces at the end do not count in a comparison of ASCII texts. The version
+ * comes first: rows of one time have much of it in common. */
 static void add_known_by(struct writer *w, struct text *names, const struct decision *d, size_t width) {
   char *out = text_room(names, width);
   if (!out)
     return;
   memset(out, ' ', width);
+  if (is_versioned(w, d)) {
+    memcpy(out, d->changed_at.data, d->changed_at.len);
+    out += d->changed_at.len + 1;
+  }
   memcpy(out, d->message_id.data, d->message_id.len);
-  if (is_versioned(w, d))
-    memcpy(out + d->message_id.len + 1, d->changed_at.data, d->changed_at.len);
+}
+
+/* With how many bytes all of the names begin that are the same. */
+static size_t shared_bytes(const struct text *names, size_t width) {
+  size_t shared = width;
+  for (const char *name = names->data + width; name < names->data + names->len; name += width)
+    if (memcmp(names->data, name, shared) != 0)
+      for (shared = 0; names->data[shared] == name[shared];)
+        shared++;
+  return shared;
+}
+
+/* Takes as many bytes from the beginning of each name. */
+static void cut_shared(struct text *names, size_t width, size_t shared) {
+  size_t rest = width - shared, count = names->len / width;
+  for (size_t i = 0; i < count; i++)
+    memmove(names->data + i * rest, names->data + i * width + shared, rest);
+  names->len = count * rest;
+}
+
+/* Writes the name that belongs to o.id. ids: those of the names but the first, each after a comma. The server reads and
+ * copies a long text slowly, so what all names begin with is there once. */
+static void add_name_of(struct text *out, struct text *names, size_t width, const char *ids, size_t ids_len,
+                        bool exact) {
+  size_t shared = shared_bytes(names, width), rest = width - shared;
+  text_puts(out, rest ? "CONCAT(_ascii" : "_ascii");
+  text_sql(out, names->data, shared);
+  if (!rest)
+    return;
+  cut_shared(names, width, shared);
+  text_puts(out, ", SUBSTR(_ascii");
+  text_sql(out, names->data, names->len);
+  text_puts(out, ", 1 + ");
+  text_u64(out, rest);
+  text_puts(out, exact ? " * INTERVAL(o.id + 0e0" : " * INTERVAL(o.id");
+  text_add(out, ids, ids_len);
+  text_puts(out, "), ");
+  text_u64(out, rest);
+  text_puts(out, "))");
 }
 
 /* Makes the session's part the ids of the rows, which come in their order, and identity the condition that a row is
  * still the task, in the version where that counts, that was decided about. INTERVAL finds the place of its id among
- * the ids, and there, in one text of all, stands what it is known by. */
+ * the ids, and there, in one text of all, is what it is known by. */
 static void list_rows(struct writer *w, struct decision *const *list, size_t count, struct text *identity) {
   struct text *ids = &w->ss->part, names = {0};
-  size_t width = 0, second = 0;
+  size_t width = 0, first = 0;
   text_clear(ids);
   for (size_t i = 0; i < count; i++) {
     size_t len = known_by_len(w, list[i]);
     width = len > width ? len : width;
     if (i)
       text_add(ids, ",", 1);
-    second = i == 1 ? ids->len : second;
     text_u64(ids, list[i]->id);
+    first = i == 0 ? ids->len : first;
   }
 #ifdef DUEBOX_UNGUARDED
   text_puts(identity, "TRUE");
@@ -325,19 +367,10 @@ static void list_rows(struct writer *w, struct decision *const *list, size_t cou
 #endif
   for (size_t i = 0; i < count; i++)
     add_known_by(w, &names, list[i], width);
-  text_puts(identity, is_versioned(w, list[0]) ? "CONCAT(o.message_id, _ascii' ', o.changed_at)" : "o.message_id");
-  text_puts(identity, " = SUBSTR(_ascii");
-  text_sql(identity, names.data, names.len);
-  text_puts(identity, ", 1 + ");
-  text_u64(identity, width);
-  text_puts(identity, count == 1                           ? " * 0"
-                      : list[count - 1]->id < EXACT_DOUBLE ? " * INTERVAL(o.id + 0e0, "
-                                                           : " * INTERVAL(o.id, ");
-  if (count > 1 && !ids->failed)
-    text_add(identity, ids->data + second, ids->len - second);
-  text_puts(identity, count == 1 ? ", " : "), ");
-  text_u64(identity, width);
-  text_puts(identity, ")");
+  text_puts(identity,
+            is_versioned(w, list[0]) ? "CONCAT(o.changed_at, _ascii' ', o.message_id) = " : "o.message_id = ");
+  if (!names.failed && !ids->failed)
+    add_name_of(identity, &names, width, ids->data + first, ids->len - first, list[count - 1]->id < EXACT_DOUBLE);
   w->ss->script.failed = w->ss->script.failed || ids->failed || names.failed || identity->failed;
   text_free(&names);
 }

@@ -8,7 +8,7 @@
  * the same, CASE more), lines of attempts by list 8 ms and by JSON_TABLE 18 ms. Every statement is guarded by id,
  * message id, shard, state and attempt and has a row count to expect. A guarded writer's script ends where a count is
  * not met (guard.h); otherwise writer.differs says so, and then the transaction must not be committed. A list has the
- * ids of its rows, and one text with what each is known by, message id and version, at the place of its id: compared
+ * ids of its rows, and one text with what each is known by, version and message id, at the place of its id: compared
  * with that, a row costs the server a quarter of what it costs to find it in a list of such texts.
  */
 #ifndef OUTBOX_WRITE_H

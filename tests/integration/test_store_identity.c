@@ -112,6 +112,29 @@ static void the_largest_ids_are_told_apart(void **state) {
   }
 }
 
+/* Rows of one time with message ids that begin alike differ at the end alone: that counts. */
+static void message_ids_that_begin_alike_are_told_apart(void **state) {
+  struct fixture *f = *state;
+  static const enum task_event events[] = {EVENT_DONE, EVENT_PUBLISHED};
+  for (size_t i = 0; i < 4; i++) {
+    struct decision d[20];
+    char version[32];
+    sql(f, "INSERT INTO outbox (id, message_id, route, payload, shard) SELECT seq, REPEAT('a', seq), 'r', '', 0 "
+           "FROM seq_1_to_20");
+    snprintf(version, sizeof version, "%s", ask_text(f, "SELECT changed_at FROM outbox WHERE id = 1"));
+    for (size_t k = 0; k < 20; k++) {
+      d[k] = decide_on(f, k + 1, events[i % 2]);
+      d[k].changed_at = (struct duebox_bytes){.data = version, .len = i < 2 ? strlen(version) : 0};
+    }
+    sql(f, "UPDATE outbox SET message_id = REPEAT('a', IF(id = 19, 40, 41)), changed_at = changed_at WHERE id IN (19, "
+           "20)");
+    sql(f, "UPDATE outbox SET message_id = REPEAT('a', 39 - id), changed_at = changed_at WHERE id IN (19, 20)");
+    assert_int_equal(settle(f, d, 20), 18);
+    assert_true(d[18].mismatch && d[19].mismatch);
+    sql(f, "DELETE FROM outbox");
+  }
+}
+
 /* Message ids are compared as bytes, and any printable one is safe in a statement. */
 static void message_ids_may_hold_any_printable_byte(void **state) {
   struct fixture *f = *state;
@@ -179,6 +202,7 @@ int main(int argc, char **argv) {
       TEST(the_others_of_the_batch_are_settled),
       TEST(the_message_id_of_another_of_the_batch_does_not_count),
       TEST(the_largest_ids_are_told_apart),
+      TEST(message_ids_that_begin_alike_are_told_apart),
       TEST(message_ids_may_hold_any_printable_byte),
       TEST(an_unknown_commit_is_known_when_the_server_is_back),
       TEST(an_unknown_commit_that_did_not_happen_is_done_again),
