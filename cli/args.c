@@ -231,7 +231,12 @@ bool args_when(const struct args *args, enum option_id id, struct when *out, str
     out->relative = true;
     return true;
   }
-  if ((text[0] == '+' || text[0] == '-') && option_parse_duration(text + 1, &ms, NULL)) {
+  if (text[0] == '+' || text[0] == '-') {
+    if (!option_parse_duration(text + 1, &ms, err)) {
+      err_wrap(err, "--%s", option_rows[id].name);
+      err->code = EX_USAGE;
+      return false;
+    }
     out->relative = true;
     out->us = (text[0] == '-' ? -ms : ms) * 1000;
     return true;

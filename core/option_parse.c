@@ -103,6 +103,9 @@ bool option_parse_bool(const char *text, bool *value, struct err *err) {
   return err_set(err, 1, "\"%.64s\" is neither true nor false; write true or false", text);
 }
 
+/* Nobody means more than a thousand years; and as microseconds, beside a time, it is still far from overflowing. */
+#define DURATION_MAX_MS (INT64_C(365000) * 24 * 3600 * 1000)
+
 bool option_parse_duration(const char *text, int64_t *ms, struct err *err) {
   const char *p = text;
   int64_t total = 0, number, larger = INT64_MAX;
@@ -111,9 +114,13 @@ bool option_parse_duration(const char *text, int64_t *ms, struct err *err) {
     return true;
   }
   do { /* "1h30m" is a sum */
+    const char *digits = p;
     if (!take_int(&p, &number))
-      return err_set(err, 1, "\"%.64s\" is not a duration; write whole numbers with a unit: 250ms, 30s, 15m, 1h, 2d",
-                     text);
+      return is_digit(*digits)
+                 ? err_set(err, 1, "\"%.64s\" is too long a duration; at most 365000d", text)
+                 : err_set(err, 1,
+                           "\"%.64s\" is not a duration; write whole numbers with a unit: 250ms, 30s, 15m, 1h, 2d",
+                           text);
     size_t n = strspn(p, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ");
     if (n == 0 && *p == '\0')
       return err_set(err, 1, "\"%.64s\" has no unit; write %.20ss for seconds or %.20sms for milliseconds", text, text,
@@ -125,8 +132,9 @@ bool option_parse_duration(const char *text, int64_t *ms, struct err *err) {
     if (unit->factor >= larger) /* "1m1h": perhaps months were meant, or the one in place of the other */
       return err_set(err, 1, "\"%.64s\" is not a duration; the larger unit comes first, each once, as in 1h30m", text);
     larger = unit->factor;
-    if (__builtin_mul_overflow(number, unit->factor, &number) || __builtin_add_overflow(total, number, &total))
-      return err_set(err, 1, "\"%.64s\" is too long a duration", text);
+    if (__builtin_mul_overflow(number, unit->factor, &number) || __builtin_add_overflow(total, number, &total) ||
+        total > DURATION_MAX_MS)
+      return err_set(err, 1, "\"%.64s\" is too long a duration; at most 365000d", text);
     p += n;
   } while (*p);
   *ms = total;

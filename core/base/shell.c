@@ -18,12 +18,10 @@ char *shell_word(char *out, size_t cap, const char *text) {
   }
   at = 0;
   out[at++] = '\'';
-  for (size_t i = 0; i < len; i++) {
-    const char *piece = text[i] == '\'' ? "'\\''" : (char[]){text[i], '\0'};
-    size_t piece_len = strlen(piece);
-    memcpy(out + at, piece, piece_len);
-    at += piece_len;
-  }
-  memcpy(out + at, "'", 2);
+  for (size_t i = 0; i < len; i++)
+    for (const char *c = text[i] == '\'' ? "'\\''" : (char[]){text[i], '\0'}; *c; c++)
+      out[at++] = *c;
+  out[at++] = '\'';
+  out[at] = '\0';
   return out;
 }

@@ -87,17 +87,31 @@ static bool is_coding(const char *line, size_t len) {
   return at < len && (len - at < 8 || strncasecmp(line + at, "identity", 8) != 0);
 }
 
+static bool is_very_late(const char *line, size_t len) {
+  static const char name[] = "retry-after:";
+  enum { DIGITS = 18 }; /* fit into 64 bits, whatever they are */
+  size_t i = sizeof(name) - 1, digits = 0;
+  if (len < i || strncasecmp(line, name, i) != 0)
+    return false;
+  while (i < len && (line[i] == ' ' || line[i] == '\t' || line[i] == '0'))
+    i++;
+  while (i + digits < len && line[i + digits] >= '0' && line[i + digits] <= '9')
+    digits++;
+  return digits > DIGITS;
+}
+
 /* libcurl takes headers that are cut off for a response without a body; the empty line tells the difference. A status
  * line begins anew: the headers before it were those of an interim response. */
 bool http_response_header(struct http_response *response, const char *line, size_t len) {
   if (len > 5 && memcmp(line, "HTTP/", 5) == 0) {
     const char *status = memchr(line, ' ', len - 1);
-    response->headed = response->coded = false;
+    response->headed = response->coded = response->very_late = false;
     response->success = status && status[1] == '2';
   } else if (len > 0 && (line[0] == '\r' || line[0] == '\n')) {
     response->headed = true;
-  } else if (!response->headed && is_coding(line, len)) {
-    response->coded = true;
+  } else if (!response->headed) {
+    response->coded = response->coded || is_coding(line, len);
+    response->very_late = response->very_late || is_very_late(line, len);
   }
   response->header_bytes += len;
   response->header_flood = response->header_bytes > HTTP_HEADER_MAX;
@@ -130,7 +144,9 @@ enum http_body http_response_body(struct http_response *response) {
   return response->cut && response->scan.state == HTTP_SCAN_GOES_ON ? HTTP_BODY_UNREAD : HTTP_BODY_OBJECT;
 }
 
-int64_t http_retry_after_ms(int64_t seconds, int64_t max_ms) {
+int64_t http_retry_after_ms(const struct http_response *response, int64_t seconds, int64_t max_ms) {
+  if (seconds <= 0 && response->very_late)
+    seconds = INT64_MAX;
   if (seconds <= 0 || max_ms <= 0)
     return -1;
   return seconds > max_ms / 1000 ? max_ms : seconds * 1000;

@@ -29,6 +29,7 @@ struct http_response {
   bool late_status;  /* what the scan has found is not in the bytes that are kept */
   bool header_flood; /* the headers are longer than HTTP_HEADER_MAX */
   bool headed;       /* the headers have come to their end */
+  bool very_late;    /* Retry-After has more digits than a number of libcurl's, which takes it for none */
   size_t scanned;    /* bytes beyond the limit */
   struct http_scan scan;
 };
@@ -54,7 +55,8 @@ enum http_body {
  * members. */
 __attribute__((warn_unused_result)) enum http_body http_response_body(struct http_response *response);
 
-/* Retry-After in ms from seconds (0 or less: none), at most max_ms (0: not honoured); -1 when there is none. */
-int64_t http_retry_after_ms(int64_t seconds, int64_t max_ms);
+/* Retry-After in ms from libcurl's seconds (0 or less: none), at most max_ms (0: not honoured); -1 when there is none.
+ */
+int64_t http_retry_after_ms(const struct http_response *response, int64_t seconds, int64_t max_ms);
 
 #endif

@@ -331,7 +331,7 @@ static struct http_verdict judge_response(struct http_transfer *t, struct duebox
     offer_body(t, status, &verdict, outcome, text);
   if (verdict.cls == DUEBOX_RETRY) {
     curl_easy_getinfo(t->easy, CURLINFO_RETRY_AFTER, &retry_after);
-    outcome->retry_after_ms = http_retry_after_ms(retry_after, route->retry_after_max_ms);
+    outcome->retry_after_ms = http_retry_after_ms(&t->response, retry_after, route->retry_after_max_ms);
   }
   return verdict;
 }

@@ -190,6 +190,8 @@ static void times(void **state) {
       {"30m", false, false, 0},
       {"+", false, false, 0},
       {"tomorrow", false, false, 0},
+      {"+9999999999d", false, false, 0}, /* fits into milliseconds, but not into microseconds */
+      {"-9999999999d", false, false, 0},
   };
   for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
     char line[64];

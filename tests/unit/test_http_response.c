@@ -263,15 +263,28 @@ static void the_first_status_of_the_object_itself_counts(void **state) {
 }
 
 static void retry_after_is_capped(void **state) {
-  assert_int_equal(http_retry_after_ms(0, 1000), -1);
-  assert_int_equal(http_retry_after_ms(-5, 1000), -1);
-  assert_int_equal(http_retry_after_ms(7, 86400000), 7000);
-  assert_int_equal(http_retry_after_ms(86400, 86400000), 86400000);
-  assert_int_equal(http_retry_after_ms(86401, 86400000), 86400000);
-  assert_int_equal(http_retry_after_ms(2, 1500), 1500);
-  assert_int_equal(http_retry_after_ms(1, 1500), 1000);
-  assert_int_equal(http_retry_after_ms(INT64_MAX, 86400000), 86400000);
-  assert_int_equal(http_retry_after_ms(5, 0), -1);
+  struct http_response response = {0};
+  assert_int_equal(http_retry_after_ms(&response, 0, 1000), -1);
+  assert_int_equal(http_retry_after_ms(&response, -5, 1000), -1);
+  assert_int_equal(http_retry_after_ms(&response, 7, 86400000), 7000);
+  assert_int_equal(http_retry_after_ms(&response, 86400, 86400000), 86400000);
+  assert_int_equal(http_retry_after_ms(&response, 86401, 86400000), 86400000);
+  assert_int_equal(http_retry_after_ms(&response, 2, 1500), 1500);
+  assert_int_equal(http_retry_after_ms(&response, 1, 1500), 1000);
+  assert_int_equal(http_retry_after_ms(&response, INT64_MAX, 86400000), 86400000);
+  assert_int_equal(http_retry_after_ms(&response, 5, 0), -1);
+  /* More digits than libcurl reads: very late, and not at once. */
+  static const struct {
+    const char *line;
+    int64_t ms;
+  } rows[] = {{"Retry-After: 99999999999999999999\r\n", 86400000}, {"retry-after:\t9999999999999999999\r\n", 86400000},
+              {"Retry-After: 00000000000000000000\r\n", -1},       {"Retry-After: 0\r\n", -1},
+              {"Retry-Later: 99999999999999999999\r\n", -1},       {"Retry-After: soon\r\n", -1}};
+  for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+    assert_true(http_response_header(&response, "HTTP/1.1 503 Later\r\n", 20));
+    assert_true(http_response_header(&response, rows[i].line, strlen(rows[i].line)));
+    assert_int_equal(http_retry_after_ms(&response, 0, 86400000), rows[i].ms);
+  }
 }
 
 static void text_is_cleaned(void **state) {

@@ -33,8 +33,16 @@ static void test_durations(void **state) {
   static const struct {
     const char *text;
     int64_t ms;
-  } good[] = {{"0", 0},        {"0s", 0},         {"250ms", 250},     {"30s", 30000},           {"15m", 900000},
-              {"1h", 3600000}, {"2d", 172800000}, {"1h30m", 5400000}, {"1d2h3m4s5ms", 93784005}};
+  } good[] = {{"0", 0},
+              {"0s", 0},
+              {"250ms", 250},
+              {"30s", 30000},
+              {"15m", 900000},
+              {"1h", 3600000},
+              {"2d", 172800000},
+              {"1h30m", 5400000},
+              {"1d2h3m4s5ms", 93784005},
+              {"365000d", INT64_C(31536000000000)}};
   static const char *const bad[] = {"",
                                     "30",
                                     "s",
@@ -52,6 +60,8 @@ static void test_durations(void **state) {
                                     "1ms1s",
                                     "1h1d1m",
                                     "99999999999999999999d",
+                                    "9999999999d", /* would overflow as microseconds */
+                                    "365000d1ms",
                                     "9223372036854775807d"};
   int64_t ms;
   struct err err;
