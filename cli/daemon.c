@@ -52,9 +52,16 @@ static bool set_up(struct daemon_client *client) {
          curl_share_setopt(client->connections, CURLSHOPT_SHARE, CURL_LOCK_DATA_CONNECT) == CURLSHE_OK;
 }
 
+/* Instead of the system's authorities, also of the folder that libcurl was built with. */
+static bool trust(const struct daemon_client *client, CURL *curl) {
+  const char *file = client->admin->ca_file;
+  return !file || (curl_easy_setopt(curl, CURLOPT_CAINFO, file) == CURLE_OK &&
+                   curl_easy_setopt(curl, CURLOPT_CAPATH, NULL) == CURLE_OK);
+}
+
 /* A handle for one request: before libcurl 8.1.0 what a handle remembers of an answer may crash it in the next one. */
 static bool prepare(struct daemon_client *client, CURL *curl) {
-  return curl_easy_setopt(curl, CURLOPT_HTTPHEADER, client->headers) == CURLE_OK &&
+  return trust(client, curl) && curl_easy_setopt(curl, CURLOPT_HTTPHEADER, client->headers) == CURLE_OK &&
          curl_easy_setopt(curl, CURLOPT_SHARE, client->connections) == CURLE_OK &&
          curl_easy_setopt(curl, CURLOPT_USERAGENT, "duebox/" DUEBOX_VERSION) == CURLE_OK &&
          curl_easy_setopt(curl, CURLOPT_PROTOCOLS_STR, "http,https") == CURLE_OK &&
@@ -106,7 +113,8 @@ static void read_problem(struct daemon_answer *answer) {
  */
 static bool never_sent(CURLcode code) {
   return code == CURLE_COULDNT_RESOLVE_HOST || code == CURLE_COULDNT_CONNECT || code == CURLE_UNSUPPORTED_PROTOCOL ||
-         code == CURLE_URL_MALFORMAT || code == CURLE_PEER_FAILED_VERIFICATION || code == CURLE_SSL_CONNECT_ERROR;
+         code == CURLE_URL_MALFORMAT || code == CURLE_PEER_FAILED_VERIFICATION || code == CURLE_SSL_CONNECT_ERROR ||
+         code == CURLE_SSL_CACERT_BADFILE;
 }
 
 static CURLcode perform(struct daemon_client *client, const char *url, const char *body, long timeout_ms,
@@ -146,7 +154,8 @@ bool daemon_ask(struct daemon_client *client, const char *base_url, const char *
   CURLcode code = perform(client, url, body, timeout_ms, &answer->status);
   if (code != CURLE_OK) {
     answer->status = never_sent(code) ? DAEMON_NEVER_SENT : 0;
-    return err_set(err, EX_UNAVAILABLE, "%s: %s", url, client->error[0] ? client->error : curl_easy_strerror(code));
+    return err_set(err, EX_UNAVAILABLE, "%s: %s%s", url, client->error[0] ? client->error : curl_easy_strerror(code),
+                   code == CURLE_PEER_FAILED_VERIFICATION ? "; admin.ca_file names the authorities to trust" : "");
   }
   answer->body = client->answer_len ? json_loadb(client->answer, client->answer_len, 0, NULL) : NULL;
   if (answer->status >= 400)

@@ -224,7 +224,10 @@ static bool load_admin(const struct config_loader *l) {
   struct admin_rows rows = {0};
   if (!config_fill(l, config_admin_rows, node, NULL, &rows))
     return false;
-  *admin = (struct admin_config){.token = rows.token, .url = rows.url, .allow_plaintext = rows.allow_plaintext};
+  *admin = (struct admin_config){.token = rows.token,
+                                 .url = rows.url,
+                                 .ca_file = beside_config(l, rows.ca_file),
+                                 .allow_plaintext = rows.allow_plaintext};
   if (rows.token && strlen(rows.token) < TOKEN_MIN)
     return yaml_err(config_place(l, node, "token"), l->err,
                     "the token is shorter than %d characters; make one with: openssl rand -hex 32", TOKEN_MIN);

@@ -111,6 +111,7 @@ struct admin_config {
   uint16_t port;
   const char *token;    /* NULL = only GET requests, from loopback */
   const char *url;      /* how others reach it, "http://127.0.0.1:8321" */
+  const char *ca_file;  /* of the authorities that commands trust; NULL = the system's */
   bool allow_plaintext; /* commands may send the token readable to another machine */
 };
 

@@ -55,7 +55,7 @@ static bool same_sources(const struct config *now, const struct config *next) {
 
 static bool same_admin(const struct admin_config *a, const struct admin_config *b) {
   return same_text(a->host, b->host) && a->port == b->port && same_text(a->token, b->token) &&
-         same_text(a->url, b->url) && a->allow_plaintext == b->allow_plaintext;
+         same_text(a->url, b->url) && same_text(a->ca_file, b->ca_file) && a->allow_plaintext == b->allow_plaintext;
 }
 
 static bool same_callbacks(const struct callbacks_config *a, const struct callbacks_config *b) {

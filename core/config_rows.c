@@ -165,6 +165,8 @@ const struct duebox_option config_admin_rows[] = {
      "bearer token of the HTTP API, for reading too; without it only reading, from loopback"},
     {"url", STRING, NULL, 0, 0, RESTART, AT(url), NULL,
      "how others reach the HTTP API; http:// and the listen address when absent"},
+    {"ca_file", STRING, NULL, 0, 0, RESTART, AT(ca_file), NULL,
+     "certificates that commands trust instead of the system's where a daemon's url is https://, PEM"},
     {"allow_plaintext", BOOL, "false", 0, 0, RESTART, AT(allow_plaintext), NULL,
      "commands may send the token unencrypted to daemons on other machines"},
     END};

@@ -33,6 +33,7 @@ struct admin_rows {
   const char *listen; /* "host:port" or "off" */
   const char *token;
   const char *url;
+  const char *ca_file;
   bool allow_plaintext;
 };
 

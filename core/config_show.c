@@ -139,7 +139,7 @@ static const char *listen_text(const char *host, uint16_t port, char text[LISTEN
 
 static json_t *admin_json(const struct admin_config *admin) {
   char listen[LISTEN_CAP];
-  struct admin_rows rows = {listen_text(admin->host, admin->port, listen), admin->token, admin->url,
+  struct admin_rows rows = {listen_text(admin->host, admin->port, listen), admin->token, admin->url, admin->ca_file,
                             admin->allow_plaintext};
   return rows_json(config_admin_rows, &rows);
 }

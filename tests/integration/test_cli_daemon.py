@@ -3,9 +3,12 @@ results and reloads reach the daemon, doctor sees it."""
 
 import json
 import re
+import shutil
+import ssl
+import subprocess
 
 import pytest
-from support.servers.http_receiver import Answer
+from support.servers.http_receiver import Answer, HttpReceiver
 from support.wait import wait_until
 
 LIMIT_S = 30
@@ -197,6 +200,46 @@ def test_the_token_goes_to_no_other_machine_readable(pretender):
     assert "another machine and not https" in said and "admin.allow_plaintext" in said
     assert not pretender.receiver.requests
     assert pretender.row(pretender.id)["state"] == "scheduled"
+
+
+@pytest.fixture
+def behind_tls(stage, tmp_path):
+    """A daemon that is reached at a proxy, whose certificate no authority of the system has signed."""
+    subprocess.run(["openssl", "req", "-x509", "-newkey", "rsa:2048", "-noenc", "-keyout", tmp_path / "key.pem",
+                    "-out", tmp_path / "own.pem", "-subj", "/CN=proxy", "-days", "2",
+                    "-addext", "subjectAltName=DNS:localhost"], check=True, capture_output=True)
+    tls = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    tls.load_cert_chain(tmp_path / "own.pem", tmp_path / "key.pem")
+    with HttpReceiver(tls=tls) as proxy:
+        stage.configuration["admin"] = {"url": f"https://localhost:{proxy.port}"}
+        stage.http("hook", history="1h")
+        stage.start()
+
+        def forward(request):
+            status, answer = stage.daemons[0].api(request.method, request.path, request.body or None)
+            return Answer(status, json.dumps(answer).encode())
+        proxy.on("/", forward)
+        yield proxy
+
+
+def test_commands_trust_the_authority_of_their_configuration(behind_tls, stage, tmp_path):
+    """A daemon behind a proxy of the house's own authority is reached with admin.ca_file, and the token
+    is never shown to a stranger; what could not be asked has changed nothing."""
+    daemon = stage.daemons[0]
+    task, = stage.insert("hook", delay_ms=HOUR_MS)
+    said = line(stage, "task", "cancel", task, code=69).stderr
+    assert "certificate" in said and "admin.ca_file" in said
+    for file, why in (("none.pem", "none.pem"), ("key.pem", "key.pem")):
+        daemon.configure({**daemon.configuration, "admin": {**daemon.configuration["admin"],
+                                                            "ca_file": str(tmp_path / file)}})
+        assert why in line(stage, "task", "cancel", task, code=69).stderr
+    assert not behind_tls.requests
+    assert stage.row(task)["state"] == "scheduled"
+    shutil.copy(tmp_path / "own.pem", daemon.folder)  # like other files, beside the configuration
+    daemon.configure({**daemon.configuration, "admin": {**daemon.configuration["admin"], "ca_file": "own.pem"}})
+    assert line(stage, "task", "cancel", task).stdout == f"{task}  cancelled\n"
+    assert stage.row(task)["state"] == "cancelled"
+    assert behind_tls.requests
 
 
 def test_no_keys_of_connections_are_written(stage, tmp_path, monkeypatch):
