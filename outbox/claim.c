@@ -106,8 +106,8 @@ static bool read_fence(struct claim_unit *u, struct db_result *held, struct err 
 }
 
 /* Takes the fence, writes the claims, commits, and reads all rows that are claimed by us, in one round trip: no lock on
- * a shard outlives it. The last SELECT finds what was claimed also when this is redone after a COMMIT without an
- * answer: nobody else writes our name into a row of our shard. */
+ * a shard outlives it. The last SELECT finds what was claimed also when this is redone because the COMMIT had no
+ * answer, or this SELECT failed behind it: nobody else writes our name into a row of our shard. */
 static bool write_claims(struct store_session *ss, struct claim_unit *u, struct err *err) {
   const struct store_claim *claim = u->claim;
   struct text columns = {0};
@@ -131,11 +131,11 @@ static bool write_claims(struct store_session *ss, struct claim_unit *u, struct 
   ss->script.failed = ss->script.failed || columns.failed || shards.failed;
   text_free(&columns);
   text_free(&shards);
-  ss->committing = true;
-  if (!session_send(ss, WHAT, results, n, err))
+  if (!session_send_commit(ss, WHAT, results, n, n - 2, err))
     return false;
-  ss->committing = ss->in_transaction = false;
-  bool ok = read_fence(u, &results[0], err) && row_batch(&results[n - 1], u->batch, err);
+  bool ok =
+      read_fence(u, &results[0], err) && row_batch(&results[n - 1], u->batch, err) && db_is_sound(ss->conn, WHAT, err);
+  ss->committing = !ok; /* they are claimed, whatever is wrong with the answer */
   db_results_free(results, n);
   return ok;
 }
@@ -176,7 +176,6 @@ static bool claim_unit(struct store_session *ss, void *arg, struct err *err) {
   if (claim_rows(ss, u, err))
     return true;
   u->stuck = err->code == DB_LOCK_WAIT;
-  ss->committing = ss->committing && !u->stuck;
   if (u->stuck)
     session_met_lock(ss);
   return u->stuck && session_rollback(ss, WHAT, err);
@@ -193,8 +192,8 @@ enum store_status ops_claim(struct store_session *ss, const struct store_claim *
   text_free(&unit.shards);
   text_free(&unit.epochs);
   text_free(&unit.locked);
-  bool busy = status == STORE_BUSY || (status == STORE_OK && unit.stuck);
-  return !busy ? status : ss->unknown ? STORE_DOWN : STORE_BUSY;
+  bool failed = status != STORE_OK || unit.stuck;
+  return !failed ? STORE_OK : ss->unknown ? STORE_DOWN : unit.stuck ? STORE_BUSY : status;
 }
 
 struct found_claims_unit {

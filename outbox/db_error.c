@@ -138,6 +138,12 @@ enum db_class db_error_class(int code) {
   return at < 0 ? DB_REFUSED : errors[at].cls;
 }
 
+bool db_error_ends_script(int code) {
+  enum { CLIENT_FIRST = 2000, CLIENT_END = 3000 };
+  enum db_class cls = db_error_class(code);
+  return cls != DB_LOST && cls != DB_DOWN && code < DB_E_FIRST && !(code >= CLIENT_FIRST && code < CLIENT_END);
+}
+
 bool db_error_is_denied(int code) {
   static const int codes[] = {1044, 1049, 1054, 1142, 1143, 1146, 1227, 1370, 1932};
   for (size_t i = 0; i < ARRAY_LEN(codes); i++)

@@ -52,6 +52,9 @@ enum db_own_error {
 bool db_error_is_refusal(int code);
 /* Whether a right, a table or a column is missing: an operator must act, and what needs it waits for that as it is. */
 bool db_error_is_denied(int code);
+/* Whether it is the server's answer to one statement, and those behind it were not run. Otherwise nobody knows how far
+ * the server, or a proxy before it, has come. */
+bool db_error_ends_script(int code);
 /* The class of an error number; unknown ones are DB_REFUSED. */
 enum db_class db_error_class(int code);
 /* What an operator can do about it, "" when the server's text says it all. */

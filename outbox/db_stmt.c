@@ -64,6 +64,7 @@ static void drain(struct db_conn *conn) {
 
 bool db_script(struct db_conn *conn, const struct text *script, const char *what, struct db_result *results, size_t n,
                struct err *err) {
+  conn->untouched = 0;
   if (script->failed)
     return err_set(err, DB_E_NO_MEMORY, "%s: no memory for the statement; %s", what, db_error_cure(DB_E_NO_MEMORY));
   if (script->len + 1024 > conn->max_packet && conn->max_packet)
@@ -72,6 +73,7 @@ bool db_script(struct db_conn *conn, const struct text *script, const char *what
   if (!db_is_sound(conn, what, err))
     return false;
   size_t got = 0;
+  conn->untouched = SIZE_MAX;
   int rc = mysql_real_query(conn->mysql, script->data, script->len);
   bool taken = true;
   while (rc == 0 && got < n && (taken = take(conn, what, &results[got], err))) {
@@ -85,6 +87,8 @@ bool db_script(struct db_conn *conn, const struct text *script, const char *what
     failed(conn, what, err);
   else if (taken)
     db_unexpected(err, what);
+  if (db_error_ends_script(err->code))
+    conn->untouched = got + 1;
   db_results_free(results, got);
   if (taken && !server_said_no)
     drain(conn);

@@ -3,7 +3,8 @@
  * outbox/db_stmt.h - sending statements and reading what comes back.
  *
  * A script is one or more statements in one packet and one round trip. Rows are taken as a whole and read in place.
- * When a statement fails the ones after it have not run; nothing is rolled back by that.
+ * When the server refuses a statement the ones after it have not run; nothing is rolled back by that. The connection
+ * knows from which one on (untouched): all before it may have run, a COMMIT among them too.
  *
  * Who answers need not be the server. An answer that is larger than any of ours ends its connection; one whose rows
  * have another number of columns than the statement's gives no row, and marks its connection: nothing is sent on it any

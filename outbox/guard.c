@@ -25,10 +25,6 @@ void guard_ask_shards(struct store_session *ss, const struct shard_lease *leases
 }
 
 bool guard_commit(struct store_session *ss, const char *what, size_t n, struct db_result *results, struct err *err) {
-  text_puts(&ss->script, ";\nCOMMIT");
-  ss->committing = true;
-  if (!session_send(ss, what, results, n, err))
-    return false;
-  ss->committing = ss->in_transaction = false;
-  return true;
+  session_add_commit(ss);
+  return session_send_commit(ss, what, results, n, n - 1, err);
 }

@@ -247,7 +247,7 @@ static bool forget_instances(struct store_session *ss, void *arg, struct err *er
   session_begin(ss);
   session_add(ss, query_forget_instances, ARGS(RAW("ids", ss->part)));
   session_add_commit(ss);
-  if (!session_send(ss, what, results, 2, err))
+  if (!session_send_commit(ss, what, results, 2, 1, err))
     return false;
   db_results_free(results, 2);
   return true;

@@ -39,13 +39,16 @@ bool op_change(struct outbox_operator *op, const char *statement, const struct s
   return true;
 }
 
-/* A COMMIT that got no answer may have happened: nothing here can tell, so it is said. */
+/* A COMMIT that fails may have happened: nothing here can tell, so it is said. */
 static enum store_status commit(struct outbox_operator *op, struct err *err) {
   if (db_run(op->conn, "COMMIT", "committing the change", err))
     return STORE_OK;
-  if (db_error_class(err->code) == DB_LOST)
-    err_wrap(err, "the last step may or may not have been carried out; look at the tasks before you repeat it");
-  return op_status(err);
+  enum store_status status = op_status(err);
+  struct err second; /* what is not rolled back would be committed by the next change */
+  if (!db_run(op->conn, "ROLLBACK", "undoing a change", &second))
+    status = STORE_DOWN;
+  err_wrap(err, "the last step may or may not have been carried out; look at the tasks before you repeat it");
+  return status;
 }
 
 enum store_status op_transaction(struct outbox_operator *op, op_body *body, void *ctx, struct err *err) {

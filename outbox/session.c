@@ -136,14 +136,14 @@ static void wait_before(struct store_session *ss, int try) {
 /* After a failed unit: leaves the session without an open transaction, by closing it where nothing else helps. */
 static void clean_up(struct store_session *ss, enum db_class cls) {
   struct err ignored; /* what matters is that the transaction is over; closing ends it as well */
-  if (ss->committing && cls == DB_LOST) {
+  bool usable = cls == DB_CONFLICT || cls == DB_REFUSED || cls == DB_FULL;
+  if (ss->committing) {
     ss->unknown = true;
-    ss->lost_thread = ss->conn ? db_thread(ss->conn) : 0;
+    ss->lost_thread = ss->conn && !usable ? db_thread(ss->conn) : 0;
   }
   ss->committing = false;
   if (cls == DB_READ_ONLY)
     atomic_fetch_add(&ss->outbox->generation, 1);
-  bool usable = cls == DB_CONFLICT || cls == DB_REFUSED || cls == DB_FULL;
   if (!usable || (ss->in_transaction && !session_rollback(ss, "rolling back", &ignored)))
     db_close(&ss->conn);
   ss->in_transaction = false;
@@ -258,23 +258,37 @@ bool session_send(struct store_session *ss, const char *what, struct db_result *
   return db_script(ss->conn, &ss->script, what, results, n, err);
 }
 
+bool session_send_commit(struct store_session *ss, const char *what, struct db_result *results, size_t n, size_t commit,
+                         struct err *err) {
+  if (!session_send(ss, what, results, n, err)) {
+    ss->committing = commit < ss->conn->untouched;
+    return false;
+  }
+  ss->in_transaction = false;
+  return true;
+}
+
+/* The server undoes a statement that it refuses: its commit comes behind it. */
+void session_change_failed(struct store_session *ss) { ss->committing = ss->conn->untouched > 1; }
+
 bool session_change(struct store_session *ss, const char *what, uint64_t *count, struct err *err) {
   struct db_result result;
-  ss->committing = true;
-  if (!session_send(ss, what, &result, 1, err))
+  if (!session_send(ss, what, &result, 1, err)) {
+    session_change_failed(ss);
     return false;
-  ss->committing = false;
+  }
   *count = result.count;
   db_results_free(&result, 1);
   return true;
 }
 
 bool session_commit(struct store_session *ss, const char *what, struct err *err) {
-  ss->committing = true;
-  count_statements(ss, 1);
-  if (!db_run(ss->conn, "COMMIT", what, err))
+  struct db_result result;
+  session_begin(ss);
+  text_puts(&ss->script, "COMMIT");
+  if (!session_send_commit(ss, what, &result, 1, 0, err))
     return false;
-  ss->committing = ss->in_transaction = false;
+  db_results_free(&result, 1);
   return true;
 }
 

@@ -3,8 +3,9 @@
  * outbox/session.h - inside of outbox/: a session, and how a unit of work is run on it.
  *
  * A unit is a function that does everything from its first statement to its commit and can be run again from the
- * start: it is redone after conflicts and, on a new connection, after the connection was lost. A unit whose COMMIT got
- * no answer finds `unknown` set when it is redone and judges by what it finds in the table.
+ * start: it is redone after conflicts and, on a new connection, after the connection was lost. A unit whose COMMIT may
+ * have happened although it failed finds `unknown` set when it is redone and judges by what it finds in the table: the
+ * COMMIT got no answer, or an error, or it was done and what came behind it in its script was not.
  *
  * A session belongs to one thread. What sessions share (struct outbox) is constant but for the generation, raised when
  * a server turns out to be read-only, so that all sessions connect again; and for which server was reached last.
@@ -45,8 +46,8 @@ struct store_session {
   int64_t used_us;      /* monotonic: when conn was used last */
   bool in_transaction;
   bool continues;          /* the next session_begin_transaction finds one that server_lock_rows opened */
-  bool committing;         /* a COMMIT, or a statement that commits by itself, was sent and not answered */
-  bool unknown;            /* the unit was run before and nobody knows whether its commit happened */
+  bool committing;         /* what was sent may have been committed, and nobody knows it yet */
+  bool unknown;            /* the unit was run before, and its commit may have happened */
   uint64_t lost_thread;    /* the server's name for the session that was to commit it; 0 = none */
   uint64_t random;         /* for the waits between tries */
   int64_t skip_until_us;   /* monotonic: until then rows are locked without waiting for those that others hold */
@@ -89,6 +90,11 @@ void session_add_commit(struct store_session *ss);
 /* Sends the script of n statements. */
 MUSTCHECK bool session_send(struct store_session *ss, const char *what, struct db_result *results, size_t n,
                             struct err *err);
+/* The same for a script whose statement number `commit`, from 0 on, is the COMMIT. */
+MUSTCHECK bool session_send_commit(struct store_session *ss, const char *what, struct db_result *results, size_t n,
+                                   size_t commit, struct err *err);
+/* The script of one statement that commits by itself has failed. */
+void session_change_failed(struct store_session *ss);
 /* Sends a script of one statement that commits by itself and gives no rows. */
 MUSTCHECK bool session_change(struct store_session *ss, const char *what, uint64_t *count, struct err *err);
 MUSTCHECK bool session_commit(struct store_session *ss, const char *what, struct err *err);

@@ -119,7 +119,6 @@ static bool settle_quick(struct store_session *ss, struct settle_unit *u, bool *
   *done = write_decisions(&w, err) && write_commit(&w, u->concerned, u->shard_count, err);
   if (*done || err->code != DB_GUARD)
     return *done;
-  ss->committing = false;
   return session_rollback(ss, WHAT, err);
 }
 
@@ -140,12 +139,12 @@ static bool settle_single(struct store_session *ss, struct settle_unit *u, bool 
   session_begin(ss);
   ss->script.failed = fence.failed;
   u->sorted[0]->applied = true;
-  ss->committing = true;
   bool ok = write_decisions(&w, err) && write_flush(&w, err);
   text_free(&fence);
-  if (!ok)
+  if (!ok) {
+    session_change_failed(ss);
     return false;
-  ss->committing = false;
+  }
   *done = u->sorted[0]->applied = !w.differs;
   return true;
 }

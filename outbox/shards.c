@@ -159,7 +159,7 @@ static bool acquire_unit(struct store_session *ss, void *arg, struct err *err) {
   session_add(ss, query_acquire, ARGS(owner, shard, epoch, SIGNED("lease_us", u->lease_ms * 1000)));
   session_add_commit(ss);
   session_add(ss, query_acquire_read, ARGS(owner, shard, epoch));
-  if (!session_send(ss, "acquire", results, 5, err))
+  if (!session_send_commit(ss, "acquire", results, 5, 3, err))
     return false;
   struct db_row row;
   bool ok = true;
@@ -172,9 +172,12 @@ static bool acquire_unit(struct store_session *ss, void *arg, struct err *err) {
 
 enum store_status ops_acquire(struct store_session *ss, const char *instance, const struct shard_row *seen,
                               int64_t lease_ms, uint64_t *epoch, struct err *err) {
+  static const char what[] = "acquiring a shard";
+  struct acquire_unit unit = {instance, seen, lease_ms, epoch};
   *epoch = 0;
-  return session_try(ss, "acquiring a shard", acquire_unit, &(struct acquire_unit){instance, seen, lease_ms, epoch},
-                     err);
+  enum store_status status = session_try(ss, what, acquire_unit, &unit, err);
+  /* It may be ours: without our knowing it nobody would read it until the lease ends. */
+  return status == STORE_BUSY && ss->unknown ? session_try(ss, what, acquire_unit, &unit, err) : status;
 }
 
 struct renew_unit {
@@ -223,9 +226,11 @@ static bool renew_unit(struct store_session *ss, void *arg, struct err *err) {
     session_add_commit(ss);
   session_add(ss, query_renew_read, ARGS(owner));
   session_add(ss, query_now, NO_ARGS);
-  if (!session_send(ss, "renew", results, n, err))
+  bool ok = u->no_wait ? session_send_commit(ss, "renew", results, n, n - 3, err)
+                       : session_send(ss, "renew", results, n, err);
+  if (!ok)
     return false;
-  bool ok = read_renewed(u, &results[n - 2], &results[n - 1], err);
+  ok = read_renewed(u, &results[n - 2], &results[n - 1], err);
   db_results_free(results, n);
   return ok;
 }

@@ -20,7 +20,7 @@ static struct {
   MYSQL *root, *other;
   struct fixture *fixture;
   enum fault fault;
-  const char *text;
+  const char *text, *instead;
   unsigned error;
   int times;
   const char *call_text;
@@ -41,6 +41,19 @@ static int send_fewer(MYSQL *mysql, const char *query, unsigned long len) {
   return rc;
 }
 
+/* The script with something else in the place of the text, or behind it. */
+static int send_other(MYSQL *mysql, const char *query, unsigned long len) {
+  char *script = strndup(query, len), *other;
+  char *at = strstr(script, it.text);
+  int rest = (int)(at - script) + (it.fault == FAULT_KILL_BEHIND ? (int)strlen(it.text) : 0);
+  const char *with = it.fault == FAULT_KILL_BEHIND ? ";\nKILL QUERY CONNECTION_ID()" : it.instead;
+  assert_true(asprintf(&other, "%.*s%s%s", rest, script, with, at + strlen(it.text)) >= 0);
+  int rc = __real_mysql_real_query(mysql, other, strlen(other));
+  free(other);
+  free(script);
+  return rc;
+}
+
 static int inject(MYSQL *mysql, const char *query, unsigned long len) {
   char kill[64];
   it.times--;
@@ -58,6 +71,9 @@ static int inject(MYSQL *mysql, const char *query, unsigned long len) {
     return 1;
   case FAULT_FEWER:
     return send_fewer(mysql, query, len);
+  case FAULT_KILL_BEHIND:
+  case FAULT_INSTEAD:
+    return send_other(mysql, query, len);
   default:
     mysql->net.last_errno = it.error;
     return 1;
@@ -85,6 +101,11 @@ void fault_arm(struct fixture *f, enum fault fault, const char *text, unsigned e
   it.text = text;
   it.error = error;
   it.times = times;
+}
+
+void fault_instead(struct fixture *f, const char *text, const char *other, int times) {
+  fault_arm(f, FAULT_INSTEAD, text, 0, times);
+  it.instead = other;
 }
 
 void fault_call(struct fixture *f, const char *text, void (*call)(struct fixture *f)) {

@@ -83,11 +83,15 @@ enum fault {
   FAULT_KILL_BEFORE, /* the connection is killed before the statement is sent */
   FAULT_LOSE_ANSWER, /* the statement is executed, its answer is lost with the connection */
   FAULT_ERROR,       /* the statement is not sent; the given error is returned */
+  FAULT_KILL_BEHIND, /* KILL QUERY hits the script behind the statement that is the text */
+  FAULT_INSTEAD,     /* see fault_instead() */
   FAULT_FEWER,       /* the first comma of the text becomes a plus: the answer has a column less */
 };
 
 /* Hurts the next `times` statements that contain `text`. */
 void fault_arm(struct fixture *f, enum fault fault, const char *text, unsigned error, int times);
+/* In the next `times` scripts `text` is replaced by `other`. */
+void fault_instead(struct fixture *f, const char *text, const char *other, int times);
 /* Calls `call` once, before the next statement that contains `text` is sent. It may arm itself again. */
 void fault_call(struct fixture *f, const char *text, void (*call)(struct fixture *f));
 /* Keeps copies of all scripts that the store sends from now on. */
