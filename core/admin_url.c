@@ -23,6 +23,22 @@ static size_t host_len(const char *authority, size_t len) {
   return port > 0 && port <= 5 && host + 1 + port == len ? host : 0;
 }
 
+bool base_url_check(const char *url, struct err *err) {
+  size_t scheme = strncmp(url, "http://", 7) == 0 ? 7 : strncmp(url, "https://", 8) == 0 ? 8 : 0;
+  const char *authority = url + scheme;
+  size_t len = strcspn(authority, "/?#\\");
+  if (scheme == 0)
+    return err_set(err, 0, "\"%.80s\" is no URL; it begins with http:// or https://", url);
+  for (const char *path = authority + len; *path; path++)
+    if (*path <= ' ' || *path > '~' || strchr("?#\\\"<>", *path))
+      return err_set(err, 0,
+                     "\"%.80s\" is not what a URL begins with; write it as https://host:port/path, without ? and #, "
+                     "blanks or control characters",
+                     url);
+  return host_len(authority, len) > 0 ||
+         err_set(err, 0, "\"%.80s\" names no host; write it as https://host:port/path, without a user", url);
+}
+
 bool admin_url_check(const char *url, bool token, bool allow_plaintext, struct err *err) {
   bool tls = strncmp(url, "https://", 8) == 0;
   if (strchr(url, '@'))

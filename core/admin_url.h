@@ -14,6 +14,9 @@
 #include "core/base/attr.h"
 #include "core/base/err.h"
 
+/* Whether other paths can be put behind this URL: scheme, host, perhaps a port and a path, nothing else. */
+MUSTCHECK bool base_url_check(const char *url, struct err *err);
+
 /* Whether a daemon may be asked at this URL, with the token or without one. False: err says why and what to do; it
  * quotes no password. */
 MUSTCHECK bool admin_url_check(const char *url, bool token, bool allow_plaintext, struct err *err);

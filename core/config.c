@@ -201,11 +201,6 @@ static bool parse_listen(const struct config_loader *l, const char *listen, cons
   return literal || (!brackets && strcmp(host, "localhost") == 0);
 }
 
-static bool check_url(const struct config_loader *l, const struct yaml_node *node, const char *key, const char *url) {
-  return strncmp(url, "http://", 7) == 0 || strncmp(url, "https://", 8) == 0 ||
-         yaml_err(config_place(l, node, key), l->err, "\"%.80s\" is no URL; it begins with http:// or https://", url);
-}
-
 /* Who listens on all addresses is asked on this machine's own. */
 static const char *default_admin_url(const struct config_loader *l, const struct admin_config *admin) {
   bool v6 = strchr(admin->host, ':');
@@ -276,7 +271,9 @@ static bool load_callbacks(const struct config_loader *l) {
                     "callback URLs must be signed; add secret_file, or a token to admin");
   if (!callbacks->base_url)
     callbacks->base_url = arena_printf(l->arena, "http://%s", rows.listen);
-  return check_url(l, node, "base_url", callbacks->base_url);
+  struct err why = {0};
+  return base_url_check(callbacks->base_url, &why) ||
+         yaml_err(config_place(l, node, "base_url"), l->err, "%s", why.text);
 }
 
 /* The route of that name, or a stand-in: alerts may go to a route that only another daemon knows, as any task may. What

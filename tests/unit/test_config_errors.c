@@ -185,6 +185,11 @@ static const struct row rows[] = {
      NULL},
     {"callbacks url", DB "callbacks: {listen: \"127.0.0.1:8322\", secret: 0123456789abcdef, base_url: x}\n",
      "@/duebox.yaml:2:75: callbacks.base_url: \"x\" is no URL; it begins with http:// or https://", NULL},
+    {"callbacks query",
+     DB "callbacks: {listen: \"127.0.0.1:8322\", secret: 0123456789abcdef, base_url: http://x/y?z}\n",
+     "@/duebox.yaml:2:75: callbacks.base_url: \"http://x/y?z\" is not what a URL begins with; write it as "
+     "https://host:port/path, without ? and #, blanks or control characters",
+     NULL},
     {"admin url", DB "admin: {url: \"duebox.example\"}\n",
      "@/duebox.yaml:2:14: admin.url: \"duebox.example\" is no URL; it begins with http:// or https://", NULL},
 

@@ -193,6 +193,38 @@ static int close_fixture(void **state) {
   return 0;
 }
 
+/* Every callback URL begins with it: what is no URL would make each task of an HTTP route dead, one by one. */
+static void what_callback_urls_begin_with(void **state) {
+  static const char *const good[] = {"http://h",       "https://duebox.example", "http://127.0.0.1:8322",
+                                     "http://[::1]:8", "https://x.y/a/b%20c",    "https://x/~d,e;f=@g"};
+  static const char *const bad[] = {"",
+                                    "h",
+                                    "ftp://h",
+                                    "http://",
+                                    "https:///path",
+                                    "http://:80",
+                                    "http://u@h",
+                                    "http://u:p@h/",
+                                    "http://h:port",
+                                    "http://h?q",
+                                    "http://h/p?q",
+                                    "http://h/p#f",
+                                    "http://h/a b",
+                                    "http://h h",
+                                    "http://x\r\nEvil: 1",
+                                    "http://x/\r\nEvil: 1",
+                                    "http://h/\x7f",
+                                    "http://h/\xc3\xa4",
+                                    "http://h\\p"};
+  struct err err;
+  for (size_t i = 0; i < ARRAY_LEN(good); i++)
+    if (!base_url_check(good[i], &err))
+      fail_msg("%s: %s", good[i], err.text);
+  for (size_t i = 0; i < ARRAY_LEN(bad); i++)
+    if (base_url_check(bad[i], &err))
+      fail_msg("accepted \"%s\"", bad[i]);
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(every_kind_of_connection_keeps_the_rule),
@@ -200,6 +232,7 @@ int main(void) {
       cmocka_unit_test(a_verdict_for_every_combination),
       cmocka_unit_test(the_operators_token_keeps_the_rule_too),
       cmocka_unit_test(admin_url_is_judged_when_it_is_loaded),
+      cmocka_unit_test(what_callback_urls_begin_with),
   };
   return cmocka_run_group_tests_name("link", tests, open_fixture, close_fixture);
 }
