@@ -10,6 +10,7 @@
 #include <netdb.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <time.h>
 #include <unistd.h>
@@ -94,11 +95,11 @@ static void log_library(void *cls, const char *format, va_list args) {
 }
 
 /* The listening socket belongs to the daemon from here on, or is closed. */
-static bool start_daemon(struct admin *admin, int fd, struct err *err) {
+static bool start_daemon(struct admin *admin, int fd, size_t connections, struct err *err) {
   admin->daemon = MHD_start_daemon(
       MHD_USE_EPOLL_INTERNAL_THREAD | MHD_USE_ERROR_LOG | MHD_ALLOW_SUSPEND_RESUME | MHD_USE_ITC, 0, NULL, NULL,
       exchange_step, admin, MHD_OPTION_EXTERNAL_LOGGER, log_library, NULL, MHD_OPTION_LISTEN_SOCKET, fd,
-      MHD_OPTION_CONNECTION_LIMIT, (unsigned)SERVER_CONNECTIONS, MHD_OPTION_CONNECTION_TIMEOUT,
+      MHD_OPTION_CONNECTION_LIMIT, (unsigned)connections, MHD_OPTION_CONNECTION_TIMEOUT,
       (unsigned)(SERVER_STEP_MS / 1000), MHD_OPTION_CONNECTION_MEMORY_LIMIT, (size_t)HTTP_HEADER_MAX * 2,
       MHD_OPTION_NOTIFY_COMPLETED, exchange_completed, admin, MHD_OPTION_NOTIFY_CONNECTION, exchange_connection, admin,
       MHD_OPTION_UNESCAPE_CALLBACK, keep_encoded, NULL, MHD_OPTION_END);
@@ -119,12 +120,14 @@ static struct admin *new_admin(struct engine *engine) {
 }
 
 static bool start(struct admin *admin, const char *section, const char *host, uint16_t port, struct err *err) {
+  struct rlimit files;
+  size_t connections = server_connections(getrlimit(RLIMIT_NOFILE, &files) == 0 ? files.rlim_cur : UINT64_MAX);
   int fd;
-  if (!minder_start(&admin->minder, err) || !pool_start(&admin->pool, err) ||
+  if (!minder_start(connections / 4, &admin->minder, err) || !pool_start(&admin->pool, err) ||
       (fd = open_socket(section, host, port, err)) < 0)
     return false;
   admin->port = bound_port(fd);
-  return start_daemon(admin, fd, err);
+  return start_daemon(admin, fd, connections, err);
 }
 
 bool admin_start(struct engine *engine, const struct admin_config *config, const struct admin_hooks *hooks,

@@ -42,6 +42,7 @@ struct minder {
   pthread_cond_t changed;
   struct watches watches; /* the newest first */
   int64_t wake_us;        /* when the thread looks again by itself; 0 = not before it is told */
+  size_t crowd;           /* so many connections are none */
   size_t count, pushed;   /* connections, and how many of them are being closed to make room */
   uint64_t pushed_ever;
   bool releasing, stopping;
@@ -111,7 +112,7 @@ static bool is_alike(const struct watch *a, const struct watch *b) {
   return memcmp(&a->address, &b->address, sizeof(a->address)) == 0;
 }
 
-static bool is_crowded(const struct minder *minder) { return minder->count - minder->pushed > MINDER_CROWD; }
+static bool is_crowded(const struct minder *minder) { return minder->count - minder->pushed > minder->crowd; }
 
 /* Marks who is in the way, with how many there are of the same address. */
 static void find_room(struct minder *minder, int64_t now) {
@@ -169,7 +170,7 @@ static bool tell(struct minder *minder, uint64_t *told, struct log_repeat *repea
   *told = minder->pushed_ever;
   pthread_mutex_unlock(&minder->lock);
   log_repeated(repeat, LOG_LEVEL_WARN, "DUEBOX-ADMIN-CROWD",
-               "more than %d connections are open; those that keep it waiting are closed to make room", MINDER_CROWD);
+               "more than %zu connections are open; those that keep it waiting are closed to make room", minder->crowd);
   pthread_mutex_lock(&minder->lock);
   return true;
 }
@@ -196,11 +197,12 @@ static void *run(void *arg) {
   return NULL;
 }
 
-bool minder_start(struct minder **out, struct err *err) {
+bool minder_start(size_t crowd, struct minder **out, struct err *err) {
   struct minder *minder = calloc(1, sizeof(*minder));
   *out = NULL;
   if (!minder)
     return err_set(err, 0, "admin: out of memory");
+  minder->crowd = crowd;
   LIST_INIT(&minder->watches);
   pthread_mutex_init(&minder->lock, NULL);
   pthread_condattr_t monotonic;

@@ -18,7 +18,7 @@
 #include "core/base/err.h"
 
 enum {
-  MINDER_CROWD = 128,     /* connections */
+  MINDER_CROWD = 128,     /* connections; fewer where there are few descriptors */
   MINDER_QUIET_MS = 500,  /* a client that has sent nothing, or no whole head, for so long may have to make room ... */
   MINDER_BEGUN_MS = 1000, /* ... and one whose body is still on its way, or that does not take its answer */
 };
@@ -26,13 +26,14 @@ enum {
 struct minder;
 struct watch; /* one connection */
 
-MUSTCHECK bool minder_start(struct minder **out, struct err *err);
+/* crowd: so many connections are still no crowd. */
+MUSTCHECK bool minder_start(size_t crowd, struct minder **out, struct err *err);
 /* Resumes every delayed connection now and from here on. */
 void minder_release(struct minder *minder);
 /* After libmicrohttpd has closed all connections. */
 void minder_stop(struct minder **minder);
 
-/* A new connection from an address; NULL = out of memory, it is then unguarded. While there are more than MINDER_CROWD,
+/* A new connection from an address; NULL = out of memory, it is then unguarded. While there are more than a crowd,
  * those that keep us waiting are closed, the longest first, of the address that has the most: who opens connections and
  * says nothing pushes out only their own. A request that is here, or has just begun to come, is never in the way:
  * whoever comes then waits until one of them is done. */

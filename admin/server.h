@@ -15,13 +15,20 @@
 #include "admin/pool.h"
 
 enum {
-  SERVER_CONNECTIONS = 4 * MINDER_CROWD, /* who comes then waits in the backlog until one is done */
-  SERVER_STEP_MS = 10000,                /* a client's time for a whole request, and for taking a whole response */
-  SERVER_WRONG_TOKEN_MS = 500,           /* how late a guess is answered */
-  SERVER_BODIES_MAX = 64 << 20,          /* bytes of all bodies that are kept at once */
-  SERVER_DISCARD_MAX = 8 << 20,          /* bytes of an unwanted body read for the sake of a readable answer */
-  SERVER_FAREWELL_MS = 1000,             /* admin_stop: how long last answers may take to go out */
+  SERVER_CONNECTIONS = 4 * MINDER_CROWD, /* who comes then waits in the backlog until one is done; but no more than */
+  SERVER_FILES = 8,             /* 1/8 of the descriptors, for there may be two listeners and others need most */
+  SERVER_STEP_MS = 10000,       /* a client's time for a whole request, and for taking a whole response */
+  SERVER_WRONG_TOKEN_MS = 500,  /* how late a guess is answered */
+  SERVER_BODIES_MAX = 64 << 20, /* bytes of all bodies that are kept at once */
+  SERVER_DISCARD_MAX = 8 << 20, /* bytes of an unwanted body read for the sake of a readable answer */
+  SERVER_FAREWELL_MS = 1000,    /* admin_stop: how long last answers may take to go out */
 };
+
+/* How many connections a listener takes where the limit of open files is this. */
+static inline size_t server_connections(uint64_t files) {
+  uint64_t share = files / SERVER_FILES;
+  return share >= SERVER_CONNECTIONS ? SERVER_CONNECTIONS : share > 4 ? (size_t)share : 4;
+}
 
 struct admin {
   struct engine *engine;

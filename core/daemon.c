@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sysexits.h>
 #include <time.h>
 #include <unistd.h>
@@ -137,6 +138,15 @@ static int run_engine(struct daemon *daemon, struct config *config, const struct
   return code;
 }
 
+/* The usual soft limit is for programs that use select(). */
+static void raise_open_files(void) {
+  struct rlimit files;
+  if (getrlimit(RLIMIT_NOFILE, &files) == 0) {
+    files.rlim_cur = files.rlim_max;
+    (void)setrlimit(RLIMIT_NOFILE, &files); /* /metrics shows what came of it */
+  }
+}
+
 int daemon_run(const char *config_path, bool on_hold, const struct daemon_parts *parts) {
   struct daemon daemon = {
       .config_path = config_path, .on_hold = on_hold, .parts = parts, .reload_lock = PTHREAD_MUTEX_INITIALIZER};
@@ -148,6 +158,7 @@ int daemon_run(const char *config_path, bool on_hold, const struct daemon_parts 
   daemon_signals(&signals);
   pthread_sigmask(SIG_BLOCK, &signals, NULL);
   signal(SIGPIPE, SIG_IGN);
+  raise_open_files();
 
   daemon.modules = modules_new();
   if (!daemon.modules || !config_load(config_path, daemon.modules, &config, &err)) {

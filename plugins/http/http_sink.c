@@ -3,10 +3,12 @@
 
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/resource.h>
 #include <time.h>
 
 enum {
   CUT_OFF = 3,             /* failures in a row */
+  OTHER_FILES = 50,        /* of the daemon: log, database, libraries */
   CURL_FORGETS = 0x080100, /* 8.1.0: no handle keeps a pointer to headers that are freed */
 };
 
@@ -48,6 +50,16 @@ static bool set_multi(struct http_sink *sink, long connections) {
   return ok;
 }
 
+/* A quarter may be the daemon's listeners'. Without a free one a call fails before it begins. */
+static void check_files(const struct duebox_host *host, size_t connections) {
+  struct rlimit files;
+  if (getrlimit(RLIMIT_NOFILE, &files) == 0 && connections + OTHER_FILES > files.rlim_cur / 4 * 3)
+    host->log(host->ctx, DUEBOX_LOG_WARN, "HTTP-FILES-FEW",
+              "there may be %zu connections, and no more than %llu files can be open; raise that limit (LimitNOFILE, "
+              "ulimit -n), or set max_connections",
+              connections, (unsigned long long)files.rlim_cur);
+}
+
 static bool share_sessions(CURLSH *share) {
   return share && curl_share_setopt(share, CURLSHOPT_SHARE, CURL_LOCK_DATA_SSL_SESSION) == CURLSHE_OK;
 }
@@ -77,6 +89,7 @@ bool http_sink_create(void *inst, const struct duebox_instance_config *config, c
                        "HTTPS");
     push(&sink->idle, &sink->transfers[i]);
   }
+  check_files(host, connections);
   return true;
 }
 

@@ -1,7 +1,9 @@
 """Stopping, reloading, sharing: what happens around the work of a daemon."""
 
+import contextlib
 import json
 import signal
+import socket
 import threading
 import time
 from pathlib import Path
@@ -395,3 +397,21 @@ def test_a_reload_that_drops_a_route_sends_nothing_twice(stage):
     stage.insert("h")
     stage.wait_empty(30)
     stage.check()
+
+
+def test_strangers_leave_descriptors_to_the_routes(stage):
+    """Whoever reaches a listener can open connections to it, and no route lacks a descriptor for that (P8)."""
+    stage.program = ["prlimit", "--nofile=64:200", str(preset_folder() / "bin" / "duebox")]
+    stage.http("work", history="1h")
+    daemon = stage.start("one")
+    assert daemon.metric("process_max_fds") == 200      # the soft limit was raised
+    daemon.wait_log("HTTP-FILES-FEW")
+    with contextlib.ExitStack() as strangers:
+        for _ in range(250):
+            stranger = strangers.enter_context(socket.create_connection(("127.0.0.1", daemon.port)))
+            stranger.sendall(b"GET /healthz HT")
+        for number in range(5):
+            stage.execute("INSERT INTO outbox (route, payload, message_id) VALUES ('work', '{}', %s)", f"m{number}")
+            open_files = len(list(Path(f"/proc/{daemon.process.pid}/fd").iterdir()))
+            assert open_files < 150
+            assert stage.wait_row(f"m{number}", 60, state="done")["failures"] == 0

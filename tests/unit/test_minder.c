@@ -52,7 +52,7 @@ static int open_clients(void **state) {
   struct fixture *f = *state = &fixture;
   const struct sockaddr_in address = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
   struct err err;
-  assert_true(minder_start(&f->minder, &err));
+  assert_true(minder_start(MINDER_CROWD, &f->minder, &err));
   for (size_t i = 0; i < CLIENTS; i++) {
     int pair[2];
     assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM, 0, pair), 0);
