@@ -2,7 +2,6 @@
 #include "core/json_salvage.h"
 
 #include <string.h>
-#include <strings.h>
 
 static bool is_space(char c) { return c == ' ' || c == '\t' || c == '\n' || c == '\r'; }
 static bool is_quote(char c) { return c == '"' || c == '\''; }
@@ -20,15 +19,24 @@ static bool take(struct json_salvage *s, char c) {
   return true;
 }
 
-/* Takes the string that begins here; false, at the end, when it is not closed. */
-static bool take_string(struct json_salvage *s, struct duebox_bytes *out) {
+/* Whether a string ends with the quote before `s`: who forgets to escape quotes has some in the middle of texts. */
+static bool ends_here(struct json_salvage s, bool value) {
+  const char *behind = s.at;
+  skip_space(&s);
+  if (s.at == s.end || *s.at == ',' || *s.at == '}' || *s.at == ']')
+    return true;
+  return value ? s.at > behind && is_quote(*s.at) : *s.at == ':'; /* the next name, where the comma is missing */
+}
+
+/* Takes the string that begins here, a value or what may be a name; false, at the end, when it is not closed. */
+static bool take_string(struct json_salvage *s, bool is_value, struct duebox_bytes *out) {
   char quote = *s->at++;
   const char *from = s->at;
   for (; s->at < s->end; s->at++) {
     if (*s->at == '\\') {
       if (++s->at == s->end)
         return false;
-    } else if (*s->at == quote) {
+    } else if (*s->at == quote && ends_here((struct json_salvage){s->at + 1, s->end}, is_value)) {
       *out = (struct duebox_bytes){.data = from, .len = (size_t)(s->at++ - from)};
       return true;
     }
@@ -41,13 +49,13 @@ static bool take_string(struct json_salvage *s, struct duebox_bytes *out) {
 static void skip_container(struct json_salvage *s) {
   struct duebox_bytes ignored;
   size_t depth = 0;
-  bool fresh = true;
+  char last = ':';
   while (s->at < s->end) {
     char c = *s->at;
-    if (c == '"' || (c == '\'' && fresh)) {
-      if (!take_string(s, &ignored))
+    if (c == '"' || (c == '\'' && strchr("{[,:", last))) {
+      if (!take_string(s, last == ':', &ignored))
         return;
-      fresh = false;
+      last = c;
       continue;
     }
     s->at++;
@@ -56,7 +64,7 @@ static void skip_container(struct json_salvage *s) {
     else if ((c == '}' || c == ']') && --depth == 0)
       return;
     if (!is_space(c))
-      fresh = strchr("{[,:", c) != NULL;
+      last = c;
   }
 }
 
@@ -65,7 +73,7 @@ static bool take_value(struct json_salvage *s, struct duebox_bytes *value, bool 
   const char *from = s->at;
   *text = s->at < s->end && is_quote(*s->at);
   if (*text)
-    return take_string(s, value);
+    return take_string(s, true, value);
   if (s->at < s->end && (*s->at == '{' || *s->at == '['))
     skip_container(s);
   else
@@ -83,35 +91,22 @@ bool json_salvage_start(struct json_salvage *s, const char *text, size_t len) {
   return take(s, '{');
 }
 
+bool json_salvage_ended(struct json_salvage *s) {
+  bool closed = take(s, '}');
+  skip_space(s);
+  return closed ? s->at == s->end : true;
+}
+
 bool json_salvage_next(struct json_salvage *s, struct duebox_bytes *key, struct duebox_bytes *value, bool *text) {
   while (s->at < s->end && *s->at != '}') {
     if (!is_quote(*s->at)) {
       s->at++; /* a comma, or rubbish */
       continue;
     }
-    if (!take_string(s, key))
+    if (!take_string(s, false, key))
       return false;
     if (take(s, ':'))
       return take_value(s, value, text);
   }
-  return false;
-}
-
-bool json_salvage_find(struct json_salvage *s, const char *name, struct duebox_bytes *value) {
-  size_t len = strlen(name);
-  while (s->at < s->end) {
-    const char *quote = memchr(s->at, '"', (size_t)(s->end - s->at));
-    if (!quote)
-      break;
-    s->at = quote + 1;
-    if ((size_t)(s->end - s->at) <= len || strncasecmp(s->at, name, len) != 0 || s->at[len] != '"')
-      continue;
-    s->at += len + 1;
-    const char *behind = s->at;
-    if (take(s, ':') && (skip_space(s), s->at < s->end && *s->at == '"') && take_string(s, value))
-      return true;
-    s->at = behind;
-  }
-  s->at = s->end;
   return false;
 }

@@ -25,7 +25,8 @@ MUSTCHECK bool json_salvage_start(struct json_salvage *s, const char *text, size
  * that the value is a string. A string that is not closed is no value. False at the end. */
 MUSTCHECK bool json_salvage_next(struct json_salvage *s, struct duebox_bytes *key, struct duebox_bytes *value,
                                  bool *text);
-/* The last resort, at any depth: the string behind "name":, in capitals or not, that is found next from *at on. */
-MUSTCHECK bool json_salvage_find(struct json_salvage *s, const char *name, struct duebox_bytes *value);
+/* After the last member: false when something stands behind the end of the object, so that its end, and with it what
+ * belongs to it, is in doubt. */
+MUSTCHECK bool json_salvage_ended(struct json_salvage *s);
 
 #endif

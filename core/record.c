@@ -25,6 +25,7 @@ struct reader {
   unsigned broken; /* of what was there and could not */
   bool celery;     /* it is a record of Celery's result backend, with words of its own */
   char status[16]; /* the word, "" = none */
+  bool doubtful;   /* another word is there, or it may belong to something else */
 };
 
 static const char *const statuses[] = {
@@ -138,9 +139,24 @@ static bool read_attempt(struct reader *r) {
   return set_attempt(r, is_number, value);
 }
 
+/* Whether it is a word of ours, or of Celery's. */
+static bool is_status(const char *word, size_t len) {
+  for (size_t i = 0; i < ARRAY_LEN(statuses); i++)
+    if (strlen(statuses[i]) == len && strncasecmp(statuses[i], word, len) == 0)
+      return true;
+  for (size_t i = 0; i < ARRAY_LEN(celery_states); i++)
+    if (strlen(celery_states[i].word) == len && memcmp(celery_states[i].word, word, len) == 0)
+      return true;
+  return false;
+}
+
 static bool set_status(struct reader *r, const char *word, size_t len) {
   if (len >= sizeof r->status || memchr(word, '\0', len))
     return wrong(r, "status", "one of done, retry, fail, progress");
+  if (*r->status && (strncasecmp(r->status, word, len) != 0 || r->status[len])) {
+    r->doubtful |= is_status(r->status, strlen(r->status)) || is_status(word, len);
+    return wrong(r, "status", "one word, and two are there");
+  }
   memcpy(r->status, word, len);
   r->status[len] = '\0';
   return true;
@@ -274,13 +290,14 @@ static bool read_error(struct reader *r) {
 
 /* --- what is no JSON --- */
 
-static void salvage_member(struct reader *r, const struct duebox_bytes *key, const struct duebox_bytes *value,
-                           bool text) {
+/* known: what the strict reader read, which stays. */
+static void salvage_member(struct reader *r, unsigned known, const struct duebox_bytes *key,
+                           const struct duebox_bytes *value, bool text) {
   struct result_record *record = r->record;
   double number = 0;
   for (unsigned i = r->called ? MEMBER_STATUS : MEMBER_ID; i <= MEMBER_CELERY_ID; i++) {
     bool ok = strlen(members[i].name) == key->len && strncasecmp(members[i].name, key->data, key->len) == 0;
-    if (!ok)
+    if (!ok || known & 1u << i)
       continue;
     if (i == MEMBER_ID && (ok = is_id(value->data, value->len))) {
       memcpy(record->message_id, value->data, value->len);
@@ -297,38 +314,26 @@ static void salvage_member(struct reader *r, const struct duebox_bytes *key, con
   }
 }
 
-/* Goes on to `to`; how deep that lies in the object, as far as brackets tell. */
-static int64_t deepen(const char **at, const char *to, int64_t depth) {
-  for (; *at < to; ++*at)
-    depth += (**at == '{' || **at == '[') - (**at == '}' || **at == ']');
-  return depth;
-}
-
-/* What the strict reader did not come to. What it did read stays. A response need not be a record: a "status" of
- * something within it is not the consumer's word about the call. */
+/* What the strict reader did not come to. A "status" of something within the record is not the consumer's word about
+ * the task, whatever else is broken; nor is any where the end of the record is in doubt. */
 static void salvage(struct reader *r) {
   struct json_salvage s;
   struct duebox_bytes key, value;
   bool text;
   if (!json_salvage_start(&s, r->scan.start, (size_t)(r->scan.end - r->scan.start)))
     return;
+  unsigned known = r->seen;
   while (json_salvage_next(&s, &key, &value, &text))
-    salvage_member(r, &key, &value, text);
-  if (r->broken & 1u << MEMBER_STATUS)
-    return;
-  s = (struct json_salvage){.at = r->scan.start, .end = r->scan.end};
-  const char *at = r->scan.start;
-  int64_t depth = 0;
-  while (!(r->seen & 1u << MEMBER_STATUS) && json_salvage_find(&s, "status", &value)) {
-    depth = deepen(&at, value.data, depth);
-    if (!(r->called && depth > 1) && set_status(r, value.data, value.len))
-      r->seen |= 1u << MEMBER_STATUS;
-  }
+    salvage_member(r, known, &key, &value, text);
+  if (!(known & 1u << MEMBER_STATUS) && !json_salvage_ended(&s))
+    r->doubtful |= is_status(r->status, strlen(r->status));
 }
 
 /* --- what it means --- */
 
 static bool judge_status(struct reader *r, struct err *err) {
+  if (r->doubtful)
+    return err_set(err, RECORD_DOUBTFUL, "it cannot be told which \"status\" is meant: %s", r->flaw);
   for (size_t i = 0; r->celery && i < ARRAY_LEN(celery_states); i++)
     if (strcmp(celery_states[i].word, r->status) == 0) {
       r->record->status = celery_states[i].status;

@@ -59,6 +59,9 @@ struct result_record {
 #define RECORD_BROKEN "answer.broken"
 #define RECORD_CHECKPOINT "answer.checkpoint_too_large"
 
+/* err->code: there is a status of ours, and another one as well, or it may be that of something within the record. */
+enum { RECORD_DOUBTFUL = 2 };
+
 /* Reads a record. False: no status can be made out, or not of which task it is; *out needs no free then. A success
  * without flaw is silent about err. */
 MUSTCHECK bool result_record_parse(const char *text, size_t len, const struct record_road *road,

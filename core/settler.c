@@ -64,7 +64,8 @@ static struct result_record *read_answer(struct flight *flight, const struct con
       note_flaw(batch, flight, result_status_text(record->status), record->flaw);
     return record;
   }
-  if (outcome->answer == DUEBOX_ANSWER_RECORD) { /* it was meant to say something, and nobody knows what */
+  /* It was meant to say something, and nobody knows what. */
+  if (outcome->answer == DUEBOX_ANSWER_RECORD || err.code == RECORD_DOUBTFUL) {
     outcome->cls = DUEBOX_RETRY;
     outcome->error_class = RECORD_BROKEN;
     if (!outcome->message)

@@ -140,7 +140,8 @@ static const struct {
     {"{\"status\":\"done\",\"id\":\"\xc3\xa9\"}",
      "\"id\" must be the message id: 1 to 64 characters of printable ASCII without spaces"},
     {"{\"status\":\"done\",\"id\":{}}", "\"id\" must be a string"},
-    {HEAD ",\"status\":\"finished\"}", "\"status\" must be one of done, retry, fail, progress"},
+    {"{\"status\":\"finished\",\"id\":\"a\",\"attempt\":1}", "\"status\" must be one of done, retry, fail, progress"},
+    {HEAD ",\"status\":\"finished\"}", "it cannot be told which \"status\" is meant: \"status\" is there twice"},
     {"{\"status\":true,\"id\":\"a\",\"attempt\":1}", "\"status\" must be one of done, retry, fail, progress"},
     {"{\"status\":\"SUCCESS\",\"id\":\"a\",\"attempt\":1}", "\"status\" must be one of done, retry, fail, progress"},
     {"{\"id\":\"m-1\",\"attempt\":2,\"data\":{\"status\":\"fail\"}}", "\"status\" is missing"},
@@ -234,7 +235,10 @@ static const char *const slips[] = {
     "{\"text\":\"5\" pipe\",\"status\":\"retry\"}",
     "{\"text\":\"it's\",\"a\":[\"}\"],\"status\":\"retry\" \"more\":1}",
     "{\"status\":\"retry\",\"error\":{\"stack\":\"at line 1, at line 2, and then it was cut o",
-    "{\"status\":\"done\",\"status\":\"retry\"}",
+    "{\"status\":\"retry\",\"status\":\"RETRY\"}",
+    "{\"error\":{\"message\":\"a \"bad\" quote, and }\"},\"status\":\"retry\"}",
+    "{\"status\":\"retry\",,\"x\":\"{\"status\":\"done\"}\"}",
+    "{\"error\":\"\"status\": \"done\"\",\"status\":\"retry\"}",
     "{\"status\":\"retry\",\"checkpoint\":7}",
 };
 
@@ -268,6 +272,33 @@ static void test_an_intelligible_status_counts(void **state) {
     if (r.status != RESULT_RETRY || strcmp(r.message_id, "m-1") != 0 || r.attempt != 2)
       fail_msg("%s: status %s of %s, attempt %u", slips[i], result_status_text(r.status), r.message_id, r.attempt);
     result_record_free(&r);
+  }
+}
+
+/* A payment is not done because a step of it was: what is cut off, or quoted without care, has no status then. */
+static void test_a_status_of_something_else_is_nobodys_word(void **state) {
+  static const char *const texts[] = {
+      "\"attempt\":2,\"error\":{\"class\":\"Declined\",\"step\":{\"name\":\"reserve\",\"status\":\"done\"},\"message\":"
+      "\"funds",
+      "\"attempt\":2,\"result\":{\"order\":17,\"status\":\"done\"},}",
+      "attempt\":2,\"error\":{\"status\":\"retry\"},\"stat",
+      "\"attempt\":2,\"error\":{},\"result\":{\"id\":\"}\",\"status\":\"done\"},",
+      "\"attempt\":2,\"error\":{\"message\":\"]}\",\"status\":\"done\"},\"note\":\"x\",\"ch",
+      "\"attempt\":2,\"statu\xffs\":\"fail\",\"result\":{\"status\":\"retry\"}}",
+      "\"attempt\":2,\"x\":\"{\"b\":\"q\",\"status\":\"done\"}\",\"status\":\"fail\"}",
+      "\"attempt\":2,\"x\":\"{\"status\":\"done\"}\"}",
+      "\"attempt\":2,\"status\":\"fail\",\"status\":\"done\"}",
+      "\"attempt\":2,,\"status\":\"fail\",\"status\":\"done\"}",
+      "\"attempt\":2,\"status\":\"ok\",\"status\":\"done\"}",
+  };
+  static const struct record_road *const roads[] = {&nothing_known, &call};
+  for (size_t i = 0; i < 2 * sizeof texts / sizeof texts[0]; i++) {
+    char text[256];
+    struct result_record r;
+    struct err err = {0};
+    snprintf(text, sizeof text, "{\"id\":\"m-1\",%s", texts[i / 2]);
+    if (parse(text, roads[i % 2], &r, &err))
+      fail_msg("%s counts as %s", text, result_status_text(r.status));
   }
 }
 
@@ -448,6 +479,7 @@ int main(void) {
                                      cmocka_unit_test(test_status_texts),
                                      cmocka_unit_test(test_an_intelligible_status_counts),
                                      cmocka_unit_test(test_a_word_that_is_said_often_costs_nobody),
+                                     cmocka_unit_test(test_a_status_of_something_else_is_nobodys_word),
                                      cmocka_unit_test(test_ordinary_answers),
                                      cmocka_unit_test(test_a_status_does_not_end_at_a_nul),
                                      cmocka_unit_test(test_kindness),
