@@ -2,13 +2,15 @@
 #include "http_mask.h"
 
 #include <ctype.h>
+#include <openssl/evp.h>
+#include <stdlib.h>
 #include <string.h>
 #include <strings.h>
 
 #include "http_url.h"
 
 /* A shorter word hides nothing, a longer one is no word of a language; a text may quote a long secret cut. */
-enum { WORD_MIN = 4, LANGUAGE_MAX = 15, CUT_MIN = 12, WORDS_MAX = 128 };
+enum { WORD_MIN = 4, LANGUAGE_MAX = 15, CUT_MIN = 12, WORDS_MAX = 128, ROOM = 4096 };
 
 struct word {
   const char *text;
@@ -19,7 +21,9 @@ struct word {
 struct words {
   struct word items[WORDS_MAX];
   size_t count;
-  bool full;
+  bool blind;      /* what there is to hide cannot be found, so no text is shown */
+  char room[ROOM]; /* for secrets as endpoints write them after decoding */
+  size_t used;
 };
 
 /* Not what pages escape in their own way: slashes, quotes, '&', '=', percent signs. */
@@ -40,20 +44,78 @@ static void add(struct words *words, const char *text, size_t len, bool common) 
   if (len < WORD_MIN)
     return;
   if (words->count == WORDS_MAX)
-    words->full = true;
+    words->blind = true;
   else
     words->items[words->count++] = (struct word){text, len, common};
 }
 
-/* The words of a header's value. */
-static void add_value(struct words *words, const char *text) {
-  while (*text) {
+/* A secret as a whole, and its words, for endpoints escape what stands between them each in its own way. One without a
+ * word could be there in any form. */
+static void add_secret(struct words *words, const char *text) {
+  size_t before = words->count;
+  for (const char *p = text; *p;) {
     size_t len = 0;
-    while (in_word(text[len]))
+    while (in_word(p[len]))
       len++;
-    add(words, text, len, false);
-    text += len ? len : 1;
+    add(words, p, len, false);
+    p += len ? len : 1;
   }
+  if (*text && words->count == before)
+    words->blind = true;
+  add(words, text, strlen(text), false);
+}
+
+/* Room for a text of that length and its NUL. */
+static char *reserve(struct words *words, size_t len) {
+  if (len >= sizeof words->room - words->used) {
+    words->blind = true;
+    return NULL;
+  }
+  words->used += len + 1;
+  return words->room + words->used - len - 1;
+}
+
+/* What follows "Basic": frameworks show user and password, and the password alone. */
+static void add_credentials(struct words *words, const char *base64) {
+  size_t len = strlen(base64);
+  char *text = len % 4 == 0 ? reserve(words, len) : NULL;
+  int size = text ? EVP_DecodeBlock((unsigned char *)text, (const unsigned char *)base64, (int)len) : 0;
+  if (size <= 0)
+    return;
+  text[size] = '\0'; /* the padding decodes to NULs */
+  const char *colon = strchr(text, ':');
+  add_secret(words, colon ? colon + 1 : text);
+  add(words, text, strlen(text), false);
+}
+
+/* The value of a header that is secret; "Bearer" alone is none. */
+static void add_value(struct words *words, const char *value) {
+  const char *behind = strchr(value, ' ');
+  bool basic = behind && strncasecmp(value, "basic ", 6) == 0;
+  if (basic)
+    add_credentials(words, behind + 1);
+  add_secret(words, basic || (behind && strncasecmp(value, "bearer ", 7) == 0) ? behind + 1 : value);
+}
+
+/* A part of a path or query with escapes in it, as it stands there and as frameworks show it. */
+static void add_escaped(struct words *words, const char *part, size_t len) {
+  char *text = memchr(part, '%', len) ? reserve(words, len) : NULL;
+  if (!text)
+    return;
+  char *to = text;
+  for (const char *p = part; p < part + len; p++) {
+    char hex[3] = {p[0], part + len - p > 2 ? p[1] : '\0', part + len - p > 2 ? p[2] : '\0'};
+    if (is_escape(hex) && hex[0] == '%') {
+      char digits[3] = {hex[1], hex[2], '\0'};
+      *to++ = (char)strtol(digits, NULL, 16);
+      p += 2;
+    } else {
+      *to++ = *p;
+    }
+  }
+  *to = '\0';
+  add(words, part, len, false);
+  add(words, text, (size_t)(to - text), false);
 }
 
 /* The words of the path and the query of a URL, without what its template takes from the task. */
@@ -62,8 +124,14 @@ static void add_url(struct words *words, const char *template) {
   if (!template || !http_url_split(template, &url))
     return;
   bool query = false, value = false;
+  const char *part_end = url.rest;
   for (const char *p = url.rest; *p;) {
     size_t len = 0;
+    if (p >= part_end) { /* a segment, a name or a value, or what parts them */
+      part_end = p + strcspn(p, "/?&={");
+      add_escaped(words, p, (size_t)(part_end - p));
+      part_end += p == part_end;
+    }
     if (*p == '{') {
       p += p[1] == '{' ? 2 : strcspn(p, "}");
       continue;
@@ -83,10 +151,8 @@ static void add_url(struct words *words, const char *template) {
 static void collect(struct words *words, const struct http_route *route, const char *reply_to) {
   add_url(words, route->url);
   add_url(words, route->callback);
-  if (route->authorization) {
-    const char *behind = strchr(route->authorization, ' '); /* "Bearer" alone is no secret */
-    add_value(words, behind ? behind : route->authorization);
-  }
+  if (route->authorization)
+    add_value(words, route->authorization);
   for (size_t i = 0; i < route->secret_headers.count; i++)
     add_value(words, route->secret_headers.items[i].value);
   const char *mac = reply_to ? strrchr(reply_to, '.') : NULL; /* core's URL of a callback ends with it */
@@ -114,13 +180,13 @@ static size_t match(const char *text, const char *p, const struct word *word) {
 
 void http_mask(char *out, size_t cap, const char *text, const struct http_route *route, const char *reply_to) {
   struct words words;
-  words.count = 0;
-  words.full = false;
+  words.count = words.used = 0;
+  words.blind = false;
   collect(&words, route, reply_to);
   size_t used = 0;
   for (const char *p = text; *p && used + 1 < cap;) {
-    size_t hidden = words.full ? strlen(p) : 0; /* what cannot be masked is not shown */
-    for (size_t i = 0; i < words.count && !words.full; i++) {
+    size_t hidden = words.blind ? strlen(p) : 0;
+    for (size_t i = 0; i < words.count && !words.blind; i++) {
       size_t n = match(text, p, &words.items[i]);
       hidden = n > hidden ? n : hidden;
     }

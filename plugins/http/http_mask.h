@@ -11,7 +11,8 @@
 
 #include "http_options.h"
 
-/* Copies text into out (cap > 0 bytes, always NUL-terminated) with "***" for each word of the route's secrets; reply_to
+/* Copies text into out (cap > 0 bytes, always NUL-terminated) with "***" for each of the route's secrets and each of
+ * their words, and for all of the text where one has no word; reply_to
  * is the task's, or NULL. A word of the URL that could be one of a language ("hooks") is replaced only where it is part
  * of a URL. */
 void http_mask(char *out, size_t cap, const char *text, const struct http_route *route, const char *reply_to);

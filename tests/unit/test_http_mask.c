@@ -49,12 +49,41 @@ static void the_query(void **state) {
 
 static void headers(void **state) {
   check("{'Authorization': 'Bearer aaa.Zm9vYmFyOjEyMzQ1Ng==', 'X-Api-Key': 'swordfish'}",
-        "{'Authorization': 'Bearer aaa.***==', 'X-Api-Key': '***'}");
+        "{'Authorization': 'Bearer ***', 'X-Api-Key': '***'}");
   check("Duebox-Callback: " REPLY_TO, "Duebox-Callback: https://here.example/callback/0194-abcd/1/17-99.***");
 }
 
+static void masked(const char *authorization, const char *text, const char *expected) {
+  struct http_route one = {.url = "https://x.example/", .callback = "none", .authorization = authorization};
+  char out[512];
+  http_mask(out, sizeof(out), text, &one, NULL);
+  assert_string_equal(out, expected);
+}
+
+static void secrets_that_are_no_words(void **state) {
+  masked("Bearer k1!x9@z3#q7$w5%t8", "bad: k1!x9@z3#q7$w5%t8", "***");
+  masked("Bearer ab.cd.ef.gh", "anything", "***"); /* it may be there in any escaped form */
+  masked("Bearer p\xc3\xa4\xc2\xa7", "bad: p\\u00e4\\u00a7", "***");
+  masked("x7Q", "bad: x7Q", "***");
+  masked("Bearer long-word.a.b", "bad: long-word.a.b; long-word\\.a\\.b", "bad: ***; ***\\.a\\.b");
+}
+
+static void credentials_that_the_endpoint_decoded(void **state) {
+  masked("Basic ZHVlYm94OnMzY3JldFBhc3N3MHJk", "bad: duebox:s3cretPassw0rd", "bad: ***");
+  masked("basic ZHVlYm94OnMzY3JldFBhc3N3MHJk", "no s3cretPassw0rd", "no ***");
+  masked("Basic ZHVlYm94OnMzY3JldFBhc3N3MHJk", "ZHVlYm94OnMzY3JldFBhc3N3MHJk", "***");
+  masked("Basic dTpwJGE=", "user u, password p$a", "***"); /* u:p$a */
+}
+
+static void a_url_that_the_endpoint_decoded(void **state) {
+  struct http_route one = {.url = "https://x.example/q/T%2BkN%2Fx?sig=aB%2Bc9%2Fzz12&u=1", .callback = "none"};
+  char out[512];
+  http_mask(out, sizeof(out), "no /q/T+kN/x?sig=aB+c9/zz12&u=1 nor /q/T%2BkN%2Fx?sig=aB%2Bc9%2Fzz12", &one, NULL);
+  assert_string_equal(out, "no /q/***?sig=***&u=1 nor /q/***?sig=***");
+}
+
 static void what_is_cut(void **state) {
-  check("Bearer aaa.Zm9vYmFyOjEy...", "Bearer aaa.***...");
+  check("Bearer aaa.Zm9vYmFyOjEy...", "Bearer ***...");
   check("POST /services/T0A9/sekret", "POST /***/***/***");
 }
 
@@ -90,6 +119,9 @@ int main(void) {
       cmocka_unit_test(the_path_however_it_is_escaped),
       cmocka_unit_test(the_query),
       cmocka_unit_test(headers),
+      cmocka_unit_test(secrets_that_are_no_words),
+      cmocka_unit_test(credentials_that_the_endpoint_decoded),
+      cmocka_unit_test(a_url_that_the_endpoint_decoded),
       cmocka_unit_test(what_is_cut),
       cmocka_unit_test(other_texts_stay),
       cmocka_unit_test(too_many_to_look_for),
