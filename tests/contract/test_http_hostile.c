@@ -279,7 +279,7 @@ static void retry_after_is_read(void **state) {
       {"/retry-after-date", 86400000, 95000, 100000},
       {"/retry-after-date", 60000, 60000, 60000},
       {"/retry-after-huge", 86400000, 86400000, 86400000},
-      {"/retry-after-overflow", 86400000, -1, -1},
+      {"/retry-after-overflow", 86400000, 86400000, 86400000},
       {"/retry-after-negative", 86400000, -1, -1},
       {"/retry-after-nonsense", 86400000, -1, -1},
       {"/retry-after-past", 86400000, -1, -1},
@@ -338,7 +338,7 @@ static void the_secrets_of_the_request_are_in_no_text(void **state) {
   route.secret_headers = (struct duebox_map){&key, 1};
   route.callback = "https://app.example/hooks/cbsekret1";
   struct fake_outcome outcome = http_case_send(host, &route, 0);
-  assert_non_null(strstr(outcome.message, "Authorization: Bearer tok.***"));
+  assert_non_null(strstr(outcome.message, "Authorization: Bearer ***"));
   assert_non_null(strstr(outcome.message, "X-Api-Key: ***"));
   assert_non_null(strstr(outcome.message, "https://app.example/***/***"));
   assert_null(strstr(outcome.message, "sekret"));
