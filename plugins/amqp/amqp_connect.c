@@ -26,8 +26,8 @@ struct amqp_connect {
 
 static bool fail(struct amqp_connect *attempt, const char *what, const char *why, const char *cure) {
   const struct amqp_target *t = attempt->target;
-  snprintf(attempt->error, sizeof attempt->error, "%s %s:%d: %s%s%s", what, t->host, t->port, why, *cure ? "; " : "",
-           cure);
+  snprintf(attempt->error, sizeof attempt->error, "%s %s:%d: %.300s%s%s", what, t->host, t->port, why,
+           *cure ? "; " : "", cure);
   return false;
 }
 
