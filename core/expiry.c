@@ -180,7 +180,7 @@ static enum store_status walk_together(struct walk *walk, const struct store_gro
     return status;
   walk->expiry->at = groups[n - 1];
   walk->expiry->after = (struct store_cursor){INT64_MAX, UINT64_MAX};
-  return end_page(walk, groups, ids, rows, err);
+  return rows > 0 ? end_page(walk, groups, ids, rows, err) : STORE_OK;
 }
 
 static enum store_status walk_groups(struct walk *walk, const struct store_group *groups, size_t count,
