@@ -315,7 +315,7 @@ static void offer_body(struct http_transfer *t, long status, struct http_verdict
   snprintf(text, HTTP_MESSAGE_CAP,
            "HTTP %ld from %.*s counts; whether there is a result in the answer is not known: %s", status,
            host_len > 255 ? 255 : host_len, host,
-           t->response.cut ? "it is too long (max_response), put the status first"
+           t->response.cut ? "it was not read to its end (max_response), write the status first"
                            : "it is in a Content-Encoding, and identity was asked for");
 }
 
