@@ -118,6 +118,7 @@ struct scheduler {
   int64_t bound_claims_at_us;            /* monotonic: when to look at them next */
   bool heads_stale;                      /* shards came to us: their heads are not known */
   int64_t heads_at_us, heads_rest_us;    /* monotonic: when to read heads again; and after how long */
+  struct store_heads_part heads_part;    /* how far they are read, where there are many */
   int64_t watch_at_us;                   /* monotonic: when to look for forgotten flights again */
   uint64_t expire_pass;                  /* number of the pass over rows that wait and may expire meanwhile, */
   int64_t expire_at_us, expire_cost_us;  /* monotonic: when it goes on; and what it has taken so far */

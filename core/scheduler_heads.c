@@ -5,7 +5,8 @@
  * none.
  *
  * The table of heads is the truth: it is read when shards come to us, and from time to time while there are heads, for
- * people may end a head by plain SQL. Rows that a head blocked come back when it is over.
+ * people may end a head by plain SQL; then in parts, for whatever is read here, all routes wait for. Rows that a head
+ * blocked come back when it is over.
  *
  * @thread scheduler
  */
@@ -18,6 +19,7 @@ enum {
   HEADS_SOON_US = 50 * 1000, /* how long a head may be over elsewhere before anybody notices: where one was lately, */
   HEADS_EVERY_US = 1000 * 1000,   /* and at most */
   HEADS_SHARE = 20,               /* reading heads may take 1/20 of the time */
+  HEADS_KEYS = 500,               /* read together, where there are more */
   UNBLOCK_EVERY_US = 5000 * 1000, /* how often to look for rows that were blocked by nobody we know */
   UNBLOCK_ROWS = 500,
 };
@@ -57,11 +59,18 @@ static void note_head(void *ctx, const struct store_head *head) {
     lane_sweep_first(lane);
 }
 
-static bool any_head(const struct scheduler *s) {
+static size_t count_heads(const struct scheduler *s) {
+  size_t heads = 0;
   for (const struct lane *lane = s->lanes; lane; lane = lane->next)
-    if (lane->order.heads)
-      return true;
-  return false;
+    heads += lane->order.heads;
+  return heads;
+}
+
+/* Before the first part: what is not read by the last one is over. */
+static void begin_heads(struct scheduler *s, size_t known) {
+  s->heads_part = (struct store_heads_part){.keys = s->heads_stale || known <= HEADS_KEYS ? 0 : HEADS_KEYS};
+  for (struct lane *lane = s->lanes; lane; lane = lane->next)
+    order_heads_begin(&lane->order);
 }
 
 /* freed: a head was over. The next of its key may have moved too, and be over as soon. */
@@ -72,18 +81,24 @@ static void rest(struct scheduler *s, int64_t began_us, bool freed) {
 
 bool scheduler_heads(struct scheduler *s) {
   int64_t now = clock_mono_us();
+  size_t known = count_heads(s);
   struct err err = {0};
-  if (!s->heads_stale && (now < s->heads_at_us || !any_head(s)))
+  if (!s->heads_stale && (now < s->heads_at_us || known == 0))
     return true;
-  for (struct lane *lane = s->lanes; lane; lane = lane->next)
-    order_heads_begin(&lane->order);
-  enum store_status status = s->store->ops->heads(s->ss, note_head, s, &err);
+  if (s->heads_stale || !s->heads_part.more)
+    begin_heads(s, known);
+  struct store_heads_part *part = s->heads_part.keys ? &s->heads_part : NULL;
+  enum store_status status = s->store->ops->heads(s->ss, part, note_head, s, &err);
   if (status == STORE_BUSY && !s->heads_stale) { /* somebody holds the table: those that we know stay heads */
     rest(s, now, false);
     return true;
   }
   if (!scheduler_db_ok(s, status, &err))
     return false;
+  if (part && part->more) {
+    s->heads_at_us = now + (clock_mono_us() - now) * HEADS_SHARE;
+    return true;
+  }
   bool any_freed = false;
   for (struct lane *lane = s->lanes; lane; lane = lane->next) {
     bool freed = false;

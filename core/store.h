@@ -35,7 +35,7 @@ enum store_status {
 enum { SHARD_BOUND = 63 };
 
 enum { STORE_PRIORITY = 5 }; /* of rows whose application gives none */
-enum { STORE_SHARDS_MAX = 64, STORE_ROUTE_MAX = 64, STORE_ID_MAX = 64, STORE_INSTANCE_MAX = 64 };
+enum { STORE_SHARDS_MAX = 64, STORE_ROUTE_MAX = 64, STORE_ID_MAX = 64, STORE_INSTANCE_MAX = 64, STORE_KEY_MAX = 1020 };
 enum { STORE_WIDER = 1 }; /* columns of names are wider than what is allowed, by so many characters */
 
 struct store_session;
@@ -159,6 +159,15 @@ struct store_head {
   struct duebox_bytes order_key;
 };
 typedef void store_head_fn(void *ctx, const struct store_head *head);
+
+/* A part of the heads: those of the next order keys, one to `keys` of them. All zero but for that: of the first. */
+struct store_heads_part {
+  uint32_t keys;
+  bool more;                       /* out: there may be keys behind it */
+  char route[STORE_ROUTE_MAX + 1]; /* in and out: it goes on behind this key */
+  char order_key[STORE_KEY_MAX];
+  size_t order_key_len;
+};
 
 /* How much of a decision was written: what the server refuses is left out, a step at a time, so that one outcome never
  * stops the others. */
@@ -419,8 +428,9 @@ struct store_ops {
   enum store_status (*unhold)(struct store_session *ss, const struct shard_lease *lease, const char *route,
                               uint32_t limit, uint32_t *moved, bool *all, struct err *err);
   /* The heads of order keys that are alive, in whichever shards, one after the other: those of one key in the order in
-   * which they are to go. */
-  enum store_status (*heads)(struct store_session *ss, store_head_fn *each, void *ctx, struct err *err);
+   * which they are to go. part: NULL = all of them; moved on only when it was read. */
+  enum store_status (*heads)(struct store_session *ss, struct store_heads_part *part, store_head_fn *each, void *ctx,
+                             struct err *err);
   /* Brings blocked rows of a route back to scheduled that wait for no head of their order_key, at most limit; fenced.
    * failed_too: one that has failed is still a head. *all: as for unhold(). */
   enum store_status (*unblock)(struct store_session *ss, const struct shard_lease *lease, const char *route,

@@ -278,16 +278,44 @@ enum store_status ops_next_due(struct store_session *ss, const struct store_rang
 }
 
 struct heads_unit {
+  struct store_heads_part *part; /* NULL = all */
   store_head_fn *each;
   void *ctx;
 };
 
-static bool heads_unit(struct store_session *ss, void *arg, struct err *err) {
-  struct heads_unit *u = arg;
+/* Keys behind, or up to, a key: two ranges of the index. */
+static void add_keys(struct text *out, const char *how, const struct store_heads_part *at) {
+  text_expand(out, how, "",
+              ARGS(STRING("route", at->route),
+                   {.name = "key", .kind = SQL_STRING, .string = at->order_key, .len = at->order_key_len}));
+}
+
+/* Where the part ends: *until is its last key, unless it is the last part. */
+static bool find_until(struct store_session *ss, const struct text *behind, uint32_t keys,
+                       struct store_heads_part *until, struct err *err) {
   struct db_result result;
   struct db_row row;
   session_begin(ss);
-  session_add_no_wait(ss, query_heads, NO_ARGS);
+  session_add_no_wait(ss, query_heads_until, ARGS(RAW("behind", *behind), UNSIGNED("others", keys - 1)));
+  if (!session_send(ss, "heads until", &result, 1, err))
+    return false;
+  until->more = db_next(&result, &row, 2);
+  bool ok = !until->more || (row.lengths[0] <= STORE_ROUTE_MAX && row.lengths[1] <= STORE_KEY_MAX);
+  if (until->more && ok) {
+    memcpy(until->route, row.fields[0], row.lengths[0] + 1);
+    memcpy(until->order_key, row.fields[1], row.lengths[1]);
+    until->order_key_len = row.lengths[1];
+  }
+  db_results_free(&result, 1);
+  return ok || db_unexpected(err, "heads until");
+}
+
+static bool each_head(struct store_session *ss, const struct heads_unit *u, const struct sql_arg *args,
+                      struct err *err) {
+  struct db_result result;
+  struct db_row row;
+  session_begin(ss);
+  session_add_no_wait(ss, query_heads, args);
   if (!session_send(ss, "heads", &result, 1, err))
     return false;
   bool ok = true;
@@ -304,8 +332,33 @@ static bool heads_unit(struct store_session *ss, void *arg, struct err *err) {
   return ok;
 }
 
-enum store_status ops_heads(struct store_session *ss, store_head_fn *each, void *ctx, struct err *err) {
-  return session_try(ss, "reading the heads of order keys", heads_unit, &(struct heads_unit){each, ctx}, err);
+static bool heads_unit(struct store_session *ss, void *arg, struct err *err) {
+  struct heads_unit *u = arg;
+  struct store_heads_part next = u->part ? *u->part : (struct store_heads_part){0};
+  struct text behind = {0}, until = {0};
+  if (next.more)
+    add_keys(&behind, "(h.route > {route} OR h.route = {route} AND h.order_key > {key})", &next);
+  else
+    text_puts(&behind, "TRUE");
+  next.more = false;
+  bool ok = !behind.failed && (!u->part || find_until(ss, &behind, next.keys, &next, err));
+  if (ok && next.more)
+    add_keys(&until, "(h.route < {route} OR h.route = {route} AND h.order_key <= {key})", &next);
+  else
+    text_puts(&until, "TRUE");
+  const char *index = u->part ? "FORCE INDEX (ix_order_key)" : "";
+  ok = ok && !until.failed &&
+       each_head(ss, u, ARGS(WORD("index", index), RAW("behind", behind), RAW("until", until)), err);
+  if (ok && u->part)
+    *u->part = next;
+  text_free(&behind);
+  text_free(&until);
+  return ok;
+}
+
+enum store_status ops_heads(struct store_session *ss, struct store_heads_part *part, store_head_fn *each, void *ctx,
+                            struct err *err) {
+  return session_try(ss, "reading the heads of order keys", heads_unit, &(struct heads_unit){part, each, ctx}, err);
 }
 
 struct find_unit {

@@ -274,7 +274,7 @@ static void a_row_that_has_moved_is_waited_for(void **state) {
   }
   ok(f, OPS->settle(f->ss, leases, SHARDS + 1, d, 2, lost, &f->err));
   assert_int_equal(ask(f, "SELECT COUNT(*) FROM outbox WHERE target_host = 'h' AND shard = 63"), 2);
-  ok(f, OPS->heads(f->ss, see, &seen, &f->err));
+  ok(f, OPS->heads(f->ss, NULL, see, &seen, &f->err));
   assert_int_equal(seen.count, 2);
   assert_int_equal(seen.id[0], 7); /* due first */
   assert_int_equal(seen.id[1], 4);
@@ -292,10 +292,37 @@ static void a_row_that_has_moved_is_waited_for(void **state) {
   ok(f, OPS->unblock(f->ss, &leases[1], "r", true, 10, &back, &all, &f->err));
   assert_int_equal(back, 0);
   seen.count = 0;
-  ok(f, OPS->heads(f->ss, see, &seen, &f->err));
+  ok(f, OPS->heads(f->ss, NULL, see, &seen, &f->err));
   assert_true(seen.count == 1 && seen.failed[0]);
   ok(f, OPS->unblock(f->ss, &leases[1], "r", false, 10, &back, &all, &f->err));
   assert_true(back == 1 && all);
+}
+
+/* Many heads are read in parts, for all routes wait meanwhile: each head once, and those of a key together. */
+static void many_heads_are_read_in_parts(void **state) {
+  struct fixture *f = *state;
+  struct store_heads_part part = {.keys = 1};
+  static const uint64_t wanted[][3] = {{2, 1}, {3}, {5}, {4}};
+  sql(f,
+      "INSERT INTO outbox (id, route, payload, order_key, due_at) VALUES (1, 'r', '', 'a', '2020-01-02'), "
+      "(2, 'r', '', 'a', '2020-01-01'), (3, 'r', '', 'a''b', NULL), (4, 's', '', 'a', NULL), (5, 'r', '', 'z', NULL)");
+  sql(f, "INSERT INTO outbox_heads (head_id, shard, route, order_key) SELECT id, shard, route, order_key FROM outbox");
+  for (size_t i = 0; i < 4; i++) {
+    struct seen seen = {0};
+    ok(f, OPS->heads(f->ss, &part, see, &seen, &f->err));
+    assert_int_equal(seen.count, wanted[i][1] ? 2 : 1);
+    for (size_t k = 0; k < seen.count; k++)
+      assert_int_equal(seen.id[k], wanted[i][k]);
+    assert_true(part.more);
+  }
+  struct seen none = {0};
+  ok(f, OPS->heads(f->ss, &part, see, &none, &f->err));
+  assert_true(none.count == 0 && !part.more);
+  part = (struct store_heads_part){.keys = 9};
+  struct seen seen = {0};
+  sql(f, "DELETE FROM outbox_heads WHERE head_id = 5");
+  ok(f, OPS->heads(f->ss, &part, see, &seen, &f->err));
+  assert_true(seen.count == 4 && !part.more);
 }
 
 /* A key goes on only when all of its blocked rows are back: the store says whether one was left behind, because there
@@ -336,14 +363,14 @@ static void heads_of_former_lives_block_nobody(void **state) {
     d[i].head = true;
   }
   ok(f, OPS->settle(f->ss, f->leases, SHARDS, d, 2, lost, &f->err));
-  ok(f, OPS->heads(f->ss, see, &seen, &f->err));
+  ok(f, OPS->heads(f->ss, NULL, see, &seen, &f->err));
   assert_int_equal(seen.count, 2);
   /* One that has left and is asked for again by its consumer holds nobody back: it used to, for as long as it waited.
    */
   sql(f, "UPDATE outbox SET state = 'awaiting', lease_until = UTC_TIMESTAMP(6) WHERE id = 1");
   sql(f, "UPDATE outbox SET state = 'scheduled', failures = 3, lease_until = NULL WHERE id = 1");
   seen.count = 0;
-  ok(f, OPS->heads(f->ss, see, &seen, &f->err));
+  ok(f, OPS->heads(f->ss, NULL, see, &seen, &f->err));
   assert_int_equal(seen.count, 1);
   /* Nor does one of a key that differs by a blank at its end, which the server takes for the same. */
   ROW("(id, route, payload, order_key, shard, state) VALUES (9, 'r', '', 'k ', 1, 'blocked')");
@@ -354,7 +381,7 @@ static void heads_of_former_lives_block_nobody(void **state) {
       "'blocked'), "
       "(2, 'r', '', 'k', 1, 'c', 5, 'blocked')");
   seen.count = 0;
-  ok(f, OPS->heads(f->ss, see, &seen, &f->err));
+  ok(f, OPS->heads(f->ss, NULL, see, &seen, &f->err));
   assert_int_equal(seen.count, 0);
   ok(f, OPS->unblock(f->ss, &f->leases[1], "r", true, 10, &back, &all, &f->err));
   assert_true(back == 2 && all);
@@ -372,6 +399,7 @@ int main(int argc, char **argv) {
       TEST(an_epoch_that_another_daemon_has_too_claims_nothing),
       TEST(a_row_with_an_order_key_moves_in_its_turn),
       TEST(a_row_that_has_moved_is_waited_for),
+      TEST(many_heads_are_read_in_parts),
       TEST(blocked_rows_that_are_left_behind_are_told),
       TEST(heads_of_former_lives_block_nobody),
   };

@@ -331,7 +331,8 @@ static void rows_that_came_back_are_read_however_old(void **state) {
   assert_int_equal(s->lanes->old_shards, 0);
 }
 
-static enum store_status heads(struct store_session *ss, store_head_fn *each, void *ctx, struct err *err) {
+static enum store_status heads(struct store_session *ss, struct store_heads_part *part, store_head_fn *each, void *ctx,
+                               struct err *err) {
   if (fake_of(ss)->head)
     each(ctx, &(struct store_head){.id = fake_of(ss)->head, .route = "b", .order_key = {"k", 1}});
   return STORE_OK;
@@ -359,6 +360,45 @@ static void heads_that_are_over_elsewhere_are_soon_noticed(void **state) {
   assert_in_range(s->heads_rest_us, 1, SECOND / 5);
   for (struct lane *lane = s->lanes; lane; lane = lane->next)
     order_free(&lane->order);
+}
+
+enum { MANY_HEADS = 1200 };
+/* The heads 1 to 1200, but for fake.head, each of a key of its own; a part of them where one is asked for. */
+static enum store_status many_heads(struct store_session *ss, struct store_heads_part *part, store_head_fn *each,
+                                    void *ctx, struct err *err) {
+  unsigned from = part && part->more ? (unsigned)strtoul(part->order_key, NULL, 10) : 0;
+  unsigned to = part ? from + part->keys : MANY_HEADS;
+  fake_of(ss)->reads++;
+  for (unsigned i = from + 1; i <= MANY_HEADS && i <= to; i++) {
+    char key[8];
+    struct store_head head = {.id = i, .route = "b", .order_key = {key, (size_t)snprintf(key, sizeof key, "%u", i)}};
+    if (i != fake_of(ss)->head)
+      each(ctx, &head);
+  }
+  if (part && (part->more = to < MANY_HEADS))
+    snprintf(part->order_key, sizeof part->order_key, "%u", to);
+  return STORE_OK;
+}
+
+/* Nothing is sent while heads are read. Those that are not in the table are over after the last part, and no others. */
+static void many_heads_are_read_in_parts(void **state) {
+  static const struct store_ops heads_ops = {.heads = many_heads};
+  struct fixture *f = *state;
+  struct scheduler *s = &f->s;
+  struct lane *lane = scheduler_lane(s, "b");
+  f->store.ops = &heads_ops;
+  s->heads_stale = true; /* all of them, before anything is sent */
+  assert_true(scheduler_heads(s));
+  assert_int_equal(f->fake.reads, 1);
+  f->fake.head = 3;
+  for (int part = 0; part < 3; part++) {
+    assert_int_equal(lane->order.heads, MANY_HEADS);
+    s->heads_at_us = 0;
+    assert_true(scheduler_heads(s));
+  }
+  assert_int_equal(f->fake.reads, 4);
+  assert_int_equal(lane->order.heads, MANY_HEADS - 1);
+  order_free(&lane->order);
 }
 
 static enum store_status look_for_held(struct store_session *ss, const struct store_look *what,
@@ -546,6 +586,7 @@ int main(void) {
       TEST(a_poll_of_known_groups_forgets_no_older_row),
       TEST(rows_that_came_back_are_read_however_old),
       TEST(heads_that_are_over_elsewhere_are_soon_noticed),
+      TEST(many_heads_are_read_in_parts),
       TEST(nobody_goes_before_held_rows_are_back),
       TEST(missing_results_of_one_route_leave_room_for_others),
       TEST(they_rest_in_proportion_to_their_time),
