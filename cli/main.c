@@ -11,6 +11,7 @@
 
 #include "cli/cli.h"
 #include "cli/help.h"
+#include "core/daemon.h"
 
 static int give_help(const struct args *args) {
   FILE *out = args->help ? stdout : stderr;
@@ -33,14 +34,17 @@ static void occupy_standard_streams(void) {
 }
 
 int main(int argc, char **argv) {
-  occupy_standard_streams();
-  setlocale(LC_CTYPE, "C.UTF-8"); /* widths of characters in tables; texts are UTF-8 whatever the terminal says */
-  unsetenv("SSLKEYLOGFILE");      /* libcurl would write the keys of its connections there, and with them passwords */
   struct args args;
   struct err err = {0};
   struct cli cli;
   int code;
-  if (!args_parse(argc, argv, &args, &err)) {
+  occupy_standard_streams();
+  bool known = args_parse(argc, argv, &args, &err);
+  if (known && args.command && args.command->run == run_run)
+    daemon_block_signals();
+  setlocale(LC_CTYPE, "C.UTF-8"); /* widths of characters in tables; texts are UTF-8 whatever the terminal says */
+  unsetenv("SSLKEYLOGFILE");      /* libcurl would write the keys of its connections there, and with them passwords */
+  if (!known) {
     code = cli_fail_err(&err);
   } else if (args.help || !args.command) {
     code = give_help(&args);

@@ -60,6 +60,12 @@ static void daemon_signals(sigset_t *set) {
   sigaddset(set, SIGHUP);
 }
 
+void daemon_block_signals(void) {
+  sigset_t signals;
+  daemon_signals(&signals);
+  pthread_sigmask(SIG_BLOCK, &signals, NULL);
+}
+
 /* Serves signals until the engine is to end. false: the engine has failed. */
 static bool serve(struct daemon *daemon, const sigset_t *signals) {
   const struct timespec second = {.tv_sec = 1};
@@ -155,8 +161,8 @@ int daemon_run(const char *config_path, bool on_hold, const struct daemon_parts 
   struct err err = {0};
   int code = EX_CONFIG;
   sigset_t signals;
+  daemon_block_signals();
   daemon_signals(&signals);
-  pthread_sigmask(SIG_BLOCK, &signals, NULL);
   signal(SIGPIPE, SIG_IGN);
   raise_open_files();
 

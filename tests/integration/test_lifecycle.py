@@ -1,7 +1,9 @@
 """Stopping, reloading, sharing: what happens around the work of a daemon."""
 
 import contextlib
+import errno
 import json
+import os
 import signal
 import socket
 import threading
@@ -81,6 +83,35 @@ def test_a_second_sigterm_ends_at_once(stage):
     daemon.start()                      # and nothing is lost
     stage.wait_empty(40)
     stage.check(duplicates=1)
+
+
+def test_a_reload_while_the_daemon_starts_waits(stage, tmp_path, monkeypatch):
+    """A SIGHUP that came before the daemon had got around to blocking it ended the process: whoever renews certificates
+    and reloads all daemons must not stop one that was just started."""
+    stage.http("h")
+    pipes = [tmp_path / name / "LC_CTYPE" for name in ("C.UTF-8", "C.utf8")]     # the C library tries both
+    for pipe in pipes:
+        pipe.parent.mkdir()
+        os.mkfifo(pipe)
+
+    def let_through(pipe):
+        """True once the program waited at this pipe; it goes on."""
+        try:
+            os.close(os.open(pipe, os.O_WRONLY | os.O_NONBLOCK))
+        except OSError as error:
+            assert error.errno == errno.ENXIO and daemon.alive(), daemon.exit_status
+            return False
+        return True
+
+    daemon = stage.daemon()
+    with monkeypatch.context() as patch:
+        patch.setenv("LOCPATH", str(tmp_path))
+        daemon.start(wait_ready=False)
+    wait_until(lambda: let_through(pipes[0]), 60, "the program to begin")
+    daemon.signal(signal.SIGHUP)
+    wait_until(lambda: let_through(pipes[1]), 60, "the program to go on")
+    daemon.wait_ready()
+    daemon.wait_log("DUEBOX-RELOADED", limit_s=60)
 
 
 def test_the_drain_has_an_end(stage):
