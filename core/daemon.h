@@ -23,8 +23,8 @@ struct daemon_parts {
   void (*stop_admin)(void *ctx);
 };
 
-/* From now on signals wait until the daemon takes them, for as long as the process lives. daemon_run() does this too: to
- * be called before whatever takes time. */
+/* From now on signals wait until the daemon takes them, for as long as the process lives. daemon_run() does this too:
+ * to be called before whatever takes time. */
 void daemon_block_signals(void);
 /* Runs until SIGTERM or SIGINT; on_hold: without sending (engine_hold). SIGHUP reloads. A second SIGTERM ends without
  * waiting for what is in flight. Returns a sysexits code: 0, EX_CONFIG (78), EX_UNAVAILABLE (69: the admin address is

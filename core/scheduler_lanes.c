@@ -66,7 +66,6 @@ struct lane *scheduler_lane_make(struct scheduler *s, const char *name) {
   lane = calloc(1, sizeof *lane);
   if (!lane)
     return NULL;
-  scheduler_close(lane, UINT64_MAX);
   snprintf(lane->name, sizeof lane->name, "%s", last ? "(other unknown routes)" : name);
   configure_lane(s, lane);
   if (last)

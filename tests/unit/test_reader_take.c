@@ -116,17 +116,22 @@ static enum store_status read_rows(struct store_session *ss, const struct store_
   return STORE_OK;
 }
 
+/* The lane is to be read from this store, under a lease of its shard. */
+static void read_from(struct fixture *f, const struct store *store) {
+  f->config.engine.batch = 100;
+  f->s.store = store;
+  f->s.ss = (struct store_session *)f;
+  f->s.lanes = &f->lane;
+  leases_gain(&f->leases, 0, 1, clock_instant(), INT64_C(3600) * 1000000, false);
+}
+
 /* The index has a row that is to move before all others, whenever it is due. As the last one of a page it took the
  * cursor to its due time, over all that was due before that. */
 static void a_row_that_is_to_move_takes_the_cursor_nowhere(void **state) {
   struct fixture *f = *state;
   static const struct store_ops ops = {.read = read_rows};
   const struct store store = {.ops = &ops};
-  f->config.engine.batch = 100;
-  f->s.store = &store;
-  f->s.ss = (struct store_session *)f;
-  f->s.lanes = &f->lane;
-  leases_gain(&f->leases, 0, 1, clock_instant(), INT64_C(3600) * 1000000, false);
+  read_from(f, &store);
   f->tasks[0] = (struct task){.id = 9,
                               .state = TASK_SCHEDULED,
                               .due_us = clock_mono_us() + INT64_C(3600) * 1000000,
@@ -258,11 +263,7 @@ static struct group *read_beyond(struct fixture *f, size_t late) {
   static struct store store;
   store = (struct store){.ops = &ops};
   late_rows = late;
-  f->config.engine.batch = 100;
-  f->s.store = &store;
-  f->s.ss = (struct store_session *)f;
-  f->s.lanes = &f->lane;
-  leases_gain(&f->leases, 0, 1, clock_instant(), INT64_C(3600) * 1000000, false);
+  read_from(f, &store);
   f->tasks[0] = (struct task){.id = LATE + 1,
                               .state = TASK_SCHEDULED,
                               .due_us = LATE + 1,
