@@ -212,12 +212,19 @@ static bool leave_key(struct order *order, struct order_wait *wait) {
   return false;
 }
 
-bool order_wait(struct order *order, const struct task *task) {
-  struct order_key *key = find_key(order, task->order_key);
-  struct order_wait *known = find_waiting(order, task->id);
-  if (!key || (known && known->key == key))
+bool order_renamed(struct order *order, const struct task *task) {
+  struct order_wait *known = order->waiting ? find_waiting(order, task->id) : NULL;
+  if (!known || (known->key->len == task->order_key.len &&
+                 memcmp(known->key->text, task->order_key.data, task->order_key.len) == 0))
     return false;
-  bool sweep = known && leave_key(order, known);
+  return leave_key(order, known);
+}
+
+bool order_wait(struct order *order, const struct task *task) {
+  bool sweep = order_renamed(order, task);
+  struct order_key *key = find_key(order, task->order_key);
+  if (!key || find_waiting(order, task->id))
+    return sweep;
   /* Behind one that is in the table alone nobody may be remembered: it would be called before it. */
   bool room = !key->missed && !key->closed && key->waiting < ORDER_WAITING_PER_KEY &&
               HASH_COUNT(order->waiting) < ORDER_WAITING_MAX;

@@ -40,6 +40,10 @@ struct order {
   uint64_t shards_return;                  /* those for which bringing back has begun */
 };
 
+/* A row was met whose id may be known here under another key, which plain SQL has changed since: that key goes on
+ * without it. An id waits, or is called, in one key at most, or the others would wait for it for ever. As
+ * order_leave(). */
+MUSTCHECK bool order_renamed(struct order *order, const struct task *task);
 /* Whether the task may leave now: nobody else of its key is out, or it was called. */
 bool order_may_go(const struct order *order, const struct task *task);
 /* The task has to wait. Remembers it, once and under the key that it has now, as far as there is room. The result is as

@@ -315,10 +315,14 @@ static void judge_row(struct scheduler *s, struct group *group, struct task *tas
   }
 }
 
-/* Plain SQL has given it to another route since we knew its id: it has no turn here any more. */
+/* Plain SQL has given it to another route since we knew its id: it has no turn here any more. So it is with another
+ * order_key. */
 static bool another_route(struct lane *lane, const struct task *task) {
-  if (task->route.len == strlen(lane->name) && memcmp(task->route.data, lane->name, task->route.len) == 0)
+  if (task->route.len == strlen(lane->name) && memcmp(task->route.data, lane->name, task->route.len) == 0) {
+    if (order_renamed(&lane->order, task))
+      lane_sweep_first(lane);
     return false;
+  }
   if (order_missed(&lane->order, task->id, false))
     lane_sweep_first(lane);
   return true;

@@ -93,6 +93,20 @@ static void a_task_that_found_no_room_keeps_its_turn(void **state) {
   order_free(&f->lane.order);
 }
 
+/* A waiting task whose order_key plain SQL changed twice used to be known under both keys: the first one called it,
+ * lost sight of it, and none of its tasks left ever again (P1). */
+static void a_task_with_another_key_has_no_turn_in_the_first(void **state) {
+  struct fixture *f = *state;
+  static const struct duebox_bytes a = {"a", 1}, b = {"b", 1};
+  struct task first[] = {{.id = 1, .order_key = a}, {.id = 2, .order_key = a}}, renamed[] = {{.id = 2, .order_key = b}};
+  assert_int_equal(take_tasks(f, first, 2, 10, false), 1);
+  assert_true(order_knows(&f->lane.order, 2));
+  (void)take_tasks(f, renamed, 1, 10, false);
+  assert_non_null(flight_by_id(&f->flights, 2));
+  assert_false(order_knows(&f->lane.order, 2));
+  order_free(&f->lane.order);
+}
+
 /* A task that was given to another route since its id was known has no turn here: it is neither moved nor ended by this
  * one. */
 static void a_task_of_another_route_is_left_to_it(void **state) {
@@ -424,6 +438,7 @@ int main(void) {
       cmocka_unit_test_setup_teardown(a_stalled_route_is_probed_by_a_recorded_claim, set_up, tear_down),
       cmocka_unit_test_setup_teardown(what_was_in_a_crash_does_not_leave_from_memory, set_up, tear_down),
       cmocka_unit_test_setup_teardown(a_task_that_found_no_room_keeps_its_turn, set_up, tear_down),
+      cmocka_unit_test_setup_teardown(a_task_with_another_key_has_no_turn_in_the_first, set_up, tear_down),
       cmocka_unit_test_setup_teardown(a_task_of_another_route_is_left_to_it, set_up, tear_down),
       cmocka_unit_test_setup_teardown(a_row_that_is_to_move_takes_the_cursor_nowhere, set_up, tear_down),
       cmocka_unit_test_setup_teardown(a_refused_claim_costs_its_own_row, set_up, tear_down),
