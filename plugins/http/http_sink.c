@@ -71,7 +71,9 @@ bool http_sink_create(void *inst, const struct duebox_instance_config *config, c
   size_t inflight = config->max_inflight ? config->max_inflight : 1;
   size_t connections = options->max_connections ? (size_t)options->max_connections : inflight;
   sink->shared.options = options;
-  sink->shared.host = host;
+  sink->shared.host = sink->shared.flood.host = host;
+  if (options->http2 && !http_flood_measurable())
+    return fail(err, "http2 needs a libcurl with OpenSSL; install that one, or remove http2");
   if (curl_global_init(CURL_GLOBAL_DEFAULT) != CURLE_OK)
     return fail(err, "libcurl could not be initialised");
   sink->global = true;
@@ -172,6 +174,7 @@ static bool end_transfer(struct http_sink *sink, CURL *easy, CURLcode code) {
 static bool drive(struct http_sink *sink) {
   int left = 0;
   bool any = finish_refused(sink);
+  http_flood_turn(&sink->shared.flood);
   curl_multi_perform(sink->multi, &left);
   for (CURLMsg *msg = curl_multi_info_read(sink->multi, &left); msg; msg = curl_multi_info_read(sink->multi, &left)) {
     CURL *easy = msg->easy_handle; /* the message is gone after curl_multi_remove_handle() */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
  * plugins/http over HTTP/2, against nghttpd (Debian: nghttp2-server): requests share a connection, and what is lost
- * with it is neither sent again nor taken for unsent.
+ * with it is neither sent again nor taken for unsent. And against servers that misbehave.
  */
 #include <arpa/inet.h>
 #include <setjmp.h>
@@ -26,7 +26,7 @@
 extern const struct duebox_plugin duebox_plugin_v1;
 extern char **environ;
 
-enum { LIMIT_MS = 30000 };
+enum { LIMIT_MS = 30000, FLOOD_LIMIT_S = 60, TURN_LIMIT_MS = 5000 };
 
 struct fixture {
   struct hostile_server *files; /* for its certificates */
@@ -113,7 +113,7 @@ static struct fake_host *open_host(const struct fixture *f) {
 
 static void add(struct fake_host *host, const struct fixture *f, size_t n) {
   for (size_t i = 0; i < n; i++)
-    fake_host_add(host, &(struct fake_task){.route_data = &f->route, .timeout_ms = 20000, .payload = {"x", 1}});
+    fake_host_add(host, &(struct fake_task){.route_data = &f->route, .timeout_ms = 60000, .payload = {"x", 1}});
 }
 
 static void settle(struct fake_host *host) {
@@ -159,10 +159,78 @@ static void what_was_sent_is_unknown(void **state) {
   fake_host_free(host);
 }
 
+struct awaited {
+  struct fake_host *host;
+  size_t index;
+};
+
+static bool has_come(void *arg) {
+  const struct awaited *awaited = arg;
+  return fake_host_outcome(awaited->host, awaited->index).completed;
+}
+
+static int64_t worked_ms(void) {
+  struct timespec ts;
+  clock_gettime(CLOCK_THREAD_CPUTIME_ID, &ts);
+  return (int64_t)ts.tv_sec * 1000 + ts.tv_nsec / 1000000;
+}
+
+/* One more task for the good endpoint, which must not wait for anybody else's. Processor time is looked at: it is the
+ * same on a busy machine. Returns the longest turn. */
+static int64_t send_good(struct fake_host *host, const struct fixture *f) {
+  struct awaited good = {host, fake_host_tasks(host)};
+  int64_t longest = 0;
+  add(host, f, 1);
+  fake_host_offer(host);
+  for (time_t began = time(NULL); !has_come(&good) && time(NULL) - began <= FLOOD_LIMIT_S;) {
+    int64_t before = worked_ms();
+    fake_host_poll(host, 10);
+    int64_t took = worked_ms() - before;
+    longest = took > longest ? took : longest;
+  }
+  if (!has_come(&good))
+    fail_msg("a good task was not delivered within %d s while another endpoint was flooding", FLOOD_LIMIT_S);
+  assert_int_equal(fake_host_outcome(host, good.index).cls, DUEBOX_DELIVERED);
+  return longest;
+}
+
+/* Who writes frames faster than they are read delays no task of another host: its connection is ended. On a machine on
+ * which libcurl is the faster one the flood goes on beside the good tasks. */
+static void check_flood(struct fixture *f, const char *listener) {
+  char url[64];
+  int64_t longest = 0;
+  snprintf(url, sizeof(url), "https://localhost:%d/", hostile_server_port(f->files, listener));
+  struct http_route route = f->route;
+  route.url = url;
+  f->options.max_connections = 4;
+  struct fake_host *host = open_host(f);
+  struct awaited flood = {
+      host, fake_host_add(host, &(struct fake_task){.route_data = &route, .timeout_ms = 600000, .payload = {"x", 1}})};
+  for (int i = 0; i < 100 && !has_come(&flood); i++) {
+    int64_t turn = send_good(host, f);
+    longest = turn > longest ? turn : longest;
+  }
+  print_message("%s: ended %zu times, longest turn %lld ms\n", listener, fake_host_logged(host, "HTTP-FLOOD"),
+                (long long)longest);
+  if (longest > TURN_LIMIT_MS)
+    fail_msg("%s: reading one connection kept the thread for %lld ms", listener, (long long)longest);
+  if (has_come(&flood))
+    assert_int_equal(fake_host_outcome(host, flood.index).cls, DUEBOX_UNKNOWN);
+  fake_host_free(host);
+}
+
+static void flood_delays_nobody(void **state) {
+  struct fixture *f = fixture(state);
+  check_flood(f, "flood-window");
+  check_flood(f, "flood-unknown");
+  check_flood(f, "flood-settings");
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test_setup_teardown(requests_share_a_connection, set_up, tear_down),
       cmocka_unit_test_setup_teardown(what_was_sent_is_unknown, set_up, tear_down),
+      cmocka_unit_test_setup_teardown(flood_delays_nobody, set_up, tear_down),
   };
   return cmocka_run_group_tests_name("http_h2", tests, NULL, NULL);
 }

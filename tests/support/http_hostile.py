@@ -31,7 +31,8 @@ import time
 CLOSE, RESET = object(), object()
 PIECE_S = 0.05          # between two pieces of a slow answer
 CLOCK_REALTIME_COARSE = 5       # of Linux; Python has no name for it
-PATIENCE_S = 30         # nothing here lasts longer, whatever the client does
+PATIENCE_S = 30         # nothing here lasts longer, whatever the client does; but
+FLOOD_S = 100           # a flood, which must outlast what the test waits for
 
 
 def answer(status=200, body=b"", *headers, reason="Odd"):
@@ -375,6 +376,36 @@ def silent(connection, _number):
     time.sleep(PATIENCE_S)
 
 
+def frame(kind, flags, stream, payload=b""):
+    return struct.pack(">I", len(payload))[1:] + bytes([kind, flags]) + struct.pack(">I", stream) + payload
+
+
+FLOODS = {
+    "window": frame(8, 0, 0, b"\0\0\0\1") * 10000,      # WINDOW_UPDATE
+    "unknown": frame(0xFA, 0, 0) * 15000,
+    "settings": frame(4, 0, 0, b"\0\4\0\0\xff\xff") * 8000,
+}
+
+
+def h2_flood(kind):
+    """HTTP/2: after the first request it writes frames without a pause, until the client has enough."""
+
+    def serve(connection, _number):
+        connection.sendall(frame(4, 0, 0))
+        seen = b""
+        while len(seen) < 200:                              # preface, SETTINGS, the request's HEADERS
+            piece = connection.recv(65536)
+            if not piece:
+                return
+            seen += piece
+        connection.sendall(frame(4, 1, 0))
+        end = time.monotonic() + FLOOD_S
+        while time.monotonic() < end:
+            connection.sendall(FLOODS[kind])
+
+    return serve
+
+
 def cut_handshake(connection, _number):
     connection.recv(100)
 
@@ -429,8 +460,10 @@ class Authority:
                       "-keyfile", self.path("ca.key"), "-in", self.path(name + ".csr"),
                       "-out", self.path(name + ".pem"), "-startdate", start, "-enddate", end)
 
-    def context(self, name, *, newest=None, client_ca=None):
+    def context(self, name, *, newest=None, client_ca=None, protocol=None):
         context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+        if protocol:
+            context.set_alpn_protocols([protocol])
         context.load_cert_chain(self.path(name + ".pem"), self.path(name + ".key"))
         if newest:
             context.set_ciphers("ALL:@SECLEVEL=0")
@@ -458,6 +491,8 @@ def main(folder):
     server.listen("tls11", authority.context("good", newest=ssl.TLSVersion.TLSv1_1))
     server.listen("mutual", authority.context("good", client_ca="ca"))
     server.listen("mutual12", authority.context("good", newest=ssl.TLSVersion.TLSv1_2, client_ca="ca"))
+    for kind in FLOODS:
+        server.listen("flood-" + kind, authority.context("good", protocol="h2"), serve=h2_flood(kind))
     server.listen("silent", serve=silent)
     server.listen("cut", serve=cut_handshake)
     print("ready", flush=True)

@@ -1,0 +1,72 @@
+/* SPDX-License-Identifier: MIT */
+#include "http_flood.h"
+
+#include <string.h>
+#include <time.h>
+
+#include <openssl/ssl.h>
+
+/* Answers within their limits take a fraction of it. Processor time: on a busy machine nobody is cut off for that. */
+enum { LONGEST_US = 250000 };
+
+static int64_t worked_us(void) {
+  struct timespec ts;
+  clock_gettime(CLOCK_THREAD_CPUTIME_ID, &ts);
+  return (int64_t)ts.tv_sec * 1000000 + ts.tv_nsec / 1000;
+}
+
+/* OpenSSL gives no more bytes of a connection whose other end has closed it, so libcurl takes it for closed. */
+static void end_connection(struct http_flood *flood, SSL *ssl) {
+  const char *name = SSL_get_servername(ssl, TLSEXT_NAMETYPE_host_name);
+  SSL_set_shutdown(ssl, SSL_RECEIVED_SHUTDOWN);
+  http_flood_turn(flood);
+  flood->host->log(
+      flood->host->ctx, DUEBOX_LOG_WARN, "HTTP-FLOOD",
+      "%.255s wrote HTTP/2 frames without a pause; the connection is ended, the outcome of the requests on "
+      "it is unknown",
+      name ? name : "an endpoint without a host name");
+}
+
+static void on_record(int written, int version, int type, const void *data, size_t len, SSL *ssl, void *arg) {
+  struct http_flood *flood = arg;
+  if (written || type != SSL3_RT_HEADER)
+    return;
+  int64_t now = worked_us();
+  if (flood->reading == ssl)
+    flood->spent_us += now - flood->last_us;
+  flood->reading = ssl;
+  flood->last_us = now;
+  if (flood->spent_us > LONGEST_US)
+    end_connection(flood, ssl);
+}
+
+static CURLcode on_context(CURL *easy, void *context, void *arg) {
+  SSL_CTX_set_msg_callback(context, on_record);
+  SSL_CTX_set_msg_callback_arg(context, arg);
+  return CURLE_OK;
+}
+
+/* Called when libcurl comes back from reading for one transfer. */
+static int on_pause(void *arg, curl_off_t down_all, curl_off_t down, curl_off_t up_all, curl_off_t up) {
+  struct http_flood *flood = arg;
+  flood->reading = NULL;
+  return 0;
+}
+
+bool http_flood_measurable(void) {
+  const char *library = curl_version_info(CURLVERSION_NOW)->ssl_version;
+  return library && strncmp(library, "OpenSSL/", strlen("OpenSSL/")) == 0;
+}
+
+bool http_flood_watch(CURL *easy, struct http_flood *flood) {
+  return curl_easy_setopt(easy, CURLOPT_SSL_CTX_FUNCTION, on_context) == CURLE_OK &&
+         curl_easy_setopt(easy, CURLOPT_SSL_CTX_DATA, flood) == CURLE_OK &&
+         curl_easy_setopt(easy, CURLOPT_XFERINFOFUNCTION, on_pause) == CURLE_OK &&
+         curl_easy_setopt(easy, CURLOPT_XFERINFODATA, flood) == CURLE_OK &&
+         curl_easy_setopt(easy, CURLOPT_NOPROGRESS, 0L) == CURLE_OK;
+}
+
+void http_flood_turn(struct http_flood *flood) {
+  flood->reading = NULL;
+  flood->spent_us = 0;
+}
