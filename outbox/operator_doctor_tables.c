@@ -273,10 +273,60 @@ static bool check_quarantine(struct doctor *doctor, struct err *err) {
   return ok || db_unexpected(err, "looking at the quarantine");
 }
 
+/* A trigger that waits or fails does so in each of our transactions; a foreign key can refuse them, or delete with
+ * them. */
+static bool check_added(struct doctor *doctor, struct err *err) {
+  static const char *const ours[] = {"", "_history", "_attempts", "_shards", "_heads", "_instances", "_routes"};
+  enum { SAID = 20 };
+  struct text tables = {0};
+  struct db_result result;
+  struct db_row row;
+  char name[96];
+  for (size_t i = 0; i < ARRAY_LEN(ours); i++) {
+    text_puts(&tables, i ? "," : "");
+    text_sql(&tables, name, (size_t)snprintf(name, sizeof name, "%s%s", doctor->op->table, ours[i]));
+  }
+  bool asked = op_query(doctor->op, opsql_doctor_added, ARGS(RAW("tables", tables), UNSIGNED("cap", SAID)),
+                        "looking for triggers and foreign keys", &result, err);
+  text_free(&tables);
+  if (!asked)
+    return false;
+  bool any = false;
+  for (; db_next(&result, &row, 2); any = true)
+    doctor_say(
+        doctor, FINDING_WARN, row.fields[0] ? row.fields[0] : "",
+        "drop it, or see to it that it is quick and never fails; what it refuses is DUEBOX-SETTLE-REFUSED in the log",
+        "%s: what it waits for, refuses or deletes, duebox's own writes do too", row.fields[1] ? row.fields[1] : "?");
+  db_results_free(&result, 1);
+  if (!any)
+    doctor_say(doctor, FINDING_OK, "triggers", "", "no trigger and no foreign key that this user may see");
+  return true;
+}
+
+static bool check_order_keys(struct doctor *doctor, struct err *err) {
+  enum { LOOKED_AT = 10000, SAID = 20 };
+  struct db_result result;
+  struct db_row row;
+  if (!op_query(doctor->op, opsql_doctor_order_keys, ARGS(UNSIGNED("most", LOOKED_AT), UNSIGNED("cap", SAID)),
+                "looking at order keys", &result, err))
+    return false;
+  bool any = false;
+  for (; db_next(&result, &row, 5) && row.fields[0] && row.fields[1] && row.fields[2] && row.fields[3] && row.fields[4];
+       any = true)
+    doctor_say(doctor, FINDING_WARN, "order keys",
+               "let applications leave out shard and not change order_key; move_to_shard brings them together",
+               "%s: tasks of order_key %s are in %s shards (ids %s to %s), where daemons do not know of each other's",
+               row.fields[1], row.fields[0], row.fields[2], row.fields[3], row.fields[4]);
+  db_results_free(&result, 1);
+  if (!any)
+    doctor_say(doctor, FINDING_OK, "order keys", "", "the tasks of each are in one shard");
+  return true;
+}
+
 bool doctor_tables(struct doctor *doctor, struct err *err) {
   static bool (*const checks[])(struct doctor *, struct err *) = {
-      check_partitions, check_shards, check_routes,     check_backlog,  check_held,
-      check_misfits,    check_dead,   check_quarantine, check_due_zone, check_due};
+      check_partitions, check_shards,     check_added, check_routes,     check_backlog,  check_held,
+      check_misfits,    check_order_keys, check_dead,  check_quarantine, check_due_zone, check_due};
   bool ok = true;
   for (size_t i = 0; ok && i < ARRAY_LEN(checks); i++)
     ok = checks[i](doctor, err);

@@ -589,6 +589,28 @@ def test_doctor_asks_each_broker_itself(cli, rabbitmq, kafka):
     assert said["bus"]["level"] == "warn" and said["bus"]["cure"], said
 
 
+def test_doctor_sees_what_was_added_to_the_tables(cli):
+    """A trigger or foreign key that somebody added works in each of the daemon's transactions: doctor names it, as far
+    as its user may see it. So it does with an order_key whose tasks somebody has put into several shards, where they are
+    not in order when several daemons run."""
+    def found():
+        return {line["check"]: (line["level"], line["text"]) for line in cli.jsonl("doctor")
+                if line["check"] in ("triggers", "foreign keys", "order keys")}
+
+    assert {check: level for check, (level, _) in found().items()} == {"triggers": "ok", "order keys": "ok"}
+    cli.sql("CREATE TRIGGER slow BEFORE DELETE ON outbox FOR EACH ROW SET @slow = SLEEP(0)")
+    cli.sql("CREATE TABLE note (id BIGINT UNSIGNED NOT NULL, CONSTRAINT of_task FOREIGN KEY (id) REFERENCES outbox (id))")
+    cli.sql("INSERT INTO outbox (route, payload, order_key, shard) VALUES ('h', '', 'k', 1), ('h', '', 'k', 2),"
+            " ('h', '', 'one', 1), ('h', '', 'one', 1)")
+    said = found()
+    assert {level for level, _ in said.values()} == {"warn"} and len(said) == 3
+    assert "trigger slow runs BEFORE DELETE on outbox" in said["triggers"][1]
+    assert "of_task of note references outbox" in said["foreign keys"][1]
+    assert "tasks of order_key k are in 2 shards" in said["order keys"][1]
+    cli.sql("DROP TABLE note")
+    cli.sql("DROP TRIGGER slow")
+
+
 def test_doctor_lists_held_tasks(cli):
     """Tasks whose route nobody has wait for ever: doctor names the route."""
     cli.add("no.such.route", count=3)
