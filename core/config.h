@@ -72,6 +72,7 @@ struct route_config {
   int64_t breaker;        /* so many failures of a target in a row suspend it; 0 = never */
   bool many_targets;      /* what makes up its target holds placeholders */
   const char *reply_to;   /* where consumers answer: result topic or queue, or callback URL; NULL = none */
+  uint64_t answer_to;     /* the entry of results that they are told of: its config_answer_to(); 0 = none */
 };
 
 /* An entry under `results:`. */
@@ -166,6 +167,10 @@ const struct route_config *config_route(const struct config *config, const char 
  * configuration has none; then nothing is known of its road, and every entry without a list of its own is one. */
 bool config_answers_on(const struct config *config, const char *entry, const char *name,
                        const struct route_config *route);
+
+/* Names the topic or queue of that entry of results, over reloads, restarts and daemons; 0 = there is no such entry. A
+ * row keeps it, so that an answer counts where the message said, whatever its route says by then. */
+uint64_t config_answer_to(const struct config *config, const char *entry);
 
 /* Whether a running daemon can take `next` in place of `now` without a restart: plugins, results, database,
  * admin, callbacks and engine.instance must be the same. False = text says which part needs a restart. */

@@ -69,6 +69,38 @@ static bool takes(const struct config *config, const struct source_config *sourc
   return true;
 }
 
+/* FNV-1a of the broker's name and the address. */
+static uint64_t digest(const struct source_config *source) {
+  const char *address = address_of(source);
+  uint64_t hash = UINT64_C(0xcbf29ce484222325);
+  const char *parts[] = {source->plugin->name, address ? address : ""};
+  for (size_t i = 0; i < sizeof parts / sizeof parts[0]; i++)
+    for (const char *c = parts[i];; c++) {
+      hash = (hash ^ (unsigned char)*c) * UINT64_C(0x100000001b3);
+      if (!*c)
+        break; /* the NUL parts them */
+    }
+  hash &= INT64_MAX;
+  return hash ? hash : 1;
+}
+
+uint64_t config_answer_to(const struct config *config, const char *entry) {
+  for (size_t i = 0; i < config->source_count; i++)
+    if (strcmp(config->sources[i].name, entry) == 0)
+      return digest(&config->sources[i]);
+  return 0;
+}
+
+uint64_t config_told_to(const struct config *config, const struct route_config *route) {
+  for (size_t i = 0; i < config->source_count; i++) {
+    const struct source_config *source = &config->sources[i];
+    bool told = reads(source, route->reply_to) || (source->plugin == route->plugin && !address_of(source));
+    if (told && takes(config, source, route))
+      return digest(source);
+  }
+  return 0;
+}
+
 bool config_answers_on(const struct config *config, const char *entry, const char *name,
                        const struct route_config *route) {
   for (size_t i = 0; i < config->source_count; i++) {

@@ -53,6 +53,8 @@ MUSTCHECK bool config_load_routes(const struct config_loader *l);
 
 /* What the consumers of a route are told where its configuration does not say: NULL = nothing. */
 const char *config_reply_to(const struct config *config, const struct route_config *route);
+/* What route->answer_to is to be. */
+uint64_t config_told_to(const struct config *config, const struct route_config *route);
 
 /* The key routes of an entry of results, and what results and routes, both loaded, are to each other. */
 MUSTCHECK bool config_check_patterns(const struct config_loader *l, const struct yaml_node *entry,

@@ -225,6 +225,7 @@ static void set_dependent_defaults(const struct config_loader *l, const struct y
     route->timeout_ms = route->result == RESULT_EXPECTED ? TIMEOUT_RESULT_MS : TIMEOUT_MS;
   if (route->result == RESULT_EXPECTED && !route->reply_to)
     route->reply_to = config_reply_to(l->config, route);
+  route->answer_to = config_told_to(l->config, route);
 }
 
 static bool check_route(const struct config_loader *l, const struct yaml_node *node, const struct route_config *route) {

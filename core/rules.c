@@ -161,6 +161,8 @@ static void delivered(const struct rules_context *context, const struct route_co
   } else {
     to_done(context, route, out);
   }
+  if (out->event == EVENT_PUBLISHED)
+    out->answer_to = route->answer_to;
 }
 
 /* The destination is down or gone. Where that is the route's, the row goes back as it is; a row whose own target is in
@@ -331,13 +333,19 @@ static enum result_fate meet_change(const struct result_row *row, const struct r
   return in_flight ? RESULT_BUSY /* whoever sent it knows what of the row he sent, and records it */ : RESULT_STALE;
 }
 
+/* Whether the message of this attempt, or of a later one that has left by now, told its consumer to answer there. */
+static bool was_told(const struct config *config, const struct result_row *row, const struct result_record *record) {
+  bool has_left = record->attempt < row->attempt || (record->attempt == row->attempt && row->state != TASK_CLAIMED);
+  return row->answer_to && has_left && config_answer_to(config, record->entry) == row->answer_to;
+}
+
 /* A record from an entry of results speaks for the consumers of the routes that answer there, and for no others. While
  * nobody waits for its task's result, that task is not the record's to end. */
 static enum result_fate meet_road(const struct config *config, const struct route_config *route,
                                   const struct result_row *row, const struct result_record *record) {
   if (!record->entry) /* a callback's URL is its row's alone, and the API's token opens all */
     return RESULT_APPLIED;
-  if (!config_answers_on(config, record->entry, row->route, route))
+  if (!config_answers_on(config, record->entry, row->route, route) && !was_told(config, row, record))
     return RESULT_MISROUTED;
   bool answers = !route || route->plugin->module->capabilities & DUEBOX_CAP_ANSWERS;
   if ((route && route->result == RESULT_EXPECTED) || row->state == TASK_AWAITING || !task_state_living(row->state) ||

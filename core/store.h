@@ -198,8 +198,10 @@ struct decision {
   uint32_t recoveries;
   int64_t delay_us;     /* RETRY: due this long after now. PUBLISHED, PROGRESS: the result is due this long after now */
   int64_t published_us; /* when the destination had it; 0 = not published in this attempt */
-  int64_t keep_us;      /* how long the row stays in outbox_history; 0 = a DONE row is deleted */
-  bool log_attempt;     /* an outbox_attempts row too */
+  uint64_t
+      answer_to;   /* PUBLISHED: where its consumer was told to answer (config_answer_to); 0 = on no entry of results */
+  int64_t keep_us; /* how long the row stays in outbox_history; 0 = a DONE row is deleted */
+  bool log_attempt;                   /* an outbox_attempts row too */
   const char *error_class;            /* NULL = none */
   const char *error;                  /* NULL = none */
   const char *alert_route;            /* DEAD: insert a task on this route that tells of it; NULL = none */
@@ -240,8 +242,9 @@ struct result_row {
   int64_t due_us, asked_due_us, expires_us;
   int64_t now_us; /* when it was locked, by the database's clock */
   enum row_change change;
-  uint64_t version;  /* task_version() */
-  const char *route; /* NUL-terminated, valid during the call */
+  uint64_t version;   /* task_version() */
+  uint64_t answer_to; /* of the last copy that left, see struct decision; 0 = none */
+  const char *route;  /* NUL-terminated, valid during the call */
 };
 
 enum result_fate {

@@ -137,6 +137,7 @@ enum {
   COL_NOW,
   COL_CHANGE,
   COL_VERSION,
+  COL_ANSWER_TO,
   COL_COUNT
 };
 
@@ -159,7 +160,8 @@ static bool read_row(const struct db_row *row, struct slot *slot) {
             db_time(row, COL_DUE, &out->due_us) && db_time(row, COL_ASKED_DUE, &out->asked_due_us) &&
             (!row->fields[COL_EXPIRES] || db_time(row, COL_EXPIRES, &out->expires_us)) &&
             db_copy(row, COL_ROUTE, slot->route, sizeof slot->route) && db_time(row, COL_NOW, &out->now_us) &&
-            db_u64(row, COL_CHANGE, CHANGE_SINCE_SENT, &change);
+            db_u64(row, COL_CHANGE, CHANGE_SINCE_SENT, &change) &&
+            db_u64(row, COL_ANSWER_TO, UINT64_MAX, &out->answer_to);
   if (!ok)
     return false;
   out->shard = (uint8_t)shard;
@@ -185,7 +187,8 @@ static void each_row(struct results_unit *u, struct db_result *result, unsigned 
 
 static bool take_living(const struct db_row *row, struct slot *slot) {
   slot->busy = !slot->living && !slot->unreadable;
-  return slot->living || db_copy(row, 1, slot->route, sizeof slot->route);
+  return slot->living ||
+         (db_copy(row, 1, slot->route, sizeof slot->route) && db_u64(row, 2, UINT64_MAX, &slot->row.answer_to));
 }
 
 static bool lock_rows(struct store_session *ss, struct results_unit *u, struct err *err) {
@@ -207,7 +210,7 @@ static bool lock_rows(struct store_session *ss, struct results_unit *u, struct e
   if (!session_send(ss, WHAT, results, n, err))
     return false;
   each_row(u, &results[1], COL_COUNT, COL_MESSAGE_ID, read_row);
-  each_row(u, &results[2], 2, 0, take_living);
+  each_row(u, &results[2], 3, 0, take_living);
   db_results_free(results, n);
   for (size_t i = 0; i < u->parsed; i++)
     if (u->met_again && u->slots[i].busy)
@@ -258,7 +261,6 @@ static bool may_be_same(const struct slot *slot) {
 }
 
 static bool take_same(const struct db_row *row, struct slot *slot) {
-  (void)row;
   slot->row.change = CHANGE_BEFORE_SENT;
   return true;
 }
@@ -303,9 +305,8 @@ static bool look_back(struct store_session *ss, struct results_unit *u, struct e
 
 /* Too large for one statement: escaped twice, a text may grow eightfold. */
 static bool is_too_large(const struct store_session *ss, const struct result_record *record) {
-  size_t len = record->result_json_len + record->checkpoint_len;
-  len += record->error_stack ? strlen(record->error_stack) : 0;
-  return len > ss->conn->max_packet / 8;
+  size_t stack = record->error_stack ? strlen(record->error_stack) : 0;
+  return record->result_json_len + record->checkpoint_len + stack > ss->conn->max_packet / 8;
 }
 
 /* This attempt has had its result. A second one changes nothing; where it says the opposite, people will ask which of
@@ -332,19 +333,21 @@ static enum result_fate judge_late(struct slot *slot) {
 }
 
 static enum result_fate judge_misrouted(struct slot *slot) {
-  static const char cure[] = "its reply_to, with result: expected, must be that topic or queue, or `routes` of that "
-                             "entry of results must list it";
-  snprintf(slot->reason, sizeof slot->reason, "route %s takes no results from %s: %s", slot->route,
-           slot->result->source, cure);
+  snprintf(slot->reason, sizeof slot->reason,
+           "route %s takes no results from %s: its reply_to, with result: expected, must be that topic or queue, or "
+           "`routes` of that entry of results must list it",
+           slot->route, slot->result->source);
   return RESULT_MISROUTED;
 }
 
 /* What has ended is only spoken about on the road of its route, and only what came on it waits for a locked row. */
 static bool is_misrouted(const struct results_unit *u, const struct slot *slot) {
-  const struct result_row row = {.state = slot->finished ? slot->final : TASK_DONE, .route = slot->route};
+  const struct result_record *record = &slot->result->record;
+  struct result_row row = {.attempt = record->attempt, .route = slot->route, .answer_to = slot->row.answer_to};
   struct decision unused = {0};
-  return slot->result->record.entry && (slot->busy || slot->seen || slot->finished) &&
-         u->decide(u->ctx, &row, &slot->result->record, &unused) == RESULT_MISROUTED;
+  row.state = slot->finished ? slot->final : TASK_DONE;
+  return record->entry && (slot->busy || slot->seen || slot->finished) &&
+         u->decide(u->ctx, &row, record, &unused) == RESULT_MISROUTED;
 }
 
 static enum result_fate judge_living(struct results_unit *u, struct slot *slot) {
@@ -480,10 +483,7 @@ static bool write_quarantine(struct store_session *ss, struct results_unit *u, s
 
 static bool write_rows(struct store_session *ss, struct results_unit *u, struct err *err) {
   struct text shards = {0};
-  for (uint64_t shard = 0; shard < STORE_SHARDS_MAX; shard++) {
-    text_puts(&shards, shard ? "," : "");
-    text_u64(&shards, shard);
-  }
+  text_shard_set(&shards, UINT64_MAX);
   struct writer w = {
       .ss = ss, .what = WHAT, .decisions = u->decisions, .count = u->writes, .fence = "TRUE", .shards = &shards};
   w.no_wait = *session_skip(ss, u->met_again);

@@ -173,7 +173,12 @@ static void add_row(struct text *row, const struct decision *d, bool versioned) 
   text_json(row, nul ? NULL : d->message_id.data, d->message_id.len, STORE_ID_MAX + STORE_WIDER);
   text_puts(row, ",");
   text_json(row, versioned && d->changed_at.len ? d->changed_at.data : NULL, d->changed_at.len, SIZE_MAX);
-  text_puts(row, was_sent(d) ? ",1]" : ",0]");
+  text_puts(row, was_sent(d) ? ",1" : ",0");
+  if (d->answer_to) {
+    text_puts(row, ",");
+    text_u64(row, d->answer_to);
+  }
+  text_puts(row, "]");
 }
 
 void write_expect(struct writer *w, int64_t rows) { w->expected[w->statements++] = rows; }
@@ -394,6 +399,7 @@ static bool write_same(struct writer *w, const char *statement, struct decision 
                      UNSIGNED("recoveries", d->recoveries), SIGNED("delay", d->delay_us > 0 ? d->delay_us : 0),
                      d->published_us ? TIME("published", d->published_us) : WORD("published", "o.published_at"),
                      SIGNED("keep", d->keep_us > 0 ? d->keep_us : 0), UNSIGNED("attempt_of", attempt_of(d)),
+                     d->answer_to ? UNSIGNED("answer_to", d->answer_to) : WORD("answer_to", "NULL"),
                      WORD("content", ROW_CONTENT), STRING("kind", attempt_kind(d)), STRING("outcome", outcome(d)),
                      WORD("ignore", ignore_word(d))),
                 (int64_t)count, err);

@@ -36,6 +36,7 @@ static int by_values(const struct decision *x, const struct decision *y) {
   found = found ? found : order(x->recoveries, y->recoveries);
   found = found ? found : order(x->delay_us, y->delay_us);
   found = found ? found : order(x->keep_us, y->keep_us);
+  found = found ? found : order((int64_t)x->answer_to, (int64_t)y->answer_to);
   return found ? found : order(x->published_us != 0, y->published_us != 0);
 }
 

@@ -45,6 +45,8 @@ ALTER TABLE `{table}`
   ADD COLUMN revision INT UNSIGNED NOT NULL DEFAULT 0,
   -- Of the content that the last attempt sent, once that is recorded.
   ADD COLUMN sent_digest BIGINT UNSIGNED NULL,
+  -- On which topic or queue the last copy that left told its consumer to answer, as a digest.
+  ADD COLUMN answer_to BIGINT UNSIGNED NULL,
   -- The epoch of the shard's lease under which the row was claimed.
   ADD COLUMN claim_epoch BIGINT UNSIGNED NULL,
   -- Where the row is to go: the holder of its shard moves it.

@@ -98,3 +98,38 @@ def test_an_answer_over_another_broker(stage):
     opened.set()
     stage.wait_row(pay, LIMIT_S, state="done")
     assert stage.count("outbox_quarantine") == 0
+
+
+def test_a_message_is_answered_where_it_said(stage):
+    """Also when its route has another reply_to by now, or the task another route: nothing waits for its time-out and
+    is sent a second time (P4). What the message did not name is refused as before (P7)."""
+    queue = {name: stage.queue() for name in ("first", "second", "third")}
+    stage.amqp("a.x", reply_to=queue["first"], result="expected", timeout="1h", history="1h")
+    stage.amqp("c.x", reply_to=queue["third"], result="expected", timeout="1h", history="1h")
+    stage.http("h.x", timeout="1h", history="1h")
+    stage.configuration["results"] = [{"via": "rabbit", "queue": name} for name in queue.values()]
+    daemon = stage.start()
+    stage.consume_amqp("a.x", "c.x")
+    stage.consume_http()
+    reloaded, moved = stage.insert("a.x", kept=True, count=2)
+    for task in (reloaded, moved):
+        stage.wait_row(task, LIMIT_S, state="awaiting")
+    stage.wait_arrived(2, LIMIT_S)
+    changed = {**daemon.configuration["routes"]["a.x"], "reply_to": queue["second"]}
+    assert daemon.reload({**daemon.configuration, "routes": {**daemon.configuration["routes"], "a.x": changed}})
+    stage.execute("UPDATE outbox SET route = 'h.x' WHERE message_id = %s", moved)
+
+    def send(name, task, **members):
+        stage.rabbitmq.publish("", queue[name], json.dumps({"id": task, "attempt": 1, **members}).encode())
+
+    for task in (reloaded, moved):
+        send("third", task, status="fail", error={"message": "a stranger"})
+    wait_until(lambda: stage.count("outbox_quarantine") == 2, LIMIT_S, "the strangers to be refused")
+    assert {stage.row(task)["state"] for task in (reloaded, moved)} == {"awaiting"}
+    daemon.stop()       # what the message said is in the table
+    daemon.start()
+    for task in (reloaded, moved):
+        send("first", task, status="done")
+    stage.wait_row(reloaded, LIMIT_S, state="done", attempt=1)
+    stage.wait_row(moved, LIMIT_S, state="done", attempt=2, route="h.x")    # changed meanwhile: sent again, at once
+    assert stage.count("outbox_quarantine") == 2

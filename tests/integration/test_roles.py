@@ -18,7 +18,7 @@ ENGINE = [("state", "'held'"), ("attempt", 7), ("failures", 1), ("recoveries", 1
           ("lease_until", "UTC_TIMESTAMP(6)"), ("first_due_at", "UTC_TIMESTAMP(6)"), ("published_at", "UTC_TIMESTAMP(6)"),
           ("finished_at", "UTC_TIMESTAMP(6)"), ("error_class", "'e'"), ("last_error", "'e'"), ("progress", 1),
           ("checkpoint", "'c'"), ("created_at", "UTC_TIMESTAMP(6)"), ("changed_at", "UTC_TIMESTAMP(6)"), ("revision", 1),
-          ("sent_digest", 1), ("claim_epoch", 1), ("move_to_shard", 1), ("move_to_host", "'h'")]
+          ("sent_digest", 1), ("answer_to", 1), ("claim_epoch", 1), ("move_to_shard", 1), ("move_to_host", "'h'")]
 NOBODY = [*[f"INSERT INTO outbox (route, payload, {column}) VALUES ('r', 'x', {value})" for column, value in ENGINE],
           *[f"UPDATE outbox SET {assignment}" for assignment in
             (f"id = {LAST}", "message_id = 'm'", "state = 'held'", "shard = 3", "target_host = 'h'", "attempt = 0",

@@ -12,11 +12,16 @@
 #define ROW(...) sql(f, "INSERT INTO outbox " __VA_ARGS__)
 
 /* What the rules of the engine come to, as far as these tests need it. */
+/* Where a message said that it is to be answered: as far as a row keeps it. */
+#define REFUSES (UINT64_C(0x7edcba9876543210))
+
 static enum result_fate decide(void *ctx, const struct result_row *row, const struct result_record *record,
                                struct decision *out) {
   int *calls = ctx;
   (*calls)++;
   if (record->entry && strcmp(row->route, record->entry) != 0)
+    return RESULT_MISROUTED;
+  if (row->answer_to == REFUSES)
     return RESULT_MISROUTED;
   if (record->attempt > row->attempt + 1)
     return RESULT_ORPHAN;
@@ -61,6 +66,31 @@ static void awaiting(struct fixture *f, int id, const char *message_id) {
       "'p', 0, "
       "'%s', 'awaiting', 1, '2035-01-01', '2020-01-01 00:00:01', '2020-01-01')",
       id, message_id);
+}
+
+/* Alone, in a group and as rows of a JSON text: what is written with the publishing comes back with the result. */
+static void a_row_keeps_where_its_message_said(void **state) {
+  struct fixture *f = *state;
+  enum { ROWS = 20, OTHERS = 3 };
+  struct decision d[ROWS];
+  for (int i = 0; i < ROWS; i++) {
+    ROW("(id, route, payload, shard, message_id) VALUES (%d, 'r', 'p', 0, 'm%d')", i + 1, i + 1);
+    d[i] = decide_on(f, (uint64_t)i + 1, EVENT_PUBLISHED);
+    d[i].attempt = 1;
+    d[i].answer_to = i < OTHERS ? 7 : REFUSES;
+    d[i].delay_us = INT64_C(60000000);
+  }
+  assert_int_equal(settle(f, d, 1), 1);
+  assert_int_equal(settle(f, d + 1, ROWS - 1), ROWS - 1);
+  assert_int_equal(ask(f, "SELECT COUNT(*) FROM outbox WHERE answer_to = 7 AND id <= %d", OTHERS), OTHERS);
+  assert_int_equal(ask(f, "SELECT COUNT(*) FROM outbox WHERE answer_to = %llu", (unsigned long long)REFUSES),
+                   ROWS - OTHERS);
+  assert_int_equal(apply_one(f, (struct store_result){.record = {.message_id = "m1", .attempt = 1, .progress = -1},
+                                                      .body = {"", 0}}),
+                   RESULT_APPLIED);
+  assert_int_equal(apply_one(f, (struct store_result){.record = {.message_id = "m20", .attempt = 1, .progress = -1},
+                                                      .body = {"", 0}}),
+                   RESULT_MISROUTED);
 }
 
 static void results_finish_retry_and_bury(void **state) {
@@ -469,6 +499,7 @@ static void a_thousand_at_once(void **state) {
 int main(int argc, char **argv) {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, store_setup, store_teardown)
   const struct CMUnitTest tests[] = {
+      TEST(a_row_keeps_where_its_message_said),
       TEST(results_finish_retry_and_bury),
       TEST(the_same_result_again_is_a_duplicate),
       TEST(a_result_of_an_older_attempt),

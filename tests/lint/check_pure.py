@@ -21,7 +21,7 @@ MEMORY_AND_TEXT = set("""memcpy memmove memset memcmp memchr memrchr memmem strl
     __strcat_chk""".split())
 BASE = ("err_", "arena_")  # core/base: text of failures, memory that is freed at once
 # A look-up in the immutable configuration, which is data to the rules; the file it stands in reads files.
-LOOK_UPS = {("rules", "config_route"), ("rules", "config_answers_on")}
+LOOK_UPS = {("rules", "config_route"), ("rules", "config_answers_on"), ("rules", "config_answer_to")}
 # Checks of the programmer's own rows at their first use may say what is wrong before abort().
 LAST_WORDS = {("options", "fprintf"), ("options", "stderr"), ("options", "__fprintf_chk")}
 

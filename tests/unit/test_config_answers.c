@@ -87,6 +87,39 @@ static const struct {
      "bus#1"},
 };
 
+/* What a row keeps of where its consumer is told to answer is an entry that takes its results. */
+static void assert_told_what_it_takes(const struct config *config) {
+  const struct route_config *route = &config->routes[0];
+  bool taken = false, told = false;
+  for (size_t s = 0; s < config->source_count; s++) {
+    const char *entry = config->sources[s].name;
+    told = told || config_answer_to(config, entry) == route->answer_to;
+    taken = taken ||
+            (config_answer_to(config, entry) == route->answer_to && config_answers_on(config, entry, "r.x", route));
+  }
+  assert_int_equal(taken, told);
+  assert_int_equal(told, route->answer_to != 0);
+}
+
+/* A broker and its topic have a name that stays when entries come, go and change places; two topics have two. */
+static void test_names_that_rows_keep(void **state) {
+  char said[4096];
+  struct config *config = load(*state,
+                               PLUGINS "results: [{via: bus, topic: t}, {via: rabbit, topic: u}]\n"
+                                       "routes: {r.x: {via: bus, result: expected}}\n",
+                               said, sizeof said);
+  struct config *other = load(*state,
+                              PLUGINS "results: [{via: bus, topic: u}, {via: rabbit, topic: t}, "
+                                      "{via: bus, topic: t}]\n",
+                              said, sizeof said);
+  uint64_t name = config->routes[0].answer_to;
+  assert_true(name != 0 && name == config_answer_to(config, "bus#1") && name == config_answer_to(other, "bus#2"));
+  assert_true(name != config_answer_to(config, "rabbit#1") && name != config_answer_to(other, "bus#1"));
+  assert_true(name != config_answer_to(other, "rabbit#1") && config_answer_to(config, "nobody#1") == 0);
+  config_free(&config);
+  config_free(&other);
+}
+
 static void test_roads(void **state) {
   for (size_t i = 0; i < sizeof roads / sizeof roads[0]; i++) {
     char yaml[1024], said[4096], entries[64] = "";
@@ -99,6 +132,7 @@ static void test_roads(void **state) {
     if (strcmp(entries, roads[i].entries) != 0)
       fail_msg("%s: it answers on \"%s\", not on \"%s\"", roads[i].what, entries, roads[i].entries);
     assert_false(config_answers_on(config, "nobody#1", "r.x", &config->routes[0]));
+    assert_told_what_it_takes(config);
     config_free(&config);
   }
 }
@@ -171,6 +205,7 @@ static void test_lists_that_are_wrong(void **state) {
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test_setup_teardown(test_roads, set_up, tear_down),
+      cmocka_unit_test_setup_teardown(test_names_that_rows_keep, set_up, tear_down),
       cmocka_unit_test_setup_teardown(test_an_unknown_route, set_up, tear_down),
       cmocka_unit_test_setup_teardown(test_reply_to, set_up, tear_down),
       cmocka_unit_test_setup_teardown(test_what_needs_a_line_is_said, set_up, tear_down),

@@ -60,9 +60,32 @@ static const struct meeting {
     {"a route of another daemon, not listed", "else", "rabbit#3", TASK_AWAITING, 1, RESULT_MISROUTED, RESULT_MISROUTED},
 };
 
-static void a_result_comes_on_a_road(void **state) {
+/* The reply_to of its route was changed since it was sent, or the route of the task. */
+static const struct told {
+  const char *entry; /* that its last message named */
+  struct meeting meeting;
+} tellings[] = {
+    {"rabbit#1", {"told so", "b.x", "rabbit#1", TASK_AWAITING, 1, RESULT_APPLIED, RESULT_APPLIED}},
+    {"rabbit#1",
+     {"told so, where it is another's", "b.x", "rabbit#2", TASK_AWAITING, 1, RESULT_APPLIED, RESULT_APPLIED}},
+    {"rabbit#1",
+     {"told so, by now an HTTP task", "pay.x", "rabbit#1", TASK_AWAITING, 1, RESULT_APPLIED, RESULT_APPLIED}},
+    {"rabbit#3",
+     {"told so, by now of another daemon", "else", "rabbit#3", TASK_AWAITING, 1, RESULT_APPLIED, RESULT_APPLIED}},
+    {"rabbit#1", {"told so, too late", "b.x", "rabbit#1", TASK_SCHEDULED, 1, RESULT_APPLIED, RESULT_DUPLICATE}},
+    {"rabbit#2",
+     {"the last attempt was told elsewhere", "b.x", "rabbit#1", TASK_AWAITING, 2, RESULT_MISROUTED, RESULT_MISROUTED}},
+    {"rabbit#1",
+     {"told so before, and the next attempt is on its way", "b.x", "rabbit#1", TASK_CLAIMED, 1, RESULT_MISROUTED,
+      RESULT_MISROUTED}},
+    {"rabbit#1",
+     {"told so before, of an attempt that has not left", "b.x", "rabbit#1", TASK_SCHEDULED, 0, RESULT_MISROUTED,
+      RESULT_MISROUTED}},
+    {"rabbit#1", {"another was told", "b.x", "rabbit#3", TASK_AWAITING, 1, RESULT_MISROUTED, RESULT_MISROUTED}},
+};
+
+static void meet(const struct meeting *m, const char *told) {
   static const enum result_status failures[] = {RESULT_FAIL, RESULT_RETRY, RESULT_PROGRESS};
-  const struct meeting *m = *state;
   struct source_config sources[] = {{"rabbit#1", &rabbit, &queue_a, {0}},
                                     {"rabbit#2", &rabbit, &queue_b, {0}},
                                     {"rabbit#3", &rabbit, &queue_c, {listed, 1}}};
@@ -81,7 +104,8 @@ static void a_result_comes_on_a_road(void **state) {
                            .route = m->route,
                            .due_us = context.now_us,
                            .asked_due_us = context.now_us,
-                           .now_us = context.now_us};
+                           .now_us = context.now_us,
+                           .answer_to = told ? config_answer_to(&config, told) : 0};
   struct result_record record = {
       .attempt = 1, .status = RESULT_DONE, .retry_in_ms = -1, .extend_ms = -1, .progress = -1, .entry = m->entry};
   struct decision d = {0};
@@ -94,12 +118,23 @@ static void a_result_comes_on_a_road(void **state) {
   }
 }
 
+static void a_result_comes_on_a_road(void **state) { meet(*state, NULL); }
+
+static void a_result_comes_where_the_message_said(void **state) {
+  const struct told *told = *state;
+  meet(&told->meeting, told->entry);
+}
+
 int main(void) {
-  enum { MEETINGS = sizeof meetings / sizeof meetings[0] };
-  struct CMUnitTest tests[MEETINGS] = {{0}};
+  enum { MEETINGS = sizeof meetings / sizeof meetings[0], TELLINGS = sizeof tellings / sizeof tellings[0] };
+  struct CMUnitTest tests[MEETINGS + TELLINGS] = {{0}};
   for (size_t i = 0; i < MEETINGS; i++)
     tests[i] = (struct CMUnitTest){.name = meetings[i].name,
                                    .test_func = a_result_comes_on_a_road,
                                    .initial_state = (void *)(uintptr_t)&meetings[i]};
-  return _cmocka_run_group_tests("roads", tests, MEETINGS, NULL, NULL);
+  for (size_t i = 0; i < TELLINGS; i++)
+    tests[MEETINGS + i] = (struct CMUnitTest){.name = tellings[i].meeting.name,
+                                              .test_func = a_result_comes_where_the_message_said,
+                                              .initial_state = (void *)(uintptr_t)&tellings[i]};
+  return _cmocka_run_group_tests("roads", tests, MEETINGS + TELLINGS, NULL, NULL);
 }
