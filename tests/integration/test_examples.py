@@ -95,6 +95,20 @@ def test_cancel_kept(cursor, task):
         "cancelled", due, b'{"order": 17}', 30)
 
 
+def test_cancel_kept_in_a_careful_session(cursor, task):
+    """A client that refuses a DELETE without a key (Workbench, `mariadb -U`), and goes on after an error, leaves no task
+    that is in the history as cancelled and goes out all the same."""
+    for key in ("order-17", "order-17", "other"):
+        task(task_key=key, route="orders.cancel", delay_ms=1_800_000)
+    cursor.execute("SET SESSION sql_safe_updates = 1")
+    try:
+        assert run(cursor, "cancel_kept")[1] == 2
+    finally:
+        cursor.execute("SET SESSION sql_safe_updates = 0")
+    assert one(cursor, "SELECT GROUP_CONCAT(task_key) FROM outbox") == "other"
+    assert one(cursor, "SELECT COUNT(*) FROM outbox_history WHERE state = 'cancelled'") == 2
+
+
 def test_reschedule(cursor, task):
     """A task whose time is put off does not leave at the old one, whichever client wrote it."""
     task(task_key="order-17", route="orders.cancel", delay_ms=1_800_000)
