@@ -144,6 +144,11 @@ enum http_body http_response_body(struct http_response *response) {
   return response->cut && response->scan.state == HTTP_SCAN_GOES_ON ? HTTP_BODY_UNREAD : HTTP_BODY_OBJECT;
 }
 
+bool http_response_breaks_off(const struct http_response *response) {
+  size_t brace = object_at(response);
+  return !response->cut && brace < response->len && !http_scan_closes(response->body + brace, response->len - brace);
+}
+
 int64_t http_retry_after_ms(const struct http_response *response, int64_t seconds, int64_t max_ms) {
   if (seconds <= 0 && response->very_late)
     seconds = INT64_MAX;

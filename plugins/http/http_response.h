@@ -55,6 +55,9 @@ enum http_body {
  * members. */
 __attribute__((warn_unused_result)) enum http_body http_response_body(struct http_response *response);
 
+/* Whether the body begins as a JSON object and breaks off within it. */
+bool http_response_breaks_off(const struct http_response *response);
+
 /* Retry-After in ms from libcurl's seconds (0 or less: none), at most max_ms (0: not honoured); -1 when there is none.
  */
 int64_t http_retry_after_ms(const struct http_response *response, int64_t seconds, int64_t max_ms);

@@ -67,3 +67,13 @@ enum http_scan_state http_scan_read(struct http_scan *scan, const char *data, si
   }
   return scan->state;
 }
+
+bool http_scan_closes(const char *data, size_t len) {
+  struct http_scan scan = {0};
+  for (size_t i = 0; i < len; i++) {
+    if (http_scan_read(&scan, data + i, 1) == HTTP_SCAN_NONE && scan.depth == 0)
+      return true;
+    scan.state = HTTP_SCAN_GOES_ON; /* whatever its status is */
+  }
+  return false;
+}

@@ -31,6 +31,9 @@ struct http_scan {
   char text[HTTP_SCAN_TEXT];
 };
 
+/* Whether the object that text begins as comes to its end there. */
+bool http_scan_closes(const char *data, size_t len);
+
 enum http_scan_state http_scan_read(struct http_scan *scan, const char *data, size_t len);
 
 #endif

@@ -396,6 +396,16 @@ static struct http_verdict judge_refusal(const struct http_transfer *t, char tex
   return verdict;
 }
 
+/* Whether the response was given up in the middle. For libcurl 7.88 an HTTP/2 stream that is reset with NO_ERROR has
+ * ended well; only a Content-Length, or the body itself, tells otherwise. */
+static bool is_given_up(const struct http_transfer *t) {
+  long version = 0;
+  curl_off_t length = -1;
+  curl_easy_getinfo(t->easy, CURLINFO_HTTP_VERSION, &version);
+  curl_easy_getinfo(t->easy, CURLINFO_CONTENT_LENGTH_DOWNLOAD_T, &length);
+  return version == CURL_HTTP_VERSION_2_0 && length < 0 && http_response_breaks_off(&t->response);
+}
+
 enum http_reach http_transfer_complete(struct http_transfer *transfer, enum http_end end, CURLcode code) {
   const struct duebox_host *host = transfer->shared->host;
   struct duebox_outcome outcome = DUEBOX_OUTCOME(.cls = DUEBOX_UNKNOWN);
@@ -406,7 +416,7 @@ enum http_reach http_transfer_complete(struct http_transfer *transfer, enum http
     verdict = judge_refusal(transfer, text);
   } else if (end == HTTP_END_STOPPED) {
     verdict = judge_stop(transfer, text);
-  } else if (transfer->response.headed && (code == CURLE_OK || transfer->response.cut)) {
+  } else if (transfer->response.headed && (code == CURLE_OK || transfer->response.cut) && !is_given_up(transfer)) {
     reach = HTTP_REACH_ANSWERED;
     verdict = judge_response(transfer, &outcome, text);
     if (verdict.cls != DUEBOX_DELIVERED)

@@ -226,11 +226,25 @@ static void flood_delays_nobody(void **state) {
   check_flood(f, "flood-settings");
 }
 
+/* Delivered means a whole response: one that is given up in the middle may have been going to say "fail". */
+static void response_that_is_given_up_is_unknown(void **state) {
+  struct fixture *f = fixture(state);
+  snprintf(f->url, sizeof(f->url), "https://localhost:%d/", hostile_server_port(f->files, "given-up"));
+  struct fake_host *host = open_host(f);
+  add(host, f, 1);
+  settle(host);
+  struct fake_outcome outcome = fake_host_outcome(host, 0);
+  if (outcome.cls != DUEBOX_UNKNOWN)
+    fail_msg("class %d, \"%s\": %s", (int)outcome.cls, outcome.error_class, outcome.message);
+  fake_host_free(host);
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test_setup_teardown(requests_share_a_connection, set_up, tear_down),
       cmocka_unit_test_setup_teardown(what_was_sent_is_unknown, set_up, tear_down),
       cmocka_unit_test_setup_teardown(flood_delays_nobody, set_up, tear_down),
+      cmocka_unit_test_setup_teardown(response_that_is_given_up_is_unknown, set_up, tear_down),
   };
   return cmocka_run_group_tests_name("http_h2", tests, NULL, NULL);
 }

@@ -406,6 +406,22 @@ def h2_flood(kind):
     return serve
 
 
+def h2_given_up(connection, _number):
+    """HTTP/2: a 200 whose body is given up in the middle, with RST_STREAM(NO_ERROR)."""
+    connection.sendall(frame(4, 0, 0))
+    file = connection.makefile("rb")
+    file.read(24)                                           # preface
+    while head := file.read(9):
+        kind, flags, stream = head[3], head[4], int.from_bytes(head[5:], "big")
+        file.read(int.from_bytes(head[:3], "big"))
+        if kind == 4 and not flags & 1:
+            connection.sendall(frame(4, 1, 0))
+        if kind in (0, 1) and flags & 1:                    # the request has ended
+            for kind, flags, payload in ((1, 4, b"\x88"), (0, 0, b'{"status":"fa'), (3, 0, b"\0\0\0\0")):
+                connection.sendall(frame(kind, flags, stream, payload))
+                time.sleep(PIECE_S)     # in one piece libcurl 7.88 loses the body
+
+
 def cut_handshake(connection, _number):
     connection.recv(100)
 
@@ -493,6 +509,7 @@ def main(folder):
     server.listen("mutual12", authority.context("good", newest=ssl.TLSVersion.TLSv1_2, client_ca="ca"))
     for kind in FLOODS:
         server.listen("flood-" + kind, authority.context("good", protocol="h2"), serve=h2_flood(kind))
+    server.listen("given-up", authority.context("good", protocol="h2"), serve=h2_given_up)
     server.listen("silent", serve=silent)
     server.listen("cut", serve=cut_handshake)
     print("ready", flush=True)

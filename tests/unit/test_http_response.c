@@ -262,6 +262,34 @@ static void the_first_status_of_the_object_itself_counts(void **state) {
   }
 }
 
+/* "Done" may stand in front of a "fail" that was lost. */
+static void an_object_that_breaks_off_is_noticed(void **state) {
+  static const struct {
+    const char *body;
+    bool breaks_off;
+  } rows[] = {
+      {"", false},
+      {"ok", false},
+      {"[1", false},
+      {"{}", false},
+      {" {\"status\":\"done\"}\n", false},
+      {"{\"status\":\"done\",\"result\":{\"a\":[1,\"}\"]}}", false},
+      {"{\"status\":7}", false},
+      {"{", true},
+      {"{\"status\":\"fa", true},
+      {"{\"status\":\"done\"", true},
+      {"{\"result\":{\"a\":1}", true},
+      {"{\"error\":\"}", true},
+  };
+  for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+    struct http_response r = {.limit = 1000};
+    assert_true(http_response_append(&r, rows[i].body, strlen(rows[i].body)));
+    if (http_response_breaks_off(&r) != rows[i].breaks_off)
+      fail_msg("%s", rows[i].body);
+    http_response_free(&r);
+  }
+}
+
 static void retry_after_is_capped(void **state) {
   struct http_response response = {0};
   assert_int_equal(http_retry_after_ms(&response, 0, 1000), -1);
@@ -344,6 +372,7 @@ int main(void) {
       cmocka_unit_test(nothing_is_read_in_vain),
       cmocka_unit_test(a_coding_is_noticed),
       cmocka_unit_test(the_first_status_of_the_object_itself_counts),
+      cmocka_unit_test(an_object_that_breaks_off_is_noticed),
       cmocka_unit_test(retry_after_is_capped),
       cmocka_unit_test(text_is_cleaned),
       cmocka_unit_test(a_character_is_never_cut),
