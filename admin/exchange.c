@@ -272,12 +272,21 @@ struct framing {
   bool odd; /* a header that readers take in different ways */
 };
 
+/* In a header, beyond a tab; a bare CR ends a line for some readers. */
+static bool has_control(const char *text) {
+  for (; text && *text; text++)
+    if (((unsigned char)*text < ' ' && *text != '\t') || *text == 0x7f)
+      return true;
+  return false;
+}
+
 static enum MHD_Result read_one(void *ctx, enum MHD_ValueKind kind, const char *name, const char *value) {
   static const char *const once[] = {"Content-Length", "Transfer-Encoding", "Content-Type", "Authorization", "Host"};
   struct framing *framing = ctx;
   for (size_t i = 0; i < ARRAY_LEN(once); i++)
     framing->counts[i] += strcasecmp(name, once[i]) == 0;
   framing->odd |= name[strcspn(name, " \t")] != '\0' || /* "Transfer-Encoding : chunked" */
+                  has_control(name) || has_control(value) ||
                   (strcasecmp(name, "Transfer-Encoding") == 0 && (!value || strcasecmp(value, "chunked") != 0));
   return MHD_YES;
 }
@@ -287,7 +296,8 @@ static bool is_ambiguous(struct exchange *ex, const char *version) {
   struct framing framing = {0};
   MHD_get_connection_values(ex->connection, MHD_HEADER_KIND, read_one, &framing);
   bool ambiguous = framing.odd || (framing.counts[4] == 0 && strcmp(version, MHD_HTTP_VERSION_1_1) == 0) ||
-                   (framing.counts[0] && framing.counts[1]);
+                   (framing.counts[0] && framing.counts[1]) ||
+                   (framing.counts[1] && strcmp(version, MHD_HTTP_VERSION_1_1) != 0);
   for (size_t i = 0; i < ARRAY_LEN(framing.counts); i++)
     ambiguous = ambiguous || framing.counts[i] > 1;
   return ambiguous;

@@ -300,6 +300,10 @@ static void ambiguous_requests_are_refused(void **state) {
       "Transfer-Encoding: identity, chunked\r\n",
       "Transfer-Encoding: xchunked\r\n",
       "Content-Length: 2\r\nX-Any : 1\r\n",
+      "Content-Length: 2\r\nX-Any: a\rTransfer-Encoding: chunked\r\n",
+      "Content-Length: 2\r\nX-Any: a\x01z\r\n",
+      "Content-Length: 2\r\nX-Any: a\x7fz\r\n",
+      "Content-Length: 2\r\nContent\x01Length: 3\r\n",
   };
   for (size_t i = 0; i < ARRAY_LEN(headers); i++) {
     char text[512], connection[16];
@@ -315,6 +319,22 @@ static void ambiguous_requests_are_refused(void **state) {
     close(fd);
   }
   assert_int_equal(fixture->reloads, 0);
+}
+
+/* RFC 9112 section 6.1: HTTP/1.0 has no Transfer-Encoding, and who forwards one has not understood it. */
+static void http_1_0_has_no_chunks(void **state) {
+  struct admin_fixture *fixture = *state;
+  static const char text[] = "POST /api/v1/reload HTTP/1.0\r\nHost: localhost\r\n" FIXTURE_COMMAND
+                             "Connection: keep-alive\r\nTransfer-Encoding: chunked\r\n\r\n2\r\n{}\r\n0\r\n\r\n";
+  char connection[16];
+  int fd = http_connect(fixture->port);
+  assert_true(http_send(fd, text, strlen(text)));
+  struct reply reply = http_receive(fd, false);
+  assert_int_equal(reply.status, 400);
+  assert_true(!http_header(&reply, "Connection", connection, sizeof(connection)) || strcmp(connection, "close") == 0);
+  assert_int_equal(fixture->reloads, 0);
+  http_free(&reply);
+  close(fd);
 }
 
 /* RFC 9112 section 3.2; HTTP/1.0 has no such rule, and old probes have no such header. */
@@ -548,6 +568,7 @@ int main(void) {
       SERVER_TEST(slow_clients_are_cut_off),
       SERVER_TEST(silent_clients_keep_nobody_out),
       SERVER_TEST(ambiguous_requests_are_refused),
+      SERVER_TEST(http_1_0_has_no_chunks),
       SERVER_TEST(a_host_must_be_named),
       SERVER_TEST(a_guess_with_a_huge_body_is_late_too),
       SERVER_TEST(a_hanging_database_blinds_nobody),
