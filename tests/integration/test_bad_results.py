@@ -85,7 +85,7 @@ def test_what_is_no_record_is_quarantined(results):
         b'{"id": "a b", "attempt": 1, "status": "done"}': '"id"',
         b'{"id": "x", "attempt": 1, "status": "finished"}': '"status"',
         b'{"id": "x", "attempt": 1, "status": 7}': '"status"',
-        b'{"id": "x", "attempt": "1", "status": "done", "status": "fail"}': "no task",
+        b'{"id": "x", "attempt": "1", "status": "done", "status": "fail"}': '"status"',
     }
     results.send(*bad)
     kept = {body: (reason, length) for reason, length, body, _ in results.quarantined(len(bad))}
