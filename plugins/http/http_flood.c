@@ -40,9 +40,14 @@ static void on_record(int written, int version, int type, const void *data, size
     end_connection(flood, ssl);
 }
 
+/* A record of TLS itself, such as a KeyUpdate, ends a read then, and libcurl looks at the other connections and at the
+ * time; OpenSSL would read on as long as there are any. */
 static CURLcode on_context(CURL *easy, void *context, void *arg) {
-  SSL_CTX_set_msg_callback(context, on_record);
-  SSL_CTX_set_msg_callback_arg(context, arg);
+  struct http_flood *flood = arg;
+  SSL_CTX_clear_mode(context, SSL_MODE_AUTO_RETRY);
+  if (flood->measures)
+    SSL_CTX_set_msg_callback(context, on_record);
+  SSL_CTX_set_msg_callback_arg(context, flood);
   return CURLE_OK;
 }
 
@@ -59,11 +64,14 @@ bool http_flood_measurable(void) {
 }
 
 bool http_flood_watch(CURL *easy, struct http_flood *flood) {
-  return curl_easy_setopt(easy, CURLOPT_SSL_CTX_FUNCTION, on_context) == CURLE_OK &&
-         curl_easy_setopt(easy, CURLOPT_SSL_CTX_DATA, flood) == CURLE_OK &&
-         curl_easy_setopt(easy, CURLOPT_XFERINFOFUNCTION, on_pause) == CURLE_OK &&
-         curl_easy_setopt(easy, CURLOPT_XFERINFODATA, flood) == CURLE_OK &&
-         curl_easy_setopt(easy, CURLOPT_NOPROGRESS, 0L) == CURLE_OK;
+  if (!http_flood_measurable())
+    return true;
+  if (curl_easy_setopt(easy, CURLOPT_SSL_CTX_FUNCTION, on_context) != CURLE_OK ||
+      curl_easy_setopt(easy, CURLOPT_SSL_CTX_DATA, flood) != CURLE_OK)
+    return false;
+  return !flood->measures || (curl_easy_setopt(easy, CURLOPT_XFERINFOFUNCTION, on_pause) == CURLE_OK &&
+                              curl_easy_setopt(easy, CURLOPT_XFERINFODATA, flood) == CURLE_OK &&
+                              curl_easy_setopt(easy, CURLOPT_NOPROGRESS, 0L) == CURLE_OK);
 }
 
 void http_flood_turn(struct http_flood *flood) {

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: MIT
  *
- * http_flood.h - ends an HTTP/2 connection whose other end writes without a pause.
+ * http_flood.h - nobody who writes without a pause keeps the driver thread.
  *
  * libcurl 7.88 reads an HTTP/2 connection inside one call until nothing more comes: who writes frames faster than they
  * are read would keep the driver thread, and with it all routes of the instance. OpenSSL tells of each record that is
- * read, on the driver thread, so the time is measured there. No locks.
+ * read, on the driver thread, so the time is measured there, and such a connection is ended. Records of TLS itself are
+ * read one at a time, whatever the version of HTTP. No locks.
  */
 #ifndef PLUGINS_HTTP_FLOOD_H
 #define PLUGINS_HTTP_FLOOD_H
@@ -17,12 +18,13 @@
 
 struct http_flood {
   const struct duebox_host *host;
+  bool measures;       /* HTTP/2 is offered */
   const void *reading; /* the connection whose record was the last; NULL = libcurl has come back from it */
   int64_t last_us;     /* when that was, in processor time of the thread */
   int64_t spent_us;    /* between records of one connection, in this turn */
 };
 
-/* Whether this libcurl does TLS with OpenSSL; with another library nothing can be measured. */
+/* Whether this libcurl does TLS with OpenSSL; with another library nothing is watched. */
 __attribute__((warn_unused_result)) bool http_flood_measurable(void);
 
 /* Has the connections that a handle makes watched. False: libcurl refused it. */

@@ -72,6 +72,7 @@ bool http_sink_create(void *inst, const struct duebox_instance_config *config, c
   size_t connections = options->max_connections ? (size_t)options->max_connections : inflight;
   sink->shared.options = options;
   sink->shared.host = sink->shared.flood.host = host;
+  sink->shared.flood.measures = options->http2;
   if (options->http2 && !http_flood_measurable())
     return fail(err, "http2 needs a libcurl with OpenSSL; install that one, or remove http2");
   if (curl_global_init(CURL_GLOBAL_DEFAULT) != CURLE_OK)

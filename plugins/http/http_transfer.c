@@ -176,7 +176,7 @@ static bool set_callbacks(CURL *easy, struct http_transfer *t) {
   SET(CURLOPT_PREREQFUNCTION, on_request);
   SET(CURLOPT_PREREQDATA, t);
   SET(CURLOPT_SHARE, t->shared->sessions);
-  return (!t->shared->options->http2 || http_flood_watch(easy, &t->shared->flood)) && ok;
+  return http_flood_watch(easy, &t->shared->flood) && ok;
 }
 
 /* A handle like the one that it takes the place of, as long as it has had no response: before 8.1.0 libcurl keeps in a
