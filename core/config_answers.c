@@ -166,10 +166,15 @@ static void check_entry(const struct config *config, const struct source_config 
 
 /* A route whose answers would not count anywhere. */
 static void check_answers(const struct config *config, const struct route_config *route, const struct yaml_node *node) {
-  bool taken = route->result != RESULT_EXPECTED || route->plugin->module->capabilities & DUEBOX_CAP_ANSWERS;
+  bool by_url = route->plugin->module->capabilities & DUEBOX_CAP_ANSWERS;
+  bool taken = route->result != RESULT_EXPECTED || (by_url && config->callbacks.host);
   for (size_t i = 0; !taken && i < config->source_count; i++)
     taken = takes(config, &config->sources[i], route);
-  if (!taken)
+  if (!taken && by_url && !route->reply_to)
+    warn(node, route->name,
+         "callbacks.listen is off, so that its consumers are told no URL for their answers, which count only where the "
+         "HTTP API or another daemon gets them; set callbacks.listen");
+  else if (!taken)
     warn(node, route->name,
          "its reply_to is no topic or queue of results here, so that its answers count only where the HTTP API or "
          "another daemon gets them; list the route under the key routes of the entry that they come on");

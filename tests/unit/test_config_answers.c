@@ -178,6 +178,27 @@ static void test_what_needs_a_line_is_said(void **state) {
   assert_non_null(strstr(said, ": b.x: its reply_to is no topic or queue of results here"));
 }
 
+/* Each of its tasks would be called until it is dead, although the consumer took it the first time. */
+static void test_a_call_without_a_callback_url_is_said(void **state) {
+  static const struct {
+    const char *route, *more;
+    bool warns;
+  } rows[] = {
+      {"result: expected", "", true},
+      {"result: none", "", false},
+      {"result: expected", "callbacks: {listen: \"127.0.0.1:8322\", secret: 0123456789abcdef}\n", false},
+      {"result: expected", "results: [{via: bus, topic: t, routes: r.x}]\n", false},
+  };
+  for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+    char yaml[512], said[4096];
+    snprintf(yaml, sizeof yaml, PLUGINS "routes: {r.x: {via: hooks, %s}}\n%s", rows[i].route, rows[i].more);
+    struct config *config = load(*state, yaml, said, sizeof said);
+    config_free(&config);
+    if ((strstr(said, ": r.x: callbacks.listen is off") != NULL) != rows[i].warns)
+      fail_msg("row %zu: %s", i, said);
+  }
+}
+
 static const struct {
   const char *routes, *text;
 } wrong[] = {
@@ -208,6 +229,7 @@ int main(void) {
       cmocka_unit_test_setup_teardown(test_names_that_rows_keep, set_up, tear_down),
       cmocka_unit_test_setup_teardown(test_an_unknown_route, set_up, tear_down),
       cmocka_unit_test_setup_teardown(test_reply_to, set_up, tear_down),
+      cmocka_unit_test_setup_teardown(test_a_call_without_a_callback_url_is_said, set_up, tear_down),
       cmocka_unit_test_setup_teardown(test_what_needs_a_line_is_said, set_up, tear_down),
       cmocka_unit_test_setup_teardown(test_lists_that_are_wrong, set_up, tear_down),
   };
