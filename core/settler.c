@@ -282,8 +282,10 @@ static void write_batch(struct settler *settler, struct store_session *ss, struc
     count(&settler->metrics->db_errors, 1);
     log_repeated(&settler->trouble, LOG_LEVEL_WARN, "DUEBOX-SETTLE-WAIT", "rows=%zu cannot be settled yet: %s",
                  batch->count, err.text);
-    if (atomic_load(&settler->hurry))
+    if (atomic_load(&settler->hurry)) {
+      settler->left += batch->count;
       return;
+    }
     pause_for(wait_us);
     wait_us = wait_us * 2 < RETRY_MAX_US ? wait_us * 2 : RETRY_MAX_US;
   }
@@ -466,6 +468,12 @@ static void *run(void *arg) {
       settle_some(settler, ss, &batch, &list, false);
   }
   flight_list_join(&settler->busy, &settler->stuck);
+  settler->left += settler->busy.count;
+  if (settler->left)
+    log_warn("DUEBOX-SETTLE-LEFT",
+             "outcomes=%zu could not be written before the end: whoever holds their shards next may send those tasks "
+             "again",
+             settler->left);
   mailbox_put(settler->scheduler, &settler->busy); /* not settled: whoever holds the shard next meets them */
   if (ss)
     settler->store->ops->close(&ss);

@@ -41,6 +41,7 @@ struct settler {
   struct flight_list busy;            /* the settler's thread: flights whose row somebody else holds */
   struct flight_list stuck;           /* the settler's thread: flights whose outcome the server refuses in every form */
   int64_t stuck_at_us, stuck_wait_us; /* monotonic: when they are tried again */
+  size_t left;                        /* the settler's thread: outcomes that the end came before */
   struct log_repeat trouble;          /* the settler's thread: with the database, as it was logged */
   struct log_repeat flaws;            /* the settler's thread: of consumers' answers, as they were logged */
   struct log_quota dead;              /* lines; the settler's thread */

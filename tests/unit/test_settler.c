@@ -11,10 +11,12 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include <cmocka.h>
 
 #include "core/base/clock.h"
+#include "core/base/log.h"
 #include "core/config_ref.h"
 #include "core/lane.h"
 #include "core/settler.h"
@@ -207,10 +209,43 @@ static void a_shard_that_the_fence_refuses_is_lost_at_once(void **state) {
   }
 }
 
+static enum store_status settle_nothing(struct store_session *ss, const struct shard_lease *leases, size_t lease_count,
+                                        struct decision *decisions, size_t count, bool *lost, struct err *err) {
+  for (size_t i = 0; i < count; i++)
+    decisions[i].busy = true;
+  memset(lost, 0, lease_count * sizeof *lost);
+  return STORE_OK;
+}
+
+/* Copies after a deploy have a cause that somebody can find: an end with exit 0 said nothing of them. */
+static void outcomes_that_are_left_at_the_end_are_told(void **state) {
+  struct fixture *f = *state;
+  struct flight_list settled = {0};
+  struct flight *flight;
+  char said[1024] = "";
+  int ends[2];
+  assert_int_equal(pipe(ends), 0);
+  log_setup(LOG_LEVEL_WARN, LOG_FORMAT_LOGFMT, ends[1]);
+  f->ops.settle = settle_nothing;
+  deliver(f, &DUEBOX_OUTCOME(.cls = DUEBOX_DELIVERED));
+  settler_stop(&f->settler, 1000);
+  wait_settled(f, &settled);
+  while ((flight = flight_list_pop(&settled)))
+    flight_give_back(&f->flights, flight);
+  assert_true(read(ends[0], said, sizeof said - 1) > 0);
+  assert_non_null(strstr(said, "id=DUEBOX-SETTLE-LEFT msg=\"outcomes=2 could not be written"));
+  log_setup(LOG_LEVEL_ERROR, LOG_FORMAT_LOGFMT, STDERR_FILENO);
+  close(ends[0]);
+  close(ends[1]);
+  struct err err = {0};
+  assert_true(settler_start(&f->settler, &err)); /* for tear_down() */
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test_setup_teardown(a_record_without_a_status_is_not_done, set_up, tear_down),
       cmocka_unit_test_setup_teardown(a_shard_that_the_fence_refuses_is_lost_at_once, set_up, tear_down),
+      cmocka_unit_test_setup_teardown(outcomes_that_are_left_at_the_end_are_told, set_up, tear_down),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }
