@@ -452,3 +452,10 @@ size_t settle(struct fixture *f, struct decision *decisions, size_t count) {
     applied += decisions[i].applied;
   return applied;
 }
+
+void assert_done_once(struct fixture *f) {
+  assert_string_equal(
+      ask_text(f, "SELECT CONCAT_WS('|', (SELECT COUNT(*) FROM outbox), (SELECT COUNT(*) FROM outbox_history), "
+                  "(SELECT COUNT(*) FROM outbox_attempts))"),
+      "0|2|2");
+}

@@ -101,4 +101,7 @@ size_t capture_end(char ***scripts);
 /* How many statements, or scripts of statements, the store has sent since the last call. */
 int statements_sent(void);
 
+/* Both tasks of a test are in the history and nowhere else, with one attempt each. */
+void assert_done_once(struct fixture *f);
+
 #endif

@@ -25,14 +25,6 @@ static void two_rows(struct fixture *f, struct decision d[2], enum task_event ev
   }
 }
 
-/* Both rows are in the history once, with one line each in the attempts. */
-static void assert_done_once(struct fixture *f) {
-  assert_string_equal(
-      ask_text(f, "SELECT CONCAT_WS('|', (SELECT COUNT(*) FROM outbox), (SELECT COUNT(*) FROM outbox_history), "
-                  "(SELECT COUNT(*) FROM outbox_attempts))"),
-      "0|2|2");
-}
-
 /* --- answers that are not the server's --- */
 
 static enum store_status ask_shards(struct fixture *f) {
@@ -331,48 +323,6 @@ static void claims_without_an_answer_are_found_by_their_name(void **state) {
   assert_null(batch);
 }
 
-static void an_unknown_acquisition_is_found_out(void **state) {
-  struct fixture *f = *state;
-  struct shard_row rows[STORE_SHARDS_MAX];
-  size_t count;
-  uint64_t epoch;
-  ok(f, OPS->give_back(f->ss, "me", &f->leases[0], &f->err));
-  ok(f, OPS->shards(f->ss, rows, &count, &(uint64_t){0}, &f->err));
-  fault_arm(f, FAULT_LOSE_ANSWER, "UPDATE", 0, 1);
-  ok(f, OPS->acquire(f->ss, "me", &rows[0], 60000, &epoch, &f->err));
-  assert_true(epoch > rows[0].epoch);
-}
-
-static enum result_fate accept(void *ctx, const struct result_row *row, const struct result_record *record,
-                               struct decision *out) {
-  *out = (struct decision){.event = EVENT_DONE, .attempt = 1, .keep_us = INT64_C(3600000000)};
-  return RESULT_APPLIED;
-}
-
-static void an_unknown_commit_of_results_is_found_out(void **state) {
-  struct fixture *f = *state;
-  ROW("(id, route, payload, shard, message_id) VALUES (1, 'r', 'p', 0, 'm1'), (2, 'r', 'p', 1, 'm2')");
-  struct store_result r[2] = {{.record = {.message_id = "m2", .attempt = 1, .progress = -1}, .body = {"", 0}},
-                              {.record = {.message_id = "m1", .attempt = 1, .progress = -1}, .body = {"", 0}}};
-  fault_arm(f, FAULT_LOSE_ANSWER, "COMMIT", 0, 1);
-  ok(f, OPS->settle_results(f->ss, r, 2, accept, NULL, &f->err));
-  assert_int_equal(r[0].fate, RESULT_APPLIED);
-  assert_int_equal(r[1].fate, RESULT_APPLIED);
-  assert_done_once(f);
-  assert_int_equal(ask(f, "SELECT COUNT(*) FROM outbox_quarantine"), 0);
-}
-
-static void an_unknown_cancellation_is_found_out(void **state) {
-  struct fixture *f = *state;
-  const uint64_t ids[] = {1, 2};
-  bool changed[2];
-  ROW("(id, route, payload, shard) VALUES (1, 'r', 'p', 0), (2, 'r', 'p', 0)");
-  fault_arm(f, FAULT_LOSE_ANSWER, "COMMIT", 0, 1);
-  ok(f, OPS->intervene(f->ss, &f->leases[0], INTERVENE_CANCEL, ids, 2, 0, "ann", "m", "", 0, changed, &f->err));
-  assert_true(changed[0] && changed[1]);
-  assert_int_equal(ask(f, "SELECT COUNT(*) FROM outbox_audit"), 1);
-}
-
 /* --- sessions that fall silent --- */
 
 /* Returns when no transaction is open any more. */
@@ -556,9 +506,6 @@ int main(int argc, char **argv) {
       TEST(a_claim_is_found_in_a_shard_that_is_locked_by_now),
       TEST(a_claim_that_cannot_be_asked_about_is_unknown),
       TEST(claims_without_an_answer_are_found_by_their_name),
-      TEST(an_unknown_acquisition_is_found_out),
-      TEST(an_unknown_commit_of_results_is_found_out),
-      TEST(an_unknown_cancellation_is_found_out),
       TEST(a_silent_session_keeps_no_locks),
       TEST(an_idle_session_that_the_server_ended_is_replaced),
       TEST(a_servers_defaults_do_not_matter),

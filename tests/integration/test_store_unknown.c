@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * The store when a script fails behind its COMMIT, or at it: what it wrote is there, and is found out as after a lost
- * connection.
+ * The store when a script fails behind its COMMIT, or at it, or gets no answer: what it wrote is there, and is found
+ * out.
  */
 #include <string.h>
 
@@ -75,14 +75,6 @@ static void two_rows(struct fixture *f, struct decision d[2], enum task_event ev
   }
 }
 
-/* Both rows are in the history once, with one line each in the attempts. */
-static void assert_done_once(struct fixture *f) {
-  assert_string_equal(
-      ask_text(f, "SELECT CONCAT_WS('|', (SELECT COUNT(*) FROM outbox), (SELECT COUNT(*) FROM outbox_history), "
-                  "(SELECT COUNT(*) FROM outbox_attempts))"),
-      "0|2|2");
-}
-
 static void what_is_killed_behind_its_commit_is_written_once(void **state) {
   struct fixture *f = *state;
   struct decision d[2];
@@ -98,16 +90,23 @@ static void what_is_killed_behind_its_commit_is_written_once(void **state) {
   assert_int_equal(ask(f, "SELECT COUNT(*) FROM outbox_attempts"), 2);
 }
 
-static void an_acquisition_that_is_killed_behind_its_commit_is_found_out(void **state) {
-  struct fixture *f = *state;
+static void acquire_and_find_out(struct fixture *f, enum fault fault, const char *statement) {
   struct shard_row rows[STORE_SHARDS_MAX];
   size_t count;
   uint64_t epoch;
   ok(f, OPS->give_back(f->ss, "me", &f->leases[0], &f->err));
   ok(f, OPS->shards(f->ss, rows, &count, &(uint64_t){0}, &f->err));
-  fault_arm(f, FAULT_KILL_BEHIND, ";\nCOMMIT", 0, 1);
+  fault_arm(f, fault, statement, 0, 1);
   ok(f, OPS->acquire(f->ss, "me", &rows[0], 60000, &epoch, &f->err));
   assert_true(epoch > rows[0].epoch);
+}
+
+static void an_acquisition_without_an_answer_is_found_out(void **state) {
+  acquire_and_find_out(*state, FAULT_LOSE_ANSWER, "UPDATE");
+}
+
+static void an_acquisition_that_is_killed_behind_its_commit_is_found_out(void **state) {
+  acquire_and_find_out(*state, FAULT_KILL_BEHIND, ";\nCOMMIT");
 }
 
 static enum result_fate accept(void *ctx, const struct result_row *row, const struct result_record *record,
@@ -116,12 +115,11 @@ static enum result_fate accept(void *ctx, const struct result_row *row, const st
   return RESULT_APPLIED;
 }
 
-static void results_that_are_killed_behind_their_commit_are_applied_once(void **state) {
-  struct fixture *f = *state;
+static void apply_once(struct fixture *f, enum fault fault, const char *statement) {
   ROW("(id, route, payload, shard, message_id) VALUES (1, 'r', 'p', 0, 'm1'), (2, 'r', 'p', 1, 'm2')");
   struct store_result r[2] = {{.record = {.message_id = "m2", .attempt = 1, .progress = -1}, .body = {"", 0}},
                               {.record = {.message_id = "m1", .attempt = 1, .progress = -1}, .body = {"", 0}}};
-  fault_arm(f, FAULT_KILL_BEHIND, "COMMIT", 0, 1);
+  fault_arm(f, fault, statement, 0, 1);
   ok(f, OPS->settle_results(f->ss, r, 2, accept, NULL, &f->err));
   assert_int_equal(r[0].fate, RESULT_APPLIED);
   assert_int_equal(r[1].fate, RESULT_APPLIED);
@@ -129,15 +127,30 @@ static void results_that_are_killed_behind_their_commit_are_applied_once(void **
   assert_int_equal(ask(f, "SELECT COUNT(*) FROM outbox_quarantine"), 0);
 }
 
-static void a_cancellation_that_is_killed_behind_its_commit_is_found_out(void **state) {
-  struct fixture *f = *state;
+static void results_without_an_answer_are_applied_once(void **state) {
+  apply_once(*state, FAULT_LOSE_ANSWER, "COMMIT");
+}
+
+static void results_that_are_killed_behind_their_commit_are_applied_once(void **state) {
+  apply_once(*state, FAULT_KILL_BEHIND, "COMMIT");
+}
+
+static void cancel_and_find_out(struct fixture *f, enum fault fault, const char *statement) {
   const uint64_t ids[] = {1, 2};
   bool changed[2];
   ROW("(id, route, payload, shard) VALUES (1, 'r', 'p', 0), (2, 'r', 'p', 0)");
-  fault_arm(f, FAULT_KILL_BEHIND, ";\nCOMMIT", 0, 1);
+  fault_arm(f, fault, statement, 0, 1);
   ok(f, OPS->intervene(f->ss, &f->leases[0], INTERVENE_CANCEL, ids, 2, 0, "ann", "m", "", 0, changed, &f->err));
   assert_true(changed[0] && changed[1]);
   assert_int_equal(ask(f, "SELECT COUNT(*) FROM outbox_audit"), 1);
+}
+
+static void a_cancellation_without_an_answer_is_found_out(void **state) {
+  cancel_and_find_out(*state, FAULT_LOSE_ANSWER, "COMMIT");
+}
+
+static void a_cancellation_that_is_killed_behind_its_commit_is_found_out(void **state) {
+  cancel_and_find_out(*state, FAULT_KILL_BEHIND, ";\nCOMMIT");
 }
 
 int main(int argc, char **argv) {
@@ -148,8 +161,11 @@ int main(int argc, char **argv) {
       TEST(a_claim_whose_rows_cannot_be_read_is_found_out),
       TEST(a_claim_that_is_refused_before_its_commit_is_known),
       TEST(what_is_killed_behind_its_commit_is_written_once),
+      TEST(an_acquisition_without_an_answer_is_found_out),
       TEST(an_acquisition_that_is_killed_behind_its_commit_is_found_out),
+      TEST(results_without_an_answer_are_applied_once),
       TEST(results_that_are_killed_behind_their_commit_are_applied_once),
+      TEST(a_cancellation_without_an_answer_is_found_out),
       TEST(a_cancellation_that_is_killed_behind_its_commit_is_found_out),
   };
   return store_main(argc, argv, tests, sizeof tests / sizeof tests[0]);
