@@ -369,15 +369,18 @@ bool order_leave(struct order *order, struct flight *flight, enum order_end end)
 void order_heads_begin(struct order *order) {
   order->next_head = false;
   for (struct order_key *key = order->heads ? order->keys : NULL; key; key = key->hh.next)
-    key->head_seen = key->more_heads = false;
+    key->head_seen = false; /* more_heads stays as it is known until the key itself is read */
 }
 
 bool order_head(struct order *order, struct duebox_bytes name, uint64_t id) {
   struct order_key *key = make_key(order, name);
-  if (key && key->head && key->head_seen)
-    key->more_heads = true;
-  if (!key || key->more_heads)
+  if (!key)
     return false; /* without memory: the next time */
+  if (key->head && key->head_seen) {
+    key->more_heads = key->more_heads || key->head != id;
+    return false;
+  }
+  key->more_heads = false;
   if (key->head == id) {
     key->head_seen = true;
     return false;
@@ -394,6 +397,7 @@ bool order_heads_end(struct order *order, bool *freed) {
     if (!key->head || key->head_seen || (key->out && key->out->id == key->head))
       continue;
     *freed = true;
+    key->more_heads = false; /* the table has none */
     sweep = drop_head(order, key) || sweep;
   }
   return sweep;

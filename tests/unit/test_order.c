@@ -328,6 +328,27 @@ static void the_first_of_several_heads_counts(void **state) {
   assert_true(f->order.unsure);
 }
 
+/* Many heads are read in parts: until a key's own part is read, it is known that it has another one. */
+static void other_heads_are_not_forgotten_while_heads_are_read(void **state) {
+  struct fixture *f = *state;
+  bool freed;
+  for (uint64_t id = 1; id <= 3; id++)
+    name(f, id, "k");
+  for (uint64_t id = 1; id <= 2; id++)
+    assert_false(order_head(&f->order, f->task[id].order_key, id));
+  order_heads_begin(&f->order);
+  assert_true(meet(f, 1));
+  assert_false(order_leave(&f->order, &f->flight[1], ORDER_OVER));
+  assert_true(f->order.unsure); /* the table is asked before 3 may go */
+  f->order.unsure = false;
+  order_heads_begin(&f->order);
+  assert_false(order_head(&f->order, f->task[2].order_key, 2));
+  assert_false(order_heads_end(&f->order, &freed));
+  assert_true(meet(f, 2));
+  (void)order_leave(&f->order, &f->flight[2], ORDER_OVER);
+  assert_false(f->order.unsure); /* it was the only one by then */
+}
+
 /* Another daemon's task has moved, and is the head from then on: whoever waits here meets it by a sweep. */
 static void a_head_elsewhere_stops_those_that_wait(void **state) {
   struct fixture *f = *state;
@@ -423,6 +444,7 @@ int main(void) {
       ROW(what_is_blocked_meanwhile_is_asked_for_again),
       ROW(keys_of_a_new_shard_wait_until_it_was_asked),
       ROW(the_first_of_several_heads_counts),
+      ROW(other_heads_are_not_forgotten_while_heads_are_read),
       ROW(a_head_elsewhere_stops_those_that_wait),
       ROW(a_head_that_is_gone_blocks_nobody),
       ROW(a_key_that_is_taken_is_entered_by_nobody_else),
