@@ -29,13 +29,14 @@ struct group {
   struct lane *lane;
   uint8_t shard, priority;
   uint64_t epoch;             /* of the lease under which the cursor was made */
-  struct store_cursor cursor; /* read up to here; {0,0} when nothing of the group is in flight */
+  struct store_cursor cursor; /* read up to here; {0,0} when nothing of the group is in flight or waits */
   int64_t next_us;            /* earliest due time known; INT64_MAX = none */
   int64_t low_us;             /* it has no row before, as far as is known */
   uint32_t in_flight;
   bool readable;                /* its lease is ours and safe: as of this round of reading */
   bool due;                     /* rows beyond the cursor may be due */
   bool backlog;                 /* the last reading beyond it gave as many rows as it might */
+  uint32_t wide;                /* so many times the rows that may go are read: most of the last ones have to wait */
   bool sweep;                   /* rows behind the cursor may be due: late commits, and what was handed back unsent */
   bool sweep_first;             /* before anything beyond the cursor is read */
   bool sweep_again;             /* something came behind the cursor during a pass */

@@ -64,13 +64,16 @@ static struct order_wait *make_waiting(struct order *order, struct order_key *ke
   *wait = (struct order_wait){
       .id = task->id, .due_us = task->due_us, .shard = task->shard, .priority = task->priority, .key = key};
   HASH_ADD(hh, order->waiting, id, sizeof wait->id, wait);
-  if (wait->hh.tbl)
-    return wait;
-  free(wait);
-  return NULL;
+  if (!wait->hh.tbl) {
+    free(wait);
+    return NULL;
+  }
+  order->of_shard[wait->shard]++;
+  return wait;
 }
 
 static void forget(struct order *order, struct order_wait *wait) {
+  order->of_shard[wait->shard]--;
   HASH_DELETE(hh, order->waiting, wait);
   free(wait);
 }
@@ -220,14 +223,18 @@ bool order_renamed(struct order *order, const struct task *task) {
   return leave_key(order, known);
 }
 
+static bool has_room(const struct order *order, const struct order_key *key) {
+  uint32_t all = HASH_COUNT(order->waiting), left = all < ORDER_WAITING_MAX ? ORDER_WAITING_MAX - all : 0;
+  return left > 0 && (key->waiting < ORDER_WAITING_PER_KEY || key->waiting < left);
+}
+
 bool order_wait(struct order *order, const struct task *task) {
   bool sweep = order_renamed(order, task);
   struct order_key *key = find_key(order, task->order_key);
   if (!key || find_waiting(order, task->id))
     return sweep;
   /* Behind one that is in the table alone nobody may be remembered: it would be called before it. */
-  bool room = !key->missed && !key->closed && key->waiting < ORDER_WAITING_PER_KEY &&
-              HASH_COUNT(order->waiting) < ORDER_WAITING_MAX;
+  bool room = !key->missed && !key->closed && has_room(order, key);
   struct order_wait *wait = room ? make_waiting(order, key, task) : NULL;
   if (wait)
     line_up(key, wait);
@@ -404,6 +411,8 @@ bool order_heads_end(struct order *order, bool *freed) {
 }
 
 bool order_knows(const struct order *order, uint64_t id) { return order->waiting && find_waiting(order, id); }
+
+bool order_waits_in(const struct order *order, uint8_t shard) { return order->of_shard[shard] > 0; }
 
 size_t order_called(struct order *order, uint64_t *ids, size_t most, uint8_t *shard) {
   size_t n = 0;

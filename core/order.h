@@ -22,7 +22,9 @@
 #include "core/base/attr.h"
 #include "core/flight.h" /* uthash as we use it */
 
-enum { ORDER_WAITING_MAX = 65536, ORDER_WAITING_PER_KEY = 1024 }; /* of a lane; some 100 bytes each */
+/* Of a lane; some 100 bytes each. A key may take half of what is left, and ORDER_WAITING_PER_KEY as long as there is
+ * room at all. */
+enum { ORDER_WAITING_MAX = 65536, ORDER_WAITING_PER_KEY = 1024 };
 
 struct order_key;
 struct order_wait;
@@ -32,6 +34,7 @@ struct order {
   struct order_key *keys;                  /* uthash: those with a task out, called or waiting */
   struct order_wait *waiting;              /* uthash by id: the waiting and the called ones */
   struct order_wait *called, *called_last; /* to be read, in this order */
+  uint32_t of_shard[STORE_SHARDS_MAX];     /* how many of them are rows of that shard */
   size_t heads;                            /* keys that are blocked */
   bool next_head;                          /* a key has another head, since order_heads_begin() */
   bool unsure;                             /* a head is over, and the table may have another of its key */
@@ -88,6 +91,8 @@ MUSTCHECK bool order_head(struct order *order, struct duebox_bytes key, uint64_t
 bool order_heads_end(struct order *order, bool *freed);
 /* Whether the row of that id waits or is called. */
 bool order_knows(const struct order *order, uint64_t id);
+/* Whether rows of the shard wait or are called: reading its groups from the start meets them all again. */
+bool order_waits_in(const struct order *order, uint8_t shard);
 /* Called tasks of one shard that are to be read now: takes up to `most` ids off the queue. Returns how many. */
 size_t order_called(struct order *order, uint64_t *ids, size_t most, uint8_t *shard);
 /* What was called did not take off: again = it is called once more, else it is gone and the next of its key is called.

@@ -17,6 +17,7 @@ enum {
   RANGES_MAX = 16,             /* groups in one statement */
   MEASURED_READS = 16,         /* what reading takes is measured over about as many */
   AHEAD_MIN_US = 100,
+  WIDE_ROWS = 256, /* at most, where most of them have to wait */
 };
 
 /* What one statement reads of a lane. */
@@ -50,6 +51,21 @@ static size_t choose_groups(struct group **groups, size_t count) {
   return n;
 }
 
+/* Where most rows of a backlog have to wait for others of their order_key, those that may go are behind them. */
+static uint32_t wide_limit(const struct group *group, uint32_t credit) {
+  uint64_t wide = (uint64_t)credit * (group->wide ? group->wide : 1);
+  return credit >= WIDE_ROWS ? credit : wide < WIDE_ROWS ? (uint32_t)wide : WIDE_ROWS;
+}
+
+/* Follows a reading that might have let `credit` rows go, of which `took` did. */
+static void widen(struct group *group, uint32_t credit, size_t took) {
+  uint32_t wide = group->wide ? group->wide : 1;
+  if (!group->backlog || took >= credit)
+    group->wide = wide / 2;
+  else if (took < credit / 2 && wide < WIDE_ROWS)
+    group->wide = wide * 2;
+}
+
 /* What the next statement reads, the credit shared among its groups. */
 static void make_plan(struct scheduler *s, struct lane *lane, uint32_t credit, struct plan *plan) {
   const char *host = s->config->config->engine.instance;
@@ -61,13 +77,14 @@ static void make_plan(struct scheduler *s, struct lane *lane, uint32_t credit, s
   for (size_t i = 0; i < plan->count; i++) {
     struct group *group = plan->group[i];
     plan->recorded = plan->recorded || reader_records_claims(s, lane, group->shard);
-    plan->range[i] = (struct store_range){.state = TASK_SCHEDULED,
-                                          .shard = group->shard,
-                                          .priority = group->priority,
-                                          .route = lane->name,
-                                          .host = group->shard == SHARD_BOUND ? host : NULL,
-                                          .after = scheduler_read_from(s, group, group->cursor),
-                                          .limit = credit / (uint32_t)plan->count};
+    plan->range[i] =
+        (struct store_range){.state = TASK_SCHEDULED,
+                             .shard = group->shard,
+                             .priority = group->priority,
+                             .route = lane->name,
+                             .host = group->shard == SHARD_BOUND ? host : NULL,
+                             .after = scheduler_read_from(s, group, group->cursor),
+                             .limit = plan->count == 1 ? wide_limit(group, credit) : credit / (uint32_t)plan->count};
     add_lease(s, plan, group);
   }
 }
@@ -154,7 +171,9 @@ static bool advance(struct scheduler *s, struct lane *lane, uint32_t credit) {
                             .most = credit,
                             .due_until_us = later(db_now, scheduler_db_surely_us(s))};
   size_t rows = batch ? batch->count : 0;
-  reader_take(s, &reading, batch);
+  size_t took = reader_take(s, &reading, batch);
+  if (plan.count == 1)
+    widen(plan.group[0], credit, took);
   if (!plan.backlog && rows < credit)
     measure(s, clock_mono_us() - began);
   return rows > 0;

@@ -285,8 +285,9 @@ static void follow_group(struct scheduler *s, const struct flight *flight) {
     if (due <= group->cursor.next_us)
       lane_sweep(group);
   }
-  if (flight->group && group->in_flight == 0 && !group->due) {
-    /* Nothing of it is out and it was read to the end: reading from the start costs nothing and misses nothing. */
+  if (flight->group && group->in_flight == 0 && !group->due && !order_waits_in(&group->lane->order, group->shard)) {
+    /* Nothing of it is out or waits here, and it was read to the end: reading from the start costs nothing and misses
+     * nothing. */
     group->due = group->sweep;
     lane_restart(group);
   }

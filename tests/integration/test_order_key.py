@@ -150,6 +150,17 @@ def test_a_slow_key_hides_no_other(stage):
     assert came == ["0", "1000", *map(str, range(1, 301))]
 
 
+def test_who_waits_is_not_read_again_and_again(stage):
+    """Tasks of one key leave one after the other; what waits behind them is not read anew for each of them."""
+    stage.http("h", concurrency=8, claim="memory")
+    daemon = stage.start()
+    read = daemon.metric("duebox_rows_read_total")
+    stage.execute("INSERT INTO outbox (route, payload, order_key, shard) SELECT 'h', seq, 'k', 1 FROM seq_1_to_400")
+    stage.wait_empty(60)
+    assert [request.body.decode() for request in stage.receiver.requests] == [str(number) for number in range(1, 401)]
+    assert daemon.metric("duebox_rows_read_total") - read < 10 * 400
+
+
 def test_tasks_that_are_due_soon_keep_their_order(stage):
     """One in flight for longer than the next ones are away: these are read early, wait, and leave in their order."""
     stage.http("h", concurrency=8)

@@ -10,7 +10,7 @@
 #include <cmocka.h>
 
 /* A lane's order, and tasks 1 to TASKS of the keys that a test gives them. */
-enum { TASKS = 3000 };
+enum { TASKS = 3000, LONG = 2000 /* more than wait of one key where there is little room */ };
 struct fixture {
   struct order order;
   struct task task[TASKS + 1];
@@ -161,22 +161,83 @@ static void a_reserved_turn_keeps_others_of_the_batch_back(void **state) {
   assert_int_equal(called(f), 2);
 }
 
-static void what_finds_no_room_is_swept_for_in_order(void **state) {
+/* Other keys, each with one task out, let so many wait that there is room for `left` more. */
+static void let_others_wait(struct fixture *f, size_t left) {
+  static const char keys[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijlmnopqrstuvwxyz0123456789+-*/";
+  struct task task = {.id = TASKS, .shard = 2};
+  size_t others = ORDER_WAITING_MAX - left, waiting = 0;
+  for (size_t k = 0; waiting < others; k++) {
+    assert_true(k < strlen(keys) && k < TASKS / 4);
+    uint64_t head = TASKS - k;
+    f->task[head].order_key = task.order_key = (struct duebox_bytes){&keys[k], 1};
+    assert_true(order_enter(&f->order, &f->flight[head]));
+    for (size_t i = 0; i < ORDER_WAITING_PER_KEY && waiting < others; i++, waiting++) {
+      task.id++;
+      assert_false(order_wait(&f->order, &task));
+      assert_true(order_knows(&f->order, task.id));
+    }
+  }
+}
+
+/* One key with many waiting tasks does not make the daemon read them again and again while there is room for all. */
+static void a_long_queue_is_remembered_while_there_is_room(void **state) {
   struct fixture *f = *state;
   for (uint64_t id = 1; id <= TASKS; id++)
     name(f, id, "k"), meet(f, id);
+  for (uint64_t id = 2; id <= TASKS; id++)
+    assert_true(order_knows(&f->order, id));
+}
+
+/* A key takes half of what is left at most: others find room. */
+static void a_long_queue_leaves_room_for_other_keys(void **state) {
+  struct fixture *f = *state;
+  struct task task = {.id = TASKS, .shard = 1, .order_key = {"k", 1}};
+  name(f, 1, "k"), meet(f, 1);
+  for (size_t i = 0; i < ORDER_WAITING_MAX; i++)
+    task.id++, assert_false(order_wait(&f->order, &task));
+  assert_false(order_knows(&f->order, task.id));
+  for (uint64_t id = 2; id <= TASKS; id++)
+    name(f, id, "x"), meet(f, id);
+  for (uint64_t id = 3; id <= TASKS; id++)
+    assert_true(order_knows(&f->order, id));
+}
+
+/* A group is not read from its start as long as rows wait there: it would meet them all again. */
+static void who_waits_is_counted_by_shard(void **state) {
+  struct fixture *f = *state;
+  for (uint64_t id = 1; id <= 3; id++)
+    name(f, id, "k"), meet(f, id);
+  assert_true(order_waits_in(&f->order, 1));
+  assert_false(order_waits_in(&f->order, 2));
+  for (uint64_t id = 1; id < 3; id++) {
+    assert_false(order_leave(&f->order, &f->flight[id], ORDER_OVER));
+    assert_true(order_waits_in(&f->order, 1));
+    assert_true(meet(f, called(f)));
+  }
+  assert_false(order_waits_in(&f->order, 1));
+  name(f, 4, "k"), meet(f, 4);
+  assert_true(order_waits_in(&f->order, 1));
+  assert_false(order_forget_shards(&f->order, 1u << 1));
+  assert_false(order_waits_in(&f->order, 1));
+}
+
+static void what_finds_no_room_is_swept_for_in_order(void **state) {
+  struct fixture *f = *state;
+  let_others_wait(f, ORDER_WAITING_PER_KEY + 100);
+  for (uint64_t id = 1; id <= LONG; id++)
+    name(f, id, "k"), meet(f, id);
   uint64_t out = 1;
   size_t sweeps = 0;
-  for (uint64_t gone = 1; gone < TASKS; gone++) {
+  for (uint64_t gone = 1; gone < LONG; gone++) {
     if (order_leave(&f->order, &f->flight[out], ORDER_OVER)) {
       sweeps++;
-      for (uint64_t id = gone + 1; id <= TASKS; id++) /* a sweep meets all that are left, in order */
+      for (uint64_t id = gone + 1; id <= LONG; id++) /* a sweep meets all that are left, in order */
         meet(f, id);
     } else {
       assert_true(meet(f, called(f)));
     }
     out = gone + 1;
-    for (uint64_t id = gone + 1; id <= TASKS; id++)
+    for (uint64_t id = gone + 1; id <= LONG; id++)
       assert_true(id == out || !order_may_go(&f->order, &f->task[id]));
     if (gone > 1200)
       break;
@@ -435,6 +496,9 @@ int main(void) {
       ROW(one_that_is_gone_gives_its_turn_on),
       ROW(a_reserved_turn_keeps_others_of_the_batch_back),
       ROW(a_claim_taken_back_goes_before_the_called_one),
+      ROW(a_long_queue_is_remembered_while_there_is_room),
+      ROW(a_long_queue_leaves_room_for_other_keys),
+      ROW(who_waits_is_counted_by_shard),
       ROW(what_finds_no_room_is_swept_for_in_order),
       ROW(a_lost_shard_is_forgotten),
       ROW(a_lost_shard_gives_the_turn_to_the_others),
