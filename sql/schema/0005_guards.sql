@@ -84,12 +84,16 @@ ALTER TABLE `{table}`
   ADD CONSTRAINT `{table}_move_to_host` CHECK (move_to_host NOT LIKE '% ' AND CHAR_LENGTH(move_to_host) <= 64);
 
 -- UUID version 7: sorted by milliseconds, with 74 random bits. All but two are of RANDOM_BYTES, which is called once: a
--- call takes a server as long as all the rest. By itself, since MySQL takes an ALTER that adds columns and has a random
--- default in it for unsafe to replicate.
+-- call takes a server as long as all the rest. Each HEX is put into ASCII explicitly: it is in the character set of
+-- whichever session opens the table, and MariaDB computes what it has to convert by itself only once, for all sessions
+-- and as long as the table is open. By itself, since MySQL takes an ALTER that adds columns and has a random default in
+-- it for unsafe to replicate.
 ALTER TABLE `{table}`
   MODIFY message_id VARCHAR(65) CHARACTER SET ascii COLLATE ascii_bin NOT NULL DEFAULT (LOWER(CONCAT(
-    INSERT(LPAD(HEX(TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(3)) DIV 1000), 12, '0'), 9, 0, '-'), '-7',
-    INSERT(INSERT(HEX(RANDOM_BYTES(9)), 7, 0, '-'), 4, 0, CONCAT('-', HEX(8 + FLOOR(RAND() * 4)))))));
+    INSERT(LPAD(CONVERT(HEX(TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(3)) DIV 1000) USING ascii),
+      12, '0'), 9, 0, '-'), '-7',
+    INSERT(INSERT(CONVERT(HEX(RANDOM_BYTES(9)) USING ascii), 7, 0, '-'),
+      4, 0, CONCAT('-', CONVERT(HEX(8 + FLOOR(RAND() * 4)) USING ascii))))));
 
 -- The history says which content was sent last.
 ALTER TABLE `{table}_history` ADD COLUMN revision INT UNSIGNED NOT NULL DEFAULT 0;

@@ -183,6 +183,29 @@ def test_a_message_id_is_a_random_uuid_in_the_order_of_time(cursor, zone):
         assert 2000 < sum(one >> bit & 1 for one in ids) < 3000, bit
 
 
+COLLATIONS = ["utf8mb4_general_ci", "utf8mb3_general_ci", "latin1_swedish_ci", "ascii_bin", "binary", "gbk_chinese_ci",
+              "sjis_japanese_ci", "swe7_swedish_ci", "ucs2_general_ci", "utf16_general_ci", "utf32_general_ci"]
+
+
+@pytest.mark.parametrize("collation", COLLATIONS)
+def test_message_ids_are_new_whoever_opened_the_table(mariadb, database, cursor, collation):
+    """A server reads the default of a column in the character set of the session that opens the table, for all sessions.
+    What it takes for a constant there would be the id of every task."""
+    cursor.execute("FLUSH TABLES outbox")
+    with mariadb.connect(database) as opener, opener.cursor() as first:
+        first.execute(f"SET collation_connection = {collation}")
+        first.execute("SELECT COUNT(*) FROM outbox")
+        for _ in range(3):
+            first.execute("INSERT INTO outbox (route, payload) VALUES ('r', 'x'), ('r', 'y')")
+            cursor.execute("INSERT INTO outbox (route, payload) SELECT 'r', 'x' FROM seq_1_to_100")
+            cursor.execute("DO SLEEP(0.002)")
+    cursor.execute("SELECT message_id FROM outbox")
+    ids = [text for text, in cursor.fetchall()]
+    assert all(re.fullmatch("[0-9a-f]{8}-[0-9a-f]{4}-7[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}", text) for text in ids)
+    assert len(ids) == 306 and len(set(ids)) == len({text[-20:] for text in ids}) == 306
+    assert len({text[:13] for text in ids}) >= 3, "the time stands still"
+
+
 def test_every_change_moves_changed_at(cursor):
     """It tells the daemon that a task was changed while a copy was on its way."""
     row = insert(cursor, delay_ms=60_000)
