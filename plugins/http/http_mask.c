@@ -51,19 +51,19 @@ static void add(struct words *words, const char *text, size_t len, bool common) 
 
 /* A secret as a whole, and its words, for endpoints escape what stands between them each in its own way. One without a
  * word could be there in any form. */
-static void add_secret(struct words *words, const char *text) {
+static void add_secret_part(struct words *words, const char *text, size_t size) {
   size_t before = words->count;
-  for (const char *p = text; *p;) {
-    size_t len = 0;
-    while (in_word(p[len]))
+  for (size_t at = 0, len = 0; at < size; at += len ? len : 1) {
+    for (len = 0; at + len < size && in_word(text[at + len]);)
       len++;
-    add(words, p, len, false);
-    p += len ? len : 1;
+    add(words, text + at, len, false);
   }
-  if (*text && words->count == before)
+  if (size > 0 && words->count == before)
     words->blind = true;
-  add(words, text, strlen(text), false);
+  add(words, text, size, false);
 }
+
+static void add_secret(struct words *words, const char *text) { add_secret_part(words, text, strlen(text)); }
 
 /* Room for a text of that length and its NUL. */
 static char *reserve(struct words *words, size_t len) {
@@ -75,7 +75,7 @@ static char *reserve(struct words *words, size_t len) {
   return words->room + words->used - len - 1;
 }
 
-/* What follows "Basic": frameworks show user and password, and the password alone. */
+/* What follows "Basic": frameworks show user and password, and each alone. */
 static void add_credentials(struct words *words, const char *base64) {
   size_t len = strlen(base64);
   char *text = len % 4 == 0 ? reserve(words, len) : NULL;
@@ -85,7 +85,7 @@ static void add_credentials(struct words *words, const char *base64) {
   text[size] = '\0'; /* the padding decodes to NULs */
   const char *colon = strchr(text, ':');
   add_secret(words, colon ? colon + 1 : text);
-  add(words, text, strlen(text), false);
+  add_secret(words, text);
 }
 
 /* The value of a header that is secret; "Bearer" alone is none. */
@@ -97,12 +97,11 @@ static void add_value(struct words *words, const char *value) {
   add_secret(words, basic || (behind && strncasecmp(value, "bearer ", 7) == 0) ? behind + 1 : value);
 }
 
-/* A part of a path or query with escapes in it, as it stands there and as frameworks show it. */
-static void add_escaped(struct words *words, const char *part, size_t len) {
-  char *text = memchr(part, '%', len) ? reserve(words, len) : NULL;
+/* Without percent escapes; NULL = there is no room. */
+static char *unescape(struct words *words, const char *part, size_t len) {
+  char *text = reserve(words, len), *to = text;
   if (!text)
-    return;
-  char *to = text;
+    return NULL;
   for (const char *p = part; p < part + len; p++) {
     char hex[3] = {p[0], part + len - p > 2 ? p[1] : '\0', part + len - p > 2 ? p[2] : '\0'};
     if (is_escape(hex) && hex[0] == '%') {
@@ -114,8 +113,29 @@ static void add_escaped(struct words *words, const char *part, size_t len) {
     }
   }
   *to = '\0';
+  return text;
+}
+
+/* A part of a path or query with escapes in it, as it stands there and as frameworks show it. */
+static void add_escaped(struct words *words, const char *part, size_t len) {
+  char *text = memchr(part, '%', len) ? unescape(words, part, len) : NULL;
+  if (!text)
+    return;
   add(words, part, len, false);
-  add(words, text, (size_t)(to - text), false);
+  add(words, text, strlen(text), false);
+}
+
+/* The proxy's "user:password", as it is configured and as libcurl sends it: without percent escapes, in base64. */
+static void add_proxy(struct words *words, const char *login) {
+  const char *text = unescape(words, login, strlen(login));
+  size_t len = text ? strlen(text) : 0;
+  char *base64 = text ? reserve(words, (len + 2) / 3 * 4) : NULL;
+  add_secret(words, login);
+  if (!base64)
+    return;
+  EVP_EncodeBlock((unsigned char *)base64, (const unsigned char *)text, (int)len);
+  add_credentials(words, base64);
+  add_secret(words, base64);
 }
 
 /* The words of the path and the query of a URL, without what its template takes from the task. */
@@ -148,13 +168,30 @@ static void add_url(struct words *words, const char *template) {
   }
 }
 
-static void collect(struct words *words, const struct http_route *route, const char *reply_to) {
+/* Keys of signatures, which receivers have, too: as they are written, and without "whsec_". */
+static void add_keys(struct words *words, const char *keys) {
+  static const char blanks[] = " \t\r\n";
+  for (const char *p = keys ? keys + strspn(keys, blanks) : ""; *p; p += strspn(p, blanks)) {
+    size_t len = strcspn(p, blanks);
+    const char *prefix = memchr(p, '_', len), *key = prefix ? prefix + 1 : p;
+    add(words, p, len, false);
+    add_secret_part(words, key, (size_t)(p + len - key));
+    p += len;
+  }
+}
+
+static void collect(struct words *words, const struct http_options *options, const struct http_route *route,
+                    const char *reply_to) {
+  if (options->proxy_credentials)
+    add_proxy(words, options->proxy_credentials);
   add_url(words, route->url);
   add_url(words, route->callback);
   if (route->authorization)
     add_value(words, route->authorization);
   for (size_t i = 0; i < route->secret_headers.count; i++)
     add_value(words, route->secret_headers.items[i].value);
+  add_keys(words, route->secret);
+  add_keys(words, route->previous_secret);
   const char *mac = reply_to ? strrchr(reply_to, '.') : NULL; /* core's URL of a callback ends with it */
   if (mac)
     add(words, mac + 1, strlen(mac + 1), could_be_language(mac + 1, strlen(mac + 1)));
@@ -178,11 +215,12 @@ static size_t match(const char *text, const char *p, const struct word *word) {
   return word->common && (in_word(p[n]) || !in_url(text, p)) ? 0 : n;
 }
 
-void http_mask(char *out, size_t cap, const char *text, const struct http_route *route, const char *reply_to) {
+void http_mask(char *out, size_t cap, const char *text, const struct http_options *options,
+               const struct http_route *route, const char *reply_to) {
   struct words words;
   words.count = words.used = 0;
   words.blind = false;
-  collect(&words, route, reply_to);
+  collect(&words, options, route, reply_to);
   size_t used = 0;
   for (const char *p = text; *p && used + 1 < cap;) {
     size_t hidden = words.blind ? strlen(p) : 0;

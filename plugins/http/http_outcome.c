@@ -141,10 +141,10 @@ struct http_verdict http_verdict_of_status(long status, const struct http_route 
 }
 
 /* Where it wants a password it wants it of every route; else it speaks of the one address. */
-struct http_verdict http_verdict_of_tunnel(long status) {
-  enum { PASSWORD_WANTED = 407 };
+struct http_verdict http_verdict_of_proxy(long status) {
   return (struct http_verdict){.cls = DUEBOX_UNAVAILABLE,
-                               .scope = status == PASSWORD_WANTED ? DUEBOX_SCOPE_INSTANCE : DUEBOX_SCOPE_ROUTE,
+                               .scope =
+                                   status == HTTP_PROXY_WANTS_PASSWORD ? DUEBOX_SCOPE_INSTANCE : DUEBOX_SCOPE_ROUTE,
                                .error_class = "http.proxy"};
 }
 

@@ -17,6 +17,8 @@
 
 #define HTTP_ERROR_CLASS 32 /* room for an error class, "http.503" */
 
+enum { HTTP_PROXY_WANTS_PASSWORD = 407 };
+
 struct http_verdict {
   enum duebox_outcome_class cls;
   enum duebox_scope scope;
@@ -32,8 +34,9 @@ struct http_verdict http_verdict_of_status(long status, const struct http_route 
  * by_proxy: a proxy is configured, so failing to connect concerns every route of the instance. */
 struct http_verdict http_verdict_of_code(CURLcode code, bool sent, bool by_proxy);
 
-/* The status with which a proxy refused to open a way to the endpoint: nothing was sent. */
-struct http_verdict http_verdict_of_tunnel(long status);
+/* The status with which a proxy itself refused: to open a way to an endpoint of https://, or to take a request for one
+ * of http:// to it. The endpoint has got nothing. */
+struct http_verdict http_verdict_of_proxy(long status);
 
 /* "404" or "4xx", 200 to 599. */
 bool http_status_item_valid(const char *item);

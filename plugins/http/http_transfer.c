@@ -319,6 +319,15 @@ static void offer_body(struct http_transfer *t, long status, struct http_verdict
                            : "it is in a Content-Encoding, and identity was asked for");
 }
 
+/* For http:// a proxy answers in the endpoint's place when it does not know us; there, 407 is nobody else's (RFC 9110,
+ * 15.5.8). Behind a tunnel, and behind SOCKS, all answers are the endpoint's. */
+static bool is_the_proxys(const struct http_transfer *t, long status) {
+  const char *name = t->shared->options->proxy;
+  struct http_url proxy, url;
+  return status == HTTP_PROXY_WANTS_PASSWORD && name && http_url_split(name, &proxy) &&
+         http_url_split(http_request_url(&t->request), &url) && url.plain;
+}
+
 /* A whole response, or one whose body was cut on purpose. */
 static struct http_verdict judge_response(struct http_transfer *t, struct duebox_outcome *outcome,
                                           char text[HTTP_MESSAGE_CAP]) {
@@ -326,6 +335,8 @@ static struct http_verdict judge_response(struct http_transfer *t, struct duebox
   long status = 0;
   curl_off_t retry_after = 0;
   curl_easy_getinfo(t->easy, CURLINFO_RESPONSE_CODE, &status);
+  if (is_the_proxys(t, status))
+    return http_verdict_of_proxy(status);
   struct http_verdict verdict = http_verdict_of_status(status, route);
   if (verdict.cls == DUEBOX_DELIVERED && status >= 200 && status <= 299)
     offer_body(t, status, &verdict, outcome, text);
@@ -341,13 +352,15 @@ static void describe_response(const struct http_transfer *t, char text[HTTP_MESS
   long status = 0;
   int host_len = host_of(t, &host);
   curl_easy_getinfo(t->easy, CURLINFO_RESPONSE_CODE, &status);
-  int at = snprintf(text, HTTP_MESSAGE_CAP, "HTTP %ld from %.*s", status, host_len > 255 ? 255 : host_len, host);
+  int at = snprintf(text, HTTP_MESSAGE_CAP, "HTTP %ld from %s%.*s", status,
+                    is_the_proxys(t, status) ? "the proxy, for " : "", host_len > 255 ? 255 : host_len, host);
   if (at < 0 || at >= HTTP_MESSAGE_CAP - 3 || t->response.len == 0)
     return;
   char clean[HTTP_MESSAGE_CAP];
   http_text_clean(clean, sizeof(clean), t->response.body, t->response.len);
   memcpy(text + at, ": ", 3);
-  http_mask(text + at + 2, (size_t)(HTTP_MESSAGE_CAP - at - 2), clean, t->task->route_data, t->task->reply_to);
+  http_mask(text + at + 2, (size_t)(HTTP_MESSAGE_CAP - at - 2), clean, t->shared->options, t->task->route_data,
+            t->task->reply_to);
 }
 
 /* No complete response: libcurl's code and whether bytes had left decide. */
@@ -357,7 +370,7 @@ static struct http_verdict judge_code(struct http_transfer *t, CURLcode code, ch
   curl_easy_getinfo(t->easy, CURLINFO_HTTP_CONNECTCODE, &tunnel);
   struct http_verdict verdict = http_verdict_of_code(code, sent, t->shared->options->proxy != NULL);
   if (tunnel >= 300 && !sent)
-    verdict = http_verdict_of_tunnel(tunnel);
+    verdict = http_verdict_of_proxy(tunnel);
   const char *host, *what = t->error[0] ? t->error : curl_easy_strerror(code);
   int host_len = host_of(t, &host);
   if (t->second_refused) {
@@ -417,8 +430,8 @@ enum http_reach http_transfer_complete(struct http_transfer *transfer, enum http
   } else if (end == HTTP_END_STOPPED) {
     verdict = judge_stop(transfer, text);
   } else if (transfer->response.headed && (code == CURLE_OK || transfer->response.cut) && !is_given_up(transfer)) {
-    reach = HTTP_REACH_ANSWERED;
     verdict = judge_response(transfer, &outcome, text);
+    reach = verdict.cls == DUEBOX_UNAVAILABLE ? HTTP_REACH_FAILED : HTTP_REACH_ANSWERED;
     if (verdict.cls != DUEBOX_DELIVERED)
       describe_response(transfer, text);
   } else {

@@ -273,6 +273,32 @@ static void a_configured_proxy_is_used(void **state) {
   fake_host_free(host);
 }
 
+/* An expired password of the proxy is no fault of any task, whatever the route says of its endpoint's statuses, and is
+ * not told to everybody. Without a proxy 407 is the endpoint's word. */
+static void a_proxy_that_wants_a_password_concerns_the_instance(void **state) {
+  struct http_options o = http_case_options();
+  char proxy[64], url[HTTP_CASE_URL];
+  const char *rejected[] = {"4xx", "407"};
+  int port = hostile_server_port(server, "plain");
+  struct fake_host *host = http_case_open(&o);
+  struct http_route route = http_case_route("http", "127.0.0.1", port, "/status-407", url);
+  assert_string_equal(http_case_send(host, &route, 0).error_class, "http.407");
+  fake_host_free(host);
+  snprintf(proxy, sizeof(proxy), "http://127.0.0.1:%d", port);
+  o.proxy = proxy;
+  o.proxy_credentials = "proxyuser:Pr0xyS3cretPw";
+  o.allow_plaintext = true;
+  host = http_case_open(&o);
+  route = http_case_route("http", "crm.invalid", 8, "/status-407", url);
+  route.reject_on = (struct duebox_list){rejected, 2};
+  struct fake_outcome outcome = http_case_send(host, &route, 0);
+  assert_int_equal(outcome.cls, DUEBOX_UNAVAILABLE);
+  assert_int_equal(outcome.scope, DUEBOX_SCOPE_INSTANCE);
+  assert_string_equal(outcome.error_class, "http.proxy");
+  assert_string_equal(outcome.message, "HTTP 407 from the proxy, for crm.invalid:8: no *** (***)");
+  fake_host_free(host);
+}
+
 /* ---- the group ---- */
 
 static int start(void **state) {
@@ -297,6 +323,7 @@ int main(void) {
       cmocka_unit_test(a_listed_network_is_open),
       cmocka_unit_test(a_refused_address_does_not_hide_that_another_is_down),
       cmocka_unit_test(a_configured_proxy_is_used),
+      cmocka_unit_test(a_proxy_that_wants_a_password_concerns_the_instance),
   };
   return cmocka_run_group_tests_name("http_unreachable", tests, start, stop);
 }

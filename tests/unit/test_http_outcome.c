@@ -176,6 +176,16 @@ static void a_dead_proxy_concerns_every_route(void **state) {
   assert_int_equal(http_verdict_of_code(CURLE_SSL_CONNECT_ERROR, false, true).scope, DUEBOX_SCOPE_ROUTE);
 }
 
+static void a_proxy_that_refuses_burns_no_attempt(void **state) {
+  static const long refusals[] = {403, 407, 502};
+  for (size_t i = 0; i < sizeof(refusals) / sizeof(refusals[0]); i++) {
+    struct http_verdict v = http_verdict_of_proxy(refusals[i]);
+    assert_int_equal(v.cls, DUEBOX_UNAVAILABLE);
+    assert_int_equal(v.scope, refusals[i] == 407 ? DUEBOX_SCOPE_INSTANCE : DUEBOX_SCOPE_ROUTE);
+    assert_string_equal(v.error_class, "http.proxy");
+  }
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(scopes_of_statuses),
@@ -185,6 +195,7 @@ int main(void) {
       cmocka_unit_test(codes),
       cmocka_unit_test(an_impossible_url_is_the_tasks_fault_unless_sent),
       cmocka_unit_test(a_dead_proxy_concerns_every_route),
+      cmocka_unit_test(a_proxy_that_refuses_burns_no_attempt),
   };
   return cmocka_run_group_tests_name("http_outcome", tests, NULL, NULL);
 }
