@@ -7,6 +7,7 @@
 
 #include "cli/patience.h"
 #include "core/base/clock.h"
+#include "core/mask.h"
 
 enum { PATIENCE_S = 15, LIMIT_US = 8000000, SURE_US = 1000000, POLL_MS = 50, STOP_MS = 2000 };
 
@@ -34,6 +35,7 @@ static void health(void *ctx, bool up, const char *text) {
   pthread_mutex_lock(&probe->lock);
   probe->answer = up ? PROBE_UP : PROBE_DOWN;
   snprintf(probe->text, sizeof probe->text, "%s", text ? text : "");
+  mask_said(probe->plugin->module, probe->plugin->options, NULL, NULL, probe->text);
   pthread_mutex_unlock(&probe->lock);
 }
 

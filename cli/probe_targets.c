@@ -8,6 +8,7 @@
 
 #include "cli/patience.h"
 #include "cli/probe.h"
+#include "core/mask.h"
 #include "core/plugin_check.h"
 #include "core/template.h"
 
@@ -47,7 +48,13 @@ static size_t collect(const struct config *config, const struct plugin_config *p
 
 static void run(void *arg) {
   struct probe_targets *targets = arg;
-  plugin_check_targets(targets->plugin->module)(targets->plugin->options, targets->pointers, targets->count, LIMIT_MS);
+  const struct duebox_plugin *module = targets->plugin->module;
+  plugin_check_targets(module)(targets->plugin->options, targets->pointers, targets->count, LIMIT_MS);
+  for (size_t i = 0; i < targets->count; i++) {
+    struct duebox_check *check = targets->pointers[i];
+    mask_said(module, targets->plugin->options, check->source, check->route, check->text);
+    mask_said(module, targets->plugin->options, check->source, check->route, check->cure);
+  }
 }
 
 struct probe_targets *probe_targets(const struct config *config, const struct plugin_config *plugin) {

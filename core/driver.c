@@ -258,6 +258,7 @@ static bool create_instance(struct driver *driver) {
   struct duebox_error err = {{0}};
   bool made = driver->module->create(driver->inst, &driver->instance, &driver->host, &err);
   still_alive(driver);
+  host_hide(driver, NULL, err.text);
   tell_birth(driver, made ? DRIVER_BORN : DRIVER_FAILED, err.text);
   pthread_mutex_lock(&driver->own);
   bool wanted = made && !driver->abandoned;
@@ -270,6 +271,7 @@ static void start_and_work(struct driver *driver) {
   if (driver->module->start(driver->inst, &err)) {
     work(driver);
   } else {
+    host_hide(driver, NULL, err.text);
     log_error("DUEBOX-PLUGIN-START", "instance=%s cannot start: %s", driver->name, err.text);
     host_set_health(driver, false, err.text);
   }

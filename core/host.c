@@ -9,8 +9,13 @@
 #include "core/base/log.h"
 #include "core/driver.h"
 #include "core/inbox.h"
+#include "core/mask.h"
 #include "core/stall.h"
 #include "core/template.h"
+
+void host_hide(const struct driver *driver, const void *route, char *text) {
+  mask_said(driver->module, driver->instance.options, driver->instance.source, route, text);
+}
 
 static void host_complete(void *ctx, uint64_t token, const struct duebox_outcome *outcome) {
   struct driver *driver = ctx;
@@ -23,6 +28,8 @@ static void host_complete(void *ctx, uint64_t token, const struct duebox_outcome
   flight->end = outcome->cls == DUEBOX_UNKNOWN && atomic_load(&driver->stop_ms) ? FLIGHT_STOPPED : FLIGHT_OUTCOME;
   flight->completed_us = clock_mono_us();
   flight_set_outcome(flight, outcome);
+  if (flight->outcome.message)
+    host_hide(driver, flight->task->view.route_data, flight->text + (flight->outcome.message - flight->text));
   /* Handed on after the current call, many at once: the driver thread comes back within its poll time-out. */
   struct flight_list straight = {0};
   pthread_mutex_lock(&driver->own);
@@ -49,6 +56,7 @@ static void host_log(void *ctx, enum duebox_log_level level, const char *id, con
   va_start(args, fmt);
   vsnprintf(text, sizeof text, fmt, args);
   va_end(args);
+  host_hide(driver, NULL, text);
   log_write((enum log_level)level, id, "instance=%s %s", driver->name, text);
 }
 
@@ -57,20 +65,23 @@ static size_t host_expand(void *ctx, const char *tmpl, const struct duebox_task 
   return template_expand(tmpl, task, escape, out, cap);
 }
 
-void host_set_health(struct driver *driver, bool up, const char *text) {
+void host_set_health(struct driver *driver, bool up, const char *said) {
+  char text[sizeof driver->health];
+  snprintf(text, sizeof text, "%s", said ? said : up ? "connected" : "down");
+  host_hide(driver, NULL, text);
   pthread_mutex_lock(&driver->health_lock);
   bool changed = driver->up != up;
   driver->up = up;
   if (changed && up)
     atomic_fetch_add(&driver->ups, 1);
-  snprintf(driver->health, sizeof driver->health, "%s", text ? text : up ? "connected" : "down");
+  snprintf(driver->health, sizeof driver->health, "%s", text);
   pthread_mutex_unlock(&driver->health_lock);
   if (changed && up && driver->env.reachable)
     driver->env.reachable(driver->env.engine);
   if (changed && up)
-    log_info("DUEBOX-PLUGIN-UP", "instance=%s %s", driver->name, text ? text : "connected");
+    log_info("DUEBOX-PLUGIN-UP", "instance=%s %s", driver->name, text);
   else if (changed)
-    log_warn("DUEBOX-PLUGIN-DOWN", "instance=%s %s", driver->name, text ? text : "down");
+    log_warn("DUEBOX-PLUGIN-DOWN", "instance=%s %s", driver->name, text);
 }
 
 static void host_health(void *ctx, bool up, const char *text) { host_set_health(ctx, up, text); }

@@ -254,15 +254,15 @@ static void advance(struct amqp_conn *conn, int64_t now_us) {
 static void on_close(struct amqp_conn *conn, const amqp_connection_close_t *close) {
   amqp_connection_close_ok_t ok = {0};
   (void)amqp_conn_send_method(conn, 0, AMQP_CONNECTION_CLOSE_OK_METHOD, &ok);
-  amqp_conn_fail(conn, "the broker closed the connection: %u %s", close->reply_code,
-                 amqp_target_said(conn->target, close->reply_text).text);
+  amqp_conn_fail(conn, "the broker closed the connection: %u %.*s", close->reply_code, (int)close->reply_text.len,
+                 (const char *)close->reply_text.bytes);
 }
 
 static void on_blocked(struct amqp_conn *conn, const amqp_connection_blocked_t *blocked) {
   char reason[384];
   snprintf(reason, sizeof reason,
-           "the broker takes no messages (connection.blocked): %s; free memory or disk space there",
-           amqp_target_said(conn->target, blocked->reason).text);
+           "the broker takes no messages (connection.blocked): %.*s; free memory or disk space there",
+           (int)blocked->reason.len, (const char *)blocked->reason.bytes);
   conn->blocked = true;
   conn->user->blocked(conn->ctx, true, reason);
 }

@@ -92,8 +92,8 @@ static bool refused(struct amqp_connect *attempt, const amqp_rpc_reply_t *reply)
   char why[512];
   if (reply->reply_type == AMQP_RESPONSE_SERVER_EXCEPTION && reply->reply.id == AMQP_CONNECTION_CLOSE_METHOD) {
     const amqp_connection_close_t *close = reply->reply.decoded;
-    snprintf(why, sizeof why, "user '%s', vhost '%s': %u %s", t->user, t->vhost, close->reply_code,
-             amqp_target_said(t, close->reply_text).text);
+    snprintf(why, sizeof why, "user '%s', vhost '%s': %u %.*s", t->user, t->vhost, close->reply_code,
+             (int)close->reply_text.len, (const char *)close->reply_text.bytes);
   } else {
     snprintf(why, sizeof why, "user '%s', vhost '%s': %s", t->user, t->vhost, amqp_error_string2(reply->library_error));
   }

@@ -28,8 +28,7 @@ static bool open_channel(struct lookup *lookup) {
          amqp_channel_open(lookup->link, ++lookup->channel) != NULL;
 }
 
-static void refused(const struct amqp_target *target, struct duebox_check *check, const char *what, const char *name,
-                    const amqp_rpc_reply_t *reply) {
+static void refused(struct duebox_check *check, const char *what, const char *name, const amqp_rpc_reply_t *reply) {
   char create[256];
   if (reply->reply_type != AMQP_RESPONSE_SERVER_EXCEPTION || reply->reply.id != AMQP_CHANNEL_CLOSE_METHOD) {
     duebox_check_answer(check, DUEBOX_CHECK_UNSURE, "", "%s \"%s\": %s", what, name,
@@ -48,8 +47,8 @@ static void refused(const struct amqp_target *target, struct duebox_check *check
            : why->reply_code == AMQP_RESOURCE_LOCKED
                ? "another connection uses it alone, so nobody else may read it; declare it without exclusive"
                : "give this user the rights to it (rabbitmqctl set_permissions)");
-  duebox_check_answer(check, DUEBOX_CHECK_WRONG, create, "%s \"%s\": %u %s", what, name, why->reply_code,
-                      amqp_target_said(target, why->reply_text).text);
+  duebox_check_answer(check, DUEBOX_CHECK_WRONG, create, "%s \"%s\": %u %.*s", what, name, why->reply_code,
+                      (int)why->reply_text.len, (const char *)why->reply_text.bytes);
 }
 
 static void ask(struct lookup *lookup, struct duebox_check *check, bool queue, const char *name) {
@@ -75,7 +74,7 @@ static void ask(struct lookup *lookup, struct duebox_check *check, bool queue, c
   else if (there)
     duebox_check_answer(check, DUEBOX_CHECK_OK, "", "exchange \"%s\" is there", name);
   else
-    refused(lookup->target, check, what, name, &reply);
+    refused(check, what, name, &reply);
 }
 
 static void look_up(struct lookup *lookup, struct duebox_check *check) {

@@ -124,9 +124,10 @@ static void on_confirm(struct amqp_pub *pub, uint64_t tag, bool multiple, enum a
 static void on_return(struct amqp_pub *pub, const amqp_basic_return_t *method) {
   pub->returning = true;
   pub->return_code = method->reply_code;
-  snprintf(pub->return_text, sizeof pub->return_text, "%u %s, exchange '%.*s', routing key '%.*s'", method->reply_code,
-           amqp_target_said(pub->conn->target, method->reply_text).text, (int)method->exchange.len,
-           (const char *)method->exchange.bytes, (int)method->routing_key.len, (const char *)method->routing_key.bytes);
+  snprintf(pub->return_text, sizeof pub->return_text, "%u %.*s, exchange '%.*s', routing key '%.*s'",
+           method->reply_code, (int)method->reply_text.len, (const char *)method->reply_text.bytes,
+           (int)method->exchange.len, (const char *)method->exchange.bytes, (int)method->routing_key.len,
+           (const char *)method->routing_key.bytes);
 }
 
 /* The content header of a returned message names it. Its body follows and is of no use. */
@@ -146,7 +147,8 @@ static void on_close(struct amqp_pub *pub, const amqp_channel_close_t *close) {
   char text[300];
   amqp_channel_close_ok_t ok = {0};
   enum amqp_pub_state before = pub->state;
-  snprintf(text, sizeof text, "%u %s", close->reply_code, amqp_target_said(pub->conn->target, close->reply_text).text);
+  snprintf(text, sizeof text, "%u %.*s", close->reply_code, (int)close->reply_text.len,
+           (const char *)close->reply_text.bytes);
   (void)amqp_conn_send_method(pub->conn, pub->number, AMQP_CHANNEL_CLOSE_OK_METHOD, &ok);
   if (before == AMQP_PUB_CLOSING)
     return; /* both closed at once: its close-ok to ours is still to come */

@@ -68,9 +68,9 @@ static void on_channel_close(struct amqp_source *source, const amqp_channel_clos
   char text[512];
   amqp_channel_close_ok_t ok = {0};
   snprintf(text, sizeof text,
-           "cannot read queue '%s' of vhost '%s': %u %s; declare the queue, or grant the right to it",
-           source->options->queue, source->conn.target->vhost, close->reply_code,
-           amqp_target_said(source->conn.target, close->reply_text).text);
+           "cannot read queue '%s' of vhost '%s': %u %.*s; declare the queue, or grant the right to it",
+           source->options->queue, source->conn.target->vhost, close->reply_code, (int)close->reply_text.len,
+           (const char *)close->reply_text.bytes);
   (void)amqp_conn_send_method(&source->conn, CHANNEL, AMQP_CHANNEL_CLOSE_OK_METHOD, &ok);
   if (source->state == AMQP_SOURCE_CLOSING)
     return; /* both closed at once: the answer to ours is still to come */

@@ -105,19 +105,3 @@ void amqp_target_unref(struct amqp_target *target) {
   free(target->key_file);
   free(target);
 }
-
-struct amqp_said amqp_target_said(const struct amqp_target *target, amqp_bytes_t words) {
-  static const char hidden[] = "***";
-  struct amqp_said said;
-  const char *secret = target->password, *from = words.bytes;
-  size_t used = 0, size = strlen(secret);
-  bool hide = size > strlen(hidden) && strcmp(secret, target->user) != 0;
-  for (size_t at = 0; at < words.len && used + strlen(hidden) < sizeof said.text;) {
-    bool here = hide && words.len - at >= size && memcmp(from + at, secret, size) == 0;
-    memcpy(said.text + used, here ? hidden : from + at, here ? strlen(hidden) : 1);
-    used += here ? strlen(hidden) : 1;
-    at += here ? size : 1;
-  }
-  said.text[used] = '\0';
-  return said;
-}

@@ -40,13 +40,6 @@ struct amqp_target {
 struct amqp_target *amqp_target_new(const struct amqp_options *options, const char *name, struct duebox_error *err);
 struct amqp_target *amqp_target_ref(struct amqp_target *target);
 
-/* What a broker said (a short string of the protocol), with the password hidden if it is in there and longer than three
- * bytes: logs, pages and rows repeat it. A login as guest/guest keeps the name of its user. */
-struct amqp_said {
-  char text[256];
-};
-struct amqp_said amqp_target_said(const struct amqp_target *target, amqp_bytes_t words);
-
 void amqp_target_unref(struct amqp_target *target); /* NULL is allowed */
 
 #endif

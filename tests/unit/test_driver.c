@@ -6,6 +6,9 @@
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+#include <unistd.h>
 
 #include <cmocka.h>
 
@@ -49,6 +52,7 @@ struct liar {
   uint64_t refused; /* the token of the task it did not take */
   bool at_once;     /* completes it before it refuses it, else after it was offered again */
   bool late;        /* another task of the lane has been there for too long, and is confirmed while ours waits */
+  bool quotes;      /* says its password whenever it says something */
   bool stands;      /* while it refuses, another task of the lane has been there for too long */
   atomic_uint submits;
 };
@@ -88,7 +92,10 @@ static void lie_quiet(void *inst) {}
 static void lie_stop(void *inst, int deadline_ms) {}
 
 static void lie_about(uint64_t token) {
-  liar.host->complete(liar.host->ctx, token, &DUEBOX_OUTCOME(.cls = DUEBOX_DELIVERED));
+  if (liar.quotes)
+    liar.host->complete(liar.host->ctx, token, &DUEBOX_OUTCOME(.cls = DUEBOX_RETRY, .message = "no hunter2sekret"));
+  else
+    liar.host->complete(liar.host->ctx, token, &DUEBOX_OUTCOME(.cls = DUEBOX_DELIVERED));
 }
 
 static size_t lie_submit(void *inst, const struct duebox_task *const *tasks, size_t n) {
@@ -104,10 +111,14 @@ static size_t lie_submit(void *inst, const struct duebox_task *const *tasks, siz
   return first ? 0 : n;
 }
 
+static const struct lie_options { const char *password; } lie_options = {"hunter2sekret"};
+static const struct duebox_option lie_rows[] = {{.name = "password", .type = DUEBOX_OPT_SECRET}, {.name = NULL}};
+
 static const struct duebox_sink_ops lie_sink = {.struct_size = sizeof lie_sink, .submit = lie_submit};
-static const struct duebox_plugin lie_plugin = {
-    DUEBOX_PLUGIN_PREFIX, .name = "liar",     .create = lie_create, .start = lie_start,   .poll = lie_poll,
-    .wakeup = lie_quiet,  .close = lie_quiet, .stop = lie_stop,     .destroy = lie_quiet, .sink = &lie_sink};
+static const struct duebox_plugin lie_plugin = {DUEBOX_PLUGIN_PREFIX, .name = "liar",     .create = lie_create,
+                                                .start = lie_start,   .poll = lie_poll,   .wakeup = lie_quiet,
+                                                .close = lie_quiet,   .stop = lie_stop,   .destroy = lie_quiet,
+                                                .sink = &lie_sink,    .options = lie_rows};
 
 static void stand_up(const struct liar *how, bool recorded, unsigned places) {
   struct err err = {0};
@@ -115,7 +126,7 @@ static void stand_up(const struct liar *how, bool recorded, unsigned places) {
   liar = *how;
   stand =
       (struct stand){.lane = {.at_sink_max = 10, .at_sink = 10 - places, .stall = {.limit_us = LIMIT_US}},
-                     .plugin = {.name = "liar", .module = &lie_plugin, .max_inflight = 10},
+                     .plugin = {.name = "liar", .module = &lie_plugin, .options = &lie_options, .max_inflight = 10},
                      .task = {.id = 1,
                               .attempt_now = 1,
                               .recorded = recorded,
@@ -201,6 +212,38 @@ static void a_task_waits_a_moment_for_a_stall_to_end(void **state) {
   send_to_the_liar(&(struct liar){.late = true, .at_once = true}, FLIGHT_OUTCOME, 1, 0);
 }
 
+/* Whoever refuses a login may repeat it, and what plugins say goes to the log, the API and a column: whatever plugin it
+ * is, its secrets are hidden on the way. */
+static void what_a_plugin_says_holds_none_of_its_secrets(void **state) {
+  struct flight_list out = {0};
+  bool up = true;
+  char text[256], line[512] = "";
+  int log[2], error = dup(STDERR_FILENO);
+  assert_int_equal(pipe(log), 0);
+  stand_up(&(struct liar){.at_once = true, .quotes = true}, false, 10);
+  stand_take(&out, LIMIT_US);
+  assert_int_equal(out.count, 1);
+  assert_string_equal(out.head->outcome.message, "no ***");
+  dup2(log[1], STDERR_FILENO);
+  liar.host->log(liar.host->ctx, DUEBOX_LOG_ERROR, "LIAR-SAYS", "%s", "hunter2sekret is no password");
+  liar.host->health(liar.host->ctx, true, "hunter2sekret is in");
+  liar.host->health(liar.host->ctx, false, "hunter2sekret is out");
+  dup2(error, STDERR_FILENO);
+  close(log[1]);
+  close(error);
+  for (ssize_t n, at = 0; (n = read(log[0], line + at, sizeof line - 1 - (size_t)at)) > 0;)
+    at += n;
+  close(log[0]);
+  assert_non_null(strstr(line, "*** is no password"));
+  assert_non_null(strstr(line, "*** is out"));
+  assert_null(strstr(line, "hunter2"));
+  driver_health(stand.driver, &up, text);
+  assert_false(up);
+  assert_string_equal(text, "*** is out");
+  stand_stop(&out);
+  stand_down();
+}
+
 /* --- a destination that is slow all of a sudden --- */
 
 /* A claim in memory goes back, so that plain SQL can change the task. */
@@ -270,6 +313,7 @@ int main(void) {
       cmocka_unit_test(what_is_completed_and_refused_is_over),
       cmocka_unit_test(what_is_refused_is_offered_under_another_token),
       cmocka_unit_test(what_is_refused_confirms_nothing),
+      cmocka_unit_test(what_a_plugin_says_holds_none_of_its_secrets),
       cmocka_unit_test(a_task_waits_a_moment_for_a_stall_to_end),
       cmocka_unit_test(a_memory_claim_without_room_goes_back),
       cmocka_unit_test(a_recorded_claim_waits_for_room),

@@ -1,0 +1,47 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * core/mask.h - the operator's secrets in what a plugin says.
+ *
+ * A broker, a proxy or a hook that refuses may repeat what it was sent, and plugins pass its words on: to the log, to
+ * the HTTP API, where everybody on the machine may read them, and to a table column. So every text of a plugin goes
+ * through here before it goes anywhere, with the option rows by which its module says what is a secret. Pure.
+ */
+#ifndef CORE_MASK_H
+#define CORE_MASK_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include <duebox/plugin.h>
+
+enum { MASK_WORDS = 192, MASK_ROOM = 4096 };
+
+struct mask_word {
+  const char *text;
+  size_t len;
+  bool base64;
+};
+
+/* What is to be hidden, for one text. Points into the options it was made of. */
+struct mask {
+  struct mask_word words[MASK_WORDS];
+  size_t count;
+  char room[MASK_ROOM]; /* for secrets in other forms than the operator wrote them */
+  size_t used;
+  bool blind;      /* more than there is room for: no text is shown */
+  bool first[256]; /* bytes with which a word can begin */
+};
+
+void mask_begin(struct mask *mask);
+/* Adds what is secret among the options that these rows filled: secrets, maps whose values are, passwords in URLs. Not
+ * one that is no secret, as it is also the user's name (guest), nor one shorter than four bytes. NULL: none. */
+void mask_add(struct mask *mask, const struct duebox_option *rows, const void *options);
+/* Writes "***" over each secret in text, and over each of its words (runs of four letters and digits): as it is, as
+ * JSON, Erlang or a URL quote it, in base64, alone or behind a user's name, and the beginning of one that was cut. The
+ * text never grows. */
+void mask_hide(const struct mask *mask, char *text);
+/* All of it for what a plugin says: by the options of its instance, of a source and of a route, each NULL for none. */
+void mask_said(const struct duebox_plugin *module, const void *options, const void *source, const void *route,
+               char *text);
+
+#endif

@@ -1,0 +1,145 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Secrets never appear in logs, in the HTTP API or in a row's last_error, although a broker, a proxy or a hook repeats
+ * what it was sent, in whatever form. And what is no secret stays readable.
+ */
+#include "core/mask.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+struct options {
+  const char *url, *user, *password;
+  struct duebox_map headers, printed;
+};
+
+static const struct duebox_option rows[] = {
+    {.name = "url", .type = DUEBOX_OPT_STRING, .offset = offsetof(struct options, url)},
+    {.name = "user", .type = DUEBOX_OPT_STRING, .offset = offsetof(struct options, user)},
+    {.name = "password", .type = DUEBOX_OPT_SECRET, .offset = offsetof(struct options, password)},
+    {.name = "headers", .type = DUEBOX_OPT_MAP, .flags = DUEBOX_OPT_FILE, .offset = offsetof(struct options, headers)},
+    {.name = "printed", .type = DUEBOX_OPT_MAP, .offset = offsetof(struct options, printed)},
+    {.name = NULL},
+};
+
+static void check_options(const struct options *options, const char *text, const char *expected) {
+  size_t size = strlen(text) + 1;
+  char *hidden = malloc(size); /* of that size, so that a checker sees what goes beyond */
+  struct mask mask;
+  assert_non_null(hidden);
+  memcpy(hidden, text, size);
+  mask_begin(&mask);
+  mask_add(&mask, rows, options);
+  mask_hide(&mask, hidden);
+  assert_string_equal(hidden, expected);
+  free(hidden);
+}
+
+static void check(const char *password, const char *text, const char *expected) {
+  check_options(&(struct options){.user = "app", .password = password}, text, expected);
+}
+
+static void as_it_is(void **state) {
+  check("hunter2sekret", "user 'app' password 'hunter2sekret' refused", "user 'app' password '***' refused");
+  check("hunter2sekret", "hunter2sekrethunter2sekret", "******");
+  check("hunter2sekret", "HUNTER2SEKRET", "***");
+  check("p$a!", "no p$a!", "no ***");
+  check("s3cret", "s3cre, s3crets3cret of app", "s3cre, ****** of app");
+  check("hunter2sekret", "", "");
+}
+
+/* What a broker's log, a JSON text and a URL make of it. */
+static void quoted(void **state) {
+  static const char password[] = "hun\"ter\\2s&t/";
+  check(password, "refused <<\"hun\\\"ter\\\\2s&t/\">>", "refused <<\"***\">>");
+  check(password, "{\"password\":\"hun\\\"ter\\\\2s\\u0026t\\/\"}", "{\"password\":\"***\"}");
+  check(password, "\\\"hun\\\\\\\"ter\\\\\\\\2s\\x26t/\\\"", "\\\"***\\\"");
+  check(password, "amqp://app:hun%22ter%5C2s%26t%2F@h/", "amqp://app:***@h/");
+  check("a b/c@d:e99x", "refused amqp://app:a%20b%2fc%40d%3Ae99x@host/", "refused amqp://app:***@host/");
+  check("a b/c@d:e99x", "password=a+b%2Fc%40d%3Ae99x&", "password=***&");
+  check("first-word!second_word", "&#39;first-word&#x21;second_word&#39;", "&#39;***&#x21;***&#39;");
+}
+
+static void cut(void **state) {
+  check("hunter2sekretLongPassword", "xxxhunter2sekretLongP; check user", "xxx***; check user");
+  check("hunter2sekretLongPassword", "xxxhunte; check user", "xxx***; check user");
+  check("hunter2sekretLongPassword", "xxxhunte...", "xxx***...");
+  check("hunter2sekretLongPassword", "xxxhunt", "xxx***");
+  check("hunter2sekretLongPassword", "xxx%68unt%65", "xxx***");
+  check("hunter2sekretLongPassword", "the hunter comes", "the hunter comes");
+}
+
+/* Whatever is in front of it: "\0app\0hunter2sekret", "\0me..", "app:.." */
+static void in_base64(void **state) {
+  check("hunter2sekret", "AGFwcABodW50ZXIyc2VrcmV0", "AGFwcAB***"); /* before the secret there is the user */
+  check("hunter2sekret", "AG1lAGh1bnRlcjJzZWtyZXQ= is wrong", "AG1lAG*** is wrong");
+  check("hunter2sekret", "bWUxOmh1bnRlcjJzZWtyZXQ=", "bWUxOm***");
+  check("hunter2sekret", "aHVudGVyMnNla3JldA==", "***");
+  check("\xff\xfe\xfd\xfb\xfa\xf9", "__79-_r5 //79+/r5", "*** ***"); /* as URLs have it, too */
+}
+
+static void credentials_in_other_forms(void **state) {
+  check("Bearer aaa.Zm9vYmFyOjEyMzQ1Ng==", "'Authorization': 'Bearer aaa.Zm9vYmFyOjEyMzQ1Ng=='",
+        "'Authorization': 'Bearer ***'");
+  check("Basic ZHVlYm94OnMzY3JldFBhc3N3MHJk", "bad: duebox:s3cretPassw0rd, s3cretPassw0rd", "bad: ***, ***");
+  check("Basic ZHVlYm94OnMzY3JldFBhc3N3MHJk", "ZHVlYm94OnMzY3JldFBhc3N3MHJk", "***");
+  check("px:s%3Acret%2B%5E", "px:s:cret+^ cHg6czpjcmV0K14= s%3Acret%2B%5E", "*** *** ***");
+}
+
+static void in_a_url_and_in_a_map(void **state) {
+  const struct duebox_pair header = {"X-Api-Key", "swordfish"};
+  struct options o = {.url = "amqp://app:p%40ssw%C3%B6rd9@h:5672/v", .headers = {.items = &header, .count = 1}};
+  check_options(&o, "app, p@ssw\xc3\xb6rd9, p%40ssw%C3%B6rd9, swordfish", "app, ***, ***, ***");
+  o = (struct options){.printed = {.items = &header, .count = 1}};
+  check_options(&o, "swordfish", "swordfish");
+}
+
+static void what_is_no_secret(void **state) {
+  check("app", "the user app", "the user app");
+  check_options(&(struct options){.user = "guest", .password = "guest"}, "user 'guest'", "user 'guest'");
+  check_options(&(struct options){.url = "amqp://guest:guest@h/"}, "user 'guest'", "user 'guest'");
+  check_options(&(struct options){.url = "amqp://guest@h/"}, "user 'guest'", "user 'guest'");
+  check("a", "access refused", "access refused");
+  check("", "access refused", "access refused");
+  check(NULL, "access refused", "access refused");
+  struct mask mask;
+  char text[] = "access refused";
+  mask_begin(&mask);
+  mask_add(&mask, NULL, NULL);
+  mask_add(&mask, rows, NULL);
+  mask_hide(&mask, text);
+  assert_string_equal(text, "access refused");
+}
+
+/* More words than there is room for: the text may hold any of them. A long secret alone takes no harm. */
+static void too_much_to_look_for(void **state) {
+  char many[4096] = "", longer[8000];
+  for (size_t i = 0; i < 300; i++)
+    snprintf(many + i * 8, sizeof many - i * 8, "w%06zu.", i);
+  check(many, "anything", "***");
+  check(many, "ab", "**");
+  memset(longer, 'x', sizeof longer - 1);
+  longer[sizeof longer - 1] = '\0';
+  check(longer, "no xxxxxxxxxxxxx!", "no ***!");
+  check(longer, "anything", "anything");
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(as_it_is),
+      cmocka_unit_test(quoted),
+      cmocka_unit_test(cut),
+      cmocka_unit_test(in_base64),
+      cmocka_unit_test(credentials_in_other_forms),
+      cmocka_unit_test(in_a_url_and_in_a_map),
+      cmocka_unit_test(what_is_no_secret),
+      cmocka_unit_test(too_much_to_look_for),
+  };
+  return cmocka_run_group_tests_name("mask", tests, NULL, NULL);
+}
