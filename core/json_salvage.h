@@ -17,6 +17,7 @@
 
 struct json_salvage {
   const char *at, *end;
+  bool unsure; /* what belongs to the object itself, and what to something within it, is a guess */
 };
 
 /* Stands before the first member; false when the text does not begin as an object. */
@@ -28,5 +29,8 @@ MUSTCHECK bool json_salvage_next(struct json_salvage *s, struct duebox_bytes *ke
 /* After the last member: false when something stands behind the end of the object, so that its end, and with it what
  * belongs to it, is in doubt. */
 MUSTCHECK bool json_salvage_ended(struct json_salvage *s);
+/* Whether a member of that name, upper or lower case, has another value than this anywhere in a text, however deep, and
+ * within strings too. null is none. */
+MUSTCHECK bool json_salvage_other(const char *text, size_t len, const char *name, const char *value);
 
 #endif

@@ -14,6 +14,7 @@
 #define ATTEMPT_WANTED "the whole number of the attempt, from 1"
 
 enum { FLAW_MAX = 200 }; /* bytes, with NUL */
+enum member_index { MEMBER_ID, MEMBER_ATTEMPT, MEMBER_STATUS, MEMBER_CELERY_ID };
 
 struct reader {
   struct json_scan scan;
@@ -23,6 +24,7 @@ struct reader {
   char *flaw;      /* FLAW_MAX bytes */
   unsigned seen;   /* bits 1 << enum member_index of what was there and could be used */
   unsigned broken; /* of what was there and could not */
+  unsigned unsure; /* of id and attempt: it cannot be told which of two is meant */
   bool celery;     /* it is a record of Celery's result backend, with words of its own */
   char status[16]; /* the word, "" = none */
   bool doubtful;   /* another word is there, or it may belong to something else */
@@ -103,6 +105,21 @@ static bool is_id(const char *id, size_t len) {
   return len > 0 && len <= RECORD_ID_MAX;
 }
 
+/* Of two ids or attempts none counts, not the last one: the answer would end another task. */
+static bool two_of(struct reader *r, unsigned bit, const char *member) {
+  r->unsure |= bit;
+  return wrong(r, member, "one, and two different ones are there");
+}
+
+static bool set_id(struct reader *r, const char *id, size_t len) {
+  char *known = r->record->message_id;
+  if (*known && (strlen(known) != len || memcmp(known, id, len) != 0))
+    return two_of(r, 1u << MEMBER_ID, "id");
+  memcpy(known, id, len);
+  known[len] = '\0';
+  return true;
+}
+
 /* A message id that looks like a number may have been written as one. */
 static bool read_id(struct reader *r) {
   struct duebox_bytes id = {0};
@@ -119,14 +136,14 @@ static bool read_id(struct reader *r) {
   }
   if (!is_id(id.data, id.len))
     return wrong(r, "id", "the message id: 1 to 64 characters of printable ASCII without spaces");
-  memcpy(r->record->message_id, id.data, id.len);
-  r->record->message_id[id.len] = '\0';
-  return true;
+  return set_id(r, id.data, id.len);
 }
 
 static bool set_attempt(struct reader *r, bool is_number, double value) {
   if (!is_number || !is_whole(value, 1, UINT32_MAX))
     return wrong(r, "attempt", ATTEMPT_WANTED);
+  if (r->record->attempt && r->record->attempt != (uint32_t)value)
+    return two_of(r, 1u << MEMBER_ATTEMPT, "attempt");
   r->record->attempt = (uint32_t)value;
   return true;
 }
@@ -221,8 +238,6 @@ struct member {
   bool null_means_absent;
 };
 
-enum member_index { MEMBER_ID, MEMBER_ATTEMPT, MEMBER_STATUS, MEMBER_CELERY_ID };
-
 static const struct member members[] = {
     [MEMBER_ID] = {"id", read_id, true},
     [MEMBER_ATTEMPT] = {"attempt", read_attempt, true},
@@ -290,18 +305,16 @@ static bool read_error(struct reader *r) {
 
 /* --- what is no JSON --- */
 
-/* known: what the strict reader read, which stays. */
+/* known: what the strict reader read, which stays; of id and attempt no other value may be there then. */
 static void salvage_member(struct reader *r, unsigned known, const struct duebox_bytes *key,
                            const struct duebox_bytes *value, bool text) {
-  struct result_record *record = r->record;
   double number = 0;
   for (unsigned i = r->called ? MEMBER_STATUS : MEMBER_ID; i <= MEMBER_CELERY_ID; i++) {
     bool ok = strlen(members[i].name) == key->len && strncasecmp(members[i].name, key->data, key->len) == 0;
-    if (!ok || known & 1u << i)
+    if (!ok || (i >= MEMBER_STATUS && known & 1u << i))
       continue;
-    if (i == MEMBER_ID && (ok = is_id(value->data, value->len))) {
-      memcpy(record->message_id, value->data, value->len);
-      record->message_id[value->len] = '\0';
+    if (i == MEMBER_ID) {
+      ok = is_id(value->data, value->len) && set_id(r, value->data, value->len);
     } else if (i == MEMBER_ATTEMPT) {
       bool is_number = number_of(value->data, value->len, &number);
       ok = set_attempt(r, is_number, number);
@@ -310,8 +323,22 @@ static void salvage_member(struct reader *r, unsigned known, const struct duebox
     } else if (i == MEMBER_CELERY_ID) {
       r->celery = true;
     }
+    if (known & 1u << i)
+      continue;
     *(ok ? &r->seen : &r->broken) |= 1u << i;
   }
+}
+
+/* Where it is a guess what belongs to the record and what to something within it, an id or attempt that the strict
+ * reader did not come to counts only when no other one is anywhere, however deep. */
+static void doubt_identity(struct reader *r, unsigned known, bool ended) {
+  const size_t len = (size_t)(r->scan.end - r->scan.start);
+  char attempt[16];
+  snprintf(attempt, sizeof attempt, "%u", r->record->attempt);
+  const char *const values[] = {[MEMBER_ID] = r->record->message_id, [MEMBER_ATTEMPT] = attempt};
+  for (unsigned i = MEMBER_ID; i <= MEMBER_ATTEMPT; i++)
+    if (r->seen & ~known & 1u << i && (!ended || json_salvage_other(r->scan.start, len, members[i].name, values[i])))
+      (void)two_of(r, 1u << i, members[i].name);
 }
 
 /* What the strict reader did not come to. A "status" of something within the record is not the consumer's word about
@@ -325,8 +352,11 @@ static void salvage(struct reader *r) {
   unsigned known = r->seen;
   while (json_salvage_next(&s, &key, &value, &text))
     salvage_member(r, known, &key, &value, text);
-  if (!(known & 1u << MEMBER_STATUS) && !json_salvage_ended(&s))
+  bool unsure = s.unsure, ended = json_salvage_ended(&s);
+  if (!(known & 1u << MEMBER_STATUS) && !ended)
     r->doubtful |= is_status(r->status, strlen(r->status));
+  if (unsure || !ended)
+    doubt_identity(r, known, ended);
 }
 
 /* --- what it means --- */
@@ -354,10 +384,16 @@ static bool judge_identity(struct reader *r, const struct record_road *road, str
   struct result_record *record = r->record;
   bool other_id = road->message_id && record->message_id[0] && strcmp(record->message_id, road->message_id) != 0;
   bool other_attempt = road->attempt && record->attempt && record->attempt != road->attempt;
-  bool unreadable = r->broken & (1u << MEMBER_ID | 1u << MEMBER_ATTEMPT);
+  bool unreadable = (r->broken | r->unsure) & (1u << MEMBER_ID | 1u << MEMBER_ATTEMPT);
   if (road->binding && (other_id || other_attempt || unreadable))
     return err_set(err, 1, "\"id\" and \"attempt\" must be those of the URL: %s and %u", road->message_id,
                    road->attempt);
+  if (r->unsure & 1u << MEMBER_ATTEMPT)
+    return err_set(err, 1, "it cannot be told which \"attempt\" is meant: %s", r->flaw);
+  if (r->unsure & 1u << MEMBER_ID && !road->message_id)
+    return err_set(err, 1, "it cannot be told which \"id\" is meant: %s", r->flaw);
+  if (r->unsure & 1u << MEMBER_ID)
+    record->message_id[0] = '\0';
   if (road->attempt)
     record->attempt = road->attempt;
   if (road->message_id && !record->message_id[0])
