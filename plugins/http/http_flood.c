@@ -8,6 +8,8 @@
 
 /* Answers within their limits take a fraction of it. Processor time: on a busy machine nobody is cut off for that. */
 enum { LONGEST_US = 250000 };
+/* RFC 5246, 7.4.1.1: a server that is negotiating already has no reason to ask for a negotiation. */
+enum { GREETINGS_MAX = 16 };
 
 static int64_t worked_us(void) {
   struct timespec ts;
@@ -15,21 +17,41 @@ static int64_t worked_us(void) {
   return (int64_t)ts.tv_sec * 1000000 + ts.tv_nsec / 1000;
 }
 
+static void say(const struct http_flood *flood, const SSL *ssl, const char *what) {
+  const char *name = SSL_get_servername(ssl, TLSEXT_NAMETYPE_host_name);
+  flood->host->log(flood->host->ctx, DUEBOX_LOG_WARN, "HTTP-FLOOD", "%.255s wrote %s",
+                   name ? name : "an endpoint without a host name", what);
+}
+
 /* OpenSSL gives no more bytes of a connection whose other end has closed it, so libcurl takes it for closed. */
 static void end_connection(struct http_flood *flood, SSL *ssl) {
-  const char *name = SSL_get_servername(ssl, TLSEXT_NAMETYPE_host_name);
   SSL_set_shutdown(ssl, SSL_RECEIVED_SHUTDOWN);
   http_flood_turn(flood);
-  flood->host->log(
-      flood->host->ctx, DUEBOX_LOG_WARN, "HTTP-FLOOD",
-      "%.255s wrote HTTP/2 frames without a pause; the connection is ended, the outcome of the requests on "
-      "it is unknown",
-      name ? name : "an endpoint without a host name");
+  say(flood, ssl,
+      "HTTP/2 frames without a pause; the connection is ended, the outcome of the requests on it is unknown");
+}
+
+/* In a handshake it asks the socket all the same: from now on it reads from where nothing is. What came in one record
+ * is still told of. */
+static void on_greeting(struct http_flood *flood, SSL *ssl) {
+  flood->greetings = flood->greeting == ssl ? flood->greetings + 1 : 1;
+  flood->greeting = ssl;
+  if (flood->greetings != GREETINGS_MAX + 1 || !SSL_in_init(ssl))
+    return;
+  BIO *nothing = BIO_new(BIO_s_null());
+  if (!nothing) {
+    flood->greeting = NULL; /* once more after as many */
+    return;
+  }
+  SSL_set0_rbio(ssl, nothing);
+  say(flood, ssl, "TLS HelloRequests without a pause; the connection is ended before anything was sent");
 }
 
 static void on_record(int written, int version, int type, const void *data, size_t len, SSL *ssl, void *arg) {
   struct http_flood *flood = arg;
-  if (written || type != SSL3_RT_HEADER)
+  if (!written && type == SSL3_RT_HANDSHAKE && len > 0 && *(const unsigned char *)data == SSL3_MT_HELLO_REQUEST)
+    on_greeting(flood, ssl);
+  if (written || type != SSL3_RT_HEADER || !flood->measures)
     return;
   int64_t now = worked_us();
   if (flood->reading == ssl)
@@ -45,8 +67,8 @@ static void on_record(int written, int version, int type, const void *data, size
 static CURLcode on_context(CURL *easy, void *context, void *arg) {
   struct http_flood *flood = arg;
   SSL_CTX_clear_mode(context, SSL_MODE_AUTO_RETRY);
-  if (flood->measures)
-    SSL_CTX_set_msg_callback(context, on_record);
+  flood->greeting = NULL; /* the next connection may be where another one was in memory */
+  SSL_CTX_set_msg_callback(context, on_record);
   SSL_CTX_set_msg_callback_arg(context, flood);
   return CURLE_OK;
 }

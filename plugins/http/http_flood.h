@@ -5,7 +5,8 @@
  * libcurl 7.88 reads an HTTP/2 connection inside one call until nothing more comes: who writes frames faster than they
  * are read would keep the driver thread, and with it all routes of the instance. OpenSSL tells of each record that is
  * read, on the driver thread, so the time is measured there, and such a connection is ended. Records of TLS itself are
- * read one at a time, whatever the version of HTTP. No locks.
+ * read one at a time, whatever the version of HTTP. During a handshake OpenSSL 3.0 skips HelloRequest messages as long
+ * as they come, which anybody on the way may write: they are counted. No locks.
  */
 #ifndef PLUGINS_HTTP_FLOOD_H
 #define PLUGINS_HTTP_FLOOD_H
@@ -18,10 +19,12 @@
 
 struct http_flood {
   const struct duebox_host *host;
-  bool measures;       /* HTTP/2 is offered */
-  const void *reading; /* the connection whose record was the last; NULL = libcurl has come back from it */
-  int64_t last_us;     /* when that was, in processor time of the thread */
-  int64_t spent_us;    /* between records of one connection, in this turn */
+  bool measures;        /* HTTP/2 is offered */
+  const void *reading;  /* the connection whose record was the last; NULL = libcurl has come back from it */
+  int64_t last_us;      /* when that was, in processor time of the thread */
+  int64_t spent_us;     /* between records of one connection, in this turn */
+  const void *greeting; /* the connection that asked for a hello last */
+  unsigned greetings;   /* how often it did so */
 };
 
 /* Whether this libcurl does TLS with OpenSSL; with another library nothing is watched. */

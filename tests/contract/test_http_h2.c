@@ -226,6 +226,26 @@ static void flood_delays_nobody(void **state) {
   check_flood(f, "flood-settings");
 }
 
+/* Anybody on the way may write HelloRequests, before a certificate is looked at; OpenSSL skips them inside of one call.
+ */
+static void hello_requests_delay_nobody(void **state) {
+  struct fixture *f = fixture(state);
+  char url[64];
+  snprintf(url, sizeof(url), "https://localhost:%d/", hostile_server_port(f->files, "hello-flood"));
+  struct http_route route = f->route;
+  route.url = url;
+  f->options.max_connections = 4;
+  struct fake_host *host = open_host(f);
+  struct awaited flood = {
+      host, fake_host_add(host, &(struct fake_task){.route_data = &route, .timeout_ms = 600000, .payload = {"x", 1}})};
+  do
+    send_good(host, f);
+  while (!has_come(&flood));
+  assert_string_equal(fake_host_outcome(host, flood.index).error_class, "http.tls");
+  assert_true(fake_host_logged(host, "HTTP-FLOOD") > 0);
+  fake_host_free(host);
+}
+
 /* Delivered means a whole response: one that is given up in the middle may have been going to say "fail". */
 static void response_that_is_given_up_is_unknown(void **state) {
   struct fixture *f = fixture(state);
@@ -244,6 +264,7 @@ int main(void) {
       cmocka_unit_test_setup_teardown(requests_share_a_connection, set_up, tear_down),
       cmocka_unit_test_setup_teardown(what_was_sent_is_unknown, set_up, tear_down),
       cmocka_unit_test_setup_teardown(flood_delays_nobody, set_up, tear_down),
+      cmocka_unit_test_setup_teardown(hello_requests_delay_nobody, set_up, tear_down),
       cmocka_unit_test_setup_teardown(response_that_is_given_up_is_unknown, set_up, tear_down),
   };
   return cmocka_run_group_tests_name("http_h2", tests, NULL, NULL);

@@ -425,6 +425,14 @@ def h2_given_up(connection, _number):
                 time.sleep(PIECE_S)     # in one piece libcurl 7.88 loses the body
 
 
+def hello_flood(connection, _number):
+    """Asks for a TLS negotiation again and again, while there is one."""
+    connection.recv(4096)
+    end = time.monotonic() + FLOOD_S
+    while time.monotonic() < end:
+        connection.sendall((b"\x16\x03\x03\x40\0" + bytes(16384)) * 16)
+
+
 def cut_handshake(connection, _number):
     connection.recv(100)
 
@@ -515,6 +523,7 @@ def main(folder):
     server.listen("given-up", authority.context("good", protocol="h2"), serve=h2_given_up)
     server.listen("silent", serve=silent)
     server.listen("cut", serve=cut_handshake)
+    server.listen("hello-flood", serve=hello_flood)
     print("ready", flush=True)
     sys.stdin.read()
 
