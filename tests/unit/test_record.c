@@ -279,8 +279,7 @@ static void test_an_intelligible_status_counts(void **state) {
  * none. */
 static void test_an_answer_that_names_two_tasks_or_attempts_is_about_none(void **state) {
   static const char *const texts[] = {
-      "{\"status\":\"done\",\"attempt\":1,\"dir\":\"C:\\out\\\",\"related\":[{\"n\":\"x\",\"id\":\"pay-2\"}],\"id\":"
-      "\"pay-1\"}",
+      "{\"status\":\"done\",\"attempt\":1,\"dir\":\"C:\\out\\\",\"x\":[{\"n\":\"x\",\"id\":\"p-2\"}],\"id\":\"p-1\"}",
       "{\"attempt\":1,\"status\":\"done\",\"note:{\"a\":\"x\",\"id\":\"pay-4\"},\"id\":\"pay-3\"}",
       "{\"id\":\"pay-5\",\"attempt\":1,\"status\":\"done\",\"ID\":\"pay-6\"}",
       "{\"id\":\"pay-5\",\"attempt\":1,\"status\":\"done\",\"id\":\"pay-6\"}",
