@@ -9,10 +9,12 @@
 #include "core/options.h"
 
 /* A shorter word hides nothing. A beginning counts when it is long, or where the text was cut behind it. */
-enum { WORD_MIN = 4, CUT_MIN = 12, BASE64_MIN = 6, BASE64_MAX = 256 };
+enum { WORD_MIN = 4, CUT_MIN = 12, BASE64_MIN = 6, BASE64_MAX = 256, BACKSLASHES_MAX = 15 };
 
 static bool in_word(char c) { return isalnum((unsigned char)c) || c == '-' || c == '_'; }
 static bool in_base64(char c) { return isalnum((unsigned char)c) || (c && strchr("+/=-_", c)); }
+
+static char lower(char c) { return c >= 'A' && c <= 'Z' ? (char)(c + 'a' - 'A') : c; }
 
 static int nibble(char c) {
   if (!isxdigit((unsigned char)c))
@@ -32,7 +34,6 @@ void mask_begin(struct mask *mask) {
   mask->count = mask->used = 0;
   mask->blind = false;
   memset(mask->first, 0, sizeof mask->first);
-  mask->first['%'] = mask->first['\\'] = true;
 }
 
 static void add(struct mask *mask, const char *text, size_t len, bool base64) {
@@ -42,12 +43,9 @@ static void add(struct mask *mask, const char *text, size_t len, bool base64) {
     mask->blind = true;
     return;
   }
-  mask->words[mask->count++] = (struct mask_word){text, len, base64};
-  mask->first[tolower((unsigned char)*text)] = mask->first[toupper((unsigned char)*text)] = true;
-  if (*text == ' ')
-    mask->first['+'] = true;
-  if (base64)
-    mask->first['-'] = mask->first['_'] = true;
+  uint8_t *first = &mask->first[(unsigned char)lower(*text)];
+  mask->words[mask->count++] = (struct mask_word){text, len, base64, *first};
+  *first = (uint8_t)mask->count;
 }
 
 /* A secret and its words, for who repeats it may escape in its own way what is between them. */
@@ -209,7 +207,7 @@ void mask_add(struct mask *mask, const struct duebox_option *rows, const void *o
 /* ---- where it is looked for ---- */
 
 static bool same(char a, char b, bool base64) {
-  if (tolower((unsigned char)a) == tolower((unsigned char)b))
+  if (lower(a) == lower(b))
     return true;
   return base64 ? (a == '-' && b == '+') || (a == '_' && b == '/') : a == '+' && b == ' ';
 }
@@ -220,7 +218,9 @@ static size_t stands_for(const char *p, char c, bool base64) {
     return 3;
   if (same(*p, c, base64))
     return 1;
-  size_t n = strspn(p, "\\"); /* quoted more than once, there are more of them */
+  size_t n = 0; /* quoted more than once, there are more of them */
+  while (n < BACKSLASHES_MAX && p[n] == '\\')
+    n++;
   if (n == 0)
     return 0;
   if (p[n] == 'x' && hex_byte(p + n + 1) == (unsigned char)c)
@@ -245,6 +245,27 @@ static size_t match(const char *p, const struct mask_word *word) {
   return at;
 }
 
+static size_t match_chain(const struct mask *mask, const char *p, char first) {
+  size_t hidden = 0;
+  for (size_t i = mask->first[(unsigned char)first]; i > 0; i = mask->words[i - 1].next) {
+    size_t n = match(p, &mask->words[i - 1]);
+    hidden = n > hidden ? n : hidden;
+  }
+  return hidden;
+}
+
+/* How many bytes of the text at p are to be hidden. again: a backslash that follows another. */
+static size_t match_any(const struct mask *mask, const char *p, bool again) {
+  size_t hidden = match_chain(mask, p, lower(*p)), other = 0;
+  if (*p == '+' || *p == '-' || *p == '_')
+    other = match_chain(mask, p, *p == '+' ? ' ' : *p == '-' ? '+' : '/');
+  for (size_t i = 0; (*p == '%' || (*p == '\\' && !again)) && i < mask->count; i++) {
+    size_t n = match(p, &mask->words[i]);
+    other = n > other ? n : other;
+  }
+  return hidden > other ? hidden : other;
+}
+
 void mask_hide(const struct mask *mask, char *text) {
   char *to = text;
   if (mask->blind) {
@@ -255,11 +276,7 @@ void mask_hide(const struct mask *mask, char *text) {
   if (mask->count == 0)
     return;
   for (const char *p = text; *p;) {
-    size_t hidden = 0;
-    for (size_t i = 0; mask->first[(unsigned char)*p] && i < mask->count; i++) {
-      size_t n = match(p, &mask->words[i]);
-      hidden = n > hidden ? n : hidden;
-    }
+    size_t hidden = match_any(mask, p, p > text && p[-1] == '\\');
     if (hidden) {
       memcpy(to, OPTION_MASK, strlen(OPTION_MASK));
       to += strlen(OPTION_MASK);

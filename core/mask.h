@@ -11,6 +11,7 @@
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 
 #include <duebox/plugin.h>
 
@@ -20,6 +21,7 @@ struct mask_word {
   const char *text;
   size_t len;
   bool base64;
+  uint8_t next; /* of those that begin with the same letter: 1 + its place, 0 = none */
 };
 
 /* What is to be hidden, for one text. Points into the options it was made of. */
@@ -28,8 +30,8 @@ struct mask {
   size_t count;
   char room[MASK_ROOM]; /* for secrets in other forms than the operator wrote them */
   size_t used;
-  bool blind;      /* more than there is room for: no text is shown */
-  bool first[256]; /* bytes with which a word can begin */
+  bool blind;         /* more than there is room for: no text is shown */
+  uint8_t first[256]; /* by the small letter they begin with: 1 + the place of a word, 0 = none */
 };
 
 void mask_begin(struct mask *mask);

@@ -97,11 +97,12 @@ static void add_value(struct words *words, const char *value) {
   add_secret(words, basic || (behind && strncasecmp(value, "bearer ", 7) == 0) ? behind + 1 : value);
 }
 
-/* Without percent escapes; NULL = there is no room. */
-static char *unescape(struct words *words, const char *part, size_t len) {
-  char *text = reserve(words, len), *to = text;
+/* A part of a path or query with escapes in it, as it stands there and as frameworks show it. */
+static void add_escaped(struct words *words, const char *part, size_t len) {
+  char *text = memchr(part, '%', len) ? reserve(words, len) : NULL;
   if (!text)
-    return NULL;
+    return;
+  char *to = text;
   for (const char *p = part; p < part + len; p++) {
     char hex[3] = {p[0], part + len - p > 2 ? p[1] : '\0', part + len - p > 2 ? p[2] : '\0'};
     if (is_escape(hex) && hex[0] == '%') {
@@ -113,29 +114,8 @@ static char *unescape(struct words *words, const char *part, size_t len) {
     }
   }
   *to = '\0';
-  return text;
-}
-
-/* A part of a path or query with escapes in it, as it stands there and as frameworks show it. */
-static void add_escaped(struct words *words, const char *part, size_t len) {
-  char *text = memchr(part, '%', len) ? unescape(words, part, len) : NULL;
-  if (!text)
-    return;
   add(words, part, len, false);
-  add(words, text, strlen(text), false);
-}
-
-/* The proxy's "user:password", as it is configured and as libcurl sends it: without percent escapes, in base64. */
-static void add_proxy(struct words *words, const char *login) {
-  const char *text = unescape(words, login, strlen(login));
-  size_t len = text ? strlen(text) : 0;
-  char *base64 = text ? reserve(words, (len + 2) / 3 * 4) : NULL;
-  add_secret(words, login);
-  if (!base64)
-    return;
-  EVP_EncodeBlock((unsigned char *)base64, (const unsigned char *)text, (int)len);
-  add_credentials(words, base64);
-  add_secret(words, base64);
+  add(words, text, (size_t)(to - text), false);
 }
 
 /* The words of the path and the query of a URL, without what its template takes from the task. */
@@ -180,10 +160,7 @@ static void add_keys(struct words *words, const char *keys) {
   }
 }
 
-static void collect(struct words *words, const struct http_options *options, const struct http_route *route,
-                    const char *reply_to) {
-  if (options->proxy_credentials)
-    add_proxy(words, options->proxy_credentials);
+static void collect(struct words *words, const struct http_route *route, const char *reply_to) {
   add_url(words, route->url);
   add_url(words, route->callback);
   if (route->authorization)
@@ -215,12 +192,11 @@ static size_t match(const char *text, const char *p, const struct word *word) {
   return word->common && (in_word(p[n]) || !in_url(text, p)) ? 0 : n;
 }
 
-void http_mask(char *out, size_t cap, const char *text, const struct http_options *options,
-               const struct http_route *route, const char *reply_to) {
+void http_mask(char *out, size_t cap, const char *text, const struct http_route *route, const char *reply_to) {
   struct words words;
   words.count = words.used = 0;
   words.blind = false;
-  collect(&words, options, route, reply_to);
+  collect(&words, route, reply_to);
   size_t used = 0;
   for (const char *p = text; *p && used + 1 < cap;) {
     size_t hidden = words.blind ? strlen(p) : 0;

@@ -359,8 +359,7 @@ static void describe_response(const struct http_transfer *t, char text[HTTP_MESS
   char clean[HTTP_MESSAGE_CAP];
   http_text_clean(clean, sizeof(clean), t->response.body, t->response.len);
   memcpy(text + at, ": ", 3);
-  http_mask(text + at + 2, (size_t)(HTTP_MESSAGE_CAP - at - 2), clean, t->shared->options, t->task->route_data,
-            t->task->reply_to);
+  http_mask(text + at + 2, (size_t)(HTTP_MESSAGE_CAP - at - 2), clean, t->task->route_data, t->task->reply_to);
 }
 
 /* No complete response: libcurl's code and whether bytes had left decide. */

@@ -64,9 +64,8 @@ scripted("/ok", answer())
 for code in (201, 202, 203, 204, 301, 302, 307, 308, 400, 401, 403, 404, 407, 408, 409, 410, 413, 415,
              418, 422, 425, 429, 500, 501, 502, 503, 504, 511, 599):
     scripted(f"/status-{code}", answer(code, b"", "Location: /trap"))
-# As a proxy, which is asked for whole URLs; it repeats what it was sent.
-scripted("http://crm.invalid:8/status-407",
-         answer(407, b"no proxyuser:Pr0xyS3cretPw (cHJveHl1c2VyOlByMHh5UzNjcmV0UHc=)"))
+# As a proxy, which is asked for whole URLs.
+scripted("http://crm.invalid:8/status-407", answer(407, b"give a password"))
 scripted("/json", answer(200, b'{"ok":true}', JSON))
 scripted("/jsend", answer(200, b'{"status":"success"}', JSON))
 scripted("/record-done", answer(200, b'{"id":"x","attempt":1,"status":"done","result":{"a":1}}', JSON))

@@ -89,6 +89,8 @@ static void credentials_in_other_forms(void **state) {
         "'Authorization': 'Bearer ***'");
   check("Basic ZHVlYm94OnMzY3JldFBhc3N3MHJk", "bad: duebox:s3cretPassw0rd, s3cretPassw0rd", "bad: ***, ***");
   check("Basic ZHVlYm94OnMzY3JldFBhc3N3MHJk", "ZHVlYm94OnMzY3JldFBhc3N3MHJk", "***");
+  check("proxyuser:Pr0xyS3cretPw", "no proxyuser:Pr0xyS3cretPw (cHJveHl1c2VyOlByMHh5UzNjcmV0UHc=)", "no *** (***)");
+  check("proxyuser:Pr0xyS3cretPw", "user proxyuser, password Pr0xyS3cretPw", "user ***, password ***");
   check("px:s%3Acret%2B%5E", "px:s:cret+^ cHg6czpjcmV0K14= s%3Acret%2B%5E", "*** *** ***");
 }
 
