@@ -144,7 +144,7 @@ static bool execute(struct db_conn *conn, const char *statement, const struct sq
   return ok;
 }
 
-enum { NO_SUCH_TABLE = 1146, COLUMN_EXISTS = 1060 };
+enum { NO_SUCH_TABLE = 1146, COLUMN_EXISTS = 1060, CHECK_EXISTS = 3822 };
 
 static bool read_shards(struct db_conn *conn, uint32_t *shards, struct err *err) {
   char count[24];
@@ -188,8 +188,11 @@ bool schema_check(struct db_conn *conn, struct err *err) {
 }
 
 /* The first counted statement of a migration that is taken up again may have been done without being counted. What is
- * not idempotent by itself is an ALTER that adds columns: all of them, or none. */
-static bool was_done_before(bool first, const struct err *err) { return first && err->code == COLUMN_EXISTS; }
+ * not idempotent by itself is an ALTER that adds columns, and rules with them: all of them, or none. MySQL looks at the
+ * rules first. */
+static bool was_done_before(bool first, const struct err *err) {
+  return first && (err->code == COLUMN_EXISTS || err->code == CHECK_EXISTS);
+}
 
 /* What puts rows right is done again when the statement after it failed: somebody may have written others meanwhile. So
  * it is counted with that one. */

@@ -15,7 +15,8 @@ from support.tcp_proxy import TcpProxy
 from support.wait import wait_until
 
 LIMIT_S = 120
-IN_FLIGHT = 64
+CONCURRENCY = 64
+IN_FLIGHT = 2 * CONCURRENCY     # at the endpoint, or answered there and not settled yet
 
 if "DUEBOX_TEST_ENGINES" not in os.environ:
     pytest.skip("scripts/test --engines", allow_module_level=True)
@@ -49,7 +50,7 @@ def stage(request, address, mariadb, tmp_path):
         it.configuration["database"] = {"host": "127.0.0.1", "port": address.port, "user": "duebox",
                                         "name": it.database}
         it.configuration["engine"] |= {"max_recoveries": 1000}
-        it.http("h", concurrency=IN_FLIGHT, timeout="5s", retry={"backoff": "100ms", "max": "1s"})
+        it.http("h", concurrency=CONCURRENCY, timeout="5s", retry={"backoff": "100ms", "max": "1s"})
         it.consume_http()
         yield it
 
