@@ -412,6 +412,11 @@ bool driver_stuck(const struct driver *d, int64_t limit_us) {
   return atomic_load(&d->ended) || clock_mono_us() - atomic_load(&d->alive_us) > limit_us + IDLE_POLL_MS * 1000;
 }
 
+void driver_nudge(struct driver *driver) {
+  if (driver_stuck(driver, 0) && !atomic_load(&driver->ended))
+    driver->module->wakeup(driver->inst);
+}
+
 void driver_abandon(struct driver *driver, struct flight_list *unsent, struct flight_list *done) {
   struct flight_list waiting = {0};
   pthread_mutex_lock(&driver->own);

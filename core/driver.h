@@ -120,6 +120,8 @@ void driver_free(struct driver **driver);
 void driver_abandon(struct driver *driver, struct flight_list *unsent, struct flight_list *done);
 /* Whether its thread has ended by itself, or has given no sign of life for limit_us beyond an idle poll. Any thread. */
 bool driver_stuck(const struct driver *driver, int64_t limit_us);
+/* Wakes it where it has given no sign of life beyond an idle poll: its plugin may end what keeps it. Any thread. */
+void driver_nudge(struct driver *driver);
 void driver_health(struct driver *driver, bool *up, char text[256]);
 
 #endif

@@ -145,11 +145,13 @@ static void replace(struct engine *engine, struct seat *seat, int64_t limit_us) 
 }
 
 static void watch_seats(struct engine *engine, struct seat *seats, size_t count, int64_t limit_us) {
-  for (size_t i = 0; i < count; i++)
+  for (size_t i = 0; i < count; i++) {
+    driver_nudge(seats[i].driver);
     if (seats[i].coming)
       welcome(engine, &seats[i], limit_us);
     else if (driver_stuck(seats[i].driver, limit_us))
       replace(engine, &seats[i], limit_us);
+  }
 }
 
 /* After a failover ids and epochs may be handed out again. What is in flight is compared in full in any case; people

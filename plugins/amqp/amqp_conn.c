@@ -23,6 +23,7 @@ enum {
   FRAMES_PER_POLL = 4096, /* then the driver gets its turn, whatever comes in */
   RESERVE_MAX = 8192,     /* of the send buffer: for control frames and the kernel's own bookkeeping */
   GATHERED_MAX = 65536,   /* then they are sent; larger frames are sent by themselves */
+  KEPT_US = 3000000,      /* inside one call of the library that waits for nothing */
 };
 
 int64_t amqp_now_us(void) {
@@ -35,6 +36,7 @@ bool amqp_conn_init(struct amqp_conn *conn, struct amqp_target *target, const st
                     const struct amqp_conn_user *user, void *ctx, struct duebox_error *err) {
   *conn = (struct amqp_conn){
       .fd = -1, .target = target, .host = host, .user = user, .ctx = ctx, .backoff_us = BACKOFF_MIN_US};
+  pthread_mutex_init(&conn->lock, NULL);
   conn->random = ((uint64_t)amqp_now_us() ^ (uint64_t)(uintptr_t)conn) | 1;
   conn->wake_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
   conn->gathered = malloc(GATHERED_MAX);
@@ -56,7 +58,26 @@ void amqp_conn_start(struct amqp_conn *conn) {
 
 bool amqp_conn_usable(const struct amqp_conn *conn) { return conn->state == AMQP_CONN_UP && !conn->failed; }
 
-void amqp_conn_wakeup(struct amqp_conn *conn) { (void)eventfd_write(conn->wake_fd, 1); }
+static void end_reading(struct amqp_conn *conn) {
+  pthread_mutex_lock(&conn->lock);
+  if (atomic_load(&conn->reading) != 0) {
+    atomic_store(&conn->ended, true);
+    (void)shutdown(conn->fd, SHUT_RDWR);
+  }
+  pthread_mutex_unlock(&conn->lock);
+}
+
+void amqp_conn_wakeup(struct amqp_conn *conn) {
+  (void)eventfd_write(conn->wake_fd, 1);
+  int64_t since = atomic_load_explicit(&conn->reading, memory_order_relaxed);
+  if (since == 0)
+    return;
+  int64_t now = amqp_now_us();
+  if (since == 1)
+    (void)atomic_compare_exchange_strong(&conn->reading, &since, now);
+  else if (now - since > KEPT_US)
+    end_reading(conn);
+}
 
 void amqp_conn_fail(struct amqp_conn *conn, const char *fmt, ...) {
   if (conn->failed)
@@ -188,11 +209,19 @@ static void say_down(struct amqp_conn *conn) {
   conn->said_down = true;
 }
 
-static void drop_link(struct amqp_conn *conn) {
-  if (conn->link)
+/* fd is the link's, -1 without one. */
+static void set_link(struct amqp_conn *conn, amqp_connection_state_t link) {
+  pthread_mutex_lock(&conn->lock);
+  if (conn->link && !link)
     amqp_destroy_connection(conn->link);
-  conn->link = NULL;
-  conn->fd = -1;
+  conn->link = link;
+  conn->fd = link ? amqp_get_sockfd(link) : -1;
+  pthread_mutex_unlock(&conn->lock);
+}
+
+static void drop_link(struct amqp_conn *conn) {
+  set_link(conn, NULL);
+  atomic_store(&conn->ended, false);
   conn->blocked = conn->failed = conn->want_write = conn->more_input = false;
   conn->room = conn->gathered_len = 0;
   conn->gathers = false;
@@ -202,7 +231,6 @@ static void come_up(struct amqp_conn *conn, int64_t now_us) {
   int size = 0;
   socklen_t len = sizeof size;
   conn->state = AMQP_CONN_UP;
-  conn->fd = amqp_get_sockfd(conn->link);
   conn->up_since_us = now_us;
   conn->next_beat_us = now_us;
   conn->more_input = true;
@@ -238,7 +266,7 @@ static void advance(struct amqp_conn *conn, int64_t now_us) {
       say_down(conn);
     }
   } else if (conn->state == AMQP_CONN_CONNECTING && amqp_connect_ended(conn->attempt)) {
-    conn->link = amqp_connect_finish(conn->attempt, conn->reason, sizeof conn->reason);
+    set_link(conn, amqp_connect_finish(conn->attempt, conn->reason, sizeof conn->reason));
     conn->attempt = NULL;
     if (conn->link) {
       come_up(conn, now_us);
@@ -291,7 +319,9 @@ static void on_control(struct amqp_conn *conn, const amqp_frame_t *frame) {
 }
 
 static void on_read_error(struct amqp_conn *conn, int status) {
-  if (status == AMQP_STATUS_HEARTBEAT_TIMEOUT)
+  if (atomic_load(&conn->ended))
+    amqp_conn_fail(conn, "the broker wrote heartbeats without a pause");
+  else if (status == AMQP_STATUS_HEARTBEAT_TIMEOUT)
     amqp_conn_fail(conn, "the broker was silent for two heartbeats (%d s each)", amqp_get_heartbeat(conn->link));
   else
     amqp_conn_fail(conn, "reading from the broker failed: %s", amqp_error_string2(status));
@@ -303,7 +333,9 @@ static void drain(struct amqp_conn *conn) {
   for (int i = 0; i < FRAMES_PER_POLL && !conn->failed && !conn->paused; i++) {
     amqp_frame_t frame;
     struct timeval nothing = {0, 0};
+    atomic_store_explicit(&conn->reading, 1, memory_order_relaxed);
     int status = amqp_simple_wait_frame_noblock(conn->link, &frame, &nothing);
+    atomic_store_explicit(&conn->reading, 0, memory_order_release);
     if (status == AMQP_STATUS_TIMEOUT) {
       conn->more_input = false;
       return;
@@ -426,6 +458,7 @@ void amqp_conn_free(struct amqp_conn *conn) {
   if (conn->wake_fd >= 0)
     close(conn->wake_fd);
   conn->wake_fd = -1;
+  pthread_mutex_destroy(&conn->lock);
   free(conn->gathered);
   conn->gathered = NULL;
   amqp_target_unref(conn->target);

@@ -3,7 +3,8 @@
  * amqp_conn.h - one connection to a broker, kept alive: connect, heartbeats, alarms, reconnect with back-off.
  *
  * Owns the connection of rabbitmq-c and its socket. Knows nothing of publishing or consuming: frames of the channels go
- * to the user. Everything runs on the driver's thread except amqp_conn_wakeup(); no lock (amqp_connect.h has one).
+ * to the user. Everything runs on the driver's thread except amqp_conn_wakeup(), which has a lock with it that is
+ * taken when a connection comes and goes (amqp_connect.h has another).
  *
  * rabbitmq-c's calls that send would wait without limit for a broker that does not read. So nothing is sent unless
  * amqp_conn_has_room() says that the kernel takes it at once; small control frames live on a reserve that is never
@@ -15,6 +16,8 @@
 #ifndef AMQP_CONN_H
 #define AMQP_CONN_H
 
+#include <pthread.h>
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -70,6 +73,12 @@ struct amqp_conn {
   bool blocked;       /* the broker said connection.blocked */
   bool failed;        /* reason says why; the connection is not used any more */
   bool said_down;     /* the log has the present outage */
+
+  /* The library skips heartbeats inside one call, as long as there are any: 0 = the driver is not in it; 1 = it is, and
+   * nobody has noticed; else since when (monotonic) somebody has. */
+  _Atomic int64_t reading;
+  atomic_bool ended;    /* by amqp_conn_wakeup(), because of that */
+  pthread_mutex_t lock; /* of fd, for a wakeup() */
   char reason[512];
 };
 
@@ -86,7 +95,9 @@ void amqp_conn_start(struct amqp_conn *conn);
 /* Waits at most timeout_ms, and not beyond wake_at_us (monotonic), for something to happen, and handles it. */
 void amqp_conn_poll(struct amqp_conn *conn, int timeout_ms, int64_t wake_at_us);
 
-void amqp_conn_wakeup(struct amqp_conn *conn); /* any thread */
+/* Ends the driver's wait, and a connection whose other end keeps it inside the library: when a second wakeup() finds it
+ * in the same call, seconds after the first. Any thread. */
+void amqp_conn_wakeup(struct amqp_conn *conn);
 
 /* Whether it is logged in and has not failed since. */
 bool amqp_conn_usable(const struct amqp_conn *conn);

@@ -1,5 +1,5 @@
-# plugins/amqp: the pure parts, each on its own.
-foreach(part encode outcome window acks set queue target message options)
+# plugins/amqp: its parts, each on its own.
+foreach(part encode outcome window acks set queue target message options conn)
   duebox_test(test_amqp_${part} SOURCES ${CMAKE_CURRENT_LIST_DIR}/test_amqp_${part}.c
     LIBS duebox_amqp_parts duebox_test_host LABELS unit)
 endforeach()
