@@ -16,6 +16,7 @@
 
 #include "core/base/attr.h"
 #include "core/base/err.h"
+#include "core/base/log_repeat.h"
 #include "core/config.h"
 #include "core/flight.h"
 #include "core/leases.h"
@@ -82,6 +83,7 @@ struct driver {
   atomic_bool wants_resume; /* result() has returned false */
 
   pthread_mutex_t health_lock;
+  struct log_quota said; /* lines of what the plugin says: its destination may make it say something all the time */
   bool up;
   atomic_uint ups; /* how often it has come up */
   char health[256];

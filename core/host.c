@@ -49,6 +49,18 @@ static bool host_result(void *ctx, const struct duebox_record *record, uint64_t 
   return false;
 }
 
+/* Writes a line of a plugin's, within the quota of its instance. */
+static void say(struct driver *driver, enum log_level level, const char *id, const char *text) {
+  uint64_t unsaid = 0;
+  pthread_mutex_lock(&driver->health_lock);
+  bool due = level == LOG_LEVEL_DEBUG || log_quota_due(&driver->said, clock_mono_us(), &unsaid);
+  pthread_mutex_unlock(&driver->health_lock);
+  if (due && unsaid)
+    log_write(level, id, "instance=%s %s unsaid=%llu", driver->name, text, (unsigned long long)unsaid);
+  else if (due)
+    log_write(level, id, "instance=%s %s", driver->name, text);
+}
+
 static void host_log(void *ctx, enum duebox_log_level level, const char *id, const char *fmt, ...) {
   struct driver *driver = ctx;
   char text[2048];
@@ -57,7 +69,7 @@ static void host_log(void *ctx, enum duebox_log_level level, const char *id, con
   vsnprintf(text, sizeof text, fmt, args);
   va_end(args);
   host_hide(driver, NULL, text);
-  log_write((enum log_level)level, id, "instance=%s %s", driver->name, text);
+  say(driver, (enum log_level)level, id, text);
 }
 
 static size_t host_expand(void *ctx, const char *tmpl, const struct duebox_task *task, enum duebox_escape escape,
@@ -79,9 +91,9 @@ void host_set_health(struct driver *driver, bool up, const char *said) {
   if (changed && up && driver->env.reachable)
     driver->env.reachable(driver->env.engine);
   if (changed && up)
-    log_info("DUEBOX-PLUGIN-UP", "instance=%s %s", driver->name, text);
+    say(driver, LOG_LEVEL_INFO, "DUEBOX-PLUGIN-UP", text);
   else if (changed)
-    log_warn("DUEBOX-PLUGIN-DOWN", "instance=%s %s", driver->name, text);
+    say(driver, LOG_LEVEL_WARN, "DUEBOX-PLUGIN-DOWN", text);
 }
 
 static void host_health(void *ctx, bool up, const char *text) { host_set_health(ctx, up, text); }

@@ -7,6 +7,8 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -244,6 +246,37 @@ static void what_a_plugin_says_holds_none_of_its_secrets(void **state) {
   stand_down();
 }
 
+/* A broker that says blocked and unblocked in turn must not fill the disk with log lines. */
+static void a_destination_that_flaps_writes_few_lines(void **state) {
+  enum { FLIPS = 1000, AT_ONCE = 50 };
+  struct flight_list out = {0};
+  char *text = calloc(1, FLIPS * 64);
+  size_t lines = 0;
+  int error = dup(STDERR_FILENO);
+  FILE *log = tmpfile();
+  assert_non_null(text);
+  assert_non_null(log);
+  stand_up(&(struct liar){.at_once = true}, false, 10);
+  stand_take(&out, LIMIT_US);
+  dup2(fileno(log), STDERR_FILENO);
+  int64_t began = clock_mono_us();
+  for (int i = 0; i < FLIPS; i++)
+    liar.host->health(liar.host->ctx, i % 2 == 0, i % 2 == 0 ? "up" : "down");
+  int64_t seconds = (clock_mono_us() - began) / SECOND_US;
+  dup2(error, STDERR_FILENO);
+  close(error);
+  rewind(log);
+  size_t len = fread(text, 1, FLIPS * 64 - 1, log);
+  for (const char *p = text; len > 0 && (p = strchr(p, '\n')); p++)
+    lines++;
+  fclose(log);
+  free(text);
+  assert_true(lines >= 1);
+  assert_true(lines <= AT_ONCE + 2 + (size_t)seconds); /* one a second */
+  stand_stop(&out);
+  stand_down();
+}
+
 /* --- a destination that is slow all of a sudden --- */
 
 /* A claim in memory goes back, so that plain SQL can change the task. */
@@ -314,6 +347,7 @@ int main(void) {
       cmocka_unit_test(what_is_refused_is_offered_under_another_token),
       cmocka_unit_test(what_is_refused_confirms_nothing),
       cmocka_unit_test(what_a_plugin_says_holds_none_of_its_secrets),
+      cmocka_unit_test(a_destination_that_flaps_writes_few_lines),
       cmocka_unit_test(a_task_waits_a_moment_for_a_stall_to_end),
       cmocka_unit_test(a_memory_claim_without_room_goes_back),
       cmocka_unit_test(a_recorded_claim_waits_for_room),
