@@ -309,6 +309,44 @@ static void what_cannot_be_purged_costs_a_seek_nothing(void **state) {
     free(scripts[i]);
 }
 
+/* Rows of a transaction that is open are in the index, and nobody else sees them: who asks for the next row of the
+ * group before them must not walk over them all. An application that loads tasks in bulk would delay the other routes.
+ */
+static void what_is_not_committed_costs_its_neighbour_nothing(void **state) {
+  struct fixture *f = *state;
+  struct store_range range = {.state = TASK_SCHEDULED,
+                              .shard = 1,
+                              .priority = 5,
+                              .route = "route.1",
+                              .limit = 10,
+                              .after = {.next_us = INT64_C(1900000000000000)}};
+  struct task_batch *batch;
+  struct found_id found[10];
+  size_t count;
+  int64_t now, next;
+  char **scripts;
+  other(f, "START TRANSACTION");
+  other(f,
+        "INSERT INTO outbox (route, payload, shard, message_id, priority, due_at) SELECT 'route.1a', 'x', 1, "
+        "CONCAT('open', seq), 5, '2021-01-01' FROM seq_1_to_%d",
+        ROWS / 2);
+  capture_start();
+  ok(f, OPS->next_due(f->ss, &range, 1, &next, &now, &f->err));
+  ok(f, OPS->find(f->ss, &range, (struct store_cursor){INT64_C(1950000000000000), 1}, found, &count, &f->err));
+  assert_int_equal(count, 0);
+  ok(f, OPS->read(f->ss, &range, 1, 0, 100, &batch, (int64_t[1]){0}, &now, &f->err));
+  release(batch);
+  size_t script_count = capture_end(&scripts);
+  assert_int_equal(script_count, 3);
+  for (size_t i = 0; i < script_count; i++) {
+    int64_t pages = pages_read(f, scripts[i]);
+    if (pages > 1000)
+      fail_msg("%lld pages: %s", (long long)pages, scripts[i]);
+    free(scripts[i]);
+  }
+  other(f, "ROLLBACK");
+}
+
 /* Many tasks may be due at the same moment (one INSERT .. SELECT, "at nine o'clock"): a position among them is sought
  * by the id too, which every index ends with. Otherwise each page would walk over all pages before it. */
 static void positions_among_equal_times_are_sought(void **state) {
@@ -437,6 +475,7 @@ int main(int argc, char **argv) {
       TEST(the_look_is_a_loose_scan),
       TEST(held_rows_of_unknown_routes_cost_polls_nothing),
       TEST(what_cannot_be_purged_costs_a_seek_nothing),
+      TEST(what_is_not_committed_costs_its_neighbour_nothing),
       TEST(positions_among_equal_times_are_sought),
       TEST(claiming_and_people),
       TEST(settling),
