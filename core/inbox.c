@@ -63,9 +63,10 @@ struct item *inbox_new_item(const char *source, const char *origin, const char *
   return item;
 }
 
-/* Any text longer than a message id names no task. */
+/* What cannot be a message id names no task: Spring writes bytes of a UUID, which the database would refuse to look
+ * for. */
 void inbox_set_road(struct item *item, const struct record_road *road) {
-  if (!road->message_id || strlen(road->message_id) > RECORD_ID_MAX)
+  if (!road->message_id || !record_is_id(road->message_id, strlen(road->message_id)))
     return;
   item->road = *road;
   snprintf(item->road_id, sizeof item->road_id, "%s", road->message_id);

@@ -98,7 +98,7 @@ static bool is_whole(double value, double low, double high) {
 
 /* --- members --- */
 
-static bool is_id(const char *id, size_t len) {
+bool record_is_id(const char *id, size_t len) {
   for (size_t i = 0; i < len; i++)
     if (id[i] <= ' ' || id[i] > '~')
       return false;
@@ -134,7 +134,7 @@ static bool read_id(struct reader *r) {
       return false;
     id.data = text;
   }
-  if (!is_id(id.data, id.len))
+  if (!record_is_id(id.data, id.len))
     return wrong(r, "id", "the message id: 1 to 64 characters of printable ASCII without spaces");
   return set_id(r, id.data, id.len);
 }
@@ -314,7 +314,7 @@ static void salvage_member(struct reader *r, unsigned known, const struct duebox
     if (!ok || (i >= MEMBER_STATUS && known & 1u << i))
       continue;
     if (i == MEMBER_ID) {
-      ok = is_id(value->data, value->len) && set_id(r, value->data, value->len);
+      ok = record_is_id(value->data, value->len) && set_id(r, value->data, value->len);
     } else if (i == MEMBER_ATTEMPT) {
       bool is_number = number_of(value->data, value->len, &number);
       ok = set_attempt(r, is_number, number);

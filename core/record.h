@@ -62,6 +62,9 @@ struct result_record {
 /* err->code: there is a status of ours, and another one as well, or it may be that of something within the record. */
 enum { RECORD_DOUBTFUL = 2 };
 
+/* Whether it may be the id of a task: 1 to RECORD_ID_MAX characters of printable ASCII without spaces. */
+bool record_is_id(const char *id, size_t len);
+
 /* Reads a record. False: no status can be made out, or not of which task it is; *out needs no free then. A success
  * without flaw is silent about err. */
 MUSTCHECK bool result_record_parse(const char *text, size_t len, const struct record_road *road,

@@ -128,11 +128,12 @@ static void on_deliver(struct amqp_source *source, const amqp_basic_deliver_t *d
            (unsigned long long)deliver->delivery_tag);
 }
 
-/* One that is longer than any message id answers no message of ours. */
+/* One that is longer than any message id, or holds a NUL, answers no message of ours. */
 static void keep_correlation(struct amqp_source *source, const amqp_basic_properties_t *properties) {
   source->correlation_id[0] = '\0';
   if (!properties || !(properties->_flags & AMQP_BASIC_CORRELATION_ID_FLAG) ||
-      properties->correlation_id.len >= sizeof source->correlation_id)
+      properties->correlation_id.len >= sizeof source->correlation_id ||
+      memchr(properties->correlation_id.bytes, '\0', properties->correlation_id.len))
     return;
   memcpy(source->correlation_id, properties->correlation_id.bytes, properties->correlation_id.len);
   source->correlation_id[properties->correlation_id.len] = '\0';

@@ -93,7 +93,7 @@ static const char *correlation_of(const rd_kafka_message_t *message, char id[COR
     return NULL;
   for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
     if (rd_kafka_header_get_last(headers, names[i], &value, &len) != RD_KAFKA_RESP_ERR_NO_ERROR || !value || len == 0 ||
-        len >= CORRELATION_CAP)
+        len >= CORRELATION_CAP || memchr(value, '\0', len))
       continue;
     memcpy(id, value, len);
     id[len] = '\0';

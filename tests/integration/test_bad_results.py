@@ -136,6 +136,23 @@ def test_the_correlation_id_names_the_task(results):
     assert results.stage.count("outbox_quarantine") == 0
 
 
+def test_a_correlation_id_that_is_no_message_id_is_quarantined_at_once(results):
+    """Spring writes the bytes of a UUID. The database would refuse to compare them with an id, and the results of all
+    others would wait for that. One with a NUL is not the id before it."""
+    task = results.task()
+    odd = [bytes(range(0x80, 0x90)), b"p-09\xff", "bestellung-ü".encode(), b"two words", task.encode()[:30] + b"\0x"]
+    for number, correlation in enumerate(odd):
+        body = json.dumps({"status": "done", "result": number}).encode()
+        if results.producer:
+            results.producer.produce(results.address, None, body, {"kafka_correlationId": correlation})
+        elif number in (2, 3):      # the client writes text alone
+            results.stage.rabbitmq.publish("", results.address, body, correlation_id=correlation.decode())
+    count = len(odd) if results.producer else 2
+    assert ['"id" is missing'] * count == [reason for reason, *_ in results.quarantined(count)]
+    assert "DUEBOX-RESULT-REFUSED" not in results.daemon.log_tail() and results.stage.row(task)["state"] == "awaiting"
+    results.goes_on()
+
+
 def test_a_checkpoint_that_is_too_large_is_refused(results):
     """Each attempt carries the checkpoint in a header, so one that fits no header would kill its
     task. The status still counts, and the class says what was left out."""
