@@ -39,8 +39,8 @@ static const struct property consumer_defaults[] = {
     {"queued.min.messages", "1000"}, /* results are small; the host's queue does the buffering */
     {"queued.max.messages.kbytes", "4096"},
     {"fetch.max.bytes", "4194304"}, /* one record is sent whatever its size (KIP-74) */
-    /* After a crash nobody reads the dead member's partitions until its session is over, and results that have come count
-     * as missing: brokers allow no shorter one by default. */
+    /* After a crash nobody reads the dead member's partitions until its session is over, and results that have come
+     * count as missing: brokers allow no shorter one by default. */
     {"session.timeout.ms", "6000"},
     {"heartbeat.interval.ms", "2000"},
 };
