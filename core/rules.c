@@ -356,6 +356,13 @@ static enum result_fate meet_road(const struct config *config, const struct rout
   return answers ? RESULT_APPLIED : RESULT_MISROUTED;
 }
 
+/* Its consumer asks for more time before it is recorded that the message left: that sets a deadline, which is then put
+ * off. Nobody hears it said to a broker that it came to nothing. */
+static bool is_ahead_of_its_deadline(const struct result_row *row, const struct result_record *record) {
+  return record->status == RESULT_PROGRESS && record->extend_ms >= 0 && row->state == TASK_CLAIMED &&
+         record->attempt == row->attempt && record->entry && !record->cannot_wait;
+}
+
 enum result_fate rules_result(void *ctx, const struct result_row *row, const struct result_record *record,
                               struct decision *out) {
   const struct rules_context *context = ctx;
@@ -383,8 +390,8 @@ enum result_fate rules_result(void *ctx, const struct result_row *row, const str
     return RESULT_ORPHAN;
   if (record->attempt > row->attempt && (fate = meet_uncounted(route, row, record)) != RESULT_APPLIED)
     return fate;
-  if (road == RESULT_BUSY)
-    return road;
+  if (road == RESULT_BUSY || is_ahead_of_its_deadline(row, record))
+    return RESULT_BUSY;
   bool current = record->attempt >= row->attempt;
   /* The work of an older attempt is done: the effect has happened, so the pending retry is called off. */
   if (!current && (record->current_only || record->status != RESULT_DONE))

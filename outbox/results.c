@@ -434,7 +434,7 @@ static void judge_all(const struct store_session *ss, struct results_unit *u) {
     result->event = slot->decision.event;
     result->changed = fate == RESULT_APPLIED && slot->decision.changed;
     result->capped = fate == RESULT_APPLIED && slot->decision.capped;
-    result->extended = fate == RESULT_APPLIED && result->event == EVENT_PROGRESS && slot->row.state != TASK_CLAIMED;
+    result->extended = fate == RESULT_APPLIED && result->event == EVENT_PROGRESS && slot->row.state == TASK_AWAITING;
     result->contradicts = (fate == RESULT_DUPLICATE || fate == RESULT_LATE) && *slot->reason;
     if (fate == RESULT_APPLIED && result->record.flaw)
       snprintf(slot->reason, sizeof slot->reason, "%s: %s", result->record.message_id, result->record.flaw);

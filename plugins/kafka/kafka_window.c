@@ -8,7 +8,7 @@
 
 #define FIRST_CAP 256
 
-static int64_t *entry(struct kafka_window *window, uint64_t sequence) {
+static uint64_t *entry(struct kafka_window *window, uint64_t sequence) {
   return &window->ring[sequence & (window->cap - 1)];
 }
 
@@ -29,7 +29,7 @@ bool kafka_window_push(struct kafka_window *window, int64_t offset, uint64_t *se
   if (window->next - window->first == window->cap && !grow(window))
     return false;
   *sequence = window->next++;
-  *entry(window, *sequence) = offset * 2;
+  *entry(window, *sequence) = (uint64_t)offset * 2; /* any offset: a broker may name what it likes */
   return true;
 }
 
@@ -38,7 +38,7 @@ void kafka_window_ack(struct kafka_window *window, uint64_t sequence) {
     return;
   *entry(window, sequence) |= 1;
   for (; window->first < window->next && *entry(window, window->first) & 1; window->first++)
-    window->stored = *entry(window, window->first) / 2 + 1;
+    window->stored = (int64_t)(*entry(window, window->first) / 2 + 1);
 }
 
 void kafka_window_forget(struct kafka_window *window) {

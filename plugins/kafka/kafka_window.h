@@ -11,7 +11,7 @@
 #include "kafka_common.h"
 
 struct kafka_window {
-  int64_t *ring; /* offset * 2, plus 1 when acknowledged; a power of two of them */
+  uint64_t *ring; /* offset * 2, plus 1 when acknowledged; a power of two of them */
   size_t cap;
   uint64_t first; /* sequence number of the oldest record in the ring */
   uint64_t next;  /* sequence number that the next record gets; never reused, so that late acks are recognized */

@@ -37,6 +37,17 @@ static void the_first_open_record_holds_the_offset_back(void **state) {
   kafka_window_free(&window);
 }
 
+/* A broker may name any offset; a large one is not stored as a small one, from which all is read again. */
+static void the_largest_offsets_are_kept_as_they_are(void **state) {
+  struct kafka_window window = KAFKA_WINDOW_EMPTY;
+  const int64_t large = INT64_C(1) << 62;
+  kafka_window_ack(&window, push(&window, large));
+  assert_true(window.stored == large + 1);
+  kafka_window_ack(&window, push(&window, INT64_MAX - 1));
+  assert_true(window.stored == INT64_MAX);
+  kafka_window_free(&window);
+}
+
 static void acks_twice_or_out_of_range_change_nothing(void **state) {
   struct kafka_window window = KAFKA_WINDOW_EMPTY;
   uint64_t a = push(&window, 10);
@@ -104,6 +115,7 @@ int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(nothing_is_storable_at_first),
       cmocka_unit_test(the_first_open_record_holds_the_offset_back),
+      cmocka_unit_test(the_largest_offsets_are_kept_as_they_are),
       cmocka_unit_test(acks_twice_or_out_of_range_change_nothing),
       cmocka_unit_test(acks_from_before_a_forget_are_ignored),
       cmocka_unit_test(a_record_taken_back_leaves_no_trace),
