@@ -52,7 +52,6 @@ const struct kafka_outcome_row kafka_outcome_rows[] = {
     /* The client itself ended. */
     {E(_PURGE_QUEUE),                       "kafka.stopped",                  INSTANCE_DOWN, false, stopped},
     {E(_PURGE_INFLIGHT),                    "kafka.stopped",                  INSTANCE_DOWN, false, stopped},
-    {E(_DESTROY),                           "kafka.stopped",                  INSTANCE_DOWN, false, stopped},
     {E(_FATAL),                             "kafka.fatal",                    INSTANCE_DOWN, false, stopped},
     {E(OUT_OF_ORDER_SEQUENCE_NUMBER),       "kafka.out_of_order_sequence",    INSTANCE_DOWN, false, stopped},
     {E(INVALID_PRODUCER_EPOCH),             "kafka.producer_epoch",           INSTANCE_DOWN, false, stopped},
@@ -62,6 +61,8 @@ const struct kafka_outcome_row kafka_outcome_rows[] = {
     {E(_UNKNOWN_TOPIC),                     "kafka.unknown_topic",            TOPIC_DOWN, false, no_topic},
     {E(_UNKNOWN_PARTITION),                 "kafka.unknown_partition",        TOPIC_DOWN, false, no_topic},
     {E(UNKNOWN_TOPIC_OR_PART),              "kafka.unknown_topic",            TOPIC_DOWN, false, no_topic},
+    /* Of a topic that was deleted; when it is the client that ends, its instance does so anyway. */
+    {E(_DESTROY),                           "kafka.stopped",                  TOPIC_DOWN, false, stopped},
     {E(TOPIC_EXCEPTION),                    "kafka.invalid_topic",            TOPIC_DOWN, false, no_topic},
     {E(TOPIC_AUTHORIZATION_FAILED),         "kafka.topic_authorization",      TOPIC_DOWN, false, no_right},
     {E(LEADER_NOT_AVAILABLE),               "kafka.leader_not_available",     TOPIC_DOWN, false, moving},

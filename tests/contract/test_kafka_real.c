@@ -233,7 +233,20 @@ static void a_deleted_result_topic_does_not_hold_up_stop(void **state) {
   kafka_cluster_close(cluster);
 }
 
-/* The stored offset survives a crash of the broker right after the acknowledgements. */
+/* Takes and acknowledges all after the first `seen` until the body comes. */
+static void take_until(struct fake_host *host, size_t seen, const char *body) {
+  bool found = false;
+  for (int64_t end = now_ms() + LIMIT_MS; !found && now_ms() < end; fake_host_poll(host, 20))
+    for (; seen < fake_host_results(host); seen++) {
+      found = found || strcmp(fake_host_result(host, seen).body, body) == 0;
+      fake_host_ack(host, seen, true);
+    }
+  if (!found)
+    fail_msg("\"%s\" did not come, of %zu records", body, seen);
+}
+
+/* No record is lost in a crash of the broker right after the acknowledgements. Some may come again: the group may have
+ * forgotten the member meanwhile, and its commit counts for nothing then. */
 static void a_crash_between_ack_and_commit_repeats_but_loses_nothing(void **state) {
   struct kafka_cluster *cluster = kafka_cluster_open_real(NULL, NULL);
   struct fake_host_config config = {.plugin = &duebox_plugin_v1,
@@ -251,21 +264,18 @@ static void a_crash_between_ack_and_commit_repeats_but_loses_nothing(void **stat
     fake_host_poll(host, 20);
   kafka_cluster_ask("start");
   kafka_cluster_publish(cluster, "late", 4);
-  size_t late = 0;
-  for (int64_t end = now_ms() + LIMIT_MS; !late && now_ms() < end;) {
-    fake_host_poll(host, 20);
-    for (size_t i = 50; i < fake_host_results(host); i++)
-      late += strcmp(fake_host_result(host, i).body, "late") == 0;
-  }
-  assert_int_equal(late, 1);
-  for (size_t i = 50; i < fake_host_results(host); i++)
-    fake_host_ack(host, i, true);
+  take_until(host, 50, "late");
   fake_host_stop(host, 10000);
   fake_host_free(host);
   host = fake_host_open(&config);
   kafka_cluster_publish(cluster, "last", 4);
+  take_until(host, 0, "last");
+  fake_host_stop(host, 10000);
+  fake_host_free(host);
+  host = fake_host_open(&config);
+  kafka_cluster_publish(cluster, "end", 3);
   assert_true(fake_host_wait_results(host, 1, LIMIT_MS));
-  assert_string_equal(fake_host_result(host, 0).body, "last"); /* everything before was committed in the end */
+  assert_string_equal(fake_host_result(host, 0).body, "end"); /* everything before was committed in the end */
   fake_host_free(host);
   kafka_cluster_close(cluster);
 }
