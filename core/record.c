@@ -330,14 +330,19 @@ static void salvage_member(struct reader *r, unsigned known, const struct duebox
 }
 
 /* Where it is a guess what belongs to the record and what to something within it, an id or attempt that the strict
- * reader did not come to counts only when no other one is anywhere, however deep. */
+ * reader did not come to counts only when no other one is anywhere, however deep; with another one, none is there in
+ * doubt. */
 static void doubt_identity(struct reader *r, unsigned known, bool ended) {
   const size_t len = (size_t)(r->scan.end - r->scan.start);
-  char attempt[16];
-  snprintf(attempt, sizeof attempt, "%u", r->record->attempt);
+  char attempt[16] = "";
+  if (r->called)
+    return;
+  if (r->record->attempt)
+    snprintf(attempt, sizeof attempt, "%u", r->record->attempt);
   const char *const values[] = {[MEMBER_ID] = r->record->message_id, [MEMBER_ATTEMPT] = attempt};
   for (unsigned i = MEMBER_ID; i <= MEMBER_ATTEMPT; i++)
-    if (r->seen & ~known & 1u << i && (!ended || json_salvage_other(r->scan.start, len, members[i].name, values[i])))
+    if (!(known & 1u << i) &&
+        ((!ended && r->seen & 1u << i) || json_salvage_other(r->scan.start, len, members[i].name, values[i])))
       (void)two_of(r, 1u << i, members[i].name);
 }
 
@@ -390,10 +395,8 @@ static bool judge_identity(struct reader *r, const struct record_road *road, str
                    road->attempt);
   if (r->unsure & 1u << MEMBER_ATTEMPT)
     return err_set(err, 1, "it cannot be told which \"attempt\" is meant: %s", r->flaw);
-  if (r->unsure & 1u << MEMBER_ID && !road->message_id)
-    return err_set(err, 1, "it cannot be told which \"id\" is meant: %s", r->flaw);
   if (r->unsure & 1u << MEMBER_ID)
-    record->message_id[0] = '\0';
+    return err_set(err, 1, "it cannot be told which \"id\" is meant: %s", r->flaw);
   if (road->attempt)
     record->attempt = road->attempt;
   if (road->message_id && !record->message_id[0])
