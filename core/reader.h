@@ -69,7 +69,7 @@ void reader_sort_by_due(struct task_batch *batch);
 /* Looks behind the cursor of a group for rows that came late: one page. True when it took something or there is more to
  * look at. */
 bool reader_sweep(struct scheduler *s, struct group *group, uint32_t credit);
-/* Reads tasks whose turn it is by their order_key. Returns how many took off or ended. */
+/* Reads tasks whose turn it is by their order_key. Returns how many took off or ended, or are not there any more. */
 size_t reader_take_called(struct scheduler *s, struct lane *lane, uint32_t credit);
 
 #endif

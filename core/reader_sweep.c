@@ -129,8 +129,9 @@ static int compare_ids(const void *a, const void *b) {
   return (x > y) - (x < y);
 }
 
-/* Those of the ids that have no row any more, or none that is due, lose their turn. */
-static void miss_absent(struct lane *lane, uint64_t *ids, size_t count, const struct task_batch *batch) {
+/* Those of the ids that have no row any more, or none that is due, lose their turn. Returns how many. */
+static size_t miss_absent(struct lane *lane, uint64_t *ids, size_t count, const struct task_batch *batch) {
+  size_t absent = 0;
   bool here[READ_MAX] = {false};
   qsort(ids, count, sizeof *ids, compare_ids);
   for (size_t i = 0; batch && i < batch->count; i++) {
@@ -138,9 +139,12 @@ static void miss_absent(struct lane *lane, uint64_t *ids, size_t count, const st
     if (at)
       here[at - ids] = true;
   }
-  for (size_t i = 0; i < count; i++)
+  for (size_t i = 0; i < count; i++) {
+    absent += !here[i];
     if (!here[i] && order_missed(&lane->order, ids[i], false))
       lane_sweep_first(lane);
+  }
+  return absent;
 }
 
 size_t reader_take_called(struct scheduler *s, struct lane *lane, uint32_t credit) {
@@ -171,8 +175,8 @@ size_t reader_take_called(struct scheduler *s, struct lane *lane, uint32_t credi
                       s->store->ops->read_ids(s->ss, TASK_SCHEDULED, shard, ids, count, AHEAD_MAX_US + AHEAD_MARGIN_US,
                                               reader_inline_bytes(s, reading.lane, reading.recorded), &batch, &err),
                       &err)) {
-    miss_absent(lane, ids, count, batch);
-    took = reader_take(s, &reading, batch);
+    took = miss_absent(lane, ids, count, batch); /* the next of their keys have their turn at once */
+    took += reader_take(s, &reading, batch);
   }
   reader_settle_turns(s, lane, ids, count);
   if (took == 0) /* held by somebody, or too large for now */

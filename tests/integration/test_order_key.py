@@ -161,6 +161,25 @@ def test_who_waits_is_not_read_again_and_again(stage):
     assert daemon.metric("duebox_rows_read_total") - read < 10 * 400
 
 
+def test_a_queue_that_people_empty_holds_nobody_up(stage):
+    """Those that wait are known by their ids. Where very many of these are gone, who comes later does not wait for each."""
+    stage.http("h", concurrency=8, claim="memory")
+    came, quick_came = [], threading.Event()
+
+    def answer(request):
+        came.append(request.body.decode())
+        return Answer(200, after=quick_came if request.body == b"1" else None)
+    stage.receiver.on("/h", answer)
+    daemon = stage.start()
+    stage.execute("INSERT INTO outbox (route, payload, order_key, shard) SELECT 'h', seq, 'k', 1 FROM seq_1_to_2000")
+    wait_until(lambda: daemon.metric("duebox_rows_read_total") >= 2000, LIMIT_S, "the queue to be known")
+    stage.execute("DELETE FROM outbox WHERE payload <> '1'")
+    stage.execute("INSERT INTO outbox (route, payload, order_key, shard) VALUES ('h', 'last', 'k', 1)")
+    quick_came.set()
+    stage.wait_empty(60)
+    assert came == ["1", "last"]
+
+
 def test_tasks_that_are_due_soon_keep_their_order(stage):
     """One in flight for longer than the next ones are away: these are read early, wait, and leave in their order."""
     stage.http("h", concurrency=8)
