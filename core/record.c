@@ -329,9 +329,8 @@ static void salvage_member(struct reader *r, unsigned known, const struct duebox
   }
 }
 
-/* Where it is a guess what belongs to the record and what to something within it, an id or attempt that the strict
- * reader did not come to counts only when no other one is anywhere, however deep; with another one, none is there in
- * doubt. */
+/* Where it is a guess what belongs to the record and what to something within it: an id or attempt that the strict
+ * reader did not come to, or that is missing, is in doubt as soon as another one is anywhere, however deep. */
 static void doubt_identity(struct reader *r, unsigned known, bool ended) {
   const size_t len = (size_t)(r->scan.end - r->scan.start);
   char attempt[16] = "";

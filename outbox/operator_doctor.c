@@ -123,10 +123,10 @@ static bool check_cluster(struct doctor *doctor, struct err *err) {
   if (is_on(variable(doctor, "wsrep_on")))
     doctor_say(
         doctor, FINDING_OK, "cluster", "",
-        "a Galera node: sessions wait for what other nodes committed (wsrep_sync_wait = 7); only where all daemons, "
-        "and "
-        "all who change tasks, use one node is a daemon that loses its lease fenced, and no task lost when two nodes "
-        "change it; see docs/ENGINES.md");
+        "a Galera node: sessions wait for what other nodes committed (wsrep_sync_wait = 7). Let all daemons, and all "
+        "who "
+        "change tasks, use one node: else no daemon that loses its lease is fenced, and tasks may be lost that two "
+        "nodes change; see docs/ENGINES.md");
   if (*single && variable(doctor, "group_replication_group_name")[0])
     doctor_say(doctor, is_on(single) ? FINDING_OK : FINDING_WARN, "cluster",
                "let one member take writes: SELECT group_replication_switch_to_single_primary_mode()",

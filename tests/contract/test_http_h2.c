@@ -194,18 +194,29 @@ static int64_t send_good(struct fake_host *host, const struct fixture *f) {
   return longest;
 }
 
+/* The route of a task for a listener that floods. */
+struct flood {
+  char url[64];
+  struct http_route route;
+};
+
+static struct awaited offer_flood(struct fixture *f, const char *listener, struct flood *flood) {
+  snprintf(flood->url, sizeof(flood->url), "https://localhost:%d/", hostile_server_port(f->files, listener));
+  flood->route = f->route;
+  flood->route.url = flood->url;
+  f->options.max_connections = 4;
+  struct fake_host *host = open_host(f);
+  const struct fake_task task = {.route_data = &flood->route, .timeout_ms = 600000, .payload = {"x", 1}};
+  return (struct awaited){host, fake_host_add(host, &task)};
+}
+
 /* Who writes frames faster than they are read delays no task of another host: its connection is ended. On a machine on
  * which libcurl is the faster one the flood goes on beside the good tasks. */
 static void check_flood(struct fixture *f, const char *listener) {
-  char url[64];
   int64_t longest = 0;
-  snprintf(url, sizeof(url), "https://localhost:%d/", hostile_server_port(f->files, listener));
-  struct http_route route = f->route;
-  route.url = url;
-  f->options.max_connections = 4;
-  struct fake_host *host = open_host(f);
-  struct awaited flood = {
-      host, fake_host_add(host, &(struct fake_task){.route_data = &route, .timeout_ms = 600000, .payload = {"x", 1}})};
+  struct flood it;
+  struct awaited flood = offer_flood(f, listener, &it);
+  struct fake_host *host = flood.host;
   for (int i = 0; i < 100 && !has_come(&flood); i++) {
     int64_t turn = send_good(host, f);
     longest = turn > longest ? turn : longest;
@@ -230,14 +241,9 @@ static void flood_delays_nobody(void **state) {
  */
 static void hello_requests_delay_nobody(void **state) {
   struct fixture *f = fixture(state);
-  char url[64];
-  snprintf(url, sizeof(url), "https://localhost:%d/", hostile_server_port(f->files, "hello-flood"));
-  struct http_route route = f->route;
-  route.url = url;
-  f->options.max_connections = 4;
-  struct fake_host *host = open_host(f);
-  struct awaited flood = {
-      host, fake_host_add(host, &(struct fake_task){.route_data = &route, .timeout_ms = 600000, .payload = {"x", 1}})};
+  struct flood it;
+  struct awaited flood = offer_flood(f, "hello-flood", &it);
+  struct fake_host *host = flood.host;
   do
     send_good(host, f);
   while (!has_come(&flood));

@@ -49,6 +49,17 @@ def after_failures(came, failing, times):
     return came[count:]
 
 
+def hold(stage, held):
+    """The task `held` is answered when the event is set, the others at once: (payloads that came in, the event)."""
+    came, event = [], threading.Event()
+
+    def answer(request):
+        came.append(request.body.decode())
+        return Answer(200, after=event if came[-1] == held else None)
+    stage.receiver.on("/h", answer)
+    return came, event
+
+
 def states(stage):
     return {int(payload): state for payload, state in stage.execute("SELECT CAST(payload AS CHAR), state FROM outbox")}
 
@@ -132,12 +143,7 @@ def test_people_may_remove_the_one_that_blocks(stage):
 def test_a_slow_key_hides_no_other(stage):
     """Many tasks of a key whose head takes long: another key behind them leaves at once."""
     stage.http("h", concurrency=4, timeout="30s")
-    came, quick_came = [], threading.Event()
-
-    def answer(request):
-        came.append(request.body.decode())
-        return Answer(200, after=quick_came if request.body == b"0" else None)
-    stage.receiver.on("/h", answer)
+    came, quick_came = hold(stage, "0")
     stage.start()
     with stage.connect() as connection, connection.cursor() as cursor:
         cursor.execute("INSERT INTO outbox (route, payload, order_key, shard)"
@@ -163,19 +169,14 @@ def test_who_waits_is_not_read_again_and_again(stage):
 
 def test_a_queue_that_people_empty_holds_nobody_up(stage):
     """Those that wait are known by their ids. Where very many of these are gone, who comes later does not wait for each."""
-    stage.http("h", concurrency=8, claim="memory")
-    came, quick_came = [], threading.Event()
-
-    def answer(request):
-        came.append(request.body.decode())
-        return Answer(200, after=quick_came if request.body == b"1" else None)
-    stage.receiver.on("/h", answer)
+    stage.http("h", concurrency=8, claim="memory", timeout="5m")
+    came, emptied = hold(stage, "1")
     daemon = stage.start()
     stage.execute("INSERT INTO outbox (route, payload, order_key, shard) SELECT 'h', seq, 'k', 1 FROM seq_1_to_2000")
     wait_until(lambda: daemon.metric("duebox_rows_read_total") >= 2000, LIMIT_S, "the queue to be known")
     stage.execute("DELETE FROM outbox WHERE payload <> '1'")
     stage.execute("INSERT INTO outbox (route, payload, order_key, shard) VALUES ('h', 'last', 'k', 1)")
-    quick_came.set()
+    emptied.set()
     stage.wait_empty(60)
     assert came == ["1", "last"]
 

@@ -298,6 +298,10 @@ static void progress_of_an_open_call_extends_nothing(void **state) {
   assert_int_equal(r.fate, RESULT_APPLIED);
   assert_false(r.extended);
   assert_string_equal(ask_text(f, "SELECT CONCAT_WS('|', state, progress) FROM outbox"), "claimed|0.5");
+  sql(f, "UPDATE outbox SET state = 'scheduled', claimed_by = NULL, lease_until = NULL, attempt = 0"); /* in memory */
+  apply(f, &r, 1);
+  assert_int_equal(r.fate, RESULT_APPLIED);
+  assert_false(r.extended);
 }
 
 static void progress_learns_of_a_cancellation(void **state) {

@@ -246,6 +246,25 @@ static void the_consumer_commits_nothing_by_itself(void **state) {
   rd_kafka_conf_destroy(conf);
 }
 
+/* Nobody reads the partitions of a member that was killed until its session is over: tasks whose answers wait there
+ * would time out and be done again. */
+static void results_are_read_soon_after_a_crash(void **state) {
+  static const struct duebox_pair longer = {"session.timeout.ms", "45000"};
+  const struct kafka_limits limits = {"bus", 1 << 20, 10};
+  const struct kafka_results results = {"duebox-results", "shop"};
+  struct duebox_error err = {.text = ""};
+  struct kafka_options options = defaults(), chosen = passing(&longer);
+  rd_kafka_conf_t *conf = kafka_conf_consumer(&options, &results, &limits, &err);
+  assert_non_null(conf);
+  has(conf, "session.timeout.ms", "6000"); /* what brokers allow by default */
+  has(conf, "heartbeat.interval.ms", "2000");
+  rd_kafka_conf_destroy(conf);
+  conf = kafka_conf_consumer(&chosen, &results, &limits, &err);
+  assert_non_null(conf);
+  has(conf, "session.timeout.ms", "45000");
+  rd_kafka_conf_destroy(conf);
+}
+
 static void security_follows_from_tls_and_username(void **state) {
   static const char *const want[2][2] = {{"plaintext", "ssl"}, {"sasl_plaintext", "sasl_ssl"}};
   const struct kafka_limits limits = {"bus", 1 << 20, 10};
@@ -313,6 +332,7 @@ int main(void) {
       cmocka_unit_test(the_producer_is_safe),
       cmocka_unit_test(the_operator_overrides_defaults_only),
       cmocka_unit_test(the_consumer_commits_nothing_by_itself),
+      cmocka_unit_test(results_are_read_soon_after_a_crash),
       cmocka_unit_test(security_follows_from_tls_and_username),
       cmocka_unit_test(route_topics_are_checked),
       cmocka_unit_test(rows_fit_their_structs),
