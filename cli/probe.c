@@ -35,7 +35,7 @@ static void health(void *ctx, bool up, const char *text) {
   pthread_mutex_lock(&probe->lock);
   probe->answer = up ? PROBE_UP : PROBE_DOWN;
   snprintf(probe->text, sizeof probe->text, "%s", text ? text : "");
-  mask_said(probe->plugin->module, probe->plugin->options, NULL, NULL, probe->text);
+  mask_said(probe->plugin->module, probe->plugin->options, NULL, NULL, NULL, probe->text);
   pthread_mutex_unlock(&probe->lock);
 }
 

@@ -52,8 +52,8 @@ static void run(void *arg) {
   plugin_check_targets(module)(targets->plugin->options, targets->pointers, targets->count, LIMIT_MS);
   for (size_t i = 0; i < targets->count; i++) {
     struct duebox_check *check = targets->pointers[i];
-    mask_said(module, targets->plugin->options, check->source, check->route, check->text);
-    mask_said(module, targets->plugin->options, check->source, check->route, check->cure);
+    mask_said(module, targets->plugin->options, check->source, check->route, NULL, check->text);
+    mask_said(module, targets->plugin->options, check->source, check->route, NULL, check->cure);
   }
 }
 

@@ -52,6 +52,11 @@ char *callback_url(const struct callbacks_config *config, const char *message_id
   return url;
 }
 
+const char *callback_mac(const char *url) {
+  const char *dot = strrchr(url, '.');
+  return dot && strlen(dot + 1) == CALLBACK_MAC_LEN ? dot + 1 : NULL;
+}
+
 static bool is_mac(const char *secret, const char *message_id, const struct callback_copy *copy, const char *mac) {
   char ours[CALLBACK_MAC_LEN + 1];
   return secret && make_mac(secret, message_id, copy, ours) && CRYPTO_memcmp(ours, mac, CALLBACK_MAC_LEN) == 0;

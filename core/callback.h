@@ -23,6 +23,8 @@ struct callback_copy {
 /* "<callbacks.base_url>/callback/<message id>/<attempt>/<row>-<version>.<mac>", to be freed; NULL without a listener or
  * memory. */
 char *callback_url(const struct callbacks_config *config, const char *message_id, const struct callback_copy *copy);
+/* The MAC in such a URL, the only part of it that is a secret; NULL where it has none. */
+const char *callback_mac(const char *url);
 /* Whether a token is ours for this attempt, and for which row and version. Constant-time comparison. */
 MUSTCHECK bool callback_verify(const struct callbacks_config *config, const char *message_id, const char *token,
                                struct callback_copy *copy);

@@ -7,14 +7,16 @@
 
 #include "core/base/clock.h"
 #include "core/base/log.h"
+#include "core/callback.h"
 #include "core/driver.h"
 #include "core/inbox.h"
 #include "core/mask.h"
 #include "core/stall.h"
 #include "core/template.h"
 
-void host_hide(const struct driver *driver, const void *route, char *text) {
-  mask_said(driver->module, driver->instance.options, driver->instance.source, route, text);
+void host_hide(const struct driver *driver, const struct duebox_task *task, char *text) {
+  mask_said(driver->module, driver->instance.options, driver->instance.source, task ? task->route_data : NULL,
+            task && task->reply_to ? callback_mac(task->reply_to) : NULL, text);
 }
 
 static void host_complete(void *ctx, uint64_t token, const struct duebox_outcome *outcome) {
@@ -29,7 +31,7 @@ static void host_complete(void *ctx, uint64_t token, const struct duebox_outcome
   flight->completed_us = clock_mono_us();
   flight_set_outcome(flight, outcome);
   if (flight->outcome.message) /* a copy, in flight->text */
-    host_hide(driver, flight->task->view.route_data, flight->text + (flight->outcome.message - flight->text));
+    host_hide(driver, &flight->task->view, flight->text + (flight->outcome.message - flight->text));
   /* Handed on after the current call, many at once: the driver thread comes back within its poll time-out. */
   struct flight_list straight = {0};
   pthread_mutex_lock(&driver->own);

@@ -12,7 +12,7 @@ struct driver;
 /* The table for one driver: ctx is the driver. */
 struct duebox_host host_table(struct driver *driver);
 void host_set_health(struct driver *driver, bool up, const char *said);
-/* Writes over the secrets of the instance, and of a route (its options, or NULL), in what its plugin says. */
-void host_hide(const struct driver *driver, const void *route, char *text);
+/* Writes over the secrets of the instance, and of a task and its route (or NULL), in what its plugin says. */
+void host_hide(const struct driver *driver, const struct duebox_task *task, char *text);
 
 #endif

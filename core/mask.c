@@ -6,10 +6,12 @@
 #include <string.h>
 #include <strings.h>
 
+#include "core/base/utf8.h"
 #include "core/options.h"
 
-/* A shorter word hides nothing. A beginning counts when it is long, or where the text was cut behind it. */
-enum { WORD_MIN = 4, CUT_MIN = 12, BASE64_MIN = 6, BASE64_MAX = 256, BACKSLASHES_MAX = 15 };
+/* A shorter word hides nothing, and a longer one is no word of a language. A beginning counts when it is long, or where
+ * the text was cut behind it. */
+enum { WORD_MIN = 4, LANGUAGE_MAX = 15, CUT_MIN = 12, BASE64_MAX = 256, BACKSLASHES_MAX = 15 };
 
 static bool in_word(char c) { return isalnum((unsigned char)c) || c == '-' || c == '_'; }
 static bool in_base64(char c) { return isalnum((unsigned char)c) || (c && strchr("+/=-_", c)); }
@@ -36,7 +38,7 @@ void mask_begin(struct mask *mask) {
   memset(mask->first, 0, sizeof mask->first);
 }
 
-static void add(struct mask *mask, const char *text, size_t len, bool base64) {
+static void add(struct mask *mask, const char *text, size_t len, enum mask_form form) {
   if (len < WORD_MIN)
     return;
   if (mask->count == MASK_WORDS) {
@@ -44,19 +46,30 @@ static void add(struct mask *mask, const char *text, size_t len, bool base64) {
     return;
   }
   uint8_t *first = &mask->first[(unsigned char)lower(*text)];
-  mask->words[mask->count++] = (struct mask_word){text, len, base64, *first};
+  mask->words[mask->count++] = (struct mask_word){text, len, form, *first};
   *first = (uint8_t)mask->count;
 }
 
+static bool could_be_language(const char *text, size_t len) {
+  for (size_t i = 0; i < len; i++)
+    if (!isalpha((unsigned char)text[i]))
+      return false;
+  return len <= LANGUAGE_MAX;
+}
+
+static enum mask_form form_of(const char *text, size_t len, bool in_path) {
+  return in_path && could_be_language(text, len) ? MASK_PATH : MASK_PLAIN;
+}
+
 /* A secret and its words, for who repeats it may escape in its own way what is between them. */
-static void add_words(struct mask *mask, const char *text, size_t size) {
+static void add_words(struct mask *mask, const char *text, size_t size, bool in_path) {
   for (size_t at = 0, len = 0; at < size; at += len ? len : 1) {
     for (len = 0; at + len < size && in_word(text[at + len]);)
       len++;
     if (len < size)
-      add(mask, text + at, len, false);
+      add(mask, text + at, len, form_of(text + at, len, in_path));
   }
-  add(mask, text, size, false);
+  add(mask, text, size, form_of(text, size, in_path));
 }
 
 /* Room for so many bytes; NULL = there is none, and that form of the secret is not looked for. */
@@ -73,7 +86,7 @@ static void add_base64(struct mask *mask, const char *text, size_t len) {
   static const char digits[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
   for (size_t before = 0; before < 3; before++) {
     size_t from = (before * 8 + 5) / 6, to = (before + len) * 8 / 6, size = to > from ? to - from : 0;
-    char *out = size >= BASE64_MIN ? reserve(mask, size) : NULL;
+    char *out = reserve(mask, size);
     if (!out)
       continue;
     for (size_t i = 0; i < size; i++) {
@@ -82,31 +95,37 @@ static void add_base64(struct mask *mask, const char *text, size_t len) {
       two |= byte + 1 < len ? (unsigned char)text[byte + 1] : 0;
       out[i] = digits[two >> (10 - bit % 8) & 63];
     }
-    add(mask, out, size, true);
+    add(mask, out, size, MASK_BASE64);
   }
 }
 
 /* A secret as the operator wrote it, or in another form; one with a colon is also what is behind it: the password. */
 static void add_form(struct mask *mask, const char *text, size_t len) {
   const char *colon = memchr(text, ':', len);
-  add_words(mask, text, len);
+  add_words(mask, text, len, false);
   if (colon)
-    add(mask, colon + 1, (size_t)(text + len - colon - 1), false);
+    add(mask, colon + 1, (size_t)(text + len - colon - 1), MASK_PLAIN);
   if (len >= WORD_MIN && len <= BASE64_MAX)
     add_base64(mask, text, len);
 }
 
-/* Without percent escapes. */
-static void add_unescaped(struct mask *mask, const char *text, size_t len) {
-  char *out = memchr(text, '%', len) ? reserve(mask, len) : NULL;
+/* The text without percent escapes, and its new length; NULL where it has none, or there is no room. */
+static char *unescape(struct mask *mask, const char *text, size_t *len) {
+  char *out = memchr(text, '%', *len) ? reserve(mask, *len) : NULL;
   size_t size = 0;
-  for (size_t i = 0; out && i < len; i++) {
-    int byte = text[i] == '%' && i + 2 < len ? hex_byte(text + i + 1) : -1;
+  for (size_t i = 0; out && i < *len; i++) {
+    int byte = text[i] == '%' && i + 2 < *len ? hex_byte(text + i + 1) : -1;
     out[size++] = byte < 0 ? text[i] : (char)byte;
     i += byte < 0 ? 0 : 2;
   }
+  *len = out ? size : *len;
+  return out;
+}
+
+static void add_unescaped(struct mask *mask, const char *text, size_t len) {
+  const char *out = unescape(mask, text, &len);
   if (out)
-    add_form(mask, out, size);
+    add_form(mask, out, len);
 }
 
 static int base64_digit(char c) {
@@ -134,14 +153,43 @@ static void add_decoded(struct mask *mask, const char *text) {
     add_form(mask, out, size);
 }
 
-static void add_secret(struct mask *mask, const char *text) {
+/* Keys of signatures, one or several: receivers have them too, without what says their kind. */
+static void add_keys(struct mask *mask, const char *text) {
+  static const char blanks[] = " \t\r\n";
+  for (const char *p = text + strspn(text, blanks); *p; p += strspn(p, blanks)) {
+    size_t len = strcspn(p, blanks), kind = strlen("whsec_");
+    kind = strncmp(p, "whsec_", kind) == 0 ? kind : strncmp(p, "whsk_", kind - 1) == 0 ? kind - 1 : len;
+    add_form(mask, p + kind, len - kind);
+    p += len;
+  }
+}
+
+void mask_add_secret(struct mask *mask, const char *text) {
   bool basic = strncasecmp(text, "basic ", 6) == 0, bearer = strncasecmp(text, "bearer ", 7) == 0;
   text += basic ? 6 : bearer ? 7 : 0;
   size_t len = strlen(text);
   if (basic)
     add_decoded(mask, text);
+  add_keys(mask, text);
   add_unescaped(mask, text, len);
   add_form(mask, text, len);
+}
+
+/* What is in the path and the query of a URL, but for what its template takes from the task. */
+static void add_path(struct mask *mask, const char *url) {
+  const char *p = strstr(url, "://");
+  bool query = false, value = false;
+  for (p = p ? p + 3 + strcspn(p + 3, "/?") : ""; *p;) {
+    size_t len = strcspn(p, "/?&={"), size = len;
+    const char *plain = unescape(mask, p, &size);
+    add_words(mask, plain ? plain : p, size, !value); /* a segment, a name or a value */
+    p += len;
+    query = query || *p == '?';
+    value = query && (*p == '=' || (value && *p != '&'));
+    if (*p == '{' && p[1] != '{')
+      p += strcspn(p, "}");
+    p += *p == '{' ? 2 : *p != '\0';
+  }
 }
 
 /* ---- the options ---- */
@@ -193,74 +241,134 @@ void mask_add(struct mask *mask, const struct duebox_option *rows, const void *o
     if (row->type == DUEBOX_OPT_SECRET) {
       const char *text = text_of(row, options);
       if (!is_public(rows, options, text, strlen(text)))
-        add_secret(mask, text);
+        mask_add_secret(mask, text);
     } else if (row->type == DUEBOX_OPT_STRING) {
+      if (row->flags & (DUEBOX_OPT_FILE | DUEBOX_OPT_TEMPLATE))
+        add_path(mask, text_of(row, options));
       add_url_password(mask, rows, options, text_of(row, options));
     } else if (row->type == DUEBOX_OPT_MAP && option_has_file(row)) {
       const struct duebox_map *map = value_of(row, options);
       for (size_t i = 0; i < map->count; i++)
-        add_secret(mask, map->items[i].value);
+        mask_add_secret(mask, map->items[i].value);
     }
   }
 }
 
 /* ---- where it is looked for ---- */
 
-static bool same(char a, char b, bool base64) {
-  if (lower(a) == lower(b))
-    return true;
-  return base64 ? (a == '-' && b == '+') || (a == '_' && b == '/') : a == '+' && b == ' ';
+static bool same(char a, char b, enum mask_form form) {
+  if (form == MASK_BASE64)
+    return a == b || (a == '-' && b == '+') || (a == '_' && b == '/');
+  return lower(a) == lower(b) || (a == '+' && b == ' ');
 }
 
-/* How many bytes of the text at p stand for the character c, however it is escaped; 0 = none. */
-static size_t stands_for(const char *p, char c, bool base64) {
-  if (*p == '%' && hex_byte(p + 1) >= 0 && same((char)hex_byte(p + 1), c, base64))
+static bool read_unit(const char *p, unsigned *unit) {
+  int high = hex_byte(p), low = high < 0 ? -1 : hex_byte(p + 2);
+  *unit = low < 0 ? 0 : (unsigned)(high * 256 + low);
+  return low >= 0;
+}
+
+/* How many bytes at p are a character as JSON writes it behind so many backslashes, beyond U+FFFF as a pair, or as HTML
+ * writes its number; 0 = none. */
+static size_t numbered(const char *p, size_t backslashes, unsigned *code) {
+  size_t len = backslashes + 5;
+  unsigned low;
+  if (strncmp(p, "&#", 2) == 0) {
+    bool hex = p[2] == 'x' || p[2] == 'X';
+    char *end;
+    *code = (unsigned)strtoul(p + (hex ? 3 : 2), &end, hex ? 16 : 10);
+    return *end == ';' ? (size_t)(end + 1 - p) : 0;
+  }
+  if (backslashes == 0 || p[backslashes] != 'u' || !read_unit(p + backslashes + 1, code))
+    return 0;
+  if (*code >> 10 != 0xd800 >> 10 || strncmp(p + len, p, backslashes + 1) != 0 || !read_unit(p + 2 * len - 4, &low))
+    return len;
+  *code = 0x10000 + ((*code & 0x3ff) << 10 | (low & 0x3ff));
+  return 2 * len;
+}
+
+/* The same for a character that has a name in HTML, or a letter behind backslashes. */
+static size_t named(const char *p, size_t backslashes, unsigned *code) {
+  static const struct {
+    const char *name;
+    char is;
+  } names[] = {{"&amp;", '&'}, {"&quot;", '"'}, {"&apos;", '\''}, {"&lt;", '<'}, {"&gt;", '>'}};
+  static const char letters[] = "abtnvfr"; /* from 7 on */
+  for (size_t i = 0; *p == '&' && i < sizeof names / sizeof *names; i++) {
+    *code = (unsigned char)names[i].is;
+    if (strncmp(p, names[i].name, strlen(names[i].name)) == 0)
+      return strlen(names[i].name);
+  }
+  const char *letter = backslashes && p[backslashes] ? strchr(letters, p[backslashes]) : NULL;
+  *code = letter ? 7 + (unsigned)(letter - letters) : 0;
+  return letter ? backslashes + 1 : 0;
+}
+
+/* How many bytes of the text at p stand for what the word has at `at`, however it is escaped, and for how many bytes of
+ * it; 0 = none. */
+static size_t stands_for(const char *p, const struct mask_word *word, size_t at, size_t *taken) {
+  char c = word->text[at];
+  *taken = 1;
+  if (*p == '%' && hex_byte(p + 1) >= 0 && same((char)hex_byte(p + 1), c, word->form))
     return 3;
-  if (same(*p, c, base64))
-    return 1;
   size_t n = 0; /* quoted more than once, there are more of them */
   while (n < BACKSLASHES_MAX && p[n] == '\\')
     n++;
-  if (n == 0)
-    return 0;
-  if (p[n] == 'x' && hex_byte(p + n + 1) == (unsigned char)c)
+  unsigned code, wanted;
+  size_t len = numbered(p, n, &code), bytes = 0;
+  len = len ? len : named(p, n, &code);
+  if (len > 0 && (bytes = utf8_decode(word->text + at, word->len - at, &wanted)) > 0 && code == wanted) {
+    *taken = bytes;
+    return len;
+  }
+  if (same(*p, c, word->form))
+    return 1;
+  if (n > 0 && p[n] == 'x' && hex_byte(p + n + 1) == (unsigned char)c)
     return n + 3;
-  if (p[n] == 'u' && hex_byte(p + n + 1) == 0 && hex_byte(p + n + 3) == (unsigned char)c)
-    return n + 5;
-  return p[n] && same(p[n], c, base64) ? n + 1 : 0;
+  return n > 0 && p[n] && same(p[n], c, word->form) ? n + 1 : 0;
 }
 
 /* Whether a text that was cut ends here, or what a plugin puts behind one begins. */
 static bool is_cut_off(const char *p) { return *p == '\0' || *p == ';' || strncmp(p, "...", 3) == 0; }
 
+/* Whether the text before p ends with what stands before a part of a URL: a slash, say, however it is escaped. */
+static bool in_url(const char *text, const char *p) {
+  size_t before = (size_t)(p - text);
+  return (before > 0 && strchr("/\\;=&?", p[-1])) || (before > 2 && p[-3] == '%' && hex_byte(p - 2) >= 0) ||
+         (before > 5 && strncasecmp(p - 6, "\\u00", 4) == 0);
+}
+
 /* How many bytes of the text at p are the word, or the beginning of it: 0 = none. */
-static size_t match(const char *p, const struct mask_word *word) {
+static size_t match(const char *p, const struct mask_word *word, bool part_of_url) {
   size_t at = 0, n = 0;
-  for (size_t step; n < word->len && (step = stands_for(p + at, word->text[n], word->base64)) > 0; n++)
+  for (size_t step, taken; n < word->len && (step = stands_for(p + at, word, n, &taken)) > 0; n += taken)
     at += step;
+  if (word->form == MASK_PATH)
+    return n == word->len && part_of_url && !in_word(p[at]) ? at : 0;
   if (n < word->len && n < CUT_MIN && (n < WORD_MIN || !is_cut_off(p + at)))
     return 0;
-  while (word->base64 && in_base64(p[at]))
+  while (word->form == MASK_BASE64 && in_base64(p[at]))
     at++;
   return at;
 }
 
-static size_t match_chain(const struct mask *mask, const char *p, char first) {
+static size_t match_chain(const struct mask *mask, const char *p, char first, bool part_of_url) {
   size_t hidden = 0;
   for (size_t i = mask->first[(unsigned char)first]; i > 0; i = mask->words[i - 1].next) {
-    size_t n = match(p, &mask->words[i - 1]);
+    size_t n = match(p, &mask->words[i - 1], part_of_url);
     hidden = n > hidden ? n : hidden;
   }
   return hidden;
 }
 
-/* How many bytes of the text at p are to be hidden. again: a backslash that follows another. */
-static size_t match_any(const struct mask *mask, const char *p, bool again) {
-  size_t hidden = match_chain(mask, p, lower(*p)), other = 0;
+/* How many bytes of the text at p are to be hidden; what stood before it ends at `before`. */
+static size_t match_any(const struct mask *mask, const char *p, const char *text, const char *before) {
+  bool again = before > text && before[-1] == '\\', part_of_url = in_url(text, before);
+  size_t hidden = match_chain(mask, p, lower(*p), part_of_url), other = 0;
   if (*p == '+' || *p == '-' || *p == '_')
-    other = match_chain(mask, p, *p == '+' ? ' ' : *p == '-' ? '+' : '/');
-  for (size_t i = 0; (*p == '%' || (*p == '\\' && !again)) && i < mask->count; i++) {
-    size_t n = match(p, &mask->words[i]);
+    other = match_chain(mask, p, *p == '+' ? ' ' : *p == '-' ? '+' : '/', part_of_url);
+  for (size_t i = 0; (*p == '%' || *p == '&' || (*p == '\\' && !again)) && i < mask->count; i++) {
+    size_t n = match(p, &mask->words[i], part_of_url);
     other = n > other ? n : other;
   }
   return hidden > other ? hidden : other;
@@ -276,7 +384,7 @@ void mask_hide(const struct mask *mask, char *text) {
   if (mask->count == 0)
     return;
   for (const char *p = text; *p;) {
-    size_t hidden = match_any(mask, p, p > text && p[-1] == '\\');
+    size_t hidden = match_any(mask, p, text, to);
     if (hidden) {
       memcpy(to, OPTION_MASK, strlen(OPTION_MASK));
       to += strlen(OPTION_MASK);
@@ -289,11 +397,13 @@ void mask_hide(const struct mask *mask, char *text) {
 }
 
 void mask_said(const struct duebox_plugin *module, const void *options, const void *source, const void *route,
-               char *text) {
+               const char *token, char *text) {
   struct mask mask;
   mask_begin(&mask);
   mask_add(&mask, module->options, options);
   mask_add(&mask, module->source_options, source);
   mask_add(&mask, module->route_options, route);
+  if (token)
+    mask_add_secret(&mask, token);
   mask_hide(&mask, text);
 }

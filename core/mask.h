@@ -17,10 +17,16 @@
 
 enum { MASK_WORDS = 192, MASK_ROOM = 4096 };
 
+enum mask_form {
+  MASK_PLAIN,
+  MASK_BASE64,
+  MASK_PATH, /* could be a word of a language ("hooks"): hidden where it is part of a URL only */
+};
+
 struct mask_word {
   const char *text;
   size_t len;
-  bool base64;
+  enum mask_form form;
   uint8_t next; /* of those that begin with the same letter: 1 + its place, 0 = none */
 };
 
@@ -35,15 +41,19 @@ struct mask {
 };
 
 void mask_begin(struct mask *mask);
-/* Adds what is secret among the options that these rows filled: secrets, maps whose values are, passwords in URLs. Not
- * one that is no secret, as it is also the user's name (guest), nor one shorter than four bytes. NULL: none. */
+/* Adds a secret. `text` is used until the last mask_hide(). One shorter than four bytes hides nothing. */
+void mask_add_secret(struct mask *mask, const char *text);
+/* Adds what is secret among the options that these rows filled: secrets, maps whose values are, passwords in URLs, path
+ * and query of URLs that are templates or may come from a file. Not one that is no secret, as it is also the user's
+ * name (guest). NULL: none. */
 void mask_add(struct mask *mask, const struct duebox_option *rows, const void *options);
 /* Writes "***" over each secret in text, and over each of its words (runs of four letters and digits): as it is, as
- * JSON, Erlang or a URL quote it, in base64, alone or behind a user's name, and the beginning of one that was cut. The
- * text never grows. */
+ * JSON, HTML, Erlang or a URL quote it, in base64, alone or behind a user's name, and the beginning of one that was
+ * cut. The text never grows. */
 void mask_hide(const struct mask *mask, char *text);
-/* All of it for what a plugin says: by the options of its instance, of a source and of a route, each NULL for none. */
+/* All of it for what a plugin says: by the options of its instance, of a source and of a route, and a token that it was
+ * given with the task, each NULL for none. */
 void mask_said(const struct duebox_plugin *module, const void *options, const void *source, const void *route,
-               char *text);
+               const char *token, char *text);
 
 #endif

@@ -8,7 +8,6 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "http_mask.h"
 #include "http_outcome.h"
 #include "http_text.h"
 #include "http_url.h"
@@ -356,10 +355,8 @@ static void describe_response(const struct http_transfer *t, char text[HTTP_MESS
                     is_the_proxys(t, status) ? "the proxy, for " : "", host_len > 255 ? 255 : host_len, host);
   if (at < 0 || at >= HTTP_MESSAGE_CAP - 3 || t->response.len == 0)
     return;
-  char clean[HTTP_MESSAGE_CAP];
-  http_text_clean(clean, sizeof(clean), t->response.body, t->response.len);
   memcpy(text + at, ": ", 3);
-  http_mask(text + at + 2, (size_t)(HTTP_MESSAGE_CAP - at - 2), clean, t->task->route_data, t->task->reply_to);
+  http_text_clean(text + at + 2, (size_t)(HTTP_MESSAGE_CAP - at - 2), t->response.body, t->response.len);
 }
 
 /* No complete response: libcurl's code and whether bytes had left decide. */

@@ -63,7 +63,10 @@ static void quoted(void **state) {
   check(password, "amqp://app:hun%22ter%5C2s%26t%2F@h/", "amqp://app:***@h/");
   check("a b/c@d:e99x", "refused amqp://app:a%20b%2fc%40d%3Ae99x@host/", "refused amqp://app:***@host/");
   check("a b/c@d:e99x", "password=a+b%2Fc%40d%3Ae99x&", "password=***&");
-  check("first-word!second_word", "&#39;first-word&#x21;second_word&#39;", "&#39;***&#x21;***&#39;");
+  check("t\tb\b/\xf0\x9f\x94\x91\xc3\xa4", "{\"p\":\"t\\tb\\b/\\ud83d\\udd11\\u00e4\"}", "{\"p\":\"***\"}");
+  check("t\tb\b/\xf0\x9f\x94\x91\xc3\xa4", "\\\\tt\\\\tb\\\\b\\\\/\\\\ud83d\\\\udd11\\\\u00e4", "\\\\t***");
+  check("a&b<\"c\"", "a&amp;b&lt;&quot;c&#34; a&#38;b&#x3C;\"c\"", "*** ***");
+  check("first-word!second_word", "&#39;first-word&#x21;second_word&#39;", "&#39;***&#39;");
 }
 
 static void cut(void **state) {
@@ -81,6 +84,7 @@ static void in_base64(void **state) {
   check("hunter2sekret", "AG1lAGh1bnRlcjJzZWtyZXQ= is wrong", "AG1lAG*** is wrong");
   check("hunter2sekret", "bWUxOmh1bnRlcjJzZWtyZXQ=", "bWUxOm***");
   check("hunter2sekret", "aHVudGVyMnNla3JldA==", "***");
+  check("a1!Z", "AGFwcABhMSFa YWExIVo= YWFhMSFa YTEhWg==", "AGFwcAB*** YW*** YWF*** ***");
   check("\xff\xfe\xfd\xfb\xfa\xf9", "__79-_r5 //79+/r5", "*** ***"); /* as URLs have it, too */
 }
 
