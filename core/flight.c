@@ -178,17 +178,6 @@ static char *copy_text(char **end, const char *text, size_t len) {
   return copy;
 }
 
-/* What plugins report often repeats strangers, and ends up in a column that people print on terminals. */
-static void make_printable(char *text) {
-  size_t size, len = strlen(text);
-  for (size_t i = 0; i < len; i += size ? size : 1) {
-    unsigned code = 0;
-    size = utf8_decode(text + i, len - i, &code);
-    if (size == 0 || (utf8_is_unsafe(code) && code != '\n' && code != '\t'))
-      memset(text + i, '?', size ? size : 1);
-  }
-}
-
 void flight_set_outcome(struct flight *flight, const struct duebox_outcome *outcome) {
   if (outcome->struct_size >= sizeof *outcome)
     flight->outcome = *outcome;
@@ -212,7 +201,7 @@ void flight_set_outcome(struct flight *flight, const struct duebox_outcome *outc
     flight->outcome.error_class = copy_text(&end, outcome->error_class, class_len);
   if (message_len) {
     char *message = copy_text(&end, outcome->message, message_len);
-    make_printable(message);
+    utf8_make_printable(message, "\n\t");
     flight->outcome.message = message;
   }
   if (record_len) {

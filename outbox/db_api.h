@@ -50,8 +50,8 @@ struct db_event {
 MUSTCHECK bool db_api_can_tail(MYSQL *mysql, struct err *err);
 /* Begins at a position of a log file, as a replica of that server_id. Of an event of more than `largest` bytes nothing
  * is read, and nothing after it: DB_E_EVENT. *tail is to be closed before mysql is. */
-MUSTCHECK bool db_api_tail(MYSQL *mysql, const char *file, uint64_t position, uint32_t server_id, size_t largest,
-                           struct db_tail **tail, struct err *err);
+MUSTCHECK bool db_api_tail(MYSQL *mysql, const struct database_config *config, const char *file, uint64_t position,
+                           uint32_t server_id, size_t largest, struct db_tail **tail, struct err *err);
 /* Waits for the next event, at most the connection's read time-out. False with err: no more of them. */
 MUSTCHECK bool db_api_tail_next(struct db_tail *tail, struct db_event *event, struct err *err);
 void db_api_tail_close(struct db_tail **tail);

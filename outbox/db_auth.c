@@ -151,8 +151,8 @@ bool db_auth_init(struct err *err) {
   MYSQL *mysql = mysql_init(NULL);
   bool ok = mysql && mysql_client_register_plugin(mysql, (struct st_mysql_client_plugin *)(uintptr_t)&ours);
   if (!ok)
-    (void)err_set(err, DB_E_PASSWORD, "the MySQL client library does not take our login method: %s",
-                  mysql ? mysql_error(mysql) : "out of memory");
+    (void)err_set(err, DB_E_PASSWORD, "the MySQL client library does not take our login method (error %u)",
+                  mysql ? mysql_errno(mysql) : (unsigned)CR_OUT_OF_MEMORY);
   if (mysql)
     mysql_close(mysql);
   return ok;

@@ -6,6 +6,8 @@
 #include <string.h>
 #include <strings.h>
 
+#include "core/base/utf8.h"
+#include "core/mask.h"
 #include "outbox/db_api.h"
 #include "outbox/db_error.h"
 #include "outbox/db_stmt.h"
@@ -157,12 +159,35 @@ static bool connect_now(struct db_conn *conn, enum db_role role, struct err *err
   if (mysql_real_connect(conn->mysql, config->socket ? NULL : config->host, user, password, config->name,
                          (unsigned)config->port, config->socket, flags))
     return true;
-  char place[256];
+  char place[256], what[512];
   db_place(config, place, sizeof place);
+  snprintf(what, sizeof what, "database %s, user %s", place, user ? user : "");
   int code = (int)mysql_errno(conn->mysql);
   const char *cure = third_user ? db_error_cure_migrating(code) : db_error_cure(code);
-  return err_set(err, code, "database %s, user %s: %s (error %d)%s%s", place, user ? user : "",
-                 mysql_error(conn->mysql), code, *cure ? "; " : "", cure);
+  return db_failed(conn->mysql, config, what, code, cure, err);
+}
+
+/* A password that is also a name is no secret, and the text is of little use without the name. */
+static void hide(struct mask *mask, const struct database_config *config, const char *password) {
+  const char *const names[] = {config->user, config->migrate_user, config->name};
+  for (size_t i = 0; password && i < ARRAY_LEN(names); i++)
+    if (names[i] && strcmp(password, names[i]) == 0)
+      return;
+  if (password)
+    mask_add_secret(mask, password);
+}
+
+bool db_failed(void *mysql, const struct database_config *config, const char *what, int code, const char *cure,
+               struct err *err) {
+  char said[MYSQL_ERRMSG_SIZE];
+  struct mask mask;
+  mask_begin(&mask);
+  hide(&mask, config, config->password);
+  hide(&mask, config, config->migrate_password);
+  snprintf(said, sizeof said, "%s", mysql_error(mysql));
+  mask_hide(&mask, said);
+  utf8_make_printable(said, "");
+  return err_set(err, code, "%s: %s (error %d)%s%s", what, said, code, *cure ? "; " : "", cure);
 }
 
 bool db_open(const struct database_config *config, enum db_role role, const char *purpose, struct db_conn **out,

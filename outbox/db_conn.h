@@ -47,6 +47,12 @@ void db_close(struct db_conn **conn);
 /* The server's number for this session. */
 uint64_t db_thread(const struct db_conn *conn);
 
+/* Writes why the library's last call failed; returns false. The words of the server, or of a proxy before it, may
+ * repeat a password and move a terminal: they are without the configured passwords and control characters. code: the
+ * error's number; cure: what an operator can do, or "". mysql is a MYSQL *. */
+bool db_failed(void *mysql, const struct database_config *config, const char *what, int code, const char *cure,
+               struct err *err);
+
 /* Prepares the client library. Once, on the main thread, before the first db_open. */
 MUSTCHECK bool db_init(struct err *err);
 

@@ -16,7 +16,7 @@ bool db_unexpected(struct err *err, const char *what) {
 static bool failed(struct db_conn *conn, const char *what, struct err *err) {
   int code = server_error((int)mysql_errno(conn->mysql));
   const char *cure = conn->role == DB_MIGRATE ? db_error_cure_migrating(code) : db_error_cure(code);
-  return err_set(err, code, "%s: %s (error %d)%s%s", what, mysql_error(conn->mysql), code, *cure ? "; " : "", cure);
+  return db_failed(conn->mysql, conn->config, what, code, cure, err);
 }
 
 static bool endless(struct db_conn *conn, const char *what, struct err *err) {

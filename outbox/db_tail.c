@@ -11,6 +11,7 @@
 
 #include "outbox/binlog_row.h"
 #include "outbox/db_api.h"
+#include "outbox/db_conn.h"
 #include "outbox/db_error.h"
 
 #if DB_API_MARIADB && MARIADB_PACKAGE_VERSION_ID < 30309
@@ -22,8 +23,8 @@ static bool cannot(struct err *err) {
 }
 
 bool db_api_can_tail(MYSQL *mysql, struct err *err) { return cannot(err); }
-bool db_api_tail(MYSQL *mysql, const char *file, uint64_t position, uint32_t server_id, size_t largest,
-                 struct db_tail **tail, struct err *err) {
+bool db_api_tail(MYSQL *mysql, const struct database_config *config, const char *file, uint64_t position,
+                 uint32_t server_id, size_t largest, struct db_tail **tail, struct err *err) {
   *tail = NULL;
   return cannot(err);
 }
@@ -38,15 +39,15 @@ static bool is_too_large(MYSQL *mysql) {
   return mysql_errno(mysql) == CR_NET_PACKET_TOO_LARGE || (DB_API_MARIADB && mysql->net.error == CONNECTOR_REFUSES);
 }
 
-static bool tail_failed(MYSQL *mysql, struct err *err) {
+static bool tail_failed(MYSQL *mysql, const struct database_config *config, struct err *err) {
+  static const char what[] = "following the binlog";
   int code = (int)mysql_errno(mysql);
   if (is_too_large(mysql))
     return err_set(err, DB_E_EVENT, "following the binlog: a row of some table is larger than %lu MiB; %s",
                    mysql->net.max_packet_size >> 20, db_error_cure(DB_E_EVENT));
-  const char *text = code ? mysql_error(mysql) : "the server sends no more of it";
-  code = code ? code : CR_SERVER_LOST;
-  const char *cure = db_error_cure(code);
-  return err_set(err, code, "following the binlog: %s (error %d)%s%s", text, code, *cure ? "; " : "", cure);
+  if (code)
+    return db_failed(mysql, config, what, code, db_error_cure(code), err);
+  return err_set(err, CR_SERVER_LOST, "%s: the server sends no more of it; %s", what, db_error_cure(CR_SERVER_LOST));
 }
 
 /* Header of an event: 4 bytes time, 1 type, 4 server, 4 length, 4 position, 2 flags. Then its body, and a checksum of 4
@@ -69,6 +70,7 @@ static bool cut_event(const uint8_t *data, size_t size, bool *checksums, struct 
 
 struct db_tail {
   MYSQL *mysql;
+  const struct database_config *config;
   MARIADB_RPL *rpl;
   MARIADB_RPL_EVENT *event; /* reused */
   bool checksums;           /* as the log file's first event says */
@@ -79,14 +81,15 @@ bool db_api_can_tail(MYSQL *mysql, struct err *err) {
   return true; /* MySQL's log too, but for transactions whose GTID has a tag: see db_api.h */
 }
 
-bool db_api_tail(MYSQL *mysql, const char *file, uint64_t position, uint32_t server_id, size_t largest,
-                 struct db_tail **out, struct err *err) {
+bool db_api_tail(MYSQL *mysql, const struct database_config *config, const char *file, uint64_t position,
+                 uint32_t server_id, size_t largest, struct db_tail **out, struct err *err) {
   struct db_tail *tail = *out = calloc(1, sizeof *tail);
   if (!tail || !(tail->rpl = mariadb_rpl_init(mysql))) {
     db_api_tail_close(out);
     return err_set(err, DB_E_NO_MEMORY, "following the binlog: out of memory");
   }
   tail->mysql = mysql;
+  tail->config = config;
   mysql->net.max_packet_size = largest;
   mariadb_rpl_optionsv(tail->rpl, MARIADB_RPL_FILENAME, file, strlen(file));
   mariadb_rpl_optionsv(tail->rpl, MARIADB_RPL_START, (unsigned long)position);
@@ -94,7 +97,7 @@ bool db_api_tail(MYSQL *mysql, const char *file, uint64_t position, uint32_t ser
   mariadb_rpl_optionsv(tail->rpl, MARIADB_RPL_UNCOMPRESS, 1);
   if (mariadb_rpl_open(tail->rpl) == 0)
     return true;
-  (void)tail_failed(mysql, err);
+  (void)tail_failed(mysql, config, err);
   db_api_tail_close(out);
   return false;
 }
@@ -107,7 +110,7 @@ bool db_api_tail_next(struct db_tail *tail, struct db_event *event, struct err *
   MARIADB_RPL_EVENT *from = mariadb_rpl_fetch(tail->rpl, tail->event);
   tail->event = from; /* a failing fetch has freed what it was given (3.3.20) */
   if (!from)
-    return tail_failed(tail->mysql, err);
+    return tail_failed(tail->mysql, tail->config, err);
   size_t size = from->raw_data_size > from->raw_data_ofs ? from->raw_data_size - from->raw_data_ofs : 0;
   if (!cut_event(from->raw_data + from->raw_data_ofs, size, &tail->checksums, event, err))
     return false;
@@ -134,6 +137,7 @@ void db_api_tail_close(struct db_tail **tail) {
 
 struct db_tail {
   MYSQL *mysql;
+  const struct database_config *config;
   MYSQL_RPL rpl;
   bool checksums; /* as the log file's first event says */
 };
@@ -146,12 +150,13 @@ bool db_api_can_tail(MYSQL *mysql, struct err *err) {
   return true;
 }
 
-bool db_api_tail(MYSQL *mysql, const char *file, uint64_t position, uint32_t server_id, size_t largest,
-                 struct db_tail **out, struct err *err) {
+bool db_api_tail(MYSQL *mysql, const struct database_config *config, const char *file, uint64_t position,
+                 uint32_t server_id, size_t largest, struct db_tail **out, struct err *err) {
   struct db_tail *tail = *out = calloc(1, sizeof *tail);
   if (!tail)
     return err_set(err, DB_E_NO_MEMORY, "following the binlog: out of memory");
   tail->mysql = mysql;
+  tail->config = config;
   mysql->net.max_packet_size = largest;
   tail->rpl = (MYSQL_RPL){
       .file_name = file, .file_name_length = strlen(file), .start_position = position, .server_id = server_id};
@@ -159,7 +164,7 @@ bool db_api_tail(MYSQL *mysql, const char *file, uint64_t position, uint32_t ser
     tail->rpl.file_name = NULL; /* it has been sent, and is not ours to keep */
     return true;
   }
-  (void)tail_failed(mysql, err);
+  (void)tail_failed(mysql, config, err);
   db_api_tail_close(out);
   return false;
 }
@@ -167,7 +172,7 @@ bool db_api_tail(MYSQL *mysql, const char *file, uint64_t position, uint32_t ser
 /* The packet's first byte says that it is an event. */
 bool db_api_tail_next(struct db_tail *tail, struct db_event *event, struct err *err) {
   if (mysql_binlog_fetch(tail->mysql, &tail->rpl) || tail->rpl.size == 0)
-    return tail_failed(tail->mysql, err);
+    return tail_failed(tail->mysql, tail->config, err);
   if (!cut_event(tail->rpl.buffer + 1, tail->rpl.size - 1, &tail->checksums, event, err))
     return false;
   if (event->type == BINLOG_QUERY && !binlog_read_query(event->body, event->len, &event->database, &event->statement))

@@ -306,7 +306,7 @@ static bool prepare(struct outbox_operator *op, struct err *err) {
   if (mysql_set_server_option(op->conn->mysql, MYSQL_OPTION_MULTI_STATEMENTS_OFF) == 0)
     return true;
   int code = (int)mysql_errno(op->conn->mysql);
-  return err_set(err, code, "opening the database: %s (error %d)", mysql_error(op->conn->mysql), code);
+  return db_failed(op->conn->mysql, op->conn->config, "opening the database", code, "", err);
 }
 
 enum store_status outbox_operator_open(const struct database_config *config, struct operator* out, struct err *err) {

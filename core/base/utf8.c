@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 #include "core/base/utf8.h"
 
+#include <string.h>
+
 size_t utf8_decode(const char *text, size_t len, unsigned *code) {
   static const unsigned smallest[] = {0, 0, 0x80, 0x800, 0x10000};
   unsigned char first = (unsigned char)text[0];
@@ -40,4 +42,14 @@ bool utf8_is_unsafe(unsigned code) {
                    (code >= 0x2066 && code <= 0x2069);
   bool unseen = (code >= 0x200b && code <= 0x200d) || code == 0xfeff;
   return control || separator || direction || unseen;
+}
+
+void utf8_make_printable(char *text, const char *kept) {
+  size_t size, len = strlen(text);
+  for (size_t i = 0; i < len; i += size ? size : 1) {
+    unsigned code = 0;
+    size = utf8_decode(text + i, len - i, &code);
+    if (size == 0 || (utf8_is_unsafe(code) && !strchr(kept, text[i])))
+      memset(text + i, '?', size ? size : 1);
+  }
 }

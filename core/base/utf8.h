@@ -19,4 +19,7 @@ size_t utf8_whole(const char *text, size_t len);
 /* Whether a character controls the terminal (C0, C1, DEL), reorders what is around it, or cannot be seen. */
 bool utf8_is_unsafe(unsigned code);
 
+/* Writes '?' over all that is unsafe, but for the characters that are kept ("\n\t"), and over what is not UTF-8. */
+void utf8_make_printable(char *text, const char *kept);
+
 #endif

@@ -33,8 +33,8 @@ def greeting(method):
 class Rogue:
     """Begins with one method, asks for another, and keeps all that it is sent."""
 
-    def __init__(self, begins, asks=None, then=()):
-        self.begins, self.asks, self.then = begins, asks, then
+    def __init__(self, begins, asks=None, then=(), says=b"no"):
+        self.begins, self.asks, self.then, self.says = begins, asks, then, says
         self.heard, self.packets = b"", []
         self.listener = socket.create_server(("127.0.0.1", 0))
         self.port = self.listener.getsockname()[1]
@@ -88,7 +88,7 @@ class Rogue:
         for answer in self.then:
             client.sendall(packet(number, answer))
             number = self._hear(client)
-        client.sendall(packet(number, b"\xff" + struct.pack("<H", 1045) + b"#28000no"))
+        client.sendall(packet(number, b"\xff" + struct.pack("<H", 1045) + b"#28000" + self.says))
 
 
 def key_pair(folder, name):
@@ -160,6 +160,42 @@ def test_a_key_file_that_cannot_be_used_reveals_nothing(stage, tmp_path):
         assert b"\x02" not in rogue.packets and PASSWORD.encode() not in rogue.heard
         assert not [body for body in rogue.packets if len(body) == 256]
         assert "server_public_key_file" in said, said
+
+
+class Repeats(Rogue):
+    """Lets everybody in, and refuses each statement with the text."""
+
+    def _talk(self, client):
+        client.settimeout(60)
+        client.sendall(packet(0, greeting("mysql_native_password")))
+        client.sendall(packet(self._hear(client), OK))
+        while True:
+            client.sendall(packet(self._hear(client), b"\xff" + struct.pack("<H", 1064) + b"#42000" + self.says))
+
+
+@pytest.mark.parametrize("kind", [Rogue, Repeats])
+def test_what_the_server_says_reveals_nothing_and_is_not_obeyed(stage, kind):
+    """A proxy, or the server, may repeat what it was configured with or sent, and its text goes to logs, to terminals and
+    to the HTTP API."""
+    password, other = "hunter2\"sekäret", "migr4tor-sekret"
+    says = f"\x1b]0;owned\x07 no\r\nlevel=info id=FORGED: {password} {other} hunter2%22sek%C3%A4ret for 'duebox'".encode()
+    with kind("mysql_native_password", says=says) as rogue:
+        stage.configuration["database"] = {"host": "127.0.0.1", "port": rogue.port, "user": "duebox", "name": "shop",
+                                           "password": password, "migrate_user": "migr4tor",
+                                           "migrate_password": other}
+        daemon = stage.daemon(migrate=False)
+        said = {command: daemon.run(*command.split(), check=False, limit_s=120) for command in (
+            "check --connect", "migrate", "doctor", "doctor -o json", "task list", "route list")}
+        said = {command: done.stdout + done.stderr for command, done in said.items() if done.returncode}
+        daemon.start(wait_ready=False)
+        daemon.wait_log("DUEBOX-DB-REFUSED", limit_s=30, text="for 'duebox'")
+        said["/readyz"] = str(daemon.api("GET", "/readyz"))
+        said["log"] = daemon.log.read_text()
+    assert set(said) >= {"check --connect", "migrate", "doctor", "doctor -o json", "task list", "log"}, said.keys()
+    for command, text in said.items():
+        assert "sek" not in text and "\x1b" not in text and "\n" not in text.split("FORGED")[0].split("owned")[-1], \
+            (command, text)
+        assert "***" in text and "'duebox'" in text or command == "/readyz", (command, text)
 
 
 class Endless(Rogue):
