@@ -164,6 +164,7 @@ int daemon_run(const char *config_path, bool on_hold, const struct daemon_parts 
   daemon_block_signals();
   daemon_signals(&signals);
   signal(SIGPIPE, SIG_IGN);
+  signal(SIGXFSZ, SIG_IGN); /* a log file at its limit is a full disk */
   raise_open_files();
 
   daemon.modules = modules_new();

@@ -157,7 +157,7 @@ static void deliver(const char *line, size_t len) {
   char missed[LINE_MAX_BYTES], text[64];
   bool open = !out.torn || put("\n", 1);
   if (open && out.lost) {
-    snprintf(text, sizeof text, "lines=%lu were dropped: nobody read the log", out.lost);
+    snprintf(text, sizeof text, "lines=%lu were dropped: the log took no more", out.lost);
     open = put(missed, compose(missed, LOG_LEVEL_WARN, "DUEBOX-LOG-DROPPED", text));
     out.lost = open ? 0 : out.lost;
   }

@@ -4,10 +4,10 @@
  *
  * Goes to stderr as logfmt (terminal), JSON lines, or with a syslog "<N>" prefix under systemd. The writer's settings
  * are process-wide and set once before threads start, except the level, which is atomic. Never waits for whoever reads
- * a pipe, a terminal or a socket: a line that cannot be written at once is dropped, and DUEBOX-LOG-DROPPED says before
- * the next one how many were. A line has at most PIPE_BUF bytes (4096); longer texts are cut. Control characters in the
- * text are escaped (terminal injection). Secrets never come here.
- * Ids look like DUEBOX-SHARD-ACQUIRED; docs list them; operators grep for them.
+ * a pipe, a terminal or a socket: a line that cannot be written at once, to a full disk for instance, is dropped, and
+ * DUEBOX-LOG-DROPPED says before the next one how many were. A line has at most PIPE_BUF bytes (4096); longer texts are
+ * cut. Control characters in the text are escaped (terminal injection). Secrets never come here. Ids look like
+ * DUEBOX-SHARD-ACQUIRED; docs list them; operators grep for them.
  */
 #ifndef CORE_BASE_LOG_H
 #define CORE_BASE_LOG_H

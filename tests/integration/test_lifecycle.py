@@ -43,6 +43,20 @@ def test_no_connection_takes_the_number_of_a_closed_standard_stream(stage):
 # -- signals ------------------------------------------------------------------------------
 
 
+def test_a_log_file_at_its_limit_stops_nothing(stage):
+    """A limit on the size of files (ulimit -f, LimitFSIZE=) is like a full disk: lines are dropped, tasks are not."""
+    limit = 1024
+    stage.program = ["prlimit", f"--fsize={limit}", preset_folder() / "bin" / "duebox"]
+    stage.http("h")
+    stage.consume_http()
+    daemon = stage.start()
+    stage.insert("h", count=20)
+    stage.wait_empty(60)
+    assert daemon.log.stat().st_size == limit
+    assert daemon.alive()
+    stage.check()
+
+
 def test_sigterm_lets_calls_in_flight_end(stage):
     """The calls end and are settled, nothing new is begun, and nothing is sent again."""
     stage.http("h", concurrency=10)
