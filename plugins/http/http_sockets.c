@@ -3,7 +3,9 @@
 
 #include <errno.h>
 #include <netinet/in.h>
+#include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/socket.h>
 
 bool http_sockets_add(struct http_sockets *sockets, int fd) {
@@ -61,6 +63,19 @@ int http_sockets_find(struct http_sockets *sockets, int local_port, int peer_por
       return socket->fd;
   }
   return -1;
+}
+
+void http_strays_add(struct http_strays *strays, const char *address, int port) {
+  size_t at = strays->seen++ % HTTP_STRAYS;
+  snprintf(strays->items[at].address, sizeof(strays->items[at].address), "%s", address);
+  strays->items[at].port = port;
+}
+
+bool http_strays_has(const struct http_strays *strays, const char *address, int port) {
+  for (size_t i = 0; i < HTTP_STRAYS && i < strays->seen; i++)
+    if (strays->items[i].port == port && strcmp(strays->items[i].address, address) == 0)
+      return true;
+  return false;
 }
 
 bool http_socket_readable(int fd) {

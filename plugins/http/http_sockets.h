@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * http_sockets.h - the open sockets of an instance, to be found by the ends of their connection.
+ * http_sockets.h - the open sockets of an instance, to be found by the ends of their connection, and the peers that
+ * must not keep one.
  *
  * libcurl says which kept connection it is about to use by addresses and ports only, while what has come in meanwhile
  * can be seen at the socket only. Driver thread, no locks; libcurl opens and closes the sockets through
@@ -29,6 +30,19 @@ void http_sockets_free(struct http_sockets *sockets);
 
 /* The socket with these ports, or -1. Of two with the same ports, to different hosts, any. */
 int http_sockets_find(struct http_sockets *sockets, int local_port, int peer_port);
+
+enum { HTTP_STRAYS = 256 };
+
+/* Peers that sent a response which nobody had asked for: the last ones. */
+struct http_strays {
+  struct {
+    char address[46]; /* INET6_ADDRSTRLEN */
+    int port;
+  } items[HTTP_STRAYS];
+  size_t seen; /* all of them, also those that others have taken the place of */
+};
+void http_strays_add(struct http_strays *strays, const char *address, int port);
+bool http_strays_has(const struct http_strays *strays, const char *address, int port);
 
 /* Whether something can be read: data, the end, or an error. Reads nothing. */
 bool http_socket_readable(int fd);

@@ -8,6 +8,9 @@
 #include <time.h>
 #include <unistd.h>
 
+#include <openssl/err.h>
+#include <openssl/ssl.h>
+
 #include "http_outcome.h"
 #include "http_text.h"
 #include "http_url.h"
@@ -72,16 +75,53 @@ static int on_close(void *arg, curl_socket_t fd) {
   return close(fd);
 }
 
-/* Whether a kept connection has something to read before anything was asked: its end, or a stray answer. libcurl 7.88
- * (cf_socket_is_alive) takes both for life, the second one even for the answer to this request. A new connection is
- * asked nothing: with TLS 1.3 session tickets follow the handshake. Under HTTP/2 frames may always come. */
-static bool is_stale(const struct http_transfer *t, int local_port, int peer_port) {
+/* The connection's TLS; NULL without. */
+static SSL *tls_of(CURL *easy) {
+  struct curl_tlssessioninfo *tls = NULL;
+  bool openssl =
+      curl_easy_getinfo(easy, CURLINFO_TLS_SSL_PTR, &tls) == CURLE_OK && tls && tls->backend == CURLSSLBACKEND_OPENSSL;
+  return openssl ? tls->internals : NULL;
+}
+
+static bool is_http2(const SSL *tls) {
+  const unsigned char *protocol = NULL;
+  unsigned len = 0;
+  if (tls)
+    SSL_get0_alpn_selected(tls, &protocol, &len);
+  return len == 2 && memcmp(protocol, "h2", 2) == 0;
+}
+
+/* Whether what can be read are bytes of HTTP: not the connection's end, nor a record of TLS itself. */
+static bool is_stray(SSL *tls, int fd) {
+  char byte;
+  if (!tls)
+    return recv(fd, &byte, 1, MSG_PEEK | MSG_DONTWAIT) > 0;
+  bool any = SSL_peek(tls, &byte, 1) > 0;
+  ERR_clear_error();
+  return any;
+}
+
+/* Whether a kept connection must not be used: it has something to read before anything was asked, its end or a stray
+ * answer, or its peer has given such an answer before. libcurl 7.88 (cf_socket_is_alive) takes both for life, the
+ * second one even for the answer to this request. A new connection is asked nothing: with TLS 1.3 session tickets
+ * follow the handshake. Under HTTP/2 frames may always come, and say what they answer. */
+static bool is_stale(struct http_transfer *t, bool distrusted, const char *peer, int local_port, int peer_port) {
   long connects = 0;
-  if (t->shared->options->http2 || curl_easy_getinfo(t->easy, CURLINFO_NUM_CONNECTS, &connects) != CURLE_OK ||
-      connects > 0)
+  SSL *tls = tls_of(t->easy);
+  if (is_http2(tls) || curl_easy_getinfo(t->easy, CURLINFO_NUM_CONNECTS, &connects) != CURLE_OK || connects > 0)
     return false;
   int fd = http_sockets_find(&t->shared->sockets, local_port, peer_port);
-  return fd >= 0 && http_socket_readable(fd);
+  if (distrusted || fd < 0 || !http_socket_readable(fd))
+    return distrusted;
+  if (is_stray(tls, fd)) {
+    const struct duebox_host *host = t->shared->host;
+    http_strays_add(&t->shared->strays, peer, peer_port);
+    host->log(host->ctx, DUEBOX_LOG_WARN, "HTTP-STRAY",
+              "%s port %d sent a response that nobody asked for; its connections are not kept any more "
+              "(endpoints=%zu)",
+              peer, peer_port, t->shared->strays.seen);
+  }
+  return true;
 }
 
 /* Runs when a connection is ready and the request is about to be written.
@@ -95,9 +135,12 @@ static int on_request(void *arg, char *peer, char *local, int peer_port, int loc
   long sent = 0;
   curl_easy_getinfo(t->easy, CURLINFO_REQUEST_SIZE, &sent);
   t->second_refused = t->requested && sent > t->sent_before;
-  t->stale = !t->second_refused && is_stale(t, local_port, peer_port);
+  bool distrusted = http_strays_has(&t->shared->strays, peer, peer_port);
+  t->stale = !t->second_refused && is_stale(t, distrusted, peer, local_port, peer_port);
   if (t->second_refused || t->stale)
     return CURL_PREREQFUNC_ABORT;
+  if (distrusted && !is_http2(tls_of(t->easy)))
+    curl_easy_setopt(t->easy, CURLOPT_FORBID_REUSE, 1L);
   t->requested = true;
   t->sent_before = sent;
   return CURL_PREREQFUNC_OK;
@@ -135,7 +178,6 @@ static bool set_connection(CURL *easy, const struct http_options *o) {
   SET(CURLOPT_TCP_KEEPIDLE, (long)TCP_IDLE_S);
   SET(CURLOPT_TCP_KEEPINTVL, (long)TCP_INTERVAL_S);
   SET(CURLOPT_MAXLIFETIME_CONN, (long)CONNECTION_LIFETIME_S);
-  SET(CURLOPT_FORBID_REUSE, o->keep_alive_ms == 0 ? 1L : 0L);
   SET(CURLOPT_MAXAGE_CONN, (long)((o->keep_alive_ms + 999) / 1000)); /* libcurl counts whole seconds */
   SET(CURLOPT_HTTP_VERSION, (long)(o->http2 ? CURL_HTTP_VERSION_2TLS : CURL_HTTP_VERSION_1_1));
   SET(CURLOPT_PIPEWAIT, o->http2 ? 1L : 0L);
@@ -246,6 +288,7 @@ static bool set_task(struct http_transfer *t, const struct http_route *route) {
   SET(CURLOPT_CUSTOMREQUEST, methods[route->method]);
   SET(CURLOPT_HTTPHEADER, headers);
   SET(CURLOPT_FRESH_CONNECT, 0L);
+  SET(CURLOPT_FORBID_REUSE, o->keep_alive_ms == 0 ? 1L : 0L);
   SET(CURLOPT_TIMEOUT_MS, (long)timeout);
   SET(CURLOPT_CONNECTTIMEOUT_MS, (long)connect);
   return ok;

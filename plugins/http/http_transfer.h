@@ -29,6 +29,7 @@ struct http_shared {
   const struct duebox_host *host;
   struct http_policy policy;
   struct http_sockets sockets;
+  struct http_strays strays;
   struct http_flood flood;
   CURLSH *sessions; /* of TLS: a handle's own ones would end with it */
   bool renews;      /* libcurl is one whose handles must not have a second response */

@@ -403,6 +403,43 @@ static void stale_connections_are_left_alone(void **state) {
   free(ca);
 }
 
+/* An answer too many is found on an idle connection by chance: the next one could come behind the next request, and be
+ * taken for its answer. So there are no idle connections to that endpoint any more. One that merely closes keeps them.
+ */
+static void who_wrote_unasked_keeps_no_connection(void **state) {
+  static const struct {
+    const char *scheme, *listener, *path;
+    bool kept;
+  } rows[] = {{"http", "plain", "/late-second-answer", false},
+              {"https", "good", "/late-second-answer", false},
+              {"http", "plain", "/close-when-idle", true},
+              {"https", "good", "/close-when-idle", true}};
+  char *ca = strdup(hostile_server_file(server, "ca.pem"));
+  for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++)
+    for (int http2 = 0; http2 < 2; http2++) { /* offered, and the server does not speak it */
+      struct http_options o = http_case_options();
+      o.ca_file = ca;
+      o.http2 = http2;
+      struct fake_host *host = http_case_open(&o);
+      char url[HTTP_CASE_URL], next_url[HTTP_CASE_URL];
+      int port = hostile_server_port(server, rows[i].listener);
+      struct http_route route = http_case_route(rows[i].scheme, "127.0.0.1", port, rows[i].path, url);
+      struct http_route next = http_case_route(rows[i].scheme, "127.0.0.1", port, "/read-then-close-if-kept", next_url);
+      struct fake_outcome outcome = http_case_send(host, &route, 0);
+      assert_int_equal(outcome.cls, DUEBOX_DELIVERED);
+      drive_until_spoilt(host, outcome.message_id);
+      for (int round = 0; round < 3; round++) {
+        outcome = http_case_send(host, &next, 0);
+        enum duebox_outcome_class wanted = rows[i].kept && round == 1 ? DUEBOX_UNKNOWN : DUEBOX_DELIVERED;
+        if (outcome.cls != wanted)
+          fail_msg("%s, round %d: class %d, %s", url, round, (int)outcome.cls, outcome.message);
+      }
+      assert_int_equal(fake_host_logged(host, "HTTP-STRAY"), !rows[i].kept);
+      fake_host_free(host);
+    }
+  free(ca);
+}
+
 static void an_impossible_task_is_rejected_unsent(void **state) {
   const struct duebox_header bad = {"x y", {"v", 1}};
   struct http_options o = http_case_options();
@@ -470,6 +507,7 @@ int main(void) {
       cmocka_unit_test(a_folded_first_line_harms_nobody),
       cmocka_unit_test(nothing_is_sent_twice),
       cmocka_unit_test(stale_connections_are_left_alone),
+      cmocka_unit_test(who_wrote_unasked_keeps_no_connection),
       cmocka_unit_test(an_impossible_task_is_rejected_unsent),
       cmocka_unit_test(an_answer_before_the_body_is_never_success),
   };
