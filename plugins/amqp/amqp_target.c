@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "amqp_target.h"
 
+#include <ctype.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -44,13 +45,31 @@ static bool fill(struct amqp_target *target, const struct amqp_connection_info *
   return !failed;
 }
 
+/* Decodes %80 to %ff, which the library (0.11) takes for an error: of UTF-8 each character beyond ASCII is written so.
+ * It takes the bytes themselves. False: there is a %00, behind which the library would see nothing. */
+static bool decode_beyond_ascii(char *text) {
+  char *to = text;
+  for (const char *p = text; *p; p++) {
+    bool escape = p[0] == '%' && isxdigit((unsigned char)p[1]) && isxdigit((unsigned char)p[2]);
+    unsigned long byte = escape ? strtoul((char[]){p[1], p[2], '\0'}, NULL, 16) : 1;
+    if (byte == 0)
+      return false;
+    *to++ = byte >= 0x80 ? (char)byte : *p;
+    p += byte >= 0x80 ? 2 : 0;
+  }
+  *to = '\0';
+  return true;
+}
+
 /* Takes apart `text`, which is changed by it. */
 static bool parse(struct amqp_target *target, char *text, const struct amqp_options *options, const char *name,
                   struct duebox_error *err) {
-  size_t len = strlen(text);
   struct amqp_connection_info info;
   if (strchr(text, '?'))
     return refuse(err, "url: parameters behind a ? are not known here; use the options of the instance");
+  if (!decode_beyond_ascii(text))
+    return refuse(err, "url: %00 cannot be part of a name or a password; remove it");
+  size_t len = strlen(text);
   if (amqp_parse_url(text, &info) != AMQP_STATUS_OK)
     return refuse(err, "url: write amqp://user@host:port/vhost or amqps://user@host:port/vhost, with special "
                        "characters percent-encoded (the vhost / is %2f)");

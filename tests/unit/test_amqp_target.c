@@ -39,6 +39,9 @@ static const struct good goods[] = {
     {"amqp://u:p@[::1]:5673/", NULL, "::1", "/", "u", "p", 5673, false, true},
     {"amqp://u:@127.9.9.9/", NULL, "127.9.9.9", "/", "u", "", 5672, false, true},
     {"amqp://u:p@127.evil.example/", NULL, "127.evil.example", "/", "u", "p", 5672, false, false},
+    {"amqp://j%C3%bcrgen:p%E2%82%acss%2f@mq.example/b%c3%bcro", NULL, "mq.example", "b\xc3\xbcro", "j\xc3\xbcrgen",
+     "p\xe2\x82\xacss/", 5672, false, false},
+    {"amqp://app:%ff%80@mq.example/", NULL, "mq.example", "/", "app", "\xff\x80", 5672, false, false},
     {"amqp://127.0.0.1", "option", "127.0.0.1", "/", "guest", "option", 5672, false, true},
 };
 
@@ -75,6 +78,8 @@ static const struct bad bads[] = {
     {"amqp://u:p@127.0.0.1:0/", "between 1 and 65535"},
     {"amqp://u:p@127.0.0.1:70000/", "url:"},
     {"amqp://u:p@h/%zz", "url: write"},
+    {"amqp://u:p@h/%8", "url: write"},
+    {"amqp://u:p%00word@h/", "%00"},
     {"amqp://u:p@h/v?heartbeat=5", "behind a ?"},
     {"amqp://app@127.0.0.1/", "password_file"},
 };
