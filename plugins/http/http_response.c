@@ -19,7 +19,7 @@ void http_response_reset(struct http_response *response) {
   response->success = response->coded = false;
   response->cut = response->late_status = false;
   response->header_flood = false;
-  response->headed = false;
+  response->headed = response->doubtful = false;
   response->scanned = 0;
   response->scan = (struct http_scan){0};
 }
@@ -87,6 +87,10 @@ static bool is_coding(const char *line, size_t len) {
   return at < len && (len - at < 8 || strncasecmp(line + at, "identity", 8) != 0);
 }
 
+static bool is_named(const char *line, size_t len, const char *name) {
+  return len > strlen(name) && strncasecmp(line, name, strlen(name)) == 0;
+}
+
 static bool is_very_late(const char *line, size_t len) {
   static const char name[] = "retry-after:";
   enum { DIGITS = 18 }; /* fit into 64 bits, whatever they are */
@@ -106,13 +110,18 @@ bool http_response_header(struct http_response *response, const char *line, size
   if (len > 5 && memcmp(line, "HTTP/", 5) == 0) {
     const char *status = memchr(line, ' ', len - 1);
     response->headed = response->coded = response->very_late = false;
+    response->sized = response->transfer_coded = false;
     response->success = status && status[1] == '2';
   } else if (len > 0 && (line[0] == '\r' || line[0] == '\n')) {
     response->headed = true;
   } else if (!response->headed) {
     response->coded = response->coded || is_coding(line, len);
     response->very_late = response->very_late || is_very_late(line, len);
+    response->sized = response->sized || is_named(line, len, "content-length:");
+    response->transfer_coded = response->transfer_coded || is_named(line, len, "transfer-encoding:");
   }
+  bool bare = len < 2 || line[len - 2] != '\r';
+  response->doubtful = response->doubtful || bare || (response->sized && response->transfer_coded);
   response->header_bytes += len;
   response->header_flood = response->header_bytes > HTTP_HEADER_MAX;
   return !response->header_flood;

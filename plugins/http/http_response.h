@@ -23,14 +23,16 @@ struct http_response {
   size_t len, cap;
   size_t limit; /* most bytes kept; set by the owner */
   size_t header_bytes;
-  bool success;      /* the status line says 2xx */
-  bool coded;        /* the body is in a Content-Encoding */
-  bool cut;          /* the body is longer than the limit */
-  bool late_status;  /* what the scan has found is not in the bytes that are kept */
-  bool header_flood; /* the headers are longer than HTTP_HEADER_MAX */
-  bool headed;       /* the headers have come to their end */
-  bool very_late;    /* Retry-After has more digits than a number of libcurl's, which takes it for none */
-  size_t scanned;    /* bytes beyond the limit */
+  bool success;               /* the status line says 2xx */
+  bool coded;                 /* the body is in a Content-Encoding */
+  bool cut;                   /* the body is longer than the limit */
+  bool late_status;           /* what the scan has found is not in the bytes that are kept */
+  bool header_flood;          /* the headers are longer than HTTP_HEADER_MAX */
+  bool headed;                /* the headers have come to their end */
+  bool sized, transfer_coded; /* it has a Content-Length, a Transfer-Encoding */
+  bool doubtful;              /* others may see another end of it: it has both, or lines that end without CR */
+  bool very_late;             /* Retry-After has more digits than a number of libcurl's, which takes it for none */
+  size_t scanned;             /* bytes beyond the limit */
   struct http_scan scan;
 };
 

@@ -31,7 +31,10 @@ static size_t on_body(char *data, size_t size, size_t count, void *arg) {
 
 static size_t on_header(char *data, size_t size, size_t count, void *arg) {
   struct http_transfer *t = arg;
-  return http_response_header(&t->response, data, size * count) ? size * count : 0;
+  bool taken = http_response_header(&t->response, data, size * count);
+  if (t->response.doubtful) /* what follows on this connection may be another's answer (RFC 9112, 6.1 and 11.1) */
+    curl_easy_setopt(t->easy, CURLOPT_FORBID_REUSE, 1L);
+  return taken ? size * count : 0;
 }
 
 /* Judges the address after name resolution, when nothing but it is left of the URL. With a proxy the address is the

@@ -132,6 +132,11 @@ static const struct expectation behaviours[] = {
     {"/body-with-204", DONE},
     {"/two-answers", DONE},
     {"/length-and-chunked", DONE},
+    {"/length-twice", DONE},
+    {"/bare-newline-chunks", DONE},
+    {"/nul-behind-chunked", UNKNOWN, "http.protocol"},
+    {"/nul-behind-length", UNKNOWN, "http.protocol"},
+    {"/nul-in-name", UNKNOWN, "http.protocol"},
     {"/gzip-bomb", UNREAD, "Content-Encoding"},
     {"/gzip-transfer", DONE},
     /* a status may be in what was not read: the HTTP status counts, and that nobody knows is said */
@@ -440,6 +445,33 @@ static void who_wrote_unasked_keeps_no_connection(void **state) {
   free(ca);
 }
 
+/* Somebody between here and the receiver may see another end of such a response, and the rest as another one. */
+static void a_response_of_doubtful_length_ends_its_connection(void **state) {
+  static const struct {
+    const char *path;
+    bool kept;
+  } rows[] = {{"/ok", true},
+              {"/length-twice", true},
+              {"/bare-newlines", false},
+              {"/nul-behind-chunked", false},
+              {"/nul-behind-length", false},
+              {"/nul-in-name", false},
+              {"/length-and-chunked", false}};
+  struct http_options o = http_case_options();
+  for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+    struct fake_host *host = http_case_open(&o);
+    char url[HTTP_CASE_URL], next_url[HTTP_CASE_URL];
+    int port = hostile_server_port(server, "plain");
+    struct http_route route = http_case_route("http", "127.0.0.1", port, rows[i].path, url);
+    struct http_route next = http_case_route("http", "127.0.0.1", port, "/read-then-close-if-kept", next_url);
+    (void)http_case_send(host, &route, 0);
+    struct fake_outcome outcome = http_case_send(host, &next, 0); /* answered as the first one of a connection only */
+    if ((outcome.cls == DUEBOX_DELIVERED) == rows[i].kept)
+      fail_msg("%s: class %d, %s", rows[i].path, (int)outcome.cls, outcome.message);
+    fake_host_free(host);
+  }
+}
+
 static void an_impossible_task_is_rejected_unsent(void **state) {
   const struct duebox_header bad = {"x y", {"v", 1}};
   struct http_options o = http_case_options();
@@ -508,6 +540,7 @@ int main(void) {
       cmocka_unit_test(nothing_is_sent_twice),
       cmocka_unit_test(stale_connections_are_left_alone),
       cmocka_unit_test(who_wrote_unasked_keeps_no_connection),
+      cmocka_unit_test(a_response_of_doubtful_length_ends_its_connection),
       cmocka_unit_test(an_impossible_task_is_rejected_unsent),
       cmocka_unit_test(an_answer_before_the_body_is_never_success),
   };

@@ -212,6 +212,11 @@ scripted("/body-with-204", b"HTTP/1.1 204 No Content\r\nContent-Length: 5\r\n\r\
 scripted("/two-answers", answer(200) + answer(500, b"for the next request?"))
 scripted("/length-and-chunked", b"HTTP/1.1 200 OK\r\nContent-Length: 3\r\nTransfer-Encoding: chunked\r\n\r\n"
          + chunk(b"hello") + b"0\r\n\r\n")
+scripted("/length-twice", b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\nContent-Length: 2\r\n\r\nok")
+scripted("/bare-newline-chunks", CHUNKED + b"5\nhello\n0\n\n")
+scripted("/nul-behind-chunked", CHUNKED.replace(b"chunked", b"chunked\0") + chunk(b"hello") + b"0\r\n\r\n")
+scripted("/nul-behind-length", b"HTTP/1.1 200 OK\r\nContent-Length: 2\0\r\n\r\nok")
+scripted("/nul-in-name", b"HTTP/1.1 200 OK\r\nX\0y: 1\r\nContent-Length: 2\r\n\r\nok")
 scripted("/gzip-bomb", answer(200, gzip.compress(b"\0" * 20000000), "Content-Encoding: gzip", JSON))
 scripted("/gzip-record", answer(200, gzip.compress(b'{"status":"fail"}'), "Content-Encoding: gzip", JSON))
 scripted("/gzip-empty", answer(200, b"", "Content-Encoding: gzip", JSON))
