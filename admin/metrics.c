@@ -193,7 +193,7 @@ static void write_route_states(struct exposition *ex, const struct engine_status
 
 static void write_plugins(struct exposition *ex, const struct engine_status *status) {
   static const char *const families[][2] = {
-      {"duebox_plugin_up", "1 while the plugin reaches its destination."},
+      {"duebox_plugin_up", "1 while the plugin reaches its destination, and a source may read it."},
       {"duebox_plugin_inflight_tasks", "Tasks open with the plugin."},
       {"duebox_plugin_poll_age_seconds", "Since the plugin's driver was last seen alive."},
   };

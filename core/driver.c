@@ -475,3 +475,10 @@ void driver_health(struct driver *driver, bool *up, char text[256]) {
   snprintf(text, 256, "%s", driver->health);
   pthread_mutex_unlock(&driver->health_lock);
 }
+
+int64_t driver_unread_us(struct driver *driver) {
+  pthread_mutex_lock(&driver->health_lock);
+  int64_t since = driver->unread_since_us;
+  pthread_mutex_unlock(&driver->health_lock);
+  return since ? clock_mono_us() - since : 0;
+}

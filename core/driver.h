@@ -85,7 +85,8 @@ struct driver {
   pthread_mutex_t health_lock;
   struct log_quota said; /* lines of what the plugin says: its destination may make it say something all the time */
   bool up;
-  atomic_uint ups; /* how often it has come up */
+  int64_t unread_since_us; /* monotonic: its broker answers and its records are not read; 0 = not so */
+  atomic_uint ups;         /* how often it has come up */
   char health[256];
 };
 
@@ -125,5 +126,7 @@ bool driver_stuck(const struct driver *driver, int64_t limit_us);
 /* Wakes it where it has given no sign of life beyond an idle poll: its plugin may end what keeps it. Any thread. */
 void driver_nudge(struct driver *driver);
 void driver_health(struct driver *driver, bool *up, char text[256]);
+/* How long its source has not been read although its broker answers; 0 = it is read, or its broker is away. */
+int64_t driver_unread_us(struct driver *driver);
 
 #endif

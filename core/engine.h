@@ -84,6 +84,7 @@ struct plugin_status {
   bool up;
   char text[256]; /* what the plugin said last about its destination */
   uint32_t inflight;
+  int64_t unread_us;        /* a source: how long it has not been read although its broker answers */
   int64_t last_poll_age_us; /* since its driver was last seen alive */
 };
 

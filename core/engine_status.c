@@ -80,6 +80,7 @@ static void describe_driver(struct driver *driver, struct plugin_status *out) {
   snprintf(out->name, sizeof out->name, "%s", driver->name);
   snprintf(out->role, sizeof out->role, "%s", driver->role == DUEBOX_ROLE_SINK ? "sink" : "source");
   driver_health(driver, &out->up, out->text);
+  out->unread_us = driver_unread_us(driver);
   out->inflight = atomic_load_explicit(&driver->at_sink, memory_order_relaxed); /* a source has none */
   out->last_poll_age_us = clock_mono_us() - atomic_load(&driver->alive_us);
 }
@@ -142,6 +143,12 @@ static void describe_readiness(struct engine *engine, struct engine_status *out)
     if (!out->routes[i].suspended && out->routes[i].stalled_us > facts.stalled_us) {
       facts.stalled_us = out->routes[i].stalled_us;
       facts.stalled = out->routes[i].name;
+    }
+  for (size_t i = 0; i < out->plugin_count; i++)
+    if (out->plugins[i].unread_us > facts.unread_us) {
+      facts.unread_us = out->plugins[i].unread_us;
+      facts.unread = out->plugins[i].name;
+      facts.unread_why = out->plugins[i].text;
     }
   find_hung(engine, hung);
   facts.hung = hung[0] && !facts.stopping ? hung : NULL;

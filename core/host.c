@@ -79,13 +79,17 @@ static size_t host_expand(void *ctx, const char *tmpl, const struct duebox_task 
   return template_expand(tmpl, task, escape, out, cap);
 }
 
-void host_set_health(struct driver *driver, bool up, const char *said) {
+static void set_health(struct driver *driver, bool up, bool unread, const char *said) {
   char text[sizeof driver->health];
   snprintf(text, sizeof text, "%s", said ? said : up ? "connected" : "down");
   host_hide(driver, NULL, text);
   pthread_mutex_lock(&driver->health_lock);
   bool changed = driver->up != up;
   driver->up = up;
+  if (!unread)
+    driver->unread_since_us = 0;
+  else if (!driver->unread_since_us)
+    driver->unread_since_us = clock_mono_us();
   if (changed && up)
     atomic_fetch_add(&driver->ups, 1);
   snprintf(driver->health, sizeof driver->health, "%s", text);
@@ -98,7 +102,11 @@ void host_set_health(struct driver *driver, bool up, const char *said) {
     say(driver, LOG_LEVEL_WARN, "DUEBOX-PLUGIN-DOWN", text);
 }
 
-static void host_health(void *ctx, bool up, const char *text) { host_set_health(ctx, up, text); }
+void host_set_health(struct driver *driver, bool up, const char *said) { set_health(driver, up, false, said); }
+
+static void host_health(void *ctx, bool up, const char *text) { set_health(ctx, up, false, text); }
+
+static void host_unread(void *ctx, const char *text) { set_health(ctx, false, true, text); }
 
 struct duebox_host host_table(struct driver *driver) {
   return (struct duebox_host){
@@ -109,5 +117,6 @@ struct duebox_host host_table(struct driver *driver) {
       .log = host_log,
       .expand = host_expand,
       .health = host_health,
+      .unread = host_unread,
   };
 }

@@ -48,6 +48,9 @@ void readiness_judge(const struct readiness *facts, struct problem_list *out) {
   if (facts->stalled_us > READY_STUCK_US)
     add(out, "route %.64s is stalled: its destination has confirmed nothing for %lld s; see DUEBOX-ROUTE-STALLED",
         facts->stalled, seconds(facts->stalled_us));
+  if (facts->unread_us > READY_STUCK_US)
+    add(out, "results at %.64s have not been read for %lld s: %s", facts->unread, seconds(facts->unread_us),
+        facts->unread_why);
   if (facts->hung)
     add(out, "plugin instance %s gives no sign of life", facts->hung);
 }

@@ -11,7 +11,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-enum { PROBLEMS_MAX = 12, PROBLEM_TEXT = 256 };
+enum { PROBLEMS_MAX = 13, PROBLEM_TEXT = 400 };
 
 struct problem_list {
   size_t count;
@@ -35,6 +35,9 @@ struct readiness {
   int64_t results_us;   /* how long the inbox has been trying to write one batch of results */
   const char *stalled;  /* the route whose destination has confirmed nothing for longest; NULL = none */
   int64_t stalled_us;
+  const char *unread; /* the source that has not been read for longest although its broker answers; NULL = none */
+  const char *unread_why;
+  int64_t unread_us;
   const char *hung; /* a plugin instance that gives no sign of life; NULL = none */
 };
 

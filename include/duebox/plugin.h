@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * duebox/plugin.h - the plugin ABI, version 1.3.
+ * duebox/plugin.h - the plugin ABI, version 1.4.
  *
  * A plugin is a shared object that exports one const data symbol, `duebox_plugin_v1`. The host reads its frozen prefix
  * (magic, abi_major, abi_minor, size) before it calls anything of it. Loading alone runs the constructors of the shared
@@ -19,7 +19,7 @@
  * Changes: fields are appended only; each struct carries its size; whatever would be removed or re-meant makes a new
  * major. 1.0: first version. 1.1: duebox_record.correlation_id, duebox_task.revision; duebox_outcome.record beside
  * ANSWER_DONE and _LATER; targets (DUEBOX_OPT_TARGET, DUEBOX_SCOPE_TARGET). 1.2: check_targets. 1.3:
- * duebox_outcome.blameless.
+ * duebox_outcome.blameless. 1.4: duebox_host.unread.
  */
 #ifndef DUEBOX_PLUGIN_H
 #define DUEBOX_PLUGIN_H
@@ -34,7 +34,7 @@
 
 #define DUEBOX_PLUGIN_MAGIC 0x44554542u /* "DUEB" */
 #define DUEBOX_ABI_MAJOR 1u
-#define DUEBOX_ABI_MINOR 3u
+#define DUEBOX_ABI_MINOR 4u
 #define DUEBOX_PLUGIN_SYMBOL "duebox_plugin_v1"
 
 #if defined(__GNUC__)
@@ -99,6 +99,10 @@ struct duebox_host {
 
   /* Says whether the destination is reachable at all, for health and metrics. Any thread. text may be NULL. */
   void (*health)(void *ctx, bool up, const char *text);
+
+  /* Since 1.4. A source says that its broker answers and its records are not read all the same, with the reason and
+   * what to change: the daemon is not ready while that lasts. The next health() takes it back. Any thread. */
+  void (*unread)(void *ctx, const char *text);
 };
 
 struct duebox_sink_ops {

@@ -56,7 +56,7 @@ static void begin_reading(struct amqp_source *source) {
 }
 
 static void try_again_later(struct amqp_source *source, const char *text) {
-  source->host->health(source->host->ctx, false, text);
+  source->host->unread(source->host->ctx, text);
   if (source->backoff_us == BACKOFF_MIN_US)
     source->host->log(source->host->ctx, DUEBOX_LOG_WARN, "AMQP-QUEUE", "%s; trying again, at least every %d s", text,
                       BACKOFF_MAX_US / 1000000);

@@ -26,7 +26,7 @@ static const struct property both_defaults[] = {
     {"socket.keepalive.enable", "true"},             /* a dead peer behind a firewall is noticed */
     {"reconnect.backoff.max.ms", "2000"},            /* 10 s is a long outage after a short restart */
     {"topic.metadata.refresh.interval.ms", "10000"}, /* a topic created later is found within 10 s, not 5 min */
-    {"statistics.interval.ms", "2000"}, /* the only news of a broker that is back while there is no traffic */
+    {"statistics.interval.ms", "2000"}, /* the only news of a broker that is back without traffic, and of the group */
 };
 
 static const struct property producer_defaults[] = {

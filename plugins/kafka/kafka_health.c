@@ -5,18 +5,24 @@
 #include "kafka_health.h"
 
 #include <stdio.h>
+#include <string.h>
 
 #include "kafka_outcome.h"
 
 static void say_down(struct kafka_health *health, const struct duebox_host *host, enum kafka_health_state state,
                      const char *word, const char *text, const char *cure) {
   char line[512];
-  if (health->state == state || (health->state == KAFKA_HEALTH_REFUSED && state == KAFKA_HEALTH_AWAY))
+  bool same = health->state == state && (state == KAFKA_HEALTH_AWAY || strcmp(health->word, word) == 0);
+  if (same || (health->state == KAFKA_HEALTH_REFUSED && state == KAFKA_HEALTH_AWAY && !health->of_source))
     return;
   health->state = state;
+  health->word = word;
   snprintf(line, sizeof(line), "%s: %s. %s", word, text, cure);
   host->log(host->ctx, DUEBOX_LOG_WARN, "KAFKA-DOWN", "%s", line);
-  host->health(host->ctx, false, line);
+  if (health->of_source && state == KAFKA_HEALTH_REFUSED)
+    host->unread(host->ctx, line);
+  else
+    host->health(host->ctx, false, line);
 }
 
 static void say_up(struct kafka_health *health, const struct duebox_host *host) {
@@ -49,6 +55,12 @@ void kafka_health_strayed(struct kafka_health *health, const struct duebox_host 
            "correct its advertised.listeners, or set tls: true or allow_plaintext: true");
 }
 
+void kafka_health_unread(struct kafka_health *health, const struct duebox_host *host, const char *word,
+                         const char *text, const char *cure) {
+  if (health->state != KAFKA_HEALTH_REFUSED)
+    say_down(health, host, KAFKA_HEALTH_REFUSED, word, text, cure);
+}
+
 bool kafka_health_error(struct kafka_health *health, const struct duebox_host *host, rd_kafka_event_t *event) {
   rd_kafka_resp_err_t err = rd_kafka_event_error(event);
   const char *text = rd_kafka_event_error_string(event);
@@ -63,6 +75,11 @@ bool kafka_health_error(struct kafka_health *health, const struct duebox_host *h
   case RD_KAFKA_RESP_ERR_CLUSTER_AUTHORIZATION_FAILED:
   case RD_KAFKA_RESP_ERR_GROUP_AUTHORIZATION_FAILED:
   case RD_KAFKA_RESP_ERR_TOPIC_AUTHORIZATION_FAILED:
+  case RD_KAFKA_RESP_ERR_INVALID_SESSION_TIMEOUT:
+  case RD_KAFKA_RESP_ERR_GROUP_MAX_SIZE_REACHED:
+  case RD_KAFKA_RESP_ERR_INCONSISTENT_GROUP_PROTOCOL:
+  case RD_KAFKA_RESP_ERR__UNKNOWN_PROTOCOL:
+  case RD_KAFKA_RESP_ERR_INVALID_GROUP_ID:
   case RD_KAFKA_RESP_ERR_UNKNOWN_TOPIC_OR_PART:
   case RD_KAFKA_RESP_ERR__UNKNOWN_TOPIC:
     say_down(health, host, KAFKA_HEALTH_REFUSED, row->word, text, row->cure);

@@ -3,7 +3,8 @@
  * plugins/kafka/kafka_health.h - says up and down to the host, once per change.
  *
  * Two kinds of trouble: the cluster is away (ends with any connection), or it answers and refuses us (ends only with a
- * success). librdkafka's error events are hints about the connection; what became of a task is told by its report.
+ * success); a source that it refuses is unread. librdkafka's error events are hints about the connection; what became
+ * of a task is told by its report.
  */
 #ifndef PLUGINS_KAFKA_HEALTH_H
 #define PLUGINS_KAFKA_HEALTH_H
@@ -16,7 +17,9 @@ enum kafka_health_state { KAFKA_HEALTH_UNKNOWN = 0, KAFKA_HEALTH_UP, KAFKA_HEALT
 
 struct kafka_health {
   enum kafka_health_state state;
-  bool strayed; /* said */
+  bool of_source;
+  bool strayed;     /* said */
+  const char *word; /* what was said last while it is down */
 };
 
 /* Brokers have answered since they were away last, be it with a refusal. */
@@ -27,6 +30,9 @@ void kafka_health_success(struct kafka_health *health, const struct duebox_host 
 void kafka_health_connected(struct kafka_health *health, const struct duebox_host *host);
 /* A connection would have left this machine without TLS. Said once. */
 void kafka_health_strayed(struct kafka_health *health, const struct duebox_host *host);
+/* The cluster answers, and a source's records are not read. Whatever else it is refused for is the better reason. */
+void kafka_health_unread(struct kafka_health *health, const struct duebox_host *host, const char *word,
+                         const char *text, const char *cure);
 /* Takes an error event; returns true when it is fatal: the client is finished. */
 bool kafka_health_error(struct kafka_health *health, const struct duebox_host *host, rd_kafka_event_t *event);
 

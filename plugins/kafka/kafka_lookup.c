@@ -102,6 +102,57 @@ static void judge(struct duebox_check *check, struct lookup *lookup, const char 
                         found->partition_cnt == 1 ? "" : "s");
 }
 
+/* How many of the topic's partitions a group's members have between them. */
+static int count_read(const rd_kafka_ConsumerGroupDescription_t *group, const char *topic) {
+  int count = 0;
+  for (size_t i = 0; i < rd_kafka_ConsumerGroupDescription_member_count(group); i++) {
+    const rd_kafka_MemberDescription_t *member = rd_kafka_ConsumerGroupDescription_member(group, i);
+    const rd_kafka_topic_partition_list_t *list =
+        rd_kafka_MemberAssignment_partitions(rd_kafka_MemberDescription_assignment(member));
+    for (int p = 0; list && p < list->cnt; p++)
+      count += strcmp(list->elems[p].topic, topic) == 0;
+  }
+  return count;
+}
+
+static void judge_group(struct duebox_check *check, const struct kafka_results *results,
+                        const rd_kafka_ConsumerGroupDescription_t *group) {
+  const rd_kafka_error_t *error = rd_kafka_ConsumerGroupDescription_error(group);
+  if (error && rd_kafka_error_code(error) == RD_KAFKA_RESP_ERR_GROUP_AUTHORIZATION_FAILED)
+    duebox_check_answer(check, DUEBOX_CHECK_WRONG, "give this user READ on the group", "this user may not use group %s",
+                        results->group);
+  else if (!error && count_read(group, results->topic) == 0)
+    duebox_check_answer(check, DUEBOX_CHECK_UNSURE,
+                        "start the daemon; if it runs, its /readyz and its log say why the group does not let it in",
+                        "nobody reads topic %s at the moment: no member of group %s has a partition of it",
+                        results->topic, results->group);
+}
+
+/* Asks the group's coordinator, which changes nothing there. Without an answer what was found of the topic stands. */
+static void look_up_group(struct lookup *lookup, struct duebox_check *check) {
+  const struct kafka_results *results = check->source;
+  const char *name = results->group;
+  size_t count = 0;
+  int left_ms = (int)((lookup->end_us - kafka_now_us()) / 1000);
+  if (left_ms <= 0)
+    return;
+  rd_kafka_AdminOptions_t *options = rd_kafka_AdminOptions_new(lookup->rk, RD_KAFKA_ADMIN_OP_DESCRIBECONSUMERGROUPS);
+  rd_kafka_queue_t *queue = rd_kafka_queue_new(lookup->rk);
+  rd_kafka_AdminOptions_set_request_timeout(options, left_ms, NULL, 0);
+  rd_kafka_DescribeConsumerGroups(lookup->rk, &name, 1, options, queue);
+  rd_kafka_event_t *event = rd_kafka_queue_poll(queue, left_ms);
+  const rd_kafka_DescribeConsumerGroups_result_t *result =
+      event ? rd_kafka_event_DescribeConsumerGroups_result(event) : NULL;
+  const rd_kafka_ConsumerGroupDescription_t **groups =
+      result ? rd_kafka_DescribeConsumerGroups_result_groups(result, &count) : NULL;
+  if (count > 0)
+    judge_group(check, results, groups[0]);
+  if (event)
+    rd_kafka_event_destroy(event);
+  rd_kafka_queue_destroy(queue);
+  rd_kafka_AdminOptions_destroy(options);
+}
+
 static void look_up(struct lookup *lookup, struct duebox_check *check) {
   const struct kafka_route *route = check->route;
   const struct kafka_results *results = check->source;
@@ -147,6 +198,9 @@ void kafka_check_targets(const void *options, struct duebox_check *const *checks
       look_up(&lookup, checks[i]);
     else
       duebox_check_answer(checks[i], DUEBOX_CHECK_UNSURE, "", "%s", err.text);
+  for (size_t i = 0; open && i < count; i++) /* last: a coordinator may be slow to be found */
+    if (checks[i]->source && checks[i]->verdict == DUEBOX_CHECK_OK)
+      look_up_group(&lookup, checks[i]);
   kafka_handle_end(&handle, END_MS);
   kafka_wake_close(&wake);
   if (conf)

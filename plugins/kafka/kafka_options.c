@@ -100,6 +100,7 @@ static const struct refusal refusals[] = {
     {"message.send.max.retries", NULL, "delivery_timeout is the limit of the retries inside the client"},
     {"delivery.report.only.error", "false", "without the report of success no task would ever be done"},
     {"allow.auto.create.topics", "false", "a mistyped topic would swallow tasks"},
+    {"statistics.interval.ms", NULL, "the statistics are how the plugin learns what it tells of its health"},
     {"test.mock.*", NULL, "it invents a broker that keeps nothing"},
     {"*_cb", NULL, "it is code, not configuration"},
     {"*opaque", NULL, "it belongs to the program, not to configuration"},

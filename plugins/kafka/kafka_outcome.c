@@ -22,6 +22,11 @@ static const char not_in_sync[] = "too few in-sync replicas: check the topic's r
 static const char too_large[] = "raise the topic's max.message.bytes, or make the payload smaller";
 static const char malformed[] = "the broker refuses the record itself; a compacted topic needs a key";
 static const char no_login[] = "check username, password, TLS options and the cluster's ACLs";
+static const char no_session[] = "set rdkafka: {session.timeout.ms: ..} of the plugin between the broker's group.min. "
+                                 "and group.max.session.timeout.ms";
+static const char group_full[] = "raise the broker's group.max.size, or run fewer daemons";
+static const char group_taken[] = "another kind of consumer is in this group: give results a group of its own";
+static const char no_group[] = "correct group of the entry under results";
 static const char stopped[] = "the client or its topic went away before the broker answered";
 static const char moving[] =
     "no leader takes messages there: check the topic and its brokers; it is tried again by itself";
@@ -48,6 +53,13 @@ const struct kafka_outcome_row kafka_outcome_rows[] = {
     {E(CLUSTER_AUTHORIZATION_FAILED),       "kafka.cluster_authorization",    INSTANCE_DOWN, false, no_login},
     {E(GROUP_AUTHORIZATION_FAILED),         "kafka.group_authorization",      INSTANCE_DOWN, false, no_right},
     {E(TRANSACTIONAL_ID_AUTHORIZATION_FAILED), "kafka.cluster_authorization", INSTANCE_DOWN, false, no_login},
+
+    /* The group of a result topic does not let us in. */
+    {E(INVALID_SESSION_TIMEOUT),            "kafka.session_timeout",          INSTANCE_DOWN, false, no_session},
+    {E(GROUP_MAX_SIZE_REACHED),             "kafka.group_full",               INSTANCE_DOWN, false, group_full},
+    {E(INCONSISTENT_GROUP_PROTOCOL),        "kafka.group_protocol",           INSTANCE_DOWN, false, group_taken},
+    {E(_UNKNOWN_PROTOCOL),                  "kafka.group_protocol",           INSTANCE_DOWN, false, group_taken},
+    {E(INVALID_GROUP_ID),                   "kafka.invalid_group",            INSTANCE_DOWN, false, no_group},
 
     /* The client itself ended. */
     {E(_PURGE_QUEUE),                       "kafka.stopped",                  INSTANCE_DOWN, false, stopped},

@@ -311,8 +311,6 @@ static void take_commit(struct kafka_source *source, rd_kafka_event_t *event) {
   source->commit_open = false;
   if (err)
     commit_failed(source, err);
-  else
-    kafka_health_success(&source->health, source->host);
 }
 
 /* --- rebalance --- */
@@ -346,8 +344,6 @@ static void take_assignment(struct kafka_source *source, const rd_kafka_topic_pa
   assign(source, list);
   if (source->paused || source->closed)
     set_paused(source, true);
-  if (list->cnt > 0)
-    kafka_health_success(&source->health, source->host);
 }
 
 /* The commit is sent before the partitions are let go, on the same connection, so that it counts. */
@@ -373,8 +369,28 @@ static void take_error(struct kafka_source *source, rd_kafka_event_t *event) {
     take_block(source, place->partition, place->offset, rd_kafka_event_error_string(event));
   if (place)
     rd_kafka_topic_partition_destroy(place);
+  kafka_reading_error(&source->reading, event);
   if (kafka_health_error(&source->health, source->host, event))
     give_up(source, rd_kafka_event_error_string(event));
+}
+
+/* A fetch that is refused leaves no high watermark (rdkafka_fetcher.c). */
+static bool fetches(const struct kafka_source *source) {
+  int64_t low, high;
+  for (size_t i = 0; i < source->partition_count; i++)
+    if (source->partitions[i].assigned &&
+        (rd_kafka_get_watermark_offsets(source->handle.rk, source->results->topic, (int32_t)i, &low, &high) ||
+         high < 0))
+      return false;
+  return true;
+}
+
+static void take_stats(struct kafka_source *source, rd_kafka_event_t *event) {
+  bool connected = kafka_stats_connected(event);
+  if (connected)
+    kafka_health_connected(&source->health, source->host);
+  kafka_reading_judge(&source->reading, rd_kafka_event_stats(event), !connected || source->full || source->closed,
+                      fetches(source), &source->health, source->host);
 }
 
 static void take_event(struct kafka_source *source, rd_kafka_event_t *event) {
@@ -397,8 +413,7 @@ static void take_event(struct kafka_source *source, rd_kafka_event_t *event) {
     kafka_log_event(source->host, event);
     break;
   case RD_KAFKA_EVENT_STATS:
-    if (kafka_stats_connected(event))
-      kafka_health_connected(&source->health, source->host);
+    take_stats(source, event);
     break;
   default:
     break;
@@ -475,10 +490,14 @@ bool kafka_source_create(struct kafka_source *source, const struct duebox_instan
   source->wake = wake;
   source->max_record = config->max_record;
   source->conf = kafka_conf_consumer(config->options, source->results, &limits, err);
+  source->health.of_source = true;
   return source->conf != NULL;
 }
 
-bool kafka_source_start(struct kafka_source *source, struct duebox_error *err) { return open_client(source, err); }
+bool kafka_source_start(struct kafka_source *source, struct duebox_error *err) {
+  kafka_reading_init(&source->reading, source->results, source->conf);
+  return open_client(source, err);
+}
 
 void kafka_source_close(struct kafka_source *source) {
   source->closed = true;

@@ -11,6 +11,7 @@
 #include "kafka_conf.h"
 #include "kafka_handle.h"
 #include "kafka_health.h"
+#include "kafka_reading.h"
 #include "kafka_window.h"
 
 /* A batch that the client cannot unpack, which it reads again and again. */
@@ -48,6 +49,7 @@ struct kafka_source {
   bool commit_open;  /* a commit is on its way */
   int64_t commit_us; /* not before this time */
   struct kafka_health health;
+  struct kafka_reading reading;
 };
 
 MUSTCHECK bool kafka_source_create(struct kafka_source *source, const struct duebox_instance_config *config,

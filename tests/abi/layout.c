@@ -47,7 +47,7 @@ OFFSET(duebox_plugin, source, 192);
 VALUE(sizeof(struct duebox_plugin), 200);
 #endif
 OFFSET(duebox_plugin, check_targets, 200);
-#if DUEBOX_ABI_MINOR <= 3
+#if DUEBOX_ABI_MINOR <= 4
 VALUE(sizeof(struct duebox_plugin), 208);
 #endif
 
@@ -127,6 +127,7 @@ OFFSET(duebox_host, result, 24);
 OFFSET(duebox_host, log, 32);
 OFFSET(duebox_host, expand, 40);
 OFFSET(duebox_host, health, 48);
+OFFSET(duebox_host, unread, 56);
 
 OFFSET(duebox_sink_ops, struct_size, 0);
 OFFSET(duebox_sink_ops, submit, 8);

@@ -39,15 +39,6 @@ static struct fake_host *open_sink(struct kafka_cluster *mock, uint32_t max_infl
   });
 }
 
-static struct fake_host *open_source(struct kafka_cluster *mock) {
-  return fake_host_open(&(struct fake_host_config){
-      .plugin = &duebox_plugin_v1,
-      .role = DUEBOX_ROLE_SOURCE,
-      .options = &mock->options,
-      .source = &mock->results,
-  });
-}
-
 static struct duebox_bytes text(const char *s) { return (struct duebox_bytes){s, strlen(s)}; }
 
 static size_t add(struct fake_host *host, const struct kafka_route *route, const char *key) {
@@ -444,110 +435,6 @@ static void many_topics_are_learnt_and_forgotten(void **state) {
   fake_host_free(host);
 }
 
-/* --- the source --- */
-
-static void wait_results(struct fake_host *host, size_t count) {
-  if (!fake_host_wait_results(host, count, 2 * LIMIT_MS)) /* joining a group takes some of it */
-    fail_msg("%zu of %zu records came", fake_host_results(host), count);
-}
-
-static void a_failed_commit_is_tried_again(void **state) {
-  struct kafka_cluster *mock = *state;
-  for (int i = 0; i < 10; i++)
-    kafka_cluster_publish(mock, "x", 1);
-  struct fake_host *host = open_source(mock);
-  wait_results(host, 10);
-  rd_kafka_mock_push_request_errors(mock->cluster, KAFKA_CLUSTER_OFFSET_COMMIT, 1, E(GROUP_AUTHORIZATION_FAILED));
-  for (size_t i = 0; i < 10; i++)
-    fake_host_ack(host, i, true);
-  wait_log(host, "KAFKA-COMMIT-FAILED");
-  fake_host_stop(host, 5000);
-  fake_host_free(host);
-  host = open_source(mock);
-  kafka_cluster_publish(mock, "last", 4);
-  wait_results(host, 1);
-  assert_string_equal(fake_host_result(host, 0).body, "last");
-  fake_host_free(host);
-}
-
-/* The second member takes partitions from the first, which still has records open; acknowledging them late must
- * neither fail nor move an offset that is not ours any more. */
-static void late_acks_after_a_rebalance_are_ignored(void **state) {
-  struct kafka_cluster *mock = *state;
-  for (int i = 0; i < 10; i++)
-    kafka_cluster_publish(mock, "x", 1);
-  struct fake_host *first = open_source(mock);
-  wait_results(first, 10);
-  struct fake_host *second = open_source(mock);
-  for (int64_t end = now_ms() + LIMIT_MS; fake_host_results(second) < 5 && now_ms() < end;) {
-    fake_host_poll(first, 20);
-    fake_host_poll(second, 20);
-  }
-  assert_true(fake_host_results(second) >= 5);
-  for (size_t i = 0; i < 10; i++)
-    fake_host_ack(first, i, true);
-  for (int i = 0; i < 10; i++)
-    fake_host_poll(first, 20);
-  fake_host_stop(first, 3000);
-  fake_host_free(first);
-  fake_host_free(second);
-  struct fake_host *third = open_source(mock);
-  wait_results(third, 10); /* late acks moved nothing, not even for a partition that came back to the first */
-  fake_host_free(third);
-}
-
-static void a_result_topic_that_comes_later(void **state) {
-  struct kafka_cluster *mock = *state;
-  rd_kafka_mock_topic_set_error(mock->cluster, "results", E(UNKNOWN_TOPIC_OR_PART));
-  struct fake_host *host = open_source(mock);
-  for (int64_t end = now_ms() + LIMIT_MS; fake_host_health(host) != 0 && now_ms() < end;)
-    fake_host_poll(host, 20);
-  assert_int_equal(fake_host_health(host), 0);
-  rd_kafka_mock_topic_set_error(mock->cluster, "results", E(NO_ERROR));
-  kafka_cluster_publish(mock, "x", 1);
-  wait_results(host, 1);
-  assert_int_equal(fake_host_health(host), 1);
-  fake_host_free(host);
-}
-
-static struct fake_result result_from(struct fake_host *host, const char *origin) {
-  for (size_t i = 0; i < fake_host_results(host); i++) {
-    struct fake_result result = fake_host_result(host, i);
-    if (strcmp(result.origin, origin) == 0)
-      return result;
-  }
-  fail_msg("no result has come from %s", origin);
-  return (struct fake_result){0};
-}
-
-/* Whoever may write to a result topic can write a batch that librdkafka does not unpack, which it reads again and
- * again. What comes behind it is read all the same, and a note is kept of what was passed over. */
-static void a_batch_that_cannot_be_unpacked_blocks_nothing(void **state) {
-  struct kafka_cluster *mock = *state;
-  kafka_cluster_publish(mock, "before", 6);
-  kafka_cluster_publish(mock, "beside", 6);
-  kafka_cluster_publish_unreadable(mock, 3);
-  kafka_cluster_publish(mock, "beside", 6);
-  kafka_cluster_publish(mock, "behind", 6);
-  struct fake_host *host = open_source(mock);
-  wait_results(host, 5);
-  assert_int_equal(fake_host_logged(host, "KAFKA-RECORD-UNREADABLE"), 1);
-  struct fake_result note = result_from(host, "results[0]@1"), last = result_from(host, "results[0]@4");
-  assert_true(note.truncated && note.len == 0);
-  assert_string_equal(last.body, "behind");
-  for (size_t i = 0; i < 5; i++)
-    fake_host_ack(host, i, true);
-  fake_host_stop(host, 5000);
-  fake_host_free(host);
-  host = open_source(mock); /* it does not come again */
-  kafka_cluster_publish(mock, "beside", 6);
-  kafka_cluster_publish(mock, "later", 5);
-  wait_results(host, 2);
-  assert_string_equal(result_from(host, "results[0]@5").body, "later");
-  assert_int_equal(fake_host_logged(host, "KAFKA-RECORD-UNREADABLE"), 0);
-  fake_host_free(host);
-}
-
 static int set_up(void **state) {
   *state = kafka_cluster_open_mock();
   return 0;
@@ -580,10 +467,6 @@ int main(void) {
       ROW(keys_are_expanded_and_binary),
       ROW(topics_are_expanded_or_rejected),
       ROW(many_topics_are_learnt_and_forgotten),
-      ROW(a_failed_commit_is_tried_again),
-      ROW(late_acks_after_a_rebalance_are_ignored),
-      ROW(a_result_topic_that_comes_later),
-      ROW(a_batch_that_cannot_be_unpacked_blocks_nothing),
   };
 #undef ROW
   cmocka_set_test_filter(getenv("DUEBOX_TEST_ONLY"));

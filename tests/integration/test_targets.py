@@ -10,6 +10,7 @@ import time
 import pytest
 
 from tests.support.stray_kafka import StrayKafka
+from tests.support.wait import wait_until
 
 pytest_plugins = ["tests.support.command_line"]
 
@@ -55,9 +56,12 @@ def test_topics(asker, kafka):
     stage.route("missing", via="live", topic=missing)
     stage.route("partition", via="live", topic=there, partition=7)
     stage.configuration["results"] = [{"via": "live", "topic": there}, {"via": "live", "topic": missing + "2"}]
+    unread = f"nobody reads topic {there}"
+    wait_until(lambda: unread in str(targets(asker)), 120, "the new broker to have a coordinator for the group")
     for _ in range(2):  # the second time would find what the first had created
         lines = targets(asker)
-        assert [line["text"] for line in lines if line["level"] == "ok"] == ["plugin live: 4 of 7 targets are there"]
+        assert [line["text"] for line in lines if line["level"] == "ok"] == ["plugin live: 3 of 7 targets are there"]
+        assert unread in said_of(lines, "live#1")["text"] and said_of(lines, "live#1")["level"] == "warn"
         for name, text in (("missing", f"topic {missing} does not exist"), ("live#2", "does not exist"),
                            ("partition", "has 2 partitions, and partition is 7")):
             line = said_of(lines, name)

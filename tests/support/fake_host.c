@@ -61,9 +61,27 @@ static void host_health(void *ctx, bool up, const char *text) {
   struct fake_host *host = ctx;
   pthread_mutex_lock(&host->lock);
   host->health = up;
+  host->unread[0] = '\0';
   pthread_mutex_unlock(&host->lock);
   if (host->verbose)
     fprintf(stderr, "[%s] health %s %s\n", host->name, up ? "up" : "down", text ? text : "");
+}
+
+static void host_unread(void *ctx, const char *text) {
+  struct fake_host *host = ctx;
+  if (!text || !text[0])
+    fake_breach(host, "unread() without a reason");
+  host_health(ctx, false, text);
+  pthread_mutex_lock(&host->lock);
+  snprintf(host->unread, sizeof(host->unread), "%s", text);
+  pthread_mutex_unlock(&host->lock);
+}
+
+bool fake_host_unread(struct fake_host *host, const char *part) {
+  pthread_mutex_lock(&host->lock);
+  bool is = host->unread[0] && strstr(host->unread, part);
+  pthread_mutex_unlock(&host->lock);
+  return is;
 }
 
 int fake_host_health(struct fake_host *host) {
@@ -122,6 +140,7 @@ struct fake_host *fake_host_new(const struct fake_host_config *config) {
       .log = host_log,
       .expand = fake_expand,
       .health = host_health,
+      .unread = host_unread,
   };
   host->config = (struct duebox_instance_config){
       .struct_size = sizeof(host->config),

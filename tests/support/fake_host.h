@@ -113,6 +113,8 @@ bool fake_host_refused(struct fake_host *host); /* result() has answered "full" 
 
 /* What was said: -1 nothing yet, 0 down, 1 up. */
 int fake_host_health(struct fake_host *host);
+/* Whether the source has said last that it is unread, with this in the reason. */
+bool fake_host_unread(struct fake_host *host, const char *part);
 size_t fake_host_logged(struct fake_host *host, const char *id);
 
 /* Fills a zeroed options struct with the defaults of its rows. */

@@ -31,6 +31,7 @@ struct fake_host {
   bool stopped;
   char breach[512];
   int health;
+  char unread[512]; /* "" = nothing of the kind was said last */
   struct fake_log *log_ids;
   size_t log_count, log_cap;
 

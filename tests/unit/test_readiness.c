@@ -34,6 +34,9 @@ static void each_problem_is_named(void **state) {
       {{WELL, .results_us = READY_STUCK_US + 1}, "results have not been written for 30 s"},
       {{WELL, .stalled = "orders", .stalled_us = READY_STUCK_US}, NULL},
       {{WELL, .stalled = "orders", .stalled_us = READY_STUCK_US + 1}, "route orders is stalled"},
+      {{WELL, .unread = "bus#0", .unread_why = "refused", .unread_us = READY_STUCK_US}, NULL}, /* it is rejoining */
+      {{WELL, .unread = "bus#0", .unread_why = "refused", .unread_us = READY_STUCK_US + 1},
+       "results at bus#0 have not been read for 30 s: refused"},
       {{WELL, .hung = "bus"}, "plugin instance bus"},
   };
   for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
@@ -56,6 +59,9 @@ static void all_problems_are_listed(void **state) {
                                   .results_us = INT64_MAX,
                                   .stalled = "orders",
                                   .stalled_us = INT64_MAX,
+                                  .unread = "bus#0",
+                                  .unread_why = "refused",
+                                  .unread_us = INT64_MAX,
                                   .hung = "bus"};
   struct problem_list list;
   char text[1024], little[8];

@@ -126,6 +126,7 @@ class _KafkaVerbs(Server):
 class Kafka(_KafkaVerbs):
     is_real = True
     port_names = ("port", "controller_port")
+    properties = ()     # more lines for server.properties
 
     def _prepare(self):
         self._java = [_java(), "-Xmx512m", "-XX:+UseSerialGC",
@@ -133,7 +134,8 @@ class Kafka(_KafkaVerbs):
                       "-cp", f"{fetch_jars()}/*"]
         self._configuration = self.folder / "server.properties"
         self._configuration.write_text(CONFIGURATION.format(
-            port=self.port, controller_port=self.controller_port, data=self.data, **self._place()))
+            port=self.port, controller_port=self.controller_port, data=self.data, **self._place())
+            + "\n".join(self.properties))
         (self.folder / "log4j.properties").write_text(LOGGING)
         if not (self.data / "meta.properties").exists():
             self._format()
@@ -152,6 +154,13 @@ class Kafka(_KafkaVerbs):
 
     def _launch(self):
         return self._spawn([*self._java, "kafka.Kafka", self._configuration], cwd=self.folder)
+
+    def acl(self, *words):
+        """kafka-acls.sh with these words."""
+        done = subprocess.run([*self._java, "kafka.admin.AclCommand", "--bootstrap-server", self.bootstrap, *words],
+                              stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False)
+        if done.returncode:
+            raise ServerError(f"kafka.admin.AclCommand failed:\n{done.stdout}")
 
 
 class _Node(Kafka):

@@ -1,0 +1,78 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * plugins/kafka/kafka_reading.c - see kafka_reading.h. The statistics are those of librdkafka's STATISTICS.md, `cgrp`.
+ */
+#include "kafka_reading.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define MARGIN_US 5000000
+
+void kafka_reading_init(struct kafka_reading *reading, const struct kafka_results *results,
+                        const rd_kafka_conf_t *conf) {
+  char session_ms[24] = "";
+  size_t size = sizeof(session_ms);
+  rd_kafka_conf_res_t found = rd_kafka_conf_get(conf, "session.timeout.ms", session_ms, &size);
+  *reading = (struct kafka_reading){.results = results, .well_us = kafka_now_us(), .patience_us = MARGIN_US};
+  if (found == RD_KAFKA_CONF_OK)
+    reading->patience_us += strtoll(session_ms, NULL, 10) * 1000;
+}
+
+void kafka_reading_error(struct kafka_reading *reading, rd_kafka_event_t *event) {
+  snprintf(reading->error, sizeof(reading->error), "%s", rd_kafka_event_error_string(event));
+}
+
+/* The text of a key of the statistics' `cgrp`; "" = it is not there. */
+static void group_word(const char *stats, const char *key, char word[32]) {
+  char quoted[32];
+  const char *at = strstr(stats, "\"cgrp\"");
+  snprintf(quoted, sizeof(quoted), "\"%s\"", key);
+  at = at ? strstr(at, quoted) : NULL;
+  at = at ? at + strlen(quoted) : "";
+  at += strspn(at, ": \"");
+  snprintf(word, 32, "%.*s", (int)strcspn(at, "\""), at);
+}
+
+bool kafka_reading_joined(const char *stats) {
+  char state[32];
+  group_word(stats, "join_state", state);
+  return strcmp(state, "steady") == 0;
+}
+
+static void say_unread(const struct kafka_reading *reading, const char *stats, struct kafka_health *health,
+                       const struct duebox_host *host) {
+  char coordinator[32], join[32], text[320];
+  const char *group = reading->results->group, *topic = reading->results->topic, *cure;
+  group_word(stats, "state", coordinator);
+  group_word(stats, "join_state", join);
+  if (strcmp(coordinator, "up") != 0) {
+    snprintf(text, sizeof(text), "group %.64s finds no coordinator (%s)", group, coordinator);
+    cure = "check the brokers and the topic __consumer_offsets";
+  } else if (kafka_reading_joined(stats)) {
+    snprintf(text, sizeof(text), "partitions of %.64s are not answered", topic);
+    cure = "check their leaders, and the right to READ the topic and the group";
+  } else {
+    snprintf(text, sizeof(text), "group %.64s does not let us in (%s)", group, join);
+    cure = "see kafka-consumer-groups.sh --describe --members";
+  }
+  size_t len = strlen(text);
+  if (reading->error[0])
+    snprintf(text + len, sizeof(text) - len, "; %s", reading->error);
+  kafka_health_unread(health, host, "kafka.unread", text, cure);
+}
+
+void kafka_reading_judge(struct kafka_reading *reading, const char *stats, bool excused, bool fetched,
+                         struct kafka_health *health, const struct duebox_host *host) {
+  int64_t now = kafka_now_us();
+  bool well = fetched && kafka_reading_joined(stats);
+  if (well)
+    kafka_health_success(health, host);
+  else if (!excused && now - reading->well_us > reading->patience_us)
+    say_unread(reading, stats, health, host);
+  if (well || excused)
+    reading->well_us = now;
+  if (well)
+    reading->error[0] = '\0';
+}

@@ -1,0 +1,35 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * plugins/kafka/kafka_reading.h - judges whether a result topic is being read, and says so where it is not.
+ *
+ * librdkafka joins its group again for ever, and of most of what keeps it out it says nothing (no coordinator, another
+ * member that holds up the rebalance). So it is not the errors that are judged but the facts, with every statistics
+ * event: the group has let us in, and each partition that it gave us was answered when it was fetched last. A member
+ * without a partition is well: there are more daemons than partitions. Errors only give the reason. Driver thread.
+ */
+#ifndef PLUGINS_KAFKA_READING_H
+#define PLUGINS_KAFKA_READING_H
+
+#include "kafka_health.h"
+#include "kafka_options.h"
+
+struct kafka_reading {
+  const struct kafka_results *results;
+  int64_t patience_us; /* a join takes as long as the session of a member that has died, and a little */
+  int64_t well_us;     /* when it was well last, or excused */
+  char error[160];     /* the last one since it was well; "" = none */
+};
+
+/* The patience follows from the session's time-out in conf. */
+void kafka_reading_init(struct kafka_reading *reading, const struct kafka_results *results,
+                        const rd_kafka_conf_t *conf);
+/* An error event, which may turn out to be the reason. */
+void kafka_reading_error(struct kafka_reading *reading, rd_kafka_event_t *event);
+/* The group has let us in, as far as a statistics event tells. */
+bool kafka_reading_joined(const char *stats);
+/* excused: nothing is read for a reason that is none of the group's: brokers are away, or the host has no room.
+ * fetched: each partition of ours was answered when it was fetched last. */
+void kafka_reading_judge(struct kafka_reading *reading, const char *stats, bool excused, bool fetched,
+                         struct kafka_health *health, const struct duebox_host *host);
+
+#endif

@@ -1,0 +1,99 @@
+"""A result topic that nobody reads though its brokers answer is said: by /readyz, the metrics and doctor, with the
+reason and what to change. Of the answers of consumers nothing would be seen otherwise, until their tasks are sent again."""
+
+import json
+
+import pytest
+
+from support.servers.kafka import Kafka, KafkaUnavailable
+from support.wait import wait_until
+
+LIMIT_S = 120
+EVERYBODY = "User:*"
+
+
+@pytest.fixture(scope="module")
+def kafka():
+    """A broker whose groups refuse our default session, and which has rules about who may do what."""
+    server = Kafka()
+    server.properties = ["group.min.session.timeout.ms=10000",
+                         "authorizer.class.name=org.apache.kafka.metadata.authorizer.StandardAuthorizer",
+                         "allow.everyone.if.no.acl.found=true"]
+    try:
+        server.start()
+    except KafkaUnavailable as reason:
+        pytest.skip(f"needs a real Kafka broker: {reason}")
+    yield server
+    server.stop()
+
+
+def answered_route(stage, **options):
+    """A route whose consumers answer on a new topic; returns that."""
+    stage.plugin("bus", module="kafka", brokers=stage.kafka_server.bootstrap, **options)
+    stage.kafka("orders", result="expected", timeout="10m", history="1h")
+    answers = stage.topic()
+    stage.configuration["results"] = [{"via": "bus", "topic": answers, "group": answers}]
+    return answers
+
+
+def not_ready(daemon):
+    status, body = daemon.api("GET", "/readyz")
+    return json.dumps(body) if status == 503 and "have not been read" in json.dumps(body) else ""
+
+
+def unread(daemon):
+    """Why the source is down; "" = it is up."""
+    status, body = daemon.api("GET", "/api/v1/stats")
+    assert status == 200
+    source = next(plugin for plugin in body["plugins"] if plugin["role"] == "source")
+    return "" if source["up"] else source["text"]
+
+
+def findings(daemon):
+    done = daemon.run("doctor", "-o", "jsonl", check=False)
+    return [json.loads(line) for line in done.stdout.splitlines()]
+
+
+def an_answer_counts(stage, answers):
+    task = stage.insert("orders")[0]
+    stage.wait_row(task, LIMIT_S, state="awaiting")
+    stage.kafka_server.produce(answers, value=json.dumps({"id": task, "attempt": 1, "status": "done"}).encode())
+    stage.wait_row(task, LIMIT_S, state="done")
+
+
+def test_a_group_that_refuses_the_session(stage):
+    answers = answered_route(stage)
+    daemon = stage.start()
+    why = wait_until(lambda: not_ready(daemon), LIMIT_S, "/readyz to say so", detail=daemon.log_tail)
+    assert "results at bus#1 have not been read for" in why and "session.timeout.ms" in why, why
+    assert daemon.metric("duebox_plugin_up", plugin="bus#1", role="source") == 0
+    assert daemon.metric("duebox_plugin_up", plugin="bus", role="sink") == 1
+    said = findings(daemon)
+    assert any("bus#1" in one["text"] and "session.timeout.ms" in one["text"] for one in said), said
+    assert any(f"nobody reads topic {answers}" in one["text"] and one["level"] == "warn" for one in said), said
+
+    daemon.stop()
+    stage.configuration["plugins"]["bus"]["rdkafka"] = {"session.timeout.ms": "12000", "heartbeat.interval.ms": "3000"}
+    cured = stage.start()
+    an_answer_counts(stage, answers)
+    assert not not_ready(cured)
+    assert not any("nobody reads" in one["text"] for one in findings(cured))
+
+
+def test_rights_that_are_missing(stage):
+    """The group lets us in, and its partitions are not answered; or it does not. What was missing is given, and nobody
+    has to start anything again."""
+    answers = answered_route(stage, rdkafka={"session.timeout.ms": "10000"})
+    broker = stage.kafka_server
+    rule = ("--deny-principal", EVERYBODY, "--operation", "Read")
+    broker.acl("--add", *rule, "--topic", answers)
+    daemon = stage.start()
+    for what in ("--topic", "--group"):
+        wait_until(lambda: "authorization" in unread(daemon) and "ACLs" in unread(daemon), LIMIT_S,
+                   f"the source to miss the right to the {what[2:]}", detail=daemon.log_tail)
+        broker.acl("--remove", "--force", *rule, what, answers)
+        wait_until(lambda: not unread(daemon), LIMIT_S, "the source to be read", detail=daemon.log_tail)
+        an_answer_counts(stage, answers)
+        if what == "--topic":
+            broker.acl("--add", *rule, "--group", answers)
+    daemon.stop()

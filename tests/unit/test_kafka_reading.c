@@ -1,0 +1,97 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * tests/unit/test_kafka_reading.c - which statistics mean that a result topic is not read, and what is said then.
+ */
+#include "plugins/kafka/kafka_reading.h"
+
+#include <stdarg.h>
+#include <string.h>
+
+#include <setjmp.h>
+
+#include <cmocka.h>
+
+#define STATS(state, join)                                                                                             \
+  "{ \"brokers\":{ \"b\": { \"state\":\"UP\" } }, \"cgrp\": { \"state\": \"" state "\", \"stateage\": 1, "             \
+  "\"join_state\": \"" join "\", \"assignment_size\": 0 } }"
+
+struct said {
+  char last[512]; /* "up", "down: ..", "unread: .." */
+};
+
+static void on_log(void *ctx, enum duebox_log_level level, const char *id, const char *fmt, ...) {
+  (void)ctx, (void)level, (void)id, (void)fmt;
+}
+
+static void on_health(void *ctx, bool up, const char *text) {
+  struct said *said = ctx;
+  snprintf(said->last, sizeof(said->last), "%s%s", up ? "up" : "down: ", text ? text : "");
+}
+
+static void on_unread(void *ctx, const char *text) {
+  struct said *said = ctx;
+  snprintf(said->last, sizeof(said->last), "unread: %s", text);
+}
+
+static const struct kafka_results results = {.topic = "answers", .group = "duebox"};
+
+static struct kafka_reading reading_for(const char *session_ms) {
+  char text[64];
+  struct kafka_reading reading;
+  rd_kafka_conf_t *conf = rd_kafka_conf_new();
+  assert_int_equal(rd_kafka_conf_set(conf, "session.timeout.ms", session_ms, text, sizeof(text)), RD_KAFKA_CONF_OK);
+  kafka_reading_init(&reading, &results, conf);
+  rd_kafka_conf_destroy(conf);
+  return reading;
+}
+
+static void only_what_lasts_is_told(void **state) {
+  static const struct {
+    const char *stats;
+    bool excused, fetched;
+    int waited_s; /* the session has 6 s */
+    const char *told;
+  } rows[] = {
+      {STATS("up", "steady"), false, true, 60, "up"},  /* also a member without a partition */
+      {STATS("up", "wait-join"), false, true, 10, ""}, /* a member that has died is waited for */
+      {STATS("up", "wait-join"), false, true, 12, "unread: kafka.unread: group duebox does not let us in (wait-join)"},
+      {STATS("query-coord", "init"), false, true, 12, "unread: kafka.unread: group duebox finds no coordinator"},
+      {STATS("up", "steady"), false, false, 12, "unread: kafka.unread: partitions of answers are not answered"},
+      {STATS("up", "steady"), true, false, 12, ""},       /* the host is full: nothing is fetched */
+      {STATS("query-coord", "init"), true, true, 12, ""}, /* the brokers are away */
+      {"{}", false, true, 12, "unread: kafka.unread: group duebox finds no coordinator"},
+  };
+  for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
+    struct said said = {""};
+    const struct duebox_host host = {.ctx = &said, .log = on_log, .health = on_health, .unread = on_unread};
+    struct kafka_health health = {.of_source = true};
+    struct kafka_reading reading = reading_for("6000");
+    reading.well_us -= (int64_t)rows[i].waited_s * 1000000;
+    kafka_reading_judge(&reading, rows[i].stats, rows[i].excused, rows[i].fetched, &health, &host);
+    if (strncmp(said.last, rows[i].told, strlen(rows[i].told)) != 0 || !said.last[0] != !rows[i].told[0])
+      fail_msg("row %zu: %s", i, said.last);
+  }
+}
+
+static void the_patience_follows_the_session(void **state) {
+  struct said said = {""};
+  const struct duebox_host host = {.ctx = &said, .log = on_log, .health = on_health, .unread = on_unread};
+  struct kafka_health health = {.of_source = true};
+  struct kafka_reading reading = reading_for("45000");
+  reading.well_us -= 40000000;
+  kafka_reading_judge(&reading, STATS("up", "wait-join"), false, true, &health, &host);
+  assert_string_equal(said.last, "");
+  reading.well_us -= 20000000;
+  kafka_reading_judge(&reading, STATS("up", "wait-join"), false, true, &health, &host);
+  assert_non_null(strstr(said.last, "unread"));
+  kafka_reading_judge(&reading, STATS("up", "steady"), false, true, &health, &host);
+  assert_string_equal(said.last, "up");
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(only_what_lasts_is_told),
+      cmocka_unit_test(the_patience_follows_the_session),
+  };
+  return cmocka_run_group_tests_name("kafka reading", tests, NULL, NULL);
+}
