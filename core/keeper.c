@@ -24,7 +24,7 @@ static const struct {
     [KEEPER_SHARDS] = {"DUEBOX-SHARD-TROUBLE", "shards cannot be shared out among the daemons"},
     [KEEPER_ROUTES] = {"DUEBOX-ROUTE-SETTINGS-TROUBLE", "what operators set for routes cannot be read or written"},
     [KEEPER_HOUSE] = {"DUEBOX-HOUSEKEEPING-TROUBLE", "what is not done is tried again"},
-    [KEEPER_ROW_IDS] = {"DUEBOX-ROW-IDS-TROUBLE", "row ids come to their end, and are not put right"},
+    [KEEPER_ROW_IDS] = {"DUEBOX-ROW-IDS-TROUBLE", "row ids cannot be checked or put right"},
     [KEEPER_EXPIRY] = {"DUEBOX-EXPIRY-TROUBLE", "tasks whose time is over cannot be ended"},
 };
 

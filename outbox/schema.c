@@ -80,9 +80,11 @@ bool schema_print(const char *table, uint32_t shards, FILE *out, struct err *err
     text_puts(&text, "\n");
     expand(&text, migrations[i].text, table, shards);
   }
-  bool ok = !text.failed && fputs(text.data, out) >= 0;
+  bool ok = !text.failed;
+  if (ok)
+    (void)fputs(text.data, out); /* whoever closes the stream finds its error */
   text_free(&text);
-  return ok || err_set(err, DB_E_NO_MEMORY, "printing the schema failed");
+  return ok || err_set(err, DB_E_NO_MEMORY, "out of memory");
 }
 
 static bool read_row(const struct db_row *row, struct history *history) {

@@ -117,9 +117,10 @@ def test_wrong_lines(words, code, message):
         assert done.stderr == f"duebox: {message}\n"
 
 
-def test_a_full_standard_output_is_an_error():
+@pytest.mark.parametrize("words", (["version"], ["migrate", "--show-sql"]), ids=" ".join)
+def test_a_full_standard_output_is_an_error(words, tmp_path):
     with open("/dev/full", "w", encoding="ascii") as full:
-        done = subprocess.run([BINARY, "version"], stdout=full, stderr=subprocess.PIPE, text=True, check=False)
+        done = subprocess.run([BINARY, *words], cwd=tmp_path, stdout=full, stderr=subprocess.PIPE, text=True, check=False)
     assert done.returncode == 74
     assert done.stderr == "duebox: standard output: No space left on device; what was printed is incomplete\n"
 
