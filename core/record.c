@@ -24,10 +24,14 @@ struct reader {
   char *flaw;      /* FLAW_MAX bytes */
   unsigned seen;   /* bits 1 << enum member_index of what was there and could be used */
   unsigned broken; /* of what was there and could not */
-  unsigned unsure; /* of id and attempt: it cannot be told which of two is meant */
+  unsigned unsure; /* of id, attempt and status: it cannot be told which of two is meant */
   bool celery;     /* it is a record of Celery's result backend, with words of its own */
   char status[16]; /* the word, "" = none */
-  bool doubtful;   /* another word is there, or it may belong to something else */
+  /* of a record that is no valid JSON: */
+  const char *resume;                 /* behind the last member of the record that surely ended, NULL = there is none */
+  unsigned certain;                   /* bits of what stands before it, or before the first doubt */
+  unsigned useless;                   /* the same of what could not be used */
+  char rival[MEMBER_STATUS + 1][160]; /* of what is unsure: what it cannot be told apart from */
 };
 
 static const char *const statuses[] = {
@@ -171,7 +175,8 @@ static bool set_status(struct reader *r, const char *word, size_t len) {
   if (len >= sizeof r->status || memchr(word, '\0', len))
     return wrong(r, "status", "one of done, retry, fail, progress");
   if (*r->status && (strncasecmp(r->status, word, len) != 0 || r->status[len])) {
-    r->doubtful |= is_status(r->status, strlen(r->status)) || is_status(word, len);
+    if (is_status(r->status, strlen(r->status)) || is_status(word, len))
+      r->unsure |= 1u << MEMBER_STATUS;
     return wrong(r, "status", "one word, and two are there");
   }
   memcpy(r->status, word, len);
@@ -280,8 +285,13 @@ static bool read_object(struct reader *r, const struct member *table, size_t cou
   bool first = true;
   if (!json_scan_enter(&r->scan))
     return syntax(r);
-  while (json_scan_key(&r->scan, &first, r->text, NULL)) {
+  for (const char *at = r->scan.at; json_scan_key(&r->scan, &first, r->text, NULL); at = r->scan.at) {
     size_t i = 0;
+    if (table == members) { /* behind what was read so far there is a comma, and a name */
+      r->resume = at;
+      r->certain = *seen;
+      r->useless = *broken;
+    }
     while (i < count && strcasecmp(table[i].name, r->text) != 0)
       i++;
     if (i == count || (table[i].null_means_absent && json_scan_peek(&r->scan) == SCAN_NULL)) {
@@ -305,69 +315,140 @@ static bool read_error(struct reader *r) {
 
 /* --- what is no JSON --- */
 
-/* known: what the strict reader read, which stays; of id and attempt no other value may be there then. */
-static void salvage_member(struct reader *r, unsigned known, const struct duebox_bytes *key,
-                           const struct duebox_bytes *value, bool text) {
+enum { SALVAGED_MAX = 6 * RECORD_ID_MAX + 1 }; /* of what counts, if all of it is escaped */
+
+/* A string means what it means in JSON; in single quotes only where nothing in it could have needed a backslash. */
+static bool salvage_text(struct duebox_bytes *text, char room[SALVAGED_MAX]) {
+  struct json_scan scan = json_scan_start(text->data - 1, text->len + 2);
+  if (*scan.start == '\'')
+    return !memchr(text->data, '\\', text->len) && !memchr(text->data, '\'', text->len);
+  if (text->len >= SALVAGED_MAX || !json_scan_string(&scan, room, &text->len) || !json_scan_end(&scan))
+    return false;
+  text->data = room;
+  return true;
+}
+
+static bool salvage_value(struct reader *r, unsigned member, struct duebox_bytes value, bool text) {
   double number = 0;
-  for (unsigned i = r->called ? MEMBER_STATUS : MEMBER_ID; i <= MEMBER_CELERY_ID; i++) {
-    bool ok = strlen(members[i].name) == key->len && strncasecmp(members[i].name, key->data, key->len) == 0;
-    if (!ok || (i >= MEMBER_STATUS && known & 1u << i))
+  char room[SALVAGED_MAX];
+  if (text ? !salvage_text(&value, room) : !number_of(value.data, value.len, &number))
+    return false;
+  if (member == MEMBER_STATUS)
+    return text && set_status(r, value.data, value.len);
+  if (member == MEMBER_ID)
+    return record_is_id(value.data, value.len) && set_id(r, value.data, value.len);
+  bool is_number = number_of(value.data, value.len, &number);
+  return set_attempt(r, is_number, number);
+}
+
+/* A member of a record that is no valid JSON. One that the strict reader could use and the salvage cannot is where the
+ * defect is. */
+static void salvage_member(struct reader *r, const struct duebox_bytes *key, const struct duebox_bytes *value,
+                           bool text, bool certain) {
+  for (unsigned i = MEMBER_ID; i <= MEMBER_CELERY_ID; i++) {
+    const unsigned bit = 1u << i;
+    bool null = !text && members[i].null_means_absent && value->len == 4 && memcmp(value->data, "null", 4) == 0;
+    if (strlen(members[i].name) != key->len || strncasecmp(members[i].name, key->data, key->len) != 0 || null)
       continue;
-    if (i == MEMBER_ID) {
-      ok = record_is_id(value->data, value->len) && set_id(r, value->data, value->len);
-    } else if (i == MEMBER_ATTEMPT) {
-      bool is_number = number_of(value->data, value->len, &number);
-      ok = set_attempt(r, is_number, number);
-    } else if (i == MEMBER_STATUS) {
-      ok = text && set_status(r, value->data, value->len);
-    } else if (i == MEMBER_CELERY_ID) {
+    if (i == MEMBER_CELERY_ID)
       r->celery = true;
-    }
-    if (known & 1u << i)
+    else if (r->called && i != MEMBER_STATUS)
       continue;
-    *(ok ? &r->seen : &r->broken) |= 1u << i;
+    else if (salvage_value(r, i, *value, text))
+      r->seen |= bit;
+    else
+      *(r->seen & bit || (i == MEMBER_STATUS && text) ? &r->unsure : &r->broken) |= bit;
+    if (certain)
+      r->certain |= bit;
   }
 }
 
-/* Where it is a guess what belongs to the record and what to something within it: an id or attempt that the strict
- * reader did not come to, or that is missing, is in doubt as soon as another one is anywhere, however deep. */
-static void doubt_identity(struct reader *r, unsigned known, bool ended) {
-  const size_t len = (size_t)(r->scan.end - r->scan.start);
-  char attempt[16] = "";
-  if (r->called)
-    return;
-  if (r->record->attempt)
-    snprintf(attempt, sizeof attempt, "%u", r->record->attempt);
-  const char *const values[] = {[MEMBER_ID] = r->record->message_id, [MEMBER_ATTEMPT] = attempt};
-  for (unsigned i = MEMBER_ID; i <= MEMBER_ATTEMPT; i++)
-    if (!(known & 1u << i) &&
-        ((!ended && r->seen & 1u << i) || json_salvage_other(r->scan.start, len, members[i].name, values[i])))
-      (void)two_of(r, 1u << i, members[i].name);
+/* Whether a value that was found by searching the text may be meant instead of the record's own. Beside one that stands
+ * before the defect only such as could be used; beside one that is a guess any other. */
+static bool is_rival(const struct reader *r, unsigned member, bool guess, struct duebox_bytes *value) {
+  const char *own = member == MEMBER_ID ? r->record->message_id : r->status;
+  size_t own_len = strlen(own);
+  double number = 0;
+  if (value->len == own_len && memcmp(own, value->data, own_len) == 0)
+    return false;
+  size_t len = 0; /* who forgets a quote has values that go on */
+  while (len < value->len && (unsigned char)value->data[len] > ' ' && !strchr(",}]", value->data[len]))
+    len++;
+  value->len = len;
+  if (member == MEMBER_ID)
+    return guess || record_is_id(value->data, len);
+  if (member == MEMBER_STATUS)
+    return !(own_len == len && strncasecmp(own, value->data, len) == 0) &&
+           (is_status(value->data, len) || (guess && is_status(own, own_len)));
+  if (!number_of(value->data, len, &number))
+    return guess;
+  return number < r->record->attempt || number > r->record->attempt;
 }
 
-/* What the strict reader did not come to. A "status" of something within the record is not the consumer's word about
- * the task, whatever else is broken; nor is any where the end of the record is in doubt. */
+/* Says what it cannot be told apart from, in characters that every log and column takes. */
+static void note_rival(struct reader *r, unsigned member, const struct duebox_bytes *value) {
+  const char *own = member == MEMBER_ID ? r->record->message_id : r->status;
+  char attempt[16];
+  snprintf(attempt, sizeof attempt, "%.0u", r->record->attempt);
+  if (member == MEMBER_ATTEMPT)
+    own = attempt;
+  int len = snprintf(r->rival[member], sizeof r->rival[member], ", %s or %.*s at byte %zu", *own ? own : "none",
+                     (int)(value->len < RECORD_ID_MAX ? value->len : RECORD_ID_MAX), value->data,
+                     (size_t)(value->data - r->scan.start));
+  for (int i = 0; i < len && r->rival[member][i]; i++)
+    if (r->rival[member][i] < ' ' || r->rival[member][i] > '~')
+      r->rival[member][i] = '?';
+}
+
+/* From a defect on that leaves open what belongs to what, quotes prove nothing: the text is searched for other values,
+ * also within strings and whatever is nested. A value that was found behind the defect is a guess, so for that one the
+ * whole text is searched; none is taken where it may be another object's. */
+static void doubt(struct reader *r, const struct json_salvage *s) {
+  for (unsigned i = r->called ? MEMBER_STATUS : MEMBER_ID; i <= MEMBER_STATUS; i++) {
+    const unsigned bit = 1u << i;
+    const bool guess = r->seen & bit & ~r->certain;
+    const char *at = guess || r->broken & bit ? r->scan.start : s->doubt;
+    struct duebox_bytes value;
+    if (guess && s->mixed && (i != MEMBER_STATUS || is_status(r->status, strlen(r->status))))
+      r->unsure |= bit;
+    while (!*r->rival[i] && json_salvage_search(&at, s->end, members[i].name, &value))
+      if (is_rival(r, i, guess, &value)) {
+        r->unsure |= bit;
+        note_rival(r, i, &value);
+      }
+  }
+}
+
+/* What the strict reader did not come to: from the last member on that it began. */
 static void salvage(struct reader *r) {
-  struct json_salvage s;
+  struct json_salvage s = {.at = r->resume, .end = r->scan.end, .apart = true};
   struct duebox_bytes key, value;
   bool text;
-  if (!json_salvage_start(&s, r->scan.start, (size_t)(r->scan.end - r->scan.start)))
+  if (!s.at && !json_salvage_start(&s, r->scan.start, (size_t)(r->scan.end - r->scan.start)))
     return;
-  unsigned known = r->seen;
+  const unsigned counted = 1u << MEMBER_STATUS | (r->called ? 0 : 1u << MEMBER_ID | 1u << MEMBER_ATTEMPT);
+  const unsigned touched = r->seen & ~r->certain & counted; /* the defect may be in it: it is read again */
+  r->seen &= ~touched;
+  r->broken = r->useless;
   while (json_salvage_next(&s, &key, &value, &text))
-    salvage_member(r, known, &key, &value, text);
-  bool unsure = s.unsure, ended = json_salvage_ended(&s);
-  if (!(known & 1u << MEMBER_STATUS) && !ended)
-    r->doubtful |= is_status(r->status, strlen(r->status));
-  if (unsure || !ended)
-    doubt_identity(r, known, ended);
+    salvage_member(r, &key, &value, text, !s.doubt);
+  r->unsure |= (touched & ~r->seen) | (r->seen & r->broken & counted); /* of two, one that cannot be read, too */
+  if (s.excess)
+    r->certain = 0;
+  if (s.doubt)
+    doubt(r, &s);
 }
 
 /* --- what it means --- */
 
+static bool cannot_tell(const struct reader *r, unsigned member, struct err *err) {
+  return err_set(err, member == MEMBER_STATUS ? RECORD_DOUBTFUL : 1, "it cannot be told which \"%s\" is meant%s: %s",
+                 members[member].name, r->rival[member], r->flaw);
+}
+
 static bool judge_status(struct reader *r, struct err *err) {
-  if (r->doubtful)
-    return err_set(err, RECORD_DOUBTFUL, "it cannot be told which \"status\" is meant: %s", r->flaw);
+  if (r->unsure & 1u << MEMBER_STATUS)
+    return cannot_tell(r, MEMBER_STATUS, err);
   for (size_t i = 0; r->celery && i < ARRAY_LEN(celery_states); i++)
     if (strcmp(celery_states[i].word, r->status) == 0) {
       r->record->status = celery_states[i].status;
@@ -392,10 +473,9 @@ static bool judge_identity(struct reader *r, const struct record_road *road, str
   if (road->binding && (other_id || other_attempt || unreadable))
     return err_set(err, 1, "\"id\" and \"attempt\" must be those of the URL: %s and %u", road->message_id,
                    road->attempt);
-  if (r->unsure & 1u << MEMBER_ATTEMPT)
-    return err_set(err, 1, "it cannot be told which \"attempt\" is meant: %s", r->flaw);
-  if (r->unsure & 1u << MEMBER_ID)
-    return err_set(err, 1, "it cannot be told which \"id\" is meant: %s", r->flaw);
+  for (unsigned i = MEMBER_ID; i <= MEMBER_ATTEMPT; i++)
+    if (r->unsure & 1u << i)
+      return cannot_tell(r, i, err);
   if (road->attempt)
     record->attempt = road->attempt;
   if (road->message_id && !record->message_id[0])
