@@ -14,12 +14,19 @@
 #include <stddef.h>
 #include <stdint.h>
 
+/* What is done whole, or in part where that takes much less. Where both take as long it is the server, or the network,
+ * that is slow: nothing is won by leaving something out. */
+struct whole_or_part {
+  int64_t whole_us[2]; /* the last two took so long, the last one first; 0 = there was none */
+  int64_t part_us[2];
+  int64_t ended_us; /* monotonic: when the last whole one ended */
+};
+
 struct poll_pace {
-  int64_t took_us[2]; /* by the last two polls of every group, the last one first; 0 = there was none */
-  int64_t ended_us;   /* monotonic: when the last one ended */
-  bool asked;         /* something changed that only such a poll finds */
-  int64_t back_us;    /* how far back from now the polls between go; 0 = as far as they ever do */
-  int64_t late_us;    /* how far back from now one looks for rows that came late; 0 = as far as that is cheap */
+  struct whole_or_part poll; /* of every group, or of those that are known, from some time on */
+  struct whole_or_part late; /* looks for rows that came late: from the beginning, or from some time on */
+  bool asked;                /* something changed that only a poll of every group finds */
+  int64_t back_us;           /* how far back from now the polls between go; 0 = as far as they ever do */
 };
 
 /* Whether polling every group takes so long that it is done rarely. */
@@ -29,11 +36,11 @@ bool poll_every_group(const struct poll_pace *pace, int64_t now_us);
 /* How far back from now a poll of known groups goes: rows that committed later than that after their due times are
  * found by a poll of every group. */
 int64_t poll_back_us(const struct poll_pace *pace);
-/* From what due time on to look for rows that came late, before others of their order_key go: from the beginning, or a
- * second to ten back from now while what was deleted there cannot be purged. Looking took so long, and found so many.
- */
-int64_t poll_late_from_us(const struct poll_pace *pace, int64_t db_now_us);
-void poll_late_done(struct poll_pace *pace, int64_t took_us, size_t found);
+/* From what due time on to look for rows that came late, before others of their order_key go: from the beginning, or
+ * ten seconds back from now, most of the time, while what was deleted there and cannot be purged makes that dear. */
+int64_t poll_late_from_us(const struct poll_pace *pace, int64_t db_now_us, int64_t now_us);
+/* A look from that due time on ended now, took so long, and found so many. */
+void poll_late_done(struct poll_pace *pace, int64_t from_us, int64_t now_us, int64_t took_us, size_t found);
 /* A poll was made, of every group or of those that are known. */
 void poll_done(struct poll_pace *pace, bool every, int64_t began_us, int64_t ended_us);
 

@@ -11,10 +11,7 @@
 #include "core/base/clock.h"
 #include "core/reader.h"
 
-enum {
-  LOOK_BACK = READ_MAX, /* positions, those next to the cursor: most are of tasks in flight, or known to wait */
-  LATE_ROWS = 256,      /* whose order_keys are read */
-};
+enum { LATE_ROWS = 256 }; /* whose order_keys are read */
 
 struct late {
   uint64_t ids[LATE_ROWS];
@@ -22,31 +19,41 @@ struct late {
   bool more; /* there are others */
 };
 
+static void add_late(struct scheduler *s, const struct lane *lane, const struct found_id *found, struct late *late) {
+  if (flight_by_id(s->flights, found->id) || order_knows(&lane->order, found->id))
+    return;
+  late->more = late->count == LATE_ROWS;
+  if (!late->more)
+    late->ids[late->count++] = found->id;
+}
+
+/* From the cursor back, a page at a time: most positions are of tasks in flight, or known to wait. */
 static bool find_late(struct scheduler *s, struct group *group, struct store_cursor until, struct late *late) {
-  late->count = 0;
-  late->more = false;
+  const int64_t began = clock_mono_us(), from_us = poll_late_from_us(&s->pace, scheduler_db_now_us(s), began);
   const struct store_range range = {.state = TASK_SCHEDULED,
                                     .shard = group->shard,
                                     .priority = group->priority,
                                     .route = group->lane->name,
-                                    .after = {poll_late_from_us(&s->pace, scheduler_db_now_us(s)), 0},
-                                    .limit = LOOK_BACK,
+                                    .after = {from_us, 0},
+                                    .limit = READ_MAX,
                                     .ahead_us = AHEAD_MAX_US + AHEAD_MARGIN_US,
                                     .last = true};
   struct found_id *found = reader_found(s);
-  size_t count = 0;
+  size_t count = READ_MAX, total = 0;
   struct err err = {0};
-  int64_t began = clock_mono_us();
-  if (!found || !scheduler_db_ok(s, s->store->ops->find(s->ss, &range, until, found, &count, &err), &err))
-    return false;
-  poll_late_done(&s->pace, clock_mono_us() - began, count);
-  for (size_t i = 0; i < count && !late->more; i++) {
-    if (flight_by_id(s->flights, found[i].id) || order_knows(&group->lane->order, found[i].id))
-      continue;
-    late->more = late->count == LATE_ROWS;
-    if (!late->more)
-      late->ids[late->count++] = found[i].id;
+  late->count = 0;
+  late->more = false;
+  while (count == READ_MAX && !late->more) {
+    if (!found || !scheduler_db_ok(s, s->store->ops->find(s->ss, &range, until, found, &count, &err), &err))
+      return false;
+    for (size_t i = 0; i < count && !late->more; i++)
+      add_late(s, group->lane, &found[i], late);
+    if (count > 0)
+      until = (struct store_cursor){found[count - 1].next_us, found[count - 1].id - 1};
+    total += count;
   }
+  const int64_t ended = clock_mono_us();
+  poll_late_done(&s->pace, from_us, ended, ended - began, total);
   return true;
 }
 

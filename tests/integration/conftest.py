@@ -1,5 +1,5 @@
-"""Every test here may ask for a `stage`; see tests/support/stage.py."""
+"""Every test here may ask for a `stage`, or a `remote` one; see tests/support/stage.py."""
 
-from support.stage import stage
+from support.stage import remote, stage
 
-__all__ = ["stage"]
+__all__ = ["remote", "stage"]

@@ -11,26 +11,12 @@ from datetime import datetime, timedelta
 import pytest
 
 from support.servers.http_receiver import Answer, HttpReceiver
+from support.stage import REMOTE_PASSWORD as PASSWORD
 from support.tcp_proxy import TcpProxy
 from support.wait import wait_until
 
 RECOVERY_S = 40
-PASSWORD = "right"
 DUPLICATES = 200        # copies that a cut connection may cause: what is in flight at most
-
-
-@pytest.fixture
-def remote(stage):
-    """The database over TCP through a proxy, as a user with rights on its own tables only."""
-    user = f"user_{stage.database}"[:60]
-    stage.mariadb.create_user(user, PASSWORD, [f"ALL ON `{stage.database}`.*"])
-    with TcpProxy(stage.mariadb.port) as proxy:
-        stage.configuration["database"] = {
-            "host": "127.0.0.1", "port": proxy.port, "user": user, "password": PASSWORD,
-            "name": stage.database, "connect_timeout": "2s", "read_timeout": "2s"}
-        stage.configuration["engine"]["lease"] = "2s"
-        stage.proxy, stage.user = proxy, user
-        yield stage
 
 
 def not_ready(daemon, limit_s=20):

@@ -6,7 +6,7 @@ own on the shared servers, any number of daemons, and a ledger.
         daemon = stage.start()
         stage.insert("orders", b"{}")
 
-Fixtures: `stage`.  A conftest.py imports it from here.  At the end all daemons are
+Fixtures: `stage` and `remote`.  A conftest.py imports them from here.  At the end all daemons are
 stopped, and the test fails when one ended badly.
 """
 
@@ -21,6 +21,7 @@ from .application import Application, Task, new_id, prepare
 from .consumers import AmqpArrivals, HttpArrivals, KafkaArrivals
 from .daemon import Daemon
 from .ledger import Ledger, Promise
+from .tcp_proxy import TcpProxy
 from .wait import wait_until
 
 # That of the product. A machine that stands still for longer than a lease is a fault, after which another daemon may
@@ -35,6 +36,23 @@ _count = itertools.count(1)
 def stage(request, tmp_path):
     with Stage(request, tmp_path) as it:
         yield it
+
+
+REMOTE_PASSWORD = "right"
+
+
+@pytest.fixture
+def remote(stage):
+    """A stage whose daemons reach the database over TCP through a proxy, as a user with rights on its own tables only."""
+    user = f"user_{stage.database}"[:60]
+    stage.mariadb.create_user(user, REMOTE_PASSWORD, [f"ALL ON `{stage.database}`.*"])
+    with TcpProxy(stage.mariadb.port) as proxy:
+        stage.configuration["database"] = {
+            "host": "127.0.0.1", "port": proxy.port, "user": user, "password": REMOTE_PASSWORD,
+            "name": stage.database, "connect_timeout": "2s", "read_timeout": "2s"}
+        stage.configuration["engine"]["lease"] = "2s"
+        stage.proxy, stage.user = proxy, user
+        yield stage
 
 
 class Stage:

@@ -501,81 +501,6 @@ static void they_rest_in_proportion_to_their_time(void **state) {
   assert_int_equal(f->fake.finds, 0);
 }
 
-/* --- which poll is next: pure --- */
-
-static void every_group_is_polled_each_time_as_long_as_that_is_quick(void **state) {
-  struct poll_pace pace = {0};
-  assert_true(poll_every_group(&pace, 0));
-  for (int64_t at = 0; at < SECOND; at += 100 * MS) {
-    poll_done(&pace, true, at, at + 900);
-    assert_true(poll_every_group(&pace, at + 901));
-  }
-  poll_done(&pace, true, SECOND, SECOND + 300 * MS); /* one hiccup says nothing */
-  assert_true(poll_every_group(&pace, SECOND + 300 * MS));
-}
-
-/* 400,000 deleted rows that cannot be purged make that take 140 ms: it is done seldom enough for less than one task in
- * a hundred to meet it. */
-static void a_dear_poll_of_every_group_is_rare(void **state) {
-  struct poll_pace pace = {0};
-  int64_t now = 0, busy = 0;
-  int every = 0;
-  while (now < 600 * (int64_t)SECOND) {
-    bool all = poll_every_group(&pace, now);
-    int64_t took = all ? 140 * MS : 800;
-    every += all;
-    busy += all ? took : 0;
-    poll_done(&pace, all, now, now + took);
-    now += took + 16 * MS;
-  }
-  assert_in_range(every, 10, 30);
-  assert_true(busy < now / 100);
-  /* With a reason it comes sooner, and when the purge has caught up it is as before. */
-  pace.asked = true;
-  assert_true(poll_every_group(&pace, pace.ended_us + 1400 * MS));
-  assert_false(poll_every_group(&pace, pace.ended_us + 1300 * MS));
-  poll_done(&pace, true, now, now + 900);
-  assert_false(pace.asked);
-  assert_true(poll_every_group(&pace, now + 901));
-}
-
-/* Looking for what came late goes back to the beginning, unless what was deleted makes that long; what is found does
- * not count. */
-static void looking_for_what_came_late_stays_quick(void **state) {
-  struct poll_pace pace = {0};
-  const int64_t now = 1000 * (int64_t)SECOND;
-  poll_late_done(&pace, 4 * MS, 0);
-  poll_late_done(&pace, 40 * MS, 4096);
-  assert_int_equal(poll_late_from_us(&pace, now), 0);
-  poll_late_done(&pace, 6 * MS, 0);
-  assert_int_equal(poll_late_from_us(&pace, now), now - 10 * (int64_t)SECOND);
-  for (int i = 0; i < 20; i++)
-    poll_late_done(&pace, 6 * MS, 0);
-  assert_int_equal(poll_late_from_us(&pace, now), now - SECOND);
-  for (int i = 0; i < 4; i++)
-    poll_late_done(&pace, 1 * MS, 0);
-  assert_int_equal(poll_late_from_us(&pace, now), 0);
-  poll_done(&pace, true, 0, 140 * MS);
-  poll_done(&pace, true, 0, 140 * MS);
-  assert_int_equal(poll_late_from_us(&pace, now), now - 10 * (int64_t)SECOND);
-}
-
-/* The more is deleted within the time that a poll of known groups goes back, the less far it goes. */
-static void polls_of_known_groups_go_back_as_far_as_is_quick(void **state) {
-  struct poll_pace pace = {0};
-  int64_t usual = poll_back_us(&pace);
-  assert_int_equal(usual, 10 * SECOND);
-  for (int i = 0; i < 3; i++)
-    poll_done(&pace, false, 0, 20 * MS);
-  assert_int_equal(poll_back_us(&pace), usual / 8);
-  for (int i = 0; i < 30; i++)
-    poll_done(&pace, false, 0, 20 * MS);
-  assert_int_equal(poll_back_us(&pace), 200 * MS);
-  for (int i = 0; i < 30; i++)
-    poll_done(&pace, false, 0, MS);
-  assert_int_equal(poll_back_us(&pace), usual);
-}
-
 int main(void) {
   log_set_level(LOG_LEVEL_ERROR);
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
@@ -590,10 +515,6 @@ int main(void) {
       TEST(nobody_goes_before_held_rows_are_back),
       TEST(missing_results_of_one_route_leave_room_for_others),
       TEST(they_rest_in_proportion_to_their_time),
-      cmocka_unit_test(every_group_is_polled_each_time_as_long_as_that_is_quick),
-      cmocka_unit_test(a_dear_poll_of_every_group_is_rare),
-      cmocka_unit_test(looking_for_what_came_late_stays_quick),
-      cmocka_unit_test(polls_of_known_groups_go_back_as_far_as_is_quick),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }
