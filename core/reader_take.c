@@ -334,7 +334,6 @@ static void take_batch(struct scheduler *s, struct taking *taking, struct task_b
   struct group *group = NULL;
   size_t rows = batch->count;
   taking->now_us = clock_mono_us();
-  count(&s->metrics->rows_read, rows);
   taking->apart = lane_holds_much(lane);
   task_batch_count(batch, &lane->held_bytes);
   for (size_t i = 0; i < rows; i++) {
@@ -359,9 +358,9 @@ static void take_batch(struct scheduler *s, struct taking *taking, struct task_b
 static void take_large(struct scheduler *s, struct taking *taking) {
   struct lane *lane = taking->reading->lane;
   const struct engine_config *engine = &s->config->config->engine;
-  size_t count = taking->large_count;
+  size_t large = taking->large_count;
   taking->large_count = 0;
-  for (size_t i = 0; i < count; i++) {
+  for (size_t i = 0; i < large; i++) {
     int64_t credit = lane->route->inflight_bytes - lane->bytes_in_flight;
     uint64_t id = taking->large[i].id;
     uint8_t shard = taking->large[i].shard;
@@ -375,8 +374,10 @@ static void take_large(struct scheduler *s, struct taking *taking) {
                              &err);
     if (!fits)
       lane_sweep_shard(lane, shard);
-    if (batch)
+    if (batch) {
+      count(&s->metrics->rows_read, batch->count);
       take_batch(s, taking, batch);
+    }
     if (order_missed(&lane->order, id, !fits && !flight_by_id(s->flights, id)))
       lane_sweep_first(lane);
   }
@@ -521,6 +522,7 @@ bool reader_records_claims(const struct scheduler *s, const struct lane *lane, u
 size_t reader_take(struct scheduler *s, const struct reading *reading, struct task_batch *batch) {
   if (!batch)
     return 0;
+  count(&s->metrics->rows_read, batch->count);
   UNFILLED struct taking taking;
   taking.reading = reading;
   taking.out = taking.ended = (struct flight_list){0};

@@ -26,6 +26,7 @@ from .wait import wait_until
 logging.getLogger("pika").setLevel(logging.CRITICAL)
 
 AMQP_WINDOW = 500
+CALLBACK_TRIES = 3
 CALLBACK_THREADS = 4
 
 
@@ -218,19 +219,27 @@ class HttpArrivals:
         connections = {}
         while (item := self._callbacks.get()) is not None:
             url, body = item
-            parts = urllib.parse.urlsplit(url)
-            connection = connections.setdefault(parts.netloc, http.client.HTTPConnection(parts.netloc, timeout=120))
-            try:
-                connection.request("POST", parts.path, body, {"Content-Type": "application/json"})
-                answer = connection.getresponse()
-                text = answer.read()
-                if answer.status != 200:
-                    self.refused.append((answer.status, text))
-            except (OSError, http.client.HTTPException) as error:
-                self.refused.append((0, repr(error)))
-                connections.pop(parts.netloc).close()
+            # As CONSUMERS.md asks of everybody: a callback without an answer is repeated. A kept connection may be over.
+            for _ in range(CALLBACK_TRIES):
+                status, text = self._post(connections, urllib.parse.urlsplit(url), body)
+                if status != 0:
+                    break
+            if status != 200:
+                self.refused.append((status, text))
         for connection in connections.values():
             connection.close()
+
+    @staticmethod
+    def _post(connections, parts, body):
+        """(status, text); 0 and the error if there was no answer."""
+        connection = connections.setdefault(parts.netloc, http.client.HTTPConnection(parts.netloc, timeout=120))
+        try:
+            connection.request("POST", parts.path, body, {"Content-Type": "application/json"})
+            answer = connection.getresponse()
+            return answer.status, answer.read()
+        except (OSError, http.client.HTTPException) as error:
+            connections.pop(parts.netloc).close()
+            return 0, repr(error)
 
 
 def arrival_of(request):
