@@ -45,11 +45,13 @@ const struct duebox_option amqp_option_rows[] = {
      .max = 3600000,
      .offset = AT(heartbeat_ms),
      .help = "heartbeat asked for, in whole seconds; a silent broker is given up after two of them"},
+    /* rabbitmq-c decodes tables within tables by recursion: 20,000 levels fit into 128 KiB and a thread's stack, the
+       100,000 of a larger frame would end the process. */
     {.name = "frame_max",
      .type = DUEBOX_OPT_SIZE,
      .def = "128KiB",
      .min = 4096,
-     .max = 16 << 20,
+     .max = 128 << 10,
      .offset = AT(frame_max),
      .help = "largest frame asked for; the broker may lower it"},
     {.name = "ca_file",

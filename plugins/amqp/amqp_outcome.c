@@ -57,7 +57,8 @@ static const struct amqp_outcome_row rows[] = {
     {AMQP_EVENT_INVALID, AMQP_INVALID_HEADER_NAME, CLASS(REJECTED), "amqp.header_name_too_long",
      "AMQP takes a header name of at most 255 bytes"},
     {AMQP_EVENT_INVALID, AMQP_INVALID_HEADERS_SIZE, CLASS(REJECTED), "amqp.headers_too_large",
-     "headers and properties together must fit into one frame: raise frame_max here and at the broker, or send less"},
+     "headers and properties together must fit into one frame, 128 KiB unless frame_max or the broker says less: send "
+     "less"},
     {AMQP_EVENT_INVALID, AMQP_INVALID_CC, CLASS(REJECTED), "amqp.header_reserved",
      "the headers CC and BCC are lists of more routing keys to RabbitMQ, which closes the channel over a text: give "
      "the "

@@ -6,11 +6,13 @@
 #include <stdarg.h>
 #include <stdint.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include <cmocka.h>
 
 #include "plugins/amqp/amqp_message.h"
+#include "plugins/amqp/amqp_options.h"
 
 static const int64_t wall = 1767323046999999; /* 2026-01-02T03:04:06.999999Z */
 
@@ -216,6 +218,42 @@ static void times(void **state) {
   }
 }
 
+static size_t put_length(char *at, size_t length) {
+  for (int i = 0; i < 4; i++)
+    at[i] = (char)(length >> (24 - 8 * i));
+  return 4;
+}
+
+/* rabbitmq-c goes one call deeper for each level: whoever writes to a result queue must not end the daemon by that. */
+static void headers_as_deep_as_the_largest_frame_takes_are_read(void **state) {
+  const struct duebox_option *row = amqp_option_rows;
+  while (strcmp(row->name, "frame_max") != 0)
+    row++;
+  for (size_t level = 5; level <= 6; level++) { /* lists in a list, or tables in a table */
+    const size_t size = (size_t)row->max;
+    char *frame = calloc(1, size);
+    size_t at = put_length(frame, size - 4);
+    if (level == 5) { /* a member without a name, which is a list */
+      frame[at + 1] = 'A';
+      at += 2;
+      at += put_length(frame + at, size - at - 4);
+    }
+    while (at + level <= size) {
+      at += level == 6;
+      frame[at++] = level == 6 ? 'F' : 'A';
+      at += put_length(frame + at, size - at - 4);
+    }
+    amqp_pool_t pool;
+    amqp_table_t table;
+    size_t offset = 0;
+    init_amqp_pool(&pool, 4096);
+    (void)amqp_decode_table((amqp_bytes_t){at, frame}, &pool, &table, &offset); /* whatever it is; it comes back */
+    assert_true(offset > 0);
+    empty_amqp_pool(&pool);
+    free(frame);
+  }
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(properties_are_as_agreed),
@@ -227,6 +265,7 @@ int main(void) {
       cmocka_unit_test(a_header_that_closes_the_channel_is_refused),
       cmocka_unit_test(the_size_of_the_head_is_an_upper_bound),
       cmocka_unit_test(times),
+      cmocka_unit_test(headers_as_deep_as_the_largest_frame_takes_are_read),
   };
   return cmocka_run_group_tests_name("amqp message", tests, NULL, NULL);
 }
