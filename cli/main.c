@@ -4,6 +4,7 @@
  */
 #include <fcntl.h>
 #include <locale.h>
+#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sysexits.h>
@@ -33,12 +34,23 @@ static void occupy_standard_streams(void) {
   }
 }
 
+/* Else a thread's stack is what RLIMIT_STACK says: too small for a batch of rows, or so large that memory runs out. */
+static void set_thread_stacks(void) {
+  enum { STACK_BYTES = 8 * 1024 * 1024 };
+  pthread_attr_t attr;
+  if (pthread_attr_init(&attr) != 0 || pthread_attr_setstacksize(&attr, STACK_BYTES) != 0 ||
+      pthread_setattr_default_np(&attr) != 0)
+    _exit(EX_OSERR);
+  pthread_attr_destroy(&attr);
+}
+
 int main(int argc, char **argv) {
   struct args args;
   struct err err = {0};
   struct cli cli;
   int code;
   occupy_standard_streams();
+  set_thread_stacks();
   bool known = args_parse(argc, argv, &args, &err);
   if (known && args.command && args.command->run == run_run)
     daemon_block_signals();

@@ -40,6 +40,17 @@ def test_no_connection_takes_the_number_of_a_closed_standard_stream(stage):
     assert [(streams / number).readlink() for number in "012"] == [Path("/dev/null")] * 3
 
 
+def test_a_small_limit_on_stacks_is_no_limit_for_threads(stage):
+    """Threads used to take ulimit -s as the size of their stacks, and died of it."""
+    stage.program = ["prlimit", f"--stack={256 * 1024}", preset_folder() / "bin" / "duebox"]
+    stage.http("h")
+    stage.consume_http()
+    stage.start()
+    stage.insert("h", count=20)
+    stage.wait_empty(60)
+    stage.check()
+
+
 # -- signals ------------------------------------------------------------------------------
 
 
