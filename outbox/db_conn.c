@@ -46,8 +46,12 @@ static const uint64_t ANSWER_BEFORE = 1024 * 1024, ANSWER_MAX = 1024 * 1024 * 10
  * MySQL keeps what it says of tables for a day, if it may. What the client says of its character set is ignored by a
  * server with skip-character-set-client-handshake, and changed by init_connect.
  *
+ * A session can begin inside a transaction: init_connect may start one, and a proxy may hand over a connection that was
+ * used. Nothing would be seen but its snapshot, and nothing committed. completion_type may not be set in there yet.
+ *
  * The other variables are set because a server may have other defaults, each of which would break a statement. */
 static const char setup[] =
+    "ROLLBACK AND NO CHAIN NO RELEASE;\n"
     "SET SESSION character_set_client = utf8mb4, character_set_results = utf8mb4, "
     "collation_connection = utf8mb4_general_ci, time_zone = '+00:00', autocommit = 1, innodb_lock_wait_timeout = 1, "
     "lock_wait_timeout = 5, "
@@ -126,15 +130,16 @@ static bool set_up_session(struct db_conn *conn, enum db_role role, struct err *
   text_puts(&script, setup);
   text_puts(&script, role == DB_DAEMON ? setup_daemon : "");
   text_puts(&script, setup_check);
-  struct db_result results[3];
-  bool ok = db_script(conn, &script, WHAT, results, 3, err);
+  enum { ROLLED_BACK, SET, ISOLATION, VARIABLES, RESULTS };
+  struct db_result results[RESULTS];
+  bool ok = db_script(conn, &script, WHAT, results, RESULTS, err);
   text_free(&script);
   if (!ok)
     return false;
   bool seen_zone = false, seen_isolation = false;
   struct server_names names = {0};
   struct db_row row;
-  while (ok && db_next(&results[2], &row, 2)) {
+  while (ok && db_next(&results[VARIABLES], &row, 2)) {
     if (!row.fields[0] || !row.fields[1])
       continue;
     seen_zone = seen_zone || strcmp(row.fields[0], "time_zone") == 0;
@@ -142,7 +147,7 @@ static bool set_up_session(struct db_conn *conn, enum db_role role, struct err *
     note_name(&names, row.fields[0], row.fields[1]);
     ok = check_variable(conn, role, row.fields[0], row.fields[1], err);
   }
-  db_results_free(results, 3);
+  db_results_free(results, RESULTS);
   name_server(conn, &names);
   if (ok && !(seen_zone && seen_isolation && conn->max_packet))
     ok = db_unexpected(err, WHAT);

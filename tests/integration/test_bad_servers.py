@@ -403,3 +403,18 @@ def test_what_a_server_does_to_character_sets_does_not_matter(stage):
     [request] = stage.receiver.requests
     assert request.headers["x"].encode("latin1").decode() == "é😀"
     assert stage.execute("SELECT state, last_error FROM outbox_history") == (("dead", "é😀"),)
+
+
+def test_a_session_that_begins_inside_a_transaction(stage):
+    """init_connect that starts one, or a proxy that hands over a used connection: nothing was sent, and all was ready."""
+    stage.http("h")
+    stage.consume_http()
+    stage.mariadb.create_user("unprivileged", "secret", [f"ALL ON `{stage.database}`.*"])
+    stage.mariadb.execute("SET GLOBAL init_connect = 'START TRANSACTION', GLOBAL completion_type = 'CHAIN'")
+    try:
+        stage.start(database={**stage.configuration["database"], "user": "unprivileged", "password": "secret"})
+        stage.insert("h", count=3)
+        stage.wait_empty(60)
+    finally:
+        stage.mariadb.execute("SET GLOBAL init_connect = '', GLOBAL completion_type = DEFAULT")
+    stage.check()
