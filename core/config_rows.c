@@ -46,9 +46,9 @@ const struct duebox_option config_database_rows[] = {
     {"allow_plaintext", BOOL, "false", 0, 0, RESTART, AT(allow_plaintext), NULL,
      "permit a server on another host without TLS"},
     {"connect_timeout", DURATION, "5s", 100, 5 * MINUTE, RESTART, AT(connect_timeout_ms), NULL,
-     "longest wait for a connection"},
+     "longest wait for a connection, and then for the login"},
     {"read_timeout", DURATION, "30s", SECOND, HOUR, RESTART, AT(read_timeout_ms), NULL,
-     "longest wait for the server's answer"},
+     "longest wait for the server's answer, and for a session to be set up"},
     {"wake", ENUM, "auto", 0, 0, RESTART, AT(wake), wakes,
      "how new rows are noticed at once: by the server's binlog where it can be read (auto), by polling alone, or by "
      "the "

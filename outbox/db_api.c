@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 #include "outbox/db_api.h"
 
+#include <errno.h>
+#include <poll.h>
 #include <string.h>
 #include <sys/socket.h>
 
@@ -8,6 +10,7 @@
 
 #include "outbox/db_auth.h"
 #include "outbox/db_error.h"
+#include "outbox/db_watch.h"
 
 #if DB_API_MARIADB
 typedef my_bool api_bool;
@@ -47,12 +50,30 @@ static unsigned whole_seconds(int64_t ms) {
   return seconds < 1 ? 1 : seconds > 3600 ? 3600 : (unsigned)seconds;
 }
 
+#if DB_API_MARIADB
+/* The library waits by this from connecting on, the only place where it lets its socket be seen during a login. */
+static int wait_for_socket(my_socket fd, my_bool is_read, int timeout_ms) {
+  struct pollfd waits = {.fd = fd, .events = is_read ? POLLIN : POLLOUT};
+  int ready;
+  db_watch_socket(fd);
+  do {
+    ready = poll(&waits, 1, timeout_ms ? timeout_ms : -1);
+  } while (ready == -1 && errno == EINTR);
+  if (ready == 0)
+    errno = ETIMEDOUT;
+  return ready;
+}
+#endif
+
 static void prepare_limits(MYSQL *mysql, const struct database_config *config, bool patient) {
   unsigned connect = whole_seconds(config->connect_timeout_ms), io = whole_seconds(config->read_timeout_ms);
   mysql_options(mysql, MYSQL_OPT_CONNECT_TIMEOUT, &connect);
   if (!patient)
     mysql_options(mysql, MYSQL_OPT_READ_TIMEOUT, &io);
   mysql_options(mysql, MYSQL_OPT_WRITE_TIMEOUT, &io);
+#if DB_API_MARIADB
+  mysql_optionsv(mysql, MARIADB_OPT_IO_WAIT, wait_for_socket);
+#endif
   unsigned long packet = 1024ul * 1024 * 1024;
   mysql_options(mysql, MYSQL_OPT_MAX_ALLOWED_PACKET, &packet);
   /* A server must not be able to ask for files of this machine. */
@@ -93,11 +114,12 @@ bool db_api_verify(MYSQL *mysql, const struct database_config *config, struct er
   return true;
 }
 
-void db_api_interrupt(MYSQL *mysql) {
+int db_api_socket(MYSQL *mysql) {
 #if DB_API_MARIADB
-  my_socket fd = mysql_get_socket(mysql);
+  return mysql_get_socket(mysql);
 #else
-  int fd = mysql->net.fd;
+  return mysql->net.fd;
 #endif
-  (void)shutdown(fd, SHUT_RDWR);
 }
+
+void db_api_interrupt(MYSQL *mysql) { (void)shutdown(db_api_socket(mysql), SHUT_RDWR); }

@@ -55,6 +55,8 @@ MUSTCHECK bool db_api_tail(MYSQL *mysql, const struct database_config *config, c
 /* Waits for the next event, at most the connection's read time-out. False with err: no more of them. */
 MUSTCHECK bool db_api_tail_next(struct db_tail *tail, struct db_event *event, struct err *err);
 void db_api_tail_close(struct db_tail **tail);
+/* The socket of a connection that is made. */
+int db_api_socket(MYSQL *mysql);
 /* Any thread: has a call that waits on this connection fail at once. */
 void db_api_interrupt(MYSQL *mysql);
 

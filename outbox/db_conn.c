@@ -11,6 +11,7 @@
 #include "outbox/db_api.h"
 #include "outbox/db_error.h"
 #include "outbox/db_stmt.h"
+#include "outbox/db_watch.h"
 #include "outbox/schema.h"
 #include "outbox/server.h"
 
@@ -195,6 +196,28 @@ bool db_failed(void *mysql, const struct database_config *config, const char *wh
   return err_set(err, code, "%s: %s (error %d)%s%s", what, said, code, *cure ? "; " : "", cure);
 }
 
+/* What the server needs from the first byte on until we know that it is our database, within limits for the whole. */
+static bool log_in(struct db_conn *conn, enum db_role role, struct err *err) {
+  const struct database_config *config = conn->config;
+  const char *limit = "connect_timeout (for connecting and for logging in, each)";
+  struct db_watch watch;
+  db_watch_begin(&watch, 2 * config->connect_timeout_ms);
+  bool ok = connect_now(conn, role, err) && db_api_verify(conn->mysql, config, err);
+  if (ok) {
+    limit = "read_timeout (for what sets a session up, together)";
+    db_watch_socket(db_api_socket(conn->mysql));
+    db_watch_again(&watch, config->read_timeout_ms);
+    ok = set_up_session(conn, role, err) && server_wait_for_cluster(conn, err) &&
+         (role == DB_MIGRATE || schema_check(conn, err));
+  }
+  if (!db_watch_end(&watch))
+    return ok;
+  char place[256];
+  db_place(config, place, sizeof place);
+  return err_set(err, DB_E_LOGIN, "database %s: the login did not end within database.%s; %s", place, limit,
+                 db_error_cure(DB_E_LOGIN));
+}
+
 bool db_open(const struct database_config *config, enum db_role role, const char *purpose, struct db_conn **out,
              struct err *err) {
   db_api_thread();
@@ -207,9 +230,7 @@ bool db_open(const struct database_config *config, enum db_role role, const char
   conn->config = config;
   conn->role = role;
   conn->max_answer = ANSWER_BEFORE;
-  if (!db_api_prepare(conn->mysql, config, role == DB_MIGRATE, purpose, err) || !connect_now(conn, role, err) ||
-      !db_api_verify(conn->mysql, config, err) || !set_up_session(conn, role, err) ||
-      !server_wait_for_cluster(conn, err) || (role != DB_MIGRATE && !schema_check(conn, err))) {
+  if (!db_api_prepare(conn->mysql, config, role == DB_MIGRATE, purpose, err) || !log_in(conn, role, err)) {
     db_close(&conn);
     return false;
   }

@@ -110,6 +110,8 @@ static const struct {
     {DB_E_EVENT, DB_LOST,
      "it is followed again from behind that; set database.wake: poll where such rows are frequent"},
     {DB_E_PROTOCOL, DB_LOST, "something between here and the server changes the answers; connect directly"},
+    {DB_E_LOGIN, DB_DOWN,
+     "make sure that it is your database that answers there; if it is, and slow, raise that limit"},
     {DB_E_NO_MEMORY, DB_DOWN, "this machine is out of memory; lower engine.batch or the routes' concurrency"},
 };
 

@@ -45,6 +45,7 @@ enum db_own_error {
   DB_E_PROTOCOL,     /* the server's answer is not what the statement gives */
   DB_E_BINLOG,       /* there is no binlog that could be followed */
   DB_E_EVENT,        /* an event of the binlog is too large to be read */
+  DB_E_LOGIN,        /* a login did not end in time */
   DB_E_END,
 };
 

@@ -4,11 +4,13 @@ A server chooses the login method, and on loopback there is no TLS by default: a
 database that somebody else administers, could ask for the password as it is.
 """
 
+import contextlib
 import os
 import socket
 import struct
 import subprocess
 import threading
+import time
 
 import pytest
 
@@ -226,3 +228,52 @@ def test_an_answer_that_never_ends_is_cut_off(stage):
             done = daemon.run(*command, check=False, limit_s=120)
             said = done.stdout + done.stderr
             assert done.returncode != 0 and "which no statement gives" in said, said
+
+
+class Switches(Rogue):
+    """Asks for another login method again and again, and does not wait for the answers."""
+
+    def _talk(self, client):
+        client.settimeout(60)
+        client.sendall(packet(0, greeting("mysql_native_password")))
+        number = self._hear(client)
+        threading.Thread(target=self._swallow, args=(client,), daemon=True).start()
+        switch = SWITCH + b"mysql_native_password\0" + CHALLENGE + b"\0"
+        while True:
+            client.sendall(b"".join(packet((number + 2 * times) % 256, switch) for times in range(128)))
+
+    @staticmethod
+    def _swallow(client):
+        with contextlib.suppress(OSError):
+            while client.recv(65536):
+                pass
+
+
+class Trickles(Rogue):
+    """Lets everybody in, and answers the first statement with a column's name, a byte now and then."""
+
+    def _talk(self, client):
+        client.settimeout(60)
+        client.sendall(packet(0, greeting("mysql_native_password")))
+        client.sendall(packet(self._hear(client), OK))
+        self._hear(client)
+        client.sendall(struct.pack("<I", 0xffff)[:3] + b"\x01")
+        while True:
+            client.sendall(b"x")
+            time.sleep(0.3)
+
+
+@pytest.mark.parametrize("kind, word", [(Switches, "database.connect_timeout"), (Trickles, "database.read_timeout")])
+def test_a_login_ends_whatever_the_server_does(stage, kind, word):
+    """No single wait is long, but the whole has a limit: the daemon says so and stops when it is asked to, and so does
+    doctor."""
+    stage.daemon()
+    with kind("mysql_native_password") as rogue:
+        stage.configuration["database"] = {"host": "127.0.0.1", "port": rogue.port, "user": "duebox", "name": "shop",
+                                           "password": PASSWORD, "connect_timeout": "1s", "read_timeout": "2s"}
+        daemon = stage.daemon(migrate=False)
+        done = daemon.run("doctor", check=False, limit_s=60)
+        assert done.returncode != 0 and word in done.stdout + done.stderr, done.stdout + done.stderr
+        daemon.start(wait_ready=False)
+        daemon.wait_log("DUEBOX-LEASE-TROUBLE", limit_s=30, text=word)
+        daemon.stop(limit_s=30)
