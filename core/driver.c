@@ -103,7 +103,8 @@ void driver_left(struct flight *flight, bool confirmed) {
 /* Detaches up to SUBMIT_BATCH pending flights that may be sent now. A flight that is given to the sink may be completed
  * and used again at any time: it must be in no list of ours by then, and only its view may be looked at, which stays as
  * long as the plugin may have it. */
-static size_t take_submittable(struct driver *driver, const struct duebox_task *views[SUBMIT_BATCH]) {
+static size_t take_submittable(struct driver *driver, const struct duebox_task *views[SUBMIT_BATCH],
+                               struct lane *lanes[SUBMIT_BATCH]) {
   struct flight_list waiting = {0};
   struct flight *flight;
   struct asked_lane asked = {0};
@@ -112,6 +113,7 @@ static size_t take_submittable(struct driver *driver, const struct duebox_task *
   while (n < SUBMIT_BATCH && (flight = flight_list_pop(&driver->pending))) {
     switch (judge(driver, flight, &asked, now)) {
     case SEND:
+      lanes[n] = flight->lane;
       views[n++] = &flight->task->view;
       give_to_sink(driver, flight, now.mono_us);
       break;
@@ -157,17 +159,30 @@ static void put_back(struct driver *driver, const struct duebox_task **views, si
   driver->pending = rest;
 }
 
+/* What the lanes of `n` offered tasks learn of their sink, which took the first of them. */
+static void follow_offer(const struct driver *driver, struct lane *const *lanes, size_t taken, size_t n, int64_t now) {
+  bool has_none = atomic_load_explicit(&driver->at_sink, memory_order_relaxed) == 0;
+  for (size_t i = 0; i < taken; i++)
+    if (i == 0 || lanes[i] != lanes[i - 1])
+      stall_taken(&lanes[i]->stall);
+  for (size_t i = 0; i < n && taken == 0 && has_none; i++)
+    if (i == 0 || lanes[i] != lanes[i - 1])
+      stall_refused(&lanes[i]->stall, now);
+}
+
 static bool submit_pending(struct driver *driver) {
   const struct duebox_task *views[SUBMIT_BATCH];
-  for (size_t n; (n = take_submittable(driver, views)) > 0;) {
+  struct lane *lanes[SUBMIT_BATCH]; /* of the views; a task that was taken may be gone by then */
+  for (size_t n; (n = take_submittable(driver, views, lanes)) > 0;) {
     enter_plugin(driver);
     size_t taken = driver->module->sink->submit(driver->inst, views, n);
     if (!leave_plugin(driver))
       return false;
-    if (taken < n) {
+    if (taken < n)
       put_back(driver, views + taken, n - taken);
+    follow_offer(driver, lanes, taken, n, clock_mono_us());
+    if (taken < n)
       break;
-    }
   }
   flush_done(driver);
   return true;

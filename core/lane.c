@@ -52,7 +52,9 @@ void lane_limit(struct lane *lane) {
 }
 
 void lane_follow_stall(struct lane *lane, int64_t now_us) {
-  lane->stalled = lane->route && lane->route->claim == CLAIM_MEMORY && stall_is_now(&lane->stall, now_us);
+  /* Calls of which a claim is recorded may take long, and only being refused says something of their sink. */
+  bool timed = lane->route && lane->route->claim == CLAIM_MEMORY;
+  lane->stalled = lane->route && (timed ? stall_is_now : stall_refuses)(&lane->stall, now_us);
 }
 
 uint32_t lane_credit(const struct lane *lane, uint32_t batch, int64_t now_us) {

@@ -80,10 +80,12 @@ struct lane {
 
   bool paused;
   struct suspects suspects; /* its tasks in flight that were so in a crash */
+  int64_t set_us;           /* database clock: when an operator paused or resumed it; 0 = never */
   bool gone;                /* paused because its destination said so; the table does not know yet */
   int64_t gone_us;          /* database clock: when the call began that was told so */
   char pause_reason[256];
   struct health health;   /* of all that the route leads to */
+  int64_t leads_there_us; /* monotonic: since when its plugin is told what it is told now */
   bool instance_down;     /* it is the whole plugin instance that is down, and the plugin says when it is back */
   unsigned ups_seen;      /* of its driver, when it was suspended */
   struct targets targets; /* those of its own that are in trouble */

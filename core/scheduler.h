@@ -159,6 +159,8 @@ void scheduler_arrivals(struct scheduler *s, struct flight_list *settled); /* sc
 void scheduler_follow_outcome(struct scheduler *s, const struct flight *flight); /* what it says of its destination */
 void scheduler_follow_plugins(struct scheduler *s); /* routes whose plugin is connected again go on */
 void scheduler_follow_stalls(struct scheduler *s);  /* routes whose destinations stand still: since when, and where */
+/* Nothing that was heard of the route's destination counts any more, nor of its targets. */
+void scheduler_forget_trouble(struct scheduler *s, struct lane *lane);
 /* Whether a task that was read must wait for its target: the flight is ended as deferred then. */
 bool scheduler_target_waits(struct scheduler *s, struct flight *flight);
 /* scheduler_heads.c: */

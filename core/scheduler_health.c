@@ -43,6 +43,19 @@ static void log_resumed(const struct lane *lane) {
   log_info("DUEBOX-ROUTE-RESUMED", "route=%s its destination answers again", lane->name);
 }
 
+void scheduler_forget_trouble(struct scheduler *s, struct lane *lane) {
+  bool was = health_suspended(&lane->health);
+  pthread_mutex_lock(&s->lanes_lock);
+  lane->health = (struct health){0};
+  lane->instance_down = false;
+  targets_clear(&lane->targets, &s->target_count);
+  lane_limit(lane);
+  pthread_mutex_unlock(&s->lanes_lock);
+  if (was)
+    log_info("DUEBOX-ROUTE-RESUMED", "route=%s it is tried anew, since it leads elsewhere or somebody resumed it",
+             lane->name);
+}
+
 static void suspend_lane(struct scheduler *s, struct lane *lane, const struct flight *flight) {
   const struct health_trouble trouble = trouble_of(flight);
   pthread_mutex_lock(&s->lanes_lock);
@@ -235,13 +248,15 @@ static void probe_lost(struct scheduler *s, const struct flight *flight) {
 
 /* --- stalls --- */
 
-/* The task that the lane's sink has had for longest without an answer; NULL = it has none. */
-static const struct flight *oldest_at_sink(const struct scheduler *s, const struct lane *lane) {
+/* The task that the lane's sink has had for longest without an answer or, where it refuses all, that has been read for
+ * it first; NULL = there is none. */
+static const struct flight *oldest_of_stall(const struct scheduler *s, const struct lane *lane, bool refuses) {
   const struct flight *oldest = NULL;
   for (const struct flight *one = flight_first(s->flights); one; one = flight_after(s->flights, one)) {
-    bool there = one->lane == lane && one->times_sink && flight_token(one) != 0 &&
-                 atomic_load_explicit(&one->submitted, memory_order_acquire);
-    if (there && (!oldest || one->handed_us < oldest->handed_us))
+    bool mine = one->lane == lane && flight_token(one) != 0;
+    if (!mine || !(refuses || (one->times_sink && atomic_load_explicit(&one->submitted, memory_order_acquire))))
+      continue;
+    if (!oldest || (refuses ? one->read_us < oldest->read_us : one->handed_us < oldest->handed_us))
       oldest = one;
   }
   return oldest;
@@ -249,7 +264,8 @@ static const struct flight *oldest_at_sink(const struct scheduler *s, const stru
 
 /* Notes where it stands still, once for each stall that lasts, and logs the first one. */
 static void say_stalled(struct scheduler *s, struct lane *lane, int64_t now_us) {
-  const struct flight *oldest = oldest_at_sink(s, lane);
+  bool refuses = stall_refuses(&lane->stall, now_us);
+  const struct flight *oldest = oldest_of_stall(s, lane, refuses);
   if (!oldest || !lane->route)
     return; /* it has just been answered */
   char name[TARGET_NAME_MAX + 1], key[65];
@@ -264,11 +280,18 @@ static void say_stalled(struct scheduler *s, struct lane *lane, int64_t now_us) 
   if (lane->stall_said)
     return;
   lane->stall_said = true;
-  log_warn("DUEBOX-ROUTE-STALLED",
-           "route=%s target=%s message_id=%s it has not confirmed this task for %.1f s, nor any after it: until it "
-           "confirms one, the others wait in the table and one is tried every %.2f s",
-           lane->name, lane->stalled_target, lane->stalled_task, (double)(now_us - oldest->handed_us) / 1e6,
-           (double)stall_limit_us(&lane->stall) / 1e6);
+  if (refuses)
+    log_warn("DUEBOX-ROUTE-STALLED",
+             "route=%s target=%s message_id=%s plugin instance %s has no task and takes none (its submit() says full): "
+             "tasks wait in the table and one is tried every %.2f s; a restart makes the instance anew",
+             lane->name, lane->stalled_target, lane->stalled_task, lane->route->plugin->name,
+             (double)stall_limit_us(&lane->stall) / 1e6);
+  else
+    log_warn("DUEBOX-ROUTE-STALLED",
+             "route=%s target=%s message_id=%s it has not confirmed this task for %.1f s, nor any after it: until it "
+             "confirms one, the others wait in the table and one is tried every %.2f s",
+             lane->name, lane->stalled_target, lane->stalled_task, (double)(now_us - oldest->handed_us) / 1e6,
+             (double)stall_limit_us(&lane->stall) / 1e6);
 }
 
 static void say_flows(struct scheduler *s, struct lane *lane) {
@@ -276,7 +299,7 @@ static void say_flows(struct scheduler *s, struct lane *lane) {
   lane->stalled_target[0] = lane->stalled_task[0] = '\0';
   pthread_mutex_unlock(&s->lanes_lock);
   lane->stall_said = false;
-  log_info("DUEBOX-ROUTE-FLOWS", "route=%s its destination confirms tasks again", lane->name);
+  log_info("DUEBOX-ROUTE-FLOWS", "route=%s its destination takes and confirms tasks again", lane->name);
 }
 
 void scheduler_follow_stalls(struct scheduler *s) {
@@ -314,7 +337,8 @@ void scheduler_follow_outcome(struct scheduler *s, const struct flight *flight) 
   const struct duebox_outcome *outcome = &flight->outcome;
   bool of_target = outcome->scope == DUEBOX_SCOPE_TARGET && lane->route;
   bool own_target = of_target && lane->route->many_targets;
-  bool tells = flight->end == FLIGHT_OUTCOME && flight->driver == lane->driver;
+  bool tells =
+      flight->end == FLIGHT_OUTCOME && flight->driver == lane->driver && flight->read_us >= lane->leads_there_us;
   switch (tells ? outcome->cls : DUEBOX_UNKNOWN) {
   case DUEBOX_UNAVAILABLE:
   case DUEBOX_GONE:

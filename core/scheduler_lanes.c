@@ -12,6 +12,7 @@
 #include "core/base/clock.h"
 #include "core/base/leave.h"
 #include "core/base/log.h"
+#include "core/options.h"
 #include "core/scheduler.h"
 
 enum { STRANGERS_MAX = 100 }; /* lanes for unknown routes by name; an application may write any number of names */
@@ -33,10 +34,18 @@ void scheduler_close(struct lane *lane, uint64_t shards) {
   lane->old_shards |= shards;
 }
 
+/* Whether a route leads elsewhere than it did, as far as its plugin is told. */
+static bool leads_elsewhere(const struct route_config *was, const struct route_config *now) {
+  return !was || !now || was->plugin->module != now->plugin->module ||
+         strcmp(was->plugin->name, now->plugin->name) != 0 ||
+         !options_equal(now->plugin->module->route_options, was->options, now->options);
+}
+
 /* Points the lane at its route in the current configuration, or at none. */
 static void configure_lane(struct scheduler *s, struct lane *lane) {
   const struct route_config *route = config_route(s->config->config, lane->name, strlen(lane->name));
   pthread_mutex_lock(&s->lanes_lock);
+  bool elsewhere = leads_elsewhere(lane->route, route); /* before the configuration that it belongs to may go */
   config_ref_drop(lane->config);
   lane->config = config_ref_take(s->config);
   bool comes_back = route && !lane->route;
@@ -48,6 +57,10 @@ static void configure_lane(struct scheduler *s, struct lane *lane) {
   lane_limit(lane);
   lane->unknown_logged = false;
   pthread_mutex_unlock(&s->lanes_lock);
+  if (elsewhere) {
+    lane->leads_there_us = clock_mono_us();
+    scheduler_forget_trouble(s, lane);
+  }
   if (comes_back) { /* what waits here may be held in the table by now, and comes back after a sweep */
     scheduler_close(lane, UINT64_MAX);
     if (order_forget_shards(&lane->order, UINT64_MAX))
@@ -127,6 +140,9 @@ static void apply_setting(struct scheduler *s, struct lane *lane, const struct r
   bool paused = mine && mine->paused;
   if (paused || (mine && mine->changed_us > lane->gone_us))
     lane->gone = false; /* the table knows, or somebody has resumed it since */
+  if (mine && !paused && mine->changed_us > lane->set_us)
+    scheduler_forget_trouble(s, lane);
+  lane->set_us = mine ? mine->changed_us : 0;
   if (paused == lane->paused || lane->gone)
     return;
   pthread_mutex_lock(&s->lanes_lock);

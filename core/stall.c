@@ -99,6 +99,32 @@ int64_t stall_probe_at_us(const struct stall *stall) {
   return (handed_us > stall->probed_us ? handed_us : stall->probed_us) + stall_limit_us(stall);
 }
 
+static int64_t read_time(const atomic_int_fast64_t *time) {
+  return atomic_load_explicit((atomic_int_fast64_t *)(uintptr_t)time, memory_order_relaxed);
+}
+
+/* Whether nothing was offered for so long that the last refusal says nothing of now: a stalled sink is tried more
+ * often. */
+static bool is_history(const struct stall *stall, int64_t now_us) {
+  return now_us - read_time(&stall->refused_to_us) > 2 * (int64_t)STALL_MAX_US;
+}
+
+void stall_refused(struct stall *stall, int64_t now_us) {
+  if (read_time(&stall->refused_from_us) == 0 || is_history(stall, now_us))
+    atomic_store_explicit(&stall->refused_from_us, now_us, memory_order_relaxed);
+  atomic_store_explicit(&stall->refused_to_us, now_us, memory_order_relaxed);
+}
+
+void stall_taken(struct stall *stall) {
+  if (read_time(&stall->refused_from_us) != 0)
+    atomic_store_explicit(&stall->refused_from_us, 0, memory_order_relaxed);
+}
+
+bool stall_refuses(const struct stall *stall, int64_t now_us) {
+  int64_t from_us = read_time(&stall->refused_from_us);
+  return from_us != 0 && now_us - from_us >= STALL_REFUSED_US && !is_history(stall, now_us);
+}
+
 static int64_t median(const int64_t *values, unsigned count) {
   int64_t sorted[STALL_ROUNDS] = {0};
   for (unsigned i = 0; i < count; i++) {

@@ -15,6 +15,9 @@
  * tells: so one task goes in the time in which it should be confirmed, as a recorded claim, of which the row says what
  * it is.
  *
+ * A sink that takes nothing although it has nothing stands still as well: one that is full has tasks to confirm, one
+ * that connects does not for long.
+ *
  * Hand-overs come from one thread at a time, confirms from any thread, and anybody may ask. Nothing is allocated, and
  * nobody waits. All zero is a sink that was given nothing yet.
  */
@@ -30,7 +33,8 @@ enum { STALL_SLOTS = 64, STALL_ROUNDS = 7 };
 enum {
   STALL_MIN_US = 50 * 1000,
   STALL_FIRST_US = 250 * 1000, /* until it has confirmed something: it connects, and may be far away */
-  STALL_MAX_US = 5 * 1000 * 1000
+  STALL_MAX_US = 5 * 1000 * 1000,
+  STALL_REFUSED_US = 5 * 1000 * 1000 /* it has taken nothing for so long: no less, since it may be connecting */
 };
 enum { STALL_SHOWN_US = 1000 * 1000 }; /* shorter ones are nobody's business but the reader's */
 
@@ -43,6 +47,8 @@ struct stall {
   atomic_uint first, last; /* numbers of slots; `first` may be empty */
   atomic_uint confirmed;   /* the last slot of which a task was confirmed */
   atomic_int_fast64_t limit_us;
+  /* Monotonic: the first and the last offer that was refused since it has taken a task; 0 = none was. */
+  atomic_int_fast64_t refused_from_us, refused_to_us;
   /* The reader's. */
   int64_t probed_us; /* monotonic: when a task was last read for it although it stands still */
   /* The learner's. */
@@ -62,6 +68,12 @@ void stall_withdrawn(struct stall *stall, uint32_t slot);
 static inline bool stall_confirms(enum duebox_outcome_class cls) {
   return cls == DUEBOX_DELIVERED || cls == DUEBOX_RETRY || cls == DUEBOX_GONE;
 }
+/* The sink was offered tasks while it had none of its instance, and took none. The thread of the hand-overs. */
+void stall_refused(struct stall *stall, int64_t now_us);
+/* It took one that was offered. The same thread. */
+void stall_taken(struct stall *stall);
+/* Whether it takes nothing of what it is offered. */
+bool stall_refuses(const struct stall *stall, int64_t now_us);
 /* Learns from a task that the sink has confirmed. One thread. */
 void stall_learn(struct stall *stall, int64_t handed_us, int64_t confirmed_us, int64_t now_us);
 /* How long a task may be unconfirmed. */
@@ -75,7 +87,9 @@ static inline void stall_probed(struct stall *stall, int64_t now_us) { stall->pr
 #ifdef STALL_OFF /* to measure what the rule costs: tests/bench/scenarios/slow.py */
 static inline bool stall_is_now(const struct stall *stall, int64_t now_us) { return false; }
 #else
-static inline bool stall_is_now(const struct stall *stall, int64_t now_us) { return stall_at_us(stall) <= now_us; }
+static inline bool stall_is_now(const struct stall *stall, int64_t now_us) {
+  return stall_at_us(stall) <= now_us || stall_refuses(stall, now_us);
+}
 #endif
 
 #endif

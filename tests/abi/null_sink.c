@@ -34,6 +34,7 @@ struct null_options {
   const char *hang_until;
   const char *create_waits;
   const char *create_fails;
+  const char *full_while;
   struct duebox_map settings;
   const char *password;
 };
@@ -153,6 +154,8 @@ static size_t null_submit(void *inst, const struct duebox_task *const *tasks, si
   struct null_instance *n = inst;
   size_t taken = 0;
   int64_t ready = now_ms() + n->options->delay_ms;
+  if (n->options->full_while && access(n->options->full_while, F_OK) == 0)
+    return 0;
   for (; taken < count && !n->closed && n->count < n->cap; taken++) {
     const struct duebox_task *task = tasks[taken];
     if (payload_is(task, "crash"))
@@ -247,6 +250,7 @@ static const struct duebox_option options[] = {
      "file that ends the hang of payload \"hang\""},
     {"create_waits", DUEBOX_OPT_STRING, NULL, 0, 0, 0, AT(create_waits), NULL, "file that keeps create() waiting"},
     {"create_fails", DUEBOX_OPT_STRING, NULL, 0, 0, 0, AT(create_fails), NULL, "why create() fails"},
+    {"full_while", DUEBOX_OPT_STRING, NULL, 0, 0, 0, AT(full_while), NULL, "file that keeps submit() from taking any"},
     {"settings", DUEBOX_OPT_MAP, NULL, 0, 0, 0, AT(settings), NULL, "free keys, ignored"},
     {"password", DUEBOX_OPT_SECRET, NULL, 0, 0, 0, AT(password), NULL, "a secret, ignored"},
     {.name = NULL}};

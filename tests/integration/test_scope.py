@@ -1,5 +1,7 @@
 """Trouble costs what it concerns and nothing else: a row, a target (one topic, routing key or URL), a route."""
 
+import pytest
+
 from support.servers.http_receiver import Answer, HttpReceiver
 from support.tcp_proxy import TcpProxy
 from support.wait import wait_until
@@ -115,6 +117,36 @@ def test_retry_after_holds_the_destination(stage):
         stage.wait_empty(LIMIT_S, where="route = 'other'")
         assert len(receiver.requests) - 100 == seen
         assert stage.count(where="attempt > 0") <= 16
+
+
+@pytest.mark.parametrize("way", ["reload", "resume"])
+def test_rest_that_was_asked_for_ends_with_who_asked_or_by_an_operator(stage, way):
+    """An endpoint asked for an hour of rest: a reload with another URL does not make the new one wait for that, and an
+    operator's resume ends it, without a pause before. (Only a restart did.) A reload that changes nothing of the route
+    leaves it at rest."""
+    with HttpReceiver() as receiver:
+        receiver.on("/old", Answer(503, headers={"Retry-After": "3600"}))
+        receiver.on("/new", Answer(200))
+        stage.plugin("hooks", module="http", allow_private=True)
+        stage.route("h", via="hooks", url=f"{receiver.url}/old")
+        daemon = stage.start()
+        insert_keys(stage, "h", ["k"])
+        wait_until(lambda: route_status(daemon, "h")["suspended"], LIMIT_S, "the route to rest")
+        stage.configuration["routes"]["h"]["concurrency"] = 3
+        assert daemon.reload({**daemon.configuration, "routes": stage.configuration["routes"]})
+        assert route_status(daemon, "h")["suspended"]
+        if way == "reload":
+            stage.configuration["routes"]["h"]["url"] = f"{receiver.url}/new"
+            assert daemon.reload({**daemon.configuration, "routes": stage.configuration["routes"]})
+        else:
+            receiver.on("/old", Answer(200))
+            daemon.run("route", "resume", "h", "--reason", "it said that it is well")
+        daemon.wait_log("DUEBOX-ROUTE-RESUMED")
+        insert_keys(stage, "h", ["k"])
+        where = "/new" if way == "reload" else "/old"
+        wait_until(lambda: [one.path for one in receiver.requests].count(where) >= (1 if way == "reload" else 2), LIMIT_S,
+                   "a task to be sent")
+        assert not route_status(daemon, "h")["suspended"]
 
 
 def test_a_destination_that_only_fails_is_called_seldom(stage):

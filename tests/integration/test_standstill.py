@@ -88,6 +88,28 @@ def test_a_target_that_never_confirms_does_not_stop_the_others(stage):
     assert daemon.alive()
 
 
+@pytest.mark.parametrize("claim", ["memory", "recorded"])
+def test_a_plugin_that_takes_nothing_is_said(stage, tmp_path, claim):
+    """A plugin whose submit() says full though it has no task: the log, the metrics and `route list` say that its route
+    stands still, and it goes on when the plugin takes tasks again. (Only tasks that it had taken used to count: the
+    route stood still, and all seemed to be well.)"""
+    full = tmp_path / "full"
+    full.touch()
+    stage.plugin("nowhere", module="null", full_while=str(full))
+    stage.route("work", via="nowhere", claim=claim)
+    daemon = stage.start()
+    insert(stage, "first")
+    line = daemon.wait_log("DUEBOX-ROUTE-STALLED")
+    assert "nowhere has no task and takes none" in str(line), line
+    wait_until(lambda: is_stalled(daemon), LIMIT_S, "the metric to say so")
+    (route,) = json.loads(daemon.run("route", "list", "-o", "json").stdout)
+    assert route["stalled_us"] > 0 and "first task first" in route["reason"], route
+    full.unlink()
+    stage.wait_empty(LIMIT_S)
+    daemon.wait_log("DUEBOX-ROUTE-FLOWS")
+    assert not is_stalled(daemon)
+
+
 def paths(stage):
     return [request.path for request in stage.receiver.requests]
 

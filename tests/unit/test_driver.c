@@ -208,6 +208,21 @@ static void what_is_refused_confirms_nothing(void **state) {
   send_to_the_liar(&(struct liar){.stands = true}, FLIGHT_UNSENT, 1, 0);
 }
 
+static bool refuses_after(int64_t us) {
+  struct stall *stall = &stand.lane.stall;
+  atomic_store(&stall->refused_to_us, atomic_load(&stall->refused_from_us) + us);
+  return stall_refuses(stall, atomic_load(&stall->refused_to_us));
+}
+
+/* It has nothing and takes nothing: that counts from the first offer, until it takes one. */
+static void one_that_takes_nothing_is_noticed(void **state) {
+  send_to_the_liar(&(struct liar){.stands = true}, FLIGHT_UNSENT, 1, 0);
+  assert_false(refuses_after(STALL_REFUSED_US - 1));
+  assert_true(refuses_after(STALL_REFUSED_US));
+  send_to_the_liar(&(struct liar){0}, FLIGHT_OUTCOME, 2, 1);
+  assert_false(refuses_after(STALL_REFUSED_US));
+}
+
 /* On a busy machine confirms are there that nobody has had the time to take: a task waits for them for a moment before
  * it goes back to the table. (It used to go back at once, and a busy drain read many rows twice.) */
 static void a_task_waits_a_moment_for_a_stall_to_end(void **state) {
@@ -346,6 +361,7 @@ int main(void) {
       cmocka_unit_test(what_is_completed_and_refused_is_over),
       cmocka_unit_test(what_is_refused_is_offered_under_another_token),
       cmocka_unit_test(what_is_refused_confirms_nothing),
+      cmocka_unit_test(one_that_takes_nothing_is_noticed),
       cmocka_unit_test(what_a_plugin_says_holds_none_of_its_secrets),
       cmocka_unit_test(a_destination_that_flaps_writes_few_lines),
       cmocka_unit_test(a_task_waits_a_moment_for_a_stall_to_end),

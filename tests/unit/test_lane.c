@@ -212,6 +212,10 @@ static void a_stalled_lane_probes_with_one(void **state) {
   f.route.claim = CLAIM_RECORDED;                                            /* of these the rows say what they are */
   lane_follow_stall(&f.lane, now);
   assert_false(f.lane.stalled);
+  stall_refused(&f.lane.stall, now);
+  stall_refused(&f.lane.stall, now + STALL_REFUSED_US);
+  lane_follow_stall(&f.lane, now + STALL_REFUSED_US); /* but a sink that takes none of them stands still */
+  assert_true(f.lane.stalled);
 }
 
 static void the_highest_priority_is_read_first(void **state) {

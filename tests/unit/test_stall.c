@@ -218,6 +218,30 @@ static void what_is_refused_shows_nothing(void **state) {
   assert_true(stall_is_now(&sink->stall, sink->now_us));
 }
 
+/* Its queue is full although it has nothing: that ends when it takes a task, or when nobody has tried for long. (Only
+ * tasks that it had taken used to count, and a route whose plugin took none stood still and seemed to be well.) */
+static void one_that_takes_nothing_is_stalled(void **state) {
+  struct sink *sink = *state;
+  for (int64_t waited = 0; waited < STALL_REFUSED_US; waited += MS(10)) {
+    assert_false(stall_is_now(&sink->stall, sink->now_us));
+    stall_refused(&sink->stall, sink->now_us);
+    sink->now_us += MS(10);
+  }
+  assert_true(stall_is_now(&sink->stall, sink->now_us));
+  assert_true(stall_probe_at_us(&sink->stall) <= sink->now_us);
+  assert_false(stall_is_now(&sink->stall, sink->now_us + MS(20000)));
+  stall_taken(&sink->stall);
+  assert_false(stall_is_now(&sink->stall, sink->now_us));
+}
+
+static void a_refusal_of_long_ago_says_nothing(void **state) {
+  struct sink *sink = *state;
+  stall_refused(&sink->stall, sink->now_us);
+  sink->now_us += MS(60000);
+  stall_refused(&sink->stall, sink->now_us);
+  assert_false(stall_is_now(&sink->stall, sink->now_us));
+}
+
 static void an_outcome_confirms_if_the_destination_has_answered(void **state) {
   assert_true(stall_confirms(DUEBOX_DELIVERED));
   assert_true(stall_confirms(DUEBOX_RETRY));
@@ -241,6 +265,8 @@ int main(void) {
       ROW(a_dead_target_does_not_stop_the_others),
       ROW(one_that_is_overtaken_is_not_waited_for),
       ROW(what_is_refused_shows_nothing),
+      ROW(one_that_takes_nothing_is_stalled),
+      ROW(a_refusal_of_long_ago_says_nothing),
       cmocka_unit_test(an_outcome_confirms_if_the_destination_has_answered),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
