@@ -7,6 +7,7 @@
  * Bodies are what consumers sent, and shown to nobody without a token: who may read a task's payload in the database is
  * for the database to say, and who is a user of this machine is not asked here.
  */
+#include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -167,7 +168,7 @@ void quarantine_purge(struct admin *admin, const struct request *request, struct
   else if (forgotten == 0)
     respond_problem(response, PROBLEM_NOT_FOUND, "no quarantined record has this number");
   else
-    respond_json(response, 200, json_pack("{sI sb}", "id", (json_int_t)command.id, "purged", true));
+    respond_json(response, 200, json_pack("{so sb}", "id", json_sprintf("%" PRIu64, command.id), "purged", true));
   end(&command);
 }
 

@@ -360,7 +360,7 @@ async function askToken(why) {
   if (dialog.open) return;
   if (why) el("token-why").textContent = why;
   el("token").value = "";
-  dialog.showModal();
+  open(dialog);
 }
 
 function tell(text) {
@@ -408,6 +408,15 @@ function showAge() {
 
 // --- commands --------------------------------------------------------------------------------------------------------
 
+// Enter in a dialog presses the first button that submits, so only the one that acts does; Esc keeps the returnValue.
+function open(dialog) {
+  dialog.returnValue = "";
+  dialog.showModal();
+}
+
+for (const button of document.querySelectorAll("dialog button.close"))
+  button.addEventListener("click", () => button.closest("dialog").close(button.value));
+
 let pausing = null; // the route that the open dialog is about
 
 function askPause(route) {
@@ -418,7 +427,7 @@ function askPause(route) {
     : "Its tasks wait in the table, on every daemon, until it is resumed. What is in flight goes on.";
   el("pause-ok").textContent = route.paused ? "Resume" : "Pause";
   el("reason").value = "";
-  el("pause-dialog").showModal();
+  open(el("pause-dialog"));
 }
 
 async function pause(route, reason) {

@@ -81,6 +81,16 @@ def check_members(document, schema, value, where):
     return wrong
 
 
+def ids_not_strings(node, where=""):
+    """Ids are strings, as the description says: JavaScript's numbers do not hold them."""
+    wrong = []
+    for key, value in node.items() if isinstance(node, dict) else enumerate(node) if isinstance(node, list) else ():
+        if key == "properties" and value.get("id", {}).get("type", "string") != "string":
+            wrong.append(f"{where}: id is no string")
+        wrong += ids_not_strings(value, f"{where}/{key}")
+    return wrong
+
+
 def check(document, endpoints, problems, stats):
     described = {(method.upper(), path): operation
                  for path, item in document["paths"].items() for method, operation in item.items()}
@@ -92,6 +102,7 @@ def check(document, endpoints, problems, stats):
     wrong += [f"operationId {name} is there twice" for name in ids if ids.count(name) > 1]
     codes = set(document["components"]["schemas"]["Problem"]["properties"]["code"]["enum"])
     wrong += [f"problem code {code} is on one side only" for code in codes ^ problems]
+    wrong += ids_not_strings(document)
     for ref in all_refs(document):
         try:
             resolve(document, ref)
