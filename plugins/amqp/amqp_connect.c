@@ -13,6 +13,9 @@
 #include <sys/socket.h>
 #include <sys/time.h>
 
+#include "amqp_conn.h"
+#include "amqp_watch.h"
+
 struct amqp_connect {
   pthread_mutex_t lock;
   pthread_t thread;
@@ -21,6 +24,8 @@ struct amqp_connect {
   bool ended;     /* under the lock */
   bool abandoned; /* under the lock */
   amqp_connection_state_t link;
+  struct amqp_watch *watch; /* while the library connects and logs in */
+  int64_t connected_by_us;
   char error[512];
 };
 
@@ -31,9 +36,24 @@ static bool fail(struct amqp_connect *attempt, const char *what, const char *why
   return false;
 }
 
+static void limit_until(struct amqp_connect *attempt, int64_t end_us) {
+  amqp_watch_limit(attempt->watch, amqp_get_sockfd(attempt->link), end_us, (uint64_t)AMQP_WATCH_LOGIN_KIB * 1024);
+}
+
+/* The library opens the socket and does the TLS handshake in one call: this is called in between. */
+static void on_handshake(const SSL *ssl, int where, int ignored) {
+  (void)ignored;
+  struct amqp_connect *attempt = SSL_CTX_get_app_data(SSL_get_SSL_CTX(ssl));
+  if (where & SSL_CB_HANDSHAKE_START)
+    limit_until(attempt, attempt->connected_by_us);
+}
+
 static bool set_up_tls(struct amqp_connect *attempt, amqp_socket_t *socket) {
   const struct amqp_target *t = attempt->target;
-  X509_VERIFY_PARAM *param = SSL_CTX_get0_param(amqp_ssl_socket_get_context(socket));
+  SSL_CTX *context = amqp_ssl_socket_get_context(socket);
+  X509_VERIFY_PARAM *param = SSL_CTX_get0_param(context);
+  SSL_CTX_set_app_data(context, attempt);
+  SSL_CTX_set_info_callback(context, on_handshake);
   amqp_ssl_socket_set_verify_peer(socket, t->verify);
   /* The library compares names only; addresses are for OpenSSL. */
   bool address = t->verify && X509_VERIFY_PARAM_set1_ip_asc(param, t->host) == 1;
@@ -80,7 +100,10 @@ static bool open_socket(struct amqp_connect *attempt) {
   if (t->tls && !set_up_tls(attempt, socket))
     return false;
   struct timeval limit = {.tv_sec = t->connect_timeout_ms / 1000, .tv_usec = t->connect_timeout_ms % 1000 * 1000};
+  attempt->connected_by_us = amqp_now_us() + t->connect_timeout_ms * 1000;
   int status = amqp_socket_open_noblock(socket, t->host, t->port, &limit);
+  if (t->tls) /* the next handshakes are of the connection, which outlives the attempt */
+    SSL_CTX_set_info_callback(amqp_ssl_socket_get_context(socket), NULL);
   if (status != AMQP_STATUS_OK)
     return fail(attempt, "cannot connect to", amqp_error_string2(status), cure_for(status));
   set_last_resort(amqp_get_sockfd(attempt->link), t->confirm_timeout_ms);
@@ -128,6 +151,7 @@ static bool log_in(struct amqp_connect *attempt) {
   if (amqp_set_handshake_timeout(attempt->link, &limit) != AMQP_STATUS_OK ||
       amqp_set_rpc_timeout(attempt->link, &limit) != AMQP_STATUS_OK)
     return fail(attempt, "cannot set the time-outs for", "connect_timeout is refused by rabbitmq-c", "");
+  limit_until(attempt, amqp_now_us() + t->connect_timeout_ms * 1000);
   amqp_rpc_reply_t reply = amqp_login_with_properties(attempt->link, t->vhost, 0, t->frame_max, t->heartbeat_s,
                                                       &properties, AMQP_SASL_METHOD_PLAIN, t->user, t->password);
   return reply.reply_type == AMQP_RESPONSE_NORMAL || refused(attempt, &reply);
@@ -135,13 +159,17 @@ static bool log_in(struct amqp_connect *attempt) {
 
 static void try_once(struct amqp_connect *attempt) {
   attempt->link = amqp_new_connection();
-  if (!attempt->link) {
-    fail(attempt, "cannot connect to", "out of memory", "");
+  attempt->watch = amqp_watch_start();
+  bool logged_in = attempt->link && attempt->watch
+                       ? open_socket(attempt) && log_in(attempt)
+                       : fail(attempt, "cannot connect to", "out of memory, or the limit of threads is reached", "");
+  const char *cut = amqp_watch_stop(attempt->watch);
+  if (cut)
+    logged_in = fail(attempt, "gave up connecting and logging in at", cut, "is this the port of an AMQP broker?");
+  if (logged_in)
     return;
-  }
-  if (open_socket(attempt) && log_in(attempt))
-    return;
-  amqp_destroy_connection(attempt->link);
+  if (attempt->link)
+    amqp_destroy_connection(attempt->link);
   attempt->link = NULL;
 }
 

@@ -11,6 +11,9 @@
 #include <unistd.h>
 
 #include "amqp_conn.h"
+#include "amqp_watch.h"
+
+enum { ANSWER_MAX = 1024 }; /* bytes on the wire for a question: some 300, where the broker refuses */
 
 struct lookup {
   amqp_connection_state_t link;
@@ -114,11 +117,18 @@ void amqp_check_targets(const void *options, struct duebox_check *const *checks,
   lookup.target = amqp_target_new(options, "duebox doctor", &err);
   if (lookup.target)
     lookup.link = connect_within(lookup.target, lookup.end_us, err.text, sizeof err.text);
+  struct amqp_watch *watch = lookup.link ? amqp_watch_start() : NULL;
+  if (watch)
+    amqp_watch_limit(watch, amqp_get_sockfd(lookup.link), lookup.end_us,
+                     (uint64_t)AMQP_WATCH_LOGIN_KIB * 1024 + (uint64_t)count * ANSWER_MAX);
+  else if (lookup.link)
+    snprintf(err.text, sizeof err.text, "no thread could be started");
   for (size_t i = 0; i < count; i++)
-    if (lookup.link)
+    if (watch)
       look_up(&lookup, checks[i]);
     else
       duebox_check_answer(checks[i], DUEBOX_CHECK_UNSURE, "", "%s", err.text);
+  (void)amqp_watch_stop(watch); /* each question has said that the broker did not answer */
   if (lookup.link)
     amqp_destroy_connection(lookup.link);
   amqp_target_unref(lookup.target);

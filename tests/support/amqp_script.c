@@ -4,6 +4,7 @@
 #include <arpa/inet.h>
 #include <endian.h>
 #include <netinet/in.h>
+#include <poll.h>
 #include <pthread.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -40,6 +41,9 @@ struct amqp_script {
   struct incoming incoming[CHANNELS];
   struct amqp_script_message messages[MESSAGES];
   size_t published;
+  uint64_t flooded;
+  size_t drop_len; /* one drop of the flood that is to follow; 0 = none */
+  char drop[32];
   char frame[FRAME_MAX];
 };
 
@@ -92,6 +96,17 @@ static void close_channel(struct amqp_script *script, uint16_t channel, uint16_t
   send_method(script, channel, AMQP_CHANNEL_CLOSE_METHOD, &close);
 }
 
+static void begin_flood(struct amqp_script *script, const void *drop, size_t len) {
+  memcpy(script->drop, drop, len);
+  script->drop_len = len;
+}
+
+/* basic.ack: a frame that rabbitmq-c keeps for whoever asks for that channel. */
+static void flood_channel(struct amqp_script *script, uint8_t channel) {
+  char ack[] = {1, 0, (char)channel, 0, 0, 0, 13, 0, 60, 0, 80, 0, 0, 0, 0, 0, 0, 0, 1, 0, (char)AMQP_FRAME_END};
+  begin_flood(script, ack, sizeof(ack));
+}
+
 /* ---- receiving; the lock is held -------------------------------------------------------------------------------- */
 
 static void start(struct amqp_script *script) {
@@ -99,8 +114,12 @@ static void start(struct amqp_script *script) {
                                    .version_minor = 9,
                                    .mechanisms = amqp_cstring_bytes("PLAIN"),
                                    .locales = amqp_cstring_bytes("en_US")};
-  if (script->mood != AMQP_SCRIPT_NO_START)
+  if (script->mood == AMQP_SCRIPT_FLOOD_HELLO)
+    begin_flood(script, "\x16\3\3\0\x10\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0", 21);
+  else if (script->mood != AMQP_SCRIPT_NO_START)
     send_method(script, 0, AMQP_CONNECTION_START_METHOD, &start);
+  if (script->mood == AMQP_SCRIPT_FLOOD_HEARTBEATS)
+    begin_flood(script, "\x8\0\0\0\0\0\0\xce", 8);
 }
 
 static void on_channel_method(struct amqp_script *script, uint16_t channel, uint32_t number) {
@@ -108,7 +127,9 @@ static void on_channel_method(struct amqp_script *script, uint16_t channel, uint
   case AMQP_CHANNEL_OPEN_METHOD:
     script->next_tag[channel] = 1;
     script->incoming[channel].open = false;
-    if (script->mood != AMQP_SCRIPT_NO_CHANNEL)
+    if (script->mood == AMQP_SCRIPT_FLOOD_CHANNEL)
+      flood_channel(script, CHANNELS - 1);
+    else if (script->mood != AMQP_SCRIPT_NO_CHANNEL)
       answer(script, channel, AMQP_CHANNEL_OPEN_OK_METHOD);
     break;
   case AMQP_CONFIRM_SELECT_METHOD:
@@ -148,6 +169,8 @@ static void on_method(struct amqp_script *script, uint16_t channel, uint32_t num
   amqp_connection_tune_t tune = {.channel_max = 2047, .frame_max = FRAME_MAX, .heartbeat = 60};
   if (number == AMQP_CONNECTION_START_OK_METHOD)
     send_method(script, 0, AMQP_CONNECTION_TUNE_METHOD, &tune);
+  else if (number == AMQP_CONNECTION_OPEN_METHOD && script->mood == AMQP_SCRIPT_FLOOD_OPEN)
+    flood_channel(script, 1);
   else if (number == AMQP_CONNECTION_OPEN_METHOD)
     answer(script, 0, AMQP_CONNECTION_OPEN_OK_METHOD);
   else if (number == AMQP_CONNECTION_CLOSE_METHOD)
@@ -208,6 +231,34 @@ static bool read_all(int fd, char *data, size_t len) {
   return true;
 }
 
+/* What was begun, as fast as the other end takes it, until the connection ends. */
+static void flood(struct amqp_script *script, int fd) {
+  static char water[65536];
+  if (script->drop_len == 0)
+    return;
+  size_t drops = sizeof(water) / script->drop_len;
+  for (size_t i = 0; i < drops; i++)
+    memcpy(water + i * script->drop_len, script->drop, script->drop_len);
+  uint64_t taken = 0;
+  size_t len = drops * script->drop_len;
+  for (size_t at = 0;;) {
+    struct pollfd ready = {.fd = fd, .events = POLLOUT | POLLRDHUP};
+    if (poll(&ready, 1, -1) <= 0 || ready.revents & (POLLRDHUP | POLLHUP | POLLERR))
+      return;
+    ssize_t n = send(fd, water + at, len - at, MSG_NOSIGNAL | MSG_DONTWAIT);
+    if (n <= 0)
+      continue; /* poll() says why */
+    at += (size_t)n;
+    if (at == len)
+      at = 0;
+    taken += (uint64_t)n;
+    pthread_mutex_lock(&script->lock);
+    if (taken > script->flooded)
+      script->flooded = taken;
+    pthread_mutex_unlock(&script->lock);
+  }
+}
+
 static void serve(struct amqp_script *script, int fd) {
   char *in = malloc(FRAME_MAX);
   char head[HEAD];
@@ -218,7 +269,7 @@ static void serve(struct amqp_script *script, int fd) {
   if (alive)
     start(script);
   pthread_mutex_unlock(&script->lock);
-  while (alive && read_all(fd, head, HEAD)) {
+  while (alive && !script->drop_len && read_all(fd, head, HEAD)) {
     uint16_t channel_be;
     uint32_t len_be;
     memcpy(&channel_be, head + 1, 2);
@@ -232,6 +283,7 @@ static void serve(struct amqp_script *script, int fd) {
       pthread_cond_wait(&script->mood_changed, &script->lock);
     pthread_mutex_unlock(&script->lock);
   }
+  flood(script, fd);
   free(in);
 }
 
@@ -243,6 +295,7 @@ static void *run(void *arg) {
     bool ending = script->ending;
     script->fd = fd;
     script->connections++;
+    script->drop_len = 0;
     memset(script->incoming, 0, sizeof(script->incoming));
     pthread_mutex_unlock(&script->lock);
     if (!ending && fd >= 0)
@@ -313,6 +366,12 @@ unsigned amqp_script_connections(struct amqp_script *script) {
   unsigned count;
   LOCKED(count = script->connections);
   return count;
+}
+
+uint64_t amqp_script_flooded(struct amqp_script *script) {
+  uint64_t bytes;
+  LOCKED(bytes = script->flooded);
+  return bytes;
 }
 
 unsigned amqp_script_consumers(struct amqp_script *script) {

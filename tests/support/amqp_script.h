@@ -23,6 +23,11 @@ enum amqp_script_mood {
   AMQP_SCRIPT_REFUSE_CHANNEL, /* closes a channel when confirm.select comes */
   AMQP_SCRIPT_CROSS_CLOSE,    /* answers channel.close with a channel.close of its own, then with close-ok */
   AMQP_SCRIPT_NO_READ,        /* reads nothing */
+  /* From then on until the connection ends, and reads nothing any more: */
+  AMQP_SCRIPT_FLOOD_HELLO,      /* in answer to the first bytes: HelloRequests of TLS, which OpenSSL skips */
+  AMQP_SCRIPT_FLOOD_HEARTBEATS, /* after connection.start */
+  AMQP_SCRIPT_FLOOD_OPEN,       /* frames of channel 1 in answer to connection.open */
+  AMQP_SCRIPT_FLOOD_CHANNEL,    /* frames of channel 7 in answer to channel.open */
 };
 
 struct amqp_script_message {
@@ -40,6 +45,7 @@ int amqp_script_port(const struct amqp_script *script);
 void amqp_script_set_mood(struct amqp_script *script, enum amqp_script_mood mood);
 void amqp_script_drop(struct amqp_script *script);            /* closes the connection without a word */
 unsigned amqp_script_connections(struct amqp_script *script); /* so far */
+uint64_t amqp_script_flooded(struct amqp_script *script);     /* most bytes of a flood that a connection took */
 unsigned amqp_script_consumers(struct amqp_script *script);   /* basic.consume so far */
 
 /* Messages that have come with their whole body, so far, over all connections. */
