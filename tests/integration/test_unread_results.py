@@ -2,6 +2,7 @@
 reason and what to change. Of the answers of consumers nothing would be seen otherwise, until their tasks are sent again."""
 
 import json
+import time
 
 import pytest
 
@@ -9,6 +10,7 @@ from support.servers.kafka import Kafka, KafkaUnavailable
 from support.wait import wait_until
 
 LIMIT_S = 120
+PATIENCE_S = 17     # a source of this session is called unread after 15 s: its session and 5 s
 EVERYBODY = "User:*"
 
 
@@ -27,11 +29,11 @@ def kafka():
     server.stop()
 
 
-def answered_route(stage, **options):
+def answered_route(stage, partitions=2, **options):
     """A route whose consumers answer on a new topic; returns that."""
     stage.plugin("bus", module="kafka", brokers=stage.kafka_server.bootstrap, **options)
     stage.kafka("orders", result="expected", timeout="10m", history="1h")
-    answers = stage.topic()
+    answers = stage.topic(partitions)
     stage.configuration["results"] = [{"via": "bus", "topic": answers, "group": answers}]
     return answers
 
@@ -97,3 +99,20 @@ def test_rights_that_are_missing(stage):
         if what == "--topic":
             broker.acl("--add", *rule, "--group", answers)
     daemon.stop()
+
+
+def test_a_spare_member(stage):
+    """Of two daemons and one partition, one reads nothing, and nothing is wrong with that."""
+    answers = answered_route(stage, partitions=1, rdkafka={"session.timeout.ms": "10000"})
+    daemons = [stage.start(), stage.start()]
+    an_answer_counts(stage, answers)
+    end = time.monotonic() + PATIENCE_S
+    while time.monotonic() < end:
+        for daemon in daemons:
+            assert not not_ready(daemon) and not unread(daemon)
+        time.sleep(0.2)
+    for daemon in daemons:
+        said = findings(daemon)
+        assert not any("bus#1" in one["text"] or "nobody reads" in one["text"] for one in said
+                       if one["level"] != "ok"), said
+    an_answer_counts(stage, answers)
