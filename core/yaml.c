@@ -297,8 +297,10 @@ struct yaml_node *yaml_parse(const char *file, const char *text, size_t len, str
     err_set(err, 1, "%s: out of memory", file);
     return NULL;
   }
+  static const char bom[] = "\xef\xbb\xbf"; /* which libyaml does not skip where it is told the encoding */
+  size_t skip = len >= sizeof bom - 1 && memcmp(text, bom, sizeof bom - 1) == 0 ? sizeof bom - 1 : 0;
   yaml_parser_set_encoding(&r.parser, YAML_UTF8_ENCODING);
-  yaml_parser_set_input_string(&r.parser, (const unsigned char *)text, len);
+  yaml_parser_set_input_string(&r.parser, (const unsigned char *)text + skip, len - skip);
   struct yaml_node *root = read_document(&r);
   drop_event(&r);
   yaml_parser_delete(&r.parser);

@@ -61,7 +61,8 @@ static const struct {
     {1041, DB_DOWN, "the server is out of memory"},
     {1105, DB_DOWN, "a proxy between here and the server failed; look into its log"},
 
-    {1290, DB_READ_ONLY, "connect to the primary; a fail-over is seen by itself"},
+    {1290, DB_READ_ONLY,
+     "where it is read-only, connect to the primary: a fail-over is seen by itself; change the option otherwise"},
     {1792, DB_READ_ONLY, "connect to the primary; a fail-over is seen by itself"},
     {1836, DB_READ_ONLY, "connect to the primary; a fail-over is seen by itself"},
     {3100, DB_READ_ONLY, "connect to the primary; a fail-over is seen by itself"},
@@ -107,6 +108,8 @@ static const struct {
     {DB_E_SESSION, DB_REFUSED, "something between here and the server drops session settings; connect directly"},
     {DB_E_ROW, DB_REFUSED, "the table was altered by hand; compare it with `duebox migrate --show-sql`"},
     {DB_E_BINLOG, DB_REFUSED, "polling finds all tasks meanwhile; set database.wake: poll where that is meant"},
+    {5017, DB_REFUSED, /* CR_ERR_BINLOG_UNCOMPRESS of Connector/C */
+     "a row that log_bin_compress packed is larger than 16 MiB; set database.wake: poll where such rows are frequent"},
     {DB_E_EVENT, DB_LOST,
      "it is followed again from behind that; set database.wake: poll where such rows are frequent"},
     {DB_E_PROTOCOL, DB_LOST, "something between here and the server changes the answers; connect directly"},

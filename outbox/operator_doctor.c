@@ -281,7 +281,9 @@ static bool check_privileges(struct doctor *doctor, struct err *err) {
   doctor_say(doctor, super ? FINDING_WARN : FINDING_OK, "least privilege",
              "give the daemon a user with rights on its own "
              "tables only",
-             super ? "%s has rights on the whole server" : "%s has no rights on the whole server", grantee);
+             super ? "%s has rights on the whole server"
+                   : "%s was directly given no right on the whole server, but to replicate and to see processes",
+             grantee);
   check_wake(doctor, grantee, replica && (status || !server_is_mysql(doctor->op->conn)));
   return true;
 }

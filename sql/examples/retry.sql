@@ -2,7 +2,7 @@
 -- consumer sees a number twice. This changed_at says that nobody has changed them since they were sent last: leave it out,
 -- with its value, where you change what comes back. An expires_at that is still to come stays; one that is over is left
 -- out, or nothing would be sent. Only what was copied is deleted from the history, whatever dies
--- meanwhile: it has this due_at.
+-- meanwhile: it has this due_at. The LIMIT is for sessions with sql_safe_updates.
 SET @back_at = UTC_TIMESTAMP(6);
 START TRANSACTION;
 INSERT INTO outbox (id, message_id, route, payload, headers, task_key, due_at, priority, order_key, dedup_key, max_attempts,
@@ -12,6 +12,8 @@ SELECT id, message_id, route, payload, headers, task_key, @back_at, priority, or
   timeout_ms, IF(expires_at > @back_at, expires_at, NULL), target_host, shard, created_at,
   created_at - INTERVAL 1 MICROSECOND, attempt, revision, error_class, last_error, progress, checkpoint
 FROM outbox_history WHERE state = 'dead' AND route = 'crm.push' FOR UPDATE;
-DELETE h FROM outbox_history h STRAIGHT_JOIN outbox o ON o.id = h.id AND o.message_id = h.message_id
-WHERE h.state = 'dead' AND h.route = 'crm.push' AND o.due_at = @back_at;
+DELETE FROM outbox_history WHERE state = 'dead' AND route = 'crm.push' AND EXISTS (
+  SELECT 1 FROM outbox o
+  WHERE o.id = outbox_history.id AND o.message_id = outbox_history.message_id AND o.due_at = @back_at)
+LIMIT 1000000000;
 COMMIT;

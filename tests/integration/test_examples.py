@@ -162,6 +162,19 @@ def test_a_retry_keeps_the_time_after_which_nothing_is_sent(cursor):
     assert cursor.fetchall() == (("2020-01-01", None), ("2199-01-01", 1))
 
 
+def test_a_retry_in_a_careful_session(cursor):
+    """sql_safe_updates refuses no statement of it. (MariaDB refused the DELETE, and who went on with the COMMIT had the
+    tasks in both tables.)"""
+    finish(cursor, "dead", route="crm.push")
+    cursor.execute("SET SESSION sql_safe_updates = 1")
+    try:
+        run(cursor, "retry")
+    finally:
+        cursor.execute("SET SESSION sql_safe_updates = 0")
+    assert one(cursor, "SELECT COUNT(*) FROM outbox_history") == 0
+    assert one(cursor, "SELECT COUNT(*) FROM outbox") == 1
+
+
 def test_a_retry_that_is_refused_loses_nothing(cursor):
     """A client that goes on after the error, as `mariadb --force` does, deletes nothing that has not come back."""
     finish(cursor, "dead", route="crm.push", dedup_key="d")

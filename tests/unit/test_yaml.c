@@ -147,6 +147,12 @@ static void test_bad(void **state) {
   }
 }
 
+/* Editors on Windows begin a file with it, and YAML allows that. */
+static void test_byte_order_mark(void **state) {
+  assert_non_null(parse(*state, "\xef\xbb\xbf"
+                                "a: 1\n"));
+}
+
 static void test_files(void **state) {
   struct err err = {0};
   assert_null(yaml_load("/nowhere/x.yaml", *state, &err));
@@ -158,7 +164,8 @@ static void test_files(void **state) {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
 
 int main(void) {
-  const struct CMUnitTest tests[] = {TEST(test_everything_is_text), TEST(test_places), TEST(test_absent),
-                                     TEST(test_expansion),          TEST(test_bad),    TEST(test_files)};
+  const struct CMUnitTest tests[] = {
+      TEST(test_everything_is_text), TEST(test_places), TEST(test_absent), TEST(test_expansion), TEST(test_bad),
+      TEST(test_byte_order_mark),    TEST(test_files)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }
