@@ -7,7 +7,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "http_transfer.h"
@@ -22,12 +21,6 @@ struct lookup {
   struct duebox_check *check;
   bool started;
 };
-
-static int64_t now_ms(void) {
-  struct timespec ts;
-  clock_gettime(CLOCK_MONOTONIC, &ts);
-  return (int64_t)ts.tv_sec * 1000 + ts.tv_nsec / 1000000;
-}
 
 /* As for a task. */
 static curl_socket_t on_socket(void *arg, curlsocktype purpose, struct curl_sockaddr *to) {
@@ -48,6 +41,7 @@ static bool start(struct lookup *l, struct http_shared *shared, CURLM *multi, in
                curl_easy_setopt(easy, CURLOPT_OPENSOCKETFUNCTION, on_socket) == CURLE_OK &&
                curl_easy_setopt(easy, CURLOPT_OPENSOCKETDATA, l) == CURLE_OK &&
                curl_easy_setopt(easy, CURLOPT_PREREQFUNCTION, NULL) == CURLE_OK &&
+               curl_easy_setopt(easy, CURLOPT_RESOLVER_START_FUNCTION, NULL) == CURLE_OK &&
                curl_easy_setopt(easy, CURLOPT_PRIVATE, l) == CURLE_OK &&
                curl_easy_setopt(easy, CURLOPT_CONNECTTIMEOUT_MS, (long)limit) == CURLE_OK &&
                curl_multi_add_handle(multi, easy) == CURLM_OK;
@@ -84,7 +78,7 @@ static void finish(struct lookup *l, CURLcode code) {
 /* Whether libcurl is through with all of them; takes what has ended. */
 static void run(CURLM *multi, int64_t end_ms) {
   int running = 1;
-  while (running > 0 && now_ms() < end_ms) {
+  while (running > 0 && http_now_ms() < end_ms) {
     int left;
     if (curl_multi_perform(multi, &running) != CURLM_OK)
       return;
@@ -112,7 +106,7 @@ static void look_up(struct lookup *lookups, size_t count, struct http_shared *sh
     bool again = false;
     for (size_t i = 0; i < *at && !again; i++)
       again = same_host(&lookups[i].url, &l->url);
-    if (!again && !start(l, shared, multi, end_ms - now_ms()))
+    if (!again && !start(l, shared, multi, end_ms - http_now_ms()))
       duebox_check_answer(l->check, DUEBOX_CHECK_UNSURE, "", "libcurl could not begin, for want of memory");
     n += !again;
   }
@@ -146,7 +140,7 @@ static void share(struct lookup *lookups, size_t count) {
 
 void http_check_targets(const void *options, struct duebox_check *const *checks, size_t count, int timeout_ms) {
   struct http_shared shared = {.options = options};
-  int64_t end_ms = now_ms() + timeout_ms;
+  int64_t end_ms = http_now_ms() + timeout_ms;
   struct lookup *lookups = calloc(count ? count : 1, sizeof(*lookups));
   if (!lookups || !http_policy_make(options, &shared.policy) || curl_global_init(CURL_GLOBAL_DEFAULT) != CURLE_OK) {
     free(lookups);
@@ -159,7 +153,7 @@ void http_check_targets(const void *options, struct duebox_check *const *checks,
     lookups[i].check = checks[i];
     ok = route && http_url_split(route->url, &lookups[i].url); /* which the check of the route has seen to */
   }
-  for (size_t at = 0; ok && at < count && now_ms() < end_ms;)
+  for (size_t at = 0; ok && at < count && http_now_ms() < end_ms;)
     look_up(lookups, count, &shared, &at, end_ms);
   if (ok)
     share(lookups, count);

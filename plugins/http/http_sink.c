@@ -4,19 +4,13 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/resource.h>
-#include <time.h>
 
 enum {
   CUT_OFF = 3,             /* failures in a row */
+  WAITING_POLL_MS = 100,   /* libcurl does not know of the time-outs of those that wait for a name */
   OTHER_FILES = 50,        /* of the daemon: log, database, libraries */
   CURL_FORGETS = 0x080100, /* 8.1.0: no handle keeps a pointer to headers that are freed */
 };
-
-static int64_t now_ms(void) {
-  struct timespec ts;
-  clock_gettime(CLOCK_MONOTONIC, &ts);
-  return (int64_t)ts.tv_sec * 1000 + ts.tv_nsec / 1000000;
-}
 
 static void push(struct http_transfer **list, struct http_transfer *transfer) {
   transfer->next = *list;
@@ -79,6 +73,7 @@ bool http_sink_create(void *inst, const struct duebox_instance_config *config, c
     return fail(err, "libcurl could not be initialised");
   sink->global = true;
   sink->multi = curl_multi_init();
+  http_resolver_init(&sink->resolver, sink->multi);
   sink->shared.renews = curl_version_info(CURLVERSION_NOW)->version_num < CURL_FORGETS;
   sink->shared.sessions = curl_share_init();
   sink->count = !options->http2 && connections < inflight ? connections : inflight;
@@ -101,6 +96,7 @@ void http_sink_destroy(void *inst) {
   for (size_t i = 0; sink->transfers && i < sink->count; i++)
     http_transfer_free(&sink->transfers[i]);
   free(sink->transfers);
+  http_resolver_stop(&sink->resolver);
   if (sink->multi)
     curl_multi_cleanup(sink->multi);
   curl_share_cleanup(sink->shared.sessions);
@@ -161,14 +157,35 @@ static bool finish_refused(struct http_sink *sink) {
 /* One transfer that libcurl is done with. Whether its task is completed. */
 static bool end_transfer(struct http_sink *sink, CURL *easy, CURLcode code) {
   char *private = NULL;
+  if (http_resolver_ended(&sink->resolver, easy, code))
+    return false;
   curl_easy_getinfo(easy, CURLINFO_PRIVATE, &private);
   struct http_transfer *transfer = (struct http_transfer *)private;
   curl_multi_remove_handle(sink->multi, easy);
   if (http_transfer_again(transfer, code) && curl_multi_add_handle(sink->multi, easy) == CURLM_OK)
     return false;
+  if (transfer->held) {
+    http_resolver_wait(&sink->resolver, transfer);
+    return false;
+  }
   sink->running--;
   finish(sink, transfer, HTTP_END_RESULT, code);
   return true;
+}
+
+/* Those that have waited for a name go on, or end. Whether any has ended. */
+static bool resume(struct http_sink *sink) {
+  bool any = false;
+  struct http_transfer *list = http_resolver_turn(&sink->resolver);
+  for (struct http_transfer *t = pop(&list); t; t = pop(&list)) {
+    CURLcode code = t->lookup_code;
+    if (code == CURLE_OK && http_transfer_resume(t) && curl_multi_add_handle(sink->multi, t->easy) == CURLM_OK)
+      continue;
+    sink->running--;
+    finish(sink, t, HTTP_END_RESULT, code == CURLE_OK ? CURLE_OUT_OF_MEMORY : code);
+    any = true;
+  }
+  return any;
 }
 
 /* Lets libcurl do what can be done without waiting, and completes what has ended. Whether anything has. */
@@ -183,13 +200,15 @@ static bool drive(struct http_sink *sink) {
     if (msg->msg == CURLMSG_DONE && end_transfer(sink, easy, code))
       any = true;
   }
-  return any;
+  return resume(sink) || any;
 }
 
 void http_sink_poll(void *inst, int timeout_ms) {
   struct http_sink *sink = inst;
   if (drive(sink))
     return;
+  if (sink->resolver.waiting && timeout_ms > WAITING_POLL_MS)
+    timeout_ms = WAITING_POLL_MS;
   curl_multi_poll(sink->multi, NULL, 0, timeout_ms, NULL);
   drive(sink);
 }
@@ -206,11 +225,12 @@ void http_sink_close(void *inst) {
 
 void http_sink_stop(void *inst, int deadline_ms) {
   struct http_sink *sink = inst;
-  int64_t end = now_ms() + deadline_ms;
+  int64_t end = http_now_ms() + deadline_ms;
   sink->closed = true;
-  for (int64_t now = now_ms(); (sink->running > 0 || sink->refused) && now < end; now = now_ms())
+  for (int64_t now = http_now_ms(); (sink->running > 0 || sink->refused) && now < end; now = http_now_ms())
     http_sink_poll(sink, (int)(end - now));
   finish_refused(sink);
+  http_resolver_stop(&sink->resolver);
   for (size_t i = 0; i < sink->count; i++) {
     struct http_transfer *transfer = &sink->transfers[i];
     if (!transfer->task)

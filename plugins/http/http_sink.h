@@ -4,13 +4,15 @@
  *
  * Owns the multi handle with its pool of kept connections and one transfer for each task that may be in flight; nothing
  * queues inside libcurl. Everything runs on the driver thread but create, destroy (main thread) and wakeup (any thread;
- * curl_multi_wakeup() is made for that). No locks. Threads are started by libcurl only, for name resolution.
+ * curl_multi_wakeup() is made for that). No locks. Threads are started by libcurl only, for name resolution
+ * (http_resolver.h).
  */
 #ifndef PLUGINS_HTTP_SINK_H
 #define PLUGINS_HTTP_SINK_H
 
 #include <duebox/plugin.h>
 
+#include "http_resolver.h"
 #include "http_transfer.h"
 
 enum http_health { HTTP_HEALTH_UNKNOWN = 0, HTTP_HEALTH_UP, HTTP_HEALTH_DOWN };
@@ -18,11 +20,12 @@ enum http_health { HTTP_HEALTH_UNKNOWN = 0, HTTP_HEALTH_UP, HTTP_HEALTH_DOWN };
 struct http_sink {
   struct http_shared shared;
   CURLM *multi;
+  struct http_resolver resolver;
   struct http_transfer *transfers;
   size_t count;                  /* of transfers */
   struct http_transfer *idle;    /* list */
   struct http_transfer *refused; /* list: accepted, cannot be sent, to be completed by the next poll() */
-  size_t running;                /* in the multi handle */
+  size_t running;                /* in the multi handle, or waiting for a name */
   unsigned failed_in_row;        /* transfers that could not connect since the last answer */
   enum http_health health;       /* as last told to the host */
   bool global;                   /* curl_global_init() was called */

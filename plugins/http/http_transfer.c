@@ -22,6 +22,12 @@ enum {
   TCP_INTERVAL_S = 15,
 };
 
+int64_t http_now_ms(void) {
+  struct timespec ts;
+  clock_gettime(CLOCK_MONOTONIC, &ts);
+  return (int64_t)ts.tv_sec * 1000 + ts.tv_nsec / 1000000;
+}
+
 /* ---- callbacks of libcurl ---- */
 
 static size_t on_body(char *data, size_t size, size_t count, void *arg) {
@@ -149,6 +155,21 @@ static int on_request(void *arg, char *peer, char *local, int peer_port, int loc
   return CURL_PREREQFUNC_OK;
 }
 
+static bool bytes_left(const struct http_transfer *t) {
+  long sent = 0;
+  curl_easy_getinfo(t->easy, CURLINFO_REQUEST_SIZE, &sent);
+  return t->requested && sent > t->sent_before;
+}
+
+/* Runs when libcurl needs a name that its cache does not hold. A transfer whose request has left needs it for a second
+ * beginning (see on_request()); any other one waits until the name has been looked up (http_resolver.h). */
+static int on_lookup(void *resolver, void *reserved, void *arg) {
+  struct http_transfer *t = arg;
+  t->second_refused = bytes_left(t);
+  t->held = !t->second_refused;
+  return 1;
+}
+
 /* ---- making the handle ---- */
 
 /* Collects failures so that a list of settings stays a list. */
@@ -219,6 +240,8 @@ static bool set_callbacks(CURL *easy, struct http_transfer *t) {
   SET(CURLOPT_CLOSESOCKETDATA, t->shared);
   SET(CURLOPT_PREREQFUNCTION, on_request);
   SET(CURLOPT_PREREQDATA, t);
+  SET(CURLOPT_RESOLVER_START_FUNCTION, on_lookup);
+  SET(CURLOPT_RESOLVER_START_DATA, t);
   SET(CURLOPT_SHARE, t->shared->sessions);
   return http_flood_watch(easy, &t->shared->flood) && ok;
 }
@@ -276,12 +299,18 @@ static struct curl_slist *link_headers(struct http_transfer *t) {
   return t->headers;
 }
 
+static bool set_times(struct http_transfer *t, long spent_ms) {
+  CURL *easy = t->easy;
+  bool ok = true;
+  SET(CURLOPT_TIMEOUT_MS, t->timeout_ms - spent_ms);
+  SET(CURLOPT_CONNECTTIMEOUT_MS, t->connect_ms - spent_ms);
+  return ok;
+}
+
 static bool set_task(struct http_transfer *t, const struct http_route *route) {
   static const char *const methods[] = {[HTTP_POST] = NULL, [HTTP_PUT] = "PUT", [HTTP_PATCH] = "PATCH"};
   const struct duebox_task *task = t->task;
   const struct http_options *o = t->shared->options;
-  int64_t timeout = task->timeout_ms ? task->timeout_ms : DEFAULT_TIMEOUT_MS;
-  int64_t connect = o->connect_timeout_ms < timeout ? o->connect_timeout_ms : timeout;
   struct curl_slist *headers = link_headers(t);
   CURL *easy = t->easy;
   bool ok = headers != NULL;
@@ -292,16 +321,17 @@ static bool set_task(struct http_transfer *t, const struct http_route *route) {
   SET(CURLOPT_HTTPHEADER, headers);
   SET(CURLOPT_FRESH_CONNECT, 0L);
   SET(CURLOPT_FORBID_REUSE, o->keep_alive_ms == 0 ? 1L : 0L);
-  SET(CURLOPT_TIMEOUT_MS, (long)timeout);
-  SET(CURLOPT_CONNECTTIMEOUT_MS, (long)connect);
-  return ok;
+  t->timeout_ms = task->timeout_ms ? (long)task->timeout_ms : DEFAULT_TIMEOUT_MS;
+  t->connect_ms = o->connect_timeout_ms < t->timeout_ms ? (long)o->connect_timeout_ms : t->timeout_ms;
+  t->begun_ms = http_now_ms();
+  return set_times(t, 0) && ok;
 }
 #undef SET
 
 bool http_transfer_prepare(struct http_transfer *transfer, const struct duebox_task *task) {
   const struct http_route *route = task->route_data;
   transfer->task = task;
-  transfer->requested = transfer->second_refused = transfer->stale = transfer->allowed = false;
+  transfer->requested = transfer->second_refused = transfer->stale = transfer->allowed = transfer->held = false;
   transfer->sent_before = 0;
   transfer->denied[0] = transfer->error[0] = '\0';
   http_response_reset(&transfer->response);
@@ -326,6 +356,14 @@ bool http_transfer_again(struct http_transfer *transfer, CURLcode code) {
   return curl_easy_setopt(transfer->easy, CURLOPT_FRESH_CONNECT, 1L) == CURLE_OK;
 }
 
+bool http_transfer_resume(struct http_transfer *transfer) {
+  long spent = (long)(http_now_ms() - transfer->begun_ms);
+  transfer->held = transfer->requested = transfer->allowed = false;
+  transfer->sent_before = 0; /* libcurl counts anew */
+  transfer->denied[0] = transfer->error[0] = '\0';
+  return set_times(transfer, spent < transfer->connect_ms ? spent : transfer->connect_ms - 1); /* 0 is no limit */
+}
+
 /* ---- the outcome ---- */
 
 /* The host's name, never the URL: paths and queries of hooks often hold a token. */
@@ -335,12 +373,6 @@ static int host_of(const struct http_transfer *t, const char **name) {
     url.authority_len = 0;
   *name = url.authority_len ? url.authority : "";
   return (int)url.authority_len;
-}
-
-static bool bytes_left(const struct http_transfer *t) {
-  long sent = 0;
-  curl_easy_getinfo(t->easy, CURLINFO_REQUEST_SIZE, &sent);
-  return t->requested && sent > t->sent_before;
 }
 
 /* What the consumer wrote into a response that was taken. Where that cannot be known, the HTTP status decides, for most
@@ -410,6 +442,8 @@ static struct http_verdict judge_code(struct http_transfer *t, CURLcode code, ch
   bool sent = bytes_left(t);
   long tunnel = 0; /* what the proxy answered to CONNECT; for libcurl its refusal is a broken connection */
   curl_easy_getinfo(t->easy, CURLINFO_HTTP_CONNECTCODE, &tunnel);
+  if (t->second_refused) /* perhaps by on_lookup() */
+    code = CURLE_ABORTED_BY_CALLBACK;
   struct http_verdict verdict = http_verdict_of_code(code, sent, t->shared->options->proxy != NULL);
   if (tunnel >= 300 && !sent)
     verdict = http_verdict_of_proxy(tunnel);

@@ -40,7 +40,7 @@ struct http_url;
 struct http_transfer {
   struct http_shared *shared;
   const struct duebox_task *task; /* NULL when idle */
-  struct http_transfer *next;     /* of the list it is in: idle, or refused */
+  struct http_transfer *next;     /* of the list it is in: idle, refused, or waiting for a name */
   CURL *easy;
   bool used; /* the handle may have had a response */
   struct http_request request;
@@ -51,6 +51,11 @@ struct http_transfer {
   bool requested;              /* the connection was ready and the request began */
   bool second_refused;         /* libcurl wanted to send it once more */
   bool stale;                  /* the kept connection that libcurl chose was closed or held a stray answer */
+  bool held;                   /* ended only because it needs a name; nothing was sent */
+  struct http_lookup *lookup;  /* which it waits for; NULL = none yet (http_resolver.h) */
+  CURLcode lookup_code;        /* how that ended */
+  int64_t begun_ms;            /* of http_now_ms() */
+  long timeout_ms, connect_ms; /* from then on; connect_ms is no longer than timeout_ms */
   long sent_before;            /* bytes that had been sent when the request began: a proxy's CONNECT */
   bool allowed;                /* an address of the host may be called, and was tried */
   char denied[512];            /* why another one may not; "" = none was refused */
@@ -79,6 +84,12 @@ void http_transfer_refuse(struct http_transfer *transfer);
 /* Whether libcurl ended the transfer only because the kept connection it chose was stale. Nothing was sent then, and
  * the handle is ready to be added once more: it will make a new connection. */
 bool http_transfer_again(struct http_transfer *transfer, CURLcode code);
+
+/* Makes a transfer that was held ready to be added once more, for what is left of its time. False: libcurl refused it.
+ */
+__attribute__((warn_unused_result)) bool http_transfer_resume(struct http_transfer *transfer);
+
+int64_t http_now_ms(void); /* CLOCK_MONOTONIC */
 
 /* How a transfer ended. */
 enum http_end {

@@ -8,6 +8,7 @@
 #include <pthread.h>
 #include <setjmp.h>
 #include <stdarg.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -15,6 +16,7 @@
 #include <cmocka.h>
 
 #include "plugins/http/http_lookup.h"
+#include "plugins/http/http_resolver.h"
 #include "tests/contract/hostile_server.h"
 #include "tests/contract/http_case.h"
 
@@ -73,14 +75,22 @@ static void without_a_connection_nothing_is_burnt(void **state) {
 /* Stands in front of the C library's: a name that a resolver does not answer for, until the test lets it, and one that
  * does not exist, which the machine's own resolver may take any time to find out. */
 static pthread_mutex_t resolver = PTHREAD_MUTEX_INITIALIZER;
+static atomic_int lookups, under_way, most;
 
 __attribute__((visibility("default"))) int getaddrinfo(const char *node, const char *service,
                                                        const struct addrinfo *hints, struct addrinfo **result) {
   typedef int function(const char *, const char *, const struct addrinfo *, struct addrinfo **);
-  if (strcmp(node, "silent.invalid") == 0) {
+  if (strstr(node, "silent.invalid") || strcmp(node, "slow.invalid") == 0) {
+    int now = atomic_fetch_add(&under_way, 1) + 1;
+    if (now > atomic_load(&most))
+      atomic_store(&most, now);
+    atomic_fetch_add(&lookups, 1);
     pthread_mutex_lock(&resolver);
     pthread_mutex_unlock(&resolver);
-    return EAI_AGAIN;
+    atomic_fetch_sub(&under_way, 1);
+    if (strcmp(node, "slow.invalid") != 0)
+      return EAI_AGAIN;
+    node = "127.0.0.1";
   }
   if (strcmp(node, "no-such-host.invalid") == 0)
     return EAI_NONAME;
@@ -106,6 +116,89 @@ static void a_silent_resolver_holds_nobody_up(void **state) {
   assert_int_equal(http_case_send(host, &good, 0).cls, DUEBOX_DELIVERED);
   fake_host_free(host); /* does not wait either */
   pthread_mutex_unlock(&resolver);
+}
+
+/* An instance with room for many tasks. */
+static struct fake_host *open_wide(const struct http_options *o) {
+  extern const struct duebox_plugin duebox_plugin_v1;
+  return fake_host_open(&(struct fake_host_config){
+      .plugin = &duebox_plugin_v1, .role = DUEBOX_ROLE_SINK, .options = o, .max_inflight = 400});
+}
+
+static void add(struct fake_host *host, size_t count, const struct http_route *route) {
+  for (size_t i = 0; i < count; i++)
+    fake_host_add(host, &(struct fake_task){.timeout_ms = 15000, .payload = {"{}", 2}, .route_data = route});
+}
+
+static bool lookups_begun(void *least) { return atomic_load(&lookups) >= *(int *)least; }
+static bool lookups_ended(void *ctx) { return atomic_load(&under_way) == 0; }
+
+/* Every lookup is a thread, for as long as the resolver takes: the process may have some hundred of them. */
+static void a_silent_resolver_does_not_take_all_threads(void **state) {
+  enum { TASKS = 300, NAMES = 40 };
+  struct http_options o = http_case_options();
+  o.connect_timeout_ms = 2000;
+  struct fake_host *one = open_wide(&o), *many = open_wide(&o), *other = http_case_open(&o);
+  char url[HTTP_CASE_URL], good_url[HTTP_CASE_URL], name[64], urls[NAMES][HTTP_CASE_URL];
+  int port = hostile_server_port(server, "plain");
+  struct http_route routes[NAMES], silent = http_case_route("http", "silent.invalid", port, "/ok", url);
+  struct http_route good = http_case_route("http", "localhost", port, "/ok", good_url);
+  atomic_store(&most, 0);
+  pthread_mutex_lock(&resolver);
+  add(one, TASKS, &silent);
+  assert_true(fake_host_settle(one, HTTP_CASE_LIMIT_MS));
+  assert_in_range(atomic_load(&most), 1, 2);
+  for (size_t i = 0; i < TASKS; i++) {
+    struct fake_outcome outcome = fake_host_outcome(one, i);
+    assert_int_equal(outcome.cls, DUEBOX_UNAVAILABLE);
+    assert_string_equal(outcome.error_class, "http.timeout");
+    assert_non_null(strstr(outcome.message, "Resolving timed out after 2000 milliseconds; nothing was sent"));
+  }
+  assert_int_equal(http_case_send(one, &good, 0).cls, DUEBOX_DELIVERED);
+  for (size_t i = 0; i < NAMES; i++) {
+    snprintf(name, sizeof(name), "%zu.silent.invalid", i);
+    routes[i] = http_case_route("http", name, port, "/ok", urls[i]);
+    add(many, 4, &routes[i]);
+  }
+  assert_true(fake_host_settle(many, HTTP_CASE_LIMIT_MS));
+  assert_in_range(atomic_load(&most), HTTP_LOOKUPS, HTTP_LOOKUPS + 2);
+  assert_int_equal(fake_host_count(many, DUEBOX_UNAVAILABLE), NAMES * 4);
+  assert_non_null(strstr(fake_host_outcome(many, NAMES * 4 - 1).message, "has not answered for 16 others"));
+  assert_int_equal(http_case_send(other, &good, 0).cls, DUEBOX_DELIVERED);
+  pthread_mutex_unlock(&resolver);
+  assert_true(fake_host_wait(many, lookups_ended, NULL, HTTP_CASE_LIMIT_MS));
+  assert_int_equal(http_case_send(many, &good, 0).cls, DUEBOX_DELIVERED); /* there is room again */
+  fake_host_free(one);
+  fake_host_free(many);
+  fake_host_free(other);
+}
+
+/* All who wait for a name go on with the one answer, and end with the one failure. */
+static void a_lookup_serves_all_who_wait_for_the_name(void **state) {
+  enum { TASKS = 300 };
+  struct http_options o = http_case_options();
+  o.connect_timeout_ms = 20000;
+  o.max_connections = TASKS;
+  char slow_url[HTTP_CASE_URL], silent_url[HTTP_CASE_URL];
+  int port = hostile_server_port(server, "plain"), both = 2;
+  struct http_route slow = http_case_route("http", "slow.invalid", port, "/ok", slow_url);
+  struct http_route silent = http_case_route("http", "silent.invalid", port, "/ok", silent_url);
+  struct fake_host *host = open_wide(&o);
+  atomic_store(&lookups, 0);
+  pthread_mutex_lock(&resolver);
+  add(host, TASKS / 2, &slow);
+  add(host, TASKS / 2, &silent);
+  fake_host_offer(host);
+  assert_true(fake_host_wait(host, lookups_begun, &both, HTTP_CASE_LIMIT_MS));
+  assert_int_equal(fake_host_completed(host), 0);
+  pthread_mutex_unlock(&resolver);
+  assert_true(fake_host_settle(host, HTTP_CASE_LIMIT_MS));
+  assert_int_equal(atomic_load(&lookups), 2);
+  assert_int_equal(fake_host_count(host, DUEBOX_DELIVERED), TASKS / 2);
+  struct fake_outcome failed = fake_host_outcome(host, TASKS - 1);
+  assert_string_equal(failed.error_class, "http.dns");
+  assert_string_equal(failed.message, fake_host_outcome(host, TASKS / 2).message);
+  fake_host_free(host);
 }
 
 static void a_missing_ca_file_concerns_the_instance(void **state) {
@@ -314,6 +407,8 @@ int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(without_a_connection_nothing_is_burnt),
       cmocka_unit_test(a_silent_resolver_holds_nobody_up),
+      cmocka_unit_test(a_silent_resolver_does_not_take_all_threads),
+      cmocka_unit_test(a_lookup_serves_all_who_wait_for_the_name),
       cmocka_unit_test(a_missing_ca_file_concerns_the_instance),
       cmocka_unit_test(ca_file_takes_the_place_of_the_systems_authorities),
       cmocka_unit_test(a_client_certificate_opens_the_door),

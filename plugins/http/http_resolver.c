@@ -1,0 +1,156 @@
+/* SPDX-License-Identifier: MIT */
+#include "http_resolver.h"
+
+#include <stdio.h>
+#include <strings.h>
+
+#include "http_transfer.h"
+#include "http_url.h"
+
+enum {
+  SECOND_MS = 1000,                /* a lost packet must not hold up those that come after it: resolvers wait for 5 s */
+  LONGEST_MS = 24 * 3600 * 1000,   /* longer than any resolver goes on */
+  SECONDS_BELOW = HTTP_LOOKUPS / 2 /* lookups; the other half is for other names */
+};
+
+/* All that is wanted from libcurl is the address. */
+static curl_socket_t on_found(void *arg, curlsocktype purpose, struct curl_sockaddr *to) {
+  struct http_lookup *lookup = arg;
+  lookup->found = true;
+  return CURL_SOCKET_BAD;
+}
+
+/* A copy of the transfer's handle needs the very name that it needs. */
+static bool start(struct http_resolver *resolver, struct http_lookup *lookup, const struct http_transfer *t,
+                  int64_t now_ms) {
+  CURL *easy = curl_easy_duphandle(t->easy);
+  *lookup = (struct http_lookup){.easy = easy, .begun_ms = now_ms, .target = t->allowed};
+  bool ok = easy && curl_easy_setopt(easy, CURLOPT_CONNECT_ONLY, 1L) == CURLE_OK &&
+            curl_easy_setopt(easy, CURLOPT_HTTPGET, 1L) == CURLE_OK &&
+            curl_easy_setopt(easy, CURLOPT_POSTFIELDS, NULL) == CURLE_OK && /* the task's, which may end before */
+            curl_easy_setopt(easy, CURLOPT_HTTPHEADER, NULL) == CURLE_OK &&
+            curl_easy_setopt(easy, CURLOPT_FRESH_CONNECT, 1L) == CURLE_OK && /* a kept connection needs no name */
+            curl_easy_setopt(easy, CURLOPT_PIPEWAIT, 0L) == CURLE_OK &&
+            curl_easy_setopt(easy, CURLOPT_TIMEOUT_MS, 0L) == CURLE_OK &&
+            curl_easy_setopt(easy, CURLOPT_CONNECTTIMEOUT_MS, (long)LONGEST_MS) == CURLE_OK &&
+            curl_easy_setopt(easy, CURLOPT_RESOLVER_START_FUNCTION, NULL) == CURLE_OK &&
+            curl_easy_setopt(easy, CURLOPT_OPENSOCKETFUNCTION, on_found) == CURLE_OK &&
+            curl_easy_setopt(easy, CURLOPT_OPENSOCKETDATA, lookup) == CURLE_OK &&
+            curl_easy_setopt(easy, CURLOPT_ERRORBUFFER, lookup->error) == CURLE_OK &&
+            (!lookup->target || curl_easy_setopt(easy, CURLOPT_PROXY, "") == CURLE_OK) &&
+            curl_multi_add_handle(resolver->multi, easy) == CURLM_OK;
+  if (!ok) {
+    curl_easy_cleanup(easy);
+    lookup->easy = NULL;
+  }
+  return ok;
+}
+
+/* Whether the lookup is of the name that the transfer needs. */
+static bool serves(const struct http_lookup *lookup, const struct http_transfer *t) {
+  struct http_url a, b;
+  const char *url = NULL;
+  if (!lookup->easy || lookup->target != t->allowed)
+    return false;
+  if (t->shared->options->proxy && !lookup->target)
+    return true;
+  return curl_easy_getinfo(lookup->easy, CURLINFO_EFFECTIVE_URL, &url) == CURLE_OK && url && http_url_split(url, &a) &&
+         http_url_split(http_request_url(&t->request), &b) && a.plain == b.plain &&
+         a.authority_len == b.authority_len && strncasecmp(a.authority, b.authority, a.authority_len) == 0;
+}
+
+/* Finds the transfer a lookup, or begins one; a second one of a name for those that come long after the first. */
+static void join(struct http_resolver *resolver, struct http_transfer *t, int64_t now_ms) {
+  struct http_lookup *free = NULL, *youngest = NULL;
+  size_t same = 0, all = 0;
+  for (struct http_lookup *l = resolver->lookups; l < resolver->lookups + HTTP_LOOKUPS; l++) {
+    all += l->easy != NULL;
+    if (!l->easy)
+      free = l;
+    else if (serves(l, t) && same++ < 2 && (!youngest || l->begun_ms > youngest->begun_ms))
+      youngest = l;
+  }
+  bool another = same == 0 || (same == 1 && now_ms - youngest->begun_ms >= SECOND_MS && all < SECONDS_BELOW);
+  t->lookup = youngest;
+  if (!another || !free)
+    return;
+  if (start(resolver, free, t, now_ms))
+    t->lookup = free;
+  else if (!youngest)
+    t->lookup_code = CURLE_OUT_OF_MEMORY;
+}
+
+void http_resolver_init(struct http_resolver *resolver, CURLM *multi) {
+  *resolver = (struct http_resolver){.multi = multi, .last = &resolver->waiting};
+}
+
+void http_resolver_wait(struct http_resolver *resolver, struct http_transfer *transfer) {
+  transfer->lookup = NULL;
+  transfer->lookup_code = CURLE_AGAIN; /* which is no end of a transfer */
+  transfer->error[0] = '\0';
+  transfer->next = NULL;
+  *resolver->last = transfer;
+  resolver->last = &transfer->next;
+}
+
+/* An answer is good for all who wait for the name; a failure says nothing of a lookup that began later. */
+bool http_resolver_ended(struct http_resolver *resolver, CURL *easy, CURLcode code) {
+  struct http_lookup *lookup = resolver->lookups;
+  while (lookup < resolver->lookups + HTTP_LOOKUPS && lookup->easy != easy)
+    lookup++;
+  if (lookup == resolver->lookups + HTTP_LOOKUPS)
+    return false;
+  curl_multi_remove_handle(resolver->multi, easy);
+  for (struct http_transfer *t = resolver->waiting; t; t = t->next) {
+    if (t->lookup_code != CURLE_AGAIN || (t->lookup != lookup && !(lookup->found && serves(lookup, t))))
+      continue;
+    t->lookup_code = lookup->found ? CURLE_OK : code;
+    snprintf(t->error, sizeof(t->error), "%s", lookup->error);
+  }
+  curl_easy_cleanup(easy);
+  lookup->easy = NULL;
+  return true;
+}
+
+static void time_out(struct http_transfer *t) {
+  t->lookup_code = CURLE_OPERATION_TIMEDOUT;
+  if (t->lookup)
+    snprintf(t->error, sizeof(t->error), "Resolving timed out after %ld milliseconds", t->connect_ms);
+  else
+    snprintf(t->error, sizeof(t->error),
+             "its name was not looked up within %ld milliseconds, because the name service has not answered for %d "
+             "others",
+             t->connect_ms, HTTP_LOOKUPS);
+}
+
+struct http_transfer *http_resolver_turn(struct http_resolver *resolver) {
+  struct http_transfer *ended = NULL, **link = &resolver->waiting;
+  int64_t now_ms = resolver->waiting ? http_now_ms() : 0;
+  while (*link) {
+    struct http_transfer *t = *link;
+    if (t->lookup_code == CURLE_AGAIN && !t->lookup)
+      join(resolver, t, now_ms);
+    if (t->lookup_code == CURLE_AGAIN && now_ms - t->begun_ms >= t->connect_ms)
+      time_out(t);
+    if (t->lookup_code == CURLE_AGAIN) {
+      link = &t->next;
+      continue;
+    }
+    *link = t->next;
+    t->next = ended;
+    ended = t;
+  }
+  resolver->last = link;
+  return ended;
+}
+
+void http_resolver_stop(struct http_resolver *resolver) {
+  for (struct http_lookup *l = resolver->lookups; l < resolver->lookups + HTTP_LOOKUPS; l++) {
+    if (!l->easy)
+      continue;
+    curl_multi_remove_handle(resolver->multi, l->easy);
+    curl_easy_cleanup(l->easy);
+    l->easy = NULL;
+  }
+  http_resolver_init(resolver, resolver->multi);
+}

@@ -1,0 +1,52 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * http_resolver.h - the lookups of hosts' names, few at a time for the whole instance.
+ *
+ * libcurl starts a thread for each transfer that needs a name, also for one that is being looked up already, and leaves
+ * it behind when the transfer's time is up: a name server that does not answer would take all threads that the process
+ * may have. So transfers look nothing up. One that needs a name leaves the multi handle and waits here, while a handle
+ * of its own, which never connects, brings the addresses into the DNS cache of the multi handle. That one has no
+ * time-out, so a lookup counts for as long as its thread is there. Driver thread, no locks.
+ */
+#ifndef PLUGINS_HTTP_RESOLVER_H
+#define PLUGINS_HTTP_RESOLVER_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include <curl/curl.h>
+
+struct http_transfer;
+
+enum { HTTP_LOOKUPS = 16 }; /* threads of libcurl's, at most */
+
+struct http_lookup {
+  CURL *easy; /* NULL = free */
+  int64_t begun_ms;
+  bool target; /* the URL's own name, for a SOCKS proxy that takes addresses only */
+  bool found;
+  char error[CURL_ERROR_SIZE];
+};
+
+struct http_resolver {
+  CURLM *multi;
+  struct http_lookup lookups[HTTP_LOOKUPS];
+  struct http_transfer *waiting, **last; /* list: who came first gets the next lookup */
+};
+
+void http_resolver_init(struct http_resolver *resolver, CURLM *multi);
+
+/* Takes a transfer that is held (http_transfer.h) and in no multi handle. */
+void http_resolver_wait(struct http_resolver *resolver, struct http_transfer *transfer);
+
+/* Whether the handle, which libcurl is done with, was one of a lookup. */
+__attribute__((warn_unused_result)) bool http_resolver_ended(struct http_resolver *resolver, CURL *easy, CURLcode code);
+
+/* Begins what can be begun. Returns the list of transfers that wait no longer: CURLE_OK in transfer->lookup_code where
+ * the name is known, else how the transfer has ended. */
+__attribute__((warn_unused_result)) struct http_transfer *http_resolver_turn(struct http_resolver *resolver);
+
+/* Ends all lookups without waiting for their threads, and forgets who waits. */
+void http_resolver_stop(struct http_resolver *resolver);
+
+#endif
