@@ -5,54 +5,66 @@ enum {
   DEAR_US = 2 * 1000,
   SHARE = 200,      /* polling every group may keep the others waiting for 1/200 of the time, so that of a hundred tasks
                        less than one meets it, */
-  ASKED_SHARE = 10, /* or 1/10 when there is a reason */
+  ASKED_SHARE = 10, /* or 1/10 when there is a reason, */
+  REST_MAX_US = 30 * 1000 * 1000, /* but nothing waits for longer than this */
   BACK_MAX_US = 10 * 1000 * 1000,
   BACK_MIN_US = 2 * 1000 * 1000,
   BACK_DEAR_US = 5 * 1000,
-  LATE_DEAR_US = 5 * 1000,
-  FOUND_US = 10,   /* a position, on a busy machine */
-  PART_FADES = 16, /* with each whole one, so that it is measured again where it was long ago */
+  LATE_DEAR_US = 20 * 1000,
+  FOUND_US = 10, /* a position, on a busy machine */
 };
 
-/* The smaller one: a single hiccup of the database says nothing. */
-static int64_t smaller(const int64_t took_us[2]) { return took_us[0] < took_us[1] ? took_us[0] : took_us[1]; }
+/* The least: hiccups of the database say nothing. */
+static int64_t saved_us(const struct whole_or_part *w) {
+  int64_t least = w->saved_us[0];
+  for (int i = 1; i < PACE_SAMPLES; i++)
+    least = w->saved_us[i] < least ? w->saved_us[i] : least;
+  return least;
+}
 
-/* What a part takes less. */
-static int64_t saved_us(const struct whole_or_part *w) { return smaller(w->whole_us) - smaller(w->part_us); }
+static bool whole_is_next(const struct whole_or_part *w, int64_t dear_us, int64_t share, int64_t now_us) {
+  int64_t saved = saved_us(w), rest_us = saved * share;
+  return saved <= dear_us || now_us - w->ended_us >= (rest_us < REST_MAX_US ? rest_us : REST_MAX_US);
+}
 
-static void note(struct whole_or_part *w, bool whole, int64_t took_us, int64_t ended_us) {
-  int64_t *took = whole ? w->whole_us : w->part_us;
-  took[1] = took[0];
-  took[0] = took_us;
-  if (!whole)
-    return;
-  w->ended_us = ended_us;
-  for (int i = 0; i < 2; i++)
-    w->part_us[i] -= w->part_us[i] / PART_FADES;
+static void note(struct whole_or_part *w, bool whole, int64_t dear_us, int64_t took_us, int64_t ended_us) {
+  bool compared = !whole && w->whole_us, cheap = whole && took_us <= dear_us;
+  if (compared || cheap) {
+    for (int i = PACE_SAMPLES - 1; i > 0; i--)
+      w->saved_us[i] = w->saved_us[i - 1];
+    w->saved_us[0] = compared && w->whole_us > took_us ? w->whole_us - took_us : 0;
+  }
+  if (whole || compared)
+    w->whole_us = whole && !cheap ? took_us : 0;
+  if (whole)
+    w->ended_us = ended_us;
 }
 
 bool poll_is_dear(const struct poll_pace *pace) { return saved_us(&pace->poll) > DEAR_US; }
 
 bool poll_every_group(const struct poll_pace *pace, int64_t now_us) {
-  int64_t share = pace->asked ? ASKED_SHARE : SHARE;
-  return !poll_is_dear(pace) || now_us - pace->poll.ended_us >= saved_us(&pace->poll) * share;
+  /* After a long one comes one of known groups, which shows what that would have saved. */
+  return !pace->poll.whole_us && whole_is_next(&pace->poll, DEAR_US, pace->asked ? ASKED_SHARE : SHARE, now_us);
 }
 
 int64_t poll_back_us(const struct poll_pace *pace) { return pace->back_us ? pace->back_us : BACK_MAX_US; }
 
 int64_t poll_late_from_us(const struct poll_pace *pace, int64_t db_now_us, int64_t now_us) {
-  int64_t saved = saved_us(&pace->late);
-  return saved <= LATE_DEAR_US || now_us - pace->late.ended_us >= saved * SHARE ? 0 : db_now_us - BACK_MAX_US;
+  bool whole = !pace->late.whole_us && whole_is_next(&pace->late, LATE_DEAR_US, SHARE, now_us);
+  return whole ? 0 : db_now_us - BACK_MAX_US;
 }
 
-void poll_late_done(struct poll_pace *pace, int64_t from_us, int64_t now_us, int64_t took_us, size_t found) {
-  int64_t walked_us = took_us - (int64_t)found * FOUND_US;
-  note(&pace->late, from_us == 0, walked_us > 0 ? walked_us : 0, now_us);
+bool poll_late_compares(const struct poll_pace *pace) { return pace->late.whole_us; }
+
+void poll_late_done(struct poll_pace *pace, int64_t from_us, int64_t now_us, int64_t took_us, size_t found,
+                    size_t pages) {
+  int64_t walked_us = (took_us - (int64_t)found * FOUND_US) / (int64_t)pages;
+  note(&pace->late, from_us == 0, LATE_DEAR_US, walked_us > 0 ? walked_us : 0, now_us);
 }
 
 void poll_done(struct poll_pace *pace, bool every, int64_t began_us, int64_t ended_us) {
   int64_t took_us = ended_us - began_us, back_us = poll_back_us(pace);
-  note(&pace->poll, every, took_us, ended_us);
+  note(&pace->poll, every, DEAR_US, took_us, ended_us);
   if (every) {
     pace->asked = false;
     return;

@@ -14,12 +14,15 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* What is done whole, or in part where that takes much less. Where both take as long it is the server, or the network,
- * that is slow: nothing is won by leaving something out. */
+enum { PACE_SAMPLES = 4 };
+
+/* What is done whole, or in part where that takes much less. One is compared with the other right after it, several
+ * times in a row: where only the server or the network is slow now and then, nothing is won by leaving something out.
+ */
 struct whole_or_part {
-  int64_t whole_us[2]; /* the last two took so long, the last one first; 0 = there was none */
-  int64_t part_us[2];
-  int64_t ended_us; /* monotonic: when the last whole one ended */
+  int64_t saved_us[PACE_SAMPLES]; /* by the last parts, against the whole one before each; 0 = nothing */
+  int64_t whole_us;               /* the last whole one took so long, and no part has followed yet; 0 = none */
+  int64_t ended_us;               /* monotonic: when the last whole one ended */
 };
 
 struct poll_pace {
@@ -39,8 +42,11 @@ int64_t poll_back_us(const struct poll_pace *pace);
 /* From what due time on to look for rows that came late, before others of their order_key go: from the beginning, or
  * ten seconds back from now, most of the time, while what was deleted there and cannot be purged makes that dear. */
 int64_t poll_late_from_us(const struct poll_pace *pace, int64_t db_now_us, int64_t now_us);
-/* A look from that due time on ended now, took so long, and found so many. */
-void poll_late_done(struct poll_pace *pace, int64_t from_us, int64_t now_us, int64_t took_us, size_t found);
+/* A look from that due time on ended now, took so long, and found so many in so many pages. */
+void poll_late_done(struct poll_pace *pace, int64_t from_us, int64_t now_us, int64_t took_us, size_t found,
+                    size_t pages);
+/* Whether another look is to follow at once, from poll_late_from_us(): it shows what it would have saved. */
+bool poll_late_compares(const struct poll_pace *pace);
 /* A poll was made, of every group or of those that are known. */
 void poll_done(struct poll_pace *pace, bool every, int64_t began_us, int64_t ended_us);
 

@@ -28,7 +28,7 @@ static void add_late(struct scheduler *s, const struct lane *lane, const struct 
 }
 
 /* From the cursor back, a page at a time: most positions are of tasks in flight, or known to wait. */
-static bool find_late(struct scheduler *s, struct group *group, struct store_cursor until, struct late *late) {
+static bool look_behind(struct scheduler *s, struct group *group, struct store_cursor until, struct late *late) {
   const int64_t began = clock_mono_us(), from_us = poll_late_from_us(&s->pace, scheduler_db_now_us(s), began);
   const struct store_range range = {.state = TASK_SCHEDULED,
                                     .shard = group->shard,
@@ -39,7 +39,7 @@ static bool find_late(struct scheduler *s, struct group *group, struct store_cur
                                     .ahead_us = AHEAD_MAX_US + AHEAD_MARGIN_US,
                                     .last = true};
   struct found_id *found = reader_found(s);
-  size_t count = READ_MAX, total = 0;
+  size_t count = READ_MAX, total = 0, pages = 0;
   struct err err = {0};
   late->count = 0;
   late->more = false;
@@ -51,10 +51,17 @@ static bool find_late(struct scheduler *s, struct group *group, struct store_cur
     if (count > 0)
       until = (struct store_cursor){found[count - 1].next_us, found[count - 1].id - 1};
     total += count;
+    pages++;
   }
   const int64_t ended = clock_mono_us();
-  poll_late_done(&s->pace, from_us, ended, ended - began, total);
+  poll_late_done(&s->pace, from_us, ended, ended - began, total, pages);
   return true;
+}
+
+static bool find_late(struct scheduler *s, struct group *group, struct store_cursor until, struct late *late) {
+  UNFILLED struct late compared;
+  return look_behind(s, group, until, late) &&
+         (!poll_late_compares(&s->pace) || look_behind(s, group, until, &compared));
 }
 
 /* Nobody of its order_key goes before it, whatever is read first. */
