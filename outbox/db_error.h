@@ -25,6 +25,7 @@ enum db_class {
 
 enum {
   DB_LOCK_WAIT = 1205, /* waited for a row that another transaction holds */
+  DB_DEADLOCK = 1213,  /* the transaction was undone in favour of another one */
   DB_GUARD = 1690,     /* a guard (guard.h) did not hold */
 };
 

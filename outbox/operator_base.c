@@ -9,6 +9,7 @@
 #include "outbox/db_api.h"
 #include "outbox/db_error.h"
 #include "outbox/operator_impl.h"
+#include "outbox/server.h"
 #include "query.h"
 
 enum { TRIES = 5 };
@@ -40,12 +41,10 @@ bool op_change(struct outbox_operator *op, const char *statement, const struct s
 }
 
 /* A COMMIT that fails may have happened: nothing here can tell, so it is said. */
-static enum store_status commit(struct outbox_operator *op, struct err *err) {
-  if (db_run(op->conn, "COMMIT", "committing the change", err))
-    return STORE_OK;
+static enum store_status commit_unknown(struct outbox_operator *op, struct err *err) {
   enum store_status status = op_status(err);
   struct err second; /* what is not rolled back would be committed by the next change */
-  if (!db_run(op->conn, "ROLLBACK", "undoing a change", &second))
+  if (!server_roll_back(op->conn, "undoing a change", &second))
     status = STORE_DOWN;
   err_wrap(err, "the last step may or may not have been carried out; look at the tasks before you repeat it");
   return status;
@@ -54,13 +53,16 @@ static enum store_status commit(struct outbox_operator *op, struct err *err) {
 enum store_status op_transaction(struct outbox_operator *op, op_body *body, void *ctx, struct err *err) {
   enum store_status status = STORE_BUSY;
   for (int i = 0; i < TRIES && status == STORE_BUSY; i++) {
-    if (!db_run(op->conn, "START TRANSACTION", "beginning a change", err))
+    if (!db_run(op->conn, server_begin(op->conn), "beginning a change", err))
       return op_status(err);
-    if (body(op, ctx, err))
-      return commit(op, err);
+    bool ready = body(op, ctx, err);
+    if (ready && db_run(op->conn, server_commit(op->conn), "committing the change", err))
+      return STORE_OK;
+    if (ready && !server_undid_commit(op->conn, err->code))
+      return commit_unknown(op, err);
     status = op_status(err);
     struct err second;
-    if (!db_run(op->conn, "ROLLBACK", "undoing a change", &second) && status == STORE_BUSY)
+    if (!server_roll_back(op->conn, "undoing a change", &second) && status == STORE_BUSY)
       return STORE_DOWN; /* the server undoes it when it sees the connection gone; the first error stays in err */
   }
   return status;

@@ -23,6 +23,35 @@ bool server_wait_for_cluster(struct db_conn *conn, struct err *err) {
   return !conn->is_cluster || db_run(conn, "SET SESSION wsrep_sync_wait = 7", "joining a Galera cluster", err);
 }
 
+/* BEGIN NOT ATOMIC is MariaDB's. */
+static bool is_undone_by_others(const struct db_conn *conn) { return conn->is_cluster && !server_is_mysql(conn); }
+
+/* With autocommit what is left of a script would commit each statement by itself. */
+const char *server_begin(const struct db_conn *conn) {
+  return is_undone_by_others(conn) ? "BEGIN NOT ATOMIC SET autocommit = 0; START TRANSACTION; SAVEPOINT duebox; END"
+                                   : "START TRANSACTION";
+}
+
+/* One statement, so that the transaction cannot become another one between its parts. */
+const char *server_commit(const struct db_conn *conn) {
+  return is_undone_by_others(conn)
+             ? "BEGIN NOT ATOMIC DECLARE EXIT HANDLER FOR 1305 SIGNAL SQLSTATE '40001' SET MYSQL_ERRNO = 1213, "
+               "MESSAGE_TEXT = 'the transaction was undone in favour of one of another node of the cluster'; "
+               "RELEASE SAVEPOINT duebox; COMMIT; SET autocommit = 1; END"
+             : "COMMIT";
+}
+
+bool server_undid_commit(const struct db_conn *conn, int code) {
+  return is_undone_by_others(conn) && code == DB_DEADLOCK;
+}
+
+/* The answer may be that the transaction was undone before, and then nothing else was executed. */
+bool server_roll_back(struct db_conn *conn, const char *what, struct err *err) {
+  const char *statement = is_undone_by_others(conn) ? "BEGIN NOT ATOMIC ROLLBACK; SET autocommit = 1; END" : "ROLLBACK";
+  return db_run(conn, statement, what, err) ||
+         (server_undid_commit(conn, err->code) && db_run(conn, statement, what, err));
+}
+
 int server_error(int code) {
   enum { LOCK_NOWAIT = 3572, CHECK_VIOLATED = 3819, CHECK_VIOLATED_MARIADB = 4025 };
   switch (code) {

@@ -20,6 +20,17 @@ const char *server_binlog_rights(const struct db_conn *conn);
  * that does not take the setting is the connection's. Does nothing on other servers. */
 MUSTCHECK bool server_wait_for_cluster(struct db_conn *conn, struct err *err);
 
+/* What begins and commits a transaction, each as one statement, and what undoes it. A node of a Galera cluster undoes a
+ * transaction in favour of one that another node has committed ("brute force"), and MariaDB may execute what is left of
+ * a script outside of it and say that all went well. There the rest finds itself in a transaction that is never
+ * committed: it lacks the savepoint that the first one began with, and the commit fails as after a deadlock. */
+const char *server_begin(const struct db_conn *conn);
+const char *server_commit(const struct db_conn *conn);
+MUSTCHECK bool server_roll_back(struct db_conn *conn, const char *what, struct err *err);
+
+/* Whether a commit that failed so has certainly not happened. */
+bool server_undid_commit(const struct db_conn *conn, int code);
+
 /* An error's number as MariaDB gives it, where MySQL has another for the same. */
 int server_error(int code);
 

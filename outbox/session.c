@@ -227,14 +227,14 @@ void session_begin(struct store_session *ss) { text_clear(&ss->script); }
 
 void session_begin_transaction(struct store_session *ss) {
   text_clear(&ss->script);
-  text_puts(&ss->script, ss->continues ? "DO 0" : "START TRANSACTION");
+  text_puts(&ss->script, ss->continues ? "DO 0" : server_begin(ss->conn));
   ss->in_transaction = true;
   ss->continues = false;
 }
 
 bool session_start(struct store_session *ss, const char *what, struct err *err) {
   ss->in_transaction = true;
-  return db_run(ss->conn, "START TRANSACTION", what, err);
+  return db_run(ss->conn, server_begin(ss->conn), what, err);
 }
 
 void session_add(struct store_session *ss, const char *statement, const struct sql_arg *args) {
@@ -247,7 +247,10 @@ void session_add_no_wait(struct store_session *ss, const char *statement, const 
   text_query(&ss->script, statement, ss->outbox->config->table, args);
 }
 
-void session_add_commit(struct store_session *ss) { text_puts(&ss->script, ";\nCOMMIT"); }
+void session_add_commit(struct store_session *ss) {
+  text_puts(&ss->script, ";\n");
+  text_puts(&ss->script, server_commit(ss->conn));
+}
 
 static void count_statements(struct store_session *ss, size_t n) {
   atomic_fetch_add_explicit(&ss->outbox->statements, n, memory_order_relaxed);
@@ -261,7 +264,8 @@ bool session_send(struct store_session *ss, const char *what, struct db_result *
 bool session_send_commit(struct store_session *ss, const char *what, struct db_result *results, size_t n, size_t commit,
                          struct err *err) {
   if (!session_send(ss, what, results, n, err)) {
-    ss->committing = commit < ss->conn->untouched;
+    bool undone = ss->conn->untouched == commit + 1 && server_undid_commit(ss->conn, err->code);
+    ss->committing = commit < ss->conn->untouched && !undone;
     return false;
   }
   ss->in_transaction = false;
@@ -285,7 +289,7 @@ bool session_change(struct store_session *ss, const char *what, uint64_t *count,
 bool session_commit(struct store_session *ss, const char *what, struct err *err) {
   struct db_result result;
   session_begin(ss);
-  text_puts(&ss->script, "COMMIT");
+  text_puts(&ss->script, server_commit(ss->conn));
   if (!session_send_commit(ss, what, &result, 1, 0, err))
     return false;
   db_results_free(&result, 1);
@@ -294,7 +298,7 @@ bool session_commit(struct store_session *ss, const char *what, struct err *err)
 
 bool session_rollback(struct store_session *ss, const char *what, struct err *err) {
   count_statements(ss, 1);
-  if (!db_run(ss->conn, "ROLLBACK", what, err))
+  if (!server_roll_back(ss->conn, what, err))
     return false;
   ss->in_transaction = false;
   return true;
