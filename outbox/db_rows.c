@@ -4,7 +4,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { FIRST_BLOCK = 8 * 1024, LARGEST_BLOCK = 1024 * 1024 };
+/* Blocks stay below the size (128 KiB) from which malloc asks the system for each, which then has to give every page of
+ * it anew. */
+enum { FIRST_BLOCK = 8 * 1024, LARGEST_BLOCK = 64 * 1024 };
 
 struct block {
   struct block *before;
