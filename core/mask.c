@@ -10,8 +10,8 @@
 #include "core/options.h"
 
 /* A shorter word hides nothing, and a longer one is no word of a language. A beginning counts when it is long, or where
- * the text was cut behind it. */
-enum { WORD_MIN = 4, LANGUAGE_MAX = 15, CUT_MIN = 12, BASE64_MAX = 256, BACKSLASHES_MAX = 15 };
+ * the text was cut behind it. A long word may be wrapped over lines that are indented by so many bytes. */
+enum { WORD_MIN = 4, LANGUAGE_MAX = 15, LONG_MIN = 12, BASE64_MAX = 256, BACKSLASHES_MAX = 15, GAP_MAX = 64 };
 
 static bool in_word(char c) { return isalnum((unsigned char)c) || c == '-' || c == '_'; }
 static bool in_base64(char c) { return isalnum((unsigned char)c) || (c && strchr("+/=-_", c)); }
@@ -50,15 +50,15 @@ static void add(struct mask *mask, const char *text, size_t len, enum mask_form 
   *first = (uint8_t)mask->count;
 }
 
-static bool could_be_language(const char *text, size_t len) {
-  for (size_t i = 0; i < len; i++)
-    if (!isalpha((unsigned char)text[i]))
-      return false;
-  return len <= LANGUAGE_MAX;
-}
-
 static enum mask_form form_of(const char *text, size_t len, bool in_path) {
-  return in_path && could_be_language(text, len) ? MASK_PATH : MASK_PLAIN;
+  bool letters = true, digits = false;
+  for (size_t i = 0; i < len; i++) {
+    letters = letters && isalpha((unsigned char)text[i]);
+    digits = digits || isdigit((unsigned char)text[i]);
+  }
+  if (in_path && letters && len <= LANGUAGE_MAX)
+    return MASK_PATH;
+  return in_path && !digits ? MASK_UNBROKEN : MASK_PLAIN;
 }
 
 /* A secret and its words, for who repeats it may escape in its own way what is between them. */
@@ -84,7 +84,7 @@ static char *reserve(struct mask *mask, size_t len) {
  * begin at any of three places among three bytes. */
 static void add_base64(struct mask *mask, const char *text, size_t len) {
   static const char digits[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
-  for (size_t before = 0; before < 3; before++) {
+  for (size_t before = 0; before < 3 && len >= WORD_MIN && len <= BASE64_MAX; before++) {
     size_t from = (before * 8 + 5) / 6, to = (before + len) * 8 / 6, size = to > from ? to - from : 0;
     char *out = reserve(mask, size);
     if (!out)
@@ -105,8 +105,7 @@ static void add_form(struct mask *mask, const char *text, size_t len) {
   add_words(mask, text, len, false);
   if (colon)
     add(mask, colon + 1, (size_t)(text + len - colon - 1), MASK_PLAIN);
-  if (len >= WORD_MIN && len <= BASE64_MAX)
-    add_base64(mask, text, len);
+  add_base64(mask, text, len);
 }
 
 /* The text without percent escapes, and its new length; NULL where it has none, or there is no room. */
@@ -182,7 +181,10 @@ static void add_path(struct mask *mask, const char *url) {
   for (p = p ? p + 3 + strcspn(p + 3, "/?") : ""; *p;) {
     size_t len = strcspn(p, "/?&={"), size = len;
     const char *plain = unescape(mask, p, &size);
-    add_words(mask, plain ? plain : p, size, !value); /* a segment, a name or a value */
+    plain = plain ? plain : p;
+    add_words(mask, plain, size, !value); /* a segment, a name or a value */
+    if (form_of(plain, size, !value) != MASK_PATH)
+      add_base64(mask, plain, size);
     p += len;
     query = query || *p == '?';
     value = query && (*p == '=' || (value && *p != '&'));
@@ -304,6 +306,14 @@ static size_t named(const char *p, size_t backslashes, unsigned *code) {
   return letter ? backslashes + 1 : 0;
 }
 
+/* How many backslashes a quoted character begins with: quoted more than once, there are more of them. */
+static size_t backslashes(const char *p) {
+  size_t n = 0;
+  while (n < BACKSLASHES_MAX && p[n] == '\\')
+    n++;
+  return n;
+}
+
 /* How many bytes of the text at p stand for what the word has at `at`, however it is escaped, and for how many bytes of
  * it; 0 = none. */
 static size_t stands_for(const char *p, const struct mask_word *word, size_t at, size_t *taken) {
@@ -311,17 +321,14 @@ static size_t stands_for(const char *p, const struct mask_word *word, size_t at,
   *taken = 1;
   if (*p == '%' && hex_byte(p + 1) >= 0 && same((char)hex_byte(p + 1), c, word->form))
     return 3;
-  size_t n = 0; /* quoted more than once, there are more of them */
-  while (n < BACKSLASHES_MAX && p[n] == '\\')
-    n++;
   unsigned code, wanted;
-  size_t len = numbered(p, n, &code), bytes = 0;
+  size_t n = backslashes(p), len = numbered(p, n, &code), bytes = 0;
   len = len ? len : named(p, n, &code);
   if (len > 0 && (bytes = utf8_decode(word->text + at, word->len - at, &wanted)) > 0 && code == wanted) {
     *taken = bytes;
     return len;
   }
-  if (same(*p, c, word->form))
+  if (*p && same(*p, c, word->form)) /* unescaped, a secret may hold a NUL */
     return 1;
   if (n > 0 && p[n] == 'x' && hex_byte(p + n + 1) == (unsigned char)c)
     return n + 3;
@@ -338,18 +345,59 @@ static bool in_url(const char *text, const char *p) {
          (before > 5 && strncasecmp(p - 6, "\\u00", 4) == 0);
 }
 
-/* How many bytes of the text at p are the word, or the beginning of it: 0 = none. */
-static size_t match(const char *p, const struct mask_word *word, bool part_of_url) {
+/* How many bytes at p are a character that breaks a word, however it is escaped: a blank, a control character, one that
+ * cannot be seen, or the question mark that utf8_make_printable() has put there. */
+static size_t breaks_word(const char *p) {
+  size_t n = backslashes(p), len = n + 3;
+  int byte = *p == '%' ? hex_byte(p + 1) : n > 0 && p[n] == 'x' ? hex_byte(p + n + 1) : -1;
+  unsigned code = (unsigned)byte;
+  if (byte < 0 && (len = numbered(p, n, &code)) == 0 && (len = named(p, n, &code)) == 0)
+    len = utf8_decode(p, strnlen(p, 4), &code);
+  return *p && len > 0 && (code == ' ' || code == '?' || utf8_is_unsafe(code)) ? len : 0;
+}
+
+static size_t gap_at(const char *p) {
+  size_t len = 0;
+  for (size_t step; len < GAP_MAX && (step = breaks_word(p + len)) > 0;)
+    len += step;
+  return len;
+}
+
+/* Like stands_for(), for a word that may be wrapped: with the gap in front, or in the place of the word's blanks. */
+static size_t stands_wrapped(const char *p, const struct mask_word *word, size_t at, size_t *taken, bool *broken) {
+  size_t gap = gap_at(p), blanks = 0, step = gap > 0 ? stands_for(p + gap, word, at, taken) : 0;
+  while (gap > 0 && at + blanks < word->len && word->text[at + blanks] == ' ')
+    blanks++;
+  if (blanks > 0) {
+    *taken = blanks;
+    return gap;
+  }
+  *broken = *broken || step > 0;
+  return step > 0 ? gap + step : stands_for(p, word, at, taken);
+}
+
+static size_t match_form(const char *p, const struct mask_word *word, bool part_of_url, bool wrapped) {
+  bool broken = false;
   size_t at = 0, n = 0;
-  for (size_t step, taken; n < word->len && (step = stands_for(p + at, word, n, &taken)) > 0; n += taken)
-    at += step;
+  for (size_t step, taken; n < word->len; n += taken, at += step) {
+    step = wrapped && n > 0 ? stands_wrapped(p + at, word, n, &taken, &broken) : stands_for(p + at, word, n, &taken);
+    if (step == 0)
+      break;
+  }
   if (word->form == MASK_PATH)
     return n == word->len && part_of_url && !in_word(p[at]) ? at : 0;
-  if (n < word->len && n < CUT_MIN && (n < WORD_MIN || !is_cut_off(p + at)))
+  if (n < word->len && n < LONG_MIN && (broken || n < WORD_MIN || !is_cut_off(p + at)))
     return 0;
   while (word->form == MASK_BASE64 && in_base64(p[at]))
     at++;
   return at;
+}
+
+/* How many bytes of the text at p are the word, or the beginning of it: 0 = none. */
+static size_t match(const char *p, const struct mask_word *word, bool part_of_url) {
+  bool wraps = word->len >= LONG_MIN && (word->form == MASK_PLAIN || word->form == MASK_BASE64);
+  size_t whole = match_form(p, word, part_of_url, false), wrapped = wraps ? match_form(p, word, part_of_url, true) : 0;
+  return whole > wrapped ? whole : wrapped;
 }
 
 static size_t match_chain(const struct mask *mask, const char *p, char first, bool part_of_url) {

@@ -15,12 +15,13 @@
 
 #include <duebox/plugin.h>
 
-enum { MASK_WORDS = 192, MASK_ROOM = 4096 };
+enum { MASK_WORDS = 255, MASK_ROOM = 8192 };
 
 enum mask_form {
   MASK_PLAIN,
   MASK_BASE64,
-  MASK_PATH, /* could be a word of a language ("hooks"): hidden where it is part of a URL only */
+  MASK_UNBROKEN, /* could be words of a language run together: hidden in one piece only */
+  MASK_PATH,     /* could be a word of a language ("hooks"): hidden where it is part of a URL only */
 };
 
 struct mask_word {
@@ -48,8 +49,8 @@ void mask_add_secret(struct mask *mask, const char *text);
  * name (guest). NULL: none. */
 void mask_add(struct mask *mask, const struct duebox_option *rows, const void *options);
 /* Writes "***" over each secret in text, and over each of its words (runs of four letters and digits): as it is, as
- * JSON, HTML, Erlang or a URL quote it, in base64, alone or behind a user's name, and the beginning of one that was
- * cut. The text never grows. */
+ * JSON, HTML, Erlang or a URL quote it, in base64, alone or behind a user's name, wrapped over lines where it has
+ * twelve characters or more, and the beginning of one that was cut. The text never grows. */
 void mask_hide(const struct mask *mask, char *text);
 /* All of it for what a plugin says: by the options of its instance, of a source and of a route, and a token that it was
  * given with the task, each NULL for none. */

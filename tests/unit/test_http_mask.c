@@ -98,6 +98,17 @@ static void a_url_that_the_endpoint_decoded(void **state) {
              "no /q/***?sig=***&u=1 nor /q/***?sig=***");
 }
 
+static void a_url_in_base64(void **state) {
+  check("c2VrcmV0VG9rM24=, L3NlcnZpY2VzL1QwQTkvc2VrcmV0VG9rM24=", "***, L3NlcnZpY2VzL1***");
+  check("c2VzYW1l, a2V5PXNlc2FtZQ==", "***, a2V5PX***");
+}
+
+static void a_url_over_lines(void **state) {
+  struct http_route one = {.url = "https://x.example/order_notifications/T0A9sekretTok3n7", .callback = "none"};
+  masked_for(&one, "/order_notifications/T0A9sek\r\nretTok3n7", "/***/***");
+  masked_for(&one, "order_ notifications of T0A8", "order_ notifications of T0A8");
+}
+
 static void what_is_cut(void **state) {
   check("Bearer aaa.Zm9vYmFyOjEy...", "Bearer ***...");
   check("POST /services/T0A9/sekret", "POST /***/***/***");
@@ -127,6 +138,8 @@ int main(void) {
       cmocka_unit_test(credentials_that_the_endpoint_decoded),
       cmocka_unit_test(keys_of_signatures),
       cmocka_unit_test(a_url_that_the_endpoint_decoded),
+      cmocka_unit_test(a_url_in_base64),
+      cmocka_unit_test(a_url_over_lines),
       cmocka_unit_test(what_is_cut),
       cmocka_unit_test(other_texts_stay),
       cmocka_unit_test(too_many_to_look_for),

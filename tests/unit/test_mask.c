@@ -78,6 +78,29 @@ static void cut(void **state) {
   check("hunter2sekretLongPassword", "the hunter comes", "the hunter comes");
 }
 
+/* Who repeats it wraps it at a width; and the lines' ends are cleaned or escaped before it gets here. */
+static void wrapped(void **state) {
+  static const char key[] = "eyJhbGciOiJIUzI1.nr-9tRjF0vQ";
+  check(key, "Bearer eyJhbGciOi\nJIUzI1.nr-\r\n\t9tRjF0vQ\n", "Bearer ***\n");
+  check(key, "eyJhbGciOi JIUzI1.nr-9  tRjF0vQ is wrong", "*** is wrong");
+  check(key, "eyJhbGciOi\\nJIUzI1.\\nnr-9\\r\\ntRjF0vQ\\n", "***\\n");
+  check(key, "eyJhbGciOi\\\\nJIUzI1.\\u000anr-9%0D%0AtRjF\\x0a0v&#10;&#x0d;Q!", "***!");
+  check(key,
+        "eyJhbGciOi?\nJIUzI1.\xe2\x80\x8bnr-9tRj\x7f"
+        "F0vQ",
+        "***");
+  check(key, "e y J h b G c i O i J I U z I 1 . n r - 9 t R j F 0 v Q", "***");
+  check(key, "eyJhbGciOi\nJIUzI...", "***...");
+  check("hun\\name\\ter2sekret", "hun\\name\\ter2 sekret hun\\\\name\\\\ter2sekret hun\\\n name\\ter2sekret",
+        "*** *** ***");
+  check("n nn\\nn\\n nn\\nnr", "n nn\\nn\\n nn\\nnr!", "***!");
+  check("a b+c d?e f=g h", "a b+c d?e f=g h, a\n b+\nc d?\ne f=g h", "***, ***");
+  check("0123456789abcdef0123456789abcdef0123456789abcdef",
+        "MDEyMzQ1Njc4OWFiY2RlZjAxMjM0\r\nNTY3ODlhYmNkZWYwMTIzNDU2Nzg5\r\nYWJjZGVm\r\n", "***\r\n");
+  check("hunter2sekret", "hunter is 2 sekret, hunter; hunter 2se...", "hunter is 2 sekret, ***; hunter 2se...");
+  check("s3cret-word", "s3cret- word", "s3cret- word");
+}
+
 /* Whatever is in front of it: "\0app\0hunter2sekret", "\0me..", "app:.." */
 static void in_base64(void **state) {
   check("hunter2sekret", "AGFwcABodW50ZXIyc2VrcmV0", "AGFwcAB***"); /* before the secret there is the user */
@@ -95,6 +118,7 @@ static void credentials_in_other_forms(void **state) {
   check("Basic ZHVlYm94OnMzY3JldFBhc3N3MHJk", "ZHVlYm94OnMzY3JldFBhc3N3MHJk", "***");
   check("proxyuser:Pr0xyS3cretPw", "no proxyuser:Pr0xyS3cretPw (cHJveHl1c2VyOlByMHh5UzNjcmV0UHc=)", "no *** (***)");
   check("proxyuser:Pr0xyS3cretPw", "user proxyuser, password Pr0xyS3cretPw", "user ***, password ***");
+  check("px:s%3Acret%00", "no s:cret", "no ***"); /* reads nothing behind the text */
   check("px:s%3Acret%2B%5E", "px:s:cret+^ cHg6czpjcmV0K14= s%3Acret%2B%5E", "*** *** ***");
 }
 
@@ -141,6 +165,7 @@ int main(void) {
       cmocka_unit_test(as_it_is),
       cmocka_unit_test(quoted),
       cmocka_unit_test(cut),
+      cmocka_unit_test(wrapped),
       cmocka_unit_test(in_base64),
       cmocka_unit_test(credentials_in_other_forms),
       cmocka_unit_test(in_a_url_and_in_a_map),
