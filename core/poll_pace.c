@@ -14,6 +14,10 @@ enum {
   FOUND_US = 10, /* a position, on a busy machine */
 };
 
+int64_t pace_rest_us(int64_t took_us, int64_t share, int64_t most_us) {
+  return took_us < most_us / share ? took_us * share : most_us;
+}
+
 /* The least: hiccups of the database say nothing. */
 static int64_t saved_us(const struct whole_or_part *w) {
   int64_t least = w->saved_us[0];
@@ -23,8 +27,8 @@ static int64_t saved_us(const struct whole_or_part *w) {
 }
 
 static bool whole_is_next(const struct whole_or_part *w, int64_t dear_us, int64_t share, int64_t now_us) {
-  int64_t saved = saved_us(w), rest_us = saved * share;
-  return saved <= dear_us || now_us - w->ended_us >= (rest_us < REST_MAX_US ? rest_us : REST_MAX_US);
+  int64_t saved = saved_us(w);
+  return saved <= dear_us || now_us - w->ended_us >= pace_rest_us(saved, share, REST_MAX_US);
 }
 
 static void note(struct whole_or_part *w, bool whole, int64_t dear_us, int64_t took_us, int64_t ended_us) {

@@ -32,6 +32,10 @@ struct poll_pace {
   int64_t back_us;           /* how far back from now the polls between go; 0 = as far as they ever do */
 };
 
+/* How long to rest after something that took so long, for it to take one share of the time: most_us at the longest,
+ * since one slow moment of the server says nothing of the next. */
+int64_t pace_rest_us(int64_t took_us, int64_t share, int64_t most_us);
+
 /* Whether polling every group takes so long that it is done rarely. */
 bool poll_is_dear(const struct poll_pace *pace);
 /* Whether the next poll asks for every group. */

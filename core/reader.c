@@ -127,7 +127,8 @@ static void move_cursors(struct plan *plan, const struct task_batch *batch, int6
     group->backlog = row - first >= plan->range[i].limit;
     group->due = group->backlog || plan->backlog;    /* what follows is asked for when it came to its end */
     if (group->shard == SHARD_BOUND && row == first) /* what is due there is not ours */
-      group->sweep_at_us = clock_mono_us() + BOUND_EVERY_US + (clock_mono_us() - began_us) * SWEEP_SHARE;
+      group->sweep_at_us =
+          clock_mono_us() + BOUND_EVERY_US + pace_rest_us(clock_mono_us() - began_us, SWEEP_SHARE, REST_MAX_US);
     group->next_us = group->due ? group->cursor.next_us : plan->next_us[i];
   }
 }

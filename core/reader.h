@@ -16,6 +16,7 @@ enum {
   AHEAD_MARGIN_US =
       300,          /* and this: woken for a row, it is to be found although clocks are known to some 100 us only */
   SWEEP_SHARE = 20, /* looking for what may not be there (behind the cursors, for our host) may take 1/20 of the time */
+  REST_MAX_US = 500 * 1000, /* after one page of that */
 };
 
 /* Payloads up to so many bytes come with their rows; larger ones are read by themselves, as far as the byte credit

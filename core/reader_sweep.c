@@ -20,8 +20,9 @@ enum {
   TAKE_BACK_ROWS = 4096,
   EXPIRE_ROWS = 500,
   EXPIRE_SLICE_US = 5 * 1000,
-  EXPIRE_EVERY_US = 1000 * 1000, /* how much later than its expires_at a row that waits may end */
-  BOUND_CLAIMS_US = 1000 * 1000, /* how often to look for claims of instances that died */
+  EXPIRE_EVERY_US = 1000 * 1000,       /* how much later than its expires_at a row that waits may end */
+  PASS_REST_MAX_US = 10 * 1000 * 1000, /* after all pages */
+  BOUND_CLAIMS_US = 1000 * 1000,       /* how often to look for claims of instances that died */
 };
 
 struct found_id *reader_found(struct scheduler *s) {
@@ -61,7 +62,8 @@ static size_t find_behind(struct scheduler *s, struct group *group, uint32_t cre
  * where looking takes its share of the time. */
 static void end_pass(const struct scheduler *s, struct group *group) {
   int64_t poll_us = s->config->config->engine.poll_max_ms * 1000, now = clock_mono_us();
-  int64_t rest_us = group->sweep_cost_us * SWEEP_SHARE * (1 + gauge_value(&group->lane->waiting_groups));
+  int64_t share = SWEEP_SHARE * (1 + gauge_value(&group->lane->waiting_groups));
+  int64_t rest_us = pace_rest_us(group->sweep_cost_us, share, PASS_REST_MAX_US);
   if (group->sweep_took == 0)
     group->sweep_at_us = now + (rest_us > poll_us ? rest_us : poll_us);
   group->sweep = group->sweep_again && group->sweep_took > 0;
@@ -298,11 +300,11 @@ void scheduler_expire(struct scheduler *s) {
     now = clock_mono_us();
   }
   s->expire_cost_us += now - began;
-  s->expire_at_us = now + (now - began) * SWEEP_SHARE;
+  s->expire_at_us = now + pace_rest_us(now - began, SWEEP_SHARE, REST_MAX_US);
   if (group)
     return;
   s->expire_pass++;
-  s->expire_at_us = now + later(EXPIRE_EVERY_US, s->expire_cost_us * SWEEP_SHARE);
+  s->expire_at_us = now + later(EXPIRE_EVERY_US, pace_rest_us(s->expire_cost_us, SWEEP_SHARE, PASS_REST_MAX_US));
   s->expire_cost_us = 0;
 }
 
@@ -349,7 +351,7 @@ void scheduler_overdue(struct scheduler *s) {
     end_overdue(s, &s->overdue[s->overdue_turn++ % s->overdue_count]);
     now = clock_mono_us();
   }
-  s->overdue_at_us = now + (now - began) * SWEEP_SHARE;
+  s->overdue_at_us = now + pace_rest_us(now - began, SWEEP_SHARE, REST_MAX_US);
 }
 
 /* Claims of ours that nobody here knows. What is in flight is ours too, so all pages are read. */

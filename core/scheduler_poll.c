@@ -27,6 +27,7 @@ enum {
   BACK_SLICE_US = 10 * 1000,
   HELD_SHOWN = 100, /* groups of held rows of which the first are shown, whatever their routes */
   HELD_EVERY_US = 5 * 1000 * 1000,
+  HELD_REST_MAX_US = 30 * 1000 * 1000,
   HELD_SHARE = 200, /* looking for held rows of known routes may take 1/200 of the time */
 };
 #define EVER_US (INT64_C(300) * 365 * 86400 * 1000000) /* later than any due time */
@@ -301,7 +302,7 @@ static void bring_back_known(struct scheduler *s, struct store_look *what) {
   for (i = 0; groups && i < n && s->retry_wait_us == 0 && clock_mono_us() - began_us <= cost_us + BACK_SLICE_US; i++)
     all = bring_back(s, &groups[i]) && all;
   all = all && i == n && s->retry_wait_us == 0;
-  s->held_at_us = clock_mono_us() + later(all ? HELD_EVERY_US : 0, cost_us * HELD_SHARE);
+  s->held_at_us = clock_mono_us() + later(all ? HELD_EVERY_US : 0, pace_rest_us(cost_us, HELD_SHARE, HELD_REST_MAX_US));
   free(groups);
 }
 

@@ -89,6 +89,14 @@ static void polls_of_a_slow_server_are_whole(void **state) {
   assert_in_range(longest_rest(&pinned, 0, end, pinned_for_ever), 29 * SECOND, 31 * SECOND);
 }
 
+static void a_rest_is_a_share_of_the_time_with_an_end(void **state) {
+  assert_int_equal(pace_rest_us(3 * MS, 20, SECOND), 60 * MS);
+  assert_int_equal(pace_rest_us(50 * MS, 20, SECOND), SECOND);
+  assert_int_equal(pace_rest_us(4 * SECOND, 20, SECOND), SECOND);
+  assert_int_equal(pace_rest_us(INT64_MAX / 2, 200, SECOND), SECOND);
+  assert_int_equal(pace_rest_us(0, 20, SECOND), 0);
+}
+
 /* A look of `took` for `found` rows that came late, and the one that it is compared with, if it is. */
 static void look(struct poll_pace *pace, int64_t now, int64_t took, size_t found, size_t pages, int64_t part_took) {
   poll_late_done(pace, 0, now, took, found, pages);
@@ -138,6 +146,7 @@ int main(void) {
       cmocka_unit_test(every_group_is_polled_each_time_as_long_as_that_is_quick),
       cmocka_unit_test(a_dear_poll_of_every_group_is_rare),
       cmocka_unit_test(polls_of_a_slow_server_are_whole),
+      cmocka_unit_test(a_rest_is_a_share_of_the_time_with_an_end),
       cmocka_unit_test(looking_for_what_came_late_stays_quick),
       cmocka_unit_test(polls_of_known_groups_go_back_as_far_as_is_quick),
   };
