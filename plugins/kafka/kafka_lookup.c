@@ -102,29 +102,49 @@ static void judge(struct duebox_check *check, struct lookup *lookup, const char 
                         found->partition_cnt == 1 ? "" : "s");
 }
 
-/* How many of the topic's partitions a group's members have between them. */
-static int count_read(const rd_kafka_ConsumerGroupDescription_t *group, const char *topic) {
+/* What a member calls itself is all that a group tells of it. */
+static bool is_ours(const struct kafka_options *o, const char *client_id) {
+  return o->client_id ? strcmp(client_id, o->client_id) == 0 : strncmp(client_id, "duebox-", 7) == 0;
+}
+
+/* How many of the topic's partitions a group's members have between them. *stranger: one of these that is no source of
+ * ours, whose answers do not come here; NULL = none. */
+static int count_read(const struct kafka_options *o, const rd_kafka_ConsumerGroupDescription_t *group,
+                      const char *topic, const rd_kafka_MemberDescription_t **stranger) {
   int count = 0;
+  *stranger = NULL;
   for (size_t i = 0; i < rd_kafka_ConsumerGroupDescription_member_count(group); i++) {
     const rd_kafka_MemberDescription_t *member = rd_kafka_ConsumerGroupDescription_member(group, i);
     const rd_kafka_topic_partition_list_t *list =
         rd_kafka_MemberAssignment_partitions(rd_kafka_MemberDescription_assignment(member));
+    int reads = 0;
     for (int p = 0; list && p < list->cnt; p++)
-      count += strcmp(list->elems[p].topic, topic) == 0;
+      reads += strcmp(list->elems[p].topic, topic) == 0;
+    if (reads > 0 && !is_ours(o, rd_kafka_MemberDescription_client_id(member)))
+      *stranger = member;
+    count += reads;
   }
   return count;
 }
 
-static void judge_group(struct duebox_check *check, const struct kafka_results *results,
+static void judge_group(struct duebox_check *check, const struct kafka_options *o,
                         const rd_kafka_ConsumerGroupDescription_t *group) {
+  const struct kafka_results *results = check->source;
   const rd_kafka_error_t *error = rd_kafka_ConsumerGroupDescription_error(group);
+  const rd_kafka_MemberDescription_t *stranger = NULL;
   if (error && rd_kafka_error_code(error) == RD_KAFKA_RESP_ERR_GROUP_AUTHORIZATION_FAILED)
     duebox_check_answer(check, DUEBOX_CHECK_WRONG, "give this user READ on the group", "this user may not use group %s",
                         results->group);
-  else if (!error && count_read(group, results->topic) == 0)
+  else if (!error && count_read(o, group, results->topic, &stranger) == 0)
     duebox_check_answer(check, DUEBOX_CHECK_UNSURE,
                         "start the daemon; if it runs, its /readyz and its log say why the group does not let it in",
                         "nobody reads topic %s at the moment: no member of group %s has a partition of it",
+                        results->topic, results->group);
+  else if (stranger)
+    duebox_check_answer(check, DUEBOX_CHECK_WRONG, "end that consumer, or give it, or this source, another group",
+                        "%s at %s, which is no daemon of duebox, reads partitions of topic %s as a member of group %s: "
+                        "what is answered there does not come here",
+                        rd_kafka_MemberDescription_client_id(stranger), rd_kafka_MemberDescription_host(stranger),
                         results->topic, results->group);
 }
 
@@ -146,7 +166,7 @@ static void look_up_group(struct lookup *lookup, struct duebox_check *check) {
   const rd_kafka_ConsumerGroupDescription_t **groups =
       result ? rd_kafka_DescribeConsumerGroups_result_groups(result, &count) : NULL;
   if (count > 0)
-    judge_group(check, results, groups[0]);
+    judge_group(check, lookup->options, groups[0]);
   if (event)
     rd_kafka_event_destroy(event);
   rd_kafka_queue_destroy(queue);

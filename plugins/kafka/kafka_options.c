@@ -54,7 +54,8 @@ const struct duebox_option kafka_route_rows[] = {
 const struct duebox_option kafka_result_rows[] = {
     ROW("topic", STRING, kafka_results, topic, .flags = DUEBOX_OPT_REQUIRED, .help = "topic the consumers answer on"),
     ROW("group", STRING, kafka_results, group, .def = "duebox",
-        .help = "consumer group; daemons of one outbox share it"),
+        .help = "consumer group; daemons of one outbox share it, and nobody else: whoever is in it, the daemons of "
+                "another outbox among them, takes a part of the answers away"),
     {.name = NULL},
 };
 

@@ -116,3 +116,14 @@ def test_a_spare_member(stage):
         assert not any("bus#1" in one["text"] or "nobody reads" in one["text"] for one in said
                        if one["level"] != "ok"), said
     an_answer_counts(stage, answers)
+
+
+def test_a_stranger_in_the_group(stage):
+    """What it reads is not read here; `doctor` says who it is."""
+    answers = answered_route(stage, client_id="somebody", rdkafka={"session.timeout.ms": 12000})
+    stage.start()
+    del stage.configuration["plugins"]["bus"]["client_id"]
+    asker = stage.daemon("asker")
+    found = wait_until(lambda: [line for line in findings(asker) if "is no daemon of duebox" in line["text"]], LIMIT_S,
+                       "doctor to name it", detail=lambda: str(findings(asker)))
+    assert found[0]["level"] == "fail" and "somebody at" in found[0]["text"] and answers in found[0]["text"], found
