@@ -162,8 +162,10 @@ static bool begin(struct store_watch *watch, struct err *err) {
     return false;
   db_results_free(&result, 1);
   /* Only the first event shows that we may: it says which file this is. */
-  if (db_api_tail(mysql, config, file, position, server_id(), largest_event(watch->max_payload), &watch->tail, err) &&
-      db_api_tail_next(watch->tail, &event, err))
+  bool follows =
+      db_api_tail(mysql, config, file, position, server_id(), largest_event(watch->max_payload), &watch->tail, err);
+  watch->conn->received.left = UINT64_MAX; /* from here on each event has its limit, and there is no end of them */
+  if (follows && db_api_tail_next(watch->tail, &event, err))
     return true;
   name_the_right(watch, err);
   return false;

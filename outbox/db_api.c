@@ -3,12 +3,14 @@
 
 #include <errno.h>
 #include <poll.h>
+#include <pthread.h>
 #include <string.h>
 #include <sys/socket.h>
 
 #include <duebox/link.h>
 
 #include "outbox/db_auth.h"
+#include "outbox/db_conn.h"
 #include "outbox/db_error.h"
 #include "outbox/db_watch.h"
 
@@ -18,8 +20,57 @@ typedef my_bool api_bool;
 typedef bool api_bool;
 #endif
 
+#if DB_API_MARIADB
+
+/* Exported for the library's own tracing plug-ins; no header has it. The callback follows each read of any connection,
+ * on the thread that reads: mode 0 is a read, length what it has given, (size_t)-1 after one that failed. */
+int ma_pvio_register_callback(my_bool add,
+                              void (*callback)(int mode, MYSQL *mysql, const unsigned char *data, size_t length));
+
+static const char allowance_key[] = "duebox_allowance";
+
+/* The kernel still gives what it has received before a shutdown, and the library would take it. */
+static void end_reading(MYSQL *mysql) {
+  char away[DB_API_READ_AHEAD];
+  db_api_interrupt(mysql);
+  while (recv(db_api_socket(mysql), away, sizeof away, MSG_DONTWAIT) > 0)
+    continue;
+}
+
+static void has_read(int mode, MYSQL *mysql, const unsigned char *data, size_t length) {
+  (void)data;
+  void *found = NULL;
+  if (mode != 0 || (ssize_t)length <= 0 ||
+      mysql_get_optionv(mysql, MARIADB_OPT_USERDATA, (void *)(uintptr_t)allowance_key, &found) || !found)
+    return;
+  struct db_allowance *allowance = found;
+  if (length <= allowance->left) {
+    allowance->left -= length;
+    return;
+  }
+  allowance->left = 0;
+  allowance->exceeded = true;
+  end_reading(mysql);
+}
+
+void db_api_count(MYSQL *mysql, struct db_allowance *allowance) {
+  mysql_optionsv(mysql, MARIADB_OPT_USERDATA, allowance_key, (void *)allowance);
+}
+
+/* Each time it is registered it is called once more for a read. */
+static pthread_once_t registered = PTHREAD_ONCE_INIT;
+static void register_once(void) { (void)ma_pvio_register_callback(1, has_read); } /* fails without a callback only */
+static bool count_reads(void) { return pthread_once(&registered, register_once) == 0; }
+
+#else
+
+void db_api_count(MYSQL *mysql, struct db_allowance *allowance) { (void)mysql, (void)allowance; }
+static bool count_reads(void) { return true; }
+
+#endif
+
 bool db_api_init(struct err *err) {
-  if (mysql_library_init(0, NULL, NULL))
+  if (mysql_library_init(0, NULL, NULL) || !count_reads())
     return err_set(err, DB_E_NO_MEMORY, "the MySQL client library does not start: out of memory");
   return db_auth_init(err);
 }

@@ -31,6 +31,11 @@ void db_api_thread(void);
  * configuration asks for what is not allowed or not possible (err->code is a db_own_error). */
 MUSTCHECK bool db_api_prepare(MYSQL *mysql, const struct database_config *config, bool patient, const char *purpose,
                               struct err *err);
+enum { DB_API_READ_AHEAD = 16 * 1024 }; /* the library reads that many bytes behind what it needs, at most */
+/* From now on what the library receives on the connection is taken off *allowance, which outlives mysql. For the
+ * connection's own thread. libmysqlclient shows nothing of what it reads: there nothing is taken off. */
+struct db_allowance;
+void db_api_count(MYSQL *mysql, struct db_allowance *allowance);
 /* Whether the connection is as safe as the configuration demands; to be asked after connecting. */
 MUSTCHECK bool db_api_verify(MYSQL *mysql, const struct database_config *config, struct err *err);
 

@@ -29,7 +29,7 @@ void db_place(const struct database_config *config, char *out, size_t cap) {
 /* What one statement may give, in bytes: while it is not known yet whether this is our database at all, and then: a
  * batch of 4096 rows with the largest headers fits several times, and a row with a payload as large as a packet beside
  * it. */
-static const uint64_t ANSWER_BEFORE = 1024 * 1024, ANSWER_MAX = 1024 * 1024 * 1024;
+static const uint64_t LOGIN_MAX = 1024 * 1024, ANSWER_BEFORE = 1024 * 1024, ANSWER_MAX = 1024 * 1024 * 1024;
 
 /* MariaDB turns long lists of ids into a temporary table that it sorts; index seeks are what we want. Only MariaDB
  * reads comments that begin with M!, only MySQL those that begin with !80000. Lock waits are short, because the unit is
@@ -202,7 +202,7 @@ static bool log_in(struct db_conn *conn, enum db_role role, struct err *err) {
   const char *limit = "connect_timeout (for connecting and for logging in, each)";
   struct db_watch watch;
   db_watch_begin(&watch, 2 * config->connect_timeout_ms);
-  bool ok = connect_now(conn, role, err) && db_api_verify(conn->mysql, config, err);
+  bool connected = connect_now(conn, role, err), ok = connected && db_api_verify(conn->mysql, config, err);
   if (ok) {
     limit = "read_timeout (for what sets a session up, together)";
     db_watch_socket(db_api_socket(conn->mysql));
@@ -210,10 +210,14 @@ static bool log_in(struct db_conn *conn, enum db_role role, struct err *err) {
     ok = set_up_session(conn, role, err) && server_wait_for_cluster(conn, err) &&
          (role == DB_MIGRATE || schema_check(conn, err));
   }
-  if (!db_watch_end(&watch))
+  bool late = db_watch_end(&watch), too_much = !connected && conn->received.exceeded;
+  if (!late && !too_much)
     return ok;
   char place[256];
   db_place(config, place, sizeof place);
+  if (too_much)
+    return err_set(err, DB_E_LOGIN, "database %s: the server says more than %llu KiB and lets nobody in; %s", place,
+                   (unsigned long long)(LOGIN_MAX >> 10), db_error_cure(DB_E_LOGIN));
   return err_set(err, DB_E_LOGIN, "database %s: the login did not end within database.%s; %s", place, limit,
                  db_error_cure(DB_E_LOGIN));
 }
@@ -230,6 +234,8 @@ bool db_open(const struct database_config *config, enum db_role role, const char
   conn->config = config;
   conn->role = role;
   conn->max_answer = ANSWER_BEFORE;
+  conn->received.left = LOGIN_MAX;
+  db_api_count(conn->mysql, &conn->received);
   if (!db_api_prepare(conn->mysql, config, role == DB_MIGRATE, purpose, err) || !log_in(conn, role, err)) {
     db_close(&conn);
     return false;

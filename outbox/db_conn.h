@@ -24,10 +24,17 @@ enum db_role {
   DB_MIGRATE,  /* database.migrate_user, no check of the schema */
 };
 
+/* How much a connection may still receive. */
+struct db_allowance {
+  uint64_t left; /* bytes */
+  bool exceeded; /* more has come, and the socket is shut down */
+};
+
 struct db_conn {
   void *mysql;                          /* MYSQL *: the client libraries differ in the name of that struct */
   const struct database_config *config; /* outlives the connection */
   uint64_t max_packet;                  /* the server's max_allowed_packet, bytes */
+  struct db_allowance received;         /* of what is being done: see db_stmt.c */
   uint64_t max_answer;                  /* of one statement's rows, bytes: no statement of ours gives as many */
   bool unsound;                         /* an answer had other columns than its statement (db_stmt.h) */
   size_t untouched;                     /* the script that failed last: from which statement on none has run */

@@ -13,7 +13,19 @@ bool db_unexpected(struct err *err, const char *what) {
                  db_error_cure(DB_E_PROTOCOL));
 }
 
+/* The columns that the answers of a script describe, in bytes. MySQL's tables have 4096 columns at most, and our widest
+ * answer has some dozens. The library takes them all before it returns, and in twenty times as much memory. */
+enum { COLUMNS_MAX = 256 * 1024 };
+
+static bool too_many_columns(const char *what, struct err *err) {
+  return err_set(err, DB_E_PROTOCOL,
+                 "%s: the server describes the columns of its answer in more than %d KiB, which no statement gives; %s",
+                 what, COLUMNS_MAX / 1024, db_error_cure(DB_E_PROTOCOL));
+}
+
 static bool failed(struct db_conn *conn, const char *what, struct err *err) {
+  if (conn->received.exceeded)
+    return too_many_columns(what, err);
   int code = server_error((int)mysql_errno(conn->mysql));
   const char *cure = conn->role == DB_MIGRATE ? db_error_cure_migrating(code) : db_error_cure(code);
   return db_failed(conn->mysql, conn->config, what, code, cure, err);
@@ -36,6 +48,7 @@ static bool take(struct db_conn *conn, const char *what, struct db_result *resul
     return true;
   }
   result->columns = mysql_num_fields(set);
+  conn->received.left = conn->max_answer + DB_API_READ_AHEAD;
   switch (db_rows_take(conn->mysql, set, conn->max_answer, &result->rows)) {
   case DB_ROWS_ALL:
     result->count = db_rows_count(result->rows);
@@ -46,20 +59,14 @@ static bool take(struct db_conn *conn, const char *what, struct db_result *resul
   case DB_ROWS_NO_MEMORY:
     err_set(err, DB_E_NO_MEMORY, "%s: no memory for the answer; %s", what, db_error_cure(DB_E_NO_MEMORY));
     break;
-  case DB_ROWS_FAILED:
-    failed(conn, what, err);
+  case DB_ROWS_FAILED: /* a row that is not whole yet may be too large already */
+    if (conn->received.exceeded)
+      endless(conn, what, err);
+    else
+      failed(conn, what, err);
   }
   mysql_free_result(set);
   return false;
-}
-
-/* Reads away what is left so that the connection can be used again. */
-static void drain(struct db_conn *conn) {
-  while (mysql_next_result(conn->mysql) == 0) {
-    MYSQL_RES *rows = mysql_use_result(conn->mysql);
-    if (rows)
-      mysql_free_result(rows); /* reads what is left of it, and keeps nothing */
-  }
 }
 
 bool db_script(struct db_conn *conn, const struct text *script, const char *what, struct db_result *results, size_t n,
@@ -74,10 +81,16 @@ bool db_script(struct db_conn *conn, const struct text *script, const char *what
     return false;
   size_t got = 0;
   conn->untouched = SIZE_MAX;
+  conn->received.left = COLUMNS_MAX + n * DB_API_READ_AHEAD;
   int rc = mysql_real_query(conn->mysql, script->data, script->len);
   bool taken = true;
-  while (rc == 0 && got < n && (taken = take(conn, what, &results[got], err))) {
+  while (rc == 0 && got < n) {
+    uint64_t for_columns = conn->received.left;
+    taken = take(conn, what, &results[got], err);
+    if (!taken)
+      break;
     got++;
+    conn->received.left = for_columns;
     rc = mysql_next_result(conn->mysql);
   }
   if (rc == -1 && got == n)
@@ -91,7 +104,7 @@ bool db_script(struct db_conn *conn, const struct text *script, const char *what
     conn->untouched = got + 1;
   db_results_free(results, got);
   if (taken && !server_said_no)
-    drain(conn);
+    db_api_interrupt(conn->mysql); /* there may be no end of what is left */
   return false;
 }
 

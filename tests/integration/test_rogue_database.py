@@ -6,6 +6,8 @@ database that somebody else administers, could ask for the password as it is.
 
 import contextlib
 import os
+import pathlib
+import re
 import socket
 import struct
 import subprocess
@@ -233,6 +235,8 @@ def test_an_answer_that_never_ends_is_cut_off(stage):
 class Switches(Rogue):
     """Asks for another login method again and again, and does not wait for the answers."""
 
+    at_once, pause_s = 1, 0.02
+
     def _talk(self, client):
         client.settimeout(60)
         client.sendall(packet(0, greeting("mysql_native_password")))
@@ -240,13 +244,21 @@ class Switches(Rogue):
         threading.Thread(target=self._swallow, args=(client,), daemon=True).start()
         switch = SWITCH + b"mysql_native_password\0" + CHALLENGE + b"\0"
         while True:
-            client.sendall(b"".join(packet((number + 2 * times) % 256, switch) for times in range(128)))
+            client.sendall(b"".join(packet((number + 2 * times) % 256, switch) for times in range(self.at_once)))
+            number += 2 * self.at_once
+            time.sleep(self.pause_s)
 
     @staticmethod
     def _swallow(client):
         with contextlib.suppress(OSError):
             while client.recv(65536):
                 pass
+
+
+class SwitchesAtOnce(Switches):
+    """The same as fast as it can."""
+
+    at_once, pause_s = 128, 0
 
 
 class Trickles(Rogue):
@@ -263,7 +275,8 @@ class Trickles(Rogue):
             time.sleep(0.3)
 
 
-@pytest.mark.parametrize("kind, word", [(Switches, "database.connect_timeout"), (Trickles, "database.read_timeout")])
+@pytest.mark.parametrize("kind, word", [(Switches, "database.connect_timeout"), (SwitchesAtOnce, "more than 1024 KiB"),
+                                        (Trickles, "database.read_timeout")])
 def test_a_login_ends_whatever_the_server_does(stage, kind, word):
     """No single wait is long, but the whole has a limit: the daemon says so and stops when it is asked to, and so does
     doctor."""
@@ -276,4 +289,61 @@ def test_a_login_ends_whatever_the_server_does(stage, kind, word):
         assert done.returncode != 0 and word in done.stdout + done.stderr, done.stdout + done.stderr
         daemon.start(wait_ready=False)
         daemon.wait_log("DUEBOX-LEASE-TROUBLE", limit_s=30, text=word)
+        daemon.stop(limit_s=30)
+
+
+class Columns(Rogue):
+    """Lets everybody in, and describes columns without end: of its first answer, or of one in the midst of a script."""
+
+    before = b""        # answers to the statements in front
+
+    def _talk(self, client):
+        client.settimeout(60)
+        client.sendall(packet(0, greeting("mysql_native_password")))
+        client.sendall(packet(self._hear(client), OK))
+        self._hear(client)
+        column = b"\x03def\0\0\0\x01x\0\x0c" + struct.pack("<HIBHB", 33, 100, 253, 0, 0) + b"\0\0"
+        number = len(self.before) + 1
+        client.sendall(b"".join(packet(1 + at, answer) for at, answer in enumerate(self.before))
+                       + packet(number, b"\xfe" + struct.pack("<Q", 2**63 - 1)))
+        while True:
+            number += 512
+            client.sendall(b"".join(packet((number + at) % 256, column) for at in range(512)))
+
+
+class LaterColumns(Columns):
+    before = [b"\0\0\0\x0a\0\0\0"]      # OK, and more results follow
+
+
+class Packet(Rogue):
+    """Lets everybody in, and answers with one packet that has no end."""
+
+    def _talk(self, client):
+        client.settimeout(60)
+        client.sendall(packet(0, greeting("mysql_native_password")))
+        client.sendall(packet(self._hear(client), OK))
+        self._hear(client)
+        number = 1
+        while True:
+            client.sendall(b"\xff\xff\xff" + bytes([number % 256]) + b"x" * 0xffffff)
+            number += 1
+
+
+@pytest.mark.parametrize("kind", [Columns, LaterColumns, Packet])
+def test_what_comes_before_the_rows_has_a_limit_too(stage, kind):
+    """The client library keeps all columns, or the whole packet, before anybody can look at them: memory stays small,
+    the daemon says why it has no database and ends when it is asked to, and so do the commands."""
+    stage.daemon()
+    with kind("mysql_native_password") as rogue:
+        stage.configuration["database"] = {"host": "127.0.0.1", "port": rogue.port, "user": "duebox", "name": "shop",
+                                           "password": PASSWORD}
+        daemon = stage.daemon(migrate=False)
+        for command in (["doctor"], ["migrate"], ["task", "list"]):
+            done = daemon.run(*command, check=False, limit_s=60)
+            said = done.stdout + done.stderr
+            assert done.returncode != 0 and "in more than 256 KiB, which no statement gives" in said, said
+        daemon.start(wait_ready=False)
+        daemon.wait_log("DUEBOX-LEASE-TROUBLE", limit_s=30, text="which no statement gives")
+        peak = re.search(r"VmHWM:\s+(\d+) kB", (pathlib.Path("/proc") / str(daemon.process.pid) / "status").read_text())
+        assert int(peak[1]) < 100 * 1024, peak[0]
         daemon.stop(limit_s=30)
