@@ -12,10 +12,14 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "core/base/clock.h"
 #include "core/base/log.h"
 #include "core/modules.h"
 #include "core/notify.h"
 #include "core/realtime.h"
+
+/* What is still to be written when somebody asks a second time has that long. */
+enum { HURRY_MS = 5000 };
 
 struct daemon {
   const char *config_path;
@@ -24,6 +28,7 @@ struct daemon {
   struct module_registry *modules;
   struct engine *engine;
   atomic_int_fast64_t drain_timeout_ms; /* a reload may come from a thread of the admin listener */
+  bool drains;                          /* what is in flight may end before the engine is stopped */
   pthread_mutex_t reload_lock;          /* one reload at a time: SIGHUP and the admin listener */
 };
 
@@ -84,30 +89,45 @@ static bool serve(struct daemon *daemon, const sigset_t *signals) {
   }
 }
 
-static void *drain(void *handle) {
+static void *end(void *handle) {
   struct daemon *daemon = handle;
-  engine_drain(daemon->engine, daemon->drain_timeout_ms);
+  if (daemon->drains)
+    engine_drain(daemon->engine, daemon->drain_timeout_ms);
+  daemon->parts->stop_admin(daemon->parts->ctx);
+  engine_stop(daemon->engine);
   return NULL;
 }
 
-/* Lets what is in flight end, as long as it may take and nobody asks again. */
-static void drain_patiently(struct daemon *daemon, const sigset_t *signals) {
-  log_info("DUEBOX-DRAINING", "reading no more; what is in flight has %lld ms to end",
-           (long long)daemon->drain_timeout_ms);
-  notify("STOPPING=1");
-  pthread_t drainer;
-  if (pthread_create(&drainer, NULL, drain, daemon) != 0) {
-    drain(daemon);
-    return;
-  }
+/* Ends all threads, as long as that may take and nobody asks again; then it has HURRY_MS. False: some go on. */
+static bool end_in_time(struct daemon *daemon, const sigset_t *signals) {
   const struct timespec step = {.tv_nsec = 50 * 1000 * 1000};
-  while (pthread_tryjoin_np(drainer, NULL) != 0) {
+  int64_t deadline = INT64_MAX;
+  pthread_t ender;
+  if (pthread_create(&ender, NULL, end, daemon) != 0) {
+    end(daemon);
+    return true;
+  }
+  while (pthread_tryjoin_np(ender, NULL) != 0) {
     int signal = sigtimedwait(signals, NULL, &step);
-    if (signal == SIGTERM || signal == SIGINT) {
+    if (deadline == INT64_MAX && (signal == SIGTERM || signal == SIGINT)) {
       log_warn("DUEBOX-HURRY", "asked a second time: ending now, what is in flight may be sent again");
       engine_hurry(daemon->engine);
+      deadline = clock_mono_us() + (int64_t)HURRY_MS * 1000;
     }
+    if (clock_mono_us() > deadline)
+      return false;
   }
+  return true;
+}
+
+/* While some threads go on, what they use must stay there: no cleaning up. */
+static _Noreturn void cut_off(int code) {
+  log_warn("DUEBOX-CUT-OFF",
+           "the database, or a plugin, has not let go within %d s: leases end by themselves, and outcomes that could "
+           "not be written may be sent again",
+           HURRY_MS / 1000);
+  log_info("DUEBOX-STOPPED", "code=%d", code);
+  _exit(code);
 }
 
 static int run_engine(struct daemon *daemon, struct config *config, const struct store *store,
@@ -135,11 +155,15 @@ static int run_engine(struct daemon *daemon, struct config *config, const struct
       log_warn("DUEBOX-HELD", "nothing is sent until the daemon is started without --hold; see: duebox doctor");
     notify("READY=1");
     code = serve(daemon, signals) ? EX_OK : EX_SOFTWARE;
-    if (code == EX_OK)
-      drain_patiently(daemon, signals);
+    daemon->drains = code == EX_OK;
   }
-  parts->stop_admin(parts->ctx);
-  engine_stop(&daemon->engine);
+  if (daemon->drains)
+    log_info("DUEBOX-DRAINING", "reading no more; what is in flight has %lld ms to end",
+             (long long)daemon->drain_timeout_ms);
+  notify("STOPPING=1");
+  if (!end_in_time(daemon, signals))
+    cut_off(code);
+  engine_free(&daemon->engine);
   log_info("DUEBOX-STOPPED", "code=%d", code);
   return code;
 }

@@ -27,8 +27,8 @@ struct daemon_parts {
  * to be called before whatever takes time. */
 void daemon_block_signals(void);
 /* Runs until SIGTERM or SIGINT; on_hold: without sending (engine_hold). SIGHUP reloads. A second SIGTERM ends without
- * waiting for what is in flight. Returns a sysexits code: 0, EX_CONFIG (78), EX_UNAVAILABLE (69: the admin address is
- * taken), EX_SOFTWARE (70). */
+ * waiting for what is in flight; what cannot be ended within five seconds then ends with the process. Returns a
+ * sysexits code: 0, EX_CONFIG (78), EX_UNAVAILABLE (69: the admin address is taken), EX_SOFTWARE (70). */
 MUSTCHECK int daemon_run(const char *config_path, bool on_hold, const struct daemon_parts *parts);
 
 #endif

@@ -342,7 +342,8 @@ bool engine_start(const struct store *store, struct config *config, struct engin
     return true;
   }
   config_ref_take(engine->config); /* one use that nobody drops: on failure the configuration stays the caller's */
-  engine_stop(&engine);
+  engine_stop(engine);
+  engine_free(&engine);
   return false;
 }
 
@@ -450,9 +451,7 @@ static void wait_for_rest(struct engine *engine) {
     pause_us(DRAIN_STEP_US);
 }
 
-void engine_stop(struct engine **handle) {
-  struct engine *engine = *handle;
-  *handle = NULL;
+void engine_stop(struct engine *engine) {
   atomic_store(&engine->draining, true);
   if (engine->watcher_runs)
     watcher_stop(&engine->watcher);
@@ -467,6 +466,11 @@ void engine_stop(struct engine **handle) {
     keeper_stop(&engine->keeper);
   if (engine->scheduler_runs)
     scheduler_stop(&engine->scheduler);
+}
+
+void engine_free(struct engine **handle) {
+  struct engine *engine = *handle;
+  *handle = NULL;
   bool left = any_abandoned(engine);
   free_drivers(engine);
   if (left) { /* a thread may come back any time, and what it asks for must be there */

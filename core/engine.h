@@ -3,8 +3,9 @@
  * core/engine.h - the running engine as its surroundings see it: the daemon starts and stops it, the admin listener
  * looks at it and hands it commands.
  *
- * Threads: engine_start() and engine_stop() belong to the main thread. One reload runs at a time, from any thread;
- * engine_drain() blocks its caller and has a thread of its own. Everything else may be called from any thread.
+ * Threads: engine_start() and engine_free() belong to the main thread. One reload runs at a time, from any thread;
+ * engine_drain() and engine_stop() block their caller and have a thread of their own. Everything else may be called
+ * from any thread.
  */
 #ifndef CORE_ENGINE_H
 #define CORE_ENGINE_H
@@ -39,10 +40,13 @@ MUSTCHECK bool engine_reload(struct engine *engine, struct config *next, struct 
 
 /* Stops reading and lets what is in flight end, for at most timeout_ms; leases are renewed meanwhile. */
 void engine_drain(struct engine *engine, int64_t timeout_ms);
-/* Makes a drain in progress end at once. Async-signal-safe it is not; any thread. */
+/* Makes a drain or a stop in progress wait no more than it must. Async-signal-safe it is not; any thread. */
 void engine_hurry(struct engine *engine);
-/* Settles what is known, gives the shards back, ends all threads, frees. */
-void engine_stop(struct engine **engine);
+/* Settles what is known, gives the shards back, ends all threads. It waits for statements under way: as long as a
+ * database that neither answers nor is silent makes it. */
+void engine_stop(struct engine *engine);
+/* Frees an engine that is stopped. */
+void engine_free(struct engine **engine);
 
 /* A thread that the engine cannot do without has ended for good (out of memory, repeated plugin hang): the process
  * should exit so that its supervisor starts a new one. NULL = all is well. */

@@ -25,6 +25,11 @@ def shards_held(daemon):
     return int(daemon.metric("duebox_shards_held"))
 
 
+def is_listening(port):
+    with socket.socket() as probe:
+        return probe.connect_ex(("127.0.0.1", port)) == 0
+
+
 # -- start --------------------------------------------------------------------------------
 
 
@@ -108,6 +113,29 @@ def test_a_second_sigterm_ends_at_once(stage):
     daemon.start()                      # and nothing is lost
     stage.wait_empty(40)
     stage.check(duplicates=1)
+
+
+def test_a_second_sigterm_ends_it_whatever_the_database_does(remote):
+    """A statement whose answer never ends, though something comes of it now and then, keeps the engine from stopping."""
+    remote.http("h")
+    daemon = remote.start()
+    remote.consume_http()
+    remote.proxy.trickle_at(b"GROUP BY state, shard, route, priority")     # the scheduler asks what is due
+    assert remote.proxy.trickles.wait(60), "it never asked"
+    daemon.signal(signal.SIGTERM)
+    daemon.wait_log("DUEBOX-DRAINING")
+    # The listener is closed when it has drained, before the engine is stopped.
+    wait_until(lambda: not is_listening(daemon.port), 60, "the listener to be closed")
+    daemon.signal(signal.SIGTERM)
+    daemon.wait_log("DUEBOX-HURRY")
+    assert daemon.wait_end(60) == 0
+    daemon.wait_log("DUEBOX-CUT-OFF")
+    mark = daemon.mark()
+    daemon.start()                      # nothing is lost: its own lease ends by itself
+    remote.insert("h", count=3)
+    remote.wait_empty(60)
+    daemon.wait_log("DUEBOX-SHARD-ACQUIRED", after=mark)
+    remote.check()
 
 
 def test_a_reload_while_the_daemon_starts_waits(stage, tmp_path, monkeypatch):

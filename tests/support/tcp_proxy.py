@@ -7,6 +7,7 @@ Put it between duebox and a server, then:
     proxy.blackhole()   keep connections, take new ones, pass nothing on
     proxy.deafen()      as a black hole for the connections that are open now; new ones are served
     proxy.deafen_at(b)  the same for one connection, as soon as these bytes have gone to the server
+    proxy.trickle_at(b) the server's answer to these bytes, on one connection, is a byte now and then without end
     proxy.rewrite(a, b) bytes on their way to the server, from now on
     proxy.delay(ms)     each direction is late by `ms`, at full throughput
     proxy.restore()     pass on again, with what a black hole held back
@@ -29,6 +30,7 @@ from .servers.ports import free_port
 
 CHUNK = 64 * 1024
 LIMIT_S = 60
+ENDLESS = b"\xff\xff\x00\x01"      # the head of the first packet of an answer, which says that 64 KiB follow
 
 
 class TcpProxy:
@@ -39,9 +41,12 @@ class TcpProxy:
         self._targets = itertools.cycle([(host, port) for port in ports])
         self._delay_s = 0.0
         self._pipes = set()         # the stream writers of all open connections
+        self._trickling = set()
         self._hearing = set()       # an event for each connection that is not deaf
         self._deaf_at = None
         self.deafened = threading.Event()
+        self._trickle_at = None
+        self.trickles = threading.Event()
         self._rewritten = []
         self._server = None
         self._loop = asyncio.new_event_loop()
@@ -72,6 +77,11 @@ class TcpProxy:
     def deafen_at(self, data):
         self.deafened.clear()
         self._deaf_at = data
+
+    def trickle_at(self, data):
+        """Of MariaDB's or MySQL's protocol."""
+        self.trickles.clear()
+        self._trickle_at = data
 
     def rewrite(self, old, new):
         assert len(old) == len(new), "packets say how long they are"
@@ -145,8 +155,8 @@ class TcpProxy:
             hears.clear()
         self._hearing.clear()
 
-    def _to_server(self, hears, data):
-        """What the server gets of it; the connection may be deaf from then on."""
+    def _to_server(self, hears, client_writer, data):
+        """What the server gets of it; the connection may be deaf, or hear nothing of use, from then on."""
         for old, new in self._rewritten:
             data = data.replace(old, new)
         if self._deaf_at and self._deaf_at in data:
@@ -154,7 +164,19 @@ class TcpProxy:
             self._hearing.discard(hears)
             hears.clear()
             self.deafened.set()
+        if self._trickle_at and self._trickle_at in data:
+            self._trickle_at = None
+            self._hearing.discard(hears)
+            hears.clear()
+            self._trickling.add(asyncio.create_task(self._trickle(client_writer)))
         return data
+
+    async def _trickle(self, client_writer):
+        client_writer.write(ENDLESS)
+        self.trickles.set()
+        while not client_writer.is_closing():
+            client_writer.write(b"x")
+            await asyncio.sleep(0.3)
 
     async def _serve(self, client_reader, client_writer):
         self._pipes.add(client_writer)
@@ -165,7 +187,7 @@ class TcpProxy:
         try:
             server_reader, server_writer = await asyncio.open_connection(*next(self._targets))
             self._pipes.add(server_writer)
-            await asyncio.gather(self._pass_on(client_reader, server_writer, hears, to_server=True),
+            await asyncio.gather(self._pass_on(client_reader, server_writer, hears, client_writer),
                                  self._pass_on(server_reader, client_writer, hears))
             for pipe in (client_writer, server_writer):
                 pipe.close()
@@ -176,8 +198,8 @@ class TcpProxy:
             self._pipes -= {client_writer, server_writer}
             self._hearing.discard(hears)
 
-    async def _pass_on(self, reader, writer, hears, to_server=False):
-        """One direction, to its end.  The queue lets many chunks be late at once."""
+    async def _pass_on(self, reader, writer, hears, client_writer=None):
+        """One direction, to its end; client_writer: towards the server.  The queue lets many chunks be late at once."""
         late = asyncio.Queue(maxsize=1000)
         taking = asyncio.create_task(self._take(reader, late))
         try:
@@ -186,8 +208,8 @@ class TcpProxy:
                 await asyncio.sleep(max(0, due - time.monotonic()))
                 await self._open.wait()
                 await hears.wait()
-                if to_server and data:
-                    data = self._to_server(hears, data)
+                if client_writer and data:
+                    data = self._to_server(hears, client_writer, data)
                 if data is None:
                     raise ConnectionResetError
                 if not data:
