@@ -7,13 +7,17 @@
 #include <sysexits.h>
 
 #include "core/admin_url.h"
+#include "core/mask.h"
+#include "core/options.h"
 
-enum { CONNECT_TIMEOUT_MS = 3000, GET_TIMEOUT_MS = 3000, ANSWER_MAX_BYTES = 16 << 20, HTTP_OK = 200 };
+enum { CONNECT_TIMEOUT_MS = 3000, GET_TIMEOUT_MS = 3000, ANSWER_MAX_BYTES = 16 << 20, HTTP_OK = 200, HTTP_ERROR = 400 };
 
 struct daemon_client {
   const struct admin_config *admin;
   CURLSH *connections; /* outlive the handle of a request */
   struct curl_slist *headers;
+  struct mask mask; /* the token, which whoever answers may repeat */
+  char *location;   /* where a redirect of the last answer goes */
   char error[CURL_ERROR_SIZE];
   char *answer;
   size_t answer_len;
@@ -43,7 +47,9 @@ static bool add_header(struct daemon_client *client, const char *header) {
 
 static bool set_up(struct daemon_client *client) {
   char bearer[1024];
+  mask_begin(&client->mask);
   if (client->admin->token) {
+    mask_add_secret(&client->mask, client->admin->token);
     int len = snprintf(bearer, sizeof bearer, "Authorization: Bearer %s", client->admin->token);
     if (len >= (int)sizeof bearer || !add_header(client, bearer))
       return false;
@@ -90,24 +96,81 @@ void daemon_client_free(struct daemon_client **client) {
     return;
   curl_share_cleanup((*client)->connections);
   curl_slist_free_all((*client)->headers);
+  free((*client)->location);
   free((*client)->answer);
   free(*client);
   *client = NULL;
 }
 
-/* Fills code and detail from a problem+json body (RFC 9457), or from the bare status. */
-static void read_problem(struct daemon_answer *answer) {
+/* ---- who answers ---- */
+
+static void hide_text(const struct mask *mask, json_t *value) {
+  char *text = strdup(json_string_value(value));
+  if (text)
+    mask_hide(mask, text);
+  if (!text || (strcmp(text, json_string_value(value)) != 0 && json_string_set(value, text) != 0))
+    json_string_set(value, OPTION_MASK);
+  free(text);
+}
+
+/* The token in all texts of an answer. The names of members stay, but for one that holds it: no daemon sends that. */
+static void hide(const struct daemon_client *client, json_t *value) {
+  const char *name;
+  json_t *one;
+  void *next;
+  size_t i;
+  if (json_is_string(value))
+    hide_text(&client->mask, value);
+  json_array_foreach(value, i, one) hide(client, one);
+  json_object_foreach_safe(value, next, name, one) {
+    if (client->admin->token && strstr(name, client->admin->token))
+      json_object_del(value, name);
+    else
+      hide(client, one);
+  }
+}
+
+/* Fills code and detail from a problem+json body (RFC 9457). False: it is none of a daemon's. */
+static bool read_problem(struct daemon_answer *answer) {
+  static const char urn[] = "urn:duebox:problem:";
+  const char *type = json_string_value(json_object_get(answer->body, "type"));
   const char *code = json_string_value(json_object_get(answer->body, "code"));
   const char *detail = json_string_value(json_object_get(answer->body, "detail"));
-  const char *title = json_string_value(json_object_get(answer->body, "title"));
-  if (!detail)
-    detail = title;
-  snprintf(answer->code, sizeof answer->code, "%s", code ? code : "");
-  if (detail)
-    snprintf(answer->detail, sizeof answer->detail, "%s", detail);
-  else
-    snprintf(answer->detail, sizeof answer->detail, "HTTP status %ld", answer->status);
+  if (!type || strncmp(type, urn, strlen(urn)) != 0 || !code || !detail)
+    return false;
+  snprintf(answer->code, sizeof answer->code, "%s", code);
+  snprintf(answer->detail, sizeof answer->detail, "%s", detail);
+  return true;
 }
+
+/* Everything but what docs/openapi.yaml promises may come from any web server. */
+static bool is_from_daemon(struct daemon_answer *answer, enum daemon_proof proof) {
+  static const struct {
+    const char *member;
+    json_type type;
+  } proofs[] = {[DAEMON_READY] = {"ready", JSON_TRUE},
+                [DAEMON_RELOADED] = {"reloaded", JSON_TRUE},
+                [DAEMON_ROUTES] = {"routes", JSON_ARRAY},
+                [DAEMON_TASK] = {"state", JSON_STRING},
+                [DAEMON_FATE] = {"fate", JSON_STRING}};
+  const json_t *value = json_object_get(answer->body, proofs[proof].member);
+  if (answer->status == HTTP_OK)
+    return value && json_typeof(value) == proofs[proof].type;
+  return answer->status >= HTTP_ERROR && read_problem(answer);
+}
+
+static bool refuse_stranger(const struct daemon_client *client, const char *url, long status, struct err *err) {
+  char location[512];
+  snprintf(location, sizeof location, "%s", client->location ? client->location : "");
+  mask_hide(&client->mask, location);
+  return err_set(err, EX_UNAVAILABLE,
+                 "%s: that is no daemon of duebox: it answers with HTTP status %ld%s%s; admin.url must be where the "
+                 "daemon itself is reached, and a proxy there must pass its answers on",
+                 url, status, *location ? ", a redirect (which is not followed) to " : " and not as the API does",
+                 location);
+}
+
+/* ---- asking ---- */
 
 /* Nothing has left this machine when the name did not resolve, nobody took the connection, or it was not to be trusted.
  */
@@ -115,6 +178,13 @@ static bool never_sent(CURLcode code) {
   return code == CURLE_COULDNT_RESOLVE_HOST || code == CURLE_COULDNT_CONNECT || code == CURLE_UNSUPPORTED_PROTOCOL ||
          code == CURLE_URL_MALFORMAT || code == CURLE_PEER_FAILED_VERIFICATION || code == CURLE_SSL_CONNECT_ERROR ||
          code == CURLE_SSL_CACERT_BADFILE;
+}
+
+static void keep_location(struct daemon_client *client, CURL *curl) {
+  char *location = NULL;
+  free(client->location);
+  curl_easy_getinfo(curl, CURLINFO_REDIRECT_URL, &location);
+  client->location = location ? strdup(location) : NULL;
 }
 
 static CURLcode perform(struct daemon_client *client, const char *url, const char *body, long timeout_ms,
@@ -129,14 +199,16 @@ static CURLcode perform(struct daemon_client *client, const char *url, const cha
     code = curl_easy_setopt(curl, CURLOPT_POSTFIELDS, body);
   if (code == CURLE_OK)
     code = curl_easy_perform(curl);
-  if (code == CURLE_OK)
+  if (code == CURLE_OK) {
     curl_easy_getinfo(curl, CURLINFO_RESPONSE_CODE, status);
+    keep_location(client, curl);
+  }
   curl_easy_cleanup(curl);
   return code;
 }
 
-bool daemon_ask(struct daemon_client *client, const char *base_url, const char *path, const char *body, long timeout_ms,
-                struct daemon_answer *answer, struct err *err) {
+bool daemon_ask(struct daemon_client *client, const char *base_url, const char *path, enum daemon_proof proof,
+                const char *body, long timeout_ms, struct daemon_answer *answer, struct err *err) {
   *answer = (struct daemon_answer){0};
   client->answer_len = 0;
   client->error[0] = '\0';
@@ -158,9 +230,13 @@ bool daemon_ask(struct daemon_client *client, const char *base_url, const char *
                    code == CURLE_PEER_FAILED_VERIFICATION ? "; admin.ca_file names the authorities to trust" : "");
   }
   answer->body = client->answer_len ? json_loadb(client->answer, client->answer_len, 0, NULL) : NULL;
-  if (answer->status >= 400)
-    read_problem(answer);
-  return true;
+  hide(client, answer->body);
+  if (is_from_daemon(answer, proof))
+    return true;
+  refuse_stranger(client, base_url, answer->status, err);
+  json_decref(answer->body);
+  *answer = (struct daemon_answer){0};
+  return false;
 }
 
 static json_t *by_name(const json_t *list) {
@@ -174,7 +250,7 @@ static json_t *by_name(const json_t *list) {
   return routes;
 }
 
-json_t *daemon_get(const struct admin_config *admin, const char *path, struct err *err) {
+json_t *daemon_get(const struct admin_config *admin, const char *path, enum daemon_proof proof, struct err *err) {
   struct daemon_client *client;
   struct daemon_answer answer;
   json_t *body = NULL;
@@ -184,12 +260,11 @@ json_t *daemon_get(const struct admin_config *admin, const char *path, struct er
   }
   if (!daemon_client_new(admin, &client, err))
     return NULL;
-  if (daemon_ask(client, admin->url, path, NULL, GET_TIMEOUT_MS, &answer, err)) {
-    if (answer.status == HTTP_OK && answer.body)
+  if (daemon_ask(client, admin->url, path, proof, NULL, GET_TIMEOUT_MS, &answer, err)) {
+    if (answer.status == HTTP_OK)
       body = json_incref(answer.body);
     else
-      err_set(err, EX_UNAVAILABLE, "%s: %s", admin->url,
-              answer.detail[0] ? answer.detail : "that is no daemon of duebox");
+      err_set(err, EX_UNAVAILABLE, "%s: %s", admin->url, answer.detail);
   }
   json_decref(answer.body);
   daemon_client_free(&client);
@@ -197,7 +272,7 @@ json_t *daemon_get(const struct admin_config *admin, const char *path, struct er
 }
 
 json_t *daemon_routes(const struct admin_config *admin, struct err *err) {
-  json_t *body = daemon_get(admin, "/api/v1/routes", err);
+  json_t *body = daemon_get(admin, "/api/v1/routes", DAEMON_ROUTES, err);
   json_t *routes = body ? by_name(json_object_get(body, "routes")) : NULL;
   json_decref(body);
   return routes;

@@ -3,7 +3,8 @@
  * cli/daemon.h - asking a running daemon over its HTTP API.
  *
  * One client keeps connections open over many requests. It follows no redirect, uses no proxy, and asks nobody at a URL
- * that core/admin_url.h refuses: the bearer token goes where it was sent and nowhere else. Main thread.
+ * that core/admin_url.h refuses: the bearer token goes where it was sent and nowhere else. Whoever answers
+ * is believed only in the words of docs/openapi.yaml, and the token is hidden in what it says. Main thread.
  */
 #ifndef CLI_DAEMON_H
 #define CLI_DAEMON_H
@@ -20,24 +21,29 @@ struct daemon_client;
 enum { DAEMON_NEVER_SENT = -1 };
 
 struct daemon_answer {
-  long status;      /* HTTP status; 0 = no answer came */
+  long status;      /* HTTP status: 200, or that of a problem; 0 = no answer of a daemon came */
   char code[64];    /* of a problem+json answer, "" otherwise */
   char detail[512]; /* what the daemon said, for people */
-  json_t *body;     /* the caller's, NULL when there was none or it was no JSON */
+  json_t *body;     /* the caller's */
 };
+
+/* What the body of a 200 has, by which a daemon is told from other web servers. */
+enum daemon_proof { DAEMON_READY, DAEMON_RELOADED, DAEMON_ROUTES, DAEMON_TASK, DAEMON_FATE };
 
 /* admin outlives the client. */
 MUSTCHECK bool daemon_client_new(const struct admin_config *admin, struct daemon_client **out, struct err *err);
 void daemon_client_free(struct daemon_client **client);
 
-/* Sends body (JSON text; NULL = GET) to base_url + path and waits for at most timeout_ms. False: no HTTP answer came,
- * err says why, and whether the request was carried out is not known, unless answer->status is DAEMON_NEVER_SENT. */
-MUSTCHECK bool daemon_ask(struct daemon_client *client, const char *base_url, const char *path, const char *body,
-                          long timeout_ms, struct daemon_answer *answer, struct err *err);
+/* Sends body (JSON text; NULL = GET) to base_url + path and waits for at most timeout_ms; `proof` is what the body
+ * of a 200 must have. False: no answer of a daemon came, err says why, and whether the request was carried out is not
+ * known, unless answer->status is DAEMON_NEVER_SENT. */
+MUSTCHECK bool daemon_ask(struct daemon_client *client, const char *base_url, const char *path, enum daemon_proof proof,
+                          const char *body, long timeout_ms, struct daemon_answer *answer, struct err *err);
 
-/* What the daemon at admin.url answers to a GET. NULL: nothing of that kind, err says why. Waits a few seconds at most.
- */
-MUSTCHECK json_t *daemon_get(const struct admin_config *admin, const char *path, struct err *err);
+/* What the daemon at admin.url answers to a GET, an object with that in it. NULL: nothing of that kind, err says why.
+ * Waits a few seconds at most. */
+MUSTCHECK json_t *daemon_get(const struct admin_config *admin, const char *path, enum daemon_proof proof,
+                             struct err *err);
 /* What it says of its routes: name to object, as GET /api/v1/routes has them. */
 MUSTCHECK json_t *daemon_routes(const struct admin_config *admin, struct err *err);
 

@@ -161,7 +161,7 @@ static void check_admin(struct examination *exam, const struct config *config) {
     say(exam, FINDING_FAIL, "admin", err.text, "");
     return;
   }
-  if (!daemon_ask(client, config->admin.url, "/readyz", NULL, HEALTH_TIMEOUT_MS, &answer, &err)) {
+  if (!daemon_ask(client, config->admin.url, "/readyz", DAEMON_READY, NULL, HEALTH_TIMEOUT_MS, &answer, &err)) {
     say(exam, FINDING_WARN, "admin", err.text, "start the daemon: duebox run; or mend admin.url");
   } else {
     snprintf(text, sizeof text, "%s: %s", config->admin.url, answer.status == HTTP_OK ? "ready" : answer.detail);
@@ -210,7 +210,7 @@ static void check_destinations(struct examination *exam, const struct config *co
   char text[1200];
   unsigned wrong = 0;
   size_t i;
-  json_t *stats = daemon_get(&config->admin, "/api/v1/stats", &err), *one;
+  json_t *stats = daemon_get(&config->admin, "/api/v1/stats", DAEMON_ROUTES, &err), *one;
   if (!stats)
     return; /* which is said elsewhere */
   json_array_foreach(json_object_get(stats, "plugins"), i, one) {

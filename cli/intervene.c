@@ -231,7 +231,7 @@ static bool ask_owner(struct intervener *in, const struct task_change *change, s
   char *body = request_body(change);
   if (!body)
     return err_set(err, EX_DATAERR, "--reason is not UTF-8");
-  bool answered = daemon_ask(in->client, owner->admin_url, path, body, ANSWER_TIMEOUT_MS, &answer, err);
+  bool answered = daemon_ask(in->client, owner->admin_url, path, DAEMON_TASK, body, ANSWER_TIMEOUT_MS, &answer, err);
   free(body);
   bool ok;
   if (answered)

@@ -43,7 +43,7 @@ int run_reload(struct cli *cli, const struct args *args) {
     return cli_fail(EX_CONFIG, "admin.listen is off in %s: send the daemon a SIGHUP instead", cli->config_path);
   if (!daemon_client_new(&config->admin, &client, &err))
     return cli_fail_err(&err);
-  if (daemon_ask(client, config->admin.url, "/api/v1/reload", "{}", RELOAD_TIMEOUT_MS, &answer, &err))
+  if (daemon_ask(client, config->admin.url, "/api/v1/reload", DAEMON_RELOADED, "{}", RELOAD_TIMEOUT_MS, &answer, &err))
     code = judge(cli, config->admin.url, &answer);
   else
     code = cli_fail(EX_UNAVAILABLE, "no daemon answers: %s", err.text);

@@ -88,8 +88,8 @@ static bool try_daemon(struct daemons *daemons, const char *url) {
   if (!*url || is_definite(daemons->answer.status))
     return false;
   json_decref(daemons->answer.body);
-  if (!daemon_ask(daemons->client, url, "/api/v1/results", daemons->record, RESULT_TIMEOUT_MS, &daemons->answer,
-                  &ignored))
+  if (!daemon_ask(daemons->client, url, "/api/v1/results", DAEMON_FATE, daemons->record, RESULT_TIMEOUT_MS,
+                  &daemons->answer, &ignored))
     daemons->answer.status = 0;
   return is_definite(daemons->answer.status);
 }
@@ -157,10 +157,9 @@ static int tell(const struct cli *cli, const char *id, const char *fate) {
 }
 
 static int tell_answer(const struct cli *cli, const char *id, const struct daemon_answer *answer) {
-  const char *fate = json_string_value(json_object_get(answer->body, "fate"));
   switch (answer->status) {
   case HTTP_OK:
-    return tell(cli, id, fate ? fate : "applied");
+    return tell(cli, id, json_string_value(json_object_get(answer->body, "fate")));
   case HTTP_NOT_FOUND:
     return cli_fail(EX_NOINPUT, "task %s: %s", id, answer->detail);
   default:

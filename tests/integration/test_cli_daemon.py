@@ -176,10 +176,10 @@ def pretend(stage, url):
 
 @pytest.fixture
 def pretender(running):
-    """The daemon has stopped, and its task is in an hour; url answers everything with 200."""
+    """The daemon has stopped, and its task is in an hour; url answers as if it were done."""
     running.id, = running.insert("hook", delay_ms=HOUR_MS)
     running.daemons[0].stop()
-    running.receiver.on("/api", Answer(200, body=b"{}"))
+    running.receiver.on("/api", Answer(200, body=b'{"id": "1", "state": "cancelled"}'))
     return running
 
 
@@ -191,6 +191,57 @@ def test_an_answer_counts_when_the_row_shows_it(pretender, words):
     assert "says that it was done, but the row is as it was" in done.stderr
     assert "cancelled" not in done.stdout and "rescheduled" not in done.stdout
     assert pretender.row(pretender.id)["state"] == "scheduled"
+
+
+STRANGERS = {
+    "page": Answer(200, body=b"<html>welcome</html>"), "object": Answer(200, body=b"{}"),
+    "unlike": Answer(200, body=b'{"ready": 1, "reloaded": "yes", "routes": {}, "state": 2, "fate": null}'),
+    "brackets": Answer(200, body=b"[" * 1_000_000), "created": Answer(201, body=b'{"reloaded": true, "state": "x"}'),
+    "missing": Answer(404, body=b'{"detail": "no such page"}'),
+    "moved": Answer(307, headers={"Location": "https://elsewhere.example/login"})}
+
+
+@pytest.mark.parametrize("kind", STRANGERS)
+def test_only_a_daemon_is_believed(pretender, kind):
+    """Any web server may answer at admin.url: nothing is called done because of what it says."""
+    url = pretender.receiver.url
+    for path in ("/readyz", "/api"):
+        pretender.receiver.on(path, STRANGERS[kind])
+    pretend(pretender, url)
+    daemon = pretender.daemons[0]
+    daemon.configure({**daemon.configuration, "admin": {"url": url}})
+    words = [f"{url}: that is no daemon of duebox: it answers with HTTP status {STRANGERS[kind].status}", "admin.url must"]
+    words += ["a redirect (which is not followed) to https://elsewhere.example/login"] if kind == "moved" else []
+    cancel = line(pretender, "task", "cancel", pretender.id, code=69)
+    said = [line(pretender, "reload", code=69).stderr, line(pretender, "route", "list").stderr, cancel.stderr,
+            daemon.run("doctor", check=False).stdout]
+    assert not [text for text in said if not all(word in " ".join(text.split()) for word in words)], said
+    assert "is not known" in cancel.stderr and pretender.row(pretender.id)["state"] == "scheduled"
+    result = ["task", "result", pretender.id, "--attempt", 1, "--status", "done"]
+    assert "applied" not in line(pretender, *result, code=65).stdout        # judged by the table
+
+
+@pytest.mark.parametrize("echo", [
+    lambda token: Answer(401, body=json.dumps({
+        "type": "urn:duebox:problem:unauthorized", "code": "unauthorized", "detail": f"you sent Bearer {token}"}).encode()),
+    lambda token: Answer(200, body=json.dumps({
+        "id": "1", "state": token, "ready": True, "reloaded": True, "routes": [
+            {"name": "hook", "suspended": True, "trouble": token, "targets": [{token: token, "reason": token}]}],
+        "plugins": [{"name": token, "role": "sink", "text": f"{token[:20]}\n{token[20:]}"}]}).encode()),
+    lambda token: Answer(302, headers={"Location": f"https://elsewhere.example/?token={token}"})])
+def test_the_token_is_not_repeated(pretender, echo):
+    """What answers there may say what it was sent, and people paste the output of doctor into tickets."""
+    token = "0123456789abcdef" * 4
+    for path in ("/readyz", "/api"):
+        pretender.receiver.on(path, echo(token))
+    pretend(pretender, pretender.receiver.url)
+    daemon = pretender.daemons[0]
+    daemon.configure({**daemon.configuration, "admin": {"url": pretender.receiver.url, "token": token}})
+    for words in (["reload"], ["route", "list"], ["route", "list", "-o", "json"], ["doctor"], ["doctor", "-o", "json"],
+                  ["task", "cancel", pretender.id], ["task", "result", pretender.id, "--attempt", 1, "--status", "done"]):
+        done = daemon.run(*words, check=False)
+        assert "0123456789abcdef" not in done.stdout + done.stderr, (words, done)
+    assert any(f"Bearer {token}" == request.headers.get("authorization") for request in pretender.receiver.requests)
 
 
 def test_the_token_goes_to_no_other_machine_readable(pretender):
