@@ -230,9 +230,12 @@ static void note_mismatches(struct settler *settler, const struct batch *batch) 
 
 /* What the server refused of the batch. */
 static void note_refusals(struct settler *settler, const struct batch *batch, const char *why) {
-  static const char *const left_out[DECISION_FORMS] = {"", "the alert", "the alert and the texts",
-                                                       "alert, texts and line in outbox_attempts or outbox_heads",
-                                                       "everything that was to be kept of it"};
+  static const char *const left_out[DECISION_FORMS] = {
+      [DECISION_NO_ALERT] = "the alert",
+      [DECISION_NO_TEXTS] = "the alert and the texts",
+      [DECISION_NO_LINES] = "alert, texts and line in outbox_attempts or outbox_heads",
+      [DECISION_CUT] = "alert, texts, lines and what is longer than its column in the history",
+      [DECISION_NO_HISTORY] = "all that was to be kept of it, its line in the history too"};
   for (size_t i = 0; i < batch->count; i++) {
     const struct decision *d = &batch->decisions[i];
     if (d->refused) {

@@ -39,7 +39,8 @@ struct fixture {
   struct store store;
   struct shard_lease told;
   unsigned tellings;
-  unsigned kept; /* in the quarantine */
+  enum decision_form form; /* of what is settled */
+  unsigned kept;           /* in the quarantine */
   char why[128], body[64];
 };
 
@@ -241,11 +242,56 @@ static void outcomes_that_are_left_at_the_end_are_told(void **state) {
   assert_true(settler_start(&f->settler, &err)); /* for tear_down() */
 }
 
+static enum store_status settle_reduced(struct store_session *ss, const struct shard_lease *leases, size_t lease_count,
+                                        struct decision *decisions, size_t count, bool *lost, struct err *err) {
+  struct fixture *f = (struct fixture *)ss;
+  for (size_t i = 0; i < count; i++) {
+    decisions[i].applied = true;
+    decisions[i].form = f->form;
+  }
+  memset(lost, 0, lease_count * sizeof *lost);
+  return STORE_OK;
+}
+
+/* Of each form: a history without a partition for the day, for instance, was "(null)". */
+static void what_was_left_out_is_named(void **state) {
+  struct fixture *f = *state;
+  static const char *const names[DECISION_FORMS] = {
+      [DECISION_NO_ALERT] = "without the alert, which",
+      [DECISION_NO_TEXTS] = "without the alert and the texts, which",
+      [DECISION_NO_LINES] = "without alert, texts and line in outbox_attempts or outbox_heads, which",
+      [DECISION_CUT] = "without alert, texts, lines and what is longer than its column in the history, which",
+      [DECISION_NO_HISTORY] = "without all that was to be kept of it, its line in the history too, which"};
+  FILE *file = tmpfile();
+  assert_non_null(file);
+  log_setup(LOG_LEVEL_ERROR, LOG_FORMAT_LOGFMT, fileno(file));
+  f->ops.settle = settle_reduced;
+  for (int form = DECISION_NO_ALERT; form < DECISION_FORMS; form++) {
+    struct flight_list settled = {0};
+    struct flight *flight;
+    char said[1024] = "";
+    assert_int_equal(ftruncate(fileno(file), 0), 0);
+    assert_int_equal(lseek(fileno(file), 0, SEEK_SET), 0);
+    f->form = (enum decision_form)form;
+    f->settler.trouble = (struct log_repeat){0}; /* each is the first */
+    deliver(f, &DUEBOX_OUTCOME(.cls = DUEBOX_DELIVERED));
+    wait_settled(f, &settled);
+    while ((flight = flight_list_pop(&settled)))
+      flight_give_back(&f->flights, flight);
+    assert_true(pread(fileno(file), said, sizeof said - 1, 0) > 0);
+    if (!strstr(said, names[form]))
+      fail_msg("form %d: %s", form, said);
+  }
+  log_setup(LOG_LEVEL_ERROR, LOG_FORMAT_LOGFMT, STDERR_FILENO);
+  fclose(file);
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test_setup_teardown(a_record_without_a_status_is_not_done, set_up, tear_down),
       cmocka_unit_test_setup_teardown(a_shard_that_the_fence_refuses_is_lost_at_once, set_up, tear_down),
       cmocka_unit_test_setup_teardown(outcomes_that_are_left_at_the_end_are_told, set_up, tear_down),
+      cmocka_unit_test_setup_teardown(what_was_left_out_is_named, set_up, tear_down),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }
