@@ -41,8 +41,6 @@ const struct duebox_option http_option_rows[] = {
      .max = 3600000,
      .offset = offsetof(struct http_options, keep_alive_ms),
      .help = "use an idle connection again for this long; keep it below the receivers' own idle time-out"},
-    ROW(max_connections, DUEBOX_OPT_INT, .def = "0", .min = 0, .max = 65535,
-        .help = "most open connections; 0 = as many as tasks may be in flight"),
     ROW(max_response, DUEBOX_OPT_SIZE, .def = "64KiB", .min = 4096, .max = 16777216,
         .help = "keep at most this much of a response body; of a JSON object that may hold a result, scan up to 16 "
                 "times as much"),

@@ -22,8 +22,7 @@ struct http_options {
   struct duebox_list allow_networks;
   int64_t connect_timeout_ms;
   int64_t keep_alive_ms;
-  int64_t max_connections; /* 0 = as many as tasks may be in flight */
-  int64_t max_response;    /* bytes of a response body */
+  int64_t max_response; /* bytes of a response body */
   bool http2;
   const char *user_agent;
   const char *proxy;             /* NULL = none, whatever the environment says */

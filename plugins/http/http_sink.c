@@ -3,7 +3,6 @@
 
 #include <stdio.h>
 #include <stdlib.h>
-#include <sys/resource.h>
 
 enum {
   CUT_OFF = 3,             /* failures in a row */
@@ -32,26 +31,23 @@ static bool fail(struct duebox_error *err, const char *text) {
 }
 
 /* The pool is pinned: by default libcurl lets it shrink to four times the running transfers, so that a quiet moment
- * would close connections that the next second needs. */
-static bool set_multi(struct http_sink *sink, long connections) {
-  bool http2 = sink->shared.options->http2;
-  bool ok = curl_multi_setopt(sink->multi, CURLMOPT_MAXCONNECTS, connections) == CURLM_OK;
-  ok = curl_multi_setopt(sink->multi, CURLMOPT_PIPELINING, (long)(http2 ? CURLPIPE_MULTIPLEX : CURLPIPE_NOTHING)) ==
-           CURLM_OK &&
-       ok;
-  if (http2) /* streams outnumber connections; HTTP/1.1 cannot have more connections than transfers */
-    ok = curl_multi_setopt(sink->multi, CURLMOPT_MAX_TOTAL_CONNECTIONS, connections) == CURLM_OK && ok;
-  return ok;
+ * would close connections that the next second needs. There is no limit on connections as a whole: routes would wait
+ * for one behind those of a dead endpoint. */
+static bool set_multi(struct http_sink *sink, size_t transfers) {
+  size_t files = http_sockets_files(), kept = transfers < files ? transfers : files;
+  long pipelining = sink->shared.options->http2 ? CURLPIPE_MULTIPLEX : CURLPIPE_NOTHING;
+  return curl_multi_setopt(sink->multi, CURLMOPT_MAXCONNECTS, (long)kept) == CURLM_OK &&
+         curl_multi_setopt(sink->multi, CURLMOPT_PIPELINING, pipelining) == CURLM_OK;
 }
 
-/* A quarter may be the daemon's listeners'. Without a free one a call fails before it begins. */
+/* Without a free file a call fails before it begins. */
 static void check_files(const struct duebox_host *host, size_t connections) {
-  struct rlimit files;
-  if (getrlimit(RLIMIT_NOFILE, &files) == 0 && connections + OTHER_FILES > files.rlim_cur / 4 * 3)
+  size_t files = http_sockets_files();
+  if (connections + OTHER_FILES > files)
     host->log(host->ctx, DUEBOX_LOG_WARN, "HTTP-FILES-FEW",
-              "there may be %zu connections, and no more than %llu files can be open; raise that limit (LimitNOFILE, "
-              "ulimit -n), or set max_connections",
-              connections, (unsigned long long)files.rlim_cur);
+              "there may be %zu connections, and there are files for no more than %zu; raise the limit of open files "
+              "(LimitNOFILE, ulimit -n), or lower the routes' concurrency",
+              connections, files > OTHER_FILES ? files - OTHER_FILES : 0);
 }
 
 static bool share_sessions(CURLSH *share) {
@@ -63,7 +59,6 @@ bool http_sink_create(void *inst, const struct duebox_instance_config *config, c
   struct http_sink *sink = inst;
   const struct http_options *options = config->options;
   size_t inflight = config->max_inflight ? config->max_inflight : 1;
-  size_t connections = options->max_connections ? (size_t)options->max_connections : inflight;
   sink->shared.options = options;
   sink->shared.host = sink->shared.flood.host = host;
   sink->shared.flood.measures = options->http2;
@@ -76,10 +71,10 @@ bool http_sink_create(void *inst, const struct duebox_instance_config *config, c
   http_resolver_init(&sink->resolver, sink->multi);
   sink->shared.renews = curl_version_info(CURLVERSION_NOW)->version_num < CURL_FORGETS;
   sink->shared.sessions = curl_share_init();
-  sink->count = !options->http2 && connections < inflight ? connections : inflight;
+  sink->count = inflight;
   sink->transfers = calloc(sink->count, sizeof(*sink->transfers));
   if (!http_policy_make(options, &sink->shared.policy) || !sink->multi || !sink->transfers ||
-      !share_sessions(sink->shared.sessions) || !set_multi(sink, (long)connections))
+      !share_sessions(sink->shared.sessions) || !set_multi(sink, inflight))
     return fail(err, "out of memory for the HTTP transfers; lower the routes' concurrency or raise the memory limit");
   for (size_t i = 0; i < sink->count; i++) {
     if (!http_transfer_init(&sink->transfers[i], &sink->shared))
@@ -87,7 +82,7 @@ bool http_sink_create(void *inst, const struct duebox_instance_config *config, c
                        "HTTPS");
     push(&sink->idle, &sink->transfers[i]);
   }
-  check_files(host, connections);
+  check_files(host, inflight);
   return true;
 }
 

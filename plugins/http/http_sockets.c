@@ -3,10 +3,19 @@
 
 #include <errno.h>
 #include <netinet/in.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
+
+size_t http_sockets_files(void) {
+  struct rlimit files;
+  return getrlimit(RLIMIT_NOFILE, &files) == 0 ? files.rlim_cur / 4 * 3 : SIZE_MAX;
+}
+
+bool http_socket_exceeds(int fd) { return fd >= 0 && (size_t)fd >= http_sockets_files(); }
 
 bool http_sockets_add(struct http_sockets *sockets, int fd) {
   if (sockets->count == sockets->cap) {

@@ -23,6 +23,13 @@ struct http_sockets {
   size_t count, cap;
 };
 
+/* How many files of the process may be open when a connection is opened: a quarter of its limit is the daemon's, for
+ * its listeners and for the database. */
+size_t http_sockets_files(void);
+
+/* Whether a descriptor is one too many by that. The lowest free number is given out, so as many are open. */
+bool http_socket_exceeds(int fd);
+
 /* Remembers an open socket. False when memory is short. */
 __attribute__((warn_unused_result)) bool http_sockets_add(struct http_sockets *sockets, int fd);
 void http_sockets_remove(struct http_sockets *sockets, int fd);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "http_transfer.h"
 
+#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -63,7 +64,8 @@ curl_socket_t http_transfer_socket(struct http_transfer *t, const struct http_ur
     return CURL_SOCKET_BAD;
   t->allowed = true;
   curl_socket_t fd = socket(to->family, to->socktype | SOCK_CLOEXEC, to->protocol);
-  if (fd >= 0 && !http_sockets_add(&t->shared->sockets, fd)) {
+  t->few_files = fd < 0 ? errno == EMFILE || errno == ENFILE : http_socket_exceeds(fd);
+  if (fd >= 0 && (t->few_files || !http_sockets_add(&t->shared->sockets, fd))) {
     close(fd);
     fd = CURL_SOCKET_BAD;
   }
@@ -332,6 +334,7 @@ bool http_transfer_prepare(struct http_transfer *transfer, const struct duebox_t
   const struct http_route *route = task->route_data;
   transfer->task = task;
   transfer->requested = transfer->second_refused = transfer->stale = transfer->allowed = transfer->held = false;
+  transfer->few_files = false;
   transfer->sent_before = 0;
   transfer->denied[0] = transfer->error[0] = '\0';
   http_response_reset(&transfer->response);
@@ -358,7 +361,7 @@ bool http_transfer_again(struct http_transfer *transfer, CURLcode code) {
 
 bool http_transfer_resume(struct http_transfer *transfer) {
   long spent = (long)(http_now_ms() - transfer->begun_ms);
-  transfer->held = transfer->requested = transfer->allowed = false;
+  transfer->held = transfer->requested = transfer->allowed = transfer->few_files = false;
   transfer->sent_before = 0; /* libcurl counts anew */
   transfer->denied[0] = transfer->error[0] = '\0';
   return set_times(transfer, spent < transfer->connect_ms ? spent : transfer->connect_ms - 1); /* 0 is no limit */
@@ -463,6 +466,10 @@ static struct http_verdict judge_code(struct http_transfer *t, CURLcode code, ch
     verdict.scope = DUEBOX_SCOPE_ROUTE;
     snprintf(text, HTTP_MESSAGE_CAP, "%s", t->denied);
     return verdict;
+  } else if (code == CURLE_COULDNT_CONNECT && t->few_files) {
+    what = "no file is left for a connection; raise the limit of open files (LimitNOFILE), or lower the concurrency of "
+           "routes whose endpoints do not answer";
+    snprintf(verdict.error_class, sizeof(verdict.error_class), "http.files");
   }
   char clean[CURL_ERROR_SIZE + 1];
   http_text_clean(clean, sizeof(clean), what, strlen(what));

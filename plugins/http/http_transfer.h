@@ -58,6 +58,7 @@ struct http_transfer {
   long timeout_ms, connect_ms; /* from then on; connect_ms is no longer than timeout_ms */
   long sent_before;            /* bytes that had been sent when the request began: a proxy's CONNECT */
   bool allowed;                /* an address of the host may be called, and was tried */
+  bool few_files;              /* there was no descriptor for a connection */
   char denied[512];            /* why another one may not; "" = none was refused */
   char error[CURL_ERROR_SIZE];
 };

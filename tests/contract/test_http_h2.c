@@ -78,7 +78,6 @@ static int set_up(void **state) {
   snprintf(f->url, sizeof(f->url), "https://localhost:%d/hooks", f->port);
   f->options.allow_private = true;
   f->options.http2 = true;
-  f->options.max_connections = 1;
   f->options.ca_file = f->ca;
   f->route.url = f->url;
   return 0;
@@ -204,7 +203,6 @@ static struct awaited offer_flood(struct fixture *f, const char *listener, struc
   snprintf(flood->url, sizeof(flood->url), "https://localhost:%d/", hostile_server_port(f->files, listener));
   flood->route = f->route;
   flood->route.url = flood->url;
-  f->options.max_connections = 4;
   struct fake_host *host = open_host(f);
   const struct fake_task task = {.route_data = &flood->route, .timeout_ms = 600000, .payload = {"x", 1}};
   return (struct awaited){host, fake_host_add(host, &task)};

@@ -178,7 +178,6 @@ static void a_lookup_serves_all_who_wait_for_the_name(void **state) {
   enum { TASKS = 300 };
   struct http_options o = http_case_options();
   o.connect_timeout_ms = 20000;
-  o.max_connections = TASKS;
   char slow_url[HTTP_CASE_URL], silent_url[HTTP_CASE_URL];
   int port = hostile_server_port(server, "plain"), both = 2;
   struct http_route slow = http_case_route("http", "slow.invalid", port, "/ok", slow_url);

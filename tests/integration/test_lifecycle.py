@@ -499,3 +499,25 @@ def test_strangers_leave_descriptors_to_the_routes(stage):
             open_files = len(list(Path(f"/proc/{daemon.process.pid}/fd").iterdir()))
             assert open_files < 150
             assert stage.wait_row(f"m{number}", 60, state="done")["failures"] == 0
+
+
+def test_endpoints_that_do_not_answer_leave_descriptors_to_the_daemon(stage):
+    """Their calls take what files there are for connections, and no more: the listeners and other routes go on (P8)."""
+    stage.program = ["prlimit", "--nofile=128:128", str(preset_folder() / "bin" / "duebox")]
+    end = threading.Event()
+    stage.http("good")
+    for number in range(4):
+        stage.receiver.on(f"/dead{number}", Answer(200, after=end))
+        stage.http(f"dead{number}", timeout="60s")
+    daemon = stage.start()
+    daemon.wait_log("HTTP-FILES-FEW")
+    stage.execute("INSERT INTO outbox (route, payload) VALUES " + ", ".join(
+        f"('dead{number}', '{{}}')" for number in range(4) for _ in range(40)))
+    daemon.wait_log("DUEBOX-ROUTE-SUSPENDED", text="no file is left for a connection")
+    assert len(list(Path(f"/proc/{daemon.process.pid}/fd").iterdir())) <= 100
+    assert daemon.api("GET", "/healthz", limit_s=20)[0] == 200
+    assert daemon.metric("process_max_fds") == 128
+    end.set()
+    stage.consume_http()
+    stage.insert("good")
+    stage.wait_empty(60)
