@@ -2,15 +2,16 @@
 #include "http_resolver.h"
 
 #include <stdio.h>
+#include <string.h>
 #include <strings.h>
 
 #include "http_transfer.h"
 #include "http_url.h"
 
 enum {
-  SECOND_MS = 1000,                /* a lost packet must not hold up those that come after it: resolvers wait for 5 s */
-  LONGEST_MS = 24 * 3600 * 1000,   /* longer than any resolver goes on */
-  SECONDS_BELOW = HTTP_LOOKUPS / 2 /* lookups; the other half is for other names */
+  SECOND_MS = 1000,              /* a lost packet must not hold up those that come after it: resolvers wait for 5 s */
+  LONGEST_MS = 24 * 3600 * 1000, /* longer than any resolver goes on */
+  HALF = HTTP_LOOKUPS / 2        /* the other half of the lookups is for first ones of names that may be found */
 };
 
 /* All that is wanted from libcurl is the address. */
@@ -59,6 +60,27 @@ static bool serves(const struct http_lookup *lookup, const struct http_transfer 
          a.authority_len == b.authority_len && strncasecmp(a.authority, b.authority, a.authority_len) == 0;
 }
 
+/* The place of the transfer's name among those that were not found, or NULL. */
+static char *unfound(struct http_resolver *resolver, const struct http_transfer *t, char host[HTTP_HOST]) {
+  struct http_url url;
+  host[0] = '\0';
+  if (http_url_split(http_request_url(&t->request), &url))
+    snprintf(host, HTTP_HOST, "%.*s", url.authority_len < HTTP_HOST ? (int)url.authority_len : HTTP_HOST - 1,
+             url.authority);
+  for (size_t i = 0; i < HTTP_UNFOUND; i++)
+    if (strcasecmp(resolver->unfound[i], host) == 0 && host[0])
+      return resolver->unfound[i];
+  return NULL;
+}
+
+static void note_found(struct http_resolver *resolver, const struct http_transfer *t, bool found) {
+  char host[HTTP_HOST], *place = unfound(resolver, t, host);
+  if (found && place)
+    place[0] = '\0';
+  else if (!found && !place)
+    memcpy(resolver->unfound[resolver->unfound_seen++ % HTTP_UNFOUND], host, HTTP_HOST);
+}
+
 /* Finds the transfer a lookup, or begins one; a second one of a name for those that come long after the first. */
 static void join(struct http_resolver *resolver, struct http_transfer *t, int64_t now_ms) {
   struct http_lookup *free = NULL, *youngest = NULL;
@@ -70,7 +92,9 @@ static void join(struct http_resolver *resolver, struct http_transfer *t, int64_
     else if (serves(l, t) && same++ < 2 && (!youngest || l->begun_ms > youngest->begun_ms))
       youngest = l;
   }
-  bool another = same == 0 || (same == 1 && now_ms - youngest->begun_ms >= SECOND_MS && all < SECONDS_BELOW);
+  char host[HTTP_HOST];
+  bool another = same == 0 ? all < HALF || !unfound(resolver, t, host)
+                           : same == 1 && now_ms - youngest->begun_ms >= SECOND_MS && all < HALF;
   t->lookup = youngest;
   if (!another || !free)
     return;
@@ -105,6 +129,7 @@ bool http_resolver_ended(struct http_resolver *resolver, CURL *easy, CURLcode co
     if (t->lookup_code != CURLE_AGAIN || (t->lookup != lookup && !(lookup->found && serves(lookup, t))))
       continue;
     t->lookup_code = lookup->found ? CURLE_OK : code;
+    note_found(resolver, t, lookup->found);
     snprintf(t->error, sizeof(t->error), "%s", lookup->error);
   }
   curl_easy_cleanup(easy);
@@ -112,15 +137,16 @@ bool http_resolver_ended(struct http_resolver *resolver, CURL *easy, CURLcode co
   return true;
 }
 
-static void time_out(struct http_transfer *t) {
+static void time_out(struct http_resolver *resolver, struct http_transfer *t) {
   t->lookup_code = CURLE_OPERATION_TIMEDOUT;
+  if (t->lookup)
+    note_found(resolver, t, false);
   if (t->lookup)
     snprintf(t->error, sizeof(t->error), "Resolving timed out after %ld milliseconds", t->connect_ms);
   else
     snprintf(t->error, sizeof(t->error),
-             "its name was not looked up within %ld milliseconds, because the name service has not answered for %d "
-             "others",
-             t->connect_ms, HTTP_LOOKUPS);
+             "its name was not looked up within %ld milliseconds, because the name service has not answered for others",
+             t->connect_ms);
 }
 
 struct http_transfer *http_resolver_turn(struct http_resolver *resolver) {
@@ -131,7 +157,7 @@ struct http_transfer *http_resolver_turn(struct http_resolver *resolver) {
     if (t->lookup_code == CURLE_AGAIN && !t->lookup)
       join(resolver, t, now_ms);
     if (t->lookup_code == CURLE_AGAIN && now_ms - t->begun_ms >= t->connect_ms)
-      time_out(t);
+      time_out(resolver, t);
     if (t->lookup_code == CURLE_AGAIN) {
       link = &t->next;
       continue;

@@ -18,7 +18,8 @@
 
 struct http_transfer;
 
-enum { HTTP_LOOKUPS = 16 }; /* threads of libcurl's, at most */
+enum { HTTP_LOOKUPS = 16 };                   /* threads of libcurl's, at most */
+enum { HTTP_UNFOUND = 128, HTTP_HOST = 264 }; /* a name has 253 characters, a port five */
 
 struct http_lookup {
   CURL *easy; /* NULL = free */
@@ -32,6 +33,10 @@ struct http_resolver {
   CURLM *multi;
   struct http_lookup lookups[HTTP_LOOKUPS];
   struct http_transfer *waiting, **last; /* list: who came first gets the next lookup */
+  /* Names, with their ports, that were not found at the last try: the latest. Half of the lookups is not theirs, so
+   * that names whose servers are dead do not keep the others from being looked up. */
+  char unfound[HTTP_UNFOUND][HTTP_HOST];
+  size_t unfound_seen; /* all of them, also those that others have taken the place of */
 };
 
 void http_resolver_init(struct http_resolver *resolver, CURLM *multi);
