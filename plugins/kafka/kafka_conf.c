@@ -30,6 +30,8 @@ static const struct property both_defaults[] = {
 };
 
 static const struct property producer_defaults[] = {
+    /* The host bounds the bytes of each route; a limit on all would fill with those of a dead topic. */
+    {"queue.buffering.max.kbytes", "2147483647"},
     {"linger.ms", "0"},                /* under load five requests in flight make the batches; alone, nothing waits */
     {"partitioner", "murmur2_random"}, /* a key goes where the Java clients put it */
     {"topic.metadata.propagation.max.ms", "2000"}, /* an unknown topic is reported soon; the host probes again */

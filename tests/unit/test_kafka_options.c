@@ -208,6 +208,7 @@ static void the_producer_is_safe(void **state) {
   has(conf, "message.timeout.ms", "30000");
   has(conf, "allow.auto.create.topics", "false");
   has(conf, "queue.buffering.max.messages", "5000");
+  has(conf, "queue.buffering.max.kbytes", "2147483647");
   has(conf, "client.id", "duebox-bus");
   has(conf, "security.protocol", "plaintext");
   char value[32];
