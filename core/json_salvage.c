@@ -41,22 +41,28 @@ static bool ends_here(struct json_salvage s, bool value) {
 }
 
 /* Takes the string that begins here, a value or what may be a name; false, at the end, when it is not closed. With a
- * quote in it that is none of its ends, where it ends is a guess, and all is in doubt from its member's name on. */
+ * quote in it that is none of its ends, where it ends is a guess, and all is in doubt from its member's name on. So it
+ * is where a string in single quotes may be members in double quotes that a stray quote has swallowed: JSON within a
+ * string has as many brackets that open as that close. */
 static bool take_string(struct json_salvage *s, bool is_value, const char *name, struct duebox_bytes *out) {
   const char *quote = s->at++;
   int open = 0; /* brackets */
-  bool quoted = false;
+  bool quoted = false, members = false;
   for (; s->at < s->end; s->at++) {
     open += is_one_of(*s->at, "{[") - is_one_of(*s->at, "}]");
     if (*s->at == '\\' && s->at + 1 < s->end) {
       s->at++;
     } else if (*s->at == *quote && ends_here((struct json_salvage){.at = s->at + 1, .end = s->end}, is_value)) {
+      if (members && open != 0)
+        doubt(s, name);
       s->mixed |= quoted && open > 0; /* JSON within a string: its other members follow */
       *out = (struct duebox_bytes){.data = quote + 1, .len = (size_t)(s->at++ - quote - 1)};
       return true;
     } else if (*s->at == *quote) {
       quoted = true;
       doubt(s, name);
+    } else {
+      members |= *s->at == '"';
     }
   }
   return false;
@@ -132,7 +138,7 @@ static bool take_value(struct json_salvage *s, const char *name, struct duebox_b
   *value = (struct duebox_bytes){.data = from, .len = (size_t)(s->at - from)};
   skip_space(s);
   bool ends = s->at < s->end && is_one_of(*s->at, ",}") && !(s->end - s->at > 1 && isdigit((unsigned char)s->at[1]));
-  if (!container && !ends) {
+  if (!container && (!ends || value->len == 0)) {
     value->len = 0;
     doubt(s, name);
   }
@@ -160,6 +166,7 @@ bool json_salvage_next(struct json_salvage *s, struct duebox_bytes *key, struct 
         return take_value(s, from, value, text);
       doubt(s, from);
     } else if (take(s, '}')) {
+      s->closed = true;
       skip_space(s);
       if (s->at < s->end) {
         s->mixed = true;

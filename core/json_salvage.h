@@ -22,6 +22,7 @@ struct json_salvage {
   const char *doubt; /* from here on it is a guess what belongs to what; NULL = not yet */
   bool apart;        /* a member may begin here: behind a comma or the opening brace */
   bool mixed;        /* what was guessed may be another object's: something follows the end, or is within a string */
+  bool closed;       /* its closing brace is there */
   bool excess;       /* what follows the end shows a bracket too many: where it is, nobody knows */
 };
 

@@ -419,8 +419,14 @@ static void doubt(struct reader *r, const struct json_salvage *s) {
   }
 }
 
+/* An id that is a guess may be that of something else: the correlation id has to agree, or, where there is none, the
+ * end of the record to be in sight. */
+static bool is_backed(const struct reader *r, const struct json_salvage *s, const char *correlation_id) {
+  return correlation_id ? strcmp(r->record->message_id, correlation_id) == 0 : s->closed;
+}
+
 /* What the strict reader did not come to: from the last member on that it began. */
-static void salvage(struct reader *r) {
+static void salvage(struct reader *r, const char *correlation_id) {
   struct json_salvage s = {.at = r->resume, .end = r->scan.end, .apart = true};
   struct duebox_bytes key, value;
   bool text;
@@ -437,6 +443,8 @@ static void salvage(struct reader *r) {
     r->certain = 0;
   if (s.doubt)
     doubt(r, &s);
+  if (r->seen & ~r->certain & counted & 1u << MEMBER_ID && !is_backed(r, &s, correlation_id))
+    r->unsure |= 1u << MEMBER_ID;
 }
 
 /* --- what it means --- */
@@ -523,7 +531,7 @@ bool result_record_parse(const char *text, size_t len, const struct record_road 
   r.text = out->memory + FLAW_MAX;
   bool whole = read_object(&r, members, ARRAY_LEN(members), &r.seen, &r.broken);
   if (!whole || (!json_scan_end(&r.scan) && !syntax(&r)))
-    salvage(&r);
+    salvage(&r, road->message_id);
   if (judge_status(&r, err) && judge_identity(&r, road, err)) {
     judge_rest(&r, road);
     return true;

@@ -27,6 +27,7 @@ static bool parse(const char *text, const struct record_road *road, struct resul
  * 2xx. */
 static void test_a_status_beside_another_is_doubtful(void **state) {
   static const char *const texts[] = {
+      "{'\"status\":\"done\",\"note\":\"{ID':'m-9','status':'retry'}\"}",
       "{\"status\":\"retry\",,\"x\":\"{\"status\":\"done\"}\"}",
       "{\"error\":\"\"status\": \"done\"\",\"status\":\"retry\"}",
       "{\"status\":\"done\",\"dir\":\"C:\\out\\\",\"status\":\"retry\"}",
@@ -96,6 +97,10 @@ static void test_an_answer_that_names_two_tasks_or_attempts_is_about_none(void *
       KNOWN ",\"x\":[1,\"id\":\"m-9\"]}",
       KNOWN ",\"sta{\"id\":\"m-9\",\"attempt\":2,\"status\":\"done\"}",
 #undef KNOWN
+      "{'\"id\":\"m-1\",\"attempt\":1,\"status\":\"done\",\"note\":\"{ID':'m-9','attempt':2,'status':'retry'}\"}",
+      "{\"note\":'\"id\":\"m-1\",\"attempt\":1,\"x\":\"{','id':'m-9','attempt':2,'status':'retry'}\"}",
+      "{\"status\":\"done\",\"result\"::{\"attempt\":2,\"id\":\"m-9\",\"status\"",
+      "{\"result\":,\"ID\":\"m-9\",\"attempt\":2,\"status\":\"fail\",",
       "{\"id\":\"m-1\"x\",\"attempt\":2,\"status\":\"done\"}",
       "{\"id\":\"m-1\\\",\"attempt\":2,\"status\":\"done\"}",
       "{\"attempt\":2,\"status\":\"done\",\"id\":\"m-1,\"x\":12}",
@@ -132,6 +137,7 @@ static void test_ids_within_a_broken_record_are_told_apart(void **state) {
       "{\"id\":\"m-1\",\"attempt\":2,\"status\":\"retry\",\"result\":{\"id\":5,\"note\":\"5\" pipe\"}}",
       "{\"id\":\"m-1\",\"attempt\":2,\"status\":\"retry\",\"note\":\"5\" pipe\",\"x\":{\"status\":\"shipped\"}}",
       "{\"id\":\"m-1\",\"attempt\":2,\"status\":\"retry\",\"x\":\"{\\\"id\\\":7,\\\"status\\\":\\\"done\\\"}\",}",
+      "{'result': '{\"status\": \"done\", \"id\": 9}', 'id': 'm-1', 'attempt': 2, 'status': 'retry'}",
       "{\"id\":\"m-1\",\"attempt\":2,\"status\":\"retry\",\"error\":\"no \"order id\": exit status: 1, HTTP status: "
       "404\"}",
 
@@ -145,6 +151,26 @@ static void test_ids_within_a_broken_record_are_told_apart(void **state) {
       fail_msg("%s: status %s of %s, attempt %u", texts[i], result_status_text(r.status), r.message_id, r.attempt);
     result_record_free(&r);
   }
+}
+
+/* What a framework copied there says which of two tasks an id may be about that stands behind the defect. */
+static void test_a_guess_must_agree_with_the_correlation_id(void **state) {
+  static const char text[] = "{\"note\":\"5\" pipe\",\"id\":\"m-1\",\"attempt\":2,\"status\":\"retry\"";
+  static const struct record_road same = {.message_id = "m-1"};
+  struct result_record r;
+  struct err err = {0};
+  for (int closed = 0; closed < 2; closed++) {
+    char whole[sizeof text + 1];
+    snprintf(whole, sizeof whole, "%s%s", text, closed ? "}" : "");
+    assert_true(parse(whole, &same, &r, &err));
+    assert_string_equal(r.message_id, "m-1");
+    assert_int_equal(r.status, RESULT_RETRY);
+    result_record_free(&r);
+    assert_false(parse(whole, &correlated, &r, &err));
+  }
+  /* Which task a call is about needs no telling. */
+  assert_true(parse("{\"attempt\":2,\"status\":\"retry\",\"id\":\"m-1\"", &call, &r, &err));
+  result_record_free(&r);
 }
 
 /* A payment is not done because a step of it was: what is cut off, or quoted without care, has no status then. */
@@ -179,6 +205,7 @@ int main(void) {
                                      cmocka_unit_test(test_the_reason_names_both),
                                      cmocka_unit_test(test_an_answer_that_names_two_tasks_or_attempts_is_about_none),
                                      cmocka_unit_test(test_ids_within_a_broken_record_are_told_apart),
+                                     cmocka_unit_test(test_a_guess_must_agree_with_the_correlation_id),
                                      cmocka_unit_test(test_a_status_of_something_else_is_nobodys_word)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }
