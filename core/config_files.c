@@ -11,6 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/statvfs.h>
 #include <unistd.h>
 
 #include "core/config_internal.h"
@@ -86,12 +87,24 @@ static struct yaml_node *load_one(const char *path, struct arena *arena, struct 
   return root;
 }
 
+/* Whoever may write there decides which files are read, if not what is in them. A volume that is mounted read-only, as
+ * Kubernetes mounts a ConfigMap, may have any mode. */
+static bool check_dropins(const char *folder, struct err *err) {
+  struct stat st;
+  struct statvfs volume;
+  if (stat(folder, &st) != 0 || (statvfs(folder, &volume) == 0 && (volume.f_flag & ST_RDONLY)))
+    return true; /* one that cannot be read is said by who reads it */
+  return yaml_is_ours(folder, &st, err);
+}
+
 struct yaml_node *config_read_files(const char *path, const char *dir, struct arena *arena, struct err *err) {
   struct yaml_node *root = load_one(path, arena, err);
   if (!root)
     return NULL;
   const char *folder = arena_printf(arena, "%s/conf.d", dir);
   struct dirent **names = NULL;
+  if (!check_dropins(folder, err))
+    return NULL;
   int count = scandir(folder, &names, is_dropin, by_name);
   bool ok = count >= 0 || errno == ENOENT;
   if (!ok)

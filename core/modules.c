@@ -96,9 +96,9 @@ static bool check_folder(const char *path, const char *folder, const struct stat
                    path, folder, (unsigned)st->st_uid);
   if ((st->st_mode & S_IWOTH) && !(st->st_mode & S_ISVTX))
     return err_set(err, 1, "%s: everybody may write into its folder %s; run: chmod o-w %s", path, folder, folder);
-  if ((st->st_mode & S_IWGRP) && st->st_gid != 0 && !(st->st_mode & S_ISVTX))
-    return err_set(err, 1, "%s: a group (gid %u) may write into its folder %s; run: chmod g-w %s", path,
-                   (unsigned)st->st_gid, folder, folder);
+  if ((st->st_mode & S_IWGRP) && !(st->st_mode & S_ISVTX)) /* of root's group too: an ACL shows in these bits */
+    return err_set(err, 1, "%s: a group (gid %u) or an ACL lets others write into its folder %s; run: chmod g-w %s",
+                   path, (unsigned)st->st_gid, folder, folder);
   return true;
 }
 

@@ -13,6 +13,7 @@
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <sys/stat.h>
 
 #include "core/base/arena.h"
 #include "core/base/attr.h"
@@ -38,7 +39,10 @@ struct yaml_node {
 
 /* Reads and parses a file. NULL on failure, with file:line:column in err. An empty file is an empty map. */
 MUSTCHECK struct yaml_node *yaml_load(const char *path, struct arena *arena, struct err *err);
-/* The same from memory; `file` names it in errors and must live as long as the tree. */
+/* Whether nobody else may change the file, or folder, as yaml_load() demands of what it reads; err says how to mend it.
+ */
+MUSTCHECK bool yaml_is_ours(const char *path, const struct stat *st, struct err *err);
+/* yaml_load() from memory; `file` names it in errors and must live as long as the tree. */
 MUSTCHECK struct yaml_node *yaml_parse(const char *file, const char *text, size_t len, struct arena *arena,
                                        struct err *err);
 

@@ -265,8 +265,13 @@ static void test_folder_writable(void **state) {
   expect_refused(f, "null", text);
   assert_int_equal(chown(f->folder, (uid_t)-1, 12345), 0);
   assert_int_equal(chmod(f->folder, 0775), 0);
-  snprintf(text, sizeof text, "%s: a group (gid 12345) may write into its folder %s; run: chmod g-w %s", path,
-           f->folder, f->folder);
+  snprintf(text, sizeof text,
+           "%s: a group (gid 12345) or an ACL lets others write into its folder %s; run: chmod g-w %s", path, f->folder,
+           f->folder);
+  expect_refused(f, "null", text);
+  assert_int_equal(chown(f->folder, (uid_t)-1, 0), 0); /* so it looks where an ACL lets somebody write */
+  snprintf(text, sizeof text, "%s: a group (gid 0) or an ACL lets others write into its folder %s; run: chmod g-w %s",
+           path, f->folder, f->folder);
   expect_refused(f, "null", text);
   assert_int_equal(chmod(f->folder, 01777), 0); /* sticky: others cannot swap what is ours */
   assert_non_null(modules_load(f->modules, "null", &err));

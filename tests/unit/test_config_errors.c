@@ -421,6 +421,19 @@ static void what_others_may_write_is_refused(void **state) {
     if (config || !strstr(err.text, "may be written by others") || !strstr(err.text, "chmod go-w"))
       fail_msg("mode %o: %s", modes[i / 2], config ? "loaded" : err.text);
   }
+  static const unsigned folders[] = {0777, 0775, 0757, 01777};
+  char folder[sizeof f.folder + 16];
+  config_write(&f, "conf.d/10.yaml", "log: {level: info}\n", 0644);
+  config_write(&f, "duebox.yaml", minimal, 0644);
+  snprintf(folder, sizeof folder, "%s/conf.d", f.folder);
+  for (size_t i = 0; i < sizeof folders / sizeof folders[0]; i++) {
+    struct err err = {0};
+    assert_int_equal(chmod(folder, folders[i]), 0);
+    struct config *config = config_try(&f, &err);
+    if (config || !strstr(err.text, "conf.d: may be written by others") || !strstr(err.text, "chmod go-w"))
+      fail_msg("folder %o: %s", folders[i], config ? "loaded" : err.text);
+  }
+  assert_int_equal(chmod(folder, 0755), 0);
   config_tear_down(&f);
 }
 
