@@ -69,6 +69,7 @@ struct probe_targets *probe_targets(const struct config *config, const struct pl
   for (size_t i = 0; targets->pointers && i < count; i++) {
     targets->checks[i].struct_size = sizeof targets->checks[i];
     targets->checks[i].expand = expand;
+    targets->checks[i].outbox = config->database.outbox;
     targets->pointers[i] = &targets->checks[i];
   }
   enum patience patience = targets->pointers ? patience_run(run, targets, PATIENCE_S) : PATIENCE_REFUSED;

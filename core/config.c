@@ -157,6 +157,7 @@ static bool load_database(const struct config_loader *l) {
     db->password = "";
   db->tls_ca = beside_config(l, db->tls_ca);
   db->server_public_key_file = beside_config(l, db->server_public_key_file);
+  db->outbox = arena_printf(l->arena, "%s.%s", db->name, db->table);
   return check_database(l, node);
 }
 

@@ -29,6 +29,7 @@ struct database_config {
   const char *password; /* "" when none */
   const char *name;     /* schema */
   const char *table;    /* "outbox"; [A-Za-z0-9_]{1,48} */
+  const char *outbox;   /* "shop.outbox": what plugins tell outboxes apart by */
   bool tls;             /* required and verified */
   const char *tls_ca;
   const char *server_public_key_file; /* caching_sha2_password over TCP without TLS; never one that the server sends */

@@ -343,6 +343,7 @@ struct driver *driver_start(const struct config *config, const struct plugin_con
       .max_payload = config->engine.max_payload,
       .max_record = config->engine.max_record,
       .max_inflight = driver->capacity,
+      .outbox = config->database.outbox,
   };
   mailbox_init(&driver->in);
   init_locks(driver);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * duebox/plugin.h - the plugin ABI, version 1.4.
+ * duebox/plugin.h - the plugin ABI, version 1.5.
  *
  * A plugin is a shared object that exports one const data symbol, `duebox_plugin_v1`. The host reads its frozen prefix
  * (magic, abi_major, abi_minor, size) before it calls anything of it. Loading alone runs the constructors of the shared
@@ -19,7 +19,7 @@
  * Changes: fields are appended only; each struct carries its size; whatever would be removed or re-meant makes a new
  * major. 1.0: first version. 1.1: duebox_record.correlation_id, duebox_task.revision; duebox_outcome.record beside
  * ANSWER_DONE and _LATER; targets (DUEBOX_OPT_TARGET, DUEBOX_SCOPE_TARGET). 1.2: check_targets. 1.3:
- * duebox_outcome.blameless. 1.4: duebox_host.unread.
+ * duebox_outcome.blameless. 1.4: duebox_host.unread. 1.5: duebox_instance_config.outbox, duebox_check.outbox.
  */
 #ifndef DUEBOX_PLUGIN_H
 #define DUEBOX_PLUGIN_H
@@ -34,7 +34,7 @@
 
 #define DUEBOX_PLUGIN_MAGIC 0x44554542u /* "DUEB" */
 #define DUEBOX_ABI_MAJOR 1u
-#define DUEBOX_ABI_MINOR 4u
+#define DUEBOX_ABI_MINOR 5u
 #define DUEBOX_PLUGIN_SYMBOL "duebox_plugin_v1"
 
 #if defined(__GNUC__)
@@ -131,6 +131,9 @@ struct duebox_instance_config {
   int64_t max_payload;   /* bytes: no task's payload is larger */
   int64_t max_record;    /* bytes: ROLE_SOURCE keeps at most this much of one record */
   uint32_t max_inflight; /* the host never has more tasks open at once with this instance */
+  /* Since 1.5 */
+  const char *outbox; /* "<database>.<table>": the same in all daemons of an outbox and after each restart, to make
+                       * names of at a broker that several outboxes share; [A-Za-z0-9_$-.] only. NULL: not known */
 };
 
 /* Since 1.2. What is known of a target: a topic, an exchange, a queue, a URL. */
@@ -152,6 +155,8 @@ struct duebox_check {
   enum duebox_check_verdict verdict;
   char text[512]; /* what was found: "topic orders has 3 partitions" */
   char cure[256]; /* what to do about it, or empty */
+  /* Since 1.5 */
+  const char *outbox; /* as in duebox_instance_config */
 };
 
 struct duebox_plugin {

@@ -72,8 +72,9 @@ static void ask(struct lookup *lookup, struct duebox_check *check, bool queue, c
   }
   amqp_rpc_reply_t reply = amqp_get_rpc_reply(lookup->link);
   if (there && queue)
-    duebox_check_answer(check, DUEBOX_CHECK_OK, "", "queue \"%s\" is there, with %u messages and %u consumers", name,
-                        found->message_count, found->consumer_count);
+    duebox_check_answer(check, DUEBOX_CHECK_OK, "", "queue \"%s\" is there, with %u messages and %u consumers%s", name,
+                        found->message_count, found->consumer_count,
+                        check->source ? "; each daemon of this outbox is one, and nobody else may be" : "");
   else if (there)
     duebox_check_answer(check, DUEBOX_CHECK_OK, "", "exchange \"%s\" is there", name);
   else

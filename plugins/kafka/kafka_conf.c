@@ -16,6 +16,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "kafka_group.h"
+
 struct property {
   const char *key;
   const char *value;
@@ -205,12 +207,12 @@ static bool set_passed(rd_kafka_conf_t *conf, const struct duebox_map *map, stru
 
 static bool set_common(rd_kafka_conf_t *conf, const struct kafka_options *o, const struct kafka_limits *limits,
                        struct duebox_error *err) {
-  char client_id[128];
-  snprintf(client_id, sizeof(client_id), "duebox-%s", limits->name);
+  char client_id[KAFKA_NAME_SIZE];
   if (!o->tls && !o->allow_plaintext)
     rd_kafka_conf_set_connect_cb(conf, connect_local);
   return set_all(conf, both_defaults, ARRAY_LEN(both_defaults), err) && set_brokers(conf, &o->brokers, err) &&
-         set(conf, "client.id", o->client_id ? o->client_id : client_id, err) && set_security(conf, o, err);
+         set(conf, "client.id", kafka_client_id(o, limits->outbox, limits->name, client_id), err) &&
+         set_security(conf, o, err);
 }
 
 /* message.max.bytes counts key, headers and framing too, and the broker has the last word: room for all of them. */
@@ -234,14 +236,14 @@ rd_kafka_conf_t *kafka_conf_producer(const struct kafka_options *options, const 
   return NULL;
 }
 
-rd_kafka_conf_t *kafka_conf_consumer(const struct kafka_options *options, const struct kafka_results *results,
+rd_kafka_conf_t *kafka_conf_consumer(const struct kafka_options *options, const char *group,
                                      const struct kafka_limits *limits, struct duebox_error *err) {
   rd_kafka_conf_t *conf = rd_kafka_conf_new();
   rd_kafka_conf_set_events(conf, RD_KAFKA_EVENT_FETCH | RD_KAFKA_EVENT_REBALANCE | RD_KAFKA_EVENT_OFFSET_COMMIT |
                                      RD_KAFKA_EVENT_ERROR | RD_KAFKA_EVENT_LOG | RD_KAFKA_EVENT_STATS);
   if (set_common(conf, options, limits, err) && set_all(conf, consumer_defaults, ARRAY_LEN(consumer_defaults), err) &&
       set_passed(conf, &options->rdkafka, err) && set_all(conf, both_demands, ARRAY_LEN(both_demands), err) &&
-      set_all(conf, consumer_demands, ARRAY_LEN(consumer_demands), err) && set(conf, "group.id", results->group, err))
+      set_all(conf, consumer_demands, ARRAY_LEN(consumer_demands), err) && set(conf, "group.id", group, err))
     return conf;
   rd_kafka_conf_destroy(conf);
   return NULL;
@@ -249,9 +251,8 @@ rd_kafka_conf_t *kafka_conf_consumer(const struct kafka_options *options, const 
 
 bool kafka_check(const void *options, struct duebox_error *err) {
   const struct kafka_limits limits = {.name = "check", .max_payload = 1 << 20, .max_inflight = 1000};
-  const struct kafka_results results = {.topic = "check", .group = "check"};
   rd_kafka_conf_t *producer = kafka_conf_producer(options, &limits, err);
-  rd_kafka_conf_t *consumer = producer ? kafka_conf_consumer(options, &results, &limits, err) : NULL;
+  rd_kafka_conf_t *consumer = producer ? kafka_conf_consumer(options, "check", &limits, err) : NULL;
   bool ok = consumer != NULL;
   if (producer)
     rd_kafka_conf_destroy(producer);

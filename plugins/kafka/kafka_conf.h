@@ -18,12 +18,13 @@ struct kafka_limits {
   const char *name;
   int64_t max_payload;
   uint32_t max_inflight;
+  const char *outbox; /* NULL: not known */
 };
 
 /* NULL with err on a property that librdkafka or we refuse. The caller owns the result (rd_kafka_conf_destroy). */
 MUSTCHECK rd_kafka_conf_t *kafka_conf_producer(const struct kafka_options *options, const struct kafka_limits *limits,
                                                struct duebox_error *err);
-MUSTCHECK rd_kafka_conf_t *kafka_conf_consumer(const struct kafka_options *options, const struct kafka_results *results,
+MUSTCHECK rd_kafka_conf_t *kafka_conf_consumer(const struct kafka_options *options, const char *group,
                                                const struct kafka_limits *limits, struct duebox_error *err);
 
 /* Whether an address is this machine: 127.0.0.0/8, ::1. */

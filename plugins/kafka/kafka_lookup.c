@@ -11,6 +11,7 @@
 #include <string.h>
 
 #include "kafka_conf.h"
+#include "kafka_group.h"
 #include "kafka_handle.h"
 #include "kafka_outcome.h"
 
@@ -102,75 +103,41 @@ static void judge(struct duebox_check *check, struct lookup *lookup, const char 
                         found->partition_cnt == 1 ? "" : "s");
 }
 
-/* What a member calls itself is all that a group tells of it. */
-static bool is_ours(const struct kafka_options *o, const char *client_id) {
-  return o->client_id ? strcmp(client_id, o->client_id) == 0 : strncmp(client_id, "duebox-", 7) == 0;
-}
-
-/* How many of the topic's partitions a group's members have between them. *stranger: one of these that is no source of
- * ours, whose answers do not come here; NULL = none. */
-static int count_read(const struct kafka_options *o, const rd_kafka_ConsumerGroupDescription_t *group,
-                      const char *topic, const rd_kafka_MemberDescription_t **stranger) {
-  int count = 0;
-  *stranger = NULL;
-  for (size_t i = 0; i < rd_kafka_ConsumerGroupDescription_member_count(group); i++) {
-    const rd_kafka_MemberDescription_t *member = rd_kafka_ConsumerGroupDescription_member(group, i);
-    const rd_kafka_topic_partition_list_t *list =
-        rd_kafka_MemberAssignment_partitions(rd_kafka_MemberDescription_assignment(member));
-    int reads = 0;
-    for (int p = 0; list && p < list->cnt; p++)
-      reads += strcmp(list->elems[p].topic, topic) == 0;
-    if (reads > 0 && !is_ours(o, rd_kafka_MemberDescription_client_id(member)))
-      *stranger = member;
-    count += reads;
-  }
-  return count;
-}
-
-static void judge_group(struct duebox_check *check, const struct kafka_options *o,
-                        const rd_kafka_ConsumerGroupDescription_t *group) {
-  const struct kafka_results *results = check->source;
-  const rd_kafka_error_t *error = rd_kafka_ConsumerGroupDescription_error(group);
-  const rd_kafka_MemberDescription_t *stranger = NULL;
+static void judge_group(struct duebox_check *check, const struct kafka_group *group,
+                        const rd_kafka_ConsumerGroupDescription_t *answer) {
+  const rd_kafka_error_t *error = rd_kafka_ConsumerGroupDescription_error(answer);
+  const struct kafka_readers readers = kafka_group_readers(group, answer);
+  char stranger[KAFKA_STRANGER_SIZE];
   if (error && rd_kafka_error_code(error) == RD_KAFKA_RESP_ERR_GROUP_AUTHORIZATION_FAILED)
     duebox_check_answer(check, DUEBOX_CHECK_WRONG, "give this user READ on the group", "this user may not use group %s",
-                        results->group);
-  else if (!error && count_read(o, group, results->topic, &stranger) == 0)
+                        group->name);
+  else if (!error && readers.partitions == 0)
     duebox_check_answer(check, DUEBOX_CHECK_UNSURE,
                         "start the daemon; if it runs, its /readyz and its log say why the group does not let it in",
                         "nobody reads topic %s at the moment: no member of group %s has a partition of it",
-                        results->topic, results->group);
-  else if (stranger)
-    duebox_check_answer(check, DUEBOX_CHECK_WRONG, "end that consumer, or give it, or this source, another group",
-                        "%s at %s, which is no daemon of duebox, reads partitions of topic %s as a member of group %s: "
-                        "what is answered there does not come here",
-                        rd_kafka_MemberDescription_client_id(stranger), rd_kafka_MemberDescription_host(stranger),
-                        results->topic, results->group);
+                        group->topic, group->name);
+  else if (readers.stranger[0]) {
+    kafka_group_stranger(group, readers.stranger, stranger);
+    duebox_check_answer(check, DUEBOX_CHECK_WRONG, kafka_group_stranger_cure, "%s", stranger);
+  }
 }
 
-/* Asks the group's coordinator, which changes nothing there. Without an answer what was found of the topic stands. */
+/* Without an answer what was found of the topic stands. */
 static void look_up_group(struct lookup *lookup, struct duebox_check *check) {
-  const struct kafka_results *results = check->source;
-  const char *name = results->group;
-  size_t count = 0;
+  struct kafka_group group;
   int left_ms = (int)((lookup->end_us - kafka_now_us()) / 1000);
   if (left_ms <= 0)
     return;
-  rd_kafka_AdminOptions_t *options = rd_kafka_AdminOptions_new(lookup->rk, RD_KAFKA_ADMIN_OP_DESCRIBECONSUMERGROUPS);
+  kafka_group_init(&group, lookup->options, check->source, check->outbox);
   rd_kafka_queue_t *queue = rd_kafka_queue_new(lookup->rk);
-  rd_kafka_AdminOptions_set_request_timeout(options, left_ms, NULL, 0);
-  rd_kafka_DescribeConsumerGroups(lookup->rk, &name, 1, options, queue);
+  kafka_group_ask(&group, lookup->rk, queue, left_ms);
   rd_kafka_event_t *event = rd_kafka_queue_poll(queue, left_ms);
-  const rd_kafka_DescribeConsumerGroups_result_t *result =
-      event ? rd_kafka_event_DescribeConsumerGroups_result(event) : NULL;
-  const rd_kafka_ConsumerGroupDescription_t **groups =
-      result ? rd_kafka_DescribeConsumerGroups_result_groups(result, &count) : NULL;
-  if (count > 0)
-    judge_group(check, lookup->options, groups[0]);
+  const rd_kafka_ConsumerGroupDescription_t *answer = event ? kafka_group_answer(event) : NULL;
+  if (answer)
+    judge_group(check, &group, answer);
   if (event)
     rd_kafka_event_destroy(event);
   rd_kafka_queue_destroy(queue);
-  rd_kafka_AdminOptions_destroy(options);
 }
 
 static void look_up(struct lookup *lookup, struct duebox_check *check) {

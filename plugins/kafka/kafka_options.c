@@ -21,7 +21,7 @@ const struct duebox_option kafka_option_rows[] = {
     ROW("brokers", LIST, kafka_options, brokers, .flags = DUEBOX_OPT_REQUIRED,
         .help = "bootstrap servers as host:port, one or several"),
     ROW("client_id", STRING, kafka_options, client_id,
-        .help = "name shown in the broker's logs and quotas; default duebox-<instance>"),
+        .help = "name shown in the broker's logs and quotas; default duebox-<database>.<table>-<instance>"),
     ROW("delivery_timeout", DURATION, kafka_options, delivery_timeout_ms, .def = "30s", .min = 1000, .max = 900000,
         .help = "longest time from hand-over to the broker's acknowledgement, retries inside it included"),
     ROW("tls", BOOL, kafka_options, tls, .def = "false",
@@ -53,9 +53,9 @@ const struct duebox_option kafka_route_rows[] = {
 
 const struct duebox_option kafka_result_rows[] = {
     ROW("topic", STRING, kafka_results, topic, .flags = DUEBOX_OPT_REQUIRED, .help = "topic the consumers answer on"),
-    ROW("group", STRING, kafka_results, group, .def = "duebox",
-        .help = "consumer group; daemons of one outbox share it, and nobody else: whoever is in it, the daemons of "
-                "another outbox among them, takes a part of the answers away"),
+    ROW("group", STRING, kafka_results, group,
+        .help = "consumer group; default duebox-<database>.<table>. Daemons of one outbox share it, and nobody else: "
+                "whoever is in it, the daemons of another outbox among them, takes a part of the answers away"),
     {.name = NULL},
 };
 

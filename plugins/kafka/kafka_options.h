@@ -14,7 +14,7 @@ enum kafka_sasl { KAFKA_SASL_SCRAM_512 = 0, KAFKA_SASL_SCRAM_256, KAFKA_SASL_PLA
 /* An entry under `plugins:`. */
 struct kafka_options {
   struct duebox_list brokers;
-  const char *client_id; /* NULL: "duebox-<instance>" */
+  const char *client_id; /* NULL: kafka_client_id() */
   int64_t delivery_timeout_ms;
   bool tls;
   bool allow_plaintext;
@@ -38,7 +38,7 @@ struct kafka_route {
 /* An entry under `results:`. */
 struct kafka_results {
   const char *topic;
-  const char *group;
+  const char *group; /* NULL: kafka_group_init() */
 };
 
 extern const struct duebox_option kafka_option_rows[];

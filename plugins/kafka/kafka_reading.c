@@ -9,19 +9,41 @@
 #include <string.h>
 
 #define MARGIN_US 5000000
+#define ASK_US 30000000
+#define ASK_SETTLED_US 5000000 /* before, a group that shares out its partitions tells of none */
 
-void kafka_reading_init(struct kafka_reading *reading, const struct kafka_results *results,
-                        const rd_kafka_conf_t *conf) {
+void kafka_reading_init(struct kafka_reading *reading, const struct kafka_group *group, const rd_kafka_conf_t *conf) {
   char session_ms[24] = "";
   size_t size = sizeof(session_ms);
   rd_kafka_conf_res_t found = rd_kafka_conf_get(conf, "session.timeout.ms", session_ms, &size);
-  *reading = (struct kafka_reading){.results = results, .well_us = kafka_now_us(), .patience_us = MARGIN_US};
+  int64_t now = kafka_now_us();
+  *reading = (struct kafka_reading){.group = group, .well_us = now, .patience_us = MARGIN_US, .ask_us = now + ASK_US};
   if (found == RD_KAFKA_CONF_OK)
     reading->patience_us += strtoll(session_ms, NULL, 10) * 1000;
 }
 
 void kafka_reading_error(struct kafka_reading *reading, rd_kafka_event_t *event) {
   snprintf(reading->error, sizeof(reading->error), "%s", rd_kafka_event_error_string(event));
+}
+
+void kafka_reading_rebalanced(struct kafka_reading *reading) {
+  int64_t soon = kafka_now_us() + ASK_SETTLED_US;
+  if (soon < reading->ask_us)
+    reading->ask_us = soon;
+}
+
+bool kafka_reading_asks(struct kafka_reading *reading) {
+  int64_t now = kafka_now_us();
+  if (now < reading->ask_us)
+    return false;
+  reading->ask_us = now + ASK_US;
+  return true;
+}
+
+void kafka_reading_answer(struct kafka_reading *reading, rd_kafka_event_t *event) {
+  const rd_kafka_ConsumerGroupDescription_t *answer = kafka_group_answer(event);
+  const struct kafka_readers readers = answer ? kafka_group_readers(reading->group, answer) : (struct kafka_readers){0};
+  snprintf(reading->stranger, sizeof(reading->stranger), "%s", readers.stranger);
 }
 
 /* The text of a key of the statistics' `cgrp`; "" = it is not there. */
@@ -44,7 +66,7 @@ bool kafka_reading_joined(const char *stats) {
 static void say_unread(const struct kafka_reading *reading, const char *stats, struct kafka_health *health,
                        const struct duebox_host *host) {
   char coordinator[32], join[32], text[320];
-  const char *group = reading->results->group, *topic = reading->results->topic, *cure;
+  const char *group = reading->group->name, *topic = reading->group->topic, *cure;
   group_word(stats, "state", coordinator);
   group_word(stats, "join_state", join);
   if (strcmp(coordinator, "up") != 0) {
@@ -63,12 +85,21 @@ static void say_unread(const struct kafka_reading *reading, const char *stats, s
   kafka_health_unread(health, host, "kafka.unread", text, cure);
 }
 
+static void say_stranger(const struct kafka_reading *reading, struct kafka_health *health,
+                         const struct duebox_host *host) {
+  char text[KAFKA_STRANGER_SIZE];
+  kafka_group_stranger(reading->group, reading->stranger, text);
+  kafka_health_unread(health, host, "kafka.stranger", text, kafka_group_stranger_cure);
+}
+
 void kafka_reading_judge(struct kafka_reading *reading, const char *stats, bool excused, bool fetched,
                          struct kafka_health *health, const struct duebox_host *host) {
   int64_t now = kafka_now_us();
   bool well = fetched && kafka_reading_joined(stats);
-  if (well)
+  if (well && !reading->stranger[0])
     kafka_health_success(health, host);
+  else if (well && !excused)
+    say_stranger(reading, health, host);
   else if (!excused && now - reading->well_us > reading->patience_us)
     say_unread(reading, stats, health, host);
   if (well || excused)

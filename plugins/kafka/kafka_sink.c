@@ -285,7 +285,7 @@ void kafka_sink_poll(struct kafka_sink *sink, int timeout_ms) {
 
 bool kafka_sink_create(struct kafka_sink *sink, const struct duebox_instance_config *config,
                        const struct duebox_host *host, const struct kafka_wake *wake, struct duebox_error *err) {
-  const struct kafka_limits limits = {config->name, config->max_payload, config->max_inflight};
+  const struct kafka_limits limits = {config->name, config->max_payload, config->max_inflight, config->outbox};
   char text[256];
   sink->host = host;
   sink->options = config->options;

@@ -21,6 +21,7 @@
 #define FULL_PATIENCE_US 2000000
 #define REOPEN_US 5000000 /* at most one new client in this time */
 #define END_MS 400        /* for the threads of a client that has left its group to end */
+#define GROUP_ANSWER_MS 10000
 #define SEQUENCE_BITS 48
 #define SEQUENCE_MASK ((UINT64_C(1) << SEQUENCE_BITS) - 1)
 #define PARTITIONS_MAX 65536
@@ -192,7 +193,7 @@ static void take_record(struct kafka_source *source, rd_kafka_event_t *event) {
   const rd_kafka_message_t *message = rd_kafka_event_message_next(event);
   bool wanted = message && !message->err && !source->closed && !source->fatal;
   enum offered result = TAKEN;
-  if (wanted)
+  if (wanted && !source->reading.stranger[0])
     kafka_health_success(&source->health, source->host);
   if (wanted && source->paused)
     give_up(source, "a record came from a paused partition"); /* dropping it would lose it */
@@ -352,6 +353,7 @@ static void take_rebalance(struct kafka_source *source, rd_kafka_event_t *event)
   bool given = rd_kafka_event_error(event) == RD_KAFKA_RESP_ERR__ASSIGN_PARTITIONS;
   source->host->log(source->host->ctx, DUEBOX_LOG_INFO, "KAFKA-REBALANCE", "%d partitions of %s %s",
                     list ? list->cnt : 0, source->results->topic, given ? "assigned" : "revoked");
+  kafka_reading_rebalanced(&source->reading);
   if (given && list) {
     take_assignment(source, list);
     return;
@@ -391,6 +393,8 @@ static void take_stats(struct kafka_source *source, rd_kafka_event_t *event) {
     kafka_health_connected(&source->health, source->host);
   kafka_reading_judge(&source->reading, rd_kafka_event_stats(event), !connected || source->full || source->closed,
                       fetches(source), &source->health, source->host);
+  if (connected && !source->closed && kafka_reading_asks(&source->reading))
+    kafka_group_ask(&source->group, source->handle.rk, source->handle.queue, GROUP_ANSWER_MS);
 }
 
 static void take_event(struct kafka_source *source, rd_kafka_event_t *event) {
@@ -414,6 +418,9 @@ static void take_event(struct kafka_source *source, rd_kafka_event_t *event) {
     break;
   case RD_KAFKA_EVENT_STATS:
     take_stats(source, event);
+    break;
+  case RD_KAFKA_EVENT_DESCRIBECONSUMERGROUPS_RESULT:
+    kafka_reading_answer(&source->reading, event);
     break;
   default:
     break;
@@ -484,18 +491,19 @@ void kafka_source_poll(struct kafka_source *source, int timeout_ms) {
 
 bool kafka_source_create(struct kafka_source *source, const struct duebox_instance_config *config,
                          const struct duebox_host *host, const struct kafka_wake *wake, struct duebox_error *err) {
-  const struct kafka_limits limits = {config->name, config->max_payload, config->max_inflight};
+  const struct kafka_limits limits = {config->name, config->max_payload, config->max_inflight, config->outbox};
   source->host = host;
   source->results = config->source;
   source->wake = wake;
   source->max_record = config->max_record;
-  source->conf = kafka_conf_consumer(config->options, source->results, &limits, err);
+  kafka_group_init(&source->group, config->options, source->results, config->outbox);
+  source->conf = kafka_conf_consumer(config->options, source->group.name, &limits, err);
   source->health.of_source = true;
   return source->conf != NULL;
 }
 
 bool kafka_source_start(struct kafka_source *source, struct duebox_error *err) {
-  kafka_reading_init(&source->reading, source->results, source->conf);
+  kafka_reading_init(&source->reading, &source->group, source->conf);
   return open_client(source, err);
 }
 

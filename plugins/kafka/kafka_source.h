@@ -31,6 +31,7 @@ struct kafka_partition {
 struct kafka_source {
   const struct duebox_host *host;
   const struct kafka_results *results;
+  struct kafka_group group;
   const struct kafka_wake *wake;
   rd_kafka_conf_t *conf;
   struct kafka_handle handle;

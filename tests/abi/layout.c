@@ -47,7 +47,7 @@ OFFSET(duebox_plugin, source, 192);
 VALUE(sizeof(struct duebox_plugin), 200);
 #endif
 OFFSET(duebox_plugin, check_targets, 200);
-#if DUEBOX_ABI_MINOR <= 4
+#if DUEBOX_ABI_MINOR <= 5
 VALUE(sizeof(struct duebox_plugin), 208);
 #endif
 
@@ -59,6 +59,7 @@ OFFSET(duebox_check, expand, 32);
 OFFSET(duebox_check, verdict, 40);
 OFFSET(duebox_check, text, 44);
 OFFSET(duebox_check, cure, 556);
+OFFSET(duebox_check, outbox, 816);
 
 OFFSET(duebox_option, name, 0);
 OFFSET(duebox_option, type, 8);
@@ -143,6 +144,7 @@ OFFSET(duebox_instance_config, source, 32);
 OFFSET(duebox_instance_config, max_payload, 40);
 OFFSET(duebox_instance_config, max_record, 48);
 OFFSET(duebox_instance_config, max_inflight, 56);
+OFFSET(duebox_instance_config, outbox, 64);
 #endif
 
 /* Numbers that cross the boundary. */

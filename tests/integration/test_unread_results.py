@@ -1,11 +1,13 @@
 """A result topic that nobody reads though its brokers answer is said: by /readyz, the metrics and doctor, with the
 reason and what to change. Of the answers of consumers nothing would be seen otherwise, until their tasks are sent again."""
 
+import copy
 import json
 
 import pytest
 
 from support.servers.kafka import Kafka, KafkaUnavailable
+from support.stage import Stage
 from support.wait import wait_until
 
 LIMIT_S = 120
@@ -117,11 +119,49 @@ def test_a_spare_member(stage):
 
 
 def test_a_stranger_in_the_group(stage):
-    """What it reads is not read here; `doctor` says who it is."""
-    answers = answered_route(stage, client_id="somebody", rdkafka={"session.timeout.ms": 12000})
-    stage.start()
+    """What it reads is not read here: the daemon and `doctor` say who it is, until it is gone."""
+    answers = answered_route(stage, partitions=1, client_id="another", rdkafka={"session.timeout.ms": "12000"})
+    stranger = stage.start()        # partitions go to members in the order of their names
+    an_answer_counts(stage, answers)
     del stage.configuration["plugins"]["bus"]["client_id"]
-    asker = stage.daemon("asker")
-    found = wait_until(lambda: [line for line in findings(asker) if "is no daemon of duebox" in line["text"]], LIMIT_S,
-                       "doctor to name it", detail=lambda: str(findings(asker)))
-    assert found[0]["level"] == "fail" and "somebody at" in found[0]["text"] and answers in found[0]["text"], found
+    daemon = stage.start()
+    why = wait_until(lambda: not_ready(daemon), LIMIT_S, "/readyz to say so", detail=daemon.log_tail)
+    assert "another at" in why and "no daemon of this outbox" in why and answers in why, why
+    assert daemon.metric("duebox_plugin_up", plugin="bus#1", role="source") == 0
+    found = [line for line in findings(daemon) if "no daemon of this outbox" in line["text"] and "another at" in line["text"]]
+    assert found and "fail" in [line["level"] for line in found], found
+
+    stranger.stop()
+    wait_until(lambda: not unread(daemon) and not not_ready(daemon), LIMIT_S, "it to be read again", detail=daemon.log_tail)
+    an_answer_counts(stage, answers)
+
+
+def test_a_stranger_with_a_share(stage):
+    """We have the other partition, whose records do not make up for what the stranger takes."""
+    answers = answered_route(stage, client_id="another", rdkafka={"session.timeout.ms": "12000"})
+    stranger = stage.start()
+    del stage.configuration["plugins"]["bus"]["client_id"]
+    daemon = stage.start()
+    wait_until(lambda: "another at" in unread(daemon), LIMIT_S, "it to be said", detail=daemon.log_tail)
+    for _ in range(4):              # some of their answers come here
+        an_answer_counts(stage, answers)
+    assert "another at" in unread(daemon)
+    stranger.stop()
+    wait_until(lambda: not unread(daemon), LIMIT_S, "all to be read again", detail=daemon.log_tail)
+
+
+def test_two_outboxes_on_one_topic(stage, request, tmp_path):
+    """By default neither takes the answers of the other away."""
+    answers = answered_route(stage, partitions=1, rdkafka={"session.timeout.ms": "10000"})
+    del stage.configuration["results"][0]["group"]
+    stage.start()
+    (tmp_path / "other").mkdir()
+    with Stage(request, tmp_path / "other") as other:
+        for part in ("plugins", "routes", "results"):
+            other.configuration[part] = copy.deepcopy(stage.configuration[part])
+        daemon = other.start()
+        for _ in range(3):
+            an_answer_counts(other, answers)
+            an_answer_counts(stage, answers)
+        said = findings(daemon)
+        assert not any("no daemon of this outbox" in line["text"] for line in said), said

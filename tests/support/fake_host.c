@@ -151,6 +151,7 @@ struct fake_host *fake_host_new(const struct fake_host_config *config) {
       .max_payload = config->max_payload ? config->max_payload : 1 << 20,
       .max_record = config->max_record ? config->max_record : 64 << 10,
       .max_inflight = config->max_inflight ? config->max_inflight : 1000,
+      .outbox = "shop.outbox",
   };
   return host;
 }

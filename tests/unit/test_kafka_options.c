@@ -198,7 +198,7 @@ static void has(const rd_kafka_conf_t *conf, const char *key, const char *want) 
 }
 
 static void the_producer_is_safe(void **state) {
-  const struct kafka_limits limits = {"bus", 16 << 20, 5000};
+  const struct kafka_limits limits = {"bus", 16 << 20, 5000, "shop.outbox"};
   struct kafka_options options = defaults();
   struct duebox_error err = {.text = ""};
   rd_kafka_conf_t *conf = kafka_conf_producer(&options, &limits, &err);
@@ -209,7 +209,7 @@ static void the_producer_is_safe(void **state) {
   has(conf, "allow.auto.create.topics", "false");
   has(conf, "queue.buffering.max.messages", "5000");
   has(conf, "queue.buffering.max.kbytes", "2147483647");
-  has(conf, "client.id", "duebox-bus");
+  has(conf, "client.id", "duebox-shop.outbox-bus");
   has(conf, "security.protocol", "plaintext");
   char value[32];
   size_t size = sizeof(value);
@@ -220,7 +220,7 @@ static void the_producer_is_safe(void **state) {
 
 static void the_operator_overrides_defaults_only(void **state) {
   static const struct duebox_pair passed[] = {{"linger.ms", "5"}, {"partitioner", "random"}};
-  const struct kafka_limits limits = {"bus", 1 << 20, 10};
+  const struct kafka_limits limits = {"bus", 1 << 20, 10, NULL};
   struct kafka_options options = defaults();
   struct duebox_error err = {.text = ""};
   options.rdkafka = (struct duebox_map){passed, 2};
@@ -234,11 +234,10 @@ static void the_operator_overrides_defaults_only(void **state) {
 }
 
 static void the_consumer_commits_nothing_by_itself(void **state) {
-  const struct kafka_limits limits = {"bus", 1 << 20, 10};
-  const struct kafka_results results = {"duebox-results", "shop"};
+  const struct kafka_limits limits = {"bus", 1 << 20, 10, NULL};
   struct kafka_options options = defaults();
   struct duebox_error err = {.text = ""};
-  rd_kafka_conf_t *conf = kafka_conf_consumer(&options, &results, &limits, &err);
+  rd_kafka_conf_t *conf = kafka_conf_consumer(&options, "shop", &limits, &err);
   assert_non_null(conf);
   has(conf, "enable.auto.commit", "false");
   has(conf, "enable.auto.offset.store", "false");
@@ -251,16 +250,15 @@ static void the_consumer_commits_nothing_by_itself(void **state) {
  * would time out and be done again. */
 static void results_are_read_soon_after_a_crash(void **state) {
   static const struct duebox_pair longer = {"session.timeout.ms", "45000"};
-  const struct kafka_limits limits = {"bus", 1 << 20, 10};
-  const struct kafka_results results = {"duebox-results", "shop"};
+  const struct kafka_limits limits = {"bus", 1 << 20, 10, NULL};
   struct duebox_error err = {.text = ""};
   struct kafka_options options = defaults(), chosen = passing(&longer);
-  rd_kafka_conf_t *conf = kafka_conf_consumer(&options, &results, &limits, &err);
+  rd_kafka_conf_t *conf = kafka_conf_consumer(&options, "shop", &limits, &err);
   assert_non_null(conf);
   has(conf, "session.timeout.ms", "6000"); /* what brokers allow by default */
   has(conf, "heartbeat.interval.ms", "2000");
   rd_kafka_conf_destroy(conf);
-  conf = kafka_conf_consumer(&chosen, &results, &limits, &err);
+  conf = kafka_conf_consumer(&chosen, "shop", &limits, &err);
   assert_non_null(conf);
   has(conf, "session.timeout.ms", "45000");
   rd_kafka_conf_destroy(conf);
@@ -268,7 +266,7 @@ static void results_are_read_soon_after_a_crash(void **state) {
 
 static void security_follows_from_tls_and_username(void **state) {
   static const char *const want[2][2] = {{"plaintext", "ssl"}, {"sasl_plaintext", "sasl_ssl"}};
-  const struct kafka_limits limits = {"bus", 1 << 20, 10};
+  const struct kafka_limits limits = {"bus", 1 << 20, 10, NULL};
   for (int sasl = 0; sasl < 2; sasl++)
     for (int tls = 0; tls < 2; tls++) {
       struct kafka_options options = defaults();
@@ -320,7 +318,7 @@ static void rows_fit_their_structs(void **state) {
   assert_int_equal(options.sasl, KAFKA_SASL_SCRAM_512);
   assert_string_equal(route.key, "{task_key}");
   assert_int_equal(route.partition, -1);
-  assert_string_equal(results.group, "duebox");
+  assert_null(results.group);
 }
 
 int main(void) {

@@ -33,14 +33,14 @@ static void on_unread(void *ctx, const char *text) {
   snprintf(said->last, sizeof(said->last), "unread: %s", text);
 }
 
-static const struct kafka_results results = {.topic = "answers", .group = "duebox"};
+static const struct kafka_group group = {.topic = "answers", .name = "duebox", .ours = "duebox-shop.outbox-"};
 
 static struct kafka_reading reading_for(const char *session_ms) {
   char text[64];
   struct kafka_reading reading;
   rd_kafka_conf_t *conf = rd_kafka_conf_new();
   assert_int_equal(rd_kafka_conf_set(conf, "session.timeout.ms", session_ms, text, sizeof(text)), RD_KAFKA_CONF_OK);
-  kafka_reading_init(&reading, &results, conf);
+  kafka_reading_init(&reading, &group, conf);
   rd_kafka_conf_destroy(conf);
   return reading;
 }
@@ -88,10 +88,70 @@ static void the_patience_follows_the_session(void **state) {
   assert_string_equal(said.last, "up");
 }
 
+/* Records that come from the other partitions do not make up for those that somebody else has. */
+static void a_stranger_with_partitions_is_told(void **state) {
+  struct said said = {""};
+  const struct duebox_host host = {.ctx = &said, .log = on_log, .health = on_health, .unread = on_unread};
+  struct kafka_health health = {.of_source = true};
+  struct kafka_reading reading = reading_for("6000");
+  strcpy(reading.stranger, "console at /10.1.2.3");
+  kafka_reading_judge(&reading, STATS("up", "steady"), true, true, &health, &host); /* the host is full */
+  assert_string_equal(said.last, "");
+  kafka_reading_judge(&reading, STATS("up", "steady"), false, true, &health, &host);
+  assert_string_equal(said.last,
+                      "unread: kafka.stranger: console at /10.1.2.3, no daemon of this outbox, takes answers "
+                      "of topic answers away: it is in group duebox. end that consumer, or give it, or this "
+                      "source, another group");
+  reading.stranger[0] = '\0';
+  kafka_reading_judge(&reading, STATS("up", "steady"), false, true, &health, &host);
+  assert_string_equal(said.last, "up");
+}
+
+static void the_group_is_asked_now_and_then(void **state) {
+  struct kafka_reading reading = reading_for("6000");
+  assert_false(kafka_reading_asks(&reading));
+  reading.ask_us -= 31000000;
+  assert_true(kafka_reading_asks(&reading));
+  assert_false(kafka_reading_asks(&reading));
+  kafka_reading_rebalanced(&reading); /* soon, however often that happens */
+  assert_false(kafka_reading_asks(&reading));
+  reading.ask_us -= 6000000;
+  kafka_reading_rebalanced(&reading);
+  assert_true(kafka_reading_asks(&reading));
+}
+
+/* Names that daemons of one outbox share, and no other outbox has. */
+static void outboxes_are_told_apart(void **state) {
+  struct kafka_options options = {0};
+  struct kafka_results results = {.topic = "answers"};
+  struct kafka_group shop, other;
+  char id[KAFKA_NAME_SIZE];
+  kafka_group_init(&shop, &options, &results, "shop.outbox");
+  kafka_group_init(&other, &options, &results, "shop-2.outbox");
+  assert_string_equal(shop.name, "duebox-shop.outbox");
+  assert_string_equal(other.name, "duebox-shop-2.outbox");
+  assert_string_equal(kafka_client_id(&options, "shop.outbox", "bus#1", id), "duebox-shop.outbox-bus#1");
+  assert_true(kafka_group_is_ours(&shop, id));
+  assert_false(kafka_group_is_ours(&other, id));
+  assert_false(kafka_group_is_ours(&shop, "duebox-shop.outbox_2-bus#1"));
+  assert_false(kafka_group_is_ours(&shop, "duebox-bus#1"));
+
+  options.client_id = "till";
+  results.group = "duebox";
+  kafka_group_init(&shop, &options, &results, "shop.outbox");
+  assert_string_equal(shop.name, "duebox");
+  assert_string_equal(kafka_client_id(&options, "shop.outbox", "bus#1", id), "till");
+  assert_true(kafka_group_is_ours(&shop, "till"));
+  assert_false(kafka_group_is_ours(&shop, "till-2"));
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(only_what_lasts_is_told),
       cmocka_unit_test(the_patience_follows_the_session),
+      cmocka_unit_test(a_stranger_with_partitions_is_told),
+      cmocka_unit_test(the_group_is_asked_now_and_then),
+      cmocka_unit_test(outboxes_are_told_apart),
   };
   return cmocka_run_group_tests_name("kafka reading", tests, NULL, NULL);
 }
