@@ -15,10 +15,11 @@ FROM JSON_TABLE({rows}, '$[*]' COLUMNS (
     id BIGINT UNSIGNED PATH '$[0]', state_from INT UNSIGNED PATH '$[1]', attempt_from INT UNSIGNED PATH '$[2]',
     shard INT UNSIGNED PATH '$[3]', state_to INT UNSIGNED PATH '$[4]', attempt INT UNSIGNED PATH '$[5]',
     failures INT UNSIGNED PATH '$[6]', recoveries INT UNSIGNED PATH '$[7]', published DATETIME(6) PATH '$[9]',
-    keep_us BIGINT UNSIGNED PATH '$[10]', error_class VARCHAR(64) PATH '$[11]', error TEXT PATH '$[12]',
-    progress DOUBLE PATH '$[13]', checkpoint MEDIUMTEXT PATH '$[14]', result MEDIUMTEXT PATH '$[15]',
-    outcome VARCHAR(16) PATH '$[18]', message_id VARCHAR(65) CHARACTER SET ascii COLLATE ascii_bin PATH '$[20]',
-    changed_at DATETIME(6) PATH '$[21]')) v
+    keep_us BIGINT UNSIGNED PATH '$[10]', error_class VARCHAR(64) CHARACTER SET utf8mb4 PATH '$[11]',
+    error TEXT CHARACTER SET utf8mb4 PATH '$[12]', progress DOUBLE PATH '$[13]',
+    checkpoint MEDIUMTEXT CHARACTER SET utf8mb4 PATH '$[14]', result MEDIUMTEXT CHARACTER SET utf8mb4 PATH '$[15]',
+    outcome VARCHAR(16) CHARACTER SET utf8mb4 PATH '$[18]',
+    message_id VARCHAR(65) CHARACTER SET ascii COLLATE ascii_bin PATH '$[20]', changed_at DATETIME(6) PATH '$[21]')) v
 STRAIGHT_JOIN `{table}` o FORCE INDEX (PRIMARY)
   ON o.id = v.id AND o.message_id = COALESCE(v.message_id, o.message_id) AND o.state + 0 = v.state_from AND o.attempt = v.attempt_from AND o.shard = v.shard
   AND (v.changed_at IS NULL OR o.changed_at = v.changed_at)

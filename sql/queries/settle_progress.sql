@@ -2,9 +2,8 @@
 UPDATE JSON_TABLE({rows}, '$[*]' COLUMNS (
     id BIGINT UNSIGNED PATH '$[0]', state_from INT UNSIGNED PATH '$[1]', attempt_from INT UNSIGNED PATH '$[2]',
     shard INT UNSIGNED PATH '$[3]', delay_us BIGINT PATH '$[8]', progress DOUBLE PATH '$[13]',
-    checkpoint MEDIUMTEXT PATH '$[14]',
-    message_id VARCHAR(65) CHARACTER SET ascii COLLATE ascii_bin PATH '$[20]',
-    changed_at DATETIME(6) PATH '$[21]')) v
+    checkpoint MEDIUMTEXT CHARACTER SET utf8mb4 PATH '$[14]',
+    message_id VARCHAR(65) CHARACTER SET ascii COLLATE ascii_bin PATH '$[20]', changed_at DATETIME(6) PATH '$[21]')) v
 STRAIGHT_JOIN `{table}` o FORCE INDEX (PRIMARY)
   ON o.id = v.id AND o.message_id = v.message_id AND o.state + 0 = v.state_from AND o.attempt = v.attempt_from AND o.shard = v.shard
   AND (v.changed_at IS NULL OR o.changed_at = v.changed_at)

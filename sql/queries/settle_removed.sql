@@ -6,7 +6,8 @@ SELECT v.message_id, v.attempt, v.kind, 'sent_then_removed', v.id, v.route,
   (SELECT s.owner FROM `{table}_shards` s WHERE s.shard = v.shard), v.due_at, v.published, UTC_TIMESTAMP(6)
 FROM JSON_TABLE({rows}, '$[*]' COLUMNS (
     id BIGINT UNSIGNED PATH '$[0]', shard INT UNSIGNED PATH '$[1]', attempt INT UNSIGNED PATH '$[2]',
-    kind VARCHAR(16) PATH '$[3]', message_id VARCHAR(65) CHARACTER SET ascii COLLATE ascii_bin PATH '$[4]',
+    kind VARCHAR(16) CHARACTER SET utf8mb4 PATH '$[3]',
+    message_id VARCHAR(65) CHARACTER SET ascii COLLATE ascii_bin PATH '$[4]',
     route VARCHAR(64) CHARACTER SET ascii COLLATE ascii_bin PATH '$[5]', due_at DATETIME(6) PATH '$[6]',
     published DATETIME(6) PATH '$[7]')) v
 WHERE NOT EXISTS (SELECT 1 FROM `{table}_attempts` a WHERE a.message_id = v.message_id

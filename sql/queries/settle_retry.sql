@@ -4,10 +4,10 @@ UPDATE JSON_TABLE({rows}, '$[*]' COLUMNS (
     id BIGINT UNSIGNED PATH '$[0]', state_from INT UNSIGNED PATH '$[1]', attempt_from INT UNSIGNED PATH '$[2]',
     shard INT UNSIGNED PATH '$[3]', attempt INT UNSIGNED PATH '$[5]', failures INT UNSIGNED PATH '$[6]',
     recoveries INT UNSIGNED PATH '$[7]', delay_us BIGINT PATH '$[8]', published DATETIME(6) PATH '$[9]',
-    error_class VARCHAR(64) PATH '$[11]', error TEXT PATH '$[12]', progress DOUBLE PATH '$[13]',
-    checkpoint MEDIUMTEXT PATH '$[14]',
-    message_id VARCHAR(65) CHARACTER SET ascii COLLATE ascii_bin PATH '$[20]',
-    changed_at DATETIME(6) PATH '$[21]', sent INT UNSIGNED PATH '$[22]')) v
+    error_class VARCHAR(64) CHARACTER SET utf8mb4 PATH '$[11]', error TEXT CHARACTER SET utf8mb4 PATH '$[12]',
+    progress DOUBLE PATH '$[13]', checkpoint MEDIUMTEXT CHARACTER SET utf8mb4 PATH '$[14]',
+    message_id VARCHAR(65) CHARACTER SET ascii COLLATE ascii_bin PATH '$[20]', changed_at DATETIME(6) PATH '$[21]',
+    sent INT UNSIGNED PATH '$[22]')) v
 STRAIGHT_JOIN `{table}` o FORCE INDEX (PRIMARY)
   ON o.id = v.id AND o.message_id = v.message_id AND o.state + 0 = v.state_from AND o.attempt = v.attempt_from AND o.shard = v.shard
   AND (v.changed_at IS NULL OR o.changed_at = v.changed_at)

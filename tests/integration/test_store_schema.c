@@ -204,7 +204,7 @@ static void what_is_shown_is_what_is_done(void **state) {
   free(shown);
   describe(f, by_hand, sizeof by_hand);
   sql(f, "DROP DATABASE %s", f->database);
-  sql(f, "CREATE DATABASE %s", f->database);
+  sql(f, "CREATE DATABASE %s CHARACTER SET utf16", f->database);
   sql(f, "USE %s", f->database);
   struct run run = migrate_with(f, (struct migrate_options){.shards = 6});
   assert_migrated(f, &run);
