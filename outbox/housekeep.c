@@ -8,12 +8,17 @@
  * wrong, and what is dropped does not come back. Two daemons may do this at once: the one that comes second finds it
  * done (DDL errors that say so count as success). Each step is by itself: what the server refuses in one of them does
  * not stop the others.
+ *
+ * DDL that waits for a transaction which has read the table makes everybody else wait behind it. So it is tried once,
+ * without waiting where the server can (MariaDB), and otherwise put off until the next housekeeping. It waits for a
+ * second only when it is late, because on a busy table nothing that never waits might ever find a free moment.
  */
 #include <stdio.h>
 #include <string.h>
 
 #include "core/base/clock.h"
 #include "outbox/ops.h"
+#include "outbox/server.h"
 #include "query.h"
 
 #define DAY_US (INT64_C(86400) * 1000000)
@@ -75,7 +80,9 @@ static bool alter(struct store_session *ss, const struct keeping *keeping, struc
   return err->code == SAME_NAME_PARTITION || err->code == DROP_UNKNOWN_PARTITION || err->code == BOUNDS_DO_NOT_RISE;
 }
 
-static void start_alter(struct store_session *ss, struct text *ddl, const char *suffix) {
+/* late: waits for those who use the table, as long as the session waits for locks: a second. */
+static void start_alter(struct store_session *ss, struct text *ddl, const char *suffix, bool late) {
+  text_puts(ddl, late ? "" : SERVER_NO_WAIT);
   text_puts(ddl, "ALTER TABLE `");
   text_puts(ddl, ss->outbox->config->table);
   text_puts(ddl, suffix);
@@ -86,7 +93,8 @@ static bool drop_old(struct store_session *ss, const struct keeping *keeping, co
                      int64_t now_us, struct err *err) {
   struct text ddl = {0};
   bool any = false;
-  start_alter(ss, &ddl, keeping->suffix);
+  bool late = partitions->count && partitions->of[0].until_us + keeping->keep_us + DAY_US <= now_us;
+  start_alter(ss, &ddl, keeping->suffix, late);
   for (size_t i = 0; i < partitions->count && partitions->of[i].until_us + keeping->keep_us <= now_us; i++) {
     text_puts(&ddl, any ? ", `" : "DROP PARTITION `");
     text_puts(&ddl, partitions->of[i].name);
@@ -140,7 +148,8 @@ static bool make_ahead(struct store_session *ss, const struct keeping *keeping, 
     until = partitions->of[stay - 1].until_us;
   struct text ddl = {0};
   bool any = false;
-  start_alter(ss, &ddl, keeping->suffix);
+  bool late = until <= now_us + keeping->ahead_us; /* rows may come into p_later, and the split would copy them */
+  start_alter(ss, &ddl, keeping->suffix, late);
   text_puts(&ddl, "REORGANIZE PARTITION ");
   for (size_t i = stay; i < partitions->count; i++) {
     text_puts(&ddl, "`");
@@ -266,15 +275,21 @@ static bool clocks_agree(int64_t server_us, struct err *err) {
 
 enum store_status ops_housekeep(struct store_session *ss, int64_t longest_keep_ms, int64_t attempts_keep_ms,
                                 struct err *err) {
-  static unit_fn *const steps[] = {keep_history, keep_attempts,    delete_quarantine, delete_excess,
-                                   delete_audit, forget_instances, forget_heads};
+  static const struct {
+    enum store_status (*run)(struct store_session *, const char *, unit_fn *, void *, struct err *);
+    unit_fn *unit;
+  } steps[] = {
+      {session_try, keep_history},  {session_try, keep_attempts}, {session_run, delete_quarantine},
+      {session_run, delete_excess}, {session_run, delete_audit},  {session_run, forget_instances},
+      {session_run, forget_heads},
+  };
   struct housekeep_unit unit = {.longest_keep_ms = longest_keep_ms, .attempts_keep_ms = attempts_keep_ms};
   enum store_status first = ops_now(ss, &unit.now_us, err);
   if (first == STORE_OK && !clocks_agree(unit.now_us, err))
     return STORE_REFUSED;
   for (size_t i = 0; first != STORE_DOWN && i < sizeof steps / sizeof steps[0]; i++) {
     struct err step = {0};
-    enum store_status status = session_run(ss, "housekeeping", steps[i], &unit, &step);
+    enum store_status status = steps[i].run(ss, "housekeeping", steps[i].unit, &unit, &step);
     if (first == STORE_OK && status != STORE_OK) {
       first = status;
       *err = step;

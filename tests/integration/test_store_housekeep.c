@@ -4,8 +4,10 @@
  * their end.
  */
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
+#include "core/base/clock.h"
 #include "integration/store_fixture.h"
 #include "outbox/session.h"
 
@@ -82,6 +84,65 @@ static void partitions_whose_time_is_over_are_dropped(void **state) {
   assert_string_equal(ask_text(f, "SELECT GROUP_CONCAT(attempt) FROM outbox_attempts"), "2");
   assert_string_equal(ask_text(f, "SELECT GROUP_CONCAT(origin) FROM outbox_quarantine"), "p");
   assert_int_equal(ask(f, "SELECT COUNT(*) FROM outbox_audit"), 0);
+}
+
+/* How many ALTERs the store has sent since capture_start(), and how many of them wait, for a second. */
+static size_t alters(size_t *waiting) {
+  char **scripts;
+  size_t count = capture_end(&scripts), found = 0;
+  *waiting = 0;
+  for (size_t i = 0; i < count; i++) {
+    found += strstr(scripts[i], "ALTER TABLE") != NULL;
+    *waiting += strncmp(scripts[i], "ALTER TABLE", strlen("ALTER TABLE")) == 0;
+    free(scripts[i]);
+  }
+  return found;
+}
+
+/* DDL that waits for a reader makes all who write the table wait behind it: each is tried once, without waiting where
+ * the server can, and put off until the next housekeeping. The other steps are done. */
+static void a_reader_only_puts_partitions_off(void **state) {
+  struct fixture *f = *state;
+  const int64_t day = 86400000;
+  size_t waiting;
+  split_off(f, "outbox_history", "p1", "1 HOUR");
+  add_history(f, 1, "UTC_TIMESTAMP(6) - INTERVAL 2 HOUR");
+  split_off(f, "outbox_attempts", "p1", "241 HOUR");
+  add_attempt(f, 1, "UTC_TIMESTAMP(6) - INTERVAL 250 HOUR");
+  sql(f, "INSERT INTO outbox_audit (actor, verb, filter, changed, at) VALUES ('a', 'v', '', 0, '2020-01-01')");
+  other(f, "START TRANSACTION");
+  other(f, "SELECT COUNT(*) FROM outbox_history");
+  other(f, "SELECT COUNT(*) FROM outbox_attempts");
+  if (!is_mysql(f))
+    assert_true(db_run(f->ss->conn, "SET SESSION lock_wait_timeout = 20", "test", &f->err));
+  capture_start();
+  int64_t began = clock_mono_us();
+  assert_int_equal(OPS->housekeep(f->ss, 30 * day, 10 * day, &f->err), STORE_BUSY);
+  assert_in_range(clock_mono_us() - began, 0, 20000000 - 1); /* less than one wait */
+  assert_int_equal(alters(&waiting), 2);
+  assert_int_equal(waiting, 0);
+  assert_int_equal(ask(f, "SELECT COUNT(*) FROM outbox_audit"), 0);
+  add_history(f, 2, "UTC_TIMESTAMP(6) + INTERVAL 90 DAY");
+  other(f, "COMMIT");
+  ok(f, OPS->housekeep(f->ss, 30 * day, 10 * day, &f->err));
+  assert_string_equal(ask_text(f, "SELECT GROUP_CONCAT(id) FROM outbox_history"), "2");
+  assert_int_equal(ask(f, "SELECT COUNT(*) FROM outbox_attempts"), 0);
+  assert_in_range(partitions_of(f, "outbox_history"), 10, 20);
+}
+
+/* A table that is never free for a moment gets its partitions all the same: what is late waits, once. */
+static void late_partitions_are_waited_for(void **state) {
+  struct fixture *f = *state;
+  const int64_t day = 86400000;
+  size_t waiting;
+  split_off(f, "outbox_history", "p1", "3 DAY");
+  other(f, "START TRANSACTION");
+  other(f, "SELECT COUNT(*) FROM outbox_history");
+  capture_start();
+  assert_int_equal(OPS->housekeep(f->ss, 30 * day, 10 * day, &f->err), STORE_BUSY);
+  assert_int_equal(alters(&waiting), 2); /* one drops p1, the other makes the attempts' first partitions */
+  assert_int_equal(waiting, 2);
+  other(f, "COMMIT");
 }
 
 /* A clock that was years ahead has left partitions of that time: what is written now would be kept for years. The next
@@ -209,6 +270,8 @@ int main(int argc, char **argv) {
   const struct CMUnitTest tests[] = {
       TEST(partitions_are_made_ahead),
       TEST(partitions_whose_time_is_over_are_dropped),
+      TEST(a_reader_only_puts_partitions_off),
+      TEST(late_partitions_are_waited_for),
       TEST(partitions_of_a_wrong_clock_are_made_anew),
       TEST(nothing_old_is_deleted_while_clocks_differ),
       TEST(ids_at_their_end_are_put_right),
