@@ -66,9 +66,9 @@ void poll_late_done(struct poll_pace *pace, int64_t from_us, int64_t now_us, int
   note(&pace->late, from_us == 0, LATE_DEAR_US, walked_us > 0 ? walked_us : 0, now_us);
 }
 
-void poll_done(struct poll_pace *pace, bool every, int64_t began_us, int64_t ended_us) {
+void poll_done(struct poll_pace *pace, bool every, size_t turns, int64_t began_us, int64_t ended_us) {
   int64_t took_us = ended_us - began_us, back_us = poll_back_us(pace);
-  note(&pace->poll, every, DEAR_US, took_us, ended_us);
+  note(&pace->poll, every, DEAR_US, took_us * (int64_t)turns, ended_us);
   if (every) {
     pace->asked = false;
     return;

@@ -5,7 +5,8 @@
  *
  * Asking for every group costs a seek for each, and a walk over what was deleted at its beginning and not purged yet.
  * Usually that is a millisecond. While a long transaction pins the purge it may be hundreds, for which all routes would
- * wait: then it is done now and then, and the polls between look into the known groups from some time on.
+ * wait: then it is done now and then, and the polls between look into the known groups from some time on. With so many
+ * groups that asking all the known ones takes as long, in turns, there is nothing to win by that.
  */
 #ifndef CORE_POLL_PACE_H
 #define CORE_POLL_PACE_H
@@ -51,7 +52,7 @@ void poll_late_done(struct poll_pace *pace, int64_t from_us, int64_t now_us, int
                     size_t pages);
 /* Whether another look is to follow at once, from poll_late_from_us(): it shows what it would have saved. */
 bool poll_late_compares(const struct poll_pace *pace);
-/* A poll was made, of every group or of those that are known. */
-void poll_done(struct poll_pace *pace, bool every, int64_t began_us, int64_t ended_us);
+/* A poll was made, of every group or of those that are known, who are asked in so many turns (1 for every group). */
+void poll_done(struct poll_pace *pace, bool every, size_t turns, int64_t began_us, int64_t ended_us);
 
 #endif

@@ -205,7 +205,7 @@ static void look(struct scheduler *s) {
   if (!scheduler_db_ok(s, status, &err))
     return;
   int64_t ended = clock_mono_us();
-  poll_done(&s->pace, true, began, ended);
+  poll_done(&s->pace, true, 1, began, ended);
   s->look++;
   scheduler_track_clock(s, db_now, began, ended);
   set_gauge(&s->metrics->db_round_trip_us, ended - began);

@@ -35,7 +35,7 @@ enum {
 /* --- known groups --- */
 
 struct known {
-  size_t skip, count;
+  size_t skip, count, turns; /* turns: polls that it takes to ask for all of them */
   struct lane *lane[KNOWN_MAX];
   struct store_range range[KNOWN_MAX];
   int64_t next_us[KNOWN_MAX];
@@ -65,11 +65,16 @@ static void add_lane(struct known *known, struct lane *lane, const struct shard_
 /* Groups of known routes, whether there are rows or not; more than fit into one poll take turns. */
 static void choose_known(struct scheduler *s, struct known *known, const struct shard_lease *leases, size_t lease_count,
                          int64_t from_us) {
+  size_t all = 0;
   known->skip = s->known_after;
   known->count = 0;
-  for (struct lane *lane = s->lanes; lane; lane = lane->next)
-    if (lane->route)
-      add_lane(known, lane, leases, lease_count, from_us);
+  for (struct lane *lane = s->lanes; lane; lane = lane->next) {
+    if (!lane->route)
+      continue;
+    add_lane(known, lane, leases, lease_count, from_us);
+    all += lease_count * (size_t)__builtin_popcount(lane->priorities | 1u << STORE_PRIORITY);
+  }
+  known->turns = all / KNOWN_MAX + 1;
   s->known_after = known->count == KNOWN_MAX ? s->known_after + KNOWN_MAX : 0;
 }
 
@@ -111,7 +116,7 @@ bool scheduler_poll_known(struct scheduler *s, const struct shard_lease *leases,
     return false;
   int64_t ended = clock_mono_us();
   scheduler_track_clock(s, db_now, began, ended);
-  poll_done(&s->pace, false, began, ended);
+  poll_done(&s->pace, false, known.turns, began, ended);
   for (struct lane *lane = s->lanes; lane; lane = lane->next)
     clear_oldest(lane);
   for (size_t i = 0; i < known.count; i++)

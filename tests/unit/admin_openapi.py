@@ -33,6 +33,14 @@ def resolve(document, node):
     return node
 
 
+def without_value(node, place="openapi.yaml"):
+    """The places of keys that have none: a comma that is not quoted makes one of the text behind it."""
+    if node is None:
+        yield place
+    for key, value in node.items() if isinstance(node, dict) else enumerate(node) if isinstance(node, list) else ():
+        yield from without_value(value, f"{place}: {key}")
+
+
 def all_refs(node):
     if isinstance(node, dict):
         if "$ref" in node:
@@ -103,6 +111,7 @@ def check(document, endpoints, problems, stats):
     codes = set(document["components"]["schemas"]["Problem"]["properties"]["code"]["enum"])
     wrong += [f"problem code {code} is on one side only" for code in codes ^ problems]
     wrong += ids_not_strings(document)
+    wrong += [f"{place} has no value" for place in without_value(document)]
     for ref in all_refs(document):
         try:
             resolve(document, ref)

@@ -17,12 +17,12 @@ static void every_group_is_polled_each_time_as_long_as_that_is_quick(void **stat
   struct poll_pace pace = {0};
   assert_true(poll_every_group(&pace, 0));
   for (int64_t at = 0; at < SECOND; at += 100 * MS) {
-    poll_done(&pace, true, at, at + 900);
+    poll_done(&pace, true, 1, at, at + 900);
     assert_true(poll_every_group(&pace, at + 901));
   }
-  poll_done(&pace, true, SECOND, SECOND + 300 * MS); /* one hiccup says nothing */
+  poll_done(&pace, true, 1, SECOND, SECOND + 300 * MS); /* one hiccup says nothing */
   assert_false(poll_every_group(&pace, SECOND + 300 * MS));
-  poll_done(&pace, false, SECOND + 300 * MS, SECOND + 301 * MS);
+  poll_done(&pace, false, 1, SECOND + 300 * MS, SECOND + 301 * MS);
   assert_true(poll_every_group(&pace, SECOND + 301 * MS));
 }
 
@@ -37,7 +37,7 @@ static void a_dear_poll_of_every_group_is_rare(void **state) {
     int64_t took = all ? 140 * MS : 800;
     every += all;
     busy += all ? took : 0;
-    poll_done(&pace, all, now, now + took);
+    poll_done(&pace, all, 1, now, now + took);
     now += took + 16 * MS;
   }
   assert_in_range(every, 10, 30);
@@ -46,9 +46,24 @@ static void a_dear_poll_of_every_group_is_rare(void **state) {
   pace.asked = true;
   assert_true(poll_every_group(&pace, pace.poll.ended_us + 1400 * MS));
   assert_false(poll_every_group(&pace, pace.poll.ended_us + 1300 * MS));
-  poll_done(&pace, true, now, now + 900);
+  poll_done(&pace, true, 1, now, now + 900);
   assert_false(pace.asked);
   assert_true(poll_every_group(&pace, now + 901));
+}
+
+/* 72,000 groups: 300 ms for all of them, and 30 ms for 256 of the known ones, of which there are 282 turns. */
+static void many_groups_are_polled_as_a_whole(void **state) {
+  struct poll_pace pace = {0};
+  int64_t now = 0;
+  int every = 0, polls = 0;
+  for (; now < 60 * (int64_t)SECOND; polls++) {
+    bool all = poll_every_group(&pace, now);
+    int64_t took = all ? 300 * MS : 30 * MS;
+    every += all;
+    poll_done(&pace, all, all ? 1 : 282, now, now + took);
+    now += took + 100 * MS;
+  }
+  assert_true(every >= polls / 2); /* each is followed by one of known groups, which shows that nothing is won */
 }
 
 /* The longest time without a whole poll from `from` to `until`, where each takes as long as took() says. */
@@ -59,7 +74,7 @@ static int64_t longest_rest(struct poll_pace *pace, int64_t from, int64_t until,
     bool every = poll_every_group(pace, now);
     int64_t took_us = took(every, now);
     longest = every && now - ended > longest ? now - ended : longest;
-    poll_done(pace, every, now, now + took_us);
+    poll_done(pace, every, 1, now, now + took_us);
     now += took_us;
     ended = every ? now : ended;
   }
@@ -131,13 +146,13 @@ static void polls_of_known_groups_go_back_as_far_as_is_quick(void **state) {
   struct poll_pace pace = {0};
   int64_t usual = poll_back_us(&pace);
   assert_int_equal(usual, 10 * SECOND);
-  poll_done(&pace, false, 0, 20 * MS);
+  poll_done(&pace, false, 1, 0, 20 * MS);
   assert_int_equal(poll_back_us(&pace), usual / 2);
   for (int i = 0; i < 30; i++)
-    poll_done(&pace, false, 0, 20 * MS);
+    poll_done(&pace, false, 1, 0, 20 * MS);
   assert_int_equal(poll_back_us(&pace), 2 * SECOND);
   for (int i = 0; i < 30; i++)
-    poll_done(&pace, false, 0, MS);
+    poll_done(&pace, false, 1, 0, MS);
   assert_int_equal(poll_back_us(&pace), usual);
 }
 
@@ -145,6 +160,7 @@ int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(every_group_is_polled_each_time_as_long_as_that_is_quick),
       cmocka_unit_test(a_dear_poll_of_every_group_is_rare),
+      cmocka_unit_test(many_groups_are_polled_as_a_whole),
       cmocka_unit_test(polls_of_a_slow_server_are_whole),
       cmocka_unit_test(a_rest_is_a_share_of_the_time_with_an_end),
       cmocka_unit_test(looking_for_what_came_late_stays_quick),
