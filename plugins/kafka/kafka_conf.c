@@ -249,14 +249,27 @@ rd_kafka_conf_t *kafka_conf_consumer(const struct kafka_options *options, const 
   return NULL;
 }
 
+/* Whether librdkafka starts with all properties: which of them exclude others is known only then. Without brokers
+ * nothing connects, and without TLS no file is read, which the machine may not have. Takes the configuration; NULL is
+ * false. */
+static bool goes_together(rd_kafka_type_t type, rd_kafka_conf_t *conf, struct duebox_error *err) {
+  char text[512];
+  if (!conf)
+    return false;
+  rd_kafka_t *rk =
+      rd_kafka_conf_set(conf, "bootstrap.servers", NULL, text, sizeof(text)) == RD_KAFKA_CONF_OK &&
+              rd_kafka_conf_set(conf, "security.protocol", "plaintext", text, sizeof(text)) == RD_KAFKA_CONF_OK
+          ? rd_kafka_new(type, conf, text, sizeof(text))
+          : NULL;
+  if (rk)
+    rd_kafka_destroy(rk);
+  else
+    rd_kafka_conf_destroy(conf); /* rd_kafka_new() takes it only when it succeeds */
+  return rk || kafka_fail(err, "librdkafka would not start: %s; see rdkafka and delivery_timeout", text);
+}
+
 bool kafka_check(const void *options, struct duebox_error *err) {
   const struct kafka_limits limits = {.name = "check", .max_payload = 1 << 20, .max_inflight = 1000};
-  rd_kafka_conf_t *producer = kafka_conf_producer(options, &limits, err);
-  rd_kafka_conf_t *consumer = producer ? kafka_conf_consumer(options, "check", &limits, err) : NULL;
-  bool ok = consumer != NULL;
-  if (producer)
-    rd_kafka_conf_destroy(producer);
-  if (consumer)
-    rd_kafka_conf_destroy(consumer);
-  return ok;
+  return goes_together(RD_KAFKA_PRODUCER, kafka_conf_producer(options, &limits, err), err) &&
+         goes_together(RD_KAFKA_CONSUMER, kafka_conf_consumer(options, "check", &limits, err), err);
 }

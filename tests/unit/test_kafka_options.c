@@ -124,8 +124,15 @@ static void what_keeps_the_contract_may_pass(void **state) {
 }
 
 static void unknown_properties_and_values_are_errors(void **state) {
-  static const struct duebox_pair wrong[] = {
-      {"compresion.type", "lz4"}, {"compression.type", "lz5"}, {"linger.ms", "soon"}, {"acks", "all 1"}};
+  static const struct duebox_pair wrong[] = {{"compresion.type", "lz4"},
+                                             {"compression.type", "lz5"},
+                                             {"linger.ms", "soon"},
+                                             {"acks", "all 1"},
+                                             /* not with the others, which librdkafka says only when it starts */
+                                             {"linger.ms", "900000"},
+                                             {"session.timeout.ms", "3600000"},
+                                             {"max.poll.interval.ms", "1"},
+                                             {"receive.message.max.bytes", "1000"}};
   for (size_t i = 0; i < ARRAY_LEN(wrong); i++) {
     struct duebox_error err = {.text = ""};
     struct kafka_options options = passing(&wrong[i]);
