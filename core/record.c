@@ -216,7 +216,7 @@ static bool read_checkpoint(struct reader *r) {
 static bool read_result(struct reader *r) {
   struct duebox_bytes span;
   if (!json_scan_value(&r->scan, &span))
-    return wrong(r, "result", "a JSON value");
+    return wrong(r, "result", "a JSON value, nested 32 levels deep at most, without \\u0000 or half a surrogate pair");
   memcpy(r->text, span.data, span.len);
   r->text[span.len] = '\0';
   r->record->result_json = r->text;

@@ -185,7 +185,7 @@ static const struct {
     {",\"error\":{\"message\":5}}", "\"error.message\" must be a string"},
     {",\"error\":{\"class\":\"a\\u0000\"}}", "\"error.class\": a NUL character (\\u0000) is not allowed"},
     {",\"result\":[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[1]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]}",
-     "\"result\" must be a JSON value"},
+     "\"result\" must be a JSON value, nested 32 levels deep at most, without \\u0000 or half a surrogate pair"},
 };
 
 static void test_flawed(void **state) {
