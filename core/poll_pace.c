@@ -51,6 +51,25 @@ bool poll_every_group(const struct poll_pace *pace, int64_t now_us) {
   return !pace->poll.whole_us && whole_is_next(&pace->poll, DEAR_US, pace->asked ? ASKED_SHARE : SHARE, now_us);
 }
 
+bool poll_probe_is_next(const struct poll_pace *pace, int64_t now_us) {
+  return poll_is_dear(pace) && now_us >= pace->probe.at_us;
+}
+
+void poll_probe_done(struct poll_pace *pace, size_t shards, int64_t began_us, int64_t ended_us) {
+  struct poll_probe *probe = &pace->probe;
+  int64_t took_us = ended_us - began_us;
+  probe->at_us = ended_us + pace_rest_us(took_us, SHARE, REST_MAX_US);
+  if (took_us - pace->part_us > DEAR_US) {
+    probe->quick = 0;
+    return;
+  }
+  probe->turn++;
+  if (++probe->quick < shards)
+    return;
+  probe->quick = 0;
+  pace->poll.ended_us = pace->late.ended_us = ended_us - REST_MAX_US;
+}
+
 int64_t poll_back_us(const struct poll_pace *pace) { return pace->back_us ? pace->back_us : BACK_MAX_US; }
 
 int64_t poll_late_from_us(const struct poll_pace *pace, int64_t db_now_us, int64_t now_us) {
@@ -73,6 +92,7 @@ void poll_done(struct poll_pace *pace, bool every, size_t turns, int64_t began_u
     pace->asked = false;
     return;
   }
+  pace->part_us = took_us;
   /* What was deleted in that time is walked over too. */
   if (took_us > BACK_DEAR_US)
     back_us /= 2;

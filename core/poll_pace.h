@@ -26,8 +26,18 @@ struct whole_or_part {
   int64_t ended_us;               /* monotonic: when the last whole one ended */
 };
 
+/* Polls of one shard, which end the rest between whole ones soon after its reason is gone: a bulk load that has been
+ * committed, say. Who finds a shard that takes long stays there, and goes on with the others when it is quick. */
+struct poll_probe {
+  size_t turn;   /* counts shards */
+  size_t quick;  /* shards in a row that took no longer than known groups do */
+  int64_t at_us; /* monotonic: when to look at the next one */
+};
+
 struct poll_pace {
   struct whole_or_part poll; /* of every group, or of those that are known, from some time on */
+  struct poll_probe probe;   /* while that of every group is dear */
+  int64_t part_us;           /* the last poll of known groups took so long */
   struct whole_or_part late; /* looks for rows that came late: from the beginning, or from some time on */
   bool asked;                /* something changed that only a poll of every group finds */
   int64_t back_us;           /* how far back from now the polls between go; 0 = as far as they ever do */
@@ -41,6 +51,10 @@ int64_t pace_rest_us(int64_t took_us, int64_t share, int64_t most_us);
 bool poll_is_dear(const struct poll_pace *pace);
 /* Whether the next poll asks for every group. */
 bool poll_every_group(const struct poll_pace *pace, int64_t now_us);
+/* Whether to poll one shard as a whole now, only to see how long that takes: probe.turn says which. */
+bool poll_probe_is_next(const struct poll_pace *pace, int64_t now_us);
+/* That was done, with so many shards of ours. When all of them have been quick, every group is polled next. */
+void poll_probe_done(struct poll_pace *pace, size_t shards, int64_t began_us, int64_t ended_us);
 /* How far back from now a poll of known groups goes: rows that committed later than that after their due times are
  * found by a poll of every group. */
 int64_t poll_back_us(const struct poll_pace *pace);

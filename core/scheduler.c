@@ -167,7 +167,7 @@ void scheduler_look_soon(struct scheduler *s) {
 
 static void look_at_known(struct scheduler *s, const struct shard_lease *leases, size_t count) {
   int64_t began = clock_mono_us();
-  if (!scheduler_poll_known(s, leases, count) || !scheduler_heads(s))
+  if (!scheduler_poll_known(s, leases, count) || !scheduler_probe(s, leases, count) || !scheduler_heads(s))
     return;
   scheduler_overdue(s);
   if (s->retry_wait_us == 0)

@@ -185,6 +185,8 @@ struct group *scheduler_note_group(struct scheduler *s, struct lane *lane, const
 /* scheduler_poll.c: */
 /* Looks into the groups of known routes alone. False: the database did not answer. */
 bool scheduler_poll_known(struct scheduler *s, const struct shard_lease *leases, size_t lease_count);
+/* Polls one shard, when its turn is, to see whether polls of every group would be quick again. */
+bool scheduler_probe(struct scheduler *s, const struct shard_lease *leases, size_t lease_count);
 /* Where to read a group from that has been read up to there: not over what was deleted before the group's earliest row
  * and is not purged yet, but over what may have committed late. */
 struct store_cursor scheduler_read_from(const struct scheduler *s, const struct group *group,

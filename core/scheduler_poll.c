@@ -106,6 +106,21 @@ static void clear_oldest(struct lane *lane) {
   set_gauge(&lane->metrics.oldest_due_us, 0);
 }
 
+bool scheduler_probe(struct scheduler *s, const struct shard_lease *leases, size_t lease_count) {
+  int64_t began = clock_mono_us(), db_now;
+  if (!poll_probe_is_next(&s->pace, began))
+    return true;
+  const struct store_look what = {
+      .leases = &leases[s->pace.probe.turn % lease_count], .lease_count = 1, .states = TASK_BIT(TASK_SCHEDULED)};
+  const struct store_group *found = NULL;
+  size_t count = 0;
+  struct err err = {0};
+  if (!scheduler_db_ok(s, s->store->ops->look(s->ss, &what, &found, &count, &db_now, &err), &err))
+    return false;
+  poll_probe_done(&s->pace, lease_count, began, clock_mono_us());
+  return true;
+}
+
 bool scheduler_poll_known(struct scheduler *s, const struct shard_lease *leases, size_t lease_count) {
   int64_t began = clock_mono_us(), db_now = 0;
   struct known known;

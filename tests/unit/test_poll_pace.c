@@ -51,6 +51,56 @@ static void a_dear_poll_of_every_group_is_rare(void **state) {
   assert_true(poll_every_group(&pace, now + 901));
 }
 
+enum { SHARDS = 8 };
+
+/* What polling takes that goes on from `from` to `until`, with probes between: shard_us() of each shard, or 800 us for
+ * known groups. *first is when the first poll of every group began. */
+static int64_t poll_and_probe(struct poll_pace *pace, int64_t from, int64_t until, int64_t *first,
+                              int64_t (*shard_us)(size_t shard)) {
+  int64_t now = from, busy = 0, all_us = 0;
+  for (size_t i = 0; i < SHARDS; i++)
+    all_us += shard_us(i);
+  for (*first = until; now < until; now += 16 * MS) {
+    bool every = poll_every_group(pace, now);
+    int64_t took = every ? all_us : 800;
+    *first = every && *first == until ? now : *first;
+    poll_done(pace, every, 1, now, now + took);
+    busy += every ? took : 0;
+    now += took;
+    if (every || !poll_probe_is_next(pace, now))
+      continue;
+    took = shard_us(pace->probe.turn % SHARDS);
+    poll_probe_done(pace, SHARDS, now, now + took);
+    busy += took;
+    now += took;
+  }
+  return busy;
+}
+
+static int64_t loading(size_t shard) { return 15 * MS; }
+static int64_t idle(size_t shard) { return 100; }
+static int64_t pinned_in_one(size_t shard) { return shard == 3 ? 300 * MS : 100; }
+
+/* An open transaction with 150,000 rows: for as long as it is open, polls of every group are rare. */
+static void a_rest_ends_soon_after_its_reason(void **state) {
+  struct poll_pace pace = {0};
+  int64_t first;
+  poll_and_probe(&pace, 0, 10 * (int64_t)SECOND, &first, loading);
+  assert_true(poll_is_dear(&pace));
+  poll_and_probe(&pace, 10 * (int64_t)SECOND, 60 * (int64_t)SECOND, &first, idle);
+  assert_true(first < 14 * (int64_t)SECOND);
+  assert_false(poll_is_dear(&pace));
+}
+
+/* Shards that are quick do not make the dear one be polled more often. */
+static void probes_are_rare_where_a_shard_is_dear(void **state) {
+  struct poll_pace pace = {0};
+  const int64_t until = 600 * (int64_t)SECOND;
+  int64_t first;
+  assert_true(poll_and_probe(&pace, 0, until, &first, pinned_in_one) < until / 40);
+  assert_true(poll_is_dear(&pace));
+}
+
 /* 72,000 groups: 300 ms for all of them, and 30 ms for 256 of the known ones, of which there are 282 turns. */
 static void many_groups_are_polled_as_a_whole(void **state) {
   struct poll_pace pace = {0};
@@ -161,6 +211,8 @@ int main(void) {
       cmocka_unit_test(every_group_is_polled_each_time_as_long_as_that_is_quick),
       cmocka_unit_test(a_dear_poll_of_every_group_is_rare),
       cmocka_unit_test(many_groups_are_polled_as_a_whole),
+      cmocka_unit_test(a_rest_ends_soon_after_its_reason),
+      cmocka_unit_test(probes_are_rare_where_a_shard_is_dear),
       cmocka_unit_test(polls_of_a_slow_server_are_whole),
       cmocka_unit_test(a_rest_is_a_share_of_the_time_with_an_end),
       cmocka_unit_test(looking_for_what_came_late_stays_quick),
