@@ -122,13 +122,15 @@ static const struct {
 #define CHECK_MIGRATOR "check database.migrate_user and its password"
 #define GRANT_MIGRATOR                                                                                                 \
   "grant what sql/examples/users.sql gives to the user of `duebox migrate`, and name it in database.migrate_user"
+#define COMPARE "a table is not as the migrations before left it: compare it with `duebox migrate --show-sql`"
 
 static const struct {
   int code;
   const char *cure;
 } migrating[] = {
     {1045, CHECK_MIGRATOR}, {1698, CHECK_MIGRATOR}, {1044, GRANT_MIGRATOR}, {1142, GRANT_MIGRATOR},
-    {1143, GRANT_MIGRATOR}, {1227, GRANT_MIGRATOR}, {1370, GRANT_MIGRATOR},
+    {1143, GRANT_MIGRATOR}, {1227, GRANT_MIGRATOR}, {1370, GRANT_MIGRATOR}, {1146, COMPARE},
+    {1054, COMPARE},        {1364, COMPARE},
 };
 
 static int find(int code) {

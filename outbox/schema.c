@@ -7,6 +7,7 @@
 #include "core/store.h"
 #include "outbox/db_error.h"
 #include "outbox/db_stmt.h"
+#include "outbox/schema_tables.h"
 #include "query.h"
 #include "schema_text.h"
 
@@ -170,11 +171,16 @@ bool schema_status(struct db_conn *conn, struct schema_status *out, struct err *
   return read_shards(conn, &out->shards, err);
 }
 
+static bool names_are_free(struct db_conn *conn, struct err *err) {
+  struct schema_tables tables;
+  return schema_tables_find(conn, &tables, err) && schema_tables_free(conn, &tables, err);
+}
+
 bool schema_check(struct db_conn *conn, struct err *err) {
   struct history history;
   const struct database_config *config = conn->config;
   if (!read_history(conn, &history, err)) {
-    if (err->code == NO_SUCH_TABLE)
+    if (err->code == NO_SUCH_TABLE && names_are_free(conn, err))
       err_set(err, DB_E_NOT_MIGRATED, "database %s has no table %s; %s", config->name, config->table,
               db_error_cure(DB_E_NOT_MIGRATED));
     return false;
@@ -184,7 +190,8 @@ bool schema_check(struct db_conn *conn, struct err *err) {
                    config->table, history.highest, LATEST, db_error_cure(DB_E_NEWER));
   for (size_t i = 0; i < ARRAY_LEN(migrations); i++)
     if (!history.of[i].complete)
-      return err_set(err, DB_E_NOT_MIGRATED, "table %s.%s lacks schema version %u (%s); %s", config->name,
+      return names_are_free(conn, err) &&
+             err_set(err, DB_E_NOT_MIGRATED, "table %s.%s lacks schema version %u (%s); %s", config->name,
                      config->table, migrations[i].version, migrations[i].name, db_error_cure(DB_E_NOT_MIGRATED));
   return read_shards(conn, &conn->shards, err);
 }
@@ -268,6 +275,8 @@ static bool choose_shards(struct db_conn *conn, uint32_t wanted, uint32_t *shard
 static bool migrate_locked(struct db_conn *conn, const struct migrate_options *options, FILE *out, struct err *err) {
   struct history history = {0};
   uint32_t shards = 0;
+  if (!names_are_free(conn, err))
+    return false;
   if (!options->dry_run && !execute(conn, schema_text_0000_schema, NO_ARGS, err))
     return false;
   if (!choose_shards(conn, options->shards, &shards, err))
@@ -276,6 +285,8 @@ static bool migrate_locked(struct db_conn *conn, const struct migrate_options *o
     return false;
   if (history.highest > LATEST)
     return schema_check(conn, err);
+  if (history.of[0].complete && !schema_tables_kept(conn, history.of[ARRAY_LEN(migrations) - 1].complete, err))
+    return false;
   bool changed = false;
   for (size_t i = 0; i < ARRAY_LEN(migrations); i++) {
     changed = changed || !history.of[i].complete;

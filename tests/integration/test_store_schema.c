@@ -162,6 +162,72 @@ static void what_cannot_be_is_refused(void **state) {
   assert_refused(&run, "version 9999");
 }
 
+/* CREATE TABLE IF NOT EXISTS would take it for ours. */
+static void another_programs_table_is_left_alone(void **state) {
+  struct fixture *f = *state;
+  static const char *const names[] = {"outbox", "outbox_history"};
+  for (int i = 0; i < 2; i++) {
+    sql(f, "CREATE TABLE %s (id CHAR(36) PRIMARY KEY, aggregatetype VARCHAR(255), payload JSON)", names[i]);
+    for (int dry_run = 0; dry_run < 2; dry_run++) {
+      struct run run = migrate_with(f, (struct migrate_options){.dry_run = dry_run});
+      char why[100];
+      snprintf(why, sizeof why, "has a table %s of another program", names[i]);
+      assert_null(strstr(run.err.text, "DROP"));
+      assert_non_null(strstr(run.err.text, "database.table"));
+      assert_refused(&run, why);
+    }
+    struct db_conn *conn;
+    assert_false(db_open(&f->config, DB_OPERATOR, "test", &conn, &f->err));
+    assert_non_null(strstr(f->err.text, "of another program"));
+    assert_int_equal(ask(f, "SELECT COUNT(*) FROM information_schema.tables WHERE table_schema = DATABASE()"), 1);
+    sql(f, "DROP TABLE %s", names[i]);
+  }
+}
+
+/* Runs the statement that an error's text gives. */
+static void do_as_told(struct fixture *f, const char *text) {
+  const char *drop = strstr(text, "DROP TABLE");
+  assert_non_null(drop);
+  const char *more = strstr(drop, ", and run");
+  sql(f, "%.*s", (int)(more ? (size_t)(more - drop) : strlen(drop)), drop);
+}
+
+/* Migrations of a version that did not look before have made their tables beside one of another program. */
+static void tables_beside_another_programs_can_be_removed(void **state) {
+  struct fixture *f = *state;
+  for (int renamed = 0; renamed < 2; renamed++) {
+    fault_arm(f, FAULT_ERROR, "MODIFY route", 1054, 1);
+    struct run run = migrate_with(f, (struct migrate_options){0});
+    assert_refused(&run, "migrate --show-sql");
+    assert_null(strstr(run.err.text, "run `duebox migrate`"));
+    sql(f, "DROP TABLE outbox");
+    if (!renamed)
+      sql(f, "CREATE TABLE outbox (id CHAR(36) PRIMARY KEY, payload JSON)");
+    run = migrate_with(f, (struct migrate_options){0});
+    assert_refused(&run, renamed ? "has no table outbox, though" : "of another program");
+    do_as_told(f, run.err.text);
+    assert_int_equal(ask(f, "SELECT COUNT(*) FROM information_schema.tables WHERE table_schema = DATABASE()"),
+                     !renamed);
+    if (!renamed)
+      sql(f, "DROP TABLE outbox");
+    run = migrate_with(f, (struct migrate_options){0});
+    assert_migrated(f, &run);
+    sql(f, "DROP DATABASE %s", f->database);
+    sql(f, "CREATE DATABASE %s", f->database);
+    sql(f, "USE %s", f->database);
+  }
+}
+
+static void an_outbox_that_is_gone_is_not_up_to_date(void **state) {
+  struct fixture *f = *state;
+  struct run run = migrate_with(f, (struct migrate_options){0});
+  assert_migrated(f, &run);
+  sql(f, "DROP TABLE outbox");
+  run = migrate_with(f, (struct migrate_options){0});
+  assert_refused(&run, "restore it");
+  assert_null(strstr(run.err.text, "DROP"));
+}
+
 static void several_tables_live_in_one_database(void **state) {
   struct fixture *f = *state;
   f->config.table = "jobs";
@@ -216,10 +282,17 @@ static void what_is_shown_is_what_is_done(void **state) {
 int main(int argc, char **argv) {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, store_setup_empty, store_teardown)
   const struct CMUnitTest tests[] = {
-      TEST(from_nothing_and_again),        TEST(two_at_once),
-      TEST(one_that_broke_off_goes_on),    TEST(a_dry_run_changes_nothing),
-      TEST(what_cannot_be_is_refused),     TEST(several_tables_live_in_one_database),
-      TEST(what_is_shown_is_what_is_done), TEST(one_that_met_a_row_puts_that_right_too),
+      TEST(from_nothing_and_again),
+      TEST(two_at_once),
+      TEST(one_that_broke_off_goes_on),
+      TEST(a_dry_run_changes_nothing),
+      TEST(what_cannot_be_is_refused),
+      TEST(several_tables_live_in_one_database),
+      TEST(what_is_shown_is_what_is_done),
+      TEST(one_that_met_a_row_puts_that_right_too),
+      TEST(another_programs_table_is_left_alone),
+      TEST(tables_beside_another_programs_can_be_removed),
+      TEST(an_outbox_that_is_gone_is_not_up_to_date),
   };
   return store_main(argc, argv, tests, sizeof tests / sizeof tests[0]);
 }
