@@ -151,12 +151,21 @@ bool db_error_ends_script(int code) {
   return cls != DB_LOST && cls != DB_DOWN && code < DB_E_FIRST && !(code >= CLIENT_FIRST && code < CLIENT_END);
 }
 
-bool db_error_is_denied(int code) {
-  static const int codes[] = {1044, 1049, 1054, 1142, 1143, 1146, 1227, 1370, 1932};
-  for (size_t i = 0; i < ARRAY_LEN(codes); i++)
+static bool is_one_of(int code, const int *codes, size_t count) {
+  for (size_t i = 0; i < count; i++)
     if (codes[i] == code)
       return true;
   return false;
+}
+
+bool db_error_is_right(int code) {
+  static const int codes[] = {1044, 1142, 1143, 1227, 1370};
+  return is_one_of(code, codes, ARRAY_LEN(codes));
+}
+
+bool db_error_is_denied(int code) {
+  static const int missing[] = {1049, 1054, 1146, 1932};
+  return db_error_is_right(code) || is_one_of(code, missing, ARRAY_LEN(missing));
 }
 
 bool db_error_is_refusal(int code) {

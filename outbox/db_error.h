@@ -52,6 +52,8 @@ enum db_own_error {
 
 /* Whether the server refused what one statement wrote, and may take it in another form. */
 bool db_error_is_refusal(int code);
+/* Whether the session lacks a right. Those on a database, and those of roles, a server fixes when a session begins. */
+bool db_error_is_right(int code);
 /* Whether a right, a table or a column is missing: an operator must act, and what needs it waits for that as it is. */
 bool db_error_is_denied(int code);
 /* Whether it is the server's answer to one statement, and those behind it were not run. Otherwise nobody knows how far

@@ -116,11 +116,6 @@ static const char *const tries[] = {
     "DELETE FROM `{table}{suffix}` WHERE FALSE",
 };
 
-static bool is_denied(int code) {
-  enum { TABLE_DENIED = 1142, COLUMN_DENIED = 1143, DATABASE_DENIED = 1044 };
-  return code == TABLE_DENIED || code == COLUMN_DENIED || code == DATABASE_DENIED;
-}
-
 /* *granted; false with err when the answer says nothing about rights. */
 static bool try_one(struct db_conn *conn, const char *statement, const char *suffix, bool *granted, struct err *err) {
   struct text script = {0};
@@ -130,7 +125,7 @@ static bool try_one(struct db_conn *conn, const char *statement, const char *suf
   text_free(&script);
   if (ran)
     db_results_free(&result, 1);
-  *granted = ran || !is_denied(err->code);
+  *granted = ran || !db_error_is_right(err->code);
   enum { NO_SUCH_COLUMN = 1054 };
   enum db_class cls = ran ? DB_REFUSED : db_error_class(err->code);
   return ran || !*granted || err->code == NO_SUCH_COLUMN || cls == DB_READ_ONLY;

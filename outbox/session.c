@@ -14,6 +14,7 @@
 
 enum { CONFLICT_TRIES = 5, LOST_TRIES = 2, SKIP_US = 3 * 1000 * 1000, IDLE_MARGIN_US = 1000 * 1000 };
 enum { NAME_TRIES = 4, LIMIT_MIN_S = 3 };
+enum { RIGHTS_US = 5 * 1000 * 1000 }; /* how often a session may begin anew to find out what it may do now */
 enum { OUTLIVE_US = 2 * 1000 * 1000, OUTLIVE_STEP_NS = 2 * 1000 * 1000 };
 
 /* The server has ended an idle connection, or is about to: connecting again costs less than a failed unit. */
@@ -115,6 +116,7 @@ static bool ensure_connected(struct store_session *ss, struct err *err) {
   }
   atomic_store(&ss->outbox->has_rights, true);
   note_server(ss->outbox, ss->conn);
+  ss->opened_us = clock_mono_us();
   return outlive_lost(ss, err);
 }
 
@@ -133,8 +135,14 @@ static void wait_before(struct store_session *ss, int try) {
   nanosleep(&wait, NULL);
 }
 
+/* A right that was given since then may count in a new session only. */
+static bool may_have_it_now(const struct store_session *ss, int code) {
+  return db_error_is_right(code) && clock_mono_us() - ss->opened_us >= RIGHTS_US;
+}
+
 /* After a failed unit: leaves the session without an open transaction, by closing it where nothing else helps. */
-static void clean_up(struct store_session *ss, enum db_class cls) {
+static void clean_up(struct store_session *ss, int code) {
+  enum db_class cls = db_error_class(code);
   struct err ignored; /* what matters is that the transaction is over; closing ends it as well */
   bool usable = cls == DB_CONFLICT || cls == DB_REFUSED || cls == DB_FULL;
   if (ss->committing) {
@@ -144,7 +152,7 @@ static void clean_up(struct store_session *ss, enum db_class cls) {
   ss->committing = false;
   if (cls == DB_READ_ONLY)
     atomic_fetch_add(&ss->outbox->generation, 1);
-  if (!usable || (ss->in_transaction && !session_rollback(ss, "rolling back", &ignored)))
+  if (!usable || (ss->in_transaction && !session_rollback(ss, "rolling back", &ignored)) || may_have_it_now(ss, code))
     db_close(&ss->conn);
   ss->in_transaction = false;
 }
@@ -164,7 +172,7 @@ static enum store_status run(struct store_session *ss, const char *what, unit_fn
       return STORE_OK;
     }
     enum db_class cls = db_error_class(seen->code);
-    clean_up(ss, cls);
+    clean_up(ss, seen->code);
     if (connected && cls == DB_CONFLICT && ++conflicts < tries) {
       wait_before(ss, conflicts);
     } else if (!connected || cls != DB_LOST || ++losses >= LOST_TRIES) {

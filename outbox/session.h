@@ -43,7 +43,8 @@ struct store_session {
   char purpose[32];
   struct db_conn *conn; /* NULL = not connected */
   unsigned generation;  /* of the store when conn was opened */
-  int64_t used_us;      /* monotonic: when conn was used last */
+  int64_t opened_us;    /* monotonic: when conn was opened, */
+  int64_t used_us;      /* and used last */
   bool in_transaction;
   bool continues;          /* the next session_begin_transaction finds one that server_lock_rows opened */
   bool committing;         /* what was sent may have been committed, and nobody knows it yet */

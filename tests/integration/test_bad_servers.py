@@ -150,6 +150,21 @@ def test_missing_tables(remote):
     remote.check()
 
 
+def test_a_right_that_comes_back(remote):
+    """Where rights are given for the whole database the server fixes them when a session begins. (The daemon asked again
+    on the sessions that were refused, for ever, until it was restarted.)"""
+    remote.http("h")
+    daemon = remote.daemon().start()
+    remote.consume_http()
+    whose = f"ON `{remote.database}`.*", f"'{remote.user}'@'%'"
+    remote.mariadb.execute("REVOKE UPDATE {} FROM {}".format(*whose))
+    remote.proxy.reset()        # as a failover does
+    wait_until(lambda: "leases" in not_ready(daemon, 60), 60, "/readyz to name the leases", detail=daemon.log_tail)
+    remote.mariadb.execute("GRANT UPDATE {} TO {}".format(*whose))
+    recovers(remote, "h", count=5)
+    remote.check()
+
+
 def test_a_table_that_vanishes_and_comes_back(remote):
     remote.http("h", history="1h")
     daemon = remote.daemon().start()

@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "integration/store_fixture.h"
+#include "outbox/session.h"
 
 #define OPS f->store.ops
 enum { N = 200, ODD = 77 }; /* ODD: the id of the one that is refused */
@@ -109,6 +110,27 @@ static void a_right_that_is_missing_costs_only_what_needs_it(void **state) {
   assert_int_equal(settle(f, &d[ODD - 1], 1), 1);
   assert_int_equal(d[ODD - 1].form, DECISION_WHOLE);
   assert_int_equal(ask(f, "SELECT COUNT(*) FROM outbox_heads"), 1);
+  free(d);
+}
+
+/* The server fixes the rights on a database when a session begins. One that was refused begins anew, though not each
+ * time: the right may be missing for good. (It never did, and what was given on the database did not count.) */
+static void a_right_on_the_database_counts_when_it_is_given(void **state) {
+  struct fixture *f = *state;
+  struct decision *d = some(f, EVENT_RETRY), *one = &d[ODD - 1];
+  one->head = true;
+  sql(f, "REVOKE INSERT ON %s.outbox_heads FROM 'duebox'@'%%'", f->database);
+  f->ss->opened_us = INT64_MAX / 2; /* it is as new as can be */
+  assert_int_equal(settle(f, one, 1), 0);
+  assert_true(one->refused);
+  assert_non_null(f->ss->conn);
+  sql(f, "GRANT INSERT ON %s.* TO 'duebox'@'%%'", f->database);
+  assert_int_equal(settle(f, one, 1), 0);
+  assert_non_null(f->ss->conn);
+  f->ss->opened_us = 0;
+  assert_int_equal(settle(f, one, 1), 0);
+  assert_null(f->ss->conn);
+  assert_int_equal(settle(f, one, 1), 1);
   free(d);
 }
 
@@ -217,6 +239,7 @@ int main(int argc, char **argv) {
       TEST(a_line_of_an_attempt_that_is_refused_is_left_out),
       TEST(a_head_that_is_refused_is_left_out),
       TEST(a_right_that_is_missing_costs_only_what_needs_it),
+      TEST(a_right_on_the_database_counts_when_it_is_given),
       TEST(a_done_task_whose_history_is_refused_is_done),
       TEST(what_is_refused_in_every_form_waits_alone),
       TEST(a_table_that_refuses_everything_is_not_asked_for_ever),

@@ -48,6 +48,16 @@ static void what_an_operator_must_do_is_said(void **state) {
   assert_string_equal(db_error_cure(4025), "");
 }
 
+/* A missing right may be given while we run, and count in a new session only: the others show by themselves. */
+static void a_missing_right_is_known_from_a_missing_table(void **state) {
+  static const int rights[] = {1044, 1142, 1143, 1227, 1370}, others[] = {1049, 1054, 1146, 1932};
+  for (size_t i = 0; i < ARRAY_LEN(rights); i++)
+    assert_true(db_error_is_right(rights[i]) && db_error_is_denied(rights[i]));
+  for (size_t i = 0; i < ARRAY_LEN(others); i++)
+    assert_true(!db_error_is_right(others[i]) && db_error_is_denied(others[i]));
+  assert_false(db_error_is_right(1205) || db_error_is_right(4025) || db_error_is_denied(1205));
+}
+
 static void our_own_errors_all_have_a_cure(void **state) {
   for (int code = DB_E_FIRST; code < DB_E_END; code++)
     assert_true(*db_error_cure(code));
@@ -57,6 +67,7 @@ int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(each_error_has_its_class),
       cmocka_unit_test(what_an_operator_must_do_is_said),
+      cmocka_unit_test(a_missing_right_is_known_from_a_missing_table),
       cmocka_unit_test(our_own_errors_all_have_a_cure),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
