@@ -21,6 +21,7 @@ enum {
   CONNECTION_LIFETIME_S = 300, /* then a destination's name is resolved, and judged, again */
   TCP_IDLE_S = 30,             /* TCP keep-alive: notices a vanished peer during a long answer */
   TCP_INTERVAL_S = 15,
+  AUTHORITIES_S = 10, /* read anew after that: it takes milliseconds, and libcurl's own limit is a day */
 };
 
 int64_t http_now_ms(void) {
@@ -209,6 +210,7 @@ static bool set_connection(CURL *easy, const struct http_options *o) {
   SET(CURLOPT_PIPEWAIT, o->http2 ? 1L : 0L);
   SET(CURLOPT_PROXY, o->proxy ? o->proxy : ""); /* "" also shuts out http_proxy and the like */
   SET(CURLOPT_NOPROXY, "");
+  SET(CURLOPT_CA_CACHE_TIMEOUT, (long)AUTHORITIES_S);
   if (o->proxy_credentials)
     SET(CURLOPT_PROXYUSERPWD, o->proxy_credentials);
   if (o->ca_file) { /* instead of the system's, also the folder that libcurl was built with; the same for a proxy */

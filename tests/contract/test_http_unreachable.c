@@ -12,6 +12,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include <cmocka.h>
 
@@ -234,6 +235,40 @@ __attribute__((visibility("default"))) int X509_STORE_load_path(void *store, con
 }
 
 /* ca_file names whom to trust: an authority that only the system trusts opens nothing then. */
+static void copy_file(const char *from, const char *to) {
+  char buffer[65536];
+  FILE *in = fopen(from, "r"), *out = fopen(to, "w");
+  assert_non_null(in);
+  assert_non_null(out);
+  for (size_t n; (n = fread(buffer, 1, sizeof(buffer), in)) > 0;)
+    assert_int_equal(fwrite(buffer, 1, n, out), n);
+  fclose(in);
+  assert_int_equal(fclose(out), 0);
+}
+
+/* An authority that is added to the file counts without a restart. */
+static void a_changed_ca_file_is_read(void **state) {
+  char path[] = "/tmp/duebox-ca-XXXXXX", url[HTTP_CASE_URL];
+  int fd = mkstemp(path);
+  assert_true(fd >= 0);
+  close(fd);
+  copy_file("/etc/ssl/certs/ca-certificates.crt", path);
+  struct http_options o = http_case_options();
+  o.ca_file = path;
+  struct http_route route = http_case_route("https", "127.0.0.1", hostile_server_port(server, "good"), "/ok", url);
+  struct fake_host *host = http_case_open(&o);
+  assert_string_equal(http_case_send(host, &route, 0).error_class, "http.tls");
+  copy_file(hostile_server_file(server, "ca.pem"), path);
+  struct fake_outcome outcome = http_case_send(host, &route, 0);
+  for (int waited_ms = 0; outcome.cls != DUEBOX_DELIVERED && waited_ms < HTTP_CASE_LIMIT_MS; waited_ms += 100) {
+    usleep(100 * 1000);
+    outcome = http_case_send(host, &route, 0);
+  }
+  assert_int_equal(outcome.cls, DUEBOX_DELIVERED);
+  fake_host_free(host);
+  unlink(path);
+}
+
 static void ca_file_takes_the_place_of_the_systems_authorities(void **state) {
   char *ca = strdup(hostile_server_file(server, "ca.pem"));
   char *other = strdup(hostile_server_file(server, "selfsigned.pem"));
@@ -419,6 +454,7 @@ int main(void) {
       cmocka_unit_test(a_silent_resolver_does_not_take_all_threads),
       cmocka_unit_test(a_lookup_serves_all_who_wait_for_the_name),
       cmocka_unit_test(a_missing_ca_file_concerns_the_instance),
+      cmocka_unit_test(a_changed_ca_file_is_read),
       cmocka_unit_test(ca_file_takes_the_place_of_the_systems_authorities),
       cmocka_unit_test(a_client_certificate_opens_the_door),
       cmocka_unit_test(refused_addresses_are_not_connected_to),
