@@ -130,6 +130,7 @@ static void describe_readiness(struct engine *engine, struct engine_status *out)
                             .on_hold = atomic_load(&engine->scheduler.on_hold),
                             .db_up = gauge_value(&metrics->db_up),
                             .shards_spoken = keeper_ready(&engine->keeper),
+                            .polling_us = age_of(&engine->scheduler.looking_since_us, now),
                             .settling_us = age_of(&engine->settler.writing_since_us, now),
                             .refused = gauge_value(&metrics->settle_stuck),
                             .locked_us = age_of(&engine->settler.locked_since_us, now),

@@ -33,6 +33,9 @@ void readiness_judge(const struct readiness *facts, struct problem_list *out) {
   if (facts->unsafe > 0)
     add(out, "the leases of %u of our %u shards cannot be renewed in time: nothing of them is sent", facts->unsafe,
         facts->shards_ours);
+  if (facts->polling_us > READY_STUCK_US)
+    add(out, "no poll of the table has succeeded for %lld s: no due task is found; see DUEBOX-DB-TROUBLE in the log",
+        seconds(facts->polling_us));
   if (facts->settling_us > READY_STUCK_US)
     add(out, "outcomes have not been written for %lld s; see DUEBOX-SETTLE-WAIT in the log",
         seconds(facts->settling_us));

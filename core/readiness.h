@@ -11,7 +11,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-enum { PROBLEMS_MAX = 13, PROBLEM_TEXT = 400 };
+enum { PROBLEMS_MAX = 14, PROBLEM_TEXT = 400 };
 
 struct problem_list {
   size_t count;
@@ -29,6 +29,7 @@ struct readiness {
   bool shards_spoken;   /* every shard has a living owner */
   unsigned shards_ours; /* held by us */
   unsigned unsafe;      /* of these: their leases could not be renewed in time, so nothing of them is sent */
+  int64_t polling_us;   /* how long the scheduler has been trying to poll the table */
   int64_t settling_us;  /* how long the settler has been trying to write one batch */
   int64_t refused;      /* outcomes that the server refuses in every form */
   int64_t locked_us;    /* age of the oldest outcome whose row somebody else has locked */

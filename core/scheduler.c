@@ -156,6 +156,7 @@ static void plan_next_look(struct scheduler *s, bool counts, int64_t began_us, i
   if (s->look_every_us > most)
     s->look_every_us = most;
   s->busy = false;
+  set_gauge(&s->looking_since_us, 0);
   s->look_at_us = (engine->poll_mode == POLL_FIXED_RATE ? began_us : ended_us) + s->look_every_us;
 }
 
@@ -187,6 +188,8 @@ static void look(struct scheduler *s) {
   struct err err = {0};
   atomic_store(&s->look_now, false);
   s->look_soon = false;
+  if (gauge_value(&s->looking_since_us) == 0)
+    set_gauge(&s->looking_since_us, began);
   if (held == 0) {
     plan_next_look(s, true, began, began);
     return;

@@ -60,10 +60,12 @@ static const char setup[] =
     "sql_select_limit = 18446744073709551615, sql_safe_updates = 0, sql_big_selects = 1, completion_type = 0"
     "/*M!100303 , in_predicate_conversion_threshold = 0, idle_transaction_timeout = 2 *//*!80000 , "
     "information_schema_stats_expiry = 0 */";
-/* Operators' sessions may be idle while somebody thinks about an answer. */
+/* Operators' sessions may be idle while somebody thinks about an answer, and keep the server's limit on statements. A
+ * poll that such a limit interrupts finds no task, and would be interrupted again. */
 static const char setup_daemon[] = ", lock_wait_timeout = 1, net_read_timeout = 3, net_write_timeout = 3, "
                                    "sql_mode = 'STRICT_ALL_TABLES,ERROR_FOR_DIVISION_BY_ZERO,NO_ENGINE_SUBSTITUTION'"
-                                   "/*!80000 , wait_timeout = 3 *//*M! , check_constraint_checks = 0 */";
+                                   "/*!80000 , wait_timeout = 3, max_execution_time = 0 */"
+                                   "/*M! , check_constraint_checks = 0, max_statement_time = 0 */";
 static const char setup_check[] =
     ";\nSET SESSION TRANSACTION ISOLATION LEVEL READ COMMITTED, READ WRITE;\n"
     "SHOW SESSION VARIABLES WHERE Variable_name IN ('time_zone', 'character_set_client', "

@@ -1,6 +1,7 @@
 """Servers that are down, refuse us, or lack what we need: the daemon stays up, says what
 is wrong and what to do, keeps the routes going that can go, and recovers by itself."""
 
+import contextlib
 import os
 import re
 import signal
@@ -229,6 +230,20 @@ def test_leases_that_cannot_be_renewed(remote):
     remote.execute("RENAME TABLE away TO outbox_shards")
     recovers(remote, "h", count=5)
     remote.check()
+
+
+def test_a_table_that_cannot_be_polled(stage):
+    """No due task is found, and all else goes on: the leases are renewed, and the server answers each poll, with an error.
+    (/readyz said that all was well.)"""
+    stage.http("h")
+    daemon = stage.start()
+    stage.consume_http()
+    with contextlib.closing(stage.connect()) as connection, connection.cursor() as cursor:
+        cursor.execute("LOCK TABLES outbox WRITE")
+        assert "no poll of the table has succeeded" in not_ready(daemon, 90)
+        cursor.execute("UNLOCK TABLES")
+    recovers(stage, "h", count=5)
+    stage.check()
 
 
 # -- brokers and hooks ------------------------------------------------------------------

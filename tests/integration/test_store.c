@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "integration/store_fixture.h"
+#include "outbox/session.h"
 
 #define OPS f->store.ops
 #define ROW(...) sql(f, "INSERT INTO outbox " __VA_ARGS__)
@@ -476,6 +477,30 @@ static void an_old_pause_does_not_undo_what_people_set_since(void **state) {
   assert_true(settings[0].paused);
 }
 
+/* --- sessions --- */
+
+/* Such a limit is meant for people's queries: one that is shorter than a poll, or than a batch, must not end it. */
+static void a_servers_limit_on_statements_is_not_ours(void **state) {
+  struct fixture *f = *state;
+  const char *limit = is_mysql(f) ? "max_execution_time" : "max_statement_time";
+  struct store_session *ss;
+  struct text script = {0};
+  struct db_result result;
+  struct db_row row;
+  sql(f, "SET GLOBAL %s = 20", limit);
+  enum store_status opened = OPS->open(f->store.self, "test", &ss, &f->err);
+  sql(f, "SET GLOBAL %s = 0", limit);
+  ok(f, opened);
+  text_puts(&script, "SELECT @@SESSION.");
+  text_puts(&script, limit);
+  assert_true(db_script(ss->conn, &script, "test", &result, 1, &f->err));
+  assert_true(db_next(&result, &row, 1));
+  assert_true(strtod(row.fields[0], NULL) == 0);
+  db_results_free(&result, 1);
+  text_free(&script);
+  OPS->close(&ss);
+}
+
 /* --- housekeeping --- */
 
 static void expired_rows_are_told_from_the_others(void **state) {
@@ -518,6 +543,7 @@ int main(int argc, char **argv) {
       TEST(tasks_are_located_by_either_id),
       TEST(route_settings_are_kept_and_audited),
       TEST(an_old_pause_does_not_undo_what_people_set_since),
+      TEST(a_servers_limit_on_statements_is_not_ours),
       TEST(expired_rows_are_told_from_the_others),
   };
   return store_main(argc, argv, tests, sizeof tests / sizeof tests[0]);

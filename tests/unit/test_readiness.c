@@ -25,6 +25,8 @@ static void each_problem_is_named(void **state) {
       {{.shards_spoken = true}, "database"},
       {{.db_up = true}, "shard"},
       {{WELL, .unsafe = 3}, "leases of 3 of our 4 shards"},
+      {{WELL, .polling_us = READY_STUCK_US}, NULL},
+      {{WELL, .polling_us = READY_STUCK_US + 1}, "no poll of the table has succeeded for 30 s"},
       {{WELL, .settling_us = READY_STUCK_US}, NULL}, /* a slow moment is none */
       {{WELL, .settling_us = READY_STUCK_US + 1}, "outcomes have not been written for 30 s"},
       {{WELL, .refused = 2}, "refuses the outcomes of 2 tasks"},
@@ -53,6 +55,7 @@ static void all_problems_are_listed(void **state) {
                                   .on_hold = true,
                                   .unsafe = 1,
                                   .shards_ours = 1,
+                                  .polling_us = INT64_MAX,
                                   .refused = 1,
                                   .settling_us = INT64_MAX,
                                   .locked_us = INT64_MAX,
