@@ -33,6 +33,7 @@
   PROBLEM(CONFIG, 422, "config", "The configuration was refused")                                                      \
   PROBLEM(HEADERS, 431, "headers_too_large", "The request headers are too large")                                      \
   PROBLEM(INTERNAL, 500, "internal", "duebox failed")                                                                  \
+  PROBLEM(REFUSED, 500, "refused", "The database refuses what the result would write")                                 \
   PROBLEM(BUSY, 503, "busy", "Too many requests wait")                                                                 \
   PROBLEM(DATABASE, 503, "database", "The database did not answer")                                                    \
   PROBLEM(NOT_READY, 503, "not_ready", "Not ready")                                                                    \

@@ -17,10 +17,14 @@
 #include "core/record.h"
 
 /* The engine has kept the record; what is wrong with it, the one who sent it learns from the same rules. */
-static void respond_broken(struct response *response, const struct result_offer *offer) {
+static void respond_broken(struct response *response, const struct store_result *result,
+                           const struct result_offer *offer) {
   struct result_record record = {0};
   struct err err = {0};
-  if (result_record_parse(offer->body.data, offer->body.len, &offer->road, &record, &err))
+  if (result->form == DECISION_FORMS)
+    respond_problem(response, PROBLEM_REFUSED, "%s%s", result->refusal,
+                    offer->replied ? "" : "; the record is kept in quarantine");
+  else if (result_record_parse(offer->body.data, offer->body.len, &offer->road, &record, &err))
     respond_problem(response, PROBLEM_BAD_RECORD, "the record cannot be used; it is kept in quarantine");
   else
     respond_problem(response, PROBLEM_BAD_RECORD, "%s", err.text);
@@ -64,7 +68,7 @@ static void respond_fate(struct response *response, const struct store_result *r
   case RESULT_BROKEN:
   case RESULT_MISROUTED: /* of a stream only */
   case RESULT_FATES:
-    respond_broken(response, offer);
+    respond_broken(response, result, offer);
     break;
   }
 }

@@ -16,6 +16,7 @@
 #include "core/config_ref.h"
 #include "core/dead_log.h"
 #include "core/driver.h"
+#include "core/reduced.h"
 #include "core/rules.h"
 
 enum {
@@ -278,11 +279,15 @@ static void measure(struct inbox *inbox, const struct store_result *result) {
   count(&metrics->results[result->fate], 1);
   if (result->fate == RESULT_APPLIED)
     count(result->changed ? &metrics->changed : &metrics->events[result->event], 1);
+  if (result->fate == RESULT_APPLIED && result->form)
+    reduced_note(&inbox->trouble, inbox->env.metrics, result->route, result->record.message_id, result->form,
+                 result->refusal);
 }
 
 /* One line per kind and source, and seldom again: what each is about is in the quarantine. */
 static void log_stray(struct inbox *inbox, const struct store_result *result) {
-  const char *kind = result->fate == RESULT_BROKEN ? "no status and task can be made out"
+  const char *kind = result->form == DECISION_FORMS  ? "the server refuses what it would write, in every form"
+                     : result->fate == RESULT_BROKEN ? "no status and task can be made out"
                      : result->fate == RESULT_MISROUTED
                          ? "the route of its task does not answer there, see `routes` in docs/CONFIGURATION"
                      : result->fate == RESULT_ORPHAN ? "there is no such task, or no such attempt of it"
@@ -343,6 +348,8 @@ static void take_verdict(struct item *item, const struct store_result *result) {
   item->result.early = result->early;
   item->result.unsent = result->unsent;
   item->result.contradicts = result->contradicts;
+  item->result.form = result->form;
+  memcpy(item->result.refusal, result->refusal, sizeof item->result.refusal);
   memcpy(item->result.route, result->route, sizeof result->route);
 }
 

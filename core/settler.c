@@ -12,6 +12,7 @@
 #include "core/config_ref.h"
 #include "core/lane.h"
 #include "core/realtime.h"
+#include "core/reduced.h"
 
 enum {
   BATCH_MAX = 4096,
@@ -230,12 +231,6 @@ static void note_mismatches(struct settler *settler, const struct batch *batch) 
 
 /* What the server refused of the batch. */
 static void note_refusals(struct settler *settler, const struct batch *batch, const char *why) {
-  static const char *const left_out[DECISION_FORMS] = {
-      [DECISION_NO_ALERT] = "the alert",
-      [DECISION_NO_TEXTS] = "the alert and the texts",
-      [DECISION_NO_LINES] = "alert, texts and line in outbox_attempts or outbox_heads",
-      [DECISION_CUT] = "alert, texts, lines and what is longer than its column in the history",
-      [DECISION_NO_HISTORY] = "all that was to be kept of it, its line in the history too"};
   for (size_t i = 0; i < batch->count; i++) {
     const struct decision *d = &batch->decisions[i];
     if (d->refused) {
@@ -243,10 +238,8 @@ static void note_refusals(struct settler *settler, const struct batch *batch, co
                    "route=%s message_id=%s its outcome is refused in every form, and tried again: %s",
                    batch->flights[i]->lane->name, d->message_id.data, why);
     } else if (d->applied && d->form) {
-      count(&settler->metrics->settled_reduced, 1);
-      log_repeated(&settler->trouble, LOG_LEVEL_ERROR, "DUEBOX-SETTLE-REDUCED",
-                   "route=%s message_id=%s settled without %s, which the server refuses: %s",
-                   batch->flights[i]->lane->name, d->message_id.data, left_out[d->form], why);
+      reduced_note(&settler->trouble, settler->metrics, batch->flights[i]->lane->name, d->message_id.data, d->form,
+                   why);
     }
   }
 }

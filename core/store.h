@@ -278,7 +278,8 @@ struct store_result {
   bool replayed;               /* it is in the quarantine: it is not kept once more */
   struct duebox_bytes body;    /* as received, possibly cut */
   enum result_fate fate;       /* set by the store */
-  enum decision_form form;     /* set by the store: what was written of it */
+  enum decision_form form;     /* set by the store: what was written of it; DECISION_FORMS = refused in every form */
+  char refusal[256];           /* set by the store, where form is not DECISION_WHOLE: what the server said */
   bool unknown;                /* set by the store: a COMMIT with it got no answer, and nothing told yet; to be given
                                   back so */
   bool early;                  /* set by the store, of a busy one: the row was changed, and what was sent of it is

@@ -563,11 +563,11 @@ static enum store_status apply_at_once(void *arg, size_t first, size_t count, en
 
 /* A result that the server refuses in every form is kept in quarantine, where people see why. */
 static enum store_status apply_alone(void *arg, size_t at, bool *done, struct err *err) {
-  const struct results_call *call = arg;
-  struct store_result *result = &call->results[at];
+  struct store_result *result = &((const struct results_call *)arg)->results[at];
   char reason[256];
   enum stopped stopped = STOPPED_REFUSED;
   enum store_status status = STORE_OK;
+  snprintf(result->refusal, sizeof result->refusal, "%.255s", err->text);
   snprintf(reason, sizeof reason, "the server refuses it: %.200s", err->text);
   while (stopped == STOPPED_REFUSED && !result->broken) {
     if (++result->form == DECISION_FORMS)

@@ -335,3 +335,27 @@ def test_what_an_http_response_says_counts(stage):
     flawed = {tasks[name] for name in ("text", "comma", "latin1", "large", "utf16", "last", "first")}
     wait_until(lambda: {reason.split(":")[0] for (reason,) in stage.execute("SELECT reason FROM outbox_quarantine")}
                == flawed, 60, "the flawed answers in the quarantine")
+
+
+def test_what_the_server_refuses_of_a_result_is_said(stage):
+    """A result that comes later is settled like one that is the answer to the call: without what the server refuses
+    of it, and that is logged and counted; where nothing can be written, its sender and the quarantine learn why."""
+    stage.http("hook", history="1h", result="expected", timeout="10m")
+    stage.receiver.on("/hook", Answer(202))
+    daemon = stage.start()
+    done, dead = (stage.insert("hook", kept=True)[0] for _ in range(2))
+    for task in (done, dead):
+        stage.wait_row(task, 20, state="awaiting")
+    stage.execute("CREATE TRIGGER refuse BEFORE INSERT ON outbox_history FOR EACH ROW"
+                  " SIGNAL SQLSTATE '45000' SET MESSAGE_TEXT = 'no thanks'")
+    status, answer = daemon.api("POST", "/api/v1/results", {"id": done, "attempt": 1, "status": "done"})
+    assert (status, answer["fate"]) == (200, "applied")
+    said = daemon.wait_log("DUEBOX-SETTLE-REDUCED", text=done)["msg"]
+    assert "line in the history" in said and "no thanks" in said
+    assert daemon.metric("duebox_settled_reduced") == 1
+    status, answer = daemon.api("POST", "/api/v1/results", {"id": dead, "attempt": 1, "status": "fail"})
+    assert (status, answer["code"]) == (500, "refused") and "no thanks" in answer["detail"]
+    daemon.wait_log("DUEBOX-RESULT-QUARANTINE", text="the server refuses")
+    assert "no thanks" in stage.execute("SELECT reason FROM outbox_quarantine")[0][0]
+    stage.execute("DROP TRIGGER refuse")
+    assert daemon.api("POST", "/api/v1/results", {"id": dead, "attempt": 1, "status": "fail"})[1]["fate"] == "applied"
