@@ -69,7 +69,6 @@ struct lane {
   gauge stalled_since_us;  /* monotonic: since when; 0 = it is not */
   int64_t flows_since_us;  /* monotonic: since when it is not */
   bool stall_noted;        /* what has been there longest is known, as below */
-  bool stall_said;         /* the log has said so, and not yet that it is over */
   char stalled_target[256], stalled_task[65]; /* what was there longest in this stall */
   uint32_t done;                              /* since done_since_us */
   int64_t done_since_us;

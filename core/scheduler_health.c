@@ -17,8 +17,7 @@
 #include "core/rules.h"
 
 enum {
-  GONE_MS = 10 * 60 * 1000,        /* a target that is gone is probed after this */
-  STALL_OVER_US = 5 * 1000 * 1000, /* a stall that was logged is over when there was none for so long */
+  GONE_MS = 10 * 60 * 1000, /* a target that is gone is probed after this */
 };
 
 static int64_t concurrency(const struct lane *lane) { return lane->route ? lane->route->concurrency : 0; }
@@ -277,9 +276,9 @@ static void say_stalled(struct scheduler *s, struct lane *lane, int64_t now_us) 
   snprintf(lane->stalled_task, sizeof lane->stalled_task, "%s", oldest->task->view.message_id);
   pthread_mutex_unlock(&s->lanes_lock);
   lane->stall_noted = true;
-  if (lane->stall_said)
+  if (lane->stall.said_us)
     return;
-  lane->stall_said = true;
+  stall_say(&lane->stall, gauge_value(&lane->stalled_since_us));
   if (refuses)
     log_warn("DUEBOX-ROUTE-STALLED",
              "route=%s target=%s message_id=%s plugin instance %s has no task and takes none (its submit() says full): "
@@ -298,7 +297,7 @@ static void say_flows(struct scheduler *s, struct lane *lane) {
   pthread_mutex_lock(&s->lanes_lock);
   lane->stalled_target[0] = lane->stalled_task[0] = '\0';
   pthread_mutex_unlock(&s->lanes_lock);
-  lane->stall_said = false;
+  stall_say(&lane->stall, 0);
   log_info("DUEBOX-ROUTE-FLOWS", "route=%s its destination takes and confirms tasks again", lane->name);
 }
 
@@ -317,7 +316,7 @@ void scheduler_follow_stalls(struct scheduler *s) {
     }
     if (lane->stalled && !lane->stall_noted && now - gauge_value(&lane->stalled_since_us) >= STALL_SHOWN_US)
       say_stalled(s, lane, now);
-    if (lane->stall_said && !lane->stalled && now - lane->flows_since_us >= STALL_OVER_US)
+    if (!lane->stalled && stall_is_over(&lane->stall, lane->flows_since_us, now))
       say_flows(s, lane);
   }
 }

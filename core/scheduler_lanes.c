@@ -251,7 +251,10 @@ void scheduler_configure(struct scheduler *s) {
 /* What a task that its sink has answered says about the time that takes. */
 static void follow_confirm(const struct flight *flight, int64_t now_us) {
   struct lane *lane = flight->lane;
-  if (flight->times_sink && stall_confirms(flight->outcome.cls))
+  bool confirmed = stall_confirms(flight->outcome.cls);
+  if (confirmed)
+    stall_heard(&lane->stall, flight->completed_us);
+  if (confirmed && flight->times_sink)
     stall_learn(&lane->stall, flight->handed_us, flight->completed_us, now_us);
   if (!flight->task->recorded)
     raise_gauge(&lane->metrics.claim_gap_us, flight->completed_us - flight->read_us);

@@ -125,6 +125,10 @@ bool stall_refuses(const struct stall *stall, int64_t now_us) {
   return from_us != 0 && now_us - from_us >= STALL_REFUSED_US && !is_history(stall, now_us);
 }
 
+bool stall_is_over(const struct stall *stall, int64_t flows_us, int64_t now_us) {
+  return stall->said_us != 0 && stall->heard_us > stall->said_us && now_us - flows_us >= STALL_OVER_US;
+}
+
 static int64_t median(const int64_t *values, unsigned count) {
   int64_t sorted[STALL_ROUNDS] = {0};
   for (unsigned i = 0; i < count; i++) {

@@ -36,7 +36,8 @@ enum {
   STALL_MAX_US = 5 * 1000 * 1000,
   STALL_REFUSED_US = 5 * 1000 * 1000 /* it has taken nothing for so long: no less, since it may be connecting */
 };
-enum { STALL_SHOWN_US = 1000 * 1000 }; /* shorter ones are nobody's business but the reader's */
+enum { STALL_OVER_US = 5 * 1000 * 1000 }; /* so long after the last one a stall that was logged may be over */
+enum { STALL_SHOWN_US = 1000 * 1000 };    /* shorter ones are nobody's business but the reader's */
 
 struct stall {
   /* Tasks that were handed over at about the same time, the oldest slot first. */
@@ -51,7 +52,9 @@ struct stall {
   atomic_int_fast64_t refused_from_us, refused_to_us;
   /* The reader's. */
   int64_t probed_us; /* monotonic: when a task was last read for it although it stands still */
-  /* The learner's. */
+  int64_t said_us;   /* monotonic: since when it stands still, as the log has it; 0 = the log does not say so */
+  /* The learner's, which is the same thread. */
+  int64_t heard_us; /* monotonic: when it last confirmed a task */
   int64_t round_us; /* monotonic: when this round began */
   int64_t took_us[STALL_ROUNDS];
   unsigned rounds;
@@ -76,6 +79,10 @@ void stall_taken(struct stall *stall);
 bool stall_refuses(const struct stall *stall, int64_t now_us);
 /* Learns from a task that the sink has confirmed. One thread. */
 void stall_learn(struct stall *stall, int64_t handed_us, int64_t confirmed_us, int64_t now_us);
+/* It has confirmed a task then, however that was claimed. The same thread. */
+static inline void stall_heard(struct stall *stall, int64_t confirmed_us) {
+  stall->heard_us = confirmed_us > stall->heard_us ? confirmed_us : stall->heard_us;
+}
 /* How long a task may be unconfirmed. */
 int64_t stall_limit_us(const struct stall *stall);
 /* When the sink will be standing still unless something is confirmed before; INT64_MAX = nothing is there. */
@@ -84,6 +91,11 @@ int64_t stall_at_us(const struct stall *stall);
 int64_t stall_probe_at_us(const struct stall *stall);
 /* That task is on its way. */
 static inline void stall_probed(struct stall *stall, int64_t now_us) { stall->probed_us = now_us; }
+/* What the log says: that it has been standing still since then, and that this is over when it has confirmed a task
+ * since and has not stood still since flows_us, for STALL_OVER_US. The end of a stall alone proves nothing: what was
+ * out may have been given up. */
+static inline void stall_say(struct stall *stall, int64_t since_us) { stall->said_us = since_us; }
+bool stall_is_over(const struct stall *stall, int64_t flows_us, int64_t now_us);
 #ifdef STALL_OFF /* to measure what the rule costs: tests/bench/scenarios/slow.py */
 static inline bool stall_is_now(const struct stall *stall, int64_t now_us) { return false; }
 #else

@@ -88,6 +88,27 @@ def test_a_target_that_never_confirms_does_not_stop_the_others(stage):
     assert daemon.alive()
 
 
+def test_a_stall_that_ends_without_a_confirm_is_not_said_to_be_over(stage):
+    """The only task times out, so nothing is out any more; that the destination confirms tasks again is said when it has
+    confirmed one. (It was said five seconds after the time-out.)"""
+    stage.http("work", claim="memory", timeout="3s", retry={"backoff": "1h"})
+    answer = threading.Event()
+    stage.receiver.on("/work", lambda _: Answer(after=answer))
+    daemon = stage.start()
+    try:
+        insert(stage, "only")
+        daemon.wait_log("DUEBOX-ROUTE-STALLED")
+        stage.wait_row("only", LIMIT_S, state="scheduled", failures=1)
+        wait_until(lambda: not is_stalled(daemon), LIMIT_S, "nothing to be out")
+        wait_past(stage, 7)
+        assert "DUEBOX-ROUTE-FLOWS" not in [line["id"] for line in daemon.lines()]
+    finally:
+        answer.set()
+    stage.execute("UPDATE outbox SET due_at = UTC_TIMESTAMP(6)")
+    stage.wait_empty(LIMIT_S)
+    daemon.wait_log("DUEBOX-ROUTE-FLOWS")
+
+
 @pytest.mark.parametrize("claim", ["memory", "recorded"])
 def test_a_plugin_that_takes_nothing_is_said(stage, tmp_path, claim):
     """A plugin whose submit() says full though it has no task: the log, the metrics and `route list` say that its route

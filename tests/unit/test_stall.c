@@ -242,6 +242,25 @@ static void a_refusal_of_long_ago_says_nothing(void **state) {
   assert_false(stall_is_now(&sink->stall, sink->now_us));
 }
 
+/* The log says that it goes again, and is not to say so of one that has confirmed nothing: what it had may have timed
+ * out, or been lost with its connection. */
+static void a_stall_is_over_with_a_confirm_only(void **state) {
+  struct sink *sink = *state;
+  struct stall *stall = &sink->stall;
+  const int64_t began_us = sink->now_us, ended_us = began_us + MS(3000), later_us = ended_us + STALL_OVER_US;
+  stall_heard(stall, began_us - 1);
+  assert_false(stall_is_over(stall, 0, later_us)); /* none was said */
+  stall_say(stall, began_us);
+  assert_false(stall_is_over(stall, ended_us, later_us));
+  assert_false(stall_is_over(stall, ended_us, later_us + MS(3600000)));
+  stall_heard(stall, ended_us);
+  stall_heard(stall, began_us - 2); /* news of others come late */
+  assert_false(stall_is_over(stall, ended_us, later_us - 1));
+  assert_true(stall_is_over(stall, ended_us, later_us));
+  stall_say(stall, 0);
+  assert_false(stall_is_over(stall, ended_us, later_us));
+}
+
 static void an_outcome_confirms_if_the_destination_has_answered(void **state) {
   assert_true(stall_confirms(DUEBOX_DELIVERED));
   assert_true(stall_confirms(DUEBOX_RETRY));
@@ -267,6 +286,7 @@ int main(void) {
       ROW(what_is_refused_shows_nothing),
       ROW(one_that_takes_nothing_is_stalled),
       ROW(a_refusal_of_long_ago_says_nothing),
+      ROW(a_stall_is_over_with_a_confirm_only),
       cmocka_unit_test(an_outcome_confirms_if_the_destination_has_answered),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
