@@ -9,6 +9,7 @@
 #include "outbox/db_stmt.h"
 #include "outbox/schema_tables.h"
 #include "query.h"
+#include "schema_repair.h"
 #include "schema_text.h"
 
 #define WHAT "migrating the schema"
@@ -193,7 +194,14 @@ bool schema_check(struct db_conn *conn, struct err *err) {
       return names_are_free(conn, err) &&
              err_set(err, DB_E_NOT_MIGRATED, "table %s.%s lacks schema version %u (%s); %s", config->name,
                      config->table, migrations[i].version, migrations[i].name, db_error_cure(DB_E_NOT_MIGRATED));
-  return read_shards(conn, &conn->shards, err);
+  bool right;
+  if (!read_shards(conn, &conn->shards, err) || !schema_tables_collations(conn, &right, err))
+    return false;
+  if (right)
+    return true;
+  struct err found = *err;
+  return err_set(err, DB_E_NOT_MIGRATED, "%s; %s, which gives it back its own", found.text,
+                 db_error_cure(DB_E_NOT_MIGRATED));
 }
 
 /* The first counted statement of a migration that is taken up again may have been done without being counted. What is
@@ -272,6 +280,25 @@ static bool choose_shards(struct db_conn *conn, uint32_t wanted, uint32_t *shard
   return true;
 }
 
+/* Not a migration, as it can become necessary at any time. */
+static bool repair_collations(struct db_conn *conn, bool dry_run, bool *changed, FILE *out, struct err *err) {
+  bool right;
+  if (!schema_tables_collations(conn, &right, err))
+    return false;
+  if (right)
+    return true;
+  *changed = true;
+  fprintf(out, "%s the collations of ids and keys: %s\n", dry_run ? "would repair" : "repairing", err->text);
+  struct text text = {0};
+  text_expand(&text, schema_repair_collations, conn->config->table, NO_ARGS);
+  bool ok = !text.failed || err_set(err, DB_E_NO_MEMORY, WHAT ": out of memory");
+  char *rest = text.data, *statement;
+  while (ok && !dry_run && (statement = next_statement(&rest)))
+    ok = db_run(conn, statement, "repairing collations", err);
+  text_free(&text);
+  return ok;
+}
+
 static bool migrate_locked(struct db_conn *conn, const struct migrate_options *options, FILE *out, struct err *err) {
   struct history history = {0};
   uint32_t shards = 0;
@@ -293,6 +320,8 @@ static bool migrate_locked(struct db_conn *conn, const struct migrate_options *o
     if (!apply(conn, &migrations[i], &history.of[i], shards, options->dry_run, out, err))
       return false;
   }
+  if (!repair_collations(conn, options->dry_run, &changed, out, err))
+    return false;
   if (!changed)
     fprintf(out, "table %s is up to date (version %u, %u shards)\n", conn->config->table, LATEST, shards);
   return true;

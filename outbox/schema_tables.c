@@ -111,3 +111,26 @@ bool schema_tables_kept(struct db_conn *conn, bool complete, struct err *err) {
   text_free(&drop);
   return false;
 }
+
+bool schema_tables_collations(struct db_conn *conn, bool *right, struct err *err) {
+  struct text script = {0};
+  struct db_result result;
+  struct db_row row;
+  char name[NAME_ROOM];
+  for (size_t i = 0; i < SCHEMA_TABLES; i++) {
+    text_puts(&script, i ? " UNION ALL " : "");
+    text_query(&script, query_schema_collations, conn->config->table, ARGS(STRING("name", name_of(conn, i, name))));
+  }
+  bool ok = db_script(conn, &script, "looking at collations", &result, 1, err);
+  text_free(&script);
+  if (!ok)
+    return false;
+  *right = !db_next(&result, &row, 3);
+  if (!*right)
+    err_set(err, DB_E_NOT_MIGRATED,
+            "column %s of table %s.%s has the collation %s, by which some different ids or keys are the same",
+            row.fields[1], conn->config->name, row.fields[0], row.fields[2]);
+  ok = db_is_sound(conn, "looking at collations", err);
+  db_results_free(&result, 1);
+  return ok;
+}

@@ -2,7 +2,8 @@
  *
  * outbox/schema_tables.h - what the database has under the names of our tables.
  *
- * CREATE TABLE IF NOT EXISTS takes any table of that name for ours. So somebody has to look before.
+ * CREATE TABLE IF NOT EXISTS takes any table of that name for ours. So somebody has to look before. And what statements
+ * compare they compare by the column's own collation, which somebody may have changed.
  */
 #ifndef OUTBOX_SCHEMA_TABLES_H
 #define OUTBOX_SCHEMA_TABLES_H
@@ -28,5 +29,7 @@ MUSTCHECK bool schema_tables_free(const struct db_conn *conn, const struct schem
 /* False, with what to do in err, when the outbox is not there, although a migration made it. complete: all of them have
  * been applied, so that there may be tasks in the history. */
 MUSTCHECK bool schema_tables_kept(struct db_conn *conn, bool complete, struct err *err);
+/* Whether ids, routes, keys and names of daemons are compared byte by byte. Where one is not, err says so. */
+MUSTCHECK bool schema_tables_collations(struct db_conn *conn, bool *right, struct err *err);
 
 #endif

@@ -228,6 +228,53 @@ static void an_outbox_that_is_gone_is_not_up_to_date(void **state) {
   assert_null(strstr(run.err.text, "DROP"));
 }
 
+/* The columns that tell one thing from another, as one line. */
+static void describe_ids(struct fixture *f, char *out, size_t cap) {
+  snprintf(out, cap, "%s",
+           ask_text(f, "SELECT GROUP_CONCAT(CONCAT_WS(' ', table_name, column_name, column_type, collation_name, "
+                       "is_nullable, column_default) ORDER BY table_name, column_name) FROM information_schema.columns "
+                       "WHERE table_schema = DATABASE() AND column_name IN ('message_id', 'route', 'task_key', "
+                       "'order_key', 'dedup_key', 'target_host', 'move_to_host', 'claimed_by', 'owner', 'id') AND "
+                       "table_name REGEXP '^outbox(_history|_attempts|_heads|_routes|_shards|_instances)?$'"));
+}
+
+/* By another collation ABC-1 is abc-1: a result would end another task. */
+static void ids_that_no_longer_compare_byte_by_byte_are_repaired(void **state) {
+  struct fixture *f = *state;
+  static const char *const tables[] = {"outbox",        "outbox_history", "outbox_attempts", "outbox_heads",
+                                       "outbox_routes", "outbox_shards",  "outbox_instances"};
+  static const char *const to[] = {"utf8mb4 COLLATE utf8mb4_general_ci", "latin1"};
+  char before[8192], after[8192];
+  struct db_conn *conn;
+  struct run run = migrate_with(f, (struct migrate_options){0});
+  assert_migrated(f, &run);
+  sql(f, "SET SESSION group_concat_max_len = 1000000");
+  describe_ids(f, before, sizeof before);
+  sql(f, "INSERT INTO outbox (route, payload, message_id, order_key) VALUES ('r', '', 'abc-1', 'k')");
+  sql(f, "ALTER TABLE outbox CONVERT TO CHARACTER SET utf8mb4 COLLATE utf8mb4_bin");
+  assert_true(db_open(&f->config, DB_OPERATOR, "test", &conn, &f->err)); /* byte by byte all the same */
+  db_close(&conn);
+  for (size_t i = 0; i < 2 * sizeof tables / sizeof tables[0]; i++) {
+    const char *table = tables[i / 2];
+    sql(f, "ALTER TABLE %s CONVERT TO CHARACTER SET %s", table, to[i % 2]);
+    assert_false(db_open(&f->config, DB_OPERATOR, "test", &conn, &f->err));
+    assert_non_null(strstr(f->err.text, table));
+    assert_non_null(strstr(f->err.text, "run `duebox migrate`"));
+    run = migrate_with(f, (struct migrate_options){.dry_run = true});
+    assert_non_null(strstr(run.said, "would repair"));
+    assert_migrated(f, &run);
+    run = migrate_with(f, (struct migrate_options){0});
+    assert_null(strstr(run.said, "up to date"));
+    assert_migrated(f, &run);
+    describe_ids(f, after, sizeof after);
+    assert_string_equal(after, before);
+    assert_true(db_open(&f->config, DB_OPERATOR, "test", &conn, &f->err));
+    db_close(&conn);
+  }
+  sql(f, "INSERT INTO outbox (route, payload, message_id, order_key) VALUES ('r', '', 'ABC-1', 'K')");
+  assert_int_equal(ask(f, "SELECT COUNT(*) FROM outbox WHERE message_id = 'abc-1'"), 1);
+}
+
 static void several_tables_live_in_one_database(void **state) {
   struct fixture *f = *state;
   f->config.table = "jobs";
@@ -293,6 +340,7 @@ int main(int argc, char **argv) {
       TEST(another_programs_table_is_left_alone),
       TEST(tables_beside_another_programs_can_be_removed),
       TEST(an_outbox_that_is_gone_is_not_up_to_date),
+      TEST(ids_that_no_longer_compare_byte_by_byte_are_repaired),
   };
   return store_main(argc, argv, tests, sizeof tests / sizeof tests[0]);
 }

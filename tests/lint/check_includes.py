@@ -84,7 +84,7 @@ RULES = [
     Rule("the base layer", [BASE], [BASE], api=False),
     Rule("the pure core", PURE_FILES, PURE_MAY_SEE, system=PURE_SYSTEM, vendors=("uthash",)),
     Rule("the core", ["core/*"], ["core/*"], vendors=("jansson", "yaml", "openssl", "uthash")),
-    Rule("the store", ["outbox/*"], ["outbox/*", BASE, "core/mask.h", "query.h", "schema_text.h", "opsql.h", *PORTS],
+    Rule("the store", ["outbox/*"], ["outbox/*", BASE, "core/mask.h", "query.h", "schema_text.h", "schema_repair.h", "opsql.h", *PORTS],
          vendors=("mysql", "openssl", "uthash", "jansson")),
     Rule("the Kafka plugin", ["plugins/kafka/*"], ["kafka_*.h"], vendors=("rdkafka",)),
     Rule("the AMQP plugin", ["plugins/amqp/*"], ["amqp_*.h"], vendors=("rabbitmq", "openssl")),
