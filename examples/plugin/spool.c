@@ -42,7 +42,11 @@ static bool spool_create(void *inst, const struct duebox_instance_config *config
   return s->wake >= 0;
 }
 
-static bool spool_start(void *inst, struct duebox_error *err) { return true; } /* a folder needs no connection */
+static bool spool_start(void *inst, struct duebox_error *err) {
+  const struct spool *s = inst;
+  s->host->health(s->host->ctx, true, NULL); /* a folder needs no connection */
+  return true;
+}
 
 static size_t spool_submit(void *inst, const struct duebox_task *const *tasks, size_t n) {
   struct spool *s = inst;

@@ -133,6 +133,18 @@ static void every_task_is_completed_once(void **state) {
   fake_host_free(host);
 }
 
+/* duebox_plugin_up says 0, and `duebox doctor` warns, as long as it does not. */
+static void health_is_told_before_the_first_task(void **state) {
+  const struct run *run = *state;
+  if (run->c->connects_for_each_task)
+    skip();
+  struct fake_host *host = open_host(run, "health");
+  for (int64_t end = now_ms() + LIMIT_MS; fake_host_health(host) != 1 && now_ms() < end;)
+    fake_host_poll(host, 10);
+  assert_int_equal(fake_host_health(host), 1);
+  fake_host_free(host);
+}
+
 static void more_tasks_than_in_flight_all_pass(void **state) {
   const struct run *run = *state;
   struct fake_host_config config = config_of(run);
@@ -547,6 +559,7 @@ int sink_contract_run(const char *name, const struct sink_contract *contract) {
   { #f, f, set_up, tear_down, &run }
   const struct CMUnitTest tests[] = {
       ROW(every_task_is_completed_once),
+      ROW(health_is_told_before_the_first_task),
       ROW(more_tasks_than_in_flight_all_pass),
       ROW(bodies_arrive_unchanged),
       ROW(headers_arrive_unchanged),

@@ -25,6 +25,8 @@ struct sink_contract {
   int64_t max_payload;                /* bytes: the largest payload that must pass */
   int unavailable_ms;                 /* a dead destination must have been reported after this time */
 
+  bool connects_for_each_task; /* so that nothing is known of the destination before the first one */
+
   /* Starts the destination, reachable, and returns the fixture. Fails the test itself. */
   void *(*open)(void);
   void (*close)(void *fixture);

@@ -57,6 +57,7 @@ int main(void) {
       .module = HTTP_MODULE,
       .max_payload = 1 << 20,
       .unavailable_ms = 5000,
+      .connects_for_each_task = true,
       .open = open_fixture,
       .close = close_fixture,
       .options = options,
