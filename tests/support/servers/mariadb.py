@@ -123,10 +123,11 @@ class MariaDB(Server):
         root_only.write_text("DELETE FROM mysql.global_priv "
                              "WHERE User = '' OR (User = 'root' AND Host <> 'localhost');\n")
         done = subprocess.run(
-            ["mariadb-install-db", "--no-defaults", f"--datadir={fresh}", f"--user={user}",
+            # Relative: its chown takes a blank in a path for the end of it.
+            ["mariadb-install-db", "--no-defaults", f"--datadir=./{fresh.name}", f"--user={user}",
              "--auth-root-authentication-method=normal", "--skip-test-db",
-             f"--extra-file={root_only}"],
-            env={**os.environ, "TMPDIR": str(self.folder / "tmp")},
+             f"--extra-file=./{root_only.name}"],
+            cwd=self.folder, env={**os.environ, "TMPDIR": str(self.folder / "tmp")},
             stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False)
         if done.returncode:
             raise ServerError(f"mariadb-install-db failed:\n{done.stdout}")
