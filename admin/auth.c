@@ -130,11 +130,15 @@ static bool refuse_token(enum shown shown, struct response *response) {
   return false;
 }
 
-/* A page of another origin cannot send this media type without asking first (CORS), and is never told yes. */
-static bool is_json(const char *content_type) {
+/* A page of another origin cannot send this media type without asking first (CORS), and is never told yes. A
+ * request without a body has no type; the token in it takes the same question, and Origin says where it is from. */
+static bool is_json_or_nothing(const struct caller *caller) {
   static const char wanted[] = "application/json";
   size_t len = sizeof(wanted) - 1;
-  return content_type && strncasecmp(content_type, wanted, len) == 0 && strchr("; \t", content_type[len]);
+  const char *content_type = caller->content_type;
+  if (!content_type)
+    return caller->bodiless;
+  return strncasecmp(content_type, wanted, len) == 0 && strchr("; \t", content_type[len]);
 }
 
 static bool same_origin(const struct auth *auth, const struct caller *caller) {
@@ -176,7 +180,7 @@ static bool allows_operating(const struct auth *auth, const struct caller *calle
   enum shown shown = token_shown(auth, caller->authorization);
   if (shown != SHOWN_RIGHT)
     return refuse_token(shown, response);
-  if (!is_json(caller->content_type)) {
+  if (!is_json_or_nothing(caller)) {
     respond_problem(response, PROBLEM_MEDIA_TYPE, "send Content-Type: application/json");
     return false;
   }

@@ -24,6 +24,7 @@ struct auth {
 struct caller {
   bool loopback;  /* by the socket's peer address */
   bool forwarded; /* a proxy's header is there: the peer is not the sender */
+  bool bodiless;  /* neither a length above 0 nor chunks are announced */
   const char *host, *authorization, *origin, *fetch_site, *content_type;
 };
 

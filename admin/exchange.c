@@ -75,6 +75,12 @@ static bool once_a_second(atomic_int_fast64_t *last_us) {
   return (last == 0 || now - last > 1000000) && atomic_compare_exchange_strong(last_us, &last, now);
 }
 
+/* How long the body will be, 0 = not known. */
+static unsigned long long announced(struct exchange *ex) {
+  const char *length = header(ex, MHD_HTTP_HEADER_CONTENT_LENGTH);
+  return length ? strtoull(length, NULL, 10) : 0;
+}
+
 /* Finds the endpoint and judges the caller; false = the response says why not. */
 static bool admit(struct exchange *ex, const char *url, const char *method) {
   const char *allow = NULL;
@@ -93,6 +99,7 @@ static bool admit(struct exchange *ex, const char *url, const char *method) {
       .loopback = is_loopback(peer(ex->connection)),
       .forwarded =
           header(ex, "Forwarded") || header(ex, "X-Forwarded-For") || header(ex, "X-Real-IP") || header(ex, "Via"),
+      .bodiless = announced(ex) == 0 && !header(ex, MHD_HTTP_HEADER_TRANSFER_ENCODING),
       .host = header(ex, MHD_HTTP_HEADER_HOST),
       .authorization = header(ex, MHD_HTTP_HEADER_AUTHORIZATION),
       .origin = header(ex, "Origin"),
@@ -107,12 +114,6 @@ static bool admit(struct exchange *ex, const char *url, const char *method) {
 
 static void refuse_body(struct exchange *ex) {
   respond_problem(&ex->response, PROBLEM_TOO_LARGE, "a body has at most %d bytes", HTTP_BODY_MAX);
-}
-
-/* How long the body will be, 0 = not known. */
-static unsigned long long announced(struct exchange *ex) {
-  const char *length = header(ex, MHD_HTTP_HEADER_CONTENT_LENGTH);
-  return length ? strtoull(length, NULL, 10) : 0;
 }
 
 static enum MHD_Result send_response(struct exchange *ex) {

@@ -49,6 +49,22 @@ static void missing_tokens_are_asked_for(void **state) {
   assert_int_equal(fixture->reloads, 0);
 }
 
+static void a_command_without_a_body_needs_no_type(void **state) {
+  struct admin_fixture *fixture = *state;
+  static const char *const bodies[] = {NULL, ""};
+  for (size_t i = 0; i < ARRAY_LEN(bodies); i++) {
+    struct reply reply = http_request(fixture->port, "POST", "/api/v1/reload", FIXTURE_BEARER, bodies[i]);
+    assert_int_equal(reply.status, 200);
+    http_free(&reply);
+    fixture_problem(fixture, "POST", "/api/v1/reload", FIXTURE_BEARER "Origin: http://evil.example\r\n", bodies[i], 403,
+                    "origin");
+  }
+  assert_int_equal(fixture->reloads, 2);
+  fixture_problem(fixture, "POST", "/api/v1/reload", FIXTURE_BEARER, "{}", 415, "media_type");
+  fixture_problem(fixture, "POST", "/api/v1/reload",
+                  FIXTURE_BEARER "Transfer-Encoding: chunked\r\n\r\n2\r\n{}\r\n0\r\n", NULL, 415, "media_type");
+}
+
 /* Whether somebody else was answered before the guess can have been. */
 static bool guess(struct admin_fixture *fixture) {
   const char *text = "GET /metrics HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer guess\r\n\r\n";
@@ -558,6 +574,7 @@ int main(void) {
   const struct CMUnitTest tests[] = {
       SERVER_TEST(unknown_paths_and_methods),
       SERVER_TEST(missing_tokens_are_asked_for),
+      SERVER_TEST(a_command_without_a_body_needs_no_type),
       SERVER_TEST(a_guess_is_answered_late_and_alone),
       SERVER_TEST(connections_are_kept_alive),
       SERVER_TEST(bodies_are_limited),
