@@ -4,6 +4,8 @@
  */
 #include "kafka_group.h"
 
+#include <stddef.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -35,43 +37,59 @@ bool kafka_group_is_ours(const struct kafka_group *group, const char *client_id)
                         : strncmp(client_id, group->ours, strlen(group->ours)) == 0;
 }
 
-void kafka_group_ask(const struct kafka_group *group, rd_kafka_t *rk, rd_kafka_queue_t *queue, int timeout_ms) {
-  const char *name = group->name;
-  rd_kafka_AdminOptions_t *options = rd_kafka_AdminOptions_new(rk, RD_KAFKA_ADMIN_OP_DESCRIBECONSUMERGROUPS);
-  rd_kafka_AdminOptions_set_request_timeout(options, timeout_ms, NULL, 0);
-  rd_kafka_DescribeConsumerGroups(rk, &name, 1, options, queue);
-  rd_kafka_AdminOptions_destroy(options);
+/* A big-endian number of `width` bytes; false where the bytes end before. */
+static bool take_number(const uint8_t **at, const uint8_t *end, size_t width, int32_t *value) {
+  uint32_t number = 0;
+  if ((size_t)(end - *at) < width)
+    return false;
+  for (size_t i = 0; i < width; i++)
+    number = number << 8 | *(*at)++;
+  *value = (int32_t)number;
+  return true;
 }
 
-const rd_kafka_ConsumerGroupDescription_t *kafka_group_answer(rd_kafka_event_t *event) {
-  size_t count = 0;
-  const rd_kafka_DescribeConsumerGroups_result_t *result = rd_kafka_event_DescribeConsumerGroups_result(event);
-  const rd_kafka_ConsumerGroupDescription_t **groups =
-      result ? rd_kafka_DescribeConsumerGroups_result_groups(result, &count) : NULL;
-  return count > 0 ? groups[0] : NULL;
-}
-
-static int count_partitions(const rd_kafka_MemberDescription_t *member, const char *topic) {
-  const rd_kafka_topic_partition_list_t *list =
-      rd_kafka_MemberAssignment_partitions(rd_kafka_MemberDescription_assignment(member));
+int kafka_group_count(const void *assignment, size_t size, const char *topic) {
+  const uint8_t *at = assignment, *end = at + size;
+  int32_t version, topics, len, partitions;
   int count = 0;
-  for (int i = 0; list && i < list->cnt; i++)
-    count += strcmp(list->elems[i].topic, topic) == 0;
+  if (!take_number(&at, end, 2, &version) || !take_number(&at, end, 4, &topics))
+    return 0;
+  for (int32_t i = 0; i < topics; i++) {
+    if (!take_number(&at, end, 2, &len) || end - at < len)
+      return count;
+    bool same = strlen(topic) == (size_t)len && memcmp(at, topic, (size_t)len) == 0;
+    at += len;
+    if (!take_number(&at, end, 4, &partitions) || partitions < 0 || (end - at) / 4 < partitions)
+      return count;
+    at += (ptrdiff_t)partitions * 4;
+    count += same ? partitions : 0;
+  }
   return count;
 }
 
-struct kafka_readers kafka_group_readers(const struct kafka_group *group,
-                                         const rd_kafka_ConsumerGroupDescription_t *answer) {
+static void note_member(struct kafka_readers *readers, const struct kafka_group *group,
+                        const struct rd_kafka_group_member_info *member) {
+  int count = member->member_assignment_size > 0
+                  ? kafka_group_count(member->member_assignment, (size_t)member->member_assignment_size, group->topic)
+                  : 0;
+  if (count > 0 && !kafka_group_is_ours(group, member->client_id))
+    snprintf(readers->stranger, sizeof(readers->stranger), "%.100s at %.60s", member->client_id, member->client_host);
+  readers->partitions += count;
+}
+
+struct kafka_readers kafka_group_readers(const struct kafka_group *group, rd_kafka_t *rk, int timeout_ms) {
+  const struct rd_kafka_group_list *list = NULL;
   struct kafka_readers readers = {0};
-  for (size_t i = 0; i < rd_kafka_ConsumerGroupDescription_member_count(answer); i++) {
-    const rd_kafka_MemberDescription_t *member = rd_kafka_ConsumerGroupDescription_member(answer, i);
-    const char *client_id = rd_kafka_MemberDescription_client_id(member);
-    int count = count_partitions(member, group->topic);
-    if (count > 0 && !kafka_group_is_ours(group, client_id))
-      snprintf(readers.stranger, sizeof(readers.stranger), "%.100s at %.60s", client_id,
-               rd_kafka_MemberDescription_host(member));
-    readers.partitions += count;
+  rd_kafka_resp_err_t err = rd_kafka_list_groups(rk, group->name, &list, timeout_ms);
+  if (err && err != RD_KAFKA_RESP_ERR__PARTIAL) /* which is: another broker has not answered */
+    return readers;
+  readers.known = !err;
+  for (int i = 0; i < list->group_cnt; i++) {
+    readers.known = !list->groups[i].err;
+    for (int j = 0; j < list->groups[i].member_cnt; j++)
+      note_member(&readers, group, &list->groups[i].members[j]);
   }
+  rd_kafka_group_list_destroy(list);
   return readers;
 }
 

@@ -26,6 +26,7 @@ struct kafka_group {
 };
 
 struct kafka_readers {
+  bool known;         /* there was an answer; a group that is in it nowhere has no member */
   int partitions;     /* of the topic, that members have between them */
   char stranger[192]; /* one of these members that is no daemon of ours: "name at host"; "" = none */
 };
@@ -39,14 +40,13 @@ const char *kafka_client_id(const struct kafka_options *options, const char *out
 /* Whether a member with that client id is a daemon of this outbox. */
 bool kafka_group_is_ours(const struct kafka_group *group, const char *client_id);
 
-/* Asks the coordinator who is in the group; within timeout_ms the answer, or that there is none, comes as an event.
- * Never blocks, and changes nothing there. */
-void kafka_group_ask(const struct kafka_group *group, rd_kafka_t *rk, rd_kafka_queue_t *queue, int timeout_ms);
-/* The answer in such an event, which owns it; NULL = there is none. */
-const rd_kafka_ConsumerGroupDescription_t *kafka_group_answer(rd_kafka_event_t *event);
-/* Who reads the topic by that answer; nobody, where it is an error. */
-struct kafka_readers kafka_group_readers(const struct kafka_group *group,
-                                         const rd_kafka_ConsumerGroupDescription_t *answer);
+/* Asks the brokers who reads the topic, and waits for that, timeout_ms at most. Changes nothing there. Not by
+ * rd_kafka_DescribeConsumerGroups(): librdkafka ends the process where the coordinator's connection is lost meanwhile
+ * (its issue 4605). Groups that this user may not describe are as good as absent. */
+MUSTCHECK struct kafka_readers kafka_group_readers(const struct kafka_group *group, rd_kafka_t *rk, int timeout_ms);
+/* How many partitions of the topic a member's assignment has (ConsumerProtocolAssignment of Kafka's protocol). What is
+ * cut off or malformed has none from there on. Pure. */
+int kafka_group_count(const void *assignment, size_t size, const char *topic);
 
 /* What to say of a stranger, and what to do about it. */
 enum { KAFKA_STRANGER_SIZE = 448 };

@@ -103,41 +103,24 @@ static void judge(struct duebox_check *check, struct lookup *lookup, const char 
                         found->partition_cnt == 1 ? "" : "s");
 }
 
-static void judge_group(struct duebox_check *check, const struct kafka_group *group,
-                        const rd_kafka_ConsumerGroupDescription_t *answer) {
-  const rd_kafka_error_t *error = rd_kafka_ConsumerGroupDescription_error(answer);
-  const struct kafka_readers readers = kafka_group_readers(group, answer);
-  char stranger[KAFKA_STRANGER_SIZE];
-  if (error && rd_kafka_error_code(error) == RD_KAFKA_RESP_ERR_GROUP_AUTHORIZATION_FAILED)
-    duebox_check_answer(check, DUEBOX_CHECK_WRONG, "give this user READ on the group", "this user may not use group %s",
-                        group->name);
-  else if (!error && readers.partitions == 0)
-    duebox_check_answer(check, DUEBOX_CHECK_UNSURE,
-                        "start the daemon; if it runs, its /readyz and its log say why the group does not let it in",
-                        "nobody reads topic %s at the moment: no member of group %s has a partition of it",
-                        group->topic, group->name);
-  else if (readers.stranger[0]) {
-    kafka_group_stranger(group, readers.stranger, stranger);
-    duebox_check_answer(check, DUEBOX_CHECK_WRONG, kafka_group_stranger_cure, "%s", stranger);
-  }
-}
-
 /* Without an answer what was found of the topic stands. */
 static void look_up_group(struct lookup *lookup, struct duebox_check *check) {
   struct kafka_group group;
+  char stranger[KAFKA_STRANGER_SIZE];
   int left_ms = (int)((lookup->end_us - kafka_now_us()) / 1000);
   if (left_ms <= 0)
     return;
   kafka_group_init(&group, lookup->options, check->source, check->outbox);
-  rd_kafka_queue_t *queue = rd_kafka_queue_new(lookup->rk);
-  kafka_group_ask(&group, lookup->rk, queue, left_ms);
-  rd_kafka_event_t *event = rd_kafka_queue_poll(queue, left_ms);
-  const rd_kafka_ConsumerGroupDescription_t *answer = event ? kafka_group_answer(event) : NULL;
-  if (answer)
-    judge_group(check, &group, answer);
-  if (event)
-    rd_kafka_event_destroy(event);
-  rd_kafka_queue_destroy(queue);
+  const struct kafka_readers readers = kafka_group_readers(&group, lookup->rk, left_ms);
+  if (readers.known && readers.partitions == 0)
+    duebox_check_answer(check, DUEBOX_CHECK_UNSURE,
+                        "start the daemon; if it runs, its /readyz and its log say why the group does not let it in",
+                        "nobody reads topic %s at the moment: no member of group %s has a partition of it", group.topic,
+                        group.name);
+  else if (readers.stranger[0]) {
+    kafka_group_stranger(&group, readers.stranger, stranger);
+    duebox_check_answer(check, DUEBOX_CHECK_WRONG, kafka_group_stranger_cure, "%s", stranger);
+  }
 }
 
 static void look_up(struct lookup *lookup, struct duebox_check *check) {

@@ -40,10 +40,8 @@ bool kafka_reading_asks(struct kafka_reading *reading) {
   return true;
 }
 
-void kafka_reading_answer(struct kafka_reading *reading, rd_kafka_event_t *event) {
-  const rd_kafka_ConsumerGroupDescription_t *answer = kafka_group_answer(event);
-  const struct kafka_readers readers = answer ? kafka_group_readers(reading->group, answer) : (struct kafka_readers){0};
-  snprintf(reading->stranger, sizeof(reading->stranger), "%s", readers.stranger);
+void kafka_reading_answer(struct kafka_reading *reading, const struct kafka_readers *readers) {
+  snprintf(reading->stranger, sizeof(reading->stranger), "%s", readers->stranger);
 }
 
 /* The text of a key of the statistics' `cgrp`; "" = it is not there. */

@@ -34,10 +34,10 @@ void kafka_reading_error(struct kafka_reading *reading, rd_kafka_event_t *event)
 bool kafka_reading_joined(const char *stats);
 /* The partitions have been shared out anew. */
 void kafka_reading_rebalanced(struct kafka_reading *reading);
-/* Whether the group is to be asked now (kafka_group_ask()), which is taken as done. */
+/* Whether the group is to be asked now (kafka_group_readers()), which is taken as done. */
 bool kafka_reading_asks(struct kafka_reading *reading);
-/* The event with its answer, or without one. */
-void kafka_reading_answer(struct kafka_reading *reading, rd_kafka_event_t *event);
+/* What came of it. */
+void kafka_reading_answer(struct kafka_reading *reading, const struct kafka_readers *readers);
 /* excused: nothing is read for a reason that is none of the group's: brokers are away, or the host has no room.
  * fetched: each partition of ours was answered when it was fetched last. */
 void kafka_reading_judge(struct kafka_reading *reading, const char *stats, bool excused, bool fetched,

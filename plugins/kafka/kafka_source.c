@@ -19,9 +19,9 @@
 #define COMMIT_INTERVAL_US 50000 /* a restart repeats at most the records acknowledged in this time */
 #define COMMIT_RETRY_US 1000000
 #define FULL_PATIENCE_US 2000000
-#define REOPEN_US 5000000 /* at most one new client in this time */
-#define END_MS 400        /* for the threads of a client that has left its group to end */
-#define GROUP_ANSWER_MS 10000
+#define REOPEN_US 5000000   /* at most one new client in this time */
+#define END_MS 400          /* for the threads of a client that has left its group to end */
+#define GROUP_ANSWER_MS 500 /* nothing is read meanwhile; brokers that are up answer in a few */
 #define SEQUENCE_BITS 48
 #define SEQUENCE_MASK ((UINT64_C(1) << SEQUENCE_BITS) - 1)
 #define PARTITIONS_MAX 65536
@@ -393,8 +393,10 @@ static void take_stats(struct kafka_source *source, rd_kafka_event_t *event) {
     kafka_health_connected(&source->health, source->host);
   kafka_reading_judge(&source->reading, rd_kafka_event_stats(event), !connected || source->full || source->closed,
                       fetches(source), &source->health, source->host);
-  if (connected && !source->closed && kafka_reading_asks(&source->reading))
-    kafka_group_ask(&source->group, source->handle.rk, source->handle.queue, GROUP_ANSWER_MS);
+  if (connected && !source->closed && kafka_reading_asks(&source->reading)) {
+    struct kafka_readers readers = kafka_group_readers(&source->group, source->handle.rk, GROUP_ANSWER_MS);
+    kafka_reading_answer(&source->reading, &readers);
+  }
 }
 
 static void take_event(struct kafka_source *source, rd_kafka_event_t *event) {
@@ -418,9 +420,6 @@ static void take_event(struct kafka_source *source, rd_kafka_event_t *event) {
     break;
   case RD_KAFKA_EVENT_STATS:
     take_stats(source, event);
-    break;
-  case RD_KAFKA_EVENT_DESCRIBECONSUMERGROUPS_RESULT:
-    kafka_reading_answer(&source->reading, event);
     break;
   default:
     break;

@@ -5,6 +5,7 @@
 #include "plugins/kafka/kafka_reading.h"
 
 #include <stdarg.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include <setjmp.h>
@@ -145,6 +146,25 @@ static void outboxes_are_told_apart(void **state) {
   assert_false(kafka_group_is_ours(&shop, "till-2"));
 }
 
+/* Two topics with two and one partitions, and what librdkafka appends; cut off anywhere it counts what is whole. */
+static void partitions_of_a_topic_are_counted(void **state) {
+  static const uint8_t assignment[] = {0, 0, 0, 0, 0, 2, 0, 5,   'o', 't', 'h', 'e', 'r', 0,   0, 0,
+                                       1, 0, 0, 0, 0, 0, 7, 'a', 'n', 's', 'w', 'e', 'r', 's', 0, 0,
+                                       0, 2, 0, 0, 0, 0, 0, 0,   0,   1,   0,   0,   0,   0};
+  const size_t whole = sizeof(assignment) - 4;
+  for (size_t size = 0; size <= sizeof(assignment); size++) {
+    uint8_t *copy = malloc(size + 1);
+    assert_non_null(copy);
+    memcpy(copy, assignment, size);
+    assert_int_equal(kafka_group_count(copy, size, "answers"), size < whole ? 0 : 2);
+    free(copy);
+  }
+  assert_int_equal(kafka_group_count(assignment, sizeof(assignment), "other"), 1);
+  assert_int_equal(kafka_group_count(assignment, sizeof(assignment), "answer"), 0);
+  static const uint8_t many[] = {0, 0, 0x7f, 0xff, 0xff, 0xff, 0, 1, 'a', 0xff, 0xff, 0xff, 0xff};
+  assert_int_equal(kafka_group_count(many, sizeof(many), "a"), 0);
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(only_what_lasts_is_told),
@@ -152,6 +172,7 @@ int main(void) {
       cmocka_unit_test(a_stranger_with_partitions_is_told),
       cmocka_unit_test(the_group_is_asked_now_and_then),
       cmocka_unit_test(outboxes_are_told_apart),
+      cmocka_unit_test(partitions_of_a_topic_are_counted),
   };
   return cmocka_run_group_tests_name("kafka reading", tests, NULL, NULL);
 }
