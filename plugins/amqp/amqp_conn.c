@@ -320,7 +320,7 @@ static void on_control(struct amqp_conn *conn, const amqp_frame_t *frame) {
 
 static void on_read_error(struct amqp_conn *conn, int status) {
   if (atomic_load(&conn->ended))
-    amqp_conn_fail(conn, "the broker wrote heartbeats without a pause");
+    amqp_conn_fail(conn, "the broker wrote without a pause and without a frame, except perhaps heartbeats");
   else if (status == AMQP_STATUS_HEARTBEAT_TIMEOUT)
     amqp_conn_fail(conn, "the broker was silent for two heartbeats (%d s each)", amqp_get_heartbeat(conn->link));
   else

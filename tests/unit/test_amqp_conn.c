@@ -8,6 +8,7 @@
 
 #include <setjmp.h>
 #include <stdarg.h>
+#include <stdio.h>
 #include <sys/eventfd.h>
 #include <sys/socket.h>
 #include <unistd.h>
@@ -61,6 +62,35 @@ static void the_first_who_notices_ends_nothing(void **state) {
   assert_false(atomic_load(&conn.ended));
 }
 
+static char said[512];
+
+static void note_reason(void *ctx, const char *reason) {
+  (void)ctx;
+  snprintf(said, sizeof said, "%s", reason);
+}
+
+static void drop_health(void *ctx, bool up, const char *text) { (void)ctx, (void)up, (void)text; }
+
+/* What it wrote need not have been heartbeats: over TLS it may be records that hold nothing, of which no frame comes.
+ */
+static void what_kept_the_driver_is_not_named_beyond_what_is_known(void **state) {
+  (void)state;
+  static const struct amqp_conn_user user = {.down = note_reason};
+  static const struct duebox_host host = {.struct_size = sizeof host, .health = drop_health};
+  conn.user = &user;
+  conn.host = &host;
+  conn.said_down = true;
+  conn.state = AMQP_CONN_UP;
+  conn.next_beat_us = INT64_MAX;
+  conn.link = amqp_new_connection();
+  amqp_tcp_socket_set_sockfd(amqp_tcp_socket_new(conn.link), conn.fd);
+  atomic_store(&conn.reading, amqp_now_us() - 4 * SECOND_US);
+  amqp_conn_wakeup(&conn);
+  amqp_conn_poll(&conn, 0, 0);
+  assert_string_equal(said, "the broker wrote without a pause and without a frame, except perhaps heartbeats");
+  conn.fd = dup(other_end); /* its own was closed with the connection */
+}
+
 static void who_does_not_read_is_left_alone(void **state) {
   (void)state;
   eventfd_t count = 0;
@@ -74,6 +104,7 @@ int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test_setup_teardown(who_is_kept_for_seconds_is_freed, set_up, tear_down),
       cmocka_unit_test_setup_teardown(the_first_who_notices_ends_nothing, set_up, tear_down),
+      cmocka_unit_test_setup_teardown(what_kept_the_driver_is_not_named_beyond_what_is_known, set_up, tear_down),
       cmocka_unit_test_setup_teardown(who_does_not_read_is_left_alone, set_up, tear_down),
   };
   return cmocka_run_group_tests_name("amqp_conn", tests, NULL, NULL);
