@@ -13,7 +13,7 @@ static int64_t base_wait(const struct retry_policy *policy, uint32_t failures) {
 }
 
 int64_t retry_wait_ms(const struct retry_policy *policy, uint32_t failures, uint32_t max_attempts, uint64_t random,
-                      int64_t wish_ms) {
+                      int64_t wish_ms, int64_t least_ms) {
   uint32_t limit = max_attempts ? max_attempts : policy->max_attempts;
   if (limit && failures >= limit)
     return -1;
@@ -24,5 +24,6 @@ int64_t retry_wait_ms(const struct retry_policy *policy, uint32_t failures, uint
   wait = (int64_t)((double)wait * (1 - policy->jitter + 2 * policy->jitter * spread));
   if (policy->max_ms > 0 && wait > policy->max_ms)
     wait = policy->max_ms;
+  wait = wait < least_ms ? least_ms : wait;
   return wait < 0 ? 0 : wait;
 }

@@ -55,15 +55,15 @@ static uint64_t own_random(uint64_t random, uint64_t id) {
 
 /* One more failure: another attempt by the policy, or dead, or expired when the next attempt would come too late. */
 static void fail(const struct rules_context *context, const struct route_config *route, const struct rules_task *task,
-                 int64_t wish_ms, struct decision *out) {
+                 int64_t wish_ms, int64_t least_ms, struct decision *out) {
   /* A route that this daemon does not know says nothing about budgets: the task goes back, to be held where people see
    * it, or run by a daemon that knows. */
   static const struct retry_policy unknown = {.backoff_ms = 1000, .multiplier = 1, .max_ms = 1000};
   const struct retry_policy *policy = route ? &route->retry : &unknown;
   out->failures = task->failures + 1;
   out->log_attempt = true;
-  int64_t wait =
-      retry_wait_ms(policy, out->failures, task->max_attempts, own_random(context->random, task->id), wish_ms);
+  int64_t wait = retry_wait_ms(policy, out->failures, task->max_attempts, own_random(context->random, task->id),
+                               wish_ms, least_ms);
   if (wait < 0 || given_up(context, route, task)) {
     to_dead(context, route, out);
   } else if (task->expires_us && context->now_us + wait * 1000 >= task->expires_us) {
@@ -129,7 +129,7 @@ static void follow_record(const struct rules_context *context, const struct rout
     break;
   case RESULT_RETRY:
     fail(context, route, task,
-         cap_ms(record->retry_in_ms, route && route->give_up_ms > 0 ? route->give_up_ms : 30 * DAY_MS, out), out);
+         cap_ms(record->retry_in_ms, route && route->give_up_ms > 0 ? route->give_up_ms : 30 * DAY_MS, out), -1, out);
     break;
   case RESULT_FAIL:
     out->failures = task->failures + 1;
@@ -208,7 +208,7 @@ static void follow_outcome(const struct rules_context *context, const struct rou
     if (outcome->cls == DUEBOX_UNKNOWN && outcome->blameless)
       spare(context, route, task, out);
     else
-      fail(context, route, task, outcome->retry_after_ms, out);
+      fail(context, route, task, -1, outcome->retry_after_ms, out);
     return;
   case DUEBOX_UNAVAILABLE:
   case DUEBOX_GONE:
@@ -216,7 +216,7 @@ static void follow_outcome(const struct rules_context *context, const struct rou
     return;
   }
   /* An unknown class from a plugin: nothing is known, so it counts as possibly sent. */
-  fail(context, route, task, -1, out);
+  fail(context, route, task, -1, -1, out);
 }
 
 void rules_outcome(const struct rules_context *context, const struct route_config *route, const struct rules_task *task,
@@ -231,7 +231,7 @@ void rules_no_result(const struct rules_context *context, const struct route_con
   start_decision(task, EVENT_RETRY, out);
   out->error_class = "result.timeout";
   out->error = "no result came within the time-out";
-  fail(context, route, task, -1, out);
+  fail(context, route, task, -1, -1, out);
 }
 
 void rules_stopped(const struct rules_task *task, struct decision *out) {

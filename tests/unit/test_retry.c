@@ -26,48 +26,54 @@ static const struct row {
   const struct retry_policy *policy;
   uint32_t failures, max_attempts;
   uint64_t random;
-  int64_t wish_ms, wait_ms;
+  int64_t wish_ms, wait_ms, least_ms;
 } rows[] = {
     /* Levels: one after the other, the last one repeats, the tenth failure is the last. */
-    {&by_levels, 1, 0, 0, -1, 5000},
-    {&by_levels, 2, 0, 0, -1, 30000},
-    {&by_levels, 3, 0, 0, -1, 60000},
-    {&by_levels, 4, 0, 0, -1, 60000},
-    {&by_levels, 9, 0, 0, -1, 60000},
-    {&by_levels, 10, 0, 0, -1, -1},
-    {&by_levels, 11, 0, 0, -1, -1},
+    {&by_levels, 1, 0, 0, -1, 5000, -1},
+    {&by_levels, 2, 0, 0, -1, 30000, -1},
+    {&by_levels, 3, 0, 0, -1, 60000, -1},
+    {&by_levels, 4, 0, 0, -1, 60000, -1},
+    {&by_levels, 9, 0, 0, -1, 60000, -1},
+    {&by_levels, 10, 0, 0, -1, -1, -1},
+    {&by_levels, 11, 0, 0, -1, -1, -1},
     /* The row's own limit goes before the policy's, in both directions. */
-    {&by_levels, 1, 1, 0, -1, -1},
-    {&by_levels, 2, 3, 0, -1, 30000},
-    {&by_levels, 3, 3, 0, -1, -1},
-    {&by_levels, 19, 20, 0, -1, 60000},
+    {&by_levels, 1, 1, 0, -1, -1, -1},
+    {&by_levels, 2, 3, 0, -1, 30000, -1},
+    {&by_levels, 3, 3, 0, -1, -1, -1},
+    {&by_levels, 19, 20, 0, -1, 60000, -1},
     /* A wish replaces the wait, but buys no attempt. */
-    {&by_levels, 1, 0, 0, 0, 0},
-    {&by_levels, 1, 0, 0, 123, 123},
-    {&by_levels, 10, 0, 0, 123, -1},
+    {&by_levels, 1, 0, 0, 0, 0, -1},
+    {&by_levels, 1, 0, 0, 123, 123, -1},
+    {&by_levels, 10, 0, 0, 123, -1, -1},
+    /* A Retry-After makes it longer, never shorter, and buys no attempt either. */
+    {&by_levels, 1, 0, 0, -1, 5000, 1000},
+    {&by_levels, 2, 0, 0, -1, 90000, 90000},
+    {&by_levels, 10, 0, 0, -1, -1, 1000},
+    {&by_backoff, 5, 0, 0, -1, 60000, 60000},
     /* Back-off: doubled up to the limit; no limit on attempts. */
-    {&by_backoff, 1, 0, 0, -1, 1000},
-    {&by_backoff, 2, 0, 0, -1, 2000},
-    {&by_backoff, 4, 0, 0, -1, 8000},
-    {&by_backoff, 5, 0, 0, -1, 10000},
-    {&by_backoff, UINT32_MAX, 0, 0, -1, 10000},
-    {&flat, 1, 0, 0, -1, 700},
-    {&flat, UINT32_MAX, 0, 0, -1, 700},
+    {&by_backoff, 1, 0, 0, -1, 1000, -1},
+    {&by_backoff, 2, 0, 0, -1, 2000, -1},
+    {&by_backoff, 4, 0, 0, -1, 8000, -1},
+    {&by_backoff, 5, 0, 0, -1, 10000, -1},
+    {&by_backoff, UINT32_MAX, 0, 0, -1, 10000, -1},
+    {&flat, 1, 0, 0, -1, 700, -1},
+    {&flat, UINT32_MAX, 0, 0, -1, 700, -1},
     /* Jitter: from -20 % to +20 %, never beyond max. */
-    {&jittered, 1, 0, 0, -1, 4000},
-    {&jittered, 1, 0, MIDDLE, -1, 5000},
-    {&jittered, 1, 0, UINT64_MAX, -1, 6000},
-    {&jittered, 3, 0, 0, -1, 48000},
-    {&jittered, 3, 0, UINT64_MAX, -1, 62000},
-    {&odd, 1, 0, 0, -1, 0},
-    {&odd, 3, 0, MIDDLE, -1, 2250},
-    {&odd, 1, 0, UINT64_MAX, -1, 1999},
+    {&jittered, 1, 0, 0, -1, 4000, -1},
+    {&jittered, 1, 0, MIDDLE, -1, 5000, -1},
+    {&jittered, 1, 0, UINT64_MAX, -1, 6000, -1},
+    {&jittered, 3, 0, 0, -1, 48000, -1},
+    {&jittered, 3, 0, UINT64_MAX, -1, 62000, -1},
+    {&odd, 1, 0, 0, -1, 0, -1},
+    {&odd, 3, 0, MIDDLE, -1, 2250, -1},
+    {&odd, 1, 0, UINT64_MAX, -1, 1999, -1},
 };
 
 static void test_rows(void **state) {
   for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
     const struct row *row = &rows[i];
-    int64_t wait = retry_wait_ms(row->policy, row->failures, row->max_attempts, row->random, row->wish_ms);
+    int64_t wait =
+        retry_wait_ms(row->policy, row->failures, row->max_attempts, row->random, row->wish_ms, row->least_ms);
     if (wait != row->wait_ms)
       fail_msg("row %zu: %lld instead of %lld", i, (long long)wait, (long long)row->wait_ms);
   }
@@ -81,7 +87,7 @@ static void test_bounds(void **state) {
     random ^= random >> 7;
     random ^= random << 17;
     uint32_t failures = (uint32_t)(random >> 40) % 200 + 1;
-    int64_t wait = retry_wait_ms(&odd, failures, 0, random, -1);
+    int64_t wait = retry_wait_ms(&odd, failures, 0, random, -1, -1);
     assert_in_range(wait, 0, 100000);
   }
 }

@@ -120,11 +120,12 @@ static void retry_waits_longer_each_time_and_ends_dead(void **state) {
   assert_int_equal(d.event, EVENT_RETRY);
 }
 
-static void retry_after_replaces_the_wait(void **state) {
+static void retry_after_is_the_least_wait(void **state) {
   struct fixture f = make();
   bool written = false;
-  struct decision d = outcome(&f, DUEBOX_OUTCOME(.cls = DUEBOX_RETRY, .retry_after_ms = 123), NULL, &written);
-  assert_int_equal(d.delay_us, 123 * 1000);
+  const struct duebox_outcome hour = DUEBOX_OUTCOME(.cls = DUEBOX_RETRY, .retry_after_ms = 3600 * 1000);
+  assert_int_equal(outcome(&f, hour, NULL, &written).delay_us, INT64_C(3600) * 1000 * 1000);
+  assert_true(outcome(&f, DUEBOX_OUTCOME(.cls = DUEBOX_RETRY, .retry_after_ms = 1), NULL, &written).delay_us > 1000);
 }
 
 static void rejected_is_dead_at_once(void **state) {
@@ -565,7 +566,7 @@ int main(void) {
       cmocka_unit_test(delivered_with_result_expected_awaits),
       cmocka_unit_test(answer_later_awaits_on_any_route),
       cmocka_unit_test(retry_waits_longer_each_time_and_ends_dead),
-      cmocka_unit_test(retry_after_replaces_the_wait),
+      cmocka_unit_test(retry_after_is_the_least_wait),
       cmocka_unit_test(rejected_is_dead_at_once),
       cmocka_unit_test(a_blameless_task_pays_no_failure),
       cmocka_unit_test(unavailable_burns_nothing),
