@@ -9,10 +9,10 @@
 
 #include "admin/body.h"
 #include "admin/problem.h"
+#include "core/task_time.h"
 
-/* Nobody means a delay beyond this; and DATETIME ends in the year 9999. */
+/* Nobody means a delay beyond this. */
 #define DELAY_MAX_MS (100LL * 366 * 24 * 3600 * 1000)
-#define TIME_MAX_US (253402300799LL * 1000000)
 
 static void respond_answer(struct response *response, enum command_answer answer, const struct task_command *command,
                            const struct err *err) {
@@ -90,12 +90,18 @@ static bool read_due(struct admin *admin, const json_t *body, int64_t *due_us, s
     respond_problem(response, PROBLEM_BAD_REQUEST, "give either \"due_at\" or \"delay_ms\"");
     return false;
   }
-  if (delay)
-    return due_after(admin, delay, due_us, response);
   const char *text = json_string_value(at);
-  if (text && body_parse_time(text, due_us) && *due_us <= TIME_MAX_US)
+  struct err err = {0};
+  if (delay) {
+    if (!due_after(admin, delay, due_us, response))
+      return false;
+  } else if (!text || !body_parse_time(text, due_us)) {
+    respond_problem(response, PROBLEM_BAD_REQUEST, "\"due_at\" must be a time such as \"2030-01-31T12:00:00Z\"");
+    return false;
+  }
+  if (task_time_valid(*due_us, "a due time", &err))
     return true;
-  respond_problem(response, PROBLEM_BAD_REQUEST, "\"due_at\" must be a time such as \"2030-01-31T12:00:00Z\"");
+  respond_problem(response, PROBLEM_BAD_REQUEST, "%s", err.text);
   return false;
 }
 

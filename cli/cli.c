@@ -11,6 +11,7 @@
 
 #include "cli/text.h"
 #include "core/modules.h"
+#include "core/task_time.h"
 #include "outbox/db_conn.h"
 #include "outbox/operator.h"
 
@@ -114,6 +115,14 @@ int cli_when(struct cli *cli, const struct when *when, int64_t *us) {
   enum store_status status = op->ops->now(op->self, &now_us, &err);
   *us = now_us + when->us;
   return status == STORE_OK ? EX_OK : cli_fail_store(status, &err);
+}
+
+int cli_task_time(struct cli *cli, const struct when *when, const char *what, int64_t *us) {
+  struct err err = {0};
+  int code = cli_when(cli, when, us);
+  if (code == EX_OK && when->given && !task_time_valid(*us, what, &err))
+    code = cli_fail(EX_DATAERR, "%s", err.text);
+  return code;
 }
 
 /* Under sudo the person counts, not root. */

@@ -46,6 +46,9 @@ MUSTCHECK enum store_status cli_connect(struct cli *cli, const struct config *co
 /* A time of the line as microseconds since 1970; relative ones count from now by the database's clock, which is asked
  * only then. 0 where none was given. */
 MUSTCHECK int cli_when(struct cli *cli, const struct when *when, int64_t *us);
+/* The same for a column of a task: one that was given is a time that the table takes. `what` begins the error's text:
+ * "task add: a due time". */
+MUSTCHECK int cli_task_time(struct cli *cli, const struct when *when, const char *what, int64_t *us);
 
 /* Who gives commands here, for audit rows: "user@host". */
 void cli_actor(char *out, size_t cap);

@@ -239,8 +239,8 @@ static int read_due(struct cli *cli, const struct args *args, struct new_task *t
     return cli_fail_err(&err);
   if (at.given && task->delay_ms >= 0)
     return cli_fail(EX_USAGE, "task add: give --at or --delay, not both");
-  int code = cli_when(cli, &at, &task->due_us);
-  return code ? code : cli_when(cli, &expires, &task->expires_us);
+  int code = cli_task_time(cli, &at, "task add: a due time", &task->due_us);
+  return code ? code : cli_task_time(cli, &expires, "task add: expires_at", &task->expires_us);
 }
 
 static bool read_task(const struct args *args, struct new_task *task, struct err *err) {

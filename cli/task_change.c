@@ -7,10 +7,6 @@
 
 #include "cli/change.h"
 
-/* What the table takes for due_at: 2000-01-01 to the end of 2199. */
-#define DUE_MIN_US (INT64_C(946684800) * 1000000)
-#define DUE_END_US (INT64_C(7258118400) * 1000000)
-
 #define CANCELLABLE                                                                                                    \
   (STATE_BIT(TASK_SCHEDULED) | STATE_BIT(TASK_AWAITING) | STATE_BIT(TASK_HELD) | STATE_BIT(TASK_BLOCKED))
 
@@ -36,9 +32,7 @@ int run_task_reschedule(struct cli *cli, const struct args *args) {
     return cli_fail(EX_USAGE, "task reschedule: when? Give either --at TIME or --delay DURATION");
   if (delay_ms >= 0)
     at = (struct when){.given = true, .relative = true, .us = delay_ms * 1000};
-  int code = cli_when(cli, &at, &order.due_us);
-  if (code == EX_OK && (order.due_us < DUE_MIN_US || order.due_us >= DUE_END_US))
-    code = cli_fail(EX_DATAERR, "task reschedule: a due time is from 2000 to 2199");
+  int code = cli_task_time(cli, &at, "task reschedule: a due time", &order.due_us);
   return code ? code : change_tasks(cli, args, &rule, &order);
 }
 
@@ -95,6 +89,6 @@ int run_task_set(struct cli *cli, const struct args *args) {
   if (!order.given)
     return cli_fail(EX_USAGE, "task set: what? Give --priority, --max-attempts, --timeout, --expires-at or "
                               "--target-host");
-  int code = cli_when(cli, &expires, &order.numbers[SET_EXPIRES_AT]);
+  int code = cli_task_time(cli, &expires, "task set: expires_at", &order.numbers[SET_EXPIRES_AT]);
   return code ? code : change_tasks(cli, args, &rule, &order);
 }

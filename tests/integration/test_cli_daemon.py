@@ -66,8 +66,19 @@ def test_any_message_id_reaches_the_owner(running):
 
 def test_a_time_that_no_task_can_have_is_the_callers_mistake(running):
     id_, = running.insert("hook", delay_ms=HOUR_MS)
-    said = line(running, "task", "reschedule", id_, "--delay", "100000d", code=65).stderr
-    assert said == "duebox: task reschedule: a due time is from 2000 to 2199\n"
+    before = running.row(id_)
+    for words, said in (
+            (["reschedule", id_, "--delay", "100000d"], "task reschedule: a due time"),
+            (["reschedule", id_, "--at", "1999-12-31T23:59:59Z"], "task reschedule: a due time"),
+            (["set", id_, "--expires-at", "1970-01-01"], "task set: expires_at"),
+            (["set", id_, "--expires-at", "2200-01-01"], "task set: expires_at"),
+            (["add", "hook", "--payload", "x", "--at", "1970-01-01"], "task add: a due time"),
+            (["add", "hook", "--payload", "x", "--expires-at", "1970-01-01"], "task add: expires_at")):
+        assert line(running, "task", *words, code=65).stderr == f"duebox: {said} is from 2000 to 2199\n"
+    for due_at in ("1970-01-01T00:00:00Z", "1999-12-31T23:59:59Z", "2200-01-01T00:00:00Z"):
+        status, body = running.daemons[0].api("POST", f"/api/v1/tasks/{id_}/reschedule", {"due_at": due_at})
+        assert (status, body["detail"]) == (400, "a due time is from 2000 to 2199")
+    assert running.row(id_) == before and running.count() == 1
 
 
 def test_both_ways_of_cancelling_leave_the_same(running):
