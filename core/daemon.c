@@ -50,6 +50,7 @@ static bool reload(void *handle, struct err *err) {
   } else {
     if (loaded)
       config_free(&next);
+    engine_reload_refused(daemon->engine);
     log_error("DUEBOX-RELOAD-REFUSED", "nothing was changed: %s", err->text);
   }
   notify("READY=1");

@@ -361,10 +361,8 @@ bool engine_reload(struct engine *engine, struct config *next, struct err *err) 
   struct config_ref *ref = NULL;
   if (config_reloadable(engine->first->config, next, err))
     ref = config_ref_new(next);
-  if (!ref) {
-    count(&engine->metrics.reloads_refused, 1);
+  if (!ref)
     return err->text[0] ? false : err_set(err, 0, "out of memory for the new configuration");
-  }
   pthread_mutex_lock(&engine->config_lock);
   struct config_ref *former = engine->config;
   engine->config = config_ref_take(ref);
@@ -376,6 +374,8 @@ bool engine_reload(struct engine *engine, struct config *next, struct err *err) 
   count(&engine->metrics.reloads, 1);
   return true;
 }
+
+void engine_reload_refused(struct engine *engine) { count(&engine->metrics.reloads_refused, 1); }
 
 static void pause_us(int64_t us) {
   struct timespec pause = {.tv_sec = us / 1000000, .tv_nsec = us % 1000000 * 1000};

@@ -37,6 +37,8 @@ MUSTCHECK bool engine_join(struct engine *engine, struct err *err);
 /* Takes routes and limits of `next` as one step; on success next belongs to the engine and the former configuration is
  * freed when its last task is settled. On failure nothing changes and next stays the caller's. */
 MUSTCHECK bool engine_reload(struct engine *engine, struct config *next, struct err *err);
+/* Counts a reload that changed nothing: the engine never sees a file that cannot be loaded. */
+void engine_reload_refused(struct engine *engine);
 
 /* Stops reading and lets what is in flight end, for at most timeout_ms; leases are renewed meanwhile. */
 void engine_drain(struct engine *engine, int64_t timeout_ms);

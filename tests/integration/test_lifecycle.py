@@ -344,6 +344,7 @@ def test_a_reload_of_a_broken_file_changes_nothing_and_says_so(stage, old, new, 
     assert word in line["msg"] and "nothing was changed" in line["msg"]
     if word != "restart":
         assert "duebox.yaml:" in line["msg"]
+    assert daemon.metric("duebox_reloads_refused") == 1
     stage.insert("h", count=5)
     stage.wait_empty(20)
     daemon.configure(text)
