@@ -1,8 +1,8 @@
 -- Those rows as they are now; nobody else changes them until our commit. Whether anybody but duebox has changed them:
 -- a row begins with changed_at as created_at, by the clock of the session that inserted it, which is off by its time
 -- zone: a multiple of 15 minutes. When it is claimed or published it is set to created_at again, less a microsecond when
--- earlier attempts had another content. Rows without claim_epoch were claimed or published by a version that kept no
--- such record.
+-- earlier attempts had another content. Rows without claim_epoch were claimed or published by a daemon of schema 4
+-- that went on beside the migration, and kept no such record.
 SELECT id, message_id, shard, state + 0, attempt, failures, recoveries, COALESCE(max_attempts, 0),
   COALESCE(timeout_ms, 0), COALESCE(due_at, created_at + INTERVAL delay_ms * 1000 MICROSECOND),
   COALESCE(first_due_at, due_at, created_at + INTERVAL delay_ms * 1000 MICROSECOND), expires_at, route, UTC_TIMESTAMP(6),
