@@ -19,9 +19,10 @@
 #define COMMIT_INTERVAL_US 50000 /* a restart repeats at most the records acknowledged in this time */
 #define COMMIT_RETRY_US 1000000
 #define FULL_PATIENCE_US 2000000
-#define REOPEN_US 5000000   /* at most one new client in this time */
-#define END_MS 400          /* for the threads of a client that has left its group to end */
-#define GROUP_ANSWER_MS 500 /* nothing is read meanwhile; brokers that are up answer in a few */
+#define REOPEN_US 5000000 /* at most one new client in this time */
+#define END_MS 400        /* for the threads of a client that has left its group to end */
+/* Nothing is read meanwhile; both of its questions stand behind a fetch, of 500 ms where the topic is quiet. */
+#define GROUP_ANSWER_MS 2000
 #define SEQUENCE_BITS 48
 #define SEQUENCE_MASK ((UINT64_C(1) << SEQUENCE_BITS) - 1)
 #define PARTITIONS_MAX 65536
