@@ -75,7 +75,8 @@ static const struct series route_series[] = {
     {"duebox_stalls", METRIC_COUNTER, PLAIN, R(stalls),
      "How often the destination stood still: it had not confirmed a task in time, nor any after it."},
     {"duebox_inflight_tasks", METRIC_GAUGE, PLAIN, R(inflight), "Tasks read from the table and not yet settled."},
-    {"duebox_inflight_bytes", METRIC_GAUGE, PLAIN, R(inflight_bytes), "Payload bytes in flight."},
+    {"duebox_inflight_bytes", METRIC_GAUGE, PLAIN, R(inflight_bytes),
+     "Bytes of payloads, headers and checkpoints in flight."},
     {"duebox_claim_gap_seconds", METRIC_GAUGE, MICROSECONDS, R(claim_gap_us),
      "Widest time seen between reading a row and its confirm by the sink, memory claims."},
 };

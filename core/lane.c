@@ -123,9 +123,9 @@ void lane_charge(struct lane *lane, const struct task *task, int64_t now_us) {
     lane->tokens_at_us = now_us;
   }
   lane->in_flight++;
-  lane->bytes_in_flight += (int64_t)task->payload.len;
+  lane->bytes_in_flight += task_size(task);
   double weight = 0.05;
-  lane->average_bytes += weight * ((double)task->payload.len - lane->average_bytes);
+  lane->average_bytes += weight * ((double)task_size(task) - lane->average_bytes);
   set_gauge(&lane->metrics.inflight, lane->in_flight);
   set_gauge(&lane->metrics.inflight_bytes, lane->bytes_in_flight);
 }
@@ -134,7 +134,7 @@ void lane_refund(struct lane *lane, const struct task *task, bool sent) {
   if (!sent)
     lane->tokens++;
   lane->in_flight--;
-  lane->bytes_in_flight -= (int64_t)task->payload.len;
+  lane->bytes_in_flight -= task_size(task);
   set_gauge(&lane->metrics.inflight, lane->in_flight);
   set_gauge(&lane->metrics.inflight_bytes, lane->bytes_in_flight);
 }

@@ -60,7 +60,7 @@ struct lane {
   uint32_t in_flight; /* charged and not settled: waiting for their moment or for room, at the sink, or answered */
   int64_t bytes_in_flight;
   atomic_size_t held_bytes; /* of all batches that have tasks in flight, settled ones included */
-  double average_bytes;     /* of payloads, moving: how many rows the byte credit may buy */
+  double average_bytes;     /* of tasks, moving: how many rows the byte credit may buy */
 
   atomic_uint at_sink;     /* given to the plugin and not answered; changed by whoever does either */
   atomic_uint at_sink_max; /* its driver gives no more than that; 0: what waits goes back to the table */

@@ -89,6 +89,13 @@ static void make_plan(struct scheduler *s, struct lane *lane, uint32_t credit, s
   }
 }
 
+static size_t plan_rows(const struct plan *plan) {
+  size_t rows = 0;
+  for (size_t i = 0; i < plan->count; i++)
+    rows += plan->range[i].limit;
+  return rows;
+}
+
 /* Where the index has a row that was read. One that is to move comes before all others, but in its order_key. */
 static struct store_cursor position(const struct task *task) {
   bool first = task->moves && task->order_key.len == 0;
@@ -153,7 +160,7 @@ static bool advance(struct scheduler *s, struct lane *lane, uint32_t credit) {
   struct task_batch *batch = NULL;
   struct err err = {0};
   enum store_status status = s->store->ops->read(s->ss, plan.range, plan.count, s->ahead_us + AHEAD_MARGIN_US,
-                                                 reader_inline_bytes(s, lane, plan.recorded), &batch,
+                                                 reader_inline(s, lane, plan.recorded, plan_rows(&plan)), &batch,
                                                  plan.backlog ? NULL : plan.next_us, &db_now, &err);
   if (!scheduler_db_ok(s, status, &err))
     return false;

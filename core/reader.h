@@ -19,9 +19,9 @@ enum {
   REST_MAX_US = 500 * 1000, /* after one page of that */
 };
 
-/* Payloads up to so many bytes come with their rows; larger ones are read by themselves, as far as the byte credit
- * goes. 0 for recorded claims, which are chosen first. */
-int64_t reader_inline_bytes(const struct scheduler *s, const struct lane *lane, bool recorded);
+/* What may come with each of so many rows at most; larger ones are read by themselves, as far as the byte credit goes.
+ * Nothing for recorded claims, which are chosen first. */
+struct store_limit reader_inline(const struct scheduler *s, const struct lane *lane, bool recorded, size_t rows);
 
 /* A batch of rows, as the reader got it, all of one lane and of leased shards. */
 struct reading {

@@ -94,8 +94,9 @@ bool reader_keeps_order(struct scheduler *s, struct group *group, struct store_c
     return false;
   if (late.count == 0)
     return true;
-  enum store_status status = s->store->ops->read_ids(s->ss, TASK_SCHEDULED, group->shard, late.ids, late.count,
-                                                     AHEAD_MAX_US + AHEAD_MARGIN_US, 0, &batch, &err);
+  enum store_status status =
+      s->store->ops->read_ids(s->ss, TASK_SCHEDULED, group->shard, late.ids, late.count, AHEAD_MAX_US + AHEAD_MARGIN_US,
+                              (struct store_limit){0}, &batch, &err);
   if (!scheduler_db_ok(s, status, &err))
     return false;
   reader_sort_by_due(batch);

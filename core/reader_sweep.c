@@ -14,6 +14,7 @@
 
 enum {
   SWEEP_ROWS = 256,
+  SWEEP_BYTES = 4 * 1024 * 1024,
   OVERDUE_ROWS = 100,
   OVERDUE_MAX = 500, /* of one route, not settled yet */
   OVERDUE_SLICE_US = 2 * 1000,
@@ -35,8 +36,10 @@ static size_t find_behind(struct scheduler *s, struct group *group, uint32_t cre
   struct lane *lane = group->lane;
   uint32_t limit = group->in_flight + credit + SWEEP_ROWS;
   limit = limit < READ_MAX ? limit : READ_MAX;
-  /* More than may take off: those that turn out to wait must not make a page of their own each. */
-  uint32_t most = credit > SWEEP_ROWS ? credit : SWEEP_ROWS;
+  /* More than may take off: those that turn out to wait must not make a page of their own each. Not many large ones:
+   * the server takes its time over them. */
+  double page = 1 + SWEEP_BYTES / (lane->average_bytes + 1);
+  uint32_t rows = page < SWEEP_ROWS ? (uint32_t)page : SWEEP_ROWS, most = credit > rows ? credit : rows;
   struct store_range range = {.state = TASK_SCHEDULED,
                               .shard = group->shard,
                               .priority = group->priority,
@@ -102,7 +105,7 @@ bool reader_sweep(struct scheduler *s, struct group *group, uint32_t credit) {
   if (s->retry_wait_us == 0 && wanted > 0) {
     enum store_status status =
         s->store->ops->read_ids(s->ss, TASK_SCHEDULED, group->shard, ids, wanted, 0,
-                                reader_inline_bytes(s, reading.lane, reading.recorded), &batch, &err);
+                                reader_inline(s, reading.lane, reading.recorded, wanted), &batch, &err);
     if (scheduler_db_ok(s, status, &err)) {
       reader_sort_by_due(batch);
       if (batch && !reader_keeps_order(s, group, from, batch->tasks, batch->count)) {
@@ -175,7 +178,7 @@ size_t reader_take_called(struct scheduler *s, struct lane *lane, uint32_t credi
   if (reader_may_read(s, shard, lease.epoch, &instant) &&
       scheduler_db_ok(s,
                       s->store->ops->read_ids(s->ss, TASK_SCHEDULED, shard, ids, count, AHEAD_MAX_US + AHEAD_MARGIN_US,
-                                              reader_inline_bytes(s, reading.lane, reading.recorded), &batch, &err),
+                                              reader_inline(s, reading.lane, reading.recorded, count), &batch, &err),
                       &err)) {
     took = miss_absent(lane, ids, count, batch); /* the next of their keys have their turn at once */
     took += reader_take(s, &reading, batch);
@@ -262,7 +265,8 @@ static void expire_page(struct scheduler *s, struct group *group) {
   if (status == STORE_OK && wanted > 0)
     status = s->store->ops->expired(s->ss, TASK_SCHEDULED, group->shard, ids, &wanted, &err);
   if (status == STORE_OK && wanted > 0)
-    status = s->store->ops->read_ids(s->ss, TASK_SCHEDULED, group->shard, ids, wanted, 0, 0, &batch, &err);
+    status = s->store->ops->read_ids(s->ss, TASK_SCHEDULED, group->shard, ids, wanted, 0, (struct store_limit){0},
+                                     &batch, &err);
   if (!scheduler_db_ok(s, status, &err))
     return;
   if (batch)
@@ -336,7 +340,8 @@ static void end_overdue(struct scheduler *s, struct store_group *found) {
       ids[wanted++] = ids_found[i].id;
   struct task_batch *batch = NULL;
   if (wanted > 0)
-    status = s->store->ops->read_ids(s->ss, found->state, found->shard, ids, wanted, 0, 0, &batch, &err);
+    status = s->store->ops->read_ids(s->ss, found->state, found->shard, ids, wanted, 0, (struct store_limit){0}, &batch,
+                                     &err);
   if (!scheduler_db_ok(s, status, &err) || !batch)
     return;
   s->busy = true; /* there may be more */

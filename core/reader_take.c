@@ -18,6 +18,7 @@
 enum {
   CLAIM_BYTES = 1024 * 1024, /* of one claim: its memory lives as long as its slowest task */
   INLINE_BYTES = 16 * 1024,
+  ANSWER_BYTES = READ_MAX * INLINE_BYTES, /* of all rows of one read: an answer has a limit, and memory too */
   REFUSED_ROWS = 3,
 };
 
@@ -64,7 +65,7 @@ static const char *reply_to(const struct scheduler *s, const struct route_config
 static bool prepare(const struct scheduler *s, const struct route_config *route, struct task *task,
                     const char **error_class, struct err *err) {
   *error_class = "row.payload_too_large";
-  if (!task->payload.data)
+  if (!task->payload.data || (int64_t)task->payload_len > s->config->config->engine.max_payload)
     return err_set(err, 0, "the payload has %llu bytes, engine.max_payload is %lld",
                    (unsigned long long)task->payload_len, (long long)s->config->config->engine.max_payload);
   size_t header_count = 0;
@@ -124,7 +125,7 @@ struct taking {
     uint64_t id;
     int64_t bytes;
     uint8_t shard;
-  } large[READ_MAX]; /* rows whose payloads are read by themselves */
+  } large[READ_MAX]; /* those that are read by themselves */
   size_t large_count, taken;
   int64_t now_us; /* monotonic: when the batch came */
   struct err err; /* what is wrong with the row at hand */
@@ -307,7 +308,7 @@ static void judge_row(struct scheduler *s, struct group *group, struct task *tas
     order_reserve(&group->lane->order, task);
     size_t n = taking->large_count++;
     taking->large[n].id = task->id;
-    taking->large[n].bytes = (int64_t)task->payload_len;
+    taking->large[n].bytes = task_size(task);
     taking->large[n].shard = task->shard;
     task_release(task);
   } else {
@@ -353,11 +354,12 @@ static void take_batch(struct scheduler *s, struct taking *taking, struct task_b
   mailbox_put(s->settler, &taking->ended);
 }
 
-/* Reads rows with large payloads one after the other, as far as the byte credit goes (one in any case where nothing is
+/* Reads large rows one after the other, as far as the byte credit goes (one in any case where nothing is
  * in flight); the sweep, or their order, brings the others again. */
 static void take_large(struct scheduler *s, struct taking *taking) {
   struct lane *lane = taking->reading->lane;
   const struct engine_config *engine = &s->config->config->engine;
+  const struct store_limit limit = {.bytes = engine->max_payload};
   size_t large = taking->large_count;
   taking->large_count = 0;
   for (size_t i = 0; i < large; i++) {
@@ -370,7 +372,7 @@ static void take_large(struct scheduler *s, struct taking *taking) {
     if (fits)
       fits = scheduler_db_ok(s,
                              s->store->ops->read_ids(s->ss, TASK_SCHEDULED, shard, &id, 1,
-                                                     AHEAD_MAX_US + AHEAD_MARGIN_US, engine->max_payload, &batch, &err),
+                                                     AHEAD_MAX_US + AHEAD_MARGIN_US, limit, &batch, &err),
                              &err);
     if (!fits)
       lane_sweep_shard(lane, shard);
@@ -395,7 +397,7 @@ static size_t choose_claims(struct scheduler *s, struct taking *taking, struct t
   bool last_chance = s->last_chance;
   for (size_t i = 0; i < rows; i++) {
     struct task *task = &batch->tasks[i];
-    int64_t bytes = (int64_t)task->payload_len;
+    int64_t bytes = task_size(task);
     if (flight_of(s->flights, task) || another_route(lane, task))
       continue;
     bool blocked = order_blocked(&lane->order, task);
@@ -507,12 +509,16 @@ static void claim_and_take(struct scheduler *s, struct taking *taking, const uin
     (void)!scheduler_db_ok(s, STORE_REFUSED, &refusals.err);
 }
 
-int64_t reader_inline_bytes(const struct scheduler *s, const struct lane *lane, bool recorded) {
-  /* The credit in rows counts on payloads of the usual size. */
-  int64_t usual = 2 * (int64_t)lane->average_bytes, most = s->config->config->engine.max_payload;
-  if (usual < INLINE_BYTES)
-    usual = INLINE_BYTES;
-  return recorded ? 0 : usual < most ? usual : most;
+struct store_limit reader_inline(const struct scheduler *s, const struct lane *lane, bool recorded, size_t rows) {
+  /* The credit in rows counts on tasks of the usual size. */
+  int64_t bytes = 2 * (int64_t)lane->average_bytes, most = s->config->config->engine.max_payload;
+  if (bytes < INLINE_BYTES)
+    bytes = INLINE_BYTES;
+  if (rows && bytes > ANSWER_BYTES / (int64_t)rows)
+    bytes = ANSWER_BYTES / (int64_t)rows;
+  if (most < INLINE_BYTES)
+    most = INLINE_BYTES;
+  return (struct store_limit){.bytes = recorded ? 0 : bytes < most ? bytes : most, .whole = true};
 }
 
 bool reader_records_claims(const struct scheduler *s, const struct lane *lane, uint8_t shard) {

@@ -116,6 +116,12 @@ struct store_routes {
   uint32_t limit; /* rows */
 };
 
+/* What of a row is read: where it has more bytes, only the sizes of its payload, headers and checkpoint come. */
+struct store_limit {
+  int64_t bytes;
+  bool whole; /* of payload, headers and checkpoint; else of the payload alone, whatever is beside it */
+};
+
 /* A position in a group, in index order. {0, 0} is before everything. */
 struct store_cursor {
   int64_t next_us;
@@ -371,18 +377,18 @@ struct store_ops {
   enum store_status (*next_due)(struct store_session *ss, const struct store_range *ranges, size_t range_count,
                                 int64_t *next_us, int64_t *now_us, struct err *err);
   /* Whole rows of ranges with next_at <= now + ahead_us, one range after the other, each in (next_at, id) order and up
-   * to its own limit, in one round trip. *batch is NULL when there are none. Payloads over max_payload come without
-   * data. next_us[i]: the earliest next_at of range i beyond that; INT64_MAX = none. With next_us NULL, which is
-   * cheaper, neither this nor *now_us is told. */
+   * to its own limit, in one round trip. *batch is NULL when there are none. What is over the limit comes without
+   * payload, headers and checkpoint. next_us[i]: the earliest next_at of range i beyond that; INT64_MAX = none. With
+   * next_us NULL, which is cheaper, neither this nor *now_us is told. */
   enum store_status (*read)(struct store_session *ss, const struct store_range *ranges, size_t range_count,
-                            int64_t ahead_us, int64_t max_payload, struct task_batch **batch, int64_t *next_us,
+                            int64_t ahead_us, struct store_limit limit, struct task_batch **batch, int64_t *next_us,
                             int64_t *now_us, struct err *err);
   /* Ids only, by the covering index: range.after exclusive, `until` inclusive, next_at <= now + range.ahead_us. */
   enum store_status (*find)(struct store_session *ss, const struct store_range *range, struct store_cursor until,
                             struct found_id *found, size_t *count, struct err *err);
   /* Whole rows by id, as far as they are (still) in that state in that shard and due (by now + ahead_us). */
   enum store_status (*read_ids)(struct store_session *ss, enum task_state state, uint8_t shard, const uint64_t *ids,
-                                size_t count, int64_t ahead_us, int64_t max_payload, struct task_batch **batch,
+                                size_t count, int64_t ahead_us, struct store_limit limit, struct task_batch **batch,
                                 struct err *err);
   /* Rows, without payloads, of a group that has misfits, at most limit: those that the schema does not allow where they
    * are in the index. */

@@ -36,11 +36,11 @@ struct task {
   int64_t asked_due_us;  /* when it was first asked for: due_us unless a retry has moved it */
   int64_t expires_us;    /* 0 = never */
   struct duebox_bytes route, message_id, task_key, order_key, headers, checkpoint, target_host;
-  struct duebox_bytes changed_at; /* which version of the row this is: opaque */
-  struct duebox_bytes payload;    /* data NULL when over the limit: payload_len says how large it is */
-  uint64_t payload_len;
-  bool moves;             /* somebody asks for another shard or host: it goes there, and nowhere else */
-  const char *unreadable; /* a column without a valid value, so that it can never be sent; NULL = none */
+  struct duebox_bytes changed_at;   /* which version of the row this is: opaque */
+  struct duebox_bytes payload;      /* data NULL when over the limit, then headers and checkpoint are empty too: */
+  uint64_t payload_len, beside_len; /* how large they are, the latter both headers and checkpoint */
+  bool moves;                       /* somebody asks for another shard or host: it goes there, and nowhere else */
+  const char *unreadable;           /* a column without a valid value, so that it can never be sent; NULL = none */
 
   /* In memory only. */
   struct task_batch *batch;
@@ -61,7 +61,10 @@ struct task_batch {
   atomic_size_t *held; /* where that is counted, or NULL */
 };
 
-enum { TASK_BYTES = 1024 }; /* what a row takes in memory beside its payload and headers, about */
+enum { TASK_BYTES = 1024 }; /* what a row takes in memory beside task_size(), about */
+
+/* What of a row may be large: it counts for the limits on bytes. */
+static inline int64_t task_size(const struct task *task) { return (int64_t)(task->payload_len + task->beside_len); }
 
 /* The version of a row as a number: the digits of changed_at, beginning with the year of the century. 0 = not known. */
 uint64_t task_version(const struct duebox_bytes *changed_at);

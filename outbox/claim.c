@@ -114,7 +114,7 @@ static bool write_claims(struct store_session *ss, struct claim_unit *u, struct 
   struct text shards = {0}; /* all of the claim: it may have been written before one of them was locked */
   struct db_result results[4];
   size_t n = 0;
-  row_columns(&columns, claim->max_payload);
+  row_columns(&columns, (struct store_limit){.bytes = claim->max_payload});
   text_shards(&shards, claim->leases, claim->lease_count);
   session_begin(ss);
   session_fence(ss, u->leases, u->lease_count);
@@ -209,7 +209,7 @@ static bool found_claims_unit(struct store_session *ss, void *arg, struct err *e
   struct found_claims_unit *u = arg;
   struct text columns = {0}, epochs = {0};
   struct db_result result;
-  row_columns(&columns, 0);
+  row_columns(&columns, (struct store_limit){0});
   name_leases(u->leases, u->lease_count, &ss->part, &epochs);
   const struct sql_arg column = RAW("columns", columns), shards = RAW("shards", ss->part),
                        limit = UNSIGNED("limit", u->limit);

@@ -30,12 +30,12 @@ enum store_status ops_look(struct store_session *ss, const struct store_look *wh
 enum store_status ops_next_due(struct store_session *ss, const struct store_range *ranges, size_t range_count,
                                int64_t *next_us, int64_t *now_us, struct err *err);
 enum store_status ops_read(struct store_session *ss, const struct store_range *ranges, size_t range_count,
-                           int64_t ahead_us, int64_t max_payload, struct task_batch **batch, int64_t *next_us,
+                           int64_t ahead_us, struct store_limit limit, struct task_batch **batch, int64_t *next_us,
                            int64_t *now_us, struct err *err);
 enum store_status ops_find(struct store_session *ss, const struct store_range *range, struct store_cursor until,
                            struct found_id *found, size_t *count, struct err *err);
 enum store_status ops_read_ids(struct store_session *ss, enum task_state state, uint8_t shard, const uint64_t *ids,
-                               size_t count, int64_t ahead_us, int64_t max_payload, struct task_batch **batch,
+                               size_t count, int64_t ahead_us, struct store_limit limit, struct task_batch **batch,
                                struct err *err);
 enum store_status ops_read_misfits(struct store_session *ss, const struct store_group *group, uint32_t limit,
                                    struct task_batch **batch, struct err *err);

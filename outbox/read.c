@@ -107,7 +107,7 @@ enum store_status ops_look(struct store_session *ss, const struct store_look *wh
 /* Reading whole rows. A payload that may be sent to us must fit into one packet. */
 struct read_unit {
   const char *what;
-  int64_t max_payload;
+  struct store_limit limit;
   struct task_batch **batch;
 };
 
@@ -125,7 +125,7 @@ static bool fits_packet(const struct store_session *ss, int64_t max_payload, str
 
 static bool read_batch(struct store_session *ss, const struct read_unit *u, struct err *err) {
   struct db_result result;
-  if (!fits_packet(ss, u->max_payload, err) || !session_send(ss, u->what, &result, 1, err))
+  if (!fits_packet(ss, u->limit.bytes, err) || !session_send(ss, u->what, &result, 1, err))
     return false;
   bool ok = row_batch(&result, u->batch, err);
   db_results_free(&result, 1);
@@ -200,12 +200,12 @@ static bool read_times(const struct range_unit *u, struct db_result *result, str
 static bool range_unit(struct store_session *ss, void *arg, struct err *err) {
   struct range_unit *u = arg;
   struct db_result result;
-  if (!fits_packet(ss, u->read.max_payload, err))
+  if (!fits_packet(ss, u->read.limit.bytes, err))
     return false;
   session_begin(ss);
   if (u->next_us)
     add_times(ss, u);
-  row_columns(&ss->part, u->read.max_payload);
+  row_columns(&ss->part, u->read.limit);
   for (size_t i = 0; i < u->range_count; i++) {
     text_puts(&ss->script, i ? " UNION ALL " : "");
     add_range(ss, &ss->script, u, query_read, &u->ranges[i]);
@@ -218,10 +218,10 @@ static bool range_unit(struct store_session *ss, void *arg, struct err *err) {
 }
 
 enum store_status ops_read(struct store_session *ss, const struct store_range *ranges, size_t range_count,
-                           int64_t ahead_us, int64_t max_payload, struct task_batch **batch, int64_t *next_us,
+                           int64_t ahead_us, struct store_limit limit, struct task_batch **batch, int64_t *next_us,
                            int64_t *now_us, struct err *err) {
   *batch = NULL;
-  struct range_unit unit = {.read = {.what = "read", .max_payload = max_payload, .batch = batch},
+  struct range_unit unit = {.read = {.what = "read", .limit = limit, .batch = batch},
                             .ranges = ranges,
                             .range_count = range_count,
                             .ahead_us = ahead_us,
@@ -413,7 +413,7 @@ struct ids_unit {
 static bool ids_unit(struct store_session *ss, void *arg, struct err *err) {
   struct ids_unit *u = arg;
   struct text columns = {0};
-  row_columns(&columns, u->read.max_payload);
+  row_columns(&columns, u->read.limit);
   session_begin(ss);
   session_add(ss, query_read_ids,
               ARGS(RAW("columns", columns), RAW("ids", *session_ids(ss, u->ids, u->count)),
@@ -425,12 +425,12 @@ static bool ids_unit(struct store_session *ss, void *arg, struct err *err) {
 }
 
 enum store_status ops_read_ids(struct store_session *ss, enum task_state state, uint8_t shard, const uint64_t *ids,
-                               size_t count, int64_t ahead_us, int64_t max_payload, struct task_batch **batch,
+                               size_t count, int64_t ahead_us, struct store_limit limit, struct task_batch **batch,
                                struct err *err) {
   *batch = NULL;
   if (count == 0)
     return STORE_OK;
-  struct ids_unit unit = {.read = {.what = "read by id", .max_payload = max_payload, .batch = batch},
+  struct ids_unit unit = {.read = {.what = "read by id", .limit = limit, .batch = batch},
                           .state = state,
                           .shard = shard,
                           .ids = ids,
@@ -448,7 +448,7 @@ struct misfits_unit {
 static bool misfits_unit(struct store_session *ss, void *arg, struct err *err) {
   struct misfits_unit *u = arg;
   const struct read_unit read = {.what = "read misfits", .batch = u->batch};
-  row_columns(&ss->part, 0);
+  row_columns(&ss->part, (struct store_limit){0});
   session_begin(ss);
   session_add(ss, query_read_misfits,
               ARGS(RAW("columns", ss->part), STRING("state", task_state_text(u->group->state)),

@@ -16,12 +16,15 @@ static const char *const expressions[ROW_FIELD_COUNT] = {
 #undef ROW
 };
 
-void row_columns(struct text *out, int64_t max_payload) {
+void row_columns(struct text *out, struct store_limit limit) {
+  const char *bytes = limit.whole
+                          ? "OCTET_LENGTH(payload) + OCTET_LENGTH(headers) + COALESCE(OCTET_LENGTH(checkpoint), 0)"
+                          : "OCTET_LENGTH(payload)";
   text_clear(out);
   for (int i = 0; i < ROW_FIELD_COUNT; i++) {
     if (i)
       text_puts(out, ", ");
-    text_expand(out, expressions[i], "", ARGS(SIGNED("max_payload", max_payload)));
+    text_expand(out, expressions[i], "", ARGS(WORD("bytes", bytes), SIGNED("most", limit.bytes)));
   }
 }
 
@@ -72,11 +75,16 @@ static int64_t time_of(struct decoding *d, enum row_field field, bool may_be_nul
   return us;
 }
 
+static struct duebox_bytes or_empty(const struct db_row *row, enum row_field field) {
+  const char *data = row->fields[field];
+  return (struct duebox_bytes){.data = data ? data : "", .len = data ? row->lengths[field] : 0};
+}
+
 static struct duebox_bytes bytes(struct decoding *d, enum row_field field, size_t max) {
-  const char *data = d->row->fields[field];
-  if ((!data || d->row->lengths[field] > max) && !d->bad)
+  struct duebox_bytes value = or_empty(d->row, field);
+  if ((!d->row->fields[field] || value.len > max) && !d->bad)
     d->bad = expressions[field];
-  return (struct duebox_bytes){.data = data ? data : "", .len = data ? d->row->lengths[field] : 0};
+  return value;
 }
 
 static void refuse_if(struct decoding *d, bool refused, enum row_field field) {
@@ -150,10 +158,6 @@ static void decode_bytes(struct decoding *d, struct task *task) {
   task->order_key = bytes(d, ROW_ORDER_KEY, SIZE_MAX);
   refuse_if(d, is_longer(&task->task_key, KEY_MAX), ROW_TASK_KEY);
   refuse_if(d, is_longer(&task->order_key, KEY_MAX), ROW_ORDER_KEY);
-  task->headers = bytes(d, ROW_HEADERS, SIZE_MAX);
-  task->checkpoint = (struct duebox_bytes){.data = ""};
-  if (d->row->fields[ROW_CHECKPOINT])
-    task->checkpoint = bytes(d, ROW_CHECKPOINT, SIZE_MAX);
   task->moves = !d->row->fields[ROW_TARGET_HOST];
   task->target_host = (struct duebox_bytes){.data = ""};
   if (!task->moves)
@@ -165,6 +169,13 @@ static void decode_bytes(struct decoding *d, struct task *task) {
   task->payload = (struct duebox_bytes){.data = d->row->fields[ROW_PAYLOAD], .len = d->row->lengths[ROW_PAYLOAD]};
   if (task->payload.data && task->payload.len != task->payload_len && !d->bad)
     d->bad = "payload";
+  task->headers = or_empty(d->row, ROW_HEADERS);
+  task->checkpoint = or_empty(d->row, ROW_CHECKPOINT);
+  task->beside_len = task->headers.len + task->checkpoint.len;
+  if (!task->payload.data)
+    task->beside_len = number(d, ROW_BESIDE_LEN, UINT32_MAX);
+  else if (!d->row->fields[ROW_HEADERS] && !d->bad)
+    d->bad = "headers";
 }
 
 bool row_decode(const struct db_row *row, struct task *task, struct err *err) {
@@ -211,7 +222,7 @@ bool row_batch(struct db_result *result, struct task_batch **batch, struct err *
   while (count < rows && db_next(result, &row, ROW_FIELD_COUNT)) {
     if (!row_decode(&row, &tasks[count], &unknown))
       continue;
-    bytes += TASK_BYTES + tasks[count].payload.len + tasks[count].headers.len;
+    bytes += TASK_BYTES + tasks[count].payload.len + tasks[count].headers.len + tasks[count].checkpoint.len;
     tasks[count++].batch = made;
   }
   if (count == 0) {

@@ -9,6 +9,7 @@
 
 #include "core/base/attr.h"
 #include "core/base/err.h"
+#include "core/store.h"
 #include "core/task.h"
 #include "outbox/db_stmt.h"
 
@@ -42,12 +43,13 @@
   ROW(MESSAGE_ID, "message_id")                                                                                        \
   ROW(TASK_KEY, "task_key")                                                                                            \
   ROW(ORDER_KEY, "order_key")                                                                                          \
-  ROW(HEADERS, "headers")                                                                                              \
-  ROW(CHECKPOINT, "checkpoint")                                                                                        \
+  ROW(HEADERS, "IF({bytes} <= {most}, headers, NULL)")                                                                 \
+  ROW(CHECKPOINT, "IF({bytes} <= {most}, checkpoint, NULL)")                                                           \
   ROW(TARGET_HOST, "IF(move_to_shard IS NULL AND move_to_host IS NULL, target_host, NULL)")                            \
   ROW(CHANGED, ROW_VERSION)                                                                                            \
   ROW(PAYLOAD_LEN, "OCTET_LENGTH(payload)")                                                                            \
-  ROW(PAYLOAD, "IF(OCTET_LENGTH(payload) <= {max_payload}, payload, NULL)")
+  ROW(BESIDE_LEN, "OCTET_LENGTH(headers) + COALESCE(OCTET_LENGTH(checkpoint), 0)")                                     \
+  ROW(PAYLOAD, "IF({bytes} <= {most}, payload, NULL)")
 
 enum row_field {
 #define ROW(symbol, expression) ROW_##symbol,
@@ -57,7 +59,7 @@ enum row_field {
 };
 
 /* Writes the list of expressions into out, for {columns}. */
-void row_columns(struct text *out, int64_t max_payload);
+void row_columns(struct text *out, struct store_limit limit);
 
 /* Decodes one row. The task's bytes point into the row. A value that the schema does not allow, which a client may
  * have got past it (a lenient sql_mode, CHECKs that it switched off), makes the task unreadable. False: what guards its

@@ -330,7 +330,7 @@ static bool compare_changed(struct store_session *ss, struct settle_unit *u, str
   }
   if (ss->part.len == 0)
     return true;
-  row_columns(&columns, INT64_MAX);
+  row_columns(&columns, (struct store_limit){.bytes = INT64_MAX});
   session_begin(ss);
   session_add(ss, query_settle_read, ARGS(RAW("columns", columns), RAW("ids", ss->part)));
   ss->script.failed = ss->script.failed || columns.failed;

@@ -371,7 +371,8 @@ struct task_batch *read_group(struct fixture *f, enum task_state state, uint8_t 
   struct store_range range = {.state = state, .shard = shard, .priority = 5, .route = route, .limit = 1000};
   struct task_batch *batch;
   int64_t now;
-  ok(f, f->store.ops->read(f->ss, &range, 1, 0, 8 << 20, &batch, (int64_t[1]){0}, &now, &f->err));
+  ok(f, f->store.ops->read(f->ss, &range, 1, 0, (struct store_limit){.bytes = 8 << 20}, &batch, (int64_t[1]){0}, &now,
+                           &f->err));
   assert_true(now > 0);
   return batch;
 }

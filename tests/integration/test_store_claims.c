@@ -196,7 +196,7 @@ static void a_row_that_is_to_move_is_not_claimed(void **state) {
       .state = TASK_SCHEDULED, .shard = SHARD_BOUND, .priority = 5, .route = "r", .host = "h", .limit = 10};
   sql(f, "INSERT INTO outbox (id, route, payload, target_host) VALUES (1, 'r', 'p', 'away'), (2, 'r', 'p', 'away')");
   sql(f, "UPDATE outbox SET move_to_host = 'h' WHERE id = 1");
-  ok(f, OPS->read(f->ss, &range, 1, 0, 1000, &batch, &next_us, &now_us, &f->err));
+  ok(f, OPS->read(f->ss, &range, 1, 0, (struct store_limit){.bytes = 1000}, &batch, &next_us, &now_us, &f->err));
   assert_int_equal(batch->count, 1);
   assert_true(batch->tasks[0].moves);
   release(batch);
@@ -210,7 +210,7 @@ static size_t read_bound(struct fixture *f, const char *host) {
       .state = TASK_SCHEDULED, .shard = SHARD_BOUND, .priority = 5, .route = "r", .host = host, .limit = 10};
   struct task_batch *batch = NULL;
   int64_t next_us, now_us;
-  ok(f, OPS->read(f->ss, &range, 1, 0, 1000, &batch, &next_us, &now_us, &f->err));
+  ok(f, OPS->read(f->ss, &range, 1, 0, (struct store_limit){.bytes = 1000}, &batch, &next_us, &now_us, &f->err));
   size_t count = batch ? batch->count : 0;
   if (batch)
     release(batch);

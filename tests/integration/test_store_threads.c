@@ -150,7 +150,9 @@ static void *read_all(void *arg) {
     struct task_batch *batch;
     int64_t now;
     while (!r->w.failed &&
-           works(&r->w, OPS->read(r->w.ss, &range, 1, 0, 1000, &batch, (int64_t[8]){0}, &now, &r->w.err)) && batch) {
+           works(&r->w, OPS->read(r->w.ss, &range, 1, 0, (struct store_limit){.bytes = 1000}, &batch, (int64_t[8]){0},
+                                  &now, &r->w.err)) &&
+           batch) {
       const struct task *last = &batch->tasks[batch->count - 1];
       range.after = (struct store_cursor){.next_us = last->due_us, .id = last->id};
       pass_on(r->flow, batch);

@@ -35,6 +35,7 @@ static const char *const good[ROW_FIELD_COUNT] = {
     [ROW_CHECKPOINT] = "",
     [ROW_TARGET_HOST] = "h",
     [ROW_PAYLOAD_LEN] = "3",
+    [ROW_BESIDE_LEN] = "7",
     [ROW_PAYLOAD] = "a\0b",
 };
 
@@ -74,6 +75,18 @@ static void a_payload_over_the_limit_comes_without_data(void **state) {
   assert_true(decode(ROW_PAYLOAD, NULL, &task, &err));
   assert_null(task.payload.data);
   assert_int_equal(task.payload_len, 3);
+  assert_int_equal(task_size(&task), 10); /* as the server says: what it did not send counts too */
+}
+
+/* What comes is counted as it came: the connection may have another character set than the column. */
+static void the_size_of_a_task_is_that_of_all_that_may_be_large(void **state) {
+  struct task task;
+  struct err err = {0};
+  assert_true(decode(ROW_CHECKPOINT, "half", &task, &err));
+  assert_int_equal(task_size(&task), 3 + 2 + 4);
+  assert_true(decode(ROW_CHECKPOINT, NULL, &task, &err));
+  assert_null(task.unreadable);
+  assert_int_equal(task_size(&task), 3 + 2);
 }
 
 #define LONG "0123456789012345678901234567890123456789012345678901234567890123x"
@@ -146,9 +159,13 @@ static void a_bad_value_makes_one_task_unreadable(void **state) {
 
 static void columns_are_selected_in_the_order_of_the_fields(void **state) {
   struct text text = {0};
-  row_columns(&text, 4096);
+  row_columns(&text, (struct store_limit){.bytes = 4096});
   assert_ptr_equal(strstr(text.data, "id, shard, state + 0, priority"), text.data);
   assert_non_null(strstr(text.data, "IF(OCTET_LENGTH(payload) <= 4096, payload, NULL)"));
+  assert_non_null(strstr(text.data, "IF(OCTET_LENGTH(payload) <= 4096, checkpoint, NULL)"));
+  row_columns(&text, (struct store_limit){.bytes = 4096, .whole = true});
+  assert_non_null(strstr(text.data, "IF(OCTET_LENGTH(payload) + OCTET_LENGTH(headers) + "
+                                    "COALESCE(OCTET_LENGTH(checkpoint), 0) <= 4096, checkpoint, NULL)"));
   text_free(&text);
 }
 
@@ -156,6 +173,7 @@ int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(a_good_row_is_a_task),
       cmocka_unit_test(a_payload_over_the_limit_comes_without_data),
+      cmocka_unit_test(the_size_of_a_task_is_that_of_all_that_may_be_large),
       cmocka_unit_test(what_the_schema_does_not_allow_is_named),
       cmocka_unit_test(a_bad_value_makes_one_task_unreadable),
       cmocka_unit_test(columns_are_selected_in_the_order_of_the_fields),

@@ -120,8 +120,8 @@ static void a_task_of_another_route_is_left_to_it(void **state) {
 }
 
 static enum store_status read_rows(struct store_session *ss, const struct store_range *ranges, size_t range_count,
-                                   int64_t ahead_us, int64_t max_payload, struct task_batch **batch, int64_t *next_us,
-                                   int64_t *now_us, struct err *err) {
+                                   int64_t ahead_us, struct store_limit limit, struct task_batch **batch,
+                                   int64_t *next_us, int64_t *now_us, struct err *err) {
   struct fixture *f = (struct fixture *)ss;
   *batch = &f->batch;
   if (next_us)
@@ -254,7 +254,7 @@ static enum store_status find_late(struct store_session *ss, const struct store_
 }
 
 static enum store_status read_late(struct store_session *ss, enum task_state state, uint8_t shard, const uint64_t *ids,
-                                   size_t count, int64_t ahead_us, int64_t max_payload, struct task_batch **batch,
+                                   size_t count, int64_t ahead_us, struct store_limit limit, struct task_batch **batch,
                                    struct err *err) {
   late_batch = (struct task_batch){.open = (unsigned)count, .count = count, .tasks = late_tasks};
   late_batch.release = release_late;

@@ -79,7 +79,7 @@ static void free_batch(struct task_batch *batch) {
 }
 
 static enum store_status read_ids(struct store_session *ss, enum task_state state, uint8_t shard, const uint64_t *ids,
-                                  size_t count, int64_t ahead_us, int64_t max_payload, struct task_batch **out,
+                                  size_t count, int64_t ahead_us, struct store_limit limit, struct task_batch **out,
                                   struct err *err) {
   struct fake *fake = fake_of(ss);
   struct task_batch *batch = calloc(1, sizeof *batch);
