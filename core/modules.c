@@ -11,6 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/xattr.h>
 #include <unistd.h>
 
 #include "core/base/arena.h"
@@ -88,6 +89,12 @@ const char *modules_dir(const struct module_registry *modules, size_t i) {
 
 static bool ours(uid_t uid) { return uid == 0 || uid == geteuid(); }
 
+/* Whether a group other than root's may write there; where there is an ACL, its bits are those of anybody that it
+ * names. */
+static bool group_writes(const char *folder, const struct stat *st) {
+  return (st->st_mode & S_IWGRP) && (st->st_gid != 0 || getxattr(folder, "system.posix_acl_access", NULL, 0) > 0);
+}
+
 static bool check_folder(const char *path, const char *folder, const struct stat *st, struct err *err) {
   if (!ours(st->st_uid))
     return err_set(err, 1,
@@ -96,7 +103,7 @@ static bool check_folder(const char *path, const char *folder, const struct stat
                    path, folder, (unsigned)st->st_uid);
   if ((st->st_mode & S_IWOTH) && !(st->st_mode & S_ISVTX))
     return err_set(err, 1, "%s: everybody may write into its folder %s; run: chmod o-w %s", path, folder, folder);
-  if ((st->st_mode & S_IWGRP) && !(st->st_mode & S_ISVTX)) /* of root's group too: an ACL shows in these bits */
+  if (group_writes(folder, st) && !(st->st_mode & S_ISVTX))
     return err_set(err, 1, "%s: a group (gid %u) or an ACL lets others write into its folder %s; run: chmod g-w %s",
                    path, (unsigned)st->st_gid, folder, folder);
   return true;

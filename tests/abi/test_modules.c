@@ -14,6 +14,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/xattr.h>
 #include <unistd.h>
 
 #include <cmocka.h>
@@ -269,7 +270,25 @@ static void test_folder_writable(void **state) {
            "%s: a group (gid 12345) or an ACL lets others write into its folder %s; run: chmod g-w %s", path, f->folder,
            f->folder);
   expect_refused(f, "null", text);
-  assert_int_equal(chown(f->folder, (uid_t)-1, 0), 0); /* so it looks where an ACL lets somebody write */
+  assert_int_equal(chown(f->folder, (uid_t)-1, 0), 0); /* root's group is root's */
+  assert_non_null(modules_load(f->modules, "null", &err));
+}
+
+/* Where there is an ACL, whoever it names shows in the bits of the group. */
+static void test_folder_with_an_acl(void **state) {
+  const struct fixture *f = *state;
+  char text[PATH_MAX + 256];
+  struct err err = {0};
+  const struct { /* acl(5) as the kernel has it: u::rwx u:65534:rwx g::r-x m::rwx o::r-x */
+    uint32_t version;
+    struct {
+      uint16_t tag, bits;
+      uint32_t id;
+    } entries[5];
+  } acl = {2, {{1, 7, UINT32_MAX}, {2, 7, 65534}, {4, 5, UINT32_MAX}, {16, 7, UINT32_MAX}, {32, 5, UINT32_MAX}}};
+  const char *path = copy(f, "null", "null");
+  if (geteuid() != 0 || setxattr(f->folder, "system.posix_acl_access", &acl, sizeof acl, 0) != 0)
+    skip();
   snprintf(text, sizeof text, "%s: a group (gid 0) or an ACL lets others write into its folder %s; run: chmod g-w %s",
            path, f->folder, f->folder);
   expect_refused(f, "null", text);
@@ -343,6 +362,7 @@ int main(void) {
       TEST(test_owner),
       TEST(test_folder_owner),
       TEST(test_folder_writable),
+      TEST(test_folder_with_an_acl),
       TEST(test_foreign_link),
       TEST(test_no_fall_back),
   };
