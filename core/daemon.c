@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "core/daemon.h"
 
-#include <pthread.h>
 #include <signal.h>
 #include <stdatomic.h>
 #include <stdio.h>
@@ -14,6 +13,7 @@
 
 #include "core/base/clock.h"
 #include "core/base/log.h"
+#include "core/base/sync.h"
 #include "core/modules.h"
 #include "core/notify.h"
 #include "core/realtime.h"
@@ -29,13 +29,14 @@ struct daemon {
   struct engine *engine;
   atomic_int_fast64_t drain_timeout_ms; /* a reload may come from a thread of the admin listener */
   bool drains;                          /* what is in flight may end before the engine is stopped */
-  pthread_mutex_t reload_lock;          /* one reload at a time: SIGHUP and the admin listener */
+  struct mutex reload_lock;             /* one reload at a time: SIGHUP and the admin listener */
+  struct thread ender;                  /* of a stop; as long as the process: cut_off() leaves it running */
 };
 
 static bool reload(void *handle, struct err *err) {
   struct daemon *daemon = handle;
   struct config *next = NULL;
-  pthread_mutex_lock(&daemon->reload_lock);
+  mutex_lock(&daemon->reload_lock);
   notify("RELOADING=1");
   bool loaded = config_load(daemon->config_path, daemon->modules, &next, err);
   /* Once the engine has it, another thread may drop it: what is needed is read before. */
@@ -54,7 +55,7 @@ static bool reload(void *handle, struct err *err) {
     log_error("DUEBOX-RELOAD-REFUSED", "nothing was changed: %s", err->text);
   }
   notify("READY=1");
-  pthread_mutex_unlock(&daemon->reload_lock);
+  mutex_unlock(&daemon->reload_lock);
   return taken;
 }
 
@@ -90,25 +91,23 @@ static bool serve(struct daemon *daemon, const sigset_t *signals) {
   }
 }
 
-static void *end(void *handle) {
+static void end(void *handle) {
   struct daemon *daemon = handle;
   if (daemon->drains)
     engine_drain(daemon->engine, daemon->drain_timeout_ms);
   daemon->parts->stop_admin(daemon->parts->ctx);
   engine_stop(daemon->engine);
-  return NULL;
 }
 
 /* Ends all threads, as long as that may take and nobody asks again; then it has HURRY_MS. False: some go on. */
 static bool end_in_time(struct daemon *daemon, const sigset_t *signals) {
   const struct timespec step = {.tv_nsec = 50 * 1000 * 1000};
   int64_t deadline = INT64_MAX;
-  pthread_t ender;
-  if (pthread_create(&ender, NULL, end, daemon) != 0) {
+  if (!thread_start(&daemon->ender, "end", end, daemon)) {
     end(daemon);
     return true;
   }
-  while (pthread_tryjoin_np(ender, NULL) != 0) {
+  while (!thread_join_within(&daemon->ender, 0)) {
     int signal = sigtimedwait(signals, NULL, &step);
     if (deadline == INT64_MAX && (signal == SIGTERM || signal == SIGINT)) {
       log_warn("DUEBOX-HURRY", "asked a second time: ending now, what is in flight may be sent again");
@@ -179,8 +178,7 @@ static void raise_open_files(void) {
 }
 
 int daemon_run(const char *config_path, bool on_hold, const struct daemon_parts *parts) {
-  struct daemon daemon = {
-      .config_path = config_path, .on_hold = on_hold, .parts = parts, .reload_lock = PTHREAD_MUTEX_INITIALIZER};
+  struct daemon daemon = {.config_path = config_path, .on_hold = on_hold, .parts = parts};
   struct config *config = NULL;
   struct store store = {0};
   struct err err = {0};
@@ -191,6 +189,7 @@ int daemon_run(const char *config_path, bool on_hold, const struct daemon_parts 
   signal(SIGPIPE, SIG_IGN);
   signal(SIGXFSZ, SIG_IGN); /* a log file at its limit is a full disk */
   raise_open_files();
+  mutex_init(&daemon.reload_lock);
 
   daemon.modules = modules_new();
   if (!daemon.modules || !config_load(config_path, daemon.modules, &config, &err)) {
@@ -206,6 +205,7 @@ int daemon_run(const char *config_path, bool on_hold, const struct daemon_parts 
   code = run_engine(&daemon, config, &store, &signals);
   parts->drop_store(parts->ctx, &store);
 out:
+  mutex_destroy(&daemon.reload_lock);
   modules_free(&daemon.modules);
   return code;
 }

@@ -10,6 +10,7 @@
 #include "core/base/clock.h"
 #include "core/base/leave.h"
 #include "core/base/log.h"
+#include "core/base/sync.h"
 #include "core/host.h"
 #include "core/inbox.h"
 #include "core/lane.h"
@@ -19,6 +20,7 @@ enum {
   SUBMIT_BATCH = 256,
   FULL_POLL_MS = 10,
   IDLE_POLL_MS = 1000,
+  JOIN_GRACE_MS = 1000, /* for what a thread does beside its plugin's stop() */
   CLAIM_GAP_MAX_US = 1000 * 1000,
   ROOM_WAIT_US = 50 * 1000
 };
@@ -134,9 +136,9 @@ static size_t take_submittable(struct driver *driver, const struct duebox_task *
 }
 
 /* Goes into the plugin; coming back tells whether the driver still counts. */
-static void enter_plugin(struct driver *driver) { pthread_mutex_unlock(&driver->own); }
+static void enter_plugin(struct driver *driver) { mutex_unlock(&driver->own); }
 static bool leave_plugin(struct driver *driver) {
-  pthread_mutex_lock(&driver->own);
+  mutex_lock(&driver->own);
   return !driver->abandoned;
 }
 
@@ -191,12 +193,12 @@ static bool submit_pending(struct driver *driver) {
 static void deliver_acks(struct driver *driver) {
   if (driver->role != DUEBOX_ROLE_SOURCE)
     return;
-  pthread_mutex_lock(&driver->ack_lock);
+  mutex_lock(&driver->ack_lock);
   struct ack *acks = driver->acks;
   size_t count = driver->ack_count;
   driver->acks = NULL;
   driver->ack_count = driver->ack_cap = 0;
-  pthread_mutex_unlock(&driver->ack_lock);
+  mutex_unlock(&driver->ack_lock);
   for (size_t i = 0; i < count; i++)
     driver->module->source->ack(driver->inst, acks[i].cookie, acks[i].committed);
   free(acks);
@@ -236,13 +238,13 @@ static void end_instance(struct driver *driver) {
 }
 
 static void tell_birth(struct driver *driver, enum driver_birth birth, const char *error) {
-  pthread_mutex_lock(&driver->own);
+  mutex_lock(&driver->own);
   if (driver->birth == DRIVER_COMING) {
     driver->birth = birth;
     snprintf(driver->birth_error.text, sizeof driver->birth_error.text, "%s", error);
-    pthread_cond_broadcast(&driver->born);
+    cond_broadcast(&driver->born);
   }
-  pthread_mutex_unlock(&driver->own);
+  mutex_unlock(&driver->own);
 }
 
 static void mark_ended(void *arg) {
@@ -253,7 +255,7 @@ static void mark_ended(void *arg) {
 
 static void work(struct driver *driver) {
   bool closed = false, counts = true;
-  pthread_mutex_lock(&driver->own);
+  mutex_lock(&driver->own);
   while (counts && atomic_load(&driver->stop_ms) == 0) {
     if (atomic_load(&driver->closing) && !closed) {
       enter_plugin(driver);
@@ -265,7 +267,7 @@ static void work(struct driver *driver) {
   }
   if (counts)
     end_instance(driver);
-  pthread_mutex_unlock(&driver->own);
+  mutex_unlock(&driver->own);
 }
 
 /* create() runs here, so that a plugin which blocks in it holds up nobody else. False: nothing to start. */
@@ -275,9 +277,9 @@ static bool create_instance(struct driver *driver) {
   still_alive(driver);
   host_hide(driver, NULL, err.text);
   tell_birth(driver, made ? DRIVER_BORN : DRIVER_FAILED, err.text);
-  pthread_mutex_lock(&driver->own);
+  mutex_lock(&driver->own);
   bool wanted = made && !driver->abandoned;
-  pthread_mutex_unlock(&driver->own);
+  mutex_unlock(&driver->own);
   return wanted;
 }
 
@@ -292,29 +294,18 @@ static void start_and_work(struct driver *driver) {
   }
 }
 
-static void *drive(void *arg) {
+static void drive(void *arg) {
   struct driver *driver = arg;
-  char title[16]; /* the kernel's limit */
-  snprintf(title, sizeof title, "%s", driver->name);
-  pthread_setname_np(pthread_self(), title);
-  realtime_thread(driver->realtime, title);
-  /* A plugin that ends its thread by itself is noticed like one that hangs. */
-  pthread_cleanup_push(mark_ended, driver);
+  realtime_thread(driver->realtime, driver->name);
   if (create_instance(driver))
     start_and_work(driver);
-  pthread_cleanup_pop(1);
-  return NULL;
 }
 
 static void init_locks(struct driver *driver) {
-  pthread_mutex_init(&driver->own, NULL);
-  pthread_mutex_init(&driver->ack_lock, NULL);
-  pthread_mutex_init(&driver->health_lock, NULL);
-  pthread_condattr_t attr;
-  pthread_condattr_init(&attr);
-  pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
-  pthread_cond_init(&driver->born, &attr);
-  pthread_condattr_destroy(&attr);
+  mutex_init(&driver->own);
+  mutex_init(&driver->ack_lock);
+  mutex_init(&driver->health_lock);
+  cond_init(&driver->born);
 }
 
 struct driver *driver_start(const struct config *config, const struct plugin_config *plugin,
@@ -349,7 +340,8 @@ struct driver *driver_start(const struct config *config, const struct plugin_con
   init_locks(driver);
   snprintf(driver->health, sizeof driver->health, "not yet connected");
   still_alive(driver);
-  if (pthread_create(&driver->thread, NULL, drive, driver) == 0) {
+  driver->thread.ended = mark_ended; /* a plugin that ends its thread by itself is noticed like one that hangs */
+  if (thread_start(&driver->thread, driver->name, drive, driver)) {
     driver->started = true;
     return driver;
   }
@@ -361,14 +353,13 @@ struct driver *driver_start(const struct config *config, const struct plugin_con
 
 enum driver_birth driver_born(struct driver *driver, int wait_ms, struct err *err) {
   int64_t deadline = clock_mono_us() + (int64_t)wait_ms * 1000;
-  struct timespec until = {.tv_sec = deadline / 1000000, .tv_nsec = deadline % 1000000 * 1000};
-  pthread_mutex_lock(&driver->own);
-  while (driver->birth == DRIVER_COMING && pthread_cond_timedwait(&driver->born, &driver->own, &until) != ETIMEDOUT)
+  mutex_lock(&driver->own);
+  while (driver->birth == DRIVER_COMING && cond_wait_until(&driver->born, &driver->own, deadline))
     ;
   enum driver_birth birth = driver->birth;
   if (birth == DRIVER_FAILED)
     err_set(err, 0, "plugin instance %s cannot be made: %s", driver->name, driver->birth_error.text);
-  pthread_mutex_unlock(&driver->own);
+  mutex_unlock(&driver->own);
   return birth;
 }
 
@@ -389,7 +380,7 @@ void driver_push(struct driver *driver, struct flight_list *list) {
 }
 
 void driver_ack(struct driver *driver, uint64_t cookie, bool committed) {
-  pthread_mutex_lock(&driver->ack_lock);
+  mutex_lock(&driver->ack_lock);
   if (driver->ack_count == driver->ack_cap) {
     size_t cap = driver->ack_cap ? driver->ack_cap * 2 : 64;
     struct ack *bigger = realloc(driver->acks, cap * sizeof *bigger);
@@ -402,7 +393,7 @@ void driver_ack(struct driver *driver, uint64_t cookie, bool committed) {
     driver->acks[driver->ack_count++] = (struct ack){cookie, committed};
   else /* a record that is never acknowledged comes again after a reconnect: a duplicate, which is a no-op */
     log_error("DUEBOX-ACK-MEMORY", "instance=%s out of memory for an acknowledgement", driver->name);
-  pthread_mutex_unlock(&driver->ack_lock);
+  mutex_unlock(&driver->ack_lock);
   driver->module->wakeup(driver->inst);
 }
 
@@ -435,12 +426,12 @@ void driver_nudge(struct driver *driver) {
 
 void driver_abandon(struct driver *driver, struct flight_list *unsent, struct flight_list *done) {
   struct flight_list waiting = {0};
-  pthread_mutex_lock(&driver->own);
+  mutex_lock(&driver->own);
   driver->abandoned = true;
   mailbox_take(&driver->in, 0, &waiting);
   flight_list_join(&waiting, &driver->pending);
   flight_list_join(done, &driver->done);
-  pthread_mutex_unlock(&driver->own);
+  mutex_unlock(&driver->own);
   struct flight *flight;
   while ((flight = flight_list_pop(&waiting)))
     if (flight_complete(driver->env.flights, flight_token(flight))) {
@@ -448,17 +439,14 @@ void driver_abandon(struct driver *driver, struct flight_list *unsent, struct fl
       flight_list_add(unsent, flight);
     }
   leave_behind(driver); /* its thread may come back; nobody waits for it */
-  pthread_detach(driver->thread);
+  thread_detach(&driver->thread);
   log_error("DUEBOX-DRIVER-ABANDONED", "instance=%s its plugin did not come back; the thread is left alone",
             driver->name);
 }
 
 void driver_join(struct driver *driver, int timeout_ms) {
   if (driver->started) {
-    struct timespec until;
-    clock_gettime(CLOCK_REALTIME, &until);
-    until.tv_sec += timeout_ms / 1000 + 1;
-    if (pthread_timedjoin_np(driver->thread, NULL, &until) != 0) {
+    if (!thread_join_within(&driver->thread, timeout_ms + JOIN_GRACE_MS)) {
       struct flight_list unsent = {0}, done = {0};
       driver_abandon(driver, &unsent, &done);
       flight_list_join(&done, &unsent);
@@ -478,23 +466,23 @@ void driver_free(struct driver **handle) {
   free(driver->inst);
   free(driver->acks);
   mailbox_destroy(&driver->in);
-  pthread_cond_destroy(&driver->born);
-  pthread_mutex_destroy(&driver->own);
-  pthread_mutex_destroy(&driver->ack_lock);
-  pthread_mutex_destroy(&driver->health_lock);
+  cond_destroy(&driver->born);
+  mutex_destroy(&driver->own);
+  mutex_destroy(&driver->ack_lock);
+  mutex_destroy(&driver->health_lock);
   free(driver);
 }
 
 void driver_health(struct driver *driver, bool *up, char text[256]) {
-  pthread_mutex_lock(&driver->health_lock);
+  mutex_lock(&driver->health_lock);
   *up = driver->up;
   snprintf(text, 256, "%s", driver->health);
-  pthread_mutex_unlock(&driver->health_lock);
+  mutex_unlock(&driver->health_lock);
 }
 
 int64_t driver_unread_us(struct driver *driver) {
-  pthread_mutex_lock(&driver->health_lock);
+  mutex_lock(&driver->health_lock);
   int64_t since = driver->unread_since_us;
-  pthread_mutex_unlock(&driver->health_lock);
+  mutex_unlock(&driver->health_lock);
   return since ? clock_mono_us() - since : 0;
 }

@@ -10,13 +10,13 @@
 #define CORE_DRIVER_H
 
 #include <duebox/plugin.h>
-#include <pthread.h>
 #include <stdatomic.h>
 #include <stdbool.h>
 
 #include "core/base/attr.h"
 #include "core/base/err.h"
 #include "core/base/log_repeat.h"
+#include "core/base/sync.h"
 #include "core/config.h"
 #include "core/flight.h"
 #include "core/leases.h"
@@ -58,7 +58,7 @@ struct driver {
   atomic_uint at_sink; /* given to the plugin and not answered */
   struct mailbox in;
 
-  pthread_t thread;
+  struct thread thread;
   bool started;   /* thread exists */
   bool destroyed; /* joined, and the plugin's destroy() has run */
   atomic_bool closing;
@@ -68,8 +68,8 @@ struct driver {
 
   /* Held by the driver thread except while it is inside the plugin, so that abandoning it can never cut into its own
    * bookkeeping: coming back from the plugin it sees `abandoned` before it touches a flight. */
-  pthread_mutex_t own;
-  pthread_cond_t born;
+  struct mutex own;
+  struct cond born;
   enum driver_birth birth;
   struct duebox_error birth_error;
   bool abandoned;
@@ -77,12 +77,12 @@ struct driver {
   struct flight_list done;    /* completed, not yet with the settler */
 
   /* Sources: acknowledgements on their way to the plugin. */
-  pthread_mutex_t ack_lock;
+  struct mutex ack_lock;
   struct ack *acks;
   size_t ack_count, ack_cap;
   atomic_bool wants_resume; /* result() has returned false */
 
-  pthread_mutex_t health_lock;
+  struct mutex health_lock;
   struct log_quota said; /* lines of what the plugin says: its destination may make it say something all the time */
   bool up;
   int64_t unread_since_us; /* monotonic: its broker answers and its records are not read; 0 = not so */

@@ -13,13 +13,13 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "core/base/clock.h"
 #include "core/base/leave.h"
 #include "core/base/log.h"
 #include "core/base/random.h"
+#include "core/base/sync.h"
 #include "core/callback.h"
 #include "core/engine_internal.h"
 
@@ -33,9 +33,9 @@ enum {
 
 struct config_ref *engine_config(void *handle) {
   struct engine *engine = handle;
-  pthread_mutex_lock(&engine->config_lock);
+  mutex_lock(&engine->config_lock);
   struct config_ref *ref = config_ref_take(engine->config);
-  pthread_mutex_unlock(&engine->config_lock);
+  mutex_unlock(&engine->config_lock);
   return ref;
 }
 
@@ -53,11 +53,11 @@ static void poke(void *handle) { scheduler_poke(&((struct engine *)handle)->sche
 static struct driver *driver_for(void *handle, const struct plugin_config *plugin) {
   struct engine *engine = handle;
   struct driver *driver = NULL;
-  pthread_mutex_lock(&engine->drivers_lock);
+  mutex_lock(&engine->drivers_lock);
   for (size_t i = 0; i < engine->sink_count; i++)
     if (strcmp(engine->sinks[i].plugin->name, plugin->name) == 0)
       driver = engine->sinks[i].driver;
-  pthread_mutex_unlock(&engine->drivers_lock);
+  mutex_unlock(&engine->drivers_lock);
   return driver;
 }
 
@@ -96,9 +96,9 @@ static void take_seat(struct engine *engine, struct seat *seat) {
   count(&engine->metrics.drivers_replaced, 1);
   seat->coming = NULL;
   atomic_store(&engine->left_thread, true);
-  pthread_mutex_lock(&engine->drivers_lock);
+  mutex_lock(&engine->drivers_lock);
   seat->driver = fresh;
-  pthread_mutex_unlock(&engine->drivers_lock);
+  mutex_unlock(&engine->drivers_lock);
   if (seat->source)
     driver_abandon(old, &none, &none);
   else
@@ -175,12 +175,12 @@ static void watch(void *handle) {
   if (engine->store->statements)
     atomic_store(&engine->metrics.statements, atomic_load(engine->store->statements));
   follow_server(engine);
-  pthread_mutex_lock(&engine->watch_lock);
+  mutex_lock(&engine->watch_lock);
   if (!atomic_load(&engine->draining)) {
     watch_seats(engine, engine->sinks, engine->sink_count, limit_us);
     watch_seats(engine, engine->sources, engine->source_count, limit_us);
   }
-  pthread_mutex_unlock(&engine->watch_lock);
+  mutex_unlock(&engine->watch_lock);
 }
 
 /* At the start a plugin that cannot be made stops the daemon, and one that takes its time is waited for. */
@@ -221,9 +221,9 @@ static bool start_sources(struct engine *engine, struct err *err) {
     seat->source = &config->sources[i];
     if (!fill_seat(engine, seat, err))
       return false;
-    pthread_mutex_lock(&engine->drivers_lock); /* the admin listener looks at them already */
+    mutex_lock(&engine->drivers_lock); /* the admin listener looks at them already */
     engine->source_count++;
-    pthread_mutex_unlock(&engine->drivers_lock);
+    mutex_unlock(&engine->drivers_lock);
   }
   return true;
 }
@@ -329,9 +329,9 @@ bool engine_start(const struct store *store, struct config *config, struct engin
   name_instance(engine, config->engine.instance);
   if (store->identify)
     store->identify(store->self, engine->instance);
-  pthread_mutex_init(&engine->config_lock, NULL);
-  pthread_mutex_init(&engine->watch_lock, NULL);
-  pthread_mutex_init(&engine->drivers_lock, NULL);
+  mutex_init(&engine->config_lock);
+  mutex_init(&engine->watch_lock);
+  mutex_init(&engine->drivers_lock);
   leases_init(&engine->leases);
   engine->leases.owner = engine->instance;
   keeper_init(&engine->keeper);
@@ -363,10 +363,10 @@ bool engine_reload(struct engine *engine, struct config *next, struct err *err) 
     ref = config_ref_new(next);
   if (!ref)
     return err->text[0] ? false : err_set(err, 0, "out of memory for the new configuration");
-  pthread_mutex_lock(&engine->config_lock);
+  mutex_lock(&engine->config_lock);
   struct config_ref *former = engine->config;
   engine->config = config_ref_take(ref);
-  pthread_mutex_unlock(&engine->config_lock);
+  mutex_unlock(&engine->config_lock);
   config_ref_drop(former);
   engine->settler.rows = next->engine.settle_rows;
   engine->settler.delay_us = next->engine.settle_delay_ms * 1000;
@@ -377,31 +377,26 @@ bool engine_reload(struct engine *engine, struct config *next, struct err *err) 
 
 void engine_reload_refused(struct engine *engine) { count(&engine->metrics.reloads_refused, 1); }
 
-static void pause_us(int64_t us) {
-  struct timespec pause = {.tv_sec = us / 1000000, .tv_nsec = us % 1000000 * 1000};
-  nanosleep(&pause, NULL);
-}
-
 void engine_drain(struct engine *engine, int64_t timeout_ms) {
   int64_t deadline = clock_mono_us() + timeout_ms * 1000;
   atomic_store(&engine->draining, true);
   scheduler_drain(&engine->scheduler);
   while (atomic_load(&engine->scheduler.in_flight) > 0 && clock_mono_us() < deadline && !atomic_load(&engine->hurry))
-    pause_us(DRAIN_STEP_US);
+    thread_sleep(DRAIN_STEP_US);
 }
 
 void engine_hurry(struct engine *engine) { atomic_store(&engine->hurry, true); }
 
 /* No watch is under way any more, and none begins. */
 static void end_watch(struct engine *engine) {
-  pthread_mutex_lock(&engine->watch_lock);
+  mutex_lock(&engine->watch_lock);
   for (size_t i = 0; i < engine->sink_count; i++)
     if (engine->sinks[i].coming)
       driver_give_up(&engine->sinks[i].coming);
   for (size_t i = 0; i < engine->source_count; i++)
     if (engine->sources[i].coming)
       driver_give_up(&engine->sources[i].coming);
-  pthread_mutex_unlock(&engine->watch_lock);
+  mutex_unlock(&engine->watch_lock);
 }
 
 static void stop_sinks(struct engine *engine) {
@@ -448,7 +443,7 @@ static void free_drivers(struct engine *engine) {
 static void wait_for_rest(struct engine *engine) {
   scheduler_drain(&engine->scheduler);
   while (!atomic_load(&engine->scheduler.resting))
-    pause_us(DRAIN_STEP_US);
+    thread_sleep(DRAIN_STEP_US);
 }
 
 void engine_stop(struct engine *engine) {
@@ -480,9 +475,9 @@ void engine_free(struct engine **handle) {
   mailbox_destroy(&engine->scheduler.in);
   flight_table_free(&engine->flights);
   leases_destroy(&engine->leases);
-  pthread_mutex_destroy(&engine->drivers_lock);
-  pthread_mutex_destroy(&engine->watch_lock);
-  pthread_mutex_destroy(&engine->config_lock);
+  mutex_destroy(&engine->drivers_lock);
+  mutex_destroy(&engine->watch_lock);
+  mutex_destroy(&engine->config_lock);
   config_ref_drop(engine->config);
   config_ref_drop(engine->first);
   free(engine->sinks);

@@ -5,8 +5,7 @@
 #ifndef CORE_ENGINE_INTERNAL_H
 #define CORE_ENGINE_INTERNAL_H
 
-#include <pthread.h>
-
+#include "core/base/sync.h"
 #include "core/config_ref.h"
 #include "core/engine.h"
 #include "core/inbox.h"
@@ -31,7 +30,7 @@ struct engine {
   int64_t started_us;
   struct config_ref *first; /* plugin instances point into it */
 
-  pthread_mutex_t config_lock;
+  struct mutex config_lock;
   struct config_ref *config; /* the current one */
 
   struct engine_metrics metrics;
@@ -44,8 +43,8 @@ struct engine {
   struct inbox *inbox;
 
   struct log_repeat server_changed;
-  pthread_mutex_t watch_lock;   /* held while the keeper looks after the drivers, and never together with others */
-  pthread_mutex_t drivers_lock; /* a seat's driver changes under it */
+  struct mutex watch_lock;   /* held while the keeper looks after the drivers, and never together with others */
+  struct mutex drivers_lock; /* a seat's driver changes under it */
   struct seat *sinks;
   size_t sink_count;
   struct seat *sources;

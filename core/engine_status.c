@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "core/base/clock.h"
+#include "core/base/sync.h"
 #include "core/callback.h"
 #include "core/engine_internal.h"
 
@@ -67,12 +68,12 @@ static void describe_lane(const struct lane *lane, struct route_status *out) {
 
 static bool describe_routes(struct engine *engine, struct engine_status *out) {
   struct scheduler *s = &engine->scheduler;
-  pthread_mutex_lock(&s->lanes_lock);
+  mutex_lock(&s->lanes_lock);
   size_t lanes = HASH_COUNT(s->by_name);
   out->routes = calloc(lanes + 1, sizeof *out->routes);
   for (struct lane *lane = out->routes ? s->lanes : NULL; lane; lane = lane->next)
     describe_lane(lane, &out->routes[out->route_count++]);
-  pthread_mutex_unlock(&s->lanes_lock);
+  mutex_unlock(&s->lanes_lock);
   return out->routes != NULL;
 }
 
@@ -86,24 +87,24 @@ static void describe_driver(struct driver *driver, struct plugin_status *out) {
 }
 
 static bool describe_plugins(struct engine *engine, struct engine_status *out) {
-  pthread_mutex_lock(&engine->drivers_lock);
+  mutex_lock(&engine->drivers_lock);
   out->plugins = calloc(engine->sink_count + engine->source_count + 1, sizeof *out->plugins);
   for (size_t i = 0; out->plugins && i < engine->sink_count; i++)
     describe_driver(engine->sinks[i].driver, &out->plugins[out->plugin_count++]);
   for (size_t i = 0; out->plugins && i < engine->source_count; i++)
     describe_driver(engine->sources[i].driver, &out->plugins[out->plugin_count++]);
-  pthread_mutex_unlock(&engine->drivers_lock);
+  mutex_unlock(&engine->drivers_lock);
   return out->plugins != NULL;
 }
 
 static void describe_shards(struct engine *engine, struct engine_status *out) {
   struct leases *leases = &engine->leases;
-  pthread_mutex_lock(&leases->lock);
+  mutex_lock(&leases->lock);
   for (int i = 0; i < STORE_SHARDS_MAX; i++)
     if (leases->slot[i].epoch && i != SHARD_BOUND)
       out->shards[out->shard_count++] = (struct shard_status){
           .shard = (uint8_t)i, .epoch = leases->slot[i].epoch, .held = true, .leaving = leases->slot[i].leaving};
-  pthread_mutex_unlock(&leases->lock);
+  mutex_unlock(&leases->lock);
 }
 
 /* The name of a plugin instance that does not come back from a call; "" = none. */
@@ -112,13 +113,13 @@ static void find_hung(struct engine *engine, char name[64]) {
   int64_t limit_us = config->config->engine.hang_ms * 1000;
   config_ref_drop(config);
   name[0] = '\0';
-  pthread_mutex_lock(&engine->drivers_lock);
+  mutex_lock(&engine->drivers_lock);
   for (size_t i = 0; i < engine->sink_count + engine->source_count && !name[0]; i++) {
     const struct seat *seat = i < engine->sink_count ? &engine->sinks[i] : &engine->sources[i - engine->sink_count];
     if (driver_stuck(seat->driver, limit_us))
       snprintf(name, 64, "%s", seat->driver->name);
   }
-  pthread_mutex_unlock(&engine->drivers_lock);
+  mutex_unlock(&engine->drivers_lock);
 }
 
 static void describe_readiness(struct engine *engine, struct engine_status *out) {

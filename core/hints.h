@@ -11,10 +11,10 @@
 #ifndef CORE_HINTS_H
 #define CORE_HINTS_H
 
-#include <pthread.h>
 #include <stdatomic.h>
 #include <stdbool.h>
 
+#include "core/base/sync.h"
 #include "core/store.h"
 
 struct promised_row {
@@ -31,7 +31,7 @@ struct promise {
 };
 
 struct hints {
-  pthread_mutex_t lock;
+  struct mutex lock;
   struct promise fresh[STORE_HINTS_MAX];
   size_t fresh_count;
   bool general; /* something in whichever group: look */

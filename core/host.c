@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 #include "core/host.h"
 
-#include <pthread.h>
 #include <stdarg.h>
 #include <stdio.h>
 
 #include "core/base/clock.h"
 #include "core/base/log.h"
+#include "core/base/sync.h"
 #include "core/callback.h"
 #include "core/driver.h"
 #include "core/inbox.h"
@@ -34,12 +34,12 @@ static void host_complete(void *ctx, uint64_t token, const struct duebox_outcome
     host_hide(driver, &flight->task->view, flight->text + (flight->outcome.message - flight->text));
   /* Handed on after the current call, many at once: the driver thread comes back within its poll time-out. */
   struct flight_list straight = {0};
-  pthread_mutex_lock(&driver->own);
+  mutex_lock(&driver->own);
   flight_list_add(driver->abandoned ? &straight : &driver->done,
                   flight); /* nobody empties `done` of an abandoned one */
-  pthread_mutex_unlock(&driver->own);
+  mutex_unlock(&driver->own);
   mailbox_put(driver->env.settler, &straight);
-  if (!pthread_equal(pthread_self(), driver->thread))
+  if (!thread_is_caller(&driver->thread))
     driver->module->wakeup(driver->inst);
 }
 
@@ -54,9 +54,9 @@ static bool host_result(void *ctx, const struct duebox_record *record, uint64_t 
 /* Writes a line of a plugin's, within the quota of its instance. */
 static void say(struct driver *driver, enum log_level level, const char *id, const char *text) {
   uint64_t unsaid = 0;
-  pthread_mutex_lock(&driver->health_lock);
+  mutex_lock(&driver->health_lock);
   bool due = level == LOG_LEVEL_DEBUG || log_quota_due(&driver->said, clock_mono_us(), &unsaid);
-  pthread_mutex_unlock(&driver->health_lock);
+  mutex_unlock(&driver->health_lock);
   if (due && unsaid)
     log_write(level, id, "instance=%s %s unsaid=%llu", driver->name, text, (unsigned long long)unsaid);
   else if (due)
@@ -83,7 +83,7 @@ static void set_health(struct driver *driver, bool up, bool unread, const char *
   char text[sizeof driver->health];
   snprintf(text, sizeof text, "%s", said ? said : up ? "connected" : "down");
   host_hide(driver, NULL, text);
-  pthread_mutex_lock(&driver->health_lock);
+  mutex_lock(&driver->health_lock);
   bool changed = driver->up != up;
   driver->up = up;
   if (!unread)
@@ -93,7 +93,7 @@ static void set_health(struct driver *driver, bool up, bool unread, const char *
   if (changed && up)
     atomic_fetch_add(&driver->ups, 1);
   snprintf(driver->health, sizeof driver->health, "%s", text);
-  pthread_mutex_unlock(&driver->health_lock);
+  mutex_unlock(&driver->health_lock);
   if (changed && up && driver->env.reachable)
     driver->env.reachable(driver->env.engine);
   if (changed && up)

@@ -1,18 +1,17 @@
 /* SPDX-License-Identifier: MIT */
 #include "core/inbox_internal.h"
 
-#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/queue.h>
-#include <time.h>
 
 #include "core/aside.h"
 #include "core/base/clock.h"
 #include "core/base/log.h"
 #include "core/base/log_repeat.h"
 #include "core/base/random.h"
+#include "core/base/sync.h"
 #include "core/config_ref.h"
 #include "core/dead_log.h"
 #include "core/driver.h"
@@ -41,9 +40,9 @@ int64_t inbox_writing_us(const struct inbox *inbox, int64_t now_us) {
 }
 
 bool inbox_has_room(struct inbox *inbox) {
-  pthread_mutex_lock(&inbox->lock);
+  mutex_lock(&inbox->lock);
   bool room = inbox->count < RECORDS_MAX / 2 && inbox->bytes < BYTES_MAX / 2;
-  pthread_mutex_unlock(&inbox->lock);
+  mutex_unlock(&inbox->lock);
   return room;
 }
 
@@ -91,7 +90,7 @@ bool inbox_put(struct inbox *inbox, struct item *item) {
     inbox->tail = item;
     inbox->count++;
     inbox->bytes += item->result.body.len;
-    pthread_cond_signal(&inbox->filled);
+    cond_signal(&inbox->filled);
   }
   return room;
 }
@@ -107,9 +106,9 @@ bool inbox_offer(struct inbox *inbox, struct driver *driver, const struct duebox
   item->road.entry = item->source;
   item->truncated = record->truncated;
   item->full_len = record->full_len;
-  pthread_mutex_lock(&inbox->lock);
+  mutex_lock(&inbox->lock);
   bool taken = inbox_put(inbox, item);
-  pthread_mutex_unlock(&inbox->lock);
+  mutex_unlock(&inbox->lock);
   if (!taken)
     inbox_free_item(item);
   return taken;
@@ -117,14 +116,14 @@ bool inbox_offer(struct inbox *inbox, struct driver *driver, const struct duebox
 
 /* Tells whoever waits, acknowledges to the source, frees. */
 void inbox_finish(struct inbox *inbox, struct item *item, bool committed) {
-  pthread_mutex_lock(&inbox->lock);
+  mutex_lock(&inbox->lock);
   if (!item->aside.route) {
     inbox->count--;
     inbox->bytes -= item->result.body.len;
   }
   if (item->waiter)
     inbox_answer(inbox, item, committed);
-  pthread_mutex_unlock(&inbox->lock);
+  mutex_unlock(&inbox->lock);
   if (item->driver) {
     driver_ack(item->driver, item->cookie, committed);
     driver_resume(item->driver);
@@ -156,10 +155,10 @@ struct item *inbox_item_of(struct aside_entry *entry) {
 
 /* It leaves the inbox proper, where it took the room of others. */
 static void release_room(struct inbox *inbox, const struct item *item) {
-  pthread_mutex_lock(&inbox->lock);
+  mutex_lock(&inbox->lock);
   inbox->count--;
   inbox->bytes -= item->result.body.len;
-  pthread_mutex_unlock(&inbox->lock);
+  mutex_unlock(&inbox->lock);
   if (item->driver)
     driver_resume(item->driver);
 }
@@ -199,26 +198,21 @@ static bool put_aside(struct inbox *inbox, struct item *item, struct aside_entry
   return false;
 }
 
-static void wait_until(struct inbox *inbox, int64_t deadline_us) {
-  struct timespec until = {.tv_sec = deadline_us / 1000000, .tv_nsec = deadline_us % 1000000 * 1000};
-  pthread_cond_timedwait(&inbox->filled, &inbox->lock, &until);
-}
-
 static bool aside_is_due(const struct inbox *inbox) {
   return inbox->aside.count > 0 && clock_mono_us() >= inbox->aside_at_us;
 }
 
 /* The first new item; NULL when the inbox stops or it is time for those that were put aside. */
 static struct item *wait_for_item(struct inbox *inbox, bool *again) {
-  pthread_mutex_lock(&inbox->lock);
+  mutex_lock(&inbox->lock);
   *again = false;
   while (!inbox->stopping && !(*again = aside_is_due(inbox)) && !inbox->head)
     if (inbox->aside.count == 0)
-      pthread_cond_wait(&inbox->filled, &inbox->lock);
+      cond_wait(&inbox->filled, &inbox->lock);
     else
-      wait_until(inbox, inbox->aside_at_us);
+      (void)cond_wait_until(&inbox->filled, &inbox->lock, inbox->aside_at_us);
   struct item *item = inbox->stopping || *again ? NULL : inbox->head;
-  pthread_mutex_unlock(&inbox->lock);
+  mutex_unlock(&inbox->lock);
   return item;
 }
 
@@ -255,11 +249,11 @@ static size_t take_batch(struct inbox *inbox, struct item *items[BATCH_MAX]) {
         parse(inbox, item);
       if (!item->result.broken && same_id(items, n, item))
         break;
-      pthread_mutex_lock(&inbox->lock);
+      mutex_lock(&inbox->lock);
       struct item *next = inbox->head = item->next;
       if (!next)
         inbox->tail = NULL;
-      pthread_mutex_unlock(&inbox->lock);
+      mutex_unlock(&inbox->lock);
       struct aside_entry *first =
           item->result.broken ? NULL : aside_find(&inbox->aside, item->result.record.message_id);
       if (!first || !put_aside(inbox, item, first))
@@ -307,9 +301,9 @@ static void log_stray(struct inbox *inbox, const struct store_result *result) {
 }
 
 static bool stopping(struct inbox *inbox) {
-  pthread_mutex_lock(&inbox->lock);
+  mutex_lock(&inbox->lock);
   bool yes = inbox->stopping;
-  pthread_mutex_unlock(&inbox->lock);
+  mutex_unlock(&inbox->lock);
   return yes;
 }
 
@@ -328,11 +322,11 @@ static bool apply(struct inbox *inbox, struct store_session *ss, struct store_re
     count(&inbox->env.metrics->db_errors, 1);
     log_repeated(&inbox->trouble, LOG_LEVEL_WARN, "DUEBOX-RESULTS-WAIT", "results=%zu cannot be stored yet: %s", n,
                  err.text);
-    pthread_mutex_lock(&inbox->lock);
+    mutex_lock(&inbox->lock);
     int64_t deadline = clock_mono_us() + wait_us;
     while (!inbox->stopping && clock_mono_us() < deadline)
-      wait_until(inbox, deadline);
-    pthread_mutex_unlock(&inbox->lock);
+      (void)cond_wait_until(&inbox->filled, &inbox->lock, deadline);
+    mutex_unlock(&inbox->lock);
     if (stopping(inbox))
       return false;
     wait_us = wait_us * 2 < RETRY_MAX_US ? wait_us * 2 : RETRY_MAX_US;
@@ -453,21 +447,18 @@ static void work(struct inbox *inbox, struct store_session *ss) {
   free(results);
 }
 
-static void *run(void *arg) {
+static void run(void *arg) {
   struct inbox *inbox = arg;
-  pthread_setname_np(pthread_self(), "inbox");
   struct store_session *ss = NULL;
   struct err err = {0};
   while (inbox->env.store->ops->open(inbox->env.store->self, "results", &ss, &err) == STORE_REFUSED) {
     log_repeated(&inbox->trouble, LOG_LEVEL_ERROR, "DUEBOX-DB-REFUSED", "results: %s", err.text);
-    struct timespec pause = {.tv_sec = 1};
-    nanosleep(&pause, NULL);
+    thread_sleep(1000 * 1000);
     if (stopping(inbox))
-      return NULL;
+      return;
   }
   work(inbox, ss);
   inbox->env.store->ops->close(&ss);
-  return NULL;
 }
 
 struct inbox *inbox_start(const struct inbox_env *env, struct err *err) {
@@ -477,13 +468,9 @@ struct inbox *inbox_start(const struct inbox_env *env, struct err *err) {
     return NULL;
   }
   inbox->env = *env;
-  pthread_mutex_init(&inbox->lock, NULL);
-  pthread_condattr_t attr;
-  pthread_condattr_init(&attr);
-  pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
-  pthread_cond_init(&inbox->filled, &attr);
-  pthread_condattr_destroy(&attr);
-  if (pthread_create(&inbox->thread, NULL, run, inbox) == 0)
+  mutex_init(&inbox->lock);
+  cond_init(&inbox->filled);
+  if (thread_start(&inbox->thread, "inbox", run, inbox))
     return inbox;
   err_set(err, 0, "no thread for results: the process limit is reached");
   free(inbox);
@@ -493,11 +480,11 @@ struct inbox *inbox_start(const struct inbox_env *env, struct err *err) {
 void inbox_hold(struct inbox *inbox) { atomic_store(&inbox->on_hold, true); }
 
 void inbox_close(struct inbox *inbox) {
-  pthread_mutex_lock(&inbox->lock);
+  mutex_lock(&inbox->lock);
   inbox->stopping = true;
-  pthread_cond_broadcast(&inbox->filled);
-  pthread_mutex_unlock(&inbox->lock);
-  pthread_join(inbox->thread, NULL);
+  cond_broadcast(&inbox->filled);
+  mutex_unlock(&inbox->lock);
+  thread_join(&inbox->thread);
   for (struct aside_entry *entry; (entry = aside_pop(&inbox->aside));)
     inbox_finish(inbox, inbox_item_of(entry), false);
   while (inbox->head) {
@@ -512,7 +499,7 @@ void inbox_free(struct inbox **handle) {
   *handle = NULL;
   if (!inbox)
     return;
-  pthread_cond_destroy(&inbox->filled);
-  pthread_mutex_destroy(&inbox->lock);
+  cond_destroy(&inbox->filled);
+  mutex_destroy(&inbox->lock);
   free(inbox);
 }

@@ -15,7 +15,6 @@
 #define CORE_INBOX_H
 
 #include <duebox/plugin.h>
-#include <pthread.h>
 #include <stdbool.h>
 
 #include "core/base/attr.h"

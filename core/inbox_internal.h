@@ -11,6 +11,7 @@
 
 #include "core/aside.h"
 #include "core/base/log_repeat.h"
+#include "core/base/sync.h"
 #include "core/inbox.h"
 #include "core/record.h"
 
@@ -18,7 +19,7 @@
 struct waiter {
   LIST_ENTRY(waiter) link;
   struct item *item; /* until it is done; item->waiter is this one */
-  pthread_cond_t done_cond;
+  struct cond done_cond;
   bool held_up; /* its item is set aside, and not for a moment */
   bool done, committed;
   struct store_result *result;
@@ -47,14 +48,14 @@ struct item {
 
 struct inbox {
   struct inbox_env env;
-  pthread_mutex_t lock;
-  pthread_cond_t filled;
+  struct mutex lock;
+  struct cond filled;
   struct item *head, *tail;
   size_t count, bytes; /* of the items that have not been tried yet */
   LIST_HEAD(waiters, waiter) waiters;
   unsigned held_up; /* of them */
   bool stopping;
-  pthread_t thread;
+  struct thread thread;
   /* The inbox's thread. */
   struct aside aside;        /* items whose row somebody else holds */
   int64_t aside_at_us;       /* when to try them again */

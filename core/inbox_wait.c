@@ -4,12 +4,11 @@
  *
  * @thread any, under the inbox's lock, which is held for a few instructions
  */
-#include <errno.h>
 #include <stdio.h>
 #include <string.h>
-#include <time.h>
 
 #include "core/base/clock.h"
+#include "core/base/sync.h"
 #include "core/inbox_internal.h"
 
 enum {
@@ -47,7 +46,7 @@ static void send_away(struct inbox *inbox, struct waiter *waiter, const char *wh
   part(inbox, waiter);
   err_set(waiter->flaw, 0, "%s", why);
   waiter->done = true;
-  pthread_cond_signal(&waiter->done_cond);
+  cond_signal(&waiter->done_cond);
 }
 
 bool inbox_apply(struct inbox *inbox, const struct result_offer *offer, int64_t timeout_ms, struct store_result *result,
@@ -59,29 +58,24 @@ bool inbox_apply(struct inbox *inbox, const struct result_offer *offer, int64_t 
   item->result.replied = offer->replied;
   item->result.replayed = offer->replayed;
   struct waiter waiter = {.item = item, .result = result, .flaw = err};
-  pthread_condattr_t attr;
-  pthread_condattr_init(&attr);
-  pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
-  pthread_cond_init(&waiter.done_cond, &attr);
-  pthread_condattr_destroy(&attr);
+  cond_init(&waiter.done_cond);
   int64_t deadline = clock_mono_us() + timeout_ms * 1000;
-  struct timespec until = {.tv_sec = deadline / 1000000, .tv_nsec = deadline % 1000000 * 1000};
-  pthread_mutex_lock(&inbox->lock);
+  mutex_lock(&inbox->lock);
   bool welcome = may_wait(inbox, offer->road.message_id), taken = welcome && inbox_put(inbox, item);
   if (taken) {
     item->waiter = &waiter;
     LIST_INSERT_HEAD(&inbox->waiters, &waiter, link);
-    while (!waiter.done && pthread_cond_timedwait(&waiter.done_cond, &inbox->lock, &until) != ETIMEDOUT)
+    while (!waiter.done && cond_wait_until(&waiter.done_cond, &inbox->lock, deadline))
       ;
     if (!waiter.done)
       send_away(inbox, &waiter, "the database did not take it in time, and may still do");
   }
-  pthread_mutex_unlock(&inbox->lock);
+  mutex_unlock(&inbox->lock);
   if (!taken) {
     inbox_free_item(item);
     err_set(err, 0, "%s", welcome ? "too many results are waiting for the database" : row_in_use);
   }
-  pthread_cond_destroy(&waiter.done_cond);
+  cond_destroy(&waiter.done_cond);
   return waiter.committed;
 }
 
@@ -99,11 +93,11 @@ void inbox_answer(struct inbox *inbox, struct item *item, bool committed) {
   part(inbox, waiter);
   waiter->committed = committed;
   waiter->done = true;
-  pthread_cond_signal(&waiter->done_cond);
+  cond_signal(&waiter->done_cond);
 }
 
 void inbox_hold_up(struct inbox *inbox, struct item *item) {
-  pthread_mutex_lock(&inbox->lock);
+  mutex_lock(&inbox->lock);
   struct waiter *waiter = item->waiter;
   if (waiter && !waiter->held_up && inbox->held_up < HELD_UP_MAX) {
     waiter->held_up = true;
@@ -111,7 +105,7 @@ void inbox_hold_up(struct inbox *inbox, struct item *item) {
   } else if (waiter && !waiter->held_up) {
     send_away(inbox, waiter, row_in_use);
   }
-  pthread_mutex_unlock(&inbox->lock);
+  mutex_unlock(&inbox->lock);
 }
 
 /* Behind the first result of its task that is aside, those that came as it did: the one that says the same, or NULL.
@@ -136,7 +130,7 @@ bool inbox_join(struct inbox *inbox, struct item *item, struct aside_entry *firs
   struct item *same = item->driver ? NULL : find_same(first, item, &count);
   if (item->driver || (!same && count < OFFERED_PER_TASK))
     return false;
-  pthread_mutex_lock(&inbox->lock);
+  mutex_lock(&inbox->lock);
   struct waiter *waiter = item->waiter;
   if (waiter && same && !same->waiter) {
     item->waiter = NULL;
@@ -145,7 +139,7 @@ bool inbox_join(struct inbox *inbox, struct item *item, struct aside_entry *firs
   } else if (waiter) {
     send_away(inbox, waiter, row_in_use);
   }
-  pthread_mutex_unlock(&inbox->lock);
+  mutex_unlock(&inbox->lock);
   if (same)
     inbox_hold_up(inbox, same);
   inbox_finish(inbox, item, false);

@@ -4,10 +4,10 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 #include "core/base/clock.h"
 #include "core/base/log.h"
+#include "core/base/sync.h"
 #include "core/keeper_internal.h"
 
 enum {
@@ -32,28 +32,27 @@ bool keeper_ok(struct keeper *keeper, enum keeper_work work, enum store_status s
   if (status == STORE_OK)
     return true;
   count(&keeper->metrics->db_errors, 1);
-  pthread_mutex_lock(&keeper->lock);
+  mutex_lock(&keeper->lock);
   log_repeated(&keeper->trouble[work], LOG_LEVEL_WARN, troubles[work].id, "%s: %s", troubles[work].text, err->text);
-  pthread_mutex_unlock(&keeper->lock);
+  mutex_unlock(&keeper->lock);
   return false;
 }
 
 bool keeper_sleep(struct keeper *keeper, int64_t deadline_us) {
-  struct timespec until = {.tv_sec = deadline_us / 1000000, .tv_nsec = deadline_us % 1000000 * 1000};
-  pthread_mutex_lock(&keeper->lock);
+  mutex_lock(&keeper->lock);
   while (!keeper->stopping && clock_mono_us() < deadline_us)
-    pthread_cond_timedwait(&keeper->woken, &keeper->lock, &until);
+    (void)cond_wait_until(&keeper->woken, &keeper->lock, deadline_us);
   bool stop = keeper->stopping;
-  pthread_mutex_unlock(&keeper->lock);
+  mutex_unlock(&keeper->lock);
   return stop;
 }
 
 bool keeper_open(struct keeper *keeper, const char *name, struct store_session **ss) {
   struct err err = {0};
   while (keeper->store->ops->open(keeper->store->self, name, ss, &err) == STORE_REFUSED) {
-    pthread_mutex_lock(&keeper->lock);
+    mutex_lock(&keeper->lock);
     log_repeated(&keeper->refused, LOG_LEVEL_ERROR, "DUEBOX-DB-REFUSED", "keeper: %s", err.text);
-    pthread_mutex_unlock(&keeper->lock);
+    mutex_unlock(&keeper->lock);
     if (keeper_sleep(keeper, clock_mono_us() + WATCH_EVERY_US))
       return false;
   }
@@ -209,10 +208,10 @@ static void balance(struct keeper *keeper, int64_t lease_ms) {
   leave_beyond(keeper, share);
   set_gauge(&keeper->metrics->shards_held, (int64_t)mine);
   set_gauge(&keeper->metrics->shards_unowned, (int64_t)unowned);
-  pthread_mutex_lock(&keeper->lock);
+  mutex_lock(&keeper->lock);
   keeper->seen_shards = n > 0;
   keeper->alone = unowned == 0;
-  pthread_mutex_unlock(&keeper->lock);
+  mutex_unlock(&keeper->lock);
   if (mine != before || mine > share)
     keeper->shards_changed(keeper->engine);
 }
@@ -271,10 +270,10 @@ static void apply_route_settings(struct keeper *keeper) {
   const struct route_setting *settings = NULL;
   size_t n = 0;
   struct err err = {0};
-  pthread_mutex_lock(&keeper->lock);
+  mutex_lock(&keeper->lock);
   struct pause_request *requests = keeper->requests;
   keeper->requests = NULL;
-  pthread_mutex_unlock(&keeper->lock);
+  mutex_unlock(&keeper->lock);
   while (requests) {
     struct pause_request *request = requests;
     requests = request->next;
@@ -283,10 +282,10 @@ static void apply_route_settings(struct keeper *keeper) {
       free(request);
       continue;
     }
-    pthread_mutex_lock(&keeper->lock); /* again in a second */
+    mutex_lock(&keeper->lock); /* again in a second */
     request->next = keeper->requests;
     keeper->requests = request;
-    pthread_mutex_unlock(&keeper->lock);
+    mutex_unlock(&keeper->lock);
   }
   if (keeper_ok(keeper, KEEPER_ROUTES, keeper->store->ops->route_settings(keeper->ss, &settings, &n, &err), &err))
     keeper->route_setting(keeper->engine, settings, n);
@@ -305,11 +304,10 @@ static void say_goodbye(struct keeper *keeper) {
   (void)keeper_ok(keeper, KEEPER_SHARDS, keeper->store->ops->leave(keeper->ss, keeper->me.id, &err), &err);
 }
 
-static void *run(void *arg) {
+static void run(void *arg) {
   struct keeper *keeper = arg;
-  pthread_setname_np(pthread_self(), "keeper");
   if (!keeper_open(keeper, "keeper", &keeper->ss))
-    return NULL;
+    return;
   int64_t now;
   do {
     struct config_ref *config = keeper->config(keeper->engine);
@@ -325,40 +323,39 @@ static void *run(void *arg) {
   } while (!keeper_sleep(keeper, now));
   say_goodbye(keeper);
   keeper->store->ops->close(&keeper->ss);
-  return NULL;
 }
 
 void keeper_init(struct keeper *keeper) {
-  pthread_mutex_init(&keeper->lock, NULL);
-  pthread_condattr_t attr;
-  pthread_condattr_init(&attr);
-  pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
-  pthread_cond_init(&keeper->woken, &attr);
-  pthread_condattr_destroy(&attr);
+  mutex_init(&keeper->lock);
+  cond_init(&keeper->woken);
 }
 
 bool keeper_start(struct keeper *keeper, struct err *err) {
-  static void *(*const threads[KEEPER_THREADS])(void *) = {keeper_renews, run, keeper_keeps_house};
+  static const struct {
+    const char *name;
+    thread_fn *run;
+  } threads[KEEPER_THREADS] = {{"leases", keeper_renews}, {"keeper", run}, {"housekeeper", keeper_keeps_house}};
   for (; keeper->running < KEEPER_THREADS; keeper->running++)
-    if (pthread_create(&keeper->threads[keeper->running], NULL, threads[keeper->running], keeper) != 0)
+    if (!thread_start(&keeper->threads[keeper->running], threads[keeper->running].name, threads[keeper->running].run,
+                      keeper))
       return err_set(err, 0, "no thread for the keeper of leases: the process limit is reached");
   return true;
 }
 
 void keeper_stop(struct keeper *keeper) {
-  pthread_mutex_lock(&keeper->lock);
+  mutex_lock(&keeper->lock);
   keeper->stopping = true;
-  pthread_cond_broadcast(&keeper->woken);
-  pthread_mutex_unlock(&keeper->lock);
+  cond_broadcast(&keeper->woken);
+  mutex_unlock(&keeper->lock);
   for (unsigned i = 0; i < keeper->running; i++)
-    pthread_join(keeper->threads[i], NULL);
+    thread_join(&keeper->threads[i]);
   while (keeper->requests) {
     struct pause_request *request = keeper->requests;
     keeper->requests = request->next;
     free(request);
   }
-  pthread_cond_destroy(&keeper->woken);
-  pthread_mutex_destroy(&keeper->lock);
+  cond_destroy(&keeper->woken);
+  mutex_destroy(&keeper->lock);
 }
 
 void keeper_pause_route(struct keeper *keeper, const char *route, const char *actor, const char *reason,
@@ -373,15 +370,15 @@ void keeper_pause_route(struct keeper *keeper, const char *route, const char *ac
   snprintf(request->actor, sizeof request->actor, "%s", actor);
   request->setting.paused = true;
   request->setting.changed_us = since_us;
-  pthread_mutex_lock(&keeper->lock);
+  mutex_lock(&keeper->lock);
   request->next = keeper->requests;
   keeper->requests = request;
-  pthread_mutex_unlock(&keeper->lock);
+  mutex_unlock(&keeper->lock);
 }
 
 bool keeper_ready(struct keeper *keeper) {
-  pthread_mutex_lock(&keeper->lock);
+  mutex_lock(&keeper->lock);
   bool ready = keeper->seen_shards && keeper->alone;
-  pthread_mutex_unlock(&keeper->lock);
+  mutex_unlock(&keeper->lock);
   return ready;
 }

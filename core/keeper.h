@@ -13,13 +13,13 @@
 #ifndef CORE_KEEPER_H
 #define CORE_KEEPER_H
 
-#include <pthread.h>
 #include <stdatomic.h>
 #include <stdbool.h>
 
 #include "core/base/attr.h"
 #include "core/base/err.h"
 #include "core/base/log_repeat.h"
+#include "core/base/sync.h"
 #include "core/config_ref.h"
 #include "core/expiry.h"
 #include "core/leases.h"
@@ -65,10 +65,10 @@ struct keeper {
   void *engine;
   bool on_hold; /* no house is kept: nothing expires, nothing old is deleted */
 
-  pthread_t threads[KEEPER_THREADS];
+  struct thread threads[KEEPER_THREADS];
   unsigned running;
-  pthread_mutex_t lock; /* guards what follows */
-  pthread_cond_t woken;
+  struct mutex lock; /* guards what follows */
+  struct cond woken;
   bool stopping;
   bool alone; /* the shards seen last were all ours or all held by others: we are ready */
   bool seen_shards;

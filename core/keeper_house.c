@@ -34,12 +34,11 @@ static void put_row_ids_right(struct keeper *keeper, struct store_session *ss) {
                                      "(error 1467): its rows have ordinary ids now, and INSERTs go on");
 }
 
-void *keeper_keeps_house(void *arg) {
+void keeper_keeps_house(void *arg) {
   struct keeper *keeper = arg;
   struct store_session *ss = NULL;
-  pthread_setname_np(pthread_self(), "housekeeper");
   if (keeper->on_hold || !keeper_open(keeper, "housekeeper", &ss))
-    return NULL;
+    return;
   int64_t housekeep_at = 0;
   keeper->expiry = (struct expiry){.store = keeper->store,
                                    .leases = keeper->leases,
@@ -56,5 +55,4 @@ void *keeper_keeps_house(void *arg) {
     config_ref_drop(config);
   } while (!keeper_sleep(keeper, clock_mono_us() + ROUND_EVERY_US));
   keeper->store->ops->close(&ss);
-  return NULL;
 }

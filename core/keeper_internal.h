@@ -8,8 +8,8 @@
 #include "core/keeper.h"
 
 /* The threads. */
-void *keeper_renews(void *keeper);
-void *keeper_keeps_house(void *keeper);
+void keeper_renews(void *keeper);
+void keeper_keeps_house(void *keeper);
 
 /* Whether a call of the store has succeeded; counts and logs it otherwise. */
 bool keeper_ok(struct keeper *keeper, enum keeper_work work, enum store_status status, const struct err *err);

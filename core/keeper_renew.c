@@ -52,12 +52,11 @@ static bool renew(struct keeper *keeper, struct store_session *ss, int64_t lease
   return agree;
 }
 
-void *keeper_renews(void *arg) {
+void keeper_renews(void *arg) {
   struct keeper *keeper = arg;
   struct store_session *ss = NULL;
-  pthread_setname_np(pthread_self(), "leases");
   if (!keeper_open(keeper, "leases", &ss))
-    return NULL;
+    return;
   int64_t next_us;
   do {
     struct config_ref *config = keeper->config(keeper->engine);
@@ -68,5 +67,4 @@ void *keeper_renews(void *arg) {
       (void)renew(keeper, ss, lease_ms);
   } while (!keeper_sleep(keeper, later(next_us, clock_mono_us())));
   keeper->store->ops->close(&ss);
-  return NULL;
 }

@@ -9,7 +9,6 @@
 #ifndef CORE_LANE_H
 #define CORE_LANE_H
 
-#include <pthread.h>
 #include <stdatomic.h>
 #include <stdbool.h>
 

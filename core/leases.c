@@ -8,12 +8,12 @@ enum { JUMP_US = 500 * 1000 }; /* less is a busy machine, or a clock that is sle
 
 void leases_init(struct leases *leases) {
   memset(leases, 0, sizeof *leases);
-  pthread_mutex_init(&leases->lock, NULL);
+  mutex_init(&leases->lock);
   leases->slot[SHARD_BOUND].epoch = 1; /* safe from our first sign of life on */
   atomic_store(&leases->epoch[SHARD_BOUND], 1);
 }
 
-void leases_destroy(struct leases *leases) { pthread_mutex_destroy(&leases->lock); }
+void leases_destroy(struct leases *leases) { mutex_destroy(&leases->lock); }
 
 /* Under the lock. */
 static void set_safe(struct leases *leases, uint8_t shard, struct instant sent, int64_t for_us) {
@@ -25,60 +25,60 @@ static void set_safe(struct leases *leases, uint8_t shard, struct instant sent, 
 
 void leases_gain(struct leases *leases, uint8_t shard, uint64_t epoch, struct instant sent, int64_t for_us,
                  bool cautious) {
-  pthread_mutex_lock(&leases->lock);
+  mutex_lock(&leases->lock);
   leases->slot[shard] = (struct lease_slot){.epoch = epoch, .cautious = cautious};
   atomic_store(&leases->epoch[shard], epoch);
   set_safe(leases, shard, sent, for_us);
-  pthread_mutex_unlock(&leases->lock);
+  mutex_unlock(&leases->lock);
 }
 
 void leases_renewed(struct leases *leases, struct shard_lease lease, struct instant sent, int64_t for_us) {
-  pthread_mutex_lock(&leases->lock);
+  mutex_lock(&leases->lock);
   if (leases->slot[lease.shard].epoch == lease.epoch)
     set_safe(leases, lease.shard, sent, for_us);
-  pthread_mutex_unlock(&leases->lock);
+  mutex_unlock(&leases->lock);
 }
 
 bool leases_lose(struct leases *leases, struct shard_lease lease) {
-  pthread_mutex_lock(&leases->lock);
+  mutex_lock(&leases->lock);
   bool ours = leases->slot[lease.shard].epoch == lease.epoch;
   if (ours) {
     leases->slot[lease.shard] = (struct lease_slot){0};
     atomic_store(&leases->safe_until_us[lease.shard], 0);
     atomic_store(&leases->epoch[lease.shard], 0);
   }
-  pthread_mutex_unlock(&leases->lock);
+  mutex_unlock(&leases->lock);
   return ours;
 }
 
 void leases_doubt(struct leases *leases, int64_t now_boot_us) {
-  pthread_mutex_lock(&leases->lock);
+  mutex_lock(&leases->lock);
   atomic_store(&leases->doubt_us, now_boot_us);
   for (int i = 0; i < STORE_SHARDS_MAX; i++)
     atomic_store(&leases->safe_until_us[i], 0);
-  pthread_mutex_unlock(&leases->lock);
+  mutex_unlock(&leases->lock);
 }
 
 void leases_leave(struct leases *leases, uint8_t shard, int64_t now_us) {
-  pthread_mutex_lock(&leases->lock);
+  mutex_lock(&leases->lock);
   leases->slot[shard].leaving = true;
   leases->slot[shard].leaving_us = now_us;
-  pthread_mutex_unlock(&leases->lock);
+  mutex_unlock(&leases->lock);
 }
 
 void leases_stay(struct leases *leases, int64_t now_us, int64_t limit_us) {
-  pthread_mutex_lock(&leases->lock);
+  mutex_lock(&leases->lock);
   for (int i = 0; i < SHARD_BOUND; i++)
     if (leases->slot[i].leaving && now_us - leases->slot[i].leaving_us > limit_us) {
       leases->slot[i].leaving = leases->slot[i].quiet = false;
       leases->slot[i].rest_until_us = now_us + 10 * limit_us;
     }
-  pthread_mutex_unlock(&leases->lock);
+  mutex_unlock(&leases->lock);
 }
 
 bool leases_idlest(struct leases *leases, int64_t now_us, uint8_t *shard) {
   int_fast32_t least = INT_FAST32_MAX;
-  pthread_mutex_lock(&leases->lock);
+  mutex_lock(&leases->lock);
   for (int i = 0; i < SHARD_BOUND; i++) {
     int_fast32_t in_flight = atomic_load(&leases->in_flight[i]);
     if (leases->slot[i].epoch && !leases->slot[i].leaving && in_flight < least &&
@@ -87,54 +87,54 @@ bool leases_idlest(struct leases *leases, int64_t now_us, uint8_t *shard) {
       *shard = (uint8_t)i;
     }
   }
-  pthread_mutex_unlock(&leases->lock);
+  mutex_unlock(&leases->lock);
   return least < INT_FAST32_MAX;
 }
 
 size_t leases_staying(struct leases *leases) {
   size_t n = 0;
-  pthread_mutex_lock(&leases->lock);
+  mutex_lock(&leases->lock);
   for (int i = 0; i < SHARD_BOUND; i++)
     n += leases->slot[i].epoch && !leases->slot[i].leaving;
-  pthread_mutex_unlock(&leases->lock);
+  mutex_unlock(&leases->lock);
   return n;
 }
 
 bool leases_may_give_back(struct leases *leases, uint8_t shard) {
-  pthread_mutex_lock(&leases->lock);
+  mutex_lock(&leases->lock);
   const struct lease_slot *slot = &leases->slot[shard];
   bool may = slot->epoch && slot->leaving && slot->quiet && atomic_load(&leases->in_flight[shard]) == 0;
-  pthread_mutex_unlock(&leases->lock);
+  mutex_unlock(&leases->lock);
   return may;
 }
 
 void leases_view(struct leases *leases, struct lease_slot view[STORE_SHARDS_MAX]) {
-  pthread_mutex_lock(&leases->lock);
+  mutex_lock(&leases->lock);
   for (int i = 0; i < STORE_SHARDS_MAX; i++)
     leases->slot[i].quiet = leases->slot[i].leaving;
   memcpy(view, leases->slot, sizeof leases->slot);
-  pthread_mutex_unlock(&leases->lock);
+  mutex_unlock(&leases->lock);
 }
 
 void leases_calm(struct leases *leases, uint8_t shard) {
-  pthread_mutex_lock(&leases->lock);
+  mutex_lock(&leases->lock);
   leases->slot[shard].cautious = false;
-  pthread_mutex_unlock(&leases->lock);
+  mutex_unlock(&leases->lock);
 }
 
 void leases_worry(struct leases *leases, uint8_t shard) {
-  pthread_mutex_lock(&leases->lock);
+  mutex_lock(&leases->lock);
   leases->slot[shard].cautious = leases->slot[shard].epoch != 0;
-  pthread_mutex_unlock(&leases->lock);
+  mutex_unlock(&leases->lock);
 }
 
 size_t leases_held(struct leases *leases, struct shard_lease out[STORE_SHARDS_MAX]) {
   size_t n = 0;
-  pthread_mutex_lock(&leases->lock);
+  mutex_lock(&leases->lock);
   for (int i = 0; i < STORE_SHARDS_MAX; i++)
     if (leases->slot[i].epoch)
       out[n++] = (struct shard_lease){.shard = (uint8_t)i, .epoch = leases->slot[i].epoch, .owner = leases->owner};
-  pthread_mutex_unlock(&leases->lock);
+  mutex_unlock(&leases->lock);
   return n;
 }
 

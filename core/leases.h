@@ -16,12 +16,12 @@
 #ifndef CORE_LEASES_H
 #define CORE_LEASES_H
 
-#include <pthread.h>
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <stdint.h>
 
 #include "core/base/clock.h"
+#include "core/base/sync.h"
 #include "core/store.h"
 
 struct lease_slot {
@@ -34,8 +34,8 @@ struct lease_slot {
 };
 
 struct leases {
-  const char *owner;    /* this instance; set before any shard is gained */
-  pthread_mutex_t lock; /* guards slot[] */
+  const char *owner; /* this instance; set before any shard is gained */
+  struct mutex lock; /* guards slot[] */
   struct lease_slot slot[STORE_SHARDS_MAX];
   atomic_int_fast64_t safe_until_us[STORE_SHARDS_MAX]; /* boot time; 0 = not ours, or in doubt */
   atomic_int_fast64_t skew_us[STORE_SHARDS_MAX];       /* boot time less monotonic time when it was renewed */

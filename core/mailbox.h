@@ -7,15 +7,15 @@
 #ifndef CORE_MAILBOX_H
 #define CORE_MAILBOX_H
 
-#include <pthread.h>
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "core/base/sync.h"
 #include "core/flight.h"
 
 struct mailbox {
-  pthread_mutex_t lock;
-  pthread_cond_t filled; /* waits by the monotonic clock */
+  struct mutex lock;
+  struct cond filled; /* waits by the monotonic clock */
   struct flight_list list;
   bool poked;
 };

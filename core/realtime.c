@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <pthread.h>
 #include <string.h>
+#include <sys/prctl.h>
 
 #include "core/base/log.h"
 
@@ -32,3 +33,5 @@ void realtime_thread(bool wanted, const char *name) {
              "RestrictRealtime=no and SystemCallFilter=sched_setscheduler in the service, or with ulimit -r %d",
              name, strerror(failed), PRIORITY, PRIORITY);
 }
+
+void realtime_punctual(void) { (void)prctl(PR_SET_TIMERSLACK, 1UL); /* ns */ }

@@ -4,11 +4,11 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/prctl.h>
 #include <time.h>
 
 #include "core/base/clock.h"
 #include "core/base/log.h"
+#include "core/base/sync.h"
 #include "core/realtime.h"
 
 enum {
@@ -355,14 +355,13 @@ static bool open_session(struct scheduler *s) {
   return true;
 }
 
-static void *run(void *arg) {
+static void run(void *arg) {
   struct scheduler *s = arg;
-  pthread_setname_np(pthread_self(), "scheduler");
   realtime_thread(s->realtime, "scheduler");
-  prctl(PR_SET_TIMERSLACK, 1UL); /* ns; 50 us by default, which due times would pay */
+  realtime_punctual();
   if (!open_session(s)) {
     atomic_store(&s->resting, true);
-    return NULL;
+    return;
   }
   struct flight_list settled = {0};
   while (!atomic_load(&s->stopping)) {
@@ -374,24 +373,19 @@ static void *run(void *arg) {
   flight_list_join(&settled, &s->early); /* never sent: they stay in the table */
   scheduler_arrivals(s, &settled);
   s->store->ops->close(&s->ss);
-  return NULL;
 }
 
 bool scheduler_start(struct scheduler *s, struct err *err) {
-  pthread_mutex_init(&s->ask_lock, NULL);
-  pthread_mutex_init(&s->lanes_lock, NULL);
-  pthread_mutex_init(&s->hints.lock, NULL);
-  pthread_condattr_t attr;
-  pthread_condattr_init(&attr);
-  pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
-  pthread_cond_init(&s->answered, &attr);
-  pthread_condattr_destroy(&attr);
+  mutex_init(&s->ask_lock);
+  mutex_init(&s->lanes_lock);
+  mutex_init(&s->hints.lock);
+  cond_init(&s->answered);
   atomic_store(&s->db_offset_us, clock_wall_us() - clock_mono_us());
   s->next_config = s->config;
   s->config = NULL;
   scheduler_configure(s);
   s->accepts = true;
-  if (pthread_create(&s->thread, NULL, run, s) == 0)
+  if (thread_start(&s->thread, "scheduler", run, s))
     return true;
   s->accepts = false;
   return err_set(err, 0, "no thread for the scheduler: the process limit is reached");
@@ -409,13 +403,13 @@ void scheduler_drain(struct scheduler *s) {
 
 void scheduler_stop(struct scheduler *s) {
   bool ran = s->accepts;
-  pthread_mutex_lock(&s->ask_lock);
+  mutex_lock(&s->ask_lock);
   s->accepts = false;
-  pthread_mutex_unlock(&s->ask_lock);
+  mutex_unlock(&s->ask_lock);
   atomic_store(&s->stopping, true);
   mailbox_poke(&s->in);
   if (ran)
-    pthread_join(s->thread, NULL);
+    thread_join(&s->thread);
   scheduler_refuse_commands(s);
   HASH_CLEAR(hh, s->by_name);
   while (s->lanes) {
@@ -442,7 +436,7 @@ void scheduler_stop(struct scheduler *s) {
     free(s->replacements);
     s->replacements = next;
   }
-  pthread_cond_destroy(&s->answered);
-  pthread_mutex_destroy(&s->ask_lock);
-  pthread_mutex_destroy(&s->lanes_lock);
+  cond_destroy(&s->answered);
+  mutex_destroy(&s->ask_lock);
+  mutex_destroy(&s->lanes_lock);
 }

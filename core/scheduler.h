@@ -13,11 +13,11 @@
 #ifndef CORE_SCHEDULER_H
 #define CORE_SCHEDULER_H
 
-#include <pthread.h>
 #include <stdatomic.h>
 #include <stdbool.h>
 
 #include "core/base/log_repeat.h"
+#include "core/base/sync.h"
 #include "core/config_ref.h"
 #include "core/engine.h"
 #include "core/flight.h"
@@ -59,7 +59,7 @@ struct scheduler {
   bool realtime;        /* as configured; core/realtime.h */
 
   struct mailbox in; /* settled flights; the engine's to init and destroy: the settler knows it before we start */
-  pthread_t thread;
+  struct thread thread;
   atomic_bool stopping, draining;
   atomic_bool on_hold;  /* set before there are leases: it looks, and neither reads nor changes anything by itself */
   atomic_bool resting;  /* it has seen `draining` and reads no more; also when its thread is over */
@@ -67,8 +67,8 @@ struct scheduler {
   atomic_int_fast64_t in_flight;
   atomic_int_fast64_t db_offset_us; /* database clock minus monotonic clock */
 
-  pthread_mutex_t ask_lock;
-  pthread_cond_t answered;
+  struct mutex ask_lock;
+  struct cond answered;
   struct asked *asked;
   struct config_ref *next_config; /* a reload on its way in; under ask_lock */
   bool accepts;                   /* commands: the thread runs */
@@ -77,9 +77,9 @@ struct scheduler {
   bool settings_came; /* once at least */
   struct replacement *replacements;
 
-  pthread_mutex_t lanes_lock; /* lanes: the list grows, and what status shows, under this */
-  struct lane *lanes;         /* in order of making */
-  struct lane *strangers;     /* one lane for unknown routes beyond STRANGERS_MAX; among lanes */
+  struct mutex lanes_lock; /* lanes: the list grows, and what status shows, under this */
+  struct lane *lanes;      /* in order of making */
+  struct lane *strangers;  /* one lane for unknown routes beyond STRANGERS_MAX; among lanes */
   size_t stranger_count;
   struct lane *by_name; /* uthash over the same lanes */
   size_t target_count;  /* targets in trouble, of all lanes */

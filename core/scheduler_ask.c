@@ -5,11 +5,10 @@
  * The scheduler is the only reader of its shards, so between its reads a row is either in flight, and the command is
  * told so, or it cannot leave before the command's statement has committed.
  */
-#include <errno.h>
 #include <string.h>
-#include <time.h>
 
 #include "core/base/clock.h"
+#include "core/base/sync.h"
 #include "core/scheduler.h"
 
 static enum command_answer failed(struct asked *asked, const struct err *err) {
@@ -51,20 +50,20 @@ static enum command_answer run_command(struct scheduler *s, struct asked *asked)
 }
 
 static struct asked *take_asked(struct scheduler *s) {
-  pthread_mutex_lock(&s->ask_lock);
+  mutex_lock(&s->ask_lock);
   struct asked *asked = s->asked;
   if (asked)
     s->asked = asked->next;
-  pthread_mutex_unlock(&s->ask_lock);
+  mutex_unlock(&s->ask_lock);
   return asked;
 }
 
 static void answer(struct scheduler *s, struct asked *asked, enum command_answer with) {
-  pthread_mutex_lock(&s->ask_lock);
+  mutex_lock(&s->ask_lock);
   asked->answer = with;
   asked->done = true;
-  pthread_cond_broadcast(&s->answered);
-  pthread_mutex_unlock(&s->ask_lock);
+  cond_broadcast(&s->answered);
+  mutex_unlock(&s->ask_lock);
 }
 
 void scheduler_run_commands(struct scheduler *s) {
@@ -95,10 +94,9 @@ enum command_answer scheduler_ask(struct scheduler *s, const struct task_command
                                   struct err *err) {
   struct asked asked = {.command = command};
   int64_t deadline = clock_mono_us() + timeout_ms * 1000;
-  struct timespec until = {.tv_sec = deadline / 1000000, .tv_nsec = deadline % 1000000 * 1000};
-  pthread_mutex_lock(&s->ask_lock);
+  mutex_lock(&s->ask_lock);
   if (!s->accepts) {
-    pthread_mutex_unlock(&s->ask_lock);
+    mutex_unlock(&s->ask_lock);
     err_set(err, 0, "the daemon is stopping; nothing was changed");
     return COMMAND_FAILED;
   }
@@ -109,14 +107,14 @@ enum command_answer scheduler_ask(struct scheduler *s, const struct task_command
   mailbox_poke(&s->in);
   bool withdrawn = false;
   while (!asked.done && !withdrawn)
-    if (pthread_cond_timedwait(&s->answered, &s->ask_lock, &until) == ETIMEDOUT && !asked.done) {
+    if (!cond_wait_until(&s->answered, &s->ask_lock, deadline) && !asked.done) {
       withdrawn = withdraw(s, &asked);
       if (!withdrawn) { /* it runs now: its statement has time-outs of its own */
         while (!asked.done)
-          pthread_cond_wait(&s->answered, &s->ask_lock);
+          cond_wait(&s->answered, &s->ask_lock);
       }
     }
-  pthread_mutex_unlock(&s->ask_lock);
+  mutex_unlock(&s->ask_lock);
   if (withdrawn) {
     err_set(err, 0, "the database was busy for too long; nothing was changed");
     return COMMAND_FAILED;

@@ -13,6 +13,7 @@
 
 #include "core/base/clock.h"
 #include "core/base/log.h"
+#include "core/base/sync.h"
 #include "core/reader.h"
 #include "core/rules.h"
 
@@ -44,12 +45,12 @@ static void log_resumed(const struct lane *lane) {
 
 void scheduler_forget_trouble(struct scheduler *s, struct lane *lane) {
   bool was = health_suspended(&lane->health);
-  pthread_mutex_lock(&s->lanes_lock);
+  mutex_lock(&s->lanes_lock);
   lane->health = (struct health){0};
   lane->instance_down = false;
   targets_clear(&lane->targets, &s->target_count);
   lane_limit(lane);
-  pthread_mutex_unlock(&s->lanes_lock);
+  mutex_unlock(&s->lanes_lock);
   if (was)
     log_info("DUEBOX-ROUTE-RESUMED", "route=%s it is tried anew, since it leads elsewhere or somebody resumed it",
              lane->name);
@@ -57,13 +58,13 @@ void scheduler_forget_trouble(struct scheduler *s, struct lane *lane) {
 
 static void suspend_lane(struct scheduler *s, struct lane *lane, const struct flight *flight) {
   const struct health_trouble trouble = trouble_of(flight);
-  pthread_mutex_lock(&s->lanes_lock);
+  mutex_lock(&s->lanes_lock);
   bool fresh = health_down(&lane->health, &trouble, clock_mono_us());
   lane->instance_down = flight->outcome.scope == DUEBOX_SCOPE_INSTANCE;
   if (fresh && lane->driver)
     lane->ups_seen = atomic_load(&lane->driver->ups);
   lane_limit(lane);
-  pthread_mutex_unlock(&s->lanes_lock);
+  mutex_unlock(&s->lanes_lock);
   if (fresh)
     log_suspended(lane, flight);
 }
@@ -72,11 +73,11 @@ static void lane_answered(struct scheduler *s, struct lane *lane, bool success) 
   int64_t ramp = lane->health.ramp;
   if (health_untroubled(&lane->health))
     return;
-  pthread_mutex_lock(&s->lanes_lock);
+  mutex_lock(&s->lanes_lock);
   bool resumed = health_answered(&lane->health, success, concurrency(lane));
   if (resumed || ramp != lane->health.ramp)
     lane_limit(lane);
-  pthread_mutex_unlock(&s->lanes_lock);
+  mutex_unlock(&s->lanes_lock);
   if (resumed)
     log_resumed(lane);
 }
@@ -87,14 +88,14 @@ static void lane_refused(struct scheduler *s, const struct flight *flight) {
   const struct health_trouble trouble = trouble_of(flight);
   int64_t now = clock_mono_us();
   bool was = health_suspended(&lane->health);
-  pthread_mutex_lock(&s->lanes_lock);
+  mutex_lock(&s->lanes_lock);
   if (trouble.retry_after_ms > 0)
     (void)health_hold(&lane->health, &trouble, now);
   else
     (void)health_refused(&lane->health, &trouble, (uint32_t)lane->route->breaker, concurrency(lane), now);
   lane->instance_down = false;
   lane_limit(lane);
-  pthread_mutex_unlock(&s->lanes_lock);
+  mutex_unlock(&s->lanes_lock);
   bool is = health_suspended(&lane->health);
   if (is && !was)
     log_suspended(lane, flight);
@@ -105,13 +106,13 @@ static void lane_refused(struct scheduler *s, const struct flight *flight) {
 static void lane_gone(struct scheduler *s, const struct flight *flight) {
   struct lane *lane = flight->lane;
   const struct duebox_outcome *outcome = &flight->outcome;
-  pthread_mutex_lock(&s->lanes_lock);
+  mutex_lock(&s->lanes_lock);
   lane->paused = lane->gone = true;
   lane->gone_us = flight->handed_us + atomic_load_explicit(&s->db_offset_us, memory_order_relaxed);
   lane_limit(lane);
   snprintf(lane->pause_reason, sizeof lane->pause_reason, "%s",
            outcome->message ? outcome->message : "the destination is gone");
-  pthread_mutex_unlock(&s->lanes_lock);
+  mutex_unlock(&s->lanes_lock);
   s->route_gone(s->engine, lane->name, lane->pause_reason, lane->gone_us);
 }
 
@@ -129,10 +130,10 @@ void scheduler_follow_plugins(struct scheduler *s) {
       continue;
     driver_health(lane->driver, &up, text);
     lane->ups_seen = ups;
-    pthread_mutex_lock(&s->lanes_lock);
+    mutex_lock(&s->lanes_lock);
     bool resumed = up && health_reachable(&lane->health, concurrency(lane));
     lane_limit(lane);
-    pthread_mutex_unlock(&s->lanes_lock);
+    mutex_unlock(&s->lanes_lock);
     if (resumed)
       log_resumed(lane);
   }
@@ -165,7 +166,7 @@ static void target_trouble(struct scheduler *s, const struct flight *flight) {
   size_t len = target_name(lane->route, &flight->task->view, name);
   struct health_trouble trouble = trouble_of(flight);
   int64_t now = clock_mono_us();
-  pthread_mutex_lock(&s->lanes_lock);
+  mutex_lock(&s->lanes_lock);
   struct target *target = targets_make(&lane->targets, name, len, now, &s->target_count);
   bool fresh = false;
   if (target) {
@@ -185,7 +186,7 @@ static void target_trouble(struct scheduler *s, const struct flight *flight) {
     if (fresh)
       snprintf(target->message_id, sizeof target->message_id, "%s", flight->task->view.message_id);
   }
-  pthread_mutex_unlock(&s->lanes_lock);
+  mutex_unlock(&s->lanes_lock);
   if (fresh)
     log_target(lane, target);
 }
@@ -199,9 +200,9 @@ static void target_answered(struct scheduler *s, const struct flight *flight) {
   char label[256];
   bool was = health_suspended(&target->health);
   target_label(target->name, target->task_key, label, sizeof label);
-  pthread_mutex_lock(&s->lanes_lock);
+  mutex_lock(&s->lanes_lock);
   targets_drop(&lane->targets, target, &s->target_count);
-  pthread_mutex_unlock(&s->lanes_lock);
+  mutex_unlock(&s->lanes_lock);
   if (was)
     log_repeated(&lane->target_resumed, LOG_LEVEL_INFO, "DUEBOX-TARGET-RESUMED", "route=%s target=%s it answers again",
                  lane->name, label);
@@ -214,11 +215,11 @@ bool scheduler_target_waits(struct scheduler *s, struct flight *flight) {
   int64_t now = clock_mono_us();
   struct health *health = &target->health;
   bool goes = health_may_send(health, now);
-  pthread_mutex_lock(&s->lanes_lock);
+  mutex_lock(&s->lanes_lock);
   target->met_us = now;
   if (goes)
     (void)health_send(health, flight->id);
-  pthread_mutex_unlock(&s->lanes_lock);
+  mutex_unlock(&s->lanes_lock);
   if (goes)
     return false;
   int64_t wait_us = rules_patience_us(scheduler_db_now_us(s) - flight->task->asked_due_us);
@@ -238,11 +239,11 @@ static void probe_lost(struct scheduler *s, const struct flight *flight) {
     return;
   int64_t now = clock_mono_us();
   struct target *target = find_target(flight);
-  pthread_mutex_lock(&s->lanes_lock);
+  mutex_lock(&s->lanes_lock);
   lane_probe_lost(lane, flight->id, now);
   if (target && target->health.state == HEALTH_PROBING && target->health.suspect == flight->id)
     health_probe_lost(&target->health, now);
-  pthread_mutex_unlock(&s->lanes_lock);
+  mutex_unlock(&s->lanes_lock);
 }
 
 /* --- stalls --- */
@@ -271,10 +272,10 @@ static void say_stalled(struct scheduler *s, struct lane *lane, int64_t now_us) 
   target_name(lane->route, &oldest->task->view, name);
   const struct duebox_bytes task_key = oldest->task->view.key;
   snprintf(key, sizeof key, "%.*s", (int)(task_key.len < 64 ? task_key.len : 64), task_key.len ? task_key.data : "");
-  pthread_mutex_lock(&s->lanes_lock);
+  mutex_lock(&s->lanes_lock);
   target_label(name, key, lane->stalled_target, sizeof lane->stalled_target);
   snprintf(lane->stalled_task, sizeof lane->stalled_task, "%s", oldest->task->view.message_id);
-  pthread_mutex_unlock(&s->lanes_lock);
+  mutex_unlock(&s->lanes_lock);
   lane->stall_noted = true;
   if (lane->stall.said_us)
     return;
@@ -294,9 +295,9 @@ static void say_stalled(struct scheduler *s, struct lane *lane, int64_t now_us) 
 }
 
 static void say_flows(struct scheduler *s, struct lane *lane) {
-  pthread_mutex_lock(&s->lanes_lock);
+  mutex_lock(&s->lanes_lock);
   lane->stalled_target[0] = lane->stalled_task[0] = '\0';
-  pthread_mutex_unlock(&s->lanes_lock);
+  mutex_unlock(&s->lanes_lock);
   stall_say(&lane->stall, 0);
   log_info("DUEBOX-ROUTE-FLOWS", "route=%s its destination takes and confirms tasks again", lane->name);
 }

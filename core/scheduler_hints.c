@@ -12,6 +12,7 @@
 #include <string.h>
 
 #include "core/base/clock.h"
+#include "core/base/sync.h"
 #include "core/scheduler.h"
 
 enum {
@@ -69,9 +70,9 @@ void scheduler_hint(struct scheduler *s, const struct store_hint *hints, size_t 
   for (size_t i = 0; i < count; i++) {
     if (is_useless(s, &hints[i]))
       continue;
-    pthread_mutex_lock(&s->hints.lock);
+    mutex_lock(&s->hints.lock);
     put(&s->hints, &hints[i], db_now);
-    pthread_mutex_unlock(&s->hints.lock);
+    mutex_unlock(&s->hints.lock);
     put_some = true;
   }
   if (put_some && !atomic_exchange(&s->hints.waiting, true))
@@ -129,13 +130,13 @@ static void take_fresh(struct scheduler *s, int64_t now) {
   struct hints *hints = &s->hints;
   if (now < hints->not_before_us || !atomic_exchange(&hints->waiting, false))
     return;
-  pthread_mutex_lock(&hints->lock);
+  mutex_lock(&hints->lock);
   for (size_t i = 0; i < hints->fresh_count; i++)
     keep(s, &hints->fresh[i]);
   bool general = hints->general;
   hints->fresh_count = 0;
   hints->general = false;
-  pthread_mutex_unlock(&hints->lock);
+  mutex_unlock(&hints->lock);
   if (general) {
     hints->looks = 0;
     hints->look_us = now;

@@ -12,6 +12,7 @@
 #include "core/base/clock.h"
 #include "core/base/leave.h"
 #include "core/base/log.h"
+#include "core/base/sync.h"
 #include "core/options.h"
 #include "core/scheduler.h"
 
@@ -21,9 +22,9 @@ enum { CALM_AFTER = 1000 }; /* tasks settled after an unclean takeover until cla
 
 struct lane *scheduler_lane(struct scheduler *s, const char *name) {
   struct lane *lane;
-  pthread_mutex_lock(&s->lanes_lock);
+  mutex_lock(&s->lanes_lock);
   HASH_FIND(hh, s->by_name, name, strlen(name), lane);
-  pthread_mutex_unlock(&s->lanes_lock);
+  mutex_unlock(&s->lanes_lock);
   return lane;
 }
 
@@ -44,7 +45,7 @@ static bool leads_elsewhere(const struct route_config *was, const struct route_c
 /* Points the lane at its route in the current configuration, or at none. */
 static void configure_lane(struct scheduler *s, struct lane *lane) {
   const struct route_config *route = config_route(s->config->config, lane->name, strlen(lane->name));
-  pthread_mutex_lock(&s->lanes_lock);
+  mutex_lock(&s->lanes_lock);
   bool elsewhere = leads_elsewhere(lane->route, route); /* before the configuration that it belongs to may go */
   config_ref_drop(lane->config);
   lane->config = config_ref_take(s->config);
@@ -56,7 +57,7 @@ static void configure_lane(struct scheduler *s, struct lane *lane) {
   targets_clear(&lane->targets, &s->target_count); /* what they wait for may be mended */
   lane_limit(lane);
   lane->unknown_logged = false;
-  pthread_mutex_unlock(&s->lanes_lock);
+  mutex_unlock(&s->lanes_lock);
   if (elsewhere) {
     lane->leads_there_us = clock_mono_us();
     scheduler_forget_trouble(s, lane);
@@ -83,21 +84,21 @@ struct lane *scheduler_lane_make(struct scheduler *s, const char *name) {
   configure_lane(s, lane);
   if (last)
     s->strangers = lane;
-  pthread_mutex_lock(&s->lanes_lock);
+  mutex_lock(&s->lanes_lock);
   struct lane **end = &s->lanes;
   while (*end)
     end = &(*end)->next;
   *end = lane;
   HASH_ADD_KEYPTR(hh, s->by_name, lane->name, strlen(lane->name), lane);
-  pthread_mutex_unlock(&s->lanes_lock);
+  mutex_unlock(&s->lanes_lock);
   return lane;
 }
 
 void scheduler_reload(struct scheduler *s, struct config_ref *config) {
-  pthread_mutex_lock(&s->ask_lock);
+  mutex_lock(&s->ask_lock);
   struct config_ref *passed_over = s->next_config;
   s->next_config = config;
-  pthread_mutex_unlock(&s->ask_lock);
+  mutex_unlock(&s->ask_lock);
   config_ref_drop(passed_over);
   scheduler_poke(s);
 }
@@ -108,13 +109,13 @@ void scheduler_settings(struct scheduler *s, const struct route_setting *setting
     return; /* they come again in a second */
   if (count)
     memcpy(copy, settings, count * sizeof *copy);
-  pthread_mutex_lock(&s->ask_lock);
+  mutex_lock(&s->ask_lock);
   free(s->settings);
   s->settings = copy;
   s->setting_count = count;
   bool first = !s->settings_came;
   s->settings_came = true;
-  pthread_mutex_unlock(&s->ask_lock);
+  mutex_unlock(&s->ask_lock);
   if (first)
     mailbox_poke(&s->in); /* nothing was read so far */
 }
@@ -125,10 +126,10 @@ void scheduler_replace(struct scheduler *s, struct driver *old, struct driver *n
     log_error("DUEBOX-MEMORY", "no memory to replace the driver of %s", old->name);
     return;
   }
-  pthread_mutex_lock(&s->ask_lock);
+  mutex_lock(&s->ask_lock);
   *replacement = (struct replacement){old, new, s->replacements};
   s->replacements = replacement;
-  pthread_mutex_unlock(&s->ask_lock);
+  mutex_unlock(&s->ask_lock);
   scheduler_poke(s);
 }
 
@@ -145,11 +146,11 @@ static void apply_setting(struct scheduler *s, struct lane *lane, const struct r
   lane->set_us = mine ? mine->changed_us : 0;
   if (paused == lane->paused || lane->gone)
     return;
-  pthread_mutex_lock(&s->lanes_lock);
+  mutex_lock(&s->lanes_lock);
   lane->paused = paused;
   lane_limit(lane);
   snprintf(lane->pause_reason, sizeof lane->pause_reason, "%s", mine ? mine->reason : "");
-  pthread_mutex_unlock(&s->lanes_lock);
+  mutex_unlock(&s->lanes_lock);
   s->look_at_us = 0;
   log_info(paused ? "DUEBOX-ROUTE-PAUSED" : "DUEBOX-ROUTE-UNPAUSED", "route=%s %s", lane->name, lane->pause_reason);
 }
@@ -201,14 +202,14 @@ static void replace_driver(struct scheduler *s, struct driver *old, struct drive
   for (struct flight *flight = s->early.head; flight; flight = flight->next)
     if (flight->driver == old) /* which drives the same plugin instance */
       flight->driver = new;
-  pthread_mutex_lock(&s->lanes_lock);
+  mutex_lock(&s->lanes_lock);
   for (struct lane *lane = s->lanes; lane; lane = lane->next)
     if (lane->driver == old) {
       lane->driver = new;
       lane->ups_seen = 0;
       driver_limit(new, atomic_load(&old->max_inflight));
     }
-  pthread_mutex_unlock(&s->lanes_lock);
+  mutex_unlock(&s->lanes_lock);
 }
 
 static void take_over(struct scheduler *s, struct config_ref *next) {
@@ -225,7 +226,7 @@ static void take_over(struct scheduler *s, struct config_ref *next) {
 
 /* What came from outside since the last tick takes effect between two reads: every lane changes in the same tick. */
 void scheduler_configure(struct scheduler *s) {
-  pthread_mutex_lock(&s->ask_lock);
+  mutex_lock(&s->ask_lock);
   struct config_ref *next = s->next_config;
   struct route_setting *settings = s->settings;
   size_t setting_count = s->setting_count;
@@ -233,7 +234,7 @@ void scheduler_configure(struct scheduler *s) {
   s->next_config = NULL;
   s->settings = NULL;
   s->replacements = NULL;
-  pthread_mutex_unlock(&s->ask_lock);
+  mutex_unlock(&s->ask_lock);
   if (next)
     take_over(s, next);
   for (struct lane *lane = settings ? s->lanes : NULL; lane; lane = lane->next)

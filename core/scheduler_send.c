@@ -11,6 +11,7 @@
  * @thread scheduler
  */
 #include "core/base/clock.h"
+#include "core/base/sync.h"
 #include "core/scheduler.h"
 
 enum suspicion scheduler_suspicion(const struct scheduler *s, const struct task *task) {
@@ -29,9 +30,9 @@ struct flight *scheduler_charge(struct scheduler *s, struct flight *flight, int6
   if (lane->stalled)
     stall_probed(&lane->stall, now_us);
   if (health_suspended(&lane->health)) {
-    pthread_mutex_lock(&s->lanes_lock);
+    mutex_lock(&s->lanes_lock);
     flight->probe = lane_send(lane, flight->task);
-    pthread_mutex_unlock(&s->lanes_lock);
+    mutex_unlock(&s->lanes_lock);
   }
   return flight;
 }

@@ -9,6 +9,7 @@
 #include "core/base/clock.h"
 #include "core/base/log.h"
 #include "core/base/random.h"
+#include "core/base/sync.h"
 #include "core/config_ref.h"
 #include "core/lane.h"
 #include "core/realtime.h"
@@ -244,11 +245,6 @@ static void note_refusals(struct settler *settler, const struct batch *batch, co
   }
 }
 
-static void pause_for(int64_t us) {
-  struct timespec pause = {.tv_sec = us / 1000000, .tv_nsec = us % 1000000 * 1000};
-  nanosleep(&pause, NULL);
-}
-
 /* Writes the batch, however long the database takes; gives up only on lost leases or in a hurry. */
 static void write_batch(struct settler *settler, struct store_session *ss, struct batch *batch) {
   int64_t wait_us = RETRY_MIN_US;
@@ -282,7 +278,7 @@ static void write_batch(struct settler *settler, struct store_session *ss, struc
       settler->left += batch->count;
       return;
     }
-    pause_for(wait_us);
+    thread_sleep(wait_us);
     wait_us = wait_us * 2 < RETRY_MAX_US ? wait_us * 2 : RETRY_MAX_US;
   }
 }
@@ -423,7 +419,7 @@ static struct store_session *open_session(struct settler *settler) {
     log_repeated(&settler->trouble, LOG_LEVEL_ERROR, "DUEBOX-DB-REFUSED", "settler: %s", err.text);
     if (atomic_load(&settler->stopping))
       return NULL;
-    pause_for(1000 * 1000);
+    thread_sleep(1000 * 1000);
   }
   return ss;
 }
@@ -439,9 +435,8 @@ static void gather(struct settler *settler, struct flight_list *list) {
     mailbox_take(&settler->in, deadline, list);
 }
 
-static void *run(void *arg) {
+static void run(void *arg) {
   struct settler *settler = arg;
-  pthread_setname_np(pthread_self(), "settler");
   realtime_thread(settler->realtime, "settler");
   struct batch batch = {
       .flights = calloc(BATCH_MAX, sizeof *batch.flights),
@@ -476,12 +471,11 @@ static void *run(void *arg) {
   free(batch.flights);
   free(batch.decisions);
   free(batch.records);
-  return NULL;
 }
 
 bool settler_start(struct settler *settler, struct err *err) {
   mailbox_init(&settler->in);
-  if (pthread_create(&settler->thread, NULL, run, settler) == 0)
+  if (thread_start(&settler->thread, "settler", run, settler))
     return true;
   mailbox_destroy(&settler->in);
   return err_set(err, 0, "no thread for the settler: the process limit is reached");
@@ -490,12 +484,9 @@ bool settler_start(struct settler *settler, struct err *err) {
 void settler_stop(struct settler *settler, int64_t patience_ms) {
   atomic_store(&settler->stopping, true);
   mailbox_poke(&settler->in);
-  struct timespec until;
-  clock_gettime(CLOCK_REALTIME, &until);
-  until.tv_sec += patience_ms / 1000 + 1;
-  if (pthread_timedjoin_np(settler->thread, NULL, &until) != 0) {
+  if (!thread_join_within(&settler->thread, patience_ms)) {
     atomic_store(&settler->hurry, true);
-    pthread_join(settler->thread, NULL);
+    thread_join(&settler->thread);
   }
   mailbox_destroy(&settler->in);
 }

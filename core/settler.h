@@ -12,13 +12,13 @@
 #ifndef CORE_SETTLER_H
 #define CORE_SETTLER_H
 
-#include <pthread.h>
 #include <stdatomic.h>
 #include <stdbool.h>
 
 #include "core/base/attr.h"
 #include "core/base/err.h"
 #include "core/base/log_repeat.h"
+#include "core/base/sync.h"
 #include "core/dead_log.h"
 #include "core/leases.h"
 #include "core/mailbox.h"
@@ -45,7 +45,7 @@ struct settler {
   struct log_repeat trouble;          /* the settler's thread: with the database, as it was logged */
   struct log_repeat flaws;            /* the settler's thread: of consumers' answers, as they were logged */
   struct log_quota dead;              /* lines; the settler's thread */
-  pthread_t thread;
+  struct thread thread;
   atomic_bool stopping; /* end when the mailbox is empty */
   atomic_bool hurry;    /* give up on a database that is away */
 };

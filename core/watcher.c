@@ -2,10 +2,10 @@
 #include "core/watcher.h"
 
 #include <string.h>
-#include <time.h>
 
 #include "core/base/clock.h"
 #include "core/base/log.h"
+#include "core/base/sync.h"
 
 enum {
   RETRY_MIN_US = 100 * 1000,
@@ -17,12 +17,11 @@ enum {
 /* True: stop. */
 static bool sleep_us(struct watcher *watcher, int64_t us) {
   int64_t deadline = clock_mono_us() + us;
-  struct timespec until = {.tv_sec = deadline / 1000000, .tv_nsec = deadline % 1000000 * 1000};
-  pthread_mutex_lock(&watcher->lock);
+  mutex_lock(&watcher->lock);
   while (!watcher->stopping && clock_mono_us() < deadline)
-    pthread_cond_timedwait(&watcher->woken, &watcher->lock, &until);
+    (void)cond_wait_until(&watcher->woken, &watcher->lock, deadline);
   bool stop = watcher->stopping;
-  pthread_mutex_unlock(&watcher->lock);
+  mutex_unlock(&watcher->lock);
   return stop;
 }
 
@@ -47,10 +46,10 @@ static void say_why(struct watcher *watcher, enum store_status status, const str
 
 /* Lets watcher_stop() end the wait, or says that it is too late for that. */
 static bool offer(struct watcher *watcher, struct store_watch *watch) {
-  pthread_mutex_lock(&watcher->lock);
+  mutex_lock(&watcher->lock);
   watcher->watch = watch;
   bool stop = watcher->stopping;
-  pthread_mutex_unlock(&watcher->lock);
+  mutex_unlock(&watcher->lock);
   return !stop;
 }
 
@@ -73,12 +72,11 @@ static enum store_status follow(struct watcher *watcher, struct store_watch *wat
   return status;
 }
 
-static void *run(void *arg) {
+static void run(void *arg) {
   struct watcher *watcher = arg;
   const struct store_ops *ops = watcher->store->ops;
   int64_t wait_us = RETRY_MIN_US;
   bool altered = false;
-  pthread_setname_np(pthread_self(), "binlog");
   do {
     struct store_watch *watch = NULL;
     struct err err = {0};
@@ -104,29 +102,24 @@ static void *run(void *arg) {
     (void)sleep_us(watcher, wait_us);
     wait_us = wait_us * 2 < RETRY_MAX_US ? wait_us * 2 : RETRY_MAX_US;
   } while (!sleep_us(watcher, 0));
-  return NULL;
 }
 
 bool watcher_start(struct watcher *watcher, struct err *err) {
-  pthread_mutex_init(&watcher->lock, NULL);
-  pthread_condattr_t attr;
-  pthread_condattr_init(&attr);
-  pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
-  pthread_cond_init(&watcher->woken, &attr);
-  pthread_condattr_destroy(&attr);
-  if (pthread_create(&watcher->thread, NULL, run, watcher) == 0)
+  mutex_init(&watcher->lock);
+  cond_init(&watcher->woken);
+  if (thread_start(&watcher->thread, "binlog", run, watcher))
     return true;
   return err_set(err, 0, "no thread for following the binlog: the process limit is reached");
 }
 
 void watcher_stop(struct watcher *watcher) {
-  pthread_mutex_lock(&watcher->lock);
+  mutex_lock(&watcher->lock);
   watcher->stopping = true;
   if (watcher->watch)
     watcher->store->ops->watch_end(watcher->watch);
-  pthread_cond_broadcast(&watcher->woken);
-  pthread_mutex_unlock(&watcher->lock);
-  pthread_join(watcher->thread, NULL);
-  pthread_cond_destroy(&watcher->woken);
-  pthread_mutex_destroy(&watcher->lock);
+  cond_broadcast(&watcher->woken);
+  mutex_unlock(&watcher->lock);
+  thread_join(&watcher->thread);
+  cond_destroy(&watcher->woken);
+  mutex_destroy(&watcher->lock);
 }

@@ -9,11 +9,11 @@
 #ifndef CORE_WATCHER_H
 #define CORE_WATCHER_H
 
-#include <pthread.h>
 #include <stdbool.h>
 
 #include "core/base/attr.h"
 #include "core/base/err.h"
+#include "core/base/sync.h"
 #include "core/metrics.h"
 #include "core/scheduler.h"
 #include "core/store.h"
@@ -27,9 +27,9 @@ struct watcher {
   int64_t max_payload;
   bool wanted; /* database.wake is binlog: not having it is an error */
 
-  pthread_t thread;
-  pthread_mutex_t lock; /* guards what follows */
-  pthread_cond_t woken;
+  struct thread thread;
+  struct mutex lock; /* guards what follows */
+  struct cond woken;
   bool stopping;
   struct store_watch *watch; /* the one that the thread waits on */
 

@@ -35,7 +35,7 @@ int set_up(void **state) {
                             .flights = &f->flights,
                             .config = &f->ref,
                             .instance = "me"};
-  pthread_mutex_init(&f->s.lanes_lock, NULL);
+  mutex_init(&f->s.lanes_lock);
   f->s.view[0].epoch = 1;
   *state = f;
   return 0;

@@ -77,7 +77,7 @@ static int set_up(void **state) {
   f->config.engine.max_checkpoint = 1024;
   f->ref = (struct config_ref){.users = 1, .config = &f->config}; /* never the last one */
   f->source = (struct driver){.name = "source", .module = &source_plugin};
-  pthread_mutex_init(&f->source.ack_lock, NULL);
+  mutex_init(&f->source.ack_lock);
   const struct inbox_env env = {.engine = f,
                                 .store = &f->store,
                                 .config = config_now,

@@ -107,7 +107,8 @@ static void never_to_another(void **state) {
   mailbox_destroy(&other.in);
 }
 
-static void *return_at_once(void *arg) { return arg; }
+static void return_at_once(void *arg) { (void)arg; }
+static void note_end(void *over) { atomic_store((atomic_bool *)over, true); }
 
 /* A driver hangs and another one takes its place: what waits for its moment goes to that one, and what the hung one was
  * not yet able to hand over goes back to the table, unsent. */
@@ -117,9 +118,11 @@ static void those_of_a_hung_driver_are_not_lost(void **state) {
   struct task handed[] = {{.id = 7}};
   mailbox_init(&other.in);
   mailbox_init(&f->s.in);
-  pthread_mutex_init(&f->s.ask_lock, NULL);
-  pthread_mutex_init(&f->driver.own, NULL);
-  assert_int_equal(pthread_create(&f->driver.thread, NULL, return_at_once, NULL), 0);
+  mutex_init(&f->s.ask_lock);
+  mutex_init(&f->driver.own);
+  atomic_bool over = false;
+  f->driver.thread.ended = note_end;
+  assert_true(thread_start(&f->driver.thread, "hung", return_at_once, &over));
   f->driver.env.flights = &f->flights;
   f->s.lanes = &f->lane;
   struct task_batch batch = {.open = 1, .count = 1, .tasks = handed, .buffer = f, .release = release};
@@ -153,8 +156,10 @@ static void those_of_a_hung_driver_are_not_lost(void **state) {
   f->released = 1;
   mailbox_destroy(&f->s.in);
   mailbox_destroy(&other.in);
-  pthread_mutex_destroy(&f->driver.own);
-  pthread_mutex_destroy(&f->s.ask_lock);
+  while (!atomic_load(&over)) /* it was detached, and its struct is in the fixture */
+    thread_sleep(1000);
+  mutex_destroy(&f->driver.own);
+  mutex_destroy(&f->s.ask_lock);
 }
 
 /* --- changed between reading and claiming --- */

@@ -24,7 +24,7 @@ static void outages(uint32_t concurrency) {
   struct route_config route = {.concurrency = concurrency};
   struct lane lane = {.name = "work", .route = &route};
   struct scheduler s = {.lanes = &lane};
-  pthread_mutex_init(&s.lanes_lock, NULL);
+  mutex_init(&s.lanes_lock);
   for (int i = 0; i < 5; i++) {
     assert_true(health_down(&lane.health, &trouble, 0));
     assert_true(health_reachable(&lane.health, concurrency));
@@ -32,7 +32,7 @@ static void outages(uint32_t concurrency) {
   assert_true(lane.health.backoff_us > 1000 * 1000);
   deliver(&s, &lane);
   assert_int_equal(lane.health.backoff_us, 0);
-  pthread_mutex_destroy(&s.lanes_lock);
+  mutex_destroy(&s.lanes_lock);
 }
 
 static void a_success_ends_the_back_off(void **state) { outages(100); }
@@ -47,9 +47,9 @@ static void refuse_for_good(struct driver *driver, struct driver *now, int *paus
   struct task task = {.id = 1, .view = {.message_id = "m"}};
   const struct flight flight = {
       .id = 1, .task = &task, .lane = &lane, .driver = driver, .end = FLIGHT_OUTCOME, .outcome = {.cls = DUEBOX_GONE}};
-  pthread_mutex_init(&s.lanes_lock, NULL);
+  mutex_init(&s.lanes_lock);
   scheduler_follow_outcome(&s, &flight);
-  pthread_mutex_destroy(&s.lanes_lock);
+  mutex_destroy(&s.lanes_lock);
 }
 
 /* What the former destination answers after a reload pauses no route that goes to another one now. */
@@ -70,8 +70,8 @@ static void people_resume_what_was_gone(void **state) {
   struct lane lane = {.name = "work", .paused = true, .gone = true, .gone_us = 1000};
   struct scheduler s = {.lanes = &lane, .config = &ref};
   struct route_setting resumed = {.route = "work", .changed_us = 999};
-  pthread_mutex_init(&s.lanes_lock, NULL);
-  pthread_mutex_init(&s.ask_lock, NULL);
+  mutex_init(&s.lanes_lock);
+  mutex_init(&s.ask_lock);
   mailbox_init(&s.in);
   scheduler_settings(&s, &resumed, 1);
   scheduler_configure(&s);
@@ -81,8 +81,8 @@ static void people_resume_what_was_gone(void **state) {
   scheduler_configure(&s);
   assert_false(lane.paused);
   mailbox_destroy(&s.in);
-  pthread_mutex_destroy(&s.ask_lock);
-  pthread_mutex_destroy(&s.lanes_lock);
+  mutex_destroy(&s.ask_lock);
+  mutex_destroy(&s.lanes_lock);
 }
 
 int main(void) {

@@ -143,7 +143,7 @@ static int setup(void **state) {
   s->flights = &f->flights;
   s->config = &f->ref;
   s->instance = "me";
-  pthread_mutex_init(&s->lanes_lock, NULL);
+  mutex_init(&s->lanes_lock);
   for (int i = 0; i < 8; i++)
     s->view[i].epoch = 1;
   make_lane(f, "b");
