@@ -58,7 +58,6 @@ static const struct series engine_series[] = {
     {"duebox_shards_held", METRIC_GAUGE, PLAIN, E(shards_held), "Shards whose lease this instance holds."},
     {"duebox_shards_unowned", METRIC_GAUGE, PLAIN, E(shards_unowned),
      "Shards that no daemon holds, as this one saw them last."},
-    {"duebox_db_up", METRIC_GAUGE, PLAIN, E(db_up), "1 while the last unit of work with the database succeeded."},
     {"duebox_db_round_trip_seconds", METRIC_GAUGE, MICROSECONDS, E(db_round_trip_us), "Round trip to the database."},
     {"duebox_db_clock_offset_seconds", METRIC_GAUGE, MICROSECONDS, E(db_clock_offset_us),
      "The database's clock minus this machine's."},
@@ -218,6 +217,9 @@ static void write_daemon(struct exposition *ex, const struct engine_status *stat
   exposition_integer(ex, NULL, status->ready && !status->draining);
   exposition_begin(ex, "duebox_problems", METRIC_GAUGE, "Reasons why it does not, as /readyz lists them.");
   exposition_integer(ex, NULL, (int64_t)status->problems.count);
+  exposition_begin(ex, "duebox_db_up", METRIC_GAUGE,
+                   "1 while the database answers; 0 also if finding and reading due tasks has failed for 30 s.");
+  exposition_integer(ex, NULL, status->db_up);
   exposition_begin(ex, "duebox_draining", METRIC_GAUGE, "1 while the daemon finishes what is in flight.");
   exposition_integer(ex, NULL, status->draining);
 }

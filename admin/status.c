@@ -135,8 +135,8 @@ static json_t *shards_json(const struct engine_status *status) {
   return shards;
 }
 
-static json_t *database_json(const struct engine_metrics *metrics) {
-  return json_pack("{sb sI sI sI sI}", "up", gauge_value(&metrics->db_up) == 1, "round_trip_us",
+static json_t *database_json(const struct engine_status *status, const struct engine_metrics *metrics) {
+  return json_pack("{sb sI sI sI sI}", "up", status->db_up, "round_trip_us",
                    (json_int_t)gauge_value(&metrics->db_round_trip_us), "clock_offset_us",
                    (json_int_t)gauge_value(&metrics->db_clock_offset_us), "errors", count_of(&metrics->db_errors),
                    "statements", count_of(&metrics->statements));
@@ -188,7 +188,7 @@ void status_stats(struct admin *admin, const struct request *request, struct res
                 status.ready, "draining", status.draining, "not_ready", json_any(status.ready ? "" : status.not_ready),
                 "failed", failed ? json_any(failed) : json_null(), "started_at", json_time(status.started_us),
                 "database_now", json_time(status.db_now_us));
-  put(&object, "database", database_json(metrics));
+  put(&object, "database", database_json(&status, metrics));
   put(&object, "engine", engine_json(metrics));
   put(&object, "shards", shards_json(&status));
   put(&object, "plugins", plugins_json(&status));

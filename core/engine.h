@@ -105,6 +105,7 @@ struct engine_status {
   char instance[STORE_INSTANCE_MAX + 1];
   bool draining;
   bool ready; /* all that should make progress does */
+  bool db_up; /* the database answers, and lets us find and read what is due */
   struct problem_list problems;
   char not_ready[1024]; /* the problems as one text */
   struct route_status *routes;

@@ -123,17 +123,16 @@ static void find_hung(struct engine *engine, char name[64]) {
 }
 
 static void describe_readiness(struct engine *engine, struct engine_status *out) {
-  const struct engine_metrics *metrics = &engine->metrics;
   int64_t now = clock_mono_us();
   char hung[64];
   struct readiness facts = {.failed = atomic_load(&engine->failed),
                             .stopping = atomic_load(&engine->draining),
                             .on_hold = atomic_load(&engine->scheduler.on_hold),
-                            .db_up = gauge_value(&metrics->db_up),
+                            .db_answers = gauge_value(&engine->scheduler.db_answers),
                             .shards_spoken = keeper_ready(&engine->keeper),
-                            .polling_us = age_of(&engine->scheduler.looking_since_us, now),
+                            .reading_us = age_of(&engine->scheduler.reading_since_us, now),
                             .settling_us = age_of(&engine->settler.writing_since_us, now),
-                            .refused = gauge_value(&metrics->settle_stuck),
+                            .refused = gauge_value(&engine->metrics.settle_stuck),
                             .locked_us = age_of(&engine->settler.locked_since_us, now),
                             .results_us = inbox_writing_us(engine->inbox, now)};
   for (size_t i = 0; i < out->shard_count; i++) {
@@ -154,6 +153,7 @@ static void describe_readiness(struct engine *engine, struct engine_status *out)
     }
   find_hung(engine, hung);
   facts.hung = hung[0] && !facts.stopping ? hung : NULL;
+  out->db_up = readiness_db_up(&facts);
   readiness_judge(&facts, &out->problems);
   out->ready = out->problems.count == 0;
   readiness_text(&out->problems, out->not_ready, sizeof out->not_ready);

@@ -72,7 +72,6 @@ struct engine_metrics {
   gauge watch_up;     /* 1 while the store's watch tells what commits */
   gauge shards_held;
   gauge shards_unowned; /* without a living owner, of all daemons */
-  gauge db_up;          /* 1 while the scheduler's last unit succeeded */
   gauge db_round_trip_us;
   gauge db_clock_offset_us; /* database clock minus local wall clock */
   gauge settle_queue;

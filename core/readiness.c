@@ -18,6 +18,8 @@ static void add(struct problem_list *list, const char *fmt, ...) {
 
 static long long seconds(int64_t us) { return (long long)(us / 1000000); }
 
+bool readiness_db_up(const struct readiness *facts) { return facts->db_answers && facts->reading_us <= READY_STUCK_US; }
+
 void readiness_judge(const struct readiness *facts, struct problem_list *out) {
   *out = (struct problem_list){0};
   if (facts->failed)
@@ -26,16 +28,17 @@ void readiness_judge(const struct readiness *facts, struct problem_list *out) {
     add(out, "the daemon is stopping");
   if (facts->on_hold)
     add(out, "held: it was started with --hold, so nothing is sent");
-  if (!facts->db_up)
+  if (!facts->db_answers)
     add(out, "the database does not answer, or refuses us; the log says which");
   if (!facts->shards_spoken)
     add(out, "not every shard has a living owner yet");
   if (facts->unsafe > 0)
     add(out, "the leases of %u of our %u shards cannot be renewed in time: nothing of them is sent", facts->unsafe,
         facts->shards_ours);
-  if (facts->polling_us > READY_STUCK_US)
-    add(out, "no poll of the table has succeeded for %lld s: no due task is found; see DUEBOX-DB-TROUBLE in the log",
-        seconds(facts->polling_us));
+  if (facts->reading_us > READY_STUCK_US)
+    add(out,
+        "polling the table, or reading due tasks from it, has failed for %lld s; see DUEBOX-DB-TROUBLE or -REFUSED",
+        seconds(facts->reading_us));
   if (facts->settling_us > READY_STUCK_US)
     add(out, "outcomes have not been written for %lld s; see DUEBOX-SETTLE-WAIT in the log",
         seconds(facts->settling_us));

@@ -25,11 +25,11 @@ struct readiness {
   const char *failed; /* why the process must be started anew; NULL = it need not */
   bool stopping;
   bool on_hold;         /* started to look only */
-  bool db_up;           /* the reader's last statement succeeded */
+  bool db_answers;      /* the reader's last statement succeeded, or met a lock */
   bool shards_spoken;   /* every shard has a living owner */
   unsigned shards_ours; /* held by us */
   unsigned unsafe;      /* of these: their leases could not be renewed in time, so nothing of them is sent */
-  int64_t polling_us;   /* how long the scheduler has been trying to poll the table */
+  int64_t reading_us;   /* how long the scheduler has been trying to find due tasks, and to read them */
   int64_t settling_us;  /* how long the settler has been trying to write one batch */
   int64_t refused;      /* outcomes that the server refuses in every form */
   int64_t locked_us;    /* age of the oldest outcome whose row somebody else has locked */
@@ -42,6 +42,8 @@ struct readiness {
   const char *hung; /* a plugin instance that gives no sign of life; NULL = none */
 };
 
+/* The database answers, and lets us find and read what is due. */
+bool readiness_db_up(const struct readiness *facts);
 void readiness_judge(const struct readiness *facts, struct problem_list *out);
 /* All problems as one text, separated by "; ". */
 void readiness_text(const struct problem_list *list, char *out, size_t cap);

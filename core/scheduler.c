@@ -23,7 +23,7 @@ enum {
 };
 
 bool scheduler_db_ok(struct scheduler *s, enum store_status status, const struct err *err) {
-  set_gauge(&s->metrics->db_up, status == STORE_OK || status == STORE_BUSY);
+  set_gauge(&s->db_answers, status == STORE_OK || status == STORE_BUSY);
   if (status == STORE_OK) {
     if (s->retry_wait_us > DB_RETRY_MIN_US) {
       log_info("DUEBOX-DB-BACK", "the database answers again");
@@ -43,6 +43,12 @@ bool scheduler_db_ok(struct scheduler *s, enum store_status status, const struct
   else
     log_repeated(&s->trouble, LOG_LEVEL_WARN, "DUEBOX-DB-TROUBLE", "%s", err->text);
   return false;
+}
+
+static void show_due(struct lane *lane, int64_t due_us) {
+  int64_t oldest = gauge_value(&lane->metrics.oldest_due_us);
+  if (due_us > STORE_MOVES_US && (oldest == 0 || due_us < oldest))
+    set_gauge(&lane->metrics.oldest_due_us, due_us);
 }
 
 struct group *scheduler_note_group(struct scheduler *s, struct lane *lane, const struct store_group *found,
@@ -68,10 +74,7 @@ struct group *scheduler_note_group(struct scheduler *s, struct lane *lane, const
   /* In-flight rows are behind the cursor too; only the sweep tells them from late ones. */
   if (!group->sweep && found->next_us <= group->cursor.next_us && clock_mono_us() >= group->sweep_at_us)
     lane_sweep(group);
-  int64_t oldest = gauge_value(&lane->metrics.oldest_due_us);
-  bool told = found->next_us > STORE_MOVES_US;
-  if (told && (oldest == 0 || found->next_us < oldest))
-    set_gauge(&lane->metrics.oldest_due_us, found->next_us);
+  show_due(lane, found->next_us);
   return group;
 }
 
@@ -156,7 +159,6 @@ static void plan_next_look(struct scheduler *s, bool counts, int64_t began_us, i
   if (s->look_every_us > most)
     s->look_every_us = most;
   s->busy = false;
-  set_gauge(&s->looking_since_us, 0);
   s->look_at_us = (engine->poll_mode == POLL_FIXED_RATE ? began_us : ended_us) + s->look_every_us;
 }
 
@@ -188,10 +190,10 @@ static void look(struct scheduler *s) {
   struct err err = {0};
   atomic_store(&s->look_now, false);
   s->look_soon = false;
-  if (gauge_value(&s->looking_since_us) == 0)
-    set_gauge(&s->looking_since_us, began);
-  if (held == 0) {
+  if (held == 0) { /* nothing is asked for, so nothing fails */
     plan_next_look(s, true, began, began);
+    s->retry_at_us = s->look_at_us;
+    set_gauge(&s->reading_since_us, 0);
     return;
   }
   if (!atomic_load(&s->on_hold) && !poll_every_group(&s->pace, began)) {
@@ -310,6 +312,26 @@ static void follow_leases(struct scheduler *s) {
   }
 }
 
+/* Looks and reads what is due. While that fails, tasks become due that no look tells of: they are shown as far as they
+ * are known. */
+static void look_and_read(struct scheduler *s) {
+  if (gauge_value(&s->reading_since_us) == 0)
+    set_gauge(&s->reading_since_us, clock_mono_us());
+  if (s->retry_wait_us || clock_mono_us() >= s->look_at_us || atomic_load(&s->look_now))
+    look(s); /* after trouble too: it is what tells that the database is back */
+  if (s->retry_wait_us == 0 && s->settings_known && !atomic_load(&s->on_hold))
+    scheduler_read(s);
+  if (s->retry_wait_us == 0) {
+    set_gauge(&s->reading_since_us, 0);
+    return;
+  }
+  int64_t db_now = scheduler_db_now_us(s);
+  for (struct lane *lane = s->lanes; lane; lane = lane->next)
+    for (const struct group *group = lane->groups; group; group = group->next)
+      if (group->next_us <= db_now)
+        show_due(lane, group->next_us);
+}
+
 static void tick(struct scheduler *s) {
   scheduler_send_due(s);
   scheduler_configure(s);
@@ -328,12 +350,9 @@ static void tick(struct scheduler *s) {
   if (!on_hold)
     scheduler_take_hints(s);
   s->pace.asked = s->pace.asked || atomic_load(&s->look_now);
-  if (s->retry_wait_us || clock_mono_us() >= s->look_at_us || atomic_load(&s->look_now))
-    look(s); /* after trouble too: it is what tells that the database is back */
+  look_and_read(s);
   if (on_hold)
     return;
-  if (s->retry_wait_us == 0 && s->settings_known)
-    scheduler_read(s);
   if (s->retry_wait_us == 0)
     scheduler_expire(s);
   if (s->retry_wait_us == 0)

@@ -88,7 +88,8 @@ struct scheduler {
   struct store_session *ss;
   struct lease_slot view[STORE_SHARDS_MAX];
   uint64_t look;                         /* number of the last look */
-  gauge looking_since_us;                /* monotonic: since when looks have failed or not ended; 0 = they do not */
+  gauge db_answers;                      /* 1 while the last unit of work succeeded, or met a lock */
+  gauge reading_since_us;                /* monotonic: since when no look, with the reading after it, has succeeded */
   int64_t look_at_us;                    /* monotonic: when to look again */
   int64_t look_every_us;                 /* adaptive */
   int64_t look_cost_us;                  /* moving average */

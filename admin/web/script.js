@@ -160,7 +160,7 @@ function notices(stats) {
   if (stats.failed)
     list.push(["bad", "Engine", stats.failed + ". Start the daemon anew."]);
   if (!stats.database.up)
-    list.push(["bad", "Database", "It does not answer. Nothing is lost; work goes on when it is back."]);
+    list.push(["bad", "Database", stats.not_ready + ". Nothing is lost; work goes on when that is over."]);
   else if (!stats.ready)
     list.push(["bad", "Not ready", stats.not_ready]);
   if (stats.draining)

@@ -232,18 +232,51 @@ def test_leases_that_cannot_be_renewed(remote):
     remote.check()
 
 
+def says_that_nothing_is_read(daemon):
+    wait_until(lambda: "reading due tasks from it, has failed" in not_ready(daemon, 60), 60, "/readyz to say so",
+               detail=daemon.log_tail)
+    assert daemon.metric("duebox_db_up") == 0 and daemon.metric("duebox_ready") == 0
+    assert daemon.api("GET", "/api/v1/stats")[1]["database"]["up"] is False
+    assert daemon.metric("duebox_oldest_due_age_seconds", route="h") > 20
+
+
 def test_a_table_that_cannot_be_polled(stage):
     """No due task is found, and all else goes on: the leases are renewed, and the server answers each poll, with an error.
-    (/readyz said that all was well.)"""
+    (/readyz and all metrics said that all was well.)"""
     stage.http("h")
     daemon = stage.start()
     stage.consume_http()
+    stage.insert("h", delay_ms=3000)
+    wait_until(lambda: daemon.metric("duebox_next_due_timestamp_seconds", route="h") > 0, 20, "the task to be seen")
     with contextlib.closing(stage.connect()) as connection, connection.cursor() as cursor:
         cursor.execute("LOCK TABLES outbox WRITE")
-        assert "no poll of the table has succeeded" in not_ready(daemon, 90)
+        says_that_nothing_is_read(daemon)
         cursor.execute("UNLOCK TABLES")
     recovers(stage, "h", count=5)
+    assert daemon.metric("duebox_db_up") == 1
     stage.check()
+
+
+def test_due_tasks_that_cannot_be_read(remote):
+    """Each poll finds them, for it needs the index alone, and each read fails. (The database was up again after each poll,
+    and so was /readyz.)"""
+    remote.http("h")
+    daemon = remote.daemon()
+    user, table = f"'{remote.user}'@'%'", f"`{remote.database}`.outbox"
+    for (name,) in remote.execute("SHOW TABLES"):
+        remote.mariadb.execute(f"GRANT ALL ON `{remote.database}`.`{name}` TO {user}")
+    remote.mariadb.execute(f"REVOKE ALL ON `{remote.database}`.* FROM {user}")
+    daemon.start()
+    remote.consume_http()
+    columns = remote.execute("SELECT GROUP_CONCAT(column_name) FROM information_schema.columns WHERE table_schema = "
+                             "DATABASE() AND table_name = 'outbox' AND column_name <> 'payload'")[0][0]
+    remote.mariadb.execute(f"REVOKE SELECT ON {table} FROM {user}")
+    remote.mariadb.execute(f"GRANT SELECT ({columns}) ON {table} TO {user}")
+    remote.insert("h")
+    says_that_nothing_is_read(daemon)
+    remote.mariadb.execute(f"GRANT SELECT ON {table} TO {user}")
+    recovers(remote, "h", count=5)
+    remote.check()
 
 
 # -- brokers and hooks ------------------------------------------------------------------

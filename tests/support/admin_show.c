@@ -51,7 +51,7 @@ static void prepare(struct engine *engine, bool calm) {
   for (size_t i = 0; i < 16; i++)
     engine->status.shards[i] =
         (struct shard_status){.shard = (uint8_t)i, .epoch = 40 + i, .held = i < 9, .leaving = i == 8};
-  set_gauge(&engine->metrics.db_up, 1);
+  engine->status.db_up = true;
   set_gauge(&engine->metrics.db_round_trip_us, 340);
   set_gauge(&engine->metrics.db_clock_offset_us, -1250);
   engine->status.started_us = clock_wall_us() - 9 * 3600 * 1000000LL;

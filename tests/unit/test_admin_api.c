@@ -337,7 +337,7 @@ static void stats_tell_what_the_engine_knows(void **state) {
   snprintf(engine->routes[1].pause_reason, sizeof(engine->routes[1].pause_reason), "month end");
   engine->routes[1].suspended = true;
   snprintf(engine->routes[1].reason, sizeof(engine->routes[1].reason), "connection refused");
-  set_gauge(&engine->metrics.db_up, 1);
+  engine->status.db_up = true;
 
   json_t *json = fixture_ask(fixture, "GET", "/api/v1/stats", FIXTURE_BEARER, NULL, 200);
   assert_string_equal(text_of(json, "instance"), "host-a/1234");

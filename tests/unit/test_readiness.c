@@ -12,7 +12,7 @@
 
 #include "core/readiness.h"
 
-#define WELL .db_up = true, .shards_spoken = true, .shards_ours = 4
+#define WELL .db_answers = true, .shards_spoken = true, .shards_ours = 4
 
 static void each_problem_is_named(void **state) {
   static const struct {
@@ -23,10 +23,11 @@ static void each_problem_is_named(void **state) {
       {{WELL, .failed = "a plugin hung again and again"}, "a plugin hung again and again"},
       {{WELL, .stopping = true}, "stopping"},
       {{.shards_spoken = true}, "database"},
-      {{.db_up = true}, "shard"},
+      {{.db_answers = true}, "shard"},
       {{WELL, .unsafe = 3}, "leases of 3 of our 4 shards"},
-      {{WELL, .polling_us = READY_STUCK_US}, NULL},
-      {{WELL, .polling_us = READY_STUCK_US + 1}, "no poll of the table has succeeded for 30 s"},
+      {{WELL, .reading_us = READY_STUCK_US}, NULL},
+      {{WELL, .reading_us = READY_STUCK_US + 1},
+       "polling the table, or reading due tasks from it, has failed for 30 s"},
       {{WELL, .settling_us = READY_STUCK_US}, NULL}, /* a slow moment is none */
       {{WELL, .settling_us = READY_STUCK_US + 1}, "outcomes have not been written for 30 s"},
       {{WELL, .refused = 2}, "refuses the outcomes of 2 tasks"},
@@ -49,13 +50,20 @@ static void each_problem_is_named(void **state) {
   }
 }
 
+static void the_database_is_up_while_it_lets_us_work(void **state) {
+  assert_true(readiness_db_up(&(struct readiness){WELL}));
+  assert_true(readiness_db_up(&(struct readiness){WELL, .reading_us = READY_STUCK_US}));
+  assert_false(readiness_db_up(&(struct readiness){WELL, .reading_us = READY_STUCK_US + 1}));
+  assert_false(readiness_db_up(&(struct readiness){.shards_spoken = true}));
+}
+
 static void all_problems_are_listed(void **state) {
   const struct readiness facts = {.failed = "f",
                                   .stopping = true,
                                   .on_hold = true,
                                   .unsafe = 1,
                                   .shards_ours = 1,
-                                  .polling_us = INT64_MAX,
+                                  .reading_us = INT64_MAX,
                                   .refused = 1,
                                   .settling_us = INT64_MAX,
                                   .locked_us = INT64_MAX,
@@ -81,6 +89,7 @@ static void all_problems_are_listed(void **state) {
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(each_problem_is_named),
+      cmocka_unit_test(the_database_is_up_while_it_lets_us_work),
       cmocka_unit_test(all_problems_are_listed),
   };
   return cmocka_run_group_tests_name("readiness", tests, NULL, NULL);
