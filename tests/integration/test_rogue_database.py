@@ -19,7 +19,8 @@ import pytest
 PASSWORD = "correct horse battery staple"
 CHALLENGE = b"0123456789abcdefghij"
 OK, EOF = b"\0\0\0\x02\0\0\0", b"\xfe\0\0\x02\0"
-CLEAR, WANT_PASSWORD, SWITCH = b"\xfe", b"\x01\x04", b"\xfe"
+WANT_PASSWORD, SWITCH = b"\x01\x04", b"\xfe"
+COLUMN = b"\x03def\0\0\0\x01x\0\x0c" + struct.pack("<HIBHB", 33, 100, 253, 0, 0) + b"\0\0"
 
 
 def packet(number, body):
@@ -60,6 +61,7 @@ class Rogue:
 
     def _serve_one(self, client):
         with client:
+            client.settimeout(60)
             try:
                 self._talk(client)
             except (OSError, EOFError):
@@ -82,8 +84,12 @@ class Rogue:
             data += more
         return data
 
+    def _let_in(self, client):
+        """Takes any password."""
+        client.sendall(packet(0, greeting("mysql_native_password")))
+        client.sendall(packet(self._hear(client), OK))
+
     def _talk(self, client):
-        client.settimeout(60)
         client.sendall(packet(0, greeting(self.begins)))
         number = self._hear(client)
         if self.asks:
@@ -108,11 +114,16 @@ def decrypt(private, text):
     return bytes(byte ^ CHALLENGE[at % 20] for at, byte in enumerate(done.stdout))
 
 
+def point_at(stage, rogue, **database):
+    """From now on the rogue is the database of the configuration."""
+    stage.configuration["database"] = {"host": "127.0.0.1", "port": rogue.port, "user": "duebox", "name": "shop",
+                                       "password": PASSWORD, **database}
+
+
 def attempt(stage, rogue, **database):
     """`duebox migrate` against the rogue; what it says."""
     stage.daemon()      # the real database has its tables: what is refused from now on is the rogue
-    stage.configuration["database"] = {"host": "127.0.0.1", "port": rogue.port, "user": "duebox", "name": "shop",
-                                       "password": PASSWORD, **database}
+    point_at(stage, rogue, **database)
     done = stage.daemon().run("migrate", check=False)
     assert done.returncode != 0
     return done.stderr
@@ -170,9 +181,7 @@ class Repeats(Rogue):
     """Lets everybody in, and refuses each statement with the text."""
 
     def _talk(self, client):
-        client.settimeout(60)
-        client.sendall(packet(0, greeting("mysql_native_password")))
-        client.sendall(packet(self._hear(client), OK))
+        self._let_in(client)
         while True:
             client.sendall(packet(self._hear(client), b"\xff" + struct.pack("<H", 1064) + b"#42000" + self.says))
 
@@ -184,9 +193,7 @@ def test_what_the_server_says_reveals_nothing_and_is_not_obeyed(stage, kind):
     password, other = "hunter2\"sekäret", "migr4tor-sekret"
     says = f"\x1b]0;owned\x07 no\r\nlevel=info id=FORGED: {password} {other} hunter2%22sek%C3%A4ret for 'duebox'".encode()
     with kind("mysql_native_password", says=says) as rogue:
-        stage.configuration["database"] = {"host": "127.0.0.1", "port": rogue.port, "user": "duebox", "name": "shop",
-                                           "password": password, "migrate_user": "migr4tor",
-                                           "migrate_password": other}
+        point_at(stage, rogue, password=password, migrate_user="migr4tor", migrate_password=other)
         daemon = stage.daemon(migrate=False)
         said = {command: daemon.run(*command.split(), check=False, limit_s=120) for command in (
             "check --connect", "migrate", "doctor", "doctor -o json", "task list", "route list")}
@@ -206,12 +213,9 @@ class Endless(Rogue):
     """Lets everybody in, and answers each statement with rows that never end."""
 
     def _talk(self, client):
-        client.settimeout(60)
-        client.sendall(packet(0, greeting("mysql_native_password")))
-        client.sendall(packet(self._hear(client), OK))
+        self._let_in(client)
         self._hear(client)
-        column = b"\x03def\0\0\0\x01x\0\x0c" + struct.pack("<HIBHB", 33, 100, 253, 0, 0) + b"\0\0"
-        client.sendall(packet(1, b"\x01") + packet(2, column) + packet(3, EOF))
+        client.sendall(packet(1, b"\x01") + packet(2, COLUMN) + packet(3, EOF))
         rows = b"".join(packet((4 + number) % 256, b"\xfc" + struct.pack("<H", 4096) + b"x" * 4096)
                         for number in range(256))
         while True:
@@ -223,8 +227,7 @@ def test_an_answer_that_never_ends_is_cut_off(stage):
     megabytes before it is known to be our database, then the connection is over and the error says why."""
     stage.daemon()
     with Endless("mysql_native_password") as rogue:
-        stage.configuration["database"] = {"host": "127.0.0.1", "port": rogue.port, "user": "duebox", "name": "shop",
-                                           "password": PASSWORD}
+        point_at(stage, rogue)
         daemon = stage.daemon()
         for command in (["check", "--connect"], ["migrate"], ["doctor"]):
             done = daemon.run(*command, check=False, limit_s=120)
@@ -238,7 +241,6 @@ class Switches(Rogue):
     at_once, pause_s = 1, 0.02
 
     def _talk(self, client):
-        client.settimeout(60)
         client.sendall(packet(0, greeting("mysql_native_password")))
         number = self._hear(client)
         threading.Thread(target=self._swallow, args=(client,), daemon=True).start()
@@ -265,9 +267,7 @@ class Trickles(Rogue):
     """Lets everybody in, and answers the first statement with a column's name, a byte now and then."""
 
     def _talk(self, client):
-        client.settimeout(60)
-        client.sendall(packet(0, greeting("mysql_native_password")))
-        client.sendall(packet(self._hear(client), OK))
+        self._let_in(client)
         self._hear(client)
         client.sendall(struct.pack("<I", 0xffff)[:3] + b"\x01")
         while True:
@@ -282,8 +282,7 @@ def test_a_login_ends_whatever_the_server_does(stage, kind, word):
     doctor."""
     stage.daemon()
     with kind("mysql_native_password") as rogue:
-        stage.configuration["database"] = {"host": "127.0.0.1", "port": rogue.port, "user": "duebox", "name": "shop",
-                                           "password": PASSWORD, "connect_timeout": "1s", "read_timeout": "2s"}
+        point_at(stage, rogue, connect_timeout="1s", read_timeout="2s")
         daemon = stage.daemon(migrate=False)
         done = daemon.run("doctor", check=False, limit_s=60)
         assert done.returncode != 0 and word in done.stdout + done.stderr, done.stdout + done.stderr
@@ -298,17 +297,14 @@ class Columns(Rogue):
     before = b""        # answers to the statements in front
 
     def _talk(self, client):
-        client.settimeout(60)
-        client.sendall(packet(0, greeting("mysql_native_password")))
-        client.sendall(packet(self._hear(client), OK))
+        self._let_in(client)
         self._hear(client)
-        column = b"\x03def\0\0\0\x01x\0\x0c" + struct.pack("<HIBHB", 33, 100, 253, 0, 0) + b"\0\0"
         number = len(self.before) + 1
         client.sendall(b"".join(packet(1 + at, answer) for at, answer in enumerate(self.before))
                        + packet(number, b"\xfe" + struct.pack("<Q", 2**63 - 1)))
         while True:
             number += 512
-            client.sendall(b"".join(packet((number + at) % 256, column) for at in range(512)))
+            client.sendall(b"".join(packet((number + at) % 256, COLUMN) for at in range(512)))
 
 
 class LaterColumns(Columns):
@@ -319,9 +315,7 @@ class Packet(Rogue):
     """Lets everybody in, and answers with one packet that has no end."""
 
     def _talk(self, client):
-        client.settimeout(60)
-        client.sendall(packet(0, greeting("mysql_native_password")))
-        client.sendall(packet(self._hear(client), OK))
+        self._let_in(client)
         self._hear(client)
         number = 1
         while True:
@@ -335,8 +329,7 @@ def test_what_comes_before_the_rows_has_a_limit_too(stage, kind):
     the daemon says why it has no database and ends when it is asked to, and so do the commands."""
     stage.daemon()
     with kind("mysql_native_password") as rogue:
-        stage.configuration["database"] = {"host": "127.0.0.1", "port": rogue.port, "user": "duebox", "name": "shop",
-                                           "password": PASSWORD}
+        point_at(stage, rogue)
         daemon = stage.daemon(migrate=False)
         for command in (["doctor"], ["migrate"], ["task", "list"]):
             done = daemon.run(*command, check=False, limit_s=60)
