@@ -33,23 +33,29 @@ static size_t index_of(const struct db_conn *conn, const char *name) {
   return i;
 }
 
-bool schema_tables_find(struct db_conn *conn, struct schema_tables *out, struct err *err) {
+/* The query for each table, of which it may use {name} and {column}, as one statement. */
+static bool ask_all(struct db_conn *conn, const char *query, const char *what, struct db_result *out, struct err *err) {
   struct text script = {0};
-  struct db_result result;
-  struct db_row row;
   char name[NAME_ROOM];
-  *out = (struct schema_tables){0};
   for (size_t i = 0; i < SCHEMA_TABLES; i++) {
     text_puts(&script, i ? " UNION ALL " : "");
-    text_query(&script, query_schema_table, conn->config->table,
+    text_query(&script, query, conn->config->table,
                ARGS(STRING("name", name_of(conn, i, name)), STRING("column", ours[i].column)));
   }
-  bool ok = db_script(conn, &script, WHAT, &result, 1, err);
+  bool ok = db_script(conn, &script, what, out, 1, err);
   text_free(&script);
-  if (!ok)
+  return ok;
+}
+
+bool schema_tables_find(struct db_conn *conn, struct schema_tables *out, struct err *err) {
+  struct db_result result;
+  struct db_row row;
+  bool ok = true;
+  *out = (struct schema_tables){0};
+  if (!ask_all(conn, query_schema_table, WHAT, &result, err))
     return false;
   while (ok && db_next(&result, &row, 2)) {
-    uint64_t is_ours;
+    uint64_t is_ours = 0;
     size_t i = row.fields[0] ? index_of(conn, row.fields[0]) : SCHEMA_TABLES;
     ok = (i < SCHEMA_TABLES && db_u64(&row, 1, 1, &is_ours)) || db_unexpected(err, WHAT);
     if (ok)
@@ -113,24 +119,17 @@ bool schema_tables_kept(struct db_conn *conn, bool complete, struct err *err) {
 }
 
 bool schema_tables_collations(struct db_conn *conn, bool *right, struct err *err) {
-  struct text script = {0};
+  static const char what[] = "looking at collations";
   struct db_result result;
   struct db_row row;
-  char name[NAME_ROOM];
-  for (size_t i = 0; i < SCHEMA_TABLES; i++) {
-    text_puts(&script, i ? " UNION ALL " : "");
-    text_query(&script, query_schema_collations, conn->config->table, ARGS(STRING("name", name_of(conn, i, name))));
-  }
-  bool ok = db_script(conn, &script, "looking at collations", &result, 1, err);
-  text_free(&script);
-  if (!ok)
+  if (!ask_all(conn, query_schema_collations, what, &result, err))
     return false;
   *right = !db_next(&result, &row, 3);
   if (!*right)
     err_set(err, DB_E_NOT_MIGRATED,
             "column %s of table %s.%s has the collation %s, by which some different ids or keys are the same",
             row.fields[1], conn->config->name, row.fields[0], row.fields[2]);
-  ok = db_is_sound(conn, "looking at collations", err);
+  bool ok = db_is_sound(conn, what, err);
   db_results_free(&result, 1);
   return ok;
 }
