@@ -8,6 +8,7 @@
 #include <fnmatch.h>
 #include <string.h>
 
+#include "core/base/hash.h"
 #include "core/base/log.h"
 #include "core/config_internal.h"
 #include "core/config_rows.h"
@@ -69,18 +70,10 @@ static bool takes(const struct config *config, const struct source_config *sourc
   return true;
 }
 
-/* FNV-1a of the broker's name and the address. */
+/* The broker's name and the address; never 0, which is none. */
 static uint64_t digest(const struct source_config *source) {
   const char *address = address_of(source);
-  uint64_t hash = UINT64_C(0xcbf29ce484222325);
-  const char *parts[] = {source->plugin->name, address ? address : ""};
-  for (size_t i = 0; i < sizeof parts / sizeof parts[0]; i++)
-    for (const char *c = parts[i];; c++) {
-      hash = (hash ^ (unsigned char)*c) * UINT64_C(0x100000001b3);
-      if (!*c)
-        break; /* the NUL parts them */
-    }
-  hash &= INT64_MAX;
+  uint64_t hash = hash_text(hash_text(HASH_EMPTY, source->plugin->name), address ? address : "") & INT64_MAX;
   return hash ? hash : 1;
 }
 

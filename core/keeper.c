@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "core/base/clock.h"
+#include "core/base/hash.h"
 #include "core/base/log.h"
 #include "core/base/sync.h"
 #include "core/keeper_internal.h"
@@ -216,15 +217,11 @@ static void balance(struct keeper *keeper, int64_t lease_ms) {
     keeper->shards_changed(keeper->engine);
 }
 
-/* FNV-1a over the names, which the configuration keeps sorted. */
+/* The configuration keeps the names sorted. */
 static void digest_routes(const struct config *config, char out[ROUTES_DIGEST]) {
-  uint64_t hash = UINT64_C(0xcbf29ce484222325);
-  for (size_t i = 0; i < config->route_count; i++) {
-    const char *c = config->routes[i].name;
-    do /* the NUL too: it parts the names */
-      hash = (hash ^ (unsigned char)*c) * UINT64_C(0x100000001b3);
-    while (*c++);
-  }
+  uint64_t hash = HASH_EMPTY;
+  for (size_t i = 0; i < config->route_count; i++)
+    hash = hash_text(hash, config->routes[i].name);
   snprintf(out, ROUTES_DIGEST, "%016llx", (unsigned long long)hash);
 }
 

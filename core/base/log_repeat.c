@@ -6,6 +6,7 @@
 #include <stdio.h>
 
 #include "core/base/clock.h"
+#include "core/base/hash.h"
 
 enum { GAP_MIN_US = 10 * 1000 * 1000, GAP_MAX_US = 60 * 1000 * 1000 };
 enum { LINE_US = 1000 * 1000, AT_ONCE = 50 };
@@ -23,16 +24,8 @@ bool log_quota_due(struct log_quota *quota, int64_t now_us, uint64_t *unsaid) {
   return true;
 }
 
-/* FNV-1a. */
-static uint64_t hash(const char *text) {
-  uint64_t hash = UINT64_C(0xcbf29ce484222325);
-  while (*text)
-    hash = (hash ^ (unsigned char)*text++) * UINT64_C(0x100000001b3);
-  return hash ? hash : 1;
-}
-
 bool log_repeat_due(struct log_repeat *repeat, const char *text, int64_t now_us, uint64_t *unsaid) {
-  uint64_t wanted = hash(text);
+  uint64_t wanted = hash_text(HASH_EMPTY, text) | 1; /* 0 = a free place */
   size_t at = 0;
   /* Its own place, else the one that has been quiet for longest. */
   for (size_t i = 0; i < LOG_REPEAT_TEXTS && repeat->known[at].text != wanted; i++)
