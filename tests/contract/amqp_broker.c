@@ -5,7 +5,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 #include <unistd.h>
 
 #include <setjmp.h>
@@ -71,12 +70,6 @@ int amqp_broker_set_up(void **state) {
 int amqp_broker_tear_down(void **state) {
   amqp_broker_close(*state);
   return 0;
-}
-
-int64_t amqp_broker_now_ms(void) {
-  struct timespec ts;
-  clock_gettime(CLOCK_MONOTONIC, &ts);
-  return (int64_t)ts.tv_sec * 1000 + ts.tv_nsec / 1000000;
 }
 
 static void check_reply(const amqp_rpc_reply_t *reply, const char *what) {

@@ -30,8 +30,6 @@ int amqp_broker_skip_all(const char *group);
 int amqp_broker_set_up(void **state);
 int amqp_broker_tear_down(void **state);
 
-int64_t amqp_broker_now_ms(void); /* monotonic */
-
 /* Connects, declares a queue of its own, starts the relay; fails the test when it cannot. */
 struct amqp_broker *amqp_broker_open(void);
 /* Deletes the queue and disconnects. */

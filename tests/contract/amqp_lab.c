@@ -5,19 +5,12 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 #include <setjmp.h>
 
 #include <cmocka.h>
 
 extern const struct duebox_plugin duebox_plugin_v1;
-
-int64_t amqp_lab_now_ms(void) {
-  struct timespec ts;
-  clock_gettime(CLOCK_MONOTONIC, &ts);
-  return (int64_t)ts.tv_sec * 1000 + ts.tv_nsec / 1000000;
-}
 
 int amqp_lab_set_up(void **state) {
   struct amqp_lab *lab = calloc(1, sizeof(*lab));
@@ -58,8 +51,8 @@ void amqp_lab_add(struct fake_host *host, struct amqp_lab *f, int n) {
 }
 
 void amqp_lab_published(struct fake_host *host, struct amqp_lab *f, size_t count) {
-  for (int64_t end = amqp_lab_now_ms() + AMQP_LAB_LIMIT_MS; amqp_script_published(f->script) < count;) {
-    if (amqp_lab_now_ms() >= end)
+  for (int64_t end = fake_host_now_ms() + AMQP_LAB_LIMIT_MS; amqp_script_published(f->script) < count;) {
+    if (fake_host_now_ms() >= end)
       fail_msg("%zu of %zu messages were published", amqp_script_published(f->script), count);
     fake_host_offer(host);
     fake_host_poll(host, 10);
@@ -67,8 +60,8 @@ void amqp_lab_published(struct fake_host *host, struct amqp_lab *f, size_t count
 }
 
 void amqp_lab_completed(struct fake_host *host, size_t count) {
-  for (int64_t end = amqp_lab_now_ms() + AMQP_LAB_LIMIT_MS; fake_host_completed(host) < count;) {
-    if (amqp_lab_now_ms() >= end)
+  for (int64_t end = fake_host_now_ms() + AMQP_LAB_LIMIT_MS; fake_host_completed(host) < count;) {
+    if (fake_host_now_ms() >= end)
       fail_msg("%zu of %zu tasks were completed", fake_host_completed(host), count);
     fake_host_offer(host);
     fake_host_poll(host, 10);
@@ -102,8 +95,8 @@ void amqp_lab_expect_all(struct fake_host *host, size_t from, size_t to, enum du
 
 void amqp_lab_comes_back(struct fake_host *host, struct amqp_lab *f, unsigned connections) {
   size_t before = amqp_script_published(f->script), delivered = fake_host_count(host, DUEBOX_DELIVERED);
-  for (int64_t end = amqp_lab_now_ms() + AMQP_LAB_LIMIT_MS;
-       amqp_script_published(f->script) == before && amqp_lab_now_ms() < end;) {
+  for (int64_t end = fake_host_now_ms() + AMQP_LAB_LIMIT_MS;
+       amqp_script_published(f->script) == before && fake_host_now_ms() < end;) {
     amqp_lab_add(host, f, 1);
     fake_host_offer(host);
     for (int i = 0; i < 10 && amqp_script_published(f->script) == before; i++)
@@ -113,8 +106,8 @@ void amqp_lab_comes_back(struct fake_host *host, struct amqp_lab *f, unsigned co
   assert_int_equal(amqp_script_connections(f->script), connections);
   struct amqp_script_message m = amqp_script_message(f->script, before);
   amqp_script_ack(f->script, m.channel, m.tag, false);
-  for (int64_t end = amqp_lab_now_ms() + AMQP_LAB_LIMIT_MS;
-       fake_host_count(host, DUEBOX_DELIVERED) == delivered && amqp_lab_now_ms() < end;)
+  for (int64_t end = fake_host_now_ms() + AMQP_LAB_LIMIT_MS;
+       fake_host_count(host, DUEBOX_DELIVERED) == delivered && fake_host_now_ms() < end;)
     fake_host_poll(host, 10);
   assert_int_equal(fake_host_count(host, DUEBOX_DELIVERED), delivered + 1);
 }

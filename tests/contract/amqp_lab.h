@@ -30,8 +30,6 @@ int amqp_lab_tear_down(void **state);
 /* Creates and starts an instance; records are kept up to 1000 bytes. */
 struct fake_host *amqp_lab_open(struct amqp_lab *lab, enum duebox_role role);
 
-int64_t amqp_lab_now_ms(void); /* monotonic */
-
 void amqp_lab_add(struct fake_host *host, struct amqp_lab *f, int n);
 /* Offers and polls until the broker holds `count` messages. */
 void amqp_lab_published(struct fake_host *host, struct amqp_lab *f, size_t count);

@@ -11,7 +11,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
-#include <time.h>
 #include <unistd.h>
 
 #include <setjmp.h>
@@ -30,12 +29,6 @@ struct run {
   const struct sink_contract *c;
   void *fixture;
 };
-
-static int64_t now_ms(void) {
-  struct timespec ts;
-  clock_gettime(CLOCK_MONOTONIC, &ts);
-  return (int64_t)ts.tv_sec * 1000 + ts.tv_nsec / 1000000;
-}
 
 static struct fake_host_config config_of(const struct run *run) {
   return (struct fake_host_config){
@@ -85,7 +78,7 @@ static size_t held_copies(const struct run *run, const char *id, uint32_t attemp
 
 static void wait_received(const struct run *run, size_t want) {
   size_t count = 0;
-  for (int64_t end = now_ms() + LIMIT_MS; now_ms() < end; usleep(5000)) {
+  for (int64_t end = fake_host_now_ms() + LIMIT_MS; fake_host_now_ms() < end; usleep(5000)) {
     run->c->received(run->fixture, &count);
     if (count >= want)
       return;
@@ -95,12 +88,12 @@ static void wait_received(const struct run *run, size_t want) {
 
 /* A destination may show what it holds a little later than it confirms it: each that is called delivered must come. */
 static void wait_delivered(const struct run *run, struct fake_host *host) {
-  int64_t end = now_ms() + LIMIT_MS;
+  int64_t end = fake_host_now_ms() + LIMIT_MS;
   wait_received(run, fake_host_count(host, DUEBOX_DELIVERED));
   for (size_t i = 0; i < fake_host_tasks(host); i++) {
     struct fake_outcome outcome = fake_host_outcome(host, i);
     while (outcome.cls == DUEBOX_DELIVERED && held_copies(run, outcome.message_id, outcome.attempt) == 0 &&
-           now_ms() < end)
+           fake_host_now_ms() < end)
       usleep(5000);
   }
 }
@@ -139,7 +132,7 @@ static void health_is_told_before_the_first_task(void **state) {
   if (run->c->connects_for_each_task)
     skip();
   struct fake_host *host = open_host(run, "health");
-  for (int64_t end = now_ms() + LIMIT_MS; fake_host_health(host) != 1 && now_ms() < end;)
+  for (int64_t end = fake_host_now_ms() + LIMIT_MS; fake_host_health(host) != 1 && fake_host_now_ms() < end;)
     fake_host_poll(host, 10);
   assert_int_equal(fake_host_health(host), 1);
   fake_host_free(host);
@@ -304,7 +297,7 @@ static void down_at_start_then_recovery(void **state) {
   run->c->reachable(run->fixture, true);
   uint32_t attempt = 1;
   bool all = false;
-  for (int64_t end = now_ms() + LIMIT_MS; !all && now_ms() < end;) {
+  for (int64_t end = fake_host_now_ms() + LIMIT_MS; !all && fake_host_now_ms() < end;) {
     size_t before = fake_host_tasks(host);
     attempt++;
     for (size_t i = 0; i < 3; i++)
@@ -331,7 +324,7 @@ static void goes_down_and_up_in_the_middle(void **state) {
   settle(host, run->c->unavailable_ms + LIMIT_MS, "tasks during the outage");
   run->c->reachable(run->fixture, true);
   size_t delivered = fake_host_count(host, DUEBOX_DELIVERED), want = delivered + 1;
-  for (int64_t end = now_ms() + LIMIT_MS; delivered < want && now_ms() < end;) {
+  for (int64_t end = fake_host_now_ms() + LIMIT_MS; delivered < want && fake_host_now_ms() < end;) {
     add(host, route, 1, NULL);
     settle(host, LIMIT_MS, "a task after the outage");
     delivered = fake_host_count(host, DUEBOX_DELIVERED);
@@ -350,13 +343,13 @@ static void delivered_only_after_the_confirmation(void **state) {
   add_many(host, route, 5); /* connects first, so that the next ones really reach the destination */
   settle(host, LIMIT_MS, "tasks before the hold");
   run->c->hold(run->fixture, true);
-  int64_t begin = now_ms();
+  int64_t begin = fake_host_now_ms();
   add_many(host, route, 20);
-  while (now_ms() - begin < HOLD_MS) {
+  while (fake_host_now_ms() - begin < HOLD_MS) {
     fake_host_offer(host);
     fake_host_poll(host, 10);
     size_t delivered = fake_host_count(host, DUEBOX_DELIVERED);
-    if (run->c->held_ms && now_ms() - begin >= run->c->held_ms)
+    if (run->c->held_ms && fake_host_now_ms() - begin >= run->c->held_ms)
       break; /* too slow a machine to tell: some may be confirmed by now */
     assert_int_equal(delivered, 5);
   }
@@ -419,13 +412,14 @@ static void close_refuses_new_work_and_finishes_the_old(void **state) {
   struct fake_host *host = open_host(run, "close");
   add_many(host, run->c->route(run->fixture), 40);
   size_t taken = 0;
-  for (int64_t end = now_ms() + LIMIT_MS; taken == 0 && now_ms() < end; fake_host_poll(host, taken ? 0 : 10))
+  for (int64_t end = fake_host_now_ms() + LIMIT_MS; taken == 0 && fake_host_now_ms() < end;
+       fake_host_poll(host, taken ? 0 : 10))
     taken = fake_host_offer(host); /* nothing at first is allowed: not connected yet */
   assert_true(taken > 0);
   fake_host_close(host);
   add_many(host, run->c->route(run->fixture), 10);
   assert_int_equal(fake_host_offer(host), 0);
-  for (int64_t end = now_ms() + LIMIT_MS; fake_host_completed(host) < taken && now_ms() < end;)
+  for (int64_t end = fake_host_now_ms() + LIMIT_MS; fake_host_completed(host) < taken && fake_host_now_ms() < end;)
     fake_host_poll(host, 10);
   assert_int_equal(fake_host_count(host, DUEBOX_DELIVERED), taken);
   fake_host_stop(host, 1000);
@@ -476,7 +470,7 @@ static void *wake_later(void *arg) {
 
 /* Several times over: a library's own timers may end one poll() by chance. */
 static void check_wake(struct fake_host *host, void *(*wake)(void *)) {
-  for (int64_t end = now_ms() + 500; now_ms() < end;)
+  for (int64_t end = fake_host_now_ms() + 500; fake_host_now_ms() < end;)
     fake_host_poll(host, 50); /* let start-up events pass */
   for (int round = 0; round < 5; round++) {
     pthread_t thread;

@@ -10,7 +10,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 #include <unistd.h>
 
 #include <setjmp.h>
@@ -30,12 +29,6 @@ struct run {
   const struct source_contract *c;
   void *fixture;
 };
-
-static int64_t now_ms(void) {
-  struct timespec ts;
-  clock_gettime(CLOCK_MONOTONIC, &ts);
-  return (int64_t)ts.tv_sec * 1000 + ts.tv_nsec / 1000000;
-}
 
 static struct fake_host *open_host(const struct run *run, const char *name) {
   return fake_host_open(&(struct fake_host_config){
@@ -62,7 +55,7 @@ static void wait_results(const struct run *run, struct fake_host *host, size_t c
 
 static void stays_quiet_for(struct fake_host *host, int ms) {
   size_t before = fake_host_results(host);
-  for (int64_t end = now_ms() + ms; now_ms() < end;)
+  for (int64_t end = fake_host_now_ms() + ms; fake_host_now_ms() < end;)
     fake_host_poll(host, 20);
   assert_int_equal(fake_host_results(host), before);
 }
@@ -82,7 +75,8 @@ static size_t seen(struct fake_host *host, size_t from, size_t number) {
 
 /* All of these numbers, whatever else comes. */
 static void wait_seen(const struct run *run, struct fake_host *host, const size_t *numbers, size_t count) {
-  for (int64_t limit = now_ms() + run->c->ready_ms + LIMIT_MS; now_ms() < limit; fake_host_poll(host, 20)) {
+  for (int64_t limit = fake_host_now_ms() + run->c->ready_ms + LIMIT_MS; fake_host_now_ms() < limit;
+       fake_host_poll(host, 20)) {
     size_t found = 0;
     for (size_t i = 0; i < count; i++)
       found += seen(host, 0, numbers[i]) > 0;
@@ -479,7 +473,8 @@ static void two_instances_share_the_stream(void **state) {
     assert_int_equal(pthread_create(&threads[i], NULL, drive_lane, &lanes[i]), 0);
   publish_numbers(run, 0, 100);
   bool all = false;
-  for (int64_t limit = now_ms() + run->c->ready_ms + LIMIT_MS; !all && now_ms() < limit; usleep(20000))
+  for (int64_t limit = fake_host_now_ms() + run->c->ready_ms + LIMIT_MS; !all && fake_host_now_ms() < limit;
+       usleep(20000))
     all = both_saw_all(lanes, 100);
   for (int i = 0; i < 2; i++)
     lanes[i].done = true;

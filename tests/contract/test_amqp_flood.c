@@ -31,8 +31,8 @@ static void flooded(struct amqp_lab *f, enum amqp_script_mood mood, const char *
   snprintf(f->url, sizeof(f->url), "%s://127.0.0.1:%d", scheme, amqp_script_port(f->script));
   amqp_script_set_mood(f->script, mood);
   struct fake_host *host = amqp_lab_open(f, DUEBOX_ROLE_SINK);
-  for (int64_t end = amqp_lab_now_ms() + AMQP_LAB_LIMIT_MS;
-       amqp_script_connections(f->script) < 3 && amqp_lab_now_ms() < end;) {
+  for (int64_t end = fake_host_now_ms() + AMQP_LAB_LIMIT_MS;
+       amqp_script_connections(f->script) < 3 && fake_host_now_ms() < end;) {
     assert_bounded(f);
     fake_host_poll(host, 20);
   }

@@ -68,7 +68,7 @@ static void a_late_confirm_finds_nothing(void **state) {
   amqp_lab_add(host, f, 1);
   amqp_lab_published(host, f, 2);
   uint64_t tag = 2;
-  for (int64_t end = amqp_lab_now_ms() + AMQP_LAB_LIMIT_MS, after = 5; after > 0 && amqp_lab_now_ms() < end; tag++) {
+  for (int64_t end = fake_host_now_ms() + AMQP_LAB_LIMIT_MS, after = 5; after > 0 && fake_host_now_ms() < end; tag++) {
     after -= fake_host_outcome(host, 1).completed; /* others are confirmed meanwhile, and some more after it */
     amqp_lab_add(host, f, 1);
     amqp_lab_published(host, f, tag + 1);
@@ -255,8 +255,8 @@ static void a_channel_closed_under_a_large_message(void **state) {
   }
   assert_int_equal(fake_host_accepted(host), 4);
   amqp_script_close_channel(f->script, AMQP_LAB_FLOW, 404, "NOT_FOUND");
-  for (int64_t end = amqp_lab_now_ms() + AMQP_LAB_LIMIT_MS;
-       !fake_host_logged(host, "AMQP-CHANNEL-CLOSED") && amqp_lab_now_ms() < end;)
+  for (int64_t end = fake_host_now_ms() + AMQP_LAB_LIMIT_MS;
+       !fake_host_logged(host, "AMQP-CHANNEL-CLOSED") && fake_host_now_ms() < end;)
     fake_host_poll(host, 10);
   amqp_script_set_mood(f->script, AMQP_SCRIPT_NORMAL);
   for (size_t i = 0; i < 2; i++) { /* the two that were whole, first */
@@ -308,11 +308,11 @@ static void a_channel_that_is_refused_is_asked_for_with_back_off(void **state) {
   struct amqp_lab *f = *state;
   amqp_script_set_mood(f->script, AMQP_SCRIPT_REFUSE_CHANNEL);
   struct fake_host *host = amqp_lab_open(f, DUEBOX_ROLE_SINK);
-  int64_t begin = amqp_lab_now_ms();
-  while (amqp_lab_now_ms() - begin < 2000)
+  int64_t begin = fake_host_now_ms();
+  while (fake_host_now_ms() - begin < 2000)
     fake_host_poll(host, 50);
   assert_true(amqp_script_connections(f->script) <= 12); /* 0.05 s to 0.1 s, then doubling */
-  while (amqp_script_connections(f->script) < 2 && amqp_lab_now_ms() - begin < AMQP_LAB_LIMIT_MS)
+  while (amqp_script_connections(f->script) < 2 && fake_host_now_ms() - begin < AMQP_LAB_LIMIT_MS)
     fake_host_poll(host, 50);
   assert_true(amqp_script_connections(f->script) >= 2);
   assert_int_equal(fake_host_health(host), 0);
@@ -351,11 +351,11 @@ static void a_connection_blocked_in_the_middle(void **state) {
   amqp_lab_add(host, f, 3);
   amqp_lab_published(host, f, 4);
   amqp_script_method(f->script, 0, AMQP_CONNECTION_BLOCKED_METHOD, &blocked);
-  for (int64_t end = amqp_lab_now_ms() + AMQP_LAB_LIMIT_MS; fake_host_health(host) == 1 && amqp_lab_now_ms() < end;)
+  for (int64_t end = fake_host_now_ms() + AMQP_LAB_LIMIT_MS; fake_host_health(host) == 1 && fake_host_now_ms() < end;)
     fake_host_poll(host, 10);
   assert_int_equal(fake_host_health(host), 0);
   amqp_lab_add(host, f, 5);
-  for (int64_t end = amqp_lab_now_ms() + 4500; amqp_lab_now_ms() < end; fake_host_poll(host, 20))
+  for (int64_t end = fake_host_now_ms() + 4500; fake_host_now_ms() < end; fake_host_poll(host, 20))
     assert_int_equal(fake_host_offer(host), 0);
   assert_int_equal(fake_host_completed(host), 1); /* confirm_timeout stood still */
   amqp_script_method(f->script, 0, AMQP_CONNECTION_UNBLOCKED_METHOD, &unblocked);

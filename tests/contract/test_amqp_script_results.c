@@ -18,7 +18,7 @@
 static struct fake_host *open_source(struct amqp_lab *f) {
   struct fake_host *host = amqp_lab_open(f, DUEBOX_ROLE_SOURCE);
   unsigned before = amqp_script_consumers(f->script);
-  for (int64_t end = amqp_lab_now_ms() + AMQP_LAB_LIMIT_MS; fake_host_health(host) != 1 && amqp_lab_now_ms() < end;)
+  for (int64_t end = fake_host_now_ms() + AMQP_LAB_LIMIT_MS; fake_host_health(host) != 1 && fake_host_now_ms() < end;)
     fake_host_poll(host, 10);
   assert_int_equal(fake_host_health(host), 1);
   assert_true(amqp_script_consumers(f->script) >= before);
@@ -26,8 +26,8 @@ static struct fake_host *open_source(struct amqp_lab *f) {
 }
 
 static void is_dropped_and_read_again(struct fake_host *host, struct amqp_lab *f) {
-  for (int64_t end = amqp_lab_now_ms() + AMQP_LAB_LIMIT_MS;
-       amqp_script_consumers(f->script) < 2 && amqp_lab_now_ms() < end;)
+  for (int64_t end = fake_host_now_ms() + AMQP_LAB_LIMIT_MS;
+       amqp_script_consumers(f->script) < 2 && fake_host_now_ms() < end;)
     fake_host_poll(host, 10);
   assert_int_equal(amqp_script_consumers(f->script), 2);
   amqp_script_deliver(f->script, AMQP_LAB_FLOW, 1);
@@ -113,7 +113,8 @@ static void acknowledgements_are_gathered(void **state) {
   assert_int_equal(amqp_script_acks(f->script), 0);
   for (size_t i = 0; i < 100; i++)
     fake_host_ack(host, i, i != 50);
-  for (int64_t end = amqp_lab_now_ms() + AMQP_LAB_LIMIT_MS; amqp_script_acks(f->script) < 2 && amqp_lab_now_ms() < end;)
+  for (int64_t end = fake_host_now_ms() + AMQP_LAB_LIMIT_MS;
+       amqp_script_acks(f->script) < 2 && fake_host_now_ms() < end;)
     fake_host_poll(host, 10);
   assert_int_equal(amqp_script_nacks(f->script), 1);
   assert_int_equal(amqp_script_acks(f->script), 2); /* 1..50 and 52..100 */
@@ -132,7 +133,7 @@ static void the_last_acknowledgements_arrive(void **state) {
     amqp_script_header(f->script, AMQP_LAB_FLOW, NULL, sizeof(piece));
     amqp_script_body(f->script, AMQP_LAB_FLOW, piece, sizeof(piece));
   }
-  for (int64_t end = amqp_lab_now_ms() + AMQP_LAB_LIMIT_MS; !fake_host_refused(host) && amqp_lab_now_ms() < end;)
+  for (int64_t end = fake_host_now_ms() + AMQP_LAB_LIMIT_MS; !fake_host_refused(host) && fake_host_now_ms() < end;)
     fake_host_poll(host, 10);
   fake_host_close(host);
   fake_host_ack(host, 0, true);
@@ -151,12 +152,12 @@ static void a_broker_that_goes_while_the_host_is_full(void **state) {
   amqp_script_deliver(f->script, AMQP_LAB_FLOW, 1);
   amqp_script_header(f->script, AMQP_LAB_FLOW, NULL, 1);
   amqp_script_body(f->script, AMQP_LAB_FLOW, "x", 1);
-  for (int64_t end = amqp_lab_now_ms() + AMQP_LAB_LIMIT_MS; !fake_host_refused(host) && amqp_lab_now_ms() < end;)
+  for (int64_t end = fake_host_now_ms() + AMQP_LAB_LIMIT_MS; !fake_host_refused(host) && fake_host_now_ms() < end;)
     fake_host_poll(host, 10);
   assert_true(fake_host_refused(host));
   amqp_script_drop(f->script);
-  for (int64_t end = amqp_lab_now_ms() + AMQP_LAB_LIMIT_MS;
-       amqp_script_consumers(f->script) < 2 && amqp_lab_now_ms() < end;)
+  for (int64_t end = fake_host_now_ms() + AMQP_LAB_LIMIT_MS;
+       amqp_script_consumers(f->script) < 2 && fake_host_now_ms() < end;)
     fake_host_poll(host, 10);
   fake_host_resume(host, 10); /* of a record that is gone: nothing comes of it */
   is_dropped_and_read_again(host, f);
@@ -167,11 +168,11 @@ static void a_source_whose_channel_is_not_answered(void **state) {
   f->options.connect_timeout_ms = 1000;
   amqp_script_set_mood(f->script, AMQP_SCRIPT_NO_CHANNEL);
   struct fake_host *host = amqp_lab_open(f, DUEBOX_ROLE_SOURCE);
-  for (int64_t end = amqp_lab_now_ms() + AMQP_LAB_LIMIT_MS; fake_host_health(host) != 0 && amqp_lab_now_ms() < end;)
+  for (int64_t end = fake_host_now_ms() + AMQP_LAB_LIMIT_MS; fake_host_health(host) != 0 && fake_host_now_ms() < end;)
     fake_host_poll(host, 10);
   assert_int_equal(fake_host_health(host), 0);
   amqp_script_set_mood(f->script, AMQP_SCRIPT_NORMAL);
-  for (int64_t end = amqp_lab_now_ms() + AMQP_LAB_LIMIT_MS; fake_host_health(host) != 1 && amqp_lab_now_ms() < end;)
+  for (int64_t end = fake_host_now_ms() + AMQP_LAB_LIMIT_MS; fake_host_health(host) != 1 && fake_host_now_ms() < end;)
     fake_host_poll(host, 10);
   assert_int_equal(fake_host_health(host), 1);
   fake_host_free(host);

@@ -9,7 +9,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 #include <unistd.h>
 
 #include <cmocka.h>
@@ -156,25 +155,20 @@ static const struct expectation behaviours[] = {
 
 /* ---- running the table ---- */
 
-static int64_t now_ms(void) {
-  struct timespec ts;
-  clock_gettime(CLOCK_MONOTONIC, &ts);
-  return (int64_t)ts.tv_sec * 1000 + ts.tv_nsec / 1000000;
-}
-
 /* Drives the instance until the server has spoilt the idle connection of that request. */
 static void drive_until_spoilt(struct fake_host *host, const char *id) {
   char spoilt[128];
   snprintf(spoilt, sizeof(spoilt), "%s:spoilt", id);
-  for (int64_t end = now_ms() + HTTP_CASE_LIMIT_MS; hostile_server_copies(server, spoilt) == 0;
+  for (int64_t end = fake_host_now_ms() + HTTP_CASE_LIMIT_MS; hostile_server_copies(server, spoilt) == 0;
        fake_host_poll(host, 10))
-    if (now_ms() >= end)
+    if (fake_host_now_ms() >= end)
       fail_msg("waited %d ms for the server to spoil an idle connection", HTTP_CASE_LIMIT_MS);
 }
 
 /* How often the server has read this request; one that timed out may be read only later. */
 static size_t copies_of(const char *id) {
-  for (int64_t end = now_ms() + HTTP_CASE_LIMIT_MS; hostile_server_copies(server, id) == 0 && now_ms() < end;)
+  for (int64_t end = fake_host_now_ms() + HTTP_CASE_LIMIT_MS;
+       hostile_server_copies(server, id) == 0 && fake_host_now_ms() < end;)
     usleep(5000);
   return hostile_server_copies(server, id);
 }

@@ -7,7 +7,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 #include <unistd.h>
 
 #include <setjmp.h>
@@ -23,12 +22,6 @@
 #define E(name) RD_KAFKA_RESP_ERR_##name
 
 extern const struct duebox_plugin duebox_plugin_v1;
-
-static int64_t now_ms(void) {
-  struct timespec ts;
-  clock_gettime(CLOCK_MONOTONIC, &ts);
-  return (int64_t)ts.tv_sec * 1000 + ts.tv_nsec / 1000000;
-}
 
 static struct fake_host *open_sink(struct kafka_cluster *mock, uint32_t max_inflight) {
   return fake_host_open(&(struct fake_host_config){
@@ -67,7 +60,7 @@ static size_t copies(struct kafka_cluster *mock, const char *id) {
 }
 
 static void wait_copies(struct kafka_cluster *mock, const char *id, size_t want) {
-  for (int64_t end = now_ms() + LIMIT_MS; now_ms() < end; usleep(5000))
+  for (int64_t end = fake_host_now_ms() + LIMIT_MS; fake_host_now_ms() < end; usleep(5000))
     if (copies(mock, id) >= want)
       return;
   fail_msg("%s is held %zu times", id, copies(mock, id));
@@ -128,7 +121,8 @@ static void topic_authorization_is_the_routes_trouble(void **state) {
   send_one_by_one(host, &mock->route, 1);
   check_outcome(host, 0, DUEBOX_UNAVAILABLE, "kafka.topic_authorization");
   assert_int_equal(fake_host_outcome(host, 0).scope, DUEBOX_SCOPE_TARGET);
-  for (int64_t end = now_ms() + LIMIT_MS; fake_host_count(host, DUEBOX_DELIVERED) == 0 && now_ms() < end;)
+  for (int64_t end = fake_host_now_ms() + LIMIT_MS;
+       fake_host_count(host, DUEBOX_DELIVERED) == 0 && fake_host_now_ms() < end;)
     send_one_by_one(host, &mock->route, 1);
   assert_int_equal(fake_host_count(host, DUEBOX_DELIVERED), 1); /* after the right was granted, without a restart */
   fake_host_free(host);
@@ -143,7 +137,8 @@ static void an_unknown_topic_works_once_it_exists(void **state) {
     assert_int_equal(fake_host_outcome(host, i).scope, DUEBOX_SCOPE_TARGET);
   }
   rd_kafka_mock_topic_set_error(mock->cluster, "no-such-topic", E(NO_ERROR));
-  for (int64_t end = now_ms() + LIMIT_MS; fake_host_count(host, DUEBOX_DELIVERED) == 0 && now_ms() < end; usleep(50000))
+  for (int64_t end = fake_host_now_ms() + LIMIT_MS;
+       fake_host_count(host, DUEBOX_DELIVERED) == 0 && fake_host_now_ms() < end; usleep(50000))
     send_one_by_one(host, &mock->missing, 1);
   assert_int_equal(fake_host_count(host, DUEBOX_DELIVERED), 1);
   fake_host_free(host);
@@ -203,8 +198,8 @@ static void innocent_neighbours_of_a_refused_record_are_delivered(void **state) 
 }
 
 static void wait_log(struct fake_host *host, const char *id) {
-  for (int64_t end = now_ms() + LIMIT_MS; fake_host_logged(host, id) == 0; fake_host_poll(host, 1))
-    if (now_ms() >= end)
+  for (int64_t end = fake_host_now_ms() + LIMIT_MS; fake_host_logged(host, id) == 0; fake_host_poll(host, 1))
+    if (fake_host_now_ms() >= end)
       fail_msg("%s was not logged", id);
 }
 
@@ -229,7 +224,7 @@ static void a_fatal_error_is_survived(void **state) {
   struct fake_host *host = open_sink(mock, 1000);
   fill_batch(mock, host, 100);
   kafka_cluster_fail_produce(mock, E(OUT_OF_ORDER_SEQUENCE_NUMBER), 1);
-  int64_t begin = now_ms();
+  int64_t begin = fake_host_now_ms();
   settle(host);
   assert_int_equal(fake_host_logged(host, "KAFKA-FATAL"), 1);
   for (size_t i = 1; i < fake_host_tasks(host); i++) {
@@ -239,7 +234,7 @@ static void a_fatal_error_is_survived(void **state) {
   size_t before = fake_host_count(host, DUEBOX_DELIVERED);
   send_one_by_one(host, &mock->route, 3);
   assert_int_equal(fake_host_count(host, DUEBOX_DELIVERED), before + 3);
-  assert_true(now_ms() - begin >= 2000); /* not at once: one new client in five seconds at most */
+  assert_true(fake_host_now_ms() - begin >= 2000); /* not at once: one new client in five seconds at most */
   assert_int_equal(fake_host_logged(host, "KAFKA-RECREATED"), 1);
   fake_host_free(host);
 }
@@ -341,9 +336,10 @@ static void a_dead_partition_does_not_blame_the_cluster(void **state) {
   struct fake_host *host = open_sink(mock, 100);
   rd_kafka_mock_partition_set_leader(mock->cluster, "tasks", 1, -1);
   size_t victim = add(host, &dead, "k");
-  for (int64_t end = now_ms() + LIMIT_MS; !fake_host_outcome(host, victim).completed && now_ms() < end;) {
+  for (int64_t end = fake_host_now_ms() + LIMIT_MS;
+       !fake_host_outcome(host, victim).completed && fake_host_now_ms() < end;) {
     size_t next = add(host, &healthy, "k");
-    while (!fake_host_outcome(host, next).completed && now_ms() < end) {
+    while (!fake_host_outcome(host, next).completed && fake_host_now_ms() < end) {
       fake_host_offer(host);
       fake_host_poll(host, 10);
     }
@@ -435,18 +431,8 @@ static void many_topics_are_learnt_and_forgotten(void **state) {
   fake_host_free(host);
 }
 
-static int set_up(void **state) {
-  *state = kafka_cluster_open_mock();
-  return 0;
-}
-
-static int tear_down(void **state) {
-  kafka_cluster_close(*state);
-  return 0;
-}
-
 int main(void) {
-#define ROW(f) cmocka_unit_test_setup_teardown(f, set_up, tear_down)
+#define ROW(f) cmocka_unit_test_setup_teardown(f, kafka_cluster_set_up, kafka_cluster_tear_down)
   const struct CMUnitTest tests[] = {
       ROW(an_error_hits_its_request_only),
       ROW(topic_authorization_is_the_routes_trouble),

@@ -9,7 +9,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 #include <unistd.h>
 
 #include <setjmp.h>
@@ -22,12 +21,6 @@
 #define LIMIT_MS 60000
 
 extern const struct duebox_plugin duebox_plugin_v1;
-
-static int64_t now_ms(void) {
-  struct timespec ts;
-  clock_gettime(CLOCK_MONOTONIC, &ts);
-  return (int64_t)ts.tv_sec * 1000 + ts.tv_nsec / 1000000;
-}
 
 static struct fake_host *open_sink(struct kafka_cluster *cluster, uint32_t max_inflight) {
   return fake_host_open(&(struct fake_host_config){
@@ -51,7 +44,7 @@ static void check_held(struct kafka_cluster *cluster, struct fake_host *host, en
   size_t tasks = fake_host_tasks(host), count, missing = 1;
   unsigned *copies = calloc(tasks, sizeof(*copies));
   assert_non_null(copies);
-  for (int64_t end = now_ms() + LIMIT_MS; missing && now_ms() < end; usleep(10000)) {
+  for (int64_t end = fake_host_now_ms() + LIMIT_MS; missing && fake_host_now_ms() < end; usleep(10000)) {
     const struct contract_message *messages = kafka_cluster_received(cluster, &count);
     memset(copies, 0, tasks * sizeof(*copies));
     for (size_t i = 0; i < count; i++)
@@ -117,17 +110,21 @@ static void add_many(struct kafka_cluster *cluster, struct fake_host *host, size
   }
 }
 
-/* Killed while 3,000 tasks are on their way and started again at once: the client bridges it, nobody sees a copy. */
-static void a_crash_of_the_broker_is_bridged(void **state) {
-  struct kafka_cluster *cluster = kafka_cluster_open_real(NULL, NULL);
-  cluster->options.delivery_timeout_ms = 300000; /* the start of a broker takes long on a busy machine */
-  struct fake_host *host = open_sink(cluster, 500);
+static void kill_amid_3000(struct kafka_cluster *cluster, struct fake_host *host) {
   add_many(cluster, host, 3000);
   while (fake_host_completed(host) < 1000) {
     fake_host_offer(host);
     fake_host_poll(host, 10);
   }
   kafka_cluster_ask("kill");
+}
+
+/* Killed while 3,000 tasks are on their way and started again at once: the client bridges it, nobody sees a copy. */
+static void a_crash_of_the_broker_is_bridged(void **state) {
+  struct kafka_cluster *cluster = kafka_cluster_open_real(NULL, NULL);
+  cluster->options.delivery_timeout_ms = 300000; /* the start of a broker takes long on a busy machine */
+  struct fake_host *host = open_sink(cluster, 500);
+  kill_amid_3000(cluster, host);
   for (int i = 0; i < 20; i++) {
     fake_host_offer(host);
     fake_host_poll(host, 10);
@@ -144,14 +141,9 @@ static void a_crash_of_the_broker_is_bridged(void **state) {
 static void a_long_outage_is_told_honestly(void **state) {
   struct kafka_cluster *cluster = kafka_cluster_open_real(NULL, NULL);
   struct fake_host *host = open_sink(cluster, 500);
-  add_many(cluster, host, 3000);
-  while (fake_host_completed(host) < 1000) {
-    fake_host_offer(host);
-    fake_host_poll(host, 10);
-  }
-  kafka_cluster_ask("kill");
+  kill_amid_3000(cluster, host);
   size_t handed = fake_host_accepted(host) + 500;
-  for (int64_t end = now_ms() + LIMIT_MS; fake_host_completed(host) < handed && now_ms() < end;) {
+  for (int64_t end = fake_host_now_ms() + LIMIT_MS; fake_host_completed(host) < handed && fake_host_now_ms() < end;) {
     fake_host_offer(host);
     fake_host_poll(host, 10);
   }
@@ -204,7 +196,7 @@ static void a_deleted_topic_is_the_routes_trouble(void **state) {
   settle(host);
   delete_topic(cluster, cluster->tasks);
   struct fake_outcome outcome = {.cls = DUEBOX_DELIVERED};
-  for (int64_t end = now_ms() + LIMIT_MS; outcome.cls != DUEBOX_UNAVAILABLE && now_ms() < end;) {
+  for (int64_t end = fake_host_now_ms() + LIMIT_MS; outcome.cls != DUEBOX_UNAVAILABLE && fake_host_now_ms() < end;) {
     add_many(cluster, host, 1);
     settle(host);
     outcome = fake_host_outcome(host, fake_host_tasks(host) - 1);
@@ -224,7 +216,7 @@ static void a_deleted_result_topic_does_not_hold_up_stop(void **state) {
   kafka_cluster_publish(cluster, "x", 1);
   assert_true(fake_host_wait_results(host, 1, LIMIT_MS));
   delete_topic(cluster, cluster->answers);
-  for (int64_t end = now_ms() + LIMIT_MS; fake_host_health(host) != 0 && now_ms() < end;)
+  for (int64_t end = fake_host_now_ms() + LIMIT_MS; fake_host_health(host) != 0 && fake_host_now_ms() < end;)
     fake_host_poll(host, 20);
   assert_int_equal(fake_host_health(host), 0);
   fake_host_ack(host, 0, true);
@@ -236,7 +228,7 @@ static void a_deleted_result_topic_does_not_hold_up_stop(void **state) {
 /* Takes and acknowledges all after the first `seen` until the body comes. */
 static void take_until(struct fake_host *host, size_t seen, const char *body) {
   bool found = false;
-  for (int64_t end = now_ms() + LIMIT_MS; !found && now_ms() < end; fake_host_poll(host, 20))
+  for (int64_t end = fake_host_now_ms() + LIMIT_MS; !found && fake_host_now_ms() < end; fake_host_poll(host, 20))
     for (; seen < fake_host_results(host); seen++) {
       found = found || strcmp(fake_host_result(host, seen).body, body) == 0;
       fake_host_ack(host, seen, true);

@@ -6,7 +6,6 @@
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 #include <setjmp.h>
 
@@ -21,12 +20,6 @@
 
 extern const struct duebox_plugin duebox_plugin_v1;
 
-static int64_t now_ms(void) {
-  struct timespec ts;
-  clock_gettime(CLOCK_MONOTONIC, &ts);
-  return (int64_t)ts.tv_sec * 1000 + ts.tv_nsec / 1000000;
-}
-
 static struct fake_host *open_source(struct kafka_cluster *mock) {
   return fake_host_open(&(struct fake_host_config){
       .plugin = &duebox_plugin_v1,
@@ -37,8 +30,8 @@ static struct fake_host *open_source(struct kafka_cluster *mock) {
 }
 
 static void wait_log(struct fake_host *host, const char *id) {
-  for (int64_t end = now_ms() + LIMIT_MS; fake_host_logged(host, id) == 0; fake_host_poll(host, 1))
-    if (now_ms() >= end)
+  for (int64_t end = fake_host_now_ms() + LIMIT_MS; fake_host_logged(host, id) == 0; fake_host_poll(host, 1))
+    if (fake_host_now_ms() >= end)
       fail_msg("%s was not logged", id);
 }
 
@@ -75,7 +68,7 @@ static void late_acks_after_a_rebalance_are_ignored(void **state) {
   struct fake_host *first = open_source(mock);
   wait_results(first, 10);
   struct fake_host *second = open_source(mock);
-  for (int64_t end = now_ms() + LIMIT_MS; fake_host_results(second) < 5 && now_ms() < end;) {
+  for (int64_t end = fake_host_now_ms() + LIMIT_MS; fake_host_results(second) < 5 && fake_host_now_ms() < end;) {
     fake_host_poll(first, 20);
     fake_host_poll(second, 20);
   }
@@ -96,7 +89,7 @@ static void a_result_topic_that_comes_later(void **state) {
   struct kafka_cluster *mock = *state;
   rd_kafka_mock_topic_set_error(mock->cluster, "results", E(UNKNOWN_TOPIC_OR_PART));
   struct fake_host *host = open_source(mock);
-  for (int64_t end = now_ms() + LIMIT_MS; fake_host_health(host) != 0 && now_ms() < end;)
+  for (int64_t end = fake_host_now_ms() + LIMIT_MS; fake_host_health(host) != 0 && fake_host_now_ms() < end;)
     fake_host_poll(host, 20);
   assert_int_equal(fake_host_health(host), 0);
   rd_kafka_mock_topic_set_error(mock->cluster, "results", E(NO_ERROR));
@@ -109,7 +102,7 @@ static void a_result_topic_that_comes_later(void **state) {
 /* --- a source that is not read --- */
 
 static bool wait_unread(struct fake_host *host, const char *part) {
-  for (int64_t end = now_ms() + LIMIT_MS; !fake_host_unread(host, part) && now_ms() < end;)
+  for (int64_t end = fake_host_now_ms() + LIMIT_MS; !fake_host_unread(host, part) && fake_host_now_ms() < end;)
     fake_host_poll(host, 20);
   return fake_host_unread(host, part);
 }
@@ -161,7 +154,7 @@ static void brokers_that_are_away_are_not_a_refusal(void **state) {
   struct fake_host *host = open_source(mock);
   assert_true(wait_unread(host, "group.max.size"));
   kafka_cluster_reachable(mock, false);
-  for (int64_t end = now_ms() + LIMIT_MS; fake_host_unread(host, "") && now_ms() < end;)
+  for (int64_t end = fake_host_now_ms() + LIMIT_MS; fake_host_unread(host, "") && fake_host_now_ms() < end;)
     fake_host_poll(host, 20);
   assert_false(fake_host_unread(host, ""));
   assert_int_equal(fake_host_health(host), 0);
@@ -211,18 +204,8 @@ static void a_batch_that_cannot_be_unpacked_blocks_nothing(void **state) {
   fake_host_free(host);
 }
 
-static int set_up(void **state) {
-  *state = kafka_cluster_open_mock();
-  return 0;
-}
-
-static int tear_down(void **state) {
-  kafka_cluster_close(*state);
-  return 0;
-}
-
 int main(void) {
-#define ROW(f) cmocka_unit_test_setup_teardown(f, set_up, tear_down)
+#define ROW(f) cmocka_unit_test_setup_teardown(f, kafka_cluster_set_up, kafka_cluster_tear_down)
   const struct CMUnitTest tests[] = {
       ROW(a_failed_commit_is_tried_again),
       ROW(late_acks_after_a_rebalance_are_ignored),

@@ -1,18 +1,14 @@
 """plugins/amqp against a real RabbitMQ: the C programs of tests/contract, each with a broker of its own kind.
 
 The programs do the testing; here brokers are started for them, and hurt when they
-ask for it: a line "@<what>" on their output is done to the broker and answered
-with "done" (tests/contract/amqp_broker.h).
+ask for it (tests/contract/amqp_broker.h).
 """
 
-import os
 import subprocess
-import threading
 
 import pytest
 
-from support.daemon import PRESETS
-from support.servers import build_folder
+from support.programs import run_program
 from support.servers.rabbitmq import RabbitMQ
 
 LIMIT_S = 900
@@ -58,47 +54,10 @@ def make_certificates(folder):
                 "-out", folder / f"{name}.pem")
 
 
-def do(broker, what):
-    if what in ("alarm on", "alarm off"):
-        broker.set_memory_alarm(what == "alarm on")
-    elif what == "restart":
-        broker.restart()
-    elif what == "close connections":
-        broker.close_connections()
-    else:
-        raise AssertionError(f"the program asks for {what!r}")
-
-
-def program_path(name):
-    base = build_folder()
-    paths = [folder / "tests" / name for folder in (base, *(base / preset for preset in PRESETS))]
-    found = [path for path in paths if path.exists()]
-    assert found, f"{name} is not built; looked for {', '.join(map(str, paths))}"
-    return found[0]
-
-
-def run_program(name, broker, **env):
-    """Runs a program of the build, serves what it asks for, and fails with its output."""
-    program = subprocess.Popen([program_path(name)], text=True, stdin=subprocess.PIPE,
-                               stdout=subprocess.PIPE, stderr=subprocess.STDOUT, env={**os.environ, **env})
-    watchdog = threading.Timer(LIMIT_S, program.kill)
-    watchdog.start()
-    output = []
-    try:
-        for line in program.stdout:
-            output.append(line)
-            if line.startswith("@"):
-                do(broker, line[1:].strip())
-                program.stdin.write("done\n")
-                program.stdin.flush()
-    finally:
-        program.stdin.close()
-        program.wait()
-        watchdog.cancel()
-    text = "".join(output)
-    assert program.returncode == 0, f"{name} ended with {program.returncode} (limit {LIMIT_S} s):\n{text}"
-    assert "[  SKIPPED ]" not in text, f"{name} skipped what it could have tested:\n{text}"
-    assert "[       OK ]" in text, f"{name} tested nothing:\n{text}"
+def run(name, broker, **env):
+    verbs = {"alarm on": lambda: broker.set_memory_alarm(True), "alarm off": lambda: broker.set_memory_alarm(False),
+             "restart": broker.restart, "close connections": broker.close_connections}
+    run_program(name, verbs, LIMIT_S, DUEBOX_TEST_AMQP_URL=broker.url, **env)
 
 
 @pytest.fixture(scope="module")
@@ -115,17 +74,17 @@ def tls_broker():
 
 
 def test_contract(rabbitmq):
-    run_program("test_amqp_contract", rabbitmq, DUEBOX_TEST_AMQP_URL=rabbitmq.url)
+    run("test_amqp_contract", rabbitmq)
 
 
 def test_faults(own_broker):
-    run_program("test_amqp_faults", own_broker, DUEBOX_TEST_AMQP_URL=own_broker.url, DUEBOX_TEST_AMQP_CONTROL="stdio")
+    run("test_amqp_faults", own_broker, DUEBOX_TEST_AMQP_CONTROL="stdio")
 
 
 def test_results(own_broker):
-    run_program("test_amqp_results", own_broker, DUEBOX_TEST_AMQP_URL=own_broker.url, DUEBOX_TEST_AMQP_CONTROL="stdio")
+    run("test_amqp_results", own_broker, DUEBOX_TEST_AMQP_CONTROL="stdio")
 
 
 def test_tls(tls_broker):
-    run_program("test_amqp_tls", tls_broker, DUEBOX_TEST_AMQP_URL=tls_broker.url,
-                DUEBOX_TEST_AMQPS_PORT=str(tls_broker.tls_port), DUEBOX_TEST_AMQPS_FOLDER=str(tls_broker.folder))
+    run("test_amqp_tls", tls_broker, DUEBOX_TEST_AMQPS_PORT=str(tls_broker.tls_port),
+        DUEBOX_TEST_AMQPS_FOLDER=str(tls_broker.folder))

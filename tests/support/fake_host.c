@@ -17,7 +17,7 @@
 
 #include <cmocka.h>
 
-int64_t fake_now_ms(void) {
+int64_t fake_host_now_ms(void) {
   struct timespec ts;
   clock_gettime(CLOCK_MONOTONIC, &ts);
   return (int64_t)ts.tv_sec * 1000 + ts.tv_nsec / 1000000;
@@ -229,9 +229,9 @@ void fake_host_free(struct fake_host *host) {
 }
 
 bool fake_host_wait(struct fake_host *host, bool (*done)(void *ctx), void *ctx, int timeout_ms) {
-  int64_t end = fake_now_ms() + timeout_ms;
+  int64_t end = fake_host_now_ms() + timeout_ms;
   while (!done(ctx)) {
-    if (fake_now_ms() >= end)
+    if (fake_host_now_ms() >= end)
       return false;
     fake_host_poll(host, 10);
   }

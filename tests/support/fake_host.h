@@ -74,6 +74,8 @@ struct fake_result {
   enum fake_ack ack;
 };
 
+int64_t fake_host_now_ms(void); /* monotonic */
+
 /* Loads and judges the plugin, allocates the instance; fails the test when there is no such plugin. */
 struct fake_host *fake_host_new(const struct fake_host_config *config);
 bool fake_host_create(struct fake_host *host, struct duebox_error *err);

@@ -46,7 +46,6 @@ struct fake_host {
   bool full;
 };
 
-int64_t fake_now_ms(void);
 void *fake_grow(void *items, size_t count, size_t *cap, size_t item);
 /* Notes the first breach of the contract. Caller holds the lock. */
 void fake_breach(struct fake_host *host, const char *fmt, ...) DUEBOX_PRINTF(2, 3);

@@ -95,9 +95,9 @@ size_t fake_host_results(struct fake_host *host) {
 }
 
 bool fake_host_wait_results(struct fake_host *host, size_t count, int timeout_ms) {
-  int64_t end = fake_now_ms() + timeout_ms;
+  int64_t end = fake_host_now_ms() + timeout_ms;
   while (fake_host_results(host) < count) {
-    if (fake_now_ms() >= end)
+    if (fake_host_now_ms() >= end)
       return false;
     fake_host_poll(host, 10);
   }

@@ -221,9 +221,9 @@ size_t fake_host_count(struct fake_host *host, enum duebox_outcome_class cls) {
 }
 
 bool fake_host_settle(struct fake_host *host, int timeout_ms) {
-  int64_t end = fake_now_ms() + timeout_ms;
+  int64_t end = fake_host_now_ms() + timeout_ms;
   while (fake_host_completed(host) < host->task_count) {
-    if (fake_now_ms() >= end)
+    if (fake_host_now_ms() >= end)
       return false;
     fake_host_offer(host);
     fake_host_poll(host, 10);

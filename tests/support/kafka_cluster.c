@@ -198,6 +198,16 @@ void kafka_cluster_close(struct kafka_cluster *cluster) {
   free(cluster);
 }
 
+int kafka_cluster_set_up(void **state) {
+  *state = kafka_cluster_open_mock();
+  return 0;
+}
+
+int kafka_cluster_tear_down(void **state) {
+  kafka_cluster_close(*state);
+  return 0;
+}
+
 void kafka_cluster_ask(const char *what) {
   char answer[64];
   printf("@%s\n", what);

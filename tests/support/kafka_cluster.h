@@ -50,6 +50,9 @@ struct kafka_cluster *kafka_cluster_open_mock(void);
 /* The broker that DUEBOX_TEST_KAFKA_BOOTSTRAP names. topic_config: one property of the task topic, or NULL. */
 struct kafka_cluster *kafka_cluster_open_real(const char *topic_config, const char *value);
 void kafka_cluster_close(struct kafka_cluster *cluster);
+/* Set-up and tear-down of a cmocka test whose state is a mock. */
+int kafka_cluster_set_up(void **state);
+int kafka_cluster_tear_down(void **state);
 void kafka_cluster_reachable(struct kafka_cluster *cluster, bool up);
 /* Has something done to the real broker: "kill", "start", "pause", "resume". */
 void kafka_cluster_ask(const char *what);
