@@ -26,20 +26,17 @@ UPSERT = ("INSERT INTO outbox (route, payload, dedup_key) SELECT 'h', CONCAT('ne
 
 @pytest.mark.parametrize("change", [UPDATE, UPSERT], ids=["update", "upsert by dedup_key"])
 def test_a_change_of_tasks_at_their_destination_is_delivered(stage, change):
-    come, gate = [], threading.Event()
-
-    def answer(request):
-        come.append(request.body.decode())
-        return Answer(200, after=gate)
+    gate = threading.Event()
     stage.http("h", concurrency=TASKS, claim="memory", timeout="2m")
-    stage.receiver.on("/h", answer)
+    stage.receiver.on("/h", Answer(200, after=gate))
     daemon = stage.start()
     stage.execute("INSERT INTO outbox (route, payload, dedup_key) SELECT 'h', CONCAT('old', seq), CONCAT('key', seq)"
                   f" FROM seq_1_to_{TASKS}")
-    wait_until(lambda: come, LIMIT_S, "some to be in flight")
+    wait_until(lambda: stage.receiver.requests, LIMIT_S, "some to be in flight")
     stage.execute(change)
     gate.set()
     wait_until(lambda: stage.count() == 0, LIMIT_S, "the table to be empty", detail=stage.living)
+    come = stage.receiver.bodies()
     assert len(come) == len(set(come))
     assert sorted(body for body in come if body.startswith("new")) == sorted(f"new{i}" for i in range(1, TASKS + 1))
     assert daemon.metric("duebox_changed_in_flight") == sum(body.startswith("old") for body in come)
@@ -48,21 +45,18 @@ def test_a_change_of_tasks_at_their_destination_is_delivered(stage, change):
 def test_a_delete_of_tasks_at_their_destination_is_recorded(stage):
     """A DELETE answers with the rows that it removed, and cannot know what had left: that is found out when they are
     settled, and can be read afterwards. How long such a moment may last is exported."""
-    come, gate = [], threading.Event()
-
-    def answer(request):
-        come.append(request.headers["webhook-id"])
-        return Answer(200, after=gate)
+    gate = threading.Event()
     stage.http("h", concurrency=TASKS, claim="memory", timeout="2m")
-    stage.receiver.on("/h", answer)
+    stage.receiver.on("/h", Answer(200, after=gate))
     daemon = stage.start()
     stage.execute(f"INSERT INTO outbox (route, payload) SELECT 'h', '{{}}' FROM seq_1_to_{TASKS}")
-    wait_until(lambda: come, LIMIT_S, "some to be in flight")
+    wait_until(lambda: stage.receiver.requests, LIMIT_S, "some to be in flight")
     came_at = time.monotonic()
     stage.execute("DELETE FROM outbox")
     wait_until(lambda: time.monotonic() > came_at + 1, LIMIT_S, "a second to pass")
     gate.set()
     wait_until(lambda: daemon.metric("duebox_inflight_tasks") == 0, LIMIT_S, "nothing to be in flight")
+    come = [request.headers["webhook-id"] for request in stage.receiver.requests]
     wait_until(lambda: stage.count("outbox_attempts") == len(come), LIMIT_S, "a line of each copy")
     assert set(stage.execute("SELECT message_id, attempt, outcome FROM outbox_attempts")) == {
         (message_id, 1, "sent_then_removed") for message_id in come}

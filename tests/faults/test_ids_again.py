@@ -16,21 +16,18 @@ def insert(stage, name):
 
 
 def test_tasks_with_the_ids_of_those_in_flight_are_delivered(stage):
-    come, gate = [], threading.Event()
-
-    def answer(request):
-        come.append(request.body.decode())
-        return Answer(200, after=gate)
+    gate = threading.Event()
     stage.http("h", concurrency=TASKS, claim="memory", timeout="2m")
-    stage.receiver.on("/h", answer)
+    stage.receiver.on("/h", Answer(200, after=gate))
     daemon = stage.start()
     insert(stage, "old")
-    wait_until(lambda: come, LIMIT_S, "some to be in flight")
+    wait_until(lambda: stage.receiver.requests, LIMIT_S, "some to be in flight")
     stage.execute("TRUNCATE outbox")
     insert(stage, "new")
     assert stage.execute("SELECT MIN(id), MAX(id) FROM outbox") == ((1, TASKS),)
     gate.set()
     wait_until(lambda: stage.count() == 0, LIMIT_S, "the table to be empty", detail=stage.living)
+    come = stage.receiver.bodies()
     assert len(come) == len(set(come))
     assert sorted(body for body in come if body.startswith("new")) == sorted(f"new{i}" for i in range(1, TASKS + 1))
     assert daemon.metric("duebox_identity_mismatches") > 0

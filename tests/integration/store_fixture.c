@@ -455,6 +455,16 @@ size_t settle(struct fixture *f, struct decision *decisions, size_t count) {
   return applied;
 }
 
+void two_rows(struct fixture *f, struct decision d[2], enum task_event event) {
+  sql(f, "INSERT INTO outbox (id, route, payload, shard, message_id) VALUES (1, 'r', 'p', 0, 'm1'), "
+         "(2, 'r', 'p', 1, 'm2')");
+  for (uint64_t id = 1; id <= 2; id++) {
+    d[id - 1] = decide_on(f, id, event);
+    d[id - 1].keep_us = d[id - 1].delay_us = INT64_C(3600000000);
+    d[id - 1].log_attempt = true;
+  }
+}
+
 void assert_done_once(struct fixture *f) {
   assert_string_equal(
       ask_text(f, "SELECT CONCAT_WS('|', (SELECT COUNT(*) FROM outbox), (SELECT COUNT(*) FROM outbox_history), "

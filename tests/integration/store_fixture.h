@@ -75,6 +75,8 @@ enum store_status claim_rows(struct fixture *f, const struct shard_lease *leases
 struct decision decide_on(struct fixture *f, uint64_t id, enum task_event event);
 /* A decision about a row that was read, and sent. */
 struct decision decide_on_sent(const struct task *task, enum task_event event);
+/* Inserts tasks 1 and 2, which are m1 and m2, in two shards, and decides about both. */
+void two_rows(struct fixture *f, struct decision d[2], enum task_event event);
 /* Settles with all leases of the fixture; returns how many were applied. */
 size_t settle(struct fixture *f, struct decision *decisions, size_t count);
 

@@ -15,16 +15,6 @@
 
 enum { DEADLOCK = 1213 };
 
-static void two_rows(struct fixture *f, struct decision d[2], enum task_event event) {
-  ROW("(id, route, payload, shard, message_id) VALUES (1, 'r', 'p', 0, 'm1'), (2, 'r', 'p', 1, 'm2')");
-  for (uint64_t id = 1; id <= 2; id++) {
-    d[id - 1] = decide_on(f, id, event);
-    d[id - 1].keep_us = INT64_C(3600000000);
-    d[id - 1].log_attempt = true;
-    d[id - 1].delay_us = INT64_C(3600000000);
-  }
-}
-
 /* --- answers that are not the server's --- */
 
 static enum store_status ask_shards(struct fixture *f) {
@@ -159,21 +149,6 @@ static void a_connection_that_dies_again_is_down(void **state) {
   assert_int_equal(ask(f, "SELECT COUNT(*) FROM outbox"), 2);
   assert_int_equal(settle(f, d, 2), 2);
   assert_done_once(f);
-}
-
-static void an_unknown_commit_of_a_batch_is_found_out(void **state) {
-  struct fixture *f = *state;
-  struct decision d[2];
-  two_rows(f, d, EVENT_DONE);
-  fault_arm(f, FAULT_LOSE_ANSWER, "COMMIT", 0, 1);
-  assert_int_equal(settle(f, d, 2), 2);
-  assert_done_once(f);
-  sql(f, "DELETE FROM outbox_attempts");
-  two_rows(f, d, EVENT_RETRY);
-  fault_arm(f, FAULT_LOSE_ANSWER, "COMMIT", 0, 1);
-  assert_int_equal(settle(f, d, 2), 2);
-  assert_string_equal(ask_text(f, "SELECT GROUP_CONCAT(attempt) FROM outbox"), "1,1");
-  assert_int_equal(ask(f, "SELECT COUNT(*) FROM outbox_attempts"), 2);
 }
 
 static void an_unknown_commit_of_one_row_is_found_out(void **state) {
@@ -501,7 +476,6 @@ int main(int argc, char **argv) {
       TEST(a_lock_wait_is_rolled_back_and_redone),
       TEST(a_killed_connection_is_replaced),
       TEST(a_connection_that_dies_again_is_down),
-      TEST(an_unknown_commit_of_a_batch_is_found_out),
       TEST(an_unknown_commit_of_one_row_is_found_out),
       TEST(an_unknown_claim_is_found_out),
       TEST(what_a_lost_session_executes_is_waited_for),

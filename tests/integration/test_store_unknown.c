@@ -66,28 +66,26 @@ static void a_claim_that_is_refused_before_its_commit_is_known(void **state) {
   assert_string_equal(ask_text(f, "SELECT GROUP_CONCAT(state, attempt) FROM outbox"), "scheduled0");
 }
 
-static void two_rows(struct fixture *f, struct decision d[2], enum task_event event) {
-  ROW("(id, route, payload, shard, message_id) VALUES (1, 'r', 'p', 0, 'm1'), (2, 'r', 'p', 1, 'm2')");
-  for (uint64_t id = 1; id <= 2; id++) {
-    d[id - 1] = decide_on(f, id, event);
-    d[id - 1].keep_us = d[id - 1].delay_us = INT64_C(3600000000);
-    d[id - 1].log_attempt = true;
-  }
-}
-
-static void what_is_killed_behind_its_commit_is_written_once(void **state) {
-  struct fixture *f = *state;
+static void settle_and_find_out(struct fixture *f, enum fault fault, const char *statement) {
   struct decision d[2];
   two_rows(f, d, EVENT_DONE);
-  fault_arm(f, FAULT_KILL_BEHIND, ";\nCOMMIT", 0, 1);
+  fault_arm(f, fault, statement, 0, 1);
   assert_int_equal(settle(f, d, 2), 2);
   assert_done_once(f);
   sql(f, "DELETE FROM outbox_attempts");
   two_rows(f, d, EVENT_RETRY);
-  fault_arm(f, FAULT_KILL_BEHIND, ";\nCOMMIT", 0, 1);
+  fault_arm(f, fault, statement, 0, 1);
   assert_int_equal(settle(f, d, 2), 2);
   assert_string_equal(ask_text(f, "SELECT GROUP_CONCAT(attempt) FROM outbox"), "1,1");
   assert_int_equal(ask(f, "SELECT COUNT(*) FROM outbox_attempts"), 2);
+}
+
+static void an_unknown_commit_of_a_batch_is_found_out(void **state) {
+  settle_and_find_out(*state, FAULT_LOSE_ANSWER, "COMMIT");
+}
+
+static void what_is_killed_behind_its_commit_is_written_once(void **state) {
+  settle_and_find_out(*state, FAULT_KILL_BEHIND, ";\nCOMMIT");
 }
 
 static void acquire_and_find_out(struct fixture *f, enum fault fault, const char *statement) {
@@ -160,6 +158,7 @@ int main(int argc, char **argv) {
       TEST(a_claim_that_is_refused_at_its_commit_is_unknown),
       TEST(a_claim_whose_rows_cannot_be_read_is_found_out),
       TEST(a_claim_that_is_refused_before_its_commit_is_known),
+      TEST(an_unknown_commit_of_a_batch_is_found_out),
       TEST(what_is_killed_behind_its_commit_is_written_once),
       TEST(an_acquisition_without_an_answer_is_found_out),
       TEST(an_acquisition_that_is_killed_behind_its_commit_is_found_out),

@@ -79,40 +79,32 @@ def test_a_task_moves_from_a_host_that_is_away(stage):
 def test_a_task_in_flight_stays_until_it_is_settled(stage):
     """By a change of shard and host in flight 100 of 100 tasks were sent twice: without a fault there is no duplicate
     (P4)."""
-    come, gate = [], threading.Event()
-
-    def answer(request):
-        come.append(request.body.decode())
-        return Answer(200, after=gate)
+    gate = threading.Event()
     stage.http("h", concurrency=10, claim="memory", timeout="2m")
-    stage.receiver.on("/h", answer)
+    stage.receiver.on("/h", Answer(200, after=gate))
     stage.start("one")
     stage.start("two")
     stage.execute("INSERT INTO outbox (route, payload) SELECT 'h', CONCAT('task', seq) FROM seq_1_to_20")
-    wait_until(lambda: len(come) > 1, LIMIT_S, "some to be in flight")
+    wait_until(lambda: len(stage.receiver.requests) > 1, LIMIT_S, "some to be in flight")
     bind(stage, "two", "route = 'h'")
     gate.set()
     wait_until(lambda: stage.count() == 0, LIMIT_S, "the table to be empty", detail=stage.living)
-    assert sorted(come) == sorted(f"task{i}" for i in range(1, 21))
+    assert sorted(stage.receiver.bodies()) == sorted(f"task{i}" for i in range(1, 21))
 
 
 def test_tasks_of_one_key_move_in_their_order(stage):
     """The first is out: the others follow to the new host when their turn comes, and none overtakes it."""
-    come, gate = [], threading.Event()
-
-    def answer(request):
-        come.append(request.body.decode())
-        return Answer(200, after=gate)
+    gate = threading.Event()
     stage.http("h", concurrency=10, claim="memory", timeout="2m")
-    stage.receiver.on("/h", answer)
+    stage.receiver.on("/h", Answer(200, after=gate))
     stage.start("one")
     stage.start("two")
     stage.execute("INSERT INTO outbox (route, payload, order_key) SELECT 'h', CONCAT('task', seq), 'k' FROM seq_1_to_5")
-    wait_until(lambda: come, LIMIT_S, "the first to be in flight")
+    wait_until(lambda: stage.receiver.requests, LIMIT_S, "the first to be in flight")
     bind(stage, "two", "route = 'h'")
     gate.set()
     wait_until(lambda: stage.count() == 0, LIMIT_S, "the table to be empty", detail=stage.living)
-    assert come == [f"task{i}" for i in range(1, 6)]
+    assert stage.receiver.bodies() == [f"task{i}" for i in range(1, 6)]
 
 
 def http_route(stage, **more):

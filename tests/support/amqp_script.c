@@ -362,40 +362,22 @@ void amqp_script_set_mood(struct amqp_script *script, enum amqp_script_mood mood
 
 void amqp_script_drop(struct amqp_script *script) { LOCKED(if (script->fd >= 0) shutdown(script->fd, SHUT_RDWR)); }
 
-unsigned amqp_script_connections(struct amqp_script *script) {
-  unsigned count;
-  LOCKED(count = script->connections);
-  return count;
+static unsigned count_now(struct amqp_script *script, const unsigned *count) {
+  unsigned now;
+  LOCKED(now = *count);
+  return now;
 }
+
+unsigned amqp_script_connections(struct amqp_script *script) { return count_now(script, &script->connections); }
+unsigned amqp_script_consumers(struct amqp_script *script) { return count_now(script, &script->consumers); }
+unsigned amqp_script_goodbyes(struct amqp_script *script) { return count_now(script, &script->goodbyes); }
+unsigned amqp_script_acks(struct amqp_script *script) { return count_now(script, &script->acks); }
+unsigned amqp_script_nacks(struct amqp_script *script) { return count_now(script, &script->nacks); }
 
 uint64_t amqp_script_flooded(struct amqp_script *script) {
   uint64_t bytes;
   LOCKED(bytes = script->flooded);
   return bytes;
-}
-
-unsigned amqp_script_consumers(struct amqp_script *script) {
-  unsigned count;
-  LOCKED(count = script->consumers);
-  return count;
-}
-
-unsigned amqp_script_goodbyes(struct amqp_script *script) {
-  unsigned count;
-  LOCKED(count = script->goodbyes);
-  return count;
-}
-
-unsigned amqp_script_acks(struct amqp_script *script) {
-  unsigned count;
-  LOCKED(count = script->acks);
-  return count;
-}
-
-unsigned amqp_script_nacks(struct amqp_script *script) {
-  unsigned count;
-  LOCKED(count = script->nacks);
-  return count;
 }
 
 size_t amqp_script_published(struct amqp_script *script) {

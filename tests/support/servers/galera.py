@@ -12,6 +12,7 @@ from pathlib import Path
 from ..wait import wait_until
 from .mariadb import CONFIGURATION, MariaDB
 from .ports import free_port
+from .server import Cluster
 
 PROVIDERS = ("/usr/lib/galera/libgalera_smm.so", "/usr/lib64/galera-4/libgalera_smm.so")
 
@@ -113,7 +114,7 @@ class Node(MariaDB):
         return dict(self.execute(f"SHOW GLOBAL STATUS LIKE 'wsrep_{name}'")).get(f"wsrep_{name}")
 
 
-class Galera:
+class Galera(Cluster):
     def __init__(self, count=3):
         members = []
         self.nodes = [Node("duebox", members) for _ in range(count)]
@@ -138,17 +139,3 @@ class Galera:
         node.start()
         node.extra_args = []
         wait_until(lambda: node.state("ready") == "ON", 120, "the first node to be ready", detail=node.log_tail)
-
-    def stop(self):
-        for node in reversed(self.nodes):
-            node.stop()
-
-    def __enter__(self):
-        try:
-            return self.start()
-        except BaseException:
-            self.stop()
-            raise
-
-    def __exit__(self, *_):
-        self.stop()

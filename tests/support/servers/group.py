@@ -13,6 +13,7 @@ import pymysql
 from ..wait import wait_until
 from .mysql import MySQL
 from .ports import free_port
+from .server import Cluster
 
 RECOVERY = ("recovery", "recovery")     # user, password
 LIMIT_S = 180
@@ -67,31 +68,31 @@ class Member(MySQL):
             "SELECT MEMBER_PORT, MEMBER_STATE, MEMBER_ROLE FROM performance_schema.replication_group_members")}
 
 
-class Group:
+class Group(Cluster):
     def __init__(self, count=3):
         name = str(uuid.uuid4())
-        self.members = []
-        self.members.extend(Member(number + 1, name, self.members) for number in range(count))
+        self.nodes = []
+        self.nodes.extend(Member(number + 1, name, self.nodes) for number in range(count))
 
     def start(self):
-        for member in self.members:
-            member.start()
-        self.members[0].found()
-        for member in self.members[1:]:
-            member.execute("RESET BINARY LOGS AND GTIDS")
-            member.join()
+        for node in self.nodes:
+            node.start()
+        self.nodes[0].found()
+        for node in self.nodes[1:]:
+            node.execute("RESET BINARY LOGS AND GTIDS")
+            node.join()
         self.wait_complete()
         return self
 
     def wait_complete(self, limit_s=LIMIT_S):
         """Wait until all members are in the group and have what it has."""
-        wait_until(lambda: [state for state, _ in self.living.others().values()] == ["ONLINE"] * len(self.members),
+        wait_until(lambda: [state for state, _ in self.living.others().values()] == ["ONLINE"] * len(self.nodes),
                    limit_s, "the group to be complete",
-                   detail=lambda: "\n".join(member.log_tail(15) for member in self.members))
+                   detail=lambda: "\n".join(node.log_tail(15) for node in self.nodes))
 
     @property
     def living(self):
-        return next(member for member in self.members if member.alive())
+        return next(node for node in self.nodes if node.alive())
 
     @property
     def primary(self):
@@ -101,20 +102,6 @@ class Group:
         """Wait until there is a member that takes writes; returns it."""
         def found():
             ports = [port for port, said in self.living.others().items() if said == ("ONLINE", "PRIMARY")]
-            return next((member for member in self.members if member.alive() and [member.port] == ports
-                         and not int(member.execute("SELECT @@super_read_only")[0][0])), None)
+            return next((node for node in self.nodes if node.alive() and [node.port] == ports
+                         and not int(node.execute("SELECT @@super_read_only")[0][0])), None)
         return wait_until(found, limit_s, "a primary", ignore=pymysql.err.MySQLError, detail=self.living.log_tail)
-
-    def stop(self):
-        for member in reversed(self.members):
-            member.stop()
-
-    def __enter__(self):
-        try:
-            return self.start()
-        except BaseException:
-            self.stop()
-            raise
-
-    def __exit__(self, *_):
-        self.stop()

@@ -136,6 +136,10 @@ class HttpReceiver:
                    detail=lambda: f"{len(found())} requests arrived")
         return found()
 
+    def bodies(self):
+        """Of all requests, in the order of their arrival."""
+        return [request.body.decode() for request in self.requests]
+
     # -- in the loop --------------------------------------------------------------
 
     def _in_loop(self, coroutine):

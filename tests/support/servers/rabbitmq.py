@@ -19,7 +19,7 @@ import pika
 import pika.exceptions
 
 from ..wait import wait_until
-from .server import Server, ServerError
+from .server import Cluster, Server, ServerError
 
 SCRIPTS = "/usr/lib/rabbitmq/bin"
 
@@ -256,7 +256,7 @@ class _Node(RabbitMQ):
         self.ctl("start_app")
 
 
-class RabbitMQCluster:
+class RabbitMQCluster(Cluster):
     """Three nodes; a quorum queue is on all of them, and two of them confirm a message. For tests it is used like a
     RabbitMQ: each verb asks a node that lives."""
 
@@ -270,20 +270,6 @@ class RabbitMQCluster:
             self.nodes.append(_Node(None, self.nodes[0]).start())
             self.nodes[-1].join()
         return self
-
-    def stop(self):
-        for node in reversed(self.nodes):
-            node.stop()
-
-    def __enter__(self):
-        try:
-            return self.start()
-        except BaseException:
-            self.stop()
-            raise
-
-    def __exit__(self, *_):
-        self.stop()
 
     @property
     def living(self):

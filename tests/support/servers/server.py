@@ -183,6 +183,24 @@ class Server:
         }, indent=2) + "\n")
 
 
+class Cluster:
+    """Servers that are used as one. Whoever inherits from it has them in `nodes` and starts them."""
+
+    def stop(self):
+        for node in reversed(self.nodes):
+            node.stop()
+
+    def __enter__(self):
+        try:
+            return self.start()
+        except BaseException:
+            self.stop()
+            raise
+
+    def __exit__(self, *_):
+        self.stop()
+
+
 @atexit.register
 def _stop_all():
     for server in reversed(_running[:]):
