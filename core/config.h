@@ -67,6 +67,7 @@ struct route_config {
   int64_t give_up_ms;     /* a task older than this since it was due is dead, whatever its budget; 0 = never */
   int64_t concurrency;    /* tasks in flight */
   int64_t inflight_bytes; /* of payloads, headers and checkpoints in flight */
+  size_t max_checkpoint;  /* bytes: of engine.max_checkpoint what its plugin can carry */
   double rate;            /* tasks per second, 0 = no limit */
   int64_t history_ms;     /* how long a done task stays in outbox_history; 0 = done rows are not kept */
   bool every_attempt;     /* an outbox_attempts row for successful attempts too */

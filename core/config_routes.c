@@ -7,6 +7,7 @@
 
 #include "core/config_internal.h"
 #include "core/config_rows.h"
+#include "core/plugin_check.h"
 #include "core/store.h"
 #include "core/template.h"
 
@@ -247,6 +248,14 @@ static bool check_route(const struct config_loader *l, const struct yaml_node *n
   return true;
 }
 
+/* The most that comes back with the next attempt. */
+static size_t max_checkpoint(const struct config_loader *l, const struct route_config *route) {
+  max_checkpoint_fn *carried = plugin_max_checkpoint(route->plugin->module);
+  size_t kept = (size_t)l->config->engine.max_checkpoint;
+  size_t most = carried && route->plugin->options ? carried(route->plugin->options, route->options) : kept;
+  return most < kept ? most : kept;
+}
+
 /* Every key of a route that is not the core's must be one of its plugin; both tables see the other's keys as known. */
 static bool fill_route(const struct config_loader *l, const struct yaml_node *node, struct route_config *route) {
   const struct duebox_plugin *module = route->plugin->module;
@@ -276,7 +285,10 @@ static bool load_route(const struct config_loader *l, const struct yaml_node *no
   set_dependent_defaults(l, node, route);
   int64_t sum = (int64_t)plugin->max_inflight + route->concurrency;
   plugin->max_inflight = (uint32_t)(sum < INFLIGHT_MAX ? sum : INFLIGHT_MAX);
-  return check_route(l, node, route);
+  if (!check_route(l, node, route))
+    return false;
+  route->max_checkpoint = max_checkpoint(l, route);
+  return true;
 }
 
 static int by_name(const void *a, const void *b) {

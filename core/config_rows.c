@@ -136,9 +136,8 @@ const struct duebox_option config_engine_rows[] = {
     {"max_record", SIZE, "256KiB", KIB, 64 * MIB, RESTART, AT(max_record), NULL,
      "larger result records go to quarantine"},
     {"max_checkpoint", SIZE, "4KiB", 1, MIB, 0, AT(max_checkpoint), NULL,
-     "larger checkpoints in answers are refused; each attempt carries the checkpoint in a header, of which HTTP takes "
-     "256 KiB "
-     "in all and AMQP what fits into a frame: beyond that the next attempt is dead"},
+     "larger checkpoints in answers are refused, and those that an attempt of the route cannot carry: beyond 240 KiB "
+     "over HTTP (12 KiB with http2) and frame_max less 18 KiB over AMQP"},
     {"settle_rows", INT, "1000", 1, 100000, 0, AT(settle_rows), NULL,
      "outcomes are written to the table at this many .."},
     {"settle_delay", DURATION, "2ms", 0, 10 * SECOND, 0, AT(settle_delay_ms), NULL,

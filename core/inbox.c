@@ -334,6 +334,7 @@ static bool apply(struct inbox *inbox, struct store_session *ss, struct store_re
 }
 
 static void take_verdict(struct item *item, const struct store_result *result) {
+  item->result.record = result->record; /* less what was not to be kept */
   item->result.fate = result->fate;
   item->result.event = result->event;
   item->result.cancelled = result->cancelled;

@@ -24,10 +24,14 @@ struct plugin_faults {
 /* True when the descriptor is sound and this host can serve it. */
 MUSTCHECK bool plugin_check(const struct duebox_plugin *plugin, struct plugin_faults *faults);
 
-/* An optional function of a later minor version; NULL where the plugin has none, or is older. */
+/* Optional functions of later minor versions; NULL where the plugin has none, or is older. */
 typedef void check_targets_fn(const void *options, struct duebox_check *const *checks, size_t count, int timeout_ms);
 static inline check_targets_fn *plugin_check_targets(const struct duebox_plugin *plugin) {
-  return plugin->size >= sizeof *plugin ? plugin->check_targets : NULL;
+  return plugin->size >= offsetof(struct duebox_plugin, max_checkpoint) ? plugin->check_targets : NULL;
+}
+typedef size_t max_checkpoint_fn(const void *options, const void *route);
+static inline max_checkpoint_fn *plugin_max_checkpoint(const struct duebox_plugin *plugin) {
+  return plugin->size >= sizeof *plugin ? plugin->max_checkpoint : NULL;
 }
 
 #endif

@@ -497,6 +497,26 @@ static bool judge_identity(struct reader *r, const struct record_road *road, str
   return true;
 }
 
+/* Its text is at the beginning of the record's memory. */
+static void set_flaw(struct result_record *record, const char *error_class) {
+  record->error_class = error_class;
+  record->flaw = record->memory;
+  if (!record->error_message)
+    record->error_message = record->flaw;
+}
+
+void record_limit_checkpoint(struct result_record *record, size_t most) {
+  if (record->checkpoint_len <= most)
+    return;
+  snprintf(record->memory, FLAW_MAX,
+           "the checkpoint has %zu bytes, more than the %zu that engine.max_checkpoint and the plugin of its route "
+           "allow; it is not kept",
+           record->checkpoint_len, most);
+  set_flaw(record, RECORD_CHECKPOINT);
+  record->checkpoint = NULL;
+  record->checkpoint_len = 0;
+}
+
 static void judge_rest(struct reader *r, const struct record_road *road) {
   struct result_record *record = r->record;
   record->row = road->row;
@@ -504,19 +524,9 @@ static void judge_rest(struct reader *r, const struct record_road *road) {
   record->current_only = road->current_only;
   record->entry = road->entry;
   if (*r->flaw)
-    record->error_class = RECORD_BROKEN;
-  if (road->checkpoint_max && record->checkpoint_len > road->checkpoint_max) {
-    snprintf(r->flaw, FLAW_MAX, "the checkpoint has %zu bytes, more than engine.max_checkpoint (%zu); it is not kept",
-             record->checkpoint_len, road->checkpoint_max);
-    record->error_class = RECORD_CHECKPOINT;
-    record->checkpoint = NULL;
-    record->checkpoint_len = 0;
-  }
-  if (!*r->flaw)
-    return;
-  record->flaw = r->flaw;
-  if (!record->error_message)
-    record->error_message = r->flaw;
+    set_flaw(record, RECORD_BROKEN);
+  if (road->checkpoint_max)
+    record_limit_checkpoint(record, road->checkpoint_max);
 }
 
 bool result_record_parse(const char *text, size_t len, const struct record_road *road, struct result_record *out,

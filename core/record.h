@@ -31,7 +31,7 @@ struct record_road {
   const char *entry;      /* of results, that it was read from; NULL = it came by a way that proves more */
   bool binding;           /* the record must not name another task or attempt (callback URL) */
   bool current_only;      /* it counts only while that attempt is the current one (callback URL) */
-  size_t checkpoint_max;  /* bytes of a checkpoint; 0 = any */
+  size_t checkpoint_max;  /* bytes of a checkpoint, see record_limit_checkpoint(); 0 = any */
 };
 
 /* Texts are NUL-terminated, hold no NUL inside and are valid UTF-8; NULL where absent. */
@@ -69,6 +69,9 @@ bool record_is_id(const char *id, size_t len);
  * without flaw is silent about err. */
 MUSTCHECK bool result_record_parse(const char *text, size_t len, const struct record_road *road,
                                    struct result_record *out, struct err *err);
+
+/* Leaves a checkpoint out that has more bytes than that, which is a flaw of the record: each attempt carries it. */
+void record_limit_checkpoint(struct result_record *record, size_t most);
 
 /* Frees what the record holds; a record of zeros, or one freed before, is fine. */
 void result_record_free(struct result_record *record);

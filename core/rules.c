@@ -363,7 +363,7 @@ static bool is_ahead_of_its_deadline(const struct result_row *row, const struct 
          record->attempt == row->attempt && record->entry && !record->cannot_wait;
 }
 
-enum result_fate rules_result(void *ctx, const struct result_row *row, const struct result_record *record,
+enum result_fate rules_result(void *ctx, const struct result_row *row, struct result_record *record,
                               struct decision *out) {
   const struct rules_context *context = ctx;
   const struct route_config *route = config_route(context->config, row->route, strlen(row->route));
@@ -404,6 +404,8 @@ enum result_fate rules_result(void *ctx, const struct result_row *row, const str
     fate = meet_change(row, record);
   if (fate != RESULT_APPLIED)
     return fate;
+  if (route)
+    record_limit_checkpoint(record, route->max_checkpoint);
   start_decision(&task, EVENT_DONE, out);
   follow_record(context, route, &task, record, out);
   if (row->change == CHANGE_SINCE_SENT && row->state == TASK_AWAITING && record->status != RESULT_PROGRESS) {

@@ -74,7 +74,7 @@ void rules_move(const struct rules_task *task, struct decision *out);
 void rules_block(const struct rules_task *task, struct decision *out);
 
 /* A result record met its row: a result_decide_fn whose ctx is a struct rules_context. */
-enum result_fate rules_result(void *context, const struct result_row *row, const struct result_record *record,
+enum result_fate rules_result(void *context, const struct result_row *row, struct result_record *record,
                               struct decision *out);
 
 #endif

@@ -53,11 +53,11 @@ static void note_flaw(struct batch *batch, struct flight *flight, const char *st
 }
 
 /* Reads what the consumer answered to the call; NULL when that is no record. */
-static struct result_record *read_answer(struct flight *flight, const struct config *config, struct batch *batch,
+static struct result_record *read_answer(struct flight *flight, const struct route_config *route, struct batch *batch,
                                          struct duebox_outcome *outcome) {
   const struct record_road road = {.message_id = flight->task->view.message_id,
                                    .attempt = flight->task->attempt_now,
-                                   .checkpoint_max = (size_t)config->engine.max_checkpoint};
+                                   .checkpoint_max = route->max_checkpoint};
   struct result_record *record = &batch->records[batch->record_count];
   struct err err = {0};
   if (result_record_parse(outcome->record ? outcome->record : "", outcome->record_len, &road, record, &err)) {
@@ -82,7 +82,7 @@ static void decide_outcome(struct flight *flight, const struct route_config *rou
   struct result_record *record = NULL;
   struct duebox_outcome outcome = flight->outcome;
   if (outcome.cls == DUEBOX_DELIVERED && (outcome.record || outcome.answer == DUEBOX_ANSWER_RECORD))
-    record = read_answer(flight, context->config, batch, &outcome);
+    record = read_answer(flight, route, batch, &outcome);
   rules_outcome(context, route, facts, &outcome, record, &flight->decision, written);
 }
 

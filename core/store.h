@@ -302,8 +302,9 @@ struct store_result {
 };
 
 /* Decides for one result and the row it met: fills out and returns RESULT_APPLIED, or returns why not; RESULT_BUSY when
- * it is early. Pure. */
-typedef enum result_fate result_decide_fn(void *ctx, const struct result_row *row, const struct result_record *record,
+ * it is early. It may leave out of the record what is not to be
+ * kept. Pure. */
+typedef enum result_fate result_decide_fn(void *ctx, const struct result_row *row, struct result_record *record,
                                           struct decision *out);
 
 enum intervention { INTERVENE_CANCEL, INTERVENE_RESCHEDULE };

@@ -342,7 +342,7 @@ static enum result_fate judge_misrouted(struct slot *slot) {
 
 /* What has ended is only spoken about on the road of its route, and only what came on it waits for a locked row. */
 static bool is_misrouted(const struct results_unit *u, const struct slot *slot) {
-  const struct result_record *record = &slot->result->record;
+  struct result_record *record = &slot->result->record;
   struct result_row row = {.attempt = record->attempt, .route = slot->route, .answer_to = slot->row.answer_to};
   struct decision unused = {0};
   row.state = slot->finished ? slot->final : TASK_DONE;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * duebox/plugin.h - the plugin ABI, version 1.5.
+ * duebox/plugin.h - the plugin ABI, version 1.6.
  *
  * A plugin is a shared object that exports one const data symbol, `duebox_plugin_v1`. The host reads its frozen prefix
  * (magic, abi_major, abi_minor, size) before it calls anything of it. Loading alone runs the constructors of the shared
@@ -19,7 +19,8 @@
  * Changes: fields are appended only; each struct carries its size; whatever would be removed or re-meant makes a new
  * major. 1.0: first version. 1.1: duebox_record.correlation_id, duebox_task.revision; duebox_outcome.record beside
  * ANSWER_DONE and _LATER; targets (DUEBOX_OPT_TARGET, DUEBOX_SCOPE_TARGET). 1.2: check_targets. 1.3:
- * duebox_outcome.blameless. 1.4: duebox_host.unread. 1.5: duebox_instance_config.outbox, duebox_check.outbox.
+ * duebox_outcome.blameless. 1.4: duebox_host.unread. 1.5: duebox_instance_config.outbox, duebox_check.outbox. 1.6:
+ * max_checkpoint.
  */
 #ifndef DUEBOX_PLUGIN_H
 #define DUEBOX_PLUGIN_H
@@ -34,7 +35,7 @@
 
 #define DUEBOX_PLUGIN_MAGIC 0x44554542u /* "DUEB" */
 #define DUEBOX_ABI_MAJOR 1u
-#define DUEBOX_ABI_MINOR 5u
+#define DUEBOX_ABI_MINOR 6u
 #define DUEBOX_PLUGIN_SYMBOL "duebox_plugin_v1"
 
 #if defined(__GNUC__)
@@ -210,6 +211,11 @@ struct duebox_plugin {
    * most: what is not known by then stays DUEBOX_CHECK_UNSURE. Outside of any instance, on a thread of the host, with
    * options that check() and check_route() have passed. May be NULL. */
   void (*check_targets)(const void *options, struct duebox_check *const *checks, size_t count, int timeout_ms);
+
+  /* Since 1.6. How large a checkpoint may be that any task of a route can carry, beside headers of 16 KiB and a payload
+   * that fits: a consumer's answer with a larger one is told so, and its checkpoint is not stored. Main thread, no I/O,
+   * with options that check() and check_route() have passed. May be NULL: as large as the host takes them. */
+  size_t (*max_checkpoint)(const void *options, const void *route);
 };
 
 #define DUEBOX_PLUGIN_PREFIX                                                                                           \

@@ -240,6 +240,12 @@ static void come_up(struct amqp_conn *conn, int64_t now_us) {
     conn->host->log(conn->host->ctx, DUEBOX_LOG_INFO, "AMQP-UP", "connected to %s:%d again", conn->target->host,
                     conn->target->port);
   conn->said_down = false;
+  if (amqp_get_frame_max(conn->link) < conn->target->frame_max) /* amqp_max_checkpoint() goes by the latter */
+    conn->host->log(
+        conn->host->ctx, DUEBOX_LOG_WARN, "AMQP-FRAME-MAX",
+        "the broker takes frames of %d bytes, frame_max is %d: set it to that, or a checkpoint may be stored "
+        "that no message can carry",
+        amqp_get_frame_max(conn->link), conn->target->frame_max);
   conn->user->up(conn->ctx);
 }
 

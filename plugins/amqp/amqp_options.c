@@ -168,3 +168,10 @@ bool amqp_route_check(const void *options, const void *route, struct duebox_erro
   return check_shortstr("exchange", r->exchange, err) && check_shortstr("content_type", r->content_type, err) &&
          check_shortstr("app_id", r->app_id, err);
 }
+
+size_t amqp_max_checkpoint(const void *options, const void *route) {
+  enum { BESIDE = (16 + 2) * 1024 }; /* the application's headers; properties, our headers and the frame itself */
+  (void)route;
+  int64_t frame_max = ((const struct amqp_options *)options)->frame_max;
+  return frame_max > BESIDE ? (size_t)(frame_max - BESIDE) : 0;
+}

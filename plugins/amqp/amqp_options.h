@@ -52,4 +52,7 @@ extern const struct duebox_option amqp_source_rows[];
 bool amqp_options_check(const void *options, struct duebox_error *err);
 bool amqp_route_check(const void *options, const void *route, struct duebox_error *err);
 
+/* duebox_plugin.max_checkpoint: what a frame of frame_max has left beside all that a message may have in it. */
+size_t amqp_max_checkpoint(const void *options, const void *route);
+
 #endif

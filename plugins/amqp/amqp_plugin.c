@@ -36,4 +36,5 @@ DUEBOX_EXPORT const struct duebox_plugin duebox_plugin_v1 = {
     .sink = &amqp_sink_ops,
     .source = &amqp_source_ops,
     .check_targets = amqp_check_targets,
+    .max_checkpoint = amqp_max_checkpoint,
 };

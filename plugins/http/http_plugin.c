@@ -6,12 +6,18 @@
 
 #include "http_lookup.h"
 #include "http_options.h"
+#include "http_request.h"
 #include "http_sink.h"
 
 static const struct duebox_sink_ops sink_ops = {
     .struct_size = sizeof(struct duebox_sink_ops),
     .submit = http_sink_submit,
 };
+
+static size_t max_checkpoint(const void *options, const void *route) {
+  (void)route;
+  return ((const struct http_options *)options)->http2 ? HTTP2_REQUEST_CHECKPOINT_MAX : HTTP_REQUEST_CHECKPOINT_MAX;
+}
 
 DUEBOX_EXPORT extern const struct duebox_plugin duebox_plugin_v1;
 const struct duebox_plugin duebox_plugin_v1 = {
@@ -37,4 +43,5 @@ const struct duebox_plugin duebox_plugin_v1 = {
     .destroy = http_sink_destroy,
     .sink = &sink_ops,
     .check_targets = http_check_targets,
+    .max_checkpoint = max_checkpoint,
 };

@@ -281,8 +281,10 @@ static bool add_own(struct http_request *r, const struct duebox_task *task, cons
   add_text(r, "duebox-route", task->route);
   http_format_time(task->due_us, text);
   add_text(r, "duebox-due", text);
+  size_t before = r->len;
   if (task->checkpoint.len > 0)
     add_encoded(r, "duebox-checkpoint", &task->checkpoint);
+  r->checkpoint_len = r->len - before;
   return add_callback(r, task, route, host, problem);
 }
 
@@ -357,10 +359,13 @@ bool http_request_build(struct http_request *request, const struct duebox_task *
   add_route_headers(request, task, route);
   if (!add_application_headers(request, task, route, problem))
     return false;
-  if (request->len - request->headers_at > HTTP_REQUEST_HEADERS_MAX)
-    return reject(problem, "http.headers_too_large",
-                  "the headers of this task would be %zu bytes long, more than %d; shorten its headers or checkpoint",
-                  request->len - request->headers_at, HTTP_REQUEST_HEADERS_MAX);
+  size_t len = request->len - request->headers_at - request->checkpoint_len;
+  if (len > HTTP_REQUEST_HEADERS_MAX || task->checkpoint.len > HTTP_REQUEST_CHECKPOINT_MAX)
+    return reject(
+        problem, "http.headers_too_large",
+        "the headers of this task would be %zu bytes long, of at most %d, and its checkpoint has %zu bytes, of "
+        "at most %d; shorten what is longer",
+        len, HTTP_REQUEST_HEADERS_MAX, task->checkpoint.len, HTTP_REQUEST_CHECKPOINT_MAX);
   if (!request->short_of_memory)
     return true;
   *problem = (struct http_problem){.cls = DUEBOX_UNAVAILABLE,

@@ -17,13 +17,18 @@
 
 #include "http_options.h"
 
-#define HTTP_REQUEST_HEADERS_MAX 262144 /* bytes of a task's header lines; libcurl takes less than 1 MiB */
-#define HTTP_URL_MAX 8192               /* bytes of an expanded URL; RFC 9110 section 4.1 asks for 8000 */
+/* Bytes: of a task's header lines, and of its checkpoint, which has a line of its own and three characters for a byte
+ * at worst. libcurl takes less than 1 MiB of them all. */
+#define HTTP_REQUEST_HEADERS_MAX (256 * 1024)
+#define HTTP_REQUEST_CHECKPOINT_MAX (240 * 1024)
+#define HTTP2_REQUEST_CHECKPOINT_MAX (12 * 1024) /* nghttp2 sends headers of 64 KiB, the URL included */
+#define HTTP_URL_MAX 8192                        /* bytes of an expanded URL; RFC 9110 section 4.1 asks for 8000 */
 
 struct http_request {
   char *text; /* URL, then header lines, each NUL-terminated */
   size_t len, cap;
-  size_t headers_at; /* where the first header line begins */
+  size_t headers_at;     /* where the first header line begins */
+  size_t checkpoint_len; /* of its line */
   size_t header_count;
   bool short_of_memory;
 };

@@ -215,9 +215,10 @@ static bool set_common(rd_kafka_conf_t *conf, const struct kafka_options *o, con
          set_security(conf, o, err);
 }
 
-/* message.max.bytes counts key, headers and framing too, and the broker has the last word: room for all of them. */
+/* message.max.bytes counts key, headers and framing too, a checkpoint of 1 MiB among the headers, and the broker has
+ * the last word: room for all of them. */
 static int64_t message_max_bytes(int64_t max_payload) {
-  int64_t want = max_payload + max_payload / 16 + (1 << 20);
+  int64_t want = max_payload + max_payload / 16 + (2 << 20);
   return want > 1000000000 ? 1000000000 : want;
 }
 

@@ -9,6 +9,7 @@
 #include "kafka_options.h"
 
 #include <fnmatch.h>
+#include <stdlib.h>
 #include <string.h>
 #include <strings.h>
 
@@ -146,4 +147,15 @@ bool kafka_check_route(const void *options, const void *route, struct duebox_err
   if (strchr(r->topic, '{') || kafka_topic_valid(r->topic))
     return true;
   return kafka_fail(err, "topic \"%s\" is not a legal Kafka name: use 1 to 249 of A-Z a-z 0-9 . _ -", r->topic);
+}
+
+size_t kafka_max_checkpoint(const void *options, const void *route) {
+  enum { BESIDE = (16 + 4) * 1024 }; /* the application's headers; key, our headers and framing */
+  (void)route;
+  const struct duebox_map *passed = &((const struct kafka_options *)options)->rdkafka;
+  size_t most = SIZE_MAX; /* duebox sets a limit that has room for any */
+  for (size_t i = 0; i < passed->count; i++)
+    if (strcmp(passed->items[i].key, "message.max.bytes") == 0)
+      most = strtoul(passed->items[i].value, NULL, 10);
+  return most > BESIDE ? most - BESIDE : 0;
 }

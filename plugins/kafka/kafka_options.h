@@ -54,4 +54,7 @@ bool kafka_topic_valid(const char *topic);
 /* check_route() of the plugin. */
 MUSTCHECK bool kafka_check_route(const void *options, const void *route, struct duebox_error *err);
 
+/* max_checkpoint() of the plugin: what the operator's message.max.bytes leaves of a message without a payload. */
+size_t kafka_max_checkpoint(const void *options, const void *route);
+
 #endif

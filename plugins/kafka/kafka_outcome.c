@@ -19,7 +19,7 @@ static const char no_topic[] =
     "create the topic, or correct its name in the configuration; it is tried again by itself";
 static const char no_right[] = "grant the daemon's user the right in the cluster's ACLs; it is tried again by itself";
 static const char not_in_sync[] = "too few in-sync replicas: check the topic's replicas and min.insync.replicas";
-static const char too_large[] = "raise the topic's max.message.bytes, or make the payload smaller";
+static const char too_large[] = "raise the topic's max.message.bytes, or make the payload or the checkpoint smaller";
 static const char malformed[] = "the broker refuses the record itself; a compacted topic needs a key";
 static const char no_login[] = "check username, password, TLS options and the cluster's ACLs";
 static const char no_session[] = "set rdkafka: {session.timeout.ms: ..} of the plugin between the broker's group.min. "

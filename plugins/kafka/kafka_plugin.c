@@ -128,4 +128,5 @@ DUEBOX_EXPORT const struct duebox_plugin duebox_plugin_v1 = {
     .sink = &sink_ops,
     .source = &source_ops,
     .check_targets = kafka_check_targets,
+    .max_checkpoint = kafka_max_checkpoint,
 };

@@ -47,8 +47,9 @@ OFFSET(duebox_plugin, source, 192);
 VALUE(sizeof(struct duebox_plugin), 200);
 #endif
 OFFSET(duebox_plugin, check_targets, 200);
-#if DUEBOX_ABI_MINOR <= 5
-VALUE(sizeof(struct duebox_plugin), 208);
+OFFSET(duebox_plugin, max_checkpoint, 208);
+#if DUEBOX_ABI_MINOR <= 6
+VALUE(sizeof(struct duebox_plugin), 216);
 #endif
 
 OFFSET(duebox_check, struct_size, 0);

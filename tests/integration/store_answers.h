@@ -20,10 +20,11 @@ static struct route_config routes[] = {{.name = "r",
                                         .plugin = &plugin,
                                         .result = RESULT_EXPECTED,
                                         .history_ms = 3600 * 1000,
+                                        .max_checkpoint = 4096,
                                         .retry = {.max_attempts = 5}}};
 static const struct config config = {.routes = routes, .route_count = 1, .engine = {.dead_retention_ms = 3600 * 1000}};
 
-static inline enum result_fate decide(void *ctx, const struct result_row *row, const struct result_record *record,
+static inline enum result_fate decide(void *ctx, const struct result_row *row, struct result_record *record,
                                       struct decision *out) {
   struct rules_context context = {.config = &config};
   return rules_result(&context, row, record, out);

@@ -3,6 +3,7 @@ contract says, changes no row that it should not, and the stream goes on (P7).""
 
 import gzip
 import json
+import urllib.request
 
 import pytest
 
@@ -162,6 +163,65 @@ def test_a_checkpoint_that_is_too_large_is_refused(results):
     assert (row["checkpoint"], row["error_class"]) == (None, "answer.checkpoint_too_large")
     results.send({"id": task, "attempt": 2, "status": "done"})
     results.stage.wait_row(task, 60, state="done")
+
+
+def call_back(url, body):
+    request = urllib.request.Request(url, json.dumps(body).encode(), {"Content-Type": "application/json"})
+    with urllib.request.urlopen(request, timeout=60) as response:
+        return json.load(response)
+
+
+def test_a_checkpoint_that_no_attempt_can_carry_is_refused(stage):
+    """engine.max_checkpoint takes more than a request over HTTP or a frame of AMQP has room for. What was stored of it
+    made the next attempt dead; now whoever answers with it is told, and what was stored before stays."""
+    options = {"result": "expected", "history": "1h", "max_attempts": 5}
+    stage.plugin("hooks", module="http", allow_private=True, max_response="1MiB")
+    stage.http("now", **options)
+    stage.http("later", **options)
+    stage.amqp("queued", **options)
+    answers, large = stage.queue(), "x" * 300_000
+    stage.configuration["results"] = [{"via": "rabbit", "queue": answers}]
+    stage.receiver.on("/now", lambda request: Answer(
+        200, json.dumps({"status": "retry", "retry_in_ms": 0, "checkpoint": large} if request.headers["duebox-attempt"] == "1"
+                        else {"status": "done"}).encode(), {"Content-Type": "application/json"}))
+    stage.receiver.on("/later", Answer(202))
+    stage.start(engine={"max_checkpoint": "1MiB", "max_record": "2MiB"})
+    stage.consume_amqp("queued")
+    now, later, queued = (stage.insert(route, kept=True)[0] for route in ("now", "later", "queued"))
+
+    stage.wait_row(now, 60, state="done", attempt=2)
+    ((reason,),) = stage.execute("SELECT reason FROM outbox_quarantine")
+    assert now in reason and "245760" in reason
+
+    stage.wait_row(later, 60, state="awaiting")
+    url = stage.receiver.wait_count(1, 60, "/later")[0].headers["duebox-callback"]
+    assert call_back(url, {"status": "progress", "checkpoint": "half"})["fate"] == "applied"
+    assert "245760" in call_back(url, {"status": "progress", "progress": 0.5, "checkpoint": large})["flaw"]
+    row = stage.row(later)
+    assert (row["checkpoint"], row["progress"]) == ("half", 0.5)
+    call_back(url, {"status": "retry", "checkpoint": large, "retry_in_ms": 0})
+    second = stage.receiver.wait_count(2, 60, "/later")[1]
+    assert (second.headers["duebox-attempt"], second.headers["duebox-checkpoint"]) == ("2", "half")
+
+    stage.wait_row(queued, 60, state="awaiting")
+    for attempt, size in (1, 112_641), (2, 112_640):
+        stage.rabbitmq.publish("", answers, json.dumps({"id": queued, "attempt": attempt, "status": "retry",
+                                                        "checkpoint": "x" * size, "retry_in_ms": 0}).encode())
+        row = stage.wait_row(queued, 60, state="awaiting", attempt=attempt + 1)
+        kept = (None, "answer.checkpoint_too_large") if attempt == 1 else ("x" * size, None)
+        assert (row["checkpoint"], row["error_class"]) == kept
+
+
+def test_a_message_with_all_that_is_allowed_leaves(stage):
+    """The largest headers of an application beside the largest checkpoint that is stored for their route."""
+    stage.amqp("queued", history="1h")
+    stage.start()
+    headers = {f"{number}{'x' * 248}": 1 for number in range(10, 74)}
+    assert 16_300 < len(json.dumps(headers, separators=(",", ":"))) <= 16_384
+    stage.execute("INSERT INTO outbox (message_id, route, payload, headers, checkpoint)"
+                  " VALUES ('whole', 'queued', '{}', %s, %s)", json.dumps(headers, separators=(",", ":")),
+                  "x" * 112_640)
+    assert stage.wait_row("whole", 60, attempt=1)["state"] == "done"
 
 
 def test_the_same_bad_record_again_only_counts_up(results):

@@ -405,7 +405,7 @@ static void a_locked_table_holds_up_what_needs_it_and_nothing_else(void **state)
   }
 }
 
-static enum result_fate accept(void *ctx, const struct result_row *row, const struct result_record *record,
+static enum result_fate accept(void *ctx, const struct result_row *row, struct result_record *record,
                                struct decision *out) {
   *out = (struct decision){.event = EVENT_DONE, .attempt = 1, .keep_us = INT64_C(3600000000)};
   return RESULT_APPLIED;

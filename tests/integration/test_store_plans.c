@@ -440,7 +440,7 @@ static void settling(void **state) {
   free(d);
 }
 
-static enum result_fate accept(void *ctx, const struct result_row *row, const struct result_record *record,
+static enum result_fate accept(void *ctx, const struct result_row *row, struct result_record *record,
                                struct decision *out) {
   *out = (struct decision){.event = row->id % 100 ? EVENT_DONE : EVENT_PROGRESS, .attempt = 1, .keep_us = 1000000};
   return RESULT_APPLIED;

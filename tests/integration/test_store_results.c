@@ -15,7 +15,7 @@
 /* Where a message said that it is to be answered: as far as a row keeps it. */
 #define REFUSES (UINT64_C(0x7edcba9876543210))
 
-static enum result_fate decide(void *ctx, const struct result_row *row, const struct result_record *record,
+static enum result_fate decide(void *ctx, const struct result_row *row, struct result_record *record,
                                struct decision *out) {
   int *calls = ctx;
   (*calls)++;

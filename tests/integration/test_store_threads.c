@@ -205,7 +205,7 @@ static void *record_published(void *arg) {
   return NULL;
 }
 
-static enum result_fate accept(void *ctx, const struct result_row *row, const struct result_record *record,
+static enum result_fate accept(void *ctx, const struct result_row *row, struct result_record *record,
                                struct decision *out) {
   *out = (struct decision){.event = EVENT_DONE, .attempt = 1, .keep_us = INT64_C(3600000000)};
   return RESULT_APPLIED;

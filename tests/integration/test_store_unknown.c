@@ -107,7 +107,7 @@ static void an_acquisition_that_is_killed_behind_its_commit_is_found_out(void **
   acquire_and_find_out(*state, FAULT_KILL_BEHIND, ";\nCOMMIT");
 }
 
-static enum result_fate accept(void *ctx, const struct result_row *row, const struct result_record *record,
+static enum result_fate accept(void *ctx, const struct result_row *row, struct result_record *record,
                                struct decision *out) {
   *out = (struct decision){.event = EVENT_DONE, .attempt = 1, .keep_us = INT64_C(3600000000)};
   return RESULT_APPLIED;

@@ -67,11 +67,17 @@ static void test_sound(void **state) {
 
 static void check_nothing(const void *options, struct duebox_check *const *checks, size_t count, int timeout_ms) {}
 
+static size_t carry_nothing(const void *options, const void *route) { return 0; }
+
 /* Plugins that people have built against 1.0 and 1.1 are still taken, and nothing behind their end is read. */
 static void test_older_descriptors(void **state) {
   struct duebox_plugin p = sound();
   p.check_targets = check_nothing;
-  assert_true(plugin_check_targets(&p) == check_nothing);
+  p.max_checkpoint = carry_nothing;
+  assert_true(plugin_check_targets(&p) == check_nothing && plugin_max_checkpoint(&p) == carry_nothing);
+  p.size = offsetof(struct duebox_plugin, max_checkpoint); /* 1.2 to 1.5 */
+  expect(&p, NULL);
+  assert_true(plugin_check_targets(&p) == check_nothing && plugin_max_checkpoint(&p) == NULL);
   p.abi_minor = 0;
   p.size = offsetof(struct duebox_plugin, check_targets);
   expect(&p, NULL);
