@@ -532,6 +532,11 @@ static void judge_rest(struct reader *r, const struct record_road *road) {
 bool result_record_parse(const char *text, size_t len, const struct record_road *road, struct result_record *out,
                          struct err *err) {
   *out = (struct result_record){.retry_in_ms = -1, .extend_ms = -1, .progress = -1};
+  static const char mark[] = "\xef\xbb\xbf"; /* a byte order mark, as .NET writes it: RFC 8259, section 8.1 */
+  if (len >= sizeof mark - 1 && memcmp(text, mark, sizeof mark - 1) == 0) {
+    text += sizeof mark - 1;
+    len -= sizeof mark - 1;
+  }
   struct reader r = {.scan = json_scan_start(text, len), .record = out, .called = road->attempt > 0 && !road->binding};
   out->memory = malloc(FLAW_MAX + len + 1); /* no text is longer than it was in JSON with its quotes */
   if (!out->memory)

@@ -274,6 +274,21 @@ static void test_an_intelligible_status_counts(void **state) {
   }
 }
 
+/* Windows writes UTF-8 with a byte order mark. It is no defect: all members count, and nothing is quarantined. */
+static void test_a_byte_order_mark_is_skipped(void **state) {
+  static const char text[] = "\xef\xbb\xbf{\"id\":\"m-1\",\"attempt\":2,\"status\":\"retry\",\"retry_in_ms\":60000,"
+                             "\"error\":{\"class\":\"Late\",\"message\":\"closed\"}}";
+  struct result_record r;
+  struct err err = {0};
+  assert_true(parse(text, &call, &r, &err));
+  assert_int_equal(r.status, RESULT_RETRY);
+  assert_int_equal(r.retry_in_ms, 60000);
+  assert_string_equal(r.error_class, "Late");
+  assert_null(r.flaw);
+  result_record_free(&r);
+  assert_false(parse("\xef\xbb\xbf", &call, &r, &err));
+}
+
 /* A body that is no record says nothing: the HTTP status alone decides. */
 static void test_ordinary_answers(void **state) {
   static const char *const texts[] = {"{\"status\":\"ok\"}",
@@ -450,6 +465,7 @@ int main(void) {
                                      cmocka_unit_test(test_flawed),
                                      cmocka_unit_test(test_status_texts),
                                      cmocka_unit_test(test_an_intelligible_status_counts),
+                                     cmocka_unit_test(test_a_byte_order_mark_is_skipped),
                                      cmocka_unit_test(test_a_word_that_is_said_often_costs_nobody),
                                      cmocka_unit_test(test_ordinary_answers),
                                      cmocka_unit_test(test_a_status_does_not_end_at_a_nul),
