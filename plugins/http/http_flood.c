@@ -51,6 +51,8 @@ static void on_record(int written, int version, int type, const void *data, size
   struct http_flood *flood = arg;
   if (!written && type == SSL3_RT_HANDSHAKE && len > 0 && *(const unsigned char *)data == SSL3_MT_HELLO_REQUEST)
     on_greeting(flood, ssl);
+  if (!written && type == SSL3_RT_HANDSHAKE)
+    http_tls_inspect(data, len);
   if (written || type != SSL3_RT_HEADER || !flood->measures)
     return;
   int64_t now = worked_us();
@@ -70,6 +72,7 @@ static CURLcode on_context(CURL *easy, void *context, void *arg) {
   flood->greeting = NULL; /* the next connection may be where another one was in memory */
   SSL_CTX_set_msg_callback(context, on_record);
   SSL_CTX_set_msg_callback_arg(context, flood);
+  http_tls_limit(&flood->tls, context);
   return CURLE_OK;
 }
 

@@ -17,8 +17,11 @@
 #include <curl/curl.h>
 #include <duebox/plugin.h>
 
+#include "http_tls.h"
+
 struct http_flood {
   const struct duebox_host *host;
+  struct http_tls tls;
   bool measures;        /* HTTP/2 is offered */
   const void *reading;  /* the connection whose record was the last; NULL = libcurl has come back from it */
   int64_t last_us;      /* when that was, in processor time of the thread */

@@ -474,9 +474,10 @@ static struct http_verdict judge_code(struct http_transfer *t, CURLcode code, ch
     snprintf(verdict.error_class, sizeof(verdict.error_class), "http.files");
   }
   char clean[CURL_ERROR_SIZE + 1];
+  const char *cure = code == CURLE_SSL_CONNECT_ERROR ? http_tls_cure(what) : NULL;
   http_text_clean(clean, sizeof(clean), what, strlen(what));
-  snprintf(text, HTTP_MESSAGE_CAP, "%.*s: %s; %s", host_len > 255 ? 255 : host_len, host, clean,
-           sent ? "the request may have been received" : "nothing was sent");
+  snprintf(text, HTTP_MESSAGE_CAP, "%.*s: %s; %s%s%s", host_len > 255 ? 255 : host_len, host, clean,
+           sent ? "the request may have been received" : "nothing was sent", cure ? "; " : "", cure ? cure : "");
   return verdict;
 }
 

@@ -16,6 +16,7 @@ with the connection (CLOSE, RESET).  Without such a word at its end the
 connection is kept.
 """
 
+import base64
 import contextlib
 import email.utils
 import gzip
@@ -27,6 +28,8 @@ import subprocess
 import sys
 import threading
 import time
+
+from own_curves import integer, own_curve_certificate, own_curves, tlv
 
 CLOSE, RESET = object(), object()
 PIECE_S = 0.05          # between two pieces of a slow answer
@@ -458,6 +461,9 @@ commonName = supplied
 """
 
 
+P256 = ("ec", "-pkeyopt", "ec_paramgen_curve:P-256")
+
+
 class Authority:
     """A certificate authority in a folder, by the openssl command."""
 
@@ -479,17 +485,48 @@ class Authority:
             raise SystemExit(f"openssl {' '.join(arguments)} failed:\n{done.stderr}")
 
     def self_signed(self, name, common_name, extension):
-        self._openssl("req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-noenc",
+        self._openssl("req", "-x509", "-newkey", *P256, "-noenc",
                       "-keyout", self.path(name + ".key"), "-out", self.path(name + ".pem"),
                       "-subj", "/CN=" + common_name, "-days", "2", "-addext", extension)
 
-    def issue(self, name, alternatives, start="20200101000000Z", end="20491231000000Z"):
-        self._openssl("req", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-noenc",
+    def issue(self, name, alternatives, start="20200101000000Z", end="20491231000000Z", key=P256):
+        self._openssl("req", "-newkey", *key, "-noenc",
                       "-keyout", self.path(name + ".key"), "-out", self.path(name + ".csr"),
                       "-subj", "/CN=" + name, "-addext", "subjectAltName=" + alternatives)
         self._openssl("ca", "-batch", "-notext", "-config", self.path("ca.cnf"), "-cert", self.path("ca.pem"),
                       "-keyfile", self.path("ca.key"), "-in", self.path(name + ".csr"),
                       "-out", self.path(name + ".pem"), "-startdate", start, "-enddate", end)
+
+    def finite_field(self, name, bits):
+        """TLS 1.2 with Diffie-Hellman over a finite field only; its p need not be prime."""
+        context = self.context(name)
+        with open(self.path("dh.pem"), "w") as file:
+            file.write("-----BEGIN DH PARAMETERS-----\n")
+            file.write(base64.encodebytes(tlv(0x30, integer(2**bits - 1), integer(2))).decode())
+            file.write("-----END DH PARAMETERS-----\n")
+        context.load_dh_params(self.path("dh.pem"))
+        context.set_ciphers("DHE-RSA-AES128-GCM-SHA256")
+        context.maximum_version = ssl.TLSVersion.TLSv1_2
+        return context
+
+    def own_curve(self, name):
+        """The certificate, followed by one with a curve of its own."""
+        with open(self.path(name + ".pem")) as first, open(self.path("own-curve.pem"), "w") as chain:
+            chain.write(first.read() + ssl.DER_cert_to_PEM_cert(own_curve_certificate()))
+        context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+        context.load_cert_chain(self.path("own-curve.pem"), self.path(name + ".key"))
+        return context
+
+    def finite_field_13(self, name):
+        """The port of a server of TLS 1.3 with Diffie-Hellman over a finite field only: Python's ssl cannot do that."""
+        server = subprocess.Popen(
+            ["setpriv", "--pdeathsig", "KILL", "openssl", "s_server", "-accept", "127.0.0.1:0", "-tls1_3",
+             "-groups", "ffdhe8192", "-www", "-cert", self.path(name + ".pem"), "-key", self.path(name + ".key")],
+            stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
+        for line in server.stdout:
+            if line.startswith("ACCEPT "):
+                return int(line.split()[1].rpartition(":")[2])
+        raise SystemExit("openssl s_server did not begin to listen")
 
     def context(self, name, *, newest=None, client_ca=None, protocol=None):
         context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
@@ -515,6 +552,7 @@ def main(folder):
     authority.issue("expired", local, "20200101000000Z", "20200201000000Z")
     authority.issue("future", local, "20480101000000Z", "20491231000000Z")
     authority.self_signed("selfsigned", "localhost", "subjectAltName=" + local)
+    authority.issue("rsa", local, key=("rsa:2048",))
     server = Server(folder)
     server.listen("plain")
     for name in ("good", "wronghost", "expired", "future", "selfsigned"):
@@ -528,6 +566,11 @@ def main(folder):
     server.listen("silent", serve=silent)
     server.listen("cut", serve=cut_handshake)
     server.listen("hello-flood", serve=hello_flood)
+    server.listen("own-curve-13", authority.own_curve("good"))
+    server.listen("own-curves", serve=own_curves(30))      # seconds of processor time to parse
+    server.listen("long-chain", serve=own_curves(60))
+    server.listen("finite-field", authority.finite_field("rsa", 10000))
+    print(f"finite-field-13={authority.finite_field_13('good')}", flush=True)
     print("ready", flush=True)
     sys.stdin.read()
 

@@ -1,0 +1,60 @@
+/* SPDX-License-Identifier: MIT */
+#include "http_tls.h"
+
+#include <string.h>
+
+#include <openssl/err.h>
+#include <openssl/objects.h>
+
+enum {
+  CERTIFICATES_MAX = 32768, /* bytes of a chain, or of the names in a request for our certificate; 4 KiB are usual */
+  DEPTH_MAX = 8,            /* certificates between the endpoint's and an authority's */
+  HEADER = 4,               /* of a handshake message: type and length */
+  FINITE_FIELD = 1,         /* first byte of a named group in RFC 7919: ffdhe2048 is 0x0100 */
+};
+
+/* Asked before a cipher or a group is offered, and again when the endpoint has chosen one. */
+static int on_choice(const SSL *ssl, const SSL_CTX *context, int operation, int bits, int nid, void *other, void *arg) {
+  const struct http_tls *tls = arg;
+  int kind = operation & SSL_SECOP_OTHER_TYPE;
+  if (kind == SSL_SECOP_OTHER_CIPHER && SSL_CIPHER_get_kx_nid(other) == NID_kx_dhe)
+    return 0;
+  if (kind == SSL_SECOP_OTHER_CURVE && *(const unsigned char *)other == FINITE_FIELD)
+    return 0;
+  return tls->policy(ssl, context, operation, bits, nid, other, NULL);
+}
+
+/* HelloRequest makes a client of TLS 1.2 begin a new handshake, as often as it comes. Some servers ask for a client
+ * certificate in that way once they have seen the request (IIS); those without one have no use for it. */
+void http_tls_limit(struct http_tls *tls, SSL_CTX *context) {
+  tls->policy = SSL_CTX_get_security_callback(context);
+  SSL_CTX_set_security_callback(context, on_choice);
+  SSL_CTX_set0_security_ex_data(context, tls);
+  SSL_CTX_set_max_cert_list(context, CERTIFICATES_MAX);
+  SSL_CTX_set_verify_depth(context, DEPTH_MAX);
+  if (!tls->client_cert)
+    SSL_CTX_set_options(context, SSL_OP_NO_RENEGOTIATION);
+#ifdef SSL_OP_NO_RX_CERTIFICATE_COMPRESSION
+  SSL_CTX_set_options(context, SSL_OP_NO_RX_CERTIFICATE_COMPRESSION); /* http_tls_inspect() reads certificates */
+#endif
+}
+
+/* A curve that is not named but written out, which RFC 5480 (2.1.1) forbids. OpenSSL computes with it while it parses
+ * the certificate, before it is verified: square roots modulo a prime that was chosen for it take 0.2 s each. The
+ * object identifiers are those of ANSI X9.62, without tag and length, which BER lets anybody write in several ways. */
+static bool has_own_curve(const void *message, size_t len) {
+  static const unsigned char prime[] = {0x2a, 0x86, 0x48, 0xce, 0x3d, 1, 1};
+  static const unsigned char binary[] = {0x2a, 0x86, 0x48, 0xce, 0x3d, 1, 2};
+  return memmem(message, len, prime, sizeof(prime)) || memmem(message, len, binary, sizeof(binary));
+}
+
+/* OpenSSL offers no way to refuse a message here, or a key before it is parsed. The message is in its buffer, which it
+ * has hashed already: with another first byte the length of the list is wrong (TLS 1.2), or its context (1.3). libcurl
+ * reports the first error of the queue, which is this one. */
+void http_tls_inspect(const void *message, size_t len) {
+  unsigned char *bytes = (unsigned char *)message;
+  if (len <= HEADER || bytes[0] != SSL3_MT_CERTIFICATE || !has_own_curve(message, len))
+    return;
+  bytes[HEADER] = 0xff;
+  ERR_raise(ERR_LIB_SSL, SSL_R_BAD_ECC_CERT);
+}
