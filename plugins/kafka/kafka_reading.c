@@ -17,7 +17,8 @@ void kafka_reading_init(struct kafka_reading *reading, const struct kafka_group 
   size_t size = sizeof(session_ms);
   rd_kafka_conf_res_t found = rd_kafka_conf_get(conf, "session.timeout.ms", session_ms, &size);
   int64_t now = kafka_now_us();
-  *reading = (struct kafka_reading){.group = group, .well_us = now, .patience_us = MARGIN_US, .ask_us = now + ASK_US};
+  *reading = (struct kafka_reading){
+      .group = group, .well_us = now, .patience_us = MARGIN_US, .ask_us = now + ASK_US, .held_back = {.stable = -1}};
   if (found == RD_KAFKA_CONF_OK)
     reading->patience_us += strtoll(session_ms, NULL, 10) * 1000;
 }
@@ -90,14 +91,32 @@ static void say_stranger(const struct kafka_reading *reading, struct kafka_healt
   kafka_health_unread(health, host, "kafka.stranger", text, kafka_group_stranger_cure);
 }
 
+static void say_held_back(const struct kafka_reading *reading, struct kafka_health *health,
+                          const struct duebox_host *host) {
+  char text[320];
+  snprintf(text, sizeof(text),
+           "a producer's transaction has been open for %d s at %.100s[%d]@%lld, and nothing behind it is delivered",
+           KAFKA_STABLE_PATIENCE_US / 1000000, reading->group->topic, (int)reading->held_back.partition,
+           (long long)reading->held_back.stable);
+  kafka_health_unread(health, host, "kafka.transaction", text,
+                      "end that producer, or abort its transaction: kafka-transactions.sh describe-producers and "
+                      "find-hanging name it; its transaction.timeout.ms is how long it may hang");
+}
+
+bool kafka_reading_is_whole(const struct kafka_reading *reading) {
+  return !reading->stranger[0] && reading->held_back.stable < 0;
+}
+
 void kafka_reading_judge(struct kafka_reading *reading, const char *stats, bool excused, bool fetched,
                          struct kafka_health *health, const struct duebox_host *host) {
   int64_t now = kafka_now_us();
   bool well = fetched && kafka_reading_joined(stats);
-  if (well && !reading->stranger[0])
+  if (well && kafka_reading_is_whole(reading))
     kafka_health_success(health, host);
-  else if (well && !excused)
+  else if (well && !excused && reading->stranger[0])
     say_stranger(reading, health, host);
+  else if (well && !excused)
+    say_held_back(reading, health, host);
   else if (!excused && now - reading->well_us > reading->patience_us)
     say_unread(reading, stats, health, host);
   if (well || excused)

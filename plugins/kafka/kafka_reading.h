@@ -8,14 +8,15 @@
  * without a partition is well: there are more daemons than partitions. Errors only give the reason.
  *
  * The group is also asked now and then who has the partitions: a member that is no daemon of this outbox takes its
- * share of the answers away, be it all or some. Without an answer (no right, an old broker) nothing is said. Driver
- * thread.
+ * share of the answers away, be it all or some. Without an answer (no right, an old broker) nothing is said. And an
+ * open transaction of a producer may hold back all that is behind it (kafka_stable.h). Driver thread.
  */
 #ifndef PLUGINS_KAFKA_READING_H
 #define PLUGINS_KAFKA_READING_H
 
 #include "kafka_group.h"
 #include "kafka_health.h"
+#include "kafka_stable.h"
 
 struct kafka_reading {
   const struct kafka_group *group;
@@ -24,12 +25,15 @@ struct kafka_reading {
   char error[160];     /* the last one since it was well; "" = none */
   int64_t ask_us;      /* when the group is asked next */
   char stranger[192];  /* who has partitions and is no daemon of this outbox, when it was asked last; "" = nobody */
+  struct kafka_offsets held_back; /* a partition that a transaction has held back for long; stable -1 = none */
 };
 
 /* The patience follows from the session's time-out in conf. */
 void kafka_reading_init(struct kafka_reading *reading, const struct kafka_group *group, const rd_kafka_conf_t *conf);
 /* An error event, which may turn out to be the reason. */
 void kafka_reading_error(struct kafka_reading *reading, rd_kafka_event_t *event);
+/* Nobody takes records away, and nothing holds them back: those that come are not just some of them. */
+bool kafka_reading_is_whole(const struct kafka_reading *reading);
 /* The group has let us in, as far as a statistics event tells. */
 bool kafka_reading_joined(const char *stats);
 /* The partitions have been shared out anew. */

@@ -40,7 +40,8 @@ static struct kafka_partition *partition_at(struct kafka_source *source, int32_t
     if (!more)
       return NULL;
     for (size_t i = source->partition_count; i <= index; i++)
-      more[i] = (struct kafka_partition){.window = KAFKA_WINDOW_EMPTY, .block = {.offset = -1}, .committed = -1};
+      more[i] = (struct kafka_partition){
+          .window = KAFKA_WINDOW_EMPTY, .block = {.offset = -1}, .stable = {.offset = -1}, .committed = -1};
     source->partitions = more;
     source->partition_count = index + 1;
   }
@@ -194,7 +195,7 @@ static void take_record(struct kafka_source *source, rd_kafka_event_t *event) {
   const rd_kafka_message_t *message = rd_kafka_event_message_next(event);
   bool wanted = message && !message->err && !source->closed && !source->fatal;
   enum offered result = TAKEN;
-  if (wanted && !source->reading.stranger[0])
+  if (wanted && kafka_reading_is_whole(&source->reading))
     kafka_health_success(&source->health, source->host);
   if (wanted && source->paused)
     give_up(source, "a record came from a paused partition"); /* dropping it would lose it */
@@ -322,6 +323,7 @@ static void forget_all(struct kafka_source *source) {
   for (size_t i = 0; i < source->partition_count; i++) {
     kafka_window_forget(&source->partitions[i].window);
     source->partitions[i].block.offset = -1;
+    source->partitions[i].stable.offset = -1;
     source->partitions[i].committed = -1;
     source->partitions[i].assigned = false;
   }
@@ -388,12 +390,26 @@ static bool fetches(const struct kafka_source *source) {
   return true;
 }
 
+static void follow_transactions(struct kafka_source *source, const char *stats, bool excused) {
+  struct kafka_offsets found;
+  int64_t now = kafka_now_us();
+  source->reading.held_back = (struct kafka_offsets){.stable = -1};
+  while (source->reads_committed && kafka_stable_next(&stats, &found)) {
+    struct kafka_partition *partition = found.partition >= 0 && (size_t)found.partition < source->partition_count
+                                            ? &source->partitions[found.partition]
+                                            : NULL;
+    if (partition && partition->assigned && kafka_stable_stands(&partition->stable, &found, excused, now))
+      source->reading.held_back = found;
+  }
+}
+
 static void take_stats(struct kafka_source *source, rd_kafka_event_t *event) {
-  bool connected = kafka_stats_connected(event);
+  bool connected = kafka_stats_connected(event), excused = !connected || source->full || source->closed;
   if (connected)
     kafka_health_connected(&source->health, source->host);
-  kafka_reading_judge(&source->reading, rd_kafka_event_stats(event), !connected || source->full || source->closed,
-                      fetches(source), &source->health, source->host);
+  follow_transactions(source, rd_kafka_event_stats(event), excused);
+  kafka_reading_judge(&source->reading, rd_kafka_event_stats(event), excused, fetches(source), &source->health,
+                      source->host);
   if (connected && !source->closed && kafka_reading_asks(&source->reading)) {
     struct kafka_readers readers = kafka_group_readers(&source->group, source->handle.rk, GROUP_ANSWER_MS);
     kafka_reading_answer(&source->reading, &readers);
@@ -489,6 +505,13 @@ void kafka_source_poll(struct kafka_source *source, int timeout_ms) {
   drain(source);
 }
 
+static bool reads_committed(const rd_kafka_conf_t *conf) {
+  char level[32];
+  size_t size = sizeof(level);
+  return rd_kafka_conf_get(conf, "isolation.level", level, &size) == RD_KAFKA_CONF_OK &&
+         strcmp(level, "read_committed") == 0;
+}
+
 bool kafka_source_create(struct kafka_source *source, const struct duebox_instance_config *config,
                          const struct duebox_host *host, const struct kafka_wake *wake, struct duebox_error *err) {
   const struct kafka_limits limits = {config->name, config->max_payload, config->max_inflight, config->outbox};
@@ -499,6 +522,7 @@ bool kafka_source_create(struct kafka_source *source, const struct duebox_instan
   kafka_group_init(&source->group, config->options, source->results, config->outbox);
   source->conf = kafka_conf_consumer(config->options, source->group.name, &limits, err);
   source->health.of_source = true;
+  source->reads_committed = source->conf && reads_committed(source->conf);
   return source->conf != NULL;
 }
 

@@ -7,6 +7,7 @@ import json
 import pytest
 
 from support.servers.kafka import Kafka, KafkaUnavailable
+from support.servers.kafka_client import TransactionalProducer
 from support.stage import Stage
 from support.wait import wait_until
 
@@ -148,6 +149,29 @@ def test_a_stranger_with_a_share(stage):
     assert "another at" in unread(daemon)
     stranger.stop()
     wait_until(lambda: not unread(daemon), LIMIT_S, "all to be read again", detail=daemon.log_tail)
+
+
+def test_a_transaction_that_hangs(stage):
+    """Nothing behind it is delivered, and broker and group are well: the daemon says which transaction it is. Records of
+    the other partition do not make up for it."""
+    answers = answered_route(stage, rdkafka={"session.timeout.ms": "10000"})
+    daemon = stage.start()
+    produce = stage.kafka_server.client.produce
+    with TransactionalProducer(stage.kafka_server.bootstrap, f"hung-{answers}") as hung:
+        hung.produce(answers, value=b"{}", partition=0)
+        held, other = stage.insert("orders", count=2)
+        for task, partition in ((held, 0), (other, 1)):
+            stage.wait_row(task, LIMIT_S, state="awaiting")
+            produce(answers, value=json.dumps({"id": task, "attempt": 1, "status": "done"}).encode(), partition=partition)
+        stage.wait_row(other, LIMIT_S, state="done")
+        why = wait_until(lambda: not_ready(daemon), LIMIT_S, "/readyz to say so", detail=daemon.log_tail)
+        assert f"transaction has been open for 60 s at {answers}[0]@0" in why and "kafka-transactions.sh" in why, why
+        assert daemon.metric("duebox_plugin_up", plugin="bus#1", role="source") == 0
+        assert any("kafka.transaction" in one["text"] for one in findings(daemon))
+        stage.wait_row(held, LIMIT_S, state="awaiting")
+        hung.abort()
+        stage.wait_row(held, LIMIT_S, state="done")
+        wait_until(lambda: not unread(daemon) and not not_ready(daemon), LIMIT_S, "it to be read", detail=daemon.log_tail)
 
 
 def test_two_outboxes_on_one_topic(stage, request, tmp_path):

@@ -121,6 +121,69 @@ static void the_group_is_asked_now_and_then(void **state) {
   assert_true(kafka_reading_asks(&reading));
 }
 
+/* As librdkafka writes it: partitions of brokers first, and one that nobody fetches. */
+#define OFFSETS(stable, high)                                                                                          \
+  "{ \"brokers\":{ \"b\":{ \"toppars\":{ \"answers-7\":{ \"topic\":\"answers\", \"partition\":7} } } }, \"topics\":{ " \
+  "\"answers\": { \"partitions\":{ \"2\": { \"partition\":2, \"hi_offset\":" #high ", \"ls_offset\":" #stable          \
+  ", \"consumer_lag\":1} , \"-1\": { \"partition\":-1, \"hi_offset\":-1001, \"ls_offset\":-1001, \"msgs\": 3} } } }, " \
+  "\"cgrp\": { \"state\": \"up\", \"join_state\": \"steady\" } }"
+
+static void offsets_are_found_in_statistics(void **state) {
+  const char *at = OFFSETS(17, 40);
+  struct kafka_offsets found;
+  assert_true(kafka_stable_next(&at, &found));
+  assert_int_equal(found.partition, 2);
+  assert_int_equal(found.stable, 17);
+  assert_int_equal(found.high, 40);
+  assert_true(kafka_stable_next(&at, &found));
+  assert_int_equal(found.partition, -1);
+  assert_int_equal(found.stable, -1001);
+  assert_false(kafka_stable_next(&at, &found));
+  at = STATS("up", "steady");
+  assert_false(kafka_stable_next(&at, &found));
+}
+
+static void only_a_transaction_that_lasts_stands(void **state) {
+  static const int64_t last = KAFKA_STABLE_PATIENCE_US, start = 1000000;
+  static const struct {
+    int64_t at_us, stable, high;
+    bool excused, stands;
+  } rows[] = {
+      {0, 17, 40, false, false},
+      {last - 1, 17, 50, false, false},
+      {last, 17, 60, false, true},
+      {last + 1, 17, 60, true, true},   /* nothing is fetched: it still stands */
+      {last + 2, 20, 60, false, false}, /* it moves */
+      {2 * last, 20, 60, true, false},  /* what was seen last is old */
+      {2 * last + 3, 20, 60, false, false},
+      {3 * last, 60, 60, false, false}, /* over */
+      {4 * last, 60, 60, false, false},
+      {5 * last, -1001, -1001, false, false},
+  };
+  struct kafka_stable stable = {.offset = -1};
+  for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
+    const struct kafka_offsets found = {.stable = rows[i].stable, .high = rows[i].high};
+    if (kafka_stable_stands(&stable, &found, rows[i].excused, start + rows[i].at_us) != rows[i].stands)
+      fail_msg("row %zu", i);
+  }
+}
+
+static void a_transaction_that_holds_back_records_is_told(void **state) {
+  struct said said = {""};
+  const struct duebox_host host = {.ctx = &said, .log = on_log, .health = on_health, .unread = on_unread};
+  struct kafka_health health = {.of_source = true};
+  struct kafka_reading reading = reading_for("6000");
+  assert_true(kafka_reading_is_whole(&reading));
+  reading.held_back = (struct kafka_offsets){.partition = 2, .stable = 17, .high = 40};
+  assert_false(kafka_reading_is_whole(&reading));
+  kafka_reading_judge(&reading, STATS("up", "steady"), false, true, &health, &host);
+  assert_non_null(strstr(said.last, "unread: kafka.transaction: a producer's transaction has been open for 60 s at "
+                                    "answers[2]@17, and nothing behind it is delivered. end that producer"));
+  reading.held_back.stable = -1;
+  kafka_reading_judge(&reading, STATS("up", "steady"), false, true, &health, &host);
+  assert_string_equal(said.last, "up");
+}
+
 /* Names that daemons of one outbox share, and no other outbox has. */
 static void outboxes_are_told_apart(void **state) {
   struct kafka_options options = {0};
@@ -170,6 +233,9 @@ int main(void) {
       cmocka_unit_test(only_what_lasts_is_told),
       cmocka_unit_test(the_patience_follows_the_session),
       cmocka_unit_test(a_stranger_with_partitions_is_told),
+      cmocka_unit_test(offsets_are_found_in_statistics),
+      cmocka_unit_test(only_a_transaction_that_lasts_stands),
+      cmocka_unit_test(a_transaction_that_holds_back_records_is_told),
       cmocka_unit_test(the_group_is_asked_now_and_then),
       cmocka_unit_test(outboxes_are_told_apart),
       cmocka_unit_test(partitions_of_a_topic_are_counted),

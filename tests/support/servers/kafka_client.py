@@ -94,6 +94,10 @@ flush: i p i
 produceva: p p p z
 error_code: i p
 error_destroy: - p
+error_string: s p
+init_transactions: p p i
+begin_transaction: p p
+abort_transaction: p p i
 topic_new: p p s p
 topic_name: s p
 topic_destroy: - p
@@ -312,6 +316,26 @@ class Client(_Handle):
                 self._rk.rd_kafka_event_destroy(event)
             self._rk.rd_kafka_queue_destroy(queue)
             destroy(subject)
+
+
+class TransactionalProducer(Client):
+    """A producer whose transaction is open from the start until abort()."""
+
+    def __init__(self, bootstrap, name, limit_s=60):
+        super().__init__(bootstrap, **{"transactional.id": name, "transaction.timeout.ms": 600000})
+        self._limit_ms = limit_s * 1000
+        self._do("init_transactions", self._limit_ms)
+        self._do("begin_transaction")
+
+    def abort(self):
+        self._do("abort_transaction", self._limit_ms)
+
+    def _do(self, verb, *words):
+        error = getattr(self._rk, f"rd_kafka_{verb}")(self._handle, *words)
+        if error:
+            text = self._rk.rd_kafka_error_string(error).decode()
+            self._rk.rd_kafka_error_destroy(error)
+            raise KafkaError(f"{verb}: {text}")
 
 
 class Consumer(_Handle):
