@@ -11,40 +11,34 @@
 /* What db_watch_socket() is called from is called by the client library with nothing but a descriptor. */
 static _Thread_local struct db_watch *current;
 
-static void *run(void *arg) {
+static void run(void *arg) {
   struct db_watch *watch = arg;
-  pthread_mutex_lock(&watch->lock);
+  mutex_lock(&watch->lock);
   while (!watch->over && (watch->deadline_us == 0 || clock_mono_us() < watch->deadline_us)) {
-    struct timespec until = {.tv_sec = watch->deadline_us / 1000000, .tv_nsec = watch->deadline_us % 1000000 * 1000};
     if (watch->deadline_us)
-      pthread_cond_timedwait(&watch->changed, &watch->lock, &until);
+      (void)cond_wait_until(&watch->changed, &watch->lock, watch->deadline_us);
     else
-      pthread_cond_wait(&watch->changed, &watch->lock);
+      cond_wait(&watch->changed, &watch->lock);
   }
   if (!watch->over) {
     (void)shutdown(watch->socket, SHUT_RDWR); /* fails where the library's call has failed, or is about to */
     watch->cut = true;
   }
-  pthread_mutex_unlock(&watch->lock);
-  return NULL;
+  mutex_unlock(&watch->lock);
 }
 
 void db_watch_begin(struct db_watch *watch, int64_t limit_ms) {
-  pthread_condattr_t monotonic;
   *watch = (struct db_watch){.limit_us = limit_ms * 1000, .socket = -1};
-  pthread_mutex_init(&watch->lock, NULL);
-  pthread_condattr_init(&monotonic);
-  pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);
-  pthread_cond_init(&watch->changed, &monotonic);
-  pthread_condattr_destroy(&monotonic);
+  mutex_init(&watch->lock);
+  cond_init(&watch->changed);
   /* Where no thread is to be had, a login with the library's limits alone is better than none. */
-  watch->started = pthread_create(&watch->thread, NULL, run, watch) == 0;
+  watch->started = thread_start(&watch->thread, "db-watch", run, watch);
   current = watch;
 }
 
 static void set_deadline(struct db_watch *watch) {
   watch->deadline_us = clock_mono_us() + watch->limit_us;
-  pthread_cond_signal(&watch->changed);
+  cond_signal(&watch->changed);
 }
 
 void db_watch_socket(int fd) {
@@ -52,34 +46,34 @@ void db_watch_socket(int fd) {
   struct stat now;
   if (!watch || fstat(fd, &now) != 0 || (watch->socket >= 0 && watch->inode == now.st_ino))
     return;
-  pthread_mutex_lock(&watch->lock);
+  mutex_lock(&watch->lock);
   if (watch->socket >= 0)
     close(watch->socket);
   watch->socket = fcntl(fd, F_DUPFD_CLOEXEC, 0);
   watch->inode = now.st_ino;
   if (watch->socket >= 0)
     set_deadline(watch);
-  pthread_mutex_unlock(&watch->lock);
+  mutex_unlock(&watch->lock);
 }
 
 void db_watch_again(struct db_watch *watch, int64_t limit_ms) {
-  pthread_mutex_lock(&watch->lock);
+  mutex_lock(&watch->lock);
   watch->limit_us = limit_ms * 1000;
   if (watch->socket >= 0)
     set_deadline(watch);
-  pthread_mutex_unlock(&watch->lock);
+  mutex_unlock(&watch->lock);
 }
 
 bool db_watch_end(struct db_watch *watch) {
   current = NULL;
-  pthread_mutex_lock(&watch->lock);
+  mutex_lock(&watch->lock);
   watch->over = true;
-  pthread_cond_signal(&watch->changed);
-  pthread_mutex_unlock(&watch->lock);
+  cond_signal(&watch->changed);
+  mutex_unlock(&watch->lock);
   if (watch->started)
-    pthread_join(watch->thread, NULL);
-  pthread_cond_destroy(&watch->changed);
-  pthread_mutex_destroy(&watch->lock);
+    thread_join(&watch->thread);
+  cond_destroy(&watch->changed);
+  mutex_destroy(&watch->lock);
   if (watch->socket >= 0)
     close(watch->socket);
   return watch->cut;

@@ -11,16 +11,17 @@
 #ifndef OUTBOX_DB_WATCH_H
 #define OUTBOX_DB_WATCH_H
 
-#include <pthread.h>
 #include <stdbool.h>
 #include <stdint.h>
 #include <sys/types.h>
 
+#include "core/base/sync.h"
+
 /* On the stack of the thread that logs in. */
 struct db_watch {
-  pthread_t thread;
-  pthread_mutex_t lock;
-  pthread_cond_t changed;
+  struct thread thread;
+  struct mutex lock;
+  struct cond changed;
   int64_t limit_us, deadline_us; /* monotonic; no deadline while there is no socket */
   int socket;                    /* a descriptor of our own, since the library closes its own at any time; -1: none */
   ino_t inode;                   /* which socket it is */
