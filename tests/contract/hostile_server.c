@@ -81,6 +81,8 @@ void hostile_server_stop(struct hostile_server *server) {
   free(server);
 }
 
+void hostile_server_go_on(struct hostile_server *server) { assert_int_equal(write(server->to, "\n", 1), 1); }
+
 int hostile_server_port(const struct hostile_server *server, const char *name) {
   size_t len = strlen(name);
   for (const char *line = server->output; line; line = strchr(line, '\n') ? strchr(line, '\n') + 1 : NULL)

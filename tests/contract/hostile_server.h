@@ -19,5 +19,7 @@ int hostile_server_port(const struct hostile_server *server, const char *name);
 const char *hostile_server_file(struct hostile_server *server, const char *name);
 /* How many requests with this message id have arrived. */
 size_t hostile_server_copies(struct hostile_server *server, const char *id);
+/* The client has read the answer of /late-second-answer or /close-when-idle: now comes the rest. */
+void hostile_server_go_on(struct hostile_server *server);
 
 #endif

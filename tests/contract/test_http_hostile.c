@@ -155,10 +155,11 @@ static const struct expectation behaviours[] = {
 
 /* ---- running the table ---- */
 
-/* Drives the instance until the server has spoilt the idle connection of that request. */
-static void drive_until_spoilt(struct fake_host *host, const char *id) {
+/* Has the server spoil the idle connection of that request, and drives the instance meanwhile. */
+static void spoil(struct fake_host *host, const char *id) {
   char spoilt[128];
   snprintf(spoilt, sizeof(spoilt), "%s:spoilt", id);
+  hostile_server_go_on(server);
   for (int64_t end = fake_host_now_ms() + HTTP_CASE_LIMIT_MS; hostile_server_copies(server, spoilt) == 0;
        fake_host_poll(host, 10))
     if (fake_host_now_ms() >= end)
@@ -395,7 +396,7 @@ static void stale_connections_are_left_alone(void **state) {
         if (outcome.cls != DUEBOX_DELIVERED || outcome.answer != DUEBOX_ANSWER_DONE)
           fail_msg("%s, round %d: class %d, %s", url, round, (int)outcome.cls, outcome.message);
         assert_int_equal(hostile_server_copies(server, outcome.message_id), 1);
-        drive_until_spoilt(host, outcome.message_id);
+        spoil(host, outcome.message_id);
       }
   assert_true(open_files() <= before + 2); /* a stale connection is closed: one is left for each listener */
   fake_host_free(host);
@@ -426,7 +427,7 @@ static void who_wrote_unasked_keeps_no_connection(void **state) {
       struct http_route next = http_case_route(rows[i].scheme, "127.0.0.1", port, "/read-then-close-if-kept", next_url);
       struct fake_outcome outcome = http_case_send(host, &route, 0);
       assert_int_equal(outcome.cls, DUEBOX_DELIVERED);
-      drive_until_spoilt(host, outcome.message_id);
+      spoil(host, outcome.message_id);
       for (int round = 0; round < 3; round++) {
         outcome = http_case_send(host, &next, 0);
         enum duebox_outcome_class wanted = rows[i].kept && round == 1 ? DUEBOX_UNKNOWN : DUEBOX_DELIVERED;

@@ -240,18 +240,21 @@ scripted("/auth", answer(401, b"", "WWW-Authenticate: Negotiate", 'WWW-Authentic
 scripted("/upgrade", answer(200, b"", "Alt-Svc: h3=\":443\"", "Strict-Transport-Security: max-age=1", "Upgrade: h2c"))
 
 
+# The client has read the answer, and its connection lies idle: only the test knows that, and says so by a line.
+IDLE = threading.Semaphore(0)
+
+
 @behaviour
 def late_second_answer(_request):
-    """The stray answer arrives when the first one has been read and the connection lies idle."""
     yield answer(200)
-    time.sleep(0.15)
+    IDLE.acquire(timeout=PATIENCE_S)
     yield answer(500, b"for the next request?")
 
 
 @behaviour
 def close_when_idle(_request):
     yield answer(200)
-    time.sleep(0.15)
+    IDLE.acquire(timeout=PATIENCE_S)
     yield CLOSE
 
 
@@ -572,7 +575,8 @@ def main(folder):
     server.listen("finite-field", authority.finite_field("rsa", 10000))
     print(f"finite-field-13={authority.finite_field_13('good')}", flush=True)
     print("ready", flush=True)
-    sys.stdin.read()
+    for _ in sys.stdin:
+        IDLE.release()
 
 
 if __name__ == "__main__":
