@@ -191,7 +191,14 @@ static bool match_row(struct settle_unit *u, struct decision *d, const struct db
   return true;
 }
 
-/* Goes through the locked rows and the candidates, both by id, and keeps those whose guard holds. */
+/* The candidate with this id, or NULL. Rows and candidates are gone through together, both by id. */
+static struct decision *candidate(const struct settle_unit *u, size_t *at, uint64_t id) {
+  while (*at < u->candidates && u->sorted[*at]->id < id)
+    ++*at;
+  return *at < u->candidates && u->sorted[*at]->id == id ? u->sorted[*at] : NULL;
+}
+
+/* Keeps those of the locked rows whose guard holds. */
 static bool match_rows(struct settle_unit *u, struct db_result *rows, struct err *err) {
   struct db_row row;
   uint64_t id;
@@ -200,11 +207,8 @@ static bool match_rows(struct settle_unit *u, struct db_result *rows, struct err
   while (db_next(rows, &row, 6)) {
     if (!db_u64(&row, 0, UINT64_MAX, &id))
       return db_unexpected(err, WHAT);
-    while (at < u->candidates && u->sorted[at]->id < id)
-      at++;
-    if (at == u->candidates)
-      break;
-    if (u->sorted[at]->id == id && !match_row(u, u->sorted[at], &row, err))
+    struct decision *d = candidate(u, &at, id);
+    if (d && !match_row(u, d, &row, err))
       return false;
   }
   return true;
@@ -218,11 +222,10 @@ static bool mark_living(struct settle_unit *u, struct db_result *rows, struct er
   while (db_next(rows, &row, 1)) {
     if (!db_u64(&row, 0, UINT64_MAX, &id))
       return db_unexpected(err, WHAT);
-    while (at < u->candidates && u->sorted[at]->id < id)
-      at++;
-    if (at < u->candidates && u->sorted[at]->id == id) {
-      u->sorted[at]->busy = true;
-      u->sorted[at]->gone = false;
+    struct decision *d = candidate(u, &at, id);
+    if (d) {
+      d->busy = true;
+      d->gone = false;
     }
   }
   return true;
