@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "core/base/log.h"
+#include "core/config_show.h"
 
 int config_set_up(struct config_fixture *f) {
   char confd[96];
@@ -55,4 +56,15 @@ void config_place_text(const struct config_fixture *f, const char *text, char *o
       out[used] = '\0';
     }
   }
+}
+
+char *config_shown(const struct config *config, bool json) {
+  char *text = NULL;
+  size_t len;
+  FILE *out = open_memstream(&text, &len);
+  if (!out)
+    abort();
+  config_show(config, json, out);
+  fclose(out);
+  return text;
 }

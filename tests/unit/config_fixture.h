@@ -20,6 +20,8 @@ void config_tear_down(struct config_fixture *f);
 void config_write(const struct config_fixture *f, const char *name, const char *text, unsigned mode);
 /* Loads duebox.yaml of the folder. */
 struct config *config_try(const struct config_fixture *f, struct err *err);
+/* What `config show` prints, to be freed. */
+char *config_shown(const struct config *config, bool json);
 /* Copies text with each "@/" replaced by the folder and a slash. */
 void config_place_text(const struct config_fixture *f, const char *text, char *out, size_t cap);
 

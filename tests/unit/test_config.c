@@ -16,7 +16,6 @@
 
 #include "config_fixture.h"
 #include "core/base/log.h"
-#include "core/config_show.h"
 
 #define DB "database: {user: duebox, name: shop}\n"
 #define BUS DB "plugins: {bus: {module: \"null\"}}\n"
@@ -317,17 +316,6 @@ static void test_reloadable(void **state) {
   "alerts: {dead: {route: a}}\n"
 #define SHOWN_YAML SHOWN_BODY "admin: {listen: \"[::1]:80\", token: geheimgeheimgeheim}\n"
 
-/* Shows the configuration into memory that the caller frees. */
-static char *show(const struct config *config, bool json) {
-  char *text = NULL;
-  size_t len;
-  FILE *out = open_memstream(&text, &len);
-  assert_non_null(out);
-  config_show(config, json, out);
-  fclose(out);
-  return text;
-}
-
 static void test_show(void **state) {
   const struct config_fixture *f = *state;
   static const char *const lines[] = {
@@ -350,7 +338,7 @@ static void test_show(void **state) {
   };
   config_write(f, "db.secret", "geheim\n", 0600);
   struct config *config = load(f, SHOWN_YAML);
-  char *yaml = show(config, false), *json = show(config, true);
+  char *yaml = config_shown(config, false), *json = config_shown(config, true);
   for (size_t i = 0; i < sizeof lines / sizeof lines[0]; i++) {
     char wanted[512];
     config_place_text(f, lines[i], wanted, sizeof wanted);
@@ -365,12 +353,12 @@ static void test_show(void **state) {
   config_free(&config);
 
   config = load(f, SHOWN_BODY);
-  yaml = show(config, false);
+  yaml = config_shown(config, false);
   config_free(&config);
   config = load(f, yaml); /* what is shown can be loaded, and shows the same */
-  json = show(config, true);
+  json = config_shown(config, true);
   struct config *again = load(f, yaml);
-  char *json_again = show(again, true);
+  char *json_again = config_shown(again, true);
   assert_string_equal(json, json_again);
   assert_non_null(strstr(json, "\"reply_to\": \"answers\""));
   free(json_again);
