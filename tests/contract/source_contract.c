@@ -17,11 +17,9 @@
 #include <cmocka.h>
 
 #include "tests/support/fake_host.h"
-#include "tests/support/own_time.h"
 
 #define LIMIT_MS 30000 /* longest wait for something that must come */
 #define QUIET_MS 300   /* how long nothing may come, where nothing must come */
-#define WAKEUP_MS 1500 /* own time (own_time.h), with sanitizers */
 #define MAX_RECORD 65536
 #define BIG_RECORD (10 << 20)
 
@@ -401,42 +399,13 @@ static void stop_is_in_time_while_the_broker_is_away(void **state) {
 
 /* --- threads --- */
 
-struct waker {
-  struct fake_host *host;
-  int64_t starved_ms; /* how long it got no processor before the wake-up */
-};
-
-static void *wake_later(void *arg) {
-  struct waker *waker = arg;
-  usleep(50000); /* likely inside poll(); before it is fine too */
-  waker->starved_ms = own_time_starved_ms();
-  fake_host_wakeup(waker->host);
-  return NULL;
-}
-
 static void wakeup_ends_poll(void **state) {
   const struct run *run = *state;
   struct fake_host *host = open_host(run, "wakeup");
   publish_numbers(run, 0, 1);
   wait_results(run, host, 1);
   stays_quiet(host);
-  for (int round = 0; round < 5; round++) { /* a library's own timers may end one poll() by chance */
-    pthread_t thread;
-    struct waker waker = {.host = host};
-    int64_t begin = own_time_ms();
-    assert_int_equal(pthread_create(&thread, NULL, wake_later, &waker), 0);
-    fake_host_poll(host, 20000);
-    int64_t took = own_time_ms() - begin;
-    pthread_join(thread, NULL);
-    if (took - waker.starved_ms > WAKEUP_MS)
-      fail_msg("poll(20 s) returned %lld ms after a wakeup()", (long long)(took - waker.starved_ms));
-    begin = own_time_ms();
-    fake_host_wakeup(host); /* just before poll(): must not be lost */
-    fake_host_poll(host, 20000);
-    took = own_time_ms() - begin;
-    if (took > WAKEUP_MS)
-      fail_msg("poll(20 s) lost a wakeup() and returned after %lld ms", (long long)took);
-  }
+  fake_host_check_wakeup(host);
   end(host);
 }
 

@@ -12,15 +12,64 @@
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
+#include <unistd.h>
 
 #include <setjmp.h>
 
 #include <cmocka.h>
 
+enum {
+  STARTED_MS = 500, /* events of the start have passed by then */
+  WAKEUP_MS = 1500, /* own time (own_time.h), with sanitizers */
+};
+
 int64_t fake_host_now_ms(void) {
   struct timespec ts;
   clock_gettime(CLOCK_MONOTONIC, &ts);
   return (int64_t)ts.tv_sec * 1000 + ts.tv_nsec / 1000000;
+}
+
+struct waker {
+  struct fake_host *host;
+  int64_t starved_ms; /* how long it got no processor before the wake-up */
+};
+
+static void *wake_once(void *arg) {
+  struct waker *waker = arg;
+  waker->starved_ms = own_time_starved_ms();
+  fake_host_wakeup(waker->host);
+  return NULL;
+}
+
+static void *wake_later(void *arg) {
+  usleep(50000); /* likely inside poll(); before it is fine too */
+  return wake_once(arg);
+}
+
+/* Several times over: a library's own timers may end one poll() by chance. */
+static void check_wake(struct fake_host *host, void *(*wake)(void *)) {
+  for (int64_t end = fake_host_now_ms() + STARTED_MS; fake_host_now_ms() < end;)
+    fake_host_poll(host, 50);
+  for (int round = 0; round < 5; round++) {
+    pthread_t thread;
+    struct waker waker = {.host = host};
+    int64_t begin = own_time_ms();
+    assert_int_equal(pthread_create(&thread, NULL, wake, &waker), 0);
+    if (wake == wake_once)
+      pthread_join(thread, NULL);
+    fake_host_poll(host, 20000);
+    int64_t took = own_time_ms() - begin;
+    if (wake != wake_once)
+      pthread_join(thread, NULL);
+    took -= waker.starved_ms;
+    if (took > WAKEUP_MS)
+      fail_msg("poll(20 s) returned %lld ms after a wakeup()", (long long)took);
+  }
+}
+
+void fake_host_check_wakeup(struct fake_host *host) {
+  check_wake(host, wake_later);
+  check_wake(host, wake_once); /* a wake-up just before poll() must not be lost either */
 }
 
 void *fake_grow(void *items, size_t count, size_t *cap, size_t item) {

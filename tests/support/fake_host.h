@@ -84,6 +84,8 @@ struct fake_host *fake_host_open(const struct fake_host_config *config);
 void fake_host_start(struct fake_host *host);
 void fake_host_poll(struct fake_host *host, int timeout_ms);
 void fake_host_wakeup(struct fake_host *host);
+/* Fails the test when wakeup() does not end poll(). */
+void fake_host_check_wakeup(struct fake_host *host);
 void fake_host_close(struct fake_host *host);
 /* stop(); returns how long it took, in milliseconds, less the time in which this thread got no processor. */
 int64_t fake_host_stop(struct fake_host *host, int deadline_ms);
