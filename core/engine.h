@@ -74,6 +74,8 @@ struct route_status {
   bool suspended;     /* the destination is in trouble; probed from time to time */
   int64_t stalled_us; /* so long it has confirmed nothing of what it was given; 0 = it has, or not for long */
   char stalled_target[256], stalled_task[65]; /* stalled: what it was given first, by message id, and where; or "" */
+  int64_t held_us;                            /* so long claims have failed to get held_task; 0 = they get all */
+  char held_task[65];
   const char *health;
   char reason[256];              /* of suspended */
   char pause_reason[256];        /* of paused */

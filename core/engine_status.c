@@ -50,6 +50,11 @@ static void describe_stall(const struct lane *lane, struct route_status *out) {
   snprintf(out->stalled_task, sizeof out->stalled_task, "%s", lane->stalled_task);
 }
 
+static void describe_held(const struct lane *lane, struct route_status *out) {
+  out->held_us = held_claim_age_us(&lane->held_claim, clock_mono_us());
+  snprintf(out->held_task, sizeof out->held_task, "%s", out->held_us ? lane->held_claim.message_id : "");
+}
+
 static void describe_lane(const struct lane *lane, struct route_status *out) {
   out->name = lane->name;
   out->via = lane->route ? lane->route->plugin->name : "";
@@ -60,6 +65,7 @@ static void describe_lane(const struct lane *lane, struct route_status *out) {
   snprintf(out->reason, sizeof out->reason, "%s", out->suspended ? lane->health.reason : "");
   snprintf(out->pause_reason, sizeof out->pause_reason, "%s", lane->pause_reason);
   describe_stall(lane, out);
+  describe_held(lane, out);
   describe_targets(lane, out);
   out->metrics = &lane->metrics;
   out->waiting_groups = (uint64_t)gauge_value(&lane->waiting_groups);
@@ -144,6 +150,12 @@ static void describe_readiness(struct engine *engine, struct engine_status *out)
     if (!out->routes[i].suspended && out->routes[i].stalled_us > facts.stalled_us) {
       facts.stalled_us = out->routes[i].stalled_us;
       facts.stalled = out->routes[i].name;
+    }
+  for (size_t i = 0; i < out->route_count; i++)
+    if (out->routes[i].held_us > facts.held_us) {
+      facts.held_us = out->routes[i].held_us;
+      facts.held = out->routes[i].name;
+      facts.held_task = out->routes[i].held_task;
     }
   for (size_t i = 0; i < out->plugin_count; i++)
     if (out->plugins[i].unread_us > facts.unread_us) {

@@ -257,3 +257,8 @@ void lane_forget_groups(struct lane *lane, uint64_t look) {
   set_gauge(&lane->waiting_groups, groups);
   set_gauge(&lane->next_due_us, next_due);
 }
+
+void lane_clear_oldest(struct lane *lane) {
+  bool held = held_claim_age_us(&lane->held_claim, clock_mono_us()) > 0;
+  set_gauge(&lane->metrics.oldest_due_us, held ? lane->held_claim.due_us : 0);
+}

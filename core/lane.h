@@ -17,6 +17,7 @@
 #include "core/driver.h"
 #include "core/flight.h" /* uthash as we use it */
 #include "core/health.h"
+#include "core/held_claim.h"
 #include "core/metrics.h"
 #include "core/order.h"
 #include "core/stall.h"
@@ -90,16 +91,17 @@ struct lane {
   struct log_repeat target_trouble, target_resumed;
 
   struct group *groups;
-  uint64_t held_shards;  /* bits: rows may be held there, since its route was not known */
-  uint64_t old_shards;   /* bits: rows due long ago may be there that no poll of every group has seen */
-  unsigned priorities;   /* bits of those that it has had groups of */
-  struct order order;    /* tasks that wait for others of their order_key */
-  uint64_t unblock_look; /* up to this look blocked rows are brought back */
-  int64_t unblock_at_us; /* monotonic: when to look for them without a reason */
-  bool returning;        /* keys whose heads are over wait until all shards were asked, */
-  uint64_t returned;     /* bits: which have been by now */
-  uint64_t blocked;      /* bits: which have blocked rows, while what a look found is gone through */
-  int64_t call_at_us;    /* monotonic: not before, for tasks whose turn it is but that could not go */
+  uint64_t held_shards;         /* bits: rows may be held there, since its route was not known */
+  uint64_t old_shards;          /* bits: rows due long ago may be there that no poll of every group has seen */
+  unsigned priorities;          /* bits of those that it has had groups of */
+  struct order order;           /* tasks that wait for others of their order_key */
+  uint64_t unblock_look;        /* up to this look blocked rows are brought back */
+  int64_t unblock_at_us;        /* monotonic: when to look for them without a reason */
+  bool returning;               /* keys whose heads are over wait until all shards were asked, */
+  uint64_t returned;            /* bits: which have been by now */
+  uint64_t blocked;             /* bits: which have blocked rows, while what a look found is gone through */
+  struct held_claim held_claim; /* changed by the scheduler, under its lanes_lock: status asks */
+  int64_t call_at_us;           /* monotonic: not before, for tasks whose turn it is but that could not go */
   bool unknown_logged;
   gauge waiting_groups, next_due_us; /* for status: as of the last look */
   struct route_metrics metrics;
@@ -143,6 +145,8 @@ void lane_forget_groups(struct lane *lane, uint64_t look);
 /* Accounts for tasks handed over or settled. One that its sink never had does not count for the rate. */
 void lane_charge(struct lane *lane, const struct task *task, int64_t now_us);
 void lane_refund(struct lane *lane, const struct task *task, bool sent);
+/* Nothing of it is due, but for what claims fail to get. */
+void lane_clear_oldest(struct lane *lane);
 /* Whether batches hold much more memory than their tasks that are in flight need: slow tasks keep them. Tasks that are
  * read now are to have memory of their own. */
 bool lane_holds_much(const struct lane *lane);

@@ -16,6 +16,7 @@
 #include "core/reader.h"
 
 enum {
+  HELD_SAID_US = 5 * 1000 * 1000,
   CLAIM_BYTES = 1024 * 1024, /* of one claim: its memory lives as long as its slowest task */
   INLINE_BYTES = 16 * 1024,
   ANSWER_BYTES = READ_MAX * INLINE_BYTES, /* of all rows of one read: an answer has a limit, and memory too */
@@ -388,7 +389,7 @@ static void take_large(struct scheduler *s, struct taking *taking) {
 /* Of rows that were read without payloads, the ids to claim: those that need not wait, as many as the byte credit buys.
  */
 static size_t choose_claims(struct scheduler *s, struct taking *taking, struct task_batch *batch, uint64_t *ids,
-                            char (*message_ids)[STORE_ID_MAX + 1]) {
+                            char (*message_ids)[STORE_ID_MAX + 1], int64_t *due_us) {
   struct lane *lane = taking->reading->lane;
   size_t wanted = 0, rows = batch->count;
   bool ended[READ_MAX] = {false};
@@ -422,6 +423,7 @@ static size_t choose_claims(struct scheduler *s, struct taking *taking, struct t
       continue;
     }
     ids[wanted] = task->id;
+    due_us[wanted] = task->due_us;
     snprintf(message_ids[wanted++], sizeof *message_ids, "%s", task->message_id.data);
     bytes_chosen += bytes;
     credit -= bytes;
@@ -434,9 +436,35 @@ static size_t choose_claims(struct scheduler *s, struct taking *taking, struct t
   return wanted;
 }
 
+/* Rows that are to be claimed. */
+struct chosen {
+  const uint64_t *ids;
+  const char (*message_ids)[STORE_ID_MAX + 1];
+  const int64_t *due_us;
+  size_t count;
+};
+
+/* Notes which tasks the claim has got. */
+static void follow_held(struct scheduler *s, struct lane *lane, const struct chosen *chosen) {
+  struct held_claim *held = &lane->held_claim;
+  int64_t now = clock_mono_us();
+  mutex_lock(&s->lanes_lock);
+  for (size_t i = 0; i < chosen->count; i++)
+    if (flight_by_id(s->flights, chosen->ids[i]))
+      held_claim_got(held, chosen->ids[i]);
+    else
+      held_claim_met(held, chosen->ids[i], chosen->message_ids[i], chosen->due_us[i], now);
+  mutex_unlock(&s->lanes_lock);
+  if (held_claim_age_us(held, now) > HELD_SAID_US)
+    log_repeated(&s->claims_held, LOG_LEVEL_WARN, "DUEBOX-CLAIM-HELD",
+                 "route=%s message_id=%s is due and cannot be claimed: another transaction holds its row, or the place "
+                 "of its entry in an index; look for transactions that are open for long",
+                 lane->name, held->message_id);
+}
+
 /* Claims in the table, and hands out what was claimed. Busy is about these rows, not about the database. */
-static enum store_status claim_once(struct scheduler *s, struct taking *taking, const uint64_t *ids,
-                                    const char (*message_ids)[STORE_ID_MAX + 1], size_t count, struct err *err) {
+static enum store_status claim_once(struct scheduler *s, struct taking *taking, const struct chosen *chosen,
+                                    struct err *err) {
   const struct reading *reading = taking->reading;
   struct lane *lane = reading->lane;
   const struct engine_config *engine = &s->config->config->engine;
@@ -447,9 +475,9 @@ static enum store_status claim_once(struct scheduler *s, struct taking *taking, 
                                     .host = engine->instance,
                                     .leases = reading->leases,
                                     .lease_count = reading->lease_count,
-                                    .ids = ids,
-                                    .message_ids = message_ids,
-                                    .count = count,
+                                    .ids = chosen->ids,
+                                    .message_ids = chosen->message_ids,
+                                    .count = chosen->count,
                                     .timeout_ms = lane->route->timeout_ms,
                                     .lease_ms = engine->lease_ms,
                                     .ahead_us = AHEAD_MAX_US + AHEAD_MARGIN_US,
@@ -464,12 +492,14 @@ static enum store_status claim_once(struct scheduler *s, struct taking *taking, 
   if (batch)
     take_batch(s, taking, batch);
   bool all = true;
-  for (size_t i = 0; i < count; i++)
-    all = all && flight_by_id(s->flights, ids[i]);
+  for (size_t i = 0; i < chosen->count; i++)
+    all = all && flight_by_id(s->flights, chosen->ids[i]);
+  if (status != STORE_REFUSED || chosen->count == 1) /* of more it may refuse another one */
+    follow_held(s, lane, chosen);
   /* Held by somebody, changed meanwhile, or not claimed at all: the next reading tells. */
   for (size_t j = 0; !all && j < reading->lease_count; j++)
     lane_sweep_shard(lane, reading->leases[j].shard);
-  reader_settle_turns(s, lane, ids, count);
+  reader_settle_turns(s, lane, chosen->ids, chosen->count);
   return status;
 }
 
@@ -481,30 +511,33 @@ struct refusals {
 
 /* A claim that the server refuses is tried by halves, down to the rows that it is about: the others are claimed. When
  * it refuses some rows and has let none pass it is not about rows, but about rights, say. */
-static void claim_by_halves(struct scheduler *s, struct taking *taking, const uint64_t *ids,
-                            const char (*message_ids)[STORE_ID_MAX + 1], size_t count, struct refusals *refusals) {
+static void claim_by_halves(struct scheduler *s, struct taking *taking, const struct chosen *chosen,
+                            struct refusals *refusals) {
   if (refusals->none && refusals->rows >= REFUSED_ROWS)
     return;
-  enum store_status status = claim_once(s, taking, ids, message_ids, count, &refusals->err);
+  enum store_status status = claim_once(s, taking, chosen, &refusals->err);
   refusals->none = refusals->none && status != STORE_OK;
   if (status != STORE_REFUSED)
     return;
-  if (count == 1) {
+  if (chosen->count == 1) {
     refusals->rows++;
     log_repeated(&s->claim_refusals, LOG_LEVEL_ERROR, "DUEBOX-CLAIM-REFUSED",
                  "route=%s message_id=%s its claim is refused, and tried again: %s", taking->reading->lane->name,
-                 message_ids[0], refusals->err.text);
+                 chosen->message_ids[0], refusals->err.text);
     return;
   }
-  claim_by_halves(s, taking, ids, message_ids, count / 2, refusals);
+  size_t half = chosen->count / 2;
+  const struct chosen first = {chosen->ids, chosen->message_ids, chosen->due_us, half};
+  const struct chosen second = {chosen->ids + half, chosen->message_ids + half, chosen->due_us + half,
+                                chosen->count - half};
+  claim_by_halves(s, taking, &first, refusals);
   if (s->retry_wait_us == 0)
-    claim_by_halves(s, taking, ids + count / 2, message_ids + count / 2, count - count / 2, refusals);
+    claim_by_halves(s, taking, &second, refusals);
 }
 
-static void claim_and_take(struct scheduler *s, struct taking *taking, const uint64_t *ids,
-                           const char (*message_ids)[STORE_ID_MAX + 1], size_t count) {
+static void claim_and_take(struct scheduler *s, struct taking *taking, const struct chosen *chosen) {
   struct refusals refusals = {.none = true};
-  claim_by_halves(s, taking, ids, message_ids, count, &refusals);
+  claim_by_halves(s, taking, chosen, &refusals);
   if (refusals.none && refusals.rows > 1)
     (void)!scheduler_db_ok(s, STORE_REFUSED, &refusals.err);
 }
@@ -537,9 +570,11 @@ size_t reader_take(struct scheduler *s, const struct reading *reading, struct ta
   if (reading->recorded) {
     UNFILLED uint64_t ids[READ_MAX];
     UNFILLED char message_ids[READ_MAX][STORE_ID_MAX + 1];
-    size_t wanted = choose_claims(s, &taking, batch, ids, message_ids);
-    if (wanted)
-      claim_and_take(s, &taking, ids, (const char(*)[STORE_ID_MAX + 1]) message_ids, wanted);
+    UNFILLED int64_t due_us[READ_MAX];
+    const struct chosen chosen = {ids, (const char(*)[STORE_ID_MAX + 1]) message_ids, due_us,
+                                  choose_claims(s, &taking, batch, ids, message_ids, due_us)};
+    if (chosen.count)
+      claim_and_take(s, &taking, &chosen);
   } else {
     take_batch(s, &taking, batch);
     take_large(s, &taking);

@@ -39,6 +39,11 @@ void readiness_judge(const struct readiness *facts, struct problem_list *out) {
     add(out,
         "polling the table, or reading due tasks from it, has failed for %lld s; see DUEBOX-DB-TROUBLE or -REFUSED",
         seconds(facts->reading_us));
+  if (facts->held_us > READY_LOCKED_US)
+    add(out,
+        "task %.64s of route %.64s is due and could not be claimed for %lld s: another transaction holds its row or a "
+        "gap of an index, or the claim is refused; see DUEBOX-CLAIM-HELD or -REFUSED",
+        facts->held_task, facts->held, seconds(facts->held_us));
   if (facts->settling_us > READY_STUCK_US)
     add(out, "outcomes have not been written for %lld s; see DUEBOX-SETTLE-WAIT in the log",
         seconds(facts->settling_us));

@@ -11,7 +11,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-enum { PROBLEMS_MAX = 14, PROBLEM_TEXT = 400 };
+enum { PROBLEMS_MAX = 15, PROBLEM_TEXT = 400 };
 
 struct problem_list {
   size_t count;
@@ -30,11 +30,14 @@ struct readiness {
   unsigned shards_ours; /* held by us */
   unsigned unsafe;      /* of these: their leases could not be renewed in time, so nothing of them is sent */
   int64_t reading_us;   /* how long the scheduler has been trying to find due tasks, and to read them */
-  int64_t settling_us;  /* how long the settler has been trying to write one batch */
-  int64_t refused;      /* outcomes that the server refuses in every form */
-  int64_t locked_us;    /* age of the oldest outcome whose row somebody else has locked */
-  int64_t results_us;   /* how long the inbox has been trying to write one batch of results */
-  const char *stalled;  /* the route whose destination has confirmed nothing for longest; NULL = none */
+  const char *held;     /* the route with the due task that claims have failed to get for longest; NULL = none */
+  const char *held_task;
+  int64_t held_us;
+  int64_t settling_us; /* how long the settler has been trying to write one batch */
+  int64_t refused;     /* outcomes that the server refuses in every form */
+  int64_t locked_us;   /* age of the oldest outcome whose row somebody else has locked */
+  int64_t results_us;  /* how long the inbox has been trying to write one batch of results */
+  const char *stalled; /* the route whose destination has confirmed nothing for longest; NULL = none */
   int64_t stalled_us;
   const char *unread; /* the source that has not been read for longest although its broker answers; NULL = none */
   const char *unread_why;

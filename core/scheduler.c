@@ -214,8 +214,6 @@ static void look(struct scheduler *s) {
   s->look++;
   scheduler_track_clock(s, db_now, began, ended);
   set_gauge(&s->metrics->db_round_trip_us, ended - began);
-  for (struct lane *lane = s->lanes; lane; lane = lane->next)
-    set_gauge(&lane->metrics.oldest_due_us, 0);
   struct store_group *groups = copy_groups(found, count);
   if (!scheduler_heads(s)) {
     free(groups);
@@ -225,6 +223,8 @@ static void look(struct scheduler *s) {
     count = scheduler_end_misfits(s, groups, count);
   if (groups || count == 0)
     scheduler_return_seen(s, groups, count, leases, held);
+  for (struct lane *lane = s->lanes; lane; lane = lane->next)
+    lane_clear_oldest(lane); /* what is due is noted at once: nobody sees that there is nothing */
   note_all(s, groups, groups ? count : 0, db_now);
   free(groups);
   if (s->retry_wait_us == 0 && !atomic_load(&s->on_hold))

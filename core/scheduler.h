@@ -106,28 +106,28 @@ struct scheduler {
   int64_t clock_seen_us;                 /* monotonic: when the database last told its time */
   int64_t retry_at_us;                   /* the database is away: when to try again */
   int64_t retry_wait_us;
-  struct log_repeat trouble;             /* with the database, as it was logged */
-  struct log_repeat claim_refusals;      /* of rows, the same */
-  bool busy;                             /* looking found what was not known: rows arrive */
-  bool read_more;                        /* the last round of reading left something due */
-  struct found_id *found;                /* room for one find */
-  int64_t read_mean_us, read_spread_us;  /* what a small read takes: moving average, and distance from it */
-  bool settings_known;                   /* which routes are paused: nothing is read before that */
-  bool look_soon;                        /* asked for while looking: the next look comes at once */
-  uint64_t claims_unknown;               /* bit per shard: a claim may have been written without our knowing */
-  uint64_t claims_lost;                  /* bit per shard: there may be claims of earlier leases */
-  bool bound_claims;                     /* there are claims of bound tasks, perhaps of a dead instance */
-  int64_t bound_claims_at_us;            /* monotonic: when to look at them next */
-  bool heads_stale;                      /* shards came to us: their heads are not known */
-  int64_t heads_at_us, heads_rest_us;    /* monotonic: when to read heads again; and after how long */
-  struct store_heads_part heads_part;    /* how far they are read, where there are many */
-  int64_t watch_at_us;                   /* monotonic: when to look for forgotten flights again */
-  uint64_t expire_pass;                  /* number of the pass over rows that wait and may expire meanwhile, */
-  int64_t expire_at_us, expire_cost_us;  /* monotonic: when it goes on; and what it has taken so far */
-  int64_t ahead_us;                      /* how long before their due times rows are read */
-  struct flight_list early;              /* read but not due: in order of due_us */
-  bool last_chance;                      /* a suspect is out that the next crash makes poison */
-  uint64_t calm_count[STORE_SHARDS_MAX]; /* settled since an unclean takeover */
+  struct log_repeat trouble;                     /* with the database, as it was logged */
+  struct log_repeat claim_refusals, claims_held; /* of rows, the same */
+  bool busy;                                     /* looking found what was not known: rows arrive */
+  bool read_more;                                /* the last round of reading left something due */
+  struct found_id *found;                        /* room for one find */
+  int64_t read_mean_us, read_spread_us;          /* what a small read takes: moving average, and distance from it */
+  bool settings_known;                           /* which routes are paused: nothing is read before that */
+  bool look_soon;                                /* asked for while looking: the next look comes at once */
+  uint64_t claims_unknown;                       /* bit per shard: a claim may have been written without our knowing */
+  uint64_t claims_lost;                          /* bit per shard: there may be claims of earlier leases */
+  bool bound_claims;                             /* there are claims of bound tasks, perhaps of a dead instance */
+  int64_t bound_claims_at_us;                    /* monotonic: when to look at them next */
+  bool heads_stale;                              /* shards came to us: their heads are not known */
+  int64_t heads_at_us, heads_rest_us;            /* monotonic: when to read heads again; and after how long */
+  struct store_heads_part heads_part;            /* how far they are read, where there are many */
+  int64_t watch_at_us;                           /* monotonic: when to look for forgotten flights again */
+  uint64_t expire_pass;                          /* number of the pass over rows that wait and may expire meanwhile, */
+  int64_t expire_at_us, expire_cost_us;          /* monotonic: when it goes on; and what it has taken so far */
+  int64_t ahead_us;                              /* how long before their due times rows are read */
+  struct flight_list early;                      /* read but not due: in order of due_us */
+  bool last_chance;                              /* a suspect is out that the next crash makes poison */
+  uint64_t calm_count[STORE_SHARDS_MAX];         /* settled since an unclean takeover */
   struct hints hints;
 };
 

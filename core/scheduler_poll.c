@@ -103,7 +103,7 @@ static void clear_oldest(struct lane *lane) {
   for (const struct group *group = lane->groups; group; group = group->next)
     if (group->due || group->in_flight)
       return;
-  set_gauge(&lane->metrics.oldest_due_us, 0);
+  lane_clear_oldest(lane);
 }
 
 bool scheduler_probe(struct scheduler *s, const struct shard_lease *leases, size_t lease_count) {

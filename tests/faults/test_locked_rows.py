@@ -21,6 +21,7 @@ LIMIT_S = 60
 AT_ONCE_S = 6           # far below what waiting for the lock would take, which is held until the test lets go
 QUIET_MS = 2000         # nothing else is due for this long
 SPINNING = 1000         # statements in a second: a loop without a pause asks several times as often
+SCRAPES = 300           # over more than the time between two attempts to claim
 ROUNDS = 5              # of others that go on while the row is held
 
 
@@ -69,6 +70,33 @@ def test_a_row_that_waits_to_be_claimed(stage):
         rate = (daemon.metric("duebox_statements") - statements) / (time.monotonic() - began)
         assert rate < SPINNING, f"it spins on the locked row: {rate:.0f} statements/s"
     stage.wait_empty(LIMIT_S)
+    stage.check()
+
+
+ITS_ROW = "SELECT 1 FROM outbox WHERE id = %s FOR UPDATE"
+# What lies before the first entry of the state behind is locked with it, and a claim writes its entry there.
+ITS_GAP = "SELECT id FROM outbox WHERE state = 'claimed' AND id <> %s FOR UPDATE"
+
+
+@pytest.mark.parametrize("statement", [ITS_ROW, ITS_GAP], ids=["row", "gap"])
+def test_a_due_task_that_cannot_be_claimed_is_reported(stage, statement):
+    """In the log after some seconds, and never as if nothing were due. (/readyz: test_readiness.c.)"""
+    stage.http("recorded", claim="recorded")
+    stage.consume_http()
+    daemon = stage.start()
+    [locked] = stage.insert("recorded", delay_ms=2000)
+    row_id = stage.row(locked)["id"]
+    connection = stage.connect(autocommit=False)
+    with contextlib.closing(connection), connection.cursor() as cursor:
+        cursor.execute(statement, (row_id,))
+        daemon.wait_log("DUEBOX-CLAIM-HELD", limit_s=LIMIT_S, text=f"message_id={locked} is due and cannot be claimed")
+        ages = [daemon.metric("duebox_oldest_due_age_seconds", route="recorded") for _ in range(SCRAPES)]
+        assert min(ages) > 0 and ages == sorted(ages), ages
+        assert locked not in stage.ledger.arrived_ids()
+        connection.rollback()
+    stage.wait_empty(LIMIT_S)
+    wait_until(lambda: daemon.metric("duebox_oldest_due_age_seconds", route="recorded") == 0, LIMIT_S,
+               "nothing to be due")
     stage.check()
 
 
