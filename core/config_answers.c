@@ -157,6 +157,56 @@ static void check_entry(const struct config *config, const struct source_config 
          "a route to it, or list those that answer there under its key routes");
 }
 
+/* The host, port and what follows of a URL: whoever logs in, it is one broker. */
+static const char *without_user(const char *url) {
+  const char *at = strrchr(url, '@'), *scheme = strstr(url, "://");
+  return at ? at + 1 : scheme ? scheme + 3 : url;
+}
+
+static bool share_one(const struct duebox_list *a, const struct duebox_list *b) {
+  for (size_t i = 0; i < a->count; i++)
+    for (size_t k = 0; k < b->count; k++)
+      if (strcmp(a->items[i], b->items[k]) == 0)
+        return true;
+  return false;
+}
+
+/* As far as their addresses tell: by convention the option "url" or "brokers". */
+static bool same_broker(const struct plugin_config *a, const struct plugin_config *b) {
+  for (const struct duebox_option *row = a->module->options; a->module == b->module && row && row->name; row++) {
+    const void *one = (const char *)a->options + row->offset, *other = (const char *)b->options + row->offset;
+    if (row->type == DUEBOX_OPT_LIST && strcmp(row->name, "brokers") == 0)
+      return share_one(one, other);
+    if (row->type != DUEBOX_OPT_STRING || strcmp(row->name, "url") != 0)
+      continue;
+    const char *url = *(const char *const *)one, *other_url = *(const char *const *)other;
+    return url && other_url && strcmp(without_user(url), without_user(other_url)) == 0;
+  }
+  return false;
+}
+
+/* Two instances that read one queue or topic each get answers for the routes of the other. */
+static void check_twins(const struct config_loader *l, size_t which, const struct yaml_node *node) {
+  const struct config *config = l->config;
+  const struct source_config *source = &config->sources[which];
+  for (size_t i = 0; i < which; i++) {
+    const struct source_config *twin = &config->sources[i];
+    bool differ = false;
+    if (twin->plugin == source->plugin || !reads(twin, address_of(source)) ||
+        !same_broker(twin->plugin, source->plugin))
+      continue;
+    for (size_t k = 0; !differ && k < config->route_count; k++)
+      differ = takes(config, source, &config->routes[k]) != takes(config, twin, &config->routes[k]);
+    if (differ)
+      warn(node, source->name,
+           arena_printf(l->arena,
+                        "%s reads \"%s\" of the same broker for other routes: each gets answers that only the other "
+                        "takes, and they go to the quarantine; keep one entry and set reply_to of the other's routes "
+                        "to it, or list the same routes in both",
+                        twin->name, address_of(source)));
+  }
+}
+
 /* A route whose answers would not count anywhere. */
 static void check_answers(const struct config *config, const struct route_config *route, const struct yaml_node *node) {
   bool by_url = route->plugin->module->capabilities & DUEBOX_CAP_ANSWERS;
@@ -181,6 +231,7 @@ bool config_check_answers(const struct config_loader *l) {
   for (size_t i = 0; i < config->source_count; i++) {
     check_names(l, results->items[i], &config->sources[i]);
     check_entry(config, &config->sources[i], results->items[i]);
+    check_twins(l, i, results->items[i]);
   }
   for (size_t i = 0; i < config->route_count; i++)
     check_answers(config, &config->routes[i], yaml_get(routes, config->routes[i].name));

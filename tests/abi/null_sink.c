@@ -37,6 +37,7 @@ struct null_options {
   const char *full_while;
   struct duebox_map settings;
   const char *password;
+  const char *url;
 };
 
 struct null_route {
@@ -253,6 +254,7 @@ static const struct duebox_option options[] = {
     {"full_while", DUEBOX_OPT_STRING, NULL, 0, 0, 0, AT(full_while), NULL, "file that keeps submit() from taking any"},
     {"settings", DUEBOX_OPT_MAP, NULL, 0, 0, 0, AT(settings), NULL, "free keys, ignored"},
     {"password", DUEBOX_OPT_SECRET, NULL, 0, 0, 0, AT(password), NULL, "a secret, ignored"},
+    {"url", DUEBOX_OPT_STRING, NULL, 0, 0, 0, AT(url), NULL, "a broker, ignored"},
     {.name = NULL}};
 #undef AT
 
