@@ -52,7 +52,7 @@ static void on_record(int written, int version, int type, const void *data, size
   if (!written && type == SSL3_RT_HANDSHAKE && len > 0 && *(const unsigned char *)data == SSL3_MT_HELLO_REQUEST)
     on_greeting(flood, ssl);
   if (!written && type == SSL3_RT_HANDSHAKE)
-    http_tls_inspect(data, len);
+    http_tls_inspect(version, data, len);
   if (written || type != SSL3_RT_HEADER || !flood->measures)
     return;
   int64_t now = worked_us();

@@ -64,17 +64,16 @@ static const struct {
     {CURLE_BAD_CONTENT_ENCODING, false, "http.protocol"},
 };
 
-/* An alert says no more than that: the first two reasons are the usual ones. */
+/* OpenSSL names the alert or the message; these are the usual reasons. */
 static const struct {
   const char *text, *cure;
 } tls_cures[] = {
-    {"alert handshake failure",
-     "the endpoint takes nothing of what is offered: let it use ECDHE with X25519 or P-256, for finite-field "
-     "Diffie-Hellman (DHE, ffdhe) is not used here; if it wants a client certificate, give it with client_cert"},
+    {"alert handshake failure", "the endpoint must offer ECDHE (X25519 or P-256), finite-field Diffie-Hellman (DHE, "
+                                "ffdhe) is not used; or it wants a client certificate: client_cert"},
     {"bad ecc cert", "a certificate of the endpoint has an elliptic curve with parameters of its own (RFC 5480 forbids "
                      "that); let it be issued with a named curve, such as P-256"},
-    {"excessive message size", "the endpoint's certificates are more than 32 KiB; let it send its own and the "
-                               "intermediate ones only"},
+    {"excessive message size", "the endpoint sends more than 10 certificates, or 32 KiB of them; let it send its own "
+                               "and the intermediate ones only"},
 };
 
 const char *http_tls_cure(const char *text) {

@@ -8,8 +8,10 @@
 
 enum {
   CERTIFICATES_MAX = 32768, /* bytes of a chain, or of the names in a request for our certificate; 4 KiB are usual */
+  COUNT_MAX = 10,           /* certificates in a chain: parsing one may take 0.6 ms (P-224, compressed) */
   DEPTH_MAX = 8,            /* certificates between the endpoint's and an authority's */
   HEADER = 4,               /* of a handshake message: type and length */
+  LENGTH = 3,               /* bytes of a length in it */
   FINITE_FIELD = 1,         /* first byte of a named group in RFC 7919: ffdhe2048 is 0x0100 */
 };
 
@@ -48,13 +50,35 @@ static bool has_own_curve(const void *message, size_t len) {
   return memmem(message, len, prime, sizeof(prime)) || memmem(message, len, binary, sizeof(binary));
 }
 
+static size_t length_at(const unsigned char *at, size_t bytes) {
+  size_t length = 0;
+  while (bytes-- > 0)
+    length = length << 8 | *at++;
+  return length;
+}
+
+/* RFC 5246, 7.4.2; in RFC 8446, 4.4.2, a context stands before the list, which is empty here, and extensions behind
+ * each certificate. OpenSSL refuses a message that breaks off. */
+static bool has_too_many(const unsigned char *message, size_t len, bool tls13) {
+  size_t count = 0, extensions = tls13 ? 2 : 0;
+  for (size_t at = HEADER + LENGTH + (tls13 ? 1 : 0); at + LENGTH <= len && count <= COUNT_MAX; count++) {
+    at += LENGTH + length_at(message + at, LENGTH);
+    if (at + extensions <= len)
+      at += extensions + length_at(message + at, extensions);
+  }
+  return count > COUNT_MAX;
+}
+
 /* OpenSSL offers no way to refuse a message here, or a key before it is parsed. The message is in its buffer, which it
  * has hashed already: with another first byte the length of the list is wrong (TLS 1.2), or its context (1.3). libcurl
- * reports the first error of the queue, which is this one. */
-void http_tls_inspect(const void *message, size_t len) {
+ * reports the first error of the queue, which is the one raised here. */
+void http_tls_inspect(int version, const void *message, size_t len) {
   unsigned char *bytes = (unsigned char *)message;
-  if (len <= HEADER || bytes[0] != SSL3_MT_CERTIFICATE || !has_own_curve(message, len))
+  if (len <= HEADER || bytes[0] != SSL3_MT_CERTIFICATE)
+    return;
+  bool many = has_too_many(message, len, version >= TLS1_3_VERSION);
+  if (!many && !has_own_curve(message, len))
     return;
   bytes[HEADER] = 0xff;
-  ERR_raise(ERR_LIB_SSL, SSL_R_BAD_ECC_CERT);
+  ERR_raise(ERR_LIB_SSL, many ? SSL_R_EXCESSIVE_MESSAGE_SIZE : SSL_R_BAD_ECC_CERT);
 }

@@ -25,6 +25,6 @@ void http_tls_limit(struct http_tls *tls, SSL_CTX *context);
 
 /* To be called with each handshake message that was read, before OpenSSL parses it. One that is too dear to parse is
  * spoilt, so that the handshake fails; the error that OpenSSL reports then says why. */
-void http_tls_inspect(const void *message, size_t len);
+void http_tls_inspect(int version, const void *message, size_t len);
 
 #endif

@@ -60,11 +60,12 @@ static void without_a_connection_nothing_is_burnt(void **state) {
       {"https", "127.0.0.1", "plain", "http.timeout", NULL}, /* a plain port waits for a request */
       {"https", "127.0.0.1", "mutual12", "http.tls", NULL},
       {"https", "127.0.0.1", "cut", "http.tls", NULL},
-      {"https", "127.0.0.1", "finite-field", "http.tls", "finite-field Diffie-Hellman (DHE, ffdhe) is not used here"},
-      {"https", "127.0.0.1", "finite-field-13", "http.tls", "let it use ECDHE with X25519 or P-256"},
+      {"https", "127.0.0.1", "finite-field", "http.tls", "finite-field Diffie-Hellman (DHE, ffdhe) is not used"},
+      {"https", "127.0.0.1", "finite-field-13", "http.tls", "must offer ECDHE (X25519 or P-256)"},
       {"https", "127.0.0.1", "own-curves", "http.tls", "let it be issued with a named curve"},
       {"https", "127.0.0.1", "own-curve-13", "http.tls", "let it be issued with a named curve"},
-      {"https", "127.0.0.1", "long-chain", "http.tls", "more than 32 KiB"},
+      {"https", "127.0.0.1", "many-certificates", "http.tls", "more than 10 certificates, or 32 KiB"},
+      {"https", "127.0.0.1", "large-certificates", "http.tls", "more than 10 certificates, or 32 KiB"},
       {"https", "127.0.0.1", "silent", "http.timeout", "nothing was sent"},
   };
   for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {

@@ -570,8 +570,9 @@ def main(folder):
     server.listen("cut", serve=cut_handshake)
     server.listen("hello-flood", serve=hello_flood)
     server.listen("own-curve-13", authority.own_curve("good"))
-    server.listen("own-curves", serve=own_curves(30))      # seconds of processor time to parse
-    server.listen("long-chain", serve=own_curves(60))
+    server.listen("own-curves", serve=own_curves(10))      # seconds of processor time to parse
+    server.listen("many-certificates", serve=own_curves(11))
+    server.listen("large-certificates", serve=own_curves(60))
     server.listen("finite-field", authority.finite_field("rsa", 10000))
     print(f"finite-field-13={authority.finite_field_13('good')}", flush=True)
     print("ready", flush=True)
