@@ -19,7 +19,6 @@ enum {
   HELD_SAID_US = 5 * 1000 * 1000,
   CLAIM_BYTES = 1024 * 1024, /* of one claim: its memory lives as long as its slowest task */
   INLINE_BYTES = 16 * 1024,
-  ANSWER_BYTES = READ_MAX * INLINE_BYTES, /* of all rows of one read: an answer has a limit, and memory too */
   REFUSED_ROWS = 3,
 };
 
@@ -66,7 +65,7 @@ static const char *reply_to(const struct scheduler *s, const struct route_config
 static bool prepare(const struct scheduler *s, const struct route_config *route, struct task *task,
                     const char **error_class, struct err *err) {
   *error_class = "row.payload_too_large";
-  if (!task->payload.data || (int64_t)task->payload_len > s->config->config->engine.max_payload)
+  if (!task->payload.data)
     return err_set(err, 0, "the payload has %llu bytes, engine.max_payload is %lld",
                    (unsigned long long)task->payload_len, (long long)s->config->config->engine.max_payload);
   size_t header_count = 0;
@@ -297,7 +296,8 @@ static void judge_row(struct scheduler *s, struct group *group, struct task *tas
   bool fresh = task->state == TASK_SCHEDULED;
   if (task->unreadable) {
     refuse(s, group, task, taking);
-  } else if (!fresh && (order_blocked(&group->lane->order, task) || must_wait(s, group->lane, task))) {
+  } else if (!fresh &&
+             (order_blocked(&group->lane->order, task) || must_wait(s, group->lane, task) || left_out(s, task))) {
     hand_back(s, group->lane, group, task, taking); /* plain SQL changed it between reading and claiming */
   } else if (fresh && order_blocked(&group->lane->order, task)) {
     block(s, group, task, taking);
@@ -360,7 +360,7 @@ static void take_batch(struct scheduler *s, struct taking *taking, struct task_b
 static void take_large(struct scheduler *s, struct taking *taking) {
   struct lane *lane = taking->reading->lane;
   const struct engine_config *engine = &s->config->config->engine;
-  const struct store_limit limit = {.bytes = engine->max_payload};
+  const struct store_limit limit = {.payload = engine->max_payload, .bytes = INT64_MAX};
   size_t large = taking->large_count;
   taking->large_count = 0;
   for (size_t i = 0; i < large; i++) {
@@ -393,7 +393,7 @@ static size_t choose_claims(struct scheduler *s, struct taking *taking, struct t
   struct lane *lane = taking->reading->lane;
   size_t wanted = 0, rows = batch->count;
   bool ended[READ_MAX] = {false};
-  int64_t credit = lane->route->inflight_bytes - lane->bytes_in_flight, bytes_chosen = 0;
+  int64_t credit = lane->route->inflight_bytes - lane->bytes_in_flight, bytes_chosen = 0, largest = 0;
   struct suspects suspects = lane->suspects; /* as they are when those chosen have left */
   bool last_chance = s->last_chance;
   for (size_t i = 0; i < rows; i++) {
@@ -415,7 +415,9 @@ static size_t choose_claims(struct scheduler *s, struct taking *taking, struct t
       continue;
     order_reserve(&lane->order, task);
     bool first = wanted == 0 && lane->in_flight == 0;
-    bool room = wanted == 0 || (bytes_chosen + bytes <= CLAIM_BYTES && wanted < taking->reading->most);
+    int64_t larger = bytes > largest ? bytes : largest; /* each has the same share of the answer */
+    bool room = wanted == 0 || (bytes_chosen + bytes <= CLAIM_BYTES && wanted < taking->reading->most &&
+                                (int64_t)(wanted + 1) * larger <= STORE_ANSWER_BYTES);
     enum suspicion suspicion = scheduler_suspicion(s, task);
     if (!room || (credit < bytes && !first) || !suspects_may_go(&suspects, suspicion, last_chance)) {
       lane_sweep_shard(lane, task->shard);
@@ -426,6 +428,7 @@ static size_t choose_claims(struct scheduler *s, struct taking *taking, struct t
     due_us[wanted] = task->due_us;
     snprintf(message_ids[wanted++], sizeof *message_ids, "%s", task->message_id.data);
     bytes_chosen += bytes;
+    largest = larger;
     credit -= bytes;
     suspects_went(&suspects, suspicion, &last_chance);
   }
@@ -470,6 +473,7 @@ static enum store_status claim_once(struct scheduler *s, struct taking *taking, 
   const struct engine_config *engine = &s->config->config->engine;
   struct task_batch *batch = NULL;
   uint64_t lost = 0;
+  int64_t bytes = chosen->count == 1 ? INT64_MAX : STORE_ANSWER_BYTES / (int64_t)chosen->count;
   const struct store_claim claim = {.instance = s->instance,
                                     .route = lane->name,
                                     .host = engine->instance,
@@ -481,7 +485,7 @@ static enum store_status claim_once(struct scheduler *s, struct taking *taking, 
                                     .timeout_ms = lane->route->timeout_ms,
                                     .lease_ms = engine->lease_ms,
                                     .ahead_us = AHEAD_MAX_US + AHEAD_MARGIN_US,
-                                    .max_payload = engine->max_payload};
+                                    .limit = {engine->max_payload, bytes}};
   enum store_status status = s->store->ops->claim(s->ss, &claim, &batch, &lost, err);
   if (status != STORE_BUSY && status != STORE_REFUSED && !scheduler_db_ok(s, status, err))
     for (size_t i = 0; i < reading->lease_count; i++)
@@ -544,14 +548,12 @@ static void claim_and_take(struct scheduler *s, struct taking *taking, const str
 
 struct store_limit reader_inline(const struct scheduler *s, const struct lane *lane, bool recorded, size_t rows) {
   /* The credit in rows counts on tasks of the usual size. */
-  int64_t bytes = 2 * (int64_t)lane->average_bytes, most = s->config->config->engine.max_payload;
+  int64_t bytes = 2 * (int64_t)lane->average_bytes;
   if (bytes < INLINE_BYTES)
     bytes = INLINE_BYTES;
-  if (rows && bytes > ANSWER_BYTES / (int64_t)rows)
-    bytes = ANSWER_BYTES / (int64_t)rows;
-  if (most < INLINE_BYTES)
-    most = INLINE_BYTES;
-  return (struct store_limit){.bytes = recorded ? 0 : bytes < most ? bytes : most, .whole = true};
+  if (rows && bytes > STORE_ANSWER_BYTES / (int64_t)rows)
+    bytes = STORE_ANSWER_BYTES / (int64_t)rows;
+  return (struct store_limit){.payload = s->config->config->engine.max_payload, .bytes = recorded ? 0 : bytes};
 }
 
 bool reader_records_claims(const struct scheduler *s, const struct lane *lane, uint8_t shard) {

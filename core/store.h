@@ -118,9 +118,12 @@ struct store_routes {
 
 /* What of a row is read: where it has more bytes, only the sizes of its payload, headers and checkpoint come. */
 struct store_limit {
-  int64_t bytes;
-  bool whole; /* of payload, headers and checkpoint; else of the payload alone, whatever is beside it */
+  int64_t payload; /* of the payload alone */
+  int64_t bytes;   /* of payload, headers and checkpoint */
+  bool content;    /* no checkpoint is read, nor counts */
 };
+/* No answer is to have more in many rows: it has a limit, and memory too. */
+enum { STORE_ANSWER_BYTES = 64 * 1024 * 1024 };
 
 /* A position in a group, in index order. {0, 0} is before everything. */
 struct store_cursor {
@@ -149,7 +152,8 @@ struct store_claim {
   const uint64_t *ids;
   const char (*message_ids)[STORE_ID_MAX + 1];
   size_t count;
-  int64_t timeout_ms, lease_ms, ahead_us, max_payload;
+  int64_t timeout_ms, lease_ms, ahead_us;
+  struct store_limit limit; /* of what comes of a row: it may have grown since it was read */
 };
 
 struct found_id {

@@ -114,7 +114,7 @@ static bool write_claims(struct store_session *ss, struct claim_unit *u, struct 
   struct text shards = {0}; /* all of the claim: it may have been written before one of them was locked */
   struct db_result results[4];
   size_t n = 0;
-  row_columns(&columns, (struct store_limit){.bytes = claim->max_payload});
+  row_columns(&columns, claim->limit);
   text_shards(&shards, claim->leases, claim->lease_count);
   session_begin(ss);
   session_fence(ss, u->leases, u->lease_count);

@@ -17,15 +17,21 @@ static const char *const expressions[ROW_FIELD_COUNT] = {
 };
 
 void row_columns(struct text *out, struct store_limit limit) {
-  const char *bytes = limit.whole
-                          ? "OCTET_LENGTH(payload) + OCTET_LENGTH(headers) + COALESCE(OCTET_LENGTH(checkpoint), 0)"
-                          : "OCTET_LENGTH(payload)";
+  struct text fits = {0};
+  text_expand(&fits,
+              "OCTET_LENGTH(payload) <= {payload} AND OCTET_LENGTH(payload) + OCTET_LENGTH(headers){more} <= {bytes}",
+              "",
+              ARGS(SIGNED("payload", limit.payload), SIGNED("bytes", limit.bytes),
+                   WORD("more", limit.content ? "" : " + COALESCE(OCTET_LENGTH(checkpoint), 0)")));
   text_clear(out);
   for (int i = 0; i < ROW_FIELD_COUNT; i++) {
     if (i)
       text_puts(out, ", ");
-    text_expand(out, expressions[i], "", ARGS(WORD("bytes", bytes), SIGNED("most", limit.bytes)));
+    text_expand(out, expressions[i], "",
+                ARGS(RAW("fits", fits), WORD("checkpoint", limit.content ? "NULL" : "checkpoint")));
   }
+  out->failed = out->failed || fits.failed;
+  text_free(&fits);
 }
 
 void row_times(struct text *out, const char *next) {
@@ -194,6 +200,16 @@ bool row_decode(const struct db_row *row, struct task *task, struct err *err) {
   decode_bytes(&d, task);
   task->unreadable = d.bad;
   return true;
+}
+
+static bool same_bytes(const struct duebox_bytes *a, const struct duebox_bytes *b) {
+  return a->len == b->len && (a->len == 0 || (a->data && b->data && memcmp(a->data, b->data, a->len) == 0));
+}
+
+bool row_same_content(const struct task *now, const struct task *sent) {
+  return now->payload.data && same_bytes(&now->payload, &sent->payload) && same_bytes(&now->headers, &sent->headers) &&
+         same_bytes(&now->route, &sent->route) && same_bytes(&now->task_key, &sent->task_key) &&
+         same_bytes(&now->order_key, &sent->order_key) && now->due_us <= sent->due_us;
 }
 
 static void release(struct task_batch *batch) {

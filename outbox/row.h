@@ -19,7 +19,7 @@
 #define ROW_VERSION "changed_at"
 #endif
 
-/* A digest of what is sent of a row: the same columns as same_content() in settle.c. */
+/* A digest of what is sent of a row: the same columns as row_same_content(). */
 #define ROW_CONTENT                                                                                                    \
   "((CRC32(payload) << 32) | CRC32(CONCAT_WS('|', route, CHAR_LENGTH(task_key), task_key, CHAR_LENGTH(order_key), "    \
   "order_key, headers)))"
@@ -43,13 +43,13 @@
   ROW(MESSAGE_ID, "message_id")                                                                                        \
   ROW(TASK_KEY, "task_key")                                                                                            \
   ROW(ORDER_KEY, "order_key")                                                                                          \
-  ROW(HEADERS, "IF({bytes} <= {most}, headers, NULL)")                                                                 \
-  ROW(CHECKPOINT, "IF({bytes} <= {most}, checkpoint, NULL)")                                                           \
+  ROW(HEADERS, "IF({fits}, headers, NULL)")                                                                            \
+  ROW(CHECKPOINT, "IF({fits}, {checkpoint}, NULL)")                                                                    \
   ROW(TARGET_HOST, "IF(move_to_shard IS NULL AND move_to_host IS NULL, target_host, NULL)")                            \
   ROW(CHANGED, ROW_VERSION)                                                                                            \
   ROW(PAYLOAD_LEN, "OCTET_LENGTH(payload)")                                                                            \
   ROW(BESIDE_LEN, "OCTET_LENGTH(headers) + COALESCE(OCTET_LENGTH(checkpoint), 0)")                                     \
-  ROW(PAYLOAD, "IF({bytes} <= {most}, payload, NULL)")
+  ROW(PAYLOAD, "IF({fits}, payload, NULL)")
 
 enum row_field {
 #define ROW(symbol, expression) ROW_##symbol,
@@ -78,6 +78,10 @@ static inline bool row_priority_fits(uint64_t priority) { return priority >= 1 &
 
 /* A time, or the beginning of time where the field has none that is valid: what is due then is looked at. */
 int64_t row_time_or_past(const struct db_row *row, unsigned field);
+
+/* Whether a copy of what is there now would be none but a second one of what was sent. Expiry, an earlier due time and
+ * the checkpoint change nothing about what has left. */
+bool row_same_content(const struct task *now, const struct task *sent);
 
 /* Makes a batch of all rows of a result that have not been fetched, and takes the result over. Rows that cannot be
  * decoded are left out: they stay in the table, and cost nobody else anything. *batch is NULL when there are none. On

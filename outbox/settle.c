@@ -304,36 +304,36 @@ static void drop_lost_shards(struct settle_unit *u) {
   u->shard_count = kept;
 }
 
-static bool same_bytes(const struct duebox_bytes *a, const struct duebox_bytes *b) {
-  return a->len == b->len && (a->len == 0 || (a->data && b->data && memcmp(a->data, b->data, a->len) == 0));
+/* Names those from *at on whose contents are to be compared, as many as may come in one answer, and moves *at behind
+ * them. What has more bytes than any of them had when it was sent is another content, and need not come. */
+static int64_t name_changed(struct text *ids, const struct settle_unit *u, size_t *at) {
+  int64_t most = 0, rows = 0;
+  text_clear(ids);
+  for (; *at < u->matched; (*at)++) {
+    const struct task *sent = u->applying[*at]->sent;
+    if (!sent || !u->applying[*at]->changed)
+      continue;
+    int64_t bytes = (int64_t)(sent->payload.len + sent->headers.len), larger = bytes > most ? bytes : most;
+    if (rows++ > 0 && rows * larger > STORE_ANSWER_BYTES)
+      break;
+    most = larger;
+    text_puts(ids, ids->len ? "," : "");
+    text_u64(ids, u->applying[*at]->id);
+  }
+  return most;
 }
 
-/* Whether a copy of what is there now would be none but a second one of what was sent. Expiry and an earlier due time
- * change nothing about what has left. */
-static bool same_content(const struct task *now, const struct task *sent) {
-  return same_bytes(&now->payload, &sent->payload) && same_bytes(&now->headers, &sent->headers) &&
-         same_bytes(&now->route, &sent->route) && same_bytes(&now->task_key, &sent->task_key) &&
-         same_bytes(&now->order_key, &sent->order_key) && now->due_us <= sent->due_us;
-}
-
-/* Of the locked rows that were changed since they were read, finds those whose content is another than what was sent.
- */
-static bool compare_changed(struct store_session *ss, struct settle_unit *u, struct err *err) {
+/* Of the locked rows from *from on that were changed since they were read, finds those that are another task now than
+ * what was sent; as many as name_changed() says. */
+static bool compare_changed(struct store_session *ss, struct settle_unit *u, size_t *from, struct err *err) {
   struct text columns = {0};
   struct db_result result;
   struct db_row row;
-  struct task now;
-  size_t at = 0;
-  text_clear(&ss->part);
-  for (size_t i = 0; i < u->matched; i++) {
-    if (!u->applying[i]->changed || !u->applying[i]->sent)
-      continue;
-    text_puts(&ss->part, ss->part.len ? "," : "");
-    text_u64(&ss->part, u->applying[i]->id);
-  }
+  size_t at = *from;
+  int64_t most = name_changed(&ss->part, u, from);
   if (ss->part.len == 0)
     return true;
-  row_columns(&columns, (struct store_limit){.bytes = INT64_MAX});
+  row_columns(&columns, (struct store_limit){.payload = most, .bytes = most, .content = true});
   session_begin(ss);
   session_add(ss, query_settle_read, ARGS(RAW("columns", columns), RAW("ids", ss->part)));
   ss->script.failed = ss->script.failed || columns.failed;
@@ -341,12 +341,13 @@ static bool compare_changed(struct store_session *ss, struct settle_unit *u, str
   if (!session_send(ss, WHAT, &result, 1, err))
     return false;
   while (db_next(&result, &row, ROW_FIELD_COUNT)) {
+    struct task now;
     struct err unreadable = {0}; /* such a row is another than the one that was sent */
     bool ok = row_decode(&row, &now, &unreadable);
     while (at < u->matched && u->applying[at]->id < now.id)
       at++;
     if (at < u->matched && u->applying[at]->id == now.id && u->applying[at]->sent)
-      u->applying[at]->changed = !ok || !same_content(&now, u->applying[at]->sent);
+      u->applying[at]->changed = !ok || !row_same_content(&now, u->applying[at]->sent);
   }
   db_results_free(&result, 1);
   return true;
@@ -432,7 +433,10 @@ static bool settle_careful(struct store_session *ss, struct settle_unit *u, stru
     return false;
   if (u->candidates == 0)
     return true;
-  if (!lock_rows(ss, u, err) || !compare_changed(ss, u, err) || !compare_awaited(ss, u, err))
+  bool ok = lock_rows(ss, u, err);
+  for (size_t at = 0; ok && at < u->matched;)
+    ok = compare_changed(ss, u, &at, err);
+  if (!ok || !compare_awaited(ss, u, err))
     return false;
   resolve_unknown(ss, u);
   size_t removed = find_removed(ss, u);

@@ -204,9 +204,9 @@ static struct task_batch *store_read(struct bench *b, struct store_session *ss, 
   struct task_batch *batch;
   struct err err;
   int64_t now;
-  check(
-      b->store.ops->read(ss, range, 1, 0, (struct store_limit){.bytes = 1 << 20}, &batch, (int64_t[1]){0}, &now, &err),
-      &err);
+  check(b->store.ops->read(ss, range, 1, 0, (struct store_limit){.payload = 1 << 20, .bytes = INT64_MAX}, &batch,
+                           (int64_t[1]){0}, &now, &err),
+        &err);
   if (batch) {
     const struct task *last = &batch->tasks[batch->count - 1];
     range->after = (struct store_cursor){.next_us = last->due_us, .id = last->id};

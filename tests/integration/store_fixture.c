@@ -371,8 +371,8 @@ struct task_batch *read_group(struct fixture *f, enum task_state state, uint8_t 
   struct store_range range = {.state = state, .shard = shard, .priority = 5, .route = route, .limit = 1000};
   struct task_batch *batch;
   int64_t now;
-  ok(f, f->store.ops->read(f->ss, &range, 1, 0, (struct store_limit){.bytes = 8 << 20}, &batch, (int64_t[1]){0}, &now,
-                           &f->err));
+  ok(f, f->store.ops->read(f->ss, &range, 1, 0, (struct store_limit){.payload = 8 << 20, .bytes = INT64_MAX}, &batch,
+                           (int64_t[1]){0}, &now, &f->err));
   assert_true(now > 0);
   return batch;
 }
@@ -412,7 +412,7 @@ enum store_status claim_rows(struct fixture *f, const struct shard_lease *leases
                                     .count = count,
                                     .timeout_ms = timeout_ms,
                                     .lease_ms = lease_ms,
-                                    .max_payload = 1000};
+                                    .limit = {1000, INT64_MAX}};
   return f->store.ops->claim(f->ss, &claim, batch, lost, &f->err);
 }
 

@@ -56,3 +56,20 @@ def test_rows_with_large_checkpoints_are_not_read_at_once(stage):
     wait_until(lambda: stage.count(where="route = 'large' AND state = 'scheduled'") == 0, LIMIT_S,
                "the large ones to end: no request has room for such a header")
     assert peak_memory(daemon) - before < 150 * MIB
+
+
+def test_rows_that_grow_while_they_are_sent_are_not_read_at_once(stage):
+    """Whether a changed row has the content that was sent was found out by reading it all, of however many rows and
+    however large they had become. What has become larger is another content, and need not be read for that."""
+    stage.http("work", claim="memory", concurrency=1000, timeout="5m")
+    released = threading.Event()
+    stage.receiver.on("/work", Answer(after=released))
+    daemon = stage.start(engine={"settle_delay": "2s"})
+    insert(stage, "work", 300, 1)
+    stage.receiver.wait_count(300, LIMIT_S, "/work")
+    before = peak_memory(daemon)
+    stage.execute("UPDATE outbox SET payload = REPEAT('p', 1000000), delay_ms = 0, due_at = '2100-01-01'")
+    released.set()
+    wait_until(lambda: daemon.metric("duebox_inflight_tasks", route="work") == 0, LIMIT_S, "the changed ones to be back")
+    assert stage.count(where="state = 'scheduled' AND attempt = 1") == 300
+    assert peak_memory(daemon) - before < 100 * MIB

@@ -237,7 +237,8 @@ static const char *walk(struct fixture *f, struct store_cursor after, char *out)
         .state = TASK_SCHEDULED, .shard = 0, .priority = 5, .route = "r", .after = after, .limit = 2};
     struct task_batch *batch;
     int64_t now;
-    ok(f, OPS->read(f->ss, &range, 1, 0, (struct store_limit){.bytes = 1000}, &batch, (int64_t[1]){0}, &now, &f->err));
+    ok(f, OPS->read(f->ss, &range, 1, 0, (struct store_limit){.payload = 1000, .bytes = INT64_MAX}, &batch,
+                    (int64_t[1]){0}, &now, &f->err));
     *end = '\0';
     if (!batch)
       return out;
@@ -273,7 +274,8 @@ static void groups_are_read_one_after_the_other_in_one_statement(void **state) {
   struct task_batch *batch;
   int64_t now;
   statements_sent();
-  ok(f, OPS->read(f->ss, ranges, 4, 0, (struct store_limit){.bytes = 1000}, &batch, (int64_t[4]){0}, &now, &f->err));
+  ok(f, OPS->read(f->ss, ranges, 4, 0, (struct store_limit){.payload = 1000, .bytes = INT64_MAX}, &batch,
+                  (int64_t[4]){0}, &now, &f->err));
   assert_int_equal(statements_sent(), 1);
   assert_int_equal(batch->count, 4);
   for (size_t i = 0; i < 4; i++)
@@ -316,7 +318,8 @@ static void rows_are_read_by_id_while_they_are_due_and_in_state(void **state) {
   ROW("(id, route, payload, shard, due_at) VALUES (1, 'r', 'one', 0, '2020-01-01'), (2, 'r', 'two', 1, '2020-01-01'), "
       "(3, 'r', 'three', 0, '2100-01-01')");
   ROW("(id, route, payload, shard, state) VALUES (4, 'r', 'four', 0, 'held')");
-  ok(f, OPS->read_ids(f->ss, TASK_SCHEDULED, 0, ids, 5, 0, (struct store_limit){.bytes = 1000}, &batch, &f->err));
+  ok(f, OPS->read_ids(f->ss, TASK_SCHEDULED, 0, ids, 5, 0, (struct store_limit){.payload = 1000, .bytes = INT64_MAX},
+                      &batch, &f->err));
   assert_int_equal(batch->count, 1);
   assert_string_equal(batch->tasks[0].payload.data, "one");
   release(batch);
@@ -333,7 +336,8 @@ static void tasks_bound_to_a_host_are_read_by_that_host(void **state) {
   int64_t now;
   ROW("(id, route, payload, target_host) VALUES (1, 'r', 'a', 'one'), (2, 'r', 'b', 'it\\'s'), (3, 'r', 'c', '')");
   range.host = "it's";
-  ok(f, OPS->read(f->ss, &range, 1, 0, (struct store_limit){.bytes = 1000}, &batch, (int64_t[1]){0}, &now, &f->err));
+  ok(f, OPS->read(f->ss, &range, 1, 0, (struct store_limit){.payload = 1000, .bytes = INT64_MAX}, &batch,
+                  (int64_t[1]){0}, &now, &f->err));
   assert_int_equal(batch->count, 1);
   assert_int_equal(batch->tasks[0].id, 2);
   release(batch);

@@ -55,7 +55,7 @@ static void a_claim_compares_what_was_judged(void **state) {
                                     .ids = ids,
                                     .message_ids = message_ids,
                                     .count = 4,
-                                    .max_payload = 1000};
+                                    .limit = {1000, INT64_MAX}};
   struct task_batch *batch;
   uint64_t lost;
   ROW("(id, route, payload, message_id, target_host) VALUES (1, 's', 'x', 'm1', 'h'), (2, 'r', 'x', 'other', 'h'), "
@@ -196,7 +196,8 @@ static void a_row_that_is_to_move_is_not_claimed(void **state) {
       .state = TASK_SCHEDULED, .shard = SHARD_BOUND, .priority = 5, .route = "r", .host = "h", .limit = 10};
   sql(f, "INSERT INTO outbox (id, route, payload, target_host) VALUES (1, 'r', 'p', 'away'), (2, 'r', 'p', 'away')");
   sql(f, "UPDATE outbox SET move_to_host = 'h' WHERE id = 1");
-  ok(f, OPS->read(f->ss, &range, 1, 0, (struct store_limit){.bytes = 1000}, &batch, &next_us, &now_us, &f->err));
+  ok(f, OPS->read(f->ss, &range, 1, 0, (struct store_limit){.payload = 1000, .bytes = INT64_MAX}, &batch, &next_us,
+                  &now_us, &f->err));
   assert_int_equal(batch->count, 1);
   assert_true(batch->tasks[0].moves);
   release(batch);
@@ -210,7 +211,8 @@ static size_t read_bound(struct fixture *f, const char *host) {
       .state = TASK_SCHEDULED, .shard = SHARD_BOUND, .priority = 5, .route = "r", .host = host, .limit = 10};
   struct task_batch *batch = NULL;
   int64_t next_us, now_us;
-  ok(f, OPS->read(f->ss, &range, 1, 0, (struct store_limit){.bytes = 1000}, &batch, &next_us, &now_us, &f->err));
+  ok(f, OPS->read(f->ss, &range, 1, 0, (struct store_limit){.payload = 1000, .bytes = INT64_MAX}, &batch, &next_us,
+                  &now_us, &f->err));
   size_t count = batch ? batch->count : 0;
   if (batch)
     release(batch);

@@ -32,7 +32,8 @@ static enum store_status ask_settings(struct fixture *f) {
 static enum store_status ask_ids(struct fixture *f) {
   struct task_batch *batch = NULL;
   const uint64_t ids[] = {1, 2};
-  return OPS->read_ids(f->ss, TASK_SCHEDULED, 0, ids, 2, 0, (struct store_limit){.bytes = 1000}, &batch, &f->err);
+  return OPS->read_ids(f->ss, TASK_SCHEDULED, 0, ids, 2, 0, (struct store_limit){.payload = 1000, .bytes = INT64_MAX},
+                       &batch, &f->err);
 }
 
 static enum store_status ask_renewal(struct fixture *f) {
@@ -356,7 +357,8 @@ static void a_servers_defaults_do_not_matter(void **state) {
   sql(f, "SET GLOBAL sql_select_limit = DEFAULT; SET GLOBAL sql_safe_updates = 0; SET GLOBAL completion_type = 0; "
          "SET GLOBAL TRANSACTION READ WRITE");
   ok(f, opened);
-  ok(f, OPS->read(ss, &range, 1, 0, (struct store_limit){.bytes = 1000}, &batch, (int64_t[1]){0}, &now, &f->err));
+  ok(f, OPS->read(ss, &range, 1, 0, (struct store_limit){.payload = 1000, .bytes = INT64_MAX}, &batch, (int64_t[1]){0},
+                  &now, &f->err));
   assert_int_equal(batch->count, 2);
   release(batch);
   ok(f, OPS->settle(ss, f->leases, SHARDS, d, 2, lost, &f->err));
@@ -461,9 +463,9 @@ static void a_payload_limit_over_the_packet_limit_is_refused(void **state) {
   struct store_range range = {.state = TASK_SCHEDULED, .priority = 5, .route = "r", .limit = 10};
   struct task_batch *batch;
   int64_t now, packet = ask(f, "SELECT @@max_allowed_packet");
-  assert_int_equal(
-      OPS->read(f->ss, &range, 1, 0, (struct store_limit){.bytes = packet}, &batch, (int64_t[1]){0}, &now, &f->err),
-      STORE_REFUSED);
+  assert_int_equal(OPS->read(f->ss, &range, 1, 0, (struct store_limit){.payload = packet, .bytes = INT64_MAX}, &batch,
+                             (int64_t[1]){0}, &now, &f->err),
+                   STORE_REFUSED);
   assert_non_null(strstr(f->err.text, "max_allowed_packet"));
 }
 

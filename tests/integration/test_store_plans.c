@@ -137,7 +137,8 @@ static void finding_and_reading(void **state) {
   capture_start();
   ok(f, OPS->look(f->ss, &(struct store_look){f->leases, SHARDS, LIVING, NULL, 0, 0}, &groups, &count, &now, &f->err));
   assert_in_range(count, 10, 200);
-  ok(f, OPS->read(f->ss, &range, 1, 0, (struct store_limit){.bytes = 1000}, &batch, (int64_t[1]){0}, &now, &f->err));
+  ok(f, OPS->read(f->ss, &range, 1, 0, (struct store_limit){.payload = 1000, .bytes = INT64_MAX}, &batch,
+                  (int64_t[1]){0}, &now, &f->err));
   assert_int_equal(batch->count, 1000);
   release(batch);
   struct store_range ranges[] = {range, range, range};
@@ -145,11 +146,13 @@ static void finding_and_reading(void **state) {
   ranges[1].route = "route.2";
   ranges[1].shard = 2;
   ranges[2].route = "none";
-  ok(f, OPS->read(f->ss, ranges, 3, 0, (struct store_limit){.bytes = 1000}, &batch, (int64_t[4]){0}, &now, &f->err));
+  ok(f, OPS->read(f->ss, ranges, 3, 0, (struct store_limit){.payload = 1000, .bytes = INT64_MAX}, &batch,
+                  (int64_t[4]){0}, &now, &f->err));
   assert_int_equal(batch->count, 2000);
   release(batch);
   ok(f, OPS->find(f->ss, &range, (struct store_cursor){.next_us = INT64_C(1577850000000000)}, found, &count, &f->err));
-  ok(f, OPS->read_ids(f->ss, TASK_SCHEDULED, 1, ids, 500, 0, (struct store_limit){.bytes = 1000}, &batch, &f->err));
+  ok(f, OPS->read_ids(f->ss, TASK_SCHEDULED, 1, ids, 500, 0, (struct store_limit){.payload = 1000, .bytes = INT64_MAX},
+                      &batch, &f->err));
   assert_int_equal(batch->count, 500);
   release(batch);
   count = 500;
@@ -294,7 +297,8 @@ static void what_cannot_be_purged_costs_a_seek_nothing(void **state) {
   assert_int_equal(count, 1);
   ok(f, OPS->next_due(f->ss, &range, 1, &next, &now, &f->err));
   assert_true(next == INT64_C(1609459200000000));
-  ok(f, OPS->read(f->ss, &range, 1, 0, (struct store_limit){.bytes = 100}, &batch, NULL, &now, &f->err));
+  ok(f, OPS->read(f->ss, &range, 1, 0, (struct store_limit){.payload = 100, .bytes = INT64_MAX}, &batch, NULL, &now,
+                  &f->err));
   assert_int_equal(batch->count, 1);
   release(batch);
   assert_int_equal(capture_end(&scripts), 3);
@@ -334,7 +338,8 @@ static void what_is_not_committed_costs_its_neighbour_nothing(void **state) {
   ok(f, OPS->next_due(f->ss, &range, 1, &next, &now, &f->err));
   ok(f, OPS->find(f->ss, &range, (struct store_cursor){INT64_C(1950000000000000), 1}, found, &count, &f->err));
   assert_int_equal(count, 0);
-  ok(f, OPS->read(f->ss, &range, 1, 0, (struct store_limit){.bytes = 100}, &batch, (int64_t[1]){0}, &now, &f->err));
+  ok(f, OPS->read(f->ss, &range, 1, 0, (struct store_limit){.payload = 100, .bytes = INT64_MAX}, &batch,
+                  (int64_t[1]){0}, &now, &f->err));
   release(batch);
   size_t script_count = capture_end(&scripts);
   assert_int_equal(script_count, 3);
@@ -363,7 +368,8 @@ static void positions_among_equal_times_are_sought(void **state) {
   int64_t now;
   sql(f, "UPDATE outbox SET due_at = FROM_UNIXTIME(1577840000) WHERE shard = 1 AND state = 'scheduled'");
   capture_start();
-  ok(f, OPS->read(f->ss, &range, 1, 0, (struct store_limit){.bytes = 0}, &batch, (int64_t[1]){0}, &now, &f->err));
+  ok(f, OPS->read(f->ss, &range, 1, 0, (struct store_limit){.payload = 0, .bytes = INT64_MAX}, &batch, (int64_t[1]){0},
+                  &now, &f->err));
   release(batch);
   ok(f, OPS->find(f->ss, &range, (struct store_cursor){INT64_C(1577840000000000), 30000}, found, &count, &f->err));
   assert_int_equal(count, 10);

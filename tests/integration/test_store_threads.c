@@ -150,8 +150,8 @@ static void *read_all(void *arg) {
     struct task_batch *batch;
     int64_t now;
     while (!r->w.failed &&
-           works(&r->w, OPS->read(r->w.ss, &range, 1, 0, (struct store_limit){.bytes = 1000}, &batch, (int64_t[8]){0},
-                                  &now, &r->w.err)) &&
+           works(&r->w, OPS->read(r->w.ss, &range, 1, 0, (struct store_limit){.payload = 1000, .bytes = INT64_MAX},
+                                  &batch, (int64_t[8]){0}, &now, &r->w.err)) &&
            batch) {
       const struct task *last = &batch->tasks[batch->count - 1];
       range.after = (struct store_cursor){.next_us = last->due_us, .id = last->id};

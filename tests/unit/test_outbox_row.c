@@ -159,13 +159,16 @@ static void a_bad_value_makes_one_task_unreadable(void **state) {
 
 static void columns_are_selected_in_the_order_of_the_fields(void **state) {
   struct text text = {0};
-  row_columns(&text, (struct store_limit){.bytes = 4096});
+  row_columns(&text, (struct store_limit){.payload = 4096, .bytes = 8192});
   assert_ptr_equal(strstr(text.data, "id, shard, state + 0, priority"), text.data);
-  assert_non_null(strstr(text.data, "IF(OCTET_LENGTH(payload) <= 4096, payload, NULL)"));
-  assert_non_null(strstr(text.data, "IF(OCTET_LENGTH(payload) <= 4096, checkpoint, NULL)"));
-  row_columns(&text, (struct store_limit){.bytes = 4096, .whole = true});
-  assert_non_null(strstr(text.data, "IF(OCTET_LENGTH(payload) + OCTET_LENGTH(headers) + "
-                                    "COALESCE(OCTET_LENGTH(checkpoint), 0) <= 4096, checkpoint, NULL)"));
+#define WHOLE                                                                                                          \
+  "IF(OCTET_LENGTH(payload) <= 4096 AND OCTET_LENGTH(payload) + OCTET_LENGTH(headers) + "                              \
+  "COALESCE(OCTET_LENGTH(checkpoint), 0) <= 8192, "
+  assert_non_null(strstr(text.data, WHOLE "payload, NULL)"));
+  assert_non_null(strstr(text.data, WHOLE "checkpoint, NULL)"));
+  row_columns(&text, (struct store_limit){.payload = 10, .bytes = 20, .content = true});
+  assert_non_null(strstr(text.data, "OCTET_LENGTH(payload) + OCTET_LENGTH(headers) <= 20, payload, NULL)"));
+  assert_null(strstr(text.data, "checkpoint, NULL)"));
   text_free(&text);
 }
 

@@ -169,6 +169,7 @@ static void a_row_that_is_to_move_takes_the_cursor_nowhere(void **state) {
 
 static bool refuses_all;
 static size_t claims;
+static uint64_t grown; /* the row that has more bytes than its share of the answer */
 
 static void release_copy(struct task_batch *batch) { free(batch); }
 
@@ -184,6 +185,8 @@ static enum store_status claim_but_one(struct store_session *ss, const struct st
     }
   struct task_batch *claimed = calloc(1, sizeof *claimed);
   assert_non_null(claimed);
+  assert_true(claim->limit.payload == f->s.config->config->engine.max_payload);
+  assert_true(claim->count == 1 || claim->limit.bytes * (int64_t)claim->count <= STORE_ANSWER_BYTES);
   *claimed = (struct task_batch){.open = (unsigned)claim->count,
                                  .count = claim->count,
                                  .tasks = &f->tasks[claim->ids[0]],
@@ -195,7 +198,7 @@ static enum store_status claim_but_one(struct store_session *ss, const struct st
                                       .due_us = 1,
                                       .route = {"work", 4},
                                       .message_id = {"m", 1},
-                                      .payload = {"x", 1},
+                                      .payload = {claim->ids[i] == grown ? NULL : "x", 1},
                                       .payload_len = 1,
                                       .batch = claimed};
   *batch = claimed;
@@ -224,6 +227,31 @@ static void a_refused_claim_costs_its_own_row(void **state) {
   assert_int_equal(mailbox_count(&f->driver.in), 7);
   assert_null(flight_by_id(&f->flights, 5));
   assert_int_equal(f->s.retry_wait_us, 0);
+}
+
+/* Small ones too: what is read for several rows is not sized by that limit. */
+static void a_payload_over_the_limit_is_not_loaded(void **state) {
+  struct fixture *f = *state;
+  f->config.engine.max_payload = 1024;
+  assert_int_equal(reader_inline(&f->s, &f->lane, false, 10).payload, 1024);
+  assert_int_equal(reader_inline(&f->s, &f->lane, true, 10).payload, 1024);
+  assert_int_equal(take(f, 10), 10);
+}
+
+/* Plain SQL may write any number of bytes into rows between their reading and their claim. What is too much for one
+ * answer comes without them, is given back, and read by its size then. */
+static void a_row_that_has_grown_since_is_given_back(void **state) {
+  struct fixture *f = *state;
+  grown = 3;
+  claim_eight(f, false);
+  grown = 0;
+  assert_int_equal(mailbox_count(&f->driver.in), 6);
+  struct flight_list ended = {0};
+  assert_int_equal(mailbox_count(&f->settler), 1);
+  (void)mailbox_take(&f->settler, 0, &ended);
+  assert_int_equal(ended.head->task->id, 3);
+  assert_int_equal(ended.head->end, FLIGHT_UNSENT);
+  mailbox_put(&f->settler, &ended);
 }
 
 /* A right that is missing refuses every row: that is noticed after a few, and waited for. */
@@ -441,6 +469,8 @@ int main(void) {
       cmocka_unit_test_setup_teardown(a_task_with_another_key_has_no_turn_in_the_first, set_up, tear_down),
       cmocka_unit_test_setup_teardown(a_task_of_another_route_is_left_to_it, set_up, tear_down),
       cmocka_unit_test_setup_teardown(a_row_that_is_to_move_takes_the_cursor_nowhere, set_up, tear_down),
+      cmocka_unit_test_setup_teardown(a_payload_over_the_limit_is_not_loaded, set_up, tear_down),
+      cmocka_unit_test_setup_teardown(a_row_that_has_grown_since_is_given_back, set_up, tear_down),
       cmocka_unit_test_setup_teardown(a_refused_claim_costs_its_own_row, set_up, tear_down),
       cmocka_unit_test_setup_teardown(where_all_claims_are_refused_few_are_tried, set_up, tear_down),
       cmocka_unit_test_setup_teardown(a_task_goes_when_nothing_came_late, set_up, tear_down),
