@@ -64,6 +64,7 @@ static const struct property consumer_demands[] = {
     {"enable.auto.commit", "false"},
     {"enable.auto.offset.store", "false"},
     {"auto.offset.reset", "earliest"},
+    {"isolation.level", "read_committed"},
     {"partition.assignment.strategy", "range,roundrobin"},
 };
 

@@ -116,6 +116,10 @@ static const struct refusal refusals[] = {
     {"auto.offset.reset", "earliest smallest beginning", "results written before the first start would be skipped"},
     {"partition.assignment.strategy", "range roundrobin range,roundrobin", "this plugin hands partitions over at once"},
     {"enable.partition.eof", "false", "the end of a partition is not an error here"},
+    {"isolation.level", "read_committed", "results that a consumer took back with its transaction would count"},
+    {"offset.store.method", "broker", "offsets belong to the group: all daemons of an outbox read on from them"},
+    {"topic.blacklist", NULL, "a topic that matches is taken for missing: no task reaches it and no result is read"},
+    {"internal.termination.signal", "0", "librdkafka would take over that signal, which the daemon may need itself"},
 };
 
 static bool allowed(const char *values, const char *value) {

@@ -394,7 +394,7 @@ static void follow_transactions(struct kafka_source *source, const char *stats, 
   struct kafka_offsets found;
   int64_t now = kafka_now_us();
   source->reading.held_back = (struct kafka_offsets){.stable = -1};
-  while (source->reads_committed && kafka_stable_next(&stats, &found)) {
+  while (kafka_stable_next(&stats, &found)) {
     struct kafka_partition *partition = found.partition >= 0 && (size_t)found.partition < source->partition_count
                                             ? &source->partitions[found.partition]
                                             : NULL;
@@ -505,13 +505,6 @@ void kafka_source_poll(struct kafka_source *source, int timeout_ms) {
   drain(source);
 }
 
-static bool reads_committed(const rd_kafka_conf_t *conf) {
-  char level[32];
-  size_t size = sizeof(level);
-  return rd_kafka_conf_get(conf, "isolation.level", level, &size) == RD_KAFKA_CONF_OK &&
-         strcmp(level, "read_committed") == 0;
-}
-
 bool kafka_source_create(struct kafka_source *source, const struct duebox_instance_config *config,
                          const struct duebox_host *host, const struct kafka_wake *wake, struct duebox_error *err) {
   const struct kafka_limits limits = {config->name, config->max_payload, config->max_inflight, config->outbox};
@@ -522,7 +515,6 @@ bool kafka_source_create(struct kafka_source *source, const struct duebox_instan
   kafka_group_init(&source->group, config->options, source->results, config->outbox);
   source->conf = kafka_conf_consumer(config->options, source->group.name, &limits, err);
   source->health.of_source = true;
-  source->reads_committed = source->conf && reads_committed(source->conf);
   return source->conf != NULL;
 }
 

@@ -44,14 +44,13 @@ struct kafka_source {
   const rd_kafka_message_t *held; /* the record the host had no room for; belongs to held_event */
   rd_kafka_event_t *held_event;
   int64_t max_record;
-  bool reads_committed; /* what open transactions hold back is not delivered */
-  bool full;            /* the host has no room: first nothing is read, later partitions are paused */
-  bool paused;          /* since that lasts */
-  int64_t full_us;      /* since when it is full */
-  bool closed;          /* no more reading */
-  bool dirty;           /* something was acknowledged since the last commit */
-  bool commit_open;     /* a commit is on its way */
-  int64_t commit_us;    /* not before this time */
+  bool full;         /* the host has no room: first nothing is read, later partitions are paused */
+  bool paused;       /* since that lasts */
+  int64_t full_us;   /* since when it is full */
+  bool closed;       /* no more reading */
+  bool dirty;        /* something was acknowledged since the last commit */
+  bool commit_open;  /* a commit is on its way */
+  int64_t commit_us; /* not before this time */
   struct kafka_health health;
   struct kafka_reading reading;
 };

@@ -84,6 +84,11 @@ static const struct duebox_pair refused[] = {
     {"auto.offset.reset", "latest"},
     {"partition.assignment.strategy", "cooperative-sticky"},
     {"enable.partition.eof", "true"},
+    {"isolation.level", "read_uncommitted"},
+    {"offset.store.method", "file"},
+    {"offset.store.method", "none"},
+    {"topic.blacklist", "^duebox-results$"},
+    {"internal.termination.signal", "15"},
 };
 
 static void every_refusal_names_the_property(void **state) {
@@ -109,6 +114,9 @@ static void what_keeps_the_contract_may_pass(void **state) {
       {"enable.auto.commit", "false"},
       {"auto.offset.reset", "earliest"},
       {"partition.assignment.strategy", "roundrobin"},
+      {"isolation.level", "read_committed"},
+      {"offset.store.method", "broker"},
+      {"internal.termination.signal", "0"},
       {"session.timeout.ms", "10000"},
       {"partitioner", "consistent_random"},
       {"enable.ssl.certificate.verification", "true"},
@@ -248,6 +256,7 @@ static void the_consumer_commits_nothing_by_itself(void **state) {
   assert_non_null(conf);
   has(conf, "enable.auto.commit", "false");
   has(conf, "enable.auto.offset.store", "false");
+  has(conf, "isolation.level", "read_committed");
   has(conf, "auto.offset.reset", "smallest"); /* librdkafka's first name for earliest */
   has(conf, "group.id", "shop");
   rd_kafka_conf_destroy(conf);
