@@ -5,6 +5,7 @@ include(CMakePackageConfigHelpers)
 set(DUEBOX_PLUGIN_DIR ${CMAKE_INSTALL_LIBDIR}/duebox/plugins)
 set(DUEBOX_DATA_DIR ${CMAKE_INSTALL_DATADIR}/duebox)
 
+set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/include/duebox/plugin.h)
 file(STRINGS ${CMAKE_SOURCE_DIR}/include/duebox/plugin.h abi REGEX "#define DUEBOX_ABI_(MAJOR|MINOR) ")
 string(REGEX REPLACE "[^0-9]*([0-9]+)u[^0-9]*([0-9]+)u" "\\1.\\2" DUEBOX_ABI "${abi}")
 
