@@ -221,8 +221,8 @@ static void refuse_crowd(struct exchange *ex) {
   drop_body(ex);
   respond_problem(&ex->response, PROBLEM_BUSY, "too many long bodies at once; nothing was done, send it again");
   if (once_a_second(&ex->admin->busy_logged_us))
-    log_warn("DUEBOX-ADMIN-BUSY", "bodies of requests take %d MiB and more are refused path=%s",
-             SERVER_BODIES_MAX >> 20, ex->request.endpoint->path);
+    log_warn("DUEBOX-ADMIN-BUSY", "bodies of requests take %d MiB and those beyond %d KiB are refused path=%s",
+             SERVER_BODIES_MAX >> 20, SERVER_BODY_SHORT >> 10, ex->request.endpoint->path);
 }
 
 /* Makes room for so many bytes of body, and no more than are announced. False: memory is short, or the response says
@@ -232,8 +232,9 @@ static bool make_room(struct exchange *ex, size_t need) {
     return true;
   unsigned long long length = announced(ex);
   size_t whole = need > length ? HTTP_BODY_MAX : (size_t)length;
-  size_t cap = need < whole / 2 ? need * 2 : whole;
-  if (ex->admin->bodies - ex->body_cap + cap > SERVER_BODIES_MAX) {
+  size_t cap = need <= SERVER_BODY_SHORT ? SERVER_BODY_SHORT : need * 2;
+  cap = cap < whole ? cap : whole;
+  if (cap > SERVER_BODY_SHORT && ex->admin->bodies - ex->body_cap + cap > SERVER_BODIES_MAX) {
     refuse_crowd(ex);
     return false;
   }

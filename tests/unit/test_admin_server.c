@@ -112,125 +112,6 @@ static void connections_are_kept_alive(void **state) {
   close(fd);
 }
 
-/* A request whose body is n bytes of spaces, announced or chunked. */
-static struct reply post_spaces(uint16_t port, size_t n, bool chunked) {
-  char *text = malloc(n + 512);
-  assert_non_null(text);
-  int head = snprintf(text, 512, "POST /api/v1/results HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n%s",
-                      FIXTURE_COMMAND);
-  head += chunked ? snprintf(text + head, 128, "Transfer-Encoding: chunked\r\n\r\n%zx\r\n", n)
-                  : snprintf(text + head, 128, "Content-Length: %zu\r\n\r\n", n);
-  memset(text + head, ' ', n);
-  size_t len = (size_t)head + n;
-  if (chunked)
-    len += (size_t)snprintf(text + len, 16, "\r\n0\r\n\r\n");
-  struct reply reply = http_raw(port, text, len);
-  free(text);
-  return reply;
-}
-
-static void bodies_are_limited(void **state) {
-  struct admin_fixture *fixture = *state;
-  static const struct {
-    size_t size;
-    bool chunked;
-    int status;
-  } rows[] = {
-      {HTTP_BODY_MAX, false, 200},    {HTTP_BODY_MAX, true, 200},     {HTTP_BODY_MAX + 1, false, 413},
-      {HTTP_BODY_MAX + 1, true, 413}, {4 * HTTP_BODY_MAX, true, 413},
-  };
-  for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
-    struct reply reply = post_spaces(fixture->port, rows[i].size, rows[i].chunked);
-    if (reply.status != rows[i].status)
-      fail_msg("%zu bytes%s: %d instead of %d", rows[i].size, rows[i].chunked ? ", chunked" : "", reply.status,
-               rows[i].status);
-    http_free(&reply);
-  }
-  assert_int_equal(fixture->engine.results, 2);
-  assert_int_equal(fixture->engine.body_len, HTTP_BODY_MAX);
-}
-
-static void endless_bodies_are_cut_off(void **state) {
-  struct admin_fixture *fixture = *state;
-  const char *announced =
-      "POST /api/v1/results HTTP/1.1\r\nHost: localhost\r\n" FIXTURE_COMMAND "Content-Length: 1000000000\r\n\r\n";
-  struct reply reply = http_raw(fixture->port, announced, strlen(announced));
-  assert_int_equal(reply.status, 413); /* before a byte of it was sent */
-  http_free(&reply);
-
-  const char *head =
-      "POST /api/v1/results HTTP/1.1\r\nHost: localhost\r\n" FIXTURE_COMMAND "Transfer-Encoding: chunked\r\n\r\n";
-  static char chunk[65536 + 9];
-  memcpy(chunk, "10000\r\n", 7);
-  memset(chunk + 7, ' ', 65536);
-  memcpy(chunk + 7 + 65536, "\r\n", 2);
-  int fd = http_connect(fixture->port), sent = 0;
-  assert_true(http_send(fd, head, strlen(head)));
-  while (sent < 1000 && http_send(fd, chunk, sizeof(chunk)))
-    sent++;
-  assert_in_range(sent, 16, 400); /* the limit, and what the buffers between hold */
-  close(fd);
-  assert_int_equal(fixture->engine.results, 0);
-}
-
-/* Connections that send a body of the largest size but for its last byte, and keep still. */
-static void hold_bodies(uint16_t port, const char *path, int *fds, size_t count) {
-  char *text = calloc(1, HTTP_BODY_MAX + 512);
-  assert_non_null(text);
-  int head =
-      snprintf(text, 512, "POST %s HTTP/1.1\r\nHost: localhost\r\nContent-Length: %d\r\n\r\n", path, HTTP_BODY_MAX);
-  memset(text + head, ' ', HTTP_BODY_MAX - 1);
-  for (size_t i = 0; i < count; i++) {
-    fds[i] = http_connect(port);
-    assert_true(http_send(fds[i], text, (size_t)head + HTTP_BODY_MAX - 1));
-  }
-  free(text);
-}
-
-static void await_bodies(struct admin *admin, size_t bytes) {
-  int64_t end = clock_mono_us() + INT64_C(60000000);
-  while (atomic_load(&admin->bodies) != bytes && clock_mono_us() < end)
-    usleep(1000);
-  assert_int_equal(atomic_load(&admin->bodies), bytes);
-}
-
-/* The port for the world: whoever was given a callback URL may send long bodies, but all of them together do not take
- * the daemon's memory; who comes then is told to come again. */
-static void bodies_together_are_limited(void **state) {
-  enum { ALL = SERVER_BODIES_MAX / HTTP_BODY_MAX };
-  struct admin_fixture *fixture = *state;
-  int fds[ALL];
-  char seconds[16];
-  hold_bodies(fixture->callbacks_port, "/callback/m-1/2/right", fds, ALL);
-  await_bodies(fixture->callbacks, SERVER_BODIES_MAX);
-  struct reply reply = http_request(fixture->callbacks_port, "POST", "/callback/m-1/2/right", "", "{}");
-  assert_int_equal(reply.status, 503);
-  assert_true(http_header(&reply, "Retry-After", seconds, sizeof(seconds)));
-  http_free(&reply);
-  for (size_t i = 0; i < ALL; i++)
-    close(fds[i]);
-  await_bodies(fixture->callbacks, 0);
-  reply = http_request(fixture->callbacks_port, "POST", "/callback/m-1/2/right", "", "{\"status\":\"done\"}");
-  assert_int_equal(reply.status, 200);
-  http_free(&reply);
-}
-
-/* Of a stranger who made up a callback URL nothing is kept. */
-static void a_stranger_takes_no_memory(void **state) {
-  struct admin_fixture *fixture = *state;
-  int fds[4];
-  hold_bodies(fixture->callbacks_port, "/callback/m-1/2/wrong", fds, ARRAY_LEN(fds));
-  for (size_t i = 0; i < ARRAY_LEN(fds); i++) {
-    assert_int_equal(atomic_load(&fixture->callbacks->bodies), 0);
-    assert_true(http_send(fds[i], " ", 1));
-    struct reply reply = http_receive(fds[i], false);
-    assert_int_equal(reply.status, 403);
-    http_free(&reply);
-    close(fds[i]);
-  }
-  assert_int_equal(atomic_load(&fixture->callbacks->bodies), 0);
-}
-
 static void headers_are_limited(void **state) {
   struct admin_fixture *fixture = *state;
   static const struct {
@@ -577,10 +458,6 @@ int main(void) {
       SERVER_TEST(a_command_without_a_body_needs_no_type),
       SERVER_TEST(a_guess_is_answered_late_and_alone),
       SERVER_TEST(connections_are_kept_alive),
-      SERVER_TEST(bodies_are_limited),
-      SERVER_TEST(endless_bodies_are_cut_off),
-      SERVER_TEST(bodies_together_are_limited),
-      SERVER_TEST(a_stranger_takes_no_memory),
       SERVER_TEST(headers_are_limited),
       SERVER_TEST(slow_clients_are_cut_off),
       SERVER_TEST(silent_clients_keep_nobody_out),
