@@ -10,8 +10,11 @@
 #include "core/options.h"
 
 /* A shorter word hides nothing, and a longer one is no word of a language. A beginning counts when it is long, or where
- * the text was cut behind it. A long word may be wrapped over lines that are indented by so many bytes. */
+ * the text was cut behind it; an end when it is long. A long word may be wrapped over lines that are indented by so
+ * many bytes. */
 enum { WORD_MIN = 4, LANGUAGE_MAX = 15, LONG_MIN = 12, BASE64_MAX = 256, BACKSLASHES_MAX = 15, GAP_MAX = 64 };
+
+enum { BY_BEGINNING, BY_END };
 
 static bool in_word(char c) { return isalnum((unsigned char)c) || c == '-' || c == '_'; }
 static bool in_base64(char c) { return isalnum((unsigned char)c) || (c && strchr("+/=-_", c)); }
@@ -38,6 +41,21 @@ void mask_begin(struct mask *mask) {
   memset(mask->first, 0, sizeof mask->first);
 }
 
+/* Not for what may be words of a language. */
+static bool is_taken_apart(const struct mask_word *word) {
+  return word->len >= LONG_MIN && (word->form == MASK_PLAIN || word->form == MASK_BASE64);
+}
+
+static bool has_end(const struct mask_word *word) { return is_taken_apart(word) && word->len > LONG_MIN; }
+
+/* Puts the last word into a chain. */
+static void link_last(struct mask *mask, int chain, size_t at) {
+  struct mask_word *word = &mask->words[mask->count - 1];
+  uint8_t *first = &mask->first[chain][(unsigned char)lower(word->text[at])];
+  word->next[chain] = *first;
+  *first = (uint8_t)mask->count;
+}
+
 static void add(struct mask *mask, const char *text, size_t len, enum mask_form form) {
   if (len < WORD_MIN)
     return;
@@ -45,9 +63,10 @@ static void add(struct mask *mask, const char *text, size_t len, enum mask_form 
     mask->blind = true;
     return;
   }
-  uint8_t *first = &mask->first[(unsigned char)lower(*text)];
-  mask->words[mask->count++] = (struct mask_word){text, len, form, *first};
-  *first = (uint8_t)mask->count;
+  mask->words[mask->count++] = (struct mask_word){.text = text, .len = len, .form = form};
+  link_last(mask, BY_BEGINNING, 0);
+  if (has_end(&mask->words[mask->count - 1]))
+    link_last(mask, BY_END, len - LONG_MIN);
 }
 
 static enum mask_form form_of(const char *text, size_t len, bool in_path) {
@@ -376,7 +395,7 @@ static size_t stands_wrapped(const char *p, const struct mask_word *word, size_t
   return step > 0 ? gap + step : stands_for(p, word, at, taken);
 }
 
-static size_t match_form(const char *p, const struct mask_word *word, bool part_of_url, bool wrapped) {
+static size_t match_form(const char *p, const struct mask_word *word, bool whole, bool part_of_url, bool wrapped) {
   bool broken = false;
   size_t at = 0, n = 0;
   for (size_t step, taken; n < word->len; n += taken, at += step) {
@@ -386,43 +405,81 @@ static size_t match_form(const char *p, const struct mask_word *word, bool part_
   }
   if (word->form == MASK_PATH)
     return n == word->len && part_of_url && !in_word(p[at]) ? at : 0;
-  if (n < word->len && n < LONG_MIN && (broken || n < WORD_MIN || !is_cut_off(p + at)))
+  if (n < word->len && (whole || (n < LONG_MIN && (broken || n < WORD_MIN || !is_cut_off(p + at)))))
     return 0;
   while (word->form == MASK_BASE64 && in_base64(p[at]))
     at++;
   return at;
 }
 
-/* How many bytes of the text at p are the word, or the beginning of it: 0 = none. */
-static size_t match(const char *p, const struct mask_word *word, bool part_of_url) {
-  bool wraps = word->len >= LONG_MIN && (word->form == MASK_PLAIN || word->form == MASK_BASE64);
-  size_t whole = match_form(p, word, part_of_url, false), wrapped = wraps ? match_form(p, word, part_of_url, true) : 0;
-  return whole > wrapped ? whole : wrapped;
+/* How many bytes of the text at p are the word, or the beginning of it; or, behind `from` bytes, all the rest of it.
+ * 0 = none. */
+static size_t match(const char *p, const struct mask_word *word, size_t from, bool part_of_url) {
+  const struct mask_word rest = {.text = word->text + from, .len = word->len - from, .form = word->form};
+  size_t straight = match_form(p, &rest, from > 0, part_of_url, false);
+  size_t wrapped = is_taken_apart(&rest) ? match_form(p, &rest, from > 0, part_of_url, true) : 0;
+  return straight > wrapped ? straight : wrapped;
 }
 
-static size_t match_chain(const struct mask *mask, const char *p, char first, bool part_of_url) {
+/* What is looked for at a place: words and their beginnings; or, without a result, whose ends are there. That goes
+ * first and is quick, for few texts have any: an end may begin with each letter of its word. */
+struct pass {
+  const struct mask *mask;
+  bool *ends; /* out: by place of the word; NULL = words and beginnings */
+  bool part_of_url;
+};
+
+static size_t match_word(const struct pass *pass, const char *p, size_t i) {
+  const struct mask_word *word = &pass->mask->words[i];
+  if (!pass->ends)
+    return match(p, word, 0, pass->part_of_url);
+  if (!pass->ends[i])
+    pass->ends[i] = has_end(word) && match(p, word, word->len - LONG_MIN, false) > 0;
+  return 0;
+}
+
+static size_t match_chain(const struct pass *pass, const char *p, char first) {
+  int chain = pass->ends ? BY_END : BY_BEGINNING;
   size_t hidden = 0;
-  for (size_t i = mask->first[(unsigned char)first]; i > 0; i = mask->words[i - 1].next) {
-    size_t n = match(p, &mask->words[i - 1], part_of_url);
+  for (size_t i = pass->mask->first[chain][(unsigned char)first]; i > 0; i = pass->mask->words[i - 1].next[chain]) {
+    size_t n = match_word(pass, p, i - 1);
     hidden = n > hidden ? n : hidden;
   }
   return hidden;
 }
 
 /* How many bytes of the text at p are to be hidden; what stood before it ends at `before`. */
-static size_t match_any(const struct mask *mask, const char *p, const char *text, const char *before) {
-  bool again = before > text && before[-1] == '\\', part_of_url = in_url(text, before);
-  size_t hidden = match_chain(mask, p, lower(*p), part_of_url), other = 0;
+static size_t match_any(const struct mask *mask, bool *ends, const char *p, const char *text, const char *before) {
+  const struct pass pass = {mask, ends, in_url(text, before)};
+  bool again = before > text && before[-1] == '\\';
+  size_t hidden = match_chain(&pass, p, lower(*p)), other = 0;
   if (*p == '+' || *p == '-' || *p == '_')
-    other = match_chain(mask, p, *p == '+' ? ' ' : *p == '-' ? '+' : '/', part_of_url);
+    other = match_chain(&pass, p, *p == '+' ? ' ' : *p == '-' ? '+' : '/');
   for (size_t i = 0; (*p == '%' || *p == '&' || (*p == '\\' && !again)) && i < mask->count; i++) {
-    size_t n = match(p, &mask->words[i], part_of_url);
+    size_t n = match_word(&pass, p, i);
     other = n > other ? n : other;
   }
   return hidden > other ? hidden : other;
 }
 
+/* How many bytes at p are the end of a word, of those whose ends are in the text; 0 = none. */
+static size_t match_end(const struct mask *mask, const bool *ends, const char *p) {
+  size_t hidden = 0;
+  for (size_t i = 0; i < mask->count; i++)
+    for (size_t from = 1; ends[i] && from + LONG_MIN <= mask->words[i].len; from++) {
+      size_t n = match(p, &mask->words[i], from, false);
+      hidden = n > hidden ? n : hidden;
+    }
+  return hidden;
+}
+
+static void find_ends(const struct mask *mask, const char *text, bool *ends) {
+  for (const char *p = text; *p; p++)
+    (void)match_any(mask, ends, p, text, p);
+}
+
 void mask_hide(const struct mask *mask, char *text) {
+  bool ends[MASK_WORDS] = {false};
   char *to = text;
   if (mask->blind) {
     text[strnlen(text, strlen(OPTION_MASK))] = '\0';
@@ -431,8 +488,10 @@ void mask_hide(const struct mask *mask, char *text) {
   }
   if (mask->count == 0)
     return;
+  find_ends(mask, text, ends);
   for (const char *p = text; *p;) {
-    size_t hidden = match_any(mask, p, text, to);
+    size_t hidden = match_any(mask, NULL, p, text, to), end = match_end(mask, ends, p);
+    hidden = end > hidden ? end : hidden;
     if (hidden) {
       memcpy(to, OPTION_MASK, strlen(OPTION_MASK));
       to += strlen(OPTION_MASK);

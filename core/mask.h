@@ -28,7 +28,7 @@ struct mask_word {
   const char *text;
   size_t len;
   enum mask_form form;
-  uint8_t next; /* of those that begin with the same letter: 1 + its place, 0 = none */
+  uint8_t next[2]; /* in the chains of struct mask: 1 + its place, 0 = none */
 };
 
 /* What is to be hidden, for one text. Points into the options it was made of. */
@@ -37,8 +37,10 @@ struct mask {
   size_t count;
   char room[MASK_ROOM]; /* for secrets in other forms than the operator wrote them */
   size_t used;
-  bool blind;         /* more than there is room for: no text is shown */
-  uint8_t first[256]; /* by the small letter they begin with: 1 + the place of a word, 0 = none */
+  bool blind; /* more than there is room for: no text is shown */
+  /* 1 + the place of a word, 0 = none: by the small letter that it begins with, and by that of the shortest end of it
+   * that is hidden. */
+  uint8_t first[2][256];
 };
 
 void mask_begin(struct mask *mask);
@@ -50,7 +52,8 @@ void mask_add_secret(struct mask *mask, const char *text);
 void mask_add(struct mask *mask, const struct duebox_option *rows, const void *options);
 /* Writes "***" over each secret in text, and over each of its words (runs of four letters and digits): as it is, as
  * JSON, HTML, Erlang or a URL quote it, in base64, alone or behind a user's name, wrapped over lines where it has
- * twelve characters or more, and the beginning of one that was cut. The text never grows. */
+ * twelve characters or more, the beginning of one that was cut, and its end from twelve characters on. The text never
+ * grows. */
 void mask_hide(const struct mask *mask, char *text);
 /* All of it for what a plugin says: by the options of its instance, of a source and of a route, and a token that it was
  * given with the task, each NULL for none. */

@@ -109,6 +109,11 @@ static void a_url_over_lines(void **state) {
   masked_for(&one, "order_ notifications of T0A8", "order_ notifications of T0A8");
 }
 
+static void the_end_of_a_segment(void **state) {
+  struct http_route one = {.url = "https://x.example/order_notifications/T0A9sekretTok3n7", .callback = "none"};
+  masked_for(&one, "no notifications for A9sekretTok3n7", "no notifications for ***");
+}
+
 static void what_is_cut(void **state) {
   check("Bearer aaa.Zm9vYmFyOjEy...", "Bearer ***...");
   check("POST /services/T0A9/sekret", "POST /***/***/***");
@@ -140,6 +145,7 @@ int main(void) {
       cmocka_unit_test(a_url_that_the_endpoint_decoded),
       cmocka_unit_test(a_url_in_base64),
       cmocka_unit_test(a_url_over_lines),
+      cmocka_unit_test(the_end_of_a_segment),
       cmocka_unit_test(what_is_cut),
       cmocka_unit_test(other_texts_stay),
       cmocka_unit_test(too_many_to_look_for),

@@ -78,6 +78,21 @@ static void cut(void **state) {
   check("hunter2sekretLongPassword", "the hunter comes", "the hunter comes");
 }
 
+/* The end of it, as of one that was cut in front. */
+static void beheaded(void **state) {
+  check("hunter2-Pa55phrase", "sorry, you sent <er2-Pa55phrase> end", "sorry, you sent <***> end");
+  check("hunter2-Pa55phrase", "unter2-Pa55phrase, Pa55phrase; R2-PA55PHRASE!", "***, Pa55phrase; ***!");
+  check("hunter2-Pa55phrase", "er2-Pa55phrasunter2-Pa55phrase", "er2-Pa55phras***");
+  check("hunter2-Pa55phrase", "r2-Pa55phrase", "***");
+  check("hunter2-Pa55phrase", "2-Pa55phrase, -Pa55phrase", "***, -Pa55phrase");
+  check("hunter2-Pa55phrase", "%65r%32-Pa55phrase \\u0072\\u0032\\u002dPa55phras&#101; +er2-Pa\r\n 55phrase",
+        "*** *** +***");
+  check("Bearer hunter2-Pa55phrase", "hunter2-Pa55phrase, nter2-Pa55phrase", "***, ***");
+  check("p:hunter2/Pa55phrase4567890", "ter2/Pa55phrase4567890", "***"); /* and not its last word alone */
+  check("hunter2-Pa55phrase", "dGVyMi1QYTU1cGhyYXNl, AB1bnRlcjItUGE1NXBocmFzZQ==!", "***, AB***!");
+  check("hunter2sekret", "inter2sekret", "inter2sekret");
+}
+
 /* Who repeats it wraps it at a width; and the lines' ends are cleaned or escaped before it gets here. */
 static void wrapped(void **state) {
   static const char key[] = "eyJhbGciOiJIUzI1.nr-9tRjF0vQ";
@@ -165,6 +180,7 @@ int main(void) {
       cmocka_unit_test(as_it_is),
       cmocka_unit_test(quoted),
       cmocka_unit_test(cut),
+      cmocka_unit_test(beheaded),
       cmocka_unit_test(wrapped),
       cmocka_unit_test(in_base64),
       cmocka_unit_test(credentials_in_other_forms),
