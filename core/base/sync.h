@@ -8,14 +8,14 @@
 #ifndef CORE_BASE_SYNC_H
 #define CORE_BASE_SYNC_H
 
-#include <pthread.h>
 #include <stdbool.h>
 #include <stdint.h>
 
 #include "core/base/attr.h"
+#include "core/base/sync_os.h"
 
 struct mutex {
-  pthread_mutex_t os;
+  os_mutex os;
 };
 
 void mutex_init(struct mutex *mutex);
@@ -24,7 +24,7 @@ void mutex_lock(struct mutex *mutex);
 void mutex_unlock(struct mutex *mutex);
 
 struct cond {
-  pthread_cond_t os;
+  os_cond os;
 };
 
 void cond_init(struct cond *cond);
@@ -40,7 +40,7 @@ typedef void thread_fn(void *arg);
 
 /* The owner's memory, for as long as the thread runs. */
 struct thread {
-  pthread_t os;
+  os_thread os;
   const char *name;
   thread_fn *run;
   thread_fn *ended; /* NULL, or set before the start: called in the thread with arg when it is over, also where a plugin

@@ -1,0 +1,356 @@
+/* SPDX-License-Identifier: MIT */
+#include "broker.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "core/base/clock.h"
+#include "memory.h"
+
+static struct broker *broker;
+
+const char *const broker_event_names[BROKER_EVENTS] = {
+    [BROKER_ARRIVED] = "arrived",
+    [BROKER_REJECTED] = "rejected",
+    [BROKER_RETRY] = "failed",
+    [BROKER_UNAVAILABLE] = "unavailable",
+    [BROKER_UNKNOWN_THERE] = "unknown, arrived",
+    [BROKER_UNKNOWN_LOST] = "unknown, lost",
+    [BROKER_HANG] = "hung call",
+    [BROKER_FULL] = "full",
+    [BROKER_TWICE] = "completed twice",
+    [BROKER_ANSWERS] = "answers",
+    [BROKER_DIED_ON_THE_WAY] = "died on the way",
+};
+
+void broker_begin(struct broker *fresh, uint64_t seed) {
+  broker = fresh;
+  broker->chance = chance_of(seed, 10);
+}
+
+/* --- the world's side --- */
+
+static void answer(const struct message *message, const char *status, const char *more) {
+  if (broker->record_count == BROKER_RECORDS)
+    world_fail("more than %d result records", BROKER_RECORDS);
+  int64_t at = world_now_us() + chance_log_between(&broker->chance, broker->answer_low_us, broker->answer_high_us);
+  size_t place = broker->record_count++;
+  for (; place > 0 && broker->records[place - 1].at_us > at; place--)
+    broker->records[place] = broker->records[place - 1];
+  broker->records[place].at_us = at;
+  (void)snprintf(broker->records[place].text, BROKER_RECORD_MAX,
+                 "{\"id\": \"%s\", \"attempt\": %u, \"status\": \"%s\"%s}", message->message_id, message->attempt,
+                 status, more);
+  broker->counts[BROKER_ANSWERS]++;
+}
+
+static void consume(const struct message *message) {
+  const struct broker_faults *faults = &broker->faults;
+  struct chance *chance = &broker->chance;
+  if (!broker->answers_for || strncmp(message->route, broker->answers_for, strlen(broker->answers_for)) != 0)
+    return;
+  if (chance_ppm(chance, faults->no_answer))
+    return;
+  if (chance_ppm(chance, faults->answer_progress))
+    answer(message, "progress", ", \"progress\": 0.5, \"checkpoint\": \"half\", \"extend_ms\": 1000");
+  if (chance_ppm(chance, faults->answer_retry)) {
+    answer(message, "retry", ", \"retry_in_ms\": 50");
+  } else if (chance_ppm(chance, faults->answer_fail)) {
+    answer(message, "fail", ", \"error\": {\"class\": \"No\", \"message\": \"never\"}");
+  } else if (chance_ppm(chance, faults->answer_broken)) {
+    answer(message, "what", "");
+  } else {
+    answer(message, "done", "");
+    if (chance_ppm(chance, faults->answer_twice))
+      answer(message, "done", "");
+  }
+}
+
+static int64_t next_arrival(void) {
+  int64_t next = INT64_MAX;
+  for (size_t i = 0; i < broker->message_count; i++)
+    if (!broker->messages[i].arrived && !broker->messages[i].lost)
+      next = earlier(next, broker->messages[i].arrives_us);
+  return next;
+}
+
+static bool something_arrives(void *arg) {
+  (void)arg;
+  return next_arrival() <= world_now_us();
+}
+
+void broker_run(void *arg) {
+  (void)arg;
+  for (;;) {
+    (void)world_wait(something_arrives, NULL, next_arrival());
+    for (size_t i = 0; i < broker->message_count; i++) {
+      struct message *message = &broker->messages[i];
+      if (message->arrived || message->lost || message->arrives_us > world_now_us())
+        continue;
+      message->arrived = true;
+      broker->counts[BROKER_ARRIVED]++;
+      world_trace("arrived %s attempt=%u payload=%s", message->message_id, message->attempt, message->payload);
+      consume(message);
+    }
+  }
+}
+
+void broker_machine_gone(struct broker *of, const struct machine *machine) {
+  for (size_t i = 0; i < of->message_count; i++) {
+    struct message *message = &of->messages[i];
+    if (message->machine == machine->number && !message->arrived && chance_ppm(&of->chance, 500000)) {
+      message->lost = true;
+      of->counts[BROKER_DIED_ON_THE_WAY]++;
+    }
+  }
+  if (of->reader == machine->number)
+    of->reader = 0;
+}
+
+/* --- the plugin --- */
+
+struct instance {
+  const struct duebox_host *host;
+  uint64_t number;
+  enum duebox_role role;
+  bool woken, closed, full;
+  size_t position; /* of a source: the next record that it offers */
+};
+
+static bool create(void *inst, const struct duebox_instance_config *config, const struct duebox_host *host,
+                   struct duebox_error *err) {
+  struct instance *self = inst;
+  world_point(POINT_PLUGIN, 0);
+  self->host = host;
+  self->number = ++broker->instances;
+  self->role = config->role;
+  return true;
+}
+
+static bool start(void *inst, struct duebox_error *err) {
+  struct instance *self = inst;
+  self->host->health(self->host->ctx, true, "connected");
+  return true;
+}
+
+static void maybe_hang(void) {
+  if (!chance_ppm(&broker->chance, broker->faults.hang))
+    return;
+  broker->counts[BROKER_HANG]++;
+  world_trace("a call of the plugin hangs");
+  for (;;)
+    world_sleep(INT64_C(1) << 50);
+}
+
+static void draw(struct message *message) {
+  const struct broker_faults *faults = &broker->faults;
+  struct chance *chance = &broker->chance;
+  int64_t now = world_now_us();
+  message->arrives_us = now + chance_log_between(chance, broker->low_us, broker->high_us);
+  message->confirms_us =
+      later(message->arrives_us, broker->frozen_until_us) + chance_log_between(chance, broker->low_us, broker->high_us);
+  message->slow = message->confirms_us > now + 1000 * 1000;
+  message->outcome = DUEBOX_DELIVERED;
+  if (broker->down_until_us > now || chance_ppm(chance, faults->unavailable)) {
+    message->outcome = DUEBOX_UNAVAILABLE;
+    broker->counts[BROKER_UNAVAILABLE]++;
+  } else if (chance_ppm(chance, faults->rejected)) {
+    message->outcome = DUEBOX_REJECTED;
+    broker->counts[BROKER_REJECTED]++;
+  } else if (chance_ppm(chance, faults->retry)) {
+    message->outcome = DUEBOX_RETRY;
+    broker->counts[BROKER_RETRY]++;
+  } else if (chance_ppm(chance, faults->unknown)) {
+    message->outcome = DUEBOX_UNKNOWN;
+    bool there = chance_ppm(chance, 500000);
+    broker->counts[there ? BROKER_UNKNOWN_THERE : BROKER_UNKNOWN_LOST]++;
+    message->lost = !there;
+    return;
+  }
+  message->lost = message->outcome != DUEBOX_DELIVERED;
+}
+
+static size_t submit(void *inst, const struct duebox_task *const *tasks, size_t n) {
+  struct instance *self = inst;
+  unsigned before = memory_belongs_to(0);
+  size_t take = n;
+  maybe_hang();
+  if (chance_ppm(&broker->chance, broker->faults.full)) {
+    take = chance_below(&broker->chance, n + 1);
+    broker->counts[BROKER_FULL]++;
+  }
+  for (size_t i = 0; i < take; i++) {
+    const struct duebox_task *task = tasks[i];
+    if (broker->message_count == BROKER_MESSAGES)
+      world_fail("more than %d messages", BROKER_MESSAGES);
+    struct message *message = &broker->messages[broker->message_count++];
+    *message = (struct message){.attempt = task->attempt,
+                                .revision = task->revision,
+                                .machine = world_machine()->number,
+                                .instance = self->number,
+                                .token = task->token,
+                                .submitted_us = world_now_us(),
+                                .clock_us = broker->clock(broker->database)};
+    (void)snprintf(message->message_id, sizeof message->message_id, "%s", task->message_id);
+    (void)snprintf(message->route, sizeof message->route, "%s", task->route);
+    (void)snprintf(message->payload, sizeof message->payload, "%.*s", (int)task->payload.len, task->payload.data);
+    draw(message);
+    world_trace("submit %s attempt=%u outcome=%d%s", message->message_id, message->attempt, (int)message->outcome,
+                message->lost ? " lost" : "");
+  }
+  (void)memory_belongs_to(before);
+  world_point(POINT_PLUGIN, take);
+  return take;
+}
+
+static bool is_due(const struct instance *self, const struct message *message) {
+  return message->instance == self->number && !message->reported && message->confirms_us <= world_now_us();
+}
+
+static bool may_read(const struct instance *self) {
+  return self->role == DUEBOX_ROLE_SOURCE && !self->closed && !self->full && broker->reader_instance == self->number &&
+         self->position < broker->record_count && broker->records[self->position].at_us <= world_now_us();
+}
+
+static bool something_to_do(void *arg) {
+  struct instance *self = arg;
+  if (self->woken || may_read(self))
+    return true;
+  if (self->role == DUEBOX_ROLE_SOURCE)
+    return !self->closed && broker->reader == 0;
+  for (size_t i = 0; i < broker->message_count; i++)
+    if (is_due(self, &broker->messages[i]))
+      return true;
+  return false;
+}
+
+static int64_t next_due(const struct instance *self) {
+  int64_t next = INT64_MAX;
+  for (size_t i = 0; i < broker->message_count; i++)
+    if (broker->messages[i].instance == self->number && !broker->messages[i].reported)
+      next = earlier(next, broker->messages[i].confirms_us);
+  if (broker->reader_instance == self->number && self->position < broker->record_count)
+    next = earlier(next, broker->records[self->position].at_us);
+  return next;
+}
+
+static void complete(struct instance *self, struct message *message, enum duebox_outcome_class cls) {
+  message->reported = true;
+  bool twice = chance_ppm(&broker->chance, broker->faults.twice);
+  for (int i = 0; i <= twice; i++)
+    self->host->complete(self->host->ctx, message->token,
+                         &DUEBOX_OUTCOME(.cls = cls, .scope = DUEBOX_SCOPE_ROUTE,
+                                         .error_class = cls == DUEBOX_DELIVERED ? NULL : "sim.outcome"));
+  broker->counts[BROKER_TWICE] += twice;
+}
+
+static void read_records(struct instance *self) {
+  if (broker->reader == 0 && !self->closed) { /* the group gives the topic to whoever asks first */
+    broker->reader = world_machine()->number;
+    broker->reader_instance = self->number;
+    self->position = broker->committed;
+    self->full = false;
+    for (size_t i = broker->committed; i < broker->record_count; i++)
+      broker->records[i].acked = false;
+  }
+  while (may_read(self)) {
+    char text[BROKER_RECORD_MAX], origin[32];
+    size_t at = self->position;
+    (void)snprintf(text, sizeof text, "%s", broker->records[at].text);
+    (void)snprintf(origin, sizeof origin, "results[0]@%zu", at);
+    self->position = at + 1;
+    if (!self->host->result(self->host->ctx,
+                            &(struct duebox_record){.struct_size = sizeof(struct duebox_record),
+                                                    .body = {text, strlen(text)},
+                                                    .full_len = strlen(text),
+                                                    .origin = origin},
+                            at)) {
+      self->position = at;
+      self->full = true;
+    }
+  }
+}
+
+static void poll(void *inst, int timeout_ms) {
+  struct instance *self = inst;
+  maybe_hang();
+  int64_t until = world_now_us() + (int64_t)timeout_ms * 1000;
+  while (!something_to_do(self) && world_now_us() < until)
+    (void)world_wait(something_to_do, self, earlier(until, next_due(self)));
+  self->woken = false;
+  if (self->role == DUEBOX_ROLE_SOURCE)
+    read_records(self);
+  for (size_t i = 0; i < broker->message_count; i++)
+    if (is_due(self, &broker->messages[i]))
+      complete(self, &broker->messages[i], broker->messages[i].outcome);
+  world_point(POINT_PLUGIN, 0);
+}
+
+static void wakeup(void *inst) {
+  ((struct instance *)inst)->woken = true;
+  world_point(POINT_PLUGIN, 0);
+}
+
+static void leave_topic(struct instance *self) {
+  self->closed = true;
+  if (broker->reader_instance == self->number)
+    broker->reader = 0;
+}
+
+static void close_instance(void *inst) { leave_topic(inst); }
+
+static void stop(void *inst, int deadline_ms) {
+  struct instance *self = inst;
+  int64_t until = world_now_us() + (int64_t)deadline_ms * 1000;
+  leave_topic(self);
+  for (size_t i = 0; i < broker->message_count; i++) {
+    struct message *message = &broker->messages[i];
+    if (message->instance != self->number || message->reported)
+      continue;
+    if (message->confirms_us <= until && message->confirms_us > world_now_us())
+      world_sleep(message->confirms_us - world_now_us());
+    complete(self, message, message->confirms_us <= world_now_us() ? message->outcome : DUEBOX_UNKNOWN);
+  }
+}
+
+static void destroy(void *inst) { (void)inst; }
+
+static void ack(void *inst, uint64_t cookie, bool committed) {
+  struct instance *self = inst;
+  if (committed && broker->reader_instance == self->number)
+    broker->records[cookie].acked = true;
+  while (broker->committed < broker->record_count && broker->records[broker->committed].acked)
+    broker->committed++;
+  world_point(POINT_PLUGIN, cookie);
+}
+
+static void resume(void *inst) { ((struct instance *)inst)->full = false; }
+
+static const struct duebox_option no_options[] = {{.name = NULL}};
+static const struct duebox_option source_options[] = {
+    {"topic", DUEBOX_OPT_STRING, NULL, 0, 0, 0, offsetof(struct broker_source, topic), NULL, "where consumers answer"},
+    {.name = NULL}};
+static const struct duebox_sink_ops sink = {.struct_size = sizeof sink, .submit = submit};
+static const struct duebox_source_ops source = {.struct_size = sizeof source, .ack = ack, .resume = resume};
+
+const struct duebox_plugin broker_plugin = {
+    DUEBOX_PLUGIN_PREFIX,
+    .capabilities = DUEBOX_CAP_SINK | DUEBOX_CAP_SOURCE,
+    .name = "sim",
+    .version = "1",
+    .summary = "the broker of the simulation",
+    .options = no_options,
+    .route_options = no_options,
+    .source_options = source_options,
+    .source_size = sizeof(struct broker_source),
+    .instance_size = sizeof(struct instance),
+    .create = create,
+    .start = start,
+    .poll = poll,
+    .wakeup = wakeup,
+    .close = close_instance,
+    .stop = stop,
+    .destroy = destroy,
+    .sink = &sink,
+    .source = &source,
+};

@@ -1,0 +1,100 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * tests/sim/broker.h - where tasks go in the simulation, and where their answers come from.
+ *
+ * One broker for all daemons. A message that was submitted arrives a little later and is confirmed a little later
+ * still; what a fault does to it is drawn when it is submitted. Every copy that arrives stays in the list for the
+ * checker. On routes with a result a consumer answers by the result topic, which one source reads at a time, from the
+ * last position that was acknowledged.
+ */
+#ifndef TESTS_SIM_BROKER_H
+#define TESTS_SIM_BROKER_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <duebox/plugin.h>
+
+#include "chance.h"
+#include "world.h"
+
+enum { BROKER_MESSAGES = 8192, BROKER_RECORDS = 8192, BROKER_RECORD_MAX = 256 };
+
+/* How often what goes wrong, per million messages or calls; 0 = never. */
+struct broker_faults {
+  uint32_t rejected, retry, unavailable, unknown; /* outcomes; of UNKNOWN every other one has arrived */
+  uint32_t hang;                                  /* a call of the plugin never returns */
+  uint32_t full;                                  /* submit() takes fewer than it is given */
+  uint32_t twice;                                 /* a task is completed twice */
+  uint32_t no_answer, answer_twice, answer_retry, answer_fail, answer_progress, answer_broken;
+};
+
+struct message {
+  char message_id[65], route[65];
+  uint32_t attempt, revision;
+  char payload[32]; /* its beginning */
+  unsigned machine;
+  uint64_t instance, token;
+  int64_t submitted_us, arrives_us, confirms_us; /* INT64_MAX = never */
+  enum duebox_outcome_class outcome;
+  int64_t clock_us;             /* the database's, when it was submitted */
+  bool arrived, reported, lost; /* lost: its sender died before it left */
+  bool slow;                    /* not confirmed within a time-out of any length */
+};
+
+struct broker {
+  int64_t (*clock)(const void *database); /* the database's clock */
+  const void *database;
+  struct chance chance;
+  struct broker_faults faults;
+  int64_t low_us, high_us; /* how long a message is on its way */
+  int64_t answer_low_us, answer_high_us;
+  int64_t down_until_us;   /* takes nothing */
+  int64_t frozen_until_us; /* takes everything and confirms nothing */
+  const char *answers_for; /* a prefix of the routes whose consumer answers */
+  struct message messages[BROKER_MESSAGES];
+  size_t message_count;
+  struct {
+    char text[BROKER_RECORD_MAX];
+    int64_t at_us;
+    bool acked;              /* by its present reader */
+  } records[BROKER_RECORDS]; /* the result topic, in order of time */
+  size_t record_count, committed;
+  unsigned reader; /* machine whose source reads it; 0 = nobody */
+  uint64_t reader_instance;
+  uint64_t instances;  /* made so far */
+  uint64_t counts[16]; /* what happened, by enum broker_event */
+};
+
+enum broker_event {
+  BROKER_ARRIVED,
+  BROKER_REJECTED,
+  BROKER_RETRY,
+  BROKER_UNAVAILABLE,
+  BROKER_UNKNOWN_THERE,
+  BROKER_UNKNOWN_LOST,
+  BROKER_HANG,
+  BROKER_FULL,
+  BROKER_TWICE,
+  BROKER_ANSWERS,
+  BROKER_DIED_ON_THE_WAY,
+  BROKER_EVENTS
+};
+extern const char *const broker_event_names[BROKER_EVENTS];
+
+/* The broker that instances of the plugin talk to from now on. */
+void broker_begin(struct broker *broker, uint64_t seed);
+/* A world's strand: lets messages arrive, and consumers answer. */
+void broker_run(void *broker);
+/* A machine is gone: what it had not sent yet may be lost. */
+void broker_machine_gone(struct broker *broker, const struct machine *machine);
+
+/* The options of an entry of results. */
+struct broker_source {
+  const char *topic;
+};
+/* Sink and source; instances and routes have no options. */
+extern const struct duebox_plugin broker_plugin;
+
+#endif

@@ -1,0 +1,180 @@
+/* SPDX-License-Identifier: MIT */
+#include "checker.h"
+
+#include <inttypes.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static char verdict[512];
+
+static const char *broken(const char *promise, const char *fmt, ...) PRINTF(2, 3);
+static const char *broken(const char *promise, const char *fmt, ...) {
+  va_list args;
+  int used = snprintf(verdict, sizeof verdict, "%s: ", promise);
+  va_start(args, fmt);
+  (void)vsnprintf(verdict + used, sizeof verdict - (size_t)used, fmt, args);
+  va_end(args);
+  return verdict;
+}
+
+/* What the journal says of one task. */
+struct history {
+  const struct journal_entry *inserted, *last;
+  const struct journal_entry *ended; /* by duebox, and not taken back since */
+  bool gone;                         /* deleted by somebody, or lost by the database itself */
+};
+
+static struct history history_of(const struct table *db, const char *message_id) {
+  struct history history = {0};
+  for (size_t i = 0; i < db->journal_count; i++) {
+    const struct journal_entry *entry = &db->journal[i];
+    if (entry->kind == JOURNAL_SERVER || strcmp(entry->message_id, message_id) != 0)
+      continue;
+    history.last = entry;
+    switch (entry->kind) {
+    case JOURNAL_INSERTED:
+      history.inserted = entry;
+      break;
+    case JOURNAL_ENDED:
+      history.ended = entry;
+      break;
+    case JOURNAL_DELETED:
+    case JOURNAL_LOST:
+      history.gone = true;
+      break;
+    case JOURNAL_BACK:
+      history.ended = NULL;
+      history.gone = false;
+      break;
+    case JOURNAL_CHANGED:
+    case JOURNAL_SERVER:
+      break;
+    }
+  }
+  return history;
+}
+
+/* The earliest that any version of the row that was committed by then was due; INT64_MAX = there was none. */
+static int64_t earliest_due(const struct table *db, const struct message *message) {
+  int64_t due = INT64_MAX;
+  for (size_t i = 0; i < db->journal_count; i++) {
+    const struct journal_entry *entry = &db->journal[i];
+    if (entry->kind != JOURNAL_SERVER && strcmp(entry->message_id, message->message_id) == 0 &&
+        entry->at_us <= message->submitted_us && entry->due_us < due)
+      due = entry->due_us;
+  }
+  return due;
+}
+
+/* --- each message --- */
+
+static const char *judge_message(const struct table *db, const struct message *message) {
+  int64_t due = earliest_due(db, message);
+  if (due == INT64_MAX)
+    return broken("P2", "%s was handed over at %.6f and was never committed before", message->message_id,
+                  (double)message->submitted_us / 1e6);
+  if (message->clock_us < due)
+    return broken("P3", "%s attempt %u was handed over %" PRId64 " us before it was due", message->message_id,
+                  message->attempt, due - message->clock_us);
+  return NULL;
+}
+
+/* --- each task --- */
+
+static unsigned copies_of(const struct broker *broker, const char *message_id, unsigned *excuses) {
+  unsigned copies = 0;
+  *excuses = 0;
+  for (size_t i = 0; i < broker->message_count; i++) {
+    const struct message *message = &broker->messages[i];
+    if (strcmp(message->message_id, message_id) != 0)
+      continue;
+    copies += message->arrived;
+    *excuses += message->outcome == DUEBOX_UNKNOWN || message->slow;
+  }
+  return copies;
+}
+
+static unsigned answers_of(const struct broker *broker, const char *message_id, const char *status, int64_t until_us) {
+  char id[80], said[32];
+  unsigned answers = 0;
+  (void)snprintf(id, sizeof id, "\"%s\"", message_id);
+  (void)snprintf(said, sizeof said, "\"status\": \"%s\"", status);
+  for (size_t i = 0; i < broker->record_count; i++)
+    answers += broker->records[i].at_us <= until_us && strstr(broker->records[i].text, id) &&
+               strstr(broker->records[i].text, said);
+  return answers;
+}
+
+static const char *judge_task(const struct table *db, const struct broker *broker, const struct run_facts *facts,
+                              const struct journal_entry *inserted) {
+  struct history history = history_of(db, inserted->message_id);
+  unsigned excuses, copies = copies_of(broker, inserted->message_id, &excuses);
+  if (!history.ended && !history.gone)
+    return broken("P1", "%s is still %s at the end of the run, attempt %u", inserted->message_id,
+                  task_state_text(history.last->to), history.last->attempt);
+  bool answers = broker->answers_for && strncmp(inserted->route, broker->answers_for, strlen(broker->answers_for)) == 0;
+  if (history.ended && history.ended->to == TASK_DONE) {
+    if (copies == 0)
+      return broken("P1", "%s is done and never arrived", inserted->message_id);
+    if (answers && answers_of(broker, inserted->message_id, "done", history.ended->at_us) == 0)
+      return broken("P1", "%s is done and its consumer has not said so", inserted->message_id);
+  }
+  if (history.ended && history.ended->to == TASK_DEAD && facts->clean)
+    return broken("P1", "%s is dead in a run without a fault", inserted->message_id);
+  if (facts->clean && copies != 1)
+    return broken("P4", "%s arrived %u times in a run without a fault", inserted->message_id, copies);
+  /* A task that is to be tried again by its consumer's or destination's own word is not in flight twice. */
+  unsigned again = answers_of(broker, inserted->message_id, "retry", INT64_MAX) + history.last->failures;
+  if (copies > 1 + facts->faults + excuses + again)
+    return broken("P4", "%s arrived %u times with %u faults, %u unknown outcomes and %u retries", inserted->message_id,
+                  copies, facts->faults, excuses, again);
+  return NULL;
+}
+
+/* --- order keys --- */
+
+/* B must not leave before the broker has A, or A is over. */
+static const char *judge_pair(const struct table *db, const struct broker *broker, const struct journal_entry *a,
+                              const struct journal_entry *b) {
+  struct history first = history_of(db, a->message_id);
+  int64_t over = first.ended ? first.ended->at_us : first.gone ? first.last->at_us : INT64_MAX;
+  for (size_t i = 0; i < broker->message_count; i++) {
+    const struct message *message = &broker->messages[i];
+    if (strcmp(message->message_id, a->message_id) == 0 && message->outcome == DUEBOX_DELIVERED &&
+        message->confirms_us < over)
+      over = message->confirms_us;
+  }
+  for (size_t i = 0; i < broker->message_count; i++) {
+    const struct message *message = &broker->messages[i];
+    if (strcmp(message->message_id, b->message_id) == 0 && message->submitted_us < over)
+      return broken("order", "%s was handed over at %.6f, before %s, which came first, was over at %.6f", b->message_id,
+                    (double)message->submitted_us / 1e6, a->message_id, (double)over / 1e6);
+  }
+  return NULL;
+}
+
+/* The order key of a task stands behind the dot in its message id. */
+static bool goes_before(const struct journal_entry *a, const struct journal_entry *b) {
+  const char *one = strchr(a->message_id, '.'), *other = strchr(b->message_id, '.');
+  if (!one || !other || strcmp(one, other) != 0 || strcmp(a->route, b->route) != 0)
+    return false;
+  return a->at_us < b->at_us && (a->due_us < b->due_us || (a->due_us == b->due_us && a->id < b->id));
+}
+
+const char *checker_judge(const struct table *db, const struct broker *broker, const struct run_facts *facts) {
+  const char *wrong = NULL;
+  for (size_t i = 0; i < broker->message_count && !wrong; i++)
+    wrong = judge_message(db, &broker->messages[i]);
+  for (size_t i = 0; i < db->journal_count && !wrong; i++)
+    if (db->journal[i].kind == JOURNAL_INSERTED)
+      wrong = judge_task(db, broker, facts, &db->journal[i]);
+  for (size_t i = 0; i < db->journal_count && !wrong && facts->ordered; i++)
+    for (size_t j = i + 1; j < db->journal_count && !wrong; j++)
+      if (db->journal[i].kind == JOURNAL_INSERTED && db->journal[j].kind == JOURNAL_INSERTED) {
+        if (goes_before(&db->journal[i], &db->journal[j]))
+          wrong = judge_pair(db, broker, &db->journal[i], &db->journal[j]);
+      }
+  return wrong;
+}

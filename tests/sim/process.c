@@ -1,0 +1,144 @@
+/* SPDX-License-Identifier: MIT */
+#include "process.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "broker.h"
+#include "core/base/arena.h"
+#include "core/engine.h"
+#include "store_double.h"
+
+static void add_routes(struct arena *arena, const struct profile *profile, struct config *config) {
+  config->routes = arena_array(arena, profile->route_count, sizeof *config->routes);
+  config->route_count = profile->route_count;
+  for (size_t i = 0; i < profile->route_count; i++) {
+    config->routes[i] = (struct route_config){
+        .name = profile->routes[i].name,
+        .plugin = config->plugins,
+        .options = "",
+        .claim = profile->routes[i].claim,
+        .result = profile->routes[i].result,
+        .order = profile->routes[i].order,
+        .timeout_ms = profile->routes[i].timeout_ms,
+        .retry = {.backoff_ms = profile->routes[i].backoff_ms,
+                  .multiplier = 2,
+                  .max_ms = profile->routes[i].backoff_max_ms,
+                  .jitter = 0.2,
+                  .max_attempts = profile->routes[i].max_attempts},
+        .give_up_ms = profile->routes[i].give_up_ms,
+        .concurrency = profile->routes[i].concurrency,
+        .inflight_bytes = profile->inflight_bytes,
+        .history_ms = profile->routes[i].history_ms,
+        .every_attempt = profile->routes[i].every_attempt,
+        .max_checkpoint = 4096,
+        .breaker = profile->routes[i].breaker,
+    };
+    if (profile->routes[i].result == RESULT_EXPECTED) {
+      config->routes[i].reply_to = "results";
+      config->routes[i].answer_to = config_answer_to(config, "bus#1");
+    }
+    config->plugins->max_inflight += (uint32_t)profile->routes[i].concurrency;
+  }
+  config->plugins->capacity = config->plugins->max_inflight;
+}
+
+static const struct broker_source results = {.topic = "results"};
+
+static struct config *make_config(const struct process *process) {
+  const struct profile *profile = process->profile;
+  struct arena *arena = arena_new();
+  struct config *config = arena_alloc(arena, sizeof *config);
+  config->arena = arena;
+  config->path = "sim";
+  config->database = (struct database_config){.name = "sim",
+                                              .table = "outbox",
+                                              .outbox = "sim.outbox",
+                                              .user = "sim",
+                                              .password = "",
+                                              .host = "sim",
+                                              .wake = WAKE_POLL};
+  config->plugins = arena_array(arena, 1, sizeof *config->plugins);
+  config->plugin_count = 1;
+  config->plugins[0] = (struct plugin_config){.name = "bus", .module = &broker_plugin, .options = ""};
+  if (profile->source) {
+    config->sources = arena_array(arena, 1, sizeof *config->sources);
+    config->source_count = 1;
+    config->sources[0] = (struct source_config){.name = "bus#1", .plugin = config->plugins, .options = &results};
+  }
+  add_routes(arena, profile, config);
+  config->engine = (struct engine_config){
+      .instance = process->host,
+      .lease_ms = profile->lease_ms,
+      .poll_min_ms = profile->poll_min_ms,
+      .poll_max_ms = profile->poll_max_ms,
+      .batch = profile->batch,
+      .max_payload = 1 << 20,
+      .max_record = 1 << 18,
+      .max_checkpoint = 4096,
+      .settle_rows = profile->settle_rows,
+      .settle_delay_ms = profile->settle_delay_ms,
+      .hang_ms = profile->hang_ms,
+      .drain_timeout_ms = profile->drain_timeout_ms,
+      .dead_retention_ms = INT64_C(30) * 86400 * 1000,
+      .attempts_retention_ms = INT64_C(7) * 86400 * 1000,
+      .max_recoveries = profile->max_recoveries,
+  };
+  return config;
+}
+
+static bool asked(void *arg) { return ((struct process *)arg)->wish != PROCESS_GO_ON; }
+
+static void serve(struct process *process, struct engine *engine) {
+  struct err err = {0};
+  for (;;) {
+    /* Once a second, as core/daemon.c does: an engine that has failed ends the process. */
+    (void)world_wait(asked, process, world_now_us() + 1000 * 1000);
+    enum process_wish wish = process->wish;
+    process->wish = PROCESS_GO_ON;
+    if (wish == PROCESS_END || engine_failed(engine))
+      return;
+    if (wish == PROCESS_RELOAD) {
+      struct config *next = make_config(process);
+      if (!engine_reload(engine, next, &err))
+        world_fail("a reload was refused: %s", err.text);
+      process->reloads++;
+    }
+  }
+}
+
+/* As core/daemon.c does it. */
+static void run(void *arg) {
+  struct process *process = arg;
+  struct engine *engine;
+  struct err err = {0};
+  world_trace("process starts");
+  struct store *store = store_double_new(process->db, &process->machine);
+  if (!engine_start(store, make_config(process), &engine, &err))
+    world_fail("a daemon cannot start: %s", err.text);
+  if (!engine_join(engine, &err))
+    world_fail("a daemon cannot join: %s", err.text);
+  serve(process, engine);
+  if (process->drain)
+    engine_drain(engine, process->profile->drain_timeout_ms);
+  engine_stop(engine);
+  engine_free(&engine);
+  store_double_free(&store);
+  process->running = false;
+  world_trace("process ends");
+}
+
+void process_start(struct process *process) {
+  process->machine.dead = false;
+  process->wish = PROCESS_GO_ON;
+  process->running = true;
+  process->starts++;
+  world_spawn(&process->machine, "main", run, process);
+}
+
+void process_kill(struct process *process) {
+  world_kill(&process->machine);
+  process->running = false;
+}
+
+void process_ask(struct process *process, enum process_wish wish) { process->wish = wish; }

@@ -1,0 +1,56 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * tests/sim/process.h - one `duebox run` in the simulation: the engine with its configuration, started, reloaded,
+ * drained, killed and started again on its machine.
+ */
+#ifndef TESTS_SIM_PROCESS_H
+#define TESTS_SIM_PROCESS_H
+
+#include <stdbool.h>
+
+#include "core/config.h"
+#include "table.h"
+#include "world.h"
+
+enum { PROFILE_ROUTES = 6 };
+
+/* What all daemons are configured with; the engine gets a copy of its own at each start and reload. */
+struct profile {
+  struct {
+    const char *name;
+    enum claim_mode claim;
+    enum result_mode result;
+    enum order_mode order;
+    int64_t timeout_ms, give_up_ms, concurrency, history_ms;
+    uint32_t max_attempts;
+    int64_t backoff_ms, backoff_max_ms;
+    int64_t breaker;
+    bool every_attempt;
+  } routes[PROFILE_ROUTES];
+  size_t route_count;
+  bool source; /* the topic of results is read */
+  int64_t lease_ms, poll_min_ms, poll_max_ms, batch, settle_rows, settle_delay_ms, hang_ms, drain_timeout_ms;
+  int64_t max_recoveries, inflight_bytes;
+};
+
+enum process_wish { PROCESS_GO_ON, PROCESS_RELOAD, PROCESS_END };
+
+struct process {
+  struct machine machine;
+  const struct profile *profile;
+  struct table *db;
+  char host[16];
+  enum process_wish wish;
+  bool drain; /* PROCESS_END: what is in flight may end */
+  bool running;
+  unsigned starts, reloads;
+};
+
+/* Starts the main thread of the process; profile and database outlive it. */
+void process_start(struct process *process);
+/* Ends it at once, as kill -9 would. */
+void process_kill(struct process *process);
+/* Asks for a reload or an end; process->running says when it is over. */
+void process_ask(struct process *process, enum process_wish wish);
+
+#endif

@@ -1,0 +1,232 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Recorded claims: outbox/claim.c. The rows are locked in one round trip; the fence, the claims, the COMMIT and the
+ * reading of what was claimed are another.
+ */
+#include <stdlib.h>
+
+#include "store_double_ops.h"
+#include "store_double_rows.h"
+
+#define WHAT "claiming"
+
+struct claim_unit {
+  const struct store_claim *claim;
+  struct shard_lease leases[STORE_SHARDS_MAX]; /* those of the claim whose shards nobody holds */
+  size_t lease_count;
+  uint64_t *locked; /* ids */
+  size_t locked_count;
+  struct task_batch **batch;
+  uint64_t *lost;
+  bool stuck; /* nothing was claimed */
+};
+
+static const struct shard_lease *lease_of(const struct shard_lease *leases, size_t count, uint8_t shard) {
+  for (size_t i = 0; i < count; i++)
+    if (leases[i].shard == shard)
+      return &leases[i];
+  return NULL;
+}
+
+static bool may_be_claimed(const struct table *db, const struct claim_unit *u, size_t at, const struct row *row) {
+  const struct store_claim *claim = u->claim;
+  const struct blob *host = row->text[ROW_TARGET_HOST];
+  return blob_is(row->text[ROW_MESSAGE_ID], claim->message_ids[at], strlen(claim->message_ids[at])) &&
+         row->state == TASK_SCHEDULED && blob_is(row->text[ROW_ROUTE], claim->route, strlen(claim->route)) &&
+         lease_of(u->leases, u->lease_count, row->shard) && !row_moves(row) &&
+         (host->len == 0 || (claim->host && blob_is(host, claim->host, strlen(claim->host)))) &&
+         row_next_us(row) <= table_clock(db) + claim->ahead_us;
+}
+
+/* Locks those rows that can be claimed and that nobody else holds; no other lock. */
+static bool lock_rows(struct store_session *ss, struct claim_unit *u, struct err *err) {
+  const struct store_claim *claim = u->claim;
+  u->locked_count = 0;
+  if (!double_begin(ss, SCRIPT_READS, 2, err))
+    return false;
+  struct tx *tx = double_tx(ss);
+  for (size_t i = 0; i < claim->count; i++) {
+    const struct row *row = table_row(ss->db, claim->ids[i]);
+    if (row && !holds_id(u->locked, u->locked_count, row->id) && may_be_claimed(ss->db, u, i, row) &&
+        table_lock(ss->db, tx, LOCK_ROW, row->id, false))
+      u->locked[u->locked_count++] = row->id;
+  }
+  return double_end(ss, err);
+}
+
+static struct row *claimed_image(struct store_session *ss, const struct claim_unit *u, const struct row *row) {
+  const struct store_claim *claim = u->claim;
+  struct row *image = record_copy(&ss->db->data.rows, row);
+  bool same = row->attempt == 0 || row_untouched(row);
+  image->changed_us = same ? row->created_us : row->created_us - 1;
+  image->has_digest = false;
+  image->state = TASK_CLAIMED;
+  image->attempt++;
+  blob_put(&image->text[ROW_CLAIMED_BY], claim->instance);
+  image->has_epoch = true;
+  image->claim_epoch = lease_of(u->leases, u->lease_count, row->shard)->epoch;
+  image->lease_until_us =
+      table_clock(ss->db) + ((row->timeout_ms ? (int64_t)row->timeout_ms : claim->timeout_ms) + claim->lease_ms) * 1000;
+  return image;
+}
+
+/* All of the claim's rows that are claimed by us. */
+static struct task_batch *read_claims(struct store_session *ss, const struct store_claim *claim) {
+  struct chosen rows = {0};
+  for (size_t i = 0; i < ss->db->data.rows.count; i++) {
+    const struct row *row = ss->db->data.rows.at[i];
+    if (holds_id(claim->ids, claim->count, row->id) && row->state == TASK_CLAIMED &&
+        lease_of(claim->leases, claim->lease_count, row->shard) &&
+        blob_is(row->text[ROW_CLAIMED_BY], claim->instance, strlen(claim->instance)))
+      chosen_add(&rows, row);
+  }
+  struct task_batch *batch = double_batch(&rows, claim->limit);
+  chosen_free(&rows);
+  return batch;
+}
+
+static bool write_claims(struct store_session *ss, struct claim_unit *u, struct err *err) {
+  bool ours = false;
+  uint64_t lost = 0;
+  if (!double_begin(ss, SCRIPT_COMMITS, 3 + (u->locked_count > 0), err) ||
+      !double_fence(ss, u->leases, u->lease_count, &ours, err))
+    return false;
+  for (size_t i = 0; i < u->lease_count; i++)
+    lost |= double_holds(ss, &u->leases[i]) ? 0 : shard_bit(u->leases[i].shard);
+  for (size_t i = 0; i < u->locked_count && ours; i++) {
+    if (!double_lock(ss, LOCK_ENTRY, u->locked[i], false, false, err))
+      return false;
+    const struct row *row = table_row(ss->db, u->locked[i]);
+    if (row && row->state == TASK_SCHEDULED)
+      tx_put_row(double_tx(ss), claimed_image(ss, u, row), EVENT_CLAIM);
+  }
+  double_do_commit(ss);
+  struct task_batch *batch = read_claims(ss, u->claim);
+  if (double_end(ss, err)) {
+    *u->batch = batch;
+    *u->lost = lost;
+    return true;
+  }
+  if (batch)
+    batch->release(batch);
+  return false;
+}
+
+static bool claim_rows(struct store_session *ss, struct claim_unit *u, struct err *err) {
+  const struct store_claim *claim = u->claim;
+  bool locked[STORE_SHARDS_MAX];
+  if (!double_locked_shards(ss, double_skips(ss, false), claim->leases, claim->lease_count, locked, err))
+    return false;
+  u->lease_count = 0;
+  for (size_t i = 0; i < claim->lease_count; i++)
+    if (!locked[claim->leases[i].shard])
+      u->leases[u->lease_count++] = claim->leases[i];
+  u->stuck = u->lease_count == 0;
+  if (u->stuck)
+    return true;
+  if (!lock_rows(ss, u, err))
+    return false;
+  if (u->locked_count == 0 && !ss->unknown)
+    return double_rollback(ss, err);
+  return write_claims(ss, u, err);
+}
+
+static bool claim_unit(struct store_session *ss, void *arg, struct err *err) {
+  struct claim_unit *u = arg;
+  u->stuck = false;
+  if (claim_rows(ss, u, err))
+    return true;
+  u->stuck = err->code == DB_LOCK_WAIT;
+  if (u->stuck)
+    double_met_lock(ss);
+  return u->stuck && double_rollback(ss, err);
+}
+
+enum store_status double_claim(struct store_session *ss, const struct store_claim *claim, struct task_batch **batch,
+                               uint64_t *lost, struct err *err) {
+  *batch = NULL;
+  *lost = 0;
+  if (claim->count == 0)
+    return STORE_OK;
+  struct claim_unit unit = {
+      .claim = claim, .batch = batch, .lost = lost, .locked = calloc(claim->count, sizeof *unit.locked)};
+  if (!unit.locked)
+    world_fail("no memory for a claim");
+  enum store_status status = double_run(ss, WHAT " rows", claim_unit, &unit, err);
+  free(unit.locked);
+  bool failed = status != STORE_OK || unit.stuck;
+  return !failed ? STORE_OK : ss->unknown ? STORE_DOWN : unit.stuck ? STORE_BUSY : status;
+}
+
+/* --- claims that are there --- */
+
+struct found_claims_unit {
+  const char *instance; /* ours; NULL = those that are lost */
+  const struct shard_lease *leases;
+  size_t lease_count;
+  uint64_t after;
+  uint32_t limit;
+  struct task_batch **batch;
+};
+
+static bool claimer_lives(const struct table *db, const struct row *row) {
+  for (size_t i = 0; i < db->data.instances.count; i++) {
+    const struct instance_entry *it = db->data.instances.at[i];
+    if (blob_same(it->id, row->text[ROW_CLAIMED_BY]) && instance_lives(db, it))
+      return true;
+  }
+  return false;
+}
+
+static bool is_found(const struct table *db, const struct found_claims_unit *u, const struct row *row) {
+  const struct shard_lease *lease = lease_of(u->leases, u->lease_count, row->shard);
+  if (row->state != TASK_CLAIMED || !lease)
+    return false;
+  if (u->instance)
+    return blob_is(row->text[ROW_CLAIMED_BY], u->instance, strlen(u->instance)) && row->id > u->after;
+  if (row->shard == SHARD_BOUND)
+    return !claimer_lives(db, row);
+  return (row->has_epoch ? row->claim_epoch : 0) < lease->epoch;
+}
+
+static bool found_claims_unit(struct store_session *ss, void *arg, struct err *err) {
+  struct found_claims_unit *u = arg;
+  struct chosen rows = {0};
+  if (!double_begin(ss, SCRIPT_READS, 1, err))
+    return false;
+  for (size_t i = 0; i < ss->db->data.rows.count; i++)
+    if (is_found(ss->db, u, ss->db->data.rows.at[i]))
+      chosen_add(&rows, ss->db->data.rows.at[i]);
+  if (!u->instance)
+    chosen_sort(&rows);
+  if (rows.count > u->limit)
+    rows.count = u->limit;
+  struct task_batch *batch = double_batch(&rows, (struct store_limit){0});
+  chosen_free(&rows);
+  if (double_end(ss, err)) {
+    *u->batch = batch;
+    return true;
+  }
+  if (batch)
+    batch->release(batch);
+  return false;
+}
+
+enum store_status double_own_claims(struct store_session *ss, const char *instance, const struct shard_lease *leases,
+                                    size_t lease_count, uint64_t after, uint32_t limit, struct task_batch **batch,
+                                    struct err *err) {
+  *batch = NULL;
+  if (lease_count == 0)
+    return STORE_OK;
+  return double_run(ss, "looking for claims of ours", found_claims_unit,
+                    &(struct found_claims_unit){instance, leases, lease_count, after, limit, batch}, err);
+}
+
+enum store_status double_lost_claims(struct store_session *ss, const struct shard_lease *leases, size_t lease_count,
+                                     uint32_t limit, struct task_batch **batch, struct err *err) {
+  *batch = NULL;
+  if (lease_count == 0)
+    return STORE_OK;
+  return double_run(ss, "looking for claims of the dead", found_claims_unit,
+                    &(struct found_claims_unit){NULL, leases, lease_count, 0, limit, batch}, err);
+}

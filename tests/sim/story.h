@@ -1,0 +1,50 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * tests/sim/story.h - one run of the simulation: what a seed makes of it, from the first INSERT to the verdict.
+ *
+ * A story has two parts. In the first, users insert and change tasks while faults happen. Then the faults end, at least
+ * one daemon is left running, and every task has to come to its end; the checker judges the whole.
+ */
+#ifndef TESTS_SIM_STORY_H
+#define TESTS_SIM_STORY_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "core/base/attr.h"
+#include "world.h"
+
+enum fault_kind {
+  FAULT_KILL,
+  FAULT_PAUSE,
+  FAULT_DRAIN,
+  FAULT_RELOAD,
+  FAULT_DB_DOWN,
+  FAULT_DB_READ_ONLY,
+  FAULT_DB_SLOW,
+  FAULT_DB_SESSIONS,
+  FAULT_DB_FAILOVER,
+  FAULT_ROW_LOCK,
+  FAULT_TABLE_LOCK,
+  FAULT_REFUSED_WRITES,
+  FAULT_LOST_ANSWERS,
+  FAULT_BROKER_DOWN,
+  FAULT_BROKER_FROZEN,
+  FAULT_CLOCK_STEP,
+  FAULT_UPDATE,
+  FAULT_DELETE,
+  FAULT_KINDS
+};
+extern const char *const fault_names[FAULT_KINDS];
+
+struct story_count {
+  struct world_count world;
+  uint64_t tasks, deliveries, faults[FAULT_KINDS];
+  uint64_t broker[16];
+  int64_t virtual_us;
+};
+
+/* Tells the story of a seed. False: a promise was broken, or the core failed; *why says what, valid until the next. */
+MUSTCHECK bool story_run(uint64_t seed, bool trace, struct story_count *count, const char **why);
+
+#endif
