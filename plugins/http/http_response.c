@@ -19,7 +19,7 @@ void http_response_reset(struct http_response *response) {
   response->success = response->coded = false;
   response->cut = response->late_status = false;
   response->header_flood = false;
-  response->headed = response->doubtful = false;
+  response->headed = response->doubtful = response->recoded = false;
   response->scanned = 0;
   response->scan = (struct http_scan){0};
 }
@@ -91,6 +91,21 @@ static bool is_named(const char *line, size_t len, const char *name) {
   return len > strlen(name) && strncasecmp(line, name, strlen(name)) == 0;
 }
 
+/* libcurl undoes gzip, deflate and br as a Transfer-Encoding, in five layers, whether they were asked for or not. Some
+ * hundred bytes can be made to cost minutes that way, in one read, before a callback or a time-out is looked at. */
+static bool is_recoding(const char *line, size_t len) {
+  static const char name[] = "transfer-encoding:", chunked[] = "chunked";
+  enum { CHUNKED = sizeof(chunked) - 1 };
+  if (!is_named(line, len, name))
+    return false;
+  const char *at = line + sizeof(name) - 1, *end = line + len;
+  while (at < end && (*at == ' ' || *at == '\t'))
+    at++;
+  while (end > at && (end[-1] == ' ' || end[-1] == '\t' || end[-1] == '\r' || end[-1] == '\n'))
+    end--;
+  return end - at != CHUNKED || strncasecmp(at, chunked, CHUNKED) != 0;
+}
+
 static bool is_very_late(const char *line, size_t len) {
   static const char name[] = "retry-after:";
   enum { DIGITS = 18 }; /* fit into 64 bits, whatever they are */
@@ -110,21 +125,24 @@ bool http_response_header(struct http_response *response, const char *line, size
   if (len > 5 && memcmp(line, "HTTP/", 5) == 0) {
     const char *status = memchr(line, ' ', len - 1);
     response->headed = response->coded = response->very_late = false;
-    response->sized = response->transfer_coded = false;
+    response->sized = response->transfer_coded = response->recoded = false;
     response->success = status && status[1] == '2';
+    response->interim = status && status[1] == '1';
   } else if (len > 0 && (line[0] == '\r' || line[0] == '\n')) {
     response->headed = true;
+    response->cut = response->cut || (response->recoded && !response->interim);
   } else if (!response->headed) {
     response->coded = response->coded || is_coding(line, len);
     response->very_late = response->very_late || is_very_late(line, len);
     response->sized = response->sized || is_named(line, len, "content-length:");
     response->transfer_coded = response->transfer_coded || is_named(line, len, "transfer-encoding:");
+    response->recoded = response->recoded || is_recoding(line, len);
   }
   bool bare = len < 2 || line[len - 2] != '\r';
   response->doubtful = response->doubtful || bare || (response->sized && response->transfer_coded);
   response->header_bytes += len;
   response->header_flood = response->header_bytes > HTTP_HEADER_MAX;
-  return !response->header_flood;
+  return !response->header_flood && !response->cut;
 }
 
 /* The scan's status in front of the other members, which are read as far as they go. False: memory is short. */
@@ -143,7 +161,7 @@ static bool put_first(struct http_response *response, size_t brace) {
 enum http_body http_response_body(struct http_response *response) {
   size_t brace = object_at(response);
   if (brace == response->len)
-    return response->coded && response->len > 0 ? HTTP_BODY_UNREAD : HTTP_BODY_OTHER;
+    return response->recoded || (response->coded && response->len > 0) ? HTTP_BODY_UNREAD : HTTP_BODY_OTHER;
   size_t begin = brace + 2 < response->len ? brace + 2 : response->len;
   bool wide = memchr(response->body, '\0', begin); /* UTF-16 or 32: no JSON in UTF-8 holds a NUL */
   if (wide && !response->cut)

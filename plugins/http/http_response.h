@@ -29,7 +29,9 @@ struct http_response {
   bool late_status;           /* what the scan has found is not in the bytes that are kept */
   bool header_flood;          /* the headers are longer than HTTP_HEADER_MAX */
   bool headed;                /* the headers have come to their end */
+  bool interim;               /* the status line says 1xx */
   bool sized, transfer_coded; /* it has a Content-Length, a Transfer-Encoding */
+  bool recoded;               /* that is another one than chunked; nothing of the body is read */
   bool doubtful;              /* others may see another end of it: it has both, or lines that end without CR */
   bool very_late;             /* Retry-After has more digits than a number of libcurl's, which takes it for none */
   size_t scanned;             /* bytes beyond the limit */

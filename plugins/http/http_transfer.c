@@ -397,8 +397,9 @@ static void offer_body(struct http_transfer *t, long status, struct http_verdict
   snprintf(text, HTTP_MESSAGE_CAP,
            "HTTP %ld from %.*s counts; whether there is a result in the answer is not known: %s", status,
            host_len > 255 ? 255 : host_len, host,
-           t->response.cut ? "it was not read to its end (max_response), write the status first"
-                           : "it is in a Content-Encoding, and identity was asked for");
+           t->response.recoded ? "it is in a Transfer-Encoding that nobody asked for"
+           : t->response.cut   ? "it was not read to its end (max_response), write the status first"
+                               : "it is in a Content-Encoding, and identity was asked for");
 }
 
 /* For http:// a proxy answers in the endpoint's place when it does not know us; there, 407 is nobody else's (RFC 9110,

@@ -137,7 +137,9 @@ static const struct expectation behaviours[] = {
     {"/nul-behind-length", UNKNOWN, "http.protocol"},
     {"/nul-in-name", UNKNOWN, "http.protocol"},
     {"/gzip-bomb", UNREAD, "Content-Encoding"},
-    {"/gzip-transfer", DONE},
+    {"/gzip-transfer", UNREAD, "Transfer-Encoding"},
+    {"/nested-transfer", UNREAD, "Transfer-Encoding"},
+    {"/nested-transfer-500", RETRY, "http.500"},
     /* a status may be in what was not read: the HTTP status counts, and that nobody knows is said */
     {"/gzip-record", UNREAD, "Content-Encoding"},
     {"/gzip-empty", DONE},

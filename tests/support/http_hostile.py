@@ -28,6 +28,7 @@ import subprocess
 import sys
 import threading
 import time
+import zlib
 
 from own_curves import integer, own_curve_certificate, own_curves, tlv
 
@@ -234,6 +235,22 @@ scripted("/longer-object", answer(200, b'{"pad":"' + b"x" * 1200000 + b'"}', JSO
 scripted("/close-in-object", b"HTTP/1.1 200 OK\r\nContent-Length: 1000000\r\n\r\n" + b'{"pad":"' + b"x" * 700000, CLOSE)
 scripted("/gzip-transfer", b"HTTP/1.1 200 OK\r\nTransfer-Encoding: gzip, chunked\r\n\r\n"
          + chunk(gzip.compress(b"\0" * 20000000)) + b"0\r\n\r\n")
+
+
+def nested(status):
+    """A gzip whose file name never ends, in two more: 4 GB that give no byte out, so that no limit of a body is met."""
+    def flushed(data):
+        packer = zlib.compressobj(9, zlib.DEFLATED, -15)
+        return packer.compress(data) + packer.flush(zlib.Z_FULL_FLUSH)
+
+    named = b"\x1f\x8b\x08\x08\0\0\0\0\0\x03"       # a name follows, up to a NUL
+    within = b"\x1f\x8b\x08\0\0\0\0\0\0\xff" + flushed(named) + flushed(b"a" * (1 << 20)) * 4096
+    return (b"HTTP/1.1 %d Odd\r\nTransfer-Encoding: gzip, gzip, gzip, chunked\r\n\r\n" % status
+            + chunk(gzip.compress(within)) + b"0\r\n\r\n")
+
+
+scripted("/nested-transfer", nested(200))
+scripted("/nested-transfer-500", nested(500))
 scripted("/file-redirect", answer(302, b"", "Location: file:///etc/passwd"))
 scripted("/cookie", answer(200, b"", "Set-Cookie: a=b; Path=/"))
 scripted("/auth", answer(401, b"", "WWW-Authenticate: Negotiate", 'WWW-Authenticate: Basic realm="x"'))
