@@ -202,7 +202,7 @@ static void deliver_acks(struct driver *driver) {
   for (size_t i = 0; i < count; i++)
     driver->module->source->ack(driver->inst, acks[i].cookie, acks[i].committed);
   free(acks);
-  if (atomic_load(&driver->wants_resume) && inbox_has_room(driver->env.inbox)) {
+  if (atomic_load(&driver->wants_resume) && inbox_has_room(driver->env.inbox, driver)) {
     atomic_store(&driver->wants_resume, false);
     driver->module->source->resume(driver->inst);
   }

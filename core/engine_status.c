@@ -140,7 +140,7 @@ static void describe_readiness(struct engine *engine, struct engine_status *out)
                             .settling_us = age_of(&engine->settler.writing_since_us, now),
                             .refused = gauge_value(&engine->metrics.settle_stuck),
                             .locked_us = age_of(&engine->settler.locked_since_us, now),
-                            .results_us = inbox_writing_us(engine->inbox, now)};
+                            .results_us = inbox_delay_us(engine->inbox, now)};
   for (size_t i = 0; i < out->shard_count; i++) {
     const struct shard_status *shard = &out->shards[i];
     facts.shards_ours++;

@@ -19,29 +19,30 @@
 #include "core/rules.h"
 
 enum {
-  RECORDS_MAX = 4096,           /* waiting records ... */
-  BYTES_MAX = 16 * 1024 * 1024, /* ... and their bytes: beyond either the inbox is full */
   BATCH_MAX = 500,
   RETRY_MIN_US = 20 * 1000,
   RETRY_MAX_US = 5 * 1000 * 1000,
   BUSY_EVERY_US = 500 * 1000,       /* how often to look whether rows that others hold are free */
   HELD_SAID_US = 5 * 1000 * 1000,   /* for how long they are held before it is logged */
+  LATE_SAID_US = 5 * 1000 * 1000,   /* for how long a record waits for its turn before it is logged */
   EARLY_EVERY_US = 10 * 1000,       /* how often, at first, whether it is recorded what was sent of a changed row ... */
   EARLY_QUICK = 50,                 /* ... and for how many times: mostly that takes milliseconds */
   EARLY_ROOM = ASIDE_PER_ROUTE / 2, /* so many wait; the others count as they come, where they may */
   EARLY_MAX_US = 120 * 1000 * 1000, /* later nobody is going to record it: whoever sent it is gone */
 };
 
-static bool full(const struct inbox *inbox) { return inbox->count >= RECORDS_MAX || inbox->bytes >= BYTES_MAX; }
-
-int64_t inbox_writing_us(const struct inbox *inbox, int64_t now_us) {
-  int64_t since = gauge_value(&inbox->writing_since_us);
+int64_t inbox_delay_us(const struct inbox *inbox, int64_t now_us) {
+  int64_t writing = gauge_value(&inbox->writing_since_us), waiting = gauge_value(&inbox->waiting_since_us);
+  int64_t since = !writing || (waiting && waiting < writing) ? waiting : writing;
   return since && since < now_us ? now_us - since : 0;
 }
 
-bool inbox_has_room(struct inbox *inbox) {
+/* Those that come over HTTP have one queue together. */
+static const char *queue_of(const struct driver *driver) { return driver ? driver->name : ""; }
+
+bool inbox_has_room(struct inbox *inbox, const struct driver *driver) {
   mutex_lock(&inbox->lock);
-  bool room = inbox->count < RECORDS_MAX / 2 && inbox->bytes < BYTES_MAX / 2;
+  bool room = inbox_queues_has_room(&inbox->queues, queue_of(driver));
   mutex_unlock(&inbox->lock);
   return room;
 }
@@ -75,23 +76,20 @@ void inbox_set_road(struct item *item, const struct record_road *road) {
 
 void inbox_free_item(struct item *item) {
   result_record_free(&item->result.record);
+  free(item->inherited);
+  free(item->folded);
   free(item->body);
   free(item);
 }
 
 /* Under the lock. */
 bool inbox_put(struct inbox *inbox, struct item *item) {
-  bool room = !full(inbox) && !inbox->stopping;
-  if (room) {
-    if (inbox->tail)
-      inbox->tail->next = item;
-    else
-      inbox->head = item;
-    inbox->tail = item;
-    inbox->count++;
-    inbox->bytes += item->result.body.len;
+  if (inbox->stopping)
+    return false;
+  item->entry.since_us = clock_mono_us();
+  bool room = inbox_queues_put(&inbox->queues, queue_of(item->driver), &item->entry, item->result.body.len);
+  if (room)
     cond_signal(&inbox->filled);
-  }
   return room;
 }
 
@@ -117,14 +115,14 @@ bool inbox_offer(struct inbox *inbox, struct driver *driver, const struct duebox
 /* Tells whoever waits, acknowledges to the source, frees. */
 void inbox_finish(struct inbox *inbox, struct item *item, bool committed) {
   mutex_lock(&inbox->lock);
-  if (!item->aside.route) {
-    inbox->count--;
-    inbox->bytes -= item->result.body.len;
-  }
+  if (!item->aside.route)
+    inbox_queues_release(&item->entry);
   if (item->waiter)
     inbox_answer(inbox, item, committed);
   mutex_unlock(&inbox->lock);
   if (item->driver) {
+    for (size_t i = 0; i < item->folded_count; i++)
+      driver_ack(item->driver, item->folded[i], committed);
     driver_ack(item->driver, item->cookie, committed);
     driver_resume(item->driver);
   }
@@ -142,13 +140,6 @@ static void parse(struct inbox *inbox, struct item *item) {
   item->result.record.cannot_wait = atomic_load(&inbox->on_hold);
 }
 
-static bool same_id(struct item *const *items, size_t n, const struct item *item) {
-  for (size_t i = 0; i < n; i++)
-    if (!items[i]->result.broken && strcmp(items[i]->result.record.message_id, item->result.record.message_id) == 0)
-      return true;
-  return false;
-}
-
 struct item *inbox_item_of(struct aside_entry *entry) {
   return (struct item *)(void *)((char *)entry - offsetof(struct item, aside));
 }
@@ -156,8 +147,7 @@ struct item *inbox_item_of(struct aside_entry *entry) {
 /* It leaves the inbox proper, where it took the room of others. */
 static void release_room(struct inbox *inbox, const struct item *item) {
   mutex_lock(&inbox->lock);
-  inbox->count--;
-  inbox->bytes -= item->result.body.len;
+  inbox_queues_release(&item->entry);
   mutex_unlock(&inbox->lock);
   if (item->driver)
     driver_resume(item->driver);
@@ -178,8 +168,9 @@ static bool put_aside(struct inbox *inbox, struct item *item, struct aside_entry
   if (inbox->aside.count == 0)
     inbox->aside_at_us = clock_mono_us() + BUSY_EVERY_US;
   const char *task = result->record.message_id; /* the first one's lives no longer than the first */
-  bool put = first ? aside_follow(&inbox->aside, first, &item->aside, task, result->body.len)
-                   : aside_put(&inbox->aside, &item->aside, result->route, task, result->body.len);
+  size_t bytes = result->body.len + item->folded_count * sizeof *item->folded;
+  bool put = first ? aside_follow(&inbox->aside, first, &item->aside, task, bytes)
+                   : aside_put(&inbox->aside, &item->aside, result->route, task, bytes);
   if (put) {
     item->result.fate = RESULT_BUSY;
     release_room(inbox, item);
@@ -202,18 +193,21 @@ static bool aside_is_due(const struct inbox *inbox) {
   return inbox->aside.count > 0 && clock_mono_us() >= inbox->aside_at_us;
 }
 
-/* The first new item; NULL when the inbox stops or it is time for those that were put aside. */
-static struct item *wait_for_item(struct inbox *inbox, bool *again) {
+/* Waits for records, and collects them. False: the inbox stops, or it is time for those that were put aside. */
+static bool wait_for_records(struct inbox *inbox, bool *again) {
+  struct inbox_queues *queues = &inbox->queues;
   mutex_lock(&inbox->lock);
   *again = false;
-  while (!inbox->stopping && !(*again = aside_is_due(inbox)) && !inbox->head)
+  while (!inbox->stopping && !(*again = aside_is_due(inbox)) && queues->arrived + queues->waiting == 0)
     if (inbox->aside.count == 0)
       cond_wait(&inbox->filled, &inbox->lock);
     else
       (void)cond_wait_until(&inbox->filled, &inbox->lock, inbox->aside_at_us);
-  struct item *item = inbox->stopping || *again ? NULL : inbox->head;
+  bool any = !inbox->stopping && !*again;
+  if (any)
+    inbox_queues_collect(queues);
   mutex_unlock(&inbox->lock);
-  return item;
+  return any;
 }
 
 /* Some of those put aside, of every route. They stay there. */
@@ -229,50 +223,138 @@ static size_t take_again(struct inbox *inbox, struct item *items[BATCH_MAX]) {
 static void read_limits(struct inbox *inbox) {
   struct config_ref *ref = inbox->env.config(inbox->env.engine);
   inbox->checkpoint_max = (size_t)ref->config->engine.max_checkpoint;
+  inbox->least_checkpoint = ref->config->least_checkpoint;
   config_ref_drop(ref);
 }
 
-/* The next records in order of arrival; stops before a second one for the same task, so that the store sees each task
- * once and a later result meets what the earlier one made. A result of a task that has one aside goes there, behind it.
- * Waits for the first. 0 = the inbox stops. */
-static size_t take_batch(struct inbox *inbox, struct item *items[BATCH_MAX]) {
-  size_t n = 0;
-  read_limits(inbox);
-  while (n == 0) {
-    bool again;
-    struct item *item = wait_for_item(inbox, &again);
-    if (!item)
-      return again ? take_again(inbox, items) : 0;
-    /* Items behind the head are only appended: walking needs the lock, looking into an item does not. */
-    while (item && n < BATCH_MAX) {
-      if (!item->result.broken && !item->result.record.message_id[0])
-        parse(inbox, item);
-      if (!item->result.broken && same_id(items, n, item))
-        break;
-      mutex_lock(&inbox->lock);
-      struct item *next = inbox->head = item->next;
-      if (!next)
-        inbox->tail = NULL;
-      mutex_unlock(&inbox->lock);
-      struct aside_entry *first =
-          item->result.broken ? NULL : aside_find(&inbox->aside, item->result.record.message_id);
-      if (!first || !put_aside(inbox, item, first))
-        items[n++] = item;
-      item = next;
-    }
-  }
-  return n;
+/* Whether writing the later one alone comes to the same as writing both: the row takes the last progress and
+ * checkpoint, and the longer extension. */
+static bool is_foldable(const struct inbox *inbox, const struct item *earlier, const struct item *later) {
+  const struct result_record *a = &earlier->result.record, *b = &later->result.record;
+  return a->status == RESULT_PROGRESS && b->status == RESULT_PROGRESS && a->attempt == b->attempt && !a->flaw &&
+         !b->flaw && later->driver && earlier->driver == later->driver &&
+         (a->extend_ms < 0) == (b->extend_ms < 0) &&   /* only the rules know how long the usual extension is */
+         b->checkpoint_len <= inbox->least_checkpoint; /* else it may be refused, and the earlier one would count */
 }
 
-static void measure(struct inbox *inbox, const struct store_result *result) {
-  struct route_metrics *metrics = result->route[0] ? inbox->env.route_metrics(inbox->env.engine, result->route) : NULL;
-  if (!metrics) {
-    count(&inbox->env.metrics->results_unrouted, 1);
+/* The later one says what the earlier one did and it does not, and is acknowledged for both. False: no memory. */
+static bool fold(struct item *earlier, struct item *later) {
+  struct result_record *a = &earlier->result.record, *b = &later->result.record;
+  uint64_t *folded = realloc(earlier->folded, (earlier->folded_count + 1) * sizeof *folded);
+  if (!folded)
+    return false;
+  folded[earlier->folded_count] = earlier->cookie;
+  later->folded = folded;
+  later->folded_count = earlier->folded_count + 1;
+  earlier->folded = NULL;
+  if (b->progress < 0)
+    b->progress = a->progress;
+  if (b->extend_ms < a->extend_ms)
+    b->extend_ms = a->extend_ms;
+  if (!b->checkpoint && a->checkpoint) {
+    char **memory = earlier->inherited ? &earlier->inherited : &a->memory;
+    b->checkpoint = a->checkpoint;
+    b->checkpoint_len = a->checkpoint_len;
+    later->inherited = *memory;
+    *memory = NULL;
+    a->checkpoint = NULL;
+  }
+  return true;
+}
+
+/* Records that are to be applied at once: one of a task, so that the store sees each task once and a later result meets
+ * what the earlier one made. */
+struct batch {
+  struct item **items;
+  size_t count;
+  struct item *by_task;
+  bool closed; /* by_task lacks one, for want of memory: nobody can tell who is second */
+};
+
+static void add(struct batch *batch, struct item *item, size_t at) {
+  item->at = at;
+  item->passed = false;
+  batch->items[at] = item;
+  if (item->result.broken)
+    return;
+  HASH_ADD_KEYPTR(hh, batch->by_task, item->result.record.message_id, strlen(item->result.record.message_id), item);
+  batch->closed = batch->closed || !item->hh.tbl;
+}
+
+/* The batch has a record of that task already. Where both are progress the later takes its place; all others stay in
+ * their queue, in their order, and those behind them are looked at. */
+static void take_second(struct inbox *inbox, struct batch *batch, struct item *earlier, struct item *later) {
+  if (earlier->passed || !is_foldable(inbox, earlier, later) || !fold(earlier, later)) {
+    earlier->passed = true;
     return;
   }
-  count(&metrics->results[result->fate], 1);
+  inbox_queues_take(&inbox->queues, &later->entry);
+  HASH_DEL(batch->by_task, earlier);
+  add(batch, later, earlier->at);
+  release_room(inbox, earlier);
+  inbox_free_item(earlier);
+}
+
+/* The database may have been away: that has a line of its own. */
+static void note_late(struct inbox *inbox, const struct item *item, int64_t now_us) {
+  int64_t since_us = item->entry.since_us > inbox->trouble_us ? item->entry.since_us : inbox->trouble_us;
+  if (now_us - since_us > LATE_SAID_US)
+    log_repeated(&inbox->late, LOG_LEVEL_WARN, "DUEBOX-RESULTS-LATE",
+                 "results have waited for more than %d s to be written, source=%s: more come in there than can be "
+                 "written, or many about one task, which are written one after the other",
+                 LATE_SAID_US / 1000000, item->source);
+}
+
+/* A result of a task that has one aside goes there, behind it. */
+static void take_record(struct inbox *inbox, struct batch *batch, struct item *item, int64_t now_us) {
+  const char *task = item->result.record.message_id;
+  struct item *earlier = NULL;
+  if (!item->result.broken && !*task)
+    parse(inbox, item);
+  if (!item->result.broken)
+    HASH_FIND(hh, batch->by_task, task, strlen(task), earlier);
+  if (earlier) {
+    take_second(inbox, batch, earlier, item);
+    return;
+  }
+  inbox_queues_take(&inbox->queues, &item->entry);
+  note_late(inbox, item, now_us);
+  struct aside_entry *first = item->result.broken ? NULL : aside_find(&inbox->aside, task);
+  if (!first || !put_aside(inbox, item, first))
+    add(batch, item, batch->count++);
+}
+
+static struct item *item_in(struct inbox_entry *entry) {
+  return (struct item *)(void *)((char *)entry - offsetof(struct item, entry));
+}
+
+/* The next records, of each source in turn. Waits for the first. 0 = the inbox stops. */
+static size_t take_batch(struct inbox *inbox, struct item *items[BATCH_MAX]) {
+  struct batch batch = {.items = items};
+  read_limits(inbox);
+  while (batch.count == 0) {
+    bool again;
+    struct inbox_entry *entry;
+    if (!wait_for_records(inbox, &again))
+      return again ? take_again(inbox, items) : 0;
+    int64_t now_us = clock_mono_us();
+    while (batch.count < BATCH_MAX && !batch.closed && (entry = inbox_queues_next(&inbox->queues)))
+      take_record(inbox, &batch, item_in(entry), now_us);
+    HASH_CLEAR(hh, batch.by_task);
+    set_gauge(&inbox->waiting_since_us, inbox_queues_oldest(&inbox->queues));
+  }
+  return batch.count;
+}
+
+static void measure(struct inbox *inbox, const struct store_result *result, size_t records) {
+  struct route_metrics *metrics = result->route[0] ? inbox->env.route_metrics(inbox->env.engine, result->route) : NULL;
+  if (!metrics) {
+    count(&inbox->env.metrics->results_unrouted, records);
+    return;
+  }
+  count(&metrics->results[result->fate], records);
   if (result->fate == RESULT_APPLIED)
-    count(result->changed ? &metrics->changed : &metrics->events[result->event], 1);
+    count(result->changed ? &metrics->changed : &metrics->events[result->event], records);
   if (result->fate == RESULT_APPLIED && result->form)
     reduced_note(&inbox->trouble, inbox->env.metrics, result->route, result->record.message_id, result->form,
                  result->refusal);
@@ -319,6 +401,7 @@ static bool apply(struct inbox *inbox, struct store_session *ss, struct store_re
     config_ref_drop(ref);
     if (status == STORE_OK)
       return true;
+    inbox->trouble_us = clock_mono_us();
     count(&inbox->env.metrics->db_errors, 1);
     log_repeated(&inbox->trouble, LOG_LEVEL_WARN, "DUEBOX-RESULTS-WAIT", "results=%zu cannot be stored yet: %s", n,
                  err.text);
@@ -398,7 +481,7 @@ static bool finish_batch(struct inbox *inbox, struct item **items, const struct 
   for (size_t i = 0; i < n; i++) {
     if (results[i].fate == RESULT_BUSY)
       continue;
-    measure(inbox, &results[i]);
+    measure(inbox, &results[i], 1 + items[i]->folded_count);
     log_stray(inbox, &results[i]);
     if (results[i].fate == RESULT_APPLIED && results[i].event == EVENT_DEAD)
       dead_log_write(&inbox->dead, results[i].route, results[i].record.message_id, results[i].record.attempt,
@@ -488,10 +571,10 @@ void inbox_close(struct inbox *inbox) {
   thread_join(&inbox->thread);
   for (struct aside_entry *entry; (entry = aside_pop(&inbox->aside));)
     inbox_finish(inbox, inbox_item_of(entry), false);
-  while (inbox->head) {
-    struct item *item = inbox->head;
-    inbox->head = item->next;
-    inbox_finish(inbox, item, false);
+  inbox_queues_collect(&inbox->queues);
+  for (struct inbox_entry *entry; (entry = inbox_queues_next(&inbox->queues));) {
+    inbox_queues_take(&inbox->queues, entry);
+    inbox_finish(inbox, item_in(entry), false);
   }
 }
 
@@ -500,6 +583,7 @@ void inbox_free(struct inbox **handle) {
   *handle = NULL;
   if (!inbox)
     return;
+  inbox_queues_free(&inbox->queues);
   cond_destroy(&inbox->filled);
   mutex_destroy(&inbox->lock);
   free(inbox);

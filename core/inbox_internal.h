@@ -13,6 +13,7 @@
 #include "core/base/log_repeat.h"
 #include "core/base/sync.h"
 #include "core/inbox.h"
+#include "core/inbox_queue.h"
 #include "core/record.h"
 
 /* Somebody who waits for one record; lives on the waiter's stack, guarded by the inbox's lock. */
@@ -27,7 +28,13 @@ struct waiter {
 };
 
 struct item {
-  struct item *next;
+  struct inbox_entry entry; /* while it waits for its turn */
+  UT_hash_handle hh;        /* in its batch, by task */
+  size_t at;                /* its place there */
+  bool passed;              /* a later one of its task is not in the batch and stays in front of all others */
+  uint64_t *folded;         /* cookies of earlier ones that need not be written beside it */
+  size_t folded_count;
+  char *inherited;          /* the memory of the checkpoint, if that is an earlier one's; NULL = it is not */
   struct aside_entry aside; /* in use while its row is somebody else's, or it is early: fate RESULT_BUSY */
   int64_t early_us;         /* monotonic: since when it is early; 0 = it is not */
   unsigned early_tries;
@@ -50,8 +57,7 @@ struct inbox {
   struct inbox_env env;
   struct mutex lock;
   struct cond filled;
-  struct item *head, *tail;
-  size_t count, bytes; /* of the items that have not been tried yet */
+  struct inbox_queues queues; /* items that have not been tried yet */
   LIST_HEAD(waiters, waiter) waiters;
   unsigned held_up; /* of them */
   bool stopping;
@@ -62,10 +68,14 @@ struct inbox {
   struct log_repeat trouble; /* with the database, as it was logged */
   struct log_repeat held;    /* rows that are somebody else's, as they were logged */
   struct log_repeat strays;  /* what went to quarantine, as it was logged */
+  struct log_repeat late;    /* what has waited for its turn, as it was logged */
+  int64_t trouble_us;        /* monotonic: when a batch could not be written; 0 = never */
   size_t checkpoint_max;     /* of the configuration */
+  size_t least_checkpoint;   /* of all routes: none of that size is refused */
   atomic_bool on_hold;
   struct log_quota dead;  /* lines */
   gauge writing_since_us; /* monotonic: since when a batch is being written; 0 = none is */
+  gauge waiting_since_us; /* monotonic: since when the oldest record waits that this batch has passed over; 0 = none */
 };
 
 /* --- inbox.c --- */

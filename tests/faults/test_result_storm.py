@@ -121,3 +121,36 @@ def test_a_storm_of_results(stage):
         "SELECT message_id, GROUP_CONCAT(outcome) FROM outbox_attempts WHERE kind = 'result' GROUP BY message_id")}
     missing = [task for task in last if task in results and "changed" not in results[task] and task not in opposites]
     assert not missing, {task: (results[task], stage.attempts(task)) for task in missing[:5]}
+
+
+def test_a_flood_about_one_task(stage):
+    """What a partner says of one task, or of one that nobody knows, is applied one after the other; meanwhile the others
+    go on, whichever way they come (P7, P8). (Each record used to stand before all others for as long as a commit takes:
+    routes with short time-outs sent their tasks again.)"""
+    unknown, progress, topic, queue = 1500, 3000, stage.topic(partitions=1), stage.queue()
+    stage.kafka("import", reply_to=topic, result="expected", history="1h", timeout="1h")
+    stage.amqp("order", reply_to=queue, result="expected", history="1h", timeout="1h")
+    stage.http("pay", result="expected", history="1h", timeout="1h")
+    stage.configuration["results"] = [{"via": "bus", "topic": topic, "group": stage.name},
+                                      {"via": "rabbit", "queue": queue}]
+    daemon = stage.start()
+    stage.execute("INSERT INTO outbox (route, payload, message_id, state, attempt, lease_until, answer_to)"
+                  " SELECT r.route, '', r.route, 'awaiting', 1, UTC_TIMESTAMP(6) + INTERVAL 1 HOUR, NULL"
+                  " FROM (SELECT 'import' AS route UNION SELECT 'order' UNION SELECT 'pay') r")
+
+    def say(task, **members):
+        return json.dumps({"id": task, "attempt": 1, **members}).encode()
+    stage.kafka_server.produce_many(topic, [(None, say("unknown", status="done"))] * unknown)
+    wait_until(lambda: stage.count("outbox_quarantine"), LIMIT_S, "the flood to begin", detail=stage.living)
+    stage.rabbitmq.publish("", queue, say("order", status="done"))
+    assert daemon.api("POST", "/api/v1/results", {"id": "pay", "attempt": 1, "status": "done"})[0] == 200
+    stage.wait_row("order", LIMIT_S, state="done")
+    assert stage.count("outbox_quarantine") < unknown, "they waited for all of the flood"
+
+    stage.kafka_server.produce_many(topic, [
+        (None, say("import", status="progress", progress=i / progress, checkpoint=str(i))) for i in range(1, progress + 1)])
+    stage.wait_row("import", LIMIT_S, progress=1, checkpoint=str(progress), state="awaiting")
+    stage.kafka_server.produce(topic, value=say("import", status="done"))
+    stage.wait_row("import", LIMIT_S, state="done")
+    assert daemon.metric("duebox_results", fate="applied", route="import") == progress + 1
+    wait_until(lambda: stage.count("outbox_quarantine") == unknown, LIMIT_S, "the flood to be over", detail=stage.living)

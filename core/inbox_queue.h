@@ -1,0 +1,63 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * core/inbox_queue.h - the results that wait in the inbox: a queue for each source, taken from in turn.
+ *
+ * Each source has room of its own, so that one that floods the inbox fills only its own queue, and waits only behind
+ * itself. An entry that is passed over stays where it is. What was put in is first collected under the inbox's lock and
+ * can then be walked without it. Pure: no clock, no lock, no memory but its own.
+ *
+ * @thread any for put, has_room and release, the inbox's for the rest
+ * @locks  the inbox's, for what says so
+ */
+#ifndef CORE_INBOX_QUEUE_H
+#define CORE_INBOX_QUEUE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/queue.h>
+
+#include "core/base/attr.h"
+
+/* Of one source: with either it is full. */
+enum { INBOX_QUEUE_RECORDS = 2048, INBOX_QUEUE_BYTES = 8 * 1024 * 1024 };
+
+struct inbox_queue;
+
+/* Part of what waits. */
+struct inbox_entry {
+  TAILQ_ENTRY(inbox_entry) link;
+  struct inbox_queue *queue;
+  size_t bytes;
+  int64_t since_us; /* the caller's: when it came */
+};
+
+/* All zero is empty. */
+struct inbox_queues {
+  struct inbox_queue *newest; /* under the lock, as the next two */
+  size_t arrived;             /* put and not collected */
+  struct inbox_queue *known;  /* the newest one when they were collected; those behind it do not change */
+  struct inbox_queue *turn;   /* the queue to look at next */
+  struct inbox_queue *first;  /* the one that was looked at first; the next one is, the next time */
+  size_t waiting;             /* collected and not taken */
+};
+
+/* Puts an entry into the queue of its source. False: that is full, or there is no memory for one. Under the lock. */
+MUSTCHECK bool inbox_queues_put(struct inbox_queues *queues, const char *source, struct inbox_entry *entry,
+                                size_t bytes);
+/* Whether the queue of a source has so much room again that it is worth to go on. Under the lock. */
+bool inbox_queues_has_room(const struct inbox_queues *queues, const char *source);
+/* The room of an entry that was taken is free again. Under the lock. */
+void inbox_queues_release(const struct inbox_entry *entry);
+/* What has arrived waits now, and is walked from its start. Under the lock. */
+void inbox_queues_collect(struct inbox_queues *queues);
+/* The next entry of the walk, from each queue in turn; NULL at the end. It stays, unless it is taken. */
+struct inbox_entry *inbox_queues_next(struct inbox_queues *queues);
+/* Takes the entry out that the walk has come to. Its room is kept until it is released. */
+void inbox_queues_take(struct inbox_queues *queues, struct inbox_entry *entry);
+/* since_us of the oldest entry that waits; 0 = there is none. */
+int64_t inbox_queues_oldest(const struct inbox_queues *queues);
+/* Frees the queues. Nothing waits any more. */
+void inbox_queues_free(struct inbox_queues *queues);
+
+#endif
