@@ -230,9 +230,10 @@ static bool read_message(struct reader *r) { return take_text(r, "error.message"
 static bool read_stack(struct reader *r) { return take_text(r, "error.stack", &r->record->error_stack, NULL); }
 static bool read_traceback(struct reader *r) { return take_text(r, "traceback", &r->record->error_stack, NULL); }
 
+/* A response that has one is of a hook that starts a Celery task: {"task_id": .., "status": "PENDING"}. */
 static bool read_celery_id(struct reader *r) {
-  r->celery = json_scan_value(&r->scan, NULL);
-  return r->celery || syntax(r);
+  r->celery = !r->called;
+  return json_scan_value(&r->scan, NULL) || syntax(r);
 }
 
 static bool read_error(struct reader *r);
@@ -351,7 +352,7 @@ static void salvage_member(struct reader *r, const struct duebox_bytes *key, con
     if (strlen(members[i].name) != key->len || strncasecmp(members[i].name, key->data, key->len) != 0 || null)
       continue;
     if (i == MEMBER_CELERY_ID)
-      r->celery = true;
+      r->celery = !r->called;
     else if (r->called && i != MEMBER_STATUS)
       continue;
     else if (salvage_value(r, i, *value, text))

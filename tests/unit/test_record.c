@@ -297,6 +297,8 @@ static void test_ordinary_answers(void **state) {
                                       "<html>",
                                       "{\"status\":200}",
                                       "{\"status\":null}",
+                                      "{\"task_id\":\"7d2f\",\"status\":\"PENDING\"}",
+                                      "{\"task_id\":\"7d2f\",\"status\":\"FAILURE\",}",
                                       "{\"status\":{\"status\":\"retry\"}}",
                                       "{\"a\":{\"status\":\"retry\"}}",
                                       "[{\"status\":\"retry\"}]",
