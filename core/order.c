@@ -19,13 +19,15 @@ struct order_key {
   struct order_wait *called;       /* its turn, not read yet; NULL = nobody */
   struct order_wait *first, *last; /* waiting, the next one first */
   uint32_t waiting;
-  bool missed;       /* some wait in the table alone */
-  uint32_t blocking; /* being blocked in the table */
-  bool closed;       /* some may be blocked there, also when there is no head any more */
-  bool returns;      /* bringing them back has begun, and nothing was blocked since */
-  uint64_t head;     /* blocks the others; 0 = none */
-  bool more_heads;   /* there are others behind it, in the table */
-  bool head_seen;    /* in the table, since order_heads_begin() */
+  bool missed;         /* some wait in the table alone */
+  uint32_t blocking;   /* being blocked in the table */
+  bool closed;         /* some may be blocked there, also when there is no head any more */
+  bool returns;        /* bringing them back has begun, and nothing was blocked since */
+  uint64_t head;       /* blocks the others; 0 = none */
+  bool more_heads;     /* there are others behind it, in the table */
+  bool head_seen;      /* in the table, since order_heads_begin() */
+  uint64_t elsewhere;  /* claimed by another instance; 0 = none */
+  bool elsewhere_seen; /* in the table, since order_claims_begin() */
   UT_hash_handle hh;
   size_t len;
   char text[];
@@ -79,7 +81,8 @@ static void forget(struct order *order, struct order_wait *wait) {
 }
 
 static void drop_if_idle(struct order *order, struct order_key *key) {
-  if (key->out || key->called || key->first || key->missed || key->head || key->blocking || key->closed)
+  if (key->out || key->called || key->first || key->missed || key->head || key->blocking || key->closed ||
+      key->elsewhere)
     return;
   HASH_DELETE(hh, order->keys, key);
   free(key);
@@ -123,7 +126,7 @@ static bool call_next(struct order *order, struct order_key *key) {
 
 /* Nobody of the key is called while others stand before it that are not known here. */
 static bool goes_on(struct order *order, struct order_key *key) {
-  if (!key->out && !key->called && !key->head && !key->blocking && !key->closed)
+  if (!key->out && !key->called && !key->head && !key->blocking && !key->closed && !key->elsewhere)
     return call_next(order, key);
   drop_if_idle(order, key);
   return false;
@@ -161,8 +164,8 @@ bool order_may_go(const struct order *order, const struct task *task) {
     return true;
   if (task->order_key.len && order->closed_shards & shard_bit(task->shard))
     return false;
-  return !key ||
-         (!key->head && !key->blocking && !key->closed && !key->out && key->called && key->called->id == task->id);
+  return !key || (!key->head && !key->blocking && !key->closed && !key->elsewhere && !key->out && key->called &&
+                  key->called->id == task->id);
 }
 
 bool order_blocked(const struct order *order, const struct task *task) {
@@ -260,10 +263,17 @@ static void recall(struct order *order, struct order_key *key) {
   line_up(key, wait);
 }
 
+static void set_elsewhere(struct order *order, struct order_key *key, uint64_t id) {
+  order->elsewhere += (size_t)(id != 0) - (size_t)(key->elsewhere != 0);
+  key->elsewhere = id;
+}
+
 bool order_enter(struct order *order, struct flight *flight) {
   struct order_key *key = make_key(order, flight->task->order_key);
   if (!key || key->out)
     return false;
+  if (key->elsewhere == flight->id)
+    set_elsewhere(order, key, 0); /* that claim is taken back: ours from now on */
   if (key->called && key->called->id == flight->id)
     uncall(order, key->called);
   else if (key->called)
@@ -411,6 +421,35 @@ bool order_heads_end(struct order *order, bool *freed) {
 }
 
 bool order_knows(const struct order *order, uint64_t id) { return order->waiting && find_waiting(order, id); }
+
+void order_claim(struct order *order, struct duebox_bytes name, uint64_t id) {
+  struct order_key *key = make_key(order, name);
+  if (!key || (key->out && key->out->id == id))
+    return; /* without memory: the next time; or it is being taken back */
+  set_elsewhere(order, key, id);
+  key->elsewhere_seen = true;
+  if (key->called && key->called->id != key->head)
+    recall(order, key);
+}
+
+void order_claims_begin(struct order *order) {
+  for (struct order_key *key = order->elsewhere ? order->keys : NULL; key; key = key->hh.next)
+    key->elsewhere_seen = false;
+}
+
+bool order_claims_end(struct order *order) {
+  bool over = false;
+  for (struct order_key *key = order->elsewhere ? order->keys : NULL, *next; key; key = next) {
+    next = key->hh.next;
+    if (!key->elsewhere || key->elsewhere_seen)
+      continue;
+    set_elsewhere(order, key, 0);
+    (void)forget_waiting(order, key);
+    drop_if_idle(order, key);
+    over = true;
+  }
+  return over;
+}
 
 bool order_waits_in(const struct order *order, uint8_t shard) { return order->of_shard[shard] > 0; }
 

@@ -10,6 +10,9 @@
  * another shard or host. These do not wait here but in the table, in state blocked, also if they are to move to the
  * same place: whoever reads that need not find it before them.
  *
+ * A key may also be held by a task that another instance has claimed (of tasks bound to a host; of others our lease
+ * tells that there is none). The others wait here, and are met anew when the claim is over.
+ *
  * @thread scheduler
  */
 #ifndef CORE_ORDER_H
@@ -38,6 +41,7 @@ struct order {
   size_t heads;                            /* keys that are blocked */
   bool next_head;                          /* a key has another head, since order_heads_begin() */
   bool unsure;                             /* a head is over, and the table may have another of its key */
+  size_t elsewhere;                        /* keys that claims of other instances hold */
   size_t closed;                           /* keys with rows that may be blocked in the table */
   uint64_t closed_shards;                  /* bits: whose keys may have such rows without being known here */
   uint64_t shards_return;                  /* those for which bringing back has begun */
@@ -89,6 +93,13 @@ MUSTCHECK bool order_returned(struct order *order);
 void order_heads_begin(struct order *order);
 MUSTCHECK bool order_head(struct order *order, struct duebox_bytes key, uint64_t id);
 bool order_heads_end(struct order *order, bool *freed);
+/* Another instance has claimed the task of that id: nobody of its key but a head goes until that is over, or taken back
+ * here. order_claims_begin(), order_claim() for each that there is, order_claims_end(): a claim that was not named is
+ * over; true when there was one. What it was may be due again, or a head by now: heads are to be read, and a sweep is
+ * to meet the others, before anything else is taken. */
+void order_claim(struct order *order, struct duebox_bytes key, uint64_t id);
+void order_claims_begin(struct order *order);
+MUSTCHECK bool order_claims_end(struct order *order);
 /* Whether the row of that id waits or is called. */
 bool order_knows(const struct order *order, uint64_t id);
 /* Whether rows of the shard wait or are called: reading its groups from the start meets them all again. */

@@ -560,10 +560,23 @@ bool reader_records_claims(const struct scheduler *s, const struct lane *lane, u
   return lane->route->claim == CLAIM_RECORDED || lane->stalled || s->view[shard].cautious || shard == SHARD_BOUND;
 }
 
+static bool any_bound_key(const struct task_batch *batch) {
+  for (size_t i = 0; i < batch->count; i++)
+    if (batch->tasks[i].shard == SHARD_BOUND && batch->tasks[i].order_key.len > 0)
+      return true;
+  return false;
+}
+
 size_t reader_take(struct scheduler *s, const struct reading *reading, struct task_batch *batch) {
   if (!batch)
     return 0;
   count(&s->metrics->rows_read, batch->count);
+  if (any_bound_key(batch) && !scheduler_note_elsewhere(s, reading->lane)) {
+    reader_give_up(batch);
+    for (size_t i = 0; i < reading->lease_count; i++) /* they are behind the cursors by now */
+      lane_sweep_shard(reading->lane, reading->leases[i].shard);
+    return 0;
+  }
   UNFILLED struct taking taking;
   taking.reading = reading;
   taking.out = taking.ended = (struct flight_list){0};

@@ -121,6 +121,7 @@ struct scheduler {
   bool heads_stale;                              /* shards came to us: their heads are not known */
   int64_t heads_at_us, heads_rest_us;            /* monotonic: when to read heads again; and after how long */
   struct store_heads_part heads_part;            /* how far they are read, where there are many */
+  int64_t elsewhere_at_us;                       /* monotonic: when to see again which keys other instances hold */
   int64_t watch_at_us;                           /* monotonic: when to look for forgotten flights again */
   uint64_t expire_pass;                          /* number of the pass over rows that wait and may expire meanwhile, */
   int64_t expire_at_us, expire_cost_us;          /* monotonic: when it goes on; and what it has taken so far */
@@ -170,6 +171,9 @@ void scheduler_leave_order(struct scheduler *s, struct flight *flight, bool hand
 void scheduler_is_blocked(struct scheduler *s, struct flight *flight); /* it was written that it is */
 /* Reads the heads of order keys when it is time. False: the database did not answer, nothing may be read. */
 bool scheduler_heads(struct scheduler *s);
+/* Notes which order keys of bound tasks of the lane are held by claims of other instances: before any is taken. Until
+ * when they are, scheduler_heads() finds out. False: the database did not answer. */
+bool scheduler_note_elsewhere(struct scheduler *s, struct lane *lane);
 /* Keys whose heads are over, shards (bits) that came to us, and routes that came back, wait until blocked and held rows
  * are brought back: what was committed later would overtake them. _close for shards and routes, _begin before a look at
  * every group, _seen with what it found, _unblock for each group of blocked rows, _end after them; that may take

@@ -8,6 +8,9 @@
  * people may end a head by plain SQL; then in parts, for whatever is read here, all routes wait for. Rows that a head
  * blocked come back when it is over.
  *
+ * Nobody leases the shard of bound tasks: there a key may also be held by a claim of another instance, one that runs
+ * under our name too or has crashed and is not known to be dead yet.
+ *
  * @thread scheduler
  */
 #include <string.h>
@@ -79,7 +82,42 @@ static void rest(struct scheduler *s, int64_t began_us, bool freed) {
   s->heads_at_us = began_us + later((clock_mono_us() - began_us) * HEADS_SHARE, s->heads_rest_us);
 }
 
+static void note_elsewhere(void *ctx, const struct store_head *claim) {
+  struct lane *lane = ctx;
+  order_claim(&lane->order, claim->order_key, claim->id);
+}
+
+bool scheduler_note_elsewhere(struct scheduler *s, struct lane *lane) {
+  struct err err = {0};
+  return scheduler_db_ok(s,
+                         s->store->ops->claims_elsewhere(s->ss, s->instance, s->config->config->engine.instance,
+                                                         lane->name, note_elsewhere, lane, &err),
+                         &err);
+}
+
+/* Which claims of other instances are over. What they were about may be the heads of their keys now. */
+static bool end_elsewhere(struct scheduler *s) {
+  int64_t began = clock_mono_us();
+  if (began < s->elsewhere_at_us)
+    return true;
+  for (struct lane *lane = s->lanes; lane; lane = lane->next) {
+    if (!lane->order.elsewhere)
+      continue;
+    order_claims_begin(&lane->order);
+    if (!scheduler_note_elsewhere(s, lane))
+      return false;
+    if (order_claims_end(&lane->order)) {
+      lane_sweep_first(lane);
+      s->heads_stale = true;
+    }
+  }
+  s->elsewhere_at_us = began + later((clock_mono_us() - began) * HEADS_SHARE, HEADS_SOON_US);
+  return true;
+}
+
 bool scheduler_heads(struct scheduler *s) {
+  if (!end_elsewhere(s))
+    return false;
   int64_t now = clock_mono_us();
   size_t known = count_heads(s);
   struct err err = {0};

@@ -446,6 +446,10 @@ struct store_ops {
    * which they are to go. part: NULL = all of them; moved on only when it was read. */
   enum store_status (*heads)(struct store_session *ss, struct store_heads_part *part, store_head_fn *each, void *ctx,
                              struct err *err);
+  /* Tasks of a route that are bound to the host, have an order_key and are claimed by another instance than this,
+   * whether it lives or not. */
+  enum store_status (*claims_elsewhere)(struct store_session *ss, const char *instance, const char *host,
+                                        const char *route, store_head_fn *each, void *ctx, struct err *err);
   /* Brings blocked rows of a route back to scheduled that wait for no head of their order_key, at most limit; fenced.
    * failed_too: one that has failed is still a head. *all: as for unhold(). */
   enum store_status (*unblock)(struct store_session *ss, const struct shard_lease *lease, const char *route,

@@ -64,6 +64,8 @@ enum store_status ops_settle_results(struct store_session *ss, struct store_resu
 /* intervene.c */
 enum store_status ops_hold(struct store_session *ss, const struct shard_lease *lease, const struct store_routes *which,
                            uint32_t *moved, struct err *err);
+enum store_status ops_claims_elsewhere(struct store_session *ss, const char *instance, const char *host,
+                                       const char *route, store_head_fn *each, void *ctx, struct err *err);
 enum store_status ops_heads(struct store_session *ss, struct store_heads_part *part, store_head_fn *each, void *ctx,
                             struct err *err);
 enum store_status ops_unblock(struct store_session *ss, const struct shard_lease *lease, const char *route,

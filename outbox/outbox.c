@@ -35,6 +35,7 @@ static const struct store_ops ops = {
     .hold = ops_hold,
     .unhold = ops_unhold,
     .heads = ops_heads,
+    .claims_elsewhere = ops_claims_elsewhere,
     .unblock = ops_unblock,
     .intervene = ops_intervene,
     .locate = ops_locate,

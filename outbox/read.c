@@ -311,23 +311,20 @@ static bool find_until(struct store_session *ss, const struct text *behind, uint
   return ok || db_unexpected(err, "heads until");
 }
 
-static bool each_head(struct store_session *ss, const struct heads_unit *u, const struct sql_arg *args,
-                      struct err *err) {
+/* Sends the script, whose rows tell the id, failures, route and order_key of a task each. */
+static bool each_head(struct store_session *ss, const char *what, store_head_fn *each, void *ctx, struct err *err) {
   struct db_result result;
   struct db_row row;
-  session_begin(ss);
-  session_add_no_wait(ss, query_heads, args);
-  if (!session_send(ss, "heads", &result, 1, err))
+  if (!session_send(ss, what, &result, 1, err))
     return false;
   bool ok = true;
   while (ok && db_next(&result, &row, 4)) {
     struct store_head head = {.route = row.fields[2], .order_key = {.data = row.fields[3], .len = row.lengths[3]}};
     uint64_t failures = 0;
-    ok = (db_u64(&row, 0, UINT64_MAX, &head.id) && db_u64(&row, 1, UINT32_MAX, &failures)) ||
-         db_unexpected(err, "heads");
+    ok = (db_u64(&row, 0, UINT64_MAX, &head.id) && db_u64(&row, 1, UINT32_MAX, &failures)) || db_unexpected(err, what);
     head.failed = failures > 0;
     if (ok)
-      u->each(u->ctx, &head);
+      each(ctx, &head);
   }
   db_results_free(&result, 1);
   return ok;
@@ -348,8 +345,12 @@ static bool heads_unit(struct store_session *ss, void *arg, struct err *err) {
   else
     text_puts(&until, "TRUE");
   const char *index = u->part ? "FORCE INDEX (ix_order_key)" : "";
-  ok = ok && !until.failed &&
-       each_head(ss, u, ARGS(WORD("index", index), RAW("behind", behind), RAW("until", until)), err);
+  ok = ok && !until.failed;
+  if (ok) {
+    session_begin(ss);
+    session_add_no_wait(ss, query_heads, ARGS(WORD("index", index), RAW("behind", behind), RAW("until", until)));
+    ok = each_head(ss, "heads", u->each, u->ctx, err);
+  }
   if (ok && u->part)
     *u->part = next;
   text_free(&behind);
@@ -360,6 +361,26 @@ static bool heads_unit(struct store_session *ss, void *arg, struct err *err) {
 enum store_status ops_heads(struct store_session *ss, struct store_heads_part *part, store_head_fn *each, void *ctx,
                             struct err *err) {
   return session_try(ss, "reading the heads of order keys", heads_unit, &(struct heads_unit){part, each, ctx}, err);
+}
+
+struct elsewhere_unit {
+  const char *instance, *host, *route;
+  store_head_fn *each;
+  void *ctx;
+};
+
+static bool elsewhere_unit(struct store_session *ss, void *arg, struct err *err) {
+  struct elsewhere_unit *u = arg;
+  session_begin(ss);
+  session_add(ss, query_claims_elsewhere,
+              ARGS(STRING("instance", u->instance), STRING("host", u->host), STRING("route", u->route)));
+  return each_head(ss, "claims elsewhere", u->each, u->ctx, err);
+}
+
+enum store_status ops_claims_elsewhere(struct store_session *ss, const char *instance, const char *host,
+                                       const char *route, store_head_fn *each, void *ctx, struct err *err) {
+  return session_run(ss, "looking for claims of other instances", elsewhere_unit,
+                     &(struct elsewhere_unit){instance, host, route, each, ctx}, err);
 }
 
 struct find_unit {

@@ -300,6 +300,21 @@ static void a_row_that_has_moved_is_waited_for(void **state) {
   assert_true(back == 1 && all);
 }
 
+/* Two instances may run under one name, and one that crashed has claims until it counts as dead. */
+static void claims_of_others_for_our_host_are_told(void **state) {
+  struct fixture *f = *state;
+  struct seen seen = {0};
+  ROW("(id, route, payload, target_host, order_key, state, claimed_by, lease_until) VALUES "
+      "(1, 'r', 'a', 'h', 'k', 'claimed', 'other', '2100-01-01'), (2, 'r', 'a', 'h', '', 'claimed', 'other', "
+      "'2100-01-01'), (3, 'r', 'a', 'h', 'ours', 'claimed', 'me', '2100-01-01'), (4, 'r', 'a', 'elsewhere', 'k', "
+      "'claimed', 'other', '2100-01-01'), (5, 's', 'a', 'h', 'k', 'claimed', 'other', '2100-01-01'), (6, 'r', 'a', "
+      "'h', "
+      "'waits', 'scheduled', NULL, NULL)");
+  ok(f, OPS->claims_elsewhere(f->ss, "me", "h", "r", see, &seen, &f->err));
+  assert_int_equal(seen.count, 1);
+  assert_int_equal(seen.id[0], 1);
+}
+
 /* Many heads are read in parts, for all routes wait meanwhile: each head once, and those of a key together. */
 static void many_heads_are_read_in_parts(void **state) {
   struct fixture *f = *state;
@@ -402,6 +417,7 @@ int main(int argc, char **argv) {
       TEST(a_row_with_an_order_key_moves_in_its_turn),
       TEST(a_row_that_has_moved_is_waited_for),
       TEST(many_heads_are_read_in_parts),
+      TEST(claims_of_others_for_our_host_are_told),
       TEST(blocked_rows_that_are_left_behind_are_told),
       TEST(heads_of_former_lives_block_nobody),
   };

@@ -162,6 +162,57 @@ def test_one_that_is_to_move_waits_for_those_before_it(stage):
     assert [body for body in come if body != "other"] == [f"task{i}" for i in range(1, 5)]
 
 
+def bound(stage, key, *bodies):
+    """Tasks of one order_key, or of none, that are bound to the host "one"."""
+    with stage.connect() as connection, connection.cursor() as cursor:
+        cursor.execute("INSERT INTO outbox (route, order_key, target_host, payload) VALUES "
+                       + ", ".join(["('h', %s, 'one', %s)"] * len(bodies)),
+                       [value for body in bodies for value in (key, body)])
+
+
+def test_a_claim_of_a_daemon_that_was_killed_goes_before_the_others_of_its_key(stage):
+    """Nobody leases the shard of bound tasks: the daemon that is started again reads them while the claim of the killed
+    one counts still, and used to send tasks 2 to 4 seconds before the first. Other keys, and tasks without one, do not
+    wait for that."""
+    come, _ = http_route(stage, retry={"levels": ["200ms"]})
+    one = stage.start("one")
+    bound(stage, "k", "task1", "task2", "task3", "task4")
+    wait_until(lambda: "task1" in come, LIMIT_S, "the first to come")
+    one.kill9()
+    stage.execute("UPDATE outbox_instances SET alive_until = alive_until + INTERVAL 1 HOUR")
+    (dead,), = stage.execute("SELECT claimed_by FROM outbox WHERE state = 'claimed'")
+    stage.receiver.on("/h", lambda request: come.append(request.body.decode()) or Answer(200))
+    stage.start("one")
+    bound(stage, "other", "a", "b")
+    bound(stage, "", "free")
+    wait_until(lambda: stage.count() == 4, LIMIT_S, "those that have nobody to wait for", detail=stage.living)
+    assert stage.count("outbox", "order_key = 'k'") == 4 and come.count("task1") == 1
+    bound(stage, "k", "task5")
+    stage.execute("UPDATE outbox_instances SET alive_until = UTC_TIMESTAMP(6) WHERE id = %s", dead)
+    wait_until(lambda: stage.count() == 0, LIMIT_S, "the table to be empty", detail=stage.living)
+    assert [body for body in come if body.startswith("task")] == ["task1"] + [f"task{i}" for i in range(1, 6)]
+    assert come.index("a") < come.index("b")
+
+
+def test_two_daemons_of_one_name_keep_the_order(stage):
+    """One has the first of a key out: the other one leaves the key alone, and nothing else."""
+    come, gate = http_route(stage)
+    stage.start("one")
+    bound(stage, "k", "task1", "task2", "task3")
+    wait_until(lambda: "task1" in come, LIMIT_S, "the first to come")
+    second = stage.daemon("again", engine={"instance": "one"}).start()
+    bound(stage, "k", "task4")
+    bound(stage, "other", *(f"o{i}" for i in range(20)))
+    bound(stage, "", *(f"free{i}" for i in range(20)))
+    wait_until(lambda: stage.count() == 4, LIMIT_S, "those that have nobody to wait for", detail=stage.living)
+    assert come.count("task1") == 1 and not {"task2", "task3", "task4"} & set(come)
+    gate.set()
+    wait_until(lambda: stage.count() == 0, LIMIT_S, "the table to be empty", detail=stage.living)
+    assert [body for body in come if body.startswith("task")] == [f"task{i}" for i in range(1, 5)]
+    assert [body for body in come if body.startswith("o")] == [f"o{i}" for i in range(20)]
+    assert second.metric("duebox_settled_rows") > 0
+
+
 def test_one_that_moved_and_failed_lets_go_where_the_route_parks(stage):
     """With `order: park` a failed task holds nobody up, wherever it failed."""
     come = []

@@ -209,6 +209,23 @@ static void heads_are_told_in_their_order(struct fixture *f) {
   check_int(f->db.data.heads.count, 2);
 }
 
+static void claims_of_others_for_our_host_are_told(struct fixture *f) {
+  const struct spec claim = {
+      .state = TASK_CLAIMED, .shard = SHARD_BOUND, .host = "h", .order_key = "k", .claimed_by = "other"};
+  struct spec specs[] = {claim, claim, claim, claim, claim};
+  char text[100] = "";
+  specs[1].order_key = NULL;
+  specs[2].claimed_by = "me";
+  specs[3].host = "elsewhere";
+  specs[4].state = TASK_SCHEDULED;
+  for (size_t i = 0; i < sizeof specs / sizeof *specs; i++) {
+    specs[i].id = i + 1;
+    insert(f, specs[i]);
+  }
+  ok(f, f->ops->claims_elsewhere(f->ss, "me", "h", "r", note_head, text, &f->err));
+  check_text(text, "1 ");
+}
+
 static void many_heads_are_read_in_parts(struct fixture *f) {
   struct store_heads_part part = {.keys = 2};
   char text[100] = "", key[8];
@@ -447,6 +464,7 @@ const struct store_case claim_cases[] = {
     CASE(claims_of_the_dead_are_found),
     CASE(heads_are_told_in_their_order),
     CASE(many_heads_are_read_in_parts),
+    CASE(claims_of_others_for_our_host_are_told),
     CASE(blocked_rows_come_back_when_their_head_is_over),
     CASE(a_row_goes_where_it_is_asked_to),
     CASE(rows_of_an_unknown_route_are_held_and_come_back),

@@ -230,3 +230,43 @@ enum store_status double_lost_claims(struct store_session *ss, const struct shar
   return double_run(ss, "looking for claims of the dead", found_claims_unit,
                     &(struct found_claims_unit){NULL, leases, lease_count, 0, limit, batch}, err);
 }
+
+struct elsewhere_unit {
+  const char *instance, *host, *route;
+  store_head_fn *each;
+  void *ctx;
+};
+
+static bool is_elsewhere(const struct elsewhere_unit *u, const struct row *row) {
+  const struct blob *key = row->text[ROW_ORDER_KEY];
+  return row->state == TASK_CLAIMED && row->shard == SHARD_BOUND && key && key->len > 0 &&
+         blob_is(row->text[ROW_ROUTE], u->route, strlen(u->route)) &&
+         blob_is(row->text[ROW_TARGET_HOST], u->host, strlen(u->host)) &&
+         !blob_is(row->text[ROW_CLAIMED_BY], u->instance, strlen(u->instance));
+}
+
+static bool elsewhere_unit(struct store_session *ss, void *arg, struct err *err) {
+  const struct elsewhere_unit *u = arg;
+  struct chosen rows = {0};
+  if (!double_begin(ss, SCRIPT_READS, 1, err))
+    return false;
+  for (size_t i = 0; i < ss->db->data.rows.count; i++)
+    if (is_elsewhere(u, ss->db->data.rows.at[i]))
+      chosen_add(&rows, ss->db->data.rows.at[i]);
+  struct task_batch *batch = double_batch(&rows, (struct store_limit){0}); /* they may be gone when the answer comes */
+  chosen_free(&rows);
+  bool ok = double_end(ss, err);
+  for (size_t i = 0; ok && batch && i < batch->count; i++) {
+    const struct task *task = &batch->tasks[i];
+    u->each(u->ctx, &(struct store_head){task->id, task->failures > 0, task->route.data, task->order_key});
+  }
+  if (batch)
+    batch->release(batch);
+  return ok;
+}
+
+enum store_status double_claims_elsewhere(struct store_session *ss, const char *instance, const char *host,
+                                          const char *route, store_head_fn *each, void *ctx, struct err *err) {
+  return double_run(ss, "looking for claims of other instances", elsewhere_unit,
+                    &(struct elsewhere_unit){instance, host, route, each, ctx}, err);
+}

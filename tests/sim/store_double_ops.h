@@ -55,6 +55,8 @@ enum store_status double_own_claims(struct store_session *ss, const char *instan
                                     struct err *err);
 enum store_status double_lost_claims(struct store_session *ss, const struct shard_lease *leases, size_t lease_count,
                                      uint32_t limit, struct task_batch **batch, struct err *err);
+enum store_status double_claims_elsewhere(struct store_session *ss, const char *instance, const char *host,
+                                          const char *route, store_head_fn *each, void *ctx, struct err *err);
 
 /* store_double_settle.c */
 enum store_status double_settle(struct store_session *ss, const struct shard_lease *leases, size_t lease_count,

@@ -485,6 +485,40 @@ static void those_that_changed_keys_do_not_wait_for_each_other(void **state) {
   assert_null(f->order.waiting);
 }
 
+/* Nobody passes a task that another instance has claimed, nor what may have become of it; taken back here it goes
+ * first, as any other claim. */
+static void a_claim_elsewhere_holds_its_key(void **state) {
+  struct fixture *f = *state;
+  const struct duebox_bytes key = {"k", 1};
+  for (uint64_t id = 1; id <= 4; id++)
+    name(f, id, "k");
+  order_reserve(&f->order, &f->task[2]);
+  assert_false(order_missed(&f->order, 2, true));
+  order_claim(&f->order, key, 1);
+  order_claim(&f->order, key, 1);
+  assert_int_equal(f->order.elsewhere, 1);
+  assert_int_equal(called(f), 0);
+  assert_false(meet(f, 2));
+  assert_false(meet(f, 3));
+  order_claims_begin(&f->order);
+  order_claim(&f->order, key, 1);
+  assert_false(order_claims_end(&f->order));
+  assert_false(order_may_go(&f->order, &f->task[2]));
+  order_claims_begin(&f->order);
+  assert_true(order_claims_end(&f->order)); /* a sweep meets 2 and 3, or whoever is before them now */
+  assert_int_equal(called(f), 0);
+  assert_null(f->order.keys);
+  assert_null(f->order.waiting);
+
+  order_claim(&f->order, key, 1);
+  assert_false(meet(f, 2));
+  assert_true(order_enter(&f->order, &f->flight[1])); /* its instance is dead */
+  order_claim(&f->order, key, 1);                     /* that is not written yet */
+  assert_int_equal(f->order.elsewhere, 0);
+  assert_false(order_leave(&f->order, &f->flight[1], ORDER_OVER));
+  assert_int_equal(called(f), 2);
+}
+
 #define ROW(test) cmocka_unit_test_setup_teardown(test, set_up, tear_down)
 
 int main(void) {
@@ -513,6 +547,7 @@ int main(void) {
       ROW(a_head_that_is_gone_blocks_nobody),
       ROW(a_key_that_is_taken_is_entered_by_nobody_else),
       ROW(those_that_changed_keys_do_not_wait_for_each_other),
+      ROW(a_claim_elsewhere_holds_its_key),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }
