@@ -22,7 +22,9 @@ enum {
   BUSY_EVERY_US = 500 * 1000, /* how often to look whether rows that others hold are free */
   STUCK_MIN_US = 1000 * 1000, /* how often to try what the server refuses: seldomer and seldomer */
   STUCK_MAX_US = 60 * 1000 * 1000,
-  FLAWED_MAX = 16, /* answers with a flaw that are kept of one batch; more would say the same */
+  LARGE_BYTES = 4096,       /* of an outcome's texts: beyond that the others go first */
+  BATCH_BYTES = 512 * 1024, /* of the texts of a batch: a transaction with many answers of 60 KB takes seconds */
+  FLAWED_MAX = 16,          /* answers with a flaw that are kept of one batch; more would say the same */
 };
 
 /* A consumer's answer that is not as it should be, on its way to the quarantine. */
@@ -313,6 +315,12 @@ static size_t batch_size(const struct settler *settler) {
   return settler->rows < BATCH_MAX ? (size_t)settler->rows : BATCH_MAX;
 }
 
+/* What an outcome brings into the table. */
+static size_t outcome_bytes(const struct flight *flight) {
+  const struct duebox_outcome *outcome = &flight->outcome;
+  return flight->end == FLIGHT_OUTCOME ? outcome->record_len + (outcome->message ? strlen(outcome->message) : 0) : 0;
+}
+
 /* Keeps for inspection what consumers should not have written like that. Their status counts either way, so what cannot
  * be stored now is not tried again. */
 static void keep_flawed(struct settler *settler, struct store_session *ss, const struct batch *batch) {
@@ -357,7 +365,9 @@ static void settle_some(struct settler *settler, struct store_session *ss, struc
   batch->mono_us = clock_mono_us();
   batch->db_us = settler->db_now_us(settler->engine);
   struct flight *flight;
-  while (some.count < batch_size(settler) && (flight = flight_list_pop(list))) {
+  size_t bytes = 0;
+  while (some.count < batch_size(settler) && bytes < BATCH_BYTES && (flight = flight_list_pop(list))) {
+    bytes += outcome_bytes(flight);
     bool unknown = flight->decision.unknown;
     if (!again)
       count_outcome(settler, flight);
@@ -427,12 +437,27 @@ static struct store_session *open_session(struct settler *settler) {
 /* Takes what is there; when that is little, waits the settle delay for company: a commit costs the same for one row as
  * for a thousand. */
 static void gather(struct settler *settler, struct flight_list *list) {
-  mailbox_take(&settler->in, clock_mono_us() + (settler->busy.head ? BUSY_EVERY_US : 1000 * 1000), list);
-  if (!list->head)
+  int64_t wait_us = settler->large.head ? 0 : settler->busy.head ? BUSY_EVERY_US : 1000 * 1000;
+  mailbox_take(&settler->in, wait_us ? clock_mono_us() + wait_us : 0, list);
+  if (!list->head || !wait_us)
     return;
   int64_t deadline = clock_mono_us() + settler->delay_us;
   while ((int64_t)list->count < settler->rows && clock_mono_us() < deadline && !atomic_load(&settler->stopping))
     mailbox_take(&settler->in, deadline, list);
+}
+
+/* Settles all outcomes with little to write, and then a batch of those with much: what one route's consumers answer
+ * holds up no other route. */
+static void settle_in_turn(struct settler *settler, struct store_session *ss, struct batch *batch,
+                           struct flight_list *list) {
+  struct flight_list small = {0};
+  struct flight *flight;
+  while ((flight = flight_list_pop(list)))
+    flight_list_add(outcome_bytes(flight) > LARGE_BYTES ? &settler->large : &small, flight);
+  while (small.head)
+    settle_some(settler, ss, batch, &small, false);
+  if (settler->large.head)
+    settle_some(settler, ss, batch, &settler->large, false);
 }
 
 static void run(void *arg) {
@@ -446,17 +471,17 @@ static void run(void *arg) {
   struct store_session *ss = batch.flights && batch.decisions && batch.records ? open_session(settler) : NULL;
   struct flight_list list = {0};
   int64_t busy_at = 0;
-  while (ss && (!atomic_load(&settler->stopping) || mailbox_count(&settler->in) > 0)) {
+  while (ss && (!atomic_load(&settler->stopping) || mailbox_count(&settler->in) > 0 || settler->large.head)) {
     gather(settler, &list);
     set_gauge(&settler->locked_since_us, settler->busy.head ? settler->busy.head->completed_us : 0);
-    set_gauge(&settler->metrics->settle_queue, (int64_t)(list.count + settler->busy.count + settler->stuck.count));
+    set_gauge(&settler->metrics->settle_queue,
+              (int64_t)(list.count + settler->large.count + settler->busy.count + settler->stuck.count));
     if (settler->busy.head && clock_mono_us() >= busy_at) {
       settle_aside(settler, ss, &batch, &settler->busy);
       busy_at = clock_mono_us() + BUSY_EVERY_US;
     }
     settle_stuck(settler, ss, &batch);
-    while (list.head)
-      settle_some(settler, ss, &batch, &list, false);
+    settle_in_turn(settler, ss, &batch, &list);
   }
   flight_list_join(&settler->busy, &settler->stuck);
   settler->left += settler->busy.count;
