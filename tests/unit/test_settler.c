@@ -300,7 +300,7 @@ static void add_answer(struct fixture *f, unsigned i, size_t record_len, struct 
   assert_non_null(text);
   memcpy(text, record, sizeof record - 1);
   memset(text + sizeof record - 1, 'r', record_len);
-  strcat(text, "\"}");
+  memcpy(text + sizeof record - 1 + record_len, "\"}", 2);
   f->many[i] = (struct task){.id = i + 1,
                              .state = TASK_SCHEDULED,
                              .attempt_now = 1,
