@@ -29,8 +29,9 @@ struct exchange {
   struct response response; /* status 0 = none yet */
   char *body;
   size_t body_len, body_cap;
-  size_t discarded; /* bytes of body not kept */
-  enum { RECEIVING, DELAYED, WORKING } stage;
+  size_t discarded; /* bytes of body not kept, and what their pieces cost */
+  size_t patience;  /* how many of them are read */
+  enum { RECEIVING, REFUSED, WORKING } stage;
   char method[8];
   int64_t ready_us; /* when it was complete */
 };
@@ -192,22 +193,27 @@ static enum MHD_Result dispatch(struct exchange *ex) {
   return MHD_YES;
 }
 
-/* Whoever showed a wrong secret gets the answer late, without holding a thread meanwhile. */
-static enum MHD_Result finish(struct exchange *ex) {
-  if (!ex->response.suspicious || ex->stage == DELAYED)
-    return send_response(ex);
+/* Whoever showed a wrong token has to wait, without holding a thread meanwhile. Not so at a callback URL: its HMAC is
+ * not found by trying, and strangers who wait would take the connections of others. */
+static bool hold_back(struct exchange *ex) {
+  if (!ex->response.suspicious || ex->stage == REFUSED)
+    return false;
   char from[INET6_ADDRSTRLEN];
   if (once_a_second(&ex->admin->guess_logged_us)) {
     peer_text(ex->connection, from);
     log_warn("DUEBOX-ADMIN-WRONG-TOKEN", "a request with a wrong token was refused peer=%s path=%s", from,
              ex->request.endpoint->path);
   }
-  ex->stage = DELAYED;
+  ex->stage = REFUSED;
+  if (ex->admin->callbacks)
+    return false;
   MHD_suspend_connection(ex->connection);
   if (!minder_delay(ex->admin->minder, ex->watch, ex->connection, clock_mono_us() + SERVER_WRONG_TOKEN_MS * 1000LL))
     MHD_resume_connection(ex->connection);
-  return MHD_YES;
+  return true;
 }
+
+static enum MHD_Result finish(struct exchange *ex) { return hold_back(ex) ? MHD_YES : send_response(ex); }
 
 static void drop_body(struct exchange *ex) {
   ex->admin->bodies -= ex->body_cap;
@@ -260,8 +266,8 @@ static bool receive(struct exchange *ex, const char *data, size_t size) {
     wanted = false;
   }
   if (!wanted) {
-    ex->discarded += size;
-    return ex->discarded <= SERVER_DISCARD_MAX;
+    ex->discarded += size + SERVER_PIECE;
+    return ex->discarded <= ex->patience;
   }
   memcpy(ex->body + ex->body_len, data, size);
   ex->body_len += size;
@@ -324,16 +330,22 @@ static enum MHD_Result begin(struct admin *admin, struct MHD_Connection *connect
   const char *accept = header(ex, MHD_HTTP_HEADER_ACCEPT);
   snprintf(ex->request.accept, sizeof(ex->request.accept), "%s", accept ? accept : "");
   info = MHD_get_connection_info(connection, MHD_CONNECTION_INFO_REQUEST_HEADER_SIZE);
-  bool hopeless = announced(ex) > SERVER_DISCARD_MAX; /* too long to be read for politeness' sake: answered now */
+  ex->patience = SERVER_STRANGER_MAX;
   if (is_ambiguous(ex, version)) {
     respond_problem(&ex->response, PROBLEM_BAD_REQUEST,
                     "a header that must be there once is missing, is there twice, or can be read in two ways");
-    ex->response.last = hopeless = true;
-  } else if (info && info->header_size > HTTP_HEADER_MAX)
+    ex->response.last = true;
+    return finish(ex);
+  }
+  if (info && info->header_size > HTTP_HEADER_MAX)
     respond_problem(&ex->response, PROBLEM_HEADERS, "a request has at most %d bytes of headers", HTTP_HEADER_MAX);
-  else if (admit(ex, url, method) && announced(ex) > HTTP_BODY_MAX)
-    refuse_body(ex);
-  return hopeless ? finish(ex) : MHD_YES;
+  else if (admit(ex, url, method)) {
+    if (ex->request.endpoint->role >= ROLE_OPERATE)
+      ex->patience = SERVER_DISCARD_MAX;
+    if (announced(ex) > HTTP_BODY_MAX)
+      refuse_body(ex);
+  }
+  return announced(ex) > ex->patience ? finish(ex) : MHD_YES;
 }
 
 enum MHD_Result exchange_step(void *cls, struct MHD_Connection *connection, const char *url, const char *method,
@@ -342,9 +354,10 @@ enum MHD_Result exchange_step(void *cls, struct MHD_Connection *connection, cons
   if (!ex)
     return begin(cls, connection, url, method, version, state);
   if (*size > 0) {
-    bool kept = receive(ex, data, *size);
+    if (ex->stage == REFUSED || !receive(ex, data, *size))
+      return hold_back(ex) ? MHD_YES : MHD_NO;
     *size = 0;
-    return kept ? MHD_YES : MHD_NO;
+    return MHD_YES;
   }
   minder_arm(ex->admin->minder, ex->watch, 0);
   if (ex->stage == RECEIVING && !ex->response.suspicious)

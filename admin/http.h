@@ -61,7 +61,7 @@ struct response {
   unsigned retry_after; /* seconds, 0 = none */
   bool challenge;       /* WWW-Authenticate: Bearer */
   bool last;            /* the connection is closed after it */
-  bool suspicious;      /* a wrong secret was shown: answered late, and logged */
+  bool suspicious;      /* a wrong secret was shown: logged, and a token answered late */
 };
 
 typedef void handler_fn(struct admin *admin, const struct request *request, struct response *response);

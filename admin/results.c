@@ -126,7 +126,7 @@ bool result_callback_allows(struct admin *admin, const struct request *request, 
   if (read_callback(admin, request, id, &road))
     return true;
   respond_problem(response, PROBLEM_FORBIDDEN, "this is not a callback URL of ours; use duebox-callback as it came");
-  response->suspicious = true;
+  response->suspicious = response->last = true;
   return false;
 }
 

@@ -16,13 +16,15 @@
 
 enum {
   SERVER_CONNECTIONS = 4 * MINDER_CROWD, /* who comes then waits in the backlog until one is done; but no more than */
-  SERVER_FILES = 8,             /* 1/8 of the descriptors, for there may be two listeners and others need most */
-  SERVER_STEP_MS = 10000,       /* a client's time for a whole request, and for taking a whole response */
-  SERVER_WRONG_TOKEN_MS = 500,  /* how late a guess is answered */
-  SERVER_BODIES_MAX = 56 << 20, /* bytes of all bodies that are kept at once; short ones are kept even so: */
-  SERVER_BODY_SHORT = 16 << 10, /* of so many bytes, one for each connection, which makes another 8 MiB */
-  SERVER_DISCARD_MAX = 8 << 20, /* bytes of an unwanted body read for the sake of a readable answer */
-  SERVER_FAREWELL_MS = 1000,    /* admin_stop: how long last answers may take to go out */
+  SERVER_FILES = 8,              /* 1/8 of the descriptors, for there may be two listeners and others need most */
+  SERVER_STEP_MS = 10000,        /* a client's time for a whole request, and for taking a whole response */
+  SERVER_WRONG_TOKEN_MS = 500,   /* how late a guess is answered */
+  SERVER_BODIES_MAX = 56 << 20,  /* bytes of all bodies that are kept at once; short ones are kept even so: */
+  SERVER_BODY_SHORT = 16 << 10,  /* of so many bytes, one for each connection, which makes another 8 MiB */
+  SERVER_DISCARD_MAX = 8 << 20,  /* bytes of an unwanted body read for the sake of a readable answer ... */
+  SERVER_STRANGER_MAX = 2 << 20, /* ... of who has shown no secret */
+  SERVER_PIECE = 1024,           /* what a piece of such a body costs beside its bytes: chunks may be tiny */
+  SERVER_FAREWELL_MS = 1000,     /* admin_stop: how long last answers may take to go out */
 };
 
 /* How many connections a listener takes where the limit of open files is this. */

@@ -145,6 +145,48 @@ static void a_stranger_takes_no_memory(void **state) {
   assert_int_equal(atomic_load(&fixture->callbacks->bodies), 0);
 }
 
+/* Whoever is refused is read on for the sake of a readable answer, but no more than that is worth: a byte in a chunk of
+ * its own costs as much time as a whole buffer, and the listener has one thread. */
+static void a_strangers_chunks_are_soon_cut_off(void **state) {
+  struct admin_fixture *fixture = *state;
+  static const char *const heads[] = {"POST /callback/m-1/2/wrong", "POST /nowhere"};
+  static char chunks[6 * 4096];
+  enum { BUFFERS = 16 << 20, WHOLE = 40 << 20 };
+  for (size_t i = 0; i < sizeof(chunks); i++)
+    chunks[i] = "1\r\n \r\n"[i % 6];
+  for (size_t i = 0; i < ARRAY_LEN(heads); i++) {
+    char head[256];
+    size_t sent = 0;
+    int fd = http_connect(fixture->callbacks_port);
+    snprintf(head, sizeof(head), "%s HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding: chunked\r\n\r\n", heads[i]);
+    assert_true(http_send(fd, head, strlen(head)));
+    while (sent < WHOLE && http_send(fd, chunks, sizeof(chunks)))
+      sent += sizeof(chunks);
+    if (sent > BUFFERS)
+      fail_msg("%s: %zu bytes of chunks were read", heads[i], sent);
+    close(fd);
+  }
+}
+
+/* An HMAC is not found by trying, so nobody is kept waiting: a crowd of strangers holds no connections. */
+static void strangers_are_answered_at_once(void **state) {
+  struct admin_fixture *fixture = *state;
+  static const char text[] = "POST /callback/m-1/2/wrong HTTP/1.1\r\nHost: localhost\r\nContent-Length: 2\r\n\r\n{}";
+  int fds[MINDER_CROWD * 3 / 2];
+  for (size_t i = 0; i < ARRAY_LEN(fds); i++) {
+    fds[i] = http_connect(fixture->callbacks_port);
+    assert_true(http_send(fds[i], text, sizeof(text) - 1));
+  }
+  for (size_t i = 0; i < ARRAY_LEN(fds); i++) {
+    struct reply reply = http_receive(fds[i], false);
+    if (reply.status != 403)
+      fail_msg("stranger %zu: %d", i, reply.status);
+    http_free(&reply);
+    assert_true(http_closed(fds[i], 60000));
+    close(fds[i]);
+  }
+}
+
 #define BODY_TEST(test) cmocka_unit_test_setup_teardown(test, admin_fixture_setup, admin_fixture_teardown)
 
 int main(void) {
@@ -153,6 +195,8 @@ int main(void) {
       BODY_TEST(endless_bodies_are_cut_off),
       BODY_TEST(bodies_together_are_limited),
       BODY_TEST(a_stranger_takes_no_memory),
+      BODY_TEST(a_strangers_chunks_are_soon_cut_off),
+      BODY_TEST(strangers_are_answered_at_once),
   };
   return cmocka_run_group_tests_name("admin bodies", tests, NULL, NULL);
 }

@@ -274,6 +274,20 @@ static void a_guess_with_a_huge_body_is_late_too(void **state) {
   close(ends[0]);
 }
 
+/* Nor by chunks that never end: the connection is closed without an answer, and no sooner than one would come. */
+static void a_guess_with_endless_chunks_is_late_too(void **state) {
+  struct admin_fixture *fixture = *state;
+  static const char head[] = "POST /api/v1/reload HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer guess\r\n"
+                             "Content-Type: application/json\r\nTransfer-Encoding: chunked\r\n\r\n";
+  int64_t start = clock_mono_us();
+  int fd = http_connect(fixture->port);
+  assert_true(http_send(fd, head, sizeof(head) - 1));
+  while (http_send(fd, "1\r\n \r\n1\r\n \r\n", 12))
+    continue;
+  assert_true(clock_mono_us() - start >= SERVER_WRONG_TOKEN_MS * 1000LL);
+  close(fd);
+}
+
 static void *ask_to_cancel(void *arg) {
   struct admin_fixture *fixture = arg;
   struct reply reply = http_request(fixture->port, "POST", "/api/v1/tasks/17/cancel", FIXTURE_COMMAND, "{}");
@@ -465,6 +479,7 @@ int main(void) {
       SERVER_TEST(http_1_0_has_no_chunks),
       SERVER_TEST(a_host_must_be_named),
       SERVER_TEST(a_guess_with_a_huge_body_is_late_too),
+      SERVER_TEST(a_guess_with_endless_chunks_is_late_too),
       SERVER_TEST(a_hanging_database_blinds_nobody),
       SERVER_TEST(stopping_answers_everyone),
       SERVER_TEST(a_guesser_does_not_hold_up_the_stop),
