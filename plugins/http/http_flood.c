@@ -76,12 +76,7 @@ static CURLcode on_context(CURL *easy, void *context, void *arg) {
   return CURLE_OK;
 }
 
-/* Called when libcurl comes back from reading for one transfer. */
-static int on_pause(void *arg, curl_off_t down_all, curl_off_t down, curl_off_t up_all, curl_off_t up) {
-  struct http_flood *flood = arg;
-  flood->reading = NULL;
-  return 0;
-}
+void http_flood_pause(struct http_flood *flood) { flood->reading = NULL; }
 
 bool http_flood_measurable(void) {
   const char *library = curl_version_info(CURLVERSION_NOW)->ssl_version;
@@ -91,12 +86,8 @@ bool http_flood_measurable(void) {
 bool http_flood_watch(CURL *easy, struct http_flood *flood) {
   if (!http_flood_measurable())
     return true;
-  if (curl_easy_setopt(easy, CURLOPT_SSL_CTX_FUNCTION, on_context) != CURLE_OK ||
-      curl_easy_setopt(easy, CURLOPT_SSL_CTX_DATA, flood) != CURLE_OK)
-    return false;
-  return !flood->measures || (curl_easy_setopt(easy, CURLOPT_XFERINFOFUNCTION, on_pause) == CURLE_OK &&
-                              curl_easy_setopt(easy, CURLOPT_XFERINFODATA, flood) == CURLE_OK &&
-                              curl_easy_setopt(easy, CURLOPT_NOPROGRESS, 0L) == CURLE_OK);
+  return curl_easy_setopt(easy, CURLOPT_SSL_CTX_FUNCTION, on_context) == CURLE_OK &&
+         curl_easy_setopt(easy, CURLOPT_SSL_CTX_DATA, flood) == CURLE_OK;
 }
 
 void http_flood_turn(struct http_flood *flood) {

@@ -36,6 +36,9 @@ __attribute__((warn_unused_result)) bool http_flood_measurable(void);
 /* Has the connections that a handle makes watched. False: libcurl refused it. */
 __attribute__((warn_unused_result)) bool http_flood_watch(CURL *easy, struct http_flood *flood);
 
+/* libcurl has come back from reading for one transfer (CURLOPT_XFERINFOFUNCTION). */
+void http_flood_pause(struct http_flood *flood);
+
 /* A turn of the driver begins. */
 void http_flood_turn(struct http_flood *flood);
 

@@ -32,6 +32,7 @@ static bool start(struct http_resolver *resolver, struct http_lookup *lookup, co
             curl_easy_setopt(easy, CURLOPT_HTTPHEADER, NULL) == CURLE_OK &&
             curl_easy_setopt(easy, CURLOPT_FRESH_CONNECT, 1L) == CURLE_OK && /* a kept connection needs no name */
             curl_easy_setopt(easy, CURLOPT_PIPEWAIT, 0L) == CURLE_OK &&
+            curl_easy_setopt(easy, CURLOPT_NOPROGRESS, 1L) == CURLE_OK && /* the transfer is not this one */
             curl_easy_setopt(easy, CURLOPT_TIMEOUT_MS, 0L) == CURLE_OK &&
             curl_easy_setopt(easy, CURLOPT_CONNECTTIMEOUT_MS, (long)LONGEST_MS) == CURLE_OK &&
             curl_easy_setopt(easy, CURLOPT_RESOLVER_START_FUNCTION, NULL) == CURLE_OK &&

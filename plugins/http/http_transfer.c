@@ -173,6 +173,22 @@ static int on_lookup(void *resolver, void *reserved, void *arg) {
   return 1;
 }
 
+/* Runs when libcurl has read for the transfer, and after each byte of a proxy's answer to CONNECT. libcurl reads that
+ * answer for as long as there are bytes, without looking at the time: up to 300 KiB of headers, and with a 407 its
+ * body, which may have no end. As only Basic credentials are sent, with the first CONNECT, a 407 is final: nothing
+ * behind its status line matters. */
+static int on_progress(void *arg, curl_off_t down_all, curl_off_t down, curl_off_t up_all, curl_off_t up) {
+  struct http_transfer *t = arg;
+  long status = 0, headers = 0;
+  http_flood_pause(&t->shared->flood);
+  if (t->requested || !t->shared->options->proxy)
+    return 0;
+  curl_easy_getinfo(t->easy, CURLINFO_HTTP_CONNECTCODE, &status);
+  curl_easy_getinfo(t->easy, CURLINFO_HEADER_SIZE, &headers);
+  t->response.header_flood = headers > HTTP_HEADER_MAX;
+  return status == HTTP_PROXY_WANTS_PASSWORD || t->response.header_flood;
+}
+
 /* ---- making the handle ---- */
 
 /* Collects failures so that a list of settings stays a list. */
@@ -247,6 +263,11 @@ static bool set_callbacks(CURL *easy, struct http_transfer *t) {
   SET(CURLOPT_RESOLVER_START_FUNCTION, on_lookup);
   SET(CURLOPT_RESOLVER_START_DATA, t);
   SET(CURLOPT_SHARE, t->shared->sessions);
+  if (t->shared->flood.measures || t->shared->options->proxy) {
+    SET(CURLOPT_XFERINFOFUNCTION, on_progress);
+    SET(CURLOPT_XFERINFODATA, t);
+    SET(CURLOPT_NOPROGRESS, 0L);
+  }
   return http_flood_watch(easy, &t->shared->flood) && ok;
 }
 
@@ -451,12 +472,16 @@ static struct http_verdict judge_code(struct http_transfer *t, CURLcode code, ch
   if (t->second_refused) /* perhaps by on_lookup() */
     code = CURLE_ABORTED_BY_CALLBACK;
   struct http_verdict verdict = http_verdict_of_code(code, sent, t->shared->options->proxy != NULL);
-  if (tunnel >= 300 && !sent)
+  if (!sent && (tunnel >= 300 || (tunnel > 0 && t->response.header_flood)))
     verdict = http_verdict_of_proxy(tunnel);
   const char *host, *what = t->error[0] ? t->error : curl_easy_strerror(code);
   int host_len = host_of(t, &host);
   if (t->second_refused) {
     what = "the kept connection closed without an answer";
+  } else if (!sent && tunnel == HTTP_PROXY_WANTS_PASSWORD) {
+    what = "the proxy answered CONNECT with 407; it wants a user and a password that it knows (proxy_credentials)";
+  } else if (!sent && t->response.header_flood) {
+    what = "the headers of the proxy's answer to CONNECT are longer than 64 KiB";
   } else if (t->response.header_flood) {
     what = "the response headers are longer than 64 KiB";
     snprintf(verdict.error_class, sizeof(verdict.error_class), "http.header_flood");

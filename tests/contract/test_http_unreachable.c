@@ -441,6 +441,40 @@ static void a_proxy_that_wants_a_password_concerns_the_instance(void **state) {
   fake_host_free(host);
 }
 
+/* libcurl reads the answer to CONNECT inside of one call: all other tasks of the instance wait meanwhile. None has to
+ * for longer than 64 KiB take, and the attempt ends before its time is up. */
+static void an_endless_answer_to_connect_is_not_read(void **state) {
+  static const struct {
+    const char *listener, *error_class, *text;
+    enum duebox_scope scope;
+  } rows[] = {
+      {"proxy-407-length", "http.proxy", "proxy_credentials", DUEBOX_SCOPE_INSTANCE},
+      {"proxy-407-chunks", "http.proxy", "proxy_credentials", DUEBOX_SCOPE_INSTANCE},
+      {"proxy-407-headers", "http.proxy", "proxy_credentials", DUEBOX_SCOPE_INSTANCE},
+      {"proxy-200-headers", "http.proxy", "64 KiB", DUEBOX_SCOPE_ROUTE},
+      {"proxy-502-length", "http.proxy", "502", DUEBOX_SCOPE_ROUTE},
+      {"proxy-interim", "http.reset", "100", DUEBOX_SCOPE_ROUTE},
+      {"proxy-line", "http.reset", "too large", DUEBOX_SCOPE_ROUTE},
+      {"proxy-blanks", "http.reset", "too large", DUEBOX_SCOPE_ROUTE},
+  };
+  struct http_options o = http_case_options();
+  char proxy[64], url[HTTP_CASE_URL];
+  struct http_route route = http_case_route("https", "crm.invalid", 8, "/", url);
+  for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]) * 2; i++) {
+    size_t row = i / 2;
+    snprintf(proxy, sizeof(proxy), "http://127.0.0.1:%d", hostile_server_port(server, rows[row].listener));
+    o.proxy = proxy;
+    o.proxy_credentials = i % 2 ? "me:secret" : NULL;
+    struct fake_host *host = http_case_open(&o);
+    struct fake_outcome outcome = http_case_send(host, &route, 0);
+    if (outcome.cls != DUEBOX_UNAVAILABLE || strcmp(outcome.error_class, rows[row].error_class) != 0 ||
+        outcome.scope != rows[row].scope || !strstr(outcome.message, rows[row].text))
+      fail_msg("%s: class %d, scope %d, \"%s\": %s", rows[row].listener, (int)outcome.cls, (int)outcome.scope,
+               outcome.error_class, outcome.message);
+    fake_host_free(host);
+  }
+}
+
 /* ---- the group ---- */
 
 static int start(void **state) {
@@ -469,6 +503,7 @@ int main(void) {
       cmocka_unit_test(a_refused_address_does_not_hide_that_another_is_down),
       cmocka_unit_test(a_configured_proxy_is_used),
       cmocka_unit_test(a_proxy_that_wants_a_password_concerns_the_instance),
+      cmocka_unit_test(an_endless_answer_to_connect_is_not_read),
   };
   return cmocka_run_group_tests_name("http_unreachable", tests, start, stop);
 }

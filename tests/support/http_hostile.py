@@ -30,13 +30,13 @@ import threading
 import time
 import zlib
 
+from http_floods import FLOODS, PROXIES, endless_proxy, h2_flood, h2_given_up, hello_flood
 from own_curves import integer, own_curve_certificate, own_curves, tlv
 
 CLOSE, RESET = object(), object()
 PIECE_S = 0.05          # between two pieces of a slow answer
 CLOCK_REALTIME_COARSE = 5       # of Linux; Python has no name for it
-PATIENCE_S = 30         # nothing here lasts longer, whatever the client does; but
-FLOOD_S = 100           # a flood, which must outlast what the test waits for
+PATIENCE_S = 30         # nothing here lasts longer, whatever the client does
 
 
 def answer(status=200, body=b"", *headers, reason="Odd"):
@@ -406,60 +406,6 @@ def silent(connection, _number):
     time.sleep(PATIENCE_S)
 
 
-def frame(kind, flags, stream, payload=b""):
-    return struct.pack(">I", len(payload))[1:] + bytes([kind, flags]) + struct.pack(">I", stream) + payload
-
-
-FLOODS = {
-    "window": frame(8, 0, 0, b"\0\0\0\1") * 10000,      # WINDOW_UPDATE
-    "unknown": frame(0xFA, 0, 0) * 15000,
-    "settings": frame(4, 0, 0, b"\0\4\0\0\xff\xff") * 8000,
-}
-
-
-def h2_flood(kind):
-    """HTTP/2: after the first request it writes frames without a pause, until the client has enough."""
-
-    def serve(connection, _number):
-        connection.sendall(frame(4, 0, 0))
-        seen = b""
-        while len(seen) < 200:                              # preface, SETTINGS, the request's HEADERS
-            piece = connection.recv(65536)
-            if not piece:
-                return
-            seen += piece
-        connection.sendall(frame(4, 1, 0))
-        end = time.monotonic() + FLOOD_S
-        while time.monotonic() < end:
-            connection.sendall(FLOODS[kind])
-
-    return serve
-
-
-def h2_given_up(connection, _number):
-    """HTTP/2: a 200 whose body is given up in the middle, with RST_STREAM(NO_ERROR)."""
-    connection.sendall(frame(4, 0, 0))
-    file = connection.makefile("rb")
-    file.read(24)                                           # preface
-    while head := file.read(9):
-        kind, flags, stream = head[3], head[4], int.from_bytes(head[5:], "big")
-        file.read(int.from_bytes(head[:3], "big"))
-        if kind == 4 and not flags & 1:
-            connection.sendall(frame(4, 1, 0))
-        if kind in (0, 1) and flags & 1:                    # the request has ended
-            for kind, flags, payload in ((1, 4, b"\x88"), (0, 0, b'{"status":"fa'), (3, 0, b"\0\0\0\0")):
-                connection.sendall(frame(kind, flags, stream, payload))
-                time.sleep(PIECE_S)     # in one piece libcurl 7.88 loses the body
-
-
-def hello_flood(connection, _number):
-    """Asks for a TLS negotiation again and again, while there is one."""
-    connection.recv(4096)
-    end = time.monotonic() + FLOOD_S
-    while time.monotonic() < end:
-        connection.sendall((b"\x16\x03\x03\x40\0" + bytes(16384)) * 16)
-
-
 def cut_handshake(connection, _number):
     connection.recv(100)
 
@@ -583,6 +529,8 @@ def main(folder):
     for kind in FLOODS:
         server.listen("flood-" + kind, authority.context("good", protocol="h2"), serve=h2_flood(kind))
     server.listen("given-up", authority.context("good", protocol="h2"), serve=h2_given_up)
+    for kind in PROXIES:
+        server.listen("proxy-" + kind, serve=endless_proxy(kind))
     server.listen("silent", serve=silent)
     server.listen("cut", serve=cut_handshake)
     server.listen("hello-flood", serve=hello_flood)
