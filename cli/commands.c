@@ -16,7 +16,7 @@
   "Which tasks: ids (row ids, or message ids) as operands, or filters as options, which must all hold.\n"              \
   "Digits that are the row id of one task and the message id of another: say id:100 or message_id:100.\n"              \
   "TIME is 2026-01-31T08:00:00Z (UTC unless it says otherwise), now, +30m or -2h by the database's clock.\n"           \
-  "--where is raw SQL: it runs with the rights of the configured database user.\n"
+  "--where is raw SQL, one condition beside the other filters; it runs with the rights of the database user.\n"
 #define MANY                                                                                                           \
   "With filters the number of tasks is said first and confirmed on a terminal; elsewhere --yes is needed.\n"           \
   "Each change leaves an audit row: who, what, why, which, and the values from before.\n"

@@ -28,25 +28,58 @@ static enum store_status op_now(void *self, int64_t *now_us, struct err *err) {
   return ok ? STORE_OK : op_status(err);
 }
 
+static bool no_memory(struct err *err, const char *what) {
+  return err_set(err, DB_E_NO_MEMORY, "%s: no memory for the statement; %s", what, db_error_cure(DB_E_NO_MEMORY));
+}
+
+/* Whether a raw condition is one by itself, says the server's own parser, which runs nothing of it. One with brackets
+ * that end ours, "1) OR (1", would hold beside the other filters and not with them. */
+static bool is_condition(struct outbox_operator *op, const char *where, enum operator_table table, const char *what,
+                         struct err *err) {
+  struct text alone = {0};
+  text_expand(&alone, "SELECT 1 FROM `{table}{suffix}` WHERE {where}", op->table,
+              ARGS(WORD("suffix", table == TABLE_HISTORY ? "_history" : ""), WORD("where", where)));
+  bool ok = alone.failed ? no_memory(err, what)
+                         : op_query(op, "PREPARE raw_condition FROM {alone}", ARGS(STRING("alone", alone.data)), what,
+                                    NULL, err);
+  text_free(&alone);
+  return ok;
+}
+
+/* The filter as a condition, to free on success. False: its raw part is none. */
+static bool make_condition(struct outbox_operator *op, const struct task_filter *filter, enum operator_table table,
+                           const char *what, struct text *out, struct err *err) {
+  *out = (struct text){0};
+  if (filter->where && !is_condition(op, filter->where, table, what, err))
+    return false;
+  filter_sql(out, filter, table, op->shards);
+  if (!out->failed)
+    return true;
+  text_free(out);
+  return no_memory(err, what);
+}
+
 static bool count_table(struct outbox_operator *op, const struct task_filter *filter, enum operator_table table,
                         uint64_t cap, uint64_t *count, struct err *err) {
   *count = 0;
   if (!filter_touches(filter, table) || cap == 0)
     return true;
-  struct text where = {0};
+  static const char what[] = "counting tasks";
+  struct text where;
   struct db_result result;
   struct db_row row;
-  filter_sql(&where, filter, table, op->shards);
-  bool ok = !where.failed && op_query(op, opsql_count,
-                                      ARGS(WORD("suffix", table == TABLE_HISTORY ? "_history" : ""),
-                                           RAW("where", where), UNSIGNED("cap", cap)),
-                                      "counting tasks", &result, err);
+  if (!make_condition(op, filter, table, what, &where, err))
+    return false;
+  bool ok = op_query(
+      op, opsql_count,
+      ARGS(WORD("suffix", table == TABLE_HISTORY ? "_history" : ""), RAW("where", where), UNSIGNED("cap", cap)), what,
+      &result, err);
   text_free(&where);
   if (!ok)
     return false;
   ok = db_next(&result, &row, 1) && db_u64(&row, 0, UINT64_MAX, count);
   db_results_free(&result, 1);
-  return ok || db_unexpected(err, "counting tasks");
+  return ok || db_unexpected(err, what);
 }
 
 static enum store_status op_count_tasks(void *self, const struct task_filter *filter, uint64_t cap, uint64_t *count,
@@ -108,11 +141,11 @@ static bool list_table(struct outbox_operator *op, const struct task_filter *fil
                        uint64_t *left, struct page *page, struct err *err) {
   if (!filter_touches(filter, table))
     return true;
-  struct text where = {0};
+  static const char what[] = "listing tasks";
+  struct text where;
   const char *hint;
-  if (!choose_hint(op, filter, table, &hint, err))
+  if (!choose_hint(op, filter, table, &hint, err) || !make_condition(op, filter, table, what, &where, err))
     return false;
-  filter_sql(&where, filter, table, op->shards);
   page->last_id = UINT64_MAX;
   page->last_keep_us = 0;
   bool ok = true, more = true;
@@ -123,8 +156,8 @@ static bool list_table(struct outbox_operator *op, const struct task_filter *fil
     ok = op_query(op, table == TABLE_LIVING ? opsql_list : opsql_list_history,
                   ARGS(RAW("where", where), WORD("hint", hint), UNSIGNED("below", page->last_id),
                        TIME("until", page->last_keep_us), UNSIGNED("limit", want)),
-                  "listing tasks", &result, err) &&
-         op_rows(&result, page_row, page, "listing tasks", err);
+                  what, &result, err) &&
+         op_rows(&result, page_row, page, what, err);
     *left -= page->rows;
     more = page->rows == want;
   }
@@ -164,11 +197,10 @@ static enum store_status op_targets_of(void *self, const struct task_filter *fil
   *count = 0;
   if (!filter_touches(filter, table))
     return STORE_OK;
-  struct text where = {0};
+  struct text where;
   const char *hint;
-  if (!choose_hint(op, filter, table, &hint, err))
+  if (!choose_hint(op, filter, table, &hint, err) || !make_condition(op, filter, table, what, &where, err))
     return op_status(err);
-  filter_sql(&where, filter, table, op->shards);
   struct db_result result;
   bool ok = op_query(op, living ? opsql_targets : opsql_targets_history,
                      ARGS(RAW("where", where), WORD("hint", hint), UNSIGNED("after", after), UNSIGNED("limit", cap)),

@@ -17,7 +17,8 @@ enum operator_table { TABLE_LIVING, TABLE_HISTORY };
 /* Whether the filter can match anything in that table. */
 bool filter_touches(const struct task_filter *filter, enum operator_table table);
 
-/* Adds the condition, never empty. Values become quoted literals; only filter->where goes in as it is. shards: a bit
+/* Adds the condition, never empty. Values become quoted literals; only filter->where goes in as it is
+ * (operator.c has proved it by then). shards: a bit
  * for each that there is; naming them lets a route be found by the index, which begins with (state, shard, route). */
 void filter_sql(struct text *out, const struct task_filter *filter, enum operator_table table, uint64_t shards);
 

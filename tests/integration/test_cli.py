@@ -313,12 +313,25 @@ def test_filters(cli):
     assert found(str(a), str(d)) == [a, d]
 
 
-@pytest.mark.parametrize("condition", ["nonsense = 1", "1) UNION SELECT 1 -- ", "1); DELETE FROM outbox; -- ", "("])
+@pytest.mark.parametrize("condition", [
+    "nonsense = 1", "1) UNION SELECT 1 -- ", "1); DELETE FROM outbox; -- ", "(", "1) OR (1=1", "1 /*) */ ) OR (1 = 1",
+    "')' = ')') OR (1 = 1", "1 LIMIT 1", "1 ORDER BY id", "1 UNION SELECT 1", "1 /*! ) OR (1 */", "1 /*", "1 /*!", "'",
+    "1 INTO OUTFILE '/nowhere/x'", "? = 1", "1; SELECT 1"])
 def test_a_raw_condition_is_one_condition(cli, condition):
+    """It holds together with the other filters, whatever brackets, quotes and comments it has."""
     cli.add()
     said = cli.fails(64, "task", "list", "--where", condition)
     assert said.startswith("duebox: --where: listing tasks: ")
+    said = cli.fails(64, "task", "cancel", "--route", "of.nobody", "--where", condition, "--yes")
+    assert said.startswith("duebox: --where: ")
     assert len(cli.ids()) == 1
+
+
+@pytest.mark.parametrize("condition", ["1 OR 1", "1 OR 1 -- all", "1 # )", "1 OR ')' = '(' /* ( */", "TRUE\n"])
+def test_a_raw_condition_narrows_the_other_filters(cli, condition):
+    cli.add()
+    assert len(cli.jsonl("task", "list", "--where", condition)) == 1
+    assert not cli.jsonl("task", "list", "--route", "of.nobody", "--where", condition)
 
 
 def test_long_lists_are_paged_without_gaps(cli):
