@@ -202,15 +202,23 @@ static bool parse_listen(const struct config_loader *l, const char *listen, cons
   return literal || (!brackets && strcmp(host, "localhost") == 0);
 }
 
+static bool is_v6(const char *host) { return strchr(host, ':') != NULL; }
+
+static bool is_any(const char *host) {
+  struct in6_addr any = IN6ADDR_ANY_INIT, address;
+  return strcmp(host, "0.0.0.0") == 0 ||
+         (inet_pton(AF_INET6, host, &address) == 1 && memcmp(&any, &address, sizeof any) == 0);
+}
+
+/* Whether who listens on `host` takes the port on `other` too: [::] is all addresses, 0.0.0.0 those of IPv4. */
+static bool covers(const char *host, const char *other) {
+  return strcmp(host, other) == 0 || (is_any(host) && (is_v6(host) || !is_v6(other)));
+}
+
 /* Who listens on all addresses is asked on this machine's own. */
 static const char *default_admin_url(const struct config_loader *l, const struct admin_config *admin) {
-  bool v6 = strchr(admin->host, ':');
-  struct in6_addr any = IN6ADDR_ANY_INIT, address = IN6ADDR_ANY_INIT;
-  const char *host = admin->host;
-  if (v6 && inet_pton(AF_INET6, host, &address) == 1 && memcmp(&any, &address, sizeof any) == 0)
-    host = "::1";
-  else if (strcmp(host, "0.0.0.0") == 0)
-    host = "127.0.0.1";
+  bool v6 = is_v6(admin->host);
+  const char *host = !is_any(admin->host) ? admin->host : v6 ? "::1" : "127.0.0.1";
   return arena_printf(l->arena, v6 ? "http://[%s]:%u" : "http://%s:%u", host, admin->port);
 }
 
@@ -265,6 +273,12 @@ static bool load_callbacks(const struct config_loader *l) {
   if (!parse_listen(l, rows.listen, &callbacks->host, &callbacks->port))
     return yaml_err(config_place(l, node, "listen"), l->err,
                     "\"%.80s\" is no address with port; write it as 127.0.0.1:8322 or [::1]:8322, or off", rows.listen);
+  const struct admin_config *admin = &l->config->admin;
+  if (admin->host && admin->port == callbacks->port &&
+      (covers(admin->host, callbacks->host) || covers(callbacks->host, admin->host)))
+    return yaml_err(config_place(l, node, "listen"), l->err,
+                    "port %u is that of admin.listen; consumers answer on a port of their own, such as %u",
+                    callbacks->port, callbacks->port == UINT16_MAX ? callbacks->port - 1 : callbacks->port + 1);
   if (!callbacks->secret && l->config->admin.token)
     callbacks->secret = arena_printf(l->arena, "callbacks:%s", l->config->admin.token);
   if (!callbacks->secret)

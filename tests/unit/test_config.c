@@ -261,6 +261,16 @@ static void test_transport(void **state) {
   config_free(&config);
 }
 
+static void test_two_listeners(void **state) {
+  static const char *const good[] = {"127.0.0.2:8321", "127.0.0.1:8322", "[::1]:8321"};
+  for (size_t i = 0; i < ARRAY_LEN(good); i++) {
+    char yaml[256];
+    snprintf(yaml, sizeof yaml, DB "admin: {token: 0123456789abcdef}\ncallbacks: {listen: \"%s\"}\n", good[i]);
+    struct config *config = load(*state, yaml);
+    config_free(&config);
+  }
+}
+
 /* One change each; NULL = can be taken over. */
 static const struct change {
   const char *yaml;
@@ -372,9 +382,10 @@ static void test_show(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      TEST(test_defaults), TEST(test_route_defaults), TEST(test_long_calls), TEST(test_backoff),
-      TEST(test_results),  TEST(test_many_routes),    TEST(test_drop_ins),   TEST(test_foreign_alert),
-      TEST(test_secrets),  TEST(test_transport),      TEST(test_reloadable), TEST(test_show),
+      TEST(test_defaults), TEST(test_route_defaults), TEST(test_long_calls),    TEST(test_backoff),
+      TEST(test_results),  TEST(test_many_routes),    TEST(test_drop_ins),      TEST(test_foreign_alert),
+      TEST(test_secrets),  TEST(test_transport),      TEST(test_two_listeners), TEST(test_reloadable),
+      TEST(test_show),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

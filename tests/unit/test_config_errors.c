@@ -177,6 +177,26 @@ static const struct row rows[] = {
     {"short token", DB "admin: {token: geheim}\n",
      "@/duebox.yaml:2:16: admin.token: the token is shorter than 16 characters; make one with: openssl rand -hex 32",
      NULL},
+    {"one port for both",
+     DB "admin: {listen: \"127.0.0.1:8321\", token: 0123456789abcdef}\ncallbacks: {listen: \"127.0.0.1:8321\"}\n",
+     "@/duebox.yaml:3:21: callbacks.listen: port 8321 is that of admin.listen; consumers answer on a port of their "
+     "own, such as 8322",
+     NULL},
+    {"callbacks within admin's addresses",
+     DB "admin: {listen: \"0.0.0.0:65535\", token: 0123456789abcdef}\ncallbacks: {listen: \"127.0.0.1:65535\"}\n",
+     "@/duebox.yaml:3:21: callbacks.listen: port 65535 is that of admin.listen; consumers answer on a port of their "
+     "own, such as 65534",
+     NULL},
+    {"admin within callbacks' addresses",
+     DB "admin: {listen: \"[::1]:8321\", token: 0123456789abcdef}\ncallbacks: {listen: \"[::0]:8321\"}\n",
+     "@/duebox.yaml:3:21: callbacks.listen: port 8321 is that of admin.listen; consumers answer on a port of their "
+     "own, such as 8322",
+     NULL},
+    {"all of IPv6 are all",
+     DB "admin: {listen: \"127.0.0.1:8321\", token: 0123456789abcdef}\ncallbacks: {listen: \"[::]:8321\"}\n",
+     "@/duebox.yaml:3:21: callbacks.listen: port 8321 is that of admin.listen; consumers answer on a port of their "
+     "own, such as 8322",
+     NULL},
     {"callbacks unsigned", DB "callbacks: {listen: \"127.0.0.1:8322\"}\n",
      "@/duebox.yaml:2:21: callbacks.listen: callback URLs must be signed; add secret_file, or a token to admin", NULL},
     {"callbacks secret", DB "callbacks: {listen: \"127.0.0.1:8322\", secret: x}\n",
