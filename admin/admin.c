@@ -67,7 +67,9 @@ static int open_socket(const char *section, const char *host, uint16_t port, str
   if (fd >= 0)
     close(fd);
   err_set(err, error, "%s.listen: cannot listen on %s port %u: %s%s", section, host, port, strerror(error),
-          error == EADDRINUSE ? "; another daemon may run here already, give this one another port" : "");
+          error == EADDRINUSE ? "; another program listens there, another daemon perhaps, or this one's own "
+                                "other listener (`ss -tlnp` names it); give this one another port"
+                              : "");
   return -1;
 }
 

@@ -386,6 +386,7 @@ static void what_cannot_start_says_why(void **state) {
   assert_false(admin_start(&fixture->engine, &taken, &hooks, &admin, &err));
   assert_null(admin);
   assert_non_null(strstr(err.text, "another daemon"));
+  assert_non_null(strstr(err.text, "other listener"));
   struct admin_config open = {.host = "0.0.0.0"};
   assert_false(admin_start(&fixture->engine, &open, &hooks, &admin, &err));
   assert_non_null(strstr(err.text, "admin.token_file"));
