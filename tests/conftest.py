@@ -1,7 +1,7 @@
 """Fixtures for every test that needs a real server.
 
-Each server starts when the first test asks for it and is shared by the whole
-run; tests keep apart by names (databases, topics, queues) of their own.  Data
+Each server starts when the first test asks for it and is shared by all tests of
+its process; tests keep apart by names (databases, topics, queues) of their own.  Data
 is removed at the end; logs and configurations stay when a test failed.
 """
 
@@ -79,8 +79,8 @@ def pytest_sessionfinish(exitstatus):
 
 
 def pytest_terminal_summary(terminalreporter):
-    if run_folder().exists():
-        terminalreporter.write_line(f"logs of the servers: {run_folder()}")
+    for folder in run_folder().parent.glob("run-*"):
+        terminalreporter.write_line(f"logs of the servers: {folder}")
 
 
 def _drop_data(folder):

@@ -111,7 +111,7 @@ char *__wrap_strndup(const char *text, size_t len) {
   }
   return copy;
 }
-char *__wrap_strdup(const char *text) { return __wrap_strndup(text, SIZE_MAX); }
+char *__wrap_strdup(const char *text) { return __wrap_strndup(text, strlen(text)); }
 
 void memory_free_all(unsigned machine) {
   while (owned[machine])
