@@ -70,10 +70,15 @@ static CURLcode on_context(CURL *easy, void *context, void *arg) {
   struct http_flood *flood = arg;
   SSL_CTX_clear_mode(context, SSL_MODE_AUTO_RETRY);
   flood->greeting = NULL; /* the next connection may be where another one was in memory */
+  SSL_CTX_set_app_data(context, (void *)++flood->connections);
   SSL_CTX_set_msg_callback(context, on_record);
   SSL_CTX_set_msg_callback_arg(context, flood);
   http_tls_limit(&flood->tls, context);
   return CURLE_OK;
+}
+
+uintptr_t http_flood_connection(const SSL *tls) {
+  return tls ? (uintptr_t)SSL_CTX_get_app_data(SSL_get_SSL_CTX(tls)) : 0;
 }
 
 void http_flood_pause(struct http_flood *flood) { flood->reading = NULL; }

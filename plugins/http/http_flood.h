@@ -22,12 +22,13 @@
 struct http_flood {
   const struct duebox_host *host;
   struct http_tls tls;
-  bool measures;        /* HTTP/2 is offered */
-  const void *reading;  /* the connection whose record was the last; NULL = libcurl has come back from it */
-  int64_t last_us;      /* when that was, in processor time of the thread */
-  int64_t spent_us;     /* between records of one connection, in this turn */
-  const void *greeting; /* the connection that asked for a hello last */
-  unsigned greetings;   /* how often it did so */
+  uintptr_t connections; /* made so far; each has its number */
+  bool measures;         /* HTTP/2 is offered */
+  const void *reading;   /* the connection whose record was the last; NULL = libcurl has come back from it */
+  int64_t last_us;       /* when that was, in processor time of the thread */
+  int64_t spent_us;      /* between records of one connection, in this turn */
+  const void *greeting;  /* the connection that asked for a hello last */
+  unsigned greetings;    /* how often it did so */
 };
 
 /* Whether this libcurl does TLS with OpenSSL; with another library nothing is watched. */
@@ -35,6 +36,9 @@ __attribute__((warn_unused_result)) bool http_flood_measurable(void);
 
 /* Has the connections that a handle makes watched. False: libcurl refused it. */
 __attribute__((warn_unused_result)) bool http_flood_watch(CURL *easy, struct http_flood *flood);
+
+/* The number of a connection that is watched, which no other one has had; 0 for NULL. */
+uintptr_t http_flood_connection(const SSL *tls);
 
 /* libcurl has come back from reading for one transfer (CURLOPT_XFERINFOFUNCTION). */
 void http_flood_pause(struct http_flood *flood);

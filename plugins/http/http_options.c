@@ -44,7 +44,9 @@ const struct duebox_option http_option_rows[] = {
     ROW(max_response, DUEBOX_OPT_SIZE, .def = "64KiB", .min = 4096, .max = 16777216,
         .help = "keep at most this much of a response body; of a JSON object that may hold a result, scan up to 16 "
                 "times as much"),
-    ROW(http2, DUEBOX_OPT_BOOL, .def = "false", .help = "offer HTTP/2 over TLS and share connections between requests"),
+    ROW(http2, DUEBOX_OPT_BOOL, .def = "false",
+        .help = "offer HTTP/2 over TLS and share connections; what a server has not processed when it ends one "
+                "(GOAWAY) is sent again within the attempt, a stream that it refuses alone costs one"),
     ROW(user_agent, DUEBOX_OPT_STRING, .def = "duebox/" HTTP_PLUGIN_VERSION, .help = "value of User-Agent"),
     ROW(proxy, DUEBOX_OPT_STRING,
         .help = "URL of a forward proxy; it then decides which addresses may be called; the environment is never read"),

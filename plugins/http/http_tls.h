@@ -13,6 +13,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 
+#include <curl/curl.h>
 #include <openssl/ssl.h>
 
 struct http_tls {
@@ -26,5 +27,11 @@ void http_tls_limit(struct http_tls *tls, SSL_CTX *context);
 /* To be called with each handshake message that was read, before OpenSSL parses it. One that is too dear to parse is
  * spoilt, so that the handshake fails; the error that OpenSSL reports then says why. */
 void http_tls_inspect(int version, const void *message, size_t len);
+
+/* The TLS of the connection that a handle has now; NULL without. */
+SSL *http_tls_of(CURL *easy);
+
+/* Whether the two have agreed on HTTP/2. NULL: no. */
+__attribute__((warn_unused_result)) bool http_tls_is_http2(const SSL *tls);
 
 #endif

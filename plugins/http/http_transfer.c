@@ -21,6 +21,7 @@ enum {
   CONNECTION_LIFETIME_S = 300, /* then a destination's name is resolved, and judged, again */
   TCP_IDLE_S = 30,             /* TCP keep-alive: notices a vanished peer during a long answer */
   TCP_INTERVAL_S = 15,
+  BEGINNINGS = 20,    /* of an attempt; a server that processes nothing is down */
   AUTHORITIES_S = 10, /* read anew after that: it takes milliseconds, and libcurl's own limit is a day */
 };
 
@@ -87,22 +88,6 @@ static int on_close(void *arg, curl_socket_t fd) {
   return close(fd);
 }
 
-/* The connection's TLS; NULL without. */
-static SSL *tls_of(CURL *easy) {
-  struct curl_tlssessioninfo *tls = NULL;
-  bool openssl =
-      curl_easy_getinfo(easy, CURLINFO_TLS_SSL_PTR, &tls) == CURLE_OK && tls && tls->backend == CURLSSLBACKEND_OPENSSL;
-  return openssl ? tls->internals : NULL;
-}
-
-static bool is_http2(const SSL *tls) {
-  const unsigned char *protocol = NULL;
-  unsigned len = 0;
-  if (tls)
-    SSL_get0_alpn_selected(tls, &protocol, &len);
-  return len == 2 && memcmp(protocol, "h2", 2) == 0;
-}
-
 /* Whether what can be read are bytes of HTTP: not the connection's end, nor a record of TLS itself. */
 static bool is_stray(SSL *tls, int fd) {
   char byte;
@@ -116,11 +101,11 @@ static bool is_stray(SSL *tls, int fd) {
 /* Whether a kept connection must not be used: it has something to read before anything was asked, its end or a stray
  * answer, or its peer has given such an answer before. libcurl 7.88 (cf_socket_is_alive) takes both for life, the
  * second one even for the answer to this request. A new connection is asked nothing: with TLS 1.3 session tickets
- * follow the handshake. Under HTTP/2 frames may always come, and say what they answer. */
+ * follow the handshake. Not for HTTP/2, where frames may always come, and say what they answer. */
 static bool is_stale(struct http_transfer *t, bool distrusted, const char *peer, int local_port, int peer_port) {
   long connects = 0;
-  SSL *tls = tls_of(t->easy);
-  if (is_http2(tls) || curl_easy_getinfo(t->easy, CURLINFO_NUM_CONNECTS, &connects) != CURLE_OK || connects > 0)
+  SSL *tls = http_tls_of(t->easy);
+  if (curl_easy_getinfo(t->easy, CURLINFO_NUM_CONNECTS, &connects) != CURLE_OK || connects > 0)
     return false;
   int fd = http_sockets_find(&t->shared->sockets, local_port, peer_port);
   if (distrusted || fd < 0 || !http_socket_readable(fd))
@@ -136,40 +121,64 @@ static bool is_stale(struct http_transfer *t, bool distrusted, const char *peer,
   return true;
 }
 
+static bool is_unprocessed(const struct http_transfer *t) {
+  return t->requested && t->response.header_bytes == 0 && http_goaway_unprocessed(&t->shared->goaways, &t->stream);
+}
+
+/* Whether the receiver may have got the request that was begun last, and begun to work on it. */
+static bool may_be_received(const struct http_transfer *t) {
+  long sent = 0;
+  curl_easy_getinfo(t->easy, CURLINFO_REQUEST_SIZE, &sent);
+  return t->requested && sent > t->sent_before && !is_unprocessed(t);
+}
+
+/* The attempt goes on with another connection, in what is left of its time. */
+static void begin_anew(struct http_transfer *t) {
+  int64_t now = http_now_ms(), left = t->begun_ms + t->timeout_ms - now;
+  t->timeout_ms = left > 1 ? (long)left : 1; /* 0 is no limit */
+  t->connect_ms = t->connect_ms < t->timeout_ms ? t->connect_ms : t->timeout_ms;
+  t->begun_ms = now;
+}
+
 /* Runs when a connection is ready and the request is about to be written.
  *
  * When a kept connection closes before the first byte of an answer, libcurl (Curl_retry_request) sends the request
  * again on another one, up to five times. The receiver may have done the work, and POST must not be repeated without
- * its knowledge (RFC 9110 section 9.2.2), so a second beginning is refused once bytes of the first have left; the host
- * then decides, and counts. A kept connection that is stale already is refused before anything has left. */
+ * its knowledge (RFC 9110 section 9.2.2), so a second beginning is refused once bytes of the first have left, unless
+ * the receiver has said that it did not process it; the host then decides, and counts. A kept connection that is stale
+ * already is refused before anything has left. */
 static int on_request(void *arg, char *peer, char *local, int peer_port, int local_port) {
   struct http_transfer *t = arg;
-  long sent = 0;
-  curl_easy_getinfo(t->easy, CURLINFO_REQUEST_SIZE, &sent);
-  t->second_refused = t->requested && sent > t->sent_before;
-  bool distrusted = http_strays_has(&t->shared->strays, peer, peer_port);
-  t->stale = !t->second_refused && is_stale(t, distrusted, peer, local_port, peer_port);
-  if (t->second_refused || t->stale)
+  bool http2 = http_tls_is_http2(http_tls_of(t->easy)),
+       distrusted = http_strays_has(&t->shared->strays, peer, peer_port);
+  t->second_refused = may_be_received(t);
+  t->stale = !t->second_refused && !http2 && is_stale(t, distrusted, peer, local_port, peer_port);
+  if (t->second_refused || t->stale || t->beginnings++ == BEGINNINGS)
     return CURL_PREREQFUNC_ABORT;
-  if (distrusted && !is_http2(tls_of(t->easy)))
+  if (distrusted && !http2)
     curl_easy_setopt(t->easy, CURLOPT_FORBID_REUSE, 1L);
+  curl_easy_setopt(t->easy, CURLOPT_VERBOSE, http2 ? 1L : 0L); /* for http_goaway.h */
+  curl_easy_getinfo(t->easy, CURLINFO_REQUEST_SIZE, &t->sent_before);
+  t->stream = (struct http_stream){0};
   t->requested = true;
-  t->sent_before = sent;
   return CURL_PREREQFUNC_OK;
 }
 
-static bool bytes_left(const struct http_transfer *t) {
-  long sent = 0;
-  curl_easy_getinfo(t->easy, CURLINFO_REQUEST_SIZE, &sent);
-  return t->requested && sent > t->sent_before;
+static int on_log(CURL *easy, curl_infotype type, char *text, size_t len, void *arg) {
+  struct http_transfer *t = arg;
+  if (type == CURLINFO_TEXT)
+    http_goaway_read(&t->shared->goaways, http_flood_connection(http_tls_of(easy)), &t->stream, text, len);
+  return 0;
 }
 
 /* Runs when libcurl needs a name that its cache does not hold. A transfer whose request has left needs it for a second
  * beginning (see on_request()); any other one waits until the name has been looked up (http_resolver.h). */
 static int on_lookup(void *resolver, void *reserved, void *arg) {
   struct http_transfer *t = arg;
-  t->second_refused = bytes_left(t);
+  t->second_refused = may_be_received(t);
   t->held = !t->second_refused;
+  if (t->held && t->requested)
+    begin_anew(t);
   return 1;
 }
 
@@ -262,6 +271,8 @@ static bool set_callbacks(CURL *easy, struct http_transfer *t) {
   SET(CURLOPT_PREREQDATA, t);
   SET(CURLOPT_RESOLVER_START_FUNCTION, on_lookup);
   SET(CURLOPT_RESOLVER_START_DATA, t);
+  SET(CURLOPT_DEBUGFUNCTION, on_log);
+  SET(CURLOPT_DEBUGDATA, t);
   SET(CURLOPT_SHARE, t->shared->sessions);
   if (t->shared->flood.measures || t->shared->options->proxy) {
     SET(CURLOPT_XFERINFOFUNCTION, on_progress);
@@ -271,9 +282,9 @@ static bool set_callbacks(CURL *easy, struct http_transfer *t) {
   return http_flood_watch(easy, &t->shared->flood) && ok;
 }
 
-/* A handle like the one that it takes the place of, as long as it has had no response: before 8.1.0 libcurl keeps in a
- * handle a pointer to the last header of a response, which is freed before the next, and writes there when that begins
- * with a folded line, as any server can have it. False: memory is short. */
+/* A fresh handle like the last one, which has had a response: before 8.1.0 libcurl keeps in a handle a pointer to the
+ * last header of a response, which is freed before the next, and writes there when that begins with a folded line, as
+ * any server can have it. False: memory is short. */
 static bool renew(struct http_transfer *t) {
   if (!t->used || !t->shared->renews)
     return true;
@@ -358,6 +369,7 @@ bool http_transfer_prepare(struct http_transfer *transfer, const struct duebox_t
   transfer->task = task;
   transfer->requested = transfer->second_refused = transfer->stale = transfer->allowed = transfer->held = false;
   transfer->few_files = false;
+  transfer->beginnings = 0;
   transfer->sent_before = 0;
   transfer->denied[0] = transfer->error[0] = '\0';
   http_response_reset(&transfer->response);
@@ -375,7 +387,13 @@ void http_transfer_refuse(struct http_transfer *transfer) {
       .cls = DUEBOX_UNAVAILABLE, .error_class = "http.memory", .text = "libcurl is short of memory; nothing was sent"};
 }
 
+/* libcurl repeats by itself most of what was not processed, but not where the whole connection ended with it. */
 bool http_transfer_again(struct http_transfer *transfer, CURLcode code) {
+  if (code != CURLE_OK && code != CURLE_OPERATION_TIMEDOUT && is_unprocessed(transfer) &&
+      transfer->beginnings < BEGINNINGS) {
+    begin_anew(transfer);
+    return http_transfer_resume(transfer);
+  }
   if (code != CURLE_ABORTED_BY_CALLBACK || !transfer->stale)
     return false;
   transfer->stale = false;
@@ -392,7 +410,7 @@ bool http_transfer_resume(struct http_transfer *transfer) {
 
 /* ---- the outcome ---- */
 
-/* The host's name, never the URL: paths and queries of hooks often hold a token. */
+/* Never the URL: paths and queries of hooks often hold a token. */
 static int host_of(const struct http_transfer *t, const char **name) {
   struct http_url url;
   if (!http_url_split(http_request_url(&t->request), &url))
@@ -466,7 +484,7 @@ static void describe_response(const struct http_transfer *t, char text[HTTP_MESS
 
 /* No complete response: libcurl's code and whether bytes had left decide. */
 static struct http_verdict judge_code(struct http_transfer *t, CURLcode code, char text[HTTP_MESSAGE_CAP]) {
-  bool sent = bytes_left(t);
+  bool sent = may_be_received(t);
   long tunnel = 0; /* what the proxy answered to CONNECT; for libcurl its refusal is a broken connection */
   curl_easy_getinfo(t->easy, CURLINFO_HTTP_CONNECTCODE, &tunnel);
   if (t->second_refused) /* perhaps by on_lookup() */
@@ -482,6 +500,9 @@ static struct http_verdict judge_code(struct http_transfer *t, CURLcode code, ch
     what = "the proxy answered CONNECT with 407; it wants a user and a password that it knows (proxy_credentials)";
   } else if (!sent && t->response.header_flood) {
     what = "the headers of the proxy's answer to CONNECT are longer than 64 KiB";
+  } else if (t->beginnings >= BEGINNINGS && is_unprocessed(t)) {
+    what = "the endpoint ends its connections without processing the request (HTTP/2 GOAWAY)";
+    snprintf(verdict.error_class, sizeof(verdict.error_class), "http.goaway");
   } else if (t->response.header_flood) {
     what = "the response headers are longer than 64 KiB";
     snprintf(verdict.error_class, sizeof(verdict.error_class), "http.header_flood");
@@ -503,12 +524,15 @@ static struct http_verdict judge_code(struct http_transfer *t, CURLcode code, ch
   const char *cure = code == CURLE_SSL_CONNECT_ERROR ? http_tls_cure(what) : NULL;
   http_text_clean(clean, sizeof(clean), what, strlen(what));
   snprintf(text, HTTP_MESSAGE_CAP, "%.*s: %s; %s%s%s", host_len > 255 ? 255 : host_len, host, clean,
-           sent ? "the request may have been received" : "nothing was sent", cure ? "; " : "", cure ? cure : "");
+           sent                ? "the request may have been received"
+           : is_unprocessed(t) ? "the request was not processed"
+                               : "nothing was sent",
+           cure ? "; " : "", cure ? cure : "");
   return verdict;
 }
 
 static struct http_verdict judge_stop(const struct http_transfer *t, char text[HTTP_MESSAGE_CAP]) {
-  bool sent = bytes_left(t);
+  bool sent = may_be_received(t);
   snprintf(text, HTTP_MESSAGE_CAP, "stopped before an answer came; %s",
            sent ? "the request may have been received" : "nothing was sent");
   return (struct http_verdict){.cls = sent ? DUEBOX_UNKNOWN : DUEBOX_UNAVAILABLE, .error_class = "http.stopped"};

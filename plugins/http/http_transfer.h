@@ -3,8 +3,8 @@
  * http_transfer.h - one task on its way: an easy handle of libcurl with its request, its response and their outcome.
  *
  * A transfer is used for one task after the other and keeps its buffers, and its handle where libcurl allows it. All
- * functions and libcurl's callbacks run on the driver thread; no locks. It never sends a request twice, which libcurl
- * would do by itself when a kept connection closes without an answer (see on_request()).
+ * functions and libcurl's callbacks run on the driver thread; no locks. It sends no request twice that may have been
+ * received, which libcurl would do by itself when a kept connection closes without an answer (see on_request()).
  */
 #ifndef PLUGINS_HTTP_TRANSFER_H
 #define PLUGINS_HTTP_TRANSFER_H
@@ -15,6 +15,7 @@
 #include <duebox/plugin.h>
 
 #include "http_flood.h"
+#include "http_goaway.h"
 #include "http_options.h"
 #include "http_policy.h"
 #include "http_request.h"
@@ -31,6 +32,7 @@ struct http_shared {
   struct http_sockets sockets;
   struct http_strays strays;
   struct http_flood flood;
+  struct http_goaways goaways;
   CURLSH *sessions; /* of TLS: a handle's own ones would end with it */
   bool renews;      /* libcurl is one whose handles must not have a second response */
 };
@@ -56,6 +58,8 @@ struct http_transfer {
   CURLcode lookup_code;        /* how that ended */
   int64_t begun_ms;            /* of http_now_ms() */
   long timeout_ms, connect_ms; /* from then on; connect_ms is no longer than timeout_ms */
+  unsigned beginnings;         /* of requests */
+  struct http_stream stream;   /* of HTTP/2, in which the request is */
   long sent_before;            /* bytes that had been sent when the request began: a proxy's CONNECT */
   bool allowed;                /* an address of the host may be called, and was tried */
   bool few_files;              /* there was no descriptor for a connection */
@@ -82,8 +86,8 @@ __attribute__((warn_unused_result)) bool http_transfer_prepare(struct http_trans
 /* Says that libcurl could not take a prepared transfer. */
 void http_transfer_refuse(struct http_transfer *transfer);
 
-/* Whether libcurl ended the transfer only because the kept connection it chose was stale. Nothing was sent then, and
- * the handle is ready to be added once more: it will make a new connection. */
+/* Whether libcurl ended the transfer only because the kept connection it chose was stale, or because the server ended
+ * the connection and has not processed the request. The handle is ready to be added once more then, for another one. */
 bool http_transfer_again(struct http_transfer *transfer, CURLcode code);
 
 /* Makes a transfer that was held ready to be added once more, for what is left of its time. False: libcurl refused it.

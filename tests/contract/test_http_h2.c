@@ -263,10 +263,66 @@ static void response_that_is_given_up_is_unknown(void **state) {
   fake_host_free(host);
 }
 
+/* Tasks for a listener that says GOAWAY; the body of each is its message id. */
+static struct fake_host *send_to(struct fixture *f, const char *listener, size_t n) {
+  snprintf(f->url, sizeof(f->url), "https://localhost:%d/", hostile_server_port(f->files, listener));
+  struct fake_host *host = open_host(f);
+  for (size_t i = 0; i < n; i++) {
+    char id[32];
+    int len = snprintf(id, sizeof(id), "%s-%zu", listener, i);
+    fake_host_add(host,
+                  &(struct fake_task){
+                      .message_id = id, .route_data = &f->route, .timeout_ms = 60000, .payload = {id, (size_t)len}});
+  }
+  settle(host);
+  return host;
+}
+
+/* A server may end a connection after any number of requests (nginx: 1000). It says which ones it has not processed:
+ * none of them fails for that. */
+static void what_goaway_says_is_unprocessed_is_sent_again(void **state) {
+  struct fixture *f = fixture(state);
+  struct fake_host *host = send_to(f, "goaway", 500);
+  for (size_t i = 0; i < 500; i++) {
+    struct fake_outcome outcome = fake_host_outcome(host, i);
+    if (outcome.cls != DUEBOX_DELIVERED)
+      fail_msg("task %zu: class %d, \"%s\": %s", i, (int)outcome.cls, outcome.error_class, outcome.message);
+    assert_int_equal(hostile_server_copies(f->files, outcome.message_id), 1);
+  }
+  fake_host_free(host);
+}
+
+/* One request of each connection is cancelled after it was taken up, behind the GOAWAY. */
+static void what_goaway_says_may_be_processed_is_not_sent_again(void **state) {
+  struct fixture *f = fixture(state);
+  struct fake_host *host = send_to(f, "goaway-cancel", 500);
+  size_t unknown = fake_host_count(host, DUEBOX_UNKNOWN);
+  assert_true(unknown > 0);
+  assert_int_equal(fake_host_count(host, DUEBOX_DELIVERED) + unknown, 500);
+  for (size_t i = 0; i < 500; i++)
+    assert_int_equal(hostile_server_copies(f->files, fake_host_outcome(host, i).message_id), 1);
+  fake_host_free(host);
+}
+
+/* No attempt is burnt at a server that takes up nothing, and none goes on for ever. */
+static void who_processes_nothing_is_unavailable(void **state) {
+  struct fixture *f = fixture(state);
+  struct fake_host *host = send_to(f, "goaway-none", 100);
+  for (size_t i = 0; i < 100; i++) {
+    struct fake_outcome outcome = fake_host_outcome(host, i);
+    if (outcome.cls != DUEBOX_UNAVAILABLE || strcmp(outcome.error_class, "http.goaway") != 0)
+      fail_msg("task %zu: class %d, \"%s\": %s", i, (int)outcome.cls, outcome.error_class, outcome.message);
+  }
+  fake_host_free(host);
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test_setup_teardown(requests_share_a_connection, set_up, tear_down),
       cmocka_unit_test_setup_teardown(what_was_sent_is_unknown, set_up, tear_down),
+      cmocka_unit_test_setup_teardown(what_goaway_says_is_unprocessed_is_sent_again, set_up, tear_down),
+      cmocka_unit_test_setup_teardown(what_goaway_says_may_be_processed_is_not_sent_again, set_up, tear_down),
+      cmocka_unit_test_setup_teardown(who_processes_nothing_is_unavailable, set_up, tear_down),
       cmocka_unit_test_setup_teardown(flood_delays_nobody, set_up, tear_down),
       cmocka_unit_test_setup_teardown(hello_requests_delay_nobody, set_up, tear_down),
       cmocka_unit_test_setup_teardown(response_that_is_given_up_is_unknown, set_up, tear_down),

@@ -92,3 +92,39 @@ def h2_given_up(connection, _number):
             for kind, flags, payload in ((1, 4, b"\x88"), (0, 0, b'{"status":"fa'), (3, 0, b"\0\0\0\0")):
                 connection.sendall(frame(kind, flags, stream, payload))
                 time.sleep(PIECE_S)     # in one piece libcurl 7.88 loses the body
+
+
+GOAWAY, RST_STREAM, CANCEL = 7, 3, 8
+
+
+def goaway(streams, processed, log):
+    """HTTP/2: takes up so many requests of a connection, says GOAWAY and skips those behind; the first ones of them it
+    answers, the others it cancels.  log gets the bodies of all that it has taken up."""
+
+    def serve(connection, number):
+        connection.sendall(frame(4, 0, 0))
+        file = connection.makefile("rb")
+        file.read(24)                                       # preface
+        bodies, taken = {}, 0
+        if streams == 0:
+            connection.sendall(frame(GOAWAY, 0, 0, struct.pack(">II", 0, 0)))
+        while head := file.read(9):
+            kind, flags, stream = head[3], head[4], int.from_bytes(head[5:], "big")
+            payload = file.read(int.from_bytes(head[:3], "big"))
+            if kind == 4 and not flags & 1:
+                connection.sendall(frame(4, 1, 0))
+            if kind not in (0, 1) or taken == streams:
+                continue
+            bodies[stream] = bodies.get(stream, b"") + (payload if kind == 0 else b"")
+            if not flags & 1:
+                continue
+            log(f"{bodies[stream].decode()} goaway {number}\n")
+            taken += 1
+            if taken == streams:
+                connection.sendall(frame(GOAWAY, 0, 0, struct.pack(">II", stream, 0)))
+            if taken <= processed:
+                connection.sendall(frame(1, 5, stream, b"\x88"))
+            else:
+                connection.sendall(frame(RST_STREAM, 0, stream, struct.pack(">I", CANCEL)))
+
+    return serve

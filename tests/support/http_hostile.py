@@ -30,7 +30,7 @@ import threading
 import time
 import zlib
 
-from http_floods import FLOODS, PROXIES, endless_proxy, h2_flood, h2_given_up, hello_flood
+from http_floods import FLOODS, PROXIES, endless_proxy, goaway, h2_flood, h2_given_up, hello_flood
 from own_curves import integer, own_curve_certificate, own_curves, tlv
 
 CLOSE, RESET = object(), object()
@@ -372,14 +372,14 @@ class Server:
             if not kept:
                 connection.close()
             if behaviour in SPOILERS:
-                self._write(f"{request.headers.get('webhook-id', '-')}:spoilt {number}\n")
+                self.write(f"{request.headers.get('webhook-id', '-')}:spoilt {number}\n")
             if not kept:
                 return
 
     def _note(self, request):
-        self._write(f"{request.headers.get('webhook-id', '-')} {request.path} {request.connection}\n")
+        self.write(f"{request.headers.get('webhook-id', '-')} {request.path} {request.connection}\n")
 
-    def _write(self, line):
+    def write(self, line):
         with self.lock:
             self.log.write(line.encode())
 
@@ -528,6 +528,8 @@ def main(folder):
     server.listen("mutual12", authority.context("good", newest=ssl.TLSVersion.TLSv1_2, client_ca="ca"))
     for kind in FLOODS:
         server.listen("flood-" + kind, authority.context("good", protocol="h2"), serve=h2_flood(kind))
+    for name, streams, processed in (("goaway", 7, 7), ("goaway-cancel", 7, 6), ("goaway-none", 0, 0)):
+        server.listen(name, authority.context("good", protocol="h2"), serve=goaway(streams, processed, server.write))
     server.listen("given-up", authority.context("good", protocol="h2"), serve=h2_given_up)
     for kind in PROXIES:
         server.listen("proxy-" + kind, serve=endless_proxy(kind))
