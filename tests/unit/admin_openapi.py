@@ -3,7 +3,8 @@
 """docs/openapi.yaml against the server: admin_openapi.py <admin_endpoints> <openapi.yaml>.
 
 Every endpoint of the routing table is described, nothing else is, with the same rights and parameters; the problem
-codes are the same; a real answer of /api/v1/stats has exactly the members that are described.
+codes are the same; a real answer of /api/v1/stats has exactly the members that are described; a body is accepted if and
+only if its schema holds.
 """
 import json
 import re
@@ -21,7 +22,8 @@ def server_says(program):
     endpoints = {tuple(rest.split()[:2]): rest.split()[2] for kind, rest in words if kind == "endpoint"}
     problems = {rest.split()[0] for kind, rest in words if kind == "problem"}
     stats = [json.loads(rest) for kind, rest in words if kind == "stats"]
-    return endpoints, problems, stats[0]
+    bodies = [rest.split(" ", 2) for kind, rest in words if kind == "body"]
+    return endpoints, problems, stats[0], [(path, json.loads(body), said) for said, path, body in bodies]
 
 
 def resolve(document, node):
@@ -89,6 +91,33 @@ def check_members(document, schema, value, where):
     return wrong
 
 
+def holds(document, schema, value):
+    """Whether a value is as the schema says; of JSON Schema what is used for requests here."""
+    schema = resolve(document, schema)
+    kinds = {"object": dict, "string": str, "integer": int, "number": (int, float)}
+    if "type" in schema and (not isinstance(value, kinds[schema["type"]]) or isinstance(value, bool)):
+        return False
+    if isinstance(value, str):
+        return (schema.get("minLength", 0) <= len(value) <= schema.get("maxLength", len(value))
+                and value in schema.get("enum", [value]) and re.search(schema.get("pattern", ""), value) is not None)
+    if not isinstance(value, dict):
+        return schema.get("minimum", value) <= value <= schema.get("maximum", value)
+    properties = schema.get("properties", {})
+    return (value.keys() >= set(schema.get("required", []))
+            and (schema.get("additionalProperties", True) or value.keys() <= properties.keys())
+            and ("oneOf" not in schema or sum(holds(document, one, value) for one in schema["oneOf"]) == 1)
+            and all(holds(document, properties[key], value[key]) for key in value.keys() & properties.keys()))
+
+
+def check_bodies(document, bodies):
+    wrong = []
+    for path, body, said in bodies:
+        request = resolve(document, document["paths"][path]["post"]["requestBody"])
+        if holds(document, request["content"]["application/json"]["schema"], body) != (said == "accepted"):
+            wrong.append(f"{path}: {json.dumps(body)} is {said}, and described otherwise")
+    return wrong
+
+
 def ids_not_strings(node, where=""):
     """Ids are strings, as the description says: JavaScript's numbers do not hold them."""
     wrong = []
@@ -99,7 +128,7 @@ def ids_not_strings(node, where=""):
     return wrong
 
 
-def check(document, endpoints, problems, stats):
+def check(document, endpoints, problems, stats, bodies):
     described = {(method.upper(), path): operation
                  for path, item in document["paths"].items() for method, operation in item.items()}
     wrong = [f"{key} is served, not described" for key in endpoints.keys() - described.keys()]
@@ -117,31 +146,34 @@ def check(document, endpoints, problems, stats):
             resolve(document, ref)
         except KeyError:
             wrong.append(f"{ref['$ref']} leads nowhere")
+    wrong += check_bodies(document, bodies)
     return wrong + check_members(document, {"$ref": "#/components/schemas/Stats"}, stats, "stats")
 
 
-def self_test(document, endpoints, problems, stats):
+def self_test(document, endpoints, problems, stats, bodies):
     """The check must be able to fail."""
     some = next(iter(endpoints))
-    assert check(document, endpoints | {("GET", "/new"): "open"}, problems, stats)
-    assert check(document, {k: v for k, v in endpoints.items() if k != some}, problems, stats)
-    assert check(document, endpoints | {("POST", "/api/v1/reload"): "open"}, problems, stats)
-    assert check(document, endpoints, problems | {"new"}, stats)
-    assert check(document, endpoints, problems, stats | {"new": 1})
-    assert check(document, endpoints, problems, {k: v for k, v in stats.items() if k != "shards"})
+    assert check(document, endpoints | {("GET", "/new"): "open"}, problems, stats, bodies)
+    assert check(document, {k: v for k, v in endpoints.items() if k != some}, problems, stats, bodies)
+    assert check(document, endpoints | {("POST", "/api/v1/reload"): "open"}, problems, stats, bodies)
+    assert check(document, endpoints, problems | {"new"}, stats, bodies)
+    assert check(document, endpoints, problems, stats | {"new": 1}, bodies)
+    assert check(document, endpoints, problems, {k: v for k, v in stats.items() if k != "shards"}, bodies)
+    for path, body, said in bodies:
+        assert check(document, endpoints, problems, stats, [(path, body, "refused" if said == "accepted" else "accepted")])
 
 
 def main():
-    endpoints, problems, stats = server_says(sys.argv[1])
+    endpoints, problems, stats, bodies = server_says(sys.argv[1])
     with open(sys.argv[2], encoding="utf-8") as file:
         document = yaml.safe_load(file)
-    wrong = check(document, endpoints, problems, stats)
+    wrong = check(document, endpoints, problems, stats, bodies)
     for line in sorted(wrong):
         print(line)
     if wrong:
         return 1
-    self_test(document, endpoints, problems, stats)
-    print(f"{len(endpoints)} endpoints and {len(problems)} problem codes are as described")
+    self_test(document, endpoints, problems, stats, bodies)
+    print(f"{len(endpoints)} endpoints, {len(problems)} problem codes and {len(bodies)} bodies are as described")
     return 0
 
 
