@@ -4,13 +4,21 @@
 #include <curl/curl.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 #include <sysexits.h>
 
 #include "core/admin_url.h"
 #include "core/mask.h"
 #include "core/options.h"
 
-enum { CONNECT_TIMEOUT_MS = 3000, GET_TIMEOUT_MS = 3000, ANSWER_MAX_BYTES = 16 << 20, HTTP_OK = 200, HTTP_ERROR = 400 };
+enum {
+  CONNECT_TIMEOUT_MS = 3000,
+  GET_TIMEOUT_MS = 3000,
+  HEADERS_MAX_BYTES = 64 << 10,
+  ANSWER_MAX_BYTES = 16 << 20,
+  HTTP_OK = 200,
+  HTTP_ERROR = 400
+};
 
 struct daemon_client {
   const struct admin_config *admin;
@@ -19,15 +27,42 @@ struct daemon_client {
   struct mask mask; /* the token, which whoever answers may repeat */
   char *location;   /* where a redirect of the last answer goes */
   char error[CURL_ERROR_SIZE];
+  const char *refused; /* why no more of the answer was taken; NULL = it was */
+  size_t headers_len;  /* of the answer, with those of interim ones */
   char *answer;
   size_t answer_len;
 };
 
+/* libcurl undoes gzip, deflate and br as a Transfer-Encoding without being asked, in five layers: some hundred bytes
+ * can cost minutes that way within one read, in which no time-out is looked at. A proxy sends none but chunked. */
+static bool is_recoding(const char *line, size_t len) {
+  static const char name[] = "transfer-encoding:";
+  size_t name_len = strlen(name);
+  char text[64], word[16], more;
+  if (len < name_len || strncasecmp(line, name, name_len) != 0)
+    return false;
+  int text_len = snprintf(text, sizeof text, "%.*s", (int)(len - name_len), line + name_len);
+  return text_len >= (int)sizeof text || sscanf(text, "%15s %c", word, &more) != 1 || strcasecmp(word, "chunked") != 0;
+}
+
+static size_t judge_header(char *line, size_t size, size_t count, void *ctx) {
+  struct daemon_client *client = ctx;
+  size_t len = size * count;
+  client->headers_len += len;
+  if (is_recoding(line, len))
+    client->refused = "the answer has a Transfer-Encoding other than chunked";
+  else if (client->headers_len > HEADERS_MAX_BYTES)
+    client->refused = "the answer has more than 64 KiB of headers";
+  return client->refused ? 0 : len;
+}
+
 static size_t take_answer(char *data, size_t size, size_t count, void *ctx) {
   struct daemon_client *client = ctx;
   size_t len = size * count;
-  if (client->answer_len + len > ANSWER_MAX_BYTES)
+  if (client->answer_len + len > ANSWER_MAX_BYTES) {
+    client->refused = "the answer has more than 16 MiB";
     return 0;
+  }
   char *grown = realloc(client->answer, client->answer_len + len + 1);
   if (!grown)
     return 0;
@@ -75,6 +110,8 @@ static bool prepare(struct daemon_client *client, CURL *curl) {
          curl_easy_setopt(curl, CURLOPT_NOSIGNAL, 1L) == CURLE_OK &&
          curl_easy_setopt(curl, CURLOPT_CONNECTTIMEOUT_MS, (long)CONNECT_TIMEOUT_MS) == CURLE_OK &&
          curl_easy_setopt(curl, CURLOPT_ERRORBUFFER, client->error) == CURLE_OK &&
+         curl_easy_setopt(curl, CURLOPT_HEADERFUNCTION, judge_header) == CURLE_OK &&
+         curl_easy_setopt(curl, CURLOPT_HEADERDATA, client) == CURLE_OK &&
          curl_easy_setopt(curl, CURLOPT_WRITEFUNCTION, take_answer) == CURLE_OK &&
          curl_easy_setopt(curl, CURLOPT_WRITEDATA, client) == CURLE_OK;
 }
@@ -210,7 +247,8 @@ static CURLcode perform(struct daemon_client *client, const char *url, const cha
 bool daemon_ask(struct daemon_client *client, const char *base_url, const char *path, enum daemon_proof proof,
                 const char *body, long timeout_ms, struct daemon_answer *answer, struct err *err) {
   *answer = (struct daemon_answer){0};
-  client->answer_len = 0;
+  client->headers_len = client->answer_len = 0;
+  client->refused = NULL;
   client->error[0] = '\0';
   if (!admin_url_check(base_url, client->admin->token, client->admin->allow_plaintext, err)) {
     answer->status = DAEMON_NEVER_SENT;
@@ -226,7 +264,10 @@ bool daemon_ask(struct daemon_client *client, const char *base_url, const char *
   CURLcode code = perform(client, url, body, timeout_ms, &answer->status);
   if (code != CURLE_OK) {
     answer->status = never_sent(code) ? DAEMON_NEVER_SENT : 0;
-    return err_set(err, EX_UNAVAILABLE, "%s: %s%s", url, client->error[0] ? client->error : curl_easy_strerror(code),
+    return err_set(err, EX_UNAVAILABLE, "%s: %s%s", url,
+                   client->refused    ? client->refused
+                   : client->error[0] ? client->error
+                                      : curl_easy_strerror(code),
                    code == CURLE_PEER_FAILED_VERIFICATION ? "; admin.ca_file names the authorities to trust" : "");
   }
   answer->body = client->answer_len ? json_loadb(client->answer, client->answer_len, 0, NULL) : NULL;

@@ -1,6 +1,7 @@
 """The command line beside running daemons: cancel and reschedule are certain or refused,
 results and reloads reach the daemon, doctor sees it."""
 
+import gzip
 import json
 import re
 import shutil
@@ -230,6 +231,25 @@ def test_only_a_daemon_is_believed(pretender, kind):
     assert "is not known" in cancel.stderr and pretender.row(pretender.id)["state"] == "scheduled"
     result = ["task", "result", pretender.id, "--attempt", 1, "--status", "done"]
     assert "applied" not in line(pretender, *result, code=65).stdout        # judged by the table
+
+
+HEAVY = {
+    "a Transfer-Encoding other than chunked": lambda body: Answer(
+        200, body=gzip.compress(body), headers={"Transfer-Encoding": "gzip"}),
+    "more than 64 KiB of headers": lambda body: Answer(200, body=body, headers={f"X-{i}": "x" * 1000 for i in range(70)}),
+    "more than 16 MiB": lambda body: Answer(200, body=body + b" " * (16 << 20))}
+
+
+@pytest.mark.parametrize("kind", HEAVY)
+def test_an_answer_that_costs_much_is_refused(pretender, kind):
+    """libcurl undoes codings that nobody asked for, and looks at no time-out meanwhile; headers it takes without end."""
+    for path in ("/readyz", "/api"):
+        pretender.receiver.on(path, HEAVY[kind](b'{"ready": true, "reloaded": true, "routes": [], "plugins": []}'))
+    daemon = pretender.daemons[0]
+    daemon.configure({**daemon.configuration, "admin": {"url": pretender.receiver.url}})
+    said = [line(pretender, "reload", code=69).stderr, line(pretender, "route", "list").stderr,
+            daemon.run("doctor", check=False).stdout]
+    assert not [text for text in said if f"the answer has {kind}" not in " ".join(text.split())], said
 
 
 @pytest.mark.parametrize("echo", [
