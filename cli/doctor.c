@@ -94,8 +94,10 @@ static void print_target(struct examination *exam, const struct probe_targets *t
       check->cure[0] ? check->cure : "mend its target, or its keys under routes and results");
 }
 
-/* Topics, queues and hosts. Those that are there share a line. */
-static void check_targets(struct examination *exam, const struct config *config, const struct plugin_config *plugin) {
+/* Topics, queues and hosts. Those that are there share a line. Of a destination that cannot be used only what is wrong
+ * for sure is news, such as a login that its broker refuses. */
+static void check_targets(struct examination *exam, const struct config *config, const struct plugin_config *plugin,
+                          bool usable) {
   struct probe_targets *targets = probe_targets(config, plugin);
   const struct duebox_check *check;
   char text[256];
@@ -105,7 +107,7 @@ static void check_targets(struct examination *exam, const struct config *config,
   for (; (check = probe_targets_at(targets, all)); all++)
     if (check->verdict == DUEBOX_CHECK_OK)
       good++;
-    else
+    else if (usable || check->verdict == DUEBOX_CHECK_WRONG)
       print_target(exam, targets, check);
   snprintf(text, sizeof text, "plugin %s: %zu of %zu targets are there", plugin->name, good, all);
   exam->cli->outlived |= probe_targets_hang(targets);
@@ -122,7 +124,7 @@ static void check_connections(struct examination *exam, const struct config *con
     const struct plugin_config *plugin = &config->plugins[i];
     char why[512], text[640];
     if (!(plugin->module->capabilities & DUEBOX_CAP_SINK) || (plugin->module->capabilities & DUEBOX_CAP_ANSWERS)) {
-      check_targets(exam, config, plugin);
+      check_targets(exam, config, plugin, true);
       continue;
     }
     enum probe_answer answer = probe_plugin(plugin, why, sizeof why);
@@ -137,8 +139,8 @@ static void check_connections(struct examination *exam, const struct config *con
         answer == PROBE_UP      ? ""
         : answer == PROBE_HANGS ? "start what it speaks to, or report it to its author"
                                 : "correct its address, user and password under plugins, or start what it speaks to");
-    if (answer == PROBE_UP)
-      check_targets(exam, config, plugin);
+    if (answer == PROBE_UP || answer == PROBE_DOWN)
+      check_targets(exam, config, plugin, answer == PROBE_UP);
   }
 }
 

@@ -202,7 +202,10 @@ static void back_off(struct amqp_conn *conn, int64_t now_us) {
 }
 
 static void say_down(struct amqp_conn *conn) {
-  conn->host->health(conn->host->ctx, false, conn->reason);
+  if (conn->refused && conn->user->reads)
+    conn->host->unread(conn->host->ctx, conn->reason);
+  else
+    conn->host->health(conn->host->ctx, false, conn->reason);
   if (!conn->said_down)
     conn->host->log(conn->host->ctx, DUEBOX_LOG_WARN, "AMQP-DOWN", "%s; trying again, at least every %d s",
                     conn->reason, BACKOFF_MAX_US / 1000000);
@@ -261,6 +264,20 @@ static void go_down(struct amqp_conn *conn, int64_t now_us) {
   conn->user->down(conn->ctx, reason);
 }
 
+static void take_attempt(struct amqp_conn *conn, int64_t now_us) {
+  struct amqp_connect_failure failure = {.text = ""};
+  set_link(conn, amqp_connect_finish(conn->attempt, &failure));
+  conn->attempt = NULL;
+  conn->refused = failure.refused;
+  if (conn->link) {
+    come_up(conn, now_us);
+    return;
+  }
+  memcpy(conn->reason, failure.text, sizeof conn->reason);
+  back_off(conn, now_us);
+  say_down(conn);
+}
+
 static void advance(struct amqp_conn *conn, int64_t now_us) {
   if (conn->state == AMQP_CONN_DOWN && now_us >= conn->retry_at_us) {
     conn->attempt = amqp_connect_start(conn->target, conn->wake_fd);
@@ -272,14 +289,7 @@ static void advance(struct amqp_conn *conn, int64_t now_us) {
       say_down(conn);
     }
   } else if (conn->state == AMQP_CONN_CONNECTING && amqp_connect_ended(conn->attempt)) {
-    set_link(conn, amqp_connect_finish(conn->attempt, conn->reason, sizeof conn->reason));
-    conn->attempt = NULL;
-    if (conn->link) {
-      come_up(conn, now_us);
-    } else {
-      back_off(conn, now_us);
-      say_down(conn);
-    }
+    take_attempt(conn, now_us);
   }
 }
 

@@ -38,6 +38,7 @@ enum amqp_conn_state {
 /* What the connection tells its user, always from inside amqp_conn_poll(). */
 struct amqp_conn_user {
   amqp_channel_t channels; /* it opens 1 to this; a frame of another one ends the connection */
+  bool reads;              /* a source: a broker that does not let it in leaves it unread */
   void (*up)(void *ctx);
   void (*down)(void *ctx, const char *reason); /* everything open on it is undefined; the channels are gone */
   void (*frame)(void *ctx, const amqp_frame_t *frame);
@@ -72,6 +73,7 @@ struct amqp_conn {
   bool more_input;    /* the library may hold input that the socket does not show any more */
   bool blocked;       /* the broker said connection.blocked */
   bool failed;        /* reason says why; the connection is not used any more */
+  bool refused;       /* the last attempt ended by the broker's answer */
   bool said_down;     /* the log has the present outage */
 
   /* The library skips heartbeats inside one call, as long as there are any: 0 = the driver is not in it; 1 = it is, and

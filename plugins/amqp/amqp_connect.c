@@ -26,12 +26,12 @@ struct amqp_connect {
   amqp_connection_state_t link;
   struct amqp_watch *watch; /* while the library connects and logs in */
   int64_t connected_by_us;
-  char error[512];
+  struct amqp_connect_failure failure;
 };
 
 static bool fail(struct amqp_connect *attempt, const char *what, const char *why, const char *cure) {
   const struct amqp_target *t = attempt->target;
-  snprintf(attempt->error, sizeof attempt->error, "%s %s:%d: %.300s%s%s", what, t->host, t->port, why,
+  snprintf(attempt->failure.text, sizeof attempt->failure.text, "%s %s:%d: %.300s%s%s", what, t->host, t->port, why,
            *cure ? "; " : "", cure);
   return false;
 }
@@ -117,6 +117,7 @@ static bool refused(struct amqp_connect *attempt, const amqp_rpc_reply_t *reply)
     const amqp_connection_close_t *close = reply->reply.decoded;
     snprintf(why, sizeof why, "user '%s', vhost '%s': %u %.*s", t->user, t->vhost, close->reply_code,
              (int)close->reply_text.len, (const char *)close->reply_text.bytes);
+    attempt->failure.refused = close->reply_code != AMQP_CONNECTION_FORCED; /* which is: the broker is going down */
   } else {
     snprintf(why, sizeof why, "user '%s', vhost '%s': %s", t->user, t->vhost, amqp_error_string2(reply->library_error));
   }
@@ -222,12 +223,12 @@ bool amqp_connect_ended(struct amqp_connect *attempt) {
   return ended;
 }
 
-amqp_connection_state_t amqp_connect_finish(struct amqp_connect *attempt, char *error, size_t cap) {
+amqp_connection_state_t amqp_connect_finish(struct amqp_connect *attempt, struct amqp_connect_failure *failure) {
   pthread_join(attempt->thread, NULL); /* it has ended but for its last few instructions */
   amqp_connection_state_t link = attempt->link;
   attempt->link = NULL;
   if (!link)
-    snprintf(error, cap, "%s", attempt->error);
+    *failure = attempt->failure;
   free_attempt(attempt);
   return link;
 }

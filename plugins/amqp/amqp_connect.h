@@ -26,8 +26,14 @@ struct amqp_connect *amqp_connect_start(struct amqp_target *target, int wake_fd)
 /* Whether it has ended. */
 bool amqp_connect_ended(struct amqp_connect *attempt);
 
-/* Takes the result of an attempt that has ended, and frees it. NULL with a text in `error` when it failed. */
-amqp_connection_state_t amqp_connect_finish(struct amqp_connect *attempt, char *error, size_t cap);
+/* Why an attempt has failed. */
+struct amqp_connect_failure {
+  char text[512];
+  bool refused; /* the broker has answered and does not let us in: user, password, vhost, rights, a limit */
+};
+
+/* Takes the result of an attempt that has ended, and frees it. NULL with `failure` when it failed. */
+amqp_connection_state_t amqp_connect_finish(struct amqp_connect *attempt, struct amqp_connect_failure *failure);
 
 /* Gives up an attempt in any state; never blocks. */
 void amqp_connect_abandon(struct amqp_connect *attempt);

@@ -96,15 +96,17 @@ static void look_up(struct lookup *lookup, struct duebox_check *check) {
 }
 
 /* Connects on the thread that blocks without limit in name resolution, and gives up on it in time. */
-static amqp_connection_state_t connect_within(struct amqp_target *target, int64_t end_us, char *error, size_t cap) {
+static amqp_connection_state_t connect_within(struct amqp_target *target, int64_t end_us,
+                                              struct amqp_connect_failure *failure) {
   int fd = eventfd(0, EFD_CLOEXEC);
   struct amqp_connect *attempt = fd >= 0 ? amqp_connect_start(target, fd) : NULL;
   amqp_connection_state_t link = NULL;
-  snprintf(error, cap, "%s", attempt ? "the broker has not let us in in time" : "no thread could be started");
+  snprintf(failure->text, sizeof failure->text, "%s",
+           attempt ? "the broker has not let us in in time" : "no thread could be started");
   for (int64_t left_us; attempt && (left_us = end_us - amqp_now_us()) > 0 && !amqp_connect_ended(attempt);)
     (void)poll(&(struct pollfd){.fd = fd, .events = POLLIN}, 1, (int)(left_us / 1000) + 1);
   if (attempt && amqp_connect_ended(attempt))
-    link = amqp_connect_finish(attempt, error, cap);
+    link = amqp_connect_finish(attempt, failure);
   else if (attempt)
     amqp_connect_abandon(attempt);
   if (fd >= 0)
@@ -114,21 +116,25 @@ static amqp_connection_state_t connect_within(struct amqp_target *target, int64_
 
 void amqp_check_targets(const void *options, struct duebox_check *const *checks, size_t count, int timeout_ms) {
   struct lookup lookup = {.end_us = amqp_now_us() + (int64_t)timeout_ms * 1000};
-  struct duebox_error err = {.text = ""};
+  struct amqp_connect_failure failure = {.text = ""};
+  struct duebox_error err;
   lookup.target = amqp_target_new(options, "duebox doctor", &err);
   if (lookup.target)
-    lookup.link = connect_within(lookup.target, lookup.end_us, err.text, sizeof err.text);
+    lookup.link = connect_within(lookup.target, lookup.end_us, &failure);
+  else
+    memcpy(failure.text, err.text, sizeof failure.text);
   struct amqp_watch *watch = lookup.link ? amqp_watch_start() : NULL;
   if (watch)
     amqp_watch_limit(watch, amqp_get_sockfd(lookup.link), lookup.end_us,
                      (uint64_t)AMQP_WATCH_LOGIN_KIB * 1024 + (uint64_t)count * ANSWER_MAX);
   else if (lookup.link)
-    snprintf(err.text, sizeof err.text, "no thread could be started");
+    snprintf(failure.text, sizeof failure.text, "no thread could be started");
   for (size_t i = 0; i < count; i++)
     if (watch)
       look_up(&lookup, checks[i]);
     else
-      duebox_check_answer(checks[i], DUEBOX_CHECK_UNSURE, "", "%s", err.text);
+      duebox_check_answer(checks[i], failure.refused ? DUEBOX_CHECK_WRONG : DUEBOX_CHECK_UNSURE, "", "%s",
+                          failure.text);
   (void)amqp_watch_stop(watch); /* each question has said that the broker did not answer */
   if (lookup.link)
     amqp_destroy_connection(lookup.link);

@@ -222,7 +222,7 @@ static void on_blocked(void *ctx, bool blocked, const char *reason) {
 }
 
 static const struct amqp_conn_user conn_user = {
-    .channels = CHANNEL, .up = on_up, .down = on_down, .frame = on_frame, .blocked = on_blocked};
+    .channels = CHANNEL, .reads = true, .up = on_up, .down = on_down, .frame = on_frame, .blocked = on_blocked};
 
 /* ---- acknowledgements ----------------------------------------------------------------------------------------- */
 

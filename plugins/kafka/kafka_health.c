@@ -9,6 +9,9 @@
 
 #include "kafka_outcome.h"
 
+/* librdkafka says the same of a broker again after 30 s, at its next attempt, which comes within 10 s. */
+#define REFUSAL_HOLDS_US 60000000
+
 static void say_down(struct kafka_health *health, const struct duebox_host *host, enum kafka_health_state state,
                      const char *word, const char *text, const char *cure) {
   char line[512];
@@ -25,10 +28,38 @@ static void say_down(struct kafka_health *health, const struct duebox_host *host
     host->health(host->ctx, false, line);
 }
 
+/* The state is AWAY, so what else is said of the connections does not take it back. */
+static void say_login_refused(struct kafka_health *health, const struct duebox_host *host, const char *word,
+                              const char *text, const char *cure) {
+  bool said = health->state == KAFKA_HEALTH_AWAY && health->refused_us;
+  char line[512];
+  if (!health->of_source) {
+    say_down(health, host, KAFKA_HEALTH_AWAY, word, text, cure);
+    return;
+  }
+  health->state = KAFKA_HEALTH_AWAY;
+  health->word = word;
+  health->refused_us = kafka_now_us();
+  if (said)
+    return;
+  snprintf(line, sizeof(line), "%s: %s. %s", word, text, cure);
+  host->log(host->ctx, DUEBOX_LOG_WARN, "KAFKA-DOWN", "%s", line);
+  host->unread(host->ctx, line);
+}
+
+/* The brokers that refused the login are not reached any more. */
+static void forget_refusal(struct kafka_health *health, const struct duebox_host *host, const char *text) {
+  if (!health->refused_us || kafka_now_us() - health->refused_us < REFUSAL_HOLDS_US)
+    return;
+  health->refused_us = 0;
+  host->health(host->ctx, false, text);
+}
+
 static void say_up(struct kafka_health *health, const struct duebox_host *host) {
   if (health->state == KAFKA_HEALTH_AWAY || health->state == KAFKA_HEALTH_REFUSED)
     host->log(host->ctx, DUEBOX_LOG_INFO, "KAFKA-UP", "the cluster answers again");
   health->state = KAFKA_HEALTH_UP;
+  health->refused_us = 0;
   host->health(host->ctx, true, NULL);
 }
 
@@ -66,10 +97,12 @@ bool kafka_health_error(struct kafka_health *health, const struct duebox_host *h
   const char *text = rd_kafka_event_error_string(event);
   const struct kafka_outcome_row *row = kafka_outcome_find(err);
   switch (err) {
-  case RD_KAFKA_RESP_ERR__ALL_BROKERS_DOWN:
   case RD_KAFKA_RESP_ERR__AUTHENTICATION: /* a connection that stands has passed these three */
-  case RD_KAFKA_RESP_ERR__SSL:
   case RD_KAFKA_RESP_ERR_SASL_AUTHENTICATION_FAILED:
+    say_login_refused(health, host, row->word, text, row->cure);
+    break;
+  case RD_KAFKA_RESP_ERR__SSL:
+  case RD_KAFKA_RESP_ERR__ALL_BROKERS_DOWN:
     say_down(health, host, KAFKA_HEALTH_AWAY, row->word, text, row->cure);
     break;
   case RD_KAFKA_RESP_ERR_CLUSTER_AUTHORIZATION_FAILED:
@@ -83,6 +116,10 @@ bool kafka_health_error(struct kafka_health *health, const struct duebox_host *h
   case RD_KAFKA_RESP_ERR_UNKNOWN_TOPIC_OR_PART:
   case RD_KAFKA_RESP_ERR__UNKNOWN_TOPIC:
     say_down(health, host, KAFKA_HEALTH_REFUSED, row->word, text, row->cure);
+    break;
+  case RD_KAFKA_RESP_ERR__TRANSPORT:
+  case RD_KAFKA_RESP_ERR__RESOLVE:
+    forget_refusal(health, host, text);
     break;
   default:
     host->log(host->ctx, DUEBOX_LOG_DEBUG, "KAFKA-EVENT", "%s: %s", rd_kafka_err2name(err), text);

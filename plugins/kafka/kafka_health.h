@@ -3,8 +3,8 @@
  * plugins/kafka/kafka_health.h - says up and down to the host, once per change.
  *
  * Two kinds of trouble: the cluster is away (ends with any connection), or it answers and refuses us (ends only with a
- * success); a source that it refuses is unread. librdkafka's error events are hints about the connection; what became
- * of a task is told by its report.
+ * success); a source that it refuses is unread. A login that is refused is of the first kind, and leaves a source
+ * unread too. librdkafka's error events are hints about the connection; what became of a task is told by its report.
  */
 #ifndef PLUGINS_KAFKA_HEALTH_H
 #define PLUGINS_KAFKA_HEALTH_H
@@ -18,8 +18,9 @@ enum kafka_health_state { KAFKA_HEALTH_UNKNOWN = 0, KAFKA_HEALTH_UP, KAFKA_HEALT
 struct kafka_health {
   enum kafka_health_state state;
   bool of_source;
-  bool strayed;     /* said */
-  const char *word; /* what was said last while it is down */
+  bool strayed;       /* said */
+  int64_t refused_us; /* of a source that is away: when its login was refused last; 0 = it was not */
+  const char *word;   /* what was said last while it is down */
 };
 
 /* Brokers have answered since they were away last, be it with a refusal. */

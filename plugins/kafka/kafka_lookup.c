@@ -19,8 +19,9 @@ enum { END_MS = 1000 };
 
 struct lookup {
   const struct kafka_options *options;
-  rd_kafka_t *rk;
+  const struct kafka_handle *handle;
   int64_t end_us;
+  char refused[300];   /* what the brokers said to the login; "" = nothing */
   bool brokers_judged; /* once for all topics */
   struct duebox_check brokers;
 };
@@ -111,7 +112,7 @@ static void look_up_group(struct lookup *lookup, struct duebox_check *check) {
   if (left_ms <= 0)
     return;
   kafka_group_init(&group, lookup->options, check->source, check->outbox);
-  const struct kafka_readers readers = kafka_group_readers(&group, lookup->rk, left_ms);
+  const struct kafka_readers readers = kafka_group_readers(&group, lookup->handle->rk, left_ms);
   if (readers.known && readers.partitions == 0)
     duebox_check_answer(check, DUEBOX_CHECK_UNSURE,
                         "start the daemon; if it runs, its /readyz and its log say why the group does not let it in",
@@ -121,6 +122,22 @@ static void look_up_group(struct lookup *lookup, struct duebox_check *check) {
     kafka_group_stranger(&group, readers.stranger, stranger);
     duebox_check_answer(check, DUEBOX_CHECK_WRONG, kafka_group_stranger_cure, "%s", stranger);
   }
+}
+
+/* A question that nobody lets us ask has no answer of its own: the client tells why among its events. */
+static void hear_refusal(struct lookup *lookup) {
+  rd_kafka_event_t *event;
+  while ((event = rd_kafka_queue_poll(lookup->handle->queue, 0)) != NULL) {
+    if (rd_kafka_event_type(event) == RD_KAFKA_EVENT_ERROR &&
+        strcmp(kafka_outcome_find(rd_kafka_event_error(event))->word, "kafka.authentication") == 0)
+      snprintf(lookup->refused, sizeof(lookup->refused), "%s", rd_kafka_event_error_string(event));
+    rd_kafka_event_destroy(event);
+  }
+}
+
+static void say_refused(struct duebox_check *check, const struct lookup *lookup, const char *topic) {
+  duebox_check_answer(check, DUEBOX_CHECK_WRONG, kafka_outcome_find(RD_KAFKA_RESP_ERR__AUTHENTICATION)->cure,
+                      "topic %s: %s", topic, lookup->refused);
 }
 
 static void look_up(struct lookup *lookup, struct duebox_check *check) {
@@ -135,16 +152,24 @@ static void look_up(struct lookup *lookup, struct duebox_check *check) {
     duebox_check_answer(check, DUEBOX_CHECK_OK, "", "topic %s is another one for each task", route->topic);
     return;
   }
+  if (lookup->refused[0]) {
+    say_refused(check, lookup, topic);
+    return;
+  }
   if (left_us <= 0) {
     duebox_check_answer(check, DUEBOX_CHECK_UNSURE, "", "there was no time left to ask for topic %s", topic);
     return;
   }
-  if (!(handle = rd_kafka_topic_new(lookup->rk, topic, NULL))) {
+  if (!(handle = rd_kafka_topic_new(lookup->handle->rk, topic, NULL))) {
     duebox_check_answer(check, DUEBOX_CHECK_WRONG, "correct its name", "librdkafka refuses topic %s", topic);
     return;
   }
-  rd_kafka_resp_err_t err = rd_kafka_metadata(lookup->rk, 0, handle, &data, (int)(left_us / 1000) + 1);
+  rd_kafka_resp_err_t err = rd_kafka_metadata(lookup->handle->rk, 0, handle, &data, (int)(left_us / 1000) + 1);
   if (err)
+    hear_refusal(lookup);
+  if (err && lookup->refused[0])
+    say_refused(check, lookup, topic);
+  else if (err)
     duebox_check_answer(check, DUEBOX_CHECK_UNSURE, kafka_outcome_find(err)->cure, "topic %s: %s", topic,
                         rd_kafka_err2str(err));
   else
@@ -156,13 +181,12 @@ static void look_up(struct lookup *lookup, struct duebox_check *check) {
 
 void kafka_check_targets(const void *options, struct duebox_check *const *checks, size_t count, int timeout_ms) {
   const struct kafka_limits limits = {.name = "doctor", .max_payload = 1 << 20, .max_inflight = 1};
-  struct lookup lookup = {.options = options, .end_us = kafka_now_us() + (int64_t)timeout_ms * 1000};
-  struct kafka_wake wake = {-1};
   struct kafka_handle handle = {0};
+  struct lookup lookup = {.options = options, .handle = &handle, .end_us = kafka_now_us() + (int64_t)timeout_ms * 1000};
+  struct kafka_wake wake = {-1};
   struct duebox_error err = {.text = ""};
   rd_kafka_conf_t *conf = kafka_conf_producer(options, &limits, &err);
   bool open = conf && kafka_wake_open(&wake, &err) && kafka_handle_open(&handle, RD_KAFKA_PRODUCER, conf, &wake, &err);
-  lookup.rk = handle.rk;
   for (size_t i = 0; i < count; i++)
     if (open)
       look_up(&lookup, checks[i]);

@@ -157,10 +157,17 @@ class Kafka(_KafkaVerbs):
 
     def acl(self, *words):
         """kafka-acls.sh with these words."""
-        done = subprocess.run([*self._java, "kafka.admin.AclCommand", "--bootstrap-server", self.bootstrap, *words],
+        self._administer("kafka.admin.AclCommand", *words)
+
+    def configure(self, *words):
+        """kafka-configs.sh with these words."""
+        self._administer("kafka.admin.ConfigCommand", *words)
+
+    def _administer(self, command, *words):
+        done = subprocess.run([*self._java, command, "--bootstrap-server", self.bootstrap, *words],
                               stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False)
         if done.returncode:
-            raise ServerError(f"kafka.admin.AclCommand failed:\n{done.stdout}")
+            raise ServerError(f"{command} failed:\n{done.stdout}")
 
 
 class _Node(Kafka):
