@@ -86,20 +86,31 @@ static void set_paused(struct kafka_source *source, bool paused) {
 enum offered { TAKEN, REFUSED, NO_MEMORY };
 enum { CORRELATION_CAP = 65 }; /* the longest message id, and its NUL */
 
-/* Headers that say which message a record answers: our own, sent back, and Spring's. */
+/* Headers that say which message a record answers: our own, sent back, and Spring's. One that comes twice and says two
+ * things names no message. */
 static const char *correlation_of(const rd_kafka_message_t *message, char id[CORRELATION_CAP]) {
   static const char *const names[] = {"duebox-id", "correlation_id", "kafka_correlationId"};
+  enum { NAMES = sizeof(names) / sizeof(names[0]) };
+  struct duebox_bytes found[NAMES] = {{NULL, 0}};
   rd_kafka_headers_t *headers;
+  const char *name;
   const void *value;
   size_t len;
   if (rd_kafka_message_headers(message, &headers) != RD_KAFKA_RESP_ERR_NO_ERROR)
     return NULL;
-  for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
-    if (rd_kafka_header_get_last(headers, names[i], &value, &len) != RD_KAFKA_RESP_ERR_NO_ERROR || !value || len == 0 ||
-        len >= CORRELATION_CAP || memchr(value, '\0', len))
+  for (size_t at = 0; !rd_kafka_header_get_all(headers, at, &name, &value, &len); at++)
+    for (size_t i = 0; i < NAMES; i++) {
+      if (!value || strcmp(name, names[i]) != 0)
+        continue;
+      if (found[i].data && (found[i].len != len || memcmp(found[i].data, value, len) != 0))
+        return NULL;
+      found[i] = (struct duebox_bytes){value, len};
+    }
+  for (size_t i = 0; i < NAMES; i++) {
+    if (found[i].len == 0 || found[i].len >= CORRELATION_CAP || memchr(found[i].data, '\0', found[i].len))
       continue;
-    memcpy(id, value, len);
-    id[len] = '\0';
+    memcpy(id, found[i].data, found[i].len);
+    id[found[i].len] = '\0';
     return id;
   }
   return NULL;

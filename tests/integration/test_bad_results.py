@@ -154,6 +154,23 @@ def test_a_correlation_id_that_is_no_message_id_is_quarantined_at_once(results):
     results.goes_on()
 
 
+@pytest.mark.parametrize("results", ["kafka"], indirect=True)
+def test_two_correlation_ids_name_no_task(results):
+    """Kafka lets a header come twice. The record's own id goes before them, and the same id twice is one."""
+    first, second, third = (results.task() for _ in range(3))
+
+    def send(record, *ids):
+        results.producer.produce(results.address, None, json.dumps(record).encode(), [("duebox-id", one) for one in ids])
+    send({"status": "done"}, first, second)
+    assert ['"id" is missing'] == [reason for reason, *_ in results.quarantined(1)]
+    send({"id": second, "attempt": 1, "status": "done"}, first, second)
+    send({"status": "done"}, third, third)
+    for task in (second, third):
+        results.stage.wait_row(task, 60, state="done")
+    assert results.stage.row(first)["state"] == "awaiting" and results.stage.count("outbox_quarantine") == 1
+    results.goes_on()
+
+
 def test_a_checkpoint_that_is_too_large_is_refused(results):
     """Each attempt carries the checkpoint in a header, so one that fits no header would kill its
     task. The status still counts, and the class says what was left out."""
