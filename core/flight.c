@@ -9,7 +9,6 @@
 #include "core/base/utf8.h"
 
 enum { ERROR_CLASS_MAX = 63, MESSAGE_MAX = 4095 };
-#define RETRY_AFTER_MAX_MS (INT64_C(3650) * 24 * 3600 * 1000) /* ten years: a plugin may say anything */
 
 void flight_list_add(struct flight_list *list, struct flight *flight) {
   flight->next = NULL;
@@ -183,8 +182,6 @@ void flight_set_outcome(struct flight *flight, const struct duebox_outcome *outc
     flight->outcome = *outcome;
   else /* of a plugin that is older than the last field */
     memcpy(memset(&flight->outcome, 0, sizeof flight->outcome), outcome, offsetof(struct duebox_outcome, blameless));
-  if (flight->outcome.retry_after_ms > RETRY_AFTER_MAX_MS)
-    flight->outcome.retry_after_ms = RETRY_AFTER_MAX_MS;
   flight->outcome.error_class = flight->outcome.message = flight->outcome.record = NULL;
   flight->outcome.record_len = 0;
   size_t class_len = outcome->error_class ? strnlen(outcome->error_class, ERROR_CLASS_MAX) : 0;

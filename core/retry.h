@@ -21,9 +21,11 @@ struct retry_policy {
 
 /* failures: how many attempts have failed, this one included (>= 1). max_attempts: the row's own, 0 = the policy's.
  * random: any 64 bits. wish_ms: the consumer's retry_in_ms, which replaces the policy's wait, never the limit on
- * attempts. least_ms: the destination's Retry-After, before which nothing is sent; a short one does not hasten the
- * policy, for a proxy that says "1" would use up all attempts in an outage of a minute. -1 = none of either. Returns
- * the wait in ms, or -1 when the budget is used up. */
+ * attempts; from the fourth failure on it is a second at least, or the policy's first wait where that is shorter, for
+ * who always asks for none would be asked as fast as it answers, with a row of history each time. least_ms: the
+ * destination's Retry-After, before which nothing is sent; a short one does not hasten the policy, for a proxy that
+ * says "1" would use up all attempts in an outage of a minute. -1 = none of either. Returns the wait in ms, or -1 when
+ * the budget is used up. */
 int64_t retry_wait_ms(const struct retry_policy *policy, uint32_t failures, uint32_t max_attempts, uint64_t random,
                       int64_t wish_ms, int64_t least_ms);
 

@@ -114,6 +114,11 @@ static int64_t cap_ms(int64_t wish_ms, int64_t most_ms, struct decision *out) {
   return wish_ms < most_ms ? wish_ms : most_ms;
 }
 
+/* The next attempt is not put off for longer, whoever wishes it. */
+static int64_t longest_wait_ms(const struct route_config *route) {
+  return route && route->give_up_ms > 0 ? route->give_up_ms : 30 * DAY_MS;
+}
+
 static int64_t longest_extension_ms(int64_t timeout_ms) { return timeout_ms < DAY_MS / 10 ? DAY_MS : timeout_ms * 10; }
 
 /* What a result record asks for; shared by records inside an HTTP response and records from a stream. */
@@ -128,8 +133,7 @@ static void follow_record(const struct rules_context *context, const struct rout
     to_done(context, route, out);
     break;
   case RESULT_RETRY:
-    fail(context, route, task,
-         cap_ms(record->retry_in_ms, route && route->give_up_ms > 0 ? route->give_up_ms : 30 * DAY_MS, out), -1, out);
+    fail(context, route, task, cap_ms(record->retry_in_ms, longest_wait_ms(route), out), -1, out);
     break;
   case RESULT_FAIL:
     out->failures = task->failures + 1;
@@ -208,7 +212,7 @@ static void follow_outcome(const struct rules_context *context, const struct rou
     if (outcome->cls == DUEBOX_UNKNOWN && outcome->blameless)
       spare(context, route, task, out);
     else
-      fail(context, route, task, -1, outcome->retry_after_ms, out);
+      fail(context, route, task, -1, cap_ms(outcome->retry_after_ms, longest_wait_ms(route), out), out);
     return;
   case DUEBOX_UNAVAILABLE:
   case DUEBOX_GONE:

@@ -43,7 +43,8 @@ struct duebox_outcome {
   enum duebox_outcome_class cls;
   enum duebox_scope scope;
   enum duebox_answer answer;
-  int64_t retry_after_ms;  /* the destination's own wish, -1 when it has none */
+  int64_t retry_after_ms;  /* the destination's own wish, -1 when it has none; at most the route's give_up counts, or 30
+                            * days without one */
   const char *error_class; /* short stable word such as "kafka.msg_size_too_large", or NULL; at most 63 bytes kept.
                             * With DELIVERED: something is wrong with the answer, which changes nothing */
   const char *message;     /* text for people, or NULL; at most 4095 bytes kept */

@@ -45,6 +45,13 @@ static const struct row {
     {&by_levels, 1, 0, 0, 0, 0, -1},
     {&by_levels, 1, 0, 0, 123, 123, -1},
     {&by_levels, 10, 0, 0, 123, -1, -1},
+    /* Three times any, then a second at least, or the first wait where the policy itself is in more of a hurry. */
+    {&by_levels, 3, 0, 0, 0, 0, -1},
+    {&by_levels, 4, 0, 0, 0, 1000, -1},
+    {&by_levels, 4, 0, 0, 1001, 1001, -1},
+    {&by_backoff, UINT32_MAX, 0, 0, 999, 1000, -1},
+    {&flat, 4, 0, 0, 0, 700, -1},
+    {&flat, 4, 0, 0, 900, 900, -1},
     /* A Retry-After makes it longer, never shorter, and buys no attempt either. */
     {&by_levels, 1, 0, 0, -1, 5000, 1000},
     {&by_levels, 2, 0, 0, -1, 90000, 90000},

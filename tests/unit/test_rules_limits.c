@@ -1,0 +1,61 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * tests/unit/test_rules_limits.c - how far the next attempt may be put off, whatever a plugin or a consumer says.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include "core/rules.h"
+
+enum { SECOND_MS = 1000 };
+static const int64_t DAY_MS = 86400000, NOW_US = INT64_C(1800000000) * 1000000;
+
+struct try {
+  struct duebox_outcome outcome;
+  const struct result_record *record;
+  int64_t give_up_ms;
+  uint32_t failures;
+};
+
+static int64_t wait_ms(struct try try) {
+  const struct route_config route = {
+      .name = "orders", .retry = {.backoff_ms = 2000, .multiplier = 1, .max_ms = 2000}, .give_up_ms = try.give_up_ms};
+  const struct config config = {.engine = {.dead_retention_ms = 1000}};
+  const struct rules_context context = {.config = &config, .now_us = NOW_US};
+  const struct rules_task task = {
+      .id = 7, .state = TASK_CLAIMED, .attempt_now = 1, .failures = try.failures, .asked_due_us = NOW_US};
+  struct decision decision;
+  bool written;
+  rules_outcome(&context, &route, &task, &try.outcome, try.record, &decision, &written);
+  assert_int_equal(decision.event, EVENT_RETRY);
+  return decision.delay_us / 1000;
+}
+
+static void retry_after_is_bounded(void **state) {
+  const struct duebox_outcome never = DUEBOX_OUTCOME(.cls = DUEBOX_RETRY, .retry_after_ms = INT64_MAX);
+  const struct duebox_outcome hour = DUEBOX_OUTCOME(.cls = DUEBOX_UNKNOWN, .retry_after_ms = 3600 * SECOND_MS);
+  const struct duebox_outcome before = DUEBOX_OUTCOME(.cls = DUEBOX_RETRY, .retry_after_ms = INT64_MIN);
+  assert_int_equal(wait_ms((struct try){.outcome = never}), 30 * DAY_MS);
+  assert_int_equal(wait_ms((struct try){.outcome = never, .give_up_ms = DAY_MS}), DAY_MS);
+  assert_int_equal(wait_ms((struct try){.outcome = hour, .give_up_ms = DAY_MS}), 3600 * SECOND_MS);
+  assert_int_equal(wait_ms((struct try){.outcome = before}), 2 * SECOND_MS);
+}
+
+/* Who always asks to be tried at once would be tried as fast as it answers. */
+static void nobody_is_tried_without_a_pause(void **state) {
+  const struct result_record now = {.status = RESULT_RETRY, .retry_in_ms = 0};
+  const struct duebox_outcome answer = DUEBOX_OUTCOME(.cls = DUEBOX_DELIVERED, .answer = DUEBOX_ANSWER_RECORD);
+  assert_int_equal(wait_ms((struct try){.outcome = answer, .record = &now, .failures = 2}), 0);
+  assert_int_equal(wait_ms((struct try){.outcome = answer, .record = &now, .failures = 3}), SECOND_MS);
+  assert_int_equal(wait_ms((struct try){.outcome = answer, .record = &now, .failures = 1000}), SECOND_MS);
+}
+
+int main(void) {
+  static const struct CMUnitTest tests[] = {cmocka_unit_test(retry_after_is_bounded),
+                                            cmocka_unit_test(nobody_is_tried_without_a_pause)};
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}
