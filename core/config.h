@@ -64,17 +64,18 @@ struct route_config {
   enum order_mode order;
   int64_t timeout_ms; /* one attempt, and the wait for its result where one is expected */
   struct retry_policy retry;
-  int64_t give_up_ms;     /* a task older than this since it was due is dead, whatever its budget; 0 = never */
-  int64_t concurrency;    /* tasks in flight */
-  int64_t inflight_bytes; /* of payloads, headers and checkpoints in flight */
-  size_t max_checkpoint;  /* bytes: of engine.max_checkpoint what its plugin can carry */
-  double rate;            /* tasks per second, 0 = no limit */
-  int64_t history_ms;     /* how long a done task stays in outbox_history; 0 = done rows are not kept */
-  bool every_attempt;     /* an outbox_attempts row for successful attempts too */
-  int64_t breaker;        /* so many failures of a target in a row suspend it; 0 = never */
-  bool many_targets;      /* what makes up its target holds placeholders */
-  const char *reply_to;   /* where consumers answer: result topic or queue, or callback URL; NULL = none */
-  uint64_t answer_to;     /* the entry of results that they are told of: its config_answer_to(); 0 = none */
+  int64_t give_up_ms;            /* a task older than this since it was due is dead, whatever its budget; 0 = never */
+  int64_t concurrency;           /* tasks in flight */
+  int64_t inflight_bytes;        /* of payloads, headers and checkpoints in flight */
+  size_t max_checkpoint;         /* bytes: of engine.max_checkpoint what its plugin can carry */
+  double rate;                   /* tasks per second, 0 = no limit */
+  int64_t history_ms;            /* how long a done task stays in outbox_history; 0 = done rows are not kept */
+  bool every_attempt;            /* an outbox_attempts row for successful attempts too */
+  int64_t breaker;               /* so many failures of a target in a row suspend it; 0 = never */
+  bool many_targets;             /* what makes up its target holds placeholders */
+  struct duebox_list answers_at; /* where it has: the topics and queues of results that no task may lead to */
+  const char *reply_to;          /* where consumers answer: result topic or queue, or callback URL; NULL = none */
+  uint64_t answer_to;            /* the entry of results that they are told of: its config_answer_to(); 0 = none */
 };
 
 /* An entry under `results:`. */

@@ -13,6 +13,9 @@
 #include "core/config_internal.h"
 #include "core/config_rows.h"
 #include "core/store.h"
+#include "core/template.h"
+
+enum { TARGET_MAX = 256 };
 
 /* Where consumers answer a source: by convention its option "topic" or "queue". NULL = it has none. */
 static const char *address_of(const struct source_config *source) {
@@ -53,6 +56,17 @@ const char *config_reply_to(const struct config *config, const struct route_conf
 static bool reads(const struct source_config *source, const char *address) {
   const char *own = address_of(source);
   return own && address && strcmp(own, address) == 0;
+}
+
+/* Two instances may lead to one broker however differently its address is written, so the module decides. */
+struct duebox_list config_answers_at(const struct config_loader *l, const struct route_config *route) {
+  const struct config *config = l->config;
+  const char **items = route->many_targets ? arena_array(l->arena, config->source_count, sizeof *items) : NULL;
+  size_t count = 0;
+  for (size_t i = 0; items && i < config->source_count; i++)
+    if (config->sources[i].plugin->module == route->plugin->module && address_of(&config->sources[i]))
+      items[count++] = address_of(&config->sources[i]);
+  return (struct duebox_list){items, count};
 }
 
 static bool takes(const struct config *config, const struct source_config *source, const struct route_config *route) {
@@ -223,6 +237,41 @@ static void check_answers(const struct config *config, const struct route_config
          "another daemon gets them; list the route under the key routes of the entry that they come on");
 }
 
+/* A route all of whose tasks would be read as results. */
+static bool check_target(const struct config_loader *l, const struct route_config *route,
+                         const struct source_config *source, const struct yaml_node *node) {
+  const struct duebox_task task = {.struct_size = sizeof task, .route = route->name};
+  for (const struct duebox_option *row = route->plugin->module->route_options; row && row->name; row++) {
+    char name[TARGET_MAX];
+    const char *tmpl =
+        row->flags & DUEBOX_OPT_TARGET ? *(const char *const *)((const char *)route->options + row->offset) : NULL;
+    if (!tmpl || template_varies(tmpl) ||
+        template_expand(tmpl, &task, DUEBOX_ESCAPE_NONE, name, sizeof name) >= sizeof name || !reads(source, name))
+      continue;
+    if (source->plugin == route->plugin || same_broker(source->plugin, route->plugin))
+      return yaml_err(config_place(l, node, row->name), l->err,
+                      "\"%s\" is where %s reads results: whoever inserts a task would answer for others; send them "
+                      "elsewhere, or correct results",
+                      name, source->name);
+    warn(config_place(l, node, row->name), route->name,
+         arena_printf(l->arena,
+                      "\"%s\" is where %s reads results: where the two lead to one broker, whoever inserts a task "
+                      "answers for others; send them elsewhere",
+                      name, source->name));
+  }
+  return true;
+}
+
+static bool check_targets(const struct config_loader *l, const struct route_config *route,
+                          const struct yaml_node *node) {
+  const struct config *config = l->config;
+  for (size_t i = 0; i < config->source_count; i++)
+    if (config->sources[i].plugin->module == route->plugin->module &&
+        !check_target(l, route, &config->sources[i], node))
+      return config_note(l);
+  return true;
+}
+
 bool config_check_answers(const struct config_loader *l) {
   const struct config *config = l->config;
   const struct yaml_node *results = yaml_get(config->tree, "results"), *routes = yaml_get(config->tree, "routes");
@@ -233,7 +282,11 @@ bool config_check_answers(const struct config_loader *l) {
     check_entry(config, &config->sources[i], results->items[i]);
     check_twins(l, i, results->items[i]);
   }
-  for (size_t i = 0; i < config->route_count; i++)
-    check_answers(config, &config->routes[i], yaml_get(routes, config->routes[i].name));
-  return true;
+  bool ok = true;
+  for (size_t i = 0; i < config->route_count; i++) {
+    const struct yaml_node *node = yaml_get(routes, config->routes[i].name);
+    check_answers(config, &config->routes[i], node);
+    ok = check_targets(l, &config->routes[i], node) && ok;
+  }
+  return ok;
 }

@@ -53,6 +53,8 @@ MUSTCHECK bool config_load_routes(const struct config_loader *l);
 
 /* What the consumers of a route are told where its configuration does not say: NULL = nothing. */
 const char *config_reply_to(const struct config *config, const struct route_config *route);
+/* What route->answers_at is to be. */
+struct duebox_list config_answers_at(const struct config_loader *l, const struct route_config *route);
 /* What route->answer_to is to be. */
 uint64_t config_told_to(const struct config *config, const struct route_config *route);
 

@@ -91,7 +91,8 @@ static bool prepare(const struct scheduler *s, const struct route_config *route,
       .revision = task->revision,
   };
   task->view.reply_to = reply_to(s, route, task);
-  return true;
+  *error_class = "row.target_refused";
+  return target_permitted(route, &task->view, err);
 }
 
 bool reader_is_elsewhere(const struct scheduler *s, const struct task *task) {

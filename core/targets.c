@@ -7,6 +7,8 @@
 
 #include "core/template.h"
 
+enum { NAME_MAX_OF_BROKERS = 255 };
+
 size_t target_name(const struct route_config *route, const struct duebox_task *task, char name[TARGET_NAME_MAX + 1]) {
   size_t len = 0;
   for (const struct duebox_option *row = route->plugin->module->route_options; row && row->name; row++) {
@@ -22,6 +24,26 @@ size_t target_name(const struct route_config *route, const struct duebox_task *t
   }
   name[len] = '\0';
   return len;
+}
+
+bool target_permitted(const struct route_config *route, const struct duebox_task *task, struct err *err) {
+  if (!route->answers_at.count)
+    return true;
+  char name[NAME_MAX_OF_BROKERS + 2]; /* declared here: the compiler's hardening fills it */
+  for (const struct duebox_option *row = route->plugin->module->route_options; row && row->name; row++) {
+    const char *tmpl =
+        row->flags & DUEBOX_OPT_TARGET ? *(const char *const *)((const char *)route->options + row->offset) : NULL;
+    if (!tmpl)
+      continue;
+    (void)template_expand(tmpl, task, DUEBOX_ESCAPE_NONE, name, sizeof name);
+    for (size_t i = 0; i < route->answers_at.count; i++)
+      if (strcmp(name, route->answers_at.items[i]) == 0) /* of a value with a NUL the beginning, as brokers get it */
+        return err_set(err, 0,
+                       "its %s is \"%s\", from where results are read: what the row holds would answer for other "
+                       "tasks; correct the row, or the template %s of the route",
+                       row->name, name, row->name);
+  }
+  return true;
 }
 
 struct target *targets_find(const struct targets *targets, const char *name, size_t len) {

@@ -14,6 +14,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "core/base/attr.h"
+#include "core/base/err.h"
 #include "core/config.h"
 #include "core/health.h"
 
@@ -40,6 +42,9 @@ struct targets {
 
 /* Writes the target of a task by its route's options that make it up (DUEBOX_OPT_TARGET), and returns its length. */
 size_t target_name(const struct route_config *route, const struct duebox_task *task, char name[TARGET_NAME_MAX + 1]);
+/* Whether the task may go there: false with a reason when an option that makes up its target expands to a topic or
+ * queue of results, where whoever wrote the row would answer for other tasks, in our name and with our rights. */
+MUSTCHECK bool target_permitted(const struct route_config *route, const struct duebox_task *task, struct err *err);
 struct target *targets_find(const struct targets *targets, const char *name, size_t len);
 /* The target of that name, made when there is none; NULL = no memory. *total counts those of all routes. */
 struct target *targets_make(struct targets *targets, const char *name, size_t len, int64_t now_us, size_t *total);

@@ -261,7 +261,8 @@ static const struct duebox_option options[] = {
 #define AT(field) offsetof(struct null_route, field)
 static const struct duebox_option route_options[] = {
     {"outcome", DUEBOX_OPT_ENUM, "default", 0, 0, 0, AT(outcome), route_outcomes, "what becomes of this route's tasks"},
-    {"topic", DUEBOX_OPT_STRING, NULL, 0, 0, 0, AT(topic), NULL, "ignored"},
+    {"topic", DUEBOX_OPT_STRING, NULL, 0, 0, DUEBOX_OPT_TEMPLATE | DUEBOX_OPT_TARGET, AT(topic), NULL,
+     "where tasks would go, ignored"},
     {"key", DUEBOX_OPT_STRING, NULL, 0, 0, DUEBOX_OPT_TEMPLATE, AT(key), NULL, "a template, ignored"},
     {"secret", DUEBOX_OPT_SECRET, NULL, 0, 0, 0, AT(secret), NULL, "a secret, ignored"},
     {.name = NULL}};

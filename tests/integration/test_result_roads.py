@@ -133,3 +133,34 @@ def test_a_message_is_answered_where_it_said(stage):
     stage.wait_row(reloaded, LIMIT_S, state="done", attempt=1)
     stage.wait_row(moved, LIMIT_S, state="done", attempt=2, route="h.x")    # changed meanwhile: sent again, at once
     assert stage.count("outbox_quarantine") == 2
+
+
+def test_no_task_is_sent_to_where_results_are_read(stage):
+    """Whoever may only insert could have the daemon itself write answers for the tasks of others, in any column or header
+    that a route's target is made of, and over any instance."""
+    stage.amqp("pay.amqp", result="expected", timeout="10m", history="1h")
+    stage.kafka("pay.kafka", result="expected", timeout="10m", history="1h")
+    stage.plugin("again", module="amqp", url=stage.rabbitmq.url.replace("127.0.0.1", "localhost"))
+    queue, topic, other = stage.queue(), stage.topic(), stage.queue()
+    stage.amqp("notify.key", routing_key="{task_key}", history="1h")
+    stage.route("notify.again", via="again", routing_key="{header.to}", history="1h")
+    stage.kafka("notify.kafka", topic="{header.to}", history="1h")
+    stage.configuration["results"] = [{"via": "rabbit", "queue": queue}, {"via": "bus", "topic": topic}]
+    daemon = stage.start()
+    paid = [stage.insert(route)[0] for route in ("pay.amqp", "pay.kafka")]
+    for task in paid:
+        stage.wait_row(task, LIMIT_S, state="awaiting")
+
+    def insert(route, task, task_key="", **headers):
+        stage.execute("INSERT INTO outbox (route, message_id, task_key, headers, payload) VALUES (%s, %s, %s, %s, %s)",
+                      route, f"{route}-{task_key or headers['to']}", task_key, json.dumps(headers),
+                      json.dumps({"id": task, "attempt": 1, "status": "done"}))
+        return f"{route}-{task_key or headers['to']}"
+
+    for task in (insert("notify.key", paid[0], queue), insert("notify.again", paid[0], to=queue),
+                 insert("notify.kafka", paid[1], to=topic)):
+        row = stage.wait_row(task, LIMIT_S, state="dead")
+        assert row["error_class"] == "row.target_refused" and "from where results are read" in row["last_error"], row
+    stage.wait_row(insert("notify.key", paid[0], other), LIMIT_S, state="done")
+    assert all(stage.row(task)["state"] == "awaiting" for task in paid)
+    assert daemon.metric("duebox_results", fate="applied", route="pay.amqp") in (None, 0)

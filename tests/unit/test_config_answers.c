@@ -252,8 +252,48 @@ static void test_lists_that_are_wrong(void **state) {
   }
 }
 
+/* A route into a topic of results: its tasks would be read as answers. */
+static void test_a_target_that_results_are_read_from(void **state) {
+  static const struct {
+    const char *what, *via, *topic, *error;
+    bool warns;
+    size_t refused; /* topics that no task may lead to */
+  } rows[] = {
+      {"the instance that reads it", "one", "t", "\"t\" is where one#1 reads results", false, 0},
+      {"by the route's name", "one", "\"{route}\"", "\"r.x\" is where one#2 reads results", false, 0},
+      {"an instance of the same broker", "same", "t", "\"t\" is where one#1 reads results", false, 0},
+      {"perhaps the same broker", "other", "t", NULL, true, 0},
+      {"another topic", "one", "u", NULL, false, 0},
+      {"what the row says", "one", "\"{task_key}\"", NULL, false, 2},
+      {"whichever instance it is", "other", "\"a{header.x}\"", NULL, false, 2},
+      {"another kind of destination", "hooks", "t", NULL, false, 0},
+  };
+  for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+    char yaml[1024], said[4096] = "";
+    struct err err = {0};
+    snprintf(yaml, sizeof yaml,
+             "database: {user: duebox, name: shop}\n"
+             "plugins: {one: {module: \"null\", url: \"amqp://a@mq/shop\"}, same: {module: \"null\", url: "
+             "\"amqp://b@mq/shop\"}, other: {module: \"null\", url: \"amqp://a@mx/shop\"}, hooks: {module: "
+             "null_long}}\n"
+             "routes: {r.x: {via: %s, topic: %s}}\nresults: [{via: one, topic: t, routes: r.x}, {via: one, topic: "
+             "r.x, routes: r.x}]\n",
+             rows[i].via, rows[i].topic);
+    config_write(*state, "duebox.yaml", yaml, 0600);
+    struct config *config = rows[i].error ? config_try(*state, &err) : load(*state, yaml, said, sizeof said);
+    if (rows[i].error ? config || !strstr(err.text, rows[i].error) : !config)
+      fail_msg("%s: %s", rows[i].what, err.text);
+    if ((strstr(said, "is where one#1 reads results: where the two") != NULL) != rows[i].warns)
+      fail_msg("%s: %s", rows[i].what, said);
+    if (config && config->routes[0].answers_at.count != rows[i].refused)
+      fail_msg("%s: %zu", rows[i].what, config->routes[0].answers_at.count);
+    config_free(&config);
+  }
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
+      cmocka_unit_test_setup_teardown(test_a_target_that_results_are_read_from, set_up, tear_down),
       cmocka_unit_test_setup_teardown(test_roads, set_up, tear_down),
       cmocka_unit_test_setup_teardown(test_names_that_rows_keep, set_up, tear_down),
       cmocka_unit_test_setup_teardown(test_an_unknown_route, set_up, tear_down),

@@ -18,13 +18,13 @@ struct options {
 
 #define ROW(field, what)                                                                                               \
   { .name = #field, .type = DUEBOX_OPT_STRING, .flags = (what), .offset = offsetof(struct options, field) }
-static const struct duebox_option rows[] = {ROW(exchange, DUEBOX_OPT_TEMPLATE | DUEBOX_OPT_TARGET),
-                                            ROW(note, DUEBOX_OPT_TEMPLATE),
-                                            ROW(key, DUEBOX_OPT_TEMPLATE | DUEBOX_OPT_TARGET),
-                                            {.name = NULL}};
+static const struct duebox_option rows_of_options[] = {ROW(exchange, DUEBOX_OPT_TEMPLATE | DUEBOX_OPT_TARGET),
+                                                       ROW(note, DUEBOX_OPT_TEMPLATE),
+                                                       ROW(key, DUEBOX_OPT_TEMPLATE | DUEBOX_OPT_TARGET),
+                                                       {.name = NULL}};
 
 static size_t name_of(struct options options, const char *task_key, char name[TARGET_NAME_MAX + 1]) {
-  const struct duebox_plugin module = {.route_options = rows};
+  const struct duebox_plugin module = {.route_options = rows_of_options};
   const struct plugin_config plugin = {.module = &module};
   const struct route_config route = {.plugin = &plugin, .options = &options};
   const struct duebox_task task = {.route = "orders", .key = {task_key, strlen(task_key)}, .message_id = "m"};
@@ -45,6 +45,36 @@ static void a_target_is_what_its_templates_expand_to(void **state) {
   assert_int_equal(len, TARGET_NAME_MAX);
   assert_int_equal(strlen(name), TARGET_NAME_MAX);
   assert_int_equal(name_of((struct options){huge, "{task_key}", NULL}, "de", other), TARGET_NAME_MAX);
+}
+
+/* Who may only insert does not answer for other tasks. */
+static void no_task_leads_to_where_results_are_read(void **state) {
+  static const char *const answers[] = {"orders.results", "de"};
+  static const struct {
+    struct options options;
+    const char *task_key;
+    size_t key_len;
+    bool refused;
+  } rows[] = {
+      {{"", "{task_key}", NULL}, "orders.results", 14, true},
+      {{"", "{task_key}", NULL}, "orders.result", 13, false},
+      {{"", "{task_key}", NULL}, "orders.results2", 15, false},
+      {{"", "orders.{task_key}", NULL}, "results", 7, true},
+      {{"events", "{task_key}", NULL}, "de", 2, true}, /* a queue may be bound by its name */
+      {{"{task_key}", "x", NULL}, "de", 2, true},
+      {{"", "x", "{task_key}"}, "de", 2, false},
+      {{"", "{task_key}", NULL}, "de\0x", 4, true}, /* brokers get it as far as the NUL */
+      {{"", "{task_key}", NULL}, "", 0, false},
+  };
+  for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+    const struct duebox_plugin module = {.route_options = rows_of_options};
+    const struct plugin_config plugin = {.module = &module};
+    const struct route_config route = {.plugin = &plugin, .options = &rows[i].options, .answers_at = {answers, 2}};
+    const struct duebox_task task = {.route = "r", .key = {rows[i].task_key, rows[i].key_len}, .message_id = "m"};
+    struct err err = {0};
+    if (target_permitted(&route, &task, &err) == rows[i].refused)
+      fail_msg("row %zu: %s", i, err.text);
+  }
 }
 
 /* However many names an application writes, memory stays bounded; the one met longest ago is forgotten. */
@@ -102,6 +132,7 @@ static void a_label_shows_no_secret(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
+      cmocka_unit_test(no_task_leads_to_where_results_are_read),
       cmocka_unit_test(a_target_is_what_its_templates_expand_to),
       cmocka_unit_test(the_number_of_targets_is_bounded),
       cmocka_unit_test(a_label_shows_no_secret),
