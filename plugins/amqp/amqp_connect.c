@@ -3,6 +3,7 @@
 
 #include <netinet/in.h>
 #include <netinet/tcp.h>
+#include <openssl/err.h>
 #include <openssl/ssl.h>
 #include <pthread.h>
 #include <signal.h>
@@ -15,6 +16,7 @@
 
 #include "amqp_conn.h"
 #include "amqp_watch.h"
+#include "tls_limit.h"
 
 struct amqp_connect {
   pthread_mutex_t lock;
@@ -48,12 +50,20 @@ static void on_handshake(const SSL *ssl, int where, int ignored) {
     limit_until(attempt, attempt->connected_by_us);
 }
 
+static void on_message(int written, int version, int type, const void *data, size_t len, SSL *ssl, void *arg) {
+  (void)ssl, (void)arg;
+  if (!written && type == SSL3_RT_HANDSHAKE)
+    tls_limit_message(version, data, len);
+}
+
 static bool set_up_tls(struct amqp_connect *attempt, amqp_socket_t *socket) {
   const struct amqp_target *t = attempt->target;
   SSL_CTX *context = amqp_ssl_socket_get_context(socket);
   X509_VERIFY_PARAM *param = SSL_CTX_get0_param(context);
   SSL_CTX_set_app_data(context, attempt);
   SSL_CTX_set_info_callback(context, on_handshake);
+  SSL_CTX_set_msg_callback(context, on_message);
+  tls_limit_context(context, t->cert_file != NULL);
   amqp_ssl_socket_set_verify_peer(socket, t->verify);
   /* The library compares names only; addresses are for OpenSSL. */
   bool address = t->verify && X509_VERIFY_PARAM_set1_ip_asc(param, t->host) == 1;
@@ -71,6 +81,9 @@ static bool set_up_tls(struct amqp_connect *attempt, amqp_socket_t *socket) {
 }
 
 static const char *cure_for(int status) {
+  const char *why = ERR_reason_error_string(ERR_peek_error()), *cure = why ? tls_limit_cure(why) : NULL;
+  if (cure && status == AMQP_STATUS_SSL_CONNECTION_FAILED)
+    return cure;
   switch (status) {
   case AMQP_STATUS_SSL_PEER_VERIFY_FAILED:
     return "has the broker's certificate expired, or is the authority that signed it not in ca_file?";
@@ -101,6 +114,7 @@ static bool open_socket(struct amqp_connect *attempt) {
     return false;
   struct timeval limit = {.tv_sec = t->connect_timeout_ms / 1000, .tv_usec = t->connect_timeout_ms % 1000 * 1000};
   attempt->connected_by_us = amqp_now_us() + t->connect_timeout_ms * 1000;
+  ERR_clear_error();
   int status = amqp_socket_open_noblock(socket, t->host, t->port, &limit);
   if (t->tls) /* the next handshakes are of the connection, which outlives the attempt */
     SSL_CTX_set_info_callback(amqp_ssl_socket_get_context(socket), NULL);

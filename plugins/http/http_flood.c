@@ -6,6 +6,8 @@
 
 #include <openssl/ssl.h>
 
+#include "tls_limit.h"
+
 /* Answers within their limits take a fraction of it. Processor time: on a busy machine nobody is cut off for that. */
 enum { LONGEST_US = 250000 };
 /* RFC 5246, 7.4.1.1: a server that is negotiating already has no reason to ask for a negotiation. */
@@ -52,7 +54,7 @@ static void on_record(int written, int version, int type, const void *data, size
   if (!written && type == SSL3_RT_HANDSHAKE && len > 0 && *(const unsigned char *)data == SSL3_MT_HELLO_REQUEST)
     on_greeting(flood, ssl);
   if (!written && type == SSL3_RT_HANDSHAKE)
-    http_tls_inspect(version, data, len);
+    tls_limit_message(version, data, len);
   if (written || type != SSL3_RT_HEADER || !flood->measures)
     return;
   int64_t now = worked_us();
@@ -73,7 +75,7 @@ static CURLcode on_context(CURL *easy, void *context, void *arg) {
   SSL_CTX_set_app_data(context, (void *)++flood->connections);
   SSL_CTX_set_msg_callback(context, on_record);
   SSL_CTX_set_msg_callback_arg(context, flood);
-  http_tls_limit(&flood->tls, context);
+  tls_limit_context(context, flood->client_cert);
   return CURLE_OK;
 }
 

@@ -16,12 +16,11 @@
 
 #include <curl/curl.h>
 #include <duebox/plugin.h>
-
-#include "http_tls.h"
+#include <openssl/ssl.h>
 
 struct http_flood {
   const struct duebox_host *host;
-  struct http_tls tls;
+  bool client_cert;      /* there is one: endpoints may ask for it in the middle of a connection */
   uintptr_t connections; /* made so far; each has its number */
   bool measures;         /* HTTP/2 is offered */
   const void *reading;   /* the connection whose record was the last; NULL = libcurl has come back from it */

@@ -64,25 +64,6 @@ static const struct {
     {CURLE_BAD_CONTENT_ENCODING, false, "http.protocol"},
 };
 
-/* OpenSSL names the alert or the message; these are the usual reasons. */
-static const struct {
-  const char *text, *cure;
-} tls_cures[] = {
-    {"alert handshake failure", "the endpoint must offer ECDHE (X25519 or P-256), finite-field Diffie-Hellman (DHE, "
-                                "ffdhe) is not used; or it wants a client certificate: client_cert"},
-    {"bad ecc cert", "a certificate of the endpoint has an elliptic curve with parameters of its own (RFC 5480 forbids "
-                     "that); let it be issued with a named curve, such as P-256"},
-    {"excessive message size", "the endpoint sends more than 10 certificates, or 32 KiB of them; let it send its own "
-                               "and the intermediate ones only"},
-};
-
-const char *http_tls_cure(const char *text) {
-  for (size_t i = 0; i < sizeof(tls_cures) / sizeof(tls_cures[0]); i++)
-    if (strstr(text, tls_cures[i].text))
-      return tls_cures[i].cure;
-  return NULL;
-}
-
 enum { EXACT = 3 }; /* digits */
 
 bool http_status_item_valid(const char *item) {

@@ -38,10 +38,6 @@ struct http_verdict http_verdict_of_code(CURLcode code, bool sent, bool by_proxy
  * of http:// to it. The endpoint has got nothing. */
 struct http_verdict http_verdict_of_proxy(long status);
 
-/* What an operator should look at when a TLS handshake failed with this error text of OpenSSL; NULL = the text says it.
- */
-const char *http_tls_cure(const char *text);
-
 /* "404" or "4xx", 200 to 599. */
 bool http_status_item_valid(const char *item);
 

@@ -62,7 +62,7 @@ bool http_sink_create(void *inst, const struct duebox_instance_config *config, c
   sink->shared.options = options;
   sink->shared.host = sink->shared.flood.host = host;
   sink->shared.flood.measures = options->http2;
-  sink->shared.flood.tls.client_cert = options->client_cert != NULL;
+  sink->shared.flood.client_cert = options->client_cert != NULL;
   if (options->http2 && !http_flood_measurable())
     return fail(err, "http2 needs a libcurl with OpenSSL; install that one, or remove http2");
   if (curl_global_init(CURL_GLOBAL_DEFAULT) != CURLE_OK)

@@ -14,7 +14,9 @@
 
 #include "http_outcome.h"
 #include "http_text.h"
+#include "http_tls.h"
 #include "http_url.h"
+#include "tls_limit.h"
 
 enum {
   DEFAULT_TIMEOUT_MS = 30000,  /* a host that gives no time-out still gets one */
@@ -521,7 +523,7 @@ static struct http_verdict judge_code(struct http_transfer *t, CURLcode code, ch
     snprintf(verdict.error_class, sizeof(verdict.error_class), "http.files");
   }
   char clean[CURL_ERROR_SIZE + 1];
-  const char *cure = code == CURLE_SSL_CONNECT_ERROR ? http_tls_cure(what) : NULL;
+  const char *cure = code == CURLE_SSL_CONNECT_ERROR ? tls_limit_cure(what) : NULL;
   http_text_clean(clean, sizeof(clean), what, strlen(what));
   snprintf(text, HTTP_MESSAGE_CAP, "%.*s: %s; %s%s%s", host_len > 255 ? 255 : host_len, host, clean,
            sent                ? "the request may have been received"

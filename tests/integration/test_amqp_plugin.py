@@ -4,10 +4,14 @@ The programs do the testing; here brokers are started for them, and hurt when th
 ask for it (tests/contract/amqp_broker.h).
 """
 
+import contextlib
+import socket
 import subprocess
+import threading
 
 import pytest
 
+from support.own_curves import own_curves
 from support.programs import run_program
 from support.servers.rabbitmq import RabbitMQ
 
@@ -88,3 +92,33 @@ def test_results(own_broker):
 def test_tls(tls_broker):
     run("test_amqp_tls", tls_broker, DUEBOX_TEST_AMQPS_PORT=str(tls_broker.tls_port),
         DUEBOX_TEST_AMQPS_FOLDER=str(tls_broker.folder))
+
+
+@contextlib.contextmanager
+def listening(serve):
+    """The port of a server that does this with each connection."""
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        def accept():
+            with contextlib.suppress(OSError):
+                for number in range(1000):
+                    with server.accept()[0] as connection, contextlib.suppress(OSError):
+                        serve(connection, number)
+        thread = threading.Thread(target=accept)
+        thread.start()
+        try:
+            yield server.getsockname()[1]
+        finally:
+            server.shutdown(socket.SHUT_RDWR)
+            thread.join()
+
+
+@pytest.mark.parametrize("certificates, says", [(10, "elliptic curve with parameters of its own"),
+                                                (11, "more than 10 certificates")])
+def test_certificates_that_are_dear_to_parse(stage, certificates, says):
+    """Anybody on the way can send them: OpenSSL parses them before it verifies anything."""
+    with listening(own_curves(certificates)) as port:
+        stage.plugin("rabbit", module="amqp", url=f"amqps://guest:guest@127.0.0.1:{port}/%2f")
+        stage.route("orders", via="rabbit", routing_key="orders")
+        daemon = stage.start()
+        assert says in daemon.wait_log("AMQP-DOWN")["msg"]
+        daemon.stop()
