@@ -59,9 +59,8 @@ const struct command commands[] = {
      .details =
          "Applies the migrations that the database has not had yet, as database.migrate_user. One that broke off\n"
          "goes on where it stopped; two migrators at once are fine. `status` only says what there is.\n"
-         "The number of shards is fixed by the first migration. What --show-sql prints is to be read: applied by "
-         "hand,\n"
-         "it leaves out the entries of outbox_schema, by which the next migrate knows what is there.\n",
+         "The number of shards is fixed by the first migration. What --show-sql prints is all that a first migrate\n"
+         "does: an empty database to which somebody applies it by hand needs no other.\n",
      .examples = "  duebox migrate\n"
                  "  duebox migrate --dry-run\n"
                  "  duebox migrate --show-sql > outbox.sql\n"

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "outbox/schema.h"
 
+#include <openssl/sha.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -75,12 +76,34 @@ static char *next_statement(char **rest) {
   return NULL;
 }
 
+/* SHA-256 in hexadecimal. */
+static void checksum_of(const char *text, char out[65]) {
+  unsigned char digest[SHA256_DIGEST_LENGTH];
+  SHA256((const unsigned char *)text, strlen(text), digest);
+  for (size_t i = 0; i < sizeof digest; i++)
+    snprintf(out + 2 * i, 3, "%02x", digest[i]);
+}
+
+/* That a migration has been done, so that who runs it by hand need not tell the next migrator. */
+static void note_done(struct text *out, const struct migration *migration, const char *table) {
+  char checksum[65];
+  const struct sql_arg version = UNSIGNED("version", migration->version);
+  checksum_of(migration->text, checksum);
+  text_query(out, query_schema_begin, table,
+             ARGS(version, STRING("name", migration->name), STRING("checksum", checksum)));
+  text_puts(out, ";\n");
+  text_query(out, query_schema_end, table, ARGS(version));
+  text_puts(out, ";\n");
+}
+
 bool schema_print(const char *table, uint32_t shards, FILE *out, struct err *err) {
   struct text text = {0};
   expand(&text, schema_text_0000_schema, table, shards);
   for (size_t i = 0; i < ARRAY_LEN(migrations); i++) {
     text_puts(&text, "\n");
     expand(&text, migrations[i].text, table, shards);
+    text_puts(&text, "\n");
+    note_done(&text, &migrations[i], table);
   }
   bool ok = !text.failed;
   if (ok)
@@ -244,9 +267,7 @@ static bool run_statements(struct db_conn *conn, const struct migration *migrati
 static bool apply(struct db_conn *conn, const struct migration *migration, const struct applied *applied,
                   uint32_t shards, bool dry_run, FILE *out, struct err *err) {
   char checksum[65];
-  const struct sql_arg *text = ARGS(STRING("text", migration->text));
-  if (!ask(conn, query_schema_checksum, text, checksum, sizeof checksum, err))
-    return false;
+  checksum_of(migration->text, checksum);
   if (applied->begun && strcmp(applied->checksum, checksum) != 0)
     return err_set(err, DB_E_NEWER,
                    "migration %u (%s) was applied by a program that has another text for it; install the version that "

@@ -28,7 +28,7 @@ struct schema_status {
   uint32_t shards;  /* 0 = not migrated */
 };
 
-/* Writes all migrations as SQL that could be run by hand. Needs no database. */
+/* Writes all migrations as SQL that can be run by hand: the next migrator finds them done. Needs no database. */
 MUSTCHECK bool schema_print(const char *table, uint32_t shards, FILE *out, struct err *err);
 /* Applies what is missing and says so on out, one line a migration. Connection of role DB_MIGRATE; to
  * be closed after a failure, since it may hold the migrators' lock. */

@@ -1,2 +1,0 @@
--- Of a migration's text.
-SELECT SHA2({text}, 256)
