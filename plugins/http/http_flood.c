@@ -10,8 +10,8 @@
 
 /* Answers within their limits take a fraction of it. Processor time: on a busy machine nobody is cut off for that. */
 enum { LONGEST_US = 250000 };
-/* RFC 5246, 7.4.1.1: a server that is negotiating already has no reason to ask for a negotiation. */
-enum { GREETINGS_MAX = 16 };
+/* Of a handshake, in one turn: records, and messages in them. Some twenty are usual. */
+enum { HANDSHAKE_MAX = 512 };
 
 static int64_t worked_us(void) {
   struct timespec ts;
@@ -33,26 +33,26 @@ static void end_connection(struct http_flood *flood, SSL *ssl) {
       "HTTP/2 frames without a pause; the connection is ended, the outcome of the requests on it is unknown");
 }
 
-/* In a handshake it asks the socket all the same: from now on it reads from where nothing is. What came in one record
- * is still told of. */
-static void on_greeting(struct http_flood *flood, SSL *ssl) {
-  flood->greetings = flood->greeting == ssl ? flood->greetings + 1 : 1;
-  flood->greeting = ssl;
-  if (flood->greetings != GREETINGS_MAX + 1 || !SSL_in_init(ssl))
+/* OpenSSL asks the socket for more in a handshake, whatever its state: from now on it reads from where nothing is. What
+ * came in one record is still told of. */
+static void on_handshake(struct http_flood *flood, SSL *ssl) {
+  flood->steps = flood->shaking == ssl ? flood->steps + 1 : 1;
+  flood->shaking = ssl;
+  if (flood->steps != HANDSHAKE_MAX + 1)
     return;
   BIO *nothing = BIO_new(BIO_s_null());
   if (!nothing) {
-    flood->greeting = NULL; /* once more after as many */
+    flood->shaking = NULL; /* once more after as many */
     return;
   }
   SSL_set0_rbio(ssl, nothing);
-  say(flood, ssl, "TLS HelloRequests without a pause; the connection is ended before anything was sent");
+  say(flood, ssl, "records of a TLS handshake without a pause; the connection is ended");
 }
 
 static void on_record(int written, int version, int type, const void *data, size_t len, SSL *ssl, void *arg) {
   struct http_flood *flood = arg;
-  if (!written && type == SSL3_RT_HANDSHAKE && len > 0 && *(const unsigned char *)data == SSL3_MT_HELLO_REQUEST)
-    on_greeting(flood, ssl);
+  if (!written && SSL_in_init(ssl))
+    on_handshake(flood, ssl);
   if (!written && type == SSL3_RT_HANDSHAKE)
     tls_limit_message(version, data, len);
   if (written || type != SSL3_RT_HEADER || !flood->measures)
@@ -71,7 +71,7 @@ static void on_record(int written, int version, int type, const void *data, size
 static CURLcode on_context(CURL *easy, void *context, void *arg) {
   struct http_flood *flood = arg;
   SSL_CTX_clear_mode(context, SSL_MODE_AUTO_RETRY);
-  flood->greeting = NULL; /* the next connection may be where another one was in memory */
+  flood->shaking = NULL; /* the next connection may be where another one was in memory */
   SSL_CTX_set_app_data(context, (void *)++flood->connections);
   SSL_CTX_set_msg_callback(context, on_record);
   SSL_CTX_set_msg_callback_arg(context, flood);
@@ -98,6 +98,6 @@ bool http_flood_watch(CURL *easy, struct http_flood *flood) {
 }
 
 void http_flood_turn(struct http_flood *flood) {
-  flood->reading = NULL;
+  flood->reading = flood->shaking = NULL;
   flood->spent_us = 0;
 }

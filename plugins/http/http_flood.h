@@ -6,7 +6,8 @@
  * are read would keep the driver thread, and with it all routes of the instance. OpenSSL tells of each record that is
  * read, on the driver thread, so the time is measured there, and such a connection is ended. Records of TLS itself are
  * read one at a time, whatever the version of HTTP. During a handshake OpenSSL 3.0 skips HelloRequest messages as long
- * as they come, which anybody on the way may write: they are counted. No locks.
+ * as they come, and takes its messages in records of one byte, both of which anybody on the way may write: records and
+ * messages are counted there. No locks.
  */
 #ifndef PLUGINS_HTTP_FLOOD_H
 #define PLUGINS_HTTP_FLOOD_H
@@ -26,8 +27,8 @@ struct http_flood {
   const void *reading;   /* the connection whose record was the last; NULL = libcurl has come back from it */
   int64_t last_us;       /* when that was, in processor time of the thread */
   int64_t spent_us;      /* between records of one connection, in this turn */
-  const void *greeting;  /* the connection that asked for a hello last */
-  unsigned greetings;    /* how often it did so */
+  const void *shaking;   /* the connection whose handshake was read last, in this turn */
+  unsigned steps;        /* records and messages of it */
 };
 
 /* Whether this libcurl does TLS with OpenSSL; with another library nothing is watched. */

@@ -47,6 +47,17 @@ def hello_flood(connection, _number):
         connection.sendall((b"\x16\x03\x03\x40\0" + bytes(16384)) * 16)
 
 
+def tiny_records(connection, _number):
+    """TLS 1.2 as far as 32 KiB of certificates, in records of one byte."""
+    connection.recv(16384)
+    hello = b"\3\3" + bytes(32) + b"\0\xc0\x2b\0\0\5\xff\1\0\1\0"
+    certificates = (32700).to_bytes(3, "big") + (32697).to_bytes(3, "big") + bytes(32697)
+    for kind, body in ((2, hello), (11, certificates)):
+        message = bytes([kind]) + len(body).to_bytes(3, "big") + body
+        connection.sendall(b"".join(b"\x16\3\3\0\1" + bytes([byte]) for byte in message))
+    connection.recv(100)
+
+
 # -- HTTP/2 ---------------------------------------------------------------------
 def frame(kind, flags, stream, payload=b""):
     return struct.pack(">I", len(payload))[1:] + bytes([kind, flags]) + struct.pack(">I", stream) + payload

@@ -30,7 +30,7 @@ import threading
 import time
 import zlib
 
-from http_floods import FLOODS, PROXIES, endless_proxy, goaway, h2_flood, h2_given_up, hello_flood
+from http_floods import FLOODS, PROXIES, endless_proxy, goaway, h2_flood, h2_given_up, hello_flood, tiny_records
 from own_curves import integer, own_curve_certificate, own_curves, tlv
 
 CLOSE, RESET = object(), object()
@@ -536,6 +536,7 @@ def main(folder):
     server.listen("silent", serve=silent)
     server.listen("cut", serve=cut_handshake)
     server.listen("hello-flood", serve=hello_flood)
+    server.listen("tiny-records", serve=tiny_records)
     server.listen("own-curve-13", authority.own_curve("good"))
     server.listen("own-curves", serve=own_curves(10))      # seconds of processor time to parse
     server.listen("many-certificates", serve=own_curves(11))
