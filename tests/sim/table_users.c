@@ -25,10 +25,24 @@ struct wanted {
   bool shared;
 };
 
+/* As a metadata lock says: nobody else has an open transaction with rows of the table. */
+static bool is_unused(struct table *db, const struct tx *by) {
+  table_pump(db);
+  for (size_t i = 0; i < db->lock_count; i++)
+    if ((db->locks[i].kind == LOCK_ROW || db->locks[i].kind == LOCK_ENTRY) && (!by || db->locks[i].tx != by->number))
+      return false;
+  for (int i = 0; i < TRANSACTIONS_MAX; i++)
+    if (db->open[i] && db->open[i] != by && db->open[i]->count > 0)
+      return false;
+  return true;
+}
+
 static bool is_free(void *arg) {
   const struct wanted *wanted = arg;
   struct table *db = wanted->tx->db;
   table_pump(db);
+  if (wanted->kind == LOCK_ROWS && !wanted->tx->dead && !is_unused(db, wanted->tx))
+    return false;
   return wanted->tx->dead || table_lock(db, wanted->tx, wanted->kind, wanted->key, wanted->shared);
 }
 
@@ -188,21 +202,10 @@ void table_altered(struct table *db) {
       db->connections[i]->feed->altered = true;
 }
 
-/* As a metadata lock says: nobody has an open transaction with rows of the table. */
-static bool is_unused(void *arg) {
-  struct table *db = arg;
-  table_pump(db);
-  for (size_t i = 0; i < db->lock_count; i++)
-    if (db->locks[i].kind == LOCK_ROW || db->locks[i].kind == LOCK_ENTRY)
-      return false;
-  for (int i = 0; i < TRANSACTIONS_MAX; i++)
-    if (db->open[i] && db->open[i]->count > 0)
-      return false;
-  return true;
-}
+static bool may_truncate(void *db) { return is_unused(db, NULL); }
 
 bool table_truncate(struct table *db) {
-  if (!is_unused(db) && !world_wait(is_unused, db, world_now_us() + USER_WAIT_US))
+  if (!may_truncate(db) && !world_wait(may_truncate, db, world_now_us() + USER_WAIT_US))
     return false;
   for (size_t i = 0; i < db->data.rows.count; i++)
     journal_add(db, JOURNAL_DELETED, 0, db->data.rows.at[i]);

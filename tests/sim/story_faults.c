@@ -1,0 +1,187 @@
+/* SPDX-License-Identifier: MIT */
+#include "story_internal.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "core/base/clock.h"
+
+const char *const fault_names[FAULT_KINDS] = {
+    [FAULT_KILL] = "kill",
+    [FAULT_PAUSE] = "pause",
+    [FAULT_DRAIN] = "drain",
+    [FAULT_RELOAD] = "reload",
+    [FAULT_DB_DOWN] = "database down",
+    [FAULT_DB_READ_ONLY] = "read-only",
+    [FAULT_DB_SLOW] = "database slow",
+    [FAULT_DB_SESSIONS] = "sessions ended",
+    [FAULT_DB_FAILOVER] = "failover",
+    [FAULT_ROW_LOCK] = "row lock",
+    [FAULT_TABLE_LOCK] = "table lock",
+    [FAULT_LEASE_LOCK] = "lease lock",
+    [FAULT_REFUSED_WRITES] = "refused writes",
+    [FAULT_LOST_ANSWERS] = "lost answers",
+    [FAULT_BROKER_DOWN] = "broker down",
+    [FAULT_BROKER_FROZEN] = "broker frozen",
+    [FAULT_CLOCK_STEP] = "clock step",
+    [FAULT_UPDATE] = "UPDATE",
+    [FAULT_DELETE] = "DELETE",
+};
+
+struct process *some_process(bool running) {
+  struct process *fit[PROCESSES];
+  unsigned n = 0;
+  for (unsigned i = 0; i < story.process_count; i++)
+    if (story.processes[i].running == running)
+      fit[n++] = &story.processes[i];
+  return n ? fit[chance_below(&story.faults, n)] : NULL;
+}
+
+static void kill_process(struct process *process) {
+  process_kill(process);
+  broker_machine_gone(&story.broker, &process->machine);
+  table_machine_gone(&story.db, &process->machine);
+}
+
+int64_t fault_time(int64_t high_us) { return chance_log_between(&story.faults, 1000, high_us); }
+
+static void database_fault(enum fault_kind kind) {
+  struct table *db = &story.db;
+  int64_t until = world_now_us() + fault_time(8 * 1000 * 1000);
+  switch (kind) {
+  case FAULT_DB_DOWN:
+    table_down(db, until);
+    break;
+  case FAULT_DB_READ_ONLY:
+    db->read_only = true;
+    world_sleep(until - world_now_us());
+    db->read_only = false;
+    break;
+  case FAULT_DB_SLOW:
+    db->slow = (unsigned)chance_log_between(&story.faults, 2, 1000);
+    world_sleep(until - world_now_us());
+    db->slow = 0;
+    break;
+  case FAULT_DB_SESSIONS:
+    table_kill_sessions(db);
+    break;
+  case FAULT_DB_FAILOVER: {
+    struct data *backup = table_backup(db);
+    world_sleep(fault_time(1000 * 1000));
+    table_fail_over(db, backup, chance_ppm(&story.faults, 500000));
+    world_trace("another server has taken over");
+    table_backup_free(&backup);
+    break;
+  }
+  case FAULT_REFUSED_WRITES:
+    db->refuses = (unsigned)chance_below(&story.faults, 8);
+    if (db->refuses & LOCK_HEADS) /* nothing tells then that a task is to be tried again first: core/store.h */
+      story.facts.ordered = false;
+    world_sleep(until - world_now_us());
+    db->refuses = 0;
+    break;
+  case FAULT_LOST_ANSWERS:
+    db->lost_before_ppm = (uint32_t)chance_log_between(&story.faults, 1000, 300000);
+    db->lost_after_ppm = (uint32_t)chance_log_between(&story.faults, 1000, 300000);
+    world_sleep(until - world_now_us());
+    db->lost_before_ppm = db->lost_after_ppm = 0;
+    break;
+  default:
+    break;
+  }
+}
+
+static bool process_fault(enum fault_kind kind) {
+  struct process *process = some_process(true);
+  if (!process)
+    return false;
+  switch (kind) {
+  case FAULT_KILL:
+    kill_process(process);
+    break;
+  case FAULT_PAUSE:
+    process->machine.stopped_until_us = world_now_us() + fault_time(10 * 1000 * 1000);
+    break;
+  case FAULT_DRAIN:
+    process->drain = chance_ppm(&story.faults, 700000);
+    process_ask(process, PROCESS_END);
+    break;
+  case FAULT_RELOAD:
+    process_ask(process, PROCESS_RELOAD);
+    break;
+  default:
+    process->machine.wall_ahead_us += chance_between(&story.faults, -5, 5) * 1000 * 1000;
+    process->machine.boot_ahead_us += chance_ppm(&story.faults, 300000) ? fault_time(10 * 1000 * 1000) : 0;
+    break;
+  }
+  return true;
+}
+
+static bool inflict(enum fault_kind kind) {
+  switch (kind) {
+  case FAULT_KILL:
+  case FAULT_PAUSE:
+  case FAULT_DRAIN:
+  case FAULT_RELOAD:
+  case FAULT_CLOCK_STEP:
+    return process_fault(kind);
+  case FAULT_BROKER_DOWN:
+    story.broker.down_until_us = world_now_us() + fault_time(8 * 1000 * 1000);
+    break;
+  case FAULT_BROKER_FROZEN:
+    story.broker.frozen_until_us = world_now_us() + fault_time(8 * 1000 * 1000);
+    break;
+  case FAULT_ROW_LOCK:
+    world_spawn(NULL, "locker", hold_rows, NULL);
+    break;
+  case FAULT_TABLE_LOCK:
+    world_spawn(NULL, "locker", hold_table, NULL);
+    break;
+  case FAULT_LEASE_LOCK:
+    world_spawn(NULL, "locker", hold_lease, NULL);
+    break;
+  case FAULT_UPDATE:
+    world_spawn(NULL, "updater", update_some_row, NULL);
+    break;
+  case FAULT_DELETE:
+    world_spawn(NULL, "deleter", delete_some_row, NULL);
+    break;
+  default:
+    database_fault(kind);
+    break;
+  }
+  return true;
+}
+
+static enum fault_kind draw_fault(void) {
+  uint64_t sum = 0;
+  for (int kind = 0; kind < FAULT_KINDS; kind++)
+    sum += story.fault_ppm[kind];
+  uint64_t at = sum ? chance_below(&story.faults, sum) : 0;
+  for (int kind = 0; kind < FAULT_KINDS; kind++) {
+    if (at < story.fault_ppm[kind])
+      return (enum fault_kind)kind;
+    at -= story.fault_ppm[kind];
+  }
+  return FAULT_KINDS;
+}
+
+void be_faults(void *arg) {
+  for (unsigned i = 0; i < story.fault_count; i++) {
+    world_sleep(chance_log_between(&story.faults, 10, story.fault_gap_us));
+    enum fault_kind kind = draw_fault();
+    if (kind < FAULT_KINDS) {
+      world_trace("fault: %s", fault_names[kind]);
+      if (inflict(kind)) {
+        story.count.faults[kind]++;
+        story.facts.faults += kind == FAULT_DB_FAILOVER ? 2 : 1; /* the lease may be lost as well */
+      }
+    }
+    struct process *down = some_process(false);
+    if (down && chance_ppm(&story.faults, 700000))
+      process_start(down);
+  }
+  story.faults_done = true;
+}
+

@@ -1,0 +1,53 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * tests/sim/story_internal.h - what the parts of a story share: the plan, the users, the operators and the faults.
+ */
+#ifndef TESTS_SIM_STORY_INTERNAL_H
+#define TESTS_SIM_STORY_INTERNAL_H
+
+#include "broker.h"
+#include "checker.h"
+#include "process.h"
+#include "story.h"
+#include "table.h"
+
+enum { PROCESSES = 5, TASKS_MAX = 200, KEYS = 3, HEAL_US = 600 * 1000 * 1000 };
+
+extern struct story {
+  struct chance plan, users, faults;
+  struct world_options options;
+  struct profile profile;
+  struct table db;
+  struct broker broker;
+  struct process processes[PROCESSES];
+  unsigned process_count, task_count, key_count;
+  uint32_t fault_ppm[FAULT_KINDS]; /* weight; 0 = does not happen in this run */
+  unsigned fault_count;
+  int64_t fault_gap_us;
+  bool users_done, faults_done;
+  struct run_facts facts;
+  struct story_count count;
+  char why[1024];
+} story;
+
+
+/* story_plan.c: all that a seed decides beforehand. */
+void plan_story(uint64_t seed, bool trace);
+
+/* story_users.c: strands of the applications. */
+void be_users(void *arg);
+
+/* story_faults.c */
+void be_faults(void *arg);
+/* Some that runs, or that does not; NULL = there is none. */
+struct process *some_process(bool running);
+int64_t fault_time(int64_t high_us);
+
+/* story_hands.c: strands of those who hold locks, change or delete tasks, each once. */
+void hold_rows(void *arg);
+void hold_table(void *arg);
+void hold_lease(void *arg);
+void update_some_row(void *arg);
+void delete_some_row(void *arg);
+
+#endif

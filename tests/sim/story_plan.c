@@ -1,0 +1,147 @@
+/* SPDX-License-Identifier: MIT */
+#include "story_internal.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "core/base/clock.h"
+
+static void plan_world(uint64_t seed, bool trace) {
+  struct chance *chance = &story.plan;
+  static const enum strategy strategies[] = {STRATEGY_PREEMPT, STRATEGY_PREEMPT, STRATEGY_PREEMPT, STRATEGY_RANDOM,
+                                             STRATEGY_RANDOM,  STRATEGY_PCT,     STRATEGY_PCT,     STRATEGY_STARVE};
+  story.options = (struct world_options){
+      .seed = seed,
+      .strategy = strategies[chance_below(chance, sizeof strategies / sizeof strategies[0])],
+      .preempt_ppm = (uint32_t)chance_log_between(chance, 1000, 500000),
+      .changes = (unsigned)chance_between(chance, 1, 5),
+      .steps_guess = 20000,
+      .spurious_ppm = chance_ppm(chance, 500000) ? 50000 : 0,
+      .late_us = chance_ppm(chance, 300000) ? chance_log_between(chance, 10, 20000) : 0,
+      .steps_max = 20 * 1000 * 1000,
+      .trace = trace,
+  };
+}
+
+static void plan_route(const char *name, enum claim_mode claim, enum result_mode result, enum order_mode order) {
+  struct chance *chance = &story.plan;
+  size_t i = story.profile.route_count++;
+  story.profile.routes[i].name = name;
+  story.profile.routes[i].claim = claim;
+  story.profile.routes[i].result = result;
+  story.profile.routes[i].order = order;
+  story.profile.routes[i].timeout_ms = chance_log_between(chance, 200, 5000);
+  story.profile.routes[i].concurrency = chance_log_between(chance, 1, 64);
+  story.profile.routes[i].history_ms = chance_ppm(chance, 500000) ? 86400 * 1000 : 0;
+  story.profile.routes[i].max_attempts = 0;
+  story.profile.routes[i].backoff_ms = chance_log_between(chance, 5, 500);
+  story.profile.routes[i].backoff_max_ms = 2000;
+  story.profile.routes[i].breaker = chance_ppm(chance, 500000) ? 3 : 0;
+  story.profile.routes[i].every_attempt = chance_ppm(chance, 300000);
+}
+
+static void plan_profile(void) {
+  struct chance *chance = &story.plan;
+  struct profile *profile = &story.profile;
+  *profile = (struct profile){
+      .lease_ms = chance_log_between(chance, 1000, 4000),
+      .poll_min_ms = chance_log_between(chance, 1, 20),
+      .batch = chance_log_between(chance, 1, 100),
+      .settle_rows = chance_log_between(chance, 1, 100),
+      .settle_delay_ms = chance_between(chance, 0, 10),
+      .hang_ms = chance_log_between(chance, 2000, 8000),
+      .drain_timeout_ms = chance_log_between(chance, 1, 5000),
+      .max_recoveries = 1000,
+      .inflight_bytes = 1 << 20,
+  };
+  profile->poll_max_ms = profile->poll_min_ms * chance_log_between(chance, 1, 20);
+  plan_route("fast", CLAIM_MEMORY, RESULT_NONE, ORDER_BLOCK);
+  /* In the order of names, as a configuration has them. */
+  if (chance_ppm(chance, 500000))
+    plan_route("order", chance_ppm(chance, 500000) ? CLAIM_MEMORY : CLAIM_RECORDED, RESULT_NONE, ORDER_BLOCK);
+  if (chance_ppm(chance, 500000))
+    plan_route("record", CLAIM_RECORDED, RESULT_NONE, ORDER_BLOCK);
+  if (chance_ppm(chance, 500000)) {
+    plan_route("result", chance_ppm(chance, 500000) ? CLAIM_MEMORY : CLAIM_RECORDED, RESULT_EXPECTED, ORDER_BLOCK);
+    profile->source = true;
+  }
+}
+
+static uint32_t perhaps(uint32_t high) {
+  return chance_ppm(&story.plan, 500000) ? (uint32_t)chance_log_between(&story.plan, 1000, high) : 0;
+}
+
+static void plan_broker(bool clean) {
+  struct broker *broker = &story.broker;
+  broker->low_us = chance_log_between(&story.plan, 10, 1000);
+  broker->high_us = broker->low_us * chance_log_between(&story.plan, 1, 50);
+  broker->answer_low_us = chance_log_between(&story.plan, 1, 10000);
+  broker->answer_high_us = broker->answer_low_us * chance_log_between(&story.plan, 1, 50);
+  broker->answers_for = "result";
+  broker->clock = (int64_t(*)(const void *))table_clock;
+  broker->database = &story.db;
+  broker->faults.full = perhaps(300000);
+  if (clean)
+    return;
+  broker->faults.retry = perhaps(300000);
+  broker->faults.unavailable = perhaps(100000);
+  broker->faults.unknown = perhaps(100000);
+  broker->faults.twice = perhaps(100000);
+  broker->faults.no_answer = perhaps(100000);
+  broker->faults.answer_twice = perhaps(200000);
+  broker->faults.answer_retry = perhaps(200000);
+  broker->faults.answer_progress = perhaps(200000);
+}
+
+static void plan_faults(bool clean) {
+  struct chance *chance = &story.plan;
+  story.fault_count = clean ? 0 : (unsigned)chance_log_between(chance, 1, 12);
+  story.fault_gap_us = chance_log_between(chance, 1000, 2 * 1000 * 1000);
+  for (int kind = 0; kind < FAULT_KINDS; kind++)
+    story.fault_ppm[kind] = chance_ppm(chance, 500000) ? (uint32_t)chance_between(chance, 1, 100) : 0;
+  story.facts = (struct run_facts){.clean = clean, .ordered = true};
+}
+
+static void plan_database(bool clean) {
+  struct table *db = &story.db;
+  db->latency_low_us = chance_log_between(&story.plan, 10, 500);
+  db->latency_high_us = db->latency_low_us * chance_log_between(&story.plan, 1, 20);
+  db->commit_low_us = chance_log_between(&story.plan, 1, 100);
+  db->commit_high_us = db->commit_low_us * chance_log_between(&story.plan, 1, 50);
+  db->lock_wait_us = chance_log_between(&story.plan, 10000, 1000 * 1000);
+  db->silent_us = story.profile.lease_ms * 1000 / 4;
+  db->may_kill = chance_ppm(&story.plan, 800000);
+  if (!clean)
+    db->conflict_ppm = perhaps(50000);
+}
+
+void plan_story(uint64_t seed, bool trace) {
+  memset(&story, 0, sizeof story);
+  story.plan = chance_of(seed, 100);
+  story.users = chance_of(seed, 101);
+  story.faults = chance_of(seed, 102);
+  bool clean = chance_ppm(&story.plan, 150000);
+  plan_world(seed, trace);
+  plan_profile();
+  broker_begin(&story.broker, seed);
+  plan_broker(clean);
+  plan_faults(clean);
+  story.process_count = (unsigned)chance_between(&story.plan, 1, 3);
+  story.task_count = (unsigned)chance_log_between(&story.plan, 1, 60);
+  story.key_count = (unsigned)chance_between(&story.plan, 1, KEYS);
+  world_begin(&story.options);
+  table_begin(&story.db, (unsigned)chance_log_between(&story.plan, 1, 8), chance_of(seed, 103));
+  plan_database(clean);
+  for (unsigned i = 0; i < story.process_count; i++) {
+    struct process *process = &story.processes[i];
+    process->machine = (struct machine){.number = i + 1,
+                                        .chance = chance_of(seed, 200 + i),
+                                        .mono_ahead_us = chance_log_between(&story.plan, 1, 1000000000),
+                                        .wall_ahead_us = TABLE_EPOCH_US};
+    process->profile = &story.profile;
+    (void)snprintf(process->host, sizeof process->host, "host%u", i + 1);
+    process->db = &story.db;
+  }
+}
+
