@@ -251,6 +251,8 @@ static int64_t next_deadline(struct scheduler *s) {
     return earlier(sends, s->retry_at_us);
   if (atomic_load(&s->on_hold))
     return s->look_at_us;
+  if (s->read_more)
+    return now;
   int64_t deadline = earlier(earlier(earlier(sends, scheduler_hints_at(s)), s->look_at_us), s->expire_at_us);
   deadline = earlier(deadline, scheduler_holds_at(s));
   int64_t offset = atomic_load_explicit(&s->db_offset_us, memory_order_relaxed) + s->ahead_us;
@@ -385,7 +387,7 @@ static void run(void *arg) {
   struct flight_list settled = {0};
   while (!atomic_load(&s->stopping)) {
     tick(s);
-    mailbox_take(&s->in, s->read_more ? 0 : next_deadline(s), &settled);
+    mailbox_take(&s->in, next_deadline(s), &settled);
     scheduler_arrivals(s, &settled);
   }
   mailbox_take(&s->in, 0, &settled);
