@@ -51,8 +51,18 @@ static void consume(const struct message *message) {
     return;
   if (chance_ppm(chance, faults->no_answer))
     return;
-  if (chance_ppm(chance, faults->answer_progress))
+  while (chance_ppm(chance, faults->answer_progress))
     answer(message, "progress", ", \"progress\": 0.5, \"checkpoint\": \"half\", \"extend_ms\": 1000");
+  if (chance_ppm(chance, faults->answer_unknown)) {
+    struct message nobody = *message;
+    (void)snprintf(nobody.message_id, sizeof nobody.message_id, "unknown");
+    answer(&nobody, "done", "");
+  }
+  if (chance_ppm(chance, faults->answer_late) && message->attempt > 1) {
+    struct message former = *message;
+    former.attempt--;
+    answer(&former, chance_ppm(chance, 500000) ? "done" : "retry", "");
+  }
   if (chance_ppm(chance, faults->answer_retry)) {
     answer(message, "retry", ", \"retry_in_ms\": 50");
   } else if (chance_ppm(chance, faults->answer_fail)) {
@@ -175,7 +185,9 @@ static size_t submit(void *inst, const struct duebox_task *const *tasks, size_t 
   unsigned before = memory_belongs_to(0);
   size_t take = n;
   maybe_hang();
-  if (chance_ppm(&broker->chance, broker->faults.full)) {
+  if (broker->full_until_us > world_now_us())
+    take = 0;
+  else if (chance_ppm(&broker->chance, broker->faults.full)) {
     take = chance_below(&broker->chance, n + 1);
     broker->counts[BROKER_FULL]++;
   }
@@ -194,6 +206,7 @@ static size_t submit(void *inst, const struct duebox_task *const *tasks, size_t 
     (void)snprintf(message->message_id, sizeof message->message_id, "%s", task->message_id);
     (void)snprintf(message->route, sizeof message->route, "%s", task->route);
     (void)snprintf(message->payload, sizeof message->payload, "%.*s", (int)task->payload.len, task->payload.data);
+    (void)snprintf(message->host, sizeof message->host, "%s", world_machine()->host ? world_machine()->host : "");
     draw(message);
     world_trace("submit %s attempt=%u outcome=%d%s", message->message_id, message->attempt, (int)message->outcome,
                 message->lost ? " lost" : "");
@@ -229,7 +242,7 @@ static int64_t next_due(const struct instance *self) {
   for (size_t i = 0; i < broker->message_count; i++)
     if (broker->messages[i].instance == self->number && !broker->messages[i].reported)
       next = earlier(next, broker->messages[i].confirms_us);
-  if (broker->reader_instance == self->number && self->position < broker->record_count)
+  if (broker->reader_instance == self->number && !self->full && self->position < broker->record_count)
     next = earlier(next, broker->records[self->position].at_us);
   return next;
 }

@@ -27,7 +27,8 @@ struct broker_faults {
   uint32_t hang;                                  /* a call of the plugin never returns */
   uint32_t full;                                  /* submit() takes fewer than it is given */
   uint32_t twice;                                 /* a task is completed twice */
-  uint32_t no_answer, answer_twice, answer_retry, answer_fail, answer_progress, answer_broken;
+  uint32_t no_answer, answer_twice, answer_retry, answer_fail, answer_progress, answer_broken, answer_unknown,
+      answer_late;
 };
 
 struct message {
@@ -35,6 +36,7 @@ struct message {
   uint32_t attempt, revision;
   char payload[32]; /* its beginning */
   unsigned machine;
+  char host[16]; /* the machine's */
   uint64_t instance, token;
   int64_t submitted_us, arrives_us, confirms_us; /* INT64_MAX = never */
   enum duebox_outcome_class outcome;
@@ -51,6 +53,7 @@ struct broker {
   int64_t low_us, high_us; /* how long a message is on its way */
   int64_t answer_low_us, answer_high_us;
   int64_t down_until_us;   /* takes nothing */
+  int64_t full_until_us;   /* submit() takes none */
   int64_t frozen_until_us; /* takes everything and confirms nothing */
   const char *answers_for; /* a prefix of the routes whose consumer answers */
   struct message messages[BROKER_MESSAGES];

@@ -70,6 +70,17 @@ static int64_t earliest_due(const struct table *db, const struct message *messag
 
 /* --- each message --- */
 
+/* Whether some version of the row was for the host that sent it, or for any. */
+static bool fits_host(const struct table *db, const struct message *message) {
+  for (size_t i = 0; i < db->journal_count; i++) {
+    const struct journal_entry *entry = &db->journal[i];
+    if (entry->kind != JOURNAL_SERVER && strcmp(entry->message_id, message->message_id) == 0 &&
+        entry->at_us <= message->submitted_us && (!entry->host[0] || strcmp(entry->host, message->host) == 0))
+      return true;
+  }
+  return false;
+}
+
 static const char *judge_message(const struct table *db, const struct message *message) {
   int64_t due = earliest_due(db, message);
   if (due == INT64_MAX)
@@ -78,6 +89,9 @@ static const char *judge_message(const struct table *db, const struct message *m
   if (message->clock_us < due)
     return broken("P3", "%s attempt %u was handed over %" PRId64 " us before it was due", message->message_id,
                   message->attempt, due - message->clock_us);
+  if (!fits_host(db, message))
+    return broken("bound", "%s was handed over by %s at %.6f and was never bound to it", message->message_id,
+                  message->host, (double)message->submitted_us / 1e6);
   return NULL;
 }
 

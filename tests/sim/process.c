@@ -2,18 +2,21 @@
 #include "process.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "broker.h"
 #include "core/base/arena.h"
-#include "core/engine.h"
+#include "memory.h"
 #include "store_double.h"
 
 static void add_routes(struct arena *arena, const struct profile *profile, struct config *config) {
   config->routes = arena_array(arena, profile->route_count, sizeof *config->routes);
-  config->route_count = profile->route_count;
   for (size_t i = 0; i < profile->route_count; i++) {
-    config->routes[i] = (struct route_config){
+    if (profile->routes[i].absent)
+      continue;
+    struct route_config *route = &config->routes[config->route_count++];
+    *route = (struct route_config){
         .name = profile->routes[i].name,
         .plugin = config->plugins,
         .options = "",
@@ -35,12 +38,12 @@ static void add_routes(struct arena *arena, const struct profile *profile, struc
         .breaker = profile->routes[i].breaker,
     };
     if (profile->routes[i].result == RESULT_EXPECTED) {
-      config->routes[i].reply_to = "results";
-      config->routes[i].answer_to = config_answer_to(config, "bus#1");
+      route->reply_to = "results";
+      route->answer_to = config_answer_to(config, "bus#1");
     }
     config->plugins->max_inflight += (uint32_t)profile->routes[i].concurrency;
   }
-  config->plugins->capacity = config->plugins->max_inflight;
+  config->plugins->capacity = PROFILE_ROUTES * PROFILE_CONCURRENCY;
 }
 
 static const struct broker_source results = {.topic = "results"};
@@ -103,9 +106,39 @@ static void serve(struct process *process, struct engine *engine) {
       if (!engine_reload(engine, next, &err))
         world_fail("a reload was refused: %s", err.text);
       process->reloads++;
+      world_trace("reloaded, %zu routes", next->route_count);
     }
   }
 }
+
+struct command {
+  struct process *process;
+  struct engine *engine;
+  void (*run)(struct engine *engine);
+};
+
+static void run_command(void *arg) {
+  struct command command = *(struct command *)arg;
+  free(arg);
+  command.run(command.engine);
+  command.process->commands--;
+}
+
+bool process_command(struct process *process, void (*run)(struct engine *engine)) {
+  if (!process->engine)
+    return false;
+  unsigned before = memory_belongs_to(process->machine.number);
+  struct command *command = calloc(1, sizeof *command);
+  if (!command)
+    world_fail("no memory for a command");
+  *command = (struct command){process, process->engine, run};
+  process->commands++;
+  world_spawn(&process->machine, "admin", run_command, command);
+  (void)memory_belongs_to(before);
+  return true;
+}
+
+static bool no_command(void *arg) { return ((struct process *)arg)->commands == 0; }
 
 /* As core/daemon.c does it. */
 static void run(void *arg) {
@@ -118,9 +151,12 @@ static void run(void *arg) {
     world_fail("a daemon cannot start: %s", err.text);
   if (!engine_join(engine, &err))
     world_fail("a daemon cannot join: %s", err.text);
+  process->engine = engine;
   serve(process, engine);
   if (process->drain)
     engine_drain(engine, process->profile->drain_timeout_ms);
+  process->engine = NULL;
+  (void)world_wait(no_command, process, INT64_MAX);
   engine_stop(engine);
   engine_free(&engine);
   store_double_free(&store);
@@ -129,7 +165,11 @@ static void run(void *arg) {
 }
 
 void process_start(struct process *process) {
+  if (process->running)
+    world_fail("%s is started twice", process->host);
   process->machine.dead = false;
+  process->engine = NULL;
+  process->commands = 0;
   process->wish = PROCESS_GO_ON;
   process->running = true;
   process->starts++;
@@ -138,6 +178,7 @@ void process_start(struct process *process) {
 
 void process_kill(struct process *process) {
   world_kill(&process->machine);
+  process->engine = NULL;
   process->running = false;
 }
 

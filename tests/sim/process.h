@@ -9,10 +9,11 @@
 #include <stdbool.h>
 
 #include "core/config.h"
+#include "core/engine.h"
 #include "table.h"
 #include "world.h"
 
-enum { PROFILE_ROUTES = 6 };
+enum { PROFILE_ROUTES = 6, PROFILE_CONCURRENCY = 64 };
 
 /* What all daemons are configured with; the engine gets a copy of its own at each start and reload. */
 struct profile {
@@ -26,6 +27,7 @@ struct profile {
     int64_t backoff_ms, backoff_max_ms;
     int64_t breaker;
     bool every_attempt;
+    bool absent; /* no configuration has it at present */
   } routes[PROFILE_ROUTES];
   size_t route_count;
   bool source; /* the topic of results is read */
@@ -44,6 +46,8 @@ struct process {
   bool drain; /* PROCESS_END: what is in flight may end */
   bool running;
   unsigned starts, reloads;
+  struct engine *engine; /* while commands are taken; NULL = they are not */
+  unsigned commands;     /* under way */
 };
 
 /* Starts the main thread of the process; profile and database outlive it. */
@@ -51,6 +55,8 @@ void process_start(struct process *process);
 /* Ends it at once, as kill -9 would. */
 void process_kill(struct process *process);
 /* Asks for a reload or an end; process->running says when it is over. */
+/* Has a strand of its admin side do something with the engine. False: it takes no commands. */
+MUSTCHECK bool process_command(struct process *process, void (*run)(struct engine *engine));
 void process_ask(struct process *process, enum process_wish wish);
 
 #endif

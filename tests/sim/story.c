@@ -7,6 +7,9 @@
 #include "core/base/clock.h"
 #include "memory.h"
 
+/* What is held is looked for in a hundredth of the time, after half a minute at most. */
+enum { HELD_MS = 40 * 1000 };
+
 struct story story;
 
 static bool first_part_is_over(void *arg) { return story.users_done && story.faults_done; }
@@ -18,15 +21,50 @@ static bool all_tasks_are_over(void *arg) {
   return story.db.data.rows.count == 0;
 }
 
+static bool nobody_holds(void *arg) {
+  for (int i = 0; i < TRANSACTIONS_MAX; i++)
+    if (story.db.open[i] && !story.db.open[i]->conn && story.db.open[i]->machine == 0)
+      return false;
+  return true;
+}
+
+static void start_missing(void) {
+  for (unsigned i = 0; i < story.process_count; i++) /* each host that tasks are bound to, or one */
+    if (!story.processes[i].running && (story.bound_ppm || !some_process(true)))
+      process_start(&story.processes[i]);
+}
+
 static void heal(void) {
   story.broker.faults = (struct broker_faults){0};
-  story.broker.down_until_us = story.broker.frozen_until_us = 0;
+  story.broker.full_until_us = story.broker.down_until_us = story.broker.frozen_until_us = 0;
   story.db.conflict_ppm = 0;
   story.db.slow = 0;
   for (unsigned i = 0; i < story.process_count; i++)
     story.processes[i].machine.stopped_until_us = 0;
-  if (!some_process(true))
-    process_start(&story.processes[0]);
+  start_missing();
+}
+
+/* When the last of the tasks that wait is due, or now. */
+static int64_t last_due_us(void) {
+  int64_t last_us = world_now_us(), now_us = table_clock(&story.db);
+  for (size_t i = 0; i < story.db.data.rows.count; i++) {
+    const struct row *row = story.db.data.rows.at[i];
+    if (row->state == TASK_SCHEDULED)
+      last_us = later(last_us, world_now_us() + row_next_us(row) - now_us);
+  }
+  return last_us;
+}
+
+/* How long a task may take from there to its end, when nothing is wrong any more: a lease that has to run out, a result
+ * that never came, retries, and what tasks of a key wait for one another. */
+static int64_t patience_us(void) {
+  int64_t timeout_ms = 0, backoff_ms = 0;
+  for (size_t i = 0; i < story.profile.route_count; i++) {
+    timeout_ms = later(timeout_ms, story.profile.routes[i].timeout_ms);
+    backoff_ms = later(backoff_ms, story.profile.routes[i].backoff_max_ms);
+  }
+  return 1000 *
+         (3 * story.profile.lease_ms + 2 * timeout_ms + 2 * backoff_ms + 3000 + (story.any_absent ? HELD_MS : 0));
 }
 
 static bool nobody_runs(void *arg) { return !some_process(true); }
@@ -43,17 +81,19 @@ static void end_processes(void) {
 
 static void be_referee(void *arg) {
   for (unsigned i = 0; i < story.process_count; i++) {
-    process_start(&story.processes[i]);
+    if (!story.processes[i].running) /* somebody was quicker */
+      process_start(&story.processes[i]);
     world_sleep(chance_log_between(&story.faults, 1, 3 * 1000 * 1000));
   }
   (void)world_wait(first_part_is_over, NULL, INT64_MAX);
   heal();
   world_trace("faults are over");
+  (void)world_wait(nobody_holds, NULL, INT64_MAX);
+  restore_routes();
   /* A process that ends of its own accord is started again by its supervisor. */
-  int64_t until = world_now_us() + HEAL_US;
+  int64_t until = last_due_us() + patience_us();
   while (!world_wait(all_tasks_are_over, NULL, earlier(until, world_now_us() + 1000 * 1000)) && world_now_us() < until)
-    if (!some_process(true))
-      process_start(&story.processes[0]);
+    start_missing();
   end_processes();
   world_stop();
 }

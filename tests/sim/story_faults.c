@@ -24,6 +24,10 @@ const char *const fault_names[FAULT_KINDS] = {
     [FAULT_LOST_ANSWERS] = "lost answers",
     [FAULT_BROKER_DOWN] = "broker down",
     [FAULT_BROKER_FROZEN] = "broker frozen",
+    [FAULT_SINK_FULL] = "sink full",
+    [FAULT_LEASE_ROWS] = "lease rows gone",
+    [FAULT_COMMAND] = "command",
+    [FAULT_PAUSED_ROUTE] = "route paused",
     [FAULT_CLOCK_STEP] = "clock step",
     [FAULT_UPDATE] = "UPDATE",
     [FAULT_DELETE] = "DELETE",
@@ -76,7 +80,8 @@ static void database_fault(enum fault_kind kind) {
   }
   case FAULT_REFUSED_WRITES:
     db->refuses = (unsigned)chance_below(&story.faults, 8);
-    if (db->refuses & LOCK_HEADS) /* nothing tells then that a task is to be tried again first: core/store.h */
+    if (db->refuses & (LOCK_HEADS | LOCK_ATTEMPTS)) /* both are left out, and nothing tells then that a task is to be
+                                                       tried again first: core/store.h */
       story.facts.ordered = false;
     world_sleep(until - world_now_us());
     db->refuses = 0;
@@ -108,6 +113,7 @@ static bool process_fault(enum fault_kind kind) {
     process_ask(process, PROCESS_END);
     break;
   case FAULT_RELOAD:
+    change_routes();
     process_ask(process, PROCESS_RELOAD);
     break;
   default:
@@ -141,6 +147,16 @@ static bool inflict(enum fault_kind kind) {
   case FAULT_LEASE_LOCK:
     world_spawn(NULL, "locker", hold_lease, NULL);
     break;
+  case FAULT_SINK_FULL:
+    story.broker.full_until_us = world_now_us() + fault_time(8 * 1000 * 1000);
+    break;
+  case FAULT_LEASE_ROWS:
+    world_spawn(NULL, "deleter", forget_leases, NULL);
+    break;
+  case FAULT_COMMAND:
+    return command_some_task();
+  case FAULT_PAUSED_ROUTE:
+    return pause_some_route();
   case FAULT_UPDATE:
     world_spawn(NULL, "updater", update_some_row, NULL);
     break;
@@ -184,4 +200,3 @@ void be_faults(void *arg) {
   }
   story.faults_done = true;
 }
-

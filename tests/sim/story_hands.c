@@ -8,7 +8,7 @@
 
 enum { HELD_MAX_US = 10 * 1000 * 1000 };
 
-static struct row *some_row(void) {
+struct row *some_row(void) {
   const struct list *rows = &story.db.data.rows;
   return rows->count ? rows->at[chance_below(&story.faults, rows->count)] : NULL;
 }
@@ -56,8 +56,9 @@ void hold_lease(void *arg) {
   bool locked = true;
   switch (chance_below(chance, 3)) {
   case 0:
-    locked = user_lock(tx, LOCK_SHARD, chance_ppm(chance, 200000) ? SHARD_BOUND : chance_below(chance, story.db.shard_count),
-                       chance_ppm(chance, 300000));
+    locked =
+        user_lock(tx, LOCK_SHARD, chance_ppm(chance, 200000) ? SHARD_BOUND : chance_below(chance, story.db.shard_count),
+                  chance_ppm(chance, 300000));
     break;
   case 1:
     for (uint64_t shard = 0; shard < story.db.shard_count && locked; shard++)
@@ -82,12 +83,36 @@ static void commit_later(struct tx **tx) {
     (void)user_commit(tx);
 }
 
+static void change_row(struct row *row) {
+  struct chance *chance = &story.faults;
+  bool keyed = row->text[ROW_ORDER_KEY]->len > 0; /* their order is by priority and due time */
+  switch (chance_below(chance, 5)) {
+  case 0:
+  case 1:
+    if (row->state == TASK_SCHEDULED && !keyed)
+      row->due_us = table_clock(&story.db) + chance_between(chance, -1000 * 1000, 2 * 1000 * 1000);
+    break;
+  case 2:
+    blob_put(&row->text[ROW_PAYLOAD], "changed");
+    break;
+  case 3:
+    if (!keyed)
+      row->priority = (uint8_t)chance_between(chance, 1, 9);
+    break;
+  default:
+    if (story.bound_ppm && row->state == TASK_SCHEDULED && !keyed)
+      blob_put(&row->text[ROW_MOVE_TO_HOST],
+               chance_ppm(chance, 500000) ? "" : story.processes[chance_below(chance, story.process_count)].host);
+    break;
+  }
+}
+
 void update_some_row(void *arg) {
   struct row *found = some_row();
   struct tx *tx = user_begin(&story.db);
   struct row *row = found ? user_update(tx, found->id) : NULL;
-  if (row && row->state == TASK_SCHEDULED && row->text[ROW_ORDER_KEY]->len == 0) /* whose due time is their order */
-    row->due_us = table_clock(&story.db) + chance_between(&story.faults, -1000 * 1000, 2 * 1000 * 1000);
+  if (row)
+    change_row(row);
   commit_later(&tx);
 }
 
@@ -97,4 +122,32 @@ void delete_some_row(void *arg) {
   if (found)
     (void)user_delete(tx, found->id);
   commit_later(&tx);
+}
+
+/* DELETE FROM outbox_shards, outbox_instances or outbox_heads. */
+void forget_leases(void *arg) {
+  struct chance *chance = &story.faults;
+  struct tx *tx = user_begin(&story.db);
+  struct data *data = &story.db.data;
+  uint64_t which = chance_below(chance, 4);
+  unsigned shards = (unsigned)chance_between(chance, 1, story.db.shard_count);
+  if (which == 0 && story.bound_ppm)
+    story.facts.ordered = false; /* a claim counts as one of the dead then */
+  if (which == 1)
+    story.facts.ordered = false;
+  if (which == 0)
+    while (!tx->dead && data->instances.count > 0) {
+      const struct instance_entry *instance = data->instances.at[0];
+      if (!user_lock(tx, LOCK_INSTANCE, table_key(instance->id->data), false) || tx->dead)
+        break;
+      if (data->instances.count > 0)
+        list_remove(&data->instances, 0);
+    }
+  else if (which == 1 && user_lock(tx, LOCK_HEADS, 0, false) && !tx->dead)
+    while (data->heads.count > 0)
+      list_remove(&data->heads, 0);
+  else if (which > 1)
+    for (unsigned i = 0; i < shards && user_lock(tx, LOCK_SHARD, i, false) && !tx->dead; i++)
+      data->shards[i] = (struct shard_entry){0};
+  user_rollback(&tx);
 }

@@ -17,6 +17,8 @@ extern struct story {
   struct chance plan, users, faults;
   struct world_options options;
   struct profile profile;
+  bool any_absent;    /* a route was, and its tasks are held */
+  uint32_t bound_ppm; /* so many tasks are bound to a host */
   struct table db;
   struct broker broker;
   struct process processes[PROCESSES];
@@ -29,7 +31,6 @@ extern struct story {
   struct story_count count;
   char why[1024];
 } story;
-
 
 /* story_plan.c: all that a seed decides beforehand. */
 void plan_story(uint64_t seed, bool trace);
@@ -44,10 +45,20 @@ struct process *some_process(bool running);
 int64_t fault_time(int64_t high_us);
 
 /* story_hands.c: strands of those who hold locks, change or delete tasks, each once. */
+struct row *some_row(void); /* NULL = there is none */
 void hold_rows(void *arg);
 void hold_table(void *arg);
 void hold_lease(void *arg);
 void update_some_row(void *arg);
 void delete_some_row(void *arg);
+void forget_leases(void *arg);
+
+/* story_operators.c: what people do with daemons. False: none takes commands. */
+bool command_some_task(void);
+bool pause_some_route(void);
+/* The next configuration has some routes otherwise, or not at all. */
+void change_routes(void);
+/* All routes are there, and run. */
+void restore_routes(void);
 
 #endif

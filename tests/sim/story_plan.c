@@ -84,6 +84,11 @@ static void plan_broker(bool clean) {
   broker->faults.full = perhaps(300000);
   if (clean)
     return;
+  broker->faults.rejected = perhaps(50000);
+  broker->faults.answer_fail = perhaps(100000);
+  broker->faults.answer_broken = perhaps(100000);
+  broker->faults.answer_unknown = perhaps(200000);
+  broker->faults.answer_late = perhaps(200000);
   broker->faults.retry = perhaps(300000);
   broker->faults.unavailable = perhaps(100000);
   broker->faults.unknown = perhaps(100000);
@@ -133,6 +138,10 @@ void plan_story(uint64_t seed, bool trace) {
   world_begin(&story.options);
   table_begin(&story.db, (unsigned)chance_log_between(&story.plan, 1, 8), chance_of(seed, 103));
   plan_database(clean);
+  story.bound_ppm = chance_ppm(&story.plan, 400000) ? (uint32_t)chance_log_between(&story.plan, 10000, 900000) : 0;
+  bool twins = chance_ppm(&story.plan, 300000);
+  /* A twin does not know of a head that the other has made since it read the heads last. */
+  story.facts.ordered = !(twins && story.bound_ppm);
   for (unsigned i = 0; i < story.process_count; i++) {
     struct process *process = &story.processes[i];
     process->machine = (struct machine){.number = i + 1,
@@ -140,8 +149,8 @@ void plan_story(uint64_t seed, bool trace) {
                                         .mono_ahead_us = chance_log_between(&story.plan, 1, 1000000000),
                                         .wall_ahead_us = TABLE_EPOCH_US};
     process->profile = &story.profile;
-    (void)snprintf(process->host, sizeof process->host, "host%u", i + 1);
+    (void)snprintf(process->host, sizeof process->host, "host%u", twins ? 1 : i + 1);
+    process->machine.host = process->host;
     process->db = &story.db;
   }
 }
-

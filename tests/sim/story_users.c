@@ -23,6 +23,9 @@ static void insert_one(unsigned number) {
     (void)snprintf(key, sizeof key, "key %" PRIu64, key_number);
     blob_put(&row->text[ROW_ORDER_KEY], key);
   }
+  uint64_t host = keyed ? key_number : chance_u64(chance); /* those of a key have the same */
+  if (story.bound_ppm && (keyed ? key_number % 2 == 0 : chance_ppm(chance, story.bound_ppm)))
+    blob_put(&row->text[ROW_TARGET_HOST], story.processes[host % story.process_count].host);
   if (chance_ppm(chance, 700000))
     row->due_us = table_clock(&story.db) + chance_log_between(chance, 1, 5 * 1000 * 1000);
   if (!keyed) /* the order of a key is by priority first */
@@ -45,4 +48,3 @@ void be_users(void *arg) {
   }
   story.users_done = true;
 }
-

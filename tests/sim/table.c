@@ -322,6 +322,7 @@ struct journal_entry *journal_add(struct table *db, enum journal_kind kind, unsi
   entry->id = row->id;
   (void)snprintf(entry->message_id, sizeof entry->message_id, "%s", row->text[ROW_MESSAGE_ID]->data);
   (void)snprintf(entry->route, sizeof entry->route, "%s", row->text[ROW_ROUTE]->data);
+  (void)snprintf(entry->host, sizeof entry->host, "%s", row->text[ROW_TARGET_HOST]->data);
   entry->content = row_content(row);
   entry->from = entry->to = row->state;
   entry->attempt = row->attempt;

@@ -165,6 +165,7 @@ struct journal_entry {
   enum task_state from, to;
   uint64_t id;
   char message_id[STORE_ID_MAX + 2], route[STORE_ROUTE_MAX + 2];
+  char host[16];    /* that it is bound to, its beginning; "" = none */
   uint64_t content; /* a digest of what a copy of the row says */
   uint32_t attempt, failures, revision;
   uint8_t shard;

@@ -13,7 +13,7 @@
 #include "fiber.h"
 #include "memory.h"
 
-enum { STRANDS_MAX = 512, CHANGES_MAX = 16 };
+enum { STRANDS_MAX = 512, CHANGES_MAX = 16, BUSY_STEPS_MAX = 30000 };
 
 enum strand_state { RUNNABLE, BLOCKED, OVER };
 
@@ -27,6 +27,7 @@ struct strand {
   const void *blocked; /* BLOCKED: the mutex, condition or strand that it waits for; NULL = time alone */
   int64_t until_us;    /* BLOCKED: world time at which it goes on anyway; INT64_MAX = never */
   bool timed_out;
+  uint64_t busy_steps;   /* since it waited last */
   bool (*holds)(void *); /* BLOCKED in world_wait() */
   void *holds_arg;
   uint64_t priority; /* PCT */
@@ -117,6 +118,8 @@ static int64_t next_moment(void) {
   }
   return next;
 }
+
+static bool is_too_busy(struct strand *self) { return self && self->machine && ++self->busy_steps > BUSY_STEPS_MAX; }
 
 static void fail_locked(void) {
   size_t used = (size_t)snprintf(world.why, sizeof world.why, "deadlock: nobody can go on:");
@@ -210,6 +213,11 @@ static void reschedule(void) {
   if (world.steps > world.options.steps_max && !world.stopping) {
     (void)snprintf(world.why, sizeof world.why, "more than %llu steps: somebody turns in circles",
                    (unsigned long long)world.options.steps_max);
+    world.stopping = true;
+  }
+  if (is_too_busy(self) && !world.stopping) {
+    (void)snprintf(world.why, sizeof world.why, "%u/%s has not waited for %d steps: it turns in circles",
+                   self->machine->number, self->name, BUSY_STEPS_MAX);
     world.stopping = true;
   }
   struct strand *next = next_strand();
@@ -307,6 +315,7 @@ static bool block(const void *object, int64_t until_us, enum point point) {
   self->blocked = object;
   self->until_us = until_us;
   self->timed_out = false;
+  self->busy_steps = 0;
   self->at = point;
   mix((uint64_t)point << 32);
   reschedule();

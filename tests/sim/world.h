@@ -23,7 +23,8 @@ struct strand;
 
 /* One process of duebox on a host of its own. */
 struct machine {
-  unsigned number; /* from 1 */
+  unsigned number;  /* from 1 */
+  const char *host; /* its name */
   bool dead;
   int64_t stopped_until_us; /* world time: none of its strands runs before */
   int64_t mono_ahead_us;    /* its clocks before the world's */

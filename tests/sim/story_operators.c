@@ -1,0 +1,98 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * People at the admin side of a daemon, and the configuration that they write.
+ */
+#include <stdio.h>
+#include <string.h>
+
+#include "core/base/clock.h"
+#include "story_internal.h"
+
+enum { ANSWER_MS = 5000 };
+
+static bool ask_some_process(void (*run)(struct engine *engine)) {
+  struct process *process = some_process(true);
+  return process && process_command(process, run);
+}
+
+static void command_task(struct engine *engine) {
+  const struct row *row = some_row();
+  char id[STORE_ID_MAX + 2];
+  struct err err = {0};
+  if (!row)
+    return;
+  (void)snprintf(id, sizeof id, "%s", row->text[ROW_MESSAGE_ID]->data);
+  bool keyed = row->text[ROW_ORDER_KEY]->len > 0;
+  struct task_command command = {.verb = keyed || chance_ppm(&story.faults, 400000) ? INTERVENE_CANCEL
+                                                                                    : INTERVENE_RESCHEDULE,
+                                 .id = id,
+                                 .due_us = table_clock(&story.db) + fault_time(2 * 1000 * 1000),
+                                 .actor = "sim",
+                                 .reason = "simulation"};
+  enum command_answer answer = engine_command(engine, &command, ANSWER_MS, &err);
+  world_trace("command about %s: %d %s", id, (int)answer, err.text);
+}
+
+bool command_some_task(void) { return ask_some_process(command_task); }
+
+static void pause_route(struct engine *engine) {
+  struct err err = {0};
+  const char *route = story.profile.routes[chance_below(&story.faults, story.profile.route_count)].name;
+  bool paused = chance_ppm(&story.faults, 600000);
+  bool done = engine_pause_route(engine, route, paused, "sim", "simulation", &err);
+  world_trace("%s %s: %s", paused ? "pause" : "resume", route, done ? "done" : err.text);
+}
+
+bool pause_some_route(void) { return ask_some_process(pause_route); }
+
+void change_routes(void) {
+  struct chance *chance = &story.faults;
+  size_t at = chance_below(chance, story.profile.route_count);
+  switch (chance_below(chance, 5)) {
+  case 0:
+    story.profile.routes[at].absent = at > 0 && !story.profile.routes[at].absent; /* one is always there */
+    story.any_absent = story.any_absent || story.profile.routes[at].absent;
+    break;
+  case 1:
+    story.profile.routes[at].order = story.profile.routes[at].order == ORDER_PARK ? ORDER_BLOCK : ORDER_PARK;
+    story.facts.ordered = false;
+    break;
+  case 2:
+    story.profile.routes[at].claim = story.profile.routes[at].claim == CLAIM_MEMORY ? CLAIM_RECORDED : CLAIM_MEMORY;
+    break;
+  case 3:
+    story.profile.routes[at].concurrency = chance_log_between(chance, 1, PROFILE_CONCURRENCY);
+    break;
+  default:
+    break;
+  }
+}
+
+static bool nobody_commands(void *arg) {
+  for (unsigned i = 0; i < story.process_count; i++)
+    if (story.processes[i].running && story.processes[i].commands > 0)
+      return false;
+  return true;
+}
+
+static bool resume_routes(void) {
+  struct tx *tx = user_begin(&story.db);
+  for (size_t i = 0; i < story.profile.route_count; i++) {
+    struct route_entry *route = record_new(&story.db.data.routes);
+    (void)snprintf(route->setting.route, sizeof route->setting.route, "%s", story.profile.routes[i].name);
+    route->setting.changed_us = table_clock(&story.db);
+    tx_add(tx, &story.db.data.routes, route);
+  }
+  return user_commit(&tx);
+}
+
+void restore_routes(void) {
+  (void)world_wait(nobody_commands, NULL, INT64_MAX);
+  for (size_t i = 0; i < story.profile.route_count; i++)
+    story.profile.routes[i].absent = false;
+  for (unsigned i = 0; i < story.process_count; i++)
+    if (story.processes[i].running && story.processes[i].wish != PROCESS_END)
+      process_ask(&story.processes[i], PROCESS_RELOAD);
+  while (!resume_routes())
+    world_sleep(1000 * 1000);
+}
