@@ -41,6 +41,7 @@ static const char *const bodies[][2] = {
     {CANCEL, "{\"reason\":\"" SIXTY SIXTY SIXTY SIXTY TEN "12345\"}"},
     {CANCEL, "{\"reason\":\"" SIXTY SIXTY SIXTY SIXTY TEN "123456\"}"},
     {CANCEL, "{\"reason\":1}"},
+    {CANCEL, "{\"reason\":\"\\u0000\"}"},
     {RESULTS, "{\"id\":\"!~\",\"attempt\":1,\"status\":\"done\"}"},
     {RESULTS, "{\"id\":\"" SIXTY "1234\",\"attempt\":4294967295,\"status\":\"progress\"}"},
     {RESULTS, "{\"id\":\"" SIXTY "12345\",\"attempt\":1,\"status\":\"done\"}"},
