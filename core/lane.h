@@ -105,6 +105,8 @@ struct lane {
   bool unknown_logged;
   gauge waiting_groups, next_due_us; /* for status: as of the last look */
   struct route_metrics metrics;
+  struct flight_list large; /* the settler's thread: outcomes with much to write, */
+  struct lane *large_next;  /* and whose turn is behind this lane's */
   struct lane *next;
   UT_hash_handle hh; /* by name */
 };

@@ -437,7 +437,7 @@ static struct store_session *open_session(struct settler *settler) {
 /* Takes what is there; when that is little, waits the settle delay for company: a commit costs the same for one row as
  * for a thousand. */
 static void gather(struct settler *settler, struct flight_list *list) {
-  int64_t wait_us = settler->large.head ? 0 : settler->busy.head ? BUSY_EVERY_US : 1000 * 1000;
+  int64_t wait_us = settler->large ? 0 : settler->busy.head ? BUSY_EVERY_US : 1000 * 1000;
   mailbox_take(&settler->in, wait_us ? clock_mono_us() + wait_us : 0, list);
   if (!list->head || !wait_us)
     return;
@@ -446,18 +446,50 @@ static void gather(struct settler *settler, struct flight_list *list) {
     mailbox_take(&settler->in, deadline, list);
 }
 
+static void queue_lane(struct settler *settler, struct lane *lane) {
+  lane->large_next = NULL;
+  *(settler->large ? &settler->large_last->large_next : &settler->large) = lane;
+  settler->large_last = lane;
+}
+
+static void put_large(struct settler *settler, struct flight *flight) {
+  struct lane *lane = flight->lane;
+  if (!lane->large.head)
+    queue_lane(settler, lane);
+  flight_list_add(&lane->large, flight);
+  settler->large_count++;
+}
+
+/* A batch of them, from each lane in turn: one that has thousands lets others go that have one now and then. */
+static void take_large(struct settler *settler, struct flight_list *some) {
+  for (size_t bytes = 0; settler->large && some->count < batch_size(settler) && bytes < BATCH_BYTES;) {
+    struct lane *lane = settler->large;
+    struct flight *flight = flight_list_pop(&lane->large);
+    settler->large = lane->large_next;
+    if (lane->large.head)
+      queue_lane(settler, lane);
+    settler->large_count--;
+    bytes += outcome_bytes(flight);
+    flight_list_add(some, flight);
+  }
+}
+
 /* Settles all outcomes with little to write, and then a batch of those with much: what one route's consumers answer
  * holds up no other route. */
 static void settle_in_turn(struct settler *settler, struct store_session *ss, struct batch *batch,
                            struct flight_list *list) {
-  struct flight_list small = {0};
+  struct flight_list some = {0};
   struct flight *flight;
   while ((flight = flight_list_pop(list)))
-    flight_list_add(outcome_bytes(flight) > LARGE_BYTES ? &settler->large : &small, flight);
-  while (small.head)
-    settle_some(settler, ss, batch, &small, false);
-  if (settler->large.head)
-    settle_some(settler, ss, batch, &settler->large, false);
+    if (outcome_bytes(flight) > LARGE_BYTES)
+      put_large(settler, flight);
+    else
+      flight_list_add(&some, flight);
+  while (some.head)
+    settle_some(settler, ss, batch, &some, false);
+  take_large(settler, &some);
+  if (some.head)
+    settle_some(settler, ss, batch, &some, false);
 }
 
 static void run(void *arg) {
@@ -471,11 +503,11 @@ static void run(void *arg) {
   struct store_session *ss = batch.flights && batch.decisions && batch.records ? open_session(settler) : NULL;
   struct flight_list list = {0};
   int64_t busy_at = 0;
-  while (ss && (!atomic_load(&settler->stopping) || mailbox_count(&settler->in) > 0 || settler->large.head)) {
+  while (ss && (!atomic_load(&settler->stopping) || mailbox_count(&settler->in) > 0 || settler->large)) {
     gather(settler, &list);
     set_gauge(&settler->locked_since_us, settler->busy.head ? settler->busy.head->completed_us : 0);
     set_gauge(&settler->metrics->settle_queue,
-              (int64_t)(list.count + settler->large.count + settler->busy.count + settler->stuck.count));
+              (int64_t)(list.count + settler->large_count + settler->busy.count + settler->stuck.count));
     if (settler->busy.head && clock_mono_us() >= busy_at) {
       settle_aside(settler, ss, &batch, &settler->busy);
       busy_at = clock_mono_us() + BUSY_EVERY_US;

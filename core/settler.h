@@ -38,7 +38,8 @@ struct settler {
   gauge writing_since_us; /* monotonic: since when a batch is being written; 0 = none is */
   gauge locked_since_us;  /* monotonic: when the oldest outcome came whose row another transaction holds; 0 = none */
   struct mailbox in;
-  struct flight_list large;           /* the settler's thread: outcomes with much to write: the others go first */
+  struct lane *large, *large_last;    /* the settler's thread: lanes with much to write, in turn: the others go first */
+  size_t large_count;                 /* their outcomes */
   struct flight_list busy;            /* the settler's thread: flights whose row somebody else holds */
   struct flight_list stuck;           /* the settler's thread: flights whose outcome the server refuses in every form */
   int64_t stuck_at_us, stuck_wait_us; /* monotonic: when they are tried again */

@@ -32,7 +32,7 @@ struct fixture {
   struct config config;
   struct route_config route;
   struct config_ref ref;
-  struct lane lane;
+  struct lane lane, rare; /* rare: another route that has something now and then */
   struct task_batch batch;
   struct task tasks[TASKS];
   struct store_ops ops;
@@ -42,9 +42,10 @@ struct fixture {
   enum decision_form form; /* of what is settled */
   unsigned kept;           /* in the quarantine */
   char why[128], body[64];
-  struct task many[MANY + 1];
+  struct task many[MANY + 2];
   size_t calls, counts[MANY + 1]; /* of settle(), for the tests of batches */
   uint64_t first[MANY + 1];       /* row of each */
+  size_t call_of[MANY + 3];       /* the call that had the row */
 };
 
 static enum store_status open_any(void *store, const char *purpose, struct store_session **out, struct err *err) {
@@ -59,6 +60,8 @@ static enum store_status settle(struct store_session *ss, const struct shard_lea
                                 struct decision *decisions, size_t count, bool *lost, struct err *err) {
   struct fixture *f = (struct fixture *)ss;
   if (f->calls <= MANY) {
+    for (size_t i = 0; i < count; i++)
+      f->call_of[decisions[i].id] = f->calls;
     f->counts[f->calls] = count;
     f->first[f->calls++] = decisions[0].id;
   }
@@ -101,6 +104,7 @@ static int set_up(void **state) {
   f->config.routes = &f->route;
   f->config.route_count = 1;
   strcpy(f->lane.name, "work");
+  strcpy(f->rare.name, "work");
   mailbox_init(&f->scheduler);
   leases_init(&f->leases);
   f->leases.owner = "me";
@@ -294,7 +298,7 @@ static void what_was_left_out_is_named(void **state) {
   fclose(file);
 }
 
-static void add_answer(struct fixture *f, unsigned i, size_t record_len, struct flight_list *done) {
+static void add_answer(struct fixture *f, unsigned i, struct lane *lane, size_t record_len, struct flight_list *done) {
   static const char record[] = "{\"status\":\"done\",\"result\":\"";
   char *text = calloc(1, record_len + sizeof record + 3);
   assert_non_null(text);
@@ -309,7 +313,7 @@ static void add_answer(struct fixture *f, unsigned i, size_t record_len, struct 
                              .batch = &f->batch};
   struct flight *flight = flight_take(&f->flights, &f->many[i]);
   assert_non_null(flight);
-  flight->lane = &f->lane;
+  flight->lane = lane;
   flight->config = &f->ref;
   flight->epoch = 7;
   flight->end = FLIGHT_OUTCOME;
@@ -321,24 +325,27 @@ static void add_answer(struct fixture *f, unsigned i, size_t record_len, struct 
 }
 
 /* Answers of 60 KB take the database a hundred times longer than empty ones. What came behind them was settled behind
- * them, so that one route's consumers held up all other routes for seconds. */
+ * them, so that one route's consumers held up all other routes for seconds. Among those with large answers each route
+ * has its turn. */
 static void much_to_write_lets_the_others_go_first(void **state) {
   struct fixture *f = *state;
   struct flight_list done = {0}, settled = {0};
-  f->batch = (struct task_batch){.open = MANY + 1, .count = MANY + 1, .tasks = f->many, .release = release};
-  f->ref.users = 2 + MANY;
+  f->batch = (struct task_batch){.open = MANY + 2, .count = MANY + 2, .tasks = f->many, .release = release};
+  f->ref.users = 3 + MANY;
   atomic_store(&f->settler.rows, 1000);
   for (unsigned i = 0; i < MANY; i++)
-    add_answer(f, i, LARGE, &done);
-  add_answer(f, MANY, 10, &done);
+    add_answer(f, i, &f->lane, LARGE, &done);
+  add_answer(f, MANY, &f->lane, 10, &done);
+  add_answer(f, MANY + 1, &f->rare, LARGE, &done);
   mailbox_put(&f->settler.in, &done);
   int64_t limit = clock_mono_us() + PATIENCE_US;
-  while (settled.count < MANY + 1 && clock_mono_us() < limit)
+  while (settled.count < MANY + 2 && clock_mono_us() < limit)
     mailbox_take(&f->scheduler, limit, &settled);
-  assert_int_equal(settled.count, MANY + 1);
+  assert_int_equal(settled.count, MANY + 2);
   assert_int_equal(f->first[0], MANY + 1);
   assert_int_equal(f->counts[0], 1);
   assert_true(f->calls > 3);
+  assert_int_equal(f->call_of[MANY + 2], 1);
   for (size_t i = 1; i < f->calls; i++)
     assert_true(f->counts[i] * LARGE < 1024 * 1024);
   for (struct flight *flight; (flight = flight_list_pop(&settled));)
