@@ -276,8 +276,8 @@ static bool leaves_a_mark(const struct decision *d) {
 }
 
 /* A commit that got no answer was all or nothing: when a row that it wrote is as it was, it did not happen. Otherwise
- * it did, and what it wrote is applied; of a busy row that is found out later. What leaves no mark is written again: it
- * comes to the same. */
+ * it did, unless a failover lost it with its rows: then another has the id, or none where one is left. Of a busy row it
+ * is found out later. What leaves no mark is written again: it comes to the same. */
 static void resolve_unknown(struct store_session *ss, struct settle_unit *u) {
   bool happened = true;
   for (size_t i = 0; i < u->candidates; i++) {
@@ -289,7 +289,8 @@ static void resolve_unknown(struct store_session *ss, struct settle_unit *u) {
     happened = happened && !(u->applying[i]->unknown && leaves_a_mark(u->applying[i]));
   for (size_t i = 0; i < u->candidates; i++) {
     struct decision *d = u->sorted[i];
-    d->applied = d->unknown && happened && !d->busy;
+    d->applied = d->unknown && happened && !d->busy && !d->mismatch && (!d->gone || write_ends(d));
+    d->gone = d->gone && !d->applied;
     d->unknown = d->unknown && d->busy;
   }
   ss->unknown = false;

@@ -458,6 +458,26 @@ static void an_unknown_commit_is_known_when_the_server_is_back(struct fixture *f
   }
 }
 
+/* By a failover, which hands the id out again. */
+static void an_unknown_commit_is_not_told_of_rows_that_are_lost(struct fixture *f) {
+  struct decision d[3];
+  bool lost[SHARDS];
+  rows_and_decisions(f, d, 3, EVENT_RETRY);
+  d[2].event = EVENT_DONE;
+  f->db.hit_call = go_away;
+  hit(f, HIT_LOST_AFTER, true, 1);
+  check_int(f->ops->settle(f->ss, f->leases, SHARDS, d, 3, lost, &f->err), STORE_DOWN);
+  check(d[0].unknown && d[1].unknown && d[2].unknown);
+  world_sleep(11 * SECOND);
+  delete_row(f, 1);
+  delete_row(f, 2);
+  insert(f, (struct spec){.id = 1, .message_id = "other"});
+  check_int(settle(f, d, 3), 1);
+  check(!d[0].applied && d[0].mismatch && !d[0].unknown);
+  check(!d[1].applied && d[1].gone && !d[1].unknown);
+  check(d[2].applied && !d[2].gone);
+}
+
 static void a_deferred_row_does_not_tell_whether_a_commit_happened(struct fixture *f) {
   for (int happened = 0; happened < 2; happened++) {
     struct decision d[2];
@@ -527,6 +547,7 @@ const struct store_case settle_cases[] = {
     CASE(an_unknown_commit_is_found_out),
     CASE(an_unknown_commit_of_one_row_is_found_out),
     CASE(an_unknown_commit_is_known_when_the_server_is_back),
+    CASE(an_unknown_commit_is_not_told_of_rows_that_are_lost),
     CASE(a_deferred_row_does_not_tell_whether_a_commit_happened),
     CASE(conflicts_are_redone_and_leave_nothing_done),
     CASE(a_connection_that_dies_again_is_down),

@@ -203,7 +203,8 @@ static void resolve_unknown(struct store_session *ss, struct settle_unit *u) {
     happened = happened && !(u->applying[i]->unknown && leaves_a_mark(u->applying[i]));
   for (size_t i = 0; i < u->candidates; i++) {
     struct decision *d = u->sorted[i];
-    d->applied = d->unknown && happened && !d->busy;
+    d->applied = d->unknown && happened && !d->busy && !d->mismatch && (!d->gone || decision_ends(d));
+    d->gone = d->gone && !d->applied;
     d->unknown = d->unknown && d->busy;
   }
   ss->unknown = false;

@@ -16,11 +16,11 @@ bool decision_possible(const struct decision *decision) {
   return task_state_next(decision->from, decision->event) != TASK_STATES;
 }
 
-static bool is_final(const struct decision *d) {
+bool decision_ends(const struct decision *d) {
   return !d->changed && !task_state_living(task_state_next(d->from, d->event));
 }
 static bool wants_history(const struct decision *d) {
-  return is_final(d) && (d->event != EVENT_DONE || (d->keep_us > 0 && d->form < DECISION_NO_HISTORY));
+  return decision_ends(d) && (d->event != EVENT_DONE || (d->keep_us > 0 && d->form < DECISION_NO_HISTORY));
 }
 static bool was_sent(const struct decision *d) {
   return d->sent || d->record || (d->changed && d->from == TASK_AWAITING);
@@ -306,7 +306,7 @@ void decision_write(struct tx *tx, const struct row *row, const struct decision 
     add_alert(tx, row, d);
   if (is_head(d))
     add_head(tx, row, d);
-  if (is_final(d)) {
+  if (decision_ends(d)) {
     tx_end_row(tx, row, wants_history(d) ? history_of(tx, row, d) : NULL, (int)d->event,
                task_state_next(d->from, d->event));
     return;
