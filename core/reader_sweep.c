@@ -384,7 +384,9 @@ static void take_back_own(struct scheduler *s, const struct shard_lease *leases,
 static void take_back_lost(struct scheduler *s, const struct shard_lease *leases, size_t count, uint64_t shards) {
   struct task_batch *batch = NULL;
   struct err err = {0};
-  if (!scheduler_db_ok(s, s->store->ops->lost_claims(s->ss, leases, count, TAKE_BACK_ROWS, &batch, &err), &err))
+  enum store_status status = s->store->ops->lost_claims(s->ss, leases, count, s->config->config->engine.lease_ms,
+                                                        TAKE_BACK_ROWS, &batch, &err);
+  if (!scheduler_db_ok(s, status, &err))
     return;
   if (!batch || batch->count < TAKE_BACK_ROWS)
     s->claims_lost &= ~shards;

@@ -306,8 +306,7 @@ struct store_result {
 };
 
 /* Decides for one result and the row it met: fills out and returns RESULT_APPLIED, or returns why not; RESULT_BUSY when
- * it is early. It may leave out of the record what is not to be
- * kept. Pure. */
+ * it is early. It may leave out of the record what is not to be kept. Pure. */
 typedef enum result_fate result_decide_fn(void *ctx, const struct result_row *row, struct result_record *record,
                                           struct decision *out);
 
@@ -419,9 +418,10 @@ struct store_ops {
                                   size_t lease_count, uint64_t after, uint32_t limit, struct task_batch **batch,
                                   struct err *err);
   /* Rows, without payloads, in these shards whose claim nobody works on any more: of an earlier epoch than our lease,
-   * or in SHARD_BOUND of an instance that is dead. At most limit. */
+   * or in SHARD_BOUND of an instance that is dead. At most limit. An instance whose row is missing lives for ttl_ms
+   * from when that was first met: somebody may have deleted the row, which its next beat() puts back. */
   enum store_status (*lost_claims)(struct store_session *ss, const struct shard_lease *leases, size_t lease_count,
-                                   uint32_t limit, struct task_batch **batch, struct err *err);
+                                   int64_t ttl_ms, uint32_t limit, struct task_batch **batch, struct err *err);
 
   /* --- writing --- */
   /* Applies decisions in one transaction that first verifies and locks (shared) our epoch of every shard concerned.

@@ -200,15 +200,31 @@ struct found_claims_unit {
   const char *instance; /* ours; NULL = those that are lost */
   const struct shard_lease *leases;
   size_t lease_count;
+  int64_t ttl_ms;
   uint64_t after;
   uint32_t limit;
   struct task_batch **batch;
 };
 
+/* Rows of instances that have claims of bound tasks and whose row somebody has deleted. */
+static bool remake_instances(struct store_session *ss, const struct found_claims_unit *u, struct err *err) {
+  uint64_t remade;
+  bool bound = false;
+  for (size_t i = 0; i < u->lease_count; i++)
+    bound = bound || u->leases[i].shard == SHARD_BOUND;
+  if (!bound || u->instance)
+    return true;
+  session_begin(ss);
+  session_add(ss, query_remake_instances, ARGS(SIGNED("ttl_us", u->ttl_ms * 1000)));
+  return session_change(ss, "remaking instances", &remade, err);
+}
+
 static bool found_claims_unit(struct store_session *ss, void *arg, struct err *err) {
   struct found_claims_unit *u = arg;
   struct text columns = {0}, epochs = {0};
   struct db_result result;
+  if (!remake_instances(ss, u, err))
+    return false;
   row_columns(&columns, (struct store_limit){0});
   name_leases(u->leases, u->lease_count, &ss->part, &epochs);
   const struct sql_arg column = RAW("columns", columns), shards = RAW("shards", ss->part),
@@ -236,14 +252,14 @@ enum store_status ops_own_claims(struct store_session *ss, const char *instance,
   if (lease_count == 0)
     return STORE_OK;
   return session_run(ss, "looking for claims of ours", found_claims_unit,
-                     &(struct found_claims_unit){instance, leases, lease_count, after, limit, batch}, err);
+                     &(struct found_claims_unit){instance, leases, lease_count, 0, after, limit, batch}, err);
 }
 
 enum store_status ops_lost_claims(struct store_session *ss, const struct shard_lease *leases, size_t lease_count,
-                                  uint32_t limit, struct task_batch **batch, struct err *err) {
+                                  int64_t ttl_ms, uint32_t limit, struct task_batch **batch, struct err *err) {
   *batch = NULL;
   if (lease_count == 0)
     return STORE_OK;
   return session_run(ss, "looking for claims of the dead", found_claims_unit,
-                     &(struct found_claims_unit){NULL, leases, lease_count, 0, limit, batch}, err);
+                     &(struct found_claims_unit){NULL, leases, lease_count, ttl_ms, 0, limit, batch}, err);
 }

@@ -169,7 +169,12 @@ static void claims_of_the_dead_are_found(struct fixture *f) {
   insert(f, (struct spec){.id = 2, .state = TASK_CLAIMED, .epoch = 7, .claimed_by = "me"});
   insert(f, (struct spec){.id = 3, .state = TASK_CLAIMED, .shard = SHARD_BOUND, .host = "h", .claimed_by = "she"});
   insert(f, (struct spec){.id = 4, .state = TASK_CLAIMED, .shard = SHARD_BOUND, .host = "h", .claimed_by = "dead"});
-  ok(f, f->ops->lost_claims(f->ss, leases, 2, 10, &batch, &f->err));
+  ok(f, f->ops->lost_claims(f->ss, leases, 2, 60000, 10, &batch, &f->err));
+  check(size_of(batch) == 1 && batch->tasks[0].id == 1); /* what is not known may live */
+  release(batch);
+  world_sleep(61 * SECOND);
+  ok(f, f->ops->beat(f->ss, &she, 60000, &living, &sets, &f->err));
+  ok(f, f->ops->lost_claims(f->ss, leases, 2, 60000, 10, &batch, &f->err));
   check(size_of(batch) == 2 && batch->tasks[0].id == 1 && batch->tasks[1].id == 4);
   release(batch);
 }

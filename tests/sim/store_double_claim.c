@@ -164,18 +164,19 @@ struct found_claims_unit {
   const char *instance; /* ours; NULL = those that are lost */
   const struct shard_lease *leases;
   size_t lease_count;
+  int64_t ttl_ms;
   uint64_t after;
   uint32_t limit;
   struct task_batch **batch;
 };
 
-static bool claimer_lives(const struct table *db, const struct row *row) {
+static const struct instance_entry *claimer(const struct table *db, const struct row *row) {
   for (size_t i = 0; i < db->data.instances.count; i++) {
     const struct instance_entry *it = db->data.instances.at[i];
-    if (blob_same(it->id, row->text[ROW_CLAIMED_BY]) && instance_lives(db, it))
-      return true;
+    if (blob_same(it->id, row->text[ROW_CLAIMED_BY]))
+      return it;
   }
-  return false;
+  return NULL;
 }
 
 static bool is_found(const struct table *db, const struct found_claims_unit *u, const struct row *row) {
@@ -185,15 +186,33 @@ static bool is_found(const struct table *db, const struct found_claims_unit *u, 
   if (u->instance)
     return blob_is(row->text[ROW_CLAIMED_BY], u->instance, strlen(u->instance)) && row->id > u->after;
   if (row->shard == SHARD_BOUND)
-    return !claimer_lives(db, row);
+    return !row->text[ROW_CLAIMED_BY] || !instance_lives(db, claimer(db, row));
   return (row->has_epoch ? row->claim_epoch : 0) < lease->epoch;
+}
+
+/* sql/queries/remake_instances.sql */
+static void remake_instances(struct table *db, const struct found_claims_unit *u) {
+  struct list *list = &db->data.instances;
+  for (size_t i = 0; !u->instance && i < db->data.rows.count; i++) {
+    const struct row *row = db->data.rows.at[i];
+    if (row->state != TASK_CLAIMED || row->shard != SHARD_BOUND || !row->text[ROW_CLAIMED_BY] || claimer(db, row))
+      continue;
+    struct instance_entry *made = record_new(list);
+    blob_share(&made->id, row->text[ROW_CLAIMED_BY]);
+    blob_put(&made->host, "");
+    blob_put(&made->routes, "[]");
+    made->seen_us = table_clock(db);
+    made->alive_until_us = table_clock(db) + u->ttl_ms * 1000;
+    list_add(list, list->count, made);
+  }
 }
 
 static bool found_claims_unit(struct store_session *ss, void *arg, struct err *err) {
   struct found_claims_unit *u = arg;
   struct chosen rows = {0};
-  if (!double_begin(ss, SCRIPT_READS, 1, err))
+  if (!double_begin(ss, u->instance ? SCRIPT_READS : SCRIPT_COMMITS, u->instance ? 1 : 2, err))
     return false;
+  remake_instances(ss->db, u);
   for (size_t i = 0; i < ss->db->data.rows.count; i++)
     if (is_found(ss->db, u, ss->db->data.rows.at[i]))
       chosen_add(&rows, ss->db->data.rows.at[i]);
@@ -219,16 +238,16 @@ enum store_status double_own_claims(struct store_session *ss, const char *instan
   if (lease_count == 0)
     return STORE_OK;
   return double_run(ss, "looking for claims of ours", found_claims_unit,
-                    &(struct found_claims_unit){instance, leases, lease_count, after, limit, batch}, err);
+                    &(struct found_claims_unit){instance, leases, lease_count, 0, after, limit, batch}, err);
 }
 
 enum store_status double_lost_claims(struct store_session *ss, const struct shard_lease *leases, size_t lease_count,
-                                     uint32_t limit, struct task_batch **batch, struct err *err) {
+                                     int64_t ttl_ms, uint32_t limit, struct task_batch **batch, struct err *err) {
   *batch = NULL;
   if (lease_count == 0)
     return STORE_OK;
   return double_run(ss, "looking for claims of the dead", found_claims_unit,
-                    &(struct found_claims_unit){NULL, leases, lease_count, 0, limit, batch}, err);
+                    &(struct found_claims_unit){NULL, leases, lease_count, ttl_ms, 0, limit, batch}, err);
 }
 
 struct elsewhere_unit {
