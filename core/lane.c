@@ -260,5 +260,5 @@ void lane_forget_groups(struct lane *lane, uint64_t look) {
 
 void lane_clear_oldest(struct lane *lane) {
   bool held = held_claim_age_us(&lane->held_claim, clock_mono_us()) > 0;
-  set_gauge(&lane->metrics.oldest_due_us, held ? lane->held_claim.due_us : 0);
+  set_gauge(&lane->metrics.oldest_due_us, held ? lane->held_claim.place.due_us : 0);
 }

@@ -390,13 +390,14 @@ static void take_large(struct scheduler *s, struct taking *taking) {
 /* Of rows that were read without payloads, the ids to claim: those that need not wait, as many as the byte credit buys.
  */
 static size_t choose_claims(struct scheduler *s, struct taking *taking, struct task_batch *batch, uint64_t *ids,
-                            char (*message_ids)[STORE_ID_MAX + 1], int64_t *due_us) {
+                            char (*message_ids)[STORE_ID_MAX + 1], struct held_place *places) {
   struct lane *lane = taking->reading->lane;
   size_t wanted = 0, rows = batch->count;
   bool ended[READ_MAX] = {false};
   int64_t credit = lane->route->inflight_bytes - lane->bytes_in_flight, bytes_chosen = 0, largest = 0;
   struct suspects suspects = lane->suspects; /* as they are when those chosen have left */
   bool last_chance = s->last_chance;
+  const int64_t now_us = scheduler_db_now_us(s) + AHEAD_MAX_US + AHEAD_MARGIN_US; /* as claims take them */
   for (size_t i = 0; i < rows; i++) {
     struct task *task = &batch->tasks[i];
     int64_t bytes = task_size(task);
@@ -426,7 +427,7 @@ static size_t choose_claims(struct scheduler *s, struct taking *taking, struct t
       continue;
     }
     ids[wanted] = task->id;
-    due_us[wanted] = task->due_us;
+    places[wanted] = (struct held_place){task->due_us, now_us, task->shard, task->priority};
     snprintf(message_ids[wanted++], sizeof *message_ids, "%s", task->message_id.data);
     bytes_chosen += bytes;
     largest = larger;
@@ -444,7 +445,7 @@ static size_t choose_claims(struct scheduler *s, struct taking *taking, struct t
 struct chosen {
   const uint64_t *ids;
   const char (*message_ids)[STORE_ID_MAX + 1];
-  const int64_t *due_us;
+  const struct held_place *places;
   size_t count;
 };
 
@@ -457,7 +458,7 @@ static void follow_held(struct scheduler *s, struct lane *lane, const struct cho
     if (flight_by_id(s->flights, chosen->ids[i]))
       held_claim_got(held, chosen->ids[i]);
     else
-      held_claim_met(held, chosen->ids[i], chosen->message_ids[i], chosen->due_us[i], now);
+      held_claim_met(held, chosen->ids[i], chosen->message_ids[i], &chosen->places[i], now);
   mutex_unlock(&s->lanes_lock);
   if (held_claim_age_us(held, now) > HELD_SAID_US)
     log_repeated(&s->claims_held, LOG_LEVEL_WARN, "DUEBOX-CLAIM-HELD",
@@ -532,8 +533,8 @@ static void claim_by_halves(struct scheduler *s, struct taking *taking, const st
     return;
   }
   size_t half = chosen->count / 2;
-  const struct chosen first = {chosen->ids, chosen->message_ids, chosen->due_us, half};
-  const struct chosen second = {chosen->ids + half, chosen->message_ids + half, chosen->due_us + half,
+  const struct chosen first = {chosen->ids, chosen->message_ids, chosen->places, half};
+  const struct chosen second = {chosen->ids + half, chosen->message_ids + half, chosen->places + half,
                                 chosen->count - half};
   claim_by_halves(s, taking, &first, refusals);
   if (s->retry_wait_us == 0)
@@ -586,9 +587,9 @@ size_t reader_take(struct scheduler *s, const struct reading *reading, struct ta
   if (reading->recorded) {
     UNFILLED uint64_t ids[READ_MAX];
     UNFILLED char message_ids[READ_MAX][STORE_ID_MAX + 1];
-    UNFILLED int64_t due_us[READ_MAX];
-    const struct chosen chosen = {ids, (const char(*)[STORE_ID_MAX + 1]) message_ids, due_us,
-                                  choose_claims(s, &taking, batch, ids, message_ids, due_us)};
+    UNFILLED struct held_place places[READ_MAX];
+    const struct chosen chosen = {ids, (const char(*)[STORE_ID_MAX + 1]) message_ids, places,
+                                  choose_claims(s, &taking, batch, ids, message_ids, places)};
     if (chosen.count)
       claim_and_take(s, &taking, &chosen);
   } else {

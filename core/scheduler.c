@@ -140,6 +140,18 @@ static void note_all(struct scheduler *s, const struct store_group *groups, size
   scheduler_note_unknown(s, groups, count, db_now_us);
 }
 
+/* Of each lane only a task that claims failed to get is known to be due, if it is still there. */
+static void clear_oldest(struct scheduler *s, const struct store_group *groups, size_t count) {
+  for (struct lane *lane = s->lanes; lane; lane = lane->next) {
+    if (lane->held_claim.id && !held_claim_found(&lane->held_claim, lane->name, groups, count)) {
+      mutex_lock(&s->lanes_lock);
+      held_claim_forget(&lane->held_claim);
+      mutex_unlock(&s->lanes_lock);
+    }
+    lane_clear_oldest(lane);
+  }
+}
+
 /* Groups may lie in the session's memory, and what follows uses the session: they are copied first. */
 static struct store_group *copy_groups(const struct store_group *groups, size_t count) {
   struct store_group *copy = count ? malloc(count * sizeof *copy) : NULL;
@@ -221,10 +233,10 @@ static void look(struct scheduler *s) {
   }
   if (groups)
     count = scheduler_end_misfits(s, groups, count);
-  if (groups || count == 0)
+  if (groups || count == 0) {
     scheduler_return_seen(s, groups, count, leases, held);
-  for (struct lane *lane = s->lanes; lane; lane = lane->next)
-    lane_clear_oldest(lane); /* what is due is noted at once: nobody sees that there is nothing */
+    clear_oldest(s, groups, count); /* what is due is noted at once: nobody sees that there is nothing */
+  }
   note_all(s, groups, groups ? count : 0, db_now);
   free(groups);
   if (s->retry_wait_us == 0 && !atomic_load(&s->on_hold))

@@ -78,6 +78,21 @@ ITS_ROW = "SELECT 1 FROM outbox WHERE id = %s FOR UPDATE"
 ITS_GAP = "SELECT id FROM outbox WHERE state = 'claimed' AND id <> %s FOR UPDATE"
 
 
+def test_a_task_that_was_cancelled_at_its_due_time_is_not_reported(stage):
+    """Claims met its locked row; afterwards nothing is due, and nothing says otherwise."""
+    stage.http("recorded", claim="recorded")
+    stage.consume_http()
+    daemon = stage.start()
+    [cancelled] = stage.insert("recorded", delay_ms=2000)
+    with held(stage, cancelled, statement="DELETE FROM outbox WHERE id = %s"):
+        wait_until(lambda: daemon.metric("duebox_oldest_due_age_seconds", route="recorded") > 1, LIMIT_S,
+                   "claims to have met it")
+    wait_until(lambda: daemon.metric("duebox_oldest_due_age_seconds", route="recorded") == 0, AT_ONCE_S,
+               "the task to be forgotten")
+    others_go_on(stage, "recorded")
+    assert cancelled not in stage.ledger.arrived_ids()
+
+
 @pytest.mark.parametrize("statement", [ITS_ROW, ITS_GAP], ids=["row", "gap"])
 def test_a_due_task_that_cannot_be_claimed_is_reported(stage, statement):
     """In the log after some seconds, and never as if nothing were due. (/readyz: test_readiness.c.)"""
