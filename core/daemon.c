@@ -29,15 +29,16 @@ struct daemon {
   struct engine *engine;
   atomic_int_fast64_t drain_timeout_ms; /* a reload may come from a thread of the admin listener */
   bool drains;                          /* what is in flight may end before the engine is stopped */
-  struct mutex reload_lock;             /* one reload at a time: SIGHUP and the admin listener */
-  struct thread ender;                  /* of a stop; as long as the process: cut_off() leaves it running */
+  struct notifier notifier;
+  struct mutex reload_lock; /* one reload at a time: SIGHUP and the admin listener */
+  struct thread ender;      /* of a stop; as long as the process: cut_off() leaves it running */
 };
 
 static bool reload(void *handle, struct err *err) {
   struct daemon *daemon = handle;
   struct config *next = NULL;
   mutex_lock(&daemon->reload_lock);
-  notify("RELOADING=1");
+  notify_state(&daemon->notifier, "RELOADING=1");
   bool loaded = config_load(daemon->config_path, daemon->modules, &next, err);
   /* Once the engine has it, another thread may drop it: what is needed is read before. */
   int64_t drain_timeout_ms = loaded ? next->engine.drain_timeout_ms : 0;
@@ -54,7 +55,7 @@ static bool reload(void *handle, struct err *err) {
     engine_reload_refused(daemon->engine);
     log_error("DUEBOX-RELOAD-REFUSED", "nothing was changed: %s", err->text);
   }
-  notify("READY=1");
+  notify_state(&daemon->notifier, "READY=1");
   mutex_unlock(&daemon->reload_lock);
   return taken;
 }
@@ -87,7 +88,7 @@ static bool serve(struct daemon *daemon, const sigset_t *signals) {
       log_error("DUEBOX-FAILED", "%s", engine_failed(daemon->engine));
       return false;
     }
-    notify("WATCHDOG=1");
+    notify_alive(&daemon->notifier);
   }
 }
 
@@ -116,6 +117,7 @@ static bool end_in_time(struct daemon *daemon, const sigset_t *signals) {
     }
     if (clock_mono_us() > deadline)
       return false;
+    notify_again(&daemon->notifier);
   }
   return true;
 }
@@ -153,14 +155,14 @@ static int run_engine(struct daemon *daemon, struct config *config, const struct
     log_info("DUEBOX-STARTED", "version=%s config=%s", DUEBOX_VERSION, daemon->config_path);
     if (daemon->on_hold)
       log_warn("DUEBOX-HELD", "nothing is sent until the daemon is started without --hold; see: duebox doctor");
-    notify("READY=1");
+    notify_state(&daemon->notifier, "READY=1");
     code = serve(daemon, signals) ? EX_OK : EX_SOFTWARE;
     daemon->drains = code == EX_OK;
   }
   if (daemon->drains)
     log_info("DUEBOX-DRAINING", "reading no more; what is in flight has %lld ms to end",
              (long long)daemon->drain_timeout_ms);
-  notify("STOPPING=1");
+  notify_state(&daemon->notifier, "STOPPING=1");
   if (!end_in_time(daemon, signals))
     cut_off(code);
   engine_free(&daemon->engine);
@@ -190,6 +192,7 @@ int daemon_run(const char *config_path, bool on_hold, const struct daemon_parts 
   signal(SIGXFSZ, SIG_IGN); /* a log file at its limit is a full disk */
   raise_open_files();
   mutex_init(&daemon.reload_lock);
+  notify_init(&daemon.notifier);
 
   daemon.modules = modules_new();
   if (!daemon.modules || !config_load(config_path, daemon.modules, &config, &err)) {
@@ -205,6 +208,7 @@ int daemon_run(const char *config_path, bool on_hold, const struct daemon_parts 
   code = run_engine(&daemon, config, &store, &signals);
   parts->drop_store(parts->ctx, &store);
 out:
+  notify_destroy(&daemon.notifier);
   mutex_destroy(&daemon.reload_lock);
   modules_free(&daemon.modules);
   return code;

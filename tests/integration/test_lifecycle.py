@@ -138,6 +138,51 @@ def test_a_second_sigterm_ends_it_whatever_the_database_does(remote):
     remote.check()
 
 
+class Supervisor:
+    """A notify socket whose owner reads when it is told to."""
+
+    def __init__(self, path):
+        self.socket = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
+        self.socket.bind(str(path))
+        self.path = str(path)
+
+    def fill(self):
+        """Until it takes no more (net.unix.max_dgram_qlen)."""
+        with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as sender, contextlib.suppress(BlockingIOError):
+            sender.setblocking(False)
+            while True:
+                sender.sendto(b"FILLER=1", self.path)
+
+    def read_until(self, state):
+        self.socket.settimeout(60)
+        while self.socket.recv(100) != state:
+            pass
+
+
+def test_a_supervisor_that_reads_nothing_stops_nothing(stage, tmp_path, monkeypatch):
+    """The main thread used to wait for it for ever, and took no signals, while /healthz said that all was well."""
+    supervisor = Supervisor(tmp_path / "notify")
+    monkeypatch.setenv("NOTIFY_SOCKET", supervisor.path)
+    supervisor.fill()
+    stage.http("h")
+    stage.consume_http()
+    daemon = stage.start()
+    daemon.reload()
+    supervisor.read_until(b"READY=1")           # which could not be sent when it was so
+    supervisor.read_until(b"WATCHDOG=1")
+    supervisor.fill()
+    stage.receiver.on("/h", Answer(never=True))
+    stage.insert("h", copies=2)
+    stage.receiver.wait_count(1, 20)
+    daemon.signal(signal.SIGTERM)
+    daemon.wait_log("DUEBOX-DRAINING")
+    supervisor.read_until(b"STOPPING=1")
+    supervisor.fill()
+    daemon.signal(signal.SIGTERM)
+    assert daemon.wait_end(20) == 0
+    supervisor.socket.close()
+
+
 def test_a_reload_while_the_daemon_starts_waits(stage, tmp_path, monkeypatch):
     """A SIGHUP that came before the daemon had got around to blocking it ended the process: whoever renews certificates
     and reloads all daemons must not stop one that was just started."""
