@@ -3,6 +3,7 @@
 
 #include <stdarg.h>
 #include <stdio.h>
+#include <string.h>
 
 #include "core/base/clock.h"
 #include "core/base/log.h"
@@ -63,15 +64,29 @@ static void say(struct driver *driver, enum log_level level, const char *id, con
     log_write(level, id, "instance=%s %s", driver->name, text);
 }
 
+/* The word as it stands in a line: nothing in it can end the field that it is in. */
+static void log_id(const struct driver *driver, const char *id, char *out, size_t cap) {
+  snprintf(out, cap, "%s", id && id[0] ? id : "?");
+  host_hide(driver, NULL, out);
+  for (char *c = out; *c; c++)
+    if (*c <= ' ' || *c > '~' || strchr("\"\\=", *c))
+      *c = '?';
+}
+
+static enum log_level log_level_of(int level) {
+  return level < LOG_LEVEL_ERROR ? LOG_LEVEL_ERROR : level > LOG_LEVEL_DEBUG ? LOG_LEVEL_DEBUG : (enum log_level)level;
+}
+
 static void host_log(void *ctx, enum duebox_log_level level, const char *id, const char *fmt, ...) {
   struct driver *driver = ctx;
-  char text[2048];
+  char text[2048], word[64];
   va_list args;
   va_start(args, fmt);
   vsnprintf(text, sizeof text, fmt, args);
   va_end(args);
   host_hide(driver, NULL, text);
-  say(driver, (enum log_level)level, id, text);
+  log_id(driver, id, word, sizeof word);
+  say(driver, log_level_of((int)level), word, text);
 }
 
 static size_t host_expand(void *ctx, const char *tmpl, const struct duebox_task *task, enum duebox_escape escape,

@@ -90,7 +90,8 @@ struct duebox_host {
   bool (*result)(void *ctx, const struct duebox_record *record, uint64_t cookie);
 
   /* Writes one log line, prefixed with the instance's name. Any thread. `id` is a stable word such as
-   * "KAFKA-FATAL"; never put a secret into the text. */
+   * "KAFKA-FATAL", of up to 63 printable ASCII characters other than blanks, quotes, backslashes and "="; never put a
+   * secret into the text. */
   void (*log)(void *ctx, enum duebox_log_level level, const char *id, const char *fmt, ...) DUEBOX_PRINTF(4, 5);
 
   /* Writes the expansion of an option with DUEBOX_OPT_TEMPLATE for a task into out (cap bytes, always NUL-terminated

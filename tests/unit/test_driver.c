@@ -3,6 +3,7 @@
  * When a driver counts as stuck: an idle one, which gives a sign of life once a second, never does. And what becomes of
  * tasks that a plugin refuses and completes all the same.
  */
+#include <limits.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -15,6 +16,7 @@
 #include <cmocka.h>
 
 #include "core/base/clock.h"
+#include "core/base/log.h"
 #include "core/driver.h"
 #include "core/lane.h"
 
@@ -261,6 +263,46 @@ static void what_a_plugin_says_holds_none_of_its_secrets(void **state) {
   stand_down();
 }
 
+/* No level and no id of a plugin ends the process or forges a line, or a field of one. */
+static void a_plugin_may_log_with_any_level_and_id(void **state) {
+  struct flight_list out = {0};
+  static const struct {
+    int level;
+    const char *id, *line;
+  } rows[] = {
+      {DUEBOX_LOG_WARN, "LIAR-SAYS", "level=warn id=LIAR-SAYS msg=\"instance=liar hello\"\n"},
+      {-1, "LIAR-SAYS", "level=error id=LIAR-SAYS msg="},
+      {INT_MIN, "LIAR-SAYS", "level=error id=LIAR-SAYS msg="},
+      {42, "LIAR-SAYS", "level=debug id=LIAR-SAYS msg="},
+      {DUEBOX_LOG_INFO, NULL, "level=info id=? msg="},
+      {DUEBOX_LOG_INFO, "", "level=info id=? msg="},
+      {DUEBOX_LOG_INFO, "A\n B\x1b\"=\xc3\xa9.b_c-9", "level=info id=A??B?????.b_c-9 msg="},
+      {DUEBOX_LOG_INFO, "hunter2sekret", "level=info id=*** msg="},
+  };
+  char line[512];
+  stand_up(&(struct liar){.at_once = true}, false, 10);
+  stand_take(&out, LIMIT_US);
+  log_set_level(LOG_LEVEL_DEBUG);
+  for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+    int log[2], error = dup(STDERR_FILENO);
+    assert_int_equal(pipe(log), 0);
+    dup2(log[1], STDERR_FILENO);
+    liar.host->log(liar.host->ctx, (enum duebox_log_level)rows[i].level, rows[i].id, "%s", "hello");
+    dup2(error, STDERR_FILENO);
+    close(error);
+    close(log[1]);
+    ssize_t len = read(log[0], line, sizeof line - 1);
+    close(log[0]);
+    assert_true(len > 0);
+    line[len] = '\0';
+    if (!strstr(line, rows[i].line))
+      fail_msg("row %zu: %s", i, line);
+  }
+  log_set_level(LOG_LEVEL_INFO);
+  stand_stop(&out);
+  stand_down();
+}
+
 /* A broker that says blocked and unblocked in turn must not fill the disk with log lines. */
 static void a_destination_that_flaps_writes_few_lines(void **state) {
   enum { FLIPS = 1000, AT_ONCE = 50 };
@@ -363,6 +405,7 @@ int main(void) {
       cmocka_unit_test(what_is_refused_confirms_nothing),
       cmocka_unit_test(one_that_takes_nothing_is_noticed),
       cmocka_unit_test(what_a_plugin_says_holds_none_of_its_secrets),
+      cmocka_unit_test(a_plugin_may_log_with_any_level_and_id),
       cmocka_unit_test(a_destination_that_flaps_writes_few_lines),
       cmocka_unit_test(a_task_waits_a_moment_for_a_stall_to_end),
       cmocka_unit_test(a_memory_claim_without_room_goes_back),
