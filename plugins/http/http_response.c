@@ -19,7 +19,7 @@ void http_response_reset(struct http_response *response) {
   response->success = response->coded = false;
   response->cut = response->late_status = false;
   response->header_flood = false;
-  response->headed = response->doubtful = response->recoded = false;
+  response->headed = response->doubtful = response->recoded = response->endless = false;
   response->scanned = 0;
   response->scan = (struct http_scan){0};
 }
@@ -106,11 +106,10 @@ static bool is_recoding(const char *line, size_t len) {
   return end - at != CHUNKED || strncasecmp(at, chunked, CHUNKED) != 0;
 }
 
-static bool is_very_late(const char *line, size_t len) {
-  static const char name[] = "retry-after:";
+static bool is_huge(const char *line, size_t len, const char *name) {
   enum { DIGITS = 18 }; /* fit into 64 bits, whatever they are */
-  size_t i = sizeof(name) - 1, digits = 0;
-  if (len < i || strncasecmp(line, name, i) != 0)
+  size_t i = strlen(name), digits = 0;
+  if (!is_named(line, len, name))
     return false;
   while (i < len && (line[i] == ' ' || line[i] == '\t' || line[i] == '0'))
     i++;
@@ -124,7 +123,7 @@ static bool is_very_late(const char *line, size_t len) {
 bool http_response_header(struct http_response *response, const char *line, size_t len) {
   if (len > 5 && memcmp(line, "HTTP/", 5) == 0) {
     const char *status = memchr(line, ' ', len - 1);
-    response->headed = response->coded = response->very_late = false;
+    response->headed = response->coded = response->very_late = response->endless = false;
     response->sized = response->transfer_coded = response->recoded = false;
     response->success = status && status[1] == '2';
     response->interim = status && status[1] == '1';
@@ -133,7 +132,8 @@ bool http_response_header(struct http_response *response, const char *line, size
     response->cut = response->cut || (response->recoded && !response->interim);
   } else if (!response->headed) {
     response->coded = response->coded || is_coding(line, len);
-    response->very_late = response->very_late || is_very_late(line, len);
+    response->very_late = response->very_late || is_huge(line, len, "retry-after:");
+    response->endless = response->endless || is_huge(line, len, "content-length:");
     response->sized = response->sized || is_named(line, len, "content-length:");
     response->transfer_coded = response->transfer_coded || is_named(line, len, "transfer-encoding:");
     response->recoded = response->recoded || is_recoding(line, len);

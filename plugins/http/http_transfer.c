@@ -548,13 +548,15 @@ static struct http_verdict judge_refusal(const struct http_transfer *t, char tex
 }
 
 /* Whether the response was given up in the middle. For libcurl 7.88 an HTTP/2 stream that is reset with NO_ERROR has
- * ended well; only a Content-Length, or the body itself, tells otherwise. */
+ * ended well; only a Content-Length, or the body itself, tells otherwise. A Content-Length beyond its numbers it reads
+ * as none: the body ends with the connection, wherever that breaks. */
 static bool is_given_up(const struct http_transfer *t) {
   long version = 0;
   curl_off_t length = -1;
   curl_easy_getinfo(t->easy, CURLINFO_HTTP_VERSION, &version);
   curl_easy_getinfo(t->easy, CURLINFO_CONTENT_LENGTH_DOWNLOAD_T, &length);
-  return version == CURL_HTTP_VERSION_2_0 && length < 0 && http_response_breaks_off(&t->response);
+  return t->response.endless ||
+         (version == CURL_HTTP_VERSION_2_0 && length < 0 && http_response_breaks_off(&t->response));
 }
 
 enum http_reach http_transfer_complete(struct http_transfer *transfer, enum http_end end, CURLcode code) {

@@ -290,6 +290,24 @@ static void an_object_that_breaks_off_is_noticed(void **state) {
   }
 }
 
+/* libcurl reads on to the end of the connection where a length is beyond its numbers, and calls that the whole body. */
+static void a_length_that_no_body_has_is_noticed(void **state) {
+  static const struct {
+    const char *line;
+    bool endless;
+  } rows[] = {{"Content-Length: 18446744073709551615\r\n", true},
+              {"content-length:99999999999999999999999\r\n", true},
+              {"Content-Length: 00000000000000000000000000002\r\n", false},
+              {"Content-Length: 2\r\n", false},
+              {"X-Length: 18446744073709551615\r\n", false}};
+  struct http_response r = {.limit = 1};
+  for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+    assert_true(header(&r, "HTTP/1.1 200 OK\r\n"));
+    assert_true(header(&r, rows[i].line));
+    assert_int_equal(r.endless, rows[i].endless);
+  }
+}
+
 static void retry_after_is_capped(void **state) {
   struct http_response response = {0};
   assert_int_equal(http_retry_after_ms(&response, 0, 1000), -1);
@@ -373,6 +391,7 @@ int main(void) {
       cmocka_unit_test(a_coding_is_noticed),
       cmocka_unit_test(the_first_status_of_the_object_itself_counts),
       cmocka_unit_test(an_object_that_breaks_off_is_noticed),
+      cmocka_unit_test(a_length_that_no_body_has_is_noticed),
       cmocka_unit_test(retry_after_is_capped),
       cmocka_unit_test(text_is_cleaned),
       cmocka_unit_test(a_character_is_never_cut),
