@@ -59,7 +59,9 @@ static const struct {
     {1135, DB_DOWN, "the server cannot start a thread; check its memory and limits"},
     {1037, DB_DOWN, "the server is out of memory"},
     {1041, DB_DOWN, "the server is out of memory"},
-    {1105, DB_DOWN, "a proxy between here and the server failed; look into its log"},
+    {1105, DB_DOWN,
+     "the server says no more than that: somebody killed the statement, or a proxy between here and the server failed; "
+     "look into their logs"},
 
     {1290, DB_READ_ONLY,
      "where it is read-only, connect to the primary: a fail-over is seen by itself; change the option otherwise"},

@@ -145,17 +145,17 @@ static bool read_history(struct db_conn *conn, struct history *history, struct e
 }
 
 /* One statement that gives one row of one field, at most cap - 1 bytes. */
-static bool ask(struct db_conn *conn, const char *statement, const struct sql_arg *args, char *out, size_t cap,
-                struct err *err) {
+static bool ask(struct db_conn *conn, const char *statement, const struct sql_arg *args, const char *what, char *out,
+                size_t cap, struct err *err) {
   struct text script = {0};
   struct db_result result;
   struct db_row row;
   text_statement(&script, statement, conn->config->table, args);
-  bool ok = db_script(conn, &script, WHAT, &result, 1, err);
+  bool ok = db_script(conn, &script, what, &result, 1, err);
   text_free(&script);
   if (!ok)
     return false;
-  ok = (db_next(&result, &row, 1) && db_copy(&row, 0, out, cap)) || db_unexpected(err, WHAT);
+  ok = (db_next(&result, &row, 1) && db_copy(&row, 0, out, cap)) || db_unexpected(err, what);
   db_results_free(&result, 1);
   return ok;
 }
@@ -176,7 +176,8 @@ enum { NO_SUCH_TABLE = 1146, COLUMN_EXISTS = 1060, CHECK_EXISTS = 3822 };
 static bool read_shards(struct db_conn *conn, uint32_t *shards, struct err *err) {
   char count[24];
   *shards = 0;
-  if (ask(conn, query_schema_shards, ARGS(STRING("name", conn->config->table)), count, sizeof count, err)) {
+  if (ask(conn, query_schema_shards, ARGS(STRING("name", conn->config->table)), "reading the number of shards", count,
+          sizeof count, err)) {
     *shards = (uint32_t)strtoul(count, NULL, 10);
     return true;
   }
@@ -350,7 +351,7 @@ static bool migrate_locked(struct db_conn *conn, const struct migrate_options *o
 
 bool schema_migrate(struct db_conn *conn, const struct migrate_options *options, FILE *out, struct err *err) {
   char got[8];
-  if (!ask(conn, query_schema_lock, ARGS(STRING("name", conn->config->table)), got, sizeof got, err))
+  if (!ask(conn, query_schema_lock, ARGS(STRING("name", conn->config->table)), WHAT, got, sizeof got, err))
     return false;
   if (strcmp(got, "1") != 0)
     return err_set(err, 0,

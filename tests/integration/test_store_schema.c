@@ -184,6 +184,17 @@ static void another_programs_table_is_left_alone(void **state) {
   }
 }
 
+/* A daemon that connects migrates nothing, whatever stops it. */
+static void one_that_connects_only_reads_the_schema(void **state) {
+  struct fixture *f = *state;
+  struct run run = migrate_with(f, (struct migrate_options){0});
+  assert_migrated(f, &run);
+  struct db_conn *conn;
+  fault_arm(f, FAULT_ERROR, "REGEXP_SUBSTR", 1317, 1);
+  assert_false(db_open(&f->config, DB_OPERATOR, "test", &conn, &f->err));
+  assert_non_null(strstr(f->err.text, "reading the number of shards: "));
+}
+
 /* Runs the statement that an error's text gives. */
 static void do_as_told(struct fixture *f, const char *text) {
   const char *drop = strstr(text, "DROP TABLE");
@@ -329,6 +340,7 @@ int main(int argc, char **argv) {
       TEST(one_that_broke_off_goes_on),
       TEST(a_dry_run_changes_nothing),
       TEST(what_cannot_be_is_refused),
+      TEST(one_that_connects_only_reads_the_schema),
       TEST(several_tables_live_in_one_database),
       TEST(what_is_shown_is_what_is_done),
       TEST(one_that_met_a_row_puts_that_right_too),
