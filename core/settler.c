@@ -24,7 +24,9 @@ enum {
   STUCK_MAX_US = 60 * 1000 * 1000,
   LARGE_BYTES = 4096,       /* of an outcome's texts: beyond that the others go first */
   BATCH_BYTES = 512 * 1024, /* of the texts of a batch: a transaction with many answers of 60 KB takes seconds */
-  FLAWED_MAX = 16,          /* answers with a flaw that are kept of one batch; more would say the same */
+  LARGE_BATCH_MIN_BYTES = 16 * 1024,
+  LARGE_BATCH_US = 20 * 1000, /* the others wait so long for a batch of large ones */
+  FLAWED_MAX = 16,            /* answers with a flaw that are kept of one batch; more would say the same */
 };
 
 /* A consumer's answer that is not as it should be, on its way to the quarantine. */
@@ -460,9 +462,17 @@ static void put_large(struct settler *settler, struct flight *flight) {
   settler->large_count++;
 }
 
+size_t settler_large_bytes(size_t bytes, int64_t took_us) {
+  if (took_us > LARGE_BATCH_US)
+    return bytes / 2 > LARGE_BATCH_MIN_BYTES ? bytes / 2 : LARGE_BATCH_MIN_BYTES;
+  if (took_us < LARGE_BATCH_US / 2)
+    return bytes * 2 < BATCH_BYTES ? bytes * 2 : BATCH_BYTES;
+  return bytes;
+}
+
 /* A batch of them, from each lane in turn: one that has thousands lets others go that have one now and then. */
 static void take_large(struct settler *settler, struct flight_list *some) {
-  for (size_t bytes = 0; settler->large && some->count < batch_size(settler) && bytes < BATCH_BYTES;) {
+  for (size_t bytes = 0; settler->large && some->count < batch_size(settler) && bytes < settler->large_bytes;) {
     struct lane *lane = settler->large;
     struct flight *flight = flight_list_pop(&lane->large);
     settler->large = lane->large_next;
@@ -488,13 +498,17 @@ static void settle_in_turn(struct settler *settler, struct store_session *ss, st
   while (some.head)
     settle_some(settler, ss, batch, &some, false);
   take_large(settler, &some);
-  if (some.head)
-    settle_some(settler, ss, batch, &some, false);
+  if (!some.head)
+    return;
+  int64_t began = clock_mono_us();
+  settle_some(settler, ss, batch, &some, false);
+  settler->large_bytes = settler_large_bytes(settler->large_bytes, clock_mono_us() - began);
 }
 
 static void run(void *arg) {
   struct settler *settler = arg;
   realtime_thread(settler->realtime, "settler");
+  settler->large_bytes = LARGE_BATCH_MIN_BYTES;
   struct batch batch = {
       .flights = calloc(BATCH_MAX, sizeof *batch.flights),
       .decisions = calloc(BATCH_MAX, sizeof *batch.decisions),

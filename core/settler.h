@@ -40,6 +40,7 @@ struct settler {
   struct mailbox in;
   struct lane *large, *large_last;    /* the settler's thread: lanes with much to write, in turn: the others go first */
   size_t large_count;                 /* their outcomes */
+  size_t large_bytes;                 /* of a batch of them */
   struct flight_list busy;            /* the settler's thread: flights whose row somebody else holds */
   struct flight_list stuck;           /* the settler's thread: flights whose outcome the server refuses in every form */
   int64_t stuck_at_us, stuck_wait_us; /* monotonic: when they are tried again */
@@ -56,5 +57,9 @@ struct settler {
 MUSTCHECK bool settler_start(struct settler *settler, struct err *err);
 /* Ends the thread after everything in its mailbox; with a database that is away, after patience_ms. */
 void settler_stop(struct settler *settler, int64_t patience_ms);
+
+/* How many bytes of large outcomes the next batch has, after one of `bytes` that took took_us: so many that outcomes
+ * with little to write do not wait long for it. Pure. */
+size_t settler_large_bytes(size_t bytes, int64_t took_us);
 
 #endif
