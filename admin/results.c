@@ -7,6 +7,8 @@
  * kept for inspection like records from a broker. A callback is about the task and attempt of its URL and no other: the
  * engine is told which, and what it says otherwise is refused at once and kept nowhere.
  */
+#include <inttypes.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -130,10 +132,13 @@ bool result_callback_allows(struct admin *admin, const struct request *request, 
   return false;
 }
 
+/* Where it stood is the URL without its token: the body need not name the task, and what is kept of one task must not
+ * be taken for what another's consumer said. */
 void result_callback(struct admin *admin, const struct request *request, struct response *response) {
-  char id[RECORD_ID_MAX + 1];
-  struct result_offer offer = {
-      .source = "callback", .origin = request->endpoint->path, .body = request->body, .replied = true};
-  if (read_callback(admin, request, id, &offer.road) && accept_callback(&offer, response))
-    (void)result_take(admin, &offer, response);
+  char id[RECORD_ID_MAX + 1], origin[RECORD_ID_MAX + 32];
+  struct result_offer offer = {.source = "callback", .origin = origin, .body = request->body, .replied = true};
+  if (!read_callback(admin, request, id, &offer.road) || !accept_callback(&offer, response))
+    return;
+  snprintf(origin, sizeof origin, "/callback/%s/%" PRIu32, id, offer.road.attempt);
+  (void)result_take(admin, &offer, response);
 }

@@ -47,6 +47,14 @@ bool inbox_has_room(struct inbox *inbox, const struct driver *driver) {
   return room;
 }
 
+/* By its place the quarantine tells a record from others with the same body, so it names the task if that stands beside
+ * the record only. Of a place that is too long the end is kept: the offset is there. */
+static void set_origin(struct item *item, const char *origin, const char *id) {
+  size_t room = sizeof item->origin - 1 - (id ? strlen(" for ") + strlen(id) : 0), len = strlen(origin);
+  snprintf(item->origin, sizeof item->origin, "%s%s%s", origin + (len > room ? len - room : 0), id ? " for " : "",
+           id ? id : "");
+}
+
 struct item *inbox_new_item(const char *source, const char *origin, const char *body, size_t len) {
   struct item *item = calloc(1, sizeof *item);
   if (!item || !(item->body = malloc(len + 1))) {
@@ -57,7 +65,7 @@ struct item *inbox_new_item(const char *source, const char *origin, const char *
   item->body[len] = '\0';
   item->full_len = len;
   snprintf(item->source, sizeof item->source, "%s", source);
-  snprintf(item->origin, sizeof item->origin, "%s", origin ? origin : "");
+  set_origin(item, origin ? origin : "", NULL);
   item->result.body = (struct duebox_bytes){item->body, len};
   item->result.source = item->source;
   item->result.origin = item->origin;
@@ -101,6 +109,8 @@ bool inbox_offer(struct inbox *inbox, struct driver *driver, const struct duebox
   item->cookie = cookie;
   if (record->struct_size > offsetof(struct duebox_record, correlation_id))
     inbox_set_road(item, &(struct record_road){.message_id = record->correlation_id});
+  if (item->road.message_id)
+    set_origin(item, record->origin ? record->origin : "", item->road.message_id);
   item->road.entry = item->source;
   item->truncated = record->truncated;
   item->full_len = record->full_len;

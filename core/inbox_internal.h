@@ -47,7 +47,7 @@ struct item {
   size_t full_len;
   char *body;
   char source[80];
-  char origin[200];
+  char origin[256];
   struct record_road road;
   char road_id[RECORD_ID_MAX + 1]; /* what road.message_id points to */
   char why[300];                   /* why it is broken, or not taken */

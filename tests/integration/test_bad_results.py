@@ -229,6 +229,27 @@ def test_a_checkpoint_that_no_attempt_can_carry_is_refused(stage):
         assert (row["checkpoint"], row["error_class"]) == kept
 
 
+def test_what_says_the_opposite_names_its_task(stage):
+    """Consumers that call back need not name the task in what they say, and it is kept of each task for itself; the
+    token of the URL is not. (300 tasks that were dead and done had one row in the quarantine.)"""
+    tasks = 3
+    stage.http("later", history="1h", timeout="60s", max_attempts=1)
+    stage.receiver.on("/later", Answer(202))
+    daemon = stage.start()
+    ids = sorted(stage.insert("later", kept=True)[0] for _ in range(tasks))
+    for task in ids:
+        stage.wait_row(task, 60, state="awaiting")
+    urls = [copy.headers["duebox-callback"] for copy in stage.receiver.wait_count(tasks, 60, "/later")]
+    for task in ids:
+        assert daemon.api("POST", "/api/v1/results", {"id": task, "attempt": 1, "status": "fail"})[0] == 200
+        stage.wait_row(task, 60, state="dead")
+    for url in urls * 2:
+        assert call_back(url, {"status": "done"})["fate"] == "duplicate"
+    kept = stage.execute("SELECT source, origin, reason, seen FROM outbox_quarantine ORDER BY origin")
+    assert [row[:2] for row in kept] == [("callback", f"/callback/{task}/1") for task in ids]
+    assert all(row[2].startswith(task) and row[3] == 2 for row, task in zip(kept, ids, strict=True))
+
+
 def test_a_message_with_all_that_is_allowed_leaves(stage):
     """The largest headers of an application beside the largest checkpoint that is stored for their route."""
     stage.amqp("queued", history="1h")

@@ -38,6 +38,7 @@ struct fixture {
   atomic_bool in;   /* ... and has been asked */
   struct said said[SAID_MAX];
   atomic_uint said_count;
+  char place[256]; /* of the last record */
 
   atomic_bool locked; /* all rows */
   atomic_bool early;  /* all results */
@@ -87,6 +88,7 @@ static enum store_status settle_results(struct store_session *ss, struct store_r
     f->broken += results[i].fate == RESULT_BROKEN;
     f->applied += results[i].fate == RESULT_APPLIED;
     f->tried++;
+    snprintf(f->place, sizeof f->place, "%s", results[i].origin);
     note(f, &results[i].record);
   }
   return STORE_OK;
@@ -312,6 +314,27 @@ static void progress_that_says_other_things_is_written_each(void **state) {
   open_until(f, 1 + 2 * PAIRS);
 }
 
+/* The quarantine tells records apart by place and body. A delivery tag begins at 1 with each channel, and a body need
+ * not name the task if the correlation id does; a topic may have 249 characters, with the offset behind them. */
+static void a_place_names_what_tells_records_apart(void **state) {
+  struct fixture *f = *state;
+  char topic[400];
+  struct duebox_record record = {.struct_size = sizeof record,
+                                 .body = {"{" DONE "}", strlen("{" DONE "}")},
+                                 .full_len = strlen("{" DONE "}"),
+                                 .origin = "queue#1",
+                                 .correlation_id = "task-1"};
+  assert_true(inbox_offer(f->inbox, &f->source, &record, 0));
+  open_until(f, 1);
+  assert_string_equal(f->place, "queue#1 for task-1");
+  snprintf(topic, sizeof topic, "%0*d[3]@17", 390, 0);
+  record.origin = topic;
+  assert_true(inbox_offer(f->inbox, &f->source, &record, 0));
+  open_until(f, 2);
+  assert_int_equal(strlen(f->place), 255);
+  assert_string_equal(f->place + strlen(f->place) - strlen("0[3]@17 for task-1"), "0[3]@17 for task-1");
+}
+
 /* The log is where an operator learns of which source more comes than can be written. */
 static void records_that_wait_for_long_are_logged(void **state) {
   struct fixture *f = *state;
@@ -480,6 +503,7 @@ int main(void) {
       cmocka_unit_test_setup_teardown(a_source_that_is_full_leaves_room_to_others, set_up, tear_down),
       cmocka_unit_test_setup_teardown(progress_that_waits_is_written_once, set_up, tear_down),
       cmocka_unit_test_setup_teardown(progress_that_says_other_things_is_written_each, set_up, tear_down),
+      cmocka_unit_test_setup_teardown(a_place_names_what_tells_records_apart, set_up, tear_down),
       cmocka_unit_test_setup_teardown(records_that_wait_for_long_are_logged, set_up, tear_down),
       cmocka_unit_test_setup_teardown(nothing_is_early_on_hold, set_up, tear_down),
       cmocka_unit_test_setup_teardown(one_waits_for_a_row_that_is_held, set_up, tear_down),
