@@ -3,6 +3,8 @@
 The plugin is the scripted one of tests/abi/null_sink.c.
 """
 
+import time
+
 from support.wait import wait_until
 
 LIMIT_S = 60
@@ -39,6 +41,25 @@ def test_a_plugin_that_hangs_is_replaced(stage, tmp_path):
         stage.wait_row(message_id, LIMIT_S, state="done")
     assert daemon.metric("duebox_drivers_replaced") == 1
     stage.wait_empty(LIMIT_S)
+
+
+def test_a_daemon_that_stood_still_replaces_no_plugin(stage):
+    """Its plugins were silent while the whole process was stopped, which says nothing of them."""
+    null_stage(stage)
+    daemon = stage.start(engine={"hang": "1s", "lease": "1s"})
+
+    def alive_until():
+        return stage.execute("SELECT alive_until FROM outbox_instances")[0][0]
+    daemon.pause()
+    stopped = alive_until()
+    time.sleep(4)       # longer than what counts as a hang
+    daemon.resume()
+    for _ in range(4):  # beats; what watches the plugins runs between them
+        before = alive_until()
+        wait_until(lambda: alive_until() > max(before, stopped), LIMIT_S, "the daemon to go on")
+    assert not [line for line in daemon.lines() if line["id"] == "DUEBOX-DRIVER-COMING"]
+    [done] = insert(stage, b"{}")
+    stage.wait_row(done, LIMIT_S, state="done")
 
 
 def test_a_reload_changes_how_long_a_plugin_may_hang(stage, tmp_path):
