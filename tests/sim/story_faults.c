@@ -73,6 +73,8 @@ static void database_fault(enum fault_kind kind) {
   case FAULT_DB_FAILOVER: {
     struct data *backup = table_backup(db);
     world_sleep(fault_time(1000 * 1000));
+    if (backup->heads.count != db->data.heads.count) /* a head is lost, or back */
+      story.facts.ordered = false;
     table_fail_over(db, backup, chance_ppm(&story.faults, 500000));
     world_trace("another server has taken over");
     table_backup_free(&backup);
