@@ -78,7 +78,8 @@ static bool describe_routes(struct engine *engine, struct engine_status *out) {
   size_t lanes = HASH_COUNT(s->by_name);
   out->routes = calloc(lanes + 1, sizeof *out->routes);
   for (struct lane *lane = out->routes ? s->lanes : NULL; lane; lane = lane->next)
-    describe_lane(lane, &out->routes[out->route_count++]);
+    if (!lane->forgotten)
+      describe_lane(lane, &out->routes[out->route_count++]);
   mutex_unlock(&s->lanes_lock);
   return out->routes != NULL;
 }

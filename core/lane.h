@@ -103,6 +103,8 @@ struct lane {
   struct held_claim held_claim; /* changed by the scheduler, under its lanes_lock: status asks */
   int64_t call_at_us;           /* monotonic: not before, for tasks whose turn it is but that could not go */
   bool unknown_logged;
+  uint64_t rows_seen;                /* held_looks when a row of it was met last, while nobody knows its route, */
+  bool forgotten;                    /* and that it has none any more: it is not shown; under lanes_lock */
   gauge waiting_groups, next_due_us; /* for status: as of the last look */
   struct route_metrics metrics;
   struct flight_list large; /* the settler's thread: outcomes with much to write, */

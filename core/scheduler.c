@@ -193,6 +193,12 @@ static void look_at_known(struct scheduler *s, const struct shard_lease *leases,
     s->look_at_us = clock_mono_us() + TAKE_BACK_AGAIN_US;
 }
 
+static void forget_what_is_gone(struct scheduler *s) {
+  for (struct lane *lane = s->lanes; lane; lane = lane->next)
+    lane_forget_groups(lane, s->look); /* and tells what remains */
+  scheduler_forget_routes(s, false);
+}
+
 static void look(struct scheduler *s) {
   struct shard_lease leases[STORE_SHARDS_MAX];
   size_t held = readable_shards(s, leases);
@@ -206,6 +212,7 @@ static void look(struct scheduler *s) {
     plan_next_look(s, true, began, began);
     s->retry_at_us = s->look_at_us;
     set_gauge(&s->reading_since_us, 0);
+    scheduler_forget_routes(s, true);
     return;
   }
   if (!atomic_load(&s->on_hold) && !poll_every_group(&s->pace, began)) {
@@ -244,8 +251,7 @@ static void look(struct scheduler *s) {
   if (!atomic_load(&s->on_hold))
     scheduler_held(s, leases, held);
   scheduler_return_end(s);
-  for (struct lane *lane = s->lanes; lane; lane = lane->next)
-    lane_forget_groups(lane, s->look); /* and tells what remains */
+  forget_what_is_gone(s);
   plan_next_look(s, !poll_is_dear(&s->pace), began, ended);
   if (s->look_soon)
     s->look_at_us = 0;

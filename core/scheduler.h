@@ -101,7 +101,8 @@ struct scheduler {
   struct store_group *unknown;           /* groups of unknown routes, as of a poll of every group, */
   size_t unknown_count, unknown_turn;    /* which of them is to be held next, */
   int64_t hold_ahead_us, hold_at_us;     /* how long before they are due; and when (monotonic) */
-  int64_t held_at_us;                    /* monotonic: when to look for held rows of known routes */
+  int64_t held_at_us;                    /* monotonic: when to look for held rows */
+  uint64_t held_looks;                   /* that found all of them, whatever their routes */
   int64_t offset_low_us, offset_high_us; /* bounds of db_offset_us */
   int64_t clock_seen_us;                 /* monotonic: when the database last told its time */
   int64_t retry_at_us;                   /* the database is away: when to try again */
@@ -154,7 +155,11 @@ int64_t scheduler_db_now_us(const struct scheduler *scheduler);
 struct lane *scheduler_lane(struct scheduler *scheduler, const char *name);
 
 /* --- between the files of the scheduler --- */
-struct lane *scheduler_lane_make(struct scheduler *s, const char *name);   /* scheduler_lanes.c */
+/* scheduler_lanes.c: the lane of a route that rows were met of, or that is configured. */
+struct lane *scheduler_lane_make(struct scheduler *s, const char *name);
+/* Routes that nobody knows, and that have no rows any more, are not shown. After a look at every group, or where no
+ * shard is ours. scheduler_lanes.c */
+void scheduler_forget_routes(struct scheduler *s, bool nothing_is_ours);
 void scheduler_configure(struct scheduler *s);                             /* scheduler_lanes.c */
 void scheduler_watch_flights(struct scheduler *s);                         /* scheduler_lanes.c */
 void scheduler_arrivals(struct scheduler *s, struct flight_list *settled); /* scheduler_lanes.c */

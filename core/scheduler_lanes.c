@@ -17,6 +17,7 @@
 #include "core/scheduler.h"
 
 enum { STRANGERS_MAX = 100 }; /* lanes for unknown routes by name; an application may write any number of names */
+enum { FORGOTTEN_AFTER = 3 }; /* looks for held rows: two of them met none */
 enum { WATCH_EVERY_US = 1000 * 1000 };
 enum { CALM_AFTER = 1000 }; /* tasks settled after an unclean takeover until claims may stay in memory again */
 
@@ -69,18 +70,38 @@ static void configure_lane(struct scheduler *s, struct lane *lane) {
   }
 }
 
+static void show_lane(struct scheduler *s, struct lane *lane) {
+  lane->rows_seen = s->held_looks;
+  if (!lane->forgotten)
+    return;
+  mutex_lock(&s->lanes_lock);
+  lane->forgotten = false;
+  mutex_unlock(&s->lanes_lock);
+}
+
+void scheduler_forget_routes(struct scheduler *s, bool nothing_is_ours) {
+  mutex_lock(&s->lanes_lock);
+  for (struct lane *lane = s->lanes; lane; lane = lane->next)
+    if (!lane->route && lane->in_flight == 0 && (nothing_is_ours || s->held_looks - lane->rows_seen >= FORGOTTEN_AFTER))
+      lane->forgotten = true;
+  mutex_unlock(&s->lanes_lock);
+}
+
 struct lane *scheduler_lane_make(struct scheduler *s, const char *name) {
   struct lane *lane = scheduler_lane(s, name);
-  if (lane)
-    return lane;
   bool known = config_route(s->config->config, name, strlen(name)) != NULL;
-  if (!known && s->strangers)
-    return s->strangers;
+  if (!lane && !known)
+    lane = s->strangers;
+  if (lane) {
+    show_lane(s, lane);
+    return lane;
+  }
   bool last = !known && ++s->stranger_count > STRANGERS_MAX;
   lane = calloc(1, sizeof *lane);
   if (!lane)
     return NULL;
   snprintf(lane->name, sizeof lane->name, "%s", last ? "(other unknown routes)" : name);
+  lane->rows_seen = s->held_looks;
   configure_lane(s, lane);
   if (last)
     s->strangers = lane;

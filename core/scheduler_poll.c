@@ -169,7 +169,7 @@ void scheduler_note_unknown(struct scheduler *s, const struct store_group *group
   for (size_t i = 0; i < count; i++) {
     bool unknown = is_unknown(s, &groups[i]);
     n += unknown;
-    if (unknown && shown)
+    if (unknown && (shown || scheduler_lane(s, groups[i].route))) /* the rows of one that is shown keep it there */
       (void)scheduler_lane_make(s, groups[i].route);
   }
   if (shown || s->unknown_turn < s->unknown_count)
@@ -336,6 +336,7 @@ void scheduler_held(struct scheduler *s, const struct shard_lease *leases, size_
   for (size_t i = 0; i < n; i++)
     (void)scheduler_lane_make(s, shown[i].route);
   free(shown);
+  s->held_looks += n < HELD_SHOWN; /* that was all of them */
   what.limit = 0;
   if (n > 0)
     bring_back_known(s, &what);

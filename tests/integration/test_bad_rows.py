@@ -61,6 +61,24 @@ def test_an_unknown_route_is_held_and_comes_back_with_it(three):
     three.check()
 
 
+def test_an_unknown_route_is_forgotten_with_its_rows(three):
+    """The alert on routes that nobody knows used to go on until the daemon was restarted."""
+    daemon = three.daemons[0]
+
+    def shown():
+        return [route["known"] for route in daemon.api("GET", "/api/v1/routes")[1]["routes"] if route["name"] == "kk"]
+
+    three.wait_row(insert_raw(three, "kk", payload=b"bad"), 20, state="held")
+    assert shown() == [False]
+    assert 'route="kk",state="known"} 0' in daemon.api("GET", "/metrics")[1]
+    # docs/OPERATIONS.md, Rows are held
+    three.execute("UPDATE outbox SET route = 'missing', state = 'scheduled' WHERE route = 'kk' AND state = 'held'")
+    wait_until(lambda: not shown(), 90, "route kk to be forgotten")
+    assert "kk" not in daemon.api("GET", "/metrics")[1]
+    three.wait_row(insert_raw(three, "kk", payload=b"again"), 20, state="held")
+    assert shown() == [False]
+
+
 def test_a_far_future_row_of_an_unknown_route_waits(three):
     """Only what is due is held: the route may well be there in time."""
     message_id = three.insert("later", b"", delay_ms=3_600_000)[0]

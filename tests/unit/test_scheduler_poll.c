@@ -445,6 +445,81 @@ static void nobody_goes_before_held_rows_are_back(void **state) {
   }
 }
 
+static enum store_status look_for_unknown(struct store_session *ss, const struct store_look *what,
+                                          const struct store_group **groups, size_t *count, int64_t *now_us,
+                                          struct err *err) {
+  static struct store_group held[NAMES];
+  *count = fake_of(ss)->held < what->limit ? fake_of(ss)->held : what->limit;
+  for (size_t i = 0; i < *count; i++) {
+    held[i] = (struct store_group){.state = TASK_HELD, .shard = 3, .priority = 5};
+    snprintf(held[i].route, sizeof held[i].route, "x%05zu", i);
+  }
+  *groups = held;
+  return STORE_OK;
+}
+
+static void look_for_held_rows(struct scheduler *s, int times) {
+  const struct shard_lease lease = {.shard = 3, .epoch = 1};
+  for (int i = 0; i < times; i++) {
+    s->held_at_us = 0;
+    scheduler_held(s, &lease, 1);
+    scheduler_forget_routes(s, false);
+  }
+}
+
+/* What an alert on unknown routes asks for is over with their rows: it used to last until the daemon was restarted. */
+static void an_unknown_route_is_shown_while_it_has_rows(void **state) {
+  static const struct store_ops held_ops = {.look = look_for_unknown};
+  struct fixture *f = *state;
+  struct scheduler *s = &f->s;
+  struct store_group later = {.state = TASK_SCHEDULED, .shard = 3, .priority = 5, .next_us = INT64_MAX - 1};
+  f->store.ops = &held_ops;
+  f->fake.held = 2;
+  look_for_held_rows(s, 10);
+  struct lane *first = scheduler_lane(s, "x00000"), *second = scheduler_lane(s, "x00001");
+  assert_true(first && !first->forgotten && second && !second->forgotten);
+  f->fake.held = 1;
+  look_for_held_rows(s, 1); /* which may have been too early */
+  assert_false(second->forgotten);
+  look_for_held_rows(s, 2);
+  assert_true(second->forgotten);
+  assert_false(first->forgotten);
+  f->fake.held = 100; /* and perhaps more: who is not among these may have some */
+  look_for_held_rows(s, 10);
+  assert_false(second->forgotten);
+  strcpy(later.route, "x00000");
+  f->fake.held = 0;
+  for (int i = 0; i < 10; i++) {
+    scheduler_note_unknown(s, &later, 1, SECOND);
+    look_for_held_rows(s, 1);
+  }
+  assert_true(second->forgotten);
+  assert_false(first->forgotten);
+  first->in_flight = 1; /* whatever became of the row */
+  look_for_held_rows(s, 10);
+  assert_false(first->forgotten);
+  first->in_flight = 0;
+  scheduler_forget_routes(s, true);
+  assert_true(first->forgotten && !scheduler_lane(s, "a")->forgotten);
+}
+
+/* Beyond a hundred names one lane is all of them, and over with the last of their rows. */
+static void the_lane_of_other_unknown_routes_is_forgotten_too(void **state) {
+  static const struct store_ops held_ops = {.look = look_for_unknown};
+  struct fixture *f = *state;
+  struct scheduler *s = &f->s;
+  f->store.ops = &held_ops;
+  f->fake.held = 100;
+  look_for_held_rows(s, 1);
+  struct lane *lane = scheduler_lane_make(s, "one more");
+  assert_ptr_equal(lane, s->strangers);
+  look_for_held_rows(s, 10); /* others hide what there is of it */
+  assert_false(s->strangers->forgotten);
+  f->fake.held = 0;
+  look_for_held_rows(s, 3);
+  assert_true(s->strangers->forgotten);
+}
+
 /* After an outage of a consumer, results are missing by the hundred thousand: they are ended bounded, per turn and per
  * route, and the routes take turns. */
 static void missing_results_of_one_route_leave_room_for_others(void **state) {
@@ -506,6 +581,8 @@ int main(void) {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
   const struct CMUnitTest tests[] = {
       TEST(rows_of_many_unknown_routes_are_held_in_few_units),
+      TEST(an_unknown_route_is_shown_while_it_has_rows),
+      TEST(the_lane_of_other_unknown_routes_is_forgotten_too),
       TEST(what_is_known_by_then_is_not_held),
       TEST(known_routes_are_polled_from_a_short_time_ago),
       TEST(a_poll_of_known_groups_forgets_no_older_row),
