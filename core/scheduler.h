@@ -19,6 +19,7 @@
 #include "core/base/log_repeat.h"
 #include "core/base/sync.h"
 #include "core/config_ref.h"
+#include "core/db_clock.h"
 #include "core/engine.h"
 #include "core/flight.h"
 #include "core/hints.h"
@@ -87,25 +88,24 @@ struct scheduler {
   /* Scheduler thread. */
   struct store_session *ss;
   struct lease_slot view[STORE_SHARDS_MAX];
-  uint64_t look;                         /* number of the last look */
-  gauge db_answers;                      /* 1 while the last unit of work succeeded, or met a lock */
-  gauge reading_since_us;                /* monotonic: since when no look, with the reading after it, has succeeded */
-  int64_t look_at_us;                    /* monotonic: when to look again */
-  int64_t look_every_us;                 /* adaptive */
-  int64_t look_cost_us;                  /* moving average */
-  struct poll_pace pace;                 /* whether a look is at every group */
-  size_t known_after;                    /* which known groups the next poll of these begins with */
-  int64_t overdue_at_us;                 /* monotonic: when to end overdue ones again */
-  struct store_group *overdue;           /* the groups of these, as of the last look at every group */
-  size_t overdue_count, overdue_turn;    /* and which of them is next */
-  struct store_group *unknown;           /* groups of unknown routes, as of a poll of every group, */
-  size_t unknown_count, unknown_turn;    /* which of them is to be held next, */
-  int64_t hold_ahead_us, hold_at_us;     /* how long before they are due; and when (monotonic) */
-  int64_t held_at_us;                    /* monotonic: when to look for held rows */
-  uint64_t held_looks;                   /* that found all of them, whatever their routes */
-  int64_t offset_low_us, offset_high_us; /* bounds of db_offset_us */
-  int64_t clock_seen_us;                 /* monotonic: when the database last told its time */
-  int64_t retry_at_us;                   /* the database is away: when to try again */
+  uint64_t look;                      /* number of the last look */
+  gauge db_answers;                   /* 1 while the last unit of work succeeded, or met a lock */
+  gauge reading_since_us;             /* monotonic: since when no look, with the reading after it, has succeeded */
+  int64_t look_at_us;                 /* monotonic: when to look again */
+  int64_t look_every_us;              /* adaptive */
+  int64_t look_cost_us;               /* moving average */
+  struct poll_pace pace;              /* whether a look is at every group */
+  size_t known_after;                 /* which known groups the next poll of these begins with */
+  int64_t overdue_at_us;              /* monotonic: when to end overdue ones again */
+  struct store_group *overdue;        /* the groups of these, as of the last look at every group */
+  size_t overdue_count, overdue_turn; /* and which of them is next */
+  struct store_group *unknown;        /* groups of unknown routes, as of a poll of every group, */
+  size_t unknown_count, unknown_turn; /* which of them is to be held next, */
+  int64_t hold_ahead_us, hold_at_us;  /* how long before they are due; and when (monotonic) */
+  int64_t held_at_us;                 /* monotonic: when to look for held rows */
+  uint64_t held_looks;                /* that found all of them, whatever their routes */
+  struct db_clock db_clock;           /* db_offset_us is what it says */
+  int64_t retry_at_us;                /* the database is away: when to try again */
   int64_t retry_wait_us;
   struct log_repeat trouble;                     /* with the database, as it was logged */
   struct log_repeat claim_refusals, claims_held; /* of rows, the same */

@@ -82,5 +82,5 @@ void scheduler_send_due(struct scheduler *s) {
 }
 
 int64_t scheduler_sends_at(const struct scheduler *s) {
-  return s->early.head ? s->early.head->task->due_us - s->offset_low_us : INT64_MAX;
+  return s->early.head ? db_clock_reaches_us(&s->db_clock, s->early.head->task->due_us) : INT64_MAX;
 }

@@ -13,6 +13,7 @@ duebox_test(test_flight SOURCES ${CMAKE_CURRENT_LIST_DIR}/test_flight.c LIBS due
 duebox_test(test_driver SOURCES ${CMAKE_CURRENT_LIST_DIR}/test_driver.c LIBS duebox_core LABELS unit)
 duebox_test(test_lane SOURCES ${CMAKE_CURRENT_LIST_DIR}/test_lane.c LIBS duebox_core LABELS unit)
 duebox_test(test_held_claim SOURCES ${CMAKE_CURRENT_LIST_DIR}/test_held_claim.c LIBS duebox_domain LABELS unit)
+duebox_test(test_db_clock SOURCES ${CMAKE_CURRENT_LIST_DIR}/test_db_clock.c LIBS duebox_domain LABELS unit)
 duebox_test(test_health SOURCES ${CMAKE_CURRENT_LIST_DIR}/test_health.c LIBS duebox_core LABELS unit)
 duebox_test(test_targets SOURCES ${CMAKE_CURRENT_LIST_DIR}/test_targets.c LIBS duebox_core LABELS unit)
 duebox_test(test_order SOURCES ${CMAKE_CURRENT_LIST_DIR}/test_order.c LIBS duebox_core LABELS unit)

@@ -78,8 +78,7 @@ static void wait_in_memory(struct fixture *f) {
   const struct reading reading = {.lane = &f->lane, .most = 1, .began_us = clock_mono_us(), .due_until_us = 10};
   reader_take(&f->s, &reading, &f->batch);
   assert_int_equal(f->s.early.count, 1);
-  f->s.clock_seen_us = clock_mono_us();
-  f->s.offset_low_us = 2 * PUT_OFF_US;
+  f->s.db_clock = (struct db_clock){.seen_us = clock_mono_us(), .steady = {.low_us = 2 * PUT_OFF_US}};
 }
 
 static void it_goes_to_the_driver_that_it_was_read_for(void **state) {
