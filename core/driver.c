@@ -67,7 +67,7 @@ static bool is_stalled(struct asked_lane *asked, const struct lane *lane, int64_
  * until the sink confirms again, goes back, as all does where the lane is closed: plain SQL must be able to change it.
  * Not at once, for on a busy machine confirms may be there that nobody has had the time to take. A recorded claim says
  * in the table what it is, and waits as long as it may be sent: given back, it would cost an attempt's number. Not so a
- * bound one: every daemon sees its lease_until, and would take it back from under a call that began late. */
+ * bound one: another of our name sees its lease_until, and would take it back from under a call that began late. */
 static enum verdict judge(const struct driver *driver, const struct flight *flight, struct asked_lane *asked,
                           struct instant now) {
   const struct lane *lane = flight->lane;

@@ -111,7 +111,7 @@ static enum store_status end_rows(struct walk *walk, const struct store_group *g
   struct decision decisions[PAGE_ROWS];
   struct task_batch *batch = NULL;
   bool lost[STORE_SHARDS_MAX] = {false};
-  enum store_status status = expiry->store->ops->read_ids(walk->ss, group->state, group->shard, ids, id_count, 0,
+  enum store_status status = expiry->store->ops->read_ids(walk->ss, group->state, group->shard, NULL, ids, id_count, 0,
                                                           (struct store_limit){0}, &batch, err);
   size_t n = batch ? decide(walk, batch, decisions) : 0;
   if (n > 0)

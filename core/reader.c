@@ -66,9 +66,12 @@ static void widen(struct group *group, uint32_t credit, size_t took) {
     group->wide = wide * 2;
 }
 
+const char *scheduler_host(const struct scheduler *s, uint8_t shard) {
+  return shard == SHARD_BOUND ? s->config->config->engine.instance : NULL;
+}
+
 /* What the next statement reads, the credit shared among its groups. */
 static void make_plan(struct scheduler *s, struct lane *lane, uint32_t credit, struct plan *plan) {
-  const char *host = s->config->config->engine.instance;
   *plan = (struct plan){0};
   size_t most = credit < RANGES_MAX ? credit : RANGES_MAX;
   size_t due = lane_due_groups(lane, scheduler_db_now_us(s) + s->ahead_us, plan->group, most);
@@ -82,7 +85,7 @@ static void make_plan(struct scheduler *s, struct lane *lane, uint32_t credit, s
                              .shard = group->shard,
                              .priority = group->priority,
                              .route = lane->name,
-                             .host = group->shard == SHARD_BOUND ? host : NULL,
+                             .host = scheduler_host(s, group->shard),
                              .after = scheduler_read_from(s, group, group->cursor),
                              .limit = plan->count == 1 ? wide_limit(group, credit) : credit / (uint32_t)plan->count};
     add_lease(s, plan, group);

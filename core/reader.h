@@ -63,8 +63,6 @@ MUSTCHECK bool reader_keeps_order(struct scheduler *s, struct group *group, stru
 void reader_give_up(struct task_batch *batch);
 /* Room for READ_MAX positions, used by one find at a time; NULL: no memory. */
 struct found_id *reader_found(struct scheduler *s);
-/* Whether the row is bound to another host than this. */
-bool reader_is_elsewhere(const struct scheduler *s, const struct task *task);
 /* Rows read by id come in its order; of one order_key the earlier due one goes first. NULL = none. */
 void reader_sort_by_due(struct task_batch *batch);
 /* Looks behind the cursor of a group for rows that came late: one page. True when it took something or there is more to

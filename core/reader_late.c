@@ -95,14 +95,14 @@ bool reader_keeps_order(struct scheduler *s, struct group *group, struct store_c
   if (late.count == 0)
     return true;
   enum store_status status =
-      s->store->ops->read_ids(s->ss, TASK_SCHEDULED, group->shard, late.ids, late.count, AHEAD_MAX_US + AHEAD_MARGIN_US,
-                              (struct store_limit){0}, &batch, &err);
+      s->store->ops->read_ids(s->ss, TASK_SCHEDULED, group->shard, scheduler_host(s, group->shard), late.ids,
+                              late.count, AHEAD_MAX_US + AHEAD_MARGIN_US, (struct store_limit){0}, &batch, &err);
   if (!scheduler_db_ok(s, status, &err))
     return false;
   reader_sort_by_due(batch);
   for (size_t i = 0, rows = batch ? batch->count : 0; i < rows; i++) {
     struct task *task = &batch->tasks[i];
-    bool goes = !task->unreadable && !reader_is_elsewhere(s, task);
+    bool goes = !task->unreadable;
     if (goes && late.more)
       first = first || task->order_key.len == 0 || order_may_go(&lane->order, task);
     else if (goes && task->order_key.len > 0)

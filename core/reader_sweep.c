@@ -104,7 +104,7 @@ bool reader_sweep(struct scheduler *s, struct group *group, uint32_t credit) {
   size_t wanted = find_behind(s, group, credit, ids, &more), took = 0;
   if (s->retry_wait_us == 0 && wanted > 0) {
     enum store_status status =
-        s->store->ops->read_ids(s->ss, TASK_SCHEDULED, group->shard, ids, wanted, 0,
+        s->store->ops->read_ids(s->ss, TASK_SCHEDULED, group->shard, scheduler_host(s, group->shard), ids, wanted, 0,
                                 reader_inline(s, reading.lane, reading.recorded, wanted), &batch, &err);
     if (scheduler_db_ok(s, status, &err)) {
       reader_sort_by_due(batch);
@@ -177,7 +177,8 @@ size_t reader_take_called(struct scheduler *s, struct lane *lane, uint32_t credi
   const struct instant instant = clock_instant();
   if (reader_may_read(s, shard, lease.epoch, &instant) &&
       scheduler_db_ok(s,
-                      s->store->ops->read_ids(s->ss, TASK_SCHEDULED, shard, ids, count, AHEAD_MAX_US + AHEAD_MARGIN_US,
+                      s->store->ops->read_ids(s->ss, TASK_SCHEDULED, shard, scheduler_host(s, shard), ids, count,
+                                              AHEAD_MAX_US + AHEAD_MARGIN_US,
                                               reader_inline(s, reading.lane, reading.recorded, count), &batch, &err),
                       &err)) {
     took = miss_absent(lane, ids, count, batch); /* the next of their keys have their turn at once */
@@ -265,7 +266,7 @@ static void expire_page(struct scheduler *s, struct group *group) {
   if (status == STORE_OK && wanted > 0)
     status = s->store->ops->expired(s->ss, TASK_SCHEDULED, group->shard, ids, &wanted, &err);
   if (status == STORE_OK && wanted > 0)
-    status = s->store->ops->read_ids(s->ss, TASK_SCHEDULED, group->shard, ids, wanted, 0, (struct store_limit){0},
+    status = s->store->ops->read_ids(s->ss, TASK_SCHEDULED, group->shard, NULL, ids, wanted, 0, (struct store_limit){0},
                                      &batch, &err);
   if (!scheduler_db_ok(s, status, &err))
     return;
@@ -339,9 +340,11 @@ static void end_overdue(struct scheduler *s, struct store_group *found) {
     if (!flight_by_id(s->flights, ids_found[i].id))
       ids[wanted++] = ids_found[i].id;
   struct task_batch *batch = NULL;
+  /* A claim of another host that lives may be in flight there, whatever its time. */
+  const char *host = found->state == TASK_CLAIMED ? scheduler_host(s, found->shard) : NULL;
   if (wanted > 0)
-    status = s->store->ops->read_ids(s->ss, found->state, found->shard, ids, wanted, 0, (struct store_limit){0}, &batch,
-                                     &err);
+    status = s->store->ops->read_ids(s->ss, found->state, found->shard, host, ids, wanted, 0, (struct store_limit){0},
+                                     &batch, &err);
   if (!scheduler_db_ok(s, status, &err) || !batch)
     return;
   s->busy = true; /* there may be more */
@@ -384,8 +387,9 @@ static void take_back_own(struct scheduler *s, const struct shard_lease *leases,
 static void take_back_lost(struct scheduler *s, const struct shard_lease *leases, size_t count, uint64_t shards) {
   struct task_batch *batch = NULL;
   struct err err = {0};
-  enum store_status status = s->store->ops->lost_claims(s->ss, leases, count, s->config->config->engine.lease_ms,
-                                                        TAKE_BACK_ROWS, &batch, &err);
+  enum store_status status =
+      s->store->ops->lost_claims(s->ss, leases, count, s->config->config->engine.instance,
+                                 s->config->config->engine.lease_ms, TAKE_BACK_ROWS, &batch, &err);
   if (!scheduler_db_ok(s, status, &err))
     return;
   if (!batch || batch->count < TAKE_BACK_ROWS)

@@ -95,19 +95,11 @@ static bool prepare(const struct scheduler *s, const struct route_config *route,
   return target_permitted(route, &task->view, err);
 }
 
-bool reader_is_elsewhere(const struct scheduler *s, const struct task *task) {
-  const char *host = s->config->config->engine.instance;
-  return task->target_host.len > 0 &&
-         (task->target_host.len != strlen(host) || memcmp(task->target_host.data, host, task->target_host.len) != 0);
-}
-
-/* A task that must wait although it is due: another host is to run it, it was in flight in a crash and others that
- * were are out, or another task of its order_key goes first. It stays in the table; the sweep meets it again, or its
- * order calls it. */
+/* A task that must wait although it is due: it was in flight in a crash and others that were are out, or another task
+ * of its order_key goes first. It stays in the table; the sweep meets it again, or its order calls it. */
 static bool must_wait(struct scheduler *s, struct lane *lane, const struct task *task) {
   bool suspect = task->recoveries > 0;
-  if (reader_is_elsewhere(s, task) || task->moves ||
-      (suspect && !suspects_may_go(&lane->suspects, scheduler_suspicion(s, task), s->last_chance))) {
+  if (task->moves || (suspect && !suspects_may_go(&lane->suspects, scheduler_suspicion(s, task), s->last_chance))) {
     lane_sweep_shard(lane, task->shard);
     return true;
   }
@@ -373,7 +365,7 @@ static void take_large(struct scheduler *s, struct taking *taking) {
     bool fits = s->retry_wait_us == 0 && !is_full(taking) && (credit >= taking->large[i].bytes || lane->in_flight == 0);
     if (fits)
       fits = scheduler_db_ok(s,
-                             s->store->ops->read_ids(s->ss, TASK_SCHEDULED, shard, &id, 1,
+                             s->store->ops->read_ids(s->ss, TASK_SCHEDULED, shard, scheduler_host(s, shard), &id, 1,
                                                      AHEAD_MAX_US + AHEAD_MARGIN_US, limit, &batch, &err),
                              &err);
     if (!fits)

@@ -229,6 +229,9 @@ void scheduler_take_hints(struct scheduler *s);  /* before reading: groups becom
 void scheduler_check_hints(struct scheduler *s); /* after reading: whether what was promised has been found */
 int64_t scheduler_hints_at(struct scheduler *s); /* monotonic: when to see to them next; INT64_MAX = never */
 
+/* Whose rows of the shard are ours: in SHARD_BOUND those of our host, elsewhere everybody's (NULL). Nobody else blocks,
+ * moves or brings them back: their order is known here alone. reader.c */
+const char *scheduler_host(const struct scheduler *s, uint8_t shard);
 /* Rows that may be read for the lane now: lane_credit() with the batch size of the configuration. reader.c */
 uint32_t scheduler_credit(const struct scheduler *s, const struct lane *lane, int64_t now_us);
 void scheduler_read(struct scheduler *s); /* reader.c: one step for every lane */

@@ -213,8 +213,8 @@ void scheduler_unblock(struct scheduler *s, struct lane *lane, const struct stor
     lane->unblock_look = s->look; /* all groups of this look */
     lane->unblock_at_us = now + UNBLOCK_EVERY_US;
   }
-  enum store_status status =
-      s->store->ops->unblock(s->ss, &lease, found->route, failed_are_heads(lane), UNBLOCK_ROWS, &moved, &all, &err);
+  enum store_status status = s->store->ops->unblock(s->ss, &lease, s->config->config->engine.instance, found->route,
+                                                    failed_are_heads(lane), UNBLOCK_ROWS, &moved, &all, &err);
   if (!scheduler_db_ok(s, status, &err))
     return;
   if (all)

@@ -136,7 +136,8 @@ struct store_range {
   uint8_t shard;
   uint8_t priority;
   const char *route;
-  const char *host;          /* only rows bound to this host; NULL = all. For read() */
+  const char *host;          /* only rows that are bound to this host, and those of others that are to move and that
+                                it may move; NULL = all. For read() */
   struct store_cursor after; /* exclusive */
   uint32_t limit;            /* rows */
   int64_t ahead_us;          /* how much later than now they may be due. For find() */
@@ -390,10 +391,11 @@ struct store_ops {
   /* Ids only, by the covering index: range.after exclusive, `until` inclusive, next_at <= now + range.ahead_us. */
   enum store_status (*find)(struct store_session *ss, const struct store_range *range, struct store_cursor until,
                             struct found_id *found, size_t *count, struct err *err);
-  /* Whole rows by id, as far as they are (still) in that state in that shard and due (by now + ahead_us). */
-  enum store_status (*read_ids)(struct store_session *ss, enum task_state state, uint8_t shard, const uint64_t *ids,
-                                size_t count, int64_t ahead_us, struct store_limit limit, struct task_batch **batch,
-                                struct err *err);
+  /* Whole rows by id, as far as they are (still) in that state in that shard and due (by now + ahead_us). host: as in
+   * store_range; of rows that are not scheduled those that are to move stay their host's. */
+  enum store_status (*read_ids)(struct store_session *ss, enum task_state state, uint8_t shard, const char *host,
+                                const uint64_t *ids, size_t count, int64_t ahead_us, struct store_limit limit,
+                                struct task_batch **batch, struct err *err);
   /* Rows, without payloads, of a group that has misfits, at most limit: those that the schema does not allow where they
    * are in the index. */
   enum store_status (*read_misfits)(struct store_session *ss, const struct store_group *group, uint32_t limit,
@@ -418,10 +420,12 @@ struct store_ops {
                                   size_t lease_count, uint64_t after, uint32_t limit, struct task_batch **batch,
                                   struct err *err);
   /* Rows, without payloads, in these shards whose claim nobody works on any more: of an earlier epoch than our lease,
-   * or in SHARD_BOUND of an instance that is dead. At most limit. An instance whose row is missing lives for ttl_ms
-   * from when that was first met: somebody may have deleted the row, which its next beat() puts back. */
+   * or in SHARD_BOUND of an instance that is dead, of tasks bound to the host or to one that lives nowhere. At most
+   * limit. An instance whose row is missing lives for ttl_ms from when that was first met: somebody may have deleted
+   * the row, which its next beat() puts back. */
   enum store_status (*lost_claims)(struct store_session *ss, const struct shard_lease *leases, size_t lease_count,
-                                   int64_t ttl_ms, uint32_t limit, struct task_batch **batch, struct err *err);
+                                   const char *host, int64_t ttl_ms, uint32_t limit, struct task_batch **batch,
+                                   struct err *err);
 
   /* --- writing --- */
   /* Applies decisions in one transaction that first verifies and locks (shared) our epoch of every shard concerned.
@@ -451,9 +455,11 @@ struct store_ops {
   enum store_status (*claims_elsewhere)(struct store_session *ss, const char *instance, const char *host,
                                         const char *route, store_head_fn *each, void *ctx, struct err *err);
   /* Brings blocked rows of a route back to scheduled that wait for no head of their order_key, at most limit; fenced.
-   * failed_too: one that has failed is still a head. *all: as for unhold(). */
-  enum store_status (*unblock)(struct store_session *ss, const struct shard_lease *lease, const char *route,
-                               bool failed_too, uint32_t limit, uint32_t *moved, bool *all, struct err *err);
+   * In SHARD_BOUND those that are bound to the host, or to one that lives nowhere. failed_too: one that has failed is
+   * still a head. *all: as for unhold(). */
+  enum store_status (*unblock)(struct store_session *ss, const struct shard_lease *lease, const char *host,
+                               const char *route, bool failed_too, uint32_t limit, uint32_t *moved, bool *all,
+                               struct err *err);
   /* People's commands for rows of one shard, fenced; changed[i] says whether ids[i] was in a state that allows it.
    * CANCEL: scheduled, held, blocked, awaiting rows to history as cancelled. RESCHEDULE: scheduled rows to due_us.
    * filter: what they named the rows by. STORE_BUSY, at once and with nothing changed, when another transaction holds

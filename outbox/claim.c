@@ -198,6 +198,7 @@ enum store_status ops_claim(struct store_session *ss, const struct store_claim *
 
 struct found_claims_unit {
   const char *instance; /* ours; NULL = those that are lost */
+  const char *host;     /* of those */
   const struct shard_lease *leases;
   size_t lease_count;
   int64_t ttl_ms;
@@ -234,7 +235,7 @@ static bool found_claims_unit(struct store_session *ss, void *arg, struct err *e
     session_add(ss, query_own_claims,
                 ARGS(column, shards, STRING("instance", u->instance), UNSIGNED("after", u->after), limit));
   else
-    session_add(ss, query_lost_claims, ARGS(column, shards, RAW("epochs", epochs), limit));
+    session_add(ss, query_lost_claims, ARGS(column, shards, RAW("epochs", epochs), STRING("host", u->host), limit));
   ss->script.failed = ss->script.failed || columns.failed || epochs.failed;
   text_free(&columns);
   text_free(&epochs);
@@ -252,14 +253,15 @@ enum store_status ops_own_claims(struct store_session *ss, const char *instance,
   if (lease_count == 0)
     return STORE_OK;
   return session_run(ss, "looking for claims of ours", found_claims_unit,
-                     &(struct found_claims_unit){instance, leases, lease_count, 0, after, limit, batch}, err);
+                     &(struct found_claims_unit){instance, NULL, leases, lease_count, 0, after, limit, batch}, err);
 }
 
 enum store_status ops_lost_claims(struct store_session *ss, const struct shard_lease *leases, size_t lease_count,
-                                  int64_t ttl_ms, uint32_t limit, struct task_batch **batch, struct err *err) {
+                                  const char *host, int64_t ttl_ms, uint32_t limit, struct task_batch **batch,
+                                  struct err *err) {
   *batch = NULL;
   if (lease_count == 0)
     return STORE_OK;
   return session_run(ss, "looking for claims of the dead", found_claims_unit,
-                     &(struct found_claims_unit){NULL, leases, lease_count, ttl_ms, 0, limit, batch}, err);
+                     &(struct found_claims_unit){NULL, host, leases, lease_count, ttl_ms, 0, limit, batch}, err);
 }

@@ -383,28 +383,29 @@ enum store_status ops_hold(struct store_session *ss, const struct shard_lease *l
 }
 
 /* Rows of one route back to scheduled. */
-static enum store_status move_back(struct store_session *ss, struct move_unit *unit, const char *route, uint32_t limit,
-                                   const char *what, struct err *err) {
+static enum store_status move_back(struct store_session *ss, struct move_unit *unit, const char *host,
+                                   const char *route, uint32_t limit, const char *what, struct err *err) {
   session_names(&unit->routes, &route, 1);
   unit->to = TASK_SCHEDULED;
-  unit->args = ARGS(UNSIGNED("shard", unit->lease->shard), STRING("route", route), UNSIGNED("limit", limit),
-                    WORD("failed_too", unit->failed_heads ? "TRUE" : "FALSE"));
+  unit->args = ARGS(UNSIGNED("shard", unit->lease->shard), STRING("route", route), STRING("host", host),
+                    UNSIGNED("limit", limit), WORD("failed_too", unit->failed_heads ? "TRUE" : "FALSE"));
   return move_rows(ss, unit, what, err);
 }
 
 enum store_status ops_unhold(struct store_session *ss, const struct shard_lease *lease, const char *route,
                              uint32_t limit, uint32_t *moved, bool *all, struct err *err) {
   struct move_unit unit = {.lease = lease, .find = query_unhold_find, .from = TASK_HELD, .moved = moved};
-  enum store_status status = move_back(ss, &unit, route, limit, "bringing held rows back", err);
+  enum store_status status = move_back(ss, &unit, "", route, limit, "bringing held rows back", err);
   *all = status == STORE_OK && unit.all && *moved < limit;
   return status;
 }
 
-enum store_status ops_unblock(struct store_session *ss, const struct shard_lease *lease, const char *route,
-                              bool failed_too, uint32_t limit, uint32_t *moved, bool *all, struct err *err) {
+enum store_status ops_unblock(struct store_session *ss, const struct shard_lease *lease, const char *host,
+                              const char *route, bool failed_too, uint32_t limit, uint32_t *moved, bool *all,
+                              struct err *err) {
   struct move_unit unit = {
       .lease = lease, .find = query_unblock_find, .from = TASK_BLOCKED, .failed_heads = failed_too, .moved = moved};
-  enum store_status status = move_back(ss, &unit, route, limit, "bringing blocked rows back", err);
+  enum store_status status = move_back(ss, &unit, host, route, limit, "bringing blocked rows back", err);
   *all = status == STORE_OK && unit.all && *moved < limit;
   return status;
 }

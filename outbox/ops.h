@@ -34,9 +34,9 @@ enum store_status ops_read(struct store_session *ss, const struct store_range *r
                            int64_t *now_us, struct err *err);
 enum store_status ops_find(struct store_session *ss, const struct store_range *range, struct store_cursor until,
                            struct found_id *found, size_t *count, struct err *err);
-enum store_status ops_read_ids(struct store_session *ss, enum task_state state, uint8_t shard, const uint64_t *ids,
-                               size_t count, int64_t ahead_us, struct store_limit limit, struct task_batch **batch,
-                               struct err *err);
+enum store_status ops_read_ids(struct store_session *ss, enum task_state state, uint8_t shard, const char *host,
+                               const uint64_t *ids, size_t count, int64_t ahead_us, struct store_limit limit,
+                               struct task_batch **batch, struct err *err);
 enum store_status ops_read_misfits(struct store_session *ss, const struct store_group *group, uint32_t limit,
                                    struct task_batch **batch, struct err *err);
 enum store_status ops_find_routes(struct store_session *ss, enum task_state state, uint8_t shard,
@@ -52,7 +52,8 @@ enum store_status ops_settle(struct store_session *ss, const struct shard_lease 
 enum store_status ops_claim(struct store_session *ss, const struct store_claim *claim, struct task_batch **batch,
                             uint64_t *lost, struct err *err);
 enum store_status ops_lost_claims(struct store_session *ss, const struct shard_lease *leases, size_t lease_count,
-                                  int64_t ttl_ms, uint32_t limit, struct task_batch **batch, struct err *err);
+                                  const char *host, int64_t ttl_ms, uint32_t limit, struct task_batch **batch,
+                                  struct err *err);
 enum store_status ops_own_claims(struct store_session *ss, const char *instance, const struct shard_lease *leases,
                                  size_t lease_count, uint64_t after, uint32_t limit, struct task_batch **batch,
                                  struct err *err);
@@ -68,8 +69,9 @@ enum store_status ops_claims_elsewhere(struct store_session *ss, const char *ins
                                        const char *route, store_head_fn *each, void *ctx, struct err *err);
 enum store_status ops_heads(struct store_session *ss, struct store_heads_part *part, store_head_fn *each, void *ctx,
                             struct err *err);
-enum store_status ops_unblock(struct store_session *ss, const struct shard_lease *lease, const char *route,
-                              bool failed_too, uint32_t limit, uint32_t *moved, bool *all, struct err *err);
+enum store_status ops_unblock(struct store_session *ss, const struct shard_lease *lease, const char *host,
+                              const char *route, bool failed_too, uint32_t limit, uint32_t *moved, bool *all,
+                              struct err *err);
 enum store_status ops_unhold(struct store_session *ss, const struct shard_lease *lease, const char *route,
                              uint32_t limit, uint32_t *moved, bool *all, struct err *err);
 enum store_status ops_intervene(struct store_session *ss, const struct shard_lease *lease, enum intervention verb,

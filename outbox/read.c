@@ -146,10 +146,7 @@ struct range_unit {
  * goes first. */
 static const char bound_rows[] =
     "(target_host = {host} OR (move_to_host IS NOT NULL OR move_to_shard IS NOT NULL) AND (LENGTH(order_key) = 0 OR "
-    "NOT "
-    "EXISTS ("
-    "SELECT 1 FROM `{table}_instances` i WHERE i.host = target_host AND i.alive_until > UTC_TIMESTAMP(6)) AND NOT "
-    "EXISTS ("
+    "NOT {host_lives} AND NOT EXISTS ("
     "SELECT 1 FROM `{table}` c FORCE INDEX (ix_next) WHERE c.state = 'claimed' AND c.shard = `{table}`.shard AND "
     "c.route = `{table}`.route AND c.order_key = `{table}`.order_key) AND NOT EXISTS ("
     "SELECT 1 FROM `{table}_heads` h FORCE INDEX (ix_order_key) STRAIGHT_JOIN `{table}` o FORCE INDEX (PRIMARY) ON "
@@ -157,12 +154,17 @@ static const char bound_rows[] =
     "h.route = `{table}`.route AND h.order_key = `{table}`.order_key AND LENGTH(h.order_key) = "
     "LENGTH(`{table}`.order_key) AND h.head_id <> `{table}`.id)))";
 
+/* Which rows are the host's, as a condition. Only scheduled ones move. */
+static void add_host(struct store_session *ss, struct text *out, enum task_state state, const char *host) {
+  const char *rows = !host ? "TRUE" : state == TASK_SCHEDULED ? bound_rows : "target_host = {host}";
+  text_expand(out, rows, ss->outbox->config->table, ARGS(STRING("host", host ? host : "")));
+}
+
 /* Adds a query about one range to out, in brackets. {columns} is ss->part. */
 static void add_range(struct store_session *ss, struct text *out, const struct range_unit *u, const char *query,
                       const struct store_range *range) {
   struct text host = {0};
-  text_expand(&host, range->host ? bound_rows : "TRUE", ss->outbox->config->table,
-              ARGS(STRING("host", range->host ? range->host : "")));
+  add_host(ss, &host, range->state, range->host);
   text_puts(out, "(");
   text_query(out, query, ss->outbox->config->table,
              ARGS(RAW("columns", ss->part), STRING("state", task_state_text(range->state)),
@@ -427,6 +429,7 @@ struct ids_unit {
   struct read_unit read;
   enum task_state state;
   uint8_t shard;
+  const char *host;
   const uint64_t *ids;
   size_t count;
   int64_t ahead_us;
@@ -434,27 +437,30 @@ struct ids_unit {
 
 static bool ids_unit(struct store_session *ss, void *arg, struct err *err) {
   struct ids_unit *u = arg;
-  struct text columns = {0};
+  struct text columns = {0}, host = {0};
   row_columns(&columns, u->read.limit);
+  add_host(ss, &host, u->state, u->host);
   session_begin(ss);
   session_add(ss, query_read_ids,
               ARGS(RAW("columns", columns), RAW("ids", *session_ids(ss, u->ids, u->count)),
-                   STRING("state", task_state_text(u->state)), UNSIGNED("shard", u->shard),
+                   STRING("state", task_state_text(u->state)), UNSIGNED("shard", u->shard), RAW("host", host),
                    SIGNED("ahead_us", u->ahead_us)));
-  ss->script.failed = ss->script.failed || columns.failed;
+  ss->script.failed = ss->script.failed || columns.failed || host.failed;
   text_free(&columns);
+  text_free(&host);
   return read_batch(ss, &u->read, err);
 }
 
-enum store_status ops_read_ids(struct store_session *ss, enum task_state state, uint8_t shard, const uint64_t *ids,
-                               size_t count, int64_t ahead_us, struct store_limit limit, struct task_batch **batch,
-                               struct err *err) {
+enum store_status ops_read_ids(struct store_session *ss, enum task_state state, uint8_t shard, const char *host,
+                               const uint64_t *ids, size_t count, int64_t ahead_us, struct store_limit limit,
+                               struct task_batch **batch, struct err *err) {
   *batch = NULL;
   if (count == 0)
     return STORE_OK;
   struct ids_unit unit = {.read = {.what = "read by id", .limit = limit, .batch = batch},
                           .state = state,
                           .shard = shard,
+                          .host = host,
                           .ids = ids,
                           .count = count,
                           .ahead_us = ahead_us};

@@ -383,6 +383,8 @@ static void add_arg(struct text *text, const struct sql_arg *arg) {
   }
 }
 
+static void expand(struct text *text, const char *from, const char *end, const char *table, const struct sql_arg *args);
+
 static void add_named(struct text *text, const char *name, size_t len, const char *table, const struct sql_arg *args) {
   if (len == 5 && memcmp(name, "table", 5) == 0) {
     text_puts(text, table);
@@ -390,6 +392,10 @@ static void add_named(struct text *text, const char *name, size_t len, const cha
   }
   if (len == 10 && (memcmp(name, "lease_runs", 10) == 0 || memcmp(name, "head_lives", 10) == 0)) {
     text_puts(text, *name == 'l' ? SQL_LEASE_RUNS : SQL_HEAD_LIVES);
+    return;
+  }
+  if (len == 10 && memcmp(name, "host_lives", 10) == 0) {
+    expand(text, SQL_HOST_LIVES, SQL_HOST_LIVES + sizeof SQL_HOST_LIVES - 1, table, args);
     return;
   }
   for (; args->kind != SQL_END; args++) {

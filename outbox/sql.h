@@ -101,6 +101,10 @@ struct sql_arg {
   "o.id = h.head_id AND (h.message_id = '' OR h.message_id = o.message_id AND h.failures = o.failures) "               \
   "AND o.route = h.route AND o.order_key = h.order_key AND LENGTH(o.order_key) = LENGTH(h.order_key) "                 \
   "AND o.state <> 'awaiting'"
+/* {host_lives}: whether a daemon lives that has the name in target_host. */
+#define SQL_HOST_LIVES                                                                                                 \
+  "EXISTS (SELECT 1 FROM `{table}_instances` i WHERE i.host = target_host AND i.alive_until > UTC_TIMESTAMP(6) AND "   \
+  "i.seen_at < UTC_TIMESTAMP(6) + INTERVAL 1 MINUTE)"
 
 /* Adds "0,1,63" for the bits that are set. */
 void text_shard_set(struct text *out, uint64_t shards);

@@ -1,7 +1,9 @@
 -- Blocked rows of a route whose order_key has no living head; a head itself waits for those before it only. {failed_too}:
--- whether one that has failed is still a head.
+-- whether one that has failed is still a head. Bound rows are their host's while it lives: it sends, and knows when all
+-- of a key are back.
 SELECT b.id FROM `{table}` b FORCE INDEX (ix_next)
-WHERE b.state = 'blocked' AND b.shard = {shard} AND b.route = {route} AND NOT EXISTS (
+WHERE b.state = 'blocked' AND b.shard = {shard} AND b.route = {route}
+  AND ({shard} <> 63 OR target_host = {host} OR NOT {host_lives}) AND NOT EXISTS (
   SELECT 1 FROM `{table}_heads` h FORCE INDEX (ix_order_key) STRAIGHT_JOIN `{table}` o FORCE INDEX (PRIMARY)
     ON {head_lives}
     AND ({failed_too} OR o.failures = 0)

@@ -318,8 +318,8 @@ static void rows_are_read_by_id_while_they_are_due_and_in_state(void **state) {
   ROW("(id, route, payload, shard, due_at) VALUES (1, 'r', 'one', 0, '2020-01-01'), (2, 'r', 'two', 1, '2020-01-01'), "
       "(3, 'r', 'three', 0, '2100-01-01')");
   ROW("(id, route, payload, shard, state) VALUES (4, 'r', 'four', 0, 'held')");
-  ok(f, OPS->read_ids(f->ss, TASK_SCHEDULED, 0, ids, 5, 0, (struct store_limit){.payload = 1000, .bytes = INT64_MAX},
-                      &batch, &f->err));
+  ok(f, OPS->read_ids(f->ss, TASK_SCHEDULED, 0, NULL, ids, 5, 0,
+                      (struct store_limit){.payload = 1000, .bytes = INT64_MAX}, &batch, &f->err));
   assert_int_equal(batch->count, 1);
   assert_string_equal(batch->tasks[0].payload.data, "one");
   release(batch);

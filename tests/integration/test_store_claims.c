@@ -82,13 +82,13 @@ static void claims_of_the_dead_are_found(void **state) {
   ok(f, claim_rows(f, f->leases, 1, ids, 1, 1000, 1000, &batch, &lost));
   release(batch);
   assert_int_equal(ask(f, "SELECT claim_epoch = (SELECT epoch FROM outbox_shards WHERE shard = 0) FROM outbox"), 1);
-  ok(f, OPS->lost_claims(f->ss, leases, 2, 60000, 100, &batch, &f->err));
+  ok(f, OPS->lost_claims(f->ss, leases, 2, "h", 60000, 100, &batch, &f->err));
   assert_null(batch);
   sql(f, "UPDATE outbox_shards SET epoch = epoch + 1 WHERE shard = 0");
   leases[0].epoch++;
   ok(f, claim_rows(f, leases, 1, &ids[1], 1, 1000, 1000, &batch, &lost));
   release(batch);
-  ok(f, OPS->lost_claims(f->ss, leases, 2, 60000, 100, &batch, &f->err));
+  ok(f, OPS->lost_claims(f->ss, leases, 2, "h", 60000, 100, &batch, &f->err));
   assert_int_equal(batch->count, 1);
   assert_int_equal(batch->tasks[0].id, 1);
   release(batch);
@@ -99,7 +99,7 @@ static void claims_of_the_dead_are_found(void **state) {
       "(1, 'r', 'a', 'h', 'claimed', 'dead', 1, '2100-01-01'), (2, 'r', 'a', 'h', 'claimed', 'alive', 1, "
       "'2100-01-01'), "
       "(3, 'r', 'a', 'h', 'claimed', 'gone', 1, '2100-01-01')");
-  ok(f, OPS->lost_claims(f->ss, leases, 2, 60000, 100, &batch, &f->err));
+  ok(f, OPS->lost_claims(f->ss, leases, 2, "h", 60000, 100, &batch, &f->err));
   assert_int_equal(batch->count, 1);
   assert_int_equal(batch->tasks[0].id, 1);
   release(batch);
@@ -116,7 +116,7 @@ static void a_missing_instance_is_not_dead(void **state) {
       "(1, 'r', 'a', 'h', 'claimed', 'dead', 1, '2100-01-01'), (2, 'r', 'a', 'h', 'claimed', 'alive', 1, "
       "'2100-01-01'), (3, 'r', 'a', 'h', 'claimed', NULL, 1, '2100-01-01')");
   for (int i = 0; i < 2; i++) {
-    ok(f, OPS->lost_claims(f->ss, &bound, 1, 60000, 100, &batch, &f->err));
+    ok(f, OPS->lost_claims(f->ss, &bound, 1, "h", 60000, 100, &batch, &f->err));
     assert_int_equal(batch->count, 1);
     assert_int_equal(batch->tasks[0].id, 3);
     release(batch);
@@ -130,7 +130,7 @@ static void a_missing_instance_is_not_dead(void **state) {
   ok(f, OPS->beat(f->ss, &alive, 60000, &living, &sets, &f->err));
   assert_int_equal(
       ask(f, "SELECT COUNT(*) FROM outbox_instances WHERE host = 'its host' AND version = 'v' AND pid = 7"), 1);
-  ok(f, OPS->lost_claims(f->ss, &bound, 1, 60000, 100, &batch, &f->err));
+  ok(f, OPS->lost_claims(f->ss, &bound, 1, "h", 60000, 100, &batch, &f->err));
   assert_int_equal(batch->count, 2);
   assert_int_equal(batch->tasks[0].id, 1);
   assert_int_equal(batch->tasks[1].id, 3);
@@ -313,22 +313,22 @@ static void a_row_that_has_moved_is_waited_for(void **state) {
   assert_int_equal(seen.id[0], 7); /* due first */
   assert_int_equal(seen.id[1], 4);
   assert_false(seen.failed[0]);
-  ok(f, OPS->unblock(f->ss, &leases[1], "r", false, 10, &back, &all, &f->err));
+  ok(f, OPS->unblock(f->ss, &leases[1], "h", "r", false, 10, &back, &all, &f->err));
   assert_int_equal(back, 0);
   /* Heads wait for those before them alone. */
   sql(f, "UPDATE outbox SET state = 'blocked' WHERE id <> 5");
-  ok(f, OPS->unblock(f->ss, &leases[SHARDS], "r", true, 10, &back, &all, &f->err));
+  ok(f, OPS->unblock(f->ss, &leases[SHARDS], "h", "r", true, 10, &back, &all, &f->err));
   assert_int_equal(back, 1);
   assert_string_equal(ask_text(f, "SELECT state FROM outbox WHERE id = 7"), "scheduled");
   sql(f, "UPDATE outbox SET failures = 1 WHERE id = 7");
   sql(f, "UPDATE outbox_heads SET failures = 1 WHERE head_id = 7"); /* as a failure there writes it */
   sql(f, "DELETE FROM outbox WHERE id = 4");
-  ok(f, OPS->unblock(f->ss, &leases[1], "r", true, 10, &back, &all, &f->err));
+  ok(f, OPS->unblock(f->ss, &leases[1], "h", "r", true, 10, &back, &all, &f->err));
   assert_int_equal(back, 0);
   seen.count = 0;
   ok(f, OPS->heads(f->ss, NULL, see, &seen, &f->err));
   assert_true(seen.count == 1 && seen.failed[0]);
-  ok(f, OPS->unblock(f->ss, &leases[1], "r", false, 10, &back, &all, &f->err));
+  ok(f, OPS->unblock(f->ss, &leases[1], "h", "r", false, 10, &back, &all, &f->err));
   assert_true(back == 1 && all);
 }
 
@@ -345,6 +345,45 @@ static void claims_of_others_for_our_host_are_told(void **state) {
   ok(f, OPS->claims_elsewhere(f->ss, "me", "h", "r", see, &seen, &f->err));
   assert_int_equal(seen.count, 1);
   assert_int_equal(seen.id[0], 1);
+}
+
+/* Bound rows are their host's: a daemon that blocked those of another by the heads that it knew, or brought them back
+ * at a moment of its own, broke the order of their keys. What is bound to a host that lives nowhere is anybody's. */
+static void bound_rows_are_left_to_their_host_while_it_lives(void **state) {
+  struct fixture *f = *state;
+  const struct shard_lease bound = {.shard = SHARD_BOUND, .epoch = 1};
+  const uint64_t ids[] = {1, 2, 3, 4, 5, 6};
+  const struct store_limit limit = {.payload = 1000, .bytes = 1000};
+  struct task_batch *batch;
+  uint32_t back;
+  bool all;
+  sql(f, "INSERT INTO outbox_instances (id, host, alive_until) VALUES ('one', 'h', '2100-01-01'), "
+         "('two', 'other', '2100-01-01'), ('three', 'away', '2020-01-01'), ('four', 'other', '2020-01-01')");
+  ROW("(id, route, payload, target_host, order_key, move_to_host) VALUES (1, 'r', '', 'h', 'k', NULL), "
+      "(2, 'r', '', 'other', 'k', NULL), (3, 'r', '', 'other', 'k', 'h'), (4, 'r', '', 'other', '', 'h'), "
+      "(5, 'r', '', 'away', 'l', 'h'), (6, 'r', '', 'away', 'l', NULL)");
+  ok(f, OPS->read_ids(f->ss, TASK_SCHEDULED, SHARD_BOUND, "h", ids, 6, 0, limit, &batch, &f->err));
+  assert_int_equal(batch->count, 3); /* ours, and what we may move */
+  assert_true(batch->tasks[0].id == 1 && batch->tasks[1].id == 4 && batch->tasks[2].id == 5);
+  release(batch);
+  ok(f, OPS->read_ids(f->ss, TASK_SCHEDULED, SHARD_BOUND, NULL, ids, 6, 0, limit, &batch, &f->err));
+  assert_int_equal(batch->count, 6);
+  release(batch);
+  sql(f, "UPDATE outbox SET state = 'blocked'");
+  ok(f, OPS->unblock(f->ss, &bound, "h", "r", true, 10, &back, &all, &f->err));
+  assert_true(back == 3 && all);
+  assert_int_equal(ask(f, "SELECT COUNT(*) FROM outbox WHERE state = 'blocked' AND target_host = 'other'"), 3);
+  sql(f, "UPDATE outbox SET state = 'claimed', lease_until = '2020-01-02', claimed_by = CASE target_host WHEN 'h' THEN "
+         "'one' WHEN 'other' THEN 'four' ELSE 'three' END");
+  ok(f, OPS->read_ids(f->ss, TASK_CLAIMED, SHARD_BOUND, "h", ids, 6, 0, limit, &batch, &f->err));
+  assert_true(batch->count == 1 && batch->tasks[0].id == 1);
+  release(batch);
+  ok(f, OPS->lost_claims(f->ss, &bound, 1, "h", 60000, 100, &batch, &f->err));
+  assert_true(batch->count == 2 && batch->tasks[0].id == 5 && batch->tasks[1].id == 6);
+  release(batch);
+  ok(f, OPS->lost_claims(f->ss, &bound, 1, "other", 60000, 100, &batch, &f->err));
+  assert_int_equal(batch->count, 5);
+  release(batch);
 }
 
 /* Many heads are read in parts, for all routes wait meanwhile: each head once, and those of a key together. */
@@ -382,16 +421,16 @@ static void blocked_rows_that_are_left_behind_are_told(void **state) {
   bool all;
   ROW("(id, route, payload, order_key, shard, state) VALUES (1, 'r', '', 'k', 1, 'blocked'), "
       "(2, 'r', '', 'k', 1, 'blocked'), (3, 'r', '', 'k', 1, 'blocked')");
-  ok(f, OPS->unblock(f->ss, &f->leases[1], "r", true, 2, &back, &all, &f->err));
+  ok(f, OPS->unblock(f->ss, &f->leases[1], "h", "r", true, 2, &back, &all, &f->err));
   assert_true(back == 2 && !all);
   other(f, "START TRANSACTION");
   other(f, "UPDATE outbox SET payload = 'x' WHERE state = 'blocked'");
-  ok(f, OPS->unblock(f->ss, &f->leases[1], "r", true, 2, &back, &all, &f->err));
+  ok(f, OPS->unblock(f->ss, &f->leases[1], "h", "r", true, 2, &back, &all, &f->err));
   assert_true(back == 0 && !all);
   other(f, "ROLLBACK");
-  ok(f, OPS->unblock(f->ss, &f->leases[1], "r", true, 2, &back, &all, &f->err));
+  ok(f, OPS->unblock(f->ss, &f->leases[1], "h", "r", true, 2, &back, &all, &f->err));
   assert_true(back == 1 && all);
-  ok(f, OPS->unblock(f->ss, &f->leases[1], "r", true, 2, &back, &all, &f->err));
+  ok(f, OPS->unblock(f->ss, &f->leases[1], "h", "r", true, 2, &back, &all, &f->err));
   assert_true(back == 0 && all);
 }
 
@@ -423,7 +462,7 @@ static void heads_of_former_lives_block_nobody(void **state) {
   assert_int_equal(seen.count, 1);
   /* Nor does one of a key that differs by a blank at its end, which the server takes for the same. */
   ROW("(id, route, payload, order_key, shard, state) VALUES (9, 'r', '', 'k ', 1, 'blocked')");
-  ok(f, OPS->unblock(f->ss, &f->leases[1], "r", true, 10, &back, &all, &f->err));
+  ok(f, OPS->unblock(f->ss, &f->leases[1], "h", "r", true, 10, &back, &all, &f->err));
   assert_int_equal(back, 1);
   sql(f, "DELETE FROM outbox");
   ROW("(id, route, payload, order_key, shard, message_id, failures, state) VALUES (1, 'r', '', 'k', 1, 'a', 0, "
@@ -432,7 +471,7 @@ static void heads_of_former_lives_block_nobody(void **state) {
   seen.count = 0;
   ok(f, OPS->heads(f->ss, NULL, see, &seen, &f->err));
   assert_int_equal(seen.count, 0);
-  ok(f, OPS->unblock(f->ss, &f->leases[1], "r", true, 10, &back, &all, &f->err));
+  ok(f, OPS->unblock(f->ss, &f->leases[1], "h", "r", true, 10, &back, &all, &f->err));
   assert_true(back == 2 && all);
 }
 
@@ -451,6 +490,7 @@ int main(int argc, char **argv) {
       TEST(a_row_that_has_moved_is_waited_for),
       TEST(many_heads_are_read_in_parts),
       TEST(claims_of_others_for_our_host_are_told),
+      TEST(bound_rows_are_left_to_their_host_while_it_lives),
       TEST(blocked_rows_that_are_left_behind_are_told),
       TEST(heads_of_former_lives_block_nobody),
   };

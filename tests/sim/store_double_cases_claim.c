@@ -169,12 +169,12 @@ static void claims_of_the_dead_are_found(struct fixture *f) {
   insert(f, (struct spec){.id = 2, .state = TASK_CLAIMED, .epoch = 7, .claimed_by = "me"});
   insert(f, (struct spec){.id = 3, .state = TASK_CLAIMED, .shard = SHARD_BOUND, .host = "h", .claimed_by = "she"});
   insert(f, (struct spec){.id = 4, .state = TASK_CLAIMED, .shard = SHARD_BOUND, .host = "h", .claimed_by = "dead"});
-  ok(f, f->ops->lost_claims(f->ss, leases, 2, 60000, 10, &batch, &f->err));
+  ok(f, f->ops->lost_claims(f->ss, leases, 2, "h", 60000, 10, &batch, &f->err));
   check(size_of(batch) == 1 && batch->tasks[0].id == 1); /* what is not known may live */
   release(batch);
   world_sleep(61 * SECOND);
   ok(f, f->ops->beat(f->ss, &she, 60000, &living, &sets, &f->err));
-  ok(f, f->ops->lost_claims(f->ss, leases, 2, 60000, 10, &batch, &f->err));
+  ok(f, f->ops->lost_claims(f->ss, leases, 2, "h", 60000, 10, &batch, &f->err));
   check(size_of(batch) == 2 && batch->tasks[0].id == 1 && batch->tasks[1].id == 4);
   release(batch);
 }
@@ -259,11 +259,42 @@ static void blocked_rows_come_back_when_their_head_is_over(struct fixture *f) {
     struct decision d = decide_on(f, id, EVENT_BLOCK);
     check_int(settle(f, &d, 1), 1);
   }
-  ok(f, f->ops->unblock(f->ss, f->leases, "r", true, 10, &moved, &all, &f->err));
+  ok(f, f->ops->unblock(f->ss, f->leases, "h", "r", true, 10, &moved, &all, &f->err));
   check(moved == 1 && all);
   check_text(states_of(f), "scheduled,blocked,scheduled");
-  ok(f, f->ops->unblock(f->ss, f->leases, "r", false, 10, &moved, &all, &f->err)); /* a failed one is no head */
+  ok(f, f->ops->unblock(f->ss, f->leases, "h", "r", false, 10, &moved, &all, &f->err)); /* a failed one is no head */
   check(moved == 1 && all);
+}
+
+static void bound_rows_are_left_to_their_host_while_it_lives(struct fixture *f) {
+  const struct shard_lease bound = {.shard = SHARD_BOUND, .epoch = 1};
+  const uint64_t ids[] = {1, 2, 3};
+  static const char *const hosts[] = {"h", "other", "away"};
+  struct instance_row two = {.id = "two", .host = "other", .routes = "x"};
+  struct task_batch *batch;
+  uint32_t moved, living, sets;
+  bool all;
+  ok(f, f->ops->beat(f->ss, &two, 60000, &living, &sets, &f->err));
+  for (uint64_t id = 1; id <= 3; id++)
+    insert(f, (struct spec){.id = id, .shard = SHARD_BOUND, .host = hosts[id - 1], .order_key = "k"});
+  ok(f, f->ops->read_ids(f->ss, TASK_SCHEDULED, SHARD_BOUND, "h", ids, 3, 0, (struct store_limit){0}, &batch, &f->err));
+  check(size_of(batch) == 1 && batch->tasks[0].id == 1);
+  release(batch);
+  for (uint64_t id = 1; id <= 3; id++)
+    the_row(f, id)->state = TASK_BLOCKED;
+  ok(f, f->ops->unblock(f->ss, &bound, "h", "r", true, 10, &moved, &all, &f->err));
+  check(moved == 2 && all);
+  check_text(states_of(f), "scheduled,blocked,scheduled");
+  for (uint64_t id = 4; id <= 6; id++)
+    insert(f, (struct spec){
+                  .id = id, .state = TASK_CLAIMED, .shard = SHARD_BOUND, .host = hosts[id - 4], .claimed_by = "dead"});
+  ok(f, f->ops->lost_claims(f->ss, &bound, 1, "h", 60000, 10, &batch, &f->err));
+  check(size_of(batch) == 0); /* what is not known may live */
+  world_sleep(61 * SECOND);
+  ok(f, f->ops->beat(f->ss, &two, 60000, &living, &sets, &f->err));
+  ok(f, f->ops->lost_claims(f->ss, &bound, 1, "h", 60000, 10, &batch, &f->err));
+  check(size_of(batch) == 2 && batch->tasks[0].id == 4 && batch->tasks[1].id == 6);
+  release(batch);
 }
 
 static void a_row_goes_where_it_is_asked_to(struct fixture *f) {
@@ -471,6 +502,7 @@ const struct store_case claim_cases[] = {
     CASE(many_heads_are_read_in_parts),
     CASE(claims_of_others_for_our_host_are_told),
     CASE(blocked_rows_come_back_when_their_head_is_over),
+    CASE(bound_rows_are_left_to_their_host_while_it_lives),
     CASE(a_row_goes_where_it_is_asked_to),
     CASE(rows_of_an_unknown_route_are_held_and_come_back),
     CASE(people_cancel_and_reschedule),

@@ -284,8 +284,8 @@ static void rows_are_read_by_id_while_they_are_due_and_in_state(struct fixture *
   insert(f, (struct spec){.id = 1});
   insert(f, (struct spec){.id = 2, .due_us = HOUR});
   insert(f, (struct spec){.id = 3, .state = TASK_HELD});
-  ok(f, f->ops->read_ids(f->ss, TASK_SCHEDULED, 0, ids, 4, 0, (struct store_limit){.payload = 9, .bytes = 99}, &batch,
-                         &f->err));
+  ok(f, f->ops->read_ids(f->ss, TASK_SCHEDULED, 0, NULL, ids, 4, 0, (struct store_limit){.payload = 9, .bytes = 99},
+                         &batch, &f->err));
   check(size_of(batch) == 1 && batch->tasks[0].id == 1);
   release(batch);
 }

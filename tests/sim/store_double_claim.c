@@ -162,6 +162,7 @@ enum store_status double_claim(struct store_session *ss, const struct store_clai
 
 struct found_claims_unit {
   const char *instance; /* ours; NULL = those that are lost */
+  const char *host;
   const struct shard_lease *leases;
   size_t lease_count;
   int64_t ttl_ms;
@@ -185,6 +186,9 @@ static bool is_found(const struct table *db, const struct found_claims_unit *u, 
     return false;
   if (u->instance)
     return blob_is(row->text[ROW_CLAIMED_BY], u->instance, strlen(u->instance)) && row->id > u->after;
+  if (row->shard == SHARD_BOUND && !blob_is(row->text[ROW_TARGET_HOST], u->host, strlen(u->host)) &&
+      host_lives(db, row->text[ROW_TARGET_HOST]))
+    return false;
   if (row->shard == SHARD_BOUND)
     return !row->text[ROW_CLAIMED_BY] || !instance_lives(db, claimer(db, row));
   return (row->has_epoch ? row->claim_epoch : 0) < lease->epoch;
@@ -199,7 +203,7 @@ static void remake_instances(struct table *db, const struct found_claims_unit *u
       continue;
     struct instance_entry *made = record_new(list);
     blob_share(&made->id, row->text[ROW_CLAIMED_BY]);
-    blob_put(&made->host, "");
+    blob_share(&made->host, row->text[ROW_TARGET_HOST]);
     blob_put(&made->routes, "[]");
     made->seen_us = table_clock(db);
     made->alive_until_us = table_clock(db) + u->ttl_ms * 1000;
@@ -238,16 +242,17 @@ enum store_status double_own_claims(struct store_session *ss, const char *instan
   if (lease_count == 0)
     return STORE_OK;
   return double_run(ss, "looking for claims of ours", found_claims_unit,
-                    &(struct found_claims_unit){instance, leases, lease_count, 0, after, limit, batch}, err);
+                    &(struct found_claims_unit){instance, NULL, leases, lease_count, 0, after, limit, batch}, err);
 }
 
 enum store_status double_lost_claims(struct store_session *ss, const struct shard_lease *leases, size_t lease_count,
-                                     int64_t ttl_ms, uint32_t limit, struct task_batch **batch, struct err *err) {
+                                     const char *host, int64_t ttl_ms, uint32_t limit, struct task_batch **batch,
+                                     struct err *err) {
   *batch = NULL;
   if (lease_count == 0)
     return STORE_OK;
   return double_run(ss, "looking for claims of the dead", found_claims_unit,
-                    &(struct found_claims_unit){NULL, leases, lease_count, ttl_ms, 0, limit, batch}, err);
+                    &(struct found_claims_unit){NULL, host, leases, lease_count, ttl_ms, 0, limit, batch}, err);
 }
 
 struct elsewhere_unit {

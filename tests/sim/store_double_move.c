@@ -168,6 +168,7 @@ struct move_unit {
   enum task_state from, to;
   const struct store_routes *which; /* hold: many routes */
   const char *route;                /* of one */
+  const char *host;                 /* of bound ones: its, and those of hosts that are dead */
   bool failed_heads;
   uint32_t limit;
   uint32_t *of_route;
@@ -220,7 +221,10 @@ static bool is_to_move(const struct table *db, const struct move_unit *u, const 
   if (u->which)
     return row->priority == u->which->priority && row_next_us(row) != TIME_NULL &&
            row_next_us(row) <= table_clock(db) + u->which->ahead_us;
-  return u->from != TASK_BLOCKED || !waits_for_a_head(db, row, u->failed_heads);
+  bool ours = u->from != TASK_BLOCKED || row->shard != SHARD_BOUND ||
+              blob_is(row->text[ROW_TARGET_HOST], u->host, strlen(u->host)) ||
+              !host_lives(db, row->text[ROW_TARGET_HOST]);
+  return ours && (u->from != TASK_BLOCKED || !waits_for_a_head(db, row, u->failed_heads));
 }
 
 static bool find_rows(struct store_session *ss, struct move_unit *u, struct err *err) {
@@ -345,12 +349,14 @@ enum store_status double_unhold(struct store_session *ss, const struct shard_lea
   return status;
 }
 
-enum store_status double_unblock(struct store_session *ss, const struct shard_lease *lease, const char *route,
-                                 bool failed_too, uint32_t limit, uint32_t *moved, bool *all, struct err *err) {
+enum store_status double_unblock(struct store_session *ss, const struct shard_lease *lease, const char *host,
+                                 const char *route, bool failed_too, uint32_t limit, uint32_t *moved, bool *all,
+                                 struct err *err) {
   struct move_unit unit = {.lease = lease,
                            .from = TASK_BLOCKED,
                            .to = TASK_SCHEDULED,
                            .route = route,
+                           .host = host,
                            .failed_heads = failed_too,
                            .limit = limit,
                            .moved = moved};

@@ -35,9 +35,9 @@ enum store_status double_read(struct store_session *ss, const struct store_range
                               int64_t *now_us, struct err *err);
 enum store_status double_find(struct store_session *ss, const struct store_range *range, struct store_cursor until,
                               struct found_id *found, size_t *count, struct err *err);
-enum store_status double_read_ids(struct store_session *ss, enum task_state state, uint8_t shard, const uint64_t *ids,
-                                  size_t count, int64_t ahead_us, struct store_limit limit, struct task_batch **batch,
-                                  struct err *err);
+enum store_status double_read_ids(struct store_session *ss, enum task_state state, uint8_t shard, const char *host,
+                                  const uint64_t *ids, size_t count, int64_t ahead_us, struct store_limit limit,
+                                  struct task_batch **batch, struct err *err);
 enum store_status double_read_misfits(struct store_session *ss, const struct store_group *group, uint32_t limit,
                                       struct task_batch **batch, struct err *err);
 enum store_status double_find_routes(struct store_session *ss, enum task_state state, uint8_t shard,
@@ -54,7 +54,8 @@ enum store_status double_own_claims(struct store_session *ss, const char *instan
                                     size_t lease_count, uint64_t after, uint32_t limit, struct task_batch **batch,
                                     struct err *err);
 enum store_status double_lost_claims(struct store_session *ss, const struct shard_lease *leases, size_t lease_count,
-                                     int64_t ttl_ms, uint32_t limit, struct task_batch **batch, struct err *err);
+                                     const char *host, int64_t ttl_ms, uint32_t limit, struct task_batch **batch,
+                                     struct err *err);
 enum store_status double_claims_elsewhere(struct store_session *ss, const char *instance, const char *host,
                                           const char *route, store_head_fn *each, void *ctx, struct err *err);
 
@@ -71,8 +72,9 @@ enum store_status double_hold(struct store_session *ss, const struct shard_lease
                               const struct store_routes *which, uint32_t *moved, struct err *err);
 enum store_status double_unhold(struct store_session *ss, const struct shard_lease *lease, const char *route,
                                 uint32_t limit, uint32_t *moved, bool *all, struct err *err);
-enum store_status double_unblock(struct store_session *ss, const struct shard_lease *lease, const char *route,
-                                 bool failed_too, uint32_t limit, uint32_t *moved, bool *all, struct err *err);
+enum store_status double_unblock(struct store_session *ss, const struct shard_lease *lease, const char *host,
+                                 const char *route, bool failed_too, uint32_t limit, uint32_t *moved, bool *all,
+                                 struct err *err);
 enum store_status double_intervene(struct store_session *ss, const struct shard_lease *lease, enum intervention verb,
                                    const uint64_t *ids, size_t count, int64_t due_us, const char *actor,
                                    const char *filter, const char *reason, int64_t keep_us, bool *changed,

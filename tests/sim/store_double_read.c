@@ -92,15 +92,6 @@ static bool is_of_group(const struct store_range *range, const struct row *row) 
          blob_is(row->text[ROW_ROUTE], range->route, strlen(range->route));
 }
 
-static bool host_lives(const struct table *db, const struct blob *host) {
-  for (size_t i = 0; i < db->data.instances.count; i++) {
-    const struct instance_entry *it = db->data.instances.at[i];
-    if (blob_same(it->host, host) && it->alive_until_us > table_clock(db))
-      return true;
-  }
-  return false;
-}
-
 static bool key_is_claimed(const struct table *db, const struct row *row) {
   for (size_t i = 0; i < db->data.rows.count; i++) {
     const struct row *it = db->data.rows.at[i];
@@ -126,8 +117,9 @@ static bool key_has_head(const struct table *db, const struct row *row) {
 static bool is_for_host(const struct table *db, const char *host, const struct row *row) {
   if (!host || blob_is(row->text[ROW_TARGET_HOST], host, strlen(host)))
     return true;
-  return row_moves(row) && (row->text[ROW_ORDER_KEY]->len == 0 || (!host_lives(db, row->text[ROW_TARGET_HOST]) &&
-                                                                   !key_is_claimed(db, row) && !key_has_head(db, row)));
+  return row->state == TASK_SCHEDULED && row_moves(row) &&
+         (row->text[ROW_ORDER_KEY]->len == 0 ||
+          (!host_lives(db, row->text[ROW_TARGET_HOST]) && !key_is_claimed(db, row) && !key_has_head(db, row)));
 }
 
 static bool is_behind(const struct row *row, struct store_cursor after) {
@@ -264,6 +256,7 @@ enum store_status double_find(struct store_session *ss, const struct store_range
 struct ids_unit {
   enum task_state state;
   uint8_t shard;
+  const char *host;
   const uint64_t *ids;
   size_t count;
   int64_t ahead_us;
@@ -276,7 +269,7 @@ struct ids_unit {
 static bool is_asked_for(const struct table *db, const struct ids_unit *u, const struct row *row) {
   if (!u->misfits)
     return holds_id(u->ids, u->count, row->id) && row_is_in(row, u->state, u->shard) && row_next_us(row) != TIME_NULL &&
-           row_next_us(row) <= table_clock(db) + u->ahead_us;
+           row_next_us(row) <= table_clock(db) + u->ahead_us && is_for_host(db, u->host, row);
   return row_is_in(row, u->state, u->shard) && row->priority == u->misfits->priority &&
          strcmp(row->text[ROW_ROUTE]->data, u->misfits->route) == 0 &&
          (u->misfits->misfit || row_next_us(row) < STORE_MOVES_US);
@@ -301,13 +294,13 @@ static bool ids_unit(struct store_session *ss, void *arg, struct err *err) {
   return false;
 }
 
-enum store_status double_read_ids(struct store_session *ss, enum task_state state, uint8_t shard, const uint64_t *ids,
-                                  size_t count, int64_t ahead_us, struct store_limit limit, struct task_batch **batch,
-                                  struct err *err) {
+enum store_status double_read_ids(struct store_session *ss, enum task_state state, uint8_t shard, const char *host,
+                                  const uint64_t *ids, size_t count, int64_t ahead_us, struct store_limit limit,
+                                  struct task_batch **batch, struct err *err) {
   *batch = NULL;
   if (count == 0)
     return STORE_OK;
-  struct ids_unit unit = {state, shard, ids, count, ahead_us, limit, NULL, UINT32_MAX, batch};
+  struct ids_unit unit = {state, shard, host, ids, count, ahead_us, limit, NULL, UINT32_MAX, batch};
   return double_run(ss, "reading rows by id", ids_unit, &unit, err);
 }
 

@@ -299,6 +299,15 @@ bool instance_lives(const struct table *db, const struct instance_entry *instanc
   return instance->alive_until_us > now_us && instance->seen_us < now_us + INT64_C(60000000);
 }
 
+bool host_lives(const struct table *db, const struct blob *host) {
+  for (size_t i = 0; i < db->data.instances.count; i++) {
+    const struct instance_entry *it = db->data.instances.at[i];
+    if (blob_same(it->host, host) && instance_lives(db, it))
+      return true;
+  }
+  return false;
+}
+
 bool lease_runs(const struct table *db, const struct shard_entry *shard) {
   int64_t now_us = table_clock(db);
   return shard->lease_until_us != TIME_NULL && shard->lease_until_us > now_us &&

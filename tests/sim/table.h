@@ -305,6 +305,7 @@ enum { TABLE_TIME_LEN = 26 };
 void table_time_text(int64_t us, char out[TABLE_TIME_LEN + 1]);
 bool head_lives(const struct table *db, const struct head_row *head, const struct row **task);
 bool instance_lives(const struct table *db, const struct instance_entry *instance);
+bool host_lives(const struct table *db, const struct blob *host);
 bool lease_runs(const struct table *db, const struct shard_entry *shard);
 
 struct list list_of(size_t size, unsigned texts);

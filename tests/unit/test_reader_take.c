@@ -281,9 +281,9 @@ static enum store_status find_late(struct store_session *ss, const struct store_
   return STORE_OK;
 }
 
-static enum store_status read_late(struct store_session *ss, enum task_state state, uint8_t shard, const uint64_t *ids,
-                                   size_t count, int64_t ahead_us, struct store_limit limit, struct task_batch **batch,
-                                   struct err *err) {
+static enum store_status read_late(struct store_session *ss, enum task_state state, uint8_t shard, const char *host,
+                                   const uint64_t *ids, size_t count, int64_t ahead_us, struct store_limit limit,
+                                   struct task_batch **batch, struct err *err) {
   late_batch = (struct task_batch){.open = (unsigned)count, .count = count, .tasks = late_tasks};
   late_batch.release = release_late;
   for (size_t i = 0; i < count; i++)

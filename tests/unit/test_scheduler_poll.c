@@ -78,9 +78,9 @@ static void free_batch(struct task_batch *batch) {
   free(batch);
 }
 
-static enum store_status read_ids(struct store_session *ss, enum task_state state, uint8_t shard, const uint64_t *ids,
-                                  size_t count, int64_t ahead_us, struct store_limit limit, struct task_batch **out,
-                                  struct err *err) {
+static enum store_status read_ids(struct store_session *ss, enum task_state state, uint8_t shard, const char *host,
+                                  const uint64_t *ids, size_t count, int64_t ahead_us, struct store_limit limit,
+                                  struct task_batch **out, struct err *err) {
   struct fake *fake = fake_of(ss);
   struct task_batch *batch = calloc(1, sizeof *batch);
   assert_non_null(batch);
@@ -302,8 +302,9 @@ static void a_poll_of_known_groups_forgets_no_older_row(void **state) {
   assert_true(group->low_us == f->fake.from_us);
 }
 
-static enum store_status unblock(struct store_session *ss, const struct shard_lease *lease, const char *route,
-                                 bool failed_too, uint32_t limit, uint32_t *moved, bool *all, struct err *err) {
+static enum store_status unblock(struct store_session *ss, const struct shard_lease *lease, const char *host,
+                                 const char *route, bool failed_too, uint32_t limit, uint32_t *moved, bool *all,
+                                 struct err *err) {
   *moved = 3;
   *all = true;
   return STORE_OK;
