@@ -476,6 +476,27 @@ bool order_missed(struct order *order, uint64_t id, bool again) {
   return goes_on(order, key);
 }
 
+size_t order_behind(const struct order *order, uint8_t shard, uint64_t *ids, size_t most) {
+  size_t keys = 0, n = 0;
+  for (const struct order_wait *wait = order->called; wait; wait = wait->next)
+    keys += wait->shard == shard;
+  for (const struct order_wait *wait = order->called; wait && n < most; wait = wait->next) {
+    size_t left = wait->shard == shard ? (most - 1) / keys + 1 : 0;
+    for (const struct order_wait *behind = wait->key->first; behind && left > 0 && n < most; behind = behind->next)
+      if (behind->shard == shard) {
+        ids[n++] = behind->id;
+        left--;
+      }
+  }
+  return n;
+}
+
+void order_gone(struct order *order, uint64_t id) {
+  struct order_wait *wait = find_waiting(order, id);
+  if (wait && wait->key->called != wait)
+    (void)leave_key(order, wait);
+}
+
 bool order_forget_shards(struct order *order, uint64_t shards) {
   bool sweep = false;
   struct order_wait *wait, *next;

@@ -109,6 +109,11 @@ size_t order_called(struct order *order, uint64_t *ids, size_t most, uint8_t *sh
 /* What was called did not take off: again = it is called once more, else it is gone and the next of its key is called.
  * Does nothing for an id that is not called. True as order_leave(). */
 bool order_missed(struct order *order, uint64_t id, bool again);
+/* Tasks of the shard that wait behind those in the queue of called ones, of each key the next ones: up to `most` ids.
+ * Returns how many. */
+size_t order_behind(const struct order *order, uint8_t shard, uint64_t *ids, size_t most);
+/* A task that waits is gone, or not due any more. */
+void order_gone(struct order *order, uint64_t id);
 /* Shards (bits) are not ours any more, or what waits in them may not be there now: forgets what waits of them. Heads
  * stay, whichever shard they are in. True as order_leave(). */
 MUSTCHECK bool order_forget_shards(struct order *order, uint64_t shards);

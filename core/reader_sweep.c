@@ -14,6 +14,7 @@
 
 enum {
   SWEEP_ROWS = 256,
+  SKIP_ROWS = 256,
   SWEEP_BYTES = 4 * 1024 * 1024,
   OVERDUE_ROWS = 100,
   OVERDUE_MAX = 500, /* of one route, not settled yet */
@@ -134,22 +135,49 @@ static int compare_ids(const void *a, const void *b) {
   return (x > y) - (x < y);
 }
 
-/* Those of the ids that have no row any more, or none that is due, lose their turn. Returns how many. */
-static size_t miss_absent(struct lane *lane, uint64_t *ids, size_t count, const struct task_batch *batch) {
-  size_t absent = 0;
-  bool here[READ_MAX] = {false};
+/* Sorts the ids; which of them have a row that is due. */
+static void find_here(uint64_t *ids, size_t count, const struct task_batch *batch, bool *here) {
+  memset(here, 0, count * sizeof *here);
   qsort(ids, count, sizeof *ids, compare_ids);
   for (size_t i = 0; batch && i < batch->count; i++) {
     const uint64_t *at = bsearch(&batch->tasks[i].id, ids, count, sizeof *ids, compare_ids);
     if (at)
       here[at - ids] = true;
   }
+}
+
+/* Those of the ids that have no row any more, or none that is due, lose their turn. Returns how many. */
+static size_t miss_absent(struct lane *lane, uint64_t *ids, size_t count, const struct task_batch *batch) {
+  size_t absent = 0;
+  UNFILLED bool here[READ_MAX];
+  find_here(ids, count, batch, here);
   for (size_t i = 0; i < count; i++) {
     absent += !here[i];
     if (!here[i] && order_missed(&lane->order, ids[i], false))
       lane_sweep_first(lane);
   }
   return absent;
+}
+
+/* Where one is gone those behind it may be too: an application deletes thousands with one statement, and each would
+ * take a round trip. */
+static void skip_absent(struct scheduler *s, struct lane *lane, uint8_t shard) {
+  uint64_t ids[SKIP_ROWS];
+  bool here[SKIP_ROWS];
+  struct task_batch *batch = NULL;
+  struct err err = {0};
+  const struct store_limit limit = {.payload = s->config->config->engine.max_payload}; /* without payloads */
+  size_t count = order_behind(&lane->order, shard, ids, SKIP_ROWS);
+  if (count == 0 || !scheduler_db_ok(s,
+                                     s->store->ops->read_ids(s->ss, TASK_SCHEDULED, shard, ids, count,
+                                                             AHEAD_MAX_US + AHEAD_MARGIN_US, limit, &batch, &err),
+                                     &err))
+    return;
+  find_here(ids, count, batch, here);
+  for (size_t i = 0; i < count; i++)
+    if (!here[i])
+      order_gone(&lane->order, ids[i]);
+  reader_give_up(batch);
 }
 
 size_t reader_take_called(struct scheduler *s, struct lane *lane, uint32_t credit) {
@@ -182,6 +210,8 @@ size_t reader_take_called(struct scheduler *s, struct lane *lane, uint32_t credi
                                               reader_inline(s, reading.lane, reading.recorded, count), &batch, &err),
                       &err)) {
     took = miss_absent(lane, ids, count, batch); /* the next of their keys have their turn at once */
+    if (took > 0)
+      skip_absent(s, lane, shard);
     took += reader_take(s, &reading, batch);
   }
   reader_settle_turns(s, lane, ids, count);

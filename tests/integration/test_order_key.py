@@ -468,3 +468,27 @@ def test_a_key_changed_while_its_row_is_claimed(stage):
         hand.join()
     stage.wait_empty(60)
     assert sorted(int(request.body) for request in stage.receiver.requests) == list(range(400))
+
+
+MANY = 1500             # tasks of one key
+ASKED = 500             # statements: far below one for each of them
+
+
+def test_many_that_are_deleted_while_they_wait_hold_nobody_up(stage):
+    """The daemon knows the ids of those that wait. When their turn has come they are asked for many
+    at a time, not one by one: other keys of the route wait for that."""
+    stage.http("h", claim="memory", retry=RETRY, timeout="2m")
+    came, go = hold(stage, "first")
+    daemon = stage.start()
+    insert(stage, "k", ["first"])
+    stage.execute("INSERT INTO outbox (route, payload, order_key) "
+                  f"SELECT 'h', CONCAT('k', seq), 'k' FROM seq_1_to_{MANY}")
+    wait_until(lambda: daemon.metric("duebox_rows_read") > MANY, LIMIT_S, "all of them to be known")
+    stage.execute("DELETE FROM outbox WHERE payload LIKE 'k%'")
+    asked = daemon.metric("duebox_statements")
+    insert(stage, "k", ["next"])
+    insert(stage, "m", ["other"])
+    go.set()
+    wait_until(lambda: stage.count() == 0, LIMIT_S, "the others to be done")
+    assert sorted(came) == ["first", "next", "other"]
+    assert daemon.metric("duebox_statements") - asked < ASKED

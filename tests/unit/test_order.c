@@ -150,6 +150,31 @@ static void one_that_is_gone_gives_its_turn_on(void **state) {
   assert_false(order_knows(&f->order, 2));
 }
 
+/* An application deletes thousands of one key at once, and each would be asked for by itself. */
+static void those_behind_one_that_is_gone_may_be_gone_too(void **state) {
+  struct fixture *f = *state;
+  uint64_t ids[10];
+  for (uint64_t id = 1; id <= 20; id++)
+    name(f, id, id % 2 ? "k" : "m"), meet(f, id);
+  assert_int_equal(order_behind(&f->order, 1, ids, 10), 0); /* nobody is called */
+  assert_false(order_leave(&f->order, &f->flight[1], ORDER_OVER));
+  assert_false(order_leave(&f->order, &f->flight[2], ORDER_OVER));
+  assert_int_equal(order_behind(&f->order, 2, ids, 10), 0); /* of no other shard */
+  assert_int_equal(order_behind(&f->order, 1, ids, 4), 4);
+  assert_int_equal(ids[0], 5); /* 3 and 4 are called */
+  assert_int_equal(ids[1], 7);
+  assert_int_equal(ids[2], 6);
+  assert_int_equal(ids[3], 8);
+  for (uint64_t id = 5; id <= 19; id += 2)
+    order_gone(&f->order, id);
+  order_gone(&f->order, 3); /* is called: its reading tells */
+  assert_int_equal(called(f), 3);
+  assert_false(order_missed(&f->order, 3, false));
+  assert_int_equal(called(f), 4);
+  assert_int_equal(called(f), 0);
+  assert_true(order_may_go(&f->order, &f->task[5])); /* the key has nobody left */
+}
+
 static void a_reserved_turn_keeps_others_of_the_batch_back(void **state) {
   struct fixture *f = *state;
   name(f, 1, "k");
@@ -528,6 +553,7 @@ int main(void) {
       ROW(the_urgent_and_the_early_are_called_first),
       ROW(one_that_was_handed_back_goes_again_before_the_others),
       ROW(one_that_is_gone_gives_its_turn_on),
+      ROW(those_behind_one_that_is_gone_may_be_gone_too),
       ROW(a_reserved_turn_keeps_others_of_the_batch_back),
       ROW(a_claim_taken_back_goes_before_the_called_one),
       ROW(a_long_queue_is_remembered_while_there_is_room),
