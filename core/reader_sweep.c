@@ -166,12 +166,13 @@ static void skip_absent(struct scheduler *s, struct lane *lane, uint8_t shard) {
   bool here[SKIP_ROWS];
   struct task_batch *batch = NULL;
   struct err err = {0};
-  const struct store_limit limit = {.payload = s->config->config->engine.max_payload}; /* without payloads */
+  const struct store_limit limit = {0}; /* without payloads */
   size_t count = order_behind(&lane->order, shard, ids, SKIP_ROWS);
-  if (count == 0 || !scheduler_db_ok(s,
-                                     s->store->ops->read_ids(s->ss, TASK_SCHEDULED, shard, ids, count,
-                                                             AHEAD_MAX_US + AHEAD_MARGIN_US, limit, &batch, &err),
-                                     &err))
+  if (count == 0 ||
+      !scheduler_db_ok(s,
+                       s->store->ops->read_ids(s->ss, TASK_SCHEDULED, shard, scheduler_host(s, shard), ids, count,
+                                               AHEAD_MAX_US + AHEAD_MARGIN_US, limit, &batch, &err),
+                       &err))
     return;
   find_here(ids, count, batch, here);
   for (size_t i = 0; i < count; i++)

@@ -243,15 +243,26 @@ class Client(_Handle):
 
     def create_topic(self, topic, partitions=4, config=None, limit_s=30):
         """Create a topic and wait until each partition has a leader."""
+        wait_until(lambda: self._create_topic(topic, partitions, config or {}, limit_s), limit_s,
+                   f"a broker that takes topic {topic}")
+        wait_until(lambda: self.partitions(topic) == partitions, limit_s,
+                   f"{partitions} partitions of topic {topic} to have leaders", ignore=KafkaError)
+
+    def _create_topic(self, topic, partitions, config, limit_s):
+        """Whether it was created; not yet where the brokers' last sign of life is too old for the controller."""
         why = ctypes.create_string_buffer(512)
         new = self._rk.rd_kafka_NewTopic_new(topic.encode(), partitions, BROKERS_OWN, why, len(why))
         if not new:
             raise KafkaError(why.value.decode())
-        for name, value in (config or {}).items():
+        for name, value in config.items():
             self._rk.rd_kafka_NewTopic_set_config(new, name.encode(), str(value).encode())
-        self._administer("CreateTopics", new, self._rk.rd_kafka_NewTopic_destroy, limit_s)
-        wait_until(lambda: self.partitions(topic) == partitions, limit_s,
-                   f"{partitions} partitions of topic {topic} to have leaders", ignore=KafkaError)
+        try:
+            self._administer("CreateTopics", new, self._rk.rd_kafka_NewTopic_destroy, limit_s)
+        except KafkaError as error:
+            if "currently fenced" not in str(error):
+                raise
+            return False
+        return True
 
     def delete_topic(self, topic, limit_s=30):
         old = self._rk.rd_kafka_DeleteTopic_new(topic.encode())
