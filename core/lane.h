@@ -99,6 +99,7 @@ struct lane {
   int64_t unblock_at_us;        /* monotonic: when to look for them without a reason */
   bool returning;               /* keys whose heads are over wait until all shards were asked, */
   uint64_t returned;            /* bits: which have been by now */
+  uint64_t unseen;              /* bits: what came back there may be of groups that no poll has seen yet */
   uint64_t blocked;             /* bits: which have blocked rows, while what a look found is gone through */
   struct held_claim held_claim; /* changed by the scheduler, under its lanes_lock: status asks */
   int64_t call_at_us;           /* monotonic: not before, for tasks whose turn it is but that could not go */

@@ -70,11 +70,13 @@ const char *scheduler_host(const struct scheduler *s, uint8_t shard) {
   return shard == SHARD_BOUND ? s->config->config->engine.instance : NULL;
 }
 
-/* What the next statement reads, the credit shared among its groups. */
-static void make_plan(struct scheduler *s, struct lane *lane, uint32_t credit, struct plan *plan) {
+/* What the next statement reads of the priorities above that one, the credit shared among its groups. */
+static void make_plan(struct scheduler *s, struct lane *lane, uint32_t credit, uint8_t above, struct plan *plan) {
   *plan = (struct plan){0};
   size_t most = credit < RANGES_MAX ? credit : RANGES_MAX;
   size_t due = lane_due_groups(lane, scheduler_db_now_us(s) + s->ahead_us, plan->group, most);
+  while (due > 0 && plan->group[due - 1]->priority <= above)
+    due--;
   plan->count = choose_groups(plan->group, due);
   plan->backlog = plan->count == 1 && plan->group[0]->backlog;
   for (size_t i = 0; i < plan->count; i++) {
@@ -153,10 +155,12 @@ static void measure(struct scheduler *s, int64_t took_us) {
   s->ahead_us = ahead < AHEAD_MIN_US ? AHEAD_MIN_US : ahead > AHEAD_MAX_US ? AHEAD_MAX_US : ahead;
 }
 
-/* Reads on beyond the cursors. True when there were rows. */
-static bool advance(struct scheduler *s, struct lane *lane, uint32_t credit) {
+/* Reads on beyond the cursors, of the priorities above that one. True when there were rows. *asked: so many groups
+ * seemed to have some. */
+static bool advance(struct scheduler *s, struct lane *lane, uint32_t credit, uint8_t above, size_t *asked) {
   struct plan plan;
-  make_plan(s, lane, credit, &plan);
+  make_plan(s, lane, credit, above, &plan);
+  *asked = plan.count;
   if (plan.count == 0)
     return false;
   int64_t began = clock_mono_us(), db_now = 0;
@@ -190,6 +194,16 @@ static bool advance(struct scheduler *s, struct lane *lane, uint32_t credit) {
   return rows > 0;
 }
 
+/* As advance(), and on to the next priority where what seemed due is gone. True also when the database does not answer.
+ */
+static bool advance_above(struct scheduler *s, struct lane *lane, uint32_t credit, uint8_t above) {
+  size_t asked = 1;
+  for (int turn = 0; asked > 0 && turn < STORE_SHARDS_MAX; turn++)
+    if (advance(s, lane, credit, above, &asked) || s->retry_wait_us)
+      return true;
+  return false;
+}
+
 bool reader_may_read(const struct scheduler *s, uint8_t shard, uint64_t epoch, const struct instant *now) {
   return epoch && !((s->claims_unknown | s->claims_lost) & shard_bit(shard)) &&
          leases_safe(s->leases, shard, epoch, *now);
@@ -211,9 +225,9 @@ uint32_t scheduler_credit(const struct scheduler *s, const struct lane *lane, in
   return lane_credit(lane, batch < READ_MAX ? (uint32_t)batch : READ_MAX, now_us);
 }
 
-/* One step of reading for a lane: first those whose turn has come, then a page of what is behind the cursors, then
- * beyond them; never beyond while tasks of an order_key may be behind that go first. True when there may be more to do.
- */
+/* One step of reading for a lane: first those whose turn has come, then by priority, of each what is behind the
+ * cursors, a page at a time, and what is beyond them; never beyond while tasks of an order_key may be behind that go
+ * first. True when there may be more to do. */
 static bool read_lane(struct scheduler *s, struct lane *lane) {
   uint32_t credit = scheduler_credit(s, lane, clock_mono_us());
   bool cautious = false;
@@ -227,11 +241,14 @@ static bool read_lane(struct scheduler *s, struct lane *lane) {
   if (lane->unblock_look > s->look)
     return false; /* tasks that were blocked come back first */
   struct group *behind = lane_swept_group(lane);
+  if (behind && advance_above(s, lane, credit, behind->priority))
+    return true;
+  size_t asked;
   bool swept = behind && reader_sweep(s, behind, credit);
   bool hold = s->retry_wait_us || lane_must_sweep(lane);
   if (!hold)
     credit = scheduler_credit(s, lane, clock_mono_us());
-  return (!hold && credit > 0 && advance(s, lane, credit)) || swept;
+  return (!hold && credit > 0 && advance(s, lane, credit, 0, &asked)) || swept;
 }
 
 static bool due_now(const struct scheduler *s, struct lane *lane) {

@@ -185,13 +185,14 @@ void scheduler_return_seen(struct scheduler *s, const struct store_group *groups
     lane->returned |= seen & ~lane->blocked;
     lane->blocked = 0;
     lane->old_shards &= ~seen; /* each of its groups is noted next */
+    lane->unseen &= ~seen;
   }
 }
 
 void scheduler_return_end(struct scheduler *s) {
   uint64_t own = own_shards(s);
   for (struct lane *lane = s->lanes; lane; lane = lane->next) {
-    if (!lane->returning || own & (~lane->returned | lane->held_shards))
+    if (!lane->returning || own & (~lane->returned | lane->held_shards | lane->unseen))
       continue;
     lane->returning = false;
     if (order_returned(&lane->order))
@@ -221,6 +222,7 @@ void scheduler_unblock(struct scheduler *s, struct lane *lane, const struct stor
     lane->returned |= shard_bit(found->shard);
   if (moved > 0) {
     lane->old_shards |= shard_bit(found->shard); /* also where no group is left that could be swept */
+    lane->unseen |= awaited ? shard_bit(found->shard) : 0;
     lane_sweep_first(lane);
   }
   if (moved == UNBLOCK_ROWS)

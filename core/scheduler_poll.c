@@ -264,6 +264,7 @@ static bool bring_back(struct scheduler *s, const struct store_group *found) {
   if (moved == 0)
     return all;
   lane->old_shards |= shard_bit(found->shard);
+  lane->unseen |= shard_bit(found->shard);
   log_info("DUEBOX-ROUTE-UNHELD", "route=%s rows=%u are scheduled again", lane->name, moved);
   scheduler_look_soon(s);
   return all;

@@ -2,6 +2,7 @@
 #include "checker.h"
 
 #include <inttypes.h>
+#include <limits.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -169,12 +170,36 @@ static const char *judge_pair(const struct table *db, const struct broker *broke
   return NULL;
 }
 
-/* The order key of a task stands behind the dot in its message id. */
-static bool goes_before(const struct journal_entry *a, const struct journal_entry *b) {
+/* When duebox first wrote into the row: a daemon has met it by then. */
+static int64_t met_us(const struct table *db, const char *message_id, unsigned states) {
+  for (size_t i = 0; i < db->journal_count; i++) {
+    const struct journal_entry *entry = &db->journal[i];
+    if (entry->kind == JOURNAL_CHANGED && entry->machine > 0 && states & TASK_BIT(entry->to) &&
+        strcmp(entry->message_id, message_id) == 0)
+      return entry->at_us;
+  }
+  return INT64_MAX;
+}
+
+/* When its turn came. */
+static int64_t left_us(const struct table *db, const struct broker *broker, const char *message_id) {
+  int64_t left = met_us(db, message_id, TASK_BIT(TASK_CLAIMED));
+  for (size_t i = 0; i < broker->message_count; i++)
+    if (strcmp(broker->messages[i].message_id, message_id) == 0 && broker->messages[i].submitted_us < left)
+      left = broker->messages[i].submitted_us;
+  return left;
+}
+
+/* The order key of a task stands behind the dot in its message id. Of the higher priority is certain only that it goes
+ * first once a daemon has met it. */
+static bool goes_before(const struct table *db, const struct broker *broker, const struct journal_entry *a,
+                        const struct journal_entry *b) {
   const char *one = strchr(a->message_id, '.'), *other = strchr(b->message_id, '.');
   if (!one || !other || strcmp(one, other) != 0 || strcmp(a->route, b->route) != 0)
     return false;
-  return a->at_us < b->at_us && (a->due_us < b->due_us || (a->due_us == b->due_us && a->id < b->id));
+  if (a->priority != b->priority)
+    return a->priority > b->priority && met_us(db, a->message_id, UINT_MAX) < left_us(db, broker, b->message_id);
+  return a->at_us <= b->at_us && (a->due_us < b->due_us || (a->due_us == b->due_us && a->id < b->id));
 }
 
 const char *checker_judge(const struct table *db, const struct broker *broker, const struct run_facts *facts) {
@@ -185,9 +210,9 @@ const char *checker_judge(const struct table *db, const struct broker *broker, c
     if (db->journal[i].kind == JOURNAL_INSERTED)
       wrong = judge_task(db, broker, facts, &db->journal[i]);
   for (size_t i = 0; i < db->journal_count && !wrong && facts->ordered; i++)
-    for (size_t j = i + 1; j < db->journal_count && !wrong; j++)
+    for (size_t j = 0; j < db->journal_count && !wrong; j++)
       if (db->journal[i].kind == JOURNAL_INSERTED && db->journal[j].kind == JOURNAL_INSERTED) {
-        if (goes_before(&db->journal[i], &db->journal[j]))
+        if (goes_before(db, broker, &db->journal[i], &db->journal[j]))
           wrong = judge_pair(db, broker, &db->journal[i], &db->journal[j]);
       }
   return wrong;

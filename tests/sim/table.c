@@ -338,6 +338,7 @@ struct journal_entry *journal_add(struct table *db, enum journal_kind kind, unsi
   entry->failures = row->failures;
   entry->revision = row->revision;
   entry->shard = row->shard;
+  entry->priority = row->priority;
   entry->next_us = row_next_us(row);
   entry->due_us = row_due_us(row);
   return entry;

@@ -168,7 +168,7 @@ struct journal_entry {
   char host[16];    /* that it is bound to, its beginning; "" = none */
   uint64_t content; /* a digest of what a copy of the row says */
   uint32_t attempt, failures, revision;
-  uint8_t shard;
+  uint8_t shard, priority;
   int64_t next_us, due_us;
 };
 
