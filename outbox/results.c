@@ -561,28 +561,28 @@ static enum store_status apply_at_once(void *arg, size_t first, size_t count, en
   return status;
 }
 
-/* A result that the server refuses in every form is kept in quarantine, where people see why. */
+/* A result that the server refuses in every form is kept in quarantine, without its text if need be, where people see
+ * why. When that takes nothing either, the trouble is the server's, not the result's: it is to be given again. */
 static enum store_status apply_alone(void *arg, size_t at, bool *done, struct err *err) {
+  enum { QUARANTINED = DECISION_FORMS, WITHOUT_TEXT };
   struct store_result *result = &((const struct results_call *)arg)->results[at];
+  const struct store_result given = *result;
   char reason[256];
   enum stopped stopped = STOPPED_REFUSED;
   enum store_status status = STORE_OK;
   snprintf(result->refusal, sizeof result->refusal, "%.255s", err->text);
   snprintf(reason, sizeof reason, "the server refuses it: %.200s", err->text);
-  while (stopped == STOPPED_REFUSED && !result->broken) {
-    if (++result->form == DECISION_FORMS)
-      result->broken = reason;
-    struct err local = {0};
-    status = apply_at_once(arg, at, 1, &stopped, &local);
-    if (status != STORE_OK && stopped != STOPPED_REFUSED)
-      *err = local;
+  for (int form = given.broken ? WITHOUT_TEXT : given.form + 1; stopped == STOPPED_REFUSED && form <= WITHOUT_TEXT;) {
+    result->form = form < QUARANTINED ? form : QUARANTINED;
+    result->broken = form >= QUARANTINED && !given.broken ? reason : given.broken;
+    if (form++ == WITHOUT_TEXT)
+      result->body = (struct duebox_bytes){"", 0};
+    status = apply_at_once(arg, at, 1, &stopped, err);
   }
   *done = stopped != STOPPED_REFUSED;
-  if (result->broken == reason)
-    result->broken = "the server refuses it";
-  if (!*done)
-    result->fate = RESULT_BROKEN; /* not even there */
-  return *done ? status : STORE_OK;
+  result->broken = *done && result->broken == reason ? "the server refuses it" : given.broken;
+  result->body = given.body;
+  return *done ? status : STORE_DOWN;
 }
 
 static void mark_left(void *arg, size_t first, size_t count, bool refused) {

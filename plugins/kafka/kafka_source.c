@@ -86,12 +86,13 @@ static void set_paused(struct kafka_source *source, bool paused) {
 enum offered { TAKEN, REFUSED, NO_MEMORY };
 enum { CORRELATION_CAP = 65 }; /* the longest message id, and its NUL */
 
-/* Headers that say which message a record answers: our own, sent back, and Spring's. One that comes twice and says two
- * things names no message. */
+/* Headers that say which message a record answers: our own, sent back, and Spring's. The first of these names that is
+ * there counts; it names no message where it comes twice and says two things. */
 static const char *correlation_of(const rd_kafka_message_t *message, char id[CORRELATION_CAP]) {
   static const char *const names[] = {"duebox-id", "correlation_id", "kafka_correlationId"};
   enum { NAMES = sizeof(names) / sizeof(names[0]) };
   struct duebox_bytes found[NAMES] = {{NULL, 0}};
+  bool differs[NAMES] = {false};
   rd_kafka_headers_t *headers;
   const char *name;
   const void *value;
@@ -102,11 +103,10 @@ static const char *correlation_of(const rd_kafka_message_t *message, char id[COR
     for (size_t i = 0; i < NAMES; i++) {
       if (!value || strcmp(name, names[i]) != 0)
         continue;
-      if (found[i].data && (found[i].len != len || memcmp(found[i].data, value, len) != 0))
-        return NULL;
+      differs[i] = differs[i] || (found[i].data && (found[i].len != len || memcmp(found[i].data, value, len) != 0));
       found[i] = (struct duebox_bytes){value, len};
     }
-  for (size_t i = 0; i < NAMES; i++) {
+  for (size_t i = 0; i < NAMES && !differs[i]; i++) {
     if (found[i].len == 0 || found[i].len >= CORRELATION_CAP || memchr(found[i].data, '\0', found[i].len))
       continue;
     memcpy(id, found[i].data, found[i].len);

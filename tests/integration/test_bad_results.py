@@ -171,6 +171,16 @@ def test_two_correlation_ids_name_no_task(results):
     results.goes_on()
 
 
+@pytest.mark.parametrize("results", ["kafka"], indirect=True)
+def test_a_foreign_header_does_not_hide_which_task_is_meant(results):
+    """correlation_id is a usual name for tracing headers, and interceptors add theirs to the ones that came in."""
+    task = results.task()
+    results.producer.produce(results.address, None, b'{"status": "done"}',
+                             [("correlation_id", "a"), ("duebox-id", task), ("correlation_id", "b")])
+    results.stage.wait_row(task, 60, state="done")
+    assert results.stage.count("outbox_quarantine") == 0
+
+
 def test_a_checkpoint_that_is_too_large_is_refused(results):
     """Each attempt carries the checkpoint in a header, so one that fits no header would kill its
     task. The status still counts, and the class says what was left out."""

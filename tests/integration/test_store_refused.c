@@ -232,6 +232,51 @@ static void a_result_that_is_refused_stops_no_other(void **state) {
   free(r);
 }
 
+static int applied(const struct store_result *r, size_t n) {
+  int count = 0;
+  for (size_t i = 0; i < n; i++)
+    count += r[i].fate == RESULT_APPLIED;
+  return count;
+}
+
+/* Where the quarantine takes nothing either, the results are kept for later by whoever gave them. */
+static void results_are_not_lost_where_the_server_refuses_every_write(void **state) {
+  enum { FEW = 3 };
+  struct fixture *f = *state;
+  struct store_result *r = calloc(FEW, sizeof *r);
+  assert_non_null(r);
+  free(some(f, EVENT_DONE));
+  sql(f, "UPDATE outbox SET message_id = CONCAT('m', id), state = 'awaiting', attempt = 1, lease_until = '2040-01-01'");
+  refuse(f, "DELETE", "outbox", "TRUE");
+  sql(f, "CREATE TRIGGER refuse_more BEFORE INSERT ON outbox_quarantine FOR EACH ROW SIGNAL SQLSTATE '45000' "
+         "SET MESSAGE_TEXT = 'no thanks'");
+  for (int i = 0; i < FEW; i++) {
+    r[i] = (struct store_result){.record = {.status = RESULT_DONE, .attempt = 1, .progress = -1},
+                                 .source = "s",
+                                 .origin = "o",
+                                 .body = {"{}", 2}};
+    snprintf(r[i].record.message_id, sizeof r[i].record.message_id, "m%d", i + 1);
+  }
+  assert_int_equal(OPS->settle_results(f->ss, r, FEW, accept, NULL, &f->err), STORE_DOWN);
+  assert_non_null(strstr(f->err.text, "no thanks"));
+  sql(f, "DROP TRIGGER refuse");
+  sql(f, "DROP TRIGGER refuse_more");
+  ok(f, OPS->settle_results(f->ss, r, FEW, accept, NULL, &f->err));
+  assert_int_equal(applied(r, FEW), FEW);
+  free(r);
+}
+
+/* A text that the quarantine does not take is left out of it. */
+static void a_refused_result_is_in_the_quarantine_without_its_text(void **state) {
+  struct fixture *f = *state;
+  struct store_result r = {.broken = "no record", .source = "s", .origin = "o", .body = {"odd", 3}};
+  sql(f, "CREATE TRIGGER refuse BEFORE INSERT ON outbox_quarantine FOR EACH ROW BEGIN IF NEW.body = 'odd' THEN "
+         "SIGNAL SQLSTATE '45000' SET MESSAGE_TEXT = 'no thanks'; END IF; END");
+  ok(f, OPS->settle_results(f->ss, &r, 1, accept, NULL, &f->err));
+  assert_int_equal(r.fate, RESULT_BROKEN);
+  assert_int_equal(ask(f, "SELECT COUNT(*) FROM outbox_quarantine WHERE body = ''"), 1);
+}
+
 int main(int argc, char **argv) {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, store_setup, store_teardown)
   const struct CMUnitTest tests[] = {
@@ -245,6 +290,8 @@ int main(int argc, char **argv) {
       TEST(a_table_that_refuses_everything_is_not_asked_for_ever),
       TEST(a_record_over_the_packet_limit_is_cut),
       TEST(a_result_that_is_refused_stops_no_other),
+      TEST(results_are_not_lost_where_the_server_refuses_every_write),
+      TEST(a_refused_result_is_in_the_quarantine_without_its_text),
   };
   return store_main(argc, argv, tests, sizeof tests / sizeof tests[0]);
 }
