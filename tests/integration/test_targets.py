@@ -48,15 +48,15 @@ def stray():
 
 def test_topics(asker, kafka):
     stage = asker.stage
-    there, missing = stage.topic(), stage.topic() + "-missing"
+    there, missing, answers = stage.topic(), stage.topic() + "-missing", stage.topic()
     stage.plugin("live", module="kafka", brokers=kafka.bootstrap)
     stage.route("good", via="live", topic=there)
     stage.route(there, via="live", topic="{route}")
     stage.route("varied", via="live", topic="{task_key}")
     stage.route("missing", via="live", topic=missing)
     stage.route("partition", via="live", topic=there, partition=7)
-    stage.configuration["results"] = [{"via": "live", "topic": there}, {"via": "live", "topic": missing + "2"}]
-    unread = f"nobody reads topic {there}"
+    stage.configuration["results"] = [{"via": "live", "topic": answers}, {"via": "live", "topic": missing + "2"}]
+    unread = f"nobody reads topic {answers}"
     wait_until(lambda: unread in str(targets(asker)), 120, "the new broker to have a coordinator for the group")
     for _ in range(2):  # the second time would find what the first had created
         lines = targets(asker)
@@ -70,7 +70,7 @@ def test_topics(asker, kafka):
 
 def test_queues_and_exchanges(asker, rabbitmq):
     stage = asker.stage
-    queue = stage.queue()
+    queue, answers = stage.queue(), stage.queue()
     exchange = rabbitmq.declare_exchange(queue + "-exchange") or queue + "-exchange"
     stage.plugin("rabbit", module="amqp", url=rabbitmq.url)
     stage.route("good", via="rabbit", routing_key=queue)
@@ -79,7 +79,7 @@ def test_queues_and_exchanges(asker, rabbitmq):
     stage.route("exchanged", via="rabbit", exchange=exchange, routing_key="any")
     stage.route("missing", via="rabbit", routing_key=queue + "-missing")
     stage.route("nowhere", via="rabbit", exchange=queue + "-none", routing_key="any")
-    stage.configuration["results"] = [{"via": "rabbit", "queue": queue}, {"via": "rabbit", "queue": queue + "-no"}]
+    stage.configuration["results"] = [{"via": "rabbit", "queue": answers}, {"via": "rabbit", "queue": queue + "-no"}]
     for _ in range(2):
         lines = targets(asker)
         assert [line["text"] for line in lines if line["level"] == "ok"] == ["plugin rabbit: 5 of 8 targets are there"]
@@ -99,6 +99,7 @@ def test_an_exclusive_queue(asker, rabbitmq):
     try:
         stage.route("own", via="rabbit", routing_key=queue)
         assert targets(asker, 0)[0]["text"] == "plugin rabbit: 1 of 1 targets are there"
+        stage.route("own", via="rabbit", routing_key=stage.queue())     # nobody sends to where results are read
         stage.configuration["results"] = [{"via": "rabbit", "queue": queue}]
         line = said_of(targets(asker), "rabbit#1")
         assert line["level"] == "fail" and "405" in line["text"] and "exclusive" in line["cure"], line
