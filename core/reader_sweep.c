@@ -414,20 +414,32 @@ static void take_back_own(struct scheduler *s, const struct shard_lease *leases,
   }
 }
 
-/* Claims of those who held a shard before us: nobody works on them, however long their calls might have taken. */
-static void take_back_lost(struct scheduler *s, const struct shard_lease *leases, size_t count, uint64_t shards) {
+/* A page of claims that nobody works on, however long their calls might have taken. */
+static void take_back_lost(struct scheduler *s, struct task_batch *batch, uint64_t shards) {
+  if (!batch || batch->count < TAKE_BACK_ROWS)
+    s->claims_lost &= ~shards;
+  if (batch)
+    s->claims_lost |= end_rows(s, batch, FLIGHT_RECOVER);
+}
+
+/* Claims of those who held a shard before us. */
+static void take_back_leased(struct scheduler *s, const struct shard_lease *leases, size_t count, uint64_t shards) {
+  struct task_batch *batch = NULL;
+  struct err err = {0};
+  enum store_status status = s->store->ops->lost_claims(s->ss, leases, count, TAKE_BACK_ROWS, &batch, &err);
+  if (scheduler_db_ok(s, status, &err))
+    take_back_lost(s, batch, shards);
+}
+
+static void take_back_bound(struct scheduler *s) {
+  const struct engine_config *engine = &s->config->config->engine;
   struct task_batch *batch = NULL;
   struct err err = {0};
   enum store_status status =
-      s->store->ops->lost_claims(s->ss, leases, count, s->config->config->engine.instance,
-                                 s->config->config->engine.lease_ms, TAKE_BACK_ROWS, &batch, &err);
-  if (!scheduler_db_ok(s, status, &err))
-    return;
-  if (!batch || batch->count < TAKE_BACK_ROWS)
-    s->claims_lost &= ~shards;
+      s->store->ops->lost_bound_claims(s->ss, engine->instance, engine->lease_ms, TAKE_BACK_ROWS, &batch, &err);
   s->bound_claims_at_us = clock_mono_us() + BOUND_CLAIMS_US;
-  if (batch)
-    s->claims_lost |= end_rows(s, batch, FLIGHT_RECOVER);
+  if (status != STORE_BUSY && scheduler_db_ok(s, status, &err))
+    take_back_lost(s, batch, shard_bit(SHARD_BOUND));
 }
 
 /* Keeps those of the leases whose shards are among `shards`, and returns the bits of these. */
@@ -450,9 +462,11 @@ void scheduler_take_back(struct scheduler *s, const struct shard_lease *leases, 
   uint64_t shards = choose_leases(leases, count, s->claims_unknown, asked, &n);
   if (n)
     take_back_own(s, asked, n, shards);
-  bool bound = s->bound_claims && clock_mono_us() >= s->bound_claims_at_us;
-  shards = choose_leases(leases, count, bound ? UINT64_MAX : s->claims_lost, asked, &n);
+  shards = choose_leases(leases, count, s->claims_lost & ~shard_bit(SHARD_BOUND), asked, &n);
   if (s->retry_wait_us == 0 && n)
-    take_back_lost(s, asked, n, shards);
+    take_back_leased(s, asked, n, shards);
+  bool bound = s->claims_lost & shard_bit(SHARD_BOUND) || (s->bound_claims && clock_mono_us() >= s->bound_claims_at_us);
+  if (s->retry_wait_us == 0 && bound && choose_leases(leases, count, shard_bit(SHARD_BOUND), asked, &n))
+    take_back_bound(s);
   s->bound_claims = false;
 }

@@ -419,13 +419,15 @@ struct store_ops {
   enum store_status (*own_claims)(struct store_session *ss, const char *instance, const struct shard_lease *leases,
                                   size_t lease_count, uint64_t after, uint32_t limit, struct task_batch **batch,
                                   struct err *err);
-  /* Rows, without payloads, in these shards whose claim nobody works on any more: of an earlier epoch than our lease,
-   * or in SHARD_BOUND of an instance that is dead, of tasks bound to the host or to one that lives nowhere. At most
-   * limit. An instance whose row is missing lives for ttl_ms from when that was first met: somebody may have deleted
-   * the row, which its next beat() puts back. */
+  /* Rows, without payloads, in these shards whose claim nobody works on any more: of an earlier epoch than our lease.
+   * At most limit. */
   enum store_status (*lost_claims)(struct store_session *ss, const struct shard_lease *leases, size_t lease_count,
-                                   const char *host, int64_t ttl_ms, uint32_t limit, struct task_batch **batch,
-                                   struct err *err);
+                                   uint32_t limit, struct task_batch **batch, struct err *err);
+  /* The same in SHARD_BOUND: claims of an instance that is dead, of tasks bound to the host or to one that lives
+   * nowhere. An instance whose row is missing lives for ttl_ms from when that was first met: somebody may have deleted
+   * the row, which its next beat() puts back. STORE_BUSY where nobody can tell now who lives. */
+  enum store_status (*lost_bound_claims)(struct store_session *ss, const char *host, int64_t ttl_ms, uint32_t limit,
+                                         struct task_batch **batch, struct err *err);
 
   /* --- writing --- */
   /* Applies decisions in one transaction that first verifies and locks (shared) our epoch of every shard concerned.

@@ -11,6 +11,7 @@
 #include "outbox/ops.h"
 #include "outbox/row.h"
 #include "outbox/server.h"
+#include "outbox/side_tables.h"
 #include "query.h"
 
 #define WHAT "claiming"
@@ -197,35 +198,26 @@ enum store_status ops_claim(struct store_session *ss, const struct store_claim *
 }
 
 struct found_claims_unit {
-  const char *instance; /* ours; NULL = those that are lost */
-  const char *host;     /* of those */
+  const char *instance; /* whose claims; NULL = of the dead */
   const struct shard_lease *leases;
   size_t lease_count;
-  int64_t ttl_ms;
   uint64_t after;
   uint32_t limit;
   struct task_batch **batch;
 };
 
-/* Rows of instances that have claims of bound tasks and whose row somebody has deleted. */
-static bool remake_instances(struct store_session *ss, const struct found_claims_unit *u, struct err *err) {
-  uint64_t remade;
-  bool bound = false;
-  for (size_t i = 0; i < u->lease_count; i++)
-    bound = bound || u->leases[i].shard == SHARD_BOUND;
-  if (!bound || u->instance)
-    return true;
-  session_begin(ss);
-  session_add(ss, query_remake_instances, ARGS(SIGNED("ttl_us", u->ttl_ms * 1000)));
-  return session_change(ss, "remaking instances", &remade, err);
+static bool send_found(struct store_session *ss, struct task_batch **batch, struct err *err) {
+  struct db_result result;
+  if (!session_send(ss, WHAT, &result, 1, err))
+    return false;
+  bool ok = row_batch(&result, batch, err);
+  db_results_free(&result, 1);
+  return ok;
 }
 
 static bool found_claims_unit(struct store_session *ss, void *arg, struct err *err) {
   struct found_claims_unit *u = arg;
   struct text columns = {0}, epochs = {0};
-  struct db_result result;
-  if (!remake_instances(ss, u, err))
-    return false;
   row_columns(&columns, (struct store_limit){0});
   name_leases(u->leases, u->lease_count, &ss->part, &epochs);
   const struct sql_arg column = RAW("columns", columns), shards = RAW("shards", ss->part),
@@ -235,15 +227,11 @@ static bool found_claims_unit(struct store_session *ss, void *arg, struct err *e
     session_add(ss, query_own_claims,
                 ARGS(column, shards, STRING("instance", u->instance), UNSIGNED("after", u->after), limit));
   else
-    session_add(ss, query_lost_claims, ARGS(column, shards, RAW("epochs", epochs), STRING("host", u->host), limit));
+    session_add(ss, query_lost_claims, ARGS(column, shards, RAW("epochs", epochs), limit));
   ss->script.failed = ss->script.failed || columns.failed || epochs.failed;
   text_free(&columns);
   text_free(&epochs);
-  if (!session_send(ss, WHAT, &result, 1, err))
-    return false;
-  bool ok = row_batch(&result, u->batch, err);
-  db_results_free(&result, 1);
-  return ok;
+  return send_found(ss, u->batch, err);
 }
 
 enum store_status ops_own_claims(struct store_session *ss, const char *instance, const struct shard_lease *leases,
@@ -253,15 +241,51 @@ enum store_status ops_own_claims(struct store_session *ss, const char *instance,
   if (lease_count == 0)
     return STORE_OK;
   return session_run(ss, "looking for claims of ours", found_claims_unit,
-                     &(struct found_claims_unit){instance, NULL, leases, lease_count, 0, after, limit, batch}, err);
+                     &(struct found_claims_unit){instance, leases, lease_count, after, limit, batch}, err);
 }
 
 enum store_status ops_lost_claims(struct store_session *ss, const struct shard_lease *leases, size_t lease_count,
-                                  const char *host, int64_t ttl_ms, uint32_t limit, struct task_batch **batch,
-                                  struct err *err) {
+                                  uint32_t limit, struct task_batch **batch, struct err *err) {
   *batch = NULL;
   if (lease_count == 0)
     return STORE_OK;
   return session_run(ss, "looking for claims of the dead", found_claims_unit,
-                     &(struct found_claims_unit){NULL, host, leases, lease_count, ttl_ms, 0, limit, batch}, err);
+                     &(struct found_claims_unit){NULL, leases, lease_count, 0, limit, batch}, err);
+}
+
+struct bound_claims_unit {
+  const char *host;
+  int64_t ttl_ms;
+  uint32_t limit;
+  struct task_batch **batch;
+  bool stuck; /* nobody can tell who lives */
+};
+
+static bool bound_claims_unit(struct store_session *ss, void *arg, struct err *err) {
+  struct bound_claims_unit *u = arg;
+  uint64_t remade;
+  if (!side_tables_again(ss, err))
+    return false;
+  u->stuck = !side_tables_usable(ss, SIDE_INSTANCES);
+  if (u->stuck)
+    return true;
+  session_begin(ss); /* rows of instances that have claims and whose row somebody has deleted */
+  session_add(ss, query_remake_instances, ARGS(SIGNED("ttl_us", u->ttl_ms * 1000)));
+  if (!session_change(ss, "remaking instances", &remade, err))
+    return false;
+  text_clear(&ss->part);
+  row_columns(&ss->part, (struct store_limit){0});
+  session_begin(ss);
+  session_add(ss, query_lost_bound_claims,
+              ARGS(RAW("columns", ss->part), STRING("host", u->host), UNSIGNED("limit", u->limit)));
+  ss->script.failed = ss->script.failed || ss->part.failed;
+  return send_found(ss, u->batch, err);
+}
+
+enum store_status ops_lost_bound_claims(struct store_session *ss, const char *host, int64_t ttl_ms, uint32_t limit,
+                                        struct task_batch **batch, struct err *err) {
+  *batch = NULL;
+  struct bound_claims_unit unit = {host, ttl_ms, limit, batch, false};
+  enum store_status status = session_run(ss, "looking for bound claims of the dead", bound_claims_unit, &unit, err);
+  return status == STORE_OK && unit.stuck ? STORE_BUSY : status;
 }

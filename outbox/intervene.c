@@ -10,6 +10,7 @@
 #include "outbox/guard.h"
 #include "outbox/ops.h"
 #include "outbox/server.h"
+#include "outbox/side_tables.h"
 #include "outbox/write.h"
 #include "query.h"
 
@@ -245,9 +246,11 @@ enum store_status ops_intervene(struct store_session *ss, const struct shard_lea
 /* Holding and bringing back. The rows are found without a lock, locked as far as nobody else holds them, and moved. */
 struct move_unit {
   const struct shard_lease *lease;
-  const char *find; /* gives the ids */
+  const char *find; /* gives the ids, */
+  unsigned reads;   /* from these tables too (side_tables.h) */
   const struct sql_arg *args;
   struct text routes;               /* of any of these: 'a','b' */
+  struct text ours;                 /* a condition, of blocked ones */
   const struct store_routes *which; /* with of_route: how many of each; NULL = that does not matter */
   uint32_t *of_route;
   enum task_state from, to;
@@ -321,6 +324,10 @@ static bool move_unit(struct store_session *ss, void *arg, struct err *err) {
   bool locked[STORE_SHARDS_MAX];
   *u->moved = 0;
   u->all = false;
+  if (!side_tables_again(ss, err))
+    return false;
+  if (!side_tables_usable(ss, u->reads))
+    return true;
   if (!session_locked_shards(ss, session_skip(ss, false), u->lease, 1, locked, err))
     return false;
   if (locked[u->lease->shard])
@@ -383,11 +390,11 @@ enum store_status ops_hold(struct store_session *ss, const struct shard_lease *l
 }
 
 /* Rows of one route back to scheduled. */
-static enum store_status move_back(struct store_session *ss, struct move_unit *unit, const char *host,
-                                   const char *route, uint32_t limit, const char *what, struct err *err) {
+static enum store_status move_back(struct store_session *ss, struct move_unit *unit, const char *route, uint32_t limit,
+                                   const char *what, struct err *err) {
   session_names(&unit->routes, &route, 1);
   unit->to = TASK_SCHEDULED;
-  unit->args = ARGS(UNSIGNED("shard", unit->lease->shard), STRING("route", route), STRING("host", host),
+  unit->args = ARGS(UNSIGNED("shard", unit->lease->shard), STRING("route", route), RAW("ours", unit->ours),
                     UNSIGNED("limit", limit), WORD("failed_too", unit->failed_heads ? "TRUE" : "FALSE"));
   return move_rows(ss, unit, what, err);
 }
@@ -395,7 +402,7 @@ static enum store_status move_back(struct store_session *ss, struct move_unit *u
 enum store_status ops_unhold(struct store_session *ss, const struct shard_lease *lease, const char *route,
                              uint32_t limit, uint32_t *moved, bool *all, struct err *err) {
   struct move_unit unit = {.lease = lease, .find = query_unhold_find, .from = TASK_HELD, .moved = moved};
-  enum store_status status = move_back(ss, &unit, "", route, limit, "bringing held rows back", err);
+  enum store_status status = move_back(ss, &unit, route, limit, "bringing held rows back", err);
   *all = status == STORE_OK && unit.all && *moved < limit;
   return status;
 }
@@ -403,9 +410,16 @@ enum store_status ops_unhold(struct store_session *ss, const struct shard_lease 
 enum store_status ops_unblock(struct store_session *ss, const struct shard_lease *lease, const char *host,
                               const char *route, bool failed_too, uint32_t limit, uint32_t *moved, bool *all,
                               struct err *err) {
-  struct move_unit unit = {
-      .lease = lease, .find = query_unblock_find, .from = TASK_BLOCKED, .failed_heads = failed_too, .moved = moved};
-  enum store_status status = move_back(ss, &unit, host, route, limit, "bringing blocked rows back", err);
+  bool bound = lease->shard == SHARD_BOUND;
+  struct move_unit unit = {.lease = lease,
+                           .find = query_unblock_find,
+                           .reads = SIDE_HEADS | (bound ? SIDE_INSTANCES : 0u),
+                           .from = TASK_BLOCKED,
+                           .failed_heads = failed_too,
+                           .moved = moved};
+  text_expand(&unit.ours, bound ? SQL_OURS_TO_TAKE : "TRUE", ss->outbox->config->table, ARGS(STRING("host", host)));
+  enum store_status status = move_back(ss, &unit, route, limit, "bringing blocked rows back", err);
+  text_free(&unit.ours);
   *all = status == STORE_OK && unit.all && *moved < limit;
   return status;
 }

@@ -52,8 +52,9 @@ enum store_status ops_settle(struct store_session *ss, const struct shard_lease 
 enum store_status ops_claim(struct store_session *ss, const struct store_claim *claim, struct task_batch **batch,
                             uint64_t *lost, struct err *err);
 enum store_status ops_lost_claims(struct store_session *ss, const struct shard_lease *leases, size_t lease_count,
-                                  const char *host, int64_t ttl_ms, uint32_t limit, struct task_batch **batch,
-                                  struct err *err);
+                                  uint32_t limit, struct task_batch **batch, struct err *err);
+enum store_status ops_lost_bound_claims(struct store_session *ss, const char *host, int64_t ttl_ms, uint32_t limit,
+                                        struct task_batch **batch, struct err *err);
 enum store_status ops_own_claims(struct store_session *ss, const char *instance, const struct shard_lease *leases,
                                  size_t lease_count, uint64_t after, uint32_t limit, struct task_batch **batch,
                                  struct err *err);

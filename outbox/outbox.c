@@ -30,6 +30,7 @@ static const struct store_ops ops = {
     .claim = ops_claim,
     .own_claims = ops_own_claims,
     .lost_claims = ops_lost_claims,
+    .lost_bound_claims = ops_lost_bound_claims,
     .settle = ops_settle,
     .settle_results = ops_settle_results,
     .hold = ops_hold,

@@ -8,6 +8,7 @@
 #include "outbox/db_error.h"
 #include "outbox/ops.h"
 #include "outbox/row.h"
+#include "outbox/side_tables.h"
 #include "query.h"
 
 static const struct text *lease_shards(struct store_session *ss, const struct shard_lease *leases, size_t count) {
@@ -141,23 +142,34 @@ struct range_unit {
   int64_t *next_us, *now_us;
 };
 
-/* Bound rows that are a daemon's: those for its host, and those of others that are to move. What has an order_key moves
- * in its turn, which its own host alone knows while it lives; afterwards the table tells what is out and which head
- * goes first. */
-static const char bound_rows[] =
-    "(target_host = {host} OR (move_to_host IS NOT NULL OR move_to_shard IS NOT NULL) AND (LENGTH(order_key) = 0 OR "
-    "NOT {host_lives} AND NOT EXISTS ("
+/* Bound rows of other hosts that are to move. What has an order_key moves in its turn, which its own host alone knows
+ * while it lives; afterwards the table tells what is out and which head goes first. */
+static const char moving_rows[] = "(move_to_host IS NOT NULL OR move_to_shard IS NOT NULL) AND (LENGTH(order_key) = 0";
+static const char moving_keys[] =
+    " OR NOT {host_lives} AND NOT EXISTS ("
     "SELECT 1 FROM `{table}` c FORCE INDEX (ix_next) WHERE c.state = 'claimed' AND c.shard = `{table}`.shard AND "
     "c.route = `{table}`.route AND c.order_key = `{table}`.order_key) AND NOT EXISTS ("
     "SELECT 1 FROM `{table}_heads` h FORCE INDEX (ix_order_key) STRAIGHT_JOIN `{table}` o FORCE INDEX (PRIMARY) ON "
     "{head_lives} WHERE "
     "h.route = `{table}`.route AND h.order_key = `{table}`.order_key AND LENGTH(h.order_key) = "
-    "LENGTH(`{table}`.order_key) AND h.head_id <> `{table}`.id)))";
+    "LENGTH(`{table}`.order_key) AND h.head_id <> `{table}`.id)";
 
-/* Which rows are the host's, as a condition. Only scheduled ones move. */
+/* Which rows are a daemon's, as a condition: those for its host, and scheduled ones that are to move. */
 static void add_host(struct store_session *ss, struct text *out, enum task_state state, const char *host) {
-  const char *rows = !host ? "TRUE" : state == TASK_SCHEDULED ? bound_rows : "target_host = {host}";
-  text_expand(out, rows, ss->outbox->config->table, ARGS(STRING("host", host ? host : "")));
+  const char *table = ss->outbox->config->table;
+  if (!host) {
+    text_puts(out, "TRUE");
+    return;
+  }
+  text_expand(out, "(target_host = {host}", table, ARGS(STRING("host", host)));
+  if (state == TASK_SCHEDULED) {
+    text_puts(out, " OR ");
+    text_puts(out, moving_rows);
+    if (side_tables_usable(ss, SIDE_HEADS | SIDE_INSTANCES))
+      text_expand(out, moving_keys, table, NO_ARGS);
+    text_puts(out, ")");
+  }
+  text_puts(out, ")");
 }
 
 /* Adds a query about one range to out, in brackets. {columns} is ss->part. */
@@ -203,7 +215,7 @@ static bool read_times(const struct range_unit *u, struct db_result *result, str
 static bool range_unit(struct store_session *ss, void *arg, struct err *err) {
   struct range_unit *u = arg;
   struct db_result result;
-  if (!fits_packet(ss, &u->read.limit, err))
+  if (!side_tables_again(ss, err) || !fits_packet(ss, &u->read.limit, err))
     return false;
   session_begin(ss);
   if (u->next_us)
@@ -438,6 +450,8 @@ struct ids_unit {
 static bool ids_unit(struct store_session *ss, void *arg, struct err *err) {
   struct ids_unit *u = arg;
   struct text columns = {0}, host = {0};
+  if (!side_tables_again(ss, err))
+    return false;
   row_columns(&columns, u->read.limit);
   add_host(ss, &host, u->state, u->host);
   session_begin(ss);

@@ -10,6 +10,7 @@
 #include "outbox/db_error.h"
 #include "outbox/rights.h"
 #include "outbox/server.h"
+#include "outbox/side_tables.h"
 #include "query.h"
 
 enum { CONFLICT_TRIES = 5, LOST_TRIES = 2, SKIP_US = 3 * 1000 * 1000, IDLE_MARGIN_US = 1000 * 1000 };
@@ -157,12 +158,20 @@ static void clean_up(struct store_session *ss, int code) {
   ss->in_transaction = false;
 }
 
+/* A read waits for nothing but a table that somebody holds as a whole. */
+static bool find_locked_beside(struct store_session *ss) {
+  struct err ignored; /* the lock that was met is what counts */
+  unsigned tables = ss->reads_beside & ~ss->locked_tables;
+  return !tables || !ss->conn || side_tables_find(ss, tables, &ignored);
+}
+
 static enum store_status run(struct store_session *ss, const char *what, unit_fn *unit, void *arg, int tries,
                              struct err *err) {
   struct err local = {0};
   struct err *seen = err ? err : &local;
   int conflicts = 0, losses = 0;
   ss->unknown = ss->committing = false;
+  ss->reads_beside = 0;
   for (;;) {
     bool connected = ensure_connected(ss, seen);
     bool done = connected && unit(ss, arg, seen) && db_is_sound(ss->conn, what, seen);
@@ -173,6 +182,8 @@ static enum store_status run(struct store_session *ss, const char *what, unit_fn
     }
     enum db_class cls = db_error_class(seen->code);
     clean_up(ss, seen->code);
+    if (seen->code == DB_LOCK_WAIT && !find_locked_beside(ss))
+      db_close(&ss->conn);
     if (connected && cls == DB_CONFLICT && ++conflicts < tries) {
       wait_before(ss, conflicts);
     } else if (!connected || cls != DB_LOST || ++losses >= LOST_TRIES) {

@@ -53,7 +53,8 @@ struct store_session {
   uint64_t random;         /* for the waits between tries */
   int64_t skip_until_us;   /* monotonic: until then rows are locked without waiting for those that others hold */
   unsigned locked_tables;  /* those beside the tasks' that somebody holds as a whole (side_tables.h) */
-  int64_t tables_asked_us; /* monotonic: when that was found */
+  unsigned reads_beside;   /* those that the unit which runs reads */
+  int64_t tables_asked_us; /* monotonic: when the locked ones were found */
   /* Buffers that are reused from unit to unit. */
   struct text script, part;
   struct store_group *groups;

@@ -25,7 +25,8 @@ bool side_tables_find(struct store_session *ss, unsigned tables, struct err *err
   static const struct {
     unsigned bit;
     const char *suffix;
-  } all[] = {{SIDE_HISTORY, "_history"}, {SIDE_ATTEMPTS, "_attempts"}, {SIDE_HEADS, "_heads"}};
+  } all[] = {
+      {SIDE_HISTORY, "_history"}, {SIDE_ATTEMPTS, "_attempts"}, {SIDE_HEADS, "_heads"}, {SIDE_INSTANCES, "_instances"}};
   for (size_t i = 0; i < ARRAY_LEN(all); i++)
     if (tables & all[i].bit && !find_one(ss, all[i].bit, all[i].suffix, err))
       return false;
@@ -37,4 +38,9 @@ bool side_tables_again(struct store_session *ss, struct err *err) {
   if (!ss->locked_tables || (server_is_mysql(ss->conn) && clock_mono_us() - ss->tables_asked_us < AGAIN_US))
     return true;
   return side_tables_find(ss, ss->locked_tables, err);
+}
+
+bool side_tables_usable(struct store_session *ss, unsigned tables) {
+  ss->reads_beside |= tables;
+  return !(ss->locked_tables & tables);
 }

@@ -106,6 +106,9 @@ struct sql_arg {
   "EXISTS (SELECT 1 FROM `{table}_instances` i WHERE i.host = target_host AND i.alive_until > UTC_TIMESTAMP(6) AND "   \
   "i.seen_at < UTC_TIMESTAMP(6) + INTERVAL 1 MINUTE)"
 
+/* Rows of shard 63 that a daemon of {host} may bring back or take back: others are their own host's while it lives. */
+#define SQL_OURS_TO_TAKE "(target_host = {host} OR NOT {host_lives})"
+
 /* Adds "0,1,63" for the bits that are set. */
 void text_shard_set(struct text *out, uint64_t shards);
 

@@ -3,7 +3,7 @@
 -- of a key are back.
 SELECT b.id FROM `{table}` b FORCE INDEX (ix_next)
 WHERE b.state = 'blocked' AND b.shard = {shard} AND b.route = {route}
-  AND ({shard} <> 63 OR target_host = {host} OR NOT {host_lives}) AND NOT EXISTS (
+  AND {ours} AND NOT EXISTS (
   SELECT 1 FROM `{table}_heads` h FORCE INDEX (ix_order_key) STRAIGHT_JOIN `{table}` o FORCE INDEX (PRIMARY)
     ON {head_lives}
     AND ({failed_too} OR o.failures = 0)

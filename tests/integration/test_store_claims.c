@@ -75,20 +75,20 @@ static void a_claim_compares_what_was_judged(void **state) {
 static void claims_of_the_dead_are_found(void **state) {
   struct fixture *f = *state;
   const uint64_t ids[] = {1, 2};
-  struct shard_lease leases[] = {f->leases[0], {.shard = SHARD_BOUND, .epoch = 1}};
+  struct shard_lease lease = f->leases[0];
   struct task_batch *batch;
   uint64_t lost;
   ROW("(id, route, payload, shard, timeout_ms) VALUES (1, 'r', 'a', 0, 86400000), (2, 'r', 'b', 0, 86400000)");
   ok(f, claim_rows(f, f->leases, 1, ids, 1, 1000, 1000, &batch, &lost));
   release(batch);
   assert_int_equal(ask(f, "SELECT claim_epoch = (SELECT epoch FROM outbox_shards WHERE shard = 0) FROM outbox"), 1);
-  ok(f, OPS->lost_claims(f->ss, leases, 2, "h", 60000, 100, &batch, &f->err));
+  ok(f, OPS->lost_claims(f->ss, &lease, 1, 100, &batch, &f->err));
   assert_null(batch);
   sql(f, "UPDATE outbox_shards SET epoch = epoch + 1 WHERE shard = 0");
-  leases[0].epoch++;
-  ok(f, claim_rows(f, leases, 1, &ids[1], 1, 1000, 1000, &batch, &lost));
+  lease.epoch++;
+  ok(f, claim_rows(f, &lease, 1, &ids[1], 1, 1000, 1000, &batch, &lost));
   release(batch);
-  ok(f, OPS->lost_claims(f->ss, leases, 2, "h", 60000, 100, &batch, &f->err));
+  ok(f, OPS->lost_claims(f->ss, &lease, 1, 100, &batch, &f->err));
   assert_int_equal(batch->count, 1);
   assert_int_equal(batch->tasks[0].id, 1);
   release(batch);
@@ -99,7 +99,7 @@ static void claims_of_the_dead_are_found(void **state) {
       "(1, 'r', 'a', 'h', 'claimed', 'dead', 1, '2100-01-01'), (2, 'r', 'a', 'h', 'claimed', 'alive', 1, "
       "'2100-01-01'), "
       "(3, 'r', 'a', 'h', 'claimed', 'gone', 1, '2100-01-01')");
-  ok(f, OPS->lost_claims(f->ss, leases, 2, "h", 60000, 100, &batch, &f->err));
+  ok(f, OPS->lost_bound_claims(f->ss, "h", 60000, 100, &batch, &f->err));
   assert_int_equal(batch->count, 1);
   assert_int_equal(batch->tasks[0].id, 1);
   release(batch);
@@ -109,14 +109,13 @@ static void claims_of_the_dead_are_found(void **state) {
  * life puts the row right; of whoever gives none the claims are lost when its time is over. */
 static void a_missing_instance_is_not_dead(void **state) {
   struct fixture *f = *state;
-  const struct shard_lease bound = {.shard = SHARD_BOUND, .epoch = 1};
   struct task_batch *batch;
   uint32_t living, sets;
   ROW("(id, route, payload, target_host, state, claimed_by, claim_epoch, lease_until) VALUES "
       "(1, 'r', 'a', 'h', 'claimed', 'dead', 1, '2100-01-01'), (2, 'r', 'a', 'h', 'claimed', 'alive', 1, "
       "'2100-01-01'), (3, 'r', 'a', 'h', 'claimed', NULL, 1, '2100-01-01')");
   for (int i = 0; i < 2; i++) {
-    ok(f, OPS->lost_claims(f->ss, &bound, 1, "h", 60000, 100, &batch, &f->err));
+    ok(f, OPS->lost_bound_claims(f->ss, "h", 60000, 100, &batch, &f->err));
     assert_int_equal(batch->count, 1);
     assert_int_equal(batch->tasks[0].id, 3);
     release(batch);
@@ -130,7 +129,7 @@ static void a_missing_instance_is_not_dead(void **state) {
   ok(f, OPS->beat(f->ss, &alive, 60000, &living, &sets, &f->err));
   assert_int_equal(
       ask(f, "SELECT COUNT(*) FROM outbox_instances WHERE host = 'its host' AND version = 'v' AND pid = 7"), 1);
-  ok(f, OPS->lost_claims(f->ss, &bound, 1, "h", 60000, 100, &batch, &f->err));
+  ok(f, OPS->lost_bound_claims(f->ss, "h", 60000, 100, &batch, &f->err));
   assert_int_equal(batch->count, 2);
   assert_int_equal(batch->tasks[0].id, 1);
   assert_int_equal(batch->tasks[1].id, 3);
@@ -378,10 +377,10 @@ static void bound_rows_are_left_to_their_host_while_it_lives(void **state) {
   ok(f, OPS->read_ids(f->ss, TASK_CLAIMED, SHARD_BOUND, "h", ids, 6, 0, limit, &batch, &f->err));
   assert_true(batch->count == 1 && batch->tasks[0].id == 1);
   release(batch);
-  ok(f, OPS->lost_claims(f->ss, &bound, 1, "h", 60000, 100, &batch, &f->err));
+  ok(f, OPS->lost_bound_claims(f->ss, "h", 60000, 100, &batch, &f->err));
   assert_true(batch->count == 2 && batch->tasks[0].id == 5 && batch->tasks[1].id == 6);
   release(batch);
-  ok(f, OPS->lost_claims(f->ss, &bound, 1, "other", 60000, 100, &batch, &f->err));
+  ok(f, OPS->lost_bound_claims(f->ss, "other", 60000, 100, &batch, &f->err));
   assert_int_equal(batch->count, 5);
   release(batch);
 }

@@ -368,43 +368,6 @@ static void an_unknown_commit_beside_a_locked_row_is_found_out(void **state) {
   assert_int_equal(settle(f, &d[1], 1), 1);
 }
 
-/* Somebody has locked a table beside that of the tasks, to dump it say, or to alter it. What does not need it is
- * settled all the same (P8), and the rest is found out without a wait for each row. */
-static void a_locked_table_holds_up_what_needs_it_and_nothing_else(void **state) {
-  struct fixture *f = *state;
-  enum { ROWS = 64, NEEDY = 16, WAITS_S = 25 };
-  static const char *const tables[] = {"outbox_history WRITE", "outbox_attempts READ", "outbox_heads WRITE"};
-  struct decision d[ROWS];
-  for (size_t t = 0; t < 3; t++) {
-    sql(f, "DELETE FROM outbox");
-    sql(f, "INSERT INTO outbox (id, route, payload, shard, order_key) SELECT seq, 'r', 'p', 0, seq FROM seq_1_to_%d",
-        ROWS);
-    for (uint64_t id = 1; id <= ROWS; id++) {
-      bool needy = id % (ROWS / NEEDY) == 0;
-      struct decision *it = &d[id - 1];
-      *it = decide_on(f, id, t == 2 && needy ? EVENT_RETRY : EVENT_DONE);
-      it->keep_us = t == 0 && needy ? 1000000 : 0;
-      it->log_attempt = t == 1 && needy;
-      it->head = t == 2 && needy;
-      it->delay_us = 3600000000;
-    }
-    other(f, "LOCK TABLES %s", tables[t]);
-    time_t began = time(NULL);
-    size_t applied = settle(f, d, ROWS);
-    time_t took = time(NULL) - began;
-    assert_int_equal(applied, ROWS - NEEDY);
-    assert_in_range(took, 0, WAITS_S); /* a few waits of a second, and not one for each half of each half */
-    for (size_t i = 0; i < ROWS; i++)
-      assert_int_equal(d[i].busy, (i + 1) % (ROWS / NEEDY) == 0);
-    statements_sent();
-    f->ss->tables_asked_us = INT64_MAX / 2; /* it is not yet time to ask again, where that would cost a second */
-    assert_int_equal(settle(f, d, ROWS), 0);
-    other(f, "UNLOCK TABLES");
-    f->ss->tables_asked_us = 0;
-    assert_int_equal(settle(f, d, ROWS), NEEDY);
-  }
-}
-
 static enum result_fate accept(void *ctx, const struct result_row *row, struct result_record *record,
                                struct decision *out) {
   *out = (struct decision){.event = EVENT_DONE, .attempt = 1, .keep_us = INT64_C(3600000000)};
@@ -535,7 +498,6 @@ int main(int argc, char **argv) {
       TEST(a_locked_row_that_goes_is_no_longer_busy),
       TEST(locks_of_a_moment_are_waited_for),
       TEST(an_unknown_commit_beside_a_locked_row_is_found_out),
-      TEST(a_locked_table_holds_up_what_needs_it_and_nothing_else),
       TEST(results_pass_over_a_locked_row),
       TEST(results_pass_over_a_row_whose_index_entry_is_locked),
       TEST(holding_passes_over_a_locked_row),

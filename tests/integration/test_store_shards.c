@@ -77,7 +77,7 @@ static void an_epoch_is_never_handed_out_again(void **state) {
   ok(f, OPS->acquire(f->ss, "me", &rows[1], 60000, &epoch, &f->err));
   assert_true(epoch > before);
   struct shard_lease lease = {.shard = 1, .epoch = epoch, .owner = "me"};
-  ok(f, OPS->lost_claims(f->ss, &lease, 1, "h", 60000, 10, &batch, &f->err));
+  ok(f, OPS->lost_claims(f->ss, &lease, 1, 10, &batch, &f->err));
   assert_int_equal(batch->count, 1);
   release(batch);
 }

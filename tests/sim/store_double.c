@@ -29,6 +29,7 @@ static const struct store_ops ops = {
     .claim = double_claim,
     .own_claims = double_own_claims,
     .lost_claims = double_lost_claims,
+    .lost_bound_claims = double_lost_bound_claims,
     .settle = double_settle,
     .settle_results = double_settle_results,
     .hold = double_hold,

@@ -160,7 +160,7 @@ static void a_claim_that_cannot_be_asked_about_is_unknown(struct fixture *f) {
 }
 
 static void claims_of_the_dead_are_found(struct fixture *f) {
-  const struct shard_lease leases[] = {{.shard = 0, .epoch = 7, .owner = "me"}, {.shard = SHARD_BOUND, .epoch = 1}};
+  const struct shard_lease lease = {.shard = 0, .epoch = 7, .owner = "me"};
   struct instance_row she = {.id = "she", .host = "h", .routes = "x"};
   struct task_batch *batch;
   uint32_t living, sets;
@@ -169,13 +169,15 @@ static void claims_of_the_dead_are_found(struct fixture *f) {
   insert(f, (struct spec){.id = 2, .state = TASK_CLAIMED, .epoch = 7, .claimed_by = "me"});
   insert(f, (struct spec){.id = 3, .state = TASK_CLAIMED, .shard = SHARD_BOUND, .host = "h", .claimed_by = "she"});
   insert(f, (struct spec){.id = 4, .state = TASK_CLAIMED, .shard = SHARD_BOUND, .host = "h", .claimed_by = "dead"});
-  ok(f, f->ops->lost_claims(f->ss, leases, 2, "h", 60000, 10, &batch, &f->err));
-  check(size_of(batch) == 1 && batch->tasks[0].id == 1); /* what is not known may live */
+  ok(f, f->ops->lost_claims(f->ss, &lease, 1, 10, &batch, &f->err));
+  check(size_of(batch) == 1 && batch->tasks[0].id == 1);
   release(batch);
+  ok(f, f->ops->lost_bound_claims(f->ss, "h", 60000, 10, &batch, &f->err));
+  check(!batch); /* what is not known may live */
   world_sleep(61 * SECOND);
   ok(f, f->ops->beat(f->ss, &she, 60000, &living, &sets, &f->err));
-  ok(f, f->ops->lost_claims(f->ss, leases, 2, "h", 60000, 10, &batch, &f->err));
-  check(size_of(batch) == 2 && batch->tasks[0].id == 1 && batch->tasks[1].id == 4);
+  ok(f, f->ops->lost_bound_claims(f->ss, "h", 60000, 10, &batch, &f->err));
+  check(size_of(batch) == 1 && batch->tasks[0].id == 4);
   release(batch);
 }
 
@@ -288,11 +290,11 @@ static void bound_rows_are_left_to_their_host_while_it_lives(struct fixture *f) 
   for (uint64_t id = 4; id <= 6; id++)
     insert(f, (struct spec){
                   .id = id, .state = TASK_CLAIMED, .shard = SHARD_BOUND, .host = hosts[id - 4], .claimed_by = "dead"});
-  ok(f, f->ops->lost_claims(f->ss, &bound, 1, "h", 60000, 10, &batch, &f->err));
+  ok(f, f->ops->lost_bound_claims(f->ss, "h", 60000, 10, &batch, &f->err));
   check(size_of(batch) == 0); /* what is not known may live */
   world_sleep(61 * SECOND);
   ok(f, f->ops->beat(f->ss, &two, 60000, &living, &sets, &f->err));
-  ok(f, f->ops->lost_claims(f->ss, &bound, 1, "h", 60000, 10, &batch, &f->err));
+  ok(f, f->ops->lost_bound_claims(f->ss, "h", 60000, 10, &batch, &f->err));
   check(size_of(batch) == 2 && batch->tasks[0].id == 4 && batch->tasks[1].id == 6);
   release(batch);
 }

@@ -161,11 +161,9 @@ enum store_status double_claim(struct store_session *ss, const struct store_clai
 /* --- claims that are there --- */
 
 struct found_claims_unit {
-  const char *instance; /* ours; NULL = those that are lost */
-  const char *host;
+  const char *instance; /* whose claims; NULL = of the dead */
   const struct shard_lease *leases;
   size_t lease_count;
-  int64_t ttl_ms;
   uint64_t after;
   uint32_t limit;
   struct task_batch **batch;
@@ -180,24 +178,74 @@ static const struct instance_entry *claimer(const struct table *db, const struct
   return NULL;
 }
 
-static bool is_found(const struct table *db, const struct found_claims_unit *u, const struct row *row) {
+static bool is_found(const struct found_claims_unit *u, const struct row *row) {
   const struct shard_lease *lease = lease_of(u->leases, u->lease_count, row->shard);
   if (row->state != TASK_CLAIMED || !lease)
     return false;
   if (u->instance)
     return blob_is(row->text[ROW_CLAIMED_BY], u->instance, strlen(u->instance)) && row->id > u->after;
-  if (row->shard == SHARD_BOUND && !blob_is(row->text[ROW_TARGET_HOST], u->host, strlen(u->host)) &&
-      host_lives(db, row->text[ROW_TARGET_HOST]))
-    return false;
-  if (row->shard == SHARD_BOUND)
-    return !row->text[ROW_CLAIMED_BY] || !instance_lives(db, claimer(db, row));
   return (row->has_epoch ? row->claim_epoch : 0) < lease->epoch;
 }
 
+/* The rows, and the end of the unit's script. */
+static bool give_found(struct store_session *ss, struct chosen *rows, uint32_t limit, struct task_batch **out,
+                       struct err *err) {
+  if (rows->count > limit)
+    rows->count = limit;
+  struct task_batch *batch = double_batch(rows, (struct store_limit){0});
+  chosen_free(rows);
+  if (double_end(ss, err)) {
+    *out = batch;
+    return true;
+  }
+  if (batch)
+    batch->release(batch);
+  return false;
+}
+
+static bool found_claims_unit(struct store_session *ss, void *arg, struct err *err) {
+  const struct found_claims_unit *u = arg;
+  struct chosen rows = {0};
+  if (!double_begin(ss, SCRIPT_READS, 1, err))
+    return false;
+  for (size_t i = 0; i < ss->db->data.rows.count; i++)
+    if (is_found(u, ss->db->data.rows.at[i]))
+      chosen_add(&rows, ss->db->data.rows.at[i]);
+  if (!u->instance)
+    chosen_sort(&rows);
+  return give_found(ss, &rows, u->limit, u->batch, err);
+}
+
+enum store_status double_own_claims(struct store_session *ss, const char *instance, const struct shard_lease *leases,
+                                    size_t lease_count, uint64_t after, uint32_t limit, struct task_batch **batch,
+                                    struct err *err) {
+  *batch = NULL;
+  if (lease_count == 0)
+    return STORE_OK;
+  return double_run(ss, "looking for claims of ours", found_claims_unit,
+                    &(struct found_claims_unit){instance, leases, lease_count, after, limit, batch}, err);
+}
+
+enum store_status double_lost_claims(struct store_session *ss, const struct shard_lease *leases, size_t lease_count,
+                                     uint32_t limit, struct task_batch **batch, struct err *err) {
+  *batch = NULL;
+  if (lease_count == 0)
+    return STORE_OK;
+  return double_run(ss, "looking for claims of the dead", found_claims_unit,
+                    &(struct found_claims_unit){NULL, leases, lease_count, 0, limit, batch}, err);
+}
+
+struct bound_claims_unit {
+  const char *host;
+  int64_t ttl_ms;
+  uint32_t limit;
+  struct task_batch **batch;
+};
+
 /* sql/queries/remake_instances.sql */
-static void remake_instances(struct table *db, const struct found_claims_unit *u) {
+static void remake_instances(struct table *db, const struct bound_claims_unit *u) {
   struct list *list = &db->data.instances;
-  for (size_t i = 0; !u->instance && i < db->data.rows.count; i++) {
+  for (size_t i = 0; i < db->data.rows.count; i++) {
     const struct row *row = db->data.rows.at[i];
     if (row->state != TASK_CLAIMED || row->shard != SHARD_BOUND || !row->text[ROW_CLAIMED_BY] || claimer(db, row))
       continue;
@@ -211,48 +259,31 @@ static void remake_instances(struct table *db, const struct found_claims_unit *u
   }
 }
 
-static bool found_claims_unit(struct store_session *ss, void *arg, struct err *err) {
-  struct found_claims_unit *u = arg;
+static bool is_dead(const struct table *db, const char *host, const struct row *row) {
+  const struct blob *bound_to = row->text[ROW_TARGET_HOST];
+  return row->state == TASK_CLAIMED && row->shard == SHARD_BOUND &&
+         (blob_is(bound_to, host, strlen(host)) || !host_lives(db, bound_to)) &&
+         (!row->text[ROW_CLAIMED_BY] || !instance_lives(db, claimer(db, row)));
+}
+
+static bool bound_claims_unit(struct store_session *ss, void *arg, struct err *err) {
+  const struct bound_claims_unit *u = arg;
   struct chosen rows = {0};
-  if (!double_begin(ss, u->instance ? SCRIPT_READS : SCRIPT_COMMITS, u->instance ? 1 : 2, err))
+  if (!double_begin(ss, SCRIPT_COMMITS, 2, err))
     return false;
   remake_instances(ss->db, u);
   for (size_t i = 0; i < ss->db->data.rows.count; i++)
-    if (is_found(ss->db, u, ss->db->data.rows.at[i]))
+    if (is_dead(ss->db, u->host, ss->db->data.rows.at[i]))
       chosen_add(&rows, ss->db->data.rows.at[i]);
-  if (!u->instance)
-    chosen_sort(&rows);
-  if (rows.count > u->limit)
-    rows.count = u->limit;
-  struct task_batch *batch = double_batch(&rows, (struct store_limit){0});
-  chosen_free(&rows);
-  if (double_end(ss, err)) {
-    *u->batch = batch;
-    return true;
-  }
-  if (batch)
-    batch->release(batch);
-  return false;
+  chosen_sort(&rows);
+  return give_found(ss, &rows, u->limit, u->batch, err);
 }
 
-enum store_status double_own_claims(struct store_session *ss, const char *instance, const struct shard_lease *leases,
-                                    size_t lease_count, uint64_t after, uint32_t limit, struct task_batch **batch,
-                                    struct err *err) {
+enum store_status double_lost_bound_claims(struct store_session *ss, const char *host, int64_t ttl_ms, uint32_t limit,
+                                           struct task_batch **batch, struct err *err) {
   *batch = NULL;
-  if (lease_count == 0)
-    return STORE_OK;
-  return double_run(ss, "looking for claims of ours", found_claims_unit,
-                    &(struct found_claims_unit){instance, NULL, leases, lease_count, 0, after, limit, batch}, err);
-}
-
-enum store_status double_lost_claims(struct store_session *ss, const struct shard_lease *leases, size_t lease_count,
-                                     const char *host, int64_t ttl_ms, uint32_t limit, struct task_batch **batch,
-                                     struct err *err) {
-  *batch = NULL;
-  if (lease_count == 0)
-    return STORE_OK;
-  return double_run(ss, "looking for claims of the dead", found_claims_unit,
-                    &(struct found_claims_unit){NULL, host, leases, lease_count, ttl_ms, 0, limit, batch}, err);
+  return double_run(ss, "looking for bound claims of the dead", bound_claims_unit,
+                    &(struct bound_claims_unit){host, ttl_ms, limit, batch}, err);
 }
 
 struct elsewhere_unit {

@@ -54,8 +54,9 @@ enum store_status double_own_claims(struct store_session *ss, const char *instan
                                     size_t lease_count, uint64_t after, uint32_t limit, struct task_batch **batch,
                                     struct err *err);
 enum store_status double_lost_claims(struct store_session *ss, const struct shard_lease *leases, size_t lease_count,
-                                     const char *host, int64_t ttl_ms, uint32_t limit, struct task_batch **batch,
-                                     struct err *err);
+                                     uint32_t limit, struct task_batch **batch, struct err *err);
+enum store_status double_lost_bound_claims(struct store_session *ss, const char *host, int64_t ttl_ms, uint32_t limit,
+                                           struct task_batch **batch, struct err *err);
 enum store_status double_claims_elsewhere(struct store_session *ss, const char *instance, const char *host,
                                           const char *route, store_head_fn *each, void *ctx, struct err *err);
 

@@ -1,0 +1,121 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * The store when somebody holds a whole table beside that of the tasks: what does not need it goes on.
+ */
+#include <time.h>
+
+#include "integration/store_fixture.h"
+#include "outbox/session.h"
+
+#define OPS f->store.ops
+
+/* Somebody has locked a table beside that of the tasks, to dump it say, or to alter it. What does not need it is
+ * settled all the same (P8), and the rest is found out without a wait for each row. */
+static void a_locked_table_holds_up_what_needs_it_and_nothing_else(void **state) {
+  struct fixture *f = *state;
+  enum { ROWS = 64, NEEDY = 16, WAITS_S = 25 };
+  static const char *const tables[] = {"outbox_history WRITE", "outbox_attempts READ", "outbox_heads WRITE"};
+  struct decision d[ROWS];
+  for (size_t t = 0; t < 3; t++) {
+    sql(f, "DELETE FROM outbox");
+    sql(f, "INSERT INTO outbox (id, route, payload, shard, order_key) SELECT seq, 'r', 'p', 0, seq FROM seq_1_to_%d",
+        ROWS);
+    for (uint64_t id = 1; id <= ROWS; id++) {
+      bool needy = id % (ROWS / NEEDY) == 0;
+      struct decision *it = &d[id - 1];
+      *it = decide_on(f, id, t == 2 && needy ? EVENT_RETRY : EVENT_DONE);
+      it->keep_us = t == 0 && needy ? 1000000 : 0;
+      it->log_attempt = t == 1 && needy;
+      it->head = t == 2 && needy;
+      it->delay_us = 3600000000;
+    }
+    other(f, "LOCK TABLES %s", tables[t]);
+    time_t began = time(NULL);
+    size_t applied = settle(f, d, ROWS);
+    time_t took = time(NULL) - began;
+    assert_int_equal(applied, ROWS - NEEDY);
+    assert_in_range(took, 0, WAITS_S); /* a few waits of a second, and not one for each half of each half */
+    for (size_t i = 0; i < ROWS; i++)
+      assert_int_equal(d[i].busy, (i + 1) % (ROWS / NEEDY) == 0);
+    statements_sent();
+    f->ss->tables_asked_us = INT64_MAX / 2; /* it is not yet time to ask again, where that would cost a second */
+    assert_int_equal(settle(f, d, ROWS), 0);
+    other(f, "UNLOCK TABLES");
+    f->ss->tables_asked_us = 0;
+    assert_int_equal(settle(f, d, ROWS), NEEDY);
+  }
+}
+
+/* A task for this host, one for another that is to move, and one that waits for its order_key; in SHARD_BOUND, and a
+ * waiting one in a shard of ours. */
+static void put_bound_tasks(struct fixture *f) {
+  sql(f, "DELETE FROM outbox");
+  sql(f, "INSERT INTO outbox (id, route, payload, target_host) VALUES (1, 'r', 'p', 'h'), (2, 'r', 'p', 'nowhere')");
+  sql(f, "INSERT INTO outbox (id, route, payload, target_host, state, order_key) VALUES "
+         "(3, 'r', 'p', 'h', 'blocked', 'k')");
+  sql(f, "INSERT INTO outbox (id, route, payload, shard, state, order_key) VALUES (4, 'r', 'p', 0, 'blocked', 'k4')");
+  sql(f, "UPDATE outbox SET move_to_host = 'h', order_key = 'k2' WHERE id = 2");
+}
+
+/* How many rows of SHARD_BOUND are read as those of the host `h`. */
+static size_t read_bound(struct fixture *f) {
+  const struct store_range range = {
+      .state = TASK_SCHEDULED, .shard = SHARD_BOUND, .priority = 5, .route = "r", .host = "h", .limit = 10};
+  struct task_batch *batch;
+  int64_t next, now;
+  ok(f, OPS->read(f->ss, &range, 1, 0, (struct store_limit){.payload = 1000, .bytes = INT64_MAX}, &batch, &next, &now,
+                  &f->err));
+  size_t count = batch ? batch->count : 0;
+  release(batch);
+  return count;
+}
+
+static uint32_t unblocked(struct fixture *f, uint8_t shard) {
+  const struct shard_lease bound = {.shard = SHARD_BOUND, .epoch = 1};
+  uint32_t moved;
+  bool all;
+  ok(f,
+     OPS->unblock(f->ss, shard == SHARD_BOUND ? &bound : &f->leases[shard], "h", "r", true, 10, &moved, &all, &f->err));
+  assert_true(all || moved == 0);
+  return moved;
+}
+
+/* The same for what is read: who lives, and which task heads its key, cannot be asked then. Only bound tasks that
+ * depend on it wait. It stopped every route of the daemon. */
+static void reading_goes_on_while_a_table_is_locked(void **state) {
+  struct fixture *f = *state;
+  static const struct {
+    const char *table;
+    bool knows_heads;
+  } tables[] = {{"outbox_instances", true}, {"outbox_heads", false}};
+  for (size_t t = 0; t < 2; t++) {
+    struct task_batch *batch;
+    put_bound_tasks(f);
+    other(f, "LOCK TABLES %s WRITE", tables[t].table);
+    assert_int_equal(read_bound(f), 1);
+    f->ss->tables_asked_us = INT64_MAX / 2; /* as above */
+    int64_t began = ask(f, "SELECT UNIX_TIMESTAMP()");
+    assert_int_equal(read_bound(f), 1);
+    assert_int_equal(unblocked(f, SHARD_BOUND), 0);
+    enum store_status claims = OPS->lost_bound_claims(f->ss, "h", 60000, 10, &batch, &f->err);
+    assert_int_equal(claims, tables[t].knows_heads ? STORE_BUSY : STORE_OK);
+    ok(f, OPS->lost_claims(f->ss, f->leases, 1, 10, &batch, &f->err));
+    assert_int_equal(unblocked(f, 0), tables[t].knows_heads);
+    assert_in_range(ask(f, "SELECT UNIX_TIMESTAMP()") - began, 0, 20);
+    other(f, "UNLOCK TABLES");
+    f->ss->tables_asked_us = 0;
+    assert_int_equal(read_bound(f), 2);
+    assert_int_equal(unblocked(f, SHARD_BOUND), 1);
+    assert_int_equal(unblocked(f, 0), !tables[t].knows_heads);
+    ok(f, OPS->lost_bound_claims(f->ss, "h", 60000, 10, &batch, &f->err));
+  }
+}
+
+int main(int argc, char **argv) {
+#define TEST(name) cmocka_unit_test_setup_teardown(name, store_setup, store_teardown)
+  const struct CMUnitTest tests[] = {
+      TEST(a_locked_table_holds_up_what_needs_it_and_nothing_else),
+      TEST(reading_goes_on_while_a_table_is_locked),
+  };
+  return store_main(argc, argv, tests, sizeof tests / sizeof tests[0]);
+}
