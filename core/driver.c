@@ -419,6 +419,14 @@ bool driver_stuck(const struct driver *d, int64_t limit_us) {
   return atomic_load(&d->ended) || clock_mono_us() - atomic_load(&d->alive_us) > limit_us + IDLE_POLL_MS * 1000;
 }
 
+bool driver_hangs(const struct driver *driver, int64_t limit_us, int64_t now_us, int64_t *silent_us) {
+  if (!driver_stuck(driver, limit_us))
+    *silent_us = 0;
+  else if (*silent_us == 0)
+    *silent_us = now_us;
+  return *silent_us && now_us - *silent_us >= DRIVER_SILENT_US;
+}
+
 void driver_nudge(struct driver *driver) {
   if (driver_stuck(driver, 0) && !atomic_load(&driver->ended))
     driver->module->wakeup(driver->inst);

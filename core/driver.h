@@ -123,6 +123,11 @@ void driver_free(struct driver **driver);
 void driver_abandon(struct driver *driver, struct flight_list *unsent, struct flight_list *done);
 /* Whether its thread has ended by itself, or has given no sign of life for limit_us beyond an idle poll. Any thread. */
 bool driver_stuck(const struct driver *driver, int64_t limit_us);
+enum { DRIVER_SILENT_US = 1000 * 1000 };
+/* Whether a driver that is looked at about once a second, and nudged before, is to be replaced: it is stuck, and was so
+ * at a look DRIVER_SILENT_US ago. Silence while the whole process stood still says nothing of the plugin, which answers
+ * the nudge. *silent_us: monotonic, when it was found stuck first; 0 = it is not. */
+bool driver_hangs(const struct driver *driver, int64_t limit_us, int64_t now_us, int64_t *silent_us);
 /* Wakes it where it has given no sign of life beyond an idle poll: its plugin may end what keeps it. Any thread. */
 void driver_nudge(struct driver *driver);
 void driver_health(struct driver *driver, bool *up, char text[256]);

@@ -28,8 +28,7 @@ enum {
   SINK_STOP_MS = 5000,
   DRAIN_STEP_US = 20 * 1000,
   BIRTH_STEP_MS = 1000,
-  BIRTH_WAIT_MS = 100,     /* in the keeper's thread */
-  SILENT_US = 1000 * 1000, /* from the first watch that finds a driver hung until it is replaced */
+  BIRTH_WAIT_MS = 100, /* in the keeper's thread */
 };
 
 struct config_ref *engine_config(void *handle) {
@@ -146,22 +145,12 @@ static void replace(struct engine *engine, struct seat *seat, int64_t limit_us) 
   welcome(engine, seat, limit_us);
 }
 
-/* Silence while the whole process stood still says nothing of the plugin: a nudge later it has given a sign of life. */
-static bool is_hung(struct seat *seat, int64_t limit_us) {
-  int64_t now = clock_mono_us();
-  if (!driver_stuck(seat->driver, limit_us))
-    seat->silent_us = 0;
-  else if (seat->silent_us == 0)
-    seat->silent_us = now;
-  return seat->silent_us && now - seat->silent_us >= SILENT_US;
-}
-
 static void watch_seats(struct engine *engine, struct seat *seats, size_t count, int64_t limit_us) {
   for (size_t i = 0; i < count; i++) {
     driver_nudge(seats[i].driver);
     if (seats[i].coming)
       welcome(engine, &seats[i], limit_us);
-    else if (is_hung(&seats[i], limit_us))
+    else if (driver_hangs(seats[i].driver, limit_us, clock_mono_us(), &seats[i].silent_us))
       replace(engine, &seats[i], limit_us);
   }
 }

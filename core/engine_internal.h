@@ -22,7 +22,7 @@ struct seat {
   struct driver *driver;
   struct driver *coming; /* guarded by watch_lock */
   unsigned replaced;
-  int64_t silent_us; /* monotonic: when a watch found the driver hung first; 0 = it is not */
+  int64_t silent_us; /* of driver_hangs() */
 };
 
 struct engine {

@@ -5,7 +5,7 @@ import json
 
 import pytest
 
-from support.servers.kafka import Kafka, KafkaUnavailable
+from support.servers.kafka import Kafka, start_or_skip
 from support.wait import wait_until
 
 LIMIT_S = 120
@@ -34,11 +34,7 @@ class KafkaWithLogins(Kafka):
 
 @pytest.fixture(scope="module")
 def kafka():
-    server = KafkaWithLogins()
-    try:
-        server.start()
-    except KafkaUnavailable as reason:
-        pytest.skip(f"needs a real Kafka broker: {reason}")
+    server = start_or_skip(KafkaWithLogins())
     yield server
     server.stop()
 

@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from support.servers.kafka import Kafka, KafkaUnavailable
+from support.servers.kafka import Kafka, start_or_skip
 from support.servers.kafka_client import TransactionalProducer
 from support.stage import Stage
 from support.wait import wait_until
@@ -22,11 +22,7 @@ def kafka():
     server.properties = ["group.min.session.timeout.ms=10000",
                          "authorizer.class.name=org.apache.kafka.metadata.authorizer.StandardAuthorizer",
                          "allow.everyone.if.no.acl.found=true"]
-    try:
-        server.start()
-    except KafkaUnavailable as reason:
-        pytest.skip(f"needs a real Kafka broker: {reason}")
-    yield server
+    yield start_or_skip(server)
     server.stop()
 
 

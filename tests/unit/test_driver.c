@@ -38,6 +38,27 @@ static void a_silent_one_is_stuck(void **state) {
   assert_true(stuck_when_silent_for(62 * SECOND_US, 60 * (int64_t)SECOND_US));
 }
 
+/* The whole daemon was stopped for a minute, say: each plugin was silent, and answers when it goes on. */
+static void one_that_was_stopped_with_the_process_does_not_hang(void **state) {
+  struct driver driver = {0};
+  int64_t silent_us = 0, now = clock_mono_us();
+  atomic_store(&driver.alive_us, now - 62 * (int64_t)SECOND_US);
+  assert_false(driver_hangs(&driver, 60 * (int64_t)SECOND_US, now, &silent_us));
+  atomic_store(&driver.alive_us, now);
+  assert_false(driver_hangs(&driver, 60 * (int64_t)SECOND_US, now + SECOND_US, &silent_us));
+  atomic_store(&driver.alive_us, now - 62 * (int64_t)SECOND_US); /* the next time counts anew */
+  assert_false(driver_hangs(&driver, 60 * (int64_t)SECOND_US, now + 2 * SECOND_US, &silent_us));
+}
+
+static void one_that_answers_no_nudge_hangs(void **state) {
+  struct driver driver = {0};
+  int64_t silent_us = 0, now = clock_mono_us();
+  atomic_store(&driver.alive_us, now - 62 * (int64_t)SECOND_US);
+  assert_false(driver_hangs(&driver, 60 * (int64_t)SECOND_US, now, &silent_us));
+  assert_false(driver_hangs(&driver, 60 * (int64_t)SECOND_US, now + SECOND_US / 2, &silent_us));
+  assert_true(driver_hangs(&driver, 60 * (int64_t)SECOND_US, now + SECOND_US, &silent_us));
+}
+
 static void one_whose_thread_ended_is_stuck_unless_it_was_told_to_end(void **state) {
   struct driver driver = {0};
   atomic_store(&driver.alive_us, clock_mono_us());
@@ -399,6 +420,8 @@ int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(an_idle_one_is_not_stuck),
       cmocka_unit_test(a_silent_one_is_stuck),
+      cmocka_unit_test(one_that_was_stopped_with_the_process_does_not_hang),
+      cmocka_unit_test(one_that_answers_no_nudge_hangs),
       cmocka_unit_test(one_whose_thread_ended_is_stuck_unless_it_was_told_to_end),
       cmocka_unit_test(what_is_completed_and_refused_is_over),
       cmocka_unit_test(what_is_refused_is_offered_under_another_token),

@@ -289,6 +289,15 @@ def start_best(folder=None, *, background=False):
     return KafkaMock(folder, background=background).start()
 
 
+def start_or_skip(server):
+    """The broker, started; where this machine cannot have a real one, the test is skipped and says why."""
+    import pytest
+    try:
+        return server.start()
+    except KafkaUnavailable as reason:
+        pytest.skip(f"needs a real Kafka broker: {reason}")
+
+
 def attach(folder):
     """The cluster that runs in `folder` in the background, whichever it is."""
     real = (Path(folder) / "server.properties").exists()
