@@ -134,7 +134,7 @@ int result_settle_directly(const struct config *config, const char *record, cons
     result_record_free(&result->record);
     return cli_fail(EX_OSERR, "%s", err.text);
   }
-  enum store_status status = store.ops->open(store.self, "result", &session, &err);
+  enum store_status status = store.ops->open(store.self, "result", 0, &session, &err);
   if (status != STORE_OK || !settle(session, &store, config, result, &err))
     code = cli_fail_store(status != STORE_OK ? status : STORE_DOWN, &err);
   if (session)

@@ -213,7 +213,7 @@ bool engine_pause_route(struct engine *engine, const char *route, bool paused, c
   snprintf(setting.reason, sizeof setting.reason, "%s", reason ? reason : "");
   struct store_session *ss = NULL;
   const struct store_ops *ops = engine->store->ops;
-  bool done = ops->open(engine->store->self, "admin", &ss, err) == STORE_OK &&
+  bool done = ops->open(engine->store->self, "admin", 0, &ss, err) == STORE_OK &&
               ops->set_route(ss, &setting, actor, err) == STORE_OK;
   if (ss)
     ops->close(&ss);

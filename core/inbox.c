@@ -545,7 +545,7 @@ static void run(void *arg) {
   struct inbox *inbox = arg;
   struct store_session *ss = NULL;
   struct err err = {0};
-  while (inbox->env.store->ops->open(inbox->env.store->self, "results", &ss, &err) == STORE_REFUSED) {
+  while (inbox->env.store->ops->open(inbox->env.store->self, "results", 0, &ss, &err) == STORE_REFUSED) {
     log_repeated(&inbox->trouble, LOG_LEVEL_ERROR, "DUEBOX-DB-REFUSED", "results: %s", err.text);
     thread_sleep(1000 * 1000);
     if (stopping(inbox))

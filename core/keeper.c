@@ -48,9 +48,16 @@ bool keeper_sleep(struct keeper *keeper, int64_t deadline_us) {
   return stop;
 }
 
-bool keeper_open(struct keeper *keeper, const char *name, struct store_session **ss) {
+int64_t keeper_lease_ms(struct keeper *keeper) {
+  struct config_ref *config = keeper->config(keeper->engine);
+  int64_t lease_ms = config->config->engine.lease_ms;
+  config_ref_drop(config);
+  return lease_ms;
+}
+
+bool keeper_open(struct keeper *keeper, const char *name, int64_t lease_ms, struct store_session **ss) {
   struct err err = {0};
-  while (keeper->store->ops->open(keeper->store->self, name, ss, &err) == STORE_REFUSED) {
+  while (keeper->store->ops->open(keeper->store->self, name, lease_ms, ss, &err) == STORE_REFUSED) {
     mutex_lock(&keeper->lock);
     log_repeated(&keeper->refused, LOG_LEVEL_ERROR, "DUEBOX-DB-REFUSED", "keeper: %s", err.text);
     mutex_unlock(&keeper->lock);
@@ -303,7 +310,7 @@ static void say_goodbye(struct keeper *keeper) {
 
 static void run(void *arg) {
   struct keeper *keeper = arg;
-  if (!keeper_open(keeper, "keeper", &keeper->ss))
+  if (!keeper_open(keeper, "keeper", keeper_lease_ms(keeper), &keeper->ss))
     return;
   int64_t now;
   do {

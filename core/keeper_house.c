@@ -37,7 +37,7 @@ static void put_row_ids_right(struct keeper *keeper, struct store_session *ss) {
 void keeper_keeps_house(void *arg) {
   struct keeper *keeper = arg;
   struct store_session *ss = NULL;
-  if (keeper->on_hold || !keeper_open(keeper, "housekeeper", &ss))
+  if (keeper->on_hold || !keeper_open(keeper, "housekeeper", 0, &ss))
     return;
   int64_t housekeep_at = 0;
   keeper->expiry = (struct expiry){.store = keeper->store,

@@ -16,7 +16,9 @@ bool keeper_ok(struct keeper *keeper, enum keeper_work work, enum store_status s
 /* Sleeps until that time (monotonic) or until the keeper is to stop. True: stop. */
 bool keeper_sleep(struct keeper *keeper, int64_t deadline_us);
 /* Opens a session, as often as it is refused. False: stop. */
-MUSTCHECK bool keeper_open(struct keeper *keeper, const char *name, struct store_session **ss);
+MUSTCHECK bool keeper_open(struct keeper *keeper, const char *name, int64_t lease_ms, struct store_session **ss);
+/* engine.lease as of now. */
+int64_t keeper_lease_ms(struct keeper *keeper);
 
 /* A lease is trusted a little shorter than it is: what was checked just before must still hold when it arrives. */
 int64_t keeper_safe_us(int64_t lease_ms);

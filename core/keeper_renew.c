@@ -55,13 +55,11 @@ static bool renew(struct keeper *keeper, struct store_session *ss, int64_t lease
 void keeper_renews(void *arg) {
   struct keeper *keeper = arg;
   struct store_session *ss = NULL;
-  if (!keeper_open(keeper, "leases", &ss))
+  if (!keeper_open(keeper, "leases", keeper_lease_ms(keeper), &ss))
     return;
   int64_t next_us;
   do {
-    struct config_ref *config = keeper->config(keeper->engine);
-    int64_t lease_ms = config->config->engine.lease_ms;
-    config_ref_drop(config);
+    int64_t lease_ms = keeper_lease_ms(keeper);
     next_us = clock_mono_us() + keeper_round_us(lease_ms);
     if (!renew(keeper, ss, lease_ms))
       (void)renew(keeper, ss, lease_ms);

@@ -383,7 +383,7 @@ static void tick(struct scheduler *s) {
 
 static bool open_session(struct scheduler *s) {
   struct err err = {0};
-  while (s->store->ops->open(s->store->self, "scheduler", &s->ss, &err) == STORE_REFUSED) {
+  while (s->store->ops->open(s->store->self, "scheduler", 0, &s->ss, &err) == STORE_REFUSED) {
     (void)scheduler_db_ok(s, STORE_REFUSED, &err);
     struct flight_list none = {0};
     mailbox_take(&s->in, s->retry_at_us, &none);

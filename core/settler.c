@@ -427,7 +427,7 @@ static void settle_stuck(struct settler *settler, struct store_session *ss, stru
 static struct store_session *open_session(struct settler *settler) {
   struct store_session *ss = NULL;
   struct err err = {0};
-  while (settler->store->ops->open(settler->store->self, "settler", &ss, &err) == STORE_REFUSED) {
+  while (settler->store->ops->open(settler->store->self, "settler", 0, &ss, &err) == STORE_REFUSED) {
     log_repeated(&settler->trouble, LOG_LEVEL_ERROR, "DUEBOX-DB-REFUSED", "settler: %s", err.text);
     if (atomic_load(&settler->stopping))
       return NULL;

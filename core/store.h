@@ -335,9 +335,12 @@ enum { STORE_HINTS_MAX = 64 }; /* in one call */
 struct store_watch;
 
 struct store_ops {
-  /* Connects. purpose is for the process list and logs ("scheduler"). A failure to connect is STORE_DOWN and leaves a
-   * session that the next call tries to connect again. *out is NULL only on STORE_REFUSED. */
-  enum store_status (*open)(void *store, const char *purpose, struct store_session **out, struct err *err);
+  /* Connects. purpose is for the process list and logs ("scheduler"). lease_ms: of the leases that end unless this
+   * session is answered: it waits for an answer no longer than a third of it, from the first on; 0 = as configured. A
+   * failure to connect is STORE_DOWN and leaves a session that the next call tries to connect again. *out is NULL only
+   * on STORE_REFUSED. */
+  enum store_status (*open)(void *store, const char *purpose, int64_t lease_ms, struct store_session **out,
+                            struct err *err);
   void (*close)(struct store_session **ss);
 
   /* Now, by the database's clock. */

@@ -204,7 +204,8 @@ enum store_status session_try(struct store_session *ss, const char *what, unit_f
 
 static bool nothing(struct store_session *ss, void *arg, struct err *err) { return true; }
 
-enum store_status session_open(void *store, const char *purpose, struct store_session **out, struct err *err) {
+enum store_status session_open(void *store, const char *purpose, int64_t lease_ms, struct store_session **out,
+                               struct err *err) {
   *out = NULL;
   struct store_session *ss = calloc(1, sizeof *ss);
   if (!ss) {
@@ -214,6 +215,8 @@ enum store_status session_open(void *store, const char *purpose, struct store_se
   ss->outbox = store;
   ss->random = (uint64_t)clock_mono_us() ^ (uintptr_t)ss;
   snprintf(ss->purpose, sizeof ss->purpose, "%s", purpose);
+  if (lease_ms)
+    session_limit(ss, lease_ms);
   enum store_status status = session_run(ss, "opening a database session", nothing, NULL, err);
   if (status == STORE_REFUSED)
     session_close(&ss);

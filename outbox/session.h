@@ -73,7 +73,8 @@ MUSTCHECK enum store_status session_run(struct store_session *ss, const char *wh
 MUSTCHECK enum store_status session_try(struct store_session *ss, const char *what, unit_fn *unit, void *arg,
                                         struct err *err);
 
-enum store_status session_open(void *store, const char *purpose, struct store_session **out, struct err *err);
+enum store_status session_open(void *store, const char *purpose, int64_t lease_ms, struct store_session **out,
+                               struct err *err);
 void session_close(struct store_session **ss);
 
 /* The session must not wait for long for a server that says nothing: a third of a lease, in which a new connection may

@@ -186,7 +186,7 @@ static void settle_batch(struct bench *b, struct store_session *ss, struct task_
 static struct store_session *open_session(struct bench *b) {
   struct store_session *ss;
   struct err err;
-  check(b->store.ops->open(b->store.self, "bench", &ss, &err), &err);
+  check(b->store.ops->open(b->store.self, "bench", 0, &ss, &err), &err);
   return ss;
 }
 

@@ -335,7 +335,7 @@ int store_setup(void **state) {
   run_example(f, STORE_SQL_DIR "/examples/grants.sql");
   f->config.user = "duebox";
   f->config.password = "duebox-password";
-  ok(f, f->store.ops->open(f->store.self, "test", &f->ss, &f->err));
+  ok(f, f->store.ops->open(f->store.self, "test", 0, &f->ss, &f->err));
   ok(f, f->store.ops->shards(f->ss, rows, &count, &(uint64_t){0}, &f->err));
   assert_int_equal(count, SHARDS);
   for (size_t i = 0; i < count; i++) {

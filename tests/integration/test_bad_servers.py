@@ -40,28 +40,53 @@ def recovers(stage, route, count=50):
     stage.wait_empty(RECOVERY_S)
 
 
+def behind(stage, proxy, lease):
+    """A daemon that reaches the database through the proxy and that may wait long for it."""
+    stage.configuration["engine"]["lease"] = lease
+    user = f"{stage.database[-20:]}_silent"
+    stage.mariadb.create_user(user, PASSWORD, [f"ALL ON `{stage.database}`.*"])
+    daemon = stage.daemon("cut")
+    daemon.configure({**daemon.configuration, "database": {
+        "host": "127.0.0.1", "port": proxy.port, "user": user, "password": PASSWORD, "name": stage.database,
+        "connect_timeout": "120s", "read_timeout": "120s"}})
+    return daemon
+
+
+def leases_run(stage, past):
+    """Wait until every lease runs beyond that time; none ends meanwhile."""
+    def renewed():
+        [[until, now]] = stage.execute("SELECT MIN(lease_until), UTC_TIMESTAMP(6) FROM outbox_shards WHERE shard < 63")
+        assert until > now, "the leases have ended"
+        return until > past
+    wait_until(renewed, 120, f"the leases to be renewed beyond {past}", detail=stage.daemons[0].log_tail)
+
+
+def test_a_connection_that_falls_silent_as_it_is_made_costs_no_lease(stage):
+    """Leases are had while the session that is to renew them is still being opened."""
+    with TcpProxy(stage.mariadb.port) as proxy:
+        daemon = behind(stage, proxy, "12s")
+        proxy.deafen_at(b"duebox_purpose\x06leases")
+        daemon.start()
+        wait_until(lambda: daemon.metric("duebox_shards_held") == 8, 60, "the daemon to hold all shards")
+        [[first]] = stage.execute("SELECT MAX(lease_until) FROM outbox_shards WHERE shard < 63")
+        leases_run(stage, first)
+        assert proxy.deafened.is_set()
+        assert daemon.metric("duebox_leases_lost") == 0
+        proxy.drop()
+        proxy.restore()
+
+
 def test_connections_that_fell_silent_cost_no_lease(stage):
     """A firewall that forgets connections: what was open gets no answer any more, what is new works.
     Leases are renewed on a new connection in time, though database.read_timeout is far longer."""
-    stage.configuration["engine"]["lease"] = "30s"
     with TcpProxy(stage.mariadb.port) as proxy:
-        user = f"{stage.database[-20:]}_silent"
-        stage.mariadb.create_user(user, PASSWORD, [f"ALL ON `{stage.database}`.*"])
-        daemon = stage.daemon("cut")
-        daemon.configure({**daemon.configuration, "database": {
-            "host": "127.0.0.1", "port": proxy.port, "user": user, "password": PASSWORD, "name": stage.database,
-            "read_timeout": "120s"}})
+        daemon = behind(stage, proxy, "30s")
         daemon.start()
         wait_until(lambda: daemon.metric("duebox_shards_held") == 8, 60, "the daemon to hold all shards")
         proxy.deafen()
         [[deafened]] = stage.execute("SELECT UTC_TIMESTAMP(6)")
         owners = stage.execute("SELECT shard, owner, epoch FROM outbox_shards WHERE shard < 63")
-
-        def renewed():
-            [[until, now]] = stage.execute("SELECT MIN(lease_until), UTC_TIMESTAMP(6) FROM outbox_shards WHERE shard < 63")
-            assert until > now, "the leases have ended"
-            return until > deafened + timedelta(seconds=40)
-        wait_until(renewed, 120, "the leases to be renewed ten seconds later", detail=daemon.log_tail)
+        leases_run(stage, deafened + timedelta(seconds=40))
         assert stage.execute("SELECT shard, owner, epoch FROM outbox_shards WHERE shard < 63") == owners
         assert daemon.metric("duebox_leases_lost") == 0
         proxy.drop()        # so that it need not wait for the rest of its connections to end

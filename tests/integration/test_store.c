@@ -492,7 +492,7 @@ static void a_servers_limit_on_statements_is_not_ours(void **state) {
   struct db_result result;
   struct db_row row;
   sql(f, "SET GLOBAL %s = 20", limit);
-  enum store_status opened = OPS->open(f->store.self, "test", &ss, &f->err);
+  enum store_status opened = OPS->open(f->store.self, "test", 0, &ss, &f->err);
   sql(f, "SET GLOBAL %s = 0", limit);
   ok(f, opened);
   text_puts(&script, "SELECT @@SESSION.");

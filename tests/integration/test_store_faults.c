@@ -328,7 +328,7 @@ static void an_idle_session_that_the_server_ended_is_replaced(void **state) {
   struct store_session *idle;
   int64_t now;
   sql(f, "SET GLOBAL wait_timeout = 2");
-  ok(f, OPS->open(f->store.self, "idle", &idle, &f->err));
+  ok(f, OPS->open(f->store.self, "idle", 0, &idle, &f->err));
   sql(f, "SET GLOBAL wait_timeout = 28800");
   int64_t id = ask(f, "SELECT MAX(id) FROM information_schema.processlist");
   while (ask(f, "SELECT COUNT(*) FROM information_schema.processlist WHERE id = %lld", (long long)id))
@@ -353,7 +353,7 @@ static void a_servers_defaults_do_not_matter(void **state) {
   ROW("(id, route, payload, shard, message_id) VALUES (3, 'r', 'p', 0, 'm3')");
   sql(f, "SET GLOBAL sql_select_limit = 1; SET GLOBAL sql_safe_updates = 1; SET GLOBAL completion_type = 'RELEASE'; "
          "SET GLOBAL TRANSACTION READ ONLY");
-  enum store_status opened = OPS->open(f->store.self, "test", &ss, &f->err);
+  enum store_status opened = OPS->open(f->store.self, "test", 0, &ss, &f->err);
   sql(f, "SET GLOBAL sql_select_limit = DEFAULT; SET GLOBAL sql_safe_updates = 0; SET GLOBAL completion_type = 0; "
          "SET GLOBAL TRANSACTION READ WRITE");
   ok(f, opened);
@@ -374,7 +374,7 @@ static void a_server_that_becomes_read_only_is_left(void **state) {
   struct store_session *second;
   bool lost[SHARDS];
   int64_t now;
-  ok(f, OPS->open(f->store.self, "second", &second, &f->err));
+  ok(f, OPS->open(f->store.self, "second", 0, &second, &f->err));
   two_rows(f, d, EVENT_DONE);
   sql(f, "SET GLOBAL read_only = 1");
   enum store_status status = OPS->settle(f->ss, f->leases, SHARDS, d, 2, lost, &f->err);
@@ -392,7 +392,7 @@ static void a_server_that_becomes_read_only_is_left(void **state) {
 static enum store_status open_with(struct fixture *f, const struct database_config *config) {
   struct store_session *ss = NULL;
   f->config = *config;
-  enum store_status status = OPS->open(f->store.self, "test", &ss, &f->err);
+  enum store_status status = OPS->open(f->store.self, "test", 0, &ss, &f->err);
   assert_int_equal(ss == NULL, status == STORE_REFUSED);
   OPS->close(&ss);
   return status;

@@ -192,7 +192,7 @@ static void a_record_over_the_packet_limit_is_cut(void **state) {
   d[ODD - 1].record = &record;
   sql(f, "SET GLOBAL max_allowed_packet = 2097152");
   OPS->close(&f->ss);
-  ok(f, OPS->open(f->store.self, "test", &f->ss, &f->err));
+  ok(f, OPS->open(f->store.self, "test", 0, &f->ss, &f->err));
   size_t applied = settle(f, d, N);
   sql(f, "SET GLOBAL max_allowed_packet = 16777216");
   assert_int_equal(applied, N);
@@ -208,22 +208,27 @@ static enum result_fate accept(void *ctx, const struct result_row *row, struct r
   return RESULT_APPLIED;
 }
 
-/* The same for results: the others are applied, and one that cannot be stored is where people see it. */
-static void a_result_that_is_refused_stops_no_other(void **state) {
-  struct fixture *f = *state;
-  struct store_result *r = calloc(N, sizeof *r);
+/* n tasks that await their results, and a `done` for each. */
+static struct store_result *awaited(struct fixture *f, size_t n) {
+  struct store_result *r = calloc(n, sizeof *r);
   assert_non_null(r);
   free(some(f, EVENT_DONE));
   sql(f, "UPDATE outbox SET message_id = CONCAT('m', id), state = 'awaiting', attempt = 1, lease_until = '2040-01-01'");
-  sql(f, "CREATE TRIGGER refuse BEFORE DELETE ON outbox FOR EACH ROW BEGIN IF OLD.id = 77 THEN SIGNAL SQLSTATE '45000' "
-         "SET MESSAGE_TEXT = 'no thanks'; END IF; END");
-  for (int i = 0; i < N; i++) {
+  for (size_t i = 0; i < n; i++) {
     r[i] = (struct store_result){.record = {.status = RESULT_DONE, .attempt = 1, .progress = -1},
                                  .source = "s",
                                  .origin = "o",
                                  .body = {"{}", 2}};
-    snprintf(r[i].record.message_id, sizeof r[i].record.message_id, "m%d", i + 1);
+    snprintf(r[i].record.message_id, sizeof r[i].record.message_id, "m%zu", i + 1);
   }
+  return r;
+}
+
+/* The same for results: the others are applied, and one that cannot be stored is where people see it. */
+static void a_result_that_is_refused_stops_no_other(void **state) {
+  struct fixture *f = *state;
+  struct store_result *r = awaited(f, N);
+  refuse(f, "DELETE", "outbox", "OLD.id = 77");
   ok(f, OPS->settle_results(f->ss, r, N, accept, NULL, &f->err));
   for (int i = 0; i < N; i++)
     assert_int_equal(r[i].fate, i + 1 == ODD ? RESULT_BROKEN : RESULT_APPLIED);
@@ -232,37 +237,21 @@ static void a_result_that_is_refused_stops_no_other(void **state) {
   free(r);
 }
 
-static int applied(const struct store_result *r, size_t n) {
-  int count = 0;
-  for (size_t i = 0; i < n; i++)
-    count += r[i].fate == RESULT_APPLIED;
-  return count;
-}
-
 /* Where the quarantine takes nothing either, the results are kept for later by whoever gave them. */
 static void results_are_not_lost_where_the_server_refuses_every_write(void **state) {
   enum { FEW = 3 };
   struct fixture *f = *state;
-  struct store_result *r = calloc(FEW, sizeof *r);
-  assert_non_null(r);
-  free(some(f, EVENT_DONE));
-  sql(f, "UPDATE outbox SET message_id = CONCAT('m', id), state = 'awaiting', attempt = 1, lease_until = '2040-01-01'");
+  struct store_result *r = awaited(f, FEW);
   refuse(f, "DELETE", "outbox", "TRUE");
   sql(f, "CREATE TRIGGER refuse_more BEFORE INSERT ON outbox_quarantine FOR EACH ROW SIGNAL SQLSTATE '45000' "
          "SET MESSAGE_TEXT = 'no thanks'");
-  for (int i = 0; i < FEW; i++) {
-    r[i] = (struct store_result){.record = {.status = RESULT_DONE, .attempt = 1, .progress = -1},
-                                 .source = "s",
-                                 .origin = "o",
-                                 .body = {"{}", 2}};
-    snprintf(r[i].record.message_id, sizeof r[i].record.message_id, "m%d", i + 1);
-  }
   assert_int_equal(OPS->settle_results(f->ss, r, FEW, accept, NULL, &f->err), STORE_DOWN);
   assert_non_null(strstr(f->err.text, "no thanks"));
   sql(f, "DROP TRIGGER refuse");
   sql(f, "DROP TRIGGER refuse_more");
   ok(f, OPS->settle_results(f->ss, r, FEW, accept, NULL, &f->err));
-  assert_int_equal(applied(r, FEW), FEW);
+  for (int i = 0; i < FEW; i++)
+    assert_int_equal(r[i].fate, RESULT_APPLIED);
   free(r);
 }
 
@@ -270,8 +259,7 @@ static void results_are_not_lost_where_the_server_refuses_every_write(void **sta
 static void a_refused_result_is_in_the_quarantine_without_its_text(void **state) {
   struct fixture *f = *state;
   struct store_result r = {.broken = "no record", .source = "s", .origin = "o", .body = {"odd", 3}};
-  sql(f, "CREATE TRIGGER refuse BEFORE INSERT ON outbox_quarantine FOR EACH ROW BEGIN IF NEW.body = 'odd' THEN "
-         "SIGNAL SQLSTATE '45000' SET MESSAGE_TEXT = 'no thanks'; END IF; END");
+  refuse(f, "INSERT", "outbox_quarantine", "NEW.body = 'odd'");
   ok(f, OPS->settle_results(f->ss, &r, 1, accept, NULL, &f->err));
   assert_int_equal(r.fate, RESULT_BROKEN);
   assert_int_equal(ask(f, "SELECT COUNT(*) FROM outbox_quarantine WHERE body = ''"), 1);

@@ -52,7 +52,7 @@ static void an_empty_table_of_shards_is_filled_again(void **state) {
   sql(f, "TRUNCATE outbox_shards");
   expect_gone(f, shard_bit(SHARDS) - 1 + shard_bit(SHARD_BOUND));
   f->store.ops->close(&f->ss);
-  ok(f, OPS->open(f->store.self, "test", &f->ss, &f->err));
+  ok(f, OPS->open(f->store.self, "test", 0, &f->ss, &f->err));
   expect_gone(f, shard_bit(SHARDS) - 1 + shard_bit(SHARD_BOUND));
   ok(f, OPS->remake_shards(f->ss, shard_bit(SHARDS) - 1 + shard_bit(SHARD_BOUND), 60000, &f->err));
   expect_gone(f, 0);

@@ -25,7 +25,7 @@ static void start(struct fixture *f, struct daemon *d, const char *instance, con
   d->config.password = password;
   assert_true(outbox_create(&d->config, &d->store, &f->err));
   d->store.identify(d->store.self, instance);
-  ok(f, d->store.ops->open(d->store.self, "settler", &d->ss, &f->err));
+  ok(f, d->store.ops->open(d->store.self, "settler", 0, &d->ss, &f->err));
   assert_true(db_run(d->ss->conn, "SET SESSION wait_timeout = 120", "test", &f->err));
   d->ss->conn->idle_limit_us = 120 * 1000000;
 }
@@ -103,7 +103,7 @@ static void every_session_is_found(void **state) {
   struct store_silent silent;
   start(f, &d, "dead-2", f->config.user, f->config.password);
   for (int i = 0; i < SESSIONS; i++)
-    ok(f, d.store.ops->open(d.store.self, "test", &more[i], &f->err));
+    ok(f, d.store.ops->open(d.store.self, "test", 0, &more[i], &f->err));
   for (int i = 0; i < SESSION_NAMES; i++) { /* as often as there are names */
     int64_t now;
     db_close(&more[0]->conn);

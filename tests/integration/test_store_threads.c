@@ -28,7 +28,7 @@ static bool works(struct worker *w, enum store_status status) {
 
 static bool open_session(struct worker *w) {
   struct fixture *f = w->f;
-  return works(w, OPS->open(f->store.self, w->name, &w->ss, &w->err));
+  return works(w, OPS->open(f->store.self, w->name, 0, &w->ss, &w->err));
 }
 
 static void join(struct worker *w) {

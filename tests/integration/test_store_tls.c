@@ -23,7 +23,7 @@ static enum store_status open_with(struct fixture *f, const char *host, const ch
   f->config.port = ask(f, "SELECT @@port");
   f->config.tls = true;
   f->config.tls_ca = path;
-  enum store_status status = OPS->open(f->store.self, "test", &ss, &f->err);
+  enum store_status status = OPS->open(f->store.self, "test", 0, &ss, &f->err);
   if (status == STORE_OK)
     OPS->close(&f->ss);
   if (status == STORE_OK)

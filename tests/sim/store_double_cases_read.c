@@ -138,7 +138,7 @@ static void the_sessions_of_the_silent_are_ended_and_no_others(struct fixture *f
   uint32_t living, sets;
   const struct instance_row them = {.id = "them", .host = "h", .routes = "x"};
   other->identify(other->self, "them");
-  ok(f, other->ops->open(other->self, "test", &theirs, &f->err));
+  ok(f, other->ops->open(other->self, "test", 0, &theirs, &f->err));
   ok(f, other->ops->beat(theirs, &them, 1000, &living, &sets, &f->err));
   ok(f, f->ops->end_silent(f->ss, "them", &out, &f->err));
   check(!out.silent && out.ended == 0);

@@ -140,7 +140,7 @@ static void make_calls(void *arg) {
   int64_t now;
   uint32_t moved;
   bool all, changed;
-  (void)store->ops->open(store->self, "storm", &ss, &err);
+  (void)store->ops->open(store->self, "storm", 0, &ss, &err);
   for (;;) {
     uint64_t id = 1 + chance_below(&it->chance, TASKS);
     const uint64_t what = chance_below(&it->chance, 12);

@@ -27,7 +27,7 @@ static void main_strand(void *arg) {
     shard->unclean = true;
     f->leases[i] = (struct shard_lease){.shard = (uint8_t)i, .epoch = 7, .owner = "me"};
   }
-  ok(f, f->ops->open(f->store->self, "test", &f->ss, &f->err));
+  ok(f, f->ops->open(f->store->self, "test", 0, &f->ss, &f->err));
   running(f);
   if (f->other)
     user_rollback(&f->other);

@@ -325,7 +325,8 @@ enum store_status double_try(struct store_session *ss, const char *what, unit_fn
 
 static bool nothing(struct store_session *ss, void *arg, struct err *err) { return true; }
 
-enum store_status double_open(void *store, const char *purpose, struct store_session **out, struct err *err) {
+enum store_status double_open(void *store, const char *purpose, int64_t lease_ms, struct store_session **out,
+                              struct err *err) {
   struct store_session *ss = calloc(1, sizeof *ss);
   *out = ss;
   if (!ss)

@@ -53,7 +53,8 @@ MUSTCHECK enum store_status double_run(struct store_session *ss, const char *wha
 /* The same without redoing it after a conflict. */
 MUSTCHECK enum store_status double_try(struct store_session *ss, const char *what, unit_fn *unit, void *arg,
                                        struct err *err);
-enum store_status double_open(void *store, const char *purpose, struct store_session **out, struct err *err);
+enum store_status double_open(void *store, const char *purpose, int64_t lease_ms, struct store_session **out,
+                              struct err *err);
 void double_close(struct store_session **ss);
 /* Connects for a watch: what is not a unit of work, and not redone. */
 MUSTCHECK bool double_connect(struct store_session *ss, struct err *err);

@@ -52,7 +52,8 @@ struct fixture {
   struct inbox *inbox;
 };
 
-static enum store_status open_session(void *store, const char *purpose, struct store_session **out, struct err *err) {
+static enum store_status open_session(void *store, const char *purpose, int64_t lease_ms, struct store_session **out,
+                                      struct err *err) {
   *out = store;
   return STORE_OK;
 }

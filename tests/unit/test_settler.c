@@ -48,7 +48,8 @@ struct fixture {
   size_t call_of[MANY + 3];       /* the call that had the row */
 };
 
-static enum store_status open_any(void *store, const char *purpose, struct store_session **out, struct err *err) {
+static enum store_status open_any(void *store, const char *purpose, int64_t lease_ms, struct store_session **out,
+                                  struct err *err) {
   *out = store;
   return STORE_OK;
 }
