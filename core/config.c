@@ -210,8 +210,11 @@ static bool is_any(const char *host) {
          (inet_pton(AF_INET6, host, &address) == 1 && memcmp(&any, &address, sizeof any) == 0);
 }
 
-/* Whether who listens on `host` takes the port on `other` too: [::] is all addresses, 0.0.0.0 those of IPv4. */
+/* Whether who listens on `host` takes the port on `other` too: [::] is all addresses, 0.0.0.0 those of IPv4; the name
+ * may be either of two. */
 static bool covers(const char *host, const char *other) {
+  if (strcmp(host, "localhost") == 0)
+    return covers("127.0.0.1", other) || covers("::1", other);
   return strcmp(host, other) == 0 || (is_any(host) && (is_v6(host) || !is_v6(other)));
 }
 

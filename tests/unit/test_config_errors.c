@@ -182,6 +182,11 @@ static const struct row rows[] = {
      "@/duebox.yaml:3:21: callbacks.listen: port 8321 is that of admin.listen; consumers answer on a port of their "
      "own, such as 8322",
      NULL},
+    {"one port by name and by address",
+     DB "admin: {listen: \"localhost:8321\", token: 0123456789abcdef}\ncallbacks: {listen: \"[::1]:8321\"}\n",
+     "@/duebox.yaml:3:21: callbacks.listen: port 8321 is that of admin.listen; consumers answer on a port of their "
+     "own, such as 8322",
+     NULL},
     {"callbacks within admin's addresses",
      DB "admin: {listen: \"0.0.0.0:65535\", token: 0123456789abcdef}\ncallbacks: {listen: \"127.0.0.1:65535\"}\n",
      "@/duebox.yaml:3:21: callbacks.listen: port 65535 is that of admin.listen; consumers answer on a port of their "
