@@ -150,11 +150,19 @@ static const char *judge_task(const struct table *db, const struct broker *broke
 
 /* --- order keys --- */
 
+/* When the task was over first: a failover may have brought it back since, as it was before. */
+static int64_t first_over_us(const struct table *db, const char *message_id) {
+  const unsigned over = 1u << JOURNAL_ENDED | 1u << JOURNAL_DELETED | 1u << JOURNAL_LOST;
+  for (size_t i = 0; i < db->journal_count; i++)
+    if (over >> db->journal[i].kind & 1u && strcmp(db->journal[i].message_id, message_id) == 0)
+      return db->journal[i].at_us;
+  return INT64_MAX;
+}
+
 /* B must not leave before the broker has A, or A is over. */
 static const char *judge_pair(const struct table *db, const struct broker *broker, const struct journal_entry *a,
                               const struct journal_entry *b) {
-  struct history first = history_of(db, a->message_id);
-  int64_t over = first.ended ? first.ended->at_us : first.gone ? first.last->at_us : INT64_MAX;
+  int64_t over = first_over_us(db, a->message_id);
   for (size_t i = 0; i < broker->message_count; i++) {
     const struct message *message = &broker->messages[i];
     if (strcmp(message->message_id, a->message_id) == 0 && message->outcome == DUEBOX_DELIVERED &&
