@@ -140,7 +140,6 @@ struct config {
   size_t plugin_count;
   struct route_config *routes; /* sorted by name */
   size_t route_count;
-  size_t least_checkpoint; /* bytes: the least max_checkpoint of all routes */
   struct source_config *sources;
   size_t source_count;
   const struct route_config *dead_alert; /* alerts.dead.route, or NULL; name only (plugin NULL) where only another

@@ -311,14 +311,10 @@ bool config_load_routes(const struct config_loader *l) {
   size_t count = node ? node->count : 0;
   l->config->routes = arena_array(l->arena, count, sizeof *l->config->routes);
   l->config->route_count = count;
-  l->config->least_checkpoint = (size_t)l->config->engine.max_checkpoint;
   bool ok = true;
   for (size_t i = 0; i < count; i++) {
-    const struct route_config *route = &l->config->routes[i];
     if (!load_route(l, node->items[i], &l->config->routes[i]))
       ok = config_note(l);
-    else if (route->max_checkpoint < l->config->least_checkpoint)
-      l->config->least_checkpoint = route->max_checkpoint;
   }
   for (size_t i = 0; i < l->config->plugin_count; i++)
     l->config->plugins[i].capacity = capacity_of(&l->config->plugins[i]);

@@ -31,10 +31,16 @@ enum {
   EARLY_MAX_US = 120 * 1000 * 1000, /* later nobody is going to record it: whoever sent it is gone */
 };
 
-int64_t inbox_delay_us(const struct inbox *inbox, int64_t now_us) {
-  int64_t writing = gauge_value(&inbox->writing_since_us), waiting = gauge_value(&inbox->waiting_since_us);
-  int64_t since = !writing || (waiting && waiting < writing) ? waiting : writing;
-  return since && since < now_us ? now_us - since : 0;
+int64_t inbox_delay_us(struct inbox *inbox, int64_t now_us) {
+  mutex_lock(&inbox->lock);
+  int64_t behind = inbox_queues_behind(&inbox->queues, now_us, &(const char *){NULL});
+  mutex_unlock(&inbox->lock);
+  const int64_t since[] = {gauge_value(&inbox->writing_since_us), gauge_value(&inbox->waiting_since_us), behind};
+  int64_t most = 0;
+  for (size_t i = 0; i < sizeof since / sizeof *since; i++)
+    if (since[i] && now_us - since[i] > most)
+      most = now_us - since[i];
+  return most;
 }
 
 /* Those that come over HTTP have one queue together. */
@@ -84,8 +90,6 @@ void inbox_set_road(struct item *item, const struct record_road *road) {
 
 void inbox_free_item(struct item *item) {
   result_record_free(&item->result.record);
-  free(item->inherited);
-  free(item->folded);
   free(item->body);
   free(item);
 }
@@ -131,8 +135,6 @@ void inbox_finish(struct inbox *inbox, struct item *item, bool committed) {
     inbox_answer(inbox, item, committed);
   mutex_unlock(&inbox->lock);
   if (item->driver) {
-    for (size_t i = 0; i < item->folded_count; i++)
-      driver_ack(item->driver, item->folded[i], committed);
     driver_ack(item->driver, item->cookie, committed);
     driver_resume(item->driver);
   }
@@ -178,7 +180,7 @@ static bool put_aside(struct inbox *inbox, struct item *item, struct aside_entry
   if (inbox->aside.count == 0)
     inbox->aside_at_us = clock_mono_us() + BUSY_EVERY_US;
   const char *task = result->record.message_id; /* the first one's lives no longer than the first */
-  size_t bytes = result->body.len + item->folded_count * sizeof *item->folded;
+  size_t bytes = result->body.len;
   bool put = first ? aside_follow(&inbox->aside, first, &item->aside, task, bytes)
                    : aside_put(&inbox->aside, &item->aside, result->route, task, bytes);
   if (put) {
@@ -203,6 +205,17 @@ static bool aside_is_due(const struct inbox *inbox) {
   return inbox->aside.count > 0 && clock_mono_us() >= inbox->aside_at_us;
 }
 
+/* The database may have been away: that has a line of its own. */
+static void note_late(struct inbox *inbox, const char *source, int64_t since_us, int64_t now_us) {
+  if (since_us < inbox->trouble_us)
+    since_us = inbox->trouble_us;
+  if (now_us - since_us > LATE_SAID_US)
+    log_repeated(&inbox->late, LOG_LEVEL_WARN, "DUEBOX-RESULTS-LATE",
+                 "for more than %d s more results have come than can be written, source=%s: they wait, also where they "
+                 "come from, and a task whose answer waits for longer than its timeout is sent again",
+                 LATE_SAID_US / 1000000, source);
+}
+
 /* Waits for records, and collects them. False: the inbox stops, or it is time for those that were put aside. */
 static bool wait_for_records(struct inbox *inbox, bool *again) {
   struct inbox_queues *queues = &inbox->queues;
@@ -216,16 +229,23 @@ static bool wait_for_records(struct inbox *inbox, bool *again) {
   bool any = !inbox->stopping && !*again;
   if (any)
     inbox_queues_collect(queues);
+  const char *source;
+  int64_t now_us = clock_mono_us(), behind_us = inbox_queues_behind(queues, now_us, &source);
   mutex_unlock(&inbox->lock);
+  if (behind_us)
+    note_late(inbox, source, behind_us, now_us);
   return any;
 }
 
-/* Some of those put aside, of every route. They stay there. */
+/* Some of those put aside, of every route, and what waits behind them. They stay there. */
 static size_t take_again(struct inbox *inbox, struct item *items[BATCH_MAX]) {
   struct aside_entry *entries[BATCH_MAX];
-  size_t n = aside_next(&inbox->aside, entries, BATCH_MAX);
-  for (size_t i = 0; i < n; i++)
-    items[i] = inbox_item_of(entries[i]);
+  size_t first = aside_next(&inbox->aside, entries, BATCH_MAX), n = 0;
+  for (; n < first; n++)
+    items[n] = inbox_item_of(entries[n]);
+  for (size_t i = 0; i < first; i++)
+    for (struct aside_entry *entry = entries[i]->behind; entry && n < BATCH_MAX; entry = entry->behind)
+      items[n++] = inbox_item_of(entry);
   inbox->aside_at_us = clock_mono_us() + BUSY_EVERY_US;
   return n;
 }
@@ -233,105 +253,18 @@ static size_t take_again(struct inbox *inbox, struct item *items[BATCH_MAX]) {
 static void read_limits(struct inbox *inbox) {
   struct config_ref *ref = inbox->env.config(inbox->env.engine);
   inbox->checkpoint_max = (size_t)ref->config->engine.max_checkpoint;
-  inbox->least_checkpoint = ref->config->least_checkpoint;
   config_ref_drop(ref);
 }
 
-/* Whether writing the later one alone comes to the same as writing both: the row takes the last progress and
- * checkpoint, and the longer extension. */
-static bool is_foldable(const struct inbox *inbox, const struct item *earlier, const struct item *later) {
-  const struct result_record *a = &earlier->result.record, *b = &later->result.record;
-  return a->status == RESULT_PROGRESS && b->status == RESULT_PROGRESS && a->attempt == b->attempt && !a->flaw &&
-         !b->flaw && later->driver && earlier->driver == later->driver &&
-         (a->extend_ms < 0) == (b->extend_ms < 0) &&   /* only the rules know how long the usual extension is */
-         b->checkpoint_len <= inbox->least_checkpoint; /* else it may be refused, and the earlier one would count */
-}
-
-/* The later one says what the earlier one did and it does not, and is acknowledged for both. False: no memory. */
-static bool fold(struct item *earlier, struct item *later) {
-  struct result_record *a = &earlier->result.record, *b = &later->result.record;
-  uint64_t *folded = realloc(earlier->folded, (earlier->folded_count + 1) * sizeof *folded);
-  if (!folded)
-    return false;
-  folded[earlier->folded_count] = earlier->cookie;
-  later->folded = folded;
-  later->folded_count = earlier->folded_count + 1;
-  earlier->folded = NULL;
-  if (b->progress < 0)
-    b->progress = a->progress;
-  if (b->extend_ms < a->extend_ms)
-    b->extend_ms = a->extend_ms;
-  if (!b->checkpoint && a->checkpoint) {
-    char **memory = earlier->inherited ? &earlier->inherited : &a->memory;
-    b->checkpoint = a->checkpoint;
-    b->checkpoint_len = a->checkpoint_len;
-    later->inherited = *memory;
-    *memory = NULL;
-    a->checkpoint = NULL;
-  }
-  return true;
-}
-
-/* Records that are to be applied at once: one of a task, so that the store sees each task once and a later result meets
- * what the earlier one made. */
-struct batch {
-  struct item **items;
-  size_t count;
-  struct item *by_task;
-  bool closed; /* by_task lacks one, for want of memory: nobody can tell who is second */
-};
-
-static void add(struct batch *batch, struct item *item, size_t at) {
-  item->at = at;
-  item->passed = false;
-  batch->items[at] = item;
-  if (item->result.broken)
-    return;
-  HASH_ADD_KEYPTR(hh, batch->by_task, item->result.record.message_id, strlen(item->result.record.message_id), item);
-  batch->closed = batch->closed || !item->hh.tbl;
-}
-
-/* The batch has a record of that task already. Where both are progress the later takes its place; all others stay in
- * their queue, in their order, and those behind them are looked at. */
-static void take_second(struct inbox *inbox, struct batch *batch, struct item *earlier, struct item *later) {
-  if (earlier->passed || !is_foldable(inbox, earlier, later) || !fold(earlier, later)) {
-    earlier->passed = true;
-    return;
-  }
-  inbox_queues_take(&inbox->queues, &later->entry);
-  HASH_DEL(batch->by_task, earlier);
-  add(batch, later, earlier->at);
-  release_room(inbox, earlier);
-  inbox_free_item(earlier);
-}
-
-/* The database may have been away: that has a line of its own. */
-static void note_late(struct inbox *inbox, const struct item *item, int64_t now_us) {
-  int64_t since_us = item->entry.since_us > inbox->trouble_us ? item->entry.since_us : inbox->trouble_us;
-  if (now_us - since_us > LATE_SAID_US)
-    log_repeated(&inbox->late, LOG_LEVEL_WARN, "DUEBOX-RESULTS-LATE",
-                 "results have waited for more than %d s to be written, source=%s: more come in there than can be "
-                 "written, or many about one task, which are written one after the other",
-                 LATE_SAID_US / 1000000, item->source);
-}
-
-/* A result of a task that has one aside goes there, behind it. */
-static void take_record(struct inbox *inbox, struct batch *batch, struct item *item, int64_t now_us) {
+/* A result of a task that has one aside goes there, behind it. True: it is one of the batch. */
+static bool take_record(struct inbox *inbox, struct item *item, int64_t now_us) {
   const char *task = item->result.record.message_id;
-  struct item *earlier = NULL;
   if (!item->result.broken && !*task)
     parse(inbox, item);
-  if (!item->result.broken)
-    HASH_FIND(hh, batch->by_task, task, strlen(task), earlier);
-  if (earlier) {
-    take_second(inbox, batch, earlier, item);
-    return;
-  }
   inbox_queues_take(&inbox->queues, &item->entry);
-  note_late(inbox, item, now_us);
+  note_late(inbox, item->source, item->entry.since_us, now_us);
   struct aside_entry *first = item->result.broken ? NULL : aside_find(&inbox->aside, task);
-  if (!first || !put_aside(inbox, item, first))
-    add(batch, item, batch->count++);
+  return !first || !put_aside(inbox, item, first);
 }
 
 static struct item *item_in(struct inbox_entry *entry) {
@@ -340,31 +273,31 @@ static struct item *item_in(struct inbox_entry *entry) {
 
 /* The next records, of each source in turn. Waits for the first. 0 = the inbox stops. */
 static size_t take_batch(struct inbox *inbox, struct item *items[BATCH_MAX]) {
-  struct batch batch = {.items = items};
+  size_t n = 0;
   read_limits(inbox);
-  while (batch.count == 0) {
+  while (n == 0) {
     bool again;
     struct inbox_entry *entry;
     if (!wait_for_records(inbox, &again))
       return again ? take_again(inbox, items) : 0;
     int64_t now_us = clock_mono_us();
-    while (batch.count < BATCH_MAX && !batch.closed && (entry = inbox_queues_next(&inbox->queues)))
-      take_record(inbox, &batch, item_in(entry), now_us);
-    HASH_CLEAR(hh, batch.by_task);
+    while (n < BATCH_MAX && (entry = inbox_queues_next(&inbox->queues)))
+      if (take_record(inbox, item_in(entry), now_us))
+        items[n++] = item_in(entry);
     set_gauge(&inbox->waiting_since_us, inbox_queues_oldest(&inbox->queues));
   }
-  return batch.count;
+  return n;
 }
 
-static void measure(struct inbox *inbox, const struct store_result *result, size_t records) {
+static void measure(struct inbox *inbox, const struct store_result *result) {
   struct route_metrics *metrics = result->route[0] ? inbox->env.route_metrics(inbox->env.engine, result->route) : NULL;
   if (!metrics) {
-    count(&inbox->env.metrics->results_unrouted, records);
+    count(&inbox->env.metrics->results_unrouted, 1);
     return;
   }
-  count(&metrics->results[result->fate], records);
+  count(&metrics->results[result->fate], 1);
   if (result->fate == RESULT_APPLIED)
-    count(result->changed ? &metrics->changed : &metrics->events[result->event], records);
+    count(result->changed ? &metrics->changed : &metrics->events[result->event], 1);
   if (result->fate == RESULT_APPLIED && result->form)
     reduced_note(&inbox->trouble, inbox->env.metrics, result->route, result->record.message_id, result->form,
                  result->refusal);
@@ -460,14 +393,28 @@ static void note_held(struct inbox *inbox, struct item *item) {
                  HELD_SAID_US / 1000000, item->result.route);
 }
 
+/* What is behind another of its task goes back to where it waited, in front of what came later. */
+static void return_behind(struct inbox *inbox, struct item **items, const struct store_result *results, size_t n) {
+  for (size_t i = n; i-- > 0;) {
+    if (results[i].fate != RESULT_BUSY || !results[i].behind)
+      continue;
+    items[i]->result.unknown = results[i].unknown;
+    if (items[i]->result.fate != RESULT_BUSY)
+      inbox_queues_return(&inbox->queues, &items[i]->entry);
+  }
+}
+
 /* What was busy is set aside, or stays there; what was aside and is not busy any more leaves it. *refused: there was no
  * room for these. */
 static void sort_busy(struct inbox *inbox, struct item **items, const struct store_result *results, size_t n,
                       struct item **refused, size_t *refused_count) {
   bool soon = false;
   *refused_count = 0;
+  return_behind(inbox, items, results, n);
   for (size_t i = 0; i < n; i++) {
     bool was_aside = items[i]->result.fate == RESULT_BUSY;
+    if (results[i].fate == RESULT_BUSY && results[i].behind)
+      continue;
     take_verdict(items[i], &results[i]);
     bool item_soon = pace_early(items[i]);
     soon = item_soon || soon;
@@ -491,7 +438,7 @@ static bool finish_batch(struct inbox *inbox, struct item **items, const struct 
   for (size_t i = 0; i < n; i++) {
     if (results[i].fate == RESULT_BUSY)
       continue;
-    measure(inbox, &results[i], 1 + items[i]->folded_count);
+    measure(inbox, &results[i]);
     log_stray(inbox, &results[i]);
     if (results[i].fate == RESULT_APPLIED && results[i].event == EVENT_DEAD)
       dead_log_write(&inbox->dead, results[i].route, results[i].record.message_id, results[i].record.attempt,

@@ -4,13 +4,14 @@
  *
  * Sources (and the HTTP callback) put records in, one thread takes them out, applies them in batches through the store
  * and only then acknowledges them. Bounded: each source has room for so many, and beyond them keeps its record and is
- * resumed later; the sources are taken from in turn. Records of one task are written one after the other, while those
- * of others go on; only of progress that waits the last is written for all. Nothing that comes in can stop the stream:
- * what cannot be parsed or fits no row ends in quarantine, and what is for a row that a foreign transaction holds is
- * put aside, not acknowledged, and tried again in turn; later results of that task wait behind it. It takes no room
- * from others then. A route that has too many of them has the rest quarantined, or refused for now where somebody waits
- * for the answer. Whoever waits for such a record keeps a thread from others: a few may, one for each task, and the
- * others learn at once that nothing is known yet. A record that comes again while it is aside is one with the first.
+ * resumed later; the sources are taken from in turn. Records of one task are applied in their order, as many at once as
+ * the store can judge of what it has read; the others wait in front of what came later. Nothing that comes in can stop
+ * the stream: what cannot be parsed or fits no row ends in quarantine, and what is for a row that a foreign transaction
+ * holds is put aside, not acknowledged, and tried again in turn; later results of that task wait behind it. It takes no
+ * room from others then. A route that has too many of them has the rest quarantined, or refused for now where somebody
+ * waits for the answer. Whoever waits for such a record keeps a thread from others: a few may, one for each task, and
+ * the others learn at once that nothing is known yet. A record that comes again while it is aside is one with the
+ * first.
  */
 #ifndef CORE_INBOX_H
 #define CORE_INBOX_H
@@ -49,9 +50,10 @@ MUSTCHECK bool inbox_offer(struct inbox *inbox, struct driver *driver, const str
  * thread but the inbox's. */
 MUSTCHECK bool inbox_apply(struct inbox *inbox, const struct result_offer *offer, int64_t timeout_ms,
                            struct store_result *result, struct err *err);
-/* How long it has been trying to write one batch, or a record has waited behind others of its task; 0 = neither. Any
- * thread. */
-int64_t inbox_delay_us(const struct inbox *inbox, int64_t now_us);
+/* For how long results have waited: how long it has been trying to write one batch, or a record has waited in the
+ * inbox, or a source has had more of them than there is room for, so that they wait where they come from; 0 = none of
+ * these. Any thread. */
+int64_t inbox_delay_us(struct inbox *inbox, int64_t now_us);
 /* Whether it is worth to offer records of that source again. Any thread. */
 bool inbox_has_room(struct inbox *inbox, const struct driver *driver);
 /* Ends the thread and takes nothing more; what is not committed by then is acknowledged as not committed. */

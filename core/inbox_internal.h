@@ -29,12 +29,6 @@ struct waiter {
 
 struct item {
   struct inbox_entry entry; /* while it waits for its turn */
-  UT_hash_handle hh;        /* in its batch, by task */
-  size_t at;                /* its place there */
-  bool passed;              /* a later one of its task is not in the batch and stays in front of all others */
-  uint64_t *folded;         /* cookies of earlier ones that need not be written beside it */
-  size_t folded_count;
-  char *inherited;          /* the memory of the checkpoint, if that is an earlier one's; NULL = it is not */
   struct aside_entry aside; /* in use while its row is somebody else's, or it is early: fate RESULT_BUSY */
   int64_t early_us;         /* monotonic: since when it is early; 0 = it is not */
   unsigned early_tries;
@@ -71,7 +65,6 @@ struct inbox {
   struct log_repeat late;    /* what has waited for its turn, as it was logged */
   int64_t trouble_us;        /* monotonic: when a batch could not be written; 0 = never */
   size_t checkpoint_max;     /* of the configuration */
-  size_t least_checkpoint;   /* of all routes: none of that size is refused */
   atomic_bool on_hold;
   struct log_quota dead;  /* lines */
   gauge writing_since_us; /* monotonic: since when a batch is being written; 0 = none is */

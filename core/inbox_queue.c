@@ -13,6 +13,9 @@ struct inbox_queue {
   /* Under the lock. */
   struct entry_list arrived;
   size_t count, bytes; /* of all entries that are not released */
+  int64_t behind_us;   /* when it was full for the first time of a series; 0 = never */
+  int64_t full_us;     /* ... and for the last time */
+  bool low;            /* it has been nearly empty since */
   /* The inbox's thread. */
   struct entry_list waiting;
   struct inbox_entry *at; /* the next one of the walk */
@@ -36,10 +39,35 @@ static struct inbox_queue *find_or_add(struct inbox_queues *queues, const char *
   return queues->newest = queue;
 }
 
+static bool is_behind(const struct inbox_queue *queue, int64_t now_us) {
+  return queue->behind_us && !(queue->low && now_us - queue->full_us > INBOX_QUEUE_CAUGHT_UP_US);
+}
+
+static void note_full(struct inbox_queue *queue, int64_t now_us) {
+  if (!is_behind(queue, now_us))
+    queue->behind_us = now_us;
+  queue->full_us = now_us;
+  queue->low = false;
+}
+
+int64_t inbox_queues_behind(const struct inbox_queues *queues, int64_t now_us, const char **source) {
+  int64_t behind_us = 0;
+  for (const struct inbox_queue *queue = queues->newest; queue; queue = queue->next)
+    if (is_behind(queue, now_us) && (!behind_us || queue->behind_us < behind_us)) {
+      behind_us = queue->behind_us;
+      *source = queue->source;
+    }
+  return behind_us;
+}
+
 bool inbox_queues_put(struct inbox_queues *queues, const char *source, struct inbox_entry *entry, size_t bytes) {
   struct inbox_queue *queue = find_or_add(queues, source);
-  if (!queue || queue->count >= INBOX_QUEUE_RECORDS || queue->bytes >= INBOX_QUEUE_BYTES)
+  if (!queue)
     return false;
+  if (queue->count >= INBOX_QUEUE_RECORDS || queue->bytes >= INBOX_QUEUE_BYTES) {
+    note_full(queue, entry->since_us);
+    return false;
+  }
   entry->queue = queue;
   entry->bytes = bytes;
   TAILQ_INSERT_TAIL(&queue->arrived, entry, link);
@@ -57,6 +85,8 @@ bool inbox_queues_has_room(const struct inbox_queues *queues, const char *source
 void inbox_queues_release(const struct inbox_entry *entry) {
   entry->queue->count--;
   entry->queue->bytes -= entry->bytes;
+  if (entry->queue->count < INBOX_QUEUE_RECORDS / 8 && entry->queue->bytes < INBOX_QUEUE_BYTES / 8)
+    entry->queue->low = true;
 }
 
 /* The one behind, round and round. */
@@ -91,6 +121,11 @@ struct inbox_entry *inbox_queues_next(struct inbox_queues *queues) {
 void inbox_queues_take(struct inbox_queues *queues, struct inbox_entry *entry) {
   TAILQ_REMOVE(&entry->queue->waiting, entry, link);
   queues->waiting--;
+}
+
+void inbox_queues_return(struct inbox_queues *queues, struct inbox_entry *entry) {
+  TAILQ_INSERT_HEAD(&entry->queue->waiting, entry, link);
+  queues->waiting++;
 }
 
 int64_t inbox_queues_oldest(const struct inbox_queues *queues) {

@@ -21,6 +21,8 @@
 
 /* Of one source: with either it is full. */
 enum { INBOX_QUEUE_RECORDS = 2048, INBOX_QUEUE_BYTES = 8 * 1024 * 1024 };
+/* A source whose queue has become nearly empty, and that has not been full again for so long, has caught up. */
+enum { INBOX_QUEUE_CAUGHT_UP_US = 5 * 1000 * 1000 };
 
 struct inbox_queue;
 
@@ -29,7 +31,7 @@ struct inbox_entry {
   TAILQ_ENTRY(inbox_entry) link;
   struct inbox_queue *queue;
   size_t bytes;
-  int64_t since_us; /* the caller's: when it came */
+  int64_t since_us; /* the caller's: when it came, set before it is put */
 };
 
 /* All zero is empty. */
@@ -47,6 +49,9 @@ MUSTCHECK bool inbox_queues_put(struct inbox_queues *queues, const char *source,
                                 size_t bytes);
 /* Whether the queue of a source has so much room again that it is worth to go on. Under the lock. */
 bool inbox_queues_has_room(const struct inbox_queues *queues, const char *source);
+/* Since when a source has had more than there is room for, time and again, so that its records wait where they come
+ * from; of all sources the earliest, 0 = none has. *source: which; it lives as long as the queues. Under the lock. */
+int64_t inbox_queues_behind(const struct inbox_queues *queues, int64_t now_us, const char **source);
 /* The room of an entry that was taken is free again. Under the lock. */
 void inbox_queues_release(const struct inbox_entry *entry);
 /* What has arrived waits now, and is walked from its start. Under the lock. */
@@ -55,6 +60,8 @@ void inbox_queues_collect(struct inbox_queues *queues);
 struct inbox_entry *inbox_queues_next(struct inbox_queues *queues);
 /* Takes the entry out that the walk has come to. Its room is kept until it is released. */
 void inbox_queues_take(struct inbox_queues *queues, struct inbox_entry *entry);
+/* An entry that was taken waits again, in front of all others of its source; its room was kept. */
+void inbox_queues_return(struct inbox_queues *queues, struct inbox_entry *entry);
 /* since_us of the oldest entry that waits; 0 = there is none. */
 int64_t inbox_queues_oldest(const struct inbox_queues *queues);
 /* Frees the queues. Nothing waits any more. */

@@ -54,7 +54,7 @@ void readiness_judge(const struct readiness *facts, struct problem_list *out) {
     add(out, "a task that was sent cannot be settled for %lld s: another transaction holds its row",
         seconds(facts->locked_us));
   if (facts->results_us > READY_STUCK_US)
-    add(out, "results have not been written for %lld s; see DUEBOX-RESULTS-WAIT or -LATE in the log",
+    add(out, "results have waited for %lld s to be written; see DUEBOX-RESULTS-WAIT or -LATE in the log",
         seconds(facts->results_us));
   if (facts->stalled_us > READY_STUCK_US)
     add(out, "route %.64s is stalled: its destination has confirmed nothing for %lld s; see DUEBOX-ROUTE-STALLED",

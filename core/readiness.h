@@ -36,7 +36,7 @@ struct readiness {
   int64_t settling_us; /* how long the settler has been trying to write one batch */
   int64_t refused;     /* outcomes that the server refuses in every form */
   int64_t locked_us;   /* age of the oldest outcome whose row somebody else has locked */
-  int64_t results_us;  /* how long a result has waited in the inbox to be written */
+  int64_t results_us;  /* how long results have waited to be written, in the inbox or for room in it */
   const char *stalled; /* the route whose destination has confirmed nothing for longest; NULL = none */
   int64_t stalled_us;
   const char *unread; /* the source that has not been read for longest although its broker answers; NULL = none */

@@ -295,6 +295,8 @@ struct store_result {
                                   back so */
   bool early;                  /* set by the store, of a busy one: the row was changed, and what was sent of it is
                                   not recorded yet */
+  bool behind;                 /* set by the store, of a busy one: what an earlier result of its task in this call
+                                  comes to must be known first */
   bool waited;                 /* early for so long that nobody is going to record that */
   enum task_event event;       /* set by the store: what was applied */
   char route[STORE_ROUTE_MAX + 1]; /* set by the store when a row was found */
@@ -440,7 +442,9 @@ struct store_ops {
   enum store_status (*settle)(struct store_session *ss, const struct shard_lease *leases, size_t lease_count,
                               struct decision *decisions, size_t count, bool *lost, struct err *err);
   /* Applies results by message id, whoever holds the shard: locks each living row, asks decide, writes, quarantines
-   * what fits nothing. No message id occurs twice in one call. Busy rows as in settle. */
+   * what fits nothing. Those of one task are judged in the order in which they are given: any number that changes
+   * nothing, and progress, of which the last is written for all. What comes behind one that moves the task on, or is
+   * busy, is busy and `behind`. Busy rows as in settle. */
   enum store_status (*settle_results)(struct store_session *ss, struct store_result *results, size_t count,
                                       result_decide_fn *decide, void *ctx, struct err *err);
   /* Moves scheduled rows of unknown routes to held, fenced: many routes at a time, for an application may write any

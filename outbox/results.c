@@ -15,6 +15,8 @@
 #include "outbox/db_error.h"
 #include "outbox/halves.h"
 #include "outbox/ops.h"
+#include "outbox/quarantine.h"
+#include "outbox/results_judge.h"
 #include "outbox/row.h"
 #include "outbox/server.h"
 #include "outbox/write.h"
@@ -22,59 +24,27 @@
 
 #define WHAT "storing results"
 
-struct slot {
-  struct store_result *result;
-  struct result_row row;
-  char route[STORE_ROUTE_MAX + 1];
-  char reason[256]; /* why it is quarantined */
-  bool living;      /* row is what it met, locked */
-  bool busy;        /* there is a row, and another transaction holds it */
-  bool unreadable;  /* what the database has about the task is nothing that the schema allows */
-  bool seen;        /* this attempt's result was applied before ... */
-  bool agreed;      /* ... and said as much */
-  bool finished;    /* the task is in the history, in state `final`, with that many attempts */
-  int64_t finished_us;
-  enum task_state final;
-  uint32_t final_attempt;
-  struct decision decision;
-};
-
-struct results_unit {
-  struct slot *slots; /* those with a parsed record first, by message id; then the broken ones */
-  size_t parsed, count;
-  struct decision **decisions; /* those to write, by id */
-  size_t writes;
-  bool met_again;       /* a row was busy before */
-  enum stopped stopped; /* LOCKED: the rows were ours, and the write met a lock all the same; nothing was written */
-  result_decide_fn *decide;
-  void *ctx;
-};
-
 static int by_message_id(const void *a, const void *b) {
   const struct slot *x = a, *y = b;
   if (!x->result->broken != !y->result->broken)
     return x->result->broken ? 1 : -1;
-  return strcmp(x->result->record.message_id, y->result->record.message_id);
+  int order = strcmp(x->result->record.message_id, y->result->record.message_id);
+  return order ? order : x->result < y->result ? -1 : x->result > y->result; /* as they were given */
 }
 
-static int by_row_id(const void *a, const void *b) {
-  const struct decision *x = *(struct decision *const *)a, *y = *(struct decision *const *)b;
-  return x->id < y->id ? -1 : x->id > y->id;
-}
+static const char *id_of(const struct slot *slot) { return slot->result->record.message_id; }
 
+/* The first of that task; those behind it follow. The end where there is none. */
 static struct slot *find_slot(struct results_unit *u, const char *message_id) {
   size_t low = 0, high = u->parsed;
   while (low < high) {
     size_t middle = low + (high - low) / 2;
-    int order = strcmp(message_id, u->slots[middle].result->record.message_id);
-    if (order == 0)
-      return &u->slots[middle];
-    if (order < 0)
+    if (strcmp(message_id, id_of(&u->slots[middle])) <= 0)
       high = middle;
     else
       low = middle + 1;
   }
-  return NULL;
+  return &u->slots[low];
 }
 
 /* Whether the row alone does not tell if this result is new: it is over, or waits for something else by now. */
@@ -87,11 +57,12 @@ static bool is_doubtful(const struct slot *slot) {
 
 /* "'id','id',.." of the parsed slots, or of those among them that are doubtful. False when there is none. */
 static bool message_ids(struct results_unit *u, bool doubtful_only, struct text *out) {
+  const char *last = "", *id;
   text_clear(out);
   for (size_t i = 0; i < u->parsed; i++) {
-    if (doubtful_only && !is_doubtful(&u->slots[i]))
+    if ((doubtful_only && !is_doubtful(&u->slots[i])) || strcmp(last, id_of(&u->slots[i])) == 0)
       continue;
-    const char *id = u->slots[i].result->record.message_id;
+    last = id = id_of(&u->slots[i]);
     text_puts(out, out->len ? "," : "");
     text_sql(out, id, strlen(id));
   }
@@ -174,14 +145,17 @@ static bool read_row(const struct db_row *row, struct slot *slot) {
   return true;
 }
 
-/* Calls take for each row whose message id belongs to a slot. A row that cannot be read costs its own result alone. */
+/* Calls take for each row and each slot that its message id belongs to. A row that cannot be read costs its own results
+ * alone. */
 static void each_row(struct results_unit *u, struct db_result *result, unsigned columns, unsigned id_column,
                      bool (*take)(const struct db_row *row, struct slot *slot)) {
   struct db_row row;
   while (db_next(result, &row, columns)) {
-    struct slot *slot = row.fields[id_column] ? find_slot(u, row.fields[id_column]) : NULL;
-    if (slot && !take(&row, slot))
-      slot->unreadable = true;
+    const char *id = row.fields[id_column];
+    for (struct slot *slot = id ? find_slot(u, id) : u->slots + u->parsed;
+         slot < u->slots + u->parsed && strcmp(id, id_of(slot)) == 0; slot++)
+      if (!take(&row, slot))
+        slot->unreadable = true;
   }
 }
 
@@ -230,7 +204,7 @@ static bool take_seen(const struct db_row *row, struct slot *slot) {
   if (!read_number(row, 1, &attempt) || !db_copy(row, 2, slot->route, sizeof slot->route) ||
       !db_copy(row, 3, outcome, sizeof outcome))
     return false;
-  if (attempt == slot->result->record.attempt) {
+  if (attempt == slot->result->record.attempt && is_doubtful(slot)) {
     slot->seen = true;
     slot->agreed = slot->agreed || agrees(slot->result->record.status, outcome);
   }
@@ -244,7 +218,7 @@ static bool take_finished(const struct db_row *row, struct slot *slot) {
   if (!db_u64(row, 1, TASK_STATES, &state) || state == 0 || !db_time(row, 3, &finished_us) ||
       !read_number(row, 4, &attempt))
     return false;
-  if (slot->finished && finished_us < slot->finished_us)
+  if (!is_doubtful(slot) || (slot->finished && finished_us < slot->finished_us))
     return true;
   slot->finished = true;
   slot->finished_us = finished_us;
@@ -303,182 +277,13 @@ static bool look_back(struct store_session *ss, struct results_unit *u, struct e
   return true;
 }
 
-/* Too large for one statement: escaped twice, a text may grow eightfold. */
-static bool is_too_large(const struct store_session *ss, const struct result_record *record) {
-  size_t stack = record->error_stack ? strlen(record->error_stack) : 0;
-  return record->result_json_len + record->checkpoint_len + stack > ss->conn->max_packet / 8;
-}
-
-/* This attempt has had its result. A second one changes nothing; where it says the opposite, people will ask which of
- * the two is true. */
-static enum result_fate judge_seen(struct slot *slot) {
-  const struct result_record *record = &slot->result->record;
-  if (!slot->agreed)
-    snprintf(slot->reason, sizeof slot->reason, "%s: attempt %u has had its result, and this one says the opposite: %s",
-             record->message_id, record->attempt, result_status_text(record->status));
-  return RESULT_DUPLICATE;
-}
-
-/* The task has ended without this result. It is of interest where the end would have been another with it: a success
- * of any attempt, where there was none, and a failure of the attempt that was taken for a success. */
-static enum result_fate judge_late(struct slot *slot) {
-  const struct result_record *record = &slot->result->record;
-  bool opposite = slot->final == TASK_DONE
-                      ? record->status != RESULT_DONE && (!record->attempt || record->attempt >= slot->final_attempt)
-                      : record->status == RESULT_DONE;
-  if (opposite && record->status != RESULT_PROGRESS)
-    snprintf(slot->reason, sizeof slot->reason, "%s: the task has ended as %s, and this says the opposite: %s",
-             record->message_id, task_state_text(slot->final), result_status_text(record->status));
-  return RESULT_LATE;
-}
-
-static enum result_fate judge_misrouted(struct slot *slot) {
-  snprintf(slot->reason, sizeof slot->reason,
-           "route %s takes no results from %s: its reply_to, with result: expected, must be that topic or queue, or "
-           "`routes` of that entry of results must list it",
-           slot->route, slot->result->source);
-  return RESULT_MISROUTED;
-}
-
-/* What has ended is only spoken about on the road of its route, and only what came on it waits for a locked row. */
-static bool is_misrouted(const struct results_unit *u, const struct slot *slot) {
-  struct result_record *record = &slot->result->record;
-  struct result_row row = {.attempt = record->attempt, .route = slot->route, .answer_to = slot->row.answer_to};
-  struct decision unused = {0};
-  row.state = slot->finished ? slot->final : TASK_DONE;
-  return record->entry && (slot->busy || slot->seen || slot->finished) &&
-         u->decide(u->ctx, &row, record, &unused) == RESULT_MISROUTED;
-}
-
-static enum result_fate judge_living(struct results_unit *u, struct slot *slot) {
-  struct decision *d = &slot->decision;
-  const struct result_row *row = &slot->row;
-  if (slot->seen)
-    return judge_seen(slot);
-  enum result_fate fate = u->decide(u->ctx, row, &slot->result->record, d);
-  if (fate == RESULT_MISROUTED)
-    return judge_misrouted(slot);
-  slot->result->early = fate == RESULT_BUSY;
-  bool untold = fate == RESULT_BUSY && slot->result->waited;
-  slot->result->unsent = fate == RESULT_ORPHAN || (untold && row->change != CHANGE_SINCE_SENT);
-  if (slot->result->unsent)
-    snprintf(slot->reason, sizeof slot->reason, "attempt %u %s; the row counts %u", slot->result->record.attempt,
-             slot->result->record.attempt > row->attempt ? "was never handed out" : "is still out", row->attempt);
-  else if (untold)
-    snprintf(slot->reason, sizeof slot->reason, "the task was changed, and nobody says what attempt %u sent of it",
-             slot->result->record.attempt);
-  if (untold)
-    return RESULT_ORPHAN;
-  if (fate != RESULT_APPLIED)
-    return fate;
-  d->id = row->id;
-  d->message_id = (struct duebox_bytes){slot->result->record.message_id, strlen(slot->result->record.message_id)};
-  d->shard = row->shard;
-  d->from = row->state;
-  d->attempt_from = row->attempt;
-  d->record = &slot->result->record;
-  d->form = slot->result->form;
-  d->log_attempt = d->event != EVENT_PROGRESS; /* what tells a duplicate */
-  /* It came before its publishing was recorded, some milliseconds at most; nobody will write that time any more. */
-  uint32_t going_out = row->state == TASK_SCHEDULED ? row->attempt + 1 : row->state == TASK_CLAIMED ? row->attempt : 0;
-  if (d->record->attempt == going_out && d->event != EVENT_PROGRESS)
-    d->published_us = row->now_us;
-  if (!write_possible(d))
-    return RESULT_STALE;
-  u->decisions[u->writes++] = d;
-  return RESULT_APPLIED;
-}
-
-static enum result_fate judge(const struct store_session *ss, struct results_unit *u, struct slot *slot) {
-  const char *broken = slot->result->broken;
-  if (!broken && is_too_large(ss, &slot->result->record))
-    broken = "too large to store; raise max_allowed_packet on the server";
-  else if (!broken && slot->unreadable)
-    broken = "the task's row has a value that the table does not allow";
-  snprintf(slot->reason, sizeof slot->reason, "%s", broken ? broken : "");
-  if (broken)
-    return RESULT_BROKEN;
-  if (is_misrouted(u, slot))
-    return judge_misrouted(slot);
-  if (slot->living)
-    return judge_living(u, slot);
-  if (slot->busy)
-    return RESULT_BUSY;
-  if (slot->seen)
-    return judge_seen(slot);
-  if (slot->finished)
-    return judge_late(slot);
-  snprintf(slot->reason, sizeof slot->reason, "no task has this message id");
-  return RESULT_ORPHAN;
-}
-
-static void judge_all(const struct store_session *ss, struct results_unit *u) {
-  u->writes = 0;
-  for (size_t i = 0; i < u->count; i++) {
-    struct slot *slot = &u->slots[i];
-    struct store_result *result = slot->result;
-    result->unsent = false;
-    bool perhaps = result->unknown || (ss->unknown && result->fate == RESULT_APPLIED);
-    enum result_fate fate = judge(ss, u, slot);
-    bool happened = perhaps && (fate == RESULT_DUPLICATE || fate == RESULT_LATE || fate == RESULT_ORPHAN);
-    result->unknown = perhaps && fate == RESULT_BUSY;
-    /* The commit of a try before got no answer; that the row has had this result says that it happened, and what came
-     * of it is known from then. */
-    if (happened || result->unknown) {
-      slot->reason[0] = '\0';
-      result->fate = happened ? RESULT_APPLIED : fate;
-      continue;
-    }
-    result->early = result->early && fate == RESULT_BUSY;
-    result->fate = fate;
-    result->event = slot->decision.event;
-    result->changed = fate == RESULT_APPLIED && slot->decision.changed;
-    result->capped = fate == RESULT_APPLIED && slot->decision.capped;
-    result->extended = fate == RESULT_APPLIED && result->event == EVENT_PROGRESS && slot->row.state == TASK_AWAITING;
-    result->contradicts = (fate == RESULT_DUPLICATE || fate == RESULT_LATE) && *slot->reason;
-    if (fate == RESULT_APPLIED && result->record.flaw)
-      snprintf(slot->reason, sizeof slot->reason, "%s: %s", result->record.message_id, result->record.flaw);
-    else if (result->replayed || (result->replied && !result->contradicts))
-      slot->reason[0] = '\0';
-    result->cancelled = !slot->living && slot->finished && slot->final == TASK_CANCELLED;
-    snprintf(result->route, sizeof result->route, "%s", slot->route);
-  }
-  qsort(u->decisions, u->writes, sizeof *u->decisions, by_row_id);
-}
-
-static void add_quarantine(struct store_session *ss, const struct slot *slot) {
-  enum { SOURCE_MAX = 64, ORIGIN_MAX = 255, REASON_MAX = 512 };
-  const struct store_result *result = slot->result;
-  size_t most = ss->conn->max_packet / 4;
-  const struct sql_arg body = {.name = "body",
-                               .kind = SQL_STRING,
-                               .string = result->body.data,
-                               .len = result->body.len < most ? result->body.len : most};
-  session_add(ss, query_quarantine,
-              ARGS(CLEAN("source", result->source ? result->source : "", SOURCE_MAX),
-                   CLEAN("origin", result->origin ? result->origin : "", ORIGIN_MAX),
-                   CLEAN("reason", slot->reason, REASON_MAX), body));
-}
-
-/* A few at a time: one body may take half of what a packet allows. */
 static bool write_quarantine(struct store_session *ss, struct results_unit *u, struct err *err) {
-  struct db_result results[DB_RESULTS_MAX];
-  size_t n = 0;
+  struct quarantine quarantine = {.ss = ss};
   session_begin(ss);
-  for (size_t i = 0; i < u->count; i++) {
-    if (*u->slots[i].reason) {
-      add_quarantine(ss, &u->slots[i]);
-      n++;
-    }
-    if (n == 0 || (i + 1 < u->count && n < DB_RESULTS_MAX && ss->script.len < ss->conn->max_packet / 4))
-      continue;
-    if (!session_send(ss, WHAT, results, n, err))
+  for (size_t i = 0; i < u->count; i++)
+    if (*u->slots[i].reason && !quarantine_add(&quarantine, u->slots[i].result, u->slots[i].reason, err))
       return false;
-    db_results_free(results, n);
-    session_begin(ss);
-    n = 0;
-  }
-  return true;
+  return quarantine_flush(&quarantine, err);
 }
 
 static bool write_rows(struct store_session *ss, struct results_unit *u, struct err *err) {
@@ -503,7 +308,7 @@ static bool apply_results(struct store_session *ss, struct results_unit *u, stru
     return false;
   if (!look_back(ss, u, err) || !compare_content(ss, u, err))
     return false;
-  judge_all(ss, u);
+  results_judge(u, ss->unknown, ss->conn->max_packet);
   return write_rows(ss, u, err) && write_quarantine(ss, u, err) && session_commit(ss, WHAT, err);
 }
 
@@ -528,33 +333,57 @@ struct results_call {
   result_decide_fn *decide;
   void *ctx;
   struct store_result *results;
+  size_t count;
 };
+
+/* In parts a batch is applied only as far as each task's first result: what an earlier part makes of that, or leaves of
+ * it, is not known here. */
+static bool is_follower(const struct results_call *call, size_t at) {
+  const struct store_result *result = &call->results[at];
+  for (size_t i = 0; i < at && !result->broken; i++)
+    if (!call->results[i].broken && strcmp(call->results[i].record.message_id, result->record.message_id) == 0)
+      return true;
+  return false;
+}
+
+static void collect(const struct results_call *call, size_t first, size_t count, struct results_unit *unit) {
+  for (size_t i = first; i < first + count; i++) {
+    struct store_result *result = &call->results[i];
+    bool met = result->fate == RESULT_BUSY && !result->early && !result->behind;
+    result->behind = count < call->count && is_follower(call, i);
+    if (result->behind) {
+      result->fate = RESULT_BUSY;
+      continue;
+    }
+    unit->slots[unit->count++].result = result;
+    unit->parsed += !result->broken;
+    unit->met_again = unit->met_again || met;
+  }
+}
 
 static enum store_status apply_at_once(void *arg, size_t first, size_t count, enum stopped *stopped, struct err *err) {
   const struct results_call *call = arg;
   struct store_result *results = call->results + first;
   struct results_unit unit = {.slots = calloc(count, sizeof *unit.slots),
                               .decisions = calloc(count, sizeof *unit.decisions),
-                              .count = count,
                               .decide = call->decide,
-                              .ctx = call->ctx};
+                              .ctx = call->ctx,
+                              .possible = write_possible};
   enum store_status status = STORE_DOWN;
   if (unit.slots && unit.decisions) {
-    for (size_t i = 0; i < count; i++) {
-      unit.slots[i].result = &results[i];
-      unit.parsed += !results[i].broken;
-      unit.met_again = unit.met_again || (results[i].fate == RESULT_BUSY && !results[i].early);
-    }
-    qsort(unit.slots, count, sizeof *unit.slots, by_message_id);
-    status = session_run(call->ss, WHAT, results_unit, &unit, err);
+    collect(call, first, count, &unit);
+    qsort(unit.slots, unit.count, sizeof *unit.slots, by_message_id);
+    status = unit.count ? session_run(call->ss, WHAT, results_unit, &unit, err) : STORE_OK;
   } else {
     err_set(err, DB_E_NO_MEMORY, WHAT ": out of memory; %s", db_error_cure(DB_E_NO_MEMORY));
   }
   for (size_t i = 0; i < count; i++)
     results[i].unknown =
         results[i].unknown || (status != STORE_OK && call->ss->unknown && results[i].fate == RESULT_APPLIED);
-  for (size_t i = 0; i < count && unit.stopped && status == STORE_OK; i++)
+  for (size_t i = 0; i < count && unit.stopped && status == STORE_OK; i++) {
     results[i].fate = RESULT_BUSY;
+    results[i].behind = is_follower(call, first + i);
+  }
   *stopped = status == STORE_DOWN ? STOPPED_NOT : unit.stopped;
   free(unit.slots);
   free(unit.decisions);
@@ -587,13 +416,15 @@ static enum store_status apply_alone(void *arg, size_t at, bool *done, struct er
 
 static void mark_left(void *arg, size_t first, size_t count, bool refused) {
   const struct results_call *call = arg;
-  for (size_t i = first; i < first + count; i++)
+  for (size_t i = first; i < first + count; i++) {
     call->results[i].fate = RESULT_BUSY;
+    call->results[i].behind = is_follower(call, i);
+  }
 }
 
 enum store_status ops_settle_results(struct store_session *ss, struct store_result *results, size_t count,
                                      result_decide_fn *decide, void *ctx, struct err *err) {
-  struct results_call call = {ss, decide, ctx, results};
+  struct results_call call = {ss, decide, ctx, results, count};
   for (size_t i = 0; i < count; i++)
     results[i].form = DECISION_WHOLE;
   return count ? halves_run(&(struct halves){apply_at_once, apply_alone, mark_left, &call}, count, err) : STORE_OK;

@@ -121,6 +121,53 @@ static void results_finish_retry_and_bury(void **state) {
                       "m11resultdone,m21resultretry,m31resultdead");
 }
 
+/* In the order in which they are given. What changes nothing, and progress, is dealt with at once; what is behind one
+ * that moves the task meets it as it is then. */
+static void several_results_of_one_task_are_judged_in_turn(void **state) {
+  struct fixture *f = *state;
+  awaiting(f, 1, "m1");
+  struct store_result r[] = {
+      answer("gone", 1, RESULT_DONE), answer("m1", 1, RESULT_PROGRESS), answer("m1", 9, RESULT_DONE),
+      answer("gone", 1, RESULT_DONE), answer("m1", 1, RESULT_PROGRESS), answer("m1", 1, RESULT_DONE),
+      answer("m1", 1, RESULT_FAIL),   answer("gone", 1, RESULT_FAIL),   answer("m1", 1, RESULT_DONE)};
+  r[1].record.checkpoint = "half";
+  r[1].record.checkpoint_len = 4;
+  r[1].record.progress = 0.5;
+  r[4].record.progress = 0.75;
+  apply(f, r, 9);
+  static const enum result_fate fates[] = {RESULT_ORPHAN, RESULT_APPLIED, RESULT_ORPHAN, RESULT_ORPHAN, RESULT_APPLIED,
+                                           RESULT_BUSY,   RESULT_BUSY,    RESULT_ORPHAN, RESULT_BUSY};
+  for (size_t i = 0; i < 9; i++) {
+    assert_int_equal(r[i].fate, fates[i]);
+    assert_int_equal(r[i].behind, fates[i] == RESULT_BUSY);
+  }
+  assert_string_equal(ask_text(f, "SELECT CONCAT_WS('|', progress, checkpoint, state) FROM outbox"),
+                      "0.75|half|awaiting");
+  assert_int_equal(ask(f, "SELECT SUM(seen) FROM outbox_quarantine"), 4);
+  struct store_result rest[] = {r[5], r[6], r[8]};
+  apply(f, rest, 3);
+  assert_int_equal(rest[0].fate, RESULT_APPLIED);
+  assert_true(rest[1].behind && rest[2].behind);
+  apply(f, rest + 1, 2);
+  assert_int_equal(rest[1].fate, RESULT_DUPLICATE);
+  assert_int_equal(rest[2].fate, RESULT_DUPLICATE);
+  assert_true(rest[1].contradicts && !rest[2].contradicts);
+}
+
+/* A message id that was used before: a record about an earlier attempt does not make an old result the current one's.
+ */
+static void a_stale_record_beside_it_makes_no_duplicate(void **state) {
+  struct fixture *f = *state;
+  awaiting(f, 1, "m1");
+  sql(f, "INSERT INTO outbox_attempts (message_id, attempt, task_id, route, kind, outcome, due_at, finished_at) VALUES "
+         "('m1', 2, 1, 'r', 'result', 'done', UTC_TIMESTAMP(6), UTC_TIMESTAMP(6))");
+  sql(f, "UPDATE outbox SET attempt = 2");
+  struct store_result r[] = {answer("m1", 1, RESULT_RETRY), answer("m1", 2, RESULT_DONE)};
+  apply(f, r, 2);
+  assert_int_equal(r[0].fate, RESULT_STALE);
+  assert_int_equal(r[1].fate, RESULT_APPLIED);
+}
+
 static void the_same_result_again_is_a_duplicate(void **state) {
   struct fixture *f = *state;
   awaiting(f, 1, "m1");
@@ -505,6 +552,8 @@ int main(int argc, char **argv) {
   const struct CMUnitTest tests[] = {
       TEST(a_row_keeps_where_its_message_said),
       TEST(results_finish_retry_and_bury),
+      TEST(several_results_of_one_task_are_judged_in_turn),
+      TEST(a_stale_record_beside_it_makes_no_duplicate),
       TEST(the_same_result_again_is_a_duplicate),
       TEST(a_result_of_an_older_attempt),
       TEST(a_duplicate_after_the_next_attempt_began),

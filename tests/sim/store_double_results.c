@@ -7,41 +7,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "outbox/halves.h"
+#include "outbox/results_judge.h"
 #include "store_double_ops.h"
 #include "store_double_rows.h"
 #include "store_double_write.h"
 
 #define WHAT "storing results"
-
-struct slot {
-  struct store_result *result;
-  struct result_row row;
-  char route[STORE_ROUTE_MAX + 1];
-  char reason[256]; /* why it is quarantined */
-  uint64_t id;      /* of the row that was found; 0 = none */
-  bool living;      /* row is what it met, locked */
-  bool busy;        /* there is a row, and another transaction holds it */
-  bool unreadable;  /* what the database has about the task is nothing that the schema allows */
-  bool seen;        /* this attempt's result was applied before ... */
-  bool agreed;      /* ... and said as much */
-  bool finished;    /* the task is in the history, in state `final`, with that many attempts */
-  int64_t finished_us;
-  enum task_state final;
-  uint32_t final_attempt;
-  struct decision decision;
-};
-
-struct results_unit {
-  struct slot *slots; /* those with a parsed record first, by message id; then the broken ones */
-  size_t parsed, count;
-  struct decision **decisions; /* those to write, by id */
-  size_t writes;
-  bool met_again;
-  enum stopped stopped;
-  result_decide_fn *decide;
-  void *ctx;
-};
 
 static int by_message_id(const void *a, const void *b) {
   const struct slot *x = a, *y = b;
@@ -49,11 +20,6 @@ static int by_message_id(const void *a, const void *b) {
     return x->result->broken ? 1 : -1;
   int found = strcmp(x->result->record.message_id, y->result->record.message_id);
   return found ? found : x->result < y->result ? -1 : x->result > y->result;
-}
-
-static int by_row_id(const void *a, const void *b) {
-  const struct decision *x = *(struct decision *const *)a, *y = *(struct decision *const *)b;
-  return x->id < y->id ? -1 : x->id > y->id;
 }
 
 static const char *id_of(const struct slot *slot) { return slot->result->record.message_id; }
@@ -78,7 +44,7 @@ static bool find_rows(struct store_session *ss, struct results_unit *u, bool *an
     return false;
   for (size_t i = 0; i < u->parsed; i++) {
     const struct row *row = table_find(ss->db, id_of(&u->slots[i]), strlen(id_of(&u->slots[i])));
-    u->slots[i].id = row ? row->id : 0;
+    u->slots[i].row.id = row ? row->id : 0;
     *any = *any || row;
   }
   return double_end(ss, err);
@@ -119,9 +85,19 @@ static bool read_row(const struct table *db, const struct row *row, struct slot 
 static struct slot *slot_of_row(struct results_unit *u, uint64_t after) {
   struct slot *next = NULL;
   for (size_t i = 0; i < u->parsed; i++)
-    if (u->slots[i].id > after && (!next || u->slots[i].id < next->id))
+    if (u->slots[i].row.id > after && (!next || u->slots[i].row.id < next->row.id))
       next = &u->slots[i];
   return next;
+}
+
+static void take_row(const struct table *db, const struct row *row, bool ours, struct slot *slot) {
+  if (ours) {
+    slot->unreadable = !read_row(db, row, slot);
+    return;
+  }
+  slot->busy = true;
+  (void)snprintf(slot->route, sizeof slot->route, "%s", row->text[ROW_ROUTE]->data);
+  slot->row.answer_to = row->answer_to;
 }
 
 /* In the order of their ids. Those that are passed over are read all the same, without a lock. */
@@ -131,21 +107,18 @@ static bool lock_rows(struct store_session *ss, struct results_unit *u, struct e
   if (!double_begin(ss, SCRIPT_READS, skip ? 3 : 2, err))
     return false;
   struct tx *tx = double_tx(ss);
-  for (struct slot *slot; !skip && (slot = slot_of_row(u, at)); at = slot->id)
-    if (!double_lock(ss, LOCK_ROW, slot->id, false, true, err))
+  for (struct slot *slot; !skip && (slot = slot_of_row(u, at)); at = slot->row.id)
+    if (!double_lock(ss, LOCK_ROW, slot->row.id, false, true, err))
       return false;
   at = 0;
-  for (struct slot *slot; (slot = slot_of_row(u, at)); at = slot->id) {
-    const struct row *row = table_row(ss->db, slot->id);
+  for (struct slot *slot; (slot = slot_of_row(u, at)); at = slot->row.id) {
+    const struct row *row = table_row(ss->db, slot->row.id);
     if (!row || !is_of(slot, row->text[ROW_MESSAGE_ID]))
       continue;
-    if (!skip || table_lock(ss->db, tx, LOCK_ROW, row->id, false)) {
-      slot->unreadable = !read_row(ss->db, row, slot);
-      continue;
-    }
-    slot->busy = any_busy = true;
-    (void)snprintf(slot->route, sizeof slot->route, "%s", row->text[ROW_ROUTE]->data);
-    slot->row.answer_to = row->answer_to;
+    bool ours = !skip || table_lock(ss->db, tx, LOCK_ROW, row->id, false);
+    any_busy = any_busy || !ours;
+    for (struct slot *same = slot; same < u->slots + u->parsed && same->row.id == row->id; same++)
+      take_row(ss->db, row, ours, same);
   }
   if (!double_end(ss, err))
     return false;
@@ -227,145 +200,9 @@ static bool compare_content(struct store_session *ss, struct results_unit *u, st
   if (!double_begin(ss, SCRIPT_READS, 1, err))
     return false;
   for (size_t i = 0; i < u->parsed; i++)
-    if (may_be_same(&u->slots[i]) && has_sent_content(table_row(ss->db, u->slots[i].id)))
+    if (may_be_same(&u->slots[i]) && has_sent_content(table_row(ss->db, u->slots[i].row.id)))
       u->slots[i].row.change = CHANGE_BEFORE_SENT;
   return double_end(ss, err);
-}
-
-/* --- judging --- */
-
-static bool is_too_large(const struct store_session *ss, const struct result_record *record) {
-  size_t stack = record->error_stack ? strlen(record->error_stack) : 0;
-  return record->result_json_len + record->checkpoint_len + stack > ss->db->max_packet / 8;
-}
-
-static enum result_fate judge_seen(struct slot *slot) {
-  const struct result_record *record = &slot->result->record;
-  if (!slot->agreed)
-    (void)snprintf(slot->reason, sizeof slot->reason,
-                   "%s: attempt %u has had its result, and this one says the opposite: %s", record->message_id,
-                   record->attempt, result_status_text(record->status));
-  return RESULT_DUPLICATE;
-}
-
-static enum result_fate judge_late(struct slot *slot) {
-  const struct result_record *record = &slot->result->record;
-  bool opposite = slot->final == TASK_DONE
-                      ? record->status != RESULT_DONE && (!record->attempt || record->attempt >= slot->final_attempt)
-                      : record->status == RESULT_DONE;
-  if (opposite && record->status != RESULT_PROGRESS)
-    (void)snprintf(slot->reason, sizeof slot->reason, "%s: the task has ended as %s, and this says the opposite: %s",
-                   record->message_id, task_state_text(slot->final), result_status_text(record->status));
-  return RESULT_LATE;
-}
-
-static enum result_fate judge_misrouted(struct slot *slot) {
-  (void)snprintf(slot->reason, sizeof slot->reason, "route %s takes no results from %s", slot->route,
-                 slot->result->source);
-  return RESULT_MISROUTED;
-}
-
-static bool is_misrouted(const struct results_unit *u, const struct slot *slot) {
-  struct result_record *record = &slot->result->record;
-  struct result_row row = {.attempt = record->attempt, .route = slot->route, .answer_to = slot->row.answer_to};
-  struct decision unused = {0};
-  row.state = slot->finished ? slot->final : TASK_DONE;
-  return record->entry && (slot->busy || slot->seen || slot->finished) &&
-         u->decide(u->ctx, &row, record, &unused) == RESULT_MISROUTED;
-}
-
-static void fill_decision(struct slot *slot) {
-  struct decision *d = &slot->decision;
-  const struct result_row *row = &slot->row;
-  d->id = row->id;
-  d->message_id = (struct duebox_bytes){id_of(slot), strlen(id_of(slot))};
-  d->shard = row->shard;
-  d->from = row->state;
-  d->attempt_from = row->attempt;
-  d->record = &slot->result->record;
-  d->form = slot->result->form;
-  d->log_attempt = d->event != EVENT_PROGRESS; /* what tells a duplicate */
-  uint32_t going_out = row->state == TASK_SCHEDULED ? row->attempt + 1 : row->state == TASK_CLAIMED ? row->attempt : 0;
-  if (d->record->attempt == going_out && d->event != EVENT_PROGRESS)
-    d->published_us = row->now_us;
-}
-
-static enum result_fate judge_living(struct results_unit *u, struct slot *slot) {
-  const struct result_row *row = &slot->row;
-  uint32_t attempt = slot->result->record.attempt;
-  if (slot->seen)
-    return judge_seen(slot);
-  enum result_fate fate = u->decide(u->ctx, row, &slot->result->record, &slot->decision);
-  if (fate == RESULT_MISROUTED)
-    return judge_misrouted(slot);
-  slot->result->early = fate == RESULT_BUSY;
-  bool untold = fate == RESULT_BUSY && slot->result->waited;
-  slot->result->unsent = fate == RESULT_ORPHAN || (untold && row->change != CHANGE_SINCE_SENT);
-  if (slot->result->unsent)
-    (void)snprintf(slot->reason, sizeof slot->reason, "attempt %u %s; the row counts %u", attempt,
-                   attempt > row->attempt ? "was never handed out" : "is still out", row->attempt);
-  else if (untold)
-    (void)snprintf(slot->reason, sizeof slot->reason,
-                   "the task was changed, and nobody says what attempt %u sent of it", attempt);
-  if (untold)
-    return RESULT_ORPHAN;
-  if (fate != RESULT_APPLIED)
-    return fate;
-  fill_decision(slot);
-  if (!decision_possible(&slot->decision))
-    return RESULT_STALE;
-  u->decisions[u->writes++] = &slot->decision;
-  return RESULT_APPLIED;
-}
-
-static enum result_fate judge(const struct store_session *ss, struct results_unit *u, struct slot *slot) {
-  const char *broken = slot->result->broken;
-  if (!broken && is_too_large(ss, &slot->result->record))
-    broken = "too large to store; raise max_allowed_packet on the server";
-  else if (!broken && slot->unreadable)
-    broken = "the task's row has a value that the table does not allow";
-  (void)snprintf(slot->reason, sizeof slot->reason, "%s", broken ? broken : "");
-  if (broken)
-    return RESULT_BROKEN;
-  if (is_misrouted(u, slot))
-    return judge_misrouted(slot);
-  if (slot->living)
-    return judge_living(u, slot);
-  if (slot->busy)
-    return RESULT_BUSY;
-  if (slot->seen)
-    return judge_seen(slot);
-  if (slot->finished)
-    return judge_late(slot);
-  (void)snprintf(slot->reason, sizeof slot->reason, "no task has this message id");
-  return RESULT_ORPHAN;
-}
-
-static void judge_one(const struct store_session *ss, struct results_unit *u, struct slot *slot) {
-  struct store_result *result = slot->result;
-  result->unsent = false;
-  bool perhaps = result->unknown || (ss->unknown && result->fate == RESULT_APPLIED);
-  enum result_fate fate = judge(ss, u, slot);
-  bool happened = perhaps && (fate == RESULT_DUPLICATE || fate == RESULT_LATE || fate == RESULT_ORPHAN);
-  result->unknown = perhaps && fate == RESULT_BUSY;
-  if (happened || result->unknown) {
-    slot->reason[0] = '\0';
-    result->fate = happened ? RESULT_APPLIED : fate;
-    return;
-  }
-  result->early = result->early && fate == RESULT_BUSY;
-  result->fate = fate;
-  result->event = slot->decision.event;
-  result->changed = fate == RESULT_APPLIED && slot->decision.changed;
-  result->capped = fate == RESULT_APPLIED && slot->decision.capped;
-  result->extended = fate == RESULT_APPLIED && result->event == EVENT_PROGRESS && slot->row.state == TASK_AWAITING;
-  result->contradicts = (fate == RESULT_DUPLICATE || fate == RESULT_LATE) && *slot->reason;
-  if (fate == RESULT_APPLIED && result->record.flaw)
-    (void)snprintf(slot->reason, sizeof slot->reason, "%s: %s", result->record.message_id, result->record.flaw);
-  else if (result->replayed || (result->replied && !result->contradicts))
-    slot->reason[0] = '\0';
-  result->cancelled = !slot->living && slot->finished && slot->final == TASK_CANCELLED;
-  memcpy(result->route, slot->route, sizeof result->route);
 }
 
 /* --- writing --- */
@@ -441,10 +278,7 @@ static bool apply_results(struct store_session *ss, struct results_unit *u, stru
     return false;
   if (!look_back(ss, u, err) || !compare_content(ss, u, err))
     return false;
-  u->writes = 0;
-  for (size_t i = 0; i < u->count; i++)
-    judge_one(ss, u, &u->slots[i]);
-  qsort(u->decisions, u->writes, sizeof *u->decisions, by_row_id);
+  results_judge(u, ss->unknown, ss->db->max_packet);
   return write_rows(ss, u, err) && write_quarantine(ss, u, err) && commit(ss, err);
 }
 
@@ -470,30 +304,54 @@ struct results_call {
   result_decide_fn *decide;
   void *ctx;
   struct store_result *results;
+  size_t count;
 };
+
+/* In parts a batch is applied only as far as each task's first result: what an earlier part makes of that, or leaves of
+ * it, is not known here. */
+static bool is_follower(const struct results_call *call, size_t at) {
+  const struct store_result *result = &call->results[at];
+  for (size_t i = 0; i < at && !result->broken; i++)
+    if (!call->results[i].broken && strcmp(call->results[i].record.message_id, result->record.message_id) == 0)
+      return true;
+  return false;
+}
+
+static void collect(const struct results_call *call, size_t first, size_t count, struct results_unit *unit) {
+  for (size_t i = first; i < first + count; i++) {
+    struct store_result *result = &call->results[i];
+    bool met = result->fate == RESULT_BUSY && !result->early && !result->behind;
+    result->behind = count < call->count && is_follower(call, i);
+    if (result->behind) {
+      result->fate = RESULT_BUSY;
+      continue;
+    }
+    unit->slots[unit->count++].result = result;
+    unit->parsed += !result->broken;
+    unit->met_again = unit->met_again || met;
+  }
+}
 
 static enum store_status apply_at_once(void *arg, size_t first, size_t count, enum stopped *stopped, struct err *err) {
   const struct results_call *call = arg;
   struct store_result *results = call->results + first;
   struct results_unit unit = {.slots = calloc(count, sizeof *unit.slots),
                               .decisions = calloc(count, sizeof *unit.decisions),
-                              .count = count,
                               .decide = call->decide,
-                              .ctx = call->ctx};
+                              .ctx = call->ctx,
+                              .possible = decision_possible};
   if (!unit.slots || !unit.decisions)
     world_fail("no memory for results");
-  for (size_t i = 0; i < count; i++) {
-    unit.slots[i].result = &results[i];
-    unit.parsed += !results[i].broken;
-    unit.met_again = unit.met_again || (results[i].fate == RESULT_BUSY && !results[i].early);
-  }
-  qsort(unit.slots, count, sizeof *unit.slots, by_message_id);
-  enum store_status status = double_run(call->ss, WHAT, results_unit, &unit, err);
+  collect(call, first, count, &unit);
+  qsort(unit.slots, unit.count, sizeof *unit.slots, by_message_id);
+  enum store_status status = unit.count ? double_run(call->ss, WHAT, results_unit, &unit, err) : STORE_OK;
   for (size_t i = 0; i < count; i++)
     results[i].unknown =
         results[i].unknown || (status != STORE_OK && call->ss->unknown && results[i].fate == RESULT_APPLIED);
-  for (size_t i = 0; i < count && unit.stopped && status == STORE_OK; i++)
+  for (size_t i = 0; i < count && unit.stopped && status == STORE_OK; i++) {
     results[i].fate = RESULT_BUSY;
+    results[i].behind = is_follower(call, first + i);
+  }
   *stopped = status == STORE_DOWN ? STOPPED_NOT : unit.stopped;
   free(unit.slots);
   free(unit.decisions);
@@ -527,13 +385,15 @@ static enum store_status apply_alone(void *arg, size_t at, bool *done, struct er
 static void mark_left(void *arg, size_t first, size_t count, bool refused) {
   const struct results_call *call = arg;
   (void)refused;
-  for (size_t i = first; i < first + count; i++)
+  for (size_t i = first; i < first + count; i++) {
     call->results[i].fate = RESULT_BUSY;
+    call->results[i].behind = is_follower(call, i);
+  }
 }
 
 enum store_status double_settle_results(struct store_session *ss, struct store_result *results, size_t count,
                                         result_decide_fn *decide, void *ctx, struct err *err) {
-  struct results_call call = {ss, decide, ctx, results};
+  struct results_call call = {ss, decide, ctx, results, count};
   struct err local = {0};
   for (size_t i = 0; i < count; i++)
     results[i].form = DECISION_WHOLE;

@@ -37,7 +37,7 @@ static void each_problem_is_named(void **state) {
       {{WELL, .locked_us = READY_LOCKED_US}, NULL},
       {{WELL, .locked_us = READY_LOCKED_US + 1}, "another transaction holds its row"},
       {{WELL, .results_us = READY_STUCK_US}, NULL},
-      {{WELL, .results_us = READY_STUCK_US + 1}, "results have not been written for 30 s"},
+      {{WELL, .results_us = READY_STUCK_US + 1}, "results have waited for 30 s to be written"},
       {{WELL, .stalled = "orders", .stalled_us = READY_STUCK_US}, NULL},
       {{WELL, .stalled = "orders", .stalled_us = READY_STUCK_US + 1}, "route orders is stalled"},
       {{WELL, .unread = "bus#0", .unread_why = "refused", .unread_us = READY_STUCK_US}, NULL}, /* it is rejoining */
