@@ -11,6 +11,8 @@
 #include "core/base/sync.h"
 #include "core/scheduler.h"
 
+enum { COMMANDS_SLICE_US = 5 * 1000 }; /* beyond one */
+
 static enum command_answer failed(struct asked *asked, const struct err *err) {
   asked->err = *err;
   return COMMAND_FAILED;
@@ -66,10 +68,18 @@ static void answer(struct scheduler *s, struct asked *asked, enum command_answer
   mutex_unlock(&s->ask_lock);
 }
 
+/* Some at a time: a few clients, each with its next command as soon as it is answered, would keep all routes waiting.
+ */
 void scheduler_run_commands(struct scheduler *s) {
+  int64_t deadline = clock_mono_us() + COMMANDS_SLICE_US;
   struct asked *asked;
-  while ((asked = take_asked(s)))
+  while ((asked = take_asked(s))) {
     answer(s, asked, run_command(s, asked));
+    if (clock_mono_us() >= deadline) {
+      mailbox_poke(&s->in); /* for those that are left, when rows were read */
+      return;
+    }
+  }
 }
 
 void scheduler_refuse_commands(struct scheduler *s) {
