@@ -29,7 +29,7 @@ struct intervene_unit {
   struct decision **sorted;
   char (*message_ids)[STORE_ID_MAX + STORE_WIDER + 1]; /* of the decisions */
   size_t matched;
-  bool busy; /* another transaction holds one of the rows */
+  bool busy; /* another transaction holds one of the rows, or the place of its entry in an index */
   struct text before;
 };
 
@@ -143,8 +143,13 @@ static void mark_changed(struct intervene_unit *u) {
 static bool write_cancel(struct store_session *ss, struct intervene_unit *u, struct err *err) {
   struct text shards = {0};
   text_u64(&shards, u->lease->shard);
-  struct writer w = {
-      .ss = ss, .what = WHAT, .decisions = u->sorted, .count = u->matched, .fence = "TRUE", .shards = &shards};
+  struct writer w = {.ss = ss,
+                     .what = WHAT,
+                     .decisions = u->sorted,
+                     .count = u->matched,
+                     .fence = "TRUE",
+                     .shards = &shards,
+                     .no_wait = true};
   bool ok = write_decisions(&w, err) && write_flush(&w, err);
   text_free(&shards);
   return ok && (!w.differs || db_unexpected(err, WHAT));
@@ -157,7 +162,7 @@ static bool write_reschedule(struct store_session *ss, struct intervene_unit *u,
     text_puts(&ss->part, i ? "," : "");
     text_u64(&ss->part, u->decisions[i].id);
   }
-  session_add(ss, query_intervene_reschedule, ARGS(TIME("due_at", u->due_us), RAW("ids", ss->part)));
+  session_add_no_wait(ss, query_intervene_reschedule, ARGS(TIME("due_at", u->due_us), RAW("ids", ss->part)));
   if (!session_send(ss, WHAT, &result, 1, err))
     return false;
   db_results_free(&result, 1);
@@ -177,8 +182,7 @@ static bool write_audit(struct store_session *ss, struct intervene_unit *u, stru
   return true;
 }
 
-static bool intervene_unit(struct store_session *ss, void *arg, struct err *err) {
-  struct intervene_unit *u = arg;
+static bool change_rows(struct store_session *ss, struct intervene_unit *u, struct err *err) {
   bool held, locked[STORE_SHARDS_MAX];
   if (!session_locked_shards(ss, session_skip(ss, false), u->lease, 1, locked, err))
     return false;
@@ -198,11 +202,19 @@ static bool intervene_unit(struct store_session *ss, void *arg, struct err *err)
   if (u->matched == 0)
     return session_rollback(ss, WHAT, err);
   session_begin(ss);
-  bool ok = u->verb == INTERVENE_CANCEL ? write_cancel(ss, u, err) : write_reschedule(ss, u, err);
-  ok = ok && write_audit(ss, u, err);
-  if (!ok && err->code == DB_LOCK_WAIT)
+  return (u->verb == INTERVENE_CANCEL ? write_cancel(ss, u, err) : write_reschedule(ss, u, err)) &&
+         write_audit(ss, u, err);
+}
+
+/* A lock that is met in spite of all is waited for by nobody: this stops all reading. */
+static bool intervene_unit(struct store_session *ss, void *arg, struct err *err) {
+  struct intervene_unit *u = arg;
+  if (change_rows(ss, u, err))
+    return true;
+  u->busy = err->code == DB_LOCK_WAIT;
+  if (u->busy)
     session_met_lock(ss);
-  return ok;
+  return u->busy && session_rollback(ss, WHAT, err);
 }
 
 enum store_status ops_intervene(struct store_session *ss, const struct shard_lease *lease, enum intervention verb,
@@ -360,10 +372,11 @@ static bool move_unit(struct store_session *ss, void *arg, struct err *err) {
   return true;
 }
 
-/* Rows that are locked are met again at some later look: that is no trouble of the database. */
+/* Rows that are locked are met again at some later look: that is no trouble of the database, and trying again now would
+ * stop all reading. */
 static enum store_status move_rows(struct store_session *ss, struct move_unit *unit, const char *what,
                                    struct err *err) {
-  enum store_status status = session_run(ss, what, move_unit, unit, err);
+  enum store_status status = session_try(ss, what, move_unit, unit, err);
   text_free(&unit->ids);
   text_free(&unit->routes);
   return status == STORE_BUSY ? STORE_OK : status;

@@ -414,8 +414,8 @@ void session_audit(struct store_session *ss, const char *actor, const char *verb
       before->len ? (struct sql_arg){.name = "before", .kind = SQL_STRING, .string = before->data, .len = before->len}
                   : WORD("before", "NULL");
   ss->script.failed = ss->script.failed || before->failed;
-  session_add(ss, query_audit,
-              ARGS(CLEAN("actor", actor ? actor : "", ACTOR_MAX), STRING("verb", verb),
-                   CLEAN("reason", reason ? reason : "", REASON_MAX), CLEAN("filter", filter, FILTER_MAX),
-                   UNSIGNED("changed", changed), image));
+  session_add_no_wait(ss, query_audit,
+                      ARGS(CLEAN("actor", actor ? actor : "", ACTOR_MAX), STRING("verb", verb),
+                           CLEAN("reason", reason ? reason : "", REASON_MAX), CLEAN("filter", filter, FILTER_MAX),
+                           UNSIGNED("changed", changed), image));
 }

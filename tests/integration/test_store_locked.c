@@ -56,6 +56,15 @@ static void claims_pass_over_a_locked_row(void **state) {
   release(batch);
 }
 
+/* The entries of the scheduled rows of route r, and the room between them: what an operator's SELECT .. FOR UPDATE
+ * locks, in a transaction as it is by default. */
+static void hold_scheduled_entries(struct fixture *f) {
+  other(f, "START TRANSACTION");
+  other(f,
+        "SELECT id FROM outbox FORCE INDEX (ix_next) WHERE state = 'scheduled' AND shard = 0 AND route = 'r' LOCK IN "
+        "SHARE MODE");
+}
+
 /* The reading thread claims: it must not wait. */
 static void claims_do_not_wait_for_an_index_entry(void **state) {
   struct fixture *f = *state;
@@ -64,10 +73,7 @@ static void claims_do_not_wait_for_an_index_entry(void **state) {
   uint64_t lost;
   hold_row(f, "", "");
   other(f, "ROLLBACK");
-  other(f, "START TRANSACTION");
-  other(f,
-        "SELECT id FROM outbox FORCE INDEX (ix_next) WHERE state = 'scheduled' AND shard = 0 AND route = 'r' LOCK IN "
-        "SHARE MODE");
+  hold_scheduled_entries(f);
   int64_t before = lock_waits(f);
   assert_int_equal(claim_rows(f, f->leases, 1, ids, 3, 1000, 1000, &batch, &lost), STORE_BUSY);
   assert_in_range(lock_waits(f) - before, 0, is_mysql(f)); /* it cannot be told not to wait, but only the first time */
@@ -481,6 +487,58 @@ static void people_are_told_of_a_locked_row_at_once(void **state) {
   assert_true(changed[0] && changed[1]);
 }
 
+/* The reading thread carries commands out: one such lock once kept all routes waiting for five seconds. */
+static void commands_do_not_wait_for_an_index_entry(void **state) {
+  struct fixture *f = *state;
+  const uint64_t ids[] = {2};
+  hold_row(f, "", "");
+  other(f, "ROLLBACK");
+  for (int verb = INTERVENE_CANCEL; verb <= INTERVENE_RESCHEDULE; verb++) {
+    bool changed = true;
+    hold_scheduled_entries(f);
+    int64_t before = lock_waits(f);
+    assert_int_equal(OPS->intervene(f->ss, f->leases, (enum intervention)verb, ids, 1, INT64_C(1893456000000000), "ann",
+                                    "m", "", 0, &changed, &f->err),
+                     STORE_BUSY);
+    assert_in_range(lock_waits(f) - before, 0, is_mysql(f)); /* which cannot be told not to wait */
+    assert_non_null(strstr(f->err.text, "another transaction holds the row; try again"));
+    assert_false(changed);
+    other(f, "COMMIT");
+  }
+  bool changed = false;
+  ok(f, OPS->intervene(f->ss, f->leases, INTERVENE_RESCHEDULE, ids, 1, INT64_C(1893456000000000), "ann", "m", "", 0,
+                       &changed, &f->err));
+  assert_true(changed);
+  assert_int_equal(ask(f, "SELECT COUNT(*) FROM outbox_audit"), 1);
+}
+
+/* Nor does it stay with rows that cannot come back now: it is at the next look that they are tried again. */
+static void bringing_back_is_tried_once_beside_a_locked_index_entry(void **state) {
+  struct fixture *f = *state;
+  uint32_t moved = 0;
+  bool all = true;
+  sql(f, "INSERT INTO outbox (id, route, payload, shard, message_id) VALUES (1, 'r', 'p', 0, 'm1')");
+  sql(f, "INSERT INTO outbox (id, route, payload, shard, message_id, state) VALUES (2, 'r', 'p', 0, 'm2', 'held'), "
+         "(3, 'r', 'p', 0, 'm3', 'blocked')");
+  hold_scheduled_entries(f);
+  statements_sent();
+  ok(f, OPS->unhold(f->ss, f->leases, "r", 10, &moved, &all, &f->err));
+  assert_int_equal(moved, 0);
+  assert_false(all);
+  int in_vain = statements_sent();
+  ok(f, OPS->unblock(f->ss, f->leases, "h", "r", true, 10, &moved, &all, &f->err));
+  assert_int_equal(moved, 0);
+  assert_false(all);
+  in_vain += statements_sent();
+  other(f, "COMMIT");
+  ok(f, OPS->unhold(f->ss, f->leases, "r", 10, &moved, &all, &f->err));
+  assert_int_equal(moved, 1);
+  ok(f, OPS->unblock(f->ss, f->leases, "h", "r", true, 10, &moved, &all, &f->err));
+  assert_int_equal(moved, 1);
+  int in_time = statements_sent();
+  assert_in_range(in_vain, in_time, 2 * in_time);
+}
+
 int main(int argc, char **argv) {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, store_setup, store_teardown)
   const struct CMUnitTest tests[] = {
@@ -502,6 +560,8 @@ int main(int argc, char **argv) {
       TEST(results_pass_over_a_row_whose_index_entry_is_locked),
       TEST(holding_passes_over_a_locked_row),
       TEST(people_are_told_of_a_locked_row_at_once),
+      TEST(commands_do_not_wait_for_an_index_entry),
+      TEST(bringing_back_is_tried_once_beside_a_locked_index_entry),
   };
   return store_main(argc, argv, tests, sizeof tests / sizeof tests[0]);
 }
