@@ -339,7 +339,7 @@ static void look_and_read(struct scheduler *s) {
     set_gauge(&s->reading_since_us, clock_mono_us());
   if (s->retry_wait_us || clock_mono_us() >= s->look_at_us || atomic_load(&s->look_now))
     look(s); /* after trouble too: it is what tells that the database is back */
-  if (s->retry_wait_us == 0 && s->settings_known && !atomic_load(&s->on_hold))
+  if (s->retry_wait_us == 0 && s->known_settings && !atomic_load(&s->on_hold))
     scheduler_read(s);
   if (s->retry_wait_us == 0) {
     set_gauge(&s->reading_since_us, 0);
@@ -470,6 +470,7 @@ void scheduler_stop(struct scheduler *s) {
   config_ref_drop(s->config);
   config_ref_drop(s->next_config);
   free(s->settings);
+  free(s->known_settings);
   while (s->replacements) {
     struct replacement *next = s->replacements->next;
     free(s->replacements);

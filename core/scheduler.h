@@ -113,7 +113,8 @@ struct scheduler {
   bool read_more;                                /* the last round of reading left something due */
   struct found_id *found;                        /* room for one find */
   int64_t read_mean_us, read_spread_us;          /* what a small read takes: moving average, and distance from it */
-  bool settings_known;                           /* which routes are paused: nothing is read before that */
+  struct route_setting *known_settings;          /* of operators, as they count now; NULL = nothing is known yet, and */
+  size_t known_setting_count;                    /* nothing is read */
   bool look_soon;                                /* asked for while looking: the next look comes at once */
   uint64_t claims_unknown;                       /* bit per shard: a claim may have been written without our knowing */
   uint64_t claims_lost;                          /* bit per shard: there may be claims of earlier leases */

@@ -154,11 +154,11 @@ void scheduler_replace(struct scheduler *s, struct driver *old, struct driver *n
   scheduler_poke(s);
 }
 
-static void apply_setting(struct scheduler *s, struct lane *lane, const struct route_setting *settings, size_t count) {
+static void apply_setting(struct scheduler *s, struct lane *lane) {
   const struct route_setting *mine = NULL;
-  for (size_t i = 0; i < count && !mine; i++)
-    if (strcmp(settings[i].route, lane->name) == 0)
-      mine = &settings[i];
+  for (size_t i = 0; i < s->known_setting_count && !mine; i++)
+    if (strcmp(s->known_settings[i].route, lane->name) == 0)
+      mine = &s->known_settings[i];
   bool paused = mine && mine->paused;
   if (paused || (mine && mine->changed_us > lane->gone_us))
     lane->gone = false; /* the table knows, or somebody has resumed it since */
@@ -245,7 +245,8 @@ static void take_over(struct scheduler *s, struct config_ref *next) {
       log_error("DUEBOX-MEMORY", "no memory for the lane of route %s", next->config->routes[i].name);
 }
 
-/* What came from outside since the last tick takes effect between two reads: every lane changes in the same tick. */
+/* What came from outside since the last tick takes effect between two reads: every lane changes in the same tick. A
+ * route that is new here may have been paused before. */
 void scheduler_configure(struct scheduler *s) {
   mutex_lock(&s->ask_lock);
   struct config_ref *next = s->next_config;
@@ -258,10 +259,13 @@ void scheduler_configure(struct scheduler *s) {
   mutex_unlock(&s->ask_lock);
   if (next)
     take_over(s, next);
-  for (struct lane *lane = settings ? s->lanes : NULL; lane; lane = lane->next)
-    apply_setting(s, lane, settings, setting_count);
-  s->settings_known = s->settings_known || settings;
-  free(settings);
+  if (settings) {
+    free(s->known_settings);
+    s->known_settings = settings;
+    s->known_setting_count = setting_count;
+  }
+  for (struct lane *lane = next || settings ? s->lanes : NULL; lane; lane = lane->next)
+    apply_setting(s, lane);
   while (replacements) {
     struct replacement *replacement = replacements;
     replacements = replacement->next;

@@ -6,6 +6,7 @@
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
+#include <stdlib.h>
 
 #include <cmocka.h>
 
@@ -80,9 +81,33 @@ static void people_resume_what_was_gone(void **state) {
   scheduler_settings(&s, &resumed, 1);
   scheduler_configure(&s);
   assert_false(lane.paused);
+  free(s.known_settings);
   mailbox_destroy(&s.in);
   mutex_destroy(&s.ask_lock);
   mutex_destroy(&s.lanes_lock);
+}
+
+static struct driver *no_driver(void *engine, const struct plugin_config *plugin) { return NULL; }
+
+/* Somebody pauses a route before a reload brings it: it is paused from its first moment on. (Settings are read once a
+ * second, and until then its tasks were sent.) */
+static void a_route_that_was_paused_before_it_came_does_not_begin(void **state) {
+  static struct route_config route = {.name = "new"};
+  static struct config without, with = {.routes = &route, .route_count = 1};
+  struct config_ref before = {.users = 2, .config = &without}, after = {.users = 2, .config = &with};
+  struct scheduler s = {.config = &before, .driver_for = no_driver};
+  const struct route_setting paused = {.route = "new", .paused = true, .changed_us = 1};
+  mutex_init(&s.lanes_lock);
+  mutex_init(&s.ask_lock);
+  cond_init(&s.answered);
+  mailbox_init(&s.in);
+  scheduler_settings(&s, &paused, 1);
+  scheduler_configure(&s);
+  scheduler_reload(&s, &after);
+  scheduler_configure(&s);
+  assert_true(scheduler_lane(&s, "new")->paused);
+  scheduler_stop(&s);
+  mailbox_destroy(&s.in);
 }
 
 int main(void) {
@@ -90,6 +115,7 @@ int main(void) {
       cmocka_unit_test(a_success_ends_the_back_off),
       cmocka_unit_test(of_a_narrow_route_too),
       cmocka_unit_test(people_resume_what_was_gone),
+      cmocka_unit_test(a_route_that_was_paused_before_it_came_does_not_begin),
       cmocka_unit_test(a_former_destination_says_nothing_of_the_present_one),
   };
   return cmocka_run_group_tests_name("route_health", tests, NULL, NULL);
