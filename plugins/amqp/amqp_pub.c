@@ -97,15 +97,18 @@ void amqp_pub_continue(struct amqp_pub *pub, int64_t now_us) {
 
 /* ---- receiving ------------------------------------------------------------------------------------------------ */
 
+/* The last tag of which the broker may have the whole message. */
+static uint64_t last_sent(const struct amqp_pub *pub) { return pub->window.next - (pub->writing ? 2 : 1); }
+
 static void on_confirm(struct amqp_pub *pub, uint64_t tag, bool multiple, enum amqp_event event) {
   if (pub->returning) { /* it may be for the message that comes back */
     amqp_conn_fail(pub->conn, "the broker began to return a message and did not say which: %s", pub->return_text);
     return;
   }
   if (multiple && tag == 0)
-    tag = pub->window.next - 1; /* AMQP 0-9-1, basic.ack: zero stands for all so far */
-  if (!amqp_window_knows(&pub->window, tag)) {
-    amqp_conn_fail(pub->conn, "the broker confirmed message %llu of channel %u, which was never sent",
+    tag = last_sent(pub); /* AMQP 0-9-1, basic.ack: zero stands for all so far */
+  if (!amqp_window_knows(&pub->window, tag) || tag > last_sent(pub)) {
+    amqp_conn_fail(pub->conn, "the broker confirmed message %llu of channel %u, which was never sent to its end",
                    (unsigned long long)tag, pub->number);
     return;
   }
@@ -134,7 +137,8 @@ static void on_return(struct amqp_pub *pub, const amqp_basic_return_t *method) {
 static void on_returned_header(struct amqp_pub *pub, const amqp_basic_properties_t *properties) {
   const struct duebox_task *task = NULL;
   if (properties->_flags & AMQP_BASIC_MESSAGE_ID_FLAG)
-    task = amqp_window_take_returned(&pub->window, properties->message_id.bytes, properties->message_id.len);
+    task = amqp_window_take_returned(&pub->window, last_sent(pub), properties->message_id.bytes,
+                                     properties->message_id.len);
   pub->returning = false;
   pub->heard_us = amqp_now_us();
   if (task)

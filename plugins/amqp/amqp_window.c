@@ -71,12 +71,13 @@ static bool has_id(const struct amqp_slot *slot, const void *id, size_t len) {
   return slot->task && strlen(slot->task->message_id) == len && memcmp(slot->task->message_id, id, len) == 0;
 }
 
-const struct duebox_task *amqp_window_take_returned(struct amqp_window *window, const void *message_id, size_t len) {
+const struct duebox_task *amqp_window_take_returned(struct amqp_window *window, uint64_t upto, const void *message_id,
+                                                    size_t len) {
   uint64_t open = window->next - window->first;
   uint64_t start = window->returned + 1 > window->first ? window->returned + 1 - window->first : 0;
   for (uint64_t i = 0; i < open; i++) {
     uint64_t tag = window->first + (start + i) % open;
-    if (has_id(slot_of(window, tag), message_id, len)) {
+    if (tag <= upto && has_id(slot_of(window, tag), message_id, len)) {
       window->returned = tag;
       return amqp_window_take(window, tag);
     }

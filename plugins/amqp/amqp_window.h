@@ -58,9 +58,10 @@ const struct duebox_task *amqp_window_take(struct amqp_window *window, uint64_t 
 /* Removes the oldest open task whose tag is at most `tag`; NULL when there is none (left). */
 const struct duebox_task *amqp_window_take_upto(struct amqp_window *window, uint64_t tag);
 
-/* Removes the task that a basic.return names; NULL when no open message has this id. The broker returns in the order of
- * the publishes, so the search begins behind the last one returned. */
-const struct duebox_task *amqp_window_take_returned(struct amqp_window *window, const void *message_id, size_t len);
+/* Removes the task that a basic.return names, whose tag is at most `upto`; NULL when no such open message has this id.
+ * The broker returns in the order of the publishes, so the search begins behind the last one returned. */
+const struct duebox_task *amqp_window_take_returned(struct amqp_window *window, uint64_t upto, const void *message_id,
+                                                    size_t len);
 
 /* The oldest open message; NULL when there is none. */
 const struct amqp_slot *amqp_window_oldest(const struct amqp_window *window);

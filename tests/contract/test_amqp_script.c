@@ -126,6 +126,66 @@ static void a_confirm_for_a_message_never_sent(void **state) {
   breaks(host, f, 4);
 }
 
+/* A large message on its way out, of which the broker has a part, and two that it has; the last tag is 3. */
+static struct fake_host *half_sent(struct amqp_lab *f, char **body) {
+  struct fake_host *host = amqp_lab_open_sink(f);
+  size_t big = 32 << 20;
+  *body = calloc(1, big);
+  assert_non_null(*body);
+  amqp_lab_add(host, f, 2);
+  amqp_lab_published(host, f, 3);
+  amqp_script_set_mood(f->script, AMQP_SCRIPT_NO_READ);
+  fake_host_add(host, &(struct fake_task){.message_id = "large", .route_data = &f->route, .payload = {*body, big}});
+  for (int i = 0; i < 20; i++) {
+    fake_host_offer(host);
+    fake_host_poll(host, 5);
+  }
+  assert_int_equal(fake_host_accepted(host), 4);
+  return host;
+}
+
+static void half_sent_breaks(struct fake_host *host, struct amqp_lab *f, char *body) {
+  amqp_lab_completed(host, 4);
+  amqp_lab_expect_all(host, 1, 3, DUEBOX_UNKNOWN, "amqp.connection_lost");
+  amqp_lab_expect(host, 3, DUEBOX_UNAVAILABLE, "amqp.not_sent");
+  amqp_script_set_mood(f->script, AMQP_SCRIPT_NORMAL);
+  amqp_lab_comes_back(host, f, 2);
+  fake_host_free(host);
+  free(body);
+}
+
+/* It is no delivery, and the rest of the message would be read where it was. */
+static void a_confirm_for_a_message_half_sent(void **state) {
+  char *body;
+  struct fake_host *host = half_sent(*state, &body);
+  amqp_script_ack(((struct amqp_lab *)*state)->script, AMQP_LAB_FLOW, 3, false);
+  half_sent_breaks(host, *state, body);
+}
+
+static void a_return_of_a_message_half_sent(void **state) {
+  char *body;
+  struct fake_host *host = half_sent(*state, &body);
+  amqp_script_return(((struct amqp_lab *)*state)->script, AMQP_LAB_FLOW, "large");
+  half_sent_breaks(host, *state, body);
+}
+
+/* Zero stands for all that the broker has. */
+static void a_confirm_of_all_so_far_leaves_the_half_sent_one(void **state) {
+  struct amqp_lab *f = *state;
+  char *body;
+  struct fake_host *host = half_sent(f, &body);
+  amqp_script_ack(f->script, AMQP_LAB_FLOW, 0, true);
+  amqp_lab_completed(host, 3);
+  amqp_lab_expect_all(host, 1, 3, DUEBOX_DELIVERED, "");
+  amqp_script_set_mood(f->script, AMQP_SCRIPT_NORMAL);
+  amqp_lab_published(host, f, 4);
+  amqp_script_ack(f->script, AMQP_LAB_FLOW, 3, false);
+  amqp_lab_completed(host, 4);
+  amqp_lab_expect(host, 3, DUEBOX_DELIVERED, "");
+  fake_host_free(host);
+  free(body);
+}
+
 static void a_return_for_a_message_not_open(void **state) {
   struct amqp_lab *f = *state;
   struct fake_host *host = amqp_lab_open_sink(f);
@@ -393,6 +453,9 @@ int main(void) {
       ROW(a_late_confirm_finds_nothing),
       ROW(a_return_decides_before_its_ack),
       ROW(a_confirm_for_a_message_never_sent),
+      ROW(a_confirm_for_a_message_half_sent),
+      ROW(a_return_of_a_message_half_sent),
+      ROW(a_confirm_of_all_so_far_leaves_the_half_sent_one),
       ROW(a_return_for_a_message_not_open),
       ROW(a_return_without_its_content),
       ROW(a_return_with_code_zero),

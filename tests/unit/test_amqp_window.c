@@ -155,7 +155,7 @@ static void generations_start_at_one_and_know_nothing_of_each_other(void **state
 }
 
 static const struct duebox_task *returned(struct amqp_window *w, const char *id) {
-  return amqp_window_take_returned(w, id, strlen(id));
+  return amqp_window_take_returned(w, w->next - 1, id, strlen(id));
 }
 
 static void returns_are_found_by_message_id(void **state) {
@@ -169,6 +169,7 @@ static void returns_are_found_by_message_id(void **state) {
   assert_null(amqp_window_take(&w, 4));
   assert_ptr_equal(returned(&w, "task-7"), &tasks[7]);
   assert_ptr_equal(returned(&w, "task-1"), &tasks[1]); /* before the last one returned: found all the same */
+  assert_null(amqp_window_take_returned(&w, 9, "task-9", 6)); /* its tag is 10 */
   assert_null(returned(&w, "task-11"));
   assert_null(returned(&w, "task"));
   assert_null(returned(&w, ""));
