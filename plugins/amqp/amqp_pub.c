@@ -4,10 +4,10 @@
 #include <stdio.h>
 #include <string.h>
 
-bool amqp_pub_init(struct amqp_pub *pub, struct amqp_conn *conn, amqp_channel_t number, uint32_t limit, uint32_t slots,
+bool amqp_pub_init(struct amqp_pub *pub, struct amqp_conn *conn, amqp_channel_t number, uint32_t limit,
                    const struct amqp_pub_user *user, void *ctx) {
   *pub = (struct amqp_pub){.conn = conn, .number = number, .limit = limit, .user = user, .ctx = ctx};
-  return amqp_window_init(&pub->window, slots);
+  return amqp_window_init(&pub->window, limit);
 }
 
 void amqp_pub_free(struct amqp_pub *pub) { amqp_window_free(&pub->window); }
@@ -42,8 +42,7 @@ void amqp_pub_lost(struct amqp_pub *pub) {
 /* ---- sending -------------------------------------------------------------------------------------------------- */
 
 bool amqp_pub_can_take(const struct amqp_pub *pub) {
-  return pub->state == AMQP_PUB_READY && !pub->writing && pub->window.count < pub->limit &&
-         !amqp_window_full(&pub->window) && amqp_conn_usable(pub->conn);
+  return pub->state == AMQP_PUB_READY && !pub->writing && pub->window.count < pub->limit && amqp_conn_usable(pub->conn);
 }
 
 static bool send_head(struct amqp_pub *pub, const struct amqp_message *message, const char *exchange,

@@ -59,8 +59,8 @@ struct amqp_pub {
   char return_text[640];
 };
 
-/* limit: how many messages may be open at once; slots: of the window. false = no memory; amqp_pub_free() is safe. */
-bool amqp_pub_init(struct amqp_pub *pub, struct amqp_conn *conn, amqp_channel_t number, uint32_t limit, uint32_t slots,
+/* limit: how many messages may be open at once. false = no memory; amqp_pub_free() is safe. */
+bool amqp_pub_init(struct amqp_pub *pub, struct amqp_conn *conn, amqp_channel_t number, uint32_t limit,
                    const struct amqp_pub_user *user, void *ctx) __attribute__((warn_unused_result));
 void amqp_pub_free(struct amqp_pub *pub);
 

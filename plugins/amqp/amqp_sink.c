@@ -443,10 +443,9 @@ bool amqp_sink_create(struct amqp_sink *sink, const struct duebox_instance_confi
   sink->host = host;
   sink->confirm_timeout_us = options->confirm_timeout_ms * 1000;
   sink->too_large = SIZE_MAX;
-  /* Tags are used up in order: room for as many again that are confirmed while the oldest is not. */
-  bool ok = amqp_pub_init(&sink->flow, &sink->conn, FLOW_CHANNEL, inflight, inflight * 2, &pub_user, sink);
+  bool ok = amqp_pub_init(&sink->flow, &sink->conn, FLOW_CHANNEL, inflight, &pub_user, sink);
   for (int i = 0; i < AMQP_PROBES; i++)
-    ok &= amqp_pub_init(&sink->probes[i].pub, &sink->conn, (amqp_channel_t)(PROBE_CHANNEL + i), 1, 1, &pub_user, sink);
+    ok &= amqp_pub_init(&sink->probes[i].pub, &sink->conn, (amqp_channel_t)(PROBE_CHANNEL + i), 1, &pub_user, sink);
   ok &= amqp_set_init(&sink->safe, MOST_BELIEVED);
   ok &= amqp_set_init(&sink->refused, MOST_BELIEVED);
   ok &= amqp_set_init(&sink->refused_keys, MOST_BELIEVED);

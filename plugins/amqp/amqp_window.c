@@ -4,16 +4,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-static struct amqp_slot *slot_of(const struct amqp_window *window, uint64_t tag) {
-  return &window->slots[tag & window->mask];
-}
-
-bool amqp_window_init(struct amqp_window *window, uint32_t slots) {
-  uint64_t size = 16;
-  while (size < slots)
-    size *= 2;
-  *window = (struct amqp_window){.mask = size - 1, .first = 1, .next = 1, .generation = 1};
-  window->slots = calloc(size, sizeof *window->slots);
+bool amqp_window_init(struct amqp_window *window, uint32_t limit) {
+  *window = (struct amqp_window){.room = 2 * limit, .next = 1, .generation = 1};
+  window->slots = calloc(window->room, sizeof *window->slots);
   return window->slots != NULL;
 }
 
@@ -23,48 +16,67 @@ void amqp_window_free(struct amqp_window *window) {
 }
 
 void amqp_window_reset(struct amqp_window *window) {
-  window->first = window->next = 1;
+  window->first = window->end = 0;
+  window->next = 1;
   window->returned = 0;
   window->generation++;
 }
 
-bool amqp_window_full(const struct amqp_window *window) { return window->next - window->first > window->mask; }
+/* Drops what is settled. Half of the room at least is free afterwards, so this costs little per message. */
+static void squeeze(struct amqp_window *window) {
+  uint32_t kept = 0;
+  for (uint32_t i = window->first; i < window->end; i++)
+    if (window->slots[i].task)
+      window->slots[kept++] = window->slots[i];
+  window->first = 0;
+  window->end = kept;
+}
 
 uint64_t amqp_window_add(struct amqp_window *window, const struct duebox_task *task, int64_t now_us) {
   uint64_t tag = window->next++;
-  *slot_of(window, tag) = (struct amqp_slot){.task = task, .sent_us = now_us};
+  if (window->end == window->room)
+    squeeze(window);
+  window->slots[window->end++] = (struct amqp_slot){.task = task, .tag = tag, .sent_us = now_us};
   window->count++;
   return tag;
 }
 
-void amqp_window_touch(struct amqp_window *window, int64_t now_us) {
-  slot_of(window, window->next - 1)->sent_us = now_us;
+/* Where the first slot is whose tag is not below this one. */
+static uint32_t place_of(const struct amqp_window *window, uint64_t tag) {
+  uint32_t low = window->first, high = window->end;
+  while (low < high) {
+    uint32_t middle = low + (high - low) / 2;
+    if (window->slots[middle].tag < tag)
+      low = middle + 1;
+    else
+      high = middle;
+  }
+  return low;
 }
+
+void amqp_window_touch(struct amqp_window *window, int64_t now_us) { window->slots[window->end - 1].sent_us = now_us; }
 
 bool amqp_window_knows(const struct amqp_window *window, uint64_t tag) { return tag >= 1 && tag < window->next; }
 
-/* Moves `first` over what is settled. Each tag is passed once, so this costs nothing per message. */
-static void advance(struct amqp_window *window) {
-  while (window->first < window->next && !slot_of(window, window->first)->task)
-    window->first++;
-}
-
-const struct duebox_task *amqp_window_take(struct amqp_window *window, uint64_t tag) {
-  if (tag < window->first || tag >= window->next)
-    return NULL;
-  struct amqp_slot *slot = slot_of(window, tag);
+/* Moves `first` over what is settled. Each slot is passed once, so this costs nothing per message. */
+static const struct duebox_task *settle(struct amqp_window *window, struct amqp_slot *slot) {
   const struct duebox_task *task = slot->task;
-  if (task) {
-    slot->task = NULL;
-    window->count--;
-    advance(window);
-  }
+  slot->task = NULL;
+  window->count--;
+  while (window->first < window->end && !window->slots[window->first].task)
+    window->first++;
   return task;
 }
 
+const struct duebox_task *amqp_window_take(struct amqp_window *window, uint64_t tag) {
+  uint32_t place = place_of(window, tag);
+  struct amqp_slot *slot = place < window->end ? &window->slots[place] : NULL;
+  return slot && slot->tag == tag && slot->task ? settle(window, slot) : NULL;
+}
+
 const struct duebox_task *amqp_window_take_upto(struct amqp_window *window, uint64_t tag) {
-  advance(window);
-  return window->first <= tag ? amqp_window_take(window, window->first) : NULL;
+  struct amqp_slot *oldest = window->count ? &window->slots[window->first] : NULL;
+  return oldest && oldest->tag <= tag ? settle(window, oldest) : NULL;
 }
 
 static bool has_id(const struct amqp_slot *slot, const void *id, size_t len) {
@@ -73,18 +85,17 @@ static bool has_id(const struct amqp_slot *slot, const void *id, size_t len) {
 
 const struct duebox_task *amqp_window_take_returned(struct amqp_window *window, uint64_t upto, const void *message_id,
                                                     size_t len) {
-  uint64_t open = window->next - window->first;
-  uint64_t start = window->returned + 1 > window->first ? window->returned + 1 - window->first : 0;
-  for (uint64_t i = 0; i < open; i++) {
-    uint64_t tag = window->first + (start + i) % open;
-    if (tag <= upto && has_id(slot_of(window, tag), message_id, len)) {
-      window->returned = tag;
-      return amqp_window_take(window, tag);
+  uint32_t slots = window->end - window->first, start = place_of(window, window->returned + 1) - window->first;
+  for (uint32_t i = 0; i < slots; i++) {
+    struct amqp_slot *slot = &window->slots[window->first + (start + i) % slots];
+    if (slot->tag <= upto && has_id(slot, message_id, len)) {
+      window->returned = slot->tag;
+      return settle(window, slot);
     }
   }
   return NULL;
 }
 
 const struct amqp_slot *amqp_window_oldest(const struct amqp_window *window) {
-  return window->count ? slot_of(window, window->first) : NULL;
+  return window->count ? &window->slots[window->first] : NULL;
 }

@@ -2,10 +2,11 @@
  *
  * amqp_window.h - the messages of one channel that the broker has not confirmed yet.
  *
- * A ring keyed by delivery tag. Tags start at 1 on each channel and count up by one for each publish, in order;
+ * A list in the order of delivery tags. Tags start at 1 on each channel and count up by one for each publish, in order;
  * confirms come in any order and may stand for all tags up to one (RabbitMQ, "Consumer Acknowledgements and Publisher
- * Confirms"). A new channel is a new generation: amqp_window_reset(). Confirms of an older generation cannot come any
- * more, because the closing of the channel was agreed on before it was opened again.
+ * Confirms"). What is settled is dropped when room is needed, so that a message which waits for long takes no more room
+ * than any other. A new channel is a new generation: amqp_window_reset(). Confirms of an older generation cannot come
+ * any more, because the closing of the channel was agreed on before it was opened again.
  *
  * Pure: no library, no clock, no lock. Belongs to the driver's thread.
  */
@@ -19,34 +20,32 @@
 #include <duebox/task.h>
 
 struct amqp_slot {
-  const struct duebox_task *task; /* NULL: settled, or never used */
+  const struct duebox_task *task; /* NULL: settled */
+  uint64_t tag;
   int64_t sent_us;
 };
 
 struct amqp_window {
   struct amqp_slot *slots;
-  uint64_t mask;
-  uint64_t first;      /* no tag below it is open */
+  uint32_t room;       /* of slots */
+  uint32_t first, end; /* of those in use; the first one is open */
   uint64_t next;       /* the tag of the next publish */
   uint64_t returned;   /* the tag of the last basic.return: the next one is most likely behind it */
   uint32_t count;      /* open messages */
   uint32_t generation; /* counts the channels, for logs */
 };
 
-/* Makes room for at least `slots` consecutive tags; false = no memory. amqp_window_free() is safe in both cases. */
-bool amqp_window_init(struct amqp_window *window, uint32_t slots) __attribute__((warn_unused_result));
+/* Makes room for `limit` open messages; false = no memory. amqp_window_free() is safe in both cases. */
+bool amqp_window_init(struct amqp_window *window, uint32_t limit) __attribute__((warn_unused_result));
 void amqp_window_free(struct amqp_window *window);
 
 /* Begins a new generation; the window must be empty. */
 void amqp_window_reset(struct amqp_window *window);
 
-/* Whether no tag is free, which may happen with few open messages when the oldest waits for long. */
-bool amqp_window_full(const struct amqp_window *window);
-
-/* Takes the next tag for a task; the window must not be full. */
+/* Takes the next tag for a task; fewer than `limit` messages are open. */
 uint64_t amqp_window_add(struct amqp_window *window, const struct duebox_task *task, int64_t now_us);
 
-/* Sets the time of the message added last anew: it is still on its way out. */
+/* Sets the time of the message added last anew: it is still on its way out, and open. */
 void amqp_window_touch(struct amqp_window *window, int64_t now_us);
 
 /* Whether the broker may speak of this tag: it has been used in this generation. */

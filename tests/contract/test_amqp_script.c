@@ -92,6 +92,27 @@ static void a_late_confirm_finds_nothing(void **state) {
   fake_host_free(host);
 }
 
+/* A queue that confirms nothing costs the others nothing, however many of theirs are confirmed meanwhile. */
+static void one_without_a_confirm_holds_up_nobody(void **state) {
+  struct amqp_lab *f = *state;
+  struct fake_host *host = amqp_lab_open_sink(f);
+  enum { ROUNDS = 50, EACH = 100 }; /* five times what may be open at once */
+  amqp_lab_add(host, f, 1);
+  amqp_lab_published(host, f, 2);
+  for (uint64_t tag = 2, round = 1; round <= ROUNDS; round++) {
+    amqp_lab_add(host, f, EACH);
+    amqp_lab_published(host, f, 2 + round * EACH);
+    for (int i = 0; i < EACH; i++)
+      amqp_script_ack(f->script, AMQP_LAB_FLOW, tag++, false);
+    amqp_lab_completed(host, 1 + round * EACH);
+  }
+  assert_false(fake_host_outcome(host, 1).completed);
+  amqp_script_ack(f->script, AMQP_LAB_FLOW, 1, false);
+  amqp_lab_completed(host, 2 + ROUNDS * EACH);
+  assert_int_equal(fake_host_count(host, DUEBOX_DELIVERED), 2 + ROUNDS * EACH);
+  fake_host_free(host);
+}
+
 static void a_return_decides_before_its_ack(void **state) {
   struct amqp_lab *f = *state;
   struct fake_host *host = amqp_lab_open_sink(f);
@@ -451,6 +472,7 @@ int main(void) {
       ROW(confirms_in_any_order),
       ROW(every_kind_of_confirm),
       ROW(a_late_confirm_finds_nothing),
+      ROW(one_without_a_confirm_holds_up_nobody),
       ROW(a_return_decides_before_its_ack),
       ROW(a_confirm_for_a_message_never_sent),
       ROW(a_confirm_for_a_message_half_sent),
