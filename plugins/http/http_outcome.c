@@ -38,7 +38,7 @@ static const struct {
 } codes[] = {
     {CURLE_COULDNT_RESOLVE_HOST, false, "http.dns"},
     {CURLE_COULDNT_RESOLVE_PROXY, true, "http.proxy"},
-    {CURLE_PROXY, true, "http.proxy"},
+    {CURLE_PROXY, false, "http.proxy"}, /* SOCKS; see http_scope_of_socks() */
     {CURLE_COULDNT_CONNECT, false, "http.connect"},
     {CURLE_OPERATION_TIMEDOUT, false, "http.timeout"},
     {CURLE_SSL_CONNECT_ERROR, false, "http.tls"},
@@ -146,6 +146,18 @@ struct http_verdict http_verdict_of_proxy(long status) {
                                .scope =
                                    status == HTTP_PROXY_WANTS_PASSWORD ? DUEBOX_SCOPE_INSTANCE : DUEBOX_SCOPE_ROUTE,
                                .error_class = "http.proxy"};
+}
+
+/* What it says before it has heard which endpoint is meant. */
+enum duebox_scope http_scope_of_socks(CURLproxycode said) {
+  static const CURLproxycode lets_nobody_in[] = {CURLPX_BAD_VERSION, CURLPX_GSSAPI,        CURLPX_GSSAPI_PERMSG,
+                                                 CURLPX_IDENTD,      CURLPX_IDENTD_DIFFER, CURLPX_LONG_PASSWD,
+                                                 CURLPX_LONG_USER,   CURLPX_NO_AUTH,       CURLPX_RECV_AUTH,
+                                                 CURLPX_SEND_AUTH,   CURLPX_UNKNOWN_MODE,  CURLPX_USER_REJECTED};
+  for (size_t i = 0; i < sizeof(lets_nobody_in) / sizeof(lets_nobody_in[0]); i++)
+    if (said == lets_nobody_in[i])
+      return DUEBOX_SCOPE_INSTANCE;
+  return DUEBOX_SCOPE_ROUTE;
 }
 
 struct http_verdict http_verdict_of_code(CURLcode code, bool sent, bool by_proxy) {

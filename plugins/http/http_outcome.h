@@ -38,6 +38,10 @@ struct http_verdict http_verdict_of_code(CURLcode code, bool sent, bool by_proxy
  * of http:// to it. The endpoint has got nothing. */
 struct http_verdict http_verdict_of_proxy(long status);
 
+/* How far the trouble of CURLE_PROXY reaches, by CURLINFO_PROXY_ERROR: a SOCKS proxy that cannot reach one endpoint
+ * reaches others. */
+enum duebox_scope http_scope_of_socks(CURLproxycode said);
+
 /* "404" or "4xx", 200 to 599. */
 bool http_status_item_valid(const char *item);
 

@@ -237,6 +237,7 @@ static bool set_connection(CURL *easy, const struct http_options *o) {
   SET(CURLOPT_PIPEWAIT, o->http2 ? 1L : 0L);
   SET(CURLOPT_PROXY, o->proxy ? o->proxy : ""); /* "" also shuts out http_proxy and the like */
   SET(CURLOPT_NOPROXY, "");
+  SET(CURLOPT_SOCKS5_AUTH, (long)CURLAUTH_BASIC); /* for GSSAPI libcurl waits for the proxy inside of one call */
   SET(CURLOPT_CA_CACHE_TIMEOUT, (long)AUTHORITIES_S);
   if (o->proxy_credentials)
     SET(CURLOPT_PROXYUSERPWD, o->proxy_credentials);
@@ -492,6 +493,11 @@ static struct http_verdict judge_code(struct http_transfer *t, CURLcode code, ch
   if (t->second_refused) /* perhaps by on_lookup() */
     code = CURLE_ABORTED_BY_CALLBACK;
   struct http_verdict verdict = http_verdict_of_code(code, sent, t->shared->options->proxy != NULL);
+  if (code == CURLE_PROXY) {
+    long said = CURLPX_OK;
+    curl_easy_getinfo(t->easy, CURLINFO_PROXY_ERROR, &said);
+    verdict.scope = http_scope_of_socks((CURLproxycode)said);
+  }
   if (!sent && (tunnel >= 300 || (tunnel > 0 && t->response.header_flood)))
     verdict = http_verdict_of_proxy(tunnel);
   const char *host, *what = t->error[0] ? t->error : curl_easy_strerror(code);

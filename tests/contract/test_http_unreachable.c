@@ -475,6 +475,37 @@ static void an_endless_answer_to_connect_is_not_read(void **state) {
   }
 }
 
+/* What a SOCKS proxy says of one endpoint holds up no route to another. Only where it lets nobody in, none gets
+ * through; and the daemon's Kerberos ticket is not for it, with which libcurl would wait for it inside of one call. */
+static void what_a_socks_proxy_says_of_an_endpoint_concerns_its_route(void **state) {
+  static const struct {
+    const char *listener, *text;
+    enum duebox_scope scope;
+  } rows[] = {
+      {"socks-refused", "(5)", DUEBOX_SCOPE_ROUTE},
+      {"socks-unreachable", "(4)", DUEBOX_SCOPE_ROUTE},
+      {"socks-closed", "nothing was sent", DUEBOX_SCOPE_ROUTE},
+      {"socks-method", "", DUEBOX_SCOPE_INSTANCE},
+      {"socks-user", "rejected", DUEBOX_SCOPE_INSTANCE},
+      {"socks-gssapi", "No authentication method", DUEBOX_SCOPE_INSTANCE},
+  };
+  struct http_options o = http_case_options();
+  char proxy[64], url[HTTP_CASE_URL];
+  struct http_route route = http_case_route("https", "crm.invalid", 8, "/", url);
+  o.proxy = proxy;
+  o.proxy_credentials = "me:secret";
+  for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+    snprintf(proxy, sizeof(proxy), "socks5h://127.0.0.1:%d", hostile_server_port(server, rows[i].listener));
+    struct fake_host *host = http_case_open(&o);
+    struct fake_outcome outcome = http_case_send(host, &route, 0);
+    if (outcome.cls != DUEBOX_UNAVAILABLE || strcmp(outcome.error_class, "http.proxy") != 0 ||
+        outcome.scope != rows[i].scope || !strstr(outcome.message, rows[i].text))
+      fail_msg("%s: class %d, scope %d, \"%s\": %s", rows[i].listener, (int)outcome.cls, (int)outcome.scope,
+               outcome.error_class, outcome.message);
+    fake_host_free(host);
+  }
+}
+
 /* ---- the group ---- */
 
 static int start(void **state) {
@@ -504,6 +535,7 @@ int main(void) {
       cmocka_unit_test(a_configured_proxy_is_used),
       cmocka_unit_test(a_proxy_that_wants_a_password_concerns_the_instance),
       cmocka_unit_test(an_endless_answer_to_connect_is_not_read),
+      cmocka_unit_test(what_a_socks_proxy_says_of_an_endpoint_concerns_its_route),
   };
   return cmocka_run_group_tests_name("http_unreachable", tests, start, stop);
 }

@@ -39,6 +39,31 @@ def endless_proxy(kind):
     return serve
 
 
+# -- SOCKS5 (RFC 1928) ----------------------------------------------------------
+# The answer to the methods that are offered, one where those hold GSSAPI, to a user and to a request.
+SOCKS = {
+    "refused": (b"\5\0", b"", b"\5\5\0\1" + bytes(6)),
+    "unreachable": (b"\5\0", b"", b"\5\4\0\1" + bytes(6)),
+    "closed": (b"\5\0", b"", b""),
+    "method": (b"\5\xff", b"", b""),
+    "user": (b"\5\2", b"\1\1", b""),
+    "gssapi": (b"\5\1", b"", b""),
+}
+
+
+def socks_proxy(kind):
+    def serve(connection, _number):
+        method, user, reply = SOCKS[kind]
+        offered = connection.recv(300)
+        connection.sendall(b"\5\xff" if kind == "gssapi" and b"\1" not in offered[2:] else method)
+        if connection.recv(600) and user:
+            connection.sendall(user)
+            connection.recv(600)
+        connection.sendall(reply)
+
+    return serve
+
+
 def hello_flood(connection, _number):
     """Asks for a TLS negotiation again and again, while there is one."""
     connection.recv(4096)

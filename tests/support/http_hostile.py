@@ -30,7 +30,8 @@ import threading
 import time
 import zlib
 
-from http_floods import FLOODS, PROXIES, endless_proxy, goaway, h2_flood, h2_given_up, hello_flood, tiny_records
+from http_floods import (FLOODS, PROXIES, SOCKS, endless_proxy, goaway, h2_flood, h2_given_up, hello_flood, socks_proxy,
+                         tiny_records)
 from own_curves import integer, own_curve_certificate, own_curves, tlv
 
 CLOSE, RESET = object(), object()
@@ -533,6 +534,8 @@ def main(folder):
     server.listen("given-up", authority.context("good", protocol="h2"), serve=h2_given_up)
     for kind in PROXIES:
         server.listen("proxy-" + kind, serve=endless_proxy(kind))
+    for kind in SOCKS:
+        server.listen("socks-" + kind, serve=socks_proxy(kind))
     server.listen("silent", serve=silent)
     server.listen("cut", serve=cut_handshake)
     server.listen("hello-flood", serve=hello_flood)

@@ -124,7 +124,7 @@ static void codes(void **state) {
   } rows[] = {
       {CURLE_COULDNT_RESOLVE_HOST, DUEBOX_SCOPE_ROUTE, "http.dns"},
       {CURLE_COULDNT_RESOLVE_PROXY, DUEBOX_SCOPE_INSTANCE, "http.proxy"},
-      {CURLE_PROXY, DUEBOX_SCOPE_INSTANCE, "http.proxy"},
+      {CURLE_PROXY, DUEBOX_SCOPE_ROUTE, "http.proxy"},
       {CURLE_COULDNT_CONNECT, DUEBOX_SCOPE_ROUTE, "http.connect"},
       {CURLE_OPERATION_TIMEDOUT, DUEBOX_SCOPE_ROUTE, "http.timeout"},
       {CURLE_SSL_CONNECT_ERROR, DUEBOX_SCOPE_ROUTE, "http.tls"},
@@ -176,6 +176,25 @@ static void a_dead_proxy_concerns_every_route(void **state) {
   assert_int_equal(http_verdict_of_code(CURLE_SSL_CONNECT_ERROR, false, true).scope, DUEBOX_SCOPE_ROUTE);
 }
 
+/* A SOCKS proxy that cannot reach one endpoint, for whatever reason, reaches others. */
+static void a_socks_proxy_speaks_of_one_endpoint_unless_it_lets_nobody_in(void **state) {
+  static const CURLproxycode of_all[] = {CURLPX_NO_AUTH, CURLPX_USER_REJECTED, CURLPX_BAD_VERSION};
+  static const CURLproxycode of_one[] = {CURLPX_REPLY_GENERAL_SERVER_FAILURE,
+                                         CURLPX_REPLY_NOT_ALLOWED,
+                                         CURLPX_REPLY_NETWORK_UNREACHABLE,
+                                         CURLPX_REPLY_HOST_UNREACHABLE,
+                                         CURLPX_REPLY_CONNECTION_REFUSED,
+                                         CURLPX_REPLY_TTL_EXPIRED,
+                                         CURLPX_REQUEST_FAILED,
+                                         CURLPX_RECV_REQACK,
+                                         CURLPX_CLOSED,
+                                         CURLPX_OK};
+  for (size_t i = 0; i < sizeof(of_all) / sizeof(of_all[0]); i++)
+    assert_int_equal(http_scope_of_socks(of_all[i]), DUEBOX_SCOPE_INSTANCE);
+  for (size_t i = 0; i < sizeof(of_one) / sizeof(of_one[0]); i++)
+    assert_int_equal(http_scope_of_socks(of_one[i]), DUEBOX_SCOPE_ROUTE);
+}
+
 static void a_proxy_that_refuses_burns_no_attempt(void **state) {
   static const long refusals[] = {403, 407, 502};
   for (size_t i = 0; i < sizeof(refusals) / sizeof(refusals[0]); i++) {
@@ -195,6 +214,7 @@ int main(void) {
       cmocka_unit_test(codes),
       cmocka_unit_test(an_impossible_url_is_the_tasks_fault_unless_sent),
       cmocka_unit_test(a_dead_proxy_concerns_every_route),
+      cmocka_unit_test(a_socks_proxy_speaks_of_one_endpoint_unless_it_lets_nobody_in),
       cmocka_unit_test(a_proxy_that_refuses_burns_no_attempt),
   };
   return cmocka_run_group_tests_name("http_outcome", tests, NULL, NULL);
