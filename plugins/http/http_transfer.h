@@ -51,6 +51,7 @@ struct http_transfer {
   size_t headers_cap;
   struct http_problem problem; /* set when the task was refused before anything was sent */
   bool requested;              /* the connection was ready and the request began */
+  bool in_records;             /* of TLS: how much of it has left nobody tells */
   bool second_refused;         /* libcurl wanted to send it once more */
   bool stale;                  /* the kept connection that libcurl chose was closed or held a stray answer */
   bool held;                   /* ended only because it needs a name; nothing was sent */

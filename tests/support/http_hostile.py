@@ -320,8 +320,12 @@ class Server:
         self.lock = threading.Lock()
         self.connections = 0
 
-    def listen(self, name, context=None, serve=None):
+    def listen(self, name, context=None, serve=None, narrow=False):
+        """narrow: like one behind a tunnel, for which the other side's kernel takes some 50 KB at once."""
         listener = socket.create_server(("127.0.0.1", 0), backlog=128)
+        if narrow:
+            listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_MAXSEG, 1000)
+            listener.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
         threading.Thread(target=self._accept, args=(listener, context, serve or self._serve),
                          daemon=True).start()
         print(f"{name}={listener.getsockname()[1]}", flush=True)
@@ -524,6 +528,7 @@ def main(folder):
     server.listen("plain")
     for name in ("good", "wronghost", "expired", "future", "selfsigned"):
         server.listen(name, authority.context(name))
+    server.listen("narrow", authority.context("good"), narrow=True)
     server.listen("tls11", authority.context("good", newest=ssl.TLSVersion.TLSv1_1))
     server.listen("mutual", authority.context("good", client_ca="ca"))
     server.listen("mutual12", authority.context("good", newest=ssl.TLSVersion.TLSv1_2, client_ca="ca"))
