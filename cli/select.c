@@ -55,12 +55,15 @@ static int64_t *time_field(struct task_filter *filter, size_t i) {
   return fields[i];
 }
 
+/* A filter takes 0 for no condition, and all tasks for one before 1970 that way; no task is from then. */
+static int64_t since_1970(int64_t us) { return us > 0 ? us : 1; }
+
 static bool read_times(const struct args *args, struct selection *out, struct err *err) {
   for (size_t i = 0; i < ARRAY_LEN(times); i++) {
     struct when when = {0};
     if (!args_when(args, times[i], &when, err))
       return false;
-    *time_field(&out->filter, i) = when.us;
+    *time_field(&out->filter, i) = when.given && !when.relative ? since_1970(when.us) : when.us;
     out->relative_times |= when.relative ? 1u << i : 0;
   }
   return true;
@@ -118,7 +121,8 @@ int select_open(struct cli *cli, struct selection *selection, const struct opera
   if (status != STORE_OK)
     return cli_fail_store(status, &err);
   for (size_t i = 0; i < ARRAY_LEN(times); i++)
-    *time_field(&selection->filter, i) += selection->relative_times & 1u << i ? now_us : 0;
+    if (selection->relative_times & 1u << i)
+      *time_field(&selection->filter, i) = since_1970(now_us + *time_field(&selection->filter, i));
   selection->relative_times = 0;
   return EX_OK;
 }

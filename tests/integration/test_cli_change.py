@@ -85,6 +85,16 @@ def test_bulk_needs_a_yes(cli):
     assert (cli.ids(), cli.audit()) == (ids, [])
 
 
+@pytest.mark.parametrize("option", ["--due-before", "--created-before"])
+@pytest.mark.parametrize("time", ["1970-01-01", "1970-01-01T00:00:00+02:00", "-30000d"])
+def test_a_time_before_all_tasks_selects_none(cli, option, time):
+    """A script whose last run was "never" says 1970: that is no condition which every task fulfils."""
+    id_, = cli.add()
+    assert cli("task", "cancel", option, time, "--yes") == "0 of 0 tasks cancelled\n"
+    assert cli.ids() == [id_]
+    assert cli("task", "cancel", option.replace("before", "after"), time, "--dry-run").startswith("1 tasks ")
+
+
 def test_dry_run_changes_nothing(cli):
     ids = cli.add(count=3)
     assert cli("task", "cancel", "--route", "crm.push", "--dry-run") == "3 tasks would be cancelled (--route crm.push)\n"
