@@ -189,11 +189,11 @@ static bool read_target(const struct db_row *row, struct task_target *target) {
   return target->state != TASK_STATES;
 }
 
-static enum store_status op_targets_of(void *self, const struct task_filter *filter, bool living, uint64_t after,
-                                       struct task_target *targets, size_t cap, size_t *count, struct err *err) {
+/* order: "ASC" or "DESC", by id. */
+static enum store_status read_targets(struct outbox_operator *op, const struct task_filter *filter,
+                                      enum operator_table table, uint64_t after, const char *order,
+                                      struct task_target *targets, size_t cap, size_t *count, struct err *err) {
   static const char what[] = "looking for tasks to change";
-  struct outbox_operator *op = self;
-  enum operator_table table = living ? TABLE_LIVING : TABLE_HISTORY;
   *count = 0;
   if (!filter_touches(filter, table))
     return STORE_OK;
@@ -202,8 +202,9 @@ static enum store_status op_targets_of(void *self, const struct task_filter *fil
   if (!choose_hint(op, filter, table, &hint, err) || !make_condition(op, filter, table, what, &where, err))
     return op_status(err);
   struct db_result result;
-  bool ok = op_query(op, living ? opsql_targets : opsql_targets_history,
-                     ARGS(RAW("where", where), WORD("hint", hint), UNSIGNED("after", after), UNSIGNED("limit", cap)),
+  bool ok = op_query(op, table == TABLE_LIVING ? opsql_targets : opsql_targets_history,
+                     ARGS(RAW("where", where), WORD("hint", hint), UNSIGNED("after", after), WORD("order", order),
+                          UNSIGNED("limit", cap)),
                      what, &result, err);
   text_free(&where);
   if (!ok)
@@ -215,19 +216,21 @@ static enum store_status op_targets_of(void *self, const struct task_filter *fil
   return ok ? STORE_OK : op_status(err);
 }
 
-/* The newest row that an id names: a living one, else one of the history. */
+static enum store_status op_targets_of(void *self, const struct task_filter *filter, bool living, uint64_t after,
+                                       struct task_target *targets, size_t cap, size_t *count, struct err *err) {
+  return read_targets(self, filter, living ? TABLE_LIVING : TABLE_HISTORY, after, "ASC", targets, cap, count, err);
+}
+
+/* The newest row that an id names: a living one, else one of the history. An application may use a message id again
+ * when its task has ended. */
 static enum store_status find_newest(struct outbox_operator *op, const char *id, struct task_target *target,
                                      bool *found, struct err *err) {
-  enum { SAME_ID_MAX = 32 }; /* an application may use a message id again when its task has ended */
-  struct task_target rows[SAME_ID_MAX];
   struct task_filter filter = {.ids = &id, .id_count = 1};
   size_t count = 0;
-  enum store_status status = op_targets_of(op, &filter, true, 0, rows, SAME_ID_MAX, &count, err);
+  enum store_status status = read_targets(op, &filter, TABLE_LIVING, 0, "DESC", target, 1, &count, err);
   if (status == STORE_OK && count == 0)
-    status = op_targets_of(op, &filter, false, 0, rows, SAME_ID_MAX, &count, err);
+    status = read_targets(op, &filter, TABLE_HISTORY, 0, "DESC", target, 1, &count, err);
   *found = status == STORE_OK && count > 0;
-  if (*found)
-    *target = rows[count - 1];
   return status;
 }
 

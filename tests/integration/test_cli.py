@@ -401,6 +401,16 @@ def test_digits_that_name_two_tasks_are_refused(cli):
     assert cli.json("task", "show", second)["id"] == str(second)
 
 
+def test_a_message_id_that_was_used_often_names_the_newest_task(cli):
+    """An application may use a message id again when its task has ended, every night for years."""
+    for _ in range(40):
+        last, = cli.end(cli.add(message_id="nightly"), "done")
+    assert cli.json("task", "show", "nightly")["id"] == str(last)
+    last, = cli.dead(message_id="nightly")
+    assert cli("dead", "retry", "nightly") == "nightly  retried\n"
+    assert cli.json("task", "show", "nightly")["id"] == str(last) and cli.ids() == [last]
+
+
 def test_foreign_text_does_not_reach_the_terminal(cli):
     nasty = "\x1b]0;owned\x07\x1b[2J\x9b31m\u202e\x7f"
     ids = cli.add(task_key=nasty, payload=nasty, headers=json.dumps({"a": nasty}), order_key=nasty, count=2)

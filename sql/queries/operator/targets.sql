@@ -1,2 +1,2 @@
--- The next living tasks to change, by rising id.
-SELECT id, message_id, state, shard, next_at FROM `{table}` {hint} WHERE id > {after} AND {where} ORDER BY id LIMIT {limit}
+-- The next living tasks to change, by rising id, or the newest one.
+SELECT id, message_id, state, shard, next_at FROM `{table}` {hint} WHERE id > {after} AND {where} ORDER BY id {order} LIMIT {limit}
