@@ -181,6 +181,13 @@ int result_tell_fate(const struct cli *cli, const char *id, const struct store_r
     return cli_fail(EX_DATAERR, "task %s: it has ended; nothing was changed", id);
   case RESULT_BUSY:
     return cli_fail(EX_TEMPFAIL, "task %s: its row is in use; nothing was changed, give the result again", id);
+  case RESULT_BROKEN:
+    return result->form == DECISION_FORMS
+               ? cli_fail(EX_DATAERR, "task %s: %s; nothing was changed", id, result->refusal)
+               : cli_fail(EX_DATAERR,
+                          "task %s: nothing was changed: the result is too large for max_allowed_packet of the server, "
+                          "or the task's row has a value that the table does not allow",
+                          id);
   default:
     return cli_fail(EX_NOINPUT, "%s: there is no task with this message id", id);
   }

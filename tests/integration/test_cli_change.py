@@ -365,6 +365,21 @@ def test_result_refused(cli, words, code, message):
     assert cli.row(id_)["state"] == "awaiting"
 
 
+def test_a_result_that_the_database_refuses_is_said_to_be_refused(cli):
+    """Not that there is no such task: it is there, and waits for its answer still."""
+    body = b'{"id":"m-1","attempt":1,"status":"fail"}'
+    id_, = cli.add(message_id="m-1")
+    cli.sql("UPDATE outbox SET state = 'awaiting', attempt = 1, lease_until = UTC_TIMESTAMP(6) + INTERVAL 1 HOUR")
+    cli.sql("INSERT INTO outbox_quarantine (source, origin, reason, sha256, length, body) VALUES"
+            " ('bus#1', 'results[0]@1', 'a test', UNHEX(SHA2(%s, 256)), %s, %s)", body, len(body), body)
+    cli.sql("CREATE TRIGGER refuse BEFORE INSERT ON outbox_history FOR EACH ROW"
+            " SIGNAL SQLSTATE '45000' SET MESSAGE_TEXT = 'no thanks'")
+    for words in (["task", "result", "m-1", "--attempt", "1", "--status", "fail"], ["quarantine", "replay", "1"]):
+        said = cli.fails(65, *words)
+        assert "no thanks" in said and "nothing was changed" in said and "no task" not in said
+    assert cli.row(id_)["state"] == "awaiting" and len(cli.json("quarantine", "list")) == 1
+
+
 # -- the quarantine -----------------------------------------------------------------------------
 
 def test_the_quarantine_is_listed_shown_replayed_and_purged(cli):
