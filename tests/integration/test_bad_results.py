@@ -3,6 +3,7 @@ contract says, changes no row that it should not, and the stream goes on (P7).""
 
 import gzip
 import json
+import urllib.error
 import urllib.request
 
 import pytest
@@ -465,5 +466,11 @@ def test_what_the_server_refuses_of_a_result_is_said(stage):
     assert (status, answer["code"]) == (500, "refused") and "no thanks" in answer["detail"]
     daemon.wait_log("DUEBOX-RESULT-QUARANTINE", text="the server refuses")
     assert "no thanks" in stage.execute("SELECT reason FROM outbox_quarantine")[0][0]
+    urls = {copy.headers["webhook-id"]: copy.headers["duebox-callback"]
+            for copy in stage.receiver.wait_count(2, 60, "/hook")}
+    with pytest.raises(urllib.error.HTTPError) as refused:
+        call_back(urls[dead], {"status": "fail"})
+    assert refused.value.code == 500 and "no thanks" in json.load(refused.value)["detail"]
+    assert stage.count("outbox_quarantine") == 1  # by its callback URL nothing is kept that its sender is told of
     stage.execute("DROP TRIGGER refuse")
     assert daemon.api("POST", "/api/v1/results", {"id": dead, "attempt": 1, "status": "fail"})[1]["fate"] == "applied"
