@@ -51,8 +51,7 @@ static struct slot *find_slot(struct results_unit *u, const char *message_id) {
 static bool is_doubtful(const struct slot *slot) {
   const struct result_row *row = &slot->row;
   bool runs = row->state == TASK_CLAIMED || row->state == TASK_AWAITING;
-  uint32_t attempt = slot->result->record.attempt;
-  return !slot->living || attempt < row->attempt || (attempt == row->attempt && !runs);
+  return !slot->living || slot->attempt < row->attempt || (slot->attempt == row->attempt && !runs);
 }
 
 /* "'id','id',.." of the parsed slots, or of those among them that are doubtful. False when there is none. */
@@ -139,9 +138,7 @@ static bool read_row(const struct db_row *row, struct slot *slot) {
   out->state = (enum task_state)(state - 1);
   out->change = (enum row_change)change;
   out->version = task_version(&(struct duebox_bytes){row->fields[COL_VERSION], row->lengths[COL_VERSION]});
-  slot->living = true;
-  if (slot->result->record.attempt == 0) /* the current one; a first attempt may not be recorded yet */
-    slot->result->record.attempt = out->attempt ? out->attempt : 1;
+  results_met(slot);
   return true;
 }
 
@@ -204,7 +201,7 @@ static bool take_seen(const struct db_row *row, struct slot *slot) {
   if (!read_number(row, 1, &attempt) || !db_copy(row, 2, slot->route, sizeof slot->route) ||
       !db_copy(row, 3, outcome, sizeof outcome))
     return false;
-  if (attempt == slot->result->record.attempt && is_doubtful(slot)) {
+  if (attempt == slot->attempt && is_doubtful(slot)) {
     slot->seen = true;
     slot->agreed = slot->agreed || agrees(slot->result->record.status, outcome);
   }
@@ -231,7 +228,7 @@ static bool take_finished(const struct db_row *row, struct slot *slot) {
 static bool may_be_same(const struct slot *slot) {
   const struct result_row *row = &slot->row;
   return slot->living && row->change == CHANGE_SINCE_SENT && row->state != TASK_CLAIMED &&
-         slot->result->record.attempt == row->attempt && slot->result->record.status != RESULT_PROGRESS;
+         slot->attempt == row->attempt && slot->result->record.status != RESULT_PROGRESS;
 }
 
 static bool take_same(const struct db_row *row, struct slot *slot) {
@@ -301,7 +298,7 @@ static bool write_rows(struct store_session *ss, struct results_unit *u, struct 
 
 static bool apply_results(struct store_session *ss, struct results_unit *u, struct err *err) {
   for (size_t i = 0; i < u->count; i++)
-    u->slots[i] = (struct slot){.result = u->slots[i].result};
+    u->slots[i] = (struct slot){.result = u->slots[i].result, .attempt = u->slots[i].result->record.attempt};
   if (!find_rows(ss, u, err))
     return false;
   if (ss->part.len ? !lock_rows(ss, u, err) : !session_start(ss, WHAT, err))

@@ -10,6 +10,28 @@ static int by_row_id(const void *a, const void *b) {
   return x->id < y->id ? -1 : x->id > y->id;
 }
 
+void results_met(struct slot *slot) {
+  slot->living = true;
+  if (slot->attempt == 0)
+    slot->attempt = slot->row.attempt ? slot->row.attempt : 1;
+}
+
+/* What names no attempt is about the current one. Where the next one may have left and is not recorded yet, that is the
+ * current one; but a success counts at once, unless the attempt before it has had its result. */
+static void name_attempt(const struct results_unit *u, struct slot *slot) {
+  struct result_record *record = &slot->result->record;
+  bool perhaps_next = record->attempt == 0 && slot->row.attempt > 0 && (record->status != RESULT_DONE || slot->seen);
+  if (record->attempt == 0)
+    record->attempt = slot->attempt;
+  if (!perhaps_next)
+    return;
+  record->attempt++;
+  if (u->decide(u->ctx, &slot->row, record, &slot->decision) == RESULT_ORPHAN)
+    record->attempt--;
+  else
+    slot->seen = false;
+}
+
 /* Too large for one statement: escaped twice, a text may grow eightfold. */
 static bool is_too_large(const struct result_record *record, size_t max_packet) {
   size_t stack = record->error_stack ? strlen(record->error_stack) : 0;
@@ -60,6 +82,7 @@ static bool is_misrouted(const struct results_unit *u, const struct slot *slot) 
 static enum result_fate judge_living(struct results_unit *u, struct slot *slot) {
   struct decision *d = &slot->decision;
   const struct result_row *row = &slot->row;
+  name_attempt(u, slot);
   if (slot->seen)
     return judge_seen(slot);
   enum result_fate fate = u->decide(u->ctx, row, &slot->result->record, d);

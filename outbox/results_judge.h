@@ -12,6 +12,7 @@
 struct slot {
   struct store_result *result;
   struct result_row row;
+  uint32_t attempt; /* that it names, or else the one that its row counts; a first one may not be recorded yet */
   char route[STORE_ROUTE_MAX + 1];
   char reason[256]; /* why it is quarantined */
   bool living;      /* row is what it met, locked */
@@ -40,6 +41,9 @@ struct results_unit {
   void *ctx;
   bool (*possible)(const struct decision *decision); /* can be written */
 };
+
+/* Its row was read. */
+void results_met(struct slot *slot);
 
 /* Gives each result its fate, those of one task in their order, and collects what is to be written. unknown: a commit
  * of an earlier try may have happened. */

@@ -138,6 +138,22 @@ def test_the_correlation_id_names_the_task(results):
     assert results.stage.count("outbox_quarantine") == 0
 
 
+def test_an_answer_without_attempt_to_a_later_attempt_is_that_ones(stage):
+    """It often comes before it is recorded that its message has left: it is no second answer to the attempt before."""
+    stage.amqp("work", result="expected", history="1h", timeout="10m", retry={"levels": ["20ms"]})
+    stage.configuration["results"] = [{"via": "rabbit", "queue": stage.queue()}]
+    daemon = stage.start()
+    stage.consume_amqp("work", answer=lambda arrival: {
+        "attempt": None, "status": ("retry", "retry", "fail" if arrival.body == b"fail" else "done")[arrival.attempt - 1]})
+    for _ in range(50):
+        stage.insert("work", b"done", kept=True, copies=3)
+        stage.insert("work", b"fail", end="dead", copies=3)
+    stage.wait_empty(120)
+    assert list(stage.execute("SELECT state, attempt, COUNT(*) FROM outbox_history GROUP BY 1, 2 ORDER BY 1")) == [
+        ("done", 3, 50), ("dead", 3, 50)]
+    assert stage.count("outbox_quarantine") == 0 and daemon.metric("duebox_results", fate="duplicate", route="work") == 0
+
+
 def test_a_correlation_id_that_is_no_message_id_is_quarantined_at_once(results):
     """Spring writes the bytes of a UUID. The database would refuse to compare them with an id, and the results of all
     others would wait for that. One with a NUL is not the id before it."""

@@ -134,6 +134,35 @@ static void a_result_of_a_task_that_was_never_sent(void **state) {
   assert_int_equal(say(f, 1, RESULT_DONE), RESULT_BUSY);
 }
 
+/* A framework replies with the correlation id alone, and often before it is recorded that its message left. What it
+ * says of a second attempt is not taken for the first one's once more: the task would be sent a third time. */
+static void a_result_without_attempt_is_of_the_one_that_may_be_out(void **state) {
+  struct fixture *f = *state;
+  static const struct {
+    const char *due;
+    bool answered; /* the attempt that the row counts has had its result */
+    enum result_status status;
+    enum result_fate fate;
+    uint32_t meant;
+  } cases[] = {
+      {"2020-01-01", true, RESULT_DONE, RESULT_BUSY, 2},      {"2020-01-01", true, RESULT_FAIL, RESULT_BUSY, 2},
+      {"2020-01-01", true, RESULT_PROGRESS, RESULT_BUSY, 2},  {"2020-01-01", false, RESULT_RETRY, RESULT_BUSY, 2},
+      {"2020-01-01", false, RESULT_DONE, RESULT_APPLIED, 1},  {"2035-01-01", true, RESULT_DONE, RESULT_DUPLICATE, 1},
+      {"2035-01-01", true, RESULT_RETRY, RESULT_DUPLICATE, 1}};
+  for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+    ROW("(id, route, payload, shard, message_id, due_at, attempt) VALUES (1, 'r', 'p', 0, 'm1', '%s', 1)",
+        cases[i].due);
+    if (cases[i].answered)
+      sql(f, "INSERT INTO outbox_attempts (message_id, attempt, task_id, route, kind, outcome, due_at, finished_at) "
+             "VALUES ('m1', 1, 1, 'r', 'result', 'retry', UTC_TIMESTAMP(6), UTC_TIMESTAMP(6))");
+    struct store_result result = answer(0, cases[i].status);
+    assert_int_equal(apply(f, &result), cases[i].fate);
+    assert_int_equal(result.record.attempt, cases[i].meant);
+    sql(f, "DELETE FROM outbox");
+    sql(f, "DELETE FROM outbox_attempts");
+  }
+}
+
 int main(int argc, char **argv) {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, store_setup, store_teardown)
   const struct CMUnitTest tests[] = {
@@ -143,6 +172,7 @@ int main(int argc, char **argv) {
       TEST(a_result_of_what_may_be_in_flight),
       TEST(a_result_of_an_untouched_task_waits_for_nothing),
       TEST(a_result_of_a_task_that_was_never_sent),
+      TEST(a_result_without_attempt_is_of_the_one_that_may_be_out),
   };
   return store_main(argc, argv, tests, sizeof tests / sizeof tests[0]);
 }

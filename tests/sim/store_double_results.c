@@ -32,8 +32,7 @@ static bool is_of(const struct slot *slot, const struct blob *message_id) {
 static bool is_doubtful(const struct slot *slot) {
   const struct result_row *row = &slot->row;
   bool runs = row->state == TASK_CLAIMED || row->state == TASK_AWAITING;
-  uint32_t attempt = slot->result->record.attempt;
-  return !slot->living || attempt < row->attempt || (attempt == row->attempt && !runs);
+  return !slot->living || slot->attempt < row->attempt || (slot->attempt == row->attempt && !runs);
 }
 
 static bool find_rows(struct store_session *ss, struct results_unit *u, bool *any, struct err *err) {
@@ -76,9 +75,7 @@ static bool read_row(const struct table *db, const struct row *row, struct slot 
   char changed_at[TABLE_TIME_LEN + 1];
   table_time_text(row->changed_us, changed_at);
   slot->row.version = task_version(&(struct duebox_bytes){changed_at, TABLE_TIME_LEN});
-  slot->living = true;
-  if (slot->result->record.attempt == 0) /* the current one; a first attempt may not be recorded yet */
-    slot->result->record.attempt = row->attempt ? row->attempt : 1;
+  results_met(slot);
   return true;
 }
 
@@ -139,7 +136,7 @@ static void take_seen(const struct table *db, struct slot *slot) {
     if (!is_of(slot, line->message_id) || strcmp(line->kind, "result") != 0)
       continue;
     (void)snprintf(slot->route, sizeof slot->route, "%s", line->route->data);
-    if (line->attempt != slot->result->record.attempt)
+    if (line->attempt != slot->attempt)
       continue;
     slot->seen = true;
     slot->agreed = slot->agreed || agrees(slot->result->record.status, line->outcome);
@@ -183,7 +180,7 @@ static bool look_back(struct store_session *ss, struct results_unit *u, struct e
 static bool may_be_same(const struct slot *slot) {
   const struct result_row *row = &slot->row;
   return slot->living && row->change == CHANGE_SINCE_SENT && row->state != TASK_CLAIMED &&
-         slot->result->record.attempt == row->attempt && slot->result->record.status != RESULT_PROGRESS;
+         slot->attempt == row->attempt && slot->result->record.status != RESULT_PROGRESS;
 }
 
 static bool has_sent_content(const struct row *row) {
@@ -271,7 +268,7 @@ static bool start(struct store_session *ss, struct err *err) {
 static bool apply_results(struct store_session *ss, struct results_unit *u, struct err *err) {
   bool any = false;
   for (size_t i = 0; i < u->count; i++)
-    u->slots[i] = (struct slot){.result = u->slots[i].result};
+    u->slots[i] = (struct slot){.result = u->slots[i].result, .attempt = u->slots[i].result->record.attempt};
   if (!find_rows(ss, u, &any, err))
     return false;
   if (any ? !lock_rows(ss, u, err) : !start(ss, err))
