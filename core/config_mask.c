@@ -124,6 +124,11 @@ static bool may_quote(const struct err *err, const struct config_secret *secret)
   return related(secret->map, path, err->key) || (user && strncmp(secret->map, "plugins.", 8) == 0);
 }
 
+/* How long what says the kind of a key is there: messages about such keys, and their cures, have the word. */
+static size_t kind_of_key(const char *secret) {
+  return strncmp(secret, "whsec_", 6) == 0 ? 5 : strncmp(secret, "whsk_", 5) == 0 ? 4 : 0;
+}
+
 /* How much of the secret begins at text, 0 when it is none of it. What both have in common ends with a word, with the
  * secret, or is as long as what messages cut values to; else it is chance. */
 static size_t part_at(const char *text, bool quoted, const char *secret) {
@@ -137,7 +142,7 @@ static size_t part_at(const char *text, bool quoted, const char *secret) {
     bool whole = secret[from + n] == '\0' || n >= CUT_MIN;
     while (!whole && n > 0 && (!apart(text[n - 1], text[n]) || (!letter(text[n - 1]) && !digit(text[n - 1]))))
       n--;
-    if (n > best && (n >= PART_MIN || (n == len && quoted && text[n] == '"')))
+    if (n > best && n > kind_of_key(secret + from) && (n >= PART_MIN || (n == len && quoted && text[n] == '"')))
       best = n;
   }
   return best;

@@ -182,6 +182,11 @@ static void the_rest_of_the_text_stays(void **state) {
       {"ab", "^about \"ab\" and ab", "about \"***\" and ab; *** hides what came from the environment or a file"},
       {"1234567", "^write 1234567s", "write ***s; *** hides what came from the environment or a file"},
       {"", "^\"\" is empty", "\"\" is empty"},
+      {"whsec_verborgen", "^a whsec_ key must be long: echo whsec_$(openssl ..); not \"whsec_verborgen\"",
+       "a whsec_ key must be long: echo whsec_$(openssl ..); not \"***\"; *** hides what came from the environment or "
+       "a "
+       "file"},
+      {"whsk_verborgen", "^write whsec_ or whsk_ first", "write whsec_ or whsk_ first"},
       {"a\nverborgen", "^x verborgen", "x ***; *** hides what came from the environment or a file"},
   };
   struct arena *arena = arena_new();
