@@ -472,7 +472,7 @@ struct store_ops {
   /* People's commands for rows of one shard, fenced; changed[i] says whether ids[i] was in a state that allows it.
    * CANCEL: scheduled, held, blocked, awaiting rows to history as cancelled. RESCHEDULE: scheduled rows to due_us.
    * filter: what they named the rows by. STORE_BUSY, at once and with nothing changed, when another transaction holds
-   * one of the rows. */
+   * one of the rows, or somebody a table that is written to. */
   enum store_status (*intervene)(struct store_session *ss, const struct shard_lease *lease, enum intervention verb,
                                  const uint64_t *ids, size_t count, int64_t due_us, const char *actor,
                                  const char *filter, const char *reason, int64_t keep_us, bool *changed,
