@@ -55,7 +55,7 @@ static bool settings_unit(struct store_session *ss, void *arg, struct err *err) 
 enum store_status ops_route_settings(struct store_session *ss, const struct route_setting **settings, size_t *count,
                                      struct err *err) {
   *count = 0;
-  enum store_status status = session_run(ss, WHAT, settings_unit, count, err);
+  enum store_status status = session_try(ss, WHAT, settings_unit, count, err);
   *settings = ss->settings;
   return status;
 }
@@ -127,5 +127,5 @@ static bool set_route_unit(struct store_session *ss, void *arg, struct err *err)
 
 enum store_status ops_set_route(struct store_session *ss, const struct route_setting *setting, const char *actor,
                                 struct err *err) {
-  return session_run(ss, "setting a route", set_route_unit, &(struct set_route_unit){setting, actor}, err);
+  return session_try(ss, "setting a route", set_route_unit, &(struct set_route_unit){setting, actor}, err);
 }

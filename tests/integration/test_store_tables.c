@@ -135,12 +135,35 @@ static void a_command_is_not_repeated_while_a_table_is_locked(void **state) {
   assert_true(changed);
 }
 
+/* What operators set for routes is read and written by the thread that says that we live. */
+static void routes_are_not_asked_for_again_while_they_are_locked(void **state) {
+  struct fixture *f = *state;
+  static const char *const tables[] = {"outbox_routes WRITE", "outbox_audit WRITE"};
+  enum { ROUND_TRIPS = 4 }; /* the setting of before, the new one, undoing it */
+  const struct route_setting pause = {.route = "r", .paused = true};
+  const struct route_setting *settings;
+  size_t count;
+  for (size_t t = 0; t < 2; t++) {
+    other(f, "LOCK TABLES %s", tables[t]);
+    statements_sent();
+    if (t == 0)
+      assert_int_equal(OPS->route_settings(f->ss, &settings, &count, &f->err), STORE_BUSY);
+    assert_int_equal(OPS->set_route(f->ss, &pause, "duebox", &f->err), STORE_BUSY);
+    assert_in_range(statements_sent(), 1, ROUND_TRIPS);
+    other(f, "UNLOCK TABLES");
+  }
+  ok(f, OPS->set_route(f->ss, &pause, "duebox", &f->err));
+  ok(f, OPS->route_settings(f->ss, &settings, &count, &f->err));
+  assert_int_equal(count, 1);
+}
+
 int main(int argc, char **argv) {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, store_setup, store_teardown)
   const struct CMUnitTest tests[] = {
       TEST(a_locked_table_holds_up_what_needs_it_and_nothing_else),
       TEST(reading_goes_on_while_a_table_is_locked),
       TEST(a_command_is_not_repeated_while_a_table_is_locked),
+      TEST(routes_are_not_asked_for_again_while_they_are_locked),
   };
   return store_main(argc, argv, tests, sizeof tests / sizeof tests[0]);
 }
