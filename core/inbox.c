@@ -179,15 +179,22 @@ static bool put_aside(struct inbox *inbox, struct item *item, struct aside_entry
   }
   if (inbox->aside.count == 0)
     inbox->aside_at_us = clock_mono_us() + BUSY_EVERY_US;
-  const char *task = result->record.message_id; /* the first one's lives no longer than the first */
+  /* What is broken is of no task, and takes the room of no route. The first one's id lives no longer than the first. */
+  const char *task = result->broken ? "" : result->record.message_id, *route = result->broken ? "" : result->route;
   size_t bytes = result->body.len;
   bool put = first ? aside_follow(&inbox->aside, first, &item->aside, task, bytes)
-                   : aside_put(&inbox->aside, &item->aside, result->route, task, bytes);
+                   : aside_put(&inbox->aside, &item->aside, route, task, bytes);
   if (put) {
     item->result.fate = RESULT_BUSY;
     release_room(inbox, item);
     if (first)
       inbox_hold_up(inbox, item);
+    return true;
+  }
+  if (result->unkept) {            /* it has its turn again, and its source waits when there are many */
+    result->fate = RESULT_APPLIED; /* none yet */
+    inbox_queues_return(&inbox->queues, &item->entry);
+    inbox->crowded = true;
     return true;
   }
   snprintf(item->why, sizeof item->why, "%s, and those of too many others",
@@ -332,6 +339,15 @@ static bool stopping(struct inbox *inbox) {
   return yes;
 }
 
+/* Waits, unless the inbox stops. */
+static void rest(struct inbox *inbox, int64_t us) {
+  int64_t deadline = clock_mono_us() + us;
+  mutex_lock(&inbox->lock);
+  while (!inbox->stopping && clock_mono_us() < deadline)
+    (void)cond_wait_until(&inbox->filled, &inbox->lock, deadline);
+  mutex_unlock(&inbox->lock);
+}
+
 /* Applies a batch; true when committed. Tries until it is or the inbox stops. */
 static bool apply(struct inbox *inbox, struct store_session *ss, struct store_result *results, size_t n) {
   int64_t wait_us = RETRY_MIN_US;
@@ -348,11 +364,7 @@ static bool apply(struct inbox *inbox, struct store_session *ss, struct store_re
     count(&inbox->env.metrics->db_errors, 1);
     log_repeated(&inbox->trouble, LOG_LEVEL_WARN, "DUEBOX-RESULTS-WAIT", "results=%zu cannot be stored yet: %s", n,
                  err.text);
-    mutex_lock(&inbox->lock);
-    int64_t deadline = clock_mono_us() + wait_us;
-    while (!inbox->stopping && clock_mono_us() < deadline)
-      (void)cond_wait_until(&inbox->filled, &inbox->lock, deadline);
-    mutex_unlock(&inbox->lock);
+    rest(inbox, wait_us);
     if (stopping(inbox))
       return false;
     wait_us = wait_us * 2 < RETRY_MAX_US ? wait_us * 2 : RETRY_MAX_US;
@@ -367,11 +379,19 @@ static void take_verdict(struct item *item, const struct store_result *result) {
   item->result.extended = result->extended;
   item->result.unknown = result->unknown;
   item->result.early = result->early;
+  item->result.unkept = result->unkept;
   item->result.unsent = result->unsent;
   item->result.contradicts = result->contradicts;
   item->result.form = result->form;
   memcpy(item->result.refusal, result->refusal, sizeof item->result.refusal);
   memcpy(item->result.route, result->route, sizeof result->route);
+}
+
+/* It fits nothing, and goes to the quarantine for that when nobody else holds it: it is not judged again, nor do others
+ * of its task wait behind it. */
+static void wait_for_quarantine(struct item *item, const struct store_result *result) {
+  snprintf(item->why, sizeof item->why, "%s", result->refusal);
+  item->result.broken = item->why;
 }
 
 /* What is early is looked at again soon, for a while, and has an end. True: soon. */
@@ -416,9 +436,11 @@ static void sort_busy(struct inbox *inbox, struct item **items, const struct sto
     if (results[i].fate == RESULT_BUSY && results[i].behind)
       continue;
     take_verdict(items[i], &results[i]);
+    if (results[i].fate == RESULT_BUSY && results[i].unkept)
+      wait_for_quarantine(items[i], &results[i]);
     bool item_soon = pace_early(items[i]);
     soon = item_soon || soon;
-    if (results[i].fate == RESULT_BUSY && !results[i].early)
+    if (results[i].fate == RESULT_BUSY && !results[i].early && !results[i].unkept)
       note_held(inbox, items[i]);
     if (results[i].fate == RESULT_BUSY && was_aside && !item_soon)
       inbox_hold_up(inbox, items[i]);
@@ -481,8 +503,12 @@ static void work(struct inbox *inbox, struct store_session *ss) {
   struct item *items[BATCH_MAX];
   struct store_result *results = calloc(BATCH_MAX, sizeof *results);
   size_t n;
-  while (results && (n = take_batch(inbox, items)) > 0)
+  while (results && (n = take_batch(inbox, items)) > 0) {
+    inbox->crowded = false;
     apply_batch(inbox, ss, items, results, n);
+    if (inbox->crowded)
+      rest(inbox, RETRY_MIN_US);
+  }
   if (!results)
     log_error("DUEBOX-MEMORY", "no memory for result batches");
   free(results);

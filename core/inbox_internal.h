@@ -59,6 +59,7 @@ struct inbox {
   /* The inbox's thread. */
   struct aside aside;        /* items whose row somebody else holds */
   int64_t aside_at_us;       /* when to try them again */
+  bool crowded;              /* of this batch some wait for the quarantine and found no room there */
   struct log_repeat trouble; /* with the database, as it was logged */
   struct log_repeat held;    /* rows that are somebody else's, as they were logged */
   struct log_repeat strays;  /* what went to quarantine, as it was logged */

@@ -290,13 +290,16 @@ struct store_result {
   struct duebox_bytes body;    /* as received, possibly cut */
   enum result_fate fate;       /* set by the store */
   enum decision_form form;     /* set by the store: what was written of it; DECISION_FORMS = refused in every form */
-  char refusal[256];           /* set by the store, where form is not DECISION_WHOLE: what the server said */
+  char refusal[256];           /* set by the store, where form is not DECISION_WHOLE: what the server said; where it is
+                                  unkept: why it fits nothing */
   bool unknown;                /* set by the store: a COMMIT with it got no answer, and nothing told yet; to be given
                                   back so */
   bool early;                  /* set by the store, of a busy one: the row was changed, and what was sent of it is
                                   not recorded yet */
   bool behind;                 /* set by the store, of a busy one: what an earlier result of its task in this call
                                   comes to must be known first */
+  bool unkept;                 /* set by the store, of a busy one: it fits nothing, and somebody holds the quarantine.
+                                  To be given again as broken by its refusal */
   bool waited;                 /* early for so long that nobody is going to record that */
   enum task_event event;       /* set by the store: what was applied */
   char route[STORE_ROUTE_MAX + 1]; /* set by the store when a row was found */

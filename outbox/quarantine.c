@@ -28,10 +28,12 @@ bool quarantine_add(struct quarantine *quarantine, const struct store_result *re
                                .kind = SQL_STRING,
                                .string = result->body.data,
                                .len = result->body.len < most ? result->body.len : most};
-  session_add(ss, query_quarantine,
-              ARGS(CLEAN("source", result->source ? result->source : "", SOURCE_MAX),
-                   CLEAN("origin", result->origin ? result->origin : "", ORIGIN_MAX),
-                   CLEAN("reason", reason, REASON_MAX), body));
+  void (*add)(struct store_session *, const char *, const struct sql_arg *) =
+      quarantine->no_wait ? session_add_no_wait : session_add;
+  add(ss, query_quarantine,
+      ARGS(CLEAN("source", result->source ? result->source : "", SOURCE_MAX),
+           CLEAN("origin", result->origin ? result->origin : "", ORIGIN_MAX), CLEAN("reason", reason, REASON_MAX),
+           body));
   quarantine->count++;
   bool full = quarantine->count == DB_RESULTS_MAX || ss->script.len >= most;
   return !full || quarantine_flush(quarantine, err);

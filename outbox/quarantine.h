@@ -7,9 +7,10 @@
 
 #include "outbox/session.h"
 
-/* All zero but the session, which has begun a script. */
+/* All zero but the session, which has begun a script, and no_wait. */
 struct quarantine {
   struct store_session *ss;
+  bool no_wait; /* for a row that somebody else holds */
   size_t count; /* statements in the script */
 };
 

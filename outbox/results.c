@@ -5,8 +5,9 @@
  * Rows are found without locks and then locked in primary-key order, as settling does, so that the two seldom deadlock
  * (the result of a task often arrives while its publishing is being recorded). No fence: whoever holds the shard finds
  * that the row has moved on. A row that a foreign transaction holds for long is passed over and its result is busy.
- * Where somebody holds only an entry of another index, the batch is applied by halves, as in settling. Whether a result
- * was there before is told by its line in outbox_attempts, if the row's state does not tell.
+ * Where somebody holds only an entry of another index, the batch is applied by halves, as in settling. While somebody
+ * holds the quarantine as a whole, what is to go there waits, and nothing else does. Whether a result was there before
+ * is told by its line in outbox_attempts, if the row's state does not tell.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -19,6 +20,7 @@
 #include "outbox/results_judge.h"
 #include "outbox/row.h"
 #include "outbox/server.h"
+#include "outbox/side_tables.h"
 #include "outbox/write.h"
 #include "query.h"
 
@@ -275,7 +277,7 @@ static bool look_back(struct store_session *ss, struct results_unit *u, struct e
 }
 
 static bool write_quarantine(struct store_session *ss, struct results_unit *u, struct err *err) {
-  struct quarantine quarantine = {.ss = ss};
+  struct quarantine quarantine = {.ss = ss, .no_wait = *session_skip(ss, u->met_again)};
   session_begin(ss);
   for (size_t i = 0; i < u->count; i++)
     if (*u->slots[i].reason && !quarantine_add(&quarantine, u->slots[i].result, u->slots[i].reason, err))
@@ -305,14 +307,25 @@ static bool apply_results(struct store_session *ss, struct results_unit *u, stru
     return false;
   if (!look_back(ss, u, err) || !compare_content(ss, u, err))
     return false;
+  u->keeps = !(ss->locked_tables & SIDE_QUARANTINE);
   results_judge(u, ss->unknown, ss->conn->max_packet);
   return write_rows(ss, u, err) && write_quarantine(ss, u, err) && session_commit(ss, WHAT, err);
 }
 
+/* Whether the lock that was met is on the quarantine as a whole: then this is redone without it. */
+static bool find_locked_quarantine(struct store_session *ss, bool *found, struct err *err) {
+  unsigned before = ss->locked_tables;
+  bool ok = side_tables_find(ss, SIDE_QUARANTINE & ~before, err);
+  *found = ss->locked_tables != before;
+  return ok;
+}
+
 static bool results_unit(struct store_session *ss, void *arg, struct err *err) {
   struct results_unit *u = arg;
-  bool skips = *session_skip(ss, u->met_again);
+  bool skips = *session_skip(ss, u->met_again), table = false;
   u->stopped = STOPPED_NOT;
+  if (!side_tables_again(ss, err))
+    return false;
   if (apply_results(ss, u, err))
     return true;
   if (db_error_is_refusal(err->code))
@@ -320,8 +333,12 @@ static bool results_unit(struct store_session *ss, void *arg, struct err *err) {
   if (err->code != DB_LOCK_WAIT)
     return false;
   session_met_lock(ss); /* redone, it does not wait again */
-  u->stopped = skips ? STOPPED_LOCKED : STOPPED_NOT;
-  return skips && session_rollback(ss, WHAT, err);
+  struct err locked = *err;
+  if (!session_rollback(ss, WHAT, err) || !find_locked_quarantine(ss, &table, err))
+    return false;
+  *err = locked;
+  u->stopped = skips && !table ? STOPPED_LOCKED : STOPPED_NOT;
+  return skips && !table;
 }
 
 /* A call of ops_settle_results. */
@@ -346,7 +363,7 @@ static bool is_follower(const struct results_call *call, size_t at) {
 static void collect(const struct results_call *call, size_t first, size_t count, struct results_unit *unit) {
   for (size_t i = first; i < first + count; i++) {
     struct store_result *result = &call->results[i];
-    bool met = result->fate == RESULT_BUSY && !result->early && !result->behind;
+    bool met = result->fate == RESULT_BUSY && !result->early && !result->behind && !result->unkept;
     result->behind = count < call->count && is_follower(call, i);
     if (result->behind) {
       result->fate = RESULT_BUSY;

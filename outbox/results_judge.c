@@ -184,12 +184,26 @@ static enum result_fate judge_in_turn(struct results_unit *u, struct slot *slot,
   return fate;
 }
 
+/* The quarantine is somebody else's for now. What counts does so without being kept there, and so does what its sender
+ * learns; all else is to be given again, by the reason that it has now: it may look another way when a later attempt is
+ * out. */
+static void do_without_quarantine(struct slot *slot) {
+  struct store_result *result = slot->result;
+  result->unkept = *slot->reason && result->fate != RESULT_APPLIED && !result->replied;
+  if (result->unkept) {
+    result->fate = RESULT_BUSY;
+    result->contradicts = false;
+    snprintf(result->refusal, sizeof result->refusal, "%s", slot->reason);
+  }
+  slot->reason[0] = '\0';
+}
+
 void results_judge(struct results_unit *u, bool unknown, size_t max_packet) {
   u->writes = 0;
   for (size_t i = 0; i < u->count; i++) {
     struct slot *slot = &u->slots[i];
     struct store_result *result = slot->result;
-    result->unsent = false;
+    result->unsent = result->unkept = false;
     bool perhaps = result->unknown || (unknown && result->fate == RESULT_APPLIED);
     enum result_fate fate = judge_in_turn(u, slot, max_packet);
     bool happened = perhaps && (fate == RESULT_DUPLICATE || fate == RESULT_LATE || fate == RESULT_ORPHAN);
@@ -212,6 +226,8 @@ void results_judge(struct results_unit *u, bool unknown, size_t max_packet) {
       snprintf(slot->reason, sizeof slot->reason, "%s: %s", result->record.message_id, result->record.flaw);
     else if (result->replayed || (result->replied && !result->contradicts))
       slot->reason[0] = '\0';
+    if (!u->keeps)
+      do_without_quarantine(slot);
     result->cancelled = !slot->living && slot->finished && slot->final == TASK_CANCELLED;
     snprintf(result->route, sizeof result->route, "%s", slot->route);
   }

@@ -35,6 +35,7 @@ struct results_unit {
   size_t parsed, count;
   struct decision **decisions; /* those to write, by id */
   size_t writes;
+  bool keeps;           /* nobody holds the quarantine as a whole */
   bool met_again;       /* a row was busy before */
   enum stopped stopped; /* LOCKED: the rows were ours, and the write met a lock all the same; nothing was written */
   result_decide_fn *decide;

@@ -9,7 +9,7 @@
 #include "outbox/session.h"
 
 /* Bits of store_session.locked_tables. */
-enum { SIDE_HISTORY = 1, SIDE_ATTEMPTS = 2, SIDE_HEADS = 4, SIDE_INSTANCES = 8 };
+enum { SIDE_HISTORY = 1, SIDE_ATTEMPTS = 2, SIDE_HEADS = 4, SIDE_INSTANCES = 8, SIDE_QUARANTINE = 16 };
 
 /* Finds out, outside any transaction, which of these tables are held. Asking costs a second for each one that is, where
  * the server cannot be told not to wait (MySQL). */

@@ -407,6 +407,23 @@ static void results_pass_over_a_locked_row(void **state) {
                       "0|3|1");
 }
 
+/* Somebody has deleted a record from the quarantine, has not committed that yet, and it comes once more. */
+static void a_locked_record_in_quarantine_is_waited_for_once(void **state) {
+  struct fixture *f = *state;
+  struct store_result r = {.broken = "no status", .source = "s", .origin = "o", .body = {"b", 1}};
+  ok(f, OPS->settle_results(f->ss, &r, 1, accept, NULL, &f->err));
+  other(f, "START TRANSACTION");
+  other(f, "DELETE FROM outbox_quarantine");
+  int64_t before = lock_waits(f);
+  ok(f, OPS->settle_results(f->ss, &r, 1, accept, NULL, &f->err));
+  assert_in_range(lock_waits(f) - before, 1, is_mysql(f) ? 2 : 1);
+  assert_int_equal(r.fate, RESULT_BUSY);
+  other(f, "ROLLBACK");
+  ok(f, OPS->settle_results(f->ss, &r, 1, accept, NULL, &f->err));
+  assert_int_equal(r.fate, RESULT_BROKEN);
+  assert_int_equal(ask(f, "SELECT seen FROM outbox_quarantine"), 2);
+}
+
 static void results_pass_over_a_row_whose_index_entry_is_locked(void **state) {
   struct fixture *f = *state;
   enum { N = 20 };
@@ -558,6 +575,7 @@ int main(int argc, char **argv) {
       TEST(an_unknown_commit_beside_a_locked_row_is_found_out),
       TEST(results_pass_over_a_locked_row),
       TEST(results_pass_over_a_row_whose_index_entry_is_locked),
+      TEST(a_locked_record_in_quarantine_is_waited_for_once),
       TEST(holding_passes_over_a_locked_row),
       TEST(people_are_told_of_a_locked_row_at_once),
       TEST(commands_do_not_wait_for_an_index_entry),

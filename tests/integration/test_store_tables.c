@@ -2,6 +2,7 @@
  *
  * The store when somebody holds a whole table beside that of the tasks: what does not need it goes on.
  */
+#include <stdio.h>
 #include <time.h>
 
 #include "integration/store_fixture.h"
@@ -157,6 +158,51 @@ static void routes_are_not_asked_for_again_while_they_are_locked(void **state) {
   assert_int_equal(count, 1);
 }
 
+static enum result_fate accept(void *ctx, const struct result_row *row, struct result_record *record,
+                               struct decision *out) {
+  *out = (struct decision){.event = EVENT_DONE, .attempt = 1};
+  return RESULT_APPLIED;
+}
+
+/* Who floods a topic with rubbish keeps no result of others waiting, also while somebody holds the quarantine. */
+static void what_fits_nothing_waits_for_the_quarantine_and_no_result_does(void **state) {
+  struct fixture *f = *state;
+  enum { RESULTS = 64, STRAY = 4, ROUND_TRIPS = 20 };
+  struct store_result r[RESULTS];
+  sql(f,
+      "INSERT INTO outbox (id, route, payload, shard, message_id, state, attempt, lease_until) "
+      "SELECT seq, 'r', 'p', 0, CONCAT('m', seq), 'awaiting', 1, '2035-01-01' FROM seq_1_to_%d",
+      RESULTS);
+  sql(f, "DELETE FROM outbox WHERE id MOD %d = 0", STRAY);
+  for (int i = 0; i < RESULTS; i++) {
+    r[i] = (struct store_result){.record = {.attempt = 1, .progress = -1}, .body = {"", 0}};
+    snprintf(r[i].record.message_id, sizeof r[i].record.message_id, "m%d", i + 1);
+    r[i].origin = r[i].record.message_id;
+  }
+  other(f, "LOCK TABLES outbox_quarantine WRITE");
+  statements_sent();
+  ok(f, OPS->settle_results(f->ss, r, RESULTS, accept, NULL, &f->err));
+  assert_in_range(statements_sent(), 1, ROUND_TRIPS);
+  for (int i = 0; i < RESULTS; i++)
+    assert_int_equal(r[i].fate, (i + 1) % STRAY ? RESULT_APPLIED : RESULT_BUSY);
+  assert_string_equal(r[STRAY - 1].refusal, "no task has this message id");
+  f->ss->tables_asked_us = INT64_MAX / 2; /* it is not yet time to ask again, where that would cost a second */
+  for (int i = STRAY - 1; i < RESULTS; i += STRAY) {
+    r[i].broken = "as it was judged";
+    statements_sent();
+    ok(f, OPS->settle_results(f->ss, &r[i], 1, accept, NULL, &f->err));
+    assert_in_range(statements_sent(), 0, ROUND_TRIPS / 4);
+    assert_int_equal(r[i].fate, RESULT_BUSY);
+  }
+  other(f, "UNLOCK TABLES");
+  f->ss->tables_asked_us = 0;
+  for (int i = STRAY - 1; i < RESULTS; i += STRAY)
+    ok(f, OPS->settle_results(f->ss, &r[i], 1, accept, NULL, &f->err));
+  assert_int_equal(r[STRAY - 1].fate, RESULT_BROKEN);
+  assert_int_equal(ask(f, "SELECT COUNT(*) FROM outbox_quarantine"), RESULTS / STRAY);
+  assert_int_equal(ask(f, "SELECT COUNT(*) FROM outbox"), 0);
+}
+
 int main(int argc, char **argv) {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, store_setup, store_teardown)
   const struct CMUnitTest tests[] = {
@@ -164,6 +210,7 @@ int main(int argc, char **argv) {
       TEST(reading_goes_on_while_a_table_is_locked),
       TEST(a_command_is_not_repeated_while_a_table_is_locked),
       TEST(routes_are_not_asked_for_again_while_they_are_locked),
+      TEST(what_fits_nothing_waits_for_the_quarantine_and_no_result_does),
   };
   return store_main(argc, argv, tests, sizeof tests / sizeof tests[0]);
 }

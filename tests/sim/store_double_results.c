@@ -275,6 +275,7 @@ static bool apply_results(struct store_session *ss, struct results_unit *u, stru
     return false;
   if (!look_back(ss, u, err) || !compare_content(ss, u, err))
     return false;
+  u->keeps = true;
   results_judge(u, ss->unknown, ss->db->max_packet);
   return write_rows(ss, u, err) && write_quarantine(ss, u, err) && commit(ss, err);
 }

@@ -44,6 +44,7 @@ struct fixture {
   atomic_bool locked; /* all rows */
   atomic_bool early;  /* all results */
   atomic_bool held;   /* the row of the task "mine" */
+  atomic_bool kept;   /* the quarantine: what says `fail` fits nothing */
   atomic_uint tried, broken, applied, calls;
   struct config config;
   struct config_ref ref;
@@ -103,7 +104,13 @@ static enum store_status settle_results(struct store_session *ss, struct store_r
     snprintf(results[i].route, sizeof results[i].route, "work");
     results[i].early = f->early && !results[i].record.cannot_wait;
     bool busy = f->locked || results[i].early || (f->held && strcmp(results[i].record.message_id, "mine") == 0);
-    results[i].fate = results[i].broken ? RESULT_BROKEN : busy ? RESULT_BUSY : RESULT_APPLIED;
+    bool stray = results[i].broken || results[i].record.status == RESULT_FAIL;
+    results[i].fate = stray ? RESULT_BROKEN : busy ? RESULT_BUSY : RESULT_APPLIED;
+    results[i].unkept = stray && f->kept;
+    if (results[i].unkept) {
+      results[i].fate = RESULT_BUSY;
+      snprintf(results[i].refusal, sizeof results[i].refusal, "it fits nothing");
+    }
     results[i].event = EVENT_DONE;
     f->broken += results[i].fate == RESULT_BROKEN;
     f->applied += results[i].fate == RESULT_APPLIED;
@@ -453,6 +460,26 @@ static void a_row_that_is_held_for_long_is_logged(void **state) {
 
 /* A restored copy of a database is looked at with --hold: what was sent before the failure, and is not recorded in the
  * copy, is settled by its result and need not be sent again. Nobody would record it. */
+/* While somebody holds the quarantine as a whole, what fits nothing waits for it, and nothing else does: not what comes
+ * about the same task, nor what comes from elsewhere, however much rubbish there is. */
+static void what_fits_nothing_waits_for_the_quarantine_alone(void **state) {
+  enum { STRAYS = ASIDE_PER_ROUTE + INBOX_QUEUE_RECORDS / 2 };
+  struct fixture *f = *state;
+  f->kept = true;
+  for (unsigned i = 0; i < STRAYS; i++)
+    for (int64_t end = clock_mono_us() + LIMIT_MS * 1000; !say_of(f, &f->partner, "task", i, "\"status\":\"fail\"");
+         nap())
+      assert_true(clock_mono_us() < end);
+  assert_true(say_of(f, &f->source, "task", 0, DONE));
+  for (int64_t end = clock_mono_us() + LIMIT_MS * 1000; f->applied == 0; nap())
+    assert_true(clock_mono_us() < end);
+  assert_int_equal(f->broken, 0);
+  f->kept = false;
+  for (int64_t end = clock_mono_us() + LIMIT_MS * 1000; f->broken < STRAYS; nap())
+    assert_true(clock_mono_us() < end);
+  assert_int_equal(f->applied, 1);
+}
+
 static void nothing_is_early_on_hold(void **state) {
   struct fixture *f = *state;
   struct store_result result;
@@ -486,6 +513,7 @@ int main(void) {
       cmocka_unit_test_setup_teardown(a_place_names_what_tells_records_apart, set_up, tear_down),
       cmocka_unit_test_setup_teardown(records_that_wait_for_long_are_logged, set_up, tear_down),
       cmocka_unit_test_setup_teardown(nothing_is_early_on_hold, set_up, tear_down),
+      cmocka_unit_test_setup_teardown(what_fits_nothing_waits_for_the_quarantine_alone, set_up, tear_down),
       cmocka_unit_test_setup_teardown(one_waits_for_a_row_that_is_held, set_up, tear_down),
       cmocka_unit_test_setup_teardown(a_record_that_comes_again_is_aside_once, set_up, tear_down),
       cmocka_unit_test_setup_teardown(a_row_that_is_held_for_long_is_logged, set_up, tear_down),
