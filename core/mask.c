@@ -14,6 +14,10 @@
  * many bytes. */
 enum { WORD_MIN = 4, LANGUAGE_MAX = 15, LONG_MIN = 12, BASE64_MAX = 256, BACKSLASHES_MAX = 15, GAP_MAX = 64 };
 
+/* Comparisons for one text, of some 30 ns. It is looked through on a thread that others wait for; a text of 4 KiB takes
+ * some thousands, unless somebody has made it so that it takes more. */
+enum { WORK_MAX = 50000 };
+
 enum { BY_BEGINNING, BY_END };
 
 static bool in_word(char c) { return isalnum((unsigned char)c) || c == '-' || c == '_'; }
@@ -382,9 +386,20 @@ static size_t gap_at(const char *p) {
   return len;
 }
 
+/* What is looked for at a place: words and their beginnings; or, without a result, whose ends are there. That goes
+ * first and is quick, for few texts have any: an end may begin with each letter of its word. */
+struct pass {
+  const struct mask *mask;
+  bool *ends; /* out: by place of the word; NULL = words and beginnings */
+  bool part_of_url;
+  size_t *work; /* so far, for this text */
+};
+
 /* Like stands_for(), for a word that may be wrapped: with the gap in front, or in the place of the word's blanks. */
-static size_t stands_wrapped(const char *p, const struct mask_word *word, size_t at, size_t *taken, bool *broken) {
+static size_t stands_wrapped(const struct pass *pass, const char *p, const struct mask_word *word, size_t at,
+                             size_t *taken, bool *broken) {
   size_t gap = gap_at(p), blanks = 0, step = gap > 0 ? stands_for(p + gap, word, at, taken) : 0;
+  *pass->work += gap;
   while (gap > 0 && at + blanks < word->len && word->text[at + blanks] == ' ')
     blanks++;
   if (blanks > 0) {
@@ -395,16 +410,18 @@ static size_t stands_wrapped(const char *p, const struct mask_word *word, size_t
   return step > 0 ? gap + step : stands_for(p, word, at, taken);
 }
 
-static size_t match_form(const char *p, const struct mask_word *word, bool whole, bool part_of_url, bool wrapped) {
+static size_t match_form(const struct pass *pass, const char *p, const struct mask_word *word, bool whole,
+                         bool wrapped) {
   bool broken = false;
   size_t at = 0, n = 0;
-  for (size_t step, taken; n < word->len; n += taken, at += step) {
-    step = wrapped && n > 0 ? stands_wrapped(p + at, word, n, &taken, &broken) : stands_for(p + at, word, n, &taken);
+  for (size_t step, taken; n < word->len && ++*pass->work <= WORK_MAX; n += taken, at += step) {
+    step =
+        wrapped && n > 0 ? stands_wrapped(pass, p + at, word, n, &taken, &broken) : stands_for(p + at, word, n, &taken);
     if (step == 0)
       break;
   }
   if (word->form == MASK_PATH)
-    return n == word->len && part_of_url && !in_word(p[at]) ? at : 0;
+    return n == word->len && pass->part_of_url && !in_word(p[at]) ? at : 0;
   if (n < word->len && (whole || (n < LONG_MIN && (broken || n < WORD_MIN || !is_cut_off(p + at)))))
     return 0;
   while (word->form == MASK_BASE64 && in_base64(p[at]))
@@ -414,27 +431,19 @@ static size_t match_form(const char *p, const struct mask_word *word, bool whole
 
 /* How many bytes of the text at p are the word, or the beginning of it; or, behind `from` bytes, all the rest of it.
  * 0 = none. */
-static size_t match(const char *p, const struct mask_word *word, size_t from, bool part_of_url) {
+static size_t match(const struct pass *pass, const char *p, const struct mask_word *word, size_t from) {
   const struct mask_word rest = {.text = word->text + from, .len = word->len - from, .form = word->form};
-  size_t straight = match_form(p, &rest, from > 0, part_of_url, false);
-  size_t wrapped = is_taken_apart(&rest) ? match_form(p, &rest, from > 0, part_of_url, true) : 0;
+  size_t straight = match_form(pass, p, &rest, from > 0, false);
+  size_t wrapped = is_taken_apart(&rest) ? match_form(pass, p, &rest, from > 0, true) : 0;
   return straight > wrapped ? straight : wrapped;
 }
-
-/* What is looked for at a place: words and their beginnings; or, without a result, whose ends are there. That goes
- * first and is quick, for few texts have any: an end may begin with each letter of its word. */
-struct pass {
-  const struct mask *mask;
-  bool *ends; /* out: by place of the word; NULL = words and beginnings */
-  bool part_of_url;
-};
 
 static size_t match_word(const struct pass *pass, const char *p, size_t i) {
   const struct mask_word *word = &pass->mask->words[i];
   if (!pass->ends)
-    return match(p, word, 0, pass->part_of_url);
+    return match(pass, p, word, 0);
   if (!pass->ends[i])
-    pass->ends[i] = has_end(word) && match(p, word, word->len - LONG_MIN, false) > 0;
+    pass->ends[i] = has_end(word) && match(pass, p, word, word->len - LONG_MIN) > 0;
   return 0;
 }
 
@@ -449,8 +458,9 @@ static size_t match_chain(const struct pass *pass, const char *p, char first) {
 }
 
 /* How many bytes of the text at p are to be hidden; what stood before it ends at `before`. */
-static size_t match_any(const struct mask *mask, bool *ends, const char *p, const char *text, const char *before) {
-  const struct pass pass = {mask, ends, in_url(text, before)};
+static size_t match_any(const struct mask *mask, bool *ends, size_t *work, const char *p, const char *text,
+                        const char *before) {
+  const struct pass pass = {mask, ends, in_url(text, before), work};
   bool again = before > text && before[-1] == '\\';
   size_t hidden = match_chain(&pass, p, lower(*p)), other = 0;
   if (*p == '+' || *p == '-' || *p == '_')
@@ -462,35 +472,67 @@ static size_t match_any(const struct mask *mask, bool *ends, const char *p, cons
   return hidden > other ? hidden : other;
 }
 
+/* The bytes of a word that one of the text may be the same as. */
+static size_t likes(char c, char *out) {
+  out[0] = lower(c);
+  out[1] = (char)toupper((unsigned char)c);
+  out[2] = c == '+' ? ' ' : c == '-' ? '+' : '/';
+  return c == '+' || c == '-' || c == '_' ? 3 : 2;
+}
+
+/* The bytes with which a word may begin for which the text at p stands. */
+enum { FIRSTS = 8 };
+static size_t firsts(const char *p, char out[FIRSTS]) {
+  size_t n = backslashes(p), count = likes(*p, out);
+  unsigned code;
+  if (*p == '%' && hex_byte(p + 1) >= 0)
+    count += likes((char)hex_byte(p + 1), out + count);
+  if (n > 0)
+    count += likes(p[n], out + count);
+  if (n > 0 && p[n] == 'x' && hex_byte(p + n + 1) >= 0)
+    out[count++] = (char)hex_byte(p + n + 1);
+  if (numbered(p, n, &code) > 0 || named(p, n, &code) > 0)
+    out[count++] = (char)(code < 0x80      ? code
+                          : code < 0x800   ? 0xc0 | code >> 6
+                          : code < 0x10000 ? 0xe0 | code >> 12
+                                           : 0xf0 | code >> 18);
+  return count;
+}
+
+/* Whether the text at p does not stand for the two bytes, as can be seen at once. */
+static bool differs(const char *p, const char *two, enum mask_form form) {
+  return in_word(p[0]) && in_word(p[1]) && !same(p[1], two[1], form);
+}
+
 /* How many bytes at p are the end of a word, of those whose ends are in the text; 0 = none. */
-static size_t match_end(const struct mask *mask, const bool *ends, const char *p) {
-  size_t hidden = 0;
-  for (size_t i = 0; i < mask->count; i++)
-    for (size_t from = 1; ends[i] && from + LONG_MIN <= mask->words[i].len; from++) {
-      size_t n = match(p, &mask->words[i], from, false);
-      hidden = n > hidden ? n : hidden;
-    }
+static size_t match_end(const struct pass *pass, const bool *ends, const char *p) {
+  char first[FIRSTS];
+  size_t hidden = 0, count = 0;
+  for (size_t i = 0; i < pass->mask->count; i++) {
+    const struct mask_word *word = &pass->mask->words[i];
+    const char *last = word->text + word->len - LONG_MIN;
+    if (!ends[i])
+      continue;
+    count = count ? count : firsts(p, first);
+    for (size_t k = 0; k < count; k++)
+      for (const char *at = word->text + 1; at <= last && (at = memchr(at, first[k], (size_t)(last + 1 - at))); at++) {
+        size_t n = differs(p, at, word->form) ? 0 : match(pass, p, word, (size_t)(at - word->text));
+        hidden = n > hidden ? n : hidden;
+      }
+  }
   return hidden;
 }
 
-static void find_ends(const struct mask *mask, const char *text, bool *ends) {
-  for (const char *p = text; *p; p++)
-    (void)match_any(mask, ends, p, text, p);
-}
-
-void mask_hide(const struct mask *mask, char *text) {
+/* False: somebody has made the text so that it takes too long. */
+static bool hide_words(const struct mask *mask, char *text) {
   bool ends[MASK_WORDS] = {false};
+  size_t work = 0;
+  const struct pass end_pass = {.mask = mask, .work = &work};
   char *to = text;
-  if (mask->blind) {
-    text[strnlen(text, strlen(OPTION_MASK))] = '\0';
-    memset(text, '*', strlen(text));
-    return;
-  }
-  if (mask->count == 0)
-    return;
-  find_ends(mask, text, ends);
-  for (const char *p = text; *p;) {
-    size_t hidden = match_any(mask, NULL, p, text, to), end = match_end(mask, ends, p);
+  for (const char *p = text; *p && work <= WORK_MAX; p++)
+    (void)match_any(mask, ends, &work, p, text, p);
+  for (const char *p = text; *p && work <= WORK_MAX;) {
+    size_t hidden = match_any(mask, NULL, &work, p, text, to), end = match_end(&end_pass, ends, p);
     hidden = end > hidden ? end : hidden;
     if (hidden) {
       memcpy(to, OPTION_MASK, strlen(OPTION_MASK));
@@ -500,7 +542,17 @@ void mask_hide(const struct mask *mask, char *text) {
       *to++ = *p++;
     }
   }
+  if (work > WORK_MAX)
+    return false;
   *to = '\0';
+  return true;
+}
+
+void mask_hide(const struct mask *mask, char *text) {
+  if (!mask->blind && (mask->count == 0 || hide_words(mask, text)))
+    return;
+  text[strnlen(text, strlen(OPTION_MASK))] = '\0';
+  memset(text, '*', strlen(text));
 }
 
 void mask_said(const struct duebox_plugin *module, const void *options, const void *source, const void *route,

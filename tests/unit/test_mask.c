@@ -145,6 +145,29 @@ static void in_a_url_and_in_a_map(void **state) {
   check_options(&o, "swordfish", "swordfish");
 }
 
+/* Whoever answers chooses the text, and a thread that others wait for looks through it. What would take thousands of
+ * times as long as an ordinary answer is hidden whole; an ordinary one that repeats a long secret is not. */
+static void a_text_made_to_take_long(void **state) {
+  enum { TOKEN = 1000, TEXT = 4095, END = 12 };
+  static const char *const parts[] = {"A.", "\\A", "a ", "%41", "\\u0041", "&#65;", "a\\n"};
+  char token[TOKEN + 1], text[TEXT + 1];
+  for (size_t i = 0; i < TOKEN; i++)
+    token[i] = "AbC4eFg8iJ"[i * i % 97 % 10];
+  token[TOKEN] = '\0';
+  snprintf(text, sizeof(text), "<p>\"You\" sent</p> {\"authorization\":\"Bearer %s\"}%2000s again %s", token, "",
+           token + 400);
+  char expected[TEXT + 1];
+  snprintf(expected, sizeof(expected), "<p>\"You\" sent</p> {\"authorization\":\"Bearer ***\"}%2000s again ***", "");
+  check(token, text, expected);
+  for (size_t i = 0; i < sizeof(parts) / sizeof(parts[0]); i++) {
+    size_t len = 0;
+    while (len + strlen(parts[i]) <= TEXT - END)
+      len += (size_t)snprintf(text + len, sizeof(text) - len, "%s", parts[i]);
+    snprintf(text + len, sizeof(text) - len, "%s", token + TOKEN - END);
+    check(token, text, "***");
+  }
+}
+
 static void what_is_no_secret(void **state) {
   check("app", "the user app", "the user app");
   check_options(&(struct options){.user = "guest", .password = "guest"}, "user 'guest'", "user 'guest'");
@@ -169,9 +192,11 @@ static void too_much_to_look_for(void **state) {
     snprintf(many + i * 8, sizeof many - i * 8, "w%06zu.", i);
   check(many, "anything", "***");
   check(many, "ab", "**");
-  memset(longer, 'x', sizeof longer - 1);
+  for (size_t i = 0; i < sizeof longer - 1; i++)
+    longer[i] = (char)('a' + (i * 2654435761u >> 16) % 26);
   longer[sizeof longer - 1] = '\0';
-  check(longer, "no xxxxxxxxxxxxx!", "no ***!");
+  snprintf(many, sizeof many, "no %.13s!", longer);
+  check(longer, many, "no ***!");
   check(longer, "anything", "anything");
 }
 
@@ -185,6 +210,7 @@ int main(void) {
       cmocka_unit_test(in_base64),
       cmocka_unit_test(credentials_in_other_forms),
       cmocka_unit_test(in_a_url_and_in_a_map),
+      cmocka_unit_test(a_text_made_to_take_long),
       cmocka_unit_test(what_is_no_secret),
       cmocka_unit_test(too_much_to_look_for),
   };
