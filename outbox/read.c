@@ -315,7 +315,8 @@ static bool find_until(struct store_session *ss, const struct text *behind, uint
   if (!session_send(ss, "heads until", &result, 1, err))
     return false;
   until->more = db_next(&result, &row, 2);
-  bool ok = !until->more || (row.lengths[0] <= STORE_ROUTE_MAX && row.lengths[1] <= STORE_KEY_MAX);
+  bool ok = !until->more ||
+            (row.fields[0] && row.fields[1] && row.lengths[0] <= STORE_ROUTE_MAX && row.lengths[1] <= STORE_KEY_MAX);
   if (until->more && ok) {
     memcpy(until->route, row.fields[0], row.lengths[0] + 1);
     memcpy(until->order_key, row.fields[1], row.lengths[1]);
@@ -335,7 +336,9 @@ static bool each_head(struct store_session *ss, const char *what, store_head_fn 
   while (ok && db_next(&result, &row, 4)) {
     struct store_head head = {.route = row.fields[2], .order_key = {.data = row.fields[3], .len = row.lengths[3]}};
     uint64_t failures = 0;
-    ok = (db_u64(&row, 0, UINT64_MAX, &head.id) && db_u64(&row, 1, UINT32_MAX, &failures)) || db_unexpected(err, what);
+    ok = (head.route && head.order_key.data && db_u64(&row, 0, UINT64_MAX, &head.id) &&
+          db_u64(&row, 1, UINT32_MAX, &failures)) ||
+         db_unexpected(err, what);
     head.failed = failures > 0;
     if (ok)
       each(ctx, &head);

@@ -73,15 +73,17 @@ static bool read_before(struct store_session *ss, const char *route, struct text
   session_add(ss, query_route_before, ARGS(STRING("route", route)));
   if (!session_send(ss, "setting a route", results, 2, err))
     return false;
+  uint64_t paused;
+  bool ok = true;
   if (db_next(&results[1], &row, 2)) {
-    text_puts(before, "[{\"paused\": ");
-    text_puts(before, row.fields[0]);
+    ok = db_u64(&row, 0, 1, &paused) || db_unexpected(err, "setting a route");
+    text_puts(before, ok && paused ? "[{\"paused\": 1" : "[{\"paused\": 0");
     text_puts(before, ", \"reason\": ");
     text_json(before, row.fields[1], row.lengths[1], SIZE_MAX);
     text_puts(before, "}]");
   }
   db_results_free(results, 2);
-  return true;
+  return ok;
 }
 
 /* What was read before is locked. */

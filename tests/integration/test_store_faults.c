@@ -76,6 +76,43 @@ static void an_answer_with_a_column_too_few_is_refused(void **state) {
   assert_int_equal(ask(f, "SELECT COUNT(*) FROM outbox"), 0);
 }
 
+static void take_head(void *ctx, const struct store_head *head) { assert_non_null(head->route); }
+
+static enum store_status ask_heads(struct fixture *f) { return OPS->heads(f->ss, NULL, take_head, NULL, &f->err); }
+
+static enum store_status ask_some_heads(struct fixture *f) {
+  return OPS->heads(f->ss, &(struct store_heads_part){.keys = 1}, take_head, NULL, &f->err);
+}
+
+static enum store_status ask_to_pause(struct fixture *f) {
+  return OPS->set_route(f->ss, &(struct route_setting){.route = "r", .paused = true}, "ann", &f->err);
+}
+
+/* The same for a NULL where the column has none: it ended the daemon. */
+static void an_answer_with_a_null_where_there_is_none_is_refused(void **state) {
+  struct fixture *f = *state;
+  static const struct {
+    const char *text, *instead;
+    enum store_status (*ask)(struct fixture *f);
+  } asked[] = {{"o.failures, h.route,", "o.failures, NULL,", ask_heads},
+               {"o.failures, h.route, h.order_key", "o.failures, h.route, NULL", ask_heads},
+               {"SELECT h.route, h.order_key FROM", "SELECT NULL, h.order_key FROM", ask_some_heads},
+               {"SELECT h.route, h.order_key FROM", "SELECT h.route, NULL FROM", ask_some_heads},
+               {"SELECT paused, reason FROM", "SELECT NULL, reason FROM", ask_to_pause}};
+  ROW("(id, route, payload, order_key, failures) VALUES (1, 'r', 'p', 'k', 1), (2, 'r', 'p', 'k2', 1)");
+  sql(f, "INSERT INTO outbox_heads (head_id, shard, route, order_key, message_id, failures) "
+         "SELECT id, shard, route, order_key, message_id, failures FROM outbox");
+  sql(f, "INSERT INTO outbox_routes (route, paused, reason) VALUES ('r', FALSE, 'x')");
+  for (size_t i = 0; i < ARRAY_LEN(asked); i++) {
+    f->err = (struct err){0};
+    fault_instead(f, asked[i].text, asked[i].instead, 1000);
+    if (asked[i].ask(f) != STORE_DOWN || !strstr(f->err.text, "not what the statement gives"))
+      fail_msg("%s: %s", asked[i].instead, f->err.text);
+    fault_arm(f, FAULT_NONE, "", 0, 0);
+    ok(f, asked[i].ask(f));
+  }
+}
+
 /* --- conflicts --- */
 
 static void a_deadlock_is_redone(void **state) {
@@ -473,6 +510,7 @@ int main(int argc, char **argv) {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, store_setup, store_teardown)
   const struct CMUnitTest tests[] = {
       TEST(an_answer_with_a_column_too_few_is_refused),
+      TEST(an_answer_with_a_null_where_there_is_none_is_refused),
       TEST(a_deadlock_is_redone),
       TEST(conflicts_without_end_leave_nothing_done),
       TEST(a_lock_wait_is_rolled_back_and_redone),
