@@ -95,8 +95,12 @@ struct lane {
   uint64_t old_shards;          /* bits: rows due long ago may be there that no poll of every group has seen */
   unsigned priorities;          /* bits of those that it has had groups of */
   struct order order;           /* tasks that wait for others of their order_key */
-  uint64_t unblock_look;        /* up to this look blocked rows are brought back */
+  uint64_t unblock_look;        /* nothing is read before this look, which brings blocked rows back */
+  uint64_t to_unblock;          /* bits: shards whose blocked rows are to be brought back, when it is time */
+  int64_t unblock_paid_us;      /* monotonic: from then on that has taken no more than its share of the time */
   int64_t unblock_at_us;        /* monotonic: when to look for them without a reason */
+  bool heads_unknown;           /* its route is new here: its keys are closed until the table of heads was read, */
+  bool heads_come;              /* as it is being read now, from its beginning */
   bool returning;               /* keys whose heads are over wait until all shards were asked, */
   uint64_t returned;            /* bits: which have been by now */
   uint64_t unseen;              /* bits: what came back there may be of groups that no poll has seen yet */

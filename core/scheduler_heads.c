@@ -5,8 +5,8 @@
  * none.
  *
  * The table of heads is the truth: it is read when shards come to us, and from time to time while there are heads, for
- * people may end a head by plain SQL; then in parts, for whatever is read here, all routes wait for. Rows that a head
- * blocked come back when it is over.
+ * people may end a head by plain SQL, and when a route is new here; then in parts, for whatever is read here, all
+ * routes wait for. Rows that a head blocked come back when it is over.
  *
  * Nobody leases the shard of bound tasks: there a key may also be held by a claim of another instance, one that runs
  * under our name too or has crashed and is not known to be dead yet.
@@ -25,11 +25,15 @@ enum {
   HEADS_KEYS = 500,               /* read together, where there are more */
   UNBLOCK_EVERY_US = 5000 * 1000, /* how often to look for rows that were blocked by nobody we know */
   UNBLOCK_ROWS = 500,
+  UNBLOCK_SHARE = 20,            /* that walks over all blocked rows of a shard, and may take 1/20 of the time, */
+  UNBLOCK_AHEAD_US = 500 * 1000, /* but for what little is done at once, */
+  UNBLOCK_REST_MAX_US = 10 * 1000 * 1000, /* and this at most, since a moment may be slow */
 };
 
 /* Rows that were blocked are looked for by the next look. */
 static void unblock_soon(struct scheduler *s, struct lane *lane) {
   lane->unblock_look = s->look + 1;
+  lane->to_unblock = UINT64_MAX;
   scheduler_look_soon(s);
 }
 
@@ -69,11 +73,20 @@ static size_t count_heads(const struct scheduler *s) {
   return heads;
 }
 
+static bool any_unknown(const struct scheduler *s) {
+  for (const struct lane *lane = s->lanes; lane; lane = lane->next)
+    if (lane->heads_unknown)
+      return true;
+  return false;
+}
+
 /* Before the first part: what is not read by the last one is over. */
-static void begin_heads(struct scheduler *s, size_t known) {
-  s->heads_part = (struct store_heads_part){.keys = s->heads_stale || known <= HEADS_KEYS ? 0 : HEADS_KEYS};
-  for (struct lane *lane = s->lanes; lane; lane = lane->next)
+static void begin_heads(struct scheduler *s, bool many) {
+  s->heads_part = (struct store_heads_part){.keys = s->heads_stale || !many ? 0 : HEADS_KEYS};
+  for (struct lane *lane = s->lanes; lane; lane = lane->next) {
     order_heads_begin(&lane->order);
+    lane->heads_come = lane->heads_unknown;
+  }
 }
 
 /* freed: a head was over. The next of its key may have moved too, and be over as soon. */
@@ -120,11 +133,12 @@ bool scheduler_heads(struct scheduler *s) {
     return false;
   int64_t now = clock_mono_us();
   size_t known = count_heads(s);
+  bool unknown = any_unknown(s);
   struct err err = {0};
-  if (!s->heads_stale && (now < s->heads_at_us || known == 0))
+  if (!s->heads_stale && (now < s->heads_at_us || (known == 0 && !unknown)))
     return true;
   if (s->heads_stale || !s->heads_part.more)
-    begin_heads(s, known);
+    begin_heads(s, known > HEADS_KEYS || unknown);
   struct store_heads_part *part = s->heads_part.keys ? &s->heads_part : NULL;
   enum store_status status = s->store->ops->heads(s->ss, part, note_head, s, &err);
   if (status == STORE_BUSY && !s->heads_stale) { /* somebody holds the table: those that we know stay heads */
@@ -145,6 +159,7 @@ bool scheduler_heads(struct scheduler *s) {
     if (freed)
       unblock_soon(s, lane);
     any_freed = any_freed || freed;
+    lane->heads_unknown = lane->heads_unknown && !lane->heads_come;
   }
   s->heads_stale = false;
   rest(s, now, any_freed);
@@ -192,7 +207,7 @@ void scheduler_return_seen(struct scheduler *s, const struct store_group *groups
 void scheduler_return_end(struct scheduler *s) {
   uint64_t own = own_shards(s);
   for (struct lane *lane = s->lanes; lane; lane = lane->next) {
-    if (!lane->returning || own & (~lane->returned | lane->held_shards | lane->unseen))
+    if (!lane->returning || lane->heads_unknown || own & (~lane->returned | lane->held_shards | lane->unseen))
       continue;
     lane->returning = false;
     if (order_returned(&lane->order))
@@ -208,16 +223,19 @@ void scheduler_unblock(struct scheduler *s, struct lane *lane, const struct stor
   struct err err = {0};
   uint32_t moved = 0;
   bool all = false, awaited = lane->returning && !(lane->returned & shard_bit(found->shard));
-  if (!awaited && lane->unblock_look < s->look && now < lane->unblock_at_us)
-    return;
   if (now >= lane->unblock_at_us) {
-    lane->unblock_look = s->look; /* all groups of this look */
+    lane->to_unblock = UINT64_MAX;
     lane->unblock_at_us = now + UNBLOCK_EVERY_US;
   }
+  if ((!awaited && !(lane->to_unblock & shard_bit(found->shard))) || lane->unblock_paid_us > now + UNBLOCK_AHEAD_US)
+    return;
   enum store_status status = s->store->ops->unblock(s->ss, &lease, s->config->config->engine.instance, found->route,
                                                     failed_are_heads(lane), UNBLOCK_ROWS, &moved, &all, &err);
+  int64_t rest_us = pace_rest_us(clock_mono_us() - now, UNBLOCK_SHARE, UNBLOCK_REST_MAX_US);
+  lane->unblock_paid_us = later(lane->unblock_paid_us, now) + rest_us;
   if (!scheduler_db_ok(s, status, &err))
     return;
+  lane->to_unblock &= ~shard_bit(found->shard);
   if (all)
     lane->returned |= shard_bit(found->shard);
   if (moved > 0) {

@@ -43,11 +43,15 @@ static bool leads_elsewhere(const struct route_config *was, const struct route_c
          !options_equal(now->plugin->module->route_options, was->options, now->options);
 }
 
+/* Whether its failed tasks are heads of their order_keys. */
+static bool blocks_keys(const struct route_config *route) { return route && route->order == ORDER_BLOCK; }
+
 /* Points the lane at its route in the current configuration, or at none. */
 static void configure_lane(struct scheduler *s, struct lane *lane) {
   const struct route_config *route = config_route(s->config->config, lane->name, strlen(lane->name));
   mutex_lock(&s->lanes_lock);
-  bool elsewhere = leads_elsewhere(lane->route, route); /* before the configuration that it belongs to may go */
+  /* Before the configuration that it belongs to may go. */
+  bool elsewhere = leads_elsewhere(lane->route, route), blocked = blocks_keys(lane->route);
   config_ref_drop(lane->config);
   lane->config = config_ref_take(s->config);
   bool comes_back = route && !lane->route;
@@ -63,7 +67,10 @@ static void configure_lane(struct scheduler *s, struct lane *lane) {
     lane->leads_there_us = clock_mono_us();
     scheduler_forget_trouble(s, lane);
   }
-  if (comes_back) { /* what waits here may be held in the table by now, and comes back after a sweep */
+  /* What waits here may be held or blocked in the table by now, or has heads there, and comes back after a sweep. */
+  if (comes_back || (blocks_keys(route) && !blocked)) {
+    lane->heads_unknown = true;
+    lane->heads_come = false;
     scheduler_close(lane, UINT64_MAX);
     if (order_forget_shards(&lane->order, UINT64_MAX))
       lane_sweep_first(lane);
@@ -236,8 +243,8 @@ static void replace_driver(struct scheduler *s, struct driver *old, struct drive
 static void take_over(struct scheduler *s, struct config_ref *next) {
   config_ref_drop(s->config);
   s->config = next;
-  s->heads_stale = true; /* a route that is new here may have some, */
-  s->held_at_us = 0;     /* and rows that were held */
+  s->heads_at_us = 0; /* a route that is new here may have some, */
+  s->held_at_us = 0;  /* and rows that were held */
   for (struct lane *lane = s->lanes; lane; lane = lane->next)
     configure_lane(s, lane);
   for (size_t i = 0; i < next->config->route_count; i++)

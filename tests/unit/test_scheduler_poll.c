@@ -21,7 +21,6 @@ enum { MS = 1000, SECOND = 1000 * MS, NAMES = 20000, MISSING = 100000 };
 struct fake {
   size_t finds, reads, rows_read, most_rows, holds, routes_held, most_routes, next_dues, ranges;
   int64_t from_us, next_us;
-  uint64_t head;      /* of an order_key of route "b"; 0 = none */
   size_t held;        /* groups */
   uint32_t rows_each; /* of an unknown route; 0 = 1 */
   int last_held;      /* x%d */
@@ -332,76 +331,6 @@ static void rows_that_came_back_are_read_however_old(void **state) {
   assert_int_equal(s->lanes->old_shards, 0);
 }
 
-static enum store_status heads(struct store_session *ss, struct store_heads_part *part, store_head_fn *each, void *ctx,
-                               struct err *err) {
-  if (fake_of(ss)->head)
-    each(ctx, &(struct store_head){.id = fake_of(ss)->head, .route = "b", .order_key = {"k", 1}});
-  return STORE_OK;
-}
-
-/* A task that has moved is sent by another daemon, and the next of its order_key may move when that is over: it is
- * noticed soon where one was lately, or each of a hundred would wait for a second. One that fails for hours is asked
- * for seldom. */
-static void heads_that_are_over_elsewhere_are_soon_noticed(void **state) {
-  static const struct store_ops heads_ops = {.heads = heads};
-  struct fixture *f = *state;
-  struct scheduler *s = &f->s;
-  f->store.ops = &heads_ops;
-  f->fake.head = 9;
-  s->heads_stale = true;
-  for (int i = 0; i < 10; i++, s->heads_at_us = 0)
-    assert_true(scheduler_heads(s));
-  assert_int_equal(s->heads_rest_us, SECOND);
-  f->fake.head = 10; /* the first one is over, and the next is there by now */
-  assert_true(scheduler_heads(s));
-  assert_in_range(s->heads_rest_us, 1, SECOND / 10);
-  assert_true(s->look_soon);
-  s->heads_at_us = 0;
-  assert_true(scheduler_heads(s));
-  assert_in_range(s->heads_rest_us, 1, SECOND / 5);
-  for (struct lane *lane = s->lanes; lane; lane = lane->next)
-    order_free(&lane->order);
-}
-
-enum { MANY_HEADS = 1200 };
-/* The heads 1 to 1200, but for fake.head, each of a key of its own; a part of them where one is asked for. */
-static enum store_status many_heads(struct store_session *ss, struct store_heads_part *part, store_head_fn *each,
-                                    void *ctx, struct err *err) {
-  unsigned from = part && part->more ? (unsigned)strtoul(part->order_key, NULL, 10) : 0;
-  unsigned to = part ? from + part->keys : MANY_HEADS;
-  fake_of(ss)->reads++;
-  for (unsigned i = from + 1; i <= MANY_HEADS && i <= to; i++) {
-    char key[8];
-    struct store_head head = {.id = i, .route = "b", .order_key = {key, (size_t)snprintf(key, sizeof key, "%u", i)}};
-    if (i != fake_of(ss)->head)
-      each(ctx, &head);
-  }
-  if (part && (part->more = to < MANY_HEADS))
-    snprintf(part->order_key, sizeof part->order_key, "%u", to);
-  return STORE_OK;
-}
-
-/* Nothing is sent while heads are read. Those that are not in the table are over after the last part, and no others. */
-static void many_heads_are_read_in_parts(void **state) {
-  static const struct store_ops heads_ops = {.heads = many_heads};
-  struct fixture *f = *state;
-  struct scheduler *s = &f->s;
-  struct lane *lane = scheduler_lane(s, "b");
-  f->store.ops = &heads_ops;
-  s->heads_stale = true; /* all of them, before anything is sent */
-  assert_true(scheduler_heads(s));
-  assert_int_equal(f->fake.reads, 1);
-  f->fake.head = 3;
-  for (int part = 0; part < 3; part++) {
-    assert_int_equal(lane->order.heads, MANY_HEADS);
-    s->heads_at_us = 0;
-    assert_true(scheduler_heads(s));
-  }
-  assert_int_equal(f->fake.reads, 4);
-  assert_int_equal(lane->order.heads, MANY_HEADS - 1);
-  order_free(&lane->order);
-}
-
 static enum store_status look_for_held(struct store_session *ss, const struct store_look *what,
                                        const struct store_group **groups, size_t *count, int64_t *now_us,
                                        struct err *err) {
@@ -581,18 +510,11 @@ int main(void) {
   log_set_level(LOG_LEVEL_ERROR);
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
   const struct CMUnitTest tests[] = {
-      TEST(rows_of_many_unknown_routes_are_held_in_few_units),
-      TEST(an_unknown_route_is_shown_while_it_has_rows),
-      TEST(the_lane_of_other_unknown_routes_is_forgotten_too),
-      TEST(what_is_known_by_then_is_not_held),
-      TEST(known_routes_are_polled_from_a_short_time_ago),
-      TEST(a_poll_of_known_groups_forgets_no_older_row),
-      TEST(rows_that_came_back_are_read_however_old),
-      TEST(heads_that_are_over_elsewhere_are_soon_noticed),
-      TEST(many_heads_are_read_in_parts),
-      TEST(nobody_goes_before_held_rows_are_back),
-      TEST(missing_results_of_one_route_leave_room_for_others),
-      TEST(they_rest_in_proportion_to_their_time),
+      TEST(rows_of_many_unknown_routes_are_held_in_few_units),  TEST(an_unknown_route_is_shown_while_it_has_rows),
+      TEST(the_lane_of_other_unknown_routes_is_forgotten_too),  TEST(what_is_known_by_then_is_not_held),
+      TEST(known_routes_are_polled_from_a_short_time_ago),      TEST(a_poll_of_known_groups_forgets_no_older_row),
+      TEST(rows_that_came_back_are_read_however_old),           TEST(nobody_goes_before_held_rows_are_back),
+      TEST(missing_results_of_one_route_leave_room_for_others), TEST(they_rest_in_proportion_to_their_time),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,0 +1,232 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * What the heads of order keys, and what they have blocked, cost those that have nothing to do with them.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include <cmocka.h>
+
+#include "core/base/clock.h"
+#include "core/base/log.h"
+#include "core/base/sync.h"
+#include "core/scheduler.h"
+
+enum { MS = 1000, SECOND = 1000 * MS, SHARDS = 8 };
+
+/* The store. */
+struct fake {
+  size_t reads;
+  uint64_t head; /* of an order_key of route "b"; 0 = none */
+};
+
+static struct fake *fake_of(struct store_session *ss) { return (struct fake *)ss; }
+
+struct fixture {
+  struct fake fake;
+  struct store store;
+  struct plugin_config plugin;
+  struct route_config routes[3];
+  struct config config, next;
+  struct config_ref ref, next_ref;
+  struct scheduler s;
+};
+
+static struct driver *no_driver(void *engine, const struct plugin_config *plugin) { return NULL; }
+
+static struct config_ref ref_to(struct config *config) { return (struct config_ref){.users = 1000, .config = config}; }
+
+/* A scheduler that knows the routes a and b, and what there is of them in the table. The next configuration has c too.
+ */
+static int setup(void **state) {
+  static const struct duebox_option none[] = {{0}};
+  static const struct duebox_plugin module = {.route_options = none};
+  struct fixture *f = calloc(1, sizeof *f);
+  assert_non_null(f);
+  f->plugin = (struct plugin_config){.name = "p", .module = &module};
+  f->routes[0] = (struct route_config){.name = "a", .plugin = &f->plugin};
+  f->routes[1] = (struct route_config){.name = "b", .plugin = &f->plugin};
+  f->routes[2] = (struct route_config){.name = "c", .plugin = &f->plugin};
+  f->config = (struct config){.routes = f->routes, .route_count = 2};
+  f->next = (struct config){.routes = f->routes, .route_count = 3};
+  f->ref = ref_to(&f->config);
+  f->next_ref = ref_to(&f->next);
+  struct scheduler *s = &f->s;
+  s->store = &f->store;
+  s->ss = (struct store_session *)&f->fake;
+  s->config = &f->ref;
+  s->instance = "me";
+  s->driver_for = no_driver;
+  mutex_init(&s->lanes_lock);
+  mutex_init(&s->ask_lock);
+  cond_init(&s->answered);
+  mailbox_init(&s->in);
+  for (int i = 0; i < SHARDS; i++)
+    s->view[i].epoch = 1;
+  for (size_t i = 0; i < f->config.route_count; i++) {
+    struct lane *lane = scheduler_lane_make(s, f->routes[i].name);
+    assert_non_null(lane);
+    lane->order.closed_shards = 0;
+    lane->heads_unknown = false;
+  }
+  *state = f;
+  return 0;
+}
+
+static int teardown(void **state) {
+  struct fixture *f = *state;
+  scheduler_stop(&f->s);
+  mailbox_destroy(&f->s.in);
+  free(f);
+  return 0;
+}
+
+static enum store_status heads(struct store_session *ss, struct store_heads_part *part, store_head_fn *each, void *ctx,
+                               struct err *err) {
+  if (fake_of(ss)->head)
+    each(ctx, &(struct store_head){.id = fake_of(ss)->head, .route = "b", .order_key = {"k", 1}});
+  return STORE_OK;
+}
+
+/* A task that has moved is sent by another daemon, and the next of its order_key may move when that is over: it is
+ * noticed soon where one was lately, or each of a hundred would wait for a second. One that fails for hours is asked
+ * for seldom. */
+static void heads_that_are_over_elsewhere_are_soon_noticed(void **state) {
+  static const struct store_ops heads_ops = {.heads = heads};
+  struct fixture *f = *state;
+  struct scheduler *s = &f->s;
+  f->store.ops = &heads_ops;
+  f->fake.head = 9;
+  s->heads_stale = true;
+  for (int i = 0; i < 10; i++, s->heads_at_us = 0)
+    assert_true(scheduler_heads(s));
+  assert_int_equal(s->heads_rest_us, SECOND);
+  f->fake.head = 10; /* the first one is over, and the next is there by now */
+  assert_true(scheduler_heads(s));
+  assert_in_range(s->heads_rest_us, 1, SECOND / 10);
+  assert_true(s->look_soon);
+  s->heads_at_us = 0;
+  assert_true(scheduler_heads(s));
+  assert_in_range(s->heads_rest_us, 1, SECOND / 5);
+}
+
+enum { MANY_HEADS = 1200 };
+/* The heads 1 to 1200, but for fake.head, each of a key of its own; a part of them where one is asked for. */
+static enum store_status many_heads(struct store_session *ss, struct store_heads_part *part, store_head_fn *each,
+                                    void *ctx, struct err *err) {
+  unsigned from = part && part->more ? (unsigned)strtoul(part->order_key, NULL, 10) : 0;
+  unsigned to = part ? from + part->keys : MANY_HEADS;
+  fake_of(ss)->reads++;
+  for (unsigned i = from + 1; i <= MANY_HEADS && i <= to; i++) {
+    char key[8];
+    struct store_head head = {.id = i, .route = "b", .order_key = {key, (size_t)snprintf(key, sizeof key, "%u", i)}};
+    if (i != fake_of(ss)->head)
+      each(ctx, &head);
+  }
+  if (part && (part->more = to < MANY_HEADS))
+    snprintf(part->order_key, sizeof part->order_key, "%u", to);
+  return STORE_OK;
+}
+
+/* Nothing is sent while heads are read. Those that are not in the table are over after the last part, and no others. */
+static void many_heads_are_read_in_parts(void **state) {
+  static const struct store_ops heads_ops = {.heads = many_heads};
+  struct fixture *f = *state;
+  struct scheduler *s = &f->s;
+  struct lane *lane = scheduler_lane(s, "b");
+  f->store.ops = &heads_ops;
+  s->heads_stale = true; /* all of them, before anything is sent */
+  assert_true(scheduler_heads(s));
+  assert_int_equal(f->fake.reads, 1);
+  f->fake.head = 3;
+  for (int part = 0; part < 3; part++) {
+    assert_int_equal(lane->order.heads, MANY_HEADS);
+    s->heads_at_us = 0;
+    assert_true(scheduler_heads(s));
+  }
+  assert_int_equal(f->fake.reads, 4);
+  assert_int_equal(lane->order.heads, MANY_HEADS - 1);
+}
+
+/* A reload leaves what is known of heads as it is; those of a route that is new are read in parts, and nobody but its
+ * own keys waits for that. (All heads were read at once, whatever the reload was about: with 100,000 of them all routes
+ * stood still for seconds.) */
+static void a_reload_keeps_nobody_waiting_for_heads(void **state) {
+  static const struct store_ops heads_ops = {.heads = many_heads};
+  const struct task task = {.order_key = {"k", 1}};
+  struct fixture *f = *state;
+  struct scheduler *s = &f->s;
+  struct shard_lease leases[SHARDS];
+  f->store.ops = &heads_ops;
+  s->heads_stale = true;
+  assert_true(scheduler_heads(s));
+  scheduler_reload(s, &f->next_ref);
+  scheduler_configure(s);
+  struct lane *known = scheduler_lane(s, "b"), *new = scheduler_lane(s, "c");
+  assert_false(s->heads_stale);
+  assert_true(order_may_go(&known->order, &task));
+  for (uint8_t i = 0; i < SHARDS; i++)
+    leases[i] = (struct shard_lease){.shard = i, .epoch = 1};
+  new->held_shards = 0;
+  for (int part = 0; part < 3; part++) {
+    assert_int_equal(known->order.heads, MANY_HEADS);
+    assert_int_equal(f->fake.reads, 1 + part);
+    assert_false(order_may_go(&new->order, &task));
+    s->heads_at_us = 0;
+    assert_true(scheduler_heads(s));
+    scheduler_return_begin(s);
+    scheduler_return_seen(s, NULL, 0, leases, SHARDS);
+    scheduler_return_end(s);
+  }
+  assert_int_equal(known->order.heads, MANY_HEADS);
+  assert_true(order_may_go(&new->order, &task));
+}
+
+static enum store_status unblock_slowly(struct store_session *ss, const struct shard_lease *lease, const char *host,
+                                        const char *route, bool failed_too, uint32_t limit, uint32_t *moved, bool *all,
+                                        struct err *err) {
+  fake_of(ss)->reads++;
+  thread_sleep(40 * MS);
+  *moved = 0;
+  *all = false;
+  return STORE_OK;
+}
+
+/* Bringing blocked rows back walks over all that are blocked, and all routes wait meanwhile: that has its share of the
+ * time. What is to be done stays to be done. */
+static void bringing_blocked_rows_back_rests_in_proportion_to_its_time(void **state) {
+  static const struct store_ops unblock_ops = {.unblock = unblock_slowly};
+  const struct store_group found = {.state = TASK_BLOCKED, .shard = 3, .priority = 5, .route = "b"};
+  struct fixture *f = *state;
+  struct scheduler *s = &f->s;
+  struct lane *lane = scheduler_lane(s, "b");
+  f->store.ops = &unblock_ops;
+  lane->returning = true; /* its keys wait for this, at each look */
+  int64_t began = clock_mono_us();
+  for (int i = 0; i < 100; i++, s->look++)
+    scheduler_unblock(s, lane, &found);
+  int64_t took_us = clock_mono_us() - began;
+  assert_in_range(f->fake.reads, 1, 2 + took_us / (10 * 40 * MS));
+  lane->returning = false;
+  lane->to_unblock = shard_bit(3);
+  lane->unblock_paid_us = 0; /* it has rested */
+  f->fake.reads = 0;
+  scheduler_unblock(s, lane, &found);
+  scheduler_unblock(s, lane, &found);
+  assert_int_equal(f->fake.reads, 1);
+}
+
+int main(void) {
+  log_set_level(LOG_LEVEL_ERROR);
+#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
+  const struct CMUnitTest tests[] = {
+      TEST(heads_that_are_over_elsewhere_are_soon_noticed),
+      TEST(many_heads_are_read_in_parts),
+      TEST(a_reload_keeps_nobody_waiting_for_heads),
+      TEST(bringing_blocked_rows_back_rests_in_proportion_to_its_time),
+  };
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}
