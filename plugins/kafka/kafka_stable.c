@@ -17,10 +17,11 @@ static bool number_of(const char **at, const char *key, int64_t *value) {
   return true;
 }
 
-/* Keys in the order in which librdkafka writes them. Brokers, which come before topics, list partitions too. */
+/* Keys in the order in which librdkafka writes them. Brokers, which come before topics, list partitions too. They are
+ * passed over once, at the beginning: with thousands of partitions the text has megabytes. */
 bool kafka_stable_next(const char **at, struct kafka_offsets *found) {
   int64_t partition;
-  const char *topics = strstr(*at, "\"topics\":");
+  const char *topics = **at == '{' ? strstr(*at, "\"topics\":") : NULL;
   if (topics)
     *at = topics;
   if (!number_of(at, "\"partition\":", &partition) || !number_of(at, "\"hi_offset\":", &found->high) ||

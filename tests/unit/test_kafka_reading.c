@@ -143,6 +143,21 @@ static void offsets_are_found_in_statistics(void **state) {
   assert_false(kafka_stable_next(&at, &found));
 }
 
+/* Brokers list partitions too, before the topics; from there on all is read once, from one to the next, however many
+ * there are. */
+static void partitions_are_read_in_one_go(void **state) {
+  const char *at =
+      "{ \"brokers\":{ \"toppars\":{ \"partition\":7} }, \"topics\":{ "
+      "\"partition\":0, \"hi_offset\":1, \"ls_offset\":1, \"partition\":1, \"hi_offset\":2, \"ls_offset\":2 }, "
+      "\"behind\":{ \"topics\":{} } }";
+  struct kafka_offsets found;
+  for (int i = 0; i < 2; i++) {
+    assert_true(kafka_stable_next(&at, &found));
+    assert_int_equal(found.partition, i);
+  }
+  assert_false(kafka_stable_next(&at, &found));
+}
+
 static void only_a_transaction_that_lasts_stands(void **state) {
   static const int64_t last = KAFKA_STABLE_PATIENCE_US, start = 1000000;
   static const struct {
@@ -234,6 +249,7 @@ int main(void) {
       cmocka_unit_test(the_patience_follows_the_session),
       cmocka_unit_test(a_stranger_with_partitions_is_told),
       cmocka_unit_test(offsets_are_found_in_statistics),
+      cmocka_unit_test(partitions_are_read_in_one_go),
       cmocka_unit_test(only_a_transaction_that_lasts_stands),
       cmocka_unit_test(a_transaction_that_holds_back_records_is_told),
       cmocka_unit_test(the_group_is_asked_now_and_then),
