@@ -212,6 +212,9 @@ static const struct amqp_pub_user pub_user = {.ready = on_ready, .decided = on_d
 static void on_up(void *ctx) {
   struct amqp_sink *sink = ctx;
   int most = amqp_get_channel_max(sink->conn.link); /* 0 = as many as there are numbers */
+  if (most == 1)
+    amqp_conn_fail(&sink->conn, "the broker allows one channel only (channel_max); this needs two, and uses %d",
+                   CHANNELS);
   for (int i = 0; i < CHANNELS && (most == 0 || i < most); i++)
     amqp_pub_open(channel_at(sink, i));
 }

@@ -384,6 +384,21 @@ static void a_channel_that_is_not_answered(void **state) {
   fake_host_free(host);
 }
 
+/* The first message to an exchange goes over a channel of its own: where there is none it would wait for ever, and the
+ * instance would look well. */
+static void a_broker_that_allows_one_channel_only(void **state) {
+  struct amqp_lab *f = *state;
+  amqp_script_set_mood(f->script, AMQP_SCRIPT_ONE_CHANNEL);
+  struct fake_host *host = amqp_lab_open(f, DUEBOX_ROLE_SINK);
+  amqp_lab_add(host, f, 1);
+  amqp_lab_completed(host, 1);
+  amqp_lab_expect(host, 0, DUEBOX_UNAVAILABLE, "amqp.not_sent");
+  assert_non_null(strstr(fake_host_outcome(host, 0).message, "channel_max"));
+  assert_int_equal(fake_host_health(host), 0);
+  amqp_script_set_mood(f->script, AMQP_SCRIPT_NORMAL);
+  fake_host_free(host);
+}
+
 /* Opening it again at once would go round and round. */
 static void a_channel_that_is_refused_is_asked_for_with_back_off(void **state) {
   struct amqp_lab *f = *state;
@@ -489,6 +504,7 @@ int main(void) {
       ROW(a_channel_closed_under_a_large_message),
       ROW(both_close_a_channel_at_once),
       ROW(a_channel_that_is_not_answered),
+      ROW(a_broker_that_allows_one_channel_only),
       ROW(a_channel_that_is_refused_is_asked_for_with_back_off),
       ROW(a_broker_that_says_nothing),
       ROW(a_connection_blocked_in_the_middle),

@@ -166,7 +166,8 @@ static void on_channel_method(struct amqp_script *script, uint16_t channel, uint
 }
 
 static void on_method(struct amqp_script *script, uint16_t channel, uint32_t number) {
-  amqp_connection_tune_t tune = {.channel_max = 2047, .frame_max = FRAME_MAX, .heartbeat = 60};
+  amqp_connection_tune_t tune = {
+      .channel_max = script->mood == AMQP_SCRIPT_ONE_CHANNEL ? 1 : 2047, .frame_max = FRAME_MAX, .heartbeat = 60};
   if (number == AMQP_CONNECTION_START_OK_METHOD)
     send_method(script, 0, AMQP_CONNECTION_TUNE_METHOD, &tune);
   else if (number == AMQP_CONNECTION_OPEN_METHOD && script->mood == AMQP_SCRIPT_FLOOD_OPEN)

@@ -20,6 +20,7 @@ enum amqp_script_mood {
   AMQP_SCRIPT_NORMAL = 0,
   AMQP_SCRIPT_NO_START,       /* takes connections and says nothing */
   AMQP_SCRIPT_NO_CHANNEL,     /* does not answer channel.open */
+  AMQP_SCRIPT_ONE_CHANNEL,    /* allows no more than one */
   AMQP_SCRIPT_REFUSE_CHANNEL, /* closes a channel when confirm.select comes */
   AMQP_SCRIPT_CROSS_CLOSE,    /* answers channel.close with a channel.close of its own, then with close-ok */
   AMQP_SCRIPT_NO_READ,        /* reads nothing */
