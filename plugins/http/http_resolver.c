@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "http_resolver.h"
 
+#include <ctype.h>
 #include <stdio.h>
 #include <string.h>
 #include <strings.h>
@@ -11,7 +12,6 @@
 enum {
   SECOND_MS = 1000,              /* a lost packet must not hold up those that come after it: resolvers wait for 5 s */
   LONGEST_MS = 24 * 3600 * 1000, /* longer than any resolver goes on */
-  HALF = HTTP_LOOKUPS / 2        /* the other half of the lookups is for first ones of names that may be found */
 };
 
 /* All that is wanted from libcurl is the address. */
@@ -61,25 +61,29 @@ static bool serves(const struct http_lookup *lookup, const struct http_transfer 
          a.authority_len == b.authority_len && strncasecmp(a.authority, b.authority, a.authority_len) == 0;
 }
 
-/* The place of the transfer's name among those that were not found, or NULL. */
-static char *unfound(struct http_resolver *resolver, const struct http_transfer *t, char host[HTTP_HOST]) {
+/* FNV-1a, 64 bits, of the URL's host without its port. Two names of the same hash share what is known. */
+static uint64_t hash_of(const struct http_transfer *t) {
   struct http_url url;
-  host[0] = '\0';
-  if (http_url_split(http_request_url(&t->request), &url))
-    snprintf(host, HTTP_HOST, "%.*s", url.authority_len < HTTP_HOST ? (int)url.authority_len : HTTP_HOST - 1,
-             url.authority);
-  for (size_t i = 0; i < HTTP_UNFOUND; i++)
-    if (strcasecmp(resolver->unfound[i], host) == 0 && host[0])
-      return resolver->unfound[i];
-  return NULL;
+  uint64_t hash = 14695981039346656037u;
+  size_t all = http_url_split(http_request_url(&t->request), &url) ? url.authority_len : 0, len = all;
+  while (len > 0 && isdigit((unsigned char)url.authority[len - 1]))
+    len--;
+  len = len > 0 && url.authority[len - 1] == ':' ? len - 1 : all;
+  for (size_t i = 0; i < len; i++)
+    hash = (hash ^ (unsigned char)tolower((unsigned char)url.authority[i])) * 1099511628211u;
+  return hash ? hash : 1;
 }
 
 static void note_found(struct http_resolver *resolver, const struct http_transfer *t, bool found) {
-  char host[HTTP_HOST], *place = unfound(resolver, t, host);
-  if (found && place)
-    place[0] = '\0';
-  else if (!found && !place)
-    memcpy(resolver->unfound[resolver->unfound_seen++ % HTTP_UNFOUND], host, HTTP_HOST);
+  uint64_t hash = hash_of(t);
+  resolver->names[hash % HTTP_NAMES] = (struct http_name){hash, found};
+}
+
+/* With how many others a lookup of the transfer's name may be under way. */
+static size_t lookups_for(const struct http_resolver *resolver, const struct http_transfer *t) {
+  uint64_t hash = hash_of(t);
+  const struct http_name *name = &resolver->names[hash % HTTP_NAMES];
+  return name->hash != hash ? HTTP_LOOKUPS_NEW : name->found ? HTTP_LOOKUPS : HTTP_LOOKUPS_UNFOUND;
 }
 
 /* Finds the transfer a lookup, or begins one; a second one of a name for those that come long after the first. */
@@ -93,9 +97,8 @@ static void join(struct http_resolver *resolver, struct http_transfer *t, int64_
     else if (serves(l, t) && same++ < 2 && (!youngest || l->begun_ms > youngest->begun_ms))
       youngest = l;
   }
-  char host[HTTP_HOST];
-  bool another = same == 0 ? all < HALF || !unfound(resolver, t, host)
-                           : same == 1 && now_ms - youngest->begun_ms >= SECOND_MS && all < HALF;
+  bool another = same == 0 ? all < lookups_for(resolver, t)
+                           : same == 1 && now_ms - youngest->begun_ms >= SECOND_MS && all < HTTP_LOOKUPS_UNFOUND;
   t->lookup = youngest;
   if (!another || !free)
     return;

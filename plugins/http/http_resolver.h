@@ -18,8 +18,10 @@
 
 struct http_transfer;
 
-enum { HTTP_LOOKUPS = 16 };                   /* threads of libcurl's, at most */
-enum { HTTP_UNFOUND = 128, HTTP_HOST = 264 }; /* a name has 253 characters, a port five */
+/* Threads of libcurl's, at most; for names of which nothing is known; for those that were not found at the last try.
+ * Names whose servers are dead keep no others from being looked up, and new ones none that was found before. */
+enum { HTTP_LOOKUPS = 16, HTTP_LOOKUPS_NEW = 12, HTTP_LOOKUPS_UNFOUND = 8 };
+enum { HTTP_NAMES = 4096 };
 
 struct http_lookup {
   CURL *easy; /* NULL = free */
@@ -29,14 +31,17 @@ struct http_lookup {
   char error[CURL_ERROR_SIZE];
 };
 
+/* How the last try ended. */
+struct http_name {
+  uint64_t hash; /* 0 = none */
+  bool found;
+};
+
 struct http_resolver {
   CURLM *multi;
   struct http_lookup lookups[HTTP_LOOKUPS];
   struct http_transfer *waiting, **last; /* list: who came first gets the next lookup */
-  /* Names, with their ports, that were not found at the last try: the latest. Half of the lookups is not theirs, so
-   * that names whose servers are dead do not keep the others from being looked up. */
-  char unfound[HTTP_UNFOUND][HTTP_HOST];
-  size_t unfound_seen; /* all of them, also those that others have taken the place of */
+  struct http_name names[HTTP_NAMES]; /* each where its hash says; another one takes the place of what is known there */
 };
 
 void http_resolver_init(struct http_resolver *resolver, CURLM *multi);

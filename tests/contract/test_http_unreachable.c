@@ -143,7 +143,7 @@ static bool lookups_ended(void *ctx) { return atomic_load(&under_way) == 0; }
 /* Every lookup is a thread, for as long as the resolver takes: the process may have some hundred of them. */
 static void a_silent_resolver_does_not_take_all_threads(void **state) {
   enum { TASKS = 300, NAMES = 40 };
-  int half = HTTP_LOOKUPS / 2;
+  int half = HTTP_LOOKUPS_UNFOUND;
   struct http_options o = http_case_options();
   o.connect_timeout_ms = 2000;
   struct fake_host *one = open_wide(&o), *many = open_wide(&o), *other = http_case_open(&o);
@@ -169,7 +169,7 @@ static void a_silent_resolver_does_not_take_all_threads(void **state) {
     add(many, 4, &routes[i]);
   }
   assert_true(fake_host_settle(many, HTTP_CASE_LIMIT_MS));
-  assert_in_range(atomic_load(&most), HTTP_LOOKUPS, HTTP_LOOKUPS + 2);
+  assert_in_range(atomic_load(&most), HTTP_LOOKUPS_NEW, HTTP_LOOKUPS_NEW + 2);
   assert_int_equal(fake_host_count(many, DUEBOX_UNAVAILABLE), NAMES * 4);
   assert_non_null(strstr(fake_host_outcome(many, NAMES * 4 - 1).message, "has not answered for others"));
   assert_int_equal(http_case_send(other, &good, 0).cls, DUEBOX_DELIVERED);
@@ -177,7 +177,7 @@ static void a_silent_resolver_does_not_take_all_threads(void **state) {
   assert_true(fake_host_wait(many, lookups_ended, NULL, HTTP_CASE_LIMIT_MS));
   pthread_mutex_lock(&resolver); /* those that were not found do not take all of them once more */
   atomic_store(&lookups, 0);
-  for (size_t i = 0; i < HTTP_LOOKUPS; i++)
+  for (size_t i = 0; i < HTTP_LOOKUPS_NEW; i++)
     add(many, 1, &routes[i]);
   fake_host_offer(many);
   assert_true(fake_host_wait(many, lookups_begun, &half, HTTP_CASE_LIMIT_MS));
@@ -188,6 +188,39 @@ static void a_silent_resolver_does_not_take_all_threads(void **state) {
   fake_host_free(one);
   fake_host_free(many);
   fake_host_free(other);
+}
+
+/* New names without an answer, however many, leave those alone that were found before: another port of such a host is
+ * asked for anew, as is any host after a minute. */
+static void silent_names_do_not_hold_up_one_that_was_found(void **state) {
+  enum { NAMES = 300 };
+  struct http_options o = http_case_options();
+  char *ca = strdup(hostile_server_file(server, "ca.pem"));
+  static char urls[NAMES][HTTP_CASE_URL];
+  static struct http_route routes[NAMES];
+  char name[64], plain_url[HTTP_CASE_URL], good_url[HTTP_CASE_URL];
+  int plain_port = hostile_server_port(server, "plain"), begun = HTTP_LOOKUPS_NEW;
+  struct http_route plain = http_case_route("http", "localhost", plain_port, "/ok", plain_url);
+  struct http_route good = http_case_route("https", "localhost", hostile_server_port(server, "good"), "/ok", good_url);
+  o.ca_file = ca;
+  o.connect_timeout_ms = 10000;
+  struct fake_host *host = open_wide(&o);
+  assert_int_equal(http_case_send(host, &plain, 0).cls, DUEBOX_DELIVERED);
+  atomic_store(&lookups, 0);
+  pthread_mutex_lock(&resolver);
+  for (size_t i = 0; i < NAMES; i++) {
+    snprintf(name, sizeof(name), "%zu.silent.invalid", i);
+    routes[i] = http_case_route("http", name, plain_port, "/ok", urls[i]);
+    add(host, 1, &routes[i]);
+  }
+  fake_host_offer(host);
+  assert_true(fake_host_wait(host, lookups_begun, &begun, HTTP_CASE_LIMIT_MS));
+  struct fake_outcome outcome = http_case_send(host, &good, 0);
+  pthread_mutex_unlock(&resolver);
+  assert_int_equal(outcome.cls, DUEBOX_DELIVERED);
+  assert_true(fake_host_wait(host, lookups_ended, NULL, HTTP_CASE_LIMIT_MS));
+  fake_host_free(host);
+  free(ca);
 }
 
 /* All who wait for a name go on with the one answer, and end with the one failure. */
@@ -523,6 +556,7 @@ int main(void) {
       cmocka_unit_test(without_a_connection_nothing_is_burnt),
       cmocka_unit_test(a_silent_resolver_holds_nobody_up),
       cmocka_unit_test(a_silent_resolver_does_not_take_all_threads),
+      cmocka_unit_test(silent_names_do_not_hold_up_one_that_was_found),
       cmocka_unit_test(a_lookup_serves_all_who_wait_for_the_name),
       cmocka_unit_test(a_missing_ca_file_concerns_the_instance),
       cmocka_unit_test(a_changed_ca_file_is_read),
