@@ -278,15 +278,18 @@ static void apply_route_settings(struct keeper *keeper) {
   struct pause_request *requests = keeper->requests;
   keeper->requests = NULL;
   mutex_unlock(&keeper->lock);
+  bool written = true;
   while (requests) {
     struct pause_request *request = requests;
     requests = request->next;
-    if (keeper_ok(keeper, KEEPER_ROUTES,
-                  keeper->store->ops->set_route(keeper->ss, &request->setting, request->actor, &err), &err)) {
+    written =
+        written && keeper_ok(keeper, KEEPER_ROUTES,
+                             keeper->store->ops->set_route(keeper->ss, &request->setting, request->actor, &err), &err);
+    if (written) {
       free(request);
       continue;
     }
-    mutex_lock(&keeper->lock); /* again in a second */
+    mutex_lock(&keeper->lock); /* again in a second, as all behind it: one failure may take long */
     request->next = keeper->requests;
     keeper->requests = request;
     mutex_unlock(&keeper->lock);

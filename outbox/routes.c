@@ -70,7 +70,7 @@ static bool read_before(struct store_session *ss, const char *route, struct text
   struct db_result results[2];
   struct db_row row;
   session_begin_transaction(ss);
-  session_add(ss, query_route_before, ARGS(STRING("route", route)));
+  session_add_no_wait(ss, query_route_before, ARGS(STRING("route", route)));
   if (!session_send(ss, "setting a route", results, 2, err))
     return false;
   uint64_t paused;
@@ -115,9 +115,9 @@ static bool set_route_unit(struct store_session *ss, void *arg, struct err *err)
     return ok && session_rollback(ss, "setting a route", err);
   }
   session_begin(ss);
-  session_add(ss, query_set_route,
-              ARGS(STRING("route", u->setting->route), UNSIGNED("paused", u->setting->paused),
-                   CLEAN("reason", u->setting->reason, 255), CLEAN("actor", u->actor ? u->actor : "", 64)));
+  session_add_no_wait(ss, query_set_route,
+                      ARGS(STRING("route", u->setting->route), UNSIGNED("paused", u->setting->paused),
+                           CLEAN("reason", u->setting->reason, 255), CLEAN("actor", u->actor ? u->actor : "", 64)));
   session_audit(ss, u->actor, u->setting->paused ? "route pause" : "route resume", u->setting->reason,
                 u->setting->route, 1, &before);
   text_free(&before);
@@ -127,6 +127,7 @@ static bool set_route_unit(struct store_session *ss, void *arg, struct err *err)
   return session_commit(ss, "setting a route", err);
 }
 
+/* Waits for nothing: the keeper has to say that it lives, and comes again in a second. */
 enum store_status ops_set_route(struct store_session *ss, const struct route_setting *setting, const char *actor,
                                 struct err *err) {
   return session_try(ss, "setting a route", set_route_unit, &(struct set_route_unit){setting, actor}, err);
