@@ -382,6 +382,7 @@ void engine_drain(struct engine *engine, int64_t timeout_ms) {
   int64_t deadline = clock_mono_us() + timeout_ms * 1000;
   atomic_store(&engine->draining, true);
   scheduler_drain(&engine->scheduler);
+  keeper_drain(&engine->keeper);
   while (atomic_load(&engine->scheduler.in_flight) > 0 && clock_mono_us() < deadline && !atomic_load(&engine->hurry))
     thread_sleep(DRAIN_STEP_US);
 }

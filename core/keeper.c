@@ -157,6 +157,10 @@ static bool holds(const struct shard_lease *held, size_t count, uint8_t shard) {
 static void leave_beyond(struct keeper *keeper, size_t share) {
   int64_t now = clock_mono_us();
   uint8_t shard;
+  if (atomic_load(&keeper->draining)) {
+    leases_leave_all(keeper->leases, now);
+    return;
+  }
   leases_stay(keeper->leases, now, LEAVE_LIMIT_US);
   for (size_t staying = leases_staying(keeper->leases); staying > share; staying--)
     if (leases_idlest(keeper->leases, now, &shard))
@@ -201,7 +205,7 @@ static void balance(struct keeper *keeper, int64_t lease_ms) {
   struct shard_lease held[STORE_SHARDS_MAX];
   size_t before = leases_owned(keeper->leases, held);
   mine = before;
-  size_t share = keeper->living ? (n + keeper->living - 1) / keeper->living : n;
+  size_t share = atomic_load(&keeper->draining) ? 0 : keeper->living ? (n + keeper->living - 1) / keeper->living : n;
   for (size_t i = 0; i < n; i++) {
     unowned += !rows[i].expired && !rows[i].owner[0]; /* remade a moment ago */
     if (!rows[i].expired || holds(held, before, rows[i].shard))
@@ -253,10 +257,11 @@ static void judge_routes(struct keeper *keeper, uint32_t route_sets) {
 }
 
 static bool beat(struct keeper *keeper, const struct config *config) {
-  char routes[ROUTES_DIGEST];
+  char routes[ROUTES_DIGEST] = "";
   uint32_t route_sets = 0;
   struct err err = {0};
-  digest_routes(config, routes);
+  if (!atomic_load(&keeper->draining))
+    digest_routes(config, routes);
   keeper->me.routes = routes;
   struct instant sent = clock_instant();
   enum store_status status =
@@ -348,6 +353,8 @@ bool keeper_start(struct keeper *keeper, struct err *err) {
       return err_set(err, 0, "no thread for the keeper of leases: the process limit is reached");
   return true;
 }
+
+void keeper_drain(struct keeper *keeper) { atomic_store(&keeper->draining, true); }
 
 void keeper_stop(struct keeper *keeper) {
   mutex_lock(&keeper->lock);

@@ -8,7 +8,7 @@
  * - housekeeper: partitions, what is old; it ends tasks whose time is over and that nobody would look at again; it
  * keeps row ids from coming to their end.
  *
- * They go on while the daemon drains.
+ * They go on while the daemon drains: then shards are given back one by one, as nothing of them is in flight any more.
  */
 #ifndef CORE_KEEPER_H
 #define CORE_KEEPER_H
@@ -64,6 +64,7 @@ struct keeper {
   struct route_metrics *(*route_metrics)(void *engine, const char *route);
   void *engine;
   bool on_hold; /* no house is kept: nothing expires, nothing old is deleted */
+  atomic_bool draining;
 
   struct thread threads[KEEPER_THREADS];
   unsigned running;
@@ -90,6 +91,9 @@ struct keeper {
 void keeper_init(struct keeper *keeper);
 /* Starts the threads. Once; keeper_stop() also after it has failed. */
 MUSTCHECK bool keeper_start(struct keeper *keeper, struct err *err);
+/* No shards are taken any more, and ours are given back as soon as nothing of them is in flight: what waits there must
+ * not wait for calls of others. Any thread. */
+void keeper_drain(struct keeper *keeper);
 /* Gives all shards back, says goodbye, ends the thread. Everything in flight must be settled before. */
 void keeper_stop(struct keeper *keeper);
 /* Asks for a route to be paused in the table, unless somebody has set it since that time (database clock); text is

@@ -66,6 +66,12 @@ void leases_leave(struct leases *leases, uint8_t shard, int64_t now_us) {
   mutex_unlock(&leases->lock);
 }
 
+void leases_leave_all(struct leases *leases, int64_t now_us) {
+  for (int i = 0; i < SHARD_BOUND; i++)
+    if (atomic_load(&leases->epoch[i]))
+      leases_leave(leases, (uint8_t)i, now_us);
+}
+
 void leases_stay(struct leases *leases, int64_t now_us, int64_t limit_us) {
   mutex_lock(&leases->lock);
   for (int i = 0; i < SHARD_BOUND; i++)

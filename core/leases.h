@@ -57,6 +57,8 @@ bool leases_lose(struct leases *leases, struct shard_lease lease);
 /* A clock has jumped: no lease is safe until a statement that is sent from now on has renewed it. Any thread. */
 void leases_doubt(struct leases *leases, int64_t now_boot_us);
 void leases_leave(struct leases *leases, uint8_t shard, int64_t now_us);
+/* All of them, for good: this daemon ends. */
+void leases_leave_all(struct leases *leases, int64_t now_us);
 /* Calls off what began limit_us ago and is not done: long calls are in flight. The shard is read again. */
 void leases_stay(struct leases *leases, int64_t now_us, int64_t limit_us);
 /* Of the shards that stay, and whose hand-over was not called off lately, the one with the fewest tasks in flight;

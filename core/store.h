@@ -78,7 +78,8 @@ struct instance_row {
   const char *host;      /* engine.instance: matched against target_host */
   const char *admin_url; /* "" = none */
   const char *version;
-  const char *routes; /* a digest of the names of its routes: equal texts, equal names */
+  const char
+      *routes; /* a digest of the names of its routes: equal texts, equal names; "" = it ends, and takes no shards */
   int64_t pid;
 };
 
@@ -352,8 +353,8 @@ struct store_ops {
   enum store_status (*now)(struct store_session *ss, int64_t *now_us, struct err *err);
 
   /* --- instances and shards --- */
-  /* Says that this instance lives for ttl_ms more; *living is the number of instances that do, this one included, and
-   * *route_sets how many different digests of routes they have. */
+  /* Says that this instance lives for ttl_ms more; *living is the number of instances that do and take shards, this one
+   * included, and *route_sets how many different digests of routes they have. */
   enum store_status (*beat)(struct store_session *ss, const struct instance_row *me, int64_t ttl_ms, uint32_t *living,
                             uint32_t *route_sets, struct err *err);
   enum store_status (*leave)(struct store_session *ss, const char *instance, struct err *err);

@@ -1,4 +1,5 @@
--- Daemons that live: the shards are shared out among them. And whether they have the same routes; old ones do not tell.
+-- Daemons that live: the shards are shared out among them, but for those that end, which have no routes. And whether they
+-- have the same routes; old ones do not tell.
 -- One that was seen later than now was seen before the server's clock was put back.
 SELECT COUNT(*), COUNT(DISTINCT NULLIF(routes, '[]')) FROM `{table}_instances`
-WHERE kind = 'daemon' AND alive_until > UTC_TIMESTAMP(6) AND seen_at < UTC_TIMESTAMP(6) + INTERVAL 1 MINUTE
+WHERE kind = 'daemon' AND routes <> '' AND alive_until > UTC_TIMESTAMP(6) AND seen_at < UTC_TIMESTAMP(6) + INTERVAL 1 MINUTE

@@ -464,6 +464,34 @@ def test_two_daemons_share_and_hand_over(stage):
     stage.check()
 
 
+def test_a_daemon_that_ends_keeps_no_shards_beside_those_of_its_calls(stage):
+    """Its last call is slow: what waits in the other shards, of whichever route, goes by the second daemon meanwhile.
+    (It waited for as long as engine.drain_timeout.)"""
+    stage.http("slow", timeout="300s")
+    stage.http("quick")
+    stage.configuration["engine"]["drain_timeout"] = "10m"
+    first = stage.start("first")
+    answered = threading.Event()
+    stage.receiver.on("/slow", Answer(200, after=answered))
+    stage.consume_http()
+    shards = shards_held(first)
+    [slow] = stage.insert("slow")
+    stage.receiver.wait_count(1, 20)
+    second = stage.start("second")
+    its_shard = stage.row(slow)["shard"]
+    first.signal(signal.SIGTERM)
+    first.wait_log("DUEBOX-DRAINING")
+    stage.insert("quick", count=20 * shards)
+    try:
+        stage.wait_empty(60, f"route = 'quick' AND shard <> {its_shard}")
+        assert shards_held(second) == shards - 1 and first.alive()
+    finally:
+        answered.set()
+    assert first.wait_end(60) == 0
+    stage.wait_empty(60)
+    stage.check()
+
+
 def test_three_daemons_come_and_go(stage):
     stage.kafka("k")
     stage.daemon("first").start()

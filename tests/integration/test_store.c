@@ -28,6 +28,11 @@ static void instances_live_and_leave(void **state) {
   me.routes = "y";
   ok(f, OPS->beat(f->ss, &me, 60000, &living, &sets, &f->err));
   assert_int_equal(sets, 2);
+  me.routes = ""; /* it ends, and takes no shards */
+  ok(f, OPS->beat(f->ss, &me, 60000, &living, &sets, &f->err));
+  assert_int_equal(living, 1);
+  assert_int_equal(sets, 1);
+  me.routes = "y";
   sql(f, "UPDATE outbox_instances SET alive_until = UTC_TIMESTAMP(6) - INTERVAL 1 SECOND WHERE id = 'a'");
   ok(f, OPS->beat(f->ss, &me, 60000, &living, &sets, &f->err));
   assert_int_equal(living, 1);

@@ -18,6 +18,11 @@ static void instances_live_and_leave(struct fixture *f) {
   ok(f, f->ops->beat(f->ss, &me, 60000, &living, &sets, &f->err));
   check_int(living, 2);
   check_int(sets, 2);
+  me.routes = ""; /* it ends, and takes no shards */
+  ok(f, f->ops->beat(f->ss, &me, 60000, &living, &sets, &f->err));
+  check_int(living, 1);
+  check_int(sets, 1);
+  me.routes = "y";
   world_sleep(61 * SECOND);
   ok(f, f->ops->beat(f->ss, &me, 60000, &living, &sets, &f->err));
   check_int(living, 1);

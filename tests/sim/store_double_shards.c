@@ -51,7 +51,7 @@ static void count_living(const struct table *db, struct beat_unit *u) {
   *u->living = *u->route_sets = 0;
   for (size_t i = 0; i < db->data.instances.count; i++) {
     const struct instance_entry *instance = db->data.instances.at[i];
-    if (!instance_lives(db, instance))
+    if (!instance_lives(db, instance) || blob_is(instance->routes, "", 0)) /* it ends */
       continue;
     ++*u->living;
     *u->route_sets += !blob_is(instance->routes, "[]", 2) && is_first_with_routes(db, i);
