@@ -168,8 +168,8 @@ static void a_reload_keeps_nobody_waiting_for_heads(void **state) {
   struct lane *known = scheduler_lane(s, "b"), *new = scheduler_lane(s, "c");
   assert_false(s->heads_stale);
   assert_true(order_may_go(&known->order, &task));
-  for (uint8_t i = 0; i < SHARDS; i++)
-    leases[i] = (struct shard_lease){.shard = i, .epoch = 1};
+  for (int i = 0; i < SHARDS; i++)
+    leases[i] = (struct shard_lease){.shard = (uint8_t)i, .epoch = 1};
   new->held_shards = 0;
   for (int part = 0; part < 3; part++) {
     assert_int_equal(known->order.heads, MANY_HEADS);
