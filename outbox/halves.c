@@ -22,12 +22,35 @@ static enum store_status alone(const struct halves *halves, size_t at, struct se
 }
 
 static enum store_status run(const struct halves *halves, size_t first, size_t count, struct search *search,
+                             struct err *err);
+
+/* All of them have met a lock. */
+static enum store_status first_of_all(const struct halves *halves, size_t first, size_t count, struct search *search,
+                                      struct err *err) {
+  enum stopped stopped = STOPPED_NOT;
+  enum store_status status = halves->at_once(halves->call, first, 1, &stopped, err);
+  search->any_done = search->any_done || (status == STORE_OK && stopped == STOPPED_NOT);
+  if (stopped == STOPPED_REFUSED)
+    status = alone(halves, first, search, err);
+  if (status != STORE_OK)
+    return status;
+  if (stopped == STOPPED_LOCKED || search->halvings == 0) {
+    halves->mark_left(halves->call, first + 1, count - 1, false);
+    return STORE_OK;
+  }
+  search->halvings--;
+  return run(halves, first + 1, count - 1, search, err);
+}
+
+static enum store_status run(const struct halves *halves, size_t first, size_t count, struct search *search,
                              struct err *err) {
   enum stopped stopped = STOPPED_NOT;
   enum store_status status = halves->at_once(halves->call, first, count, &stopped, err);
   search->any_done = search->any_done || (status == STORE_OK && stopped == STOPPED_NOT);
   if (stopped == STOPPED_NOT || (stopped == STOPPED_LOCKED && count == 1))
     return status;
+  if (stopped == STOPPED_LOCKED && halves->alike)
+    return first_of_all(halves, first, count, search, err);
   if (stopped == STOPPED_REFUSED && count == 1)
     return alone(halves, first, search, err);
   if (search->halvings == 0 || all_refused(search)) {

@@ -22,6 +22,7 @@ struct halves {
   /* Marks elements as to be given again: busy, or refused as all that were tried have been. */
   void (*mark_left)(void *call, size_t first, size_t count, bool refused);
   void *call;
+  bool alike; /* a lock is likely to be met by all: when the first meets it too, the others are left for later */
 };
 
 /* Does count elements, at least one. STORE_OK: each is done, busy or refused; err says why, when one was refused.

@@ -441,5 +441,6 @@ enum store_status ops_settle_results(struct store_session *ss, struct store_resu
   struct results_call call = {ss, decide, ctx, results, count};
   for (size_t i = 0; i < count; i++)
     results[i].form = DECISION_WHOLE;
-  return count ? halves_run(&(struct halves){apply_at_once, apply_alone, mark_left, &call}, count, err) : STORE_OK;
+  return count ? halves_run(&(struct halves){apply_at_once, apply_alone, mark_left, &call, false}, count, err)
+               : STORE_OK;
 }

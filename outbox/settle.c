@@ -25,6 +25,7 @@
 #include "outbox/ops.h"
 #include "outbox/row.h"
 #include "outbox/server.h"
+#include "outbox/settle_parts.h"
 #include "outbox/side_tables.h"
 #include "outbox/write.h"
 #include "query.h"
@@ -563,8 +564,7 @@ static enum store_status settle_at_once(void *arg, size_t first, size_t count, e
 }
 
 static enum store_status settle_alone(void *arg, size_t at, bool *done, struct err *err) {
-  const struct settle_call *call = arg;
-  struct decision *d = &call->decisions[at];
+  struct decision *d = &((const struct settle_call *)arg)->decisions[at];
   enum stopped stopped = STOPPED_REFUSED;
   bool denied = db_error_is_denied(err->code);
   while (stopped == STOPPED_REFUSED && !denied && write_reduce(d)) {
@@ -592,9 +592,9 @@ static void mark_left(void *arg, size_t first, size_t count, bool refused) {
 enum store_status ops_settle(struct store_session *ss, const struct shard_lease *leases, size_t lease_count,
                              struct decision *decisions, size_t count, bool *lost, struct err *err) {
   struct settle_call call = {ss, leases, lease_count, lost, decisions};
-  for (size_t i = 0; i < lease_count; i++)
-    lost[i] = false;
+  memset(lost, 0, lease_count * sizeof *lost);
   for (size_t i = 0; i < count; i++)
     decisions[i].form = DECISION_WHOLE;
-  return halves_run(&(struct halves){settle_at_once, settle_alone, mark_left, &call}, count, err);
+  return settle_parts((struct halves){settle_at_once, settle_alone, mark_left, &call, false}, &call.decisions, count,
+                      err);
 }

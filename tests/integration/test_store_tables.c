@@ -203,6 +203,40 @@ static void what_fits_nothing_waits_for_the_quarantine_and_no_result_does(void *
   assert_int_equal(ask(f, "SELECT COUNT(*) FROM outbox"), 0);
 }
 
+/* A task that tells of a dead one goes to the end of the table. While somebody holds that, dying tasks are not each
+ * tried by itself, again and again: the outcomes of all routes waited for that (P8). */
+static void tasks_that_die_with_an_alert_are_found_locked_together(void **state) {
+  struct fixture *f = *state;
+  enum { TASKS = 64, DYING = 16, ROUND_TRIPS = 12 };
+  struct decision d[TASKS], dying[DYING];
+  sql(f,
+      "INSERT INTO outbox (id, route, payload, shard, message_id) SELECT seq, 'r', 'p', 0, CONCAT('m', seq) "
+      "FROM seq_1_to_%d",
+      TASKS);
+  for (uint64_t id = 1; id <= TASKS; id++) {
+    d[id - 1] = decide_on(f, id, id % (TASKS / DYING) ? EVENT_DONE : EVENT_DEAD);
+    d[id - 1].alert_route = d[id - 1].event == EVENT_DEAD ? "alerts" : NULL;
+    d[id - 1].keep_us = d[id - 1].event == EVENT_DEAD ? 1000000 : 0;
+  }
+  other(f, "SET SESSION TRANSACTION ISOLATION LEVEL REPEATABLE READ");
+  other(f, "START TRANSACTION");
+  other(f, "SELECT id FROM outbox WHERE id > %d FOR UPDATE", TASKS);
+  assert_int_equal(settle(f, d, TASKS), TASKS - DYING);
+  for (int i = 0, n = 0; i < TASKS; i++) {
+    assert_int_equal(d[i].busy, d[i].event == EVENT_DEAD);
+    assert_int_equal(d[i].applied, d[i].event == EVENT_DONE);
+    if (d[i].busy)
+      dying[n++] = d[i];
+  }
+  session_met_lock(f->ss);
+  statements_sent();
+  assert_int_equal(settle(f, dying, DYING), 0);
+  assert_in_range(statements_sent(), 1, ROUND_TRIPS);
+  other(f, "COMMIT");
+  assert_int_equal(settle(f, dying, DYING), DYING);
+  assert_int_equal(ask(f, "SELECT COUNT(*) FROM outbox WHERE route = 'alerts'"), DYING);
+}
+
 int main(int argc, char **argv) {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, store_setup, store_teardown)
   const struct CMUnitTest tests[] = {
@@ -210,6 +244,7 @@ int main(int argc, char **argv) {
       TEST(reading_goes_on_while_a_table_is_locked),
       TEST(a_command_is_not_repeated_while_a_table_is_locked),
       TEST(routes_are_not_asked_for_again_while_they_are_locked),
+      TEST(tasks_that_die_with_an_alert_are_found_locked_together),
       TEST(what_fits_nothing_waits_for_the_quarantine_and_no_result_does),
   };
   return store_main(argc, argv, tests, sizeof tests / sizeof tests[0]);

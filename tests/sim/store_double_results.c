@@ -395,6 +395,7 @@ enum store_status double_settle_results(struct store_session *ss, struct store_r
   struct err local = {0};
   for (size_t i = 0; i < count; i++)
     results[i].form = DECISION_WHOLE;
-  return count ? halves_run(&(struct halves){apply_at_once, apply_alone, mark_left, &call}, count, err ? err : &local)
+  return count ? halves_run(&(struct halves){apply_at_once, apply_alone, mark_left, &call, false}, count,
+                            err ? err : &local)
                : STORE_OK;
 }

@@ -480,5 +480,5 @@ enum store_status double_settle(struct store_session *ss, const struct shard_lea
     lost[i] = false;
   for (size_t i = 0; i < count; i++)
     decisions[i].form = DECISION_WHOLE;
-  return halves_run(&(struct halves){settle_at_once, settle_alone, mark_left, &call}, count, err ? err : &local);
+  return halves_run(&(struct halves){settle_at_once, settle_alone, mark_left, &call, false}, count, err ? err : &local);
 }
