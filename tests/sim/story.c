@@ -15,14 +15,14 @@ struct story story;
 static bool first_part_is_over(void *arg) { return story.users_done && story.faults_done; }
 
 static bool all_tasks_are_over(void *arg) {
-  for (int i = 0; i < TRANSACTIONS_MAX; i++)
+  for (int i = 0; i < story.db.open_end; i++)
     if (story.db.open[i])
       return false;
   return story.db.data.rows.count == 0;
 }
 
 static bool nobody_holds(void *arg) {
-  for (int i = 0; i < TRANSACTIONS_MAX; i++)
+  for (int i = 0; i < story.db.open_end; i++)
     if (story.db.open[i] && !story.db.open[i]->conn && story.db.open[i]->machine == 0)
       return false;
   return true;

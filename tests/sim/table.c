@@ -184,7 +184,7 @@ void data_copy(struct data *to, const struct data *from) {
 
 void table_end(struct table *db) {
   table_kill_sessions(db);
-  for (int i = 0; i < TRANSACTIONS_MAX; i++)
+  for (int i = 0; i < db->open_end; i++)
     if (db->open[i])
       tx_rollback(&(struct tx *){db->open[i]});
   for (int i = 0; i < CONNECTIONS_MAX; i++)

@@ -267,6 +267,7 @@ struct table {
   uint64_t server; /* another number is another server */
   uint64_t next_tx, next_thread;
   struct tx *open[TRANSACTIONS_MAX];
+  int open_end; /* there are none from there on */
   struct connection *connections[CONNECTIONS_MAX];
   struct lock *locks;
   size_t lock_count, lock_cap;

@@ -56,6 +56,7 @@ struct tx *tx_begin(struct table *db, struct connection *conn) {
                     .touched_us = world_now_us(),
                     .commit_at_us = INT64_MAX};
   db->open[slot] = tx;
+  db->open_end = slot < db->open_end ? db->open_end : slot + 1;
   if (conn)
     conn->tx = tx;
   return tx;
@@ -72,9 +73,11 @@ static void free_tx(struct tx *tx) {
       record_free(change->list, change->record);
   }
   tx->count = 0;
-  for (int i = 0; i < TRANSACTIONS_MAX; i++)
+  for (int i = 0; i < db->open_end; i++)
     if (db->open[i] == tx)
       db->open[i] = NULL;
+  while (db->open_end > 0 && !db->open[db->open_end - 1])
+    db->open_end--;
   if (tx->conn && tx->conn->tx == tx)
     tx->conn->tx = NULL;
   table_free(tx->changes);
@@ -316,7 +319,7 @@ struct row *tx_image(struct tx *tx, uint64_t id) {
 }
 
 bool table_executes(const struct table *db, uint64_t tx) {
-  for (int i = 0; i < TRANSACTIONS_MAX; i++)
+  for (int i = 0; i < db->open_end; i++)
     if (db->open[i] && db->open[i]->number == tx)
       return db->open[i]->commit_at_us != INT64_MAX;
   return false;
@@ -324,7 +327,7 @@ bool table_executes(const struct table *db, uint64_t tx) {
 
 static struct tx *next_commit(struct table *db) {
   struct tx *next = NULL;
-  for (int i = 0; i < TRANSACTIONS_MAX; i++) {
+  for (int i = 0; i < db->open_end; i++) {
     struct tx *tx = db->open[i];
     if (tx && tx->commit_at_us <= world_now_us() &&
         (!next || tx->commit_at_us < next->commit_at_us ||
@@ -339,7 +342,7 @@ void table_pump(struct table *db) {
   struct tx *due;
   while ((due = next_commit(db)))
     commit(due, due->commit_at_us);
-  for (int i = 0; i < TRANSACTIONS_MAX; i++) {
+  for (int i = 0; i < db->open_end; i++) {
     struct tx *tx = db->open[i];
     if (tx && tx->conn && tx->commit_at_us == INT64_MAX && world_now_us() - tx->touched_us > db->silent_us)
       connection_kill(db, tx->conn);
@@ -387,7 +390,7 @@ void connection_close(struct table *db, struct connection **conn) {
 }
 
 void table_drop_users(struct table *db) {
-  for (int i = 0; i < TRANSACTIONS_MAX; i++)
+  for (int i = 0; i < db->open_end; i++)
     if (db->open[i]) {
       db->open[i]->dead = true;
       unlock_all(db, db->open[i]->number);
@@ -398,7 +401,7 @@ void table_drop_all(struct table *db) {
   for (int i = 0; i < CONNECTIONS_MAX; i++)
     if (db->connections[i])
       connection_kill(db, db->connections[i]);
-  for (int i = 0; i < TRANSACTIONS_MAX; i++)
+  for (int i = 0; i < db->open_end; i++)
     if (db->open[i] && db->open[i]->commit_at_us != INT64_MAX)
       tx_rollback(&(struct tx *){db->open[i]});
 }

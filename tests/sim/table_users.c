@@ -31,7 +31,7 @@ static bool is_unused(struct table *db, const struct tx *by) {
   for (size_t i = 0; i < db->lock_count; i++)
     if ((db->locks[i].kind == LOCK_ROW || db->locks[i].kind == LOCK_ENTRY) && (!by || db->locks[i].tx != by->number))
       return false;
-  for (int i = 0; i < TRANSACTIONS_MAX; i++)
+  for (int i = 0; i < db->open_end; i++)
     if (db->open[i] && db->open[i] != by && db->open[i]->count > 0)
       return false;
   return true;

@@ -42,6 +42,9 @@ static struct {
   struct chance order, slips; /* which strand; when time slips */
   struct strand strands[STRANDS_MAX];
   unsigned count;
+  struct strand *living[STRANDS_MAX]; /* those that are not over, in order, and some that are */
+  unsigned living_count;
+  bool any_over;
   struct strand *current;
   int64_t now_us;
   uint64_t steps, choices, hash;
@@ -104,11 +107,20 @@ static bool may_run(struct strand *strand) {
   return strand->state == RUNNABLE;
 }
 
+static void drop_those_over(void) {
+  unsigned kept = 0;
+  for (unsigned i = 0; i < world.living_count; i++)
+    if (world.living[i]->state != OVER)
+      world.living[kept++] = world.living[i];
+  world.living_count = kept;
+  world.any_over = false;
+}
+
 /* The next moment at which somebody can go on who cannot now. */
 static int64_t next_moment(void) {
   int64_t next = INT64_MAX;
-  for (unsigned i = 0; i < world.count; i++) {
-    struct strand *strand = &world.strands[i];
+  for (unsigned i = 0; i < world.living_count; i++) {
+    const struct strand *strand = world.living[i];
     if (strand->state == OVER)
       continue;
     int64_t at = strand->state == RUNNABLE ? world.now_us : strand->until_us;
@@ -172,14 +184,16 @@ static void disturb(void) {
 static struct strand *next_strand(void) {
   struct strand *ready[STRANDS_MAX];
   disturb();
+  if (world.any_over)
+    drop_those_over();
   for (;;) {
     unsigned n = 0, starved = 0;
-    for (unsigned i = 0; i < world.count; i++)
-      if (may_run(&world.strands[i])) {
-        if (world.strands[i].starved_until_us > world.now_us)
+    for (unsigned i = 0; i < world.living_count; i++)
+      if (may_run(world.living[i])) {
+        if (world.living[i]->starved_until_us > world.now_us)
           starved++;
         else
-          ready[n++] = &world.strands[i];
+          ready[n++] = world.living[i];
       }
     if (world.stopping)
       return NULL;
@@ -273,6 +287,7 @@ static void strand_main(void *arg) {
   struct strand *strand = arg;
   strand->run(strand->arg);
   strand->state = OVER;
+  world.any_over = true;
   for (unsigned i = 0; i < world.count; i++)
     if (world.strands[i].state == BLOCKED && world.strands[i].blocked == strand)
       world.strands[i].state = RUNNABLE;
@@ -294,6 +309,7 @@ struct strand *world_spawn(struct machine *machine, const char *name, void (*run
       .until_us = INT64_MAX,
       .priority = CHANGES_MAX + chance_below(&world.order, UINT64_C(1) << 40),
   };
+  world.living[world.living_count++] = strand;
   unsigned before = memory_belongs_to(0); /* it outlives its machine */
   strand->fiber = fiber_new(strand_main, strand);
   (void)memory_belongs_to(before);
@@ -302,6 +318,7 @@ struct strand *world_spawn(struct machine *machine, const char *name, void (*run
 
 void world_kill(struct machine *machine) {
   machine->dead = true;
+  world.any_over = true;
   for (unsigned i = 0; i < world.count; i++)
     if (world.strands[i].machine == machine)
       world.strands[i].state = OVER;
