@@ -1,11 +1,14 @@
 /* SPDX-License-Identifier: MIT */
 #include "broker.h"
 
+#include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "core/base/clock.h"
 #include "memory.h"
+
+enum { FORGOTTEN_US = 300 * 1000 }; /* below twice the shortest time-out of a route */
 
 static struct broker *broker;
 
@@ -117,6 +120,15 @@ void broker_machine_gone(struct broker *of, const struct machine *machine) {
     of->reader = 0;
 }
 
+void broker_said(struct broker *of, const char *text) {
+  if (of->said_count == BROKER_SAID)
+    world_fail("more than %d results were offered", BROKER_SAID);
+  of->said[of->said_count].at_us = world_now_us();
+  (void)snprintf(of->said[of->said_count++].text, BROKER_RECORD_MAX, "%s", text);
+}
+
+bool broker_keeps(unsigned machine) { return broker->kept >> machine & 1; }
+
 /* --- the plugin --- */
 
 struct instance {
@@ -124,6 +136,7 @@ struct instance {
   uint64_t number;
   enum duebox_role role;
   bool woken, closed, full;
+  bool slow;       /* a call has hung */
   size_t position; /* of a source: the next record that it offers */
 };
 
@@ -143,13 +156,22 @@ static bool start(void *inst, struct duebox_error *err) {
   return true;
 }
 
-static void maybe_hang(void) {
+/* Comes back after a while, or never. What the instance has in hand may be sent once more, by another. */
+static void maybe_hang(struct instance *self) {
   if (!chance_ppm(&broker->chance, broker->faults.hang))
     return;
+  int64_t us = chance_log_between(&broker->chance, broker->hang_low_us, broker->hang_high_us);
+  bool forever = chance_ppm(&broker->chance, 400000);
   broker->counts[BROKER_HANG]++;
-  world_trace("a call of the plugin hangs");
-  for (;;)
-    world_sleep(INT64_C(1) << 50);
+  self->slow = true;
+  if (broker->reader_instance == self->number) /* the group has not heard of it for long */
+    broker->reader = broker->reader_instance = 0;
+  broker->kept |= UINT64_C(1) << world_machine()->number;
+  for (size_t i = 0; i < broker->message_count; i++)
+    if (broker->messages[i].instance == self->number && !broker->messages[i].reported)
+      broker->messages[i].slow = true;
+  world_trace("a call of the plugin hangs%s", forever ? " for ever" : "");
+  world_sleep(forever ? INT64_C(1) << 50 : us);
 }
 
 static void draw(struct message *message) {
@@ -160,6 +182,8 @@ static void draw(struct message *message) {
   message->confirms_us =
       later(message->arrives_us, broker->frozen_until_us) + chance_log_between(chance, broker->low_us, broker->high_us);
   message->slow = message->confirms_us > now + 1000 * 1000;
+  if (message->confirms_us > now + FORGOTTEN_US)
+    broker->kept |= UINT64_C(1) << world_machine()->number;
   message->outcome = DUEBOX_DELIVERED;
   if (broker->down_until_us > now || chance_ppm(chance, faults->unavailable)) {
     message->outcome = DUEBOX_UNAVAILABLE;
@@ -180,11 +204,23 @@ static void draw(struct message *message) {
   message->lost = message->outcome != DUEBOX_DELIVERED;
 }
 
+/* What was not answered for long may have been given up. */
+static void judge_concurrency(const struct message *message) {
+  int64_t count = 0;
+  for (size_t i = 0; i < broker->message_count; i++) {
+    const struct message *other = &broker->messages[i];
+    count += other->instance == message->instance && !other->reported && !other->slow &&
+             strcmp(other->route, message->route) == 0;
+  }
+  if (count > broker->most(message->route))
+    world_fail("P6: one instance is given %" PRId64 " tasks of %s at once", count, message->route);
+}
+
 static size_t submit(void *inst, const struct duebox_task *const *tasks, size_t n) {
   struct instance *self = inst;
   unsigned before = memory_belongs_to(0);
   size_t take = n;
-  maybe_hang();
+  maybe_hang(self);
   if (broker->full_until_us > world_now_us())
     take = 0;
   else if (chance_ppm(&broker->chance, broker->faults.full)) {
@@ -207,7 +243,9 @@ static size_t submit(void *inst, const struct duebox_task *const *tasks, size_t 
     (void)snprintf(message->route, sizeof message->route, "%s", task->route);
     (void)snprintf(message->payload, sizeof message->payload, "%.*s", (int)task->payload.len, task->payload.data);
     (void)snprintf(message->host, sizeof message->host, "%s", world_machine()->host ? world_machine()->host : "");
+    judge_concurrency(message);
     draw(message);
+    message->slow = message->slow || self->slow;
     world_trace("submit %s attempt=%u outcome=%d%s", message->message_id, message->attempt, (int)message->outcome,
                 message->lost ? " lost" : "");
   }
@@ -286,7 +324,7 @@ static void read_records(struct instance *self) {
 
 static void poll(void *inst, int timeout_ms) {
   struct instance *self = inst;
-  maybe_hang();
+  maybe_hang(self);
   int64_t until = world_now_us() + (int64_t)timeout_ms * 1000;
   while (!something_to_do(self) && world_now_us() < until)
     (void)world_wait(something_to_do, self, earlier(until, next_due(self)));

@@ -19,12 +19,12 @@
 #include "chance.h"
 #include "world.h"
 
-enum { BROKER_MESSAGES = 8192, BROKER_RECORDS = 8192, BROKER_RECORD_MAX = 256 };
+enum { BROKER_MESSAGES = 8192, BROKER_RECORDS = 8192, BROKER_RECORD_MAX = 256, BROKER_SAID = 256 };
 
 /* How often what goes wrong, per million messages or calls; 0 = never. */
 struct broker_faults {
   uint32_t rejected, retry, unavailable, unknown; /* outcomes; of UNKNOWN every other one has arrived */
-  uint32_t hang;                                  /* a call of the plugin never returns */
+  uint32_t hang;                                  /* a call of the plugin returns late, or never */
   uint32_t full;                                  /* submit() takes fewer than it is given */
   uint32_t twice;                                 /* a task is completed twice */
   uint32_t no_answer, answer_twice, answer_retry, answer_fail, answer_progress, answer_broken, answer_unknown,
@@ -42,20 +42,22 @@ struct message {
   enum duebox_outcome_class outcome;
   int64_t clock_us;             /* the database's, when it was submitted */
   bool arrived, reported, lost; /* lost: its sender died before it left */
-  bool slow;                    /* not confirmed within a time-out of any length */
+  bool slow;                    /* not confirmed within a time-out of any length, or its sender hung */
 };
 
 struct broker {
   int64_t (*clock)(const void *database); /* the database's clock */
   const void *database;
+  int64_t (*most)(const char *route); /* that one instance may have of it at once */
   struct chance chance;
   struct broker_faults faults;
   int64_t low_us, high_us; /* how long a message is on its way */
   int64_t answer_low_us, answer_high_us;
-  int64_t down_until_us;   /* takes nothing */
-  int64_t full_until_us;   /* submit() takes none */
-  int64_t frozen_until_us; /* takes everything and confirms nothing */
-  const char *answers_for; /* a prefix of the routes whose consumer answers */
+  int64_t hang_low_us, hang_high_us; /* how long a call hangs that comes back */
+  int64_t down_until_us;             /* takes nothing */
+  int64_t full_until_us;             /* submit() takes none */
+  int64_t frozen_until_us;           /* takes everything and confirms nothing */
+  const char *answers_for;           /* a prefix of the routes whose consumer answers */
   struct message messages[BROKER_MESSAGES];
   size_t message_count;
   struct {
@@ -64,9 +66,15 @@ struct broker {
     bool acked;              /* by its present reader */
   } records[BROKER_RECORDS]; /* the result topic, in order of time */
   size_t record_count, committed;
+  struct {
+    char text[BROKER_RECORD_MAX];
+    int64_t at_us;
+  } said[BROKER_SAID]; /* results that came otherwise */
+  size_t said_count;
   unsigned reader; /* machine whose source reads it; 0 = nobody */
   uint64_t reader_instance;
   uint64_t instances;  /* made so far */
+  uint64_t kept;       /* machines on which an instance may still use tasks that were given up, a bit each */
   uint64_t counts[16]; /* what happened, by enum broker_event */
 };
 
@@ -92,6 +100,11 @@ void broker_begin(struct broker *broker, uint64_t seed);
 void broker_run(void *broker);
 /* A machine is gone: what it had not sent yet may be lost. */
 void broker_machine_gone(struct broker *broker, const struct machine *machine);
+
+/* Notes what was said of a task otherwise than by the topic of results. */
+void broker_said(struct broker *broker, const char *text);
+/* Whether a process of that machine must leave memory to its plugin: a call has hung, or a task was not answered. */
+bool broker_keeps(unsigned machine);
 
 /* The options of an entry of results. */
 struct broker_source {

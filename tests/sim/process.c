@@ -140,6 +140,13 @@ bool process_command(struct process *process, void (*run)(struct engine *engine)
 
 static bool no_command(void *arg) { return ((struct process *)arg)->commands == 0; }
 
+/* Nothing of it may be left, but for what a plugin may still use. */
+static void judge_memory(const struct process *process) {
+  size_t left = memory_count(process->machine.number);
+  if (left > 0 && !broker_keeps(process->machine.number))
+    world_fail("P6: %s ended, and has not freed %zu blocks of memory", process->host, left);
+}
+
 /* As core/daemon.c does it. */
 static void run(void *arg) {
   struct process *process = arg;
@@ -160,6 +167,7 @@ static void run(void *arg) {
   engine_stop(engine);
   engine_free(&engine);
   store_double_free(&store);
+  judge_memory(process);
   process->running = false;
   world_trace("process ends");
 }
@@ -167,6 +175,7 @@ static void run(void *arg) {
 void process_start(struct process *process) {
   if (process->running)
     world_fail("%s is started twice", process->host);
+  world_kill(&process->machine); /* threads of the former process that hung in a plugin when it ended */
   process->machine.dead = false;
   process->engine = NULL;
   process->commands = 0;

@@ -13,7 +13,7 @@
 #include "table.h"
 #include "world.h"
 
-enum { PROFILE_ROUTES = 6, PROFILE_CONCURRENCY = 64 };
+enum { PROFILE_ROUTES = 6, PROFILE_CONCURRENCY = 64, PAYLOAD_MAX = 200 };
 
 /* What all daemons are configured with; the engine gets a copy of its own at each start and reload. */
 struct profile {
@@ -26,6 +26,7 @@ struct profile {
     uint32_t max_attempts;
     int64_t backoff_ms, backoff_max_ms;
     int64_t breaker;
+    int64_t concurrency_most; /* that any configuration had so far */
     bool every_attempt;
     bool absent; /* no configuration has it at present */
   } routes[PROFILE_ROUTES];

@@ -9,6 +9,11 @@
 
 /* What is held is looked for in a hundredth of the time, after half a minute at most. */
 enum { HELD_MS = 40 * 1000 };
+/* What is refused is tried again after twice the time, at most as long again as it was refused. */
+enum { REFUSED_MS = 20 * 1000 };
+/* What a plugin may take to be found hanging beyond engine.hang_ms, and to be replaced; or the process, where that
+ * is to start anew. */
+enum { REPLACED_MS = 15 * 1000 };
 
 struct story story;
 
@@ -56,15 +61,16 @@ static int64_t last_due_us(void) {
 }
 
 /* How long a task may take from there to its end, when nothing is wrong any more: a lease that has to run out, a result
- * that never came, retries, and what tasks of a key wait for one another. */
+ * that never came, a plugin that hangs, retries, and what tasks of a key wait for one another. */
 static int64_t patience_us(void) {
   int64_t timeout_ms = 0, backoff_ms = 0;
   for (size_t i = 0; i < story.profile.route_count; i++) {
     timeout_ms = later(timeout_ms, story.profile.routes[i].timeout_ms);
     backoff_ms = later(backoff_ms, story.profile.routes[i].backoff_max_ms);
   }
-  return 1000 *
-         (3 * story.profile.lease_ms + 2 * timeout_ms + 2 * backoff_ms + 3000 + (story.any_absent ? HELD_MS : 0));
+  int64_t hang_ms = story.broker.counts[BROKER_HANG] > 0 ? story.profile.hang_ms + REPLACED_MS : 0;
+  return 1000 * (3 * story.profile.lease_ms + 2 * timeout_ms + 2 * backoff_ms + 3000 + hang_ms +
+                 (story.any_absent ? HELD_MS : 0) + (story.any_refused ? REFUSED_MS : 0));
 }
 
 static bool nobody_runs(void *arg) { return !some_process(true); }

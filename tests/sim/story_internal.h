@@ -17,8 +17,10 @@ extern struct story {
   struct chance plan, users, faults;
   struct world_options options;
   struct profile profile;
-  bool any_absent;    /* a route was, and its tasks are held */
-  uint32_t bound_ppm; /* so many tasks are bound to a host */
+  bool any_absent;                             /* a route was, and its tasks are held */
+  bool any_refused;                            /* outcomes were, in every form, and are tried again seldom */
+  uint32_t bound_ppm;                          /* so many tasks are bound to a host */
+  uint32_t expiry_ppm, budget_ppm, poison_ppm; /* expire; have few attempts of their own; can never be sent */
   struct table db;
   struct broker broker;
   struct process processes[PROCESSES];

@@ -90,6 +90,8 @@ void restore_routes(void) {
   (void)world_wait(nobody_commands, NULL, INT64_MAX);
   for (size_t i = 0; i < story.profile.route_count; i++)
     story.profile.routes[i].absent = false;
+    story.profile.routes[at].concurrency_most =
+        later(story.profile.routes[at].concurrency_most, story.profile.routes[at].concurrency);
   for (unsigned i = 0; i < story.process_count; i++)
     if (story.processes[i].running && story.processes[i].wish != PROCESS_END)
       process_ask(&story.processes[i], PROCESS_RELOAD);

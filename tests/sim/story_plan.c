@@ -33,6 +33,7 @@ static void plan_route(const char *name, enum claim_mode claim, enum result_mode
   story.profile.routes[i].order = order;
   story.profile.routes[i].timeout_ms = chance_log_between(chance, 200, 5000);
   story.profile.routes[i].concurrency = chance_log_between(chance, 1, 64);
+  story.profile.routes[i].concurrency_most = story.profile.routes[i].concurrency;
   story.profile.routes[i].history_ms = chance_ppm(chance, 500000) ? 86400 * 1000 : 0;
   story.profile.routes[i].max_attempts = 0;
   story.profile.routes[i].backoff_ms = chance_log_between(chance, 5, 500);
@@ -69,12 +70,20 @@ static void plan_profile(void) {
 }
 
 static uint32_t perhaps(uint32_t high) {
+static int64_t most_at_once(const char *route) {
+  for (size_t i = 0; i < story.profile.route_count; i++)
+    if (strcmp(story.profile.routes[i].name, route) == 0)
+      return story.profile.routes[i].concurrency_most;
+  return 0;
+}
+
   return chance_ppm(&story.plan, 500000) ? (uint32_t)chance_log_between(&story.plan, 1000, high) : 0;
 }
 
-static void plan_broker(bool clean) {
+static void plan_broker(uint64_t seed, bool clean) {
   struct broker *broker = &story.broker;
   broker->low_us = chance_log_between(&story.plan, 10, 1000);
+  struct chance hangs = chance_of(seed, 110);
   broker->high_us = broker->low_us * chance_log_between(&story.plan, 1, 50);
   broker->answer_low_us = chance_log_between(&story.plan, 1, 10000);
   broker->answer_high_us = broker->answer_low_us * chance_log_between(&story.plan, 1, 50);
@@ -82,7 +91,10 @@ static void plan_broker(bool clean) {
   broker->clock = (int64_t(*)(const void *))table_clock;
   broker->database = &story.db;
   broker->faults.full = perhaps(300000);
+  broker->most = most_at_once;
   if (clean)
+  broker->hang_low_us = story.profile.hang_ms * 1000 / 4;
+  broker->hang_high_us = story.profile.hang_ms * 1000 * 5;
     return;
   broker->faults.rejected = perhaps(50000);
   broker->faults.answer_fail = perhaps(100000);
@@ -98,6 +110,7 @@ static void plan_broker(bool clean) {
   broker->faults.answer_retry = perhaps(200000);
   broker->faults.answer_progress = perhaps(200000);
 }
+  broker->faults.hang = chance_ppm(&hangs, 300000) ? (uint32_t)chance_log_between(&hangs, 500, 50000) : 0;
 
 static void plan_faults(bool clean) {
   struct chance *chance = &story.plan;
@@ -130,7 +143,7 @@ void plan_story(uint64_t seed, bool trace) {
   plan_world(seed, trace);
   plan_profile();
   broker_begin(&story.broker, seed);
-  plan_broker(clean);
+  plan_broker(seed, clean);
   plan_faults(clean);
   story.process_count = (unsigned)chance_between(&story.plan, 1, 3);
   story.task_count = (unsigned)chance_log_between(&story.plan, 1, 60);
