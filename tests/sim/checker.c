@@ -8,6 +8,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "core/base/clock.h"
+
 static char verdict[512];
 
 static const char *broken(const char *promise, const char *fmt, ...) PRINTF(2, 3);
@@ -82,7 +84,22 @@ static bool fits_host(const struct table *db, const struct message *message) {
   return false;
 }
 
-static const char *judge_message(const struct table *db, const struct message *message) {
+/* From the last look at a task to when it leaves, in an unlucky order of threads. */
+enum { EXPIRED_US = 3 * 1000 * 1000 };
+
+/* When all versions of the row had expired that were committed by then; INT64_MAX = one does not. */
+static int64_t latest_expiry(const struct table *db, const struct message *message) {
+  int64_t expires = INT64_MIN;
+  for (size_t i = 0; i < db->journal_count; i++) {
+    const struct journal_entry *entry = &db->journal[i];
+    if (entry->kind != JOURNAL_SERVER && strcmp(entry->message_id, message->message_id) == 0 &&
+        entry->at_us <= message->submitted_us)
+      expires = later(expires, entry->expires_us == TIME_NULL ? INT64_MAX - EXPIRED_US : entry->expires_us);
+  }
+  return expires;
+}
+
+static const char *judge_message(const struct table *db, const struct run_facts *facts, const struct message *message) {
   int64_t due = earliest_due(db, message);
   if (due == INT64_MAX)
     return broken("P2", "%s was handed over at %.6f and was never committed before", message->message_id,
@@ -90,6 +107,9 @@ static const char *judge_message(const struct table *db, const struct message *m
   if (message->clock_us < due)
     return broken("P3", "%s attempt %u was handed over %" PRId64 " us before it was due", message->message_id,
                   message->attempt, due - message->clock_us);
+  if (!facts->stood_still && message->clock_us > latest_expiry(db, message) + EXPIRED_US)
+    return broken("expiry", "%s was handed over at %.6f, long after it had expired", message->message_id,
+                  (double)message->submitted_us / 1e6);
   if (!fits_host(db, message))
     return broken("bound", "%s was handed over by %s at %.6f and was never bound to it", message->message_id,
                   message->host, (double)message->submitted_us / 1e6);
@@ -111,15 +131,72 @@ static unsigned copies_of(const struct broker *broker, const char *message_id, u
   return copies;
 }
 
-static unsigned answers_of(const struct broker *broker, const char *message_id, const char *status, int64_t until_us) {
+/* Whether a record says that of the task. */
+static bool says(const char *text, const char *message_id, const char *status) {
   char id[80], said[32];
-  unsigned answers = 0;
   (void)snprintf(id, sizeof id, "\"%s\"", message_id);
   (void)snprintf(said, sizeof said, "\"status\": \"%s\"", status);
+  return strstr(text, id) && strstr(text, said);
+}
+
+/* Those that were offered over HTTP or by hand. */
+static unsigned offers_of(const struct broker *broker, const char *message_id, const char *status, int64_t until_us) {
+  unsigned offers = 0;
+  for (size_t i = 0; i < broker->said_count; i++)
+    offers += broker->said[i].at_us <= until_us && says(broker->said[i].text, message_id, status);
+  return offers;
+}
+
+static unsigned answers_of(const struct broker *broker, const char *message_id, const char *status, int64_t until_us) {
+  unsigned answers = offers_of(broker, message_id, status, until_us);
   for (size_t i = 0; i < broker->record_count; i++)
-    answers += broker->records[i].at_us <= until_us && strstr(broker->records[i].text, id) &&
-               strstr(broker->records[i].text, said);
+    answers += broker->records[i].at_us <= until_us && says(broker->records[i].text, message_id, status);
   return answers;
+}
+
+/* Whether it was handed over, whatever became of that. */
+static bool was_sent(const struct broker *broker, const char *message_id) {
+  for (size_t i = 0; i < broker->message_count; i++)
+    if (strcmp(broker->messages[i].message_id, message_id) == 0)
+      return true;
+  return false;
+}
+
+/* A change by UPDATE while a copy is out has it sent once more, as it is now. */
+static unsigned changes_of(const struct table *db, const char *message_id) {
+  unsigned changes = 0;
+  for (size_t i = 0; i < db->journal_count; i++)
+    changes += db->journal[i].kind == JOURNAL_CHANGED && db->journal[i].machine == 0 &&
+               strcmp(db->journal[i].message_id, message_id) == 0;
+  return changes;
+}
+
+static bool was_rejected(const struct broker *broker, const char *message_id) {
+  for (size_t i = 0; i < broker->message_count; i++)
+    if (broker->messages[i].outcome == DUEBOX_REJECTED && strcmp(broker->messages[i].message_id, message_id) == 0)
+      return true;
+  return false;
+}
+
+/* What can never be sent: see story_users.c. */
+static bool is_poison(const struct journal_entry *inserted) { return inserted->message_id[0] == 'p'; }
+
+/* Whether it ended as it may. */
+static const char *judge_end(const struct table *db, const struct broker *broker, const struct run_facts *facts,
+                             const struct journal_entry *inserted, const struct journal_entry *ended) {
+  const char *id = inserted->message_id;
+  uint32_t most = ended->max_attempts;
+  int64_t early_us = facts->round_trip_us / 2 + (was_sent(broker, id) ? facts->longest_wait_us : 0);
+  if (ended->to == TASK_EXPIRED && (ended->expires_us == TIME_NULL || ended->clock_us < ended->expires_us - early_us))
+    return broken("P1", "%s had expired at %.6f, %" PRId64 " us before its time", id, (double)ended->at_us / 1e6,
+                  ended->expires_us - ended->clock_us);
+  if (most > 0 && ended->failures > most)
+    return broken("P6", "%s has failed %u times and may %u times", id, ended->failures, most);
+  if (ended->to != TASK_DEAD || facts->few_attempts || is_poison(inserted) || was_rejected(broker, id) ||
+      answers_of(broker, id, "fail", ended->at_us) > 0 || (most > 0 && ended->failures >= most))
+    return NULL;
+  return broken("P1", "%s is dead after %u attempts and %u failures, for no reason", id, ended->attempt,
+                ended->failures);
 }
 
 static const char *judge_task(const struct table *db, const struct broker *broker, const struct run_facts *facts,
@@ -131,20 +208,27 @@ static const char *judge_task(const struct table *db, const struct broker *broke
                   task_state_text(history.last->to), history.last->attempt);
   bool answers = broker->answers_for && strncmp(inserted->route, broker->answers_for, strlen(broker->answers_for)) == 0;
   if (history.ended && history.ended->to == TASK_DONE) {
-    if (copies == 0)
+    bool told = offers_of(broker, inserted->message_id, "done", history.ended->at_us) > 0;
+    if (copies == 0 && !(told && was_sent(broker, inserted->message_id)))
       return broken("P1", "%s is done and never arrived", inserted->message_id);
     if (answers && answers_of(broker, inserted->message_id, "done", history.ended->at_us) == 0)
       return broken("P1", "%s is done and its consumer has not said so", inserted->message_id);
   }
+  const char *wrong = history.ended ? judge_end(db, broker, facts, inserted, history.ended) : NULL;
+  if (wrong)
+    return wrong;
+  unsigned changes = changes_of(db, inserted->message_id);
+  if (is_poison(inserted) && copies > 0 && changes == 0)
+    return broken("P1", "%s arrived, and can never be sent", inserted->message_id);
   if (history.ended && history.ended->to == TASK_DEAD && facts->clean)
     return broken("P1", "%s is dead in a run without a fault", inserted->message_id);
   if (facts->clean && copies != 1)
     return broken("P4", "%s arrived %u times in a run without a fault", inserted->message_id, copies);
   /* A task that is to be tried again by its consumer's or destination's own word is not in flight twice. */
   unsigned again = answers_of(broker, inserted->message_id, "retry", INT64_MAX) + history.last->failures;
-  if (copies > 1 + facts->faults + excuses + again)
-    return broken("P4", "%s arrived %u times with %u faults, %u unknown outcomes and %u retries", inserted->message_id,
-                  copies, facts->faults, excuses, again);
+  if (copies > 1 + facts->faults + excuses + again + changes)
+    return broken("P4", "%s arrived %u times with %u faults, %u unknown outcomes, %u retries and %u changes",
+                  inserted->message_id, copies, facts->faults, excuses, again, changes);
   return NULL;
 }
 
@@ -213,7 +297,7 @@ static bool goes_before(const struct table *db, const struct broker *broker, con
 const char *checker_judge(const struct table *db, const struct broker *broker, const struct run_facts *facts) {
   const char *wrong = NULL;
   for (size_t i = 0; i < broker->message_count && !wrong; i++)
-    wrong = judge_message(db, &broker->messages[i]);
+    wrong = judge_message(db, facts, &broker->messages[i]);
   for (size_t i = 0; i < db->journal_count && !wrong; i++)
     if (db->journal[i].kind == JOURNAL_INSERTED)
       wrong = judge_task(db, broker, facts, &db->journal[i]);

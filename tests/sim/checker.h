@@ -12,10 +12,13 @@
 
 /* What happened in the run, so far as promises depend on it. */
 struct run_facts {
-  bool clean;          /* no fault, and nobody changed or deleted a task */
-  unsigned faults;     /* that may make one more copy of what is in flight */
-  bool ordered;        /* what stands behind the dot in a message id is an order key that holds */
-  bool users_move_due; /* somebody changed due times by UPDATE */
+  bool clean;              /* no fault, and nobody changed or deleted a task */
+  unsigned faults;         /* that may make one more copy of what is in flight */
+  bool ordered;            /* what stands behind the dot in a message id is an order key that holds */
+  bool few_attempts;       /* a route, or the daemons, let tasks die that were tried too often or for too long */
+  int64_t round_trip_us;   /* to the database, at most: half of it a daemon may be wrong about the database's clock */
+  int64_t longest_wait_us; /* between two attempts: where the next would come too late, a task expires at once */
+  bool stood_still;        /* a daemon, or a call of its plugin */
 };
 
 /* NULL: all promises are kept. Otherwise the first that is not, with its evidence; valid until the next call. */

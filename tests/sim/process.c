@@ -60,7 +60,7 @@ static struct config *make_config(const struct process *process) {
                                               .user = "sim",
                                               .password = "",
                                               .host = "sim",
-                                              .wake = WAKE_POLL};
+                                              .wake = profile->wake};
   config->plugins = arena_array(arena, 1, sizeof *config->plugins);
   config->plugin_count = 1;
   config->plugins[0] = (struct plugin_config){.name = "bus", .module = &broker_plugin, .options = ""};
@@ -76,7 +76,7 @@ static struct config *make_config(const struct process *process) {
       .poll_min_ms = profile->poll_min_ms,
       .poll_max_ms = profile->poll_max_ms,
       .batch = profile->batch,
-      .max_payload = 1 << 20,
+      .max_payload = PAYLOAD_MAX,
       .max_record = 1 << 18,
       .max_checkpoint = 4096,
       .settle_rows = profile->settle_rows,

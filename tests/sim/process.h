@@ -32,6 +32,7 @@ struct profile {
   } routes[PROFILE_ROUTES];
   size_t route_count;
   bool source; /* the topic of results is read */
+  enum wake_mode wake;
   int64_t lease_ms, poll_min_ms, poll_max_ms, batch, settle_rows, settle_delay_ms, hang_ms, drain_timeout_ms;
   int64_t max_recoveries, inflight_bytes;
 };

@@ -111,6 +111,7 @@ bool story_run(uint64_t seed, bool trace, struct story_count *count, const char 
   world_spawn(NULL, "users", be_users, NULL);
   world_spawn(NULL, "faults", be_faults, NULL);
   bool ok = world_run(why);
+  story.facts.stood_still |= story.broker.counts[BROKER_HANG] > 0;
   const char *verdict = ok ? checker_judge(&story.db, &story.broker, &story.facts) : *why;
   if (verdict)
     (void)snprintf(story.why, sizeof story.why, "%s", verdict);

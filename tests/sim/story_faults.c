@@ -26,11 +26,24 @@ const char *const fault_names[FAULT_KINDS] = {
     [FAULT_BROKER_FROZEN] = "broker frozen",
     [FAULT_SINK_FULL] = "sink full",
     [FAULT_LEASE_ROWS] = "lease rows gone",
+    [FAULT_LOG] = "log ends",
+    [FAULT_RESULT] = "result offered",
+    [FAULT_TRUNCATE] = "TRUNCATE",
     [FAULT_COMMAND] = "command",
     [FAULT_PAUSED_ROUTE] = "route paused",
     [FAULT_CLOCK_STEP] = "clock step",
     [FAULT_UPDATE] = "UPDATE",
     [FAULT_DELETE] = "DELETE",
+};
+
+/* How many more copies of a task in flight each may make. What only delays tasks, or is about one by its name, makes
+ * none. */
+static const unsigned repeats[FAULT_KINDS] = {
+    [FAULT_KILL] = 1,         [FAULT_PAUSE] = 1,        [FAULT_DRAIN] = 1,
+    [FAULT_DB_DOWN] = 1,      [FAULT_DB_READ_ONLY] = 1, [FAULT_DB_SLOW] = 1,
+    [FAULT_DB_SESSIONS] = 1,  [FAULT_DB_FAILOVER] = 2, /* the lease may be lost as well */
+    [FAULT_TABLE_LOCK] = 1,   [FAULT_LEASE_LOCK] = 1,   [FAULT_REFUSED_WRITES] = 1,
+    [FAULT_LOST_ANSWERS] = 1, [FAULT_LEASE_ROWS] = 1,   [FAULT_CLOCK_STEP] = 1,
 };
 
 struct process *some_process(bool running) {
@@ -50,6 +63,27 @@ static void kill_process(struct process *process) {
 
 int64_t fault_time(int64_t high_us) { return chance_log_between(&story.faults, 1000, high_us); }
 
+/* A full disk, a right that is missing, a trigger, or a column that is too narrow: about all rows, or about one. */
+static void refuse_writes(int64_t until_us) {
+  struct table *db = &story.db;
+  struct chance *chance = &story.faults;
+  const struct row *row = some_row();
+  unsigned all = LOCK_HISTORY | LOCK_ATTEMPTS | LOCK_HEADS | REFUSE_ALERTS | REFUSE_ROWS;
+  db->refuses = (unsigned)chance_below(chance, all + 1);
+  db->refuses_id = row && chance_ppm(chance, 400000) ? row->id : 0;
+  db->denies = chance_ppm(chance, 300000);
+  db->refused_bytes = chance_ppm(chance, 200000) ? 4 : 0;
+  if (db->refuses & (LOCK_HEADS | LOCK_ATTEMPTS)) /* both are left out, and nothing tells then that a task is to be
+                                                     tried again first: core/store.h */
+    story.facts.ordered = false;
+  world_sleep(until_us - world_now_us());
+  story.any_refused = story.any_refused || db->refuses & REFUSE_ROWS;
+  db->refuses = 0;
+  db->refuses_id = 0;
+  db->denies = false;
+  db->refused_bytes = 0;
+}
+
 static void database_fault(enum fault_kind kind) {
   struct table *db = &story.db;
   int64_t until = world_now_us() + fault_time(8 * 1000 * 1000);
@@ -64,6 +98,7 @@ static void database_fault(enum fault_kind kind) {
     break;
   case FAULT_DB_SLOW:
     db->slow = (unsigned)chance_log_between(&story.faults, 2, 1000);
+    story.facts.round_trip_us = later(story.facts.round_trip_us, 2 * db->latency_high_us * db->slow);
     world_sleep(until - world_now_us());
     db->slow = 0;
     break;
@@ -81,12 +116,13 @@ static void database_fault(enum fault_kind kind) {
     break;
   }
   case FAULT_REFUSED_WRITES:
-    db->refuses = (unsigned)chance_below(&story.faults, 8);
-    if (db->refuses & (LOCK_HEADS | LOCK_ATTEMPTS)) /* both are left out, and nothing tells then that a task is to be
-                                                       tried again first: core/store.h */
-      story.facts.ordered = false;
+    refuse_writes(until);
+    break;
+  case FAULT_LOG:
+    table_altered(db);
+    db->no_log = chance_ppm(&story.faults, 500000);
     world_sleep(until - world_now_us());
-    db->refuses = 0;
+    db->no_log = false;
     break;
   case FAULT_LOST_ANSWERS:
     db->lost_before_ppm = (uint32_t)chance_log_between(&story.faults, 1000, 300000);
@@ -108,6 +144,7 @@ static bool process_fault(enum fault_kind kind) {
     kill_process(process);
     break;
   case FAULT_PAUSE:
+    story.facts.stood_still = true;
     process->machine.stopped_until_us = world_now_us() + fault_time(10 * 1000 * 1000);
     break;
   case FAULT_DRAIN:
@@ -119,6 +156,7 @@ static bool process_fault(enum fault_kind kind) {
     process_ask(process, PROCESS_RELOAD);
     break;
   default:
+    story.facts.stood_still = true;
     process->machine.wall_ahead_us += chance_between(&story.faults, -5, 5) * 1000 * 1000;
     process->machine.boot_ahead_us += chance_ppm(&story.faults, 300000) ? fault_time(10 * 1000 * 1000) : 0;
     break;
@@ -154,6 +192,11 @@ static bool inflict(enum fault_kind kind) {
     break;
   case FAULT_LEASE_ROWS:
     world_spawn(NULL, "deleter", forget_leases, NULL);
+    break;
+  case FAULT_RESULT:
+    return offer_result();
+  case FAULT_TRUNCATE:
+    world_spawn(NULL, "truncater", truncate_table, NULL);
     break;
   case FAULT_COMMAND:
     return command_some_task();
@@ -193,7 +236,7 @@ void be_faults(void *arg) {
       world_trace("fault: %s", fault_names[kind]);
       if (inflict(kind)) {
         story.count.faults[kind]++;
-        story.facts.faults += kind == FAULT_DB_FAILOVER ? 2 : 1; /* the lease may be lost as well */
+        story.facts.faults += repeats[kind];
       }
     }
     struct process *down = some_process(false);

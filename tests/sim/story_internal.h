@@ -54,10 +54,13 @@ void hold_lease(void *arg);
 void update_some_row(void *arg);
 void delete_some_row(void *arg);
 void forget_leases(void *arg);
+void truncate_table(void *arg);
 
 /* story_operators.c: what people do with daemons. False: none takes commands. */
 bool command_some_task(void);
 bool pause_some_route(void);
+/* Somebody says what became of a task, over HTTP or by hand. */
+bool offer_result(void);
 /* The next configuration has some routes otherwise, or not at all. */
 void change_routes(void);
 /* All routes are there, and run. */

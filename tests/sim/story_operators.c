@@ -45,6 +45,34 @@ static void pause_route(struct engine *engine) {
 
 bool pause_some_route(void) { return ask_some_process(pause_route); }
 
+/* What a consumer says by a callback, or a person by hand: early, late, twice or wrong. The checker takes it for a word
+ * of the consumer. */
+static void give_result(struct engine *engine) {
+  static const char *const all[] = {"done", "retry", "fail", "progress", "what"};
+  struct chance *chance = &story.faults;
+  const struct row *row = some_row();
+  char id[STORE_ID_MAX + 2], body[BROKER_RECORD_MAX];
+  struct store_result result = {0};
+  struct err err = {0};
+  if (!row)
+    return;
+  (void)snprintf(id, sizeof id, "%s", row->text[ROW_MESSAGE_ID]->data);
+  const char *status = all[chance_below(chance, 5)];
+  int64_t attempt = (int64_t)row->attempt + chance_between(chance, -1, 1);
+  (void)snprintf(body, sizeof body, "{\"id\": \"%s\", \"attempt\": %d, \"status\": \"%s\"}", id,
+                 attempt < 0 ? 0 : (int)attempt, status);
+  broker_said(&story.broker, body);
+  struct result_offer offer = {.source = "cli",
+                               .origin = "simulation",
+                               .body = {body, strlen(body)},
+                               .road = {.message_id = chance_ppm(chance, 500000) ? id : NULL},
+                               .replied = true};
+  bool known = engine_result(engine, &offer, ANSWER_MS, &result, &err);
+  world_trace("result %s: %s fate=%d %s", body, known ? "known" : "not known", (int)result.fate, err.text);
+}
+
+bool offer_result(void) { return ask_some_process(give_result); }
+
 void change_routes(void) {
   struct chance *chance = &story.faults;
   size_t at = chance_below(chance, story.profile.route_count);
@@ -62,6 +90,8 @@ void change_routes(void) {
     break;
   case 3:
     story.profile.routes[at].concurrency = chance_log_between(chance, 1, PROFILE_CONCURRENCY);
+    story.profile.routes[at].concurrency_most =
+        later(story.profile.routes[at].concurrency_most, story.profile.routes[at].concurrency);
     break;
   default:
     break;
@@ -90,8 +120,6 @@ void restore_routes(void) {
   (void)world_wait(nobody_commands, NULL, INT64_MAX);
   for (size_t i = 0; i < story.profile.route_count; i++)
     story.profile.routes[i].absent = false;
-    story.profile.routes[at].concurrency_most =
-        later(story.profile.routes[at].concurrency_most, story.profile.routes[at].concurrency);
   for (unsigned i = 0; i < story.process_count; i++)
     if (story.processes[i].running && story.processes[i].wish != PROCESS_END)
       process_ask(&story.processes[i], PROCESS_RELOAD);

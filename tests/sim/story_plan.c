@@ -56,6 +56,7 @@ static void plan_profile(void) {
       .max_recoveries = 1000,
       .inflight_bytes = 1 << 20,
   };
+  profile->wake = (enum wake_mode)chance_below(chance, 3);
   profile->poll_max_ms = profile->poll_min_ms * chance_log_between(chance, 1, 20);
   plan_route("fast", CLAIM_MEMORY, RESULT_NONE, ORDER_BLOCK);
   /* In the order of names, as a configuration has them. */
@@ -69,7 +70,6 @@ static void plan_profile(void) {
   }
 }
 
-static uint32_t perhaps(uint32_t high) {
 static int64_t most_at_once(const char *route) {
   for (size_t i = 0; i < story.profile.route_count; i++)
     if (strcmp(story.profile.routes[i].name, route) == 0)
@@ -77,24 +77,25 @@ static int64_t most_at_once(const char *route) {
   return 0;
 }
 
+static uint32_t perhaps(uint32_t high) {
   return chance_ppm(&story.plan, 500000) ? (uint32_t)chance_log_between(&story.plan, 1000, high) : 0;
 }
 
 static void plan_broker(uint64_t seed, bool clean) {
   struct broker *broker = &story.broker;
-  broker->low_us = chance_log_between(&story.plan, 10, 1000);
   struct chance hangs = chance_of(seed, 110);
+  broker->low_us = chance_log_between(&story.plan, 10, 1000);
   broker->high_us = broker->low_us * chance_log_between(&story.plan, 1, 50);
   broker->answer_low_us = chance_log_between(&story.plan, 1, 10000);
   broker->answer_high_us = broker->answer_low_us * chance_log_between(&story.plan, 1, 50);
   broker->answers_for = "result";
   broker->clock = (int64_t(*)(const void *))table_clock;
   broker->database = &story.db;
-  broker->faults.full = perhaps(300000);
   broker->most = most_at_once;
-  if (clean)
+  broker->faults.full = perhaps(300000);
   broker->hang_low_us = story.profile.hang_ms * 1000 / 4;
   broker->hang_high_us = story.profile.hang_ms * 1000 * 5;
+  if (clean)
     return;
   broker->faults.rejected = perhaps(50000);
   broker->faults.answer_fail = perhaps(100000);
@@ -109,8 +110,8 @@ static void plan_broker(uint64_t seed, bool clean) {
   broker->faults.answer_twice = perhaps(200000);
   broker->faults.answer_retry = perhaps(200000);
   broker->faults.answer_progress = perhaps(200000);
-}
   broker->faults.hang = chance_ppm(&hangs, 300000) ? (uint32_t)chance_log_between(&hangs, 500, 50000) : 0;
+}
 
 static void plan_faults(bool clean) {
   struct chance *chance = &story.plan;
@@ -125,6 +126,8 @@ static void plan_database(bool clean) {
   struct table *db = &story.db;
   db->latency_low_us = chance_log_between(&story.plan, 10, 500);
   db->latency_high_us = db->latency_low_us * chance_log_between(&story.plan, 1, 20);
+  story.facts.longest_wait_us = 2500 * 1000; /* backoff_max_ms, with its jitter */
+  story.facts.round_trip_us = 2 * db->latency_high_us;
   db->commit_low_us = chance_log_between(&story.plan, 1, 100);
   db->commit_high_us = db->commit_low_us * chance_log_between(&story.plan, 1, 50);
   db->lock_wait_us = chance_log_between(&story.plan, 10000, 1000 * 1000);
@@ -132,6 +135,25 @@ static void plan_database(bool clean) {
   db->may_kill = chance_ppm(&story.plan, 800000);
   if (!clean)
     db->conflict_ppm = perhaps(50000);
+}
+
+/* What the rows ask for, and how little the routes allow. */
+static void plan_rows(uint64_t seed) {
+  struct chance chance = chance_of(seed, 111);
+  struct profile *profile = &story.profile;
+  uint32_t *parts[] = {&story.expiry_ppm, &story.budget_ppm, &story.poison_ppm};
+  for (size_t i = 0; i < sizeof parts / sizeof parts[0]; i++)
+    *parts[i] = chance_ppm(&chance, 300000) ? (uint32_t)chance_log_between(&chance, 10000, 500000) : 0;
+  if (chance_ppm(&chance, 200000))
+    profile->max_recoveries = chance_between(&chance, 1, 4);
+  story.facts.few_attempts = profile->max_recoveries < 1000;
+  for (size_t i = 0; i < profile->route_count; i++) {
+    if (chance_ppm(&chance, 200000))
+      profile->routes[i].max_attempts = (uint32_t)chance_between(&chance, 1, 5);
+    if (chance_ppm(&chance, 200000))
+      profile->routes[i].give_up_ms = chance_log_between(&chance, 100, 10000);
+    story.facts.few_attempts |= profile->routes[i].max_attempts > 0 || profile->routes[i].give_up_ms > 0;
+  }
 }
 
 void plan_story(uint64_t seed, bool trace) {
@@ -151,6 +173,8 @@ void plan_story(uint64_t seed, bool trace) {
   world_begin(&story.options);
   table_begin(&story.db, (unsigned)chance_log_between(&story.plan, 1, 8), chance_of(seed, 103));
   plan_database(clean);
+  if (!clean)
+    plan_rows(seed);
   story.bound_ppm = chance_ppm(&story.plan, 400000) ? (uint32_t)chance_log_between(&story.plan, 10000, 900000) : 0;
   bool twins = chance_ppm(&story.plan, 300000);
   /* A twin does not know of a head that the other has made since it read the heads last. */

@@ -9,6 +9,46 @@
 
 enum { TOGETHER_MAX = 12 };
 
+/* What no client should write. Its message id begins with a p. */
+static void poison(struct row *row, unsigned number) {
+  char id[80], text[3 * PAYLOAD_MAX];
+  memset(text, 'x', sizeof text);
+  (void)snprintf(id, sizeof id, "p%u", number);
+  switch (chance_below(&story.users, 6)) {
+  case 0:
+    blob_put(&row->text[ROW_HEADERS], "{\"broken\"");
+    break;
+  case 1:
+    row->priority = chance_ppm(&story.users, 500000) ? 0 : 12;
+    break;
+  case 2:
+    blob_set(&row->text[ROW_PAYLOAD], text, sizeof text);
+    break;
+  case 3: /* longer than a message id may be, and as long as the column is */
+    memset(id + strlen(id), 'x', STORE_ID_MAX + STORE_WIDER - strlen(id));
+    id[STORE_ID_MAX + STORE_WIDER] = '\0';
+    break;
+  case 4:
+    (void)snprintf(id, sizeof id, "p %u", number);
+    break;
+  default:
+    row->expires_us = -1;
+    break;
+  }
+  blob_put(&row->text[ROW_MESSAGE_ID], id);
+}
+
+/* What an application may ask for beside its time. */
+static void ask_more(struct row *row) {
+  struct chance *chance = &story.users;
+  if (chance_ppm(chance, story.expiry_ppm))
+    row->expires_us = row->due_us + chance_log_between(chance, 1000, 10 * 1000 * 1000);
+  if (chance_ppm(chance, story.budget_ppm))
+    row->max_attempts = (uint32_t)chance_between(chance, 1, 4);
+  if (chance_ppm(chance, story.budget_ppm))
+    row->timeout_ms = (uint32_t)chance_log_between(chance, 200, 5000);
+}
+
 /* Rows of one key often come together: their order is by priority first. Returns how many there were, `most` at most.
  */
 static unsigned insert_some(unsigned first, unsigned most) {
@@ -38,6 +78,9 @@ static unsigned insert_some(unsigned first, unsigned most) {
       blob_put(&row->text[ROW_TARGET_HOST], story.processes[host % story.process_count].host);
     row->due_us = due_us;
     row->priority = (uint8_t)chance_between(chance, 3, 7);
+    ask_more(row);
+    if (!keyed && chance_ppm(chance, story.poison_ppm))
+      poison(row, number);
   }
   if (chance_ppm(chance, 200000))
     world_sleep(chance_log_between(chance, 100, 3 * 1000 * 1000));

@@ -336,10 +336,14 @@ struct journal_entry *journal_add(struct table *db, enum journal_kind kind, unsi
   entry->from = entry->to = row->state;
   entry->attempt = row->attempt;
   entry->failures = row->failures;
+  entry->recoveries = row->recoveries;
   entry->revision = row->revision;
+  entry->max_attempts = row->max_attempts;
   entry->shard = row->shard;
   entry->priority = row->priority;
   entry->next_us = row_next_us(row);
   entry->due_us = row_due_us(row);
+  entry->first_due_us = row_first_due_us(row);
+  entry->expires_us = row->expires_us;
   return entry;
 }

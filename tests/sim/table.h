@@ -167,9 +167,9 @@ struct journal_entry {
   char message_id[STORE_ID_MAX + 2], route[STORE_ROUTE_MAX + 2];
   char host[16];    /* that it is bound to, its beginning; "" = none */
   uint64_t content; /* a digest of what a copy of the row says */
-  uint32_t attempt, failures, revision;
+  uint32_t attempt, failures, recoveries, revision, max_attempts;
   uint8_t shard, priority;
-  int64_t next_us, due_us;
+  int64_t next_us, due_us, first_due_us, expires_us;
 };
 
 /* What can be locked. The first four are whole tables, with a key of 0; the bits of the first three are also those of
