@@ -232,6 +232,39 @@ static const char *judge_task(const struct table *db, const struct broker *broke
   return NULL;
 }
 
+/* --- progress --- */
+
+/* The last time in (since, since + still] at which a message of the route left or was confirmed; INT64_MIN = there is
+ * none. */
+static int64_t last_sign(const struct broker *broker, const char *route, int64_t since_us, int64_t still_us) {
+  int64_t last = INT64_MIN;
+  for (size_t i = 0; i < broker->message_count; i++) {
+    const struct message *message = &broker->messages[i];
+    const int64_t signs[] = {message->submitted_us, message->confirms_us};
+    for (int k = 0; k < 2; k++)
+      if (strcmp(message->route, route) == 0 && signs[k] > since_us && signs[k] <= since_us + still_us)
+        last = later(last, signs[k]);
+  }
+  return last;
+}
+
+static const char *judge_progress(const struct broker *broker, const struct run_facts *facts,
+                                  const struct journal_entry *inserted) {
+  int64_t sent_us = INT64_MAX, since_us = inserted->at_us + later(0, inserted->due_us - inserted->clock_us);
+  for (size_t i = broker->message_count; i-- > 0;)
+    if (strcmp(broker->messages[i].message_id, inserted->message_id) == 0)
+      sent_us = broker->messages[i].submitted_us;
+  since_us = later(since_us, facts->quiet_us);
+  while (sent_us > since_us + facts->still_us) {
+    int64_t sign_us = last_sign(broker, inserted->route, since_us, facts->still_us);
+    if (sign_us == INT64_MIN)
+      return broken("P8", "%s could have left at %.6f, and nothing of %s did for %" PRId64 " ms", inserted->message_id,
+                    (double)since_us / 1e6, inserted->route, facts->still_us / 1000);
+    since_us = sign_us;
+  }
+  return NULL;
+}
+
 /* --- order keys --- */
 
 /* When the task was over first: a failover may have brought it back since, as it was before. */
@@ -301,6 +334,9 @@ const char *checker_judge(const struct table *db, const struct broker *broker, c
   for (size_t i = 0; i < db->journal_count && !wrong; i++)
     if (db->journal[i].kind == JOURNAL_INSERTED)
       wrong = judge_task(db, broker, facts, &db->journal[i]);
+  for (size_t i = 0; i < db->journal_count && !wrong && facts->still_us; i++)
+    if (db->journal[i].kind == JOURNAL_INSERTED)
+      wrong = judge_progress(broker, facts, &db->journal[i]);
   for (size_t i = 0; i < db->journal_count && !wrong && facts->ordered; i++)
     for (size_t j = 0; j < db->journal_count && !wrong; j++)
       if (db->journal[i].kind == JOURNAL_INSERTED && db->journal[j].kind == JOURNAL_INSERTED) {

@@ -13,6 +13,8 @@
 /* What happened in the run, so far as promises depend on it. */
 struct run_facts {
   bool clean;              /* no fault, and nobody changed or deleted a task */
+  int64_t quiet_us;        /* clean: since then all daemons run, and have shared the shards out */
+  int64_t still_us;        /* clean: no route stands still for longer then while one of its tasks may leave */
   unsigned faults;         /* that may make one more copy of what is in flight */
   bool ordered;            /* what stands behind the dot in a message id is an order key that holds */
   bool few_attempts;       /* a route, or the daemons, let tasks die that were tried too often or for too long */

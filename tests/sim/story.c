@@ -9,6 +9,9 @@
 
 /* What is held is looked for in a hundredth of the time, after half a minute at most. */
 enum { HELD_MS = 40 * 1000 };
+/* What a daemon takes to start; and what sharing the shards out takes when another has come: some rounds of a second at
+ * most. */
+enum { STARTED_US = 300 * 1000, SHARED_OUT_US = 4 * 1000 * 1000 };
 /* What is refused is tried again after twice the time, at most as long again as it was refused. */
 enum { REFUSED_MS = 20 * 1000 };
 /* What a plugin may take to be found hanging beyond engine.hang_ms, and to be replaced; or the process, where that
@@ -91,6 +94,7 @@ static void be_referee(void *arg) {
       process_start(&story.processes[i]);
     world_sleep(chance_log_between(&story.faults, 1, 3 * 1000 * 1000));
   }
+  story.facts.quiet_us = world_now_us() + (story.process_count > 1 ? SHARED_OUT_US : STARTED_US);
   (void)world_wait(first_part_is_over, NULL, INT64_MAX);
   heal();
   world_trace("faults are over");

@@ -122,6 +122,12 @@ static void plan_faults(bool clean) {
   story.facts = (struct run_facts){.clean = clean, .ordered = true};
 }
 
+/* How long a route may stand still while nothing is wrong. */
+static int64_t still_us(void) {
+  int64_t starved_us = story.options.strategy == STRATEGY_STARVE ? 3 * 1000 * 1000 : 0;
+  return 500 * 1000 + story.profile.poll_max_ms * 1000 + 10 * story.options.late_us + starved_us;
+}
+
 static void plan_database(bool clean) {
   struct table *db = &story.db;
   db->latency_low_us = chance_log_between(&story.plan, 10, 500);
@@ -173,6 +179,7 @@ void plan_story(uint64_t seed, bool trace) {
   world_begin(&story.options);
   table_begin(&story.db, (unsigned)chance_log_between(&story.plan, 1, 8), chance_of(seed, 103));
   plan_database(clean);
+  story.facts.still_us = clean ? still_us() : 0;
   if (!clean)
     plan_rows(seed);
   story.bound_ppm = chance_ppm(&story.plan, 400000) ? (uint32_t)chance_log_between(&story.plan, 10000, 900000) : 0;
