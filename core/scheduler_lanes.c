@@ -365,7 +365,7 @@ static void arrive(struct scheduler *s, struct flight *flight, int64_t now_us) {
       follow_confirm(flight, now_us);
   }
   if (flight->in_order)
-    scheduler_leave_order(s, flight, handed_back(flight));
+    scheduler_leave_order(s, flight, handed_back(flight) && !flight->decision.mismatch);
   if (flight->end == FLIGHT_BLOCKED)
     scheduler_is_blocked(s, flight);
   if (flight->suspicion)

@@ -156,10 +156,10 @@ static bool start(void *inst, struct duebox_error *err) {
   return true;
 }
 
+static bool hangs(void) { return chance_ppm(&broker->chance, broker->faults.hang); }
+
 /* Comes back after a while, or never. What the instance has in hand may be sent once more, by another. */
-static void maybe_hang(struct instance *self) {
-  if (!chance_ppm(&broker->chance, broker->faults.hang))
-    return;
+static void hang(struct instance *self) {
   int64_t us = chance_log_between(&broker->chance, broker->hang_low_us, broker->hang_high_us);
   bool forever = chance_ppm(&broker->chance, 400000);
   broker->counts[BROKER_HANG]++;
@@ -181,7 +181,7 @@ static void draw(struct message *message) {
   message->arrives_us = now + chance_log_between(chance, broker->low_us, broker->high_us);
   message->confirms_us =
       later(message->arrives_us, broker->frozen_until_us) + chance_log_between(chance, broker->low_us, broker->high_us);
-  message->slow = message->confirms_us > now + 1000 * 1000;
+  message->slow = message->slow || message->confirms_us > now + 1000 * 1000;
   if (message->confirms_us > now + FORGOTTEN_US)
     broker->kept |= UINT64_C(1) << world_machine()->number;
   message->outcome = DUEBOX_DELIVERED;
@@ -216,11 +216,43 @@ static void judge_concurrency(const struct message *message) {
     world_fail("P6: one instance is given %" PRId64 " tasks of %s at once", count, message->route);
 }
 
+static struct message *add_message(const struct instance *self, const struct duebox_task *task) {
+  if (broker->message_count == BROKER_MESSAGES)
+    world_fail("more than %d messages", BROKER_MESSAGES);
+  struct message *message = &broker->messages[broker->message_count++];
+  *message = (struct message){.attempt = task->attempt,
+                              .revision = task->revision,
+                              .machine = world_machine()->number,
+                              .instance = self->number,
+                              .token = task->token,
+                              .submitted_us = world_now_us(),
+                              .clock_us = broker->clock(broker->database),
+                              .slow = self->slow};
+  (void)snprintf(message->message_id, sizeof message->message_id, "%s", task->message_id);
+  (void)snprintf(message->route, sizeof message->route, "%s", task->route);
+  (void)snprintf(message->payload, sizeof message->payload, "%.*s", (int)task->payload.len, task->payload.data);
+  (void)snprintf(message->host, sizeof message->host, "%s", world_machine()->host ? world_machine()->host : "");
+  return message;
+}
+
+/* A call hangs with these. It may hand them over when it comes back. */
+static void hang_with(struct instance *self, const struct duebox_task *const *tasks, size_t n) {
+  for (size_t i = 0; i < n; i++) {
+    struct message *message = add_message(self, tasks[i]);
+    message->arrives_us = message->confirms_us = INT64_MAX;
+    message->outcome = DUEBOX_UNKNOWN;
+    message->lost = message->reported = true;
+    world_trace("given %s attempt=%u", message->message_id, message->attempt);
+  }
+  hang(self);
+}
+
 static size_t submit(void *inst, const struct duebox_task *const *tasks, size_t n) {
   struct instance *self = inst;
   unsigned before = memory_belongs_to(0);
   size_t take = n;
-  maybe_hang(self);
+  if (hangs())
+    hang_with(self, tasks, n);
   if (broker->full_until_us > world_now_us())
     take = 0;
   else if (chance_ppm(&broker->chance, broker->faults.full)) {
@@ -228,24 +260,9 @@ static size_t submit(void *inst, const struct duebox_task *const *tasks, size_t 
     broker->counts[BROKER_FULL]++;
   }
   for (size_t i = 0; i < take; i++) {
-    const struct duebox_task *task = tasks[i];
-    if (broker->message_count == BROKER_MESSAGES)
-      world_fail("more than %d messages", BROKER_MESSAGES);
-    struct message *message = &broker->messages[broker->message_count++];
-    *message = (struct message){.attempt = task->attempt,
-                                .revision = task->revision,
-                                .machine = world_machine()->number,
-                                .instance = self->number,
-                                .token = task->token,
-                                .submitted_us = world_now_us(),
-                                .clock_us = broker->clock(broker->database)};
-    (void)snprintf(message->message_id, sizeof message->message_id, "%s", task->message_id);
-    (void)snprintf(message->route, sizeof message->route, "%s", task->route);
-    (void)snprintf(message->payload, sizeof message->payload, "%.*s", (int)task->payload.len, task->payload.data);
-    (void)snprintf(message->host, sizeof message->host, "%s", world_machine()->host ? world_machine()->host : "");
+    struct message *message = add_message(self, tasks[i]);
     judge_concurrency(message);
     draw(message);
-    message->slow = message->slow || self->slow;
     world_trace("submit %s attempt=%u outcome=%d%s", message->message_id, message->attempt, (int)message->outcome,
                 message->lost ? " lost" : "");
   }
@@ -324,7 +341,8 @@ static void read_records(struct instance *self) {
 
 static void poll(void *inst, int timeout_ms) {
   struct instance *self = inst;
-  maybe_hang(self);
+  if (hangs())
+    hang(self);
   int64_t until = world_now_us() + (int64_t)timeout_ms * 1000;
   while (!something_to_do(self) && world_now_us() < until)
     (void)world_wait(something_to_do, self, earlier(until, next_due(self)));

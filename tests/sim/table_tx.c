@@ -252,6 +252,13 @@ void tx_tell(struct tx *tx) {
       tell_of(tx->db, tx->changes[i].row);
 }
 
+static void trace_entry(const struct journal_entry *entry) {
+  static const char *const kinds[] = {"inserted", "changed", "ended", "deleted", "lost", "back", "server"};
+  world_trace("row %s %s by %u: %s, priority %u, attempt %u, due in %.6f", entry->message_id, kinds[entry->kind],
+              entry->machine, task_state_text(entry->to), entry->priority, entry->attempt,
+              (double)(entry->due_us - entry->clock_us) / 1e6);
+}
+
 static void commit(struct tx *tx, int64_t at_us) {
   struct table *db = tx->db;
   size_t said = db->journal_count;
@@ -267,6 +274,7 @@ static void commit(struct tx *tx, int64_t at_us) {
   for (; said < db->journal_count; said++) {
     db->journal[said].clock_us -= db->journal[said].at_us - at_us;
     db->journal[said].at_us = at_us;
+    trace_entry(&db->journal[said]);
   }
   free_tx(tx);
 }
