@@ -411,6 +411,15 @@ static void stop_sinks(struct engine *engine) {
     driver_join(engine->sinks[i].driver, stop_ms + 1000);
 }
 
+static bool any_abandoned(const struct engine *engine) {
+  bool any = atomic_load(&((struct engine *)(uintptr_t)engine)->left_thread);
+  for (size_t i = 0; i < engine->sink_count; i++)
+    any = any || (engine->sinks[i].driver && engine->sinks[i].driver->abandoned);
+  for (size_t i = 0; i < engine->source_count; i++)
+    any = any || (engine->sources[i].driver && engine->sources[i].driver->abandoned);
+  return any;
+}
+
 static void stop_sources(struct engine *engine) {
   for (size_t i = 0; i < engine->source_count; i++)
     driver_close(engine->sources[i].driver);
@@ -420,16 +429,10 @@ static void stop_sources(struct engine *engine) {
     driver_stop(engine->sources[i].driver, SINK_STOP_MS);
   for (size_t i = 0; i < engine->source_count; i++)
     driver_join(engine->sources[i].driver, SINK_STOP_MS + 1000);
-  inbox_free(&engine->inbox);
-}
-
-static bool any_abandoned(const struct engine *engine) {
-  bool any = atomic_load(&((struct engine *)(uintptr_t)engine)->left_thread);
-  for (size_t i = 0; i < engine->sink_count; i++)
-    any = any || (engine->sinks[i].driver && engine->sinks[i].driver->abandoned);
-  for (size_t i = 0; i < engine->source_count; i++)
-    any = any || (engine->sources[i].driver && engine->sources[i].driver->abandoned);
-  return any;
+  if (any_abandoned(engine)) /* one of them may come back with a record before the process ends */
+    leave_behind(engine->inbox);
+  else
+    inbox_free(&engine->inbox);
 }
 
 /* The scheduler and the keeper have known them to their own ends. */
@@ -475,6 +478,8 @@ void engine_free(struct engine **handle) {
     return;
   }
   mailbox_destroy(&engine->scheduler.in);
+  if (engine->settler_runs)
+    mailbox_destroy(&engine->settler.in);
   flight_table_free(&engine->flights);
   leases_destroy(&engine->leases);
   mutex_destroy(&engine->drivers_lock);

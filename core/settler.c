@@ -559,5 +559,4 @@ void settler_stop(struct settler *settler, int64_t patience_ms) {
     atomic_store(&settler->hurry, true);
     thread_join(&settler->thread);
   }
-  mailbox_destroy(&settler->in);
 }

@@ -55,7 +55,8 @@ struct settler {
 
 /* The caller has filled the fields above `in`. */
 MUSTCHECK bool settler_start(struct settler *settler, struct err *err);
-/* Ends the thread after everything in its mailbox; with a database that is away, after patience_ms. */
+/* Ends the thread after everything in its mailbox; with a database that is away, after patience_ms. The mailbox stays:
+ * a plugin that hung may come back any time. */
 void settler_stop(struct settler *settler, int64_t patience_ms);
 
 /* How many bytes of large outcomes the next batch has, after one of `bytes` that took took_us: so many that outcomes

@@ -158,10 +158,15 @@ static bool start(void *inst, struct duebox_error *err) {
 
 static bool hangs(void) { return chance_ppm(&broker->chance, broker->faults.hang); }
 
+static bool hang_is_over(void *arg) {
+  (void)arg;
+  return broker->hang_is_over;
+}
+
 /* Comes back after a while, or never. What the instance has in hand may be sent once more, by another. */
 static void hang(struct instance *self) {
   int64_t us = chance_log_between(&broker->chance, broker->hang_low_us, broker->hang_high_us);
-  bool forever = chance_ppm(&broker->chance, 400000);
+  bool forever = chance_ppm(&broker->chance, broker->hang_forever);
   broker->counts[BROKER_HANG]++;
   self->slow = true;
   if (broker->reader_instance == self->number) /* the group has not heard of it for long */
@@ -171,7 +176,7 @@ static void hang(struct instance *self) {
     if (broker->messages[i].instance == self->number && !broker->messages[i].reported)
       broker->messages[i].slow = true;
   world_trace("a call of the plugin hangs%s", forever ? " for ever" : "");
-  world_sleep(forever ? INT64_C(1) << 50 : us);
+  (void)world_wait(hang_is_over, NULL, forever ? INT64_MAX : world_now_us() + us);
 }
 
 static void draw(struct message *message) {

@@ -54,6 +54,8 @@ struct broker {
   int64_t low_us, high_us; /* how long a message is on its way */
   int64_t answer_low_us, answer_high_us;
   int64_t hang_low_us, hang_high_us; /* how long a call hangs that comes back */
+  uint32_t hang_forever;             /* of a million that hang so many do not */
+  bool hang_is_over;                 /* all come back */
   int64_t down_until_us;             /* takes nothing */
   int64_t full_until_us;             /* submit() takes none */
   int64_t frozen_until_us;           /* takes everything and confirms nothing */

@@ -168,6 +168,7 @@ static void run(void *arg) {
   engine_free(&engine);
   store_double_free(&store);
   judge_memory(process);
+  world_exit(); /* threads may hang in a plugin */
   process->running = false;
   world_trace("process ends");
 }
@@ -175,7 +176,7 @@ static void run(void *arg) {
 void process_start(struct process *process) {
   if (process->running)
     world_fail("%s is started twice", process->host);
-  world_kill(&process->machine); /* threads of the former process that hung in a plugin when it ended */
+  memory_free_all(process->machine.number); /* what the former process had left to threads that hung */
   process->machine.dead = false;
   process->engine = NULL;
   process->commands = 0;

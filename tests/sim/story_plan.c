@@ -94,6 +94,7 @@ static void plan_broker(uint64_t seed, bool clean) {
   broker->most = most_at_once;
   broker->faults.full = perhaps(300000);
   broker->hang_low_us = story.profile.hang_ms * 1000 / 4;
+  broker->hang_forever = 400000;
   broker->hang_high_us = story.profile.hang_ms * 1000 * 5;
   if (clean)
     return;

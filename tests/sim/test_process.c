@@ -109,6 +109,7 @@ static int64_t sent_us(const char *message_id) {
 }
 
 static bool out_was_sent(void *arg) { return sent_us("out") != INT64_MAX; }
+static bool task_was_sent(void *arg) { return sent_us("task") != INT64_MAX; }
 static bool nothing_is_left(void *arg) { return sim.db.data.rows.count == 0; }
 
 static void wait_for(bool (*holds)(void *arg), void *arg) {
@@ -135,12 +136,57 @@ static void tell_of_an_id_that_is_handed_out_again(void *arg) {
   world_stop();
 }
 
+static bool both_hang(void *arg) { return sim.broker.counts[BROKER_HANG] == 2; }
+static bool has_answered(void *arg) { return sim.broker.record_count > 0; }
+
+static unsigned sessions(void) {
+  unsigned n = 0;
+  for (int i = 0; i < CONNECTIONS_MAX; i++)
+    n += sim.db.connections[i] != NULL;
+  return n;
+}
+
+/* Results and settler, which end after all plugins. */
+static bool two_have_left(void *sessions_before) { return sessions() + 2 == *(unsigned *)sessions_before; }
+
+/* A call hangs for as long as the daemon waits for it at its end, and comes back while the leases are given back: the
+ * source's with a record, the sink's with an outcome. */
+static void tell_of_plugins_that_come_back(void *arg) {
+  sim.profile.source = true;
+  sim.profile.routes[0].result = RESULT_EXPECTED;
+  sim.profile.routes[0].timeout_ms = 60 * 1000;
+  sim.broker.answers_for = "order";
+  sim.broker.answer_low_us = sim.broker.answer_high_us = 500 * 1000;
+  sim.broker.hang_low_us = sim.broker.hang_high_us = 60 * SECOND;
+  sim.broker.frozen_until_us = 10 * SECOND;
+  process_start(&sim.process);
+  insert("task", "", 0);
+  wait_for(task_was_sent, NULL);
+  sim.broker.faults.hang = 1000000;
+  wait_for(both_hang, NULL);
+  sim.broker.faults.hang = 0;
+  wait_for(has_answered, NULL);
+  unsigned before = sessions();
+  process_ask(&sim.process, PROCESS_END);
+  wait_for(two_have_left, &before);
+  sim.db.slow = 1000;
+  world_sleep(1000);
+  sim.broker.hang_is_over = true;
+  wait_for(has_ended, NULL);
+  world_stop();
+}
+
+static void plugins_that_come_back_when_the_daemon_ends_do_no_harm(void **state) {
+  run(tell_of_plugins_that_come_back);
+}
+
 static void an_id_that_is_handed_out_again_has_no_turn_before_its_time(void **state) {
   run(tell_of_an_id_that_is_handed_out_again);
 }
 
 int main(void) {
   const struct CMUnitTest tests[] = {
+      cmocka_unit_test(plugins_that_come_back_when_the_daemon_ends_do_no_harm),
       cmocka_unit_test(an_id_that_is_handed_out_again_has_no_turn_before_its_time),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);

@@ -325,6 +325,13 @@ void world_kill(struct machine *machine) {
   memory_free_all(machine->number);
 }
 
+void world_exit(void) {
+  world.any_over = true;
+  for (unsigned i = 0; i < world.count; i++)
+    if (&world.strands[i] != world.current && world.strands[i].machine == world.current->machine)
+      world.strands[i].state = OVER;
+}
+
 /* Waits for whatever wakes those that wait for that object, or for the time. False: the time has come. */
 static bool block(const void *object, int64_t until_us, enum point point) {
   struct strand *self = world.current;
@@ -372,13 +379,14 @@ void mutex_init(struct mutex *mutex) { mutex->os = (os_mutex){.number = ++world.
 void mutex_destroy(struct mutex *mutex) {
   if (mutex->os.owner)
     world_fail("a locked mutex is destroyed, locked by %s", mutex->os.owner->name);
+  mutex->os.number = 0;
 }
 
 void mutex_lock(struct mutex *mutex) {
   if (!world.current)
     return;
-  if (mutex->os.number == 0)
-    world_fail("a mutex is used that was not made");
+  if (mutex->os.number == 0 || mutex->os.number > world.next_object)
+    world_fail("%s uses a mutex that was not made, or is gone", world.current->name);
   if (mutex->os.owner == world.current)
     world_fail("%s locks a mutex that it has locked", world.current->name);
   world_point(POINT_LOCK, mutex->os.number);

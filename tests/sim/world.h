@@ -73,6 +73,8 @@ struct strand *world_spawn(struct machine *machine, const char *name, void (*run
 struct machine *world_machine(void);
 /* Ends all strands of a machine in the middle of whatever they do. Not from one of them. */
 void world_kill(struct machine *machine);
+/* Ends all other strands of the caller's machine, as exit() does. */
+void world_exit(void);
 void world_stop(void);
 NORETURN void world_fail(const char *fmt, ...) PRINTF(1, 2);
 
