@@ -163,6 +163,13 @@ static void plan_rows(uint64_t seed) {
   }
 }
 
+/* A server without a short limit leaves what a daemon that stands still has open to the other daemons. */
+static void plan_silence(uint64_t seed) {
+  struct chance chance = chance_of(seed, 112);
+  if (chance_ppm(&chance, 300000))
+    story.db.silent_us = chance_log_between(&chance, story.db.silent_us, 30 * 1000 * 1000);
+}
+
 void plan_story(uint64_t seed, bool trace) {
   memset(&story, 0, sizeof story);
   story.plan = chance_of(seed, 100);
@@ -183,6 +190,8 @@ void plan_story(uint64_t seed, bool trace) {
   story.facts.still_us = clean ? still_us() : 0;
   if (!clean)
     plan_rows(seed);
+    plan_silence(seed);
+  }
   story.bound_ppm = chance_ppm(&story.plan, 400000) ? (uint32_t)chance_log_between(&story.plan, 10000, 900000) : 0;
   bool twins = chance_ppm(&story.plan, 300000);
   /* A twin does not know of a head that the other has made since it read the heads last. */
