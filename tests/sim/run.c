@@ -5,6 +5,8 @@
  *   sim --seeds 0-9999       each of these seeds
  *   sim --seed 17 --trace    one seed, every step to stderr
  *   sim --minutes 10         seeds from a random one on, for so long
+ *   sim --seed 17 --shrink   leaves out of a seed that fails what it fails without, and prints what is left
+ *   sim --seed 17 --cut 3:1:f:1   one seed, cut like that
  */
 #include <getopt.h>
 #include <inttypes.h>
@@ -22,7 +24,7 @@
 #include "core/base/log.h"
 #include "story.h"
 
-enum { WORKERS_MAX = 64, CHUNK = 50, REPLAY_EVERY = 20, SHOWN_MAX = 20 };
+enum { WORKERS_MAX = 64, CHUNK = 50, REPLAY_EVERY = 20, SHOWN_MAX = 20, SHRUNK_MAX = 1024 };
 
 /* Shared by the workers. */
 struct tally {
@@ -36,6 +38,7 @@ struct tally {
 
 static struct tally *tally;
 static bool trace;
+static struct story_cut cut;
 static int log_level = -1;
 
 static void add(uint64_t *to, uint64_t value) { __atomic_fetch_add(to, value, __ATOMIC_RELAXED); }
@@ -49,7 +52,7 @@ static void report(uint64_t seed, const char *why) {
 static void simulate(uint64_t seed) {
   struct story_count count, again;
   const char *why;
-  bool kept = story_run(seed, trace, &count, &why);
+  bool kept = story_run(seed, &cut, trace, &count, &why);
   add(&tally->seeds, 1);
   add(&tally->steps, count.world.steps);
   add(&tally->choices, count.world.choices);
@@ -65,7 +68,7 @@ static void simulate(uint64_t seed) {
     report(seed, why);
   } else if (seed % REPLAY_EVERY == 0 && !trace) {
     add(&tally->replayed, 1);
-    if (!story_run(seed, false, &again, &why) || again.world.hash != count.world.hash)
+    if (!story_run(seed, &cut, false, &again, &why) || again.world.hash != count.world.hash)
       report(seed, "the same seed gave another run");
   }
 }
@@ -82,6 +85,70 @@ static void work(unsigned worker) {
     tally->at[worker] = seed;
     simulate(seed);
   }
+}
+
+/* --- shrinking --- */
+
+static char *shrunk; /* shared: why the last attempt failed; "" = it did not */
+
+/* In a process of its own, since it may crash. */
+static bool fails(uint64_t seed, const struct story_cut *with) {
+  int status = 0;
+  shrunk[0] = '\0';
+  pid_t pid = fork();
+  if (pid == 0) {
+    struct story_count count;
+    const char *why;
+    log_setup(LOG_LEVEL_ERROR, LOG_FORMAT_LOGFMT, -1);
+    if (!story_run(seed, with, false, &count, &why))
+      (void)snprintf(shrunk, SHRUNK_MAX, "%s", why);
+    _exit(0);
+  }
+  if (pid > 0 && waitpid(pid, &status, 0) == pid && WIFSIGNALED(status))
+    (void)snprintf(shrunk, SHRUNK_MAX, "%s", strsignal(WTERMSIG(status)));
+  return shrunk[0];
+}
+
+/* Whether it still fails for the same reason: the promise before the colon. */
+static bool still_fails(uint64_t seed, const struct story_cut *with, const char *why) {
+  return fails(seed, with) && strncmp(shrunk, why, strcspn(why, ":")) == 0;
+}
+
+static bool try_cut(uint64_t seed, const struct story_cut *with, const char *why) {
+  bool holds = still_fails(seed, with, why);
+  if (holds)
+    cut = *with;
+  return holds;
+}
+
+/* The fewest that it fails with. */
+static void try_fewer(uint64_t seed, unsigned *number, struct story_cut *with, unsigned most, const char *why) {
+  for (*number = 1; *number < most && !try_cut(seed, with, why);)
+    *number += 1 + *number / 4;
+  *with = cut;
+}
+
+static void shrink(uint64_t seed) {
+  char why[SHRUNK_MAX];
+  struct story_cut with = cut;
+  shrunk = mmap(NULL, SHRUNK_MAX, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+  if (shrunk == MAP_FAILED || !fails(seed, &cut)) {
+    (void)printf("seed %" PRIu64 " does not fail\n", seed);
+    return;
+  }
+  (void)snprintf(why, sizeof why, "%s", shrunk);
+  for (int fault = 0; fault < 32; fault++, with = cut) {
+    with.faults |= UINT32_C(1) << fault;
+    (void)try_cut(seed, &with, why);
+  }
+  with.quiet = 1;
+  (void)try_cut(seed, &with, why);
+  with = cut;
+  try_fewer(seed, &with.processes, &with, 3, why);
+  try_fewer(seed, &with.tasks, &with, 60, why);
+  (void)still_fails(seed, &cut, why);
+  (void)printf("sim --seed %" PRIu64 " --cut %u:%u:%x:%u\n%s\n", seed, cut.tasks, cut.processes, cut.faults, cut.quiet,
+               shrunk);
 }
 
 static int64_t now_ms(void) {
@@ -135,7 +202,8 @@ static void print_tally(int64_t took_ms) {
 }
 
 NORETURN static void usage(void) {
-  (void)fprintf(stderr, "usage: sim --seeds FIRST-LAST | --seed N [--trace] [--log LEVEL] | --minutes M\n");
+  (void)fprintf(stderr, "usage: sim --seeds FIRST-LAST | --seed N [--trace] [--log LEVEL] [--shrink] [--cut T:P:F:Q] | "
+                        "--minutes M\n");
   exit(64);
 }
 
@@ -143,13 +211,14 @@ int main(int argc, char **argv) {
   static const struct option options[] = {
       {"seeds", required_argument, NULL, 's'},   {"seed", required_argument, NULL, '1'},
       {"minutes", required_argument, NULL, 'm'}, {"trace", no_argument, NULL, 't'},
-      {"log", required_argument, NULL, 'l'},     {NULL, 0, NULL, 0}};
+      {"log", required_argument, NULL, 'l'},     {"shrink", no_argument, NULL, 'h'},
+      {"cut", required_argument, NULL, 'c'},     {NULL, 0, NULL, 0}};
   int64_t minutes = 0;
   int option;
   tally = mmap(NULL, sizeof *tally, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
   if (tally == MAP_FAILED)
     return 71;
-  bool given = false;
+  bool given = false, shrinks = false;
   while ((option = getopt_long(argc, argv, "", options, NULL)) != -1) {
     char *rest = NULL;
     given = true;
@@ -174,6 +243,13 @@ int main(int argc, char **argv) {
     case 't':
       trace = true;
       break;
+    case 'h':
+      shrinks = true;
+      break;
+    case 'c':
+      if (sscanf(optarg, "%u:%u:%x:%u", &cut.tasks, &cut.processes, &cut.faults, &cut.quiet) != 4)
+        usage();
+      break;
     default:
       usage();
     }
@@ -182,6 +258,10 @@ int main(int argc, char **argv) {
   }
   if (!given || optind < argc)
     usage();
+  if (shrinks) {
+    shrink(tally->next);
+    return 0;
+  }
   int64_t began = now_ms();
   long processors = sysconf(_SC_NPROCESSORS_ONLN);
   if (tally->next == tally->last)

@@ -108,8 +108,19 @@ static void be_referee(void *arg) {
   world_stop();
 }
 
-bool story_run(uint64_t seed, bool trace, struct story_count *count, const char **why) {
+static void leave_out(const struct story_cut *cut) {
+  story.fault_cut = cut->faults;
+  if (cut->tasks && cut->tasks < story.task_count)
+    story.task_count = cut->tasks;
+  if (cut->processes && cut->processes < story.process_count)
+    story.process_count = cut->processes;
+  if (cut->quiet)
+    story.broker.faults = (struct broker_faults){0};
+}
+
+bool story_run(uint64_t seed, const struct story_cut *cut, bool trace, struct story_count *count, const char **why) {
   plan_story(seed, trace);
+  leave_out(cut);
   world_spawn(NULL, "broker", broker_run, &story.broker);
   world_spawn(NULL, "referee", be_referee, NULL);
   world_spawn(NULL, "users", be_users, NULL);

@@ -52,7 +52,15 @@ struct story_count {
   int64_t virtual_us;
 };
 
+/* What is left out of a story. All zero: nothing. */
+struct story_cut {
+  unsigned tasks, processes; /* so many at most; 0 = as it is */
+  uint32_t faults;           /* bits: these do not happen, in the order in which they are drawn */
+  unsigned quiet;            /* 1 = of itself the broker does nothing wrong */
+};
+
 /* Tells the story of a seed. False: a promise was broken, or the core failed; *why says what, valid until the next. */
-MUSTCHECK bool story_run(uint64_t seed, bool trace, struct story_count *count, const char **why);
+MUSTCHECK bool story_run(uint64_t seed, const struct story_cut *cut, bool trace, struct story_count *count,
+                         const char **why);
 
 #endif

@@ -232,7 +232,7 @@ void be_faults(void *arg) {
   for (unsigned i = 0; i < story.fault_count; i++) {
     world_sleep(chance_log_between(&story.faults, 10, story.fault_gap_us));
     enum fault_kind kind = draw_fault();
-    if (kind < FAULT_KINDS) {
+    if (kind < FAULT_KINDS && !(i < 32 && story.fault_cut >> i & 1)) {
       world_trace("fault: %s", fault_names[kind]);
       if (inflict(kind)) {
         story.count.faults[kind]++;

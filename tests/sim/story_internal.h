@@ -27,6 +27,7 @@ extern struct story {
   unsigned process_count, task_count, key_count;
   uint32_t fault_ppm[FAULT_KINDS]; /* weight; 0 = does not happen in this run */
   unsigned fault_count;
+  uint32_t fault_cut; /* bits: those that are left out */
   int64_t fault_gap_us;
   bool users_done, faults_done;
   struct run_facts facts;

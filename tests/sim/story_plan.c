@@ -188,7 +188,7 @@ void plan_story(uint64_t seed, bool trace) {
   table_begin(&story.db, (unsigned)chance_log_between(&story.plan, 1, 8), chance_of(seed, 103));
   plan_database(clean);
   story.facts.still_us = clean ? still_us() : 0;
-  if (!clean)
+  if (!clean) {
     plan_rows(seed);
     plan_silence(seed);
   }
