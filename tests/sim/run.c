@@ -207,6 +207,15 @@ NORETURN static void usage(void) {
   exit(64);
 }
 
+static void run_all(int64_t end_ms) {
+  long processors = sysconf(_SC_NPROCESSORS_ONLN);
+  unsigned workers = processors < 1 ? 1 : processors > WORKERS_MAX ? WORKERS_MAX : (unsigned)processors;
+  if (tally->next == tally->last)
+    simulate(tally->next);
+  else
+    run_workers(workers, end_ms);
+}
+
 int main(int argc, char **argv) {
   static const struct option options[] = {
       {"seeds", required_argument, NULL, 's'},   {"seed", required_argument, NULL, '1'},
@@ -263,14 +272,7 @@ int main(int argc, char **argv) {
     return 0;
   }
   int64_t began = now_ms();
-  long processors = sysconf(_SC_NPROCESSORS_ONLN);
-  if (tally->next == tally->last)
-    simulate(tally->next);
-  else
-    run_workers(processors < 1             ? 1
-                : processors > WORKERS_MAX ? WORKERS_MAX
-                                           : (unsigned)processors,
-                minutes ? began + minutes * 60000 : 0);
+  run_all(minutes ? began + minutes * 60000 : 0);
   print_tally(now_ms() - began);
   return tally->failed ? 1 : 0;
 }
