@@ -41,7 +41,7 @@ def fingerprint(clang, entry, rules):
 
 def tidy(program, path, *more):
     command = ["nice", program, "--quiet", *[f"--extra-arg={flag}" for flag in OWN_FLAGS], *more, str(path)]
-    done = subprocess.run(command, capture_output=True, text=True, cwd=tree.ROOT, timeout=300)
+    done = subprocess.run(command, capture_output=True, text=True, cwd=tree.ROOT)
     found = [line for line in done.stdout.splitlines() if ": error:" in line or ": warning:" in line]
     if done.returncode and not found:
         found = [f"{path}: {program} ended with {done.returncode}: {done.stderr.strip()[-300:]}"]
