@@ -207,6 +207,15 @@ NORETURN static void usage(void) {
   exit(64);
 }
 
+/* T:P:F:Q, F in hexadecimal. Returns what is behind it. */
+static char *read_cut(const char *text) {
+  unsigned *const parts[] = {&cut.tasks, &cut.processes, &cut.faults, &cut.quiet};
+  char *rest = (char *)(uintptr_t)text;
+  for (size_t i = 0; i < sizeof parts / sizeof *parts; i++)
+    *parts[i] = (unsigned)strtoul(rest + (i > 0 && *rest == ':'), &rest, i == 2 ? 16 : 10);
+  return rest;
+}
+
 static void run_all(int64_t end_ms) {
   long processors = sysconf(_SC_NPROCESSORS_ONLN);
   unsigned workers = processors < 1 ? 1 : processors > WORKERS_MAX ? WORKERS_MAX : (unsigned)processors;
@@ -256,8 +265,7 @@ int main(int argc, char **argv) {
       shrinks = true;
       break;
     case 'c':
-      if (sscanf(optarg, "%u:%u:%x:%u", &cut.tasks, &cut.processes, &cut.faults, &cut.quiet) != 4)
-        usage();
+      rest = read_cut(optarg);
       break;
     default:
       usage();
