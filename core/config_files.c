@@ -11,9 +11,9 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <sys/statvfs.h>
 #include <unistd.h>
 
+#include "core/base/way.h"
 #include "core/config_internal.h"
 
 enum { SECRET_MAX = 64 * 1024 };
@@ -87,14 +87,12 @@ static struct yaml_node *load_one(const char *path, struct arena *arena, struct 
   return root;
 }
 
-/* Whoever may write there decides which files are read, if not what is in them. A volume that is mounted read-only, as
- * Kubernetes mounts a ConfigMap, may have any mode. */
+/* Whoever may write there, or point a link there, decides which files are read, if not what is in them. */
 static bool check_dropins(const char *folder, struct err *err) {
   struct stat st;
-  struct statvfs volume;
-  if (stat(folder, &st) != 0 || (statvfs(folder, &volume) == 0 && (volume.f_flag & ST_RDONLY)))
+  if (stat(folder, &st) != 0)
     return true; /* one that cannot be read is said by who reads it */
-  return yaml_is_ours(folder, &st, err);
+  return (way_is_sealed(folder) || yaml_is_ours(folder, &st, err)) && way_check(folder, WAY_OURS, err);
 }
 
 struct yaml_node *config_read_files(const char *path, const char *dir, struct arena *arena, struct err *err) {
@@ -135,6 +133,7 @@ static const char *secret_path(const char *dir, const char *ref, struct arena *a
   return arena_printf(arena, "%s/%s", folder, name);
 }
 
+/* The daemon's user owns what only he may read, so commands of root meet files of his. */
 static bool check_secret(const char *path, bool credential, const struct stat *st, struct err *err) {
   if (!S_ISREG(st->st_mode))
     return err_set(err, 1, "%s is not a file", path);
@@ -144,7 +143,7 @@ static bool check_secret(const char *path, bool credential, const struct stat *s
   if (st->st_size > SECRET_MAX)
     return err_set(err, 1, "%s has %lld bytes, a secret has at most %d; is this the right file?", path,
                    (long long)st->st_size, SECRET_MAX);
-  return true;
+  return credential || way_check(path, WAY_GIVEN, err);
 }
 
 static const char *secret_text(int fd, const char *path, struct arena *arena, struct err *err) {

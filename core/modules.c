@@ -11,10 +11,10 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <sys/xattr.h>
 #include <unistd.h>
 
 #include "core/base/arena.h"
+#include "core/base/way.h"
 #include "core/plugin_check.h"
 
 enum { MAX_DIRS = 16, MAX_MODULES = 64 };
@@ -87,80 +87,10 @@ const char *modules_dir(const struct module_registry *modules, size_t i) {
   return i < modules->dir_count ? modules->dirs[i] : NULL;
 }
 
-static bool ours(uid_t uid) { return uid == 0 || uid == geteuid(); }
-
-/* Whether a group other than root's may write there; where there is an ACL, its bits are those of anybody that it
- * names. */
-static bool group_writes(const char *folder, const struct stat *st) {
-  return (st->st_mode & S_IWGRP) && (st->st_gid != 0 || getxattr(folder, "system.posix_acl_access", NULL, 0) > 0);
-}
-
-static bool check_folder(const char *path, const char *folder, const struct stat *st, struct err *err) {
-  if (!ours(st->st_uid))
-    return err_set(err, 1,
-                   "%s: its folder %s belongs to another user (uid %u) who could swap it; install the "
-                   "plugin in a folder of root",
-                   path, folder, (unsigned)st->st_uid);
-  if ((st->st_mode & S_IWOTH) && !(st->st_mode & S_ISVTX))
-    return err_set(err, 1, "%s: everybody may write into its folder %s; run: chmod o-w %s", path, folder, folder);
-  if (group_writes(folder, st) && !(st->st_mode & S_ISVTX))
-    return err_set(err, 1, "%s: a group (gid %u) or an ACL lets others write into its folder %s; run: chmod g-w %s",
-                   path, (unsigned)st->st_gid, folder, folder);
-  return true;
-}
-
-static bool check_way(const char *path, const char *way, int links, struct err *err);
-
-/* A link is judged with all that it leads through. */
-static bool check_link(const char *path, const char *link, const struct stat *st, int links, struct err *err) {
-  enum { LINKS_MAX = 16 };
-  char target[PATH_MAX], way[2 * PATH_MAX];
-  if (!ours(st->st_uid))
-    return err_set(err, 1, "%s: the symbolic link %s belongs to another user (uid %u) who could point it elsewhere",
-                   path, link, (unsigned)st->st_uid);
-  ssize_t n = readlink(link, target, sizeof target - 1);
-  if (n <= 0 || links == LINKS_MAX)
-    return err_set(err, ELOOP, "%s: %s: %s", path, link, strerror(ELOOP));
-  target[n] = '\0';
-  int folder = (int)(strrchr(link, '/') - link);
-  bool whole = target[0] == '/';
-  snprintf(way, sizeof way, "%.*s/%s", whole ? 0 : folder, link, whole ? target + 1 : target);
-  return strlen(way) < PATH_MAX ? check_way(path, way, links + 1, err)
-                                : err_set(err, ENAMETOOLONG, "%s: %s", path, strerror(ENAMETOOLONG));
-}
-
-/* No folder and no symbolic link on the way may let somebody else swap what is below it. A sticky folder protects its
- * entries. `way` is followed as the system does it, so that links within links are judged too. */
-static bool check_way(const char *path, const char *way, int links, struct err *err) {
-  char at[PATH_MAX];
-  struct stat st;
-  size_t len = strlen(way);
-  for (size_t end = 0;; end += 1 + strcspn(way + end + 1, "/")) {
-    snprintf(at, sizeof at, "%.*s", end ? (int)end : 1, way); /* the root, and every name behind it */
-    if (lstat(at, &st) != 0)
-      return err_set(err, errno, "%s: %s", path, strerror(errno));
-    if (S_ISDIR(st.st_mode) && !check_folder(path, at, &st, err))
-      return false;
-    if (S_ISLNK(st.st_mode) && !check_link(path, at, &st, links, err))
-      return false;
-    if (end >= len)
-      return true;
-  }
-}
-static bool check_folders(const char *path, struct err *err) {
-  char here[PATH_MAX], way[2 * PATH_MAX];
-  if (path[0] == '/')
-    return check_way(path, path, 0, err);
-  if (!getcwd(here, sizeof here))
-    return err_set(err, errno, "%s: %s", path, strerror(errno));
-  snprintf(way, sizeof way, "%s/%s", here, path);
-  return check_way(path, way, 0, err);
-}
-
 static bool check_file(const char *path, const struct stat *st, struct err *err) {
   if (!S_ISREG(st->st_mode))
     return err_set(err, 1, "%s: is not a regular file", path);
-  if (!ours(st->st_uid))
+  if (!way_is_ours(st->st_uid))
     return err_set(err, 1,
                    "%s: belongs to another user (uid %u), wanted root or the daemon's user (uid %u); run: "
                    "chown root %s",
@@ -168,7 +98,7 @@ static bool check_file(const char *path, const struct stat *st, struct err *err)
   if (st->st_mode & (S_IWGRP | S_IWOTH))
     return err_set(err, 1, "%s: may be written by others (mode %04o); run: chmod go-w %s", path,
                    (unsigned)(st->st_mode & 07777), path);
-  return check_folders(path, err);
+  return way_check(path, WAY_OURS, err);
 }
 
 /* Whether the file has all that its header promises: of what is cut short the dynamic loader maps pages that are not

@@ -15,6 +15,8 @@
 
 #include <yaml.h>
 
+#include "core/base/way.h"
+
 enum { MAX_FILE = 8 * 1024 * 1024, MAX_DEPTH = 16 };
 
 struct reader {
@@ -323,7 +325,7 @@ static bool read_all(int fd, const char *path, char *text, size_t size, struct e
 
 /* Whoever writes a configuration decides what code is loaded and where passwords go. */
 bool yaml_is_ours(const char *path, const struct stat *st, struct err *err) {
-  if (st->st_uid != 0 && st->st_uid != geteuid())
+  if (!way_is_ours(st->st_uid))
     return err_set(err, 1, "%s: belongs to another user (uid %u), who could change it; run: chown root %s", path,
                    (unsigned)st->st_uid, path);
   if (st->st_mode & (S_IWGRP | S_IWOTH))
@@ -340,7 +342,7 @@ struct yaml_node *yaml_load(const char *path, struct arena *arena, struct err *e
     err_set(err, errno, "%s: cannot be read: %s", path, strerror(errno));
   } else if (!S_ISREG(st.st_mode)) {
     err_set(err, 1, "%s: is not a file", path);
-  } else if (!yaml_is_ours(path, &st, err)) {
+  } else if (!yaml_is_ours(path, &st, err) || !way_check(path, WAY_OURS, err)) {
     /* said */
   } else if (st.st_size > MAX_FILE) {
     err_set(err, 1, "%s: is larger than 8 MiB; is this the right file?", path);

@@ -249,9 +249,9 @@ static void test_folder_owner(void **state) {
   const char *path = copy(f, "null", "null");
   assert_int_equal(chown(f->folder, 65534, 65534), 0);
   snprintf(text, sizeof text,
-           "%s: its folder %s belongs to another user (uid 65534) who could swap it; install the plugin in a folder of "
-           "root",
-           path, f->folder);
+           "%s: its folder %s belongs to another user (uid 65534) who could swap it; run: chown root %s, or use a "
+           "folder of root",
+           path, f->folder, f->folder);
   expect_refused(f, "null", text);
 }
 

@@ -12,6 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include <cmocka.h>
 
@@ -462,13 +463,53 @@ static void what_others_may_write_is_refused(void **state) {
   config_tear_down(&f);
 }
 
+static void expect_refused(const struct config_fixture *f, const char *wanted) {
+  struct err err = {0};
+  if (config_try(f, &err) || !strstr(err.text, wanted))
+    fail_msg("wanted \"%s\", got \"%s\"", wanted, err.text);
+}
+
+/* Whoever can move a file away can put one of his own there: his token, his brokers, his plugins. */
+static void what_others_may_swap_is_refused(void **state) {
+  static const uid_t stranger = 65534;
+  struct config_fixture f;
+  struct err err = {0};
+  char link[128], target[128];
+  assert_int_equal(config_set_up(&f), 0);
+  config_write(&f, "duebox.yaml", "database: {user: u, name: s, password_file: db.secret}\n", 0644);
+  config_write(&f, "db.secret", "geheim\n", 0600);
+  assert_int_equal(chmod(f.folder, 0777), 0);
+  expect_refused(&f, "run: chmod o-w /tmp/");
+  assert_int_equal(chmod(f.folder, 01777), 0);
+  assert_non_null(config_try(&f, &err));
+  if (geteuid() == 0) {
+    snprintf(link, sizeof link, "%s/conf.d", f.folder);
+    snprintf(target, sizeof target, "%s/attic", f.folder);
+    assert_int_equal(rename(link, target), 0);
+    assert_int_equal(symlink(target, link), 0);
+    assert_non_null(config_try(&f, &err));
+    assert_int_equal(lchown(link, stranger, stranger), 0);
+    expect_refused(&f, "conf.d belongs to another user (uid 65534) who could point it elsewhere");
+    assert_int_equal(unlink(link), 0);
+    snprintf(link, sizeof link, "%s/db.secret", f.folder);
+    assert_int_equal(chown(link, stranger, stranger), 0);
+    expect_refused(&f, "db.secret belongs to another user (uid 65534)");
+    assert_int_equal(chmod(f.folder, 0755), 0); /* where root alone can have given it to him: the daemon's user */
+    assert_non_null(config_try(&f, &err));
+    assert_int_equal(chown(f.folder, stranger, stranger), 0);
+    expect_refused(&f, "belongs to another user (uid 65534) who could swap it");
+  }
+  config_tear_down(&f);
+}
+
 int main(void) {
-  struct CMUnitTest tests[sizeof rows / sizeof rows[0] + 2];
+  struct CMUnitTest tests[sizeof rows / sizeof rows[0] + 3];
   for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++)
     tests[i] =
         (struct CMUnitTest){.name = rows[i].name, .test_func = test_row, .initial_state = (void *)(uintptr_t)&rows[i]};
   tests[sizeof rows / sizeof rows[0]] = (struct CMUnitTest)cmocka_unit_test(all_that_is_wrong_is_said_at_once);
   tests[sizeof rows / sizeof rows[0] + 1] = (struct CMUnitTest)cmocka_unit_test(what_others_may_write_is_refused);
+  tests[sizeof rows / sizeof rows[0] + 2] = (struct CMUnitTest)cmocka_unit_test(what_others_may_swap_is_refused);
   unsetenv("CREDENTIALS_DIRECTORY");
   unsetenv("DUEBOX_NOT_SET");
   return cmocka_run_group_tests(tests, NULL, NULL);
