@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "outbox/db_api.h"
 
+#include <errmsg.h>
 #include <errno.h>
 #include <poll.h>
 #include <pthread.h>
@@ -9,6 +10,7 @@
 
 #include <duebox/link.h>
 
+#include "core/base/way.h"
 #include "outbox/db_auth.h"
 #include "outbox/db_conn.h"
 #include "outbox/db_error.h"
@@ -132,6 +134,18 @@ static void prepare_limits(MYSQL *mysql, const struct database_config *config, b
   mysql_options(mysql, MYSQL_OPT_LOCAL_INFILE, &local_infile);
 }
 
+/* Before each connection: whoever answers is sent the password and believed. An abstract socket is in no folder. */
+static bool check_socket(const char *path, struct err *err) {
+  struct err why = {0};
+  if (path[0] == '@')
+    return err_set(err, DB_E_SOCKET, "database %s: is no path, so any user may listen there; %s", path,
+                   db_error_cure(DB_E_SOCKET));
+  if (way_check(path, WAY_SERVER, &why))
+    return true;
+  int code = why.code == 1 ? DB_E_SOCKET : CR_CONNECTION_ERROR;
+  return err_set(err, code, "database %s; %s", why.text, db_error_cure(code));
+}
+
 bool db_api_prepare(MYSQL *mysql, const struct database_config *config, bool patient, const char *purpose,
                     struct err *err) {
   const struct duebox_link link = {.host = config->socket ? NULL : config->host,
@@ -142,6 +156,8 @@ bool db_api_prepare(MYSQL *mysql, const struct database_config *config, bool pat
   if (duebox_link_judge(&link) != DUEBOX_LINK_ALLOWED)
     return err_set(err, DB_E_PLAINTEXT, "database %s: the connection would not be encrypted; %s", config->host,
                    db_error_cure(DB_E_PLAINTEXT));
+  if (config->socket && !check_socket(config->socket, err))
+    return false;
   /* Without this, "localhost" silently means the unix socket. */
   unsigned protocol = config->socket ? MYSQL_PROTOCOL_SOCKET : MYSQL_PROTOCOL_TCP;
   mysql_options(mysql, MYSQL_OPT_PROTOCOL, &protocol);

@@ -36,6 +36,7 @@ enum db_own_error {
   DB_E_PLAINTEXT,    /* no TLS to a host that is not loopback */
   DB_E_TLS,          /* TLS was asked for and is not there */
   DB_E_PASSWORD,     /* logging in would reveal the password */
+  DB_E_SOCKET,       /* another user could listen on the socket */
   DB_E_RIGHTS,       /* the user lacks rights on our tables */
   DB_E_SESSION,      /* time zone, isolation level or SQL mode is not what we set */
   DB_E_READ_ONLY,    /* the server says that it is read-only */

@@ -38,11 +38,16 @@ def greeting(method):
 class Rogue:
     """Begins with one method, asks for another, and keeps all that it is sent."""
 
-    def __init__(self, begins, asks=None, then=(), says=b"no"):
+    def __init__(self, begins, asks=None, then=(), says=b"no", path=None):
         self.begins, self.asks, self.then, self.says = begins, asks, then, says
         self.heard, self.packets = b"", []
-        self.listener = socket.create_server(("127.0.0.1", 0))
-        self.port = self.listener.getsockname()[1]
+        if path:
+            self.listener = socket.socket(socket.AF_UNIX)
+            self.listener.bind(str(path))
+            self.listener.listen()
+        else:
+            self.listener = socket.create_server(("127.0.0.1", 0))
+            self.port = self.listener.getsockname()[1]
         threading.Thread(target=self._serve, daemon=True).start()
 
     def __enter__(self):
@@ -175,6 +180,32 @@ def test_a_key_file_that_cannot_be_used_reveals_nothing(stage, tmp_path):
         assert b"\x02" not in rogue.packets and PASSWORD.encode() not in rogue.heard
         assert not [body for body in rogue.packets if len(body) == 256]
         assert "server_public_key_file" in said, said
+
+
+def test_a_socket_that_others_could_listen_on_is_not_connected_to(stage, tmp_path):
+    """The server is down, and its socket in a folder like /tmp: another user takes the name, asks for the password itself,
+    and could invent tasks."""
+    stage.daemon()
+    if os.geteuid() != 0:
+        pytest.skip("only root can give the socket to another user")
+    tmp_path.chmod(0o1777)
+    path = tmp_path / "mysql.sock"
+    ours = {"socket": str(path), "user": "duebox", "name": "shop", "password": PASSWORD}
+    with Rogue("caching_sha2_password", then=(WANT_PASSWORD,), path=path) as rogue:
+        os.chown(path, 65534, 65534)
+        stage.configuration["database"] = ours
+        daemon = stage.daemon(migrate=False)
+        said = {command: daemon.run(*command.split(), check=False, limit_s=60)
+                for command in ("migrate", "doctor", "check --connect")}
+        daemon.start(wait_ready=False)
+        daemon.wait_log("DUEBOX-DB-REFUSED", limit_s=30, text="belongs to another user (uid 65534)")
+        assert not rogue.packets and not rogue.heard
+        os.chown(path, 0, 0)        # as a server of root would have it: now it is asked, and gets what the socket may carry
+        daemon.run("doctor", check=False, limit_s=60)
+        assert rogue.packets
+    for command, done in said.items():
+        text = done.stdout + done.stderr
+        assert done.returncode != 0 and f"{path} belongs to another user (uid 65534)" in text, (command, text)
 
 
 class Repeats(Rogue):
