@@ -7,6 +7,7 @@
 #include <strings.h>
 #include <sysexits.h>
 
+#include "cli/listener.h"
 #include "core/admin_url.h"
 #include "core/mask.h"
 #include "core/options.h"
@@ -25,9 +26,11 @@ struct daemon_client {
   CURLSH *connections; /* outlive the handle of a request */
   struct curl_slist *headers;
   struct mask mask; /* the token, which whoever answers may repeat */
+  bool is_tls;      /* the present request is by https */
   char *location;   /* where a redirect of the last answer goes */
   char error[CURL_ERROR_SIZE];
-  const char *refused; /* why no more of the answer was taken; NULL = it was */
+  const char *refused; /* why nothing was sent, or no more of the answer taken; NULL = all was */
+  char stranger[256];  /* the text of the first */
   size_t headers_len;  /* of the answer, with those of interim ones */
   char *answer;
   size_t answer_len;
@@ -73,6 +76,22 @@ static size_t take_answer(char *data, size_t size, size_t count, void *ctx) {
   return len;
 }
 
+/* Before the request leaves. By https the daemon has proved who it is. */
+static int judge_listener(void *ctx, char *peer, char *self, int peer_port, int self_port) {
+  struct daemon_client *client = ctx;
+  uid_t stranger;
+  if (!client->admin->token || client->is_tls ||
+      !listener_is_strange((struct listener_end){peer, (uint16_t)peer_port},
+                           (struct listener_end){self, (uint16_t)self_port}, client->admin->token_owner, &stranger))
+    return CURL_PREREQFUNC_OK;
+  snprintf(client->stranger, sizeof client->stranger,
+           "a process of another user (uid %u) listens there, so the token was not sent; where that is the daemon's "
+           "user, run this as root or as that user, whose token file it can read",
+           (unsigned)stranger);
+  client->refused = client->stranger;
+  return CURL_PREREQFUNC_ABORT;
+}
+
 static bool add_header(struct daemon_client *client, const char *header) {
   struct curl_slist *longer = curl_slist_append(client->headers, header);
   if (longer)
@@ -110,6 +129,8 @@ static bool prepare(struct daemon_client *client, CURL *curl) {
          curl_easy_setopt(curl, CURLOPT_NOSIGNAL, 1L) == CURLE_OK &&
          curl_easy_setopt(curl, CURLOPT_CONNECTTIMEOUT_MS, (long)CONNECT_TIMEOUT_MS) == CURLE_OK &&
          curl_easy_setopt(curl, CURLOPT_ERRORBUFFER, client->error) == CURLE_OK &&
+         curl_easy_setopt(curl, CURLOPT_PREREQFUNCTION, judge_listener) == CURLE_OK &&
+         curl_easy_setopt(curl, CURLOPT_PREREQDATA, client) == CURLE_OK &&
          curl_easy_setopt(curl, CURLOPT_HEADERFUNCTION, judge_header) == CURLE_OK &&
          curl_easy_setopt(curl, CURLOPT_HEADERDATA, client) == CURLE_OK &&
          curl_easy_setopt(curl, CURLOPT_WRITEFUNCTION, take_answer) == CURLE_OK &&
@@ -209,12 +230,12 @@ static bool refuse_stranger(const struct daemon_client *client, const char *url,
 
 /* ---- asking ---- */
 
-/* Nothing has left this machine when the name did not resolve, nobody took the connection, or it was not to be trusted.
- */
+/* Nothing has been sent when the name did not resolve, nobody took the connection, or who took it was not to be
+ * trusted. */
 static bool never_sent(CURLcode code) {
   return code == CURLE_COULDNT_RESOLVE_HOST || code == CURLE_COULDNT_CONNECT || code == CURLE_UNSUPPORTED_PROTOCOL ||
          code == CURLE_URL_MALFORMAT || code == CURLE_PEER_FAILED_VERIFICATION || code == CURLE_SSL_CONNECT_ERROR ||
-         code == CURLE_SSL_CACERT_BADFILE;
+         code == CURLE_SSL_CACERT_BADFILE || code == CURLE_ABORTED_BY_CALLBACK;
 }
 
 static void keep_location(struct daemon_client *client, CURL *curl) {
@@ -249,6 +270,7 @@ bool daemon_ask(struct daemon_client *client, const char *base_url, const char *
   *answer = (struct daemon_answer){0};
   client->headers_len = client->answer_len = 0;
   client->refused = NULL;
+  client->is_tls = strncmp(base_url, "https://", 8) == 0;
   client->error[0] = '\0';
   if (!admin_url_check(base_url, client->admin->token, client->admin->allow_plaintext, err)) {
     answer->status = DAEMON_NEVER_SENT;

@@ -225,6 +225,15 @@ static const char *default_admin_url(const struct config_loader *l, const struct
   return arena_printf(l->arena, v6 ? "http://[%s]:%u" : "http://%s:%u", host, admin->port);
 }
 
+/* Who owns the file that the token stands in has it already. */
+static uid_t token_owner(const struct config_loader *l, const struct yaml_node *admin) {
+  struct err err = {0};
+  struct stat st;
+  const struct yaml_node *token = yaml_get(admin, "token"), *file = yaml_get(admin, "token_file");
+  const char *path = file ? config_secret_path(l->dir, file->text, l->arena, &err) : token ? token->file : NULL;
+  return path && stat(path, &st) == 0 ? st.st_uid : 0;
+}
+
 static bool load_admin(const struct config_loader *l) {
   const struct yaml_node *node = yaml_get(l->config->tree, "admin");
   struct admin_config *admin = &l->config->admin;
@@ -232,6 +241,7 @@ static bool load_admin(const struct config_loader *l) {
   if (!config_fill(l, config_admin_rows, node, NULL, &rows))
     return false;
   *admin = (struct admin_config){.token = rows.token,
+                                 .token_owner = token_owner(l, node),
                                  .url = rows.url,
                                  .ca_file = beside_config(l, rows.ca_file),
                                  .allow_plaintext = rows.allow_plaintext};

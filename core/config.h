@@ -13,6 +13,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <sys/types.h>
 
 #include "core/base/attr.h"
 #include "core/base/err.h"
@@ -114,6 +115,7 @@ struct admin_config {
   const char *host; /* NULL = no listener */
   uint16_t port;
   const char *token;    /* NULL = only GET requests, from loopback */
+  uid_t token_owner;    /* of the file that it stands in */
   const char *url;      /* how others reach it, "http://127.0.0.1:8321" */
   const char *ca_file;  /* of the authorities that commands trust; NULL = the system's */
   bool allow_plaintext; /* commands may send the token readable to another machine */

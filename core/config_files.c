@@ -116,8 +116,8 @@ struct yaml_node *config_read_files(const char *path, const char *dir, struct ar
   return ok ? root : NULL;
 }
 
-/* Path of a secret: systemd hands credentials over in a folder that is private to the service. */
-static const char *secret_path(const char *dir, const char *ref, struct arena *arena, struct err *err) {
+/* Systemd hands credentials over in a folder that is private to the service. */
+const char *config_secret_path(const char *dir, const char *ref, struct arena *arena, struct err *err) {
   static const char prefix[] = "credential:";
   if (strncmp(ref, prefix, sizeof prefix - 1) != 0)
     return ref[0] == '/' ? ref : arena_printf(arena, "%s/%s", dir, ref);
@@ -171,7 +171,7 @@ static const char *secret_text(int fd, const char *path, struct arena *arena, st
 }
 
 const char *config_read_secret(void *ctx, const char *ref, struct arena *arena, struct err *err) {
-  const char *text = NULL, *path = secret_path(ctx, ref, arena, err);
+  const char *text = NULL, *path = config_secret_path(ctx, ref, arena, err);
   struct stat st;
   if (!path)
     return NULL;

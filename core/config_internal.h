@@ -69,6 +69,9 @@ bool config_route_name_ok(const char *name);
 /* Reads a secret that `<name>_file` refers to; ctx is the folder of the configuration file. */
 const char *config_read_secret(void *ctx, const char *ref, struct arena *arena, struct err *err);
 
+/* The path of the file that it reads. */
+const char *config_secret_path(const char *dir, const char *ref, struct arena *arena, struct err *err);
+
 /* The main file with its drop-ins merged into one tree. NULL on failure. */
 struct yaml_node *config_read_files(const char *path, const char *dir, struct arena *arena, struct err *err);
 

@@ -3,12 +3,15 @@ results and reloads reach the daemon, doctor sees it."""
 
 import gzip
 import json
+import os
 import re
 import shutil
 import ssl
 import subprocess
+import sys
 
 import pytest
+import yaml
 from support.servers.http_receiver import Answer, HttpReceiver
 from support.wait import wait_until
 
@@ -273,6 +276,58 @@ def test_the_token_is_not_repeated(pretender, echo):
         done = daemon.run(*words, check=False)
         assert "0123456789abcdef" not in done.stdout + done.stderr, (words, done)
     assert any(f"Bearer {token}" == request.headers.get("authorization") for request in pretender.receiver.requests)
+
+LISTENS = """import os, socket, sys
+way, address = sys.argv[1:3]
+family = socket.AF_INET6 if ":" in address else socket.AF_INET
+listener = socket.socket(family)
+listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+if family == socket.AF_INET6:
+    listener.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 0)
+listener.bind((address, int(sys.argv[3])))
+listener.listen()
+print("listens", flush=True)
+while True:
+    client, _ = listener.accept()
+    if way == "hides":
+        listener.close()
+    heard = client.recv(65536)
+    print("asked " + ("with the token" if b"Bearer" in heard else heard[:3].decode()), flush=True)
+    client.close()
+    if way == "hides":
+        break
+"""
+
+
+@pytest.mark.parametrize("way, address", [("stays", "127.0.0.1"), ("stays", "0.0.0.0"), ("stays", "::"),
+                                          ("hides", "127.0.0.1")])
+def test_the_token_is_not_sent_to_a_listener_of_another_user(stage, way, address):
+    """The daemon is down, and any user may listen on its port: its own user is told from a stranger by the owner of the
+    token's file."""
+    if os.geteuid() != 0:
+        pytest.skip("only root can listen as another user")
+    stage.http("hook")
+    daemon = stage.daemon()
+    token = daemon.folder / "admin.token"
+    token.write_text("a-token-of-the-operator-123456\n")
+    token.chmod(0o600)
+    daemon.configure(yaml.safe_dump({**daemon.configuration, "admin": {"listen": f"127.0.0.1:{daemon.port}",
+                                                                       "token_file": "admin.token"}}))
+
+    def ask():
+        with subprocess.Popen([sys.executable, "-c", LISTENS, way, address, str(daemon.port)], user=65534, group=65534,
+                              extra_groups=[], stdout=subprocess.PIPE, text=True, cwd="/") as listener:
+            assert listener.stdout.readline() == "listens\n"
+            said = daemon.run("reload", check=False)
+            listener.terminate()
+            return listener.stdout.read(), said.stdout + said.stderr
+
+    heard, said = ask()
+    assert "with the token" not in heard, heard
+    assert "a process of another user (uid 65534) listens there" in said, said
+    os.chown(token, 65534, 65534)
+    heard, said = ask()
+    assert "with the token" in heard and "another user" not in said, (heard, said)
 
 
 def test_the_token_goes_to_no_other_machine_readable(pretender):
