@@ -28,10 +28,12 @@ bool http_header_value_valid(const char *value, size_t len) {
   return true;
 }
 
-/* WSGI, CGI and PHP make HTTP_DUEBOX_ID of both duebox-id and duebox_id: an underscore is a dash to a consumer. */
+/* WSGI, CGI and PHP make HTTP_DUEBOX_ID of duebox-id and duebox_id, and some of duebox.id or duebox~id too. */
+static int as_consumers_read(char c) { return c && !isalnum((unsigned char)c) ? '-' : tolower((unsigned char)c); }
+
 static bool begins_with(const char *name, const char *ours) {
   for (; *ours; name++, ours++)
-    if (tolower((unsigned char)(*name == '_' ? '-' : *name)) != tolower((unsigned char)(*ours == '_' ? '-' : *ours)))
+    if (as_consumers_read(*name) != as_consumers_read(*ours))
       return false;
   return true;
 }
@@ -42,8 +44,8 @@ static bool is_name(const char *name, const char *ours) {
 
 bool http_header_reserved(const char *name) {
   static const char *const names[] = {
-      "host",    "content-length", "transfer-encoding", "connection",     "upgrade", "keep-alive", "te",
-      "trailer", "expect",         "http2-settings",    "accept-encoding"};
+      "host",    "content-length", "transfer-encoding", "connection",      "upgrade", "keep-alive", "te",
+      "trailer", "expect",         "http2-settings",    "accept-encoding", "proxy"}; /* HTTP_PROXY is a setting */
   static const char *const prefixes[] = {"webhook-", "duebox-", "proxy-"};
   for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)
     if (is_name(name, names[i]))
