@@ -299,7 +299,8 @@ static enum MHD_Result read_one(void *ctx, enum MHD_ValueKind kind, const char *
   return MHD_YES;
 }
 
-/* Whether a proxy before us may have read the request in another way than we do (RFC 9112 sections 3.2, 5.1 and 6). */
+/* Whether a proxy before us may have read the request in another way than we do (RFC 9112 sections 3.2, 5.1 and 6).
+ * Lines that were folded (5.2) libmicrohttpd has joined before. */
 static bool is_ambiguous(struct exchange *ex, const char *version) {
   struct framing framing = {0};
   MHD_get_connection_values(ex->connection, MHD_HEADER_KIND, read_one, &framing);
