@@ -149,7 +149,7 @@ static void in_a_url_and_in_a_map(void **state) {
  * times as long as an ordinary answer is hidden whole; an ordinary one that repeats a long secret is not. */
 static void a_text_made_to_take_long(void **state) {
   enum { TOKEN = 1000, TEXT = 4095, END = 12 };
-  static const char *const parts[] = {"A.", "\\A", "a ", "%41", "\\u0041", "&#65;", "a\\n"};
+  static const char *const parts[] = {"%41", "\\u0041", "&#65;", "a\\n"};
   char token[TOKEN + 1], text[TEXT + 1];
   for (size_t i = 0; i < TOKEN; i++)
     token[i] = "AbC4eFg8iJ"[i * i % 97 % 10];
@@ -165,6 +165,32 @@ static void a_text_made_to_take_long(void **state) {
       len += (size_t)snprintf(text + len, sizeof(text) - len, "%s", parts[i]);
     snprintf(text + len, sizeof(text) - len, "%s", token + TOKEN - END);
     check(token, text, "***");
+  }
+}
+
+/* An endpoint that repeats a long token (a JWT, say) among text of its own: the token is hidden, and the rest is there
+ * to be read, not hidden as a text that was made to take long. */
+static void a_long_token_among_other_text(void **state) {
+  static const char digits[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_";
+  static const char *const others[] = {
+      "upstream connect error or disconnect/reset before headers. reset reason: connection failure, ",
+      "{\\\"level\\\": \\\"error\\\", \\\"path\\\": \\\"\\\\/orders\\\\/new?a=1\\u0026b=2\\\", \\\"code\\\": 500},\\n "
+      " "};
+  static const size_t lengths[] = {300, 1000, 2000, 3000, 4000};
+  char secret[4100], text[4096], expected[4096];
+  for (size_t i = 0; i < 10; i++) {
+    const char *other = others[i % 2], *token = secret + strlen("Bearer ");
+    size_t len = lengths[i / 2], room = sizeof text - len - 40, to = 0;
+    memcpy(secret, "Bearer ", strlen("Bearer "));
+    for (size_t k = 0; k < len; k++)
+      secret[strlen("Bearer ") + k] = k == 36 || k + 43 == len ? '.' : digits[((k + i) * 2654435761u >> 16) % 64];
+    secret[strlen("Bearer ") + len] = '\0';
+    for (size_t n = strlen(other); to + n < room; to += n)
+      memcpy(text + to, other, n);
+    memcpy(expected, text, to);
+    snprintf(text + to, sizeof text - to, "got <%s> from you", token);
+    snprintf(expected + to, sizeof expected - to, "got <***> from you");
+    check(secret, text, expected);
   }
 }
 
@@ -211,6 +237,7 @@ int main(void) {
       cmocka_unit_test(credentials_in_other_forms),
       cmocka_unit_test(in_a_url_and_in_a_map),
       cmocka_unit_test(a_text_made_to_take_long),
+      cmocka_unit_test(a_long_token_among_other_text),
       cmocka_unit_test(what_is_no_secret),
       cmocka_unit_test(too_much_to_look_for),
   };
