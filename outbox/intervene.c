@@ -140,6 +140,29 @@ static void mark_changed(struct intervene_unit *u) {
   }
 }
 
+/* Redone after a commit without an answer, and no row is there that could be changed: a task that is cancelled was
+ * cancelled by us, as far as anybody can tell. Any other has gone its way, and was not changed. */
+static bool find_cancelled(struct store_session *ss, struct intervene_unit *u, struct err *err) {
+  struct db_result result;
+  struct db_row row;
+  uint64_t id;
+  memset(u->changed, 0, u->count * sizeof *u->changed);
+  if (u->verb != INTERVENE_CANCEL)
+    return true;
+  session_begin(ss);
+  session_add(ss, query_intervene_seen, ARGS(RAW("ids", *session_ids(ss, u->ids, u->count))));
+  if (!session_send(ss, WHAT, &result, 1, err))
+    return false;
+  bool ok = true;
+  while (ok && db_next(&result, &row, 1)) {
+    ok = db_u64(&row, 0, UINT64_MAX, &id) || db_unexpected(err, WHAT);
+    for (size_t i = 0; ok && i < u->count; i++)
+      u->changed[i] = u->changed[i] || u->ids[i] == id;
+  }
+  db_results_free(&result, 1);
+  return ok;
+}
+
 static bool write_cancel(struct store_session *ss, struct intervene_unit *u, struct err *err) {
   struct text shards = {0};
   text_u64(&shards, u->lease->shard);
@@ -193,9 +216,8 @@ static bool change_rows(struct store_session *ss, struct intervene_unit *u, stru
     return false;
   if (u->busy)
     return session_rollback(ss, WHAT, err);
-  /* Redone after a commit without an answer: cancelled rows are not found again, and what was marked stays right. */
   if (ss->unknown && u->matched == 0)
-    return session_rollback(ss, WHAT, err);
+    return find_cancelled(ss, u, err) && session_rollback(ss, WHAT, err);
   if (!held)
     u->matched = 0;
   mark_changed(u);

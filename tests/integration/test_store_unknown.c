@@ -151,6 +151,19 @@ static void a_cancellation_that_is_killed_behind_its_commit_is_found_out(void **
   cancel_and_find_out(*state, FAULT_KILL_BEHIND, ";\nCOMMIT");
 }
 
+/* The commit did not happen, and the task was done before the command was tried again: it was not cancelled, and nobody
+ * is told that it was. */
+static void a_cancellation_that_came_to_nothing_is_not_said_to_be_one(void **state) {
+  struct fixture *f = *state;
+  const uint64_t id = 1;
+  bool changed;
+  ROW("(id, route, payload, shard) VALUES (1, 'r', 'p', 0)");
+  fault_instead(f, ";\nCOMMIT", ";\nROLLBACK;\nDELETE FROM outbox WHERE id = 1;\nKILL CONNECTION_ID()", 1);
+  ok(f, OPS->intervene(f->ss, &f->leases[0], INTERVENE_CANCEL, &id, 1, 0, "ann", "m", "", 0, &changed, &f->err));
+  assert_false(changed);
+  assert_int_equal(ask(f, "SELECT COUNT(*) FROM outbox_audit"), 0);
+}
+
 int main(int argc, char **argv) {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, store_setup, store_teardown)
   static const struct CMUnitTest tests[] = {
@@ -166,6 +179,7 @@ int main(int argc, char **argv) {
       TEST(results_that_are_killed_behind_their_commit_are_applied_once),
       TEST(a_cancellation_without_an_answer_is_found_out),
       TEST(a_cancellation_that_is_killed_behind_its_commit_is_found_out),
+      TEST(a_cancellation_that_came_to_nothing_is_not_said_to_be_one),
   };
   return store_main(argc, argv, tests, sizeof tests / sizeof tests[0]);
 }
