@@ -34,6 +34,7 @@ struct asked {
   enum command_answer answer;
   struct err err;
   bool done;
+  bool busy; /* somebody holds what it changes: it may be asked again */
   struct asked *next;
 };
 

@@ -11,7 +11,12 @@
 #include "core/base/sync.h"
 #include "core/scheduler.h"
 
-enum { COMMANDS_SLICE_US = 5 * 1000 }; /* beyond one */
+enum {
+  COMMANDS_SLICE_US = 5 * 1000, /* beyond one */
+  BUSY_FOR_US = 2000 * 1000,    /* who asks tries so long where somebody holds a lock: most go soon */
+  BUSY_MIN_US = 20 * 1000,
+  BUSY_MAX_US = 320 * 1000,
+};
 
 static enum command_answer failed(struct asked *asked, const struct err *err) {
   asked->err = *err;
@@ -43,8 +48,11 @@ static enum command_answer run_command(struct scheduler *s, struct asked *asked)
     return COMMAND_IN_FLIGHT;
   struct shard_lease lease = {.shard = shard, .epoch = slot->epoch, .owner = s->instance};
   int64_t keep_us = s->config->config->engine.dead_retention_ms * 1000;
-  if (s->store->ops->intervene(s->ss, &lease, command->verb, &id, 1, command->due_us, command->actor, named_by(command),
-                               command->reason, keep_us, &changed, &err) != STORE_OK)
+  enum store_status status =
+      s->store->ops->intervene(s->ss, &lease, command->verb, &id, 1, command->due_us, command->actor, named_by(command),
+                               command->reason, keep_us, &changed, &err);
+  asked->busy = status == STORE_BUSY;
+  if (status != STORE_OK)
     return failed(asked, &err);
   if (changed && command->verb == INTERVENE_RESCHEDULE)
     scheduler_look_soon(s);
@@ -100,10 +108,9 @@ static bool withdraw(struct scheduler *s, struct asked *asked) {
   return false;
 }
 
-enum command_answer scheduler_ask(struct scheduler *s, const struct task_command *command, int64_t timeout_ms,
-                                  struct err *err) {
+static enum command_answer ask_once(struct scheduler *s, const struct task_command *command, int64_t deadline,
+                                    bool *busy, struct err *err) {
   struct asked asked = {.command = command};
-  int64_t deadline = clock_mono_us() + timeout_ms * 1000;
   mutex_lock(&s->ask_lock);
   if (!s->accepts) {
     mutex_unlock(&s->ask_lock);
@@ -130,5 +137,19 @@ enum command_answer scheduler_ask(struct scheduler *s, const struct task_command
     return COMMAND_FAILED;
   }
   *err = asked.err;
+  *busy = asked.busy;
   return asked.answer;
+}
+
+enum command_answer scheduler_ask(struct scheduler *s, const struct task_command *command, int64_t timeout_ms,
+                                  struct err *err) {
+  int64_t began = clock_mono_us(), deadline = began + timeout_ms * 1000;
+  int64_t last = began + BUSY_FOR_US < deadline ? began + BUSY_FOR_US : deadline;
+  for (int64_t pause = BUSY_MIN_US;; pause = 2 * pause < BUSY_MAX_US ? 2 * pause : BUSY_MAX_US) {
+    bool busy = false;
+    enum command_answer answer = ask_once(s, command, deadline, &busy, err);
+    if (answer != COMMAND_FAILED || !busy || clock_mono_us() + pause > last)
+      return answer;
+    thread_sleep(pause);
+  }
 }

@@ -4,12 +4,14 @@
  */
 #include <setjmp.h>
 #include <stdarg.h>
+#include <stdatomic.h>
 #include <stddef.h>
 #include <stdlib.h>
 
 #include <cmocka.h>
 
 #include "core/base/sync.h"
+#include "core/flight.h"
 #include "core/scheduler.h"
 
 enum { COMMANDS = 200, STATEMENT_US = 1000 };
@@ -71,7 +73,71 @@ static void rows_are_read_although_commands_keep_coming(void **state) {
   free(fake);
 }
 
+/* A store whose row is held by somebody: the first three times that it is asked. */
+struct held {
+  struct scheduler s;
+  atomic_bool over;
+  int asked;
+};
+
+static enum store_status locate_held(struct store_session *ss, const char *name, uint64_t *id, uint8_t *shard,
+                                     bool *found, struct err *err) {
+  *id = 1;
+  *shard = 0;
+  *found = true;
+  return STORE_OK;
+}
+
+static enum store_status intervene_held(struct store_session *ss, const struct shard_lease *lease,
+                                        enum intervention verb, const uint64_t *ids, size_t count, int64_t due_us,
+                                        const char *actor, const char *filter, const char *reason, int64_t keep_us,
+                                        bool *changed, struct err *err) {
+  *changed = ++((struct held *)ss)->asked > 3;
+  return *changed ? STORE_OK : STORE_BUSY;
+}
+
+static void run_commands(void *arg) {
+  struct held *held = arg;
+  while (!atomic_load(&held->over)) {
+    scheduler_run_commands(&held->s);
+    thread_sleep(STATEMENT_US);
+  }
+}
+
+/* The reading thread waits for no lock; who asks for a command does, for a moment: a lock of our own housekeeping once
+ * made `task cancel` fail. */
+static void who_asks_tries_again_where_somebody_holds_the_row(void **state) {
+  static const struct store_ops ops = {.locate = locate_held, .intervene = intervene_held};
+  const struct store store = {.ops = &ops};
+  struct config config = {0};
+  struct config_ref ref = {.config = &config};
+  struct flight_table flights = {0};
+  struct held *held = calloc(1, sizeof *held);
+  struct thread thread;
+  struct err err = {0};
+  assert_non_null(held);
+  held->s.store = &store;
+  held->s.ss = (struct store_session *)held;
+  held->s.config = &ref;
+  held->s.flights = &flights;
+  held->s.accepts = true;
+  held->s.view[0].epoch = 1;
+  mutex_init(&held->s.ask_lock);
+  cond_init(&held->s.answered);
+  mailbox_init(&held->s.in);
+  assert_true(thread_start(&thread, "commands", run_commands, held));
+  assert_int_equal(scheduler_ask(&held->s, &command, 60000, &err), COMMAND_DONE);
+  assert_int_equal(held->asked, 4);
+  atomic_store(&held->over, true);
+  thread_join(&thread);
+  mailbox_destroy(&held->s.in);
+  cond_destroy(&held->s.answered);
+  mutex_destroy(&held->s.ask_lock);
+  free(held);
+}
+
 int main(void) {
-  const struct CMUnitTest tests[] = {cmocka_unit_test(rows_are_read_although_commands_keep_coming)};
+  const struct CMUnitTest tests[] = {cmocka_unit_test(rows_are_read_although_commands_keep_coming),
+                                     cmocka_unit_test(who_asks_tries_again_where_somebody_holds_the_row)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }
