@@ -19,10 +19,12 @@ def insert(stage, body, count=1):
     """Rows that the null plugin takes; returns their message ids."""
     with stage.connect() as connection, connection.cursor() as cursor:
         ids = []
+        cursor.execute("START TRANSACTION")     # a task that is done is in the table no more
         for _ in range(count):
             cursor.execute("INSERT INTO outbox (route, payload) VALUES ('work', %s)", (body,))
             cursor.execute("SELECT message_id FROM outbox WHERE id = %s", (cursor.lastrowid,))
             ids.append(cursor.fetchone()[0])
+        cursor.execute("COMMIT")
     return ids
 
 
