@@ -19,13 +19,16 @@ enum {
   BATCH_MAX = 4096,
   RETRY_MIN_US = 20 * 1000,
   RETRY_MAX_US = 2 * 1000 * 1000,
-  BUSY_EVERY_US = 500 * 1000, /* how often to look whether rows that others hold are free */
-  STUCK_MIN_US = 1000 * 1000, /* how often to try what the server refuses: seldomer and seldomer */
+  ROUND_EVERY_US = 500 * 1000,         /* how often to look at all that is busy whether it is free */
+  BUSY_REST = 9,                       /* times as long as a look took the others have the settler for themselves, */
+  BUSY_REST_MAX_US = 10 * 1000 * 1000, /* up to this: the database may have been away meanwhile */
+  BUSY_SAID_US = 5 * 1000 * 1000,      /* transactions are over by then, mostly */
+  STUCK_MIN_US = 1000 * 1000,          /* how often to try what the server refuses: seldomer and seldomer */
   STUCK_MAX_US = 60 * 1000 * 1000,
   LARGE_BYTES = 4096,       /* of an outcome's texts: beyond that the others go first */
   BATCH_BYTES = 512 * 1024, /* of the texts of a batch: a transaction with many answers of 60 KB takes seconds */
   LARGE_BATCH_MIN_BYTES = 16 * 1024,
-  LARGE_BATCH_US = 20 * 1000, /* the others wait so long for a batch of large ones */
+  LARGE_BATCH_US = 20 * 1000, /* the others wait so long for a batch of large ones, or of busy ones */
   FLAWED_MAX = 16,            /* answers with a flaw that are kept of one batch; more would say the same */
 };
 
@@ -303,6 +306,8 @@ static bool in_order(const struct batch *batch) {
 static void hand_on(struct settler *settler, struct flight_list *list) {
   struct flight_list ready = {0};
   struct flight *flight;
+  if (!settler->busy.head)
+    settler->busy_at_us = clock_mono_us() + ROUND_EVERY_US;
   while ((flight = flight_list_pop(list)))
     flight_list_add(flight->decision.refused ? &settler->stuck
                     : flight->decision.busy  ? &settler->busy
@@ -402,21 +407,54 @@ static void settle_some(struct settler *settler, struct store_session *ss, struc
   hand_on(settler, &some);
 }
 
-/* Tries those that were put aside again, in batches of their own. */
-static void settle_aside(struct settler *settler, struct store_session *ss, struct batch *batch,
-                         struct flight_list *aside) {
-  struct flight_list list = *aside;
-  *aside = (struct flight_list){0};
-  while (list.head)
-    settle_some(settler, ss, batch, &list, true);
+size_t settler_busy_rows(size_t rows, int64_t took_us) {
+  if (took_us > LARGE_BATCH_US)
+    return rows > 1 ? rows / 2 : 1;
+  return rows * 2 < BATCH_MAX ? rows * 2 : BATCH_MAX;
+}
+
+/* Says what keeps outcomes from being written for longer than transactions last. */
+static void note_busy(struct settler *settler, int64_t now) {
+  if (!settler->busy.head)
+    settler->busy_since_us = 0;
+  else if (!settler->busy_since_us)
+    settler->busy_since_us = now;
+  else if (now - settler->busy_since_us >= BUSY_SAID_US)
+    log_repeated(&settler->trouble, LOG_LEVEL_WARN, "DUEBOX-SETTLE-LOCKED",
+                 "route=%s outcomes cannot be written yet: somebody holds the rows, or a place that is needed beside "
+                 "them; the others are settled",
+                 settler->busy.head->lane->name);
+}
+
+/* Tries some of those that were busy again, in a batch of their own. Who holds what they need may hold what each of
+ * them needs, which is found out at the cost of some round trips for each, or of a second: the others go first. */
+static void settle_busy(struct settler *settler, struct store_session *ss, struct batch *batch) {
+  struct flight_list some = {0};
+  int64_t began = clock_mono_us();
+  if (!settler->busy.head || began < settler->busy_at_us)
+    return;
+  if (!settler->busy_left)
+    settler->busy_left = settler->busy.count;
+  for (; settler->busy_left && some.count < settler->busy_rows; settler->busy_left--)
+    flight_list_add(&some, flight_list_pop(&settler->busy));
+  while (some.head)
+    settle_some(settler, ss, batch, &some, true);
+  int64_t now = clock_mono_us(), rest_us = (now - began) * BUSY_REST;
+  settler->busy_rows = settler_busy_rows(settler->busy_rows, now - began);
+  if (!settler->busy_left && rest_us < ROUND_EVERY_US)
+    rest_us = ROUND_EVERY_US;
+  settler->busy_at_us = now + (rest_us < BUSY_REST_MAX_US ? rest_us : BUSY_REST_MAX_US);
 }
 
 /* What the server refuses is tried seldomer and seldomer, until some of it goes through. */
 static void settle_stuck(struct settler *settler, struct store_session *ss, struct batch *batch) {
-  size_t before = settler->stuck.count;
+  struct flight_list list = settler->stuck;
+  size_t before = list.count;
   if (!before || clock_mono_us() < settler->stuck_at_us)
     return;
-  settle_aside(settler, ss, batch, &settler->stuck);
+  settler->stuck = (struct flight_list){0};
+  while (list.head)
+    settle_some(settler, ss, batch, &list, true);
   int64_t wait_us = settler->stuck_wait_us * 2;
   if (settler->stuck.count < before || wait_us < STUCK_MIN_US)
     wait_us = STUCK_MIN_US;
@@ -439,9 +477,11 @@ static struct store_session *open_session(struct settler *settler) {
 /* Takes what is there; when that is little, waits the settle delay for company: a commit costs the same for one row as
  * for a thousand. */
 static void gather(struct settler *settler, struct flight_list *list) {
-  int64_t wait_us = settler->large ? 0 : settler->busy.head ? BUSY_EVERY_US : 1000 * 1000;
-  mailbox_take(&settler->in, wait_us ? clock_mono_us() + wait_us : 0, list);
-  if (!list->head || !wait_us)
+  int64_t limit = clock_mono_us() + 1000 * 1000;
+  if (settler->busy.head && settler->busy_at_us < limit)
+    limit = settler->busy_at_us;
+  mailbox_take(&settler->in, settler->large ? 0 : limit, list);
+  if (!list->head || settler->large)
     return;
   int64_t deadline = clock_mono_us() + settler->delay_us;
   while ((int64_t)list->count < settler->rows && clock_mono_us() < deadline && !atomic_load(&settler->stopping))
@@ -509,6 +549,7 @@ static void run(void *arg) {
   struct settler *settler = arg;
   realtime_thread(settler->realtime, "settler");
   settler->large_bytes = LARGE_BATCH_MIN_BYTES;
+  settler->busy_rows = 1;
   struct batch batch = {
       .flights = calloc(BATCH_MAX, sizeof *batch.flights),
       .decisions = calloc(BATCH_MAX, sizeof *batch.decisions),
@@ -516,18 +557,15 @@ static void run(void *arg) {
   };
   struct store_session *ss = batch.flights && batch.decisions && batch.records ? open_session(settler) : NULL;
   struct flight_list list = {0};
-  int64_t busy_at = 0;
   while (ss && (!atomic_load(&settler->stopping) || mailbox_count(&settler->in) > 0 || settler->large)) {
     gather(settler, &list);
     set_gauge(&settler->locked_since_us, settler->busy.head ? settler->busy.head->completed_us : 0);
     set_gauge(&settler->metrics->settle_queue,
               (int64_t)(list.count + settler->large_count + settler->busy.count + settler->stuck.count));
-    if (settler->busy.head && clock_mono_us() >= busy_at) {
-      settle_aside(settler, ss, &batch, &settler->busy);
-      busy_at = clock_mono_us() + BUSY_EVERY_US;
-    }
-    settle_stuck(settler, ss, &batch);
     settle_in_turn(settler, ss, &batch, &list);
+    settle_busy(settler, ss, &batch);
+    note_busy(settler, clock_mono_us());
+    settle_stuck(settler, ss, &batch);
   }
   flight_list_join(&settler->busy, &settler->stuck);
   settler->left += settler->busy.count;

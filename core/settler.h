@@ -5,9 +5,10 @@
  * One thread with a connection of its own. It takes completed flights from its mailbox, waits a moment for company,
  * lets the rules decide, and applies all of it in one fenced transaction. Then the flights go to the scheduler, which
  * gives their credit back. While the database is away the settler keeps what it knows and tries again: a task is never
- * sent twice because its outcome could not be written. A task whose row a foreign transaction holds is put aside and
- * tried again by itself, so that the others are settled meanwhile. What the server refuses of an outcome is left out, a
- * step at a time; one that it refuses in every form is put aside too, and shown.
+ * sent twice because its outcome could not be written. A task whose row a foreign transaction holds, or a place that is
+ * needed beside it, is put aside and tried again apart from the others, a few at a time and for a tenth of the time at
+ * most, so that the others are settled meanwhile. What the server refuses of an outcome is left out, a step at a time;
+ * one that it refuses in every form is put aside too, and shown.
  */
 #ifndef CORE_SETTLER_H
 #define CORE_SETTLER_H
@@ -42,6 +43,8 @@ struct settler {
   size_t large_count;                 /* their outcomes */
   size_t large_bytes;                 /* of a batch of them */
   struct flight_list busy;            /* the settler's thread: flights whose row somebody else holds */
+  size_t busy_left, busy_rows;        /* how many of them this round has not tried yet; how many it tries at once */
+  int64_t busy_at_us, busy_since_us;  /* monotonic: when some of them are tried again; since when there are any */
   struct flight_list stuck;           /* the settler's thread: flights whose outcome the server refuses in every form */
   int64_t stuck_at_us, stuck_wait_us; /* monotonic: when they are tried again */
   size_t left;                        /* the settler's thread: outcomes that the end came before */
@@ -62,5 +65,7 @@ void settler_stop(struct settler *settler, int64_t patience_ms);
 /* How many bytes of large outcomes the next batch has, after one of `bytes` that took took_us: so many that outcomes
  * with little to write do not wait long for it. Pure. */
 size_t settler_large_bytes(size_t bytes, int64_t took_us);
+/* The same for how many busy outcomes are tried at once, after `rows` of them took took_us. Pure. */
+size_t settler_busy_rows(size_t rows, int64_t took_us);
 
 #endif

@@ -17,6 +17,7 @@
 
 #include "core/base/clock.h"
 #include "core/base/log.h"
+#include "core/base/sync.h"
 #include "core/config_ref.h"
 #include "core/lane.h"
 #include "core/settler.h"
@@ -46,6 +47,8 @@ struct fixture {
   size_t calls, counts[MANY + 1]; /* of settle(), for the tests of batches */
   uint64_t first[MANY + 1];       /* row of each */
   size_t call_of[MANY + 3];       /* the call that had the row */
+  size_t looks;                   /* at what was busy, and when each was */
+  int64_t began_us[MANY], ended_us[MANY];
 };
 
 static enum store_status open_any(void *store, const char *purpose, int64_t lease_ms, struct store_session **out,
@@ -353,6 +356,65 @@ static void much_to_write_lets_the_others_go_first(void **state) {
     flight_give_back(&f->flights, flight);
 }
 
+enum { BUSY = 8, LOOKS = 6, LOOK_US = 30 * 1000 };
+
+/* The first ones are busy, and each look at them takes its time. */
+static enum store_status settle_slowly(struct store_session *ss, const struct shard_lease *leases, size_t lease_count,
+                                       struct decision *decisions, size_t count, bool *lost, struct err *err) {
+  struct fixture *f = (struct fixture *)ss;
+  bool again = decisions[0].busy;
+  if (again && f->looks < LOOKS) {
+    f->counts[f->looks] = count;
+    f->began_us[f->looks] = clock_mono_us();
+    thread_sleep(LOOK_US);
+  }
+  for (size_t i = 0; i < count; i++) {
+    decisions[i].busy = decisions[i].id <= BUSY && f->looks < LOOKS;
+    decisions[i].applied = !decisions[i].busy;
+  }
+  if (again && f->looks < LOOKS)
+    f->ended_us[f->looks++] = clock_mono_us();
+  memset(lost, 0, lease_count * sizeof *lost);
+  return STORE_OK;
+}
+
+/* Somebody held the place that the outcomes of one route needed: all of them were tried again, one by one, each half
+ * second, and for seconds on end the outcomes of all other routes waited for that. */
+static void busy_outcomes_leave_most_of_the_time_to_the_others(void **state) {
+  struct fixture *f = *state;
+  struct flight_list done = {0}, settled = {0};
+  f->batch = (struct task_batch){.open = BUSY + 1, .count = BUSY + 1, .tasks = f->many, .release = release};
+  f->ref.users = 2 + BUSY;
+  f->ops.settle = settle_slowly;
+  atomic_store(&f->settler.rows, 1000);
+  for (unsigned i = 0; i < BUSY; i++)
+    add_answer(f, i, &f->lane, 10, &done);
+  add_answer(f, BUSY, &f->rare, 10, &done);
+  mailbox_put(&f->settler.in, &done);
+  int64_t limit = clock_mono_us() + PATIENCE_US;
+  while (settled.count < BUSY + 1 && clock_mono_us() < limit)
+    mailbox_take(&f->scheduler, limit, &settled);
+  assert_int_equal(settled.count, BUSY + 1);
+  assert_int_equal(settled.head->id, BUSY + 1);
+  for (size_t i = 0; i < LOOKS; i++)
+    assert_int_equal(f->counts[i], 1);
+  for (size_t i = 1; i < LOOKS; i++)
+    assert_true(f->began_us[i] - f->ended_us[i - 1] >= 8 * LOOK_US);
+  for (struct flight *flight; (flight = flight_list_pop(&settled));)
+    flight_give_back(&f->flights, flight);
+}
+
+/* What is free again is settled soon: as many at once as are looked at quickly. */
+static void as_many_busy_ones_are_tried_at_once_as_cost_little(void **state) {
+  size_t rows = 1;
+  for (unsigned i = 0; i < 20; i++)
+    rows = settler_busy_rows(rows, 5000);
+  assert_int_equal(rows, 4096);
+  for (unsigned i = 0; i < 20; i++)
+    rows = settler_busy_rows(rows, 1000 * 1000);
+  assert_int_equal(rows, 1);
+}
+
 /* A server that needs 100 us per KiB gets batches that keep the others waiting for 20 ms at most, a quicker one larger
  * ones. */
 static void a_batch_of_large_ones_is_as_large_as_the_server_is_quick(void **state) {
@@ -375,6 +437,8 @@ int main(void) {
       cmocka_unit_test_setup_teardown(outcomes_that_are_left_at_the_end_are_told, set_up, tear_down),
       cmocka_unit_test_setup_teardown(what_was_left_out_is_named, set_up, tear_down),
       cmocka_unit_test_setup_teardown(much_to_write_lets_the_others_go_first, set_up, tear_down),
+      cmocka_unit_test_setup_teardown(busy_outcomes_leave_most_of_the_time_to_the_others, set_up, tear_down),
+      cmocka_unit_test(as_many_busy_ones_are_tried_at_once_as_cost_little),
       cmocka_unit_test(a_batch_of_large_ones_is_as_large_as_the_server_is_quick),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
