@@ -4,8 +4,11 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "core/base/hash.h"
+
 struct order_wait {
   uint64_t id;
+  uint64_t of; /* hash of its message_id: the id may be another task's by now */
   int64_t due_us;
   uint8_t shard, priority;
   bool queued; /* in the lane's queue of called ones */
@@ -59,12 +62,20 @@ static struct order_wait *find_waiting(const struct order *order, uint64_t id) {
   return wait;
 }
 
+static uint64_t of(const struct task *task) {
+  return task->message_id.len ? hash_text(HASH_EMPTY, task->message_id.data) : 0;
+}
+
 static struct order_wait *make_waiting(struct order *order, struct order_key *key, const struct task *task) {
   struct order_wait *wait = calloc(1, sizeof *wait);
   if (!wait)
     return NULL;
-  *wait = (struct order_wait){
-      .id = task->id, .due_us = task->due_us, .shard = task->shard, .priority = task->priority, .key = key};
+  *wait = (struct order_wait){.id = task->id,
+                              .of = of(task),
+                              .due_us = task->due_us,
+                              .shard = task->shard,
+                              .priority = task->priority,
+                              .key = key};
   HASH_ADD(hh, order->waiting, id, sizeof wait->id, wait);
   if (!wait->hh.tbl) {
     free(wait);
@@ -205,7 +216,7 @@ static void uncall(struct order *order, struct order_wait *wait) {
   forget(order, wait);
 }
 
-/* It has another key by now; this one goes on without it. True as order_leave(). */
+/* Its row is gone, has another key, or is another task's; the key goes on without it. True as order_leave(). */
 static bool leave_key(struct order *order, struct order_wait *wait) {
   struct order_key *key = wait->key;
   if (key->called == wait) {
@@ -218,12 +229,14 @@ static bool leave_key(struct order *order, struct order_wait *wait) {
   return false;
 }
 
-bool order_renamed(struct order *order, const struct task *task) {
+bool order_changed(struct order *order, const struct task *task) {
   struct order_wait *known = order->waiting ? find_waiting(order, task->id) : NULL;
-  if (!known || (known->key->len == task->order_key.len &&
+  if (!known || (known->of == of(task) && known->key->len == task->order_key.len &&
                  memcmp(known->key->text, task->order_key.data, task->order_key.len) == 0))
     return false;
-  return leave_key(order, known);
+  bool called = known->key->called == known;
+  (void)leave_key(order, known);
+  return called;
 }
 
 static bool has_room(const struct order *order, const struct order_key *key) {
@@ -232,7 +245,7 @@ static bool has_room(const struct order *order, const struct order_key *key) {
 }
 
 bool order_wait(struct order *order, const struct task *task) {
-  bool sweep = order_renamed(order, task);
+  bool sweep = order_changed(order, task);
   struct order_key *key = find_key(order, task->order_key);
   if (!key || find_waiting(order, task->id))
     return sweep;
@@ -374,7 +387,8 @@ bool order_leave(struct order *order, struct flight *flight, enum order_end end)
     return set_head(order, key, flight->id);
   if (end == ORDER_OVER && key->head == flight->id)
     return drop_head(order, key);
-  bool again = end == ORDER_AGAIN && (!key->head || key->head == flight->id); /* else a sweep meets it */
+  /* Else a sweep meets it: another is the head, or another task has its id by now. */
+  bool again = end == ORDER_AGAIN && (!key->head || key->head == flight->id) && !find_waiting(order, flight->id);
   struct order_wait *wait = again ? make_waiting(order, key, flight->task) : NULL;
   if (!wait)
     return goes_on(order, key);

@@ -47,14 +47,15 @@ struct order {
   uint64_t shards_return;                  /* those for which bringing back has begun */
 };
 
-/* A row was met whose id may be known here under another key, which plain SQL has changed since: that key goes on
- * without it. An id waits, or is called, in one key at most, or the others would wait for it for ever. As
- * order_leave(). */
-MUSTCHECK bool order_renamed(struct order *order, const struct task *task);
+/* A row was met whose id may be known here under another key, which plain SQL has changed since, or as another task,
+ * whose id was handed out again after a TRUNCATE: that key goes on without what was known. An id waits, or is called,
+ * in one key at most, or the others would wait for it for ever. True: the id was called. That was not the turn of this
+ * task, others may come before it: only a sweep from the beginning may meet it. */
+MUSTCHECK bool order_changed(struct order *order, const struct task *task);
 /* Whether the task may leave now: nobody else of its key is out, or it was called. */
 bool order_may_go(const struct order *order, const struct task *task);
 /* The task has to wait. Remembers it, once and under the key that it has now, as far as there is room. The result is as
- * that of order_leave(), for a key that it waited under before. */
+ * that of order_changed(). */
 MUSTCHECK bool order_wait(struct order *order, const struct task *task);
 /* Reserves the turn of its key for a task that may go, until it takes off (order_enter) or is missed (order_missed). */
 void order_reserve(struct order *order, const struct task *task);

@@ -310,17 +310,14 @@ static void judge_row(struct scheduler *s, struct group *group, struct task *tas
   }
 }
 
-/* Plain SQL has given it to another route since we knew its id: it has no turn here any more. So it is with another
- * order_key. */
-static bool another_route(struct lane *lane, const struct task *task) {
-  if (task->route.len == strlen(lane->name) && memcmp(task->route.data, lane->name, task->route.len) == 0) {
-    if (order_renamed(&lane->order, task))
-      lane_sweep_first(lane);
-    return false;
-  }
-  if (order_missed(&lane->order, task->id, false))
+/* Whether it has no turn here any more: plain SQL has given it to another route since we knew its id, or to another
+ * order_key; or the id is another task's by now. */
+static bool lost_turn(struct lane *lane, const struct task *task) {
+  bool same_route = task->route.len == strlen(lane->name) && memcmp(task->route.data, lane->name, task->route.len) == 0;
+  bool sweep = same_route ? order_changed(&lane->order, task) : order_missed(&lane->order, task->id, false);
+  if (sweep)
     lane_sweep_first(lane);
-  return true;
+  return !same_route || sweep;
 }
 
 static void take_batch(struct scheduler *s, struct taking *taking, struct task_batch *batch) {
@@ -335,7 +332,7 @@ static void take_batch(struct scheduler *s, struct taking *taking, struct task_b
     struct task *task = &batch->tasks[i]; /* the batch may be gone with its last task: no look at it after that */
     if (!group || group->shard != task->shard || group->priority != task->priority)
       group = lane_group(lane, task->shard, task->priority, true);
-    bool ours = group && !another_route(lane, task), in_flight = flight_of(s->flights, task) != NULL;
+    bool ours = group && !lost_turn(lane, task), in_flight = flight_of(s->flights, task) != NULL;
     if (ours && !in_flight)
       judge_row(s, group, task, taking);
     else if (!in_flight && task->state == TASK_CLAIMED)
@@ -393,7 +390,7 @@ static size_t choose_claims(struct scheduler *s, struct taking *taking, struct t
   for (size_t i = 0; i < rows; i++) {
     struct task *task = &batch->tasks[i];
     int64_t bytes = task_size(task);
-    if (flight_of(s->flights, task) || another_route(lane, task))
+    if (flight_of(s->flights, task) || lost_turn(lane, task))
       continue;
     bool blocked = order_blocked(&lane->order, task);
     bool ends = task->unreadable || blocked || task->moves;

@@ -136,6 +136,27 @@ static void tell_of_an_id_that_is_handed_out_again(void *arg) {
   world_stop();
 }
 
+/* Nor does a task get the turn of one that waited behind that, whose id it has. */
+static void tell_of_the_id_of_one_that_waits(void *arg) {
+  process_start(&sim.process);
+  insert("other", "", 3600 * (int64_t)SECOND); /* has id 1 */
+  sim.broker.frozen_until_us = world_now_us() + SECOND;
+  insert("out", "k", 0);
+  wait_for(out_was_sent, NULL);
+  insert("behind", "k", 0);
+  world_sleep(100 * 1000); /* it is met */
+  if (!table_truncate(&sim.db))
+    world_fail("cannot truncate");
+  insert("first", "k", 0);
+  insert("second", "k", 1); /* has the id of the one that is out */
+  insert("third", "k", 2);  /* has the id of the one that waited */
+  wait_for(nothing_is_left, NULL);
+  end_process();
+  if (sent_us("first") >= sent_us("second") || sent_us("second") >= sent_us("third"))
+    world_fail("one was sent before the one that came first");
+  world_stop();
+}
+
 static bool both_hang(void *arg) { return sim.broker.counts[BROKER_HANG] == 2; }
 static bool has_answered(void *arg) { return sim.broker.record_count > 0; }
 
@@ -184,10 +205,13 @@ static void an_id_that_is_handed_out_again_has_no_turn_before_its_time(void **st
   run(tell_of_an_id_that_is_handed_out_again);
 }
 
+static void nor_the_turn_of_one_that_waited(void **state) { run(tell_of_the_id_of_one_that_waits); }
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(plugins_that_come_back_when_the_daemon_ends_do_no_harm),
       cmocka_unit_test(an_id_that_is_handed_out_again_has_no_turn_before_its_time),
+      cmocka_unit_test(nor_the_turn_of_one_that_waited),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

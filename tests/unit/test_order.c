@@ -498,6 +498,7 @@ static void those_that_changed_keys_do_not_wait_for_each_other(void **state) {
   for (size_t gone = 0, calls = 0; gone < 4; calls++) {
     uint64_t id = called(f);
     assert_true(id > 0 && calls < 20);
+    (void)!order_changed(&f->order, &f->task[id]); /* then a sweep meets it */
     if (meet(f, id)) {
       assert_false(order_missed(&f->order, id, false));
       assert_false(order_leave(&f->order, &f->flight[id], ORDER_OVER));
@@ -508,6 +509,25 @@ static void those_that_changed_keys_do_not_wait_for_each_other(void **state) {
   }
   assert_null(f->order.keys);
   assert_null(f->order.waiting);
+}
+
+/* A row has the id of one that was called: it is another task, whose turn comes when a sweep has met those before it.
+ */
+static void the_id_of_another_task_gives_no_turn(void **state) {
+  struct fixture *f = *state;
+  for (uint64_t id = 1; id <= 3; id++) {
+    name(f, id, "k");
+    f->task[id].message_id = (struct duebox_bytes){"before", 6};
+    (void)meet(f, id);
+  }
+  assert_false(order_leave(&f->order, &f->flight[1], ORDER_OVER));
+  assert_int_equal(called(f), 2);
+  assert_false(order_changed(&f->order, &f->task[2]));
+  f->task[2].message_id = f->task[3].message_id = (struct duebox_bytes){"after", 5};
+  assert_false(order_changed(&f->order, &f->task[3])); /* it only waited */
+  assert_true(order_changed(&f->order, &f->task[2]));
+  assert_false(order_knows(&f->order, 2) || order_knows(&f->order, 3));
+  assert_null(f->order.keys);
 }
 
 /* Nobody passes a task that another instance has claimed, nor what may have become of it; taken back here it goes
@@ -573,6 +593,7 @@ int main(void) {
       ROW(a_head_that_is_gone_blocks_nobody),
       ROW(a_key_that_is_taken_is_entered_by_nobody_else),
       ROW(those_that_changed_keys_do_not_wait_for_each_other),
+      ROW(the_id_of_another_task_gives_no_turn),
       ROW(a_claim_elsewhere_holds_its_key),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
