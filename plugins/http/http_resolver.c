@@ -100,12 +100,12 @@ static void join(struct http_resolver *resolver, struct http_transfer *t, int64_
   bool another = same == 0 ? all < lookups_for(resolver, t)
                            : same == 1 && now_ms - youngest->begun_ms >= SECOND_MS && all < HTTP_LOOKUPS_UNFOUND;
   t->lookup = youngest;
-  if (!another || !free)
-    return;
-  if (start(resolver, free, t, now_ms))
+  if (another && free && start(resolver, free, t, now_ms))
     t->lookup = free;
-  else if (!youngest)
+  else if (another && free && !youngest)
     t->lookup_code = CURLE_OUT_OF_MEMORY;
+  if (t->lookup)
+    http_transfer_begin_anew(t);
 }
 
 void http_resolver_init(struct http_resolver *resolver, CURLM *multi) {
@@ -150,7 +150,7 @@ static void time_out(struct http_resolver *resolver, struct http_transfer *t) {
   else
     snprintf(t->error, sizeof(t->error),
              "its name was not looked up within %ld milliseconds, because the name service has not answered for others",
-             t->connect_ms);
+             t->timeout_ms);
 }
 
 struct http_transfer *http_resolver_turn(struct http_resolver *resolver) {
@@ -160,7 +160,7 @@ struct http_transfer *http_resolver_turn(struct http_resolver *resolver) {
     struct http_transfer *t = *link;
     if (t->lookup_code == CURLE_AGAIN && !t->lookup)
       join(resolver, t, now_ms);
-    if (t->lookup_code == CURLE_AGAIN && now_ms - t->begun_ms >= t->connect_ms)
+    if (t->lookup_code == CURLE_AGAIN && now_ms - t->begun_ms >= (t->lookup ? t->connect_ms : t->timeout_ms))
       time_out(resolver, t);
     if (t->lookup_code == CURLE_AGAIN) {
       link = &t->next;

@@ -6,7 +6,9 @@
  * it behind when the transfer's time is up: a name server that does not answer would take all threads that the process
  * may have. So transfers look nothing up. One that needs a name leaves the multi handle and waits here, while a handle
  * of its own, which never connects, brings the addresses into the DNS cache of the multi handle. That one has no
- * time-out, so a lookup counts for as long as its thread is there. Driver thread, no locks.
+ * time-out, so a lookup counts for as long as its thread is there. While all are taken a transfer keeps its place in
+ * the queue for as long as its task has time: that others are not answered for says nothing of its own destination. Its
+ * time to connect begins with its lookup. Driver thread, no locks.
  */
 #ifndef PLUGINS_HTTP_RESOLVER_H
 #define PLUGINS_HTTP_RESOLVER_H
@@ -20,7 +22,7 @@ struct http_transfer;
 
 /* Threads of libcurl's, at most; for names of which nothing is known; for those that were not found at the last try.
  * Names whose servers are dead keep no others from being looked up, and new ones none that was found before. */
-enum { HTTP_LOOKUPS = 16, HTTP_LOOKUPS_NEW = 12, HTTP_LOOKUPS_UNFOUND = 8 };
+enum { HTTP_LOOKUPS = 64, HTTP_LOOKUPS_NEW = 48, HTTP_LOOKUPS_UNFOUND = 32 };
 enum { HTTP_NAMES = 4096 };
 
 struct http_lookup {

@@ -135,8 +135,7 @@ static bool may_be_received(const struct http_transfer *t) {
   return t->requested && (t->in_records || sent > t->sent_before) && !is_unprocessed(t);
 }
 
-/* The attempt goes on with another connection, in what is left of its time. */
-static void begin_anew(struct http_transfer *t) {
+void http_transfer_begin_anew(struct http_transfer *t) {
   int64_t now = http_now_ms(), left = t->begun_ms + t->timeout_ms - now;
   t->timeout_ms = left > 1 ? (long)left : 1; /* 0 is no limit */
   t->connect_ms = t->connect_ms < t->timeout_ms ? t->connect_ms : t->timeout_ms;
@@ -182,7 +181,7 @@ static int on_lookup(void *resolver, void *reserved, void *arg) {
   t->second_refused = may_be_received(t);
   t->held = !t->second_refused;
   if (t->held && t->requested)
-    begin_anew(t);
+    http_transfer_begin_anew(t);
   return 1;
 }
 
@@ -396,7 +395,7 @@ void http_transfer_refuse(struct http_transfer *transfer) {
 bool http_transfer_again(struct http_transfer *transfer, CURLcode code) {
   if (code != CURLE_OK && code != CURLE_OPERATION_TIMEDOUT && is_unprocessed(transfer) &&
       transfer->beginnings < BEGINNINGS) {
-    begin_anew(transfer);
+    http_transfer_begin_anew(transfer);
     return http_transfer_resume(transfer);
   }
   if (code != CURLE_ABORTED_BY_CALLBACK || !transfer->stale)

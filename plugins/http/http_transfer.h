@@ -91,6 +91,9 @@ void http_transfer_refuse(struct http_transfer *transfer);
  * the connection and has not processed the request. The handle is ready to be added once more then, for another one. */
 bool http_transfer_again(struct http_transfer *transfer, CURLcode code);
 
+/* The attempt goes on, with another connection or with a lookup of its name, in what is left of its time. */
+void http_transfer_begin_anew(struct http_transfer *transfer);
+
 /* Makes a transfer that was held ready to be added once more, for what is left of its time. False: libcurl refused it.
  */
 __attribute__((warn_unused_result)) bool http_transfer_resume(struct http_transfer *transfer);

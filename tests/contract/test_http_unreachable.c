@@ -132,17 +132,22 @@ static struct fake_host *open_wide(const struct http_options *o) {
       .plugin = &duebox_plugin_v1, .role = DUEBOX_ROLE_SINK, .options = o, .max_inflight = 400});
 }
 
-static void add(struct fake_host *host, size_t count, const struct http_route *route) {
+static void add_short(struct fake_host *host, size_t count, const struct http_route *route, uint32_t timeout_ms) {
   for (size_t i = 0; i < count; i++)
-    fake_host_add(host, &(struct fake_task){.timeout_ms = 15000, .payload = {"{}", 2}, .route_data = route});
+    fake_host_add(host, &(struct fake_task){.timeout_ms = timeout_ms, .payload = {"{}", 2}, .route_data = route});
+}
+
+static void add(struct fake_host *host, size_t count, const struct http_route *route) {
+  add_short(host, count, route, 15000);
 }
 
 static bool lookups_begun(void *least) { return atomic_load(&lookups) >= *(int *)least; }
 static bool lookups_ended(void *ctx) { return atomic_load(&under_way) == 0; }
+static bool all_but_one_completed(void *host) { return fake_host_completed(host) + 1 >= fake_host_tasks(host); }
 
 /* Every lookup is a thread, for as long as the resolver takes: the process may have some hundred of them. */
 static void a_silent_resolver_does_not_take_all_threads(void **state) {
-  enum { TASKS = 300, NAMES = 40 };
+  enum { TASKS = 300, NAMES = HTTP_LOOKUPS_NEW + 8 };
   int half = HTTP_LOOKUPS_UNFOUND;
   struct http_options o = http_case_options();
   o.connect_timeout_ms = 2000;
@@ -166,7 +171,7 @@ static void a_silent_resolver_does_not_take_all_threads(void **state) {
   for (size_t i = 0; i < NAMES; i++) {
     snprintf(name, sizeof(name), "%zu.silent.invalid", i);
     routes[i] = http_case_route("http", name, port, "/ok", urls[i]);
-    add(many, 4, &routes[i]);
+    add_short(many, 4, &routes[i], 3000);
   }
   assert_true(fake_host_settle(many, HTTP_CASE_LIMIT_MS));
   assert_in_range(atomic_load(&most), HTTP_LOOKUPS_NEW, HTTP_LOOKUPS_NEW + 2);
@@ -221,6 +226,48 @@ static void silent_names_do_not_hold_up_one_that_was_found(void **state) {
   assert_true(fake_host_wait(host, lookups_ended, NULL, HTTP_CASE_LIMIT_MS));
   fake_host_free(host);
   free(ca);
+}
+
+/* A host that is called for the first time needs no luck while the servers of tens of other new names are dead. And
+ * where these take all lookups, its task waits in the queue: nothing is said against a host that nobody has asked for.
+ */
+static void silent_new_names_do_not_fail_another_new_one(void **state) {
+  enum { NAMES = HTTP_LOOKUPS_NEW };
+  _Static_assert(NAMES >= 40, "tens of dead names");
+  struct http_options o = http_case_options();
+  static char urls[NAMES][HTTP_CASE_URL];
+  static struct http_route routes[NAMES];
+  char name[64], good_url[HTTP_CASE_URL], slow_url[HTTP_CASE_URL];
+  int port = hostile_server_port(server, "plain"), some = NAMES - 1, all = NAMES;
+  struct http_route good = http_case_route("http", "localhost", port, "/ok", good_url);
+  struct http_route slow = http_case_route("http", "slow.invalid", port, "/ok", slow_url);
+  o.connect_timeout_ms = 3000;
+  struct fake_host *host = open_wide(&o);
+  atomic_store(&lookups, 0);
+  pthread_mutex_lock(&resolver);
+  for (size_t i = 0; i < NAMES; i++) {
+    snprintf(name, sizeof(name), "%zu.silent.invalid", i);
+    routes[i] = http_case_route("http", name, port, "/ok", urls[i]);
+    if (i < NAMES - 1)
+      add(host, 1, &routes[i]);
+  }
+  fake_host_offer(host);
+  assert_true(fake_host_wait(host, lookups_begun, &some, HTTP_CASE_LIMIT_MS));
+  assert_int_equal(http_case_send(host, &good, 0).cls, DUEBOX_DELIVERED);
+  add(host, 1, &routes[NAMES - 1]);
+  fake_host_offer(host);
+  assert_true(fake_host_wait(host, lookups_begun, &all, HTTP_CASE_LIMIT_MS));
+  size_t waits = NAMES + 1; /* behind those of the dead names and the good one */
+  add_short(host, 1, &slow, 25000);
+  add(host, 1, &routes[0]); /* whose time to connect ends after that of the one before would have */
+  fake_host_offer(host);
+  assert_true(fake_host_wait(host, all_but_one_completed, host, HTTP_CASE_LIMIT_MS));
+  pthread_mutex_unlock(&resolver);
+  assert_true(fake_host_settle(host, HTTP_CASE_LIMIT_MS));
+  struct fake_outcome outcome = fake_host_outcome(host, waits);
+  if (outcome.cls != DUEBOX_DELIVERED)
+    fail_msg("class %d: %s", (int)outcome.cls, outcome.message);
+  fake_host_free(host);
 }
 
 /* All who wait for a name go on with the one answer, and end with the one failure. */
@@ -557,6 +604,7 @@ int main(void) {
       cmocka_unit_test(a_silent_resolver_holds_nobody_up),
       cmocka_unit_test(a_silent_resolver_does_not_take_all_threads),
       cmocka_unit_test(silent_names_do_not_hold_up_one_that_was_found),
+      cmocka_unit_test(silent_new_names_do_not_fail_another_new_one),
       cmocka_unit_test(a_lookup_serves_all_who_wait_for_the_name),
       cmocka_unit_test(a_missing_ca_file_concerns_the_instance),
       cmocka_unit_test(a_changed_ca_file_is_read),
