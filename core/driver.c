@@ -88,7 +88,7 @@ static void give_to_sink(struct driver *driver, struct flight *flight, int64_t n
   flight->handed_us = now;
   if (flight->times_sink)
     flight->stall_slot = stall_handed_over(&flight->lane->stall, now);
-  atomic_fetch_add_explicit(&flight->lane->at_sink, 1, memory_order_relaxed);
+  flight->ahead = 1 + atomic_fetch_add_explicit(&flight->lane->at_sink, 1, memory_order_relaxed);
   atomic_fetch_add_explicit(&driver->at_sink, 1, memory_order_relaxed);
   atomic_store_explicit(&flight->submitted, true, memory_order_release);
 }

@@ -65,6 +65,7 @@ struct flight {
   int64_t due_mono_us;           /* its due time by the monotonic clock; known when it goes to its driver */
   int64_t expires_mono_us;       /* its expires_at likewise, where it has one */
   uint32_t stall_slot;           /* at the sink: where its lane's stall counts it */
+  uint32_t ahead;                /* how many of its lane were there when it was handed over, it included */
   _Atomic int64_t handed_us;     /* monotonic: given to the plugin, or before that to its driver */
   int64_t completed_us;          /* monotonic */
   struct decision decision;

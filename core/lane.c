@@ -21,7 +21,9 @@ static double tokens_now(const struct lane *lane, int64_t now_us) {
 }
 
 static int64_t concurrency_now(const struct lane *lane) {
-  int64_t most = lane->route->concurrency;
+  int64_t most = lane->route->concurrency, depth = depth_now(&lane->depth);
+  if (lane->shares_line && depth < most)
+    most = depth;
   return lane->health.ramp && lane->health.ramp < most ? lane->health.ramp : most;
 }
 
@@ -55,6 +57,14 @@ void lane_follow_stall(struct lane *lane, int64_t now_us) {
   /* Calls of which a claim is recorded may take long, and only being refused says something of their sink. */
   bool timed = lane->route && lane->route->claim == CLAIM_MEMORY;
   lane->stalled = lane->route && (timed ? stall_is_now : stall_refuses)(&lane->stall, now_us);
+  if (depth_tick(&lane->depth, now_us))
+    lane_limit(lane);
+}
+
+void lane_follow_delivery(struct lane *lane, const struct flight *flight) {
+  if (lane->shares_line && lane->route &&
+      depth_learn(&lane->depth, lane->route->concurrency, flight->ahead, flight->handed_us, flight->completed_us))
+    lane_limit(lane);
 }
 
 uint32_t lane_credit(const struct lane *lane, uint32_t batch, int64_t now_us) {

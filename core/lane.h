@@ -14,6 +14,7 @@
 
 #include "core/base/log_repeat.h"
 #include "core/config_ref.h"
+#include "core/depth.h"
 #include "core/driver.h"
 #include "core/flight.h" /* uthash as we use it */
 #include "core/health.h"
@@ -65,10 +66,12 @@ struct lane {
   atomic_uint at_sink;     /* given to the plugin and not answered; changed by whoever does either */
   atomic_uint at_sink_max; /* its driver gives no more than that; 0: what waits goes back to the table */
   struct stall stall;      /* whether it takes what it is given: memory claims wait in the table while it does not */
-  bool stalled;            /* it does not, as of this tick */
-  gauge stalled_since_us;  /* monotonic: since when; 0 = it is not */
-  int64_t flows_since_us;  /* monotonic: since when it is not */
-  bool stall_noted;        /* what has been there longest is known, as below */
+  bool shares_line;        /* with the other routes of its sink: it has no more there than `depth` says */
+  struct depth depth;
+  bool stalled;                               /* it does not, as of this tick */
+  gauge stalled_since_us;                     /* monotonic: since when; 0 = it is not */
+  int64_t flows_since_us;                     /* monotonic: since when it is not */
+  bool stall_noted;                           /* what has been there longest is known, as below */
   char stalled_target[256], stalled_task[65]; /* what was there longest in this stall */
   uint32_t done;                              /* since done_since_us */
   int64_t done_since_us;
@@ -121,7 +124,9 @@ struct lane {
 /* Tasks that may be charged now, as far as concurrency and driver go: besides those at the sink some that are answered
  * and being settled, or that take the place of these at once. */
 uint32_t lane_room(const struct lane *lane);
-/* Finds out whether the lane is stalled now. */
+/* A task was delivered. */
+void lane_follow_delivery(struct lane *lane, const struct flight *flight);
+/* Finds out whether the lane is stalled now, and how much it may have at the sink. */
 void lane_follow_stall(struct lane *lane, int64_t now_us);
 /* Tells the driver how many may be at the sink. To be called when route, driver, pause or suspension have changed. */
 void lane_limit(struct lane *lane);

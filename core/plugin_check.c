@@ -11,7 +11,8 @@
 
 enum { ROWS_MAX = 256 };
 
-#define KNOWN_CAPS (DUEBOX_CAP_SINK | DUEBOX_CAP_SOURCE | DUEBOX_CAP_LONG_CALLS | DUEBOX_CAP_ANSWERS)
+#define SINK_CAPS (DUEBOX_CAP_LONG_CALLS | DUEBOX_CAP_ANSWERS | DUEBOX_CAP_SHARED_LINE)
+#define KNOWN_CAPS (DUEBOX_CAP_SINK | DUEBOX_CAP_SOURCE | SINK_CAPS)
 #define KNOWN_FLAGS (DUEBOX_OPT_REQUIRED | DUEBOX_OPT_TEMPLATE | DUEBOX_OPT_TARGET | DUEBOX_OPT_FILE)
 
 static void fault(struct plugin_faults *faults, const char *fmt, ...) PRINTF(2, 3);
@@ -171,8 +172,8 @@ static void check_identity(const struct duebox_plugin *p, struct plugin_faults *
     fault(faults, "capability bits 0x%x are unknown to this duebox: upgrade duebox", p->capabilities & ~KNOWN_CAPS);
   if (!(p->capabilities & (DUEBOX_CAP_SINK | DUEBOX_CAP_SOURCE)))
     fault(faults, "it is neither a sink nor a source");
-  if (!(p->capabilities & DUEBOX_CAP_SINK) && (p->capabilities & (DUEBOX_CAP_LONG_CALLS | DUEBOX_CAP_ANSWERS)))
-    fault(faults, "long calls and answers are capabilities of sinks, and it is none");
+  if (!(p->capabilities & DUEBOX_CAP_SINK) && (p->capabilities & SINK_CAPS))
+    fault(faults, "long calls, answers and a shared line are capabilities of sinks, and it is none");
 }
 
 static void check_ops(const struct duebox_plugin *p, struct plugin_faults *faults) {

@@ -57,6 +57,7 @@ static void configure_lane(struct scheduler *s, struct lane *lane) {
   bool comes_back = route && !lane->route;
   lane->route = route;
   lane->driver = route ? s->driver_for(s->engine, route->plugin) : NULL;
+  lane->shares_line = lane->driver && route->plugin->module->capabilities & DUEBOX_CAP_SHARED_LINE;
   if (lane->driver)
     driver_limit(lane->driver, route->plugin->max_inflight);
   targets_clear(&lane->targets, &s->target_count); /* what they wait for may be mended */
@@ -289,6 +290,8 @@ static void follow_confirm(const struct flight *flight, int64_t now_us) {
     stall_heard(&lane->stall, flight->completed_us);
   if (confirmed && flight->times_sink)
     stall_learn(&lane->stall, flight->handed_us, flight->completed_us, now_us);
+  if (flight->outcome.cls == DUEBOX_DELIVERED)
+    lane_follow_delivery(lane, flight);
   if (!flight->task->recorded)
     raise_gauge(&lane->metrics.claim_gap_us, flight->completed_us - flight->read_us);
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * duebox/plugin.h - the plugin ABI, version 1.6.
+ * duebox/plugin.h - the plugin ABI, version 1.7.
  *
  * A plugin is a shared object that exports one const data symbol, `duebox_plugin_v1`. The host reads its frozen prefix
  * (magic, abi_major, abi_minor, size) before it calls anything of it. Loading alone runs the constructors of the shared
@@ -20,7 +20,7 @@
  * major. 1.0: first version. 1.1: duebox_record.correlation_id, duebox_task.revision; duebox_outcome.record beside
  * ANSWER_DONE and _LATER; targets (DUEBOX_OPT_TARGET, DUEBOX_SCOPE_TARGET). 1.2: check_targets. 1.3:
  * duebox_outcome.blameless. 1.4: duebox_host.unread. 1.5: duebox_instance_config.outbox, duebox_check.outbox. 1.6:
- * max_checkpoint.
+ * max_checkpoint. 1.7: DUEBOX_CAP_SHARED_LINE.
  */
 #ifndef DUEBOX_PLUGIN_H
 #define DUEBOX_PLUGIN_H
@@ -35,7 +35,7 @@
 
 #define DUEBOX_PLUGIN_MAGIC 0x44554542u /* "DUEB" */
 #define DUEBOX_ABI_MAJOR 1u
-#define DUEBOX_ABI_MINOR 6u
+#define DUEBOX_ABI_MINOR 7u
 #define DUEBOX_PLUGIN_SYMBOL "duebox_plugin_v1"
 
 #if defined(__GNUC__)
@@ -51,6 +51,9 @@
 #define DUEBOX_CAP_SOURCE 0x2u     /* has source ops */
 #define DUEBOX_CAP_LONG_CALLS 0x4u /* an attempt takes long or runs foreign code: claims are recorded by default */
 #define DUEBOX_CAP_ANSWERS 0x8u    /* outcomes carry the consumer's answer */
+/* Since 1.7. All tasks of an instance go over one connection, which the destination works off in turn: the host gives
+ * no route more than is confirmed in a short time, so that a slow one does not stand before the others. */
+#define DUEBOX_CAP_SHARED_LINE 0x10u
 
 enum duebox_log_level { DUEBOX_LOG_ERROR = 0, DUEBOX_LOG_WARN, DUEBOX_LOG_INFO, DUEBOX_LOG_DEBUG };
 

@@ -12,7 +12,7 @@ extern const struct duebox_plugin duebox_plugin_v1; /* the host finds it by name
 
 DUEBOX_EXPORT const struct duebox_plugin duebox_plugin_v1 = {
     DUEBOX_PLUGIN_PREFIX,
-    .capabilities = DUEBOX_CAP_SINK | DUEBOX_CAP_SOURCE,
+    .capabilities = DUEBOX_CAP_SINK | DUEBOX_CAP_SOURCE | DUEBOX_CAP_SHARED_LINE,
     .name = "amqp",
     .version = "0.1.0",
     .summary = "AMQP 0-9-1 queues and exchanges (RabbitMQ), with publisher confirms",

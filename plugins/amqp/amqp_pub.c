@@ -36,6 +36,7 @@ void amqp_pub_give_up(struct amqp_pub *pub) {
 void amqp_pub_lost(struct amqp_pub *pub) {
   amqp_window_reset(&pub->window);
   pub->writing = NULL;
+  pub->heard_us = 0;
   pub->state = AMQP_PUB_CLOSED;
 }
 

@@ -46,7 +46,8 @@ struct amqp_pub {
   amqp_channel_t number;
   enum amqp_pub_state state;
   int64_t answer_by_us; /* OPENING, SELECTING, CLOSING: when the broker must have answered */
-  int64_t heard_us;     /* when a confirm came last, or the channel became ready */
+  int64_t heard_us;     /* when a confirm came last, or the channel became ready; 0 = not on this connection */
+  int64_t behind_us;    /* when a message last was confirmed, on any channel, that left no later than its oldest */
 
   struct amqp_window window;
   uint32_t limit; /* how many messages may be open */

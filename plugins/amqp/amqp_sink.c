@@ -7,8 +7,7 @@
 #include <time.h>
 
 enum {
-  FLOW_CHANNEL = 1,
-  PROBE_CHANNEL = 2,       /* the first of them */
+  FIRST_CHANNEL = 1,       /* of the first route; probe channels and those of other routes follow */
   MOST_INFLIGHT = 1 << 20, /* beyond it the host is told "full" */
   MOST_BELIEVED = 1024,    /* exchanges, and routes; more than that are proven again from time to time */
   GOODBYE_US = 500000,     /* of stop()'s deadline, kept for an orderly end of the connection */
@@ -16,11 +15,17 @@ enum {
 
 /* ---- the channels --------------------------------------------------------------------------------------------- */
 
-enum { CHANNELS = 1 + AMQP_PROBES };
+/* Those in use. */
+static uint32_t channels(const struct amqp_sink *sink) { return AMQP_PROBES + sink->flow_count; }
 
-static struct amqp_pub *channel_at(struct amqp_sink *sink, int i) { return i ? &sink->probes[i - 1].pub : &sink->flow; }
+static struct amqp_pub *channel_at(struct amqp_sink *sink, uint32_t i) {
+  bool probe = i > 0 && i <= AMQP_PROBES;
+  return probe ? &sink->probes[i - 1].pub : &sink->flows[i ? i - AMQP_PROBES : 0].pub;
+}
 
-static bool is_probe(const struct amqp_sink *sink, const struct amqp_pub *pub) { return pub != &sink->flow; }
+static bool is_probe(const struct amqp_pub *pub) {
+  return pub->number > FIRST_CHANNEL && pub->number <= FIRST_CHANNEL + AMQP_PROBES;
+}
 
 /* Whether the messages on the channel had left before, on another one. */
 static bool carries_suspect(const struct amqp_sink *sink, const struct amqp_pub *pub) {
@@ -112,14 +117,19 @@ static void believe(struct amqp_sink *sink, const struct duebox_task *task) {
 
 static void on_ready(void *ctx, struct amqp_pub *pub) {
   struct amqp_sink *sink = ctx;
-  if (pub == &sink->flow && !sink->conn.blocked)
+  if (pub != &sink->flows[0].pub)
+    return;
+  sink->ready = true;
+  if (!sink->conn.blocked)
     sink->host->health(sink->host->ctx, true, NULL);
 }
 
 static void on_decided(void *ctx, struct amqp_pub *pub, const struct duebox_task *task, enum amqp_event event, int code,
                        const char *detail) {
   struct amqp_sink *sink = ctx;
-  if (is_probe(sink, pub))
+  if (pub->window.taken_us < sink->worked_us)
+    sink->worked_us = pub->window.taken_us;
+  if (is_probe(pub))
     believe(sink, task);
   report(sink, task, event, code, detail);
 }
@@ -189,7 +199,7 @@ static void suspect_all(struct amqp_sink *sink, struct amqp_pub *pub, int code, 
 static void on_closed(void *ctx, struct amqp_pub *pub, int code, const char *text) {
   struct amqp_sink *sink = ctx;
   const struct duebox_task *unsent = pub->writing; /* the newest; the broker never had all of it */
-  bool probe = is_probe(sink, pub);
+  bool probe = is_probe(pub);
   uint32_t open = pub->window.count;
   sink->host->log(sink->host->ctx, DUEBOX_LOG_WARN, "AMQP-CHANNEL-CLOSED",
                   "the broker closed a channel with %u unconfirmed messages%s: %s", open,
@@ -213,9 +223,11 @@ static void on_up(void *ctx) {
   struct amqp_sink *sink = ctx;
   int most = amqp_get_channel_max(sink->conn.link); /* 0 = as many as there are numbers */
   if (most == 1)
-    amqp_conn_fail(&sink->conn, "the broker allows one channel only (channel_max); this needs two, and uses %d",
-                   CHANNELS);
-  for (int i = 0; i < CHANNELS && (most == 0 || i < most); i++)
+    amqp_conn_fail(&sink->conn, "the broker allows one channel only (channel_max); this needs two, and uses %d or more",
+                   1 + AMQP_PROBES);
+  int flows = most == 0 || most > AMQP_FLOWS + AMQP_PROBES ? AMQP_FLOWS : most - AMQP_PROBES;
+  sink->most_flows = flows > 1 ? (uint32_t)flows : 1;
+  for (uint32_t i = 0; i < channels(sink) && (most == 0 || i < (uint32_t)most); i++)
     amqp_pub_open(channel_at(sink, i));
 }
 
@@ -229,10 +241,13 @@ static void empty(struct amqp_sink *sink, struct amqp_pub *pub, enum amqp_event 
 
 static void on_down(void *ctx, const char *reason) {
   struct amqp_sink *sink = ctx;
-  for (int i = 0; i < CHANNELS; i++) {
+  for (uint32_t i = 0; i < channels(sink); i++) {
     empty(sink, channel_at(sink, i), AMQP_EVENT_LOST, reason);
     amqp_pub_lost(channel_at(sink, i));
   }
+  sink->flow_count = 1;
+  sink->flows[0].route = 0;
+  sink->ready = false;
   hand_back(sink, AMQP_EVENT_LOST, reason);
   amqp_set_clear(&sink->safe); /* exchanges may be gone when it comes back, and limits different */
   sink->too_large = SIZE_MAX;
@@ -240,7 +255,10 @@ static void on_down(void *ctx, const char *reason) {
 
 static void on_frame(void *ctx, const amqp_frame_t *frame) {
   struct amqp_sink *sink = ctx;
-  amqp_pub_frame(channel_at(sink, frame->channel - FLOW_CHANNEL), frame);
+  if (frame->channel < FIRST_CHANNEL + channels(sink))
+    amqp_pub_frame(channel_at(sink, frame->channel - FIRST_CHANNEL), frame);
+  else
+    amqp_conn_fail(&sink->conn, "the broker sent something on channel %u, which was never opened", frame->channel);
 }
 
 static void on_blocked(void *ctx, bool blocked, const char *reason) {
@@ -256,7 +274,7 @@ static void on_blocked(void *ctx, bool blocked, const char *reason) {
 }
 
 static const struct amqp_conn_user conn_user = {
-    .channels = CHANNELS, .up = on_up, .down = on_down, .frame = on_frame, .blocked = on_blocked};
+    .channels = AMQP_PROBES + AMQP_FLOWS, .up = on_up, .down = on_down, .frame = on_frame, .blocked = on_blocked};
 
 /* ---- publishing ----------------------------------------------------------------------------------------------- */
 
@@ -298,9 +316,44 @@ static struct amqp_probe *free_probe(struct amqp_sink *sink, const struct duebox
   return found;
 }
 
+/* Begins to open one more; NULL = none may be, or no memory. */
+static struct amqp_flow *add_flow(struct amqp_sink *sink) {
+  struct amqp_flow *flow = &sink->flows[sink->flow_count];
+  if (sink->flow_count == sink->most_flows)
+    return NULL;
+  amqp_channel_t number = (amqp_channel_t)(FIRST_CHANNEL + channels(sink));
+  if (!flow->pub.conn && !amqp_pub_init(&flow->pub, &sink->conn, number, sink->inflight, &pub_user, sink)) {
+    flow->pub.conn = NULL;
+    return NULL;
+  }
+  sink->flow_count++;
+  amqp_pub_open(&flow->pub);
+  return flow;
+}
+
+/* The channel of the task's route. */
+static struct amqp_pub *flow_of(struct amqp_sink *sink, const struct duebox_task *task) {
+  uint64_t key = route_key(task);
+  for (uint32_t i = 0; i < sink->flow_count; i++)
+    if (sink->flows[i].route == key)
+      return &sink->flows[i].pub;
+  struct amqp_flow *flow = sink->flows[0].route ? add_flow(sink) : &sink->flows[0];
+  if (!flow)
+    return &sink->flows[key % sink->flow_count].pub;
+  flow->route = key;
+  return &flow->pub;
+}
+
+/* The same, where the task goes with others, perhaps after the channel has been opened again; NULL = it goes alone. */
+static struct amqp_pub *shared_flow(struct amqp_sink *sink, const struct duebox_task *task) {
+  struct amqp_pub *flow = flow_of(sink, task);
+  return flow->heard_us && !needs_probe(sink, task) ? flow : NULL;
+}
+
 static bool send_waiting(struct amqp_sink *sink, const struct amqp_waiting *next, int64_t now_us) {
-  if (!next->suspect && !needs_probe(sink, next->task))
-    return publish(sink, &sink->flow, next->task, now_us);
+  struct amqp_pub *flow = next->suspect ? NULL : shared_flow(sink, next->task);
+  if (flow)
+    return publish(sink, flow, next->task, now_us);
   struct amqp_probe *probe = free_probe(sink, next->task);
   if (!probe || !publish(sink, &probe->pub, next->task, now_us))
     return false;
@@ -335,14 +388,16 @@ size_t amqp_sink_submit(struct amqp_sink *sink, const struct duebox_task *const 
       report(sink, tasks[k], AMQP_EVENT_NOT_SENT, 0, sink->conn.reason);
     return n;
   }
-  if (sink->flow.state != AMQP_PUB_READY || sink->conn.blocked || !amqp_conn_usable(&sink->conn))
+  if (!sink->ready || sink->conn.blocked || !amqp_conn_usable(&sink->conn))
     return 0;
   int64_t now = amqp_now_us();
   bool taken = true;
   amqp_conn_cork(&sink->conn, true);
   while (k < n && taken) {
-    taken = needs_probe(sink, tasks[k]) ? amqp_queue_put(&sink->queue, (struct amqp_waiting){tasks[k], false})
-                                        : publish(sink, &sink->flow, tasks[k], now);
+    struct amqp_pub *flow = shared_flow(sink, tasks[k]);
+    taken = flow && flow->state == AMQP_PUB_READY
+                ? publish(sink, flow, tasks[k], now)
+                : amqp_queue_put(&sink->queue, (struct amqp_waiting){tasks[k], false});
     k += taken;
   }
   pump(sink, now);
@@ -352,13 +407,14 @@ size_t amqp_sink_submit(struct amqp_sink *sink, const struct duebox_task *const 
 
 /* ---- the driver ----------------------------------------------------------------------------------------------- */
 
-/* When the oldest message of a channel is overdue. The clock stands still while the broker has an alarm. */
+/* When the oldest message of a channel is overdue. The clock stands still while the broker has an alarm, and while it
+ * is at work on what was sent before, for whatever route: it reads one connection in order. */
 static int64_t overdue_at(const struct amqp_sink *sink, const struct amqp_pub *pub) {
   const struct amqp_slot *oldest = amqp_window_oldest(&pub->window);
   if (!oldest || sink->conn.blocked)
     return INT64_MAX;
   int64_t since = oldest->sent_us > sink->unblocked_us ? oldest->sent_us : sink->unblocked_us;
-  return since + sink->confirm_timeout_us;
+  return (since > pub->behind_us ? since : pub->behind_us) + sink->confirm_timeout_us;
 }
 
 static bool waits_for_answer(const struct amqp_pub *pub) {
@@ -367,7 +423,7 @@ static bool waits_for_answer(const struct amqp_pub *pub) {
 
 static int64_t next_deadline(struct amqp_sink *sink) {
   int64_t next = INT64_MAX;
-  for (int i = 0; i < CHANNELS; i++) {
+  for (uint32_t i = 0; i < channels(sink); i++) {
     const struct amqp_pub *pub = channel_at(sink, i);
     int64_t at = waits_for_answer(pub) ? pub->answer_by_us : overdue_at(sink, pub);
     next = at < next ? at : next;
@@ -414,22 +470,32 @@ static void check_overdue(struct amqp_sink *sink, struct amqp_pub *pub, int64_t 
   }
 }
 
+static void follow_work(struct amqp_sink *sink, int64_t now_us) {
+  for (uint32_t i = 0; i < channels(sink); i++) {
+    const struct amqp_slot *oldest = amqp_window_oldest(&channel_at(sink, i)->window);
+    if (oldest && oldest->sent_us >= sink->worked_us)
+      channel_at(sink, i)->behind_us = now_us;
+  }
+  sink->worked_us = INT64_MAX;
+}
+
 void amqp_sink_poll(struct amqp_sink *sink, int timeout_ms) {
   amqp_conn_poll(&sink->conn, timeout_ms, next_deadline(sink));
   if (!amqp_conn_usable(&sink->conn))
     return;
   int64_t now = amqp_now_us();
+  follow_work(sink, now);
   bool writing = false;
-  for (int i = 0; i < CHANNELS; i++)
+  for (uint32_t i = 0; i < channels(sink); i++)
     writing |= channel_at(sink, i)->writing != NULL;
   if (writing || sink->queue.count) {
     amqp_conn_cork(&sink->conn, true);
-    for (int i = 0; i < CHANNELS; i++)
+    for (uint32_t i = 0; i < channels(sink); i++)
       amqp_pub_continue(channel_at(sink, i), now);
     pump(sink, now);
     amqp_conn_cork(&sink->conn, false);
   }
-  for (int i = 0; i < CHANNELS; i++)
+  for (uint32_t i = 0; i < channels(sink); i++)
     check_overdue(sink, channel_at(sink, i), now);
 }
 
@@ -446,9 +512,12 @@ bool amqp_sink_create(struct amqp_sink *sink, const struct duebox_instance_confi
   sink->host = host;
   sink->confirm_timeout_us = options->confirm_timeout_ms * 1000;
   sink->too_large = SIZE_MAX;
-  bool ok = amqp_pub_init(&sink->flow, &sink->conn, FLOW_CHANNEL, inflight, &pub_user, sink);
+  sink->worked_us = INT64_MAX;
+  sink->inflight = inflight;
+  sink->flow_count = 1;
+  bool ok = amqp_pub_init(&sink->flows[0].pub, &sink->conn, FIRST_CHANNEL, inflight, &pub_user, sink);
   for (int i = 0; i < AMQP_PROBES; i++)
-    ok &= amqp_pub_init(&sink->probes[i].pub, &sink->conn, (amqp_channel_t)(PROBE_CHANNEL + i), 1, &pub_user, sink);
+    ok &= amqp_pub_init(&sink->probes[i].pub, &sink->conn, (amqp_channel_t)(FIRST_CHANNEL + 1 + i), 1, &pub_user, sink);
   ok &= amqp_set_init(&sink->safe, MOST_BELIEVED);
   ok &= amqp_set_init(&sink->refused, MOST_BELIEVED);
   ok &= amqp_set_init(&sink->refused_keys, MOST_BELIEVED);
@@ -462,7 +531,7 @@ bool amqp_sink_create(struct amqp_sink *sink, const struct duebox_instance_confi
 
 static bool is_idle(struct amqp_sink *sink) {
   uint32_t open = sink->queue.count;
-  for (int i = 0; i < CHANNELS; i++)
+  for (uint32_t i = 0; i < channels(sink); i++)
     open += channel_at(sink, i)->window.count;
   return open == 0;
 }
@@ -475,15 +544,17 @@ void amqp_sink_stop(struct amqp_sink *sink, int deadline_ms) {
     left = deadline - goodbye - amqp_now_us();
     amqp_sink_poll(sink, left > 0 ? (int)((left + 999) / 1000) : 0);
   }
-  for (int i = 0; i < CHANNELS; i++)
+  for (uint32_t i = 0; i < channels(sink); i++)
     empty(sink, channel_at(sink, i), AMQP_EVENT_STOPPED, NULL);
   hand_back(sink, AMQP_EVENT_STOPPED, "stopped");
   amqp_conn_shutdown(&sink->conn, deadline);
 }
 
 void amqp_sink_destroy(struct amqp_sink *sink) {
-  for (int i = 0; i < CHANNELS; i++)
-    amqp_pub_free(channel_at(sink, i));
+  for (int i = 0; i < AMQP_FLOWS; i++)
+    amqp_pub_free(&sink->flows[i].pub);
+  for (int i = 0; i < AMQP_PROBES; i++)
+    amqp_pub_free(&sink->probes[i].pub);
   amqp_set_free(&sink->safe);
   amqp_set_free(&sink->refused);
   amqp_set_free(&sink->refused_keys);

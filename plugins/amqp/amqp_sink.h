@@ -3,14 +3,19 @@
  * amqp_sink.h - an instance that publishes tasks: which channel a message takes, and what its end means.
  *
  * A channel error in AMQP leaves everything that is unconfirmed on the channel undecided, and does not say which
- * message caused it. So there are several channels on the one connection. `flow` carries a window of thousands, but
- * only what is believed to be harmless: messages to an exchange that has already decided one on this connection,
- * neither as large as one that was refused for itself nor on a way that was. Each of `probes` carries one message at a
- * time: what is not believed, and the suspects: those that were open when a channel broke. An error there names its
- * message, and changes what is believed of its own way only. Suspects stay open meanwhile and are sent a second time,
- * so they cost their task no failure; one that was in its queue already is there twice. A route has one message on the
- * probe channels at most, and routes take turns, fresh tasks with suspects (amqp_queue.h): what one route does costs
- * another a few duplicates and a turn, also where its queue confirms nothing.
+ * message caused it. So there are several channels on the one connection. Each route has one of `flows`, which carries
+ * its window of thousands, but only what is believed to be harmless: messages to an exchange that has already decided
+ * one on this connection, neither as large as one that was refused for itself nor on a way that was. Each of `probes`
+ * carries one message at a time: what is not believed, and the suspects: those that were open when a channel broke. An
+ * error there names its message, and changes what is believed of its own way only. Suspects stay open meanwhile and are
+ * sent a second time, so they cost their task no failure; one that was in its queue already is there twice. A route has
+ * one message on the probe channels at most, and routes take turns, fresh tasks with suspects (amqp_queue.h): what one
+ * route does costs another a few duplicates and a turn, also where its queue confirms nothing.
+ *
+ * A channel is also what RabbitMQ works off in order: behind an exchange that is slow, only its own route waits. The
+ * host sees to it that a slow route has few messages out (DUEBOX_CAP_SHARED_LINE), so that they do not keep the broker
+ * from reading. Until a route's channel is open its messages go as those do that are not believed. Where the broker
+ * permits fewer channels than there are routes, some share one.
  *
  * Driver's thread; no lock. See amqp_outcome.h for the outcomes.
  */
@@ -23,7 +28,12 @@
 #include "amqp_queue.h"
 #include "amqp_set.h"
 
-enum { AMQP_PROBES = 4 };
+enum { AMQP_PROBES = 4, AMQP_FLOWS = 256 };
+
+struct amqp_flow {
+  struct amqp_pub pub;
+  uint64_t route; /* its key, as in `refused`; 0 = none yet */
+};
 
 struct amqp_probe {
   struct amqp_pub pub;
@@ -33,7 +43,12 @@ struct amqp_probe {
 struct amqp_sink {
   struct amqp_conn conn;
   const struct duebox_host *host;
-  struct amqp_pub flow;
+  struct amqp_flow
+      flows[AMQP_FLOWS]; /* the first is opened with the connection, the others with their route's first task */
+  uint32_t flow_count;
+  uint32_t most_flows; /* that the broker permits */
+  uint32_t inflight;
+  bool ready; /* the first one has been, on this connection */
   struct amqp_probe probes[AMQP_PROBES];
   struct amqp_set safe;         /* exchanges that decided a message on this connection */
   struct amqp_set refused;      /* routes whose exchange was refused */
@@ -46,6 +61,7 @@ struct amqp_sink {
 
   int64_t confirm_timeout_us;
   int64_t unblocked_us; /* when the last alarm of the broker ended */
+  int64_t worked_us;    /* since the last poll: when the oldest message that the broker decided had been sent */
   bool closed;
 };
 

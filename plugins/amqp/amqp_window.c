@@ -4,6 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+enum { WORTH_SQUEEZING = 64 };
+
 bool amqp_window_init(struct amqp_window *window, uint32_t limit) {
   *window = (struct amqp_window){.room = 2 * limit, .next = 1, .generation = 1};
   window->slots = calloc(window->room, sizeof *window->slots);
@@ -22,7 +24,7 @@ void amqp_window_reset(struct amqp_window *window) {
   window->generation++;
 }
 
-/* Drops what is settled. Half of the room at least is free afterwards, so this costs little per message. */
+/* Drops what is settled. As much as is kept at least is free afterwards, so this costs little per message. */
 static void squeeze(struct amqp_window *window) {
   uint32_t kept = 0;
   for (uint32_t i = window->first; i < window->end; i++)
@@ -34,8 +36,8 @@ static void squeeze(struct amqp_window *window) {
 
 uint64_t amqp_window_add(struct amqp_window *window, const struct duebox_task *task, int64_t now_us) {
   uint64_t tag = window->next++;
-  if (window->end == window->room)
-    squeeze(window);
+  if (window->end == window->room || window->end > 2 * window->count + WORTH_SQUEEZING)
+    squeeze(window); /* memory that was never used costs nothing: most channels need little of their room */
   window->slots[window->end++] = (struct amqp_slot){.task = task, .tag = tag, .sent_us = now_us};
   window->count++;
   return tag;
@@ -62,6 +64,7 @@ bool amqp_window_knows(const struct amqp_window *window, uint64_t tag) { return 
 static const struct duebox_task *settle(struct amqp_window *window, struct amqp_slot *slot) {
   const struct duebox_task *task = slot->task;
   slot->task = NULL;
+  window->taken_us = slot->sent_us;
   window->count--;
   while (window->first < window->end && !window->slots[window->first].task)
     window->first++;

@@ -32,6 +32,7 @@ struct amqp_window {
   uint64_t next;       /* the tag of the next publish */
   uint64_t returned;   /* the tag of the last basic.return: the next one is most likely behind it */
   uint32_t count;      /* open messages */
+  int64_t taken_us;    /* when the message that was removed last had been sent */
   uint32_t generation; /* counts the channels, for logs */
 };
 

@@ -48,7 +48,7 @@ VALUE(sizeof(struct duebox_plugin), 200);
 #endif
 OFFSET(duebox_plugin, check_targets, 200);
 OFFSET(duebox_plugin, max_checkpoint, 208);
-#if DUEBOX_ABI_MINOR <= 6
+#if DUEBOX_ABI_MINOR <= 7
 VALUE(sizeof(struct duebox_plugin), 216);
 #endif
 
@@ -164,5 +164,6 @@ VALUE(DUEBOX_CAP_SINK, 1);
 VALUE(DUEBOX_CAP_SOURCE, 2);
 VALUE(DUEBOX_CAP_LONG_CALLS, 4);
 VALUE(DUEBOX_CAP_ANSWERS, 8);
+VALUE(DUEBOX_CAP_SHARED_LINE, 16);
 VALUE(DUEBOX_ROLE_SINK, 1);
 VALUE(DUEBOX_ROLE_SOURCE, 2);

@@ -7,7 +7,7 @@ foreach(part contract faults results tls)
 endforeach()
 
 # The same plugin against a broker played by the test: no server needed.
-foreach(part script suspects script_results flood)
+foreach(part script suspects routes script_results flood)
   duebox_test(test_amqp_${part}
     SOURCES ${CMAKE_CURRENT_LIST_DIR}/test_amqp_${part}.c ${CMAKE_CURRENT_LIST_DIR}/amqp_lab.c
             ${CMAKE_SOURCE_DIR}/tests/support/amqp_script.c

@@ -261,8 +261,17 @@ static void suspects_that_are_not_confirmed_either(void **state) {
   fake_host_free(host);
 }
 
+/* All routes share the channel that is left beside the probe channels. */
+static int set_up(void **state) {
+  amqp_lab_set_up(state);
+  struct amqp_lab *f = *state;
+  amqp_script_set_channels(f->script, 5);
+  return 0;
+}
+
+#define ROW(f) cmocka_unit_test_setup_teardown(f, set_up, amqp_lab_tear_down)
+
 int main(void) {
-#define ROW(f) cmocka_unit_test_setup_teardown(f, amqp_lab_set_up, amqp_lab_tear_down)
   const struct CMUnitTest tests[] = {
       ROW(among_several_the_guilty_one_is_found),
       ROW(suspects_of_one_route_delay_no_other),

@@ -19,7 +19,7 @@
 
 #include "plugins/amqp/amqp_vendor.h"
 
-enum { HEAD = 7, FRAME_MAX = 131072, MESSAGES = 20000, CHANNELS = 8 };
+enum { HEAD = 7, FRAME_MAX = 131072, MESSAGES = 20000, CHANNELS = 16 };
 
 /* A message that is coming in on a channel. */
 struct incoming {
@@ -36,6 +36,7 @@ struct amqp_script {
   int fd;
   bool ending;
   enum amqp_script_mood mood;
+  uint16_t channel_max;
   unsigned connections, consumers, goodbyes, acks, nacks;
   uint64_t next_tag[CHANNELS];
   struct incoming incoming[CHANNELS];
@@ -128,7 +129,7 @@ static void on_channel_method(struct amqp_script *script, uint16_t channel, uint
     script->next_tag[channel] = 1;
     script->incoming[channel].open = false;
     if (script->mood == AMQP_SCRIPT_FLOOD_CHANNEL)
-      flood_channel(script, CHANNELS - 1);
+      flood_channel(script, 7);
     else if (script->mood != AMQP_SCRIPT_NO_CHANNEL)
       answer(script, channel, AMQP_CHANNEL_OPEN_OK_METHOD);
     break;
@@ -166,8 +167,9 @@ static void on_channel_method(struct amqp_script *script, uint16_t channel, uint
 }
 
 static void on_method(struct amqp_script *script, uint16_t channel, uint32_t number) {
-  amqp_connection_tune_t tune = {
-      .channel_max = script->mood == AMQP_SCRIPT_ONE_CHANNEL ? 1 : 2047, .frame_max = FRAME_MAX, .heartbeat = 60};
+  amqp_connection_tune_t tune = {.channel_max = script->mood == AMQP_SCRIPT_ONE_CHANNEL ? 1 : script->channel_max,
+                                 .frame_max = FRAME_MAX,
+                                 .heartbeat = 60};
   if (number == AMQP_CONNECTION_START_OK_METHOD)
     send_method(script, 0, AMQP_CONNECTION_TUNE_METHOD, &tune);
   else if (number == AMQP_CONNECTION_OPEN_METHOD && script->mood == AMQP_SCRIPT_FLOOD_OPEN)
@@ -319,6 +321,7 @@ struct amqp_script *amqp_script_start(void) {
   assert_non_null(script);
   address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
   script->fd = -1;
+  script->channel_max = 2047;
   script->listener = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
   assert_int_equal(bind(script->listener, (struct sockaddr *)&address, sizeof(address)), 0);
   assert_int_equal(listen(script->listener, 16), 0);
@@ -360,6 +363,8 @@ int amqp_script_port(const struct amqp_script *script) { return script->port; }
 void amqp_script_set_mood(struct amqp_script *script, enum amqp_script_mood mood) {
   LOCKED(script->mood = mood; pthread_cond_broadcast(&script->mood_changed));
 }
+
+void amqp_script_set_channels(struct amqp_script *script, uint16_t most) { LOCKED(script->channel_max = most); }
 
 void amqp_script_drop(struct amqp_script *script) { LOCKED(if (script->fd >= 0) shutdown(script->fd, SHUT_RDWR)); }
 

@@ -44,10 +44,11 @@ void amqp_script_stop(struct amqp_script *script);
 int amqp_script_port(const struct amqp_script *script);
 
 void amqp_script_set_mood(struct amqp_script *script, enum amqp_script_mood mood);
-void amqp_script_drop(struct amqp_script *script);            /* closes the connection without a word */
-unsigned amqp_script_connections(struct amqp_script *script); /* so far */
-uint64_t amqp_script_flooded(struct amqp_script *script);     /* most bytes of a flood that a connection took */
-unsigned amqp_script_consumers(struct amqp_script *script);   /* basic.consume so far */
+void amqp_script_set_channels(struct amqp_script *script, uint16_t most); /* that it permits from the next login on */
+void amqp_script_drop(struct amqp_script *script);                        /* closes the connection without a word */
+unsigned amqp_script_connections(struct amqp_script *script);             /* so far */
+uint64_t amqp_script_flooded(struct amqp_script *script);   /* most bytes of a flood that a connection took */
+unsigned amqp_script_consumers(struct amqp_script *script); /* basic.consume so far */
 
 /* Messages that have come with their whole body, so far, over all connections. */
 size_t amqp_script_published(struct amqp_script *script);

@@ -28,7 +28,8 @@ static const struct duebox_source_ops source = {.struct_size = sizeof source, .a
 static struct duebox_plugin sound(void) {
   return (struct duebox_plugin){
       DUEBOX_PLUGIN_PREFIX,
-      .capabilities = DUEBOX_CAP_SINK | DUEBOX_CAP_SOURCE | DUEBOX_CAP_LONG_CALLS | DUEBOX_CAP_ANSWERS,
+      .capabilities =
+          DUEBOX_CAP_SINK | DUEBOX_CAP_SOURCE | DUEBOX_CAP_LONG_CALLS | DUEBOX_CAP_ANSWERS | DUEBOX_CAP_SHARED_LINE,
       .name = "sound",
       .version = "1",
       .summary = "has no fault",
@@ -107,7 +108,7 @@ static void test_capabilities(void **state) {
   p = sound();
   p.capabilities = DUEBOX_CAP_SOURCE | DUEBOX_CAP_ANSWERS;
   p.sink = NULL;
-  expect(&p, "long calls and answers are capabilities of sinks, and it is none");
+  expect(&p, "long calls, answers and a shared line are capabilities of sinks, and it is none");
   p = sound();
   p.capabilities = DUEBOX_CAP_SOURCE;
   expect(&p, "it has sink functions, but does not say sink");
