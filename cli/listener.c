@@ -4,6 +4,7 @@
 #include <arpa/inet.h>
 #include <netinet/in.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "core/base/way.h"
@@ -49,9 +50,14 @@ static bool parse_hex(const char *hex, struct address *out) {
   uint32_t words[4] = {0};
   if (len != V4 && len != V6)
     return false;
-  for (size_t i = 0; i < len / WORD; i++)
-    if (sscanf(hex + i * WORD, "%8x", &words[i]) != 1)
+  for (size_t i = 0; i < len / WORD; i++) {
+    char word[WORD + 1], *end;
+    memcpy(word, hex + i * WORD, WORD);
+    word[WORD] = '\0';
+    words[i] = (uint32_t)strtoul(word, &end, 16);
+    if (end != word + WORD)
       return false;
+  }
   if (len == V4)
     map_v4(out, words[0]);
   else
@@ -59,11 +65,20 @@ static bool parse_hex(const char *hex, struct address *out) {
   return true;
 }
 
-static bool parse_line(const char *line, struct entry *out) {
-  char local[33], remote[33];
-  return sscanf(line, " %*u: %32[0-9A-F]:%x %32[0-9A-F]:%x %x %*x:%*x %*x:%*x %*x %u", local, &out->local.port, remote,
-                &out->remote.port, &out->state, &out->uid) == 6 &&
-         parse_hex(local, &out->local) && parse_hex(remote, &out->remote);
+/* "sl: local:port remote:port state tx:rx tr:when retransmits uid ..", as proc(5) has it. */
+static bool parse_line(char *line, struct entry *out) {
+  enum { SLOT, LOCAL, LOCAL_PORT, REMOTE, REMOTE_PORT, STATE, UID = 11, FIELDS };
+  char *field[FIELDS], *rest = NULL;
+  size_t n = 0;
+  for (char *p = strtok_r(line, " :", &rest); p && n < FIELDS; p = strtok_r(NULL, " :", &rest))
+    field[n++] = p;
+  if (n < FIELDS || !parse_hex(field[LOCAL], &out->local) || !parse_hex(field[REMOTE], &out->remote))
+    return false;
+  out->local.port = (unsigned)strtoul(field[LOCAL_PORT], NULL, 16);
+  out->remote.port = (unsigned)strtoul(field[REMOTE_PORT], NULL, 16);
+  out->state = (unsigned)strtoul(field[STATE], NULL, 16);
+  out->uid = (unsigned)strtoul(field[UID], NULL, 10);
+  return true;
 }
 
 static bool is_same(const struct address *a, const struct address *b) {
