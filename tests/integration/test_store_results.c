@@ -23,7 +23,7 @@ static enum result_fate decide(void *ctx, const struct result_row *row, struct r
     return RESULT_MISROUTED;
   if (row->answer_to == REFUSES)
     return RESULT_MISROUTED;
-  if (record->attempt > row->attempt + (row->state == TASK_SCHEDULED))
+  if (record->attempt > row->attempt + (row->attempt == 0)) /* a first attempt that is not recorded yet */
     return RESULT_ORPHAN;
   if (record->attempt < row->attempt && record->status != RESULT_DONE)
     return RESULT_STALE;
