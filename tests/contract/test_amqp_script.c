@@ -330,7 +330,7 @@ static void a_channel_closed_under_a_large_message(void **state) {
   amqp_lab_published(host, f, 3);
   amqp_script_set_mood(f->script, AMQP_SCRIPT_NO_READ);
   fake_host_add(host, &(struct fake_task){.message_id = "large", .route_data = &f->route, .payload = {body, big}});
-  for (int i = 0; i < 20; i++) {
+  for (int i = 0; i < 100; i++) {
     fake_host_offer(host);
     fake_host_poll(host, 5);
   }
