@@ -338,7 +338,7 @@ static struct amqp_pub *flow_of(struct amqp_sink *sink, const struct duebox_task
     if (sink->flows[i].route == key)
       return &sink->flows[i].pub;
   struct amqp_flow *flow = sink->flows[0].route ? add_flow(sink) : &sink->flows[0];
-  if (!flow) /* then there is one at least */
+  if (!flow) /* then flows[0] is in use; clang-tidy does not see that the count is not zero */
     return &sink->flows[sink->flow_count ? key % sink->flow_count : 0].pub;
   flow->route = key;
   return &flow->pub;
