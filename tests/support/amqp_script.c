@@ -37,7 +37,7 @@ struct amqp_script {
   bool ending;
   enum amqp_script_mood mood;
   uint16_t channel_max;
-  unsigned connections, consumers, goodbyes, acks, nacks;
+  unsigned connections, consumers, begun, goodbyes, acks, nacks;
   uint64_t next_tag[CHANNELS];
   struct incoming incoming[CHANNELS];
   struct amqp_script_message messages[MESSAGES];
@@ -152,6 +152,7 @@ static void on_channel_method(struct amqp_script *script, uint16_t channel, uint
     answer(script, channel, AMQP_BASIC_CONSUME_OK_METHOD);
     break;
   case AMQP_BASIC_PUBLISH_METHOD:
+    script->begun++;
     script->incoming[channel] = (struct incoming){.open = true};
     script->incoming[channel].message = (struct amqp_script_message){channel, script->next_tag[channel]++, "", 0};
     break;
@@ -376,6 +377,7 @@ static unsigned count_now(struct amqp_script *script, const unsigned *count) {
 
 unsigned amqp_script_connections(struct amqp_script *script) { return count_now(script, &script->connections); }
 unsigned amqp_script_consumers(struct amqp_script *script) { return count_now(script, &script->consumers); }
+unsigned amqp_script_begun(struct amqp_script *script) { return count_now(script, &script->begun); }
 unsigned amqp_script_goodbyes(struct amqp_script *script) { return count_now(script, &script->goodbyes); }
 unsigned amqp_script_acks(struct amqp_script *script) { return count_now(script, &script->acks); }
 unsigned amqp_script_nacks(struct amqp_script *script) { return count_now(script, &script->nacks); }

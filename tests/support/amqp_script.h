@@ -50,6 +50,7 @@ unsigned amqp_script_connections(struct amqp_script *script);             /* so 
 uint64_t amqp_script_flooded(struct amqp_script *script);   /* most bytes of a flood that a connection took */
 unsigned amqp_script_consumers(struct amqp_script *script); /* basic.consume so far */
 
+unsigned amqp_script_begun(struct amqp_script *script); /* basic.publish so far */
 /* Messages that have come with their whole body, so far, over all connections. */
 size_t amqp_script_published(struct amqp_script *script);
 struct amqp_script_message amqp_script_message(struct amqp_script *script, size_t index);
