@@ -63,7 +63,7 @@ static bool set_up_tls(struct amqp_connect *attempt, amqp_socket_t *socket) {
   SSL_CTX_set_app_data(context, attempt);
   SSL_CTX_set_info_callback(context, on_handshake);
   SSL_CTX_set_msg_callback(context, on_message);
-  tls_limit_context(context, t->cert_file != NULL);
+  tls_limit_context(context, false); /* brokers ask for our certificate in the first handshake */
   amqp_ssl_socket_set_verify_peer(socket, t->verify);
   /* The library compares names only; addresses are for OpenSSL. */
   bool address = t->verify && X509_VERIFY_PARAM_set1_ip_asc(param, t->host) == 1;

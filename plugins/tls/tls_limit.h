@@ -17,7 +17,7 @@
 #include <openssl/ssl.h>
 
 /* Sets the limits for the connections of a context, once. client_cert: there is one, and the other side may ask for it
- * in the middle of a connection. */
+ * in the middle of a connection (HTTP). */
 void tls_limit_context(SSL_CTX *context, bool client_cert);
 
 /* To be called with each handshake message that was read, before OpenSSL parses it. One that is too dear to parse is
