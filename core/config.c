@@ -71,6 +71,13 @@ static const char *read_secret(void *ctx, const char *ref, struct arena *arena, 
   return text;
 }
 
+/* What an option with DUEBOX_OPT_PATH names. */
+static bool take_path(const struct config_loader *l, const struct yaml_node *given, const char **path) {
+  struct err why = {0};
+  *path = config_beside(l->dir, *path, l->arena);
+  return config_check_path(*path, &why) || yaml_err(given, l->err, "%s", why.text);
+}
+
 bool config_fill(const struct config_loader *l, const struct duebox_option *rows, const struct yaml_node *node,
                  const char *const *known_elsewhere, void *out) {
   for (const struct duebox_option *row = rows; row && row->name; row++)
@@ -78,15 +85,18 @@ bool config_fill(const struct config_loader *l, const struct duebox_option *rows
   l->found->map = node;
   if (!options_fill_all(rows, node, known_elsewhere, &l->secrets, l->arena, out, note, (void *)(uintptr_t)l, l->err))
     return false;
+  bool ok = true;
   for (const struct duebox_option *row = rows; row && row->name; row++) {
     const struct yaml_node *given = yaml_get(node, row->name);
+    if (given && row->flags & DUEBOX_OPT_PATH && !take_path(l, given, (const char **)((char *)out + row->offset)))
+      ok = config_note(l);
     if (row->type == DUEBOX_OPT_SECRET)
       warn_of_secret(row, given);
     else if (row->type == DUEBOX_OPT_MAP && row->flags & DUEBOX_OPT_FILE)
       for (size_t i = 0; given && i < given->count; i++)
         warn_of_secret(row, given->items[i]);
   }
-  return true;
+  return ok;
 }
 
 const struct yaml_node *config_place(const struct config_loader *l, const struct yaml_node *map, const char *key) {
@@ -134,11 +144,6 @@ static bool check_database(const struct config_loader *l, const struct yaml_node
   return true;
 }
 
-/* Like secret files: relative to the configuration, not to who starts it. */
-static const char *beside_config(const struct config_loader *l, const char *file) {
-  return file && file[0] != '/' ? arena_printf(l->arena, "%s/%s", l->dir, file) : file;
-}
-
 static bool load_database(const struct config_loader *l) {
   const struct yaml_node *node = yaml_get(l->config->tree, "database");
   struct database_config *db = &l->config->database;
@@ -155,8 +160,6 @@ static bool load_database(const struct config_loader *l) {
     db->host = "127.0.0.1";
   if (!db->password)
     db->password = "";
-  db->tls_ca = beside_config(l, db->tls_ca);
-  db->server_public_key_file = beside_config(l, db->server_public_key_file);
   db->outbox = arena_printf(l->arena, "%s.%s", db->name, db->table);
   return check_database(l, node);
 }
@@ -243,7 +246,7 @@ static bool load_admin(const struct config_loader *l) {
   *admin = (struct admin_config){.token = rows.token,
                                  .token_owner = token_owner(l, node),
                                  .url = rows.url,
-                                 .ca_file = beside_config(l, rows.ca_file),
+                                 .ca_file = rows.ca_file,
                                  .allow_plaintext = rows.allow_plaintext};
   if (rows.token && strlen(rows.token) < TOKEN_MIN)
     return yaml_err(config_place(l, node, "token"), l->err,

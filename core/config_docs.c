@@ -31,7 +31,10 @@ static void print_limit(const struct duebox_option *row, int64_t limit, FILE *ou
 }
 
 static void print_type(const struct duebox_option *row, FILE *out) {
-  fputs(row->flags & DUEBOX_OPT_TEMPLATE ? "template" : type_names[row->type], out);
+  fputs(row->flags & DUEBOX_OPT_TEMPLATE ? "template"
+        : row->flags & DUEBOX_OPT_PATH   ? "path"
+                                         : type_names[row->type],
+        out);
   if (row->type == DUEBOX_OPT_ENUM)
     for (size_t i = 0; row->choices[i]; i++)
       fprintf(out, "%s`%s`", i ? ", " : ": ", row->choices[i]);

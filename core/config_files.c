@@ -116,11 +116,23 @@ struct yaml_node *config_read_files(const char *path, const char *dir, struct ar
   return ok ? root : NULL;
 }
 
+const char *config_beside(const char *dir, const char *file, struct arena *arena) {
+  return file[0] == '/' ? file : arena_printf(arena, "%s/%s", dir, file);
+}
+
+bool config_check_path(const char *path, struct err *err) {
+  struct stat st;
+  if (stat(path, &st) == 0 && (st.st_mode & (S_IWGRP | S_IWOTH)) && !way_is_sealed(path))
+    return err_set(err, 1, "%s may be written by others (mode %04o); run: chmod go-w %s", path,
+                   (unsigned)(st.st_mode & 07777), path);
+  return way_check(path, WAY_GIVEN, err);
+}
+
 /* Systemd hands credentials over in a folder that is private to the service. */
 const char *config_secret_path(const char *dir, const char *ref, struct arena *arena, struct err *err) {
   static const char prefix[] = "credential:";
   if (strncmp(ref, prefix, sizeof prefix - 1) != 0)
-    return ref[0] == '/' ? ref : arena_printf(arena, "%s/%s", dir, ref);
+    return config_beside(dir, ref, arena);
   const char *name = ref + sizeof prefix - 1, *folder = getenv("CREDENTIALS_DIRECTORY");
   if (!folder) {
     err_set(err, 1, "CREDENTIALS_DIRECTORY is not set; add LoadCredential=%s:/path/to/secret to the service", name);

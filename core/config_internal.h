@@ -72,6 +72,12 @@ const char *config_read_secret(void *ctx, const char *ref, struct arena *arena, 
 /* The path of the file that it reads. */
 const char *config_secret_path(const char *dir, const char *ref, struct arena *arena, struct err *err);
 
+/* Where a file is that the configuration names: relative to it, not to who starts the daemon. */
+const char *config_beside(const char *dir, const char *file, struct arena *arena);
+
+/* Whether nobody else could write the file or folder, or put another in its place. It need not be there. */
+MUSTCHECK bool config_check_path(const char *path, struct err *err);
+
 /* The main file with its drop-ins merged into one tree. NULL on failure. */
 struct yaml_node *config_read_files(const char *path, const char *dir, struct arena *arena, struct err *err);
 

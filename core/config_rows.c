@@ -17,6 +17,7 @@
 #define ENUM DUEBOX_OPT_ENUM
 #define SECRET DUEBOX_OPT_SECRET
 #define REQUIRED DUEBOX_OPT_REQUIRED
+#define PATH DUEBOX_OPT_PATH
 #define RESTART CONFIG_RESTART
 #define END                                                                                                            \
   { .name = NULL }
@@ -37,9 +38,9 @@ const struct duebox_option config_database_rows[] = {
     {"table", STRING, "outbox", 0, 0, RESTART, AT(table), NULL,
      "the outbox table; also the prefix of the tables beside it"},
     {"tls", BOOL, "false", 0, 0, RESTART, AT(tls), NULL, "require TLS and verify the server's certificate and name"},
-    {"tls_ca", STRING, NULL, 0, 0, RESTART, AT(tls_ca), NULL,
+    {"tls_ca", STRING, NULL, 0, 0, PATH | RESTART, AT(tls_ca), NULL,
      "file with the certificate authorities to trust; the system's when absent"},
-    {"server_public_key_file", STRING, NULL, 0, 0, RESTART, AT(server_public_key_file), NULL,
+    {"server_public_key_file", STRING, NULL, 0, 0, PATH | RESTART, AT(server_public_key_file), NULL,
      "file with the server's RSA key (public_key.pem of its data folder), for users with caching_sha2_password over "
      "TCP "
      "without TLS"},
@@ -167,7 +168,7 @@ const struct duebox_option config_admin_rows[] = {
      "bearer token of the HTTP API, for reading too; without it only reading, from loopback"},
     {"url", STRING, NULL, 0, 0, RESTART, AT(url), NULL,
      "how others reach the HTTP API; http:// and the listen address when absent"},
-    {"ca_file", STRING, NULL, 0, 0, RESTART, AT(ca_file), NULL,
+    {"ca_file", STRING, NULL, 0, 0, PATH | RESTART, AT(ca_file), NULL,
      "certificates that commands trust instead of the system's where a daemon's url is https://, PEM"},
     {"allow_plaintext", BOOL, "false", 0, 0, RESTART, AT(allow_plaintext), NULL,
      "commands may send the token unencrypted to daemons on other machines"},

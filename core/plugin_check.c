@@ -13,7 +13,7 @@ enum { ROWS_MAX = 256 };
 
 #define SINK_CAPS (DUEBOX_CAP_LONG_CALLS | DUEBOX_CAP_ANSWERS | DUEBOX_CAP_SHARED_LINE)
 #define KNOWN_CAPS (DUEBOX_CAP_SINK | DUEBOX_CAP_SOURCE | SINK_CAPS)
-#define KNOWN_FLAGS (DUEBOX_OPT_REQUIRED | DUEBOX_OPT_TEMPLATE | DUEBOX_OPT_TARGET | DUEBOX_OPT_FILE)
+#define KNOWN_FLAGS (DUEBOX_OPT_REQUIRED | DUEBOX_OPT_TEMPLATE | DUEBOX_OPT_TARGET | DUEBOX_OPT_FILE | DUEBOX_OPT_PATH)
 
 static void fault(struct plugin_faults *faults, const char *fmt, ...) PRINTF(2, 3);
 static void fault(struct plugin_faults *faults, const char *fmt, ...) {
@@ -142,6 +142,8 @@ static void check_row(const struct table *t, const struct duebox_option *row, st
     fault(faults, "%s: \"%s\" says where tasks go, but is no template", t->what, row->name);
   if ((row->flags & DUEBOX_OPT_FILE) && row->type != DUEBOX_OPT_STRING && row->type != DUEBOX_OPT_MAP)
     fault(faults, "%s: \"%s\" may come from a file, but is neither string nor map", t->what, row->name);
+  if ((row->flags & DUEBOX_OPT_PATH) && row->type != DUEBOX_OPT_STRING)
+    fault(faults, "%s: \"%s\" names a file, but is no string", t->what, row->name);
   if (row->min > row->max)
     fault(faults, "%s: \"%s\" has a minimum above its maximum", t->what, row->name);
   if (row->type == DUEBOX_OPT_ENUM && (!row->choices || !row->choices[0]))

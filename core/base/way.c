@@ -92,7 +92,7 @@ static bool walk(struct way *way, const char *steps, struct err *err) {
   for (size_t end = 0;; end += 1 + strcspn(steps + end + 1, "/")) {
     snprintf(at, sizeof at, "%.*s", end ? (int)end : 1, steps); /* the root, and every name behind it */
     if (lstat(at, &st) != 0)
-      return (errno == ENOENT && way->end == WAY_SERVER && way->closed) ||
+      return (errno == ENOENT && way->end != WAY_OURS && way->closed) ||
              err_set(err, errno, "%s: %s", way->path, strerror(errno));
     bool ok = S_ISDIR(st.st_mode)   ? check_folder(way, at, &st, err)
               : S_ISLNK(st.st_mode) ? check_link(way, at, &st, err)

@@ -20,15 +20,16 @@
 enum way_end {
   WAY_OURS,   /* all of it is root's or ours */
   WAY_GIVEN,  /* the file may have been given to another user: a secret, to the daemon's user */
-  WAY_SERVER, /* so may the folders: a socket, in its server's. It need not be there while nobody else could make it */
+  WAY_SERVER, /* so may the folders: a socket, in its server's */
 };
 
 /* Whether the user is root or the one we run as. */
 bool way_is_ours(uid_t uid);
 /* Whether the folder is a volume that is mounted read-only. */
 bool way_is_sealed(const char *folder);
-/* Judges every folder and link that leads to the path, and the path. False: err names the place and what mends it, and
- * err->code is the errno where something is not there. */
+/* Judges every folder and link that leads to the path, and the path. That need not be there, unless it is to be ours,
+ * while nobody else could make it. False: err names the place and what mends it, and err->code is the errno where
+ * something is not there. */
 MUSTCHECK bool way_check(const char *path, enum way_end end, struct err *err);
 
 #endif

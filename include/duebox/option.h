@@ -58,6 +58,10 @@ struct duebox_map {
  * `<name>_file` is accepted too. It names a file, for a MAP one for each key, and what comes from there is never
  * printed. */
 #define DUEBOX_OPT_FILE 0x8u
+/* Since 1.8. A STRING that names a file or folder of the operator's which the plugin opens, such as the certificates
+ * that it trusts. A relative one is relative to the configuration, and one that another user could write, or put
+ * something else in its place, is refused. It need not be there. */
+#define DUEBOX_OPT_PATH 0x10u
 
 struct duebox_option {
   const char *name;

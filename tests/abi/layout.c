@@ -48,7 +48,7 @@ VALUE(sizeof(struct duebox_plugin), 200);
 #endif
 OFFSET(duebox_plugin, check_targets, 200);
 OFFSET(duebox_plugin, max_checkpoint, 208);
-#if DUEBOX_ABI_MINOR <= 7
+#if DUEBOX_ABI_MINOR <= 8
 VALUE(sizeof(struct duebox_plugin), 216);
 #endif
 

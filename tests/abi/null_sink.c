@@ -38,6 +38,7 @@ struct null_options {
   struct duebox_map settings;
   const char *password;
   const char *url;
+  const char *ca_file;
 };
 
 struct null_route {
@@ -255,6 +256,7 @@ static const struct duebox_option options[] = {
     {"settings", DUEBOX_OPT_MAP, NULL, 0, 0, 0, AT(settings), NULL, "free keys, ignored"},
     {"password", DUEBOX_OPT_SECRET, NULL, 0, 0, 0, AT(password), NULL, "a secret, ignored"},
     {"url", DUEBOX_OPT_STRING, NULL, 0, 0, 0, AT(url), NULL, "a broker, ignored"},
+    {"ca_file", DUEBOX_OPT_STRING, NULL, 0, 0, DUEBOX_OPT_PATH, AT(ca_file), NULL, "whom to trust, ignored"},
     {.name = NULL}};
 #undef AT
 

@@ -502,14 +502,43 @@ static void what_others_may_swap_is_refused(void **state) {
   config_tear_down(&f);
 }
 
+/* Whoever writes a file of authorities says who may pass for the database, a broker or a daemon. */
+static void what_others_may_make_us_trust_is_refused(void **state) {
+  static const char *const files[] = {
+      "database: {user: u, name: s, tls: true, tls_ca: ca.pem}\n",
+      "database: {user: u, name: s, server_public_key_file: ca.pem}\n",
+      "database: {user: u, name: s}\nadmin: {ca_file: ca.pem}\n",
+      "database: {user: u, name: s}\nplugins: {bus: {module: \"null\", ca_file: ca.pem}}\n",
+  };
+  struct config_fixture f;
+  struct err err = {0};
+  assert_int_equal(config_set_up(&f), 0);
+  for (size_t i = 0; i < sizeof files / sizeof files[0]; i++) {
+    config_write(&f, "duebox.yaml", files[i], 0644);
+    config_write(&f, "ca.pem", "authorities\n", 0666);
+    expect_refused(&f, "ca.pem may be written by others (mode 0666); run: chmod go-w /tmp/");
+    config_write(&f, "ca.pem", "authorities\n", 0644);
+    assert_non_null(config_try(&f, &err));
+  }
+  assert_int_equal(chmod(f.folder, 01777), 0); /* it is ours, and nobody can move it away ... */
+  assert_non_null(config_try(&f, &err));
+  config_write(&f, "duebox.yaml", "database: {user: u, name: s, tls: true, tls_ca: none.pem}\n", 0644);
+  expect_refused(&f, "none.pem: No such file or directory"); /* ... and anybody could make this one */
+  assert_int_equal(chmod(f.folder, 0755), 0);
+  assert_non_null(config_try(&f, &err));
+  config_tear_down(&f);
+}
+
 int main(void) {
-  struct CMUnitTest tests[sizeof rows / sizeof rows[0] + 3];
+  struct CMUnitTest tests[sizeof rows / sizeof rows[0] + 4];
   for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++)
     tests[i] =
         (struct CMUnitTest){.name = rows[i].name, .test_func = test_row, .initial_state = (void *)(uintptr_t)&rows[i]};
   tests[sizeof rows / sizeof rows[0]] = (struct CMUnitTest)cmocka_unit_test(all_that_is_wrong_is_said_at_once);
   tests[sizeof rows / sizeof rows[0] + 1] = (struct CMUnitTest)cmocka_unit_test(what_others_may_write_is_refused);
   tests[sizeof rows / sizeof rows[0] + 2] = (struct CMUnitTest)cmocka_unit_test(what_others_may_swap_is_refused);
+  tests[sizeof rows / sizeof rows[0] + 3] =
+      (struct CMUnitTest)cmocka_unit_test(what_others_may_make_us_trust_is_refused);
   unsetenv("CREDENTIALS_DIRECTORY");
   unsetenv("DUEBOX_NOT_SET");
   return cmocka_run_group_tests(tests, NULL, NULL);
