@@ -52,8 +52,7 @@ static void respond_fate(struct response *response, const struct store_result *r
     respond_taken(response, result, flaw);
     break;
   case RESULT_STALE:
-    respond_problem(response, PROBLEM_STALE, "the task is in a later attempt%s",
-                    offer->road.current_only ? "" : "; only a success of this one would count");
+    respond_problem(response, PROBLEM_STALE, "%s", result_stale_text(result->record.status, offer->road.current_only));
     break;
   case RESULT_LATE:
     if (result->cancelled && result->record.status == RESULT_PROGRESS)

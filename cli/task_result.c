@@ -176,7 +176,7 @@ int result_tell_fate(const struct cli *cli, const char *id, const struct store_r
   case RESULT_DUPLICATE:
     return tell(cli, id, "duplicate");
   case RESULT_STALE:
-    return cli_fail(EX_DATAERR, "task %s: it is in a later attempt; only a success of this one would count", id);
+    return cli_fail(EX_DATAERR, "task %s: %s", id, result_stale_text(result->record.status, false));
   case RESULT_LATE:
     return cli_fail(EX_DATAERR, "task %s: it has ended; nothing was changed", id);
   case RESULT_BUSY:

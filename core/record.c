@@ -49,6 +49,14 @@ const char *result_status_text(enum result_status status) {
   return (size_t)status < ARRAY_LEN(statuses) ? statuses[status] : "?";
 }
 
+const char *result_stale_text(enum result_status status, bool current_only) {
+  if (current_only)
+    return "the task is in a later attempt";
+  return status == RESULT_DONE ? "the task may have had another content in this attempt: it was changed by SQL, or "
+                                 "brought back; only what is said of its current attempt counts"
+                               : "the task is in a later attempt; only a success of this one would count";
+}
+
 /* --- what is wrong: the first flaw is kept --- */
 
 static bool wrong(struct reader *r, const char *member, const char *wanted) {

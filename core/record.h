@@ -78,5 +78,7 @@ void result_record_free(struct result_record *record);
 
 /* "done", "retry", "fail", "progress" */
 const char *result_status_text(enum result_status status);
+/* Why a result of that status is stale. current_only: it came to a callback URL. */
+const char *result_stale_text(enum result_status status, bool current_only);
 
 #endif

@@ -1,6 +1,6 @@
 -- Dead tasks of a route come back: due now, with a fresh budget. The message id stays and attempts go on counting, so no
--- consumer sees a number twice. This changed_at says that nobody has changed them since they were sent last: leave it out,
--- with its value, where you change what comes back. An expires_at that is still to come stays; one that is over is left
+-- consumer sees a number twice. A `done` of an attempt before counts only for those that died because no result came, until
+-- they are sent again: this changed_at says so. Leave it out, with its value, where you change what comes back. An expires_at that is still to come stays; one that is over is left
 -- out, or nothing would be sent. Only what was copied is deleted from the history, whatever dies
 -- meanwhile: it has this due_at. A thousand at a time, to be run again until none is left: on MariaDB the INSERTs of
 -- applications wait for the INSERT .. SELECT (12 s for 40,000). The LIMIT of the DELETE is for sessions with
@@ -12,7 +12,7 @@ INSERT INTO outbox (id, message_id, route, payload, headers, task_key, due_at, p
   checkpoint)
 SELECT id, message_id, route, payload, headers, task_key, @back_at, priority, order_key, dedup_key, max_attempts,
   timeout_ms, IF(expires_at > @back_at, expires_at, NULL), target_host, shard, created_at,
-  created_at - INTERVAL 1 MICROSECOND, attempt, revision, error_class, last_error, progress, checkpoint
+  IF(error_class = 'result.timeout', created_at - INTERVAL 1 MICROSECOND, @back_at), attempt, revision, error_class, last_error, progress, checkpoint
 FROM outbox_history WHERE state = 'dead' AND route = 'crm.push' ORDER BY id LIMIT 1000 FOR UPDATE;
 DELETE FROM outbox_history WHERE state = 'dead' AND route = 'crm.push' AND EXISTS (
   SELECT 1 FROM outbox o

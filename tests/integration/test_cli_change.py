@@ -353,7 +353,7 @@ def test_result_without_a_daemon(cli, words, state):
     (["m-1", "--attempt", "0", "--status", "done"], 64, '--attempt: "0" is no whole number from 1 to 4294967295'),
     (["m-1", "--attempt", "1", "--status", "done", "--result", "{"], 65, None),
     (["m-1", "--attempt", "1", "--status", "retry"], 65,
-     "task m-1: it is in a later attempt; only a success of this one would count"),
+     "task m-1: the task is in a later attempt; only a success of this one would count"),
     (["m-1", "--attempt", "3", "--status", "done"], 65,
      "task m-1: this attempt was never handed out; nothing was changed"),
 ])
@@ -363,6 +363,28 @@ def test_result_refused(cli, words, code, message):
     said = cli.fails(code, "task", "result", *words)
     assert said.startswith("duebox: ") and (message is None or said == f"duebox: {message}\n")
     assert cli.row(id_)["state"] == "awaiting"
+
+
+@pytest.mark.parametrize("end, counts", [
+    ("state = 'dead', error_class = 'result.timeout'", True),     # unchanged since: it would have been sent again
+    ("state = 'dead', error_class = 'kafka.unavailable'", False), # given up while it waited to be sent again
+    ("state = 'cancelled', error_class = 'result.timeout'", False)])
+def test_a_late_success_ends_no_content_that_was_never_sent(cli, end, counts):
+    """Its attempt got no answer, it was changed, it ended, and people bring it back: what the consumer says now of the
+    attempt before is not about what is there (P1)."""
+    id_, = cli.add(message_id="m-1")
+    cli.sql("UPDATE outbox SET attempt = 1, changed_at = created_at")
+    if not counts:
+        cli.sql("UPDATE outbox SET payload = 'new'")
+    cli("task", "cancel", id_)
+    cli.sql(f"UPDATE outbox_history SET {end}")
+    cli("task", "retry", id_)
+    words = ("task", "result", "m-1", "--attempt", "1", "--status", "done")
+    if counts:
+        assert cli(*words) == "m-1  applied\n" and cli.row(id_) is None
+    else:
+        assert cli.fails(65, *words).startswith("duebox: task m-1: the task may have had another content")
+        assert cli.row(id_)["payload"] == b"new"
 
 
 def test_a_result_that_the_database_refuses_is_said_to_be_refused(cli):
