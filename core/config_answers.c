@@ -199,15 +199,15 @@ static bool same_broker(const struct plugin_config *a, const struct plugin_confi
   return false;
 }
 
-/* Two instances that read one queue or topic each get answers for the routes of the other. */
+/* Two entries that read one queue or topic each get answers for the routes of the other. */
 static void check_twins(const struct config_loader *l, size_t which, const struct yaml_node *node) {
   const struct config *config = l->config;
   const struct source_config *source = &config->sources[which];
   for (size_t i = 0; i < which; i++) {
     const struct source_config *twin = &config->sources[i];
     bool differ = false;
-    if (twin->plugin == source->plugin || !reads(twin, address_of(source)) ||
-        !same_broker(twin->plugin, source->plugin))
+    if (!reads(twin, address_of(source)) ||
+        (twin->plugin != source->plugin && !same_broker(twin->plugin, source->plugin)))
       continue;
     for (size_t k = 0; !differ && k < config->route_count; k++)
       differ = takes(config, source, &config->routes[k]) != takes(config, twin, &config->routes[k]);
