@@ -484,8 +484,10 @@ static enum store_status claim_once(struct scheduler *s, struct taking *taking, 
   for (size_t i = 0; lost && i < reading->lease_count; i++)
     if (lost & shard_bit(reading->leases[i].shard))
       s->shard_lost(s->engine, &reading->leases[i]);
-  if (batch)
+  if (batch) {
+    count(&lane->metrics.events[EVENT_CLAIM], batch->count);
     take_batch(s, taking, batch);
+  }
   bool all = true;
   for (size_t i = 0; i < chosen->count; i++)
     all = all && flight_by_id(s->flights, chosen->ids[i]);

@@ -31,31 +31,38 @@ static const char *named_by(const struct task_command *command) {
   return command->id + (strncmp(command->id, prefix, len) == 0 ? len : 0);
 }
 
+static void count_cancelled(struct scheduler *s, const char *route) {
+  struct lane *lane = scheduler_lane(s, route);
+  if (lane)
+    count(&lane->metrics.events[EVENT_CANCEL], 1);
+}
+
 static enum command_answer run_command(struct scheduler *s, struct asked *asked) {
   const struct task_command *command = asked->command;
-  uint64_t id = 0;
-  uint8_t shard = 0;
+  struct task_place place = {0};
   bool found = false, changed = false;
   struct err err = {0};
-  if (s->store->ops->locate(s->ss, command->id, &id, &shard, &found, &err) != STORE_OK)
+  if (s->store->ops->locate(s->ss, command->id, &place, &found, &err) != STORE_OK)
     return failed(asked, &err);
   if (!found)
     return COMMAND_NOT_FOUND;
-  const struct lease_slot *slot = &s->view[shard];
+  const struct lease_slot *slot = &s->view[place.shard];
   if (!slot->epoch)
     return COMMAND_ELSEWHERE;
-  if (flight_by_id(s->flights, id))
+  if (flight_by_id(s->flights, place.id))
     return COMMAND_IN_FLIGHT;
-  struct shard_lease lease = {.shard = shard, .epoch = slot->epoch, .owner = s->instance};
+  struct shard_lease lease = {.shard = place.shard, .epoch = slot->epoch, .owner = s->instance};
   int64_t keep_us = s->config->config->engine.dead_retention_ms * 1000;
   enum store_status status =
-      s->store->ops->intervene(s->ss, &lease, command->verb, &id, 1, command->due_us, command->actor, named_by(command),
-                               command->reason, keep_us, &changed, &err);
+      s->store->ops->intervene(s->ss, &lease, command->verb, &place.id, 1, command->due_us, command->actor,
+                               named_by(command), command->reason, keep_us, &changed, &err);
   asked->busy = status == STORE_BUSY;
   if (status != STORE_OK)
     return failed(asked, &err);
   if (changed && command->verb == INTERVENE_RESCHEDULE)
     scheduler_look_soon(s);
+  if (changed && command->verb == INTERVENE_CANCEL)
+    count_cancelled(s, place.route);
   return changed ? COMMAND_DONE : COMMAND_STATE;
 }
 

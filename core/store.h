@@ -97,6 +97,13 @@ struct store_group {
   int64_t next_us; /* earliest next_at of the group */
 };
 
+/* Where a living row was when it was looked for. */
+struct task_place {
+  uint64_t id;
+  uint8_t shard;
+  char route[STORE_ROUTE_MAX + STORE_WIDER + 1];
+};
+
 /* Which groups to look at. */
 struct store_look {
   const struct shard_lease *leases; /* of these shards */
@@ -483,7 +490,7 @@ struct store_ops {
                                  struct err *err);
   /* Finds a living row by id or message id: *found false when there is none. "id:" and "message_id:" in front say which
    * it is; of digits without either a message id goes before a row id. */
-  enum store_status (*locate)(struct store_session *ss, const char *id_or_message_id, uint64_t *id, uint8_t *shard,
+  enum store_status (*locate)(struct store_session *ss, const char *id_or_message_id, struct task_place *place,
                               bool *found, struct err *err);
 
   /* --- housekeeping --- */

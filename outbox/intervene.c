@@ -461,13 +461,13 @@ enum store_status ops_unblock(struct store_session *ss, const struct shard_lease
 
 struct locate_unit {
   const char *name;
-  uint64_t *id;
-  uint8_t *shard;
+  struct task_place *place;
   bool *found;
 };
 
 static bool locate_unit(struct store_session *ss, void *arg, struct err *err) {
   struct locate_unit *u = arg;
+  struct task_place *place = u->place;
   struct db_result result;
   struct db_row row;
   uint64_t shard = 0;
@@ -476,17 +476,18 @@ static bool locate_unit(struct store_session *ss, void *arg, struct err *err) {
   session_add(ss, query_locate, ARGS(STRING("message_id", name.message_id), UNSIGNED("id", name.row)));
   if (!session_send(ss, "finding a task", &result, 1, err))
     return false;
-  *u->found = db_next(&result, &row, 3);
-  bool ok = !*u->found || (db_u64(&row, 0, UINT64_MAX, u->id) && db_u64(&row, 1, UINT8_MAX, &shard)) ||
+  *u->found = db_next(&result, &row, 4);
+  bool ok = !*u->found ||
+            (db_u64(&row, 0, UINT64_MAX, &place->id) && db_u64(&row, 1, UINT8_MAX, &shard) &&
+             db_copy(&row, 2, place->route, sizeof place->route)) ||
             db_unexpected(err, "finding a task");
-  if (ok && *u->found)
-    *u->shard = (uint8_t)shard;
+  place->shard = (uint8_t)shard;
   db_results_free(&result, 1);
   return ok;
 }
 
-enum store_status ops_locate(struct store_session *ss, const char *id_or_message_id, uint64_t *id, uint8_t *shard,
+enum store_status ops_locate(struct store_session *ss, const char *id_or_message_id, struct task_place *place,
                              bool *found, struct err *err) {
   *found = false;
-  return session_run(ss, "finding a task", locate_unit, &(struct locate_unit){id_or_message_id, id, shard, found}, err);
+  return session_run(ss, "finding a task", locate_unit, &(struct locate_unit){id_or_message_id, place, found}, err);
 }

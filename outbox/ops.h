@@ -79,7 +79,7 @@ enum store_status ops_intervene(struct store_session *ss, const struct shard_lea
                                 const uint64_t *ids, size_t count, int64_t due_us, const char *actor,
                                 const char *filter, const char *reason, int64_t keep_us, bool *changed,
                                 struct err *err);
-enum store_status ops_locate(struct store_session *ss, const char *id_or_message_id, uint64_t *id, uint8_t *shard,
+enum store_status ops_locate(struct store_session *ss, const char *id_or_message_id, struct task_place *place,
                              bool *found, struct err *err);
 
 /* routes.c */

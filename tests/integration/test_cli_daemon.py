@@ -36,15 +36,18 @@ def running(stage):
 
 
 def test_cancel_and_reschedule_by_the_owner(running):
+    daemon = running.daemons[0]
     first, second = running.insert("hook", delay_ms=HOUR_MS, count=2)
     assert line(running, "task", "cancel", first, "--reason", "paid").stdout == f"{first}  cancelled\n"
     assert running.row(first)["state"] == "cancelled"
+    assert daemon.metric("duebox_task_events", route="hook", event="cancel") == 1
     actor, verb, reason = running.execute("SELECT actor, verb, reason FROM outbox_audit")[0]
     assert ("@" in actor, verb, reason) == (True, "cancel", "paid")
     assert line(running, "task", "cancel", first, code=65).stdout == f"{first}  has ended already: cancelled\n"
     assert line(running, "task", "reschedule", second, "--at", "now").stdout == f"{second}  rescheduled\n"
     running.receiver.wait_count(1, LIMIT_S, "/hook")
     running.wait_row(second, LIMIT_S, state="done")
+    assert daemon.metric("duebox_task_events", route="hook", event="claim") == 1   # calls of hooks are claimed in the table
 
 
 def inserted(running, message_id):

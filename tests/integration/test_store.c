@@ -422,26 +422,26 @@ static void a_stale_epoch_changes_nothing_for_people(void **state) {
 
 static void tasks_are_located_by_either_id(void **state) {
   struct fixture *f = *state;
-  uint64_t id;
-  uint8_t shard;
+  struct task_place place;
   bool found;
   ROW("(id, route, payload, shard, message_id) VALUES (17, 'r', '', 1, 'abc'), (18, 'r', '', 2, '17'), "
       "(19, 'r', '', 3, 'x')");
-  ok(f, OPS->locate(f->ss, "abc", &id, &shard, &found, &f->err));
-  assert_true(found && id == 17 && shard == 1);
-  ok(f, OPS->locate(f->ss, "17", &id, &shard, &found, &f->err));
-  assert_true(found && id == 18 && shard == 2);
-  ok(f, OPS->locate(f->ss, "id:17", &id, &shard, &found, &f->err));
-  assert_true(found && id == 17 && shard == 1);
-  ok(f, OPS->locate(f->ss, "message_id:17", &id, &shard, &found, &f->err));
-  assert_true(found && id == 18 && shard == 2);
-  ok(f, OPS->locate(f->ss, "message_id:19", &id, &shard, &found, &f->err));
+  ok(f, OPS->locate(f->ss, "abc", &place, &found, &f->err));
+  assert_true(found && place.id == 17 && place.shard == 1);
+  assert_string_equal(place.route, "r");
+  ok(f, OPS->locate(f->ss, "17", &place, &found, &f->err));
+  assert_true(found && place.id == 18 && place.shard == 2);
+  ok(f, OPS->locate(f->ss, "id:17", &place, &found, &f->err));
+  assert_true(found && place.id == 17 && place.shard == 1);
+  ok(f, OPS->locate(f->ss, "message_id:17", &place, &found, &f->err));
+  assert_true(found && place.id == 18 && place.shard == 2);
+  ok(f, OPS->locate(f->ss, "message_id:19", &place, &found, &f->err));
   assert_false(found);
-  ok(f, OPS->locate(f->ss, "19", &id, &shard, &found, &f->err));
-  assert_true(found && id == 19);
-  ok(f, OPS->locate(f->ss, "' OR 1=1 -- ", &id, &shard, &found, &f->err));
+  ok(f, OPS->locate(f->ss, "19", &place, &found, &f->err));
+  assert_true(found && place.id == 19);
+  ok(f, OPS->locate(f->ss, "' OR 1=1 -- ", &place, &found, &f->err));
   assert_false(found);
-  ok(f, OPS->locate(f->ss, "bestellung-\xc3\xa9", &id, &shard, &found, &f->err)); /* the column is ASCII */
+  ok(f, OPS->locate(f->ss, "bestellung-\xc3\xa9", &place, &found, &f->err)); /* the column is ASCII */
   assert_false(found);
 }
 

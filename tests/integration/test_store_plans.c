@@ -391,11 +391,11 @@ static void positions_among_equal_times_are_sought(void **state) {
 
 static void claiming_and_people(void **state) {
   struct fixture *f = *state;
-  uint64_t ids[100], id;
+  uint64_t ids[100];
+  struct task_place place;
   struct task_batch *batch;
   uint64_t lost;
   bool found, changed[100];
-  uint8_t shard;
   for (size_t i = 0; i < 100; i++)
     ids[i] = 40 * i + 1;
   capture_start();
@@ -406,7 +406,7 @@ static void claiming_and_people(void **state) {
   assert_int_equal(batch->count, 100);
   release(batch);
   ok(f, OPS->claims_elsewhere(f->ss, "me", "h", "r", NULL, NULL, &f->err));
-  ok(f, OPS->locate(f->ss, "m77", &id, &shard, &found, &f->err));
+  ok(f, OPS->locate(f->ss, "m77", &place, &found, &f->err));
   assert_true(found);
   for (size_t i = 0; i < 100; i++)
     ids[i] += 4;

@@ -333,15 +333,14 @@ static void tasks_are_located_by_either_id(struct fixture *f) {
     const char *name;
     uint64_t id;
   } names[] = {{"m1", 1}, {"2", 1}, {"id:2", 2}, {"message_id:2", 1}, {"3", 3}, {"nobody", 0}, {"id:x", 0}};
-  uint64_t id;
-  uint8_t shard;
+  struct task_place place;
   bool found;
   insert(f, (struct spec){.id = 1, .message_id = "2"});
   insert(f, (struct spec){.id = 2, .message_id = "m1"});
   insert(f, (struct spec){.id = 3});
   for (size_t i = 1; i < sizeof names / sizeof names[0]; i++) {
-    ok(f, f->ops->locate(f->ss, names[i].name, &id, &shard, &found, &f->err));
-    check_int(found ? id : 0, names[i].id);
+    ok(f, f->ops->locate(f->ss, names[i].name, &place, &found, &f->err));
+    check_int(found ? place.id : 0, names[i].id);
   }
 }
 

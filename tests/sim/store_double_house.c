@@ -15,8 +15,7 @@
 
 struct locate_unit {
   const char *name;
-  uint64_t *id;
-  uint8_t *shard;
+  struct task_place *place;
   bool *found;
 };
 
@@ -45,17 +44,18 @@ static bool locate_unit(struct store_session *ss, void *arg, struct err *err) {
   const struct row *row = find_task(ss->db, u->name);
   bool found = row;
   if (row) {
-    *u->id = row->id;
-    *u->shard = row->shard;
+    u->place->id = row->id;
+    u->place->shard = row->shard;
+    (void)snprintf(u->place->route, sizeof u->place->route, "%s", row->text[ROW_ROUTE]->data);
   }
   *u->found = found && double_end(ss, err);
   return found ? *u->found : double_end(ss, err);
 }
 
-enum store_status double_locate(struct store_session *ss, const char *id_or_message_id, uint64_t *id, uint8_t *shard,
+enum store_status double_locate(struct store_session *ss, const char *id_or_message_id, struct task_place *place,
                                 bool *found, struct err *err) {
   *found = false;
-  return double_run(ss, "finding a task", locate_unit, &(struct locate_unit){id_or_message_id, id, shard, found}, err);
+  return double_run(ss, "finding a task", locate_unit, &(struct locate_unit){id_or_message_id, place, found}, err);
 }
 
 /* --- routes --- */

@@ -37,7 +37,7 @@ static void come(struct fake *fake) {
   mutex_unlock(&fake->s.ask_lock);
 }
 
-static enum store_status locate(struct store_session *ss, const char *name, uint64_t *id, uint8_t *shard, bool *found,
+static enum store_status locate(struct store_session *ss, const char *name, struct task_place *place, bool *found,
                                 struct err *err) {
   struct fake *fake = (struct fake *)ss;
   thread_sleep(STATEMENT_US);
@@ -80,10 +80,9 @@ struct held {
   int asked;
 };
 
-static enum store_status locate_held(struct store_session *ss, const char *name, uint64_t *id, uint8_t *shard,
-                                     bool *found, struct err *err) {
-  *id = 1;
-  *shard = 0;
+static enum store_status locate_held(struct store_session *ss, const char *name, struct task_place *place, bool *found,
+                                     struct err *err) {
+  *place = (struct task_place){.id = 1, .route = "r"};
   *found = true;
   return STORE_OK;
 }
@@ -123,6 +122,7 @@ static void who_asks_tries_again_where_somebody_holds_the_row(void **state) {
   held->s.accepts = true;
   held->s.view[0].epoch = 1;
   mutex_init(&held->s.ask_lock);
+  mutex_init(&held->s.lanes_lock);
   cond_init(&held->s.answered);
   mailbox_init(&held->s.in);
   assert_true(thread_start(&thread, "commands", run_commands, held));
@@ -132,6 +132,7 @@ static void who_asks_tries_again_where_somebody_holds_the_row(void **state) {
   thread_join(&thread);
   mailbox_destroy(&held->s.in);
   cond_destroy(&held->s.answered);
+  mutex_destroy(&held->s.lanes_lock);
   mutex_destroy(&held->s.ask_lock);
   free(held);
 }
