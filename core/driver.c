@@ -363,10 +363,11 @@ enum driver_birth driver_born(struct driver *driver, int wait_ms, struct err *er
   return birth;
 }
 
-void driver_give_up(struct driver **driver) {
+bool driver_give_up(struct driver **driver) {
   atomic_store(&(*driver)->stop_ms, 1); /* no wakeup(): the instance may not be there yet */
-  driver_join(*driver, IDLE_POLL_MS);
+  bool ended = driver_join(*driver, IDLE_POLL_MS);
   driver_free(driver);
+  return ended;
 }
 
 void driver_limit(struct driver *driver, uint32_t max_inflight) {
@@ -452,18 +453,19 @@ void driver_abandon(struct driver *driver, struct flight_list *unsent, struct fl
             driver->name);
 }
 
-void driver_join(struct driver *driver, int timeout_ms) {
+bool driver_join(struct driver *driver, int timeout_ms) {
   if (driver->started) {
     if (!thread_join_within(&driver->thread, timeout_ms + JOIN_GRACE_MS)) {
       struct flight_list unsent = {0}, done = {0};
       driver_abandon(driver, &unsent, &done);
       flight_list_join(&done, &unsent);
       mailbox_put(driver->env.settler, &done);
-      return;
+      return false;
     }
   }
   driver->module->destroy(driver->inst);
   driver->destroyed = true;
+  return true;
 }
 
 void driver_free(struct driver **handle) {

@@ -98,8 +98,9 @@ MUSTCHECK struct driver *driver_start(const struct config *config, const struct 
 /* What has become of its create(), waiting for it up to wait_ms. DRIVER_FAILED: err says why. Until it is born nothing
  * else may be done with a driver, except to give it up. */
 MUSTCHECK enum driver_birth driver_born(struct driver *driver, int wait_ms, struct err *err);
-/* Ends and frees one that was never used, whatever has become of its create(). Main or keeper thread. */
-void driver_give_up(struct driver **driver);
+/* Ends and frees one that was never used, whatever has become of its create(). False: that has not come back in time,
+ * and its thread is abandoned. Main or keeper thread. */
+MUSTCHECK bool driver_give_up(struct driver **driver);
 /* At most so many tasks at once from now on. Scheduler thread. */
 void driver_limit(struct driver *driver, uint32_t max_inflight);
 /* Hands opened flights over; list becomes empty. Scheduler thread. */
@@ -114,8 +115,8 @@ void driver_resume(struct driver *driver);
 void driver_close(struct driver *driver);
 /* Asks it to end within timeout_ms; every open task is completed by then. */
 void driver_stop(struct driver *driver, int timeout_ms);
-/* Waits for its thread; one that does not end in time is abandoned. Main thread. */
-void driver_join(struct driver *driver, int timeout_ms);
+/* Waits for its thread. False: it has not ended in time, and is abandoned. Main thread. */
+MUSTCHECK bool driver_join(struct driver *driver, int timeout_ms);
 /* Destroys and frees one that was joined, once nobody knows it any more; an abandoned one stays. Main thread. */
 void driver_free(struct driver **driver);
 /* Gives a driver up that hangs or whose thread has ended: nothing it does counts from now on, and its memory stays.

@@ -106,6 +106,12 @@ static void take_seat(struct engine *engine, struct seat *seat) {
     scheduler_replace(&engine->scheduler, old, fresh);
 }
 
+/* Ends one that nobody has used. */
+static void give_up(struct engine *engine, struct driver **driver) {
+  if (!driver_give_up(driver))
+    atomic_store(&engine->left_thread, true);
+}
+
 /* Looks whether the new driver is there. One that fails is tried again at the next watch. */
 static void welcome(struct engine *engine, struct seat *seat, int64_t limit_us) {
   struct flight_list none = {0};
@@ -116,7 +122,7 @@ static void welcome(struct engine *engine, struct seat *seat, int64_t limit_us) 
     break;
   case DRIVER_FAILED:
     log_error("DUEBOX-DRIVER-REPLACE", "%s", err.text);
-    driver_give_up(&seat->coming);
+    give_up(engine, &seat->coming);
     break;
   case DRIVER_COMING:
     if (!driver_stuck(seat->coming, limit_us))
@@ -192,7 +198,7 @@ static bool fill_seat(struct engine *engine, struct seat *seat, struct err *err)
   while (birth == DRIVER_COMING)
     birth = driver_born(seat->driver, BIRTH_STEP_MS, err);
   if (birth == DRIVER_FAILED)
-    driver_give_up(&seat->driver);
+    give_up(engine, &seat->driver);
   return birth == DRIVER_BORN;
 }
 
@@ -394,11 +400,16 @@ static void end_watch(struct engine *engine) {
   mutex_lock(&engine->watch_lock);
   for (size_t i = 0; i < engine->sink_count; i++)
     if (engine->sinks[i].coming)
-      driver_give_up(&engine->sinks[i].coming);
+      give_up(engine, &engine->sinks[i].coming);
   for (size_t i = 0; i < engine->source_count; i++)
     if (engine->sources[i].coming)
-      driver_give_up(&engine->sources[i].coming);
+      give_up(engine, &engine->sources[i].coming);
   mutex_unlock(&engine->watch_lock);
+}
+
+static void join(struct engine *engine, struct driver *driver, int timeout_ms) {
+  if (!driver_join(driver, timeout_ms))
+    atomic_store(&engine->left_thread, true);
 }
 
 static void stop_sinks(struct engine *engine) {
@@ -408,16 +419,7 @@ static void stop_sinks(struct engine *engine) {
   for (size_t i = 0; i < engine->sink_count; i++)
     driver_stop(engine->sinks[i].driver, stop_ms);
   for (size_t i = 0; i < engine->sink_count; i++)
-    driver_join(engine->sinks[i].driver, stop_ms + 1000);
-}
-
-static bool any_abandoned(const struct engine *engine) {
-  bool any = atomic_load(&((struct engine *)(uintptr_t)engine)->left_thread);
-  for (size_t i = 0; i < engine->sink_count; i++)
-    any = any || (engine->sinks[i].driver && engine->sinks[i].driver->abandoned);
-  for (size_t i = 0; i < engine->source_count; i++)
-    any = any || (engine->sources[i].driver && engine->sources[i].driver->abandoned);
-  return any;
+    join(engine, engine->sinks[i].driver, stop_ms + 1000);
 }
 
 static void stop_sources(struct engine *engine) {
@@ -428,8 +430,8 @@ static void stop_sources(struct engine *engine) {
   for (size_t i = 0; i < engine->source_count; i++)
     driver_stop(engine->sources[i].driver, SINK_STOP_MS);
   for (size_t i = 0; i < engine->source_count; i++)
-    driver_join(engine->sources[i].driver, SINK_STOP_MS + 1000);
-  if (any_abandoned(engine)) /* one of them may come back with a record before the process ends */
+    join(engine, engine->sources[i].driver, SINK_STOP_MS + 1000);
+  if (atomic_load(&engine->left_thread)) /* one of them may come back with a record before the process ends */
     leave_behind(engine->inbox);
   else
     inbox_free(&engine->inbox);
@@ -471,12 +473,13 @@ void engine_stop(struct engine *engine) {
 void engine_free(struct engine **handle) {
   struct engine *engine = *handle;
   *handle = NULL;
-  bool left = any_abandoned(engine);
   free_drivers(engine);
-  if (left) { /* a thread may come back any time, and what it asks for must be there */
+  if (atomic_load(&engine->left_thread)) { /* it may come back any time, and what it asks for must be there */
     leave_behind(engine);
     return;
   }
+  if (engine->scheduler_runs)
+    scheduler_free(&engine->scheduler);
   mailbox_destroy(&engine->scheduler.in);
   if (engine->settler_runs)
     mailbox_destroy(&engine->settler.in);

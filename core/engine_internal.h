@@ -52,7 +52,7 @@ struct engine {
   size_t source_count;
 
   bool settler_runs, scheduler_runs, keeper_runs, watcher_runs;
-  atomic_bool left_thread; /* a hung plugin's thread was left alone: it may still come back */
+  atomic_bool left_thread; /* a hung plugin's thread was left alone: it may come back, and what it uses stays */
   atomic_bool draining, hurry;
   const char *_Atomic failed;
 };

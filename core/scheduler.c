@@ -441,15 +441,16 @@ void scheduler_drain(struct scheduler *s) {
 }
 
 void scheduler_stop(struct scheduler *s) {
-  bool ran = s->accepts;
   mutex_lock(&s->ask_lock);
   s->accepts = false;
   mutex_unlock(&s->ask_lock);
   atomic_store(&s->stopping, true);
   mailbox_poke(&s->in);
-  if (ran)
-    thread_join(&s->thread);
+  thread_join(&s->thread);
   scheduler_refuse_commands(s);
+}
+
+void scheduler_free(struct scheduler *s) {
   HASH_CLEAR(hh, s->by_name);
   while (s->lanes) {
     struct lane *lane = s->lanes;

@@ -136,8 +136,10 @@ struct scheduler {
 };
 
 MUSTCHECK bool scheduler_start(struct scheduler *scheduler, struct err *err);
-/* Ends the thread; what is in flight must have been settled or given up. Frees lanes and groups. */
+/* Ends the thread; what is in flight must have been settled or given up. */
 void scheduler_stop(struct scheduler *scheduler);
+/* Frees lanes and groups, once no plugin can come back with one of their tasks. */
+void scheduler_free(struct scheduler *scheduler);
 /* Reads nothing more; in_flight falls to zero as tasks end. Any thread. */
 void scheduler_drain(struct scheduler *scheduler);
 void scheduler_poke(struct scheduler *scheduler);

@@ -140,21 +140,7 @@ struct instance {
   size_t position; /* of a source: the next record that it offers */
 };
 
-static bool create(void *inst, const struct duebox_instance_config *config, const struct duebox_host *host,
-                   struct duebox_error *err) {
-  struct instance *self = inst;
-  world_point(POINT_PLUGIN, 0);
-  self->host = host;
-  self->number = ++broker->instances;
-  self->role = config->role;
-  return true;
-}
-
-static bool start(void *inst, struct duebox_error *err) {
-  struct instance *self = inst;
-  self->host->health(self->host->ctx, true, "connected");
-  return true;
-}
+static bool start(void *inst, struct duebox_error *err) { return true; }
 
 static bool hangs(void) { return chance_ppm(&broker->chance, broker->faults.hang); }
 
@@ -177,6 +163,19 @@ static void hang(struct instance *self) {
       broker->messages[i].slow = true;
   world_trace("a call of the plugin hangs%s", forever ? " for ever" : "");
   (void)world_wait(hang_is_over, NULL, forever ? INT64_MAX : world_now_us() + us);
+}
+
+static bool create(void *inst, const struct duebox_instance_config *config, const struct duebox_host *host,
+                   struct duebox_error *err) {
+  struct instance *self = inst;
+  world_point(POINT_PLUGIN, 0);
+  self->host = host;
+  self->number = ++broker->instances;
+  self->role = config->role;
+  if (broker->create_hangs)
+    hang(self);
+  self->host->health(self->host->ctx, true, "connected");
+  return true;
 }
 
 static void draw(struct message *message) {

@@ -55,6 +55,7 @@ struct broker {
   int64_t answer_low_us, answer_high_us;
   int64_t hang_low_us, hang_high_us; /* how long a call hangs that comes back */
   uint32_t hang_forever;             /* of a million that hang so many do not */
+  bool create_hangs;                 /* instances that are made from now on */
   bool hang_is_over;                 /* all come back */
   int64_t down_until_us;             /* takes nothing */
   int64_t full_until_us;             /* submit() takes none */

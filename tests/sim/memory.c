@@ -15,10 +15,13 @@ struct head {
   unsigned machine;
   unsigned mark;
 };
-enum { MARK = 0x5eed, MACHINES = 16, FREED = 0xdb, FREED_MAX = 4096 };
+enum { MARK = 0x5eed, MACHINES = 16, FREED = 0xdb, FREED_MAX = 4096, KEPT_MAX = 512 };
 
 static struct head *owned[MACHINES];
 static size_t counts[MACHINES];
+static struct head *kept[KEPT_MAX]; /* freed last: nobody else gets their memory, and nobody may write there */
+static unsigned next_kept;
+static bool spoilt;
 static unsigned current;
 
 /* The linker's names for what it wraps.
@@ -91,6 +94,34 @@ void *__wrap_realloc(void *old, size_t size) {
   return at;
 }
 
+static size_t filled(const struct head *head) { return head->size < FREED_MAX ? head->size : FREED_MAX; }
+
+static bool is_as_it_was_freed(const struct head *head) {
+  const unsigned char *bytes = (const void *)(head + 1);
+  for (size_t i = 0; i < filled(head); i++)
+    if (bytes[i] != FREED)
+      return false;
+  return true;
+}
+
+/* Keeps a block for a while, in the place of one that was freed long before. */
+static void keep(struct head *head) {
+  struct head **place = &kept[next_kept++ % KEPT_MAX];
+  if (*place) {
+    spoilt = spoilt || !is_as_it_was_freed(*place);
+    __real_free(*place);
+  }
+  *place = head;
+}
+
+bool memory_spoilt(void) {
+  for (unsigned i = 0; i < KEPT_MAX; i++)
+    keep(NULL);
+  bool was = spoilt;
+  spoilt = false;
+  return was;
+}
+
 void __wrap_free(void *at) {
   struct head *head = at ? head_of(at) : NULL;
   if (!head) {
@@ -98,9 +129,9 @@ void __wrap_free(void *at) {
     return;
   }
   take_out(head);
-  memset(at, FREED, head->size < FREED_MAX ? head->size : FREED_MAX); /* whoever uses it still finds nothing */
+  memset(at, FREED, filled(head)); /* whoever uses it still finds nothing */
   head->mark = 0;
-  __real_free(head);
+  keep(head);
 }
 
 char *__wrap_strndup(const char *text, size_t len) {

@@ -9,6 +9,7 @@
 #ifndef TESTS_SIM_MEMORY_H
 #define TESTS_SIM_MEMORY_H
 
+#include <stdbool.h>
 #include <stddef.h>
 
 /* Whose memory is allocated from now on: the machine's of that number, 0 = the world's. Returns the one before. The
@@ -17,5 +18,7 @@ unsigned memory_belongs_to(unsigned machine);
 /* Frees all that belongs to it. */
 void memory_free_all(unsigned machine);
 size_t memory_count(unsigned machine);
+/* Whether anybody has written into memory that was freed, not long before, since this was asked last. */
+bool memory_spoilt(void);
 
 #endif

@@ -10,6 +10,8 @@
 #include "memory.h"
 #include "store_double.h"
 
+enum { LAST_MOMENT_US = 100 * 1000 };
+
 static void add_routes(struct arena *arena, const struct profile *profile, struct config *config) {
   config->routes = arena_array(arena, profile->route_count, sizeof *config->routes);
   for (size_t i = 0; i < profile->route_count; i++) {
@@ -142,6 +144,8 @@ static bool no_command(void *arg) { return ((struct process *)arg)->commands == 
 
 /* Nothing of it may be left, but for what a plugin may still use. */
 static void judge_memory(const struct process *process) {
+  if (memory_spoilt())
+    world_fail("P6: %s ended, and somebody has written into memory that was freed", process->host);
   size_t left = memory_count(process->machine.number);
   if (left > 0 && !broker_keeps(process->machine.number))
     world_fail("P6: %s ended, and has not freed %zu blocks of memory", process->host, left);
@@ -167,6 +171,7 @@ static void run(void *arg) {
   engine_stop(engine);
   engine_free(&engine);
   store_double_free(&store);
+  world_sleep(LAST_MOMENT_US); /* what hangs in a plugin may come back as long as the process is there */
   judge_memory(process);
   world_exit(); /* threads may hang in a plugin */
   process->running = false;

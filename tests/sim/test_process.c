@@ -201,6 +201,58 @@ static void plugins_that_come_back_when_the_daemon_ends_do_no_harm(void **state)
   run(tell_of_plugins_that_come_back);
 }
 
+static bool one_hangs(void *arg) { return sim.broker.counts[BROKER_HANG] == 1; }
+static bool nobody_is_connected(void *arg) { return sessions() == 0; }
+
+/* The engine is no more, but for what it has left behind, and the process has still to return from main(). */
+static void end_engine(void) {
+  process_ask(&sim.process, PROCESS_END);
+  wait_for(nobody_is_connected, NULL);
+  world_sleep(50 * 1000);
+  if (!sim.process.running)
+    world_fail("the process is over too soon");
+}
+
+/* A call hangs, with a task in hand, until the engine is no more. */
+static void tell_of_a_plugin_that_outlives_the_engine(void *arg) {
+  sim.broker.hang_low_us = sim.broker.hang_high_us = 600 * (int64_t)SECOND;
+  sim.broker.frozen_until_us = 5 * SECOND;
+  process_start(&sim.process);
+  insert("task", "", 0);
+  wait_for(task_was_sent, NULL);
+  sim.broker.faults.hang = 1000000;
+  wait_for(one_hangs, NULL);
+  end_engine();
+  sim.broker.hang_is_over = true;
+  wait_for(has_ended, NULL);
+  world_stop();
+}
+
+/* An instance is being made to replace another, which comes back by itself: the new one has never been used, and its
+ * create() outlives the engine. */
+static void tell_of_an_instance_that_is_made_too_late(void *arg) {
+  sim.broker.hang_low_us = sim.broker.hang_high_us = 10 * SECOND;
+  process_start(&sim.process);
+  sim.broker.faults.hang = 1000000;
+  wait_for(one_hangs, NULL);
+  int64_t hung_us = world_now_us();
+  sim.broker.faults.hang = 0;
+  sim.broker.create_hangs = true;
+  sim.broker.hang_low_us = sim.broker.hang_high_us = 600 * (int64_t)SECOND;
+  wait_for(both_hang, NULL);
+  world_sleep(hung_us + 10 * SECOND + SECOND / 2 - world_now_us());
+  end_engine();
+  sim.broker.hang_is_over = true;
+  wait_for(has_ended, NULL);
+  world_stop();
+}
+
+static void a_plugin_that_outlives_the_engine_does_no_harm(void **state) {
+  run(tell_of_a_plugin_that_outlives_the_engine);
+}
+
+static void nor_does_one_that_is_still_being_made(void **state) { run(tell_of_an_instance_that_is_made_too_late); }
+
 static void an_id_that_is_handed_out_again_has_no_turn_before_its_time(void **state) {
   run(tell_of_an_id_that_is_handed_out_again);
 }
@@ -210,6 +262,8 @@ static void nor_the_turn_of_one_that_waited(void **state) { run(tell_of_the_id_o
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(plugins_that_come_back_when_the_daemon_ends_do_no_harm),
+      cmocka_unit_test(a_plugin_that_outlives_the_engine_does_no_harm),
+      cmocka_unit_test(nor_does_one_that_is_still_being_made),
       cmocka_unit_test(an_id_that_is_handed_out_again_has_no_turn_before_its_time),
       cmocka_unit_test(nor_the_turn_of_one_that_waited),
   };

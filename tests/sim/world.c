@@ -84,6 +84,7 @@ void world_trace(const char *fmt, ...) {
 
 void world_begin(const struct world_options *options) {
   memset(&world, 0, sizeof world);
+  (void)memory_spoilt(); /* by what ran before */
   world.options = *options;
   world.order = chance_of(options->seed, 1);
   world.slips = chance_of(options->seed, 2);

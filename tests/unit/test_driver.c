@@ -190,7 +190,7 @@ static void stand_take(struct flight_list *out, int64_t limit_us) {
 
 static void stand_stop(struct flight_list *out) {
   driver_stop(stand.driver, 1000);
-  driver_join(stand.driver, 10000);
+  assert_true(driver_join(stand.driver, 10000));
   mailbox_take(&stand.settler, 0, out);
 }
 

@@ -106,7 +106,7 @@ static void a_route_that_was_paused_before_it_came_does_not_begin(void **state) 
   scheduler_reload(&s, &after);
   scheduler_configure(&s);
   assert_true(scheduler_lane(&s, "new")->paused);
-  scheduler_stop(&s);
+  scheduler_free(&s);
   mailbox_destroy(&s.in);
 }
 

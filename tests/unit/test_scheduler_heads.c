@@ -78,7 +78,7 @@ static int setup(void **state) {
 
 static int teardown(void **state) {
   struct fixture *f = *state;
-  scheduler_stop(&f->s);
+  scheduler_free(&f->s);
   mailbox_destroy(&f->s.in);
   free(f);
   return 0;
