@@ -19,11 +19,11 @@ enum {
   BATCH_MAX = 4096,
   RETRY_MIN_US = 20 * 1000,
   RETRY_MAX_US = 2 * 1000 * 1000,
-  ROUND_EVERY_US = 500 * 1000,         /* how often to look at all that is busy whether it is free */
-  BUSY_REST = 9,                       /* times as long as a look took the others have the settler for themselves, */
-  BUSY_REST_MAX_US = 10 * 1000 * 1000, /* up to this: the database may have been away meanwhile */
-  BUSY_SAID_US = 5 * 1000 * 1000,      /* transactions are over by then, mostly */
-  STUCK_MIN_US = 1000 * 1000,          /* how often to try what the server refuses: seldomer and seldomer */
+  BUSY_EVERY_US = 500 * 1000,           /* how often to look at all that is busy whether it is free */
+  AGAIN_REST = 9,                       /* times as long as a try took the others have the settler for themselves, */
+  AGAIN_REST_MAX_US = 10 * 1000 * 1000, /* up to this: the database may have been away meanwhile */
+  BUSY_SAID_US = 5 * 1000 * 1000,       /* transactions are over by then, mostly */
+  STUCK_MIN_US = 1000 * 1000,           /* how often to try what the server refuses: seldomer and seldomer */
   STUCK_MAX_US = 60 * 1000 * 1000,
   LARGE_BYTES = 4096,       /* of an outcome's texts: beyond that the others go first */
   BATCH_BYTES = 512 * 1024, /* of the texts of a batch: a transaction with many answers of 60 KB takes seconds */
@@ -306,14 +306,14 @@ static bool in_order(const struct batch *batch) {
 static void hand_on(struct settler *settler, struct flight_list *list) {
   struct flight_list ready = {0};
   struct flight *flight;
-  if (!settler->busy.head)
-    settler->busy_at_us = clock_mono_us() + ROUND_EVERY_US;
+  if (!settler->busy.flights.head)
+    settler->busy.at_us = clock_mono_us() + BUSY_EVERY_US;
   while ((flight = flight_list_pop(list)))
-    flight_list_add(flight->decision.refused ? &settler->stuck
-                    : flight->decision.busy  ? &settler->busy
+    flight_list_add(flight->decision.refused ? &settler->stuck.flights
+                    : flight->decision.busy  ? &settler->busy.flights
                                              : &ready,
                     flight);
-  set_gauge(&settler->metrics->settle_stuck, (int64_t)settler->stuck.count);
+  set_gauge(&settler->metrics->settle_stuck, (int64_t)settler->stuck.flights.count);
   mailbox_put(settler->scheduler, &ready);
 }
 
@@ -407,7 +407,7 @@ static void settle_some(struct settler *settler, struct store_session *ss, struc
   hand_on(settler, &some);
 }
 
-size_t settler_busy_rows(size_t rows, int64_t took_us) {
+size_t settler_again_rows(size_t rows, int64_t took_us) {
   if (took_us > LARGE_BATCH_US)
     return rows > 1 ? rows / 2 : 1;
   return rows * 2 < BATCH_MAX ? rows * 2 : BATCH_MAX;
@@ -415,7 +415,7 @@ size_t settler_busy_rows(size_t rows, int64_t took_us) {
 
 /* Says what keeps outcomes from being written for longer than transactions last. */
 static void note_busy(struct settler *settler, int64_t now) {
-  if (!settler->busy.head)
+  if (!settler->busy.flights.head)
     settler->busy_since_us = 0;
   else if (!settler->busy_since_us)
     settler->busy_since_us = now;
@@ -423,43 +423,35 @@ static void note_busy(struct settler *settler, int64_t now) {
     log_repeated(&settler->trouble, LOG_LEVEL_WARN, "DUEBOX-SETTLE-LOCKED",
                  "route=%s outcomes cannot be written yet: somebody holds the rows, or a place that is needed beside "
                  "them; the others are settled",
-                 settler->busy.head->lane->name);
+                 settler->busy.flights.head->lane->name);
 }
 
-/* Tries some of those that were busy again, in a batch of their own. Who holds what they need may hold what each of
- * them needs, which is found out at the cost of some round trips for each, or of a second: the others go first. */
-static void settle_busy(struct settler *settler, struct store_session *ss, struct batch *batch) {
+/* Tries some of them again, in a batch of their own: each may cost some round trips, or a second, and the others wait
+ * meanwhile. */
+static void settle_again(struct settler *settler, struct store_session *ss, struct batch *batch,
+                         struct settler_round *round) {
   struct flight_list some = {0};
   int64_t began = clock_mono_us();
-  if (!settler->busy.head || began < settler->busy_at_us)
+  if (!round->flights.head || began < round->at_us)
     return;
-  if (!settler->busy_left)
-    settler->busy_left = settler->busy.count;
-  for (; settler->busy_left && some.count < settler->busy_rows; settler->busy_left--)
-    flight_list_add(&some, flight_list_pop(&settler->busy));
+  if (!round->left) {
+    round->left = round->flights.count;
+    round->progress = false;
+  }
+  size_t before = round->flights.count;
+  for (; round->left && some.count < round->rows; round->left--)
+    flight_list_add(&some, flight_list_pop(&round->flights));
   while (some.head)
     settle_some(settler, ss, batch, &some, true);
-  int64_t now = clock_mono_us(), rest_us = (now - began) * BUSY_REST;
-  settler->busy_rows = settler_busy_rows(settler->busy_rows, now - began);
-  if (!settler->busy_left && rest_us < ROUND_EVERY_US)
-    rest_us = ROUND_EVERY_US;
-  settler->busy_at_us = now + (rest_us < BUSY_REST_MAX_US ? rest_us : BUSY_REST_MAX_US);
-}
-
-/* What the server refuses is tried seldomer and seldomer, until some of it goes through. */
-static void settle_stuck(struct settler *settler, struct store_session *ss, struct batch *batch) {
-  struct flight_list list = settler->stuck;
-  size_t before = list.count;
-  if (!before || clock_mono_us() < settler->stuck_at_us)
-    return;
-  settler->stuck = (struct flight_list){0};
-  while (list.head)
-    settle_some(settler, ss, batch, &list, true);
-  int64_t wait_us = settler->stuck_wait_us * 2;
-  if (settler->stuck.count < before || wait_us < STUCK_MIN_US)
-    wait_us = STUCK_MIN_US;
-  settler->stuck_wait_us = wait_us < STUCK_MAX_US ? wait_us : STUCK_MAX_US;
-  settler->stuck_at_us = clock_mono_us() + settler->stuck_wait_us;
+  int64_t now = clock_mono_us(), rest_us = earlier((now - began) * AGAIN_REST, AGAIN_REST_MAX_US);
+  round->rows = settler_again_rows(round->rows, now - began);
+  round->progress = round->progress || round->flights.count < before;
+  if (!round->left) {
+    round->wait_us =
+        round->progress ? round->least_us : earlier(later(round->wait_us * 2, round->least_us), round->most_us);
+    rest_us = later(rest_us, round->wait_us);
+  }
+  round->at_us = now + rest_us;
 }
 
 static struct store_session *open_session(struct settler *settler) {
@@ -478,8 +470,10 @@ static struct store_session *open_session(struct settler *settler) {
  * for a thousand. */
 static void gather(struct settler *settler, struct flight_list *list) {
   int64_t limit = clock_mono_us() + 1000 * 1000;
-  if (settler->busy.head && settler->busy_at_us < limit)
-    limit = settler->busy_at_us;
+  if (settler->busy.flights.head && settler->busy.at_us < limit)
+    limit = settler->busy.at_us;
+  if (settler->stuck.left && settler->stuck.at_us < limit)
+    limit = settler->stuck.at_us;
   mailbox_take(&settler->in, settler->large ? 0 : limit, list);
   if (!list->head || settler->large)
     return;
@@ -549,7 +543,8 @@ static void run(void *arg) {
   struct settler *settler = arg;
   realtime_thread(settler->realtime, "settler");
   settler->large_bytes = LARGE_BATCH_MIN_BYTES;
-  settler->busy_rows = 1;
+  settler->busy = (struct settler_round){.rows = 1, .least_us = BUSY_EVERY_US, .most_us = BUSY_EVERY_US};
+  settler->stuck = (struct settler_round){.rows = 1, .least_us = STUCK_MIN_US, .most_us = STUCK_MAX_US};
   struct batch batch = {
       .flights = calloc(BATCH_MAX, sizeof *batch.flights),
       .decisions = calloc(BATCH_MAX, sizeof *batch.decisions),
@@ -559,22 +554,22 @@ static void run(void *arg) {
   struct flight_list list = {0};
   while (ss && (!atomic_load(&settler->stopping) || mailbox_count(&settler->in) > 0 || settler->large)) {
     gather(settler, &list);
-    set_gauge(&settler->locked_since_us, settler->busy.head ? settler->busy.head->completed_us : 0);
-    set_gauge(&settler->metrics->settle_queue,
-              (int64_t)(list.count + settler->large_count + settler->busy.count + settler->stuck.count));
+    set_gauge(&settler->locked_since_us, settler->busy.flights.head ? settler->busy.flights.head->completed_us : 0);
+    set_gauge(&settler->metrics->settle_queue, (int64_t)(list.count + settler->large_count +
+                                                         settler->busy.flights.count + settler->stuck.flights.count));
     settle_in_turn(settler, ss, &batch, &list);
-    settle_busy(settler, ss, &batch);
+    settle_again(settler, ss, &batch, &settler->busy);
     note_busy(settler, clock_mono_us());
-    settle_stuck(settler, ss, &batch);
+    settle_again(settler, ss, &batch, &settler->stuck);
   }
-  flight_list_join(&settler->busy, &settler->stuck);
-  settler->left += settler->busy.count;
+  flight_list_join(&settler->busy.flights, &settler->stuck.flights);
+  settler->left += settler->busy.flights.count;
   if (settler->left)
     log_warn("DUEBOX-SETTLE-LEFT",
              "outcomes=%zu could not be written before the end: whoever holds their shards next may send those tasks "
              "again",
              settler->left);
-  mailbox_put(settler->scheduler, &settler->busy); /* not settled: whoever holds the shard next meets them */
+  mailbox_put(settler->scheduler, &settler->busy.flights); /* not settled: whoever holds the shard next meets them */
   if (ss)
     settler->store->ops->close(&ss);
   free(batch.flights);

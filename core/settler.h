@@ -26,6 +26,16 @@
 #include "core/metrics.h"
 #include "core/store.h"
 
+/* Outcomes that are tried again in rounds, some of them at a time: between these times the others have the settler for
+ * themselves. */
+struct settler_round {
+  struct flight_list flights;
+  size_t left, rows;                  /* how many of them this round has not tried yet; how many it tries at once */
+  bool progress;                      /* one of them went through in this round */
+  int64_t at_us;                      /* monotonic: when the next ones are tried */
+  int64_t wait_us, least_us, most_us; /* how long they wait after a round: longer and longer, until one goes through */
+};
+
 struct settler {
   const struct store *store;
   struct leases *leases;
@@ -39,18 +49,16 @@ struct settler {
   gauge writing_since_us; /* monotonic: since when a batch is being written; 0 = none is */
   gauge locked_since_us;  /* monotonic: when the oldest outcome came whose row another transaction holds; 0 = none */
   struct mailbox in;
-  struct lane *large, *large_last;    /* the settler's thread: lanes with much to write, in turn: the others go first */
-  size_t large_count;                 /* their outcomes */
-  size_t large_bytes;                 /* of a batch of them */
-  struct flight_list busy;            /* the settler's thread: flights whose row somebody else holds */
-  size_t busy_left, busy_rows;        /* how many of them this round has not tried yet; how many it tries at once */
-  int64_t busy_at_us, busy_since_us;  /* monotonic: when some of them are tried again; since when there are any */
-  struct flight_list stuck;           /* the settler's thread: flights whose outcome the server refuses in every form */
-  int64_t stuck_at_us, stuck_wait_us; /* monotonic: when they are tried again */
-  size_t left;                        /* the settler's thread: outcomes that the end came before */
-  struct log_repeat trouble;          /* the settler's thread: with the database, as it was logged */
-  struct log_repeat flaws;            /* the settler's thread: of consumers' answers, as they were logged */
-  struct log_quota dead;              /* lines; the settler's thread */
+  struct lane *large, *large_last; /* the settler's thread: lanes with much to write, in turn: the others go first */
+  size_t large_count;              /* their outcomes */
+  size_t large_bytes;              /* of a batch of them */
+  struct settler_round busy;       /* the settler's thread: flights whose row somebody else holds, */
+  int64_t busy_since_us;           /* monotonic: since when there are any */
+  struct settler_round stuck;      /* the settler's thread: flights whose outcome the server refuses in every form */
+  size_t left;                     /* the settler's thread: outcomes that the end came before */
+  struct log_repeat trouble;       /* the settler's thread: with the database, as it was logged */
+  struct log_repeat flaws;         /* the settler's thread: of consumers' answers, as they were logged */
+  struct log_quota dead;           /* lines; the settler's thread */
   struct thread thread;
   atomic_bool stopping; /* end when the mailbox is empty */
   atomic_bool hurry;    /* give up on a database that is away */
@@ -65,7 +73,7 @@ void settler_stop(struct settler *settler, int64_t patience_ms);
 /* How many bytes of large outcomes the next batch has, after one of `bytes` that took took_us: so many that outcomes
  * with little to write do not wait long for it. Pure. */
 size_t settler_large_bytes(size_t bytes, int64_t took_us);
-/* The same for how many busy outcomes are tried at once, after `rows` of them took took_us. Pure. */
-size_t settler_busy_rows(size_t rows, int64_t took_us);
+/* The same for how many outcomes are tried again at once, after `rows` of them took took_us. Pure. */
+size_t settler_again_rows(size_t rows, int64_t took_us);
 
 #endif

@@ -47,7 +47,8 @@ struct fixture {
   size_t calls, counts[MANY + 1]; /* of settle(), for the tests of batches */
   uint64_t first[MANY + 1];       /* row of each */
   size_t call_of[MANY + 3];       /* the call that had the row */
-  size_t looks;                   /* at what was busy, and when each was */
+  bool refuses;                   /* what is not settled is refused, and not busy */
+  size_t looks;                   /* at what was not settled, and when each was */
   int64_t began_us[MANY], ended_us[MANY];
 };
 
@@ -358,7 +359,7 @@ static void much_to_write_lets_the_others_go_first(void **state) {
 
 enum { BUSY = 8, LOOKS = 6, LOOK_US = 30 * 1000 };
 
-/* The first ones are busy, and each look at them takes its time. */
+/* The first ones are not settled, and each look at them takes its time. */
 static enum store_status settle_slowly(struct store_session *ss, const struct shard_lease *leases, size_t lease_count,
                                        struct decision *decisions, size_t count, bool *lost, struct err *err) {
   struct fixture *f = (struct fixture *)ss;
@@ -369,8 +370,10 @@ static enum store_status settle_slowly(struct store_session *ss, const struct sh
     thread_sleep(LOOK_US);
   }
   for (size_t i = 0; i < count; i++) {
-    decisions[i].busy = decisions[i].id <= BUSY && f->looks < LOOKS;
-    decisions[i].applied = !decisions[i].busy;
+    bool left = decisions[i].id <= BUSY && f->looks < LOOKS;
+    decisions[i].busy = left && !f->refuses;
+    decisions[i].refused = left && f->refuses;
+    decisions[i].applied = !left;
   }
   if (again && f->looks < LOOKS)
     f->ended_us[f->looks++] = clock_mono_us();
@@ -378,10 +381,8 @@ static enum store_status settle_slowly(struct store_session *ss, const struct sh
   return STORE_OK;
 }
 
-/* Somebody held the place that the outcomes of one route needed: all of them were tried again, one by one, each half
- * second, and for seconds on end the outcomes of all other routes waited for that. */
-static void busy_outcomes_leave_most_of_the_time_to_the_others(void **state) {
-  struct fixture *f = *state;
+/* Looks again and again at the outcomes of one route, one at a time, and lets others go between. */
+static void look_again(struct fixture *f) {
   struct flight_list done = {0}, settled = {0};
   f->batch = (struct task_batch){.open = BUSY + 1, .count = BUSY + 1, .tasks = f->many, .release = release};
   f->ref.users = 2 + BUSY;
@@ -404,14 +405,26 @@ static void busy_outcomes_leave_most_of_the_time_to_the_others(void **state) {
     flight_give_back(&f->flights, flight);
 }
 
+/* Somebody held the place that the outcomes of one route needed: all of them were tried again, one by one, each half
+ * second, and for seconds on end the outcomes of all other routes waited for that. */
+static void busy_outcomes_leave_most_of_the_time_to_the_others(void **state) { look_again(*state); }
+
+/* The server refused the outcomes of one route (a trigger, a CHECK): all of them were tried again at once, each in
+ * every form, while the outcomes of all other routes waited. */
+static void refused_outcomes_leave_most_of_the_time_to_the_others(void **state) {
+  struct fixture *f = *state;
+  f->refuses = true;
+  look_again(f);
+}
+
 /* What is free again is settled soon: as many at once as are looked at quickly. */
 static void as_many_busy_ones_are_tried_at_once_as_cost_little(void **state) {
   size_t rows = 1;
   for (unsigned i = 0; i < 20; i++)
-    rows = settler_busy_rows(rows, 5000);
+    rows = settler_again_rows(rows, 5000);
   assert_int_equal(rows, 4096);
   for (unsigned i = 0; i < 20; i++)
-    rows = settler_busy_rows(rows, 1000 * 1000);
+    rows = settler_again_rows(rows, 1000 * 1000);
   assert_int_equal(rows, 1);
 }
 
@@ -438,6 +451,7 @@ int main(void) {
       cmocka_unit_test_setup_teardown(what_was_left_out_is_named, set_up, tear_down),
       cmocka_unit_test_setup_teardown(much_to_write_lets_the_others_go_first, set_up, tear_down),
       cmocka_unit_test_setup_teardown(busy_outcomes_leave_most_of_the_time_to_the_others, set_up, tear_down),
+      cmocka_unit_test_setup_teardown(refused_outcomes_leave_most_of_the_time_to_the_others, set_up, tear_down),
       cmocka_unit_test(as_many_busy_ones_are_tried_at_once_as_cost_little),
       cmocka_unit_test(a_batch_of_large_ones_is_as_large_as_the_server_is_quick),
   };
