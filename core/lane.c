@@ -191,7 +191,7 @@ static bool before(const struct group *a, const struct group *b) {
 size_t lane_due_groups(struct lane *lane, int64_t db_now_us, struct group **out, size_t most) {
   size_t n = 0;
   for (struct group *group = lane->groups; group; group = group->next) {
-    if (!group->readable || !(group->due || group->next_us <= db_now_us))
+    if (!group->readable || group->rests || !(group->due || group->next_us <= db_now_us))
       continue;
     size_t at = n < most ? n++ : most;
     /* Insertion into a short list; what falls off its end is read next time. */
@@ -245,7 +245,7 @@ void lane_restart(struct group *group) {
 struct group *lane_swept_group(struct lane *lane) {
   struct group *best = NULL;
   for (struct group *group = lane->groups; group; group = group->next)
-    if (group->readable && group->sweep && (!best || before(group, best)))
+    if (group->readable && !group->rests && group->sweep && (!best || before(group, best)))
       best = group;
   return best;
 }

@@ -35,6 +35,8 @@ struct group {
   int64_t low_us;             /* it has no row before, as far as is known */
   uint32_t in_flight;
   bool readable;                /* its lease is ours and safe: as of this round of reading */
+  int64_t rest_until_us;        /* monotonic: nothing of it is read before, since that was in vain */
+  bool rests;                   /* as of this round of reading */
   bool due;                     /* rows beyond the cursor may be due */
   bool backlog;                 /* the last reading beyond it gave as many rows as it might */
   uint32_t wide;                /* so many times the rows that may go are read: most of the last ones have to wait */
@@ -140,7 +142,8 @@ uint32_t lane_credit(const struct lane *lane, uint32_t batch, int64_t now_us);
 int64_t lane_wakes_at(const struct lane *lane, int64_t now_us);
 /* The lane's group of that shard and priority; made when there is none and `make` is set. */
 struct group *lane_group(struct lane *lane, uint8_t shard, uint8_t priority, bool make);
-/* Up to `most` readable groups that are due, highest priority first, then the earliest due time. Returns how many. */
+/* Up to `most` readable groups that are due and do not rest, highest priority first, then the earliest due time.
+ * Returns how many. */
 size_t lane_due_groups(struct lane *lane, int64_t db_now_us, struct group **out, size_t most);
 /* Has what is behind the cursor looked through. */
 void lane_sweep(struct group *group);
@@ -152,7 +155,7 @@ void lane_sweep_first(struct lane *lane);
 bool lane_must_sweep(const struct lane *lane);
 /* Nothing of the group is known any more: it is read from its start. */
 void lane_restart(struct group *group);
-/* A readable group to be swept, the highest priority first; NULL = none. */
+/* A readable group to be swept that does not rest, the highest priority first; NULL = none. */
 struct group *lane_swept_group(struct lane *lane);
 /* Forgets groups that look number `look` did not see and that have nothing in flight. */
 void lane_forget_groups(struct lane *lane, uint64_t look);

@@ -216,6 +216,7 @@ static void set_readable(struct scheduler *s, struct lane *lane, bool *cautious)
   *cautious = false;
   for (struct group *group = lane->groups; group; group = group->next) {
     group->readable = reader_may_read(s, group->shard, group->epoch, &now);
+    group->rests = now.mono_us < group->rest_until_us;
     *cautious = *cautious || (group->readable && s->view[group->shard].cautious);
   }
 }

@@ -16,7 +16,8 @@ enum {
   AHEAD_MARGIN_US =
       300,          /* and this: woken for a row, it is to be found although clocks are known to some 100 us only */
   SWEEP_SHARE = 20, /* looking for what may not be there (behind the cursors, for our host) may take 1/20 of the time */
-  REST_MAX_US = 500 * 1000, /* after one page of that */
+  REST_MAX_US = 500 * 1000,            /* after one page of that, */
+  PASS_REST_MAX_US = 10 * 1000 * 1000, /* and after all pages */
 };
 
 /* What may come with each of so many rows at most; larger ones are read by themselves, as far as the byte credit goes.
@@ -63,7 +64,9 @@ MUSTCHECK bool reader_keeps_order(struct scheduler *s, struct group *group, stru
 void reader_give_up(struct task_batch *batch);
 /* Room for READ_MAX positions, used by one find at a time; NULL: no memory. */
 struct found_id *reader_found(struct scheduler *s);
-/* Rows read by id come in its order; of one order_key the earlier due one goes first. NULL = none. */
+/* Rows read by id come in its order; of one order_key the earlier due one goes first. NULL = none. _by_due compares two
+ * tasks, for qsort(). */
+int reader_by_due(const void *a, const void *b);
 void reader_sort_by_due(struct task_batch *batch);
 /* Looks behind the cursor of a group for rows that came late: one page. True when it took something or there is more to
  * look at. */

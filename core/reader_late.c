@@ -8,15 +8,25 @@
  * with an order_key asks the index once more what is behind, which is a later snapshot: what was committed before that
  * task was inserted is there.
  */
+#include <stdlib.h>
+
 #include "core/base/clock.h"
 #include "core/reader.h"
 
-enum { LATE_ROWS = 256 }; /* whose order_keys are read */
+enum {
+  LATE_ROWS = READ_MAX, /* whose order_keys are read, */
+  LATE_PAGE = 256,      /* in one statement */
+  LATE_KEYED = 256,     /* that keep their turn: those that have one */
+};
 
+/* Rows behind a cursor that nobody knows here, the last one first. */
 struct late {
   uint64_t ids[LATE_ROWS];
   size_t count;
-  bool more; /* there are others */
+  struct task *keyed[LATE_KEYED]; /* of those that were read, in no order */
+  size_t keyed_count;
+  bool keyless; /* some have no order_key */
+  bool more;    /* there are others, or they have not been read */
 };
 
 static void add_late(struct scheduler *s, const struct lane *lane, const struct found_id *found, struct late *late) {
@@ -81,35 +91,73 @@ static bool any_key(const struct task *tasks, size_t count) {
   return false;
 }
 
+static void add_keyed(struct late *late, struct task *task) {
+  bool goes = !task->unreadable, keyed = goes && task->order_key.len > 0;
+  late->keyless = late->keyless || (goes && !keyed);
+  if (keyed && late->keyed_count < LATE_KEYED) {
+    late->keyed[late->keyed_count++] = task;
+    return;
+  }
+  late->more = late->more || keyed;
+  task_release(task);
+}
+
+/* Finds those that have an order_key. Thousands may have none, and stay where they are: somebody holds them. */
+static bool read_keyed(struct scheduler *s, const struct group *group, struct late *late) {
+  for (size_t at = 0, n; at < late->count && late->keyed_count < LATE_KEYED; at += n) {
+    struct task_batch *batch = NULL;
+    struct err err = {0};
+    n = late->count - at < LATE_PAGE ? late->count - at : LATE_PAGE;
+    enum store_status status =
+        s->store->ops->read_ids(s->ss, TASK_SCHEDULED, group->shard, scheduler_host(s, group->shard), &late->ids[at], n,
+                                AHEAD_MAX_US + AHEAD_MARGIN_US, (struct store_limit){0}, &batch, &err);
+    if (!scheduler_db_ok(s, status, &err))
+      return false;
+    for (size_t i = 0, rows = batch ? batch->count : 0; i < rows; i++) /* it may be gone with its last task */
+      add_keyed(late, &batch->tasks[i]);
+    late->more = late->more || (late->keyed_count == LATE_KEYED && at + n < late->count);
+  }
+  return true;
+}
+
+static int by_due(const void *a, const void *b) {
+  return reader_by_due(*(struct task *const *)a, *(struct task *const *)b);
+}
+
+/* A sweep is to find out which of a key is the first. Where the last one, or this one so far, has met nothing that
+ * goes, the next one would not either: it rests. */
+static void sweep_first(struct group *group) {
+  int64_t now = clock_mono_us();
+  bool sweeps = group->swept.id != 0;
+  if (sweeps && group->sweep_took == 0)
+    group->rest_until_us = now + pace_rest_us(group->sweep_cost_us, SWEEP_SHARE, PASS_REST_MAX_US);
+  else if (!sweeps)
+    group->rest_until_us = group->sweep_at_us;
+  group->rests = now < group->rest_until_us;
+  group->sweep_cost_us = 0;
+  lane_sweep_first(group->lane);
+}
+
 bool reader_keeps_order(struct scheduler *s, struct group *group, struct store_cursor from, const struct task *tasks,
                         size_t count) {
   struct lane *lane = group->lane;
   UNFILLED struct late late;
-  struct task_batch *batch = NULL;
-  struct err err = {0};
-  bool first = false;
   if ((from.next_us == 0 && from.id == 0) || !any_key(tasks, count))
     return true;
   if (!find_late(s, group, from, &late))
     return false;
-  if (late.count == 0)
-    return true;
-  enum store_status status =
-      s->store->ops->read_ids(s->ss, TASK_SCHEDULED, group->shard, scheduler_host(s, group->shard), late.ids,
-                              late.count, AHEAD_MAX_US + AHEAD_MARGIN_US, (struct store_limit){0}, &batch, &err);
-  if (!scheduler_db_ok(s, status, &err))
-    return false;
-  reader_sort_by_due(batch);
-  for (size_t i = 0, rows = batch ? batch->count : 0; i < rows; i++) {
-    struct task *task = &batch->tasks[i];
-    bool goes = !task->unreadable;
-    if (goes && late.more)
-      first = first || task->order_key.len == 0 || order_may_go(&lane->order, task);
-    else if (goes && task->order_key.len > 0)
-      keep_turn(lane, task);
-    task_release(task);
+  late.keyed_count = 0;
+  late.keyless = false;
+  bool read = read_keyed(s, group, &late), first = late.more && late.keyless;
+  qsort(late.keyed, late.keyed_count, sizeof *late.keyed, by_due);
+  for (size_t i = 0; i < late.keyed_count; i++) {
+    if (read && late.more)
+      first = first || order_may_go(&lane->order, late.keyed[i]);
+    else if (read)
+      keep_turn(lane, late.keyed[i]);
+    task_release(late.keyed[i]);
   }
-  if (first) /* there are too many to know which of a key is the first */
-    lane_sweep_first(lane);
-  return !first;
+  if (read && first) /* there are too many to know which of a key is the first */
+    sweep_first(group);
+  return read && !first;
 }

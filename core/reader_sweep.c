@@ -22,9 +22,8 @@ enum {
   TAKE_BACK_ROWS = 4096,
   EXPIRE_ROWS = 500,
   EXPIRE_SLICE_US = 5 * 1000,
-  EXPIRE_EVERY_US = 1000 * 1000,       /* how much later than its expires_at a row that waits may end */
-  PASS_REST_MAX_US = 10 * 1000 * 1000, /* after all pages */
-  BOUND_CLAIMS_US = 1000 * 1000,       /* how often to look for claims of instances that died */
+  EXPIRE_EVERY_US = 1000 * 1000, /* how much later than its expires_at a row that waits may end */
+  BOUND_CLAIMS_US = 1000 * 1000, /* how often to look for claims of instances that died */
 };
 
 struct found_id *reader_found(struct scheduler *s) {
@@ -77,7 +76,7 @@ static void end_pass(const struct scheduler *s, struct group *group) {
   group->sweep_took = 0;
 }
 
-static int by_due(const void *a, const void *b) {
+int reader_by_due(const void *a, const void *b) {
   const struct task *x = a, *y = b;
   if (x->due_us != y->due_us)
     return x->due_us < y->due_us ? -1 : 1;
@@ -86,7 +85,7 @@ static int by_due(const void *a, const void *b) {
 
 void reader_sort_by_due(struct task_batch *batch) {
   if (batch)
-    qsort(batch->tasks, batch->count, sizeof *batch->tasks, by_due);
+    qsort(batch->tasks, batch->count, sizeof *batch->tasks, reader_by_due);
 }
 
 bool reader_sweep(struct scheduler *s, struct group *group, uint32_t credit) {

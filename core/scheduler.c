@@ -280,10 +280,12 @@ static int64_t next_deadline(struct scheduler *s) {
       deadline = earlier(deadline, wakes > now ? wakes : now + KEPT_STEP_US); /* something else keeps it */
       continue;
     }
+    if (lane_must_sweep(lane) && !lane_swept_group(lane))
+      continue; /* that rests, and nothing else is read before */
     if (lane->order.called)
       deadline = earlier(deadline, later(lane->call_at_us, now + WAKE_STEP_US));
     for (struct group *group = lane->groups; group; group = group->next) {
-      if (group->next_us == INT64_MAX || !group->readable)
+      if (group->next_us == INT64_MAX || !group->readable || group->rests)
         continue;
       deadline = earlier(deadline, later(group->next_us - offset, now + WAKE_STEP_US));
     }

@@ -1,0 +1,160 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Rows behind a group's cursor that cannot be claimed, since another transaction holds them: they keep nobody waiting
+ * but themselves, and nothing is asked for again and again because of them.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "core/base/clock.h"
+#include "reader_fixture.h"
+
+enum { HELD_MAX = 6000 };
+
+/* The table: rows 1 .. held, without an order_key, which somebody holds, and behind them one that has an order_key. */
+static struct {
+  size_t held;
+  size_t statements;
+} table;
+
+static bool is_held(uint64_t id) { return id <= table.held; }
+
+static void free_batch(struct task_batch *batch) {
+  free(batch->tasks);
+  free(batch);
+}
+
+static struct task_batch *make_batch(const uint64_t *ids, size_t count, enum task_state state) {
+  struct task_batch *batch = calloc(1, sizeof *batch);
+  assert_non_null(batch);
+  *batch = (struct task_batch){.open = (unsigned)count, .count = count, .release = free_batch};
+  batch->tasks = calloc(count, sizeof *batch->tasks);
+  assert_non_null(batch->tasks);
+  for (size_t i = 0; i < count; i++)
+    batch->tasks[i] = (struct task){.id = ids[i],
+                                    .state = state,
+                                    .attempt = state == TASK_CLAIMED,
+                                    .due_us = (int64_t)ids[i],
+                                    .priority = 5,
+                                    .route = {"work", 4},
+                                    .message_id = {"m", 1},
+                                    .order_key = {"k", is_held(ids[i]) ? 0 : 1},
+                                    .payload = {"x", 1},
+                                    .payload_len = 1,
+                                    .batch = batch};
+  return batch;
+}
+
+static enum store_status read_last(struct store_session *ss, const struct store_range *ranges, size_t range_count,
+                                   int64_t ahead_us, struct store_limit limit, struct task_batch **batch,
+                                   int64_t *next_us, int64_t *now_us, struct err *err) {
+  const uint64_t last = table.held + 1;
+  bool behind = ranges->after.next_us >= (int64_t)last;
+  table.statements++;
+  *batch = behind ? NULL : make_batch(&last, 1, TASK_SCHEDULED);
+  if (next_us)
+    *next_us = INT64_MAX;
+  *now_us = clock_mono_us();
+  return STORE_OK;
+}
+
+static enum store_status find_held(struct store_session *ss, const struct store_range *range, struct store_cursor until,
+                                   struct found_id *found, size_t *count, struct err *err) {
+  table.statements++;
+  *count = 0;
+  for (uint64_t i = 1; i <= table.held && *count < range->limit; i++) {
+    uint64_t id = range->last ? table.held + 1 - i : i;
+    if ((int64_t)id > range->after.next_us && (int64_t)id <= until.next_us)
+      found[(*count)++] = (struct found_id){.next_us = (int64_t)id, .id = id};
+  }
+  return STORE_OK;
+}
+
+static enum store_status read_ids(struct store_session *ss, enum task_state state, uint8_t shard, const char *host,
+                                  const uint64_t *ids, size_t count, int64_t ahead_us, struct store_limit limit,
+                                  struct task_batch **batch, struct err *err) {
+  table.statements++;
+  *batch = make_batch(ids, count, TASK_SCHEDULED);
+  return STORE_OK;
+}
+
+static enum store_status claim_free(struct store_session *ss, const struct store_claim *claim,
+                                    struct task_batch **batch, uint64_t *lost, struct err *err) {
+  uint64_t ids[HELD_MAX];
+  size_t count = 0;
+  table.statements++;
+  for (size_t i = 0; i < claim->count; i++)
+    if (!is_held(claim->ids[i]))
+      ids[count++] = claim->ids[i];
+  *batch = count ? make_batch(ids, count, TASK_CLAIMED) : NULL;
+  return STORE_OK;
+}
+
+/* A group of which so many rows are behind the cursor, and one beyond. */
+static struct group *fill(struct fixture *f, size_t held) {
+  static const struct store_ops ops = {.read = read_last, .find = find_held, .read_ids = read_ids, .claim = claim_free};
+  static const struct store store = {.ops = &ops};
+  table.held = held;
+  table.statements = 0;
+  f->released = 1; /* no batch of the fixture's */
+  f->route.claim = CLAIM_RECORDED;
+  f->config.engine.batch = 100;
+  f->config.engine.poll_max_ms = 100;
+  f->s.store = &store;
+  f->s.ss = (struct store_session *)f;
+  f->s.lanes = &f->lane;
+  leases_gain(&f->leases, 0, 1, clock_instant(), INT64_C(3600) * 1000000, false);
+  struct group *group = lane_group(&f->lane, 0, 5, true);
+  assert_non_null(group);
+  group->epoch = 1;
+  group->due = true;
+  group->cursor = (struct store_cursor){(int64_t)held, held};
+  lane_sweep(group); /* their claims failed */
+  return group;
+}
+
+/* Reads until there is no more to do now. Returns how many statements that took. */
+static size_t read_all(struct fixture *f) {
+  enum { SPINS = 20000 };
+  do {
+    scheduler_read(&f->s);
+  } while (f->s.read_more && table.statements < SPINS);
+  return table.statements;
+}
+
+static void finish(struct fixture *f) {
+  free(f->s.found);
+  order_free(&f->lane.order);
+}
+
+/* Hundreds of rows that somebody holds: a task of an order_key behind them goes, for none of them is of its key. (It
+ * waited for all of them, and the reader spun.) */
+static void a_task_with_an_order_key_passes_rows_without(void **state) {
+  struct fixture *f = *state;
+  (void)fill(f, 300);
+  size_t statements = read_all(f);
+  assert_int_equal(mailbox_count(&f->driver.in), 1);
+  assert_in_range(statements, 1, 20);
+  finish(f);
+}
+
+/* Thousands of them: whether one is of its key is not found out at once, and the reader rests before it asks again. */
+static void where_too_many_are_behind_the_reader_rests(void **state) {
+  struct fixture *f = *state;
+  (void)fill(f, HELD_MAX - 1);
+  assert_in_range(read_all(f), 1, 200);
+  finish(f);
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test_setup_teardown(a_task_with_an_order_key_passes_rows_without, set_up, tear_down),
+      cmocka_unit_test_setup_teardown(where_too_many_are_behind_the_reader_rests, set_up, tear_down),
+  };
+  return cmocka_run_group_tests_name("reader_behind", tests, NULL, NULL);
+}
