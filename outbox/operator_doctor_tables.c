@@ -266,7 +266,8 @@ static bool check_quarantine(struct doctor *doctor, struct err *err) {
   bool ok = found && db_u64(&row, 0, UINT64_MAX, &count);
   if (ok && count)
     doctor_say(doctor, FINDING_WARN, "quarantine", "read them: duebox quarantine list",
-               "%" PRIu64 " result records fitted no task, the last at %s", count, row.fields[1] ? row.fields[1] : "?");
+               "%" PRIu64 " result records that fit no task, are flawed or say the opposite, the last at %s", count,
+               row.fields[1] ? row.fields[1] : "?");
   else if (ok)
     doctor_say(doctor, FINDING_OK, "quarantine", "", "empty");
   db_results_free(&result, 1);
@@ -293,10 +294,11 @@ static bool check_added(struct doctor *doctor, struct err *err) {
     return false;
   bool any = false;
   for (; db_next(&result, &row, 2); any = true)
-    doctor_say(
-        doctor, FINDING_WARN, row.fields[0] ? row.fields[0] : "",
-        "drop it, or see to it that it is quick and never fails; what it refuses is DUEBOX-SETTLE-REFUSED in the log",
-        "%s: what it waits for, refuses or deletes, duebox's own writes do too", row.fields[1] ? row.fields[1] : "?");
+    doctor_say(doctor, FINDING_WARN, row.fields[0] ? row.fields[0] : "",
+               "drop it, or see to it that it is quick, never fails, and sets no column that sql/README.md, Users, "
+               "leaves to the INSERT; what it refuses is DUEBOX-SETTLE-REFUSED in the log",
+               "%s: what it waits for, refuses or deletes, duebox's own writes do too",
+               row.fields[1] ? row.fields[1] : "?");
   db_results_free(&result, 1);
   if (!any)
     doctor_say(doctor, FINDING_OK, "triggers", "", "no trigger and no foreign key that this user may see");

@@ -631,6 +631,8 @@ def test_doctor_sees_what_was_added_to_the_tables(cli):
     said = found()
     assert {level for level, _ in said.values()} == {"warn"} and len(said) == 3
     assert "trigger slow runs BEFORE DELETE on outbox" in said["triggers"][1]
+    assert "no column that sql/README.md, Users, leaves" in next(
+        line["cure"] for line in cli.jsonl("doctor") if line["check"] == "triggers")
     assert "of_task of note references outbox" in said["foreign keys"][1]
     assert "tasks of order_key k are in 2 shards" in said["order keys"][1]
     cli.sql("DROP TABLE note")
