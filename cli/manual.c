@@ -67,6 +67,7 @@ static void put_exit_codes(FILE *out) {
                {"66", "not found"},
                {"69", "a database or daemon cannot be reached; nothing was changed unless the message says otherwise"},
                {"70", "an internal error"},
+               {"71", "no memory"},
                {"74", "standard output could not be written"},
                {"75", "not now: the task is on its way out, or others were in the way; try again"},
                {"77", "no right to do this"},

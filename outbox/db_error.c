@@ -6,7 +6,7 @@
 #include "core/base/attr.h"
 
 #define RUN_MIGRATE "run `duebox migrate`"
-#define GRANT "grant the daemon's user what sql/README.md lists"
+#define GRANT "once `duebox migrate` has made the tables, give the daemon's user its rights: sql/examples/grants.sql"
 #define KEEP_PASSWORD                                                                                                  \
   "set database.socket, or database.tls: true, or database.server_public_key_file (public_key.pem of the server's "    \
   "data "                                                                                                              \

@@ -43,7 +43,7 @@ static void what_an_operator_must_do_is_said(void **state) {
     const char *word;
   } rows[] = {{1045, "password"}, {1142, "grant"},           {1146, "duebox migrate"}, {1290, "primary"},
               {1114, "disks"},    {1040, "max_connections"}, {2026, "tls_ca"},         {1153, "max_allowed_packet"},
-              {1105, "killed"}};
+              {1105, "killed"},   {1044, "duebox migrate"},  {1142, "grants.sql"}};
   for (size_t i = 0; i < ARRAY_LEN(rows); i++)
     assert_non_null(strstr(db_error_cure(rows[i].code), rows[i].word));
   assert_string_equal(db_error_cure(4025), "");
