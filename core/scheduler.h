@@ -188,6 +188,9 @@ bool scheduler_note_elsewhere(struct scheduler *s, struct lane *lane);
  * every group, _seen with what it found, _unblock for each group of blocked rows, _end after them; that may take
  * several looks. */
 void scheduler_close(struct lane *lane, uint64_t shards); /* scheduler_lanes.c */
+/* Nobody knows which heads the lane has: its keys wait until they were read and what they block was brought back.
+ * scheduler_lanes.c */
+void scheduler_close_keys(struct lane *lane);
 void scheduler_return_begin(struct scheduler *s);
 void scheduler_return_seen(struct scheduler *s, const struct store_group *groups, size_t count,
                            const struct shard_lease *leases, size_t lease_count);

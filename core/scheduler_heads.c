@@ -128,6 +128,16 @@ static bool end_elsewhere(struct scheduler *s) {
   return true;
 }
 
+/* Somebody holds the table: which heads a shard brought nobody can tell. What has an order_key waits for that, and
+ * nothing else does. */
+static void go_on_without_heads(struct scheduler *s) {
+  for (struct lane *lane = s->lanes; lane; lane = lane->next)
+    if (lane->route)
+      scheduler_close_keys(lane);
+  s->heads_stale = false;
+  s->held_at_us = 0;
+}
+
 bool scheduler_heads(struct scheduler *s) {
   if (!end_elsewhere(s))
     return false;
@@ -141,7 +151,9 @@ bool scheduler_heads(struct scheduler *s) {
     begin_heads(s, known > HEADS_KEYS || unknown);
   struct store_heads_part *part = s->heads_part.keys ? &s->heads_part : NULL;
   enum store_status status = s->store->ops->heads(s->ss, part, note_head, s, &err);
-  if (status == STORE_BUSY && !s->heads_stale) { /* somebody holds the table: those that we know stay heads */
+  if (status == STORE_BUSY) { /* somebody holds the table: those that we know stay heads */
+    if (s->heads_stale)
+      go_on_without_heads(s);
     rest(s, now, false);
     return true;
   }

@@ -36,6 +36,14 @@ void scheduler_close(struct lane *lane, uint64_t shards) {
   lane->old_shards |= shards;
 }
 
+void scheduler_close_keys(struct lane *lane) {
+  lane->heads_unknown = true;
+  lane->heads_come = false;
+  scheduler_close(lane, UINT64_MAX);
+  if (order_forget_shards(&lane->order, UINT64_MAX))
+    lane_sweep_first(lane);
+}
+
 /* Whether a route leads elsewhere than it did, as far as its plugin is told. */
 static bool leads_elsewhere(const struct route_config *was, const struct route_config *now) {
   return !was || !now || was->plugin->module != now->plugin->module ||
@@ -69,13 +77,8 @@ static void configure_lane(struct scheduler *s, struct lane *lane) {
     scheduler_forget_trouble(s, lane);
   }
   /* What waits here may be held or blocked in the table by now, or has heads there, and comes back after a sweep. */
-  if (comes_back || (blocks_keys(route) && !blocked)) {
-    lane->heads_unknown = true;
-    lane->heads_come = false;
-    scheduler_close(lane, UINT64_MAX);
-    if (order_forget_shards(&lane->order, UINT64_MAX))
-      lane_sweep_first(lane);
-  }
+  if (comes_back || (blocks_keys(route) && !blocked))
+    scheduler_close_keys(lane);
 }
 
 static void show_lane(struct scheduler *s, struct lane *lane) {

@@ -113,6 +113,34 @@ static void heads_that_are_over_elsewhere_are_soon_noticed(void **state) {
   assert_in_range(s->heads_rest_us, 1, SECOND / 5);
 }
 
+static enum store_status held_heads(struct store_session *ss, struct store_heads_part *part, store_head_fn *each,
+                                    void *ctx, struct err *err) {
+  return fake_of(ss)->reads++ == 0 ? STORE_BUSY : heads(ss, part, each, ctx, err);
+}
+
+/* Somebody locks the table of heads while a shard comes: tasks with an order_key wait until it can be read, and no
+ * others do. (Nothing at all was read, of any route, for as long as the table was held.) */
+static void a_table_of_heads_that_is_held_keeps_only_keys_waiting(void **state) {
+  static const struct store_ops heads_ops = {.heads = held_heads};
+  const struct task keyed = {.id = 7, .shard = 1, .order_key = {"k", 1}}, other = {.id = 8, .shard = 1},
+                    head = {.id = 9, .shard = 1, .order_key = {"k", 1}};
+  struct fixture *f = *state;
+  struct scheduler *s = &f->s;
+  struct lane *lane = scheduler_lane(s, "b");
+  f->store.ops = &heads_ops;
+  f->fake.head = 9;
+  s->heads_stale = true;
+  assert_true(scheduler_heads(s));
+  assert_int_equal(s->retry_wait_us, 0); /* no trouble of the database */
+  assert_true(order_may_go(&lane->order, &other));
+  assert_false(order_may_go(&lane->order, &keyed));
+  s->heads_at_us = 0; /* the table is free again */
+  assert_true(scheduler_heads(s));
+  assert_false(lane->heads_unknown);
+  assert_true(order_may_go(&lane->order, &head));
+  assert_false(order_may_go(&lane->order, &keyed));
+}
+
 enum { MANY_HEADS = 1200 };
 /* The heads 1 to 1200, but for fake.head, each of a key of its own; a part of them where one is asked for. */
 static enum store_status many_heads(struct store_session *ss, struct store_heads_part *part, store_head_fn *each,
@@ -224,6 +252,7 @@ int main(void) {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
   const struct CMUnitTest tests[] = {
       TEST(heads_that_are_over_elsewhere_are_soon_noticed),
+      TEST(a_table_of_heads_that_is_held_keeps_only_keys_waiting),
       TEST(many_heads_are_read_in_parts),
       TEST(a_reload_keeps_nobody_waiting_for_heads),
       TEST(bringing_blocked_rows_back_rests_in_proportion_to_its_time),
