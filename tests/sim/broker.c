@@ -29,6 +29,7 @@ const char *const broker_event_names[BROKER_EVENTS] = {
 void broker_begin(struct broker *fresh, uint64_t seed) {
   broker = fresh;
   broker->chance = chance_of(seed, 10);
+  broker->next_arrival_us = INT64_MAX;
 }
 
 /* --- the world's side --- */
@@ -87,15 +88,16 @@ static int64_t next_arrival(void) {
   return next;
 }
 
+/* Asked whenever anybody has run. */
 static bool something_arrives(void *arg) {
   (void)arg;
-  return next_arrival() <= world_now_us();
+  return broker->next_arrival_us <= world_now_us();
 }
 
 void broker_run(void *arg) {
   (void)arg;
   for (;;) {
-    (void)world_wait(something_arrives, NULL, next_arrival());
+    (void)world_wait(something_arrives, NULL, broker->next_arrival_us);
     for (size_t i = 0; i < broker->message_count; i++) {
       struct message *message = &broker->messages[i];
       if (message->arrived || message->lost || message->arrives_us > world_now_us())
@@ -105,6 +107,7 @@ void broker_run(void *arg) {
       world_trace("arrived %s attempt=%u payload=%s", message->message_id, message->attempt, message->payload);
       consume(message);
     }
+    broker->next_arrival_us = next_arrival();
   }
 }
 
@@ -134,15 +137,19 @@ bool broker_keeps(unsigned machine) { return broker->kept >> machine & 1; }
 struct instance {
   const struct duebox_host *host;
   uint64_t number;
+  char name[16];
   enum duebox_role role;
   bool woken, closed, full;
   bool slow;       /* a call has hung */
   size_t position; /* of a source: the next record that it offers */
+  int64_t next_us; /* when the first of its messages is confirmed; INT64_MAX = there is none */
 };
 
 static bool start(void *inst, struct duebox_error *err) { return true; }
 
-static bool hangs(void) { return chance_ppm(&broker->chance, broker->faults.hang); }
+static bool hangs(const struct instance *self) {
+  return (!broker->hangs || strcmp(broker->hangs, self->name) == 0) && chance_ppm(&broker->chance, broker->faults.hang);
+}
 
 static bool hang_is_over(void *arg) {
   (void)arg;
@@ -172,19 +179,30 @@ static bool create(void *inst, const struct duebox_instance_config *config, cons
   self->host = host;
   self->number = ++broker->instances;
   self->role = config->role;
+  self->next_us = INT64_MAX;
+  (void)snprintf(self->name, sizeof self->name, "%s", config->name);
   if (broker->create_hangs)
     hang(self);
   self->host->health(self->host->ctx, true, "connected");
   return true;
 }
 
-static void draw(struct message *message) {
-  const struct broker_faults *faults = &broker->faults;
+static const struct broker_route *destination(const struct message *message) {
+  for (size_t i = 0; i < broker->route_count; i++)
+    if (strcmp(broker->routes[i].route, message->route) == 0)
+      return &broker->routes[i];
+  return NULL;
+}
+
+static void draw(struct message *message, int64_t timeout_us) {
+  const struct broker_route *own = destination(message);
+  const struct broker_faults *faults = own ? &own->faults : &broker->faults;
   struct chance *chance = &broker->chance;
-  int64_t now = world_now_us();
-  message->arrives_us = now + chance_log_between(chance, broker->low_us, broker->high_us);
-  message->confirms_us =
-      later(message->arrives_us, broker->frozen_until_us) + chance_log_between(chance, broker->low_us, broker->high_us);
+  int64_t now = world_now_us(), low_us = own ? own->low_us : broker->low_us,
+          high_us = own ? own->high_us : broker->high_us;
+  int64_t frozen_until_us = later(broker->frozen_until_us, own ? own->frozen_until_us : 0);
+  message->arrives_us = now + chance_log_between(chance, low_us, high_us);
+  message->confirms_us = later(message->arrives_us, frozen_until_us) + chance_log_between(chance, low_us, high_us);
   message->slow = message->slow || message->confirms_us > now + 1000 * 1000;
   if (message->confirms_us > now + FORGOTTEN_US)
     broker->kept |= UINT64_C(1) << world_machine()->number;
@@ -206,6 +224,10 @@ static void draw(struct message *message) {
     return;
   }
   message->lost = message->outcome != DUEBOX_DELIVERED;
+  if (own && message->confirms_us > now + timeout_us) { /* the plugin waits for no longer */
+    message->confirms_us = now + timeout_us;
+    message->outcome = DUEBOX_UNKNOWN;
+  }
 }
 
 /* What was not answered for long may have been given up. */
@@ -255,7 +277,7 @@ static size_t submit(void *inst, const struct duebox_task *const *tasks, size_t 
   struct instance *self = inst;
   unsigned before = memory_belongs_to(0);
   size_t take = n;
-  if (hangs())
+  if (hangs(self))
     hang_with(self, tasks, n);
   if (broker->full_until_us > world_now_us())
     take = 0;
@@ -266,7 +288,10 @@ static size_t submit(void *inst, const struct duebox_task *const *tasks, size_t 
   for (size_t i = 0; i < take; i++) {
     struct message *message = add_message(self, tasks[i]);
     judge_concurrency(message);
-    draw(message);
+    draw(message, (int64_t)tasks[i]->timeout_ms * 1000);
+    self->next_us = earlier(self->next_us, message->confirms_us);
+    if (!message->lost)
+      broker->next_arrival_us = earlier(broker->next_arrival_us, message->arrives_us);
     world_trace("submit %s attempt=%u outcome=%d%s", message->message_id, message->attempt, (int)message->outcome,
                 message->lost ? " lost" : "");
   }
@@ -290,17 +315,19 @@ static bool something_to_do(void *arg) {
     return true;
   if (self->role == DUEBOX_ROLE_SOURCE)
     return !self->closed && broker->reader == 0;
-  for (size_t i = 0; i < broker->message_count; i++)
-    if (is_due(self, &broker->messages[i]))
-      return true;
-  return false;
+  return self->next_us <= world_now_us();
 }
 
-static int64_t next_due(const struct instance *self) {
+static int64_t next_confirm(const struct instance *self) {
   int64_t next = INT64_MAX;
   for (size_t i = 0; i < broker->message_count; i++)
     if (broker->messages[i].instance == self->number && !broker->messages[i].reported)
       next = earlier(next, broker->messages[i].confirms_us);
+  return next;
+}
+
+static int64_t next_due(const struct instance *self) {
+  int64_t next = self->next_us;
   if (broker->reader_instance == self->number && !self->full && self->position < broker->record_count)
     next = earlier(next, broker->records[self->position].at_us);
   return next;
@@ -345,7 +372,7 @@ static void read_records(struct instance *self) {
 
 static void poll(void *inst, int timeout_ms) {
   struct instance *self = inst;
-  if (hangs())
+  if (hangs(self))
     hang(self);
   int64_t until = world_now_us() + (int64_t)timeout_ms * 1000;
   while (!something_to_do(self) && world_now_us() < until)
@@ -353,9 +380,12 @@ static void poll(void *inst, int timeout_ms) {
   self->woken = false;
   if (self->role == DUEBOX_ROLE_SOURCE)
     read_records(self);
-  for (size_t i = 0; i < broker->message_count; i++)
-    if (is_due(self, &broker->messages[i]))
-      complete(self, &broker->messages[i], broker->messages[i].outcome);
+  if (self->next_us <= world_now_us()) {
+    for (size_t i = 0; i < broker->message_count; i++)
+      if (is_due(self, &broker->messages[i]))
+        complete(self, &broker->messages[i], broker->messages[i].outcome);
+    self->next_us = next_confirm(self);
+  }
   world_point(POINT_PLUGIN, 0);
 }
 

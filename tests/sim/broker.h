@@ -31,6 +31,15 @@ struct broker_faults {
       answer_late;
 };
 
+/* The destination of one route, where it is another than those of all others. */
+struct broker_route {
+  const char *route;
+  int64_t low_us, high_us; /* how long a message is on its way */
+  struct broker_faults faults;
+  int64_t frozen_until_us;
+};
+enum { BROKER_ROUTES = 6 };
+
 struct message {
   char message_id[65], route[65];
   uint32_t attempt, revision;
@@ -60,9 +69,13 @@ struct broker {
   int64_t down_until_us;             /* takes nothing */
   int64_t full_until_us;             /* submit() takes none */
   int64_t frozen_until_us;           /* takes everything and confirms nothing */
-  const char *answers_for;           /* a prefix of the routes whose consumer answers */
+  struct broker_route routes[BROKER_ROUTES];
+  size_t route_count;
+  const char *hangs;       /* only calls of the instance with that name; NULL = of any */
+  const char *answers_for; /* a prefix of the routes whose consumer answers */
   struct message messages[BROKER_MESSAGES];
   size_t message_count;
+  int64_t next_arrival_us; /* of any that are on their way, or earlier; INT64_MAX = of none */
   struct {
     char text[BROKER_RECORD_MAX];
     int64_t at_us;

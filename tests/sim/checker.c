@@ -345,3 +345,38 @@ const char *checker_judge(const struct table *db, const struct broker *broker, c
       }
   return wrong;
 }
+
+/* --- isolation --- */
+
+static int64_t first_sent_us(const struct broker *broker, const char *message_id) {
+  for (size_t i = 0; i < broker->message_count; i++)
+    if (strcmp(broker->messages[i].message_id, message_id) == 0)
+      return broker->messages[i].submitted_us;
+  return INT64_MAX;
+}
+
+/* The task that has waited longest is the evidence. */
+const char *checker_judge_isolation(const struct table *db, const struct broker *broker,
+                                    const struct run_facts *facts) {
+  const char *wrong = NULL;
+  const struct journal_entry *worst = NULL;
+  int64_t longest_us = facts->bound_us, left_us = 0;
+  for (size_t i = 0; i < broker->message_count && !wrong; i++)
+    wrong = judge_message(db, facts, &broker->messages[i]);
+  for (size_t i = 0; i < db->journal_count && !wrong; i++) {
+    const struct journal_entry *entry = &db->journal[i];
+    if (entry->kind != JOURNAL_INSERTED || strcmp(entry->route, facts->good) != 0)
+      continue;
+    int64_t since_us = later(entry->at_us + later(0, entry->due_us - entry->clock_us), facts->quiet_us);
+    int64_t sent_us = earlier(first_sent_us(broker, entry->message_id), facts->end_us);
+    if (sent_us - since_us > longest_us) {
+      worst = entry;
+      longest_us = sent_us - since_us;
+      left_us = sent_us;
+    }
+  }
+  if (worst)
+    return broken("P8", "%s of %s waited for %" PRId64 " ms, until %.6f%s", worst->message_id, worst->route,
+                  longest_us / 1000, (double)left_us / 1e6, left_us == facts->end_us ? " and beyond" : "");
+  return wrong;
+}

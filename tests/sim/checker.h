@@ -21,9 +21,13 @@ struct run_facts {
   int64_t round_trip_us;   /* to the database, at most: half of it a daemon may be wrong about the database's clock */
   int64_t longest_wait_us; /* between two attempts: where the next would come too late, a task expires at once */
   bool stood_still;        /* a daemon, or a call of its plugin */
+  const char *good; /* isolation: tasks of this route leave within bound_us, from quiet_us to the end of the run */
+  int64_t bound_us, end_us;
 };
 
 /* NULL: all promises are kept. Otherwise the first that is not, with its evidence; valid until the next call. */
+MUSTCHECK const char *checker_judge_isolation(const struct table *db, const struct broker *broker,
+                                              const struct run_facts *facts);
 MUSTCHECK const char *checker_judge(const struct table *db, const struct broker *broker, const struct run_facts *facts);
 
 #endif

@@ -20,7 +20,7 @@ static void add_routes(struct arena *arena, const struct profile *profile, struc
     struct route_config *route = &config->routes[config->route_count++];
     *route = (struct route_config){
         .name = profile->routes[i].name,
-        .plugin = config->plugins,
+        .plugin = &config->plugins[profile->routes[i].apart],
         .options = "",
         .claim = profile->routes[i].claim,
         .result = profile->routes[i].result,
@@ -43,12 +43,20 @@ static void add_routes(struct arena *arena, const struct profile *profile, struc
       route->reply_to = "results";
       route->answer_to = config_answer_to(config, "bus#1");
     }
-    config->plugins->max_inflight += (uint32_t)profile->routes[i].concurrency;
+    config->plugins[profile->routes[i].apart].max_inflight += (uint32_t)profile->routes[i].concurrency;
   }
-  config->plugins->capacity = PROFILE_ROUTES * PROFILE_CONCURRENCY;
+  for (size_t i = 0; i < config->plugin_count; i++)
+    config->plugins[i].capacity = PROFILE_ROUTES * PROFILE_CONCURRENCY;
 }
 
 static const struct broker_source results = {.topic = "results"};
+
+static bool any_apart(const struct profile *profile) {
+  for (size_t i = 0; i < profile->route_count; i++)
+    if (profile->routes[i].apart)
+      return true;
+  return false;
+}
 
 static struct config *make_config(const struct process *process) {
   const struct profile *profile = process->profile;
@@ -63,9 +71,10 @@ static struct config *make_config(const struct process *process) {
                                               .password = "",
                                               .host = "sim",
                                               .wake = profile->wake};
-  config->plugins = arena_array(arena, 1, sizeof *config->plugins);
-  config->plugin_count = 1;
+  config->plugins = arena_array(arena, 2, sizeof *config->plugins);
+  config->plugin_count = any_apart(profile) ? 2 : 1;
   config->plugins[0] = (struct plugin_config){.name = "bus", .module = &broker_plugin, .options = ""};
+  config->plugins[1] = (struct plugin_config){.name = APART, .module = &broker_plugin, .options = ""};
   if (profile->source) {
     config->sources = arena_array(arena, 1, sizeof *config->sources);
     config->source_count = 1;

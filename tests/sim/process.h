@@ -15,6 +15,8 @@
 
 enum { PROFILE_ROUTES = 6, PROFILE_CONCURRENCY = 64, PAYLOAD_MAX = 200 };
 
+#define APART "apart" /* the plugin instance of some routes */
+
 /* What all daemons are configured with; the engine gets a copy of its own at each start and reload. */
 struct profile {
   struct {
@@ -29,6 +31,7 @@ struct profile {
     int64_t concurrency_most; /* that any configuration had so far */
     bool every_attempt;
     bool absent; /* no configuration has it at present */
+    bool apart;  /* its plugin instance is another than that of the others */
   } routes[PROFILE_ROUTES];
   size_t route_count;
   bool source; /* the topic of results is read */

@@ -7,6 +7,7 @@
  *   sim --minutes 10         seeds from a random one on, for so long
  *   sim --seed 17 --shrink   leaves out of a seed that fails what it fails without, and prints what is left
  *   sim --seed 17 --cut 3:1:f:1   one seed, cut like that
+ *   sim --isolation --seeds 0-99  stories of isolation; with any of the others
  */
 #include <getopt.h>
 #include <inttypes.h>
@@ -37,7 +38,7 @@ struct tally {
 };
 
 static struct tally *tally;
-static bool trace;
+static int trace, isolated, shrinks;
 static struct story_cut cut;
 static int log_level = -1;
 
@@ -52,7 +53,7 @@ static void report(uint64_t seed, const char *why) {
 static void simulate(uint64_t seed) {
   struct story_count count, again;
   const char *why;
-  bool kept = story_run(seed, &cut, trace, &count, &why);
+  bool kept = story_run(isolated ? STORY_ISOLATION : STORY_PROMISES, seed, &cut, trace, &count, &why);
   add(&tally->seeds, 1);
   add(&tally->steps, count.world.steps);
   add(&tally->choices, count.world.choices);
@@ -60,15 +61,16 @@ static void simulate(uint64_t seed) {
   add(&tally->deliveries, count.deliveries);
   add(&tally->thin, count.world.choices < 200 || count.deliveries == 0);
   add((uint64_t *)&tally->virtual_us, (uint64_t)count.virtual_us);
-  for (int kind = 0; kind < FAULT_KINDS; kind++)
-    add(&tally->faults[kind], count.faults[kind]);
+  for (int i = 0; i < FAULT_KINDS; i++)
+    add(&tally->faults[i], count.faults[i]);
   for (int event = 0; event < BROKER_EVENTS; event++)
     add(&tally->broker[event], count.broker[event]);
   if (!kept) {
     report(seed, why);
   } else if (seed % REPLAY_EVERY == 0 && !trace) {
     add(&tally->replayed, 1);
-    if (!story_run(seed, &cut, false, &again, &why) || again.world.hash != count.world.hash)
+    if (!story_run(isolated ? STORY_ISOLATION : STORY_PROMISES, seed, &cut, false, &again, &why) ||
+        again.world.hash != count.world.hash)
       report(seed, "the same seed gave another run");
   }
 }
@@ -100,7 +102,7 @@ static bool fails(uint64_t seed, const struct story_cut *with) {
     struct story_count count;
     const char *why;
     log_setup(LOG_LEVEL_ERROR, LOG_FORMAT_LOGFMT, -1);
-    if (!story_run(seed, with, false, &count, &why))
+    if (!story_run(isolated ? STORY_ISOLATION : STORY_PROMISES, seed, with, false, &count, &why))
       (void)snprintf(shrunk, SHRUNK_MAX, "%s", why);
     _exit(0);
   }
@@ -194,8 +196,8 @@ static void print_tally(int64_t took_ms) {
   (void)printf("%.1f simulated hours, %" PRIu64 " steps, %" PRIu64 " choices, %" PRIu64 " tasks, %" PRIu64
                " deliveries\n",
                (double)tally->virtual_us / 3.6e9, tally->steps, tally->choices, tally->tasks, tally->deliveries);
-  for (int kind = 0; kind < FAULT_KINDS; kind++)
-    (void)printf("%s%s %" PRIu64, kind ? ", " : "faults: ", fault_names[kind], tally->faults[kind]);
+  for (int i = 0; i < FAULT_KINDS; i++)
+    (void)printf("%s%s %" PRIu64, i ? ", " : "faults: ", fault_names[i], tally->faults[i]);
   for (int event = 0; event < BROKER_EVENTS; event++)
     (void)printf("%s%s %" PRIu64, event ? ", " : "\nbroker: ", broker_event_names[event], tally->broker[event]);
   (void)printf("\n");
@@ -203,7 +205,7 @@ static void print_tally(int64_t took_ms) {
 
 NORETURN static void usage(void) {
   (void)fprintf(stderr, "usage: sim --seeds FIRST-LAST | --seed N [--trace] [--log LEVEL] [--shrink] [--cut T:P:F:Q] | "
-                        "--minutes M\n");
+                        "--minutes M, with --isolation before\n");
   exit(64);
 }
 
@@ -226,17 +228,21 @@ static void run_all(int64_t end_ms) {
 }
 
 int main(int argc, char **argv) {
-  static const struct option options[] = {
-      {"seeds", required_argument, NULL, 's'},   {"seed", required_argument, NULL, '1'},
-      {"minutes", required_argument, NULL, 'm'}, {"trace", no_argument, NULL, 't'},
-      {"log", required_argument, NULL, 'l'},     {"shrink", no_argument, NULL, 'h'},
-      {"cut", required_argument, NULL, 'c'},     {NULL, 0, NULL, 0}};
+  static const struct option options[] = {{"seeds", required_argument, NULL, 's'},
+                                          {"seed", required_argument, NULL, '1'},
+                                          {"minutes", required_argument, NULL, 'm'},
+                                          {"log", required_argument, NULL, 'l'},
+                                          {"cut", required_argument, NULL, 'c'},
+                                          {"trace", no_argument, &trace, 1},
+                                          {"shrink", no_argument, &shrinks, 1},
+                                          {"isolation", no_argument, &isolated, 1},
+                                          {NULL, 0, NULL, 0}};
   int64_t minutes = 0;
   int option;
   tally = mmap(NULL, sizeof *tally, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
   if (tally == MAP_FAILED)
     return 71;
-  bool given = false, shrinks = false;
+  bool given = false;
   while ((option = getopt_long(argc, argv, "", options, NULL)) != -1) {
     char *rest = NULL;
     given = true;
@@ -258,11 +264,7 @@ int main(int argc, char **argv) {
     case 'l':
       log_level = (int)strtol(optarg, &rest, 10);
       break;
-    case 't':
-      trace = true;
-      break;
-    case 'h':
-      shrinks = true;
+    case 0: /* a flag */
       break;
     case 'c':
       rest = read_cut(optarg);

@@ -51,6 +51,7 @@ static bool lock_rows(struct store_session *ss, struct claim_unit *u, struct err
         table_lock(ss->db, tx, LOCK_ROW, row->id, false))
       u->locked[u->locked_count++] = row->id;
   }
+  double_cost(ss, 0, claim->count);
   return double_end(ss, err);
 }
 
@@ -100,6 +101,7 @@ static bool write_claims(struct store_session *ss, struct claim_unit *u, struct 
     if (row && row->state == TASK_SCHEDULED)
       tx_put_row(double_tx(ss), claimed_image(ss, u, row), EVENT_CLAIM);
   }
+  double_cost(ss, 0, 2 * u->locked_count);
   double_do_commit(ss);
   struct task_batch *batch = read_claims(ss, u->claim);
   if (double_end(ss, err)) {
@@ -193,6 +195,7 @@ static bool give_found(struct store_session *ss, struct chosen *rows, uint32_t l
   if (rows->count > limit)
     rows->count = limit;
   struct task_batch *batch = double_batch(rows, (struct store_limit){0});
+  double_cost(ss, 0, rows->count);
   chosen_free(rows);
   if (double_end(ss, err)) {
     *out = batch;

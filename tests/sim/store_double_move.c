@@ -48,6 +48,7 @@ static bool lock_rows(struct store_session *ss, struct intervene_unit *u, bool *
     else if (allows(u->verb, row->state))
       u->matched[u->matched_count++] = row->id;
   }
+  double_cost(ss, 0, u->count);
   return double_end(ss, err);
 }
 
@@ -75,13 +76,14 @@ static void write_one(struct store_session *ss, const struct intervene_unit *u, 
 
 static bool write_rows(struct store_session *ss, struct intervene_unit *u, struct err *err) {
   if (!double_begin(ss, SCRIPT_WRITES, 2, err) ||
-      (u->verb == INTERVENE_CANCEL && !double_lock(ss, LOCK_HISTORY, 0, true, true, err)))
+      (u->verb == INTERVENE_CANCEL && !double_lock(ss, LOCK_HISTORY, 0, true, false, err)))
     return false;
   for (size_t i = 0; i < u->matched_count; i++) {
-    if (!double_lock(ss, LOCK_ENTRY, u->matched[i], false, true, err))
+    if (!double_lock(ss, LOCK_ENTRY, u->matched[i], false, false, err))
       return false;
     write_one(ss, u, table_row(ss->db, u->matched[i]));
   }
+  double_cost(ss, 0, 2 * u->matched_count);
   return double_end(ss, err);
 }
 
@@ -102,8 +104,7 @@ static void mark_changed(struct intervene_unit *u) {
     u->changed[i] = holds_id(u->matched, u->matched_count, u->ids[i]);
 }
 
-static bool intervene_unit(struct store_session *ss, void *arg, struct err *err) {
-  struct intervene_unit *u = arg;
+static bool change_rows(struct store_session *ss, struct intervene_unit *u, struct err *err) {
   bool held = false, ours = false, locked[STORE_SHARDS_MAX];
   if (!double_locked_shards(ss, double_skips(ss, false), u->lease, 1, locked, err))
     return false;
@@ -125,10 +126,18 @@ static bool intervene_unit(struct store_session *ss, void *arg, struct err *err)
     return double_fail(ss, DB_GUARD, err);
   if (ok)
     audit(ss, u->actor, u->verb == INTERVENE_CANCEL ? "cancel" : "reschedule", u->reason, u->filter, u->matched_count);
-  ok = ok && double_commit(ss, err);
-  if (!ok && err->code == DB_LOCK_WAIT)
+  return ok && double_commit(ss, err);
+}
+
+/* A lock that is met in spite of all is waited for by nobody: this stops all reading. */
+static bool intervene_unit(struct store_session *ss, void *arg, struct err *err) {
+  struct intervene_unit *u = arg;
+  if (change_rows(ss, u, err))
+    return true;
+  u->busy = err->code == DB_LOCK_WAIT;
+  if (u->busy)
     double_met_lock(ss);
-  return ok;
+  return u->busy && double_rollback(ss, err);
 }
 
 enum store_status double_intervene(struct store_session *ss, const struct shard_lease *lease, enum intervention verb,
@@ -231,9 +240,14 @@ static bool find_rows(struct store_session *ss, struct move_unit *u, struct err 
   struct chosen rows = {0};
   if (!double_begin(ss, SCRIPT_READS, 1, err))
     return false;
-  for (size_t i = 0; i < ss->db->data.rows.count; i++)
-    if (is_to_move(ss->db, u, ss->db->data.rows.at[i]))
-      chosen_add(&rows, ss->db->data.rows.at[i]);
+  size_t passed = 0;
+  for (size_t i = 0; i < ss->db->data.rows.count; i++) {
+    const struct row *row = ss->db->data.rows.at[i];
+    if (is_to_move(ss->db, u, row))
+      chosen_add(&rows, row);
+    else if (u->from == TASK_BLOCKED) /* the index alone finds the others */
+      passed += row_is_in(row, u->from, u->lease->shard) && is_of_routes(u, row);
+  }
   chosen_sort(&rows);
   free(u->ids);
   u->ids = calloc(rows.count + 1, sizeof *u->ids);
@@ -241,6 +255,7 @@ static bool find_rows(struct store_session *ss, struct move_unit *u, struct err 
     world_fail("no memory for ids");
   for (u->count = 0; u->count < rows.count && u->count < u->limit; u->count++)
     u->ids[u->count] = rows.at[u->count]->id;
+  double_cost(ss, passed, u->count);
   chosen_free(&rows);
   return double_end(ss, err);
 }
@@ -266,6 +281,7 @@ static bool lock_found(struct store_session *ss, struct move_unit *u, struct err
     count_route(u, row);
     u->ids[kept++] = row->id;
   }
+  double_cost(ss, 0, u->count);
   u->count = double_holds(ss, u->lease) ? kept : 0;
   return double_end(ss, err);
 }
@@ -281,6 +297,7 @@ static bool write_moves(struct store_session *ss, struct move_unit *u, struct er
     image->state = u->to;
     tx_put_row(double_tx(ss), image, u->to == TASK_HELD ? EVENT_HOLD : EVENT_RELEASE);
   }
+  double_cost(ss, 0, u->count);
   if (!double_fence(ss, u->lease, 1, &ours, err))
     return false;
   return ours ? double_commit(ss, err) : double_fail(ss, DB_GUARD, err);
@@ -315,11 +332,12 @@ static bool move_unit(struct store_session *ss, void *arg, struct err *err) {
   return true;
 }
 
-/* Rows that are locked are met again at some later look: that is no trouble of the database. */
+/* Rows that are locked are met again at some later look: that is no trouble of the database, and trying again now would
+ * stop all reading. */
 static enum store_status move_rows(struct store_session *ss, struct move_unit *unit, const char *what,
                                    struct err *err) {
   struct err local = {0};
-  enum store_status status = double_run(ss, what, move_unit, unit, err ? err : &local);
+  enum store_status status = double_try(ss, what, move_unit, unit, err ? err : &local);
   free(unit->ids);
   return status == STORE_BUSY ? STORE_OK : status;
 }
@@ -475,6 +493,7 @@ static bool heads_unit(struct store_session *ss, void *arg, struct err *err) {
   qsort(heads, count, sizeof *heads, key_order);
   if (u->part)
     cut_part(heads, &count, &next);
+  double_cost(ss, u->part ? 0 : count, u->part ? count : 0);
   count = keep_living(db, heads, count);
   qsort(heads, count, sizeof *heads, head_order);
   for (size_t i = 0; i < count; i++) /* they may be gone when the answer comes */

@@ -51,6 +51,34 @@ static void add_group(struct store_session *ss, size_t *count, const struct row 
   (void)snprintf(group->route, sizeof group->route, "%s", route);
 }
 
+static struct ghost group_of(const struct row *row) {
+  return (struct ghost){.state = row->state,
+                        .shard = row->shard,
+                        .priority = row->priority,
+                        .route = table_key(row->text[ROW_ROUTE]->data)};
+}
+
+static bool same_group(const struct row *a, const struct row *b) {
+  return a->state == b->state && a->shard == b->shard && a->priority == b->priority &&
+         blob_same(a->text[ROW_ROUTE], b->text[ROW_ROUTE]);
+}
+
+static struct ghost group_of_range(const struct store_range *range) {
+  return (struct ghost){
+      .state = range->state, .shard = range->shard, .priority = range->priority, .route = table_key(range->route)};
+}
+
+/* A seek for each group, which passes over what is before its first row. */
+static size_t before_groups(const struct table *db, const struct chosen *rows) {
+  size_t passed = 0;
+  for (size_t i = 0; i < rows->count && db->ghost_us; i++) {
+    const struct ghost group = group_of(rows->at[i]);
+    if (i == 0 || !same_group(rows->at[i - 1], rows->at[i]))
+      passed += table_ghosts(db, &group, INT64_MIN, row_next_us(rows->at[i]));
+  }
+  return passed;
+}
+
 static bool look_unit(struct store_session *ss, void *arg, struct err *err) {
   struct look_unit *u = arg;
   struct chosen rows = {0};
@@ -70,6 +98,8 @@ static bool look_unit(struct store_session *ss, void *arg, struct err *err) {
   if (u->what->limit && *u->count > u->what->limit)
     *u->count = u->what->limit;
   *u->now_us = table_clock(ss->db);
+  double_cost_ghosts(ss, before_groups(ss->db, &rows));
+  double_cost(ss, 0, *u->count);
   chosen_free(&rows);
   return double_end(ss, err);
 }
@@ -136,24 +166,37 @@ struct range_unit {
   int64_t *next_us, *now_us;
 };
 
-static void read_range(const struct table *db, const struct range_unit *u, size_t at, struct chosen *out) {
+static void read_range(struct store_session *ss, const struct range_unit *u, size_t at, struct chosen *out) {
+  const struct table *db = ss->db;
   const struct store_range *range = &u->ranges[at];
+  const struct ghost group = group_of_range(range);
   int64_t until_us = table_clock(db) + u->ahead_us;
   struct chosen rows = {0};
+  size_t passed = 0;
   if (u->next_us)
     u->next_us[at] = INT64_MAX;
   for (size_t i = 0; i < db->data.rows.count; i++) {
     const struct row *row = db->data.rows.at[i];
-    if (!is_of_group(range, row) || row_next_us(row) == TIME_NULL || !is_for_host(db, range->host, row))
+    if (!is_of_group(range, row) || row_next_us(row) == TIME_NULL)
       continue;
+    if (!is_for_host(db, range->host, row)) {
+      passed += is_behind(row, range->after);
+      continue;
+    }
     if (row_next_us(row) <= until_us && is_behind(row, range->after))
       chosen_add(&rows, row);
     if (u->next_us && row_next_us(row) > until_us && row_next_us(row) < u->next_us[at])
       u->next_us[at] = row_next_us(row);
   }
   chosen_sort(&rows);
-  for (size_t i = 0; i < rows.count && i < range->limit; i++)
+  size_t taken = rows.count < range->limit ? rows.count : range->limit;
+  for (size_t i = 0; i < taken; i++)
     chosen_add(out, rows.at[i]);
+  int64_t end_us = u->next_us                       ? u->next_us[at]
+                   : taken && taken == range->limit ? row_next_us(rows.at[taken - 1])
+                                                    : until_us;
+  double_cost_ghosts(ss, table_ghosts(db, &group, range->after.next_us, end_us));
+  double_cost(ss, passed, taken);
   chosen_free(&rows);
 }
 
@@ -163,7 +206,7 @@ static bool range_unit(struct store_session *ss, void *arg, struct err *err) {
   if (!fits_packet(ss, u->limit.bytes, err) || !double_begin(ss, SCRIPT_READS, 1, err))
     return false;
   for (size_t i = 0; i < u->range_count; i++)
-    read_range(ss->db, u, i, &rows);
+    read_range(ss, u, i, &rows);
   if (u->next_us)
     *u->now_us = table_clock(ss->db);
   struct task_batch *batch = double_batch(&rows, u->limit);
@@ -205,6 +248,9 @@ static bool next_unit(struct store_session *ss, void *arg, struct err *err) {
           next_us < u->next_us[i])
         u->next_us[i] = next_us;
     }
+    const struct ghost group = group_of_range(&u->ranges[i]);
+    double_cost_ghosts(ss, table_ghosts(ss->db, &group, u->ranges[i].after.next_us, u->next_us[i]));
+    double_cost(ss, 0, 1);
   }
   return double_end(ss, err);
 }
@@ -241,6 +287,11 @@ static bool find_unit(struct store_session *ss, void *arg, struct err *err) {
     const struct row *row = rows.at[range->last ? rows.count - 1 - i : i];
     u->found[(*u->count)++] = (struct found_id){.id = row->id, .next_us = row_next_us(row)};
   }
+  const struct ghost group = group_of_range(range);
+  int64_t end_us =
+      *u->count && *u->count == range->limit && !range->last ? u->found[*u->count - 1].next_us : u->until.next_us;
+  double_cost_ghosts(ss, table_ghosts(ss->db, &group, range->after.next_us, end_us));
+  double_cost(ss, 0, *u->count);
   chosen_free(&rows);
   return double_end(ss, err);
 }
@@ -284,6 +335,7 @@ static bool ids_unit(struct store_session *ss, void *arg, struct err *err) {
     if (is_asked_for(ss->db, u, ss->db->data.rows.at[i]))
       chosen_add(&rows, ss->db->data.rows.at[i]);
   struct task_batch *batch = double_batch(&rows, u->limit);
+  double_cost(ss, 0, u->misfits ? rows.count : u->count);
   chosen_free(&rows);
   if (double_end(ss, err)) {
     *u->batch = batch;
@@ -347,6 +399,7 @@ static bool which_unit(struct store_session *ss, void *arg, struct err *err) {
   for (; found < rows.count && (!u->which || found < u->which->limit); found++)
     ids[found] = rows.at[found]->id;
   chosen_free(&rows);
+  double_cost(ss, 0, u->which ? found : u->given);
   bool ok = double_end(ss, err);
   if (ok) {
     memcpy(u->ids, ids, found * sizeof *ids);

@@ -117,6 +117,7 @@ static bool lock_rows(struct store_session *ss, struct results_unit *u, struct e
     for (struct slot *same = slot; same < u->slots + u->parsed && same->row.id == row->id; same++)
       take_row(ss->db, row, ours, same);
   }
+  double_cost(ss, 0, u->parsed);
   if (!double_end(ss, err))
     return false;
   if (u->met_again && any_busy)
@@ -250,6 +251,7 @@ static bool write_rows(struct store_session *ss, struct results_unit *u, struct 
     if (!decision_fits(d, row, false))
       return double_fail(ss, DB_E_PROTOCOL, err);
     decision_write(double_tx(ss), row, d);
+    double_cost(ss, 0, decision_statements(d));
   }
   return double_end(ss, err);
 }

@@ -65,12 +65,30 @@ static void call_fault(struct table *db) {
     call(db);
 }
 
+void double_cost(struct store_session *ss, size_t passed, size_t taken) {
+  ss->cost_us += (int64_t)passed * ss->db->walk_us + (int64_t)taken * ss->db->row_us;
+}
+
+void double_cost_ghosts(struct store_session *ss, size_t ghosts) { ss->cost_us += (int64_t)ghosts * ss->db->ghost_us; }
+
+/* The server has been at it for so long. */
+static void take_time(struct store_session *ss) {
+  int64_t us = ss->cost_us < limit_of(ss) ? ss->cost_us : limit_of(ss);
+  ss->cost_us = 0;
+  if (us == 0)
+    return;
+  if (ss->conn && ss->conn->tx)
+    ss->conn->tx->touched_us = world_now_us() + us;
+  world_sleep(us);
+  ss->spent_us += us;
+}
+
 bool double_begin(struct store_session *ss, enum script script, unsigned statements, struct err *err) {
   struct table *db = ss->db;
   atomic_fetch_add(&ss->store->statements, statements);
   world_point(POINT_STORE, ss->conn ? ss->conn->thread : 0);
   enum table_hit fault = draw_fault(db, script);
-  ss->spent_us = 0;
+  ss->spent_us = ss->cost_us = 0;
   ss->lose_answer = fault == HIT_LOST_AFTER;
   ss->script = script;
   if (!travel(ss) || !is_usable(ss) || fault == HIT_LOST_BEFORE) {
@@ -92,6 +110,7 @@ bool double_begin(struct store_session *ss, enum script script, unsigned stateme
 }
 
 bool double_end(struct store_session *ss, struct err *err) {
+  take_time(ss);
   if (ss->conn && ss->conn->alive && ss->conn->tx)
     ss->conn->tx->touched_us = world_now_us();
   bool came = travel(ss) && !ss->lose_answer && is_usable(ss);
@@ -117,6 +136,9 @@ bool double_fail(struct store_session *ss, int code, struct err *err) {
 
 void double_do_commit(struct store_session *ss) {
   struct table *db = ss->db;
+  take_time(ss);
+  if (!is_usable(ss))
+    return; /* double_end() finds it out */
   int64_t us = latency(db, db->commit_low_us, db->commit_high_us);
   struct tx *tx = double_tx(ss);
   ss->sent_tx = tx->number;
@@ -293,8 +315,8 @@ static void clean_up(struct store_session *ss, int code) {
     connection_close(ss->db, &ss->conn);
 }
 
-static enum store_status run(struct store_session *ss, const char *what, unit_fn *unit, void *arg, int tries,
-                             struct err *err) {
+static enum store_status run_unit(struct store_session *ss, const char *what, unit_fn *unit, void *arg, int tries,
+                                  struct err *err) {
   struct err local = {0};
   struct err *seen = err ? err : &local;
   int conflicts = 0, losses = 0;
@@ -313,6 +335,14 @@ static enum store_status run(struct store_session *ss, const char *what, unit_fn
       return db_class_status(cls);
     }
   }
+}
+
+static enum store_status run(struct store_session *ss, const char *what, unit_fn *unit, void *arg, int tries,
+                             struct err *err) {
+  int64_t began_us = world_now_us();
+  enum store_status status = run_unit(ss, what, unit, arg, tries, err);
+  world_trace("%s: %lld us, %d", what, (long long)(world_now_us() - began_us), (int)status);
+  return status;
 }
 
 enum store_status double_run(struct store_session *ss, const char *what, unit_fn *unit, void *arg, struct err *err) {

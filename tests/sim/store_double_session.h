@@ -39,6 +39,7 @@ struct store_session {
   enum script script; /* that is on its way, or was last */
   bool lose_answer;   /* of the script that is on its way */
   int64_t spent_us;   /* since it was sent */
+  int64_t cost_us;    /* of what it has done so far, and has not taken time for */
   uint64_t sent_tx, lost_tx;
   int64_t skip_until_us;
   unsigned locked_tables;
@@ -60,6 +61,11 @@ void double_close(struct store_session **ss);
 MUSTCHECK bool double_connect(struct store_session *ss, struct err *err);
 void double_limit(struct store_session *ss, int64_t lease_ms);
 
+/* The script that is under way has passed over so many rows, or entries of an index, and reads or writes so many:
+ * table.h
+ */
+void double_cost(struct store_session *ss, size_t passed, size_t taken);
+void double_cost_ghosts(struct store_session *ss, size_t ghosts);
 /* A script of so many statements arrives at the server. */
 MUSTCHECK bool double_begin(struct store_session *ss, enum script script, unsigned statements, struct err *err);
 /* Its answer comes. */

@@ -99,6 +99,8 @@ static bool meet(struct store_session *ss, struct decision *const *list, size_t 
 static void write_all(struct store_session *ss, struct decision *const *list, size_t count) {
   for (size_t i = 0; i < count; i++)
     decision_write(double_tx(ss), table_row(ss->db, list[i]->id), list[i]);
+  for (size_t i = 0; i < count; i++)
+    double_cost(ss, 0, decision_statements(list[i]));
 }
 
 static bool all_fit(struct store_session *ss, struct decision *const *list, size_t count, bool versioned) {
@@ -180,6 +182,7 @@ static bool lock_rows(struct store_session *ss, struct settle_unit *u, struct er
     if (row && !d->busy)
       match_row(u, d, row);
   }
+  double_cost(ss, 0, u->candidates);
   if (!double_end(ss, err))
     return false;
   if (any_busy && u->met_again)

@@ -88,13 +88,17 @@ static void end_processes(void) {
     world_fail("a daemon that was asked to end does not");
 }
 
-static void be_referee(void *arg) {
+void start_all(void) {
   for (unsigned i = 0; i < story.process_count; i++) {
     if (!story.processes[i].running) /* somebody was quicker */
       process_start(&story.processes[i]);
     world_sleep(chance_log_between(&story.faults, 1, 3 * 1000 * 1000));
   }
   story.facts.quiet_us = world_now_us() + (story.process_count > 1 ? SHARED_OUT_US : STARTED_US);
+}
+
+static void be_referee(void *arg) {
+  start_all();
   (void)world_wait(first_part_is_over, NULL, INT64_MAX);
   heal();
   world_trace("faults are over");
@@ -118,16 +122,21 @@ static void leave_out(const struct story_cut *cut) {
     story.broker.faults = (struct broker_faults){0};
 }
 
-bool story_run(uint64_t seed, const struct story_cut *cut, bool trace, struct story_count *count, const char **why) {
-  plan_story(seed, trace);
+bool story_run(enum story_kind kind, uint64_t seed, const struct story_cut *cut, bool trace, struct story_count *count,
+               const char **why) {
+  bool isolated = kind == STORY_ISOLATION;
+  (isolated ? plan_isolation : plan_story)(seed, trace);
   leave_out(cut);
   world_spawn(NULL, "broker", broker_run, &story.broker);
-  world_spawn(NULL, "referee", be_referee, NULL);
-  world_spawn(NULL, "users", be_users, NULL);
-  world_spawn(NULL, "faults", be_faults, NULL);
+  world_spawn(NULL, "referee", isolated ? be_isolated : be_referee, NULL);
+  if (!isolated) {
+    world_spawn(NULL, "users", be_users, NULL);
+    world_spawn(NULL, "faults", be_faults, NULL);
+  }
   bool ok = world_run(why);
   story.facts.stood_still |= story.broker.counts[BROKER_HANG] > 0;
-  const char *verdict = ok ? checker_judge(&story.db, &story.broker, &story.facts) : *why;
+  const char *verdict =
+      ok ? (isolated ? checker_judge_isolation : checker_judge)(&story.db, &story.broker, &story.facts) : *why;
   if (verdict)
     (void)snprintf(story.why, sizeof story.why, "%s", verdict);
   story.count.world = world_counts();

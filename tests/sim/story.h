@@ -4,6 +4,10 @@
  *
  * A story has two parts. In the first, users insert and change tasks while faults happen. Then the faults end, at least
  * one daemon is left running, and every task has to come to its end; the checker judges the whole.
+ *
+ * A story of isolation is another: one route is well, its destination is quick and it has little to do, and all others
+ * are in trouble of every kind, in tables in which a row stands for a thousand. The checker judges whether the tasks of
+ * the one wait for the others.
  */
 #ifndef TESTS_SIM_STORY_H
 #define TESTS_SIM_STORY_H
@@ -41,6 +45,7 @@ enum fault_kind {
   FAULT_PAUSED_ROUTE,
   FAULT_UPDATE,
   FAULT_DELETE,
+  FAULT_SNAPSHOT, /* in stories of isolation alone */
   FAULT_KINDS
 };
 extern const char *const fault_names[FAULT_KINDS];
@@ -59,8 +64,10 @@ struct story_cut {
   unsigned quiet;            /* 1 = of itself the broker does nothing wrong */
 };
 
+enum story_kind { STORY_PROMISES, STORY_ISOLATION };
+
 /* Tells the story of a seed. False: a promise was broken, or the core failed; *why says what, valid until the next. */
-MUSTCHECK bool story_run(uint64_t seed, const struct story_cut *cut, bool trace, struct story_count *count,
-                         const char **why);
+MUSTCHECK bool story_run(enum story_kind kind, uint64_t seed, const struct story_cut *cut, bool trace,
+                         struct story_count *count, const char **why);
 
 #endif

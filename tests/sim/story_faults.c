@@ -34,6 +34,7 @@ const char *const fault_names[FAULT_KINDS] = {
     [FAULT_CLOCK_STEP] = "clock step",
     [FAULT_UPDATE] = "UPDATE",
     [FAULT_DELETE] = "DELETE",
+    [FAULT_SNAPSHOT] = "old snapshot",
 };
 
 /* How many more copies of a task in flight each may make. What only delays tasks, or is about one by its name, makes
@@ -68,9 +69,11 @@ static void refuse_writes(int64_t until_us) {
   struct table *db = &story.db;
   struct chance *chance = &story.faults;
   const struct row *row = some_row();
+  if (story.isolated && !row)
+    return;
   unsigned all = LOCK_HISTORY | LOCK_ATTEMPTS | LOCK_HEADS | REFUSE_ALERTS | REFUSE_ROWS;
   db->refuses = (unsigned)chance_below(chance, all + 1);
-  db->refuses_id = row && chance_ppm(chance, 400000) ? row->id : 0;
+  db->refuses_id = row && (story.isolated || chance_ppm(chance, 400000)) ? row->id : 0;
   db->denies = chance_ppm(chance, 300000);
   db->refused_bytes = chance_ppm(chance, 200000) ? 4 : 0;
   if (db->refuses & (LOCK_HEADS | LOCK_ATTEMPTS)) /* both are left out, and nothing tells then that a task is to be
@@ -117,6 +120,9 @@ static void database_fault(enum fault_kind kind) {
   }
   case FAULT_REFUSED_WRITES:
     refuse_writes(until);
+    break;
+  case FAULT_SNAPSHOT:
+    db->unpurged_until_us = later(db->unpurged_until_us, until);
     break;
   case FAULT_LOG:
     table_altered(db);

@@ -10,7 +10,8 @@ enum { HELD_MAX_US = 10 * 1000 * 1000 };
 
 struct row *some_row(void) {
   const struct list *rows = &story.db.data.rows;
-  return rows->count ? rows->at[chance_below(&story.faults, rows->count)] : NULL;
+  struct row *row = rows->count ? rows->at[chance_below(&story.faults, rows->count)] : NULL;
+  return row && story.isolated && is_good(row) ? NULL : row;
 }
 
 /* The rows from some one on, in the order of their ids: SELECT FOR UPDATE locks them, a gap their entries in other
@@ -22,7 +23,8 @@ void hold_rows(void *arg) {
   uint64_t id = first ? first->id : 0, count = (uint64_t)chance_log_between(chance, 1, 64);
   unsigned kinds[] = {LOCK_ROW, LOCK_ENTRY, LOCK_ROW | LOCK_ENTRY}, held = kinds[chance_below(chance, 3)];
   for (uint64_t last = id + count; first && id < last; id++) {
-    if (!table_row(&story.db, id))
+    const struct row *row = table_row(&story.db, id);
+    if (!row || (story.isolated && is_good(row)))
       continue;
     if ((held & LOCK_ROW && !user_lock(tx, LOCK_ROW, id, false)) ||
         (held & LOCK_ENTRY && !user_lock(tx, LOCK_ENTRY, id, false)))
@@ -36,7 +38,7 @@ void hold_rows(void *arg) {
 void hold_table(void *arg) {
   static const enum lock_kind tables[] = {LOCK_HISTORY, LOCK_ATTEMPTS, LOCK_HEADS, LOCK_ROWS};
   struct tx *tx = user_begin(&story.db);
-  if (user_lock(tx, tables[chance_below(&story.faults, 4)], 0, false))
+  if (user_lock(tx, tables[chance_below(&story.faults, story.isolated ? 3 : 4)], 0, false))
     world_sleep(fault_time(HELD_MAX_US));
   user_rollback(&tx);
 }

@@ -11,12 +11,14 @@
 #include "story.h"
 #include "table.h"
 
+#define GOOD_ROUTE "good" /* of a story of isolation */
 enum { PROCESSES = 5, TASKS_MAX = 200, KEYS = 3, HEAL_US = 600 * 1000 * 1000 };
 
 extern struct story {
   struct chance plan, users, faults;
   struct world_options options;
   struct profile profile;
+  bool isolated;                               /* nobody touches the good route */
   bool any_absent;                             /* a route was, and its tasks are held */
   bool any_refused;                            /* outcomes were, in every form, and are tried again seldom */
   uint32_t bound_ppm;                          /* so many tasks are bound to a host */
@@ -37,8 +39,22 @@ extern struct story {
 
 /* story_plan.c: all that a seed decides beforehand. */
 void plan_story(uint64_t seed, bool trace);
+void plan_world(uint64_t seed, bool trace);
+void begin_broker(uint64_t seed);
+void plan_processes(uint64_t seed, bool twins);
+
+/* story_isolation.c */
+void plan_isolation(uint64_t seed, bool trace);
+void be_isolated(void *arg);
+bool is_good(const struct row *row);
+/* A route that is not the good one. */
+size_t some_route(void);
+
+/* story.c */
+void start_all(void);
 
 /* story_users.c: strands of the applications. */
+void poison(struct row *row, unsigned number); /* makes it one that can never be sent */
 void be_users(void *arg);
 
 /* story_faults.c */

@@ -15,7 +15,7 @@ static bool ask_some_process(void (*run)(struct engine *engine)) {
   return process && process_command(process, run);
 }
 
-static void command_task(struct engine *engine) {
+static void command_one(struct engine *engine) {
   const struct row *row = some_row();
   char id[STORE_ID_MAX + 2];
   struct err err = {0};
@@ -33,11 +33,18 @@ static void command_task(struct engine *engine) {
   world_trace("command about %s: %d %s", id, (int)answer, err.text);
 }
 
+/* Where nobody judges what becomes of them, people give many at once. */
+static void command_task(struct engine *engine) {
+  int64_t count = story.isolated ? chance_log_between(&story.faults, 1, 50) : 1;
+  while (count-- > 0)
+    command_one(engine);
+}
+
 bool command_some_task(void) { return ask_some_process(command_task); }
 
 static void pause_route(struct engine *engine) {
   struct err err = {0};
-  const char *route = story.profile.routes[chance_below(&story.faults, story.profile.route_count)].name;
+  const char *route = story.profile.routes[some_route()].name;
   bool paused = chance_ppm(&story.faults, 600000);
   bool done = engine_pause_route(engine, route, paused, "sim", "simulation", &err);
   world_trace("%s %s: %s", paused ? "pause" : "resume", route, done ? "done" : err.text);
@@ -75,7 +82,7 @@ bool offer_result(void) { return ask_some_process(give_result); }
 
 void change_routes(void) {
   struct chance *chance = &story.faults;
-  size_t at = chance_below(chance, story.profile.route_count);
+  size_t at = some_route();
   switch (chance_below(chance, 5)) {
   case 0:
     story.profile.routes[at].absent = at > 0 && !story.profile.routes[at].absent; /* one is always there */

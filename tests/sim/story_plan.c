@@ -7,7 +7,7 @@
 
 #include "core/base/clock.h"
 
-static void plan_world(uint64_t seed, bool trace) {
+void plan_world(uint64_t seed, bool trace) {
   struct chance *chance = &story.plan;
   static const enum strategy strategies[] = {STRATEGY_PREEMPT, STRATEGY_PREEMPT, STRATEGY_PREEMPT, STRATEGY_RANDOM,
                                              STRATEGY_RANDOM,  STRATEGY_PCT,     STRATEGY_PCT,     STRATEGY_STARVE};
@@ -81,6 +81,15 @@ static uint32_t perhaps(uint32_t high) {
   return chance_ppm(&story.plan, 500000) ? (uint32_t)chance_log_between(&story.plan, 1000, high) : 0;
 }
 
+void begin_broker(uint64_t seed) {
+  struct broker *broker = &story.broker;
+  broker_begin(broker, seed);
+  broker->answers_for = "result";
+  broker->clock = (int64_t(*)(const void *))table_clock;
+  broker->database = &story.db;
+  broker->most = most_at_once;
+}
+
 static void plan_broker(uint64_t seed, bool clean) {
   struct broker *broker = &story.broker;
   struct chance hangs = chance_of(seed, 110);
@@ -88,10 +97,6 @@ static void plan_broker(uint64_t seed, bool clean) {
   broker->high_us = broker->low_us * chance_log_between(&story.plan, 1, 50);
   broker->answer_low_us = chance_log_between(&story.plan, 1, 10000);
   broker->answer_high_us = broker->answer_low_us * chance_log_between(&story.plan, 1, 50);
-  broker->answers_for = "result";
-  broker->clock = (int64_t(*)(const void *))table_clock;
-  broker->database = &story.db;
-  broker->most = most_at_once;
   broker->faults.full = perhaps(300000);
   broker->hang_low_us = story.profile.hang_ms * 1000 / 4;
   broker->hang_forever = 400000;
@@ -118,7 +123,7 @@ static void plan_faults(bool clean) {
   struct chance *chance = &story.plan;
   story.fault_count = clean ? 0 : (unsigned)chance_log_between(chance, 1, 12);
   story.fault_gap_us = chance_log_between(chance, 1000, 2 * 1000 * 1000);
-  for (int kind = 0; kind < FAULT_KINDS; kind++)
+  for (int kind = 0; kind < FAULT_SNAPSHOT; kind++)
     story.fault_ppm[kind] = chance_ppm(chance, 500000) ? (uint32_t)chance_between(chance, 1, 100) : 0;
   story.facts = (struct run_facts){.clean = clean, .ordered = true};
 }
@@ -181,7 +186,7 @@ void plan_story(uint64_t seed, bool trace) {
   bool clean = chance_ppm(&story.plan, 150000);
   plan_world(seed, trace);
   plan_profile();
-  broker_begin(&story.broker, seed);
+  begin_broker(seed);
   plan_broker(seed, clean);
   plan_faults(clean);
   story.process_count = (unsigned)chance_between(&story.plan, 1, 3);
@@ -199,6 +204,10 @@ void plan_story(uint64_t seed, bool trace) {
   bool twins = chance_ppm(&story.plan, 300000);
   /* A twin does not know of a head that the other has made since it read the heads last. */
   story.facts.ordered = !(twins && story.bound_ppm);
+  plan_processes(seed, twins);
+}
+
+void plan_processes(uint64_t seed, bool twins) {
   for (unsigned i = 0; i < story.process_count; i++) {
     struct process *process = &story.processes[i];
     process->machine = (struct machine){.number = i + 1,

@@ -228,6 +228,17 @@ struct connection {
   struct feed *feed; /* NULL = it does not follow the log */
 };
 
+/* An entry of the index (state, shard, route, priority, next_at, id) that nobody sees any more, and that is walked over
+ * until it is purged. */
+struct ghost {
+  enum task_state state;
+  uint8_t shard, priority;
+  uint64_t route; /* table_key() */
+  int64_t next_us;
+  uint64_t id;
+};
+enum { GHOSTS_MAX = 2048 };
+
 enum table_hit { HIT_NOTHING, HIT_LOST_BEFORE, HIT_LOST_AFTER, HIT_CONFLICT };
 
 enum { CONNECTIONS_MAX = 256, TRANSACTIONS_MAX = 256 };
@@ -240,10 +251,17 @@ struct table {
   int64_t commit_low_us, commit_high_us;   /* between the last judgement of a script and its commit */
   unsigned slow;                           /* factor of both; 0 = 1 */
   int64_t lock_wait_us;                    /* how long a statement waits for a lock */
-  int64_t silent_us;                       /* how long an open transaction of a daemon may be idle */
-  int64_t read_timeout_us; /* how long a session waits for an answer, unless it has a limit of its own */
-  int64_t down_until_us;   /* world time. table_down() ends the sessions too */
-  bool hangs;              /* while it is down it answers nothing, and does not refuse connections */
+  /* What a statement costs beside its way. A row in here stands for as many as a flood has: what is passed over costs
+   * walk_us, which is a story's measure of how many these are; what is read or written, of which every statement has a
+   * limit, costs row_us. */
+  int64_t walk_us, row_us;
+  int64_t ghost_us;          /* what nobody sees any more: the same for hundreds of entries of an index */
+  int64_t unpurged_until_us; /* world time: somebody has a snapshot open, and entries of the index that were deleted or
+                                moved remain */
+  int64_t silent_us;         /* how long an open transaction of a daemon may be idle */
+  int64_t read_timeout_us;   /* how long a session waits for an answer, unless it has a limit of its own */
+  int64_t down_until_us;     /* world time. table_down() ends the sessions too */
+  bool hangs;                /* while it is down it answers nothing, and does not refuse connections */
   int64_t connect_timeout_us;
   bool read_only;
   uint32_t lost_before_ppm, lost_after_ppm, conflict_ppm; /* of each script */
@@ -273,6 +291,8 @@ struct table {
   size_t lock_count, lock_cap;
   struct journal_entry *journal;
   size_t journal_count, journal_cap;
+  struct ghost ghosts[GHOSTS_MAX];
+  size_t ghost_count;
 };
 
 /* Memory of the database. */
@@ -338,6 +358,10 @@ struct connection *connection_open(struct table *db, const struct machine *machi
 /* The server ends it; who had it finds out. */
 void connection_kill(struct table *db, struct connection *conn);
 void connection_close(struct table *db, struct connection **conn);
+
+/* How many entries of the group's part of the index from one time up to another nobody sees: ghosts, and those of open
+ * transactions of users. Of `group` its id and time do not count. */
+size_t table_ghosts(const struct table *db, const struct ghost *group, int64_t from_us, int64_t until_us);
 
 /* The log tells those who follow it, a moment before the rows can be seen, what may be due earlier than anybody knew.
  */

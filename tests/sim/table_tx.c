@@ -110,10 +110,34 @@ static void give_shard(struct table *db, struct row *image) {
     image->shard = image->text[ROW_TARGET_HOST]->len ? SHARD_BOUND : table_shard_of(db, image);
 }
 
+static struct ghost entry_of(const struct row *row) {
+  return (struct ghost){.state = row->state,
+                        .shard = row->shard,
+                        .priority = row->priority,
+                        .route = table_key(row->text[ROW_ROUTE]->data),
+                        .next_us = row_next_us(row),
+                        .id = row->id};
+}
+
+static bool same_entry(const struct ghost *a, const struct ghost *b) {
+  return a->state == b->state && a->shard == b->shard && a->priority == b->priority && a->route == b->route &&
+         a->next_us == b->next_us;
+}
+
+/* The entry that a row had. after NULL: the row is gone. */
+static void leave_ghost(struct table *db, const struct row *before, const struct row *after) {
+  const struct ghost entry = entry_of(before), other = after ? entry_of(after) : entry;
+  if (world_now_us() >= db->unpurged_until_us || db->ghost_count == GHOSTS_MAX || (after && same_entry(&entry, &other)))
+    return;
+  db->ghosts[db->ghost_count++] = entry;
+}
+
 static void put_row(struct table *db, struct tx *tx, struct change *change) {
   struct row *image = change->row;
   struct row *row = table_row(db, image->id);
   give_shard(db, image);
+  if (row)
+    leave_ghost(db, row, image);
   struct journal_entry *entry = journal_add(db, row ? JOURNAL_CHANGED : JOURNAL_INSERTED, tx->machine, image);
   entry->event = change->event;
   if (row)
@@ -136,6 +160,7 @@ static void end_row(struct table *db, struct tx *tx, struct change *change) {
   const struct row *row = at < db->data.rows.count ? db->data.rows.at[at] : NULL;
   if (!row || row->id != change->id)
     return;
+  leave_ghost(db, row, NULL);
   const struct row *over = change->row ? change->row : row;
   struct journal_entry *entry =
       journal_add(db, change->event == TASK_EVENTS ? JOURNAL_DELETED : JOURNAL_ENDED, tx->machine, over);
@@ -345,11 +370,36 @@ static struct tx *next_commit(struct table *db) {
   return next;
 }
 
+static bool is_between(const struct ghost *entry, const struct ghost *group, int64_t from_us, int64_t until_us) {
+  return entry->state == group->state && entry->shard == group->shard && entry->priority == group->priority &&
+         entry->route == group->route && entry->next_us >= from_us && entry->next_us < until_us;
+}
+
+size_t table_ghosts(const struct table *db, const struct ghost *group, int64_t from_us, int64_t until_us) {
+  size_t count = 0;
+  for (size_t i = 0; i < db->ghost_count; i++)
+    count += is_between(&db->ghosts[i], group, from_us, until_us);
+  for (int i = 0; i < db->open_end; i++) {
+    const struct tx *tx = db->open[i]; /* what is not committed is in the index too */
+    for (size_t k = 0; tx && !tx->conn && k < tx->count; k++) {
+      if (tx->changes[k].kind != CHANGE_PUT)
+        continue;
+      struct ghost entry = entry_of(tx->changes[k].row);
+      if (entry.shard == SHARD_DEFAULT)
+        entry.shard = table_shard_of(db, tx->changes[k].row);
+      count += is_between(&entry, group, from_us, until_us);
+    }
+  }
+  return count;
+}
+
 /* Commits that are due; and sessions that are silent inside a transaction are ended. */
 void table_pump(struct table *db) {
   struct tx *due;
   while ((due = next_commit(db)))
     commit(due, due->commit_at_us);
+  if (world_now_us() >= db->unpurged_until_us)
+    db->ghost_count = 0;
   for (int i = 0; i < db->open_end; i++) {
     struct tx *tx = db->open[i];
     if (tx && tx->conn && tx->commit_at_us == INT64_MAX && world_now_us() - tx->touched_us > db->silent_us)
