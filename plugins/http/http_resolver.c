@@ -25,7 +25,7 @@ static curl_socket_t on_found(void *arg, curlsocktype purpose, struct curl_socka
 static bool start(struct http_resolver *resolver, struct http_lookup *lookup, const struct http_transfer *t,
                   int64_t now_ms) {
   CURL *easy = curl_easy_duphandle(t->easy);
-  *lookup = (struct http_lookup){.easy = easy, .begun_ms = now_ms, .target = t->allowed};
+  *lookup = (struct http_lookup){.easy = easy, .begun_ms = now_ms, .name = t->name, .target = t->allowed};
   bool ok = easy && curl_easy_setopt(easy, CURLOPT_CONNECT_ONLY, 1L) == CURLE_OK &&
             curl_easy_setopt(easy, CURLOPT_HTTPGET, 1L) == CURLE_OK &&
             curl_easy_setopt(easy, CURLOPT_POSTFIELDS, NULL) == CURLE_OK && /* the task's, which may end before */
@@ -52,7 +52,7 @@ static bool start(struct http_resolver *resolver, struct http_lookup *lookup, co
 static bool serves(const struct http_lookup *lookup, const struct http_transfer *t) {
   struct http_url a, b;
   const char *url = NULL;
-  if (!lookup->easy || lookup->target != t->allowed)
+  if (!lookup->easy || lookup->name != t->name || lookup->target != t->allowed)
     return false;
   if (t->shared->options->proxy && !lookup->target)
     return true;
@@ -61,10 +61,13 @@ static bool serves(const struct http_lookup *lookup, const struct http_transfer 
          a.authority_len == b.authority_len && strncasecmp(a.authority, b.authority, a.authority_len) == 0;
 }
 
-/* FNV-1a, 64 bits, of the URL's host without its port. Two names of the same hash share what is known. */
+/* FNV-1a, 64 bits, of the URL's host without its port; the proxy's name is 1. Two names of the same hash share what is
+ * known. */
 static uint64_t hash_of(const struct http_transfer *t) {
   struct http_url url;
   uint64_t hash = 14695981039346656037u;
+  if (t->shared->options->proxy && !t->allowed)
+    return 1;
   size_t all = http_url_split(http_request_url(&t->request), &url) ? url.authority_len : 0, len = all;
   while (len > 0 && isdigit((unsigned char)url.authority[len - 1]))
     len--;
@@ -75,30 +78,32 @@ static uint64_t hash_of(const struct http_transfer *t) {
 }
 
 static void note_found(struct http_resolver *resolver, const struct http_transfer *t, bool found) {
-  uint64_t hash = hash_of(t);
-  resolver->names[hash % HTTP_NAMES] = (struct http_name){hash, found};
+  resolver->names[t->name % HTTP_NAMES] = (struct http_name){t->name, found};
 }
 
-/* With how many others a lookup of the transfer's name may be under way. */
-static size_t lookups_for(const struct http_resolver *resolver, const struct http_transfer *t) {
-  uint64_t hash = hash_of(t);
-  const struct http_name *name = &resolver->names[hash % HTTP_NAMES];
-  return name->hash != hash ? HTTP_LOOKUPS_NEW : name->found ? HTTP_LOOKUPS : HTTP_LOOKUPS_UNFOUND;
+/* Whether a lookup of the transfer's name may begin beside so many others, some of which began just now. */
+static bool may_begin(const struct http_resolver *resolver, const struct http_transfer *t, size_t all, size_t young) {
+  const struct http_name *name = &resolver->names[t->name % HTTP_NAMES];
+  if (name->hash != t->name)
+    return all + HTTP_LOOKUPS_KNOWN < resolver->most && young < HTTP_LOOKUPS_AT_ONCE;
+  return name->found ? all < resolver->most
+                     : all + HTTP_LOOKUPS_KNOWN + HTTP_LOOKUPS_NEW < resolver->most && young < HTTP_LOOKUPS_AT_ONCE / 2;
 }
 
 /* Finds the transfer a lookup, or begins one; a second one of a name for those that come long after the first. */
 static void join(struct http_resolver *resolver, struct http_transfer *t, int64_t now_ms) {
   struct http_lookup *free = NULL, *youngest = NULL;
-  size_t same = 0, all = 0;
+  size_t same = 0, all = 0, young = 0;
   for (struct http_lookup *l = resolver->lookups; l < resolver->lookups + HTTP_LOOKUPS; l++) {
     all += l->easy != NULL;
+    young += l->easy && now_ms - l->begun_ms < HTTP_LOOKUP_MS;
     if (!l->easy)
       free = l;
     else if (serves(l, t) && same++ < 2 && (!youngest || l->begun_ms > youngest->begun_ms))
       youngest = l;
   }
-  bool another = same == 0 ? all < lookups_for(resolver, t)
-                           : same == 1 && now_ms - youngest->begun_ms >= SECOND_MS && all < HTTP_LOOKUPS_UNFOUND;
+  bool another = same == 0 ? may_begin(resolver, t, all, young)
+                           : same == 1 && now_ms - youngest->begun_ms >= SECOND_MS && all < resolver->most / 2;
   t->lookup = youngest;
   if (another && free && start(resolver, free, t, now_ms))
     t->lookup = free;
@@ -108,12 +113,15 @@ static void join(struct http_resolver *resolver, struct http_transfer *t, int64_
     http_transfer_begin_anew(t);
 }
 
-void http_resolver_init(struct http_resolver *resolver, CURLM *multi) {
+void http_resolver_init(struct http_resolver *resolver, CURLM *multi, size_t files) {
+  size_t most = files / HTTP_LOOKUP_FILES;
   *resolver = (struct http_resolver){.multi = multi, .last = &resolver->waiting};
+  resolver->most = most < HTTP_LOOKUPS_LEAST ? HTTP_LOOKUPS_LEAST : most < HTTP_LOOKUPS ? most : HTTP_LOOKUPS;
 }
 
 void http_resolver_wait(struct http_resolver *resolver, struct http_transfer *transfer) {
   transfer->lookup = NULL;
+  transfer->name = hash_of(transfer);
   transfer->lookup_code = CURLE_AGAIN; /* which is no end of a transfer */
   transfer->error[0] = '\0';
   transfer->next = NULL;
@@ -182,5 +190,6 @@ void http_resolver_stop(struct http_resolver *resolver) {
     curl_easy_cleanup(l->easy);
     l->easy = NULL;
   }
-  http_resolver_init(resolver, resolver->multi);
+  resolver->waiting = NULL;
+  resolver->last = &resolver->waiting;
 }

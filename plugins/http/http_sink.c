@@ -69,7 +69,7 @@ bool http_sink_create(void *inst, const struct duebox_instance_config *config, c
     return fail(err, "libcurl could not be initialised");
   sink->global = true;
   sink->multi = curl_multi_init();
-  http_resolver_init(&sink->resolver, sink->multi);
+  http_resolver_init(&sink->resolver, sink->multi, http_sockets_files());
   sink->shared.renews = curl_version_info(CURLVERSION_NOW)->version_num < CURL_FORGETS;
   sink->shared.sessions = curl_share_init();
   sink->count = inflight;

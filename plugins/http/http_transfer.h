@@ -55,7 +55,8 @@ struct http_transfer {
   bool second_refused;         /* libcurl wanted to send it once more */
   bool stale;                  /* the kept connection that libcurl chose was closed or held a stray answer */
   bool held;                   /* ended only because it needs a name; nothing was sent */
-  struct http_lookup *lookup;  /* which it waits for; NULL = none yet (http_resolver.h) */
+  uint64_t name;               /* hash of the one that it waits for (http_resolver.h) */
+  struct http_lookup *lookup;  /* of that name; NULL = none yet */
   CURLcode lookup_code;        /* how that ended */
   int64_t begun_ms;            /* of http_now_ms() */
   long timeout_ms, connect_ms; /* from then on; connect_ms is no longer than timeout_ms */

@@ -12,6 +12,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 #include <cmocka.h>
@@ -125,6 +126,17 @@ static void a_silent_resolver_holds_nobody_up(void **state) {
   pthread_mutex_unlock(&resolver);
 }
 
+/* Where few files may be open, lookups are few; as many as the system lets us have, as the daemon does it. */
+enum { FEW_FILES = 1024, FEW_NEW = HTTP_LOOKUPS_LEAST - HTTP_LOOKUPS_KNOWN, FEW_UNFOUND = FEW_NEW - HTTP_LOOKUPS_NEW };
+
+static rlim_t allow_files(rlim_t wanted) {
+  struct rlimit files;
+  assert_int_equal(getrlimit(RLIMIT_NOFILE, &files), 0);
+  files.rlim_cur = wanted < files.rlim_max ? wanted : files.rlim_max;
+  assert_int_equal(setrlimit(RLIMIT_NOFILE, &files), 0);
+  return files.rlim_cur;
+}
+
 /* An instance with room for many tasks. */
 static struct fake_host *open_wide(const struct http_options *o) {
   extern const struct duebox_plugin duebox_plugin_v1;
@@ -147,10 +159,11 @@ static bool all_but_one_completed(void *host) { return fake_host_completed(host)
 
 /* Every lookup is a thread, for as long as the resolver takes: the process may have some hundred of them. */
 static void a_silent_resolver_does_not_take_all_threads(void **state) {
-  enum { TASKS = 300, NAMES = HTTP_LOOKUPS_NEW + 8 };
-  int half = HTTP_LOOKUPS_UNFOUND;
+  enum { TASKS = 300, NAMES = FEW_NEW + 8 };
+  int unfound = FEW_UNFOUND;
   struct http_options o = http_case_options();
   o.connect_timeout_ms = 2000;
+  allow_files(FEW_FILES);
   struct fake_host *one = open_wide(&o), *many = open_wide(&o), *other = http_case_open(&o);
   char url[HTTP_CASE_URL], good_url[HTTP_CASE_URL], name[64], urls[NAMES][HTTP_CASE_URL];
   int port = hostile_server_port(server, "plain");
@@ -174,7 +187,7 @@ static void a_silent_resolver_does_not_take_all_threads(void **state) {
     add_short(many, 4, &routes[i], 3000);
   }
   assert_true(fake_host_settle(many, HTTP_CASE_LIMIT_MS));
-  assert_in_range(atomic_load(&most), HTTP_LOOKUPS_NEW, HTTP_LOOKUPS_NEW + 2);
+  assert_in_range(atomic_load(&most), FEW_NEW, FEW_NEW + 2);
   assert_int_equal(fake_host_count(many, DUEBOX_UNAVAILABLE), NAMES * 4);
   assert_non_null(strstr(fake_host_outcome(many, NAMES * 4 - 1).message, "has not answered for others"));
   assert_int_equal(http_case_send(other, &good, 0).cls, DUEBOX_DELIVERED);
@@ -182,12 +195,12 @@ static void a_silent_resolver_does_not_take_all_threads(void **state) {
   assert_true(fake_host_wait(many, lookups_ended, NULL, HTTP_CASE_LIMIT_MS));
   pthread_mutex_lock(&resolver); /* those that were not found do not take all of them once more */
   atomic_store(&lookups, 0);
-  for (size_t i = 0; i < HTTP_LOOKUPS_NEW; i++)
+  for (size_t i = 0; i < FEW_NEW; i++)
     add(many, 1, &routes[i]);
   fake_host_offer(many);
-  assert_true(fake_host_wait(many, lookups_begun, &half, HTTP_CASE_LIMIT_MS));
+  assert_true(fake_host_wait(many, lookups_begun, &unfound, HTTP_CASE_LIMIT_MS));
   assert_int_equal(http_case_send(many, &good, 0).cls, DUEBOX_DELIVERED);
-  assert_int_equal(atomic_load(&lookups), half);
+  assert_int_equal(atomic_load(&lookups), unfound);
   pthread_mutex_unlock(&resolver);
   assert_true(fake_host_settle(many, HTTP_CASE_LIMIT_MS));
   fake_host_free(one);
@@ -204,11 +217,12 @@ static void silent_names_do_not_hold_up_one_that_was_found(void **state) {
   static char urls[NAMES][HTTP_CASE_URL];
   static struct http_route routes[NAMES];
   char name[64], plain_url[HTTP_CASE_URL], good_url[HTTP_CASE_URL];
-  int plain_port = hostile_server_port(server, "plain"), begun = HTTP_LOOKUPS_NEW;
+  int plain_port = hostile_server_port(server, "plain"), begun = FEW_NEW;
   struct http_route plain = http_case_route("http", "localhost", plain_port, "/ok", plain_url);
   struct http_route good = http_case_route("https", "localhost", hostile_server_port(server, "good"), "/ok", good_url);
   o.ca_file = ca;
   o.connect_timeout_ms = 10000;
+  allow_files(FEW_FILES);
   struct fake_host *host = open_wide(&o);
   assert_int_equal(http_case_send(host, &plain, 0).cls, DUEBOX_DELIVERED);
   atomic_store(&lookups, 0);
@@ -232,7 +246,7 @@ static void silent_names_do_not_hold_up_one_that_was_found(void **state) {
  * where these take all lookups, its task waits in the queue: nothing is said against a host that nobody has asked for.
  */
 static void silent_new_names_do_not_fail_another_new_one(void **state) {
-  enum { NAMES = HTTP_LOOKUPS_NEW };
+  enum { NAMES = FEW_NEW };
   _Static_assert(NAMES >= 40, "tens of dead names");
   struct http_options o = http_case_options();
   static char urls[NAMES][HTTP_CASE_URL];
@@ -242,6 +256,7 @@ static void silent_new_names_do_not_fail_another_new_one(void **state) {
   struct http_route good = http_case_route("http", "localhost", port, "/ok", good_url);
   struct http_route slow = http_case_route("http", "slow.invalid", port, "/ok", slow_url);
   o.connect_timeout_ms = 3000;
+  allow_files(FEW_FILES);
   struct fake_host *host = open_wide(&o);
   atomic_store(&lookups, 0);
   pthread_mutex_lock(&resolver);
@@ -267,6 +282,36 @@ static void silent_new_names_do_not_fail_another_new_one(void **state) {
   struct fake_outcome outcome = fake_host_outcome(host, waits);
   if (outcome.cls != DUEBOX_DELIVERED)
     fail_msg("class %d: %s", (int)outcome.cls, outcome.message);
+  fake_host_free(host);
+}
+
+/* After a start no name is known, and those of hundreds of dead servers may stand before another one: it had to wait
+ * until the resolver had given up for the first of them, and once more for the next ones. */
+static void hundreds_of_silent_names_hold_up_no_new_one(void **state) {
+  enum { NAMES = 220 };
+  struct http_options o = http_case_options();
+  static char urls[NAMES][HTTP_CASE_URL];
+  static struct http_route routes[NAMES];
+  char name[64], good_url[HTTP_CASE_URL];
+  int port = hostile_server_port(server, "plain"), some = HTTP_LOOKUPS_AT_ONCE;
+  struct http_route good = http_case_route("http", "localhost", port, "/ok", good_url);
+  if (allow_files(RLIM_INFINITY) < 2 * HTTP_LOOKUPS * HTTP_LOOKUP_FILES)
+    skip();
+  struct fake_host *host = open_wide(&o);
+  atomic_store(&lookups, 0);
+  pthread_mutex_lock(&resolver);
+  for (size_t i = 0; i < NAMES; i++) {
+    snprintf(name, sizeof(name), "%zu.silent.invalid", i);
+    routes[i] = http_case_route("http", name, port, "/ok", urls[i]);
+    add(host, 1, &routes[i]);
+  }
+  fake_host_offer(host);
+  assert_true(fake_host_wait(host, lookups_begun, &some, HTTP_CASE_LIMIT_MS));
+  struct fake_outcome outcome = http_case_send(host, &good, 0);
+  pthread_mutex_unlock(&resolver);
+  if (outcome.cls != DUEBOX_DELIVERED)
+    fail_msg("class %d: %s", (int)outcome.cls, outcome.message);
+  assert_true(fake_host_wait(host, lookups_ended, NULL, HTTP_CASE_LIMIT_MS));
   fake_host_free(host);
 }
 
@@ -493,6 +538,7 @@ int main(void) {
       cmocka_unit_test(a_silent_resolver_does_not_take_all_threads),
       cmocka_unit_test(silent_names_do_not_hold_up_one_that_was_found),
       cmocka_unit_test(silent_new_names_do_not_fail_another_new_one),
+      cmocka_unit_test(hundreds_of_silent_names_hold_up_no_new_one),
       cmocka_unit_test(a_lookup_serves_all_who_wait_for_the_name),
       cmocka_unit_test(a_missing_ca_file_concerns_the_instance),
       cmocka_unit_test(a_changed_ca_file_is_read),
