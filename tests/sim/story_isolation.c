@@ -11,7 +11,7 @@
 
 enum { BAD_MAX = 3, FLOOD_MAX = 300, ROWS_MAX = 800, STRANGE_NAMES = 200, OPEN_US = 3 * 1000 * 1000 };
 /* What a good task may wait, beside what is added for slow clocks and far databases. */
-enum { BOUND_US = 500 * 1000 };
+enum { BOUND_US = 250 * 1000 };
 
 /* What the rows of a bad route are like. */
 static struct flood {
@@ -207,7 +207,7 @@ void plan_isolation(uint64_t seed, bool trace) {
   story.bound_ppm = 1;
   story.task_count = UINT32_MAX;
   inserted = 0;
-  duration_us = chance_between(&story.plan, 4, 10) * 1000 * 1000;
+  duration_us = chance_between(&story.plan, 2, 5) * 1000 * 1000;
   story.facts = (struct run_facts){
       .good = GOOD_ROUTE,
       .bound_us = BOUND_US + story.profile.poll_max_ms * 1000 + 10 * story.options.late_us,
