@@ -17,7 +17,8 @@ enum {
   RANGES_MAX = 16,             /* groups in one statement */
   MEASURED_READS = 16,         /* what reading takes is measured over about as many */
   AHEAD_MIN_US = 100,
-  WIDE_ROWS = 256, /* at most, where most of them have to wait */
+  WIDE_ROWS = 256,       /* at most, where most of them have to wait */
+  PROBES_US = 20 * 1000, /* for the probes of suspended lanes, before the others have their turn again */
 };
 
 /* What one statement reads of a lane. */
@@ -257,10 +258,35 @@ static bool due_now(const struct scheduler *s, struct lane *lane) {
   return lane_swept_group(lane) || lane_due_groups(lane, scheduler_db_now_us(s) + s->ahead_us, &group, 1) > 0;
 }
 
+static void read_step(struct scheduler *s, struct lane *lane) {
+  if (read_lane(s, lane))
+    s->read_more = s->read_more || (scheduler_credit(s, lane, clock_mono_us()) && due_now(s, lane));
+}
+
+/* Probes of suspended lanes cost a claim each, and those of hundreds may be due at once: the others wait for some of
+ * them, and have their turn before the next ones. */
+static void read_suspended(struct scheduler *s) {
+  int64_t began = clock_mono_us();
+  size_t i = 0, from = s->probes_from;
+  bool over = false;
+  s->probes_from = 0;
+  for (struct lane *lane = s->lanes; lane && s->retry_wait_us == 0; lane = lane->next, i++) {
+    if (i < from || !health_suspended(&lane->health))
+      continue;
+    if (over) {
+      s->probes_from = i;
+      s->read_more = true;
+      return;
+    }
+    read_step(s, lane);
+    over = clock_mono_us() - began > PROBES_US;
+  }
+}
+
 void scheduler_read(struct scheduler *s) {
   s->read_more = false;
-  for (struct lane *lane = s->lanes; lane && s->retry_wait_us == 0; lane = lane->next) {
-    if (read_lane(s, lane))
-      s->read_more = s->read_more || (scheduler_credit(s, lane, clock_mono_us()) && due_now(s, lane));
-  }
+  for (struct lane *lane = s->lanes; lane && s->retry_wait_us == 0; lane = lane->next)
+    if (!health_suspended(&lane->health))
+      read_step(s, lane);
+  read_suspended(s);
 }

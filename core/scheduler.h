@@ -112,6 +112,7 @@ struct scheduler {
   struct log_repeat claim_refusals, claims_held; /* of rows, the same */
   bool busy;                                     /* looking found what was not known: rows arrive */
   bool read_more;                                /* the last round of reading left something due */
+  size_t probes_from;                            /* lanes: those before have had their turn, see read_suspended() */
   struct found_id *found;                        /* room for one find */
   int64_t read_mean_us, read_spread_us;          /* what a small read takes: moving average, and distance from it */
   struct route_setting *known_settings;          /* of operators, as they count now; NULL = nothing is known yet, and */
