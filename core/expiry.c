@@ -11,8 +11,9 @@
 
 enum {
   PAGE_ROWS = 1000,
-  TOGETHER = 250,       /* groups in one step, as long as all of their rows are one page */
-  PASS_US = 500 * 1000, /* of the ten seconds between two passes */
+  TOGETHER = 250,                 /* groups in one step, as long as all of their rows are one page */
+  PASS_US = 500 * 1000,           /* of the ten seconds between two passes */
+  TRANSACTION_BYTES = 512 * 1024, /* of rows: leases wait for it to be renewed, and commits of others in the binlog */
 };
 
 /* One pass. */
@@ -104,7 +105,16 @@ static void count_expired(struct walk *walk, const struct task *task) {
   walk->expired++;
 }
 
-/* Ends these rows; those that another transaction holds are met again. */
+/* How many of these tasks one transaction ends: their rows are copied to the history. */
+static size_t as_many_as_fit(const struct task *tasks, size_t count) {
+  int64_t bytes = 0;
+  size_t n = 0;
+  while (n < count && (n == 0 || bytes + task_size(&tasks[n]) <= TRANSACTION_BYTES))
+    bytes += task_size(&tasks[n++]);
+  return n;
+}
+
+/* Ends these rows; those that another transaction holds, or that the time is up before, are met again. */
 static enum store_status end_rows(struct walk *walk, const struct store_group *group, const uint64_t *ids,
                                   size_t id_count, struct err *err) {
   struct expiry *expiry = walk->expiry;
@@ -114,13 +124,16 @@ static enum store_status end_rows(struct walk *walk, const struct store_group *g
   enum store_status status = expiry->store->ops->read_ids(walk->ss, group->state, group->shard, NULL, ids, id_count, 0,
                                                           (struct store_limit){0}, &batch, err);
   size_t n = batch ? decide(walk, batch, decisions) : 0;
-  if (n > 0)
-    status = expiry->store->ops->settle(walk->ss, walk->leases, walk->lease_count, decisions, n, lost, err);
-  for (size_t i = 0; i < n; i++) {
-    if (status == STORE_OK && decisions[i].applied)
-      count_expired(walk, &batch->tasks[i]);
-    task_release(&batch->tasks[i]);
+  for (size_t i = 0, some = 0; status == STORE_OK && i < n && (i == 0 || clock_mono_us() < walk->deadline_us);
+       i += some) {
+    some = as_many_as_fit(&batch->tasks[i], n - i);
+    status = expiry->store->ops->settle(walk->ss, walk->leases, walk->lease_count, &decisions[i], some, lost, err);
+    for (size_t j = i; status == STORE_OK && j < i + some; j++)
+      if (decisions[j].applied)
+        count_expired(walk, &batch->tasks[j]);
   }
+  for (size_t i = 0; i < n; i++)
+    task_release(&batch->tasks[i]);
   return status;
 }
 

@@ -25,8 +25,8 @@ enum {
   BUSY_SAID_US = 5 * 1000 * 1000,       /* transactions are over by then, mostly */
   STUCK_MIN_US = 1000 * 1000,           /* how often to try what the server refuses: seldomer and seldomer */
   STUCK_MAX_US = 60 * 1000 * 1000,
-  LARGE_BYTES = 4096,       /* of an outcome's texts: beyond that the others go first */
-  BATCH_BYTES = 512 * 1024, /* of the texts of a batch: a transaction with many answers of 60 KB takes seconds */
+  LARGE_BYTES = 4096,       /* that an outcome writes: beyond that the others go first */
+  BATCH_BYTES = 512 * 1024, /* that a batch writes: a transaction with many answers of 60 KB takes seconds */
   LARGE_BATCH_MIN_BYTES = 16 * 1024,
   LARGE_BATCH_US = 20 * 1000, /* the others wait so long for a batch of large ones, or of busy ones */
   FLAWED_MAX = 16,            /* answers with a flaw that are kept of one batch; more would say the same */
@@ -135,7 +135,7 @@ static bool decide(struct flight *flight, struct batch *batch) {
     rules_recover(&context, route, &facts, &flight->decision);
     break;
   }
-  /* A recovered one goes before the others of its key too, though recovered ones go one at a time. */
+  /* A recovered one goes before the others of its key too. */
   bool again = flight->decision.event == EVENT_RETRY || flight->decision.event == EVENT_DEFER ||
                (flight->end == FLIGHT_RECOVER && flight->decision.event == EVENT_RELEASE);
   bool failed = again && route && route->order == ORDER_BLOCK;
@@ -322,10 +322,13 @@ static size_t batch_size(const struct settler *settler) {
   return settler->rows < BATCH_MAX ? (size_t)settler->rows : BATCH_MAX;
 }
 
-/* What an outcome brings into the table. */
+/* How much an outcome writes: its texts; and the row, which is copied to the history or logged before and after a
+ * change, or, once it was delivered, mostly deleted, which is an eighth of the work. */
 static size_t outcome_bytes(const struct flight *flight) {
   const struct duebox_outcome *outcome = &flight->outcome;
-  return flight->end == FLIGHT_OUTCOME ? outcome->record_len + (outcome->message ? strlen(outcome->message) : 0) : 0;
+  bool delivered = flight->end == FLIGHT_OUTCOME && outcome->cls == DUEBOX_DELIVERED;
+  size_t row = (size_t)task_size(flight->task), texts = outcome->message ? strlen(outcome->message) : 0;
+  return outcome->record_len + texts + (delivered ? row / 8 : row);
 }
 
 /* Keeps for inspection what consumers should not have written like that. Their status counts either way, so what cannot
@@ -352,7 +355,7 @@ static void keep_flawed(struct settler *settler, struct store_session *ss, const
     count(&settler->metrics->db_errors, 1);
 }
 
-/* A destination took the task and said something that its plugin could not read: what the plugin makes of it counts. */
+/* A destination took the task and said what its plugin could not read: what the plugin makes of it counts. */
 static void note_unread(struct settler *settler, const struct flight *flight) {
   const struct duebox_outcome *outcome = &flight->outcome;
   if (flight->end == FLIGHT_OUTCOME && outcome->cls == DUEBOX_DELIVERED && outcome->error_class &&
@@ -474,7 +477,7 @@ static void gather(struct settler *settler, struct flight_list *list) {
     limit = settler->busy.at_us;
   if (settler->stuck.left && settler->stuck.at_us < limit)
     limit = settler->stuck.at_us;
-  mailbox_take(&settler->in, settler->large ? 0 : limit, list);
+  mailbox_take(&settler->in, settler->large ? earlier(settler->large_at_us, limit) : limit, list);
   if (!list->head || settler->large)
     return;
   int64_t deadline = clock_mono_us() + settler->delay_us;
@@ -499,9 +502,7 @@ static void put_large(struct settler *settler, struct flight *flight) {
 size_t settler_large_bytes(size_t bytes, int64_t took_us) {
   if (took_us > LARGE_BATCH_US)
     return bytes / 2 > LARGE_BATCH_MIN_BYTES ? bytes / 2 : LARGE_BATCH_MIN_BYTES;
-  if (took_us < LARGE_BATCH_US / 2)
-    return bytes * 2 < BATCH_BYTES ? bytes * 2 : BATCH_BYTES;
-  return bytes;
+  return took_us < LARGE_BATCH_US / 2 && bytes * 2 <= BATCH_BYTES ? bytes * 2 : bytes;
 }
 
 /* A batch of them, from each lane in turn: one that has thousands lets others go that have one now and then. */
@@ -518,8 +519,8 @@ static void take_large(struct settler *settler, struct flight_list *some) {
   }
 }
 
-/* Settles all outcomes with little to write, and then a batch of those with much: what one route's consumers answer
- * holds up no other route. */
+/* Settles all outcomes with little to write, and then a batch of those with much: what one route's consumers answer, or
+ * the size of its rows, holds up no other route. Where a batch of one takes long, the others have as long a turn. */
 static void settle_in_turn(struct settler *settler, struct store_session *ss, struct batch *batch,
                            struct flight_list *list) {
   struct flight_list some = {0};
@@ -529,14 +530,17 @@ static void settle_in_turn(struct settler *settler, struct store_session *ss, st
       put_large(settler, flight);
     else
       flight_list_add(&some, flight);
+  bool others = some.head != NULL;
   while (some.head)
     settle_some(settler, ss, batch, &some, false);
-  take_large(settler, &some);
-  if (!some.head)
-    return;
   int64_t began = clock_mono_us();
+  if (!settler->large || began < settler->large_at_us)
+    return;
+  take_large(settler, &some);
   settle_some(settler, ss, batch, &some, false);
-  settler->large_bytes = settler_large_bytes(settler->large_bytes, clock_mono_us() - began);
+  int64_t took = clock_mono_us() - began;
+  settler->large_bytes = settler_large_bytes(settler->large_bytes, took);
+  settler->large_at_us = others && took > LARGE_BATCH_US ? began + 2 * took : 0;
 }
 
 static void run(void *arg) {

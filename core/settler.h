@@ -52,6 +52,7 @@ struct settler {
   struct lane *large, *large_last; /* the settler's thread: lanes with much to write, in turn: the others go first */
   size_t large_count;              /* their outcomes */
   size_t large_bytes;              /* of a batch of them */
+  int64_t large_at_us;             /* monotonic: when the next batch of them may be written */
   struct settler_round busy;       /* the settler's thread: flights whose row somebody else holds, */
   int64_t busy_since_us;           /* monotonic: since when there are any */
   struct settler_round stuck;      /* the settler's thread: flights whose outcome the server refuses in every form */

@@ -303,16 +303,12 @@ static void what_was_left_out_is_named(void **state) {
   fclose(file);
 }
 
-static void add_answer(struct fixture *f, unsigned i, struct lane *lane, size_t record_len, struct flight_list *done) {
-  static const char record[] = "{\"status\":\"done\",\"result\":\"";
-  char *text = calloc(1, record_len + sizeof record + 3);
-  assert_non_null(text);
-  memcpy(text, record, sizeof record - 1);
-  memset(text + sizeof record - 1, 'r', record_len);
-  memcpy(text + sizeof record - 1 + record_len, "\"}", 2);
+static struct flight *add_task(struct fixture *f, unsigned i, struct lane *lane, uint64_t payload_len,
+                               enum flight_end end, struct flight_list *done) {
   f->many[i] = (struct task){.id = i + 1,
                              .state = TASK_SCHEDULED,
                              .attempt_now = 1,
+                             .payload_len = payload_len,
                              .message_id = {"m", 1},
                              .view = {.message_id = "m"},
                              .batch = &f->batch};
@@ -321,40 +317,71 @@ static void add_answer(struct fixture *f, unsigned i, struct lane *lane, size_t 
   flight->lane = lane;
   flight->config = &f->ref;
   flight->epoch = 7;
-  flight->end = FLIGHT_OUTCOME;
-  flight_set_outcome(flight, &DUEBOX_OUTCOME(.cls = DUEBOX_DELIVERED, .answer = DUEBOX_ANSWER_RECORD, .record = text,
-                                             .record_len = strlen(text)));
+  flight->end = end;
   flight->handed_us = flight->completed_us = clock_mono_us();
   flight_list_add(done, flight);
+  return flight;
+}
+
+static void add_answer(struct fixture *f, unsigned i, struct lane *lane, size_t record_len, struct flight_list *done) {
+  static const char record[] = "{\"status\":\"done\",\"result\":\"";
+  char *text = calloc(1, record_len + sizeof record + 3);
+  assert_non_null(text);
+  memcpy(text, record, sizeof record - 1);
+  memset(text + sizeof record - 1, 'r', record_len);
+  memcpy(text + sizeof record - 1 + record_len, "\"}", 2);
+  flight_set_outcome(add_task(f, i, lane, 0, FLIGHT_OUTCOME, done),
+                     &DUEBOX_OUTCOME(.cls = DUEBOX_DELIVERED, .answer = DUEBOX_ANSWER_RECORD, .record = text,
+                                     .record_len = strlen(text)));
   free(text);
 }
 
 /* Answers of 60 KB take the database a hundred times longer than empty ones. What came behind them was settled behind
  * them, so that one route's consumers held up all other routes for seconds. Among those with large answers each route
  * has its turn. */
-static void much_to_write_lets_the_others_go_first(void **state) {
-  struct fixture *f = *state;
-  struct flight_list done = {0}, settled = {0};
+static void settle_all(struct fixture *f, struct flight_list *done) {
+  struct flight_list settled = {0};
   f->batch = (struct task_batch){.open = MANY + 2, .count = MANY + 2, .tasks = f->many, .release = release};
   f->ref.users = 3 + MANY;
   atomic_store(&f->settler.rows, 1000);
-  for (unsigned i = 0; i < MANY; i++)
-    add_answer(f, i, &f->lane, LARGE, &done);
-  add_answer(f, MANY, &f->lane, 10, &done);
-  add_answer(f, MANY + 1, &f->rare, LARGE, &done);
-  mailbox_put(&f->settler.in, &done);
+  mailbox_put(&f->settler.in, done);
   int64_t limit = clock_mono_us() + PATIENCE_US;
   while (settled.count < MANY + 2 && clock_mono_us() < limit)
     mailbox_take(&f->scheduler, limit, &settled);
   assert_int_equal(settled.count, MANY + 2);
   assert_int_equal(f->first[0], MANY + 1);
   assert_int_equal(f->counts[0], 1);
+  for (struct flight *flight; (flight = flight_list_pop(&settled));)
+    flight_give_back(&f->flights, flight);
+}
+
+static void much_to_write_lets_the_others_go_first(void **state) {
+  struct fixture *f = *state;
+  struct flight_list done = {0};
+  for (unsigned i = 0; i < MANY; i++)
+    add_answer(f, i, &f->lane, LARGE, &done);
+  add_answer(f, MANY, &f->lane, 10, &done);
+  add_answer(f, MANY + 1, &f->rare, LARGE, &done);
+  settle_all(f, &done);
   assert_true(f->calls > 3);
   assert_in_range(f->call_of[MANY + 2], 1, 2); /* of a batch of one, the second */
   for (size_t i = 1; i < f->calls; i++)
     assert_true(f->counts[i] * LARGE < 1024 * 1024);
-  for (struct flight *flight; (flight = flight_list_pop(&settled));)
-    flight_give_back(&f->flights, flight);
+}
+
+/* Rows larger than max_payload die without being loaded, and are copied to the history with all that they hold: thirty
+ * rows of 8 MB were written in one transaction, and for ten seconds nothing of any other route. */
+static void rows_that_are_large_themselves_let_the_others_go_first(void **state) {
+  struct fixture *f = *state;
+  struct flight_list done = {0};
+  for (unsigned i = 0; i < MANY; i++)
+    add_task(f, i, &f->lane, 8 * 1024 * 1024, FLIGHT_REFUSED, &done);
+  add_task(f, MANY, &f->lane, 10, FLIGHT_REFUSED, &done);
+  add_task(f, MANY + 1, &f->rare, 8 * 1024 * 1024, FLIGHT_EXPIRED, &done);
+  settle_all(f, &done);
+  assert_in_range(f->call_of[MANY + 2], 1, 2);
+  for (size_t i = 1; i < f->calls && i <= MANY; i++)
+    assert_int_equal(f->counts[i], 1);
 }
 
 enum { BUSY = 8, LOOKS = 6, LOOK_US = 30 * 1000 };
@@ -450,6 +477,7 @@ int main(void) {
       cmocka_unit_test_setup_teardown(outcomes_that_are_left_at_the_end_are_told, set_up, tear_down),
       cmocka_unit_test_setup_teardown(what_was_left_out_is_named, set_up, tear_down),
       cmocka_unit_test_setup_teardown(much_to_write_lets_the_others_go_first, set_up, tear_down),
+      cmocka_unit_test_setup_teardown(rows_that_are_large_themselves_let_the_others_go_first, set_up, tear_down),
       cmocka_unit_test_setup_teardown(busy_outcomes_leave_most_of_the_time_to_the_others, set_up, tear_down),
       cmocka_unit_test_setup_teardown(refused_outcomes_leave_most_of_the_time_to_the_others, set_up, tear_down),
       cmocka_unit_test(as_many_busy_ones_are_tried_at_once_as_cost_little),
