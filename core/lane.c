@@ -245,7 +245,7 @@ void lane_restart(struct group *group) {
 struct group *lane_swept_group(struct lane *lane) {
   struct group *best = NULL;
   for (struct group *group = lane->groups; group; group = group->next)
-    if (group->readable && !group->rests && group->sweep && (!best || before(group, best)))
+    if (group->readable && !group->rests && !group->sweep_rests && group->sweep && (!best || before(group, best)))
       best = group;
   return best;
 }

@@ -36,7 +36,7 @@ struct group {
   uint32_t in_flight;
   bool readable;                /* its lease is ours and safe: as of this round of reading */
   int64_t rest_until_us;        /* monotonic: nothing of it is read before, since that was in vain */
-  bool rests;                   /* as of this round of reading */
+  bool rests, sweep_rests;      /* as of this round of reading: nothing of it is read, or it is not swept */
   bool due;                     /* rows beyond the cursor may be due */
   bool backlog;                 /* the last reading beyond it gave as many rows as it might */
   uint32_t wide;                /* so many times the rows that may go are read: most of the last ones have to wait */
@@ -44,6 +44,7 @@ struct group {
   bool sweep_first;             /* before anything beyond the cursor is read */
   bool sweep_again;             /* something came behind the cursor during a pass */
   int64_t sweep_at_us;          /* monotonic: not before, for what is only suspected behind the cursor */
+  int64_t bound_at_us;          /* monotonic: not before, where what is due is perhaps of other hosts */
   struct store_cursor swept;    /* how far the pass has come; {0,0} between passes */
   size_t sweep_took;            /* by this pass */
   int64_t sweep_cost_us;        /* of this pass */

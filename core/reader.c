@@ -12,10 +12,9 @@
 #include "core/base/clock.h"
 
 enum {
-  CAUTIOUS_ROWS = 16, /* per claim after an unclean takeover: the one that kills the process has little company */
-  BOUND_EVERY_US = 250 * 1000, /* how often to look for our own among tasks bound to other hosts */
-  RANGES_MAX = 16,             /* groups in one statement */
-  MEASURED_READS = 16,         /* what reading takes is measured over about as many */
+  CAUTIOUS_ROWS = 16,  /* per claim after an unclean takeover: the one that kills the process has little company */
+  RANGES_MAX = 16,     /* groups in one statement */
+  MEASURED_READS = 16, /* what reading takes is measured over about as many */
   AHEAD_MIN_US = 100,
   WIDE_ROWS = 256,       /* at most, where most of them have to wait */
   PROBES_US = 20 * 1000, /* for the probes of suspended lanes, before the others have their turn again */
@@ -40,14 +39,20 @@ static void add_lease(const struct scheduler *s, struct plan *plan, const struct
       (struct shard_lease){.shard = group->shard, .epoch = group->epoch, .owner = s->instance};
 }
 
+static bool is_bound(const struct group *group) { return group->shard == SHARD_BOUND; }
+
 /* Groups for one statement out of the due ones, highest priority and earliest first: one that is known to have a
- * backlog by itself, which is the cheapest way to read much, or those of the highest priority that are not. */
-static size_t choose_groups(struct group **groups, size_t count) {
-  if (count == 0 || groups[0]->backlog)
-    return count ? 1 : 0;
-  size_t n = 0;
-  for (size_t i = 0; i < count && groups[i]->priority == groups[0]->priority; i++)
-    if (!groups[i]->backlog)
+ * backlog by itself, which is the cheapest way to read much, or those of the highest priority that are not. One of
+ * bound tasks has a way of its own; bound: one may be chosen. */
+static size_t choose_groups(struct group **groups, size_t count, bool bound) {
+  size_t n = 0, kept = 0;
+  for (size_t i = 0; i < count; i++)
+    if (bound || !is_bound(groups[i]))
+      groups[kept++] = groups[i];
+  if (kept == 0 || groups[0]->backlog || is_bound(groups[0]))
+    return kept ? 1 : 0;
+  for (size_t i = 0; i < kept && groups[i]->priority == groups[0]->priority; i++)
+    if (!groups[i]->backlog && !is_bound(groups[i]))
       groups[n++] = groups[i];
   return n;
 }
@@ -72,13 +77,14 @@ const char *scheduler_host(const struct scheduler *s, uint8_t shard) {
 }
 
 /* What the next statement reads of the priorities above that one, the credit shared among its groups. */
-static void make_plan(struct scheduler *s, struct lane *lane, uint32_t credit, uint8_t above, struct plan *plan) {
+static void make_plan(struct scheduler *s, struct lane *lane, uint32_t credit, uint8_t above, bool bound,
+                      struct plan *plan) {
   *plan = (struct plan){0};
-  size_t most = credit < RANGES_MAX ? credit : RANGES_MAX;
-  size_t due = lane_due_groups(lane, scheduler_db_now_us(s) + s->ahead_us, plan->group, most);
+  size_t due = lane_due_groups(lane, scheduler_db_now_us(s) + s->ahead_us, plan->group, RANGES_MAX);
   while (due > 0 && plan->group[due - 1]->priority <= above)
     due--;
-  plan->count = choose_groups(plan->group, due);
+  plan->count = choose_groups(plan->group, due, bound);
+  plan->count = plan->count < credit ? plan->count : credit;
   plan->backlog = plan->count == 1 && plan->group[0]->backlog;
   for (size_t i = 0; i < plan->count; i++) {
     struct group *group = plan->group[i];
@@ -88,7 +94,6 @@ static void make_plan(struct scheduler *s, struct lane *lane, uint32_t credit, u
                              .shard = group->shard,
                              .priority = group->priority,
                              .route = lane->name,
-                             .host = scheduler_host(s, group->shard),
                              .after = scheduler_read_from(s, group, group->cursor),
                              .limit = plan->count == 1 ? wide_limit(group, credit) : credit / (uint32_t)plan->count};
     add_lease(s, plan, group);
@@ -129,7 +134,7 @@ static bool keeps_order(struct scheduler *s, const struct plan *plan, const stru
 }
 
 /* Moves the cursors behind the rows that were read; a group that gave fewer than it might is read to its end. */
-static void move_cursors(struct plan *plan, const struct task_batch *batch, int64_t began_us) {
+static void move_cursors(struct plan *plan, const struct task_batch *batch) {
   size_t row = 0;
   for (size_t i = 0; i < plan->count; i++) {
     struct group *group = plan->group[i];
@@ -138,10 +143,7 @@ static void move_cursors(struct plan *plan, const struct task_batch *batch, int6
     if (row > first)
       group->cursor = position(&batch->tasks[row - 1]);
     group->backlog = row - first >= plan->range[i].limit;
-    group->due = group->backlog || plan->backlog;    /* what follows is asked for when it came to its end */
-    if (group->shard == SHARD_BOUND && row == first) /* what is due there is not ours */
-      group->sweep_at_us =
-          clock_mono_us() + BOUND_EVERY_US + pace_rest_us(clock_mono_us() - began_us, SWEEP_SHARE, REST_MAX_US);
+    group->due = group->backlog || plan->backlog; /* what follows is asked for when it came to its end */
     group->next_us = group->due ? group->cursor.next_us : plan->next_us[i];
   }
 }
@@ -160,8 +162,13 @@ static void measure(struct scheduler *s, int64_t took_us) {
  * seemed to have some. */
 static bool advance(struct scheduler *s, struct lane *lane, uint32_t credit, uint8_t above, size_t *asked) {
   struct plan plan;
-  make_plan(s, lane, credit, above, &plan);
+  make_plan(s, lane, credit, above, true, &plan);
   *asked = plan.count;
+  if (plan.count > 0 && is_bound(plan.group[0])) {
+    if (reader_bound(s, plan.group[0], credit) || s->retry_wait_us)
+      return true;
+    make_plan(s, lane, credit, above, false, &plan); /* nor do those of other hosts keep the others waiting */
+  }
   if (plan.count == 0)
     return false;
   int64_t began = clock_mono_us(), db_now = 0;
@@ -178,7 +185,7 @@ static bool advance(struct scheduler *s, struct lane *lane, uint32_t credit, uin
     reader_give_up(batch);
     return true;
   }
-  move_cursors(&plan, batch, began);
+  move_cursors(&plan, batch);
   struct reading reading = {.lane = lane,
                             .recorded = plan.recorded,
                             .leases = plan.lease,
@@ -217,7 +224,10 @@ static void set_readable(struct scheduler *s, struct lane *lane, bool *cautious)
   *cautious = false;
   for (struct group *group = lane->groups; group; group = group->next) {
     group->readable = reader_may_read(s, group->shard, group->epoch, &now);
+    if (is_bound(group) && group->backlog)
+      group->rest_until_us = later(group->rest_until_us, s->walk_at_us);
     group->rests = now.mono_us < group->rest_until_us;
+    group->sweep_rests = is_bound(group) && !group->sweep_first && now.mono_us < s->bound_sweep_at_us;
     *cautious = *cautious || (group->readable && s->view[group->shard].cautious);
   }
 }
@@ -284,9 +294,14 @@ static void read_suspended(struct scheduler *s) {
 }
 
 void scheduler_read(struct scheduler *s) {
+  struct lane *first = s->read_first ? s->read_first : s->lanes, *lane = first;
   s->read_more = false;
-  for (struct lane *lane = s->lanes; lane && s->retry_wait_us == 0; lane = lane->next)
+  while (lane && s->retry_wait_us == 0) {
     if (!health_suspended(&lane->health))
       read_step(s, lane);
+    lane = lane->next ? lane->next : s->lanes;
+    if (lane == first)
+      break;
+  }
   read_suspended(s);
 }

@@ -68,6 +68,8 @@ struct found_id *reader_found(struct scheduler *s);
  * tasks, for qsort(). */
 int reader_by_due(const void *a, const void *b);
 void reader_sort_by_due(struct task_batch *batch);
+/* Reads on beyond the cursor of a group of bound tasks: one page. True when there were rows of ours. */
+bool reader_bound(struct scheduler *s, struct group *group, uint32_t credit);
 /* Looks behind the cursor of a group for rows that came late: one page. True when it took something or there is more to
  * look at. */
 bool reader_sweep(struct scheduler *s, struct group *group, uint32_t credit);

@@ -30,7 +30,7 @@ struct late {
 };
 
 static void add_late(struct scheduler *s, const struct lane *lane, const struct found_id *found, struct late *late) {
-  if (flight_by_id(s->flights, found->id) || order_knows(&lane->order, found->id))
+  if (found->foreign || flight_by_id(s->flights, found->id) || order_knows(&lane->order, found->id))
     return;
   late->more = late->count == LATE_ROWS;
   if (!late->more)
@@ -39,13 +39,16 @@ static void add_late(struct scheduler *s, const struct lane *lane, const struct 
 
 /* From the cursor back, a page at a time: most positions are of tasks in flight, or known to wait. */
 static bool look_behind(struct scheduler *s, struct group *group, struct store_cursor until, struct late *late) {
-  const int64_t began = clock_mono_us(), from_us = poll_late_from_us(&s->pace, scheduler_db_now_us(s), began);
+  const bool bound = group->shard == SHARD_BOUND; /* there any number of others' rows may be walked over */
+  const int64_t began = clock_mono_us(), now_us = scheduler_db_now_us(s),
+                from_us = bound ? now_us - poll_back_us(&s->pace) : poll_late_from_us(&s->pace, now_us, began);
   const struct store_range range = {.state = TASK_SCHEDULED,
                                     .shard = group->shard,
                                     .priority = group->priority,
                                     .route = group->lane->name,
                                     .after = {from_us, 0},
                                     .limit = READ_MAX,
+                                    .host = scheduler_host(s, group->shard),
                                     .ahead_us = AHEAD_MAX_US + AHEAD_MARGIN_US,
                                     .last = true};
   struct found_id *found = reader_found(s);
@@ -64,7 +67,8 @@ static bool look_behind(struct scheduler *s, struct group *group, struct store_c
     pages++;
   }
   const int64_t ended = clock_mono_us();
-  poll_late_done(&s->pace, from_us, ended, ended - began, total, pages);
+  if (!bound)
+    poll_late_done(&s->pace, from_us, ended, ended - began, total, pages);
   return true;
 }
 

@@ -36,6 +36,8 @@ static size_t find_behind(struct scheduler *s, struct group *group, uint32_t cre
   struct lane *lane = group->lane;
   uint32_t limit = group->in_flight + credit + SWEEP_ROWS;
   limit = limit < READ_MAX ? limit : READ_MAX;
+  if (group->shard == SHARD_BOUND)
+    limit = SWEEP_ROWS; /* of others there may be any number */
   /* More than may take off: those that turn out to wait must not make a page of their own each. Not many large ones:
    * the server takes its time over them. */
   double page = 1 + SWEEP_BYTES / (lane->average_bytes + 1);
@@ -45,7 +47,8 @@ static size_t find_behind(struct scheduler *s, struct group *group, uint32_t cre
                               .priority = group->priority,
                               .route = lane->name,
                               .after = scheduler_read_from(s, group, group->swept),
-                              .limit = limit};
+                              .limit = limit,
+                              .host = scheduler_host(s, group->shard)};
   size_t found = 0, wanted = 0, i = 0;
   struct err err = {0};
   *more = false;
@@ -54,7 +57,7 @@ static size_t find_behind(struct scheduler *s, struct group *group, uint32_t cre
     return 0;
   for (; i < found && wanted < most; i++) {
     group->swept = (struct store_cursor){s->found[i].next_us, s->found[i].id};
-    if (!flight_by_id(s->flights, s->found[i].id) && !order_knows(&lane->order, s->found[i].id))
+    if (!s->found[i].foreign && !flight_by_id(s->flights, s->found[i].id) && !order_knows(&lane->order, s->found[i].id))
       ids[wanted++] = s->found[i].id;
   }
   *more = i < found || found == limit;
@@ -115,6 +118,10 @@ bool reader_sweep(struct scheduler *s, struct group *group, uint32_t credit) {
       reading.due_until_us = scheduler_db_surely_us(s); /* what is claimed or read again may be due later by then */
       took = reader_take(s, &reading, batch);
     }
+  }
+  if (group->shard == SHARD_BOUND && took == 0) {
+    s->bound_sweep_at_us = clock_mono_us() + pace_rest_us(clock_mono_us() - reading.began_us, SWEEP_SHARE, REST_MAX_US);
+    s->read_first = group->lane->next;
   }
   group->sweep_took += took;
   s->busy = s->busy || took > 0;

@@ -63,10 +63,10 @@ struct group *scheduler_note_group(struct scheduler *s, struct lane *lane, const
     group->due = false;
   }
   group->seen = s->look;
-  bool ours_perhaps = found->shard != SHARD_BOUND || clock_mono_us() >= group->sweep_at_us;
+  bool ours_perhaps = found->shard != SHARD_BOUND || clock_mono_us() >= group->bound_at_us;
   bool due = found->next_us <= db_now_us;
   s->busy = s->busy || (due && found->next_us > group->cursor.next_us && group->next_us > db_now_us);
-  group->next_us = due && !ours_perhaps ? INT64_MAX : found->next_us;
+  group->next_us = due && !ours_perhaps ? group->next_us : found->next_us;
   group->low_us = found->next_us;
   if (!due || !ours_perhaps)
     return group;
@@ -285,9 +285,10 @@ static int64_t next_deadline(struct scheduler *s) {
     if (lane->order.called)
       deadline = earlier(deadline, later(lane->call_at_us, now + WAKE_STEP_US));
     for (struct group *group = lane->groups; group; group = group->next) {
-      if (group->next_us == INT64_MAX || !group->readable || group->rests)
+      if (group->next_us == INT64_MAX || !group->readable)
         continue;
-      deadline = earlier(deadline, later(group->next_us - offset, now + WAKE_STEP_US));
+      int64_t rests_until = group->rests ? group->rest_until_us : 0;
+      deadline = earlier(deadline, later(later(group->next_us - offset, rests_until), now + WAKE_STEP_US));
     }
   }
   return deadline;

@@ -28,6 +28,8 @@
 #include "core/mailbox.h"
 #include "core/poll_pace.h"
 
+#define EVER_US (INT64_C(300) * 365 * 86400 * 1000000) /* later than any due time */
+
 /* A command waiting for the scheduler; lives on the asker's stack, guarded by ask_lock. */
 struct asked {
   const struct task_command *command;
@@ -120,6 +122,8 @@ struct scheduler {
   bool look_soon;                                /* asked for while looking: the next look comes at once */
   uint64_t claims_unknown;                       /* bit per shard: a claim may have been written without our knowing */
   uint64_t claims_lost;                          /* bit per shard: there may be claims of earlier leases */
+  int64_t walk_at_us, bound_sweep_at_us;         /* monotonic: when to go on over bound tasks of other hosts: beyond */
+  struct lane *read_first;                       /* cursors, and behind them; and whose turn it is. NULL = the first */
   bool bound_claims;                             /* there are claims of bound tasks, perhaps of a dead instance */
   int64_t bound_claims_at_us;                    /* monotonic: when to look at them next */
   bool heads_stale;                              /* shards came to us: their heads are not known */

@@ -343,9 +343,10 @@ static void follow_group(struct scheduler *s, const struct flight *flight) {
     if (due <= group->cursor.next_us)
       lane_sweep(group);
   }
-  if (flight->group && group->in_flight == 0 && !group->due && !order_waits_in(&group->lane->order, group->shard)) {
+  if (flight->group && group->in_flight == 0 && !group->due && group->shard != SHARD_BOUND &&
+      !order_waits_in(&group->lane->order, group->shard)) {
     /* Nothing of it is out or waits here, and it was read to the end: reading from the start costs nothing and misses
-     * nothing. */
+     * nothing, but for rows of other hosts. */
     group->due = group->sweep;
     lane_restart(group);
   }

@@ -30,7 +30,6 @@ enum {
   HELD_REST_MAX_US = 30 * 1000 * 1000,
   HELD_SHARE = 200, /* looking for held rows of known routes may take 1/200 of the time */
 };
-#define EVER_US (INT64_C(300) * 365 * 86400 * 1000000) /* later than any due time */
 
 /* --- known groups --- */
 

@@ -144,10 +144,10 @@ struct store_range {
   uint8_t shard;
   uint8_t priority;
   const char *route;
-  const char *host;          /* only rows that are bound to this host, and those of others that are to move and that
-                                it may move; NULL = all. For read() */
   struct store_cursor after; /* exclusive */
   uint32_t limit;            /* rows */
+  const char *host;          /* rows that are bound to another one are foreign, but for those that are to move and that
+                                this one may move; NULL = none is. For find() */
   int64_t ahead_us;          /* how much later than now they may be due. For find() */
   bool last;                 /* the last ones, backwards, instead of the first. For find() */
 };
@@ -168,6 +168,7 @@ struct store_claim {
 struct found_id {
   uint64_t id;
   int64_t next_us;
+  bool foreign; /* not for the range's host */
 };
 
 /* A task that others of its order_key wait for, wherever both are: it is to be tried again, or has moved. */
@@ -404,7 +405,8 @@ struct store_ops {
   enum store_status (*read)(struct store_session *ss, const struct store_range *ranges, size_t range_count,
                             int64_t ahead_us, struct store_limit limit, struct task_batch **batch, int64_t *next_us,
                             int64_t *now_us, struct err *err);
-  /* Ids only, by the covering index: range.after exclusive, `until` inclusive, next_at <= now + range.ahead_us. */
+  /* Ids and times only: range.after exclusive, `until` inclusive, next_at <= now + range.ahead_us. Those of other hosts
+   * than range.host come too, marked as foreign: what one call walks over is no more than it gives. */
   enum store_status (*find)(struct store_session *ss, const struct store_range *range, struct store_cursor until,
                             struct found_id *found, size_t *count, struct err *err);
   /* Whole rows by id, as far as they are (still) in that state in that shard and due (by now + ahead_us). host: as in

@@ -175,17 +175,13 @@ static void add_host(struct store_session *ss, struct text *out, enum task_state
 /* Adds a query about one range to out, in brackets. {columns} is ss->part. */
 static void add_range(struct store_session *ss, struct text *out, const struct range_unit *u, const char *query,
                       const struct store_range *range) {
-  struct text host = {0};
-  add_host(ss, &host, range->state, range->host);
   text_puts(out, "(");
   text_query(out, query, ss->outbox->config->table,
              ARGS(RAW("columns", ss->part), STRING("state", task_state_text(range->state)),
                   UNSIGNED("shard", range->shard), STRING("route", range->route), UNSIGNED("priority", range->priority),
-                  RAW("host", host), TIME("after_at", range->after.next_us), UNSIGNED("after_id", range->after.id),
+                  TIME("after_at", range->after.next_us), UNSIGNED("after_id", range->after.id),
                   UNSIGNED("limit", range->limit), SIGNED("ahead_us", u->ahead_us)));
   text_puts(out, ")");
-  out->failed = out->failed || host.failed;
-  text_free(&host);
 }
 
 /* For each range a row that tells what follows it. */
@@ -215,7 +211,7 @@ static bool read_times(const struct range_unit *u, struct db_result *result, str
 static bool range_unit(struct store_session *ss, void *arg, struct err *err) {
   struct range_unit *u = arg;
   struct db_result result;
-  if (!side_tables_again(ss, err) || !fits_packet(ss, &u->read.limit, err))
+  if (!fits_packet(ss, &u->read.limit, err))
     return false;
   session_begin(ss);
   if (u->next_us)
@@ -412,23 +408,29 @@ static bool find_unit(struct store_session *ss, void *arg, struct err *err) {
   const struct store_range *range = u->range;
   struct db_result result;
   struct db_row row;
+  if (!side_tables_again(ss, err))
+    return false;
   text_clear(&ss->part);
-  text_puts(&ss->part, range->last ? "DESC" : "ASC");
+  add_host(ss, &ss->part, range->state, range->host);
   session_begin(ss);
   session_add(ss, query_find,
-              ARGS(STRING("state", task_state_text(range->state)), UNSIGNED("shard", range->shard),
-                   STRING("route", range->route), UNSIGNED("priority", range->priority),
-                   TIME("after_at", range->after.next_us), UNSIGNED("after_id", range->after.id),
-                   TIME("until_at", u->until.next_us), UNSIGNED("until_id", u->until.id),
-                   SIGNED("ahead_us", range->ahead_us), RAW("direction", ss->part), UNSIGNED("limit", range->limit)));
+              ARGS(RAW("host", ss->part), STRING("state", task_state_text(range->state)),
+                   UNSIGNED("shard", range->shard), STRING("route", range->route),
+                   UNSIGNED("priority", range->priority), TIME("after_at", range->after.next_us),
+                   UNSIGNED("after_id", range->after.id), TIME("until_at", u->until.next_us),
+                   UNSIGNED("until_id", u->until.id), SIGNED("ahead_us", range->ahead_us),
+                   WORD("direction", range->last ? "DESC" : "ASC"), UNSIGNED("limit", range->limit)));
+  ss->script.failed = ss->script.failed || ss->part.failed;
   if (!session_send(ss, "find", &result, 1, err))
     return false;
   bool ok = true;
   *u->count = 0;
-  while (ok && *u->count < range->limit && db_next(&result, &row, 2)) {
+  while (ok && *u->count < range->limit && db_next(&result, &row, 3)) {
     struct found_id *found = &u->found[(*u->count)++];
-    ok = db_u64(&row, 0, UINT64_MAX, &found->id) || db_unexpected(err, "find");
+    uint64_t ours = 0;
+    ok = (db_u64(&row, 0, UINT64_MAX, &found->id) && db_u64(&row, 2, 1, &ours)) || db_unexpected(err, "find");
     found->next_us = row_time_or_past(&row, 1);
+    found->foreign = !ours;
   }
   db_results_free(&result, 1);
   return ok;

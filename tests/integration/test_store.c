@@ -337,12 +337,17 @@ static void tasks_bound_to_a_host_are_read_by_that_host(void **state) {
   const uint64_t ids[] = {1, 2};
   struct task_batch *batch;
   uint64_t not_ours;
+  struct found_id found[10];
+  size_t count;
   bool lost;
-  int64_t now;
   ROW("(id, route, payload, target_host) VALUES (1, 'r', 'a', 'one'), (2, 'r', 'b', 'it\\'s'), (3, 'r', 'c', '')");
   range.host = "it's";
-  ok(f, OPS->read(f->ss, &range, 1, 0, (struct store_limit){.payload = 1000, .bytes = INT64_MAX}, &batch,
-                  (int64_t[1]){0}, &now, &f->err));
+  ok(f, OPS->find(f->ss, &range, (struct store_cursor){INT64_MAX, UINT64_MAX}, found, &count, &f->err));
+  assert_int_equal(count, 2);
+  assert_true(found[0].id == 1 && found[0].foreign);
+  assert_true(found[1].id == 2 && !found[1].foreign);
+  ok(f, OPS->read_ids(f->ss, TASK_SCHEDULED, SHARD_BOUND, range.host, ids, 2, 0,
+                      (struct store_limit){.payload = 1000, .bytes = INT64_MAX}, &batch, &f->err));
   assert_int_equal(batch->count, 1);
   assert_int_equal(batch->tasks[0].id, 2);
   release(batch);

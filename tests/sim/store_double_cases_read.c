@@ -296,14 +296,20 @@ static void rows_are_read_by_id_while_they_are_due_and_in_state(struct fixture *
 }
 
 static void tasks_bound_to_a_host_are_read_by_that_host(struct fixture *f) {
-  struct store_range range = {.shard = SHARD_BOUND, .priority = 5, .route = "r", .host = "h1", .limit = 9};
+  const struct store_range range = {.shard = SHARD_BOUND, .priority = 5, .route = "r", .host = "h1", .limit = 9};
+  const struct store_cursor end = {INT64_MAX, UINT64_MAX};
+  const uint64_t ids[] = {1, 2, 3};
   struct task_batch *batch;
+  struct found_id found[9];
+  size_t count;
   insert(f, (struct spec){.id = 1, .shard = SHARD_BOUND, .host = "h1"});
   insert(f, (struct spec){.id = 2, .shard = SHARD_BOUND, .host = "h2"});
   insert(f, (struct spec){.id = 3, .shard = SHARD_BOUND, .host = "h3", .move_to_host = "h1"});
-  ok(f,
-     f->ops->read(f->ss, &range, 1, 0, (struct store_limit){.payload = 9, .bytes = 99}, &batch, NULL, NULL, &f->err));
-  check(size_of(batch) == 2 && batch->tasks[0].id == 3 && batch->tasks[0].moves && batch->tasks[1].id == 1);
+  ok(f, f->ops->find(f->ss, &range, end, found, &count, &f->err));
+  check(count == 3 && found[0].id == 3 && !found[0].foreign && !found[1].foreign && found[2].foreign);
+  ok(f, f->ops->read_ids(f->ss, TASK_SCHEDULED, SHARD_BOUND, "h1", ids, 3, 0,
+                         (struct store_limit){.payload = 9, .bytes = 99}, &batch, &f->err));
+  check(size_of(batch) == 2 && batch->tasks[0].id == 1 && batch->tasks[1].id == 3 && batch->tasks[1].moves);
   release(batch);
 }
 

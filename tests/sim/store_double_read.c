@@ -285,7 +285,8 @@ static bool find_unit(struct store_session *ss, void *arg, struct err *err) {
   *u->count = 0;
   for (size_t i = 0; i < rows.count && *u->count < range->limit; i++) {
     const struct row *row = rows.at[range->last ? rows.count - 1 - i : i];
-    u->found[(*u->count)++] = (struct found_id){.id = row->id, .next_us = row_next_us(row)};
+    u->found[(*u->count)++] = (struct found_id){
+        .id = row->id, .next_us = row_next_us(row), .foreign = !is_for_host(ss->db, range->host, row)};
   }
   const struct ghost group = group_of_range(range);
   int64_t end_us =

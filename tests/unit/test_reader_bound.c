@@ -1,0 +1,145 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Tasks that are bound to our host, behind any number of tasks of a host that is away: the other routes do not wait for
+ * the walk over these (P8), and ours are found.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "core/base/clock.h"
+#include "reader_fixture.h"
+
+enum { AWAY = 20000, PAGE = 1000, PATIENCE_US = 60 * 1000 * 1000 };
+
+/* The table: rows 1 .. away are bound to the other host, the next one to ours; all are due. */
+static struct {
+  uint64_t away;
+  size_t finds, found;
+  uint64_t claimed; /* the last one */
+} table;
+
+static bool is_ours(uint64_t id) { return id > table.away; }
+
+static int64_t due_us(uint64_t id) { return (int64_t)id; }
+
+static void free_batch(struct task_batch *batch) {
+  free(batch->tasks);
+  free(batch);
+}
+
+static struct task_batch *make_batch(const uint64_t *ids, size_t count, enum task_state state) {
+  struct task_batch *batch = calloc(1, sizeof *batch);
+  assert_non_null(batch);
+  *batch = (struct task_batch){.open = (unsigned)count, .count = count, .release = free_batch};
+  batch->tasks = calloc(count, sizeof *batch->tasks);
+  assert_non_null(batch->tasks);
+  for (size_t i = 0; i < count; i++)
+    batch->tasks[i] = (struct task){.id = ids[i],
+                                    .state = state,
+                                    .attempt = state == TASK_CLAIMED,
+                                    .due_us = due_us(ids[i]),
+                                    .shard = SHARD_BOUND,
+                                    .priority = 5,
+                                    .route = {"work", 4},
+                                    .message_id = {"m", 1},
+                                    .payload = {"x", 1},
+                                    .payload_len = 1,
+                                    .batch = batch};
+  return batch;
+}
+
+static enum store_status find(struct store_session *ss, const struct store_range *range, struct store_cursor until,
+                              struct found_id *found, size_t *count, struct err *err) {
+  assert_string_equal(range->host, "here");
+  assert_in_range(range->limit, 1, PAGE);
+  *count = 0;
+  table.finds++;
+  for (uint64_t id = (uint64_t)range->after.next_us + 1; id <= table.away + 1 && *count < range->limit; id++)
+    if (due_us(id) <= until.next_us)
+      found[(*count)++] = (struct found_id){.id = id, .next_us = due_us(id), .foreign = !is_ours(id)};
+  table.found += *count;
+  return STORE_OK;
+}
+
+static enum store_status read_ids(struct store_session *ss, enum task_state state, uint8_t shard, const char *host,
+                                  const uint64_t *ids, size_t count, int64_t ahead_us, struct store_limit limit,
+                                  struct task_batch **batch, struct err *err) {
+  for (size_t i = 0; i < count; i++)
+    assert_true(is_ours(ids[i]));
+  *batch = count ? make_batch(ids, count, TASK_SCHEDULED) : NULL;
+  return STORE_OK;
+}
+
+static enum store_status claim(struct store_session *ss, const struct store_claim *claim, struct task_batch **batch,
+                               uint64_t *lost, struct err *err) {
+  table.claimed = claim->ids[0];
+  *batch = make_batch(claim->ids, claim->count, TASK_CLAIMED);
+  return STORE_OK;
+}
+
+static struct group *fill(struct fixture *f, uint64_t away) {
+  static const struct store_ops ops = {.find = find, .read_ids = read_ids, .claim = claim};
+  static const struct store store = {.ops = &ops};
+  memset(&table, 0, sizeof table);
+  table.away = away;
+  f->released = 1; /* no batch of the fixture's */
+  f->config.engine.batch = 100;
+  f->s.store = &store;
+  f->s.ss = (struct store_session *)f;
+  f->s.lanes = &f->lane;
+  f->s.view[SHARD_BOUND].epoch = 1;
+  const struct shard_lease bound = {.shard = SHARD_BOUND, .epoch = 1};
+  leases_renewed(&f->leases, bound, clock_instant(), INT64_C(3600) * 1000000);
+  struct group *group = lane_group(&f->lane, SHARD_BOUND, 5, true);
+  assert_non_null(group);
+  group->epoch = 1;
+  group->due = true;
+  return group;
+}
+
+/* One page for each round of reading: whatever else is due is read between, and has most of the time. */
+static void those_of_a_host_that_is_away_are_walked_over_in_pages(void **state) {
+  struct fixture *f = *state;
+  struct group *group = fill(f, AWAY);
+  int64_t limit = clock_mono_us() + PATIENCE_US;
+  size_t pages = 0;
+  for (; table.claimed == 0 && clock_mono_us() < limit; pages += table.finds) {
+    table.finds = table.found = 0;
+    scheduler_read(&f->s);
+    assert_in_range(table.finds, 0, 1);
+    assert_in_range(table.found, 0, PAGE);
+  }
+  assert_int_equal(table.claimed, AWAY + 1);
+  assert_true(pages >= AWAY / PAGE);
+  assert_int_equal(mailbox_count(&f->driver.in), 1);
+  assert_int_equal(group->cursor.id, AWAY + 1);
+}
+
+/* Once it is through, and nothing of ours is out, it does not begin anew. */
+static void the_walk_does_not_begin_anew(void **state) {
+  struct fixture *f = *state;
+  struct group *group = fill(f, 3);
+  scheduler_read(&f->s);
+  assert_int_equal(table.claimed, 4);
+  struct flight_list settled = {0};
+  mailbox_take(&f->driver.in, 0, &settled);
+  settled.head->end = FLIGHT_OUTCOME;
+  settled.head->settled = true;
+  settled.head->decision = (struct decision){.applied = true, .event = EVENT_DONE, .shard = SHARD_BOUND};
+  scheduler_arrivals(&f->s, &settled);
+  assert_int_equal(group->in_flight, 0);
+  assert_int_equal(group->cursor.id, 4);
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test_setup_teardown(those_of_a_host_that_is_away_are_walked_over_in_pages, set_up, tear_down),
+      cmocka_unit_test_setup_teardown(the_walk_does_not_begin_anew, set_up, tear_down),
+  };
+  return cmocka_run_group_tests_name("reader_bound", tests, NULL, NULL);
+}
