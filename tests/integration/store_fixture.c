@@ -384,6 +384,31 @@ void release(struct task_batch *batch) {
     task_release(&batch->tasks[i]);
 }
 
+struct task_batch *read_bound(struct fixture *f, const char *host) {
+  enum { MOST = 10 };
+  const struct store_range range = {
+      .state = TASK_SCHEDULED, .shard = SHARD_BOUND, .priority = 5, .route = "r", .host = host, .limit = MOST};
+  struct found_id found[MOST];
+  uint64_t ids[MOST];
+  size_t count, ours = 0;
+  struct task_batch *batch;
+  ok(f, f->store.ops->find(f->ss, &range, (struct store_cursor){INT64_MAX, UINT64_MAX}, found, &count, &f->err));
+  for (size_t i = 0; i < count; i++)
+    if (!found[i].foreign)
+      ids[ours++] = found[i].id;
+  ok(f, f->store.ops->read_ids(f->ss, TASK_SCHEDULED, SHARD_BOUND, host, ids, ours, 0,
+                               (struct store_limit){.payload = 1000, .bytes = INT64_MAX}, &batch, &f->err));
+  assert_int_equal(batch ? batch->count : 0, ours);
+  return batch;
+}
+
+size_t count_bound(struct fixture *f, const char *host) {
+  struct task_batch *batch = read_bound(f, host);
+  size_t count = batch ? batch->count : 0;
+  release(batch);
+  return count;
+}
+
 struct duebox_bytes message_id_of(struct fixture *f, uint64_t id) {
   char *text = strdup(ask_text(f, "SELECT message_id FROM outbox WHERE id = %llu", (unsigned long long)id));
   it.kept = realloc(it.kept, (it.kept_count + 1) * sizeof *it.kept);

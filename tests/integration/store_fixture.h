@@ -65,6 +65,11 @@ void store_ok(struct fixture *f, enum store_status status, const char *call, con
 /* All due rows of one group; NULL when there are none. */
 struct task_batch *read_group(struct fixture *f, enum task_state state, uint8_t shard, const char *route);
 void release(struct task_batch *batch);
+/* The due rows of route r that are bound to a host and that this one may have, of ten at most; NULL when there are
+ * none. */
+struct task_batch *read_bound(struct fixture *f, const char *host);
+/* How many these are. */
+size_t count_bound(struct fixture *f, const char *host);
 /* The message id of a row, valid until the teardown. */
 struct duebox_bytes message_id_of(struct fixture *f, uint64_t id);
 /* Claims rows, as they are now, all of the first one's route, in the name of "me". */

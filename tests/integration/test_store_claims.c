@@ -220,34 +220,17 @@ static void a_row_goes_where_it_is_asked_to(void **state) {
 static void a_row_that_is_to_move_is_not_claimed(void **state) {
   struct fixture *f = *state;
   const uint64_t id = 1;
-  struct task_batch *batch = NULL;
   uint64_t lost;
-  int64_t next_us, now_us;
-  struct store_range range = {
-      .state = TASK_SCHEDULED, .shard = SHARD_BOUND, .priority = 5, .route = "r", .host = "h", .limit = 10};
   sql(f, "INSERT INTO outbox (id, route, payload, target_host) VALUES (1, 'r', 'p', 'away'), (2, 'r', 'p', 'away')");
   sql(f, "UPDATE outbox SET move_to_host = 'h' WHERE id = 1");
-  ok(f, OPS->read(f->ss, &range, 1, 0, (struct store_limit){.payload = 1000, .bytes = INT64_MAX}, &batch, &next_us,
-                  &now_us, &f->err));
+  struct task_batch *batch = read_bound(f, "h");
+  assert_non_null(batch);
   assert_int_equal(batch->count, 1);
   assert_true(batch->tasks[0].moves);
   release(batch);
   const struct shard_lease bound = {.shard = SHARD_BOUND, .epoch = 1};
   ok(f, claim_rows(f, &bound, 1, &id, 1, 1000, 1000, &batch, &lost));
   assert_null(batch);
-}
-
-static size_t read_bound(struct fixture *f, const char *host) {
-  struct store_range range = {
-      .state = TASK_SCHEDULED, .shard = SHARD_BOUND, .priority = 5, .route = "r", .host = host, .limit = 10};
-  struct task_batch *batch = NULL;
-  int64_t next_us, now_us;
-  ok(f, OPS->read(f->ss, &range, 1, 0, (struct store_limit){.payload = 1000, .bytes = INT64_MAX}, &batch, &next_us,
-                  &now_us, &f->err));
-  size_t count = batch ? batch->count : 0;
-  if (batch)
-    release(batch);
-  return count;
 }
 
 /* What has an order_key moves in its turn (P5): not before it is due, and by the hand of its own host, which alone
@@ -259,17 +242,17 @@ static void a_row_with_an_order_key_moves_in_its_turn(void **state) {
       "(1, 'r', 'p', 'k', 'away', NULL, '2020-01-01'), (2, 'r', 'p', 'k', 'away', 'h', '2020-01-02'), "
       "(3, 'r', 'p', 'k', 'away', 'h', '2100-01-01')");
   assert_int_equal(ask(f, "SELECT COUNT(*) FROM outbox WHERE next_at = due_at"), 3);
-  assert_int_equal(read_bound(f, "h"), 0);
-  assert_int_equal(read_bound(f, "away"), 2);
+  assert_int_equal(count_bound(f, "h"), 0);
+  assert_int_equal(count_bound(f, "away"), 2);
   sql(f, "UPDATE outbox_instances SET alive_until = '2020-01-01'");
-  assert_int_equal(read_bound(f, "h"), 1);
+  assert_int_equal(count_bound(f, "h"), 1);
   sql(f, "UPDATE outbox SET state = 'claimed', lease_until = '2100-01-01' WHERE id = 1");
-  assert_int_equal(read_bound(f, "h"), 0);
+  assert_int_equal(count_bound(f, "h"), 0);
   sql(f, "INSERT INTO outbox_heads (head_id, shard, route, order_key) VALUES (1, 63, 'r', 'k'), (2, 63, 'r', 'k')");
   sql(f, "UPDATE outbox SET state = 'scheduled' WHERE id = 1");
-  assert_int_equal(read_bound(f, "h"), 0);
+  assert_int_equal(count_bound(f, "h"), 0);
   sql(f, "UPDATE outbox SET order_key = 'other' WHERE id = 1");
-  assert_int_equal(read_bound(f, "h"), 1);
+  assert_int_equal(count_bound(f, "h"), 1);
 }
 
 struct seen {

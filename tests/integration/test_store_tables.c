@@ -58,19 +58,6 @@ static void put_bound_tasks(struct fixture *f) {
   sql(f, "UPDATE outbox SET move_to_host = 'h', order_key = 'k2' WHERE id = 2");
 }
 
-/* How many rows of SHARD_BOUND are read as those of the host `h`. */
-static size_t read_bound(struct fixture *f) {
-  const struct store_range range = {
-      .state = TASK_SCHEDULED, .shard = SHARD_BOUND, .priority = 5, .route = "r", .host = "h", .limit = 10};
-  struct task_batch *batch;
-  int64_t next, now;
-  ok(f, OPS->read(f->ss, &range, 1, 0, (struct store_limit){.payload = 1000, .bytes = INT64_MAX}, &batch, &next, &now,
-                  &f->err));
-  size_t count = batch ? batch->count : 0;
-  release(batch);
-  return count;
-}
-
 static uint32_t unblocked(struct fixture *f, uint8_t shard) {
   const struct shard_lease bound = {.shard = SHARD_BOUND, .epoch = 1};
   uint32_t moved;
@@ -93,10 +80,10 @@ static void reading_goes_on_while_a_table_is_locked(void **state) {
     struct task_batch *batch;
     put_bound_tasks(f);
     other(f, "LOCK TABLES %s WRITE", tables[t].table);
-    assert_int_equal(read_bound(f), 1);
+    assert_int_equal(count_bound(f, "h"), 1);
     f->ss->tables_asked_us = INT64_MAX / 2; /* as above */
     int64_t began = ask(f, "SELECT UNIX_TIMESTAMP()");
-    assert_int_equal(read_bound(f), 1);
+    assert_int_equal(count_bound(f, "h"), 1);
     assert_int_equal(unblocked(f, SHARD_BOUND), 0);
     enum store_status claims = OPS->lost_bound_claims(f->ss, "h", 60000, 10, &batch, &f->err);
     assert_int_equal(claims, tables[t].knows_heads ? STORE_BUSY : STORE_OK);
@@ -105,7 +92,7 @@ static void reading_goes_on_while_a_table_is_locked(void **state) {
     assert_in_range(ask(f, "SELECT UNIX_TIMESTAMP()") - began, 0, 20);
     other(f, "UNLOCK TABLES");
     f->ss->tables_asked_us = 0;
-    assert_int_equal(read_bound(f), 2);
+    assert_int_equal(count_bound(f, "h"), 2);
     assert_int_equal(unblocked(f, SHARD_BOUND), 1);
     assert_int_equal(unblocked(f, 0), !tables[t].knows_heads);
     ok(f, OPS->lost_bound_claims(f->ss, "h", 60000, 10, &batch, &f->err));
