@@ -157,6 +157,26 @@ static bool lookups_begun(void *least) { return atomic_load(&lookups) >= *(int *
 static bool lookups_ended(void *ctx) { return atomic_load(&under_way) == 0; }
 static bool all_but_one_completed(void *host) { return fake_host_completed(host) + 1 >= fake_host_tasks(host); }
 
+/* The route to one of any number of names that the resolver does not answer for. Of the test until its end. */
+static const struct http_route *silent_route(size_t number) {
+  enum { NAMES = 300 };
+  static char urls[NAMES][HTTP_CASE_URL];
+  static struct http_route routes[NAMES];
+  char name[64];
+  assert_in_range(number, 0, NAMES - 1);
+  snprintf(name, sizeof(name), "%zu.silent.invalid", number);
+  routes[number] = http_case_route("http", name, hostile_server_port(server, "plain"), "/ok", urls[number]);
+  return &routes[number];
+}
+
+/* A task for each of so many of them; the resolver is asked for as many as that of them at least. */
+static void offer_silent(struct fake_host *host, size_t count, int asked_for) {
+  for (size_t i = 0; i < count; i++)
+    add(host, 1, silent_route(i));
+  fake_host_offer(host);
+  assert_true(fake_host_wait(host, lookups_begun, &asked_for, HTTP_CASE_LIMIT_MS));
+}
+
 /* Every lookup is a thread, for as long as the resolver takes: the process may have some hundred of them. */
 static void a_silent_resolver_does_not_take_all_threads(void **state) {
   enum { TASKS = 300, NAMES = FEW_NEW + 8 };
@@ -165,9 +185,9 @@ static void a_silent_resolver_does_not_take_all_threads(void **state) {
   o.connect_timeout_ms = 2000;
   allow_files(FEW_FILES);
   struct fake_host *one = open_wide(&o), *many = open_wide(&o), *other = http_case_open(&o);
-  char url[HTTP_CASE_URL], good_url[HTTP_CASE_URL], name[64], urls[NAMES][HTTP_CASE_URL];
+  char url[HTTP_CASE_URL], good_url[HTTP_CASE_URL];
   int port = hostile_server_port(server, "plain");
-  struct http_route routes[NAMES], silent = http_case_route("http", "silent.invalid", port, "/ok", url);
+  struct http_route silent = http_case_route("http", "silent.invalid", port, "/ok", url);
   struct http_route good = http_case_route("http", "localhost", port, "/ok", good_url);
   atomic_store(&most, 0);
   pthread_mutex_lock(&resolver);
@@ -181,11 +201,8 @@ static void a_silent_resolver_does_not_take_all_threads(void **state) {
     assert_non_null(strstr(outcome.message, "Resolving timed out after 2000 milliseconds; nothing was sent"));
   }
   assert_int_equal(http_case_send(one, &good, 0).cls, DUEBOX_DELIVERED);
-  for (size_t i = 0; i < NAMES; i++) {
-    snprintf(name, sizeof(name), "%zu.silent.invalid", i);
-    routes[i] = http_case_route("http", name, port, "/ok", urls[i]);
-    add_short(many, 4, &routes[i], 3000);
-  }
+  for (size_t i = 0; i < NAMES; i++)
+    add_short(many, 4, silent_route(i), 3000);
   assert_true(fake_host_settle(many, HTTP_CASE_LIMIT_MS));
   assert_in_range(atomic_load(&most), FEW_NEW, FEW_NEW + 2);
   assert_int_equal(fake_host_count(many, DUEBOX_UNAVAILABLE), NAMES * 4);
@@ -196,7 +213,7 @@ static void a_silent_resolver_does_not_take_all_threads(void **state) {
   pthread_mutex_lock(&resolver); /* those that were not found do not take all of them once more */
   atomic_store(&lookups, 0);
   for (size_t i = 0; i < FEW_NEW; i++)
-    add(many, 1, &routes[i]);
+    add(many, 1, silent_route(i));
   fake_host_offer(many);
   assert_true(fake_host_wait(many, lookups_begun, &unfound, HTTP_CASE_LIMIT_MS));
   assert_int_equal(http_case_send(many, &good, 0).cls, DUEBOX_DELIVERED);
@@ -214,10 +231,8 @@ static void silent_names_do_not_hold_up_one_that_was_found(void **state) {
   enum { NAMES = 300 };
   struct http_options o = http_case_options();
   char *ca = strdup(hostile_server_file(server, "ca.pem"));
-  static char urls[NAMES][HTTP_CASE_URL];
-  static struct http_route routes[NAMES];
-  char name[64], plain_url[HTTP_CASE_URL], good_url[HTTP_CASE_URL];
-  int plain_port = hostile_server_port(server, "plain"), begun = FEW_NEW;
+  char plain_url[HTTP_CASE_URL], good_url[HTTP_CASE_URL];
+  int plain_port = hostile_server_port(server, "plain");
   struct http_route plain = http_case_route("http", "localhost", plain_port, "/ok", plain_url);
   struct http_route good = http_case_route("https", "localhost", hostile_server_port(server, "good"), "/ok", good_url);
   o.ca_file = ca;
@@ -227,13 +242,7 @@ static void silent_names_do_not_hold_up_one_that_was_found(void **state) {
   assert_int_equal(http_case_send(host, &plain, 0).cls, DUEBOX_DELIVERED);
   atomic_store(&lookups, 0);
   pthread_mutex_lock(&resolver);
-  for (size_t i = 0; i < NAMES; i++) {
-    snprintf(name, sizeof(name), "%zu.silent.invalid", i);
-    routes[i] = http_case_route("http", name, plain_port, "/ok", urls[i]);
-    add(host, 1, &routes[i]);
-  }
-  fake_host_offer(host);
-  assert_true(fake_host_wait(host, lookups_begun, &begun, HTTP_CASE_LIMIT_MS));
+  offer_silent(host, NAMES, FEW_NEW);
   struct fake_outcome outcome = http_case_send(host, &good, 0);
   pthread_mutex_unlock(&resolver);
   assert_int_equal(outcome.cls, DUEBOX_DELIVERED);
@@ -249,10 +258,8 @@ static void silent_new_names_do_not_fail_another_new_one(void **state) {
   enum { NAMES = FEW_NEW };
   _Static_assert(NAMES >= 40, "tens of dead names");
   struct http_options o = http_case_options();
-  static char urls[NAMES][HTTP_CASE_URL];
-  static struct http_route routes[NAMES];
-  char name[64], good_url[HTTP_CASE_URL], slow_url[HTTP_CASE_URL];
-  int port = hostile_server_port(server, "plain"), some = NAMES - 1, all = NAMES;
+  char good_url[HTTP_CASE_URL], slow_url[HTTP_CASE_URL];
+  int port = hostile_server_port(server, "plain"), all = NAMES;
   struct http_route good = http_case_route("http", "localhost", port, "/ok", good_url);
   struct http_route slow = http_case_route("http", "slow.invalid", port, "/ok", slow_url);
   o.connect_timeout_ms = 3000;
@@ -260,21 +267,14 @@ static void silent_new_names_do_not_fail_another_new_one(void **state) {
   struct fake_host *host = open_wide(&o);
   atomic_store(&lookups, 0);
   pthread_mutex_lock(&resolver);
-  for (size_t i = 0; i < NAMES; i++) {
-    snprintf(name, sizeof(name), "%zu.silent.invalid", i);
-    routes[i] = http_case_route("http", name, port, "/ok", urls[i]);
-    if (i < NAMES - 1)
-      add(host, 1, &routes[i]);
-  }
-  fake_host_offer(host);
-  assert_true(fake_host_wait(host, lookups_begun, &some, HTTP_CASE_LIMIT_MS));
+  offer_silent(host, NAMES - 1, NAMES - 1);
   assert_int_equal(http_case_send(host, &good, 0).cls, DUEBOX_DELIVERED);
-  add(host, 1, &routes[NAMES - 1]);
+  add(host, 1, silent_route(NAMES - 1));
   fake_host_offer(host);
   assert_true(fake_host_wait(host, lookups_begun, &all, HTTP_CASE_LIMIT_MS));
   size_t waits = NAMES + 1; /* behind those of the dead names and the good one */
   add_short(host, 1, &slow, 25000);
-  add(host, 1, &routes[0]); /* whose time to connect ends after that of the one before would have */
+  add(host, 1, silent_route(0)); /* whose time to connect ends after that of the one before would have */
   fake_host_offer(host);
   assert_true(fake_host_wait(host, all_but_one_completed, host, HTTP_CASE_LIMIT_MS));
   pthread_mutex_unlock(&resolver);
@@ -290,23 +290,15 @@ static void silent_new_names_do_not_fail_another_new_one(void **state) {
 static void hundreds_of_silent_names_hold_up_no_new_one(void **state) {
   enum { NAMES = 220 };
   struct http_options o = http_case_options();
-  static char urls[NAMES][HTTP_CASE_URL];
-  static struct http_route routes[NAMES];
-  char name[64], good_url[HTTP_CASE_URL];
-  int port = hostile_server_port(server, "plain"), some = HTTP_LOOKUPS_AT_ONCE;
+  char good_url[HTTP_CASE_URL];
+  int port = hostile_server_port(server, "plain");
   struct http_route good = http_case_route("http", "localhost", port, "/ok", good_url);
   if (allow_files(RLIM_INFINITY) < 2 * HTTP_LOOKUPS * HTTP_LOOKUP_FILES)
     skip();
   struct fake_host *host = open_wide(&o);
   atomic_store(&lookups, 0);
   pthread_mutex_lock(&resolver);
-  for (size_t i = 0; i < NAMES; i++) {
-    snprintf(name, sizeof(name), "%zu.silent.invalid", i);
-    routes[i] = http_case_route("http", name, port, "/ok", urls[i]);
-    add(host, 1, &routes[i]);
-  }
-  fake_host_offer(host);
-  assert_true(fake_host_wait(host, lookups_begun, &some, HTTP_CASE_LIMIT_MS));
+  offer_silent(host, NAMES, HTTP_LOOKUPS_AT_ONCE);
   struct fake_outcome outcome = http_case_send(host, &good, 0);
   pthread_mutex_unlock(&resolver);
   if (outcome.cls != DUEBOX_DELIVERED)

@@ -14,6 +14,31 @@ static void woken(void *inst) {}
 const struct duebox_plugin reader_module = {DUEBOX_PLUGIN_PREFIX, .name = "null", .wakeup = woken};
 void release(struct task_batch *batch) { ((struct fixture *)batch->buffer)->released++; }
 
+static void free_batch(struct task_batch *batch) {
+  free(batch->tasks);
+  free(batch);
+}
+
+struct task_batch *make_batch(const uint64_t *ids, size_t count, enum task_state state) {
+  struct task_batch *batch = calloc(1, sizeof *batch);
+  assert_non_null(batch);
+  *batch = (struct task_batch){.open = (unsigned)count, .count = count, .release = free_batch};
+  batch->tasks = calloc(count, sizeof *batch->tasks);
+  assert_non_null(batch->tasks);
+  for (size_t i = 0; i < count; i++)
+    batch->tasks[i] = (struct task){.id = ids[i],
+                                    .state = state,
+                                    .attempt = state == TASK_CLAIMED,
+                                    .due_us = (int64_t)ids[i],
+                                    .priority = 5,
+                                    .route = {"work", 4},
+                                    .message_id = {"m", 1},
+                                    .payload = {"x", 1},
+                                    .payload_len = 1,
+                                    .batch = batch};
+  return batch;
+}
+
 int set_up(void **state) {
   struct fixture *f = calloc(1, sizeof *f);
   assert_non_null(f);

@@ -30,6 +30,8 @@ struct fixture {
 extern const struct duebox_plugin reader_module;
 
 void release(struct task_batch *batch);
+/* Tasks of these ids, due at the time of their id, of the route "work"; free again with the last of them. */
+struct task_batch *make_batch(const uint64_t *ids, size_t count, enum task_state state);
 int set_up(void **state);
 int tear_down(void **state); /* one batch must have been released */
 /* A batch of a few tasks, due and fresh; what is not given is as for all. Returns how many the driver has. */

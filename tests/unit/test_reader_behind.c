@@ -24,29 +24,11 @@ static struct {
 
 static bool is_held(uint64_t id) { return id <= table.held; }
 
-static void free_batch(struct task_batch *batch) {
-  free(batch->tasks);
-  free(batch);
-}
-
-static struct task_batch *make_batch(const uint64_t *ids, size_t count, enum task_state state) {
-  struct task_batch *batch = calloc(1, sizeof *batch);
-  assert_non_null(batch);
-  *batch = (struct task_batch){.open = (unsigned)count, .count = count, .release = free_batch};
-  batch->tasks = calloc(count, sizeof *batch->tasks);
-  assert_non_null(batch->tasks);
+/* As the table has them. */
+static struct task_batch *read_rows(const uint64_t *ids, size_t count, enum task_state state) {
+  struct task_batch *batch = make_batch(ids, count, state);
   for (size_t i = 0; i < count; i++)
-    batch->tasks[i] = (struct task){.id = ids[i],
-                                    .state = state,
-                                    .attempt = state == TASK_CLAIMED,
-                                    .due_us = (int64_t)ids[i],
-                                    .priority = 5,
-                                    .route = {"work", 4},
-                                    .message_id = {"m", 1},
-                                    .order_key = {"k", is_held(ids[i]) ? 0 : 1},
-                                    .payload = {"x", 1},
-                                    .payload_len = 1,
-                                    .batch = batch};
+    batch->tasks[i].order_key = (struct duebox_bytes){"k", is_held(ids[i]) ? 0 : 1};
   return batch;
 }
 
@@ -56,7 +38,7 @@ static enum store_status read_last(struct store_session *ss, const struct store_
   const uint64_t last = table.held + 1;
   bool behind = ranges->after.next_us >= (int64_t)last;
   table.statements++;
-  *batch = behind ? NULL : make_batch(&last, 1, TASK_SCHEDULED);
+  *batch = behind ? NULL : read_rows(&last, 1, TASK_SCHEDULED);
   if (next_us)
     *next_us = INT64_MAX;
   *now_us = clock_mono_us();
@@ -79,7 +61,7 @@ static enum store_status read_ids(struct store_session *ss, enum task_state stat
                                   const uint64_t *ids, size_t count, int64_t ahead_us, struct store_limit limit,
                                   struct task_batch **batch, struct err *err) {
   table.statements++;
-  *batch = make_batch(ids, count, TASK_SCHEDULED);
+  *batch = read_rows(ids, count, TASK_SCHEDULED);
   return STORE_OK;
 }
 
@@ -91,7 +73,7 @@ static enum store_status claim_free(struct store_session *ss, const struct store
   for (size_t i = 0; i < claim->count; i++)
     if (!is_held(claim->ids[i]))
       ids[count++] = claim->ids[i];
-  *batch = count ? make_batch(ids, count, TASK_CLAIMED) : NULL;
+  *batch = count ? read_rows(ids, count, TASK_CLAIMED) : NULL;
   return STORE_OK;
 }
 

@@ -27,29 +27,10 @@ static bool is_ours(uint64_t id) { return id > table.away; }
 
 static int64_t due_us(uint64_t id) { return (int64_t)id; }
 
-static void free_batch(struct task_batch *batch) {
-  free(batch->tasks);
-  free(batch);
-}
-
-static struct task_batch *make_batch(const uint64_t *ids, size_t count, enum task_state state) {
-  struct task_batch *batch = calloc(1, sizeof *batch);
-  assert_non_null(batch);
-  *batch = (struct task_batch){.open = (unsigned)count, .count = count, .release = free_batch};
-  batch->tasks = calloc(count, sizeof *batch->tasks);
-  assert_non_null(batch->tasks);
+static struct task_batch *read_rows(const uint64_t *ids, size_t count, enum task_state state) {
+  struct task_batch *batch = make_batch(ids, count, state);
   for (size_t i = 0; i < count; i++)
-    batch->tasks[i] = (struct task){.id = ids[i],
-                                    .state = state,
-                                    .attempt = state == TASK_CLAIMED,
-                                    .due_us = due_us(ids[i]),
-                                    .shard = SHARD_BOUND,
-                                    .priority = 5,
-                                    .route = {"work", 4},
-                                    .message_id = {"m", 1},
-                                    .payload = {"x", 1},
-                                    .payload_len = 1,
-                                    .batch = batch};
+    batch->tasks[i].shard = SHARD_BOUND;
   return batch;
 }
 
@@ -71,14 +52,14 @@ static enum store_status read_ids(struct store_session *ss, enum task_state stat
                                   struct task_batch **batch, struct err *err) {
   for (size_t i = 0; i < count; i++)
     assert_true(is_ours(ids[i]));
-  *batch = count ? make_batch(ids, count, TASK_SCHEDULED) : NULL;
+  *batch = count ? read_rows(ids, count, TASK_SCHEDULED) : NULL;
   return STORE_OK;
 }
 
 static enum store_status claim(struct store_session *ss, const struct store_claim *claim, struct task_batch **batch,
                                uint64_t *lost, struct err *err) {
   table.claimed = claim->ids[0];
-  *batch = make_batch(claim->ids, claim->count, TASK_CLAIMED);
+  *batch = read_rows(claim->ids, claim->count, TASK_CLAIMED);
   return STORE_OK;
 }
 
