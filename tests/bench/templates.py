@@ -10,7 +10,9 @@ import shutil
 
 from .scenario import say
 
-FILL_ROWS = 50_000      # per INSERT
+# Per INSERT and per transaction. All ids of one INSERT have one time, and are in no order beyond it; tasks of
+# applications come in the order of their ids, a few at a time.
+FILL_ROWS, COMMIT_ROWS = 50, 50_000
 PARTS = ("ibd", "cfg")
 
 
@@ -42,9 +44,13 @@ class Templates:
             keys = re.findall(r"^\s*((?:UNIQUE )?KEY `(\w+)` .*?),?$", cursor.fetchone()[1], re.M)
             cursor.execute("SET sql_log_bin = 0, check_constraint_checks = 0")
             cursor.execute("ALTER TABLE outbox " + ", ".join(f"DROP KEY `{name}`" for _, name in keys))
+            connection.autocommit(False)
             for first in range(1, rows + 1, FILL_ROWS):
-                cursor.execute(insert(first, min(first + FILL_ROWS - 1, rows), payload=payload, due=due_sql(due, rows),
-                                      route=route, priority=priority))
+                last = min(first + FILL_ROWS - 1, rows)
+                cursor.execute(insert(first, last, payload=payload, due=due_sql(due, rows), route=route, priority=priority))
+                if last % COMMIT_ROWS == 0:
+                    connection.commit()
+            connection.commit()
             cursor.execute("ALTER TABLE outbox " + ", ".join(f"ADD {text}" for text, _ in keys))
             cursor.execute("ANALYZE TABLE outbox")
 
