@@ -77,6 +77,7 @@ struct route_config {
   struct duebox_list answers_at; /* where it has: the topics and queues of results that no task may lead to */
   const char *reply_to;          /* where consumers answer: result topic or queue, or callback URL; NULL = none */
   uint64_t answer_to;            /* the entry of results that they are told of: its config_answer_to(); 0 = none */
+  bool result_awaited;           /* a result counts that comes otherwise than with a call and than by its callback */
 };
 
 /* An entry under `results:`. */

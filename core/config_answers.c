@@ -84,6 +84,13 @@ static bool takes(const struct config *config, const struct source_config *sourc
   return true;
 }
 
+bool config_result_awaited(const struct config *config, const struct route_config *route) {
+  bool awaited = route->result == RESULT_EXPECTED;
+  for (size_t i = 0; !awaited && i < config->source_count; i++)
+    awaited = lists(&config->sources[i], route->name);
+  return awaited;
+}
+
 /* The broker's name and the address; never 0, which is none. */
 static uint64_t digest(const struct source_config *source) {
   const char *address = address_of(source);

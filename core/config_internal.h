@@ -57,6 +57,8 @@ const char *config_reply_to(const struct config *config, const struct route_conf
 struct duebox_list config_answers_at(const struct config_loader *l, const struct route_config *route);
 /* What route->answer_to is to be. */
 uint64_t config_told_to(const struct config *config, const struct route_config *route);
+/* What route->result_awaited is to be. */
+bool config_result_awaited(const struct config *config, const struct route_config *route);
 
 /* The key routes of an entry of results, and what results and routes, both loaded, are to each other. */
 MUSTCHECK bool config_check_patterns(const struct config_loader *l, const struct yaml_node *entry,

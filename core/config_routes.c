@@ -227,6 +227,7 @@ static void set_dependent_defaults(const struct config_loader *l, const struct y
   if (route->result == RESULT_EXPECTED && !route->reply_to)
     route->reply_to = config_reply_to(l->config, route);
   route->answer_to = config_told_to(l->config, route);
+  route->result_awaited = config_result_awaited(l->config, route);
   route->answers_at = config_answers_at(l, route);
 }
 

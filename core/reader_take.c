@@ -89,6 +89,7 @@ static bool prepare(const struct scheduler *s, const struct route_config *route,
       .header_count = header_count,
       .route_data = route->options,
       .revision = task->revision,
+      .result_awaited = route->result_awaited,
   };
   task->view.reply_to = reply_to(s, route, task);
   *error_class = "row.target_refused";

@@ -34,7 +34,8 @@ enum duebox_scope {
 enum duebox_answer {
   DUEBOX_ANSWER_NONE = 0, /* the protocol has no answer: Kafka, AMQP */
   DUEBOX_ANSWER_DONE,     /* the consumer has done the work: 2xx without a record */
-  DUEBOX_ANSWER_LATER,    /* the consumer took it and will answer later: 202, 409, 425 */
+  DUEBOX_ANSWER_LATER,    /* the consumer took it and will answer later: 202, 409, 425. Only where a later answer has a
+                           * way: it was told a place (reply_to), or duebox_task_result_awaited() */
   DUEBOX_ANSWER_RECORD,   /* `record` holds a result record (docs/CONSUMERS.md) */
 };
 

@@ -9,6 +9,7 @@
 #ifndef DUEBOX_TASK_H
 #define DUEBOX_TASK_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -42,11 +43,21 @@ struct duebox_task {
   const char *reply_to;   /* where the consumer is to answer (topic, queue or URL), or NULL */
   const void *route_data; /* this plugin's own options of the route: the struct its route_options rows fill */
   uint32_t revision;      /* since 1.1: how often the content was changed after a copy had left; 0 = never */
+  uint32_t unused;        /* 0. An older host has padding here, which its struct_size covers */
+  /* Since 1.9. A result counts that comes otherwise than with the call, whether there is a reply_to or not: the route
+   * says `result: expected`, or an entry of `results` takes its results. Read it by the function below. */
+  bool result_awaited;
 };
 
 /* The revision, also where the host is older than the field. */
 static inline uint32_t duebox_task_revision(const struct duebox_task *task) {
   return task->struct_size > offsetof(struct duebox_task, revision) ? task->revision : 0;
+}
+
+/* Whether a result may come otherwise than with the call and than to reply_to. A host that is older than the field
+ * waits for one whenever the plugin says that it comes later: true. */
+static inline bool duebox_task_result_awaited(const struct duebox_task *task) {
+  return task->struct_size <= offsetof(struct duebox_task, result_awaited) || task->result_awaited;
 }
 
 #endif

@@ -4,8 +4,9 @@
 #include <stdio.h>
 #include <string.h>
 
-/* First match wins. RFC 9110 section 15; 409 and 425 as "still going on" by the contract with consumers. A NULL error
- * class stands for "http.<status>". What is in no row is no final status of HTTP: UNKNOWN, "http.protocol". */
+/* First match wins; a row that says LATER matches only where a later answer has a way. RFC 9110 section 15; 409 and 425
+ * as "still going on" by the contract with consumers. A NULL error class stands for "http.<status>". What is in no row
+ * is no final status of HTTP: UNKNOWN, "http.protocol". */
 static const struct {
   long from, to;
   enum duebox_outcome_class cls;
@@ -117,12 +118,14 @@ static bool overridden(const struct http_route *route, long status, struct http_
   return true;
 }
 
-struct http_verdict http_verdict_of_status(long status, const struct http_route *route) {
+struct http_verdict http_verdict_of_status(long status, const struct http_route *route, bool awaited) {
   struct http_verdict verdict = {.cls = DUEBOX_UNKNOWN};
   if (overridden(route, status, &verdict))
     return verdict;
   for (size_t i = 0; i < sizeof(statuses) / sizeof(statuses[0]); i++) {
     if (status < statuses[i].from || status > statuses[i].to)
+      continue;
+    if (statuses[i].answer == DUEBOX_ANSWER_LATER && !awaited)
       continue;
     verdict.cls = statuses[i].cls;
     verdict.answer = statuses[i].answer;

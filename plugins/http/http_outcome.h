@@ -27,8 +27,9 @@ struct http_verdict {
 };
 
 /* The final status of a complete response, with the route's own lists (done_on, later_on, retry_on, reject_on): an
- * exact code goes before a class such as 4xx. */
-struct http_verdict http_verdict_of_status(long status, const struct http_route *route);
+ * exact code goes before a class such as 4xx. awaited: a later answer has a way to come. Without one 202 is as good as
+ * 200, and 409 and 425 fail as other 4xx do; who lists a status in later_on knows of a way. */
+struct http_verdict http_verdict_of_status(long status, const struct http_route *route, bool awaited);
 
 /* A transfer that ended without a complete response. sent: at least one byte of the request had left.
  * by_proxy: a proxy is configured, so failing to connect concerns every route of the instance. */

@@ -224,6 +224,12 @@ static bool add_url(struct http_request *r, const struct duebox_task *task, cons
   return true;
 }
 
+static bool announce_callback(struct http_request *r, const char *url) {
+  r->callback = true;
+  add_text(r, "duebox-callback", url);
+  return true;
+}
+
 static bool add_callback(struct http_request *r, const struct duebox_task *task, const struct http_route *route,
                          const struct duebox_host *host, struct http_problem *problem) {
   enum http_callback kind = http_callback_of(route->callback);
@@ -232,16 +238,14 @@ static bool add_callback(struct http_request *r, const struct duebox_task *task,
   if (kind == HTTP_CALLBACK_REPLY_TO) {
     if (!http_header_value_valid(task->reply_to, strlen(task->reply_to)))
       return reject(problem, "http.header", "the callback URL holds a control character; correct the route's reply_to");
-    add_text(r, "duebox-callback", task->reply_to);
-    return true;
+    return announce_callback(r, task->reply_to);
   }
   char url[2048];
   size_t need = host->expand(host->ctx, route->callback, task, DUEBOX_ESCAPE_URL, url, sizeof(url));
   if (need >= sizeof(url))
     return reject(problem, "http.url", "the callback URL of this task would be %zu bytes long, more than %zu", need,
                   sizeof(url) - 1);
-  add_text(r, "duebox-callback", url);
-  return true;
+  return announce_callback(r, url);
 }
 
 static bool add_signature(struct http_request *r, const struct duebox_task *task, const struct http_route *route,
@@ -353,6 +357,7 @@ bool http_request_build(struct http_request *request, const struct duebox_task *
   request->len = 0;
   request->header_count = 0;
   request->short_of_memory = false;
+  request->callback = false;
   if (!add_url(request, task, route, host, problem))
     return false;
   request->headers_at = request->len;

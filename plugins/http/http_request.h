@@ -31,6 +31,7 @@ struct http_request {
   size_t checkpoint_len; /* of its line */
   size_t header_count;
   bool short_of_memory;
+  bool callback; /* the receiver is told where to answer later */
 };
 
 /* Why a task cannot be sent. */

@@ -463,7 +463,8 @@ static struct http_verdict judge_response(struct http_transfer *t, struct duebox
   curl_easy_getinfo(t->easy, CURLINFO_RESPONSE_CODE, &status);
   if (is_the_proxys(t, status))
     return http_verdict_of_proxy(status);
-  struct http_verdict verdict = http_verdict_of_status(status, route);
+  struct http_verdict verdict =
+      http_verdict_of_status(status, route, t->request.callback || duebox_task_result_awaited(t->task));
   if (verdict.cls == DUEBOX_DELIVERED && status >= 200 && status <= 299)
     offer_body(t, status, &verdict, outcome, text);
   if (verdict.cls == DUEBOX_RETRY) {

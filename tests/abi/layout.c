@@ -48,7 +48,7 @@ VALUE(sizeof(struct duebox_plugin), 200);
 #endif
 OFFSET(duebox_plugin, check_targets, 200);
 OFFSET(duebox_plugin, max_checkpoint, 208);
-#if DUEBOX_ABI_MINOR <= 8
+#if DUEBOX_ABI_MINOR <= 9
 VALUE(sizeof(struct duebox_plugin), 216);
 #endif
 
@@ -103,6 +103,10 @@ OFFSET(duebox_task, header_count, 112);
 OFFSET(duebox_task, reply_to, 120);
 OFFSET(duebox_task, route_data, 128);
 OFFSET(duebox_task, revision, 136);
+#if DUEBOX_ABI_MINOR <= 8
+VALUE(sizeof(struct duebox_task), 144);
+#endif
+OFFSET(duebox_task, result_awaited, 144); /* not in what was padding at 140 */
 
 OFFSET(duebox_outcome, struct_size, 0);
 OFFSET(duebox_outcome, cls, 8);

@@ -38,7 +38,8 @@ struct fake_outcome http_case_send(struct fake_host *host, const struct http_rou
   size_t index = fake_host_add(host, &(struct fake_task){.message_id = id,
                                                          .timeout_ms = timeout_ms ? timeout_ms : HTTP_CASE_TIMEOUT_MS,
                                                          .payload = {payload, sizeof(payload) - 1},
-                                                         .route_data = route});
+                                                         .route_data = route,
+                                                         .result_awaited = true});
   if (!fake_host_settle(host, HTTP_CASE_LIMIT_MS))
     fail_msg("waited %d ms for the outcome of %s", HTTP_CASE_LIMIT_MS, route->url);
   return fake_host_outcome(host, index);

@@ -106,6 +106,21 @@ def test_retry_after_is_honoured_and_capped(stage):
     assert_waits(waits_of(stage, 3), [1, 2])
 
 
+def test_nothing_is_waited_for_that_cannot_come(stage):
+    """Accepted is as good as done where the receiver is told no place to answer at, and "still going on" a failure."""
+    stage.http("plain", callback="none", history="1h", retry={"backoff": "10ms", "jitter": 0})
+    stage.http("told", history="1h")
+    stage.start()
+    for route in ("plain", "told"):
+        stage.receiver.on("/" + route, Answer(202))
+        stage.receiver.on("/" + route, Answer(409), times=1)
+    plain, = stage.insert("plain", kept=True, copies=2)
+    told, = stage.insert("told", end="")
+    assert stage.wait_row(plain, 20, state="done")["attempt"] == 2
+    assert stage.attempts(plain) == [(1, "failure", "retry", "http.409")]
+    assert stage.wait_row(told, 20, state="awaiting")["attempt"] == 1
+
+
 def result_stage(stage, **route):
     """A Kafka route whose consumer answers."""
     stage.kafka("k", result="expected", **{"history": "1h", "retry": {"levels": ["200ms"], "jitter": 0}, **route})

@@ -45,6 +45,7 @@ struct fake_task {
   size_t header_count;
   const char *reply_to;
   const void *route_data;
+  bool result_awaited;
 };
 
 struct fake_outcome {

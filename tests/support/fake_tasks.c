@@ -72,6 +72,7 @@ static struct duebox_task *make_view(const struct fake_task *task, const char *m
       .header_count = task->header_count,
       .reply_to = pack_text(&pack, task->reply_to),
       .route_data = task->route_data,
+      .result_awaited = task->result_awaited,
   };
   return view;
 }

@@ -132,6 +132,8 @@ static void test_roads(void **state) {
     if (strcmp(entries, roads[i].entries) != 0)
       fail_msg("%s: it answers on \"%s\", not on \"%s\"", roads[i].what, entries, roads[i].entries);
     assert_false(config_answers_on(config, "nobody#1", "r.x", &config->routes[0]));
+    bool listed = strstr(roads[i].results, "routes: r.x") || strstr(roads[i].results, "\"r.*\"");
+    assert_int_equal(config->routes[0].result_awaited, listed || strstr(roads[i].route, "result: expected"));
     assert_told_what_it_takes(config);
     config_free(&config);
   }

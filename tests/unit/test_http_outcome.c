@@ -18,14 +18,14 @@ struct row {
   const char *error_class;
 };
 
-static void check_statuses(const struct http_route *route, const struct row *rows, size_t count) {
+static void check_statuses(const struct http_route *route, bool awaited, const struct row *rows, size_t count) {
   for (size_t i = 0; i < count; i++) {
-    struct http_verdict v = http_verdict_of_status(rows[i].status, route);
+    struct http_verdict v = http_verdict_of_status(rows[i].status, route, awaited);
     if (v.cls != rows[i].cls || v.answer != rows[i].answer || strcmp(v.error_class, rows[i].error_class) != 0)
       fail_msg("%ld: class %d, answer %d, \"%s\"", rows[i].status, (int)v.cls, (int)v.answer, v.error_class);
   }
 }
-#define CHECK(route, rows) check_statuses(route, rows, sizeof(rows) / sizeof((rows)[0]))
+#define CHECK(route, rows) check_statuses(route, true, rows, sizeof(rows) / sizeof((rows)[0]))
 
 /* What speaks of the URL counts for all tasks that go there; what may be the task's own fault is the task's alone. */
 static void scopes_of_statuses(void **state) {
@@ -33,10 +33,10 @@ static void scopes_of_statuses(void **state) {
   static const long of_target[] = {401, 403, 404, 405, 407, 408, 410, 429, 500, 502, 503, 504, 599};
   static const long of_task[] = {300, 302, 400, 413, 415, 422, 499};
   for (size_t i = 0; i < sizeof(of_target) / sizeof(of_target[0]); i++)
-    if (http_verdict_of_status(of_target[i], &route).scope != DUEBOX_SCOPE_TARGET)
+    if (http_verdict_of_status(of_target[i], &route, true).scope != DUEBOX_SCOPE_TARGET)
       fail_msg("%ld is not the target's", of_target[i]);
   for (size_t i = 0; i < sizeof(of_task) / sizeof(of_task[0]); i++)
-    if (http_verdict_of_status(of_task[i], &route).scope != DUEBOX_SCOPE_ROUTE)
+    if (http_verdict_of_status(of_task[i], &route, true).scope != DUEBOX_SCOPE_ROUTE)
       fail_msg("%ld is not the task's", of_task[i]);
 }
 
@@ -103,6 +103,21 @@ static void a_route_changes_the_table(void **state) {
       {500, DUEBOX_RETRY, DUEBOX_ANSWER_NONE, "http.500"},    {501, DUEBOX_REJECTED, DUEBOX_ANSWER_NONE, "http.501"},
   };
   CHECK(&route, rows);
+}
+
+/* A task would wait for nothing, and fail for having been taken. */
+static void nothing_is_waited_for_that_cannot_come(void **state) {
+  static const struct http_route route;
+  static const struct row rows[] = {
+      {200, DUEBOX_DELIVERED, DUEBOX_ANSWER_DONE, ""},     {202, DUEBOX_DELIVERED, DUEBOX_ANSWER_DONE, ""},
+      {409, DUEBOX_RETRY, DUEBOX_ANSWER_NONE, "http.409"}, {425, DUEBOX_RETRY, DUEBOX_ANSWER_NONE, "http.425"},
+      {503, DUEBOX_RETRY, DUEBOX_ANSWER_NONE, "http.503"},
+  };
+  check_statuses(&route, false, rows, sizeof(rows) / sizeof(rows[0]));
+  const struct http_route told = {.later_on = LIST("202", "409")}; /* by the operator, who knows of a way */
+  static const struct row later[] = {{202, DUEBOX_DELIVERED, DUEBOX_ANSWER_LATER, ""},
+                                     {409, DUEBOX_DELIVERED, DUEBOX_ANSWER_LATER, ""}};
+  check_statuses(&told, false, later, sizeof(later) / sizeof(later[0]));
 }
 
 static void a_status_item_is_a_number_or_a_class(void **state) {
@@ -210,6 +225,7 @@ int main(void) {
       cmocka_unit_test(scopes_of_statuses),
       cmocka_unit_test(statuses),
       cmocka_unit_test(a_route_changes_the_table),
+      cmocka_unit_test(nothing_is_waited_for_that_cannot_come),
       cmocka_unit_test(a_status_item_is_a_number_or_a_class),
       cmocka_unit_test(codes),
       cmocka_unit_test(an_impossible_url_is_the_tasks_fault_unless_sent),

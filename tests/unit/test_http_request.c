@@ -212,7 +212,9 @@ static void the_callback_is_announced(void **state) {
     struct http_route route = a_route();
     route.callback = rows[i].option;
     task.reply_to = rows[i].reply_to;
+    request.callback = !rows[i].line; /* of the last one that it was used for */
     build(&request, &task, &route);
+    assert_int_equal(request.callback, rows[i].line != NULL);
     if (rows[i].line)
       check_line(&request, "duebox-callback", rows[i].line);
     else
