@@ -135,7 +135,7 @@ const struct duebox_option config_engine_rows[] = {
     {"max_payload", SIZE, "1MiB", KIB, GIB, RESTART, AT(max_payload), NULL,
      "tasks with a larger payload are dead without being loaded"},
     {"max_record", SIZE, "256KiB", KIB, 64 * MIB, RESTART, AT(max_record), NULL,
-     "larger result records go to quarantine"},
+     "of larger result records only the beginning is read"},
     {"max_checkpoint", SIZE, "4KiB", 1, MIB, 0, AT(max_checkpoint), NULL,
      "larger checkpoints in answers are refused, and those that an attempt of the route cannot carry: beyond 240 KiB "
      "over HTTP (12 KiB with http2) and frame_max less 18 KiB over AMQP"},

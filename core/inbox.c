@@ -144,9 +144,8 @@ void inbox_finish(struct inbox *inbox, struct item *item, bool committed) {
 static void parse(struct inbox *inbox, struct item *item) {
   struct err err = {0};
   item->road.checkpoint_max = inbox->checkpoint_max;
-  if (item->truncated)
-    snprintf(item->why, sizeof item->why, "the record has %zu bytes, more than max_record", item->full_len);
-  else if (!result_record_parse(item->body, item->result.body.len, &item->road, &item->result.record, &err))
+  item->road.full_len = item->truncated ? item->full_len : 0;
+  if (!result_record_parse(item->body, item->result.body.len, &item->road, &item->result.record, &err))
     snprintf(item->why, sizeof item->why, "%.290s", err.text);
   item->result.broken = *item->why ? item->why : NULL;
   item->result.record.cannot_wait = atomic_load(&inbox->on_hold);

@@ -29,6 +29,7 @@ struct reader {
   char status[16]; /* the word, "" = none */
   /* of a record that is no valid JSON: */
   const char *resume;                 /* behind the last member of the record that surely ended, NULL = there is none */
+  struct result_record before;        /* what stands before it says */
   unsigned certain;                   /* bits of what stands before it, or before the first doubt */
   unsigned useless;                   /* the same of what could not be used */
   char rival[MEMBER_STATUS + 1][160]; /* of what is unsure: what it cannot be told apart from */
@@ -298,6 +299,7 @@ static bool read_object(struct reader *r, const struct member *table, size_t cou
     size_t i = 0;
     if (table == members) { /* behind what was read so far there is a comma, and a name */
       r->resume = at;
+      r->before = *r->record;
       r->certain = *seen;
       r->useless = *broken;
     }
@@ -456,6 +458,21 @@ static void salvage(struct reader *r, const char *correlation_id) {
     r->unsure |= 1u << MEMBER_ID;
 }
 
+/* --- what was too large to be kept as a whole --- */
+
+enum { CUT_SHOWS = 12 }; /* bytes before the cut from which on it breaks the JSON: half a pair of \u escapes, at most */
+
+/* Whether the JSON is sound as far as it goes. What the strict reader has read is then the record's own, however much
+ * within its large part looks like another status; but the member at the cut may go on, as a number does. */
+static bool ends_at_cut(struct reader *r, const struct record_road *road) {
+  if (!road->full_len || r->scan.end - r->scan.at > CUT_SHOWS)
+    return false;
+  *r->record = r->before;
+  r->seen = r->certain;
+  r->broken = r->useless;
+  return true;
+}
+
 /* --- what it means --- */
 
 static bool cannot_tell(const struct reader *r, unsigned member, struct err *err) {
@@ -550,16 +567,23 @@ bool result_record_parse(const char *text, size_t len, const struct record_road 
   out->memory = malloc(FLAW_MAX + len + 1); /* no text is longer than it was in JSON with its quotes */
   if (!out->memory)
     return err_set(err, 1, "out of memory for a result record");
+  r.before = *out;
   r.flaw = out->memory;
   r.flaw[0] = '\0';
   r.text = out->memory + FLAW_MAX;
   bool whole = read_object(&r, members, ARRAY_LEN(members), &r.seen, &r.broken);
-  if (!whole || (!json_scan_end(&r.scan) && !syntax(&r)))
+  if ((!whole && !ends_at_cut(&r, road)) || (whole && !json_scan_end(&r.scan) && !syntax(&r)))
     salvage(&r, road->message_id);
   if (judge_status(&r, err) && judge_identity(&r, road, err)) {
+    if (road->full_len)
+      snprintf(r.flaw, FLAW_MAX, "the record has %zu bytes, more than max_record; behind the first %zu all is lost",
+               road->full_len, len);
     judge_rest(&r, road);
     return true;
   }
+  if (road->full_len)
+    err_wrap(err, "the record has %zu bytes, more than max_record, and its beginning does not say enough",
+             road->full_len);
   result_record_free(out);
   return false;
 }

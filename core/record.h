@@ -32,6 +32,7 @@ struct record_road {
   bool binding;           /* the record must not name another task or attempt (callback URL) */
   bool current_only;      /* it counts only while that attempt is the current one (callback URL) */
   size_t checkpoint_max;  /* bytes of a checkpoint, see record_limit_checkpoint(); 0 = any */
+  size_t full_len;        /* bytes of a record of which only the beginning was kept; 0 = it is whole */
 };
 
 /* Texts are NUL-terminated, hold no NUL inside and are valid UTF-8; NULL where absent. */

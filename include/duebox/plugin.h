@@ -73,7 +73,7 @@ struct duebox_record {
   size_t struct_size;
   struct duebox_bytes body; /* the JSON record; truncated to what the source keeps when `truncated` is set */
   size_t full_len;          /* length of the record as the broker holds it */
-  bool truncated;           /* larger than the limit: goes to quarantine, never parsed */
+  bool truncated;           /* larger than the limit: counts only if the beginning says enough */
   const char *origin;       /* where it stood, for people: "topic[partition]@offset", "queue#delivery-tag" */
   /* Since 1.1 */
   const char *correlation_id; /* what the broker carries beside it to say which message it answers, or NULL */

@@ -368,15 +368,21 @@ def test_a_retry_told_twice_counts_once(results):
     results.stage.wait_row(task, 20, state="done")
 
 
-def test_a_result_of_ten_megabytes_is_quarantined(results):
-    """It is never loaded as a whole; its beginning is kept, with its length."""
-    task = results.task()
+def test_a_result_of_ten_megabytes(results):
+    """It is never loaded as a whole; its beginning is kept, with its length, and counts if it says enough."""
+    task, other = results.task(), results.task()
     body = json.dumps({"id": task, "attempt": 1, "status": "done", "result": "x" * HUGE}).encode()
     results.send(body)
     [(reason, length, kept, _)] = results.quarantined(1)
-    assert "max_record" in reason and str(len(body)) in reason
+    assert reason.startswith(task) and "max_record" in reason and str(len(body)) in reason
     assert 0 < len(kept) <= 65535 and body.startswith(kept[:100])
-    assert results.stage.row(task)["state"] == "awaiting"
+    row = results.stage.wait_row(task, 20, state="done")
+    assert (row["error_class"], row["result"]) == ("answer.broken", None)
+    late = json.dumps({"id": other, "attempt": 1, "result": "x" * HUGE, "status": "done"}).encode()
+    results.send(late)
+    reason = results.quarantined(2)[1][0]
+    assert "max_record" in reason and str(len(late)) in reason
+    assert results.stage.row(other)["state"] == "awaiting"
     results.goes_on()
 
 

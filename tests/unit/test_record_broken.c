@@ -173,6 +173,53 @@ static void test_a_guess_must_agree_with_the_correlation_id(void **state) {
   result_record_free(&r);
 }
 
+/* Of a record of which only the beginning was kept: what it says as a whole counts if it stands before the large part,
+ * whatever that part looks like, and what the cut may have changed does not. */
+static void test_what_stands_before_a_large_part(void **state) {
+  static const struct {
+    const char *kept;
+    uint32_t attempt; /* 0 = it does not count */
+    enum result_status status;
+    int64_t retry_in_ms;
+  } rows[] = {
+      {"{\"id\":\"m-1\",\"attempt\":2,\"status\":\"done\",\"result\":\"xxxx", 2, RESULT_DONE, -1},
+      {"{\"id\":\"m-1\",\"attempt\":2,\"status\":\"done\",\"result\":[{\"id\":\"m-9\",\"attempt\":1,\"status\":"
+       "\"fail\"},",
+       2, RESULT_DONE, -1},
+      {"{\"id\":\"m-1\",\"attempt\":2,\"retry_in_ms\":5000,\"status\":\"retry\",\"error\":{\"class\":\"E\",\"stack\":"
+       "\"at \\ud83d",
+       2, RESULT_RETRY, 5000},
+      {"{\"id\":\"m-1\",\"attempt\":2,\"status\":\"retry\",\"retry_in_ms\":5", 2, RESULT_RETRY, -1},
+      {"{\"id\":\"m-1\",\"attempt\":2,\"status\":\"fail\",\"checkpoint\":\"caf\xc3", 2, RESULT_FAIL, -1},
+      {"{\"id\":\"m-1\",\"attempt\":2,\"status\":\"done\"}      ", 2, RESULT_DONE, -1},
+      {"{\"id\":\"m-1\",\"status\":\"done\",\"attempt\":2", 0, RESULT_DONE, -1},
+      {"{\"status\":\"done\",\"attempt\":2,\"id\":17", 0, RESULT_DONE, -1},
+      {"{\"id\":\"m-1\",\"attempt\":2,\"result\":{\"status\":\"done\"", 0, RESULT_DONE, -1},
+      {"{\"id\":\"m-1\",\"attempt\":2,\"result\":\"status\\\":\\\"done", 0, RESULT_DONE, -1},
+      {"{\"id\":\"m-1\",\"attempt\":2,\"status\":\"done\",\"status\":\"fail\",\"result\":\"xx", 0, RESULT_DONE, -1},
+      {"{\"id\":\"m-1\",\"attempt\":2,\"status\":\"done\"}{\"id\":\"m-2\",\"status\":\"fail\"", 0, RESULT_DONE, -1},
+      {"", 0, RESULT_DONE, -1},
+  };
+  for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+    static const struct record_road road = {.full_len = 300000};
+    struct result_record r;
+    struct err err = {0};
+    bool counts = parse(rows[i].kept, &road, &r, &err);
+    if (counts != (rows[i].attempt > 0))
+      fail_msg("%s: %s", rows[i].kept, counts ? "counts" : err.text);
+    if (!counts)
+      continue;
+    assert_string_equal(r.message_id, "m-1");
+    assert_int_equal(r.attempt, rows[i].attempt);
+    assert_int_equal(r.status, rows[i].status);
+    assert_int_equal(r.retry_in_ms, rows[i].retry_in_ms);
+    assert_null(r.result_json);
+    assert_string_equal(r.error_class, RECORD_BROKEN);
+    assert_non_null(strstr(r.flaw, "300000 bytes, more than max_record"));
+    result_record_free(&r);
+  }
+}
+
 /* A payment is not done because a step of it was: what is cut off, or quoted without care, has no status then. */
 static void test_a_status_of_something_else_is_nobodys_word(void **state) {
   static const char *const texts[] = {
@@ -201,7 +248,8 @@ static void test_a_status_of_something_else_is_nobodys_word(void **state) {
 }
 
 int main(void) {
-  const struct CMUnitTest tests[] = {cmocka_unit_test(test_a_status_beside_another_is_doubtful),
+  const struct CMUnitTest tests[] = {cmocka_unit_test(test_what_stands_before_a_large_part),
+                                     cmocka_unit_test(test_a_status_beside_another_is_doubtful),
                                      cmocka_unit_test(test_the_reason_names_both),
                                      cmocka_unit_test(test_an_answer_that_names_two_tasks_or_attempts_is_about_none),
                                      cmocka_unit_test(test_ids_within_a_broken_record_are_told_apart),
