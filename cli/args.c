@@ -142,8 +142,33 @@ static bool take_words(int *argc, char ***argv, struct args *args, struct err *e
   return true;
 }
 
+/* An empty value is what a script's variable leaves that was never set: no task has an empty key, and one that selects
+ * by it would select by nothing. A payload may be empty, and no host means any. */
+static bool may_be_empty(enum option_id id) { return id == OPT_PAYLOAD || id == OPT_TARGET_HOST; }
+
+/* Of each of these pairs one at most makes sense. */
+static const enum option_id contradictions[][2] = {
+    {OPT_AT, OPT_DELAY}, {OPT_PAYLOAD, OPT_PAYLOAD_FILE}, {OPT_DRY_RUN, OPT_SHOW_SQL}};
+
+static bool check_options(const struct args *args, struct err *err) {
+  for (size_t i = 0; i < args->given_count; i++) {
+    const struct given_option *given = &args->given[i];
+    if (option_rows[given->id].metavar && !*given->value && !may_be_empty(given->id))
+      return refuse(err, args, "--%s needs a value, and it is empty", option_rows[given->id].name);
+  }
+  for (size_t i = 0; i < ARRAY_LEN(contradictions); i++) {
+    const enum option_id *pair = contradictions[i];
+    if (args_has(args, pair[0]) && args_has(args, pair[1]))
+      return refuse(err, args, "give --%s or --%s, not both", option_rows[pair[0]].name, option_rows[pair[1]].name);
+  }
+  return true;
+}
+
 static bool check_operands(const struct args *args, struct err *err) {
   const struct command *command = args->command;
+  for (int i = 0; i < args->operand_count; i++)
+    if (!*args->operands[i])
+      return refuse(err, args, "an operand is empty: %s", command->operands);
   if (args->operand_count < command->min)
     return refuse(err, args, "missing %s", command->operands);
   if (command->max >= 0 && args->operand_count > command->max)
@@ -172,7 +197,7 @@ bool args_parse(int argc, char **argv, struct args *args, struct err *err) {
     return false;
   args->operands = argv + optind;
   args->operand_count = argc - optind;
-  return args->help || check_operands(args, err);
+  return args->help || (check_options(args, err) && check_operands(args, err));
 }
 
 void args_free(struct args *args) {

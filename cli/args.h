@@ -30,7 +30,8 @@ struct args {
   int operand_count;
 };
 
-/* False: the line is wrong and err says how to mend it. Free with args_free in both cases. */
+/* False: the line is wrong and err says how to mend it. So it is with an empty value where none makes sense, and with
+ * options of which one at most makes sense, whatever the command. Free with args_free in both cases. */
 MUSTCHECK bool args_parse(int argc, char **argv, struct args *args, struct err *err);
 void args_free(struct args *args);
 

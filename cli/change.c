@@ -333,6 +333,8 @@ static bool read_line(struct change_run *run, struct err *err) {
       !args_int(args, OPT_LIMIT, 1, INT64_MAX, &limit, err) || !args_rate(args, OPT_RATE, &run->rate, err))
     return false;
   run->limit = (uint64_t)limit;
+  if (run->selection.by_ids && limit)
+    return err_set(err, EX_USAGE, "give ids or --limit, not both: --limit is for filters");
   if (run->selection.by_ids)
     return true;
   if (!run->selection.filtered)

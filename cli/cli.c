@@ -143,6 +143,8 @@ int cli_close(struct cli *cli) {
     modules_free(&cli->modules);
   if (fflush(stdout) == 0 && !ferror(stdout))
     return EX_OK;
+  if (output_unwanted()) /* `| head`, say: it has all that it wanted */
+    return EX_OK;
   return cli_fail(EX_IOERR, "standard output: %s; what was printed is incomplete", strerror(errno));
 }
 

@@ -190,7 +190,8 @@ const struct command commands[] = {
      .max = 1,
      .options = TAKES(OPT_ATTEMPT, OPT_STATUS, OPT_RETRY_IN, OPT_ERROR_CLASS, OPT_ERROR_MESSAGE, OPT_RESULT),
      .summary = "answer for a consumer",
-     .details = "Says what became of an attempt, as the consumer would. A result changes a task at most once.\n",
+     .details = "Says what became of an attempt, as the consumer would. A result changes a task at most once.\n"
+                "--retry-in goes with retry, --error-class and --error-message with retry and fail.\n",
      .examples = "  duebox task result 4711 --attempt 2 --status done --result '{\"invoice\":\"R-1\"}'\n"
                  "  duebox task result 4711 --attempt 2 --status retry --retry-in 10m --error-message 'bank closed'\n",
      .run = run_task_result},

@@ -5,6 +5,7 @@
 #include <fcntl.h>
 #include <locale.h>
 #include <pthread.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sysexits.h>
@@ -55,6 +56,7 @@ int main(int argc, char **argv) {
   if (known && args.command && args.command->run == run_run)
     daemon_block_signals();
   setlocale(LC_CTYPE, "C.UTF-8"); /* widths of characters in tables; texts are UTF-8 whatever the terminal says */
+  signal(SIGPIPE, SIG_IGN);       /* who closes our output must not end a change half way: see output_unwanted() */
   unsetenv("SSLKEYLOGFILE");      /* libcurl would write the keys of its connections there, and with them passwords */
   if (!known) {
     code = cli_fail_err(&err);

@@ -61,17 +61,19 @@ static void put_command(FILE *out, const struct command *command) {
 static void put_exit_codes(FILE *out) {
   static const struct {
     const char *code, *meaning;
-  } codes[] = {{"0", "done"},
-               {"64", "the line is wrong"},
-               {"65", "the data is wrong, or the state of a task does not allow it"},
-               {"66", "not found"},
-               {"69", "a database or daemon cannot be reached; nothing was changed unless the message says otherwise"},
-               {"70", "an internal error"},
-               {"71", "no memory"},
-               {"74", "standard output could not be written"},
-               {"75", "not now: the task is on its way out, or others were in the way; try again"},
-               {"77", "no right to do this"},
-               {"78", "the configuration or the tables are not in order"}};
+  } codes[] = {
+      {"0", "done"},
+      {"64",
+       "the line is wrong: an unknown word, a value that is none or is empty, options that contradict each other"},
+      {"65", "the data is wrong (a value that the table does not take, say), or the state of a task does not allow it"},
+      {"66", "not found"},
+      {"69", "a database or daemon cannot be reached; nothing was changed unless the message says otherwise"},
+      {"70", "an internal error"},
+      {"71", "no memory"},
+      {"74", "standard output could not be written; that its reader has closed it, as head does, is no error"},
+      {"75", "not now: the task is on its way out, or others were in the way; try again"},
+      {"77", "no right to do this"},
+      {"78", "the configuration or the tables are not in order"}};
   fputs(".SH EXIT STATUS\n", out);
   for (size_t i = 0; i < ARRAY_LEN(codes); i++)
     fprintf(out, ".TP\n%s\n%s\n", codes[i].code, codes[i].meaning);

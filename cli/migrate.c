@@ -52,6 +52,9 @@ int run_migrate(struct cli *cli, const struct args *args) {
   if (status && strcmp(args->operands[0], "status") != 0)
     return cli_fail(EX_USAGE, "migrate: \"%s\" is not known; there is `duebox migrate` and `duebox migrate status`",
                     args->operands[0]);
+  if (status && (args_has(args, OPT_DRY_RUN) || args_has(args, OPT_SHOW_SQL) || args_has(args, OPT_SHARDS)))
+    return cli_fail(EX_USAGE,
+                    "migrate status: it changes nothing, and takes neither --dry-run nor --show-sql nor --shards");
   if (!args_int(args, OPT_SHARDS, 1, SHARD_BOUND, &shards, &err))
     return cli_fail_err(&err);
   if (args_has(args, OPT_SHOW_SQL))

@@ -2,6 +2,7 @@
 #include "cli/output.h"
 
 #include <libsmartcols.h>
+#include <poll.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -208,6 +209,12 @@ static bool add_line(struct listing *listing, const json_t *row) {
   }
   listing->page_rows++;
   return true;
+}
+
+/* errno may be of another call by now, so the stream is asked: only a pipe or socket whose reader has gone says so. */
+bool output_unwanted(void) {
+  struct pollfd out = {.fd = STDOUT_FILENO, .events = POLLOUT};
+  return ferror(stdout) && poll(&out, 1, 0) == 1 && out.revents & (POLLERR | POLLHUP);
 }
 
 struct listing *listing_open(const struct output *output, const struct column *columns, size_t count) {

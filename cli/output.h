@@ -49,6 +49,10 @@ size_t listing_rows(const struct listing *listing);
 /* Prints what is left and frees. `empty` is said on stderr when there were no rows in text format; may be NULL. */
 void listing_close(struct listing *listing, const char *empty);
 
+/* Whether whoever read standard output has closed it, as `| head` does: there is no use in writing more, and nothing is
+ * wrong. Known only once something could not be written. */
+bool output_unwanted(void);
+
 /* One object: "title  value" lines, or JSON. Keys without value are left out of the text. Takes the object over. */
 void output_record(const struct output *output, const struct column *columns, size_t count, json_t *object);
 

@@ -19,7 +19,7 @@ enum { LIST_LIMIT = 100, BODY_SHOWN = 200, BODY_KEPT = 4096 };
 /* --- list and show --- */
 
 static bool list_row(void *ctx, const struct field *fields, size_t count) {
-  return listing_add(ctx, row_json(fields, count, true));
+  return listing_add(ctx, row_json(fields, count, true)) && !output_unwanted();
 }
 
 int run_quarantine_list(struct cli *cli, const struct args *args) {
@@ -58,12 +58,21 @@ static bool keep_row(void *ctx, const struct field *fields, size_t count) {
   return *row != NULL;
 }
 
+/* Of all operands, before anything is done with the first. Exit code. */
+static int check_ids(const struct args *args) {
+  uint64_t id;
+  for (int i = 0; i < args->operand_count; i++)
+    if (!parse_id(args->operands[i], &id))
+      return cli_fail(EX_USAGE, "\"%s\" is no number of a quarantined record; `duebox quarantine list` has them",
+                      args->operands[i]);
+  return EX_OK;
+}
+
 /* The record of that number, whose reference is the caller's. Exit code. */
 static int find(const struct operator* op, const char *text, uint64_t *id, json_t **row) {
   struct err err = {0};
   *row = NULL;
-  if (!parse_id(text, id))
-    return cli_fail(EX_USAGE, "\"%s\" is no number of a quarantined record; `duebox quarantine list` has them", text);
+  (void)parse_id(text, id);
   enum store_status status = op->ops->quarantine(op->self, *id, 1, BODY_KEPT, keep_row, row, &err);
   if (status != STORE_OK)
     return cli_fail_store(status, &err);
@@ -81,8 +90,10 @@ int run_quarantine_show(struct cli *cli, const struct args *args) {
   const struct operator* op;
   json_t *row;
   uint64_t id;
-  int code = cli_operator(cli, &op);
-  if (code == EX_OK && (code = find(op, args->operands[0], &id, &row)) == EX_OK)
+  int code = check_ids(args);
+  if (code || (code = cli_operator(cli, &op)))
+    return code;
+  if ((code = find(op, args->operands[0], &id, &row)) == EX_OK)
     output_record(&cli->output, columns, ARRAY_LEN(columns), row);
   return code;
 }
@@ -123,8 +134,8 @@ static int replay(struct cli *cli, const struct operator* op, const char *text) 
 
 int run_quarantine_replay(struct cli *cli, const struct args *args) {
   const struct operator* op;
-  int code = cli_operator(cli, &op);
-  if (code)
+  int code = check_ids(args);
+  if (code || (code = cli_operator(cli, &op)))
     return code;
   for (int i = 0; i < args->operand_count; i++) {
     int one = replay(cli, op, args->operands[i]);
@@ -147,12 +158,13 @@ int run_quarantine_purge(struct cli *cli, const struct args *args) {
     return cli_fail(EX_USAGE, "quarantine purge: --created-before needs --yes");
   if (by_age && !args_when(args, OPT_CREATED_BEFORE, &when, &err))
     return cli_fail_err(&err);
-  int code = cli_operator(cli, &op);
-  if (code == EX_OK && by_age && (code = cli_when(cli, &when, &before_us)) == EX_OK)
+  int code = check_ids(args);
+  if (code || (code = cli_operator(cli, &op)))
+    return code;
+  if (by_age && (code = cli_when(cli, &when, &before_us)) == EX_OK)
     code = forget(op, 0, before_us, reason, &all);
   for (int i = 0; code == EX_OK && i < args->operand_count; i++) {
-    if (!parse_id(args->operands[i], &id))
-      return cli_fail(EX_USAGE, "\"%s\" is no number of a quarantined record", args->operands[i]);
+    (void)parse_id(args->operands[i], &id);
     code = forget(op, id, 1, reason, &forgotten);
     all += forgotten;
   }

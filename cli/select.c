@@ -82,6 +82,19 @@ static void put_words(const struct args *args, bool priority_selects, struct sel
     memcpy(end - 4, "...", 4);
 }
 
+/* A span that ends before it begins holds no task, and something is mistaken. What counts from now and what does not
+ * can only be compared by the database's clock: such a pair passes, and selects nothing. */
+static bool check_spans(const struct args *args, struct selection *out, struct err *err) {
+  for (size_t i = 0; i < ARRAY_LEN(times); i += 2) {
+    bool relative = out->relative_times & 1u << i, same = relative == (bool)(out->relative_times & 2u << i);
+    if (args_has(args, times[i]) && args_has(args, times[i + 1]) && same &&
+        *time_field(&out->filter, i) <= *time_field(&out->filter, i + 1))
+      return err_set(err, EX_USAGE, "--%s must be later than --%s: no task is between them", option_rows[times[i]].name,
+                     option_rows[times[i + 1]].name);
+  }
+  return true;
+}
+
 bool select_read(const struct args *args, bool priority_selects, struct selection *out, struct err *err) {
   *out = (struct selection){0};
   struct task_filter *filter = &out->filter;
@@ -108,7 +121,7 @@ bool select_read(const struct args *args, bool priority_selects, struct selectio
     return false;
   filter->priority = (uint8_t)priority;
   put_words(args, priority_selects, out);
-  return read_times(args, out, err);
+  return read_times(args, out, err) && check_spans(args, out, err);
 }
 
 int select_open(struct cli *cli, struct selection *selection, const struct operator** op) {

@@ -19,7 +19,7 @@ enum { LIST_LIMIT = 100, PAYLOAD_SHOWN = 2048 };
 /* --- list --- */
 
 static bool list_row(void *ctx, const struct field *fields, size_t count) {
-  return listing_add(ctx, row_json(fields, count, true));
+  return listing_add(ctx, row_json(fields, count, true)) && !output_unwanted();
 }
 
 int task_listing(struct cli *cli, const struct args *args, uint32_t states, const struct column *columns,
@@ -217,8 +217,6 @@ static bool read_headers(const struct args *args, char **text, struct err *err) 
 static bool read_payload(const struct cli *cli, const struct args *args, int64_t max, char **data, size_t *len,
                          struct err *err) {
   const char *text = args_text(args, OPT_PAYLOAD), *file = args_text(args, OPT_PAYLOAD_FILE);
-  if (text && file)
-    return err_set(err, EX_USAGE, "give --payload or --payload-file, not both");
   if (!text && !file && isatty(STDIN_FILENO))
     cli_remark(cli, "type the payload and end it with Ctrl-D; --payload and --payload-file are other ways");
   if (!text)
@@ -230,29 +228,30 @@ static bool read_payload(const struct cli *cli, const struct args *args, int64_t
   return *data || err_set(err, EX_OSERR, "out of memory");
 }
 
-static int read_due(struct cli *cli, const struct args *args, struct new_task *task) {
-  struct when at = {0}, expires = {0};
-  struct err err = {0};
-  task->delay_ms = -1;
-  if (!args_duration(args, OPT_DELAY, &task->delay_ms, &err) || !args_when(args, OPT_AT, &at, &err) ||
-      !args_when(args, OPT_EXPIRES_AT, &expires, &err))
-    return cli_fail_err(&err);
-  if (at.given && task->delay_ms >= 0)
-    return cli_fail(EX_USAGE, "task add: give --at or --delay, not both");
-  int code = cli_task_time(cli, &at, "task add: a due time", &task->due_us);
-  return code ? code : cli_task_time(cli, &expires, "task add: expires_at", &task->expires_us);
+/* Times as they were typed. */
+struct add_times {
+  struct when at, expires;
+};
+
+static int find_times(struct cli *cli, const struct add_times *times, struct new_task *task) {
+  int code = cli_task_time(cli, &times->at, "task add: a due time", &task->due_us);
+  return code ? code : cli_task_time(cli, &times->expires, "task add: expires_at", &task->expires_us);
 }
 
-static bool read_task(const struct args *args, struct new_task *task, struct err *err) {
+/* What the line says; needs neither the configuration nor the database. */
+static bool read_task(const struct args *args, struct new_task *task, struct add_times *times, struct err *err) {
   task->route = args->operands[0];
   task->key = args_text(args, OPT_KEY);
   task->dedup_key = args_text(args, OPT_DEDUP_KEY);
   task->order_key = args_text(args, OPT_ORDER_KEY);
   task->message_id = args_text(args, OPT_MESSAGE_ID);
   task->target_host = args_text(args, OPT_TARGET_HOST);
+  task->delay_ms = -1;
   return args_int(args, OPT_PRIORITY, 1, 9, &task->priority, err) &&
          args_int(args, OPT_MAX_ATTEMPTS, 1, UINT32_MAX, &task->max_attempts, err) &&
-         args_duration(args, OPT_TIMEOUT, &task->timeout_ms, err);
+         args_duration(args, OPT_TIMEOUT, &task->timeout_ms, err) &&
+         args_duration(args, OPT_DELAY, &task->delay_ms, err) && args_when(args, OPT_AT, &times->at, err) &&
+         args_when(args, OPT_EXPIRES_AT, &times->expires, err);
 }
 
 /* Refusals of the table that are the caller's data, by the server's error number. */
@@ -302,18 +301,20 @@ int run_task_add(struct cli *cli, const struct args *args) {
   struct new_task task = {0};
   struct err err = {0};
   char *payload = NULL, *headers = NULL;
+  struct add_times times = {0};
   size_t payload_len = 0;
+  if (!read_task(args, &task, &times, &err) || !read_headers(args, &headers, &err))
+    return cli_fail_err(&err);
   int code = cli_config(cli, &config);
   if (code)
-    return code;
-  if (!read_task(args, &task, &err) || !read_headers(args, &headers, &err) ||
-      !read_payload(cli, args, config->engine.max_payload, &payload, &payload_len, &err)) {
+    goto out;
+  if (!read_payload(cli, args, config->engine.max_payload, &payload, &payload_len, &err)) {
     code = cli_fail_err(&err);
     goto out;
   }
   task.headers = headers;
   task.payload = (struct duebox_bytes){payload, payload_len};
-  if ((code = read_due(cli, args, &task)))
+  if ((code = find_times(cli, &times, &task)))
     goto out;
   code = insert(cli, &task);
   if (code == EX_OK && !config_route(config, task.route, strlen(task.route)))

@@ -201,6 +201,10 @@ static int check_line(const struct args *args) {
                     shell_word(word, sizeof word, args->operands[0]));
   if (strcmp(status, "done") != 0 && strcmp(status, "retry") != 0 && strcmp(status, "fail") != 0)
     return cli_fail(EX_USAGE, "--status: \"%s\" is none of done, retry, fail", status);
+  if (args_has(args, OPT_RETRY_IN) && strcmp(status, "retry") != 0)
+    return cli_fail(EX_USAGE, "task result: --retry-in goes with --status retry only");
+  if ((args_has(args, OPT_ERROR_CLASS) || args_has(args, OPT_ERROR_MESSAGE)) && strcmp(status, "done") == 0)
+    return cli_fail(EX_USAGE, "task result: --error-class and --error-message go with --status retry or fail");
   return EX_OK;
 }
 

@@ -244,11 +244,11 @@ class Daemon:
         is_json = "json" in (answer.getheader("Content-Type") or "")
         return answer.status, json.loads(text) if is_json else text
 
-    def run(self, *words, check=True, limit_s=240):
+    def run(self, *words, check=True, limit_s=240, stdout=subprocess.PIPE):
         """`duebox <words>` with this configuration; a CompletedProcess with texts."""
         argv = [str(self._words()[-1]), *map(str, words), "-c", str(self.path)]
         done = subprocess.run(argv, env=self._env(), cwd=self.folder, stdin=subprocess.DEVNULL,
-                              capture_output=True, text=True, errors="replace",
+                              stdout=stdout, stderr=subprocess.PIPE, text=True, errors="replace",
                               timeout=limit_s, check=False)
         if check and done.returncode:
             raise DaemonError(f"{shlex.join(argv)} ended with {done.returncode}:\n"

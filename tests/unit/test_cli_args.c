@@ -58,6 +58,7 @@ static void lines_that_are_right(void **state) {
       {"help task list", "task", "list", 0, true},
       {"task show --help", "task", "show", 0, true},
       {"migrate status", "migrate", NULL, 1, false},
+      {"task add r --payload= --target-host=", "task", "add", 1, false},
   };
   for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
     struct parsed p;
@@ -94,6 +95,16 @@ static void lines_that_are_wrong(void **state) {
       {"version --quiet=yes", "version: --quiet takes no value; see `duebox version --help`"},
       {"task show", "task show: missing ID; see `duebox task show --help`"},
       {"task show 1 2", "task show: \"2\" is one word too many; see `duebox task show --help`"},
+      {"task list --key=", "task list: --key needs a value, and it is empty; see `duebox task list --help`"},
+      {"task cancel 1 --reason=",
+       "task cancel: --reason needs a value, and it is empty; see `duebox task cancel --help`"},
+      {"--config= version", "version: --config needs a value, and it is empty; see `duebox version --help`"},
+      {"task add r --at now --delay 1s", "task add: give --at or --delay, not both; see `duebox task add --help`"},
+      {"task reschedule 1 --delay 1s --at now",
+       "task reschedule: give --at or --delay, not both; see `duebox task reschedule --help`"},
+      {"task add r --payload= --payload-file x",
+       "task add: give --payload or --payload-file, not both; see `duebox task add --help`"},
+      {"migrate --show-sql --dry-run", "migrate: give --dry-run or --show-sql, not both; see `duebox migrate --help`"},
       {"version now", "version: \"now\" is one word too many; see `duebox version --help`"},
   };
   for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
@@ -105,6 +116,18 @@ static void lines_that_are_wrong(void **state) {
     assert_int_equal(p.err.code, EX_USAGE);
     args_free(&p.args);
   }
+}
+
+/* What strtok() cannot make. */
+static void an_empty_operand_is_refused(void **state) {
+  char words[] = "duebox\0task\0show\0";
+  char *argv[] = {words, words + 7, words + 12, words + 17, NULL};
+  struct args args;
+  struct err err = {0};
+  assert_false(args_parse(4, argv, &args, &err));
+  assert_string_equal(err.text, "task show: an operand is empty: ID; see `duebox task show --help`");
+  assert_int_equal(err.code, EX_USAGE);
+  args_free(&args);
 }
 
 static void help_without_a_command(void **state) {
@@ -243,9 +266,13 @@ static void the_table_is_sound(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(lines_that_are_right),   cmocka_unit_test(lines_that_are_wrong),
-      cmocka_unit_test(help_without_a_command), cmocka_unit_test(the_last_value_counts),
-      cmocka_unit_test(typed_values),           cmocka_unit_test(times),
+      cmocka_unit_test(lines_that_are_right),
+      cmocka_unit_test(lines_that_are_wrong),
+      cmocka_unit_test(an_empty_operand_is_refused),
+      cmocka_unit_test(help_without_a_command),
+      cmocka_unit_test(the_last_value_counts),
+      cmocka_unit_test(typed_values),
+      cmocka_unit_test(times),
       cmocka_unit_test(the_table_is_sound),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
