@@ -3,6 +3,7 @@
 
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 
 #include "core/json_scan.h"
 
@@ -47,6 +48,10 @@ static bool read_value(struct json_scan *scan, const char *name, char *text, siz
   return true;
 }
 
+/* Names that only duebox sets, on every sink and in any case: a consumer that goes by one goes by what duebox says. An
+ * application's own is left out, and the task is sent: who hands a message on copies what it received. */
+static bool is_reserved(const char *name) { return strncasecmp(name, "duebox-", 7) == 0; }
+
 /* Reads all members; text has as many bytes as the JSON, and no name or value is longer there than in the JSON, colon
  * or comma included. */
 static bool read_members(struct json_scan *scan, struct duebox_header *list, size_t room, size_t *count, char *text,
@@ -64,6 +69,8 @@ static bool read_members(struct json_scan *scan, struct duebox_header *list, siz
     text += len + 1;
     if (!read_value(scan, name, text, &len, err))
       return false;
+    if (is_reserved(name))
+      continue;
     list[(*count)++] = (struct duebox_header){.name = name, .value = {.data = text, .len = len}};
     text += len + 1;
   }

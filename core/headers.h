@@ -14,7 +14,8 @@
 
 enum { HEADERS_MAX = 64, HEADERS_TEXT_MAX = 16 * 1024 };
 
-/* Parses a JSON object whose values are strings, or numbers and booleans, which count as their text. *out is one
+/* Parses a JSON object whose values are strings, or numbers and booleans, which count as their text. Names that begin
+ * with duebox-, in any case, are duebox's own: such a header is left out. *out is one
  * allocation that holds names and values too, to be freed with free(), or NULL where there are none ("", "{}", "null"):
  * then nothing was allocated. Refused with a text that names the header: other values, empty names, CR, LF or NUL in a
  * name or value (header injection), a name that comes twice, invalid UTF-8, more than HEADERS_MAX headers or

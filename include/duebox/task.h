@@ -20,7 +20,8 @@ struct duebox_bytes {
 };
 
 /* One header of the application. name is NUL-terminated and unique within a task; value holds no CR, LF or NUL
- * (the host has checked: such a task never reaches a plugin). */
+ * (the host has checked: such a task never reaches a plugin). No name begins with "duebox-", in any case: those are for
+ * what duebox says, and the host leaves out the application's (since 1.9). */
 struct duebox_header {
   const char *name;
   struct duebox_bytes value;

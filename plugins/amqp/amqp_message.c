@@ -53,19 +53,6 @@ static void add_own(struct amqp_message *message, const char *name, const char *
   add_header(message, name, strlen(name), value, len);
 }
 
-/* The application cannot speak in duebox's name. */
-static bool is_own_name(const char *name) {
-  static const char *const own[OWN_HEADERS] = {"duebox-attempt", "duebox-revision", "duebox-route", "duebox-due",
-                                               "duebox-checkpoint"};
-  if (strncmp(name, "duebox-", 7) != 0)
-    return false;
-  for (int i = 0; i < OWN_HEADERS; i++) {
-    if (strcmp(name, own[i]) == 0)
-      return true;
-  }
-  return false;
-}
-
 /* RabbitMQ takes these for lists of more routing keys, and closes the channel (406) when they are none: here every
  * header is a text. No other header breaks a channel. */
 static bool is_routing_name(const char *name) { return strcmp(name, "CC") == 0 || strcmp(name, "BCC") == 0; }
@@ -89,8 +76,7 @@ static int add_headers(struct amqp_message *message, const struct duebox_task *t
       return AMQP_INVALID_HEADER_NAME;
     if (is_routing_name(header->name))
       return AMQP_INVALID_CC;
-    if (!is_own_name(header->name))
-      add_header(message, header->name, len, header->value.data, header->value.len);
+    add_header(message, header->name, len, header->value.data, header->value.len);
   }
   return 0;
 }

@@ -63,23 +63,11 @@ static void add_number(rd_kafka_headers_t *headers, const char *name, uint32_t n
   add(headers, name, at, (size_t)(text + sizeof(text) - at));
 }
 
-/* Names that only we may set: a header of the application that bears one would pass for ours. */
-static bool is_ours(const char *name) {
-  static const char *const ours[] = {"id", "attempt", "revision", "route", "due", "checkpoint", "reply-to"};
-  if (strncmp(name, "duebox-", 7) != 0)
-    return false;
-  for (size_t i = 0; i < ARRAY_LEN(ours); i++)
-    if (strcmp(name + 7, ours[i]) == 0)
-      return true;
-  return false;
-}
-
 rd_kafka_headers_t *kafka_headers(const struct duebox_task *task) {
   char due[KAFKA_DUE_SIZE];
   rd_kafka_headers_t *headers = rd_kafka_headers_new(task->header_count + 7);
   for (size_t i = 0; i < task->header_count; i++)
-    if (!is_ours(task->headers[i].name))
-      add(headers, task->headers[i].name, task->headers[i].value.data, task->headers[i].value.len);
+    add(headers, task->headers[i].name, task->headers[i].value.data, task->headers[i].value.len);
   add_text(headers, "duebox-id", task->message_id);
   add_number(headers, "duebox-attempt", task->attempt);
   if (duebox_task_revision(task) > 0)

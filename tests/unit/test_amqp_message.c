@@ -123,21 +123,6 @@ static void a_revision_has_a_header(void **state) {
   amqp_message_free(&m);
 }
 
-static void the_application_cannot_speak_for_duebox(void **state) {
-  (void)state;
-  struct amqp_message m = {0};
-  const struct duebox_header headers[] = {
-      {"duebox-attempt", text("1")}, {"duebox-checkpoint", text("forged")}, {"duebox-mine", text("kept")}};
-  struct duebox_task task = a_task();
-  task.headers = headers;
-  task.header_count = 3;
-  assert_int_equal(amqp_message_build(&m, &task, &a_route, wall, 131072), 0);
-  assert_true(is(*header(&m, "duebox-attempt"), "3"));
-  assert_null(header(&m, "duebox-checkpoint"));
-  assert_true(is(*header(&m, "duebox-mine"), "kept"));
-  amqp_message_free(&m);
-}
-
 static void what_amqp_cannot_carry(void **state) {
   (void)state;
   struct amqp_message m = {0};
@@ -260,7 +245,6 @@ int main(void) {
       cmocka_unit_test(absent_properties_are_absent),
       cmocka_unit_test(a_revision_has_a_header),
       cmocka_unit_test(headers_are_long_strings),
-      cmocka_unit_test(the_application_cannot_speak_for_duebox),
       cmocka_unit_test(what_amqp_cannot_carry),
       cmocka_unit_test(a_header_that_closes_the_channel_is_refused),
       cmocka_unit_test(the_size_of_the_head_is_an_upper_bound),

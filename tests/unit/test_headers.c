@@ -65,6 +65,26 @@ static void test_numbers_and_booleans(void **state) {
   free(list);
 }
 
+/* Nobody speaks in duebox's name, whatever the sink makes of upper and lower case; and nobody's task dies of it. */
+static void test_names_of_duebox(void **state) {
+  struct duebox_header *list;
+  size_t count;
+  struct err err = {0};
+  const char *json =
+      "{\"duebox-id\":\"forged\",\"a\":\"1\",\"Duebox-Attempt\":9,\"duebox-mine\":\"x\",\"duebox\":\"2\","
+      "\"x-duebox-id\":\"3\",\"DUEBOX-REPLY-TO\":\"\"}";
+  if (!headers_parse(bytes(json), &list, &count, &err))
+    fail_msg("%s", err.text);
+  assert_int_equal(count, 3);
+  expect(&list[0], "a", "1");
+  expect(&list[1], "duebox", "2");
+  expect(&list[2], "x-duebox-id", "3");
+  free(list);
+  assert_true(headers_parse(bytes("{\"duebox-id\":\"forged\"}"), &list, &count, &err));
+  assert_int_equal(count, 0);
+  assert_null(list);
+}
+
 #define SYNTAX "the headers are no JSON object of strings: byte "
 
 static const struct {
@@ -146,8 +166,11 @@ static void test_limits(void **state) {
 }
 
 int main(void) {
-  const struct CMUnitTest tests[] = {cmocka_unit_test(test_none), cmocka_unit_test(test_values),
-                                     cmocka_unit_test(test_numbers_and_booleans), cmocka_unit_test(test_bad),
+  const struct CMUnitTest tests[] = {cmocka_unit_test(test_none),
+                                     cmocka_unit_test(test_values),
+                                     cmocka_unit_test(test_numbers_and_booleans),
+                                     cmocka_unit_test(test_names_of_duebox),
+                                     cmocka_unit_test(test_bad),
                                      cmocka_unit_test(test_limits)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }
