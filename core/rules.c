@@ -133,9 +133,11 @@ static void follow_record(const struct rules_context *context, const struct rout
     to_done(context, route, out);
     break;
   case RESULT_RETRY:
+    out->error_class = out->error_class ? out->error_class : "result.retry";
     fail(context, route, task, cap_ms(record->retry_in_ms, longest_wait_ms(route), out), -1, out);
     break;
   case RESULT_FAIL:
+    out->error_class = out->error_class ? out->error_class : "result.fail";
     out->failures = task->failures + 1;
     to_dead(context, route, out);
     break;

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * tests/unit/test_rules_limits.c - how far the next attempt may be put off, whatever a plugin or a consumer says.
+ * tests/unit/test_rules_limits.c - how far the next attempt may be put off, whatever a plugin or a consumer says, and
+ * what a failure is called whose consumer does not say.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -54,8 +55,35 @@ static void nobody_is_tried_without_a_pause(void **state) {
   assert_int_equal(wait_ms((struct try){.outcome = answer, .record = &now, .failures = 1000}), SECOND_MS);
 }
 
+/* Who looks for failures by their class finds these too. */
+static void every_failure_has_a_class(void **state) {
+  static const struct {
+    enum result_status status;
+    const char *said, *kept;
+  } rows[] = {{RESULT_RETRY, NULL, "result.retry"},
+              {RESULT_FAIL, NULL, "result.fail"},
+              {RESULT_FAIL, "bank.closed", "bank.closed"},
+              {RESULT_DONE, NULL, NULL}};
+  const struct route_config route = {.name = "orders", .retry = {.backoff_ms = 2000, .multiplier = 1, .max_ms = 2000}};
+  const struct config config = {.engine = {.dead_retention_ms = 1000}};
+  const struct rules_context context = {.config = &config, .now_us = NOW_US};
+  const struct rules_task task = {.id = 7, .state = TASK_CLAIMED, .attempt_now = 1, .asked_due_us = NOW_US};
+  const struct duebox_outcome answer = DUEBOX_OUTCOME(.cls = DUEBOX_DELIVERED, .answer = DUEBOX_ANSWER_RECORD);
+  for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
+    const struct result_record record = {.status = rows[i].status, .error_class = rows[i].said, .retry_in_ms = -1};
+    struct decision decision;
+    bool written;
+    rules_outcome(&context, &route, &task, &answer, &record, &decision, &written);
+    if (rows[i].kept)
+      assert_string_equal(decision.error_class, rows[i].kept);
+    else
+      assert_null(decision.error_class);
+  }
+}
+
 int main(void) {
   static const struct CMUnitTest tests[] = {cmocka_unit_test(retry_after_is_bounded),
-                                            cmocka_unit_test(nobody_is_tried_without_a_pause)};
+                                            cmocka_unit_test(nobody_is_tried_without_a_pause),
+                                            cmocka_unit_test(every_failure_has_a_class)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }
