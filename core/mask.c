@@ -7,20 +7,14 @@
 #include <strings.h>
 
 #include "core/base/utf8.h"
+#include "core/mask_words.h"
 #include "core/options.h"
 
 /* A shorter word hides nothing, and a longer one is no word of a language. A beginning counts when it is long, or where
  * the text was cut behind it; an end when it is long. A long word may be wrapped over lines that are indented by so
  * many bytes. */
-enum {
-  WORD_MIN = 4,
-  LANGUAGE_MAX = 15,
-  LONG_MIN = 12,
-  BASE64_MAX = 256,
-  BACKSLASHES_MAX = 15,
-  GAP_MAX = 64,
-  QUICK_MAX = 4
-};
+enum { WORD_MIN = 4, LANGUAGE_MAX = 15, LONG_MIN = 12 };
+enum { BASE64_MAX = 256, BACKSLASHES_MAX = 15, GAP_MAX = 64, QUICK_MAX = 4 };
 
 /* Comparisons for one text, of some 30 ns. It is looked through on a thread that others wait for; a text of 4 KiB takes
  * some thousands, unless somebody has made it so that it takes more. */
@@ -71,6 +65,8 @@ static void link_last(struct mask *mask, int chain, size_t at) {
 static void add(struct mask *mask, const char *text, size_t len, enum mask_form form) {
   if (len < WORD_MIN)
     return;
+  if (form == MASK_PLAIN && mask_is_common(text, len))
+    form = MASK_COMMON;
   if (mask->count == MASK_WORDS) {
     mask->blind = true;
     return;
@@ -376,6 +372,10 @@ static bool in_url(const char *text, const char *p) {
          (before > 5 && strncasecmp(p - 6, "\\u00", 4) == 0);
 }
 
+static bool before_value(const char *text, const char *p) {
+  return in_url(text, p) || (p > text && strchr(":@\"'`<([{", p[-1]));
+}
+
 /* How many bytes at p are a character that breaks a word, however it is escaped: a blank, a control character, one that
  * cannot be seen, or the question mark that utf8_make_printable() has put there. */
 static size_t breaks_word(const char *p) {
@@ -400,6 +400,7 @@ struct pass {
   const struct mask *mask;
   bool *ends; /* out: by place of the word; NULL = words and beginnings */
   bool part_of_url;
+  bool value;   /* what stands before is what stands before a value */
   size_t *work; /* so far, for this text */
 };
 
@@ -428,6 +429,8 @@ static size_t match_form(const struct pass *pass, const char *p, const struct ma
     if (step == 0)
       break;
   }
+  if (word->form == MASK_COMMON)
+    return n == word->len && pass->value && !in_word(p[at]) ? at : 0;
   if (word->form == MASK_PATH)
     return n == word->len && pass->part_of_url && !in_word(p[at]) ? at : 0;
   if (n < word->len && (whole || (n < LONG_MIN && (broken || n < WORD_MIN || !is_cut_off(p + at)))))
@@ -468,7 +471,7 @@ static size_t match_chain(const struct pass *pass, const char *p, char first) {
 /* How many bytes of the text at p are to be hidden; what stood before it ends at `before`. */
 static size_t match_any(const struct mask *mask, bool *ends, size_t *work, const char *p, const char *text,
                         const char *before) {
-  const struct pass pass = {mask, ends, in_url(text, before), work};
+  const struct pass pass = {mask, ends, in_url(text, before), before_value(text, before), work};
   bool again = before > text && before[-1] == '\\';
   size_t hidden = match_chain(&pass, p, lower(*p)), other = 0;
   if (*p == '+' || *p == '-' || *p == '_')

@@ -177,7 +177,7 @@ static bool connect_now(struct db_conn *conn, enum db_role role, struct err *err
 
 /* A password that is also a name is no secret, and the text is of little use without the name. */
 static void hide(struct mask *mask, const struct database_config *config, const char *password) {
-  const char *const names[] = {config->user, config->migrate_user, config->name};
+  const char *const names[] = {config->user, config->migrate_user, config->name, config->table};
   for (size_t i = 0; password && i < ARRAY_LEN(names); i++)
     if (names[i] && strcmp(password, names[i]) == 0)
       return;

@@ -145,6 +145,18 @@ static void in_a_url_and_in_a_map(void **state) {
   check_options(&o, "swordfish", "swordfish");
 }
 
+/* Over a word of many messages "***" tells the password to whoever can complete a sentence. */
+static void a_word_of_many_messages(void **state) {
+  check("task", "no such task: 3 tasks in outbox_task, multitask", "no such task: 3 tasks in outbox_task, multitask");
+  check("Task", "user 'app' password 'task' refused", "user 'app' password '***' refused");
+  check("task", "amqp://app:task@h/ {\"password\":\"task\"} password=task, <<\"task\">>",
+        "amqp://app:***@h/ {\"password\":\"***\"} password=***, <<\"***\">>");
+  check("task", "Basic YXBwOnRhc2s=", "Basic YXBwOn***");
+  check("app:task", "app:task is no task", "*** is no task");
+  check("correct-task battery", "no task here, correct-task battery", "no task here, ***");
+  check("taskforce", "no taskforce here", "no *** here"); /* another word */
+}
+
 /* Whoever answers chooses the text, and a thread that others wait for looks through it. What would take thousands of
  * times as long as an ordinary answer is hidden whole; an ordinary one that repeats a long secret is not. */
 static void a_text_made_to_take_long(void **state) {
@@ -236,6 +248,7 @@ int main(void) {
       cmocka_unit_test(in_base64),
       cmocka_unit_test(credentials_in_other_forms),
       cmocka_unit_test(in_a_url_and_in_a_map),
+      cmocka_unit_test(a_word_of_many_messages),
       cmocka_unit_test(a_text_made_to_take_long),
       cmocka_unit_test(a_long_token_among_other_text),
       cmocka_unit_test(what_is_no_secret),
