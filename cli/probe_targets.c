@@ -70,6 +70,7 @@ struct probe_targets *probe_targets(const struct config *config, const struct pl
     targets->checks[i].struct_size = sizeof targets->checks[i];
     targets->checks[i].expand = expand;
     targets->checks[i].outbox = config->database.outbox;
+    targets->checks[i].max_payload = config->engine.max_payload;
     targets->pointers[i] = &targets->checks[i];
   }
   enum patience patience = targets->pointers ? patience_run(run, targets, PATIENCE_S) : PATIENCE_REFUSED;

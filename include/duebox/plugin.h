@@ -20,7 +20,8 @@
  * major. 1.0: first version. 1.1: duebox_record.correlation_id, duebox_task.revision; duebox_outcome.record beside
  * ANSWER_DONE and _LATER; targets (DUEBOX_OPT_TARGET, DUEBOX_SCOPE_TARGET). 1.2: check_targets. 1.3:
  * duebox_outcome.blameless. 1.4: duebox_host.unread. 1.5: duebox_instance_config.outbox, duebox_check.outbox. 1.6:
- * max_checkpoint. 1.7: DUEBOX_CAP_SHARED_LINE. 1.8: DUEBOX_OPT_PATH. 1.9: duebox_task.result_awaited.
+ * max_checkpoint. 1.7: DUEBOX_CAP_SHARED_LINE. 1.8: DUEBOX_OPT_PATH. 1.9: duebox_task.result_awaited,
+ * duebox_check.max_payload; no header of a task begins with duebox-.
  */
 #ifndef DUEBOX_PLUGIN_H
 #define DUEBOX_PLUGIN_H
@@ -162,6 +163,8 @@ struct duebox_check {
   char cure[256]; /* what to do about it, or empty */
   /* Since 1.5 */
   const char *outbox; /* as in duebox_instance_config */
+  /* Since 1.9 */
+  int64_t max_payload; /* bytes: no task's payload is larger; 0 = not known */
 };
 
 struct duebox_plugin {

@@ -14,6 +14,7 @@
 #include "kafka_group.h"
 #include "kafka_handle.h"
 #include "kafka_outcome.h"
+#include "kafka_sizes.h"
 
 enum { END_MS = 1000 };
 
@@ -23,6 +24,7 @@ struct lookup {
   int64_t end_us;
   char refused[300];   /* what the brokers said to the login; "" = nothing */
   bool brokers_judged; /* once for all topics */
+  bool sizes_untold;   /* the brokers tell nobody, or not this user, how large messages may be */
   struct duebox_check brokers;
 };
 
@@ -124,6 +126,20 @@ static void look_up_group(struct lookup *lookup, struct duebox_check *check) {
   }
 }
 
+/* Only where the topic is there. Who may not ask for its settings may not for those of any. */
+static void look_up_size(struct lookup *lookup, struct duebox_check *check) {
+  const struct kafka_route *route = check->route;
+  char topic[256];
+  int64_t most = -1;
+  int left_ms = (int)((lookup->end_us - kafka_now_us()) / 1000);
+  bool named = check->expand(check, route->topic, topic, sizeof(topic));
+  if (named && left_ms > 0 && !lookup->sizes_untold) {
+    most = kafka_topic_max(lookup->handle->rk, topic, left_ms);
+    lookup->sizes_untold = most < 0;
+  }
+  kafka_judge_sizes(check, topic, kafka_producer_max(lookup->options), most);
+}
+
 /* A question that nobody lets us ask has no answer of its own: the client tells why among its events. */
 static void hear_refusal(struct lookup *lookup) {
   rd_kafka_event_t *event;
@@ -192,6 +208,9 @@ void kafka_check_targets(const void *options, struct duebox_check *const *checks
       look_up(&lookup, checks[i]);
     else
       duebox_check_answer(checks[i], DUEBOX_CHECK_UNSURE, "", "%s", err.text);
+  for (size_t i = 0; open && i < count; i++)
+    if (checks[i]->route && checks[i]->verdict == DUEBOX_CHECK_OK)
+      look_up_size(&lookup, checks[i]);
   for (size_t i = 0; open && i < count; i++) /* last: a coordinator may be slow to be found */
     if (checks[i]->source && checks[i]->verdict == DUEBOX_CHECK_OK)
       look_up_group(&lookup, checks[i]);

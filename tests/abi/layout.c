@@ -61,6 +61,7 @@ OFFSET(duebox_check, verdict, 40);
 OFFSET(duebox_check, text, 44);
 OFFSET(duebox_check, cure, 556);
 OFFSET(duebox_check, outbox, 816);
+OFFSET(duebox_check, max_payload, 824);
 
 OFFSET(duebox_option, name, 0);
 OFFSET(duebox_option, type, 8);

@@ -643,6 +643,31 @@ def test_doctor_asks_each_broker_itself(cli, rabbitmq, kafka):
     assert said["bus"]["level"] == "warn" and said["bus"]["cure"], said
 
 
+def test_doctor_compares_the_sizes_of_messages(cli, kafka):
+    """A payload that duebox lets through and its topic does not is a dead task: said before there is one."""
+    narrow, wide = cli.stage.topic(1), cli.stage.topic(1)
+    kafka.create_topic(f"{wide}.wide", partitions=1, config={"max.message.bytes": str(9 << 20)})
+    cli.stage.plugin("live", module="kafka", brokers=kafka.bootstrap)
+    cli.stage.plugin("held", module="kafka", brokers=kafka.bootstrap, rdkafka={"message.max.bytes": 2000000})
+    cli.stage.route("narrow", via="live", topic=narrow)
+    cli.stage.route("wide", via="live", topic=f"{wide}.wide")
+    cli.stage.route("held", via="held", topic=f"{wide}.wide")
+
+    def said(max_payload):
+        cli.daemon.configure({**cli.stage.configuration, "engine": {"max_payload": max_payload}})
+        lines = [line for line in cli.jsonl("doctor") if line["check"] == "target"]
+        return {line["text"].split(":")[0]: line for line in lines if "engine.max_payload" in line["text"]}
+
+    assert not said("1MiB")
+    found = said("4MiB")
+    assert set(found) == {"route narrow", "route held"}, found
+    assert f"topic {narrow} takes messages of 1048588 bytes, and engine.max_payload is 4194304" in (
+        found["route narrow"]["text"])
+    assert "max.message.bytes of the topic" in found["route narrow"]["cure"]
+    assert "message.max.bytes under rdkafka is 2000000" in found["route held"]["text"]
+    assert {line["level"] for line in found.values()} == {"warn"}
+
+
 def test_doctor_sees_what_was_added_to_the_tables(cli):
     """A trigger or foreign key that somebody added works in each of the daemon's transactions: doctor names it, as far
     as its user may see it. So it does with an order_key whose tasks somebody has put into several shards, where they are
