@@ -71,6 +71,8 @@ static void shard_lost(void *handle, const struct shard_lease *lease) {
   keeper_lost(&((struct engine *)handle)->keeper, lease);
 }
 
+static void shard_empty(void *handle) { keeper_shard_empty(&((struct engine *)handle)->keeper); }
+
 static void route_settings(void *handle, const struct route_setting *settings, size_t count) {
   scheduler_settings(&((struct engine *)handle)->scheduler, settings, count);
 }
@@ -272,6 +274,7 @@ static bool start_scheduler(struct engine *engine, struct err *err) {
   scheduler->config = config_ref_take(engine->config);
   scheduler->driver_for = driver_for;
   scheduler->shard_lost = shard_lost;
+  scheduler->shard_empty = shard_empty;
   scheduler->route_gone = route_gone;
   scheduler->engine = engine;
   scheduler->instance = engine->instance;

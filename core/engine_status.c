@@ -109,8 +109,10 @@ static void describe_shards(struct engine *engine, struct engine_status *out) {
   mutex_lock(&leases->lock);
   for (int i = 0; i < STORE_SHARDS_MAX; i++)
     if (leases->slot[i].epoch && i != SHARD_BOUND)
-      out->shards[out->shard_count++] = (struct shard_status){
-          .shard = (uint8_t)i, .epoch = leases->slot[i].epoch, .held = true, .leaving = leases->slot[i].leaving};
+      out->shards[out->shard_count++] = (struct shard_status){.shard = (uint8_t)i,
+                                                              .epoch = leases->slot[i].epoch,
+                                                              .held = true,
+                                                              .leaving = leases->slot[i].stage != LEASE_STAYS};
   mutex_unlock(&leases->lock);
 }
 

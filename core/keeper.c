@@ -16,6 +16,7 @@ enum {
   ROUTES_GRACE_US = 10 * 1000 * 1000,
   ROUTES_DIGEST = 17, /* bytes */
   LEAVE_LIMIT_US = 5 * 1000 * 1000,
+  WANTS_EVERY_US = 50 * 1000, /* how soon a shard that another daemon gives back is met: nobody reads it until then */
 };
 
 static const struct {
@@ -79,10 +80,7 @@ static void give_back_quiet(struct keeper *keeper) {
   size_t n = leases_owned(keeper->leases, held);
   struct err err = {0};
   for (size_t i = 0; i < n; i++) {
-    if (!leases_may_give_back(keeper->leases, held[i].shard))
-      continue;
-    /* Ours no more before the statement runs: nothing may be read under a lease that somebody else may hold next. */
-    if (leases_lose(keeper->leases, held[i]) &&
+    if (leases_give_back(keeper->leases, held[i]) &&
         keeper_ok(keeper, KEEPER_SHARDS, keeper->store->ops->give_back(keeper->ss, keeper->me.id, &held[i], &err),
                   &err))
       log_info("DUEBOX-SHARD-GIVEN-BACK", "shard=%u", held[i].shard);
@@ -152,8 +150,8 @@ static bool holds(const struct shard_lease *held, size_t count, uint8_t shard) {
   return false;
 }
 
-/* Begins to give back what we hold beyond our share, the idlest shards first. Nobody reads a shard that is leaving, so
- * a hand-over that long calls keep open is called off, and tried again when another shard may be idler. */
+/* Begins to give back what we hold beyond our share, the idlest shards first. Slow routes do not read a shard that is
+ * leaving, so a hand-over that their calls keep open is called off, and tried again when another shard may be idler. */
 static void leave_beyond(struct keeper *keeper, size_t share) {
   int64_t now = clock_mono_us();
   uint8_t shard;
@@ -182,6 +180,19 @@ static void remake(struct keeper *keeper, uint64_t gone, int64_t lease_ms) {
           shard, (long long)(shard == SHARD_BOUND ? 0 : lease_ms));
 }
 
+/* Whether another daemon is to give us a shard: it has more than its share, or all of them together have more than is
+ * theirs. */
+static bool wants(const struct keeper *keeper, const struct shard_row *rows, size_t n, size_t mine, size_t share) {
+  bool more = keeper->living && n - mine > (keeper->living - 1) * share;
+  for (size_t i = 0; i < n && !more; i++) {
+    size_t theirs = 0;
+    for (size_t j = 0; j < n; j++)
+      theirs += strcmp(rows[j].owner, rows[i].owner) == 0;
+    more = rows[i].owner[0] && strcmp(rows[i].owner, keeper->me.id) != 0 && theirs > share;
+  }
+  return mine < share && more;
+}
+
 static size_t bits(uint64_t set) {
   size_t n = 0;
   for (; set; set &= set - 1)
@@ -190,7 +201,8 @@ static size_t bits(uint64_t set) {
 }
 
 /* Spreads the shards evenly over the instances that live: takes free ones up to our share, leaves those beyond it. */
-static void balance(struct keeper *keeper, int64_t lease_ms) {
+static void balance(struct keeper *keeper, int64_t lease_ms, bool round) {
+  keeper->wants_shards = false;
   struct shard_row rows[STORE_SHARDS_MAX];
   size_t n = 0, mine = 0, unowned = 0;
   uint64_t gone = 0;
@@ -201,7 +213,8 @@ static void balance(struct keeper *keeper, int64_t lease_ms) {
   unowned = bits(gone);
   for (size_t i = 0; i < n; i++)
     note_silent(keeper, &rows[i], lease_ms);
-  end_silent(keeper);
+  if (round)
+    end_silent(keeper);
   struct shard_lease held[STORE_SHARDS_MAX];
   size_t before = leases_owned(keeper->leases, held);
   mine = before;
@@ -218,6 +231,7 @@ static void balance(struct keeper *keeper, int64_t lease_ms) {
     }
   }
   leave_beyond(keeper, share);
+  keeper->wants_shards = wants(keeper, rows, n, mine, share);
   set_gauge(&keeper->metrics->shards_held, (int64_t)mine);
   set_gauge(&keeper->metrics->shards_unowned, (int64_t)unowned);
   mutex_lock(&keeper->lock);
@@ -316,23 +330,51 @@ static void say_goodbye(struct keeper *keeper) {
   (void)keeper_ok(keeper, KEEPER_SHARDS, keeper->store->ops->leave(keeper->ss, keeper->me.id, &err), &err);
 }
 
+/* Sleeps as keeper_sleep(), and wakes where a shard may be given back. */
+static bool sleep_or_wake(struct keeper *keeper, int64_t deadline_us) {
+  mutex_lock(&keeper->lock);
+  while (!keeper->stopping && !keeper->emptied && clock_mono_us() < deadline_us)
+    (void)cond_wait_until(&keeper->woken, &keeper->lock, deadline_us);
+  bool stop = keeper->stopping;
+  keeper->emptied = false;
+  mutex_unlock(&keeper->lock);
+  return stop;
+}
+
+/* Until the next round only shards change hands: nobody reads one that is on its way. True: stop. */
+static bool rest(struct keeper *keeper, int64_t until_us, int64_t lease_ms) {
+  int64_t now = clock_mono_us(), see_us = now + WANTS_EVERY_US;
+  do {
+    if (sleep_or_wake(keeper, keeper->wants_shards ? earlier(see_us, until_us) : until_us))
+      return true;
+    give_back_quiet(keeper);
+    now = clock_mono_us();
+    if (keeper->wants_shards && now >= see_us && now < until_us) {
+      balance(keeper, lease_ms, false);
+      see_us = clock_mono_us() + WANTS_EVERY_US;
+    }
+  } while (now < until_us);
+  return false;
+}
+
 static void run(void *arg) {
   struct keeper *keeper = arg;
   if (!keeper_open(keeper, "keeper", keeper_lease_ms(keeper), &keeper->ss))
     return;
-  int64_t now;
+  int64_t now, lease_ms;
   do {
     struct config_ref *config = keeper->config(keeper->engine);
-    int64_t lease_ms = config->config->engine.lease_ms;
+    lease_ms = config->config->engine.lease_ms;
+    keeper->wants_shards = false;
     now = clock_mono_us();
     if (beat(keeper, config->config))
-      balance(keeper, lease_ms);
+      balance(keeper, lease_ms, true);
     give_back_quiet(keeper);
     apply_route_settings(keeper);
     keeper->watch(keeper->engine);
     config_ref_drop(config);
     now = later(now + keeper_round_us(lease_ms), clock_mono_us());
-  } while (!keeper_sleep(keeper, now));
+  } while (!rest(keeper, now, lease_ms));
   say_goodbye(keeper);
   keeper->store->ops->close(&keeper->ss);
 }
@@ -352,6 +394,13 @@ bool keeper_start(struct keeper *keeper, struct err *err) {
                       keeper))
       return err_set(err, 0, "no thread for the keeper of leases: the process limit is reached");
   return true;
+}
+
+void keeper_shard_empty(struct keeper *keeper) {
+  mutex_lock(&keeper->lock);
+  keeper->emptied = true;
+  cond_broadcast(&keeper->woken);
+  mutex_unlock(&keeper->lock);
 }
 
 void keeper_drain(struct keeper *keeper) { atomic_store(&keeper->draining, true); }

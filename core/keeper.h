@@ -71,7 +71,8 @@ struct keeper {
   struct mutex lock; /* guards what follows */
   struct cond woken;
   bool stopping;
-  bool alone; /* the shards seen last were all ours or all held by others: we are ready */
+  bool emptied; /* a shard may be given back */
+  bool alone;   /* the shards seen last were all ours or all held by others: we are ready */
   bool seen_shards;
   struct pause_request *requests;                   /* routes to pause, from threads that have no session */
   struct log_repeat trouble[KEEPER_WORKS], refused; /* as it was logged */
@@ -83,6 +84,7 @@ struct keeper {
   /* Keeper thread. */
   struct store_session *ss;
   uint32_t living;
+  bool wants_shards; /* another daemon is to give us some */
   struct keeper_silent silent[KEEPER_SILENT];
   int64_t routes_differ_us; /* since when the daemons have had different routes; 0 = they have the same */
   bool routes_differ_said;
@@ -94,6 +96,8 @@ MUSTCHECK bool keeper_start(struct keeper *keeper, struct err *err);
 /* No shards are taken any more, and ours are given back as soon as nothing of them is in flight: what waits there must
  * not wait for calls of others. Any thread. */
 void keeper_drain(struct keeper *keeper);
+/* A shard that is leaving may be given back now. Any thread. */
+void keeper_shard_empty(struct keeper *keeper);
 /* Gives all shards back, says goodbye, ends the thread. Everything in flight must be settled before. */
 void keeper_stop(struct keeper *keeper);
 /* Asks for a route to be paused in the table, unless somebody has set it since that time (database clock); text is

@@ -11,6 +11,7 @@ enum {
   BATCH_BYTES = 2 * 1024 * 1024,
   AHEAD_MS = 20, /* how much is read ahead of answers and settling, as time */
   DONE_MS = 10,  /* how fast tasks leave is measured over this */
+  OUT_TASKS = 8, /* how long they are out over about as many */
 };
 
 static double tokens_now(const struct lane *lane, int64_t now_us) {
@@ -111,6 +112,10 @@ void lane_note_done(struct lane *lane, int64_t now_us) {
   lane->done_per_ms += (per_ms - lane->done_per_ms) / 4;
   lane->done = 0;
   lane->done_since_us = now_us;
+}
+
+void lane_note_out(struct lane *lane, int64_t out_us) {
+  lane->out_us += lane->out_us ? (out_us - lane->out_us) / OUT_TASKS : out_us;
 }
 
 void lane_note_unsent(struct lane *lane) { lane->done_per_ms = 0; }
@@ -228,6 +233,14 @@ void lane_sweep_first(struct lane *lane) {
     group->swept = (struct store_cursor){0};
     group->sweep_took = 0;
   }
+}
+
+void lane_leave_shard(struct lane *lane, uint8_t shard) {
+  if (order_forget_shards(&lane->order, shard_bit(shard)))
+    lane_sweep_first(lane);
+  for (struct group *group = lane->groups; group; group = group->next)
+    if (group->shard == shard)
+      group->epoch = 0;
 }
 
 bool lane_must_sweep(const struct lane *lane) {

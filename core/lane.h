@@ -79,6 +79,8 @@ struct lane {
   uint32_t done;                              /* since done_since_us */
   int64_t done_since_us;
   double done_per_ms; /* moving average */
+  int64_t out_us;     /* how long its tasks are out, from reading to being settled: moving average; 0 = not known */
+  uint64_t away;      /* bits: shards that are leaving and that it reads no more, since its tasks are out for long */
 
   double tokens; /* of the rate limit */
   int64_t tokens_at_us;
@@ -135,6 +137,10 @@ void lane_follow_stall(struct lane *lane, int64_t now_us);
 void lane_limit(struct lane *lane);
 /* Notes that a task left, for the measure of how fast they do. */
 void lane_note_done(struct lane *lane, int64_t now_us);
+/* Notes how long a task was out. */
+void lane_note_out(struct lane *lane, int64_t out_us);
+/* Nothing of the shard is read for the lane any more, until its groups are seen anew. */
+void lane_leave_shard(struct lane *lane, uint8_t shard);
 /* Notes that a task found no room in time: the sink is not that quick any more. */
 void lane_note_unsent(struct lane *lane);
 /* Rows that may be read for the lane now, 0 when it has to wait. */

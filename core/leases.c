@@ -39,14 +39,18 @@ void leases_renewed(struct leases *leases, struct shard_lease lease, struct inst
   mutex_unlock(&leases->lock);
 }
 
+/* Under the lock. */
+static void forget(struct leases *leases, uint8_t shard) {
+  leases->slot[shard] = (struct lease_slot){0};
+  atomic_store(&leases->safe_until_us[shard], 0);
+  atomic_store(&leases->epoch[shard], 0);
+}
+
 bool leases_lose(struct leases *leases, struct shard_lease lease) {
   mutex_lock(&leases->lock);
   bool ours = leases->slot[lease.shard].epoch == lease.epoch;
-  if (ours) {
-    leases->slot[lease.shard] = (struct lease_slot){0};
-    atomic_store(&leases->safe_until_us[lease.shard], 0);
-    atomic_store(&leases->epoch[lease.shard], 0);
-  }
+  if (ours)
+    forget(leases, lease.shard);
   mutex_unlock(&leases->lock);
   return ours;
 }
@@ -59,24 +63,40 @@ void leases_doubt(struct leases *leases, int64_t now_boot_us) {
   mutex_unlock(&leases->lock);
 }
 
+/* Under the lock. The one place where a shard's stage changes while it is ours. */
+static void enter(struct lease_slot *slot, enum lease_stage stage, int64_t turn_us) {
+  slot->stage = stage;
+  slot->turn_us = turn_us;
+  slot->quiet = false;
+}
+
 void leases_leave(struct leases *leases, uint8_t shard, int64_t now_us) {
   mutex_lock(&leases->lock);
-  leases->slot[shard].leaving = true;
-  leases->slot[shard].leaving_us = now_us;
+  struct lease_slot *slot = &leases->slot[shard];
+  enter(slot, LEASE_EMPTIES, now_us);
+  slot->slow_us = LEASE_SLOWEST_US;
+  slot->leaving_us = now_us;
   mutex_unlock(&leases->lock);
 }
 
 void leases_leave_all(struct leases *leases, int64_t now_us) {
-  for (int i = 0; i < SHARD_BOUND; i++)
-    if (atomic_load(&leases->epoch[i]))
-      leases_leave(leases, (uint8_t)i, now_us);
+  mutex_lock(&leases->lock);
+  for (int i = 0; i < SHARD_BOUND; i++) {
+    struct lease_slot *slot = &leases->slot[i];
+    if (!slot->epoch || slot->for_good)
+      continue;
+    enter(slot, LEASE_SHUT, INT64_MAX);
+    slot->for_good = true;
+    slot->leaving_us = now_us;
+  }
+  mutex_unlock(&leases->lock);
 }
 
 void leases_stay(struct leases *leases, int64_t now_us, int64_t limit_us) {
   mutex_lock(&leases->lock);
   for (int i = 0; i < SHARD_BOUND; i++)
-    if (leases->slot[i].leaving && now_us - leases->slot[i].leaving_us > limit_us) {
-      leases->slot[i].leaving = leases->slot[i].quiet = false;
+    if (leases->slot[i].stage != LEASE_STAYS && now_us - leases->slot[i].leaving_us > limit_us) {
+      enter(&leases->slot[i], LEASE_STAYS, 0);
       leases->slot[i].rest_until_us = now_us + 10 * limit_us;
     }
   mutex_unlock(&leases->lock);
@@ -87,7 +107,7 @@ bool leases_idlest(struct leases *leases, int64_t now_us, uint8_t *shard) {
   mutex_lock(&leases->lock);
   for (int i = 0; i < SHARD_BOUND; i++) {
     int_fast32_t in_flight = atomic_load(&leases->in_flight[i]);
-    if (leases->slot[i].epoch && !leases->slot[i].leaving && in_flight < least &&
+    if (leases->slot[i].epoch && leases->slot[i].stage == LEASE_STAYS && in_flight < least &&
         now_us >= leases->slot[i].rest_until_us) {
       least = in_flight;
       *shard = (uint8_t)i;
@@ -101,23 +121,42 @@ size_t leases_staying(struct leases *leases) {
   size_t n = 0;
   mutex_lock(&leases->lock);
   for (int i = 0; i < SHARD_BOUND; i++)
-    n += leases->slot[i].epoch && !leases->slot[i].leaving;
+    n += leases->slot[i].epoch && leases->slot[i].stage == LEASE_STAYS;
   mutex_unlock(&leases->lock);
   return n;
 }
 
-bool leases_may_give_back(struct leases *leases, uint8_t shard) {
+bool leases_give_back(struct leases *leases, struct shard_lease lease) {
   mutex_lock(&leases->lock);
-  const struct lease_slot *slot = &leases->slot[shard];
-  bool may = slot->epoch && slot->leaving && slot->quiet && atomic_load(&leases->in_flight[shard]) == 0;
+  const struct lease_slot *slot = &leases->slot[lease.shard];
+  bool may = slot->epoch == lease.epoch && slot->quiet && atomic_load(&leases->in_flight[lease.shard]) == 0;
+  if (may)
+    forget(leases, lease.shard);
   mutex_unlock(&leases->lock);
   return may;
+}
+
+bool leases_step(struct leases *leases, uint8_t shard, bool slow_out, int64_t now_us) {
+  mutex_lock(&leases->lock);
+  struct lease_slot *slot = &leases->slot[shard];
+  const struct lease_slot before = *slot;
+  if (slot->stage == LEASE_EMPTIES && !slow_out) {
+    if (slot->slow_us > LEASE_SLOW_US)
+      slot->slow_us /= LEASE_SLOWER;
+    else if (now_us >= slot->turn_us)
+      enter(slot, LEASE_SHUT, now_us + LEASE_SHUT_US);
+  } else if (slot->stage == LEASE_SHUT && now_us >= slot->turn_us) {
+    enter(slot, LEASE_EMPTIES, now_us + LEASE_OPEN_US);
+  }
+  bool moved = slot->stage != before.stage || slot->slow_us != before.slow_us;
+  mutex_unlock(&leases->lock);
+  return moved;
 }
 
 void leases_view(struct leases *leases, struct lease_slot view[STORE_SHARDS_MAX]) {
   mutex_lock(&leases->lock);
   for (int i = 0; i < STORE_SHARDS_MAX; i++)
-    leases->slot[i].quiet = leases->slot[i].leaving;
+    leases->slot[i].quiet = leases->slot[i].stage == LEASE_SHUT;
   memcpy(view, leases->slot, sizeof leases->slot);
   mutex_unlock(&leases->lock);
 }

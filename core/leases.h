@@ -10,8 +10,11 @@
  * Nobody leases SHARD_BOUND: there the daemon's own sign of life counts as its lease, since others take over the claims
  * of a daemon that gives none.
  *
- * A shard is given back in three steps: the keeper marks it leaving, the scheduler says that it reads it no more, and
- * when nothing of it is in flight the keeper gives it back.
+ * A shard is given back in steps, so that a route whose calls are long stops no other one. First it empties: lanes
+ * whose tasks are out for long read it no more, the slowest first, and when nothing of these is out any more it is the
+ * turn of the next slower ones. When only quick lanes have anything out it is shut: nobody reads it, and when nothing
+ * of it is in flight, some milliseconds later, the keeper gives it back. Should that not come so soon, it is opened
+ * again.
  */
 #ifndef CORE_LEASES_H
 #define CORE_LEASES_H
@@ -24,10 +27,27 @@
 #include "core/base/sync.h"
 #include "core/store.h"
 
+enum lease_stage {
+  LEASE_STAYS,
+  LEASE_EMPTIES, /* it is leaving: slow lanes read it no more */
+  LEASE_SHUT,    /* it is leaving: nobody reads it */
+};
+
+enum {
+  LEASE_SLOWEST_US = 1600 * 1000, /* whose tasks are out for longer read it no more from the beginning, */
+  LEASE_SLOWER = 4,               /* then those of a quarter of that, and again, */
+  LEASE_SLOW_US = 100 * 1000,     /* down to these: lanes that are no slower read it until it is shut */
+  LEASE_SHUT_US = 200 * 1000,     /* for so long it is shut at most, */
+  LEASE_OPEN_US = 1000 * 1000,    /* and then open for so long at least */
+};
+
 struct lease_slot {
   uint64_t epoch; /* 0 = not ours */
-  bool leaving;
-  int64_t leaving_us;    /* monotonic: since when */
+  enum lease_stage stage;
+  bool for_good;         /* this daemon ends: it is not opened again */
+  int64_t slow_us;       /* it empties: lanes whose tasks are out for longer do not read it */
+  int64_t turn_us;       /* monotonic: it empties: not shut before; it is shut: then it is opened again */
+  int64_t leaving_us;    /* monotonic: since when it leaves */
   int64_t rest_until_us; /* a hand-over was called off: not chosen again before */
   bool quiet;            /* the scheduler reads it no more */
   bool cautious;         /* taken over unclean: first claims are recorded and small */
@@ -57,7 +77,7 @@ bool leases_lose(struct leases *leases, struct shard_lease lease);
 /* A clock has jumped: no lease is safe until a statement that is sent from now on has renewed it. Any thread. */
 void leases_doubt(struct leases *leases, int64_t now_boot_us);
 void leases_leave(struct leases *leases, uint8_t shard, int64_t now_us);
-/* All of them, for good: this daemon ends. */
+/* All of them, at once and for good: this daemon ends. */
 void leases_leave_all(struct leases *leases, int64_t now_us);
 /* Calls off what began limit_us ago and is not done: long calls are in flight. The shard is read again. */
 void leases_stay(struct leases *leases, int64_t now_us, int64_t limit_us);
@@ -66,15 +86,19 @@ void leases_stay(struct leases *leases, int64_t now_us, int64_t limit_us);
 bool leases_idlest(struct leases *leases, int64_t now_us, uint8_t *shard);
 /* How many shards are to stay, SHARD_BOUND not counted. */
 size_t leases_staying(struct leases *leases);
-/* Leaving, quiet and nothing in flight. */
-bool leases_may_give_back(struct leases *leases, uint8_t shard);
+/* Whether it was shut, quiet and had nothing in flight. If so it is not ours any more: nothing may be read under a
+ * lease that somebody else may hold next. */
+bool leases_give_back(struct leases *leases, struct shard_lease lease);
 
 /* The shards that the keeper has to keep up: all but SHARD_BOUND. Returns how many. */
 size_t leases_owned(struct leases *leases, struct shard_lease out[STORE_SHARDS_MAX]);
 
 /* --- scheduler --- */
-/* Copies all slots and acknowledges those that are leaving. */
+/* Copies all slots and acknowledges those that are shut. */
 void leases_view(struct leases *leases, struct lease_slot view[STORE_SHARDS_MAX]);
+/* Takes a shard that is leaving a step further when it is time, or opens it again. slow_out: lanes that read it no more
+ * have something of it out. False: it stays as it is. */
+bool leases_step(struct leases *leases, uint8_t shard, bool slow_out, int64_t now_us);
 void leases_calm(struct leases *leases, uint8_t shard); /* ends the caution after a takeover */
 void leases_worry(struct leases *leases,
                   uint8_t shard); /* begins it anew: what was in flight in a crash is still there */

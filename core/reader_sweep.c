@@ -194,8 +194,8 @@ size_t reader_take_called(struct scheduler *s, struct lane *lane, uint32_t credi
   size_t count = now >= lane->call_at_us ? order_called(&lane->order, ids, credit, &shard) : 0, took = 0;
   if (count == 0)
     return 0;
-  struct shard_lease lease = {.shard = shard, .epoch = s->view[shard].epoch, .owner = s->instance};
-  if (!lease.epoch || s->view[shard].leaving) {
+  struct shard_lease lease = {.shard = shard, .epoch = scheduler_epoch(s, lane, shard), .owner = s->instance};
+  if (!lease.epoch) {
     if (order_forget_shards(&lane->order, shard_bit(shard)))
       lane_sweep_first(lane);
     return 0;
@@ -365,7 +365,7 @@ static void end_overdue(struct scheduler *s, struct store_group *found) {
   size_t found_count = 0, wanted = 0;
   struct err err = {0};
   const struct lease_slot *slot = &s->view[found->shard];
-  if (!slot->epoch || slot->leaving || !lane || found->next_us == INT64_MAX ||
+  if (!slot->epoch || slot->stage == LEASE_SHUT || !lane || found->next_us == INT64_MAX ||
       lane->unread + OVERDUE_ROWS > OVERDUE_MAX)
     return; /* none any more, or not yet */
   enum store_status status =

@@ -53,10 +53,12 @@ static void show_due(struct lane *lane, int64_t due_us) {
 
 struct group *scheduler_note_group(struct scheduler *s, struct lane *lane, const struct store_group *found,
                                    int64_t db_now_us) {
-  struct group *group = lane_group(lane, found->shard, found->priority, true);
+  uint64_t epoch = scheduler_epoch(s, lane, found->shard);
+  if (!epoch && found->next_us <= db_now_us)
+    show_due(lane, found->next_us);
+  struct group *group = epoch ? lane_group(lane, found->shard, found->priority, true) : NULL;
   if (!group)
-    return NULL; /* no memory now; the next look tries again */
-  uint64_t epoch = s->view[found->shard].epoch;
+    return NULL; /* not to be read, or no memory now; the next look tries again */
   if (group->epoch != epoch) {
     group->epoch = epoch;
     lane_restart(group);
@@ -96,12 +98,12 @@ static void note(struct scheduler *s, const struct store_group *found, int64_t d
     s->bound_claims = s->bound_claims || found->shard == SHARD_BOUND;
 }
 
-/* Shards that may be read now: ours, not leaving, lease safe. */
+/* Shards that may be read now: ours, not shut, lease safe. */
 static size_t readable_shards(struct scheduler *s, struct shard_lease out[STORE_SHARDS_MAX]) {
   struct instant now = clock_instant();
   size_t n = 0;
   for (int i = 0; i < STORE_SHARDS_MAX; i++)
-    if (s->view[i].epoch && !s->view[i].leaving && leases_safe(s->leases, (uint8_t)i, s->view[i].epoch, now))
+    if (s->view[i].epoch && s->view[i].stage != LEASE_SHUT && leases_safe(s->leases, (uint8_t)i, s->view[i].epoch, now))
       out[n++] = (struct shard_lease){.shard = (uint8_t)i, .epoch = s->view[i].epoch, .owner = s->instance};
   return n;
 }
@@ -262,13 +264,13 @@ static void look(struct scheduler *s) {
 /* When to wake: the next task to be sent, the next look, the next due time that is known, or a lane that gets credit by
  * time alone. */
 static int64_t next_deadline(struct scheduler *s) {
-  int64_t now = clock_mono_us(), sends = scheduler_sends_at(s);
+  int64_t now = clock_mono_us(), sends = earlier(scheduler_sends_at(s), s->leave_at_us);
   if (atomic_load(&s->draining))
     return earlier(sends, now + 1000 * 1000);
   if (s->retry_wait_us)
     return earlier(sends, s->retry_at_us);
   if (atomic_load(&s->on_hold))
-    return s->look_at_us;
+    return earlier(s->look_at_us, s->leave_at_us);
   if (s->read_more)
     return now;
   int64_t deadline = earlier(earlier(earlier(sends, scheduler_hints_at(s)), s->look_at_us), s->expire_at_us);
@@ -294,47 +296,6 @@ static int64_t next_deadline(struct scheduler *s) {
   return deadline;
 }
 
-/* What whoever was here before left is found out first: claims, and blocked and held rows. */
-static void shard_came(struct scheduler *s, uint8_t shard) {
-  s->claims_lost |= shard_bit(shard);
-  for (struct lane *lane = s->lanes; lane; lane = lane->next) {
-    scheduler_close(lane, shard_bit(shard));
-    lane->suspects.survived = 0; /* others may have come with it */
-  }
-}
-
-/* Leases that came or went: groups of a lost shard are not read again until a look has seen them under a new epoch. */
-static void follow_leases(struct scheduler *s) {
-  struct lease_slot before[STORE_SHARDS_MAX];
-  memcpy(before, s->view, sizeof before);
-  leases_view(s->leases, s->view);
-  bool changed = false;
-  for (int i = 0; i < STORE_SHARDS_MAX; i++) {
-    bool gone = before[i].epoch && (s->view[i].epoch != before[i].epoch || (s->view[i].leaving && !before[i].leaving));
-    bool other = s->view[i].epoch != before[i].epoch, stays = before[i].leaving && !s->view[i].leaving;
-    changed = changed || other || stays;
-    if (other) {
-      s->calm_count[i] = 0;
-      s->claims_unknown &= ~shard_bit((uint8_t)i); /* of an earlier epoch now */
-    }
-    if (other || stays)
-      shard_came(s, (uint8_t)i);
-    for (struct lane *lane = gone ? s->lanes : NULL; lane; lane = lane->next) {
-      if (order_forget_shards(&lane->order, shard_bit((uint8_t)i)))
-        lane_sweep_first(lane);
-      for (struct group *group = lane->groups; group; group = group->next)
-        if (group->shard == i)
-          group->epoch = 0;
-    }
-  }
-  if (changed) {
-    s->look_at_us = 0;
-    s->heads_stale = true;
-    s->held_at_us = 0;
-    s->pace = (struct poll_pace){0};
-  }
-}
-
 /* Looks and reads what is due. While that fails, tasks become due that no look tells of: they are shown as far as they
  * are known. */
 static void look_and_read(struct scheduler *s) {
@@ -358,7 +319,7 @@ static void look_and_read(struct scheduler *s) {
 static void tick(struct scheduler *s) {
   scheduler_send_due(s);
   scheduler_configure(s);
-  follow_leases(s);
+  scheduler_follow_leases(s);
   scheduler_run_commands(s);
   scheduler_watch_flights(s);
   scheduler_follow_plugins(s);

@@ -56,6 +56,7 @@ struct scheduler {
   struct config_ref *config; /* scheduler thread after the start; a use of its own */
   struct driver *(*driver_for)(void *engine, const struct plugin_config *plugin);
   void (*shard_lost)(void *engine, const struct shard_lease *lease); /* the fence has refused it */
+  void (*shard_empty)(void *engine);                                 /* a shard may be given back; NULL = nobody asks */
   /* The destination is closed for good, as it said in answer to a call that began then (database clock). */
   void (*route_gone)(void *engine, const char *route, const char *reason, int64_t since_us);
   void *engine;
@@ -131,12 +132,14 @@ struct scheduler {
   struct store_heads_part heads_part;            /* how far they are read, where there are many */
   int64_t elsewhere_at_us;                       /* monotonic: when to see again which keys other instances hold */
   int64_t watch_at_us;                           /* monotonic: when to look for forgotten flights again */
-  uint64_t expire_pass;                          /* number of the pass over rows that wait and may expire meanwhile, */
-  int64_t expire_at_us, expire_cost_us;          /* monotonic: when it goes on; and what it has taken so far */
-  int64_t ahead_us;                              /* how long before their due times rows are read */
-  struct flight_list early;                      /* read but not due: in order of due_us */
-  bool last_chance;                              /* a suspect is out that the next crash makes poison */
-  uint64_t calm_count[STORE_SHARDS_MAX];         /* settled since an unclean takeover */
+  int64_t leave_at_us;                   /* monotonic: when to see to shards that are leaving; INT64_MAX = none */
+  uint64_t emptied;                      /* bits: shards of which the keeper knows that they may be given back */
+  uint64_t expire_pass;                  /* number of the pass over rows that wait and may expire meanwhile, */
+  int64_t expire_at_us, expire_cost_us;  /* monotonic: when it goes on; and what it has taken so far */
+  int64_t ahead_us;                      /* how long before their due times rows are read */
+  struct flight_list early;              /* read but not due: in order of due_us */
+  bool last_chance;                      /* a suspect is out that the next crash makes poison */
+  uint64_t calm_count[STORE_SHARDS_MAX]; /* settled since an unclean takeover */
   struct hints hints;
 };
 
@@ -240,6 +243,12 @@ int64_t scheduler_sends_at(const struct scheduler *s); /* monotonic: when the ne
 void scheduler_take_hints(struct scheduler *s);  /* before reading: groups become due, or a look does */
 void scheduler_check_hints(struct scheduler *s); /* after reading: whether what was promised has been found */
 int64_t scheduler_hints_at(struct scheduler *s); /* monotonic: when to see to them next; INT64_MAX = never */
+
+/* scheduler_leases.c: */
+/* Leases that came, went or are leaving. */
+void scheduler_follow_leases(struct scheduler *s);
+/* The epoch under which the lane reads the shard; 0 = it does not: it is not ours, or leaving. */
+uint64_t scheduler_epoch(const struct scheduler *s, const struct lane *lane, uint8_t shard);
 
 /* Whose rows of the shard are ours: in SHARD_BOUND those of our host, elsewhere everybody's (NULL). Nobody else blocks,
  * moves or brings them back: their order is known here alone. reader.c */

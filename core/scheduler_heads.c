@@ -183,7 +183,7 @@ bool scheduler_heads(struct scheduler *s) {
 static uint64_t own_shards(const struct scheduler *s) {
   uint64_t shards = 0;
   for (int i = 0; i < STORE_SHARDS_MAX; i++)
-    if (s->view[i].epoch && !s->view[i].leaving)
+    if (s->view[i].epoch && s->view[i].stage != LEASE_SHUT)
       shards |= shard_bit((uint8_t)i);
   return shards;
 }

@@ -159,15 +159,15 @@ static void expect(struct scheduler *s, struct group *group, const struct promis
 
 /* False: there is nothing to be done for it here. */
 static bool act_on(struct scheduler *s, const struct promise *promise) {
-  const struct lease_slot *slot = &s->view[promise->shard];
   struct lane *lane = scheduler_lane(s, promise->route);
-  if (!lane || !lane->route || !slot->epoch || slot->leaving)
+  uint64_t epoch = lane && lane->route ? scheduler_epoch(s, lane, promise->shard) : 0;
+  if (!epoch)
     return false;
   struct group *group = lane_group(lane, promise->shard, promise->priority, true);
   if (!group)
     return false;
-  if (group->epoch != slot->epoch) {
-    group->epoch = slot->epoch;
+  if (group->epoch != epoch) {
+    group->epoch = epoch;
     lane_restart(group);
     group->low_us = 0;
     group->due = false;

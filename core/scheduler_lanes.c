@@ -317,7 +317,7 @@ static struct group *group_of_unread(const struct scheduler *s, const struct fli
   struct group *group =
       again && flight->lane->route ? lane_group(flight->lane, task->shard, task->priority, true) : NULL;
   if (group && group->epoch == 0 && group->seen == 0)
-    group->epoch = s->view[task->shard].epoch; /* it is new */
+    group->epoch = scheduler_epoch(s, flight->lane, task->shard); /* it is new */
   return group;
 }
 
@@ -367,6 +367,7 @@ static void arrive(struct scheduler *s, struct flight *flight, int64_t now_us) {
       lane_note_unsent(flight->lane);
     else
       lane_note_done(flight->lane, now_us);
+    lane_note_out(flight->lane, now_us - flight->read_us);
     scheduler_follow_outcome(s, flight);
     if (flight->end == FLIGHT_OUTCOME)
       follow_confirm(flight, now_us);

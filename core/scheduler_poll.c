@@ -189,7 +189,7 @@ void scheduler_note_unknown(struct scheduler *s, const struct store_group *group
 static bool may_be_held(struct scheduler *s, const struct store_group *found) {
   const struct lease_slot *slot = &s->view[found->shard];
   struct lane *lane =
-      slot->epoch && !slot->leaving && is_unknown(s, found) ? scheduler_lane_make(s, found->route) : NULL;
+      slot->epoch && slot->stage != LEASE_SHUT && is_unknown(s, found) ? scheduler_lane_make(s, found->route) : NULL;
   const struct group *group = lane ? lane_group(lane, found->shard, found->priority, false) : NULL;
   if (!lane || (group && group->in_flight > 0))
     return false;

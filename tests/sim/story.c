@@ -88,17 +88,17 @@ static void end_processes(void) {
     world_fail("a daemon that was asked to end does not");
 }
 
-void start_all(void) {
-  for (unsigned i = 0; i < story.process_count; i++) {
+void start_some(unsigned count) {
+  for (unsigned i = 0; i < count; i++) {
     if (!story.processes[i].running) /* somebody was quicker */
       process_start(&story.processes[i]);
     world_sleep(chance_log_between(&story.faults, 1, 3 * 1000 * 1000));
   }
-  story.facts.quiet_us = world_now_us() + (story.process_count > 1 ? SHARED_OUT_US : STARTED_US);
+  story.facts.quiet_us = world_now_us() + (count > 1 ? SHARED_OUT_US : STARTED_US);
 }
 
 static void be_referee(void *arg) {
-  start_all();
+  start_some(story.process_count);
   (void)world_wait(first_part_is_over, NULL, INT64_MAX);
   heal();
   world_trace("faults are over");

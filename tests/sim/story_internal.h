@@ -51,7 +51,7 @@ bool is_good(const struct row *row);
 size_t some_route(void);
 
 /* story.c */
-void start_all(void);
+void start_some(unsigned count);
 
 /* story_users.c: strands of the applications. */
 void poison(struct row *row, unsigned number); /* makes it one that can never be sent */

@@ -10,8 +10,11 @@
 #include "story_internal.h"
 
 enum { BAD_MAX = 3, FLOOD_MAX = 300, ROWS_MAX = 800, STRANGE_NAMES = 200, OPEN_US = 3 * 1000 * 1000 };
+enum { JOINED_US = 8 * 1000 * 1000 }; /* as long as a hand-over may take */
 /* What a good task may wait, beside what is added for slow clocks and far databases. */
 enum { BOUND_US = 250 * 1000 };
+/* And while another daemon joins: a shard is shut, given back, met by the other one, and read anew. */
+enum { JOIN_US = 300 * 1000 };
 
 /* What the rows of a bad route are like. */
 static struct flood {
@@ -301,17 +304,27 @@ static void begin_trouble(void) {
   world_spawn(NULL, "faults", be_faults, NULL);
 }
 
-/* A shard on its way to another daemon waits for what is in flight of it, of any route: five seconds at most. So all
- * are where they stay before the trouble begins. */
+static void be_joining(void *arg) {
+  world_sleep(chance_between(&story.plan, 0, 2 * 1000 * 1000));
+  if (!story.processes[1].running) /* somebody was quicker */
+    process_start(&story.processes[1]);
+}
+
 void be_isolated(void *arg) {
   bool before = story.process_count == 1 && chance_ppm(&story.plan, 500000);
+  bool joins = story.process_count == 2 && chance_ppm(&story.plan, 500000);
   if (before)
     begin_trouble();
-  start_all();
+  start_some(joins ? 1 : story.process_count);
   world_spawn(NULL, "good", be_good, NULL);
   world_sleep(story.facts.quiet_us - world_now_us());
   if (!before)
     begin_trouble();
+  if (joins) {
+    story.facts.bound_us += JOIN_US;
+    world_spawn(NULL, "joining", be_joining, NULL);
+    world_sleep(JOINED_US);
+  }
   world_sleep(duration_us);
   story.facts.end_us = world_now_us();
   world_stop();

@@ -32,6 +32,6 @@ duebox_test(test_route_health SOURCES ${CMAKE_CURRENT_LIST_DIR}/test_route_healt
 duebox_test(test_metrics SOURCES ${CMAKE_CURRENT_LIST_DIR}/test_metrics.c LIBS duebox_core LABELS unit)
 duebox_test(test_poll_pace SOURCES ${CMAKE_CURRENT_LIST_DIR}/test_poll_pace.c LIBS duebox_core LABELS unit)
 duebox_test(test_scheduler_poll SOURCES ${CMAKE_CURRENT_LIST_DIR}/test_scheduler_poll.c LIBS duebox_core LABELS unit)
-foreach(part ask heads probes)
+foreach(part ask heads leases probes)
   duebox_test(test_scheduler_${part} SOURCES ${CMAKE_CURRENT_LIST_DIR}/test_scheduler_${part}.c LIBS duebox_core LABELS unit)
 endforeach()

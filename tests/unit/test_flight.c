@@ -313,32 +313,93 @@ static void bound_tasks_need_a_sign_of_life(void **state) {
   leases_destroy(&leases);
 }
 
-static void a_shard_is_given_back_only_when_quiet_and_empty(void **state) {
+static void a_shard_is_given_back_only_when_shut_quiet_and_empty(void **state) {
+  const struct shard_lease lease = {.shard = 1, .epoch = 4}, former = {.shard = 1, .epoch = 3};
   struct leases leases;
   struct lease_slot view[STORE_SHARDS_MAX];
   leases_init(&leases);
   leases_gain(&leases, 1, 4, at(0, 0), 100, false);
   leases_view(&leases, view);
-  assert_false(leases_may_give_back(&leases, 1)); /* not leaving */
+  assert_false(leases_give_back(&leases, lease)); /* not leaving */
   leases_leave(&leases, 1, 10);
-  assert_false(leases_may_give_back(&leases, 1)); /* the scheduler may still read it */
+  leases_view(&leases, view);
+  assert_int_equal(view[1].stage, LEASE_EMPTIES);
+  assert_false(leases_give_back(&leases, lease)); /* quick lanes read it */
+  while (leases_step(&leases, 1, false, 10))
+    ;
+  assert_false(leases_give_back(&leases, lease)); /* the scheduler may still read it */
   atomic_store(&leases.in_flight[1], 1);
   leases_view(&leases, view);
-  assert_true(view[1].leaving);
-  assert_false(leases_may_give_back(&leases, 1)); /* one task is out */
+  assert_int_equal(view[1].stage, LEASE_SHUT);
+  assert_false(leases_give_back(&leases, lease)); /* one task is out */
   atomic_store(&leases.in_flight[1], 0);
-  assert_true(leases_may_give_back(&leases, 1));
+  assert_false(leases_give_back(&leases, former));
   assert_int_equal(leases_staying(&leases), 0);
+  assert_true(leases_give_back(&leases, lease));
+  assert_int_equal(leases_held(&leases, (struct shard_lease[STORE_SHARDS_MAX]){0}), 1); /* SHARD_BOUND */
+  leases_destroy(&leases);
+}
+
+static void a_hand_over_is_called_off_after_its_limit(void **state) {
+  struct leases leases;
+  struct lease_slot view[STORE_SHARDS_MAX];
+  leases_init(&leases);
+  leases_gain(&leases, 1, 4, at(0, 0), 100, false);
+  leases_leave(&leases, 1, 10);
   leases_stay(&leases, 100, 95); /* not long enough yet */
   assert_int_equal(leases_staying(&leases), 0);
   leases_stay(&leases, 106, 95); /* called off: it is read again */
   assert_int_equal(leases_staying(&leases), 1);
-  assert_false(leases_may_give_back(&leases, 1));
+  leases_view(&leases, view);
+  assert_int_equal(view[1].stage, LEASE_STAYS);
+  assert_false(leases_give_back(&leases, (struct shard_lease){.shard = 1, .epoch = 4}));
   leases_gain(&leases, 2, 1, at(0, 0), 100, false);
-  atomic_store(&leases.in_flight[1], 5);
+  atomic_store(&leases.in_flight[2], 5);
   uint8_t idlest = 0;
   assert_true(leases_idlest(&leases, 107, &idlest));
-  assert_int_equal(idlest, 2);
+  assert_int_equal(idlest, 2); /* the other one rests, although nothing of it is out */
+  leases_destroy(&leases);
+}
+
+/* Lanes that were quick have something out for long now: they are slow when it is shut next. */
+static void a_shut_shard_is_opened_again_soon(void **state) {
+  const struct shard_lease lease = {.shard = 1, .epoch = 4};
+  struct leases leases;
+  struct lease_slot view[STORE_SHARDS_MAX];
+  int64_t now = 10;
+  leases_init(&leases);
+  leases_gain(&leases, 1, 4, at(0, 0), 100, false);
+  leases_leave(&leases, 1, now);
+  assert_false(leases_step(&leases, 1, true, now)); /* the slowest have something out */
+  while (leases_step(&leases, 1, false, now))
+    ;
+  leases_view(&leases, view);
+  assert_int_equal(view[1].stage, LEASE_SHUT);
+  assert_false(leases_step(&leases, 1, true, now + LEASE_SHUT_US - 1));
+  now += LEASE_SHUT_US;
+  assert_true(leases_step(&leases, 1, true, now));
+  assert_false(leases_give_back(&leases, lease)); /* before the scheduler has seen it, too */
+  leases_view(&leases, view);
+  assert_int_equal(view[1].stage, LEASE_EMPTIES);
+  assert_int_equal(view[1].slow_us, LEASE_SLOW_US);
+  assert_false(leases_step(&leases, 1, false, now + LEASE_OPEN_US - 1)); /* not all the time */
+  assert_true(leases_step(&leases, 1, false, now + LEASE_OPEN_US));
+  leases_destroy(&leases);
+}
+
+static void a_daemon_that_ends_reads_nothing_more(void **state) {
+  const struct shard_lease lease = {.shard = 1, .epoch = 4};
+  struct leases leases;
+  struct lease_slot view[STORE_SHARDS_MAX];
+  leases_init(&leases);
+  leases_gain(&leases, 1, 4, at(0, 0), 100, false);
+  leases_leave(&leases, 1, 10);
+  leases_leave_all(&leases, 20);
+  leases_view(&leases, view);
+  assert_int_equal(view[1].stage, LEASE_SHUT);
+  leases_leave_all(&leases, 30); /* the keeper says so in each of its rounds */
+  assert_false(leases_step(&leases, 1, true, INT64_MAX - 1));
+  assert_true(leases_give_back(&leases, lease));
   leases_destroy(&leases);
 }
 
@@ -357,7 +418,10 @@ int main(void) {
       cmocka_unit_test(a_suspended_machine_sends_nothing_under_old_leases),
       cmocka_unit_test(a_clock_that_jumps_puts_leases_in_doubt),
       cmocka_unit_test(bound_tasks_need_a_sign_of_life),
-      cmocka_unit_test(a_shard_is_given_back_only_when_quiet_and_empty),
+      cmocka_unit_test(a_shard_is_given_back_only_when_shut_quiet_and_empty),
+      cmocka_unit_test(a_hand_over_is_called_off_after_its_limit),
+      cmocka_unit_test(a_shut_shard_is_opened_again_soon),
+      cmocka_unit_test(a_daemon_that_ends_reads_nothing_more),
   };
   return cmocka_run_group_tests_name("flight", tests, NULL, NULL);
 }
