@@ -73,8 +73,10 @@ struct driver {
   enum driver_birth birth;
   struct duebox_error birth_error;
   bool abandoned;
-  struct flight_list pending; /* waiting for room at the sink, for milliseconds */
-  struct flight_list done;    /* completed, not yet with the settler */
+  struct driver *successor;     /* it hangs, and this one takes its place; guarded by its scheduler, as is */
+  struct driver *next_replaced; /* the one that hung after it */
+  struct flight_list pending;   /* waiting for room at the sink, for milliseconds */
+  struct flight_list done;      /* completed, not yet with the settler */
 
   /* Sources: acknowledgements on their way to the plugin. */
   struct mutex ack_lock;

@@ -436,11 +436,6 @@ void scheduler_free(struct scheduler *s) {
   config_ref_drop(s->next_config);
   free(s->settings);
   free(s->known_settings);
-  while (s->replacements) {
-    struct replacement *next = s->replacements->next;
-    free(s->replacements);
-    s->replacements = next;
-  }
   cond_destroy(&s->answered);
   mutex_destroy(&s->ask_lock);
   mutex_destroy(&s->lanes_lock);

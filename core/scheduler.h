@@ -40,12 +40,6 @@ struct asked {
   struct asked *next;
 };
 
-/* A driver that hangs and the one that takes its place. */
-struct replacement {
-  struct driver *old, *new;
-  struct replacement *next;
-};
-
 struct scheduler {
   /* Filled by the engine before the start. */
   const struct store *store;
@@ -79,8 +73,8 @@ struct scheduler {
   bool accepts;                   /* commands: the thread runs */
   struct route_setting *settings; /* of operators, newest; NULL = nothing new */
   size_t setting_count;
-  bool settings_came; /* once at least */
-  struct replacement *replacements;
+  bool settings_came;      /* once at least */
+  struct driver *replaced; /* drivers whose successors no lane knows yet, in the order in which they hung */
 
   struct mutex lanes_lock; /* lanes: the list grows, and what status shows, under this */
   struct lane *lanes;      /* in order of making */
@@ -160,7 +154,8 @@ enum command_answer scheduler_ask(struct scheduler *scheduler, const struct task
 void scheduler_reload(struct scheduler *scheduler, struct config_ref *config);
 /* What operators have set for routes; copied. A route that is in no setting is not paused. */
 void scheduler_settings(struct scheduler *scheduler, const struct route_setting *settings, size_t count);
-/* Moves lanes to the new driver and ends what the old one had in flight: unseen tasks go back, others are unknown. */
+/* Moves lanes to the new driver and ends what the old one had in flight: unseen tasks go back, others are unknown. Once
+ * for each old driver. */
 void scheduler_replace(struct scheduler *scheduler, struct driver *old, struct driver *new);
 int64_t scheduler_db_now_us(const struct scheduler *scheduler);
 /* The lane of that name, or NULL. Any thread; lanes stay. */

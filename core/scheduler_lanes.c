@@ -54,6 +54,13 @@ static bool leads_elsewhere(const struct route_config *was, const struct route_c
 /* Whether its failed tasks are heads of their order_keys. */
 static bool blocks_keys(const struct route_config *route) { return route && route->order == ORDER_BLOCK; }
 
+/* Under lanes_lock. What was seen of the former one's connection says nothing of this one's. */
+static void set_driver(struct lane *lane, struct driver *driver) {
+  if (driver != lane->driver)
+    lane->ups_seen = 0;
+  lane->driver = driver;
+}
+
 /* Points the lane at its route in the current configuration, or at none. */
 static void configure_lane(struct scheduler *s, struct lane *lane) {
   const struct route_config *route = config_route(s->config->config, lane->name, strlen(lane->name));
@@ -64,7 +71,7 @@ static void configure_lane(struct scheduler *s, struct lane *lane) {
   lane->config = config_ref_take(s->config);
   bool comes_back = route && !lane->route;
   lane->route = route;
-  lane->driver = route ? s->driver_for(s->engine, route->plugin) : NULL;
+  set_driver(lane, route ? s->driver_for(s->engine, route->plugin) : NULL);
   lane->shares_line = lane->driver && route->plugin->module->capabilities & DUEBOX_CAP_SHARED_LINE;
   if (lane->driver)
     driver_limit(lane->driver, route->plugin->max_inflight);
@@ -153,14 +160,12 @@ void scheduler_settings(struct scheduler *s, const struct route_setting *setting
 }
 
 void scheduler_replace(struct scheduler *s, struct driver *old, struct driver *new) {
-  struct replacement *replacement = malloc(sizeof *replacement);
-  if (!replacement) {
-    log_error("DUEBOX-MEMORY", "no memory to replace the driver of %s", old->name);
-    return;
-  }
   mutex_lock(&s->ask_lock);
-  *replacement = (struct replacement){old, new, s->replacements};
-  s->replacements = replacement;
+  struct driver **end = &s->replaced;
+  while (*end)
+    end = &(*end)->next_replaced;
+  old->successor = new;
+  *end = old;
   mutex_unlock(&s->ask_lock);
   scheduler_poke(s);
 }
@@ -222,7 +227,8 @@ void scheduler_watch_flights(struct scheduler *s) {
   mailbox_put(s->settler, &done);
 }
 
-static void replace_driver(struct scheduler *s, struct driver *old, struct driver *new) {
+static void replace_driver(struct scheduler *s, struct driver *old) {
+  struct driver *new = old->successor;
   struct flight_list unsent = {0}, done = {0};
   driver_abandon(old, &unsent, &done);
   for (struct flight *flight = flight_first(s->flights); flight; flight = flight_after(s->flights, flight))
@@ -237,8 +243,7 @@ static void replace_driver(struct scheduler *s, struct driver *old, struct drive
   mutex_lock(&s->lanes_lock);
   for (struct lane *lane = s->lanes; lane; lane = lane->next)
     if (lane->driver == old) {
-      lane->driver = new;
-      lane->ups_seen = 0;
+      set_driver(lane, new);
       driver_limit(new, atomic_load(&old->max_inflight));
     }
   mutex_unlock(&s->lanes_lock);
@@ -263,10 +268,10 @@ void scheduler_configure(struct scheduler *s) {
   struct config_ref *next = s->next_config;
   struct route_setting *settings = s->settings;
   size_t setting_count = s->setting_count;
-  struct replacement *replacements = s->replacements;
+  struct driver *replaced = s->replaced;
   s->next_config = NULL;
   s->settings = NULL;
-  s->replacements = NULL;
+  s->replaced = NULL;
   mutex_unlock(&s->ask_lock);
   if (next)
     take_over(s, next);
@@ -277,12 +282,8 @@ void scheduler_configure(struct scheduler *s) {
   }
   for (struct lane *lane = next || settings ? s->lanes : NULL; lane; lane = lane->next)
     apply_setting(s, lane);
-  while (replacements) {
-    struct replacement *replacement = replacements;
-    replacements = replacement->next;
-    replace_driver(s, replacement->old, replacement->new);
-    free(replacement);
-  }
+  for (; replaced; replaced = replaced->next_replaced)
+    replace_driver(s, replaced);
 }
 
 /* What a task that its sink has answered says about the time that takes. */

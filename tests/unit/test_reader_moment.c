@@ -161,6 +161,50 @@ static void those_of_a_hung_driver_are_not_lost(void **state) {
   mutex_destroy(&f->s.ask_lock);
 }
 
+enum { HUNG = 3 };
+
+/* Several hang, one after the other, while the reader waits for its database: each replacement counts, in their order,
+ * and the lane has the last one. (It had one that was abandoned, and its tasks stayed there for ever.) */
+static void a_lane_follows_all_replacements(void **state) {
+  struct fixture *f = *state;
+  struct driver drivers[HUNG + 1] = {0};
+  atomic_bool over[HUNG] = {false};
+  struct task tasks[] = {{.id = 1}};
+  mailbox_init(&f->s.in);
+  mutex_init(&f->s.ask_lock);
+  f->s.lanes = &f->lane;
+  for (size_t i = 0; i <= HUNG; i++) {
+    drivers[i].module = &reader_module;
+    drivers[i].max_inflight = 1000;
+    drivers[i].env.flights = &f->flights;
+    mailbox_init(&drivers[i].in);
+    mutex_init(&drivers[i].own);
+  }
+  f->lane.driver = &drivers[0];
+  for (size_t i = 0; i < HUNG; i++) {
+    drivers[i].thread.ended = note_end;
+    assert_true(thread_start(&drivers[i].thread, "hung", return_at_once, &over[i]));
+    scheduler_replace(&f->s, &drivers[i], &drivers[i + 1]);
+  }
+  scheduler_configure(&f->s);
+  assert_ptr_equal(f->lane.driver, &drivers[HUNG]);
+  (void)take_tasks(f, tasks, 1, 1, false);
+  assert_int_equal(mailbox_count(&drivers[HUNG].in), 1);
+  struct flight_list sent = {0};
+  mailbox_take(&drivers[HUNG].in, 0, &sent);
+  flight_give_back(&f->flights, flight_list_pop(&sent));
+  for (size_t i = 0; i < HUNG; i++)
+    while (!atomic_load(&over[i])) /* they were detached, and their structs are here */
+      thread_sleep(1000);
+  for (size_t i = 0; i <= HUNG; i++) {
+    assert_int_equal(drivers[i].abandoned, i < HUNG);
+    mailbox_destroy(&drivers[i].in);
+    mutex_destroy(&drivers[i].own);
+  }
+  mutex_destroy(&f->s.ask_lock);
+  mailbox_destroy(&f->s.in);
+}
+
 /* --- changed between reading and claiming --- */
 
 /* Its expires_at was set, to a time that is over, after it was read and before the claim, which read it again. */
@@ -206,6 +250,7 @@ int main(void) {
       cmocka_unit_test_setup_teardown(it_goes_to_the_driver_that_it_was_read_for, set_up, tear_down),
       cmocka_unit_test_setup_teardown(never_to_another, set_up, tear_down),
       cmocka_unit_test_setup_teardown(those_of_a_hung_driver_are_not_lost, set_up, tear_down),
+      cmocka_unit_test_setup_teardown(a_lane_follows_all_replacements, set_up, tear_down),
       cmocka_unit_test_setup_teardown(what_expires_before_it_is_claimed_is_not_sent, set_up, tear_down),
   };
   return cmocka_run_group_tests_name("reader_moment", tests, NULL, NULL);
