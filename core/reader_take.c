@@ -20,6 +20,7 @@ enum {
   CLAIM_BYTES = 1024 * 1024, /* of one claim: its memory lives as long as its slowest task */
   INLINE_BYTES = 16 * 1024,
   REFUSED_ROWS = 3,
+  LARGE_US = 20 * 1000, /* for large rows of one route, before the others have their turn again */
 };
 
 struct flight *reader_begin_flight(struct scheduler *s, struct lane *lane, struct group *group, struct task *task,
@@ -347,12 +348,13 @@ static void take_batch(struct scheduler *s, struct taking *taking, struct task_b
 }
 
 /* Reads large rows one after the other, as far as the byte credit goes (one in any case where nothing is
- * in flight); the sweep, or their order, brings the others again. */
+ * in flight) and time, for other routes wait meanwhile; the sweep, or their order, brings the others again. */
 static void take_large(struct scheduler *s, struct taking *taking) {
   struct lane *lane = taking->reading->lane;
   const struct engine_config *engine = &s->config->config->engine;
   const struct store_limit limit = {.payload = engine->max_payload, .bytes = INT64_MAX};
   size_t large = taking->large_count;
+  int64_t until_us = clock_mono_us() + LARGE_US;
   taking->large_count = 0;
   for (size_t i = 0; i < large; i++) {
     int64_t credit = lane->route->inflight_bytes - lane->bytes_in_flight;
@@ -360,7 +362,8 @@ static void take_large(struct scheduler *s, struct taking *taking) {
     uint8_t shard = taking->large[i].shard;
     struct task_batch *batch = NULL;
     struct err err = {0};
-    bool fits = s->retry_wait_us == 0 && !is_full(taking) && (credit >= taking->large[i].bytes || lane->in_flight == 0);
+    bool fits = s->retry_wait_us == 0 && !is_full(taking) && (i == 0 || clock_mono_us() < until_us) &&
+                (credit >= taking->large[i].bytes || lane->in_flight == 0);
     if (fits)
       fits = scheduler_db_ok(s,
                              s->store->ops->read_ids(s->ss, TASK_SCHEDULED, shard, scheduler_host(s, shard), &id, 1,

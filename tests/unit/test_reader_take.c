@@ -12,6 +12,7 @@
 #include <cmocka.h>
 
 #include "core/base/clock.h"
+#include "core/base/sync.h"
 #include "reader_fixture.h"
 
 /* Rows that are due, as a reading got them that may hand out `most`. Returns how many went to the driver. */
@@ -459,6 +460,51 @@ static void a_route_whose_tasks_are_alike_copies_nothing(void **state) {
   assert_int_equal(buffers, 0);
 }
 
+enum { LARGE_READ_US = 40 * 1000 };
+
+static enum store_status read_large(struct store_session *ss, enum task_state state, uint8_t shard, const char *host,
+                                    const uint64_t *ids, size_t count, int64_t ahead_us, struct store_limit limit,
+                                    struct task_batch **batch, struct err *err) {
+  static struct task_batch read; /* each is released before the next is read, or with the flight of the test's end */
+  struct fixture *f = (struct fixture *)ss;
+  assert_int_equal(count, 1);
+  thread_sleep(LARGE_READ_US);
+  read = (struct task_batch){.open = 1, .count = 1, .tasks = &f->tasks[ROWS - 1], .buffer = f, .release = release};
+  f->tasks[ROWS - 1] = f->tasks[ids[0] - 1];
+  f->tasks[ROWS - 1].payload = (struct duebox_bytes){"x", 1};
+  f->tasks[ROWS - 1].batch = &read;
+  *batch = &read;
+  return STORE_OK;
+}
+
+/* Each takes a statement of its own, and a route may have thousands of them at once, as far as its byte credit goes:
+ * the others have their turn in between (P8). */
+static void large_rows_let_other_routes_through(void **state) {
+  static const struct store_ops ops = {.read_ids = read_large};
+  static const struct store store = {.ops = &ops};
+  struct fixture *f = *state;
+  f->s.store = &store;
+  f->s.ss = (struct store_session *)f;
+  f->batch = (struct task_batch){.open = 3, .count = 3, .tasks = f->tasks, .buffer = f, .release = release};
+  for (size_t i = 0; i < f->batch.count; i++)
+    f->tasks[i] = (struct task){.id = i + 1,
+                                .state = TASK_SCHEDULED,
+                                .due_us = 1,
+                                .route = {"work", 4},
+                                .message_id = {"m", 1},
+                                .payload_len = 1000,
+                                .batch = &f->batch};
+  struct group *group = lane_group(&f->lane, 0, 0, true);
+  assert_non_null(group);
+  group->cursor = (struct store_cursor){1, 3};
+  const struct reading reading = {.lane = &f->lane, .most = 10, .began_us = clock_mono_us(), .due_until_us = 10};
+  assert_int_equal(reader_take(&f->s, &reading, &f->batch), 1);
+  assert_non_null(flight_by_id(&f->flights, 1));
+  assert_true(group->sweep); /* which meets the others again */
+  assert_int_equal(f->released, 1);
+  f->released = 0; /* and the one that was read is released at the end */
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test_setup_teardown(all_that_may_go_do, set_up, tear_down),
@@ -470,6 +516,7 @@ int main(void) {
       cmocka_unit_test_setup_teardown(a_task_of_another_route_is_left_to_it, set_up, tear_down),
       cmocka_unit_test_setup_teardown(a_row_that_is_to_move_takes_the_cursor_nowhere, set_up, tear_down),
       cmocka_unit_test_setup_teardown(a_payload_over_the_limit_is_not_loaded, set_up, tear_down),
+      cmocka_unit_test_setup_teardown(large_rows_let_other_routes_through, set_up, tear_down),
       cmocka_unit_test_setup_teardown(a_row_that_has_grown_since_is_given_back, set_up, tear_down),
       cmocka_unit_test_setup_teardown(a_refused_claim_costs_its_own_row, set_up, tear_down),
       cmocka_unit_test_setup_teardown(where_all_claims_are_refused_few_are_tried, set_up, tear_down),
