@@ -11,9 +11,8 @@
 
 enum {
   PAGE_ROWS = 1000,
-  TOGETHER = 250,                 /* groups in one step, as long as all of their rows are one page */
-  PASS_US = 500 * 1000,           /* of the ten seconds between two passes */
-  TRANSACTION_BYTES = 512 * 1024, /* of rows: leases wait for it to be renewed, and commits of others in the binlog */
+  TOGETHER = 250,       /* groups in one step, as long as all of their rows are one page */
+  PASS_US = 500 * 1000, /* of the ten seconds between two passes */
 };
 
 /* One pass. */
@@ -109,7 +108,7 @@ static void count_expired(struct walk *walk, const struct task *task) {
 static size_t as_many_as_fit(const struct task *tasks, size_t count) {
   int64_t bytes = 0;
   size_t n = 0;
-  while (n < count && (n == 0 || bytes + task_size(&tasks[n]) <= TRANSACTION_BYTES))
+  while (n < count && (n == 0 || bytes + task_size(&tasks[n]) <= STORE_TRANSACTION_BYTES))
     bytes += task_size(&tasks[n++]);
   return n;
 }

@@ -201,6 +201,16 @@ static void forget_what_is_gone(struct scheduler *s) {
   scheduler_forget_routes(s, false);
 }
 
+/* What this look has begun goes on before the next one would be. */
+static void look_sooner(struct scheduler *s, int64_t ended_us) {
+  if (s->look_soon)
+    s->look_at_us = 0;
+  else if (s->claims_lost | s->claims_unknown)
+    s->look_at_us = ended_us + TAKE_BACK_AGAIN_US;
+  else if (s->held_more)
+    s->look_at_us = earlier(s->look_at_us, s->held_at_us);
+}
+
 static void look(struct scheduler *s) {
   struct shard_lease leases[STORE_SHARDS_MAX];
   size_t held = readable_shards(s, leases);
@@ -255,10 +265,7 @@ static void look(struct scheduler *s) {
   scheduler_return_end(s);
   forget_what_is_gone(s);
   plan_next_look(s, !poll_is_dear(&s->pace), began, ended);
-  if (s->look_soon)
-    s->look_at_us = 0;
-  else if (s->claims_lost | s->claims_unknown)
-    s->look_at_us = ended + TAKE_BACK_AGAIN_US;
+  look_sooner(s, ended);
 }
 
 /* When to wake: the next task to be sent, the next look, the next due time that is known, or a lane that gets credit by

@@ -100,7 +100,9 @@ struct scheduler {
   struct store_group *unknown;        /* groups of unknown routes, as of a poll of every group, */
   size_t unknown_count, unknown_turn; /* which of them is to be held next, */
   int64_t hold_ahead_us, hold_at_us;  /* how long before they are due; and when (monotonic) */
-  int64_t held_at_us;                 /* monotonic: when to look for held rows */
+  int64_t held_at_us;                 /* monotonic: when to look for held rows, */
+  size_t held_turn;                   /* whose groups take turns, */
+  bool held_more;                     /* and are on their way back: then is the next look, too */
   uint64_t held_looks;                /* that found all of them, whatever their routes */
   struct db_clock db_clock;           /* db_offset_us is what it says */
   int64_t retry_at_us;                /* the database is away: when to try again */

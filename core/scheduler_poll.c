@@ -23,9 +23,11 @@ enum {
   HOLD_SHARE_QUICK = 20, /* or 1/20 where there are so few names that polls are quick */
   UNKNOWN_MAX = 20000,   /* groups that are known at a time: those beyond come later */
   CROWD = 1000,          /* so many unknown groups are held whether they are due or not: each costs every poll a seek */
-  BACK_ROWS = 1000,      /* brought back at a time */
-  BACK_SLICE_US = 10 * 1000,
-  HELD_SHOWN = 100, /* groups of held rows of which the first are shown, whatever their routes */
+  BACK_ROWS = 250,       /* brought back in one unit, */
+  BACK_SLICE_US = 10 * 1000,          /* and as many units as begin in this time; when it took twice as long, */
+  BACK_SHARE = 4,                     /* the others have this many times that for themselves, */
+  BACK_REST_MAX_US = 5 * 1000 * 1000, /* but no more than this: the database may have been away */
+  HELD_SHOWN = 100,                   /* groups of held rows of which the first are shown, whatever their routes */
   HELD_EVERY_US = 5 * 1000 * 1000,
   HELD_REST_MAX_US = 30 * 1000 * 1000,
   HELD_SHARE = 200, /* looking for held rows of known routes may take 1/200 of the time */
@@ -264,6 +266,7 @@ static bool bring_back(struct scheduler *s, const struct store_group *found) {
     return all;
   lane->old_shards |= shard_bit(found->shard);
   lane->unseen |= shard_bit(found->shard);
+  s->held_more = true;
   log_info("DUEBOX-ROUTE-UNHELD", "route=%s rows=%u are scheduled again", lane->name, moved);
   scheduler_look_soon(s);
   return all;
@@ -300,29 +303,43 @@ static void note_held(struct lane *lane, const struct store_look *what, const st
   lane->held_shards &= ~asked | held;
 }
 
+/* Brings rows of some of the groups back, which take turns. True when none is left. */
+static bool bring_back_some(struct scheduler *s, const struct store_group *groups, size_t count) {
+  int64_t until_us = clock_mono_us() + BACK_SLICE_US;
+  size_t n = 0, first = count ? s->held_turn % count : 0;
+  bool all = true;
+  for (; n < count && s->retry_wait_us == 0 && clock_mono_us() <= until_us; n++)
+    all = bring_back(s, &groups[(first + n) % count]) && all;
+  s->held_turn = first + n;
+  return all && n == count && s->retry_wait_us == 0;
+}
+
 static void bring_back_known(struct scheduler *s, struct store_look *what) {
   const struct config *config = s->config->config;
   const char **names = malloc((config->route_count + 1) * sizeof *names);
   struct store_group *groups = NULL;
   int64_t began_us = clock_mono_us();
-  size_t n = 0, i = 0;
-  bool all = true;
+  size_t n = 0;
   if (!names)
     return;
-  for (; i < config->route_count; i++)
+  for (size_t i = 0; i < config->route_count; i++)
     names[i] = config->routes[i].name;
   what->routes = names;
   what->route_count = config->route_count;
   bool known = find_held(s, what, &groups, &n);
   free(names);
-  int64_t cost_us = clock_mono_us() - began_us;
+  int64_t found_us = clock_mono_us();
   for (struct lane *lane = known ? s->lanes : NULL; lane; lane = lane->next)
     if (lane->route && lane->held_shards)
       note_held(lane, what, groups, n);
-  for (i = 0; groups && i < n && s->retry_wait_us == 0 && clock_mono_us() - began_us <= cost_us + BACK_SLICE_US; i++)
-    all = bring_back(s, &groups[i]) && all;
-  all = all && i == n && s->retry_wait_us == 0;
-  s->held_at_us = clock_mono_us() + later(all ? HELD_EVERY_US : 0, pace_rest_us(cost_us, HELD_SHARE, HELD_REST_MAX_US));
+  s->held_more = false;
+  bool all = bring_back_some(s, groups, n);
+  s->held_more = s->held_more && !all;
+  int64_t ended_us = clock_mono_us(), took_us = ended_us - found_us;
+  int64_t rest_us = pace_rest_us(found_us - began_us, HELD_SHARE, HELD_REST_MAX_US);
+  if (took_us > 2 * BACK_SLICE_US)
+    rest_us = later(rest_us, pace_rest_us(took_us, BACK_SHARE, BACK_REST_MAX_US));
+  s->held_at_us = ended_us + later(all ? HELD_EVERY_US : 0, rest_us);
   free(groups);
 }
 

@@ -34,6 +34,9 @@ enum store_status {
  * only recorded claims keep two of them apart. Its epoch is always 1. */
 enum { SHARD_BOUND = 63 };
 
+/* How many bytes of rows one transaction should change: the binlog takes a changed row as a whole, leases wait for the
+ * transaction to be renewed, and commits of others for the binlog. */
+enum { STORE_TRANSACTION_BYTES = 512 * 1024 };
 enum { STORE_PRIORITY = 5 }; /* of rows whose application gives none */
 enum { STORE_SHARDS_MAX = 64, STORE_ROUTE_MAX = 64, STORE_ID_MAX = 64, STORE_INSTANCE_MAX = 64, STORE_KEY_MAX = 1020 };
 enum { STORE_WIDER = 1 }; /* columns of names are wider than what is allowed, by so many characters */
@@ -460,12 +463,15 @@ struct store_ops {
    * busy, is busy and `behind`. Busy rows as in settle. */
   enum store_status (*settle_results)(struct store_session *ss, struct store_result *results, size_t count,
                                       result_decide_fn *decide, void *ctx, struct err *err);
-  /* Moves scheduled rows of unknown routes to held, fenced: many routes at a time, for an application may write any
+  /* hold(), unhold() and unblock() move at most limit rows, and of large ones no more than have STORE_TRANSACTION_BYTES
+   * of content, but at least one: the others are found by the next call.
+   *
+   * Moves scheduled rows of unknown routes to held, fenced: many routes at a time, for an application may write any
    * number of names. moved[i]: rows of routes[i]. */
   enum store_status (*hold)(struct store_session *ss, const struct shard_lease *lease, const struct store_routes *which,
                             uint32_t *moved, struct err *err);
-  /* Brings held rows of a route back to scheduled, at most limit; fenced. *all: none is left, neither beyond the limit
-   * nor because another transaction holds it. */
+  /* Brings held rows of a route back to scheduled, at most limit; fenced. *all: none is left, neither beyond what is
+   * moved at a time nor because another transaction holds it. */
   enum store_status (*unhold)(struct store_session *ss, const struct shard_lease *lease, const char *route,
                               uint32_t limit, uint32_t *moved, bool *all, struct err *err);
   /* The heads of order keys that are alive, in whichever shards, one after the other: those of one key in the order in

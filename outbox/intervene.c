@@ -9,6 +9,7 @@
 #include "outbox/db_error.h"
 #include "outbox/guard.h"
 #include "outbox/ops.h"
+#include "outbox/row_sizes.h"
 #include "outbox/server.h"
 #include "outbox/side_tables.h"
 #include "outbox/write.h"
@@ -277,7 +278,8 @@ enum store_status ops_intervene(struct store_session *ss, const struct shard_lea
   return status;
 }
 
-/* Holding and bringing back. The rows are found without a lock, locked as far as nobody else holds them, and moved. */
+/* Holding and bringing back. The rows are found without a lock; as many of them as one transaction may write are
+ * locked, as far as nobody else holds them, and moved. The scheduler waits for it, and all routes for the scheduler. */
 struct move_unit {
   const struct shard_lease *lease;
   const char *find; /* gives the ids, */
@@ -289,8 +291,9 @@ struct move_unit {
   uint32_t *of_route;
   enum task_state from, to;
   bool failed_heads; /* of blocked ones: a head that has failed is still one */
-  struct text ids;   /* found, then locked: "1,2" */
-  uint32_t count;    /* of them */
+  uint64_t *found;   /* by id */
+  size_t found_count;
+  struct text ids; /* to be locked, then locked: "1,2" */
   uint32_t *moved;
   bool all; /* that were found were moved */
 };
@@ -304,31 +307,66 @@ static void count_route(struct move_unit *u, const char *name) {
     u->of_route[found - which->routes]++;
 }
 
-/* Rows of an id, or of an id and a route. */
-static bool take_ids(struct move_unit *u, struct db_result *result, unsigned columns, struct err *err) {
-  struct db_row row;
-  uint64_t id;
-  bool ok = true;
-  text_clear(&u->ids);
-  for (u->count = 0; ok && db_next(result, &row, columns); u->count++) {
-    ok = db_u64(&row, 0, UINT64_MAX, &id) || db_unexpected(err, MOVING);
-    text_puts(&u->ids, u->ids.len ? "," : "");
-    text_u64(&u->ids, id);
-    if (columns > 1 && u->which && row.fields[1])
-      count_route(u, row.fields[1]);
-  }
-  return ok;
+static int by_id(const void *a, const void *b) {
+  const uint64_t *x = a, *y = b;
+  return *x < *y ? -1 : *x > *y;
 }
 
 static bool find_rows(struct store_session *ss, struct move_unit *u, struct err *err) {
   struct db_result result;
+  struct db_row row;
+  bool ok = true;
   session_begin(ss);
   session_add(ss, u->find, u->args);
   if (!session_send(ss, MOVING, &result, 1, err))
     return false;
-  bool ok = take_ids(u, &result, 1, err);
+  free(u->found);
+  u->found = calloc(result.count + 1, sizeof *u->found);
+  if (!u->found)
+    ok = err_set(err, DB_E_NO_MEMORY, MOVING ": out of memory; %s", db_error_cure(DB_E_NO_MEMORY));
+  for (u->found_count = 0; ok && db_next(&result, &row, 1); u->found_count++)
+    ok = db_u64(&row, 0, UINT64_MAX, &u->found[u->found_count]) || db_unexpected(err, MOVING);
   db_results_free(&result, 1);
+  if (ok)
+    qsort(u->found, u->found_count, sizeof *u->found, by_id);
   return ok;
+}
+
+/* Those that are left are found again by the next call. Where all that were chosen are locked it goes on behind them:
+ * a few large ones that somebody holds stop no others. */
+static bool choose_rows(struct store_session *ss, struct move_unit *u, struct err *err) {
+  size_t from = 0, fit = 0;
+  while (from < u->found_count && u->found[from] <= ss->moves_after)
+    from++;
+  if (from == u->found_count)
+    from = 0;
+  if (!row_sizes_fit(ss, MOVING, &u->found[from], u->found_count - from, ROW_SIZES_MOST, &fit, err))
+    return false;
+  text_clear(&u->ids);
+  for (size_t i = from; i < from + fit; i++) {
+    text_puts(&u->ids, i > from ? "," : "");
+    text_u64(&u->ids, u->found[i]);
+  }
+  ss->moves_after = u->found[from + fit - 1];
+  return true;
+}
+
+/* Notes the rows that were locked: id, route. */
+static bool take_locked(struct move_unit *u, struct db_result *result, struct err *err) {
+  struct db_row row;
+  uint64_t id;
+  text_clear(&u->ids);
+  if (u->which)
+    memset(u->of_route, 0, u->which->route_count * sizeof *u->of_route);
+  while (db_next(result, &row, 2)) {
+    if (!db_u64(&row, 0, UINT64_MAX, &id))
+      return db_unexpected(err, MOVING);
+    text_puts(&u->ids, u->ids.len ? "," : "");
+    text_u64(&u->ids, id);
+    if (u->which && row.fields[1])
+      count_route(u, row.fields[1]);
+  }
+  return true;
 }
 
 /* Locks the rows; the fence comes with the COMMIT. */
@@ -343,9 +381,7 @@ static bool lock_found(struct store_session *ss, struct move_unit *u, struct err
                    RAW("routes", u->routes)));
   if (!session_send(ss, MOVING, results, 3, err))
     return false;
-  if (u->which)
-    memset(u->of_route, 0, u->which->route_count * sizeof *u->of_route);
-  bool ok = take_ids(u, &results[2], 2, err);
+  bool ok = take_locked(u, &results[2], err);
   if (results[1].count != 1)
     text_clear(&u->ids);
   db_results_free(results, 3);
@@ -368,14 +404,14 @@ static bool move_unit(struct store_session *ss, void *arg, struct err *err) {
     return true;
   if (!find_rows(ss, u, err))
     return false;
-  uint32_t found_count = u->count;
-  u->all = found_count == 0;
-  if (u->ids.len == 0)
+  u->all = u->found_count == 0;
+  if (u->all)
     return true;
-  if (!lock_found(ss, u, err))
+  if (!choose_rows(ss, u, err) || !lock_found(ss, u, err))
     return false;
   if (u->ids.len == 0)
     return session_rollback(ss, MOVING, err);
+  ss->moves_after = 0;
   session_begin(ss);
   session_add_no_wait(ss, query_hold,
                       ARGS(RAW("ids", u->ids), STRING("from", task_state_text(u->from)),
@@ -389,7 +425,7 @@ static bool move_unit(struct store_session *ss, void *arg, struct err *err) {
     return false;
   }
   *u->moved = (uint32_t)results[0].count;
-  u->all = *u->moved == found_count;
+  u->all = *u->moved == u->found_count;
   db_results_free(results, 3);
   return true;
 }
@@ -399,6 +435,7 @@ static bool move_unit(struct store_session *ss, void *arg, struct err *err) {
 static enum store_status move_rows(struct store_session *ss, struct move_unit *unit, const char *what,
                                    struct err *err) {
   enum store_status status = session_try(ss, what, move_unit, unit, err);
+  free(unit->found);
   text_free(&unit->ids);
   text_free(&unit->routes);
   return status == STORE_BUSY ? STORE_OK : status;

@@ -6,9 +6,11 @@
 enum {
   LARGE_FIRST = 4, /* sizes that are asked for at first: nobody knows whether they are megabytes */
   LARGE_MAX = 32,
+  SMALL_MAX = 2048, /* bytes of a row that count as so many without being asked for */
 };
 
-/* The rows so far. Those that are smaller than an equal part of `most` are not told one by one, and count as that. */
+/* The rows so far. Small ones are not told one by one: an equal part of `most` is the largest of them, and each counts
+ * as that. */
 struct sum {
   const uint64_t *ids;
   size_t count, at; /* the next one */
@@ -58,7 +60,9 @@ static bool add_some(struct store_session *ss, const char *what, struct sum *sum
 
 bool row_sizes_fit(struct store_session *ss, const char *what, const uint64_t *ids, size_t count, size_t most,
                    size_t *fit, struct err *err) {
-  struct sum sum = {.ids = ids, .count = count, .most = most, .small = count ? most / count : 0};
+  struct sum sum = {.ids = ids, .count = count, .most = most, .small = SMALL_MAX};
+  if (count && most / count < sum.small)
+    sum.small = most / count;
   bool full = false, few = count == 1;
   for (size_t limit = LARGE_FIRST; !few && !full && sum.at < count; limit = limit < LARGE_MAX ? limit * 2 : limit)
     if (!add_some(ss, what, &sum, limit, &full, &few, err))

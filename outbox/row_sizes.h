@@ -8,9 +8,8 @@
 
 #include "outbox/session.h"
 
-/* Of payload, headers and checkpoint. Leases wait for the transaction to be renewed, and commits of others in the
- * binlog; a thread that writes for all routes, for all of it. */
-enum { ROW_SIZES_MOST = 512 * 1024 };
+/* Of payload, headers and checkpoint. */
+enum { ROW_SIZES_MOST = STORE_TRANSACTION_BYTES };
 
 /* How many of these rows, from the first on, have no more than `most` bytes of content together: at least one.
  * ids: ascending; rows that are gone have none. Ask before the rows are locked, for locking reads them too. What they

@@ -90,6 +90,81 @@ static void no_more_large_rows_are_read_than_could_fit(void **state) {
   free(scripts[0]);
 }
 
+static void rows_with_payloads(struct fixture *f) {
+  sql(f,
+      "INSERT INTO outbox (id, route, payload, shard, due_at) SELECT seq, 'r', REPEAT('x', IF(seq > 3, %d, 10)), 1, "
+      "'2020-01-01' FROM seq_1_to_6",
+      STORE_TRANSACTION_BYTES * 2 / 3);
+}
+
+static uint32_t hold(struct fixture *f) {
+  const struct store_routes which = {5, (const char *const[]){"r"}, 1, 0, 10};
+  uint32_t moved;
+  ok(f, OPS->hold(f->ss, &f->leases[1], &which, &moved, &f->err));
+  return moved;
+}
+
+static uint32_t unhold(struct fixture *f, bool *all) {
+  uint32_t moved;
+  ok(f, OPS->unhold(f->ss, &f->leases[1], "r", 10, &moved, all, &f->err));
+  return moved;
+}
+
+static void as_many_rows_are_moved_as_one_transaction_may_write(void **state) {
+  struct fixture *f = *state;
+  uint32_t moved;
+  bool all;
+  rows_with_payloads(f);
+  assert_int_equal(hold(f), 4);
+  assert_int_equal(hold(f), 1);
+  assert_int_equal(hold(f), 1);
+  assert_int_equal(hold(f), 0);
+  for (uint32_t wanted = 4, left = 3; left; wanted = 1, left--) {
+    assert_int_equal(unhold(f, &all), wanted);
+    assert_int_equal(all, left == 1);
+  }
+  sql(f, "UPDATE outbox SET state = 'blocked', order_key = 'k'");
+  for (uint32_t wanted = 4, left = 3; left; wanted = 1, left--) {
+    ok(f, OPS->unblock(f->ss, &f->leases[1], "h", "r", true, 10, &moved, &all, &f->err));
+    assert_int_equal(moved, wanted);
+    assert_int_equal(all, left == 1);
+  }
+}
+
+/* A large row that somebody holds is all that one transaction would take: the next one takes those behind it. */
+static void large_rows_that_are_locked_stop_no_others(void **state) {
+  struct fixture *f = *state;
+  bool all;
+  rows_with_payloads(f);
+  sql(f, "UPDATE outbox SET state = 'held'");
+  other(f, "BEGIN");
+  for (int id = 1; id <= 4; id++)
+    other(f, "SELECT id FROM outbox WHERE id = %d FOR UPDATE", id);
+  for (int i = 0; i < 6 && ask(f, "SELECT COUNT(*) FROM outbox WHERE state = 'scheduled'") < 2; i++) {
+    (void)unhold(f, &all);
+    assert_false(all);
+  }
+  assert_int_equal(ask(f, "SELECT COUNT(*) FROM outbox WHERE id > 4 AND state = 'scheduled'"), 2);
+  other(f, "ROLLBACK");
+  assert_int_equal(unhold(f, &all), 4);
+  assert_true(all);
+}
+
+static void delete_two(struct fixture *f) { sql(f, "DELETE FROM outbox WHERE id IN (1, 4)"); }
+
+static void a_row_that_vanishes_before_it_is_locked_is_not_moved(void **state) {
+  struct fixture *f = *state;
+  bool all;
+  rows_with_payloads(f);
+  sql(f, "UPDATE outbox SET state = 'held'");
+  fault_call(f, "START TRANSACTION", delete_two);
+  assert_int_equal(unhold(f, &all), 2);
+  assert_false(all);
+  assert_int_equal(unhold(f, &all), 1);
+  assert_int_equal(unhold(f, &all), 1);
+  assert_true(all);
+}
+
 int main(int argc, char **argv) {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, store_setup, store_teardown)
   static const struct CMUnitTest tests[] = {
@@ -97,6 +172,9 @@ int main(int argc, char **argv) {
       TEST(a_large_row_waits_for_the_small_ones_before_it),
       TEST(headers_and_checkpoints_count_too),
       TEST(no_more_large_rows_are_read_than_could_fit),
+      TEST(as_many_rows_are_moved_as_one_transaction_may_write),
+      TEST(large_rows_that_are_locked_stop_no_others),
+      TEST(a_row_that_vanishes_before_it_is_locked_is_not_moved),
   };
   return store_main(argc, argv, tests, sizeof tests / sizeof tests[0]);
 }

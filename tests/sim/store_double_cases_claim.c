@@ -337,6 +337,29 @@ static void rows_of_an_unknown_route_are_held_and_come_back(struct fixture *f) {
   check(moved[0] == 0 && moved[1] == 0);
 }
 
+static void as_many_rows_are_moved_as_one_transaction_may_write(struct fixture *f) {
+  const struct store_routes which = {
+      .priority = 5, .routes = (const char *const[]){"r"}, .route_count = 1, .limit = 10};
+  static char large[STORE_TRANSACTION_BYTES * 2 / 3];
+  uint32_t moved;
+  bool all;
+  memset(large, 'x', sizeof large - 1);
+  for (uint64_t id = 1; id <= 6; id++)
+    insert(f, (struct spec){.id = id, .payload = id > 3 ? large : "small"});
+  for (uint32_t wanted = 4; wanted; wanted = wanted > 1) {
+    ok(f, f->ops->hold(f->ss, f->leases, &which, &moved, &f->err));
+    check_int(moved, wanted);
+  }
+  check_text(states_of(f), "held,held,held,held,held,scheduled");
+  the_row(f, 6)->state = TASK_HELD;
+  for (uint32_t wanted = 4; wanted; wanted = wanted > 1) {
+    ok(f, f->ops->unhold(f->ss, f->leases, "r", 10, &moved, &all, &f->err));
+    check(moved == wanted && !all);
+  }
+  ok(f, f->ops->unhold(f->ss, f->leases, "r", 10, &moved, &all, &f->err));
+  check(moved == 1 && all);
+}
+
 static void people_cancel_and_reschedule(struct fixture *f) {
   const uint64_t ids[] = {1, 2, 3, 99};
   bool changed[4];
@@ -507,6 +530,7 @@ const struct store_case claim_cases[] = {
     CASE(bound_rows_are_left_to_their_host_while_it_lives),
     CASE(a_row_goes_where_it_is_asked_to),
     CASE(rows_of_an_unknown_route_are_held_and_come_back),
+    CASE(as_many_rows_are_moved_as_one_transaction_may_write),
     CASE(people_cancel_and_reschedule),
     CASE(people_are_told_of_a_locked_row_at_once),
     CASE(a_cancellation_without_an_answer_is_found_out),

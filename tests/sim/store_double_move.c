@@ -260,6 +260,37 @@ static bool find_rows(struct store_session *ss, struct move_unit *u, struct err 
   return double_end(ss, err);
 }
 
+static int by_id(const void *a, const void *b) {
+  const uint64_t *x = a, *y = b;
+  return *x < *y ? -1 : *x > *y;
+}
+
+static size_t content_of(const struct row *row) {
+  static const enum row_text texts[] = {ROW_PAYLOAD, ROW_HEADERS, ROW_CHECKPOINT};
+  size_t bytes = 0;
+  for (size_t i = 0; row && i < ARRAY_LEN(texts); i++)
+    bytes += row->text[texts[i]] ? row->text[texts[i]]->len : 0;
+  return bytes;
+}
+
+/* Those that one transaction may write: the others are found by the next call. */
+static bool choose_rows(struct store_session *ss, struct move_unit *u, struct err *err) {
+  size_t bytes = 0, fit = 0;
+  qsort(u->ids, u->count, sizeof *u->ids, by_id);
+  if (u->count == 1)
+    return true;
+  if (!double_begin(ss, SCRIPT_READS, 1, err))
+    return false;
+  for (; fit < u->count; fit++) {
+    bytes += content_of(table_row(ss->db, u->ids[fit]));
+    if (fit > 0 && bytes > STORE_TRANSACTION_BYTES)
+      break;
+  }
+  double_cost(ss, 0, u->count);
+  u->count = fit;
+  return double_end(ss, err);
+}
+
 static void count_route(struct move_unit *u, const struct row *row) {
   for (size_t i = 0; u->which && i < u->which->route_count; i++)
     if (blob_is(row->text[ROW_ROUTE], u->which->routes[i], strlen(u->which->routes[i])))
@@ -318,7 +349,7 @@ static bool move_unit(struct store_session *ss, void *arg, struct err *err) {
   u->all = found == 0;
   if (found == 0)
     return true;
-  if (!lock_found(ss, u, err))
+  if (!choose_rows(ss, u, err) || !lock_found(ss, u, err))
     return false;
   if (u->count == 0)
     return double_rollback(ss, err);

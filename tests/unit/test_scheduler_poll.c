@@ -350,6 +350,37 @@ static enum store_status unhold(struct store_session *ss, const struct shard_lea
   return STORE_OK;
 }
 
+static enum store_status unhold_slowly(struct store_session *ss, const struct shard_lease *lease, const char *route,
+                                       uint32_t limit, uint32_t *moved, bool *all, struct err *err) {
+  fake_of(ss)->holds++;
+  thread_sleep(30 * MS);
+  *moved = 1;
+  *all = false;
+  return STORE_OK;
+}
+
+/* Rows of megabytes come back one at a time, and each takes long. All routes wait meanwhile, and none while it rests.
+ */
+static void bringing_held_rows_back_rests_in_proportion_to_its_time(void **state) {
+  static const struct store_ops held_ops = {.look = look_for_held, .unhold = unhold_slowly};
+  struct fixture *f = *state;
+  struct scheduler *s = &f->s;
+  const struct shard_lease lease = {.shard = 0, .epoch = 1};
+  f->store.ops = &held_ops;
+  f->fake.held = 1;
+  for (int i = 0; i < 3; i++) {
+    s->held_at_us = 0;
+    int64_t began = clock_mono_us();
+    scheduler_held(s, &lease, 1);
+    int64_t ended = clock_mono_us();
+    assert_true(s->held_at_us - began >= 5 * 30 * MS);
+    assert_true(s->held_at_us - ended <= 5 * SECOND);
+    assert_true(s->held_more);
+    scheduler_held(s, &lease, 1);
+    assert_int_equal(f->fake.holds, i + 1);
+  }
+}
+
 /* A route comes back, and rows of an order_key that were held: nobody of its key leaves before these are scheduled
  * again (P5). Tasks that were inserted around a reload used to overtake them. */
 static void nobody_goes_before_held_rows_are_back(void **state) {
@@ -510,11 +541,17 @@ int main(void) {
   log_set_level(LOG_LEVEL_ERROR);
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
   const struct CMUnitTest tests[] = {
-      TEST(rows_of_many_unknown_routes_are_held_in_few_units),  TEST(an_unknown_route_is_shown_while_it_has_rows),
-      TEST(the_lane_of_other_unknown_routes_is_forgotten_too),  TEST(what_is_known_by_then_is_not_held),
-      TEST(known_routes_are_polled_from_a_short_time_ago),      TEST(a_poll_of_known_groups_forgets_no_older_row),
-      TEST(rows_that_came_back_are_read_however_old),           TEST(nobody_goes_before_held_rows_are_back),
-      TEST(missing_results_of_one_route_leave_room_for_others), TEST(they_rest_in_proportion_to_their_time),
+      TEST(rows_of_many_unknown_routes_are_held_in_few_units),
+      TEST(an_unknown_route_is_shown_while_it_has_rows),
+      TEST(the_lane_of_other_unknown_routes_is_forgotten_too),
+      TEST(what_is_known_by_then_is_not_held),
+      TEST(known_routes_are_polled_from_a_short_time_ago),
+      TEST(a_poll_of_known_groups_forgets_no_older_row),
+      TEST(rows_that_came_back_are_read_however_old),
+      TEST(bringing_held_rows_back_rests_in_proportion_to_its_time),
+      TEST(nobody_goes_before_held_rows_are_back),
+      TEST(missing_results_of_one_route_leave_room_for_others),
+      TEST(they_rest_in_proportion_to_their_time),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }
