@@ -54,6 +54,17 @@ struct group {
   struct group *next;           /* of the same lane */
 };
 
+/* Over the blocked rows of a route in one shard: those whose heads are over come back. */
+struct unblock_walk {
+  bool on;
+  uint8_t shard;
+  uint64_t epoch; /* of its lease when it began */
+  struct store_walk at;
+  bool for_return; /* keys waited for it when it began */
+  bool any, left;  /* rows came back; or are left, since somebody has locked them */
+  int64_t took_us;
+};
+
 struct lane {
   char name[STORE_ROUTE_MAX + 1];
   const struct route_config *route; /* NULL: no configuration has it any more */
@@ -104,15 +115,16 @@ struct lane {
   unsigned priorities;          /* bits of those that it has had groups of */
   struct order order;           /* tasks that wait for others of their order_key */
   uint64_t unblock_look;        /* nothing is read before this look, which brings blocked rows back */
-  uint64_t to_unblock;          /* bits: shards whose blocked rows are to be brought back, when it is time */
-  int64_t unblock_paid_us;      /* monotonic: from then on that has taken no more than its share of the time */
-  int64_t unblock_at_us;        /* monotonic: when to look for them without a reason */
+  uint64_t blocked;             /* bits: shards with blocked rows, as of the last look at every group */
+  uint64_t to_unblock;          /* bits: those whose blocked rows are to be walked over, */
+  struct unblock_walk walk;     /* one after the other, */
+  uint64_t walk_from;           /* and the next not before this look */
+  int64_t unblock_at_us;        /* monotonic: when to do so without a reason */
   bool heads_unknown;           /* its route is new here: its keys are closed until the table of heads was read, */
   bool heads_come;              /* as it is being read now, from its beginning */
   bool returning;               /* keys whose heads are over wait until all shards were asked, */
   uint64_t returned;            /* bits: which have been by now */
   uint64_t unseen;              /* bits: what came back there may be of groups that no poll has seen yet */
-  uint64_t blocked;             /* bits: which have blocked rows, while what a look found is gone through */
   struct held_claim held_claim; /* changed by the scheduler, under its lanes_lock: status asks */
   int64_t call_at_us;           /* monotonic: not before, for tasks whose turn it is but that could not go */
   bool unknown_logged;

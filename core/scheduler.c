@@ -92,8 +92,6 @@ static void note(struct scheduler *s, const struct store_group *found, int64_t d
     (void)scheduler_note_group(s, lane, found, db_now_us);
   else if (atomic_load(&s->on_hold))
     return; /* it is shown, and all others would be moved */
-  else if (found->state == TASK_BLOCKED && lane->route)
-    scheduler_unblock(s, lane, found);
   else if (found->state == TASK_CLAIMED)
     s->bound_claims = s->bound_claims || found->shard == SHARD_BOUND;
 }
@@ -262,6 +260,8 @@ static void look(struct scheduler *s) {
     scheduler_take_back(s, leases, held);
   if (!atomic_load(&s->on_hold))
     scheduler_held(s, leases, held);
+  if (s->retry_wait_us == 0 && !atomic_load(&s->on_hold))
+    scheduler_unblock(s);
   scheduler_return_end(s);
   forget_what_is_gone(s);
   plan_next_look(s, !poll_is_dear(&s->pace), began, ended);
@@ -281,7 +281,7 @@ static int64_t next_deadline(struct scheduler *s) {
   if (s->read_more)
     return now;
   int64_t deadline = earlier(earlier(earlier(sends, scheduler_hints_at(s)), s->look_at_us), s->expire_at_us);
-  deadline = earlier(deadline, scheduler_holds_at(s));
+  deadline = earlier(deadline, earlier(scheduler_holds_at(s), s->unblock_at_us));
   int64_t offset = atomic_load_explicit(&s->db_offset_us, memory_order_relaxed) + s->ahead_us;
   for (struct lane *lane = s->lanes; lane; lane = lane->next) {
     if (scheduler_credit(s, lane, now) == 0) {
@@ -348,6 +348,10 @@ static void tick(struct scheduler *s) {
     scheduler_expire(s);
   if (s->retry_wait_us == 0)
     scheduler_hold(s);
+  if (s->retry_wait_us == 0 && clock_mono_us() >= s->unblock_at_us) {
+    scheduler_unblock(s);
+    scheduler_return_end(s);
+  }
   scheduler_check_hints(s);
   scheduler_send_due(s);
 }

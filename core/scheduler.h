@@ -126,8 +126,11 @@ struct scheduler {
   bool heads_stale;                              /* shards came to us: their heads are not known */
   int64_t heads_at_us, heads_rest_us;            /* monotonic: when to read heads again; and after how long */
   struct store_heads_part heads_part;            /* how far they are read, where there are many */
-  int64_t elsewhere_at_us;                       /* monotonic: when to see again which keys other instances hold */
-  int64_t watch_at_us;                           /* monotonic: when to look for forgotten flights again */
+  /* Monotonic: when to bring blocked rows back, and from when on that has had no more than its share of the time. */
+  int64_t unblock_at_us, unblock_paid_us;
+  struct lane *unblock_lane;             /* whose turn it is; NULL = the first */
+  int64_t elsewhere_at_us;               /* monotonic: when to see again which keys other instances hold */
+  int64_t watch_at_us;                   /* monotonic: when to look for forgotten flights again */
   int64_t leave_at_us;                   /* monotonic: when to see to shards that are leaving; INT64_MAX = none */
   uint64_t emptied;                      /* bits: shards of which the keeper knows that they may be given back */
   uint64_t expire_pass;                  /* number of the pass over rows that wait and may expire meanwhile, */
@@ -190,8 +193,8 @@ bool scheduler_heads(struct scheduler *s);
 bool scheduler_note_elsewhere(struct scheduler *s, struct lane *lane);
 /* Keys whose heads are over, shards (bits) that came to us, and routes that came back, wait until blocked and held rows
  * are brought back: what was committed later would overtake them. _close for shards and routes, _begin before a look at
- * every group, _seen with what it found, _unblock for each group of blocked rows, _end after them; that may take
- * several looks. */
+ * every group, _seen with what it found, _end after it; that may take several looks. _unblock brings some of the
+ * blocked rows back, when it is time: unblock_at_us. */
 void scheduler_close(struct lane *lane, uint64_t shards); /* scheduler_lanes.c */
 /* Nobody knows which heads the lane has: its keys wait until they were read and what they block was brought back.
  * scheduler_lanes.c */
@@ -200,7 +203,7 @@ void scheduler_return_begin(struct scheduler *s);
 void scheduler_return_seen(struct scheduler *s, const struct store_group *groups, size_t count,
                            const struct shard_lease *leases, size_t lease_count);
 void scheduler_return_end(struct scheduler *s);
-void scheduler_unblock(struct scheduler *s, struct lane *lane, const struct store_group *found);
+void scheduler_unblock(struct scheduler *s);
 
 /* A poll found the earliest row of a group. NULL: no memory. scheduler.c */
 struct group *scheduler_note_group(struct scheduler *s, struct lane *lane, const struct store_group *found,

@@ -20,14 +20,17 @@
 
 enum {
   HEADS_SOON_US = 50 * 1000, /* how long a head may be over elsewhere before anybody notices: where one was lately, */
-  HEADS_EVERY_US = 1000 * 1000,   /* and at most */
-  HEADS_SHARE = 20,               /* reading heads may take 1/20 of the time */
-  HEADS_KEYS = 500,               /* read together, where there are more */
-  UNBLOCK_EVERY_US = 5000 * 1000, /* how often to look for rows that were blocked by nobody we know */
-  UNBLOCK_ROWS = 500,
-  UNBLOCK_SHARE = 20,            /* that walks over all blocked rows of a shard, and may take 1/20 of the time, */
-  UNBLOCK_AHEAD_US = 500 * 1000, /* but for what little is done at once, */
-  UNBLOCK_REST_MAX_US = 10 * 1000 * 1000, /* and this at most, since a moment may be slow */
+  HEADS_EVERY_US = 1000 * 1000,           /* and at most */
+  HEADS_SHARE = 20,                       /* reading heads may take 1/20 of the time */
+  HEADS_KEYS = 500,                       /* read together, where there are more */
+  UNBLOCK_EVERY_US = 5000 * 1000,         /* how often to look for rows that were blocked by nobody we know */
+  UNBLOCK_ROWS = 250,                     /* are walked over in one step, */
+  UNBLOCK_SLICE_US = 4 * 1000,            /* and no step begins when some have taken this long */
+  UNBLOCK_SHARE = 4,                      /* The others have this many times that for themselves, */
+  UNBLOCK_AHEAD_US = 500 * 1000,          /* but for what little is done at once, */
+  UNBLOCK_REST_MAX_US = 10 * 1000 * 1000, /* and this at most, since a moment may be slow. */
+  UNBLOCK_SELDOM = 100,                   /* A walk without a reason takes this part of the time, */
+  UNBLOCK_SELDOM_MAX_US = 60 * 1000 * 1000,
 };
 
 /* Rows that were blocked are looked for by the next look. */
@@ -194,6 +197,7 @@ void scheduler_return_begin(struct scheduler *s) {
       continue;
     lane->returning = true;
     lane->returned = 0;
+    lane->walk.on = false; /* it may have passed by what is to come back now */
     order_return_begin(&lane->order);
   }
 }
@@ -203,6 +207,8 @@ void scheduler_return_seen(struct scheduler *s, const struct store_group *groups
   uint64_t seen = 0;
   for (size_t i = 0; i < lease_count; i++)
     seen |= shard_bit(leases[i].shard);
+  for (struct lane *lane = s->lanes; lane; lane = lane->next)
+    lane->blocked = 0;
   for (size_t i = 0; i < count; i++) {
     struct lane *lane = groups[i].state == TASK_BLOCKED ? scheduler_lane(s, groups[i].route) : NULL;
     if (lane)
@@ -210,7 +216,6 @@ void scheduler_return_seen(struct scheduler *s, const struct store_group *groups
   }
   for (struct lane *lane = s->lanes; lane; lane = lane->next) {
     lane->returned |= seen & ~lane->blocked;
-    lane->blocked = 0;
     lane->old_shards &= ~seen; /* each of its groups is noted next */
     lane->unseen &= ~seen;
   }
@@ -229,34 +234,105 @@ void scheduler_return_end(struct scheduler *s) {
   }
 }
 
-void scheduler_unblock(struct scheduler *s, struct lane *lane, const struct store_group *found) {
-  struct shard_lease lease = {.shard = found->shard, .epoch = s->view[found->shard].epoch, .owner = s->instance};
-  int64_t now = clock_mono_us();
+/* The shards whose blocked rows somebody waits for, or that are to be looked through. */
+static uint64_t to_walk(const struct scheduler *s, const struct lane *lane) {
+  uint64_t awaited = lane->returning ? ~lane->returned : 0;
+  return lane->route ? (lane->to_unblock | awaited) & lane->blocked & own_shards(s) : 0;
+}
+
+/* The lane has a walk to go on with: the one that it is on, or the next. After one that left rows behind, which
+ * somebody had locked, none begins before the next look. */
+static bool has_walk(const struct scheduler *s, struct lane *lane) {
+  struct unblock_walk *walk = &lane->walk;
+  uint64_t shard = shard_bit(walk->shard);
+  walk->on = walk->on && lane->route && lane->blocked & shard && own_shards(s) & shard &&
+             s->view[walk->shard].epoch == walk->epoch;
+  return walk->on || (lane->blocked && s->look >= lane->walk_from && to_walk(s, lane));
+}
+
+static void begin_walk(const struct scheduler *s, struct lane *lane) {
+  uint64_t shards = to_walk(s, lane), later_ones = shards & (~UINT64_C(1) << lane->walk.shard);
+  uint8_t shard = (uint8_t)__builtin_ctzll(later_ones ? later_ones : shards);
+  lane->walk =
+      (struct unblock_walk){.on = true, .shard = shard, .epoch = s->view[shard].epoch, .for_return = lane->returning};
+  lane->to_unblock &= ~shard_bit(shard);
+}
+
+static void end_walk(struct scheduler *s, struct lane *lane) {
+  struct unblock_walk *walk = &lane->walk;
+  walk->on = false;
+  if (walk->left)
+    lane->walk_from = s->look + 1;
+  else if (walk->for_return)
+    lane->returned |= shard_bit(walk->shard);
+  int64_t rest_us = pace_rest_us(walk->took_us, UNBLOCK_SELDOM, UNBLOCK_SELDOM_MAX_US);
+  lane->unblock_at_us = later(lane->unblock_at_us, clock_mono_us() + rest_us);
+  if (walk->any)
+    scheduler_look_soon(s);
+}
+
+/* Rows came back: also where no group is left that could be swept. */
+static void note_returned(struct lane *lane) {
+  uint64_t shard = shard_bit(lane->walk.shard);
+  lane->walk.any = true;
+  lane->old_shards |= shard;
+  lane->unseen |= lane->walk.for_return ? shard : 0;
+  lane_sweep_first(lane);
+}
+
+static bool same_position(const struct store_walk *a, const struct store_walk *b) {
+  return a->priority == b->priority && a->after.next_us == b->after.next_us && a->after.id == b->after.id;
+}
+
+/* One step of a walk, charged with its COMMIT. */
+static void walk_on(struct scheduler *s, struct lane *lane) {
+  struct unblock_walk *walk = &lane->walk;
+  if (!walk->on)
+    begin_walk(s, lane);
+  struct shard_lease lease = {.shard = walk->shard, .epoch = walk->epoch, .owner = s->instance};
+  const struct store_unblock what = {.route = lane->name, .failed_too = failed_are_heads(lane), .limit = UNBLOCK_ROWS};
+  const struct store_walk before = walk->at;
+  int64_t began_us = clock_mono_us();
   struct err err = {0};
   uint32_t moved = 0;
-  bool all = false, awaited = lane->returning && !(lane->returned & shard_bit(found->shard));
-  if (now >= lane->unblock_at_us) {
-    lane->to_unblock = UINT64_MAX;
-    lane->unblock_at_us = now + UNBLOCK_EVERY_US;
-  }
-  if ((!awaited && !(lane->to_unblock & shard_bit(found->shard))) || lane->unblock_paid_us > now + UNBLOCK_AHEAD_US)
-    return;
-  enum store_status status = s->store->ops->unblock(s->ss, &lease, s->config->config->engine.instance, found->route,
-                                                    failed_are_heads(lane), UNBLOCK_ROWS, &moved, &all, &err);
-  int64_t rest_us = pace_rest_us(clock_mono_us() - now, UNBLOCK_SHARE, UNBLOCK_REST_MAX_US);
-  lane->unblock_paid_us = later(lane->unblock_paid_us, now) + rest_us;
+  bool all = false;
+  enum store_status status =
+      s->store->ops->unblock(s->ss, &lease, s->config->config->engine.instance, &what, &walk->at, &moved, &all, &err);
+  int64_t took_us = clock_mono_us() - began_us;
+  s->unblock_paid_us = later(s->unblock_paid_us, began_us) + pace_rest_us(took_us, UNBLOCK_SHARE, UNBLOCK_REST_MAX_US);
   if (!scheduler_db_ok(s, status, &err))
     return;
-  lane->to_unblock &= ~shard_bit(found->shard);
-  if (all)
-    lane->returned |= shard_bit(found->shard);
-  if (moved > 0) {
-    lane->old_shards |= shard_bit(found->shard); /* also where no group is left that could be swept */
-    lane->unseen |= awaited ? shard_bit(found->shard) : 0;
-    lane_sweep_first(lane);
+  walk->took_us += took_us;
+  if (moved > 0)
+    note_returned(lane);
+  walk->left = walk->left || (!all && moved == 0);
+  bool stands = moved == 0 && !walk->at.end && same_position(&walk->at, &before); /* a table or a shard is locked */
+  if (walk->at.end || stands)
+    end_walk(s, lane);
+}
+
+void scheduler_unblock(struct scheduler *s) {
+  int64_t now = clock_mono_us(), until_us = now + UNBLOCK_SLICE_US;
+  struct lane *first = s->unblock_lane ? s->unblock_lane : s->lanes, *lane = first;
+  s->unblock_at_us = INT64_MAX;
+  while (lane && s->retry_wait_us == 0) {
+    if (now >= lane->unblock_at_us) {
+      lane->to_unblock = UINT64_MAX;
+      lane->unblock_at_us = now + UNBLOCK_EVERY_US;
+    }
+    bool walks = has_walk(s, lane);
+    if (walks && (now >= until_us || s->unblock_paid_us > now + UNBLOCK_AHEAD_US)) {
+      s->unblock_at_us = later(now, s->unblock_paid_us - UNBLOCK_AHEAD_US);
+      break;
+    }
+    if (walks) {
+      walk_on(s, lane);
+      first = lane; /* once more around: it may go on */
+      now = clock_mono_us();
+    }
+    lane = lane->next ? lane->next : s->lanes;
+    if (lane == first && !has_walk(s, lane))
+      break;
   }
-  if (moved == UNBLOCK_ROWS)
-    unblock_soon(s, lane);
-  else if (moved > 0)
-    scheduler_look_soon(s);
+  s->unblock_lane = lane;
 }

@@ -23,8 +23,9 @@ enum {
   HOLD_SHARE_QUICK = 20, /* or 1/20 where there are so few names that polls are quick */
   UNKNOWN_MAX = 20000,   /* groups that are known at a time: those beyond come later */
   CROWD = 1000,          /* so many unknown groups are held whether they are due or not: each costs every poll a seek */
-  BACK_ROWS = 250,       /* brought back in one unit, */
-  BACK_SLICE_US = 10 * 1000,          /* and as many units as begin in this time; when it took twice as long, */
+  BACK_ROWS = 1000,      /* brought back in one unit, */
+  BACK_SLICE_US = 10 * 1000,          /* and as many units as begin in this time; when that took */
+  BACK_LONG_US = 50 * 1000,           /* longer than this, */
   BACK_SHARE = 4,                     /* the others have this many times that for themselves, */
   BACK_REST_MAX_US = 5 * 1000 * 1000, /* but no more than this: the database may have been away */
   HELD_SHOWN = 100,                   /* groups of held rows of which the first are shown, whatever their routes */
@@ -337,7 +338,7 @@ static void bring_back_known(struct scheduler *s, struct store_look *what) {
   s->held_more = s->held_more && !all;
   int64_t ended_us = clock_mono_us(), took_us = ended_us - found_us;
   int64_t rest_us = pace_rest_us(found_us - began_us, HELD_SHARE, HELD_REST_MAX_US);
-  if (took_us > 2 * BACK_SLICE_US)
+  if (took_us > BACK_LONG_US)
     rest_us = later(rest_us, pace_rest_us(took_us, BACK_SHARE, BACK_REST_MAX_US));
   s->held_at_us = ended_us + later(all ? HELD_EVERY_US : 0, rest_us);
   free(groups);

@@ -142,6 +142,21 @@ struct store_cursor {
   uint64_t id;
 };
 
+/* Which rows unblock() asks about. */
+struct store_unblock {
+  const char *route;
+  bool failed_too; /* a task that has failed is still a head */
+  uint32_t limit;  /* rows in one call, whether they can be moved or not */
+};
+
+/* How far a walk over the rows of a route in one state and shard is: in the order of priority, next_at, id. All zero:
+ * at its beginning. */
+struct store_walk {
+  uint8_t priority;
+  struct store_cursor after;
+  bool end; /* there are none behind it */
+};
+
 struct store_range {
   enum task_state state;
   uint8_t shard;
@@ -482,11 +497,11 @@ struct store_ops {
    * whether it lives or not. */
   enum store_status (*claims_elsewhere)(struct store_session *ss, const char *instance, const char *host,
                                         const char *route, store_head_fn *each, void *ctx, struct err *err);
-  /* Brings blocked rows of a route back to scheduled that wait for no head of their order_key, at most limit; fenced.
-   * In SHARD_BOUND those that are bound to the host, or to one that lives nowhere. failed_too: one that has failed is
-   * still a head. *all: as for unhold(). */
+  /* Brings those of the next blocked rows of a route back to scheduled that wait for no head of their order_key;
+   * fenced. In SHARD_BOUND those that are bound to the host, or to one that lives nowhere. *all: all of these were
+   * moved. walk goes on behind them, but where some did not fit into one transaction. */
   enum store_status (*unblock)(struct store_session *ss, const struct shard_lease *lease, const char *host,
-                               const char *route, bool failed_too, uint32_t limit, uint32_t *moved, bool *all,
+                               const struct store_unblock *what, struct store_walk *walk, uint32_t *moved, bool *all,
                                struct err *err);
   /* People's commands for rows of one shard, fenced; changed[i] says whether ids[i] was in a state that allows it.
    * CANCEL: scheduled, held, blocked, awaiting rows to history as cancelled. RESCHEDULE: scheduled rows to due_us.

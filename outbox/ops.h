@@ -71,7 +71,7 @@ enum store_status ops_claims_elsewhere(struct store_session *ss, const char *ins
 enum store_status ops_heads(struct store_session *ss, struct store_heads_part *part, store_head_fn *each, void *ctx,
                             struct err *err);
 enum store_status ops_unblock(struct store_session *ss, const struct shard_lease *lease, const char *host,
-                              const char *route, bool failed_too, uint32_t limit, uint32_t *moved, bool *all,
+                              const struct store_unblock *what, struct store_walk *walk, uint32_t *moved, bool *all,
                               struct err *err);
 enum store_status ops_unhold(struct store_session *ss, const struct shard_lease *lease, const char *route,
                              uint32_t limit, uint32_t *moved, bool *all, struct err *err);

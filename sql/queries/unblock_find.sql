@@ -1,9 +1,7 @@
--- Blocked rows of a route whose order_key has no living head; a head itself waits for those before it only. {failed_too}:
--- whether one that has failed is still a head. Bound rows are their host's while it lives: it sends, and knows when all
--- of a key are back.
-SELECT b.id FROM `{table}` b FORCE INDEX (ix_next)
-WHERE b.state = 'blocked' AND b.shard = {shard} AND b.route = {route}
-  AND {ours} AND NOT EXISTS (
+-- The next blocked rows of a route, and of each whether its order_key has no living head; a head itself waits for those
+-- before it only. {failed_too}: whether one that has failed is still a head. Bound rows are their host's while it lives:
+-- it sends, and knows when all of a key are back.
+SELECT b.id, b.priority, b.next_at, ({ours} AND NOT EXISTS (
   SELECT 1 FROM `{table}_heads` h FORCE INDEX (ix_order_key) STRAIGHT_JOIN `{table}` o FORCE INDEX (PRIMARY)
     ON {head_lives}
     AND ({failed_too} OR o.failures = 0)
@@ -13,5 +11,9 @@ WHERE b.state = 'blocked' AND b.shard = {shard} AND b.route = {route}
           AND own.order_key = b.order_key)
       OR o.priority > b.priority OR o.priority = b.priority
         AND (COALESCE(o.first_due_at, o.due_at, o.created_at + INTERVAL o.delay_ms * 1000 MICROSECOND), o.id)
-          < (COALESCE(b.first_due_at, b.due_at, b.created_at + INTERVAL b.delay_ms * 1000 MICROSECOND), b.id)))
-LIMIT {limit}
+          < (COALESCE(b.first_due_at, b.due_at, b.created_at + INTERVAL b.delay_ms * 1000 MICROSECOND), b.id)))) IS TRUE
+FROM (SELECT id FROM `{table}` FORCE INDEX (ix_next)
+  WHERE state = 'blocked' AND shard = {shard} AND route = {route}
+    AND (priority > {priority} OR priority = {priority} AND (next_at > {after_at} OR next_at = {after_at} AND id > {after_id}))
+  ORDER BY priority, next_at, id LIMIT {limit}) v
+STRAIGHT_JOIN `{table}` b FORCE INDEX (PRIMARY) ON b.id = v.id

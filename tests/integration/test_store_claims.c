@@ -295,22 +295,26 @@ static void a_row_that_has_moved_is_waited_for(void **state) {
   assert_int_equal(seen.id[0], 7); /* due first */
   assert_int_equal(seen.id[1], 4);
   assert_false(seen.failed[0]);
-  ok(f, OPS->unblock(f->ss, &leases[1], "h", "r", false, 10, &back, &all, &f->err));
+  ok(f, OPS->unblock(f->ss, &leases[1], "h", &(struct store_unblock){"r", false, 10}, &(struct store_walk){0}, &back,
+                     &all, &f->err));
   assert_int_equal(back, 0);
   /* Heads wait for those before them alone. */
   sql(f, "UPDATE outbox SET state = 'blocked' WHERE id <> 5");
-  ok(f, OPS->unblock(f->ss, &leases[SHARDS], "h", "r", true, 10, &back, &all, &f->err));
+  ok(f, OPS->unblock(f->ss, &leases[SHARDS], "h", &(struct store_unblock){"r", true, 10}, &(struct store_walk){0},
+                     &back, &all, &f->err));
   assert_int_equal(back, 1);
   assert_string_equal(ask_text(f, "SELECT state FROM outbox WHERE id = 7"), "scheduled");
   sql(f, "UPDATE outbox SET failures = 1 WHERE id = 7");
   sql(f, "UPDATE outbox_heads SET failures = 1 WHERE head_id = 7"); /* as a failure there writes it */
   sql(f, "DELETE FROM outbox WHERE id = 4");
-  ok(f, OPS->unblock(f->ss, &leases[1], "h", "r", true, 10, &back, &all, &f->err));
+  ok(f, OPS->unblock(f->ss, &leases[1], "h", &(struct store_unblock){"r", true, 10}, &(struct store_walk){0}, &back,
+                     &all, &f->err));
   assert_int_equal(back, 0);
   seen.count = 0;
   ok(f, OPS->heads(f->ss, NULL, see, &seen, &f->err));
   assert_true(seen.count == 1 && seen.failed[0]);
-  ok(f, OPS->unblock(f->ss, &leases[1], "h", "r", false, 10, &back, &all, &f->err));
+  ok(f, OPS->unblock(f->ss, &leases[1], "h", &(struct store_unblock){"r", false, 10}, &(struct store_walk){0}, &back,
+                     &all, &f->err));
   assert_true(back == 1 && all);
 }
 
@@ -352,7 +356,8 @@ static void bound_rows_are_left_to_their_host_while_it_lives(void **state) {
   assert_int_equal(batch->count, 6);
   release(batch);
   sql(f, "UPDATE outbox SET state = 'blocked'");
-  ok(f, OPS->unblock(f->ss, &bound, "h", "r", true, 10, &back, &all, &f->err));
+  ok(f, OPS->unblock(f->ss, &bound, "h", &(struct store_unblock){"r", true, 10}, &(struct store_walk){0}, &back, &all,
+                     &f->err));
   assert_true(back == 3 && all);
   assert_int_equal(ask(f, "SELECT COUNT(*) FROM outbox WHERE state = 'blocked' AND target_host = 'other'"), 3);
   sql(f, "UPDATE outbox SET state = 'claimed', lease_until = '2020-01-02', claimed_by = CASE target_host WHEN 'h' THEN "
@@ -399,21 +404,49 @@ static void many_heads_are_read_in_parts(void **state) {
  * were more, or because an application holds it. */
 static void blocked_rows_that_are_left_behind_are_told(void **state) {
   struct fixture *f = *state;
+  const struct store_unblock what = {"r", true, 2};
+  struct store_walk walk = {0};
   uint32_t back;
   bool all;
   ROW("(id, route, payload, order_key, shard, state) VALUES (1, 'r', '', 'k', 1, 'blocked'), "
       "(2, 'r', '', 'k', 1, 'blocked'), (3, 'r', '', 'k', 1, 'blocked')");
-  ok(f, OPS->unblock(f->ss, &f->leases[1], "h", "r", true, 2, &back, &all, &f->err));
-  assert_true(back == 2 && !all);
+  ok(f, OPS->unblock(f->ss, &f->leases[1], "h", &what, &walk, &back, &all, &f->err));
+  assert_true(back == 2 && all && !walk.end);
   other(f, "START TRANSACTION");
-  other(f, "UPDATE outbox SET payload = 'x' WHERE state = 'blocked'");
-  ok(f, OPS->unblock(f->ss, &f->leases[1], "h", "r", true, 2, &back, &all, &f->err));
-  assert_true(back == 0 && !all);
+  other(f, "UPDATE outbox SET payload = 'x' WHERE id = 3");
+  ok(f, OPS->unblock(f->ss, &f->leases[1], "h", &what, &walk, &back, &all, &f->err));
+  assert_true(back == 0 && !all && walk.end);
   other(f, "ROLLBACK");
-  ok(f, OPS->unblock(f->ss, &f->leases[1], "h", "r", true, 2, &back, &all, &f->err));
-  assert_true(back == 1 && all);
-  ok(f, OPS->unblock(f->ss, &f->leases[1], "h", "r", true, 2, &back, &all, &f->err));
-  assert_true(back == 0 && all);
+  walk = (struct store_walk){0};
+  ok(f, OPS->unblock(f->ss, &f->leases[1], "h", &what, &walk, &back, &all, &f->err));
+  assert_true(back == 1 && all && walk.end);
+  ok(f, OPS->unblock(f->ss, &f->leases[1], "h", &what, &walk, &back, &all, &f->err));
+  assert_true(back == 0 && all && walk.end);
+}
+
+/* A walk goes over rows that still wait too, in the order of the index, and meets each once. */
+static void a_walk_over_blocked_rows_goes_on_where_it_stopped(void **state) {
+  struct fixture *f = *state;
+  const struct store_unblock what = {"r", true, 3};
+  struct store_walk walk = {0};
+  uint32_t back, steps = 0, sum = 0;
+  bool all;
+  ROW("(id, route, payload, order_key, shard, due_at, priority) VALUES (100, 'r', '', 'h', 1, '2035-01-01', 5)");
+  sql(f, "UPDATE outbox SET failures = 1, attempt = 1");
+  sql(f, "INSERT INTO outbox_heads (head_id, message_id, failures, shard, route, order_key) "
+         "SELECT id, message_id, 1, 1, 'r', 'h' FROM outbox");
+  sql(f, "INSERT INTO outbox (id, route, payload, order_key, shard, state, due_at, priority) SELECT seq, "
+         "IF(seq = 20, 'other', 'r'), '', IF(seq %% 4 = 1, 'k', 'h'), 1, 'blocked', '2020-01-01' + INTERVAL seq %% 3 "
+         "SECOND, 4 + seq %% 3 FROM seq_1_to_20");
+  for (; !walk.end; steps++, sum += back) {
+    ok(f, OPS->unblock(f->ss, &f->leases[1], "h", &what, &walk, &back, &all, &f->err));
+    assert_true(all);
+  }
+  assert_int_equal(steps, 19 / 3 + 1);
+  assert_int_equal(sum, 5); /* 1, 5, 9, 13, 17 */
+  assert_int_equal(ask(f, "SELECT COUNT(*) FROM outbox WHERE state = 'blocked' AND (order_key = 'h' OR route <> 'r')"),
+                   15);
+  assert_int_equal(ask(f, "SELECT COUNT(*) FROM outbox WHERE state = 'blocked'"), 15);
 }
 
 /* A head is a task, not a number: one that got the id of a former head, or came back from the dead with a fresh budget,
@@ -444,7 +477,8 @@ static void heads_of_former_lives_block_nobody(void **state) {
   assert_int_equal(seen.count, 1);
   /* Nor does one of a key that differs by a blank at its end, which the server takes for the same. */
   ROW("(id, route, payload, order_key, shard, state) VALUES (9, 'r', '', 'k ', 1, 'blocked')");
-  ok(f, OPS->unblock(f->ss, &f->leases[1], "h", "r", true, 10, &back, &all, &f->err));
+  ok(f, OPS->unblock(f->ss, &f->leases[1], "h", &(struct store_unblock){"r", true, 10}, &(struct store_walk){0}, &back,
+                     &all, &f->err));
   assert_int_equal(back, 1);
   sql(f, "DELETE FROM outbox");
   ROW("(id, route, payload, order_key, shard, message_id, failures, state) VALUES (1, 'r', '', 'k', 1, 'a', 0, "
@@ -453,7 +487,8 @@ static void heads_of_former_lives_block_nobody(void **state) {
   seen.count = 0;
   ok(f, OPS->heads(f->ss, NULL, see, &seen, &f->err));
   assert_int_equal(seen.count, 0);
-  ok(f, OPS->unblock(f->ss, &f->leases[1], "h", "r", true, 10, &back, &all, &f->err));
+  ok(f, OPS->unblock(f->ss, &f->leases[1], "h", &(struct store_unblock){"r", true, 10}, &(struct store_walk){0}, &back,
+                     &all, &f->err));
   assert_true(back == 2 && all);
 }
 
@@ -474,6 +509,7 @@ int main(int argc, char **argv) {
       TEST(claims_of_others_for_our_host_are_told),
       TEST(bound_rows_are_left_to_their_host_while_it_lives),
       TEST(blocked_rows_that_are_left_behind_are_told),
+      TEST(a_walk_over_blocked_rows_goes_on_where_it_stopped),
       TEST(heads_of_former_lives_block_nobody),
   };
   return store_main(argc, argv, tests, sizeof tests / sizeof tests[0]);

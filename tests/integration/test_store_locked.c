@@ -546,6 +546,7 @@ static void a_daemon_does_not_wait_to_pause_a_route(void **state) {
 /* The reading thread does not stay with rows that cannot come back now: it is at the next look that they are tried
  * again. */
 static void bringing_back_is_tried_once_beside_a_locked_index_entry(void **state) {
+  const struct store_unblock what = {"r", true, 10};
   struct fixture *f = *state;
   uint32_t moved = 0;
   bool all = true;
@@ -555,16 +556,15 @@ static void bringing_back_is_tried_once_beside_a_locked_index_entry(void **state
   hold_scheduled_entries(f);
   statements_sent();
   ok(f, OPS->unhold(f->ss, f->leases, "r", 10, &moved, &all, &f->err));
-  assert_int_equal(moved, 0);
-  assert_false(all);
+  assert_false(moved || all);
   int in_vain = statements_sent();
-  ok(f, OPS->unblock(f->ss, f->leases, "h", "r", true, 10, &moved, &all, &f->err));
+  ok(f, OPS->unblock(f->ss, f->leases, "h", &what, &(struct store_walk){0}, &moved, &all, &f->err));
   assert_false(moved || all);
   in_vain += statements_sent();
   other(f, "COMMIT");
   ok(f, OPS->unhold(f->ss, f->leases, "r", 10, &moved, &all, &f->err));
   assert_int_equal(moved, 1);
-  ok(f, OPS->unblock(f->ss, f->leases, "h", "r", true, 10, &moved, &all, &f->err));
+  ok(f, OPS->unblock(f->ss, f->leases, "h", &what, &(struct store_walk){0}, &moved, &all, &f->err));
   assert_int_equal(moved, 1);
   int in_time = statements_sent();
   assert_in_range(in_vain, in_time, 2 * in_time);

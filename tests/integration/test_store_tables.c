@@ -62,8 +62,8 @@ static uint32_t unblocked(struct fixture *f, uint8_t shard) {
   const struct shard_lease bound = {.shard = SHARD_BOUND, .epoch = 1};
   uint32_t moved;
   bool all;
-  ok(f,
-     OPS->unblock(f->ss, shard == SHARD_BOUND ? &bound : &f->leases[shard], "h", "r", true, 10, &moved, &all, &f->err));
+  ok(f, OPS->unblock(f->ss, shard == SHARD_BOUND ? &bound : &f->leases[shard], "h",
+                     &(struct store_unblock){"r", true, 10}, &(struct store_walk){0}, &moved, &all, &f->err));
   assert_true(all || moved == 0);
   return moved;
 }

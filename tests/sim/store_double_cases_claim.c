@@ -261,10 +261,12 @@ static void blocked_rows_come_back_when_their_head_is_over(struct fixture *f) {
     struct decision d = decide_on(f, id, EVENT_BLOCK);
     check_int(settle(f, &d, 1), 1);
   }
-  ok(f, f->ops->unblock(f->ss, f->leases, "h", "r", true, 10, &moved, &all, &f->err));
+  ok(f, f->ops->unblock(f->ss, f->leases, "h", &(struct store_unblock){"r", true, 10}, &(struct store_walk){0}, &moved,
+                        &all, &f->err));
   check(moved == 1 && all);
   check_text(states_of(f), "scheduled,blocked,scheduled");
-  ok(f, f->ops->unblock(f->ss, f->leases, "h", "r", false, 10, &moved, &all, &f->err)); /* a failed one is no head */
+  ok(f, f->ops->unblock(f->ss, f->leases, "h", &(struct store_unblock){"r", false, 10}, &(struct store_walk){0}, &moved,
+                        &all, &f->err)); /* a failed one is no head */
   check(moved == 1 && all);
 }
 
@@ -284,7 +286,8 @@ static void bound_rows_are_left_to_their_host_while_it_lives(struct fixture *f) 
   release(batch);
   for (uint64_t id = 1; id <= 3; id++)
     the_row(f, id)->state = TASK_BLOCKED;
-  ok(f, f->ops->unblock(f->ss, &bound, "h", "r", true, 10, &moved, &all, &f->err));
+  ok(f, f->ops->unblock(f->ss, &bound, "h", &(struct store_unblock){"r", true, 10}, &(struct store_walk){0}, &moved,
+                        &all, &f->err));
   check(moved == 2 && all);
   check_text(states_of(f), "scheduled,blocked,scheduled");
   for (uint64_t id = 4; id <= 6; id++)

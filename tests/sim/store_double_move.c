@@ -179,6 +179,9 @@ struct move_unit {
   const char *route;                /* of one */
   const char *host;                 /* of bound ones: its, and those of hosts that are dead */
   bool failed_heads;
+  struct store_walk *walk; /* unblock: the position of the next, */
+  struct store_walk next;  /* and behind those that were asked about */
+  bool was_read;
   uint32_t limit;
   uint32_t *of_route;
   uint64_t *ids;
@@ -224,38 +227,65 @@ static bool waits_for_a_head(const struct table *db, const struct row *row, bool
   return false;
 }
 
-static bool is_to_move(const struct table *db, const struct move_unit *u, const struct row *row) {
+/* May be found to be moved: the index alone tells. */
+static bool is_met(const struct table *db, const struct move_unit *u, const struct row *row) {
   if (!row_is_in(row, u->from, u->lease->shard) || !is_of_routes(u, row))
     return false;
   if (u->which)
     return row->priority == u->which->priority && row_next_us(row) != TIME_NULL &&
            row_next_us(row) <= table_clock(db) + u->which->ahead_us;
-  bool ours = u->from != TASK_BLOCKED || row->shard != SHARD_BOUND ||
-              blob_is(row->text[ROW_TARGET_HOST], u->host, strlen(u->host)) ||
+  if (!u->walk || row->priority != u->walk->priority)
+    return !u->walk || row->priority > u->walk->priority;
+  return row_next_us(row) > u->walk->after.next_us ||
+         (row_next_us(row) == u->walk->after.next_us && row->id > u->walk->after.id);
+}
+
+static bool is_free(const struct table *db, const struct move_unit *u, const struct row *row) {
+  bool ours = row->shard != SHARD_BOUND || blob_is(row->text[ROW_TARGET_HOST], u->host, strlen(u->host)) ||
               !host_lives(db, row->text[ROW_TARGET_HOST]);
-  return ours && (u->from != TASK_BLOCKED || !waits_for_a_head(db, row, u->failed_heads));
+  return !u->walk || (ours && !waits_for_a_head(db, row, u->failed_heads));
+}
+
+static int by_position(const void *a, const void *b) {
+  const struct row *x = *(const struct row *const *)a, *y = *(const struct row *const *)b;
+  if (x->priority != y->priority)
+    return x->priority < y->priority ? -1 : 1;
+  if (row_next_us(x) != row_next_us(y))
+    return row_next_us(x) < row_next_us(y) ? -1 : 1;
+  return x->id < y->id ? -1 : x->id > y->id;
+}
+
+static void take_found(struct store_session *ss, struct move_unit *u, const struct chosen *rows) {
+  free(u->ids);
+  u->ids = calloc(rows->count + 1, sizeof *u->ids);
+  if (!u->ids)
+    world_fail("no memory for ids");
+  u->count = 0;
+  u->next = u->walk ? *u->walk : (struct store_walk){0};
+  for (size_t i = 0; i < rows->count && i < u->limit; i++) {
+    const struct row *row = rows->at[i];
+    u->next = (struct store_walk){.priority = row->priority, .after = {row_next_us(row), row->id}};
+    if (is_free(ss->db, u, row))
+      u->ids[u->count++] = row->id;
+  }
+  u->next.end = rows->count < u->limit;
 }
 
 static bool find_rows(struct store_session *ss, struct move_unit *u, struct err *err) {
   struct chosen rows = {0};
   if (!double_begin(ss, SCRIPT_READS, 1, err))
     return false;
-  size_t passed = 0;
   for (size_t i = 0; i < ss->db->data.rows.count; i++) {
     const struct row *row = ss->db->data.rows.at[i];
-    if (is_to_move(ss->db, u, row))
+    if (is_met(ss->db, u, row))
       chosen_add(&rows, row);
-    else if (u->from == TASK_BLOCKED) /* the index alone finds the others */
-      passed += row_is_in(row, u->from, u->lease->shard) && is_of_routes(u, row);
   }
-  chosen_sort(&rows);
-  free(u->ids);
-  u->ids = calloc(rows.count + 1, sizeof *u->ids);
-  if (!u->ids)
-    world_fail("no memory for ids");
-  for (u->count = 0; u->count < rows.count && u->count < u->limit; u->count++)
-    u->ids[u->count] = rows.at[u->count]->id;
-  double_cost(ss, passed, u->count);
+  if (u->walk && rows.count)
+    qsort(rows.at, rows.count, sizeof *rows.at, by_position);
+  else
+    chosen_sort(&rows);
+  take_found(ss, u, &rows);
+  double_cost(ss, 0, rows.count < u->limit ? rows.count : u->limit);
   chosen_free(&rows);
   return double_end(ss, err);
 }
@@ -338,13 +368,14 @@ static bool move_unit(struct store_session *ss, void *arg, struct err *err) {
   struct move_unit *u = arg;
   bool locked[STORE_SHARDS_MAX];
   *u->moved = 0;
-  u->all = false;
+  u->all = u->was_read = false;
   if (!double_locked_shards(ss, double_skips(ss, false), u->lease, 1, locked, err))
     return false;
   if (locked[u->lease->shard])
     return true;
   if (!find_rows(ss, u, err))
     return false;
+  u->was_read = true;
   size_t found = u->count;
   u->all = found == 0;
   if (found == 0)
@@ -399,18 +430,22 @@ enum store_status double_unhold(struct store_session *ss, const struct shard_lea
 }
 
 enum store_status double_unblock(struct store_session *ss, const struct shard_lease *lease, const char *host,
-                                 const char *route, bool failed_too, uint32_t limit, uint32_t *moved, bool *all,
+                                 const struct store_unblock *what, struct store_walk *walk, uint32_t *moved, bool *all,
                                  struct err *err) {
   struct move_unit unit = {.lease = lease,
                            .from = TASK_BLOCKED,
                            .to = TASK_SCHEDULED,
-                           .route = route,
+                           .route = what->route,
                            .host = host,
-                           .failed_heads = failed_too,
-                           .limit = limit,
+                           .failed_heads = what->failed_too,
+                           .walk = walk,
+                           .next = *walk,
+                           .limit = what->limit,
                            .moved = moved};
   enum store_status status = move_rows(ss, &unit, "bringing blocked rows back", err);
-  *all = status == STORE_OK && unit.all && *moved < limit;
+  *all = status == STORE_OK && unit.all;
+  if (status == STORE_OK && unit.was_read && (unit.all || *moved == 0))
+    *walk = unit.next;
   return status;
 }
 

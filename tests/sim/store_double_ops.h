@@ -74,7 +74,7 @@ enum store_status double_hold(struct store_session *ss, const struct shard_lease
 enum store_status double_unhold(struct store_session *ss, const struct shard_lease *lease, const char *route,
                                 uint32_t limit, uint32_t *moved, bool *all, struct err *err);
 enum store_status double_unblock(struct store_session *ss, const struct shard_lease *lease, const char *host,
-                                 const char *route, bool failed_too, uint32_t limit, uint32_t *moved, bool *all,
+                                 const struct store_unblock *what, struct store_walk *walk, uint32_t *moved, bool *all,
                                  struct err *err);
 enum store_status double_intervene(struct store_session *ss, const struct shard_lease *lease, enum intervention verb,
                                    const uint64_t *ids, size_t count, int64_t due_us, const char *actor,

@@ -21,6 +21,8 @@ enum { MS = 1000, SECOND = 1000 * MS, SHARDS = 8 };
 struct fake {
   size_t reads;
   uint64_t head; /* of an order_key of route "b"; 0 = none */
+  bool locked;   /* the blocked rows, by somebody else; */
+  bool stuck;    /* or the table of heads */
 };
 
 static struct fake *fake_of(struct store_session *ss) { return (struct fake *)ss; }
@@ -213,38 +215,98 @@ static void a_reload_keeps_nobody_waiting_for_heads(void **state) {
   assert_true(order_may_go(&new->order, &task));
 }
 
-static enum store_status unblock_slowly(struct store_session *ss, const struct shard_lease *lease, const char *host,
-                                        const char *route, bool failed_too, uint32_t limit, uint32_t *moved, bool *all,
-                                        struct err *err) {
-  fake_of(ss)->reads++;
-  thread_sleep(40 * MS);
-  *moved = 0;
-  *all = false;
+/* A table of blocked rows of route "b" in shard 3: none of them has a head any more. */
+enum { BLOCKED_ROWS = 2000, STEP_US = 2 * MS };
+
+static enum store_status unblock_some(struct store_session *ss, const struct shard_lease *lease, const char *host,
+                                      const struct store_unblock *what, struct store_walk *walk, uint32_t *moved,
+                                      bool *all, struct err *err) {
+  struct fake *fake = fake_of(ss);
+  uint64_t left = BLOCKED_ROWS - walk->after.id;
+  assert_int_equal(lease->shard, 3);
+  fake->reads++;
+  thread_sleep(STEP_US);
+  *moved = fake->locked ? 0 : 1;
+  *all = !fake->locked;
+  if (fake->stuck)
+    return STORE_OK;
+  *walk = (struct store_walk){.priority = 5,
+                              .after = {1, walk->after.id + (left < what->limit ? left : what->limit)},
+                              .end = left < what->limit};
   return STORE_OK;
 }
 
-/* Bringing blocked rows back walks over all that are blocked, and all routes wait meanwhile: that has its share of the
- * time. What is to be done stays to be done. */
-static void bringing_blocked_rows_back_rests_in_proportion_to_its_time(void **state) {
-  static const struct store_ops unblock_ops = {.unblock = unblock_slowly};
+static struct lane *blocked_lane(struct fixture *f) {
+  static const struct store_ops unblock_ops = {.unblock = unblock_some};
   const struct store_group found = {.state = TASK_BLOCKED, .shard = 3, .priority = 5, .route = "b"};
+  const struct shard_lease lease = {.shard = 3, .epoch = 1};
+  f->store.ops = &unblock_ops;
+  f->s.view[3].epoch = 1;
+  f->s.look++;
+  scheduler_return_seen(&f->s, &found, 1, &lease, 1);
+  return scheduler_lane(&f->s, "b");
+}
+
+/* All routes wait for a step of a walk over blocked rows: it is short, goes on where the last one ended, and has its
+ * share of the time. What waits for the walk goes on at its end. */
+static void blocked_rows_come_back_by_a_walk_of_short_steps(void **state) {
   struct fixture *f = *state;
   struct scheduler *s = &f->s;
-  struct lane *lane = scheduler_lane(s, "b");
-  f->store.ops = &unblock_ops;
-  lane->returning = true; /* its keys wait for this, at each look */
-  int64_t began = clock_mono_us();
-  for (int i = 0; i < 100; i++, s->look++)
-    scheduler_unblock(s, lane, &found);
-  int64_t took_us = clock_mono_us() - began;
-  assert_in_range(f->fake.reads, 1, 2 + took_us / (10 * 40 * MS));
-  lane->returning = false;
+  struct lane *lane = blocked_lane(f);
+  int64_t began_us = clock_mono_us();
+  lane->returning = true;
+  for (size_t before = f->fake.reads; !(lane->returned & shard_bit(3)); before = f->fake.reads) {
+    scheduler_unblock(s);
+    assert_in_range(f->fake.reads - before, 0, 3);
+    assert_true(lane->returned & shard_bit(3) || s->unblock_at_us < clock_mono_us() + 500 * MS);
+  }
+  assert_int_equal(f->fake.reads, BLOCKED_ROWS / 250 + 1);
+  assert_true(s->unblock_paid_us - began_us >= (BLOCKED_ROWS / 250 + 1) * 4 * STEP_US);
+  assert_true(lane->old_shards & lane->unseen & shard_bit(3));
+}
+
+/* Rows that somebody has locked are left behind, and what waits for them goes on waiting; nobody tries again at once.
+ */
+static void a_walk_that_left_rows_behind_is_done_anew_by_the_next_look(void **state) {
+  struct fixture *f = *state;
+  struct scheduler *s = &f->s;
+  struct lane *lane = blocked_lane(f);
+  lane->returning = true;
+  f->fake.locked = true;
+  for (int i = 0; i < 100; i++)
+    scheduler_unblock(s);
+  assert_int_equal(f->fake.reads, BLOCKED_ROWS / 250 + 1);
+  assert_false(lane->returned & shard_bit(3));
+  f->fake.stuck = true; /* nothing could even be found */
+  (void)blocked_lane(f);
+  for (int i = 0; i < 100; i++)
+    scheduler_unblock(s);
+  assert_int_equal(f->fake.reads, BLOCKED_ROWS / 250 + 2);
+  f->fake.locked = f->fake.stuck = false;
+  (void)blocked_lane(f);
+  while (!(lane->returned & shard_bit(3)))
+    scheduler_unblock(s);
+}
+
+/* A shard that was lost and came back meanwhile, and a head that is over since: the walk begins anew. */
+static void a_walk_that_may_have_passed_by_is_not_what_keys_wait_for(void **state) {
+  struct fixture *f = *state;
+  struct scheduler *s = &f->s;
+  struct lane *lane = blocked_lane(f);
   lane->to_unblock = shard_bit(3);
-  lane->unblock_paid_us = 0; /* it has rested */
+  scheduler_unblock(s);
+  assert_true(lane->walk.on && lane->walk.at.after.id > 0);
+  scheduler_close(lane, shard_bit(3));
+  scheduler_return_begin(s);
+  assert_true(lane->returning);
+  assert_false(lane->walk.on);
+  scheduler_unblock(s);
+  assert_true(lane->walk.on && lane->walk.for_return);
+  s->view[3].epoch = 2;
   f->fake.reads = 0;
-  scheduler_unblock(s, lane, &found);
-  scheduler_unblock(s, lane, &found);
-  assert_int_equal(f->fake.reads, 1);
+  while (!(lane->returned & shard_bit(3)))
+    scheduler_unblock(s);
+  assert_int_equal(f->fake.reads, BLOCKED_ROWS / 250 + 1);
 }
 
 int main(void) {
@@ -255,7 +317,9 @@ int main(void) {
       TEST(a_table_of_heads_that_is_held_keeps_only_keys_waiting),
       TEST(many_heads_are_read_in_parts),
       TEST(a_reload_keeps_nobody_waiting_for_heads),
-      TEST(bringing_blocked_rows_back_rests_in_proportion_to_its_time),
+      TEST(blocked_rows_come_back_by_a_walk_of_short_steps),
+      TEST(a_walk_that_left_rows_behind_is_done_anew_by_the_next_look),
+      TEST(a_walk_that_may_have_passed_by_is_not_what_keys_wait_for),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }
