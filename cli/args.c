@@ -166,13 +166,13 @@ static bool check_options(const struct args *args, struct err *err) {
 
 static bool check_operands(const struct args *args, struct err *err) {
   const struct command *command = args->command;
-  for (int i = 0; i < args->operand_count; i++)
-    if (!*args->operands[i])
-      return refuse(err, args, "an operand is empty: %s", command->operands);
   if (args->operand_count < command->min)
     return refuse(err, args, "missing %s", command->operands);
   if (command->max >= 0 && args->operand_count > command->max)
     return refuse(err, args, "\"%s\" is one word too many", args->operands[command->max]);
+  for (int i = 0; i < args->operand_count; i++)
+    if (!*args->operands[i])
+      return refuse(err, args, "an operand is empty: %s", command->operands);
   return true;
 }
 

@@ -233,9 +233,21 @@ struct add_times {
   struct when at, expires;
 };
 
+/* A task that expires before it is due is never sent: the two contradict each other. */
+static int check_expiry(struct cli *cli, const struct add_times *times, const struct new_task *task) {
+  const struct when delay = {.given = true, .relative = true, .us = task->delay_ms > 0 ? task->delay_ms * 1000 : 0};
+  int64_t due_us = task->due_us;
+  int code = !times->expires.given || times->at.given ? EX_OK : cli_when(cli, &delay, &due_us);
+  if (code == EX_OK && times->expires.given && task->expires_us <= due_us)
+    return cli_fail(EX_USAGE, "task add: --expires-at must be later than the task is due, or it would never be sent");
+  return code;
+}
+
 static int find_times(struct cli *cli, const struct add_times *times, struct new_task *task) {
   int code = cli_task_time(cli, &times->at, "task add: a due time", &task->due_us);
-  return code ? code : cli_task_time(cli, &times->expires, "task add: expires_at", &task->expires_us);
+  if (code == EX_OK)
+    code = cli_task_time(cli, &times->expires, "task add: expires_at", &task->expires_us);
+  return code ? code : check_expiry(cli, times, task);
 }
 
 /* What the line says; needs neither the configuration nor the database. */

@@ -287,6 +287,10 @@ def test_add_warns_of_an_unknown_route(cli):
      "task add: a living task has this dedup key or message id already: inserting the task: Duplicate entry 'twice' "
      "for key 'ux_dedup_key' (error 1062)"),
     (["--payload", "x", "--at", "2500-01-01"], 65, None),
+    (["--payload", "x", "--delay", "1h", "--expires-at", "+1m"], 64,
+     "task add: --expires-at must be later than the task is due, or it would never be sent"),
+    (["--payload", "x", "--at", "2030-01-02", "--expires-at", "2030-01-02"], 64, None),
+    (["--payload", "x", "--expires-at", "-1s"], 64, None),
     (["--payload", "x", "--message-id", "no blanks"], 65, None),
     (["--payload", "x" * 2000], 65, None),
 ])

@@ -128,6 +128,13 @@ static void an_empty_operand_is_refused(void **state) {
   assert_string_equal(err.text, "task show: an operand is empty: ID; see `duebox task show --help`");
   assert_int_equal(err.code, EX_USAGE);
   args_free(&args);
+  char version[] = "version";
+  argv[1] = version;
+  argv[2] = words + 17;
+  argv[3] = NULL;
+  assert_false(args_parse(3, argv, &args, &err));
+  assert_string_equal(err.text, "version: \"\" is one word too many; see `duebox version --help`");
+  args_free(&args);
 }
 
 static void help_without_a_command(void **state) {
