@@ -151,6 +151,7 @@ int run_quarantine_purge(struct cli *cli, const struct args *args) {
   struct err err = {0};
   uint64_t id, forgotten, all = 0;
   int64_t before_us = 1;
+  int missing = EX_OK;
   bool by_age = args_has(args, OPT_CREATED_BEFORE);
   if (by_age == (args->operand_count > 0))
     return cli_fail(EX_USAGE, "quarantine purge: give numbers, or --created-before TIME");
@@ -166,9 +167,15 @@ int run_quarantine_purge(struct cli *cli, const struct args *args) {
   for (int i = 0; code == EX_OK && i < args->operand_count; i++) {
     (void)parse_id(args->operands[i], &id);
     code = forget(op, id, 1, reason, &forgotten);
-    all += forgotten;
+    if (code == EX_OK && forgotten == 0)
+      missing = cli_fail(EX_NOINPUT, "quarantine %s: not found", args->operands[i]);
+    all += code == EX_OK ? forgotten : 0;
   }
-  if (code == EX_OK)
+  if (code)
+    return code;
+  if (cli->output.format == OUTPUT_TEXT)
+    printf("%llu purged\n", (unsigned long long)all);
+  else
     output_record(&cli->output, NULL, 0, json_pack("{s:I}", "purged", (json_int_t)all));
-  return code;
+  return missing;
 }

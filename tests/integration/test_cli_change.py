@@ -436,7 +436,8 @@ def test_the_quarantine_is_listed_shown_replayed_and_purged(cli):
     assert done.returncode != 0 and "first 4096 bytes" in done.stderr and "no task with this message id" in done.stderr
     assert {int(row["id"]) for row in cli.json("quarantine", "list")} == {second, third}
 
-    assert cli.json("quarantine", "purge", second)["purged"] == 1
+    assert cli("quarantine", "purge", second) == "1 purged\n"
+    assert cli.fails(66, "quarantine", "purge", second) == f"duebox: quarantine {second}: not found\n"
     assert cli.run("quarantine", "purge").returncode == 64
     assert cli.run("quarantine", "purge", "--created-before", "now").returncode == 64
     assert cli.json("quarantine", "purge", "--created-before", "+1h", "--yes", "--reason", "old")["purged"] == 1
