@@ -89,6 +89,10 @@ static bool refuse_option(int answer, char **argv, const struct getopt_rows *row
                 near ? "?)" : "");
 }
 
+/* An empty value is what a script's variable leaves that was never set: no task has an empty key, and one that selects
+ * by it would select by nothing. A payload may be empty, and no host means any. */
+static bool may_be_empty(enum option_id id) { return id == OPT_PAYLOAD || id == OPT_TARGET_HOST; }
+
 /* Takes options from argv until getopt has no more; optind then stands at the operands. */
 static bool take_options(int argc, char **argv, const char *prefix, struct args *args, struct err *err) {
   struct getopt_rows rows;
@@ -101,6 +105,8 @@ static bool take_options(int argc, char **argv, const char *prefix, struct args 
     enum option_id id = c >= 256 ? (enum option_id)(c - 256) : rows.by_letter[c];
     if (id == OPT_HELP)
       args->help = true;
+    if (optarg && !*optarg && !may_be_empty(id))
+      return refuse(err, args, "--%s needs a value, and it is empty", option_rows[id].name);
     args->given[args->given_count++] = (struct given_option){id, optarg ? optarg : ""};
   }
   return true;
@@ -142,20 +148,11 @@ static bool take_words(int *argc, char ***argv, struct args *args, struct err *e
   return true;
 }
 
-/* An empty value is what a script's variable leaves that was never set: no task has an empty key, and one that selects
- * by it would select by nothing. A payload may be empty, and no host means any. */
-static bool may_be_empty(enum option_id id) { return id == OPT_PAYLOAD || id == OPT_TARGET_HOST; }
-
 /* Of each of these pairs one at most makes sense. */
 static const enum option_id contradictions[][2] = {
     {OPT_AT, OPT_DELAY}, {OPT_PAYLOAD, OPT_PAYLOAD_FILE}, {OPT_DRY_RUN, OPT_SHOW_SQL}};
 
-static bool check_options(const struct args *args, struct err *err) {
-  for (size_t i = 0; i < args->given_count; i++) {
-    const struct given_option *given = &args->given[i];
-    if (option_rows[given->id].metavar && !*given->value && !may_be_empty(given->id))
-      return refuse(err, args, "--%s needs a value, and it is empty", option_rows[given->id].name);
-  }
+static bool check_pairs(const struct args *args, struct err *err) {
   for (size_t i = 0; i < ARRAY_LEN(contradictions); i++) {
     const enum option_id *pair = contradictions[i];
     if (args_has(args, pair[0]) && args_has(args, pair[1]))
@@ -197,7 +194,7 @@ bool args_parse(int argc, char **argv, struct args *args, struct err *err) {
     return false;
   args->operands = argv + optind;
   args->operand_count = argc - optind;
-  return args->help || (check_options(args, err) && check_operands(args, err));
+  return args->help || (check_pairs(args, err) && check_operands(args, err));
 }
 
 void args_free(struct args *args) {

@@ -98,7 +98,7 @@ static void lines_that_are_wrong(void **state) {
       {"task list --key=", "task list: --key needs a value, and it is empty; see `duebox task list --help`"},
       {"task cancel 1 --reason=",
        "task cancel: --reason needs a value, and it is empty; see `duebox task cancel --help`"},
-      {"--config= version", "version: --config needs a value, and it is empty; see `duebox version --help`"},
+      {"--config= version", "--config needs a value, and it is empty; see `duebox --help`"},
       {"task add r --at now --delay 1s", "task add: give --at or --delay, not both; see `duebox task add --help`"},
       {"task reschedule 1 --delay 1s --at now",
        "task reschedule: give --at or --delay, not both; see `duebox task reschedule --help`"},
