@@ -83,7 +83,8 @@ struct target *targets_make(struct targets *targets, const char *name, size_t le
   struct target *target = targets_find(targets, name, len);
   if (target)
     return target;
-  if ((targets->count >= TARGETS_PER_ROUTE || *total >= TARGETS_MAX) && !forget_oldest(targets, total))
+  bool full = targets->count >= TARGETS_PER_ROUTE || (*total >= TARGETS_MAX && targets->count >= TARGETS_LEAST);
+  if (full && !forget_oldest(targets, total))
     return NULL;
   target = calloc(1, sizeof *target + len + 1);
   if (!target)

@@ -4,7 +4,8 @@
  * expanded to, each with a health of its own.
  *
  * A target that works is not known here, so a route without trouble pays nothing. Their number is bounded: beyond it
- * the one that was met longest ago is forgotten, and its next row finds out anew.
+ * the one of the route that was met longest ago is forgotten, and its next row finds out anew. A few of each route have
+ * room whatever others have: one that is dead and not known is tried with each of its tasks.
  */
 #ifndef CORE_TARGETS_H
 #define CORE_TARGETS_H
@@ -21,7 +22,8 @@
 
 enum {
   TARGETS_PER_ROUTE = 64,
-  TARGETS_MAX = 1024,     /* of all routes */
+  TARGETS_MAX = 1024,     /* of all routes, */
+  TARGETS_LEAST = 4,      /* and so many of each in any case */
   TARGET_NAME_MAX = 2048, /* bytes; what differs beyond that only is one target */
 };
 
