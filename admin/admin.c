@@ -125,7 +125,7 @@ static bool start(struct admin *admin, const char *section, const char *host, ui
   struct rlimit files;
   size_t connections = server_connections(getrlimit(RLIMIT_NOFILE, &files) == 0 ? files.rlim_cur : UINT64_MAX);
   int fd;
-  if (!minder_start(connections / 4, &admin->minder, err) || !pool_start(&admin->pool, err) ||
+  if (!minder_start(connections / 4, &admin->minder, err) || !pool_start(connections, &admin->pool, err) ||
       (fd = open_socket(section, host, port, err)) < 0)
     return false;
   admin->port = bound_port(fd);

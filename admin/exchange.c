@@ -18,6 +18,7 @@
 #include "admin/results.h"
 #include "admin/server.h"
 #include "core/base/clock.h"
+#include "core/base/hash.h"
 #include "core/base/log.h"
 
 struct exchange {
@@ -82,6 +83,13 @@ static unsigned long long announced(struct exchange *ex) {
   return length ? strtoull(length, NULL, 10) : 0;
 }
 
+/* Where the route of a result is not known, it waits with those of its peer. */
+static uint32_t lane_of_peer(struct MHD_Connection *connection) {
+  char from[INET6_ADDRSTRLEN];
+  peer_text(connection, from);
+  return (uint32_t)hash_text(HASH_EMPTY, from);
+}
+
 /* Finds the endpoint and judges the caller; false = the response says why not. */
 static bool admit(struct exchange *ex, const char *url, const char *method) {
   const char *allow = NULL;
@@ -108,6 +116,7 @@ static bool admit(struct exchange *ex, const char *url, const char *method) {
       .content_type = header(ex, MHD_HTTP_HEADER_CONTENT_TYPE),
   };
   const struct endpoint *endpoint = ex->request.endpoint;
+  ex->request.lane = lane_of_peer(ex->connection);
   ex->request.trusted = auth_trusts(&ex->admin->auth, &caller);
   return auth_allows(&ex->admin->auth, &caller, endpoint->role, &ex->response) &&
          (endpoint->role != ROLE_CALLBACK || result_callback_allows(ex->admin, &ex->request, &ex->response));
@@ -152,6 +161,17 @@ static enum MHD_Result send_response(struct exchange *ex) {
   return sent;
 }
 
+/* Who has more waiting than its share learns so at once, and makes room for others. */
+static void refuse_beyond(struct exchange *ex) {
+  char from[INET6_ADDRSTRLEN];
+  respond_problem(&ex->response, PROBLEM_BUSY, "too many results of this peer wait; nothing was done, send it again");
+  ex->response.last = true;
+  peer_text(ex->connection, from);
+  if (once_a_second(&ex->admin->busy_logged_us))
+    log_warn("DUEBOX-ADMIN-BUSY", "too many results of one peer wait, those beyond are refused peer=%s path=%s", from,
+             ex->request.endpoint->path);
+}
+
 /* Too many wait for a database that is slow or away. */
 static void refuse_late(struct exchange *ex) {
   respond_problem(&ex->response, PROBLEM_BUSY, "too many requests wait; nothing was done, send it again");
@@ -186,10 +206,15 @@ static enum MHD_Result dispatch(struct exchange *ex) {
   enum pool_queue queue = endpoint->run == RUN_QUICK    ? POOL_QUICK
                           : endpoint->run == RUN_RESULT ? POOL_RESULTS
                                                         : POOL_SLOW;
-  if (!pool_submit(ex->admin->pool, &ex->job, queue)) {
+  ex->job.from = (struct turn_key){.peer = minder_address(peer(ex->connection)), .lane = ex->request.lane};
+  enum pool_answer answer = pool_submit(ex->admin->pool, &ex->job, queue);
+  if (answer == POOL_TAKEN)
+    return MHD_YES;
+  if (answer == POOL_FULL)
+    refuse_beyond(ex);
+  else
     respond_problem(&ex->response, PROBLEM_STOPPING, "nothing was done; ask again in a moment");
-    MHD_resume_connection(ex->connection);
-  }
+  MHD_resume_connection(ex->connection);
   return MHD_YES;
 }
 

@@ -47,7 +47,8 @@ struct request {
   char params[HTTP_PARAMS_MAX][HTTP_PARAM_LEN]; /* decoded {...} parts of the path, in order */
   char accept[512];                             /* the Accept header, "" = none */
   struct duebox_bytes body;
-  bool trusted; /* the caller may read everything */
+  bool trusted;  /* the caller may read everything */
+  uint32_t lane; /* of a result: what it waits with, and others do not: its route where that is known, or its peer */
 };
 
 struct response {

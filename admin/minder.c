@@ -244,7 +244,7 @@ void minder_stop(struct minder **minder) {
   *minder = NULL;
 }
 
-static struct in6_addr address_of(const struct sockaddr *address) {
+struct in6_addr minder_address(const struct sockaddr *address) {
   struct in6_addr out = IN6ADDR_ANY_INIT;
   if (address && address->sa_family == AF_INET6) {
     out = ((const struct sockaddr_in6 *)(const void *)address)->sin6_addr;
@@ -260,7 +260,7 @@ struct watch *minder_watch(struct minder *minder, int fd, const struct sockaddr 
   if (!watch)
     return NULL;
   watch->fd = fd;
-  watch->address = address_of(address);
+  watch->address = minder_address(address);
   pthread_mutex_lock(&minder->lock);
   minder->count++;
   LIST_INSERT_HEAD(&minder->watches, watch, link);

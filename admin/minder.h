@@ -10,6 +10,7 @@
 #define ADMIN_MINDER_H
 
 #include <microhttpd.h>
+#include <netinet/in.h>
 #include <stdbool.h>
 #include <stdint.h>
 #include <sys/socket.h>
@@ -33,6 +34,8 @@ void minder_release(struct minder *minder);
 /* After libmicrohttpd has closed all connections. */
 void minder_stop(struct minder **minder);
 
+/* The address of a client; IPv4 as mapped. */
+struct in6_addr minder_address(const struct sockaddr *address);
 /* A new connection from an address; NULL = out of memory, it is then unguarded. While there are more than a crowd,
  * those that keep us waiting are closed, the longest first, of the address that has the most: who opens connections and
  * says nothing pushes out only their own. A request that is here, or has just begun to come, is never in the way:

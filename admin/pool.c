@@ -6,10 +6,11 @@
 #include "admin/pool.h"
 
 #include <pthread.h>
+#include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
 
-enum { POOL_WORKERS = 8, POOL_RESULT_WORKERS = 64 };
+enum { POOL_WORKERS = 8, POOL_RESULT_WORKERS = 128 };
 
 STAILQ_HEAD(jobs, job);
 
@@ -17,13 +18,14 @@ struct pool {
   pthread_mutex_t lock;
   pthread_cond_t work;
   pthread_cond_t result_work;
-  struct jobs quick, slow, results;
+  struct jobs quick, slow;
+  struct turns results;
   bool stopping;
   bool reserved; /* the worker for quick jobs only has been named */
   pthread_t threads[POOL_WORKERS];
   int started;
   pthread_t result_threads[POOL_RESULT_WORKERS];
-  unsigned result_started, result_idle, result_queued;
+  unsigned result_started, result_idle;
 };
 
 /* Waits for a job this worker may run; NULL when the pool stops and there is none left. */
@@ -54,22 +56,30 @@ static void *worker(void *arg) {
   return NULL;
 }
 
+static struct job *job_of(struct turn *turn) {
+  return (struct job *)(void *)((char *)turn - offsetof(struct job, turn));
+}
+
+static void find_worker(struct pool *pool);
+
 static void *result_worker(void *arg) {
   struct pool *pool = arg;
   pthread_mutex_lock(&pool->lock);
-  for (struct job *job;;) {
-    while (!(job = STAILQ_FIRST(&pool->results)) && !pool->stopping) {
+  for (struct turn *turn;;) {
+    while (!(turn = turns_take(&pool->results)) && !pool->stopping) {
       pool->result_idle++;
       pthread_cond_wait(&pool->result_work, &pool->lock);
       pool->result_idle--;
     }
-    if (!job)
+    if (!turn) /* what waits for its lane is done by who works for that now */
       break;
-    STAILQ_REMOVE_HEAD(&pool->results, next);
-    pool->result_queued--;
+    struct turn_lane *lane = turn->lane;
+    struct job *job = job_of(turn);
+    find_worker(pool); /* the worker that came free may have let more than one lane have another */
     pthread_mutex_unlock(&pool->lock);
     job->run(job);
     pthread_mutex_lock(&pool->lock);
+    turns_done(&pool->results, lane);
   }
   pthread_mutex_unlock(&pool->lock);
   return NULL;
@@ -82,14 +92,20 @@ static int add_result_worker(struct pool *pool) {
   return rc;
 }
 
-bool pool_start(struct pool **out, struct err *err) {
+static unsigned share(size_t connections, size_t part) {
+  return connections > part ? (unsigned)(connections / part) : 1;
+}
+
+bool pool_start(size_t connections, struct pool **out, struct err *err) {
   struct pool *pool = calloc(1, sizeof(*pool));
   *out = NULL;
   if (!pool)
     return err_set(err, 0, "admin: out of memory");
   STAILQ_INIT(&pool->quick);
   STAILQ_INIT(&pool->slow);
-  STAILQ_INIT(&pool->results);
+  turns_init(&pool->results, &(struct turn_limits){.workers = POOL_RESULT_WORKERS,
+                                                   .lane_max = share(connections, 4),
+                                                   .peer_max = share(connections, 2)});
   pthread_mutex_init(&pool->lock, NULL);
   pthread_cond_init(&pool->work, NULL);
   pthread_cond_init(&pool->result_work, NULL);
@@ -108,25 +124,35 @@ bool pool_start(struct pool **out, struct err *err) {
   return true;
 }
 
-/* Under the lock. Where no thread can be started the job waits for those that there are. */
-static void submit_result(struct pool *pool, struct job *job) {
-  STAILQ_INSERT_TAIL(&pool->results, job, next);
-  pool->result_queued++;
-  if (pool->result_queued > pool->result_idle && pool->result_started < POOL_RESULT_WORKERS)
+/* Under the lock: for what may have a worker. Where no thread can be started it waits for those that there are. */
+static void find_worker(struct pool *pool) {
+  if (!turns_ready(&pool->results))
+    return;
+  if (pool->results.waiting > pool->result_idle && pool->result_started < POOL_RESULT_WORKERS)
     (void)add_result_worker(pool);
   pthread_cond_signal(&pool->result_work);
 }
 
-bool pool_submit(struct pool *pool, struct job *job, enum pool_queue queue) {
+/* Under the lock. */
+static enum pool_answer submit_result(struct pool *pool, struct job *job) {
+  if (!turns_put(&pool->results, &job->from, &job->turn))
+    return POOL_FULL;
+  find_worker(pool);
+  return POOL_TAKEN;
+}
+
+enum pool_answer pool_submit(struct pool *pool, struct job *job, enum pool_queue queue) {
+  enum pool_answer answer = POOL_TAKEN;
   pthread_mutex_lock(&pool->lock);
-  bool taken = !pool->stopping;
-  if (taken && queue == POOL_RESULTS)
-    submit_result(pool, job);
-  else if (taken)
+  if (pool->stopping)
+    answer = POOL_STOPPING;
+  else if (queue == POOL_RESULTS)
+    answer = submit_result(pool, job);
+  else
     STAILQ_INSERT_TAIL(queue == POOL_QUICK ? &pool->quick : &pool->slow, job, next);
   pthread_cond_broadcast(&pool->work); /* not signal: the one woken might be the one that takes quick jobs only */
   pthread_mutex_unlock(&pool->lock);
-  return taken;
+  return answer;
 }
 
 void pool_stop(struct pool *pool) {

@@ -87,7 +87,8 @@ bool result_take(struct admin *admin, const struct result_offer *offer, struct r
 }
 
 void result_post(struct admin *admin, const struct request *request, struct response *response) {
-  const struct result_offer offer = {.source = "http", .origin = request->endpoint->path, .body = request->body};
+  const struct result_offer offer = {
+      .source = "http", .origin = request->endpoint->path, .body = request->body, .lane = request->lane};
   (void)result_take(admin, &offer, response);
 }
 
@@ -121,11 +122,13 @@ static bool read_callback(struct admin *admin, const struct request *request, ch
          engine_callback_verify(admin_engine(admin), id, request->params[2], road);
 }
 
-bool result_callback_allows(struct admin *admin, const struct request *request, struct response *response) {
+bool result_callback_allows(struct admin *admin, struct request *request, struct response *response) {
   char id[RECORD_ID_MAX + 1];
   struct record_road road;
-  if (read_callback(admin, request, id, &road))
+  if (read_callback(admin, request, id, &road)) {
+    request->lane = road.lane ? road.lane : request->lane;
     return true;
+  }
   respond_problem(response, PROBLEM_FORBIDDEN, "this is not a callback URL of ours; use duebox-callback as it came");
   response->suspicious = response->last = true;
   return false;
@@ -135,7 +138,8 @@ bool result_callback_allows(struct admin *admin, const struct request *request, 
  * be taken for what another's consumer said. */
 void result_callback(struct admin *admin, const struct request *request, struct response *response) {
   char id[RECORD_ID_MAX + 1], origin[RECORD_ID_MAX + 32];
-  struct result_offer offer = {.source = "callback", .origin = origin, .body = request->body, .replied = true};
+  struct result_offer offer = {
+      .source = "callback", .origin = origin, .body = request->body, .lane = request->lane, .replied = true};
   if (!read_callback(admin, request, id, &offer.road) || !accept_callback(&offer, response))
     return;
   snprintf(origin, sizeof origin, "/callback/%s/%" PRIu32, id, offer.road.attempt);

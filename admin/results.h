@@ -10,7 +10,8 @@
 /* True when it counts, now or before. */
 bool result_take(struct admin *admin, const struct result_offer *offer, struct response *response);
 
-/* Whether the path is a callback URL that this daemon gave away; otherwise the response says no. Waits for nothing. */
-bool result_callback_allows(struct admin *admin, const struct request *request, struct response *response);
+/* Whether the path is a callback URL that this daemon gave away; otherwise the response says no. Sets the request's
+ * lane where the URL tells it. Waits for nothing. */
+bool result_callback_allows(struct admin *admin, struct request *request, struct response *response);
 
 #endif

@@ -9,13 +9,18 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "core/base/hash.h"
 #include "core/callback_id.h"
 
-enum { COPY_MAX = 48 };
+enum { COPY_MAX = 56 };
 
-/* "<row>", "<row>-<version>" where that is known. */
+uint32_t callback_lane(const char *route) { return (uint32_t)(hash_text(HASH_EMPTY, route) % UINT16_MAX) + 1; }
+
+/* "<row>", "<row>-<version>", "<row>-<version>-<lane>": as far as it is known. */
 static void name_copy(const struct callback_copy *copy, char out[COPY_MAX]) {
-  if (copy->version)
+  if (copy->version && copy->lane)
+    snprintf(out, COPY_MAX, "%" PRIu64 "-%" PRIu64 "-%" PRIu32, copy->row, copy->version, copy->lane);
+  else if (copy->version)
     snprintf(out, COPY_MAX, "%" PRIu64 "-%" PRIu64, copy->row, copy->version);
   else
     snprintf(out, COPY_MAX, "%" PRIu64, copy->row);
@@ -74,9 +79,12 @@ static bool read_number(const char **at, uint64_t least, uint64_t *out) {
 bool callback_verify(const struct callbacks_config *config, const char *message_id, const char *token,
                      struct callback_copy *copy) {
   const char *at = token;
+  uint64_t lane = 0;
   copy->version = 0;
-  if (!read_number(&at, 0, &copy->row) || (*at == '-' && (at++, !read_number(&at, 1, &copy->version))) || *at != '.' ||
+  if (!read_number(&at, 0, &copy->row) || (*at == '-' && (at++, !read_number(&at, 1, &copy->version))) ||
+      (*at == '-' && (at++, !read_number(&at, 1, &lane))) || lane > UINT16_MAX || *at != '.' ||
       strlen(++at) != CALLBACK_MAC_LEN)
     return false;
+  copy->lane = (uint32_t)lane;
   return is_mac(config->secret, message_id, copy, at) || is_mac(config->previous_secret, message_id, copy, at);
 }

@@ -18,14 +18,18 @@ enum { CALLBACK_MAC_LEN = 43 }; /* HMAC-SHA256, base64url without padding */
 struct callback_copy {
   uint32_t attempt;
   uint64_t row, version;
+  uint32_t lane; /* of its route; in the URL where the version is */
 };
 
-/* "<callbacks.base_url>/callback/<message id>/<attempt>/<row>-<version>.<mac>", to be freed; NULL without a listener or
- * memory. */
+/* By what the results of a route wait apart from those of others: 1 to 65535. Two routes may have the same. */
+uint32_t callback_lane(const char *route);
+/* "<callbacks.base_url>/callback/<message id>/<attempt>/<row>-<version>-<lane>.<mac>", to be freed; NULL without a
+ * listener or memory. */
 char *callback_url(const struct callbacks_config *config, const char *message_id, const struct callback_copy *copy);
 /* The MAC in such a URL, the only part of it that is a secret; NULL where it has none. */
 const char *callback_mac(const char *url);
-/* Whether a token is ours for this attempt, and for which row and version. Constant-time comparison. */
+/* Whether a token is ours for this attempt, and for which row and version, and of which lane. Constant-time comparison.
+ */
 MUSTCHECK bool callback_verify(const struct callbacks_config *config, const char *message_id, const char *token,
                                struct callback_copy *copy);
 

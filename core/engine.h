@@ -156,7 +156,7 @@ MUSTCHECK bool engine_pause_route(struct engine *engine, const char *route, bool
                                   const char *reason, struct err *err);
 
 /* Whether a callback token is ours for road->attempt, by HMAC-SHA256 with callbacks.secret, and for which row and
- * version of it: written to road. */
+ * version of it, and which lane: written to road. */
 MUSTCHECK bool engine_callback_verify(const struct engine *engine, const char *message_id, const char *token,
                                       struct record_road *road);
 

@@ -228,5 +228,6 @@ bool engine_callback_verify(const struct engine *engine, const char *message_id,
   bool ours = callback_verify(&engine->first->config->callbacks, message_id, token, &copy);
   road->row = copy.row;
   road->version = copy.version;
+  road->lane = copy.lane;
   return ours;
 }

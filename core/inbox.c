@@ -43,12 +43,9 @@ int64_t inbox_delay_us(struct inbox *inbox, int64_t now_us) {
   return most;
 }
 
-/* Those that come over HTTP have one queue together. */
-static const char *queue_of(const struct driver *driver) { return driver ? driver->name : ""; }
-
 bool inbox_has_room(struct inbox *inbox, const struct driver *driver) {
   mutex_lock(&inbox->lock);
-  bool room = inbox_queues_has_room(&inbox->queues, queue_of(driver));
+  bool room = inbox_queues_has_room(&inbox->queues, driver->name);
   mutex_unlock(&inbox->lock);
   return room;
 }
@@ -99,7 +96,9 @@ bool inbox_put(struct inbox *inbox, struct item *item) {
   if (inbox->stopping)
     return false;
   item->entry.since_us = clock_mono_us();
-  bool room = inbox_queues_put(&inbox->queues, queue_of(item->driver), &item->entry, item->result.body.len);
+  size_t bytes = item->result.body.len;
+  bool room = item->driver ? inbox_queues_put(&inbox->queues, item->driver->name, &item->entry, bytes)
+                           : inbox_queues_put_asked(&inbox->queues, item->lane, &item->entry, bytes);
   if (room)
     cond_signal(&inbox->filled);
   return room;
@@ -423,17 +422,27 @@ static void return_behind(struct inbox *inbox, struct item **items, const struct
   }
 }
 
+/* Whose rows are large has turns of its own from now on. */
+static void weigh(struct inbox *inbox, struct item **items, const struct store_result *results, size_t n) {
+  for (size_t i = 0; i < n; i++)
+    if (results[i].measured)
+      inbox_queues_weigh(&items[i]->entry, results[i].row_bytes);
+}
+
 /* What was busy is set aside, or stays there; what was aside and is not busy any more leaves it. *refused: there was no
  * room for these. */
 static void sort_busy(struct inbox *inbox, struct item **items, const struct store_result *results, size_t n,
                       struct item **refused, size_t *refused_count) {
   bool soon = false;
   *refused_count = 0;
+  weigh(inbox, items, results, n);
   return_behind(inbox, items, results, n);
   for (size_t i = 0; i < n; i++) {
     bool was_aside = items[i]->result.fate == RESULT_BUSY;
-    if (results[i].fate == RESULT_BUSY && results[i].behind)
+    if (results[i].fate == RESULT_BUSY && results[i].behind) {
+      soon = soon || (was_aside && results[i].postponed);
       continue;
+    }
     take_verdict(items[i], &results[i]);
     if (results[i].fate == RESULT_BUSY && results[i].unkept)
       wait_for_quarantine(items[i], &results[i]);
@@ -553,10 +562,12 @@ void inbox_close(struct inbox *inbox) {
   thread_join(&inbox->thread);
   for (struct aside_entry *entry; (entry = aside_pop(&inbox->aside));)
     inbox_finish(inbox, inbox_item_of(entry), false);
-  inbox_queues_collect(&inbox->queues);
-  for (struct inbox_entry *entry; (entry = inbox_queues_next(&inbox->queues));) {
-    inbox_queues_take(&inbox->queues, entry);
-    inbox_finish(inbox, item_in(entry), false);
+  for (struct inbox_entry *entry; inbox->queues.arrived + inbox->queues.waiting > 0;) {
+    inbox_queues_collect(&inbox->queues);
+    while ((entry = inbox_queues_next(&inbox->queues))) {
+      inbox_queues_take(&inbox->queues, entry);
+      inbox_finish(inbox, item_in(entry), false);
+    }
   }
 }
 

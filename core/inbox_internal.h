@@ -34,7 +34,8 @@ struct item {
   unsigned early_tries;
   int64_t busy_us; /* monotonic: since when its row is somebody else's */
   struct store_result result;
-  struct driver *driver; /* NULL for records without a source */
+  struct driver *driver; /* NULL for records without a source, which ... */
+  uint32_t lane;         /* ... wait in lanes */
   uint64_t cookie;
   struct waiter *waiter; /* NULL, or who waits; cleared when it gives up */
   bool truncated;

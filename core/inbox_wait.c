@@ -55,6 +55,7 @@ bool inbox_apply(struct inbox *inbox, const struct result_offer *offer, int64_t 
   if (!item)
     return err_set(err, 0, "out of memory");
   inbox_set_road(item, &offer->road);
+  item->lane = offer->lane;
   item->result.replied = offer->replied;
   item->result.replayed = offer->replayed;
   struct waiter waiter = {.item = item, .result = result, .flaw = err};

@@ -56,8 +56,10 @@ static const char *reply_to(const struct scheduler *s, const struct route_config
   const struct callbacks_config *callbacks = &s->config->config->callbacks;
   if (route->reply_to || !(route->plugin->module->capabilities & DUEBOX_CAP_ANSWERS) || !callbacks->host)
     return route->reply_to;
-  const struct callback_copy copy = {
-      .attempt = task->attempt_now, .row = task->id, .version = task_version(&task->changed_at)};
+  const struct callback_copy copy = {.attempt = task->attempt_now,
+                                     .row = task->id,
+                                     .version = task_version(&task->changed_at),
+                                     .lane = callback_lane(route->name)};
   task->reply_to = callback_url(callbacks, task->view.message_id, &copy);
   return task->reply_to;
 }

@@ -28,6 +28,7 @@ struct record_road {
   uint32_t attempt;       /* of the call or the callback URL; 0 = not known */
   uint64_t row;           /* of the callback URL, which proves that the attempt left; 0 = not known */
   uint64_t version;       /* of the row, as it was sent (task_version()); 0 = not known */
+  uint32_t lane;          /* callback_lane() of its route, of the callback URL; 0 = not known */
   const char *entry;      /* of results, that it was read from; NULL = it came by a way that proves more */
   bool binding;           /* the record must not name another task or attempt (callback URL) */
   bool current_only;      /* it counts only while that attempt is the current one (callback URL) */

@@ -305,6 +305,7 @@ struct result_offer {
   const char *source, *origin; /* as in store_result */
   struct duebox_bytes body;
   struct record_road road; /* its checkpoint_max is the configuration's */
+  uint32_t lane;           /* those of one lane wait for each other, and take turns with the others: any number */
   bool replied;            /* as in store_result */
   bool replayed;           /* as in store_result */
 };
@@ -327,6 +328,10 @@ struct store_result {
                                   not recorded yet */
   bool behind;                 /* set by the store, of a busy one: what an earlier result of its task in this call
                                   comes to must be known first */
+  bool postponed;              /* set by the store, of one that is behind: nothing else than that the transaction had no
+                                  room for it, or for an earlier one of its task */
+  bool measured;               /* set by the store: row_bytes is known */
+  size_t row_bytes;            /* set by the store: of the content of its row; 0 = little, or there is none */
   bool unkept;                 /* set by the store, of a busy one: it fits nothing, and somebody holds the quarantine.
                                   To be given again as broken by its refusal */
   bool waited;                 /* early for so long that nobody is going to record that */
@@ -477,7 +482,8 @@ struct store_ops {
   /* Applies results by message id, whoever holds the shard: locks each living row, asks decide, writes, quarantines
    * what fits nothing. Those of one task are judged in the order in which they are given: any number that changes
    * nothing, and progress, of which the last is written for all. What comes behind one that moves the task on, or is
-   * busy, is busy and `behind`. Busy rows as in settle. */
+   * busy, is busy and `behind`. Busy rows as in settle. A call takes as many as hold some 512 KiB with their rows, and
+   * at least the first; the others are busy, `behind` and `postponed`. */
   enum store_status (*settle_results)(struct store_session *ss, struct store_result *results, size_t count,
                                       result_decide_fn *decide, void *ctx, struct err *err);
   /* hold(), unhold() and unblock() move at most limit rows, and of large ones no more than have STORE_TRANSACTION_BYTES

@@ -9,6 +9,7 @@ foreach(part rules api server bodies metrics)
 endforeach()
 
 duebox_test(test_minder SOURCES test_minder.c LIBS duebox_admin LABELS unit)
+duebox_test(test_turns SOURCES test_turns.c LIBS duebox_admin LABELS unit)
 
 # Not a test: the page on moving figures, for whoever works on it.
 add_executable(admin_show ../support/admin_show.c ../support/fake_engine.c ${CMAKE_SOURCE_DIR}/core/metrics.c)

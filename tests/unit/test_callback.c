@@ -69,9 +69,32 @@ static void a_token_names_the_version_that_was_sent(void **state) {
   char *url = callback_url(&config, "m", &copy);
   assert_non_null(url);
   const char *token = token_of(url);
+  copy = (struct callback_copy){.attempt = 2, .lane = 9};
+  assert_true(callback_verify(&config, "m", token, &copy));
+  assert_true(copy.row == 17 && copy.version == 261122172531123456 && copy.lane == 0);
+  for (size_t i = 0; i < sizeof others / sizeof others[0]; i++) {
+    snprintf(forged, sizeof forged, "%s%s", others[i], strchr(token, '.'));
+    assert_false(verify(&config, "m", 2, forged));
+  }
+  free(url);
+}
+
+/* It says which route's answer it is, so that those of one do not wait behind those of another (P8); and nobody can say
+ * another one. */
+static void a_token_names_the_lane_of_its_route(void **state) {
+  const struct callbacks_config config = {.host = host, .base_url = base_url, .secret = secret};
+  static const char *const others[] = {"17-5", "17-5-1", "17-5-02", "17-5-", "17-5-65536", "17-5-4294967298"};
+  char forged[96];
+  assert_in_range(callback_lane("crm.push"), 1, 65535);
+  assert_int_equal(callback_lane("crm.push"), callback_lane("crm.push"));
+  assert_int_not_equal(callback_lane("crm.push"), callback_lane("invoice.send"));
+  struct callback_copy copy = {.attempt = 2, .row = 17, .version = 5, .lane = 2};
+  char *url = callback_url(&config, "m", &copy);
+  assert_non_null(url);
+  const char *token = token_of(url);
   copy = (struct callback_copy){.attempt = 2};
   assert_true(callback_verify(&config, "m", token, &copy));
-  assert_true(copy.row == 17 && copy.version == 261122172531123456);
+  assert_true(copy.row == 17 && copy.version == 5 && copy.lane == 2);
   for (size_t i = 0; i < sizeof others / sizeof others[0]; i++) {
     snprintf(forged, sizeof forged, "%s%s", others[i], strchr(token, '.'));
     assert_false(verify(&config, "m", 2, forged));
@@ -158,8 +181,8 @@ static void an_older_url_is_taken(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(a_token_is_for_one_attempt_of_one_row), cmocka_unit_test(a_row_may_have_the_id_0),
-      cmocka_unit_test(a_token_names_the_version_that_was_sent), cmocka_unit_test(an_id_comes_through_every_proxy),
-      cmocka_unit_test(an_older_url_is_taken)};
+      cmocka_unit_test(a_token_is_for_one_attempt_of_one_row),   cmocka_unit_test(a_row_may_have_the_id_0),
+      cmocka_unit_test(a_token_names_the_version_that_was_sent), cmocka_unit_test(a_token_names_the_lane_of_its_route),
+      cmocka_unit_test(an_id_comes_through_every_proxy),         cmocka_unit_test(an_older_url_is_taken)};
   return cmocka_run_group_tests_name("callback", tests, NULL, NULL);
 }
