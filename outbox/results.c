@@ -7,7 +7,8 @@
  * that the row has moved on. A row that a foreign transaction holds for long is passed over and its result is busy.
  * Where somebody holds only an entry of another index, the batch is applied by halves, as in settling. While somebody
  * holds the quarantine as a whole, what is to go there waits, and nothing else does. Whether a result was there before
- * is told by its line in outbox_attempts, if the row's state does not tell.
+ * is told by its line in outbox_attempts, if the row's state does not tell. A transaction takes as many as hold little
+ * enough, with their rows (results_fit.h).
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -17,6 +18,7 @@
 #include "outbox/halves.h"
 #include "outbox/ops.h"
 #include "outbox/quarantine.h"
+#include "outbox/results_fit.h"
 #include "outbox/results_judge.h"
 #include "outbox/row.h"
 #include "outbox/server.h"
@@ -61,7 +63,8 @@ static bool message_ids(struct results_unit *u, bool doubtful_only, struct text 
   const char *last = "", *id;
   text_clear(out);
   for (size_t i = 0; i < u->parsed; i++) {
-    if ((doubtful_only && !is_doubtful(&u->slots[i])) || strcmp(last, id_of(&u->slots[i])) == 0)
+    if (u->slots[i].postponed || (doubtful_only && !is_doubtful(&u->slots[i])) ||
+        strcmp(last, id_of(&u->slots[i])) == 0)
       continue;
     last = id = id_of(&u->slots[i]);
     text_puts(out, out->len ? "," : "");
@@ -70,26 +73,45 @@ static bool message_ids(struct results_unit *u, bool doubtful_only, struct text 
   return out->len > 0;
 }
 
-/* The row ids of the results' tasks, as far as they live: "1,2" in ss->part. */
+static bool take_found(struct results_unit *u, const struct db_row *row) {
+  const char *message_id = row->fields[1];
+  uint64_t id;
+  if (!message_id || !db_u64(row, 0, UINT64_MAX, &id))
+    return false;
+  for (struct slot *slot = find_slot(u, message_id);
+       slot < u->slots + u->parsed && strcmp(message_id, id_of(slot)) == 0; slot++)
+    slot->found = id;
+  return true;
+}
+
+/* The rows of the results' tasks, as far as they live. */
 static bool find_rows(struct store_session *ss, struct results_unit *u, struct err *err) {
   struct db_result result;
   struct db_row row;
-  uint64_t id;
   bool any = message_ids(u, false, &ss->part), ok = true;
   session_begin(ss);
   session_add(ss, query_result_find, ARGS(RAW("message_ids", ss->part)));
-  text_clear(&ss->part);
   if (!any)
     return true;
   if (!session_send(ss, WHAT, &result, 1, err))
     return false;
-  while (ok && db_next(&result, &row, 1)) {
-    ok = db_u64(&row, 0, UINT64_MAX, &id) || db_unexpected(err, WHAT);
-    text_puts(&ss->part, ss->part.len ? "," : "");
-    text_u64(&ss->part, id);
-  }
+  while (ok && db_next(&result, &row, 2))
+    ok = take_found(u, &row) || db_unexpected(err, WHAT);
   db_results_free(&result, 1);
   return ok;
+}
+
+/* "1,2" in ss->part: the ids of rows that were to be locked and were not. False when there is none. */
+static bool list_unmet(struct store_session *ss, const struct results_unit *u) {
+  text_clear(&ss->part);
+  for (size_t i = 0; i < u->parsed; i++) {
+    const struct slot *slot = &u->slots[i];
+    if (!slot->found || slot->postponed || slot->living || slot->unreadable || (i > 0 && slot[-1].found == slot->found))
+      continue;
+    text_puts(&ss->part, ss->part.len ? "," : "");
+    text_u64(&ss->part, slot->found);
+  }
+  return ss->part.len > 0;
 }
 
 enum {
@@ -110,6 +132,7 @@ enum {
   COL_CHANGE,
   COL_VERSION,
   COL_ANSWER_TO,
+  COL_BYTES,
   COL_COUNT
 };
 
@@ -123,7 +146,7 @@ static bool read_number(const struct db_row *row, unsigned column, uint32_t *out
 
 static bool read_row(const struct db_row *row, struct slot *slot) {
   struct result_row *out = &slot->row;
-  uint64_t shard, state, change;
+  uint64_t shard, state, change, bytes;
   *out = (struct result_row){.route = slot->route};
   bool ok = db_u64(row, COL_ID, UINT64_MAX, &out->id) && db_u64(row, COL_SHARD, STORE_SHARDS_MAX - 1, &shard) &&
             db_u64(row, COL_STATE, TASK_STATES, &state) && state > 0 && read_number(row, COL_ATTEMPT, &out->attempt) &&
@@ -133,9 +156,10 @@ static bool read_row(const struct db_row *row, struct slot *slot) {
             (!row->fields[COL_EXPIRES] || db_time(row, COL_EXPIRES, &out->expires_us)) &&
             db_copy(row, COL_ROUTE, slot->route, sizeof slot->route) && db_time(row, COL_NOW, &out->now_us) &&
             db_u64(row, COL_CHANGE, CHANGE_SINCE_SENT, &change) &&
-            db_u64(row, COL_ANSWER_TO, UINT64_MAX, &out->answer_to);
+            db_u64(row, COL_ANSWER_TO, UINT64_MAX, &out->answer_to) && db_u64(row, COL_BYTES, SIZE_MAX, &bytes);
   if (!ok)
     return false;
+  slot->row_bytes = (size_t)bytes;
   out->shard = (uint8_t)shard;
   out->state = (enum task_state)(state - 1);
   out->change = (enum row_change)change;
@@ -164,31 +188,59 @@ static bool take_living(const struct db_row *row, struct slot *slot) {
          (db_copy(row, 1, slot->route, sizeof slot->route) && db_u64(row, 2, UINT64_MAX, &slot->row.answer_to));
 }
 
-static bool lock_rows(struct store_session *ss, struct results_unit *u, struct err *err) {
-  struct db_result results[3] = {0};
-  const char *skip = session_skip(ss, u->met_again);
-  size_t n = *skip ? 3 : 2;
-  struct text own = {0};
-  text_add(&own, ss->part.data, ss->part.len);
-  if (!server_lock_rows(ss, WHAT, skip, &own, err)) {
-    text_free(&own);
+/* Tells rows that somebody else holds from those that are gone since they were found. */
+static bool find_held(struct store_session *ss, struct results_unit *u, struct err *err) {
+  struct db_result result;
+  if (!list_unmet(ss, u))
+    return true;
+  session_begin(ss);
+  session_add(ss, query_result_living, ARGS(RAW("ids", ss->part)));
+  if (!session_send(ss, WHAT, &result, 1, err))
     return false;
-  }
-  session_begin_transaction(ss);
-  session_add(ss, query_result_lock, ARGS(RAW("ids", own), WORD("skip", skip)));
-  ss->script.failed = ss->script.failed || own.failed;
-  text_free(&own);
-  if (*skip)
-    session_add(ss, query_result_living, ARGS(RAW("ids", ss->part)));
-  if (!session_send(ss, WHAT, results, n, err))
-    return false;
-  each_row(u, &results[1], COL_COUNT, COL_MESSAGE_ID, read_row);
-  each_row(u, &results[2], 3, 0, take_living);
-  db_results_free(results, n);
+  each_row(u, &result, 3, 0, take_living);
+  db_results_free(&result, 1);
   for (size_t i = 0; i < u->parsed; i++)
     if (u->met_again && u->slots[i].busy)
       session_met_lock(ss);
   return true;
+}
+
+/* Some of the rows, which it leaves in the transaction that those before began. */
+static bool lock_part(struct store_session *ss, struct results_unit *u, struct text *ids, struct err *err) {
+  struct db_result results[2] = {0};
+  const char *skip = session_skip(ss, u->met_again);
+  if (!server_lock_rows(ss, WHAT, skip, ids, err))
+    return false;
+  session_begin_transaction(ss);
+  session_add(ss, query_result_lock, ARGS(RAW("ids", *ids), WORD("skip", skip)));
+  ss->script.failed = ss->script.failed || ids->failed;
+  if (!session_send(ss, WHAT, results, 2, err))
+    return false;
+  each_row(u, &results[1], COL_COUNT, COL_MESSAGE_ID, read_row);
+  db_results_free(results, 2);
+  ss->continues = true;
+  return true;
+}
+
+static bool lock_parts(struct store_session *ss, struct results_unit *u, struct results_fit *fit, struct err *err) {
+  struct text ids = {0};
+  bool ok = true;
+  while (ok && results_fit_part(fit, &ids))
+    if ((ok = lock_part(ss, u, &ids, err)))
+      results_fit_judge(fit);
+  ss->continues = false;
+  text_free(&ids);
+  return ok;
+}
+
+/* Locks as many of the rows as the transaction may take, in the order of their ids. */
+static bool lock_rows(struct store_session *ss, struct results_unit *u, struct err *err) {
+  struct results_fit fit;
+  if (!results_fit_begin(&fit, u))
+    return err_set(err, DB_E_NO_MEMORY, WHAT ": out of memory; %s", db_error_cure(DB_E_NO_MEMORY));
+  bool ok = fit.count ? lock_parts(ss, u, &fit, err) : session_start(ss, WHAT, err);
+  results_fit_end(&fit);
+  return ok && (!*session_skip(ss, u->met_again) || find_held(ss, u, err));
 }
 
 /* Whether a record agrees with what followed from another one of the same attempt, or says nothing about it. */
@@ -301,9 +353,7 @@ static bool write_rows(struct store_session *ss, struct results_unit *u, struct 
 static bool apply_results(struct store_session *ss, struct results_unit *u, struct err *err) {
   for (size_t i = 0; i < u->count; i++)
     u->slots[i] = (struct slot){.result = u->slots[i].result, .attempt = u->slots[i].result->record.attempt};
-  if (!find_rows(ss, u, err))
-    return false;
-  if (ss->part.len ? !lock_rows(ss, u, err) : !session_start(ss, WHAT, err))
+  if (!find_rows(ss, u, err) || !lock_rows(ss, u, err))
     return false;
   if (!look_back(ss, u, err) || !compare_content(ss, u, err))
     return false;
@@ -350,25 +400,41 @@ struct results_call {
   size_t count;
 };
 
+static bool is_same_task(const struct store_result *a, const struct store_result *b) {
+  return !a->broken && !b->broken && strcmp(a->record.message_id, b->record.message_id) == 0;
+}
+
 /* In parts a batch is applied only as far as each task's first result: what an earlier part makes of that, or leaves of
  * it, is not known here. */
 static bool is_follower(const struct results_call *call, size_t at) {
   const struct store_result *result = &call->results[at];
   for (size_t i = 0; i < at && !result->broken; i++)
-    if (!call->results[i].broken && strcmp(call->results[i].record.message_id, result->record.message_id) == 0)
+    if (is_same_task(&call->results[i], result))
+      return true;
+  return false;
+}
+
+static bool follows_postponed(const struct results_call *call, size_t first, size_t at) {
+  for (size_t i = first; i < at; i++)
+    if (call->results[i].postponed && is_same_task(&call->results[i], &call->results[at]))
       return true;
   return false;
 }
 
 static void collect(const struct results_call *call, size_t first, size_t count, struct results_unit *unit) {
+  bool any_postponed = false;
   for (size_t i = first; i < first + count; i++) {
     struct store_result *result = &call->results[i];
     bool met = result->fate == RESULT_BUSY && !result->early && !result->behind && !result->unkept;
-    result->behind = count < call->count && is_follower(call, i);
+    result->postponed =
+        !results_fit_record(unit, result->body.len) || (any_postponed && follows_postponed(call, first, i));
+    any_postponed = any_postponed || result->postponed;
+    result->behind = result->postponed || (count < call->count && is_follower(call, i));
     if (result->behind) {
       result->fate = RESULT_BUSY;
       continue;
     }
+    unit->bytes += result->body.len;
     unit->slots[unit->count++].result = result;
     unit->parsed += !result->broken;
     unit->met_again = unit->met_again || met;
@@ -396,6 +462,7 @@ static enum store_status apply_at_once(void *arg, size_t first, size_t count, en
         results[i].unknown || (status != STORE_OK && call->ss->unknown && results[i].fate == RESULT_APPLIED);
   for (size_t i = 0; i < count && unit.stopped && status == STORE_OK; i++) {
     results[i].fate = RESULT_BUSY;
+    results[i].postponed = false;
     results[i].behind = is_follower(call, first + i);
   }
   *stopped = status == STORE_DOWN ? STOPPED_NOT : unit.stopped;
@@ -432,6 +499,7 @@ static void mark_left(void *arg, size_t first, size_t count, bool refused) {
   const struct results_call *call = arg;
   for (size_t i = first; i < first + count; i++) {
     call->results[i].fate = RESULT_BUSY;
+    call->results[i].postponed = false;
     call->results[i].behind = is_follower(call, i);
   }
 }
@@ -439,8 +507,11 @@ static void mark_left(void *arg, size_t first, size_t count, bool refused) {
 enum store_status ops_settle_results(struct store_session *ss, struct store_result *results, size_t count,
                                      result_decide_fn *decide, void *ctx, struct err *err) {
   struct results_call call = {ss, decide, ctx, results, count};
-  for (size_t i = 0; i < count; i++)
+  for (size_t i = 0; i < count; i++) {
     results[i].form = DECISION_WHOLE;
+    results[i].postponed = results[i].measured = false;
+    results[i].row_bytes = 0;
+  }
   return count ? halves_run(&(struct halves){apply_at_once, apply_alone, mark_left, &call, false}, count, err)
                : STORE_OK;
 }

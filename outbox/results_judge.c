@@ -166,6 +166,11 @@ static void join_progress(struct results_unit *u, struct slot *earlier, struct s
 
 /* What was read of a task stays true while its results change nothing that the rules ask for: progress does not. */
 static enum result_fate judge_in_turn(struct results_unit *u, struct slot *slot, size_t max_packet) {
+  slot->result->postponed = slot->postponed;
+  if (slot->postponed) {
+    slot->result->behind = slot->closed = true;
+    return RESULT_BUSY;
+  }
   struct slot *before = slot > u->slots && is_same_task(slot - 1, slot) ? slot - 1 : NULL;
   enum result_fate fate = before && before->closed ? RESULT_BUSY : judge(u, slot, max_packet);
   bool progress = fate == RESULT_APPLIED && slot->decision.event == EVENT_PROGRESS && !slot->decision.changed;
@@ -204,6 +209,7 @@ void results_judge(struct results_unit *u, bool unknown, size_t max_packet) {
     struct slot *slot = &u->slots[i];
     struct store_result *result = slot->result;
     result->unsent = result->unkept = false;
+    result->early = result->early && !slot->postponed;
     bool perhaps = result->unknown || (unknown && result->fate == RESULT_APPLIED);
     enum result_fate fate = judge_in_turn(u, slot, max_packet);
     bool happened = perhaps && (fate == RESULT_DUPLICATE || fate == RESULT_LATE || fate == RESULT_ORPHAN);

@@ -15,6 +15,9 @@ struct slot {
   uint32_t attempt; /* that it names, or else the one that its row counts; a first one may not be recorded yet */
   char route[STORE_ROUTE_MAX + 1];
   char reason[256]; /* why it is quarantined */
+  uint64_t found;   /* id of its row, before that is locked; 0 = there is none */
+  size_t row_bytes; /* of its content, once it is read */
+  bool postponed;   /* the transaction has no room for it */
   bool living;      /* row is what it met, locked */
   bool busy;        /* there is a row, and another transaction holds it */
   bool unreadable;  /* what the database has about the task is nothing that the schema allows */
@@ -33,6 +36,7 @@ struct slot {
 struct results_unit {
   struct slot *slots; /* those with a parsed record first, by message id; then the broken ones */
   size_t parsed, count;
+  size_t bytes;                /* of the records */
   struct decision **decisions; /* those to write, by id */
   size_t writes;
   bool keeps;           /* nobody holds the quarantine as a whole */

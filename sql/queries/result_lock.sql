@@ -8,5 +8,6 @@ SELECT id, message_id, shard, state + 0, attempt, failures, recoveries, COALESCE
   COALESCE(first_due_at, due_at, created_at + INTERVAL delay_ms * 1000 MICROSECOND), expires_at, route, UTC_TIMESTAMP(6),
   (state NOT IN ('claimed', 'awaiting') OR claim_epoch IS NOT NULL)
     * CASE WHEN MOD(TIMESTAMPDIFF(MICROSECOND, created_at, changed_at), 900000000) = 0 THEN 0
-           WHEN changed_at = created_at - INTERVAL 1 MICROSECOND THEN 1 ELSE 2 END, changed_at, COALESCE(answer_to, 0)
+           WHEN changed_at = created_at - INTERVAL 1 MICROSECOND THEN 1 ELSE 2 END, changed_at, COALESCE(answer_to, 0),
+  LENGTH(payload) + LENGTH(headers) + COALESCE(LENGTH(checkpoint), 0)
 FROM `{table}` FORCE INDEX (PRIMARY) WHERE id IN ({ids}) ORDER BY id FOR UPDATE {skip}

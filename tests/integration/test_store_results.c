@@ -540,7 +540,7 @@ static void a_thousand_at_once(void **state) {
   }
   statements_sent();
   assert_int_equal(apply(f, r, N), N);
-  assert_in_range(statements_sent(), 4, 6);
+  assert_in_range(statements_sent(), 4, 10);
   assert_int_equal(ask(f, "SELECT COUNT(*) FROM outbox_history WHERE state = 'done'"), N / 2);
   assert_int_equal(ask(f, "SELECT COUNT(*) FROM outbox WHERE state = 'scheduled'"), N / 2);
   assert_int_equal(apply(f, r, N), 0);
