@@ -133,7 +133,10 @@ static enum MHD_Result send_response(struct exchange *ex) {
   if (!response)
     return MHD_NO;
   rs->owned = false; /* libmicrohttpd frees it */
-  bool last = rs->last || minder_is_crowded(ex->admin->minder);
+  /* Where chunks end libmicrohttpd and a proxy may see in two ways (a bare LF, an extension), and what comes behind
+   * them would be another's request to one of them. */
+  bool chunked = header(ex, MHD_HTTP_HEADER_TRANSFER_ENCODING);
+  bool last = rs->last || chunked || minder_is_crowded(ex->admin->minder);
   char seconds[16];
   snprintf(seconds, sizeof(seconds), "%u", rs->retry_after);
   const char *const headers[][2] = {

@@ -2,6 +2,7 @@
  *
  * The admin listener as a server: limits, slow and hostile clients, hanging handlers, start and stop.
  */
+#include <netinet/in.h>
 #include <pthread.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -9,6 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
+#include <sys/socket.h>
 #include <unistd.h>
 
 #include <cmocka.h>
@@ -232,6 +234,81 @@ static void http_1_0_has_no_chunks(void **state) {
   assert_int_equal(fixture->reloads, 0);
   http_free(&reply);
   close(fd);
+}
+
+/* A proxy may see the end of chunks elsewhere (libmicrohttpd takes a bare LF for CRLF): what it forwards as their
+ * content must not become a request, nor another's request their content for long. */
+static void nothing_behind_chunks_is_a_request(void **state) {
+  struct admin_fixture *fixture = *state;
+  static const char head[] =
+      "POST /api/v1/reload HTTP/1.1\r\nHost: localhost\r\n" FIXTURE_COMMAND "Transfer-Encoding: chunked\r\n\r\n";
+  static const char *const chunks[] = {"2\r\n{}\r\n0\r\n\r\n", "2\n{}\n0\n\n", "2\n{}\r\n0\r\n\r\n",
+                                       "2;\n{}\n0\r\n\r\n", "0\n\n"};
+  static const char smuggled[] =
+      "POST /api/v1/reload HTTP/1.1\r\nHost: localhost\r\n" FIXTURE_COMMAND "Content-Length: 2\r\n\r\n{}";
+  for (size_t i = 0; i < ARRAY_LEN(chunks); i++) {
+    unsigned before = fixture->reloads;
+    char connection[16];
+    int fd = http_connect(fixture->port);
+    assert_true(http_send(fd, head, sizeof(head) - 1) && http_send(fd, chunks[i], strlen(chunks[i])) &&
+                http_send(fd, smuggled, sizeof(smuggled) - 1));
+    struct reply reply = http_receive(fd, false);
+    if (reply.status && !http_header(&reply, "Connection", connection, sizeof(connection)))
+      fail_msg("%s: the connection is kept", chunks[i]);
+    assert_true(http_closed(fd, 60000));
+    assert_in_range(fixture->reloads - before, 0, 1);
+    http_free(&reply);
+    close(fd);
+  }
+}
+
+static int connect_from(uint32_t host, uint16_t port) {
+  struct sockaddr_in from = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(host)},
+                     to = {.sin_family = AF_INET, .sin_port = htons(port), .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+  int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+  assert_int_equal(bind(fd, (struct sockaddr *)&from, sizeof(from)), 0);
+  assert_int_equal(connect(fd, (struct sockaddr *)&to, sizeof(to)), 0);
+  return fd;
+}
+
+/* While a database hangs, or is slow: one peer had all workers and all connections, and the callbacks of others waited
+ * for its own. */
+static void a_flood_of_callbacks_keeps_no_other_out(void **state) {
+  enum { FLOOD = 400, OTHERS = 4 };
+  struct admin_fixture *fixture = *state;
+  static const char text[] = "POST /callback/m-1/2/right HTTP/1.1\r\nHost: localhost\r\nContent-Length: 17\r\n\r\n"
+                             "{\"status\":\"done\"}";
+  int fds[FLOOD], others[OTHERS];
+  unsigned refused = 0, served = 0;
+  fake_engine_hang(&fixture->engine, true);
+  for (size_t i = 0; i < FLOOD; i++) {
+    fds[i] = http_connect(fixture->callbacks_port);
+    assert_true(http_send(fds[i], text, sizeof(text) - 1));
+  }
+  assert_true(fake_engine_await_hanging(&fixture->engine, 64));
+  for (size_t i = 0; i < OTHERS; i++) {
+    others[i] = connect_from(INADDR_LOOPBACK + 1, fixture->callbacks_port);
+    assert_true(http_send(others[i], text, sizeof(text) - 1));
+  }
+  assert_true(fake_engine_await_hanging(&fixture->engine, 64 + OTHERS));
+  fake_engine_hang(&fixture->engine, false);
+  for (size_t i = 0; i < OTHERS; i++) {
+    struct reply reply = http_receive(others[i], false);
+    assert_int_equal(reply.status, 200);
+    http_free(&reply);
+    close(others[i]);
+  }
+  for (size_t i = 0; i < FLOOD; i++) {
+    char seconds[16];
+    struct reply reply = http_receive(fds[i], false);
+    served += reply.status == 200;
+    refused += reply.status == 503;
+    assert_int_equal(http_header(&reply, "Retry-After", seconds, sizeof(seconds)), reply.status == 503);
+    http_free(&reply);
+    close(fds[i]);
+  }
+  assert_int_equal(served + refused, FLOOD);
+  assert_in_range(refused, 1, FLOOD - 64);
 }
 
 /* RFC 9112 section 3.2; HTTP/1.0 has no such rule, and old probes have no such header. */
@@ -479,6 +556,8 @@ int main(void) {
       SERVER_TEST(ambiguous_requests_are_refused),
       SERVER_TEST(http_1_0_has_no_chunks),
       SERVER_TEST(a_host_must_be_named),
+      SERVER_TEST(nothing_behind_chunks_is_a_request),
+      SERVER_TEST(a_flood_of_callbacks_keeps_no_other_out),
       SERVER_TEST(a_guess_with_a_huge_body_is_late_too),
       SERVER_TEST(a_guess_with_endless_chunks_is_late_too),
       SERVER_TEST(a_hanging_database_blinds_nobody),
