@@ -224,8 +224,10 @@ static void balance(struct keeper *keeper, int64_t lease_ms, bool round) {
     if (!rows[i].expired || holds(held, before, rows[i].shard))
       continue; /* one that says it is ours and is not: giving it back failed, and its lease has ended by now */
     if (mine < share) {
+      size_t had = mine;
       take(keeper, &rows[i], lease_ms);
       mine = leases_owned(keeper->leases, held);
+      unowned += mine == had;
     } else {
       unowned++;
     }

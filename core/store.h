@@ -37,6 +37,8 @@ enum { SHARD_BOUND = 63 };
 /* How many bytes of rows one transaction should change: the binlog takes a changed row as a whole, leases wait for the
  * transaction to be renewed, and commits of others for the binlog. */
 enum { STORE_TRANSACTION_BYTES = 512 * 1024 };
+/* No daemon writes an epoch beyond this: it is milliseconds since 2000, or one more than the last. */
+#define STORE_EPOCH_MAX ((uint64_t)INT64_MAX)
 enum { STORE_PRIORITY = 5 }; /* of rows whose application gives none */
 enum { STORE_SHARDS_MAX = 64, STORE_ROUTE_MAX = 64, STORE_ID_MAX = 64, STORE_INSTANCE_MAX = 64, STORE_KEY_MAX = 1020 };
 enum { STORE_WIDER = 1 }; /* columns of names are wider than what is allowed, by so many characters */

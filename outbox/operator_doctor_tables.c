@@ -46,12 +46,14 @@ static bool check_shards(struct doctor *doctor, struct err *err) {
   struct db_result result;
   struct db_row row;
   char names[256];
-  uint64_t gone = doctor->op->shards, shard, runs, ended, held = 0, lapsed = 0;
+  uint64_t gone = doctor->op->shards, shard, runs, ended, wild, held = 0, lapsed = 0, stuck = 0;
   if (!op_query(doctor->op, opsql_doctor_shards, NO_ARGS, "looking at the shards", &result, err))
     return false;
   bool ok = true;
-  while (ok && db_next(&result, &row, 3)) {
-    ok = db_u64(&row, 0, STORE_SHARDS_MAX - 1, &shard) && db_u64(&row, 1, 1, &runs) && db_u64(&row, 2, 1, &ended);
+  while (ok && db_next(&result, &row, 4)) {
+    ok = db_u64(&row, 0, STORE_SHARDS_MAX - 1, &shard) && db_u64(&row, 1, 1, &runs) && db_u64(&row, 2, 1, &ended) &&
+         db_u64(&row, 3, 1, &wild);
+    stuck |= ok && wild ? shard_bit((uint8_t)shard) : 0;
     gone &= ok ? ~shard_bit((uint8_t)shard) : gone;
     held += ok && shard < doctor->op->conn->shards && runs;
     lapsed += ok && ended;
@@ -65,6 +67,11 @@ static bool check_shards(struct doctor *doctor, struct err *err) {
         doctor, FINDING_FAIL, "shards",
         "a running daemon puts the rows back within seconds; its log says why where it cannot (DUEBOX-SHARD-TROUBLE)",
         "the table of shards has no rows for %s: somebody deleted them, and nobody sends their tasks", names);
+  name_shards(stuck, names, sizeof names);
+  if (stuck)
+    doctor_say(doctor, FINDING_FAIL, "shards", "set the column to 0 in these rows of the table of shards",
+               "no daemon can take %s: the epoch there is one that no daemon writes, and nobody sends their tasks",
+               names);
   doctor_say(doctor, held == doctor->op->conn->shards ? FINDING_OK : FINDING_WARN, "shards",
              "start a daemon: duebox run", "%" PRIu64 " of %u are held by daemons%s", held, doctor->op->conn->shards,
              lapsed ? "; some were left without being given back" : "");

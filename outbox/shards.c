@@ -2,8 +2,10 @@
  *
  * outbox/shards.c - leases of shards and the list of living instances. Only the database's clock counts here.
  */
+#include <inttypes.h>
 #include <string.h>
 
+#include "outbox/db_error.h"
 #include "outbox/ops.h"
 #include "query.h"
 
@@ -175,6 +177,14 @@ enum store_status ops_acquire(struct store_session *ss, const char *instance, co
   static const char what[] = "acquiring a shard";
   struct acquire_unit unit = {instance, seen, lease_ms, epoch};
   *epoch = 0;
+  if (seen->epoch > STORE_EPOCH_MAX) {
+    err_set(err, DB_E_ROW,
+            "%s: shard %u has epoch %" PRIu64
+            " in %s_shards, which no daemon writes, and nobody sends its tasks; put it "
+            "right: UPDATE `%s_shards` SET epoch = 0 WHERE shard = %u",
+            what, seen->shard, seen->epoch, ss->outbox->config->table, ss->outbox->config->table, seen->shard);
+    return STORE_REFUSED;
+  }
   enum store_status status = session_try(ss, what, acquire_unit, &unit, err);
   /* It may be ours: without our knowing it nobody would read it until the lease ends. */
   return status == STORE_BUSY && ss->unknown ? session_try(ss, what, acquire_unit, &unit, err) : status;

@@ -592,6 +592,12 @@ def test_doctor_finds_and_cures(cli):
     assert re.search(r"^warn  shards +0 of 8 are held by daemons\n +-> start a daemon: duebox run$", text, re.MULTILINE)
 
 
+def test_doctor_finds_a_shard_that_no_daemon_can_take(cli):
+    cli.sql("UPDATE outbox_shards SET epoch = 18446744073709551615 WHERE shard = 3")
+    found = [line for line in cli.jsonl("doctor", code=78) if line["check"] == "shards"]
+    assert found[0]["level"] == "fail" and "no daemon can take 3:" in found[0]["text"], found
+
+
 def test_doctor_misses_rights(cli):
     database = cli.stage.database
     cli.stage.mariadb.create_user("half_cli", "secret", [

@@ -4,6 +4,8 @@
  * table. A shard without a row was read by nobody ever again, and a row that was put in again handed out epochs that
  * had been handed out before.
  */
+#include <string.h>
+
 #include "integration/store_fixture.h"
 
 #define OPS f->store.ops
@@ -102,6 +104,23 @@ static void a_task_moves_to_its_own_shard_beside_a_gap(void **state) {
   assert_int_equal(ask(f, "SELECT COUNT(*) FROM outbox WHERE shard = CRC32(order_key) MOD 4"), 8);
 }
 
+/* One more than the highest there is would be no epoch: the server refused each acquisition, and nobody said why. */
+static void an_epoch_that_no_daemon_writes_is_told_of(void **state) {
+  struct fixture *f = *state;
+  struct shard_row rows[STORE_SHARDS_MAX];
+  uint64_t epoch = 7, gone;
+  size_t count;
+  sql(f, "UPDATE outbox_shards SET owner = NULL, epoch = 18446744073709551615 WHERE shard = 1");
+  ok(f, OPS->shards(f->ss, rows, &count, &gone, &f->err));
+  assert_int_equal(OPS->acquire(f->ss, "me", &rows[1], 60000, &epoch, &f->err), STORE_REFUSED);
+  assert_int_equal(epoch, 0);
+  assert_non_null(strstr(f->err.text, "UPDATE `outbox_shards` SET epoch = 0 WHERE shard = 1"));
+  sql(f, "UPDATE `outbox_shards` SET epoch = 0 WHERE shard = 1");
+  ok(f, OPS->shards(f->ss, rows, &count, &gone, &f->err));
+  ok(f, OPS->acquire(f->ss, "me", &rows[1], 60000, &epoch, &f->err));
+  assert_true(epoch > 0 && epoch <= STORE_EPOCH_MAX);
+}
+
 int main(int argc, char **argv) {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, store_setup, store_teardown)
   const struct CMUnitTest tests[] = {
@@ -109,6 +128,7 @@ int main(int argc, char **argv) {
       TEST(an_empty_table_of_shards_is_filled_again),
       TEST(an_epoch_is_never_handed_out_again),
       TEST(a_task_moves_to_its_own_shard_beside_a_gap),
+      TEST(an_epoch_that_no_daemon_writes_is_told_of),
   };
   return store_main(argc, argv, tests, sizeof tests / sizeof tests[0]);
 }

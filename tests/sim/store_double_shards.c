@@ -205,6 +205,10 @@ enum store_status double_acquire(struct store_session *ss, const char *instance,
   static const char what[] = "acquiring a shard";
   struct acquire_unit unit = {instance, seen, lease_ms, epoch};
   *epoch = 0;
+  if (seen->epoch > STORE_EPOCH_MAX) {
+    err_set(err, DB_E_ROW, "%s: shard %u has an epoch that no daemon writes", what, seen->shard);
+    return STORE_REFUSED;
+  }
   enum store_status status = double_try(ss, what, acquire_unit, &unit, err);
   status = status == STORE_BUSY && ss->unknown ? double_try(ss, what, acquire_unit, &unit, err) : status;
   if (status != STORE_OK)
