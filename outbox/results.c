@@ -73,21 +73,11 @@ static bool message_ids(struct results_unit *u, bool doubtful_only, struct text 
   return out->len > 0;
 }
 
-static bool take_found(struct results_unit *u, const struct db_row *row) {
-  const char *message_id = row->fields[1];
-  uint64_t id;
-  if (!message_id || !db_u64(row, 0, UINT64_MAX, &id))
-    return false;
-  for (struct slot *slot = find_slot(u, message_id);
-       slot < u->slots + u->parsed && strcmp(message_id, id_of(slot)) == 0; slot++)
-    slot->found = id;
-  return true;
-}
-
 /* The rows of the results' tasks, as far as they live. */
-static bool find_rows(struct store_session *ss, struct results_unit *u, struct err *err) {
+static bool find_rows(struct store_session *ss, struct results_unit *u, struct results_fit *fit, struct err *err) {
   struct db_result result;
   struct db_row row;
+  uint64_t id;
   bool any = message_ids(u, false, &ss->part), ok = true;
   session_begin(ss);
   session_add(ss, query_result_find, ARGS(RAW("message_ids", ss->part)));
@@ -95,23 +85,11 @@ static bool find_rows(struct store_session *ss, struct results_unit *u, struct e
     return true;
   if (!session_send(ss, WHAT, &result, 1, err))
     return false;
-  while (ok && db_next(&result, &row, 2))
-    ok = take_found(u, &row) || db_unexpected(err, WHAT);
+  while (ok && db_next(&result, &row, 1))
+    if ((ok = (fit->count < u->parsed && db_u64(&row, 0, UINT64_MAX, &id)) || db_unexpected(err, WHAT)))
+      results_fit_add(fit, id);
   db_results_free(&result, 1);
   return ok;
-}
-
-/* "1,2" in ss->part: the ids of rows that were to be locked and were not. False when there is none. */
-static bool list_unmet(struct store_session *ss, const struct results_unit *u) {
-  text_clear(&ss->part);
-  for (size_t i = 0; i < u->parsed; i++) {
-    const struct slot *slot = &u->slots[i];
-    if (!slot->found || slot->postponed || slot->living || slot->unreadable || (i > 0 && slot[-1].found == slot->found))
-      continue;
-    text_puts(&ss->part, ss->part.len ? "," : "");
-    text_u64(&ss->part, slot->found);
-  }
-  return ss->part.len > 0;
 }
 
 enum {
@@ -184,63 +162,91 @@ static void each_row(struct results_unit *u, struct db_result *result, unsigned 
 
 static bool take_living(const struct db_row *row, struct slot *slot) {
   slot->busy = !slot->living && !slot->unreadable;
+  slot->result->measured = slot->result->measured && !slot->busy;
   return slot->living ||
          (db_copy(row, 1, slot->route, sizeof slot->route) && db_u64(row, 2, UINT64_MAX, &slot->row.answer_to));
 }
 
-/* Tells rows that somebody else holds from those that are gone since they were found. */
-static bool find_held(struct store_session *ss, struct results_unit *u, struct err *err) {
+static bool take_postponed(const struct db_row *row, struct slot *slot) {
+  slot->postponed = true;
+  slot->result->measured = false;
+  return true;
+}
+
+/* What was read of the rows, each for all its results. */
+static void take_rows(struct results_unit *u, struct results_fit *fit, struct db_result *result) {
+  struct db_row row;
+  while (db_next(result, &row, COL_COUNT)) {
+    const char *id = row.fields[COL_MESSAGE_ID];
+    struct slot *first = id ? find_slot(u, id) : u->slots + u->parsed, *end = first;
+    for (; end < u->slots + u->parsed && strcmp(id, id_of(end)) == 0; end++)
+      end->unreadable = !read_row(&row, end);
+    if (first < end)
+      results_fit_row(fit, first, end);
+  }
+}
+
+/* Some of the rows, in the transaction that those before began. */
+static bool lock_part(struct store_session *ss, struct results_unit *u, struct results_fit *fit, struct err *err) {
+  struct db_result results[3] = {0};
+  const char *skip = session_skip(ss, u->met_again);
+  size_t n = *skip ? 3 : 2;
+  struct text own = {0};
+  text_add(&own, ss->part.data, ss->part.len);
+  if (!server_lock_rows(ss, WHAT, skip, &own, err)) {
+    text_free(&own);
+    return false;
+  }
+  session_begin_transaction(ss);
+  session_add(ss, query_result_lock, ARGS(RAW("ids", own), WORD("skip", skip)));
+  ss->script.failed = ss->script.failed || own.failed;
+  text_free(&own);
+  if (*skip)
+    session_add(ss, query_result_living, ARGS(RAW("ids", ss->part)));
+  if (!session_send(ss, WHAT, results, n, err))
+    return false;
+  take_rows(u, fit, &results[1]);
+  each_row(u, &results[2], 3, 0, take_living);
+  db_results_free(results, n);
+  return ss->continues = true;
+}
+
+/* Those that no room is left for are not locked, and their results are to be given again. */
+static bool postpone_rest(struct store_session *ss, struct results_unit *u, const struct results_fit *fit,
+                          struct err *err) {
   struct db_result result;
-  if (!list_unmet(ss, u))
+  if (!results_fit_rest(fit, &ss->part))
     return true;
   session_begin(ss);
   session_add(ss, query_result_living, ARGS(RAW("ids", ss->part)));
   if (!session_send(ss, WHAT, &result, 1, err))
     return false;
-  each_row(u, &result, 3, 0, take_living);
+  each_row(u, &result, 3, 0, take_postponed);
   db_results_free(&result, 1);
-  for (size_t i = 0; i < u->parsed; i++)
-    if (u->met_again && u->slots[i].busy)
-      session_met_lock(ss);
   return true;
-}
-
-/* Some of the rows, which it leaves in the transaction that those before began. */
-static bool lock_part(struct store_session *ss, struct results_unit *u, struct text *ids, struct err *err) {
-  struct db_result results[2] = {0};
-  const char *skip = session_skip(ss, u->met_again);
-  if (!server_lock_rows(ss, WHAT, skip, ids, err))
-    return false;
-  session_begin_transaction(ss);
-  session_add(ss, query_result_lock, ARGS(RAW("ids", *ids), WORD("skip", skip)));
-  ss->script.failed = ss->script.failed || ids->failed;
-  if (!session_send(ss, WHAT, results, 2, err))
-    return false;
-  each_row(u, &results[1], COL_COUNT, COL_MESSAGE_ID, read_row);
-  db_results_free(results, 2);
-  ss->continues = true;
-  return true;
-}
-
-static bool lock_parts(struct store_session *ss, struct results_unit *u, struct results_fit *fit, struct err *err) {
-  struct text ids = {0};
-  bool ok = true;
-  while (ok && results_fit_part(fit, &ids))
-    if ((ok = lock_part(ss, u, &ids, err)))
-      results_fit_judge(fit);
-  ss->continues = false;
-  text_free(&ids);
-  return ok;
 }
 
 /* Locks as many of the rows as the transaction may take, in the order of their ids. */
-static bool lock_rows(struct store_session *ss, struct results_unit *u, struct err *err) {
+static bool lock_rows(struct store_session *ss, struct results_unit *u, struct results_fit *fit, struct err *err) {
+  bool ok = true;
+  if (fit->count == 0)
+    return session_start(ss, WHAT, err);
+  while (ok && results_fit_part(fit, &ss->part))
+    ok = lock_part(ss, u, fit, err);
+  ss->continues = false;
+  for (size_t i = 0; i < u->parsed && ok; i++)
+    if (u->met_again && u->slots[i].busy)
+      session_met_lock(ss);
+  return ok && postpone_rest(ss, u, fit, err);
+}
+
+static bool meet_rows(struct store_session *ss, struct results_unit *u, struct err *err) {
   struct results_fit fit;
   if (!results_fit_begin(&fit, u))
     return err_set(err, DB_E_NO_MEMORY, WHAT ": out of memory; %s", db_error_cure(DB_E_NO_MEMORY));
-  bool ok = fit.count ? lock_parts(ss, u, &fit, err) : session_start(ss, WHAT, err);
+  bool ok = find_rows(ss, u, &fit, err) && lock_rows(ss, u, &fit, err);
   results_fit_end(&fit);
-  return ok && (!*session_skip(ss, u->met_again) || find_held(ss, u, err));
+  return ok;
 }
 
 /* Whether a record agrees with what followed from another one of the same attempt, or says nothing about it. */
@@ -353,9 +359,7 @@ static bool write_rows(struct store_session *ss, struct results_unit *u, struct 
 static bool apply_results(struct store_session *ss, struct results_unit *u, struct err *err) {
   for (size_t i = 0; i < u->count; i++)
     u->slots[i] = (struct slot){.result = u->slots[i].result, .attempt = u->slots[i].result->record.attempt};
-  if (!find_rows(ss, u, err) || !lock_rows(ss, u, err))
-    return false;
-  if (!look_back(ss, u, err) || !compare_content(ss, u, err))
+  if (!meet_rows(ss, u, err) || !look_back(ss, u, err) || !compare_content(ss, u, err))
     return false;
   u->keeps = !(ss->locked_tables & SIDE_QUARANTINE);
   results_judge(u, ss->unknown, ss->conn->max_packet);

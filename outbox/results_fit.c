@@ -5,76 +5,69 @@
 
 #include "outbox/row_sizes.h"
 
-enum { PART_FIRST = 8, PART_GROWTH = 4 }; /* rows: nobody knows at first whether they are megabytes */
+enum { PART_FIRST = 16, PART_GROWTH = 8 }; /* rows: nobody knows at first whether they are megabytes */
 
 bool results_fit_record(const struct results_unit *unit, size_t bytes) {
   return unit->count == 0 || unit->bytes + bytes <= ROW_SIZES_MOST;
 }
 
-static int by_row(const void *a, const void *b) {
-  const struct slot *x = *(struct slot *const *)a, *y = *(struct slot *const *)b;
-  return x->found < y->found ? -1 : x->found > y->found;
+bool results_fit_begin(struct results_fit *fit, const struct results_unit *unit) {
+  for (size_t i = 0; i < unit->count; i++)
+    unit->slots[i].result->measured = true; /* as nothing, until a row is found */
+  *fit = (struct results_fit){.bytes = unit->bytes, .ids = calloc(unit->parsed + 1, sizeof *fit->ids)};
+  return fit->ids;
 }
 
-bool results_fit_begin(struct results_fit *fit, struct results_unit *unit) {
-  *fit = (struct results_fit){.unit = unit, .bytes = unit->bytes};
-  for (size_t i = 0; i < unit->count; i++) {
-    unit->slots[i].result->measured = !unit->slots[i].found; /* it has no row */
-    unit->slots[i].result->row_bytes = 0;
-  }
-  if (unit->parsed == 0)
-    return true;
-  if (!(fit->slots = calloc(unit->parsed, sizeof(struct slot *))))
-    return false;
-  for (size_t i = 0; i < unit->parsed; i++)
-    if (unit->slots[i].found && (i == 0 || unit->slots[i - 1].found != unit->slots[i].found))
-      fit->slots[fit->count++] = &unit->slots[i];
-  qsort(fit->slots, fit->count, sizeof(struct slot *), by_row);
-  return true;
+void results_fit_add(struct results_fit *fit, uint64_t id) { fit->ids[fit->count++] = id; }
+
+static int by_id(const void *a, const void *b) {
+  uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
+  return x < y ? -1 : x > y;
 }
 
 /* As many as are likely to fit, if the next ones are like those before, and one more to see that it does not. */
 static size_t part_size(const struct results_fit *fit) {
-  if (fit->judged == 0)
+  if (fit->next == 0)
     return PART_FIRST;
-  size_t like = (fit->bytes - fit->unit->bytes) / fit->judged + 1, most = fit->judged * PART_GROWTH;
+  size_t like = fit->taken ? fit->row_bytes / fit->taken + 1 : 1, most = fit->next * PART_GROWTH;
   size_t fits = fit->bytes < ROW_SIZES_MOST ? (ROW_SIZES_MOST - fit->bytes) / like + 1 : 0;
   return fits < most ? fits : most;
 }
 
-bool results_fit_part(struct results_fit *fit, struct text *ids) {
-  size_t left = fit->count - fit->judged, size = fit->full ? 0 : part_size(fit);
-  fit->end = fit->judged + (size < left ? size : left);
+static bool list(const struct results_fit *fit, size_t from, size_t to, struct text *ids) {
   text_clear(ids);
-  for (size_t i = fit->judged; i < fit->end; i++) {
+  for (size_t i = from; i < to; i++) {
     text_puts(ids, ids->len ? "," : "");
-    text_u64(ids, fit->slots[i]->found);
+    text_u64(ids, fit->ids[i]);
   }
-  return fit->end > fit->judged;
+  return from < to;
 }
 
-static void postpone(struct results_fit *fit, struct slot *slot, bool postponed) {
-  const struct slot *end = fit->unit->slots + fit->unit->parsed;
-  for (struct slot *same = slot; same < end && same->found == slot->found; same++) {
-    same->postponed = postponed;
-    same->result->measured = slot->living;
-    same->result->row_bytes = slot->row_bytes;
+bool results_fit_part(struct results_fit *fit, struct text *ids) {
+  if (fit->next == 0)
+    qsort(fit->ids, fit->count, sizeof *fit->ids, by_id);
+  size_t from = fit->next, size = fit->full ? 0 : part_size(fit);
+  fit->next = size < fit->count - from ? from + size : fit->count;
+  return list(fit, from, fit->next, ids);
+}
+
+void results_fit_row(struct results_fit *fit, struct slot *first, const struct slot *end) {
+  bool fits = fit->taken == 0 || fit->bytes + first->row_bytes <= ROW_SIZES_MOST;
+  fit->full = fit->full || !fits;
+  if (fits) {
+    fit->taken++;
+    fit->row_bytes += first->row_bytes;
+    fit->bytes += first->row_bytes;
+  }
+  for (struct slot *slot = first; slot < end; slot++) {
+    slot->postponed = !fits;
+    slot->result->row_bytes = first->row_bytes;
   }
 }
 
-void results_fit_judge(struct results_fit *fit) {
-  for (; fit->judged < fit->end; fit->judged++) {
-    struct slot *slot = fit->slots[fit->judged];
-    bool fits = fit->judged == 0 || fit->bytes + slot->row_bytes <= ROW_SIZES_MOST;
-    fit->bytes += fits ? slot->row_bytes : 0;
-    fit->full = fit->full || !fits;
-    postpone(fit, slot, !fits);
-  }
-}
+bool results_fit_rest(const struct results_fit *fit, struct text *ids) { return list(fit, fit->next, fit->count, ids); }
 
 void results_fit_end(struct results_fit *fit) {
-  for (; fit->judged < fit->count; fit->judged++)
-    postpone(fit, fit->slots[fit->judged], true);
-  free(fit->slots);
-  fit->slots = NULL;
+  free(fit->ids);
+  fit->ids = NULL;
 }

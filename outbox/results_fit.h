@@ -13,26 +13,28 @@
 #include "outbox/results_judge.h"
 #include "outbox/sql.h"
 
-/* The rows that the results of a unit have met, by id. */
+/* The rows that the results of a unit have found. */
 struct results_fit {
-  struct results_unit *unit;
-  struct slot **slots;       /* of each row the first */
-  size_t count, judged, end; /* rows; those behind `judged` are of this part, up to `end` */
-  size_t bytes;              /* of the records, and of the rows that are taken */
-  bool full;                 /* one had no room */
+  uint64_t *ids;           /* ascending */
+  size_t count, next;      /* rows; those from next on are not locked yet */
+  size_t taken, row_bytes; /* rows that have room, and what they hold */
+  size_t bytes;            /* of the records and of these rows */
+  bool full;               /* one had no room */
 };
 
 /* Before anything is asked: whether a record of so many bytes fits into the unit, whatever its row is. What is kept of
  * it is written, in the quarantine or in the row. */
 bool results_fit_record(const struct results_unit *unit, size_t bytes);
 
-/* The rows are found. False: out of memory. */
-MUSTCHECK bool results_fit_begin(struct results_fit *fit, struct results_unit *unit);
+/* Makes room for as many ids as there can be; the caller adds them in any order. False: out of memory. */
+MUSTCHECK bool results_fit_begin(struct results_fit *fit, const struct results_unit *unit);
+void results_fit_add(struct results_fit *fit, uint64_t id);
 /* The ids that are to be locked and read next: "1,2". False when there are no more, or none would fit. */
 MUSTCHECK bool results_fit_part(struct results_fit *fit, struct text *ids);
-/* They were read, as far as nobody else holds them. Postpones those that have no room; the first one has. */
-void results_fit_judge(struct results_fit *fit);
-/* Postpones those that were never read. */
+/* One of them was read, for the results from first to end: postpones these if it has no room. The first one has. */
+void results_fit_row(struct results_fit *fit, struct slot *first, const struct slot *end);
+/* The ids of those that were never locked, whose results are to be postponed. False when there is none. */
+MUSTCHECK bool results_fit_rest(const struct results_fit *fit, struct text *ids);
 void results_fit_end(struct results_fit *fit);
 
 #endif

@@ -15,7 +15,6 @@ struct slot {
   uint32_t attempt; /* that it names, or else the one that its row counts; a first one may not be recorded yet */
   char route[STORE_ROUTE_MAX + 1];
   char reason[256]; /* why it is quarantined */
-  uint64_t found;   /* id of its row, before that is locked; 0 = there is none */
   size_t row_bytes; /* of its content, once it is read */
   bool postponed;   /* the transaction has no room for it */
   bool living;      /* row is what it met, locked */

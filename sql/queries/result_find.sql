@@ -1,3 +1,3 @@
 -- Which living rows results are for. Locked afterwards, in primary-key order, so that two who lock many rows never wait
 -- for each other in a circle.
-SELECT id, message_id FROM `{table}` WHERE message_id IN ({message_ids})
+SELECT id FROM `{table}` WHERE message_id IN ({message_ids})

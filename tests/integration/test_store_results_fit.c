@@ -91,7 +91,7 @@ static void few_large_rows_are_read_at_a_time(void **state) {
   size_t read = 0;
   for (int i = 0; i < LARGE + SMALL; i++)
     read += r[i].measured;
-  assert_int_equal(read, 8);
+  assert_int_equal(read, 16);
   apply_batch(f, r + LARGE, SMALL);
   assert_int_equal(count_applied(r + LARGE, SMALL), SMALL);
 }
