@@ -89,8 +89,8 @@ static void judge(const struct scheduler *s, struct lane *lane, uint8_t shard, i
 static uint64_t judge_lanes(struct scheduler *s, int64_t now_us) {
   uint64_t slow_out = 0;
   for (struct lane *lane = s->lanes; lane; lane = lane->next)
-    for (uint8_t shard = 0; lane->out_us > LEASE_SLOW_US && shard < SHARD_BOUND; shard++)
-      judge(s, lane, shard, lane->out_us);
+    for (int i = 0; lane->out_us > LEASE_SLOW_US && i < SHARD_BOUND; i++)
+      judge(s, lane, (uint8_t)i, lane->out_us);
   for (struct flight *flight = flight_first(s->flights); flight; flight = flight_after(s->flights, flight)) {
     judge(s, flight->lane, flight->task->shard, now_us - flight->read_us);
     slow_out |= flight->lane->away & shard_bit(flight->task->shard);
@@ -101,8 +101,8 @@ static uint64_t judge_lanes(struct scheduler *s, int64_t now_us) {
 static bool step(struct scheduler *s, int64_t now_us) {
   uint64_t slow_out = judge_lanes(s, now_us);
   bool moved = false;
-  for (uint8_t shard = 0; shard < SHARD_BOUND; shard++)
-    moved = leases_step(s->leases, shard, slow_out & shard_bit(shard), now_us) || moved;
+  for (int i = 0; i < SHARD_BOUND; i++)
+    moved = leases_step(s->leases, (uint8_t)i, slow_out & shard_bit((uint8_t)i), now_us) || moved;
   return moved;
 }
 

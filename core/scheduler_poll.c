@@ -334,7 +334,7 @@ static void bring_back_known(struct scheduler *s, struct store_look *what) {
     if (lane->route && lane->held_shards)
       note_held(lane, what, groups, n);
   s->held_more = false;
-  bool all = bring_back_some(s, groups, n);
+  bool all = bring_back_some(s, groups, groups ? n : 0);
   s->held_more = s->held_more && !all;
   int64_t ended_us = clock_mono_us(), took_us = ended_us - found_us;
   int64_t rest_us = pace_rest_us(found_us - began_us, HELD_SHARE, HELD_REST_MAX_US);

@@ -77,7 +77,7 @@ static bool message_ids(struct results_unit *u, bool doubtful_only, struct text 
 static bool find_rows(struct store_session *ss, struct results_unit *u, struct results_fit *fit, struct err *err) {
   struct db_result result;
   struct db_row row;
-  uint64_t id;
+  uint64_t id = 0;
   bool any = message_ids(u, false, &ss->part), ok = true;
   session_begin(ss);
   session_add(ss, query_result_find, ARGS(RAW("message_ids", ss->part)));
@@ -242,9 +242,10 @@ static bool lock_rows(struct store_session *ss, struct results_unit *u, struct r
 
 static bool meet_rows(struct store_session *ss, struct results_unit *u, struct err *err) {
   struct results_fit fit;
-  if (!results_fit_begin(&fit, u))
+  if (!results_fit_begin(&fit, u, ss->results_like))
     return err_set(err, DB_E_NO_MEMORY, WHAT ": out of memory; %s", db_error_cure(DB_E_NO_MEMORY));
   bool ok = find_rows(ss, u, &fit, err) && lock_rows(ss, u, &fit, err);
+  ss->results_like = results_fit_usual(&fit);
   results_fit_end(&fit);
   return ok;
 }

@@ -5,16 +5,19 @@
 
 #include "outbox/row_sizes.h"
 
-enum { PART_FIRST = 16, PART_GROWTH = 8 }; /* rows: nobody knows at first whether they are megabytes */
+/* Rows: nobody knows at first whether they are megabytes. Where those of the last transaction were small these are so
+ * too, most likely, and it is no harm to read some that are not. */
+enum { PART_FIRST = 16, PART_LIKELY = 256, PART_GROWTH = 8 };
 
 bool results_fit_record(const struct results_unit *unit, size_t bytes) {
   return unit->count == 0 || unit->bytes + bytes <= ROW_SIZES_MOST;
 }
 
-bool results_fit_begin(struct results_fit *fit, const struct results_unit *unit) {
+bool results_fit_begin(struct results_fit *fit, const struct results_unit *unit, size_t likely) {
   for (size_t i = 0; i < unit->count; i++)
     unit->slots[i].result->measured = true; /* as nothing, until a row is found */
-  *fit = (struct results_fit){.bytes = unit->bytes, .ids = calloc(unit->parsed + 1, sizeof *fit->ids)};
+  *fit =
+      (struct results_fit){.bytes = unit->bytes, .likely = likely, .ids = calloc(unit->parsed + 1, sizeof *fit->ids)};
   return fit->ids;
 }
 
@@ -25,11 +28,16 @@ static int by_id(const void *a, const void *b) {
   return x < y ? -1 : x > y;
 }
 
+size_t results_fit_usual(const struct results_fit *fit) {
+  return fit->taken ? fit->row_bytes / fit->taken + 1 : fit->likely;
+}
+
 /* As many as are likely to fit, if the next ones are like those before, and one more to see that it does not. */
 static size_t part_size(const struct results_fit *fit) {
+  size_t like = results_fit_usual(fit), most = fit->next * PART_GROWTH;
   if (fit->next == 0)
-    return PART_FIRST;
-  size_t like = fit->taken ? fit->row_bytes / fit->taken + 1 : 1, most = fit->next * PART_GROWTH;
+    most = like ? PART_LIKELY : PART_FIRST;
+  like = like ? like : 1;
   size_t fits = fit->bytes < ROW_SIZES_MOST ? (ROW_SIZES_MOST - fit->bytes) / like + 1 : 0;
   return fits < most ? fits : most;
 }

@@ -19,6 +19,7 @@ struct results_fit {
   size_t count, next;      /* rows; those from next on are not locked yet */
   size_t taken, row_bytes; /* rows that have room, and what they hold */
   size_t bytes;            /* of the records and of these rows */
+  size_t likely;           /* bytes that a row holds, as far as that is known before: see results_fit_usual() */
   bool full;               /* one had no room */
 };
 
@@ -26,8 +27,9 @@ struct results_fit {
  * it is written, in the quarantine or in the row. */
 bool results_fit_record(const struct results_unit *unit, size_t bytes);
 
-/* Makes room for as many ids as there can be; the caller adds them in any order. False: out of memory. */
-MUSTCHECK bool results_fit_begin(struct results_fit *fit, const struct results_unit *unit);
+/* Makes room for as many ids as there can be; the caller adds them in any order. likely: what results_fit_usual() said
+ * of the transaction before; 0 = nothing. False: out of memory. */
+MUSTCHECK bool results_fit_begin(struct results_fit *fit, const struct results_unit *unit, size_t likely);
 void results_fit_add(struct results_fit *fit, uint64_t id);
 /* The ids that are to be locked and read next: "1,2". False when there are no more, or none would fit. */
 MUSTCHECK bool results_fit_part(struct results_fit *fit, struct text *ids);
@@ -35,6 +37,8 @@ MUSTCHECK bool results_fit_part(struct results_fit *fit, struct text *ids);
 void results_fit_row(struct results_fit *fit, struct slot *first, const struct slot *end);
 /* The ids of those that were never locked, whose results are to be postponed. False when there is none. */
 MUSTCHECK bool results_fit_rest(const struct results_fit *fit, struct text *ids);
+/* How many bytes a row has held so far, never 0; with none so far what was likely. */
+size_t results_fit_usual(const struct results_fit *fit);
 void results_fit_end(struct results_fit *fit);
 
 #endif

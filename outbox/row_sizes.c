@@ -39,7 +39,7 @@ static bool add_some(struct store_session *ss, const char *what, struct sum *sum
   struct text ids = {0};
   struct db_result result;
   struct db_row row;
-  uint64_t id, bytes;
+  uint64_t id = 0, bytes = 0;
   bool ok = true;
   for (size_t i = sum->at; i < sum->count; i++) {
     text_puts(&ids, ids.len ? "," : "");
