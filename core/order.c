@@ -1,19 +1,49 @@
 /* SPDX-License-Identifier: MIT */
-#include "core/order_internal.h"
+#include "core/order.h"
 
 #include <stdlib.h>
 #include <string.h>
 
 #include "core/base/hash.h"
 
-struct order_key *order_find(const struct order *order, struct duebox_bytes name) {
+struct order_wait {
+  uint64_t id;
+  uint64_t of; /* hash of its message_id: the id may be another task's by now */
+  int64_t due_us;
+  uint8_t shard, priority;
+  bool queued; /* in the lane's queue of called ones */
+  struct order_key *key;
+  struct order_wait *next; /* waiting: in its key's list; called: in the queue */
+  UT_hash_handle hh;
+};
+
+struct order_key {
+  struct flight *out;              /* on its way; NULL = nobody */
+  struct order_wait *called;       /* its turn, not read yet; NULL = nobody */
+  struct order_wait *first, *last; /* waiting, the next one first */
+  uint32_t waiting;
+  bool missed;         /* some wait in the table alone */
+  uint32_t blocking;   /* being blocked in the table */
+  bool closed;         /* some may be blocked there, also when there is no head any more */
+  bool returns;        /* bringing them back has begun, and nothing was blocked since */
+  uint64_t head;       /* blocks the others; 0 = none */
+  bool more_heads;     /* there are others behind it, in the table */
+  bool head_seen;      /* in the table, since order_heads_begin() */
+  uint64_t elsewhere;  /* claimed by another instance; 0 = none */
+  bool elsewhere_seen; /* in the table, since order_claims_begin() */
+  UT_hash_handle hh;
+  size_t len;
+  char text[];
+};
+
+static struct order_key *find_key(const struct order *order, struct duebox_bytes name) {
   struct order_key *key;
   HASH_FIND(hh, order->keys, name.data, name.len, key);
   return key;
 }
 
 static struct order_key *make_key(struct order *order, struct duebox_bytes name) {
-  struct order_key *key = order_find(order, name);
+  struct order_key *key = find_key(order, name);
   if (key || !(key = calloc(1, sizeof *key + name.len)))
     return key;
   key->len = name.len;
@@ -66,7 +96,6 @@ static void drop_if_idle(struct order *order, struct order_key *key) {
       key->elsewhere)
     return;
   HASH_DELETE(hh, order->keys, key);
-  free(key->blocked);
   free(key);
 }
 
@@ -106,11 +135,18 @@ static bool call_next(struct order *order, struct order_key *key) {
   return missed;
 }
 
-bool order_goes_on(struct order *order, struct order_key *key) {
+/* Nobody of the key is called while others stand before it that are not known here. */
+static bool goes_on(struct order *order, struct order_key *key) {
   if (!key->out && !key->called && !key->head && !key->blocking && !key->closed && !key->elsewhere)
     return call_next(order, key);
   drop_if_idle(order, key);
   return false;
+}
+
+static void set_closed(struct order *order, struct order_key *key, bool closed) {
+  key->returns = false;
+  order->closed += (size_t)closed - (size_t)key->closed;
+  key->closed = closed;
 }
 
 static bool goes_before(const struct order_wait *a, const struct order_wait *b) {
@@ -134,7 +170,7 @@ static void line_up(struct order_key *key, struct order_wait *wait) {
 }
 
 bool order_may_go(const struct order *order, const struct task *task) {
-  const struct order_key *key = task->order_key.len ? order_find(order, task->order_key) : NULL;
+  const struct order_key *key = task->order_key.len ? find_key(order, task->order_key) : NULL;
   if (key && !key->out && key->head == task->id)
     return true;
   if (task->order_key.len && order->closed_shards & shard_bit(task->shard))
@@ -144,7 +180,7 @@ bool order_may_go(const struct order *order, const struct task *task) {
 }
 
 bool order_blocked(const struct order *order, const struct task *task) {
-  const struct order_key *key = order->heads && task->order_key.len ? order_find(order, task->order_key) : NULL;
+  const struct order_key *key = order->heads && task->order_key.len ? find_key(order, task->order_key) : NULL;
   return key && key->head && key->head != task->id;
 }
 
@@ -185,7 +221,7 @@ static bool leave_key(struct order *order, struct order_wait *wait) {
   struct order_key *key = wait->key;
   if (key->called == wait) {
     uncall(order, wait);
-    return order_goes_on(order, key);
+    return goes_on(order, key);
   }
   line_out(wait);
   forget(order, wait);
@@ -210,7 +246,7 @@ static bool has_room(const struct order *order, const struct order_key *key) {
 
 bool order_wait(struct order *order, const struct task *task) {
   bool sweep = order_changed(order, task);
-  struct order_key *key = order_find(order, task->order_key);
+  struct order_key *key = find_key(order, task->order_key);
   if (!key || find_waiting(order, task->id))
     return sweep;
   /* Behind one that is in the table alone nobody may be remembered: it would be called before it. */
@@ -259,7 +295,8 @@ bool order_enter(struct order *order, struct flight *flight) {
   return true;
 }
 
-bool order_forget_waiting(struct order *order, struct order_key *key) {
+/* They are met again by a sweep. True when there were any. */
+static bool forget_waiting(struct order *order, struct order_key *key) {
   bool waited = key->first || key->missed;
   while (key->first) {
     struct order_wait *wait = key->first;
@@ -276,10 +313,10 @@ static bool set_head(struct order *order, struct order_key *key, uint64_t id) {
   order->next_head = order->next_head || (key->head && key->head != id);
   key->head = id;
   key->head_seen = true;
-  order_head_comes(order, key);
+  key->returns = false;
   if (key->called && key->called->id != id)
     uncall(order, key->called);
-  return order_forget_waiting(order, key);
+  return forget_waiting(order, key);
 }
 
 static bool drop_head(struct order *order, struct order_key *key) {
@@ -287,12 +324,62 @@ static bool drop_head(struct order *order, struct order_key *key) {
   order->unsure = order->unsure || key->more_heads;
   key->head = 0;
   key->more_heads = false;
-  order_head_over(order, key);
-  return order_goes_on(order, key);
+  return goes_on(order, key);
+}
+
+bool order_block(struct order *order, const struct task *task) {
+  struct order_key *key = find_key(order, task->order_key);
+  if (!key)
+    return false;
+  key->blocking++;
+  set_closed(order, key, true);
+  return true;
+}
+
+bool order_blocked_done(struct order *order, const struct task *task) {
+  struct order_key *key = find_key(order, task->order_key);
+  if (!key || key->blocking == 0 || --key->blocking > 0 || key->head)
+    return false;
+  (void)forget_waiting(order, key); /* they come after those that are brought back */
+  return true;
+}
+
+void order_close_shards(struct order *order, uint64_t shards) {
+  order->closed_shards |= shards;
+  order->shards_return &= ~shards;
+}
+
+bool order_awaits_return(const struct order *order) {
+  if (order->closed_shards)
+    return true;
+  for (const struct order_key *key = order->closed ? order->keys : NULL; key; key = key->hh.next)
+    if (key->closed && !key->head && !key->blocking)
+      return true;
+  return false;
+}
+
+void order_return_begin(struct order *order) {
+  order->shards_return = order->closed_shards;
+  for (struct order_key *key = order->closed ? order->keys : NULL; key; key = key->hh.next)
+    key->returns = key->closed && !key->head && !key->blocking;
+}
+
+bool order_returned(struct order *order) {
+  bool sweep = (order->closed_shards & order->shards_return) != 0;
+  order->closed_shards &= ~order->shards_return;
+  for (struct order_key *key = order->closed ? order->keys : NULL, *next; key; key = next) {
+    next = key->hh.next;
+    if (!key->returns || key->head)
+      continue;
+    set_closed(order, key, false);
+    sweep = true;
+    (void)goes_on(order, key);
+  }
+  return sweep;
 }
 
 bool order_leave(struct order *order, struct flight *flight, enum order_end end) {
-  struct order_key *key = order_find(order, flight->task->order_key);
+  struct order_key *key = find_key(order, flight->task->order_key);
   if (!key || key->out != flight)
     return false;
   key->out = NULL;
@@ -304,7 +391,7 @@ bool order_leave(struct order *order, struct flight *flight, enum order_end end)
   bool again = end == ORDER_AGAIN && (!key->head || key->head == flight->id) && !find_waiting(order, flight->id);
   struct order_wait *wait = again ? make_waiting(order, key, flight->task) : NULL;
   if (!wait)
-    return order_goes_on(order, key);
+    return goes_on(order, key);
   key->called = wait;
   enqueue(order, wait);
   return false;
@@ -329,8 +416,7 @@ bool order_head(struct order *order, struct duebox_bytes name, uint64_t id) {
     key->head_seen = true;
     return false;
   }
-  order_set_closed(order, key, true); /* by whoever was here before */
-  order_blocked_by_others(order, key);
+  set_closed(order, key, true); /* by whoever was here before */
   return set_head(order, key, id);
 }
 
@@ -372,7 +458,7 @@ bool order_claims_end(struct order *order) {
     if (!key->elsewhere || key->elsewhere_seen)
       continue;
     set_elsewhere(order, key, 0);
-    (void)order_forget_waiting(order, key);
+    (void)forget_waiting(order, key);
     drop_if_idle(order, key);
     over = true;
   }
@@ -401,7 +487,7 @@ bool order_missed(struct order *order, uint64_t id, bool again) {
   }
   struct order_key *key = wait->key;
   uncall(order, wait);
-  return order_goes_on(order, key);
+  return goes_on(order, key);
 }
 
 size_t order_behind(const struct order *order, uint8_t shard, uint64_t *ids, size_t most) {
@@ -428,7 +514,6 @@ void order_gone(struct order *order, uint64_t id) {
 bool order_forget_shards(struct order *order, uint64_t shards) {
   bool sweep = false;
   struct order_wait *wait, *next;
-  order_not_own(order, shards);
   HASH_ITER(hh, order->waiting, wait, next) {
     if (!(shards & (UINT64_C(1) << wait->shard)))
       continue;
@@ -442,7 +527,7 @@ bool order_forget_shards(struct order *order, uint64_t shards) {
     }
     /* All of a key are in one shard, but for those that plain SQL gave the key later: these go on. */
     if (its_turn)
-      sweep = order_goes_on(order, key) || sweep;
+      sweep = goes_on(order, key) || sweep;
     else
       drop_if_idle(order, key);
   }
@@ -461,7 +546,6 @@ void order_free(struct order *order) {
   }
   while (key) {
     struct order_key *next = key->hh.next;
-    free(key->blocked);
     free(key);
     key = next;
   }

@@ -28,8 +28,6 @@
 /* Of a lane; some 100 bytes each. A key may take half of what is left, and ORDER_WAITING_PER_KEY as long as there is
  * room at all. */
 enum { ORDER_WAITING_MAX = 65536, ORDER_WAITING_PER_KEY = 1024 };
-/* Ids of blocked rows that are remembered, of a lane and of a key. */
-enum { ORDER_BLOCKED_MAX = 65536, ORDER_BLOCKED_PER_KEY = 1024 };
 
 struct order_key;
 struct order_wait;
@@ -47,8 +45,6 @@ struct order {
   size_t closed;                           /* keys with rows that may be blocked in the table */
   uint64_t closed_shards;                  /* bits: whose keys may have such rows without being known here */
   uint64_t shards_return;                  /* those for which bringing back has begun */
-  size_t blocked_ids;                      /* that are known, of all keys */
-  size_t ready, came_back;                 /* keys whose rows are to come back by their ids, or have */
 };
 
 /* A row was met whose id may be known here under another key, which plain SQL has changed since, or as another task,
@@ -92,14 +88,6 @@ bool order_awaits_return(const struct order *order);
  * beyond the cursors is read. */
 void order_return_begin(struct order *order);
 MUSTCHECK bool order_returned(struct order *order);
-/* Rows of keys whose heads are over, and of which nobody else can have blocked any: up to `most` ids, of one shard.
- * order_ready_done() says whether all of them are scheduled again: if not, their keys wait for the walk. */
-size_t order_ready(struct order *order, uint64_t *ids, size_t most, uint8_t *shard);
-void order_ready_done(struct order *order, bool all);
-/* A look begins, and has seen all groups of these shards: keys whose rows came back before go on. True as
- * order_returned(). */
-void order_seen_begin(struct order *order);
-MUSTCHECK bool order_seen_end(struct order *order, uint64_t shards);
 /* What the table says about heads: order_heads_begin(), order_head() for each that is alive, order_heads_end(). Of one
  * key the first that is named counts. A head that was not named is none any more; *freed says that there was one. The
  * results are as that of order_leave(). */

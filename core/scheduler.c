@@ -260,7 +260,6 @@ static void look(struct scheduler *s) {
     scheduler_take_back(s, leases, held);
   if (!atomic_load(&s->on_hold))
     scheduler_held(s, leases, held);
-  scheduler_return_looked(s);
   if (s->retry_wait_us == 0 && !atomic_load(&s->on_hold))
     scheduler_unblock(s);
   scheduler_return_end(s);

@@ -193,8 +193,8 @@ bool scheduler_heads(struct scheduler *s);
 bool scheduler_note_elsewhere(struct scheduler *s, struct lane *lane);
 /* Keys whose heads are over, shards (bits) that came to us, and routes that came back, wait until blocked and held rows
  * are brought back: what was committed later would overtake them. _close for shards and routes, _begin before a look at
- * every group, _seen with what it found, _looked and _end after it; that may take several looks. _unblock brings some
- * of the blocked rows back, when it is time: unblock_at_us. */
+ * every group, _seen with what it found, _end after it; that may take several looks. _unblock brings some of the
+ * blocked rows back, when it is time: unblock_at_us. */
 void scheduler_close(struct lane *lane, uint64_t shards); /* scheduler_lanes.c */
 /* Nobody knows which heads the lane has: its keys wait until they were read and what they block was brought back.
  * scheduler_lanes.c */
@@ -202,7 +202,6 @@ void scheduler_close_keys(struct lane *lane);
 void scheduler_return_begin(struct scheduler *s);
 void scheduler_return_seen(struct scheduler *s, const struct store_group *groups, size_t count,
                            const struct shard_lease *leases, size_t lease_count);
-void scheduler_return_looked(struct scheduler *s);
 void scheduler_return_end(struct scheduler *s);
 void scheduler_unblock(struct scheduler *s);
 

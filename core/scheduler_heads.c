@@ -27,7 +27,6 @@ enum {
   UNBLOCK_ROWS = 250,                     /* are walked over in one step, */
   UNBLOCK_SLICE_US = 4 * 1000,            /* and no step begins when some have taken this long */
   UNBLOCK_SHARE = 4,                      /* The others have this many times that for themselves, */
-  UNBLOCK_READY_SHARE = 1,                /* or as much, where rows come back whose keys wait for nothing else, */
   UNBLOCK_AHEAD_US = 500 * 1000,          /* but for what little is done at once, */
   UNBLOCK_REST_MAX_US = 10 * 1000 * 1000, /* and this at most, since a moment may be slow. */
   UNBLOCK_SELDOM = 100,                   /* A walk without a reason takes this part of the time, */
@@ -41,22 +40,9 @@ static void unblock_soon(struct scheduler *s, struct lane *lane) {
   scheduler_look_soon(s);
 }
 
-static size_t known_returns(const struct lane *lane) { return lane->order.ready + lane->order.came_back; }
-
-/* What a head blocked comes back: by ids, at once, where they are all known. */
-static void head_over(struct scheduler *s, struct lane *lane, size_t known_before) {
-  if (known_returns(lane) == known_before) {
-    unblock_soon(s, lane);
-    return;
-  }
-  s->unblock_at_us = 0;
-  if (lane->order.came_back)
-    scheduler_look_soon(s);
-}
-
 void scheduler_leave_order(struct scheduler *s, struct flight *flight, bool handed_back) {
   struct lane *lane = flight->lane;
-  size_t heads = lane->order.heads, known = known_returns(lane);
+  size_t heads = lane->order.heads;
   bool failed = flight->settled && flight->decision.applied && !flight->decision.changed && flight->decision.head;
   if (failed && flight->end == FLIGHT_MOVES) { /* whoever is there sends it at once */
     s->heads_rest_us = HEADS_SOON_US;
@@ -65,15 +51,14 @@ void scheduler_leave_order(struct scheduler *s, struct flight *flight, bool hand
   if (order_leave(&lane->order, flight, failed ? ORDER_HEAD : handed_back ? ORDER_AGAIN : ORDER_OVER))
     lane_sweep_first(lane);
   if (lane->order.heads < heads)
-    head_over(s, lane, known);
+    unblock_soon(s, lane);
   s->heads_stale = s->heads_stale || lane->order.unsure; /* read by that look, before anything is taken */
   lane->order.unsure = false;
 }
 
 void scheduler_is_blocked(struct scheduler *s, struct flight *flight) {
-  size_t known = known_returns(flight->lane);
   if (order_blocked_done(&flight->lane->order, flight->task))
-    head_over(s, flight->lane, known);
+    unblock_soon(s, flight->lane);
 }
 
 static bool failed_are_heads(const struct lane *lane) { return lane->route && lane->route->order == ORDER_BLOCK; }
@@ -186,10 +171,8 @@ bool scheduler_heads(struct scheduler *s) {
     bool freed = false;
     if (order_heads_end(&lane->order, &freed))
       lane_sweep_first(lane);
-    if (freed) {
+    if (freed)
       unblock_soon(s, lane);
-      s->unblock_at_us = 0;
-    }
     any_freed = any_freed || freed;
     lane->heads_unknown = lane->heads_unknown && !lane->heads_come;
   }
@@ -210,7 +193,6 @@ static uint64_t own_shards(const struct scheduler *s) {
 
 void scheduler_return_begin(struct scheduler *s) {
   for (struct lane *lane = s->lanes; lane; lane = lane->next) {
-    order_seen_begin(&lane->order);
     if (!lane->route || lane->returning || !order_awaits_return(&lane->order))
       continue;
     lane->returning = true;
@@ -252,13 +234,6 @@ void scheduler_return_end(struct scheduler *s) {
   }
 }
 
-void scheduler_return_looked(struct scheduler *s) {
-  uint64_t own = own_shards(s);
-  for (struct lane *lane = s->lanes; lane; lane = lane->next)
-    if (lane->order.came_back && !lane->heads_unknown && order_seen_end(&lane->order, own & ~lane->held_shards))
-      lane_sweep_first(lane);
-}
-
 /* The shards whose blocked rows somebody waits for, or that are to be looked through. */
 static uint64_t to_walk(const struct scheduler *s, const struct lane *lane) {
   uint64_t awaited = lane->returning ? ~lane->returned : 0;
@@ -272,8 +247,7 @@ static bool has_walk(const struct scheduler *s, struct lane *lane) {
   uint64_t shard = shard_bit(walk->shard);
   walk->on = walk->on && lane->route && lane->blocked & shard && own_shards(s) & shard &&
              s->view[walk->shard].epoch == walk->epoch;
-  return (lane->route && lane->order.ready) || walk->on ||
-         (lane->blocked && s->look >= lane->walk_from && to_walk(s, lane));
+  return walk->on || (lane->blocked && s->look >= lane->walk_from && to_walk(s, lane));
 }
 
 static void begin_walk(const struct scheduler *s, struct lane *lane) {
@@ -298,50 +272,16 @@ static void end_walk(struct scheduler *s, struct lane *lane) {
 }
 
 /* Rows came back: also where no group is left that could be swept. */
-static void note_returned(struct lane *lane, uint8_t shard) {
-  lane->old_shards |= shard_bit(shard);
+static void note_returned(struct lane *lane) {
+  uint64_t shard = shard_bit(lane->walk.shard);
+  lane->walk.any = true;
+  lane->old_shards |= shard;
+  lane->unseen |= lane->walk.for_return ? shard : 0;
   lane_sweep_first(lane);
 }
 
 static bool same_position(const struct store_walk *a, const struct store_walk *b) {
   return a->priority == b->priority && a->after.next_us == b->after.next_us && a->after.id == b->after.id;
-}
-
-/* False: the database did not answer. */
-static bool unblock(struct scheduler *s, const struct shard_lease *lease, const struct store_unblock *what,
-                    struct store_walk *walk, uint32_t *moved, bool *all, int64_t *took_us) {
-  int64_t began_us = clock_mono_us();
-  struct err err = {0};
-  *moved = 0;
-  *all = false;
-  enum store_status status =
-      s->store->ops->unblock(s->ss, lease, s->config->config->engine.instance, what, walk, moved, all, &err);
-  *took_us = clock_mono_us() - began_us;
-  s->unblock_paid_us = later(s->unblock_paid_us, began_us);
-  return scheduler_db_ok(s, status, &err);
-}
-
-/* Rows of keys whose heads are over, by their ids. Where one is not as it was, nobody knows all that are blocked. */
-static void return_ready(struct scheduler *s, struct lane *lane) {
-  uint64_t ids[UNBLOCK_ROWS];
-  struct shard_lease lease = {.owner = s->instance};
-  size_t n = order_ready(&lane->order, ids, UNBLOCK_ROWS, &lease.shard);
-  const struct store_unblock what = {
-      .route = lane->name, .failed_too = failed_are_heads(lane), .limit = UNBLOCK_ROWS, .ids = ids, .id_count = n};
-  uint32_t moved = 0;
-  int64_t took_us = 0;
-  bool all = false;
-  lease.epoch = s->view[lease.shard].epoch;
-  bool answered = own_shards(s) & shard_bit(lease.shard) &&
-                  unblock(s, &lease, &what, &(struct store_walk){0}, &moved, &all, &took_us);
-  s->unblock_paid_us += pace_rest_us(took_us, UNBLOCK_READY_SHARE, UNBLOCK_REST_MAX_US);
-  order_ready_done(&lane->order, answered && all && moved == n);
-  if (!(answered && all && moved == n))
-    unblock_soon(s, lane);
-  if (moved > 0) {
-    note_returned(lane, lease.shard);
-    scheduler_look_soon(s);
-  }
 }
 
 /* One step of a walk, charged with its COMMIT. */
@@ -352,18 +292,19 @@ static void walk_on(struct scheduler *s, struct lane *lane) {
   struct shard_lease lease = {.shard = walk->shard, .epoch = walk->epoch, .owner = s->instance};
   const struct store_unblock what = {.route = lane->name, .failed_too = failed_are_heads(lane), .limit = UNBLOCK_ROWS};
   const struct store_walk before = walk->at;
-  uint32_t moved;
-  bool all;
-  int64_t took_us;
-  if (!unblock(s, &lease, &what, &walk->at, &moved, &all, &took_us))
+  int64_t began_us = clock_mono_us();
+  struct err err = {0};
+  uint32_t moved = 0;
+  bool all = false;
+  enum store_status status =
+      s->store->ops->unblock(s->ss, &lease, s->config->config->engine.instance, &what, &walk->at, &moved, &all, &err);
+  int64_t took_us = clock_mono_us() - began_us;
+  s->unblock_paid_us = later(s->unblock_paid_us, began_us) + pace_rest_us(took_us, UNBLOCK_SHARE, UNBLOCK_REST_MAX_US);
+  if (!scheduler_db_ok(s, status, &err))
     return;
-  s->unblock_paid_us += pace_rest_us(took_us, UNBLOCK_SHARE, UNBLOCK_REST_MAX_US);
   walk->took_us += took_us;
-  if (moved > 0) {
-    note_returned(lane, walk->shard);
-    walk->any = true;
-    lane->unseen |= walk->for_return ? shard_bit(walk->shard) : 0;
-  }
+  if (moved > 0)
+    note_returned(lane);
   walk->left = walk->left || (!all && moved == 0);
   bool stands = moved == 0 && !walk->at.end && same_position(&walk->at, &before); /* a table or a shard is locked */
   if (walk->at.end || stands)
@@ -385,7 +326,7 @@ void scheduler_unblock(struct scheduler *s) {
       break;
     }
     if (walks) {
-      (lane->order.ready ? return_ready : walk_on)(s, lane);
+      walk_on(s, lane);
       first = lane; /* once more around: it may go on */
       now = clock_mono_us();
     }

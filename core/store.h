@@ -147,10 +147,8 @@ struct store_cursor {
 /* Which rows unblock() asks about. */
 struct store_unblock {
   const char *route;
-  bool failed_too;     /* a task that has failed is still a head */
-  uint32_t limit;      /* rows in one call, whether they can be moved or not */
-  const uint64_t *ids; /* of these rows, at most limit, wherever the walk is; NULL = the next of the walk */
-  size_t id_count;
+  bool failed_too; /* a task that has failed is still a head */
+  uint32_t limit;  /* rows in one call, whether they can be moved or not */
 };
 
 /* How far a walk over the rows of a route in one state and shard is: in the order of priority, next_at, id. All zero:

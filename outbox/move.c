@@ -22,7 +22,6 @@ struct move_unit {
   const char *find; /* gives the ids, */
   unsigned reads;   /* from these tables too (side_tables.h) */
   const struct sql_arg *args;
-  bool args_failed;                 /* memory was out for them */
   struct text routes;               /* of any of these: 'a','b' */
   const struct store_routes *which; /* with of_route: how many of each; NULL = that does not matter */
   uint32_t *of_route;
@@ -92,7 +91,6 @@ static bool find_rows(struct store_session *ss, struct move_unit *u, struct err 
   struct db_result result;
   session_begin(ss);
   session_add(ss, u->find, u->args);
-  ss->script.failed = ss->script.failed || u->args_failed;
   if (!session_send(ss, MOVING, &result, 1, err))
     return false;
   free(u->found);
@@ -254,45 +252,29 @@ enum store_status ops_unhold(struct store_session *ss, const struct shard_lease 
   return status;
 }
 
-/* Asks for the rows: those of the ids, or the next of the walk. */
-static void add_blocked_rows(struct store_session *ss, struct text *rows, uint8_t shard,
-                             const struct store_unblock *what, const struct store_walk *walk) {
-  const char *table = ss->outbox->config->table;
-  if (what->ids)
-    text_query(rows, query_unblock_these, table,
-               ARGS(RAW("ids", *session_ids(ss, what->ids, what->id_count)), UNSIGNED("shard", shard),
-                    STRING("route", what->route)));
-  else
-    text_query(rows, query_unblock_next, table,
-               ARGS(UNSIGNED("shard", shard), STRING("route", what->route), UNSIGNED("priority", walk->priority),
-                    TIME("after_at", walk->after.next_us), UNSIGNED("after_id", walk->after.id),
-                    UNSIGNED("limit", what->limit)));
-  rows->failed = rows->failed || ss->part.failed;
-}
-
 /* Where all that can be moved are, or are locked, it goes on behind them; others that did not fit are next. */
 enum store_status ops_unblock(struct store_session *ss, const struct shard_lease *lease, const char *host,
                               const struct store_unblock *what, struct store_walk *walk, uint32_t *moved, bool *all,
                               struct err *err) {
   bool bound = lease->shard == SHARD_BOUND;
-  struct text ours = {0}, rows = {0};
+  struct text ours = {0};
   text_expand(&ours, bound ? SQL_OURS_TO_TAKE : "TRUE", ss->outbox->config->table, ARGS(STRING("host", host)));
-  add_blocked_rows(ss, &rows, lease->shard, what, walk);
-  struct move_unit unit = {
-      .lease = lease,
-      .find = query_unblock_find,
-      .reads = SIDE_HEADS | (bound ? SIDE_INSTANCES : 0u),
-      .args = ARGS(RAW("ours", ours), RAW("rows", rows), WORD("failed_too", what->failed_too ? "TRUE" : "FALSE")),
-      .from = TASK_BLOCKED,
-      .walk = walk,
-      .limit = what->limit,
-      .args_failed = ours.failed || rows.failed,
-      .moved = moved};
+  struct move_unit unit = {.lease = lease,
+                           .find = query_unblock_find,
+                           .reads = SIDE_HEADS | (bound ? SIDE_INSTANCES : 0u),
+                           .args =
+                               ARGS(UNSIGNED("shard", lease->shard), STRING("route", what->route), RAW("ours", ours),
+                                    UNSIGNED("priority", walk->priority), TIME("after_at", walk->after.next_us),
+                                    UNSIGNED("after_id", walk->after.id), UNSIGNED("limit", what->limit),
+                                    WORD("failed_too", what->failed_too ? "TRUE" : "FALSE")),
+                           .from = TASK_BLOCKED,
+                           .walk = walk,
+                           .limit = what->limit,
+                           .moved = moved};
   enum store_status status = move_back(ss, &unit, what->route, "bringing blocked rows back", err);
   text_free(&ours);
-  text_free(&rows);
   *all = status == STORE_OK && unit.all;
-  if (status == STORE_OK && unit.was_read && !what->ids && (unit.all || *moved == 0))
+  if (status == STORE_OK && unit.was_read && (unit.all || *moved == 0))
     *walk = unit.next;
   return status;
 }

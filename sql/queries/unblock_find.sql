@@ -1,4 +1,4 @@
--- Blocked rows of a route, {rows} gives their ids, and of each whether its order_key has no living head; a head itself waits for those
+-- The next blocked rows of a route, and of each whether its order_key has no living head; a head itself waits for those
 -- before it only. {failed_too}: whether one that has failed is still a head. Bound rows are their host's while it lives:
 -- it sends, and knows when all of a key are back.
 SELECT b.id, b.priority, b.next_at, ({ours} AND NOT EXISTS (
@@ -12,5 +12,8 @@ SELECT b.id, b.priority, b.next_at, ({ours} AND NOT EXISTS (
       OR o.priority > b.priority OR o.priority = b.priority
         AND (COALESCE(o.first_due_at, o.due_at, o.created_at + INTERVAL o.delay_ms * 1000 MICROSECOND), o.id)
           < (COALESCE(b.first_due_at, b.due_at, b.created_at + INTERVAL b.delay_ms * 1000 MICROSECOND), b.id)))) IS TRUE
-FROM ({rows}) v
+FROM (SELECT id FROM `{table}` FORCE INDEX (ix_next)
+  WHERE state = 'blocked' AND shard = {shard} AND route = {route}
+    AND (priority > {priority} OR priority = {priority} AND (next_at > {after_at} OR next_at = {after_at} AND id > {after_id}))
+  ORDER BY priority, next_at, id LIMIT {limit}) v
 STRAIGHT_JOIN `{table}` b FORCE INDEX (PRIMARY) ON b.id = v.id

@@ -295,27 +295,26 @@ static void a_row_that_has_moved_is_waited_for(void **state) {
   assert_int_equal(seen.id[0], 7); /* due first */
   assert_int_equal(seen.id[1], 4);
   assert_false(seen.failed[0]);
-  ok(f, OPS->unblock(f->ss, &leases[1], "h", &(struct store_unblock){.route = "r", .failed_too = false, .limit = 10},
-                     &(struct store_walk){0}, &back, &all, &f->err));
+  ok(f, OPS->unblock(f->ss, &leases[1], "h", &(struct store_unblock){"r", false, 10}, &(struct store_walk){0}, &back,
+                     &all, &f->err));
   assert_int_equal(back, 0);
   /* Heads wait for those before them alone. */
   sql(f, "UPDATE outbox SET state = 'blocked' WHERE id <> 5");
-  ok(f,
-     OPS->unblock(f->ss, &leases[SHARDS], "h", &(struct store_unblock){.route = "r", .failed_too = true, .limit = 10},
-                  &(struct store_walk){0}, &back, &all, &f->err));
+  ok(f, OPS->unblock(f->ss, &leases[SHARDS], "h", &(struct store_unblock){"r", true, 10}, &(struct store_walk){0},
+                     &back, &all, &f->err));
   assert_int_equal(back, 1);
   assert_string_equal(ask_text(f, "SELECT state FROM outbox WHERE id = 7"), "scheduled");
   sql(f, "UPDATE outbox SET failures = 1 WHERE id = 7");
   sql(f, "UPDATE outbox_heads SET failures = 1 WHERE head_id = 7"); /* as a failure there writes it */
   sql(f, "DELETE FROM outbox WHERE id = 4");
-  ok(f, OPS->unblock(f->ss, &leases[1], "h", &(struct store_unblock){.route = "r", .failed_too = true, .limit = 10},
-                     &(struct store_walk){0}, &back, &all, &f->err));
+  ok(f, OPS->unblock(f->ss, &leases[1], "h", &(struct store_unblock){"r", true, 10}, &(struct store_walk){0}, &back,
+                     &all, &f->err));
   assert_int_equal(back, 0);
   seen.count = 0;
   ok(f, OPS->heads(f->ss, NULL, see, &seen, &f->err));
   assert_true(seen.count == 1 && seen.failed[0]);
-  ok(f, OPS->unblock(f->ss, &leases[1], "h", &(struct store_unblock){.route = "r", .failed_too = false, .limit = 10},
-                     &(struct store_walk){0}, &back, &all, &f->err));
+  ok(f, OPS->unblock(f->ss, &leases[1], "h", &(struct store_unblock){"r", false, 10}, &(struct store_walk){0}, &back,
+                     &all, &f->err));
   assert_true(back == 1 && all);
 }
 
@@ -357,8 +356,8 @@ static void bound_rows_are_left_to_their_host_while_it_lives(void **state) {
   assert_int_equal(batch->count, 6);
   release(batch);
   sql(f, "UPDATE outbox SET state = 'blocked'");
-  ok(f, OPS->unblock(f->ss, &bound, "h", &(struct store_unblock){.route = "r", .failed_too = true, .limit = 10},
-                     &(struct store_walk){0}, &back, &all, &f->err));
+  ok(f, OPS->unblock(f->ss, &bound, "h", &(struct store_unblock){"r", true, 10}, &(struct store_walk){0}, &back, &all,
+                     &f->err));
   assert_true(back == 3 && all);
   assert_int_equal(ask(f, "SELECT COUNT(*) FROM outbox WHERE state = 'blocked' AND target_host = 'other'"), 3);
   sql(f, "UPDATE outbox SET state = 'claimed', lease_until = '2020-01-02', claimed_by = CASE target_host WHEN 'h' THEN "
@@ -405,7 +404,7 @@ static void many_heads_are_read_in_parts(void **state) {
  * were more, or because an application holds it. */
 static void blocked_rows_that_are_left_behind_are_told(void **state) {
   struct fixture *f = *state;
-  const struct store_unblock what = {.route = "r", .failed_too = true, .limit = 2};
+  const struct store_unblock what = {"r", true, 2};
   struct store_walk walk = {0};
   uint32_t back;
   bool all;
@@ -425,38 +424,10 @@ static void blocked_rows_that_are_left_behind_are_told(void **state) {
   assert_true(back == 0 && all && walk.end);
 }
 
-/* Who knows the rows names them: those of them that are blocked, wait for no head and are free come back. */
-static void blocked_rows_come_back_by_their_ids(void **state) {
-  struct fixture *f = *state;
-  const uint64_t ids[] = {1, 2, 3, 4, 5, 99};
-  const struct store_unblock what = {.route = "r", .failed_too = true, .limit = 6, .ids = ids, .id_count = 6};
-  struct store_walk walk = {0};
-  uint32_t back;
-  bool all;
-  ROW("(id, route, payload, order_key, shard, state) VALUES (1, 'r', '', 'k', 1, 'blocked'), "
-      "(2, 'r', '', 'k', 1, 'scheduled'), (3, 'other', '', 'k', 1, 'blocked'), (4, 'r', '', 'k', 1, 'blocked'), "
-      "(5, 'r', '', 'h', 1, 'blocked'), (6, 'r', '', 'h', 1, 'scheduled'), (7, 'r', '', 'k', 1, 'blocked')");
-  sql(f, "INSERT INTO outbox_heads (head_id, message_id, failures, shard, route, order_key) "
-         "SELECT id, message_id, 0, 1, 'r', 'h' FROM outbox WHERE id = 6");
-  other(f, "START TRANSACTION");
-  other(f, "UPDATE outbox SET payload = 'x' WHERE id = 4");
-  ok(f, OPS->unblock(f->ss, &f->leases[1], "h", &what, &walk, &back, &all, &f->err));
-  assert_true(back == 1 && !all);
-  other(f, "ROLLBACK");
-  ok(f, OPS->unblock(f->ss, &f->leases[1], "h", &what, &walk, &back, &all, &f->err));
-  assert_true(back == 1 && all);
-  assert_true(!walk.end && walk.after.id == 0);
-  assert_string_equal(ask_text(f, "SELECT GROUP_CONCAT(id ORDER BY id) FROM outbox WHERE state = 'blocked'"), "3,5,7");
-  sql(f, "UPDATE outbox SET state = 'blocked' WHERE id = 1");
-  sql(f, "UPDATE outbox_shards SET epoch = epoch + 1 WHERE shard = 1");
-  ok(f, OPS->unblock(f->ss, &f->leases[1], "h", &what, &walk, &back, &all, &f->err));
-  assert_true(back == 0 && !all);
-}
-
 /* A walk goes over rows that still wait too, in the order of the index, and meets each once. */
 static void a_walk_over_blocked_rows_goes_on_where_it_stopped(void **state) {
   struct fixture *f = *state;
-  const struct store_unblock what = {.route = "r", .failed_too = true, .limit = 3};
+  const struct store_unblock what = {"r", true, 3};
   struct store_walk walk = {0};
   uint32_t back, steps = 0, sum = 0;
   bool all;
@@ -506,8 +477,8 @@ static void heads_of_former_lives_block_nobody(void **state) {
   assert_int_equal(seen.count, 1);
   /* Nor does one of a key that differs by a blank at its end, which the server takes for the same. */
   ROW("(id, route, payload, order_key, shard, state) VALUES (9, 'r', '', 'k ', 1, 'blocked')");
-  ok(f, OPS->unblock(f->ss, &f->leases[1], "h", &(struct store_unblock){.route = "r", .failed_too = true, .limit = 10},
-                     &(struct store_walk){0}, &back, &all, &f->err));
+  ok(f, OPS->unblock(f->ss, &f->leases[1], "h", &(struct store_unblock){"r", true, 10}, &(struct store_walk){0}, &back,
+                     &all, &f->err));
   assert_int_equal(back, 1);
   sql(f, "DELETE FROM outbox");
   ROW("(id, route, payload, order_key, shard, message_id, failures, state) VALUES (1, 'r', '', 'k', 1, 'a', 0, "
@@ -516,8 +487,8 @@ static void heads_of_former_lives_block_nobody(void **state) {
   seen.count = 0;
   ok(f, OPS->heads(f->ss, NULL, see, &seen, &f->err));
   assert_int_equal(seen.count, 0);
-  ok(f, OPS->unblock(f->ss, &f->leases[1], "h", &(struct store_unblock){.route = "r", .failed_too = true, .limit = 10},
-                     &(struct store_walk){0}, &back, &all, &f->err));
+  ok(f, OPS->unblock(f->ss, &f->leases[1], "h", &(struct store_unblock){"r", true, 10}, &(struct store_walk){0}, &back,
+                     &all, &f->err));
   assert_true(back == 2 && all);
 }
 
@@ -538,7 +509,6 @@ int main(int argc, char **argv) {
       TEST(claims_of_others_for_our_host_are_told),
       TEST(bound_rows_are_left_to_their_host_while_it_lives),
       TEST(blocked_rows_that_are_left_behind_are_told),
-      TEST(blocked_rows_come_back_by_their_ids),
       TEST(a_walk_over_blocked_rows_goes_on_where_it_stopped),
       TEST(heads_of_former_lives_block_nobody),
   };

@@ -546,7 +546,7 @@ static void a_daemon_does_not_wait_to_pause_a_route(void **state) {
 /* The reading thread does not stay with rows that cannot come back now: it is at the next look that they are tried
  * again. */
 static void bringing_back_is_tried_once_beside_a_locked_index_entry(void **state) {
-  const struct store_unblock what = {.route = "r", .failed_too = true, .limit = 10};
+  const struct store_unblock what = {"r", true, 10};
   struct fixture *f = *state;
   uint32_t moved = 0;
   bool all = true;

@@ -166,8 +166,7 @@ static void finding_and_reading(void **state) {
   assert_int_equal(moved[1], 10);
   struct store_walk walk = {.priority = 4};
   bool all;
-  ok(f, OPS->unblock(f->ss, &f->leases[1], "h",
-                     &(struct store_unblock){.route = "route.1", .failed_too = true, .limit = 10}, &walk, moved, &all,
+  ok(f, OPS->unblock(f->ss, &f->leases[1], "h", &(struct store_unblock){"route.1", true, 10}, &walk, moved, &all,
                      &f->err));
   explain_all(f, 10);
 }

@@ -125,9 +125,8 @@ static void as_many_rows_are_moved_as_one_transaction_may_write(void **state) {
   }
   sql(f, "UPDATE outbox SET state = 'blocked', order_key = 'k'");
   for (uint32_t wanted = 4, left = 3; left; wanted = 1, left--) {
-    ok(f,
-       OPS->unblock(f->ss, &f->leases[1], "h", &(struct store_unblock){.route = "r", .failed_too = true, .limit = 10},
-                    &(struct store_walk){0}, &moved, &all, &f->err));
+    ok(f, OPS->unblock(f->ss, &f->leases[1], "h", &(struct store_unblock){"r", true, 10}, &(struct store_walk){0},
+                       &moved, &all, &f->err));
     assert_int_equal(moved, wanted);
     assert_int_equal(all, left == 1);
   }

@@ -63,8 +63,7 @@ static uint32_t unblocked(struct fixture *f, uint8_t shard) {
   uint32_t moved;
   bool all;
   ok(f, OPS->unblock(f->ss, shard == SHARD_BOUND ? &bound : &f->leases[shard], "h",
-                     &(struct store_unblock){.route = "r", .failed_too = true, .limit = 10}, &(struct store_walk){0},
-                     &moved, &all, &f->err));
+                     &(struct store_unblock){"r", true, 10}, &(struct store_walk){0}, &moved, &all, &f->err));
   assert_true(all || moved == 0);
   return moved;
 }

@@ -261,36 +261,13 @@ static void blocked_rows_come_back_when_their_head_is_over(struct fixture *f) {
     struct decision d = decide_on(f, id, EVENT_BLOCK);
     check_int(settle(f, &d, 1), 1);
   }
-  ok(f, f->ops->unblock(f->ss, f->leases, "h", &(struct store_unblock){.route = "r", .failed_too = true, .limit = 10},
-                        &(struct store_walk){0}, &moved, &all, &f->err));
+  ok(f, f->ops->unblock(f->ss, f->leases, "h", &(struct store_unblock){"r", true, 10}, &(struct store_walk){0}, &moved,
+                        &all, &f->err));
   check(moved == 1 && all);
   check_text(states_of(f), "scheduled,blocked,scheduled");
-  ok(f, f->ops->unblock(f->ss, f->leases, "h", &(struct store_unblock){.route = "r", .failed_too = false, .limit = 10},
-                        &(struct store_walk){0}, &moved, &all, &f->err)); /* a failed one is no head */
+  ok(f, f->ops->unblock(f->ss, f->leases, "h", &(struct store_unblock){"r", false, 10}, &(struct store_walk){0}, &moved,
+                        &all, &f->err)); /* a failed one is no head */
   check(moved == 1 && all);
-}
-
-static void blocked_rows_come_back_by_their_ids_and_by_a_walk(struct fixture *f) {
-  const uint64_t ids[] = {1, 3, 99};
-  struct store_unblock what = {.route = "r", .failed_too = true, .limit = 3, .ids = ids, .id_count = 3};
-  struct store_walk walk = {0};
-  uint32_t moved, sum = 0;
-  bool all;
-  for (uint64_t id = 1; id <= 8; id++)
-    insert(f, (struct spec){.id = id, .order_key = "k", .state = TASK_BLOCKED, .priority = 5 + (id & 1)});
-  hold(f, LOCK_ROW, 3);
-  ok(f, f->ops->unblock(f->ss, f->leases, "h", &what, &walk, &moved, &all, &f->err));
-  check(moved == 1 && !all);
-  let_go(f);
-  ok(f, f->ops->unblock(f->ss, f->leases, "h", &what, &walk, &moved, &all, &f->err));
-  check(moved == 1 && all && !walk.end);
-  check_text(states_of(f), "scheduled,blocked,scheduled,blocked,blocked,blocked,blocked,blocked");
-  what.ids = NULL;
-  for (int steps = 0; !walk.end; steps++, sum += moved) {
-    ok(f, f->ops->unblock(f->ss, f->leases, "h", &what, &walk, &moved, &all, &f->err));
-    check(all && steps < 3);
-  }
-  check_int(sum, 6);
 }
 
 static void bound_rows_are_left_to_their_host_while_it_lives(struct fixture *f) {
@@ -309,8 +286,8 @@ static void bound_rows_are_left_to_their_host_while_it_lives(struct fixture *f) 
   release(batch);
   for (uint64_t id = 1; id <= 3; id++)
     the_row(f, id)->state = TASK_BLOCKED;
-  ok(f, f->ops->unblock(f->ss, &bound, "h", &(struct store_unblock){.route = "r", .failed_too = true, .limit = 10},
-                        &(struct store_walk){0}, &moved, &all, &f->err));
+  ok(f, f->ops->unblock(f->ss, &bound, "h", &(struct store_unblock){"r", true, 10}, &(struct store_walk){0}, &moved,
+                        &all, &f->err));
   check(moved == 2 && all);
   check_text(states_of(f), "scheduled,blocked,scheduled");
   for (uint64_t id = 4; id <= 6; id++)
@@ -553,7 +530,6 @@ const struct store_case claim_cases[] = {
     CASE(many_heads_are_read_in_parts),
     CASE(claims_of_others_for_our_host_are_told),
     CASE(blocked_rows_come_back_when_their_head_is_over),
-    CASE(blocked_rows_come_back_by_their_ids_and_by_a_walk),
     CASE(bound_rows_are_left_to_their_host_while_it_lives),
     CASE(a_row_goes_where_it_is_asked_to),
     CASE(rows_of_an_unknown_route_are_held_and_come_back),

@@ -149,9 +149,8 @@ static void make_calls(void *arg) {
     else if (what == 1)
       answer_one(it, store->ops, ss);
     else if (what == 2)
-      (void)store->ops->unblock(ss, it->leases, "h",
-                                &(struct store_unblock){.route = "r", .failed_too = true, .limit = 10},
-                                &(struct store_walk){0}, &moved, &all, &err);
+      (void)store->ops->unblock(ss, it->leases, "h", &(struct store_unblock){"r", true, 10}, &(struct store_walk){0},
+                                &moved, &all, &err);
     else if (what == 3)
       (void)store->ops->intervene(ss, it->leases, INTERVENE_RESCHEDULE, &id, 1, table_clock(&it->storm->db), "a", "",
                                   "", HOUR, &changed, &err);

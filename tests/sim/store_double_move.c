@@ -179,8 +179,6 @@ struct move_unit {
   const char *route;                /* of one */
   const char *host;                 /* of bound ones: its, and those of hosts that are dead */
   bool failed_heads;
-  const uint64_t *these; /* unblock: these alone; NULL = those of the walk */
-  size_t these_count;
   struct store_walk *walk; /* unblock: the position of the next, */
   struct store_walk next;  /* and behind those that were asked about */
   bool was_read;
@@ -236,11 +234,6 @@ static bool is_met(const struct table *db, const struct move_unit *u, const stru
   if (u->which)
     return row->priority == u->which->priority && row_next_us(row) != TIME_NULL &&
            row_next_us(row) <= table_clock(db) + u->which->ahead_us;
-  for (size_t i = 0; u->these && i < u->these_count; i++)
-    if (u->these[i] == row->id)
-      return true;
-  if (u->these)
-    return false;
   if (!u->walk || row->priority != u->walk->priority)
     return !u->walk || row->priority > u->walk->priority;
   return row_next_us(row) > u->walk->after.next_us ||
@@ -445,15 +438,13 @@ enum store_status double_unblock(struct store_session *ss, const struct shard_le
                            .route = what->route,
                            .host = host,
                            .failed_heads = what->failed_too,
-                           .these = what->ids,
-                           .these_count = what->id_count,
                            .walk = walk,
                            .next = *walk,
                            .limit = what->limit,
                            .moved = moved};
   enum store_status status = move_rows(ss, &unit, "bringing blocked rows back", err);
   *all = status == STORE_OK && unit.all;
-  if (status == STORE_OK && unit.was_read && !what->ids && (unit.all || *moved == 0))
+  if (status == STORE_OK && unit.was_read && (unit.all || *moved == 0))
     *walk = unit.next;
   return status;
 }

@@ -305,6 +305,44 @@ static void a_failed_head_blocks_its_key(void **state) {
   assert_null(f->order.keys);
 }
 
+static void nobody_passes_one_that_is_being_blocked(void **state) {
+  struct fixture *f = *state;
+  for (uint64_t id = 1; id <= 3; id++)
+    name(f, id, "k");
+  meet(f, 1);
+  (void)order_leave(&f->order, &f->flight[1], ORDER_HEAD);
+  assert_true(order_block(&f->order, &f->task[2])); /* on its way into the table */
+  assert_true(meet(f, 1));
+  assert_false(order_leave(&f->order, &f->flight[1], ORDER_OVER));
+  assert_false(meet(f, 3));
+  assert_true(order_blocked_done(&f->order, &f->task[2]));
+  assert_false(order_knows(&f->order, 3)); /* it is read again, after 2 */
+  assert_true(come_back(f));
+  assert_null(f->order.keys);
+}
+
+/* The head of a key is over, and those that it blocked come back from the table a moment later: what is committed
+ * meanwhile used to go before them. */
+static void nobody_passes_those_that_come_back(void **state) {
+  struct fixture *f = *state;
+  for (uint64_t id = 1; id <= 3; id++)
+    name(f, id, "k");
+  meet(f, 1);
+  (void)order_leave(&f->order, &f->flight[1], ORDER_HEAD);
+  assert_true(order_block(&f->order, &f->task[2]));
+  assert_false(order_blocked_done(&f->order, &f->task[2])); /* the head is not over */
+  assert_false(order_awaits_return(&f->order));
+  assert_true(meet(f, 1));
+  assert_false(order_leave(&f->order, &f->flight[1], ORDER_OVER));
+  assert_false(meet(f, 3)); /* committed now */
+  assert_false(order_knows(&f->order, 3));
+  assert_true(come_back(f)); /* a sweep meets 2, then 3 */
+  assert_true(meet(f, 2));
+  assert_false(meet(f, 3));
+  assert_false(order_leave(&f->order, &f->flight[2], ORDER_OVER));
+  assert_int_equal(called(f), 3);
+}
+
 /* A key that gets another head, or blocked rows, while it is asked about waits for the next time. */
 static void what_is_blocked_meanwhile_is_asked_for_again(void **state) {
   struct fixture *f = *state;
@@ -545,6 +583,8 @@ int main(void) {
       ROW(a_lost_shard_is_forgotten),
       ROW(a_lost_shard_gives_the_turn_to_the_others),
       ROW(a_failed_head_blocks_its_key),
+      ROW(nobody_passes_one_that_is_being_blocked),
+      ROW(nobody_passes_those_that_come_back),
       ROW(what_is_blocked_meanwhile_is_asked_for_again),
       ROW(keys_of_a_new_shard_wait_until_it_was_asked),
       ROW(the_first_of_several_heads_counts),

@@ -21,7 +21,6 @@ enum { MS = 1000, SECOND = 1000 * MS, SHARDS = 8 };
 struct fake {
   size_t reads;
   uint64_t head; /* of an order_key of route "b"; 0 = none */
-  size_t by_id;  /* rows that came back so */
   bool locked;   /* the blocked rows, by somebody else; */
   bool stuck;    /* or the table of heads */
 };
@@ -225,12 +224,6 @@ static enum store_status unblock_some(struct store_session *ss, const struct sha
   struct fake *fake = fake_of(ss);
   uint64_t left = BLOCKED_ROWS - walk->after.id;
   assert_int_equal(lease->shard, 3);
-  if (what->ids) {
-    fake->by_id += what->id_count;
-    *moved = (uint32_t)what->id_count;
-    *all = true;
-    return STORE_OK;
-  }
   fake->reads++;
   thread_sleep(STEP_US);
   *moved = fake->locked ? 0 : 1;
@@ -316,43 +309,6 @@ static void a_walk_that_may_have_passed_by_is_not_what_keys_wait_for(void **stat
   assert_int_equal(f->fake.reads, BLOCKED_ROWS / 250 + 1);
 }
 
-/* Rows whose ids are known come back at once, and their key goes on with the next look, whatever else is blocked. */
-static void a_key_goes_on_when_the_rows_that_it_blocked_are_back(void **state) {
-  struct fixture *f = *state;
-  struct scheduler *s = &f->s;
-  struct lane *lane = blocked_lane(f);
-  const struct shard_lease lease = {.shard = 3, .epoch = 1};
-  struct task head = {.id = 1, .shard = 3, .order_key = {"k", 1}}, next = head;
-  struct flight flight = {.id = 1, .task = &head, .lane = lane, .end = FLIGHT_OUTCOME, .settled = true};
-  flight.decision = (struct decision){.applied = true, .head = true};
-  next.id = 2;
-  struct flight blocked = {.id = 2, .task = &next, .lane = lane};
-  assert_true(order_enter(&lane->order, &flight));
-  scheduler_leave_order(s, &flight, false);
-  assert_true(order_block(&lane->order, &next));
-  scheduler_is_blocked(s, &blocked);
-  assert_true(order_enter(&lane->order, &flight));
-  flight.decision.head = false;
-  lane->to_unblock = 0;
-  lane->unblock_at_us = INT64_MAX;
-  scheduler_leave_order(s, &flight, false);
-  assert_true(s->unblock_at_us <= clock_mono_us());
-  scheduler_unblock(s);
-  assert_int_equal(f->fake.reads, 0); /* no walk */
-  assert_int_equal(f->fake.by_id, 1);
-  assert_true(lane->old_shards & shard_bit(3));
-  scheduler_return_looked(s); /* of a look that began before */
-  assert_false(order_may_go(&lane->order, &next));
-  scheduler_return_begin(s);
-  scheduler_return_seen(s, NULL, 0, &lease, 1);
-  scheduler_return_looked(s); /* but held rows may be there */
-  assert_false(order_may_go(&lane->order, &next));
-  lane->held_shards = lane->order.closed_shards = 0;
-  lane->heads_unknown = false;
-  scheduler_return_looked(s);
-  assert_true(order_may_go(&lane->order, &next));
-}
-
 int main(void) {
   log_set_level(LOG_LEVEL_ERROR);
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
@@ -364,7 +320,6 @@ int main(void) {
       TEST(blocked_rows_come_back_by_a_walk_of_short_steps),
       TEST(a_walk_that_left_rows_behind_is_done_anew_by_the_next_look),
       TEST(a_walk_that_may_have_passed_by_is_not_what_keys_wait_for),
-      TEST(a_key_goes_on_when_the_rows_that_it_blocked_are_back),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }
