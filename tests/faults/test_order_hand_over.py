@@ -2,8 +2,8 @@
 
 One writer for each key, whose transactions follow one another; a tenth of the calls fails once. A second daemon is
 stopped and started again and again. DUEBOX_TEST_ORDER_S says for how many seconds; only with DUEBOX_TEST_LONG=1.
-(Blocked rows that the daemon brought back by ids it remembered came after later ones of their key, in every third run of 25 s on a machine that was busy with
-other such runs, and in none alone: run several at a time.)
+(Blocked rows that the daemon brought back by ids it remembered came after later ones of their key, in every third run
+of 25 s on a machine that was busy with other such runs, and in none alone: run several at a time.)
 """
 
 import os
