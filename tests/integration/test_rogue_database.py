@@ -231,6 +231,7 @@ def test_what_the_server_says_reveals_nothing_and_is_not_obeyed(stage, kind):
         said = {command: done.stdout + done.stderr for command, done in said.items() if done.returncode}
         daemon.start(wait_ready=False)
         daemon.wait_log("DUEBOX-DB-REFUSED", limit_s=30, text="for 'duebox'")
+        daemon.wait_log("DUEBOX-ADMIN-LISTEN")
         said["/readyz"] = str(daemon.api("GET", "/readyz"))
         said["log"] = daemon.log.read_text()
     assert set(said) >= {"check --connect", "migrate", "doctor", "doctor -o json", "task list", "log"}, said.keys()
