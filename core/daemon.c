@@ -160,7 +160,7 @@ static int run_engine(struct daemon *daemon, struct config *config, const struct
     daemon->drains = code == EX_OK;
   }
   if (daemon->drains)
-    log_info("DUEBOX-DRAINING", "reading no more; what is in flight has %lld ms to end",
+    log_info("DUEBOX-DRAINING", "asked to end; what is in flight has %lld ms for that",
              (long long)daemon->drain_timeout_ms);
   notify_state(&daemon->notifier, "STOPPING=1");
   if (!end_in_time(daemon, signals))

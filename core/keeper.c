@@ -13,6 +13,7 @@
 
 enum {
   WATCH_EVERY_US = 1000 * 1000,
+  SEEN_WITHIN_US = 1250 * 1000, /* others see in a round of theirs that a daemon ends */
   ROUTES_GRACE_US = 10 * 1000 * 1000,
   ROUTES_DIGEST = 17, /* bytes */
   LEAVE_LIMIT_US = 5 * 1000 * 1000,
@@ -156,7 +157,7 @@ static void leave_beyond(struct keeper *keeper, size_t share) {
   int64_t now = clock_mono_us();
   uint8_t shard;
   if (atomic_load(&keeper->draining)) {
-    leases_leave_all(keeper->leases, now);
+    leases_leave_all(keeper->leases, now, atomic_load(&keeper->others) ? SEEN_WITHIN_US : 0);
     return;
   }
   leases_stay(keeper->leases, now, LEAVE_LIMIT_US);
@@ -272,11 +273,11 @@ static void judge_routes(struct keeper *keeper, uint32_t route_sets) {
   }
 }
 
-static bool beat(struct keeper *keeper, const struct config *config) {
+static bool beat(struct keeper *keeper, const struct config *config, bool drains) {
   char routes[ROUTES_DIGEST] = "";
   uint32_t route_sets = 0;
   struct err err = {0};
-  if (!atomic_load(&keeper->draining))
+  if (!drains)
     digest_routes(config, routes);
   keeper->me.routes = routes;
   struct instant sent = clock_instant();
@@ -285,6 +286,7 @@ static bool beat(struct keeper *keeper, const struct config *config) {
   keeper->me.routes = NULL;
   if (!keeper_ok(keeper, KEEPER_SHARDS, status, &err))
     return false;
+  atomic_store(&keeper->others, keeper->living > (drains ? 0 : 1));
   const struct shard_lease bound = {.shard = SHARD_BOUND, .epoch = 1};
   leases_renewed(keeper->leases, bound, sent, keeper_safe_us(config->engine.lease_ms));
   judge_routes(keeper, route_sets);
@@ -343,8 +345,9 @@ static bool sleep_or_wake(struct keeper *keeper, int64_t deadline_us) {
   return stop;
 }
 
-/* Until the next round only shards change hands: nobody reads one that is on its way. True: stop. */
-static bool rest(struct keeper *keeper, int64_t until_us, int64_t lease_ms) {
+/* Until the next round only shards change hands: nobody reads one that is on its way. The next round is now where a
+ * drain has begun since this one. True: stop. */
+static bool rest(struct keeper *keeper, int64_t until_us, int64_t lease_ms, bool drains) {
   int64_t now = clock_mono_us(), see_us = now + WANTS_EVERY_US;
   do {
     if (sleep_or_wake(keeper, keeper->wants_shards ? earlier(see_us, until_us) : until_us))
@@ -355,7 +358,7 @@ static bool rest(struct keeper *keeper, int64_t until_us, int64_t lease_ms) {
       balance(keeper, lease_ms, false);
       see_us = clock_mono_us() + WANTS_EVERY_US;
     }
-  } while (now < until_us);
+  } while (now < until_us && atomic_load(&keeper->draining) == drains);
   return false;
 }
 
@@ -364,19 +367,21 @@ static void run(void *arg) {
   if (!keeper_open(keeper, "keeper", keeper_lease_ms(keeper), &keeper->ss))
     return;
   int64_t now, lease_ms;
+  bool drains;
   do {
+    drains = atomic_load(&keeper->draining);
     struct config_ref *config = keeper->config(keeper->engine);
     lease_ms = config->config->engine.lease_ms;
     keeper->wants_shards = false;
     now = clock_mono_us();
-    if (beat(keeper, config->config))
+    if (beat(keeper, config->config, drains))
       balance(keeper, lease_ms, true);
     give_back_quiet(keeper);
     apply_route_settings(keeper);
     keeper->watch(keeper->engine);
     config_ref_drop(config);
     now = later(now + keeper_round_us(lease_ms), clock_mono_us());
-  } while (!rest(keeper, now, lease_ms));
+  } while (!rest(keeper, now, lease_ms, drains));
   say_goodbye(keeper);
   keeper->store->ops->close(&keeper->ss);
 }
@@ -405,7 +410,17 @@ void keeper_shard_empty(struct keeper *keeper) {
   mutex_unlock(&keeper->lock);
 }
 
-void keeper_drain(struct keeper *keeper) { atomic_store(&keeper->draining, true); }
+void keeper_drain(struct keeper *keeper) {
+  atomic_store(&keeper->draining, true);
+  keeper_shard_empty(keeper); /* wakes it */
+}
+
+bool keeper_hands_over(struct keeper *keeper, int64_t for_us) {
+  if (!atomic_load(&keeper->others) || leases_read(keeper->leases) == 0)
+    return false;
+  return for_us < SEEN_WITHIN_US ||
+         leases_staying(keeper->leases) == 0; /* else its rounds fail: nobody can take them */
+}
 
 void keeper_stop(struct keeper *keeper) {
   mutex_lock(&keeper->lock);

@@ -79,13 +79,17 @@ void leases_leave(struct leases *leases, uint8_t shard, int64_t now_us) {
   mutex_unlock(&leases->lock);
 }
 
-void leases_leave_all(struct leases *leases, int64_t now_us) {
+void leases_leave_all(struct leases *leases, int64_t now_us, int64_t read_for_us) {
   mutex_lock(&leases->lock);
   for (int i = 0; i < SHARD_BOUND; i++) {
     struct lease_slot *slot = &leases->slot[i];
     if (!slot->epoch || slot->for_good)
       continue;
-    enter(slot, LEASE_SHUT, INT64_MAX);
+    if (read_for_us > 0)
+      enter(slot, LEASE_EMPTIES, now_us + read_for_us);
+    else
+      enter(slot, LEASE_SHUT, INT64_MAX);
+    slot->slow_us = LEASE_SLOWEST_US;
     slot->for_good = true;
     slot->leaving_us = now_us;
   }
@@ -117,14 +121,19 @@ bool leases_idlest(struct leases *leases, int64_t now_us, uint8_t *shard) {
   return least < INT_FAST32_MAX;
 }
 
-size_t leases_staying(struct leases *leases) {
+/* Shards that are ours and no further than that stage. */
+static size_t count_until(struct leases *leases, enum lease_stage last) {
   size_t n = 0;
   mutex_lock(&leases->lock);
   for (int i = 0; i < SHARD_BOUND; i++)
-    n += leases->slot[i].epoch && leases->slot[i].stage == LEASE_STAYS;
+    n += leases->slot[i].epoch && leases->slot[i].stage <= last;
   mutex_unlock(&leases->lock);
   return n;
 }
+
+size_t leases_staying(struct leases *leases) { return count_until(leases, LEASE_STAYS); }
+
+size_t leases_read(struct leases *leases) { return count_until(leases, LEASE_EMPTIES); }
 
 bool leases_give_back(struct leases *leases, struct shard_lease lease) {
   mutex_lock(&leases->lock);
@@ -144,7 +153,7 @@ bool leases_step(struct leases *leases, uint8_t shard, bool slow_out, int64_t no
     if (slot->slow_us > LEASE_SLOW_US)
       slot->slow_us /= LEASE_SLOWER;
     else if (now_us >= slot->turn_us)
-      enter(slot, LEASE_SHUT, now_us + LEASE_SHUT_US);
+      enter(slot, LEASE_SHUT, slot->for_good ? INT64_MAX : now_us + LEASE_SHUT_US);
   } else if (slot->stage == LEASE_SHUT && now_us >= slot->turn_us) {
     enter(slot, LEASE_EMPTIES, now_us + LEASE_OPEN_US);
   }

@@ -27,10 +27,10 @@
 #include "core/base/sync.h"
 #include "core/store.h"
 
-enum lease_stage {
-  LEASE_STAYS,
-  LEASE_EMPTIES, /* it is leaving: slow lanes read it no more */
-  LEASE_SHUT,    /* it is leaving: nobody reads it */
+enum lease_stage { /* in this order */
+                   LEASE_STAYS,
+                   LEASE_EMPTIES, /* it is leaving: slow lanes read it no more */
+                   LEASE_SHUT,    /* it is leaving: nobody reads it */
 };
 
 enum {
@@ -77,8 +77,9 @@ bool leases_lose(struct leases *leases, struct shard_lease lease);
 /* A clock has jumped: no lease is safe until a statement that is sent from now on has renewed it. Any thread. */
 void leases_doubt(struct leases *leases, int64_t now_boot_us);
 void leases_leave(struct leases *leases, uint8_t shard, int64_t now_us);
-/* All of them, at once and for good: this daemon ends. */
-void leases_leave_all(struct leases *leases, int64_t now_us);
+/* All of them and for good: this daemon ends. They empty as others do, and are not shut before read_for_us is over, so
+ * that others have seen by then that they are to take them; 0 = there are no others, and all are shut at once. */
+void leases_leave_all(struct leases *leases, int64_t now_us, int64_t read_for_us);
 /* Calls off what began limit_us ago and is not done: long calls are in flight. The shard is read again. */
 void leases_stay(struct leases *leases, int64_t now_us, int64_t limit_us);
 /* Of the shards that stay, and whose hand-over was not called off lately, the one with the fewest tasks in flight;
@@ -86,6 +87,8 @@ void leases_stay(struct leases *leases, int64_t now_us, int64_t limit_us);
 bool leases_idlest(struct leases *leases, int64_t now_us, uint8_t *shard);
 /* How many shards are to stay, SHARD_BOUND not counted. */
 size_t leases_staying(struct leases *leases);
+/* How many are not shut: they stay or empty. SHARD_BOUND not counted. Any thread. */
+size_t leases_read(struct leases *leases);
 /* Whether it was shut, quiet and had nothing in flight. If so it is not ours any more: nothing may be read under a
  * lease that somebody else may hold next. */
 bool leases_give_back(struct leases *leases, struct shard_lease lease);

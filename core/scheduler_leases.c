@@ -106,9 +106,10 @@ static bool step(struct scheduler *s, int64_t now_us) {
   return moved;
 }
 
+/* A shard that is shut for good goes no step further. */
 static bool any_leaves(const struct scheduler *s) {
   for (int i = 0; i < SHARD_BOUND; i++)
-    if (s->view[i].stage != LEASE_STAYS && !s->view[i].for_good)
+    if (s->view[i].stage == LEASE_EMPTIES || (s->view[i].stage == LEASE_SHUT && !s->view[i].for_good))
       return true;
   return false;
 }

@@ -5,6 +5,7 @@ How long they stand still is tested in virtual time (tests/sim/story_isolation.c
 """
 
 import contextlib
+import signal
 import threading
 
 from support.servers.http_receiver import Answer
@@ -79,6 +80,23 @@ def test_a_leaving_shard_is_read_on_while_slow_calls_keep_it(stage):
             stage.wait_empty(LIMIT_S, "route = 'quick'")
             return before.items() & shards(one, leaving=True).items()
         wait_until(went_while_leaving, LIMIT_S, "tasks to leave from a shard that is leaving")
+    stage.wait_empty(LIMIT_S)
+    assert all_sent_once(stage)
+
+
+def test_slow_calls_alone_wait_for_a_daemon_that_ends(stage):
+    """Its shards are read until those calls are back: quick tasks beside them go meanwhile."""
+    stage.configuration["engine"]["drain_timeout"] = "1h"
+    one = start_first(stage)
+    wait_shared(one, stage.start())
+    with slow_calls(stage):
+        one.signal(signal.SIGTERM)
+        one.wait_log("DUEBOX-DRAINING")
+        for _ in range(5):
+            spread(stage, "quick", 100, 0)
+            stage.wait_empty(LIMIT_S, "route = 'quick'")
+        assert one.alive()
+    assert one.wait_end(LIMIT_S) == 0
     stage.wait_empty(LIMIT_S)
     assert all_sent_once(stage)
 

@@ -387,18 +387,42 @@ static void a_shut_shard_is_opened_again_soon(void **state) {
   leases_destroy(&leases);
 }
 
-static void a_daemon_that_ends_reads_nothing_more(void **state) {
+static void one_that_ends_alone_reads_nothing_more(void **state) {
   const struct shard_lease lease = {.shard = 1, .epoch = 4};
   struct leases leases;
   struct lease_slot view[STORE_SHARDS_MAX];
   leases_init(&leases);
   leases_gain(&leases, 1, 4, at(0, 0), 100, false);
   leases_leave(&leases, 1, 10);
-  leases_leave_all(&leases, 20);
+  leases_leave_all(&leases, 20, 0);
   leases_view(&leases, view);
   assert_int_equal(view[1].stage, LEASE_SHUT);
-  leases_leave_all(&leases, 30); /* the keeper says so in each of its rounds */
+  leases_leave_all(&leases, 30, 100); /* the keeper says so in each of its rounds */
   assert_false(leases_step(&leases, 1, true, INT64_MAX - 1));
+  assert_true(leases_give_back(&leases, lease));
+  leases_destroy(&leases);
+}
+
+/* It is read until others have seen that they are to take it, and not opened again after that. */
+static void one_that_ends_beside_others_empties_for_good(void **state) {
+  const struct shard_lease lease = {.shard = 1, .epoch = 4};
+  struct leases leases;
+  struct lease_slot view[STORE_SHARDS_MAX];
+  leases_init(&leases);
+  leases_gain(&leases, 1, 4, at(0, 0), 100, false);
+  leases_leave_all(&leases, 20, 100);
+  leases_view(&leases, view);
+  assert_int_equal(view[1].stage, LEASE_EMPTIES);
+  assert_int_equal(leases_staying(&leases), 0);
+  while (leases_step(&leases, 1, false, 119))
+    ;
+  leases_leave_all(&leases, 119, 100);
+  assert_int_equal(leases_read(&leases), 1);
+  assert_false(leases_step(&leases, 1, true, 120)); /* a slow call is out */
+  assert_true(leases_step(&leases, 1, false, 120));
+  assert_int_equal(leases_read(&leases), 0);
+  assert_false(leases_step(&leases, 1, true, INT64_MAX - 1));
+  leases_view(&leases, view);
   assert_true(leases_give_back(&leases, lease));
   leases_destroy(&leases);
 }
@@ -421,7 +445,8 @@ int main(void) {
       cmocka_unit_test(a_shard_is_given_back_only_when_shut_quiet_and_empty),
       cmocka_unit_test(a_hand_over_is_called_off_after_its_limit),
       cmocka_unit_test(a_shut_shard_is_opened_again_soon),
-      cmocka_unit_test(a_daemon_that_ends_reads_nothing_more),
+      cmocka_unit_test(one_that_ends_alone_reads_nothing_more),
+      cmocka_unit_test(one_that_ends_beside_others_empties_for_good),
   };
   return cmocka_run_group_tests_name("flight", tests, NULL, NULL);
 }

@@ -182,10 +182,10 @@ static void all_read_it_again_where_it_stays(void **state) {
   land(f, call);
 }
 
-static void nobody_reads_where_the_daemon_ends(void **state) {
+static void nobody_reads_where_the_daemon_ends_alone(void **state) {
   struct fixture *f = *state;
   tick(f);
-  leases_leave_all(&f->leases, clock_mono_us());
+  leases_leave_all(&f->leases, clock_mono_us(), 0);
   tick(f);
   for (size_t i = 0; i < LANES; i++)
     assert_false(reads(f, i, LEAVING) || reads(f, i, STAYING));
@@ -193,12 +193,32 @@ static void nobody_reads_where_the_daemon_ends(void **state) {
   assert_true(may_give_back(f));
 }
 
+static void slow_lanes_stop_first_where_it_ends_beside_others(void **state) {
+  struct fixture *f = *state;
+  enum { SLOW, QUICK };
+  struct flight *call = fly(f, &f->lanes[SLOW], LEAVING, 3600 * (int64_t)SECOND);
+  leases_leave_all(&f->leases, 0, 1);
+  tick(f);
+  assert_false(reads(f, SLOW, LEAVING));
+  assert_true(reads(f, QUICK, LEAVING));
+  assert_false(reads(f, QUICK, STAYING)); /* nothing of that is out: it may be given back */
+  assert_false(may_give_back(f));
+  land(f, call);
+  tick(f);
+  assert_false(reads(f, QUICK, LEAVING));
+  assert_true(may_give_back(f));
+}
+
 #define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      TEST(a_slow_lane_stops_no_other_one),   TEST(what_is_out_for_long_is_slow),       TEST(the_slowest_stop_first),
-      TEST(all_read_it_again_where_it_stays), TEST(nobody_reads_where_the_daemon_ends),
+      TEST(a_slow_lane_stops_no_other_one),
+      TEST(what_is_out_for_long_is_slow),
+      TEST(the_slowest_stop_first),
+      TEST(all_read_it_again_where_it_stays),
+      TEST(nobody_reads_where_the_daemon_ends_alone),
+      TEST(slow_lanes_stop_first_where_it_ends_beside_others),
   };
   return cmocka_run_group_tests_name("scheduler leases", tests, NULL, NULL);
 }
