@@ -40,8 +40,9 @@ MUSTCHECK bool engine_reload(struct engine *engine, struct config *next, struct 
 /* Counts a reload that changed nothing: the engine never sees a file that cannot be loaded. */
 void engine_reload_refused(struct engine *engine);
 
-/* Lets what is in flight end, for at most timeout_ms; leases are renewed meanwhile. Where no other daemon lives it reads
- * nothing from now on; else each shard until another daemon may have it, for three quarters of the time at most. */
+/* Lets what is in flight end, for at most timeout_ms; leases are renewed meanwhile. Where no other daemon lives it
+ * reads nothing from now on; else each shard until another daemon may have it, for three quarters of the time at most.
+ */
 void engine_drain(struct engine *engine, int64_t timeout_ms);
 /* Makes a drain or a stop in progress wait no more than it must. Async-signal-safe it is not; any thread. */
 void engine_hurry(struct engine *engine);
