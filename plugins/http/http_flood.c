@@ -6,6 +6,7 @@
 
 #include <openssl/ssl.h>
 
+#include "http_tls.h"
 #include "tls_limit.h"
 
 /* Answers within their limits take a fraction of it. Processor time: on a busy machine nobody is cut off for that. */
@@ -76,7 +77,7 @@ static CURLcode on_context(CURL *easy, void *context, void *arg) {
   SSL_CTX_set_msg_callback(context, on_record);
   SSL_CTX_set_msg_callback_arg(context, flood);
   tls_limit_context(context, flood->client_cert);
-  return CURLE_OK;
+  return !flood->authorities || http_tls_add_authorities(context, flood->authorities) ? CURLE_OK : CURLE_OUT_OF_MEMORY;
 }
 
 uintptr_t http_flood_connection(const SSL *tls) {

@@ -21,14 +21,15 @@
 
 struct http_flood {
   const struct duebox_host *host;
-  bool client_cert;      /* there is one: endpoints may ask for it in the middle of a connection */
-  uintptr_t connections; /* made so far; each has its number */
-  bool measures;         /* HTTP/2 is offered */
-  const void *reading;   /* the connection whose record was the last; NULL = libcurl has come back from it */
-  int64_t last_us;       /* when that was, in processor time of the thread */
-  int64_t spent_us;      /* between records of one connection, in this turn */
-  const void *shaking;   /* the connection whose handshake was read last, in this turn */
-  unsigned steps;        /* records and messages of it */
+  const char *authorities; /* http_tls.h: the folder of the system's; NULL = libcurl reads it, or nobody */
+  bool client_cert;        /* there is one: endpoints may ask for it in the middle of a connection */
+  uintptr_t connections;   /* made so far; each has its number */
+  bool measures;           /* HTTP/2 is offered */
+  const void *reading;     /* the connection whose record was the last; NULL = libcurl has come back from it */
+  int64_t last_us;         /* when that was, in processor time of the thread */
+  int64_t spent_us;        /* between records of one connection, in this turn */
+  const void *shaking;     /* the connection whose handshake was read last, in this turn */
+  unsigned steps;          /* records and messages of it */
 };
 
 /* Whether this libcurl does TLS with OpenSSL; with another library nothing is watched. */

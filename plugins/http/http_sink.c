@@ -4,6 +4,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "http_tls.h"
+
 enum {
   CUT_OFF = 3,             /* failures in a row */
   WAITING_POLL_MS = 100,   /* libcurl does not know of the time-outs of those that wait for a name */
@@ -63,6 +65,7 @@ bool http_sink_create(void *inst, const struct duebox_instance_config *config, c
   sink->shared.host = sink->shared.flood.host = host;
   sink->shared.flood.measures = options->http2;
   sink->shared.flood.client_cert = options->client_cert != NULL;
+  sink->shared.flood.authorities = options->ca_file ? NULL : http_tls_authorities();
   if (options->http2 && !http_flood_measurable())
     return fail(err, "http2 needs a libcurl with OpenSSL; install that one, or remove http2");
   if (curl_global_init(CURL_GLOBAL_DEFAULT) != CURLE_OK)

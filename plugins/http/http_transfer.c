@@ -9,9 +9,6 @@
 #include <time.h>
 #include <unistd.h>
 
-#include <openssl/err.h>
-#include <openssl/ssl.h>
-
 #include "http_outcome.h"
 #include "http_text.h"
 #include "http_tls.h"
@@ -23,8 +20,7 @@ enum {
   CONNECTION_LIFETIME_S = 300, /* then a destination's name is resolved, and judged, again */
   TCP_IDLE_S = 30,             /* TCP keep-alive: notices a vanished peer during a long answer */
   TCP_INTERVAL_S = 15,
-  BEGINNINGS = 20,    /* of an attempt; a server that processes nothing is down */
-  AUTHORITIES_S = 10, /* read anew after that: it takes milliseconds, and libcurl's own limit is a day */
+  BEGINNINGS = 20, /* of an attempt; a server that processes nothing is down */
 };
 
 int64_t http_now_ms(void) {
@@ -90,16 +86,6 @@ static int on_close(void *arg, curl_socket_t fd) {
   return close(fd);
 }
 
-/* Whether what can be read are bytes of HTTP: not the connection's end, nor a record of TLS itself. */
-static bool is_stray(SSL *tls, int fd) {
-  char byte;
-  if (!tls)
-    return recv(fd, &byte, 1, MSG_PEEK | MSG_DONTWAIT) > 0;
-  bool any = SSL_peek(tls, &byte, 1) > 0;
-  ERR_clear_error();
-  return any;
-}
-
 /* Whether a kept connection must not be used: it has something to read before anything was asked, its end or a stray
  * answer, or its peer has given such an answer before. libcurl 7.88 (cf_socket_is_alive) takes both for life, the
  * second one even for the answer to this request. A new connection is asked nothing: with TLS 1.3 session tickets
@@ -112,7 +98,7 @@ static bool is_stale(struct http_transfer *t, bool distrusted, const char *peer,
   int fd = http_sockets_find(&t->shared->sockets, local_port, peer_port);
   if (distrusted || fd < 0 || !http_socket_readable(fd))
     return distrusted;
-  if (is_stray(tls, fd)) {
+  if (http_tls_is_http(tls, fd)) {
     const struct duebox_host *host = t->shared->host;
     http_strays_add(&t->shared->strays, peer, peer_port);
     host->log(host->ctx, DUEBOX_LOG_WARN, "HTTP-STRAY",
@@ -226,8 +212,9 @@ static bool set_safety(CURL *easy) {
   return ok;
 }
 
-static bool set_connection(CURL *easy, const struct http_options *o) {
-  bool ok = true;
+static bool set_connection(CURL *easy, const struct http_shared *shared) {
+  const struct http_options *o = shared->options;
+  bool ok = http_tls_trust(easy, o->ca_file, shared->flood.authorities != NULL);
   SET(CURLOPT_TCP_NODELAY, 1L);
   SET(CURLOPT_TCP_KEEPALIVE, 1L);
   SET(CURLOPT_TCP_KEEPIDLE, (long)TCP_IDLE_S);
@@ -239,15 +226,8 @@ static bool set_connection(CURL *easy, const struct http_options *o) {
   SET(CURLOPT_PROXY, o->proxy ? o->proxy : ""); /* "" also shuts out http_proxy and the like */
   SET(CURLOPT_NOPROXY, "");
   SET(CURLOPT_SOCKS5_AUTH, (long)CURLAUTH_BASIC); /* for GSSAPI libcurl waits for the proxy inside of one call */
-  SET(CURLOPT_CA_CACHE_TIMEOUT, (long)AUTHORITIES_S);
   if (o->proxy_credentials)
     SET(CURLOPT_PROXYUSERPWD, o->proxy_credentials);
-  if (o->ca_file) { /* instead of the system's, also the folder that libcurl was built with; the same for a proxy */
-    SET(CURLOPT_CAINFO, o->ca_file);
-    SET(CURLOPT_CAPATH, NULL);
-    SET(CURLOPT_PROXY_CAINFO, o->ca_file);
-    SET(CURLOPT_PROXY_CAPATH, NULL);
-  }
   if (o->client_cert) {
     SET(CURLOPT_SSLCERT, o->client_cert);
     SET(CURLOPT_SSLKEY, o->client_key);
@@ -304,7 +284,7 @@ bool http_transfer_init(struct http_transfer *transfer, struct http_shared *shar
   transfer->shared = shared;
   transfer->response.limit = (size_t)shared->options->max_response;
   transfer->easy = curl_easy_init();
-  return transfer->easy && set_safety(transfer->easy) && set_connection(transfer->easy, shared->options) &&
+  return transfer->easy && set_safety(transfer->easy) && set_connection(transfer->easy, shared) &&
          set_callbacks(transfer->easy, transfer);
 }
 
