@@ -78,7 +78,8 @@ bool http_sink_create(void *inst, const struct duebox_instance_config *config, c
   sink->count = inflight;
   sink->transfers = calloc(sink->count, sizeof(*sink->transfers));
   if (!http_policy_make(options, &sink->shared.policy) || !sink->multi || !sink->transfers ||
-      !share_sessions(sink->shared.sessions) || !set_multi(sink, inflight))
+      !http_turns_init(&sink->shared.turns, inflight) || !share_sessions(sink->shared.sessions) ||
+      !set_multi(sink, inflight))
     return fail(err, "out of memory for the HTTP transfers; lower the routes' concurrency or raise the memory limit");
   for (size_t i = 0; i < sink->count; i++) {
     if (!http_transfer_init(&sink->transfers[i], &sink->shared))
@@ -96,6 +97,7 @@ void http_sink_destroy(void *inst) {
     http_transfer_free(&sink->transfers[i]);
   free(sink->transfers);
   http_resolver_stop(&sink->resolver);
+  http_turns_free(&sink->shared.turns);
   if (sink->multi)
     curl_multi_cleanup(sink->multi);
   curl_share_cleanup(sink->shared.sessions);
@@ -129,14 +131,12 @@ size_t http_sink_submit(void *inst, const struct duebox_task *const *tasks, size
   size_t taken = 0;
   for (; taken < n && !sink->closed && sink->idle; taken++) {
     struct http_transfer *transfer = pop(&sink->idle);
-    bool ready = http_transfer_prepare(transfer, tasks[taken]);
-    if (ready && curl_multi_add_handle(sink->multi, transfer->easy) == CURLM_OK) {
+    if (http_transfer_prepare(transfer, tasks[taken])) {
+      http_transfer_wait(transfer);
       sink->running++;
-      continue;
+    } else {
+      push(&sink->refused, transfer); /* the host must not hear of it before submit() has returned */
     }
-    if (ready)
-      http_transfer_refuse(transfer);
-    push(&sink->refused, transfer); /* the host must not hear of it before submit() has returned */
   }
   return taken;
 }
@@ -161,8 +161,10 @@ static bool end_transfer(struct http_sink *sink, CURL *easy, CURLcode code) {
   curl_easy_getinfo(easy, CURLINFO_PRIVATE, &private);
   struct http_transfer *transfer = (struct http_transfer *)private;
   curl_multi_remove_handle(sink->multi, easy);
-  if (http_transfer_again(transfer, code) && curl_multi_add_handle(sink->multi, easy) == CURLM_OK)
+  if (http_transfer_again(transfer, code)) {
+    http_transfer_wait(transfer);
     return false;
+  }
   if (transfer->held) {
     http_resolver_wait(&sink->resolver, transfer);
     return false;
@@ -172,24 +174,40 @@ static bool end_transfer(struct http_sink *sink, CURL *easy, CURLcode code) {
   return true;
 }
 
-/* Those that have waited for a name go on, or end. Whether any has ended. */
+/* Those that have waited for a name go on with their connection when it is their turn, or end. Whether any has ended.
+ */
 static bool resume(struct http_sink *sink) {
   bool any = false;
   struct http_transfer *list = http_resolver_turn(&sink->resolver);
   for (struct http_transfer *t = pop(&list); t; t = pop(&list)) {
-    CURLcode code = t->lookup_code;
-    if (code == CURLE_OK && http_transfer_resume(t) && curl_multi_add_handle(sink->multi, t->easy) == CURLM_OK)
+    if (t->lookup_code == CURLE_OK) {
+      t->opens = true;
+      http_transfer_wait(t);
       continue;
+    }
     sink->running--;
-    finish(sink, t, HTTP_END_RESULT, code == CURLE_OK ? CURLE_OUT_OF_MEMORY : code);
+    finish(sink, t, HTTP_END_RESULT, t->lookup_code);
     any = true;
   }
   return any;
 }
 
+/* Those whose turn it is begin. */
+static void begin(struct http_sink *sink) {
+  http_turns_next(&sink->shared.turns);
+  for (struct http_transfer *t = http_turns_take(&sink->shared.turns); t; t = http_turns_take(&sink->shared.turns)) {
+    if (http_transfer_turn(t) && curl_multi_add_handle(sink->multi, t->easy) == CURLM_OK)
+      continue;
+    sink->running--;
+    http_transfer_refuse(t);
+    push(&sink->refused, t);
+  }
+}
+
 /* Lets libcurl do what can be done without waiting, and completes what has ended. Whether anything has. */
 static bool drive(struct http_sink *sink) {
   int left = 0;
+  begin(sink);
   bool any = finish_refused(sink);
   http_flood_turn(&sink->shared.flood);
   curl_multi_perform(sink->multi, &left);
@@ -204,7 +222,7 @@ static bool drive(struct http_sink *sink) {
 
 void http_sink_poll(void *inst, int timeout_ms) {
   struct http_sink *sink = inst;
-  if (drive(sink))
+  if (drive(sink) || !http_turns_empty(&sink->shared.turns)) /* the host's other tasks are to come in between */
     return;
   if (sink->resolver.waiting && timeout_ms > WAITING_POLL_MS)
     timeout_ms = WAITING_POLL_MS;

@@ -3,9 +3,9 @@
  * http_sink.h - an instance of the plugin: libcurl's multi interface driven by the host's driver thread.
  *
  * Owns the multi handle with its pool of kept connections and one transfer for each task that may be in flight; nothing
- * queues inside libcurl. Everything runs on the driver thread but create, destroy (main thread) and wakeup (any thread;
- * curl_multi_wakeup() is made for that). No locks. Threads are started by libcurl only, for name resolution
- * (http_resolver.h).
+ * queues inside libcurl. They begin in turns (http_turns.h). Everything runs on the driver thread but create, destroy
+ * (main thread) and wakeup (any thread; curl_multi_wakeup() is made for that). No locks. Threads are started by libcurl
+ * only, for name resolution (http_resolver.h).
  */
 #ifndef PLUGINS_HTTP_SINK_H
 #define PLUGINS_HTTP_SINK_H
@@ -25,7 +25,7 @@ struct http_sink {
   size_t count;                  /* of transfers */
   struct http_transfer *idle;    /* list */
   struct http_transfer *refused; /* list: accepted, cannot be sent, to be completed by the next poll() */
-  size_t running;                /* in the multi handle, or waiting for a name */
+  size_t running;                /* in the multi handle, or waiting for a turn or a name */
   unsigned failed_in_row;        /* transfers that could not connect since the last answer */
   enum http_health health;       /* as last told to the host */
   bool global;                   /* curl_global_init() was called */

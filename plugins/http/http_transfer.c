@@ -74,12 +74,6 @@ curl_socket_t http_transfer_socket(struct http_transfer *t, const struct http_ur
 
 bool http_transfer_denied(const struct http_transfer *transfer) { return transfer->denied[0] && !transfer->allowed; }
 
-static curl_socket_t on_socket(void *arg, curlsocktype purpose, struct curl_sockaddr *to) {
-  struct http_transfer *t = arg;
-  struct http_url url;
-  return http_url_split(http_request_url(&t->request), &url) ? http_transfer_socket(t, &url, to) : CURL_SOCKET_BAD;
-}
-
 static int on_close(void *arg, curl_socket_t fd) {
   struct http_shared *shared = arg;
   http_sockets_remove(&shared->sockets, fd);
@@ -119,6 +113,17 @@ static bool may_be_received(const struct http_transfer *t) {
   long sent = 0;
   curl_easy_getinfo(t->easy, CURLINFO_REQUEST_SIZE, &sent);
   return t->requested && (t->in_records || sent > t->sent_before) && !is_unprocessed(t);
+}
+
+/* Runs when a new connection is needed: for the first beginning, or for a second one (see on_request(), which ends
+ * those that have had all of theirs: they must not wait for a turn once more). */
+static curl_socket_t on_socket(void *arg, curlsocktype purpose, struct curl_sockaddr *to) {
+  struct http_transfer *t = arg;
+  struct http_url url;
+  t->second_refused = may_be_received(t);
+  if (t->second_refused || (t->beginnings < BEGINNINGS && !http_turns_open(&t->shared->turns, t)))
+    return CURL_SOCKET_BAD;
+  return http_url_split(http_request_url(&t->request), &url) ? http_transfer_socket(t, &url, to) : CURL_SOCKET_BAD;
 }
 
 void http_transfer_begin_anew(struct http_transfer *t) {
@@ -344,7 +349,7 @@ static bool set_task(struct http_transfer *t, const struct http_route *route) {
   t->timeout_ms = task->timeout_ms ? (long)task->timeout_ms : DEFAULT_TIMEOUT_MS;
   t->connect_ms = o->connect_timeout_ms < t->timeout_ms ? (long)o->connect_timeout_ms : t->timeout_ms;
   t->begun_ms = http_now_ms();
-  return set_times(t, 0) && ok;
+  return ok;
 }
 #undef SET
 
@@ -352,7 +357,7 @@ bool http_transfer_prepare(struct http_transfer *transfer, const struct duebox_t
   const struct http_route *route = task->route_data;
   transfer->task = task;
   transfer->requested = transfer->second_refused = transfer->stale = transfer->allowed = transfer->held = false;
-  transfer->few_files = false;
+  transfer->few_files = transfer->opens = transfer->may_open = false;
   transfer->beginnings = 0;
   transfer->sent_before = 0;
   transfer->denied[0] = transfer->error[0] = '\0';
@@ -371,25 +376,38 @@ void http_transfer_refuse(struct http_transfer *transfer) {
       .cls = DUEBOX_UNAVAILABLE, .error_class = "http.memory", .text = "libcurl is short of memory; nothing was sent"};
 }
 
+void http_transfer_wait(struct http_transfer *transfer) {
+  transfer->waits_ms = http_now_ms();
+  http_turns_put(&transfer->shared->turns, transfer);
+}
+
 /* libcurl repeats by itself most of what was not processed, but not where the whole connection ended with it. */
 bool http_transfer_again(struct http_transfer *transfer, CURLcode code) {
+  if (transfer->opens)
+    return true;
   if (code != CURLE_OK && code != CURLE_OPERATION_TIMEDOUT && is_unprocessed(transfer) &&
       transfer->beginnings < BEGINNINGS) {
     http_transfer_begin_anew(transfer);
-    return http_transfer_resume(transfer);
+    return true;
   }
   if (code != CURLE_ABORTED_BY_CALLBACK || !transfer->stale)
     return false;
   transfer->stale = false;
+  transfer->opens = true;
   return curl_easy_setopt(transfer->easy, CURLOPT_FRESH_CONNECT, 1L) == CURLE_OK;
 }
 
-bool http_transfer_resume(struct http_transfer *transfer) {
-  long spent = (long)(http_now_ms() - transfer->begun_ms);
+/* Waiting for a turn is none of the time to connect, but of that of the attempt. */
+bool http_transfer_turn(struct http_transfer *transfer) {
+  int64_t now = http_now_ms(), waited = now - transfer->waits_ms;
+  transfer->begun_ms += waited;
+  transfer->timeout_ms = waited < transfer->timeout_ms ? transfer->timeout_ms - (long)waited : 1; /* 0 is no limit */
+  transfer->connect_ms = transfer->connect_ms < transfer->timeout_ms ? transfer->connect_ms : transfer->timeout_ms;
+  long spent = (long)(now - transfer->begun_ms);
   transfer->held = transfer->requested = transfer->allowed = transfer->few_files = false;
   transfer->sent_before = 0; /* libcurl counts anew */
   transfer->denied[0] = transfer->error[0] = '\0';
-  return set_times(transfer, spent < transfer->connect_ms ? spent : transfer->connect_ms - 1); /* 0 is no limit */
+  return set_times(transfer, spent < transfer->connect_ms ? spent : transfer->connect_ms - 1);
 }
 
 /* ---- the outcome ---- */
@@ -472,7 +490,7 @@ static struct http_verdict judge_code(struct http_transfer *t, CURLcode code, ch
   bool sent = may_be_received(t);
   long tunnel = 0; /* what the proxy answered to CONNECT; for libcurl its refusal is a broken connection */
   curl_easy_getinfo(t->easy, CURLINFO_HTTP_CONNECTCODE, &tunnel);
-  if (t->second_refused) /* perhaps by on_lookup() */
+  if (t->second_refused) /* perhaps by on_lookup() or on_socket() */
     code = CURLE_ABORTED_BY_CALLBACK;
   struct http_verdict verdict = http_verdict_of_code(code, sent, t->shared->options->proxy != NULL);
   if (code == CURLE_PROXY) {

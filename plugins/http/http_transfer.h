@@ -21,6 +21,7 @@
 #include "http_request.h"
 #include "http_response.h"
 #include "http_sockets.h"
+#include "http_turns.h"
 
 #define HTTP_MESSAGE_CAP 4096 /* the host keeps 4095 bytes */
 
@@ -33,6 +34,7 @@ struct http_shared {
   struct http_strays strays;
   struct http_flood flood;
   struct http_goaways goaways;
+  struct http_turns turns;
   CURLSH *sessions; /* of TLS: a handle's own ones would end with it */
   bool renews;      /* libcurl is one whose handles must not have a second response */
 };
@@ -42,7 +44,7 @@ struct http_url;
 struct http_transfer {
   struct http_shared *shared;
   const struct duebox_task *task; /* NULL when idle */
-  struct http_transfer *next;     /* of the list it is in: idle, refused, or waiting for a name */
+  struct http_transfer *next;     /* of the list it is in: idle, refused, waiting for its turn or for a name */
   CURL *easy;
   bool used; /* the handle may have had a response */
   struct http_request request;
@@ -55,6 +57,9 @@ struct http_transfer {
   bool second_refused;         /* libcurl wanted to send it once more */
   bool stale;                  /* the kept connection that libcurl chose was closed or held a stray answer */
   bool held;                   /* ended only because it needs a name; nothing was sent */
+  int64_t waits_ms;            /* since when it waits for a turn */
+  bool opens;                  /* waits for a turn to open a connection (http_turns.h) */
+  bool may_open;               /* has got one for this beginning */
   uint64_t name;               /* hash of the one that it waits for (http_resolver.h) */
   struct http_lookup *lookup;  /* of that name; NULL = none yet */
   CURLcode lookup_code;        /* how that ended */
@@ -88,16 +93,20 @@ __attribute__((warn_unused_result)) bool http_transfer_prepare(struct http_trans
 /* Says that libcurl could not take a prepared transfer. */
 void http_transfer_refuse(struct http_transfer *transfer);
 
-/* Whether libcurl ended the transfer only because the kept connection it chose was stale, or because the server ended
- * the connection and has not processed the request. The handle is ready to be added once more then, for another one. */
+/* Whether libcurl ended the transfer only because no connection might be opened in this turn, because the kept one it
+ * chose was stale, or because the server ended the connection and has not processed the request. It is to wait for its
+ * turn once more then. */
 bool http_transfer_again(struct http_transfer *transfer, CURLcode code);
 
 /* The attempt goes on, with another connection or with a lookup of its name, in what is left of its time. */
 void http_transfer_begin_anew(struct http_transfer *transfer);
 
-/* Makes a transfer that was held ready to be added once more, for what is left of its time. False: libcurl refused it.
- */
-__attribute__((warn_unused_result)) bool http_transfer_resume(struct http_transfer *transfer);
+/* Has a transfer wait for its turn. The handle must not be in a multi handle. */
+void http_transfer_wait(struct http_transfer *transfer);
+
+/* It is the transfer's turn: makes its handle ready to be added, for what is left of its time. False: libcurl refused
+ * it. */
+__attribute__((warn_unused_result)) bool http_transfer_turn(struct http_transfer *transfer);
 
 int64_t http_now_ms(void); /* CLOCK_MONOTONIC */
 

@@ -1,0 +1,64 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * http_turns.h - whose turn it is to begin a request, and to open a connection.
+ *
+ * A request on a kept connection costs the driver thread some hundredths of a millisecond. One that needs a new
+ * connection costs much more, over TLS some tenths of a millisecond before the endpoint has said anything and a
+ * millisecond where it answers: hundreds at once would hold up all routes of the instance. So transfers wait in lines,
+ * one for each route. Routes take turns, and in one turn of the driver few requests begin, and fewer connections are
+ * opened. Nobody knows whether a request needs a new one until libcurl asks for its socket; one that needs it and finds
+ * none left comes back, and the others of its line wait with it until it has got one in a later turn.
+ *
+ * Pure. Driver thread, no locks.
+ */
+#ifndef PLUGINS_HTTP_TURNS_H
+#define PLUGINS_HTTP_TURNS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+struct http_transfer;
+
+/* In one turn of the driver: requests that begin, and connections that are opened. */
+enum { HTTP_TURN_BEGINS = 64, HTTP_TURN_OPENS = 8 };
+
+struct http_queue {
+  struct http_transfer *first, *last;
+};
+
+/* Transfers of one route. */
+struct http_line {
+  const void *route;
+  struct http_queue openers; /* need a new connection; they go before */
+  struct http_queue others;
+  struct http_line *next;
+};
+
+struct http_turns {
+  struct http_line *all;            /* as many as there are transfers */
+  struct http_line *first, *last;   /* lines in which somebody waits; the first has its turn */
+  struct http_line *free;           /* list */
+  unsigned begins_left, opens_left; /* of this turn */
+};
+
+/* For so many transfers. False: memory is short; http_turns_free() still works. */
+__attribute__((warn_unused_result)) bool http_turns_init(struct http_turns *turns, size_t transfers);
+void http_turns_free(struct http_turns *turns);
+
+/* A transfer that has a task waits for its turn; where transfer->opens, for one to open a connection. */
+void http_turns_put(struct http_turns *turns, struct http_transfer *transfer);
+
+/* Whether nobody waits. */
+__attribute__((warn_unused_result)) bool http_turns_empty(const struct http_turns *turns);
+
+/* A turn of the driver begins. */
+void http_turns_next(struct http_turns *turns);
+
+/* Who begins now; NULL: nobody more in this turn. Somebody does in every turn if anybody waits. */
+__attribute__((warn_unused_result)) struct http_transfer *http_turns_take(struct http_turns *turns);
+
+/* Whether a transfer that has begun may open a connection in this turn. Otherwise transfer->opens is set: it is to end,
+ * and to wait again. A transfer that may goes on to be allowed, for one beginning may try several addresses. */
+__attribute__((warn_unused_result)) bool http_turns_open(struct http_turns *turns, struct http_transfer *transfer);
+
+#endif
