@@ -1,5 +1,6 @@
 -- A line for each task whose copy has left, and whose row plain SQL has removed meanwhile: not where a result or a command
--- has ended it, which says so itself.
+-- has ended it, which says so itself. What the history counts fewer attempts of was put there by somebody who did not
+-- know of this copy: sql/examples/cancel_kept.sql, say.
 INSERT INTO `{table}_attempts`
   (message_id, attempt, kind, outcome, task_id, route, claimed_by, due_at, published_at, finished_at)
 SELECT v.message_id, v.attempt, v.kind, 'sent_then_removed', v.id, v.route,
@@ -12,4 +13,4 @@ FROM JSON_TABLE({rows}, '$[*]' COLUMNS (
     published DATETIME(6) PATH '$[7]')) v
 WHERE NOT EXISTS (SELECT 1 FROM `{table}_attempts` a WHERE a.message_id = v.message_id
                     AND (a.attempt = v.attempt OR (a.kind = 'result' AND a.outcome IN ('done', 'dead'))))
-  AND NOT EXISTS (SELECT 1 FROM `{table}_history` h WHERE h.message_id = v.message_id)
+  AND NOT EXISTS (SELECT 1 FROM `{table}_history` h WHERE h.message_id = v.message_id AND h.attempt >= v.attempt)

@@ -8,6 +8,7 @@ import urllib.request
 
 import pytest
 
+from integration.test_schema import run
 from support.servers.http_receiver import Answer
 from support.wait import wait_until
 
@@ -42,17 +43,23 @@ def test_a_change_of_tasks_at_their_destination_is_delivered(stage, change):
     assert daemon.metric("duebox_changed_in_flight") == sum(body.startswith("old") for body in come)
 
 
-def test_a_delete_of_tasks_at_their_destination_is_recorded(stage):
+@pytest.mark.parametrize("example", ["cancel", "cancel_kept"])
+def test_a_delete_of_tasks_at_their_destination_is_recorded(stage, example):
     """A DELETE answers with the rows that it removed, and cannot know what had left: that is found out when they are
-    settled, and can be read afterwards. How long such a moment may last is exported."""
+    settled, and can be read afterwards, also where the rows are kept in the history. How long such a moment may last is
+    exported."""
     gate = threading.Event()
-    stage.http("h", concurrency=TASKS, claim="memory", timeout="2m")
-    stage.receiver.on("/h", Answer(200, after=gate))
+    route = "orders.cancel"
+    stage.http(route, concurrency=TASKS, claim="memory", timeout="2m")
+    stage.receiver.on(f"/{route}", Answer(200, after=gate))
     daemon = stage.start()
-    stage.execute(f"INSERT INTO outbox (route, payload) SELECT 'h', '{{}}' FROM seq_1_to_{TASKS}")
+    stage.execute("INSERT INTO outbox (route, task_key, payload) SELECT 'orders.cancel', 'order-17', '{}'"
+                  f" FROM seq_1_to_{TASKS}")
     wait_until(lambda: stage.receiver.requests, LIMIT_S, "some to be in flight")
     came_at = time.monotonic()
-    stage.execute("DELETE FROM outbox")
+    with stage.connect() as connection, connection.cursor() as cursor:
+        run(cursor, example)
+    assert stage.count() == 0
     wait_until(lambda: time.monotonic() > came_at + 1, LIMIT_S, "a second to pass")
     gate.set()
     wait_until(lambda: daemon.metric("duebox_inflight_tasks") == 0, LIMIT_S, "nothing to be in flight")
@@ -60,7 +67,7 @@ def test_a_delete_of_tasks_at_their_destination_is_recorded(stage):
     wait_until(lambda: stage.count("outbox_attempts") == len(come), LIMIT_S, "a line of each copy")
     assert set(stage.execute("SELECT message_id, attempt, outcome FROM outbox_attempts")) == {
         (message_id, 1, "sent_then_removed") for message_id in come}
-    assert daemon.metric("duebox_claim_gap_seconds", route="h") >= 1
+    assert daemon.metric("duebox_claim_gap_seconds", route=route) >= 1
 
 
 def test_an_update_of_tasks_whose_result_is_awaited_is_delivered(stage):

@@ -335,7 +335,7 @@ static bool has_ended(const struct table *db, const struct decision *d) {
   }
   for (size_t i = 0; i < db->data.history.count; i++) {
     const struct row *over = db->data.history.at[i];
-    if (blob_is(over->text[ROW_MESSAGE_ID], d->message_id.data, d->message_id.len))
+    if (blob_is(over->text[ROW_MESSAGE_ID], d->message_id.data, d->message_id.len) && over->attempt >= attempt_of(d))
       return true;
   }
   return false;
