@@ -7,6 +7,7 @@
 #include <strings.h>
 
 #include "core/base/utf8.h"
+#include "core/mask_escape.h"
 #include "core/mask_words.h"
 #include "core/options.h"
 
@@ -14,7 +15,7 @@
  * the text was cut behind it; an end when it is long. A long word may be wrapped over lines that are indented by so
  * many bytes. */
 enum { WORD_MIN = 4, LANGUAGE_MAX = 15, LONG_MIN = 12 };
-enum { BASE64_MAX = 256, BACKSLASHES_MAX = 15, GAP_MAX = 64, QUICK_MAX = 4 };
+enum { BASE64_MAX = 256, QUICK_MAX = 4 };
 
 /* Comparisons for one text, of some 30 ns. It is looked through on a thread that others wait for; a text of 4 KiB takes
  * some thousands, unless somebody has made it so that it takes more. */
@@ -26,18 +27,6 @@ static bool in_word(char c) { return isalnum((unsigned char)c) || c == '-' || c 
 static bool in_base64(char c) { return isalnum((unsigned char)c) || (c && strchr("+/=-_", c)); }
 
 static char lower(char c) { return c >= 'A' && c <= 'Z' ? (char)(c + 'a' - 'A') : c; }
-
-static int nibble(char c) {
-  if (!isxdigit((unsigned char)c))
-    return -1;
-  return isdigit((unsigned char)c) ? c - '0' : tolower((unsigned char)c) - 'a' + 10;
-}
-
-/* The byte that two hexadecimal digits stand for; -1 = they are none. */
-static int hex_byte(const char *p) {
-  int high = nibble(p[0]), low = high < 0 ? -1 : nibble(p[1]);
-  return low < 0 ? -1 : high * 16 + low;
-}
 
 /* ---- what is to be hidden ---- */
 
@@ -126,6 +115,17 @@ static void add_base64(struct mask *mask, const char *text, size_t len) {
   }
 }
 
+static void add_hex(struct mask *mask, const char *text, size_t len) {
+  static const char digits[] = "0123456789abcdef";
+  char *out = len >= WORD_MIN && len <= BASE64_MAX ? reserve(mask, 2 * len) : NULL;
+  for (size_t i = 0; out && i < len; i++) {
+    out[2 * i] = digits[(unsigned char)text[i] >> 4];
+    out[2 * i + 1] = digits[(unsigned char)text[i] & 15];
+  }
+  if (out)
+    add(mask, out, 2 * len, MASK_PLAIN);
+}
+
 /* A secret as the operator wrote it, or in another form; one with a colon is also what is behind it: the password. */
 static void add_form(struct mask *mask, const char *text, size_t len) {
   const char *colon = memchr(text, ':', len);
@@ -133,6 +133,7 @@ static void add_form(struct mask *mask, const char *text, size_t len) {
   if (colon)
     add(mask, colon + 1, (size_t)(text + len - colon - 1), MASK_PLAIN);
   add_base64(mask, text, len);
+  add_hex(mask, text, len);
 }
 
 /* The text without percent escapes, and its new length; NULL where it has none, or there is no room. */
@@ -140,7 +141,7 @@ static char *unescape(struct mask *mask, const char *text, size_t *len) {
   char *out = memchr(text, '%', *len) ? reserve(mask, *len) : NULL;
   size_t size = 0;
   for (size_t i = 0; out && i < *len; i++) {
-    int byte = text[i] == '%' && i + 2 < *len ? hex_byte(text + i + 1) : -1;
+    int byte = text[i] == '%' && i + 2 < *len ? mask_hex_byte(text + i + 1) : -1;
     out[size++] = byte < 0 ? text[i] : (char)byte;
     i += byte < 0 ? 0 : 2;
   }
@@ -291,75 +292,33 @@ static bool same(char a, char b, enum mask_form form) {
   return lower(a) == lower(b) || (a == '+' && b == ' ');
 }
 
-static bool read_unit(const char *p, unsigned *unit) {
-  int high = hex_byte(p), low = high < 0 ? -1 : hex_byte(p + 2);
-  *unit = low < 0 ? 0 : (unsigned)(high * 256 + low);
-  return low >= 0;
-}
-
-/* How many bytes at p are a character as JSON writes it behind so many backslashes, beyond U+FFFF as a pair, or as HTML
- * writes its number; 0 = none. */
-static size_t numbered(const char *p, size_t backslashes, unsigned *code) {
-  size_t len = backslashes + 5;
-  unsigned low;
-  if (strncmp(p, "&#", 2) == 0) {
-    bool hex = p[2] == 'x' || p[2] == 'X';
-    char *end;
-    *code = (unsigned)strtoul(p + (hex ? 3 : 2), &end, hex ? 16 : 10);
-    return *end == ';' ? (size_t)(end + 1 - p) : 0;
-  }
-  if (backslashes == 0 || p[backslashes] != 'u' || !read_unit(p + backslashes + 1, code))
-    return 0;
-  if (*code >> 10 != 0xd800 >> 10 || strncmp(p + len, p, backslashes + 1) != 0 || !read_unit(p + 2 * len - 4, &low))
-    return len;
-  *code = 0x10000 + ((*code & 0x3ff) << 10 | (low & 0x3ff));
-  return 2 * len;
-}
-
-/* The same for a character that has a name in HTML, or a letter behind backslashes. */
-static size_t named(const char *p, size_t backslashes, unsigned *code) {
-  static const struct {
-    const char *name;
-    char is;
-  } names[] = {{"&amp;", '&'}, {"&quot;", '"'}, {"&apos;", '\''}, {"&lt;", '<'}, {"&gt;", '>'}};
-  static const char letters[] = "abtnvfr"; /* from 7 on */
-  for (size_t i = 0; *p == '&' && i < sizeof names / sizeof *names; i++) {
-    *code = (unsigned char)names[i].is;
-    if (strncmp(p, names[i].name, strlen(names[i].name)) == 0)
-      return strlen(names[i].name);
-  }
-  const char *letter = backslashes && p[backslashes] ? strchr(letters, p[backslashes]) : NULL;
-  *code = letter ? 7 + (unsigned)(letter - letters) : 0;
-  return letter ? backslashes + 1 : 0;
-}
-
-/* How many backslashes a quoted character begins with: quoted more than once, there are more of them. */
-static size_t backslashes(const char *p) {
-  size_t n = 0;
-  while (n < BACKSLASHES_MAX && p[n] == '\\')
-    n++;
-  return n;
-}
-
 /* How many bytes of the text at p stand for what the word has at `at`, however it is escaped, and for how many bytes of
  * it; 0 = none. */
 static size_t stands_for(const char *p, const struct mask_word *word, size_t at, size_t *taken) {
   char c = word->text[at];
   *taken = 1;
-  if (*p == '%' && hex_byte(p + 1) >= 0 && same((char)hex_byte(p + 1), c, word->form))
+  if (mask_hex_escape(p) && same((char)mask_hex_byte(p + 1), c, word->form))
     return 3;
   unsigned code, wanted;
-  size_t n = backslashes(p), len = numbered(p, n, &code), bytes = 0;
-  len = len ? len : named(p, n, &code);
+  size_t n = mask_backslashes(p), len = mask_numbered(p, n, &code), bytes = 0;
+  len = len ? len : mask_named(p, n, &code);
   if (len > 0 && (bytes = utf8_decode(word->text + at, word->len - at, &wanted)) > 0 && code == wanted) {
     *taken = bytes;
     return len;
   }
   if (*p && same(*p, c, word->form)) /* unescaped, a secret may hold a NUL */
     return 1;
-  if (n > 0 && p[n] == 'x' && hex_byte(p + n + 1) == (unsigned char)c)
+  if (n > 0 && p[n] == 'x' && mask_hex_byte(p + n + 1) == (unsigned char)c)
     return n + 3;
   return n > 0 && p[n] && same(p[n], c, word->form) ? n + 1 : 0;
+}
+
+/* The same where the line may go on in between. */
+static size_t stands_straight(const char *p, const struct mask_word *word, size_t at, size_t *taken) {
+  size_t step = stands_for(p, word, at, taken), soft = step > 0 || at == 0 ? 0 : mask_soft_break(p);
+  if (soft > 0 && (step = stands_for(p + soft, word, at, taken)) > 0)
+    step += soft;
+  return step;
 }
 
 /* Whether a text that was cut ends here, or what a plugin puts behind one begins. */
@@ -368,30 +327,12 @@ static bool is_cut_off(const char *p) { return *p == '\0' || *p == ';' || strncm
 /* Whether the text before p ends with what stands before a part of a URL: a slash, say, however it is escaped. */
 static bool in_url(const char *text, const char *p) {
   size_t before = (size_t)(p - text);
-  return (before > 0 && strchr("/\\;=&?", p[-1])) || (before > 2 && p[-3] == '%' && hex_byte(p - 2) >= 0) ||
+  return (before > 0 && strchr("/\\;=&?", p[-1])) || (before > 2 && p[-3] == '%' && mask_hex_byte(p - 2) >= 0) ||
          (before > 5 && strncasecmp(p - 6, "\\u00", 4) == 0);
 }
 
 static bool before_value(const char *text, const char *p) {
   return in_url(text, p) || (p > text && strchr(":@\"'`<([{", p[-1]));
-}
-
-/* How many bytes at p are a character that breaks a word, however it is escaped: a blank, a control character, one that
- * cannot be seen, or the question mark that utf8_make_printable() has put there. */
-static size_t breaks_word(const char *p) {
-  size_t n = backslashes(p), len = n + 3;
-  int byte = *p == '%' ? hex_byte(p + 1) : n > 0 && p[n] == 'x' ? hex_byte(p + n + 1) : -1;
-  unsigned code = (unsigned)byte;
-  if (byte < 0 && (len = numbered(p, n, &code)) == 0 && (len = named(p, n, &code)) == 0)
-    len = utf8_decode(p, strnlen(p, 4), &code);
-  return *p && len > 0 && (code == ' ' || code == '?' || utf8_is_unsafe(code)) ? len : 0;
-}
-
-static size_t gap_at(const char *p) {
-  size_t len = 0;
-  for (size_t step; len < GAP_MAX && (step = breaks_word(p + len)) > 0;)
-    len += step;
-  return len;
 }
 
 /* What is looked for at a place: words and their beginnings; or, without a result, whose ends are there. That goes
@@ -407,7 +348,7 @@ struct pass {
 /* Like stands_for(), for a word that may be wrapped: with the gap in front, or in the place of the word's blanks. */
 static size_t stands_wrapped(const struct pass *pass, const char *p, const struct mask_word *word, size_t at,
                              size_t *taken, bool *broken) {
-  size_t gap = gap_at(p), blanks = 0, step = gap > 0 ? stands_for(p + gap, word, at, taken) : 0;
+  size_t gap = mask_gap(p), blanks = 0, step = gap > 0 ? stands_for(p + gap, word, at, taken) : 0;
   *pass->work += gap;
   while (gap > 0 && at + blanks < word->len && word->text[at + blanks] == ' ')
     blanks++;
@@ -424,8 +365,8 @@ static size_t match_form(const struct pass *pass, const char *p, const struct ma
   bool broken = false;
   size_t at = 0, n = 0;
   for (size_t step, taken; n < word->len && ++*pass->work <= WORK_MAX; n += taken, at += step) {
-    step =
-        wrapped && n > 0 ? stands_wrapped(pass, p + at, word, n, &taken, &broken) : stands_for(p + at, word, n, &taken);
+    step = wrapped && n > 0 ? stands_wrapped(pass, p + at, word, n, &taken, &broken)
+                            : stands_straight(p + at, word, n, &taken);
     if (step == 0)
       break;
   }
@@ -476,7 +417,7 @@ static size_t match_any(const struct mask *mask, bool *ends, size_t *work, const
   size_t hidden = match_chain(&pass, p, lower(*p)), other = 0;
   if (*p == '+' || *p == '-' || *p == '_')
     other = match_chain(&pass, p, *p == '+' ? ' ' : *p == '-' ? '+' : '/');
-  for (size_t i = 0; (*p == '%' || *p == '&' || (*p == '\\' && !again)) && i < mask->count; i++) {
+  for (size_t i = 0; (*p == '%' || *p == '&' || mask_hex_escape(p) || (*p == '\\' && !again)) && i < mask->count; i++) {
     size_t n = match_word(&pass, p, i);
     other = n > other ? n : other;
   }
@@ -494,15 +435,15 @@ static size_t likes(char c, char *out) {
 /* The bytes with which a word may begin for which the text at p stands. */
 enum { FIRSTS = 8 };
 static size_t firsts(const char *p, char out[FIRSTS]) {
-  size_t n = backslashes(p), count = likes(*p, out);
+  size_t n = mask_backslashes(p), count = likes(*p, out);
   unsigned code;
-  if (*p == '%' && hex_byte(p + 1) >= 0)
-    count += likes((char)hex_byte(p + 1), out + count);
+  if (mask_hex_escape(p))
+    count += likes((char)mask_hex_byte(p + 1), out + count);
   if (n > 0)
     count += likes(p[n], out + count);
-  if (n > 0 && p[n] == 'x' && hex_byte(p + n + 1) >= 0)
-    out[count++] = (char)hex_byte(p + n + 1);
-  if (numbered(p, n, &code) > 0 || named(p, n, &code) > 0)
+  if (n > 0 && p[n] == 'x' && mask_hex_byte(p + n + 1) >= 0)
+    out[count++] = (char)mask_hex_byte(p + n + 1);
+  if (mask_numbered(p, n, &code) > 0 || mask_named(p, n, &code) > 0)
     out[count++] = (char)(code < 0x80      ? code
                           : code < 0x800   ? 0xc0 | code >> 6
                           : code < 0x10000 ? 0xe0 | code >> 12
@@ -511,23 +452,25 @@ static size_t firsts(const char *p, char out[FIRSTS]) {
 }
 
 /* A byte that stands for nothing but itself. */
-static bool is_plain(char c) { return c > ' ' && c < 0x7f && !strchr("%&\\?", c); }
+static bool is_plain(const char *p) {
+  return *p > ' ' && *p < 0x7f && !strchr("%&\\?", *p) && !(*p == '=' && (mask_hex_escape(p) || mask_soft_break(p)));
+}
 
 /* Behind backslashes the byte that they quote, unless it is one of the letters that are another character then. */
 static const char *unquoted(const char *p, char word, const char *letters) {
-  size_t n = word == '\\' ? 0 : backslashes(p);
-  return n > 0 && is_plain(p[n]) && !strchr(letters, p[n]) ? p + n : p;
+  size_t n = word == '\\' ? 0 : mask_backslashes(p);
+  return n > 0 && is_plain(p + n) && !strchr(letters, p[n]) ? p + n : p;
 }
 
 /* Whether the text at p, which begins like the word there, is something else, as can be seen at once. Most places where
  * an end might begin are found to be none by this, and cost no comparison. */
 static bool differs(const char *p, const char *word, enum mask_form form) {
   p = unquoted(p, *word, "ux"); /* whatever another letter is, it is behind this one that it goes on */
-  for (size_t i = 0; i < QUICK_MAX && is_plain(*p); i++) {
+  for (size_t i = 0; i < QUICK_MAX && is_plain(p); i++) {
     for (p++, word++; (isspace((unsigned char)*p) || *p == '?') && *word != ' ' && !same(*p, *word, form);)
       p++; /* it may be wrapped there */
     p = unquoted(p, *word, "abtnvfrux");
-    if (is_plain(*p) && !same(*p, *word, form))
+    if (is_plain(p) && !same(*p, *word, form))
       return true;
   }
   return false;

@@ -35,7 +35,7 @@ VENDORS = {
 
 # Pure rules: no threads, files, clock, dlopen or database; they run under a simulated clock. check_pure.py judges the
 # same modules by the functions they call.
-PURE = ["admin_url", "config_rows", "headers", "health", "held_claim", "json_salvage", "json_scan", "mask", "mask_words", "option_parse", "option_print",
+PURE = ["admin_url", "config_rows", "headers", "health", "held_claim", "json_salvage", "json_scan", "mask", "mask_escape", "mask_words", "option_parse", "option_print",
         "options", "plugin_check", "readiness", "record", "retry", "rules", "task_state", "task_time", "template", "yaml_node"]
 PURE_FILES = [f"core/{name}.[ch]" for name in PURE]
 # Declarations that the pure core may see, without the code behind them.
@@ -50,7 +50,7 @@ PORTS = ["core/store.h", "core/operator.h", "core/task.h", "core/task_state.h", 
 WIRING = ["cli/run.c", "cli/main.c"]
 # Commands that open the database themselves. They see its side, and never the running core.
 OPENS_DATABASE = ["cli/cli.c", "cli/config.c", "cli/doctor.c", "cli/migrate.c", "cli/task_result.c"]
-COMMANDS = ["cli/*", BASE, *PORTS, "core/admin_url.h", "core/options.h", "core/mask.h", "core/modules.h", "core/config_show.h",
+COMMANDS = ["cli/*", BASE, *PORTS, "core/admin_url.h", "core/headers.h", "core/options.h", "core/mask.h", "core/modules.h", "core/config_show.h",
             "core/rules.h", "core/task_time.h", "core/template.h", "core/plugin_check.h", "admin/admin.h"]
 
 

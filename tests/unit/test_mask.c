@@ -116,6 +116,18 @@ static void wrapped(void **state) {
   check("s3cret-word", "s3cret- word", "s3cret- word");
 }
 
+/* As a mail has it that somebody bounces: lines that go on, and characters by their number. */
+static void in_quoted_printable(void **state) {
+  static const char key[] = "eyJhbGciOiJIUzI1.nr-9tRjF0vQ";
+  check(key, "you sent eyJhbGciOiJIU=\r\nzI1.nr-9tRj=\n  F0vQ=\r\n!", "you sent ***=\r\n!");
+  check(key, "eyJhbGciOiJIU=?\nzI1.nr-9=??tRjF0vQ", "***"); /* as it is when what controls a screen is taken out */
+  check(key, "{\"said\":\"eyJhbGciOiJIU=\\r\\nzI1.nr=2D9tRjF0vQ\"}", "{\"said\":\"***\"}");
+  check(key, "see=\r\nI1.nr-9tRjF=\r\n0vQ.", "see=\r\n***.");
+  check("s3cret", "no s3c=\r\nret, no s3=63ret, s3c=ret", "no ***, no ***, s3c=ret");
+  check("p\xc3\xa4ss=w0rd", "p=C3=A4ss=3Dw0rd", "***");
+  check("hunter2sekret", "68756e7465723273656b726574, 00 68756E7465723273656B726574", "***, 00 ***"); /* a dump */
+}
+
 /* Whatever is in front of it: "\0app\0hunter2sekret", "\0me..", "app:.." */
 static void in_base64(void **state) {
   check("hunter2sekret", "AGFwcABodW50ZXIyc2VrcmV0", "AGFwcAB***"); /* before the secret there is the user */
@@ -161,7 +173,7 @@ static void a_word_of_many_messages(void **state) {
  * times as long as an ordinary answer is hidden whole; an ordinary one that repeats a long secret is not. */
 static void a_text_made_to_take_long(void **state) {
   enum { TOKEN = 1000, TEXT = 4095, END = 12 };
-  static const char *const parts[] = {"%41", "\\u0041", "&#65;", "a\\n"};
+  static const char *const parts[] = {"%41", "=41", "\\u0041", "&#65;", "a\\n"};
   char token[TOKEN + 1], text[TEXT + 1];
   for (size_t i = 0; i < TOKEN; i++)
     token[i] = "AbC4eFg8iJ"[i * i % 97 % 10];
@@ -245,6 +257,7 @@ int main(void) {
       cmocka_unit_test(cut),
       cmocka_unit_test(beheaded),
       cmocka_unit_test(wrapped),
+      cmocka_unit_test(in_quoted_printable),
       cmocka_unit_test(in_base64),
       cmocka_unit_test(credentials_in_other_forms),
       cmocka_unit_test(in_a_url_and_in_a_map),
