@@ -37,6 +37,8 @@ static void respond_broken(struct response *response, const struct store_result 
 static void respond_taken(struct response *response, const struct store_result *result, const struct err *flaw) {
   json_t *answer = json_pack("{ss sb so}", "fate", fate_name(result->fate), "cancelled", result->cancelled, "route",
                              result->route[0] ? json_any(result->route) : json_null());
+  if (answer && result->fate == RESULT_DUPLICATE)
+    json_object_set_new(answer, "differs", json_boolean(result->differs));
   if (answer && result->record.status == RESULT_PROGRESS)
     json_object_set_new(answer, "extended", json_boolean(result->extended));
   if (answer && flaw->text[0])
@@ -83,7 +85,7 @@ bool result_take(struct admin *admin, const struct result_offer *offer, struct r
     return false;
   }
   respond_fate(response, &result, offer, &err);
-  return result.fate == RESULT_APPLIED || (result.fate == RESULT_DUPLICATE && !result.contradicts);
+  return result.fate == RESULT_APPLIED || (result.fate == RESULT_DUPLICATE && !result.differs);
 }
 
 void result_post(struct admin *admin, const struct request *request, struct response *response) {

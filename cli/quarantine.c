@@ -114,6 +114,8 @@ static int replay(struct cli *cli, const struct operator* op, const char *text) 
   struct store_result result = {.replayed = true};
   json_t *row;
   uint64_t id, forgotten;
+  char name[48];
+  snprintf(name, sizeof name, "quarantine %s", text);
   int code = find(op, text, &id, &row);
   if (code == EX_OK)
     code = cli_config(cli, &config);
@@ -123,10 +125,10 @@ static int replay(struct cli *cli, const struct operator* op, const char *text) 
                     "quarantine %s: only the first %d bytes are kept, or it is no text; answer by `duebox task result`",
                     text, BODY_KEPT);
   if (code == EX_OK)
-    code = result_settle_directly(config, body, "duebox quarantine replay", &result);
+    code = result_settle_directly(config, body, "duebox quarantine replay", name, &result);
   if (code == EX_OK && result.contradicts)
     code = cli_fail(EX_DATAERR, "quarantine %s: its task took the opposite for a fact; nothing was changed", text);
-  if (code == EX_OK && (code = result_tell_fate(cli, text, &result)) == EX_OK)
+  if (code == EX_OK && (code = result_tell_fate(cli, "quarantine", text, &result)) == EX_OK)
     code = forget(op, id, 1, "replayed", &forgotten);
   json_decref(row);
   return code;

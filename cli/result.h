@@ -8,10 +8,11 @@
 #include "cli/cli.h"
 #include "core/store.h"
 
-/* Applies a record (JSON text) by the same code and rules as a daemon; *result says what it did. Exit code. */
+/* Applies a record (JSON text) by the same code and rules as a daemon; *result says what it did. Exit code.
+ * name: whose record it is, for errors. */
 MUSTCHECK int result_settle_directly(const struct config *config, const char *record, const char *origin,
-                                     struct store_result *result);
-/* Prints what became of it; id is how the person named it. Exit code. */
-int result_tell_fate(const struct cli *cli, const char *id, const struct store_result *result);
+                                     const char *name, struct store_result *result);
+/* Prints what became of it; noun ("task") and id are how the person named it. Exit code. */
+int result_tell_fate(const struct cli *cli, const char *noun, const char *id, const struct store_result *result);
 
 #endif

@@ -117,7 +117,7 @@ static bool settle(struct store_session *session, const struct store *store, con
          store->ops->settle_results(session, result, 1, rules_result, &context, err) == STORE_OK;
 }
 
-int result_settle_directly(const struct config *config, const char *record, const char *origin,
+int result_settle_directly(const struct config *config, const char *record, const char *origin, const char *name,
                            struct store_result *result) {
   struct store store;
   struct store_session *session = NULL;
@@ -125,7 +125,7 @@ int result_settle_directly(const struct config *config, const char *record, cons
   int code = EX_OK;
   const struct record_road road = {.checkpoint_max = (size_t)config->engine.max_checkpoint};
   if (!result_record_parse(record, strlen(record), &road, &result->record, &err))
-    return cli_fail(EX_DATAERR, "the result record: %s", err.text);
+    return cli_fail(EX_DATAERR, "%s: the result record: %s", name, err.text);
   result->source = "cli";
   result->origin = origin;
   result->replied = true;
@@ -156,10 +156,24 @@ static int tell(const struct cli *cli, const char *id, const char *fate) {
   return EX_OK;
 }
 
+/* Whoever answers by hand takes success for "the task is now what I said". */
+static int tell_duplicate(const struct cli *cli, const char *noun, const char *id, bool differs) {
+  if (differs)
+    return cli_fail(
+        EX_DATAERR,
+        "task %s: this attempt has ended already, and otherwise than this result says; nothing was changed. "
+        "`duebox task show` tells how",
+        id);
+  return tell(cli, id, "duplicate");
+}
+
 static int tell_answer(const struct cli *cli, const char *id, const struct daemon_answer *answer) {
+  const char *fate = json_string_value(json_object_get(answer->body, "fate"));
   switch (answer->status) {
   case HTTP_OK:
-    return tell(cli, id, json_string_value(json_object_get(answer->body, "fate")));
+    if (strcmp(fate, "duplicate") == 0)
+      return tell_duplicate(cli, "task", id, json_is_true(json_object_get(answer->body, "differs")));
+    return tell(cli, id, fate);
   case HTTP_NOT_FOUND:
     return cli_fail(EX_NOINPUT, "task %s: %s", id, answer->detail);
   default:
@@ -167,29 +181,29 @@ static int tell_answer(const struct cli *cli, const char *id, const struct daemo
   }
 }
 
-int result_tell_fate(const struct cli *cli, const char *id, const struct store_result *result) {
+int result_tell_fate(const struct cli *cli, const char *noun, const char *id, const struct store_result *result) {
   if (result->unsent)
-    return cli_fail(EX_DATAERR, "task %s: this attempt was never handed out; nothing was changed", id);
+    return cli_fail(EX_DATAERR, "%s %s: this attempt was never handed out; nothing was changed", noun, id);
   switch (result->fate) {
   case RESULT_APPLIED:
     return tell(cli, id, "applied");
   case RESULT_DUPLICATE:
-    return tell(cli, id, "duplicate");
+    return tell_duplicate(cli, noun, id, result->differs);
   case RESULT_STALE:
-    return cli_fail(EX_DATAERR, "task %s: %s", id, result_stale_text(result->record.status, false));
+    return cli_fail(EX_DATAERR, "%s %s: %s", noun, id, result_stale_text(result->record.status, false));
   case RESULT_LATE:
-    return cli_fail(EX_DATAERR, "task %s: it has ended; nothing was changed", id);
+    return cli_fail(EX_DATAERR, "%s %s: it has ended; nothing was changed", noun, id);
   case RESULT_BUSY:
-    return cli_fail(EX_TEMPFAIL, "task %s: its row is in use; nothing was changed, give the result again", id);
+    return cli_fail(EX_TEMPFAIL, "%s %s: its row is in use; nothing was changed, give the result again", noun, id);
   case RESULT_BROKEN:
     return result->form == DECISION_FORMS
-               ? cli_fail(EX_DATAERR, "task %s: %s; nothing was changed", id, result->refusal)
+               ? cli_fail(EX_DATAERR, "%s %s: %s; nothing was changed", noun, id, result->refusal)
                : cli_fail(EX_DATAERR,
-                          "task %s: nothing was changed: the result is too large for max_allowed_packet of the server, "
+                          "%s %s: nothing was changed: the result is too large for max_allowed_packet of the server, "
                           "or the task's row has a value that the table does not allow",
-                          id);
+                          noun, id);
   default:
-    return cli_fail(EX_NOINPUT, "%s: there is no task with this message id", id);
+    return cli_fail(EX_NOINPUT, "%s %s: there is no task with this message id", noun, id);
   }
 }
 
@@ -221,8 +235,8 @@ static int deliver(struct cli *cli, const struct config *config, const struct op
     code = cli_fail_store(status, &err);
   else if (is_definite(daemons.answer.status))
     code = tell_answer(cli, id, &daemons.answer);
-  else if ((code = result_settle_directly(config, record, "duebox task result", &result)) == EX_OK)
-    code = result_tell_fate(cli, id, &result);
+  else if ((code = result_settle_directly(config, record, "duebox task result", id, &result)) == EX_OK)
+    code = result_tell_fate(cli, "task", id, &result);
   json_decref(daemons.answer.body);
   daemon_client_free(&daemons.client);
   return code;

@@ -106,6 +106,7 @@ struct store_group {
 struct task_place {
   uint64_t id;
   uint8_t shard;
+  enum task_state state;
   char route[STORE_ROUTE_MAX + STORE_WIDER + 1];
 };
 
@@ -341,6 +342,8 @@ struct store_result {
   bool extended;                   /* set by the store: progress has moved the time by which the result is due */
   bool unsent;                     /* set by the store, of an orphan: its task lives, and this attempt never left */
   bool contradicts;                /* set by the store, of a duplicate or late one: the task took the opposite */
+  bool differs;                    /* set by the store, of a duplicate: its attempt came to something else than it says,
+                                      the opposite or not: dead, and this one says retry */
   bool capped;                     /* set by the store: applied, with less time than it asked for */
   bool changed;                    /* set by the store: applied, and the row is due again since it was changed */
 };

@@ -250,22 +250,14 @@ static bool meet_rows(struct store_session *ss, struct results_unit *u, struct e
   return ok;
 }
 
-/* Whether a record agrees with what followed from another one of the same attempt, or says nothing about it. */
-static bool agrees(enum result_status status, const char *outcome) {
-  return status == RESULT_PROGRESS || strcmp(outcome, "changed") == 0 ||
-         (status == RESULT_DONE) == (strcmp(outcome, task_event_text(EVENT_DONE)) == 0);
-}
-
 static bool take_seen(const struct db_row *row, struct slot *slot) {
   char outcome[33];
   uint32_t attempt;
   if (!read_number(row, 1, &attempt) || !db_copy(row, 2, slot->route, sizeof slot->route) ||
       !db_copy(row, 3, outcome, sizeof outcome))
     return false;
-  if (attempt == slot->attempt && is_doubtful(slot)) {
-    slot->seen = true;
-    slot->agreed = slot->agreed || agrees(slot->result->record.status, outcome);
-  }
+  if (attempt == slot->attempt && is_doubtful(slot))
+    results_seen(slot, outcome);
   return true;
 }
 

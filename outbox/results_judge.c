@@ -16,6 +16,27 @@ void results_met(struct slot *slot) {
     slot->attempt = slot->row.attempt ? slot->row.attempt : 1;
 }
 
+/* Whether a record agrees with what followed from another one of the same attempt, or says nothing about it. */
+static bool agrees(enum result_status status, const char *outcome) {
+  return status == RESULT_PROGRESS || strcmp(outcome, "changed") == 0 ||
+         (status == RESULT_DONE) == (strcmp(outcome, task_event_text(EVENT_DONE)) == 0);
+}
+
+/* Whether that is the very thing that it says. */
+static bool says(enum result_status status, const char *outcome) {
+  static const enum task_event events[] = {
+      [RESULT_DONE] = EVENT_DONE, [RESULT_RETRY] = EVENT_RETRY, [RESULT_FAIL] = EVENT_DEAD};
+  return status == RESULT_PROGRESS || strcmp(outcome, task_event_text(events[status])) == 0;
+}
+
+void results_seen(struct slot *slot, const char *outcome) {
+  enum result_status status = slot->result->record.status;
+  if (!slot->seen || strcmp(outcome, task_event_text(EVENT_DONE)) == 0)
+    slot->same = says(status, outcome);
+  slot->seen = true;
+  slot->agreed = slot->agreed || agrees(status, outcome);
+}
+
 /* What names no attempt is about the current one. Where the next one may have left and is not recorded yet, that is the
  * current one; but a success counts at once, unless the attempt before it has had its result. */
 static void name_attempt(const struct results_unit *u, struct slot *slot) {
@@ -42,6 +63,7 @@ static bool is_too_large(const struct result_record *record, size_t max_packet) 
  * the two is true. */
 static enum result_fate judge_seen(struct slot *slot) {
   const struct result_record *record = &slot->result->record;
+  slot->result->differs = !slot->same;
   if (!slot->agreed)
     snprintf(slot->reason, sizeof slot->reason, "%s: attempt %u has had its result, and this one says the opposite: %s",
              record->message_id, record->attempt, result_status_text(record->status));
@@ -99,6 +121,8 @@ static enum result_fate judge_living(struct results_unit *u, struct slot *slot) 
              slot->result->record.attempt);
   if (untold)
     return RESULT_ORPHAN;
+  /* Its attempt has failed and waits for the next one, without a word of a consumer. */
+  slot->result->differs = fate == RESULT_DUPLICATE && slot->result->record.status == RESULT_FAIL;
   if (fate != RESULT_APPLIED)
     return fate;
   d->id = row->id;
@@ -208,7 +232,7 @@ void results_judge(struct results_unit *u, bool unknown, size_t max_packet) {
   for (size_t i = 0; i < u->count; i++) {
     struct slot *slot = &u->slots[i];
     struct store_result *result = slot->result;
-    result->unsent = result->unkept = false;
+    result->unsent = result->unkept = result->differs = false;
     result->early = result->early && !slot->postponed;
     bool perhaps = result->unknown || (unknown && result->fate == RESULT_APPLIED);
     enum result_fate fate = judge_in_turn(u, slot, max_packet);
@@ -218,6 +242,7 @@ void results_judge(struct results_unit *u, bool unknown, size_t max_packet) {
      * of it is known from then. */
     if (happened || result->unknown) {
       slot->reason[0] = '\0';
+      result->differs = false;
       result->fate = happened ? RESULT_APPLIED : fate;
       continue;
     }

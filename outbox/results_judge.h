@@ -22,6 +22,7 @@ struct slot {
   bool unreadable;  /* what the database has about the task is nothing that the schema allows */
   bool seen;        /* this attempt's result was applied before ... */
   bool agreed;      /* ... and said as much */
+  bool same;        /* ... and came to what this one says */
   bool finished;    /* the task is in the history, in state `final`, with that many attempts */
   int64_t finished_us;
   enum task_state final;
@@ -48,6 +49,10 @@ struct results_unit {
 
 /* Its row was read. */
 void results_met(struct slot *slot);
+
+/* A result of its attempt was applied before; outcome: what followed from that (task_event_text()). Of several lines of
+ * an attempt a success is the last one: nothing changes it. */
+void results_seen(struct slot *slot, const char *outcome);
 
 /* Gives each result its fate, those of one task in their order, and collects what is to be written. unknown: a commit
  * of an earlier try may have happened. */

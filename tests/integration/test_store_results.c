@@ -264,6 +264,29 @@ static void the_opposite_of_what_was_taken_is_kept(void **state) {
   assert_int_equal(ask(f, "SELECT COUNT(*) FROM outbox_quarantine"), 3);
 }
 
+/* Whoever answers by hand learns whether the task came to what he says: of an attempt that was answered, the same again
+ * is told from all else. */
+static void a_second_answer_says_the_same_or_not(void **state) {
+  struct fixture *f = *state;
+  static const struct {
+    enum result_status first, second;
+    bool differs;
+  } cases[] = {
+      {RESULT_DONE, RESULT_DONE, false}, {RESULT_DONE, RESULT_FAIL, true},    {RESULT_DONE, RESULT_RETRY, true},
+      {RESULT_FAIL, RESULT_FAIL, false}, {RESULT_FAIL, RESULT_DONE, true},    {RESULT_FAIL, RESULT_RETRY, true},
+      {RESULT_RETRY, RESULT_FAIL, true}, {RESULT_RETRY, RESULT_RETRY, false}, {RESULT_RETRY, RESULT_DONE, true}};
+  for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+    char id[8];
+    snprintf(id, sizeof id, "m%zu", i);
+    awaiting(f, i + 1, id);
+    assert_int_equal(apply_one(f, answer(id, 1, cases[i].first)), RESULT_APPLIED);
+    struct store_result second = answer(id, 1, cases[i].second);
+    apply(f, &second, 1);
+    if (second.fate != RESULT_DUPLICATE || second.differs != cases[i].differs)
+      fail_msg("case %zu", i);
+  }
+}
+
 /* An attempt that failed while a later one ended the task is no contradiction; a failure of the one that ended it is,
  * and so is a success of any that a person cancelled. */
 static void what_a_late_result_contradicts(void **state) {
@@ -563,6 +586,7 @@ int main(int argc, char **argv) {
       TEST(progress_of_an_open_call_extends_nothing),
       TEST(progress_learns_of_a_cancellation),
       TEST(the_opposite_of_what_was_taken_is_kept),
+      TEST(a_second_answer_says_the_same_or_not),
       TEST(what_a_late_result_contradicts),
       TEST(what_fits_nothing_is_quarantined),
       TEST(a_result_on_another_road_is_quarantined),

@@ -84,10 +84,11 @@ static void the_same_result_again_is_a_duplicate(struct fixture *f) {
   apply(f, r, 2);
   apply(f, r, 2);
   check(r[0].fate == RESULT_DUPLICATE && r[1].fate == RESULT_DUPLICATE && !r[0].contradicts);
+  check(!r[0].differs && !r[1].differs);
   check_int(kept(f), 0);
   struct store_result opposite = answer("m2", 1, RESULT_DONE);
   apply(f, &opposite, 1);
-  check(opposite.fate == RESULT_DUPLICATE && opposite.contradicts);
+  check(opposite.fate == RESULT_DUPLICATE && opposite.contradicts && opposite.differs);
   check_int(kept(f), 1);
 }
 

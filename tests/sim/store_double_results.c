@@ -125,22 +125,14 @@ static bool lock_rows(struct store_session *ss, struct results_unit *u, struct e
   return true;
 }
 
-/* Whether a record agrees with what followed from another one of the same attempt, or says nothing about it. */
-static bool agrees(enum result_status status, const char *outcome) {
-  return status == RESULT_PROGRESS || strcmp(outcome, "changed") == 0 ||
-         (status == RESULT_DONE) == (strcmp(outcome, task_event_text(EVENT_DONE)) == 0);
-}
-
 static void take_seen(const struct table *db, struct slot *slot) {
   for (size_t i = 0; i < db->data.attempts.count; i++) {
     const struct line *line = db->data.attempts.at[i];
     if (!is_of(slot, line->message_id) || strcmp(line->kind, "result") != 0)
       continue;
     (void)snprintf(slot->route, sizeof slot->route, "%s", line->route->data);
-    if (line->attempt != slot->attempt)
-      continue;
-    slot->seen = true;
-    slot->agreed = slot->agreed || agrees(slot->result->record.status, line->outcome);
+    if (line->attempt == slot->attempt)
+      results_seen(slot, line->outcome);
   }
 }
 

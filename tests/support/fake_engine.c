@@ -126,6 +126,7 @@ bool engine_result(struct engine *engine, const struct result_offer *offer, int6
          offer->body.len < sizeof(engine->body) ? offer->body.len : sizeof(engine->body));
   maybe_hang(engine);
   result->fate = engine->fate;
+  result->differs = engine->fate == RESULT_DUPLICATE;
   result->cancelled = engine->cancelled;
   result->record.status = engine->said;
   result->extended = engine->extended;

@@ -141,6 +141,7 @@ static void result_answers(void **state) {
       }
       json_t *json = fixture_ask(fixture, "POST", paths[p], headers[p], RECORD, 200);
       assert_string_equal(text_of(json, "fate"), names[fates[i].fate]);
+      assert_true(fates[i].fate != RESULT_DUPLICATE || json_is_true(json_object_get(json, "differs")));
       assert_true(json_is_true(json_object_get(json, "cancelled")));
       assert_string_equal(text_of(json, "route"), "invoice.send");
       json_decref(json);
