@@ -32,7 +32,9 @@ static void respond_answer(struct response *response, enum command_answer answer
     break;
   case COMMAND_IN_FLIGHT:
     respond_problem(response, PROBLEM_IN_FLIGHT, "%s",
-                    why ? why : "it was handed to its destination already and cannot be called back");
+                    why ? why
+                        : "it was handed to its destination already and cannot be called back; when this attempt is "
+                          "over, try again");
     break;
   case COMMAND_STATE:
     respond_problem(response, PROBLEM_STATE, "%s", why ? why : "its state does not allow this");

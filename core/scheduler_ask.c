@@ -63,7 +63,10 @@ static enum command_answer run_command(struct scheduler *s, struct asked *asked)
     scheduler_look_soon(s);
   if (changed && command->verb == INTERVENE_CANCEL)
     count_cancelled(s, place.route);
-  return changed ? COMMAND_DONE : COMMAND_STATE;
+  if (changed)
+    return COMMAND_DONE;
+  /* A copy is out, though not from here: what holds for one in flight holds for it. */
+  return place.state == TASK_CLAIMED || place.state == TASK_AWAITING ? COMMAND_IN_FLIGHT : COMMAND_STATE;
 }
 
 static struct asked *take_asked(struct scheduler *s) {

@@ -132,6 +132,8 @@ def test_a_wait_for_a_result_can_be_cancelled_and_answered(running):
     for id_ in (first, second):
         running.wait_row(id_, LIMIT_S, state="awaiting")
     assert line(running, "task", "cancel", first).stdout == f"{first}  cancelled\n"
+    late = line(running, "task", "reschedule", second, "--at", "+1h", code=75)
+    assert late.stdout == f"{second}  on its way out: too late, or try again when the attempt is over\n"
     words = ["task", "result", second, "--attempt", 1, "--status", "fail", "--error-class", "x.y"]
     assert line(running, *words).stdout == f"{second}  applied\n"
     assert running.daemons[0].metric("duebox_results", fate="applied") == 1
@@ -139,6 +141,10 @@ def test_a_wait_for_a_result_can_be_cancelled_and_answered(running):
     again = line(running, "task", "result", second, "--attempt", 2, "--status", "done", code=65)
     assert again.stderr == f"duebox: task {second}: the task has ended; nothing was changed\n"
     assert line(running, *words).stdout == f"{second}  this attempt has had its result; nothing was changed\n"
+    for other in ("done", "retry"):
+        said = line(running, "task", "result", second, "--attempt", 1, "--status", other, code=65).stderr
+        assert said.startswith(f"duebox: task {second}: this attempt has ended already, and otherwise than this result says")
+        assert running.row(second)["state"] == "dead"
 
 
 def test_two_daemons_each_answer_for_their_shards(running):

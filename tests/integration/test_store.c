@@ -431,8 +431,9 @@ static void tasks_are_located_by_either_id(void **state) {
   bool found;
   ROW("(id, route, payload, shard, message_id) VALUES (17, 'r', '', 1, 'abc'), (18, 'r', '', 2, '17'), "
       "(19, 'r', '', 3, 'x')");
+  sql(f, "UPDATE outbox SET state = 'awaiting', lease_until = UTC_TIMESTAMP(6) WHERE id = 17");
   ok(f, OPS->locate(f->ss, "abc", &place, &found, &f->err));
-  assert_true(found && place.id == 17 && place.shard == 1);
+  assert_true(found && place.id == 17 && place.shard == 1 && place.state == TASK_AWAITING);
   assert_string_equal(place.route, "r");
   ok(f, OPS->locate(f->ss, "17", &place, &found, &f->err));
   assert_true(found && place.id == 18 && place.shard == 2);

@@ -46,6 +46,7 @@ static bool locate_unit(struct store_session *ss, void *arg, struct err *err) {
   if (row) {
     u->place->id = row->id;
     u->place->shard = row->shard;
+    u->place->state = row->state;
     (void)snprintf(u->place->route, sizeof u->place->route, "%s", row->text[ROW_ROUTE]->data);
   }
   *u->found = found && double_end(ss, err);

@@ -137,8 +137,65 @@ static void who_asks_tries_again_where_somebody_holds_the_row(void **state) {
   free(held);
 }
 
+/* A store whose row is in a state that the command does not allow. */
+static enum store_status locate_state(struct store_session *ss, const char *name, struct task_place *place, bool *found,
+                                      struct err *err) {
+  *place = (struct task_place){.id = 1, .route = "r", .state = *(const enum task_state *)(const void *)ss};
+  *found = true;
+  return STORE_OK;
+}
+
+static enum store_status intervene_never(struct store_session *ss, const struct shard_lease *lease,
+                                         enum intervention verb, const uint64_t *ids, size_t count, int64_t due_us,
+                                         const char *actor, const char *filter, const char *reason, int64_t keep_us,
+                                         bool *changed, struct err *err) {
+  *changed = false;
+  return STORE_OK;
+}
+
+/* With a daemon and without, a task whose copy is out is answered alike: too late, or try again when its attempt is
+ * over (the command line: 75). */
+static void what_is_out_is_told_from_what_its_state_forbids(void **state) {
+  static const struct store_ops ops = {.locate = locate_state, .intervene = intervene_never};
+  static const struct {
+    enum task_state state;
+    enum command_answer answer;
+  } cases[] = {{TASK_CLAIMED, COMMAND_IN_FLIGHT},
+               {TASK_AWAITING, COMMAND_IN_FLIGHT},
+               {TASK_HELD, COMMAND_STATE},
+               {TASK_BLOCKED, COMMAND_STATE}};
+  static const struct task_command reschedule = {.verb = INTERVENE_RESCHEDULE, .id = "1"};
+  const struct store store = {.ops = &ops};
+  struct config config = {0};
+  struct config_ref ref = {.config = &config};
+  struct flight_table flights = {0};
+  struct scheduler *s = calloc(1, sizeof *s);
+  assert_non_null(s);
+  s->store = &store;
+  s->config = &ref;
+  s->flights = &flights;
+  s->view[0].epoch = 1;
+  mutex_init(&s->ask_lock);
+  cond_init(&s->answered);
+  mailbox_init(&s->in);
+  for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+    enum task_state row = cases[i].state;
+    struct asked asked = {.command = &reschedule};
+    s->ss = (struct store_session *)(void *)&row;
+    s->asked = &asked;
+    scheduler_run_commands(s);
+    assert_true(asked.done);
+    assert_int_equal(asked.answer, cases[i].answer);
+  }
+  mailbox_destroy(&s->in);
+  cond_destroy(&s->answered);
+  mutex_destroy(&s->ask_lock);
+  free(s);
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {cmocka_unit_test(rows_are_read_although_commands_keep_coming),
-                                     cmocka_unit_test(who_asks_tries_again_where_somebody_holds_the_row)};
+                                     cmocka_unit_test(who_asks_tries_again_where_somebody_holds_the_row),
+                                     cmocka_unit_test(what_is_out_is_told_from_what_its_state_forbids)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }
