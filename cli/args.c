@@ -93,6 +93,12 @@ static bool refuse_option(int answer, char **argv, const struct getopt_rows *row
  * by it would select by nothing. A payload may be empty, and no host means any. */
 static bool may_be_empty(enum option_id id) { return id == OPT_PAYLOAD || id == OPT_TARGET_HOST; }
 
+/* Of two values of one filter a command could only go by one, and nobody would see which: `--route a --route b` must
+ * not cancel the tasks of b alone. Global ones may stand in a script's alias, and be said again. */
+static bool may_be_repeated(enum option_id id) {
+  return (int)id < GLOBAL_OPTIONS || id == OPT_HEADER || !option_rows[id].metavar;
+}
+
 /* Takes options from argv until getopt has no more; optind then stands at the operands. */
 static bool take_options(int argc, char **argv, const char *prefix, struct args *args, struct err *err) {
   struct getopt_rows rows;
@@ -107,6 +113,8 @@ static bool take_options(int argc, char **argv, const char *prefix, struct args 
       args->help = true;
     if (optarg && !*optarg && !may_be_empty(id))
       return refuse(err, args, "--%s needs a value, and it is empty", option_rows[id].name);
+    if (!may_be_repeated(id) && args_has(args, id))
+      return refuse(err, args, "--%s is given twice", option_rows[id].name);
     args->given[args->given_count++] = (struct given_option){id, optarg ? optarg : ""};
   }
   return true;
@@ -161,6 +169,19 @@ static bool check_pairs(const struct args *args, struct err *err) {
   return true;
 }
 
+/* An operand that is there twice names one thing, which is done once. */
+static void drop_repeated(struct args *args) {
+  int kept = 0;
+  for (int i = 0; i < args->operand_count; i++) {
+    int k = 0;
+    while (k < kept && strcmp(args->operands[k], args->operands[i]) != 0)
+      k++;
+    if (k == kept)
+      args->operands[kept++] = args->operands[i];
+  }
+  args->operand_count = kept;
+}
+
 static bool check_operands(const struct args *args, struct err *err) {
   const struct command *command = args->command;
   if (args->operand_count < command->min)
@@ -194,7 +215,10 @@ bool args_parse(int argc, char **argv, struct args *args, struct err *err) {
     return false;
   args->operands = argv + optind;
   args->operand_count = argc - optind;
-  return args->help || (check_pairs(args, err) && check_operands(args, err));
+  if (!args->help && !(check_pairs(args, err) && check_operands(args, err)))
+    return false;
+  drop_repeated(args);
+  return true;
 }
 
 void args_free(struct args *args) {

@@ -23,6 +23,7 @@ struct change_run {
   uint64_t limit;                /* of --limit; 0 = none */
   uint64_t goal;                 /* tasks to go through */
   uint64_t seen;                 /* gone through */
+  uint64_t unknown;              /* ids that name no task; the others that are not found were there before */
   uint64_t outcomes[CHANGE_OUTCOMES];
   uint64_t maybe_sent;
   uint64_t first_audit, last_audit;
@@ -44,14 +45,14 @@ static const char *outcome_word(const struct change_run *run, enum change_outcom
 
 /* What a person needs to know about one task that was not changed. */
 static void explain(const struct change_run *run, const struct task_target *target, char *out, size_t cap) {
-  bool ended = !task_state_living(target->state);
+  bool ended = target->state < TASK_STATES && !task_state_living(target->state);
   switch (target->outcome) {
   case CHANGE_DONE:
     snprintf(out, cap, "%s%s", run->rule->done,
              target->maybe_sent ? " (the daemon that had it died: it may have been sent before)" : "");
     break;
   case CHANGE_NOT_FOUND:
-    snprintf(out, cap, "not found");
+    snprintf(out, cap, target->state == TASK_STATES ? "not found" : "has moved on, or was deleted, just now");
     break;
   case CHANGE_STATE:
     snprintf(out, cap, ended ? "has ended already: %s" : "its state does not allow it: %s",
@@ -101,7 +102,7 @@ static void tell_progress(const struct change_run *run) {
 }
 
 static void tell_total(const struct change_run *run) {
-  static const char *const why[] = {[CHANGE_NOT_FOUND] = "had ended meanwhile",
+  static const char *const why[] = {[CHANGE_NOT_FOUND] = "had moved on meanwhile",
                                     [CHANGE_STATE] = "were in a state that does not allow it",
                                     [CHANGE_IN_FLIGHT] = "were on their way out",
                                     [CHANGE_CONFLICT] = "collide with a living task"};
@@ -256,6 +257,7 @@ static void change_ids(struct change_run *run, bool dry_run) {
     if (status != STORE_OK) {
       stop_store(run, status, &err);
     } else if (!found) {
+      run->unknown++;
       note(run, &target);
       tell_one(run, id, &target);
     } else if (dry_run) {
@@ -316,6 +318,8 @@ static int change_filtered(struct change_run *run, bool dry_run) {
     return code;
   change_table(run, true);
   change_table(run, false);
+  if (!run->stopped && run->seen < run->goal) /* counted, and no longer selected */
+    run->outcomes[CHANGE_NOT_FOUND] += run->goal - run->seen;
   audit_whole(run);
   return EX_OK;
 }
@@ -360,15 +364,16 @@ static void fill_order(struct change_run *run, const struct config *config, char
   run->order->keep_us = config->engine.dead_retention_ms * 1000;
 }
 
-/* The worst of what happened. In a filter's selection, tasks that have moved on meanwhile are no failure. */
+/* The worst of what happened. Success says that every task that was named, or that the filter matched, is changed: for
+ * whoever asked it is all one why one is not. */
 static int exit_code(const struct change_run *run) {
   if (run->stopped)
     return cli_fail_err(&run->err);
   if (run->outcomes[CHANGE_IN_FLIGHT])
     return EX_TEMPFAIL;
-  if (run->outcomes[CHANGE_CONFLICT] || (run->tasks && run->outcomes[CHANGE_STATE]))
+  if (run->outcomes[CHANGE_CONFLICT] || run->outcomes[CHANGE_STATE] || run->outcomes[CHANGE_NOT_FOUND] > run->unknown)
     return EX_DATAERR;
-  return run->tasks && run->outcomes[CHANGE_NOT_FOUND] ? EX_NOINPUT : EX_OK;
+  return run->unknown ? EX_NOINPUT : EX_OK;
 }
 
 static void tell(const struct change_run *run, bool dry_run) {
@@ -378,6 +383,12 @@ static void tell(const struct change_run *run, bool dry_run) {
     printf("%llu tasks would be %s (%s)\n", (unsigned long long)run->goal, run->rule->done, run->selection.words);
   else if (!run->tasks)
     tell_total(run);
+}
+
+int change_check_line(const struct args *args, const struct change_rule *rule) {
+  struct change_run run = {.args = args, .rule = rule};
+  struct err err = {0};
+  return read_line(&run, &err) ? EX_OK : cli_fail_err(&err);
 }
 
 int change_tasks(struct cli *cli, const struct args *args, const struct change_rule *rule, struct task_change *order) {

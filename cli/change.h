@@ -19,6 +19,9 @@ struct change_rule {
 /* The options that every changing command takes beside the selection. */
 #define CHANGING OPT_LIMIT, OPT_DRY_RUN, OPT_RATE, OPT_REASON, OPT_YES
 
+/* Whether the line makes sense; needs no database. Exit code. For commands that ask the database before they run. */
+MUSTCHECK int change_check_line(const struct args *args, const struct change_rule *rule);
+
 /* Runs the command. `order` holds the values of the change; actor, reason, filter and keep_us are filled in here. */
 MUSTCHECK int change_tasks(struct cli *cli, const struct args *args, const struct change_rule *rule,
                            struct task_change *order);

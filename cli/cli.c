@@ -13,6 +13,7 @@
 #include "core/modules.h"
 #include "core/task_time.h"
 #include "outbox/db_conn.h"
+#include "outbox/db_error.h"
 #include "outbox/operator.h"
 
 static int choose_format(const char *word, enum output_format *format) {
@@ -175,7 +176,7 @@ int cli_fail_err(const struct err *err) { return cli_fail(err->code, "%s", err->
 int cli_store_code(enum store_status status, const struct err *err) {
   if (status == STORE_REFUSED && err->code == OPERATOR_E_AMBIGUOUS)
     return EX_DATAERR;
-  static const int rights[] = {1044, 1045, 1142, 1143, 1227, 1370, 1698, 1820, 1862};
+  static const int rights[] = {1044, 1045, 1142, 1143, 1227, 1370, 1698, 1820, 1862, DB_E_RIGHTS};
   static const int data[] = {1264, 1292, 1366, 1406, 3819, 4025}; /* a value that the table does not take */
   for (size_t i = 0; status == STORE_REFUSED && i < ARRAY_LEN(rights); i++)
     if (err->code == rights[i])

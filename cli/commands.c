@@ -19,7 +19,11 @@
   "--where is raw SQL, one condition beside the other filters; it runs with the rights of the database user.\n"
 #define MANY                                                                                                           \
   "With filters the number of tasks is said first and confirmed on a terminal; elsewhere --yes is needed.\n"           \
-  "Each change leaves an audit row: who, what, why, which, and the values from before.\n"
+  "Each change leaves an audit row: who, what, why, which, and the values from before; without one audit_first\n"      \
+  "and audit_last are null in JSON. Exit code 0 says that each task that was named, or that the filters matched,\n"    \
+  "is changed. Where one is not: 75, it is on its way out or awaits a result; 65, its state does not allow it, it\n"   \
+  "has moved on meanwhile, or another has its key; 66, there is none of that id. The others are changed all the\n"     \
+  "same. Filters that match no task are no failure.\n"
 
 const struct noun nouns[] = {
     {"run", "the daemon"},
@@ -59,7 +63,8 @@ const struct command commands[] = {
      .details =
          "Applies the migrations that the database has not had yet, as database.migrate_user. One that broke off\n"
          "goes on where it stopped; two migrators at once are fine. `status` only says what there is.\n"
-         "The number of shards is fixed by the first migration. What --show-sql prints is all that a first migrate\n"
+         "The number of shards is fixed by the first migration: tables that have another number than --shards says\n"
+         "are left as they are, with exit code 78. What --show-sql prints is all that a first migrate\n"
          "does: an empty database to which somebody applies it by hand needs no other.\n",
      .examples = "  duebox migrate\n"
                  "  duebox migrate --dry-run\n"
@@ -83,7 +88,9 @@ const struct command commands[] = {
      .details =
          "Looks at rights, settings of the server, clocks, partitions, the backlog, tasks that died within a day,\n"
          "the daemon's listener, and the destinations that the daemon cannot reach or that are missing.\n"
-         "Changes nothing. Exit code 78 when something is wrong that must be mended.\n",
+         "Changes nothing. Exit code 78 when something is wrong that must be mended, 77 where it is a password or a "
+         "right\n"
+         "alone, 69 where the database cannot be reached.\n",
      .examples = "  duebox doctor\n"
                  "  duebox doctor -o jsonl | jq -r 'select(.level != \"ok\") | .cure'\n",
      .run = run_doctor},
@@ -115,7 +122,9 @@ const struct command commands[] = {
      .max = -1,
      .options = TAKES(SELECTION, OPT_PRIORITY, OPT_LIMIT),
      .summary = "list tasks, the newest first",
-     .details = IDS_OR_FILTERS "Without --state the living are listed. 100 unless --limit says otherwise; 0 = all.\n",
+     .details = IDS_OR_FILTERS
+     "An id that names no task is told of, with exit code 66; the others are listed.\n"
+     "Without --state the living are listed; without ids 100 unless --limit says otherwise; 0 = all.\n",
      .examples = "  duebox task list --route orders.cancel --state scheduled,awaiting\n"
                  "  duebox task list --state dead --created-after -1d -o jsonl --limit 0\n"
                  "  duebox task list --where \"payload LIKE '%\\\"order\\\":17%'\"\n",
@@ -190,8 +199,10 @@ const struct command commands[] = {
      .max = 1,
      .options = TAKES(OPT_ATTEMPT, OPT_STATUS, OPT_RETRY_IN, OPT_ERROR_CLASS, OPT_ERROR_MESSAGE, OPT_RESULT),
      .summary = "answer for a consumer",
-     .details = "Says what became of an attempt, as the consumer would. A result changes a task at most once.\n"
-                "--retry-in goes with retry, --error-class and --error-message with retry and fail.\n",
+     .details =
+         "Says what became of an attempt, as the consumer would. A result changes a task at most once: the same again\n"
+         "is no failure, one that says something else than the attempt came to is, with exit code 65.\n"
+         "--retry-in goes with retry, --error-class and --error-message with retry and fail.\n",
      .examples = "  duebox task result 4711 --attempt 2 --status done --result '{\"invoice\":\"R-1\"}'\n"
                  "  duebox task result 4711 --attempt 2 --status retry --retry-in 10m --error-message 'bank closed'\n",
      .run = run_task_result},
@@ -202,7 +213,7 @@ const struct command commands[] = {
      .options = TAKES(OPT_ROUTE, OPT_KEY, OPT_ERROR, OPT_DUE_BEFORE, OPT_DUE_AFTER, OPT_CREATED_BEFORE,
                       OPT_CREATED_AFTER, OPT_WHERE, OPT_PRIORITY, OPT_LIMIT),
      .summary = "list tasks that were given up, with why",
-     .details = IDS_OR_FILTERS,
+     .details = IDS_OR_FILTERS "An id that names no dead task is told of, with exit code 66; the others are listed.\n",
      .examples = "  duebox dead list --route crm.push\n"
                  "  duebox dead list --where \"finished_at > UTC_TIMESTAMP() - INTERVAL 1 HOUR\" -o jsonl\n",
      .run = run_dead_list},

@@ -23,6 +23,7 @@ struct examination {
   struct cli *cli;
   struct listing *listing; /* JSON formats */
   unsigned found[FINDING_FAIL + 1];
+  unsigned rights; /* of those that failed: the database's user lacks a right */
   bool no_memory;
 };
 
@@ -46,6 +47,7 @@ static void print_finding(const struct output *output, enum finding level, const
 static void say(void *ctx, enum finding level, const char *check, const char *text, const char *cure) {
   struct examination *exam = ctx;
   exam->found[level]++;
+  exam->rights += level == FINDING_FAIL && strcmp(check, "rights") == 0;
   if (!exam->listing)
     print_finding(&exam->cli->output, level, check, text, cure);
   else
@@ -271,5 +273,7 @@ int run_doctor(struct cli *cli, const struct args *args) {
                exam.found[FINDING_FAIL]);
   if (exam.no_memory)
     return cli_fail(EX_OSERR, "out of memory");
-  return code ? code : exam.found[FINDING_FAIL] ? EX_CONFIG : EX_OK;
+  if (code || !exam.found[FINDING_FAIL])
+    return code;
+  return exam.rights == exam.found[FINDING_FAIL] ? EX_NOPERM : EX_CONFIG;
 }

@@ -63,15 +63,21 @@ static void put_exit_codes(FILE *out) {
     const char *code, *meaning;
   } codes[] = {
       {"0", "done"},
-      {"64",
-       "the line is wrong: an unknown word, a value that is none or is empty, options that contradict each other"},
-      {"65", "the data is wrong (a value that the table does not take, say), or the state of a task does not allow it"},
+      {"64", "the line is wrong: an unknown word, a value that is none or is empty, options that contradict each other "
+             "or are "
+             "given twice"},
+      {"65", "the data is wrong (a value that the table does not take, say), the state of a task does not allow it, or "
+             "it has "
+             "moved on meanwhile"},
       {"66", "not found"},
-      {"69", "a database or daemon cannot be reached; nothing was changed unless the message says otherwise"},
+      {"69", "a database or daemon cannot be reached, or the database is read-only or full; nothing was changed unless "
+             "the message says otherwise"},
       {"70", "an internal error"},
       {"71", "no memory"},
-      {"74", "standard output could not be written; that its reader has closed it, as head does, is no error"},
-      {"75", "not now: the task is on its way out, or others were in the way; try again"},
+      {"74",
+       "standard output could not be written; that its reader has closed it, as head does, is no error; or a file "
+       "cannot be read"},
+      {"75", "not now: the task is on its way out or awaits its result, or others were in the way; try again"},
       {"77", "no right to do this"},
       {"78", "the configuration or the tables are not in order"}};
   fputs(".SH EXIT STATUS\n", out);

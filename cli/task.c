@@ -13,13 +13,47 @@
 #include "cli/select.h"
 #include "cli/task.h"
 #include "cli/times.h"
+#include "core/headers.h"
 
 enum { LIST_LIMIT = 100, PAYLOAD_SHOWN = 2048 };
 
 /* --- list --- */
 
+struct task_list {
+  const struct operator* op;
+  struct listing *listing;
+  const struct task_filter *filter;
+  bool *found; /* by place in filter->ids: there is such a task */
+};
+
+/* Which of the ids that were given name this row. */
+static void note_found(struct task_list *list, const struct field *fields, size_t count) {
+  char id[32] = "", message_id[STORE_ID_MAX + STORE_WIDER + 1] = "";
+  for (size_t i = 0; i < count; i++) {
+    char *to = strcmp(fields[i].name, "id") == 0 ? id : strcmp(fields[i].name, "message_id") == 0 ? message_id : NULL;
+    if (to)
+      snprintf(to, to == id ? sizeof id : sizeof message_id, "%.*s", (int)fields[i].text.len, fields[i].text.data);
+  }
+  for (size_t i = 0; i < list->filter->id_count; i++)
+    list->found[i] = list->found[i] || list->op->ops->names(list->filter->ids[i], strtoull(id, NULL, 10), message_id);
+}
+
 static bool list_row(void *ctx, const struct field *fields, size_t count) {
-  return listing_add(ctx, row_json(fields, count, true)) && !output_unwanted();
+  struct task_list *list = ctx;
+  note_found(list, fields, count);
+  return listing_add(list->listing, row_json(fields, count, true)) && !output_unwanted();
+}
+
+/* An id that names no task is told of, as by `task show`. Exit code. */
+static int tell_missing(const struct task_list *list, bool only_dead) {
+  int code = EX_OK;
+  for (size_t i = 0; i < list->filter->id_count; i++)
+    if (!list->found[i])
+      code = cli_fail(EX_NOINPUT,
+                      only_dead ? "task %s: not found among the dead ones"
+                                : "task %s: not found, neither in the outbox nor in its history",
+                      list->filter->ids[i]);
+  return code;
 }
 
 int task_listing(struct cli *cli, const struct args *args, uint32_t states, const struct column *columns,
@@ -30,22 +64,32 @@ int task_listing(struct cli *cli, const struct args *args, uint32_t states, cons
   int64_t limit = LIST_LIMIT;
   if (!select_read(args, true, &selection, &err) || !args_int(args, OPT_LIMIT, 0, INT64_MAX, &limit, &err))
     return cli_fail_err(&err);
+  if (selection.by_ids && !args_has(args, OPT_LIMIT))
+    limit = 0; /* whoever names tasks means all of them */
   int code = select_open(cli, &selection, &op);
   if (code)
     return code;
   if (states)
     selection.filter.states = states;
-  struct listing *listing = listing_open(&cli->output, columns, column_count);
-  if (!listing)
+  struct task_list list = {
+      .op = op, .filter = &selection.filter, .found = calloc(selection.filter.id_count + 1, sizeof(bool))};
+  list.listing = list.found ? listing_open(&cli->output, columns, column_count) : NULL;
+  if (!list.listing) {
+    free(list.found);
     return cli_fail(EX_OSERR, "out of memory");
-  enum store_status status = op->ops->list(op->self, &selection.filter, (uint64_t)limit, list_row, listing, &err);
-  size_t rows = listing_rows(listing);
-  listing_close(listing, status == STORE_OK ? "no such task" : NULL);
+  }
+  enum store_status status = op->ops->list(op->self, &selection.filter, (uint64_t)limit, list_row, &list, &err);
+  size_t rows = listing_rows(list.listing);
+  bool cut = limit && rows == (size_t)limit;
+  listing_close(list.listing, status == STORE_OK && !selection.by_ids ? "no such task" : NULL);
   if (status != STORE_OK)
-    return select_fail(status, &selection, &err);
-  if (limit && rows == (size_t)limit && cli->output.format == OUTPUT_TEXT)
+    code = select_fail(status, &selection, &err);
+  else if (!cut && !output_unwanted())
+    code = tell_missing(&list, states == STATE_BIT(TASK_DEAD));
+  else if (cut && cli->output.format == OUTPUT_TEXT)
     cli_remark(cli, "the newest %lld are shown; --limit 0 shows all", (long long)limit);
-  return EX_OK;
+  free(list.found);
+  return code;
 }
 
 int run_task_list(struct cli *cli, const struct args *args) {
@@ -190,6 +234,32 @@ int run_task_show(struct cli *cli, const struct args *args) {
 
 /* --- add --- */
 
+/* What a daemon would leave out, or bury the task for, is refused while somebody can still mend it. */
+static bool add_header(json_t *object, const char *name, const char *value, struct err *err) {
+  if (headers_is_reserved(name))
+    return err_set(err, EX_USAGE,
+                   "--header: %s: names that begin with duebox- are duebox's own, and an application's are left out",
+                   name);
+  if (json_object_get(object, name))
+    return err_set(err, EX_USAGE, "--header: %s is given twice", name);
+  return json_object_set_new(object, name, json_string(value)) == 0 ||
+         err_set(err, EX_DATAERR, "--header: \"%s=%s\" is not UTF-8", name, value);
+}
+
+static bool check_headers(const char *text, struct err *err) {
+  struct duebox_header *list;
+  size_t count;
+  if (!text)
+    return true;
+  bool ok = headers_parse((struct duebox_bytes){text, strlen(text)}, &list, &count, err);
+  free(list);
+  if (!ok) {
+    err_wrap(err, "--header");
+    err->code = EX_DATAERR;
+  }
+  return ok;
+}
+
 /* The repeated --header NAME=VALUE as JSON text, to free(); "" in *text when there is none. */
 static bool read_headers(const struct args *args, char **text, struct err *err) {
   json_t *object = json_object();
@@ -198,19 +268,14 @@ static bool read_headers(const struct args *args, char **text, struct err *err) 
     if (args->given[i].id != OPT_HEADER)
       continue;
     const char *value = args->given[i].value, *equals = strchr(value, '=');
-    if (!equals || equals == value) {
-      json_decref(object);
-      return err_set(err, EX_USAGE, "--header: \"%s\" is not NAME=VALUE", value);
-    }
-    char *name = strndup(value, (size_t)(equals - value));
-    ok = name && json_object_set_new(object, name, json_string(equals + 1)) == 0;
+    char *name = equals && equals > value ? strndup(value, (size_t)(equals - value)) : NULL;
+    ok = name ? add_header(object, name, equals + 1, err)
+              : err_set(err, EX_USAGE, "--header: \"%s\" is not NAME=VALUE", value);
     free(name);
-    if (!ok)
-      err_set(err, EX_DATAERR, "--header: \"%s\" is not UTF-8", value);
   }
   *text = ok && json_object_size(object) ? json_dumps(object, JSON_COMPACT) : NULL;
   json_decref(object);
-  return ok;
+  return ok && check_headers(*text, err);
 }
 
 /* From --payload, --payload-file or standard input, to free(). */

@@ -32,7 +32,9 @@ int run_task_reschedule(struct cli *cli, const struct args *args) {
     return cli_fail(EX_USAGE, "task reschedule: when? Give either --at TIME or --delay DURATION");
   if (delay_ms >= 0)
     at = (struct when){.given = true, .relative = true, .us = delay_ms * 1000};
-  int code = cli_task_time(cli, &at, "task reschedule: a due time", &order.due_us);
+  int code = change_check_line(args, &rule);
+  if (code == EX_OK)
+    code = cli_task_time(cli, &at, "task reschedule: a due time", &order.due_us);
   return code ? code : change_tasks(cli, args, &rule, &order);
 }
 
@@ -78,6 +80,16 @@ static bool read_settings(const struct args *args, struct task_change *order, st
   return !expires_at || strcmp(expires_at, "never") == 0 || args_when(args, OPT_EXPIRES_AT, expires, err);
 }
 
+/* A task whose time has passed is never sent: who wants that says so, and his tasks are cancelled. */
+static int check_expiry(struct cli *cli, const struct when *expires, int64_t expires_us) {
+  const struct when now = {.given = true, .relative = true};
+  int64_t now_us;
+  int code = expires->given ? cli_when(cli, &now, &now_us) : EX_OK;
+  if (code == EX_OK && expires->given && expires_us <= now_us)
+    return cli_fail(EX_USAGE, "task set: --expires-at must be later than now; `duebox task cancel` ends tasks at once");
+  return code;
+}
+
 int run_task_set(struct cli *cli, const struct args *args) {
   static const struct change_rule rule = {
       .verb = CHANGE_SET, .states = STATE_BIT(TASK_SCHEDULED), .allowed = STATE_BIT(TASK_SCHEDULED), .done = "changed"};
@@ -89,6 +101,10 @@ int run_task_set(struct cli *cli, const struct args *args) {
   if (!order.given)
     return cli_fail(EX_USAGE, "task set: what? Give --priority, --max-attempts, --timeout, --expires-at or "
                               "--target-host");
-  int code = cli_task_time(cli, &expires, "task set: expires_at", &order.numbers[SET_EXPIRES_AT]);
+  int code = change_check_line(args, &rule);
+  if (code == EX_OK)
+    code = cli_task_time(cli, &expires, "task set: expires_at", &order.numbers[SET_EXPIRES_AT]);
+  if (code == EX_OK)
+    code = check_expiry(cli, &expires, order.numbers[SET_EXPIRES_AT]);
   return code ? code : change_tasks(cli, args, &rule, &order);
 }

@@ -50,7 +50,7 @@ static bool read_value(struct json_scan *scan, const char *name, char *text, siz
 
 /* Names that only duebox sets, on every sink and in any case: a consumer that goes by one goes by what duebox says. An
  * application's own is left out, and the task is sent: who hands a message on copies what it received. */
-static bool is_reserved(const char *name) { return strncasecmp(name, "duebox-", 7) == 0; }
+bool headers_is_reserved(const char *name) { return strncasecmp(name, "duebox-", 7) == 0; }
 
 /* Reads all members; text has as many bytes as the JSON, and no name or value is longer there than in the JSON, colon
  * or comma included. */
@@ -69,7 +69,7 @@ static bool read_members(struct json_scan *scan, struct duebox_header *list, siz
     text += len + 1;
     if (!read_value(scan, name, text, &len, err))
       return false;
-    if (is_reserved(name))
+    if (headers_is_reserved(name))
       continue;
     list[(*count)++] = (struct duebox_header){.name = name, .value = {.data = text, .len = len}};
     text += len + 1;

@@ -14,6 +14,9 @@
 
 enum { HEADERS_MAX = 64, HEADERS_TEXT_MAX = 16 * 1024 };
 
+/* Whether only duebox sets headers of this name (NUL-terminated). */
+bool headers_is_reserved(const char *name);
+
 /* Parses a JSON object whose values are strings, or numbers and booleans, which count as their text. Names that begin
  * with duebox-, in any case, are duebox's own: such a header is left out. *out is one
  * allocation that holds names and values too, to be freed with free(), or NULL where there are none ("", "{}", "null"):

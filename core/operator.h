@@ -167,6 +167,8 @@ struct operator_ops {
   enum store_status (*show)(void *self, const char *id, uint64_t payload_cap, const struct task_detail_fns *fns,
                             bool *found, struct err *err);
   enum store_status (*find)(void *self, const char *id, struct task_target *target, bool *found, struct err *err);
+  /* Whether what people give for a task names the one with this id and message id; digits may name two. Pure. */
+  bool (*names)(const char *text, uint64_t id, const char *message_id);
   /* Up to cap matching tasks of one table (living or history, as `living` says) with an id above `after`, by rising
    * id. */
   enum store_status (*targets)(void *self, const struct task_filter *filter, bool living, uint64_t after,

@@ -234,6 +234,11 @@ static enum store_status find_newest(struct outbox_operator *op, const char *id,
   return status;
 }
 
+static bool op_names(const char *text, uint64_t id, const char *message_id) {
+  struct task_name name = task_name_of(text);
+  return (name.is_row && name.row == id) || (*name.message_id && strcmp(name.message_id, message_id) == 0);
+}
+
 static bool same_task(const struct task_target *a, const struct task_target *b) {
   return a->id == b->id && strcmp(a->message_id, b->message_id) == 0;
 }
@@ -323,6 +328,7 @@ static const struct operator_ops ops = {
     .show = op_show_task,
     .find = op_find,
     .targets = op_targets_of,
+    .names = op_names,
     .change = op_change_tasks,
     .audit = op_audit_change,
     .owner = op_shard_owner,

@@ -40,6 +40,14 @@ static void add_equal(struct text *out, const char *column, const char *value) {
   text_sql(out, value, strlen(value));
 }
 
+/* What no route can be called the column is not even compared with: it is ASCII, and the server would refuse. */
+static void add_route(struct text *out, const char *route) {
+  if (route && !*message_id_or_none(route))
+    text_puts(out, " AND FALSE");
+  else
+    add_equal(out, "route", route);
+}
+
 static void add_time(struct text *out, const char *condition, int64_t us) {
   if (!us)
     return;
@@ -74,7 +82,7 @@ static void add_ids(struct text *out, const struct task_filter *filter) {
 
 void filter_sql(struct text *out, const struct task_filter *filter, enum operator_table table, uint64_t shards) {
   add_states(out, wanted_states(filter) & table_states(table));
-  add_equal(out, "route", filter->route);
+  add_route(out, filter->route);
   if (filter->route && table == TABLE_LIVING) {
     text_puts(out, " AND shard IN (");
     text_shard_set(out, shards);

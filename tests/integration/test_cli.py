@@ -280,6 +280,14 @@ def test_add_warns_of_an_unknown_route(cli):
 @pytest.mark.parametrize("words, code, message", [
     (["--payload-file", "/nowhere"], 66, "/nowhere: No such file or directory"),
     (["--payload", "x", "-H", "novalue"], 64, '--header: "novalue" is not NAME=VALUE'),
+    (["--payload", "x", "-H", "duebox-x=1"], 64,
+     "--header: duebox-x: names that begin with duebox- are duebox's own, and an application's are left out"),
+    (["--payload", "x", "-H", "Duebox-Id=1"], 64, None),
+    (["--payload", "x", "-H", "a=1", "-H", "a=2"], 64, "--header: a is given twice"),
+    (["--payload", "x", "-H", "a=b\nc: d"], 65, '--header: header "a": the value holds a line break'),
+    (["--payload", "x", *(word for i in range(65) for word in ("-H", f"h{i}=1"))], 65,
+     "--header: more than 64 headers"),
+    (["--payload", "x", "-H", "a=" + 16384 * "x"], 65, None),
     (["--payload", "x", "--delay", "soon"], 64, None),
     (["--payload", "x", "--at", "2026-02-30"], 64,
      '--at: "2026-02-30" is no time; write 2026-01-31T08:00:00Z (UTC unless it says otherwise), now, +30m or -2h'),
@@ -317,6 +325,22 @@ def test_list_in_three_formats(cli):
     assert rows[1]["task_key"] == "order 17" and TIME.fullmatch(rows[1]["due_at"])
     assert cli.remark("task", "list", "--route", "none") == "no such task\n"
     assert cli.json("task", "list", "--route", "none") == []
+
+
+def test_an_id_that_names_no_task_is_told_of(cli):
+    first, = cli.add(message_id="m-1")
+    ended, = cli.dead(message_id="m-2")
+    missing = "duebox: task {}: not found, neither in the outbox nor in its history\n".format
+    assert cli.fails(66, "task", "list", "nobody") == missing("nobody")
+    done = cli.run("task", "list", "m-1", "4711", "id:99", ended, "message_id:m-2", "-o", "json")
+    assert (done.returncode, done.stderr) == (66, missing("4711") + missing("id:99"))
+    assert [row["id"] for row in json.loads(done.stdout)] == [str(first), str(ended)]
+    assert len(cli.json("task", "list", first, "message_id:m-2")) == 2
+    assert cli.fails(66, "dead", "list", first, ended) == f"duebox: task {first}: not found among the dead ones\n"
+    assert cli.remark("task", "list", first, ended, "--limit", 1) == "the newest 1 are shown; --limit 0 shows all\n"
+    assert cli.remark("task", "list", "--route", "caf\u00e9") == "no such task\n"  # no name that a route can have
+    many = cli.add(count=101)
+    assert len(cli.json("task", "list", *many)) == 101
 
 
 def test_filters(cli):
@@ -606,10 +630,12 @@ def test_doctor_misses_rights(cli):
             "history", "attempts", "shards", "instances", "quarantine", "routes", "audit", "schedules"))])
     base = cli.daemon.configuration
     cli.daemon.configure({**base, "database": {**base["database"], "user": "half_cli", "password": "secret"}})
-    rights = next(line for line in cli.jsonl("doctor", code=78) if line["check"] == "rights")
+    rights = next(line for line in cli.jsonl("doctor", code=77) if line["check"] == "rights")
     assert rights["level"] == "fail"
     assert re.search(rf"GRANT INSERT[A-Z, ]* ON `{database}`.`outbox_history` TO 'half_cli'", rights["cure"])
     assert f"`{database}`.`outbox` " not in rights["cure"]
+    cli.add(message_id="m-1")
+    assert "user half_cli lacks rights" in cli.fails(77, "task", "result", "m-1", "--attempt", 1, "--status", "done")
 
 
 def test_every_right_that_a_statement_needs_is_asked_for(cli):
@@ -627,7 +653,7 @@ def test_every_right_that_a_statement_needs_is_asked_for(cli):
 
     assert doctor(0)["level"] == "ok"
     cli.sql(f"REVOKE DELETE ON `{database}`.`outbox_heads` FROM '{user}'@'%'")
-    grant = doctor(78)["cure"]
+    grant = doctor(77)["cure"]
     assert grant == f"GRANT DELETE ON `{database}`.`outbox_heads` TO '{user}'@'%'"
     id = cli.add(delay_ms=0)[0]
     cli.daemon.start(wait_ready=False)

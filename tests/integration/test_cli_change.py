@@ -3,10 +3,12 @@ result; one and many; what is refused, and the audit rows that are left."""
 
 import concurrent.futures
 import datetime
+import json
 import time
 
 import pytest
 from support.command_line import cli
+from support.wait import wait_until
 
 __all__ = ["cli"]
 
@@ -135,6 +137,38 @@ def test_the_pace_is_kept(cli):
     assert cli.ids() == []
 
 
+def run_while_removed(cli, ids, *words):
+    """The command's answer where these tasks end between the moment it finds them and that of their change."""
+    with cli.stage.connect(autocommit=False) as connection, connection.cursor() as cursor, \
+            concurrent.futures.ThreadPoolExecutor() as pool:
+        cursor.execute(f"DELETE FROM outbox WHERE id IN ({', '.join(map(str, ids))})")
+        command = pool.submit(cli.run, "task", *words)
+        wait_until(lambda: command.done() or cli.sql("SELECT 1 FROM information_schema.innodb_lock_waits"), 60,
+                   "the command to wait for a row")
+        connection.commit()
+        return command.result()
+
+
+CHANGES = [["cancel"], ["reschedule", "--at", "+2h"], ["set", "-p", "9"]]
+
+
+@pytest.mark.parametrize("left", [0, 1])
+@pytest.mark.parametrize("words", CHANGES)
+def test_success_says_that_all_that_matched_was_changed(cli, words, left):
+    ids = cli.add(count=3)
+    done = run_while_removed(cli, ids[left:], *words, "--route", "crm.push", "--yes")
+    assert done.returncode == 65
+    assert done.stdout.startswith(f"{left} of 3 tasks ") and f"; {3 - left} had moved on meanwhile" in done.stdout
+
+
+@pytest.mark.parametrize("words", CHANGES)
+def test_success_says_that_all_that_were_named_were_changed(cli, words):
+    id_, other = cli.add(count=2)
+    done = run_while_removed(cli, [id_], *words, id_, other)
+    assert done.returncode == 65
+    assert done.stdout.startswith(f"{id_}  has moved on, or was deleted, just now\n{other}  ")
+
+
 # -- cancel and reschedule beside a daemon that does not answer ---------------------------------
 
 @pytest.mark.parametrize("words", [["cancel"], ["reschedule", "--at", "now"]])
@@ -216,6 +250,17 @@ def test_set(cli):
     assert cli.fails(64, "task", "set", id_, "--timeout", "60d") == "duebox: --timeout: at most 49d\n"
     assert cli.fails(64, "task", "set", id_, "--priority", 0) == (
         'duebox: --priority: "0" is no whole number from 1 to 9\n')
+
+
+def test_set_refuses_a_time_that_has_passed(cli):
+    """As `task add` does: such a task would end as expired, which nobody asked for."""
+    id_, = cli.add()
+    for time_ in ("-1h", "now", "2020-01-01"):
+        assert cli.fails(64, "task", "set", id_, "--expires-at", time_) == (
+            "duebox: task set: --expires-at must be later than now; `duebox task cancel` ends tasks at once\n")
+    assert cli.row(id_)["expires_at"] is None and cli.audit() == []
+    cli("task", "set", id_, "--expires-at", "+1h")
+    assert cli.row(id_)["expires_at"]
 
 
 def test_a_host_comes_with_its_shard(cli):
@@ -305,8 +350,11 @@ def test_a_collision_stops_only_itself(cli):
 def test_two_at_once_retry_each_task_once(cli):
     ids = cli.dead(count=300)
     with concurrent.futures.ThreadPoolExecutor() as pool:
-        both = list(pool.map(lambda _: cli.json("task", "retry", "--route", "crm.push", "--yes"), range(2)))
-    assert sum(done["changed"] for done in both) == 300
+        both = list(pool.map(lambda _: cli.run("task", "retry", "--route", "crm.push", "--yes", "-o", "json"), range(2)))
+    said = [json.loads(done.stdout) for done in both]
+    assert sum(done["changed"] for done in said) == 300
+    for done, answer in zip(both, said):
+        assert done.returncode == (0 if answer["changed"] == answer["matched"] else 65)
     assert (cli.ids(), cli.ids(table="outbox_history")) == (ids, [])
 
 
@@ -339,12 +387,27 @@ def test_result_without_a_daemon(cli, words, state):
     assert (row and row["state"]) == state
     if state == "dead":
         assert (row["error_class"], row["last_error"]) == ("x.y", "nö")
-        assert cli("task", "result", id_, "--attempt", 2, "--status", "done") == (
+        assert cli("task", "result", id_, "--attempt", 2, *words) == (
             f"{id_}  this attempt has had its result; nothing was changed\n")
+        for other in ("done", "retry"):
+            assert cli.fails(65, "task", "result", id_, "--attempt", 2, "--status", other) == (
+                f"duebox: task {id_}: this attempt has ended already, and otherwise than this result says; nothing was "
+                "changed. `duebox task show` tells how\n")
+            assert cli.row(id_, "outbox_history")["state"] == "dead"
         assert cli.fails(65, "task", "result", id_, "--attempt", 3, "--status", "done") == (
             f"duebox: task {id_}: it has ended; nothing was changed\n")
     if state == "scheduled":
         assert row["failures"] == 1
+
+
+def test_a_result_of_an_attempt_that_failed_without_one(cli):
+    """It waits for its next attempt: to say that it is to be tried again is no news, to give it up comes too late."""
+    id_, = cli.add(message_id="m-1")
+    cli.sql("UPDATE outbox SET attempt = 1, failures = 1, error_class = 'result.timeout'")
+    words = ("task", "result", id_, "--attempt", 1, "--status")
+    assert cli(*words, "retry") == f"{id_}  this attempt has had its result; nothing was changed\n"
+    assert "otherwise than this result says; nothing was changed" in cli.fails(65, *words, "fail")
+    assert cli.row(id_)["state"] == "scheduled"
 
 
 @pytest.mark.parametrize("words, code, message", [
@@ -399,6 +462,7 @@ def test_a_result_that_the_database_refuses_is_said_to_be_refused(cli):
     for words in (["task", "result", "m-1", "--attempt", "1", "--status", "fail"], ["quarantine", "replay", "1"]):
         said = cli.fails(65, *words)
         assert "no thanks" in said and "nothing was changed" in said and "no task" not in said
+        assert said.startswith("duebox: task m-1: " if words[0] == "task" else "duebox: quarantine 1: ")
     assert cli.row(id_)["state"] == "awaiting" and len(cli.json("quarantine", "list")) == 1
 
 

@@ -36,6 +36,7 @@ static void conditions(void **state) {
   check(&(struct task_filter){.route = "a"}, TABLE_LIVING, LIVING " AND route = 'a'" ALL_SHARDS);
   check(&(struct task_filter){.states = STATES_FINAL, .route = "a"}, TABLE_HISTORY,
         "state IN ('done', 'dead', 'cancelled', 'expired') AND route = 'a'");
+  check(&(struct task_filter){.route = "caf\xc3\xa9"}, TABLE_LIVING, LIVING " AND FALSE" ALL_SHARDS);
   check(&(struct task_filter){.key = "k", .error_class = "e", .priority = 3, .failed = true}, TABLE_LIVING,
         LIVING " AND task_key = 'k' AND error_class = 'e' AND priority = 3 AND failures > 0");
   check(&(struct task_filter){.states = STATE_BIT(TASK_DEAD), .failed = true}, TABLE_HISTORY, "state IN ('dead')");
