@@ -37,7 +37,7 @@ static void respond_broken(struct response *response, const struct store_result 
 static void respond_taken(struct response *response, const struct store_result *result, const struct err *flaw) {
   json_t *answer = json_pack("{ss sb so}", "fate", fate_name(result->fate), "cancelled", result->cancelled, "route",
                              result->route[0] ? json_any(result->route) : json_null());
-  if (answer && result->fate == RESULT_DUPLICATE)
+  if (answer && result->fate != RESULT_LATE)
     json_object_set_new(answer, "differs", json_boolean(result->differs));
   if (answer && result->record.status == RESULT_PROGRESS)
     json_object_set_new(answer, "extended", json_boolean(result->extended));

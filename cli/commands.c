@@ -201,7 +201,9 @@ const struct command commands[] = {
      .summary = "answer for a consumer",
      .details =
          "Says what became of an attempt, as the consumer would. A result changes a task at most once: the same again\n"
-         "is no failure, one that says something else than the attempt came to is, with exit code 65.\n"
+         "is no failure. Where the task comes to something else than the result says, the exit code is 65: the "
+         "attempt\n"
+         "had another result, the task was changed since and is sent again, or its attempts are used up.\n"
          "--retry-in goes with retry, --error-class and --error-message with retry and fail.\n",
      .examples = "  duebox task result 4711 --attempt 2 --status done --result '{\"invoice\":\"R-1\"}'\n"
                  "  duebox task result 4711 --attempt 2 --status retry --retry-in 10m --error-message 'bank closed'\n",

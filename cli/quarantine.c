@@ -128,8 +128,11 @@ static int replay(struct cli *cli, const struct operator* op, const char *text) 
     code = result_settle_directly(config, body, "duebox quarantine replay", name, &result);
   if (code == EX_OK && result.contradicts)
     code = cli_fail(EX_DATAERR, "quarantine %s: its task took the opposite for a fact; nothing was changed", text);
-  if (code == EX_OK && (code = result_tell_fate(cli, "quarantine", text, &result)) == EX_OK)
-    code = forget(op, id, 1, "replayed", &forgotten);
+  if (code == EX_OK) {
+    code = result_tell_fate(cli, "quarantine", text, &result);
+    int gone = code == EX_OK || result.fate == RESULT_APPLIED ? forget(op, id, 1, "replayed", &forgotten) : EX_OK;
+    code = code ? code : gone;
+  }
   json_decref(row);
   return code;
 }

@@ -157,23 +157,26 @@ static int tell(const struct cli *cli, const char *id, const char *fate) {
 }
 
 /* Whoever answers by hand takes success for "the task is now what I said". */
-static int tell_duplicate(const struct cli *cli, const char *noun, const char *id, bool differs) {
-  if (differs)
-    return cli_fail(
-        EX_DATAERR,
-        "task %s: this attempt has ended already, and otherwise than this result says; nothing was changed. "
-        "`duebox task show` tells how",
-        id);
-  return tell(cli, id, "duplicate");
+static int tell_taken(const struct cli *cli, const char *noun, const char *id, const char *fate, bool differs) {
+  if (!differs)
+    return tell(cli, id, fate);
+  if (strcmp(fate, "duplicate") == 0)
+    return cli_fail(EX_DATAERR,
+                    "%s %s: this attempt has ended already, and otherwise than this result says; nothing was changed. "
+                    "`duebox task show` tells how",
+                    noun, id);
+  return cli_fail(
+      EX_DATAERR,
+      "%s %s: the result counts, but the task came to something else: it was changed since, or its attempts "
+      "are used up. `duebox task show` tells",
+      noun, id);
 }
 
 static int tell_answer(const struct cli *cli, const char *id, const struct daemon_answer *answer) {
-  const char *fate = json_string_value(json_object_get(answer->body, "fate"));
   switch (answer->status) {
   case HTTP_OK:
-    if (strcmp(fate, "duplicate") == 0)
-      return tell_duplicate(cli, "task", id, json_is_true(json_object_get(answer->body, "differs")));
-    return tell(cli, id, fate);
+    return tell_taken(cli, "task", id, json_string_value(json_object_get(answer->body, "fate")),
+                      json_is_true(json_object_get(answer->body, "differs")));
   case HTTP_NOT_FOUND:
     return cli_fail(EX_NOINPUT, "task %s: %s", id, answer->detail);
   default:
@@ -186,9 +189,9 @@ int result_tell_fate(const struct cli *cli, const char *noun, const char *id, co
     return cli_fail(EX_DATAERR, "%s %s: this attempt was never handed out; nothing was changed", noun, id);
   switch (result->fate) {
   case RESULT_APPLIED:
-    return tell(cli, id, "applied");
+    return tell_taken(cli, noun, id, "applied", result->differs);
   case RESULT_DUPLICATE:
-    return tell_duplicate(cli, noun, id, result->differs);
+    return tell_taken(cli, noun, id, "duplicate", result->differs);
   case RESULT_STALE:
     return cli_fail(EX_DATAERR, "%s %s: %s", noun, id, result_stale_text(result->record.status, false));
   case RESULT_LATE:

@@ -342,10 +342,10 @@ struct store_result {
   bool extended;                   /* set by the store: progress has moved the time by which the result is due */
   bool unsent;                     /* set by the store, of an orphan: its task lives, and this attempt never left */
   bool contradicts;                /* set by the store, of a duplicate or late one: the task took the opposite */
-  bool differs;                    /* set by the store, of a duplicate: its attempt came to something else than it says,
-                                      the opposite or not: dead, and this one says retry */
-  bool capped;                     /* set by the store: applied, with less time than it asked for */
-  bool changed;                    /* set by the store: applied, and the row is due again since it was changed */
+  bool differs; /* set by the store, of an applied or a duplicate one: its task came to something else
+                   than it says, the opposite or not: dead, and this one says retry */
+  bool capped;  /* set by the store: applied, with less time than it asked for */
+  bool changed; /* set by the store: applied, and the row is due again since it was changed */
 };
 
 /* Decides for one result and the row it met: fills out and returns RESULT_APPLIED, or returns why not; RESULT_BUSY when

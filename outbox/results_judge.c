@@ -242,12 +242,13 @@ void results_judge(struct results_unit *u, bool unknown, size_t max_packet) {
      * of it is known from then. */
     if (happened || result->unknown) {
       slot->reason[0] = '\0';
-      result->differs = false;
       result->fate = happened ? RESULT_APPLIED : fate;
       continue;
     }
     result->early = result->early && fate == RESULT_BUSY;
     result->fate = fate;
+    if (fate == RESULT_APPLIED) /* its attempts may be used up, or its row be due again since it was changed */
+      result->differs = !says(result->record.status, task_event_text(slot->decision.event));
     result->event = slot->decision.event;
     result->changed = fate == RESULT_APPLIED && slot->decision.changed;
     result->capped = fate == RESULT_APPLIED && slot->decision.capped;

@@ -400,6 +400,24 @@ def test_result_without_a_daemon(cli, words, state):
         assert row["failures"] == 1
 
 
+def test_a_result_whose_task_comes_to_something_else(cli):
+    """It counts, and still is no success: the last attempt ends as dead, and a changed task is sent again."""
+    def awaiting(**columns):
+        id_, = cli.add(**columns)
+        cli.sql("UPDATE outbox SET state = 'awaiting', attempt = 1, lease_until = UTC_TIMESTAMP(6) + INTERVAL 1 HOUR,"
+                " sent_digest = 1 WHERE id = %s", id_)
+        return id_
+    last = awaiting(max_attempts=1)
+    said = cli.fails(65, "task", "result", last, "--attempt", 1, "--status", "retry")
+    assert said.startswith(f"duebox: task {last}: the result counts, but the task came to something else: ")
+    assert cli.row(last, "outbox_history")["state"] == "dead"
+    changed = awaiting()
+    cli.sql("UPDATE outbox SET claim_epoch = 1, payload = 'new'")
+    said = cli.fails(65, "task", "result", changed, "--attempt", 1, "--status", "done")
+    assert "the task came to something else" in said
+    assert (cli.row(changed)["state"], cli.row(changed)["attempt"]) == ("scheduled", 1)
+
+
 def test_a_result_of_an_attempt_that_failed_without_one(cli):
     """It waits for its next attempt: to say that it is to be tried again is no news, to give it up comes too late."""
     id_, = cli.add(message_id="m-1")
