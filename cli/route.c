@@ -269,11 +269,11 @@ static int set_paused(struct cli *cli, const struct args *args, bool paused) {
   struct err err = {0};
   char actor[128];
   const char *name = args->operands[0], *reason = args_text(args, OPT_REASON);
+  if (strlen(name) > STORE_ROUTE_MAX)
+    return cli_fail(EX_USAGE, "route %s: a route's name has at most %d characters", name, STORE_ROUTE_MAX);
   int code = cli_config(cli, &config);
   if (code || (code = cli_operator(cli, &op)))
     return code;
-  if (strlen(name) > STORE_ROUTE_MAX)
-    return cli_fail(EX_USAGE, "route %s: a route's name has at most %d characters", name, STORE_ROUTE_MAX);
   if ((code = check_route(cli, config, op, name, paused)))
     return code;
   cli_actor(actor, sizeof actor);

@@ -140,12 +140,16 @@ int select_open(struct cli *cli, struct selection *selection, const struct opera
   return EX_OK;
 }
 
+/* Of a statement that is otherwise known to be right, whatever the server refuses but a right or a table of ours. */
+static bool is_of_condition(const struct selection *selection, enum store_status status, const struct err *err) {
+  enum { NO_SUCH_TABLE = 1146, NO_TABLE_IN_ENGINE = 1932 };
+  return selection->filter.where && status == STORE_REFUSED && cli_store_code(status, err) == EX_CONFIG &&
+         err->code != NO_SUCH_TABLE && err->code != NO_TABLE_IN_ENGINE;
+}
+
 int select_fail(enum store_status status, const struct selection *selection, const struct err *err) {
-  /* Syntax, unknown column, unknown function, wrong use of one, subquery with several rows or columns. */
-  static const int numbers[] = {1064, 1054, 1305, 1630, 1582, 1111, 1241, 1242, 1139, 1267};
   const char *end = strstr(err->text, " (error "); /* what follows is a cure for tables, not for conditions */
-  for (size_t i = 0; selection->filter.where && end && status == STORE_REFUSED && i < ARRAY_LEN(numbers); i++)
-    if (err->code == numbers[i])
-      return cli_fail(EX_USAGE, "--where: %.*s", (int)(end - err->text), err->text);
+  if (end && is_of_condition(selection, status, err))
+    return cli_fail(EX_USAGE, "--where: %.*s", (int)(end - err->text), err->text);
   return cli_fail_store(status, err);
 }

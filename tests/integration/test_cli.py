@@ -372,7 +372,8 @@ def test_filters(cli):
 @pytest.mark.parametrize("condition", [
     "nonsense = 1", "1) UNION SELECT 1 -- ", "1); DELETE FROM outbox; -- ", "(", "1) OR (1=1", "1 /*) */ ) OR (1 = 1",
     "')' = ')') OR (1 = 1", "1 LIMIT 1", "1 ORDER BY id", "1 UNION SELECT 1", "1 /*! ) OR (1 */", "1 /*", "1 /*!", "'",
-    "1 INTO OUTFILE '/nowhere/x'", "? = 1", "1; SELECT 1"])
+    "1 INTO OUTFILE '/nowhere/x'", "? = 1", "1; SELECT 1",
+    "route = 'a' COLLATE nowhere", "MATCH (task_key) AGAINST ('a')", "task_key REGEXP '('", "CONVERT(1 USING nothing)"])
 def test_a_raw_condition_is_one_condition(cli, condition):
     """It holds together with the other filters, whatever brackets, quotes and comments it has."""
     cli.add()
