@@ -41,6 +41,8 @@ static void respond_taken(struct response *response, const struct store_result *
     json_object_set_new(answer, "differs", json_boolean(result->differs));
   if (answer && result->record.status == RESULT_PROGRESS)
     json_object_set_new(answer, "extended", json_boolean(result->extended));
+  if (answer && result->capped)
+    json_object_set_new(answer, "capped", json_true());
   if (answer && flaw->text[0])
     json_object_set_new(answer, "flaw", json_any(flaw->text));
   respond_json(response, 200, answer);

@@ -71,6 +71,20 @@ static char *make_record(const struct args *args, const char *message_id, struct
   return text;
 }
 
+/* Of a consumer's record with a flaw the status counts all the same; a person mends the line. */
+static bool check_record(const char *text, struct err *err) {
+  struct result_record record = {0};
+  const struct record_road road = {.checkpoint_max = SIZE_MAX};
+  bool ok = result_record_parse(text, strlen(text), &road, &record, err) &&
+            (!record.flaw || err_set(err, EX_DATAERR, "%s", record.flaw));
+  result_record_free(&record);
+  if (!ok) {
+    err_wrap(err, "the result record");
+    err->code = EX_DATAERR;
+  }
+  return ok;
+}
+
 /* --- by a daemon --- */
 
 struct daemons {
@@ -156,6 +170,12 @@ static int tell(const struct cli *cli, const char *id, const char *fate) {
   return EX_OK;
 }
 
+/* A wait that is longer than its route allows is cut, as a consumer's is: a mistaken unit parks no task for years. */
+static void tell_capped(const struct cli *cli, const char *noun, const char *id, bool capped) {
+  if (capped)
+    cli_remark(cli, "%s %s: it waits no longer than its route allows: give_up, or 30d without", noun, id);
+}
+
 /* Whoever answers by hand takes success for "the task is now what I said". */
 static int tell_taken(const struct cli *cli, const char *noun, const char *id, const char *fate, bool differs) {
   if (!differs)
@@ -175,6 +195,7 @@ static int tell_taken(const struct cli *cli, const char *noun, const char *id, c
 static int tell_answer(const struct cli *cli, const char *id, const struct daemon_answer *answer) {
   switch (answer->status) {
   case HTTP_OK:
+    tell_capped(cli, "task", id, json_is_true(json_object_get(answer->body, "capped")));
     return tell_taken(cli, "task", id, json_string_value(json_object_get(answer->body, "fate")),
                       json_is_true(json_object_get(answer->body, "differs")));
   case HTTP_NOT_FOUND:
@@ -189,6 +210,7 @@ int result_tell_fate(const struct cli *cli, const char *noun, const char *id, co
     return cli_fail(EX_DATAERR, "%s %s: this attempt was never handed out; nothing was changed", noun, id);
   switch (result->fate) {
   case RESULT_APPLIED:
+    tell_capped(cli, noun, id, result->capped);
     return tell_taken(cli, noun, id, "applied", result->differs);
   case RESULT_DUPLICATE:
     return tell_taken(cli, noun, id, "duplicate", result->differs);
@@ -267,8 +289,10 @@ int run_task_result(struct cli *cli, const struct args *args) {
   if (!found)
     return cli_fail(EX_NOINPUT, "task %s: not found, neither in the outbox nor in its history", id);
   record = make_record(args, target.message_id, &err);
-  if (!record)
+  if (!record || !check_record(record, &err)) {
+    free(record);
     return cli_fail_err(&err);
+  }
   code = deliver(cli, config, op, id, record);
   free(record);
   return code;

@@ -381,6 +381,7 @@ static void take_verdict(struct item *item, const struct store_result *result) {
   item->result.unsent = result->unsent;
   item->result.contradicts = result->contradicts;
   item->result.differs = result->differs;
+  item->result.capped = result->capped;
   item->result.form = result->form;
   memcpy(item->result.refusal, result->refusal, sizeof item->result.refusal);
   memcpy(item->result.route, result->route, sizeof result->route);

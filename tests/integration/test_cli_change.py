@@ -400,6 +400,14 @@ def test_result_without_a_daemon(cli, words, state):
         assert row["failures"] == 1
 
 
+def test_a_wait_that_is_cut_is_told_of(cli):
+    id_, = cli.add()
+    cli.sql("UPDATE outbox SET state = 'awaiting', attempt = 1, lease_until = UTC_TIMESTAMP(6) + INTERVAL 1 HOUR")
+    said = cli.remark("task", "result", id_, "--attempt", 1, "--status", "retry", "--retry-in", "60d")
+    assert said == f"task {id_}: it waits no longer than its route allows: give_up, or 30d without\n"
+    assert cli.sql("SELECT COUNT(*) FROM outbox WHERE next_at < UTC_TIMESTAMP() + INTERVAL 8 DAY") == ((1,),)
+
+
 def test_a_result_whose_task_comes_to_something_else(cli):
     """It counts, and still is no success: the last attempt ends as dead, and a changed task is sent again."""
     def awaiting(**columns):
@@ -433,6 +441,8 @@ def test_a_result_of_an_attempt_that_failed_without_one(cli):
      "task gone: not found, neither in the outbox nor in its history"),
     (["m-1", "--attempt", "0", "--status", "done"], 64, '--attempt: "0" is no whole number from 1 to 4294967295'),
     (["m-1", "--attempt", "1", "--status", "done", "--result", "{"], 65, None),
+    (["m-1", "--attempt", "2", "--status", "retry", "--retry-in", "4000d"], 65,
+     'the result record: "retry_in_ms" must be a whole number of milliseconds, from 0 to ten years'),
     (["m-1", "--attempt", "1", "--status", "retry"], 65,
      "task m-1: the task is in a later attempt; only a success of this one would count"),
     (["m-1", "--attempt", "3", "--status", "done"], 65,

@@ -128,15 +128,17 @@ def test_what_is_on_its_way_is_not_cancelled(running):
 
 def test_a_wait_for_a_result_can_be_cancelled_and_answered(running):
     running.receiver.on("/later", Answer(202))
-    first, second = running.insert("later", count=2)
-    for id_ in (first, second):
+    first, second, third = running.insert("later", count=3)
+    for id_ in (first, second, third):
         running.wait_row(id_, LIMIT_S, state="awaiting")
     assert line(running, "task", "cancel", first).stdout == f"{first}  cancelled\n"
+    cut = line(running, "task", "result", third, "--attempt", 1, "--status", "retry", "--retry-in", "60d")
+    assert cut.stderr == f"task {third}: it waits no longer than its route allows: give_up, or 30d without\n"
     late = line(running, "task", "reschedule", second, "--at", "+1h", code=75)
     assert late.stdout == f"{second}  on its way out: too late, or try again when the attempt is over\n"
     words = ["task", "result", second, "--attempt", 1, "--status", "fail", "--error-class", "x.y"]
     assert line(running, *words).stdout == f"{second}  applied\n"
-    assert running.daemons[0].metric("duebox_results", fate="applied") == 1
+    assert running.daemons[0].metric("duebox_results", fate="applied") == 2
     assert running.row(second)["error_class"] == "x.y"
     again = line(running, "task", "result", second, "--attempt", 2, "--status", "done", code=65)
     assert again.stderr == f"duebox: task {second}: the task has ended; nothing was changed\n"
