@@ -10,6 +10,7 @@ struct aside_route {
   struct aside_entry *first, *last; /* to be tried, in turn */
   size_t tried;                     /* entries in that list */
   size_t count, bytes;              /* with those behind */
+  int64_t full_us;                  /* monotonic: since when it has no room; 0 = it has */
   struct aside_route *next;
 };
 
@@ -36,9 +37,16 @@ static void drop_if_empty(struct aside *aside, struct aside_route *route) {
   free(route);
 }
 
+static bool route_has_room(const struct aside_route *route, size_t bytes) {
+  return route->count < ASIDE_PER_ROUTE && route->bytes + bytes <= ASIDE_BYTES_PER_ROUTE;
+}
+
+static bool all_have_room(const struct aside *aside, size_t bytes) {
+  return aside->count < ASIDE_MAX && aside->bytes + bytes <= ASIDE_BYTES_MAX;
+}
+
 static bool has_room(const struct aside *aside, const struct aside_route *route, size_t bytes) {
-  return route->count < ASIDE_PER_ROUTE && route->bytes + bytes <= ASIDE_BYTES_PER_ROUTE && aside->count < ASIDE_MAX &&
-         aside->bytes + bytes <= ASIDE_BYTES_MAX;
+  return route_has_room(route, bytes) && all_have_room(aside, bytes);
 }
 
 static void account(struct aside *aside, struct aside_route *route, struct aside_entry *entry, size_t bytes) {
@@ -48,6 +56,26 @@ static void account(struct aside *aside, struct aside_route *route, struct aside
   aside->count++;
   route->bytes += bytes;
   aside->bytes += bytes;
+}
+
+static void note_room(struct aside *aside, struct aside_route *route) {
+  if (route->count <= ASIDE_PER_ROUTE / 2 && route->bytes <= ASIDE_BYTES_PER_ROUTE / 2)
+    route->full_us = 0;
+  if (aside->count <= ASIDE_MAX / 2 && aside->bytes <= ASIDE_BYTES_MAX / 2)
+    aside->full_us = 0;
+}
+
+bool aside_is_to_wait(struct aside *aside, const char *name, size_t bytes, int64_t now_us, int64_t patience_us) {
+  struct aside_route *route = aside->routes;
+  while (route && strcmp(route->name, name) != 0)
+    route = route->next;
+  bool full = route && !route_has_room(route, bytes);
+  if ((!full && all_have_room(aside, bytes)) || bytes > ASIDE_BYTES_PER_ROUTE)
+    return false;
+  int64_t *full_us = full ? &route->full_us : &aside->full_us;
+  if (*full_us == 0)
+    *full_us = now_us;
+  return now_us - *full_us < patience_us;
 }
 
 static void append(struct aside_route *route, struct aside_entry *entry) {
@@ -142,6 +170,7 @@ void aside_remove(struct aside *aside, struct aside_entry *entry) {
   aside->count--;
   route->bytes -= entry->bytes;
   aside->bytes -= entry->bytes;
+  note_room(aside, route);
   if (next) { /* it comes first: it has waited as long */
     next->next = route->first;
     route->first = next;

@@ -4,7 +4,8 @@
  *
  * Each task has one entry that is tried, and its later results wait behind it. What is tried again is taken from the
  * routes in turn, and from each route in turn, so that rows which stay locked keep no other waiting. Each route has
- * room for so many, and all together too. Pure: no clock, no lock, no memory but its own.
+ * room for so many, and all together too. What finds none may wait where it is, for a while: mostly a lock is over
+ * soon. Pure: no clock, no lock, no memory but its own.
  *
  * @thread the inbox's
  */
@@ -38,6 +39,7 @@ struct aside {
   struct aside_route *routes; /* in turn: the first is next */
   struct aside_entry *by_task;
   size_t count, bytes;
+  int64_t full_us; /* monotonic: since when there is no room for all together; 0 = there is */
 };
 
 /* Sets an entry aside, whose task has none there. False: no room for its route, or no memory. */
@@ -52,6 +54,10 @@ MUSTCHECK bool aside_follow(struct aside *aside, struct aside_entry *first, stru
 size_t aside_next(struct aside *aside, struct aside_entry **out, size_t most);
 /* The result is dealt with; the next one of its task is tried in its place. */
 void aside_remove(struct aside *aside, struct aside_entry *entry);
+/* Whether one that would find no room is to wait where it is, and to be put later: there has been none for less than
+ * patience_us, and there can be. That ends when half of it is free. now_us: monotonic. */
+MUSTCHECK bool aside_is_to_wait(struct aside *aside, const char *route, size_t bytes, int64_t now_us,
+                                int64_t patience_us);
 /* Removes any; NULL when there is none. */
 struct aside_entry *aside_pop(struct aside *aside);
 

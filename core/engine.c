@@ -260,7 +260,8 @@ static bool start_inbox(struct engine *engine, struct err *err) {
                           .db_now_us = db_now,
                           .route_metrics = metrics_of,
                           .rows_changed = poke,
-                          .metrics = &engine->metrics};
+                          .metrics = &engine->metrics,
+                          .patience_us = INBOX_PATIENCE_US};
   return (engine->inbox = inbox_start(&env, err)) != NULL;
 }
 

@@ -50,47 +50,6 @@ bool inbox_has_room(struct inbox *inbox, const struct driver *driver) {
   return room;
 }
 
-/* By its place the quarantine tells a record from others with the same body, so it names the task if that stands beside
- * the record only. Of a place that is too long the end is kept: the offset is there. */
-static void set_origin(struct item *item, const char *origin, const char *id) {
-  size_t room = sizeof item->origin - 1 - (id ? strlen(" for ") + strlen(id) : 0), len = strlen(origin);
-  snprintf(item->origin, sizeof item->origin, "%s%s%s", origin + (len > room ? len - room : 0), id ? " for " : "",
-           id ? id : "");
-}
-
-struct item *inbox_new_item(const char *source, const char *origin, const char *body, size_t len) {
-  struct item *item = calloc(1, sizeof *item);
-  if (!item || !(item->body = malloc(len + 1))) {
-    free(item);
-    return NULL;
-  }
-  memcpy(item->body, body, len);
-  item->body[len] = '\0';
-  item->full_len = len;
-  snprintf(item->source, sizeof item->source, "%s", source);
-  set_origin(item, origin ? origin : "", NULL);
-  item->result.body = (struct duebox_bytes){item->body, len};
-  item->result.source = item->source;
-  item->result.origin = item->origin;
-  return item;
-}
-
-/* What cannot be a message id names no task: Spring writes bytes of a UUID, which the database would refuse to look
- * for. */
-void inbox_set_road(struct item *item, const struct record_road *road) {
-  if (!road->message_id || !record_is_id(road->message_id, strlen(road->message_id)))
-    return;
-  item->road = *road;
-  snprintf(item->road_id, sizeof item->road_id, "%s", road->message_id);
-  item->road.message_id = item->road_id;
-}
-
-void inbox_free_item(struct item *item) {
-  result_record_free(&item->result.record);
-  free(item->body);
-  free(item);
-}
-
 /* Under the lock. */
 bool inbox_put(struct inbox *inbox, struct item *item) {
   if (inbox->stopping)
@@ -113,7 +72,7 @@ bool inbox_offer(struct inbox *inbox, struct driver *driver, const struct duebox
   if (record->struct_size > offsetof(struct duebox_record, correlation_id))
     inbox_set_road(item, &(struct record_road){.message_id = record->correlation_id});
   if (item->road.message_id)
-    set_origin(item, record->origin ? record->origin : "", item->road.message_id);
+    inbox_set_origin(item, record->origin ? record->origin : "", item->road.message_id);
   item->road.entry = item->source;
   item->truncated = record->truncated;
   item->full_len = record->full_len;
@@ -163,6 +122,20 @@ static void release_room(struct inbox *inbox, const struct item *item) {
     driver_resume(item->driver);
 }
 
+/* Whether there is no room aside for a record of a source, which is to wait for some in its queue. route: of its task;
+ * "" = it has none. */
+static bool waits_for_room(struct inbox *inbox, const struct item *item, const char *route) {
+  return item->driver && !item->result.unkept &&
+         aside_is_to_wait(&inbox->aside, route, item->result.body.len, clock_mono_us(), inbox->env.patience_us);
+}
+
+/* It has its turn again, and its source waits when there are many. */
+static void leave_queued(struct inbox *inbox, struct item *item) {
+  item->result.fate = RESULT_APPLIED; /* none yet */
+  inbox_queues_return(&inbox->queues, &item->entry);
+  inbox->crowded = true;
+}
+
 /* Its row is somebody else's, or what was sent is not recorded yet. first: the result of its task that waits already,
  * or NULL. Where its route has too many such results it is not taken from somebody who waits, and will offer it again.
  * False: nobody would. It is to be applied once more: as one that cannot wait, or as one that is broken and kept in the
@@ -180,6 +153,10 @@ static bool put_aside(struct inbox *inbox, struct item *item, struct aside_entry
   /* What is broken is of no task, and takes the room of no route. The first one's id lives no longer than the first. */
   const char *task = result->broken ? "" : result->record.message_id, *route = result->broken ? "" : result->route;
   size_t bytes = result->body.len;
+  if (!first && waits_for_room(inbox, item, route)) {
+    leave_queued(inbox, item);
+    return true;
+  }
   bool put = first ? aside_follow(&inbox->aside, first, &item->aside, task, bytes)
                    : aside_put(&inbox->aside, &item->aside, route, task, bytes);
   if (put) {
@@ -189,10 +166,8 @@ static bool put_aside(struct inbox *inbox, struct item *item, struct aside_entry
       inbox_hold_up(inbox, item);
     return true;
   }
-  if (result->unkept) {            /* it has its turn again, and its source waits when there are many */
-    result->fate = RESULT_APPLIED; /* none yet */
-    inbox_queues_return(&inbox->queues, &item->entry);
-    inbox->crowded = true;
+  if (result->unkept) {
+    leave_queued(inbox, item);
     return true;
   }
   snprintf(item->why, sizeof item->why, "%s, and those of too many others",
@@ -261,19 +236,47 @@ static void read_limits(struct inbox *inbox) {
   config_ref_drop(ref);
 }
 
-/* A result of a task that has one aside goes there, behind it. True: it is one of the batch. */
+/* A result of a task that has one aside goes there, behind it, or stays where it is until there is room: then those
+ * after it do too, since some are of its task. True: it is one of the batch. */
 static bool take_record(struct inbox *inbox, struct item *item, int64_t now_us) {
   const char *task = item->result.record.message_id;
   if (!item->result.broken && !*task)
     parse(inbox, item);
+  struct aside_entry *first = item->result.broken ? NULL : aside_find(&inbox->aside, task);
+  if (first && item->driver && (inbox->crowded || waits_for_room(inbox, item, inbox_item_of(first)->result.route))) {
+    inbox->crowded = true;
+    return false;
+  }
   inbox_queues_take(&inbox->queues, &item->entry);
   note_late(inbox, item->source, item->entry.since_us, now_us);
-  struct aside_entry *first = item->result.broken ? NULL : aside_find(&inbox->aside, task);
   return !first || !put_aside(inbox, item, first);
 }
 
 static struct item *item_in(struct inbox_entry *entry) {
   return (struct item *)(void *)((char *)entry - offsetof(struct item, entry));
+}
+
+static bool stopping(struct inbox *inbox) {
+  mutex_lock(&inbox->lock);
+  bool yes = inbox->stopping;
+  mutex_unlock(&inbox->lock);
+  return yes;
+}
+
+/* Waits, unless the inbox stops. */
+static void rest(struct inbox *inbox, int64_t us) {
+  int64_t deadline = clock_mono_us() + us;
+  mutex_lock(&inbox->lock);
+  while (!inbox->stopping && clock_mono_us() < deadline)
+    (void)cond_wait_until(&inbox->filled, &inbox->lock, deadline);
+  mutex_unlock(&inbox->lock);
+}
+
+/* What found no room aside is not tried again at once. */
+static void rest_where_crowded(struct inbox *inbox) {
+  if (inbox->crowded)
+    rest(inbox, RETRY_MIN_US);
+  inbox->crowded = false;
 }
 
 /* The next records, of each source in turn. Waits for the first. 0 = the inbox stops. */
@@ -290,6 +293,8 @@ static size_t take_batch(struct inbox *inbox, struct item *items[BATCH_MAX]) {
       if (take_record(inbox, item_in(entry), now_us))
         items[n++] = item_in(entry);
     set_gauge(&inbox->waiting_since_us, inbox_queues_oldest(&inbox->queues));
+    if (n == 0)
+      rest_where_crowded(inbox);
   }
   return n;
 }
@@ -328,22 +333,6 @@ static void log_stray(struct inbox *inbox, const struct store_result *result) {
                  "a consumer asked for more time than it may, and has the most that is allowed route=%s: see "
                  "retry_in_ms and extend_ms in docs/CONSUMERS",
                  result->route);
-}
-
-static bool stopping(struct inbox *inbox) {
-  mutex_lock(&inbox->lock);
-  bool yes = inbox->stopping;
-  mutex_unlock(&inbox->lock);
-  return yes;
-}
-
-/* Waits, unless the inbox stops. */
-static void rest(struct inbox *inbox, int64_t us) {
-  int64_t deadline = clock_mono_us() + us;
-  mutex_lock(&inbox->lock);
-  while (!inbox->stopping && clock_mono_us() < deadline)
-    (void)cond_wait_until(&inbox->filled, &inbox->lock, deadline);
-  mutex_unlock(&inbox->lock);
 }
 
 /* Applies a batch; true when committed. Tries until it is or the inbox stops. */
@@ -514,10 +503,8 @@ static void work(struct inbox *inbox, struct store_session *ss) {
   struct store_result *results = calloc(BATCH_MAX, sizeof *results);
   size_t n;
   while (results && (n = take_batch(inbox, items)) > 0) {
-    inbox->crowded = false;
     apply_batch(inbox, ss, items, results, n);
-    if (inbox->crowded)
-      rest(inbox, RETRY_MIN_US);
+    rest_where_crowded(inbox);
   }
   if (!results)
     log_error("DUEBOX-MEMORY", "no memory for result batches");

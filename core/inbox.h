@@ -8,10 +8,10 @@
  * the store can judge of what it has read; the others wait in front of what came later. Nothing that comes in can stop
  * the stream: what cannot be parsed or fits no row ends in quarantine, and what is for a row that a foreign transaction
  * holds is put aside, not acknowledged, and tried again in turn; later results of that task wait behind it. It takes no
- * room from others then. A route that has too many of them has the rest quarantined, or refused for now where somebody
- * waits for the answer. Whoever waits for such a record keeps a thread from others: a few may, one for each task, and
- * the others learn at once that nothing is known yet. A record that comes again while it is aside is one with the
- * first.
+ * room from others then. Of a route that has too many of them the rest waits where it comes from, since a lock is
+ * mostly over soon; after a while the rest is quarantined. Where somebody waits for the answer it is refused for now.
+ * Whoever waits for such a record keeps a thread from others: a few may, one for each task, and the others learn at
+ * once that nothing is known yet. A record that comes again while it is aside is one with the first.
  */
 #ifndef CORE_INBOX_H
 #define CORE_INBOX_H
@@ -37,7 +37,9 @@ struct inbox_env {
   struct route_metrics *(*route_metrics)(void *engine, const char *route); /* NULL = unknown */
   void (*rows_changed)(void *engine);                                      /* a retry may be due soon: look */
   struct engine_metrics *metrics;
+  int64_t patience_us; /* for how long records of sources wait for room aside, before they are quarantined */
 };
+enum { INBOX_PATIENCE_US = 10 * 1000 * 1000 };
 
 MUSTCHECK struct inbox *inbox_start(const struct inbox_env *env, struct err *err);
 /* Nothing is sent: what may have left before counts, for nobody records it any more. Before the first record. */

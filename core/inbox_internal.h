@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * core/inbox_internal.h - what the two files of the inbox share: inbox.c, a record from its arrival to its end, and
- * inbox_wait.c, those who wait for the end of theirs.
+ * core/inbox_internal.h - what the files of the inbox share: inbox.c, a record from its arrival to its end,
+ * inbox_item.c, what is kept of it, and inbox_wait.c, those who wait for the end of theirs.
  */
 #ifndef CORE_INBOX_INTERNAL_H
 #define CORE_INBOX_INTERNAL_H
@@ -60,7 +60,7 @@ struct inbox {
   /* The inbox's thread. */
   struct aside aside;        /* items whose row somebody else holds */
   int64_t aside_at_us;       /* when to try them again */
-  bool crowded;              /* of this batch some wait for the quarantine and found no room there */
+  bool crowded;              /* some found no room aside and wait in their queue: the next batch is not at once */
   struct log_repeat trouble; /* with the database, as it was logged */
   struct log_repeat held;    /* rows that are somebody else's, as they were logged */
   struct log_repeat strays;  /* what went to quarantine, as it was logged */
@@ -73,11 +73,18 @@ struct inbox {
   gauge waiting_since_us; /* monotonic: since when the oldest record waits that this batch has passed over; 0 = none */
 };
 
-/* --- inbox.c --- */
+/* --- inbox_item.c --- */
 
+/* A copy of what is given; NULL = no memory. */
 MUSTCHECK struct item *inbox_new_item(const char *source, const char *origin, const char *body, size_t len);
+/* By its place the quarantine tells a record from others with the same body, so it names the task if that stands beside
+ * the record only: id, or NULL. */
+void inbox_set_origin(struct item *item, const char *origin, const char *id);
 void inbox_set_road(struct item *item, const struct record_road *road);
 void inbox_free_item(struct item *item);
+
+/* --- inbox.c --- */
+
 /* Under the lock. False: no room. */
 MUSTCHECK bool inbox_put(struct inbox *inbox, struct item *item);
 /* Tells whoever waits, acknowledges to the source, frees. */

@@ -119,6 +119,41 @@ static void later_results_of_a_task_wait_behind_the_first(void **state) {
   assert_int_equal(f->aside.count, 1);
 }
 
+/* For so long, and again only after half of the room was free: where rows are given back one by one it would be for
+ * ever else. */
+static void what_finds_no_room_is_to_wait_for_a_while(void **state) {
+  struct fixture *f = *state;
+  for (int i = 0; i < ASIDE_PER_ROUTE; i++) {
+    assert_false(aside_is_to_wait(&f->aside, "locked", 10, 1, 100));
+    assert_true(put(f, i, "locked"));
+  }
+  assert_true(aside_is_to_wait(&f->aside, "locked", 10, 1000, 100));
+  assert_true(aside_is_to_wait(&f->aside, "locked", 10, 1099, 100));
+  assert_false(aside_is_to_wait(&f->aside, "locked", 10, 1100, 100));
+  assert_false(aside_is_to_wait(&f->aside, "other", 10, 1099, 100)); /* it has room */
+  assert_false(aside_is_to_wait(&f->aside, "locked", ASIDE_BYTES_PER_ROUTE + 1, 1000, 100));
+  aside_remove(&f->aside, &f->entry[0]);
+  assert_false(aside_is_to_wait(&f->aside, "locked", 10, 1100, 100)); /* it has room */
+  assert_true(put(f, 0, "locked"));
+  assert_false(aside_is_to_wait(&f->aside, "locked", 10, 1100, 100));
+  for (int i = 0; i < ASIDE_PER_ROUTE / 2; i++)
+    aside_remove(&f->aside, &f->entry[i]);
+  for (int i = 0; i < ASIDE_PER_ROUTE / 2; i++)
+    assert_true(put(f, i, "locked"));
+  assert_true(aside_is_to_wait(&f->aside, "locked", 10, 1100, 100));
+}
+
+static void where_all_together_have_no_room_each_is_to_wait(void **state) {
+  struct fixture *f = *state;
+  char route[16];
+  for (int i = 0; i < ASIDE_MAX; i++) {
+    snprintf(route, sizeof route, "route-%d", i % 100);
+    assert_true(put(f, i, route));
+  }
+  assert_true(aside_is_to_wait(&f->aside, "one more", 10, 1000, 100));
+  assert_false(aside_is_to_wait(&f->aside, "another", 10, 1100, 100));
+}
+
 #define ROW(test) cmocka_unit_test_setup_teardown(test, set_up, tear_down)
 
 int main(void) {
@@ -128,6 +163,8 @@ int main(void) {
       ROW(a_full_route_leaves_room_for_others),
       ROW(all_together_are_bounded),
       ROW(later_results_of_a_task_wait_behind_the_first),
+      ROW(what_finds_no_room_is_to_wait_for_a_while),
+      ROW(where_all_together_have_no_room_each_is_to_wait),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -2,8 +2,8 @@
  *
  * Results whose rows are locked are set aside, up to a limit for each route. Beyond it one that comes by the callback
  * URL or the API is not taken for now: its sender is to offer it again, and then it counts. (It used to be called
- * broken, with a 400 that no consumer repeats, and was lost.) Many results about one task, or of one source, hold up
- * those of no other.
+ * broken, with a 400 that no consumer repeats, and was lost.) One of a broker waits where it is, for a while. Many
+ * results about one task, or of one source, hold up those of no other.
  */
 #include "core/inbox.h"
 
@@ -40,6 +40,8 @@ struct fixture {
   struct said said[SAID_MAX];
   atomic_uint said_count;
   char place[256]; /* of the last record */
+  double progress; /* that was applied last ... */
+  bool backwards;  /* ... and one before it was greater */
 
   atomic_bool locked;              /* all rows */
   atomic_bool early;               /* all results */
@@ -125,6 +127,10 @@ static enum store_status settle_results(struct store_session *ss, struct store_r
     f->tried++;
     f->broken += results[i].fate == RESULT_BROKEN;
     f->applied += results[i].fate == RESULT_APPLIED;
+    if (results[i].fate == RESULT_APPLIED && results[i].record.status == RESULT_PROGRESS) {
+      f->backwards = f->backwards || results[i].record.progress < f->progress;
+      f->progress = results[i].record.progress;
+    }
     note_known(f, results[i].record.message_id);
     snprintf(f->place, sizeof f->place, "%s", results[i].origin);
     note(f, &results[i].record);
@@ -141,7 +147,7 @@ static void rows_changed(void *engine) {}
 static void woken(void *inst) {}
 static const struct duebox_plugin source_plugin = {DUEBOX_PLUGIN_PREFIX, .name = "source", .wakeup = woken};
 
-static int set_up(void **state) {
+static int set_up_with(void **state, int64_t patience_us) {
   struct fixture *f = calloc(1, sizeof *f);
   struct err err = {0};
   assert_non_null(f);
@@ -158,12 +164,16 @@ static int set_up(void **state) {
                                 .db_now_us = db_now_us,
                                 .route_metrics = no_metrics,
                                 .rows_changed = rows_changed,
-                                .metrics = &f->metrics};
+                                .metrics = &f->metrics,
+                                .patience_us = patience_us};
   f->inbox = inbox_start(&env, &err);
   assert_non_null(f->inbox);
   *state = f;
   return 0;
 }
+
+static int set_up(void **state) { return set_up_with(state, INT64_MAX); }
+static int set_up_impatient(void **state) { return set_up_with(state, 0); }
 
 static void offer(struct fixture *f, unsigned number) {
   char body[80];
@@ -355,21 +365,60 @@ static void records_that_wait_for_long_are_logged(void **state) {
   fclose(file);
 }
 
+/* Locks all rows, and has so many results tried. */
+static void set_aside(struct fixture *f, unsigned count) {
+  f->locked = true;
+  for (unsigned i = 0; i < count; i++)
+    offer(f, i);
+  for (int64_t end = clock_mono_us() + LIMIT_MS * 1000; f->known_count < count; nap())
+    assert_true(clock_mono_us() < end);
+}
+
 static void one_that_finds_no_room_aside_is_to_be_offered_again(void **state) {
   struct fixture *f = *state;
   struct store_result result;
   struct err err;
-  f->locked = true;
-  for (unsigned i = 0; i < ASIDE_PER_ROUTE; i++)
-    offer(f, i);
-  for (int64_t end = clock_mono_us() + LIMIT_MS * 1000; f->known_count < ASIDE_PER_ROUTE; nap())
-    assert_true(clock_mono_us() < end);
+  set_aside(f, ASIDE_PER_ROUTE);
   assert_false(call_back(f, &result, &err));
   assert_non_null(strstr(err.text, "another transaction holds the row"));
   assert_int_equal(f->broken, 0);
   f->locked = false;
   assert_true(call_back(f, &result, &err));
   assert_int_equal(result.fate, RESULT_APPLIED);
+}
+
+/* A statement that changes thousands of rows holds them for seconds. What found no room aside used to go to the
+ * quarantine at once, where nobody applies it: its task was sent again though its consumer had answered (P4, P7). */
+static void what_finds_no_room_aside_waits_for_some(void **state) {
+  enum { MORE = 1000, OF_ONE = 50 };
+  struct fixture *f = *state;
+  char more[80];
+  set_aside(f, ASIDE_PER_ROUTE + 1);
+  for (unsigned i = 1; i <= OF_ONE; i++) { /* of a task that has one aside: in their order, too */
+    snprintf(more, sizeof more, "\"status\":\"progress\",\"progress\":%.2f", i / 100.0);
+    assert_true(say_of(f, &f->source, "task", 0, more));
+  }
+  for (unsigned i = 1; i <= MORE; i++)
+    offer(f, ASIDE_PER_ROUTE + i);
+  for (unsigned calls = f->calls; f->calls < calls + 3; nap())
+    ;
+  assert_int_equal(f->broken + f->applied, 0);
+  f->locked = false;
+  unsigned all = ASIDE_PER_ROUTE + 1 + MORE + OF_ONE;
+  for (int64_t end = clock_mono_us() + LIMIT_MS * 1000; f->applied < all; nap())
+    assert_true(clock_mono_us() < end);
+  assert_int_equal(f->broken, 0);
+  assert_false(f->backwards);
+}
+
+/* Whoever never gives a row back does not keep all others waiting. */
+static void what_finds_no_room_for_long_is_quarantined(void **state) {
+  struct fixture *f = *state;
+  set_aside(f, ASIDE_PER_ROUTE + 1);
+  assert_true(say_of(f, &f->source, "task", 0, "\"status\":\"progress\""));
+  for (int64_t end = clock_mono_us() + LIMIT_MS * 1000; f->broken < 2; nap())
+    assert_true(clock_mono_us() < end);
+  assert_int_equal(f->applied, 0);
 }
 
 /* Results that overtake the records of their sending wait for them, as many as there is room for. Beyond that they
@@ -515,6 +564,8 @@ static int tear_down(void **state) {
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test_setup_teardown(one_that_finds_no_room_aside_is_to_be_offered_again, set_up, tear_down),
+      cmocka_unit_test_setup_teardown(what_finds_no_room_aside_waits_for_some, set_up, tear_down),
+      cmocka_unit_test_setup_teardown(what_finds_no_room_for_long_is_quarantined, set_up_impatient, tear_down),
       cmocka_unit_test_setup_teardown(of_many_that_are_early_none_is_lost, set_up, tear_down),
       cmocka_unit_test_setup_teardown(many_results_of_one_task_hold_up_no_other, set_up, tear_down),
       cmocka_unit_test_setup_teardown(records_of_one_task_keep_their_order, set_up, tear_down),
