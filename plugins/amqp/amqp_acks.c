@@ -4,23 +4,36 @@
 #include <stdlib.h>
 #include <string.h>
 
-bool amqp_acks_init(struct amqp_acks *acks, uint32_t capacity) {
-  *acks = (struct amqp_acks){.capacity = capacity};
-  acks->list = calloc(capacity, sizeof *acks->list);
-  return acks->list != NULL;
-}
-
 void amqp_acks_free(struct amqp_acks *acks) {
   free(acks->list);
-  acks->list = NULL;
+  *acks = (struct amqp_acks){0};
 }
 
-void amqp_acks_reset(struct amqp_acks *acks) { acks->count = acks->decided = 0; }
+void amqp_acks_reset(struct amqp_acks *acks) { acks->count = acks->decided = acks->capacity = 0; }
 
-bool amqp_acks_add(struct amqp_acks *acks, uint64_t tag) {
+uint32_t amqp_acks_want(const struct amqp_acks *acks, int64_t now_us, int64_t patience_us) {
+  bool stuck = acks->count > 0 && acks->count == acks->capacity && acks->list[0].state == AMQP_ACK_OPEN &&
+               now_us - acks->list[0].at_us >= patience_us;
+  uint32_t left = acks->capacity < AMQP_ACKS_WIDEST ? AMQP_ACKS_WIDEST - acks->capacity : 0;
+  return !stuck ? 0 : acks->capacity < left ? acks->capacity : left;
+}
+
+bool amqp_acks_widen(struct amqp_acks *acks, uint32_t more) {
+  if (acks->capacity + more > acks->room) {
+    struct amqp_delivery *wider = realloc(acks->list, (acks->capacity + more) * sizeof *wider);
+    if (!wider)
+      return false;
+    acks->list = wider;
+    acks->room = acks->capacity + more;
+  }
+  acks->capacity += more;
+  return true;
+}
+
+bool amqp_acks_add(struct amqp_acks *acks, uint64_t tag, int64_t at_us) {
   if (acks->count == acks->capacity || (acks->count && acks->list[acks->count - 1].tag >= tag))
     return false;
-  acks->list[acks->count++] = (struct amqp_delivery){.tag = tag};
+  acks->list[acks->count++] = (struct amqp_delivery){.tag = tag, .at_us = at_us};
   return true;
 }
 

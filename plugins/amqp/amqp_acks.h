@@ -18,14 +18,17 @@ enum amqp_ack_state { AMQP_ACK_OPEN = 0, AMQP_ACK_COMMITTED, AMQP_ACK_REFUSED };
 
 struct amqp_delivery {
   uint64_t tag;
+  int64_t at_us; /* when it came */
   enum amqp_ack_state state;
 };
 
+/* All zero is empty, and the broker may deliver nothing. */
 struct amqp_acks {
   struct amqp_delivery *list; /* in the order of the tags */
   uint32_t count;
-  uint32_t capacity;
-  uint32_t decided; /* how many of them are not OPEN */
+  uint32_t capacity; /* the prefetch counts of all subscriptions: how many the broker may deliver */
+  uint32_t room;     /* how many the list can hold */
+  uint32_t decided;  /* how many of them are not OPEN */
 };
 
 /* One frame to send. */
@@ -35,15 +38,24 @@ struct amqp_ack_frame {
   bool requeue; /* basic.nack with requeue instead of basic.ack */
 };
 
-/* capacity: the prefetch count, which the broker keeps; false = no memory. amqp_acks_free() is safe in both cases. */
-bool amqp_acks_init(struct amqp_acks *acks, uint32_t capacity) __attribute__((warn_unused_result));
+/* As far as a capacity is widened: the host sets some thousands aside, and others are to come behind them. */
+enum { AMQP_ACKS_WIDEST = 8192 };
+
 void amqp_acks_free(struct amqp_acks *acks);
 
-/* Forgets everything: the channel is gone and the broker delivers again. */
+/* Forgets everything: the channel is gone, with its subscriptions, and the broker delivers again. */
 void amqp_acks_reset(struct amqp_acks *acks);
 
-/* Notes a delivery; false when there are more than capacity or tags do not rise: the broker breaks the protocol. */
-bool amqp_acks_add(struct amqp_acks *acks, uint64_t tag) __attribute__((warn_unused_result));
+/* The broker may deliver so many more from now on; false = no memory, and nothing is changed. */
+bool amqp_acks_widen(struct amqp_acks *acks, uint32_t more) __attribute__((warn_unused_result));
+
+/* Notes a delivery, at a time of any clock; false when there are more than capacity or tags do not rise: the broker
+ * breaks the protocol. */
+bool amqp_acks_add(struct amqp_acks *acks, uint64_t tag, int64_t at_us) __attribute__((warn_unused_result));
+
+/* How many more the broker is to deliver, because it delivers nothing until one is acknowledged and the oldest has been
+ * open for patience_us: as many again; 0 = none. */
+uint32_t amqp_acks_want(const struct amqp_acks *acks, int64_t now_us, int64_t patience_us);
 
 /* Notes the host's decision; a tag that is not open is ignored (false). */
 bool amqp_acks_decide(struct amqp_acks *acks, uint64_t tag, bool committed);

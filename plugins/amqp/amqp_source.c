@@ -9,7 +9,8 @@ enum {
   CHANNEL = 1,
   BACKOFF_MIN_US = 100000,
   BACKOFF_MAX_US = 10000000,
-  TAG_BITS = 48, /* of a cookie; the generation of the channel stands above them */
+  STUCK_US = 1000000, /* a record that is open for so long may be so for long */
+  TAG_BITS = 48,      /* of a cookie; the generation of the channel stands above them */
 };
 
 static uint64_t cookie_of(const struct amqp_source *source, uint64_t tag) {
@@ -39,8 +40,10 @@ static void open_channel(struct amqp_source *source) {
   ask(source, AMQP_SOURCE_OPENING, AMQP_CHANNEL_OPEN_METHOD, &open);
 }
 
-static void limit_deliveries(struct amqp_source *source) {
-  amqp_basic_qos_t qos = {.prefetch_count = (uint16_t)source->options->prefetch};
+/* Of the next subscription. */
+static void limit_deliveries(struct amqp_source *source, uint32_t wanted) {
+  amqp_basic_qos_t qos = {.prefetch_count = (uint16_t)wanted};
+  source->wanted = wanted;
   ask(source, AMQP_SOURCE_LIMITING, AMQP_BASIC_QOS_METHOD, &qos);
 }
 
@@ -50,6 +53,10 @@ static void subscribe(struct amqp_source *source) {
 }
 
 static void begin_reading(struct amqp_source *source) {
+  if (!amqp_acks_widen(&source->acks, source->wanted)) {
+    amqp_conn_fail(&source->conn, "not enough memory for a prefetch of %u; lower it", source->wanted);
+    return;
+  }
   source->state = AMQP_SOURCE_READING;
   source->backoff_us = BACKOFF_MIN_US;
   source->host->health(source->host->ctx, true, NULL);
@@ -118,7 +125,7 @@ static bool make_room(struct amqp_source *source, size_t size) {
 }
 
 static void on_deliver(struct amqp_source *source, const amqp_basic_deliver_t *deliver) {
-  if (source->tag || !amqp_acks_add(&source->acks, deliver->delivery_tag)) {
+  if (source->tag || !amqp_acks_add(&source->acks, deliver->delivery_tag, amqp_now_us())) {
     amqp_conn_fail(&source->conn, "the broker delivers out of order, or more than the prefetch allows");
     return;
   }
@@ -174,7 +181,7 @@ static void on_body(struct amqp_source *source, amqp_bytes_t piece) {
 static void on_method(struct amqp_source *source, const amqp_method_t *method) {
   switch (method->id) {
   case AMQP_CHANNEL_OPEN_OK_METHOD:
-    limit_deliveries(source);
+    limit_deliveries(source, (uint32_t)source->options->prefetch);
     break;
   case AMQP_BASIC_QOS_OK_METHOD:
     subscribe(source);
@@ -269,6 +276,10 @@ void amqp_source_poll(struct amqp_source *source, int timeout_ms) {
       open_channel(source);
   } else if (source->state != AMQP_SOURCE_READING && now >= source->answer_by_us) {
     amqp_conn_fail(&source->conn, "the broker did not answer within connect_timeout");
+  } else if (source->state == AMQP_SOURCE_READING && !source->waiting && !source->closed) {
+    uint32_t more = amqp_acks_want(&source->acks, now, STUCK_US);
+    if (more)
+      limit_deliveries(source, more);
   }
 }
 
@@ -293,11 +304,7 @@ bool amqp_source_create(struct amqp_source *source, const struct duebox_instance
   source->options = config->source;
   source->max_record = (size_t)config->max_record;
   source->backoff_us = BACKOFF_MIN_US;
-  if (amqp_acks_init(&source->acks, (uint32_t)source->options->prefetch))
-    return true;
-  snprintf(err->text, sizeof err->text, "not enough memory for a prefetch of %lld; lower it",
-           (long long)source->options->prefetch);
-  return false;
+  return true;
 }
 
 void amqp_source_stop(struct amqp_source *source, int deadline_ms) {

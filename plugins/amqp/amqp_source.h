@@ -7,6 +7,11 @@
  * is read: its first bytes are kept and the rest is thrown away as it comes. When the host is full, nothing more is
  * read from the socket; heartbeats and acknowledgements go on.
  *
+ * The broker delivers `prefetch` records and waits for acknowledgements. Where the host has set all of them aside,
+ * since somebody holds the rows of their tasks, it would wait for as long as that lasts, and with it all other results
+ * of the queue. So the source then subscribes once more, for as many again: each subscription has a prefetch count of
+ * its own.
+ *
  * A queue that is missing, deleted or moved, and a consumer that the broker cancels, are tried again with back-off.
  *
  * Driver's thread; no lock.
@@ -37,6 +42,7 @@ struct amqp_source {
   int64_t backoff_us;
 
   struct amqp_acks acks;
+  uint32_t wanted;     /* deliveries, by the basic.qos that was sent last */
   uint16_t generation; /* of the channel; part of each cookie */
 
   /* The record that is being read, or that the host had no room for. */

@@ -83,6 +83,29 @@ static void more_than_the_prefetch(void **state) {
   is_dropped_and_read_again(host, f);
 }
 
+/* The host has set all of them aside: others are to come behind them all the same. */
+static void what_stays_open_leaves_room_for_others(void **state) {
+  struct amqp_lab *f = *state;
+  f->source.prefetch = 3;
+  struct fake_host *host = open_source(f);
+  for (uint64_t tag = 1; tag <= 6; tag++) {
+    for (int64_t end = fake_host_now_ms() + AMQP_LAB_LIMIT_MS;
+         tag > 3 && amqp_script_consumers(f->script) < 2 && fake_host_now_ms() < end;)
+      fake_host_poll(host, 10);
+    amqp_script_deliver(f->script, AMQP_LAB_FLOW, tag);
+    amqp_script_header(f->script, AMQP_LAB_FLOW, NULL, 1);
+    amqp_script_body(f->script, AMQP_LAB_FLOW, "x", 1);
+  }
+  assert_true(fake_host_wait_results(host, 6, AMQP_LAB_LIMIT_MS));
+  assert_int_equal(amqp_script_consumers(f->script), 2);
+  for (size_t i = 0; i < 6; i++)
+    fake_host_ack(host, i, true);
+  for (int64_t end = fake_host_now_ms() + AMQP_LAB_LIMIT_MS; !amqp_script_acks(f->script) && fake_host_now_ms() < end;)
+    fake_host_poll(host, 10);
+  assert_int_equal(amqp_script_acks(f->script), 1);
+  fake_host_free(host);
+}
+
 /* A header that announces exabytes costs max_record bytes at most. */
 static void an_absurd_size_is_only_read_as_far_as_it_is_kept(void **state) {
   struct amqp_lab *f = *state;
@@ -186,6 +209,7 @@ int main(void) {
       ROW(a_delivery_on_another_channel),
       ROW(a_delivery_inside_another),
       ROW(more_than_the_prefetch),
+      ROW(what_stays_open_leaves_room_for_others),
       ROW(an_absurd_size_is_only_read_as_far_as_it_is_kept),
       ROW(acknowledgements_are_gathered),
       ROW(the_last_acknowledgements_arrive),

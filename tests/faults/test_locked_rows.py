@@ -277,6 +277,29 @@ def test_results_of_thousands_of_locked_rows(stage):
                "the results of the rows that were locked", detail=stage.living)
 
 
+def test_results_of_more_locked_rows_than_a_queue_delivers(stage):
+    """RabbitMQ waits for acknowledgements when it has delivered `prefetch` records. Where all of them are for locked rows
+    the other results of the queue come all the same."""
+    for route in ("locked", "free"):
+        stage.amqp(route, result="expected", history="1h", timeout="1h")
+    queue = stage.queue()
+    stage.configuration["results"] = [{"via": "rabbit", "queue": queue, "prefetch": 20}]
+    stage.start()
+    ids = [f"t{number}" for number in range(100)]
+    for message_id in [*ids, "free"]:
+        stage.execute("INSERT INTO outbox (route, payload, message_id, state, attempt, lease_until) VALUES"
+                      " (%s, '', %s, 'awaiting', 1, UTC_TIMESTAMP(6) + INTERVAL 1 HOUR)",
+                      "free" if message_id == "free" else "locked", message_id)
+    with held(stage, *ids, statement=LOCK_ALONE), contextlib.closing(stage.rabbitmq.connect()) as connection:
+        channel = connection.channel()
+        for message_id in [*ids, "free"]:
+            channel.basic_publish("", queue, b'{"id": "%s", "attempt": 1, "status": "done"}' % message_id.encode())
+        stage.wait_row("free", LIMIT_S, state="done")
+        assert stage.count() == len(ids)
+    stage.wait_empty(LIMIT_S)
+    assert stage.count("outbox_quarantine") == 0
+
+
 def test_rows_locked_at_random_under_load(many_kinds):
     """Whatever state these rows are in: tasks whose rows nobody holds are in time, and the books are right."""
     stage, [daemon] = many_kinds, many_kinds.daemons
