@@ -11,6 +11,7 @@
   "set database.socket, or database.tls: true, or database.server_public_key_file (public_key.pem of the server's "    \
   "data "                                                                                                              \
   "folder): the password is not sent where whoever answers on the port could read it"
+#define SYSTEM "look at the server's disks, open files and memory, and into its error log"
 #define CHECK_SERVER "check database.host, port and socket, and that the server runs"
 
 static const struct {
@@ -76,6 +77,10 @@ static const struct {
     {1026, DB_FULL, "make room on the server's disks"},
     {1030, DB_FULL, "make room on the server's disks and look into its error log"},
     {1114, DB_FULL, "make room on the server's disks"},
+    {1016, DB_FULL, SYSTEM},
+    {1024, DB_FULL, SYSTEM},
+    {1180, DB_FULL, SYSTEM},
+    {1878, DB_FULL, SYSTEM},
     {1206, DB_FULL, "raise innodb_buffer_pool_size: the lock table is full"},
 
     {1045, DB_REFUSED, "check database.user and its password"},
@@ -145,9 +150,16 @@ static int find(int code) {
   return -1;
 }
 
+/* What the server's operating system said to it, not about what the statement writes: a file that cannot be made, no
+ * more open files, no memory. That passes, and what is written then is to be whole. */
+static bool is_of_system(int code) {
+  enum { SYSTEM_END = 1000 };
+  return code > 0 && code < SYSTEM_END;
+}
+
 enum db_class db_error_class(int code) {
   int at = find(code);
-  return at < 0 ? DB_REFUSED : errors[at].cls;
+  return at >= 0 ? errors[at].cls : is_of_system(code) ? DB_FULL : DB_REFUSED;
 }
 
 bool db_error_ends_script(int code) {
@@ -179,7 +191,7 @@ bool db_error_is_refusal(int code) {
 
 const char *db_error_cure(int code) {
   int at = find(code);
-  return at < 0 ? "" : errors[at].cure;
+  return at >= 0 ? errors[at].cure : is_of_system(code) ? SYSTEM : "";
 }
 
 const char *db_error_cure_migrating(int code) {

@@ -18,7 +18,7 @@ enum db_class {
   DB_LOST,      /* this connection is gone: connect again and redo the unit */
   DB_DOWN,      /* no usable server at the moment */
   DB_READ_ONLY, /* a replica, or a primary that is being replaced: all connections of the store are to be closed */
-  DB_FULL,      /* the server has no room */
+  DB_FULL,      /* the server has no room, or its system refuses it something else that it needs */
   DB_REFUSED,   /* rights, schema or settings: an operator must act */
   DB_CLASSES,
 };
