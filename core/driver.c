@@ -180,6 +180,7 @@ static bool submit_pending(struct driver *driver) {
     size_t taken = driver->module->sink->submit(driver->inst, views, n);
     if (!leave_plugin(driver))
       return false;
+    taken = taken < n ? taken : n; /* whatever a plugin says */
     if (taken < n)
       put_back(driver, views + taken, n - taken);
     follow_offer(driver, lanes, taken, n, clock_mono_us());

@@ -78,6 +78,7 @@ struct liar {
   bool at_once;     /* completes it before it refuses it, else after it was offered again */
   bool late;        /* another task of the lane has been there for too long, and is confirmed while ours waits */
   bool quotes;      /* says its password whenever it says something */
+  bool boasts;      /* says that it took more than it was offered */
   bool stands;      /* while it refuses, another task of the lane has been there for too long */
   atomic_uint submits;
 };
@@ -133,7 +134,7 @@ static size_t lie_submit(void *inst, const struct duebox_task *const *tasks, siz
     lie_about(liar.refused);
   if (!first)
     lie_about(tasks[0]->token);
-  return first ? 0 : n;
+  return liar.boasts ? SIZE_MAX : first ? 0 : n;
 }
 
 static const struct lie_options { const char *password; } lie_options = {"hunter2sekret"};
@@ -223,6 +224,11 @@ static void what_is_completed_and_refused_is_over(void **state) {
 
 static void what_is_refused_is_offered_under_another_token(void **state) {
   send_to_the_liar(&(struct liar){0}, FLIGHT_OUTCOME, 2, 1);
+}
+
+/* The driver used to read behind its list of lanes, and the daemon ended. */
+static void more_than_was_offered_cannot_be_taken(void **state) {
+  send_to_the_liar(&(struct liar){.at_once = true, .boasts = true}, FLIGHT_OUTCOME, 1, 0);
 }
 
 /* A refusal is no sign that the sink takes tasks: where another has been there for too long, the task goes back to the
@@ -425,6 +431,7 @@ int main(void) {
       cmocka_unit_test(one_whose_thread_ended_is_stuck_unless_it_was_told_to_end),
       cmocka_unit_test(what_is_completed_and_refused_is_over),
       cmocka_unit_test(what_is_refused_is_offered_under_another_token),
+      cmocka_unit_test(more_than_was_offered_cannot_be_taken),
       cmocka_unit_test(what_is_refused_confirms_nothing),
       cmocka_unit_test(one_that_takes_nothing_is_noticed),
       cmocka_unit_test(what_a_plugin_says_holds_none_of_its_secrets),
