@@ -14,17 +14,21 @@
 /* Nobody means a delay beyond this. */
 #define DELAY_MAX_MS (100LL * 366 * 24 * 3600 * 1000)
 
+static void respond_done(struct response *response, const struct task_command *command, bool maybe_sent) {
+  json_t *body = json_pack("{so ss sb}", "id", json_any(command->id), "state",
+                           command->verb == INTERVENE_CANCEL ? "cancelled" : "scheduled", "maybe_sent", maybe_sent);
+  if (body && command->verb == INTERVENE_RESCHEDULE)
+    json_object_set_new(body, "due_at", json_time(command->due_us));
+  respond_json(response, 200, body);
+}
+
 static void respond_answer(struct response *response, enum command_answer answer, const struct task_command *command,
                            const struct err *err) {
   const char *why = err->text[0] ? err->text : NULL;
   switch (answer) {
   case COMMAND_DONE:
-    if (command->verb == INTERVENE_CANCEL)
-      respond_json(response, 200, json_pack("{so ss}", "id", json_any(command->id), "state", "cancelled"));
-    else
-      respond_json(response, 200,
-                   json_pack("{so ss so}", "id", json_any(command->id), "state", "scheduled", "due_at",
-                             json_time(command->due_us)));
+  case COMMAND_DONE_MAYBE_SENT:
+    respond_done(response, command, answer == COMMAND_DONE_MAYBE_SENT);
     break;
   case COMMAND_NOT_FOUND:
     respond_problem(response, PROBLEM_NOT_FOUND, "%s",

@@ -49,7 +49,7 @@ static void explain(const struct change_run *run, const struct task_target *targ
   switch (target->outcome) {
   case CHANGE_DONE:
     snprintf(out, cap, "%s%s", run->rule->done,
-             target->maybe_sent ? " (the daemon that had it died: it may have been sent before)" : "");
+             target->maybe_sent ? " (a daemon that had it died: it may have been sent before)" : "");
     break;
   case CHANGE_NOT_FOUND:
     snprintf(out, cap, target->state == TASK_STATES ? "not found" : "has moved on, or was deleted, just now");
@@ -89,7 +89,7 @@ static void tell_one(struct change_run *run, const char *id, const struct task_t
       json_pack("{s:o, s:s}", "id", output_string(id, strlen(id)), "outcome", outcome_word(run, target->outcome));
   if (target->outcome != CHANGE_DONE)
     json_object_set_new(task, "detail", json_string(text));
-  if (target->maybe_sent)
+  if (target->outcome == CHANGE_DONE && target->maybe_sent)
     json_object_set_new(task, "maybe_sent", json_true());
   json_array_append_new(run->tasks, task);
 }
@@ -128,6 +128,7 @@ static void tell_json(const struct change_run *run, bool dry_run) {
                              (json_int_t)run->goal, "changed", (json_int_t)run->outcomes[CHANGE_DONE]);
   for (int i = CHANGE_NOT_FOUND; i <= CHANGE_CONFLICT; i++)
     json_object_set_new(object, outcome_word(run, (enum change_outcome)i), json_integer((json_int_t)run->outcomes[i]));
+  json_object_set_new(object, "maybe_sent", json_integer((json_int_t)run->maybe_sent));
   json_object_set_new(object, "audit_first", id_json(run->first_audit));
   json_object_set_new(object, "audit_last", id_json(run->last_audit));
   if (run->tasks)

@@ -150,7 +150,8 @@ const struct command commands[] = {
      .summary = "cancel tasks before they leave",
      .details = IDS_OR_FILTERS
      "\nThe daemon that holds a task's shard is asked, so that \"cancelled\" is certain; where it cannot be\n"
-     "reached nothing is changed. Where no daemon runs the rows are changed directly.\n" MANY,
+     "reached nothing is changed. Where no daemon runs the rows are changed directly. What a daemon that\n"
+     "died had handed over nobody knows: a task of which that may be so is said to be maybe sent.\n" MANY,
      .examples = "  duebox task cancel 4711 --reason 'paid meanwhile'\n"
                  "  duebox task cancel --route orders.cancel --key 17 --yes\n"
                  "  duebox task cancel --route crm.push --due-before +1h --dry-run\n",

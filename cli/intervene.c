@@ -163,7 +163,8 @@ static bool verify(struct intervener *in, const struct task_change *change, stru
                  (unsigned long long)target->id, owner->instance, owner->admin_url);
 }
 
-/* No answer came though the request may have: a cancelled row shows itself in the history. */
+/* No answer came though the request may have: a cancelled row shows itself in the history. Whether it may have been
+ * sent by a daemon that died is as it was when the row was read. */
 static bool look_again(struct intervener *in, const struct task_change *change, struct task_target *target,
                        struct err *err) {
   char why[sizeof err->text];
@@ -189,6 +190,7 @@ static bool take_answer(struct intervener *in, const struct task_change *change,
   unsigned long long id = target->id;
   switch (answer->status) {
   case HTTP_OK:
+    target->maybe_sent = json_is_true(json_object_get(answer->body, "maybe_sent"));
     return verify(in, change, target, err);
   case HTTP_NOT_FOUND:
     target->outcome = CHANGE_NOT_FOUND;

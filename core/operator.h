@@ -89,7 +89,8 @@ struct task_target {
   int64_t next_us;       /* living: when a daemon looks at it next */
   char message_id[STORE_ID_MAX + STORE_WIDER + 1];
   enum change_outcome outcome; /* set by change() */
-  bool maybe_sent; /* set by change(): the last owner of its shard died while this task was due, so it may have left */
+  bool maybe_sent; /* a daemon that died may have handed it over; change() sets it, to false but for cancel and
+                      reschedule */
 };
 
 /* Values of CHANGE_SET. A row takes those that are given. */

@@ -3,7 +3,8 @@
  * core/scheduler_ask.c - people's commands for single tasks, run by the scheduler between two reads.
  *
  * The scheduler is the only reader of its shards, so between its reads a row is either in flight, and the command is
- * told so, or it cannot leave before the command's statement has committed.
+ * told so, or it cannot leave before the command's statement has committed. What an owner before us had in its memory
+ * when it died is known to nobody: the table says of which rows that may be so.
  */
 #include <string.h>
 
@@ -64,7 +65,7 @@ static enum command_answer run_command(struct scheduler *s, struct asked *asked)
   if (changed && command->verb == INTERVENE_CANCEL)
     count_cancelled(s, place.route);
   if (changed)
-    return COMMAND_DONE;
+    return place.maybe_sent ? COMMAND_DONE_MAYBE_SENT : COMMAND_DONE;
   /* A copy is out, though not from here: what holds for one in flight holds for it. */
   return place.state == TASK_CLAIMED || place.state == TASK_AWAITING ? COMMAND_IN_FLIGHT : COMMAND_STATE;
 }

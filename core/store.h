@@ -107,6 +107,7 @@ struct task_place {
   uint64_t id;
   uint8_t shard;
   enum task_state state;
+  bool maybe_sent; /* a daemon that died may have handed it over, and no other has done so since as far as is known */
   char route[STORE_ROUTE_MAX + STORE_WIDER + 1];
 };
 

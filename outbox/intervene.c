@@ -286,20 +286,21 @@ static bool locate_unit(struct store_session *ss, void *arg, struct err *err) {
   struct task_place *place = u->place;
   struct db_result result;
   struct db_row row;
-  uint64_t shard = 0, state = 1;
+  uint64_t shard = 0, state = 1, maybe_sent = 0;
   struct task_name name = task_name_of(u->name);
   session_begin(ss);
   session_add(ss, query_locate, ARGS(STRING("message_id", name.message_id), UNSIGNED("id", name.row)));
   if (!session_send(ss, "finding a task", &result, 1, err))
     return false;
-  *u->found = db_next(&result, &row, 5);
-  bool ok =
-      !*u->found ||
-      (db_u64(&row, 0, UINT64_MAX, &place->id) && db_u64(&row, 1, UINT8_MAX, &shard) &&
-       db_copy(&row, 2, place->route, sizeof place->route) && db_u64(&row, 3, TASK_STATES, &state) && state > 0) ||
-      db_unexpected(err, "finding a task");
+  *u->found = db_next(&result, &row, 6);
+  bool ok = !*u->found ||
+            (db_u64(&row, 0, UINT64_MAX, &place->id) && db_u64(&row, 1, UINT8_MAX, &shard) &&
+             db_copy(&row, 2, place->route, sizeof place->route) && db_u64(&row, 3, TASK_STATES, &state) && state > 0 &&
+             db_u64(&row, 4, 1, &maybe_sent)) ||
+            db_unexpected(err, "finding a task");
   place->shard = (uint8_t)shard;
   place->state = (enum task_state)(state - 1);
+  place->maybe_sent = maybe_sent;
   db_results_free(&result, 1);
   return ok;
 }

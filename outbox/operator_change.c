@@ -24,7 +24,6 @@ struct change {
   struct text before; /* JSON list of the rows as they were */
   uint64_t changed;
   uint64_t audit_id;
-  bool dead_owner[STORE_SHARDS_MAX]; /* the last owner went without giving the shard back */
 };
 
 /* --- what each row allows --- */
@@ -41,6 +40,9 @@ static enum change_outcome judge_living(enum change_verb verb, enum task_state s
     return state == TASK_SCHEDULED ? CHANGE_DONE : CHANGE_STATE;
   }
 }
+
+/* Whether the verb keeps daemons from the tasks, and says what a dead one may have done with them. */
+static bool needs_shards(enum change_verb verb) { return verb == CHANGE_CANCEL || verb == CHANGE_RESCHEDULE; }
 
 /* A task that gets a host leaves its shard for that of the bound ones. The daemon of its old shard would not find it
  * again when it settles, and the task would be sent twice: so not when it is about to leave. */
@@ -116,7 +118,7 @@ static bool lock_shards(struct outbox_operator *op, struct change *change, struc
   bool wanted[STORE_SHARDS_MAX] = {false}, held[STORE_SHARDS_MAX] = {false}, lapsed[STORE_SHARDS_MAX] = {false};
   for (size_t i = 0; i < change->count; i++)
     if (task_state_living(change->targets[i].state))
-      wanted[change->targets[i].shard] = change->dead_owner[change->targets[i].shard] = true;
+      wanted[change->targets[i].shard] = true;
   struct text list = {0};
   struct db_result result;
   add_shards(&list, wanted);
@@ -127,14 +129,12 @@ static bool lock_shards(struct outbox_operator *op, struct change *change, struc
   }
   text_free(&list);
   struct db_row row;
-  uint64_t shard, owned, alive, unclean;
-  while (ok && db_next(&result, &row, 4)) {
-    ok = db_u64(&row, 0, STORE_SHARDS_MAX - 1, &shard) && db_u64(&row, 1, 1, &owned) && db_u64(&row, 2, 1, &alive) &&
-         db_u64(&row, 3, 1, &unclean);
+  uint64_t shard, owned, alive;
+  while (ok && db_next(&result, &row, 3)) {
+    ok = db_u64(&row, 0, STORE_SHARDS_MAX - 1, &shard) && db_u64(&row, 1, 1, &owned) && db_u64(&row, 2, 1, &alive);
     if (ok) {
       held[shard] = owned && alive;
       lapsed[shard] = owned && !alive;
-      change->dead_owner[shard] = lapsed[shard] || (!owned && unclean);
     }
   }
   db_results_free(&result, 1);
@@ -154,10 +154,11 @@ static struct task_target *target_of(struct change *change, uint64_t id, const c
 }
 
 static bool judge_row(struct change *change, const struct db_result *result, const struct db_row *row, bool living) {
-  static const char *const skip[] = {"due", "soon", NULL};
-  uint64_t id, failures, due = 0, soon = 0;
+  static const char *const skip[] = {"due", "soon", "maybe_sent", NULL};
+  uint64_t id, failures, due = 0, soon = 0, maybe_sent = 0;
   if (!db_u64(row, 0, UINT64_MAX, &id) || !row->fields[1] || !row->fields[2] ||
-      !db_u64(row, 5, UINT64_MAX, &failures) || (living && (!db_u64(row, 13, 1, &due) || !db_u64(row, 14, 1, &soon))))
+      !db_u64(row, 5, UINT64_MAX, &failures) ||
+      (living && (!db_u64(row, 13, 1, &due) || !db_u64(row, 14, 1, &soon) || !db_u64(row, 15, 1, &maybe_sent))))
     return false;
   struct task_target *target = target_of(change, id, row->fields[1], living);
   if (!target)
@@ -167,7 +168,7 @@ static bool judge_row(struct change *change, const struct db_result *result, con
                            : judge_ended(change->order->verb, target->state);
   if ((soon && changes_shard(change->order, target->shard)) || (due && retries_now(change->order, target)))
     target->outcome = CHANGE_IN_FLIGHT;
-  target->maybe_sent = target->state == TASK_SCHEDULED && due && change->dead_owner[target->shard];
+  target->maybe_sent = maybe_sent && needs_shards(change->order->verb);
   if (target->outcome != CHANGE_DONE)
     return true;
   text_puts(&change->before, change->before.len > 1 ? ", " : "");
@@ -187,7 +188,7 @@ static bool lock_rows(struct outbox_operator *op, struct change *change, bool li
   if (!ok || !any)
     return ok;
   struct db_row row;
-  while (ok && db_next(&result, &row, living ? 15 : 9))
+  while (ok && db_next(&result, &row, living ? 16 : 9))
     ok = judge_row(change, &result, &row, living) || db_unexpected(err, what);
   db_results_free(&result, 1);
   return ok;
@@ -274,14 +275,12 @@ static const char *const verbs[CHANGE_VERBS] = {"cancel", "reschedule", "retry",
 static bool change_body(struct outbox_operator *op, void *ctx, struct err *err) {
   struct change *change = ctx;
   enum change_verb verb = change->order->verb;
-  for (size_t i = 0; i < change->count; i++) {
+  for (size_t i = 0; i < change->count; i++)
     change->targets[i].outcome = CHANGE_NOT_FOUND;
-    change->targets[i].maybe_sent = false;
-  }
   text_clear(&change->before);
   text_puts(&change->before, "[");
   change->audit_id = 0;
-  if ((verb == CHANGE_CANCEL || verb == CHANGE_RESCHEDULE) && !lock_shards(op, change, err))
+  if (needs_shards(verb) && !lock_shards(op, change, err))
     return false;
   if (!lock_rows(op, change, true, err) || !lock_rows(op, change, false, err))
     return false;

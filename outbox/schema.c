@@ -23,6 +23,7 @@ static const struct migration {
     {1, "outbox", schema_text_0001_outbox},         {2, "history", schema_text_0002_history},
     {3, "operations", schema_text_0003_operations}, {4, "heads", schema_text_0004_heads},
     {5, "guards", schema_text_0005_guards},         {6, "in_flight", schema_text_0006_in_flight},
+    {7, "abandoned", schema_text_0007_abandoned},
 };
 
 #define LATEST migrations[ARRAY_LEN(migrations) - 1].version

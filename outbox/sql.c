@@ -385,19 +385,25 @@ static void add_arg(struct text *text, const struct sql_arg *arg) {
 
 static void expand(struct text *text, const char *from, const char *end, const char *table, const struct sql_arg *args);
 
+/* Conditions that several statements share. */
+static const struct {
+  const char *name, *text;
+} rules[] = {{"lease_runs", SQL_LEASE_RUNS},
+             {"head_lives", SQL_HEAD_LIVES},
+             {"host_lives", SQL_HOST_LIVES},
+             {"abandoned_until", SQL_ABANDONED_UNTIL},
+             {"maybe_sent", SQL_MAYBE_SENT}};
+
 static void add_named(struct text *text, const char *name, size_t len, const char *table, const struct sql_arg *args) {
   if (len == 5 && memcmp(name, "table", 5) == 0) {
     text_puts(text, table);
     return;
   }
-  if (len == 10 && (memcmp(name, "lease_runs", 10) == 0 || memcmp(name, "head_lives", 10) == 0)) {
-    text_puts(text, *name == 'l' ? SQL_LEASE_RUNS : SQL_HEAD_LIVES);
-    return;
-  }
-  if (len == 10 && memcmp(name, "host_lives", 10) == 0) {
-    expand(text, SQL_HOST_LIVES, SQL_HOST_LIVES + sizeof SQL_HOST_LIVES - 1, table, args);
-    return;
-  }
+  for (size_t i = 0; i < ARRAY_LEN(rules); i++)
+    if (strlen(rules[i].name) == len && memcmp(name, rules[i].name, len) == 0) {
+      expand(text, rules[i].text, rules[i].text + strlen(rules[i].text), table, args);
+      return;
+    }
   for (; args->kind != SQL_END; args++) {
     if (strlen(args->name) == len && memcmp(args->name, name, len) == 0)
       break;

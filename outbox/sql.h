@@ -94,6 +94,20 @@ struct sql_arg {
  * 10 at most): one that ends later was written before the server's clock was put back, and a living owner would have
  * renewed it since. */
 #define SQL_LEASE_RUNS "(lease_until > UTC_TIMESTAMP(6) AND lease_until <= UTC_TIMESTAMP(6) + INTERVAL 11 MINUTE)"
+/* {abandoned_until}: a row of outbox_shards without a living owner: what was due by then may be sent already. Nothing
+ * is handed over after the end of a lease, nor before it is due; a clock that was put back since makes that the later
+ * of these. */
+#define SQL_ABANDONED_UNTIL                                                                                            \
+  "GREATEST(UTC_TIMESTAMP(6), COALESCE(lease_until, UTC_TIMESTAMP(6)), COALESCE(abandoned_at, UTC_TIMESTAMP(6)))"
+/* {maybe_sent}: whether a daemon that died may have handed over this row of the outbox: it was due when its shard was
+ * abandoned, or was in flight in a crash. Claims in memory leave no trace in the row, so a row that its route's pause,
+ * or a hold, kept back then counts too. One that is claimed or awaits its result is known to have left, or about to. */
+#define SQL_MAYBE_SENT                                                                                                 \
+  "(state IN ('scheduled', 'held', 'blocked') AND (recoveries > 0 OR "                                                 \
+  "COALESCE(due_at, created_at + INTERVAL delay_ms * 1000 MICROSECOND) <= COALESCE((SELECT "                           \
+  "IF(IF(COALESCE(owner, '') = '', unclean, NOT COALESCE({lease_runs}, FALSE)), {abandoned_until}, "                   \
+  "COALESCE(abandoned_at, TIMESTAMP'1970-01-01 00:00:00')) "                                                           \
+  "FROM `{table}_shards` WHERE `{table}_shards`.shard = `{table}`.shard), UTC_TIMESTAMP(6))))"
 /* {head_lives}: whether the task `o` is what the row `h` of outbox_heads says. It is none any more once it has left,
  * also when its consumer asks for it again later, which counts as a failure of its own. Rows without a message id are
  * from before there were any. The server ignores blanks at the end of texts that it compares; we do not. */

@@ -2,8 +2,9 @@
  *
  * The table of shards is small, and people put their hands into it: a careless DELETE, a TRUNCATE, a backup of this one
  * table. A shard without a row was read by nobody ever again, and a row that was put in again handed out epochs that
- * had been handed out before.
+ * had been handed out before. And what it says of those that died with claims in their memory.
  */
+#include <stdio.h>
 #include <string.h>
 
 #include "integration/store_fixture.h"
@@ -121,6 +122,85 @@ static void an_epoch_that_no_daemon_writes_is_told_of(void **state) {
   assert_true(epoch > 0 && epoch <= STORE_EPOCH_MAX);
 }
 
+static bool is_maybe_sent(struct fixture *f, uint64_t id) {
+  struct task_place place = {0};
+  char name[32];
+  bool found;
+  snprintf(name, sizeof name, "id:%llu", (unsigned long long)id);
+  ok(f, OPS->locate(f->ss, name, &place, &found, &f->err));
+  assert_true(found);
+  return place.maybe_sent;
+}
+
+static void expect_maybe_sent(struct fixture *f, const char *which) {
+  for (uint64_t id = 1; id <= strlen(which); id++)
+    if (is_maybe_sent(f, id) != (which[id - 1] == 'y'))
+      fail_msg("task %llu: not as in %s", (unsigned long long)id, which);
+}
+
+static uint64_t take(struct fixture *f, const char *who) {
+  struct shard_row rows[STORE_SHARDS_MAX];
+  size_t count;
+  uint64_t epoch;
+  assert_int_equal(shards_gone(f, rows, &count), 0);
+  ok(f, OPS->acquire(f->ss, who, &rows[1], 60000, &epoch, &f->err));
+  assert_true(epoch > 0);
+  return epoch;
+}
+
+/* A claim in memory leaves no trace in the row, and who had it is gone: that it may have been sent stays known, whoever
+ * takes the shard over, and whatever becomes of that one. */
+static void what_was_due_when_its_shard_was_abandoned_may_have_been_sent(void **state) {
+  struct fixture *f = *state;
+  ROW("(id, route, payload, shard, due_at) VALUES (1, 'r', '', 1, '2020-01-01'), (2, 'r', '', 1, '2100-01-01'), "
+      "(3, 'r', '', 1, '2020-01-01'), (4, 'r', '', 1, NULL), (5, 'r', '', 2, '2020-01-01'), "
+      "(6, 'r', '', 1, '2020-01-01'), (7, 'r', '', 1, '2020-01-01'), (8, 'r', '', 1, '2100-01-01'), "
+      "(9, 'r', '', 1, '2100-01-01')");
+  sql(f, "UPDATE outbox SET state = 'held' WHERE id = 3");
+  sql(f, "UPDATE outbox SET state = 'blocked' WHERE id = 6");
+  sql(f,
+      "UPDATE outbox SET state = 'awaiting', lease_until = '2100-01-01' WHERE id = 7"); /* was sent, and nobody asks */
+  sql(f, "UPDATE outbox SET recoveries = 1 WHERE id = 8");                              /* was in flight in a crash */
+  sql(f, "UPDATE outbox SET move_to_shard = 2 WHERE id = 9");                           /* has its turn, is not due */
+  expect_maybe_sent(f, "nnnnnnnyn");
+  sql(f, "UPDATE outbox_shards SET lease_until = UTC_TIMESTAMP(6) - INTERVAL 1 SECOND WHERE shard = 1");
+  expect_maybe_sent(f, "ynyynynyn");
+  struct shard_lease hers = {.shard = 1, .owner = "she", .epoch = take(f, "she")};
+  expect_maybe_sent(f, "ynyynynyn");
+  ROW("(id, route, payload, shard) VALUES (10, 'r', '', 1)"); /* due now, and nobody has died since */
+  expect_maybe_sent(f, "ynyynynynn");
+  ok(f, OPS->give_back(f->ss, "she", &hers, &f->err));
+  expect_maybe_sent(f, "ynyynynynn");
+  take(f, "he");
+  expect_maybe_sent(f, "ynyynynynn");
+  sql(f, "UPDATE outbox_shards SET lease_until = UTC_TIMESTAMP(6) - INTERVAL 1 SECOND WHERE shard = 1");
+  expect_maybe_sent(f, "ynyynynyny");
+}
+
+/* The server's clock was ahead while the daemon lived, and was put back when it was dead: what it sent was due by the
+ * clock of then. */
+static void a_clock_that_was_put_back_makes_nothing_sure(void **state) {
+  struct fixture *f = *state;
+  ROW("(id, route, payload, shard, due_at) VALUES (1, 'r', '', 1, UTC_TIMESTAMP(6) + INTERVAL 30 MINUTE)");
+  sql(f, "UPDATE outbox_shards SET lease_until = UTC_TIMESTAMP(6) + INTERVAL 1 HOUR WHERE shard = 1");
+  expect_maybe_sent(f, "y");
+  take(f, "she");
+  expect_maybe_sent(f, "y");
+}
+
+/* Who had the shard before its row was deleted is not known. */
+static void a_row_that_was_deleted_makes_nothing_sure(void **state) {
+  struct fixture *f = *state;
+  ROW("(id, route, payload, shard, due_at) VALUES (1, 'r', '', 1, '2020-01-01')");
+  sql(f, "DELETE FROM outbox_shards WHERE shard = 1");
+  expect_maybe_sent(f, "y");
+  ok(f, OPS->remake_shards(f->ss, shard_bit(1), 60000, &f->err));
+  expect_maybe_sent(f, "y");
+  sql(f, "UPDATE outbox_shards SET lease_until = UTC_TIMESTAMP(6) WHERE shard = 1");
+  take(f, "she");
+  expect_maybe_sent(f, "y");
+}
+
 int main(int argc, char **argv) {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, store_setup, store_teardown)
   const struct CMUnitTest tests[] = {
@@ -129,6 +209,9 @@ int main(int argc, char **argv) {
       TEST(an_epoch_is_never_handed_out_again),
       TEST(a_task_moves_to_its_own_shard_beside_a_gap),
       TEST(an_epoch_that_no_daemon_writes_is_told_of),
+      TEST(what_was_due_when_its_shard_was_abandoned_may_have_been_sent),
+      TEST(a_clock_that_was_put_back_makes_nothing_sure),
+      TEST(a_row_that_was_deleted_makes_nothing_sure),
   };
   return store_main(argc, argv, tests, sizeof tests / sizeof tests[0]);
 }

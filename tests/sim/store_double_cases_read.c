@@ -2,6 +2,7 @@
  *
  * Cases of the port to the database: instances, shards and reading.
  */
+#include <stdio.h>
 #include <string.h>
 
 #include "store_double_fixture.h"
@@ -350,6 +351,34 @@ static void tasks_are_located_by_either_id(struct fixture *f) {
   }
 }
 
+static bool is_maybe_sent(struct fixture *f, uint64_t id) {
+  struct task_place place = {0};
+  bool found;
+  char name[32];
+  (void)snprintf(name, sizeof name, "id:%llu", (unsigned long long)id);
+  ok(f, f->ops->locate(f->ss, name, &place, &found, &f->err));
+  check(found);
+  return place.maybe_sent;
+}
+
+static void what_was_due_when_its_shard_was_abandoned_may_have_been_sent(struct fixture *f) {
+  struct shard_row rows[STORE_SHARDS_MAX];
+  size_t count;
+  uint64_t gone, epoch;
+  insert(f, (struct spec){.id = 1, .shard = 1, .due_us = -HOUR});
+  insert(f, (struct spec){.id = 2, .shard = 1, .due_us = HOUR});
+  check(!is_maybe_sent(f, 1));
+  the_shard(f, 1)->lease_until_us = table_clock(&f->db) - SECOND;
+  check(is_maybe_sent(f, 1) && !is_maybe_sent(f, 2));
+  ok(f, f->ops->shards(f->ss, rows, &count, &gone, &f->err));
+  ok(f, f->ops->acquire(f->ss, "she", &rows[1], 60000, &epoch, &f->err));
+  check(epoch > 7 && is_maybe_sent(f, 1) && !is_maybe_sent(f, 2));
+  struct shard_lease hers = {.shard = 1, .epoch = epoch, .owner = "she"};
+  ok(f, f->ops->give_back(f->ss, "she", &hers, &f->err));
+  world_sleep(2 * HOUR);
+  check(is_maybe_sent(f, 1) && !is_maybe_sent(f, 2));
+}
+
 #define CASE(name)                                                                                                     \
   { #name, name }
 const struct store_case read_cases[] = {
@@ -359,6 +388,7 @@ const struct store_case read_cases[] = {
     CASE(a_lease_from_before_the_clock_was_put_back_is_over),
     CASE(renewal_tells_what_is_lost),
     CASE(a_shard_that_is_given_back_is_clean),
+    CASE(what_was_due_when_its_shard_was_abandoned_may_have_been_sent),
     CASE(a_deleted_shard_comes_back_and_nobody_takes_it_at_once),
     CASE(a_locked_shard_costs_no_other_lease),
     CASE(an_acquisition_without_an_answer_is_found_out),

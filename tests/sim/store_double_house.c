@@ -47,6 +47,7 @@ static bool locate_unit(struct store_session *ss, void *arg, struct err *err) {
     u->place->id = row->id;
     u->place->shard = row->shard;
     u->place->state = row->state;
+    u->place->maybe_sent = maybe_sent(ss->db, row);
     (void)snprintf(u->place->route, sizeof u->place->route, "%s", row->text[ROW_ROUTE]->data);
   }
   *u->found = found && double_end(ss, err);

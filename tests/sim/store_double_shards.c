@@ -191,6 +191,8 @@ static bool acquire_unit(struct store_session *ss, void *arg, struct err *err) {
     return false;
   if (shard->present && shard->epoch == u->seen->epoch && (!shard->owned || !lease_runs(db, shard))) {
     uint64_t by_time = (uint64_t)(table_clock(db) / 1000 - INT64_C(1000) * MILLENNIUM_S);
+    if (shard->unclean)
+      shard->abandoned_us = abandoned_until(db, shard);
     shard->epoch = by_time > shard->epoch + 1 ? by_time : shard->epoch + 1;
     shard->owned = shard->unclean = true;
     shard->lease_until_us = table_clock(db) + u->lease_ms * 1000;
@@ -287,7 +289,8 @@ static bool give_back_unit(struct store_session *ss, void *arg, struct err *err)
   if (!double_begin(ss, SCRIPT_COMMITS, 1, err) || !double_lock(ss, LOCK_SHARD, u->lease->shard, false, true, err))
     return false;
   if (is_owner(shard, u->instance) && shard->epoch == u->lease->epoch)
-    *shard = (struct shard_entry){.present = true, .epoch = shard->epoch + 1, .lease_until_us = TIME_NULL};
+    *shard = (struct shard_entry){
+        .present = true, .epoch = shard->epoch + 1, .lease_until_us = TIME_NULL, .abandoned_us = shard->abandoned_us};
   return double_end(ss, err);
 }
 

@@ -314,6 +314,23 @@ bool lease_runs(const struct table *db, const struct shard_entry *shard) {
          shard->lease_until_us <= now_us + INT64_C(660000000);
 }
 
+int64_t abandoned_until(const struct table *db, const struct shard_entry *shard) {
+  int64_t until_us = table_clock(db);
+  if (shard->lease_until_us != TIME_NULL && shard->lease_until_us > until_us)
+    until_us = shard->lease_until_us;
+  return shard->abandoned_us > until_us ? shard->abandoned_us : until_us;
+}
+
+bool maybe_sent(const struct table *db, const struct row *row) {
+  const struct shard_entry *shard = &db->data.shards[row->shard];
+  if (row->state != TASK_SCHEDULED && row->state != TASK_HELD && row->state != TASK_BLOCKED)
+    return false;
+  bool owned = shard->owned && shard->owner[0];
+  bool alone = owned ? !lease_runs(db, shard) : shard->unclean;
+  int64_t until_us = !shard->present ? table_clock(db) : alone ? abandoned_until(db, shard) : shard->abandoned_us;
+  return row->recoveries > 0 || row_due_us(row) <= until_us;
+}
+
 /* --- the journal --- */
 
 struct journal_entry *journal_add(struct table *db, enum journal_kind kind, unsigned machine, const struct row *row) {

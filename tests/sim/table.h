@@ -125,6 +125,7 @@ struct shard_entry {
   char owner[STORE_INSTANCE_MAX + 1];
   int64_t lease_until_us; /* TIME_NULL = NULL */
   bool unclean;
+  int64_t abandoned_us; /* 0 = NULL */
 };
 
 /* Records of one kind. Each begins with so many texts. */
@@ -328,6 +329,9 @@ bool head_lives(const struct table *db, const struct head_row *head, const struc
 bool instance_lives(const struct table *db, const struct instance_entry *instance);
 bool host_lives(const struct table *db, const struct blob *host);
 bool lease_runs(const struct table *db, const struct shard_entry *shard);
+/* outbox/sql.h: SQL_ABANDONED_UNTIL, SQL_MAYBE_SENT */
+int64_t abandoned_until(const struct table *db, const struct shard_entry *shard);
+bool maybe_sent(const struct table *db, const struct row *row);
 
 struct list list_of(size_t size, unsigned texts);
 void *record_new(const struct list *list);

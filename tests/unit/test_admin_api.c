@@ -57,6 +57,7 @@ static void cancel_and_reschedule(void **state) {
                                  "{\"actor\":\"eve\",\"reason\":\"paid twice\"}", 200);
   assert_string_equal(text_of(json, "id"), "18446744073709551615");
   assert_string_equal(text_of(json, "state"), "cancelled");
+  assert_true(json_is_false(json_object_get(json, "maybe_sent")));
   json_decref(json);
   assert_int_equal(engine->verb, INTERVENE_CANCEL);
   assert_string_equal(engine->id, "18446744073709551615");
@@ -75,6 +76,19 @@ static void cancel_and_reschedule(void **state) {
   json = fixture_command(fixture, "/api/v1/tasks/17/reschedule", "{\"delay_ms\":1500}", 200);
   json_decref(json);
   assert_true(engine->due_us == engine->status.db_now_us + 1500000);
+}
+
+static void what_a_dead_daemon_may_have_sent_is_told(void **state) {
+  struct admin_fixture *fixture = *state;
+  fixture->engine.answer = COMMAND_DONE_MAYBE_SENT;
+  json_t *json = fixture_command(fixture, "/api/v1/tasks/17/cancel", NULL, 200);
+  assert_string_equal(text_of(json, "state"), "cancelled");
+  assert_true(json_is_true(json_object_get(json, "maybe_sent")));
+  json_decref(json);
+  json = fixture_command(fixture, "/api/v1/tasks/17/reschedule", "{\"delay_ms\":1500}", 200);
+  assert_string_equal(text_of(json, "state"), "scheduled");
+  assert_true(json_is_true(json_object_get(json, "maybe_sent")));
+  json_decref(json);
 }
 
 static void bad_bodies_change_nothing(void **state) {
@@ -463,6 +477,7 @@ int main(void) {
   const struct CMUnitTest tests[] = {
       API_TEST(command_answers),
       API_TEST(the_engines_own_words_are_passed_on),
+      API_TEST(what_a_dead_daemon_may_have_sent_is_told),
       API_TEST(cancel_and_reschedule),
       API_TEST(bad_bodies_change_nothing),
       API_TEST(a_delay_needs_the_databases_clock),
