@@ -1,6 +1,7 @@
 -- The order was paid: its task is not needed any more. In the transaction that takes the payment.
 -- No row changed: it is over, or its claim is recorded. One row changed is no proof that nothing left: with memory claims a
 -- copy may be on its way; outbox_attempts then has a line of it soon after, sent_then_removed. `duebox task cancel`, the HTTP API and routes with `claim: recorded` give a sure answer.
+-- What a daemon that died had handed over leaves no such line; of these the first two say that they may have been sent.
 -- It may meet the daemon at the due time and be the victim of a deadlock (error 1213): repeat the transaction, or read the
 -- ids first and delete by id, which locks in the daemon's order (docs/CLIENTS.md).
 DELETE FROM outbox WHERE task_key = 'order-17' AND route = 'orders.cancel' AND state = 'scheduled';
