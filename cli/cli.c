@@ -109,12 +109,11 @@ int cli_when(struct cli *cli, const struct when *when, int64_t *us) {
   *us = when->us;
   if (!when->relative)
     return EX_OK;
-  int64_t now_us;
   int code = cli_operator(cli, &op);
   if (code)
     return code;
-  enum store_status status = op->ops->now(op->self, &now_us, &err);
-  *us = now_us + when->us;
+  enum store_status status = cli->now_us ? STORE_OK : op->ops->now(op->self, &cli->now_us, &err);
+  *us = cli->now_us + when->us;
   return status == STORE_OK ? EX_OK : cli_fail_store(status, &err);
 }
 

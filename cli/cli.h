@@ -23,7 +23,8 @@ struct cli {
   struct module_registry *modules; /* core/modules.h */
   struct config *config;
   struct operator op;
-  bool outlived; /* a plugin's thread is still at work: what it may use is not freed, and the process ends under it */
+  int64_t now_us; /* the database's clock when a time of the line first counted from now; 0 = none has */
+  bool outlived;  /* a plugin's thread is still at work: what it may use is not freed, and the process ends under it */
 };
 
 /* Takes the global options. Exit code. */
@@ -44,7 +45,7 @@ MUSTCHECK int cli_operator(struct cli *cli, const struct operator** out);
 MUSTCHECK enum store_status cli_connect(struct cli *cli, const struct config *config, const struct operator** out,
                                         struct err *err);
 /* A time of the line as microseconds since 1970; relative ones count from now by the database's clock, which is asked
- * only then. 0 where none was given. */
+ * only then, and once for all times of a line. 0 where none was given. */
 MUSTCHECK int cli_when(struct cli *cli, const struct when *when, int64_t *us);
 /* The same for a column of a task: one that was given is a time that the table takes. `what` begins the error's text:
  * "task add: a due time". */

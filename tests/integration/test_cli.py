@@ -299,6 +299,8 @@ def test_add_warns_of_an_unknown_route(cli):
      "task add: --expires-at must be later than the task is due, or it would never be sent"),
     (["--payload", "x", "--at", "2030-01-02", "--expires-at", "2030-01-02"], 64, None),
     (["--payload", "x", "--expires-at", "-1s"], 64, None),
+    (["--payload", "x", "--at", "now", "--expires-at", "now"], 64, None),
+    (["--payload", "x", "--at", "+1h", "--expires-at", "+1h"], 64, None),
     (["--payload", "x", "--message-id", "no blanks"], 65, None),
     (["--payload", "x" * 2000], 65, None),
 ])
