@@ -127,6 +127,24 @@ static void a_crowd_lets_others_in_between(void **state) {
   close(other_silent);
 }
 
+/* Those that wait for their turn end with the instance, and nothing of them has been sent. */
+static void a_crowd_ends_with_its_instance(void **state) {
+  struct http_options o = http_case_options();
+  char url[HTTP_CASE_URL];
+  int port, silent = listen_silently(&port);
+  struct http_route route = http_case_route("https", "127.0.0.1", port, "/ok", url);
+  struct fake_host *host = open_wide(&o);
+  for (size_t i = 0; i < (size_t)ROUTES * EACH; i++)
+    add(host, &route, NULL);
+  fake_host_offer(host);
+  fake_host_poll(host, 0);
+  fake_host_stop(host, 1);
+  assert_int_equal(fake_host_count(host, DUEBOX_UNAVAILABLE), ROUTES * EACH);
+  assert_non_null(strstr(fake_host_outcome(host, ROUTES * EACH - 1).message, "nothing was sent"));
+  fake_host_free(host);
+  close(silent);
+}
+
 /* A kept connection that closes without an answer costs no new one: the request will not be sent once more. */
 static void no_connection_is_opened_for_what_is_not_sent_again(void **state) {
   struct http_options o = http_case_options();
@@ -160,6 +178,7 @@ int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(connections_share_the_authorities),
       cmocka_unit_test(a_crowd_lets_others_in_between),
+      cmocka_unit_test(a_crowd_ends_with_its_instance),
       cmocka_unit_test(no_connection_is_opened_for_what_is_not_sent_again),
   };
   return cmocka_run_group_tests_name("http_crowd", tests, start, stop);
