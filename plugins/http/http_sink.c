@@ -170,6 +170,8 @@ static bool end_transfer(struct http_sink *sink, CURL *easy, CURLcode code) {
     return false;
   }
   sink->running--;
+  if (code == CURLE_OK)
+    http_turns_kept(&sink->shared.turns, transfer->task->route_data);
   finish(sink, transfer, HTTP_END_RESULT, code);
   return true;
 }

@@ -44,12 +44,19 @@ static void unlink_line(struct http_turns *turns, struct http_line *line, struct
     turns->last = before;
 }
 
+static struct http_line *find(const struct http_turns *turns, const void *route) {
+  struct http_line *line = turns->first;
+  while (line && line->route != route)
+    line = line->next;
+  return line;
+}
+
 /* There is always a free one: each line has a transfer at least. */
 static struct http_line *line_of(struct http_turns *turns, const void *route) {
-  for (struct http_line *line = turns->first; line; line = line->next)
-    if (line->route == route)
-      return line;
-  struct http_line *line = turns->free;
+  struct http_line *line = find(turns, route);
+  if (line)
+    return line;
+  line = turns->free;
   turns->free = line->next;
   *line = (struct http_line){.route = route};
   append_line(turns, line);
@@ -59,6 +66,12 @@ static struct http_line *line_of(struct http_turns *turns, const void *route) {
 void http_turns_put(struct http_turns *turns, struct http_transfer *transfer) {
   struct http_line *line = line_of(turns, transfer->task->route_data);
   append(transfer->opens ? &line->openers : &line->others, transfer);
+}
+
+void http_turns_kept(struct http_turns *turns, const void *route) {
+  struct http_line *line = find(turns, route);
+  if (line)
+    line->kept++;
 }
 
 bool http_turns_empty(const struct http_turns *turns) { return !turns->first; }
@@ -84,14 +97,16 @@ static struct http_transfer *take_from(struct http_turns *turns, struct http_lin
 /* A line that needs a connection when none is left keeps its place. */
 struct http_transfer *http_turns_take(struct http_turns *turns) {
   struct http_line *before = NULL, *line = turns->begins_left ? turns->first : NULL;
-  for (; line && line->openers.first && turns->opens_left == 0; line = line->next)
+  for (; line && line->openers.first && !line->kept && turns->opens_left == 0; line = line->next)
     before = line;
   if (!line)
     return NULL;
+  bool kept = line->kept > 0;
+  line->kept -= kept;
   struct http_transfer *transfer = take_from(turns, line, before);
   turns->begins_left--;
-  turns->opens_left -= transfer->opens;
-  transfer->may_open = transfer->opens;
+  transfer->may_open = transfer->opens && !kept;
+  turns->opens_left -= transfer->may_open;
   transfer->opens = false;
   return transfer;
 }

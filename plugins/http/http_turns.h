@@ -7,7 +7,8 @@
  * millisecond where it answers: hundreds at once would hold up all routes of the instance. So transfers wait in lines,
  * one for each route. Routes take turns, and in one turn of the driver few requests begin, and fewer connections are
  * opened. Nobody knows whether a request needs a new one until libcurl asks for its socket; one that needs it and finds
- * none left comes back, and the others of its line wait with it until it has got one in a later turn.
+ * none left comes back, and the others of its line wait with it until it has got one in a later turn, or until a
+ * request of their route has ended, whose connection one of them can use.
  *
  * Pure. Driver thread, no locks.
  */
@@ -31,6 +32,7 @@ struct http_line {
   const void *route;
   struct http_queue openers; /* need a new connection; they go before */
   struct http_queue others;
+  size_t kept; /* connections that may have become free: so many may try whether they need a new one */
   struct http_line *next;
 };
 
@@ -47,6 +49,9 @@ void http_turns_free(struct http_turns *turns);
 
 /* A transfer that has a task waits for its turn; where transfer->opens, for one to open a connection. */
 void http_turns_put(struct http_turns *turns, struct http_transfer *transfer);
+
+/* A request of that route has ended, and its connection may be kept. */
+void http_turns_kept(struct http_turns *turns, const void *route);
 
 /* Whether nobody waits. */
 __attribute__((warn_unused_result)) bool http_turns_empty(const struct http_turns *turns);

@@ -131,6 +131,28 @@ static void who_finds_no_connection_left_is_the_first_of_its_line(void **state) 
   assert_false(http_turns_open(&turns, later));
 }
 
+/* A route with connections goes on with them, however many others want new ones. */
+static void who_waits_for_a_connection_may_use_one_that_is_free(void **state) {
+  for (size_t i = 0; i < (size_t)10 * ROUTES; i++)
+    put(i % ROUTES, true);
+  struct http_transfer *first = put(ROUTES, true), *second = put(ROUTES, true), *third = put(ROUTES, false);
+  size_t begun = 0;
+  http_turns_next(&turns);
+  while (http_turns_take(&turns))
+    begun++;
+  assert_int_equal(begun, HTTP_TURN_OPENS);
+  http_turns_kept(&turns, &routes[ROUTES]);
+  assert_ptr_equal(http_turns_take(&turns), first);
+  assert_false(http_turns_open(&turns, first)); /* it was not free */
+  assert_null(http_turns_take(&turns));
+  http_turns_kept(&turns, &routes[ROUTES]);
+  http_turns_kept(&turns, &routes[ROUTES]);
+  assert_ptr_equal(http_turns_take(&turns), second);
+  assert_ptr_equal(http_turns_take(&turns), third);
+  http_turns_kept(&turns, &routes[ROUTES]); /* where nobody waits: nothing */
+  assert_null(http_turns_take(&turns));
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test_setup_teardown(few_begin_in_a_turn_in_their_order, start, stop),
@@ -138,6 +160,7 @@ int main(void) {
       cmocka_unit_test_setup_teardown(few_connections_are_opened_in_a_turn, start, stop),
       cmocka_unit_test_setup_teardown(connections_are_shared_out, start, stop),
       cmocka_unit_test_setup_teardown(who_finds_no_connection_left_is_the_first_of_its_line, start, stop),
+      cmocka_unit_test_setup_teardown(who_waits_for_a_connection_may_use_one_that_is_free, start, stop),
   };
   return cmocka_run_group_tests_name("http_turns", tests, NULL, NULL);
 }
