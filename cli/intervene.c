@@ -188,9 +188,11 @@ static bool take_answer(struct intervener *in, const struct task_change *change,
                         struct task_target *target, struct err *err) {
   const struct shard_owner *owner = &in->owners[target->shard];
   unsigned long long id = target->id;
+  const json_t *said;
   switch (answer->status) {
   case HTTP_OK:
-    target->maybe_sent = json_is_true(json_object_get(answer->body, "maybe_sent"));
+    said = json_object_get(answer->body, "maybe_sent");
+    target->maybe_sent = said ? json_is_true(said) : target->maybe_sent; /* a version before says nothing of it */
     return verify(in, change, target, err);
   case HTTP_NOT_FOUND:
     target->outcome = CHANGE_NOT_FOUND;

@@ -75,10 +75,11 @@ def test_it_is_known_after_the_successor_has_died_too(crashed):
     assert cancel(crashed, first) == f"{first}  cancelled {MAYBE}\n"
 
 
-def test_it_is_known_when_the_answer_is_lost(crashed):
-    """The successor carries it out, and what comes back is no answer of a daemon: the row shows that it is cancelled."""
+@pytest.mark.parametrize("body", [b"?", b'{"id": "1", "state": "cancelled"}'], ids=["none", "of-a-version-before"])
+def test_it_is_known_where_the_answer_does_not_say_it(crashed, body):
+    """The successor carries it out, and what comes back is no answer, or one of a version that says nothing of it."""
     asked, carried_out, told = "/api/v1/tasks", threading.Event(), []
-    crashed.receiver.on(asked, Answer(200, body=b"?", after=carried_out))
+    crashed.receiver.on(asked, Answer(200, body=body, after=carried_out))
     crashed.execute("INSERT INTO outbox_instances (id, kind, host, url, version, routes, pid, alive_until) VALUES"
                     " ('x', 'daemon', 'elsewhere', %s, '0', '', 1, UTC_TIMESTAMP(6) + INTERVAL 1 HOUR)",
                     crashed.receiver.url)
