@@ -379,9 +379,16 @@ static void take_rebalance(struct kafka_source *source, rd_kafka_event_t *event)
 
 /* --- events --- */
 
+/* The topic was deleted, or its broker says so. Where it is made again the client would go on behind the records that
+ * it has read of the one before, and pass over as many; a new one begins where the group is, which the broker forgets
+ * with the topic. */
+static bool is_gone(rd_kafka_resp_err_t err) { return err == RD_KAFKA_RESP_ERR__UNKNOWN_PARTITION; }
+
 static void take_error(struct kafka_source *source, rd_kafka_event_t *event) {
   rd_kafka_topic_partition_t *place = rd_kafka_event_topic_partition(event);
-  if (place && is_block(rd_kafka_event_error(event)))
+  if (is_gone(rd_kafka_event_error(event)) && !source->closed)
+    give_up(source, "its topic, or a partition of it, is gone");
+  else if (place && is_block(rd_kafka_event_error(event)))
     take_block(source, place->partition, place->offset, rd_kafka_event_error_string(event));
   if (place)
     rd_kafka_topic_partition_destroy(place);

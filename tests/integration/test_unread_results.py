@@ -60,6 +60,23 @@ def an_answer_counts(stage, answers):
     stage.wait_row(task, LIMIT_S, state="done")
 
 
+def test_a_topic_that_is_made_again_is_read_from_its_beginning(stage):
+    """Its first answers used to be passed over without a word, as many as had been read of the one before."""
+    answers = answered_route(stage, partitions=1, rdkafka={"session.timeout.ms": "10000"})
+    daemon = stage.start()
+    for _ in range(3):
+        an_answer_counts(stage, answers)
+    tasks = stage.insert("orders", count=5)
+    for task in tasks:
+        stage.wait_row(task, LIMIT_S, state="awaiting")
+    stage.kafka_server.delete_topic(answers)
+    daemon.wait_log("KAFKA-CONSUMER-LOST", limit_s=LIMIT_S, text="is gone")
+    stage.kafka_server.create_topic(answers, 1)
+    stage.kafka_server.produce_many(answers, [
+        (None, json.dumps({"id": task, "attempt": 1, "status": "done"}).encode()) for task in tasks])
+    stage.wait_empty(LIMIT_S)
+
+
 def test_a_group_that_refuses_the_session(stage):
     answers = answered_route(stage)
     daemon = stage.start()
