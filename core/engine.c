@@ -391,11 +391,9 @@ void engine_reload_refused(struct engine *engine) { count(&engine->metrics.reloa
 /* Others take the shards over as these are shut: until then they are read, so that nothing waits for a call that is not
  * of its route. What is read last has a quarter of the time to end. */
 static void hand_over(struct engine *engine, int64_t began_us, int64_t timeout_us) {
-  for (int64_t for_us = 0; for_us < timeout_us / 4 * 3; for_us = clock_mono_us() - began_us) {
-    if (!keeper_hands_over(&engine->keeper, for_us) || atomic_load(&engine->hurry))
-      return;
+  int64_t deadline = began_us + timeout_us / 4 * 3;
+  while (keeper_hands_over(&engine->keeper) && clock_mono_us() < deadline && !atomic_load(&engine->hurry))
     thread_sleep(DRAIN_STEP_US);
-  }
 }
 
 void engine_drain(struct engine *engine, int64_t timeout_ms) {
@@ -479,6 +477,8 @@ void engine_stop(struct engine *engine) {
   stop_sources(engine);
   if (engine->settler_runs)
     settler_stop(&engine->settler, atomic_load(&engine->hurry) ? 500 : SINK_STOP_MS);
+  if (atomic_load(&engine->left_thread)) /* what a hung plugin has is settled by nobody */
+    leases_note_all_left(&engine->leases);
   if (engine->keeper_runs) /* before the scheduler, which it tells what changes */
     keeper_stop(&engine->keeper);
   if (engine->scheduler_runs)

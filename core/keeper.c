@@ -81,8 +81,9 @@ static void give_back_quiet(struct keeper *keeper) {
   size_t n = leases_owned(keeper->leases, held);
   struct err err = {0};
   for (size_t i = 0; i < n; i++) {
-    if (leases_give_back(keeper->leases, held[i]) &&
-        keeper_ok(keeper, KEEPER_SHARDS, keeper->store->ops->give_back(keeper->ss, keeper->me.id, &held[i], &err),
+    bool left;
+    if (leases_give_back(keeper->leases, held[i], &left) &&
+        keeper_ok(keeper, KEEPER_SHARDS, keeper->store->ops->give_back(keeper->ss, keeper->me.id, &held[i], left, &err),
                   &err))
       log_info("DUEBOX-SHARD-GIVEN-BACK", "shard=%u", held[i].shard);
   }
@@ -326,9 +327,10 @@ static void say_goodbye(struct keeper *keeper) {
   size_t n = leases_owned(keeper->leases, held);
   struct err err = {0};
   for (size_t i = 0; i < n; i++) {
-    (void)leases_lose(keeper->leases, held[i]);
-    if (!keeper_ok(keeper, KEEPER_SHARDS, keeper->store->ops->give_back(keeper->ss, keeper->me.id, &held[i], &err),
-                   &err))
+    bool left;
+    (void)leases_lose(keeper->leases, held[i], &left);
+    if (!keeper_ok(keeper, KEEPER_SHARDS,
+                   keeper->store->ops->give_back(keeper->ss, keeper->me.id, &held[i], left, &err), &err))
       break; /* the leases end by themselves */
   }
   (void)keeper_ok(keeper, KEEPER_SHARDS, keeper->store->ops->leave(keeper->ss, keeper->me.id, &err), &err);
@@ -376,6 +378,8 @@ static void run(void *arg) {
     now = clock_mono_us();
     if (beat(keeper, config->config, drains))
       balance(keeper, lease_ms, true);
+    else
+      atomic_store(&keeper->others, false); /* as far as we can tell */
     give_back_quiet(keeper);
     apply_route_settings(keeper);
     keeper->watch(keeper->engine);
@@ -415,11 +419,8 @@ void keeper_drain(struct keeper *keeper) {
   keeper_shard_empty(keeper); /* wakes it */
 }
 
-bool keeper_hands_over(struct keeper *keeper, int64_t for_us) {
-  if (!atomic_load(&keeper->others) || leases_read(keeper->leases) == 0)
-    return false;
-  return for_us < SEEN_WITHIN_US ||
-         leases_staying(keeper->leases) == 0; /* else its rounds fail: nobody can take them */
+bool keeper_hands_over(struct keeper *keeper) {
+  return atomic_load(&keeper->others) && leases_read(keeper->leases) > 0;
 }
 
 void keeper_stop(struct keeper *keeper) {

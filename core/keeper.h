@@ -65,7 +65,7 @@ struct keeper {
   void *engine;
   bool on_hold; /* no house is kept: nothing expires, nothing old is deleted */
   atomic_bool draining;
-  atomic_bool others; /* other daemons live, as the last round has seen */
+  atomic_bool others; /* other daemons live, as the last round has seen; a round that failed has seen none */
 
   struct thread threads[KEEPER_THREADS];
   unsigned running;
@@ -97,9 +97,8 @@ MUSTCHECK bool keeper_start(struct keeper *keeper, struct err *err);
 /* No shards are taken any more, and ours are given back as soon as nothing of them is in flight: what waits there must
  * not wait for calls of others. Any thread. */
 void keeper_drain(struct keeper *keeper);
-/* Whether other daemons live that take our shards over and some are to be read until then; it drains for so long. Any
- * thread. */
-bool keeper_hands_over(struct keeper *keeper, int64_t for_us);
+/* Whether other daemons live that take our shards over, and some are to be read until then. Any thread. */
+bool keeper_hands_over(struct keeper *keeper);
 /* A shard that is leaving may be given back now. Any thread. */
 void keeper_shard_empty(struct keeper *keeper);
 /* Gives all shards back, says goodbye, ends the thread. Everything in flight must be settled before. */

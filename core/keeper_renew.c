@@ -9,7 +9,7 @@
 void keeper_lost(struct keeper *keeper, const struct shard_lease *lease) {
   if (lease->shard == SHARD_BOUND) /* nobody leases it: our own sign of life counts there */
     return;
-  if (!leases_lose(keeper->leases, *lease))
+  if (!leases_lose(keeper->leases, *lease, NULL))
     return; /* it was given back while the statement ran, or is known to be lost */
   log_error("DUEBOX-SHARD-LOST", "shard=%u its lease is not ours any more", lease->shard);
   count(&keeper->metrics->leases_lost, 1);

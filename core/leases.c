@@ -46,8 +46,23 @@ static void forget(struct leases *leases, uint8_t shard) {
   atomic_store(&leases->epoch[shard], 0);
 }
 
-bool leases_lose(struct leases *leases, struct shard_lease lease) {
+void leases_note_left(struct leases *leases, uint8_t shard) {
   mutex_lock(&leases->lock);
+  leases->slot[shard].left = true;
+  mutex_unlock(&leases->lock);
+}
+
+void leases_note_all_left(struct leases *leases) {
+  mutex_lock(&leases->lock);
+  for (int i = 0; i < STORE_SHARDS_MAX; i++)
+    leases->slot[i].left = leases->slot[i].left || atomic_load(&leases->in_flight[i]) > 0;
+  mutex_unlock(&leases->lock);
+}
+
+bool leases_lose(struct leases *leases, struct shard_lease lease, bool *left) {
+  mutex_lock(&leases->lock);
+  if (left)
+    *left = leases->slot[lease.shard].left;
   bool ours = leases->slot[lease.shard].epoch == lease.epoch;
   if (ours)
     forget(leases, lease.shard);
@@ -135,10 +150,11 @@ size_t leases_staying(struct leases *leases) { return count_until(leases, LEASE_
 
 size_t leases_read(struct leases *leases) { return count_until(leases, LEASE_EMPTIES); }
 
-bool leases_give_back(struct leases *leases, struct shard_lease lease) {
+bool leases_give_back(struct leases *leases, struct shard_lease lease, bool *left) {
   mutex_lock(&leases->lock);
   const struct lease_slot *slot = &leases->slot[lease.shard];
   bool may = slot->epoch == lease.epoch && slot->quiet && atomic_load(&leases->in_flight[lease.shard]) == 0;
+  *left = slot->left;
   if (may)
     forget(leases, lease.shard);
   mutex_unlock(&leases->lock);

@@ -50,6 +50,7 @@ struct lease_slot {
   int64_t leaving_us;    /* monotonic: since when it leaves */
   int64_t rest_until_us; /* a hand-over was called off: not chosen again before */
   bool quiet;            /* the scheduler reads it no more */
+  bool left;             /* the daemon ends with tasks of it that may have been sent and are not settled */
   bool cautious;         /* taken over unclean: first claims are recorded and small */
 };
 
@@ -72,8 +73,9 @@ void leases_destroy(struct leases *leases);
 void leases_gain(struct leases *leases, uint8_t shard, uint64_t epoch, struct instant sent, int64_t for_us,
                  bool cautious);
 void leases_renewed(struct leases *leases, struct shard_lease lease, struct instant sent, int64_t for_us);
-/* false: it was not ours any more. */
-bool leases_lose(struct leases *leases, struct shard_lease lease);
+/* false: it was not ours any more. *left: whether it is to be given back unclean, see leases_note_left(); may be NULL.
+ */
+bool leases_lose(struct leases *leases, struct shard_lease lease, bool *left);
 /* A clock has jumped: no lease is safe until a statement that is sent from now on has renewed it. Any thread. */
 void leases_doubt(struct leases *leases, int64_t now_boot_us);
 void leases_leave(struct leases *leases, uint8_t shard, int64_t now_us);
@@ -91,10 +93,16 @@ size_t leases_staying(struct leases *leases);
 size_t leases_read(struct leases *leases);
 /* Whether it was shut, quiet and had nothing in flight. If so it is not ours any more: nothing may be read under a
  * lease that somebody else may hold next. */
-bool leases_give_back(struct leases *leases, struct shard_lease lease);
+bool leases_give_back(struct leases *leases, struct shard_lease lease, bool *left);
 
 /* The shards that the keeper has to keep up: all but SHARD_BOUND. Returns how many. */
 size_t leases_owned(struct leases *leases, struct shard_lease out[STORE_SHARDS_MAX]);
+
+/* --- settler, or whoever ends --- */
+/* Tasks of the shard may have been sent and will not be settled by this daemon. */
+void leases_note_left(struct leases *leases, uint8_t shard);
+/* The same of all shards that have anything in flight. */
+void leases_note_all_left(struct leases *leases);
 
 /* --- scheduler --- */
 /* Copies all slots and acknowledges those that are shut. */

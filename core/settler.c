@@ -252,6 +252,12 @@ static void note_refusals(struct settler *settler, const struct batch *batch, co
   }
 }
 
+/* The end comes before its outcome is written. */
+static void leave(struct settler *settler, const struct flight *flight) {
+  settler->left++;
+  leases_note_left(settler->leases, flight->task->shard);
+}
+
 /* Writes the batch, however long the database takes; gives up only on lost leases or in a hurry. */
 static void write_batch(struct settler *settler, struct store_session *ss, struct batch *batch) {
   int64_t wait_us = RETRY_MIN_US;
@@ -282,7 +288,8 @@ static void write_batch(struct settler *settler, struct store_session *ss, struc
     log_repeated(&settler->trouble, LOG_LEVEL_WARN, "DUEBOX-SETTLE-WAIT", "rows=%zu cannot be settled yet: %s",
                  batch->count, err.text);
     if (atomic_load(&settler->hurry)) {
-      settler->left += batch->count;
+      for (size_t i = 0; i < batch->count; i++)
+        leave(settler, batch->flights[i]);
       return;
     }
     thread_sleep(wait_us);
@@ -567,7 +574,8 @@ static void run(void *arg) {
     settle_again(settler, ss, &batch, &settler->stuck);
   }
   flight_list_join(&settler->busy.flights, &settler->stuck.flights);
-  settler->left += settler->busy.flights.count;
+  for (const struct flight *flight = settler->busy.flights.head; flight; flight = flight->next)
+    leave(settler, flight);
   if (settler->left)
     log_warn("DUEBOX-SETTLE-LEFT",
              "outcomes=%zu could not be written before the end: whoever holds their shards next may send those tasks "

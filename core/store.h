@@ -414,9 +414,10 @@ struct store_ops {
    * than a third of a lease, or three seconds where that is more; so does one that beats. */
   enum store_status (*renew)(struct store_session *ss, const char *instance, const struct shard_lease *leases,
                              size_t count, int64_t lease_ms, enum lease_fate *fates, int64_t *now_us, struct err *err);
-  /* Gives a shard back clean. */
+  /* Gives a shard back. unclean: tasks of it may have been sent whose rows do not say so; for whoever takes it, it is
+   * as if its owner had vanished, without the wait. */
   enum store_status (*give_back)(struct store_session *ss, const char *instance, const struct shard_lease *lease,
-                                 struct err *err);
+                                 bool unclean, struct err *err);
 
   /* --- reading --- */
   /* The earliest next_at of every group that is asked about (loose index scan: a seek for each). *groups is an array of

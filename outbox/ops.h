@@ -22,7 +22,7 @@ enum store_status ops_end_silent(struct store_session *ss, const char *instance,
 enum store_status ops_renew(struct store_session *ss, const char *instance, const struct shard_lease *leases,
                             size_t count, int64_t lease_ms, enum lease_fate *fates, int64_t *now_us, struct err *err);
 enum store_status ops_give_back(struct store_session *ss, const char *instance, const struct shard_lease *lease,
-                                struct err *err);
+                                bool unclean, struct err *err);
 
 /* read.c */
 enum store_status ops_look(struct store_session *ss, const struct store_look *what, const struct store_group **groups,

@@ -278,19 +278,21 @@ enum store_status ops_renew(struct store_session *ss, const char *instance, cons
 struct give_back_unit {
   const char *instance;
   const struct shard_lease *lease;
+  bool unclean;
 };
 
 static bool give_back_unit(struct store_session *ss, void *arg, struct err *err) {
   struct give_back_unit *u = arg;
   uint64_t changed; /* none: the lease was lost before, which is as good */
   session_begin(ss);
-  session_add(
-      ss, query_give_back,
-      ARGS(UNSIGNED("shard", u->lease->shard), UNSIGNED("epoch", u->lease->epoch), STRING("owner", u->instance)));
+  session_add(ss, query_give_back,
+              ARGS(UNSIGNED("shard", u->lease->shard), UNSIGNED("epoch", u->lease->epoch), STRING("owner", u->instance),
+                   UNSIGNED("unclean", u->unclean)));
   return session_change(ss, "give back", &changed, err);
 }
 
 enum store_status ops_give_back(struct store_session *ss, const char *instance, const struct shard_lease *lease,
-                                struct err *err) {
-  return session_try(ss, "giving a shard back", give_back_unit, &(struct give_back_unit){instance, lease}, err);
+                                bool unclean, struct err *err) {
+  return session_try(ss, "giving a shard back", give_back_unit, &(struct give_back_unit){instance, lease, unclean},
+                     err);
 }

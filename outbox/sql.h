@@ -103,7 +103,7 @@ struct sql_arg {
  * abandoned, or was in flight in a crash. Claims in memory leave no trace in the row, so a row that its route's pause,
  * or a hold, kept back then counts too. One that is claimed or awaits its result is known to have left, or about to. */
 #define SQL_MAYBE_SENT                                                                                                 \
-  "(state IN ('scheduled', 'held', 'blocked') AND (recoveries > 0 OR "                                                 \
+  "(state IN ('scheduled', 'held', 'blocked') AND (recoveries > 0 OR error_class <=> 'daemon.stopped' OR "             \
   "COALESCE(due_at, created_at + INTERVAL delay_ms * 1000 MICROSECOND) <= COALESCE((SELECT "                           \
   "IF(IF(COALESCE(owner, '') = '', unclean, NOT COALESCE({lease_runs}, FALSE)), {abandoned_until}, "                   \
   "COALESCE(abandoned_at, TIMESTAMP'1970-01-01 00:00:00')) "                                                           \

@@ -119,7 +119,7 @@ def test_doctor_says_what_is_so(stage):
     assert (said["wake-up"]["level"], said["wake-up"]["text"]) == ("ok", "by the server's binlog")
     assert doctor(0, wake="poll")["wake-up"]["text"] == "by polling, as configured"
     stage.mariadb.execute(f"REVOKE DELETE ON `{database}`.* FROM 'doctor'@'%'")
-    said = doctor(78)["rights"]
+    said = doctor(77)["rights"]
     assert said["level"] == "fail" and "GRANT DELETE" in said["cure"]
 
 

@@ -35,8 +35,8 @@ def shards(daemon, leaving=False):
     return {shard["shard"]: shard["epoch"] for shard in stats["shards"] if shard["leaving"] or not leaving}
 
 
-def start_first(stage):
-    stage.http("slow", history="1h", concurrency=200, timeout="10m")
+def start_first(stage, timeout="10m"):
+    stage.http("slow", history="1h", concurrency=200, timeout=timeout)
     stage.amqp("quick", history="1h")
     daemon = stage.start()
     wait_until(lambda: len(shards(daemon)) == SHARDS, LIMIT_S, "the first daemon to hold all shards")
@@ -87,15 +87,17 @@ def test_a_leaving_shard_is_read_on_while_slow_calls_keep_it(stage):
 def test_slow_calls_alone_wait_for_a_daemon_that_ends(stage):
     """Its shards are read until those calls are back: quick tasks beside them go meanwhile."""
     stage.configuration["engine"]["drain_timeout"] = "1h"
-    one = start_first(stage)
-    wait_shared(one, stage.start())
+    one = start_first(stage, timeout="1h")
+    two = stage.start()
+    wait_shared(one, two)
+    its = ", ".join(map(str, shards(one)))
     with slow_calls(stage):
         one.signal(signal.SIGTERM)
         one.wait_log("DUEBOX-DRAINING")
-        for _ in range(5):
-            spread(stage, "quick", 100, 0)
-            stage.wait_empty(LIMIT_S, "route = 'quick'")
-        assert one.alive()
+        spread(stage, "quick", 100, 0)
+        went = f"SELECT COUNT(*) FROM outbox_history WHERE route = 'quick' AND shard IN ({its})"
+        wait_until(lambda: stage.execute(went)[0][0], LIMIT_S, "quick tasks to go", detail=one.log_tail)
+        assert one.alive() and len(shards(two)) == SHARDS // 2
     assert one.wait_end(LIMIT_S) == 0
     stage.wait_empty(LIMIT_S)
     assert all_sent_once(stage)

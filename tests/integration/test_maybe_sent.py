@@ -2,6 +2,7 @@
 task is told so, whoever answers: the daemon that took over, the one after it, or the command line by itself."""
 
 import json
+import signal
 import threading
 
 import pytest
@@ -95,6 +96,44 @@ def test_it_is_known_where_the_answer_does_not_say_it(crashed, body):
         carried_out.set()
         thread.join()
     assert told == [f"{first}  cancelled {MAYBE}\n"]
+
+
+@pytest.mark.parametrize("hurried", [False, True], ids=["term", "term-twice"])
+def test_what_a_stop_could_not_write_leaves_doubt(stage, hurried):
+    """Somebody held the row of a task that had been sent until after the daemon's end."""
+    stage.http("h", claim="memory")
+    stage.receiver.on("/h", Answer(200))
+    daemon = stage.start()
+    first, = stage.insert("h", delay_ms=1500, end="")
+    later, = stage.insert("h", delay_ms=3_600_000, end="")
+    with stage.connect(autocommit=False) as locks:
+        with locks.cursor() as cursor:
+            cursor.execute("SELECT id FROM outbox WHERE message_id = %s FOR UPDATE", (first,))
+        stage.receiver.wait_count(1, LIMIT_S, "/h")
+        daemon.signal(signal.SIGTERM)
+        if hurried:
+            daemon.wait_log("DUEBOX-DRAINING")
+            daemon.signal(signal.SIGTERM)
+        assert daemon.wait_end(LIMIT_S) == 0
+        daemon.wait_log("DUEBOX-SETTLE-LEFT")
+        locks.rollback()
+    daemon.run("route", "pause", "h")
+    assert cancel(stage, first) == f"{first}  cancelled {MAYBE}\n"
+    assert cancel(stage, later) == f"{later}  cancelled\n"
+
+
+def test_what_a_stop_broke_off_leaves_doubt(stage):
+    """The call had arrived, and its answer had not come when the daemon ended."""
+    stage.configuration["engine"]["drain_timeout"] = "1ms"
+    stage.http("h", claim="memory", timeout="60s")
+    stage.receiver.on("/h", Answer(never=True))
+    daemon = stage.start()
+    first, = stage.insert("h", end="")
+    stage.receiver.wait_count(1, LIMIT_S, "/h")
+    daemon.stop()
+    assert stage.row(first)["error_class"] == "daemon.stopped"
+    daemon.run("route", "pause", "h")
+    assert cancel(stage, first) == f"{first}  cancelled {MAYBE}\n"
 
 
 def test_a_daemon_that_stops_in_order_leaves_no_doubt(stage):

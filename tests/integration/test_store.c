@@ -122,11 +122,11 @@ static void what_was_seen_long_ago_acquires_nothing(void **state) {
   struct shard_row rows[STORE_SHARDS_MAX];
   size_t count;
   uint64_t epoch;
-  ok(f, OPS->give_back(f->ss, "me", &f->leases[0], &f->err));
+  ok(f, OPS->give_back(f->ss, "me", &f->leases[0], false, &f->err));
   ok(f, OPS->shards(f->ss, rows, &count, &(uint64_t){0}, &f->err));
   ok(f, OPS->acquire(f->ss, "other", &rows[0], 60000, &epoch, &f->err));
   const struct shard_lease theirs = {.shard = 0, .epoch = epoch, .owner = "other"};
-  ok(f, OPS->give_back(f->ss, "other", &theirs, &f->err));
+  ok(f, OPS->give_back(f->ss, "other", &theirs, false, &f->err));
   ok(f, OPS->acquire(f->ss, "me", &rows[0], 60000, &epoch, &f->err));
   assert_int_equal(epoch, 0);
   assert_string_equal(ask_text(f, "SELECT owner FROM outbox_shards WHERE shard = 0"), "(null)");
@@ -141,7 +141,7 @@ static void shard_given_back_is_clean_and_ends_our_rights(void **state) {
   bool lost[1];
   ROW("(id, route, payload, shard) VALUES (1, 'r', 'x', 3)");
   struct decision done = decide_on(f, 1, EVENT_DONE);
-  ok(f, OPS->give_back(f->ss, "me", &f->leases[3], &f->err));
+  ok(f, OPS->give_back(f->ss, "me", &f->leases[3], false, &f->err));
   ok(f, OPS->shards(f->ss, rows, &count, &(uint64_t){0}, &f->err));
   assert_true(rows[3].expired && !rows[3].unclean);
   assert_string_equal(rows[3].owner, "");

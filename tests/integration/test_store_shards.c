@@ -169,12 +169,25 @@ static void what_was_due_when_its_shard_was_abandoned_may_have_been_sent(void **
   expect_maybe_sent(f, "ynyynynyn");
   ROW("(id, route, payload, shard) VALUES (10, 'r', '', 1)"); /* due now, and nobody has died since */
   expect_maybe_sent(f, "ynyynynynn");
-  ok(f, OPS->give_back(f->ss, "she", &hers, &f->err));
+  ok(f, OPS->give_back(f->ss, "she", &hers, false, &f->err));
   expect_maybe_sent(f, "ynyynynynn");
   take(f, "he");
   expect_maybe_sent(f, "ynyynynynn");
   sql(f, "UPDATE outbox_shards SET lease_until = UTC_TIMESTAMP(6) - INTERVAL 1 SECOND WHERE shard = 1");
   expect_maybe_sent(f, "ynyynynyny");
+}
+
+/* Its owner ended in order, and could not write what became of some tasks. */
+static void a_shard_that_is_given_back_unclean_is_abandoned(void **state) {
+  struct fixture *f = *state;
+  ROW("(id, route, payload, shard, due_at) VALUES (1, 'r', '', 1, '2020-01-01'), (2, 'r', '', 1, '2100-01-01'), "
+      "(3, 'r', '', 2, '2020-01-01'), (4, 'r', '', 2, '2100-01-01')");
+  sql(f, "UPDATE outbox SET error_class = 'daemon.stopped' WHERE id = 4"); /* broken off, which its row says */
+  expect_maybe_sent(f, "nnny");
+  ok(f, OPS->give_back(f->ss, "me", &f->leases[1], true, &f->err));
+  expect_maybe_sent(f, "ynny");
+  take(f, "she");
+  expect_maybe_sent(f, "ynny");
 }
 
 /* The server's clock was ahead while the daemon lived, and was put back when it was dead: what it sent was due by the
@@ -210,6 +223,7 @@ int main(int argc, char **argv) {
       TEST(a_task_moves_to_its_own_shard_beside_a_gap),
       TEST(an_epoch_that_no_daemon_writes_is_told_of),
       TEST(what_was_due_when_its_shard_was_abandoned_may_have_been_sent),
+      TEST(a_shard_that_is_given_back_unclean_is_abandoned),
       TEST(a_clock_that_was_put_back_makes_nothing_sure),
       TEST(a_row_that_was_deleted_makes_nothing_sure),
   };

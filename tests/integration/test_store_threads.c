@@ -74,7 +74,7 @@ static void *race(void *arg) {
     pthread_barrier_wait(r->barrier);
     struct shard_lease lease = {.shard = 0, .epoch = r->epochs[i], .owner = r->w.name};
     if (!r->w.failed && lease.epoch)
-      works(&r->w, OPS->give_back(r->w.ss, r->w.name, &lease, &r->w.err));
+      works(&r->w, OPS->give_back(r->w.ss, r->w.name, &lease, false, &r->w.err));
   }
   return NULL;
 }
@@ -85,7 +85,7 @@ static void one_of_two_wins_every_time(void **state) {
   struct racer *r = calloc(2, sizeof *r);
   assert_non_null(r);
   assert_int_equal(pthread_barrier_init(&barrier, NULL, 2), 0);
-  ok(f, OPS->give_back(f->ss, "me", &f->leases[0], &f->err));
+  ok(f, OPS->give_back(f->ss, "me", &f->leases[0], false, &f->err));
   r[0].barrier = r[1].barrier = &barrier;
   start(&r[0].w, f, "one", race);
   start(&r[1].w, f, "two", race);

@@ -92,7 +92,7 @@ static void acquire_and_find_out(struct fixture *f, enum fault fault, const char
   struct shard_row rows[STORE_SHARDS_MAX];
   size_t count;
   uint64_t epoch;
-  ok(f, OPS->give_back(f->ss, "me", &f->leases[0], &f->err));
+  ok(f, OPS->give_back(f->ss, "me", &f->leases[0], false, &f->err));
   ok(f, OPS->shards(f->ss, rows, &count, &(uint64_t){0}, &f->err));
   fault_arm(f, fault, statement, 0, 1);
   ok(f, OPS->acquire(f->ss, "me", &rows[0], 60000, &epoch, &f->err));

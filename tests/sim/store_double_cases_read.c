@@ -83,7 +83,7 @@ static void a_shard_that_is_given_back_is_clean(struct fixture *f) {
   struct shard_row rows[STORE_SHARDS_MAX];
   size_t count;
   uint64_t gone, epoch;
-  ok(f, f->ops->give_back(f->ss, "me", &f->leases[0], &f->err));
+  ok(f, f->ops->give_back(f->ss, "me", &f->leases[0], false, &f->err));
   ok(f, f->ops->shards(f->ss, rows, &count, &gone, &f->err));
   check(rows[0].expired && !rows[0].unclean && !*rows[0].owner && rows[0].epoch == 8);
   rows[0].epoch = 7; /* as it was seen long ago */
@@ -131,7 +131,7 @@ static void a_locked_shard_costs_no_other_lease(struct fixture *f) {
 static void an_acquisition_without_an_answer_is_found_out(struct fixture *f) {
   struct shard_row seen = {.shard = 0, .epoch = 8};
   uint64_t epoch;
-  ok(f, f->ops->give_back(f->ss, "me", &f->leases[0], &f->err));
+  ok(f, f->ops->give_back(f->ss, "me", &f->leases[0], false, &f->err));
   hit(f, HIT_LOST_AFTER, true, 1);
   ok(f, f->ops->acquire(f->ss, "me", &seen, 60000, &epoch, &f->err));
   check(epoch > 8);
@@ -374,7 +374,7 @@ static void what_was_due_when_its_shard_was_abandoned_may_have_been_sent(struct 
   ok(f, f->ops->acquire(f->ss, "she", &rows[1], 60000, &epoch, &f->err));
   check(epoch > 7 && is_maybe_sent(f, 1) && !is_maybe_sent(f, 2));
   struct shard_lease hers = {.shard = 1, .epoch = epoch, .owner = "she"};
-  ok(f, f->ops->give_back(f->ss, "she", &hers, &f->err));
+  ok(f, f->ops->give_back(f->ss, "she", &hers, false, &f->err));
   world_sleep(2 * HOUR);
   check(is_maybe_sent(f, 1) && !is_maybe_sent(f, 2));
 }

@@ -23,7 +23,7 @@ enum store_status double_renew(struct store_session *ss, const char *instance, c
                                size_t count, int64_t lease_ms, enum lease_fate *fates, int64_t *now_us,
                                struct err *err);
 enum store_status double_give_back(struct store_session *ss, const char *instance, const struct shard_lease *lease,
-                                   struct err *err);
+                                   bool unclean, struct err *err);
 
 /* store_double_read.c */
 enum store_status double_look(struct store_session *ss, const struct store_look *what,

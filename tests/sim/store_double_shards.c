@@ -281,6 +281,7 @@ enum store_status double_renew(struct store_session *ss, const char *instance, c
 struct give_back_unit {
   const char *instance;
   const struct shard_lease *lease;
+  bool unclean;
 };
 
 static bool give_back_unit(struct store_session *ss, void *arg, struct err *err) {
@@ -289,14 +290,17 @@ static bool give_back_unit(struct store_session *ss, void *arg, struct err *err)
   if (!double_begin(ss, SCRIPT_COMMITS, 1, err) || !double_lock(ss, LOCK_SHARD, u->lease->shard, false, true, err))
     return false;
   if (is_owner(shard, u->instance) && shard->epoch == u->lease->epoch)
-    *shard = (struct shard_entry){
-        .present = true, .epoch = shard->epoch + 1, .lease_until_us = TIME_NULL, .abandoned_us = shard->abandoned_us};
+    *shard = (struct shard_entry){.present = true,
+                                  .epoch = shard->epoch + 1,
+                                  .unclean = u->unclean,
+                                  .lease_until_us = TIME_NULL,
+                                  .abandoned_us = shard->abandoned_us};
   return double_end(ss, err);
 }
 
 enum store_status double_give_back(struct store_session *ss, const char *instance, const struct shard_lease *lease,
-                                   struct err *err) {
-  return double_try(ss, "giving a shard back", give_back_unit, &(struct give_back_unit){instance, lease}, err);
+                                   bool unclean, struct err *err) {
+  return double_try(ss, "giving a shard back", give_back_unit, &(struct give_back_unit){instance, lease, unclean}, err);
 }
 
 /* --- the silent --- */

@@ -328,7 +328,8 @@ bool maybe_sent(const struct table *db, const struct row *row) {
   bool owned = shard->owned && shard->owner[0];
   bool alone = owned ? !lease_runs(db, shard) : shard->unclean;
   int64_t until_us = !shard->present ? table_clock(db) : alone ? abandoned_until(db, shard) : shard->abandoned_us;
-  return row->recoveries > 0 || row_due_us(row) <= until_us;
+  return row->recoveries > 0 || blob_is(row->text[ROW_ERROR_CLASS], "daemon.stopped", strlen("daemon.stopped")) ||
+         row_due_us(row) <= until_us;
 }
 
 /* --- the journal --- */

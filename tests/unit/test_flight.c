@@ -250,8 +250,8 @@ static void a_lease_is_safe_until_its_time_and_under_its_epoch(void **state) {
   assert_int_equal(leases_owned(&leases, held), 1);
   assert_int_equal(held[0].shard, 3);
   assert_int_equal(held[0].epoch, 9);
-  assert_false(leases_lose(&leases, former));
-  assert_true(leases_lose(&leases, lease));
+  assert_false(leases_lose(&leases, former, NULL));
+  assert_true(leases_lose(&leases, lease, NULL));
   leases_renewed(&leases, lease, at(150, 0), 100); /* it was given back meanwhile */
   assert_false(leases_safe(&leases, 3, 9, at(151, 0)));
   assert_false(leases_safe(&leases, 3, 0, at(151, 0)));
@@ -320,22 +320,22 @@ static void a_shard_is_given_back_only_when_shut_quiet_and_empty(void **state) {
   leases_init(&leases);
   leases_gain(&leases, 1, 4, at(0, 0), 100, false);
   leases_view(&leases, view);
-  assert_false(leases_give_back(&leases, lease)); /* not leaving */
+  assert_false(leases_give_back(&leases, lease, &(bool){false})); /* not leaving */
   leases_leave(&leases, 1, 10);
   leases_view(&leases, view);
   assert_int_equal(view[1].stage, LEASE_EMPTIES);
-  assert_false(leases_give_back(&leases, lease)); /* quick lanes read it */
+  assert_false(leases_give_back(&leases, lease, &(bool){false})); /* quick lanes read it */
   while (leases_step(&leases, 1, false, 10))
     ;
-  assert_false(leases_give_back(&leases, lease)); /* the scheduler may still read it */
+  assert_false(leases_give_back(&leases, lease, &(bool){false})); /* the scheduler may still read it */
   atomic_store(&leases.in_flight[1], 1);
   leases_view(&leases, view);
   assert_int_equal(view[1].stage, LEASE_SHUT);
-  assert_false(leases_give_back(&leases, lease)); /* one task is out */
+  assert_false(leases_give_back(&leases, lease, &(bool){false})); /* one task is out */
   atomic_store(&leases.in_flight[1], 0);
-  assert_false(leases_give_back(&leases, former));
+  assert_false(leases_give_back(&leases, former, &(bool){false}));
   assert_int_equal(leases_staying(&leases), 0);
-  assert_true(leases_give_back(&leases, lease));
+  assert_true(leases_give_back(&leases, lease, &(bool){false}));
   assert_int_equal(leases_held(&leases, (struct shard_lease[STORE_SHARDS_MAX]){0}), 1); /* SHARD_BOUND */
   leases_destroy(&leases);
 }
@@ -352,7 +352,7 @@ static void a_hand_over_is_called_off_after_its_limit(void **state) {
   assert_int_equal(leases_staying(&leases), 1);
   leases_view(&leases, view);
   assert_int_equal(view[1].stage, LEASE_STAYS);
-  assert_false(leases_give_back(&leases, (struct shard_lease){.shard = 1, .epoch = 4}));
+  assert_false(leases_give_back(&leases, (struct shard_lease){.shard = 1, .epoch = 4}, &(bool){false}));
   leases_gain(&leases, 2, 1, at(0, 0), 100, false);
   atomic_store(&leases.in_flight[2], 5);
   uint8_t idlest = 0;
@@ -378,7 +378,7 @@ static void a_shut_shard_is_opened_again_soon(void **state) {
   assert_false(leases_step(&leases, 1, true, now + LEASE_SHUT_US - 1));
   now += LEASE_SHUT_US;
   assert_true(leases_step(&leases, 1, true, now));
-  assert_false(leases_give_back(&leases, lease)); /* before the scheduler has seen it, too */
+  assert_false(leases_give_back(&leases, lease, &(bool){false})); /* before the scheduler has seen it, too */
   leases_view(&leases, view);
   assert_int_equal(view[1].stage, LEASE_EMPTIES);
   assert_int_equal(view[1].slow_us, LEASE_SLOW_US);
@@ -399,7 +399,7 @@ static void one_that_ends_alone_reads_nothing_more(void **state) {
   assert_int_equal(view[1].stage, LEASE_SHUT);
   leases_leave_all(&leases, 30, 100); /* the keeper says so in each of its rounds */
   assert_false(leases_step(&leases, 1, true, INT64_MAX - 1));
-  assert_true(leases_give_back(&leases, lease));
+  assert_true(leases_give_back(&leases, lease, &(bool){false}));
   leases_destroy(&leases);
 }
 
@@ -423,7 +423,7 @@ static void one_that_ends_beside_others_empties_for_good(void **state) {
   assert_int_equal(leases_read(&leases), 0);
   assert_false(leases_step(&leases, 1, true, INT64_MAX - 1));
   leases_view(&leases, view);
-  assert_true(leases_give_back(&leases, lease));
+  assert_true(leases_give_back(&leases, lease, &(bool){false}));
   leases_destroy(&leases);
 }
 

@@ -100,7 +100,7 @@ static bool reads(struct fixture *f, size_t lane, uint8_t shard) {
 }
 
 static bool may_give_back(struct fixture *f) {
-  return leases_give_back(&f->leases, (struct shard_lease){.shard = LEAVING, .epoch = EPOCH});
+  return leases_give_back(&f->leases, (struct shard_lease){.shard = LEAVING, .epoch = EPOCH}, &(bool){false});
 }
 
 static void a_slow_lane_stops_no_other_one(void **state) {
