@@ -87,7 +87,7 @@ static unsigned long long announced(struct exchange *ex) {
 static uint32_t lane_of_peer(struct MHD_Connection *connection) {
   char from[INET6_ADDRSTRLEN];
   peer_text(connection, from);
-  return (uint32_t)hash_text(HASH_EMPTY, from);
+  return (uint32_t)hash_keyed(from, strlen(from));
 }
 
 /* Finds the endpoint and judges the caller; false = the response says why not. */

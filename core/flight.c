@@ -61,9 +61,8 @@ static bool grow(struct flight_table *table) {
   return true;
 }
 
-/* Row ids count up: a multiplication spreads them over the upper bits (Fibonacci hashing). uthash takes the lower ones.
- */
-static unsigned hash_of(uint64_t id) { return (unsigned)(id * UINT64_C(0x9E3779B97F4A7C15) >> 32); }
+/* uthash takes the lower bits. */
+static unsigned hash_of(uint64_t id) { return (unsigned)(hash_number(id) >> 32); }
 
 static void enter_id(struct flight_table *table, struct flight *flight) {
   HASH_ADD_BYHASHVALUE(by_id, table->by_id, id, sizeof flight->id, hash_of(flight->id), flight);

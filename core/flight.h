@@ -10,7 +10,10 @@
 #ifndef CORE_FLIGHT_H
 #define CORE_FLIGHT_H
 
+#include "core/base/hash.h"
+
 #define HASH_NONFATAL_OOM 1
+#define HASH_FUNCTION(text, len, hash) ((hash) = (unsigned)hash_keyed(text, len)) /* applications choose the keys */
 #include <uthash.h>
 
 #include <stdatomic.h>

@@ -63,7 +63,7 @@ static struct order_wait *find_waiting(const struct order *order, uint64_t id) {
 }
 
 static uint64_t of(const struct task *task) {
-  return task->message_id.len ? hash_text(HASH_EMPTY, task->message_id.data) : 0;
+  return task->message_id.len ? hash_keyed(task->message_id.data, task->message_id.len) : 0;
 }
 
 static struct order_wait *make_waiting(struct order *order, struct order_key *key, const struct task *task) {

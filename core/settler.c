@@ -16,7 +16,6 @@
 #include "core/reduced.h"
 
 enum {
-  BATCH_MAX = 4096,
   RETRY_MIN_US = 20 * 1000,
   RETRY_MAX_US = 2 * 1000 * 1000,
   BUSY_EVERY_US = 500 * 1000,           /* how often to look at all that is busy whether it is free */
@@ -25,11 +24,8 @@ enum {
   BUSY_SAID_US = 5 * 1000 * 1000,       /* transactions are over by then, mostly */
   STUCK_MIN_US = 1000 * 1000,           /* how often to try what the server refuses: seldomer and seldomer */
   STUCK_MAX_US = 60 * 1000 * 1000,
-  LARGE_BYTES = 4096,       /* that an outcome writes: beyond that the others go first */
-  BATCH_BYTES = 512 * 1024, /* that a batch writes: a transaction with many answers of 60 KB takes seconds */
-  LARGE_BATCH_MIN_BYTES = 16 * 1024,
-  LARGE_BATCH_US = 20 * 1000, /* the others wait so long for a batch of large ones, or of busy ones */
-  FLAWED_MAX = 16,            /* answers with a flaw that are kept of one batch; more would say the same */
+  LARGE_BYTES = 4096, /* that an outcome writes: beyond that the others go first */
+  FLAWED_MAX = 16,    /* answers with a flaw that are kept of one batch; more would say the same */
 };
 
 /* A consumer's answer that is not as it should be, on its way to the quarantine. */
@@ -326,7 +322,7 @@ static void hand_on(struct settler *settler, struct flight_list *list) {
 
 /* How many rows one transaction settles: it holds the shards' rows shared, which renewing a lease waits for. */
 static size_t batch_size(const struct settler *settler) {
-  return settler->rows < BATCH_MAX ? (size_t)settler->rows : BATCH_MAX;
+  return settler->rows < SETTLE_BATCH_MAX ? (size_t)settler->rows : SETTLE_BATCH_MAX;
 }
 
 /* How much an outcome writes: its texts; and the row, which is copied to the history or logged before and after a
@@ -383,7 +379,7 @@ static void settle_some(struct settler *settler, struct store_session *ss, struc
   batch->db_us = settler->db_now_us(settler->engine);
   struct flight *flight;
   size_t bytes = 0;
-  while (some.count < batch_size(settler) && bytes < BATCH_BYTES && (flight = flight_list_pop(list))) {
+  while (some.count < batch_size(settler) && bytes < SETTLE_BATCH_BYTES && (flight = flight_list_pop(list))) {
     bytes += outcome_bytes(flight);
     bool unknown = flight->decision.unknown;
     if (!again)
@@ -415,12 +411,6 @@ static void settle_some(struct settler *settler, struct store_session *ss, struc
   for (size_t i = 0; i < batch->record_count; i++)
     result_record_free(&batch->records[i]);
   hand_on(settler, &some);
-}
-
-size_t settler_again_rows(size_t rows, int64_t took_us) {
-  if (took_us > LARGE_BATCH_US)
-    return rows > 1 ? rows / 2 : 1;
-  return rows * 2 < BATCH_MAX ? rows * 2 : BATCH_MAX;
 }
 
 /* Says what keeps outcomes from being written for longer than transactions last. */
@@ -506,12 +496,6 @@ static void put_large(struct settler *settler, struct flight *flight) {
   settler->large_count++;
 }
 
-size_t settler_large_bytes(size_t bytes, int64_t took_us) {
-  if (took_us > LARGE_BATCH_US)
-    return bytes / 2 > LARGE_BATCH_MIN_BYTES ? bytes / 2 : LARGE_BATCH_MIN_BYTES;
-  return took_us < LARGE_BATCH_US / 2 && bytes * 2 <= BATCH_BYTES ? bytes * 2 : bytes;
-}
-
 /* A batch of them, from each lane in turn: one that has thousands lets others go that have one now and then. */
 static void take_large(struct settler *settler, struct flight_list *some) {
   for (size_t bytes = 0; settler->large && some->count < batch_size(settler) && bytes < settler->large_bytes;) {
@@ -547,19 +531,19 @@ static void settle_in_turn(struct settler *settler, struct store_session *ss, st
   settle_some(settler, ss, batch, &some, false);
   int64_t took = clock_mono_us() - began;
   settler->large_bytes = settler_large_bytes(settler->large_bytes, took);
-  settler->large_at_us = others && took > LARGE_BATCH_US ? began + 2 * took : 0;
+  settler->large_at_us = others && took > SETTLE_LARGE_BATCH_US ? began + 2 * took : 0;
 }
 
 static void run(void *arg) {
   struct settler *settler = arg;
   realtime_thread(settler->realtime, "settler");
-  settler->large_bytes = LARGE_BATCH_MIN_BYTES;
+  settler->large_bytes = SETTLE_LARGE_BATCH_MIN_BYTES;
   settler->busy = (struct settler_round){.rows = 1, .least_us = BUSY_EVERY_US, .most_us = BUSY_EVERY_US};
   settler->stuck = (struct settler_round){.rows = 1, .least_us = STUCK_MIN_US, .most_us = STUCK_MAX_US};
   struct batch batch = {
-      .flights = calloc(BATCH_MAX, sizeof *batch.flights),
-      .decisions = calloc(BATCH_MAX, sizeof *batch.decisions),
-      .records = calloc(BATCH_MAX, sizeof *batch.records),
+      .flights = calloc(SETTLE_BATCH_MAX, sizeof *batch.flights),
+      .decisions = calloc(SETTLE_BATCH_MAX, sizeof *batch.decisions),
+      .records = calloc(SETTLE_BATCH_MAX, sizeof *batch.records),
   };
   struct store_session *ss = batch.flights && batch.decisions && batch.records ? open_session(settler) : NULL;
   struct flight_list list = {0};

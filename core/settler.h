@@ -26,6 +26,13 @@
 #include "core/metrics.h"
 #include "core/store.h"
 
+enum {
+  SETTLE_BATCH_MAX = 4096,
+  SETTLE_BATCH_BYTES = 512 * 1024, /* that a batch writes: a transaction with many answers of 60 KB takes seconds */
+  SETTLE_LARGE_BATCH_MIN_BYTES = 16 * 1024,
+  SETTLE_LARGE_BATCH_US = 20 * 1000, /* the others wait so long for a batch of large ones, or of busy ones */
+};
+
 /* Outcomes that are tried again in rounds, some of them at a time: between these times the others have the settler for
  * themselves. */
 struct settler_round {

@@ -4,6 +4,7 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdio.h>
+#include <string.h>
 
 #include "core/base/clock.h"
 #include "core/base/hash.h"
@@ -25,7 +26,7 @@ bool log_quota_due(struct log_quota *quota, int64_t now_us, uint64_t *unsaid) {
 }
 
 bool log_repeat_due(struct log_repeat *repeat, const char *text, int64_t now_us, uint64_t *unsaid) {
-  uint64_t wanted = hash_text(HASH_EMPTY, text) | 1; /* 0 = a free place */
+  uint64_t wanted = hash_keyed(text, strlen(text)) | 1; /* 0 = a free place */
   size_t at = 0;
   /* Its own place, else the one that has been quiet for longest. */
   for (size_t i = 0; i < LOG_REPEAT_TEXTS && repeat->known[at].text != wanted; i++)

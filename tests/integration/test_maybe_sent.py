@@ -98,6 +98,25 @@ def test_it_is_known_where_the_answer_does_not_say_it(crashed, body):
     assert told == [f"{first}  cancelled {MAYBE}\n"]
 
 
+@pytest.mark.parametrize("where", ["move_to_host = 'elsewhere'", "move_to_shard = (shard + 1) MOD 8"], ids=["host", "shard"])
+def test_it_is_known_where_the_row_has_moved_since(crashed, where):
+    """Its new shard was not abandoned, and one of bound tasks never is."""
+    first, *_ = crashed.sent
+    crashed.execute("UPDATE outbox_shards SET abandoned_at = NULL")
+    crashed.execute(f"UPDATE outbox SET {where} WHERE message_id = %s", first)
+    before = crashed.row(first)["shard"]
+    daemon = crashed.daemons[0]
+    daemon.start(wait_ready=False)
+    daemon.run("route", "resume", "h")
+    wait_until(lambda: crashed.row(first)["shard"] != before, LIMIT_S, "the row to move", detail=daemon.log_tail)
+    daemon.run("route", "pause", "h")
+    crashed.execute("UPDATE outbox_shards SET abandoned_at = NULL")
+    if crashed.row(first)["shard"] == 63:
+        assert cancel(crashed, first) == f"{first}  cancelled {MAYBE}\n"
+    else:
+        assert crashed.row(first)["recoveries"] == 1
+
+
 @pytest.mark.parametrize("hurried", [False, True], ids=["term", "term-twice"])
 def test_what_a_stop_could_not_write_leaves_doubt(stage, hurried):
     """Somebody held the row of a task that had been sent until after the daemon's end."""

@@ -1,0 +1,17 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * core/settler_pace.c - how much the settler writes at a time, by how long the last time took.
+ */
+#include "core/settler.h"
+
+size_t settler_again_rows(size_t rows, int64_t took_us) {
+  if (took_us > SETTLE_LARGE_BATCH_US)
+    return rows > 1 ? rows / 2 : 1;
+  return rows * 2 < SETTLE_BATCH_MAX ? rows * 2 : SETTLE_BATCH_MAX;
+}
+
+size_t settler_large_bytes(size_t bytes, int64_t took_us) {
+  if (took_us > SETTLE_LARGE_BATCH_US)
+    return bytes / 2 > SETTLE_LARGE_BATCH_MIN_BYTES ? bytes / 2 : SETTLE_LARGE_BATCH_MIN_BYTES;
+  return took_us < SETTLE_LARGE_BATCH_US / 2 && bytes * 2 <= SETTLE_BATCH_BYTES ? bytes * 2 : bytes;
+}
