@@ -14,6 +14,7 @@
 #include "cli/result.h"
 #include "core/base/random.h"
 #include "core/base/shell.h"
+#include "core/base/sync.h"
 #include "core/record.h"
 #include "core/rules.h"
 #include "outbox/outbox.h"
@@ -91,6 +92,7 @@ struct daemons {
   struct daemon_client *client;
   const char *record;          /* JSON text */
   struct daemon_answer answer; /* definite when status is not 0 */
+  char url[2052];              /* who gave it */
 };
 
 static bool is_definite(long status) {
@@ -99,6 +101,7 @@ static bool is_definite(long status) {
 
 static bool try_daemon(struct daemons *daemons, const char *url) {
   struct err ignored;
+  snprintf(daemons->url, sizeof daemons->url, "%s", url);
   if (!*url || is_definite(daemons->answer.status))
     return false;
   json_decref(daemons->answer.body);
@@ -247,8 +250,48 @@ static int check_line(const struct args *args) {
   return EX_OK;
 }
 
+/* Whether the row is another than `before`: what counted has changed it. On a cluster the change may be on its way to
+ * our node. */
+static int see_changed(const struct operator* op, const struct task_target *before, bool *changed) {
+  enum { TRIES = 20, EVERY_US = 100 * 1000 };
+  char name[sizeof before->message_id + 16];
+  snprintf(name, sizeof name, "message_id:%s", before->message_id); /* digits alone may name two tasks */
+  *changed = false;
+  for (int i = 0; i < TRIES && !*changed; i++) {
+    struct task_target now;
+    struct err err = {0};
+    bool found;
+    if (i > 0)
+      thread_sleep(EVERY_US);
+    enum store_status status = op->ops->find(op->self, name, &now, &found, &err);
+    if (status != STORE_OK)
+      return cli_fail_store(status, &err);
+    *changed = !found || now.id != before->id || now.state != before->state || now.next_us != before->next_us;
+  }
+  return EX_OK;
+}
+
+/* A daemon of another outbox may answer: that of the database this one is a copy of, or one with the same address. */
+static int tell_seen(const struct cli *cli, const struct operator* op, const char *id, const struct task_target *before,
+                     const struct daemons *daemons) {
+  const char *fate = json_string_value(json_object_get(daemons->answer.body, "fate"));
+  bool changed = true;
+  int code = EX_OK;
+  if (daemons->answer.status == HTTP_OK && fate && strcmp(fate, "applied") == 0)
+    code = see_changed(op, before, &changed);
+  if (code)
+    return code;
+  if (changed)
+    return tell_answer(cli, id, &daemons->answer);
+  return cli_fail(EX_UNAVAILABLE,
+                  "task %s: the daemon at %s says that the result was applied, and the row is as it was: that daemon "
+                  "works on another database. Each outbox needs an admin.url of its own; of a copied database empty "
+                  "outbox_instances",
+                  id, daemons->url);
+}
+
 static int deliver(struct cli *cli, const struct config *config, const struct operator* op, const char *id,
-                   const char *record) {
+                   const struct task_target *target, const char *record) {
   struct daemons daemons = {.record = record};
   struct store_result result = {0};
   struct err err = {0};
@@ -259,7 +302,7 @@ static int deliver(struct cli *cli, const struct config *config, const struct op
   if (status != STORE_OK)
     code = cli_fail_store(status, &err);
   else if (is_definite(daemons.answer.status))
-    code = tell_answer(cli, id, &daemons.answer);
+    code = tell_seen(cli, op, id, target, &daemons);
   else if ((code = result_settle_directly(config, record, "duebox task result", id, &result)) == EX_OK)
     code = result_tell_fate(cli, "task", id, &result);
   json_decref(daemons.answer.body);
@@ -293,7 +336,7 @@ int run_task_result(struct cli *cli, const struct args *args) {
     free(record);
     return cli_fail_err(&err);
   }
-  code = deliver(cli, config, op, id, record);
+  code = deliver(cli, config, op, id, &target, record);
   free(record);
   return code;
 }

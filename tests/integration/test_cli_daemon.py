@@ -493,3 +493,19 @@ def test_doctor_beside_a_daemon(running):
     text = line(running, "doctor").stdout
     assert re.search(r"^ok +shards +8 of 8 are held", text, re.MULTILINE)
     assert re.search(r"^ok +admin +http://127\.0\.0\.1:\d+: ready$", text, re.MULTILINE)
+
+
+def test_a_result_that_another_outbox_took_is_not_said_to_be_applied(stage):
+    """The row of the instance is that of a copied database: the daemon there works on the original."""
+    stage.http("h")
+    daemon = stage.daemon()
+    id_, = stage.insert("h", end="")
+    stage.execute("UPDATE outbox SET state = 'awaiting', attempt = 1, lease_until = UTC_TIMESTAMP(6) + INTERVAL 1 HOUR")
+    stage.receiver.on("/api/v1/results", Answer(200, body=b'{"fate": "applied", "differs": false, "capped": false}'))
+    stage.execute("INSERT INTO outbox_instances (id, kind, host, url, version, routes, pid, alive_until) VALUES"
+                  " ('x', 'daemon', 'elsewhere', %s, '0', '', 1, UTC_TIMESTAMP(6) + INTERVAL 1 HOUR)",
+                  stage.receiver.url)
+    done = daemon.run("task", "result", id_, "--attempt", "1", "--status", "done", check=False)
+    assert (done.returncode, done.stdout) == (os.EX_UNAVAILABLE, "")
+    assert "the row is as it was: that daemon works on another database" in done.stderr
+    assert stage.row(id_)["state"] == "awaiting"

@@ -98,7 +98,8 @@ def test_it_is_known_where_the_answer_does_not_say_it(crashed, body):
     assert told == [f"{first}  cancelled {MAYBE}\n"]
 
 
-@pytest.mark.parametrize("where", ["move_to_host = 'elsewhere'", "move_to_shard = (shard + 1) MOD 8"], ids=["host", "shard"])
+@pytest.mark.parametrize("where", ["move_to_host = 'elsewhere'", "move_to_shard = (shard + 1) MOD 8"],
+                         ids=["host", "shard"])
 def test_it_is_known_where_the_row_has_moved_since(crashed, where):
     """Its new shard was not abandoned, and one of bound tasks never is."""
     first, *_ = crashed.sent
