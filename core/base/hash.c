@@ -12,8 +12,13 @@ uint64_t hash_text(uint64_t before, const char *text) {
   return hash;
 }
 
-/* The kernel gives each program 16 random bytes when it starts (AT_RANDOM): no state of ours. */
-static void draw(uint64_t key[2]) { memcpy(key, (const void *)getauxval(AT_RANDOM), 16); }
+/* The 16 random bytes that the kernel gives each program when it starts. Copied before main(), and never changed: to ask
+ * for them each time is dear. */
+static uint64_t secret[2];
+
+__attribute__((constructor)) static void keep_secret(void) {
+  memcpy(secret, (const void *)getauxval(AT_RANDOM), sizeof secret);
+}
 
 static uint64_t rotate(uint64_t x, int by) { return x << by | x >> (64 - by); }
 
@@ -54,14 +59,6 @@ uint64_t hash_sip(const uint64_t key[2], const void *data, size_t len) {
   return v[0] ^ v[1] ^ v[2] ^ v[3];
 }
 
-uint64_t hash_keyed(const void *data, size_t len) {
-  uint64_t key[2];
-  draw(key);
-  return hash_sip(key, data, len);
-}
+uint64_t hash_keyed(const void *data, size_t len) { return hash_sip(secret, data, len); }
 
-uint64_t hash_number(uint64_t number) {
-  uint64_t key[2];
-  draw(key);
-  return number * (key[1] | 1);
-}
+uint64_t hash_number(uint64_t number) { return number * (secret[1] | 1); }
