@@ -12,8 +12,8 @@ uint64_t hash_text(uint64_t before, const char *text) {
   return hash;
 }
 
-/* The 16 random bytes that the kernel gives each program when it starts. Copied before main(), and never changed: to ask
- * for them each time is dear. */
+/* The 16 random bytes that the kernel gives each program when it starts. Copied before main(), and never changed: to
+ * ask for them each time is dear. */
 static uint64_t secret[2];
 
 __attribute__((constructor)) static void keep_secret(void) {
