@@ -211,8 +211,10 @@ static void add_path(struct mask *mask, const char *url) {
     const char *plain = unescape(mask, p, &size);
     plain = plain ? plain : p;
     add_words(mask, plain, size, !value); /* a segment, a name or a value */
-    if (form_of(plain, size, !value) != MASK_PATH)
+    if (form_of(plain, size, !value) != MASK_PATH) {
       add_base64(mask, plain, size);
+      add_hex(mask, plain, size);
+    }
     p += len;
     query = query || *p == '?';
     value = query && (*p == '=' || (value && *p != '&'));

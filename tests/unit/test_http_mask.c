@@ -98,6 +98,11 @@ static void a_url_that_the_endpoint_decoded(void **state) {
              "no /q/***?sig=***&u=1 nor /q/***?sig=***");
 }
 
+static void a_url_in_hexadecimal(void **state) {
+  check("token 73656b726574546f6b336e is unknown", "token *** is unknown");
+  check("token 73656B726574546F6B336E is unknown", "token *** is unknown");
+}
+
 static void a_url_in_base64(void **state) {
   check("c2VrcmV0VG9rM24=, L3NlcnZpY2VzL1QwQTkvc2VrcmV0VG9rM24=", "***, L3NlcnZpY2VzL1***");
   check("c2VzYW1l, a2V5PXNlc2FtZQ==", "***, a2V5PX***");
@@ -143,6 +148,7 @@ int main(void) {
       cmocka_unit_test(credentials_that_the_endpoint_decoded),
       cmocka_unit_test(keys_of_signatures),
       cmocka_unit_test(a_url_that_the_endpoint_decoded),
+      cmocka_unit_test(a_url_in_hexadecimal),
       cmocka_unit_test(a_url_in_base64),
       cmocka_unit_test(a_url_over_lines),
       cmocka_unit_test(the_end_of_a_segment),
