@@ -285,9 +285,10 @@ static bool beat(struct keeper *keeper, const struct config *config, bool drains
   enum store_status status =
       keeper->store->ops->beat(keeper->ss, &keeper->me, config->engine.lease_ms, &keeper->living, &route_sets, &err);
   keeper->me.routes = NULL;
-  if (!keeper_ok(keeper, KEEPER_SHARDS, status, &err))
+  bool ok = keeper_ok(keeper, KEEPER_SHARDS, status, &err);
+  atomic_store(&keeper->others, ok && keeper->living > (drains ? 0 : 1));
+  if (!ok)
     return false;
-  atomic_store(&keeper->others, keeper->living > (drains ? 0 : 1));
   const struct shard_lease bound = {.shard = SHARD_BOUND, .epoch = 1};
   leases_renewed(keeper->leases, bound, sent, keeper_safe_us(config->engine.lease_ms));
   judge_routes(keeper, route_sets);
@@ -378,8 +379,6 @@ static void run(void *arg) {
     now = clock_mono_us();
     if (beat(keeper, config->config, drains))
       balance(keeper, lease_ms, true);
-    else
-      atomic_store(&keeper->others, false); /* as far as we can tell */
     give_back_quiet(keeper);
     apply_route_settings(keeper);
     keeper->watch(keeper->engine);

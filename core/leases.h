@@ -27,10 +27,11 @@
 #include "core/base/sync.h"
 #include "core/store.h"
 
-enum lease_stage { /* in this order */
-                   LEASE_STAYS,
-                   LEASE_EMPTIES, /* it is leaving: slow lanes read it no more */
-                   LEASE_SHUT,    /* it is leaving: nobody reads it */
+/* In this order. */
+enum lease_stage {
+  LEASE_STAYS,
+  LEASE_EMPTIES, /* it is leaving: slow lanes read it no more */
+  LEASE_SHUT,    /* it is leaving: nobody reads it */
 };
 
 enum {

@@ -379,6 +379,13 @@ static void what_was_due_when_its_shard_was_abandoned_may_have_been_sent(struct 
   check(is_maybe_sent(f, 1) && !is_maybe_sent(f, 2));
 }
 
+static void a_shard_that_is_given_back_unclean_is_abandoned(struct fixture *f) {
+  insert(f, (struct spec){.id = 1, .shard = 0, .due_us = -HOUR});
+  insert(f, (struct spec){.id = 2, .shard = 1, .due_us = -HOUR});
+  ok(f, f->ops->give_back(f->ss, "me", &f->leases[0], true, &f->err));
+  check(is_maybe_sent(f, 1) && !is_maybe_sent(f, 2));
+}
+
 #define CASE(name)                                                                                                     \
   { #name, name }
 const struct store_case read_cases[] = {
@@ -389,6 +396,7 @@ const struct store_case read_cases[] = {
     CASE(renewal_tells_what_is_lost),
     CASE(a_shard_that_is_given_back_is_clean),
     CASE(what_was_due_when_its_shard_was_abandoned_may_have_been_sent),
+    CASE(a_shard_that_is_given_back_unclean_is_abandoned),
     CASE(a_deleted_shard_comes_back_and_nobody_takes_it_at_once),
     CASE(a_locked_shard_costs_no_other_lease),
     CASE(an_acquisition_without_an_answer_is_found_out),
