@@ -47,9 +47,20 @@ void http_goaway_read(struct http_goaways *goaways, uintptr_t connection, struct
     note(goaways, connection, number);
 }
 
-bool http_goaway_unprocessed(const struct http_goaways *goaways, const struct http_stream *stream) {
+/* The last stream that its connection's server took up, NULL: it has not said. */
+static const uint32_t *last_of(const struct http_goaways *goaways, const struct http_stream *stream) {
   for (size_t i = 0; stream->id > 0 && i < HTTP_GOAWAYS; i++)
     if (goaways->lasts[i].connection == stream->connection)
-      return stream->id > goaways->lasts[i].id;
-  return false;
+      return &goaways->lasts[i].id;
+  return NULL;
+}
+
+bool http_goaway_unprocessed(const struct http_goaways *goaways, const struct http_stream *stream) {
+  const uint32_t *last = last_of(goaways, stream);
+  return last && stream->id > *last;
+}
+
+bool http_goaway_took_others(const struct http_goaways *goaways, const struct http_stream *stream) {
+  const uint32_t *last = last_of(goaways, stream);
+  return last && *last > 0 && stream->id > *last;
 }

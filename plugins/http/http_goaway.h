@@ -36,4 +36,8 @@ void http_goaway_read(struct http_goaways *goaways, uintptr_t connection, struct
 __attribute__((warn_unused_result)) bool http_goaway_unprocessed(const struct http_goaways *goaways,
                                                                  const struct http_stream *stream);
 
+/* Whether the server has said so, and that it has, or may have, taken up others of that connection. */
+__attribute__((warn_unused_result)) bool http_goaway_took_others(const struct http_goaways *goaways,
+                                                                 const struct http_stream *stream);
+
 #endif

@@ -20,7 +20,7 @@ enum {
   CONNECTION_LIFETIME_S = 300, /* then a destination's name is resolved, and judged, again */
   TCP_IDLE_S = 30,             /* TCP keep-alive: notices a vanished peer during a long answer */
   TCP_INTERVAL_S = 15,
-  BEGINNINGS = 20, /* of an attempt; a server that processes nothing is down */
+  BEGINNINGS = 20, /* of an attempt whose connections process nothing: the server is down */
 };
 
 int64_t http_now_ms(void) {
@@ -146,7 +146,10 @@ static int on_request(void *arg, char *peer, char *local, int peer_port, int loc
   bool http2 = http_tls_is_http2(tls), distrusted = http_strays_has(&t->shared->strays, peer, peer_port);
   t->second_refused = may_be_received(t);
   t->stale = !t->second_refused && !http2 && is_stale(t, distrusted, peer, local_port, peer_port);
-  if (t->second_refused || t->stale || t->beginnings++ == BEGINNINGS)
+  if (t->second_refused || t->stale)
+    return CURL_PREREQFUNC_ABORT;
+  /* Where a server takes up a few requests of each connection, those that it passes over have their turn later. */
+  if (!http_goaway_took_others(&t->shared->goaways, &t->stream) && t->beginnings++ == BEGINNINGS)
     return CURL_PREREQFUNC_ABORT;
   if (distrusted && !http2)
     curl_easy_setopt(t->easy, CURLOPT_FORBID_REUSE, 1L);

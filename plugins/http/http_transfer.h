@@ -65,7 +65,7 @@ struct http_transfer {
   CURLcode lookup_code;        /* how that ended */
   int64_t begun_ms;            /* of http_now_ms() */
   long timeout_ms, connect_ms; /* from then on; connect_ms is no longer than timeout_ms */
-  unsigned beginnings;         /* of requests */
+  unsigned beginnings;         /* of the request, but for those behind others that the server took up */
   struct http_stream stream;   /* of HTTP/2, in which the request is */
   long sent_before;            /* bytes that had been sent when the request began: a proxy's CONNECT */
   bool allowed;                /* an address of the host may be called, and was tried */

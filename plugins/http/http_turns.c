@@ -64,8 +64,8 @@ static struct http_line *line_of(struct http_turns *turns, const void *route) {
 }
 
 void http_turns_put(struct http_turns *turns, struct http_transfer *transfer) {
-  struct http_line *line = line_of(turns, transfer->task->route_data);
-  append(transfer->opens ? &line->openers : &line->others, transfer);
+  enum http_place place = transfer->opens ? HTTP_OPENS : transfer->beginnings > 0 ? HTTP_AGAIN : HTTP_FIRST;
+  append(&line_of(turns, transfer->task->route_data)->queues[place], transfer);
 }
 
 void http_turns_kept(struct http_turns *turns, const void *route) {
@@ -81,11 +81,20 @@ void http_turns_next(struct http_turns *turns) {
   turns->opens_left = HTTP_TURN_OPENS;
 }
 
+/* The queue that has the line's first one, NULL: nobody waits in it. */
+static struct http_queue *next_of(struct http_line *line) {
+  for (size_t place = 0; place < HTTP_PLACES; place++) {
+    if (line->queues[place].first)
+      return &line->queues[place];
+  }
+  return NULL;
+}
+
 /* The first one of a line; the line is the last one then, if anybody waits in it. */
 static struct http_transfer *take_from(struct http_turns *turns, struct http_line *line, struct http_line *before) {
-  struct http_transfer *transfer = pop(line->openers.first ? &line->openers : &line->others);
+  struct http_transfer *transfer = pop(next_of(line));
   unlink_line(turns, line, before);
-  if (line->openers.first || line->others.first) {
+  if (next_of(line)) {
     append_line(turns, line);
   } else {
     line->next = turns->free;
@@ -97,7 +106,7 @@ static struct http_transfer *take_from(struct http_turns *turns, struct http_lin
 /* A line that needs a connection when none is left keeps its place. */
 struct http_transfer *http_turns_take(struct http_turns *turns) {
   struct http_line *before = NULL, *line = turns->begins_left ? turns->first : NULL;
-  for (; line && line->openers.first && !line->kept && turns->opens_left == 0; line = line->next)
+  for (; line && line->queues[HTTP_OPENS].first && !line->kept && turns->opens_left == 0; line = line->next)
     before = line;
   if (!line)
     return NULL;

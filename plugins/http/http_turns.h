@@ -27,11 +27,15 @@ struct http_queue {
   struct http_transfer *first, *last;
 };
 
+/* Who of a line goes first. Those that have begun before, and whose endpoint processed nothing, go before those that
+ * have not: beginnings of an attempt are numbered, and an endpoint that takes few requests on a connection would
+ * otherwise take all from others. */
+enum http_place { HTTP_OPENS /* needs a new connection */, HTTP_AGAIN, HTTP_FIRST, HTTP_PLACES };
+
 /* Transfers of one route. */
 struct http_line {
   const void *route;
-  struct http_queue openers; /* need a new connection; they go before */
-  struct http_queue others;
+  struct http_queue queues[HTTP_PLACES];
   size_t kept; /* connections that may have become free: so many may try whether they need a new one */
   struct http_line *next;
 };

@@ -131,6 +131,21 @@ static void who_finds_no_connection_left_is_the_first_of_its_line(void **state) 
   assert_false(http_turns_open(&turns, later));
 }
 
+/* An endpoint that processes a few requests of a connection and refuses the others: all get through, for nobody begins
+ * anew before those that it has refused. */
+static void who_has_begun_before_goes_first(void **state) {
+  struct http_transfer *first = put(0, false), *second = put(0, false);
+  http_turns_next(&turns);
+  assert_ptr_equal(http_turns_take(&turns), first);
+  struct http_transfer *third = put(0, false);
+  first->beginnings = 1;
+  http_turns_put(&turns, first);
+  assert_ptr_equal(http_turns_take(&turns), first);
+  assert_ptr_equal(http_turns_take(&turns), second);
+  assert_ptr_equal(http_turns_take(&turns), third);
+  assert_true(http_turns_empty(&turns));
+}
+
 /* A route with connections goes on with them, however many others want new ones. */
 static void who_waits_for_a_connection_may_use_one_that_is_free(void **state) {
   for (size_t i = 0; i < (size_t)10 * ROUTES; i++)
@@ -160,6 +175,7 @@ int main(void) {
       cmocka_unit_test_setup_teardown(few_connections_are_opened_in_a_turn, start, stop),
       cmocka_unit_test_setup_teardown(connections_are_shared_out, start, stop),
       cmocka_unit_test_setup_teardown(who_finds_no_connection_left_is_the_first_of_its_line, start, stop),
+      cmocka_unit_test_setup_teardown(who_has_begun_before_goes_first, start, stop),
       cmocka_unit_test_setup_teardown(who_waits_for_a_connection_may_use_one_that_is_free, start, stop),
   };
   return cmocka_run_group_tests_name("http_turns", tests, NULL, NULL);
