@@ -118,6 +118,7 @@ static struct admin *new_admin(struct engine *engine) {
   admin->engine = engine;
   pthread_mutex_init(&admin->lock, NULL);
   pthread_cond_init(&admin->idle, NULL);
+  outbox_names_init(&admin->outbox_names);
   return admin;
 }
 
@@ -196,6 +197,7 @@ void admin_stop(struct admin **admin) {
     close(fd);
   pool_free(&a->pool);
   minder_stop(&a->minder);
+  outbox_names_destroy(&a->outbox_names);
   pthread_cond_destroy(&a->idle);
   pthread_mutex_destroy(&a->lock);
   free(a);

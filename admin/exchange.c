@@ -20,6 +20,7 @@
 #include "core/base/clock.h"
 #include "core/base/hash.h"
 #include "core/base/log.h"
+#include "core/operator.h"
 
 struct exchange {
   struct job job; /* first: the pool hands it back */
@@ -90,6 +91,12 @@ static uint32_t lane_of_peer(struct MHD_Connection *connection) {
   return (uint32_t)hash_keyed(from, strlen(from));
 }
 
+/* Strangers cannot have the table asked. One that is too long for its place is too long for the table. */
+static void note_outbox(struct exchange *ex) {
+  const char *name = ex->request.trusted ? header(ex, OUTBOX_HEADER) : NULL;
+  snprintf(ex->request.outbox, sizeof ex->request.outbox, "%s", name ? name : "");
+}
+
 /* Finds the endpoint and judges the caller; false = the response says why not. */
 static bool admit(struct exchange *ex, const char *url, const char *method) {
   const char *allow = NULL;
@@ -118,6 +125,7 @@ static bool admit(struct exchange *ex, const char *url, const char *method) {
   const struct endpoint *endpoint = ex->request.endpoint;
   ex->request.lane = lane_of_peer(ex->connection);
   ex->request.trusted = auth_trusts(&ex->admin->auth, &caller);
+  note_outbox(ex);
   return auth_allows(&ex->admin->auth, &caller, endpoint->role, &ex->response) &&
          (endpoint->role != ROLE_CALLBACK || result_callback_allows(ex->admin, &ex->request, &ex->response));
 }
@@ -189,7 +197,7 @@ static void work(struct job *job) {
     respond_problem(&ex->response, PROBLEM_STOPPING, "nothing was done; ask again in a moment");
   else if (clock_mono_us() - ex->ready_us > HTTP_WAIT_MS * 1000LL)
     refuse_late(ex);
-  else
+  else if (outbox_is_meant(ex->admin, &ex->admin->outbox_names, &ex->request, &ex->response))
     ex->request.endpoint->handle(ex->admin, &ex->request, &ex->response);
   MHD_resume_connection(ex->connection);
 }
@@ -206,9 +214,8 @@ static enum MHD_Result dispatch(struct exchange *ex) {
   ex->stage = WORKING;
   ex->ready_us = clock_mono_us();
   MHD_suspend_connection(ex->connection);
-  enum pool_queue queue = endpoint->run == RUN_QUICK    ? POOL_QUICK
-                          : endpoint->run == RUN_RESULT ? POOL_RESULTS
-                                                        : POOL_SLOW;
+  bool waits = endpoint->run != RUN_QUICK || ex->request.outbox[0];
+  enum pool_queue queue = endpoint->run == RUN_RESULT ? POOL_RESULTS : waits ? POOL_SLOW : POOL_QUICK;
   ex->job.from = (struct turn_key){.peer = minder_address(peer(ex->connection)), .lane = ex->request.lane};
   enum pool_answer answer = pool_submit(ex->admin->pool, &ex->job, queue);
   if (answer == POOL_TAKEN)
@@ -304,7 +311,7 @@ static bool receive(struct exchange *ex, const char *data, size_t size) {
 
 /* What decides where a request ends, and for whom it is. */
 struct framing {
-  unsigned counts[5];
+  unsigned counts[6];
   bool odd; /* a header that readers take in different ways */
 };
 
@@ -317,7 +324,8 @@ static bool has_control(const char *text) {
 }
 
 static enum MHD_Result read_one(void *ctx, enum MHD_ValueKind kind, const char *name, const char *value) {
-  static const char *const once[] = {"Content-Length", "Transfer-Encoding", "Content-Type", "Authorization", "Host"};
+  static const char *const once[] = {"Content-Length", "Transfer-Encoding", "Content-Type", "Authorization",
+                                     "Host",           OUTBOX_HEADER};
   struct framing *framing = ctx;
   for (size_t i = 0; i < ARRAY_LEN(once); i++)
     framing->counts[i] += strcasecmp(name, once[i]) == 0;

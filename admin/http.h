@@ -22,6 +22,7 @@ enum {
   HTTP_HEADER_MAX = 16 * 1024, /* bytes, request line included */
   HTTP_PARAMS_MAX = 3,
   HTTP_PARAM_LEN = 256, /* longest decoded path parameter, with its NUL */
+  HTTP_OUTBOX_LEN = 72, /* longest name of admin/outbox.h, with its NUL */
   HTTP_WAIT_MS = 5000,  /* how long a handler waits for the engine, and a request for its handler */
   HTTP_RETRY_AFTER = 2, /* seconds: what a client is told when the database is away */
 };
@@ -47,7 +48,8 @@ struct request {
   char params[HTTP_PARAMS_MAX][HTTP_PARAM_LEN]; /* decoded {...} parts of the path, in order */
   char accept[512];                             /* the Accept header, "" = none */
   struct duebox_bytes body;
-  bool trusted;  /* the caller may read everything */
+  bool trusted;                 /* the caller may read everything */
+  char outbox[HTTP_OUTBOX_LEN]; /* who is asked for, "" = whoever gets it (admin/outbox.h) */
   uint32_t lane; /* of a result: what it waits with, and others do not: its route where that is known, or its peer */
 };
 

@@ -29,6 +29,7 @@
   PROBLEM(UNSENT, 409, "unsent", "The attempt was never handed out")                                                   \
   PROBLEM(TOO_LARGE, 413, "too_large", "The body is too large")                                                        \
   PROBLEM(MEDIA_TYPE, 415, "media_type", "The body must be JSON")                                                      \
+  PROBLEM(OUTBOX, 421, "outbox", "This daemon works on another outbox")                                                \
   PROBLEM(ELSEWHERE, 421, "elsewhere", "Another instance holds this task")                                             \
   PROBLEM(CONFIG, 422, "config", "The configuration was refused")                                                      \
   PROBLEM(HEADERS, 431, "headers_too_large", "The request headers are too large")                                      \

@@ -12,6 +12,7 @@
 #include "admin/auth.h"
 #include "admin/http.h"
 #include "admin/minder.h"
+#include "admin/outbox.h"
 #include "admin/pool.h"
 
 enum {
@@ -41,6 +42,7 @@ struct admin {
   struct MHD_Daemon *daemon;
   struct pool *pool;
   struct minder *minder;
+  struct outbox_names outbox_names;
   uint16_t port;
   atomic_bool stopping;
   atomic_int_fast64_t guess_logged_us; /* when a wrong secret was last worth a line */

@@ -7,8 +7,10 @@
 #include <strings.h>
 #include <sysexits.h>
 
+#include "cli/cli.h"
 #include "cli/listener.h"
 #include "core/admin_url.h"
+#include "core/base/random.h"
 #include "core/mask.h"
 #include "core/options.h"
 
@@ -18,12 +20,15 @@ enum {
   HEADERS_MAX_BYTES = 64 << 10,
   ANSWER_MAX_BYTES = 16 << 20,
   HTTP_OK = 200,
-  HTTP_ERROR = 400
+  HTTP_ERROR = 400,
+  HTTP_MISDIRECTED = 421
 };
 
 struct daemon_client {
   const struct admin_config *admin;
-  CURLSH *connections; /* outlive the handle of a request */
+  const struct operator* op; /* NULL: requests name no outbox */
+  char name[64];             /* of this command, in outbox_instances; "" = not there yet */
+  CURLSH *connections;       /* outlive the handle of a request */
   struct curl_slist *headers;
   struct mask mask; /* the token, which whoever answers may repeat */
   bool is_tls;      /* the present request is by https */
@@ -137,10 +142,35 @@ static bool prepare(struct daemon_client *client, CURL *curl) {
          curl_easy_setopt(curl, CURLOPT_WRITEDATA, client) == CURLE_OK;
 }
 
-bool daemon_client_new(const struct admin_config *admin, struct daemon_client **out, struct err *err) {
+/* Says in our database that this command runs, once. */
+static bool announce(struct daemon_client *client, struct err *err) {
+  char name[sizeof client->name] = "command-", header[sizeof OUTBOX_HEADER + sizeof name + 2];
+  if (!client->op || client->name[0])
+    return true;
+  random_hex(name + strlen(name), 16);
+  enum store_status status = client->op->ops->announce(client->op->self, name, err);
+  if (status != STORE_OK) {
+    err->code = cli_store_code(status, err);
+    return false;
+  }
+  memcpy(client->name, name, sizeof name);
+  snprintf(header, sizeof header, OUTBOX_HEADER ": %s", name);
+  return add_header(client, header) || err_set(err, EX_OSERR, "out of memory");
+}
+
+/* What stays behind when that fails is forgotten a day later. */
+static void withdraw(struct daemon_client *client) {
+  struct err ignored;
+  if (client->name[0])
+    (void)!client->op->ops->withdraw(client->op->self, client->name, &ignored);
+}
+
+bool daemon_client_new(const struct admin_config *admin, const struct operator* op, struct daemon_client **out,
+                       struct err *err) {
   *out = calloc(1, sizeof **out);
   if (*out) {
     (*out)->admin = admin;
+    (*out)->op = op;
     if (set_up(*out))
       return true;
   }
@@ -152,6 +182,7 @@ bool daemon_client_new(const struct admin_config *admin, struct daemon_client **
 void daemon_client_free(struct daemon_client **client) {
   if (!*client)
     return;
+  withdraw(*client);
   curl_share_cleanup((*client)->connections);
   curl_slist_free_all((*client)->headers);
   free((*client)->location);
@@ -228,6 +259,18 @@ static bool refuse_stranger(const struct daemon_client *client, const char *url,
                  location);
 }
 
+static bool is_other(const struct daemon_answer *answer) {
+  return answer->status == HTTP_MISDIRECTED && strcmp(answer->code, "outbox") == 0;
+}
+
+static bool refuse_other(const char *url, struct err *err) {
+  return err_set(
+      err, EX_UNAVAILABLE,
+      "%s: the daemon there works on another outbox, and has done nothing; each outbox needs an admin.url of its "
+      "own, and in a copied database outbox_instances must be emptied",
+      url);
+}
+
 /* ---- asking ---- */
 
 /* Nothing has been sent when the name did not resolve, nobody took the connection, or who took it was not to be
@@ -277,6 +320,10 @@ bool daemon_ask(struct daemon_client *client, const char *base_url, const char *
     err->code = EX_CONFIG;
     return err_wrap(err, "its admin.url");
   }
+  if (!announce(client, err)) {
+    answer->status = DAEMON_UNNAMED;
+    return false;
+  }
   char url[4096];
   size_t base_len = strlen(base_url);
   while (base_len > 0 && base_url[base_len - 1] == '/')
@@ -294,11 +341,15 @@ bool daemon_ask(struct daemon_client *client, const char *base_url, const char *
   }
   answer->body = client->answer_len ? json_loadb(client->answer, client->answer_len, 0, NULL) : NULL;
   hide(client, answer->body);
-  if (is_from_daemon(answer, proof))
+  bool ours = is_from_daemon(answer, proof), other = ours && is_other(answer);
+  if (ours && !other)
     return true;
-  refuse_stranger(client, base_url, answer->status, err);
+  if (other)
+    refuse_other(base_url, err);
+  else
+    refuse_stranger(client, base_url, answer->status, err);
   json_decref(answer->body);
-  *answer = (struct daemon_answer){0};
+  *answer = (struct daemon_answer){.status = other ? DAEMON_OTHER : 0};
   return false;
 }
 
@@ -313,7 +364,8 @@ static json_t *by_name(const json_t *list) {
   return routes;
 }
 
-json_t *daemon_get(const struct admin_config *admin, const char *path, enum daemon_proof proof, struct err *err) {
+json_t *daemon_get(const struct admin_config *admin, const struct operator* op, const char *path,
+                   enum daemon_proof proof, struct err *err) {
   struct daemon_client *client;
   struct daemon_answer answer;
   json_t *body = NULL;
@@ -321,7 +373,7 @@ json_t *daemon_get(const struct admin_config *admin, const char *path, enum daem
     err_set(err, EX_CONFIG, "admin.listen is off");
     return NULL;
   }
-  if (!daemon_client_new(admin, &client, err))
+  if (!daemon_client_new(admin, op, &client, err))
     return NULL;
   if (daemon_ask(client, admin->url, path, proof, NULL, GET_TIMEOUT_MS, &answer, err)) {
     if (answer.status == HTTP_OK)
@@ -334,8 +386,8 @@ json_t *daemon_get(const struct admin_config *admin, const char *path, enum daem
   return body;
 }
 
-json_t *daemon_routes(const struct admin_config *admin, struct err *err) {
-  json_t *body = daemon_get(admin, "/api/v1/routes", DAEMON_ROUTES, err);
+json_t *daemon_routes(const struct admin_config *admin, const struct operator* op, struct err *err) {
+  json_t *body = daemon_get(admin, op, "/api/v1/routes", DAEMON_ROUTES, err);
   json_t *routes = body ? by_name(json_object_get(body, "routes")) : NULL;
   json_decref(body);
   return routes;

@@ -151,6 +151,11 @@ static const char *word(const json_t *object, const char *key) {
   return text ? text : "";
 }
 
+/* NULL where the database is not there: then nobody can tell whose daemon answers. */
+static const struct operator* outbox_of(const struct examination *exam) {
+  return exam->cli->op.ops ? &exam->cli->op : NULL;
+}
+
 static void check_admin(struct examination *exam, const struct config *config) {
   struct daemon_client *client;
   struct daemon_answer answer;
@@ -161,7 +166,7 @@ static void check_admin(struct examination *exam, const struct config *config) {
         "cancel and reschedule of claimed shards need it; set admin.listen and admin.token_file");
     return;
   }
-  if (!daemon_client_new(&config->admin, &client, &err)) {
+  if (!daemon_client_new(&config->admin, outbox_of(exam), &client, &err)) {
     say(exam, FINDING_FAIL, "admin", err.text, "");
     return;
   }
@@ -214,7 +219,7 @@ static void check_destinations(struct examination *exam, const struct config *co
   char text[1200];
   unsigned wrong = 0;
   size_t i;
-  json_t *stats = daemon_get(&config->admin, "/api/v1/stats", DAEMON_ROUTES, &err), *one;
+  json_t *stats = daemon_get(&config->admin, outbox_of(exam), "/api/v1/stats", DAEMON_ROUTES, &err), *one;
   if (!stats)
     return; /* which is said elsewhere */
   json_array_foreach(json_object_get(stats, "plugins"), i, one) {

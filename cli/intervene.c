@@ -36,7 +36,7 @@ bool intervener_new(const struct operator* op, const struct admin_config *admin,
   if (!*out)
     return err_set(err, EX_OSERR, "out of memory");
   (*out)->op = op;
-  if (daemon_client_new(admin, &(*out)->client, err))
+  if (daemon_client_new(admin, op, &(*out)->client, err))
     return true;
   intervener_free(out);
   return false;
@@ -240,7 +240,7 @@ static bool ask_owner(struct intervener *in, const struct task_change *change, s
   bool ok;
   if (answered)
     ok = take_answer(in, change, &answer, target, err);
-  else if (answer.status == DAEMON_NEVER_SENT)
+  else if (answer.status < 0)
     ok = err_wrap(err, "task %llu: the daemon %s on %s holds its shard and cannot be reached; nothing was changed", id,
                   owner->instance, owner->host);
   else

@@ -2,6 +2,7 @@
  *
  * cli/reload.c - `duebox reload`: the daemon on this machine loads its configuration again, or changes nothing.
  */
+#include <string.h>
 #include <sysexits.h>
 
 #include "cli/cli.h"
@@ -12,7 +13,8 @@ enum {
   HTTP_OK = 200,
   HTTP_UNAUTHORIZED = 401,
   HTTP_FORBIDDEN = 403,
-  HTTP_UNPROCESSABLE = 422
+  HTTP_UNPROCESSABLE = 422,
+  HTTP_UNAVAILABLE = 503
 };
 
 static int judge(const struct cli *cli, const char *url, const struct daemon_answer *answer) {
@@ -31,23 +33,44 @@ static int judge(const struct cli *cli, const char *url, const struct daemon_ans
   }
 }
 
+static bool ask(const struct config *config, const struct operator* op, struct daemon_answer *answer, struct err *err) {
+  struct daemon_client *client;
+  *answer = (struct daemon_answer){0};
+  if (!daemon_client_new(&config->admin, op, &client, err))
+    return false;
+  bool answered =
+      daemon_ask(client, config->admin.url, "/api/v1/reload", DAEMON_RELOADED, "{}", RELOAD_TIMEOUT_MS, answer, err);
+  daemon_client_free(&client);
+  return answered;
+}
+
+/* One of the two could not ask its database, which a reload must not need. */
+static bool is_unsure(bool answered, const struct daemon_answer *answer) {
+  return answered ? answer->status == HTTP_UNAVAILABLE && strcmp(answer->code, "database") == 0
+                  : answer->status == DAEMON_UNNAMED;
+}
+
 int run_reload(struct cli *cli, const struct args *args) {
   const struct config *config;
-  struct daemon_client *client;
-  struct daemon_answer answer;
+  const struct operator* op;
+  struct daemon_answer answer = {0};
   struct err err = {0};
   int code = cli_config(cli, &config);
   if (code)
     return code;
   if (!config->admin.host)
     return cli_fail(EX_CONFIG, "admin.listen is off in %s: send the daemon a SIGHUP instead", cli->config_path);
-  if (!daemon_client_new(&config->admin, &client, &err))
-    return cli_fail_err(&err);
-  if (daemon_ask(client, config->admin.url, "/api/v1/reload", DAEMON_RELOADED, "{}", RELOAD_TIMEOUT_MS, &answer, &err))
+  bool answered = cli_connect(cli, config, &op, &err) == STORE_OK && ask(config, op, &answer, &err);
+  if (!cli->op.ops || is_unsure(answered, &answer)) {
+    cli_remark(cli, "whether the daemon at %s works on this outbox was not checked: %s", config->admin.url,
+               answered ? answer.detail : err.text);
+    json_decref(answer.body);
+    answered = ask(config, NULL, &answer, &err);
+  }
+  if (answered)
     code = judge(cli, config->admin.url, &answer);
   else
-    code = cli_fail(EX_UNAVAILABLE, "no daemon answers: %s", err.text);
+    code = cli_fail(EX_UNAVAILABLE, answer.status == DAEMON_OTHER ? "%s" : "no daemon answers: %s", err.text);
   json_decref(answer.body);
-  daemon_client_free(&client);
   return code;
 }

@@ -121,7 +121,7 @@ static int gather(struct cli *cli, const char *only, json_t *routes, const struc
   }
   if (json_object_size(routes) == 0)
     return EX_OK;
-  json_t *seen = daemon_routes(&(*config)->admin, &err), *route;
+  json_t *seen = daemon_routes(&(*config)->admin, op, &err), *route;
   bool text = cli->output.format == OUTPUT_TEXT;
   if (!seen)
     cli_remark(cli, "which routes are suspended is not known: %s", err.text);

@@ -296,7 +296,7 @@ static int deliver(struct cli *cli, const struct config *config, const struct op
   struct store_result result = {0};
   struct err err = {0};
   int code;
-  if (!daemon_client_new(&config->admin, &daemons.client, &err))
+  if (!daemon_client_new(&config->admin, op, &daemons.client, &err))
     return cli_fail_err(&err);
   enum store_status status = op->ops->instances(op->self, try_instance, &daemons, &err);
   if (status != STORE_OK)

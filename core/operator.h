@@ -23,6 +23,9 @@
 #include "core/store.h"
 #include "core/task_state.h"
 
+/* In which a request tells a daemon the name that announce() has written. */
+#define OUTBOX_HEADER "Duebox-Outbox"
+
 /* --- rows as people see them: named values, for display only --- */
 
 enum field_kind {
@@ -193,6 +196,12 @@ struct operator_ops {
   enum store_status (*pause)(void *self, const char *route, bool paused, const char *actor, const char *reason,
                              struct err *err);
   enum store_status (*instances)(void *self, row_fn *row, void *ctx, struct err *err);
+  /* A command that asks daemons writes a name into the table that nobody else has, and takes it away at its end. A
+   * daemon that is asked in that name looks for it in its own table: in a copy of the database, or another, it is not.
+   */
+  enum store_status (*announce)(void *self, const char *name, struct err *err);
+  enum store_status (*announced)(void *self, const char *name, bool *found, struct err *err);
+  enum store_status (*withdraw)(void *self, const char *name, struct err *err);
 
   /* --- quarantined result records --- */
   /* The newest `limit` (0 = all), or the one of that id; bodies cut to body_cap bytes. */

@@ -58,6 +58,9 @@ enum store_status op_routes(void *self, const char *only, uint64_t cap, row_fn *
 enum store_status op_pause(void *self, const char *route, bool paused, const char *actor, const char *reason,
                            struct err *err);
 enum store_status op_list_instances(void *self, row_fn *row, void *ctx, struct err *err);
+enum store_status op_announce(void *self, const char *name, struct err *err);
+enum store_status op_announced(void *self, const char *name, bool *found, struct err *err);
+enum store_status op_withdraw(void *self, const char *name, struct err *err);
 enum store_status op_quarantine(void *self, uint64_t id, uint64_t limit, uint64_t body_cap, row_fn *row, void *ctx,
                                 struct err *err);
 enum store_status op_quarantine_forget(void *self, uint64_t id, int64_t before_us, const char *actor,

@@ -6,6 +6,7 @@
  */
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "outbox/db_error.h"
 #include "outbox/operator_impl.h"
@@ -225,6 +226,35 @@ enum store_status op_list_instances(void *self, row_fn *row, void *ctx, struct e
   bool ok = op_query(self, opsql_instances, NO_ARGS, "listing instances", &result, err) &&
             op_rows(&result, row, ctx, "listing instances", err);
   return ok ? STORE_OK : op_status(err);
+}
+
+static bool announce_body(struct outbox_operator *op, void *ctx, struct err *err) {
+  char host[256] = "";
+  gethostname(host, sizeof host - 1);
+  return op_query(op, opsql_announce,
+                  ARGS(STRING("id", (const char *)ctx), STRING("host", host), SIGNED("pid", getpid())),
+                  "announcing this command", NULL, err);
+}
+
+enum store_status op_announce(void *self, const char *name, struct err *err) {
+  return op_transaction(self, announce_body, (void *)(uintptr_t)name, err);
+}
+
+enum store_status op_announced(void *self, const char *name, bool *found, struct err *err) {
+  struct db_result result;
+  if (!op_query(self, opsql_announced, ARGS(STRING("id", name)), "looking for a command", &result, err))
+    return op_status(err);
+  *found = result.count > 0;
+  db_results_free(&result, 1);
+  return STORE_OK;
+}
+
+static bool withdraw_body(struct outbox_operator *op, void *ctx, struct err *err) {
+  return op_query(op, query_leave, ARGS(STRING("id", (const char *)ctx)), "withdrawing this command", NULL, err);
+}
+
+enum store_status op_withdraw(void *self, const char *name, struct err *err) {
+  return op_transaction(self, withdraw_body, (void *)(uintptr_t)name, err);
 }
 
 enum store_status op_shard_owner(void *self, uint8_t shard, struct shard_owner *owner, struct err *err) {

@@ -45,9 +45,19 @@ static enum store_status forget_none(void *self, uint64_t id, int64_t before_us,
   return STORE_OK;
 }
 
+static enum store_status announced(void *self, const char *name, bool *found, struct err *err) {
+  const struct admin_fixture *fixture = self;
+  *found = fixture->announced && strcmp(fixture->announced, name) == 0;
+  return STORE_OK;
+}
+
 static bool open_operator(void *ctx, struct operator* out, struct err *err) {
   static const struct operator_ops ops = {
-      .close = close_operator, .quarantine = list, .quarantine_forget = forget_none};
+      .close = close_operator, .announced = announced, .quarantine = list, .quarantine_forget = forget_none};
+  struct admin_fixture *fixture = ctx;
+  fixture->lookups++;
+  if (fixture->database)
+    return err_set(err, 0, "%s", fixture->database);
   *out = (struct operator){.ops = &ops, .self = ctx};
   return true;
 }

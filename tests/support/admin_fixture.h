@@ -21,6 +21,9 @@ struct admin_fixture {
   uint16_t port, callbacks_port;
   unsigned reloads, forgets;
   const char *reload_trouble; /* NULL = the reload succeeds */
+  const char *announced;      /* the name in the table, NULL = there is none */
+  const char *database;       /* why it cannot be asked, NULL = it can */
+  unsigned lookups;           /* connections to it */
   const char *quarantined;    /* body of the one record, of number 7; NULL = there is none */
 };
 

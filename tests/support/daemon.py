@@ -228,10 +228,10 @@ class Daemon:
         return sum(value for (found, has), value in self.metrics().items()
                    if found in (name, f"{name}_total") and wanted <= has)
 
-    def api(self, method, path, body=None, *, token=TOKEN, limit_s=120):
+    def api(self, method, path, body=None, *, token=TOKEN, headers=(), limit_s=120):
         """(status, parsed JSON or text)"""
         connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=limit_s)
-        headers = {"Authorization": f"Bearer {token}"} if token else {}
+        headers = {**dict(headers), **({"Authorization": f"Bearer {token}"} if token else {})}
         if body is not None:
             headers["Content-Type"] = "application/json"
             body = body if isinstance(body, (str, bytes)) else json.dumps(body)

@@ -91,6 +91,49 @@ static void what_a_dead_daemon_may_have_sent_is_told(void **state) {
   json_decref(json);
 }
 
+#define MEANT(name) "Duebox-Outbox: " name "\r\n"
+
+static void what_is_meant_for_another_outbox_is_not_done(void **state) {
+  struct admin_fixture *fixture = *state;
+  static const char *const paths[] = {"/api/v1/tasks/17/cancel", "/api/v1/results", "/api/v1/reload",
+                                      "/api/v1/routes/orders.cancel/pause", "/api/v1/quarantine/7/purge"};
+  static const char *const reads[] = {"/api/v1/routes", "/api/v1/stats", "/readyz", "/metrics", "/api/v1/quarantine"};
+  fixture->announced = "command-1";
+  for (size_t i = 0; i < ARRAY_LEN(paths); i++)
+    fixture_problem(fixture, "POST", paths[i], FIXTURE_COMMAND MEANT("command-2"), "{}", 421, "outbox");
+  for (size_t i = 0; i < ARRAY_LEN(reads); i++)
+    fixture_problem(fixture, "GET", reads[i], FIXTURE_BEARER MEANT("command-2"), NULL, 421, "outbox");
+  assert_int_equal(fixture->engine.commands + fixture->reloads + fixture->forgets, 0);
+}
+
+static void a_name_is_looked_up_once(void **state) {
+  struct admin_fixture *fixture = *state;
+  fixture->announced = "command-1";
+  for (unsigned i = 1; i <= 3; i++) {
+    json_decref(fixture_ask(fixture, "POST", "/api/v1/reload", FIXTURE_COMMAND MEANT("command-1"), "{}", 200));
+    assert_int_equal(fixture->reloads, i);
+  }
+  assert_int_equal(fixture->lookups, 1);
+}
+
+static void what_cannot_be_looked_up_is_not_done(void **state) {
+  struct admin_fixture *fixture = *state;
+  fixture->announced = "command-1";
+  fixture->database = "gone fishing";
+  fixture_problem(fixture, "POST", "/api/v1/reload", FIXTURE_COMMAND MEANT("command-1"), "{}", 503, "database");
+  assert_int_equal(fixture->reloads, 0);
+  fixture->database = NULL;
+  json_decref(fixture_ask(fixture, "POST", "/api/v1/reload", FIXTURE_COMMAND MEANT("command-1"), "{}", 200));
+}
+
+static void a_stranger_has_nothing_looked_up(void **state) {
+  struct admin_fixture *fixture = *state;
+  json_decref(fixture_ask(fixture, "GET", "/readyz", MEANT("command-1"), NULL, 200));
+  fixture_problem(fixture, "POST", "/api/v1/reload", MEANT("command-1"), "{}", 401, "unauthorized");
+  fixture_problem(fixture, "GET", "/api/v1/routes", FIXTURE_BEARER MEANT("a") MEANT("b"), NULL, 400, "bad_request");
+  assert_int_equal(fixture->lookups, 0);
+}
+
 static void bad_bodies_change_nothing(void **state) {
   struct admin_fixture *fixture = *state;
   static const char *const bodies[] = {
@@ -479,6 +522,10 @@ int main(void) {
       API_TEST(the_engines_own_words_are_passed_on),
       API_TEST(what_a_dead_daemon_may_have_sent_is_told),
       API_TEST(cancel_and_reschedule),
+      API_TEST(what_is_meant_for_another_outbox_is_not_done),
+      API_TEST(a_name_is_looked_up_once),
+      API_TEST(what_cannot_be_looked_up_is_not_done),
+      API_TEST(a_stranger_has_nothing_looked_up),
       API_TEST(bad_bodies_change_nothing),
       API_TEST(a_delay_needs_the_databases_clock),
       API_TEST(result_answers),
