@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "cli/intervene.h"
 
+#include <duebox/link.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sysexits.h>
@@ -14,6 +15,7 @@ enum {
   ROUNDS = 3,
   ANSWER_TIMEOUT_MS = 15000,
   VERIFY_US = 5 * 1000 * 1000,
+  HAND_OVER_US = 15 * 1000 * 1000, /* as an answer is waited for */
   HTTP_OK = 200,
   HTTP_UNAUTHORIZED = 401,
   HTTP_FORBIDDEN = 403,
@@ -27,6 +29,7 @@ struct intervener {
   struct daemon_client *client;
   struct shard_owner owners[STORE_SHARDS_MAX];
   bool known[STORE_SHARDS_MAX]; /* owners[i] has been read */
+  bool lives[STORE_SHARDS_MAX]; /* owners[i] has renewed its lease after another daemon had answered for it */
   uint64_t asked;               /* tasks that daemons have changed */
 };
 
@@ -59,8 +62,10 @@ static bool store_failed(enum store_status status, struct err *err) {
 static bool learn_owner(struct intervener *in, uint8_t shard, struct err *err) {
   if (in->known[shard])
     return true;
+  const struct shard_owner before = in->owners[shard];
   enum store_status status = in->op->ops->owner(in->op->self, shard, &in->owners[shard], err);
   in->known[shard] = status == STORE_OK;
+  in->lives[shard] &= in->owners[shard].alive && strcmp(before.instance, in->owners[shard].instance) == 0;
   return status == STORE_OK || store_failed(status, err);
 }
 
@@ -184,6 +189,47 @@ static bool look_again(struct intervener *in, const struct task_change *change, 
                  (unsigned long long)target->id);
 }
 
+/* --- addresses that lead to another daemon --- */
+
+static bool is_loopback(const char *url) {
+  const char *host = strstr(url, "://");
+  host = host ? host + 3 : url;
+  return duebox_link_is_local(host, *host == '[' ? strcspn(host, "]") + 1 : strcspn(host, ":/"));
+}
+
+/* Behind what went wrong at an address that may be right on the daemon's machine alone. */
+static const char *loopback_note(const struct shard_owner *owner) {
+  return is_loopback(owner->admin_url)
+             ? " (an address of loopback leads each machine to itself: where the daemon runs on another one, give the "
+               "command there, or set its admin.url to an address that leads to it from everywhere)"
+             : "";
+}
+
+/* The daemon that answered does not hold the shard. Where its owner has died, or gives it to another, the table soon
+ * says so; where it renews its lease, it lives, and is asked once more: then its address leads to another daemon. */
+static bool await_owner(struct intervener *in, const struct task_target *target, struct err *err) {
+  const struct timespec pause = {.tv_nsec = 50 * 1000 * 1000};
+  const struct shard_owner *owner = &in->owners[target->shard], before = *owner;
+  if (in->lives[target->shard])
+    return err_set(
+        err, EX_UNAVAILABLE,
+        "task %llu: the daemon %s on %s holds its shard, and at its address %s another daemon of this outbox "
+        "answers; nothing was changed. Each daemon needs an admin.url that leads to it alone%s",
+        (unsigned long long)target->id, owner->instance, owner->host, owner->admin_url, loopback_note(owner));
+  for (int64_t until_us = clock_mono_us() + HAND_OVER_US; clock_mono_us() < until_us; nanosleep(&pause, NULL)) {
+    in->known[target->shard] = false;
+    if (!learn_owner(in, target->shard, err))
+      return false;
+    in->lives[target->shard] = owner->alive && owner->lease_us > before.lease_us;
+    if (!owner->alive || in->lives[target->shard] || strcmp(owner->instance, before.instance) != 0)
+      return true;
+  }
+  return err_set(err, EX_TEMPFAIL,
+                 "task %llu: another daemon answers for %s on %s, which holds its shard and does not renew its lease; "
+                 "nothing was changed, try again when the lease is over",
+                 (unsigned long long)target->id, owner->instance, owner->host);
+}
+
 static bool take_answer(struct intervener *in, const struct task_change *change, const struct daemon_answer *answer,
                         struct task_target *target, struct err *err) {
   const struct shard_owner *owner = &in->owners[target->shard];
@@ -201,18 +247,26 @@ static bool take_answer(struct intervener *in, const struct task_change *change,
     target->outcome = strcmp(answer->code, "in_flight") == 0 ? CHANGE_IN_FLIGHT : CHANGE_STATE;
     return true;
   case HTTP_MISDIRECTED:
-    in->known[target->shard] = false;
-    return true;
+    return await_owner(in, target, err);
   case HTTP_UNAUTHORIZED:
   case HTTP_FORBIDDEN:
     return err_set(err, EX_NOPERM,
                    "task %llu: the daemon at %s refuses: %s; nothing was changed. admin.token_file must hold the "
-                   "daemon's token",
-                   id, owner->admin_url, answer->detail);
+                   "daemon's token%s",
+                   id, owner->admin_url, answer->detail, loopback_note(owner));
   default:
     return err_set(err, EX_UNAVAILABLE, "task %llu: the daemon at %s cannot do it now: %s", id, owner->admin_url,
                    answer->detail);
   }
+}
+
+static bool refuse_unreached(const struct daemon_answer *answer, const struct shard_owner *owner, unsigned long long id,
+                             struct err *err) {
+  size_t len = strlen(err->text);
+  if (answer->status == DAEMON_NEVER_SENT)
+    snprintf(err->text + len, sizeof err->text - len, "%s", loopback_note(owner));
+  return err_wrap(err, "task %llu: the daemon %s on %s holds its shard and cannot be reached; nothing was changed", id,
+                  owner->instance, owner->host);
 }
 
 static bool ask_owner(struct intervener *in, const struct task_change *change, struct task_target *target,
@@ -241,8 +295,7 @@ static bool ask_owner(struct intervener *in, const struct task_change *change, s
   if (answered)
     ok = take_answer(in, change, &answer, target, err);
   else if (answer.status < 0)
-    ok = err_wrap(err, "task %llu: the daemon %s on %s holds its shard and cannot be reached; nothing was changed", id,
-                  owner->instance, owner->host);
+    ok = refuse_unreached(&answer, owner, id, err);
   else
     ok = look_again(in, change, target, err);
   in->asked += ok && target->outcome == CHANGE_DONE;

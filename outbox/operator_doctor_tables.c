@@ -96,6 +96,21 @@ static bool check_routes(struct doctor *doctor, struct err *err) {
   return ok || db_unexpected(err, "looking at the daemons' routes");
 }
 
+static bool check_addresses(struct doctor *doctor, struct err *err) {
+  struct db_result result;
+  struct db_row row;
+  bool found;
+  if (!doctor_row(doctor, opsql_doctor_addresses, NO_ARGS, 2, &result, &row, &found, err))
+    return false;
+  if (found)
+    doctor_say(doctor, FINDING_WARN, "addresses",
+               "set the admin.url of each daemon to an address that leads to it alone",
+               "%s have the address %s, which leads to one of them: tasks of the others are not cancelled from there",
+               row.fields[1] ? row.fields[1] : "?", row.fields[0] ? row.fields[0] : "?");
+  db_results_free(&result, 1);
+  return true;
+}
+
 static bool check_backlog(struct doctor *doctor, struct err *err) {
   enum { LATE_US = 60 * 1000000 };
   struct db_result result;
@@ -334,8 +349,8 @@ static bool check_order_keys(struct doctor *doctor, struct err *err) {
 
 bool doctor_tables(struct doctor *doctor, struct err *err) {
   static bool (*const checks[])(struct doctor *, struct err *) = {
-      check_partitions, check_shards,     check_added, check_routes,     check_backlog,  check_held,
-      check_misfits,    check_order_keys, check_dead,  check_quarantine, check_due_zone, check_due};
+      check_partitions, check_shards,     check_added, check_routes,     check_addresses, check_backlog, check_held,
+      check_misfits,    check_order_keys, check_dead,  check_quarantine, check_due_zone,  check_due};
   bool ok = true;
   for (size_t i = 0; ok && i < ARRAY_LEN(checks); i++)
     ok = checks[i](doctor, err);

@@ -509,3 +509,41 @@ def test_a_result_that_another_outbox_took_is_not_said_to_be_applied(stage):
     assert (done.returncode, done.stdout) == (os.EX_UNAVAILABLE, "")
     assert "the row is as it was: that daemon works on another database" in done.stderr
     assert stage.row(id_)["state"] == "awaiting"
+
+
+def test_a_daemon_whose_address_leads_to_another(running):
+    """As where two machines keep the default of admin.listen: trying again helps nobody."""
+    first = running.daemons[0]
+    second = running.start(admin={"url": f"http://127.0.0.1:{first.port}"})
+    wait_until(lambda: len(running.execute("SELECT owner FROM outbox_shards WHERE owner IS NOT NULL GROUP BY owner"
+                                           " HAVING COUNT(*) = 4")) == 2, LIMIT_S, "both daemons to hold their part")
+    mine, theirs = [running.execute(
+        "SELECT MIN(s.shard), MIN(i.id), MIN(i.host) FROM outbox_shards s JOIN outbox_instances i ON i.id = s.owner"
+        " WHERE i.pid = %s", daemon.process.pid)[0] for daemon in (first, second)]
+    ids = []
+    for shard, *_ in (mine, theirs):
+        running.execute("INSERT INTO outbox (route, payload, delay_ms, message_id, shard) VALUES ('hook', '{}', %s, %s, %s)",
+                        HOUR_MS, f"in-{shard}", shard)
+        ids.append(f"in-{shard}")
+    assert line(running, "task", "cancel", ids[0]).stdout == f"{ids[0]}  cancelled\n"
+    done = line(running, "task", "cancel", ids[1], code=69)
+    assert done.stderr.startswith(
+        f"duebox: task {running.row(ids[1])['id']}: the daemon {theirs[1]} on {theirs[2]} holds its shard, and at its address"
+        f" http://127.0.0.1:{first.port} another daemon of this outbox answers; nothing was changed"), done
+    assert "leads each machine to itself: where the daemon runs on another one, give the command there" in done.stderr
+    assert running.row(ids[1])["state"] == "scheduled"
+    found = [json.loads(text) for text in line(running, "doctor", "-o", "jsonl").stdout.splitlines()]
+    assert [(one["level"], one["text"].split(",")[:2]) for one in found if one["check"] == "addresses"] == [
+        ("warn", [mine[2], f" {theirs[2]} have the address http://127.0.0.1:{first.port}"])]
+
+
+def test_a_daemon_that_was_started_anew(running):
+    """Its shards are still those of the one that died, and it has no lease yet: whoever cancels waits until that is over."""
+    id_, = running.insert("hook", delay_ms=HOUR_MS)
+    daemon = running.daemons[0]
+    daemon.kill9()
+    running.execute("UPDATE outbox_shards SET lease_until = UTC_TIMESTAMP(6) + INTERVAL 6 SECOND WHERE shard < 63")
+    mark = daemon.mark()
+    daemon.start(wait_ready=False)
+    daemon.wait_log("DUEBOX-ADMIN-LISTEN", after=mark)
+    assert line(running, "task", "cancel", id_).stdout == f"{id_}  cancelled\n"
