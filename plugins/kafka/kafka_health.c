@@ -47,6 +47,11 @@ static void say_login_refused(struct kafka_health *health, const struct duebox_h
   host->unread(host->ctx, line);
 }
 
+void kafka_health_no_client(struct kafka_health *health, const struct duebox_host *host, const char *text) {
+  const struct kafka_outcome_row *row = &kafka_outcome_no_client;
+  say_login_refused(health, host, row->word, text, row->cure);
+}
+
 /* The brokers that refused the login are not reached any more. */
 static void forget_refusal(struct kafka_health *health, const struct duebox_host *host, const char *text) {
   if (!health->refused_us || kafka_now_us() - health->refused_us < REFUSAL_HOLDS_US)

@@ -29,6 +29,8 @@ bool kafka_health_reached(const struct kafka_health *health);
 void kafka_health_success(struct kafka_health *health, const struct duebox_host *host);
 /* A broker is connected. */
 void kafka_health_connected(struct kafka_health *health, const struct duebox_host *host);
+/* librdkafka starts no client: what it is given to start with, files for TLS mostly, is not in order. */
+void kafka_health_no_client(struct kafka_health *health, const struct duebox_host *host, const char *text);
 /* A connection would have left this machine without TLS. Said once. */
 void kafka_health_strayed(struct kafka_health *health, const struct duebox_host *host);
 /* The cluster answers, and a source's records are not read. Whatever else it is refused for is the better reason. */

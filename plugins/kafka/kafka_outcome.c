@@ -27,6 +27,8 @@ static const char no_session[] = "set rdkafka: {session.timeout.ms: ..} of the p
 static const char group_full[] = "raise the broker's group.max.size, or run fewer daemons";
 static const char group_taken[] = "another kind of consumer is in this group: give results a group of its own";
 static const char no_group[] = "correct group of the entry under results";
+static const char no_client[] = "are ca_file, cert_file and key_file there, readable, in PEM format and a pair, and is "
+                                "key_password right? It is tried again by itself";
 static const char stopped[] = "the client or its topic went away before the broker answered";
 static const char moving[] =
     "no leader takes messages there: check the topic and its brokers; it is tried again by itself";
@@ -98,6 +100,8 @@ const struct kafka_outcome_row kafka_outcome_rows[] = {
     {E(UNKNOWN),                            "kafka.other",                    RETRY, false, "see the broker's log"},
 };
 /* clang-format on */
+
+const struct kafka_outcome_row kafka_outcome_no_client = {E(_FAIL), "kafka.no_client", INSTANCE_DOWN, false, no_client};
 
 const size_t kafka_outcome_count = ARRAY_LEN(kafka_outcome_rows);
 

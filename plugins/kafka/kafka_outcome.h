@@ -23,6 +23,9 @@ struct kafka_outcome_row {
 extern const struct kafka_outcome_row kafka_outcome_rows[];
 extern const size_t kafka_outcome_count;
 
+/* Of a client that librdkafka does not start: nothing was sent, and no error of the table says so. */
+extern const struct kafka_outcome_row kafka_outcome_no_client;
+
 /* The row of an error; an error that has none is answered with the row for all others. */
 const struct kafka_outcome_row *kafka_outcome_find(rd_kafka_resp_err_t err);
 

@@ -10,7 +10,8 @@ bool kafka_producer_open(struct kafka_producer *producer, const rd_kafka_conf_t 
                          struct duebox_error *err) {
   producer->opened_us = kafka_now_us();
   producer->fatal = false;
-  return kafka_handle_open(&producer->handle, RD_KAFKA_PRODUCER, conf, wake, err);
+  producer->missing = !kafka_handle_open(&producer->handle, RD_KAFKA_PRODUCER, conf, wake, err);
+  return !producer->missing;
 }
 
 bool kafka_producer_close(struct kafka_producer *producer, int timeout_ms) {
@@ -35,7 +36,7 @@ void kafka_producer_break(struct kafka_producer *producer, const struct duebox_h
 }
 
 int kafka_producer_mend(struct kafka_producer *producer, const rd_kafka_conf_t *conf, const struct kafka_wake *wake,
-                        const struct duebox_host *host) {
+                        struct kafka_health *health, const struct duebox_host *host) {
   if (producer->fatal && producer->open == 0)
     kafka_producer_close(producer, 0);
   if (producer->handle.rk)
@@ -50,6 +51,6 @@ int kafka_producer_mend(struct kafka_producer *producer, const rd_kafka_conf_t *
               (long long)producer->recreations);
     return -1;
   }
-  host->log(host->ctx, DUEBOX_LOG_ERROR, "KAFKA-RECREATE-FAILED", "%s", err.text);
+  kafka_health_no_client(health, host, err.text);
   return REOPEN_US / 1000;
 }

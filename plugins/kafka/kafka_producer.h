@@ -10,6 +10,7 @@
 #define PLUGINS_KAFKA_PRODUCER_H
 
 #include "kafka_handle.h"
+#include "kafka_health.h"
 #include "kafka_topics.h"
 
 struct kafka_producer {
@@ -17,7 +18,8 @@ struct kafka_producer {
   struct kafka_topics topics;
   size_t open;       /* messages handed to the client and not reported yet */
   bool fatal;        /* the client is finished; it ends when open is 0 */
-  int64_t opened_us; /* when the client was started */
+  bool missing;      /* there is no client, since librdkafka would not start one when it was tried last */
+  int64_t opened_us; /* when the client was started, or tried to be */
   int64_t recreations;
 };
 
@@ -28,10 +30,10 @@ bool kafka_producer_close(struct kafka_producer *producer, int timeout_ms);
 
 /* Notes a fatal error: everything open will be reported soon, nothing new may be produced. */
 void kafka_producer_break(struct kafka_producer *producer, const struct duebox_host *host);
-/* Ends a broken client that has nothing open, and starts the next one when that is allowed again. Returns the
- * milliseconds until it wants to be called again, -1 for no wish. */
+/* Ends a broken client that has nothing open, and starts one where there is none, when that is allowed again. Returns
+ * the milliseconds until it wants to be called again, -1 for no wish. */
 int kafka_producer_mend(struct kafka_producer *producer, const rd_kafka_conf_t *conf, const struct kafka_wake *wake,
-                        const struct duebox_host *host);
+                        struct kafka_health *health, const struct duebox_host *host);
 bool kafka_producer_ready(const struct kafka_producer *producer);
 
 #endif

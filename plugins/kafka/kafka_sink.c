@@ -151,8 +151,20 @@ static enum sent send_task(struct kafka_sink *sink, struct kafka_producer *produ
   return err ? refused(sink, producer, slot, err, name) : SENT;
 }
 
+/* Nobody could send them. */
+static size_t refuse_all(struct kafka_sink *sink, const struct duebox_task *const *tasks, size_t n) {
+  const struct kafka_outcome_row *row = &kafka_outcome_no_client;
+  for (size_t k = 0; k < n; k++)
+    sink->host->complete(
+        sink->host->ctx, tasks[k]->token,
+        &DUEBOX_OUTCOME(.cls = row->cls, .scope = row->scope, .error_class = row->word, .message = row->cure));
+  return n;
+}
+
 size_t kafka_sink_submit(struct kafka_sink *sink, const struct duebox_task *const *tasks, size_t n) {
   size_t k = 0;
+  if (!sink->closed && sink->main.missing)
+    return refuse_all(sink, tasks, n);
   for (; k < n && !sink->closed && kafka_producer_ready(&sink->main); k++) {
     struct kafka_slot *slot = take_slot(sink, tasks[k]);
     if (!slot)
@@ -273,7 +285,8 @@ void kafka_sink_poll(struct kafka_sink *sink, int timeout_ms) {
   if (drain(sink, &sink->main) + drain(sink, &sink->alone) > 0)
     timeout_ms = 0;
   if (!sink->stopping)
-    timeout_ms = shorter(timeout_ms, kafka_producer_mend(&sink->main, sink->conf, sink->wake, sink->host));
+    timeout_ms =
+        shorter(timeout_ms, kafka_producer_mend(&sink->main, sink->conf, sink->wake, &sink->health, sink->host));
   if (sink->alone.fatal && sink->alone.open == 0)
     kafka_producer_close(&sink->alone, 0); /* the next refused batch starts it again */
   kafka_wake_wait(sink->wake, timeout_ms);
@@ -303,8 +316,10 @@ bool kafka_sink_create(struct kafka_sink *sink, const struct duebox_instance_con
   return true;
 }
 
-bool kafka_sink_start(struct kafka_sink *sink, struct duebox_error *err) {
-  return kafka_producer_open(&sink->main, sink->conf, sink->wake, err);
+void kafka_sink_start(struct kafka_sink *sink) {
+  struct duebox_error err;
+  if (!kafka_producer_open(&sink->main, sink->conf, sink->wake, &err))
+    kafka_health_no_client(&sink->health, sink->host, err.text);
 }
 
 void kafka_sink_close(struct kafka_sink *sink) { sink->closed = true; }

@@ -39,7 +39,7 @@ struct kafka_sink {
 MUSTCHECK bool kafka_sink_create(struct kafka_sink *sink, const struct duebox_instance_config *config,
                                  const struct duebox_host *host, const struct kafka_wake *wake,
                                  struct duebox_error *err);
-MUSTCHECK bool kafka_sink_start(struct kafka_sink *sink, struct duebox_error *err);
+void kafka_sink_start(struct kafka_sink *sink);
 size_t kafka_sink_submit(struct kafka_sink *sink, const struct duebox_task *const *tasks, size_t n);
 void kafka_sink_poll(struct kafka_sink *sink, int timeout_ms);
 void kafka_sink_close(struct kafka_sink *sink);

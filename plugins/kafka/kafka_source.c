@@ -505,7 +505,7 @@ static int mend(struct kafka_source *source) {
     return (int)(wait_us / 1000) + 1;
   if (open_client(source, &err))
     return -1;
-  source->host->log(source->host->ctx, DUEBOX_LOG_ERROR, "KAFKA-RECREATE-FAILED", "%s", err.text);
+  kafka_health_no_client(&source->health, source->host, err.text);
   return REOPEN_US / 1000;
 }
 
@@ -536,9 +536,11 @@ bool kafka_source_create(struct kafka_source *source, const struct duebox_instan
   return source->conf != NULL;
 }
 
-bool kafka_source_start(struct kafka_source *source, struct duebox_error *err) {
+void kafka_source_start(struct kafka_source *source) {
+  struct duebox_error err;
   kafka_reading_init(&source->reading, &source->group, source->conf);
-  return open_client(source, err);
+  if (!open_client(source, &err))
+    kafka_health_no_client(&source->health, source->host, err.text);
 }
 
 void kafka_source_close(struct kafka_source *source) {

@@ -58,7 +58,7 @@ struct kafka_source {
 MUSTCHECK bool kafka_source_create(struct kafka_source *source, const struct duebox_instance_config *config,
                                    const struct duebox_host *host, const struct kafka_wake *wake,
                                    struct duebox_error *err);
-MUSTCHECK bool kafka_source_start(struct kafka_source *source, struct duebox_error *err);
+void kafka_source_start(struct kafka_source *source);
 void kafka_source_poll(struct kafka_source *source, int timeout_ms);
 void kafka_source_ack(struct kafka_source *source, uint64_t cookie, bool committed);
 void kafka_source_resume(struct kafka_source *source);
