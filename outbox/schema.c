@@ -219,10 +219,10 @@ bool schema_check(struct db_conn *conn, struct err *err) {
       return names_are_free(conn, err) &&
              err_set(err, DB_E_NOT_MIGRATED, "table %s.%s lacks schema version %u (%s); %s", config->name,
                      config->table, migrations[i].version, migrations[i].name, db_error_cure(DB_E_NOT_MIGRATED));
-  bool right;
-  if (!read_shards(conn, &conn->shards, err) || !schema_tables_collations(conn, &right, err))
+  struct schema_flaw flaw;
+  if (!read_shards(conn, &conn->shards, err) || !schema_tables_flaw(conn, &flaw, err))
     return false;
-  if (right)
+  if (flaw.kind == SCHEMA_SOUND)
     return true;
   struct err found = *err;
   return err_set(err, DB_E_NOT_MIGRATED, "%s; %s, which gives it back its own", found.text,
@@ -303,23 +303,36 @@ static bool choose_shards(struct db_conn *conn, uint32_t wanted, uint32_t *shard
   return true;
 }
 
-/* Not a migration, as it can become necessary at any time. */
-static bool repair_collations(struct db_conn *conn, bool dry_run, bool *changed, FILE *out, struct err *err) {
-  bool right;
-  if (!schema_tables_collations(conn, &right, err))
-    return false;
-  if (right)
-    return true;
-  *changed = true;
-  fprintf(out, "%s the collations of ids and keys: %s\n", dry_run ? "would repair" : "repairing", err->text);
+static bool repair(struct db_conn *conn, const struct schema_flaw *flaw, struct err *err) {
   struct text text = {0};
-  text_expand(&text, schema_repair_collations, conn->config->table, NO_ARGS);
-  bool ok = !text.failed || err_set(err, DB_E_NO_MEMORY, WHAT ": out of memory");
+  struct text name = {0};
+  text_puts(&name, flaw->table);
+  text_expand(&text, flaw->kind == SCHEMA_ENGINE ? schema_repair_engine : schema_repair_collations, conn->config->table,
+              ARGS(RAW("name", name)));
+  bool ok = (!text.failed && !name.failed) || err_set(err, DB_E_NO_MEMORY, WHAT ": out of memory");
   char *rest = text.data, *statement;
-  while (ok && !dry_run && (statement = next_statement(&rest)))
-    ok = db_run(conn, statement, "repairing collations", err);
+  while (ok && (statement = next_statement(&rest)))
+    ok = db_run(conn, statement, "repairing a table", err);
   text_free(&text);
+  text_free(&name);
   return ok;
+}
+
+/* Not a migration, as it can become necessary at any time. */
+static bool repair_tables(struct db_conn *conn, bool dry_run, bool *changed, FILE *out, struct err *err) {
+  struct schema_flaw flaw;
+  for (int tries = 0; tries <= SCHEMA_TABLES + 1; tries++) { /* all collations are one */
+    if (!schema_tables_flaw(conn, &flaw, err))
+      return false;
+    if (flaw.kind == SCHEMA_SOUND)
+      return true;
+    *changed = true;
+    fprintf(out, "%s %s: %s\n", dry_run ? "would repair" : "repairing",
+            flaw.kind == SCHEMA_ENGINE ? "the engine of a table" : "the collations of ids and keys", err->text);
+    if (dry_run || !repair(conn, &flaw, err))
+      return dry_run;
+  }
+  return false; /* the server keeps them as they are */
 }
 
 static bool migrate_locked(struct db_conn *conn, const struct migrate_options *options, FILE *out, struct err *err) {
@@ -343,7 +356,7 @@ static bool migrate_locked(struct db_conn *conn, const struct migrate_options *o
     if (!apply(conn, &migrations[i], &history.of[i], shards, options->dry_run, out, err))
       return false;
   }
-  if (!repair_collations(conn, options->dry_run, &changed, out, err))
+  if (!repair_tables(conn, options->dry_run, &changed, out, err))
     return false;
   if (!changed)
     fprintf(out, "table %s is up to date (version %u, %u shards)\n", conn->config->table, LATEST, shards);

@@ -10,7 +10,7 @@
 
 #define WHAT "looking for tables"
 
-enum { OUTBOX = 1 << 0, NAME_ROOM = 96 };
+enum { OUTBOX = 1 << 0, NAME_ROOM = SCHEMA_NAME_ROOM };
 
 /* Each with a column that it has had since it was made, and that another program's table of that name hardly has. */
 static const struct {
@@ -118,17 +118,26 @@ bool schema_tables_kept(struct db_conn *conn, bool complete, struct err *err) {
   return false;
 }
 
-bool schema_tables_collations(struct db_conn *conn, bool *right, struct err *err) {
-  static const char what[] = "looking at collations";
+bool schema_tables_flaw(struct db_conn *conn, struct schema_flaw *out, struct err *err) {
+  static const char what[] = "looking at engines and collations";
   struct db_result result;
   struct db_row row;
-  if (!ask_all(conn, query_schema_collations, what, &result, err))
+  *out = (struct schema_flaw){SCHEMA_SOUND, ""};
+  if (!ask_all(conn, query_schema_flaws, what, &result, err))
     return false;
-  *right = !db_next(&result, &row, 3);
-  if (!*right)
-    err_set(err, DB_E_NOT_MIGRATED,
-            "column %s of table %s.%s has the collation %s, by which some different ids or keys are the same",
-            row.fields[1], conn->config->name, row.fields[0], row.fields[2]);
+  if (db_next(&result, &row, 3) && row.fields[0] && row.fields[2]) {
+    out->kind = row.fields[1] ? SCHEMA_COLLATION : SCHEMA_ENGINE;
+    snprintf(out->table, sizeof out->table, "%s", row.fields[0]);
+    if (row.fields[1])
+      err_set(err, DB_E_NOT_MIGRATED,
+              "column %s of table %s.%s has the collation %s, by which some different ids or keys are the same",
+              row.fields[1], conn->config->name, row.fields[0], row.fields[2]);
+    else
+      err_set(err, DB_E_NOT_MIGRATED,
+              "table %s.%s has the engine %s instead of InnoDB: what is not committed would count in it, and what is "
+              "rolled back would stay",
+              conn->config->name, row.fields[0], row.fields[2]);
+  }
   bool ok = db_is_sound(conn, what, err);
   db_results_free(&result, 1);
   return ok;

@@ -372,7 +372,7 @@ static void an_idle_session_that_the_server_ended_is_replaced(void **state) {
     sql(f, "SELECT SLEEP(0.1)");
   statements_sent();
   ok(f, OPS->now(idle, &now, &f->err));
-  /* Setting up, checking the schema, counting shards, looking at collations, asking: none failed. */
+  /* Setting up, checking the schema, counting shards, looking at engines and collations, asking: none failed. */
   assert_int_equal(statements_sent(), 5);
   OPS->close(&idle);
 }

@@ -296,6 +296,33 @@ static void ids_that_no_longer_compare_byte_by_byte_are_repaired(void **state) {
   assert_int_equal(ask(f, "SELECT COUNT(*) FROM outbox WHERE message_id = 'abc-1'"), 1);
 }
 
+/* In a table without transactions, what is not committed is there to be sent, and what settling undoes stays. */
+static void tables_without_transactions_are_converted_back(void **state) {
+  struct fixture *f = *state;
+  static const char *const tables[] = {"outbox_shards", "outbox_audit", "outbox_instances"};
+  static const char other[] = "FROM information_schema.tables WHERE table_schema = DATABASE() AND engine <> 'InnoDB'";
+  enum { TABLES = sizeof tables / sizeof tables[0] };
+  struct db_conn *conn;
+  struct run run = migrate_with(f, (struct migrate_options){0});
+  assert_migrated(f, &run);
+  for (size_t i = 0; i < TABLES; i++) {
+    sql(f, "ALTER TABLE %s ENGINE = MyISAM", tables[i]);
+    assert_false(db_open(&f->config, DB_OPERATOR, "test", &conn, &f->err));
+    assert_non_null(strstr(f->err.text, "the engine MyISAM"));
+    assert_non_null(strstr(f->err.text, "run `duebox migrate`"));
+  }
+  run = migrate_with(f, (struct migrate_options){.dry_run = true});
+  assert_non_null(strstr(run.said, "would repair"));
+  assert_migrated(f, &run);
+  assert_int_equal(ask(f, "SELECT COUNT(*) %s", other), TABLES);
+  run = migrate_with(f, (struct migrate_options){0});
+  assert_null(strstr(run.said, "up to date"));
+  assert_migrated(f, &run);
+  assert_int_equal(ask(f, "SELECT COUNT(*) %s", other), 0);
+  assert_true(db_open(&f->config, DB_OPERATOR, "test", &conn, &f->err));
+  db_close(&conn);
+}
+
 static void several_tables_live_in_one_database(void **state) {
   struct fixture *f = *state;
   f->config.table = "jobs";
@@ -351,6 +378,7 @@ int main(int argc, char **argv) {
       TEST(tables_beside_another_programs_can_be_removed),
       TEST(an_outbox_that_is_gone_is_not_up_to_date),
       TEST(ids_that_no_longer_compare_byte_by_byte_are_repaired),
+      TEST(tables_without_transactions_are_converted_back),
   };
   return store_main(argc, argv, tests, sizeof tests / sizeof tests[0]);
 }
