@@ -73,6 +73,8 @@ struct flight {
   int64_t completed_us;          /* monotonic */
   struct decision decision;
   bool settled;        /* the decision is in the table (or needed none) */
+  bool counted;        /* the settler's: in the figures of outcomes */
+  bool whole;          /* the settler's: it tries whether what is refused of its lane's outcomes still is */
   struct flight *next; /* in whichever list holds it */
   bool in_order;       /* holds its order_key in its lane */
   struct flight *twin; /* another flight with the same row id: ids may be handed out again */

@@ -21,6 +21,7 @@
 #include "core/held_claim.h"
 #include "core/metrics.h"
 #include "core/order.h"
+#include "core/refusals.h"
 #include "core/stall.h"
 #include "core/store.h"
 #include "core/targets.h"
@@ -63,6 +64,12 @@ struct unblock_walk {
   bool for_return; /* keys waited for it when it began */
   bool any, left;  /* rows came back; or are left, since somebody has locked them */
   int64_t took_us;
+};
+
+/* Outcomes of a lane that have turns of their own. */
+struct lane_outcomes {
+  struct flight_list flights;
+  struct lane *next; /* whose turn is behind this lane's */
 };
 
 struct lane {
@@ -132,8 +139,9 @@ struct lane {
   bool forgotten;                    /* and that it has none any more: it is not shown; under lanes_lock */
   gauge waiting_groups, next_due_us; /* for status: as of the last look */
   struct route_metrics metrics;
-  struct flight_list large; /* the settler's thread: outcomes with much to write, */
-  struct lane *large_next;  /* and whose turn is behind this lane's */
+  struct lane_outcomes large, apart; /* the settler's thread: outcomes that are not written with those of others */
+  size_t apart_rows;                 /* the settler's thread: how many of the second it tries at once */
+  struct outcome_refusals refusals;
   struct lane *next;
   UT_hash_handle hh; /* by name */
 };

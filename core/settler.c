@@ -14,6 +14,7 @@
 #include "core/lane.h"
 #include "core/realtime.h"
 #include "core/reduced.h"
+#include "core/settler_internal.h"
 
 enum {
   RETRY_MIN_US = 20 * 1000,
@@ -25,120 +26,7 @@ enum {
   STUCK_MIN_US = 1000 * 1000,           /* how often to try what the server refuses: seldomer and seldomer */
   STUCK_MAX_US = 60 * 1000 * 1000,
   LARGE_BYTES = 4096, /* that an outcome writes: beyond that the others go first */
-  FLAWED_MAX = 16,    /* answers with a flaw that are kept of one batch; more would say the same */
 };
-
-/* A consumer's answer that is not as it should be, on its way to the quarantine. */
-struct flawed {
-  struct flight *flight;
-  const char *status; /* that counts all the same; NULL = none could be made out, and the attempt has failed */
-  char flaw[256];
-};
-
-/* The pieces of one batch: flights that need a write, and their decisions in the same order. */
-struct batch {
-  struct flight **flights;
-  struct decision *decisions;
-  struct result_record *records; /* parsed from answers, to be freed after the write */
-  struct flawed flawed[FLAWED_MAX];
-  size_t count, record_count, flawed_count;
-  uint64_t random;        /* for jitter; drawn once, since it costs a system call */
-  int64_t mono_us, db_us; /* when it was begun, by our monotonic clock and by the database's */
-};
-
-static void note_flaw(struct batch *batch, struct flight *flight, const char *status, const char *flaw) {
-  if (batch->flawed_count == FLAWED_MAX)
-    return;
-  struct flawed *flawed = &batch->flawed[batch->flawed_count++];
-  flawed->flight = flight;
-  flawed->status = status;
-  snprintf(flawed->flaw, sizeof flawed->flaw, "%s", flaw);
-}
-
-/* Reads what the consumer answered to the call; NULL when that is no record. */
-static struct result_record *read_answer(struct flight *flight, const struct route_config *route, struct batch *batch,
-                                         struct duebox_outcome *outcome) {
-  const struct record_road road = {.message_id = flight->task->view.message_id,
-                                   .attempt = flight->task->attempt_now,
-                                   .checkpoint_max = route->max_checkpoint};
-  struct result_record *record = &batch->records[batch->record_count];
-  struct err err = {0};
-  if (result_record_parse(outcome->record ? outcome->record : "", outcome->record_len, &road, record, &err)) {
-    batch->record_count++;
-    if (record->flaw)
-      note_flaw(batch, flight, result_status_text(record->status), record->flaw);
-    return record;
-  }
-  /* It was meant to say something, and nobody knows what. */
-  if (outcome->answer == DUEBOX_ANSWER_RECORD || err.code == RECORD_DOUBTFUL) {
-    outcome->cls = DUEBOX_RETRY;
-    outcome->error_class = RECORD_BROKEN;
-    if (!outcome->message)
-      outcome->message = "the answer was to be a result record, and no status can be made out";
-    note_flaw(batch, flight, NULL, outcome->message);
-  }
-  return NULL;
-}
-
-static void decide_outcome(struct flight *flight, const struct route_config *route, const struct rules_context *context,
-                           const struct rules_task *facts, struct batch *batch, bool *written) {
-  struct result_record *record = NULL;
-  struct duebox_outcome outcome = flight->outcome;
-  if (outcome.cls == DUEBOX_DELIVERED && (outcome.record || outcome.answer == DUEBOX_ANSWER_RECORD))
-    record = read_answer(flight, route, batch, &outcome);
-  rules_outcome(context, route, facts, &outcome, record, &flight->decision, written);
-}
-
-/* Lets the rules decide about one flight; false when there is nothing to write. */
-static bool decide(struct flight *flight, struct batch *batch) {
-  struct rules_context context = {.config = flight->config->config, .now_us = batch->db_us, .random = batch->random};
-  /* When the sink had it, by the database's clock: the settling itself may come later. */
-  if (flight->completed_us)
-    context.now_us -= batch->mono_us - flight->completed_us;
-  const struct route_config *route = config_route(context.config, flight->lane->name, strlen(flight->lane->name));
-  struct rules_task facts = flight_facts(flight);
-  bool written = true;
-  switch (flight->end) {
-  case FLIGHT_OUTCOME:
-    decide_outcome(flight, route, &context, &facts, batch, &written);
-    break;
-  case FLIGHT_UNSENT:
-    rules_unsent(&facts, &flight->decision, &written);
-    break;
-  case FLIGHT_REFUSED:
-    rules_refuse(&context, route, &facts, flight->outcome.error_class, flight->outcome.message, &flight->decision);
-    break;
-  case FLIGHT_EXPIRED:
-    rules_expire(&context, &facts, &flight->decision);
-    break;
-  case FLIGHT_MOVES:
-    rules_move(&facts, &flight->decision);
-    break;
-  case FLIGHT_BLOCKED:
-    rules_block(&facts, &flight->decision);
-    break;
-  case FLIGHT_DEFERRED:
-    rules_defer(&context, route, &facts, flight->outcome.retry_after_ms * 1000, flight->outcome.error_class,
-                flight->outcome.message, &flight->decision);
-    break;
-  case FLIGHT_NO_RESULT:
-    rules_no_result(&context, route, &facts, &flight->decision);
-    break;
-  case FLIGHT_STOPPED:
-    rules_stopped(&facts, &flight->decision);
-    break;
-  case FLIGHT_RECOVER:
-    rules_recover(&context, route, &facts, &flight->decision);
-    break;
-  }
-  /* A recovered one goes before the others of its key too. */
-  bool again = flight->decision.event == EVENT_RETRY || flight->decision.event == EVENT_DEFER ||
-               (flight->end == FLIGHT_RECOVER && flight->decision.event == EVENT_RELEASE);
-  bool failed = again && route && route->order == ORDER_BLOCK;
-  /* Whoever stays where it was, or comes there, does not overtake one that has moved. */
-  flight->decision.head = flight->in_order && (failed || flight->end == FLIGHT_MOVES);
-  return written;
-}
 
 /* Whether a copy of it has left, as far as can be known. */
 static bool was_sent(const struct flight *flight) {
@@ -233,18 +121,37 @@ static void note_mismatches(struct settler *settler, const struct batch *batch) 
       n, (unsigned long long)first->id, first->message_id.data);
 }
 
+/* What is written of a lane's outcomes from now on. */
+static void note_change(struct settler *settler, const struct lane *lane, const struct decision *d) {
+  if (d->form == DECISION_WHOLE)
+    log_info("DUEBOX-SETTLE-WHOLE", "route=%s event=%s outcomes are written whole again", lane->name,
+             task_event_text(d->event));
+  else
+    log_error(
+        "DUEBOX-SETTLE-REDUCED",
+        "route=%s event=%s the server refuses the same of each one: all are settled without it from now on, and one "
+        "a second is tried whole",
+        lane->name, task_event_text(d->event));
+}
+
 /* What the server refused of the batch. */
 static void note_refusals(struct settler *settler, const struct batch *batch, const char *why) {
+  int64_t now = clock_mono_us();
   for (size_t i = 0; i < batch->count; i++) {
     const struct decision *d = &batch->decisions[i];
+    struct lane *lane = batch->flights[i]->lane;
     if (d->refused) {
       log_repeated(&settler->trouble, LOG_LEVEL_ERROR, "DUEBOX-SETTLE-REFUSED",
-                   "route=%s message_id=%s its outcome is refused in every form, and tried again: %s",
-                   batch->flights[i]->lane->name, d->message_id.data, why);
+                   "route=%s message_id=%s its outcome is refused in every form, and tried again: %s", lane->name,
+                   d->message_id.data, why);
+    } else if (d->applied && d->form > d->least) {
+      reduced_note(&settler->trouble, settler->metrics, lane->name, d->message_id.data, d->form, why);
     } else if (d->applied && d->form) {
-      reduced_note(&settler->trouble, settler->metrics, batch->flights[i]->lane->name, d->message_id.data, d->form,
-                   why);
+      count(&settler->metrics->settled_reduced, 1);
     }
+    if ((d->applied || d->refused) &&
+        refusals_note(&lane->refusals, d->event, d->least, d->refused ? DECISION_FORMS : d->form, now))
+      note_change(settler, lane, d);
   }
 }
 
@@ -305,17 +212,21 @@ static bool in_order(const struct batch *batch) {
   return true;
 }
 
-/* Hands flights on to the scheduler; those whose row is busy, or whose outcome is refused, stay here. */
+/* Hands flights on to the scheduler; those whose row is busy, or whose outcome is refused, stay here, and so do those
+ * that were not tried because others of their lane are refused. */
 static void hand_on(struct settler *settler, struct flight_list *list) {
   struct flight_list ready = {0};
   struct flight *flight;
   if (!settler->busy.flights.head)
     settler->busy.at_us = clock_mono_us() + BUSY_EVERY_US;
   while ((flight = flight_list_pop(list)))
-    flight_list_add(flight->decision.refused ? &settler->stuck.flights
-                    : flight->decision.busy  ? &settler->busy.flights
-                                             : &ready,
-                    flight);
+    if (flight->decision.busy && flight->decision.left)
+      settler_lanes_put(&settler->apart, flight);
+    else
+      flight_list_add(flight->decision.refused ? &settler->stuck.flights
+                      : flight->decision.busy  ? &settler->busy.flights
+                                               : &ready,
+                      flight);
   set_gauge(&settler->metrics->settle_stuck, (int64_t)settler->stuck.flights.count);
   mailbox_put(settler->scheduler, &ready);
 }
@@ -334,30 +245,6 @@ static size_t outcome_bytes(const struct flight *flight) {
   return outcome->record_len + texts + (delivered ? row / 8 : row);
 }
 
-/* Keeps for inspection what consumers should not have written like that. Their status counts either way, so what cannot
- * be stored now is not tried again. */
-static void keep_flawed(struct settler *settler, struct store_session *ss, const struct batch *batch) {
-  struct store_result results[FLAWED_MAX];
-  char why[FLAWED_MAX][320];
-  for (size_t i = 0; i < batch->flawed_count; i++) {
-    const struct flawed *flawed = &batch->flawed[i];
-    const struct flight *flight = flawed->flight;
-    log_repeated(&settler->flaws, LOG_LEVEL_WARN, "DUEBOX-ANSWER-BROKEN", "route=%s status=%s %s: %s",
-                 flight->lane->name, flawed->status ? flawed->status : "?",
-                 flawed->status ? "counts, but" : "counts as a failure", flawed->flaw);
-    snprintf(why[i], sizeof why[i], "%s: %s", flight->task->view.message_id, flawed->flaw);
-    results[i] = (struct store_result){
-        .broken = why[i],
-        .source = "answer",
-        .origin = flight->lane->name,
-        .body = {flight->outcome.record ? flight->outcome.record : "", flight->outcome.record_len}};
-  }
-  struct err err = {0};
-  if (batch->flawed_count &&
-      settler->store->ops->settle_results(ss, results, batch->flawed_count, NULL, NULL, &err) != STORE_OK)
-    count(&settler->metrics->db_errors, 1);
-}
-
 /* A destination took the task and said what its plugin could not read: what the plugin makes of it counts. */
 static void note_unread(struct settler *settler, const struct flight *flight) {
   const struct duebox_outcome *outcome = &flight->outcome;
@@ -368,10 +255,51 @@ static void note_unread(struct settler *settler, const struct flight *flight) {
                  outcome->message ? outcome->message : outcome->error_class);
 }
 
-/* Decides about a batch of flights, writes what must be written and hands them on. again: they were busy before;
- * they are decided about anew, because the texts of a record live no longer than its batch. */
+/* What a batch is made of. */
+enum settling {
+  SETTLE_TOGETHER, /* of all lanes: those of lanes of which the server refuses some are put apart */
+  SETTLE_APART,    /* of one of these lanes */
+  SETTLE_AGAIN,    /* they were busy, or refused, before */
+};
+
+/* Takes one of a list into the batch, decided about: anew where it was before, because the texts of a record live no
+ * longer than its batch. False: it is to be written apart. */
+static bool take(struct settler *settler, struct batch *batch, struct flight *flight, enum settling how) {
+  const struct decision before = flight->decision;
+  size_t flaws = batch->flawed_count, records = batch->record_count;
+  bool written = settler_decide(flight, batch);
+  struct decision *d = &flight->decision;
+  d->unknown = before.unknown;
+  d->busy = d->refused = d->left = false;
+  if (how == SETTLE_TOGETHER && written) {
+    enum refusals_way way = refusals_way(&flight->lane->refusals, d->event, batch->mono_us);
+    flight->whole = way == REFUSALS_PROBE;
+    if (way != REFUSALS_TOGETHER) {
+      batch->flawed_count = flaws;
+      while (batch->record_count > records)
+        result_record_free(&batch->records[--batch->record_count]);
+      return false;
+    }
+  }
+  d->kin = how == SETTLE_TOGETHER ? flight->lane : NULL;
+  d->least = flight->whole || before.refused ? DECISION_WHOLE : refusals_least(&flight->lane->refusals, d->event);
+  if (!flight->counted) {
+    count_outcome(settler, flight);
+    note_unread(settler, flight);
+  }
+  flight->counted = true;
+  d->changed_at = version_of(flight);
+  d->sent = was_sent(flight) ? flight->task : NULL;
+  if (written)
+    batch->flights[batch->count++] = flight;
+  else
+    flight->settled = true;
+  return true;
+}
+
+/* Decides about a batch of flights, writes what must be written and hands them on. */
 static void settle_some(struct settler *settler, struct store_session *ss, struct batch *batch,
-                        struct flight_list *list, bool again) {
+                        struct flight_list *list, enum settling how) {
   struct flight_list some = {0};
   batch->count = batch->record_count = batch->flawed_count = 0;
   batch->random = random_u64();
@@ -380,34 +308,24 @@ static void settle_some(struct settler *settler, struct store_session *ss, struc
   struct flight *flight;
   size_t bytes = 0;
   while (some.count < batch_size(settler) && bytes < SETTLE_BATCH_BYTES && (flight = flight_list_pop(list))) {
+    if (!take(settler, batch, flight, how)) {
+      settler_lanes_put(&settler->apart, flight);
+      continue;
+    }
     bytes += outcome_bytes(flight);
-    bool unknown = flight->decision.unknown;
-    if (!again)
-      count_outcome(settler, flight);
-    if (decide(flight, batch))
-      batch->flights[batch->count++] = flight;
-    else
-      flight->settled = true;
-    if (!again)
-      note_unread(settler, flight);
-    flight->decision.unknown = unknown;
-    flight->decision.changed_at = version_of(flight);
-    flight->decision.sent = was_sent(flight) ? flight->task : NULL;
     flight_list_add(&some, flight);
   }
   /* Primary-key order: two writers that lock rows in the same order do not deadlock. Mostly they come in it. */
   if (!in_order(batch))
     qsort(batch->flights, batch->count, sizeof *batch->flights, by_id);
   for (size_t i = 0; i < batch->count; i++) {
-    batch->flights[i]->decision.busy = batch->flights[i]->decision.refused = false;
     batch->decisions[i] = batch->flights[i]->decision;
-    batch->decisions[i].busy = again;
+    batch->decisions[i].busy = how == SETTLE_AGAIN;
   }
   if (batch->count)
     write_batch(settler, ss, batch);
   set_gauge(&settler->writing_since_us, 0);
-  if (!again)
-    keep_flawed(settler, ss, batch);
+  settler_keep_flawed(settler, ss, batch);
   for (size_t i = 0; i < batch->record_count; i++)
     result_record_free(&batch->records[i]);
   hand_on(settler, &some);
@@ -442,7 +360,7 @@ static void settle_again(struct settler *settler, struct store_session *ss, stru
   for (; round->left && some.count < round->rows; round->left--)
     flight_list_add(&some, flight_list_pop(&round->flights));
   while (some.head)
-    settle_some(settler, ss, batch, &some, true);
+    settle_some(settler, ss, batch, &some, SETTLE_AGAIN);
   int64_t now = clock_mono_us(), rest_us = earlier((now - began) * AGAIN_REST, AGAIN_REST_MAX_US);
   round->rows = settler_again_rows(round->rows, now - began);
   round->progress = round->progress || round->flights.count < before;
@@ -452,6 +370,30 @@ static void settle_again(struct settler *settler, struct store_session *ss, stru
     rest_us = later(rest_us, round->wait_us);
   }
   round->at_us = now + rest_us;
+}
+
+/* Writes some outcomes of a lane of which the server refuses some. Finding out which takes a while: as many at once as
+ * keep the others waiting for some milliseconds. Then these have the settler for themselves for as long, and much
+ * longer where they never leave it idle. */
+static void settle_apart(struct settler *settler, struct store_session *ss, struct batch *batch) {
+  struct flight_list some = {0};
+  int64_t began = clock_mono_us();
+  int64_t at_us = settler->apart_at_us + (settler->others ? settler->apart_rest_us : 0);
+  if (!settler->apart.first || (began < at_us && !atomic_load(&settler->stopping)))
+    return;
+  struct lane *lane = settler->apart.first;
+  uint64_t refused = lane->refusals.count;
+  size_t rows = lane->apart_rows ? lane->apart_rows : 1, waiting = lane->apart.flights.count;
+  rows = rows < waiting ? rows : waiting;
+  while (some.count < rows)
+    flight_list_add(&some, settler_lanes_take(&settler->apart, some.count + 1 == rows));
+  while (some.head)
+    settle_some(settler, ss, batch, &some, SETTLE_APART);
+  int64_t now = clock_mono_us(), took = now - began;
+  lane->apart_rows = settler_again_rows(rows, took);
+  bool dear = lane->refusals.count != refused;
+  settler->apart_at_us = dear ? now + earlier(took, AGAIN_REST_MAX_US) : now;
+  settler->apart_rest_us = dear ? earlier(took * (AGAIN_REST - 1), AGAIN_REST_MAX_US) : 0;
 }
 
 static struct store_session *open_session(struct settler *settler) {
@@ -474,37 +416,20 @@ static void gather(struct settler *settler, struct flight_list *list) {
     limit = settler->busy.at_us;
   if (settler->stuck.left && settler->stuck.at_us < limit)
     limit = settler->stuck.at_us;
-  mailbox_take(&settler->in, settler->large ? earlier(settler->large_at_us, limit) : limit, list);
-  if (!list->head || settler->large)
+  if (settler->apart.first && settler->apart_at_us < limit)
+    limit = settler->apart_at_us;
+  mailbox_take(&settler->in, settler->large.first ? earlier(settler->large_at_us, limit) : limit, list);
+  if (!list->head || settler->large.first)
     return;
   int64_t deadline = clock_mono_us() + settler->delay_us;
   while ((int64_t)list->count < settler->rows && clock_mono_us() < deadline && !atomic_load(&settler->stopping))
     mailbox_take(&settler->in, deadline, list);
 }
 
-static void queue_lane(struct settler *settler, struct lane *lane) {
-  lane->large_next = NULL;
-  *(settler->large ? &settler->large_last->large_next : &settler->large) = lane;
-  settler->large_last = lane;
-}
-
-static void put_large(struct settler *settler, struct flight *flight) {
-  struct lane *lane = flight->lane;
-  if (!lane->large.head)
-    queue_lane(settler, lane);
-  flight_list_add(&lane->large, flight);
-  settler->large_count++;
-}
-
 /* A batch of them, from each lane in turn: one that has thousands lets others go that have one now and then. */
 static void take_large(struct settler *settler, struct flight_list *some) {
-  for (size_t bytes = 0; settler->large && some->count < batch_size(settler) && bytes < settler->large_bytes;) {
-    struct lane *lane = settler->large;
-    struct flight *flight = flight_list_pop(&lane->large);
-    settler->large = lane->large_next;
-    if (lane->large.head)
-      queue_lane(settler, lane);
-    settler->large_count--;
+  for (size_t bytes = 0; settler->large.first && some->count < batch_size(settler) && bytes < settler->large_bytes;) {
+    struct flight *flight = settler_lanes_take(&settler->large, true);
     bytes += outcome_bytes(flight);
     flight_list_add(some, flight);
   }
@@ -518,26 +443,34 @@ static void settle_in_turn(struct settler *settler, struct store_session *ss, st
   struct flight *flight;
   while ((flight = flight_list_pop(list)))
     if (outcome_bytes(flight) > LARGE_BYTES)
-      put_large(settler, flight);
+      settler_lanes_put(&settler->large, flight);
     else
       flight_list_add(&some, flight);
   bool others = some.head != NULL;
+  settler->others = others;
   while (some.head)
-    settle_some(settler, ss, batch, &some, false);
+    settle_some(settler, ss, batch, &some, SETTLE_TOGETHER);
   int64_t began = clock_mono_us();
-  if (!settler->large || began < settler->large_at_us)
+  if (!settler->large.first || began < settler->large_at_us)
     return;
   take_large(settler, &some);
-  settle_some(settler, ss, batch, &some, false);
+  settle_some(settler, ss, batch, &some, SETTLE_TOGETHER);
   int64_t took = clock_mono_us() - began;
   settler->large_bytes = settler_large_bytes(settler->large_bytes, took);
   settler->large_at_us = others && took > SETTLE_LARGE_BATCH_US ? began + 2 * took : 0;
+}
+
+/* At the end what is refused or busy is left; what was put apart is tried, as long as there is time. */
+static bool is_to_go_on(struct settler *settler) {
+  return !atomic_load(&settler->stopping) || mailbox_count(&settler->in) > 0 || settler->large.first ||
+         (settler->apart.first && !atomic_load(&settler->hurry));
 }
 
 static void run(void *arg) {
   struct settler *settler = arg;
   realtime_thread(settler->realtime, "settler");
   settler->large_bytes = SETTLE_LARGE_BATCH_MIN_BYTES;
+  settler->large.large = true;
   settler->busy = (struct settler_round){.rows = 1, .least_us = BUSY_EVERY_US, .most_us = BUSY_EVERY_US};
   settler->stuck = (struct settler_round){.rows = 1, .least_us = STUCK_MIN_US, .most_us = STUCK_MAX_US};
   struct batch batch = {
@@ -547,17 +480,20 @@ static void run(void *arg) {
   };
   struct store_session *ss = batch.flights && batch.decisions && batch.records ? open_session(settler) : NULL;
   struct flight_list list = {0};
-  while (ss && (!atomic_load(&settler->stopping) || mailbox_count(&settler->in) > 0 || settler->large)) {
+  while (ss && is_to_go_on(settler)) {
     gather(settler, &list);
     set_gauge(&settler->locked_since_us, settler->busy.flights.head ? settler->busy.flights.head->completed_us : 0);
-    set_gauge(&settler->metrics->settle_queue, (int64_t)(list.count + settler->large_count +
+    set_gauge(&settler->metrics->settle_queue, (int64_t)(list.count + settler->large.count + settler->apart.count +
                                                          settler->busy.flights.count + settler->stuck.flights.count));
     settle_in_turn(settler, ss, &batch, &list);
+    settle_apart(settler, ss, &batch);
     settle_again(settler, ss, &batch, &settler->busy);
     note_busy(settler, clock_mono_us());
     settle_again(settler, ss, &batch, &settler->stuck);
   }
   flight_list_join(&settler->busy.flights, &settler->stuck.flights);
+  while (settler->apart.first)
+    flight_list_add(&settler->busy.flights, settler_lanes_take(&settler->apart, false));
   for (const struct flight *flight = settler->busy.flights.head; flight; flight = flight->next)
     leave(settler, flight);
   if (settler->left)

@@ -43,6 +43,13 @@ struct settler_round {
   int64_t wait_us, least_us, most_us; /* how long they wait after a round: longer and longer, until one goes through */
 };
 
+/* Lanes with outcomes that wait, in turn. */
+struct settler_lanes {
+  bool large; /* which of a lane's outcomes: those with much to write; otherwise those that are written apart */
+  struct lane *first, *last;
+  size_t count; /* their outcomes */
+};
+
 struct settler {
   const struct store *store;
   struct leases *leases;
@@ -56,17 +63,20 @@ struct settler {
   gauge writing_since_us; /* monotonic: since when a batch is being written; 0 = none is */
   gauge locked_since_us;  /* monotonic: when the oldest outcome came whose row another transaction holds; 0 = none */
   struct mailbox in;
-  struct lane *large, *large_last; /* the settler's thread: lanes with much to write, in turn: the others go first */
-  size_t large_count;              /* their outcomes */
-  size_t large_bytes;              /* of a batch of them */
-  int64_t large_at_us;             /* monotonic: when the next batch of them may be written */
-  struct settler_round busy;       /* the settler's thread: flights whose row somebody else holds, */
-  int64_t busy_since_us;           /* monotonic: since when there are any */
-  struct settler_round stuck;      /* the settler's thread: flights whose outcome the server refuses in every form */
-  size_t left;                     /* the settler's thread: outcomes that the end came before */
-  struct log_repeat trouble;       /* the settler's thread: with the database, as it was logged */
-  struct log_repeat flaws;         /* the settler's thread: of consumers' answers, as they were logged */
-  struct log_quota dead;           /* lines; the settler's thread */
+  struct settler_lanes large; /* the settler's thread: lanes with much to write: the others go first */
+  size_t large_bytes;         /* of a batch of them */
+  int64_t large_at_us;        /* monotonic: when the next batch of them may be written */
+  struct settler_lanes apart; /* the settler's thread: lanes of whose outcomes the server refuses some, */
+  int64_t apart_at_us;        /* monotonic: when the next batch of them may be written, */
+  int64_t apart_rest_us;      /* and how much later where there are others; */
+  bool others;                /* there were some in this turn */
+  struct settler_round busy;  /* the settler's thread: flights whose row somebody else holds, */
+  int64_t busy_since_us;      /* monotonic: since when there are any */
+  struct settler_round stuck; /* the settler's thread: flights whose outcome the server refuses in every form */
+  size_t left;                /* the settler's thread: outcomes that the end came before */
+  struct log_repeat trouble;  /* the settler's thread: with the database, as it was logged */
+  struct log_repeat flaws;    /* the settler's thread: of consumers' answers, as they were logged */
+  struct log_quota dead;      /* lines; the settler's thread */
   struct thread thread;
   atomic_bool stopping; /* end when the mailbox is empty */
   atomic_bool hurry;    /* give up on a database that is away */
@@ -83,5 +93,10 @@ void settler_stop(struct settler *settler, int64_t patience_ms);
 size_t settler_large_bytes(size_t bytes, int64_t took_us);
 /* The same for how many outcomes are tried again at once, after `rows` of them took took_us. Pure. */
 size_t settler_again_rows(size_t rows, int64_t took_us);
+
+/* Has an outcome wait in its lane. */
+void settler_lanes_put(struct settler_lanes *lanes, struct flight *flight);
+/* The next outcome, of the lane whose turn it is; there must be one. turn: the next one is that of the next lane. */
+struct flight *settler_lanes_take(struct settler_lanes *lanes, bool turn);
 
 #endif

@@ -251,6 +251,9 @@ struct decision {
                                          wherever it is by then */
   const struct result_record *record; /* what the consumer said: its result, checkpoint, progress and stack are kept;
                                          NULL = nothing */
+  const void *kin; /* what the server refuses of one it is likely to refuse of all of the same kin: when one is, the
+                      others of a batch are left rather than found out one by one. NULL = it has none */
+  enum decision_form least; /* what is tried at first: more of it has been refused of late */
   /* Set by the store. */
   bool applied;  /* false: the row was not there any more in that state and attempt; nothing was written for it */
   bool busy;     /* not applied because another transaction holds the row: give it again later, with this still set, so
@@ -265,6 +268,8 @@ struct decision {
   bool capped;  /* set by the engine: its consumer asked for a longer time than it may */
   bool refused; /* not applied: the server refuses it in every form; err says why. To be given again, at leisure */
   enum decision_form form; /* what was written of it */
+  bool left; /* not applied, and busy: the server refuses another one of its kin, or of its batch, and it was not tried
+                by itself. No lock was met */
 };
 
 /* Whether anybody but duebox has changed a row. Of an attempt whose sending is recorded only changes of what was sent

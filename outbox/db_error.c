@@ -102,6 +102,9 @@ static const struct {
     {1153, DB_REFUSED, "raise max_allowed_packet on the server"},
     {2020, DB_REFUSED, "raise max_allowed_packet on the server"},
     {DB_E_PACKET, DB_REFUSED, "raise max_allowed_packet on the server, or lower engine.max_payload"},
+    {1526, DB_REFUSED,
+     "the table has no partition for it: add one, `ALTER TABLE .. ADD PARTITION (PARTITION p_later VALUES LESS THAN "
+     "(MAXVALUE))`"},
     {DB_E_NOT_MIGRATED, DB_REFUSED, RUN_MIGRATE},
     {DB_E_NEWER, DB_REFUSED, "install the newer duebox that migrated it"},
     {DB_E_PLAINTEXT, DB_REFUSED, "set database.tls: true, or database.allow_plaintext: true if the network is trusted"},
@@ -125,6 +128,7 @@ static const struct {
     {DB_E_PROTOCOL, DB_LOST, "something between here and the server changes the answers; connect directly"},
     {DB_E_LOGIN, DB_DOWN,
      "make sure that it is your database that answers there; if it is, and slow, raise that limit"},
+    {DB_E_NOT_TAKEN, DB_REFUSED, "a trigger of yours leaves rows out, or no partition takes them"},
     {DB_E_NO_MEMORY, DB_DOWN, "this machine is out of memory; lower engine.batch or the routes' concurrency"},
 };
 
@@ -185,9 +189,7 @@ bool db_error_is_denied(int code) {
   return db_error_is_right(code) || is_one_of(code, missing, ARRAY_LEN(missing));
 }
 
-bool db_error_is_refusal(int code) {
-  return code == DB_GUARD || (db_error_class(code) == DB_REFUSED && !db_error_is_denied(code));
-}
+bool db_error_is_refusal(int code) { return db_error_class(code) == DB_REFUSED && !db_error_is_denied(code); }
 
 const char *db_error_cure(int code) {
   int at = find(code);

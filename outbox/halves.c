@@ -2,12 +2,14 @@
 #include "outbox/halves.h"
 
 enum {
-  HALVINGS_MAX = 64, /* five rows of a batch of 4096 and more, each some milliseconds on MariaDB */
-  REFUSED_MAX = 8,   /* when so many are refused and none is done, the others will be too */
+  STEPS_MAX = 64,  /* four rows of a batch of 4096 and more, each some milliseconds on MariaDB */
+  STEPS_ALONE = 4, /* that a row by itself counts for: it is tried in so many forms */
+  REFUSED_MAX = 8, /* when so many are refused and none is done, the others will be too */
 };
 
 struct search {
-  unsigned halvings, refused;
+  size_t count;
+  unsigned steps, refused;
   bool any_done;
 };
 
@@ -15,7 +17,12 @@ static bool all_refused(const struct search *search) { return search->refused >=
 
 static enum store_status alone(const struct halves *halves, size_t at, struct search *search, struct err *err) {
   bool done = false;
-  enum store_status status = halves->alone(halves->call, at, &done, err);
+  if (search->steps < STEPS_ALONE || all_refused(search)) {
+    halves->mark_left(halves->call, at, 1, all_refused(search) ? LEFT_REFUSED : LEFT_UNTRIED);
+    return STORE_OK;
+  }
+  search->steps -= STEPS_ALONE;
+  enum store_status status = halves->alone(halves->call, at, search->count - at - 1, &done, err);
   search->any_done = search->any_done || done;
   search->refused += status == STORE_OK && !done;
   return status;
@@ -34,11 +41,11 @@ static enum store_status first_of_all(const struct halves *halves, size_t first,
     status = alone(halves, first, search, err);
   if (status != STORE_OK)
     return status;
-  if (stopped == STOPPED_LOCKED || search->halvings == 0) {
-    halves->mark_left(halves->call, first + 1, count - 1, false);
+  if (stopped == STOPPED_LOCKED || search->steps == 0) {
+    halves->mark_left(halves->call, first + 1, count - 1, LEFT_LOCKED);
     return STORE_OK;
   }
-  search->halvings--;
+  search->steps--;
   return run(halves, first + 1, count - 1, search, err);
 }
 
@@ -53,19 +60,22 @@ static enum store_status run(const struct halves *halves, size_t first, size_t c
     return first_of_all(halves, first, count, search, err);
   if (stopped == STOPPED_REFUSED && count == 1)
     return alone(halves, first, search, err);
-  if (search->halvings == 0 || all_refused(search)) {
-    halves->mark_left(halves->call, first, count, all_refused(search));
+  if (search->steps == 0 || all_refused(search)) {
+    halves->mark_left(halves->call, first, count,
+                      all_refused(search)          ? LEFT_REFUSED
+                      : stopped == STOPPED_REFUSED ? LEFT_UNTRIED
+                                                   : LEFT_LOCKED);
     return STORE_OK;
   }
-  search->halvings--;
+  search->steps--;
   size_t half = count / 2;
   status = run(halves, first, half, search, err);
   /* The first half is done: the second says what it met when it is given again. */
   if (status == STORE_OK && run(halves, first + half, count - half, search, err) != STORE_OK)
-    halves->mark_left(halves->call, first + half, count - half, false);
+    halves->mark_left(halves->call, first + half, count - half, LEFT_LOCKED);
   return status;
 }
 
 enum store_status halves_run(const struct halves *halves, size_t count, struct err *err) {
-  return run(halves, 0, count, &(struct search){.halvings = HALVINGS_MAX}, err);
+  return run(halves, 0, count, &(struct search){.count = count, .steps = STEPS_MAX}, err);
 }

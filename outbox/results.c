@@ -346,7 +346,9 @@ static bool write_rows(struct store_session *ss, struct results_unit *u, struct 
   ss->script.failed = shards.failed;
   bool ok = write_decisions(&w, err) && write_flush(&w, err);
   text_free(&shards);
-  return ok && (!w.differs || db_unexpected(err, WHAT));
+  if (!ok && err->code == DB_GUARD) /* of a trigger: there is no guard here, and the rows are locked */
+    return write_not_taken(WHAT, err);
+  return ok && (!w.differs || write_not_taken(WHAT, err));
 }
 
 static bool apply_results(struct store_session *ss, struct results_unit *u, struct err *err) {
@@ -470,7 +472,7 @@ static enum store_status apply_at_once(void *arg, size_t first, size_t count, en
 
 /* A result that the server refuses in every form is kept in quarantine, without its text if need be, where people see
  * why. When that takes nothing either, the trouble is the server's, not the result's: it is to be given again. */
-static enum store_status apply_alone(void *arg, size_t at, bool *done, struct err *err) {
+static enum store_status apply_alone(void *arg, size_t at, size_t behind, bool *done, struct err *err) {
   enum { QUARANTINED = DECISION_FORMS, WITHOUT_TEXT };
   struct store_result *result = &((const struct results_call *)arg)->results[at];
   const struct store_result given = *result;
@@ -492,7 +494,7 @@ static enum store_status apply_alone(void *arg, size_t at, bool *done, struct er
   return *done ? status : STORE_DOWN;
 }
 
-static void mark_left(void *arg, size_t first, size_t count, bool refused) {
+static void mark_left(void *arg, size_t first, size_t count, enum left why) {
   const struct results_call *call = arg;
   for (size_t i = first; i < first + count; i++) {
     call->results[i].fate = RESULT_BUSY;

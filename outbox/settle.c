@@ -25,6 +25,7 @@
 #include "outbox/ops.h"
 #include "outbox/row.h"
 #include "outbox/server.h"
+#include "outbox/settle_compare.h"
 #include "outbox/settle_parts.h"
 #include "outbox/side_tables.h"
 #include "outbox/write.h"
@@ -85,6 +86,10 @@ static void choose_candidates(struct settle_unit *u) {
   bool in_order = true;
   for (size_t i = 0; i < u->count; i++) {
     struct decision *d = &u->decisions[i];
+    if (d->left) {
+      d->busy = true;
+      continue;
+    }
     u->met_again = u->met_again || d->busy;
     u->doubtful = u->doubtful || d->unknown;
     d->applied = d->busy = d->mismatch = d->gone = d->refused = d->changed = false;
@@ -144,7 +149,7 @@ static bool settle_single(struct store_session *ss, struct settle_unit *u, bool 
   text_free(&fence);
   if (!ok) {
     session_change_failed(ss);
-    return false;
+    return err->code == DB_GUARD ? write_not_taken(WHAT, err) : false; /* of a trigger: it has no guard */
   }
   *done = u->sorted[0]->applied = !w.differs;
   return true;
@@ -306,90 +311,6 @@ static void drop_lost_shards(struct settle_unit *u) {
   u->shard_count = kept;
 }
 
-/* Names those from *at on whose contents are to be compared, as many as may come in one answer, and moves *at behind
- * them. What has more bytes than any of them had when it was sent is another content, and need not come. */
-static int64_t name_changed(struct text *ids, const struct settle_unit *u, size_t *at) {
-  int64_t most = 0, rows = 0;
-  text_clear(ids);
-  for (; *at < u->matched; (*at)++) {
-    const struct task *sent = u->applying[*at]->sent;
-    if (!sent || !u->applying[*at]->changed)
-      continue;
-    int64_t bytes = (int64_t)(sent->payload.len + sent->headers.len), larger = bytes > most ? bytes : most;
-    if (rows++ > 0 && rows * larger > STORE_ANSWER_BYTES)
-      break;
-    most = larger;
-    text_puts(ids, ids->len ? "," : "");
-    text_u64(ids, u->applying[*at]->id);
-  }
-  return most;
-}
-
-/* Of the locked rows from *from on that were changed since they were read, finds those that are another task now than
- * what was sent; as many as name_changed() says. */
-static bool compare_changed(struct store_session *ss, struct settle_unit *u, size_t *from, struct err *err) {
-  struct text columns = {0};
-  struct db_result result;
-  struct db_row row;
-  size_t at = *from;
-  int64_t most = name_changed(&ss->part, u, from);
-  if (ss->part.len == 0)
-    return true;
-  row_columns(&columns, (struct store_limit){.payload = most, .bytes = most, .content = true});
-  session_begin(ss);
-  session_add(ss, query_settle_read, ARGS(RAW("columns", columns), RAW("ids", ss->part)));
-  ss->script.failed = ss->script.failed || columns.failed;
-  text_free(&columns);
-  if (!session_send(ss, WHAT, &result, 1, err))
-    return false;
-  while (db_next(&result, &row, ROW_FIELD_COUNT)) {
-    struct task now;
-    struct err unreadable = {0}; /* such a row is another than the one that was sent */
-    bool ok = row_decode(&row, &now, &unreadable);
-    while (at < u->matched && u->applying[at]->id < now.id)
-      at++;
-    if (at < u->matched && u->applying[at]->id == now.id && u->applying[at]->sent)
-      u->applying[at]->changed = !ok || !row_same_content(&now, u->applying[at]->sent);
-  }
-  db_results_free(&result, 1);
-  return true;
-}
-
-/* Nobody remembers what was sent of it: the row has a digest. */
-static bool is_awaited(const struct decision *d) { return d->from == TASK_AWAITING && !d->sent; }
-
-/* Of the locked rows whose result did not come, finds those that were changed while it was awaited: they are due again
- * as they are now, whatever was decided. */
-static bool compare_awaited(struct store_session *ss, struct settle_unit *u, struct err *err) {
-  struct db_result result;
-  struct db_row row;
-  uint64_t id;
-  size_t at = 0;
-  text_clear(&ss->part);
-  for (size_t i = 0; i < u->matched; i++) {
-    if (!is_awaited(u->applying[i]))
-      continue;
-    text_puts(&ss->part, ss->part.len ? "," : "");
-    text_u64(&ss->part, u->applying[i]->id);
-  }
-  if (ss->part.len == 0)
-    return true;
-  session_begin(ss);
-  session_add(ss, query_settle_awaited, ARGS(RAW("ids", ss->part), WORD("content", ROW_CONTENT)));
-  if (!session_send(ss, WHAT, &result, 1, err))
-    return false;
-  bool ok = true;
-  while (ok && db_next(&result, &row, 1)) {
-    ok = db_u64(&row, 0, UINT64_MAX, &id) || db_unexpected(err, WHAT);
-    while (ok && at < u->matched && u->applying[at]->id < id)
-      at++;
-    if (ok && at < u->matched && u->applying[at]->id == id)
-      u->applying[at]->changed = true;
-  }
-  db_results_free(&result, 1);
-  return ok;
-}
-
 /* Those whose copies have left and whose rows are gone, though no commit of ours has ended them: behind those that
  * apply. Returns how many. Where the lines about them cannot be written now they are given again. */
 static size_t find_removed(const struct store_session *ss, const struct settle_unit *u) {
@@ -437,8 +358,8 @@ static bool settle_careful(struct store_session *ss, struct settle_unit *u, stru
     return true;
   bool ok = lock_rows(ss, u, err);
   for (size_t at = 0; ok && at < u->matched;)
-    ok = compare_changed(ss, u, &at, err);
-  if (!ok || !compare_awaited(ss, u, err))
+    ok = settle_compare_changed(ss, u->applying, u->matched, &at, err);
+  if (!ok || !settle_compare_awaited(ss, u->applying, u->matched, err))
     return false;
   resolve_unknown(ss, u);
   size_t removed = find_removed(ss, u);
@@ -456,8 +377,10 @@ static bool settle_careful(struct store_session *ss, struct settle_unit *u, stru
   session_begin(ss);
   for (size_t i = 0; i < u->matched; i++)
     u->applying[i]->applied = true;
-  return write_removed(&w, u->applying + u->matched, removed, err) && write_decisions(&w, err) &&
-         write_commit(&w, u->concerned, u->shard_count, err);
+  ok = write_removed(&w, u->applying + u->matched, removed, err) && write_decisions(&w, err) &&
+       write_commit(&w, u->concerned, u->shard_count, err);
+  /* The rows are locked and were as they should be: nobody has changed them. */
+  return ok || (err->code == DB_GUARD && !w.fenced ? write_not_taken(WHAT, err) : false);
 }
 
 static bool any_published(const struct settle_unit *u) {
@@ -469,7 +392,7 @@ static bool any_published(const struct settle_unit *u) {
 
 static bool any_awaited(const struct settle_unit *u) {
   for (size_t i = 0; i < u->candidates; i++)
-    if (is_awaited(u->sorted[i]))
+    if (settle_is_awaited(u->sorted[i]))
       return true;
   return false;
 }
@@ -563,10 +486,11 @@ static enum store_status settle_at_once(void *arg, size_t first, size_t count, e
   return status;
 }
 
-static enum store_status settle_alone(void *arg, size_t at, bool *done, struct err *err) {
+static enum store_status settle_alone(void *arg, size_t at, size_t behind, bool *done, struct err *err) {
   struct decision *d = &((const struct settle_call *)arg)->decisions[at];
   enum stopped stopped = STOPPED_REFUSED;
   bool denied = db_error_is_denied(err->code);
+  settle_leave_kin(d, behind);
   while (stopped == STOPPED_REFUSED && !denied && write_reduce(d)) {
     struct err local = {0};
     enum store_status status = settle_at_once(arg, at, 1, &stopped, &local);
@@ -581,20 +505,20 @@ static enum store_status settle_alone(void *arg, size_t at, bool *done, struct e
   return STORE_OK;
 }
 
-static void mark_left(void *arg, size_t first, size_t count, bool refused) {
+static void mark_left(void *arg, size_t first, size_t count, enum left why) {
   const struct settle_call *call = arg;
-  for (size_t i = first; i < first + count; i++) {
-    call->decisions[i].refused = refused;
-    call->decisions[i].busy = !refused;
-  }
+  for (size_t i = first; i < first + count; i++)
+    settle_mark_left(&call->decisions[i], why);
 }
 
 enum store_status ops_settle(struct store_session *ss, const struct shard_lease *leases, size_t lease_count,
                              struct decision *decisions, size_t count, bool *lost, struct err *err) {
   struct settle_call call = {ss, leases, lease_count, lost, decisions};
   memset(lost, 0, lease_count * sizeof *lost);
-  for (size_t i = 0; i < count; i++)
-    decisions[i].form = DECISION_WHOLE;
+  for (size_t i = 0; i < count; i++) {
+    decisions[i].form = decisions[i].least;
+    decisions[i].left = false;
+  }
   return settle_parts((struct halves){settle_at_once, settle_alone, mark_left, &call, false}, &call.decisions, count,
                       err);
 }

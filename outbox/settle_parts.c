@@ -38,9 +38,20 @@ enum store_status settle_parts(struct halves halves, struct decision **decisions
   halves.alike = true;
   /* The others are done: these say what they met when they are given again. */
   if (status == STORE_OK && halves_run(&halves, telling, *err->text ? &later : err) != STORE_OK)
-    halves.mark_left(halves.call, 0, telling, false);
+    halves.mark_left(halves.call, 0, telling, LEFT_LOCKED);
   move(given, parted, count, others, true);
   *decisions = given;
   free(parted);
   return status;
+}
+
+void settle_leave_kin(struct decision *d, size_t behind) {
+  for (size_t i = 1; d->kin && i <= behind; i++)
+    d[i].left = d[i].busy = d[i].left || d[i].kin == d->kin;
+}
+
+void settle_mark_left(struct decision *d, enum left why) {
+  d->refused = why == LEFT_REFUSED;
+  d->busy = !d->refused;
+  d->left = d->busy && (d->left || why == LEFT_UNTRIED);
 }

@@ -13,4 +13,9 @@
  */
 enum store_status settle_parts(struct halves halves, struct decision **decisions, size_t count, struct err *err);
 
+/* A decision that was refused is tried by itself: those of its kin among the `behind` ones that follow it are left. */
+void settle_leave_kin(struct decision *d, size_t behind);
+/* What halves.mark_left() does to a decision. */
+void settle_mark_left(struct decision *d, enum left why);
+
 #endif

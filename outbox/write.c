@@ -89,7 +89,7 @@ bool write_reduce(struct decision *d) {
     bool helps;
   } steps[] = {{DECISION_NO_ALERT, wants_alert(d)},
                {DECISION_NO_TEXTS, d->error || d->record},
-               {DECISION_NO_LINES, wants_attempt(d) || is_head(d) || d->sent},
+               {DECISION_NO_LINES, wants_attempt(d) || is_head(d) || (d->sent && d->gone)},
                {DECISION_CUT, wants_history(d)},
                {DECISION_NO_HISTORY, d->event == EVENT_DONE && wants_history(d)}};
   for (size_t i = 0; i < ARRAY_LEN(steps); i++)
@@ -197,11 +197,18 @@ bool write_flush(struct writer *w, struct err *err) {
   return true;
 }
 
+bool write_not_taken(const char *what, struct err *err) {
+  return err_set(err, DB_E_NOT_TAKEN, "%s: the server has not written all that it was given; %s", what,
+                 db_error_cure(DB_E_NOT_TAKEN));
+}
+
 bool write_commit(struct writer *w, const struct shard_lease *leases, size_t count, struct err *err) {
   struct db_result results[DB_RESULTS_MAX + 2];
   guard_leases(w->ss, leases, count);
-  if (!guard_commit(w->ss, w->what, w->statements + 2, results, err))
+  if (!guard_commit(w->ss, w->what, w->statements + 2, results, err)) {
+    w->fenced = err->code == DB_GUARD && w->ss->conn->untouched == w->statements + 1;
     return false;
+  }
   db_results_free(results, w->statements + 2);
   return true;
 }

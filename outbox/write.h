@@ -32,6 +32,7 @@ struct writer {
   int64_t expected[DB_RESULTS_MAX];
   size_t statements; /* in the session's script */
   bool differs;
+  bool fenced; /* write_commit: it was the guard of the leases that failed */
 };
 
 /* Adds everything that the decisions ask for to the session's script, sending parts of it when it grows long. */
@@ -42,6 +43,8 @@ MUSTCHECK bool write_removed(struct writer *w, struct decision *const *gone, siz
 void write_expect(struct writer *w, int64_t rows);
 /* Sends what is in the script, compares row counts and begins an empty script. */
 MUSTCHECK bool write_flush(struct writer *w, struct err *err);
+/* Of rows that nobody else can have changed: what failed a guard, or gave other counts, is a refusal. Returns false. */
+bool write_not_taken(const char *what, struct err *err);
 /* Sends what is in the script with a guard for these leases, and commits if everything is as expected. */
 MUSTCHECK bool write_commit(struct writer *w, const struct shard_lease *leases, size_t count, struct err *err);
 

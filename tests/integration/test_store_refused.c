@@ -265,6 +265,120 @@ static void a_refused_result_is_in_the_quarantine_without_its_text(void **state)
   assert_int_equal(ask(f, "SELECT COUNT(*) FROM outbox_quarantine WHERE body = ''"), 1);
 }
 
+/* The history has no partition for anything that ends now. */
+static void no_partition(struct fixture *f) {
+  sql(f, "ALTER TABLE outbox_history PARTITION BY RANGE COLUMNS (keep_until) (PARTITION past VALUES LESS THAN "
+         "('2020-01-01'))");
+}
+
+/* INSERT IGNORE passes over a row that has no partition, and says nothing. That was taken for a change by somebody
+ * else and tried again five times, with growing pauses: half a second for each row, while all other routes waited. */
+static void a_row_that_no_partition_takes_is_not_tried_again_and_again(void **state) {
+  struct fixture *f = *state;
+  struct decision *d = some(f, EVENT_DONE);
+  no_partition(f);
+  statements_sent();
+  assert_int_equal(settle(f, d, 1), 1);
+  assert_int_equal(d->form, DECISION_NO_HISTORY);
+  assert_non_null(strstr(f->err.text, "partition"));
+  assert_in_range(statements_sent(), 1, 20);
+  struct decision *dead = &d[1];
+  dead->event = EVENT_DEAD;
+  assert_int_equal(settle(f, dead, 1), 0);
+  assert_true(dead->refused && !dead->busy);
+  assert_in_range(statements_sent(), 1, 20);
+  assert_int_equal(ask(f, "SELECT COUNT(*) FROM outbox"), N - 1);
+  free(d);
+}
+
+/* A trigger may fail with the error that a guard of ours fails with: 1690, as its sum is out of range. */
+static void a_trigger_that_overflows_is_a_refusal(void **state) {
+  struct fixture *f = *state;
+  struct decision *d = some(f, EVENT_DONE);
+  sql(f, "CREATE TRIGGER refuse BEFORE INSERT ON outbox_history FOR EACH ROW SIGNAL SQLSTATE '22003' SET MYSQL_ERRNO = "
+         "1690, MESSAGE_TEXT = 'out of range'");
+  statements_sent();
+  assert_int_equal(settle(f, d, 1), 1);
+  assert_int_equal(d->form, DECISION_NO_HISTORY);
+  assert_in_range(statements_sent(), 1, 40);
+  free(d);
+}
+
+/* The same for what a consumer answered: it counts, and its stream goes on. */
+static void a_result_whose_history_no_partition_takes_is_applied(void **state) {
+  enum { FEW = 3 };
+  struct fixture *f = *state;
+  struct store_result *r = awaited(f, FEW);
+  no_partition(f);
+  statements_sent();
+  ok(f, OPS->settle_results(f->ss, r, FEW, accept, NULL, &f->err));
+  for (int i = 0; i < FEW; i++)
+    assert_int_equal(r[i].fate, RESULT_APPLIED);
+  assert_in_range(statements_sent(), 1, 200);
+  assert_int_equal(ask(f, "SELECT COUNT(*) FROM outbox"), N - FEW);
+  free(r);
+}
+
+/* A route's history is refused: one of its rows is found, the others of it are left, and those of all other routes are
+ * settled at once. (Each refused row was tried by itself, in every form, as long as halving went on.) */
+static void what_is_of_another_kin_is_settled_at_once(void **state) {
+  struct fixture *f = *state;
+  struct decision *d = some(f, EVENT_DONE);
+  refuse(f, "INSERT", "outbox_history", "MOD(NEW.id, 2) = 0");
+  for (size_t i = 0; i < N; i++)
+    d[i].kin = d[i].id % 2 ? (const void *)f : (const void *)d;
+  statements_sent();
+  assert_int_equal(settle(f, d, N), N / 2 + 1);
+  assert_in_range(statements_sent(), 1, 60);
+  for (size_t i = 0; i < N; i++) {
+    bool first = d[i].id == 2, other = d[i].id % 2;
+    assert_true(d[i].applied == (first || other) && d[i].left == !d[i].applied && d[i].busy == d[i].left);
+    assert_int_equal(d[i].form, first ? DECISION_NO_HISTORY : DECISION_WHOLE);
+  }
+  free(d);
+}
+
+/* What is tried of a row by itself counts as well: one call does not go on for ever. */
+static void one_call_tries_so_many_alone_and_leaves_the_others(void **state) {
+  struct fixture *f = *state;
+  struct decision *d = some(f, EVENT_DONE);
+  size_t left = 0, refused = 0;
+  refuse(f, "INSERT", "outbox_history", "MOD(NEW.id, 2) = 0");
+  statements_sent();
+  size_t applied = settle(f, d, N);
+  assert_in_range(statements_sent(), 1, 200);
+  for (size_t i = 0; i < N; i++) {
+    left += d[i].left && d[i].busy;
+    refused += d[i].refused;
+  }
+  if (applied == 0 || left == 0 || refused || applied + left != N)
+    fail_msg("applied %zu, left %zu, refused %zu", applied, left, refused);
+  while (applied < N) {
+    for (size_t i = 0; i < N; i++)
+      d[i].busy = false;
+    size_t more = settle(f, d, N); /* what is done finds no row */
+    assert_true(more > 0);
+    applied += more;
+  }
+  assert_int_equal(ask(f, "SELECT COUNT(*) FROM outbox_history"), N / 2);
+  free(d);
+}
+
+/* What is known to be refused is not tried again. */
+static void less_is_written_at_once_where_that_is_asked_for(void **state) {
+  struct fixture *f = *state;
+  struct decision *d = some(f, EVENT_DONE);
+  no_partition(f);
+  for (size_t i = 0; i < N; i++)
+    d[i].least = DECISION_NO_HISTORY;
+  statements_sent();
+  assert_int_equal(settle(f, d, N), N);
+  assert_in_range(statements_sent(), 1, 6);
+  assert_int_equal(d[0].form, DECISION_NO_HISTORY);
+  assert_int_equal(ask(f, "SELECT COUNT(*) FROM outbox"), 0);
+  free(d);
+}
+
 int main(int argc, char **argv) {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, store_setup, store_teardown)
   const struct CMUnitTest tests[] = {
@@ -280,6 +394,12 @@ int main(int argc, char **argv) {
       TEST(a_result_that_is_refused_stops_no_other),
       TEST(results_are_not_lost_where_the_server_refuses_every_write),
       TEST(a_refused_result_is_in_the_quarantine_without_its_text),
+      TEST(a_row_that_no_partition_takes_is_not_tried_again_and_again),
+      TEST(a_trigger_that_overflows_is_a_refusal),
+      TEST(a_result_whose_history_no_partition_takes_is_applied),
+      TEST(what_is_of_another_kin_is_settled_at_once),
+      TEST(one_call_tries_so_many_alone_and_leaves_the_others),
+      TEST(less_is_written_at_once_where_that_is_asked_for),
   };
   return store_main(argc, argv, tests, sizeof tests / sizeof tests[0]);
 }

@@ -351,7 +351,7 @@ static enum store_status apply_at_once(void *arg, size_t first, size_t count, en
 }
 
 /* A result that the server refuses in every form is kept in quarantine, where people see why. */
-static enum store_status apply_alone(void *arg, size_t at, bool *done, struct err *err) {
+static enum store_status apply_alone(void *arg, size_t at, size_t behind, bool *done, struct err *err) {
   struct store_result *result = &((const struct results_call *)arg)->results[at];
   char reason[256];
   enum stopped stopped = STOPPED_REFUSED;
@@ -374,9 +374,8 @@ static enum store_status apply_alone(void *arg, size_t at, bool *done, struct er
   return *done ? status : STORE_OK;
 }
 
-static void mark_left(void *arg, size_t first, size_t count, bool refused) {
+static void mark_left(void *arg, size_t first, size_t count, enum left why) {
   const struct results_call *call = arg;
-  (void)refused;
   for (size_t i = first; i < first + count; i++) {
     call->results[i].fate = RESULT_BUSY;
     call->results[i].behind = is_follower(call, i);

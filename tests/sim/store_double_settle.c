@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "outbox/halves.h"
+#include "outbox/settle_parts.h"
 #include "store_double_ops.h"
 #include "store_double_rows.h"
 #include "store_double_write.h"
@@ -59,6 +59,10 @@ static void choose_candidates(struct settle_unit *u) {
   size_t n = 0;
   for (size_t i = 0; i < u->count; i++) {
     struct decision *d = &u->decisions[i];
+    if (d->left) {
+      d->busy = true;
+      continue;
+    }
     u->met_again = u->met_again || d->busy;
     u->doubtful = u->doubtful || d->unknown;
     d->applied = d->busy = d->mismatch = d->gone = d->refused = d->changed = false;
@@ -448,11 +452,12 @@ static enum store_status settle_at_once(void *arg, size_t first, size_t count, e
   return status;
 }
 
-static enum store_status settle_alone(void *arg, size_t at, bool *done, struct err *err) {
+static enum store_status settle_alone(void *arg, size_t at, size_t behind, bool *done, struct err *err) {
   const struct settle_call *call = arg;
   struct decision *d = &call->decisions[at];
   enum stopped stopped = STOPPED_REFUSED;
   bool denied = db_error_is_denied(err->code);
+  settle_leave_kin(d, behind);
   while (stopped == STOPPED_REFUSED && !denied && decision_reduce(d)) {
     struct err local = {0};
     enum store_status status = settle_at_once(arg, at, 1, &stopped, &local);
@@ -467,12 +472,10 @@ static enum store_status settle_alone(void *arg, size_t at, bool *done, struct e
   return STORE_OK;
 }
 
-static void mark_left(void *arg, size_t first, size_t count, bool refused) {
+static void mark_left(void *arg, size_t first, size_t count, enum left why) {
   const struct settle_call *call = arg;
-  for (size_t i = first; i < first + count; i++) {
-    call->decisions[i].refused = refused;
-    call->decisions[i].busy = !refused;
-  }
+  for (size_t i = first; i < first + count; i++)
+    settle_mark_left(&call->decisions[i], why);
 }
 
 enum store_status double_settle(struct store_session *ss, const struct shard_lease *leases, size_t lease_count,
@@ -481,7 +484,9 @@ enum store_status double_settle(struct store_session *ss, const struct shard_lea
   struct err local = {0};
   for (size_t i = 0; i < lease_count; i++)
     lost[i] = false;
-  for (size_t i = 0; i < count; i++)
-    decisions[i].form = DECISION_WHOLE;
+  for (size_t i = 0; i < count; i++) {
+    decisions[i].form = decisions[i].least;
+    decisions[i].left = false;
+  }
   return halves_run(&(struct halves){settle_at_once, settle_alone, mark_left, &call, false}, count, err ? err : &local);
 }

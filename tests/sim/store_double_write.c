@@ -56,7 +56,7 @@ bool decision_reduce(struct decision *d) {
     bool helps;
   } steps[] = {{DECISION_NO_ALERT, wants_alert(d)},
                {DECISION_NO_TEXTS, d->error || d->record},
-               {DECISION_NO_LINES, wants_attempt(d) || is_head(d) || d->sent},
+               {DECISION_NO_LINES, wants_attempt(d) || is_head(d) || (d->sent && d->gone)},
                {DECISION_CUT, wants_history(d)},
                {DECISION_NO_HISTORY, d->event == EVENT_DONE && wants_history(d)}};
   for (size_t i = 0; i < ARRAY_LEN(steps); i++)

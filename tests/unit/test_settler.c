@@ -446,6 +446,61 @@ static void refused_outcomes_leave_most_of_the_time_to_the_others(void **state) 
   look_again(f);
 }
 
+/* The server refuses the history of one route: of each batch one of it is written without, and the others of its kin
+ * are left. */
+static enum store_status settle_refusing(struct store_session *ss, const struct shard_lease *leases, size_t lease_count,
+                                         struct decision *decisions, size_t count, bool *lost, struct err *err) {
+  struct fixture *f = (struct fixture *)ss;
+  const void *kin = NULL;
+  bool mixed = false, any = false;
+  for (size_t i = 0; i < count; i++) {
+    struct decision *d = &decisions[i];
+    bool theirs = d->id == MANY + 1, refused = !theirs && d->least < DECISION_NO_HISTORY;
+    mixed = mixed || theirs;
+    any = any || refused;
+    d->left = d->busy = refused && kin && d->kin == kin;
+    d->applied = !d->left;
+    d->form = refused && d->applied ? DECISION_NO_HISTORY : d->least;
+    kin = refused && d->applied ? d->kin : kin;
+    f->call_of[d->id] = f->calls;
+  }
+  if (mixed && any)
+    f->looks++;
+  f->calls++;
+  memset(lost, 0, lease_count * sizeof *lost);
+  return STORE_OK;
+}
+
+/* The outcomes of all routes were found out about together: as long as one of them was refused, with every batch, those
+ * of the others waited for that. */
+static void what_is_refused_of_one_route_is_found_out_apart(void **state) {
+  struct fixture *f = *state;
+  f->ops.settle = settle_refusing;
+  for (unsigned round = 0; round < 3; round++) {
+    struct flight_list done = {0}, settled = {0};
+    f->batch = (struct task_batch){.open = MANY + 1, .count = MANY + 1, .tasks = f->many, .release = release};
+    f->ref.users = 2 + MANY;
+    atomic_store(&f->settler.rows, 1000);
+    f->calls = 0;
+    for (unsigned i = 0; i < MANY; i++)
+      add_answer(f, i, &f->lane, 10, &done);
+    add_answer(f, MANY, &f->rare, 10, &done);
+    mailbox_put(&f->settler.in, &done);
+    int64_t limit = clock_mono_us() + PATIENCE_US;
+    while (settled.count < MANY + 1 && clock_mono_us() < limit)
+      mailbox_take(&f->scheduler, limit, &settled);
+    assert_int_equal(settled.count, MANY + 1);
+    assert_int_equal(f->call_of[MANY + 1], 0);
+    assert_int_equal(f->looks, 1);
+    for (struct flight *flight; (flight = flight_list_pop(&settled));) {
+      assert_true(flight->settled && flight->decision.applied);
+      flight_give_back(&f->flights, flight);
+    }
+  }
+  assert_int_equal(refusals_least(&f->lane.refusals, EVENT_DONE), DECISION_NO_HISTORY);
+  assert_int_equal(f->metrics.settled_reduced, 3 * MANY);
+}
+
 /* What is free again is settled soon: as many at once as are looked at quickly. */
 static void as_many_busy_ones_are_tried_at_once_as_cost_little(void **state) {
   size_t rows = 1;
@@ -482,6 +537,7 @@ int main(void) {
       cmocka_unit_test_setup_teardown(rows_that_are_large_themselves_let_the_others_go_first, set_up, tear_down),
       cmocka_unit_test_setup_teardown(busy_outcomes_leave_most_of_the_time_to_the_others, set_up, tear_down),
       cmocka_unit_test_setup_teardown(refused_outcomes_leave_most_of_the_time_to_the_others, set_up, tear_down),
+      cmocka_unit_test_setup_teardown(what_is_refused_of_one_route_is_found_out_apart, set_up, tear_down),
       cmocka_unit_test(as_many_busy_ones_are_tried_at_once_as_cost_little),
       cmocka_unit_test(a_batch_of_large_ones_is_as_large_as_the_server_is_quick),
   };

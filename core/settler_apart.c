@@ -1,0 +1,37 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * core/settler_apart.c - outcomes that wait in lanes, whose turn it is one after the other: those with much to write,
+ * and those of lanes of which the server refuses some.
+ */
+#include "core/lane.h"
+#include "core/settler.h"
+
+static struct lane_outcomes *of(struct lane *lane, const struct settler_lanes *lanes) {
+  return lanes->large ? &lane->large : &lane->apart;
+}
+
+static void queue(struct settler_lanes *lanes, struct lane *lane) {
+  of(lane, lanes)->next = NULL;
+  *(lanes->first ? &of(lanes->last, lanes)->next : &lanes->first) = lane;
+  lanes->last = lane;
+}
+
+void settler_lanes_put(struct settler_lanes *lanes, struct flight *flight) {
+  struct lane_outcomes *outcomes = of(flight->lane, lanes);
+  if (!outcomes->flights.head)
+    queue(lanes, flight->lane);
+  flight_list_add(&outcomes->flights, flight);
+  lanes->count++;
+}
+
+struct flight *settler_lanes_take(struct settler_lanes *lanes, bool turn) {
+  struct lane *lane = lanes->first;
+  struct flight *flight = flight_list_pop(&of(lane, lanes)->flights);
+  lanes->count--;
+  bool more = of(lane, lanes)->flights.head != NULL;
+  if (turn || !more)
+    lanes->first = of(lane, lanes)->next;
+  if (turn && more)
+    queue(lanes, lane);
+  return flight;
+}

@@ -1,0 +1,94 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * What the server refuses of one route's outcomes is found out apart from the others, and where it refuses the same of
+ * all of them, that is left out at once, and tried again now and then.
+ */
+#include "core/refusals.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+
+#include <cmocka.h>
+
+enum { DAY_US = 86400 * 1000 };
+
+static struct outcome_refusals all_refused(enum task_event event, enum decision_form form, int64_t now) {
+  struct outcome_refusals refusals = {0};
+  for (unsigned i = 0; i < REFUSALS_ALIKE; i++)
+    assert_true(refusals_note(&refusals, event, DECISION_WHOLE, form, now) ==
+                (i + 1 == REFUSALS_ALIKE && form != DECISION_CUT && form != DECISION_FORMS));
+  return refusals;
+}
+
+static void one_refusal_keeps_the_lane_apart_for_a_while(void **state) {
+  struct outcome_refusals refusals = {0};
+  assert_int_equal(refusals_way(&refusals, EVENT_DONE, DAY_US), REFUSALS_TOGETHER);
+  assert_false(refusals_note(&refusals, EVENT_DONE, DECISION_WHOLE, DECISION_WHOLE, DAY_US));
+  assert_int_equal(refusals_way(&refusals, EVENT_DONE, DAY_US), REFUSALS_TOGETHER);
+  assert_false(refusals_note(&refusals, EVENT_DONE, DECISION_WHOLE, DECISION_NO_HISTORY, DAY_US));
+  assert_int_equal(refusals_way(&refusals, EVENT_RETRY, DAY_US + REFUSALS_APART_US - 1), REFUSALS_APART);
+  assert_int_equal(refusals_way(&refusals, EVENT_RETRY, DAY_US + REFUSALS_APART_US), REFUSALS_TOGETHER);
+  assert_int_equal(refusals_least(&refusals, EVENT_DONE), DECISION_WHOLE);
+}
+
+static void what_is_refused_of_all_is_left_out_of_the_next_at_once(void **state) {
+  struct outcome_refusals refusals = all_refused(EVENT_DONE, DECISION_NO_HISTORY, DAY_US);
+  assert_int_equal(refusals_least(&refusals, EVENT_DONE), DECISION_NO_HISTORY);
+  assert_int_equal(refusals_way(&refusals, EVENT_DONE, DAY_US), REFUSALS_TOGETHER);
+  assert_int_equal(refusals_least(&refusals, EVENT_RETRY), DECISION_WHOLE);
+  assert_int_equal(refusals_way(&refusals, EVENT_RETRY, DAY_US), REFUSALS_APART);
+}
+
+/* One a second, and the first one that is taken ends it. */
+static void one_is_tried_whole_now_and_then(void **state) {
+  struct outcome_refusals refusals = all_refused(EVENT_DONE, DECISION_NO_HISTORY, DAY_US);
+  int64_t now = DAY_US + REFUSALS_WHOLE_US;
+  assert_int_equal(refusals_way(&refusals, EVENT_DONE, now - 1), REFUSALS_TOGETHER);
+  assert_int_equal(refusals_way(&refusals, EVENT_DONE, now), REFUSALS_PROBE);
+  assert_int_equal(refusals_way(&refusals, EVENT_DONE, now), REFUSALS_TOGETHER);
+  assert_false(refusals_note(&refusals, EVENT_DONE, DECISION_NO_HISTORY, DECISION_NO_HISTORY, now));
+  assert_false(refusals_note(&refusals, EVENT_DONE, DECISION_WHOLE, DECISION_NO_HISTORY, now));
+  assert_int_equal(refusals_least(&refusals, EVENT_DONE), DECISION_NO_HISTORY);
+  assert_true(refusals_note(&refusals, EVENT_DONE, DECISION_WHOLE, DECISION_WHOLE, now));
+  assert_int_equal(refusals_least(&refusals, EVENT_DONE), DECISION_WHOLE);
+  assert_int_equal(refusals_way(&refusals, EVENT_DONE, now + REFUSALS_APART_US), REFUSALS_TOGETHER);
+}
+
+/* Where the server takes one in ten whole, none loses its history for those that do. */
+static void what_is_taken_between_keeps_each_whole(void **state) {
+  struct outcome_refusals refusals = {0};
+  for (unsigned i = 0; i < 100 * REFUSALS_ALIKE; i++)
+    assert_false(
+        refusals_note(&refusals, EVENT_DONE, DECISION_WHOLE, i % 10 ? DECISION_NO_HISTORY : DECISION_WHOLE, DAY_US));
+  assert_int_equal(refusals_least(&refusals, EVENT_DONE), DECISION_WHOLE);
+}
+
+/* What is refused in every form is tried each time; what is cut is not written with others. */
+static void some_forms_are_not_for_the_next(void **state) {
+  struct outcome_refusals refusals = all_refused(EVENT_DEAD, DECISION_FORMS, DAY_US);
+  assert_int_equal(refusals_least(&refusals, EVENT_DEAD), DECISION_WHOLE);
+  assert_int_equal(refusals_way(&refusals, EVENT_DEAD, DAY_US), REFUSALS_APART);
+  refusals = all_refused(EVENT_DONE, DECISION_CUT, DAY_US);
+  assert_int_equal(refusals_least(&refusals, EVENT_DONE), DECISION_WHOLE);
+}
+
+/* The server refuses more than before: it is found out anew what. */
+static void more_that_is_refused_is_found_out(void **state) {
+  struct outcome_refusals refusals = all_refused(EVENT_RETRY, DECISION_NO_TEXTS, DAY_US);
+  assert_false(refusals_note(&refusals, EVENT_RETRY, DECISION_NO_TEXTS, DECISION_NO_LINES, DAY_US));
+  assert_int_equal(refusals_least(&refusals, EVENT_RETRY), DECISION_WHOLE);
+  assert_int_equal(refusals_way(&refusals, EVENT_RETRY, DAY_US), REFUSALS_APART);
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(one_refusal_keeps_the_lane_apart_for_a_while),
+      cmocka_unit_test(what_is_refused_of_all_is_left_out_of_the_next_at_once),
+      cmocka_unit_test(one_is_tried_whole_now_and_then),
+      cmocka_unit_test(what_is_taken_between_keeps_each_whole),
+      cmocka_unit_test(some_forms_are_not_for_the_next),
+      cmocka_unit_test(more_that_is_refused_is_found_out),
+  };
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}
