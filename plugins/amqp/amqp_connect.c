@@ -127,6 +127,7 @@ static bool open_socket(struct amqp_connect *attempt) {
 static bool refused(struct amqp_connect *attempt, const amqp_rpc_reply_t *reply) {
   const struct amqp_target *t = attempt->target;
   char why[512];
+  const char *cure = "check user, password, vhost and permissions";
   if (reply->reply_type == AMQP_RESPONSE_SERVER_EXCEPTION && reply->reply.id == AMQP_CONNECTION_CLOSE_METHOD) {
     const amqp_connection_close_t *close = reply->reply.decoded;
     snprintf(why, sizeof why, "user '%s', vhost '%s': %u %.*s", t->user, t->vhost, close->reply_code,
@@ -134,8 +135,10 @@ static bool refused(struct amqp_connect *attempt, const amqp_rpc_reply_t *reply)
     attempt->failure.refused = close->reply_code != AMQP_CONNECTION_FORCED; /* which is: the broker is going down */
   } else {
     snprintf(why, sizeof why, "user '%s', vhost '%s': %s", t->user, t->vhost, amqp_error_string2(reply->library_error));
+    if (!t->tls) /* that hangs up without a word */
+      cure = "check user, password, vhost and permissions, or is this the broker's port for TLS (amqps://)?";
   }
-  return fail(attempt, "the login failed at", why, "check user, password, vhost and permissions");
+  return fail(attempt, "the login failed at", why, cure);
 }
 
 /* Capabilities that the library does not announce by itself, without which the broker keeps silent about an alarm or a

@@ -167,6 +167,13 @@ static void a_plain_port_is_no_tls_port(void **state) {
   expect_refused(f, "does the broker speak TLS");
 }
 
+static void a_tls_port_is_no_plain_port(void **state) {
+  struct fixture *f = *state;
+  snprintf(f->url, sizeof(f->url), "amqp://guest:guest@localhost:%s/%%2f", getenv("DUEBOX_TEST_AMQPS_PORT"));
+  f->options->cert_file = f->options->key_file = NULL;
+  expect_refused(f, "amqps://");
+}
+
 int main(void) {
   if (!amqp_broker_url() || !getenv("DUEBOX_TEST_AMQPS_PORT") || !getenv("DUEBOX_TEST_AMQPS_FOLDER")) {
     fprintf(stderr, "DUEBOX_TEST_AMQPS_PORT and DUEBOX_TEST_AMQPS_FOLDER are needed too\n");
@@ -183,6 +190,7 @@ int main(void) {
       ROW(files_that_are_not_there_are_told),
       ROW(without_our_certificate_the_broker_refuses),
       ROW(a_plain_port_is_no_tls_port),
+      ROW(a_tls_port_is_no_plain_port),
   };
   return cmocka_run_group_tests_name("amqp tls", tests, NULL, NULL);
 }
