@@ -31,6 +31,17 @@ static bool clocks_agree(struct keeper *keeper, int64_t db_now_us, struct instan
   return false;
 }
 
+/* Leases run on while somebody holds their rows, and mostly that is over before it matters. */
+static void say_held(struct keeper *keeper, unsigned shards) {
+  struct err err;
+  err_set(&err, 0,
+          "somebody holds the rows of %u of our shards, or the tables as a whole, and nothing of these shards is sent; "
+          "look for it in SHOW PROCESSLIST (LOCK TABLES, FLUSH TABLES WITH READ LOCK, a backup) and in "
+          "information_schema.INNODB_TRX",
+          shards);
+  (void)keeper_ok(keeper, KEEPER_LEASES, STORE_BUSY, &err);
+}
+
 /* False: to be done again at once. */
 static bool renew(struct keeper *keeper, struct store_session *ss, int64_t lease_ms) {
   struct shard_lease held[STORE_SHARDS_MAX];
@@ -43,12 +54,18 @@ static bool renew(struct keeper *keeper, struct store_session *ss, int64_t lease
   if (!keeper_ok(keeper, KEEPER_LEASES, status, &err))
     return true;
   bool agree = clocks_agree(keeper, db_now_us, sent);
+  struct instant now = clock_instant();
+  unsigned unsafe = 0;
   for (size_t i = 0; i < n; i++) {
     if (fates[i] == LEASE_RENEWED)
       leases_renewed(keeper->leases, held[i], sent, keeper_safe_us(lease_ms));
     else if (fates[i] == LEASE_LOST)
       keeper_lost(keeper, &held[i]);
+    else if (!leases_safe(keeper->leases, held[i].shard, held[i].epoch, now))
+      unsafe++;
   }
+  if (unsafe)
+    say_held(keeper, unsafe);
   return agree;
 }
 

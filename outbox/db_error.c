@@ -21,7 +21,9 @@ static const struct {
 } errors[] = {
     /* The transaction, or its statement only (1205, 1317, 1969, 3024), was undone by the server. */
     {1213, DB_CONFLICT, "deadlock; it is redone by itself"},
-    {1205, DB_CONFLICT, "another transaction holds its locks for long; look for it in information_schema.INNODB_TRX"},
+    {1205, DB_CONFLICT,
+     "another transaction holds its locks for long, or a session holds the table as a whole; look for it in "
+     "information_schema.INNODB_TRX and SHOW PROCESSLIST"},
     {3572, DB_CONFLICT, "another transaction holds the row"},
     {1020, DB_CONFLICT, "the row changed since it was read; it is redone by itself"},
     {DB_GUARD, DB_CONFLICT, "rows or leases changed since they were read; it is redone by itself"},

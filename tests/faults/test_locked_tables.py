@@ -103,6 +103,7 @@ def test_while_the_shards_are_locked_readiness_says_so(stage):
             status, body = daemon.api("GET", "/readyz")
             return status == 503 and body["detail"]
         assert "lease" in wait_until(problem, LIMIT_S, "readiness to be false")
+        daemon.wait_log("DUEBOX-LEASE-TROUBLE", text="SHOW PROCESSLIST")
     daemon.wait_ready()
     ids += rounds(stage, ["plain"])
     stage.wait_empty(LIMIT_S)
