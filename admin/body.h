@@ -6,8 +6,9 @@
 #define ADMIN_BODY_H
 
 #include "admin/http.h"
+#include "core/operator.h"
 
-enum { BODY_ACTOR_MAX = 64, BODY_REASON_MAX = 255 };
+enum { BODY_ACTOR_MAX = 64, BODY_REASON_MAX = OPERATOR_REASON_MAX };
 
 /* Who asks and why: for the audit. Texts belong to the JSON object. */
 struct motive {

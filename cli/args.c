@@ -10,6 +10,7 @@
 #include <sysexits.h>
 
 #include "cli/times.h"
+#include "core/operator.h"
 #include "core/options.h"
 
 const struct option_row option_rows[OPTIONS] = {
@@ -113,6 +114,8 @@ static bool take_options(int argc, char **argv, const char *prefix, struct args 
       args->help = true;
     if (optarg && !*optarg && !may_be_empty(id))
       return refuse(err, args, "--%s needs a value, and it is empty", option_rows[id].name);
+    if (id == OPT_REASON && optarg && strlen(optarg) > OPERATOR_REASON_MAX)
+      return refuse(err, args, "--reason has %zu bytes, and %d at most are kept", strlen(optarg), OPERATOR_REASON_MAX);
     if (!may_be_repeated(id) && args_has(args, id))
       return refuse(err, args, "--%s is given twice", option_rows[id].name);
     args->given[args->given_count++] = (struct given_option){id, optarg ? optarg : ""};

@@ -73,6 +73,9 @@ struct task_filter {
 
 /* --- what becomes of them --- */
 
+/* Bytes of the reason that people give: what the table of routes keeps of one. */
+enum { OPERATOR_REASON_MAX = 255 };
+
 enum change_verb { CHANGE_CANCEL = 0, CHANGE_RESCHEDULE, CHANGE_RETRY, CHANGE_SET, CHANGE_VERBS };
 
 enum change_outcome {

@@ -19,7 +19,7 @@ enum { WORDS_MAX = 16 };
 
 /* Splits a line at blanks ('_' stands for a blank inside a word) and parses it. The words live in `line`. */
 struct parsed {
-  char line[256];
+  char line[400];
   char *argv[WORDS_MAX];
   struct args args;
   struct err err;
@@ -140,6 +140,24 @@ static void an_empty_operand_is_refused(void **state) {
   assert_false(args_parse(3, argv, &args, &err));
   assert_string_equal(err.text, "version: \"\" is one word too many; see `duebox version --help`");
   args_free(&args);
+}
+
+/* The table of paused routes keeps no more, and a daemon refuses what is longer, task by task. */
+static void a_long_reason_is_refused(void **state) {
+  struct parsed p;
+  char line[400] = "task cancel 1 --reason ";
+  size_t head = strlen(line);
+  memset(line + head, 'r', 255);
+  parse(&p, line);
+  assert_true(p.ok);
+  args_free(&p.args);
+  line[head + 255] = 'r';
+  parse(&p, line);
+  assert_false(p.ok);
+  assert_int_equal(p.err.code, EX_USAGE);
+  assert_string_equal(p.err.text, "task cancel: --reason has 256 bytes, and 255 at most are kept; see `duebox task "
+                                  "cancel --help`");
+  args_free(&p.args);
 }
 
 static void help_without_a_command(void **state) {
@@ -281,6 +299,7 @@ int main(void) {
       cmocka_unit_test(lines_that_are_right),
       cmocka_unit_test(lines_that_are_wrong),
       cmocka_unit_test(an_empty_operand_is_refused),
+      cmocka_unit_test(a_long_reason_is_refused),
       cmocka_unit_test(help_without_a_command),
       cmocka_unit_test(the_last_value_of_a_global_option_counts),
       cmocka_unit_test(typed_values),
