@@ -10,6 +10,7 @@
 
 #include "core/base/shell.h"
 #include "outbox/operator_doctor.h"
+#include "outbox/server.h"
 
 static bool check_partitions(struct doctor *doctor, struct err *err) {
   char history[80], attempts[80];
@@ -20,9 +21,16 @@ static bool check_partitions(struct doctor *doctor, struct err *err) {
   if (!op_query(doctor->op, opsql_doctor_partitions, ARGS(STRING("history", history), STRING("attempts", attempts)),
                 "looking at partitions", &result, err))
     return false;
-  while (db_next(&result, &row, 3)) {
-    uint64_t ahead = 0;
+  while (db_next(&result, &row, 4)) {
+    uint64_t ahead = 0, last = 0;
     bool some = row.fields[1] && db_u64(&row, 2, 1, &ahead);
+    if (row.fields[0] && row.fields[3] && db_u64(&row, 3, 1, &last) && !last) {
+      doctor_say(doctor, FINDING_WARN, "partitions",
+                 "add the last one: ALTER TABLE .. ADD PARTITION (PARTITION p_later VALUES LESS THAN (MAXVALUE))",
+                 "%s takes nothing %s%s: the server refuses it (DUEBOX-SETTLE-REDUCED, DUEBOX-SETTLE-REFUSED)",
+                 row.fields[0], some ? "beyond " : "that its partitions do not name", some ? row.fields[1] : "");
+      continue;
+    }
     doctor_say(doctor, some && ahead ? FINDING_OK : FINDING_WARN, "partitions",
                "a running daemon makes them; look into its log for DUEBOX-HOUSEKEEPING-TROUBLE",
                some ? "%s has partitions up to %s" : "%s has no partition but the last%s",
@@ -297,7 +305,7 @@ static bool check_quarantine(struct doctor *doctor, struct err *err) {
 }
 
 /* A trigger that waits or fails does so in each of our transactions; a foreign key can refuse them, or delete with
- * them. */
+ * them. A CHECK is one for others alone on MariaDB, where our sessions pass over it (db_conn.c). */
 static bool check_added(struct doctor *doctor, struct err *err) {
   static const char *const ours[] = {"", "_history", "_attempts", "_shards", "_heads", "_instances", "_routes"};
   enum { SAID = 20 };
@@ -309,18 +317,27 @@ static bool check_added(struct doctor *doctor, struct err *err) {
     text_puts(&tables, i ? "," : "");
     text_sql(&tables, name, (size_t)snprintf(name, sizeof name, "%s%s", doctor->op->table, ours[i]));
   }
-  bool asked = op_query(doctor->op, opsql_doctor_added, ARGS(RAW("tables", tables), UNSIGNED("cap", SAID)),
-                        "looking for triggers and foreign keys", &result, err);
+  bool asked = op_query(doctor->op, opsql_doctor_added,
+                        ARGS(RAW("tables", tables), STRING("outbox", doctor->op->table), UNSIGNED("cap", SAID)),
+                        "looking for triggers, foreign keys and CHECKs", &result, err);
   text_free(&tables);
   if (!asked)
     return false;
   bool any = false;
-  for (; db_next(&result, &row, 2); any = true)
-    doctor_say(doctor, FINDING_WARN, row.fields[0] ? row.fields[0] : "",
+  for (; db_next(&result, &row, 2); any = true) {
+    const char *what = row.fields[0] ? row.fields[0] : "", *which = row.fields[1] ? row.fields[1] : "?";
+    if (strcmp(what, "checks") == 0 && !server_is_mysql(doctor->op->conn)) {
+      doctor_say(doctor, FINDING_WARN, what,
+                 "drop it, or make it a trigger: what that refuses is DUEBOX-SETTLE-REDUCED or -REFUSED in the log",
+                 "%s: daemons write over it (check_constraint_checks = 0), for they must end rows that break a rule",
+                 which);
+      continue;
+    }
+    doctor_say(doctor, FINDING_WARN, what,
                "drop it, or see to it that it is quick, never fails, and sets no column that sql/README.md, Users, "
                "leaves to the INSERT; what it refuses is DUEBOX-SETTLE-REFUSED in the log",
-               "%s: what it waits for, refuses or deletes, duebox's own writes do too",
-               row.fields[1] ? row.fields[1] : "?");
+               "%s: what it waits for, refuses or deletes, duebox's own writes do too", which);
+  }
   db_results_free(&result, 1);
   if (!any)
     doctor_say(doctor, FINDING_OK, "triggers", "", "no trigger and no foreign key that this user may see");

@@ -713,15 +713,17 @@ def test_doctor_sees_what_was_added_to_the_tables(cli):
     not in order when several daemons run."""
     def found():
         return {line["check"]: (line["level"], line["text"]) for line in cli.jsonl("doctor")
-                if line["check"] in ("triggers", "foreign keys", "order keys")}
+                if line["check"] in ("triggers", "foreign keys", "order keys", "checks")}
 
     assert {check: level for check, (level, _) in found().items()} == {"triggers": "ok", "order keys": "ok"}
     cli.sql("CREATE TRIGGER slow BEFORE DELETE ON outbox FOR EACH ROW SET @slow = SLEEP(0)")
     cli.sql("CREATE TABLE note (id BIGINT UNSIGNED NOT NULL, CONSTRAINT of_task FOREIGN KEY (id) REFERENCES outbox (id))")
     cli.sql("INSERT INTO outbox (route, payload, order_key, shard) VALUES ('h', '', 'k', 1), ('h', '', 'k', 2),"
             " ('h', '', 'one', 1), ('h', '', 'one', 1)")
+    cli.sql("ALTER TABLE outbox_history ADD CONSTRAINT no_small_ones CHECK (LENGTH(payload) > 10)")
     said = found()
-    assert {level for level, _ in said.values()} == {"warn"} and len(said) == 3
+    assert {level for level, _ in said.values()} == {"warn"} and len(said) == 4
+    assert "CHECK no_small_ones of outbox_history" in said["checks"][1] and "write over it" in said["checks"][1]
     assert "trigger slow runs BEFORE DELETE on outbox" in said["triggers"][1]
     assert "no column that sql/README.md, Users, leaves" in next(
         line["cure"] for line in cli.jsonl("doctor") if line["check"] == "triggers")
@@ -729,6 +731,25 @@ def test_doctor_sees_what_was_added_to_the_tables(cli):
     assert "tasks of order_key k are in 2 shards" in said["order keys"][1]
     cli.sql("DROP TABLE note")
     cli.sql("DROP TRIGGER slow")
+    cli.sql("ALTER TABLE outbox_history DROP CONSTRAINT no_small_ones")
+
+
+def test_doctor_sees_what_no_partition_takes(cli):
+    """It used to praise partitions up to a day beyond which nothing went in."""
+    def partitions():
+        return {line["text"].split()[0]: (line["level"], line["text"], line["cure"]) for line in cli.jsonl("doctor")
+                if line["check"] == "partitions"}
+
+    cli.sql("ALTER TABLE outbox_history PARTITION BY RANGE COLUMNS (keep_until)"
+            " (PARTITION p VALUES LESS THAN ('2150-01-01'))")
+    level, text, cure = partitions()["outbox_history"]
+    assert level == "warn" and "takes nothing beyond 2150-01-01" in text and "ADD PARTITION" in cure
+    cli.sql("ALTER TABLE outbox_history ADD PARTITION (PARTITION p_later VALUES LESS THAN (MAXVALUE))")
+    assert partitions()["outbox_history"][0] == "ok"
+    cli.sql("ALTER TABLE outbox_history REMOVE PARTITIONING")
+    assert "takes nothing" not in partitions()["outbox_history"][1]
+    cli.sql("ALTER TABLE outbox_history PARTITION BY RANGE COLUMNS (keep_until)"
+            " (PARTITION p_later VALUES LESS THAN (MAXVALUE))")
 
 
 def test_doctor_lists_held_tasks(cli):
