@@ -9,9 +9,12 @@
 enum {
   WORTH_READING = 4, /* the part of the concurrency, or of a batch, that must be free */
   BATCH_BYTES = 2 * 1024 * 1024,
-  AHEAD_MS = 20, /* how much is read ahead of answers and settling, as time */
-  DONE_MS = 10,  /* how fast tasks leave is measured over this */
-  OUT_TASKS = 8, /* how long they are out over about as many */
+  AHEAD_MS = 20,    /* how much is read ahead of answers and settling, as time */
+  DONE_MS = 10,     /* how fast tasks leave is measured over this */
+  OUT_TASKS = 8,    /* how long they are out over about as many */
+  REFUSED_REST = 9, /* times as long as claims took of which the server refused some the others have, */
+  REFUSED_REST_MAX_US = 10 * 1000 * 1000,
+  ALL_REFUSED_MAX_US = 1000 * 1000, /* and so long at last where it refuses all */
 };
 
 static double tokens_now(const struct lane *lane, int64_t now_us) {
@@ -73,7 +76,7 @@ uint32_t lane_credit(const struct lane *lane, uint32_t batch, int64_t now_us) {
     return 0;
   if (health_suspended(&lane->health))
     return health_may_send(&lane->health, now_us) ? 1 : 0;
-  if (lane->stalled && stall_probe_at_us(&lane->stall) > now_us)
+  if ((lane->stalled && stall_probe_at_us(&lane->stall) > now_us) || lane->refused_claims.at_us > now_us)
     return 0;
   if (lane->stalled)
     batch = 1;
@@ -103,6 +106,17 @@ uint32_t lane_credit(const struct lane *lane, uint32_t batch, int64_t now_us) {
   return credit > 0 ? (uint32_t)credit : 0;
 }
 
+void lane_note_claims(struct lane *lane, bool refused, bool all, int64_t began_us, int64_t now_us) {
+  struct refused_claims *claims = &lane->refused_claims;
+  int64_t took_us = (now_us - began_us) * REFUSED_REST, longer = claims->wait_us * 2;
+  if (took_us > REFUSED_REST_MAX_US)
+    took_us = REFUSED_REST_MAX_US;
+  if (longer > ALL_REFUSED_MAX_US)
+    longer = ALL_REFUSED_MAX_US;
+  claims->wait_us = !refused ? 0 : all && longer > took_us ? longer : took_us;
+  claims->at_us = refused ? now_us + claims->wait_us : 0;
+}
+
 void lane_note_done(struct lane *lane, int64_t now_us) {
   lane->done++;
   int64_t took_us = now_us - lane->done_since_us;
@@ -125,6 +139,8 @@ int64_t lane_wakes_at(const struct lane *lane, int64_t now_us) {
     return INT64_MAX;
   if (health_suspended(&lane->health))
     return health_wakes_at(&lane->health);
+  if (lane->refused_claims.at_us > now_us)
+    return lane->refused_claims.at_us;
   if (lane->route->rate > 0 && tokens_now(lane, now_us) < 1)
     return now_us + 1 + (int64_t)((1 - tokens_now(lane, now_us)) / lane->route->rate * 1e6);
   if (lane->stalled && stall_probe_at_us(&lane->stall) > now_us)

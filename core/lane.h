@@ -66,6 +66,13 @@ struct unblock_walk {
   int64_t took_us;
 };
 
+/* Claims of a lane of which the server refuses some. */
+struct refused_claims {
+  unsigned turns;  /* how often some were looked for */
+  int64_t wait_us; /* how long nothing was read, the last time */
+  int64_t at_us;   /* monotonic: nothing is read before */
+};
+
 /* Outcomes of a lane that have turns of their own. */
 struct lane_outcomes {
   struct flight_list flights;
@@ -115,6 +122,7 @@ struct lane {
   unsigned ups_seen;      /* of its driver, when it was suspended */
   struct targets targets; /* those of its own that are in trouble */
   struct log_repeat target_trouble, target_resumed;
+  struct refused_claims refused_claims;
 
   struct group *groups;
   uint64_t held_shards;         /* bits: rows may be held there, since its route was not known */
@@ -149,6 +157,9 @@ struct lane {
 /* Tasks that may be charged now, as far as concurrency and driver go: besides those at the sink some that are answered
  * and being settled, or that take the place of these at once. */
 uint32_t lane_room(const struct lane *lane);
+/* Claims were tried since began_us. Where the server refused some, nothing is read for the lane for a while: finding
+ * out which takes long, and other lanes have most of the time. all: it let none pass. */
+void lane_note_claims(struct lane *lane, bool refused, bool all, int64_t began_us, int64_t now_us);
 /* A task was delivered. */
 void lane_follow_delivery(struct lane *lane, const struct flight *flight);
 /* Finds out whether the lane is stalled now, and how much it may have at the sink. */

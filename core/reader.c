@@ -16,7 +16,8 @@ enum {
   RANGES_MAX = 16,     /* groups in one statement */
   MEASURED_READS = 16, /* what reading takes is measured over about as many */
   AHEAD_MIN_US = 100,
-  WIDE_ROWS = 256,       /* at most, where most of them have to wait */
+  WIDE_ROWS = 256, /* at most, where most of them have to wait */
+  INLINE_BYTES = 16 * 1024,
   PROBES_US = 20 * 1000, /* for the probes of suspended lanes, before the others have their turn again */
 };
 
@@ -230,6 +231,20 @@ static void set_readable(struct scheduler *s, struct lane *lane, bool *cautious)
     group->sweep_rests = is_bound(group) && !group->sweep_first && now.mono_us < s->bound_sweep_at_us;
     *cautious = *cautious || (group->readable && s->view[group->shard].cautious);
   }
+}
+
+struct store_limit reader_inline(const struct scheduler *s, const struct lane *lane, bool recorded, size_t rows) {
+  /* The credit in rows counts on tasks of the usual size. */
+  int64_t bytes = 2 * (int64_t)lane->average_bytes;
+  if (bytes < INLINE_BYTES)
+    bytes = INLINE_BYTES;
+  if (rows && bytes > STORE_ANSWER_BYTES / (int64_t)rows)
+    bytes = STORE_ANSWER_BYTES / (int64_t)rows;
+  return (struct store_limit){.payload = s->config->config->engine.max_payload, .bytes = recorded ? 0 : bytes};
+}
+
+bool reader_records_claims(const struct scheduler *s, const struct lane *lane, uint8_t shard) {
+  return lane->route->claim == CLAIM_RECORDED || lane->stalled || s->view[shard].cautious || shard == SHARD_BOUND;
 }
 
 uint32_t scheduler_credit(const struct scheduler *s, const struct lane *lane, int64_t now_us) {

@@ -18,8 +18,8 @@
 enum {
   HELD_SAID_US = 5 * 1000 * 1000,
   CLAIM_BYTES = 1024 * 1024, /* of one claim: its memory lives as long as its slowest task */
-  INLINE_BYTES = 16 * 1024,
   REFUSED_ROWS = 3,
+  CLAIMS_MAX = 32,      /* that one reading tries to find out which rows are refused */
   LARGE_US = 20 * 1000, /* for large rows of one route, before the others have their turn again */
 };
 
@@ -506,57 +506,55 @@ static enum store_status claim_once(struct scheduler *s, struct taking *taking, 
   return status;
 }
 
-struct refusals {
-  size_t rows; /* that were refused by themselves */
-  bool none;   /* no claim has passed */
+/* Finding out which rows the server refuses to claim. */
+struct search {
+  unsigned claims;      /* that may still be tried */
+  unsigned from, depth; /* bits: which half comes first, at which depth */
+  size_t rows;          /* that were refused by themselves */
+  bool none;            /* no claim has passed */
   struct err err;
 };
 
 /* A claim that the server refuses is tried by halves, down to the rows that it is about: the others are claimed. When
- * it refuses some rows and has let none pass it is not about rows, but about rights, say. */
+ * it refuses some rows and has let none pass it is mostly not about rows. What is left is met again: another half comes
+ * first then. */
 static void claim_by_halves(struct scheduler *s, struct taking *taking, const struct chosen *chosen,
-                            struct refusals *refusals) {
-  if (refusals->none && refusals->rows >= REFUSED_ROWS)
+                            struct search *search) {
+  if (search->claims == 0 || (search->none && search->rows >= REFUSED_ROWS))
     return;
-  enum store_status status = claim_once(s, taking, chosen, &refusals->err);
-  refusals->none = refusals->none && status != STORE_OK;
+  search->claims--;
+  enum store_status status = claim_once(s, taking, chosen, &search->err);
+  search->none = search->none && status != STORE_OK;
   if (status != STORE_REFUSED)
     return;
   if (chosen->count == 1) {
-    refusals->rows++;
+    search->rows++;
     log_repeated(&s->claim_refusals, LOG_LEVEL_ERROR, "DUEBOX-CLAIM-REFUSED",
                  "route=%s message_id=%s its claim is refused, and tried again: %s", taking->reading->lane->name,
-                 chosen->message_ids[0], refusals->err.text);
+                 chosen->message_ids[0], search->err.text);
     return;
   }
   size_t half = chosen->count / 2;
-  const struct chosen first = {chosen->ids, chosen->message_ids, chosen->places, half};
-  const struct chosen second = {chosen->ids + half, chosen->message_ids + half, chosen->places + half,
-                                chosen->count - half};
-  claim_by_halves(s, taking, &first, refusals);
+  const struct chosen halves[] = {
+      {chosen->ids, chosen->message_ids, chosen->places, half},
+      {chosen->ids + half, chosen->message_ids + half, chosen->places + half, chosen->count - half}};
+  unsigned first = search->from >> search->depth & 1;
+  search->depth++;
+  claim_by_halves(s, taking, &halves[first], search);
   if (s->retry_wait_us == 0)
-    claim_by_halves(s, taking, &second, refusals);
+    claim_by_halves(s, taking, &halves[!first], search);
+  search->depth--;
 }
 
 static void claim_and_take(struct scheduler *s, struct taking *taking, const struct chosen *chosen) {
-  struct refusals refusals = {.none = true};
-  claim_by_halves(s, taking, chosen, &refusals);
-  if (refusals.none && refusals.rows > 1)
-    (void)!scheduler_db_ok(s, STORE_REFUSED, &refusals.err);
-}
-
-struct store_limit reader_inline(const struct scheduler *s, const struct lane *lane, bool recorded, size_t rows) {
-  /* The credit in rows counts on tasks of the usual size. */
-  int64_t bytes = 2 * (int64_t)lane->average_bytes;
-  if (bytes < INLINE_BYTES)
-    bytes = INLINE_BYTES;
-  if (rows && bytes > STORE_ANSWER_BYTES / (int64_t)rows)
-    bytes = STORE_ANSWER_BYTES / (int64_t)rows;
-  return (struct store_limit){.payload = s->config->config->engine.max_payload, .bytes = recorded ? 0 : bytes};
-}
-
-bool reader_records_claims(const struct scheduler *s, const struct lane *lane, uint8_t shard) {
-  return lane->route->claim == CLAIM_RECORDED || lane->stalled || s->view[shard].cautious || shard == SHARD_BOUND;
+  struct lane *lane = taking->reading->lane;
+  struct search search = {.claims = CLAIMS_MAX, .from = lane->refused_claims.turns++, .none = true};
+  int64_t began = clock_mono_us();
+  claim_by_halves(s, taking, chosen, &search);
+  bool all = search.none && search.rows >= REFUSED_ROWS;
+  if (all)
+    log_repeated(&s->trouble, LOG_LEVEL_ERROR, "DUEBOX-DB-REFUSED", "%s", search.err.text);
+  lane_note_claims(lane, search.rows > 0, all, began, clock_mono_us());
 }
 
 static bool any_bound_key(const struct task_batch *batch) {

@@ -168,7 +168,7 @@ static void a_row_that_is_to_move_takes_the_cursor_nowhere(void **state) {
 
 /* --- claims that the server refuses --- */
 
-static bool refuses_all;
+static bool refuses_all, refuses_tenth;
 static size_t claims;
 static uint64_t grown; /* the row that has more bytes than its share of the answer */
 
@@ -180,7 +180,7 @@ static enum store_status claim_but_one(struct store_session *ss, const struct st
   claims++;
   *batch = NULL;
   for (size_t i = 0; i < claim->count; i++)
-    if (claim->ids[i] == 5 || refuses_all) {
+    if (refuses_tenth ? claim->ids[i] % 10 == 0 : claim->ids[i] == 5 || refuses_all) {
       err_set(err, 1, "refused by a trigger");
       return STORE_REFUSED;
     }
@@ -255,13 +255,55 @@ static void a_row_that_has_grown_since_is_given_back(void **state) {
   mailbox_put(&f->settler, &ended);
 }
 
-/* A right that is missing refuses every row: that is noticed after a few, and waited for. */
+/* Where the server refuses every claim of a route, that is noticed after a few, and the route waits; the others do not.
+ * (The thread that reads for all of them waited, up to five seconds each time.) */
 static void where_all_claims_are_refused_few_are_tried(void **state) {
   struct fixture *f = *state;
   claim_eight(f, true);
   assert_int_equal(mailbox_count(&f->driver.in), 0);
   assert_in_range(claims, 3, 8);
-  assert_true(f->s.retry_wait_us > 0);
+  assert_int_equal(f->s.retry_wait_us, 0);
+  int64_t at_us = f->lane.refused_claims.at_us;
+  assert_true(at_us > 0);
+  assert_int_equal(lane_credit(&f->lane, 10, at_us - 1), 0);
+  assert_int_equal(lane_wakes_at(&f->lane, at_us - 1), at_us);
+  assert_true(lane_credit(&f->lane, 10, at_us) > 0);
+}
+
+/* It refuses some and lets others pass: one reading tries so many times, and what is left is met again. (It tried two
+ * for each refused row, hundreds in a row, and no route was read meanwhile.) */
+static void where_some_claims_are_refused_one_reading_tries_so_many(void **state) {
+  struct fixture *f = *state;
+  struct task tasks[ROWS - 1];
+  uint64_t started = 0;
+  static const struct store_ops ops = {.claim = claim_but_one};
+  static struct store store;
+  store = (struct store){.ops = &ops};
+  f->s.store = &store;
+  f->s.ss = (struct store_session *)f;
+  f->route.concurrency = ROWS;
+  refuses_tenth = true;
+  for (size_t i = 0; i < ROWS - 1; i++)
+    tasks[i] = (struct task){.id = i + 1};
+  claims = 0;
+  started = take_tasks(f, tasks, ROWS - 1, ROWS, true);
+  refuses_tenth = false;
+  assert_in_range(claims, 10, 40);
+  assert_true(started > 0);
+  assert_true(f->lane.refused_claims.at_us > 0);
+  assert_int_equal(f->s.retry_wait_us, 0);
+}
+
+/* The time that claims take which the server refuses is a tenth of all; where it refuses none there is no wait. */
+static void refused_claims_take_a_tenth_of_the_time(void **state) {
+  struct lane lane = {0};
+  lane_note_claims(&lane, true, false, 1000, 21000);
+  assert_int_equal(lane.refused_claims.at_us, 21000 + 9 * 20000);
+  for (int i = 0; i < 10; i++)
+    lane_note_claims(&lane, true, true, 1000, 21000);
+  assert_int_equal(lane.refused_claims.at_us, 21000 + 1000 * 1000);
+  lane_note_claims(&lane, false, false, 1000, 21000);
+  assert_int_equal(lane.refused_claims.at_us, 0);
 }
 
 /* --- what committed late --- */
@@ -520,6 +562,8 @@ int main(void) {
       cmocka_unit_test_setup_teardown(a_row_that_has_grown_since_is_given_back, set_up, tear_down),
       cmocka_unit_test_setup_teardown(a_refused_claim_costs_its_own_row, set_up, tear_down),
       cmocka_unit_test_setup_teardown(where_all_claims_are_refused_few_are_tried, set_up, tear_down),
+      cmocka_unit_test_setup_teardown(where_some_claims_are_refused_one_reading_tries_so_many, set_up, tear_down),
+      cmocka_unit_test(refused_claims_take_a_tenth_of_the_time),
       cmocka_unit_test_setup_teardown(a_task_goes_when_nothing_came_late, set_up, tear_down),
       cmocka_unit_test_setup_teardown(what_came_late_is_not_overtaken, set_up, tear_down),
       cmocka_unit_test_setup_teardown(a_lot_that_came_late_is_swept_first, set_up, tear_down),
