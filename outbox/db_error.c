@@ -101,6 +101,8 @@ static const struct {
     {1146, DB_REFUSED, RUN_MIGRATE},
     {1054, DB_REFUSED, "the table is not the one this version knows; " RUN_MIGRATE},
     {1364, DB_REFUSED, "the table is not the one this version knows; " RUN_MIGRATE},
+    {1176, DB_REFUSED, "somebody dropped that index: add it again, as `duebox migrate --show-sql` prints it"},
+    {1665, DB_REFUSED, "set binlog_format = ROW in the server's configuration and restart it"},
     {1153, DB_REFUSED, "raise max_allowed_packet on the server"},
     {2020, DB_REFUSED, "raise max_allowed_packet on the server"},
     {DB_E_PACKET, DB_REFUSED, "raise max_allowed_packet on the server, or lower engine.max_payload"},

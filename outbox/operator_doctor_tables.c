@@ -364,12 +364,38 @@ static bool check_order_keys(struct doctor *doctor, struct err *err) {
   return true;
 }
 
+/* Tools that look for indexes which nobody has used for some days drop those for a rare case first. *whole false: the
+ * other checks would fail. */
+static bool check_indexes(struct doctor *doctor, bool *whole, struct err *err) {
+  struct db_result result;
+  struct db_row row;
+  uint64_t needed = 0;
+  if (!op_query(doctor->op, opsql_doctor_indexes, NO_ARGS, "looking for indexes", &result, err))
+    return false;
+  bool ok = true, any = false;
+  while (ok && db_next(&result, &row, 3)) {
+    ok = row.fields[0] && row.fields[1] && db_u64(&row, 2, 1, &needed);
+    if (!ok)
+      break;
+    any = true;
+    *whole = *whole && !needed;
+    doctor_say(doctor, needed ? FINDING_FAIL : FINDING_WARN, "indexes",
+               "ALTER TABLE .. ADD it again, as `duebox migrate --show-sql` prints it",
+               "table %s lacks the index %s: %s", row.fields[0], row.fields[1],
+               needed ? "daemons cannot work without it, or what must be unique is not" : "searching there is slow");
+  }
+  db_results_free(&result, 1);
+  if (ok && !any)
+    doctor_say(doctor, FINDING_OK, "indexes", "", "all are there");
+  return ok || db_unexpected(err, "looking for indexes");
+}
+
 bool doctor_tables(struct doctor *doctor, struct err *err) {
   static bool (*const checks[])(struct doctor *, struct err *) = {
       check_partitions, check_shards,     check_added, check_routes,     check_addresses, check_backlog, check_held,
       check_misfits,    check_order_keys, check_dead,  check_quarantine, check_due_zone,  check_due};
-  bool ok = true;
-  for (size_t i = 0; ok && i < ARRAY_LEN(checks); i++)
+  bool whole = true, ok = check_indexes(doctor, &whole, err);
+  for (size_t i = 0; ok && whole && i < ARRAY_LEN(checks); i++)
     ok = checks[i](doctor, err);
   return ok;
 }

@@ -752,6 +752,29 @@ def test_doctor_sees_what_no_partition_takes(cli):
             " (PARTITION p_later VALUES LESS THAN (MAXVALUE))")
 
 
+def test_doctor_misses_each_index_that_somebody_dropped(cli):
+    """Tools call an index unused that is for a rare case, or for a day with a backlog."""
+    def missed():
+        done = cli.run("doctor", "-o", "jsonl")
+        lines = [line for line in map(json.loads, done.stdout.splitlines()) if line["check"] == "indexes"]
+        return done.returncode, {line["text"].partition(":")[0] for line in lines}, {line["level"] for line in lines}
+
+    def drop(indexes):
+        for table, name in indexes:
+            cli.sql(f"ALTER TABLE {table} DROP INDEX {name}")
+        return {f"table {table} lacks the index {name}" for table, name in indexes}
+
+    made = set(cli.sql("SELECT table_name, index_name FROM information_schema.statistics"
+                       " WHERE table_schema = DATABASE() AND index_name <> 'PRIMARY'"))
+    quick = {(table, name) for table, name in made if name.startswith("ix_")} - {
+        ("outbox", "ix_next"), ("outbox_heads", "ix_order_key"), ("outbox_history", "ix_state_finished")}
+    assert missed() == (0, {"all are there"}, {"ok"})
+    slow = drop(quick)
+    assert missed() == (0, slow, {"warn"})
+    stopped = drop(made - quick)
+    assert missed() == (78, slow | stopped, {"warn", "fail"})
+
+
 def test_doctor_lists_held_tasks(cli):
     """Tasks whose route nobody has wait for ever: doctor names the route."""
     cli.add("no.such.route", count=3)
