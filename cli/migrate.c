@@ -32,14 +32,17 @@ static int show_status(const struct cli *cli, struct db_conn *conn) {
   static const struct column columns[] = {{"version", "version", CELL_TEXT, false},
                                           {"latest", "latest", CELL_TEXT, false},
                                           {"shards", "shards", CELL_TEXT, false},
-                                          {"up_to_date", "up to date", CELL_STATE, false}};
+                                          {"up_to_date", "up to date", CELL_STATE, false},
+                                          {"to_repair", "to repair", CELL_TEXT, false}};
   struct schema_status status;
   struct err err = {0};
   if (!schema_status(conn, &status, &err))
     return fail(&err);
-  output_record(&cli->output, columns, ARRAY_LEN(columns),
-                json_pack("{s:i, s:i, s:i, s:b}", "version", (int)status.version, "latest", (int)status.latest,
-                          "shards", (int)status.shards, "up_to_date", status.version == status.latest));
+  bool right = !status.repair[0];
+  output_record(&cli->output, columns, ARRAY_LEN(columns) - right,
+                json_pack("{s:i, s:i, s:i, s:b, s:s*}", "version", (int)status.version, "latest", (int)status.latest,
+                          "shards", (int)status.shards, "up_to_date", right && status.version == status.latest,
+                          "to_repair", right ? NULL : status.repair));
   return EX_OK;
 }
 

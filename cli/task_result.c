@@ -290,6 +290,25 @@ static int tell_seen(const struct cli *cli, const struct operator* op, const cha
                   id, daemons->url);
 }
 
+/* The row does not count this attempt yet: whoever sent it from memory records that. Where nobody lives who could, it
+ * was never sent, or by a daemon that died before it had recorded it. */
+static int tell_early(const struct operator* op, const char *id, const struct task_target *target) {
+  struct shard_owner owner;
+  struct err err = {0};
+  enum store_status status = op->ops->owner(op->self, target->shard, &owner, &err);
+  if (status != STORE_OK)
+    return cli_fail_store(status, &err);
+  if (owner.alive)
+    return cli_fail(EX_TEMPFAIL,
+                    "task %s: this attempt is not recorded as handed out yet; if the daemon %s has it out, it does so "
+                    "when its copy is confirmed. Nothing was changed; give the result again then",
+                    id, owner.instance);
+  return cli_fail(EX_DATAERR,
+                  "task %s: this attempt is not recorded as handed out, and no daemon has the task who could do so; "
+                  "nothing was changed. The next daemon sends it with this number: answer then, or cancel the task",
+                  id);
+}
+
 static int deliver(struct cli *cli, const struct config *config, const struct operator* op, const char *id,
                    const struct task_target *target, const char *record) {
   struct daemons daemons = {.record = record};
@@ -304,7 +323,8 @@ static int deliver(struct cli *cli, const struct config *config, const struct op
   else if (is_definite(daemons.answer.status))
     code = tell_seen(cli, op, id, target, &daemons);
   else if ((code = result_settle_directly(config, record, "duebox task result", id, &result)) == EX_OK)
-    code = result_tell_fate(cli, "task", id, &result);
+    code = result.fate == RESULT_BUSY && result.early ? tell_early(op, id, target)
+                                                      : result_tell_fate(cli, "task", id, &result);
   json_decref(daemons.answer.body);
   daemon_client_free(&daemons.client);
   return code;

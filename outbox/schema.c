@@ -194,7 +194,12 @@ bool schema_status(struct db_conn *conn, struct schema_status *out, struct err *
     out->version = migrations[i].version;
   if (history.highest > LATEST)
     out->version = history.highest;
-  return read_shards(conn, &out->shards, err);
+  bool right;
+  if (!read_shards(conn, &out->shards, err) || !schema_tables_collations(conn, &right, err))
+    return false;
+  if (!right)
+    snprintf(out->repair, sizeof out->repair, "%s", err->text);
+  return true;
 }
 
 static bool names_are_free(struct db_conn *conn, struct err *err) {

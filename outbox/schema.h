@@ -23,9 +23,10 @@ struct migrate_options {
 };
 
 struct schema_status {
-  uint32_t version; /* highest complete migration; 0 = none */
-  uint32_t latest;  /* highest that this program has */
-  uint32_t shards;  /* 0 = not migrated */
+  uint32_t version;                           /* highest complete migration; 0 = none */
+  uint32_t latest;                            /* highest that this program has */
+  uint32_t shards;                            /* 0 = not migrated */
+  char repair[sizeof((struct err *)0)->text]; /* a collation that a migration gives back its own, "" = none */
 };
 
 /* Writes all migrations as SQL that can be run by hand: the next migrator finds them done. Needs no database. */

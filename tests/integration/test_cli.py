@@ -232,6 +232,34 @@ def test_migrate(cli):
     assert cli.fails(64, "migrate", "--shards", 65) == 'duebox: --shards: "65" is no whole number from 1 to 63\n'
 
 
+def test_the_status_tells_what_migrate_would_repair(cli):
+    cli.sql("ALTER TABLE outbox_routes CONVERT TO CHARACTER SET utf8mb4 COLLATE utf8mb4_general_ci")
+    status = cli.json("migrate", "status")
+    assert (status["version"], status["up_to_date"]) == (LATEST, False)
+    assert status["to_repair"].startswith("column route of table ")
+    assert "to repair   column route of table " in cli("migrate", "status")
+    assert "repairing the collations" in cli("migrate")
+    assert cli.json("migrate", "status") == {"version": LATEST, "latest": LATEST, "shards": 8, "up_to_date": True}
+
+
+# -- task result ------------------------------------------------------------------------------
+
+
+def test_a_result_of_an_attempt_that_nobody_records(cli):
+    """It is due, and a daemon may have it out from memory. Where no daemon lives there is nothing to wait for."""
+    id_, = cli.add(delay_ms=0)
+    words = ["task", "result", id_, "--attempt", 1, "--status", "retry"]
+    said = cli.fails(65, *words)
+    assert said.startswith(f"duebox: task {id_}: this attempt is not recorded as handed out, and no daemon has the task"), said
+    cli.hold()
+    said = cli.fails(75, *words)
+    assert said.startswith(f"duebox: task {id_}: this attempt is not recorded as handed out yet"), said
+    with cli.stage.connect(autocommit=False) as locks, locks.cursor() as cursor:
+        cursor.execute("SELECT id FROM outbox WHERE id = %s FOR UPDATE", (id_,))
+        assert "its row is in use" in cli.fails(75, *words)
+    assert cli.row(id_)["state"] == "scheduled"
+
+
 # -- task add ---------------------------------------------------------------------------------
 
 def test_add_takes_everything(cli, tmp_path):
