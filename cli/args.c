@@ -95,10 +95,8 @@ static bool refuse_option(int answer, char **argv, const struct getopt_rows *row
 static bool may_be_empty(enum option_id id) { return id == OPT_PAYLOAD || id == OPT_TARGET_HOST; }
 
 /* Of two values of one filter a command could only go by one, and nobody would see which: `--route a --route b` must
- * not cancel the tasks of b alone. Global ones may stand in a script's alias, and be said again. */
-static bool may_be_repeated(enum option_id id) {
-  return (int)id < GLOBAL_OPTIONS || id == OPT_HEADER || !option_rows[id].metavar;
-}
+ * not cancel the tasks of b alone, nor `-c a -c b` those of another outbox. A flag says the same twice. */
+static bool may_be_repeated(enum option_id id) { return id == OPT_HEADER || !option_rows[id].metavar; }
 
 /* Takes options from argv until getopt has no more; optind then stands at the operands. */
 static bool take_options(int argc, char **argv, const char *prefix, struct args *args, struct err *err) {

@@ -36,7 +36,7 @@ MUSTCHECK bool args_parse(int argc, char **argv, struct args *args, struct err *
 void args_free(struct args *args);
 
 bool args_has(const struct args *args, enum option_id id);
-/* The value given last, or NULL. */
+/* Its value, of several (headers) the last; NULL = not given. */
 const char *args_text(const struct args *args, enum option_id id);
 
 /* Typed values. The output keeps its value where the option was not given. */

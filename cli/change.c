@@ -26,8 +26,8 @@ struct change_run {
   uint64_t unknown;              /* ids that name no task; the others that are not found were there before */
   uint64_t outcomes[CHANGE_OUTCOMES];
   uint64_t maybe_sent;
-  uint64_t first_audit, last_audit;
-  double rate; /* per second; 0 = as fast as it goes */
+  struct audit_span audit; /* of what was written from here */
+  double rate;             /* per second; 0 = as fast as it goes */
   int64_t started_us;
   json_t *tasks; /* one object for each id that was given; NULL for filters */
   bool stopped;  /* before the goal; err says why, its code is an exit code */
@@ -115,9 +115,9 @@ static void tell_total(const struct change_run *run) {
       printf("; %llu %s", (unsigned long long)run->outcomes[i], why[i]);
   if (run->maybe_sent)
     printf("; %llu may have been sent by a daemon that died", (unsigned long long)run->maybe_sent);
-  if (run->first_audit)
-    printf(run->first_audit == run->last_audit ? " (audit %llu)" : " (audit %llu to %llu)",
-           (unsigned long long)run->first_audit, (unsigned long long)run->last_audit);
+  if (run->audit.first)
+    printf(run->audit.first == run->audit.last ? " (audit %llu)" : " (audit %llu to %llu)",
+           (unsigned long long)run->audit.first, (unsigned long long)run->audit.last);
   puts("");
 }
 
@@ -129,8 +129,8 @@ static void tell_json(const struct change_run *run, bool dry_run) {
   for (int i = CHANGE_NOT_FOUND; i <= CHANGE_CONFLICT; i++)
     json_object_set_new(object, outcome_word(run, (enum change_outcome)i), json_integer((json_int_t)run->outcomes[i]));
   json_object_set_new(object, "maybe_sent", json_integer((json_int_t)run->maybe_sent));
-  json_object_set_new(object, "audit_first", id_json(run->first_audit));
-  json_object_set_new(object, "audit_last", id_json(run->last_audit));
+  json_object_set_new(object, "audit_first", id_json(run->audit.first));
+  json_object_set_new(object, "audit_last", id_json(run->audit.last));
   if (run->tasks)
     json_object_set(object, "tasks", run->tasks);
   output_json(&run->cli->output, object);
@@ -155,25 +155,23 @@ static void stop_store(struct change_run *run, enum store_status status, const s
 /* Changes the targets; stops the run where it cannot go on. A target without a certain outcome has CHANGE_OUTCOMES. */
 static void change_step(struct change_run *run, struct task_target *targets, size_t count) {
   struct err err = {0};
-  uint64_t audit_id = 0;
-  if (run->intervener && !intervene(run->intervener, run->order, targets, count, &audit_id, &err)) {
+  struct audit_span audit = {0};
+  if (run->intervener && !intervene(run->intervener, run->order, targets, count, &audit, &err)) {
     run->stopped = true;
     run->err = err;
   }
   if (!run->intervener) {
     for (size_t i = 0; i < count; i++)
       targets[i].outcome = CHANGE_OUTCOMES;
-    enum store_status status = run->op->ops->change(run->op->self, run->order, targets, count, &audit_id, &err);
+    enum store_status status = run->op->ops->change(run->op->self, run->order, targets, count, &audit, &err);
     if (status != STORE_OK)
       stop_store(run, status, &err);
   }
   for (size_t i = 0; i < count; i++)
     note(run, &targets[i]);
   run->seen += count;
-  if (audit_id) {
-    run->first_audit = run->first_audit ? run->first_audit : audit_id;
-    run->last_audit = audit_id;
-  }
+  run->audit.first = run->audit.first ? run->audit.first : audit.first;
+  run->audit.last = audit.last ? audit.last : run->audit.last;
   tell_progress(run);
 }
 
@@ -303,8 +301,8 @@ static void audit_whole(struct change_run *run) {
     cli_remark(run->cli, "no audit row was left for the command as a whole: %s", err.text);
     return;
   }
-  run->first_audit = run->first_audit ? run->first_audit : id;
-  run->last_audit = id;
+  run->audit.first = run->audit.first ? run->audit.first : id;
+  run->audit.last = id;
 }
 
 static int change_filtered(struct change_run *run, bool dry_run) {

@@ -19,8 +19,10 @@
   "--where is raw SQL, one condition beside the other filters; it runs with the rights of the database user.\n"
 #define MANY                                                                                                           \
   "With filters the number of tasks is said first and confirmed on a terminal; elsewhere --yes is needed.\n"           \
-  "Each change leaves an audit row: who, what, why, which, and the values from before; without one audit_first\n"      \
-  "and audit_last are null in JSON. Exit code 0 says that each task that was named, or that the filters matched,\n"    \
+  "Each change leaves an audit row: who, what, why, which, and the values from before; audit_first and\n"              \
+  "audit_last in JSON are the ids of the first and the last that the command wrote, with those of others between\n"    \
+  "perhaps; null: none. A daemon that holds the task writes a row for it instead, and the command with filters one\n"  \
+  "for the whole (changed is 0 in it). Exit code 0 says that each task that was named, or that the filters matched,\n" \
   "is changed. Where one is not: 75, it is on its way out or awaits a result; 65, its state does not allow it, it\n"   \
   "has moved on meanwhile, or another has its key; 66, there is none of that id. The others are changed all the\n"     \
   "same. Filters that match no task are no failure.\n"

@@ -30,6 +30,7 @@ struct intervener {
   struct shard_owner owners[STORE_SHARDS_MAX];
   bool known[STORE_SHARDS_MAX]; /* owners[i] has been read */
   bool lives[STORE_SHARDS_MAX]; /* owners[i] has renewed its lease after another daemon had answered for it */
+  bool bare[STORE_SHARDS_MAX];  /* owners[i] is of a version that knows message ids without their prefix only */
   uint64_t asked;               /* tasks that daemons have changed */
 };
 
@@ -65,7 +66,9 @@ static bool learn_owner(struct intervener *in, uint8_t shard, struct err *err) {
   const struct shard_owner before = in->owners[shard];
   enum store_status status = in->op->ops->owner(in->op->self, shard, &in->owners[shard], err);
   in->known[shard] = status == STORE_OK;
-  in->lives[shard] &= in->owners[shard].alive && strcmp(before.instance, in->owners[shard].instance) == 0;
+  bool same = in->owners[shard].alive && strcmp(before.instance, in->owners[shard].instance) == 0;
+  in->lives[shard] &= same;
+  in->bare[shard] &= same;
   return status == STORE_OK || store_failed(status, err);
 }
 
@@ -76,7 +79,7 @@ static bool undecided(const struct task_target *target) { return target->outcome
 /* --- shards that nobody holds --- */
 
 static bool change_directly(struct intervener *in, const struct task_change *change, struct task_target *targets,
-                            size_t count, uint64_t *audit_id, struct err *err) {
+                            size_t count, struct audit_span *audit, struct err *err) {
   struct task_target *chosen = calloc(count, sizeof *chosen);
   size_t *places = calloc(count, sizeof *places), n = 0;
   bool ok = chosen && places;
@@ -92,10 +95,11 @@ static bool change_directly(struct intervener *in, const struct task_change *cha
     }
   }
   if (ok && n > 0) {
-    uint64_t id = 0;
-    enum store_status status = in->op->ops->change(in->op->self, change, chosen, n, &id, err);
+    struct audit_span written;
+    enum store_status status = in->op->ops->change(in->op->self, change, chosen, n, &written, err);
     ok = status == STORE_OK || store_failed(status, err);
-    *audit_id = id ? id : *audit_id;
+    audit->first = audit->first ? audit->first : written.first;
+    audit->last = written.last ? written.last : audit->last;
   }
   for (size_t i = 0; ok && i < n; i++) {
     targets[places[i]] = chosen[i];
@@ -230,6 +234,32 @@ static bool await_owner(struct intervener *in, const struct task_target *target,
                  (unsigned long long)target->id, owner->instance, owner->host);
 }
 
+/* Whether a message id by itself names this task and no other, in a path too. */
+static bool is_plain(const char *id) {
+  return strncmp(id, "id:", 3) != 0 && strncmp(id, "message_id:", 11) != 0 && strspn(id, ".") != strlen(id);
+}
+
+/* It says that there is no such task. */
+static bool meet_missing(struct intervener *in, struct task_target *target, struct err *err) {
+  const struct shard_owner *owner = &in->owners[target->shard];
+  struct task_target now;
+  bool found;
+  if (!read_again(in, target, &now, &found, err))
+    return false;
+  if (!found || !task_state_living(now.state)) {
+    target->outcome = CHANGE_NOT_FOUND;
+    return true;
+  }
+  if (in->bare[target->shard] || !is_plain(target->message_id))
+    return err_set(
+        err, EX_UNAVAILABLE,
+        "task %llu: the daemon %s at %s does not know it, though its row is there; nothing was changed. It may "
+        "be of a version before: start it anew",
+        (unsigned long long)target->id, owner->instance, owner->admin_url);
+  in->bare[target->shard] = true; /* it is asked once more */
+  return true;
+}
+
 static bool take_answer(struct intervener *in, const struct task_change *change, const struct daemon_answer *answer,
                         struct task_target *target, struct err *err) {
   const struct shard_owner *owner = &in->owners[target->shard];
@@ -241,8 +271,7 @@ static bool take_answer(struct intervener *in, const struct task_change *change,
     target->maybe_sent = said ? json_is_true(said) : target->maybe_sent; /* a version before says nothing of it */
     return verify(in, change, target, err);
   case HTTP_NOT_FOUND:
-    target->outcome = CHANGE_NOT_FOUND;
-    return true;
+    return meet_missing(in, target, err);
   case HTTP_CONFLICT:
     target->outcome = strcmp(answer->code, "in_flight") == 0 ? CHANGE_IN_FLIGHT : CHANGE_STATE;
     return true;
@@ -281,7 +310,8 @@ static bool ask_owner(struct intervener *in, const struct task_change *change, s
   char path[256];
   struct daemon_answer answer;
   char name[sizeof "message_id:" + STORE_ID_MAX + STORE_WIDER];
-  snprintf(name, sizeof name, "message_id:%s", target->message_id); /* nor can it be taken for a dot segment */
+  bool bare = in->bare[target->shard] && is_plain(target->message_id);
+  snprintf(name, sizeof name, "%s%s", bare ? "" : "message_id:", target->message_id);
   char *message_id = daemon_segment(name);
   snprintf(path, sizeof path, "/api/v1/tasks/%s/%s", message_id ? message_id : "",
            change->verb == CHANGE_CANCEL ? "cancel" : "reschedule");
@@ -317,13 +347,13 @@ static bool ask_owners(struct intervener *in, const struct task_change *change, 
 }
 
 bool intervene(struct intervener *in, const struct task_change *change, struct task_target *targets, size_t count,
-               uint64_t *audit_id, struct err *err) {
+               struct audit_span *audit, struct err *err) {
   size_t left = count;
-  *audit_id = 0;
+  *audit = (struct audit_span){0};
   for (size_t i = 0; i < count; i++)
     targets[i].outcome = CHANGE_OUTCOMES;
   for (int round = 0; round < ROUNDS && left > 0; round++) {
-    if (!change_directly(in, change, targets, count, audit_id, err) || !ask_owners(in, change, targets, count, err))
+    if (!change_directly(in, change, targets, count, audit, err) || !ask_owners(in, change, targets, count, err))
       return false;
     left = 0;
     for (size_t i = 0; i < count; i++)

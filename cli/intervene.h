@@ -21,10 +21,10 @@ void intervener_free(struct intervener **intervener);
 
 /* Does change (CANCEL or RESCHEDULE) to at most CHANGE_CHUNK living targets and sets their outcomes; each that is set
  * is certain. False: it had to stop. Then err says why (its code is an exit code), and targets with the outcome
- * CHANGE_OUTCOMES are as they were, unless the text says that this is not known of one. *audit_id: of what was done
- * directly, 0 = nothing. */
+ * CHANGE_OUTCOMES are as they were, unless the text says that this is not known of one. *audit: of what was done
+ * directly; daemons write rows of their own. */
 MUSTCHECK bool intervene(struct intervener *intervener, const struct task_change *change, struct task_target *targets,
-                         size_t count, uint64_t *audit_id, struct err *err);
+                         size_t count, struct audit_span *audit, struct err *err);
 
 /* How many tasks daemons have changed for it so far. */
 uint64_t intervener_asked(const struct intervener *intervener);

@@ -63,9 +63,9 @@ static void put_exit_codes(FILE *out) {
     const char *code, *meaning;
   } codes[] = {
       {"0", "done"},
-      {"64", "the line is wrong: an unknown word, a value that is none or is empty, options that contradict each other "
-             "or are "
-             "given twice"},
+      {"64",
+       "the line is wrong: an unknown word, a value that is none or is empty, options that contradict each other, "
+       "or one with a value that is given twice (but --header)"},
       {"65", "the data is wrong (a value that the table does not take, say), the state of a task does not allow it, or "
              "it has "
              "moved on meanwhile"},

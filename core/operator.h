@@ -120,6 +120,11 @@ struct task_change {
   const char *filter;             /* the selection in words, for the audit row */
 };
 
+/* The first and the last of the audit rows that were written; rows of others may lie between. 0 = none. */
+struct audit_span {
+  uint64_t first, last;
+};
+
 struct shard_owner {
   char instance[STORE_INSTANCE_MAX + 1]; /* "" = nobody */
   char host[1024];
@@ -181,10 +186,10 @@ struct operator_ops {
   enum store_status (*targets)(void *self, const struct task_filter *filter, bool living, uint64_t after,
                                struct task_target *targets, size_t cap, size_t *count, struct err *err);
   /* Changes up to CHANGE_CHUNK targets in one transaction, guarded by what each row is at that moment, with one audit
-   * row (*audit_id, 0 when nothing changed). Sets outcome in each target; CHANGE_OUTCOMES: it failed
-   * before, or with, this one. */
+   * row; where one of them collides with a living task, each in a transaction of its own. Sets outcome in each target;
+   * CHANGE_OUTCOMES: it failed before, or with, this one. */
   enum store_status (*change)(void *self, const struct task_change *change, struct task_target *targets, size_t count,
-                              uint64_t *audit_id, struct err *err);
+                              struct audit_span *audit, struct err *err);
   /* An audit row for what was done elsewhere. */
   enum store_status (*audit)(void *self, const struct task_change *change, uint64_t changed, uint64_t *audit_id,
                              struct err *err);

@@ -301,37 +301,43 @@ static void forget_outcomes(struct task_target *targets, size_t count) {
     targets[i].outcome = CHANGE_OUTCOMES;
 }
 
+static void add_audit(struct audit_span *audit, uint64_t id) {
+  audit->first = audit->first ? audit->first : id;
+  audit->last = id ? id : audit->last;
+}
+
 /* A row that collides undoes the whole transaction: then each target has one of its own, and the culprits stay. */
-static enum store_status change_singly(struct outbox_operator *op, struct change *change, struct err *err) {
+static enum store_status change_singly(struct outbox_operator *op, struct change *change, struct audit_span *audit,
+                                       struct err *err) {
   enum store_status status = STORE_OK;
-  uint64_t first_audit = 0;
   for (size_t i = 0; status == STORE_OK && i < change->count; i++) {
     struct change one = {.order = change->order, .targets = &change->targets[i], .count = 1};
     status = op_transaction(op, change_body, &one, err);
+    if (status == STORE_OK)
+      add_audit(audit, one.audit_id);
     if (status != STORE_OK && err->code == DUPLICATE_KEY) {
       one.targets->outcome = CHANGE_CONFLICT;
-      one.audit_id = 0;
       status = STORE_OK;
     }
     if (status != STORE_OK)
       forget_outcomes(&change->targets[i], change->count - i);
     text_free(&one.before);
-    first_audit = first_audit ? first_audit : one.audit_id;
   }
-  change->audit_id = first_audit;
   return status;
 }
 
 enum store_status op_change_tasks(void *self, const struct task_change *order, struct task_target *targets,
-                                  size_t count, uint64_t *audit_id, struct err *err) {
+                                  size_t count, struct audit_span *audit, struct err *err) {
   struct change change = {.order = order, .targets = targets, .count = count};
   enum store_status status = op_transaction(self, change_body, &change, err);
-  if (status != STORE_OK && err->code == DUPLICATE_KEY)
-    status = change_singly(self, &change, err);
-  else if (status != STORE_OK)
+  *audit = (struct audit_span){0};
+  if (status == STORE_OK)
+    add_audit(audit, change.audit_id);
+  else if (err->code == DUPLICATE_KEY)
+    status = change_singly(self, &change, audit, err);
+  else
     forget_outcomes(targets, count);
   text_free(&change.before);
-  *audit_id = change.audit_id;
   return status;
 }
 

@@ -48,7 +48,7 @@ MUSTCHECK bool op_audit(struct outbox_operator *op, const char *verb, const char
 
 /* Parts of the port that have a file of their own. */
 enum store_status op_change_tasks(void *self, const struct task_change *change, struct task_target *targets,
-                                  size_t count, uint64_t *audit_id, struct err *err);
+                                  size_t count, struct audit_span *audit, struct err *err);
 enum store_status op_audit_change(void *self, const struct task_change *change, uint64_t changed, uint64_t *audit_id,
                                   struct err *err);
 enum store_status op_insert(void *self, const struct new_task *task, uint64_t *id, char message_id[STORE_ID_MAX + 1],

@@ -194,10 +194,10 @@ bool schema_status(struct db_conn *conn, struct schema_status *out, struct err *
     out->version = migrations[i].version;
   if (history.highest > LATEST)
     out->version = history.highest;
-  bool right;
-  if (!read_shards(conn, &out->shards, err) || !schema_tables_collations(conn, &right, err))
+  struct schema_flaw flaw;
+  if (!read_shards(conn, &out->shards, err) || !schema_tables_flaw(conn, &flaw, err))
     return false;
-  if (!right)
+  if (flaw.kind != SCHEMA_SOUND)
     snprintf(out->repair, sizeof out->repair, "%s", err->text);
   return true;
 }

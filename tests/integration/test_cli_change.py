@@ -121,6 +121,16 @@ def test_bulk_with_limit_and_audit(cli):
     assert cli("task", "cancel", "--route", "crm.push", "--yes") == "0 of 0 tasks cancelled\n"
 
 
+def test_the_audit_rows_of_a_step_that_met_a_collision(cli):
+    """Each of its tasks is changed by itself then: the first and the last row are those of the step, not its first twice."""
+    cli.dead(count=3)
+    taken, = cli.dead(dedup_key="taken")
+    cli.add(dedup_key="taken")
+    done = cli.json("dead", "retry", "--route", "crm.push", "--yes", code=65)
+    assert (done["changed"], done["conflict"], done["audit_first"], done["audit_last"]) == (3, 1, "1", "3")
+    assert len(cli.audit()) == 3 and cli.ids(table="outbox_history") == [taken]
+
+
 def test_many_thousands_in_steps(cli):
     cli.sql("INSERT INTO outbox (route, payload, delay_ms) SELECT 'crm.push', '{}', 3600000 FROM seq_1_to_1700")
     said = cli("task", "cancel", "--where", "id % 2 = 0", "--yes")

@@ -9,9 +9,11 @@ import shutil
 import ssl
 import subprocess
 import sys
+import threading
 
 import pytest
 import yaml
+from support.command_line import CommandLine
 from support.servers.http_receiver import Answer, HttpReceiver
 from support.wait import wait_until
 
@@ -114,6 +116,46 @@ def test_bulk_by_the_owner(running):
     assert whole == ("cancel", "season is over", "--route hook (40 by daemons, each in its own row)")
     # Whoever adds the audit up gets the tasks that were changed, each once.
     assert running.execute("SELECT SUM(changed) FROM outbox_audit")[0][0] == 40
+
+
+def test_the_audit_rows_of_what_daemons_did(running):
+    """Each task has one of the daemon's; the command names those that it wrote, which is one for the whole by filters."""
+    ids = running.insert("hook", delay_ms=HOUR_MS, count=3)
+    told = json.loads(line(running, "task", "cancel", ids[0], "-o", "json").stdout)
+    assert (told["changed"], told["audit_first"], told["audit_last"]) == (1, None, None)
+    assert running.count("outbox_audit") == 1
+    told = json.loads(line(running, "task", "cancel", "--route", "hook", "--yes", "-o", "json").stdout)
+    whole, = running.execute("SELECT id FROM outbox_audit WHERE changed = 0")
+    assert (told["changed"], told["audit_first"], told["audit_last"]) == (2, str(whole[0]), str(whole[0]))
+
+
+@pytest.mark.parametrize("known", [True, False], ids=["by-its-message-id", "not-at-all"])
+def test_a_daemon_of_a_version_before_knows_no_prefix(pretender, known):
+    """It says that there is no such task; the row says something else."""
+    pretend(pretender, pretender.receiver.url)
+    missing = Answer(404, body=json.dumps({"type": "urn:duebox:problem:not_found", "title": "", "status": 404,
+                                           "code": "not_found", "detail": "no living task has this id"}).encode())
+    path, carried_out, told = "/api/v1/tasks", threading.Event(), []
+    pretender.receiver.on("/api", missing)
+    if known:
+        pretender.receiver.on(f"{path}/{pretender.id}/cancel", Answer(
+            200, body=b'{"id": "1", "state": "cancelled"}', after=carried_out))
+    row = pretender.row(pretender.id)["id"]
+    thread = threading.Thread(target=lambda: told.append(
+        pretender.daemons[0].run("task", "cancel", pretender.id, check=False)))
+    thread.start()
+    try:
+        pretender.receiver.wait_count(1, LIMIT_S, f"{path}/{pretender.id}/cancel")
+        if known:
+            CommandLine(pretender).end([row], "cancelled")
+    finally:
+        carried_out.set()
+        thread.join()
+    if known:
+        assert told[0].stdout.startswith(f"{pretender.id}  cancelled")
+    else:
+        assert (told[0].returncode, told[0].stdout) == (69, "")
+        assert f"task {row}: the daemon x at {pretender.receiver.url} does not know it" in told[0].stderr
 
 
 def test_what_is_on_its_way_is_not_cancelled(running):
