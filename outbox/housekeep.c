@@ -17,7 +17,9 @@
 #include <string.h>
 
 #include "core/base/clock.h"
+#include "outbox/db_error.h"
 #include "outbox/ops.h"
+#include "outbox/schema_tables.h"
 #include "outbox/server.h"
 #include "query.h"
 
@@ -262,6 +264,20 @@ static bool forget_instances(struct store_session *ss, void *arg, struct err *er
   return true;
 }
 
+/* Each connection looks at the tables when it is made. Where somebody has converted one since, all are to be made anew,
+ * and are refused then. A newer schema is none of this: it lets those go on that are there. */
+static bool look_at_tables(struct store_session *ss, void *arg, struct err *err) {
+  (void)arg;
+  struct schema_flaw flaw;
+  if (!schema_tables_flaw(ss->conn, &flaw, err))
+    return false;
+  if (flaw.kind == SCHEMA_SOUND)
+    return true;
+  atomic_fetch_add(&ss->outbox->generation, 1);
+  struct err found = *err;
+  return err_set(err, DB_E_NOT_MIGRATED, "%s; %s", found.text, db_error_cure(DB_E_NOT_MIGRATED));
+}
+
 /* Whether time is what both clocks say, within a day. */
 static bool clocks_agree(int64_t server_us, struct err *err) {
   int64_t ours_us = clock_wall_us();
@@ -279,9 +295,9 @@ enum store_status ops_housekeep(struct store_session *ss, int64_t longest_keep_m
     enum store_status (*run)(struct store_session *, const char *, unit_fn *, void *, struct err *);
     unit_fn *unit;
   } steps[] = {
-      {session_try, keep_history},  {session_try, keep_attempts}, {session_run, delete_quarantine},
-      {session_run, delete_excess}, {session_run, delete_audit},  {session_run, forget_instances},
-      {session_run, forget_heads},
+      {session_try, look_at_tables},    {session_try, keep_history},  {session_try, keep_attempts},
+      {session_run, delete_quarantine}, {session_run, delete_excess}, {session_run, delete_audit},
+      {session_run, forget_instances},  {session_run, forget_heads},
   };
   struct housekeep_unit unit = {.longest_keep_ms = longest_keep_ms, .attempts_keep_ms = attempts_keep_ms};
   enum store_status first = ops_now(ss, &unit.now_us, err);

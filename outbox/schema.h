@@ -26,7 +26,7 @@ struct schema_status {
   uint32_t version;                           /* highest complete migration; 0 = none */
   uint32_t latest;                            /* highest that this program has */
   uint32_t shards;                            /* 0 = not migrated */
-  char repair[sizeof((struct err *)0)->text]; /* a collation that a migration gives back its own, "" = none */
+  char repair[sizeof((struct err *)0)->text]; /* what migrating would repair beside versions; "" = nothing */
 };
 
 /* Writes all migrations as SQL that can be run by hand: the next migrator finds them done. Needs no database. */

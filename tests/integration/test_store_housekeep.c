@@ -265,6 +265,26 @@ static void far_ids_of_tasks_on_their_way_stay_until_they_are_over(void **state)
   }
 }
 
+/* Its connections were made before: without a look at the tables it would go on for as long as they hold. */
+static void a_table_that_loses_its_transactions_is_noticed(void **state) {
+  struct fixture *f = *state;
+  const int64_t day = 86400000;
+  struct store_session *other;
+  int64_t now;
+  ok(f, OPS->open(f->store.self, "other", 0, &other, &f->err));
+  ok(f, OPS->now(other, &now, &f->err));
+  sql(f, "ALTER TABLE outbox_shards ENGINE = MyISAM");
+  ok(f, OPS->now(other, &now, &f->err));
+  assert_int_equal(OPS->housekeep(f->ss, 30 * day, 10 * day, &f->err), STORE_REFUSED);
+  assert_non_null(strstr(f->err.text, "outbox_shards has the engine MyISAM"));
+  assert_int_equal(OPS->now(other, &now, &f->err), STORE_REFUSED);
+  assert_non_null(strstr(f->err.text, "outbox_shards has the engine MyISAM"));
+  sql(f, "ALTER TABLE outbox_shards ENGINE = InnoDB");
+  ok(f, OPS->now(other, &now, &f->err));
+  ok(f, OPS->housekeep(f->ss, 30 * day, 10 * day, &f->err));
+  OPS->close(&other);
+}
+
 int main(int argc, char **argv) {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, store_setup, store_teardown)
   const struct CMUnitTest tests[] = {
@@ -274,6 +294,7 @@ int main(int argc, char **argv) {
       TEST(late_partitions_are_waited_for),
       TEST(partitions_of_a_wrong_clock_are_made_anew),
       TEST(nothing_old_is_deleted_while_clocks_differ),
+      TEST(a_table_that_loses_its_transactions_is_noticed),
       TEST(ids_at_their_end_are_put_right),
       TEST(far_ids_of_tasks_on_their_way_stay_until_they_are_over),
   };
