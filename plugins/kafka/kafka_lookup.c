@@ -207,7 +207,7 @@ void kafka_check_targets(const void *options, struct duebox_check *const *checks
     if (open)
       look_up(&lookup, checks[i]);
     else
-      duebox_check_answer(checks[i], DUEBOX_CHECK_UNSURE, "", "%s", err.text);
+      duebox_check_answer(checks[i], DUEBOX_CHECK_WRONG, kafka_outcome_no_client.cure, "%s", err.text);
   for (size_t i = 0; open && i < count; i++)
     if (checks[i]->route && checks[i]->verdict == DUEBOX_CHECK_OK)
       look_up_size(&lookup, checks[i]);

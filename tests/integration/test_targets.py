@@ -68,6 +68,15 @@ def test_topics(asker, kafka):
             assert line["level"] == "fail" and text in line["text"] and line["cure"], line
 
 
+def test_a_client_that_does_not_start(asker):
+    """For want of a file, which no broker need be asked about."""
+    asker.stage.plugin("bus", module="kafka", brokers="localhost:1", tls=True, ca_file="/nonexistent/ca.pem")
+    asker.stage.route("r", via="bus", topic="t")
+    [line] = targets(asker)
+    assert line["level"] == "fail" and "ssl.ca.location failed" in line["text"], line
+    assert "are ca_file, cert_file and key_file there" in line["cure"], line
+
+
 def test_queues_and_exchanges(asker, rabbitmq):
     stage = asker.stage
     queue, answers = stage.queue(), stage.queue()
