@@ -8,7 +8,7 @@
  * without one that is taken whole between: then the others are written in that form at once, with those of all lanes,
  * and one now and then is tried whole. Pure.
  *
- * @thread the settler's
+ * @thread the owner's: a lane's are the settler's, those of results the session's that writes them
  */
 #ifndef CORE_REFUSALS_H
 #define CORE_REFUSALS_H

@@ -326,6 +326,7 @@ struct store_result {
   bool replayed;               /* it is in the quarantine: it is not kept once more */
   struct duebox_bytes body;    /* as received, possibly cut */
   enum result_fate fate;       /* set by the store */
+  enum decision_form least;    /* set by the store: in which form it was tried first */
   enum decision_form form;     /* set by the store: what was written of it; DECISION_FORMS = refused in every form */
   char refusal[256];           /* set by the store, where form is not DECISION_WHOLE: what the server said; where it is
                                   unkept: why it fits nothing */

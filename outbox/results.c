@@ -19,6 +19,7 @@
 #include "outbox/ops.h"
 #include "outbox/quarantine.h"
 #include "outbox/results_fit.h"
+#include "outbox/results_form.h"
 #include "outbox/results_judge.h"
 #include "outbox/row.h"
 #include "outbox/server.h"
@@ -397,7 +398,13 @@ struct results_call {
   void *ctx;
   struct store_result *results;
   size_t count;
+  const struct store_result *probe; /* the one that is tried whole, whatever is known of its route */
 };
+
+static enum decision_form form_of(void *arg, struct store_result *result, const char *route, enum task_event event) {
+  struct results_call *call = arg;
+  return results_form(call->ss, result, route, event, &call->probe);
+}
 
 static bool is_same_task(const struct store_result *a, const struct store_result *b) {
   return !a->broken && !b->broken && strcmp(a->record.message_id, b->record.message_id) == 0;
@@ -441,13 +448,15 @@ static void collect(const struct results_call *call, size_t first, size_t count,
 }
 
 static enum store_status apply_at_once(void *arg, size_t first, size_t count, enum stopped *stopped, struct err *err) {
-  const struct results_call *call = arg;
+  struct results_call *call = arg;
   struct store_result *results = call->results + first;
   struct results_unit unit = {.slots = calloc(count, sizeof *unit.slots),
                               .decisions = calloc(count, sizeof *unit.decisions),
                               .decide = call->decide,
                               .ctx = call->ctx,
-                              .possible = write_possible};
+                              .possible = write_possible,
+                              .form = form_of,
+                              .form_ctx = call};
   enum store_status status = STORE_DOWN;
   if (unit.slots && unit.decisions) {
     collect(call, first, count, &unit);
@@ -505,12 +514,16 @@ static void mark_left(void *arg, size_t first, size_t count, enum left why) {
 
 enum store_status ops_settle_results(struct store_session *ss, struct store_result *results, size_t count,
                                      result_decide_fn *decide, void *ctx, struct err *err) {
-  struct results_call call = {ss, decide, ctx, results, count};
+  struct results_call call = {ss, decide, ctx, results, count, NULL};
+  enum store_status status = STORE_OK;
   for (size_t i = 0; i < count; i++) {
-    results[i].form = DECISION_WHOLE;
+    results[i].form = results[i].least = DECISION_WHOLE;
     results[i].postponed = results[i].measured = false;
     results[i].row_bytes = 0;
   }
-  return count ? halves_run(&(struct halves){apply_at_once, apply_alone, mark_left, &call, false}, count, err)
-               : STORE_OK;
+  if (count)
+    status = halves_run(&(struct halves){apply_at_once, apply_alone, mark_left, &call, false}, count, err);
+  if (status == STORE_OK)
+    results_form_note(ss, results, count);
+  return status;
 }

@@ -131,7 +131,7 @@ static enum result_fate judge_living(struct results_unit *u, struct slot *slot) 
   d->from = row->state;
   d->attempt_from = row->attempt;
   d->record = &slot->result->record;
-  d->form = slot->result->form;
+  d->form = u->form ? u->form(u->form_ctx, slot->result, row->route, d->event) : slot->result->form;
   d->log_attempt = d->event != EVENT_PROGRESS; /* what tells a duplicate */
   /* It came before its publishing was recorded, some milliseconds at most; nobody will write that time any more. */
   uint32_t going_out = row->state == TASK_SCHEDULED ? row->attempt + 1 : row->state == TASK_CLAIMED ? row->attempt : 0;

@@ -45,6 +45,9 @@ struct results_unit {
   result_decide_fn *decide;
   void *ctx;
   bool (*possible)(const struct decision *decision); /* can be written */
+  /* In which form a result that comes to this event is to be written; NULL = in its own. */
+  enum decision_form (*form)(void *form_ctx, struct store_result *result, const char *route, enum task_event event);
+  void *form_ctx;
 };
 
 /* Its row was read. */

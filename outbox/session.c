@@ -232,6 +232,7 @@ void session_close(struct store_session **ss) {
   text_free(&(*ss)->part);
   free((*ss)->groups);
   free((*ss)->settings);
+  free((*ss)->forms);
   free(*ss);
   *ss = NULL;
 }

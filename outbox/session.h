@@ -63,6 +63,7 @@ struct store_session {
   size_t group_cap;
   struct route_setting *settings;
   size_t setting_cap;
+  struct results_forms *forms; /* results_form.h; NULL = nothing is known */
 };
 
 /* One unit of work. On failure err->code is the database error that decides what follows. */

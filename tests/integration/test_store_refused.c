@@ -379,6 +379,27 @@ static void less_is_written_at_once_where_that_is_asked_for(void **state) {
   free(d);
 }
 
+/* The server refuses the history of all tasks of a route: after some the next results are applied without it at once,
+ * and those of other routes do not wait while each is found out. One now and then is tried whole. */
+static void results_whose_history_is_refused_time_and_again_are_applied_at_once(void **state) {
+  struct fixture *f = *state;
+  struct store_result *r = awaited(f, N);
+  size_t done = 0, calls = 0;
+  refuse(f, "INSERT", "outbox_history", "TRUE");
+  while (done < N && calls++ < N) {
+    size_t first = done, count = N - done < 20 ? N - done : 20;
+    ok(f, OPS->settle_results(f->ss, &r[first], count, accept, NULL, &f->err));
+    while (done < first + count && r[done].fate == RESULT_APPLIED)
+      assert_int_equal(r[done++].form, DECISION_NO_HISTORY);
+    if (done < 100)
+      statements_sent();
+  }
+  assert_int_equal(done, N);
+  assert_in_range(statements_sent(), 1, 200);
+  assert_int_equal(ask(f, "SELECT COUNT(*) FROM outbox"), 0);
+  free(r);
+}
+
 int main(int argc, char **argv) {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, store_setup, store_teardown)
   const struct CMUnitTest tests[] = {
@@ -397,6 +418,7 @@ int main(int argc, char **argv) {
       TEST(a_row_that_no_partition_takes_is_not_tried_again_and_again),
       TEST(a_trigger_that_overflows_is_a_refusal),
       TEST(a_result_whose_history_no_partition_takes_is_applied),
+      TEST(results_whose_history_is_refused_time_and_again_are_applied_at_once),
       TEST(what_is_of_another_kin_is_settled_at_once),
       TEST(one_call_tries_so_many_alone_and_leaves_the_others),
       TEST(less_is_written_at_once_where_that_is_asked_for),

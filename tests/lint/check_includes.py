@@ -36,7 +36,7 @@ VENDORS = {
 # Pure rules: no threads, files, clock, dlopen or database; they run under a simulated clock. check_pure.py judges the
 # same modules by the functions they call.
 PURE = ["admin_url", "config_rows", "headers", "health", "held_claim", "json_salvage", "json_scan", "mask", "mask_escape", "mask_words", "option_parse", "option_print",
-        "options", "plugin_check", "readiness", "record", "retry", "rules", "task_state", "task_time", "template", "yaml_node"]
+        "options", "plugin_check", "readiness", "record", "refusals", "retry", "rules", "task_state", "task_time", "template", "yaml_node"]
 PURE_FILES = [f"core/{name}.[ch]" for name in PURE]
 # Declarations that the pure core may see, without the code behind them.
 PURE_MAY_SEE = ["core/base/attr.h", "core/base/err.h", "core/base/arena.h", "core/base/utf8.h", "core/task_state.def", "core/task.h",
@@ -84,7 +84,7 @@ RULES = [
     Rule("the base layer", [BASE], [BASE], api=False),
     Rule("the pure core", PURE_FILES, PURE_MAY_SEE, system=PURE_SYSTEM, vendors=("uthash",)),
     Rule("the core", ["core/*"], ["core/*"], vendors=("jansson", "yaml", "openssl", "uthash")),
-    Rule("the store", ["outbox/*"], ["outbox/*", BASE, "core/mask.h", "query.h", "schema_text.h", "schema_repair.h", "opsql.h", *PORTS],
+    Rule("the store", ["outbox/*"], ["outbox/*", BASE, "core/mask.h", "core/refusals.h", "query.h", "schema_text.h", "schema_repair.h", "opsql.h", *PORTS],
          vendors=("mysql", "openssl", "uthash", "jansson")),
     Rule("the Kafka plugin", ["plugins/kafka/*"], ["kafka_*.h"], vendors=("rdkafka",)),
     Rule("the AMQP plugin", ["plugins/amqp/*"], ["amqp_*.h", "tls_limit.h"], vendors=("rabbitmq", "openssl")),
