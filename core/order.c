@@ -344,7 +344,11 @@ bool order_blocked_done(struct order *order, const struct task *task) {
   return true;
 }
 
+/* A head says nothing of its shard: whoever had one of these may have blocked rows behind any head that we know. */
 void order_close_shards(struct order *order, uint64_t shards) {
+  for (struct order_key *key = order->heads ? order->keys : NULL; key; key = key->hh.next)
+    if (key->head)
+      set_closed(order, key, true);
   order->closed_shards |= shards;
   order->shards_return &= ~shards;
 }

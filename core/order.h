@@ -79,7 +79,8 @@ bool order_blocked(const struct order *order, const struct task *task);
 MUSTCHECK bool order_block(struct order *order, const struct task *task);
 /* It was written. True when the head is over meanwhile: the blocked ones are to be brought back. */
 bool order_blocked_done(struct order *order, const struct task *task);
-/* Shards that came to us: what somebody else blocked there is brought back before any key of theirs goes. */
+/* Shards that came to us: what somebody else blocked there is brought back before any key of theirs goes, and before
+ * any goes whose head is over later. */
 void order_close_shards(struct order *order, uint64_t shards);
 /* Whether a key, or a shard, waits for blocked rows to be brought back. */
 bool order_awaits_return(const struct order *order);

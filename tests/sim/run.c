@@ -8,6 +8,7 @@
  *   sim --seed 17 --shrink   leaves out of a seed that fails what it fails without, and prints what is left
  *   sim --seed 17 --cut 3:1:f:1   one seed, cut like that
  *   sim --isolation --seeds 0-99  stories of isolation; with any of the others
+ *   sim --keys --seeds 0-99  stories of order keys; likewise
  */
 #include <getopt.h>
 #include <inttypes.h>
@@ -38,7 +39,7 @@ struct tally {
 };
 
 static struct tally *tally;
-static int trace, isolated, shrinks;
+static int trace, kind = STORY_PROMISES, shrinks;
 static struct story_cut cut;
 static int log_level = -1;
 
@@ -53,7 +54,7 @@ static void report(uint64_t seed, const char *why) {
 static void simulate(uint64_t seed) {
   struct story_count count, again;
   const char *why;
-  bool kept = story_run(isolated ? STORY_ISOLATION : STORY_PROMISES, seed, &cut, trace, &count, &why);
+  bool kept = story_run((enum story_kind)kind, seed, &cut, trace, &count, &why);
   add(&tally->seeds, 1);
   add(&tally->steps, count.world.steps);
   add(&tally->choices, count.world.choices);
@@ -69,8 +70,7 @@ static void simulate(uint64_t seed) {
     report(seed, why);
   } else if (seed % REPLAY_EVERY == 0 && !trace) {
     add(&tally->replayed, 1);
-    if (!story_run(isolated ? STORY_ISOLATION : STORY_PROMISES, seed, &cut, false, &again, &why) ||
-        again.world.hash != count.world.hash)
+    if (!story_run((enum story_kind)kind, seed, &cut, false, &again, &why) || again.world.hash != count.world.hash)
       report(seed, "the same seed gave another run");
   }
 }
@@ -102,7 +102,7 @@ static bool fails(uint64_t seed, const struct story_cut *with) {
     struct story_count count;
     const char *why;
     log_setup(LOG_LEVEL_ERROR, LOG_FORMAT_LOGFMT, -1);
-    if (!story_run(isolated ? STORY_ISOLATION : STORY_PROMISES, seed, with, false, &count, &why))
+    if (!story_run((enum story_kind)kind, seed, with, false, &count, &why))
       (void)snprintf(shrunk, SHRUNK_MAX, "%s", why);
     _exit(0);
   }
@@ -205,7 +205,7 @@ static void print_tally(int64_t took_ms) {
 
 NORETURN static void usage(void) {
   (void)fprintf(stderr, "usage: sim --seeds FIRST-LAST | --seed N [--trace] [--log LEVEL] [--shrink] [--cut T:P:F:Q] | "
-                        "--minutes M, with --isolation before\n");
+                        "--minutes M, with --isolation or --keys before\n");
   exit(64);
 }
 
@@ -228,15 +228,12 @@ static void run_all(int64_t end_ms) {
 }
 
 int main(int argc, char **argv) {
-  static const struct option options[] = {{"seeds", required_argument, NULL, 's'},
-                                          {"seed", required_argument, NULL, '1'},
-                                          {"minutes", required_argument, NULL, 'm'},
-                                          {"log", required_argument, NULL, 'l'},
-                                          {"cut", required_argument, NULL, 'c'},
-                                          {"trace", no_argument, &trace, 1},
-                                          {"shrink", no_argument, &shrinks, 1},
-                                          {"isolation", no_argument, &isolated, 1},
-                                          {NULL, 0, NULL, 0}};
+  static const struct option options[] = {
+      {"seeds", required_argument, NULL, 's'},   {"seed", required_argument, NULL, '1'},
+      {"minutes", required_argument, NULL, 'm'}, {"log", required_argument, NULL, 'l'},
+      {"cut", required_argument, NULL, 'c'},     {"trace", no_argument, &trace, 1},
+      {"shrink", no_argument, &shrinks, 1},      {"isolation", no_argument, &kind, STORY_ISOLATION},
+      {"keys", no_argument, &kind, STORY_KEYS},  {NULL, 0, NULL, 0}};
   int64_t minutes = 0;
   int option;
   tally = mmap(NULL, sizeof *tally, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);

@@ -105,7 +105,7 @@ static void be_referee(void *arg) {
   (void)world_wait(nobody_holds, NULL, INT64_MAX);
   restore_routes();
   /* A process that ends of its own accord is started again by its supervisor. */
-  int64_t until = last_due_us() + patience_us();
+  int64_t until = last_due_us() + patience_us() + story.backlog_us;
   while (!world_wait(all_tasks_are_over, NULL, earlier(until, world_now_us() + 1000 * 1000)) && world_now_us() < until)
     start_missing();
   end_processes();
@@ -124,13 +124,15 @@ static void leave_out(const struct story_cut *cut) {
 
 bool story_run(enum story_kind kind, uint64_t seed, const struct story_cut *cut, bool trace, struct story_count *count,
                const char **why) {
+  static void (*const plans[])(uint64_t seed, bool trace) = {
+      [STORY_PROMISES] = plan_story, [STORY_ISOLATION] = plan_isolation, [STORY_KEYS] = plan_keys};
   bool isolated = kind == STORY_ISOLATION;
-  (isolated ? plan_isolation : plan_story)(seed, trace);
+  plans[kind](seed, trace);
   leave_out(cut);
   world_spawn(NULL, "broker", broker_run, &story.broker);
   world_spawn(NULL, "referee", isolated ? be_isolated : be_referee, NULL);
   if (!isolated) {
-    world_spawn(NULL, "users", be_users, NULL);
+    world_spawn(NULL, "users", kind == STORY_KEYS ? be_writers : be_users, NULL);
     world_spawn(NULL, "faults", be_faults, NULL);
   }
   bool ok = world_run(why);

@@ -8,6 +8,9 @@
  * A story of isolation is another: one route is well, its destination is quick and it has little to do, and all others
  * are in trouble of every kind, in tables in which a row stands for a thousand. The checker judges whether the tasks of
  * the one wait for the others.
+ *
+ * A story of keys is like the first, of one route whose failing tasks block their order keys, while daemons come and
+ * go.
  */
 #ifndef TESTS_SIM_STORY_H
 #define TESTS_SIM_STORY_H
@@ -64,7 +67,7 @@ struct story_cut {
   unsigned quiet;            /* 1 = of itself the broker does nothing wrong */
 };
 
-enum story_kind { STORY_PROMISES, STORY_ISOLATION };
+enum story_kind { STORY_PROMISES, STORY_ISOLATION, STORY_KEYS };
 
 /* Tells the story of a seed. False: a promise was broken, or the core failed; *why says what, valid until the next. */
 MUSTCHECK bool story_run(enum story_kind kind, uint64_t seed, const struct story_cut *cut, bool trace,

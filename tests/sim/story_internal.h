@@ -31,6 +31,7 @@ extern struct story {
   unsigned fault_count;
   uint32_t fault_cut; /* bits: those that are left out */
   int64_t fault_gap_us;
+  int64_t backlog_us; /* what rows that wait for one another may take beyond the patience with one */
   bool users_done, faults_done;
   struct run_facts facts;
   struct story_count count;
@@ -49,6 +50,10 @@ void be_isolated(void *arg);
 bool is_good(const struct row *row);
 /* A route that is not the good one. */
 size_t some_route(void);
+
+/* story_keys.c */
+void plan_keys(uint64_t seed, bool trace);
+void be_writers(void *arg);
 
 /* story.c */
 void start_some(unsigned count);

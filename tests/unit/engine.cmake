@@ -17,6 +17,7 @@ duebox_test(test_db_clock SOURCES ${CMAKE_CURRENT_LIST_DIR}/test_db_clock.c LIBS
 duebox_test(test_health SOURCES ${CMAKE_CURRENT_LIST_DIR}/test_health.c LIBS duebox_core LABELS unit)
 duebox_test(test_targets SOURCES ${CMAKE_CURRENT_LIST_DIR}/test_targets.c LIBS duebox_core LABELS unit)
 duebox_test(test_order SOURCES ${CMAKE_CURRENT_LIST_DIR}/test_order.c LIBS duebox_core LABELS unit)
+duebox_test(test_order_heads SOURCES ${CMAKE_CURRENT_LIST_DIR}/test_order_heads.c LIBS duebox_core LABELS unit)
 duebox_test(test_depth SOURCES ${CMAKE_CURRENT_LIST_DIR}/test_depth.c LIBS duebox_core LABELS unit)
 duebox_test(test_stall SOURCES ${CMAKE_CURRENT_LIST_DIR}/test_stall.c LIBS duebox_core LABELS unit)
 duebox_test(test_aside SOURCES ${CMAKE_CURRENT_LIST_DIR}/test_aside.c LIBS duebox_core LABELS unit)
