@@ -11,9 +11,10 @@ struct order_wait {
   uint64_t of; /* hash of its message_id: the id may be another task's by now */
   int64_t due_us;
   uint8_t shard, priority;
-  bool queued; /* in the lane's queue of called ones */
+  bool queued; /* in the lane's queue of called ones, */
+  bool later;  /* or of those that are called at due_us */
   struct order_key *key;
-  struct order_wait *next; /* waiting: in its key's list; called: in the queue */
+  struct order_wait *next; /* waiting: in its key's list; called: in its queue */
   UT_hash_handle hh;
 };
 
@@ -27,6 +28,7 @@ struct order_key {
   bool closed;         /* some may be blocked there, also when there is no head any more */
   bool returns;        /* bringing them back has begun, and nothing was blocked since */
   uint64_t head;       /* blocks the others; 0 = none */
+  bool soon;           /* it is tried again soon: they wait here, as long as none of them is blocked in the table */
   bool more_heads;     /* there are others behind it, in the table */
   bool head_seen;      /* in the table, since order_heads_begin() */
   uint64_t elsewhere;  /* claimed by another instance; 0 = none */
@@ -99,7 +101,21 @@ static void drop_if_idle(struct order *order, struct order_key *key) {
   free(key);
 }
 
+/* Out of either queue. */
+static void dequeue_this(struct order *order, struct order_wait *wait) {
+  struct order_wait **at = wait->later ? &order->later : &order->called, *before = NULL;
+  struct order_wait **last = wait->later ? &order->later_last : &order->called_last;
+  for (; *at && *at != wait; at = &(*at)->next)
+    before = *at;
+  *at = wait->next;
+  if (*last == wait)
+    *last = before;
+  wait->queued = wait->later = false;
+}
+
 static void enqueue(struct order *order, struct order_wait *wait) {
+  if (wait->later)
+    dequeue_this(order, wait);
   wait->next = NULL;
   wait->queued = true;
   if (order->called_last)
@@ -107,16 +123,6 @@ static void enqueue(struct order *order, struct order_wait *wait) {
   else
     order->called = wait;
   order->called_last = wait;
-}
-
-static struct order_wait *dequeue(struct order *order) {
-  struct order_wait *wait = order->called;
-  order->called = wait->next;
-  if (!order->called)
-    order->called_last = NULL;
-  wait->next = NULL;
-  wait->queued = false;
-  return wait;
 }
 
 /* True when the next one waits in the table alone. */
@@ -181,19 +187,7 @@ bool order_may_go(const struct order *order, const struct task *task) {
 
 bool order_blocked(const struct order *order, const struct task *task) {
   const struct order_key *key = order->heads && task->order_key.len ? find_key(order, task->order_key) : NULL;
-  return key && key->head && key->head != task->id;
-}
-
-static void dequeue_this(struct order *order, struct order_wait *wait) {
-  struct order_wait **at = &order->called, *before = NULL;
-  for (; *at && *at != wait; at = &(*at)->next)
-    before = *at;
-  if (!*at)
-    return;
-  *at = wait->next;
-  if (order->called_last == wait)
-    order->called_last = before;
-  wait->queued = false;
+  return key && key->head && key->head != task->id && (!key->soon || key->closed);
 }
 
 static void line_out(struct order_wait *wait) {
@@ -211,7 +205,7 @@ static void line_out(struct order_wait *wait) {
 
 static void uncall(struct order *order, struct order_wait *wait) {
   wait->key->called = NULL;
-  if (wait->queued)
+  if (wait->queued || wait->later)
     dequeue_this(order, wait);
   forget(order, wait);
 }
@@ -267,9 +261,13 @@ void order_reserve(struct order *order, const struct task *task) {
   drop_if_idle(order, key);
 }
 
-/* The called one waits again, as the next of its key. */
+/* The called one waits again, as the next of its key. A head does not: it goes whenever it is met. */
 static void recall(struct order *order, struct order_key *key) {
   struct order_wait *wait = key->called;
+  if (wait->id == key->head) {
+    uncall(order, wait);
+    return;
+  }
   key->called = NULL;
   if (wait->queued)
     dequeue_this(order, wait);
@@ -307,22 +305,28 @@ static bool forget_waiting(struct order *order, struct order_key *key) {
   return waited;
 }
 
-/* What waited here is met by a sweep, and blocked. */
-static bool set_head(struct order *order, struct order_key *key, uint64_t id) {
+/* What waited here is met by a sweep, and blocked; behind one that goes soon it stays. While blocked rows of our shards
+ * come back, those behind this head do not, whoever blocked them. */
+static bool set_head(struct order *order, struct order_key *key, uint64_t id, bool soon) {
+  if (order->closed_shards)
+    set_closed(order, key, true);
+  key->soon = soon && !key->closed && !key->more_heads && (!key->head || key->head == id);
   order->heads += key->head == 0;
   order->next_head = order->next_head || (key->head && key->head != id);
   key->head = id;
   key->head_seen = true;
   key->returns = false;
   if (key->called && key->called->id != id)
-    uncall(order, key->called);
-  return forget_waiting(order, key);
+    key->soon ? recall(order, key) : uncall(order, key->called);
+  return !key->soon && forget_waiting(order, key);
 }
 
 static bool drop_head(struct order *order, struct order_key *key) {
   order->heads--;
   order->unsure = order->unsure || key->more_heads;
+  order->left = order->left || key->closed;
   key->head = 0;
+  key->soon = false;
   key->more_heads = false;
   return goes_on(order, key);
 }
@@ -377,6 +381,7 @@ bool order_returned(struct order *order) {
       continue;
     set_closed(order, key, false);
     sweep = true;
+    (void)forget_waiting(order, key); /* what has come back may go before it */
     (void)goes_on(order, key);
   }
   return sweep;
@@ -387,8 +392,8 @@ bool order_leave(struct order *order, struct flight *flight, enum order_end end)
   if (!key || key->out != flight)
     return false;
   key->out = NULL;
-  if (end == ORDER_HEAD)
-    return set_head(order, key, flight->id);
+  if (end == ORDER_HEAD || end == ORDER_HEAD_SOON)
+    return set_head(order, key, flight->id, end == ORDER_HEAD_SOON);
   if (end == ORDER_OVER && key->head == flight->id)
     return drop_head(order, key);
   /* Else a sweep meets it: another is the head, or another task has its id by now. */
@@ -399,6 +404,39 @@ bool order_leave(struct order *order, struct flight *flight, enum order_end end)
   key->called = wait;
   enqueue(order, wait);
   return false;
+}
+
+/* Mostly at the end: routes wait as long for each. */
+static void enqueue_later(struct order *order, struct order_wait *wait) {
+  struct order_wait **at = &order->later;
+  if (order->later && order->later_last->due_us <= wait->due_us)
+    at = &order->later_last->next;
+  while (*at && (*at)->due_us <= wait->due_us)
+    at = &(*at)->next;
+  wait->next = *at;
+  wait->later = true;
+  *at = wait;
+  if (!wait->next)
+    order->later_last = wait;
+}
+
+void order_call_at(struct order *order, const struct task *task, int64_t due_us) {
+  struct order_key *key = find_key(order, task->order_key);
+  bool calls = key && key->soon && key->head == task->id && !key->out && !key->called && has_room(order, key) &&
+               !find_waiting(order, task->id);
+  struct order_wait *wait = calls ? make_waiting(order, key, task) : NULL;
+  if (!wait)
+    return;
+  wait->due_us = due_us;
+  key->called = wait;
+  enqueue_later(order, wait);
+}
+
+int64_t order_calls_at(const struct order *order) { return order->later ? order->later->due_us : INT64_MAX; }
+
+void order_call_due(struct order *order, int64_t now_us) {
+  while (order_calls_at(order) <= now_us)
+    enqueue(order, order->later);
 }
 
 void order_heads_begin(struct order *order) {
@@ -413,6 +451,8 @@ bool order_head(struct order *order, struct duebox_bytes name, uint64_t id) {
     return false; /* without memory: the next time */
   if (key->head && key->head_seen) {
     key->more_heads = key->more_heads || key->head != id;
+    if (key->head != id)
+      set_closed(order, key, true); /* others of the key may be blocked behind that one */
     return false;
   }
   key->more_heads = false;
@@ -421,7 +461,7 @@ bool order_head(struct order *order, struct duebox_bytes name, uint64_t id) {
     return false;
   }
   set_closed(order, key, true); /* by whoever was here before */
-  return set_head(order, key, id);
+  return set_head(order, key, id, false);
 }
 
 bool order_heads_end(struct order *order, bool *freed) {
@@ -475,7 +515,8 @@ size_t order_called(struct order *order, uint64_t *ids, size_t most, uint8_t *sh
   size_t n = 0;
   while (n < most && order->called && (n == 0 || order->called->shard == *shard)) {
     *shard = order->called->shard;
-    ids[n++] = dequeue(order)->id;
+    ids[n++] = order->called->id;
+    dequeue_this(order, order->called);
   }
   return n;
 }

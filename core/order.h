@@ -7,8 +7,9 @@
  * or turned out to be gone. Bounded: what finds no room is met again by the sweep.
  *
  * A key may be blocked by its head: a task that failed and is to be tried again before the others, or that has moved to
- * another shard or host. These do not wait here but in the table, in state blocked, also if they are to move to the
- * same place: whoever reads that need not find it before them.
+ * another shard or host. These wait in the table, in state blocked, also if they are to move to the same place: whoever
+ * reads that need not find it before them. Behind a head that is tried again soon they wait here, by their ids, and the
+ * key goes on as soon as it is over; but in the table where some may be blocked already.
  *
  * A key may also be held by a task that another instance has claimed (of tasks bound to a host; of others our lease
  * tells that there is none). The others wait here, and are met anew when the claim is over.
@@ -37,10 +38,12 @@ struct order {
   struct order_key *keys;                  /* uthash: those with a task out, called or waiting */
   struct order_wait *waiting;              /* uthash by id: the waiting and the called ones */
   struct order_wait *called, *called_last; /* to be read, in this order */
+  struct order_wait *later, *later_last;   /* heads that are called at their due times, in the order of these */
   uint32_t of_shard[STORE_SHARDS_MAX];     /* how many of them are rows of that shard */
   size_t heads;                            /* keys that are blocked */
   bool next_head;                          /* a key has another head, since order_heads_begin() */
-  bool unsure;                             /* a head is over, and the table may have another of its key */
+  bool unsure;                             /* a head is over, and the table may have another of its key, */
+  bool left;                               /* or rows that it blocked */
   size_t elsewhere;                        /* keys that claims of other instances hold */
   size_t closed;                           /* keys with rows that may be blocked in the table */
   uint64_t closed_shards;                  /* bits: whose keys may have such rows without being known here */
@@ -63,16 +66,24 @@ void order_reserve(struct order *order, const struct task *task);
  * there is no memory; it holds nothing then, and must not go. */
 MUSTCHECK bool order_enter(struct order *order, struct flight *flight);
 enum order_end {
-  ORDER_OVER,  /* the next of its key is called */
-  ORDER_AGAIN, /* its row was handed back: it itself is called */
-  ORDER_HEAD,  /* it failed or has moved, and is the head of its key from now on */
+  ORDER_OVER,      /* the next of its key is called */
+  ORDER_AGAIN,     /* its row was handed back: it itself is called */
+  ORDER_HEAD,      /* it failed or has moved, and is the head of its key from now on, */
+  ORDER_HEAD_SOON, /* or failed and is tried again soon */
 };
 
 /* The flight is over. True when the
  * next one found no room here: only a sweep from the beginning meets it, and nothing beyond the cursors may be read
  * before that. */
 bool order_leave(struct order *order, struct flight *flight, enum order_end end);
-/* Whether the task has to wait for the head of its key. */
+/* The task is the head of its key (ORDER_HEAD_SOON), and due again at that time, microseconds of the database's clock:
+ * it is called then, with others whose turn it is, instead of being read where the index has it, behind all that waits.
+ * Does nothing where it is not, or the others are blocked, or there is no room. */
+void order_call_at(struct order *order, const struct task *task, int64_t due_us);
+/* When order_call_due() is to be called next; INT64_MAX = not at all. It calls those that are due by now_us. */
+int64_t order_calls_at(const struct order *order);
+void order_call_due(struct order *order, int64_t now_us);
+/* Whether the task is to be blocked in the table, behind the head of its key. */
 bool order_blocked(const struct order *order, const struct task *task);
 /* It is being blocked in the table; nobody else of its key but the head may go until that is written and, once the head
  * is over, what was blocked is brought back: who came later would overtake it. False: its key is not known here. */

@@ -191,6 +191,7 @@ size_t reader_take_called(struct scheduler *s, struct lane *lane, uint32_t credi
   UNFILLED uint64_t ids[READ_MAX];
   uint8_t shard = 0;
   int64_t now = clock_mono_us();
+  order_call_due(&lane->order, scheduler_db_now_us(s) + s->ahead_us);
   size_t count = now >= lane->call_at_us ? order_called(&lane->order, ids, credit, &shard) : 0, took = 0;
   if (count == 0)
     return 0;

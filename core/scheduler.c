@@ -291,6 +291,9 @@ static int64_t next_deadline(struct scheduler *s) {
     }
     if (lane_must_sweep(lane) && !lane_swept_group(lane))
       continue; /* that rests, and nothing else is read before */
+    int64_t calls_at = order_calls_at(&lane->order);
+    if (calls_at != INT64_MAX)
+      deadline = earlier(deadline, later(calls_at - offset, now + WAKE_STEP_US));
     if (lane->order.called)
       deadline = earlier(deadline, later(lane->call_at_us, now + WAKE_STEP_US));
     for (struct group *group = lane->groups; group; group = group->next) {

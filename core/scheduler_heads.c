@@ -31,13 +31,24 @@ enum {
   UNBLOCK_REST_MAX_US = 10 * 1000 * 1000, /* and this at most, since a moment may be slow. */
   UNBLOCK_SELDOM = 100,                   /* A walk without a reason takes this part of the time, */
   UNBLOCK_SELDOM_MAX_US = 60 * 1000 * 1000,
+  SOON_US = 1000 * 1000, /* Behind a task that is tried again within this time the others wait in memory, */
+  SOON_FAILURES = 8,     /* until it has failed more often than this. */
 };
 
 /* Rows that were blocked are looked for by the next look. */
 static void unblock_soon(struct scheduler *s, struct lane *lane) {
+  lane->order.left = false;
   lane->unblock_look = s->look + 1;
   lane->to_unblock = UINT64_MAX;
   scheduler_look_soon(s);
+}
+
+/* People see why a task waits, and a long queue has room, where it is blocked in the table; that costs two writes of it
+ * and a walk. Of bound tasks others may block some. */
+static bool is_soon(const struct flight *flight) {
+  const struct decision *decision = &flight->decision;
+  return decision->event == EVENT_RETRY && decision->delay_us <= SOON_US && decision->failures <= SOON_FAILURES &&
+         flight->end != FLIGHT_MOVES && flight->task->shard != SHARD_BOUND;
 }
 
 void scheduler_leave_order(struct scheduler *s, struct flight *flight, bool handed_back) {
@@ -48,9 +59,12 @@ void scheduler_leave_order(struct scheduler *s, struct flight *flight, bool hand
     s->heads_rest_us = HEADS_SOON_US;
     s->heads_at_us = earlier(s->heads_at_us, clock_mono_us() + HEADS_SOON_US);
   }
-  if (order_leave(&lane->order, flight, failed ? ORDER_HEAD : handed_back ? ORDER_AGAIN : ORDER_OVER))
+  enum order_end head = is_soon(flight) ? ORDER_HEAD_SOON : ORDER_HEAD;
+  if (order_leave(&lane->order, flight, failed ? head : handed_back ? ORDER_AGAIN : ORDER_OVER))
     lane_sweep_first(lane);
-  if (lane->order.heads < heads)
+  if (failed && head == ORDER_HEAD_SOON)
+    order_call_at(&lane->order, flight->task, scheduler_db_now_us(s) + flight->decision.delay_us);
+  if (lane->order.left || (lane->order.heads < heads && flight->task->shard == SHARD_BOUND))
     unblock_soon(s, lane);
   s->heads_stale = s->heads_stale || lane->order.unsure; /* read by that look, before anything is taken */
   lane->order.unsure = false;

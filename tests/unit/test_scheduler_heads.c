@@ -309,6 +309,51 @@ static void a_walk_that_may_have_passed_by_is_not_what_keys_wait_for(void **stat
   assert_int_equal(f->fake.reads, BLOCKED_ROWS / 250 + 1);
 }
 
+/* Whoever waits behind a task that is tried again soon does so in memory, and nothing is looked for when that is over;
+ * behind one that fails for long, or again and again, in the table. */
+static void behind_a_task_that_is_tried_again_soon_nobody_is_blocked(void **state) {
+  static const struct {
+    enum task_event event;
+    int64_t delay_us;
+    uint32_t failures;
+    enum flight_end end;
+    uint8_t shard;
+    bool blocked;
+  } rows[] = {
+      {EVENT_RETRY, 100 * MS, 1, FLIGHT_OUTCOME, 3, false},
+      {EVENT_RETRY, SECOND, 8, FLIGHT_OUTCOME, 3, false},
+      {EVENT_RETRY, SECOND + 1, 1, FLIGHT_OUTCOME, 3, true},
+      {EVENT_RETRY, 100 * MS, 9, FLIGHT_OUTCOME, 3, true},
+      {EVENT_DEFER, 100 * MS, 1, FLIGHT_OUTCOME, 3, true},
+      {EVENT_RETRY, 0, 0, FLIGHT_MOVES, 3, true},
+      {EVENT_RETRY, 100 * MS, 1, FLIGHT_OUTCOME, SHARD_BOUND, true},
+  };
+  struct fixture *f = *state;
+  struct scheduler *s = &f->s;
+  struct lane *lane = scheduler_lane(s, "b");
+  for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+    const struct task head = {.id = 1, .shard = rows[i].shard, .order_key = {"k", 1}},
+                      next = {.id = 2, .shard = rows[i].shard, .order_key = {"k", 1}};
+    struct flight flight = {
+        .id = 1, .task = (struct task *)(uintptr_t)&head, .lane = lane, .end = rows[i].end, .settled = true};
+    flight.decision = (struct decision){.applied = true,
+                                        .head = true,
+                                        .event = rows[i].event,
+                                        .delay_us = rows[i].delay_us,
+                                        .failures = rows[i].failures};
+    assert_true(order_enter(&lane->order, &flight));
+    scheduler_leave_order(s, &flight, false);
+    assert_int_equal(order_blocked(&lane->order, &next), rows[i].blocked);
+    assert_int_equal(order_calls_at(&lane->order) != INT64_MAX, !rows[i].blocked);
+    assert_true(order_enter(&lane->order, &flight));
+    flight.decision.head = false;
+    s->look_soon = false;
+    scheduler_leave_order(s, &flight, false);
+    assert_int_equal(s->look_soon, rows[i].shard == SHARD_BOUND);
+    assert_null(lane->order.keys);
+  }
+}
+
 int main(void) {
   log_set_level(LOG_LEVEL_ERROR);
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
@@ -320,6 +365,7 @@ int main(void) {
       TEST(blocked_rows_come_back_by_a_walk_of_short_steps),
       TEST(a_walk_that_left_rows_behind_is_done_anew_by_the_next_look),
       TEST(a_walk_that_may_have_passed_by_is_not_what_keys_wait_for),
+      TEST(behind_a_task_that_is_tried_again_soon_nobody_is_blocked),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }
