@@ -171,7 +171,8 @@ static void check_admin(struct examination *exam, const struct config *config) {
     return;
   }
   if (!daemon_ask(client, config->admin.url, "/readyz", DAEMON_READY, NULL, HEALTH_TIMEOUT_MS, &answer, &err)) {
-    say(exam, FINDING_WARN, "admin", err.text, "start the daemon: duebox run; or mend admin.url");
+    say(exam, FINDING_WARN, "admin", err.text,
+        answer.status == DAEMON_UNNAMED ? "" : "start the daemon: duebox run; or mend admin.url");
   } else {
     snprintf(text, sizeof text, "%s: %s", config->admin.url, answer.status == HTTP_OK ? "ready" : answer.detail);
     say(exam, answer.status == HTTP_OK ? FINDING_OK : FINDING_WARN, "admin", text,

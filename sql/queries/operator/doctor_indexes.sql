@@ -1,5 +1,5 @@
 -- Indexes that migrations made and that are not there: whether something stands still without it, or things that must not
--- be there twice could be. The others make statements quick.
+-- be there twice could be. The others make statements quick. A table that this user may not see has none to see.
 SELECT on_table, name, needed FROM (
   SELECT '{table}' AS on_table, 'ix_next' AS name, 1 AS needed
   UNION ALL SELECT '{table}', 'ix_task_key', 0
@@ -18,6 +18,8 @@ SELECT on_table, name, needed FROM (
   UNION ALL SELECT '{table}_quarantine', 'ux_record', 1
   UNION ALL SELECT '{table}_schedules', 'ix_next_at', 0
 ) made
-WHERE NOT EXISTS (SELECT 1 FROM information_schema.STATISTICS
+WHERE EXISTS (SELECT 1 FROM information_schema.TABLES
+  WHERE TABLE_SCHEMA = DATABASE() AND TABLE_NAME = on_table)
+AND NOT EXISTS (SELECT 1 FROM information_schema.STATISTICS
   WHERE TABLE_SCHEMA = DATABASE() AND TABLE_NAME = on_table AND INDEX_NAME = name)
 ORDER BY needed DESC, on_table, name
