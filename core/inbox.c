@@ -424,7 +424,7 @@ static void weigh(struct inbox *inbox, struct item **items, const struct store_r
  * room for these. */
 static void sort_busy(struct inbox *inbox, struct item **items, const struct store_result *results, size_t n,
                       struct item **refused, size_t *refused_count) {
-  bool soon = false;
+  bool soon = false, any = false;
   *refused_count = 0;
   weigh(inbox, items, results, n);
   return_behind(inbox, items, results, n);
@@ -434,6 +434,7 @@ static void sort_busy(struct inbox *inbox, struct item **items, const struct sto
       soon = soon || (was_aside && results[i].postponed);
       continue;
     }
+    any = true;
     take_verdict(items[i], &results[i]);
     if (results[i].fate == RESULT_BUSY && results[i].unkept)
       wait_for_quarantine(items[i], &results[i]);
@@ -451,6 +452,7 @@ static void sort_busy(struct inbox *inbox, struct item **items, const struct sto
   int64_t soon_us = clock_mono_us() + EARLY_EVERY_US;
   if (soon && soon_us < inbox->aside_at_us)
     inbox->aside_at_us = soon_us;
+  inbox->crowded = inbox->crowded || !any; /* they would be given again at once */
 }
 
 /* What becomes of a batch that was committed. True: a retry may be due soon. */

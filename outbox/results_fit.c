@@ -32,13 +32,14 @@ size_t results_fit_usual(const struct results_fit *fit) {
   return fit->taken ? fit->row_bytes / fit->taken + 1 : fit->likely;
 }
 
-/* As many as are likely to fit, if the next ones are like those before, and one more to see that it does not. */
+/* As many as are likely to fit, if the next ones are like those before, and one more to see that it does not. A record
+ * that leaves no room is the only one, and its row is read all the same: otherwise it would never be written. */
 static size_t part_size(const struct results_fit *fit) {
   size_t like = results_fit_usual(fit), most = fit->next * PART_GROWTH;
   if (fit->next == 0)
     most = like ? PART_LIKELY : PART_FIRST;
   like = like ? like : 1;
-  size_t fits = fit->bytes < ROW_SIZES_MOST ? (ROW_SIZES_MOST - fit->bytes) / like + 1 : 0;
+  size_t fits = fit->bytes < ROW_SIZES_MOST ? (ROW_SIZES_MOST - fit->bytes) / like + 1 : fit->taken == 0;
   return fits < most ? fits : most;
 }
 

@@ -46,6 +46,7 @@ struct fixture {
   atomic_bool locked;              /* all rows */
   atomic_bool early;               /* all results */
   atomic_bool held;                /* the row of the task "mine" */
+  atomic_bool postpones;           /* it comes to none */
   atomic_bool kept;                /* the quarantine: what says `fail` fits nothing */
   bool known[ASIDE_PER_ROUTE + 1]; /* tasks of offer() that were tried ... */
   atomic_uint known_count;         /* ... each once, however often it is tried again */
@@ -109,7 +110,7 @@ static enum store_status settle_results(struct store_session *ss, struct store_r
   while (f->shut)
     nap();
   for (size_t i = 0; i < count; i++) {
-    if ((results[i].behind = is_behind(f, said, results, i))) {
+    if ((results[i].behind = f->postpones || is_behind(f, said, results, i))) {
       results[i].fate = RESULT_BUSY;
       continue;
     }
@@ -387,6 +388,22 @@ static void one_that_finds_no_room_aside_is_to_be_offered_again(void **state) {
   assert_int_equal(result.fate, RESULT_APPLIED);
 }
 
+/* A store that came to none of a batch was asked again as fast as it answered: ten thousand statements a second (P6).
+ */
+static void a_batch_that_comes_to_nothing_is_not_tried_again_at_once(void **state) {
+  enum { CALLS = 10, LEAST_MS = 20 };
+  struct fixture *f = *state;
+  f->postpones = true;
+  offer(f, 1);
+  int64_t began = clock_mono_us(), end = began + LIMIT_MS * 1000;
+  for (; f->calls < CALLS; nap())
+    assert_true(clock_mono_us() < end);
+  assert_true(clock_mono_us() - began >= (CALLS - 2) * LEAST_MS * 1000);
+  f->postpones = false;
+  for (; f->applied == 0; nap())
+    assert_true(clock_mono_us() < end);
+}
+
 /* A statement that changes thousands of rows holds them for seconds. What found no room aside used to go to the
  * quarantine at once, where nobody applies it: its task was sent again though its consumer had answered (P4, P7). */
 static void what_finds_no_room_aside_waits_for_some(void **state) {
@@ -571,6 +588,7 @@ int main(void) {
       cmocka_unit_test_setup_teardown(records_of_one_task_keep_their_order, set_up, tear_down),
       cmocka_unit_test_setup_teardown(sources_take_turns, set_up, tear_down),
       cmocka_unit_test_setup_teardown(a_source_that_is_full_leaves_room_to_others, set_up, tear_down),
+      cmocka_unit_test_setup_teardown(a_batch_that_comes_to_nothing_is_not_tried_again_at_once, set_up, tear_down),
       cmocka_unit_test_setup_teardown(a_source_that_brings_too_much_is_behind, set_up, tear_down),
       cmocka_unit_test_setup_teardown(a_place_names_what_tells_records_apart, set_up, tear_down),
       cmocka_unit_test_setup_teardown(records_that_wait_for_long_are_logged, set_up, tear_down),
