@@ -399,9 +399,6 @@ static void a_batch_that_comes_to_nothing_is_not_tried_again_at_once(void **stat
   for (; f->calls < CALLS; nap())
     assert_true(clock_mono_us() < end);
   assert_true(clock_mono_us() - began >= (CALLS - 2) * LEAST_MS * 1000);
-  f->postpones = false;
-  for (; f->applied == 0; nap())
-    assert_true(clock_mono_us() < end);
 }
 
 /* A statement that changes thousands of rows holds them for seconds. What found no room aside used to go to the
