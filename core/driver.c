@@ -484,10 +484,10 @@ void driver_free(struct driver **handle) {
   free(driver);
 }
 
-void driver_health(struct driver *driver, bool *up, char text[256]) {
+void driver_health(struct driver *driver, bool *up, char text[PLUGIN_TEXT]) {
   mutex_lock(&driver->health_lock);
   *up = driver->up;
-  snprintf(text, 256, "%s", driver->health);
+  snprintf(text, PLUGIN_TEXT, "%s", driver->health);
   mutex_unlock(&driver->health_lock);
 }
 

@@ -22,6 +22,7 @@
 #include "core/leases.h"
 #include "core/mailbox.h"
 #include "core/metrics.h"
+#include "core/readiness.h"
 
 struct inbox;
 
@@ -89,7 +90,7 @@ struct driver {
   bool up;
   int64_t unread_since_us; /* monotonic: its broker answers and its records are not read; 0 = not so */
   atomic_uint ups;         /* how often it has come up */
-  char health[256];
+  char health[PLUGIN_TEXT];
 };
 
 /* Starts a driver, which makes its instance and starts it: create() may block, and is waited for by driver_born().
@@ -133,7 +134,7 @@ enum { DRIVER_SILENT_US = 1000 * 1000 };
 bool driver_hangs(const struct driver *driver, int64_t limit_us, int64_t now_us, int64_t *silent_us);
 /* Wakes it where it has given no sign of life beyond an idle poll: its plugin may end what keeps it. Any thread. */
 void driver_nudge(struct driver *driver);
-void driver_health(struct driver *driver, bool *up, char text[256]);
+void driver_health(struct driver *driver, bool *up, char text[PLUGIN_TEXT]);
 /* How long its source has not been read although its broker answers; 0 = it is read, or its broker is away. */
 int64_t driver_unread_us(struct driver *driver);
 

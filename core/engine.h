@@ -92,7 +92,7 @@ struct plugin_status {
   char name[64];
   char role[8]; /* "sink", "source" */
   bool up;
-  char text[256]; /* what the plugin said last about its destination */
+  char text[PLUGIN_TEXT]; /* what the plugin said last about its destination */
   uint32_t inflight;
   int64_t unread_us;        /* a source: how long it has not been read although its broker answers */
   int64_t last_poll_age_us; /* since its driver was last seen alive */

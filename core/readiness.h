@@ -11,7 +11,11 @@
 #include <stddef.h>
 #include <stdint.h>
 
-enum { PROBLEMS_MAX = 15, PROBLEM_TEXT = 400 };
+enum {
+  PROBLEMS_MAX = 15,
+  PLUGIN_TEXT = 512, /* what a plugin says of its destination: what is wrong, and behind that the cure */
+  PROBLEM_TEXT = PLUGIN_TEXT + 160,
+};
 
 struct problem_list {
   size_t count;

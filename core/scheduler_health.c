@@ -124,7 +124,7 @@ void scheduler_follow_plugins(struct scheduler *s) {
     if (lane->health.state != HEALTH_SUSPENDED || !lane->instance_down || !lane->driver)
       continue;
     bool up = false;
-    char text[256];
+    char text[PLUGIN_TEXT];
     unsigned ups = atomic_load(&lane->driver->ups);
     if (ups == lane->ups_seen && now < lane->health.probe_at_us)
       continue;

@@ -263,7 +263,7 @@ static void a_task_waits_a_moment_for_a_stall_to_end(void **state) {
 static void what_a_plugin_says_holds_none_of_its_secrets(void **state) {
   struct flight_list out = {0};
   bool up = true;
-  char text[256], line[512] = "";
+  char text[PLUGIN_TEXT], line[512] = "";
   int log[2], error = dup(STDERR_FILENO);
   assert_int_equal(pipe(log), 0);
   stand_up(&(struct liar){.at_once = true, .quotes = true}, false, 10);
@@ -286,6 +286,11 @@ static void what_a_plugin_says_holds_none_of_its_secrets(void **state) {
   driver_health(stand.driver, &up, text);
   assert_false(up);
   assert_string_equal(text, "*** is out");
+  char said[400];
+  snprintf(said, sizeof said, "%0380d: its cure", 0); /* the end is what helps */
+  liar.host->health(liar.host->ctx, false, said);
+  driver_health(stand.driver, &up, text);
+  assert_string_equal(text, said);
   stand_stop(&out);
   stand_down();
 }
