@@ -16,8 +16,10 @@ duebox_test(test_held_claim SOURCES ${CMAKE_CURRENT_LIST_DIR}/test_held_claim.c 
 duebox_test(test_db_clock SOURCES ${CMAKE_CURRENT_LIST_DIR}/test_db_clock.c LIBS duebox_domain LABELS unit)
 duebox_test(test_health SOURCES ${CMAKE_CURRENT_LIST_DIR}/test_health.c LIBS duebox_core LABELS unit)
 duebox_test(test_targets SOURCES ${CMAKE_CURRENT_LIST_DIR}/test_targets.c LIBS duebox_core LABELS unit)
-duebox_test(test_order SOURCES ${CMAKE_CURRENT_LIST_DIR}/test_order.c LIBS duebox_core LABELS unit)
-duebox_test(test_order_heads SOURCES ${CMAKE_CURRENT_LIST_DIR}/test_order_heads.c LIBS duebox_core LABELS unit)
+foreach(part order order_heads)
+  duebox_test(test_${part} SOURCES ${CMAKE_CURRENT_LIST_DIR}/test_${part}.c ${CMAKE_CURRENT_LIST_DIR}/order_fixture.c
+    LIBS duebox_core LABELS unit)
+endforeach()
 duebox_test(test_depth SOURCES ${CMAKE_CURRENT_LIST_DIR}/test_depth.c LIBS duebox_core LABELS unit)
 duebox_test(test_stall SOURCES ${CMAKE_CURRENT_LIST_DIR}/test_stall.c LIBS duebox_core LABELS unit)
 duebox_test(test_aside SOURCES ${CMAKE_CURRENT_LIST_DIR}/test_aside.c LIBS duebox_core LABELS unit)

@@ -1,6 +1,4 @@
 /* SPDX-License-Identifier: MIT */
-#include "core/order.h"
-
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -9,57 +7,9 @@
 
 #include <cmocka.h>
 
-/* A lane's order, and tasks 1 to TASKS of the keys that a test gives them. */
-enum { TASKS = 3000, LONG = 2000 /* more than wait of one key where there is little room */ };
-struct fixture {
-  struct order order;
-  struct task task[TASKS + 1];
-  struct flight flight[TASKS + 1];
-};
+#include "order_fixture.h"
 
-static int set_up(void **state) {
-  struct fixture *f = calloc(1, sizeof *f);
-  for (uint64_t id = 1; id <= TASKS; id++) {
-    f->task[id] = (struct task){.id = id, .due_us = (int64_t)id, .priority = 5, .shard = 1};
-    f->flight[id] = (struct flight){.id = id, .task = &f->task[id]};
-  }
-  *state = f;
-  return 0;
-}
-
-static int tear_down(void **state) {
-  struct fixture *f = *state;
-  order_free(&f->order);
-  free(f);
-  return 0;
-}
-
-static void name(struct fixture *f, uint64_t id, const char *key) {
-  f->task[id].order_key = (struct duebox_bytes){key, strlen(key)};
-}
-
-/* Goes if it may, else waits. */
-static bool meet(struct fixture *f, uint64_t id) {
-  bool go = order_may_go(&f->order, &f->task[id]);
-  if (go)
-    assert_true(order_enter(&f->order, &f->flight[id]));
-  else
-    assert_false(order_wait(&f->order, &f->task[id]));
-  return go;
-}
-
-/* What was blocked is back in the table. */
-static bool come_back(struct fixture *f) {
-  assert_true(order_awaits_return(&f->order));
-  order_return_begin(&f->order);
-  return order_returned(&f->order);
-}
-
-static uint64_t called(struct fixture *f) {
-  uint64_t id = 0;
-  uint8_t shard;
-  return order_called(&f->order, &id, 1, &shard) ? id : 0;
-}
+enum { LONG = 2000 /* more than wait of one key where there is little room */ };
 
 /* A claim that is taken back holds its key although another was called: that one's turn comes after it. */
 static void a_claim_taken_back_goes_before_the_called_one(void **state) {
