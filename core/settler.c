@@ -265,11 +265,11 @@ enum settling {
 /* Takes one of a list into the batch, decided about: anew where it was before, because the texts of a record live no
  * longer than its batch. False: it is to be written apart. */
 static bool take(struct settler *settler, struct batch *batch, struct flight *flight, enum settling how) {
-  const struct decision before = flight->decision;
+  bool unknown = flight->decision.unknown, refused = flight->decision.refused;
   size_t flaws = batch->flawed_count, records = batch->record_count;
   bool written = settler_decide(flight, batch);
   struct decision *d = &flight->decision;
-  d->unknown = before.unknown;
+  d->unknown = unknown;
   d->busy = d->refused = d->left = false;
   if (how == SETTLE_TOGETHER && written) {
     enum refusals_way way = refusals_way(&flight->lane->refusals, d->event, batch->mono_us);
@@ -282,7 +282,7 @@ static bool take(struct settler *settler, struct batch *batch, struct flight *fl
     }
   }
   d->kin = how == SETTLE_TOGETHER ? flight->lane : NULL;
-  d->least = flight->whole || before.refused ? DECISION_WHOLE : refusals_least(&flight->lane->refusals, d->event);
+  d->least = flight->whole || refused ? DECISION_WHOLE : refusals_least(&flight->lane->refusals, d->event);
   if (!flight->counted) {
     count_outcome(settler, flight);
     note_unread(settler, flight);
