@@ -170,8 +170,7 @@ static void change_step(struct change_run *run, struct task_target *targets, siz
   for (size_t i = 0; i < count; i++)
     note(run, &targets[i]);
   run->seen += count;
-  run->audit.first = run->audit.first ? run->audit.first : audit.first;
-  run->audit.last = audit.last ? audit.last : run->audit.last;
+  audit_span_add(&run->audit, audit);
   tell_progress(run);
 }
 
@@ -301,8 +300,7 @@ static void audit_whole(struct change_run *run) {
     cli_remark(run->cli, "no audit row was left for the command as a whole: %s", err.text);
     return;
   }
-  run->audit.first = run->audit.first ? run->audit.first : id;
-  run->audit.last = id;
+  audit_span_add(&run->audit, (struct audit_span){id, id});
 }
 
 static int change_filtered(struct change_run *run, bool dry_run) {

@@ -98,8 +98,7 @@ static bool change_directly(struct intervener *in, const struct task_change *cha
     struct audit_span written;
     enum store_status status = in->op->ops->change(in->op->self, change, chosen, n, &written, err);
     ok = status == STORE_OK || store_failed(status, err);
-    audit->first = audit->first ? audit->first : written.first;
-    audit->last = written.last ? written.last : audit->last;
+    audit_span_add(audit, written);
   }
   for (size_t i = 0; ok && i < n; i++) {
     targets[places[i]] = chosen[i];

@@ -125,6 +125,12 @@ struct audit_span {
   uint64_t first, last;
 };
 
+/* Rows that were written later come behind those of the span; one row is {id, id}. */
+static inline void audit_span_add(struct audit_span *span, struct audit_span later) {
+  span->first = span->first ? span->first : later.first;
+  span->last = later.last ? later.last : span->last;
+}
+
 struct shard_owner {
   char instance[STORE_INSTANCE_MAX + 1]; /* "" = nobody */
   char host[1024];

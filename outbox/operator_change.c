@@ -301,11 +301,6 @@ static void forget_outcomes(struct task_target *targets, size_t count) {
     targets[i].outcome = CHANGE_OUTCOMES;
 }
 
-static void add_audit(struct audit_span *audit, uint64_t id) {
-  audit->first = audit->first ? audit->first : id;
-  audit->last = id ? id : audit->last;
-}
-
 /* A row that collides undoes the whole transaction: then each target has one of its own, and the culprits stay. */
 static enum store_status change_singly(struct outbox_operator *op, struct change *change, struct audit_span *audit,
                                        struct err *err) {
@@ -314,7 +309,7 @@ static enum store_status change_singly(struct outbox_operator *op, struct change
     struct change one = {.order = change->order, .targets = &change->targets[i], .count = 1};
     status = op_transaction(op, change_body, &one, err);
     if (status == STORE_OK)
-      add_audit(audit, one.audit_id);
+      audit_span_add(audit, (struct audit_span){one.audit_id, one.audit_id});
     if (status != STORE_OK && err->code == DUPLICATE_KEY) {
       one.targets->outcome = CHANGE_CONFLICT;
       status = STORE_OK;
@@ -332,7 +327,7 @@ enum store_status op_change_tasks(void *self, const struct task_change *order, s
   enum store_status status = op_transaction(self, change_body, &change, err);
   *audit = (struct audit_span){0};
   if (status == STORE_OK)
-    add_audit(audit, change.audit_id);
+    audit_span_add(audit, (struct audit_span){change.audit_id, change.audit_id});
   else if (err->code == DUPLICATE_KEY)
     status = change_singly(self, &change, audit, err);
   else
