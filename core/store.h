@@ -99,7 +99,8 @@ struct store_group {
   bool has_misfits; /* some of its rows are due before there can be any, or it is a misfit */
   bool misfit;      /* the schema's CHECKs refuse its route or priority: nobody reads it, read_misfits() apart */
   char route[STORE_ROUTE_MAX + STORE_WIDER + 1];
-  int64_t next_us; /* earliest next_at of the group */
+  size_t route_len; /* that of a misfit may hold NULs */
+  int64_t next_us;  /* earliest next_at of the group */
 };
 
 /* Where a living row was when it was looked for. */

@@ -5,6 +5,7 @@
 #include <string.h>
 #include <strings.h>
 
+#include "outbox/row.h"
 #include "outbox/sql.h"
 
 enum { TABLE_ID_BYTES = 6, FLAG_BYTES = 2 };
@@ -386,7 +387,8 @@ bool binlog_tells(const struct binlog_rows *rows, const struct binlog_image *bef
   if (has(&row, BINLOG_TARGET_HOST) && row.target_host.len > 0 && !same(row.target_host, ours))
     return false;
   *hint = (struct store_hint){.due_us = has(&row, BINLOG_DUE_AT) ? row.due_us : INT64_MIN};
-  if ((row.has & group) == group && row.route.len > 0 && row.route.len <= STORE_ROUTE_MAX && row.priority <= 9) {
+  if ((row.has & group) == group && row_name_fits(row.route.data, row.route.len, STORE_ROUTE_MAX) &&
+      row.priority <= 9) {
     memcpy(hint->route, row.route.data, row.route.len);
     hint->shard = row.shard;
     hint->priority = row.priority;

@@ -10,6 +10,7 @@
 
 #include "core/base/shell.h"
 #include "outbox/operator_doctor.h"
+#include "outbox/row.h"
 #include "outbox/server.h"
 
 static bool check_partitions(struct doctor *doctor, struct err *err) {
@@ -167,9 +168,8 @@ static bool check_due(struct doctor *doctor, struct err *err) {
   bool asked = ok;
   text_shard_set(&shards, doctor->op->shards);
   while (ok && db_next(&result, &row, 2)) {
-    char due[32], claimed[32], awaiting[32];
-    const char *route = row.fields[0] ? row.fields[0] : "";
-    ok = count_due(doctor, route, &shards, TASK_SCHEDULED, due, err) &&
+    char due[32], claimed[32], awaiting[32], route[ROW_ROUTE_CAP];
+    ok = row_route_shown(&row, 0, route) && count_due(doctor, route, &shards, TASK_SCHEDULED, due, err) &&
          count_due(doctor, route, &shards, TASK_CLAIMED, claimed, err) &&
          count_due(doctor, route, &shards, TASK_AWAITING, awaiting, err);
     if (ok)
@@ -196,12 +196,14 @@ static bool check_held(struct doctor *doctor, struct err *err) {
   if (!op_query(doctor->op, opsql_doctor_held, ARGS(UNSIGNED("cap", ROUTES_SAID), UNSIGNED("most", COUNTED)),
                 "counting held tasks", &result, err))
     return false;
+  char route[ROW_ROUTE_CAP];
   uint64_t count = 0, all = 0;
-  for (; db_next(&result, &row, 2) && row.fields[0] && db_u64(&row, 1, UINT64_MAX, &count); all += count)
+  for (; db_next(&result, &row, 2) && row_route_shown(&row, 0, route) && db_u64(&row, 1, UINT64_MAX, &count);
+       all += count)
     doctor_say(doctor, FINDING_WARN, "held tasks",
                "define the route, or correct the name that the application writes; then they go on by themselves",
-               "%s: %s%" PRIu64 " wait because no daemon has this route", row.fields[0],
-               count == COUNTED ? "at least " : "", count);
+               "%s: %s%" PRIu64 " wait because no daemon has this route", route, count == COUNTED ? "at least " : "",
+               count);
   db_results_free(&result, 1);
   if (all == 0)
     doctor_say(doctor, FINDING_OK, "held tasks", "", "none: every task's route is known");
@@ -235,9 +237,11 @@ static bool check_dead(struct doctor *doctor, struct err *err) {
   if (!op_query(doctor->op, opsql_doctor_dead, ARGS(UNSIGNED("cap", LATEST)), "looking at dead tasks", &result, err))
     return false;
   uint64_t count = 0, routes = 0;
-  for (; db_next(&result, &row, 4) && row.fields[0] && db_u64(&row, 1, UINT64_MAX, &count); routes++) {
+  char route[ROW_ROUTE_CAP];
+  for (; db_next(&result, &row, 4) && row_route_shown(&row, 0, route) && db_u64(&row, 1, UINT64_MAX, &count);
+       routes++) {
     char word[SHELL_ROOM(STORE_ROUTE_MAX + STORE_WIDER)], cure[2 * sizeof word + 100];
-    const char *route = row.fields[0], *class = row.fields[3];
+    const char *class = row.fields[3];
     shell_word(word, sizeof word, route);
     snprintf(cure, sizeof cure, "duebox dead list --route %s; when it is mended: duebox dead retry --route %s", word,
              word);

@@ -66,9 +66,10 @@ static bool gather(struct outbox_operator *op, struct route_table *table, const 
   struct db_row row;
   bool ok = true;
   while (ok && db_next(&result, &row, columns)) {
-    if (!row.fields[0] || (only && strcmp(only, row.fields[0]) != 0))
+    char name[ROW_ROUTE_CAP];
+    if (!row_route_shown(&row, 0, name) || (only && strcmp(only, name) != 0))
       continue;
-    struct route_info *entry = route_entry(table, row.fields[0]);
+    struct route_info *entry = route_entry(table, name);
     ok = entry ? take(entry, &row) || db_unexpected(err, what) : out_of_memory(err);
   }
   db_results_free(&result, 1);

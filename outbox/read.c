@@ -26,9 +26,9 @@ struct look_unit {
 static bool read_group(const struct db_row *row, struct store_group *out) {
   uint64_t state, shard, priority;
   if (!db_u64(row, 1, TASK_STATES, &state) || state == 0 || !db_u64(row, 2, STORE_SHARDS_MAX - 1, &shard) ||
-      !db_copy(row, 3, out->route, sizeof out->route) || !db_u64(row, 4, UINT8_MAX, &priority))
+      !row_route(row, 3, out->route, &out->route_len) || !db_u64(row, 4, UINT8_MAX, &priority))
     return false;
-  out->misfit = !row_name_fits(out->route, strlen(out->route), STORE_ROUTE_MAX) || !row_priority_fits(priority);
+  out->misfit = !row_name_fits(out->route, out->route_len, STORE_ROUTE_MAX) || !row_priority_fits(priority);
   out->next_us = row_time_or_past(row, 5);
   out->state = (enum task_state)(state - 1);
   out->has_misfits = out->misfit || (out->state == TASK_SCHEDULED && out->next_us < STORE_MOVES_US);
@@ -499,7 +499,8 @@ static bool misfits_unit(struct store_session *ss, void *arg, struct err *err) {
   session_begin(ss);
   session_add(ss, query_read_misfits,
               ARGS(RAW("columns", ss->part), STRING("state", task_state_text(u->group->state)),
-                   UNSIGNED("shard", u->group->shard), STRING("route", u->group->route),
+                   UNSIGNED("shard", u->group->shard),
+                   {.name = "route", .kind = SQL_STRING, .string = u->group->route, .len = u->group->route_len},
                    UNSIGNED("priority", u->group->priority), UNSIGNED("limit", u->limit),
                    WORD("all", u->group->misfit ? "TRUE" : "FALSE")));
   ss->script.failed = ss->script.failed || ss->part.failed;

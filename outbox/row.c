@@ -112,6 +112,24 @@ bool row_name_fits(const char *name, size_t len, size_t max) {
   return fits;
 }
 
+bool row_route(const struct db_row *row, unsigned field, char out[ROW_ROUTE_CAP], size_t *len) {
+  *len = row->fields[field] ? row->lengths[field] : 0;
+  if (!db_copy(row, field, out, ROW_ROUTE_CAP))
+    return false;
+  while (*len > 0 && out[*len - 1] == ' ')
+    out[--*len] = '\0';
+  return true;
+}
+
+bool row_route_shown(const struct db_row *row, unsigned field, char out[ROW_ROUTE_CAP]) {
+  size_t len;
+  if (!row_route(row, field, out, &len))
+    return false;
+  for (char *nul = out; (nul = memchr(nul, '\0', len - (size_t)(nul - out))) != NULL;)
+    *nul = '?';
+  return true;
+}
+
 static bool is_longer(const struct duebox_bytes *text, size_t max) {
   size_t characters = 0;
   if (text->len <= max)

@@ -76,6 +76,13 @@ MUSTCHECK bool row_decode_times(const struct db_row *row, int64_t *next_us, int6
 bool row_name_fits(const char *name, size_t len, size_t max);
 static inline bool row_priority_fits(uint64_t priority) { return priority >= 1 && priority <= 9; }
 
+/* The name of a route as the database compares it, to which 'a' and 'a ' are one: without spaces at its end. It may
+ * hold NULs. False: it is longer than the column. */
+enum { ROW_ROUTE_CAP = STORE_ROUTE_MAX + STORE_WIDER + 1 };
+MUSTCHECK bool row_route(const struct db_row *row, unsigned field, char out[ROW_ROUTE_CAP], size_t *len);
+/* The same for people, where no NUL ends it: a misfit is not taken for the route of which it has the beginning. */
+MUSTCHECK bool row_route_shown(const struct db_row *row, unsigned field, char out[ROW_ROUTE_CAP]);
+
 /* A time, or the beginning of time where the field has none that is valid: what is due then is looked at. */
 int64_t row_time_or_past(const struct db_row *row, unsigned field);
 

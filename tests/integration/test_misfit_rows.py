@@ -12,8 +12,11 @@ FAR = "'9999-12-31 23:59:59'"
 
 #: Columns and values that an application can write once it has switched the CHECKs off. None of them is an error then.
 MISFITS = [
-    *[("route", repr(value)) for value in ("r" * 65, "", "a b", "\n", "h\t")],
+    *[("route", repr(value)) for value in ("r" * 65, "", "a b", "\n", "h\t", "h ", "k  ", " k")],
+    *[("route", value) for value in ("X'00'", "X'6800'", "X'006B'", "X'6B0078'", "X'680020'")],
     *[("message_id", repr(value)) for value in ("m" * 65, "", "a\r\nb", "a b")],
+    *[(column, f"CONCAT('{column}', X'00')") for column in ("message_id", "task_key", "order_key", "dedup_key")],
+    ("target_host", "X'00'"),
     *[("priority", value) for value in ("0", "10", "31", "200", "-1", "256")],
     *[("shard", value) for value in ("62", "63", "64", "200", "255", "-1")],
     *[("task_key", value) for value in ("REPEAT('k', 256)", "REPEAT('\u00fc', 256)", "X'FF'")],
@@ -46,6 +49,30 @@ def insert_misfits(stage):
             cursor.execute(f"INSERT INTO outbox ({', '.join(columns)}) VALUES ({', '.join(columns.values())})")
             rows[cursor.lastrowid] = (column, value)
     return rows
+
+
+@pytest.mark.parametrize("claim", ["memory", "recorded"])
+def test_a_blank_at_the_end_of_a_route_ends_no_other_task(stage, claim):
+    """To the database 'k ' and 'k' are equal, so that a row of the one name gave its own to the group of the other: all
+    tasks of that group, whenever they were due, ended dead as if each had got past the CHECKs."""
+    stage.kafka("k", claim=claim, history="1h")
+    stage.consume_kafka("k")
+    daemon = stage.daemon()
+    application = stage.application()
+    application.insert([Task(Promise(new_id(), "k", b"now")) for _ in range(40)])
+    application.insert([Task(Promise(new_id(), "k", b"later"), delay_ms=5000) for _ in range(40)])
+    with stage.connect() as connection, connection.cursor() as cursor:
+        cursor.execute("SET sql_mode = '', check_constraint_checks = 0")
+        for shard in range(8):
+            cursor.execute("INSERT INTO outbox (route, payload, due_at, shard) VALUES"
+                           " ('k ', 'misfit', '2000-01-01', %s), ('k ', 'misfit', UTC_TIMESTAMP(6), %s)", (shard, shard))
+    daemon.start()
+    wait_until(lambda: stage.count() == 0, 60, "an empty outbox", detail=stage.living)
+    assert stage.execute("SELECT payload, state, error_class, COUNT(*) FROM outbox_history GROUP BY 1, 2, 3 ORDER BY 1") == (
+        (b"later", "done", None, 40), (b"misfit", "dead", "row.unreadable", 16), (b"now", "done", None, 40))
+    assert len(stage.ledger.arrivals) == 80
+    shown = json.loads(daemon.run("route", "show", "k", "-o", "json").stdout)
+    assert (shown["route"], shown["dead"]) == ("k", 16)
 
 
 @pytest.mark.parametrize("claim", ["memory", "recorded"])

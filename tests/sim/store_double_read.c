@@ -49,6 +49,7 @@ static void add_group(struct store_session *ss, size_t *count, const struct row 
                                 .next_us = next_us < 0 ? 0 : next_us};
   group->has_misfits = group->misfit || (row->state == TASK_SCHEDULED && group->next_us < STORE_MOVES_US);
   (void)snprintf(group->route, sizeof group->route, "%s", route);
+  group->route_len = strlen(group->route);
 }
 
 static struct ghost group_of(const struct row *row) {

@@ -120,6 +120,15 @@ static void a_task_of_another_route_is_left_to_it(void **state) {
   assert_non_null(flight_by_id(&f->flights, 3));
 }
 
+/* To the database 'work ' is 'work', so that it is read with the others. It was left where it was, for ever (P1). */
+static void a_route_with_a_blank_at_its_end_is_refused_where_it_is_read(void **state) {
+  struct fixture *f = *state;
+  struct task tasks[] = {{.id = 1, .route = {"work  ", 6}, .unreadable = "route"}};
+  (void)take_tasks(f, tasks, 1, 10, true);
+  assert_int_equal(mailbox_count(&f->settler), 1);
+  assert_non_null(flight_by_id(&f->flights, 1));
+}
+
 static enum store_status read_rows(struct store_session *ss, const struct store_range *ranges, size_t range_count,
                                    int64_t ahead_us, struct store_limit limit, struct task_batch **batch,
                                    int64_t *next_us, int64_t *now_us, struct err *err) {
@@ -556,6 +565,7 @@ int main(void) {
       cmocka_unit_test_setup_teardown(a_task_that_found_no_room_keeps_its_turn, set_up, tear_down),
       cmocka_unit_test_setup_teardown(a_task_with_another_key_has_no_turn_in_the_first, set_up, tear_down),
       cmocka_unit_test_setup_teardown(a_task_of_another_route_is_left_to_it, set_up, tear_down),
+      cmocka_unit_test_setup_teardown(a_route_with_a_blank_at_its_end_is_refused_where_it_is_read, set_up, tear_down),
       cmocka_unit_test_setup_teardown(a_row_that_is_to_move_takes_the_cursor_nowhere, set_up, tear_down),
       cmocka_unit_test_setup_teardown(a_payload_over_the_limit_is_not_loaded, set_up, tear_down),
       cmocka_unit_test_setup_teardown(large_rows_let_other_routes_through, set_up, tear_down),
