@@ -35,6 +35,7 @@ enum amqp_event {
 /* Why a message cannot be put into AMQP at all. */
 enum amqp_invalid {
   AMQP_INVALID_ROUTING_KEY = 1, /* longer than 255 bytes (shortstr) */
+  AMQP_INVALID_KEY_NUL,         /* of a task_key with a NUL: cut there, it would be another's key */
   AMQP_INVALID_MESSAGE_ID,      /* longer than 255 bytes */
   AMQP_INVALID_REPLY_TO,        /* longer than 255 bytes */
   AMQP_INVALID_HEADER_NAME,     /* a name longer than 255 bytes */

@@ -80,18 +80,24 @@ static uint64_t exchange_key(const struct duebox_task *task) {
 
 static uint64_t route_key(const struct duebox_task *task) { return amqp_set_key('r', task->route); }
 
-/* The routing key of a task; NULL when it is too long. */
-static const char *expand_key(struct amqp_sink *sink, const struct duebox_task *task, const struct amqp_route *route) {
-  if (!strchr(route->routing_key, '{'))
-    return strlen(route->routing_key) < sizeof sink->routing_key ? route->routing_key : NULL;
-  size_t len = sink->host->expand(sink->host->ctx, route->routing_key, task, DUEBOX_ESCAPE_NONE, sink->routing_key,
-                                  sizeof sink->routing_key);
-  return len < sizeof sink->routing_key ? sink->routing_key : NULL;
+/* The routing key of a task; NULL when AMQP has none such, and *invalid is the enum amqp_invalid. */
+static const char *expand_key(struct amqp_sink *sink, const struct duebox_task *task, const struct amqp_route *route,
+                              int *invalid) {
+  const char *key = route->routing_key;
+  size_t len = strlen(key);
+  if (strchr(key, '{')) {
+    key = sink->routing_key;
+    len = sink->host->expand(sink->host->ctx, route->routing_key, task, DUEBOX_ESCAPE_NONE, sink->routing_key,
+                             sizeof sink->routing_key);
+  }
+  *invalid = len >= sizeof sink->routing_key ? AMQP_INVALID_ROUTING_KEY : strlen(key) != len ? AMQP_INVALID_KEY_NUL : 0;
+  return *invalid ? NULL : key;
 }
 
 /* Of the routing key and the exchange together; never 0. */
 static uint64_t target_key(struct amqp_sink *sink, const struct duebox_task *task) {
-  const char *key = expand_key(sink, task, task->route_data);
+  int invalid;
+  const char *key = expand_key(sink, task, task->route_data, &invalid);
   uint64_t both = amqp_set_key('k', key ? key : "") ^ exchange_key(task);
   return both ? both : 1;
 }
@@ -289,10 +295,10 @@ static bool publish(struct amqp_sink *sink, struct amqp_pub *pub, const struct d
   if (!amqp_pub_can_take(pub))
     return false;
   const struct amqp_route *route = task->route_data;
-  const char *key = expand_key(sink, task, route);
-  int invalid =
-      key ? amqp_message_build(&sink->message, task, route, wall_us(), (size_t)amqp_get_frame_max(sink->conn.link))
-          : AMQP_INVALID_ROUTING_KEY;
+  int invalid;
+  const char *key = expand_key(sink, task, route, &invalid);
+  if (key)
+    invalid = amqp_message_build(&sink->message, task, route, wall_us(), (size_t)amqp_get_frame_max(sink->conn.link));
   if (invalid == 0)
     return amqp_pub_publish(pub, &sink->message, task, route->exchange, key, now_us);
   if (invalid < 0)
