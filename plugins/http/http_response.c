@@ -106,6 +106,13 @@ static bool is_recoding(const char *line, size_t len) {
   return end - at != CHUNKED || strncasecmp(at, chunked, CHUNKED) != 0;
 }
 
+static size_t run_of(const char *at, const char *end, const char *set) {
+  size_t n = 0;
+  while (at + n < end && strchr(set, at[n]) && at[n])
+    n++;
+  return n;
+}
+
 static bool is_huge(const char *line, size_t len, const char *name) {
   enum { DIGITS = 18 }; /* fit into 64 bits, whatever they are */
   size_t i = strlen(name), digits = 0;
@@ -116,6 +123,37 @@ static bool is_huge(const char *line, size_t len, const char *name) {
   while (i + digits < len && line[i + digits] >= '0' && line[i + digits] <= '9')
     digits++;
   return digits > DIGITS;
+}
+
+/* A list of one number, as RFC 9112 lets it be (6.3). False: it is none, or another one than before. */
+static bool is_one_length(struct http_response *response, const char *at, const char *end) {
+  enum { DIGITS = 18 };
+  for (;;) {
+    uint64_t number = 0;
+    size_t digits = 0, zeros = 0;
+    at += run_of(at, end, " \t");
+    for (; at < end && *at == '0'; at++)
+      zeros++;
+    for (; at < end && *at >= '0' && *at <= '9' && digits <= DIGITS; at++, digits++)
+      number = number * 10 + (uint64_t)(*at - '0');
+    if (digits + zeros == 0 || digits > DIGITS || (response->sized && number != response->length))
+      return false;
+    response->sized = true;
+    response->length = number;
+    at += run_of(at, end, " \t\r\n");
+    if (at == end || *at != ',')
+      return at == end;
+    at++;
+  }
+}
+
+static void take_length(struct http_response *response, const char *line, size_t len) {
+  static const char name[] = "content-length:";
+  if (!is_named(line, len, name))
+    return;
+  if (!is_one_length(response, line + sizeof(name) - 1, line + len))
+    response->endless = true;
+  response->sized = true;
 }
 
 /* libcurl takes headers that are cut off for a response without a body; the empty line tells the difference. A status
@@ -133,16 +171,16 @@ bool http_response_header(struct http_response *response, const char *line, size
   } else if (!response->headed) {
     response->coded = response->coded || is_coding(line, len);
     response->very_late = response->very_late || is_huge(line, len, "retry-after:");
-    response->endless = response->endless || is_huge(line, len, "content-length:");
-    response->sized = response->sized || is_named(line, len, "content-length:");
+    take_length(response, line, len);
     response->transfer_coded = response->transfer_coded || is_named(line, len, "transfer-encoding:");
     response->recoded = response->recoded || is_recoding(line, len);
   }
   bool bare = len < 2 || line[len - 2] != '\r';
-  response->doubtful = response->doubtful || bare || (response->sized && response->transfer_coded);
+  response->doubtful = response->doubtful || bare || response->endless || (response->sized && response->transfer_coded);
   response->header_bytes += len;
   response->header_flood = response->header_bytes > HTTP_HEADER_MAX;
-  return !response->header_flood && !response->cut;
+  bool lost = response->headed && response->endless && !response->interim; /* nothing of the body is of use */
+  return !response->header_flood && !response->cut && !lost;
 }
 
 /* The scan's status in front of the other members, which are read as far as they go. False: memory is short. */

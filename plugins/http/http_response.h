@@ -33,9 +33,10 @@ struct http_response {
   bool sized, transfer_coded; /* it has a Content-Length, a Transfer-Encoding */
   bool recoded;               /* that is another one than chunked; nothing of the body is read */
   bool doubtful;              /* others may see another end of it: it has both, or lines that end without CR */
-  bool very_late;             /* Retry-After has more digits than a number of libcurl's, which takes it for none, */
-  bool endless;               /* or Content-Length has: where its body ends nobody knows */
-  size_t scanned;             /* bytes beyond the limit */
+  bool very_late;             /* Retry-After has more digits than a number of libcurl's, which takes it for none */
+  bool endless;    /* its Content-Length is no number of libcurl's, or two: where its body ends nobody knows */
+  uint64_t length; /* of sized: what the first one says */
+  size_t scanned;  /* bytes beyond the limit */
   struct http_scan scan;
 };
 

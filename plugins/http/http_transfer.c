@@ -361,8 +361,7 @@ bool http_transfer_prepare(struct http_transfer *transfer, const struct duebox_t
   transfer->task = task;
   transfer->requested = transfer->second_refused = transfer->stale = transfer->allowed = transfer->held = false;
   transfer->few_files = transfer->opens = transfer->may_open = false;
-  transfer->beginnings = 0;
-  transfer->sent_before = 0;
+  transfer->sent_before = transfer->beginnings = 0;
   transfer->denied[0] = transfer->error[0] = '\0';
   http_response_reset(&transfer->response);
   if (!http_request_build(&transfer->request, task, route, transfer->shared->host, (int64_t)time(NULL),
@@ -517,6 +516,9 @@ static struct http_verdict judge_code(struct http_transfer *t, CURLcode code, ch
   } else if (t->response.header_flood) {
     what = "the response headers are longer than 64 KiB";
     snprintf(verdict.error_class, sizeof(verdict.error_class), "http.header_flood");
+  } else if (t->response.endless && (code == CURLE_WRITE_ERROR || code == CURLE_PARTIAL_FILE)) {
+    what = "the Content-Length of the response is not one number, so that nobody knows where it ends";
+    snprintf(verdict.error_class, sizeof(verdict.error_class), "http.protocol");
   } else if (code == CURLE_OUT_OF_MEMORY && sent) { /* what libcurl says of a line beyond 100 KiB, too */
     what = "a line of the response headers is too long, or memory is short";
     snprintf(verdict.error_class, sizeof(verdict.error_class), "http.header_flood");
@@ -557,8 +559,7 @@ static struct http_verdict judge_refusal(const struct http_transfer *t, char tex
 }
 
 /* Whether the response was given up in the middle. For libcurl 7.88 an HTTP/2 stream that is reset with NO_ERROR has
- * ended well; only a Content-Length, or the body itself, tells otherwise. A Content-Length beyond its numbers it reads
- * as none: the body ends with the connection, wherever that breaks. */
+ * ended well; only a Content-Length, or the body itself, tells otherwise. */
 static bool is_given_up(const struct http_transfer *t) {
   long version = 0;
   curl_off_t length = -1;
