@@ -37,9 +37,7 @@ void mask_begin(struct mask *mask) {
 }
 
 /* Not for what may be words of a language. */
-static bool is_taken_apart(const struct mask_word *word) {
-  return word->len >= LONG_MIN && (word->form == MASK_PLAIN || word->form == MASK_BASE64);
-}
+static bool is_taken_apart(const struct mask_word *word) { return word->len >= LONG_MIN && word->form <= MASK_HEX; }
 
 static bool has_end(const struct mask_word *word) { return is_taken_apart(word) && word->len > LONG_MIN; }
 
@@ -123,7 +121,7 @@ static void add_hex(struct mask *mask, const char *text, size_t len) {
     out[2 * i + 1] = digits[(unsigned char)text[i] & 15];
   }
   if (out)
-    add(mask, out, 2 * len, MASK_PLAIN);
+    add(mask, out, 2 * len, MASK_HEX);
 }
 
 /* A secret as the operator wrote it, or in another form; one with a colon is also what is behind it: the password. */
@@ -350,7 +348,8 @@ struct pass {
 /* Like stands_for(), for a word that may be wrapped: with the gap in front, or in the place of the word's blanks. */
 static size_t stands_wrapped(const struct pass *pass, const char *p, const struct mask_word *word, size_t at,
                              size_t *taken, bool *broken) {
-  size_t gap = mask_gap(p), blanks = 0, step = gap > 0 ? stands_for(p + gap, word, at, taken) : 0;
+  size_t gap = word->form == MASK_HEX ? mask_hex_gap(p) : mask_gap(p), blanks = 0;
+  size_t step = gap > 0 ? stands_for(p + gap, word, at, taken) : 0;
   *pass->work += gap;
   while (gap > 0 && at + blanks < word->len && word->text[at + blanks] == ' ')
     blanks++;
@@ -467,11 +466,12 @@ static const char *unquoted(const char *p, char word, const char *letters) {
 /* Whether the text at p, which begins like the word there, is something else, as can be seen at once. Most places where
  * an end might begin are found to be none by this, and cost no comparison. */
 static bool differs(const char *p, const char *word, enum mask_form form) {
-  p = unquoted(p, *word, "ux"); /* whatever another letter is, it is behind this one that it goes on */
+  p = unquoted(p, *word, "ux0123"); /* whatever another letter is, it is behind this one that it goes on */
   for (size_t i = 0; i < QUICK_MAX && is_plain(p); i++) {
     for (p++, word++; (isspace((unsigned char)*p) || *p == '?') && *word != ' ' && !same(*p, *word, form);)
       p++; /* it may be wrapped there */
-    p = unquoted(p, *word, "abtnvfrux");
+    p += form == MASK_HEX ? mask_hex_gap(p) : 0;
+    p = unquoted(p, *word, "abtnvfrux0123");
     if (is_plain(p) && !same(*p, *word, form))
       return true;
   }

@@ -20,6 +20,7 @@ enum { MASK_WORDS = 255, MASK_ROOM = 8192 };
 enum mask_form {
   MASK_PLAIN,
   MASK_BASE64,
+  MASK_HEX,      /* signs may stand between its bytes, as in "4b:70" and "0x4b, 0x70" */
   MASK_UNBROKEN, /* could be words of a language run together: hidden in one piece only */
   MASK_COMMON,   /* a word of many messages ("task"): hidden where a value may stand only */
   MASK_PATH,     /* could be a word of a language ("hooks"): hidden where it is part of a URL only */
@@ -52,11 +53,11 @@ void mask_add_secret(struct mask *mask, const char *text);
  * name (guest). NULL: none. */
 void mask_add(struct mask *mask, const struct duebox_option *rows, const void *options);
 /* Writes "***" over each secret in text, and over each of its words (runs of four letters and digits): as it is, as
- * JSON, HTML, Erlang, a URL or quoted-printable quote it, in hexadecimal or base64, alone or behind a user's name,
- * wrapped over lines where it has twelve characters or more, the beginning of one that was cut, and its end from twelve
- * characters on. A secret that is a word of many messages is written over where a value may stand only: in a URL, and
- * behind a quote or a colon. The text never grows. One that is made so that looking for them takes long is hidden
- * whole. */
+ * JSON, HTML, Erlang, a URL or quoted-printable quote it, in octal, hexadecimal or base64, alone or behind a user's
+ * name, wrapped over lines where it has twelve characters or more, the beginning of one that was cut, and its end from
+ * twelve characters on. A secret that is a word of many messages is written over where a value may stand only: in a
+ * URL, and behind a quote or a colon. The text never grows. One that is made so that looking for them takes long is
+ * hidden whole. */
 void mask_hide(const struct mask *mask, char *text);
 /* All of it for what a plugin says: by the options of its instance, of a source and of a route, and a token that it was
  * given with the task, each NULL for none. */

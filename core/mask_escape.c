@@ -29,16 +29,36 @@ static bool read_unit(const char *p, unsigned *unit) {
   return low >= 0;
 }
 
+/* A number that ends with that sign; 0 = it is none. */
+static size_t read_number(const char *p, const char *digits, int base, char sign, unsigned *code) {
+  char *end;
+  if (!isxdigit((unsigned char)*digits))
+    return 0;
+  *code = (unsigned)strtoul(digits, &end, base);
+  return *end == sign ? (size_t)(end + 1 - p) : 0;
+}
+
+static size_t read_octal(const char *p, size_t backslashes, unsigned *code) {
+  enum { DIGITS = 3 };
+  const char *digits = p + backslashes;
+  if (digits[0] > '3' || strspn(digits, "01234567") < DIGITS)
+    return 0;
+  *code = (unsigned)(digits[0] - '0') * 64 + (unsigned)(digits[1] - '0') * 8 + (unsigned)(digits[2] - '0');
+  return backslashes + DIGITS;
+}
+
 size_t mask_numbered(const char *p, size_t backslashes, unsigned *code) {
   size_t len = backslashes + 5;
   unsigned low;
   if (strncmp(p, "&#", 2) == 0) {
     bool hex = p[2] == 'x' || p[2] == 'X';
-    char *end;
-    *code = (unsigned)strtoul(p + (hex ? 3 : 2), &end, hex ? 16 : 10);
-    return *end == ';' ? (size_t)(end + 1 - p) : 0;
+    return read_number(p, p + (hex ? 3 : 2), hex ? 16 : 10, ';', code);
   }
-  if (backslashes == 0 || p[backslashes] != 'u' || !read_unit(p + backslashes + 1, code))
+  if (backslashes > 0 && strncmp(p + backslashes, "u{", 2) == 0)
+    return read_number(p, p + backslashes + 2, 16, '}', code);
+  if (backslashes > 0 && p[backslashes] != 'u')
+    return read_octal(p, backslashes, code);
+  if (backslashes == 0 || !read_unit(p + backslashes + 1, code))
     return 0;
   if (*code >> 10 != 0xd800 >> 10 || strncmp(p + len, p, backslashes + 1) != 0 || !read_unit(p + 2 * len - 4, &low))
     return len;
@@ -91,6 +111,16 @@ size_t mask_gap(const char *p) {
   for (size_t step; len < GAP_MAX && (step = gap_step(p + len)) > 0;)
     len += step;
   return len;
+}
+
+size_t mask_hex_gap(const char *p) {
+  size_t len = 0;
+  for (size_t step; len < GAP_MAX && p[len] && (step = strchr(":,-.;", p[len]) ? 1 : gap_step(p + len)) > 0;)
+    len += step;
+  size_t n = mask_backslashes(p + len);
+  if (n > 0 && p[len + n] == 'x')
+    return len + n + 1;
+  return len + (p[len] == '0' && (p[len + 1] == 'x' || p[len + 1] == 'X') ? 2 : 0);
 }
 
 size_t mask_soft_break(const char *p) { return *p == '=' ? mask_gap(p) : 0; }

@@ -128,6 +128,21 @@ static void in_quoted_printable(void **state) {
   check("hunter2sekret", "68756e7465723273656b726574, 00 68756E7465723273656B726574", "***, 00 ***"); /* a dump */
 }
 
+/* As certificates, dumps and programs write bytes. */
+static void in_hexadecimal_and_in_octal(void **state) {
+  check("Kp9+/x-Zq73&", "near: 4b:70:39:2b:2f:78:2d:5a:71:37:33:26 end", "near: *** end");
+  check("Kp9+/x-Zq73&", "4B-70-39-2B-2F-78-2D-5A-71-37-33-26", "***");
+  check("Kp9+/x-Zq73&", "{0x4b, 0x70, 0x39, 0x2b, 0x2f, 0x78, 0x2d, 0x5A, 0x71, 0x37, 0x33, 0x26}", "{0x***}");
+  check("Kp9+/x-Zq73&", "4b 70 39 2b 2f 78\n2d 5a 71 37 33 26", "***");
+  check("Kp9+/x-Zq73&", "4b703 92b2f:782d:5a71:3733:26", "***");
+  check("Kp9+/x-Zq73&", "39:2b:2f:78:2d:5a:71:37:33:26, 4b:70:39:2b:2f:78...", "***, ***...");
+  check("Kp9+/x-Zq73&", "at 00:4b:70:3a, 0x4b", "at 00:4b:70:3a, 0x4b");
+  check("s3cret", "73:33:63:72:65:74 s3c", "*** s3c");
+  check("Kp9+/x-Zq73&", "\\113\\160\\071+/x-\\132q73&", "***");
+  check("Kp9+/x-Zq73&", "\\u{4b}\\u{70}\\u{0039}\\u{2B}/x-Zq73&, \\u{zz}", "***, \\u{zz}");
+  check("K\xf0\x9f\x94\x91p9+x", "K\\u{1F511}p9+x", "***");
+}
+
 /* Whatever is in front of it: "\0app\0hunter2sekret", "\0me..", "app:.." */
 static void in_base64(void **state) {
   check("hunter2sekret", "AGFwcABodW50ZXIyc2VrcmV0", "AGFwcAB***"); /* before the secret there is the user */
@@ -258,6 +273,7 @@ int main(void) {
       cmocka_unit_test(beheaded),
       cmocka_unit_test(wrapped),
       cmocka_unit_test(in_quoted_printable),
+      cmocka_unit_test(in_hexadecimal_and_in_octal),
       cmocka_unit_test(in_base64),
       cmocka_unit_test(credentials_in_other_forms),
       cmocka_unit_test(in_a_url_and_in_a_map),
