@@ -4,6 +4,7 @@
 #include <ctype.h>
 #include <string.h>
 
+#include "core/mask_words.h"
 #include "core/options.h"
 
 /* A shorter common part is chance; values are cut to no less. A longer word is no word. */
@@ -129,8 +130,14 @@ static size_t kind_of_key(const char *secret) {
   return strncmp(secret, "whsec_", 6) == 0 ? 5 : strncmp(secret, "whsk_", 5) == 0 ? 4 : 0;
 }
 
-/* How much of the secret begins at text, 0 when it is none of it. What both have in common ends with a word, with the
- * secret, or is as long as what messages cut values to; else it is chance. */
+/* Whether a word ends there in the text and in the secret. */
+static bool ends_word(const char *text, const char *secret) {
+  return apart(text[-1], *text) && apart(secret[-1], *secret) && (letter(text[-1]) || digit(text[-1]));
+}
+
+/* How much of the secret begins at text, 0 when it is none of it. What both have in common is some words of both, goes
+ * to the end of the secret, or is as long as what messages cut values to; else it is chance. So it is where it is but a
+ * word that messages about secrets have. */
 static size_t part_at(const char *text, bool quoted, const char *secret) {
   size_t best = 0, len = strlen(secret);
   for (size_t from = 0; from < len; from++) {
@@ -139,17 +146,19 @@ static size_t part_at(const char *text, bool quoted, const char *secret) {
       break;
     while (secret[from + n] && text[n] == secret[from + n])
       n++;
-    bool whole = secret[from + n] == '\0' || n >= CUT_MIN;
-    while (!whole && n > 0 && (!apart(text[n - 1], text[n]) || (!letter(text[n - 1]) && !digit(text[n - 1]))))
+    bool cut = n >= CUT_MIN, whole = secret[from + n] == '\0' || cut;
+    while (!whole && n > 0 && !ends_word(text + n, secret + from + n))
       n--;
-    if (n > best && n > kind_of_key(secret + from) && (n >= PART_MIN || (n == len && quoted && text[n] == '"')))
+    bool begins_word = from == 0 || whole || apart(secret[from - 1], secret[from]);
+    if (n > best && begins_word && n > kind_of_key(secret + from) && (n == len || !mask_is_common(text, n)) &&
+        (n >= PART_MIN || (n == len && quoted && text[n] == '"')))
       best = n;
   }
   return best;
 }
 
 void config_mask(const struct config_secrets *secrets, struct err *err) {
-  static const char note[] = "; " OPTION_MASK " hides what came from the environment or a file";
+  static const char note[] = "; " OPTION_MASK " hides a secret, or what came from the environment or a file";
   char masked[sizeof err->text];
   size_t place = err->place, used = place;
   bool any = false;

@@ -175,19 +175,28 @@ static void the_rest_of_the_text_stays(void **state) {
     const char *secret, *text, *masked; /* "^" ends the place */
   } rows[] = {
       {"geheim", "/etc/geheim.yaml:1:2: ^\"geheim\" is not a choice",
-       "/etc/geheim.yaml:1:2: \"***\" is not a choice; *** hides what came from the environment or a file"},
+       "/etc/geheim.yaml:1:2: \"***\" is not a choice; *** hides a secret, or what came from the environment or a "
+       "file"},
       {"0.0.0.0:8321", "^listen on 127.0.0.1", "listen on 127.0.0.1"},
       {"https://geheim/", "^write https://host/path", "write https://host/path"},
       {"passion", "^password is wrong", "password is wrong"},
-      {"ab", "^about \"ab\" and ab", "about \"***\" and ab; *** hides what came from the environment or a file"},
-      {"1234567", "^write 1234567s", "write ***s; *** hides what came from the environment or a file"},
+      {"ab", "^about \"ab\" and ab",
+       "about \"***\" and ab; *** hides a secret, or what came from the environment or a file"},
+      {"1234567", "^write 1234567s", "write ***s; *** hides a secret, or what came from the environment or a file"},
       {"", "^\"\" is empty", "\"\" is empty"},
       {"whsec_verborgen", "^a whsec_ key must be long: echo whsec_$(openssl ..); not \"whsec_verborgen\"",
-       "a whsec_ key must be long: echo whsec_$(openssl ..); not \"***\"; *** hides what came from the environment or "
-       "a "
-       "file"},
+       "a whsec_ key must be long: echo whsec_$(openssl ..); not \"***\"; *** hides a secret, or what came from the "
+       "environment or a file"},
+      {"mysecretvalue99", "^secret: a key must begin with whsec_ (shared secret)",
+       "secret: a key must begin with whsec_ (shared secret)"},
+      {"secretvalue99", "^secret: not \"secretvalue99\"",
+       "secret: not \"***\"; *** hides a secret, or what came from the environment or a file"},
+      {"my-secret-99", "^secret: a key must begin with", "secret: a key must begin with"},
+      {"my-verborgen-99", "^secret: not verborgen",
+       "secret: not ***; *** hides a secret, or what came from the environment or a file"},
+      {"xverborgeny", "^secret: not verborgen", "secret: not verborgen"},
       {"whsk_verborgen", "^write whsec_ or whsk_ first", "write whsec_ or whsk_ first"},
-      {"a\nverborgen", "^x verborgen", "x ***; *** hides what came from the environment or a file"},
+      {"a\nverborgen", "^x verborgen", "x ***; *** hides a secret, or what came from the environment or a file"},
   };
   struct arena *arena = arena_new();
   for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
