@@ -584,9 +584,15 @@ def test_pause_and_resume(cli):
     shown = cli.json("route", "show", "crm.push")
     assert (shown["paused"], shown["reason"]) == (True, "their maintenance")
     assert re.search(r"^crm\.push +bus +paused ", cli("route", "list"), re.MULTILINE)
+    cli("route", "pause", "crm.push")  # which wiped by whom and why it was
+    assert cli.json("route", "show", "crm.push") == shown
     assert cli.json("route", "resume", "crm.push") == {"route": "crm.push", "paused": False}
+    before = {"paused": 1, "reason": "their maintenance"}
     assert [(row["verb"], row["reason"], row["before"]) for row in cli.audit()] == [
-        ("pause", "their maintenance", None), ("resume", "", {"paused": 1, "reason": "their maintenance"})]
+        ("pause", "their maintenance", None), ("pause", "", before), ("resume", "", before)]
+    cli("route", "pause", "crm.push")
+    cli("route", "pause", "crm.push", "--reason", "until 08:00")
+    assert cli.json("route", "show", "crm.push")["reason"] == "until 08:00"
     assert "@" in cli.audit()[0]["actor"]
 
 
