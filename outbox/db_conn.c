@@ -192,7 +192,9 @@ bool db_failed(void *mysql, const struct database_config *config, const char *wh
   mask_begin(&mask);
   hide(&mask, config, config->password);
   hide(&mask, config, config->migrate_password);
-  snprintf(said, sizeof said, "%s", mysql_error(mysql));
+  /* Connector/C formats this text without the name that belongs into it. */
+  snprintf(said, sizeof said, "%s",
+           code == DB_METHOD ? "the server asks for a login method that is not permitted here" : mysql_error(mysql));
   mask_hide(&mask, said);
   utf8_make_printable(said, "");
   return err_set(err, code, "%s: %s (error %d)%s%s", what, said, code, *cure ? "; " : "", cure);

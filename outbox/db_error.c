@@ -118,7 +118,7 @@ static const struct {
     {DB_E_SOCKET, DB_REFUSED,
      "whoever answers there gets the password and is believed, so the socket must be in a folder of its server that "
      "nobody else may write into, as /run/mysqld is"},
-    {5010, DB_REFUSED,
+    {DB_METHOD, DB_REFUSED,
      "it would reveal the password; create the user with caching_sha2_password, ed25519 or mysql_native_password, and "
      "make sure that it is your server that answers there"},
     {DB_E_RIGHTS, DB_REFUSED, GRANT},

@@ -27,6 +27,7 @@ enum {
   DB_LOCK_WAIT = 1205, /* waited for a row that another transaction holds */
   DB_DEADLOCK = 1213,  /* the transaction was undone in favour of another one */
   DB_GUARD = 1690,     /* a guard (guard.h) did not hold */
+  DB_METHOD = 5010,    /* the server asks for a login method that is not permitted here, says Connector/C */
 };
 
 /* Errors that we find ourselves. */
