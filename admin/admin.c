@@ -22,7 +22,6 @@ struct engine *admin_engine(const struct admin *admin) {
   return admin->engine;
 }
 const struct admin_hooks *admin_hooks(const struct admin *admin) { return &admin->hooks; }
-bool admin_has_token(const struct admin *admin) { return admin->auth.has_token; }
 uint16_t admin_port(const struct admin *admin) { return admin->port; }
 
 static bool listens_on_loopback(const struct sockaddr *address) {

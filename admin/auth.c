@@ -156,17 +156,23 @@ static bool same_origin(const struct auth *auth, const struct caller *caller) {
          port_of(origin, len, tls) == auth->url_port;
 }
 
-bool auth_trusts(const struct auth *auth, const struct caller *caller) {
+enum insight auth_insight(const struct auth *auth, const struct caller *caller) {
   if (auth->has_token)
-    return token_shown(auth, caller->authorization) == SHOWN_RIGHT;
-  return caller->loopback && !caller->forwarded;
+    return token_shown(auth, caller->authorization) == SHOWN_RIGHT ? INSIGHT_ALL : INSIGHT_NOTHING;
+  return caller->loopback && !caller->forwarded ? INSIGHT_STATE : INSIGHT_NOTHING;
 }
 
-static bool allows_reading(const struct auth *auth, const struct caller *caller, struct response *response) {
-  if (auth_trusts(auth, caller))
+static bool allows_reading(const struct auth *auth, const struct caller *caller, enum insight needed,
+                           struct response *response) {
+  enum insight insight = auth_insight(auth, caller);
+  if (insight >= needed)
     return true;
   if (auth->has_token)
     return refuse_token(token_shown(auth, caller->authorization), response);
+  if (insight == INSIGHT_STATE) {
+    respond_problem(response, PROBLEM_FORBIDDEN, "what consumers sent is shown for a token; set admin.token_file");
+    return false;
+  }
   respond_problem(response, PROBLEM_FORBIDDEN,
                   "this listener answers local callers only; set admin.token_file to let others read");
   return false;
@@ -200,7 +206,7 @@ bool auth_allows(const struct auth *auth, const struct caller *caller, enum role
                     "admin.url");
     return false;
   }
-  if (role == ROLE_READ)
-    return allows_reading(auth, caller, response);
+  if (role == ROLE_READ || role == ROLE_RECORDS)
+    return allows_reading(auth, caller, role == ROLE_READ ? INSIGHT_STATE : INSIGHT_ALL, response);
   return role == ROLE_OPEN || allows_operating(auth, caller, response);
 }

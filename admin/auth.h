@@ -29,8 +29,8 @@ struct caller {
 };
 
 MUSTCHECK bool auth_init(struct auth *auth, const struct admin_config *config, struct err *err);
-/* Whether the caller may read everything. */
-bool auth_trusts(const struct auth *auth, const struct caller *caller);
+/* What the caller may see, whichever endpoint is asked. */
+enum insight auth_insight(const struct auth *auth, const struct caller *caller);
 /* True when the caller may use the endpoint; false = *response says why not. */
 MUSTCHECK bool auth_allows(const struct auth *auth, const struct caller *caller, enum role role,
                            struct response *response);

@@ -93,7 +93,7 @@ static uint32_t lane_of_peer(struct MHD_Connection *connection) {
 
 /* Strangers cannot have the table asked. One that is too long for its place is too long for the table. */
 static void note_outbox(struct exchange *ex) {
-  const char *name = ex->request.trusted ? header(ex, OUTBOX_HEADER) : NULL;
+  const char *name = ex->request.insight != INSIGHT_NOTHING ? header(ex, OUTBOX_HEADER) : NULL;
   snprintf(ex->request.outbox, sizeof ex->request.outbox, "%s", name ? name : "");
 }
 
@@ -124,7 +124,7 @@ static bool admit(struct exchange *ex, const char *url, const char *method) {
   };
   const struct endpoint *endpoint = ex->request.endpoint;
   ex->request.lane = lane_of_peer(ex->connection);
-  ex->request.trusted = auth_trusts(&ex->admin->auth, &caller);
+  ex->request.insight = auth_insight(&ex->admin->auth, &caller);
   note_outbox(ex);
   return auth_allows(&ex->admin->auth, &caller, endpoint->role, &ex->response) &&
          (endpoint->role != ROLE_CALLBACK || result_callback_allows(ex->admin, &ex->request, &ex->response));

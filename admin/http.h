@@ -30,9 +30,17 @@ enum {
 /* Who may call an endpoint. */
 enum role {
   ROLE_OPEN,     /* anyone who reaches the listener */
-  ROLE_READ,     /* the token; local callers where none is configured */
+  ROLE_READ,     /* the token; local callers where none is configured, who see how the daemon is, and no more */
+  ROLE_RECORDS,  /* the token: what consumers sent is nobody's who merely has an account on this machine */
   ROLE_OPERATE,  /* the token, JSON, same origin */
   ROLE_CALLBACK, /* the token in the path, judged before any body is taken */
+};
+
+/* What a caller may see. The lesser is for whoever has an account on this machine, where no token is configured. */
+enum insight {
+  INSIGHT_NOTHING,
+  INSIGHT_STATE, /* how the daemon is: counts, states, times, names of routes and plugins */
+  INSIGHT_ALL,   /* also what tasks hold, and what destinations, consumers and operators have said */
 };
 
 /* Where a handler runs. */
@@ -48,7 +56,7 @@ struct request {
   char params[HTTP_PARAMS_MAX][HTTP_PARAM_LEN]; /* decoded {...} parts of the path, in order */
   char accept[512];                             /* the Accept header, "" = none */
   struct duebox_bytes body;
-  bool trusted;                 /* the caller may read everything */
+  enum insight insight;
   char outbox[HTTP_OUTBOX_LEN]; /* who is asked for, "" = whoever gets it (admin/outbox.h) */
   uint32_t lane; /* of a result: what it waits with, and others do not: its route where that is known, or its peer */
 };
@@ -81,8 +89,6 @@ struct endpoint {
 /* --- what handlers know of their surroundings (admin.c) --- */
 struct engine *admin_engine(const struct admin *admin);
 const struct admin_hooks *admin_hooks(const struct admin *admin);
-/* Whether who may read has shown a token; without one, everybody on this machine may. */
-bool admin_has_token(const struct admin *admin);
 
 /* --- responses (response.c) --- */
 /* Takes the reference to json. NULL (out of memory) becomes a 500. */

@@ -9,8 +9,8 @@
 #include <string.h>
 
 #include "admin/exposition.h"
+#include "admin/look.h"
 #include "admin/names.h"
-#include "admin/problem.h"
 #include "admin/process.h"
 
 enum unit { PLAIN, MICROSECONDS };
@@ -225,22 +225,21 @@ static void write_daemon(struct exposition *ex, const struct engine_status *stat
 }
 
 void metrics_show(struct admin *admin, const struct request *request, struct response *response) {
-  struct engine_status status;
-  if (!engine_status(admin_engine(admin), &status)) {
-    respond_problem(response, PROBLEM_INTERNAL, "no memory for the status");
+  struct look look;
+  if (!look_at(admin, request, &look, response))
     return;
-  }
+  const struct engine_status *status = &look.status;
   char *text = NULL;
   size_t len = 0;
   struct exposition ex = {.out = open_memstream(&text, &len),
                           .open_metrics = exposition_prefers_open_metrics(request->accept)};
   if (ex.out) {
-    write_daemon(&ex, &status);
+    write_daemon(&ex, status);
     write_engine(&ex, engine_metrics(admin_engine(admin)));
-    write_route_fields(&ex, &status);
-    write_route_vectors(&ex, &status);
-    write_route_states(&ex, &status);
-    write_plugins(&ex, &status);
+    write_route_fields(&ex, status);
+    write_route_vectors(&ex, status);
+    write_route_states(&ex, status);
+    write_plugins(&ex, status);
     process_write(&ex);
     exposition_end(&ex);
     if (fclose(ex.out) != 0) {
@@ -248,7 +247,7 @@ void metrics_show(struct admin *admin, const struct request *request, struct res
       text = NULL;
     }
   }
-  engine_status_free(&status);
+  look_end(&look);
   respond_text(response, 200,
                ex.open_metrics ? "application/openmetrics-text; version=1.0.0; charset=utf-8"
                                : "text/plain; version=0.0.4; charset=utf-8",

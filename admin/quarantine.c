@@ -3,9 +3,6 @@
  * admin/quarantine.c - result records that fitted nothing, or were flawed: list, show, replay, purge.
  *
  * As `duebox quarantine`. Each request has a connection of its own, for the daemon's own sessions have other work.
- *
- * Bodies are what consumers sent, and shown to nobody without a token: who may read a task's payload in the database is
- * for the database to say, and who is a user of this machine is not asked here.
  */
 #include <inttypes.h>
 #include <stdlib.h>
@@ -47,18 +44,10 @@ static void set_bytes(json_t *object, const struct field *field) {
   free(encoded);
 }
 
-struct answer {
-  json_t *list;
-  bool bodies;
-};
-
 static bool add_row(void *ctx, const struct field *fields, size_t count) {
-  const struct answer *answer = ctx;
-  json_t *object = json_object();
+  json_t *list = ctx, *object = json_object();
   for (size_t i = 0; i < count; i++) {
     const struct field *field = &fields[i];
-    if (!answer->bodies && strcmp(field->name, "body") == 0)
-      continue;
     if (field->null)
       json_object_set_new(object, field->name, json_null());
     else if (field->kind == FIELD_INT)
@@ -68,16 +57,15 @@ static bool add_row(void *ctx, const struct field *fields, size_t count) {
     else
       set_bytes(object, field);
   }
-  return json_array_append_new(answer->list, object) == 0;
+  return json_array_append_new(list, object) == 0;
 }
 
 /* The records as a list, or NULL with a response. id 0: the newest. */
-static json_t *fetch(const struct admin *admin, const struct operator* op, uint64_t id, uint64_t limit,
-                     uint64_t body_cap, struct response *response) {
+static json_t *fetch(const struct operator* op, uint64_t id, uint64_t limit, uint64_t body_cap,
+                     struct response *response) {
   struct err err = {0};
   json_t *list = json_array();
-  struct answer answer = {list, admin_has_token(admin)};
-  if (list && op->ops->quarantine(op->self, id, limit, body_cap, add_row, &answer, &err) == STORE_OK)
+  if (list && op->ops->quarantine(op->self, id, limit, body_cap, add_row, list, &err) == STORE_OK)
     return list;
   respond_problem(response, PROBLEM_DATABASE, "%s", list ? err.text : "out of memory");
   json_decref(list);
@@ -94,8 +82,8 @@ static bool parse_id(const char *text, uint64_t *id, struct response *response) 
 }
 
 /* The one of that number with all that is kept of it, or NULL with a response. */
-static json_t *find(const struct admin *admin, const struct operator* op, uint64_t id, struct response *response) {
-  json_t *list = fetch(admin, op, id, 1, BODY_KEPT, response), *row = json_incref(json_array_get(list, 0));
+static json_t *find(const struct operator* op, uint64_t id, struct response *response) {
+  json_t *list = fetch(op, id, 1, BODY_KEPT, response), *row = json_incref(json_array_get(list, 0));
   if (list && !row)
     respond_problem(response, PROBLEM_NOT_FOUND,
                     "no quarantined record has this number; GET /api/v1/quarantine "
@@ -108,7 +96,7 @@ void quarantine_list(struct admin *admin, const struct request *request, struct 
   struct operator op;
   if (!open_operator(admin, &op, response))
     return;
-  json_t *list = fetch(admin, &op, 0, LIST_MAX, BODY_SHOWN, response);
+  json_t *list = fetch(&op, 0, LIST_MAX, BODY_SHOWN, response);
   if (list)
     respond_json(response, 200, json_pack("{so}", "records", list));
   op.ops->close(op.self);
@@ -119,7 +107,7 @@ void quarantine_show(struct admin *admin, const struct request *request, struct 
   uint64_t id;
   if (!parse_id(request->params[0], &id, response) || !open_operator(admin, &op, response))
     return;
-  json_t *row = find(admin, &op, id, response);
+  json_t *row = find(&op, id, response);
   if (row)
     respond_json(response, 200, row);
   op.ops->close(op.self);
@@ -204,7 +192,7 @@ void quarantine_replay(struct admin *admin, const struct request *request, struc
   struct command command;
   if (!begin(admin, request, &command, response))
     return;
-  json_t *row = find(admin, &command.op, command.id, response);
+  json_t *row = find(&command.op, command.id, response);
   if (row)
     replay(admin, &command, row, response);
   json_decref(row);

@@ -5,19 +5,19 @@
 #include <string.h>
 
 #include "admin/body.h"
+#include "admin/look.h"
 #include "admin/problem.h"
 
 /* A name that neither the configuration nor a row knows is a typing error, not a wish. */
-static bool route_exists(struct admin *admin, const char *name, struct response *response) {
-  struct engine_status status;
-  if (!engine_status(admin_engine(admin), &status)) {
-    respond_problem(response, PROBLEM_INTERNAL, "no memory for the status");
+static bool route_exists(struct admin *admin, const struct request *request, const char *name,
+                         struct response *response) {
+  struct look look;
+  if (!look_at(admin, request, &look, response))
     return false;
-  }
   bool found = false;
-  for (size_t i = 0; i < status.route_count && !found; i++)
-    found = strcmp(status.routes[i].name, name) == 0;
-  engine_status_free(&status);
+  for (size_t i = 0; i < look.status.route_count && !found; i++)
+    found = strcmp(look.status.routes[i].name, name) == 0;
+  look_end(&look);
   if (!found)
     respond_problem(response, PROBLEM_NOT_FOUND, "no route has this name; GET /api/v1/routes lists them");
   return found;
@@ -29,7 +29,7 @@ static void set_paused(struct admin *admin, const struct request *request, struc
   struct motive motive;
   struct err err = {0};
   json_t *body = body_object(request, known, response);
-  if (!body || !body_motive(body, &motive, response) || !route_exists(admin, route, response))
+  if (!body || !body_motive(body, &motive, response) || !route_exists(admin, request, route, response))
     goto done;
   if (engine_pause_route(admin_engine(admin), route, paused, motive.actor, motive.reason, &err))
     respond_json(response, 200, json_pack("{so sb}", "route", json_any(route), "paused", paused));

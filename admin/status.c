@@ -5,8 +5,10 @@
  * Ids and epochs are strings: JavaScript's numbers end at 2^53. Times are RFC 3339 UTC, durations microseconds, counts
  * since the daemon started.
  */
+#include <string.h>
+
+#include "admin/look.h"
 #include "admin/names.h"
-#include "admin/problem.h"
 
 static json_int_t count_of(const counter *c) { return (json_int_t)counted(c); }
 
@@ -69,33 +71,34 @@ static json_int_t oldest_age(const struct route_metrics *metrics, int64_t db_now
 }
 
 /* The targets of a route that are suspended by themselves; the others of the route are well. */
-static json_t *targets_json(const struct route_status *route) {
+static json_t *targets_json(const struct look *look, const struct route_status *route) {
   json_t *targets = json_array();
   for (size_t i = 0; route->targets && i < route->target_count; i++) {
     const struct target_status *target = &route->targets[i];
-    append(&targets, json_pack("{so ss ss so so sI}", "target", json_any(target->name), "health", target->health,
-                               "error_class", target->error_class, "reason", json_any(target->reason), "message_id",
-                               json_any(target->message_id), "probe_in_us", (json_int_t)target->probe_in_us));
+    append(&targets,
+           json_pack("{so ss ss so so sI}", "target", look_said(look, target->name), "health", target->health,
+                     "error_class", target->error_class, "reason", look_said(look, target->reason), "message_id",
+                     look_said(look, target->message_id), "probe_in_us", (json_int_t)target->probe_in_us));
   }
   return targets;
 }
 
-static json_t *route_json(const struct route_status *route, int64_t db_now_us) {
+static json_t *route_json(const struct look *look, const struct route_status *route) {
   const struct route_metrics *metrics = route->metrics;
-  json_t *object =
-      json_pack("{so so sb sb sb so sI so}", "name", json_any(route->name), "via",
-                route->via ? json_any(route->via) : json_null(), "known", route->known, "paused", route->paused,
-                "suspended", route->suspended, "reason", json_any(route->paused ? route->pause_reason : route->reason),
-                "waiting_groups", (json_int_t)route->waiting_groups, "next_due_at", json_time(route->next_due_us));
+  json_t *object = json_pack("{so so sb sb sb so sI so}", "name", json_any(route->name), "via",
+                             route->via ? json_any(route->via) : json_null(), "known", route->known, "paused",
+                             route->paused, "suspended", route->suspended, "reason",
+                             look_said(look, route->paused ? route->pause_reason : route->reason), "waiting_groups",
+                             (json_int_t)route->waiting_groups, "next_due_at", json_time(route->next_due_us));
   put(&object, "health", json_string(route->health ? route->health : "ok"));
-  put(&object, "trouble", json_any(route->reason));
+  put(&object, "trouble", look_said(look, route->reason));
   put(&object, "stalled_us", json_integer(route->stalled_us));
-  put(&object, "stalled_target", json_any(route->stalled_target));
-  put(&object, "stalled_message_id", json_any(route->stalled_task));
-  put(&object, "targets", targets_json(route));
+  put(&object, "stalled_target", look_said(look, route->stalled_target));
+  put(&object, "stalled_message_id", look_said(look, route->stalled_task));
+  put(&object, "targets", targets_json(look, route));
   put(&object, "inflight", json_integer(gauge_value(&metrics->inflight)));
   put(&object, "inflight_bytes", json_integer(gauge_value(&metrics->inflight_bytes)));
-  put(&object, "oldest_due_age_us", json_integer(oldest_age(metrics, db_now_us)));
+  put(&object, "oldest_due_age_us", json_integer(oldest_age(metrics, look->status.db_now_us)));
   put(&object, "claim_gap_us", json_integer(gauge_value(&metrics->claim_gap_us)));
   put(&object, "vanished", json_integer(count_of(&metrics->vanished)));
   put(&object, "events", events_json(metrics));
@@ -106,19 +109,24 @@ static json_t *route_json(const struct route_status *route, int64_t db_now_us) {
   return object;
 }
 
-static json_t *routes_json(const struct engine_status *status) {
+static json_t *routes_json(const struct look *look) {
   json_t *routes = json_array();
-  for (size_t i = 0; i < status->route_count; i++)
-    append(&routes, route_json(&status->routes[i], status->db_now_us));
+  for (size_t i = 0; i < look->status.route_count; i++)
+    append(&routes, route_json(look, &look->status.routes[i]));
   return routes;
 }
 
-static json_t *plugins_json(const struct engine_status *status) {
+/* Before it has said anything, the words are ours. */
+static json_t *plugin_text(const struct look *look, const struct plugin_status *plugin) {
+  return strcmp(plugin->text, PLUGIN_UNHEARD) == 0 ? json_string(PLUGIN_UNHEARD) : look_said(look, plugin->text);
+}
+
+static json_t *plugins_json(const struct look *look) {
   json_t *plugins = json_array();
-  for (size_t i = 0; i < status->plugin_count; i++) {
-    const struct plugin_status *plugin = &status->plugins[i];
+  for (size_t i = 0; i < look->status.plugin_count; i++) {
+    const struct plugin_status *plugin = &look->status.plugins[i];
     append(&plugins, json_pack("{so so sb so sI sI}", "name", json_any(plugin->name), "role", json_any(plugin->role),
-                               "up", plugin->up, "text", json_any(plugin->text), "inflight",
+                               "up", plugin->up, "text", plugin_text(look, plugin), "inflight",
                                (json_int_t)plugin->inflight, "last_poll_age_us", (json_int_t)plugin->last_poll_age_us));
   }
   return plugins;
@@ -169,39 +177,32 @@ static json_t *engine_json(const struct engine_metrics *metrics) {
   return object;
 }
 
-/* Takes a snapshot; false = answered already. */
-static bool look(struct admin *admin, struct engine_status *status, struct response *response) {
-  if (engine_status(admin_engine(admin), status))
-    return true;
-  respond_problem(response, PROBLEM_INTERNAL, "no memory for the status");
-  return false;
-}
-
 void status_stats(struct admin *admin, const struct request *request, struct response *response) {
-  struct engine_status status;
-  if (!look(admin, &status, response))
+  struct look look;
+  if (!look_at(admin, request, &look, response))
     return;
+  const struct engine_status *status = &look.status;
   const struct engine_metrics *metrics = engine_metrics(admin_engine(admin));
   const char *failed = engine_failed(admin_engine(admin));
   json_t *object =
-      json_pack("{so ss sb sb so so so so}", "instance", json_any(status.instance), "version", DUEBOX_VERSION, "ready",
-                status.ready, "draining", status.draining, "not_ready", json_any(status.ready ? "" : status.not_ready),
-                "failed", failed ? json_any(failed) : json_null(), "started_at", json_time(status.started_us),
-                "database_now", json_time(status.db_now_us));
-  put(&object, "database", database_json(&status, metrics));
+      json_pack("{so ss sb sb so so so so}", "instance", json_any(status->instance), "version", DUEBOX_VERSION, "ready",
+                status->ready, "draining", status->draining, "not_ready",
+                json_any(status->ready ? "" : status->not_ready), "failed", failed ? json_any(failed) : json_null(),
+                "started_at", json_time(status->started_us), "database_now", json_time(status->db_now_us));
+  put(&object, "database", database_json(status, metrics));
   put(&object, "engine", engine_json(metrics));
-  put(&object, "shards", shards_json(&status));
-  put(&object, "plugins", plugins_json(&status));
+  put(&object, "shards", shards_json(status));
+  put(&object, "plugins", plugins_json(&look));
   put(&object, "bucket_bounds_us", bounds_json());
-  put(&object, "routes", routes_json(&status));
+  put(&object, "routes", routes_json(&look));
   respond_json(response, 200, object);
-  engine_status_free(&status);
+  look_end(&look);
 }
 
 void status_routes(struct admin *admin, const struct request *request, struct response *response) {
-  struct engine_status status;
-  if (!look(admin, &status, response))
+  struct look look;
+  if (!look_at(admin, request, &look, response))
     return;
-  respond_json(response, 200, json_pack("{so so}", "bucket_bounds_us", bounds_json(), "routes", routes_json(&status)));
-  engine_status_free(&status);
+  respond_json(response, 200, json_pack("{so so}", "bucket_bounds_us", bounds_json(), "routes", routes_json(&look)));
+  look_end(&look);
 }

@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "admin/body.h"
+#include "admin/look.h"
 #include "admin/problem.h"
 #include "core/task_time.h"
 
@@ -72,25 +73,25 @@ void task_cancel(struct admin *admin, const struct request *request, struct resp
 }
 
 /* A delay counts from now by the database's clock, as due times do. */
-static bool due_after(struct admin *admin, const json_t *delay, int64_t *due_us, struct response *response) {
-  struct engine_status status;
+static bool due_after(struct admin *admin, const struct request *request, const json_t *delay, int64_t *due_us,
+                      struct response *response) {
+  struct look look;
   if (!json_is_integer(delay) || json_integer_value(delay) < 0 || json_integer_value(delay) > DELAY_MAX_MS) {
     respond_problem(response, PROBLEM_BAD_REQUEST, "\"delay_ms\" must be a whole number from 0 to %lld", DELAY_MAX_MS);
     return false;
   }
-  if (!engine_status(admin_engine(admin), &status)) {
-    respond_problem(response, PROBLEM_INTERNAL, "no memory for the status");
+  if (!look_at(admin, request, &look, response))
     return false;
-  }
-  *due_us = status.db_now_us + json_integer_value(delay) * 1000;
-  bool known = status.db_now_us != 0;
-  engine_status_free(&status);
+  *due_us = look.status.db_now_us + json_integer_value(delay) * 1000;
+  bool known = look.status.db_now_us != 0;
+  look_end(&look);
   if (!known)
     respond_problem(response, PROBLEM_DATABASE, "the database's clock is not known yet; try again, or give due_at");
   return known;
 }
 
-static bool read_due(struct admin *admin, const json_t *body, int64_t *due_us, struct response *response) {
+static bool read_due(struct admin *admin, const struct request *request, const json_t *body, int64_t *due_us,
+                     struct response *response) {
   const json_t *at = json_object_get(body, "due_at"), *delay = json_object_get(body, "delay_ms");
   if (!at == !delay) {
     respond_problem(response, PROBLEM_BAD_REQUEST, "give either \"due_at\" or \"delay_ms\"");
@@ -99,7 +100,7 @@ static bool read_due(struct admin *admin, const json_t *body, int64_t *due_us, s
   const char *text = json_string_value(at);
   struct err err = {0};
   if (delay) {
-    if (!due_after(admin, delay, due_us, response))
+    if (!due_after(admin, request, delay, due_us, response))
       return false;
   } else if (!text || !body_parse_time(text, due_us)) {
     respond_problem(response, PROBLEM_BAD_REQUEST, "\"due_at\" must be a time such as \"2030-01-31T12:00:00Z\"");
@@ -116,7 +117,7 @@ void task_reschedule(struct admin *admin, const struct request *request, struct 
   struct motive motive;
   int64_t due_us;
   json_t *body = body_object(request, known, response);
-  if (body && read_due(admin, body, &due_us, response) && body_motive(body, &motive, response)) {
+  if (body && read_due(admin, request, body, &due_us, response) && body_motive(body, &motive, response)) {
     struct task_command command = {.verb = INTERVENE_RESCHEDULE,
                                    .id = request->params[0],
                                    .due_us = due_us,

@@ -393,6 +393,11 @@ json_t *daemon_routes(const struct admin_config *admin, const struct operator* o
   return routes;
 }
 
+const char *daemon_said(const json_t *of, const char *key) {
+  const char *text = json_string_value(json_object_get(of, key));
+  return !text ? "(shown with admin.token_file)" : *text ? text : "?";
+}
+
 char *daemon_segment(const char *text) {
   char *escaped = curl_easy_escape(NULL, text, 0);
   char *copy = escaped ? strdup(escaped) : NULL;

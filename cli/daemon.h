@@ -56,6 +56,10 @@ MUSTCHECK json_t *daemon_get(const struct admin_config *admin, const struct oper
 /* What it says of its routes: name to object, as GET /api/v1/routes has them. */
 MUSTCHECK json_t *daemon_routes(const struct admin_config *admin, const struct operator* op, struct err *err);
 
+/* What the daemon repeats of a task or destination, "?" where that is nothing, and a remark where it is not shown to
+ * who has no token. */
+const char *daemon_said(const json_t *of, const char *key);
+
 /* A path segment, percent-encoded, to free(). */
 MUSTCHECK char *daemon_segment(const char *text);
 

@@ -14,9 +14,6 @@
 #include "core/modules.h"
 #include "outbox/db_conn.h"
 
-/* What the API says of a plugin that has not said anything yet: some connect for the first task. */
-#define UNHEARD "not yet connected"
-
 enum { HEALTH_TIMEOUT_MS = 3000, HTTP_OK = 200 };
 
 struct examination {
@@ -194,20 +191,20 @@ static unsigned check_route(struct examination *exam, const json_t *route) {
   size_t i;
   json_t *one;
   if (json_is_true(json_object_get(route, "suspended"))) {
-    snprintf(text, sizeof text, "route %s is suspended: %s", word(route, "name"), word(route, "trouble"));
+    snprintf(text, sizeof text, "route %s is suspended: %s", word(route, "name"), daemon_said(route, "trouble"));
     say(exam, FINDING_WARN, "destinations", text, "mend its destination; its tasks wait and go on by themselves");
     wrong++;
   }
   if (json_integer_value(json_object_get(route, "stalled_us")) > 0) {
     snprintf(text, sizeof text, "route %s is stalled: nothing was confirmed for %.1f s, first task %s to %s",
              word(route, "name"), (double)json_integer_value(json_object_get(route, "stalled_us")) / 1e6,
-             word(route, "stalled_message_id"), word(route, "stalled_target"));
+             daemon_said(route, "stalled_message_id"), daemon_said(route, "stalled_target"));
     say(exam, FINDING_WARN, "destinations", text, "look at the destination; the other tasks wait in the table");
     wrong++;
   }
   json_array_foreach(json_object_get(route, "targets"), i, one) {
     snprintf(text, sizeof text, "route %s: target %s is suspended since task %s: %s", word(route, "name"),
-             word(one, "target"), word(one, "message_id"), word(one, "reason"));
+             daemon_said(one, "target"), daemon_said(one, "message_id"), daemon_said(one, "reason"));
     say(exam, FINDING_WARN, "destinations", text, "mend the target or the task; other tasks of the route flow");
     wrong++;
   }
@@ -224,8 +221,9 @@ static void check_destinations(struct examination *exam, const struct config *co
   if (!stats)
     return; /* which is said elsewhere */
   json_array_foreach(json_object_get(stats, "plugins"), i, one) {
-    const char *said = word(one, "text");
-    if (json_is_true(json_object_get(one, "up")) || strcmp(said, UNHEARD) == 0)
+    const char *said = daemon_said(one, "text");
+    if (json_is_true(json_object_get(one, "up")) || /* some connect for the first task */
+        strcmp(said, PLUGIN_UNHEARD) == 0)
       continue;
     snprintf(text, sizeof text, "plugin %s (%s) is down: %s", word(one, "name"), word(one, "role"), said);
     say(exam, FINDING_WARN, "destinations", text, "mend what it speaks to, or its keys under plugins and results");

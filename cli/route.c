@@ -48,20 +48,16 @@ static bool gather_row(void *ctx, const struct field *fields, size_t count) {
 /* Names the first of the suspended targets, and how many there are. */
 static json_t *targets_text(const json_t *targets) {
   const json_t *first = json_array_get(targets, 0);
-  const char *name = json_string_value(json_object_get(first, "target"));
-  const char *task = json_string_value(json_object_get(first, "message_id"));
-  const char *why = json_string_value(json_object_get(first, "reason"));
-  json_t *text = json_sprintf("%zu suspended: %s since task %s: %s", json_array_size(targets), name ? name : "?",
-                              task ? task : "?", why ? why : "?");
+  json_t *text =
+      json_sprintf("%zu suspended: %s since task %s: %s", json_array_size(targets), daemon_said(first, "target"),
+                   daemon_said(first, "message_id"), daemon_said(first, "reason"));
   return text ? text : json_string("suspended targets");
 }
 
 static json_t *stall_text(const json_t *seen) {
-  const char *target = json_string_value(json_object_get(seen, "stalled_target"));
-  const char *task = json_string_value(json_object_get(seen, "stalled_message_id"));
   json_t *text = json_sprintf("nothing confirmed for %.1f s; first task %s to %s",
                               (double)json_integer_value(json_object_get(seen, "stalled_us")) / 1e6,
-                              task && task[0] ? task : "?", target && target[0] ? target : "?");
+                              daemon_said(seen, "stalled_message_id"), daemon_said(seen, "stalled_target"));
   return text ? text : json_string("nothing confirmed");
 }
 
@@ -88,7 +84,7 @@ static void judge(json_t *route, const json_t *seen, bool daemon, bool for_peopl
   json_object_set(route, "suspended", suspended ? suspended : json_null());
   json_t *targets = json_object_get(seen, "targets");
   if (json_is_true(suspended))
-    json_object_set(route, "reason", json_object_get(seen, "trouble"));
+    json_object_set_new(route, "reason", json_string(daemon_said(seen, "trouble")));
   else if (is_stalled(seen) && !json_is_true(json_object_get(route, "paused")))
     json_object_set_new(route, "reason", stall_text(seen));
   else if (json_array_size(targets) && !json_is_true(json_object_get(route, "paused")))

@@ -339,7 +339,7 @@ struct driver *driver_start(const struct config *config, const struct plugin_con
   };
   mailbox_init(&driver->in);
   init_locks(driver);
-  snprintf(driver->health, sizeof driver->health, "not yet connected");
+  snprintf(driver->health, sizeof driver->health, PLUGIN_UNHEARD);
   still_alive(driver);
   driver->thread.ended = mark_ended; /* a plugin that ends its thread by itself is noticed like one that hangs */
   if (thread_start(&driver->thread, driver->name, drive, driver)) {

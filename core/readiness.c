@@ -3,6 +3,7 @@
 
 #include <stdarg.h>
 #include <stdio.h>
+#include <string.h>
 
 #include "core/base/attr.h"
 
@@ -11,9 +12,18 @@ static void add(struct problem_list *list, const char *fmt, ...) {
   va_list args;
   if (list->count == PROBLEMS_MAX)
     return;
+  char *text = list->text[list->count];
   va_start(args, fmt);
-  vsnprintf(list->text[list->count++], PROBLEM_TEXT, fmt, args);
+  vsnprintf(text, PROBLEM_TEXT, fmt, args);
   va_end(args);
+  list->own_len[list->count++] = strlen(text);
+}
+
+/* Puts a task, or what a destination has said, behind the last problem. */
+static void add_particular(struct problem_list *list, const char *before, const char *what) {
+  char *text = list->text[list->count - 1];
+  size_t len = strlen(text);
+  snprintf(text + len, PROBLEM_TEXT - len, "%s%s", before, what);
 }
 
 static long long seconds(int64_t us) { return (long long)(us / 1000000); }
@@ -39,11 +49,13 @@ void readiness_judge(const struct readiness *facts, struct problem_list *out) {
     add(out,
         "polling the table, or reading due tasks from it, has failed for %lld s; see DUEBOX-DB-TROUBLE or -REFUSED",
         seconds(facts->reading_us));
-  if (facts->held_us > READY_LOCKED_US)
+  if (facts->held_us > READY_LOCKED_US) {
     add(out,
-        "task %.64s of route %.64s is due and could not be claimed for %lld s: another transaction holds its row or a "
-        "gap of an index, or the claim is refused; see DUEBOX-CLAIM-HELD or -REFUSED",
-        facts->held_task, facts->held, seconds(facts->held_us));
+        "a due task of route %.64s could not be claimed for %lld s: another transaction holds its row or a gap of an "
+        "index, or the claim is refused; see DUEBOX-CLAIM-HELD or -REFUSED",
+        facts->held, seconds(facts->held_us));
+    add_particular(out, "; it is task ", facts->held_task);
+  }
   if (facts->settling_us > READY_STUCK_US)
     add(out, "outcomes have not been written for %lld s; see DUEBOX-SETTLE-WAIT in the log",
         seconds(facts->settling_us));
@@ -59,11 +71,17 @@ void readiness_judge(const struct readiness *facts, struct problem_list *out) {
   if (facts->stalled_us > READY_STUCK_US)
     add(out, "route %.64s is stalled: its destination has confirmed nothing for %lld s; see DUEBOX-ROUTE-STALLED",
         facts->stalled, seconds(facts->stalled_us));
-  if (facts->unread_us > READY_STUCK_US)
-    add(out, "results at %.64s have not been read for %lld s: %s", facts->unread, seconds(facts->unread_us),
-        facts->unread_why);
+  if (facts->unread_us > READY_STUCK_US) {
+    add(out, "results at %.64s have not been read for %lld s", facts->unread, seconds(facts->unread_us));
+    add_particular(out, ": ", facts->unread_why);
+  }
   if (facts->hung)
     add(out, "plugin instance %s gives no sign of life", facts->hung);
+}
+
+void readiness_conceal(struct problem_list *list) {
+  for (size_t i = 0; i < list->count; i++)
+    list->text[i][list->own_len[i]] = '\0';
 }
 
 void readiness_text(const struct problem_list *list, char *out, size_t cap) {

@@ -17,9 +17,12 @@ enum {
   PROBLEM_TEXT = PLUGIN_TEXT + 160,
 };
 
+#define PLUGIN_UNHEARD "not yet connected" /* in place of its text, before it has said anything */
+
 struct problem_list {
   size_t count;
   char text[PROBLEMS_MAX][PROBLEM_TEXT];
+  size_t own_len[PROBLEMS_MAX]; /* so much of it is about the daemon; the rest names a task, or quotes a destination */
 };
 
 enum { READY_STUCK_US = 30 * 1000 * 1000, READY_LOCKED_US = 60 * 1000 * 1000 };
@@ -52,6 +55,8 @@ struct readiness {
 /* The database answers, and lets us find and read what is due. */
 bool readiness_db_up(const struct readiness *facts);
 void readiness_judge(const struct readiness *facts, struct problem_list *out);
+/* Leaves of each what is about the daemon itself. */
+void readiness_conceal(struct problem_list *list);
 /* All problems as one text, separated by "; ". */
 void readiness_text(const struct problem_list *list, char *out, size_t cap);
 

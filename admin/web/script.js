@@ -134,22 +134,25 @@ function spark(name) {
 
 // --- what is wrong, and what to do -----------------------------------------------------------------------------------
 
+// What a task or destination said is null where no token is configured.
+function said(text) { return text === null ? "(shown with admin.token_file)" : text || "?"; }
+
 function routeNotices(route, notices) {
   if (!route.known)
     notices.push(["warn", route.name, "Rows of this route are held, for no configuration knows it. Add it under routes: " +
       "and reload; they go on by themselves."]);
   if (route.suspended)
     notices.push(["bad", route.name, "Its destination does not answer; it is probed again and again, and no attempt is " +
-      "lost. " + route.trouble]);
+      "lost. " + said(route.trouble)]);
   if (route.stalled_us > 0)
     notices.push(["bad", route.name, "Its destination has confirmed nothing for " + duration(route.stalled_us) +
-      ", first task " + (route.stalled_message_id || "?") + " to " + (route.stalled_target || "?") +
+      ", first task " + said(route.stalled_message_id) + " to " + said(route.stalled_target) +
       ". Its other tasks wait in the table, and one is tried now and then."]);
   if (route.paused)
-    notices.push(["warn", route.name, "Paused. " + route.reason]);
+    notices.push(["warn", route.name, "Paused. " + said(route.reason)]);
   for (const target of route.targets || [])
-    notices.push(["warn", route.name, "Suspended: " + target.target + ", since task " + target.message_id +
-      ". The other tasks of the route flow. " + target.reason]);
+    notices.push(["warn", route.name, "Suspended: " + said(target.target) + ", since task " +
+      said(target.message_id) + ". The other tasks of the route flow. " + said(target.reason)]);
   if (!route.paused && !route.suspended && route.oldest_due_age_us > 60e6)
     notices.push(["warn", route.name, "Its oldest due task has been waiting for " + duration(route.oldest_due_age_us) +
       ". Look at its concurrency and rate, and at the destination."]);
@@ -173,7 +176,7 @@ function notices(stats) {
       count(stats.engine.completions_twice) + "). Report it to its author."]);
   for (const plugin of stats.plugins)
     if (!plugin.up)
-      list.push(["bad", plugin.name, plugin.role + " is down. " + plugin.text]);
+      list.push(["bad", plugin.name, plugin.role + " is down. " + said(plugin.text)]);
   for (const route of stats.routes)
     routeNotices(route, list);
   return list;
@@ -247,7 +250,7 @@ function routeRow(route, answer) {
   name.append(title, make("span", route.via ? "via " + route.via : "no configuration", "via"));
   const pill = cell();
   pill.append(make("span", state, "pill " + level));
-  pill.title = route.suspended ? route.trouble : route.reason;
+  pill.title = (route.suspended ? route.trouble : route.reason) || "";
   const done = rate(perSecond(eventsOf("done", route.name)));
   const speed = cell(undefined, "number" + (done === "0" ? " zero" : ""));
   speed.append(spark(route.name), done);

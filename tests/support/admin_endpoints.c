@@ -94,7 +94,7 @@ static bool print_answers(void) {
 }
 
 int main(void) {
-  static const char *const roles[] = {"open", "read", "operate", "callback"};
+  static const char *const roles[] = {"open", "read", "records", "operate", "callback"};
   size_t count;
   const struct endpoint *table = router_table(&count);
   for (size_t i = 0; i < count; i++)

@@ -5,6 +5,7 @@
 #include "support/fake_engine.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <time.h>
 
@@ -86,14 +87,31 @@ const char *engine_failed(const struct engine *engine) { return engine->failed; 
 
 const struct engine_metrics *engine_metrics(const struct engine *engine) { return &engine->metrics; }
 
+static void *duplicate(const void *from, size_t size) {
+  void *copied = from && size ? malloc(size) : NULL;
+  return copied ? memcpy(copied, from, size) : NULL;
+}
+
+/* Whoever has a snapshot may change it. */
 bool engine_status(struct engine *engine, struct engine_status *out) {
   pthread_mutex_lock(&engine->lock);
   *out = engine->status;
+  out->plugins = duplicate(engine->plugins, out->plugin_count * sizeof *out->plugins);
+  out->routes = duplicate(engine->routes, out->route_count * sizeof *out->routes);
+  for (size_t i = 0; out->routes && i < out->route_count; i++)
+    out->routes[i].targets =
+        duplicate(out->routes[i].targets, out->routes[i].target_count * sizeof *out->routes[i].targets);
   pthread_mutex_unlock(&engine->lock);
-  return true;
+  return out->routes && out->plugins;
 }
 
-void engine_status_free(struct engine_status *status) { memset(status, 0, sizeof(*status)); }
+void engine_status_free(struct engine_status *status) {
+  for (size_t i = 0; status->routes && i < status->route_count; i++)
+    free(status->routes[i].targets);
+  free(status->routes);
+  free(status->plugins);
+  memset(status, 0, sizeof(*status));
+}
 
 enum command_answer engine_command(struct engine *engine, const struct task_command *command, int64_t timeout_ms,
                                    struct err *err) {

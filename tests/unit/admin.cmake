@@ -1,6 +1,6 @@
 # The admin listener in front of a fake engine. The fakes are compiled into each test, ahead of the library that calls
 # them.
-foreach(part rules api server bodies metrics)
+foreach(part rules api sight server bodies metrics)
   duebox_test(test_admin_${part}
     SOURCES test_admin_${part}.c ../support/admin_fixture.c ../support/fake_engine.c ../support/http_client.c
       ../support/metrics_text.c

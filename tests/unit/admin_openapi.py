@@ -13,7 +13,7 @@ import sys
 
 import yaml
 
-SECURITY = {"open": [], "read": [{}, {"token": []}], "operate": None, "callback": []}
+SECURITY = {"open": [], "read": [{}, {"token": []}], "records": None, "operate": None, "callback": []}
 
 
 def server_says(program):

@@ -480,32 +480,6 @@ static void only_commands_change_anything(void **state) {
                    0);
 }
 
-static json_t *quarantined(struct admin_fixture *fixture, const char *path, const char *headers) {
-  fixture->quarantined = "{\"iban\":1}";
-  json_t *json = fixture_ask(fixture, "GET", path, headers, "", 200), *list = json_object_get(json, "records");
-  json_t *record = json_incref(list ? json_array_get(list, 0) : json);
-  json_decref(json);
-  assert_string_equal(text_of(record, "reason"), "test");
-  return record;
-}
-
-/* What consumers sent is nobody's who merely has an account on this machine. */
-static void bodies_are_shown_for_a_token_only(void **state) {
-  static const char *const paths[] = {"/api/v1/quarantine", "/api/v1/quarantine/7"};
-  struct admin_fixture *fixture = *state, *open;
-  assert_int_equal(admin_fixture_setup_open((void **)&open), 0);
-  for (size_t i = 0; i < 2; i++) {
-    json_t *record = quarantined(fixture, paths[i], FIXTURE_BEARER);
-    assert_string_equal(text_of(record, "body"), "{\"iban\":1}");
-    json_decref(record);
-    record = quarantined(open, paths[i], "");
-    assert_null(json_object_get(record, "body"));
-    assert_null(json_object_get(record, "body_base64"));
-    json_decref(record);
-  }
-  admin_fixture_teardown((void **)&open);
-}
-
 static void without_a_token_there_are_no_commands(void **state) {
   struct admin_fixture *fixture = *state;
   json_decref(fixture_ask(fixture, "GET", "/api/v1/stats", "", NULL, 200));
@@ -541,7 +515,6 @@ int main(void) {
       API_TEST(stats_tell_what_the_engine_knows),
       API_TEST(names_stay_data),
       API_TEST(only_commands_change_anything),
-      API_TEST(bodies_are_shown_for_a_token_only),
       cmocka_unit_test_setup_teardown(without_a_token_there_are_no_commands, admin_fixture_setup_open,
                                       admin_fixture_teardown),
   };

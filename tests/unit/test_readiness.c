@@ -30,7 +30,7 @@ static void each_problem_is_named(void **state) {
        "polling the table, or reading due tasks from it, has failed for 30 s"},
       {{WELL, .held = "orders", .held_task = "m-1", .held_us = READY_LOCKED_US}, NULL},
       {{WELL, .held = "orders", .held_task = "m-1", .held_us = READY_LOCKED_US + 1},
-       "task m-1 of route orders is due and could not be claimed for 60 s"},
+       "a due task of route orders could not be claimed for 60 s"},
       {{WELL, .settling_us = READY_STUCK_US}, NULL}, /* a slow moment is none */
       {{WELL, .settling_us = READY_STUCK_US + 1}, "outcomes have not been written for 30 s"},
       {{WELL, .refused = 2}, "refuses the outcomes of 2 tasks"},
