@@ -13,7 +13,7 @@ UNION ALL
 (SELECT 'unreadable tasks', CONCAT('the row with id ', id, ' is in the shard of bound tasks, and no host can have the name ', QUOTE(target_host)),
   'correct it with UPDATE, or DELETE it, and correct its client: it had switched CHECKs off'
 FROM (SELECT id, target_host FROM `{table}` FORCE INDEX (ix_next) WHERE state = 'scheduled' AND shard = 63 LIMIT 10000) AS bound
-WHERE target_host = '' OR target_host LIKE '% ' OR CHAR_LENGTH(target_host) > 64 LIMIT {cap})
+WHERE target_host = '' OR target_host LIKE '% ' OR LOCATE(CHAR(0), target_host) > 0 OR CHAR_LENGTH(target_host) > 64 LIMIT {cap})
 UNION ALL
 (SELECT 'ids', CONCAT('the next row id is ', AUTO_INCREMENT, ': somebody inserted an id of their own, and INSERTs end with error 1467'),
   CONCAT('a daemon puts it right within seconds, unless its user may not ALTER this table or a transaction that has touched it stays open; by hand: DELETE the rows with such ids, then ALTER TABLE `{table}` AUTO_INCREMENT = 1; see sql/README.md')
