@@ -14,6 +14,7 @@
 #include "admin/problem.h"
 #include "admin/results.h"
 #include "core/operator.h"
+#include "core/result_origin.h"
 
 enum { LIST_MAX = 100, BODY_SHOWN = 200, BODY_KEPT = 4096 };
 
@@ -160,21 +161,30 @@ void quarantine_purge(struct admin *admin, const struct request *request, struct
   end(&command);
 }
 
+static const char *text_of(const json_t *row, const char *name) {
+  const char *text = json_string_value(json_object_get(row, name));
+  return text ? text : "";
+}
+
 /* A record that counts by today's rules leaves the quarantine; any other stays as it is. */
 static void replay(struct admin *admin, const struct command *command, const json_t *row, struct response *response) {
   const json_t *body = json_object_get(row, "body");
-  const struct result_offer offer = {.source = "http",
-                                     .origin = "quarantine replay",
-                                     .body = {json_string_value(body), json_string_length(body)},
-                                     .replied = true,
-                                     .replayed = true};
-  char reason[BODY_REASON_MAX + 32];
+  struct result_offer offer = {.source = "http",
+                               .origin = "quarantine replay",
+                               .body = {json_string_value(body), json_string_length(body)},
+                               .replied = true,
+                               .replayed = true};
+  char id[RECORD_ID_MAX + 1], reason[BODY_REASON_MAX + 32];
   struct err err = {0};
   uint64_t forgotten;
   if (!body || json_integer_value(json_object_get(row, "length")) > BODY_KEPT) {
     respond_problem(response, PROBLEM_BAD_RECORD,
                     "only the first %d bytes are kept, or it is no text; POST the whole record to /api/v1/results",
                     BODY_KEPT);
+    return;
+  }
+  if (!result_origin_road(text_of(row, "source"), text_of(row, "origin"), &offer.road, id)) {
+    respond_problem(response, PROBLEM_BAD_RECORD, "%s", result_origin_settled);
     return;
   }
   if (!result_take(admin, &offer, response))

@@ -7,7 +7,6 @@
  * kept for inspection like records from a broker. A callback is about the task and attempt of its URL and no other: the
  * engine is told which, and what it says otherwise is refused at once and kept nowhere.
  */
-#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -17,6 +16,7 @@
 #include "admin/results.h"
 #include "core/callback_id.h"
 #include "core/record.h"
+#include "core/result_origin.h"
 
 /* The engine has kept the record; what is wrong with it, the one who sent it learns from the same rules. */
 static void respond_broken(struct response *response, const struct store_result *result,
@@ -141,11 +141,11 @@ bool result_callback_allows(struct admin *admin, struct request *request, struct
 /* Where it stood is the URL without its token: the body need not name the task, and what is kept of one task must not
  * be taken for what another's consumer said. */
 void result_callback(struct admin *admin, const struct request *request, struct response *response) {
-  char id[RECORD_ID_MAX + 1], origin[RECORD_ID_MAX + 32];
+  char id[RECORD_ID_MAX + 1], origin[RESULT_ORIGIN_SIZE];
   struct result_offer offer = {
-      .source = "callback", .origin = origin, .body = request->body, .lane = request->lane, .replied = true};
+      .source = SOURCE_CALLBACK, .origin = origin, .body = request->body, .lane = request->lane, .replied = true};
   if (!read_callback(admin, request, id, &offer.road) || !accept_callback(&offer, response))
     return;
-  snprintf(origin, sizeof origin, "/callback/%s/%" PRIu32, id, offer.road.attempt);
+  result_origin_callback(origin, id, offer.road.attempt);
   (void)result_take(admin, &offer, response);
 }

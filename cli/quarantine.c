@@ -13,6 +13,7 @@
 #include "cli/result.h"
 #include "cli/rows.h"
 #include "cli/times.h"
+#include "core/result_origin.h"
 
 enum { LIST_LIMIT = 100, BODY_SHOWN = 200, BODY_KEPT = 4096 };
 
@@ -109,9 +110,16 @@ static int forget(const struct operator* op, uint64_t id, int64_t before_us, con
   return status == STORE_OK ? EX_OK : cli_fail_store(status, &err);
 }
 
+static const char *text_of(const json_t *row, const char *name) {
+  const char *text = json_string_value(json_object_get(row, name));
+  return text ? text : "";
+}
+
 static int replay(struct cli *cli, const struct operator* op, const char *text) {
   const struct config *config;
   struct store_result result = {.replayed = true};
+  struct record_road road;
+  char message_id[RECORD_ID_MAX + 1];
   json_t *row;
   uint64_t id, forgotten;
   char name[48];
@@ -124,8 +132,10 @@ static int replay(struct cli *cli, const struct operator* op, const char *text) 
     code = cli_fail(EX_DATAERR,
                     "quarantine %s: only the first %d bytes are kept, or it is no text; answer by `duebox task result`",
                     text, BODY_KEPT);
+  if (code == EX_OK && !result_origin_road(text_of(row, "source"), text_of(row, "origin"), &road, message_id))
+    code = cli_fail(EX_DATAERR, "quarantine %s: %s", text, result_origin_settled);
   if (code == EX_OK)
-    code = result_settle_directly(config, body, "duebox quarantine replay", name, &result);
+    code = result_settle_directly(config, body, &road, "duebox quarantine replay", name, &result);
   if (code == EX_OK && result.contradicts)
     code = cli_fail(EX_DATAERR, "quarantine %s: its task took the opposite for a fact; nothing was changed", text);
   if (code == EX_OK) {

@@ -134,13 +134,14 @@ static bool settle(struct store_session *session, const struct store *store, con
          store->ops->settle_results(session, result, 1, rules_result, &context, err) == STORE_OK;
 }
 
-int result_settle_directly(const struct config *config, const char *record, const char *origin, const char *name,
-                           struct store_result *result) {
+int result_settle_directly(const struct config *config, const char *record, const struct record_road *known,
+                           const char *origin, const char *name, struct store_result *result) {
   struct store store;
   struct store_session *session = NULL;
   struct err err = {0};
   int code = EX_OK;
-  const struct record_road road = {.checkpoint_max = (size_t)config->engine.max_checkpoint};
+  struct record_road road = *known;
+  road.checkpoint_max = (size_t)config->engine.max_checkpoint;
   if (!result_record_parse(record, strlen(record), &road, &result->record, &err))
     return cli_fail(EX_DATAERR, "%s: the result record: %s", name, err.text);
   result->source = "cli";
@@ -218,7 +219,8 @@ int result_tell_fate(const struct cli *cli, const char *noun, const char *id, co
   case RESULT_DUPLICATE:
     return tell_taken(cli, noun, id, "duplicate", result->differs);
   case RESULT_STALE:
-    return cli_fail(EX_DATAERR, "%s %s: %s", noun, id, result_stale_text(result->record.status, false));
+    return cli_fail(EX_DATAERR, "%s %s: %s", noun, id,
+                    result_stale_text(result->record.status, result->record.current_only));
   case RESULT_LATE:
     return cli_fail(EX_DATAERR, "%s %s: it has ended; nothing was changed", noun, id);
   case RESULT_BUSY:
@@ -322,7 +324,8 @@ static int deliver(struct cli *cli, const struct config *config, const struct op
     code = cli_fail_store(status, &err);
   else if (is_definite(daemons.answer.status))
     code = tell_seen(cli, op, id, target, &daemons);
-  else if ((code = result_settle_directly(config, record, "duebox task result", id, &result)) == EX_OK)
+  else if ((code = result_settle_directly(config, record, &(struct record_road){0}, "duebox task result", id,
+                                          &result)) == EX_OK)
     code = result.fate == RESULT_BUSY && result.early ? tell_early(op, id, target)
                                                       : result_tell_fate(cli, "task", id, &result);
   json_decref(daemons.answer.body);

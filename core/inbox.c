@@ -71,8 +71,10 @@ bool inbox_offer(struct inbox *inbox, struct driver *driver, const struct duebox
   item->cookie = cookie;
   if (record->struct_size > offsetof(struct duebox_record, correlation_id))
     inbox_set_road(item, &(struct record_road){.message_id = record->correlation_id});
+  /* By its place the quarantine tells a record from others with the same body, so that names the task, too, if it
+   * stands beside the record only. */
   if (item->road.message_id)
-    inbox_set_origin(item, record->origin ? record->origin : "", item->road.message_id);
+    result_origin_write(item->origin, record->origin ? record->origin : "", item->road.message_id);
   item->road.entry = item->source;
   item->truncated = record->truncated;
   item->full_len = record->full_len;

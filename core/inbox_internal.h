@@ -15,6 +15,7 @@
 #include "core/inbox.h"
 #include "core/inbox_queue.h"
 #include "core/record.h"
+#include "core/result_origin.h"
 
 /* Somebody who waits for one record; lives on the waiter's stack, guarded by the inbox's lock. */
 struct waiter {
@@ -42,7 +43,7 @@ struct item {
   size_t full_len;
   char *body;
   char source[80];
-  char origin[256];
+  char origin[RESULT_ORIGIN_SIZE];
   struct record_road road;
   char road_id[RECORD_ID_MAX + 1]; /* what road.message_id points to */
   char why[300];                   /* why it is broken, or not taken */
@@ -77,9 +78,6 @@ struct inbox {
 
 /* A copy of what is given; NULL = no memory. */
 MUSTCHECK struct item *inbox_new_item(const char *source, const char *origin, const char *body, size_t len);
-/* By its place the quarantine tells a record from others with the same body, so it names the task if that stands beside
- * the record only: id, or NULL. */
-void inbox_set_origin(struct item *item, const char *origin, const char *id);
 void inbox_set_road(struct item *item, const struct record_road *road);
 void inbox_free_item(struct item *item);
 

@@ -10,13 +10,6 @@
 
 #include "core/inbox_internal.h"
 
-/* Of a place that is too long the end is kept: the offset is there. */
-void inbox_set_origin(struct item *item, const char *origin, const char *id) {
-  size_t room = sizeof item->origin - 1 - (id ? strlen(" for ") + strlen(id) : 0), len = strlen(origin);
-  snprintf(item->origin, sizeof item->origin, "%s%s%s", origin + (len > room ? len - room : 0), id ? " for " : "",
-           id ? id : "");
-}
-
 struct item *inbox_new_item(const char *source, const char *origin, const char *body, size_t len) {
   struct item *item = calloc(1, sizeof *item);
   if (!item || !(item->body = malloc(len + 1))) {
@@ -27,7 +20,7 @@ struct item *inbox_new_item(const char *source, const char *origin, const char *
   item->body[len] = '\0';
   item->full_len = len;
   snprintf(item->source, sizeof item->source, "%s", source);
-  inbox_set_origin(item, origin ? origin : "", NULL);
+  result_origin_write(item->origin, origin ? origin : "", NULL);
   item->result.body = (struct duebox_bytes){item->body, len};
   item->result.source = item->source;
   item->result.origin = item->origin;

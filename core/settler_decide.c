@@ -7,6 +7,7 @@
 
 #include "core/config_ref.h"
 #include "core/lane.h"
+#include "core/result_origin.h"
 #include "core/settler_internal.h"
 
 static void note_flaw(struct batch *batch, struct flight *flight, const char *status, const char *flaw) {
@@ -115,7 +116,7 @@ void settler_keep_flawed(struct settler *settler, struct store_session *ss, cons
     snprintf(why[i], sizeof why[i], "%s: %s", flight->task->view.message_id, flawed->flaw);
     results[i] = (struct store_result){
         .broken = why[i],
-        .source = "answer",
+        .source = SOURCE_ANSWER,
         .origin = flight->lane->name,
         .body = {flight->outcome.record ? flight->outcome.record : "", flight->outcome.record_len}};
   }

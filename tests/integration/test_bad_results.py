@@ -138,6 +138,35 @@ def test_the_correlation_id_names_the_task(results):
     assert results.stage.count("outbox_quarantine") == 0
 
 
+def test_a_replay_knows_the_task_by_its_correlation_id(results):
+    """The answer came before its task was there again (a restored database). It is applied as it would be if it came
+    now, by the command line and over HTTP, though its body names no task."""
+    stage = results.stage
+    tasks = [f"again-{number}" for number in range(3)]
+    bodies = [{"status": "done", "attempt": 1}, {"task_id": "x", "status": "SUCCESS", "result": 5}, {"status": "done"}]
+    for task, record in zip(tasks, bodies):
+        body = json.dumps(record).encode()
+        if results.producer:
+            results.producer.produce(results.address, None, body, {"duebox-id": task})
+        else:
+            stage.rabbitmq.publish("", results.address, body, correlation_id=task)
+    results.quarantined(3)
+    numbers = [number for (number,) in stage.execute("SELECT id FROM outbox_quarantine ORDER BY id")]
+    for number in numbers:
+        assert results.daemon.run("quarantine", "replay", number, check=False).returncode == 66
+    for task in tasks:
+        stage.execute("INSERT INTO outbox (route, message_id, payload) VALUES ('work', %s, '{}')", task)
+    for task in tasks:
+        stage.wait_row(task, 60, state="awaiting")
+    assert results.daemon.run("quarantine", "replay", *numbers[:2]).stdout.count("applied") == 2
+    status, answer = results.daemon.api("POST", f"/api/v1/quarantine/{numbers[2]}/replay", {})
+    assert (status, answer.get("fate")) == (200, "applied"), answer
+    for task in tasks:
+        stage.wait_row(task, 60, state="done")
+    assert stage.count("outbox_quarantine") == 0
+    results.goes_on()
+
+
 def test_an_answer_without_attempt_to_a_later_attempt_is_that_ones(stage):
     """It often comes before it is recorded that its message has left: it is no second answer to the attempt before."""
     stage.amqp("work", result="expected", history="1h", timeout="10m", retry={"levels": ["20ms"]})

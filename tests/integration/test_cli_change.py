@@ -547,6 +547,32 @@ def test_the_quarantine_is_listed_shown_replayed_and_purged(cli):
     assert [entry["verb"] for entry in cli.audit()] == ["purge"] * 4
 
 
+def test_what_is_replayed_is_about_the_task_that_it_was_about(cli):
+    """A callback is about the task of its URL. The answer to a call was dealt with then, and a member `id` in it, which
+    nobody read, must not end another task now."""
+    mine, other = cli.add(message_id="m-1") + cli.add(message_id="m-2")
+    cli.sql("UPDATE outbox SET state = 'awaiting', attempt = 1, published_at = UTC_TIMESTAMP(6),"
+            " lease_until = UTC_TIMESTAMP(6) + INTERVAL 1 HOUR")
+    kept = [("answer", "crm.push", b'{"id": "m-2", "attempt": 1, "status": "done",}'),
+            ("callback", "/callback/m-1/1", b'{"id": "m-2", "status": "done"}'),
+            ("callback", "/callback/m-1/1", b'{"status": "done"}'),
+            ("bus#1", "orders for shop#3 for no id", b'{"status": "done", "attempt": 1}')]
+    for source, origin, body in kept:
+        cli.sql("INSERT INTO outbox_quarantine (source, origin, reason, sha256, length, body) VALUES"
+                " (%s, %s, 'a test', UNHEX(SHA2(%s, 256)), %s, %s)", source, origin, body, len(body), body)
+    answer, foreign, own, nobodys = (row for (row,) in cli.sql("SELECT id FROM outbox_quarantine ORDER BY id"))
+    assert "nothing to replay" in cli.fails(65, "quarantine", "replay", answer)
+    assert "those of the URL" in cli.fails(65, "quarantine", "replay", foreign)
+    assert '"id" is missing' in cli.fails(65, "quarantine", "replay", nobodys)
+    assert cli("quarantine", "replay", own) == f"{own}  applied\n"
+    assert cli.row(mine) is None and cli.row(other)["state"] == "awaiting"
+    cli.daemon.start()
+    for number, word in ((answer, "nothing to replay"), (foreign, "those of the URL"), (nobodys, '"id" is missing')):
+        status, said = cli.daemon.api("POST", f"/api/v1/quarantine/{number}/replay", {})
+        assert status == 400 and said["code"] == "bad_record" and word in said["detail"], said
+    assert cli.row(other)["state"] == "awaiting"
+
+
 def test_the_quarantine_over_http(cli):
     """What the command line can, the API can: list, show, replay, purge; with the token, as problems, and audited."""
     cli.stage.route("asked", via="bus", topic="asked", result="expected", reply_to="answers")

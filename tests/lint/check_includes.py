@@ -36,7 +36,7 @@ VENDORS = {
 # Pure rules: no threads, files, clock, dlopen or database; they run under a simulated clock. check_pure.py judges the
 # same modules by the functions they call.
 PURE = ["admin_url", "config_rows", "headers", "health", "held_claim", "json_salvage", "json_scan", "mask", "mask_escape", "mask_words", "option_parse", "option_print",
-        "options", "plugin_check", "readiness", "record", "refusals", "retry", "rules", "task_state", "task_time", "template", "yaml_node"]
+        "options", "plugin_check", "readiness", "record", "refusals", "result_origin", "retry", "rules", "task_state", "task_time", "template", "yaml_node"]
 PURE_FILES = [f"core/{name}.[ch]" for name in PURE]
 # Declarations that the pure core may see, without the code behind them.
 PURE_MAY_SEE = ["core/base/attr.h", "core/base/err.h", "core/base/arena.h", "core/base/utf8.h", "core/task_state.def", "core/task.h",
@@ -51,7 +51,7 @@ WIRING = ["cli/run.c", "cli/main.c"]
 # Commands that open the database themselves. They see its side, and never the running core.
 OPENS_DATABASE = ["cli/cli.c", "cli/config.c", "cli/doctor.c", "cli/migrate.c", "cli/task_result.c"]
 COMMANDS = ["cli/*", BASE, *PORTS, "core/admin_url.h", "core/headers.h", "core/options.h", "core/mask.h", "core/modules.h", "core/config_show.h",
-            "core/rules.h", "core/task_time.h", "core/template.h", "core/plugin_check.h", "admin/admin.h"]
+            "core/result_origin.h", "core/rules.h", "core/task_time.h", "core/template.h", "core/plugin_check.h", "admin/admin.h"]
 
 
 class Rule:
@@ -92,7 +92,7 @@ RULES = [
     Rule("what plugins with OpenSSL share", ["plugins/tls/*"], ["tls_*.h"], vendors=("openssl",)),
     Rule("the admin listener", ["admin/*"], ["admin/*", BASE, "core/engine.h", "core/operator.h", "core/metrics.h", "core/config.h",
                                              "core/store.h", "core/task_state.h", "core/task_time.h", "core/record.h",
-                                             "core/callback_id.h", "web.h"],
+                                             "core/callback_id.h", "core/result_origin.h", "web.h"],
          vendors=("microhttpd", "jansson", "openssl")),
     Rule("the wiring", WIRING, ["cli/*", "core/*", "admin/*", "outbox/*"], vendors=("jansson",)),
     Rule("commands that open the database", OPENS_DATABASE, [*COMMANDS, "outbox/*"],

@@ -1,7 +1,7 @@
 # Options, YAML, configuration, and the pure small rules around them.
 set(test_plugins ${CMAKE_BINARY_DIR}/tests/plugins)
 
-foreach(part readiness cpus log options yaml way template headers record record_broken retry task_state plugin_check arena sync)
+foreach(part readiness cpus log options yaml way template headers record record_broken result_origin retry task_state plugin_check arena sync)
   duebox_test(unit_${part} SOURCES test_${part}.c LIBS duebox_config m LABELS unit)
 endforeach()
 
