@@ -25,7 +25,7 @@ struct change_run {
   uint64_t seen;                 /* gone through */
   uint64_t unknown;              /* ids that name no task; the others that are not found were there before */
   uint64_t outcomes[CHANGE_OUTCOMES];
-  uint64_t maybe_sent;
+  uint64_t maybe_sent, moves;
   struct audit_span audit; /* of what was written from here */
   double rate;             /* per second; 0 = as fast as it goes */
   int64_t started_us;
@@ -49,7 +49,9 @@ static void explain(const struct change_run *run, const struct task_target *targ
   switch (target->outcome) {
   case CHANGE_DONE:
     snprintf(out, cap, "%s%s", run->rule->done,
-             target->maybe_sent ? " (a daemon that had it died: it may have been sent before)" : "");
+             target->maybe_sent ? " (a daemon that had it died: it may have been sent before)"
+             : target->moves    ? " (a daemon takes it to its host, unless it is on its way out)"
+                                : "");
     break;
   case CHANGE_NOT_FOUND:
     snprintf(out, cap, target->state == TASK_STATES ? "not found" : "has moved on, or was deleted, just now");
@@ -91,6 +93,8 @@ static void tell_one(struct change_run *run, const char *id, const struct task_t
     json_object_set_new(task, "detail", json_string(text));
   if (target->outcome == CHANGE_DONE && target->maybe_sent)
     json_object_set_new(task, "maybe_sent", json_true());
+  if (target->outcome == CHANGE_DONE && target->moves)
+    json_object_set_new(task, "moves", json_true());
   json_array_append_new(run->tasks, task);
 }
 
@@ -115,6 +119,9 @@ static void tell_total(const struct change_run *run) {
       printf("; %llu %s", (unsigned long long)run->outcomes[i], why[i]);
   if (run->maybe_sent)
     printf("; %llu may have been sent by a daemon that died", (unsigned long long)run->maybe_sent);
+  if (run->moves)
+    printf("; %llu are taken to their host by a daemon, unless they are on their way out",
+           (unsigned long long)run->moves);
   if (run->audit.first)
     printf(run->audit.first == run->audit.last ? " (audit %llu)" : " (audit %llu to %llu)",
            (unsigned long long)run->audit.first, (unsigned long long)run->audit.last);
@@ -129,6 +136,8 @@ static void tell_json(const struct change_run *run, bool dry_run) {
   for (int i = CHANGE_NOT_FOUND; i <= CHANGE_CONFLICT; i++)
     json_object_set_new(object, outcome_word(run, (enum change_outcome)i), json_integer((json_int_t)run->outcomes[i]));
   json_object_set_new(object, "maybe_sent", json_integer((json_int_t)run->maybe_sent));
+  if (run->order->verb == CHANGE_SET)
+    json_object_set_new(object, "moves", json_integer((json_int_t)run->moves));
   json_object_set_new(object, "audit_first", id_json(run->audit.first));
   json_object_set_new(object, "audit_last", id_json(run->audit.last));
   if (run->tasks)
@@ -143,6 +152,7 @@ static void note(struct change_run *run, const struct task_target *target) {
   if (target->outcome < CHANGE_OUTCOMES)
     run->outcomes[target->outcome]++;
   run->maybe_sent += target->outcome == CHANGE_DONE && target->maybe_sent;
+  run->moves += target->outcome == CHANGE_DONE && target->moves;
 }
 
 /* Stops the run with what the database said. */

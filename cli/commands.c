@@ -189,9 +189,11 @@ const struct command commands[] = {
      .options =
          TAKES(OPT_PRIORITY, OPT_MAX_ATTEMPTS, OPT_TIMEOUT, OPT_EXPIRES_AT, OPT_TARGET_HOST, SELECTION, CHANGING),
      .summary = "change settings of scheduled tasks",
-     .details =
-         IDS_OR_FILTERS "\n--max-attempts 0 and --timeout 0 mean the route's; --expires-at never; --target-host ''\n"
-                        "any host.\n" MANY,
+     .details = IDS_OR_FILTERS
+     "\n--max-attempts 0 and --timeout 0 mean the route's; --expires-at never; --target-host ''\n"
+     "any host. A task that is due, or has an order_key, is taken to its host by a daemon, as soon as no\n"
+     "copy of it is out, its turn has come and its route is read (\"moves\" in JSON, move_to_host in\n"
+     "task show until then); one that is on its way out ends where it is.\n" MANY,
      .examples = "  duebox task set 4711 --priority 9 --max-attempts 20\n"
                  "  duebox task set --route crm.push --target-host crm-2 --yes\n",
      .run = run_task_set},

@@ -131,6 +131,8 @@ static const struct column show_columns[] = {
     {"order_key", "order key", CELL_TEXT, false},
     {"dedup_key", "dedup key", CELL_TEXT, false},
     {"target_host", "target host", CELL_TEXT, false},
+    {"move_to_host", "move to host", CELL_TEXT, false},
+    {"move_to_shard", "move to shard", CELL_TEXT, false},
     {"error_class", "error class", CELL_TEXT, false},
     {"last_error", "last error", CELL_LINES, false},
     {"progress", "progress", CELL_TEXT, false},

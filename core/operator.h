@@ -97,6 +97,7 @@ struct task_target {
   enum change_outcome outcome; /* set by change() */
   bool maybe_sent; /* a daemon that died may have handed it over; change() sets it, to false but for cancel and
                       reschedule */
+  bool moves;      /* set by change(), of one that is done: a daemon takes it to its host when no copy of it is out */
 };
 
 /* Values of CHANGE_SET. A row takes those that are given. */

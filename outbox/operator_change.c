@@ -44,11 +44,18 @@ static enum change_outcome judge_living(enum change_verb verb, enum task_state s
 /* Whether the verb keeps daemons from the tasks, and says what a dead one may have done with them. */
 static bool needs_shards(enum change_verb verb) { return verb == CHANGE_CANCEL || verb == CHANGE_RESCHEDULE; }
 
-/* A task that gets a host leaves its shard for that of the bound ones. The daemon of its old shard would not find it
- * again when it settles, and the task would be sent twice: so not when it is about to leave. */
-static bool changes_shard(const struct task_change *order, uint8_t shard) {
-  return order->verb == CHANGE_SET && order->given & 1u << SET_TARGET_HOST && order->target_host[0] &&
-         shard != SHARD_BOUND;
+static bool sets_host(const struct task_change *order) {
+  return order->verb == CHANGE_SET && order->given & 1u << SET_TARGET_HOST;
+}
+
+/* Whether a daemon must take the task to its host, when no copy of it is out and its turn has come, as it does for
+ * plain SQL (move_to_host). That goes for whatever has an order_key: what else of that is under way daemons alone know.
+ * And for what is about to leave a shard: the daemon that has it in memory would not find it again when it settles, and
+ * the task would be sent twice. What is bound to a host already is claimed in the table. */
+static bool goes_by_daemon(const struct task_change *order, const struct task_target *target, bool soon, bool ordered,
+                           const char *host) {
+  bool leaves = soon && order->target_host[0] && target->shard != SHARD_BOUND;
+  return (ordered || leaves) && strcmp(host, order->target_host) != 0;
 }
 
 /* What is due is on its way, or about to be: another due time would make a second copy of it. */
@@ -154,11 +161,15 @@ static struct task_target *target_of(struct change *change, uint64_t id, const c
 }
 
 static bool judge_row(struct change *change, const struct db_result *result, const struct db_row *row, bool living) {
-  static const char *const skip[] = {"due", "soon", "maybe_sent", NULL};
-  uint64_t id, failures, due = 0, soon = 0, maybe_sent = 0;
+  /* A daemon's audit row of the same change has no more. */
+  static const char *const all[] = {"due", "soon", "maybe_sent", "ordered", "move_to_host", NULL};
+  static const char *const but_host[] = {"due", "soon", "maybe_sent", "ordered", NULL};
+  const char *const *skip = sets_host(change->order) ? but_host : all;
+  uint64_t id, failures, due = 0, soon = 0, maybe_sent = 0, ordered = 0;
   if (!db_u64(row, 0, UINT64_MAX, &id) || !row->fields[1] || !row->fields[2] ||
       !db_u64(row, 5, UINT64_MAX, &failures) ||
-      (living && (!db_u64(row, 13, 1, &due) || !db_u64(row, 14, 1, &soon) || !db_u64(row, 15, 1, &maybe_sent))))
+      (living && (!db_u64(row, 13, 1, &due) || !db_u64(row, 14, 1, &soon) || !db_u64(row, 15, 1, &maybe_sent) ||
+                  !db_u64(row, 16, 1, &ordered))))
     return false;
   struct task_target *target = target_of(change, id, row->fields[1], living);
   if (!target)
@@ -166,8 +177,10 @@ static bool judge_row(struct change *change, const struct db_result *result, con
   target->state = task_state_parse(row->fields[2]);
   target->outcome = living ? judge_living(change->order->verb, target->state, failures)
                            : judge_ended(change->order->verb, target->state);
-  if ((soon && changes_shard(change->order, target->shard)) || (due && retries_now(change->order, target)))
+  if (due && retries_now(change->order, target))
     target->outcome = CHANGE_IN_FLIGHT;
+  target->moves = target->outcome == CHANGE_DONE && sets_host(change->order) && row->fields[12] &&
+                  goes_by_daemon(change->order, target, soon, ordered, row->fields[12]);
   target->maybe_sent = maybe_sent && needs_shards(change->order->verb);
   if (target->outcome != CHANGE_DONE)
     return true;
@@ -188,7 +201,7 @@ static bool lock_rows(struct outbox_operator *op, struct change *change, bool li
   if (!ok || !any)
     return ok;
   struct db_row row;
-  while (ok && db_next(&result, &row, living ? 16 : 9))
+  while (ok && db_next(&result, &row, living ? 18 : 9))
     ok = judge_row(change, &result, &row, living) || db_unexpected(err, what);
   db_results_free(&result, 1);
   return ok;
@@ -214,28 +227,54 @@ static bool write_rows(struct outbox_operator *op, const struct change *change, 
   return ok;
 }
 
-/* The host, and the shard that goes with it: as the column's default has it. */
-static void add_host(struct text *out, const char *host, uint64_t shards) {
-  unsigned spread = (unsigned)__builtin_popcountll(shards & ~(UINT64_C(1) << SHARD_BOUND));
-  text_sql(out, host, strlen(host));
-  text_puts(out, ", shard = IF(target_host = '', CRC32(IF(LENGTH(order_key) = 0, message_id, order_key)) MOD ");
-  text_u64(out, spread);
-  text_puts(out, ", ");
-  text_u64(out, SHARD_BOUND);
-  text_puts(out, ")");
+/* "id IN (1, 2)": those that daemons take to their host. */
+static void add_moving(struct text *out, const struct change *change) {
+  const char *separator = "id IN (";
+  for (size_t i = 0; i < change->count; i++) {
+    if (!change->targets[i].moves)
+      continue;
+    text_puts(out, separator);
+    text_u64(out, change->targets[i].id);
+    separator = ", ";
+  }
+  text_puts(out, *separator == ',' ? ")" : "FALSE");
 }
 
-static void add_setting(struct text *out, enum task_setting setting, const struct task_change *order, uint64_t shards) {
-  static const char *const columns[TASK_SETTINGS] = {"priority", "max_attempts", "timeout_ms", "expires_at",
-                                                     "target_host"};
-  int64_t number = order->numbers[setting];
+/* The host, and the shard that goes with it: that of bound tasks, or, of one that was in it, as the column's default
+ * has it. For those that a daemon is to take there, the wish alone. No assignment reads what another one writes. */
+static void add_host(struct text *out, const struct change *change, uint64_t shards) {
+  const char *host = change->order->target_host;
+  struct text moving = {0}, quoted = {0}, shard = {0};
+  add_moving(&moving, change);
+  text_sql(&quoted, host, strlen(host));
+  if (*host)
+    text_u64(&shard, SHARD_BOUND);
+  else
+    text_expand(&shard,
+                "IF(shard < {bound}, shard, CRC32(IF(LENGTH(order_key) = 0, message_id, order_key)) MOD {spread})", "",
+                ARGS(UNSIGNED("bound", SHARD_BOUND),
+                     UNSIGNED("spread", (uint64_t)__builtin_popcountll(shards & ~(UINT64_C(1) << SHARD_BOUND)))));
+  text_expand(out,
+              "move_to_host = IF({moving}, {host}, NULL), shard = IF({moving}, shard, {shard}), "
+              "target_host = IF({moving}, target_host, {host})",
+              "", ARGS(RAW("moving", moving), RAW("host", quoted), RAW("shard", shard)));
+  out->failed = out->failed || moving.failed || quoted.failed || shard.failed;
+  text_free(&moving);
+  text_free(&quoted);
+  text_free(&shard);
+}
+
+static void add_setting(struct text *out, enum task_setting setting, const struct change *change, uint64_t shards) {
+  static const char *const columns[SET_TARGET_HOST] = {"priority", "max_attempts", "timeout_ms", "expires_at"};
+  int64_t number = change->order->numbers[setting];
   text_puts(out, out->len ? ", " : "");
+  if (setting == SET_TARGET_HOST) {
+    add_host(out, change, shards);
+    return;
+  }
   text_puts(out, columns[setting]);
   text_puts(out, " = ");
-  if (setting == SET_TARGET_HOST) {
-    add_host(out, order->target_host, shards);
-    text_puts(out, ", shard = DEFAULT"); /* tasks bound to a host have a shard of their own */
-  } else if (number == 0) {
+  if (number == 0) {
     text_puts(out, "NULL");
   } else if (setting == SET_EXPIRES_AT) {
     text_puts(out, "'");
@@ -256,7 +295,7 @@ static bool write_living(struct outbox_operator *op, const struct change *change
   struct text assignments = {0};
   for (int i = 0; i < TASK_SETTINGS; i++)
     if (change->order->verb == CHANGE_SET && change->order->given & 1u << i)
-      add_setting(&assignments, (enum task_setting)i, change->order, op->shards);
+      add_setting(&assignments, (enum task_setting)i, change, op->shards);
   bool ok = write_rows(op, change, true, statements[change->order->verb], &assignments, err);
   if (ok && change->order->verb == CHANGE_CANCEL)
     ok = write_rows(op, change, true, opsql_cancel_delete, &assignments, err);

@@ -274,7 +274,7 @@ def test_set_refuses_a_time_that_has_passed(cli):
 
 
 def test_a_host_comes_with_its_shard(cli):
-    """Tasks bound to a host are in a shard of their own; one that is about to leave stays where it is."""
+    """Tasks bound to a host are in a shard of their own; one that is about to leave goes there by a daemon's hand."""
     id_, = cli.add(message_id="m-1")
     shard = cli.row(id_)["shard"]
     cli("task", "set", id_, "--target-host", "crm-2")
@@ -286,8 +286,37 @@ def test_a_host_comes_with_its_shard(cli):
     cli("task", "set", id_, "--target-host", "")
     assert (cli.row(id_)["target_host"], cli.row(id_)["shard"]) == ("", shard)
     due, = cli.add(delay_ms=0)
-    assert cli.json("task", "set", due, "--target-host", "crm-2", code=75)["tasks"][0]["outcome"] == "in_flight"
-    assert cli.row(due)["target_host"] == ""
+    assert "a daemon takes it to its host" in cli("task", "set", due, "--target-host", "crm-2", "-p", 9)
+    row = cli.row(due)
+    assert (row["priority"], row["target_host"], row["move_to_host"]) == (9, "", "crm-2")
+    assert cli.json("task", "show", due)["move_to_host"] == "crm-2"
+    answer = cli.json("task", "set", due, "--target-host", "crm-3")
+    assert (answer["changed"], answer["moves"], answer["tasks"][0]["moves"]) == (1, 1, True)
+    assert cli.audit()[-1]["before"][0]["move_to_host"] == "crm-2"
+    # Back to any: where it is, it may be sent from.
+    assert cli("task", "set", due, "--target-host", "") == f"{due}  changed\n"
+    assert [cli.row(due)[name] for name in ("target_host", "shard", "move_to_host")] == ["", row["shard"], None]
+
+
+def test_a_chosen_shard_stays_with_any_host(cli):
+    """`--target-host ''` of a task that is bound to none used to write the shard that its key computes to: a daemon that
+    had it in memory did not find it again."""
+    id_, = cli.add(shard=3, message_id="m-1")
+    other, = cli.add(shard=4, message_id="m-2")
+    for task in (id_, other):
+        cli("task", "set", task, "--target-host", "")
+    assert (cli.row(id_)["shard"], cli.row(other)["shard"]) == (3, 4)
+
+
+def test_a_task_of_an_order_key_goes_to_its_host_in_its_turn(cli):
+    """Daemons alone know what else of the key is under way: written directly, others of it overtook it."""
+    first, second = cli.add(order_key="k"), cli.add(order_key="k", target_host="crm-1")
+    line = cli("task", "set", "--route", "crm.push", "--target-host", "crm-2", "--yes")
+    assert line.startswith("2 of 2 tasks changed; 2 are taken to their host by a daemon")
+    assert [(cli.row(*id_)["target_host"], cli.row(*id_)["move_to_host"]) for id_ in (first, second)] == [
+        ("", "crm-2"), ("crm-1", "crm-2")]
+    cli("task", "set", *second, "--target-host", "crm-1")
+    assert cli.row(*second)["move_to_host"] is None
 
 
 def test_set_only_what_waits(cli):

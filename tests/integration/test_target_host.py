@@ -76,6 +76,28 @@ def test_a_task_moves_from_a_host_that_is_away(stage):
     assert stage.count("outbox", "state = 'scheduled' AND attempt = 0") == 1     # and it was not sent (P3)
 
 
+def test_a_due_task_goes_to_the_host_that_a_command_names(stage):
+    """Where its route is paused, and where no daemon runs: `task set` used to say that it was on its way out."""
+    stage.plugin("nowhere", module="null")
+    stage.route("work", via="nowhere", history="1h")
+    one = stage.start("one")
+    one.run("route", "pause", "work")
+    wait_until(lambda: one.metric("duebox_route_state", route="work", state="paused") == 1, LIMIT_S, "the pause")
+    [paused] = insert(stage, "")
+    one.run("task", "set", paused, "--target-host", "two")
+    one.stop()
+    [alone] = insert(stage, "")
+    one.run("task", "set", alone, "--target-host", "two")
+    one.run("route", "resume", "work")
+    one.start()
+    wait_until(lambda: stage.count("outbox", "target_host = 'two' AND move_to_host IS NULL") == 2, LIMIT_S,
+               "both to be moved", detail=stage.living)
+    two = stage.start("two")
+    for message_id in (paused, alone):
+        stage.wait_row(message_id, LIMIT_S, state="done", target_host="two")
+    wait_until(lambda: two.metric("duebox_settled_rows") >= 2, LIMIT_S, "the counters to follow")
+
+
 def test_a_task_in_flight_stays_until_it_is_settled(stage):
     """By a change of shard and host in flight 100 of 100 tasks were sent twice: without a fault there is no duplicate
     (P4)."""
