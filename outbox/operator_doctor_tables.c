@@ -11,7 +11,9 @@
 #include "core/base/shell.h"
 #include "outbox/operator_doctor.h"
 #include "outbox/row.h"
+#include "outbox/schema.h"
 #include "outbox/server.h"
+#include "outbox/table_checks.h"
 
 static bool check_partitions(struct doctor *doctor, struct err *err) {
   char history[80], attempts[80];
@@ -308,10 +310,69 @@ static bool check_quarantine(struct doctor *doctor, struct err *err) {
   return ok || db_unexpected(err, "looking at the quarantine");
 }
 
+/* Our tables, behind the name of the first. */
+static const char *const ours[] = {"", "_history", "_attempts", "_shards", "_heads", "_instances", "_routes"};
+
+#define ADDED_CURE                                                                                                     \
+  "drop it, or see to it that it is quick, never fails, and sets no column that sql/README.md, Users, leaves to the "  \
+  "INSERT; what it refuses is DUEBOX-SETTLE-REFUSED in the log"
+#define ADDED_TEXT "%s: what it waits for, refuses or deletes, duebox's own writes do too"
+
+struct foreign_checks {
+  const struct doctor *doctor;
+  const char *table;
+  bool any;
+};
+
+/* On MariaDB it is one for others alone, as our sessions pass over it (db_conn.c). */
+static void say_check(void *ctx, const char *name, bool of_column) {
+  struct foreign_checks *checks = ctx;
+  const struct doctor *doctor = checks->doctor;
+  size_t len = strlen(doctor->op->table);
+  char text[600];
+  if (!of_column && strncmp(name, doctor->op->table, len) == 0 && name[len] == '_' && schema_has_check(name + len + 1))
+    return;
+  checks->any = true;
+  snprintf(text, sizeof text, "CHECK %s%s of %s is no rule of duebox", of_column ? "of column " : "", name,
+           checks->table);
+  if (server_is_mysql(doctor->op->conn))
+    doctor_say(doctor, FINDING_WARN, "checks", ADDED_CURE, ADDED_TEXT, text);
+  else
+    doctor_say(doctor, FINDING_WARN, "checks",
+               "drop it, or make it a trigger: what that refuses is DUEBOX-SETTLE-REDUCED or -REFUSED in the log",
+               "%s: daemons write over it (check_constraint_checks = 0), for they must end rows that break a rule",
+               text);
+}
+
+static bool check_checks(struct doctor *doctor, struct err *err) {
+  char table[96];
+  struct foreign_checks checks = {.doctor = doctor, .table = table};
+  struct db_result result;
+  struct db_row row;
+  for (size_t i = 0; i < ARRAY_LEN(ours); i++) {
+    snprintf(table, sizeof table, "%s%s", doctor->op->table, ours[i]);
+    if (!op_query(doctor->op, opsql_doctor_create, ARGS(WORD("suffix", ours[i])), "looking for CHECKs", &result, err)) {
+      if (op_status(err) == STORE_DOWN)
+        return false;
+      doctor_say(doctor, FINDING_WARN, "checks", "run sql/examples/grants.sql again", "%s could not be read: %s", table,
+                 err->text);
+      return true;
+    }
+    bool ok = db_next(&result, &row, 2) && row.fields[1];
+    if (ok)
+      table_checks(row.fields[1], say_check, &checks);
+    db_results_free(&result, 1);
+    if (!ok)
+      return db_unexpected(err, "looking for CHECKs");
+  }
+  if (!checks.any)
+    doctor_say(doctor, FINDING_OK, "checks", "", "the tables have no CHECK but duebox's own");
+  return true;
+}
+
 /* A trigger that waits or fails does so in each of our transactions; a foreign key can refuse them, or delete with
- * them. A CHECK is one for others alone on MariaDB, where our sessions pass over it (db_conn.c). */
+ * them. */
 static bool check_added(struct doctor *doctor, struct err *err) {
-  static const char *const ours[] = {"", "_history", "_attempts", "_shards", "_heads", "_instances", "_routes"};
   enum { SAID = 20 };
   struct text tables = {0};
   struct db_result result;
@@ -321,26 +382,15 @@ static bool check_added(struct doctor *doctor, struct err *err) {
     text_puts(&tables, i ? "," : "");
     text_sql(&tables, name, (size_t)snprintf(name, sizeof name, "%s%s", doctor->op->table, ours[i]));
   }
-  bool asked = op_query(doctor->op, opsql_doctor_added,
-                        ARGS(RAW("tables", tables), STRING("outbox", doctor->op->table), UNSIGNED("cap", SAID)),
-                        "looking for triggers, foreign keys and CHECKs", &result, err);
+  bool asked = op_query(doctor->op, opsql_doctor_added, ARGS(RAW("tables", tables), UNSIGNED("cap", SAID)),
+                        "looking for triggers and foreign keys", &result, err);
   text_free(&tables);
   if (!asked)
     return false;
   bool any = false;
   for (; db_next(&result, &row, 2); any = true) {
     const char *what = row.fields[0] ? row.fields[0] : "", *which = row.fields[1] ? row.fields[1] : "?";
-    if (strcmp(what, "checks") == 0 && !server_is_mysql(doctor->op->conn)) {
-      doctor_say(doctor, FINDING_WARN, what,
-                 "drop it, or make it a trigger: what that refuses is DUEBOX-SETTLE-REDUCED or -REFUSED in the log",
-                 "%s: daemons write over it (check_constraint_checks = 0), for they must end rows that break a rule",
-                 which);
-      continue;
-    }
-    doctor_say(doctor, FINDING_WARN, what,
-               "drop it, or see to it that it is quick, never fails, and sets no column that sql/README.md, Users, "
-               "leaves to the INSERT; what it refuses is DUEBOX-SETTLE-REFUSED in the log",
-               "%s: what it waits for, refuses or deletes, duebox's own writes do too", which);
+    doctor_say(doctor, FINDING_WARN, what, ADDED_CURE, ADDED_TEXT, which);
   }
   db_results_free(&result, 1);
   if (!any)
@@ -396,8 +446,8 @@ static bool check_indexes(struct doctor *doctor, bool *whole, struct err *err) {
 
 bool doctor_tables(struct doctor *doctor, struct err *err) {
   static bool (*const checks[])(struct doctor *, struct err *) = {
-      check_partitions, check_shards,     check_added, check_routes,     check_addresses, check_backlog, check_held,
-      check_misfits,    check_order_keys, check_dead,  check_quarantine, check_due_zone,  check_due};
+      check_partitions, check_shards,  check_added,      check_checks, check_routes,     check_addresses, check_backlog,
+      check_held,       check_misfits, check_order_keys, check_dead,   check_quarantine, check_due_zone,  check_due};
   bool whole = true, ok = check_indexes(doctor, &whole, err);
   for (size_t i = 0; ok && whole && i < ARRAY_LEN(checks); i++)
     ok = checks[i](doctor, err);

@@ -113,6 +113,15 @@ bool schema_print(const char *table, uint32_t shards, FILE *out, struct err *err
   return ok || err_set(err, DB_E_NO_MEMORY, "out of memory");
 }
 
+bool schema_has_check(const char *name) {
+  char text[128];
+  snprintf(text, sizeof text, "CONSTRAINT `{table}_%.80s` CHECK", name);
+  for (size_t i = 0; i < ARRAY_LEN(migrations); i++)
+    if (strstr(migrations[i].text, text))
+      return true;
+  return false;
+}
+
 static bool read_row(const struct db_row *row, struct history *history) {
   uint64_t version, done, complete;
   char checksum[65];

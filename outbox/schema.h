@@ -39,4 +39,7 @@ MUSTCHECK bool schema_status(struct db_conn *conn, struct schema_status *out, st
  * does not know. err says what to do. Notes in conn how many shards there are. */
 MUSTCHECK bool schema_check(struct db_conn *conn, struct err *err);
 
+/* Whether a migration gives a table of duebox a CHECK of that name, behind that of the first table and '_'. */
+bool schema_has_check(const char *name);
+
 #endif

@@ -749,7 +749,8 @@ def test_doctor_sees_what_was_added_to_the_tables(cli):
         return {line["check"]: (line["level"], line["text"]) for line in cli.jsonl("doctor")
                 if line["check"] in ("triggers", "foreign keys", "order keys", "checks")}
 
-    assert {check: level for check, (level, _) in found().items()} == {"triggers": "ok", "order keys": "ok"}
+    assert {check: level for check, (level, _) in found().items()} == {
+        "triggers": "ok", "order keys": "ok", "checks": "ok"}
     cli.sql("CREATE TRIGGER slow BEFORE DELETE ON outbox FOR EACH ROW SET @slow = SLEEP(0)")
     cli.sql("CREATE TABLE note (id BIGINT UNSIGNED NOT NULL, CONSTRAINT of_task FOREIGN KEY (id) REFERENCES outbox (id))")
     cli.sql("INSERT INTO outbox (route, payload, order_key, shard) VALUES ('h', '', 'k', 1), ('h', '', 'k', 2),"

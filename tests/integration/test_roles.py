@@ -1,5 +1,6 @@
 """What each documented role must not be able to do to others, on both servers, with exactly the rights of grants.sql."""
 
+import json
 import sys
 from pathlib import Path
 
@@ -102,3 +103,24 @@ def test_an_application_cannot_end_the_inserts_of_others(stage):
     wait_until(inserts, 60, "an INSERT to work again", detail=stage.living)
     assert stage.count(where=f"id >= {2 ** 62}") == 0
     stage.wait_empty(60, where="payload <> 'far'")
+
+
+def test_the_doctor_sees_foreign_checks_with_the_rights_of_the_daemon(stage):
+    """information_schema shows that user none on MariaDB: the doctor was silent in every installation by the book."""
+    daemon = stage.daemon()
+    with stage.connect() as root:
+        run_for(root, stage.database, "users")
+        run_for(root, stage.database, "grants")
+    database = {**stage.configuration["database"], "user": "duebox", "password": "duebox-password"}
+    daemon.configure({**stage.configuration, "database": database})
+
+    def checks():
+        lines = daemon.run("doctor", "-o", "jsonl", check=False).stdout.splitlines()
+        return [(line["level"], line["text"]) for line in map(json.loads, lines) if line["check"] == "checks"]
+
+    assert checks() == [("ok", "the tables have no CHECK but duebox's own")]
+    stage.execute("ALTER TABLE outbox ADD CONSTRAINT outbox_mine CHECK (task_key <> 'x')")
+    stage.execute("ALTER TABLE outbox_history ADD CONSTRAINT CHECK (LENGTH(payload) > 1), ADD COLUMN extra INT CHECK (extra > 0)")
+    said = checks()
+    assert {level for level, _ in said} == {"warn"} and len(said) == 3, said
+    assert "CHECK outbox_mine of outbox " in said[0][1] and "CHECK of column extra of outbox_history " in said[1][1]
