@@ -40,6 +40,18 @@ static void add_equal(struct text *out, const char *column, const char *value) {
   text_sql(out, value, strlen(value));
 }
 
+/* The server ignores blanks at the end of texts that it compares, and the key "17 " is another one than "17". The index
+ * is for the comparison, so the length is beside it. */
+static void add_same(struct text *out, const char *column, const char *value) {
+  if (!value)
+    return;
+  add_equal(out, column, value);
+  text_puts(out, " AND LENGTH(");
+  text_puts(out, column);
+  text_puts(out, ") = ");
+  text_u64(out, strlen(value));
+}
+
 /* What no route can be called the column is not even compared with: it is ASCII, and the server would refuse. */
 static void add_route(struct text *out, const char *route) {
   if (route && !*message_id_or_none(route))
@@ -88,8 +100,8 @@ void filter_sql(struct text *out, const struct task_filter *filter, enum operato
     text_shard_set(out, shards);
     text_puts(out, ")");
   }
-  add_equal(out, "task_key", filter->key);
-  add_equal(out, "error_class", filter->error_class);
+  add_same(out, "task_key", filter->key);
+  add_same(out, "error_class", filter->error_class);
   if (filter->priority) {
     text_puts(out, " AND priority = ");
     text_u64(out, filter->priority);

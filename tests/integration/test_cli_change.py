@@ -43,6 +43,19 @@ def test_cancel_moves_the_row_into_the_history(cli):
     assert "@" in entry["actor"]
 
 
+def test_a_key_is_no_other_that_differs_by_blanks(cli):
+    """The server ignores blanks at the end of texts that it compares: to cancel "17" took the task of "17 " with it."""
+    ids = [cli.add(task_key=key)[0] for key in ("17", "17 ", "17  ", " 17")]
+    ended = [cli.dead(task_key=key, error_class=key)[0] for key in ("17", "17 ")]
+    assert [int(row["id"]) for row in cli.json("task", "list", "--key", "17 ")] == [ids[1]]
+    assert cli("task", "cancel", "--key", "17", "--yes").startswith("1 of 1 tasks cancelled")
+    assert cli.ids() == ids[1:]
+    assert [int(row["id"]) for row in cli.json("dead", "list", "--key", "17 ")] == [ended[1]]
+    assert [int(row["id"]) for row in cli.json("dead", "list", "--error", "17")] == [ended[0]]
+    plan = cli.sql("EXPLAIN SELECT id FROM outbox WHERE task_key = '17' AND LENGTH(task_key) = 2")
+    assert "ix_task_key" in str(plan)
+
+
 def test_cancel_of_each_living_state(cli):
     ids = in_every_state(cli)
     done = cli.json("task", "cancel", *ids.values(), code=75)

@@ -38,7 +38,8 @@ static void conditions(void **state) {
         "state IN ('done', 'dead', 'cancelled', 'expired') AND route = 'a'");
   check(&(struct task_filter){.route = "caf\xc3\xa9"}, TABLE_LIVING, LIVING " AND FALSE" ALL_SHARDS);
   check(&(struct task_filter){.key = "k", .error_class = "e", .priority = 3, .failed = true}, TABLE_LIVING,
-        LIVING " AND task_key = 'k' AND error_class = 'e' AND priority = 3 AND failures > 0");
+        LIVING " AND task_key = 'k' AND LENGTH(task_key) = 1 AND error_class = 'e' AND LENGTH(error_class) = 1"
+               " AND priority = 3 AND failures > 0");
   check(&(struct task_filter){.states = STATE_BIT(TASK_DEAD), .failed = true}, TABLE_HISTORY, "state IN ('dead')");
   check(&(struct task_filter){.due_before_us = 1, .due_after_us = 2, .created_before_us = 3, .created_after_us = 4},
         TABLE_LIVING,
@@ -61,8 +62,10 @@ static void exact_ids(void **state) {
 }
 
 static void nothing_leaves_its_quotes(void **state) {
-  check(&(struct task_filter){.key = "x' OR '1'='1"}, TABLE_LIVING, LIVING " AND task_key = 'x\\' OR \\'1\\'=\\'1'");
-  check(&(struct task_filter){.key = "\\' OR 1=1 -- "}, TABLE_LIVING, LIVING " AND task_key = '\\\\\\' OR 1=1 -- '");
+  check(&(struct task_filter){.key = "x' OR '1'='1"}, TABLE_LIVING,
+        LIVING " AND task_key = 'x\\' OR \\'1\\'=\\'1' AND LENGTH(task_key) = 12");
+  check(&(struct task_filter){.key = "\\' OR 1=1 -- "}, TABLE_LIVING,
+        LIVING " AND task_key = '\\\\\\' OR 1=1 -- ' AND LENGTH(task_key) = 13");
 }
 
 static void a_raw_condition_stands_in_brackets(void **state) {
