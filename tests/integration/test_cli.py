@@ -1,10 +1,12 @@
 """Finding, adding and showing: every verb that changes no task, on a real database, in
 text and JSON, with good and bad input."""
 
+import itertools
 import json
 import os
 import pty
 import re
+import shlex
 import subprocess
 from pathlib import Path
 
@@ -55,6 +57,19 @@ def test_every_help_has_an_example():
             assert (done.returncode, done.stderr) == (0, "")
             assert f"duebox {' '.join(words)}" in done.stdout.split("Examples\n")[1]
             assert max(map(len, done.stdout.splitlines())) <= 120
+
+
+def test_the_examples_of_the_help_are_no_wrong_usage():
+    """Without a configuration each ends with 78, or is done, as what needs none is."""
+    seen = 0
+    for words in commands():
+        for example in re.findall(r"duebox .*", plain(*words, "--help").stdout.split("Examples\n")[1]):
+            line = shlex.shlex(example, posix=True, punctuation_chars="|>&()")
+            line.whitespace_split = True
+            done = plain(*itertools.takewhile(lambda word: word[0] not in "|>&()", list(line)[1:]))
+            assert done.returncode in (0, 78), (example, done.returncode, done.stderr)
+            seen += 1
+    assert seen > 40
 
 
 def test_without_a_command():

@@ -1,6 +1,7 @@
 """Every statement of sql/examples does what it says, literally as it is there, and the word DEFAULT makes no task early,
 on both servers."""
 
+import re
 import sys
 from pathlib import Path
 
@@ -346,3 +347,36 @@ def test_a_trigger_makes_no_task_early(cursor):
         assert one(cursor, "SELECT MIN(TIMESTAMPDIFF(MINUTE, created_at, next_at)) FROM outbox") == 30
     finally:
         cursor.execute("DROP TRIGGER before_insert")
+
+
+# -- statements in pages --------------------------------------------------------------------------
+
+VERBS = r"(?:SELECT|INSERT|UPDATE|DELETE|ALTER)\b"
+
+
+def of_page(text):
+    """The statements that a page shows: in blocks of SQL, as indented lines, and within sentences."""
+    for block in re.findall(r"^```sql\n(.*?)^```", text, re.M | re.S):
+        yield from statements(re.sub(r"\s+-- .*$", "", block, flags=re.M))
+    prose = re.sub(r"^```.*?^```", "", text, flags=re.M | re.S)
+    for found in (*re.findall(rf"^    ({VERBS}.*)$", prose, re.M), *re.findall(rf"`({VERBS}[^`]*)`", prose)):
+        statement = " ".join(found.split()).rstrip(";")
+        if re.search(r"\boutbox", statement) and ".." not in statement:
+            yield statement
+
+
+def test_statements_in_pages_run_as_they_are(cursor):
+    """People copy them."""
+    top = SQL.parent
+    pages = [top / "README.md", SQL / "README.md", *sorted((top / "docs").glob("*.md")), *sorted(top.glob("plugins/*/README.md"))]
+    found = [(page.name, statement) for page in pages for statement in of_page(page.read_text())]
+    assert {"README.md", "CLIENTS.md", "CONSUMERS.md", "OPERATIONS.md"} <= {name for name, _ in found}, found
+    for name, statement in found:
+        partition = re.search(r"(\w+) DROP PARTITION (\w+)", statement)
+        if partition:
+            cursor.execute(f"ALTER TABLE {partition[1]} REORGANIZE PARTITION p_later INTO (PARTITION {partition[2]} "
+                           "VALUES LESS THAN ('2001-01-01'), PARTITION p_later VALUES LESS THAN (MAXVALUE))")
+        try:
+            cursor.execute(statement)
+        except pymysql.err.MySQLError as error:
+            raise AssertionError(f"{name}: {statement}: {error}") from error
