@@ -61,7 +61,10 @@ static void explain(const struct change_run *run, const struct task_target *targ
              task_state_text(target->state));
     break;
   case CHANGE_IN_FLIGHT:
-    snprintf(out, cap, "on its way out: too late, or try again when the attempt is over");
+    snprintf(out, cap, "%s",
+             run->rule->verb == CHANGE_RETRY && target->state == TASK_SCHEDULED
+                 ? "is due already: it goes as soon as a daemon reads its route, or is on its way out"
+                 : "on its way out: too late, or try again when the attempt is over");
     break;
   case CHANGE_CONFLICT:
     snprintf(out, cap, "another living task has its message id or dedup key");
@@ -349,8 +352,8 @@ static bool read_line(struct change_run *run, struct err *err) {
   if (run->selection.by_ids)
     return true;
   if (!run->selection.filtered)
-    return err_set(err, EX_USAGE, "%s %s: which tasks? Give ids or filters; --state with a state stands for all in it",
-                   noun, verb);
+    return err_set(err, EX_USAGE, "%s %s: which tasks? Give ids or filters%s", noun, verb,
+                   command_takes(args->command, OPT_STATE) ? "; --state with a state stands for all in it" : "");
   if (!run->selection.states_given)
     filter->states = rule->states;
   if (filter->states & ~rule->allowed)

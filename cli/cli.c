@@ -134,6 +134,14 @@ void cli_actor(char *out, size_t cap) {
   snprintf(out, cap, "%s@%s", name, host);
 }
 
+int cli_flush(void) {
+  if (fflush(stdout) == 0 && !ferror(stdout))
+    return EX_OK;
+  if (output_unwanted()) /* `| head`, say: it has all that it wanted */
+    return EX_OK;
+  return cli_fail(EX_IOERR, "standard output: %s; what was printed is incomplete", strerror(errno));
+}
+
 int cli_close(struct cli *cli) {
   if (cli->op.ops)
     cli->op.ops->close(cli->op.self);
@@ -141,11 +149,7 @@ int cli_close(struct cli *cli) {
     config_free(&cli->config);
   if (cli->modules && !cli->outlived)
     modules_free(&cli->modules);
-  if (fflush(stdout) == 0 && !ferror(stdout))
-    return EX_OK;
-  if (output_unwanted()) /* `| head`, say: it has all that it wanted */
-    return EX_OK;
-  return cli_fail(EX_IOERR, "standard output: %s; what was printed is incomplete", strerror(errno));
+  return cli_flush();
 }
 
 void cli_leave(int code) {

@@ -29,7 +29,9 @@ struct cli {
 
 /* Takes the global options. Exit code. */
 MUSTCHECK int cli_open(struct cli *cli, const struct args *args);
-/* Flushes what was printed; an exit code for a standard output that took it not. */
+/* Flushes what was printed; an exit code for a standard output that did not take it. */
+MUSTCHECK int cli_flush(void);
+/* Closes what was opened on demand, and cli_flush(). */
 MUSTCHECK int cli_close(struct cli *cli);
 /* Ends the process without the exit handlers of libraries, which a thread that is still at work may be using. */
 void cli_leave(int code);

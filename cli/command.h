@@ -8,6 +8,7 @@
 #ifndef CLI_COMMAND_H
 #define CLI_COMMAND_H
 
+#include <stdbool.h>
 #include <stddef.h>
 
 #include "core/base/attr.h"
@@ -57,6 +58,8 @@ extern const size_t noun_count;
 /* The command of these words, or NULL. verb may be NULL. */
 const struct command *command_find(const char *noun, const char *verb);
 const struct noun *noun_find(const char *name);
+/* Whether it takes that option of its own; the global ones every command does. */
+bool command_takes(const struct command *command, enum option_id id);
 /* The word of the table nearest to `word`, or NULL. Of a noun's verbs when noun is given, else of all nouns. */
 const char *command_suggest(const char *noun, const char *word);
 

@@ -265,7 +265,11 @@ const struct command commands[] = {
      .max = 1,
      .options = TAKES(OPT_REASON),
      .summary = "hold a route's tasks back, for all daemons",
-     .details = "What is in flight goes on. The other routes do not notice. ROUTE is configured, or has tasks.\n",
+     .details =
+         "Each daemon learns of it within a second (or a third of engine.lease, where that is shorter), and until "
+         "then\n"
+         "goes on. What is in flight goes on. The other routes do not notice. ROUTE is configured, or has tasks.\n"
+         "A route that is paused already keeps its reason unless another one is given.\n",
      .examples = "  duebox route pause crm.push --reason 'their maintenance until 08:00'\n",
      .run = run_route_pause},
     {.noun = "route",
@@ -337,7 +341,7 @@ const struct command commands[] = {
      .max = 1,
      .options = TAKES(),
      .summary = "show a module's options",
-     .details = "MODULE is a name that is looked for in the plugin folders, or an absolute path.\n",
+     .details = "MODULE is a name that is looked for in the plugin folders, or a path: a word with a slash is one.\n",
      .examples = "  duebox plugin info kafka\n"
                  "  duebox plugin info kafka -o jsonl | jq -r .option\n",
      .run = run_plugin_info},
@@ -382,6 +386,13 @@ const struct command *command_find(const char *noun, const char *verb) {
       return c;
   }
   return NULL;
+}
+
+bool command_takes(const struct command *command, enum option_id id) {
+  const enum option_id *at = command->options;
+  while (*at != OPTIONS && *at != id)
+    at++;
+  return *at != OPTIONS;
 }
 
 const char *command_suggest(const char *noun, const char *word) {

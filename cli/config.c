@@ -10,11 +10,13 @@
 #include "outbox/db_conn.h"
 
 int run_config_show(struct cli *cli, const struct args *args) {
+  static const enum config_format formats[] = {
+      [OUTPUT_TEXT] = CONFIG_YAML, [OUTPUT_JSON] = CONFIG_JSON, [OUTPUT_JSONL] = CONFIG_JSON_LINE};
   const struct config *config;
   int code = cli_config(cli, &config);
   if (code)
     return code;
-  config_show(config, cli->output.format != OUTPUT_TEXT, stdout);
+  config_show(config, formats[cli->output.format], stdout);
   return EX_OK;
 }
 

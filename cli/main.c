@@ -62,6 +62,8 @@ int main(int argc, char **argv) {
     code = cli_fail_err(&err);
   } else if (args.help || !args.command) {
     code = give_help(&args);
+    int written = cli_flush();
+    code = code ? code : written;
   } else if ((code = cli_open(&cli, &args)) == EX_OK) {
     code = args.command->run(&cli, &args);
     int closed = cli_close(&cli);

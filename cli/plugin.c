@@ -3,6 +3,7 @@
  * cli/plugin.c - `duebox plugin list` and `plugin info`: which modules there are, what they can do, their options.
  */
 #include <dirent.h>
+#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sysexits.h>
@@ -115,8 +116,13 @@ static bool list_options(struct listing *listing, const char *place, const struc
 
 /* A module by name, or by a path from here: an argument with a slash is a file, as for a shell. */
 static const struct module *load_named(struct cli *cli, const char *name, struct err *err) {
-  char *path = strchr(name, '/') ? realpath(name, NULL) : NULL;
-  const struct module *module = modules_load(cli->modules, path ? path : name, err);
+  bool is_file = strchr(name, '/') != NULL;
+  char *path = is_file ? realpath(name, NULL) : NULL;
+  const struct module *module = NULL;
+  if (is_file && !path)
+    err_set(err, EX_NOINPUT, "%s: %s", name, strerror(errno));
+  else
+    module = modules_load(cli->modules, path ? path : name, err);
   free(path);
   return module;
 }

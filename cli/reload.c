@@ -20,7 +20,10 @@ enum {
 static int judge(const struct cli *cli, const char *url, const struct daemon_answer *answer) {
   switch (answer->status) {
   case HTTP_OK:
-    cli_remark(cli, "reloaded");
+    if (cli->output.format == OUTPUT_TEXT)
+      cli_remark(cli, "reloaded");
+    else
+      output_record(&cli->output, NULL, 0, json_pack("{s:b, s:s}", "reloaded", true, "daemon", url));
     return EX_OK;
   case HTTP_UNPROCESSABLE:
     return cli_fail(EX_CONFIG, "the daemon at %s refuses: %s", url, answer->detail);

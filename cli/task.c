@@ -295,18 +295,33 @@ static bool read_payload(const struct cli *cli, const struct args *args, int64_t
   return *data || err_set(err, EX_OSERR, "out of memory");
 }
 
+bool task_timeout(const struct args *args, int64_t *ms, struct err *err) {
+  return args_duration(args, OPT_TIMEOUT, ms, err) &&
+         (*ms <= UINT32_MAX || err_set(err, EX_USAGE, "--timeout: at most 49d"));
+}
+
 /* Times as they were typed. */
 struct add_times {
   struct when at, expires;
 };
 
-/* A task that expires before it is due is never sent: the two contradict each other. */
+static const char never_sent[] = "task add: --expires-at must be later than the task is due, or it would never be sent";
+
+/* A task that expires before it is due is never sent: the two contradict each other. Here as far as no clock is needed
+ * to tell. */
+static bool check_line(const struct new_task *task, const struct add_times *times, struct err *err) {
+  const struct when delay = {.relative = true, .us = task->delay_ms > 0 ? task->delay_ms * 1000 : 0};
+  const struct when *due = times->at.given ? &times->at : &delay, *expires = &times->expires;
+  bool comparable = expires->given && expires->relative == due->relative;
+  return !comparable || expires->us > due->us || err_set(err, EX_USAGE, "%s", never_sent);
+}
+
 static int check_expiry(struct cli *cli, const struct add_times *times, const struct new_task *task) {
   const struct when delay = {.given = true, .relative = true, .us = task->delay_ms > 0 ? task->delay_ms * 1000 : 0};
   int64_t due_us = task->due_us;
   int code = !times->expires.given || times->at.given ? EX_OK : cli_when(cli, &delay, &due_us);
   if (code == EX_OK && times->expires.given && task->expires_us <= due_us)
-    return cli_fail(EX_USAGE, "task add: --expires-at must be later than the task is due, or it would never be sent");
+    return cli_fail(EX_USAGE, "%s", never_sent);
   return code;
 }
 
@@ -328,9 +343,9 @@ static bool read_task(const struct args *args, struct new_task *task, struct add
   task->delay_ms = -1;
   return args_int(args, OPT_PRIORITY, 1, 9, &task->priority, err) &&
          args_int(args, OPT_MAX_ATTEMPTS, 1, UINT32_MAX, &task->max_attempts, err) &&
-         args_duration(args, OPT_TIMEOUT, &task->timeout_ms, err) &&
-         args_duration(args, OPT_DELAY, &task->delay_ms, err) && args_when(args, OPT_AT, &times->at, err) &&
-         args_when(args, OPT_EXPIRES_AT, &times->expires, err);
+         task_timeout(args, &task->timeout_ms, err) && args_duration(args, OPT_DELAY, &task->delay_ms, err) &&
+         args_when(args, OPT_AT, &times->at, err) && args_when(args, OPT_EXPIRES_AT, &times->expires, err) &&
+         check_line(task, times, err);
 }
 
 /* Refusals of the table that are the caller's data, by the server's error number. */

@@ -11,4 +11,7 @@
 int task_listing(struct cli *cli, const struct args *args, uint32_t states, const struct column *columns,
                  size_t column_count);
 
+/* --timeout of a task, which the table keeps as milliseconds in 32 bits. */
+MUSTCHECK bool task_timeout(const struct args *args, int64_t *ms, struct err *err);
+
 #endif

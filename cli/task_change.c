@@ -6,6 +6,7 @@
 #include <sysexits.h>
 
 #include "cli/change.h"
+#include "cli/task.h"
 
 #define CANCELLABLE                                                                                                    \
   (STATE_BIT(TASK_SCHEDULED) | STATE_BIT(TASK_AWAITING) | STATE_BIT(TASK_HELD) | STATE_BIT(TASK_BLOCKED))
@@ -65,19 +66,23 @@ static bool read_setting(const struct args *args, enum option_id id, enum task_s
   return true;
 }
 
+static const char expired_already[] =
+    "task set: --expires-at must be later than now; `duebox task cancel` ends tasks at once";
+
 static bool read_settings(const struct args *args, struct task_change *order, struct when *expires, struct err *err) {
   const char *expires_at = args_text(args, OPT_EXPIRES_AT);
   if (!read_setting(args, OPT_PRIORITY, SET_PRIORITY, 1, 9, order, err) ||
       !read_setting(args, OPT_MAX_ATTEMPTS, SET_MAX_ATTEMPTS, 0, UINT32_MAX, order, err) ||
-      !args_duration(args, OPT_TIMEOUT, &order->numbers[SET_TIMEOUT_MS], err))
+      !task_timeout(args, &order->numbers[SET_TIMEOUT_MS], err))
     return false;
-  if (order->numbers[SET_TIMEOUT_MS] > UINT32_MAX)
-    return err_set(err, EX_USAGE, "--timeout: at most 49d");
   order->given |= args_has(args, OPT_TIMEOUT) ? 1u << SET_TIMEOUT_MS : 0;
   order->given |= expires_at ? 1u << SET_EXPIRES_AT : 0;
   order->target_host = args_text(args, OPT_TARGET_HOST);
   order->given |= order->target_host ? 1u << SET_TARGET_HOST : 0;
-  return !expires_at || strcmp(expires_at, "never") == 0 || args_when(args, OPT_EXPIRES_AT, expires, err);
+  if (!expires_at || strcmp(expires_at, "never") == 0)
+    return true;
+  return args_when(args, OPT_EXPIRES_AT, expires, err) &&
+         (!expires->relative || expires->us > 0 || err_set(err, EX_USAGE, "%s", expired_already));
 }
 
 /* A task whose time has passed is never sent: who wants that says so, and his tasks are cancelled. */
@@ -86,7 +91,7 @@ static int check_expiry(struct cli *cli, const struct when *expires, int64_t exp
   int64_t now_us;
   int code = expires->given ? cli_when(cli, &now, &now_us) : EX_OK;
   if (code == EX_OK && expires->given && expires_us <= now_us)
-    return cli_fail(EX_USAGE, "task set: --expires-at must be later than now; `duebox task cancel` ends tasks at once");
+    return cli_fail(EX_USAGE, "%s", expired_already);
   return code;
 }
 

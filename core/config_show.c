@@ -319,14 +319,14 @@ static void print_map(json_t *map, const struct yaml_node *node, int indent, boo
   }
 }
 
-void config_show(const struct config *config, bool json, FILE *out) {
+void config_show(const struct config *config, enum config_format format, FILE *out) {
   json_t *root = config_json(config);
   mask_map(root, config->tree, false);
-  if (json) {
-    json_dumpf(root, out, JSON_INDENT(2) | JSON_REAL_PRECISION(15));
-    fputc('\n', out);
-  } else {
+  if (format == CONFIG_YAML) {
     print_map(root, config->tree, 0, false, out);
+  } else {
+    json_dumpf(root, out, (format == CONFIG_JSON ? JSON_INDENT(2) : JSON_COMPACT) | JSON_REAL_PRECISION(15));
+    fputc('\n', out);
   }
   json_decref(root);
 }

@@ -15,9 +15,11 @@
 
 #include "core/config.h"
 
+enum config_format { CONFIG_YAML, CONFIG_JSON, CONFIG_JSON_LINE };
+
 /* Prints every effective value: as YAML that could be loaded again but for the masked secrets, with "# file:line" or
- * "# default" behind each, or as one JSON document. */
-void config_show(const struct config *config, bool json, FILE *out);
+ * "# default" behind each, or as one JSON document, on many lines or on one. */
+void config_show(const struct config *config, enum config_format format, FILE *out);
 
 /* Prints the options of the core and of these modules as Markdown tables, for docs/CONFIGURATION.md. */
 void config_docs(const struct duebox_plugin *const *modules, size_t count, FILE *out);

@@ -349,10 +349,24 @@ static bool repair_tables(struct db_conn *conn, bool dry_run, bool *changed, FIL
   return false; /* the server keeps them as they are */
 }
 
+/* Tables are made with literals that this character set lacks: the statement would break off in the middle. */
+static bool charset_fits(struct db_conn *conn, struct err *err) {
+  char charset[65];
+  uint32_t shards;
+  if (!read_shards(conn, &shards, err))
+    return false;
+  return shards > 0 || (ask(conn, query_schema_charset, NO_ARGS, WHAT, charset, sizeof charset, err) &&
+                        (strcmp(charset, "swe7") != 0 ||
+                         err_set(err, DB_E_NOT_MIGRATED,
+                                 "the default character set of database %s is swe7, which lacks characters of ASCII; "
+                                 "nothing was made. ALTER DATABASE `%s` CHARACTER SET utf8mb4, and migrate again",
+                                 conn->config->name, conn->config->name)));
+}
+
 static bool migrate_locked(struct db_conn *conn, const struct migrate_options *options, FILE *out, struct err *err) {
   struct history history = {0};
   uint32_t shards = 0;
-  if (!names_are_free(conn, err))
+  if (!names_are_free(conn, err) || !charset_fits(conn, err))
     return false;
   if (!options->dry_run && !execute(conn, schema_text_0000_schema, NO_ARGS, err))
     return false;

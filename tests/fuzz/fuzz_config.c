@@ -39,8 +39,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
   snprintf(path, sizeof path, "/proc/self/fd/%d", fd);
   if (config_load(path, modules, &config, &err)) {
     FILE *out = fopen("/dev/null", "w");
-    config_show(config, false, out);
-    config_show(config, true, out);
+    config_show(config, CONFIG_YAML, out);
+    config_show(config, CONFIG_JSON, out);
     fclose(out);
     if (!config_reloadable(config, config, &err))
       abort();

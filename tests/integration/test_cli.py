@@ -124,6 +124,15 @@ def test_version():
      "task result: --attempt and --status are needed; `duebox task show 1` has the attempt"),
     (["task", "result", "1", "--attempt", "1", "--status", "well"], 64,
      '--status: "well" is none of done, retry, fail'),
+    (["task", "add", "r", "--expires-at", "-1h", "--delay", "1h"], 64,
+     "task add: --expires-at must be later than the task is due, or it would never be sent"),
+    (["task", "add", "r", "--expires-at", "2030-01-01", "--at", "2030-01-01"], 64,
+     "task add: --expires-at must be later than the task is due, or it would never be sent"),
+    (["task", "add", "r", "--timeout", "50d"], 64, "--timeout: at most 49d"),
+    (["task", "set", "1", "--expires-at", "now"], 64,
+     "task set: --expires-at must be later than now; `duebox task cancel` ends tasks at once"),
+    (["dead", "retry"], 64, "dead retry: which tasks? Give ids or filters"),
+    (["plugin", "info", "./nothere.so"], 66, "plugin info: ./nothere.so: No such file or directory"),
     (["task", "cancel", "1", "2", "--limit", "1"], 64, "give ids or --limit, not both: --limit is for filters"),
     (["task", "list", "--due-before", "now", "--due-after", "+1h"], 64,
      "--due-before must be later than --due-after: no task is between them"),
@@ -151,7 +160,8 @@ def test_wrong_lines(words, code, message):
         assert done.stderr == f"duebox: {message}\n"
 
 
-@pytest.mark.parametrize("words", (["version"], ["migrate", "--show-sql"]), ids=" ".join)
+@pytest.mark.parametrize("words", (["version"], ["migrate", "--show-sql"], ["help"], ["task", "--help"],
+                                   ["task", "list", "-h"]), ids=" ".join)
 def test_a_full_standard_output_is_an_error(words, tmp_path):
     with open("/dev/full", "w", encoding="ascii") as full:
         done = subprocess.run([BINARY, *words], cwd=tmp_path, stdout=full, stderr=subprocess.PIPE, text=True, check=False)
@@ -628,6 +638,26 @@ def test_pause_of_no_route(cli):
     routes = {f"r{i:03}": {"via": "bus", "topic": "crm"} for i in range(100)}
     cli.daemon.configure({**cli.daemon.configuration, "routes": routes})
     assert "r018, r019 and 80 more; " in cli.fails(66, "route", "pause", "nada")
+
+
+def test_the_configuration_is_one_line_of_jsonl(cli):
+    shown = cli.jsonl("config", "show")
+    assert shown == [cli.json("config", "show")] and "crm.push" in shown[0]["routes"]
+
+
+def test_migrate_makes_nothing_where_a_character_set_lacks_what_it_writes(cli):
+    """It broke off in the middle of the second table, without a cure."""
+    name = cli.stage.mariadb.create_database("swe7")
+    cli.sql(f"ALTER DATABASE `{name}` CHARACTER SET swe7")
+    cli.daemon.configure({**cli.daemon.configuration, "database": {**cli.daemon.configuration["database"], "name": name}})
+    for words in (["migrate", "--dry-run"], ["migrate"]):
+        said = cli.fails(78, *words)
+        assert "swe7" in said and f"ALTER DATABASE `{name}` CHARACTER SET utf8mb4" in said
+    assert cli.sql(f"SHOW TABLES FROM `{name}`") == ()
+    cli.sql(f"ALTER DATABASE `{name}` CHARACTER SET utf8mb4")
+    cli("migrate")
+    cli.sql(f"ALTER DATABASE `{name}` CHARACTER SET swe7")      # who has the tables may change that
+    assert "is up to date" in cli("migrate")
 
 
 def test_plugins(cli):

@@ -450,6 +450,7 @@ def test_reload(running):
     daemon.configure({**daemon.configuration, "routes": routes})
     mark = daemon.mark()
     assert line(running, "reload").stderr == "reloaded\n"
+    assert json.loads(line(running, "reload", "-o", "json").stdout)["reloaded"] is True
     daemon.wait_log("DUEBOX-RELOADED", after=mark, limit_s=LIMIT_S)
     daemon.configure({**daemon.configuration, "engine": {**daemon.configuration["engine"], "instance": "other"},
                       "database": {**daemon.configuration["database"], "table": "other"}})

@@ -64,7 +64,7 @@ char *config_shown(const struct config *config, bool json) {
   FILE *out = open_memstream(&text, &len);
   if (!out)
     abort();
-  config_show(config, json, out);
+  config_show(config, json ? CONFIG_JSON : CONFIG_YAML, out);
   fclose(out);
   return text;
 }
