@@ -126,7 +126,7 @@ const struct command commands[] = {
      .summary = "list tasks, the newest first",
      .details = IDS_OR_FILTERS
      "An id that names no task is told of, with exit code 66; the others are listed.\n"
-     "Without --state the living are listed; without ids 100 unless --limit says otherwise; 0 = all.\n",
+     "Without --state the living are listed; without ids 100 unless --limit says otherwise; 0 = all. Times are UTC.\n",
      .examples = "  duebox task list --route orders.cancel --state scheduled,awaiting\n"
                  "  duebox task list --state dead --created-after -1d -o jsonl --limit 0\n"
                  "  duebox task list --where \"payload LIKE '%\\\"order\\\":17%'\"\n",
@@ -140,7 +140,7 @@ const struct command commands[] = {
      .summary = "show one task with its attempts",
      .details =
          "ID is a row id (decimal digits) or a message id; id:100 and message_id:100 say which. Tasks that have\n"
-         "ended are found in the history.\n",
+         "ended are found in the history. Times are UTC.\n",
      .examples = "  duebox task show 4711\n"
                  "  duebox task show 5f1c9a0e-8a39-11ef-9d3a-0242ac120002 -o json\n",
      .run = run_task_show},
