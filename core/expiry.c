@@ -120,8 +120,8 @@ static enum store_status end_rows(struct walk *walk, const struct store_group *g
   struct decision decisions[PAGE_ROWS];
   struct task_batch *batch = NULL;
   bool lost[STORE_SHARDS_MAX] = {false};
-  enum store_status status = expiry->store->ops->read_ids(walk->ss, group->state, group->shard, NULL, ids, id_count, 0,
-                                                          (struct store_limit){0}, &batch, err);
+  enum store_status status = expiry->store->ops->read_ids(walk->ss, group->state, shard_bit(group->shard), NULL, ids,
+                                                          id_count, 0, (struct store_limit){0}, &batch, err);
   size_t n = batch ? decide(walk, batch, decisions) : 0;
   for (size_t i = 0, some = 0; status == STORE_OK && i < n && (i == 0 || clock_mono_us() < walk->deadline_us);
        i += some) {

@@ -511,10 +511,10 @@ bool order_claims_end(struct order *order) {
 
 bool order_waits_in(const struct order *order, uint8_t shard) { return order->of_shard[shard] > 0; }
 
-size_t order_called(struct order *order, uint64_t *ids, size_t most, uint8_t *shard) {
+size_t order_called(struct order *order, uint64_t *ids, uint8_t *shards, size_t most) {
   size_t n = 0;
-  while (n < most && order->called && (n == 0 || order->called->shard == *shard)) {
-    *shard = order->called->shard;
+  while (n < most && order->called && (n == 0 || (order->called->shard == SHARD_BOUND) == (*shards == SHARD_BOUND))) {
+    shards[n] = order->called->shard;
     ids[n++] = order->called->id;
     dequeue_this(order, order->called);
   }
@@ -535,14 +535,16 @@ bool order_missed(struct order *order, uint64_t id, bool again) {
   return goes_on(order, key);
 }
 
-size_t order_behind(const struct order *order, uint8_t shard, uint64_t *ids, size_t most) {
+static bool is_in(const struct order_wait *wait, uint64_t shards) { return (shards & shard_bit(wait->shard)) != 0; }
+
+size_t order_behind(const struct order *order, uint64_t shards, uint64_t *ids, size_t most) {
   size_t keys = 0, n = 0;
   for (const struct order_wait *wait = order->called; wait; wait = wait->next)
-    keys += wait->shard == shard;
+    keys += is_in(wait, shards);
   for (const struct order_wait *wait = order->called; wait && n < most; wait = wait->next) {
-    size_t left = wait->shard == shard ? (most - 1) / keys + 1 : 0;
+    size_t left = is_in(wait, shards) ? (most - 1) / keys + 1 : 0;
     for (const struct order_wait *behind = wait->key->first; behind && left > 0 && n < most; behind = behind->next)
-      if (behind->shard == shard) {
+      if (is_in(behind, shards)) {
         ids[n++] = behind->id;
         left--;
       }
@@ -560,7 +562,7 @@ bool order_forget_shards(struct order *order, uint64_t shards) {
   bool sweep = false;
   struct order_wait *wait, *next;
   HASH_ITER(hh, order->waiting, wait, next) {
-    if (!(shards & (UINT64_C(1) << wait->shard)))
+    if (!is_in(wait, shards))
       continue;
     struct order_key *key = wait->key;
     bool its_turn = key->called == wait;

@@ -117,14 +117,15 @@ MUSTCHECK bool order_claims_end(struct order *order);
 bool order_knows(const struct order *order, uint64_t id);
 /* Whether rows of the shard wait or are called: reading its groups from the start meets them all again. */
 bool order_waits_in(const struct order *order, uint8_t shard);
-/* Called tasks of one shard that are to be read now: takes up to `most` ids off the queue. Returns how many. */
-size_t order_called(struct order *order, uint64_t *ids, size_t most, uint8_t *shard);
+/* Called tasks that are to be read now, those of bound ones by themselves: takes up to `most` off the queue. shards[i]:
+ * of ids[i]. Returns how many. */
+size_t order_called(struct order *order, uint64_t *ids, uint8_t *shards, size_t most);
 /* What was called did not take off: again = it is called once more, else it is gone and the next of its key is called.
  * Does nothing for an id that is not called. True as order_leave(). */
 bool order_missed(struct order *order, uint64_t id, bool again);
-/* Tasks of the shard that wait behind those in the queue of called ones, of each key the next ones: up to `most` ids.
- * Returns how many. */
-size_t order_behind(const struct order *order, uint8_t shard, uint64_t *ids, size_t most);
+/* Tasks of the shards (bits) that wait behind those in the queue of called ones, of each key the next ones: up to
+ * `most` ids. Returns how many. */
+size_t order_behind(const struct order *order, uint64_t shards, uint64_t *ids, size_t most);
 /* A task that waits is gone, or not due any more. */
 void order_gone(struct order *order, uint64_t id);
 /* Shards (bits) are not ours any more, or what waits in them may not be there now: forgets what waits of them. Heads

@@ -92,7 +92,7 @@ bool reader_bound(struct scheduler *s, struct group *group, uint32_t credit) {
   struct reading reading = {
       .lane = lane, .recorded = true, .leases = &lease, .lease_count = 1, .began_us = began, .most = credit};
   enum store_status status =
-      s->store->ops->read_ids(s->ss, TASK_SCHEDULED, group->shard, range.host, page.ids, page.wanted,
+      s->store->ops->read_ids(s->ss, TASK_SCHEDULED, shard_bit(group->shard), range.host, page.ids, page.wanted,
                               AHEAD_MAX_US + AHEAD_MARGIN_US, reader_inline(s, lane, true, page.wanted), &batch, &err);
   if (!scheduler_db_ok(s, status, &err))
     return false;

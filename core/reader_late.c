@@ -112,9 +112,9 @@ static bool read_keyed(struct scheduler *s, const struct group *group, struct la
     struct task_batch *batch = NULL;
     struct err err = {0};
     n = late->count - at < LATE_PAGE ? late->count - at : LATE_PAGE;
-    enum store_status status =
-        s->store->ops->read_ids(s->ss, TASK_SCHEDULED, group->shard, scheduler_host(s, group->shard), &late->ids[at], n,
-                                AHEAD_MAX_US + AHEAD_MARGIN_US, (struct store_limit){0}, &batch, &err);
+    enum store_status status = s->store->ops->read_ids(
+        s->ss, TASK_SCHEDULED, shard_bit(group->shard), scheduler_host(s, group->shard), &late->ids[at], n,
+        AHEAD_MAX_US + AHEAD_MARGIN_US, (struct store_limit){0}, &batch, &err);
     if (!scheduler_db_ok(s, status, &err))
       return false;
     for (size_t i = 0, rows = batch ? batch->count : 0; i < rows; i++) /* it may be gone with its last task */

@@ -107,8 +107,8 @@ bool reader_sweep(struct scheduler *s, struct group *group, uint32_t credit) {
   size_t wanted = find_behind(s, group, credit, ids, &more), took = 0;
   if (s->retry_wait_us == 0 && wanted > 0) {
     enum store_status status =
-        s->store->ops->read_ids(s->ss, TASK_SCHEDULED, group->shard, scheduler_host(s, group->shard), ids, wanted, 0,
-                                reader_inline(s, reading.lane, reading.recorded, wanted), &batch, &err);
+        s->store->ops->read_ids(s->ss, TASK_SCHEDULED, shard_bit(group->shard), scheduler_host(s, group->shard), ids,
+                                wanted, 0, reader_inline(s, reading.lane, reading.recorded, wanted), &batch, &err);
     if (scheduler_db_ok(s, status, &err)) {
       reader_sort_by_due(batch);
       if (batch && !reader_keeps_order(s, group, from, batch->tasks, batch->count)) {
@@ -167,18 +167,17 @@ static size_t miss_absent(struct lane *lane, uint64_t *ids, size_t count, const 
 
 /* Where one is gone those behind it may be too: an application deletes thousands with one statement, and each would
  * take a round trip. */
-static void skip_absent(struct scheduler *s, struct lane *lane, uint8_t shard) {
+static void skip_absent(struct scheduler *s, struct lane *lane, uint64_t shards, const char *host) {
   uint64_t ids[SKIP_ROWS];
   bool here[SKIP_ROWS];
   struct task_batch *batch = NULL;
   struct err err = {0};
   const struct store_limit limit = {0}; /* without payloads */
-  size_t count = order_behind(&lane->order, shard, ids, SKIP_ROWS);
-  if (count == 0 ||
-      !scheduler_db_ok(s,
-                       s->store->ops->read_ids(s->ss, TASK_SCHEDULED, shard, scheduler_host(s, shard), ids, count,
-                                               AHEAD_MAX_US + AHEAD_MARGIN_US, limit, &batch, &err),
-                       &err))
+  size_t count = order_behind(&lane->order, shards, ids, SKIP_ROWS);
+  if (count == 0 || !scheduler_db_ok(s,
+                                     s->store->ops->read_ids(s->ss, TASK_SCHEDULED, shards, host, ids, count,
+                                                             AHEAD_MAX_US + AHEAD_MARGIN_US, limit, &batch, &err),
+                                     &err))
     return;
   find_here(ids, count, batch, here);
   for (size_t i = 0; i < count; i++)
@@ -187,42 +186,87 @@ static void skip_absent(struct scheduler *s, struct lane *lane, uint8_t shard) {
   reader_give_up(batch);
 }
 
-size_t reader_take_called(struct scheduler *s, struct lane *lane, uint32_t credit) {
-  UNFILLED uint64_t ids[READ_MAX];
-  uint8_t shard = 0;
-  int64_t now = clock_mono_us();
-  order_call_due(&lane->order, scheduler_db_now_us(s) + s->ahead_us);
-  size_t count = now >= lane->call_at_us ? order_called(&lane->order, ids, credit, &shard) : 0, took = 0;
-  if (count == 0)
-    return 0;
-  struct shard_lease lease = {.shard = shard, .epoch = scheduler_epoch(s, lane, shard), .owner = s->instance};
+/* Tasks whose turn it is, off the queue. */
+struct called {
+  uint64_t ids[READ_MAX]; /* those that may be read now first */
+  uint8_t shard[READ_MAX];
+  size_t count, readable;
+  struct shard_lease leases[STORE_SHARDS_MAX]; /* of the shards that may be read */
+  size_t lease_count;
+  uint64_t shards, kept; /* bits: these, and those that are ours at all */
+  bool recorded;
+};
+
+static void add_shard(struct scheduler *s, struct lane *lane, uint8_t shard, struct called *called) {
+  const struct instant instant = clock_instant();
+  const struct shard_lease lease = {.shard = shard, .epoch = scheduler_epoch(s, lane, shard), .owner = s->instance};
   if (!lease.epoch) {
     if (order_forget_shards(&lane->order, shard_bit(shard)))
       lane_sweep_first(lane);
-    return 0;
+    return;
   }
-  struct reading reading = {.lane = lane,
-                            .recorded = reader_records_claims(s, lane, shard),
-                            .leases = &lease,
-                            .lease_count = 1,
-                            .began_us = now,
-                            .most = credit,
-                            .due_until_us = scheduler_db_surely_us(s)};
+  called->kept |= shard_bit(shard);
+  if (!reader_may_read(s, shard, lease.epoch, &instant))
+    return;
+  called->shards |= shard_bit(shard);
+  called->recorded = called->recorded || reader_records_claims(s, lane, shard);
+  called->leases[called->lease_count++] = lease;
+}
+
+static void choose_called(struct scheduler *s, struct lane *lane, uint32_t credit, struct called *called) {
+  size_t all = order_called(&lane->order, called->ids, called->shard, credit < READ_MAX ? credit : READ_MAX);
+  uint64_t seen = 0;
+  called->count = called->readable = called->lease_count = 0;
+  called->shards = called->kept = 0;
+  called->recorded = false;
+  for (size_t i = 0; i < all; i++) {
+    const uint64_t shard = shard_bit(called->shard[i]), id = called->ids[i];
+    if (!(seen & shard))
+      add_shard(s, lane, called->shard[i], called);
+    seen |= shard;
+    if (!(called->kept & shard))
+      continue;
+    called->ids[called->count] = id;
+    if (called->shards & shard) {
+      called->ids[called->count] = called->ids[called->readable];
+      called->ids[called->readable++] = id;
+    }
+    called->count++;
+  }
+}
+
+size_t reader_take_called(struct scheduler *s, struct lane *lane, uint32_t credit) {
+  UNFILLED struct called called;
+  const int64_t now = clock_mono_us();
+  size_t took = 0;
+  order_call_due(&lane->order, scheduler_db_now_us(s) + s->ahead_us);
+  if (now < lane->call_at_us)
+    return 0;
+  choose_called(s, lane, credit, &called);
+  if (called.count == 0)
+    return 0;
+  const struct reading reading = {.lane = lane,
+                                  .recorded = called.recorded,
+                                  .leases = called.leases,
+                                  .lease_count = called.lease_count,
+                                  .began_us = now,
+                                  .most = credit,
+                                  .due_until_us = scheduler_db_surely_us(s)};
+  const char *host = scheduler_host(s, called.shards == shard_bit(SHARD_BOUND) ? SHARD_BOUND : 0);
   struct task_batch *batch = NULL;
   struct err err = {0};
-  const struct instant instant = clock_instant();
-  if (reader_may_read(s, shard, lease.epoch, &instant) &&
+  if (called.readable > 0 &&
       scheduler_db_ok(s,
-                      s->store->ops->read_ids(s->ss, TASK_SCHEDULED, shard, scheduler_host(s, shard), ids, count,
+                      s->store->ops->read_ids(s->ss, TASK_SCHEDULED, called.shards, host, called.ids, called.readable,
                                               AHEAD_MAX_US + AHEAD_MARGIN_US,
-                                              reader_inline(s, reading.lane, reading.recorded, count), &batch, &err),
+                                              reader_inline(s, lane, called.recorded, called.readable), &batch, &err),
                       &err)) {
-    took = miss_absent(lane, ids, count, batch); /* the next of their keys have their turn at once */
+    took = miss_absent(lane, called.ids, called.readable, batch); /* the next of their keys have their turn at once */
     if (took > 0)
-      skip_absent(s, lane, shard);
+      skip_absent(s, lane, called.shards, host);
     took += reader_take(s, &reading, batch);
   }
-  reader_settle_turns(s, lane, ids, count);
+  reader_settle_turns(s, lane, called.ids, called.count);
   if (took == 0) /* held by somebody, or too large for now */
     lane->call_at_us = now + s->config->config->engine.poll_max_ms * 1000;
   return took;
@@ -304,8 +348,8 @@ static void expire_page(struct scheduler *s, struct group *group) {
   if (status == STORE_OK && wanted > 0)
     status = s->store->ops->expired(s->ss, TASK_SCHEDULED, group->shard, ids, &wanted, &err);
   if (status == STORE_OK && wanted > 0)
-    status = s->store->ops->read_ids(s->ss, TASK_SCHEDULED, group->shard, NULL, ids, wanted, 0, (struct store_limit){0},
-                                     &batch, &err);
+    status = s->store->ops->read_ids(s->ss, TASK_SCHEDULED, shard_bit(group->shard), NULL, ids, wanted, 0,
+                                     (struct store_limit){0}, &batch, &err);
   if (!scheduler_db_ok(s, status, &err))
     return;
   if (batch)
@@ -381,8 +425,8 @@ static void end_overdue(struct scheduler *s, struct store_group *found) {
   /* A claim of another host that lives may be in flight there, whatever its time. */
   const char *host = found->state == TASK_CLAIMED ? scheduler_host(s, found->shard) : NULL;
   if (wanted > 0)
-    status = s->store->ops->read_ids(s->ss, found->state, found->shard, host, ids, wanted, 0, (struct store_limit){0},
-                                     &batch, &err);
+    status = s->store->ops->read_ids(s->ss, found->state, shard_bit(found->shard), host, ids, wanted, 0,
+                                     (struct store_limit){0}, &batch, &err);
   if (!scheduler_db_ok(s, status, &err) || !batch)
     return;
   s->busy = true; /* there may be more */

@@ -372,8 +372,8 @@ static void take_large(struct scheduler *s, struct taking *taking) {
                 (credit >= taking->large[i].bytes || lane->in_flight == 0);
     if (fits)
       fits = scheduler_db_ok(s,
-                             s->store->ops->read_ids(s->ss, TASK_SCHEDULED, shard, scheduler_host(s, shard), &id, 1,
-                                                     AHEAD_MAX_US + AHEAD_MARGIN_US, limit, &batch, &err),
+                             s->store->ops->read_ids(s->ss, TASK_SCHEDULED, shard_bit(shard), scheduler_host(s, shard),
+                                                     &id, 1, AHEAD_MAX_US + AHEAD_MARGIN_US, limit, &batch, &err),
                              &err);
     if (!fits)
       lane_sweep_shard(lane, shard);

@@ -446,9 +446,9 @@ struct store_ops {
    * than range.host come too, marked as foreign: what one call walks over is no more than it gives. */
   enum store_status (*find)(struct store_session *ss, const struct store_range *range, struct store_cursor until,
                             struct found_id *found, size_t *count, struct err *err);
-  /* Whole rows by id, as far as they are (still) in that state in that shard and due (by now + ahead_us). host: as in
-   * store_range; of rows that are not scheduled those that are to move stay their host's. */
-  enum store_status (*read_ids)(struct store_session *ss, enum task_state state, uint8_t shard, const char *host,
+  /* Whole rows by id, as far as they are (still) in that state in one of those shards (bits) and due (by now +
+   * ahead_us). host: as in store_range; of rows that are not scheduled those that are to move stay their host's. */
+  enum store_status (*read_ids)(struct store_session *ss, enum task_state state, uint64_t shards, const char *host,
                                 const uint64_t *ids, size_t count, int64_t ahead_us, struct store_limit limit,
                                 struct task_batch **batch, struct err *err);
   /* Rows, without payloads, of a group that has misfits, at most limit: those that the schema does not allow where they

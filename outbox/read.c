@@ -445,7 +445,7 @@ enum store_status ops_find(struct store_session *ss, const struct store_range *r
 struct ids_unit {
   struct read_unit read;
   enum task_state state;
-  uint8_t shard;
+  uint64_t shards;
   const char *host;
   const uint64_t *ids;
   size_t count;
@@ -454,23 +454,25 @@ struct ids_unit {
 
 static bool ids_unit(struct store_session *ss, void *arg, struct err *err) {
   struct ids_unit *u = arg;
-  struct text columns = {0}, host = {0};
+  struct text columns = {0}, host = {0}, shards = {0};
   if (!side_tables_again(ss, err))
     return false;
   row_columns(&columns, u->read.limit);
+  text_shard_set(&shards, u->shards);
   add_host(ss, &host, u->state, u->host);
   session_begin(ss);
   session_add(ss, query_read_ids,
               ARGS(RAW("columns", columns), RAW("ids", *session_ids(ss, u->ids, u->count)),
-                   STRING("state", task_state_text(u->state)), UNSIGNED("shard", u->shard), RAW("host", host),
+                   STRING("state", task_state_text(u->state)), RAW("shards", shards), RAW("host", host),
                    SIGNED("ahead_us", u->ahead_us)));
-  ss->script.failed = ss->script.failed || columns.failed || host.failed;
+  ss->script.failed = ss->script.failed || columns.failed || host.failed || shards.failed;
   text_free(&columns);
   text_free(&host);
+  text_free(&shards);
   return read_batch(ss, &u->read, err);
 }
 
-enum store_status ops_read_ids(struct store_session *ss, enum task_state state, uint8_t shard, const char *host,
+enum store_status ops_read_ids(struct store_session *ss, enum task_state state, uint64_t shards, const char *host,
                                const uint64_t *ids, size_t count, int64_t ahead_us, struct store_limit limit,
                                struct task_batch **batch, struct err *err) {
   *batch = NULL;
@@ -478,7 +480,7 @@ enum store_status ops_read_ids(struct store_session *ss, enum task_state state, 
     return STORE_OK;
   struct ids_unit unit = {.read = {.what = "read by id", .limit = limit, .batch = batch},
                           .state = state,
-                          .shard = shard,
+                          .shards = shards,
                           .host = host,
                           .ids = ids,
                           .count = count,

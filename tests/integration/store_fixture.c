@@ -396,7 +396,7 @@ struct task_batch *read_bound(struct fixture *f, const char *host) {
   for (size_t i = 0; i < count; i++)
     if (!found[i].foreign)
       ids[ours++] = found[i].id;
-  ok(f, f->store.ops->read_ids(f->ss, TASK_SCHEDULED, SHARD_BOUND, host, ids, ours, 0,
+  ok(f, f->store.ops->read_ids(f->ss, TASK_SCHEDULED, shard_bit(SHARD_BOUND), host, ids, ours, 0,
                                (struct store_limit){.payload = 1000, .bytes = INT64_MAX}, &batch, &f->err));
   assert_int_equal(batch ? batch->count : 0, ours);
   return batch;

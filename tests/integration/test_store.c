@@ -323,7 +323,7 @@ static void rows_are_read_by_id_while_they_are_due_and_in_state(void **state) {
   ROW("(id, route, payload, shard, due_at) VALUES (1, 'r', 'one', 0, '2020-01-01'), (2, 'r', 'two', 1, '2020-01-01'), "
       "(3, 'r', 'three', 0, '2100-01-01')");
   ROW("(id, route, payload, shard, state) VALUES (4, 'r', 'four', 0, 'held')");
-  ok(f, OPS->read_ids(f->ss, TASK_SCHEDULED, 0, NULL, ids, 5, 0,
+  ok(f, OPS->read_ids(f->ss, TASK_SCHEDULED, shard_bit(0), NULL, ids, 5, 0,
                       (struct store_limit){.payload = 1000, .bytes = INT64_MAX}, &batch, &f->err));
   assert_int_equal(batch->count, 1);
   assert_string_equal(batch->tasks[0].payload.data, "one");
@@ -346,7 +346,7 @@ static void tasks_bound_to_a_host_are_read_by_that_host(void **state) {
   assert_int_equal(count, 2);
   assert_true(found[0].id == 1 && found[0].foreign);
   assert_true(found[1].id == 2 && !found[1].foreign);
-  ok(f, OPS->read_ids(f->ss, TASK_SCHEDULED, SHARD_BOUND, range.host, ids, 2, 0,
+  ok(f, OPS->read_ids(f->ss, TASK_SCHEDULED, shard_bit(SHARD_BOUND), range.host, ids, 2, 0,
                       (struct store_limit){.payload = 1000, .bytes = INT64_MAX}, &batch, &f->err));
   assert_int_equal(batch->count, 1);
   assert_int_equal(batch->tasks[0].id, 2);

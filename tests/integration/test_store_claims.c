@@ -348,11 +348,11 @@ static void bound_rows_are_left_to_their_host_while_it_lives(void **state) {
   ROW("(id, route, payload, target_host, order_key, move_to_host) VALUES (1, 'r', '', 'h', 'k', NULL), "
       "(2, 'r', '', 'other', 'k', NULL), (3, 'r', '', 'other', 'k', 'h'), (4, 'r', '', 'other', '', 'h'), "
       "(5, 'r', '', 'away', 'l', 'h'), (6, 'r', '', 'away', 'l', NULL)");
-  ok(f, OPS->read_ids(f->ss, TASK_SCHEDULED, SHARD_BOUND, "h", ids, 6, 0, limit, &batch, &f->err));
+  ok(f, OPS->read_ids(f->ss, TASK_SCHEDULED, shard_bit(SHARD_BOUND), "h", ids, 6, 0, limit, &batch, &f->err));
   assert_int_equal(batch->count, 3); /* ours, and what we may move */
   assert_true(batch->tasks[0].id == 1 && batch->tasks[1].id == 4 && batch->tasks[2].id == 5);
   release(batch);
-  ok(f, OPS->read_ids(f->ss, TASK_SCHEDULED, SHARD_BOUND, NULL, ids, 6, 0, limit, &batch, &f->err));
+  ok(f, OPS->read_ids(f->ss, TASK_SCHEDULED, shard_bit(SHARD_BOUND), NULL, ids, 6, 0, limit, &batch, &f->err));
   assert_int_equal(batch->count, 6);
   release(batch);
   sql(f, "UPDATE outbox SET state = 'blocked'");
@@ -362,7 +362,7 @@ static void bound_rows_are_left_to_their_host_while_it_lives(void **state) {
   assert_int_equal(ask(f, "SELECT COUNT(*) FROM outbox WHERE state = 'blocked' AND target_host = 'other'"), 3);
   sql(f, "UPDATE outbox SET state = 'claimed', lease_until = '2020-01-02', claimed_by = CASE target_host WHEN 'h' THEN "
          "'one' WHEN 'other' THEN 'four' ELSE 'three' END");
-  ok(f, OPS->read_ids(f->ss, TASK_CLAIMED, SHARD_BOUND, "h", ids, 6, 0, limit, &batch, &f->err));
+  ok(f, OPS->read_ids(f->ss, TASK_CLAIMED, shard_bit(SHARD_BOUND), "h", ids, 6, 0, limit, &batch, &f->err));
   assert_true(batch->count == 1 && batch->tasks[0].id == 1);
   release(batch);
   ok(f, OPS->lost_bound_claims(f->ss, "h", 60000, 100, &batch, &f->err));

@@ -32,7 +32,7 @@ static enum store_status ask_settings(struct fixture *f) {
 static enum store_status ask_ids(struct fixture *f) {
   struct task_batch *batch = NULL;
   const uint64_t ids[] = {1, 2};
-  return OPS->read_ids(f->ss, TASK_SCHEDULED, 0, NULL, ids, 2, 0,
+  return OPS->read_ids(f->ss, TASK_SCHEDULED, shard_bit(0), NULL, ids, 2, 0,
                        (struct store_limit){.payload = 1000, .bytes = INT64_MAX}, &batch, &f->err);
 }
 

@@ -151,7 +151,7 @@ static void finding_and_reading(void **state) {
   assert_int_equal(batch->count, 2000);
   release(batch);
   ok(f, OPS->find(f->ss, &range, (struct store_cursor){.next_us = INT64_C(1577850000000000)}, found, &count, &f->err));
-  ok(f, OPS->read_ids(f->ss, TASK_SCHEDULED, 1, NULL, ids, 500, 0,
+  ok(f, OPS->read_ids(f->ss, TASK_SCHEDULED, shard_bit(1), NULL, ids, 500, 0,
                       (struct store_limit){.payload = 1000, .bytes = INT64_MAX}, &batch, &f->err));
   assert_int_equal(batch->count, 500);
   release(batch);

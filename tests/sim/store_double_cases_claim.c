@@ -281,7 +281,8 @@ static void bound_rows_are_left_to_their_host_while_it_lives(struct fixture *f) 
   ok(f, f->ops->beat(f->ss, &two, 60000, &living, &sets, &f->err));
   for (uint64_t id = 1; id <= 3; id++)
     insert(f, (struct spec){.id = id, .shard = SHARD_BOUND, .host = hosts[id - 1], .order_key = "k"});
-  ok(f, f->ops->read_ids(f->ss, TASK_SCHEDULED, SHARD_BOUND, "h", ids, 3, 0, (struct store_limit){0}, &batch, &f->err));
+  ok(f, f->ops->read_ids(f->ss, TASK_SCHEDULED, shard_bit(SHARD_BOUND), "h", ids, 3, 0, (struct store_limit){0}, &batch,
+                         &f->err));
   check(size_of(batch) == 1 && batch->tasks[0].id == 1);
   release(batch);
   for (uint64_t id = 1; id <= 3; id++)

@@ -290,8 +290,8 @@ static void rows_are_read_by_id_while_they_are_due_and_in_state(struct fixture *
   insert(f, (struct spec){.id = 1});
   insert(f, (struct spec){.id = 2, .due_us = HOUR});
   insert(f, (struct spec){.id = 3, .state = TASK_HELD});
-  ok(f, f->ops->read_ids(f->ss, TASK_SCHEDULED, 0, NULL, ids, 4, 0, (struct store_limit){.payload = 9, .bytes = 99},
-                         &batch, &f->err));
+  ok(f, f->ops->read_ids(f->ss, TASK_SCHEDULED, shard_bit(0), NULL, ids, 4, 0,
+                         (struct store_limit){.payload = 9, .bytes = 99}, &batch, &f->err));
   check(size_of(batch) == 1 && batch->tasks[0].id == 1);
   release(batch);
 }
@@ -308,7 +308,7 @@ static void tasks_bound_to_a_host_are_read_by_that_host(struct fixture *f) {
   insert(f, (struct spec){.id = 3, .shard = SHARD_BOUND, .host = "h3", .move_to_host = "h1"});
   ok(f, f->ops->find(f->ss, &range, end, found, &count, &f->err));
   check(count == 3 && found[0].id == 3 && !found[0].foreign && !found[1].foreign && found[2].foreign);
-  ok(f, f->ops->read_ids(f->ss, TASK_SCHEDULED, SHARD_BOUND, "h1", ids, 3, 0,
+  ok(f, f->ops->read_ids(f->ss, TASK_SCHEDULED, shard_bit(SHARD_BOUND), "h1", ids, 3, 0,
                          (struct store_limit){.payload = 9, .bytes = 99}, &batch, &f->err));
   check(size_of(batch) == 2 && batch->tasks[0].id == 1 && batch->tasks[1].id == 3 && batch->tasks[1].moves);
   release(batch);

@@ -308,7 +308,7 @@ enum store_status double_find(struct store_session *ss, const struct store_range
 
 struct ids_unit {
   enum task_state state;
-  uint8_t shard;
+  uint64_t shards;
   const char *host;
   const uint64_t *ids;
   size_t count;
@@ -319,11 +319,16 @@ struct ids_unit {
   struct task_batch **batch;
 };
 
+static bool is_in_any(const struct row *row, enum task_state state, uint64_t shards) {
+  return row->shard < STORE_SHARDS_MAX && (shards & shard_bit(row->shard)) && row->state == state;
+}
+
 static bool is_asked_for(const struct table *db, const struct ids_unit *u, const struct row *row) {
   if (!u->misfits)
-    return holds_id(u->ids, u->count, row->id) && row_is_in(row, u->state, u->shard) && row_next_us(row) != TIME_NULL &&
-           row_next_us(row) <= table_clock(db) + u->ahead_us && is_for_host(db, u->host, row);
-  return row_is_in(row, u->state, u->shard) && row->priority == u->misfits->priority &&
+    return holds_id(u->ids, u->count, row->id) && is_in_any(row, u->state, u->shards) &&
+           row_next_us(row) != TIME_NULL && row_next_us(row) <= table_clock(db) + u->ahead_us &&
+           is_for_host(db, u->host, row);
+  return is_in_any(row, u->state, u->shards) && row->priority == u->misfits->priority &&
          strcmp(row->text[ROW_ROUTE]->data, u->misfits->route) == 0 &&
          (u->misfits->misfit || row_next_us(row) < STORE_MOVES_US);
 }
@@ -348,13 +353,13 @@ static bool ids_unit(struct store_session *ss, void *arg, struct err *err) {
   return false;
 }
 
-enum store_status double_read_ids(struct store_session *ss, enum task_state state, uint8_t shard, const char *host,
+enum store_status double_read_ids(struct store_session *ss, enum task_state state, uint64_t shards, const char *host,
                                   const uint64_t *ids, size_t count, int64_t ahead_us, struct store_limit limit,
                                   struct task_batch **batch, struct err *err) {
   *batch = NULL;
   if (count == 0)
     return STORE_OK;
-  struct ids_unit unit = {state, shard, host, ids, count, ahead_us, limit, NULL, UINT32_MAX, batch};
+  struct ids_unit unit = {state, shards, host, ids, count, ahead_us, limit, NULL, UINT32_MAX, batch};
   return double_run(ss, "reading rows by id", ids_unit, &unit, err);
 }
 
@@ -362,7 +367,7 @@ enum store_status double_read_misfits(struct store_session *ss, const struct sto
                                       struct task_batch **batch, struct err *err) {
   *batch = NULL;
   struct ids_unit unit = {
-      .state = group->state, .shard = group->shard, .misfits = group, .most = limit, .batch = batch};
+      .state = group->state, .shards = shard_bit(group->shard), .misfits = group, .most = limit, .batch = batch};
   return double_run(ss, "reading rows that the schema does not allow", ids_unit, &unit, err);
 }
 

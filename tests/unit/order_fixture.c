@@ -47,5 +47,5 @@ bool come_back(struct fixture *f) {
 uint64_t called(struct fixture *f) {
   uint64_t id = 0;
   uint8_t shard;
-  return order_called(&f->order, &id, 1, &shard) ? id : 0;
+  return order_called(&f->order, &id, &shard, 1) ? id : 0;
 }

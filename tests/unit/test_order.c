@@ -106,11 +106,11 @@ static void those_behind_one_that_is_gone_may_be_gone_too(void **state) {
   uint64_t ids[10];
   for (uint64_t id = 1; id <= 20; id++)
     name(f, id, id % 2 ? "k" : "m"), meet(f, id);
-  assert_int_equal(order_behind(&f->order, 1, ids, 10), 0); /* nobody is called */
+  assert_int_equal(order_behind(&f->order, shard_bit(1), ids, 10), 0); /* nobody is called */
   assert_false(order_leave(&f->order, &f->flight[1], ORDER_OVER));
   assert_false(order_leave(&f->order, &f->flight[2], ORDER_OVER));
-  assert_int_equal(order_behind(&f->order, 2, ids, 10), 0); /* of no other shard */
-  assert_int_equal(order_behind(&f->order, 1, ids, 4), 4);
+  assert_int_equal(order_behind(&f->order, shard_bit(2), ids, 10), 0); /* of no other shard */
+  assert_int_equal(order_behind(&f->order, shard_bit(1), ids, 4), 4);
   assert_int_equal(ids[0], 5); /* 3 and 4 are called */
   assert_int_equal(ids[1], 7);
   assert_int_equal(ids[2], 6);
@@ -123,6 +123,37 @@ static void those_behind_one_that_is_gone_may_be_gone_too(void **state) {
   assert_int_equal(called(f), 4);
   assert_int_equal(called(f), 0);
   assert_true(order_may_go(&f->order, &f->task[5])); /* the key has nobody left */
+}
+
+/* A claim takes the next of many keys, which are in all shards: one shard at a time was a statement for three rows or
+ * so. Bound tasks are read for their host alone. */
+static void called_ones_of_all_shards_are_read_together(void **state) {
+  struct fixture *f = *state;
+  static const char *const keys[] = {"", "a", "b", "c", "d"};
+  uint64_t ids[10];
+  uint8_t shards[10];
+  for (uint64_t id = 1; id <= 8; id++) {
+    uint64_t key = (id + 1) / 2;
+    name(f, id, keys[key]);
+    f->task[id].shard = key == 3 ? SHARD_BOUND : (uint8_t)key;
+    (void)meet(f, id);
+  }
+  for (uint64_t id = 1; id <= 7; id += 2)
+    assert_false(order_leave(&f->order, &f->flight[id], ORDER_OVER));
+  assert_int_equal(order_called(&f->order, ids, shards, 1), 1);
+  assert_int_equal(ids[0], 2);
+  assert_false(order_missed(&f->order, 2, true)); /* the last one now */
+  assert_int_equal(order_called(&f->order, ids, shards, 10), 1);
+  assert_int_equal(ids[0], 4);
+  assert_int_equal(order_called(&f->order, ids, shards, 10), 1);
+  assert_int_equal(ids[0], 6);
+  assert_int_equal(shards[0], SHARD_BOUND);
+  assert_int_equal(order_called(&f->order, ids, shards, 10), 2);
+  assert_int_equal(ids[0], 8);
+  assert_int_equal(shards[0], 4);
+  assert_int_equal(ids[1], 2);
+  assert_int_equal(shards[1], 1);
+  assert_int_equal(order_called(&f->order, ids, shards, 10), 0);
 }
 
 static void a_reserved_turn_keeps_others_of_the_batch_back(void **state) {
@@ -524,6 +555,7 @@ int main(void) {
       ROW(one_that_was_handed_back_goes_again_before_the_others),
       ROW(one_that_is_gone_gives_its_turn_on),
       ROW(those_behind_one_that_is_gone_may_be_gone_too),
+      ROW(called_ones_of_all_shards_are_read_together),
       ROW(a_reserved_turn_keeps_others_of_the_batch_back),
       ROW(a_claim_taken_back_goes_before_the_called_one),
       ROW(a_long_queue_is_remembered_while_there_is_room),

@@ -47,7 +47,7 @@ static enum store_status find(struct store_session *ss, const struct store_range
   return STORE_OK;
 }
 
-static enum store_status read_ids(struct store_session *ss, enum task_state state, uint8_t shard, const char *host,
+static enum store_status read_ids(struct store_session *ss, enum task_state state, uint64_t shards, const char *host,
                                   const uint64_t *ids, size_t count, int64_t ahead_us, struct store_limit limit,
                                   struct task_batch **batch, struct err *err) {
   for (size_t i = 0; i < count; i++)

@@ -26,9 +26,9 @@ static enum store_status find_first(struct store_session *ss, const struct store
 }
 
 /* Plain SQL has put it off since it was found. */
-static enum store_status read_put_off(struct store_session *ss, enum task_state state, uint8_t shard, const char *host,
-                                      const uint64_t *ids, size_t count, int64_t ahead_us, struct store_limit limit,
-                                      struct task_batch **batch, struct err *err) {
+static enum store_status read_put_off(struct store_session *ss, enum task_state state, uint64_t shards,
+                                      const char *host, const uint64_t *ids, size_t count, int64_t ahead_us,
+                                      struct store_limit limit, struct task_batch **batch, struct err *err) {
   struct fixture *f = (struct fixture *)(void *)ss;
   f->batch = (struct task_batch){.open = 1, .count = 1, .tasks = f->tasks, .buffer = f, .release = release};
   f->tasks[0] = (struct task){.id = 1,

@@ -333,7 +333,7 @@ static enum store_status find_late(struct store_session *ss, const struct store_
   return STORE_OK;
 }
 
-static enum store_status read_late(struct store_session *ss, enum task_state state, uint8_t shard, const char *host,
+static enum store_status read_late(struct store_session *ss, enum task_state state, uint64_t shards, const char *host,
                                    const uint64_t *ids, size_t count, int64_t ahead_us, struct store_limit limit,
                                    struct task_batch **batch, struct err *err) {
   late_batch = (struct task_batch){.open = (unsigned)count, .count = count, .tasks = late_tasks};
@@ -392,14 +392,14 @@ static void a_task_goes_when_nothing_came_late(void **state) {
 static void what_came_late_is_not_overtaken(void **state) {
   struct fixture *f = *state;
   uint64_t ids[LATE];
-  uint8_t shard = 0;
+  uint8_t shards[LATE];
   (void)read_beyond(f, 2);
   assert_int_equal(mailbox_count(&f->driver.in), 0);
   assert_true(order_knows(&f->lane.order, LATE + 1));
-  assert_int_equal(order_called(&f->lane.order, ids, LATE, &shard), 1);
+  assert_int_equal(order_called(&f->lane.order, ids, shards, LATE), 1);
   assert_int_equal(ids[0], 1); /* the first of them is read next, */
   assert_false(order_missed(&f->lane.order, 1, false));
-  assert_int_equal(order_called(&f->lane.order, ids, LATE, &shard), 1);
+  assert_int_equal(order_called(&f->lane.order, ids, shards, LATE), 1);
   assert_int_equal(ids[0], 2); /* then the other */
   order_free(&f->lane.order);
 }
@@ -513,7 +513,7 @@ static void a_route_whose_tasks_are_alike_copies_nothing(void **state) {
 
 enum { LARGE_READ_US = 40 * 1000 };
 
-static enum store_status read_large(struct store_session *ss, enum task_state state, uint8_t shard, const char *host,
+static enum store_status read_large(struct store_session *ss, enum task_state state, uint64_t shards, const char *host,
                                     const uint64_t *ids, size_t count, int64_t ahead_us, struct store_limit limit,
                                     struct task_batch **batch, struct err *err) {
   static struct task_batch read; /* each is released before the next is read, or with the flight of the test's end */

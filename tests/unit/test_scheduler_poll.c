@@ -77,7 +77,7 @@ static void free_batch(struct task_batch *batch) {
   free(batch);
 }
 
-static enum store_status read_ids(struct store_session *ss, enum task_state state, uint8_t shard, const char *host,
+static enum store_status read_ids(struct store_session *ss, enum task_state state, uint64_t shards, const char *host,
                                   const uint64_t *ids, size_t count, int64_t ahead_us, struct store_limit limit,
                                   struct task_batch **out, struct err *err) {
   struct fake *fake = fake_of(ss);
