@@ -408,6 +408,16 @@ static struct store_session *open_session(struct settler *settler) {
   return ss;
 }
 
+/* Whether one of the list has an order_key: of those behind `seen`, which goes on to the last of them. */
+static bool any_keyed(const struct flight_list *list, const struct flight **seen) {
+  for (const struct flight *flight = *seen ? (*seen)->next : list->head; flight; flight = flight->next) {
+    *seen = flight;
+    if (flight->in_order)
+      return true;
+  }
+  return false;
+}
+
 /* Takes what is there; when that is little, waits the settle delay for company: a commit costs the same for one row as
  * for a thousand. */
 static void gather(struct settler *settler, struct flight_list *list) {
@@ -421,9 +431,15 @@ static void gather(struct settler *settler, struct flight_list *list) {
   mailbox_take(&settler->in, settler->large.first ? earlier(settler->large_at_us, limit) : limit, list);
   if (!list->head || settler->large.first)
     return;
-  int64_t deadline = clock_mono_us() + settler->delay_us;
-  while ((int64_t)list->count < settler->rows && clock_mono_us() < deadline && !atomic_load(&settler->stopping))
-    mailbox_take(&settler->in, deadline, list);
+  const struct flight *seen = NULL;
+  int64_t began = clock_mono_us(), delay_us = settler->delay_us;
+  while ((int64_t)list->count < settler->rows && !atomic_load(&settler->stopping)) {
+    if (delay_us > SETTLE_KEYED_US && any_keyed(list, &seen))
+      delay_us = SETTLE_KEYED_US;
+    if (clock_mono_us() >= began + delay_us)
+      return;
+    mailbox_take(&settler->in, began + delay_us, list);
+  }
 }
 
 /* A batch of them, from each lane in turn: one that has thousands lets others go that have one now and then. */

@@ -30,6 +30,7 @@ enum {
   SETTLE_BATCH_MAX = 4096,
   SETTLE_BATCH_BYTES = 512 * 1024, /* that a batch writes: a transaction with many answers of 60 KB takes seconds */
   SETTLE_LARGE_BATCH_MIN_BYTES = 16 * 1024,
+  SETTLE_KEYED_US = 2 * 1000, /* an outcome waits so long for company where the next of its order_key waits for it */
   SETTLE_LARGE_BATCH_US = 20 * 1000, /* the others wait so long for a batch of large ones, or of busy ones */
 };
 

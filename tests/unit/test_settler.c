@@ -47,6 +47,7 @@ struct fixture {
   size_t calls, counts[MANY + 1]; /* of settle(), for the tests of batches */
   uint64_t first[MANY + 1];       /* row of each */
   size_t call_of[MANY + 3];       /* the call that had the row */
+  bool keyed;                     /* the last one has an order_key */
   bool refuses;                   /* what is not settled is refused, and not busy */
   size_t looks;                   /* at what was not settled, and when each was */
   int64_t began_us[MANY], ended_us[MANY];
@@ -156,6 +157,7 @@ static void deliver(struct fixture *f, const struct duebox_outcome *outcome) {
     flight->lane = &f->lane;
     flight->config = &f->ref;
     flight->epoch = 7;
+    flight->in_order = f->keyed && i == TASKS - 1;
     flight->end = FLIGHT_OUTCOME;
     flight_set_outcome(flight, outcome);
     flight->handed_us = flight->completed_us = clock_mono_us();
@@ -501,6 +503,21 @@ static void what_is_refused_of_one_route_is_found_out_apart(void **state) {
   assert_int_equal(f->metrics.settled_reduced, 3 * MANY);
 }
 
+/* The next of an order_key waits for the outcome of the one before: such ones are not kept for a long settle_delay, nor
+ * are those that they find waiting. (A key went at one task each ten seconds.) */
+static void outcomes_of_order_keys_do_not_wait_for_company(void **state) {
+  struct fixture *f = *state;
+  struct flight_list settled = {0};
+  struct flight *flight;
+  f->settler.delay_us = INT64_C(3600) * 1000 * 1000;
+  f->settler.rows = 1000;
+  f->keyed = true;
+  deliver(f, &DUEBOX_OUTCOME(.cls = DUEBOX_DELIVERED));
+  wait_settled(f, &settled);
+  while ((flight = flight_list_pop(&settled)))
+    flight_give_back(&f->flights, flight);
+}
+
 /* What is free again is settled soon: as many at once as are looked at quickly. */
 static void as_many_busy_ones_are_tried_at_once_as_cost_little(void **state) {
   size_t rows = 1;
@@ -538,6 +555,7 @@ int main(void) {
       cmocka_unit_test_setup_teardown(busy_outcomes_leave_most_of_the_time_to_the_others, set_up, tear_down),
       cmocka_unit_test_setup_teardown(refused_outcomes_leave_most_of_the_time_to_the_others, set_up, tear_down),
       cmocka_unit_test_setup_teardown(what_is_refused_of_one_route_is_found_out_apart, set_up, tear_down),
+      cmocka_unit_test_setup_teardown(outcomes_of_order_keys_do_not_wait_for_company, set_up, tear_down),
       cmocka_unit_test(as_many_busy_ones_are_tried_at_once_as_cost_little),
       cmocka_unit_test(a_batch_of_large_ones_is_as_large_as_the_server_is_quick),
   };
