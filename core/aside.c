@@ -5,12 +5,17 @@
 #include <stdlib.h>
 #include <string.h>
 
+/* Entries to be tried, in turn. */
+struct aside_list {
+  struct aside_entry *first, *last;
+  size_t count;
+};
+
 struct aside_route {
   char name[STORE_ROUTE_MAX + 1];
-  struct aside_entry *first, *last; /* to be tried, in turn */
-  size_t tried;                     /* entries in that list */
-  size_t count, bytes;              /* with those behind */
-  int64_t full_us;                  /* monotonic: since when it has no room; 0 = it has */
+  struct aside_list tried[ASIDE_KINDS];
+  size_t count, bytes; /* with those behind */
+  int64_t full_us;     /* monotonic: since when it has no room; 0 = it has */
   struct aside_route *next;
 };
 
@@ -78,21 +83,38 @@ bool aside_is_to_wait(struct aside *aside, const char *name, size_t bytes, int64
   return now_us - *full_us < patience_us;
 }
 
-static void append(struct aside_route *route, struct aside_entry *entry) {
+static void append(struct aside_list *list, struct aside_entry *entry) {
   entry->next = NULL;
-  if (route->last)
-    route->last->next = entry;
-  else
-    route->first = entry;
-  route->last = entry;
-  route->tried++;
+  *(list->last ? &list->last->next : &list->first) = entry;
+  list->last = entry;
+  list->count++;
 }
 
-bool aside_put(struct aside *aside, struct aside_entry *entry, const char *name, const char *task, size_t bytes) {
+static struct aside_entry *take_first(struct aside_list *list) {
+  struct aside_entry *entry = list->first;
+  list->first = entry->next;
+  if (!list->first)
+    list->last = NULL;
+  list->count--;
+  return entry;
+}
+
+static void take_out(struct aside_list *list, const struct aside_entry *entry) {
+  struct aside_entry **at = &list->first, *before = NULL;
+  for (; *at != entry; at = &before->next)
+    before = *at;
+  *at = entry->next;
+  if (list->last == entry)
+    list->last = before;
+  list->count--;
+}
+
+bool aside_put(struct aside *aside, struct aside_entry *entry, enum aside_kind kind, const char *name, const char *task,
+               size_t bytes) {
   struct aside_route *route = route_of(aside, name);
   if (!route)
     return false;
-  *entry = (struct aside_entry){.task = task};
+  *entry = (struct aside_entry){.task = task, .kind = kind};
   bool room = has_room(aside, route, bytes);
   if (room)
     HASH_ADD_KEYPTR(hh, aside->by_task, task, strlen(task), entry);
@@ -100,9 +122,20 @@ bool aside_put(struct aside *aside, struct aside_entry *entry, const char *name,
     drop_if_empty(aside, route);
     return false;
   }
-  append(route, entry);
+  append(&route->tried[kind], entry);
+  aside->tried[kind]++;
   account(aside, route, entry, bytes);
   return true;
+}
+
+void aside_turn_to(struct aside *aside, struct aside_entry *entry, enum aside_kind kind) {
+  if (entry->kind == kind)
+    return;
+  take_out(&entry->route->tried[entry->kind], entry);
+  aside->tried[entry->kind]--;
+  entry->kind = kind;
+  append(&entry->route->tried[kind], entry);
+  aside->tried[kind]++;
 }
 
 struct aside_entry *aside_find(const struct aside *aside, const char *task) {
@@ -124,67 +157,78 @@ bool aside_follow(struct aside *aside, struct aside_entry *first, struct aside_e
   return true;
 }
 
+/* Another one is first the next time. */
+static void go_last(struct aside *aside, struct aside_route *route) {
+  struct aside_route **at = &aside->routes;
+  while (*at != route)
+    at = &(*at)->next;
+  *at = route->next;
+  while (*at)
+    at = &(*at)->next;
+  route->next = NULL;
+  *at = route;
+}
+
+size_t aside_next_apart(struct aside *aside, struct aside_entry **out, size_t most) {
+  struct aside_route *route = aside->routes;
+  while (route && route->tried[ASIDE_APART].count == 0)
+    route = route->next;
+  if (!route)
+    return 0;
+  struct aside_list *list = &route->tried[ASIDE_APART];
+  most = list->count < most ? list->count : most;
+  for (size_t n = 0; n < most; n++)
+    append(list, out[n] = take_first(list));
+  go_last(aside, route);
+  return most;
+}
+
 size_t aside_next(struct aside *aside, struct aside_entry **out, size_t most) {
-  size_t n = 0, taken = 0;
-  for (struct aside_route *route = aside->routes; route; route = route->next)
-    taken += route->tried;
-  most = taken < most ? taken : most;
+  size_t n = 0;
+  most = aside->tried[ASIDE_BUSY] < most ? aside->tried[ASIDE_BUSY] : most;
   /* Of each route as many as the next one, from the first that has its turn. */
   for (size_t round = 0; n < most; round++)
     for (struct aside_route *route = aside->routes; route && n < most; route = route->next) {
-      if (round >= route->tried)
-        continue;
-      struct aside_entry *entry = route->first;
-      route->first = entry->next;
-      if (!route->first)
-        route->last = NULL;
-      route->tried--;
-      append(route, entry);
-      out[n++] = entry;
+      struct aside_list *list = &route->tried[ASIDE_BUSY];
+      if (round < list->count)
+        append(list, out[n++] = take_first(list));
     }
-  struct aside_route *first = aside->routes, **end = &aside->routes;
-  if (first) { /* another one is first the next time */
-    aside->routes = first->next;
-    while (*end)
-      end = &(*end)->next;
-    first->next = NULL;
-    *end = first;
-  }
+  if (aside->routes)
+    go_last(aside, aside->routes);
   return n;
 }
 
 void aside_remove(struct aside *aside, struct aside_entry *entry) {
   struct aside_route *route = entry->route;
-  struct aside_entry **at = &route->first, *before = NULL, *next = entry->behind;
+  struct aside_list *list = &route->tried[entry->kind];
+  struct aside_entry *next = entry->behind;
   if (entry->hh.tbl) /* else there was no memory for it */
     HASH_DELETE(hh, aside->by_task, entry);
-  while (*at != entry) {
-    before = *at;
-    at = &before->next;
-  }
-  *at = entry->next;
-  if (route->last == entry)
-    route->last = before;
-  route->tried--;
+  take_out(list, entry);
+  aside->tried[entry->kind]--;
   route->count--;
   aside->count--;
   route->bytes -= entry->bytes;
   aside->bytes -= entry->bytes;
   note_room(aside, route);
   if (next) { /* it comes first: it has waited as long */
-    next->next = route->first;
-    route->first = next;
-    if (!route->last)
-      route->last = next;
-    route->tried++;
+    next->kind = entry->kind;
+    next->next = list->first;
+    list->first = next;
+    if (!list->last)
+      list->last = next;
+    list->count++;
+    aside->tried[next->kind]++;
     HASH_ADD_KEYPTR(hh, aside->by_task, next->task, strlen(next->task), next);
   }
   drop_if_empty(aside, route);
 }
 
 struct aside_entry *aside_pop(struct aside *aside) {
-  struct aside_entry *entry = aside->routes ? aside->routes->first : NULL;
-  if (entry)
-    aside_remove(aside, entry);
+  struct aside_route *route = aside->routes;
+  if (!route)
+    return NULL;
+  struct aside_entry *entry = route->tried[route->tried[ASIDE_BUSY].count == 0].first;
+  aside_remove(aside, entry);
   return entry;
 }

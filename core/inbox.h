@@ -12,6 +12,9 @@
  * mostly over soon; after a while the rest is quarantined. Where somebody waits for the answer it is refused for now.
  * Whoever waits for such a record keeps a thread from others: a few may, one for each task, and the others learn at
  * once that nothing is known yet. A record that comes again while it is aside is one with the first.
+ *
+ * Results of a route of which the server has just refused some are set aside too, and written a few at a time, by
+ * themselves, between those of all others (core/refusals.h).
  */
 #ifndef CORE_INBOX_H
 #define CORE_INBOX_H

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
  * core/inbox_internal.h - what the files of the inbox share: inbox.c, a record from its arrival to its end,
- * inbox_item.c, what is kept of it, and inbox_wait.c, those who wait for the end of theirs.
+ * inbox_item.c, what is kept of it, inbox_aside.c, what is set aside meanwhile, and inbox_wait.c, those who wait for
+ * the end of theirs.
  */
 #ifndef CORE_INBOX_INTERNAL_H
 #define CORE_INBOX_INTERNAL_H
@@ -15,7 +16,17 @@
 #include "core/inbox.h"
 #include "core/inbox_queue.h"
 #include "core/record.h"
+#include "core/refusals.h"
 #include "core/result_origin.h"
+
+enum { INBOX_BATCH_MAX = 500 };
+
+/* What a batch is of. */
+enum inbox_batch {
+  BATCH_NEW,   /* of all sources */
+  BATCH_AGAIN, /* of what was set aside, of all routes, */
+  BATCH_APART, /* or of one of which the server refuses some */
+};
 
 /* Somebody who waits for one record; lives on the waiter's stack, guarded by the inbox's lock. */
 struct waiter {
@@ -59,8 +70,12 @@ struct inbox {
   bool stopping;
   struct thread thread;
   /* The inbox's thread. */
-  struct aside aside;        /* items whose row somebody else holds */
-  int64_t aside_at_us;       /* when to try them again */
+  struct aside aside;        /* items whose row somebody else holds, or of whose route the server refuses some */
+  int64_t aside_at_us;       /* when to try the former again, */
+  struct refusals_pace pace; /* and the latter, */
+  size_t apart_rows;         /* of which so many are tried at once; */
+  bool others;               /* the last new batch had some that are not tried apart; */
+  bool was_apart;            /* the last batch was of those */
   bool crowded;              /* some found no room aside and wait in their queue: the next batch is not at once */
   struct log_repeat trouble; /* with the database, as it was logged */
   struct log_repeat held;    /* rows that are somebody else's, as they were logged */
@@ -87,7 +102,32 @@ void inbox_free_item(struct item *item);
 MUSTCHECK bool inbox_put(struct inbox *inbox, struct item *item);
 /* Tells whoever waits, acknowledges to the source, frees. */
 void inbox_finish(struct inbox *inbox, struct item *item, bool committed);
+void inbox_note_late(struct inbox *inbox, const char *source, int64_t since_us, int64_t now_us);
+
+/* --- inbox_aside.c --- */
+
 struct item *inbox_item_of(struct aside_entry *entry);
+/* Whether there is no room aside for a record of a source, which is to wait for some in its queue. like: itself, or the
+ * one of its task that is aside. */
+MUSTCHECK bool inbox_waits_for_room(struct inbox *inbox, const struct item *item, const struct store_result *like);
+/* Its row is somebody else's, what was sent is not recorded yet, or it is to wait for the turn of its route. first: the
+ * result of its task that waits already, or NULL. Where its route has too many such results it is not taken from
+ * somebody who waits, and will offer it again. False: nobody would. It is to be applied once more: as one that cannot
+ * wait, or as one that is broken and kept in the quarantine, to be replayed. */
+MUSTCHECK bool inbox_put_aside(struct inbox *inbox, struct item *item, struct aside_entry *first);
+/* Which of those that were put aside are to be tried now; BATCH_NEW: none. waiting: there are new ones. */
+enum inbox_batch inbox_aside_due(const struct inbox *inbox, bool waiting);
+/* When some of them are, if nothing comes before; INT64_MAX: none is there. */
+int64_t inbox_aside_at(const struct inbox *inbox);
+/* Some of those put aside, and what waits behind them. They stay there. Returns how many. */
+size_t inbox_take_again(struct inbox *inbox, enum inbox_batch kind, struct item *items[INBOX_BATCH_MAX]);
+/* What a batch came to decides when the next one is of those that are tried apart. */
+void inbox_turn_over(struct inbox *inbox, enum inbox_batch kind, const struct store_result *results, size_t n,
+                     int64_t began_us);
+/* What was busy is set aside, or stays there; what was aside and is not busy any more leaves it. *refused: there was no
+ * room for these. */
+void inbox_sort_busy(struct inbox *inbox, struct item **items, const struct store_result *results, size_t n,
+                     struct item **refused, size_t *refused_count);
 
 /* --- inbox_wait.c --- */
 

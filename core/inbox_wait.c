@@ -13,11 +13,13 @@
 
 enum {
   WAITERS_PER_TASK = 4,  /* may wait for results of one task ... */
-  HELD_UP_MAX = 16,      /* ... and so many, of all tasks, while what they wait for is set aside */
+  HELD_UP_MAX = 16,      /* ... and so many, of all tasks, while what they wait for is set aside, */
+  IN_TURN_MAX = 48,      /* or more, if that has a turn: it lasts less long than a lock */
   OFFERED_PER_TASK = 16, /* results of one task that may be aside, of those that come without a driver */
 };
 
 static const char row_in_use[] = "the row of its task is in use by another transaction";
+static const char in_turn[] = "the server refuses results of its route, and it waits for its turn";
 
 /* Under the lock. Who waits already for a task whose row somebody holds is enough: more would only keep threads from
  * other tasks, as long as somebody likes to hold the row. */
@@ -100,11 +102,11 @@ void inbox_answer(struct inbox *inbox, struct item *item, bool committed) {
 void inbox_hold_up(struct inbox *inbox, struct item *item) {
   mutex_lock(&inbox->lock);
   struct waiter *waiter = item->waiter;
-  if (waiter && !waiter->held_up && inbox->held_up < HELD_UP_MAX) {
+  if (waiter && !waiter->held_up && inbox->held_up < (item->result.left ? IN_TURN_MAX : HELD_UP_MAX)) {
     waiter->held_up = true;
     inbox->held_up++;
   } else if (waiter && !waiter->held_up) {
-    send_away(inbox, waiter, row_in_use);
+    send_away(inbox, waiter, item->result.left ? in_turn : row_in_use);
   }
   mutex_unlock(&inbox->lock);
 }

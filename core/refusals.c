@@ -1,6 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 #include "core/refusals.h"
 
+enum {
+  REST = 9,                       /* times as long as a turn took the others have, where some wait, */
+  REST_MAX_US = 10 * 1000 * 1000, /* up to this: the database may have been away meanwhile */
+};
+
 /* What is cut goes by a statement of its own kind: such ones are not written with others. */
 static bool is_known(const struct refusals_of *of) {
   return of->alike >= REFUSALS_ALIKE && of->form != DECISION_CUT && of->form != DECISION_FORMS;
@@ -37,4 +42,22 @@ bool refusals_note(struct outcome_refusals *refusals, enum task_event event, enu
     return false;
   of->whole_at_us = now_us + REFUSALS_WHOLE_US;
   return true;
+}
+
+bool refusals_turn(const struct refusals_pace *pace, bool others, int64_t now_us) {
+  return now_us >= pace->at_us + (others ? pace->rest_us : 0);
+}
+
+static int64_t at_most(int64_t us) { return us < REST_MAX_US ? us : REST_MAX_US; }
+
+void refusals_rest(struct refusals_pace *pace, bool dear, int64_t began_us, int64_t now_us) {
+  const int64_t took_us = now_us - began_us;
+  pace->at_us = dear ? now_us + at_most(took_us) : now_us;
+  pace->rest_us = dear ? at_most(took_us * (REST - 1)) : 0;
+}
+
+size_t refusals_rows(size_t rows, int64_t took_us, int64_t turn_us, size_t most) {
+  if (took_us > turn_us)
+    return rows > 1 ? rows / 2 : 1;
+  return rows * 2 < most ? rows * 2 : most;
 }

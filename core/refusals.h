@@ -6,7 +6,8 @@
  * A lane of whose outcomes one was refused a moment ago has its outcomes written apart from those of others, which
  * would have to be found out again among them. What comes to an event is refused in the same form time and again,
  * without one that is taken whole between: then the others are written in that form at once, with those of all lanes,
- * and one now and then is tried whole. Pure.
+ * and one now and then is tried whole. What is written apart has turns of its own, and the others have theirs between.
+ * Pure.
  *
  * @thread the owner's: a lane's are the settler's, those of results the session's that writes them
  */
@@ -14,6 +15,7 @@
 #define CORE_REFUSALS_H
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 #include "core/base/attr.h"
@@ -50,5 +52,18 @@ enum decision_form refusals_least(const struct outcome_refusals *refusals, enum 
  * form. True: from now on others are written in that form at once, or whole again, which they were not before. */
 bool refusals_note(struct outcome_refusals *refusals, enum task_event event, enum decision_form least,
                    enum decision_form written, int64_t now_us);
+
+/* When those that are written apart have their turn. All zero: at once. */
+struct refusals_pace {
+  int64_t at_us;   /* monotonic: not before; */
+  int64_t rest_us; /* and so much later where others wait */
+};
+
+/* Whether it is their turn. others: some wait that are not written apart. */
+bool refusals_turn(const struct refusals_pace *pace, bool others, int64_t now_us);
+/* A turn is over. dear: something was refused, or found out. */
+void refusals_rest(struct refusals_pace *pace, bool dear, int64_t began_us, int64_t now_us);
+/* How many are tried in the next turn, after `rows` of them took took_us: as many as take about turn_us. */
+size_t refusals_rows(size_t rows, int64_t took_us, int64_t turn_us, size_t most);
 
 #endif

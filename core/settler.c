@@ -378,8 +378,8 @@ static void settle_again(struct settler *settler, struct store_session *ss, stru
 static void settle_apart(struct settler *settler, struct store_session *ss, struct batch *batch) {
   struct flight_list some = {0};
   int64_t began = clock_mono_us();
-  int64_t at_us = settler->apart_at_us + (settler->others ? settler->apart_rest_us : 0);
-  if (!settler->apart.first || (began < at_us && !atomic_load(&settler->stopping)))
+  bool turn = atomic_load(&settler->stopping) || refusals_turn(&settler->pace, settler->others, began);
+  if (!settler->apart.first || !turn)
     return;
   struct lane *lane = settler->apart.first;
   uint64_t refused = lane->refusals.count;
@@ -389,11 +389,9 @@ static void settle_apart(struct settler *settler, struct store_session *ss, stru
     flight_list_add(&some, settler_lanes_take(&settler->apart, some.count + 1 == rows));
   while (some.head)
     settle_some(settler, ss, batch, &some, SETTLE_APART);
-  int64_t now = clock_mono_us(), took = now - began;
-  lane->apart_rows = settler_again_rows(rows, took);
-  bool dear = lane->refusals.count != refused;
-  settler->apart_at_us = dear ? now + earlier(took, AGAIN_REST_MAX_US) : now;
-  settler->apart_rest_us = dear ? earlier(took * (AGAIN_REST - 1), AGAIN_REST_MAX_US) : 0;
+  int64_t now = clock_mono_us();
+  lane->apart_rows = settler_again_rows(rows, now - began);
+  refusals_rest(&settler->pace, lane->refusals.count != refused, began, now);
 }
 
 static struct store_session *open_session(struct settler *settler) {
@@ -426,8 +424,8 @@ static void gather(struct settler *settler, struct flight_list *list) {
     limit = settler->busy.at_us;
   if (settler->stuck.left && settler->stuck.at_us < limit)
     limit = settler->stuck.at_us;
-  if (settler->apart.first && settler->apart_at_us < limit)
-    limit = settler->apart_at_us;
+  if (settler->apart.first && settler->pace.at_us < limit)
+    limit = settler->pace.at_us;
   mailbox_take(&settler->in, settler->large.first ? earlier(settler->large_at_us, limit) : limit, list);
   if (!list->head || settler->large.first)
     return;

@@ -24,6 +24,7 @@
 #include "core/leases.h"
 #include "core/mailbox.h"
 #include "core/metrics.h"
+#include "core/refusals.h"
 #include "core/store.h"
 
 enum {
@@ -68,9 +69,8 @@ struct settler {
   size_t large_bytes;         /* of a batch of them */
   int64_t large_at_us;        /* monotonic: when the next batch of them may be written */
   struct settler_lanes apart; /* the settler's thread: lanes of whose outcomes the server refuses some, */
-  int64_t apart_at_us;        /* monotonic: when the next batch of them may be written, */
-  int64_t apart_rest_us;      /* and how much later where there are others; */
-  bool others;                /* there were some in this turn */
+  struct refusals_pace pace;  /* when a batch of them may be written; */
+  bool others;                /* there were others in this turn */
   struct settler_round busy;  /* the settler's thread: flights whose row somebody else holds, */
   int64_t busy_since_us;      /* monotonic: since when there are any */
   struct settler_round stuck; /* the settler's thread: flights whose outcome the server refuses in every form */

@@ -2,12 +2,11 @@
  *
  * core/settler_pace.c - how much the settler writes at a time, by how long the last time took.
  */
+#include "core/refusals.h"
 #include "core/settler.h"
 
 size_t settler_again_rows(size_t rows, int64_t took_us) {
-  if (took_us > SETTLE_LARGE_BATCH_US)
-    return rows > 1 ? rows / 2 : 1;
-  return rows * 2 < SETTLE_BATCH_MAX ? rows * 2 : SETTLE_BATCH_MAX;
+  return refusals_rows(rows, took_us, SETTLE_LARGE_BATCH_US, SETTLE_BATCH_MAX);
 }
 
 size_t settler_large_bytes(size_t bytes, int64_t took_us) {

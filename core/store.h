@@ -325,6 +325,7 @@ struct store_result {
   const char *origin;          /* where it stood */
   bool replied;                /* its sender learns what is wrong: what fits nothing is not kept */
   bool replayed;               /* it is in the quarantine: it is not kept once more */
+  bool apart;                  /* given apart from those of other routes: it is tried, whatever is known of its own */
   struct duebox_bytes body;    /* as received, possibly cut */
   enum result_fate fate;       /* set by the store */
   enum decision_form least;    /* set by the store: in which form it was tried first */
@@ -341,6 +342,10 @@ struct store_result {
                                   room for it, or for an earlier one of its task */
   bool measured;               /* set by the store: row_bytes is known */
   size_t row_bytes;            /* set by the store: of the content of its row; 0 = little, or there is none */
+  bool left;                   /* set by the store, of a busy one: the server refuses some of its route, and it was not
+                                  tried itself, nor met a lock. To be given again apart from other routes */
+  bool whole;                  /* set by the store, of one that is left, and to be given back so: nothing of it is to be
+                                  left out at once, whatever is known of its route */
   bool unkept;                 /* set by the store, of a busy one: it fits nothing, and somebody holds the quarantine.
                                   To be given again as broken by its refusal */
   bool waited;                 /* early for so long that nobody is going to record that */
@@ -494,8 +499,9 @@ struct store_ops {
   /* Applies results by message id, whoever holds the shard: locks each living row, asks decide, writes, quarantines
    * what fits nothing. Those of one task are judged in the order in which they are given: any number that changes
    * nothing, and progress, of which the last is written for all. What comes behind one that moves the task on, or is
-   * busy, is busy and `behind`. Busy rows as in settle. A call takes as many as hold some 512 KiB with their rows, and
-   * at least the first; the others are busy, `behind` and `postponed`. */
+   * busy, is busy and `behind`. Busy rows as in settle. When the server refuses one, the others of its route are left,
+   * and so are those of later calls, for some seconds, unless they are given apart. A call takes as many as hold some
+   * 512 KiB with their rows, and at least the first; the others are busy, `behind` and `postponed`. */
   enum store_status (*settle_results)(struct store_session *ss, struct store_result *results, size_t count,
                                       result_decide_fn *decide, void *ctx, struct err *err);
   /* hold(), unhold() and unblock() move at most limit rows, and of large ones no more than have STORE_TRANSACTION_BYTES

@@ -398,13 +398,7 @@ struct results_call {
   void *ctx;
   struct store_result *results;
   size_t count;
-  const struct store_result *probe; /* the one that is tried whole, whatever is known of its route */
 };
-
-static enum decision_form form_of(void *arg, struct store_result *result, const char *route, enum task_event event) {
-  struct results_call *call = arg;
-  return results_form(call->ss, result, route, event, &call->probe);
-}
 
 static bool is_same_task(const struct store_result *a, const struct store_result *b) {
   return !a->broken && !b->broken && strcmp(a->record.message_id, b->record.message_id) == 0;
@@ -431,6 +425,12 @@ static void collect(const struct results_call *call, size_t first, size_t count,
   bool any_postponed = false;
   for (size_t i = first; i < first + count; i++) {
     struct store_result *result = &call->results[i];
+    if (result->left) {
+      result->fate = RESULT_BUSY;
+      result->behind = is_follower(call, i);
+      result->postponed = false;
+      continue;
+    }
     bool met = result->fate == RESULT_BUSY && !result->early && !result->behind && !result->unkept;
     result->postponed =
         !results_fit_record(unit, result->body.len) || (any_postponed && follows_postponed(call, first, i));
@@ -455,8 +455,7 @@ static enum store_status apply_at_once(void *arg, size_t first, size_t count, en
                               .decide = call->decide,
                               .ctx = call->ctx,
                               .possible = write_possible,
-                              .form = form_of,
-                              .form_ctx = call};
+                              .forms = call->ss->forms};
   enum store_status status = STORE_DOWN;
   if (unit.slots && unit.decisions) {
     collect(call, first, count, &unit);
@@ -488,6 +487,7 @@ static enum store_status apply_alone(void *arg, size_t at, size_t behind, bool *
   char reason[256];
   enum stopped stopped = STOPPED_REFUSED;
   enum store_status status = STORE_OK;
+  results_form_leave_kin(result, behind);
   snprintf(result->refusal, sizeof result->refusal, "%.255s", err->text);
   snprintf(reason, sizeof reason, "the server refuses it: %.200s", err->text);
   for (int form = given.broken ? WITHOUT_TEXT : given.form + 1; stopped == STOPPED_REFUSED && form <= WITHOUT_TEXT;) {
@@ -498,6 +498,8 @@ static enum store_status apply_alone(void *arg, size_t at, size_t behind, bool *
     status = apply_at_once(arg, at, 1, &stopped, err);
   }
   *done = stopped != STOPPED_REFUSED;
+  if (*done && result->broken == reason)
+    results_form_keep(result, &given);
   result->broken = *done && result->broken == reason ? "the server refuses it" : given.broken;
   result->body = given.body;
   return *done ? status : STORE_DOWN;
@@ -507,6 +509,7 @@ static void mark_left(void *arg, size_t first, size_t count, enum left why) {
   const struct results_call *call = arg;
   for (size_t i = first; i < first + count; i++) {
     call->results[i].fate = RESULT_BUSY;
+    call->results[i].left = call->results[i].left || why == LEFT_UNTRIED;
     call->results[i].postponed = false;
     call->results[i].behind = is_follower(call, i);
   }
@@ -514,9 +517,11 @@ static void mark_left(void *arg, size_t first, size_t count, enum left why) {
 
 enum store_status ops_settle_results(struct store_session *ss, struct store_result *results, size_t count,
                                      result_decide_fn *decide, void *ctx, struct err *err) {
-  struct results_call call = {ss, decide, ctx, results, count, NULL};
+  struct results_call call = {ss, decide, ctx, results, count};
   enum store_status status = STORE_OK;
   for (size_t i = 0; i < count; i++) {
+    results[i].fate = results[i].left ? RESULT_APPLIED : results[i].fate; /* none yet, and no lock was met */
+    results[i].left = false;
     results[i].form = results[i].least = DECISION_WHOLE;
     results[i].postponed = results[i].measured = false;
     results[i].row_bytes = 0;
@@ -524,6 +529,6 @@ enum store_status ops_settle_results(struct store_session *ss, struct store_resu
   if (count)
     status = halves_run(&(struct halves){apply_at_once, apply_alone, mark_left, &call, false}, count, err);
   if (status == STORE_OK)
-    results_form_note(ss, results, count);
+    results_form_note(&ss->forms, results, count);
   return status;
 }

@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: MIT
  *
- * outbox/results_form.h - inside of outbox/: in which form results are written whose route's history, say, the server
- * refuses time and again. A session remembers a few such routes (core/refusals.h).
+ * outbox/results_form.h - inside of outbox/: results of routes of which the server refuses some, and in which form
+ * those are written whose history, say, it refuses time and again. A session remembers a few such routes
+ * (core/refusals.h).
  */
 #ifndef OUTBOX_RESULTS_FORM_H
 #define OUTBOX_RESULTS_FORM_H
 
 #include "core/refusals.h"
-#include "outbox/session.h"
+#include "core/store.h"
 
 enum { RESULTS_FORM_ROUTES = 16 };
 
@@ -19,11 +20,17 @@ struct results_forms {
   size_t next; /* whose place the next new one takes */
 };
 
-/* Sets result->least and returns the form in which it is to be written, which is no more than result->form. *probe: the
- * one result of the call that is tried whole whatever is known; NULL = none is yet. */
-enum decision_form results_form(struct store_session *ss, struct store_result *result, const char *route,
-                                enum task_event event, const struct store_result **probe);
-/* What became of a call's results: remembers it, and says in each that was applied what was written of it. */
-void results_form_note(struct store_session *ss, struct store_result *results, size_t count);
+/* Whether the result is to be tried, and then sets result->least and *form, in which it is to be written; otherwise it
+ * is left, for a turn of its route. forms: NULL = nothing is known. */
+MUSTCHECK bool results_form(struct results_forms *forms, struct store_result *result, const char *route,
+                            enum task_event event, enum decision_form *form);
+/* The server has refused one of the results: the others of its route among the `behind` ones that follow it, none of
+ * which is done, are left. */
+void results_form_leave_kin(struct store_result *refused, size_t behind);
+/* It is in the quarantine, which knows no route: whose it was is as before. */
+void results_form_keep(struct store_result *result, const struct store_result *before);
+/* What became of a call's results: remembers it, and says in each that was applied what was written of it. *forms is
+ * made when it is needed; the caller frees it. */
+void results_form_note(struct results_forms **forms, struct store_result *results, size_t count);
 
 #endif

@@ -131,7 +131,6 @@ static enum result_fate judge_living(struct results_unit *u, struct slot *slot) 
   d->from = row->state;
   d->attempt_from = row->attempt;
   d->record = &slot->result->record;
-  d->form = u->form ? u->form(u->form_ctx, slot->result, row->route, d->event) : slot->result->form;
   d->log_attempt = d->event != EVENT_PROGRESS; /* what tells a duplicate */
   /* It came before its publishing was recorded, some milliseconds at most; nobody will write that time any more. */
   uint32_t going_out = row->state == TASK_SCHEDULED ? row->attempt + 1 : row->state == TASK_CLAIMED ? row->attempt : 0;
@@ -139,6 +138,9 @@ static enum result_fate judge_living(struct results_unit *u, struct slot *slot) 
     d->published_us = row->now_us;
   if (!u->possible(d))
     return RESULT_STALE;
+  slot->result->left = !results_form(u->forms, slot->result, row->route, d->event, &d->form);
+  if (slot->result->left)
+    return RESULT_BUSY;
   u->decisions[u->writes++] = d;
   return RESULT_APPLIED;
 }
@@ -232,7 +234,7 @@ void results_judge(struct results_unit *u, bool unknown, size_t max_packet) {
   for (size_t i = 0; i < u->count; i++) {
     struct slot *slot = &u->slots[i];
     struct store_result *result = slot->result;
-    result->unsent = result->unkept = result->differs = false;
+    result->unsent = result->unkept = result->differs = result->left = false;
     result->early = result->early && !slot->postponed;
     bool perhaps = result->unknown || (unknown && result->fate == RESULT_APPLIED);
     enum result_fate fate = judge_in_turn(u, slot, max_packet);

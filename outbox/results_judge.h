@@ -8,6 +8,7 @@
 
 #include "core/store.h"
 #include "outbox/halves.h"
+#include "outbox/results_form.h"
 
 struct slot {
   struct store_result *result;
@@ -45,9 +46,7 @@ struct results_unit {
   result_decide_fn *decide;
   void *ctx;
   bool (*possible)(const struct decision *decision); /* can be written */
-  /* In which form a result that comes to this event is to be written; NULL = in its own. */
-  enum decision_form (*form)(void *form_ctx, struct store_result *result, const char *route, enum task_event event);
-  void *form_ctx;
+  struct results_forms *forms;                       /* what the server has refused of late; NULL = nothing */
 };
 
 /* Its row was read. */

@@ -216,6 +216,7 @@ static struct store_result *awaited(struct fixture *f, size_t n) {
   sql(f, "UPDATE outbox SET message_id = CONCAT('m', id), state = 'awaiting', attempt = 1, lease_until = '2040-01-01'");
   for (size_t i = 0; i < n; i++) {
     r[i] = (struct store_result){.record = {.status = RESULT_DONE, .attempt = 1, .progress = -1},
+                                 .apart = true,
                                  .source = "s",
                                  .origin = "o",
                                  .body = {"{}", 2}};
@@ -234,6 +235,12 @@ static void a_result_that_is_refused_stops_no_other(void **state) {
     assert_int_equal(r[i].fate, i + 1 == ODD ? RESULT_BROKEN : RESULT_APPLIED);
   assert_int_equal(ask(f, "SELECT COUNT(*) FROM outbox_history"), N - 1);
   assert_int_equal(ask(f, "SELECT COUNT(*) FROM outbox_quarantine WHERE reason LIKE '%%refuses%%no thanks%%'"), 1);
+  struct store_result next = r[ODD - 1];
+  next.apart = false;
+  next.fate = RESULT_APPLIED;
+  next.broken = NULL;
+  ok(f, OPS->settle_results(f->ss, &next, 1, accept, NULL, &f->err));
+  assert_true(next.fate == RESULT_BUSY && next.left); /* nothing of its route is tried among others for a while */
   free(r);
 }
 
@@ -400,6 +407,46 @@ static void results_whose_history_is_refused_time_and_again_are_applied_at_once(
   free(r);
 }
 
+/* Results of two routes. Of one the server refuses some: when the first is found, the others of that route are left,
+ * and those of the other are applied by the same call; the next call does not try any of them among others. What each
+ * refused one costs used to be paid in the batches of all. */
+static void results_of_a_route_in_trouble_are_left(void **state) {
+  struct fixture *f = *state;
+  struct store_result *r = awaited(f, N);
+  size_t applied = 0, left = 0;
+  sql(f, "UPDATE outbox SET route = 'other' WHERE MOD(id, 2) = 1");
+  refuse(f, "INSERT", "outbox_history", "NEW.route <> 'other' AND MOD(NEW.id, 4) = 0");
+  for (size_t i = 0; i < N; i++)
+    r[i].apart = false;
+  statements_sent();
+  ok(f, OPS->settle_results(f->ss, r, N / 2, accept, NULL, &f->err));
+  assert_in_range(statements_sent(), 1, 300);
+  for (size_t i = 0; i < N / 2; i++) {
+    bool other = i % 2 == 0;
+    assert_true(!other || r[i].fate == RESULT_APPLIED);
+    assert_true((r[i].fate == RESULT_APPLIED) != (r[i].fate == RESULT_BUSY && r[i].left && !r[i].behind));
+    assert_true(r[i].fate == RESULT_APPLIED || strcmp(r[i].route, "other") != 0);
+  }
+  ok(f, OPS->settle_results(f->ss, r + N / 2, N / 2, accept, NULL, &f->err));
+  assert_in_range(statements_sent(), 1, 30);
+  for (size_t i = 0; i < N; i++) {
+    left += r[i].left;
+    r[i].apart = true;
+  }
+  assert_in_range(left, N / 2 - N / 4, N / 2 - 1);
+  while (applied < N) { /* in turns of their own each is applied, and those that are not refused with their history */
+    applied = 0;
+    for (size_t i = 0; i < N; i++)
+      if (r[i].left)
+        ok(f, OPS->settle_results(f->ss, &r[i], 1, accept, NULL, &f->err));
+    for (size_t i = 0; i < N; i++)
+      applied += r[i].fate == RESULT_APPLIED;
+  }
+  assert_int_equal(ask(f, "SELECT COUNT(*) FROM outbox"), 0);
+  assert_int_equal(ask(f, "SELECT COUNT(*) FROM outbox_history"), N - N / 4);
+  free(r);
+}
+
 int main(int argc, char **argv) {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, store_setup, store_teardown)
   const struct CMUnitTest tests[] = {
@@ -419,6 +466,7 @@ int main(int argc, char **argv) {
       TEST(a_trigger_that_overflows_is_a_refusal),
       TEST(a_result_whose_history_no_partition_takes_is_applied),
       TEST(results_whose_history_is_refused_time_and_again_are_applied_at_once),
+      TEST(results_of_a_route_in_trouble_are_left),
       TEST(what_is_of_another_kin_is_settled_at_once),
       TEST(one_call_tries_so_many_alone_and_leaves_the_others),
       TEST(less_is_written_at_once_where_that_is_asked_for),

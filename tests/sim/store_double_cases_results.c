@@ -213,12 +213,37 @@ static void a_result_that_is_refused_stops_no_other(struct fixture *f) {
     await_result(f, (uint64_t)i + 1);
     r[i] = answer(names[i], 1, RESULT_DONE);
   }
+  for (int i = 0; i < 5; i++)
+    r[i].apart = i > 0;
   f->db.refuses = REFUSE_ROWS;
   f->db.refuses_id = 3;
   apply(f, r, 5);
   for (int i = 0; i < 5; i++)
     check_int(r[i].fate, i == 2 ? RESULT_BROKEN : RESULT_APPLIED);
   check(r[2].form == DECISION_FORMS && *r[2].refusal && kept(f) == 1);
+}
+
+/* For a while nothing of its route is tried among others. */
+static void results_of_a_route_in_trouble_are_left(struct fixture *f) {
+  static const char *const names[] = {"m1", "m2", "m3", "m4", "m5"};
+  struct store_result r[5];
+  for (int i = 0; i < 5; i++) {
+    await_result(f, (uint64_t)i + 1);
+    r[i] = answer(names[i], 1, RESULT_DONE);
+  }
+  f->db.refuses = REFUSE_ROWS;
+  f->db.refuses_id = 2;
+  apply(f, r, 4);
+  check_int(r[0].fate, RESULT_APPLIED);
+  check_int(r[1].fate, RESULT_BROKEN);
+  apply(f, &r[4], 1);
+  for (int i = 2; i < 5; i++) {
+    check(r[i].fate == RESULT_BUSY && r[i].left);
+    r[i].apart = true;
+  }
+  apply(f, &r[2], 3);
+  for (int i = 2; i < 5; i++)
+    check_int(r[i].fate, RESULT_APPLIED);
 }
 
 static void results_without_an_answer_are_applied_once(struct fixture *f) {
@@ -372,6 +397,7 @@ const struct store_case result_cases[] = {
     CASE(results_pass_over_a_locked_row),
     CASE(results_pass_over_a_row_whose_index_entry_is_locked),
     CASE(a_result_that_is_refused_stops_no_other),
+    CASE(results_of_a_route_in_trouble_are_left),
     CASE(results_without_an_answer_are_applied_once),
     CASE(an_unknown_commit_of_a_result_whose_row_is_locked),
     CASE(a_change_of_an_awaiting_task),

@@ -312,6 +312,11 @@ static bool is_follower(const struct results_call *call, size_t at) {
 static void collect(const struct results_call *call, size_t first, size_t count, struct results_unit *unit) {
   for (size_t i = first; i < first + count; i++) {
     struct store_result *result = &call->results[i];
+    if (result->left) {
+      result->fate = RESULT_BUSY;
+      result->behind = is_follower(call, i);
+      continue;
+    }
     bool met = result->fate == RESULT_BUSY && !result->early && !result->behind;
     result->behind = count < call->count && is_follower(call, i);
     if (result->behind) {
@@ -331,7 +336,8 @@ static enum store_status apply_at_once(void *arg, size_t first, size_t count, en
                               .decisions = calloc(count, sizeof *unit.decisions),
                               .decide = call->decide,
                               .ctx = call->ctx,
-                              .possible = decision_possible};
+                              .possible = decision_possible,
+                              .forms = call->ss->forms};
   if (!unit.slots || !unit.decisions)
     world_fail("no memory for results");
   collect(call, first, count, &unit);
@@ -353,9 +359,11 @@ static enum store_status apply_at_once(void *arg, size_t first, size_t count, en
 /* A result that the server refuses in every form is kept in quarantine, where people see why. */
 static enum store_status apply_alone(void *arg, size_t at, size_t behind, bool *done, struct err *err) {
   struct store_result *result = &((const struct results_call *)arg)->results[at];
+  const struct store_result given = *result;
   char reason[256];
   enum stopped stopped = STOPPED_REFUSED;
   enum store_status status = STORE_OK;
+  results_form_leave_kin(result, behind);
   (void)snprintf(result->refusal, sizeof result->refusal, "%.255s", err->text);
   (void)snprintf(reason, sizeof reason, "the server refuses it: %.200s", err->text);
   while (stopped == STOPPED_REFUSED && !result->broken) {
@@ -368,6 +376,8 @@ static enum store_status apply_alone(void *arg, size_t at, size_t behind, bool *
   }
   *done = stopped != STOPPED_REFUSED;
   if (result->broken == reason)
+    results_form_keep(result, &given);
+  if (result->broken == reason)
     result->broken = "the server refuses it";
   if (!*done)
     result->fate = RESULT_BROKEN; /* not even there */
@@ -378,6 +388,7 @@ static void mark_left(void *arg, size_t first, size_t count, enum left why) {
   const struct results_call *call = arg;
   for (size_t i = first; i < first + count; i++) {
     call->results[i].fate = RESULT_BUSY;
+    call->results[i].left = call->results[i].left || why == LEFT_UNTRIED;
     call->results[i].behind = is_follower(call, i);
   }
 }
@@ -386,9 +397,16 @@ enum store_status double_settle_results(struct store_session *ss, struct store_r
                                         result_decide_fn *decide, void *ctx, struct err *err) {
   struct results_call call = {ss, decide, ctx, results, count};
   struct err local = {0};
-  for (size_t i = 0; i < count; i++)
-    results[i].form = DECISION_WHOLE;
-  return count ? halves_run(&(struct halves){apply_at_once, apply_alone, mark_left, &call, false}, count,
-                            err ? err : &local)
-               : STORE_OK;
+  for (size_t i = 0; i < count; i++) {
+    results[i].fate = results[i].left ? RESULT_APPLIED : results[i].fate; /* none yet, and no lock was met */
+    results[i].left = false;
+    results[i].form = results[i].least = DECISION_WHOLE;
+  }
+  enum store_status status = STORE_OK;
+  if (count)
+    status =
+        halves_run(&(struct halves){apply_at_once, apply_alone, mark_left, &call, false}, count, err ? err : &local);
+  if (status == STORE_OK)
+    results_form_note(&ss->forms, results, count);
+  return status;
 }

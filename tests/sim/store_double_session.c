@@ -376,6 +376,7 @@ void double_close(struct store_session **ss) {
   connection_close((*ss)->db, &(*ss)->conn);
   free((*ss)->groups);
   free((*ss)->settings);
+  free((*ss)->forms);
   free(*ss);
   *ss = NULL;
 }

@@ -45,6 +45,7 @@ struct store_session {
   unsigned locked_tables;
   struct store_group *groups;
   struct route_setting *settings;
+  struct results_forms *forms;
 };
 
 typedef bool unit_fn(struct store_session *ss, void *arg, struct err *err);

@@ -42,7 +42,7 @@ static int tear_down(void **state) {
 }
 
 static bool put(struct fixture *f, int i, const char *route) {
-  return aside_put(&f->aside, &f->entry[i], route, f->task[i], 10);
+  return aside_put(&f->aside, &f->entry[i], ASIDE_BUSY, route, f->task[i], 10);
 }
 
 static void try_some(struct fixture *f, size_t most, size_t expected) {
@@ -84,7 +84,8 @@ static void a_full_route_leaves_room_for_others(void **state) {
   assert_false(put(f, ASIDE_PER_ROUTE, "locked"));
   assert_true(put(f, ASIDE_PER_ROUTE, "other"));
   assert_false(aside_follow(&f->aside, &f->entry[0], &f->entry[ASIDE_PER_ROUTE + 1], f->task[0], 10));
-  assert_false(aside_put(&f->aside, &f->entry[ASIDE_PER_ROUTE + 1], "large", "large", ASIDE_BYTES_PER_ROUTE + 1));
+  assert_false(
+      aside_put(&f->aside, &f->entry[ASIDE_PER_ROUTE + 1], ASIDE_BUSY, "large", "large", ASIDE_BYTES_PER_ROUTE + 1));
   assert_null(aside_find(&f->aside, "large"));
 }
 
@@ -117,6 +118,37 @@ static void later_results_of_a_task_wait_behind_the_first(void **state) {
   aside_remove(&f->aside, &f->entry[3]);
   assert_null(aside_find(&f->aside, "task-0"));
   assert_int_equal(f->aside.count, 1);
+}
+
+/* Of one route at a time, and the busy ones without them. A task's next result has the place of the one before; what
+ * keeps one waiting may change. */
+static void some_are_tried_apart(void **state) {
+  struct fixture *f = *state;
+  struct aside_entry *out[10];
+  for (int i = 0; i < 6; i++)
+    assert_true(aside_put(&f->aside, &f->entry[i], ASIDE_APART, i < 3 ? "one" : "two", f->task[i], 10));
+  assert_true(put(f, 6, "one"));
+  assert_true(aside_follow(&f->aside, &f->entry[0], &f->entry[7], "task-0", 10));
+  try_some(f, 500, 1);
+  assert_int_equal(f->tried[6], 1);
+  assert_int_equal(aside_next_apart(&f->aside, out, 2), 2);
+  const char *first = out[0] < &f->entry[3] ? "one" : "two";
+  assert_int_equal(aside_next_apart(&f->aside, out, 10), 3);
+  assert_string_not_equal(out[0] < &f->entry[3] ? "one" : "two", first);
+  assert_int_equal(f->aside.tried[ASIDE_APART], 6);
+  aside_remove(&f->aside, &f->entry[0]); /* the next one of its task, */
+  assert_int_equal(f->aside.tried[ASIDE_APART], 6);
+  for (int i = 1; i < 6; i++)
+    aside_remove(&f->aside, &f->entry[i]);
+  assert_int_equal(aside_next_apart(&f->aside, out, 10), 1);
+  assert_ptr_equal(out[0], &f->entry[7]); /* is tried in its place */
+  aside_turn_to(&f->aside, &f->entry[7], ASIDE_BUSY);
+  assert_int_equal(aside_next_apart(&f->aside, out, 10), 0);
+  try_some(f, 500, 2);
+  aside_turn_to(&f->aside, &f->entry[6], ASIDE_APART);
+  assert_int_equal(aside_next_apart(&f->aside, out, 10), 1);
+  try_some(f, 500, 1);
+  assert_int_equal(f->tried[7], 2);
 }
 
 /* For so long, and again only after half of the room was free: where rows are given back one by one it would be for
@@ -163,6 +195,7 @@ int main(void) {
       ROW(a_full_route_leaves_room_for_others),
       ROW(all_together_are_bounded),
       ROW(later_results_of_a_task_wait_behind_the_first),
+      ROW(some_are_tried_apart),
       ROW(what_finds_no_room_is_to_wait_for_a_while),
       ROW(where_all_together_have_no_room_each_is_to_wait),
   };

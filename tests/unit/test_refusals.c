@@ -81,6 +81,26 @@ static void more_that_is_refused_is_found_out(void **state) {
   assert_int_equal(refusals_way(&refusals, EVENT_RETRY, DAY_US), REFUSALS_APART);
 }
 
+/* Finding out takes a while: the others have as much time as a turn took, and nine times as much while some wait. What
+ * finds nothing out costs them nothing. */
+static void turns_leave_most_of_the_time_to_the_others(void **state) {
+  struct refusals_pace pace = {0};
+  assert_true(refusals_turn(&pace, true, DAY_US));
+  refusals_rest(&pace, true, DAY_US, DAY_US + 1000);
+  assert_false(refusals_turn(&pace, false, DAY_US + 1999));
+  assert_true(refusals_turn(&pace, false, DAY_US + 2000));
+  assert_false(refusals_turn(&pace, true, DAY_US + 9999));
+  assert_true(refusals_turn(&pace, true, DAY_US + 10000));
+  refusals_rest(&pace, false, DAY_US, DAY_US + 1000);
+  assert_true(refusals_turn(&pace, true, DAY_US + 1000));
+  refusals_rest(&pace, true, 0, INT64_C(3600) * 1000 * 1000); /* the database was away */
+  assert_true(refusals_turn(&pace, true, INT64_C(3620) * 1000 * 1000));
+  assert_int_equal(refusals_rows(8, 5001, 5000, 500), 4);
+  assert_int_equal(refusals_rows(1, 5001, 5000, 500), 1);
+  assert_int_equal(refusals_rows(8, 5000, 5000, 500), 16);
+  assert_int_equal(refusals_rows(400, 10, 5000, 500), 500);
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(one_refusal_keeps_the_lane_apart_for_a_while),
@@ -89,6 +109,7 @@ int main(void) {
       cmocka_unit_test(what_is_taken_between_keeps_each_whole),
       cmocka_unit_test(some_forms_are_not_for_the_next),
       cmocka_unit_test(more_that_is_refused_is_found_out),
+      cmocka_unit_test(turns_leave_most_of_the_time_to_the_others),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }
