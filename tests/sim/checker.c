@@ -267,12 +267,16 @@ static const char *judge_progress(const struct broker *broker, const struct run_
 
 /* --- order keys --- */
 
-/* When the task was over first: a failover may have brought it back since, as it was before. */
+/* When the task was over first: a failover may have brought it back since, as it was before. One that has expired is
+ * over when its time is: it leaves no more, and nobody waits for that to be written. */
 static int64_t first_over_us(const struct table *db, const char *message_id) {
   const unsigned over = 1u << JOURNAL_ENDED | 1u << JOURNAL_DELETED | 1u << JOURNAL_LOST;
-  for (size_t i = 0; i < db->journal_count; i++)
-    if (over >> db->journal[i].kind & 1u && strcmp(db->journal[i].message_id, message_id) == 0)
-      return db->journal[i].at_us;
+  for (size_t i = 0; i < db->journal_count; i++) {
+    const struct journal_entry *entry = &db->journal[i];
+    if (over >> entry->kind & 1u && strcmp(entry->message_id, message_id) == 0)
+      return entry->to == TASK_EXPIRED ? earlier(entry->at_us, entry->at_us + entry->expires_us - entry->clock_us)
+                                       : entry->at_us;
+  }
   return INT64_MAX;
 }
 

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
  * Stories of order keys: one route whose heads block their keys, calls that fail and are tried again soon, and daemons
- * that are stopped and started, so that shards change hands while keys have heads.
+ * that are stopped and started, so that shards change hands while keys have heads. In some of them tasks expire, have
+ * few attempts, are cancelled or deleted, or their consumer answers, whoever has the shard then.
  */
 #include <inttypes.h>
 #include <stdio.h>
@@ -66,6 +67,33 @@ static void plan_database(void) {
   story.facts.round_trip_us = 2 * db->latency_high_us;
 }
 
+/* What ends a head, and what a result may meet, in stories that have it. */
+static void plan_ends(uint64_t seed) {
+  static const enum fault_kind ends[] = {FAULT_COMMAND, FAULT_DELETE, FAULT_TABLE_LOCK, FAULT_LOST_ANSWERS,
+                                         FAULT_DB_SESSIONS};
+  struct chance chance = chance_of(seed, 404);
+  if (!chance_ppm(&chance, 600000))
+    return;
+  story.fault_count += (unsigned)chance_log_between(&chance, 1, 60);
+  story.fault_gap_us = chance_log_between(&chance, 100 * 1000, story.fault_gap_us);
+  for (size_t i = 0; i < sizeof ends / sizeof ends[0]; i++)
+    story.fault_ppm[ends[i]] = chance_ppm(&chance, 500000) ? (uint32_t)chance_log_between(&chance, 1, 100) : 0;
+  story.expiry_ppm = chance_ppm(&chance, 500000) ? (uint32_t)chance_log_between(&chance, 10000, 300000) : 0;
+  story.budget_ppm = chance_ppm(&chance, 500000) ? (uint32_t)chance_log_between(&chance, 10000, 300000) : 0;
+  if (!chance_ppm(&chance, 400000))
+    return;
+  story.profile.routes[0].result = RESULT_EXPECTED;
+  story.profile.source = true;
+  story.broker.answers_for = story.profile.routes[0].name;
+  story.broker.answer_low_us = chance_log_between(&chance, 1, 10000);
+  story.broker.answer_high_us = story.broker.answer_low_us * chance_log_between(&chance, 1, 100);
+  uint32_t *faults[] = {&story.broker.faults.no_answer,       &story.broker.faults.answer_twice,
+                        &story.broker.faults.answer_retry,    &story.broker.faults.answer_fail,
+                        &story.broker.faults.answer_progress, &story.broker.faults.answer_late};
+  for (size_t i = 0; i < sizeof faults / sizeof faults[0]; i++)
+    *faults[i] = chance_ppm(&chance, 400000) ? (uint32_t)chance_log_between(&chance, 1000, 200000) : 0;
+}
+
 /* Beside daemons that come and go. */
 static void plan_faults(void) {
   static const enum fault_kind others[] = {FAULT_KILL, FAULT_PAUSE, FAULT_RELOAD, FAULT_DB_SLOW, FAULT_ROW_LOCK};
@@ -86,6 +114,7 @@ void plan_keys(uint64_t seed, bool trace) {
   begin_broker(seed);
   plan_broker();
   plan_faults();
+  plan_ends(seed);
   world_begin(&story.options);
   table_begin(&story.db, (unsigned)chance_log_between(&story.plan, 1, 8), chance_of(seed, 403));
   plan_database();
@@ -135,6 +164,10 @@ static void insert_next(unsigned key_number) {
     (void)snprintf(key, sizeof key, "key %u", key_number);
     blob_put(&row->text[ROW_MESSAGE_ID], id);
     blob_put(&row->text[ROW_ORDER_KEY], key);
+    if (chance_ppm(chance, story.expiry_ppm))
+      row->expires_us = row->due_us + chance_log_between(chance, 100 * 1000, 10 * 1000 * 1000);
+    if (chance_ppm(chance, story.budget_ppm))
+      row->max_attempts = (uint32_t)chance_between(chance, 1, 4);
     if (chance_ppm(chance, 300000))
       world_sleep(chance_log_between(chance, 10, 100 * 1000));
   }
