@@ -360,7 +360,11 @@ static void drain(struct amqp_conn *conn) {
       on_read_error(conn, status);
       return;
     }
-    if (frame.channel == 0)
+    if (frame.frame_type == AMQP_FRAME_HEADER && frame.payload.properties.class_id != AMQP_BASIC_CLASS)
+      /* The library decodes those of other classes too, into structs that end before the properties of a message do. */
+      amqp_conn_fail(conn, "the broker sent a content header of class %u, which has no content",
+                     frame.payload.properties.class_id);
+    else if (frame.channel == 0)
       on_control(conn, &frame);
     else if (frame.channel <= conn->user->channels)
       conn->user->frame(conn->ctx, &frame);

@@ -164,15 +164,26 @@ static void on_close(struct amqp_pub *pub, const amqp_channel_close_t *close) {
 }
 
 static void on_method(struct amqp_pub *pub, const amqp_method_t *method) {
+/* Before confirm.select is answered nothing may be published: it would have no tag. */
+static bool was_asked(struct amqp_pub *pub, enum amqp_pub_state asked) {
+  if (pub->state == asked)
+    return true;
+  amqp_conn_fail(pub->conn, "the broker answered on channel %u what it was not asked", pub->number);
+  return false;
+}
+
   amqp_confirm_select_t select = {0};
   const amqp_basic_ack_t *ack = method->decoded;
   const amqp_basic_nack_t *nack = method->decoded;
   switch (method->id) {
   case AMQP_CHANNEL_OPEN_OK_METHOD:
-    ask(pub, AMQP_PUB_SELECTING, AMQP_CONFIRM_SELECT_METHOD, &select);
+    if (was_asked(pub, AMQP_PUB_OPENING))
+      ask(pub, AMQP_PUB_SELECTING, AMQP_CONFIRM_SELECT_METHOD, &select);
     break;
   case AMQP_CONFIRM_SELECT_OK_METHOD:
     pub->state = AMQP_PUB_READY;
+    if (!was_asked(pub, AMQP_PUB_SELECTING))
+      break;
     pub->heard_us = amqp_now_us();
     pub->user->ready(pub->ctx, pub);
     break;

@@ -178,16 +178,27 @@ static void on_body(struct amqp_source *source, amqp_bytes_t piece) {
 
 /* ---- frames --------------------------------------------------------------------------------------------------- */
 
+/* Each subscription makes room for more: one that nobody asked for is not to. */
+static bool was_asked(struct amqp_source *source, enum amqp_source_state asked) {
+  if (source->state == asked)
+    return true;
+  amqp_conn_fail(&source->conn, "the broker answered what it was not asked");
+  return false;
+}
+
 static void on_method(struct amqp_source *source, const amqp_method_t *method) {
   switch (method->id) {
   case AMQP_CHANNEL_OPEN_OK_METHOD:
-    limit_deliveries(source, (uint32_t)source->options->prefetch);
+    if (was_asked(source, AMQP_SOURCE_OPENING))
+      limit_deliveries(source, (uint32_t)source->options->prefetch);
     break;
   case AMQP_BASIC_QOS_OK_METHOD:
-    subscribe(source);
+    if (was_asked(source, AMQP_SOURCE_LIMITING))
+      subscribe(source);
     break;
   case AMQP_BASIC_CONSUME_OK_METHOD:
-    begin_reading(source);
+    if (was_asked(source, AMQP_SOURCE_SUBSCRIBING))
+      begin_reading(source);
     break;
   case AMQP_BASIC_DELIVER_METHOD:
     on_deliver(source, method->decoded);

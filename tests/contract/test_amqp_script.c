@@ -262,6 +262,34 @@ static void garbage(void **state) {
   breaks(host, f, 4);
 }
 
+/* rabbitmq-c makes of it a struct that ends before the message id. What stands behind it is of the frame before: here a
+ * length that is right, and a pointer that is not. */
+static void a_return_with_content_of_another_class(void **state) {
+  struct amqp_lab *f = *state;
+  struct fake_host *host = amqp_lab_open_sink(f);
+  amqp_lab_add(host, f, 3);
+  amqp_lab_published(host, f, 4);
+  char stray[513] = {0}; /* a head of seven bytes stands before it */
+  uint64_t len = strlen(amqp_script_message(f->script, 2).id);
+  for (size_t at = 1; at < sizeof(stray); at += sizeof(len))
+    memcpy(stray + at, &len, sizeof(len));
+  amqp_script_body(f->script, AMQP_LAB_FLOW, stray, sizeof(stray));
+  amqp_basic_return_t back = {.reply_code = AMQP_NO_ROUTE, .reply_text = amqp_cstring_bytes("NO_ROUTE")};
+  amqp_script_method(f->script, AMQP_LAB_FLOW, AMQP_BASIC_RETURN_METHOD, &back);
+  amqp_script_bytes(f->script, "\2\0\1\0\0\0\016\0\24\0\0\0\0\0\0\0\0\0\2\0\200\xce", 22); /* class 20, bit 7 */
+  breaks(host, f, 4);
+}
+
+static void an_answer_that_nobody_asked_for(void **state) {
+  struct amqp_lab *f = *state;
+  struct fake_host *host = amqp_lab_open_sink(f);
+  amqp_confirm_select_ok_t select = {0};
+  amqp_lab_add(host, f, 3);
+  amqp_lab_published(host, f, 4);
+  amqp_script_method(f->script, AMQP_LAB_FLOW, AMQP_CONFIRM_SELECT_OK_METHOD, &select);
+  breaks(host, f, 4);
+}
+
 static void a_frame_larger_than_agreed(void **state) {
   struct amqp_lab *f = *state;
   struct fake_host *host = amqp_lab_open_sink(f);
@@ -499,6 +527,8 @@ int main(void) {
       ROW(a_return_with_code_zero),
       ROW(a_frame_of_a_channel_that_is_not_open),
       ROW(garbage),
+      ROW(a_return_with_content_of_another_class),
+      ROW(an_answer_that_nobody_asked_for),
       ROW(a_frame_larger_than_agreed),
       ROW(the_broker_says_goodbye),
       ROW(a_message_alone_on_its_channel_is_the_culprit),

@@ -83,6 +83,26 @@ static void more_than_the_prefetch(void **state) {
   is_dropped_and_read_again(host, f);
 }
 
+/* Each answer to basic.consume makes room for `prefetch` more: a million of them would make it for a million times as
+ * many. */
+static void a_subscription_that_nobody_asked_for(void **state) {
+  struct amqp_lab *f = *state;
+  struct fake_host *host = open_source(f);
+  amqp_basic_consume_ok_t consume = {.consumer_tag = amqp_cstring_bytes("c")};
+  amqp_script_method(f->script, AMQP_LAB_FLOW, AMQP_BASIC_CONSUME_OK_METHOD, &consume);
+  is_dropped_and_read_again(host, f);
+}
+
+/* rabbitmq-c makes of it a struct that ends before the correlation id. */
+static void a_record_of_another_class(void **state) {
+  struct amqp_lab *f = *state;
+  struct fake_host *host = open_source(f);
+  amqp_script_deliver(f->script, AMQP_LAB_FLOW, 1);
+  amqp_script_bytes(f->script, "\2\0\1\0\0\0\016\0\24\0\0\0\0\0\0\0\0\0\5\4\0\xce", 22); /* class 20, bit 10 */
+  amqp_script_body(f->script, AMQP_LAB_FLOW, "stray", 5);
+  is_dropped_and_read_again(host, f);
+}
+
 /* The host has set all of them aside: others are to come behind them all the same. */
 static void what_stays_open_leaves_room_for_others(void **state) {
   struct amqp_lab *f = *state;
@@ -209,6 +229,8 @@ int main(void) {
       ROW(a_delivery_on_another_channel),
       ROW(a_delivery_inside_another),
       ROW(more_than_the_prefetch),
+      ROW(a_subscription_that_nobody_asked_for),
+      ROW(a_record_of_another_class),
       ROW(what_stays_open_leaves_room_for_others),
       ROW(an_absurd_size_is_only_read_as_far_as_it_is_kept),
       ROW(acknowledgements_are_gathered),
