@@ -23,7 +23,8 @@ enum {
   FRAMES_PER_POLL = 4096, /* then the driver gets its turn, whatever comes in */
   RESERVE_MAX = 8192,     /* of the send buffer: for control frames and the kernel's own bookkeeping */
   GATHERED_MAX = 65536,   /* then they are sent; larger frames are sent by themselves */
-  KEPT_US = 3000000,      /* inside one call of the library that waits for nothing */
+  KEPT_US = 3000000,      /* inside one call of the library that waits for nothing, or for little */
+  LOOK_US = 10000,        /* for more room than poll() tells of */
 };
 
 int64_t amqp_now_us(void) {
@@ -58,9 +59,9 @@ void amqp_conn_start(struct amqp_conn *conn) {
 
 bool amqp_conn_usable(const struct amqp_conn *conn) { return conn->state == AMQP_CONN_UP && !conn->failed; }
 
-static void end_reading(struct amqp_conn *conn) {
+static void end_call(struct amqp_conn *conn) {
   pthread_mutex_lock(&conn->lock);
-  if (atomic_load(&conn->reading) != 0) {
+  if (atomic_load(&conn->inside) != 0) {
     atomic_store(&conn->ended, true);
     (void)shutdown(conn->fd, SHUT_RDWR);
   }
@@ -69,15 +70,18 @@ static void end_reading(struct amqp_conn *conn) {
 
 void amqp_conn_wakeup(struct amqp_conn *conn) {
   (void)eventfd_write(conn->wake_fd, 1);
-  int64_t since = atomic_load_explicit(&conn->reading, memory_order_relaxed);
+  int64_t since = atomic_load_explicit(&conn->inside, memory_order_relaxed);
   if (since == 0)
     return;
   int64_t now = amqp_now_us();
   if (since == 1)
-    (void)atomic_compare_exchange_strong(&conn->reading, &since, now);
+    (void)atomic_compare_exchange_strong(&conn->inside, &since, now);
   else if (now - since > KEPT_US)
-    end_reading(conn);
+    end_call(conn);
 }
+
+static void enter(struct amqp_conn *conn) { atomic_store_explicit(&conn->inside, 1, memory_order_relaxed); }
+static void leave(struct amqp_conn *conn) { atomic_store_explicit(&conn->inside, 0, memory_order_release); }
 
 void amqp_conn_fail(struct amqp_conn *conn, const char *fmt, ...) {
   if (conn->failed)
@@ -105,9 +109,18 @@ static size_t kernel_room(const struct amqp_conn *conn, size_t wanted) {
   return used == 0 && room < wanted ? wanted : room;
 }
 
-/* There is room for them: they were only gathered where amqp_conn_has_room() said so, so this does not wait. */
+static void on_send_error(struct amqp_conn *conn, const char *why) {
+  if (atomic_load(&conn->ended))
+    amqp_conn_fail(conn, "the broker read nothing of a frame for some seconds");
+  else
+    amqp_conn_fail(conn, "sending to the broker failed: %s", why);
+}
+
+/* There is room for them: they were only gathered where amqp_conn_has_room() said so, so this does not wait, but for
+ * what an empty buffer was given beyond its size. */
 static void send_gathered(struct amqp_conn *conn) {
   size_t sent = 0;
+  enter(conn);
   while (sent < conn->gathered_len && amqp_conn_usable(conn)) {
     ssize_t n = send(conn->fd, conn->gathered + sent, conn->gathered_len - sent, MSG_NOSIGNAL);
     if (n >= 0) {
@@ -116,9 +129,10 @@ static void send_gathered(struct amqp_conn *conn) {
       struct pollfd writable = {.fd = conn->fd, .events = POLLOUT};
       (void)poll(&writable, 1, -1);
     } else if (errno != EINTR) {
-      amqp_conn_fail(conn, "sending to the broker failed: %s", strerror(errno));
+      on_send_error(conn, strerror(errno));
     }
   }
+  leave(conn);
   conn->gathered_len = 0;
 }
 
@@ -140,7 +154,10 @@ bool amqp_conn_has_room(struct amqp_conn *conn, size_t bytes) {
   if (conn->room < bytes) {
     send_gathered(conn); /* the kernel does not know of them */
     conn->room = kernel_room(conn, bytes);
-    conn->want_write |= conn->room < bytes;
+    bool full = conn->room<bytes, large = bytes> amqp_conn_piece(conn);
+    conn->want_write |= full && !large;
+    if (full && large)
+      conn->look_at_us = amqp_now_us() + LOOK_US;
   }
   return conn->room >= bytes;
 }
@@ -167,12 +184,15 @@ void amqp_conn_cork(struct amqp_conn *conn, bool on) {
 bool amqp_conn_send(struct amqp_conn *conn, const amqp_frame_t *frame, size_t size) {
   if (!amqp_conn_usable(conn))
     return false;
-  bool gathered = gather(conn, frame);
-  int status = gathered ? AMQP_STATUS_OK : amqp_send_frame(conn->link, frame);
-  if (status != AMQP_STATUS_OK) {
-    amqp_conn_fail(conn, "sending to the broker failed: %s", amqp_error_string2(status));
-    return false;
+  if (!gather(conn, frame)) {
+    enter(conn);
+    int status = amqp_send_frame(conn->link, frame);
+    leave(conn);
+    if (status != AMQP_STATUS_OK)
+      on_send_error(conn, amqp_error_string2(status));
   }
+  if (conn->failed)
+    return false;
   conn->room = conn->room > size ? conn->room - size : 0;
   return true;
 }
@@ -227,6 +247,7 @@ static void drop_link(struct amqp_conn *conn) {
   atomic_store(&conn->ended, false);
   conn->blocked = conn->failed = conn->want_write = conn->more_input = false;
   conn->room = conn->gathered_len = 0;
+  conn->look_at_us = 0;
   conn->gathers = false;
 }
 
@@ -349,9 +370,9 @@ static void drain(struct amqp_conn *conn) {
   for (int i = 0; i < FRAMES_PER_POLL && !conn->failed && !conn->paused; i++) {
     amqp_frame_t frame;
     struct timeval nothing = {0, 0};
-    atomic_store_explicit(&conn->reading, 1, memory_order_relaxed);
+    enter(conn);
     int status = amqp_simple_wait_frame_noblock(conn->link, &frame, &nothing);
-    atomic_store_explicit(&conn->reading, 0, memory_order_release);
+    leave(conn);
     if (status == AMQP_STATUS_TIMEOUT) {
       conn->more_input = false;
       return;
@@ -395,6 +416,8 @@ static int wait_ms(const struct amqp_conn *conn, int timeout_ms, int64_t wake_at
     until = earlier(until, conn->retry_at_us);
   if (conn->state == AMQP_CONN_UP)
     until = earlier(until, conn->next_beat_us);
+  if (conn->state == AMQP_CONN_UP && conn->look_at_us)
+    until = earlier(until, conn->look_at_us);
   if (conn->failed || (conn->more_input && !conn->paused))
     return 0;
   return until > now_us ? (int)((until - now_us + 999) / 1000) : 0;
@@ -424,6 +447,8 @@ void amqp_conn_poll(struct amqp_conn *conn, int timeout_ms, int64_t wake_at_us) 
   advance(conn, now);
   bool readable = wait_for_events(conn, wait_ms(conn, timeout_ms, wake_at_us, now));
   now = amqp_now_us();
+  if (now >= conn->look_at_us)
+    conn->look_at_us = 0;
   advance(conn, now);
   if (amqp_conn_usable(conn)) {
     bool due = now >= conn->next_beat_us;

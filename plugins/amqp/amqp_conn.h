@@ -76,9 +76,11 @@ struct amqp_conn {
   bool refused;       /* the last attempt ended by the broker's answer */
   bool said_down;     /* the log has the present outage */
 
-  /* The library skips heartbeats inside one call, as long as there are any: 0 = the driver is not in it; 1 = it is, and
-   * nobody has noticed; else since when (monotonic) somebody has. */
-  _Atomic int64_t reading;
+  int64_t look_at_us; /* when to ask for more room than want_write tells of; 0 = nobody does */
+
+  /* The library skips heartbeats inside one call, as long as there are any, and sends a frame whole: 0 = the driver is
+   * not in it; 1 = it is, and nobody has noticed; else since when (monotonic) somebody has. */
+  _Atomic int64_t inside;
   atomic_bool ended;    /* by amqp_conn_wakeup(), because of that */
   pthread_mutex_t lock; /* of fd, for a wakeup() */
   char reason[512];
@@ -104,7 +106,8 @@ void amqp_conn_wakeup(struct amqp_conn *conn);
 /* Whether it is logged in and has not failed since. */
 bool amqp_conn_usable(const struct amqp_conn *conn);
 
-/* Whether `bytes` can be sent without waiting. When not, the next poll ends as soon as there is room again. */
+/* Whether `bytes` can be sent without waiting. When not, the next poll ends as soon as there is room again; for more
+ * than a piece, soon. */
 bool amqp_conn_has_room(struct amqp_conn *conn, size_t bytes);
 
 /* How much to ask room for at once at most: poll() tells when this much is free. */

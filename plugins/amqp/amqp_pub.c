@@ -61,9 +61,10 @@ static bool send_head(struct amqp_pub *pub, const struct amqp_message *message, 
 
 bool amqp_pub_publish(struct amqp_pub *pub, const struct amqp_message *message, const struct duebox_task *task,
                       const char *exchange, const char *routing_key, int64_t now_us) {
-  size_t whole = AMQP_CONN_METHOD_SIZE + message->head_size + task->payload.len + 2 * (size_t)AMQP_CONN_FRAME_OVERHEAD;
-  size_t piece = amqp_conn_piece(pub->conn);
-  if (!amqp_conn_has_room(pub->conn, whole < piece ? whole : piece))
+  size_t head = AMQP_CONN_METHOD_SIZE + message->head_size + AMQP_CONN_FRAME_OVERHEAD;
+  size_t whole = head + task->payload.len + AMQP_CONN_FRAME_OVERHEAD, piece = amqp_conn_piece(pub->conn);
+  size_t begin = whole < piece ? whole : head > piece ? head : piece; /* that leaves at once, not in pieces */
+  if (!amqp_conn_has_room(pub->conn, begin))
     return false;
   amqp_window_add(&pub->window, task, now_us);
   pub->writing = task;
@@ -163,7 +164,6 @@ static void on_close(struct amqp_pub *pub, const amqp_channel_close_t *close) {
     amqp_conn_fail(pub->conn, "the broker refused a channel with confirms: %s", text);
 }
 
-static void on_method(struct amqp_pub *pub, const amqp_method_t *method) {
 /* Before confirm.select is answered nothing may be published: it would have no tag. */
 static bool was_asked(struct amqp_pub *pub, enum amqp_pub_state asked) {
   if (pub->state == asked)
@@ -172,6 +172,7 @@ static bool was_asked(struct amqp_pub *pub, enum amqp_pub_state asked) {
   return false;
 }
 
+static void on_method(struct amqp_pub *pub, const amqp_method_t *method) {
   amqp_confirm_select_t select = {0};
   const amqp_basic_ack_t *ack = method->decoded;
   const amqp_basic_nack_t *nack = method->decoded;
@@ -181,9 +182,9 @@ static bool was_asked(struct amqp_pub *pub, enum amqp_pub_state asked) {
       ask(pub, AMQP_PUB_SELECTING, AMQP_CONFIRM_SELECT_METHOD, &select);
     break;
   case AMQP_CONFIRM_SELECT_OK_METHOD:
-    pub->state = AMQP_PUB_READY;
     if (!was_asked(pub, AMQP_PUB_SELECTING))
       break;
+    pub->state = AMQP_PUB_READY;
     pub->heard_us = amqp_now_us();
     pub->user->ready(pub->ctx, pub);
     break;
