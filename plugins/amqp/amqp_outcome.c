@@ -15,8 +15,9 @@
 static const struct amqp_outcome_row rows[] = {
     {AMQP_EVENT_ACK, 0, CLASS(DELIVERED), NULL, NULL},
 
-    /* A nack is not only an internal error: a full queue with x-overflow reject-publish says it too. */
-    {AMQP_EVENT_NACK, 0, CLASS(RETRY), "amqp.nack",
+    /* A nack is not only an internal error: a full queue with x-overflow reject-publish says it too. Other queues that
+     * the message was routed to may have it. */
+    {AMQP_EVENT_NACK, 0, DUEBOX_RETRY, DUEBOX_SCOPE_TARGET, false, "amqp.nack",
      "the broker refused the message (nack): the queue is full with overflow reject-publish, or the broker failed"},
 
     {AMQP_EVENT_RETURN, AMQP_NO_ROUTE, TARGET, "amqp.no_route",

@@ -22,7 +22,7 @@ struct expectation {
 /* Written down a second time on purpose: a change of the table must be meant. */
 static const struct expectation expected[] = {
     {AMQP_EVENT_ACK, 0, DUEBOX_DELIVERED, 0, NULL},
-    {AMQP_EVENT_NACK, 0, DUEBOX_RETRY, 0, "amqp.nack"},
+    {AMQP_EVENT_NACK, 0, DUEBOX_RETRY, DUEBOX_SCOPE_TARGET, "amqp.nack"},
     {AMQP_EVENT_RETURN, 312, DUEBOX_UNAVAILABLE, DUEBOX_SCOPE_TARGET, "amqp.no_route"},
     {AMQP_EVENT_RETURN, 313, DUEBOX_UNAVAILABLE, DUEBOX_SCOPE_TARGET, "amqp.no_consumers"},
     {AMQP_EVENT_RETURN, 999, DUEBOX_UNAVAILABLE, DUEBOX_SCOPE_TARGET, "amqp.returned"},
