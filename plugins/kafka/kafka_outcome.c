@@ -21,6 +21,11 @@ static const char no_right[] = "grant the daemon's user the right in the cluster
 static const char not_in_sync[] = "too few in-sync replicas: check the topic's replicas and min.insync.replicas";
 static const char too_large[] = "raise the topic's max.message.bytes, or make the payload or the checkpoint smaller";
 static const char malformed[] = "the broker refuses the record itself; a compacted topic needs a key";
+static const char changed[] = "the bytes were changed on the way, or the topic is compacted and wants a key";
+static const char wrong_clock[] =
+    "the clocks of this machine and of the broker differ, or the record waited, for longer than the topic's "
+    "message.timestamp.before.max.ms and message.timestamp.after.max.ms allow; it is tried again by itself";
+static const char old_format[] = "let the topic's message.format.version be 0.11 or later: ours have headers";
 static const char no_login[] = "check username, password, TLS options and the cluster's ACLs";
 static const char no_session[] = "set rdkafka: {session.timeout.ms: ..} of the plugin between the broker's group.min. "
                                  "and group.max.session.timeout.ms";
@@ -86,15 +91,18 @@ const struct kafka_outcome_row kafka_outcome_rows[] = {
     {E(UNKNOWN_LEADER_EPOCH),               "kafka.leader_epoch",             TOPIC_DOWN, false, moving},
     {E(NOT_ENOUGH_REPLICAS),                "kafka.not_enough_replicas",      TOPIC_DOWN, false, not_in_sync},
     {E(NOT_ENOUGH_REPLICAS_AFTER_APPEND),   "kafka.not_enough_replicas",      TOPIC_DOWN, false, not_in_sync},
+    /* Of what our clock says or the topic is set to: no task is to blame, and each attempt has a timestamp of its own. */
+    {E(INVALID_TIMESTAMP),                  "kafka.invalid_timestamp",        TOPIC_DOWN, true, wrong_clock},
+    {E(UNSUPPORTED_FOR_MESSAGE_FORMAT),     "kafka.message_format",           TOPIC_DOWN, false, old_format},
 
     /* This record can never be written there. */
     {E(MSG_SIZE_TOO_LARGE),                 "kafka.msg_size_too_large",       REJECTED, true, too_large},
     {E(RECORD_LIST_TOO_LARGE),              "kafka.record_list_too_large",    REJECTED, true, too_large},
-    {E(INVALID_MSG),                        "kafka.invalid_msg",              REJECTED, true, malformed},
     {E(INVALID_MSG_SIZE),                   "kafka.invalid_msg_size",         REJECTED, true, malformed},
     {E(INVALID_RECORD),                     "kafka.invalid_record",           REJECTED, true, malformed},
-    {E(INVALID_TIMESTAMP),                  "kafka.invalid_timestamp",        REJECTED, true, malformed},
-    {E(UNSUPPORTED_FOR_MESSAGE_FORMAT),     "kafka.message_format",           REJECTED, true, malformed},
+
+    /* The checksum is wrong, says the broker. One before 2.4 says so of a record without a key in a compacted topic. */
+    {E(INVALID_MSG),                        "kafka.invalid_msg",              RETRY, true, changed},
 
     /* Anything else: it failed now and may succeed later. Keep this row last. */
     {E(UNKNOWN),                            "kafka.other",                    RETRY, false, "see the broker's log"},

@@ -83,7 +83,9 @@ struct fault {
 static const struct fault faults[] = {
     {E(MSG_SIZE_TOO_LARGE), DUEBOX_REJECTED, "kafka.msg_size_too_large"},
     {E(RECORD_LIST_TOO_LARGE), DUEBOX_REJECTED, "kafka.record_list_too_large"},
-    {E(INVALID_MSG), DUEBOX_REJECTED, "kafka.invalid_msg"},
+    {E(INVALID_MSG), DUEBOX_RETRY, "kafka.invalid_msg"},
+    {E(INVALID_TIMESTAMP), DUEBOX_UNAVAILABLE, "kafka.invalid_timestamp"},
+    {E(UNSUPPORTED_FOR_MESSAGE_FORMAT), DUEBOX_UNAVAILABLE, "kafka.message_format"},
     {E(INVALID_RECORD), DUEBOX_REJECTED, "kafka.invalid_record"},
     {E(POLICY_VIOLATION), DUEBOX_RETRY, "kafka.other"},
     {E(UNKNOWN), DUEBOX_RETRY, "kafka.other"},
@@ -180,7 +182,8 @@ static void innocent_neighbours_of_a_refused_record_are_delivered(void **state) 
   struct kafka_cluster *mock = *state;
   kafka_cluster_pass(mock, "linger.ms", "1000"); /* one batch of all 200 */
   mock->options.delivery_timeout_ms = PATIENT_MS;
-  static const rd_kafka_resp_err_t whole_batch[] = {E(MSG_SIZE_TOO_LARGE), E(INVALID_RECORD), E(RECORD_LIST_TOO_LARGE)};
+  static const rd_kafka_resp_err_t whole_batch[] = {E(MSG_SIZE_TOO_LARGE), E(INVALID_RECORD), E(RECORD_LIST_TOO_LARGE),
+                                                    E(INVALID_TIMESTAMP), E(INVALID_MSG)};
   for (size_t f = 0; f < ARRAY_LEN(whole_batch); f++) {
     struct fake_host *host = open_sink(mock, 1000);
     fill_batch(mock, host, 200);
