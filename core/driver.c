@@ -484,6 +484,11 @@ void driver_free(struct driver **handle) {
   free(driver);
 }
 
+bool driver_forgot(const struct driver *driver, int64_t handed_us, int64_t limit_us, int64_t now_us) {
+  int64_t reaches_us = atomic_load_explicit(&driver->reaches_us, memory_order_relaxed);
+  return now_us > later(handed_us, reaches_us) && now_us - later(handed_us, reaches_us) >= limit_us;
+}
+
 void driver_health(struct driver *driver, bool *up, char text[PLUGIN_TEXT]) {
   mutex_lock(&driver->health_lock);
   *up = driver->up;

@@ -90,6 +90,9 @@ struct driver {
   bool up;
   int64_t unread_since_us; /* monotonic: its broker answers and its records are not read; 0 = not so */
   atomic_uint ups;         /* how often it has come up */
+  /* Monotonic: from when on its tasks are to be answered in time. INT64_MAX = it says that its destination is away, and
+   * they wait for that; 0 = it has never said so. */
+  atomic_int_fast64_t reaches_us;
   char health[PLUGIN_TEXT];
 };
 
@@ -134,6 +137,9 @@ enum { DRIVER_SILENT_US = 1000 * 1000 };
 bool driver_hangs(const struct driver *driver, int64_t limit_us, int64_t now_us, int64_t *silent_us);
 /* Wakes it where it has given no sign of life beyond an idle poll: its plugin may end what keeps it. Any thread. */
 void driver_nudge(struct driver *driver);
+/* Whether its plugin has kept a task that it was given at handed_us for longer than limit_us, though it has said
+ * nothing of its destination being away meanwhile. Any thread. */
+bool driver_forgot(const struct driver *driver, int64_t handed_us, int64_t limit_us, int64_t now_us);
 void driver_health(struct driver *driver, bool *up, char text[PLUGIN_TEXT]);
 /* How long its source has not been read although its broker answers; 0 = it is read, or its broker is away. */
 int64_t driver_unread_us(struct driver *driver);

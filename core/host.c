@@ -107,6 +107,10 @@ static void set_health(struct driver *driver, bool up, bool unread, const char *
     driver->unread_since_us = clock_mono_us();
   if (changed && up)
     atomic_fetch_add(&driver->ups, 1);
+  if (!up)
+    atomic_store(&driver->reaches_us, INT64_MAX);
+  else if (atomic_load(&driver->reaches_us) == INT64_MAX)
+    atomic_store(&driver->reaches_us, clock_mono_us());
   snprintf(driver->health, sizeof driver->health, "%s", text);
   mutex_unlock(&driver->health_lock);
   if (changed && up && driver->env.reachable)

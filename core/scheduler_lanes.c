@@ -206,7 +206,8 @@ static bool answer_for_plugin(struct scheduler *s, struct flight *flight, uint64
   return true;
 }
 
-/* Plugins keep time-outs themselves. One that forgets a task must not hold its row for ever. */
+/* Plugins keep time-outs themselves. One that forgets a task must not hold its row for ever. Not so one whose broker is
+ * away, or takes nothing for want of memory: it has the task, and says so. */
 void scheduler_watch_flights(struct scheduler *s) {
   int64_t now = clock_mono_us();
   struct flight_list done = {0};
@@ -217,7 +218,7 @@ void scheduler_watch_flights(struct scheduler *s) {
     int64_t limit_us = 1000 * (2 * (int64_t)flight->task->view.timeout_ms + s->config->config->engine.hang_ms);
     uint64_t token = flight_token(flight); /* before the rest: what is put back meanwhile has another */
     bool submitted = atomic_load_explicit(&flight->submitted, memory_order_acquire);
-    if (!submitted || now - flight->handed_us < limit_us)
+    if (!submitted || !driver_forgot(flight->driver, flight->handed_us, limit_us, now))
       continue; /* what the plugin has not been given yet is the driver's */
     if (answer_for_plugin(s, flight, token, "plugin.forgot", "the plugin has not answered in twice the time-out",
                           &done))

@@ -4,9 +4,9 @@
  *
  * As a sink it completes every task, at once or after `delay`, as its options, the route's options or the task's header
  * `null-outcome` say. Payload "crash" aborts the process, payload "hang" keeps poll() until the file `hang_until` is
- * there, payload "forget" is never completed; create() waits while the file `create_waits` is there. As a source it
- * hands over the texts of `records` once. Built twice: "null" as it is, "null_long" with long calls and answers
- * (NULL_LONG). Driver thread only, but for wakeup().
+ * there, payload "forget" is never completed; create() waits while the file `create_waits` is there; the destination is
+ * said to be away while the file `away_while` is. As a source it hands over the texts of `records` once. Built twice:
+ * "null" as it is, "null_long" with long calls and answers (NULL_LONG). Driver thread only, but for wakeup().
  */
 #include <duebox/plugin.h>
 #include <poll.h>
@@ -35,6 +35,7 @@ struct null_options {
   const char *create_waits;
   const char *create_fails;
   const char *full_while;
+  const char *away_while;
   struct duebox_map settings;
   const char *password;
   const char *url;
@@ -68,7 +69,7 @@ struct null_instance {
   uint64_t seen;
   size_t offered; /* records of the source handed over so far */
   int wake_fd;
-  bool closed, full, hang;
+  bool closed, full, hang, away;
 };
 
 /* In the order of enum duebox_outcome_class. */
@@ -200,9 +201,17 @@ static void offer_records(struct null_instance *n) {
   }
 }
 
+static void say_away(struct null_instance *n) {
+  bool away = n->options->away_while && access(n->options->away_while, F_OK) == 0;
+  if (away != n->away)
+    n->host->health(n->host->ctx, !away, NULL);
+  n->away = away;
+}
+
 static void null_poll(void *inst, int timeout_ms) {
   struct null_instance *n = inst;
   uint64_t ignored;
+  say_away(n);
   offer_records(n);
   if (n->count > 0) {
     int64_t left = n->open[n->head].ready_ms - now_ms();
@@ -253,6 +262,8 @@ static const struct duebox_option options[] = {
     {"create_waits", DUEBOX_OPT_STRING, NULL, 0, 0, 0, AT(create_waits), NULL, "file that keeps create() waiting"},
     {"create_fails", DUEBOX_OPT_STRING, NULL, 0, 0, 0, AT(create_fails), NULL, "why create() fails"},
     {"full_while", DUEBOX_OPT_STRING, NULL, 0, 0, 0, AT(full_while), NULL, "file that keeps submit() from taking any"},
+    {"away_while", DUEBOX_OPT_STRING, NULL, 0, 0, 0, AT(away_while), NULL,
+     "file that makes it say that its destination is away"},
     {"settings", DUEBOX_OPT_MAP, NULL, 0, 0, 0, AT(settings), NULL, "free keys, ignored"},
     {"password", DUEBOX_OPT_SECRET, NULL, 0, 0, 0, AT(password), NULL, "a secret, ignored"},
     {"url", DUEBOX_OPT_STRING, NULL, 0, 0, 0, AT(url), NULL, "a broker, ignored"},

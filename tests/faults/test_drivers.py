@@ -95,6 +95,25 @@ def test_a_task_that_a_plugin_forgets_is_tried_again(stage):
     stage.wait_empty(LIMIT_S)
 
 
+def test_a_plugin_whose_destination_is_away_has_forgotten_nothing(stage, tmp_path):
+    """As RabbitMQ with an alarm, which confirms when that is over: a task that waits for it costs no failure and no
+    copy. From when on the destination is there again the plugin is to answer."""
+    away = tmp_path / "away"
+    null_stage(stage, away_while=str(away))
+    stage.plugin("elsewhere", module="null")
+    stage.route("other", via="elsewhere", timeout="1s", retry={"levels": ["1h"]})
+    daemon = stage.start(engine={"hang": "1s"})
+    away.touch()
+    wait_until(lambda: daemon.metric("duebox_plugin_up", plugin="nowhere") == 0, LIMIT_S, "the plugin to say so")
+    [waits] = insert(stage, b"forget")
+    wait_until(lambda: daemon.metric("duebox_plugin_inflight_tasks", plugin="nowhere") == 1, LIMIT_S, "it to have one")
+    stage.execute("INSERT INTO outbox (route, payload, message_id) VALUES ('other', 'forget', 'forgotten')")
+    stage.wait_row("forgotten", LIMIT_S, failures=1, error_class="plugin.forgot")     # it was given later
+    assert stage.row(waits)["failures"] == 0
+    away.unlink()
+    stage.wait_row(waits, LIMIT_S, failures=1, error_class="plugin.forgot")
+
+
 def test_a_new_instance_that_takes_its_time_costs_no_lease(stage, tmp_path):
     """create() of the new instance blocks (a name that does not resolve, say) for longer than a lease: leases are
     renewed meanwhile, other plugins go on, and when it is there it takes over."""

@@ -68,6 +68,19 @@ static void one_whose_thread_ended_is_stuck_unless_it_was_told_to_end(void **sta
   assert_false(driver_stuck(&driver, SECOND_US));
 }
 
+/* Whoever says that the broker is away has the task, and waits for it. Then it is to answer in time again. */
+static void one_that_says_that_its_destination_is_away_forgets_nothing(void **state) {
+  struct driver driver = {0};
+  int64_t handed = 100 * (int64_t)SECOND_US;
+  assert_false(driver_forgot(&driver, handed, LIMIT_US, handed + LIMIT_US - 1));
+  assert_true(driver_forgot(&driver, handed, LIMIT_US, handed + LIMIT_US));
+  atomic_store(&driver.reaches_us, INT64_MAX);
+  assert_false(driver_forgot(&driver, handed, LIMIT_US, handed + 100 * (int64_t)LIMIT_US));
+  atomic_store(&driver.reaches_us, handed + SECOND_US);
+  assert_false(driver_forgot(&driver, handed, LIMIT_US, handed + LIMIT_US));
+  assert_true(driver_forgot(&driver, handed, LIMIT_US, handed + SECOND_US + LIMIT_US));
+}
+
 /* --- a plugin that refuses a task --- */
 
 struct liar {
@@ -286,6 +299,7 @@ static void what_a_plugin_says_holds_none_of_its_secrets(void **state) {
   driver_health(stand.driver, &up, text);
   assert_false(up);
   assert_string_equal(text, "*** is out");
+  assert_int_equal(atomic_load(&stand.driver->reaches_us), INT64_MAX);
   char said[400];
   snprintf(said, sizeof said, "%0380d: its cure", 0); /* the end is what helps */
   liar.host->health(liar.host->ctx, false, said);
@@ -434,6 +448,7 @@ int main(void) {
       cmocka_unit_test(one_that_was_stopped_with_the_process_does_not_hang),
       cmocka_unit_test(one_that_answers_no_nudge_hangs),
       cmocka_unit_test(one_whose_thread_ended_is_stuck_unless_it_was_told_to_end),
+      cmocka_unit_test(one_that_says_that_its_destination_is_away_forgets_nothing),
       cmocka_unit_test(what_is_completed_and_refused_is_over),
       cmocka_unit_test(what_is_refused_is_offered_under_another_token),
       cmocka_unit_test(more_than_was_offered_cannot_be_taken),
