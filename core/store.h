@@ -261,6 +261,8 @@ struct decision {
                     that the others do not wait for it. Not set in a decision that is given for the first time */
   bool unknown;  /* not applied as far as is known, but a COMMIT that wrote it got no answer: give it again with this
                     still set, and the row tells. Not set in a decision that is given for the first time */
+  bool written;  /* a COMMIT that got no answer has written it, as the row told since: applied, whatever becomes of the
+                    others that are given with it. Not set in a decision that is given for the first time */
   bool mismatch; /* not applied: the row with this id is another task */
   bool gone;    /* not applied: there is no row with this id. Where a copy was sent, outbox_attempts has a line of it */
   bool changed; /* applied in another way: the row is another than what was decided about, and due again as it is now;

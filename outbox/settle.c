@@ -86,6 +86,10 @@ static void choose_candidates(struct settle_unit *u) {
   bool in_order = true;
   for (size_t i = 0; i < u->count; i++) {
     struct decision *d = &u->decisions[i];
+    if (d->written) {
+      d->applied = true;
+      continue;
+    }
     if (d->left) {
       d->busy = true;
       continue;
@@ -283,9 +287,11 @@ static bool leaves_a_mark(const struct decision *d) {
 
 /* A commit that got no answer was all or nothing: when a row that it wrote is as it was, it did not happen. Otherwise
  * it did, unless a failover lost it with its rows: then another has the id, or none where one is left. Of a busy row it
- * is found out later. What leaves no mark is written again: it comes to the same. */
+ * is found out later. What leaves no mark is written again: it comes to the same. What is found written is that from
+ * now on: the rest of the batch may have to be tried again, and then nothing would tell. */
 static void resolve_unknown(struct store_session *ss, struct settle_unit *u) {
   bool happened = true;
+  size_t kept = 0;
   for (size_t i = 0; i < u->candidates; i++) {
     struct decision *d = u->sorted[i];
     d->unknown = d->unknown || (ss->unknown && d->applied);
@@ -295,9 +301,16 @@ static void resolve_unknown(struct store_session *ss, struct settle_unit *u) {
     happened = happened && !(u->applying[i]->unknown && leaves_a_mark(u->applying[i]));
   for (size_t i = 0; i < u->candidates; i++) {
     struct decision *d = u->sorted[i];
-    d->applied = d->unknown && happened && !d->busy && !d->mismatch && (!d->gone || write_ends(d));
-    d->gone = d->gone && !d->applied;
+    d->written = d->unknown && happened && !d->busy && !d->mismatch && (!d->gone || write_ends(d));
+    d->applied = d->written;
+    d->gone = d->gone && !d->written;
     d->unknown = d->unknown && d->busy;
+    if (!d->written)
+      u->sorted[kept++] = d;
+  }
+  if (kept < u->candidates) {
+    u->candidates = kept;
+    name_shards(u);
   }
   ss->unknown = false;
 }
@@ -425,6 +438,8 @@ static bool settle_unit(struct store_session *ss, void *arg, struct err *err) {
   struct settle_unit *u = arg;
   bool skips = *session_skip(ss, u->met_again);
   u->stopped = STOPPED_NOT;
+  if (u->candidates == 0) /* a try before has found that all were written */
+    return true;
   if (!side_tables_again(ss, err))
     return false;
   if (settle_some(ss, u, err))
@@ -474,6 +489,8 @@ static enum store_status settle_at_once(void *arg, size_t first, size_t count, e
   else if (unit.candidates)
     status = session_run(call->ss, WHAT, settle_unit, &unit, err);
   for (size_t i = 0; i < count && (status != STORE_OK || unit.stopped); i++) {
+    if (decisions[i].written)
+      continue;
     decisions[i].unknown = decisions[i].unknown || (status != STORE_OK && call->ss->unknown && decisions[i].applied);
     decisions[i].applied = false;
     decisions[i].busy = status == STORE_OK;

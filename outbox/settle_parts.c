@@ -47,10 +47,12 @@ enum store_status settle_parts(struct halves halves, struct decision **decisions
 
 void settle_leave_kin(struct decision *d, size_t behind) {
   for (size_t i = 1; d->kin && i <= behind; i++)
-    d[i].left = d[i].busy = d[i].left || d[i].kin == d->kin;
+    d[i].left = d[i].busy = !d[i].written && (d[i].left || d[i].kin == d->kin);
 }
 
 void settle_mark_left(struct decision *d, enum left why) {
+  if (d->written)
+    return;
   d->refused = why == LEFT_REFUSED;
   d->busy = !d->refused;
   d->left = d->busy && (d->left || why == LEFT_UNTRIED);

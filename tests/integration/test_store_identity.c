@@ -217,6 +217,33 @@ static void an_unknown_commit_is_not_told_of_rows_that_are_lost(void **state) {
   assert_true(d[2].applied && !d[2].gone);
 }
 
+/* What was found out is true whatever becomes of that try: when its connection was lost as well, the next one knew
+ * nothing of the commit any more, and those behind a failed head of an order key overtook it. */
+static void an_unknown_commit_that_was_found_out_stays_known(void **state) {
+  static const char *const where[] = {"ROLLBACK", "COMMIT"};
+  struct fixture *f = *state;
+  for (size_t others = 0; others < 2; others++) {
+    struct decision d[3];
+    bool lost[SHARDS];
+    two(f, d);
+    sql(f, "INSERT INTO outbox (id, route, payload, shard) VALUES (3, 'r', '', 1)");
+    d[2] = decide_on(f, 3, EVENT_DONE);
+    fault_arm(f, FAULT_LOSE_ANSWER, "COMMIT", 0, 1);
+    const char *socket = f->config.socket;
+    f->config.socket = "/nowhere";
+    assert_int_equal(OPS->settle(f->ss, f->leases, SHARDS, d, 2, lost, &f->err), STORE_DOWN);
+    f->config.socket = socket;
+    release(read_group(f, TASK_SCHEDULED, 0, "r")); /* it is connected again */
+    fault_arm(f, FAULT_KILL_BEFORE, where[others], 0, 1);
+    assert_int_equal(settle(f, d, 2 + others), 2 + others);
+    assert_true(d[0].applied && d[1].applied && !d[0].gone && !d[0].busy);
+    assert_int_equal(ask(f, "SELECT SUM(attempt) FROM outbox WHERE id < 3"), 2);
+    assert_int_equal(ask(f, "SELECT COUNT(*) FROM outbox WHERE id = 3"), 1 - others);
+    sql(f, "DELETE FROM outbox");
+    sql(f, "DELETE FROM outbox_heads");
+  }
+}
+
 int main(int argc, char **argv) {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, store_setup, store_teardown)
   const struct CMUnitTest tests[] = {
@@ -229,6 +256,7 @@ int main(int argc, char **argv) {
       TEST(an_unknown_commit_is_known_when_the_server_is_back),
       TEST(an_unknown_commit_that_did_not_happen_is_done_again),
       TEST(an_unknown_commit_is_not_told_of_rows_that_are_lost),
+      TEST(an_unknown_commit_that_was_found_out_stays_known),
   };
   return store_main(argc, argv, tests, sizeof tests / sizeof tests[0]);
 }

@@ -478,6 +478,23 @@ static void an_unknown_commit_is_not_told_of_rows_that_are_lost(struct fixture *
   check(d[2].applied && !d[2].gone);
 }
 
+static void an_unknown_commit_that_was_found_out_stays_known(struct fixture *f) {
+  for (size_t others = 0; others < 2; others++) {
+    struct decision d[3];
+    bool lost[SHARDS];
+    rows_and_decisions(f, d, 3, EVENT_RETRY);
+    f->db.hit_call = go_away;
+    hit(f, HIT_LOST_AFTER, true, 1);
+    check_int(f->ops->settle(f->ss, f->leases, SHARDS, d, 2, lost, &f->err), STORE_DOWN);
+    world_sleep(11 * SECOND);
+    hit(f, HIT_LOST_BEFORE, others, 1);
+    check_int(settle(f, d, 2 + others), 2 + others);
+    check(d[0].applied && d[1].applied && !d[0].gone && !d[0].busy);
+    check_text(row_of(f, 1), "scheduled|1|0|0|0");
+    check(table_truncate(&f->db));
+  }
+}
+
 static void a_deferred_row_does_not_tell_whether_a_commit_happened(struct fixture *f) {
   for (int happened = 0; happened < 2; happened++) {
     struct decision d[2];
@@ -548,6 +565,7 @@ const struct store_case settle_cases[] = {
     CASE(an_unknown_commit_of_one_row_is_found_out),
     CASE(an_unknown_commit_is_known_when_the_server_is_back),
     CASE(an_unknown_commit_is_not_told_of_rows_that_are_lost),
+    CASE(an_unknown_commit_that_was_found_out_stays_known),
     CASE(a_deferred_row_does_not_tell_whether_a_commit_happened),
     CASE(conflicts_are_redone_and_leave_nothing_done),
     CASE(a_connection_that_dies_again_is_down),

@@ -59,6 +59,10 @@ static void choose_candidates(struct settle_unit *u) {
   size_t n = 0;
   for (size_t i = 0; i < u->count; i++) {
     struct decision *d = &u->decisions[i];
+    if (d->written) {
+      d->applied = true;
+      continue;
+    }
     if (d->left) {
       d->busy = true;
       continue;
@@ -201,6 +205,7 @@ static bool leaves_a_mark(const struct decision *d) {
 
 static void resolve_unknown(struct store_session *ss, struct settle_unit *u) {
   bool happened = true;
+  size_t kept = 0;
   for (size_t i = 0; i < u->candidates; i++) {
     struct decision *d = u->sorted[i];
     d->unknown = d->unknown || (ss->unknown && d->applied);
@@ -210,9 +215,16 @@ static void resolve_unknown(struct store_session *ss, struct settle_unit *u) {
     happened = happened && !(u->applying[i]->unknown && leaves_a_mark(u->applying[i]));
   for (size_t i = 0; i < u->candidates; i++) {
     struct decision *d = u->sorted[i];
-    d->applied = d->unknown && happened && !d->busy && !d->mismatch && (!d->gone || decision_ends(d));
-    d->gone = d->gone && !d->applied;
+    d->written = d->unknown && happened && !d->busy && !d->mismatch && (!d->gone || decision_ends(d));
+    d->applied = d->written;
+    d->gone = d->gone && !d->written;
     d->unknown = d->unknown && d->busy;
+    if (!d->written)
+      u->sorted[kept++] = d;
+  }
+  if (kept < u->candidates) {
+    u->candidates = kept;
+    name_shards(u);
   }
   ss->unknown = false;
 }
@@ -398,6 +410,8 @@ static bool settle_unit(struct store_session *ss, void *arg, struct err *err) {
   struct settle_unit *u = arg;
   bool skips = double_skips(ss, u->met_again);
   u->stopped = STOPPED_NOT;
+  if (u->candidates == 0) /* a try before has found that all were written */
+    return true;
   if (ss->locked_tables && !find_tables(ss, ss->locked_tables, err))
     return false;
   if (settle_some(ss, u, err))
@@ -441,6 +455,8 @@ static enum store_status settle_at_once(void *arg, size_t first, size_t count, e
   if (unit.candidates)
     status = double_run(call->ss, WHAT, settle_unit, &unit, err);
   for (size_t i = 0; i < count && (status != STORE_OK || unit.stopped); i++) {
+    if (decisions[i].written)
+      continue;
     decisions[i].unknown = decisions[i].unknown || (status != STORE_OK && call->ss->unknown && decisions[i].applied);
     decisions[i].applied = false;
     decisions[i].busy = status == STORE_OK;
