@@ -9,6 +9,7 @@
  */
 #include "outbox/db_error.h"
 #include "outbox/ops.h"
+#include "outbox/server.h"
 #include "query.h"
 
 /* Far is what no counter that begins with 1 reaches. Rows that get their ids from a counter that was put just below
@@ -16,6 +17,7 @@
 static const uint64_t far = UINT64_C(1) << 62, end = UINT64_C(1) << 63;
 
 enum { MOVES = 200 }; /* of up to 1000 rows, as in sql/queries/ids_move.sql; the next time goes on */
+enum { RESETS = 50 }; /* one after the other; a moment without a transaction that has touched the table is enough */
 
 struct row_ids_unit {
   bool reset;
@@ -45,9 +47,21 @@ static bool move_rows(struct store_session *ss, struct err *err) {
   return true;
 }
 
+static bool reset_counter(struct store_session *ss, struct err *err) {
+  uint64_t ignored;
+  for (int tries = 1;; tries++) {
+    session_begin(ss);
+    session_add(ss, query_ids_reset, NO_ARGS);
+    if (session_change(ss, "putting the row ids' counter back", &ignored, err))
+      return true;
+    if (err->code != DB_LOCK_WAIT || tries == RESETS || server_is_mysql(ss->conn)) /* that one waits */
+      return false;
+  }
+}
+
 static bool put_right(struct store_session *ss, void *arg, struct err *err) {
   struct row_ids_unit *u = arg;
-  uint64_t next, is_far, ignored;
+  uint64_t next, is_far;
   session_begin(ss);
   session_add(ss, query_ids_next, ARGS(STRING("name", ss->outbox->config->table)));
   if (!read_number(ss, "reading the next row id", &next, err))
@@ -62,12 +76,8 @@ static bool put_right(struct store_session *ss, void *arg, struct err *err) {
     return false;
   if (is_far)
     return true; /* of tasks that are on their way: once they are over */
-  session_begin(ss);
-  session_add(ss, query_ids_reset, NO_ARGS);
-  if (!session_change(ss, "putting the row ids' counter back", &ignored, err))
-    return false;
-  u->reset = true;
-  return true;
+  u->reset = reset_counter(ss, err);
+  return u->reset;
 }
 
 enum store_status ops_row_ids(struct store_session *ss, bool *reset, struct err *err) {
