@@ -59,6 +59,7 @@ static const struct {
     {1226, DB_DOWN, "the user's resource limits are used up"},
     {1129, DB_DOWN, "run FLUSH HOSTS on the server and look for what fails to connect"},
     {1047, DB_DOWN, "the cluster node is not ready (it has left the primary component)"},
+    {3032, DB_DOWN, "let others than its administrators in again: SET GLOBAL offline_mode = OFF"},
     {1135, DB_DOWN, "the server cannot start a thread; check its memory and limits"},
     {1037, DB_DOWN, "the server is out of memory"},
     {1041, DB_DOWN, "the server is out of memory"},

@@ -1,3 +1,4 @@
 -- The sessions that an instance has on this server, by the names that the server keeps for them; NULL: nobody has it.
-WITH RECURSIVE numbers AS (SELECT 0 AS n UNION ALL SELECT n + 1 FROM numbers WHERE n + 1 < {names})
-SELECT IS_USED_LOCK(CONCAT('duebox ', LEFT(SHA2(CONCAT(DATABASE(), '.{table}/', {instance}), 256), 40), ' ', n)) FROM numbers
+-- The numbers are made without recursion, whose depth an administrator may limit for all.
+SELECT IS_USED_LOCK(CONCAT('duebox ', LEFT(SHA2(CONCAT(DATABASE(), '.{table}/', {instance}), 256), 40), ' ', n - 1))
+FROM JSON_TABLE(CONCAT('[0', REPEAT(',0', {names} - 1), ']'), '$[*]' COLUMNS (n FOR ORDINALITY)) numbers

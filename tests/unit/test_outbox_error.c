@@ -32,6 +32,7 @@ static void each_error_has_its_class(void **state) {
       {1045, DB_REFUSED, STORE_REFUSED}, {1142, DB_REFUSED, STORE_REFUSED}, {1146, DB_REFUSED, STORE_REFUSED},
       {1054, DB_REFUSED, STORE_REFUSED}, {1153, DB_REFUSED, STORE_REFUSED}, {2020, DB_REFUSED, STORE_REFUSED},
       {4025, DB_REFUSED, STORE_REFUSED}, {0, DB_REFUSED, STORE_REFUSED},    {-1, DB_REFUSED, STORE_REFUSED},
+      {3032, DB_DOWN, STORE_DOWN},
   };
   for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
     assert_int_equal(db_error_class(rows[i].code), rows[i].cls);
@@ -43,9 +44,10 @@ static void what_an_operator_must_do_is_said(void **state) {
   static const struct {
     int code;
     const char *word;
-  } rows[] = {{1045, "password"}, {1142, "grant"},           {1146, "duebox migrate"}, {1290, "primary"},
-              {1114, "disks"},    {1040, "max_connections"}, {2026, "tls_ca"},         {1153, "max_allowed_packet"},
-              {1105, "killed"},   {23, "open files"},        {1044, "duebox migrate"}, {1142, "grants.sql"}};
+  } rows[] = {{1045, "password"},    {1142, "grant"},           {1146, "duebox migrate"}, {1290, "primary"},
+              {1114, "disks"},       {1040, "max_connections"}, {2026, "tls_ca"},         {1153, "max_allowed_packet"},
+              {1105, "killed"},      {23, "open files"},        {1044, "duebox migrate"}, {1142, "grants.sql"},
+              {3032, "offline_mode"}};
   for (size_t i = 0; i < ARRAY_LEN(rows); i++)
     assert_non_null(strstr(db_error_cure(rows[i].code), rows[i].word));
   assert_string_equal(db_error_cure(4025), "");
