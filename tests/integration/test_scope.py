@@ -165,6 +165,19 @@ def test_a_destination_that_only_fails_is_called_seldom(stage):
         daemon.wait_log("DUEBOX-ROUTE-RESUMED")
 
 
+def test_a_full_queue_is_waited_for(stage):
+    """It rejects what is published, whichever task it is: few of them find that out, and all arrive when it is read."""
+    small = {"x-max-length": 5, "x-overflow": "reject-publish"}
+    full = stage.rabbitmq.declare_queue(f"{stage.name}-full", arguments=small)
+    stage.amqp("a", routing_key=full, history="1h", max_attempts=100, retry={"levels": ["1s"]})
+    daemon = stage.start()
+    stage.insert("a", count=200)
+    daemon.wait_log("DUEBOX-ROUTE-SUSPENDED", limit_s=LIMIT_S, text="queue is full")
+    stage.consume_amqp("a")
+    stage.wait_empty(LIMIT_S)
+    assert stage.execute("SELECT state, COUNT(*) FROM outbox_history GROUP BY state") == (("done", 200),)
+
+
 def test_a_route_resumes_when_its_broker_is_back(stage):
     """Without a task that waits: the plugin says when it is connected again."""
     with TcpProxy(stage.rabbitmq.port) as proxy:
