@@ -19,15 +19,15 @@ struct change_run {
   const struct operator* op;
   struct task_change *order;
   struct selection selection;
-  struct intervener *intervener; /* cancel and reschedule only */
-  uint64_t limit;                /* of --limit; 0 = none */
-  uint64_t goal;                 /* tasks to go through */
-  uint64_t seen;                 /* gone through */
-  uint64_t unknown;              /* ids that name no task; the others that are not found were there before */
-  uint64_t outcomes[CHANGE_OUTCOMES];
-  uint64_t maybe_sent, moves;
-  struct audit_span audit; /* of what was written from here */
-  double rate;             /* per second; 0 = as fast as it goes */
+  struct intervener *intervener;      /* cancel and reschedule only */
+  uint64_t limit;                     /* of --limit; 0 = none */
+  uint64_t goal;                      /* tasks to go through */
+  uint64_t seen;                      /* gone through */
+  uint64_t unknown;                   /* ids that name no task; the others that are not found were there before */
+  uint64_t outcomes[CHANGE_OUTCOMES]; /* what became, or with --dry-run would become, of those that filters matched */
+  uint64_t maybe_sent, moves;         /* of those that were, or would be, changed */
+  struct audit_span audit;            /* of what was written from here */
+  double rate;                        /* per second; 0 = as fast as it goes */
   int64_t started_us;
   json_t *tasks; /* one object for each id that was given; NULL for filters */
   bool stopped;  /* before the goal; err says why, its code is an exit code */
@@ -43,15 +43,32 @@ static const char *outcome_word(const struct change_run *run, enum change_outcom
   return outcome == CHANGE_DONE ? run->rule->done : words[outcome];
 }
 
-/* What a person needs to know about one task that was not changed. */
+/* Behind a change: that it does not undo what has left. */
+static const char *sent_note(const struct task_target *target) {
+  if (!target->maybe_sent)
+    return "";
+  return target->state == TASK_AWAITING ? " (it was sent, and its result was awaited)"
+                                        : " (it may have been sent before)";
+}
+
+/* In which way a task is in flight for this verb. */
+static const char *flight_note(const struct change_run *run, const struct task_target *target) {
+  if (target->state == TASK_SCHEDULED && run->rule->verb == CHANGE_RETRY)
+    return "is due already: it goes as soon as a daemon reads its route, or is on its way out";
+  if (target->claim_lost)
+    return "claimed by a daemon that is gone: try again when another one has taken it back";
+  if (target->state == TASK_AWAITING)
+    return "was sent, and awaits its result: too late, or try again when the attempt is over";
+  return "on its way out: too late, or try again when the attempt is over";
+}
+
+/* What a person needs to know about one task. */
 static void explain(const struct change_run *run, const struct task_target *target, char *out, size_t cap) {
   bool ended = target->state < TASK_STATES && !task_state_living(target->state);
   switch (target->outcome) {
   case CHANGE_DONE:
     snprintf(out, cap, "%s%s", run->rule->done,
-             target->maybe_sent ? " (a daemon that had it died: it may have been sent before)"
-             : target->moves    ? " (a daemon takes it to its host, unless it is on its way out)"
-                                : "");
+             target->moves ? " (a daemon takes it to its host, unless it is on its way out)" : sent_note(target));
     break;
   case CHANGE_NOT_FOUND:
     snprintf(out, cap, target->state == TASK_STATES ? "not found" : "has moved on, or was deleted, just now");
@@ -61,10 +78,7 @@ static void explain(const struct change_run *run, const struct task_target *targ
              task_state_text(target->state));
     break;
   case CHANGE_IN_FLIGHT:
-    snprintf(out, cap, "%s",
-             run->rule->verb == CHANGE_RETRY && target->state == TASK_SCHEDULED
-                 ? "is due already: it goes as soon as a daemon reads its route, or is on its way out"
-                 : "on its way out: too late, or try again when the attempt is over");
+    snprintf(out, cap, "%s", flight_note(run, target));
     break;
   case CHANGE_CONFLICT:
     snprintf(out, cap, "another living task has its message id or dedup key");
@@ -84,7 +98,7 @@ static void print_id(const char *id, const char *between, const char *text) {
 }
 
 static void tell_one(struct change_run *run, const char *id, const struct task_target *target) {
-  char text[160];
+  char text[192];
   explain(run, target, text, sizeof text);
   if (run->cli->output.format == OUTPUT_TEXT) {
     print_id(id, "  ", text);
@@ -108,20 +122,26 @@ static void tell_progress(const struct change_run *run) {
     fprintf(stderr, "\r%llu of %llu", (unsigned long long)run->seen, (unsigned long long)run->goal);
 }
 
-static void tell_total(const struct change_run *run) {
+/* What became of those that were matched and not changed, and what is known of those that were. */
+static void tell_rest(const struct change_run *run) {
   static const char *const why[] = {[CHANGE_NOT_FOUND] = "had moved on meanwhile",
                                     [CHANGE_STATE] = "were in a state that does not allow it",
                                     [CHANGE_IN_FLIGHT] = "were on their way out",
                                     [CHANGE_CONFLICT] = "collide with a living task"};
+  for (int i = CHANGE_NOT_FOUND; i <= CHANGE_CONFLICT; i++)
+    if (run->outcomes[i])
+      printf("; %llu %s%s", (unsigned long long)run->outcomes[i], why[i],
+             i == CHANGE_IN_FLIGHT && run->rule->verb != CHANGE_CANCEL ? " or awaited their result" : "");
+  if (run->maybe_sent)
+    printf("; %llu may have been sent before", (unsigned long long)run->maybe_sent);
+}
+
+static void tell_total(const struct change_run *run) {
   if (on_terminal(run))
     fputs("\r\033[K", stderr);
   printf("%llu of %llu tasks %s", (unsigned long long)run->outcomes[CHANGE_DONE], (unsigned long long)run->goal,
          run->rule->done);
-  for (int i = CHANGE_NOT_FOUND; i <= CHANGE_CONFLICT; i++)
-    if (run->outcomes[i])
-      printf("; %llu %s", (unsigned long long)run->outcomes[i], why[i]);
-  if (run->maybe_sent)
-    printf("; %llu may have been sent by a daemon that died", (unsigned long long)run->maybe_sent);
+  tell_rest(run);
   if (run->moves)
     printf("; %llu are taken to their host by a daemon, unless they are on their way out",
            (unsigned long long)run->moves);
@@ -131,11 +151,21 @@ static void tell_total(const struct change_run *run) {
   puts("");
 }
 
+static void tell_foreseen(const struct change_run *run) {
+  uint64_t would = run->outcomes[CHANGE_DONE];
+  printf("%llu", (unsigned long long)would);
+  if (would < run->goal)
+    printf(" of %llu", (unsigned long long)run->goal);
+  printf(" tasks would be %s (%s)", run->rule->done, run->selection.words);
+  tell_rest(run);
+  puts("");
+}
+
 static json_t *id_json(uint64_t id) { return id ? json_sprintf("%llu", (unsigned long long)id) : json_null(); }
 
 static void tell_json(const struct change_run *run, bool dry_run) {
   json_t *object = json_pack("{s:s, s:b, s:I, s:I}", "verb", run->args->command->verb, "dry_run", dry_run, "matched",
-                             (json_int_t)run->goal, "changed", (json_int_t)run->outcomes[CHANGE_DONE]);
+                             (json_int_t)run->goal, "changed", dry_run ? 0 : (json_int_t)run->outcomes[CHANGE_DONE]);
   for (int i = CHANGE_NOT_FOUND; i <= CHANGE_CONFLICT; i++)
     json_object_set_new(object, outcome_word(run, (enum change_outcome)i), json_integer((json_int_t)run->outcomes[i]));
   json_object_set_new(object, "maybe_sent", json_integer((json_int_t)run->maybe_sent));
@@ -206,7 +236,17 @@ static size_t step_size(const struct change_run *run) {
   return (size_t)(left < step ? left : step);
 }
 
-static void change_table(struct change_run *run, bool living) {
+/* Says of the targets what would become of them. */
+static void foresee_step(struct change_run *run, struct task_target *targets, size_t count) {
+  for (size_t i = 0; i < count; i++) {
+    targets[i].outcome = run->op->ops->judge(run->rule->verb, &targets[i]);
+    targets[i].maybe_sent = targets[i].maybe_sent && run->intervener;
+    note(run, &targets[i]);
+  }
+  run->seen += count;
+}
+
+static void change_table(struct change_run *run, bool living, bool dry_run) {
   struct task_target *targets = calloc(CHANGE_CHUNK, sizeof *targets);
   if (!targets) {
     err_set(&run->err, EX_OSERR, "out of memory");
@@ -219,6 +259,9 @@ static void change_table(struct change_run *run, bool living) {
         run->op->ops->targets(run->op->self, &run->selection.filter, living, after, targets, want, &count, &err);
     if (status != STORE_OK) {
       stop_store(run, status, &err);
+    } else if (count > 0 && dry_run) {
+      after = targets[count - 1].id;
+      foresee_step(run, targets, count);
     } else if (count > 0) {
       after = targets[count - 1].id;
       change_step(run, targets, count);
@@ -321,13 +364,11 @@ static int change_filtered(struct change_run *run, bool dry_run) {
   enum store_status status = run->op->ops->count(run->op->self, &run->selection.filter, run->limit, &run->goal, &err);
   if (status != STORE_OK)
     return select_fail(status, &run->selection, &err);
-  if (dry_run || run->goal == 0)
-    return EX_OK;
-  int code = confirm(run);
-  if (code)
+  int code = dry_run || run->goal == 0 ? EX_OK : confirm(run);
+  if (run->goal == 0 || code)
     return code;
-  change_table(run, true);
-  change_table(run, false);
+  change_table(run, true, dry_run);
+  change_table(run, false, dry_run);
   if (!run->stopped && run->seen < run->goal) /* counted, and no longer selected */
     run->outcomes[CHANGE_NOT_FOUND] += run->goal - run->seen;
   audit_whole(run);
@@ -356,7 +397,7 @@ static bool read_line(struct change_run *run, struct err *err) {
                    command_takes(args->command, OPT_STATE) ? "; --state with a state stands for all in it" : "");
   if (!run->selection.states_given)
     filter->states = rule->states;
-  if (filter->states & ~rule->allowed)
+  else if (filter->states & ~rule->allowed)
     return err_set(err, EX_USAGE, "%s %s: --state names a state in which a task cannot be %s", noun, verb, rule->done);
   filter->failed = rule->failed_only && (filter->states & STATES_LIVING);
   return true;
@@ -375,13 +416,15 @@ static void fill_order(struct change_run *run, const struct config *config, char
 }
 
 /* The worst of what happened. Success says that every task that was named, or that the filter matched, is changed: for
- * whoever asked it is all one why one is not. */
-static int exit_code(const struct change_run *run) {
+ * whoever asked it is all one why one is not. What may have left before is no failure of the change, and is said with
+ * it. */
+static int exit_code(const struct change_run *run, bool dry_run) {
   if (run->stopped)
     return cli_fail_err(&run->err);
-  if (run->outcomes[CHANGE_IN_FLIGHT])
+  if (!dry_run && run->outcomes[CHANGE_IN_FLIGHT])
     return EX_TEMPFAIL;
-  if (run->outcomes[CHANGE_CONFLICT] || run->outcomes[CHANGE_STATE] || run->outcomes[CHANGE_NOT_FOUND] > run->unknown)
+  if (!dry_run &&
+      (run->outcomes[CHANGE_CONFLICT] || run->outcomes[CHANGE_STATE] || run->outcomes[CHANGE_NOT_FOUND] > run->unknown))
     return EX_DATAERR;
   return run->unknown ? EX_NOINPUT : EX_OK;
 }
@@ -390,7 +433,7 @@ static void tell(const struct change_run *run, bool dry_run) {
   if (run->cli->output.format != OUTPUT_TEXT)
     tell_json(run, dry_run);
   else if (!run->tasks && dry_run)
-    printf("%llu tasks would be %s (%s)\n", (unsigned long long)run->goal, run->rule->done, run->selection.words);
+    tell_foreseen(run);
   else if (!run->tasks)
     tell_total(run);
 }
@@ -422,7 +465,7 @@ int change_tasks(struct cli *cli, const struct args *args, const struct change_r
     code = change_filtered(&run, dry_run);
   if (code == EX_OK) {
     tell(&run, dry_run);
-    code = exit_code(&run);
+    code = exit_code(&run, dry_run);
   }
   json_decref(run.tasks);
   intervener_free(&run.intervener);

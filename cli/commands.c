@@ -23,9 +23,16 @@
   "audit_last in JSON are the ids of the first and the last that the command wrote, with those of others between\n"    \
   "perhaps; null: none. A daemon that holds the task writes a row for it instead, and the command with filters one\n"  \
   "for the whole (changed is 0 in it). Exit code 0 says that each task that was named, or that the filters matched,\n" \
-  "is changed. Where one is not: 75, it is on its way out or awaits a result; 65, its state does not allow it, it\n"   \
-  "has moved on meanwhile, or another has its key; 66, there is none of that id. The others are changed all the\n"     \
-  "same. Filters that match no task are no failure.\n"
+  "is changed. Where one is not: 75, it is on its way out, or awaits a result (which cancel ends); 65, its state\n"    \
+  "does not allow it, it has moved on meanwhile, or another has its key; 66, there is none of that id. The others\n"   \
+  "are changed all the same. Filters that match no task are no failure.\n"
+#define LIVING_MATCH                                                                                                   \
+  "Filters without --state match all living tasks, as those of task list do: one that cannot be changed at the\n"      \
+  "moment is counted, and said.\n"
+#define MAYBE_SENT                                                                                                     \
+  "A task of which a copy has left, or may have, is said to have been sent, or maybe: maybe_sent in JSON. That\n"      \
+  "is one that awaits its result or has had an attempt (with recorded claims also one that was given back\n"           \
+  "unsent), and one that a daemon had, or may have had, that died. It is no failure: the exit code is 0.\n"
 
 const struct noun nouns[] = {
     {"run", "the daemon"},
@@ -149,11 +156,11 @@ const struct command commands[] = {
      .operands = "[ID]...",
      .max = -1,
      .options = TAKES(SELECTION, OPT_PRIORITY, CHANGING),
-     .summary = "cancel tasks before they leave",
-     .details = IDS_OR_FILTERS
-     "\nThe daemon that holds a task's shard is asked, so that \"cancelled\" is certain; where it cannot be\n"
-     "reached nothing is changed. Where no daemon runs the rows are changed directly. What a daemon that\n"
-     "died had handed over nobody knows: a task of which that may be so is said to be maybe sent.\n" MANY,
+     .summary = "cancel tasks that have not ended",
+     .details = IDS_OR_FILTERS LIVING_MATCH
+     "\nThe daemon that holds a task's shard is asked, so that \"cancelled\" is certain: nothing of it leaves from\n"
+     "then on. Where it cannot be reached nothing is changed. Where no daemon runs the rows are changed directly.\n"
+     "A task whose attempt runs is on its way out, and stays.\n" MAYBE_SENT MANY,
      .examples = "  duebox task cancel 4711 --reason 'paid meanwhile'\n"
                  "  duebox task cancel --route orders.cancel --key 17 --yes\n"
                  "  duebox task cancel --route crm.push --due-before +1h --dry-run\n",
@@ -164,7 +171,8 @@ const struct command commands[] = {
      .max = -1,
      .options = TAKES(OPT_AT, OPT_DELAY, SELECTION, OPT_PRIORITY, CHANGING),
      .summary = "give scheduled tasks another due time",
-     .details = IDS_OR_FILTERS "\nAs with cancel, the daemon that holds a task's shard is asked.\n" MANY,
+     .details = IDS_OR_FILTERS LIVING_MATCH
+     "\nAs with cancel, the daemon that holds a task's shard is asked.\n" MAYBE_SENT MANY,
      .examples = "  duebox task reschedule 4711 --at now\n"
                  "  duebox task reschedule --route crm.push --delay 2h --reason 'their maintenance' --yes\n",
      .run = run_task_reschedule},
@@ -189,7 +197,7 @@ const struct command commands[] = {
      .options =
          TAKES(OPT_PRIORITY, OPT_MAX_ATTEMPTS, OPT_TIMEOUT, OPT_EXPIRES_AT, OPT_TARGET_HOST, SELECTION, CHANGING),
      .summary = "change settings of scheduled tasks",
-     .details = IDS_OR_FILTERS
+     .details = IDS_OR_FILTERS LIVING_MATCH
      "\n--max-attempts 0 and --timeout 0 mean the route's; --expires-at never; --target-host ''\n"
      "any host. A task that is due, or has an order_key, is taken to its host by a daemon, as soon as no\n"
      "copy of it is out, its turn has come and its route is read (\"moves\" in JSON, move_to_host in\n"

@@ -159,6 +159,7 @@ static bool verify(struct intervener *in, const struct task_change *change, stru
     if (!read_again(in, target, &now, &found, err))
       return false;
     if (!found || !is_unchanged(change, target, &now)) {
+      target->maybe_sent = target->maybe_sent || (found && now.maybe_sent);
       target->outcome = CHANGE_DONE;
       return true;
     }
@@ -171,8 +172,8 @@ static bool verify(struct intervener *in, const struct task_change *change, stru
                  (unsigned long long)target->id, owner->instance, owner->admin_url);
 }
 
-/* No answer came though the request may have: a cancelled row shows itself in the history. Whether it may have been
- * sent by a daemon that died is as it was when the row was read. */
+/* No answer came though the request may have: a cancelled row shows itself in the history, with the attempts that it
+ * had. Whether a daemon that died may have sent it is as it was when the row was read. */
 static bool look_again(struct intervener *in, const struct task_change *change, struct task_target *target,
                        struct err *err) {
   char why[sizeof err->text];
@@ -181,6 +182,7 @@ static bool look_again(struct intervener *in, const struct task_change *change, 
   bool found;
   if (change->verb == CHANGE_CANCEL && read_again(in, target, &now, &found, &ignored) && found &&
       now.state == TASK_CANCELLED) {
+    target->maybe_sent = target->maybe_sent || now.maybe_sent;
     target->outcome = CHANGE_DONE;
     return true;
   }
@@ -266,8 +268,8 @@ static bool take_answer(struct intervener *in, const struct task_change *change,
   const json_t *said;
   switch (answer->status) {
   case HTTP_OK:
-    said = json_object_get(answer->body, "maybe_sent");
-    target->maybe_sent = said ? json_is_true(said) : target->maybe_sent; /* a version before says nothing of it */
+    said = json_object_get(answer->body, "maybe_sent"); /* a version before says it of less, or nothing */
+    target->maybe_sent = target->maybe_sent || json_is_true(said);
     return verify(in, change, target, err);
   case HTTP_NOT_FOUND:
     return meet_missing(in, target, err);
@@ -345,18 +347,31 @@ static bool ask_owners(struct intervener *in, const struct task_change *change, 
   return true;
 }
 
+static size_t count_undecided(const struct task_target *targets, size_t count) {
+  size_t left = 0;
+  for (size_t i = 0; i < count; i++)
+    left += undecided(&targets[i]);
+  return left;
+}
+
+/* What was read a moment ago decides where it cannot be rescheduled: nobody is asked about thousands that await their
+ * results. One that is on its way out may be about to await its result, and can be cancelled then: its daemon knows. */
+static void judge(const struct intervener *in, enum change_verb verb, struct task_target *target) {
+  target->outcome = verb == CHANGE_RESCHEDULE ? in->op->ops->judge(verb, target) : CHANGE_DONE;
+  if (target->outcome == CHANGE_DONE)
+    target->outcome = CHANGE_OUTCOMES;
+}
+
 bool intervene(struct intervener *in, const struct task_change *change, struct task_target *targets, size_t count,
                struct audit_span *audit, struct err *err) {
-  size_t left = count;
   *audit = (struct audit_span){0};
   for (size_t i = 0; i < count; i++)
-    targets[i].outcome = CHANGE_OUTCOMES;
+    judge(in, change->verb, &targets[i]);
+  size_t left = count_undecided(targets, count);
   for (int round = 0; round < ROUNDS && left > 0; round++) {
     if (!change_directly(in, change, targets, count, audit, err) || !ask_owners(in, change, targets, count, err))
       return false;
-    left = 0;
-    for (size_t i = 0; i < count; i++)
-      left += undecided(&targets[i]);
+    left = count_undecided(targets, count);
   }
   return left == 0 || err_set(err, EX_TEMPFAIL,
                               "the shards of %zu tasks change hands just now; nothing was changed for "

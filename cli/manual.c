@@ -77,7 +77,8 @@ static void put_exit_codes(FILE *out) {
       {"74",
        "standard output could not be written; that its reader has closed it, as head does, is no error; or a file "
        "cannot be read"},
-      {"75", "not now: the task is on its way out or awaits its result, or others were in the way; try again"},
+      {"75", "not now: the task is on its way out, or awaits its result and is not to be cancelled, or others were in "
+             "the way; try again"},
       {"77", "no right to do this"},
       {"78", "the configuration or the tables are not in order"}};
   fputs(".SH EXIT STATUS\n", out);

@@ -8,21 +8,19 @@
 #include "cli/change.h"
 #include "cli/task.h"
 
-#define CANCELLABLE                                                                                                    \
-  (STATE_BIT(TASK_SCHEDULED) | STATE_BIT(TASK_AWAITING) | STATE_BIT(TASK_HELD) | STATE_BIT(TASK_BLOCKED))
+/* Filters of the verbs that change living tasks select what `task list` lists: one that is on its way out matches them,
+ * and who believes that all are changed has to learn of it. */
 
 int run_task_cancel(struct cli *cli, const struct args *args) {
   static const struct change_rule rule = {
-      .verb = CHANGE_CANCEL, .states = CANCELLABLE, .allowed = STATES_LIVING, .done = "cancelled"};
+      .verb = CHANGE_CANCEL, .states = STATES_LIVING, .allowed = STATES_LIVING, .done = "cancelled"};
   struct task_change order = {0};
   return change_tasks(cli, args, &rule, &order);
 }
 
 int run_task_reschedule(struct cli *cli, const struct args *args) {
-  static const struct change_rule rule = {.verb = CHANGE_RESCHEDULE,
-                                          .states = STATE_BIT(TASK_SCHEDULED),
-                                          .allowed = STATE_BIT(TASK_SCHEDULED),
-                                          .done = "rescheduled"};
+  static const struct change_rule rule = {
+      .verb = CHANGE_RESCHEDULE, .states = STATES_LIVING, .allowed = STATE_BIT(TASK_SCHEDULED), .done = "rescheduled"};
   struct task_change order = {0};
   struct err err = {0};
   struct when at = {0};
@@ -97,7 +95,7 @@ static int check_expiry(struct cli *cli, const struct when *expires, int64_t exp
 
 int run_task_set(struct cli *cli, const struct args *args) {
   static const struct change_rule rule = {
-      .verb = CHANGE_SET, .states = STATE_BIT(TASK_SCHEDULED), .allowed = STATE_BIT(TASK_SCHEDULED), .done = "changed"};
+      .verb = CHANGE_SET, .states = STATES_LIVING, .allowed = STATE_BIT(TASK_SCHEDULED), .done = "changed"};
   struct task_change order = {0};
   struct when expires = {0};
   struct err err = {0};

@@ -128,9 +128,9 @@ void engine_status_free(struct engine_status *status);
 
 enum command_answer {
   COMMAND_DONE = 0,
-  COMMAND_DONE_MAYBE_SENT, /* done; a daemon that died may have handed it over before */
+  COMMAND_DONE_MAYBE_SENT, /* done; a copy of it had left before, or may have */
   COMMAND_NOT_FOUND,       /* no living row of that id */
-  COMMAND_IN_FLIGHT,       /* it is on its way out, or awaits its result, which can be cancelled only: too late */
+  COMMAND_IN_FLIGHT,       /* it is on its way out, or awaits its result, which can be cancelled only */
   COMMAND_STATE,           /* its state does not allow it */
   COMMAND_ELSEWHERE,       /* another instance holds its shard: ask there */
   COMMAND_FAILED,          /* database trouble: err says which; nothing was changed as far as can be known */

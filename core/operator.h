@@ -82,7 +82,7 @@ enum change_outcome {
   CHANGE_DONE = 0,
   CHANGE_NOT_FOUND, /* no such row any more */
   CHANGE_STATE,     /* its state does not allow it */
-  CHANGE_IN_FLIGHT, /* it is on its way out */
+  CHANGE_IN_FLIGHT, /* it is on its way out, or, where the verb cannot change that, awaits its result */
   CHANGE_CONFLICT,  /* a living task has its message id or dedup key */
   CHANGE_HELD,      /* a daemon holds its shard: ask it (cancel, reschedule) */
   CHANGE_OUTCOMES,  /* not known, or not yet */
@@ -95,9 +95,9 @@ struct task_target {
   int64_t next_us;       /* living: when a daemon looks at it next */
   char message_id[STORE_ID_MAX + STORE_WIDER + 1];
   enum change_outcome outcome; /* set by change() */
-  bool maybe_sent; /* a daemon that died may have handed it over; change() sets it, to false but for cancel and
-                      reschedule */
+  bool maybe_sent; /* a copy of it has left, or may have; change() sets it, to false but for cancel and reschedule */
   bool moves;      /* set by change(), of one that is done: a daemon takes it to its host when no copy of it is out */
+  bool claim_lost; /* claimed by a daemon that cannot settle it any more */
 };
 
 /* Values of CHANGE_SET. A row takes those that are given. */
@@ -188,6 +188,8 @@ struct operator_ops {
   enum store_status (*find)(void *self, const char *id, struct task_target *target, bool *found, struct err *err);
   /* Whether what people give for a task names the one with this id and message id; digits may name two. Pure. */
   bool (*names)(const char *text, uint64_t id, const char *message_id);
+  /* What change() would make of a task that is as the target says. Pure. Of a living one for RETRY: that has failed. */
+  enum change_outcome (*judge)(enum change_verb verb, const struct task_target *target);
   /* Up to cap matching tasks of one table (living or history, as `living` says) with an id above `after`, by rising
    * id. */
   enum store_status (*targets)(void *self, const struct task_filter *filter, bool living, uint64_t after,

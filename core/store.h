@@ -108,7 +108,7 @@ struct task_place {
   uint64_t id;
   uint8_t shard;
   enum task_state state;
-  bool maybe_sent; /* a daemon that died may have handed it over, and no other has done so since as far as is known */
+  bool maybe_sent; /* a copy of it has left, or may have */
   char route[STORE_ROUTE_MAX + STORE_WIDER + 1];
 };
 
@@ -532,7 +532,8 @@ struct store_ops {
                                const struct store_unblock *what, struct store_walk *walk, uint32_t *moved, bool *all,
                                struct err *err);
   /* People's commands for rows of one shard, fenced; changed[i] says whether ids[i] was in a state that allows it.
-   * CANCEL: scheduled, held, blocked, awaiting rows to history as cancelled. RESCHEDULE: scheduled rows to due_us.
+   * CANCEL: scheduled, held, blocked, awaiting rows, and those whose claim is lost, to history as cancelled.
+   * RESCHEDULE: scheduled rows to due_us.
    * filter: what they named the rows by. STORE_BUSY, at once and with nothing changed, when another transaction holds
    * one of the rows, or somebody a table that is written to. */
   enum store_status (*intervene)(struct store_session *ss, const struct shard_lease *lease, enum intervention verb,

@@ -38,14 +38,16 @@ enum {
   COL_SHARD = 3,
   COL_ATTEMPT = 4,
   COL_FAILURES = 5,
-  COL_RECOVERIES = 13,
-  COL_STATE = 14
+  COL_RECOVERIES = 14,
+  COL_STATE = 15,
+  COL_CLAIM_LOST = 16,
+  COLUMNS
 };
 
-static bool allows(enum intervention verb, enum task_state state) {
+static bool allows(enum intervention verb, enum task_state state, bool claim_lost) {
   if (verb == INTERVENE_RESCHEDULE)
     return state == TASK_SCHEDULED;
-  return state == TASK_SCHEDULED || state == TASK_HELD || state == TASK_BLOCKED || state == TASK_AWAITING;
+  return state == TASK_SCHEDULED || state == TASK_HELD || state == TASK_BLOCKED || state == TASK_AWAITING || claim_lost;
 }
 
 /* The before image of a row: what a command without a daemon leaves too (operator_change.c). */
@@ -53,10 +55,10 @@ static void add_before(struct text *json, const struct db_row *row) {
   static const struct {
     const char *name;
     bool number;
-  } columns[] = {{"id", false},         {"message_id", false},  {"state", false},     {"shard", true},
-                 {"attempt", true},     {"failures", true},     {"due_at", false},    {"first_due_at", false},
-                 {"priority", true},    {"max_attempts", true}, {"timeout_ms", true}, {"expires_at", false},
-                 {"target_host", false}};
+  } columns[] = {{"id", false},          {"message_id", false},  {"state", false},     {"shard", true},
+                 {"attempt", true},      {"failures", true},     {"due_at", false},    {"first_due_at", false},
+                 {"priority", true},     {"max_attempts", true}, {"timeout_ms", true}, {"expires_at", false},
+                 {"target_host", false}, {"maybe_sent", true}};
   for (unsigned i = 0; i < sizeof columns / sizeof columns[0]; i++) {
     text_puts(json, i ? ", \"" : "{\"");
     text_puts(json, columns[i].name);
@@ -70,13 +72,14 @@ static void add_before(struct text *json, const struct db_row *row) {
 }
 
 static bool take_row(struct intervene_unit *u, const struct db_row *row, struct err *err) {
-  uint64_t id, shard, state, attempt, failures, recoveries;
+  uint64_t id, shard, state, attempt, failures, recoveries, claim_lost;
   if (!db_u64(row, COL_ID, UINT64_MAX, &id) || !db_u64(row, COL_SHARD, STORE_SHARDS_MAX - 1, &shard) ||
       !db_u64(row, COL_STATE, TASK_STATES, &state) || state == 0 || !db_u64(row, COL_ATTEMPT, UINT32_MAX, &attempt) ||
-      !db_u64(row, COL_FAILURES, UINT32_MAX, &failures) || !db_u64(row, COL_RECOVERIES, UINT32_MAX, &recoveries))
+      !db_u64(row, COL_FAILURES, UINT32_MAX, &failures) || !db_u64(row, COL_RECOVERIES, UINT32_MAX, &recoveries) ||
+      !db_u64(row, COL_CLAIM_LOST, 1, &claim_lost))
     return db_unexpected(err, WHAT);
   enum task_state from = (enum task_state)(state - 1);
-  if (!allows(u->verb, from))
+  if (!allows(u->verb, from, claim_lost))
     return true;
   char *message_id = u->message_ids[u->matched];
   if (!db_copy(row, COL_MESSAGE_ID, message_id, sizeof u->message_ids[0]))
@@ -123,7 +126,7 @@ static bool lock_rows(struct store_session *ss, struct intervene_unit *u, bool *
   text_clear(&u->before);
   u->matched = 0;
   bool ok = read_living(u, &results[3], results[2].count, err);
-  while (ok && u->matched < u->count && db_next(&results[2], &row, 15))
+  while (ok && u->matched < u->count && db_next(&results[2], &row, COLUMNS))
     ok = take_row(u, &row, err);
   text_puts(&u->before, "]");
   db_results_free(results, 4);

@@ -178,12 +178,14 @@ static enum store_status op_list_tasks(void *self, const struct task_filter *fil
 /* --- targets of changes --- */
 
 static bool read_target(const struct db_row *row, struct task_target *target) {
-  uint64_t shard, maybe_sent;
+  uint64_t shard, maybe_sent, claim_lost;
   *target = (struct task_target){.outcome = CHANGE_NOT_FOUND};
   if (!db_u64(row, 0, UINT64_MAX, &target->id) || !db_copy(row, 1, target->message_id, sizeof target->message_id) ||
-      !row->fields[2] || !db_u64(row, 3, UINT8_MAX, &shard) || !db_u64(row, 5, 1, &maybe_sent))
+      !row->fields[2] || !db_u64(row, 3, UINT8_MAX, &shard) || !db_u64(row, 5, 1, &maybe_sent) ||
+      !db_u64(row, 6, 1, &claim_lost))
     return false;
   target->maybe_sent = maybe_sent;
+  target->claim_lost = claim_lost;
   target->next_us = row->fields[4] ? row_time_or_past(row, 4) : 0;
   target->shard = (uint8_t)shard;
   target->state = task_state_parse(row->fields[2]);
@@ -211,7 +213,7 @@ static enum store_status read_targets(struct outbox_operator *op, const struct t
   if (!ok)
     return op_status(err);
   struct db_row row;
-  while (ok && *count < cap && db_next(&result, &row, 6))
+  while (ok && *count < cap && db_next(&result, &row, 7))
     ok = read_target(&row, &targets[(*count)++]) || db_unexpected(err, what);
   db_results_free(&result, 1);
   return ok ? STORE_OK : op_status(err);
@@ -330,6 +332,7 @@ static const struct operator_ops ops = {
     .find = op_find,
     .targets = op_targets_of,
     .names = op_names,
+    .judge = op_judge,
     .change = op_change_tasks,
     .audit = op_audit_change,
     .owner = op_shard_owner,

@@ -28,8 +28,12 @@ struct change {
 
 /* --- what each row allows --- */
 
-static enum change_outcome judge_living(enum change_verb verb, enum task_state state, uint64_t failures) {
-  if (state == TASK_CLAIMED || (state == TASK_AWAITING && verb != CHANGE_CANCEL))
+/* Whoever had claimed a task and lost its shard may have sent it, and can settle it no more: it is cancelled like one
+ * that such a daemon had claimed in its memory. */
+static enum change_outcome judge_living(enum change_verb verb, const struct task_target *target, uint64_t failures) {
+  enum task_state state = target->state;
+  bool ends = verb == CHANGE_CANCEL && (state == TASK_AWAITING || target->claim_lost);
+  if (!ends && (state == TASK_CLAIMED || state == TASK_AWAITING))
     return CHANGE_IN_FLIGHT;
   switch (verb) {
   case CHANGE_CANCEL:
@@ -65,6 +69,10 @@ static bool retries_now(const struct task_change *order, const struct task_targe
 
 static enum change_outcome judge_ended(enum change_verb verb, enum task_state state) {
   return verb == CHANGE_RETRY && state != TASK_DONE ? CHANGE_DONE : CHANGE_STATE;
+}
+
+enum change_outcome op_judge(enum change_verb verb, const struct task_target *target) {
+  return task_state_living(target->state) ? judge_living(verb, target, 1) : judge_ended(verb, target->state);
 }
 
 /* Whether this target belongs to the table and may still be changed there. */
@@ -119,8 +127,8 @@ static bool fence(struct outbox_operator *op, const bool shards[STORE_SHARDS_MAX
   return ok;
 }
 
-/* Locks the shards of the targets. Targets of a shard that somebody holds become HELD; the others' last owners are
- * fenced off, for one whose lease ran out may only be slow. */
+/* Locks the shards of the targets. Targets of a shard that somebody holds become HELD where the verb needs it; the
+ * others' last owners are fenced off, for one whose lease ran out may only be slow. */
 static bool lock_shards(struct outbox_operator *op, struct change *change, struct err *err) {
   bool wanted[STORE_SHARDS_MAX] = {false}, held[STORE_SHARDS_MAX] = {false}, lapsed[STORE_SHARDS_MAX] = {false};
   for (size_t i = 0; i < change->count; i++)
@@ -160,28 +168,59 @@ static struct task_target *target_of(struct change *change, uint64_t id, const c
   return NULL;
 }
 
+/* Of lock_living.sql, behind what both tables have. */
+enum {
+  COL_SHARD = 3,
+  COL_FAILURES = 5,
+  COL_HOST = 12,
+  COL_MAYBE_SENT,
+  COL_DUE,
+  COL_SOON,
+  COL_CLAIM_LOST,
+  COL_ORDERED,
+  COL_MOVE_TO_HOST,
+  LIVING_COLUMNS
+};
+enum { HISTORY_COLUMNS = 9 };
+
+static bool judge_living_row(const struct change *change, const struct db_row *row, struct task_target *target) {
+  uint64_t shard, failures, maybe_sent, due, soon, claim_lost, ordered;
+  if (!db_u64(row, COL_SHARD, STORE_SHARDS_MAX - 1, &shard) || !db_u64(row, COL_FAILURES, UINT64_MAX, &failures) ||
+      !db_u64(row, COL_MAYBE_SENT, 1, &maybe_sent) || !db_u64(row, COL_DUE, 1, &due) ||
+      !db_u64(row, COL_SOON, 1, &soon) || !db_u64(row, COL_CLAIM_LOST, 1, &claim_lost) ||
+      !db_u64(row, COL_ORDERED, 1, &ordered) || !row->fields[COL_HOST])
+    return false;
+  bool moved = target->shard != shard;
+  target->shard = (uint8_t)shard;
+  target->claim_lost = claim_lost;
+  target->outcome = judge_living(change->order->verb, target, failures);
+  if (due && retries_now(change->order, target))
+    target->outcome = CHANGE_IN_FLIGHT;
+  if (moved && needs_shards(change->order->verb))
+    target->outcome = CHANGE_HELD; /* nobody keeps the daemon of its new shard from it */
+  target->moves = target->outcome == CHANGE_DONE && sets_host(change->order) &&
+                  goes_by_daemon(change->order, target, soon, ordered, row->fields[COL_HOST]);
+  target->maybe_sent = maybe_sent && needs_shards(change->order->verb);
+  return true;
+}
+
 static bool judge_row(struct change *change, const struct db_result *result, const struct db_row *row, bool living) {
-  /* A daemon's audit row of the same change has no more. */
-  static const char *const all[] = {"due", "soon", "maybe_sent", "ordered", "move_to_host", NULL};
-  static const char *const but_host[] = {"due", "soon", "maybe_sent", "ordered", NULL};
+  static const char *const all[] = {"due", "soon", "claim_lost", "ordered", "move_to_host", NULL};
+  static const char *const but_host[] = {"due", "soon", "claim_lost", "ordered", NULL};
   const char *const *skip = sets_host(change->order) ? but_host : all;
-  uint64_t id, failures, due = 0, soon = 0, maybe_sent = 0, ordered = 0;
-  if (!db_u64(row, 0, UINT64_MAX, &id) || !row->fields[1] || !row->fields[2] ||
-      !db_u64(row, 5, UINT64_MAX, &failures) ||
-      (living && (!db_u64(row, 13, 1, &due) || !db_u64(row, 14, 1, &soon) || !db_u64(row, 15, 1, &maybe_sent) ||
-                  !db_u64(row, 16, 1, &ordered))))
+  uint64_t id;
+  if (!db_u64(row, 0, UINT64_MAX, &id) || !row->fields[1] || !row->fields[2])
     return false;
   struct task_target *target = target_of(change, id, row->fields[1], living);
   if (!target)
     return true; /* the id has another message now: not the task that was meant */
   target->state = task_state_parse(row->fields[2]);
-  target->outcome = living ? judge_living(change->order->verb, target->state, failures)
-                           : judge_ended(change->order->verb, target->state);
-  if (due && retries_now(change->order, target))
-    target->outcome = CHANGE_IN_FLIGHT;
-  target->moves = target->outcome == CHANGE_DONE && sets_host(change->order) && row->fields[12] &&
-                  goes_by_daemon(change->order, target, soon, ordered, row->fields[12]);
-  target->maybe_sent = maybe_sent && needs_shards(change->order->verb);
+  if (living && !judge_living_row(change, row, target))
+    return false;
+  if (!living) {
+    target->outcome = judge_ended(change->order->verb, target->state);
+    target->maybe_sent = false;
+  }
   if (target->outcome != CHANGE_DONE)
     return true;
   text_puts(&change->before, change->before.len > 1 ? ", " : "");
@@ -201,7 +240,7 @@ static bool lock_rows(struct outbox_operator *op, struct change *change, bool li
   if (!ok || !any)
     return ok;
   struct db_row row;
-  while (ok && db_next(&result, &row, living ? 18 : 9))
+  while (ok && db_next(&result, &row, living ? LIVING_COLUMNS : HISTORY_COLUMNS))
     ok = judge_row(change, &result, &row, living) || db_unexpected(err, what);
   db_results_free(&result, 1);
   return ok;
@@ -242,7 +281,7 @@ static void add_moving(struct text *out, const struct change *change) {
 
 /* The host, and the shard that goes with it: that of bound tasks, or, of one that was in it, as the column's default
  * has it. For those that a daemon is to take there, the wish alone. No assignment reads what another one writes. */
-static void add_host(struct text *out, const struct change *change, uint64_t shards) {
+static void add_host(struct text *out, const struct change *change, const struct outbox_operator *op) {
   const char *host = change->order->target_host;
   struct text moving = {0}, quoted = {0}, shard = {0};
   add_moving(&moving, change);
@@ -253,23 +292,24 @@ static void add_host(struct text *out, const struct change *change, uint64_t sha
     text_expand(&shard,
                 "IF(shard < {bound}, shard, CRC32(IF(LENGTH(order_key) = 0, message_id, order_key)) MOD {spread})", "",
                 ARGS(UNSIGNED("bound", SHARD_BOUND),
-                     UNSIGNED("spread", (uint64_t)__builtin_popcountll(shards & ~(UINT64_C(1) << SHARD_BOUND)))));
+                     UNSIGNED("spread", (uint64_t)__builtin_popcountll(op->shards & ~(UINT64_C(1) << SHARD_BOUND)))));
   text_expand(out,
               "move_to_host = IF({moving}, {host}, NULL), shard = IF({moving}, shard, {shard}), "
               "target_host = IF({moving}, target_host, {host})",
-              "", ARGS(RAW("moving", moving), RAW("host", quoted), RAW("shard", shard)));
+              op->table, ARGS(RAW("moving", moving), RAW("host", quoted), RAW("shard", shard)));
   out->failed = out->failed || moving.failed || quoted.failed || shard.failed;
   text_free(&moving);
   text_free(&quoted);
   text_free(&shard);
 }
 
-static void add_setting(struct text *out, enum task_setting setting, const struct change *change, uint64_t shards) {
+static void add_setting(struct text *out, enum task_setting setting, const struct change *change,
+                        const struct outbox_operator *op) {
   static const char *const columns[SET_TARGET_HOST] = {"priority", "max_attempts", "timeout_ms", "expires_at"};
   int64_t number = change->order->numbers[setting];
   text_puts(out, out->len ? ", " : "");
   if (setting == SET_TARGET_HOST) {
-    add_host(out, change, shards);
+    add_host(out, change, op);
     return;
   }
   text_puts(out, columns[setting]);
@@ -295,7 +335,7 @@ static bool write_living(struct outbox_operator *op, const struct change *change
   struct text assignments = {0};
   for (int i = 0; i < TASK_SETTINGS; i++)
     if (change->order->verb == CHANGE_SET && change->order->given & 1u << i)
-      add_setting(&assignments, (enum task_setting)i, change, op->shards);
+      add_setting(&assignments, (enum task_setting)i, change, op);
   bool ok = write_rows(op, change, true, statements[change->order->verb], &assignments, err);
   if (ok && change->order->verb == CHANGE_CANCEL)
     ok = write_rows(op, change, true, opsql_cancel_delete, &assignments, err);

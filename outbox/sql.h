@@ -99,15 +99,27 @@ struct sql_arg {
  * of these. */
 #define SQL_ABANDONED_UNTIL                                                                                            \
   "GREATEST(UTC_TIMESTAMP(6), COALESCE(lease_until, UTC_TIMESTAMP(6)), COALESCE(abandoned_at, UTC_TIMESTAMP(6)))"
-/* {maybe_sent}: whether a daemon that died may have handed over this row of the outbox: it was due when its shard was
- * abandoned, or was in flight in a crash. Claims in memory leave no trace in the row, so a row that its route's pause,
- * or a hold, kept back then counts too. One that is claimed or awaits its result is known to have left, or about to. */
+/* {maybe_sent}: whether a copy of this row of the outbox has left, or may have. An attempt that is counted was handed
+ * over, or had its claim recorded and perhaps given back before anything left: the row does not tell these apart. One
+ * that no attempt is counted of may have left from the memory of a daemon that died: it was due when its shard was
+ * abandoned, or was so before it moved (recoveries). Claims in memory leave no trace in the row, so a row that its
+ * route's pause, or a hold, kept back then counts too. */
 #define SQL_MAYBE_SENT                                                                                                 \
-  "(state IN ('scheduled', 'held', 'blocked') AND (recoveries > 0 OR error_class <=> 'daemon.stopped' OR "             \
+  "(attempt > 0 OR recoveries > 0 OR state IN ('claimed', 'awaiting') OR "                                             \
   "COALESCE(due_at, created_at + INTERVAL delay_ms * 1000 MICROSECOND) <= COALESCE((SELECT "                           \
   "IF(IF(COALESCE(owner, '') = '', unclean, NOT COALESCE({lease_runs}, FALSE)), {abandoned_until}, "                   \
   "COALESCE(abandoned_at, TIMESTAMP'1970-01-01 00:00:00')) "                                                           \
-  "FROM `{table}_shards` WHERE `{table}_shards`.shard = `{table}`.shard), UTC_TIMESTAMP(6))))"
+  "FROM `{table}_shards` WHERE `{table}_shards`.shard = `{table}`.shard), UTC_TIMESTAMP(6)))"
+/* {claimer_gone}: of a claimed row, whether the daemon that claimed it lives no more. A row of outbox_instances that is
+ * missing does not say so (remake_instances.sql). */
+#define SQL_CLAIMER_GONE                                                                                               \
+  "(claimed_by IS NULL OR EXISTS (SELECT 1 FROM `{table}_instances` i WHERE i.id = claimed_by AND "                    \
+  "(i.alive_until <= UTC_TIMESTAMP(6) OR i.seen_at >= UTC_TIMESTAMP(6) + INTERVAL 1 MINUTE)))"
+/* {claim_lost}: whether a row of the outbox is claimed by a daemon that cannot settle it any more: it holds the row's
+ * shard no longer, or, of a bound task, lives no longer. */
+#define SQL_CLAIM_LOST                                                                                                 \
+  "(state = 'claimed' AND IF(shard = 63, {claimer_gone}, COALESCE((SELECT COALESCE(claim_epoch, 0) < epoch OR NOT "    \
+  "COALESCE({lease_runs}, FALSE) FROM `{table}_shards` WHERE `{table}_shards`.shard = `{table}`.shard), FALSE)))"
 /* {head_lives}: whether the task `o` is what the row `h` of outbox_heads says. It is none any more once it has left,
  * also when its consumer asks for it again later, which counts as a failure of its own. Rows without a message id are
  * from before there were any. The server ignores blanks at the end of texts that it compares; we do not. */

@@ -173,11 +173,12 @@ def test_a_wait_for_a_result_can_be_cancelled_and_answered(running):
     first, second, third = running.insert("later", count=3)
     for id_ in (first, second, third):
         running.wait_row(id_, LIMIT_S, state="awaiting")
-    assert line(running, "task", "cancel", first).stdout == f"{first}  cancelled\n"
+    assert line(running, "task", "cancel", first).stdout == f"{first}  cancelled (it was sent, and its result was awaited)\n"
     cut = line(running, "task", "result", third, "--attempt", 1, "--status", "retry", "--retry-in", "60d")
     assert cut.stderr == f"task {third}: it waits no longer than its route allows: give_up, or 30d without\n"
     late = line(running, "task", "reschedule", second, "--at", "+1h", code=75)
-    assert late.stdout == f"{second}  on its way out: too late, or try again when the attempt is over\n"
+    assert late.stdout == (
+        f"{second}  was sent, and awaits its result: too late, or try again when the attempt is over\n")
     words = ["task", "result", second, "--attempt", 1, "--status", "fail", "--error-class", "x.y"]
     assert line(running, *words).stdout == f"{second}  applied\n"
     assert running.daemons[0].metric("duebox_results", fate="applied") == 2

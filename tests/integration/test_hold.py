@@ -3,6 +3,7 @@ without."""
 
 import json
 
+import pytest
 from support.wait import wait_until
 
 LIMIT_S = 60
@@ -71,6 +72,36 @@ def test_nothing_moves_until_it_runs_without_hold(stage):
         wait_until(lambda wanted=message_id: stage.row(wanted)["state"] not in ("claimed", "awaiting"), LIMIT_S,
                    f"{message_id} to be taken back", detail=daemon.log_tail)
     assert stage.row("unwanted")["attempt"] == 0
+
+
+@pytest.mark.parametrize("held", [True, False], ids=["held-daemons", "no-daemon"])
+def test_what_was_due_in_the_copy_is_cancelled_whatever_its_state(stage, held):
+    """Step 3 after a restore: what was claimed when the backup was made is nobody's any more, and would be sent again."""
+    stage.plugin("nowhere", module="null")
+    stage.route("work", via="nowhere", history="1h")
+    daemon = stage.daemon("one")
+    for message_id in ("due", "claimed", "awaiting"):
+        insert(stage, message_id)
+    insert(stage, "later", due_at="UTC_TIMESTAMP(6) + INTERVAL 1 HOUR")
+    stage.execute("UPDATE outbox_shards SET owner = 'original', unclean = TRUE, epoch = 100, lease_until = " + PAST +
+                  " WHERE shard < 63")
+    stage.execute("UPDATE outbox SET state = 'claimed', attempt = 1, claimed_by = 'original', claim_epoch = 100,"
+                  " lease_until = UTC_TIMESTAMP(6) + INTERVAL 1 HOUR WHERE message_id = 'claimed'")
+    stage.execute(f"UPDATE outbox SET state = 'awaiting', attempt = 1, lease_until = {PAST} WHERE message_id = 'awaiting'")
+    if held:
+        daemon.start("--hold", wait_ready=False).wait_log("DUEBOX-HELD", limit_s=LIMIT_S)
+        wait_until(lambda: not stage.execute("SELECT 1 FROM outbox_shards WHERE owner = 'original'"), LIMIT_S,
+                   "it to hold all shards", detail=daemon.log_tail)
+    words = ("task", "cancel", "--due-before", "now")
+    assert daemon.run(*words, "--dry-run").stdout == (
+        "3 tasks would be cancelled (--due-before now); 3 may have been sent before\n")
+    assert daemon.run(*words, "--yes").stdout.startswith("3 of 3 tasks cancelled; 3 may have been sent before (audit ")
+    if held:
+        daemon.stop()
+    daemon.start()
+    stage.execute("UPDATE outbox SET due_at = UTC_TIMESTAMP(6) WHERE message_id = 'later'")
+    stage.wait_row("later", LIMIT_S, state="done")
+    assert {stage.row(message_id)["state"] for message_id in ("due", "claimed", "awaiting")} == {"cancelled"}
 
 
 def test_doctor_counts_no_further_than_it_must(stage):

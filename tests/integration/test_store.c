@@ -389,8 +389,8 @@ static void people_cancel_and_reschedule(void **state) {
   const uint64_t ids[] = {4, 1, 2, 3, 9};
   bool changed[5];
   ROW("(id, route, payload, shard, message_id) VALUES (1, 'r', 'pay', 0, 'm1'), (4, 'r', 'pay', 1, 'm4')");
-  ROW("(id, route, payload, shard, state, lease_until) VALUES (2, 'r', '', 0, 'claimed', '2030-01-01'), "
-      "(3, 'r', '', 0, 'awaiting', '2030-01-01')");
+  ROW("(id, route, payload, shard, state, lease_until, claim_epoch) VALUES (2, 'r', '', 0, 'claimed', '2030-01-01', "
+      "(SELECT epoch FROM outbox_shards WHERE shard = 0)), (3, 'r', '', 0, 'awaiting', '2030-01-01', NULL)");
   ok(f, OPS->intervene(f->ss, &f->leases[0], INTERVENE_CANCEL, ids, 5, 0, "ann", "m", "it's over", 1000000, changed,
                        &f->err));
   assert_true(!changed[0] && changed[1] && !changed[2] && changed[3] && !changed[4]);
@@ -400,6 +400,9 @@ static void people_cancel_and_reschedule(void **state) {
   assert_string_equal(ask_text(f, "SELECT CONCAT(actor, verb, reason, changed) FROM outbox_audit"),
                       "anncancelit's over2");
   assert_string_equal(ask_text(f, "SELECT JSON_VALUE(before_image, '$[1].state') FROM outbox_audit"), "awaiting");
+  assert_string_equal(ask_text(f, "SELECT GROUP_CONCAT(JSON_VALUE(before_image, '$[0].maybe_sent'), "
+                                  "JSON_VALUE(before_image, '$[1].maybe_sent')) FROM outbox_audit"),
+                      "01");
   ROW("(id, route, payload, shard, first_due_at) VALUES (5, 'r', '', 0, '2020-01-01')");
   const uint64_t five[] = {5, 2};
   ok(f, OPS->intervene(f->ss, &f->leases[0], INTERVENE_RESCHEDULE, five, 2, INT64_C(1893456000000001), "ann", "m", NULL,
@@ -408,6 +411,33 @@ static void people_cancel_and_reschedule(void **state) {
   assert_string_equal(
       ask_text(f, "SELECT CONCAT(due_at, COALESCE(first_due_at, '-'), next_at) FROM outbox WHERE id = 5"),
       "2030-01-01 00:00:00.000001-2030-01-01 00:00:00.000001");
+}
+
+/* Whoever had claimed it holds its shard no longer, or, of a bound task, lives no longer: it is ended like one that is
+ * claimed in the memory of the dead. Nobody says of an instance that has no row whether it lives. */
+static void people_cancel_what_the_dead_have_claimed(void **state) {
+  struct fixture *f = *state;
+  const struct shard_lease bound = {.shard = SHARD_BOUND, .epoch = 1, .owner = "me"};
+  const uint64_t ids[] = {1, 2, 3, 4};
+  bool changed[4];
+  sql(f, "INSERT INTO outbox_instances (id, host, alive_until) VALUES ('dead', 'h', '2020-01-01'), "
+         "('lives', 'h', '2100-01-01')");
+  ROW("(id, route, payload, shard, target_host, attempt, state, lease_until, claim_epoch, claimed_by) VALUES "
+      "(1, 'r', '', 0, '', 1, 'claimed', '2030-01-01', (SELECT epoch - 1 FROM outbox_shards WHERE shard = 0), 'dead'), "
+      "(2, 'r', '', 63, 'h', 1, 'claimed', '2030-01-01', 1, 'dead'), "
+      "(3, 'r', '', 63, 'h', 1, 'claimed', '2030-01-01', 1, 'lives'), "
+      "(4, 'r', '', 63, 'h', 1, 'claimed', '2030-01-01', 1, 'unheard of')");
+  ok(f, OPS->intervene(f->ss, &f->leases[0], INTERVENE_RESCHEDULE, ids, 1, INT64_C(1893456000000000), "a", "m", "", 0,
+                       changed, &f->err));
+  assert_false(changed[0]);
+  ok(f, OPS->intervene(f->ss, &f->leases[0], INTERVENE_CANCEL, ids, 1, 0, "a", "m", "", 1000000, changed, &f->err));
+  assert_true(changed[0]);
+  ok(f, OPS->intervene(f->ss, &bound, INTERVENE_CANCEL, ids + 1, 3, 0, "a", "m", "", 1000000, changed, &f->err));
+  assert_true(changed[0] && !changed[1] && !changed[2]);
+  assert_string_equal(
+      ask_text(f, "SELECT GROUP_CONCAT(id, state, claimed_by, attempt ORDER BY id) FROM outbox_history"),
+      "1cancelleddead1,2cancelleddead1");
+  assert_string_equal(ask_text(f, "SELECT GROUP_CONCAT(id ORDER BY id) FROM outbox"), "3,4");
 }
 
 static void a_stale_epoch_changes_nothing_for_people(void **state) {
@@ -554,6 +584,7 @@ int main(int argc, char **argv) {
       TEST(tasks_bound_to_a_host_are_read_by_that_host),
       TEST(rows_of_an_unknown_route_are_held_and_come_back),
       TEST(people_cancel_and_reschedule),
+      TEST(people_cancel_what_the_dead_have_claimed),
       TEST(a_stale_epoch_changes_nothing_for_people),
       TEST(tasks_are_located_by_either_id),
       TEST(route_settings_are_kept_and_audited),

@@ -158,23 +158,34 @@ static void what_was_due_when_its_shard_was_abandoned_may_have_been_sent(void **
       "(9, 'r', '', 1, '2100-01-01')");
   sql(f, "UPDATE outbox SET state = 'held' WHERE id = 3");
   sql(f, "UPDATE outbox SET state = 'blocked' WHERE id = 6");
-  sql(f,
-      "UPDATE outbox SET state = 'awaiting', lease_until = '2100-01-01' WHERE id = 7"); /* was sent, and nobody asks */
-  sql(f, "UPDATE outbox SET recoveries = 1 WHERE id = 8");                              /* was in flight in a crash */
-  sql(f, "UPDATE outbox SET move_to_shard = 2 WHERE id = 9");                           /* has its turn, is not due */
-  expect_maybe_sent(f, "nnnnnnnyn");
+  sql(f, "UPDATE outbox SET state = 'awaiting', lease_until = '2100-01-01' WHERE id = 7"); /* was sent */
+  sql(f, "UPDATE outbox SET recoveries = 1 WHERE id = 8");    /* was in flight in a crash */
+  sql(f, "UPDATE outbox SET move_to_shard = 2 WHERE id = 9"); /* has its turn, is not due */
+  expect_maybe_sent(f, "nnnnnnyyn");
   sql(f, "UPDATE outbox_shards SET lease_until = UTC_TIMESTAMP(6) - INTERVAL 1 SECOND WHERE shard = 1");
-  expect_maybe_sent(f, "ynyynynyn");
+  expect_maybe_sent(f, "ynyynyyyn");
   struct shard_lease hers = {.shard = 1, .owner = "she", .epoch = take(f, "she")};
-  expect_maybe_sent(f, "ynyynynyn");
+  expect_maybe_sent(f, "ynyynyyyn");
   ROW("(id, route, payload, shard) VALUES (10, 'r', '', 1)"); /* due now, and nobody has died since */
-  expect_maybe_sent(f, "ynyynynynn");
+  expect_maybe_sent(f, "ynyynyyynn");
   ok(f, OPS->give_back(f->ss, "she", &hers, false, &f->err));
-  expect_maybe_sent(f, "ynyynynynn");
+  expect_maybe_sent(f, "ynyynyyynn");
   take(f, "he");
-  expect_maybe_sent(f, "ynyynynynn");
+  expect_maybe_sent(f, "ynyynyyynn");
   sql(f, "UPDATE outbox_shards SET lease_until = UTC_TIMESTAMP(6) - INTERVAL 1 SECOND WHERE shard = 1");
-  expect_maybe_sent(f, "ynyynynyny");
+  expect_maybe_sent(f, "ynyynyyyny");
+}
+
+/* Of what waits for its next attempt a copy was out, or nobody can say that none was. */
+static void what_has_had_an_attempt_may_have_been_sent(void **state) {
+  struct fixture *f = *state;
+  ROW("(id, route, payload, shard, due_at) VALUES (1, 'r', '', 1, '2100-01-01'), (2, 'r', '', 1, '2100-01-01'), "
+      "(3, 'r', '', 1, '2100-01-01'), (4, 'r', '', 1, '2100-01-01'), (5, 'r', '', 1, '2100-01-01')");
+  sql(f, "UPDATE outbox SET attempt = 1, failures = 1, error_class = 'http.timeout' WHERE id = 2");
+  sql(f, "UPDATE outbox SET state = 'blocked', attempt = 1 WHERE id = 3");
+  sql(f, "UPDATE outbox SET state = 'held', attempt = 3 WHERE id = 4"); /* brought back when it was dead */
+  sql(f, "UPDATE outbox SET state = 'claimed', attempt = 1, lease_until = '2100-01-01' WHERE id = 5");
+  expect_maybe_sent(f, "nyyyy");
 }
 
 /* Its owner ended in order, and could not write what became of some tasks. */
@@ -182,7 +193,8 @@ static void a_shard_that_is_given_back_unclean_is_abandoned(void **state) {
   struct fixture *f = *state;
   ROW("(id, route, payload, shard, due_at) VALUES (1, 'r', '', 1, '2020-01-01'), (2, 'r', '', 1, '2100-01-01'), "
       "(3, 'r', '', 2, '2020-01-01'), (4, 'r', '', 2, '2100-01-01')");
-  sql(f, "UPDATE outbox SET error_class = 'daemon.stopped' WHERE id = 4"); /* broken off, which its row says */
+  sql(f,
+      "UPDATE outbox SET attempt = 1, error_class = 'daemon.stopped' WHERE id = 4"); /* broken off, as its row says */
   expect_maybe_sent(f, "nnny");
   ok(f, OPS->give_back(f->ss, "me", &f->leases[1], true, &f->err));
   expect_maybe_sent(f, "ynny");
@@ -223,6 +235,7 @@ int main(int argc, char **argv) {
       TEST(a_task_moves_to_its_own_shard_beside_a_gap),
       TEST(an_epoch_that_no_daemon_writes_is_told_of),
       TEST(what_was_due_when_its_shard_was_abandoned_may_have_been_sent),
+      TEST(what_has_had_an_attempt_may_have_been_sent),
       TEST(a_shard_that_is_given_back_unclean_is_abandoned),
       TEST(a_clock_that_was_put_back_makes_nothing_sure),
       TEST(a_row_that_was_deleted_makes_nothing_sure),

@@ -369,7 +369,7 @@ static void people_cancel_and_reschedule(struct fixture *f) {
   bool changed[4];
   insert(f, (struct spec){.id = 1});
   insert(f, (struct spec){.id = 2, .state = TASK_AWAITING, .attempt = 1});
-  insert(f, (struct spec){.id = 3, .state = TASK_CLAIMED, .attempt = 1});
+  insert(f, (struct spec){.id = 3, .state = TASK_CLAIMED, .attempt = 1, .epoch = 7});
   int64_t due_us = table_clock(&f->db) + HOUR;
   ok(f, f->ops->intervene(f->ss, f->leases, INTERVENE_RESCHEDULE, ids, 4, due_us, "ann", "f", "", 0, changed, &f->err));
   check(changed[0] && !changed[1] && !changed[2] && !changed[3]);
@@ -379,6 +379,18 @@ static void people_cancel_and_reschedule(struct fixture *f) {
   check_text(over_of(f), "cancelled|1|0");
   check_text(states_of(f), "claimed");
   check_int(f->db.data.audit.count, 2);
+}
+
+/* Whoever had claimed it holds its shard no longer: it is ended like one that is claimed in the memory of the dead. */
+static void people_cancel_what_the_dead_have_claimed(struct fixture *f) {
+  const uint64_t id = 1;
+  bool changed;
+  insert(f, (struct spec){.id = 1, .state = TASK_CLAIMED, .attempt = 1, .epoch = 6});
+  ok(f, f->ops->intervene(f->ss, f->leases, INTERVENE_RESCHEDULE, &id, 1, HOUR, "ann", "f", "", 0, &changed, &f->err));
+  check(!changed);
+  ok(f, f->ops->intervene(f->ss, f->leases, INTERVENE_CANCEL, &id, 1, 0, "ann", "f", "", HOUR, &changed, &f->err));
+  check(changed);
+  check_text(over_of(f), "cancelled|1|0");
 }
 
 static void people_are_told_of_a_locked_row_at_once(struct fixture *f) {
@@ -536,6 +548,7 @@ const struct store_case claim_cases[] = {
     CASE(rows_of_an_unknown_route_are_held_and_come_back),
     CASE(as_many_rows_are_moved_as_one_transaction_may_write),
     CASE(people_cancel_and_reschedule),
+    CASE(people_cancel_what_the_dead_have_claimed),
     CASE(people_are_told_of_a_locked_row_at_once),
     CASE(a_cancellation_without_an_answer_is_found_out),
     CASE(route_settings_are_kept_and_audited),

@@ -379,6 +379,13 @@ static void what_was_due_when_its_shard_was_abandoned_may_have_been_sent(struct 
   check(is_maybe_sent(f, 1) && !is_maybe_sent(f, 2));
 }
 
+static void what_has_had_an_attempt_may_have_been_sent(struct fixture *f) {
+  insert(f, (struct spec){.id = 1, .due_us = HOUR, .attempt = 1});
+  insert(f, (struct spec){.id = 2, .state = TASK_AWAITING, .due_us = HOUR, .attempt = 1});
+  insert(f, (struct spec){.id = 3, .due_us = HOUR});
+  check(is_maybe_sent(f, 1) && is_maybe_sent(f, 2) && !is_maybe_sent(f, 3));
+}
+
 static void a_shard_that_is_given_back_unclean_is_abandoned(struct fixture *f) {
   insert(f, (struct spec){.id = 1, .shard = 0, .due_us = -HOUR});
   insert(f, (struct spec){.id = 2, .shard = 1, .due_us = -HOUR});
@@ -396,6 +403,7 @@ const struct store_case read_cases[] = {
     CASE(renewal_tells_what_is_lost),
     CASE(a_shard_that_is_given_back_is_clean),
     CASE(what_was_due_when_its_shard_was_abandoned_may_have_been_sent),
+    CASE(what_has_had_an_attempt_may_have_been_sent),
     CASE(a_shard_that_is_given_back_unclean_is_abandoned),
     CASE(a_deleted_shard_comes_back_and_nobody_takes_it_at_once),
     CASE(a_locked_shard_costs_no_other_lease),

@@ -171,15 +171,6 @@ struct found_claims_unit {
   struct task_batch **batch;
 };
 
-static const struct instance_entry *claimer(const struct table *db, const struct row *row) {
-  for (size_t i = 0; i < db->data.instances.count; i++) {
-    const struct instance_entry *it = db->data.instances.at[i];
-    if (blob_same(it->id, row->text[ROW_CLAIMED_BY]))
-      return it;
-  }
-  return NULL;
-}
-
 static bool is_found(const struct found_claims_unit *u, const struct row *row) {
   const struct shard_lease *lease = lease_of(u->leases, u->lease_count, row->shard);
   if (row->state != TASK_CLAIMED || !lease)
@@ -265,8 +256,7 @@ static void remake_instances(struct table *db, const struct bound_claims_unit *u
 static bool is_dead(const struct table *db, const char *host, const struct row *row) {
   const struct blob *bound_to = row->text[ROW_TARGET_HOST];
   return row->state == TASK_CLAIMED && row->shard == SHARD_BOUND &&
-         (blob_is(bound_to, host, strlen(host)) || !host_lives(db, bound_to)) &&
-         (!row->text[ROW_CLAIMED_BY] || !instance_lives(db, claimer(db, row)));
+         (blob_is(bound_to, host, strlen(host)) || !host_lives(db, bound_to)) && claimer_gone(db, row);
 }
 
 static bool bound_claims_unit(struct store_session *ss, void *arg, struct err *err) {

@@ -25,10 +25,12 @@ struct intervene_unit {
   bool busy; /* another transaction holds one of the rows */
 };
 
-static bool allows(enum intervention verb, enum task_state state) {
+static bool allows(const struct table *db, enum intervention verb, const struct row *row) {
+  enum task_state state = row->state;
   if (verb == INTERVENE_RESCHEDULE)
     return state == TASK_SCHEDULED;
-  return state == TASK_SCHEDULED || state == TASK_HELD || state == TASK_BLOCKED || state == TASK_AWAITING;
+  return state == TASK_SCHEDULED || state == TASK_HELD || state == TASK_BLOCKED || state == TASK_AWAITING ||
+         claim_lost(db, row);
 }
 
 /* Locks the rows, waiting for none. */
@@ -45,7 +47,7 @@ static bool lock_rows(struct store_session *ss, struct intervene_unit *u, bool *
       continue;
     if (!table_lock(ss->db, tx, LOCK_ROW, row->id, false))
       u->busy = true;
-    else if (allows(u->verb, row->state))
+    else if (allows(ss->db, u->verb, row))
       u->matched[u->matched_count++] = row->id;
   }
   double_cost(ss, 0, u->count);

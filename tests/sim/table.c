@@ -321,14 +321,35 @@ int64_t abandoned_until(const struct table *db, const struct shard_entry *shard)
   return shard->abandoned_us > until_us ? shard->abandoned_us : until_us;
 }
 
+const struct instance_entry *claimer(const struct table *db, const struct row *row) {
+  for (size_t i = 0; i < db->data.instances.count; i++) {
+    const struct instance_entry *it = db->data.instances.at[i];
+    if (blob_same(it->id, row->text[ROW_CLAIMED_BY]))
+      return it;
+  }
+  return NULL;
+}
+
+bool claimer_gone(const struct table *db, const struct row *row) {
+  const struct instance_entry *who = row->text[ROW_CLAIMED_BY] ? claimer(db, row) : NULL;
+  return !row->text[ROW_CLAIMED_BY] || (who && !instance_lives(db, who));
+}
+
+bool claim_lost(const struct table *db, const struct row *row) {
+  const struct shard_entry *shard = &db->data.shards[row->shard];
+  if (row->state != TASK_CLAIMED)
+    return false;
+  if (row->shard == SHARD_BOUND)
+    return claimer_gone(db, row);
+  return shard->present && ((row->has_epoch ? row->claim_epoch : 0) < shard->epoch || !lease_runs(db, shard));
+}
+
 bool maybe_sent(const struct table *db, const struct row *row) {
   const struct shard_entry *shard = &db->data.shards[row->shard];
-  if (row->state != TASK_SCHEDULED && row->state != TASK_HELD && row->state != TASK_BLOCKED)
-    return false;
   bool owned = shard->owned && shard->owner[0];
   bool alone = owned ? !lease_runs(db, shard) : shard->unclean;
   int64_t until_us = !shard->present ? table_clock(db) : alone ? abandoned_until(db, shard) : shard->abandoned_us;
-  return row->recoveries > 0 || blob_is(row->text[ROW_ERROR_CLASS], "daemon.stopped", strlen("daemon.stopped")) ||
+  return row->attempt > 0 || row->recoveries > 0 || row->state == TASK_CLAIMED || row->state == TASK_AWAITING ||
          row_due_us(row) <= until_us;
 }
 

@@ -329,7 +329,11 @@ bool head_lives(const struct table *db, const struct head_row *head, const struc
 bool instance_lives(const struct table *db, const struct instance_entry *instance);
 bool host_lives(const struct table *db, const struct blob *host);
 bool lease_runs(const struct table *db, const struct shard_entry *shard);
-/* outbox/sql.h: SQL_ABANDONED_UNTIL, SQL_MAYBE_SENT */
+/* The row of the instance that has claimed the row; NULL = none. */
+const struct instance_entry *claimer(const struct table *db, const struct row *row);
+/* outbox/sql.h: SQL_CLAIMER_GONE, SQL_CLAIM_LOST, SQL_ABANDONED_UNTIL, SQL_MAYBE_SENT */
+bool claimer_gone(const struct table *db, const struct row *row);
+bool claim_lost(const struct table *db, const struct row *row);
 int64_t abandoned_until(const struct table *db, const struct shard_entry *shard);
 bool maybe_sent(const struct table *db, const struct row *row);
 

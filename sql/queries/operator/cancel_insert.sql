@@ -1,4 +1,5 @@
--- Cancelled tasks go to the history. due_at there is the time that was asked for.
+-- Cancelled tasks go to the history. due_at there is the time that was asked for; attempt, recoveries and published_at
+-- go with them: what may have been sent can be told there too.
 INSERT INTO `{table}_history` (id, message_id, route, payload, headers, task_key, due_at, priority, order_key, dedup_key,
   max_attempts, timeout_ms, expires_at, target_host, shard, created_at, state, attempt, failures, recoveries, revision,
   claimed_by, published_at, finished_at, error_class, last_error, progress, checkpoint, keep_until)

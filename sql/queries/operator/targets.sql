@@ -1,2 +1,3 @@
 -- The next living tasks to change, by rising id, or the newest one.
-SELECT id, message_id, state, shard, next_at, {maybe_sent} FROM `{table}` {hint} WHERE id > {after} AND {where} ORDER BY id {order} LIMIT {limit}
+SELECT id, message_id, state, shard, next_at, {maybe_sent}, {claim_lost} FROM `{table}` {hint}
+WHERE id > {after} AND {where} ORDER BY id {order} LIMIT {limit}
