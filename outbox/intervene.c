@@ -38,6 +38,7 @@ enum {
   COL_SHARD = 3,
   COL_ATTEMPT = 4,
   COL_FAILURES = 5,
+  COL_MAYBE_SENT = 13,
   COL_RECOVERIES = 14,
   COL_STATE = 15,
   COL_CLAIM_LOST = 16,
@@ -72,11 +73,11 @@ static void add_before(struct text *json, const struct db_row *row) {
 }
 
 static bool take_row(struct intervene_unit *u, const struct db_row *row, struct err *err) {
-  uint64_t id, shard, state, attempt, failures, recoveries, claim_lost;
+  uint64_t id, shard, state, attempt, failures, recoveries, claim_lost, maybe_sent;
   if (!db_u64(row, COL_ID, UINT64_MAX, &id) || !db_u64(row, COL_SHARD, STORE_SHARDS_MAX - 1, &shard) ||
       !db_u64(row, COL_STATE, TASK_STATES, &state) || state == 0 || !db_u64(row, COL_ATTEMPT, UINT32_MAX, &attempt) ||
       !db_u64(row, COL_FAILURES, UINT32_MAX, &failures) || !db_u64(row, COL_RECOVERIES, UINT32_MAX, &recoveries) ||
-      !db_u64(row, COL_CLAIM_LOST, 1, &claim_lost))
+      !db_u64(row, COL_CLAIM_LOST, 1, &claim_lost) || !db_u64(row, COL_MAYBE_SENT, 1, &maybe_sent))
     return db_unexpected(err, WHAT);
   enum task_state from = (enum task_state)(state - 1);
   if (!allows(u->verb, from, claim_lost))
@@ -84,6 +85,8 @@ static bool take_row(struct intervene_unit *u, const struct db_row *row, struct 
   char *message_id = u->message_ids[u->matched];
   if (!db_copy(row, COL_MESSAGE_ID, message_id, sizeof u->message_ids[0]))
     return db_unexpected(err, WHAT);
+  if (attempt == 0 && maybe_sent && recoveries == 0) /* its shard said so, which the history does not know */
+    recoveries = 1;
   text_puts(&u->before, u->matched ? ", " : "[");
   add_before(&u->before, row);
   u->decisions[u->matched] = (struct decision){.id = id,

@@ -59,6 +59,23 @@ def test_the_daemon_that_took_over_tells(crashed):
     assert crashed.row(fifth)["state"] == "cancelled"
 
 
+@pytest.mark.parametrize("alive", [True, False], ids=["daemon", "none"])
+def test_it_is_known_when_the_task_was_cancelled_and_brought_back(crashed, alive):
+    """It is due at another time then, by which nobody had abandoned its shard."""
+    if alive:
+        take_over(crashed)
+        forget = "abandoned_at = NULL"
+    else:
+        crashed.execute("UPDATE outbox_shards SET lease_until = UTC_TIMESTAMP(6) WHERE shard < 63")
+        forget = "abandoned_at = NULL, unclean = FALSE, owner = NULL, lease_until = NULL"
+    first, *_ = crashed.sent
+    assert cancel(crashed, first) == f"{first}  cancelled {MAYBE}\n"
+    crashed.daemons[0].run("task", "retry", first)
+    crashed.execute(f"UPDATE outbox_shards SET {forget} WHERE shard < 63")
+    assert crashed.row(first)["attempt"] == 0
+    assert cancel(crashed, first) == f"{first}  cancelled {MAYBE}\n"
+
+
 def test_it_is_known_after_the_successor_has_stopped_too(crashed):
     take_over(crashed).stop()
     first, second, *_ = crashed.sent

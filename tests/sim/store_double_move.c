@@ -56,6 +56,7 @@ static bool lock_rows(struct store_session *ss, struct intervene_unit *u, bool *
 
 static void write_one(struct store_session *ss, const struct intervene_unit *u, const struct row *row) {
   if (u->verb == INTERVENE_CANCEL) {
+    bool doubt = row->attempt == 0 && row->recoveries == 0 && maybe_sent(ss->db, row);
     decision_write(double_tx(ss), row,
                    &(struct decision){.id = row->id,
                                       .shard = row->shard,
@@ -64,7 +65,7 @@ static void write_one(struct store_session *ss, const struct intervene_unit *u, 
                                       .event = EVENT_CANCEL,
                                       .attempt = row->attempt,
                                       .failures = row->failures,
-                                      .recoveries = row->recoveries,
+                                      .recoveries = doubt ? 1 : row->recoveries,
                                       .keep_us = u->keep_us});
     return;
   }
