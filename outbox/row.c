@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "outbox/row.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -127,6 +128,8 @@ bool row_route_shown(const struct db_row *row, unsigned field, char out[ROW_ROUT
     return false;
   for (char *nul = out; (nul = memchr(nul, '\0', len - (size_t)(nul - out))) != NULL;)
     *nul = '?';
+  if (len == 0)
+    snprintf(out, ROW_ROUTE_CAP, "(empty)");
   return true;
 }
 

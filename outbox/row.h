@@ -80,7 +80,8 @@ static inline bool row_priority_fits(uint64_t priority) { return priority >= 1 &
  * hold NULs. False: it is longer than the column. */
 enum { ROW_ROUTE_CAP = STORE_ROUTE_MAX + STORE_WIDER + 1 };
 MUSTCHECK bool row_route(const struct db_row *row, unsigned field, char out[ROW_ROUTE_CAP], size_t *len);
-/* The same for people, where no NUL ends it: a misfit is not taken for the route of which it has the beginning. */
+/* The same for people, where no NUL ends it, and nothing is "(empty)": a misfit is not taken for the route of which it
+ * has the beginning. */
 MUSTCHECK bool row_route_shown(const struct db_row *row, unsigned field, char out[ROW_ROUTE_CAP]);
 
 /* A time, or the beginning of time where the field has none that is valid: what is due then is looked at. */

@@ -116,6 +116,8 @@ def test_a_row_that_got_past_the_checks_costs_only_itself(stage, claim):
     for words in (("task", "list"), ("route", "list"), ("dead", "list"), ("doctor",)):
         result = daemon.run(*words, check=False)
         assert result.returncode in (0, 1), (words, result.stdout, result.stderr)
+    listed = {row["route"]: row["dead"] for row in json.loads(daemon.run("route", "list", "-o", "json").stdout)}
+    assert listed["h"] > 0 and listed["k"] > 0, listed  # a dead task of no route ended the list before them
     for number in sorted(misfits):
         assert daemon.run("task", "show", f"id:{number}", check=False).returncode == 0, misfits[number]
     application.insert([Task(Promise(new_id(), "h", b"late"))])

@@ -164,8 +164,9 @@ static void a_route_is_named_as_the_database_compares_it(void **state) {
     const char *name;
     size_t len, named_len;
     const char *shown;
-  } rows[] = {{"a", 1, 1, "a"},    {"a ", 2, 1, "a"}, {"a  ", 3, 1, "a"},   {" a", 2, 2, " a"},       {"  ", 2, 0, ""},
-              {"a\0", 2, 2, "a?"}, {"\0", 1, 1, "?"}, {"a\0 ", 3, 2, "a?"}, {"a\0b\0", 4, 4, "a?b?"}, {NULL, 0, 0, ""}};
+  } rows[] = {{"a", 1, 1, "a"},         {"a ", 2, 1, "a"},      {"a  ", 3, 1, "a"}, {" a", 2, 2, " a"},
+              {"  ", 2, 0, "(empty)"},  {"a\0", 2, 2, "a?"},    {"\0", 1, 1, "?"},  {"a\0 ", 3, 2, "a?"},
+              {"a\0b\0", 4, 4, "a?b?"}, {NULL, 0, 0, "(empty)"}};
   for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
     char *fields[] = {(char *)(uintptr_t)rows[i].name};
     unsigned long lengths[] = {rows[i].len};
