@@ -61,10 +61,19 @@ struct decoding {
   const char *bad; /* NULL = none */
 };
 
+/* For people, who read of it in last_error: what is asked for in its place may be a long expression. */
+static const char *column_of(enum row_field field) {
+  static const char *const columns[ROW_FIELD_COUNT] = {[ROW_DUE] = "due_at",
+                                                       [ROW_TARGET_HOST] = "target_host",
+                                                       [ROW_CHANGED] = "changed_at",
+                                                       [ROW_BESIDE_LEN] = "headers"};
+  return columns[field] ? columns[field] : expressions[field];
+}
+
 static uint64_t number(struct decoding *d, enum row_field field, uint64_t max) {
   uint64_t value = 0;
   if (!db_u64(d->row, field, max, &value) && !d->bad)
-    d->bad = expressions[field];
+    d->bad = column_of(field);
   return value;
 }
 
@@ -78,7 +87,7 @@ static int64_t time_of(struct decoding *d, enum row_field field, bool may_be_nul
   if (may_be_null && !d->row->fields[field])
     return 0;
   if ((!db_time(d->row, field, &us) || us < 0) && !d->bad)
-    d->bad = expressions[field];
+    d->bad = column_of(field);
   return us;
 }
 
@@ -90,13 +99,13 @@ static struct duebox_bytes or_empty(const struct db_row *row, enum row_field fie
 static struct duebox_bytes bytes(struct decoding *d, enum row_field field, size_t max) {
   struct duebox_bytes value = or_empty(d->row, field);
   if ((!d->row->fields[field] || value.len > max) && !d->bad)
-    d->bad = expressions[field];
+    d->bad = column_of(field);
   return value;
 }
 
 static void refuse_if(struct decoding *d, bool refused, enum row_field field) {
   if (refused && !d->bad)
-    d->bad = expressions[field];
+    d->bad = column_of(field);
 }
 
 bool row_name_fits(const char *name, size_t len, size_t max) {
