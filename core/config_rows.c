@@ -143,8 +143,7 @@ const struct duebox_option config_engine_rows[] = {
      "outcomes are written to the table at this many .."},
     {"settle_delay", DURATION, "2ms", 0, 10 * SECOND, 0, AT(settle_delay_ms), NULL,
      ".. or when the oldest has waited this long; 2 ms at most where one is of a task with an order_key, since the "
-     "next "
-     "of that key waits for it. A task has its place in concurrency until its outcome is written"},
+     "next of that key waits for it. A task has its place in concurrency until its outcome is written"},
     {"hang", DURATION, "60s", SECOND, HOUR, 0, AT(hang_ms), NULL,
      "a plugin that gives no sign of life for so long is replaced by a new instance"},
     {"drain_timeout", DURATION, "30s", 0, HOUR, 0, AT(drain_timeout_ms), NULL,

@@ -160,20 +160,26 @@ static void two(struct fixture *f, struct decision d[2]) {
   }
 }
 
+/* The connection is lost with the COMMIT, and the server is away: what became of it nobody knows yet. */
+static void settle_and_lose(struct fixture *f, struct decision *d, size_t count, enum fault fault, int tries) {
+  bool lost[SHARDS];
+  const char *socket = f->config.socket;
+  fault_arm(f, fault, "COMMIT", 0, 1);
+  f->config.socket = "/nowhere";
+  while (tries-- > 0)
+    assert_int_equal(OPS->settle(f->ss, f->leases, SHARDS, d, count, lost, &f->err), STORE_DOWN);
+  f->config.socket = socket;
+  for (size_t n = 0; n < count; n++)
+    assert_true(!d[n].applied && d[n].unknown);
+}
+
 /* Whether a COMMIT without an answer happened is found out by whoever gives the batch again, however long the server
  * was away: a failed head of an order key that counted as vanished let those behind it overtake. */
 static void an_unknown_commit_is_known_when_the_server_is_back(void **state) {
   struct fixture *f = *state;
   struct decision d[2];
-  bool lost[SHARDS];
   two(f, d);
-  fault_arm(f, FAULT_LOSE_ANSWER, "COMMIT", 0, 1);
-  const char *socket = f->config.socket;
-  f->config.socket = "/nowhere";
-  assert_int_equal(OPS->settle(f->ss, f->leases, SHARDS, d, 2, lost, &f->err), STORE_DOWN);
-  assert_int_equal(OPS->settle(f->ss, f->leases, SHARDS, d, 2, lost, &f->err), STORE_DOWN);
-  assert_true(!d[0].applied && d[0].unknown);
-  f->config.socket = socket;
+  settle_and_lose(f, d, 2, FAULT_LOSE_ANSWER, 2);
   assert_int_equal(settle(f, d, 2), 2);
   assert_true(d[0].applied && d[1].applied && !d[0].unknown);
   assert_int_equal(ask(f, "SELECT SUM(attempt) FROM outbox"), 2);
@@ -183,14 +189,8 @@ static void an_unknown_commit_is_known_when_the_server_is_back(void **state) {
 static void an_unknown_commit_that_did_not_happen_is_done_again(void **state) {
   struct fixture *f = *state;
   struct decision d[2];
-  bool lost[SHARDS];
   two(f, d);
-  fault_arm(f, FAULT_KILL_BEFORE, "COMMIT", 0, 1);
-  const char *socket = f->config.socket;
-  f->config.socket = "/nowhere";
-  assert_int_equal(OPS->settle(f->ss, f->leases, SHARDS, d, 2, lost, &f->err), STORE_DOWN);
-  f->config.socket = socket;
-  assert_true(d[0].unknown);
+  settle_and_lose(f, d, 2, FAULT_KILL_BEFORE, 1);
   assert_int_equal(settle(f, d, 2), 2);
   assert_int_equal(ask(f, "SELECT SUM(attempt) FROM outbox"), 2);
 }
@@ -199,16 +199,10 @@ static void an_unknown_commit_that_did_not_happen_is_done_again(void **state) {
 static void an_unknown_commit_is_not_told_of_rows_that_are_lost(void **state) {
   struct fixture *f = *state;
   struct decision d[3];
-  bool lost[SHARDS];
   two(f, d);
   sql(f, "INSERT INTO outbox (id, route, payload, shard) VALUES (3, 'r', '', 1)");
   d[2] = decide_on(f, 3, EVENT_DONE);
-  fault_arm(f, FAULT_LOSE_ANSWER, "COMMIT", 0, 1);
-  const char *socket = f->config.socket;
-  f->config.socket = "/nowhere";
-  assert_int_equal(OPS->settle(f->ss, f->leases, SHARDS, d, 3, lost, &f->err), STORE_DOWN);
-  f->config.socket = socket;
-  assert_true(d[0].unknown && d[1].unknown && d[2].unknown);
+  settle_and_lose(f, d, 3, FAULT_LOSE_ANSWER, 1);
   sql(f, "UPDATE outbox SET message_id = 'other' WHERE id = 1");
   sql(f, "DELETE FROM outbox WHERE id = 2");
   assert_int_equal(settle(f, d, 3), 1);
@@ -224,15 +218,10 @@ static void an_unknown_commit_that_was_found_out_stays_known(void **state) {
   struct fixture *f = *state;
   for (size_t others = 0; others < 2; others++) {
     struct decision d[3];
-    bool lost[SHARDS];
     two(f, d);
     sql(f, "INSERT INTO outbox (id, route, payload, shard) VALUES (3, 'r', '', 1)");
     d[2] = decide_on(f, 3, EVENT_DONE);
-    fault_arm(f, FAULT_LOSE_ANSWER, "COMMIT", 0, 1);
-    const char *socket = f->config.socket;
-    f->config.socket = "/nowhere";
-    assert_int_equal(OPS->settle(f->ss, f->leases, SHARDS, d, 2, lost, &f->err), STORE_DOWN);
-    f->config.socket = socket;
+    settle_and_lose(f, d, 2, FAULT_LOSE_ANSWER, 1);
     release(read_group(f, TASK_SCHEDULED, 0, "r")); /* it is connected again */
     fault_arm(f, FAULT_KILL_BEFORE, where[others], 0, 1);
     assert_int_equal(settle(f, d, 2 + others), 2 + others);
