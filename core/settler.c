@@ -265,7 +265,8 @@ enum settling {
 /* Takes one of a list into the batch, decided about: anew where it was before, because the texts of a record live no
  * longer than its batch. False: it is to be written apart. */
 static bool take(struct settler *settler, struct batch *batch, struct flight *flight, enum settling how) {
-  bool unknown = flight->decision.unknown, refused = flight->decision.refused;
+  const uint32_t unknown = flight->decision.unknown;
+  const bool refused = flight->decision.refused;
   size_t flaws = batch->flawed_count, records = batch->record_count;
   bool written = settler_decide(flight, batch);
   struct decision *d = &flight->decision;

@@ -256,11 +256,12 @@ struct decision {
                       others of a batch are left rather than found out one by one. NULL = it has none */
   enum decision_form least; /* what is tried at first: more of it has been refused of late */
   /* Set by the store. */
-  bool applied;  /* false: the row was not there any more in that state and attempt; nothing was written for it */
-  bool busy;     /* not applied because another transaction holds the row: give it again later, with this still set, so
-                    that the others do not wait for it. Not set in a decision that is given for the first time */
-  bool unknown;  /* not applied as far as is known, but a COMMIT that wrote it got no answer: give it again with this
-                    still set, and the row tells. Not set in a decision that is given for the first time */
+  bool applied; /* false: the row was not there any more in that state and attempt; nothing was written for it */
+  bool busy;    /* not applied because another transaction holds the row: give it again later, with this still set, so
+                   that the others do not wait for it. Not set in a decision that is given for the first time */
+  uint32_t unknown; /* not applied as far as is known, but a COMMIT that wrote it got no answer: which one of the
+                       session's. Give it again with this still set, and the row tells. 0 in a decision that is given
+                       for the first time */
   bool written;  /* a COMMIT that got no answer has written it, as the row told since: applied, whatever becomes of the
                     others that are given with it. Not set in a decision that is given for the first time */
   bool mismatch; /* not applied: the row with this id is another task */

@@ -148,6 +148,7 @@ static void clean_up(struct store_session *ss, int code) {
   bool usable = cls == DB_CONFLICT || cls == DB_REFUSED || cls == DB_FULL;
   if (ss->committing) {
     ss->unknown = true;
+    ss->lost_commits++;
     ss->lost_thread = ss->conn && !usable ? db_thread(ss->conn) : 0;
   }
   ss->committing = false;

@@ -49,6 +49,7 @@ struct store_session {
   bool continues;          /* the next session_begin_transaction finds one that server_lock_rows opened */
   bool committing;         /* what was sent may have been committed, and nobody knows it yet */
   bool unknown;            /* the unit was run before, and its commit may have happened */
+  uint32_t lost_commits;   /* how many got no answer so far */
   uint64_t lost_thread;    /* the server's name for the session that was to commit it; 0 = none */
   uint64_t random;         /* for the waits between tries */
   int64_t skip_until_us;   /* monotonic: until then rows are locked without waiting for those that others hold */

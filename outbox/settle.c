@@ -81,6 +81,12 @@ static void name_shards(struct settle_unit *u) {
   }
 }
 
+/* The last COMMIT of the session got no answer: it may have written what was to be applied by it. */
+static void note_unknown(const struct store_session *ss, struct decision *d) {
+  if (ss->unknown && d->applied && !d->unknown)
+    d->unknown = ss->lost_commits;
+}
+
 static void choose_candidates(struct settle_unit *u) {
   size_t n = 0;
   bool in_order = true;
@@ -285,26 +291,36 @@ static bool leaves_a_mark(const struct decision *d) {
   return d->changed || d->attempt != d->attempt_from || task_state_next(d->from, d->event) != d->from;
 }
 
+static bool has_happened(const struct settle_unit *u, uint32_t commit) {
+  for (size_t i = 0; i < u->matched; i++)
+    if (u->applying[i]->unknown == commit && leaves_a_mark(u->applying[i]))
+      return false;
+  return true;
+}
+
 /* A commit that got no answer was all or nothing: when a row that it wrote is as it was, it did not happen. Otherwise
  * it did, unless a failover lost it with its rows: then another has the id, or none where one is left. Of a busy row it
  * is found out later. What leaves no mark is written again: it comes to the same. What is found written is that from
  * now on: the rest of the batch may have to be tried again, and then nothing would tell. */
 static void resolve_unknown(struct store_session *ss, struct settle_unit *u) {
-  bool happened = true;
+  uint32_t commit = 0; /* the last one that was asked about; 0 = none */
+  bool happened = false;
   size_t kept = 0;
   for (size_t i = 0; i < u->candidates; i++) {
-    struct decision *d = u->sorted[i];
-    d->unknown = d->unknown || (ss->unknown && d->applied);
-    d->applied = false;
+    note_unknown(ss, u->sorted[i]);
+    u->sorted[i]->applied = false;
   }
-  for (size_t i = 0; i < u->matched; i++)
-    happened = happened && !(u->applying[i]->unknown && leaves_a_mark(u->applying[i]));
   for (size_t i = 0; i < u->candidates; i++) {
     struct decision *d = u->sorted[i];
+    if (d->unknown && d->unknown != commit)
+      happened = has_happened(u, commit = d->unknown);
     d->written = d->unknown && happened && !d->busy && !d->mismatch && (!d->gone || write_ends(d));
     d->applied = d->written;
     d->gone = d->gone && !d->written;
-    d->unknown = d->unknown && d->busy;
+  }
+  for (size_t i = 0; i < u->candidates; i++) {
+    struct decision *d = u->sorted[i];
+    d->unknown = d->busy ? d->unknown : 0;
     if (!d->written)
       u->sorted[kept++] = d;
   }
@@ -354,7 +370,7 @@ static bool leave_locked(struct store_session *ss, struct settle_unit *u, struct
       continue;
     }
     d->busy = true;
-    d->unknown = d->unknown || (ss->unknown && d->applied);
+    note_unknown(ss, d);
     d->applied = false;
   }
   if (kept < u->candidates) {
@@ -491,7 +507,8 @@ static enum store_status settle_at_once(void *arg, size_t first, size_t count, e
   for (size_t i = 0; i < count && (status != STORE_OK || unit.stopped); i++) {
     if (decisions[i].written)
       continue;
-    decisions[i].unknown = decisions[i].unknown || (status != STORE_OK && call->ss->unknown && decisions[i].applied);
+    if (status != STORE_OK)
+      note_unknown(call->ss, &decisions[i]);
     decisions[i].applied = false;
     decisions[i].busy = status == STORE_OK;
   }

@@ -164,6 +164,7 @@ static void two(struct fixture *f, struct decision d[2]) {
 static void settle_and_lose(struct fixture *f, struct decision *d, size_t count, enum fault fault, int tries) {
   bool lost[SHARDS];
   const char *socket = f->config.socket;
+  release(read_group(f, TASK_SCHEDULED, 0, "r")); /* it is connected */
   fault_arm(f, fault, "COMMIT", 0, 1);
   f->config.socket = "/nowhere";
   while (tries-- > 0)
@@ -233,6 +234,25 @@ static void an_unknown_commit_that_was_found_out_stays_known(void **state) {
   }
 }
 
+/* Two commits without an answer, of which one has happened: each tells of itself. */
+static void unknown_commits_are_told_apart(void **state) {
+  static const enum fault faults[] = {FAULT_LOSE_ANSWER, FAULT_KILL_BEFORE};
+  struct fixture *f = *state;
+  struct decision d[4];
+  sql(f, "INSERT INTO outbox (id, route, payload, shard) VALUES (1, 'r', '', 1), (2, 'r', '', 1), (3, 'r', '', 1), "
+         "(4, 'r', '', 1)");
+  for (size_t i = 0; i < 2; i++) { /* the first and the third, and the others */
+    struct decision some[] = {decide_on(f, i + 1, EVENT_RETRY), decide_on(f, i + 3, EVENT_RETRY)};
+    settle_and_lose(f, some, 2, faults[i], 1);
+    d[i] = some[0];
+    d[i + 2] = some[1];
+  }
+  assert_int_equal(settle(f, d, 4), 4);
+  for (size_t i = 0; i < 4; i++)
+    assert_true(d[i].applied && !d[i].unknown && d[i].written == (i % 2 == 0));
+  assert_int_equal(ask(f, "SELECT SUM(attempt) FROM outbox"), 4);
+}
+
 int main(int argc, char **argv) {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, store_setup, store_teardown)
   const struct CMUnitTest tests[] = {
@@ -246,6 +266,7 @@ int main(int argc, char **argv) {
       TEST(an_unknown_commit_that_did_not_happen_is_done_again),
       TEST(an_unknown_commit_is_not_told_of_rows_that_are_lost),
       TEST(an_unknown_commit_that_was_found_out_stays_known),
+      TEST(unknown_commits_are_told_apart),
   };
   return store_main(argc, argv, tests, sizeof tests / sizeof tests[0]);
 }

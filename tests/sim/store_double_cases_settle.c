@@ -495,6 +495,27 @@ static void an_unknown_commit_that_was_found_out_stays_known(struct fixture *f) 
   }
 }
 
+/* Two commits without an answer, of which one has happened: each tells of itself. */
+static void unknown_commits_are_told_apart(struct fixture *f) {
+  static const enum table_hit hits[] = {HIT_LOST_AFTER, HIT_LOST_BEFORE};
+  struct decision d[4], given[4];
+  bool lost[SHARDS];
+  rows_and_decisions(f, d, 4, EVENT_RETRY);
+  for (size_t i = 0; i < 2; i++) { /* the first and the third, and the others */
+    struct decision some[] = {d[i], d[i + 2]};
+    f->db.hit_call = go_away;
+    hit(f, hits[i], true, 1);
+    check_int(f->ops->settle(f->ss, f->leases, SHARDS, some, 2, lost, &f->err), STORE_DOWN);
+    world_sleep(11 * SECOND);
+    given[i] = some[0];
+    given[i + 2] = some[1];
+  }
+  check_int(settle(f, given, 4), 4);
+  for (size_t i = 0; i < 4; i++)
+    check(given[i].applied && !given[i].unknown && given[i].written == (i % 2 == 0));
+  check_text(row_of(f, 2), "scheduled|1|0|0|0");
+}
+
 static void a_deferred_row_does_not_tell_whether_a_commit_happened(struct fixture *f) {
   for (int happened = 0; happened < 2; happened++) {
     struct decision d[2];
@@ -566,6 +587,7 @@ const struct store_case settle_cases[] = {
     CASE(an_unknown_commit_is_known_when_the_server_is_back),
     CASE(an_unknown_commit_is_not_told_of_rows_that_are_lost),
     CASE(an_unknown_commit_that_was_found_out_stays_known),
+    CASE(unknown_commits_are_told_apart),
     CASE(a_deferred_row_does_not_tell_whether_a_commit_happened),
     CASE(conflicts_are_redone_and_leave_nothing_done),
     CASE(a_connection_that_dies_again_is_down),

@@ -306,6 +306,7 @@ static void clean_up(struct store_session *ss, int code) {
   bool usable = cls == DB_CONFLICT || cls == DB_REFUSED || cls == DB_FULL;
   if (ss->committing) {
     ss->unknown = true;
+    ss->lost_commits++;
     ss->lost_tx = usable ? 0 : ss->sent_tx;
   }
   ss->committing = false;

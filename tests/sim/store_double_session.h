@@ -33,9 +33,10 @@ struct store_session {
   char purpose[32];
   struct connection *conn; /* NULL = not connected */
   unsigned generation;
-  int64_t limit_us;   /* for the server's answers; 0 = the database's */
-  bool committing;    /* what was sent may have been committed, and nobody knows it yet */
-  bool unknown;       /* the unit was run before, and its commit may have happened */
+  int64_t limit_us; /* for the server's answers; 0 = the database's */
+  bool committing;  /* what was sent may have been committed, and nobody knows it yet */
+  bool unknown;     /* the unit was run before, and its commit may have happened */
+  uint32_t lost_commits;
   enum script script; /* that is on its way, or was last */
   bool lose_answer;   /* of the script that is on its way */
   int64_t spent_us;   /* since it was sent */
