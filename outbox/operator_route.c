@@ -4,6 +4,7 @@
  *
  * Counts look at the index only and stop at a cap, so that the list is quick on a table of any size.
  */
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -18,7 +19,7 @@ enum { LIVING_STATES = TASK_DONE };
 static const char what[] = "listing routes";
 
 struct route_info {
-  char name[STORE_ROUTE_MAX + 1];
+  char name[ROW_ROUTE_CAP];
   uint64_t rows[LIVING_STATES];
   uint64_t dead;
   int64_t next_us; /* of scheduled rows; 0 = none */
@@ -47,7 +48,7 @@ static struct route_info *route_entry(struct route_table *table, const char *nam
   }
   struct route_info *entry = &table->items[table->count++];
   *entry = (struct route_info){0};
-  strncpy(entry->name, name, STORE_ROUTE_MAX);
+  snprintf(entry->name, sizeof entry->name, "%s", name);
   return entry;
 }
 
