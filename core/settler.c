@@ -94,6 +94,8 @@ static size_t drop_lost(struct settler *settler, struct batch *batch, const stru
 
 static void note_written(struct settler *settler, struct flight *flight, const struct decision *decision) {
   flight->decision = *decision;
+  if (decision->again) /* by people, while it was out: what follows from its end is decided by that */
+    flight->task->max_attempts = decision->max_attempts;
   if (decision->busy || decision->refused)
     return;
   flight->settled = true;
@@ -271,7 +273,7 @@ static bool take(struct settler *settler, struct batch *batch, struct flight *fl
   bool written = settler_decide(flight, batch);
   struct decision *d = &flight->decision;
   d->unknown = unknown;
-  d->busy = d->refused = d->left = false;
+  d->busy = d->refused = d->left = d->again = false;
   if (how == SETTLE_TOGETHER && written) {
     enum refusals_way way = refusals_way(&flight->lane->refusals, d->event, batch->mono_us);
     flight->whole = way == REFUSALS_PROBE;

@@ -269,7 +269,9 @@ struct decision {
   bool changed; /* applied in another way: the row is another than what was decided about, and due again as it is now;
                    where a copy of what it was has left, with that attempt counted and revision + 1. Set by the engine
                    in a decision about a result */
-  bool capped;  /* set by the engine: its consumer asked for a longer time than it may */
+  bool again; /* not applied, and busy: the row allows another number of attempts than it was decided with, this one */
+  uint32_t max_attempts; /* again: of the row */
+  bool capped;           /* set by the engine: its consumer asked for a longer time than it may */
   bool refused; /* not applied: the server refuses it in every form; err says why. To be given again, at leisure */
   enum decision_form form; /* what was written of it */
   bool left; /* not applied, and busy: the server refuses another one of its kin, or of its batch, and it was not tried

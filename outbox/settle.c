@@ -102,7 +102,7 @@ static void choose_candidates(struct settle_unit *u) {
     }
     u->met_again = u->met_again || d->busy;
     u->doubtful = u->doubtful || d->unknown;
-    d->applied = d->busy = d->mismatch = d->gone = d->refused = d->changed = false;
+    d->applied = d->busy = d->mismatch = d->gone = d->refused = d->changed = d->again = false;
     if (write_possible(d) && d->shard < STORE_SHARDS_MAX && lease_of(u, d->shard)) {
       in_order = in_order && (n == 0 || u->sorted[n - 1]->id <= d->id);
       u->sorted[n++] = d;
@@ -391,6 +391,7 @@ static bool settle_careful(struct store_session *ss, struct settle_unit *u, stru
   if (!ok || !settle_compare_awaited(ss, u->applying, u->matched, err))
     return false;
   resolve_unknown(ss, u);
+  u->matched = settle_leave_again(u->applying, u->matched);
   size_t removed = find_removed(ss, u);
   if (u->matched + removed == 0)
     return session_rollback(ss, WHAT, err);

@@ -2,6 +2,7 @@
 #include "outbox/settle_compare.h"
 
 #include "outbox/row.h"
+#include "outbox/settle_parts.h"
 #include "query.h"
 
 #define WHAT "settling"
@@ -50,7 +51,7 @@ bool settle_compare_changed(struct store_session *ss, struct decision *const *li
     while (at < count && list[at]->id < now.id)
       at++;
     if (at < count && list[at]->id == now.id && list[at]->sent)
-      list[at]->changed = !ok || !row_same_content(&now, list[at]->sent);
+      settle_compare(list[at], ok ? &now : NULL, ok && row_same_content(&now, list[at]->sent));
   }
   db_results_free(&result, 1);
   return true;

@@ -167,6 +167,7 @@ def test_a_task_that_another_operator_moves_to_a_held_shard_is_not_taken_from_it
 def sender(stage):
     stage.http("work", claim="recorded", timeout="60s", retry={"levels": ["1h"]})
     stage.http("plain", claim="memory", timeout="60s", retry={"levels": ["1h"]})
+    stage.http("once", claim="memory", timeout="60s", max_attempts=1, retry={"levels": ["1h"]})
     stage.http("later", result="expected", timeout="60s")
     stage.http("nowhere", claim="memory", url="http://127.0.0.1:1/")
     stage.start()
@@ -239,3 +240,19 @@ def test_a_task_that_was_not_taken_was_not_sent(sender):
     wait_until(lambda: daemon.run("task", "cancel", id_, check=False).stdout == f"{id_}  cancelled\n", LIMIT_S,
                "no probe to be out")
     assert sender.row(id_)["attempt"] == 0
+
+
+def test_a_limit_that_is_set_while_an_attempt_runs_counts(sender):
+    """It was said to be changed, and the limit before decided: dead of one that had been raised, sent again in spite of
+    one that had been lowered."""
+    for path in ("/once", "/plain"):
+        sender.receiver.on(path, Answer(500, delay_s=3))
+    raised, = sender.insert("once", end="")
+    lowered, = sender.insert("plain", end="")
+    wait_until(lambda: len(sender.receiver.requests) == 2, LIMIT_S, "both to be out")
+    assert run(sender, "task", "set", raised, "--max-attempts", "20") == f"{raised}  changed\n"
+    assert run(sender, "task", "set", lowered, "--max-attempts", "1") == f"{lowered}  changed\n"
+    sender.wait_row(raised, LIMIT_S, state="scheduled", failures=1)
+    wait_until(lambda: sender.execute("SELECT state, failures FROM outbox_history") == (("dead", 1),), LIMIT_S,
+               "the other one to be dead of its only attempt")
+    assert len(sender.receiver.requests) == 2

@@ -355,6 +355,35 @@ static void what_has_ended_was_not_removed(void **state) {
   }
 }
 
+/* How often it may be tried is what the row says when an attempt has ended: what was read with it decided, and a task
+ * died of a limit that people had raised, or was sent again though they had lowered it. */
+static void a_limit_that_was_changed_meanwhile_decides(void **state) {
+  struct fixture *f = *state;
+  static const enum task_event events[] = {EVENT_DEAD, EVENT_RETRY, EVENT_DONE};
+  for (int i = 0; i < 3; i++) {
+    ONE_TASK;
+    struct task_batch *batch = read_group(f, TASK_SCHEDULED, 0, "r");
+    struct decision d = decide_on_sent(&batch->tasks[0], events[i]);
+    sql(f, "UPDATE outbox SET max_attempts = 7");
+    if (events[i] == EVENT_DONE) {
+      assert_int_equal(settle(f, &d, 1), 1);
+      assert_string_equal(row(f), "(none)");
+    } else {
+      assert_int_equal(settle(f, &d, 1), 0);
+      assert_true(d.busy && d.again);
+      assert_int_equal(d.max_attempts, 7);
+      assert_string_equal(ask_text(f, "SELECT CONCAT_WS('|', state, attempt) FROM outbox"), "scheduled|0");
+      batch->tasks[0].max_attempts = 7;
+      assert_int_equal(settle(f, &d, 1), 1);
+      assert_true(d.applied && !d.busy && !d.again);
+    }
+    release(batch);
+    sql(f, "DELETE FROM outbox");
+    sql(f, "DELETE FROM outbox_history");
+    sql(f, "DELETE FROM outbox_attempts");
+  }
+}
+
 /* Nor what a commit of ours has ended that got no answer. */
 static void what_an_unknown_commit_has_ended_was_not_removed(void **state) {
   struct fixture *f = *state;
@@ -456,6 +485,7 @@ int main(int argc, char **argv) {
       TEST(some_of_a_batch_are_removed),
       TEST(what_has_ended_was_not_removed),
       TEST(what_an_unknown_commit_has_ended_was_not_removed),
+      TEST(a_limit_that_was_changed_meanwhile_decides),
       TEST(a_line_of_a_removed_task_that_is_refused),
       TEST(a_deferred_row_does_not_tell_whether_a_commit_happened),
       TEST(an_unknown_commit_of_a_result_whose_row_is_locked),

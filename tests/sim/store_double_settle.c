@@ -75,7 +75,7 @@ static void choose_candidates(struct settle_unit *u) {
     }
     u->met_again = u->met_again || d->busy;
     u->doubtful = u->doubtful || d->unknown;
-    d->applied = d->busy = d->mismatch = d->gone = d->refused = d->changed = false;
+    d->applied = d->busy = d->mismatch = d->gone = d->refused = d->changed = d->again = false;
     if (decision_possible(d) && d->shard < STORE_SHARDS_MAX && lease_of(u, d->shard))
       u->sorted[n++] = d;
   }
@@ -263,7 +263,7 @@ static void compare_sent(struct store_session *ss, struct decision *d) {
   struct task now;
   const struct row *row = table_row(ss->db, d->id);
   bool read = row && double_task(row, (struct store_limit){.payload = INT64_MAX, .bytes = INT64_MAX}, changed_at, &now);
-  d->changed = !read || !same_content(&now, d->sent);
+  settle_compare(d, read ? &now : NULL, read && same_content(&now, d->sent));
 }
 
 static void compare_digest(struct store_session *ss, struct decision *d) {
@@ -357,6 +357,7 @@ static bool settle_careful(struct store_session *ss, struct settle_unit *u, stru
   if (!lock_rows(ss, u, err) || !compare(ss, u, false, err) || !compare(ss, u, true, err))
     return false;
   resolve_unknown(ss, u);
+  u->matched = settle_leave_again(u->applying, u->matched);
   size_t removed = find_removed(ss, u);
   if (u->matched + removed == 0)
     return double_rollback(ss, err);

@@ -436,6 +436,35 @@ static void look_again(struct fixture *f) {
     flight_give_back(&f->flights, flight);
 }
 
+/* People have allowed nine attempts while the only one was out. */
+static enum store_status settle_by_nine(struct store_session *ss, const struct shard_lease *leases, size_t lease_count,
+                                        struct decision *decisions, size_t count, bool *lost, struct err *err) {
+  struct fixture *f = (struct fixture *)ss;
+  assert_int_equal(decisions[0].event, f->calls == 0 ? EVENT_DEAD : EVENT_RETRY);
+  assert_false(decisions[0].again);
+  decisions[0].again = decisions[0].busy = f->calls++ == 0;
+  decisions[0].max_attempts = 9;
+  decisions[0].applied = !decisions[0].busy;
+  memset(lost, 0, lease_count * sizeof *lost);
+  return STORE_OK;
+}
+
+static void a_limit_that_was_changed_meanwhile_decides(void **state) {
+  struct fixture *f = *state;
+  struct flight_list done = {0}, settled = {0};
+  f->batch = (struct task_batch){.open = 1, .count = 1, .tasks = f->many, .release = release};
+  f->ref.users = 2;
+  f->ops.settle = settle_by_nine;
+  struct flight *flight = add_task(f, 0, &f->lane, 0, FLIGHT_OUTCOME, &done);
+  flight->task->max_attempts = 1;
+  flight_set_outcome(flight, &DUEBOX_OUTCOME(.cls = DUEBOX_RETRY));
+  mailbox_put(&f->settler.in, &done);
+  mailbox_take(&f->scheduler, clock_mono_us() + PATIENCE_US, &settled);
+  assert_int_equal(settled.count, 1);
+  assert_int_equal(flight->task->max_attempts, 9);
+  flight_give_back(&f->flights, flight_list_pop(&settled));
+}
+
 /* Somebody held the place that the outcomes of one route needed: all of them were tried again, one by one, each half
  * second, and for seconds on end the outcomes of all other routes waited for that. */
 static void busy_outcomes_leave_most_of_the_time_to_the_others(void **state) { look_again(*state); }
@@ -552,6 +581,7 @@ int main(void) {
       cmocka_unit_test_setup_teardown(what_was_left_out_is_named, set_up, tear_down),
       cmocka_unit_test_setup_teardown(much_to_write_lets_the_others_go_first, set_up, tear_down),
       cmocka_unit_test_setup_teardown(rows_that_are_large_themselves_let_the_others_go_first, set_up, tear_down),
+      cmocka_unit_test_setup_teardown(a_limit_that_was_changed_meanwhile_decides, set_up, tear_down),
       cmocka_unit_test_setup_teardown(busy_outcomes_leave_most_of_the_time_to_the_others, set_up, tear_down),
       cmocka_unit_test_setup_teardown(refused_outcomes_leave_most_of_the_time_to_the_others, set_up, tear_down),
       cmocka_unit_test_setup_teardown(what_is_refused_of_one_route_is_found_out_apart, set_up, tear_down),
