@@ -73,7 +73,14 @@ struct refused_claims {
   int64_t at_us;   /* monotonic: nothing is read before */
 };
 
-/* Outcomes of a lane that have turns of their own. */
+/* Outcomes of a lane that wait for their turn. */
+enum settling_kind {
+  SETTLING_SMALL, /* most are */
+  SETTLING_LARGE, /* there is much to write of them */
+  SETTLING_APART, /* of a lane of which the server refuses some */
+  SETTLING_KINDS
+};
+
 struct lane_outcomes {
   struct flight_list flights;
   struct lane *next; /* whose turn is behind this lane's */
@@ -147,8 +154,8 @@ struct lane {
   bool forgotten;                    /* and that it has none any more: it is not shown; under lanes_lock */
   gauge waiting_groups, next_due_us; /* for status: as of the last look */
   struct route_metrics metrics;
-  struct lane_outcomes large, apart; /* the settler's thread: outcomes that are not written with those of others */
-  size_t apart_rows;                 /* the settler's thread: how many of the second it tries at once */
+  struct lane_outcomes outcomes[SETTLING_KINDS]; /* the settler's thread: those that wait for their turn */
+  size_t apart_rows;                             /* the settler's thread: how many of SETTLING_APART it tries at once */
   struct outcome_refusals refusals;
   struct lane *next;
   UT_hash_handle hh; /* by name */

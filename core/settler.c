@@ -386,7 +386,7 @@ static void settle_apart(struct settler *settler, struct store_session *ss, stru
     return;
   struct lane *lane = settler->apart.first;
   uint64_t refused = lane->refusals.count;
-  size_t rows = lane->apart_rows ? lane->apart_rows : 1, waiting = lane->apart.flights.count;
+  size_t rows = lane->apart_rows ? lane->apart_rows : 1, waiting = lane->outcomes[SETTLING_APART].flights.count;
   rows = rows < waiting ? rows : waiting;
   while (some.count < rows)
     flight_list_add(&some, settler_lanes_take(&settler->apart, some.count + 1 == rows));
@@ -429,8 +429,10 @@ static void gather(struct settler *settler, struct flight_list *list) {
     limit = settler->stuck.at_us;
   if (settler->apart.first && settler->pace.at_us < limit)
     limit = settler->pace.at_us;
-  mailbox_take(&settler->in, settler->large.first ? earlier(settler->large_at_us, limit) : limit, list);
-  if (!list->head || settler->large.first)
+  if (settler->large.first)
+    limit = earlier(settler->large_at_us, limit);
+  mailbox_take(&settler->in, settler->small.first ? 0 : limit, list);
+  if (!list->head || settler->small.first || settler->large.first)
     return;
   const struct flight *seen = NULL;
   int64_t began = clock_mono_us(), delay_us = settler->delay_us;
@@ -444,25 +446,25 @@ static void gather(struct settler *settler, struct flight_list *list) {
 }
 
 /* A batch of them, from each lane in turn: one that has thousands lets others go that have one now and then. */
-static void take_large(struct settler *settler, struct flight_list *some) {
-  for (size_t bytes = 0; settler->large.first && some->count < batch_size(settler) && bytes < settler->large_bytes;) {
-    struct flight *flight = settler_lanes_take(&settler->large, true);
+static void take_turns(const struct settler *settler, struct settler_lanes *lanes, size_t most_bytes,
+                       struct flight_list *some) {
+  for (size_t bytes = 0; lanes->first && some->count < batch_size(settler) && bytes < most_bytes;) {
+    struct flight *flight = settler_lanes_take(lanes, true);
     bytes += outcome_bytes(flight);
     flight_list_add(some, flight);
   }
 }
 
-/* Settles all outcomes with little to write, and then a batch of those with much: what one route's consumers answer, or
- * the size of its rows, holds up no other route. Where a batch of one takes long, the others have as long a turn. */
+/* Settles a batch of outcomes with little to write, and then one of those with much: how many outcomes one route has,
+ * what its consumers answer, or the size of its rows, holds up no other route. Where a batch of large ones takes long,
+ * the others have as long a turn. */
 static void settle_in_turn(struct settler *settler, struct store_session *ss, struct batch *batch,
                            struct flight_list *list) {
   struct flight_list some = {0};
   struct flight *flight;
   while ((flight = flight_list_pop(list)))
-    if (outcome_bytes(flight) > LARGE_BYTES)
-      settler_lanes_put(&settler->large, flight);
-    else
-      flight_list_add(&some, flight);
+    settler_lanes_put(outcome_bytes(flight) > LARGE_BYTES ? &settler->large : &settler->small, flight);
+  take_turns(settler, &settler->small, SETTLE_BATCH_BYTES, &some);
   bool others = some.head != NULL;
   settler->others = others;
   while (some.head)
@@ -470,7 +472,7 @@ static void settle_in_turn(struct settler *settler, struct store_session *ss, st
   int64_t began = clock_mono_us();
   if (!settler->large.first || began < settler->large_at_us)
     return;
-  take_large(settler, &some);
+  take_turns(settler, &settler->large, settler->large_bytes, &some);
   settle_some(settler, ss, batch, &some, SETTLE_TOGETHER);
   int64_t took = clock_mono_us() - began;
   settler->large_bytes = settler_large_bytes(settler->large_bytes, took);
@@ -479,15 +481,16 @@ static void settle_in_turn(struct settler *settler, struct store_session *ss, st
 
 /* At the end what is refused or busy is left; what was put apart is tried, as long as there is time. */
 static bool is_to_go_on(struct settler *settler) {
-  return !atomic_load(&settler->stopping) || mailbox_count(&settler->in) > 0 || settler->large.first ||
-         (settler->apart.first && !atomic_load(&settler->hurry));
+  return !atomic_load(&settler->stopping) || mailbox_count(&settler->in) > 0 || settler->small.first ||
+         settler->large.first || (settler->apart.first && !atomic_load(&settler->hurry));
 }
 
 static void run(void *arg) {
   struct settler *settler = arg;
   realtime_thread(settler->realtime, "settler");
   settler->large_bytes = SETTLE_LARGE_BATCH_MIN_BYTES;
-  settler->large.large = true;
+  settler->large.kind = SETTLING_LARGE;
+  settler->apart.kind = SETTLING_APART;
   settler->busy = (struct settler_round){.rows = 1, .least_us = BUSY_EVERY_US, .most_us = BUSY_EVERY_US};
   settler->stuck = (struct settler_round){.rows = 1, .least_us = STUCK_MIN_US, .most_us = STUCK_MAX_US};
   struct batch batch = {
@@ -500,8 +503,9 @@ static void run(void *arg) {
   while (ss && is_to_go_on(settler)) {
     gather(settler, &list);
     set_gauge(&settler->locked_since_us, settler->busy.flights.head ? settler->busy.flights.head->completed_us : 0);
-    set_gauge(&settler->metrics->settle_queue, (int64_t)(list.count + settler->large.count + settler->apart.count +
-                                                         settler->busy.flights.count + settler->stuck.flights.count));
+    set_gauge(&settler->metrics->settle_queue,
+              (int64_t)(list.count + settler->small.count + settler->large.count + settler->apart.count +
+                        settler->busy.flights.count + settler->stuck.flights.count));
     settle_in_turn(settler, ss, &batch, &list);
     settle_apart(settler, ss, &batch);
     settle_again(settler, ss, &batch, &settler->busy);

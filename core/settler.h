@@ -21,6 +21,7 @@
 #include "core/base/log_repeat.h"
 #include "core/base/sync.h"
 #include "core/dead_log.h"
+#include "core/lane.h"
 #include "core/leases.h"
 #include "core/mailbox.h"
 #include "core/metrics.h"
@@ -45,9 +46,9 @@ struct settler_round {
   int64_t wait_us, least_us, most_us; /* how long they wait after a round: longer and longer, until one goes through */
 };
 
-/* Lanes with outcomes that wait, in turn. */
+/* Lanes with outcomes of a kind that wait, in turn. */
 struct settler_lanes {
-  bool large; /* which of a lane's outcomes: those with much to write; otherwise those that are written apart */
+  enum settling_kind kind;
   struct lane *first, *last;
   size_t count; /* their outcomes */
 };
@@ -65,7 +66,8 @@ struct settler {
   gauge writing_since_us; /* monotonic: since when a batch is being written; 0 = none is */
   gauge locked_since_us;  /* monotonic: when the oldest outcome came whose row another transaction holds; 0 = none */
   struct mailbox in;
-  struct settler_lanes large; /* the settler's thread: lanes with much to write: the others go first */
+  struct settler_lanes small; /* the settler's thread: lanes with outcomes that are written with those of others, */
+  struct settler_lanes large; /* and with those of which there is much to write: the others go first */
   size_t large_bytes;         /* of a batch of them */
   int64_t large_at_us;        /* monotonic: when the next batch of them may be written */
   struct settler_lanes apart; /* the settler's thread: lanes of whose outcomes the server refuses some, */

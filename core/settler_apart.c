@@ -1,13 +1,12 @@
 /* SPDX-License-Identifier: MIT
  *
- * core/settler_apart.c - outcomes that wait in lanes, whose turn it is one after the other: those with much to write,
- * and those of lanes of which the server refuses some.
+ * core/settler_apart.c - outcomes that wait in lanes, whose turn it is one after the other.
  */
 #include "core/lane.h"
 #include "core/settler.h"
 
 static struct lane_outcomes *of(struct lane *lane, const struct settler_lanes *lanes) {
-  return lanes->large ? &lane->large : &lane->apart;
+  return &lane->outcomes[lanes->kind];
 }
 
 static void queue(struct settler_lanes *lanes, struct lane *lane) {

@@ -343,18 +343,16 @@ static void add_answer(struct fixture *f, unsigned i, struct lane *lane, size_t 
 /* Answers of 60 KB take the database a hundred times longer than empty ones. What came behind them was settled behind
  * them, so that one route's consumers held up all other routes for seconds. Among those with large answers each route
  * has its turn. */
-static void settle_all(struct fixture *f, struct flight_list *done) {
+static void settle_all(struct fixture *f, struct flight_list *done, int rows) {
   struct flight_list settled = {0};
   f->batch = (struct task_batch){.open = MANY + 2, .count = MANY + 2, .tasks = f->many, .release = release};
   f->ref.users = 3 + MANY;
-  atomic_store(&f->settler.rows, 1000);
+  atomic_store(&f->settler.rows, rows);
   mailbox_put(&f->settler.in, done);
   int64_t limit = clock_mono_us() + PATIENCE_US;
   while (settled.count < MANY + 2 && clock_mono_us() < limit)
     mailbox_take(&f->scheduler, limit, &settled);
   assert_int_equal(settled.count, MANY + 2);
-  assert_int_equal(f->first[0], MANY + 1);
-  assert_int_equal(f->counts[0], 1);
   for (struct flight *flight; (flight = flight_list_pop(&settled));)
     flight_give_back(&f->flights, flight);
 }
@@ -366,7 +364,9 @@ static void much_to_write_lets_the_others_go_first(void **state) {
     add_answer(f, i, &f->lane, LARGE, &done);
   add_answer(f, MANY, &f->lane, 10, &done);
   add_answer(f, MANY + 1, &f->rare, LARGE, &done);
-  settle_all(f, &done);
+  settle_all(f, &done, 1000);
+  assert_int_equal(f->first[0], MANY + 1);
+  assert_int_equal(f->counts[0], 1);
   assert_true(f->calls > 3);
   assert_in_range(f->call_of[MANY + 2], 1, 2); /* of a batch of one, the second */
   for (size_t i = 1; i < f->calls; i++)
@@ -382,10 +382,28 @@ static void rows_that_are_large_themselves_let_the_others_go_first(void **state)
     add_task(f, i, &f->lane, 8 * 1024 * 1024, FLIGHT_REFUSED, &done);
   add_task(f, MANY, &f->lane, 10, FLIGHT_REFUSED, &done);
   add_task(f, MANY + 1, &f->rare, 8 * 1024 * 1024, FLIGHT_EXPIRED, &done);
-  settle_all(f, &done);
+  settle_all(f, &done, 1000);
+  assert_int_equal(f->first[0], MANY + 1);
+  assert_int_equal(f->counts[0], 1);
   assert_in_range(f->call_of[MANY + 2], 1, 2);
   for (size_t i = 1; i < f->calls && i <= MANY; i++)
     assert_int_equal(f->counts[i], 1);
+}
+
+/* A route that was flooded had tens of thousands of outcomes in line, and those of all others waited behind them: for
+ * seconds nothing of theirs was settled, and nobody left who needed a place, or the turn of an order_key, that they
+ * had. */
+static void the_outcomes_of_a_flood_let_others_have_their_turn(void **state) {
+  struct fixture *f = *state;
+  struct flight_list done = {0};
+  for (unsigned i = 0; i < MANY + 2; i++)
+    flight_set_outcome(add_task(f, i, i < MANY ? &f->lane : &f->rare, 10, FLIGHT_OUTCOME, &done),
+                       &DUEBOX_OUTCOME(.cls = DUEBOX_DELIVERED));
+  settle_all(f, &done, 4);
+  assert_int_equal(f->call_of[MANY + 1], 0);
+  assert_int_equal(f->call_of[MANY + 2], 0);
+  for (unsigned i = 2; i <= MANY; i++)
+    assert_true(f->call_of[i] >= f->call_of[i - 1]); /* of one route in the order in which they came */
 }
 
 enum { BUSY = 8, LOOKS = 6, LOOK_US = 30 * 1000 };
@@ -547,32 +565,6 @@ static void outcomes_of_order_keys_do_not_wait_for_company(void **state) {
     flight_give_back(&f->flights, flight);
 }
 
-/* What is free again is settled soon: as many at once as are looked at quickly. */
-static void as_many_busy_ones_are_tried_at_once_as_cost_little(void **state) {
-  size_t rows = 1;
-  for (unsigned i = 0; i < 20; i++)
-    rows = settler_again_rows(rows, 5000);
-  assert_int_equal(rows, 4096);
-  for (unsigned i = 0; i < 20; i++)
-    rows = settler_again_rows(rows, 1000 * 1000);
-  assert_int_equal(rows, 1);
-}
-
-/* A server that needs 100 us per KiB gets batches that keep the others waiting for 20 ms at most, a quicker one larger
- * ones. */
-static void a_batch_of_large_ones_is_as_large_as_the_server_is_quick(void **state) {
-  size_t bytes = 16 * 1024;
-  for (unsigned i = 0; i < 20; i++)
-    bytes = settler_large_bytes(bytes, (int64_t)bytes / 1024 * 100);
-  assert_int_equal(bytes, 128 * 1024);
-  for (unsigned i = 0; i < 20; i++)
-    bytes = settler_large_bytes(bytes, 5000);
-  assert_int_equal(bytes, 512 * 1024);
-  for (unsigned i = 0; i < 20; i++)
-    bytes = settler_large_bytes(bytes, 1000 * 1000);
-  assert_int_equal(bytes, 16 * 1024);
-}
-
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test_setup_teardown(a_record_without_a_status_is_not_done, set_up, tear_down),
@@ -581,13 +573,12 @@ int main(void) {
       cmocka_unit_test_setup_teardown(what_was_left_out_is_named, set_up, tear_down),
       cmocka_unit_test_setup_teardown(much_to_write_lets_the_others_go_first, set_up, tear_down),
       cmocka_unit_test_setup_teardown(rows_that_are_large_themselves_let_the_others_go_first, set_up, tear_down),
+      cmocka_unit_test_setup_teardown(the_outcomes_of_a_flood_let_others_have_their_turn, set_up, tear_down),
       cmocka_unit_test_setup_teardown(a_limit_that_was_changed_meanwhile_decides, set_up, tear_down),
       cmocka_unit_test_setup_teardown(busy_outcomes_leave_most_of_the_time_to_the_others, set_up, tear_down),
       cmocka_unit_test_setup_teardown(refused_outcomes_leave_most_of_the_time_to_the_others, set_up, tear_down),
       cmocka_unit_test_setup_teardown(what_is_refused_of_one_route_is_found_out_apart, set_up, tear_down),
       cmocka_unit_test_setup_teardown(outcomes_of_order_keys_do_not_wait_for_company, set_up, tear_down),
-      cmocka_unit_test(as_many_busy_ones_are_tried_at_once_as_cost_little),
-      cmocka_unit_test(a_batch_of_large_ones_is_as_large_as_the_server_is_quick),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,0 +1,45 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * How much the settler writes at a time.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+
+#include <cmocka.h>
+
+#include "core/settler.h"
+
+/* What is free again is settled soon: as many at once as are looked at quickly. */
+static void as_many_busy_ones_are_tried_at_once_as_cost_little(void **state) {
+  size_t rows = 1;
+  for (unsigned i = 0; i < 20; i++)
+    rows = settler_again_rows(rows, 5000);
+  assert_int_equal(rows, 4096);
+  for (unsigned i = 0; i < 20; i++)
+    rows = settler_again_rows(rows, 1000 * 1000);
+  assert_int_equal(rows, 1);
+}
+
+/* A server that needs 100 us per KiB gets batches that keep the others waiting for 20 ms at most, a quicker one larger
+ * ones. */
+static void a_batch_of_large_ones_is_as_large_as_the_server_is_quick(void **state) {
+  size_t bytes = 16 * 1024;
+  for (unsigned i = 0; i < 20; i++)
+    bytes = settler_large_bytes(bytes, (int64_t)bytes / 1024 * 100);
+  assert_int_equal(bytes, 128 * 1024);
+  for (unsigned i = 0; i < 20; i++)
+    bytes = settler_large_bytes(bytes, 5000);
+  assert_int_equal(bytes, 512 * 1024);
+  for (unsigned i = 0; i < 20; i++)
+    bytes = settler_large_bytes(bytes, 1000 * 1000);
+  assert_int_equal(bytes, 16 * 1024);
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(as_many_busy_ones_are_tried_at_once_as_cost_little),
+      cmocka_unit_test(a_batch_of_large_ones_is_as_large_as_the_server_is_quick),
+  };
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}
