@@ -55,6 +55,7 @@ struct flight {
   bool leaked;     /* a hung plugin may still read its task: never freed */
   uint64_t id;     /* of the row */
   struct task *task;
+  size_t outcome_bytes; /* the settler's: how much its outcome writes */
   struct lane *lane;
   struct group *group;
   struct driver *driver;

@@ -315,7 +315,7 @@ static void settle_some(struct settler *settler, struct store_session *ss, struc
       settler_lanes_put(&settler->apart, flight);
       continue;
     }
-    bytes += outcome_bytes(flight);
+    bytes += flight->outcome_bytes;
     flight_list_add(&some, flight);
   }
   /* Primary-key order: two writers that lock rows in the same order do not deadlock. Mostly they come in it. */
@@ -450,7 +450,7 @@ static void take_turns(const struct settler *settler, struct settler_lanes *lane
                        struct flight_list *some) {
   for (size_t bytes = 0; lanes->first && some->count < batch_size(settler) && bytes < most_bytes;) {
     struct flight *flight = settler_lanes_take(lanes, true);
-    bytes += outcome_bytes(flight);
+    bytes += flight->outcome_bytes;
     flight_list_add(some, flight);
   }
 }
@@ -462,8 +462,10 @@ static void settle_in_turn(struct settler *settler, struct store_session *ss, st
                            struct flight_list *list) {
   struct flight_list some = {0};
   struct flight *flight;
-  while ((flight = flight_list_pop(list)))
-    settler_lanes_put(outcome_bytes(flight) > LARGE_BYTES ? &settler->large : &settler->small, flight);
+  while ((flight = flight_list_pop(list))) {
+    flight->outcome_bytes = outcome_bytes(flight);
+    settler_lanes_put(flight->outcome_bytes > LARGE_BYTES ? &settler->large : &settler->small, flight);
+  }
   take_turns(settler, &settler->small, SETTLE_BATCH_BYTES, &some);
   bool others = some.head != NULL;
   settler->others = others;

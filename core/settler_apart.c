@@ -28,9 +28,10 @@ struct flight *settler_lanes_take(struct settler_lanes *lanes, bool turn) {
   struct flight *flight = flight_list_pop(&of(lane, lanes)->flights);
   lanes->count--;
   bool more = of(lane, lanes)->flights.head != NULL;
-  if (turn || !more)
-    lanes->first = of(lane, lanes)->next;
-  if (turn && more)
+  if (more && (!turn || lane == lanes->last)) /* the last one is the only one */
+    return flight;
+  lanes->first = of(lane, lanes)->next;
+  if (more)
     queue(lanes, lane);
   return flight;
 }
