@@ -127,8 +127,8 @@ static bool fence(struct outbox_operator *op, const bool shards[STORE_SHARDS_MAX
   return ok;
 }
 
-/* Locks the shards of the targets. Targets of a shard that somebody holds become HELD where the verb needs it; the
- * others' last owners are fenced off, for one whose lease ran out may only be slow. */
+/* Locks the shards of the targets. Targets of a shard that somebody holds become HELD; the others' last owners are
+ * fenced off, for one whose lease ran out may only be slow. */
 static bool lock_shards(struct outbox_operator *op, struct change *change, struct err *err) {
   bool wanted[STORE_SHARDS_MAX] = {false}, held[STORE_SHARDS_MAX] = {false}, lapsed[STORE_SHARDS_MAX] = {false};
   for (size_t i = 0; i < change->count; i++)
@@ -281,7 +281,7 @@ static void add_moving(struct text *out, const struct change *change) {
 
 /* The host, and the shard that goes with it: that of bound tasks, or, of one that was in it, as the column's default
  * has it. For those that a daemon is to take there, the wish alone. No assignment reads what another one writes. */
-static void add_host(struct text *out, const struct change *change, const struct outbox_operator *op) {
+static void add_host(struct text *out, const struct change *change, uint64_t shards) {
   const char *host = change->order->target_host;
   struct text moving = {0}, quoted = {0}, shard = {0};
   add_moving(&moving, change);
@@ -292,24 +292,23 @@ static void add_host(struct text *out, const struct change *change, const struct
     text_expand(&shard,
                 "IF(shard < {bound}, shard, CRC32(IF(LENGTH(order_key) = 0, message_id, order_key)) MOD {spread})", "",
                 ARGS(UNSIGNED("bound", SHARD_BOUND),
-                     UNSIGNED("spread", (uint64_t)__builtin_popcountll(op->shards & ~(UINT64_C(1) << SHARD_BOUND)))));
+                     UNSIGNED("spread", (uint64_t)__builtin_popcountll(shards & ~(UINT64_C(1) << SHARD_BOUND)))));
   text_expand(out,
               "move_to_host = IF({moving}, {host}, NULL), shard = IF({moving}, shard, {shard}), "
               "target_host = IF({moving}, target_host, {host})",
-              op->table, ARGS(RAW("moving", moving), RAW("host", quoted), RAW("shard", shard)));
+              "", ARGS(RAW("moving", moving), RAW("host", quoted), RAW("shard", shard)));
   out->failed = out->failed || moving.failed || quoted.failed || shard.failed;
   text_free(&moving);
   text_free(&quoted);
   text_free(&shard);
 }
 
-static void add_setting(struct text *out, enum task_setting setting, const struct change *change,
-                        const struct outbox_operator *op) {
+static void add_setting(struct text *out, enum task_setting setting, const struct change *change, uint64_t shards) {
   static const char *const columns[SET_TARGET_HOST] = {"priority", "max_attempts", "timeout_ms", "expires_at"};
   int64_t number = change->order->numbers[setting];
   text_puts(out, out->len ? ", " : "");
   if (setting == SET_TARGET_HOST) {
-    add_host(out, change, op);
+    add_host(out, change, shards);
     return;
   }
   text_puts(out, columns[setting]);
@@ -335,7 +334,7 @@ static bool write_living(struct outbox_operator *op, const struct change *change
   struct text assignments = {0};
   for (int i = 0; i < TASK_SETTINGS; i++)
     if (change->order->verb == CHANGE_SET && change->order->given & 1u << i)
-      add_setting(&assignments, (enum task_setting)i, change, op);
+      add_setting(&assignments, (enum task_setting)i, change, op->shards);
   bool ok = write_rows(op, change, true, statements[change->order->verb], &assignments, err);
   if (ok && change->order->verb == CHANGE_CANCEL)
     ok = write_rows(op, change, true, opsql_cancel_delete, &assignments, err);

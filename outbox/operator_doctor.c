@@ -320,9 +320,8 @@ static bool check_transactions(struct doctor *doctor, struct err *err) {
     return may_not_see(err);
   if (found && db_u64(&row, 0, UINT64_MAX, &thread) && db_u64(&row, 1, INT32_MAX, &age) && age > OLD_S)
     doctor_say(doctor, FINDING_WARN, "transactions",
-               "find out whose it is, and end it: KILL <connection>; 0 is one that was prepared with XA, which XA "
-               "RECOVER lists "
-               "and XA ROLLBACK ends",
+               "find out whose it is, and end it: KILL <connection>. Connection 0 is none: that one was prepared with "
+               "XA; XA RECOVER lists it, XA ROLLBACK ends it",
                "connection %" PRIu64 " has had a transaction open for %" PRIu64 " s", thread, age);
   else
     doctor_say(doctor, FINDING_OK, "transactions", "", "none has been open for a minute");

@@ -26,6 +26,7 @@
 #include "outbox/row.h"
 #include "outbox/server.h"
 #include "outbox/settle_compare.h"
+#include "outbox/settle_judge.h"
 #include "outbox/settle_parts.h"
 #include "outbox/side_tables.h"
 #include "outbox/write.h"
@@ -81,11 +82,8 @@ static void name_shards(struct settle_unit *u) {
   }
 }
 
-/* The last COMMIT of the session got no answer: it may have written what was to be applied by it. */
-static void note_unknown(const struct store_session *ss, struct decision *d) {
-  if (ss->unknown && d->applied && !d->unknown)
-    d->unknown = ss->lost_commits;
-}
+/* Which COMMIT of the session got no answer, when that was the last one; 0 = it did. */
+static uint32_t lost_commit(const struct store_session *ss) { return ss->unknown ? ss->lost_commits : 0; }
 
 static void choose_candidates(struct settle_unit *u) {
   size_t n = 0;
@@ -286,44 +284,12 @@ static bool lock_rows(struct store_session *ss, struct settle_unit *u, struct er
   return ok;
 }
 
-/* Whether the row tells that the decision was written: by its state, or by its attempt. */
-static bool leaves_a_mark(const struct decision *d) {
-  return d->changed || d->attempt != d->attempt_from || task_state_next(d->from, d->event) != d->from;
-}
-
-static bool has_happened(const struct settle_unit *u, uint32_t commit) {
-  for (size_t i = 0; i < u->matched; i++)
-    if (u->applying[i]->unknown == commit && leaves_a_mark(u->applying[i]))
-      return false;
-  return true;
-}
-
-/* A commit that got no answer was all or nothing: when a row that it wrote is as it was, it did not happen. Otherwise
- * it did, unless a failover lost it with its rows: then another has the id, or none where one is left. Of a busy row it
- * is found out later. What leaves no mark is written again: it comes to the same. What is found written is that from
- * now on: the rest of the batch may have to be tried again, and then nothing would tell. */
 static void resolve_unknown(struct store_session *ss, struct settle_unit *u) {
-  uint32_t commit = 0; /* the last one that was asked about; 0 = none */
-  bool happened = false;
-  size_t kept = 0;
   for (size_t i = 0; i < u->candidates; i++) {
-    note_unknown(ss, u->sorted[i]);
+    settle_note_unknown(u->sorted[i], lost_commit(ss));
     u->sorted[i]->applied = false;
   }
-  for (size_t i = 0; i < u->candidates; i++) {
-    struct decision *d = u->sorted[i];
-    if (d->unknown && d->unknown != commit)
-      happened = has_happened(u, commit = d->unknown);
-    d->written = d->unknown && happened && !d->busy && !d->mismatch && (!d->gone || write_ends(d));
-    d->applied = d->written;
-    d->gone = d->gone && !d->written;
-  }
-  for (size_t i = 0; i < u->candidates; i++) {
-    struct decision *d = u->sorted[i];
-    d->unknown = d->busy ? d->unknown : 0;
-    if (!d->written)
-      u->sorted[kept++] = d;
-  }
+  size_t kept = settle_resolve_unknown(u->sorted, u->candidates, u->applying, u->matched);
   if (kept < u->candidates) {
     u->candidates = kept;
     name_shards(u);
@@ -370,7 +336,7 @@ static bool leave_locked(struct store_session *ss, struct settle_unit *u, struct
       continue;
     }
     d->busy = true;
-    note_unknown(ss, d);
+    settle_note_unknown(d, lost_commit(ss));
     d->applied = false;
   }
   if (kept < u->candidates) {
@@ -509,7 +475,7 @@ static enum store_status settle_at_once(void *arg, size_t first, size_t count, e
     if (decisions[i].written)
       continue;
     if (status != STORE_OK)
-      note_unknown(call->ss, &decisions[i]);
+      settle_note_unknown(&decisions[i], lost_commit(call->ss));
     decisions[i].applied = false;
     decisions[i].busy = status == STORE_OK;
   }

@@ -2,7 +2,7 @@
 #include "outbox/settle_compare.h"
 
 #include "outbox/row.h"
-#include "outbox/settle_parts.h"
+#include "outbox/settle_judge.h"
 #include "query.h"
 
 #define WHAT "settling"

@@ -45,24 +45,6 @@ enum store_status settle_parts(struct halves halves, struct decision **decisions
   return status;
 }
 
-void settle_compare(struct decision *d, const struct task *now, bool same) {
-  bool limited = d->event == EVENT_RETRY || d->event == EVENT_DEAD;
-  d->changed = !same;
-  d->again = same && limited && now->max_attempts != d->sent->max_attempts;
-  if (d->again)
-    d->max_attempts = now->max_attempts;
-}
-
-size_t settle_leave_again(struct decision **applying, size_t count) {
-  size_t kept = 0;
-  for (size_t i = 0; i < count; i++)
-    if (applying[i]->again)
-      applying[i]->busy = true;
-    else
-      applying[kept++] = applying[i];
-  return kept;
-}
-
 void settle_leave_kin(struct decision *d, size_t behind) {
   for (size_t i = 1; d->kin && i <= behind; i++)
     d[i].left = d[i].busy = !d[i].written && (d[i].left || d[i].kin == d->kin);

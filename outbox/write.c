@@ -8,6 +8,7 @@
 #include "outbox/db_error.h"
 #include "outbox/guard.h"
 #include "outbox/row.h"
+#include "outbox/settle_judge.h"
 #include "outbox/side_tables.h"
 #include "outbox/write_group.h"
 #include "query.h"
@@ -25,11 +26,8 @@ bool write_possible(const struct decision *decision) {
   return task_state_next(decision->from, decision->event) != TASK_STATES;
 }
 
-bool write_ends(const struct decision *d) {
-  return !d->changed && !task_state_living(task_state_next(d->from, d->event));
-}
 static bool wants_history(const struct decision *d) {
-  return write_ends(d) && (d->event != EVENT_DONE || (d->keep_us > 0 && d->form < DECISION_NO_HISTORY));
+  return settle_ends(d) && (d->event != EVENT_DONE || (d->keep_us > 0 && d->form < DECISION_NO_HISTORY));
 }
 /* Whether a copy of what the row was has left. */
 static bool was_sent(const struct decision *d) {
@@ -77,7 +75,7 @@ unsigned write_tables(const struct decision *d) {
 }
 
 unsigned write_statements(const struct decision *decision) {
-  unsigned n = write_ends(decision);
+  unsigned n = settle_ends(decision);
   for (size_t i = 0; i < ARRAY_LEN(kinds); i++)
     n += kinds[i].concerns(decision);
   return n;
@@ -453,7 +451,7 @@ static bool same_guard(const struct decision *a, const struct decision *b) {
 /* Whether a final decision with the guard of decisions[i] comes before i. */
 static bool seen_before(const struct writer *w, size_t i) {
   for (size_t k = i; k-- > 0;)
-    if (write_ends(w->decisions[k]) && same_guard(w->decisions[k], w->decisions[i]))
+    if (settle_ends(w->decisions[k]) && same_guard(w->decisions[k], w->decisions[i]))
       return true;
   return false;
 }
@@ -465,7 +463,7 @@ static bool write_delete(struct writer *w, size_t first, struct decision **list,
   size_t count = 1;
   list[0] = w->decisions[first];
   for (size_t i = first + 1; i < w->count; i++)
-    if (write_ends(w->decisions[i]) && same_guard(w->decisions[i], guard))
+    if (settle_ends(w->decisions[i]) && same_guard(w->decisions[i], guard))
       list[count++] = w->decisions[i];
   list_rows(w, list, count, &identity);
   bool ok = add(w, query_settle_delete,
@@ -479,7 +477,7 @@ static bool write_delete(struct writer *w, size_t first, struct decision **list,
 /* Deletes the finished rows, one statement for each state and attempt that they have. */
 static bool write_deletes(struct writer *w, struct decision **list, struct err *err) {
   for (size_t first = 0; first < w->count; first++)
-    if (write_ends(w->decisions[first]) && !seen_before(w, first) && !write_delete(w, first, list, err))
+    if (settle_ends(w->decisions[first]) && !seen_before(w, first) && !write_delete(w, first, list, err))
       return false;
   return true;
 }

@@ -48,8 +48,6 @@ bool write_not_taken(const char *what, struct err *err);
 /* Sends what is in the script with a guard for these leases, and commits if everything is as expected. */
 MUSTCHECK bool write_commit(struct writer *w, const struct shard_lease *leases, size_t count, struct err *err);
 
-/* Whether there is no row any more when it was written. */
-bool write_ends(const struct decision *decision);
 /* Whether the decision can apply to a row in the state it says. */
 bool write_possible(const struct decision *decision);
 /* Has less of the decision written: the next form that makes a difference. False when there is none. */

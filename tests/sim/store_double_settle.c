@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "outbox/settle_judge.h"
 #include "outbox/settle_parts.h"
 #include "store_double_ops.h"
 #include "store_double_rows.h"
@@ -55,11 +56,8 @@ static void name_shards(struct settle_unit *u) {
   }
 }
 
-/* The last COMMIT of the session got no answer: it may have written what was to be applied by it. */
-static void note_unknown(const struct store_session *ss, struct decision *d) {
-  if (ss->unknown && d->applied && !d->unknown)
-    d->unknown = ss->lost_commits;
-}
+/* Which COMMIT of the session got no answer, when that was the last one; 0 = it did. */
+static uint32_t lost_commit(const struct store_session *ss) { return ss->unknown ? ss->lost_commits : 0; }
 
 static void choose_candidates(struct settle_unit *u) {
   size_t n = 0;
@@ -204,40 +202,12 @@ static bool lock_rows(struct store_session *ss, struct settle_unit *u, struct er
   return true;
 }
 
-/* Whether the row tells that the decision was written: by its state, or by its attempt. */
-static bool leaves_a_mark(const struct decision *d) {
-  return d->changed || d->attempt != d->attempt_from || task_state_next(d->from, d->event) != d->from;
-}
-
-static bool has_happened(const struct settle_unit *u, uint32_t commit) {
-  for (size_t i = 0; i < u->matched; i++)
-    if (u->applying[i]->unknown == commit && leaves_a_mark(u->applying[i]))
-      return false;
-  return true;
-}
-
 static void resolve_unknown(struct store_session *ss, struct settle_unit *u) {
-  uint32_t commit = 0; /* the last one that was asked about; 0 = none */
-  bool happened = false;
-  size_t kept = 0;
   for (size_t i = 0; i < u->candidates; i++) {
-    note_unknown(ss, u->sorted[i]);
+    settle_note_unknown(u->sorted[i], lost_commit(ss));
     u->sorted[i]->applied = false;
   }
-  for (size_t i = 0; i < u->candidates; i++) {
-    struct decision *d = u->sorted[i];
-    if (d->unknown && d->unknown != commit)
-      happened = has_happened(u, commit = d->unknown);
-    d->written = d->unknown && happened && !d->busy && !d->mismatch && (!d->gone || decision_ends(d));
-    d->applied = d->written;
-    d->gone = d->gone && !d->written;
-  }
-  for (size_t i = 0; i < u->candidates; i++) {
-    struct decision *d = u->sorted[i];
-    d->unknown = d->busy ? d->unknown : 0;
-    if (!d->written)
-      u->sorted[kept++] = d;
-  }
+  size_t kept = settle_resolve_unknown(u->sorted, u->candidates, u->applying, u->matched);
   if (kept < u->candidates) {
     u->candidates = kept;
     name_shards(u);
@@ -323,7 +293,7 @@ static bool leave_locked(struct store_session *ss, struct settle_unit *u, struct
       continue;
     }
     d->busy = true;
-    note_unknown(ss, d);
+    settle_note_unknown(d, lost_commit(ss));
     d->applied = false;
   }
   if (kept < u->candidates) {
@@ -475,7 +445,7 @@ static enum store_status settle_at_once(void *arg, size_t first, size_t count, e
     if (decisions[i].written)
       continue;
     if (status != STORE_OK)
-      note_unknown(call->ss, &decisions[i]);
+      settle_note_unknown(&decisions[i], lost_commit(call->ss));
     decisions[i].applied = false;
     decisions[i].busy = status == STORE_OK;
   }

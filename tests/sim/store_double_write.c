@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "core/base/clock.h"
+#include "outbox/settle_judge.h"
 
 enum { ERROR_MAX = 60000, ERROR_CUT = 1000, CLASS_MAX = 64 };
 enum { DENIED = 1142, REFUSED = 1644, TOO_LONG = 1406 };
@@ -16,11 +17,8 @@ bool decision_possible(const struct decision *decision) {
   return task_state_next(decision->from, decision->event) != TASK_STATES;
 }
 
-bool decision_ends(const struct decision *d) {
-  return !d->changed && !task_state_living(task_state_next(d->from, d->event));
-}
 static bool wants_history(const struct decision *d) {
-  return decision_ends(d) && (d->event != EVENT_DONE || (d->keep_us > 0 && d->form < DECISION_NO_HISTORY));
+  return settle_ends(d) && (d->event != EVENT_DONE || (d->keep_us > 0 && d->form < DECISION_NO_HISTORY));
 }
 static bool was_sent(const struct decision *d) {
   return d->sent || d->record || (d->changed && d->from == TASK_AWAITING);
@@ -309,7 +307,7 @@ void decision_write(struct tx *tx, const struct row *row, const struct decision 
     add_alert(tx, row, d);
   if (is_head(d))
     add_head(tx, row, d);
-  if (decision_ends(d)) {
+  if (settle_ends(d)) {
     tx_end_row(tx, row, wants_history(d) ? history_of(tx, row, d) : NULL, (int)d->event,
                task_state_next(d->from, d->event));
     return;

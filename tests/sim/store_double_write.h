@@ -7,7 +7,6 @@
 
 #include "store_double_session.h"
 
-bool decision_ends(const struct decision *decision); /* there is no row any more when it was written */
 bool decision_possible(const struct decision *decision);
 bool decision_reduce(struct decision *decision);
 /* LOCK_HISTORY, LOCK_ATTEMPTS, LOCK_HEADS */
