@@ -32,7 +32,8 @@
 #define MAYBE_SENT                                                                                                     \
   "A task of which a copy has left, or may have, is said to have been sent, or maybe: maybe_sent in JSON. That\n"      \
   "is one that awaits its result or has had an attempt (with recorded claims also one that was given back\n"           \
-  "unsent), and one that a daemon had, or may have had, that died. It is no failure: the exit code is 0.\n"
+  "unsent), and one that a daemon had, or may have had, that died, or has lost its lease: if that one lives, it\n"     \
+  "may send it yet. It is no failure: the exit code is 0.\n"
 
 const struct noun nouns[] = {
     {"run", "the daemon"},
@@ -158,8 +159,9 @@ const struct command commands[] = {
      .options = TAKES(SELECTION, OPT_PRIORITY, CHANGING),
      .summary = "cancel tasks that have not ended",
      .details = IDS_OR_FILTERS LIVING_MATCH
-     "\nThe daemon that holds a task's shard is asked, so that \"cancelled\" is certain: nothing of it leaves from\n"
-     "then on. Where it cannot be reached nothing is changed. Where no daemon runs the rows are changed directly.\n"
+     "\nThe daemon that holds a task's shard is asked, so that \"cancelled\" is certain: nothing of it has left, nor\n"
+     "will, unless that is said. Where it cannot be reached nothing is changed. Where no daemon runs the rows are\n"
+     "changed directly.\n"
      "A task whose attempt runs is on its way out, and stays.\n" MAYBE_SENT MANY,
      .examples = "  duebox task cancel 4711 --reason 'paid meanwhile'\n"
                  "  duebox task cancel --route orders.cancel --key 17 --yes\n"
@@ -274,9 +276,8 @@ const struct command commands[] = {
      .options = TAKES(OPT_REASON),
      .summary = "hold a route's tasks back, for all daemons",
      .details =
-         "Each daemon learns of it within a second (or a third of engine.lease, where that is shorter), and until "
-         "then\n"
-         "goes on. What is in flight goes on. The other routes do not notice. ROUTE is configured, or has tasks.\n"
+         "Each daemon learns of it within a second (or a third of engine.lease, where that is shorter), and until\n"
+         "then goes on. What is in flight goes on. The other routes do not notice. ROUTE is configured, or has tasks.\n"
          "A route that is paused already keeps its reason unless another one is given.\n",
      .examples = "  duebox route pause crm.push --reason 'their maintenance until 08:00'\n",
      .run = run_route_pause},

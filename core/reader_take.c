@@ -315,11 +315,11 @@ static void judge_row(struct scheduler *s, struct group *group, struct task *tas
 }
 
 /* Whether it has no turn here any more: plain SQL has given it to another route since we knew its id, or to another
- * order_key; or the id is another task's by now. */
+ * order_key; or the id is another task's by now. To the database the route 'a ' is 'a': such a row is a misfit of this
+ * lane, and ends here. */
 static bool lost_turn(struct lane *lane, const struct task *task) {
   size_t len = task->route.len;
-  while (len > 0 &&
-         task->route.data[len - 1] == ' ') /* to the database 'a ' is 'a'; such a row ends here as a misfit */
+  while (len > 0 && task->route.data[len - 1] == ' ')
     len--;
   bool same_route = len == strlen(lane->name) && memcmp(task->route.data, lane->name, len) == 0;
   bool sweep = same_route ? order_changed(&lane->order, task) : order_missed(&lane->order, task->id, false);
