@@ -32,8 +32,8 @@
 #define MAYBE_SENT                                                                                                     \
   "A task of which a copy has left, or may have, is said to have been sent, or maybe: maybe_sent in JSON. That\n"      \
   "is one that awaits its result or has had an attempt (with recorded claims also one that was given back\n"           \
-  "unsent), and one that a daemon had, or may have had, that died, or has lost its lease: if that one lives, it\n"     \
-  "may send it yet. It is no failure: the exit code is 0.\n"
+  "unsent), and one that a daemon had, or may have had, that died, or has lost its lease: what that one has not\n"     \
+  "begun to send by then stays. It is no failure: the exit code is 0.\n"
 
 const struct noun nouns[] = {
     {"run", "the daemon"},

@@ -90,6 +90,7 @@ static void give_to_sink(struct driver *driver, struct flight *flight, int64_t n
     flight->stall_slot = stall_handed_over(&flight->lane->stall, now);
   flight->ahead = 1 + atomic_fetch_add_explicit(&flight->lane->at_sink, 1, memory_order_relaxed);
   atomic_fetch_add_explicit(&driver->at_sink, 1, memory_order_relaxed);
+  recall_given(&driver->recall, flight->task->shard, flight->epoch);
   atomic_store_explicit(&flight->submitted, true, memory_order_release);
 }
 
@@ -100,6 +101,7 @@ void driver_left(struct flight *flight, bool confirmed) {
     (confirmed ? stall_confirmed : stall_withdrawn)(&flight->lane->stall, flight->stall_slot);
   atomic_fetch_sub_explicit(&flight->lane->at_sink, 1, memory_order_relaxed);
   atomic_fetch_sub_explicit(&flight->driver->at_sink, 1, memory_order_relaxed);
+  recall_left(&flight->driver->recall, flight->task->shard);
 }
 
 /* Detaches up to SUBMIT_BATCH pending flights that may be sent now. A flight that is given to the sink may be completed
@@ -209,12 +211,45 @@ static void deliver_acks(struct driver *driver) {
   }
 }
 
+static bool can_recall(const struct driver *driver) {
+  const struct duebox_sink_ops *ops = driver->module->sink;
+  return driver->role == DUEBOX_ROLE_SINK && ops->struct_size > offsetof(struct duebox_sink_ops, recall) && ops->recall;
+}
+
+/* Takes back what the plugin has not begun to send, where a lease of it is not ours any more, or not certainly. What
+ * comes back of other shards is handed over again. false: abandoned meanwhile. */
+static bool recall_lost(struct driver *driver) {
+  uint8_t shard;
+  int64_t rest_us;
+  if (!can_recall(driver) || !recall_due(&driver->recall, driver->env.leases, clock_instant(), &shard, &rest_us))
+    return true;
+  recall_asked(&driver->recall);
+  log_warn("DUEBOX-RECALLED",
+           "instance=%s shard=%u its lease is lost or not certain any more: what the plugin has not begun to send is "
+           "taken back",
+           driver->name, shard);
+  enter_plugin(driver);
+  driver->module->sink->recall(driver->inst);
+  return leave_plugin(driver);
+}
+
+/* For how long the plugin may be left alone: at most so long. */
+static int poll_ms(struct driver *driver, int most_ms) {
+  uint8_t shard;
+  int64_t rest_us;
+  if (!can_recall(driver))
+    return most_ms;
+  if (recall_due(&driver->recall, driver->env.leases, clock_instant(), &shard, &rest_us))
+    return 0;
+  return rest_us < (int64_t)most_ms * 1000 ? (int)(rest_us / 1000) + 1 : most_ms;
+}
+
 /* One turn: what came in goes to the plugin, what the plugin reported goes out. false: abandoned meanwhile. */
 static bool turn(struct driver *driver) {
   mailbox_take(&driver->in, 0, &driver->pending);
-  if (driver->role == DUEBOX_ROLE_SINK && !submit_pending(driver))
+  if (driver->role == DUEBOX_ROLE_SINK && (!recall_lost(driver) || !submit_pending(driver)))
     return false;
-  int timeout_ms = driver->pending.head ? FULL_POLL_MS : IDLE_POLL_MS;
+  int timeout_ms = poll_ms(driver, driver->pending.head ? FULL_POLL_MS : IDLE_POLL_MS);
   enter_plugin(driver);
   deliver_acks(driver);
   driver->module->poll(driver->inst, timeout_ms);
@@ -230,6 +265,8 @@ static void end_instance(struct driver *driver) {
   struct flight *flight;
   while ((flight = flight_list_pop(&driver->pending)))
     give_back(driver, flight, FLIGHT_UNSENT);
+  if (!recall_lost(driver))
+    return;
   enter_plugin(driver);
   deliver_acks(driver);
   driver->module->stop(driver->inst, atomic_load(&driver->stop_ms));

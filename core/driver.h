@@ -23,6 +23,7 @@
 #include "core/mailbox.h"
 #include "core/metrics.h"
 #include "core/readiness.h"
+#include "core/recall.h"
 
 struct inbox;
 
@@ -56,7 +57,8 @@ struct driver {
   uint32_t capacity;        /* of the instance, as it was made */
   atomic_uint max_inflight; /* of its routes: a reload changes it, within the capacity */
   bool realtime;
-  atomic_uint at_sink; /* given to the plugin and not answered */
+  atomic_uint at_sink;  /* given to the plugin and not answered */
+  struct recall recall; /* of which leases that is; its thread */
   struct mailbox in;
 
   struct thread thread;

@@ -176,11 +176,17 @@ static char *copy_text(char **end, const char *text, size_t len) {
   return copy;
 }
 
-void flight_set_outcome(struct flight *flight, const struct duebox_outcome *outcome) {
+/* How much of it counts: a plugin that is older than a field does not set it. */
+static size_t size_known(const struct duebox_outcome *outcome) {
   if (outcome->struct_size >= sizeof *outcome)
-    flight->outcome = *outcome;
-  else /* of a plugin that is older than the last field */
-    memcpy(memset(&flight->outcome, 0, sizeof flight->outcome), outcome, offsetof(struct duebox_outcome, blameless));
+    return sizeof *outcome;
+  if (outcome->struct_size >= offsetof(struct duebox_outcome, recalled))
+    return offsetof(struct duebox_outcome, unused);
+  return offsetof(struct duebox_outcome, blameless);
+}
+
+void flight_set_outcome(struct flight *flight, const struct duebox_outcome *outcome) {
+  memcpy(memset(&flight->outcome, 0, sizeof flight->outcome), outcome, size_known(outcome));
   flight->outcome.error_class = flight->outcome.message = flight->outcome.record = NULL;
   flight->outcome.record_len = 0;
   size_t class_len = outcome->error_class ? strnlen(outcome->error_class, ERROR_CLASS_MAX) : 0;

@@ -34,7 +34,7 @@ struct config_ref;
 /* Where the decision about a flight comes from. */
 enum flight_end {
   FLIGHT_OUTCOME,   /* the sink reported an outcome */
-  FLIGHT_UNSENT,    /* never submitted: shutdown or a lost lease; an unsent memory claim is simply forgotten */
+  FLIGHT_UNSENT,    /* never submitted, or recalled: shutdown or a lost lease; a memory claim is simply forgotten */
   FLIGHT_REFUSED,   /* it can never be sent: error_class and text say why */
   FLIGHT_EXPIRED,   /* expires_at has come */
   FLIGHT_MOVES,     /* never submitted: it goes to the shard or host that somebody asks for */

@@ -31,6 +31,10 @@ static void host_complete(void *ctx, uint64_t token, const struct duebox_outcome
   flight->end = outcome->cls == DUEBOX_UNKNOWN && atomic_load(&driver->stop_ms) ? FLIGHT_STOPPED : FLIGHT_OUTCOME;
   flight->completed_us = clock_mono_us();
   flight_set_outcome(flight, outcome);
+  if (flight->outcome.recalled && flight->outcome.cls == DUEBOX_UNAVAILABLE) { /* as if it had never been submitted */
+    flight->end = FLIGHT_UNSENT;
+    atomic_store_explicit(&flight->submitted, false, memory_order_relaxed);
+  }
   if (flight->outcome.message) /* a copy, in flight->text */
     host_hide(driver, &flight->task->view, flight->text + (flight->outcome.message - flight->text));
   /* Handed on after the current call, many at once: the driver thread comes back within its poll time-out. */

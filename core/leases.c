@@ -213,10 +213,16 @@ size_t leases_owned(struct leases *leases, struct shard_lease out[STORE_SHARDS_M
   return n > 0 && out[n - 1].shard == SHARD_BOUND ? n - 1 : n; /* the last one */
 }
 
-bool leases_safe(const struct leases *l, uint8_t shard, uint64_t epoch, struct instant now) {
+int64_t leases_safe_us(const struct leases *l, uint8_t shard, uint64_t epoch, struct instant now) {
   int64_t skew = now.boot_us - now.mono_us - atomic_load_explicit(&l->skew_us[shard], memory_order_relaxed);
-  return atomic_load_explicit(&l->epoch[shard], memory_order_acquire) == epoch &&
-         now.boot_us < atomic_load_explicit(&l->safe_until_us[shard], memory_order_acquire) && llabs(skew) < JUMP_US;
+  if (atomic_load_explicit(&l->epoch[shard], memory_order_acquire) != epoch || llabs(skew) >= JUMP_US)
+    return 0;
+  int64_t left = atomic_load_explicit(&l->safe_until_us[shard], memory_order_acquire) - now.boot_us;
+  return left > 0 ? left : 0;
+}
+
+bool leases_safe(const struct leases *leases, uint8_t shard, uint64_t epoch, struct instant now) {
+  return leases_safe_us(leases, shard, epoch, now) > 0;
 }
 
 int64_t clock_bounds_moved(struct clock_bounds *bounds, int64_t db_now_us, int64_t sent_boot_us, int64_t got_boot_us) {

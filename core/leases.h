@@ -120,6 +120,8 @@ void leases_worry(struct leases *leases,
 size_t leases_held(struct leases *leases, struct shard_lease out[STORE_SHARDS_MAX]);
 /* Whether the lease of that epoch is still ours and safe now. */
 bool leases_safe(const struct leases *leases, uint8_t shard, uint64_t epoch, struct instant now);
+/* For how much longer it is, unless it is renewed, lost or doubted before; 0 = it is not. */
+int64_t leases_safe_us(const struct leases *leases, uint8_t shard, uint64_t epoch, struct instant now);
 
 /* How far the database's clock is from our boot time, as one answer bounds it. */
 struct clock_bounds {

@@ -191,7 +191,7 @@ static void check_ops(const struct duebox_plugin *p, struct plugin_faults *fault
   bool sink = p->capabilities & DUEBOX_CAP_SINK, source = p->capabilities & DUEBOX_CAP_SOURCE;
   if (sink != (p->sink != NULL))
     fault(faults, sink ? "it says sink, but has no sink functions" : "it has sink functions, but does not say sink");
-  else if (sink && (p->sink->struct_size < sizeof *p->sink || !p->sink->submit))
+  else if (sink && (p->sink->struct_size < offsetof(struct duebox_sink_ops, recall) || !p->sink->submit))
     fault(faults, "its sink functions are incomplete: submit is wanted");
   if (source != (p->source != NULL))
     fault(faults,

@@ -56,8 +56,12 @@ struct duebox_outcome {
                             * nothing */
   size_t record_len;
   /* Since 1.3 */
-  bool blameless; /* UNKNOWN: the task had no part in it, as when a connection broke over another one: the attempt
-                   * counts, for a copy may have arrived, and a failure does not */
+  bool blameless;  /* UNKNOWN: the task had no part in it, as when a connection broke over another one: the attempt
+                    * counts, for a copy may have arrived, and a failure does not */
+  uint32_t unused; /* 0. An older plugin has padding here, which its struct_size covers */
+  /* Since 1.10 */
+  bool recalled; /* UNAVAILABLE: only because the host has taken it back (recall), and no byte of it has left: it says
+                  * nothing of the destination, and the task may be handed over again at once */
 };
 
 #define DUEBOX_OUTCOME(...)                                                                                            \

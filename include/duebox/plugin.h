@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * duebox/plugin.h - the plugin ABI, version 1.9.
+ * duebox/plugin.h - the plugin ABI, version 1.10.
  *
  * A plugin is a shared object that exports one const data symbol, `duebox_plugin_v1`. The host reads its frozen prefix
  * (magic, abi_major, abi_minor, size) before it calls anything of it. Loading alone runs the constructors of the shared
@@ -21,7 +21,8 @@
  * ANSWER_DONE and _LATER; targets (DUEBOX_OPT_TARGET, DUEBOX_SCOPE_TARGET). 1.2: check_targets. 1.3:
  * duebox_outcome.blameless. 1.4: duebox_host.unread. 1.5: duebox_instance_config.outbox, duebox_check.outbox. 1.6:
  * max_checkpoint. 1.7: DUEBOX_CAP_SHARED_LINE. 1.8: DUEBOX_OPT_PATH. 1.9: duebox_task.result_awaited,
- * duebox_check.max_payload; no header of a task begins with duebox-.
+ * duebox_check.max_payload; no header of a task begins with duebox-. 1.10: duebox_sink_ops.recall,
+ * duebox_outcome.recalled.
  */
 #ifndef DUEBOX_PLUGIN_H
 #define DUEBOX_PLUGIN_H
@@ -36,7 +37,7 @@
 
 #define DUEBOX_PLUGIN_MAGIC 0x44554542u /* "DUEB" */
 #define DUEBOX_ABI_MAJOR 1u
-#define DUEBOX_ABI_MINOR 9u
+#define DUEBOX_ABI_MINOR 10u
 #define DUEBOX_PLUGIN_SYMBOL "duebox_plugin_v1"
 
 #if defined(__GNUC__)
@@ -116,6 +117,15 @@ struct duebox_sink_ops {
   /* Takes the first k of n tasks and returns k (0..n). Never blocks. k < n means full: the host offers the rest again
    * after the next completion or after 10 ms. The array is the host's; the tasks stay valid until completed. */
   size_t (*submit)(void *inst, const struct duebox_task *const *tasks, size_t n);
+
+  /* Since 1.10; read only where `struct_size` covers it. May be NULL: then what was accepted is sent. The lease under
+   * which tasks were handed over is lost, or not certain any more, and whoever holds it next may cancel or change them.
+   * Every task accepted so far of which no byte has left ends as DUEBOX_UNAVAILABLE with outcome.recalled, here or in
+   * one of the next polls. What has begun to leave may be given up as UNKNOWN with `blameless`, or be awaited; but
+   * nothing that was accepted before is begun, or sent once more, from now on. What is submitted later is not meant.
+   * Never blocks. Driver thread, between submit() and poll(): so that a process that stood still is recalled before it
+   * sends anything, poll() begins what is to be sent before it waits, and not after that. */
+  void (*recall)(void *inst);
 };
 
 struct duebox_source_ops {

@@ -59,6 +59,11 @@ static size_t submit(void *inst, const struct duebox_task *const *tasks, size_t 
   return amqp_sink_submit(&instance->sink, tasks, n);
 }
 
+static void recall(void *inst) {
+  struct amqp_instance *instance = inst;
+  amqp_sink_recall(&instance->sink);
+}
+
 static void ack(void *inst, uint64_t cookie, bool committed) {
   struct amqp_instance *instance = inst;
   amqp_source_ack(&instance->source, cookie, committed);
@@ -69,5 +74,5 @@ static void resume(void *inst) {
   amqp_source_resume(&instance->source);
 }
 
-const struct duebox_sink_ops amqp_sink_ops = {.struct_size = sizeof amqp_sink_ops, .submit = submit};
+const struct duebox_sink_ops amqp_sink_ops = {.struct_size = sizeof amqp_sink_ops, .submit = submit, .recall = recall};
 const struct duebox_source_ops amqp_source_ops = {.struct_size = sizeof amqp_source_ops, .ack = ack, .resume = resume};

@@ -47,6 +47,10 @@ static const struct amqp_outcome_row rows[] = {
      "no confirm came within confirm_timeout: look for a slow disk or a queue without a leader"},
     {AMQP_EVENT_LOST, 0, CLASS(UNKNOWN), "amqp.connection_lost", "the connection ended before the confirm came"},
     {AMQP_EVENT_NOT_SENT, 0, INSTANCE, "amqp.not_sent", "the broker could not take it"},
+    {AMQP_EVENT_RECALLED, 0, INSTANCE, "amqp.recalled", "taken back before it was sent"},
+    {AMQP_EVENT_UNREPEATED, 0, BLAMELESS, "amqp.recalled",
+     "another message broke the channel under it, and it was taken back before it was sent again; it may have got "
+     "through"},
     {AMQP_EVENT_STOPPED, 0, CLASS(UNKNOWN), "amqp.stopped", "stopped before the confirm came"},
 
     {AMQP_EVENT_INVALID, AMQP_INVALID_ROUTING_KEY, CLASS(REJECTED), "amqp.routing_key_too_long",

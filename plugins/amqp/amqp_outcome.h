@@ -27,6 +27,8 @@ enum amqp_event {
   AMQP_EVENT_NO_CONFIRM,  /* nothing came within confirm_timeout */
   AMQP_EVENT_LOST,        /* the connection ended after the message was sent */
   AMQP_EVENT_NOT_SENT,    /* the connection ended, or was blocked, before the whole message was sent */
+  AMQP_EVENT_RECALLED,    /* the host took it back before any of it was sent */
+  AMQP_EVENT_UNREPEATED,  /* the host took it back, after a channel broke under it and before it was sent alone */
   AMQP_EVENT_STOPPED,     /* sent, and the plugin was stopped before the confirm came */
   AMQP_EVENT_INVALID,     /* the message does not fit the protocol; code is an enum amqp_invalid */
   AMQP_EVENT_NO_MEMORY,   /* this process could not build the message */

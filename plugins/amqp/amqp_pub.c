@@ -24,6 +24,7 @@ void amqp_pub_open(struct amqp_pub *pub) {
   amqp_channel_open_t open = {0};
   amqp_window_reset(&pub->window);
   pub->writing = NULL;
+  pub->recalled_upto = 0;
   pub->returning = false;
   ask(pub, AMQP_PUB_OPENING, AMQP_CHANNEL_OPEN_METHOD, &open);
 }
@@ -36,6 +37,7 @@ void amqp_pub_give_up(struct amqp_pub *pub) {
 void amqp_pub_lost(struct amqp_pub *pub) {
   amqp_window_reset(&pub->window);
   pub->writing = NULL;
+  pub->recalled_upto = 0;
   pub->heard_us = 0;
   pub->state = AMQP_PUB_CLOSED;
 }
@@ -95,6 +97,8 @@ void amqp_pub_continue(struct amqp_pub *pub, int64_t now_us) {
   }
   pub->writing = NULL;
 }
+
+void amqp_pub_recall(struct amqp_pub *pub) { pub->recalled_upto = pub->window.next - 1; }
 
 /* ---- receiving ------------------------------------------------------------------------------------------------ */
 

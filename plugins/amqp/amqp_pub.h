@@ -54,6 +54,7 @@ struct amqp_pub {
 
   const struct duebox_task *writing; /* in the window, and not wholly sent */
   size_t written;
+  uint64_t recalled_upto; /* the tag of the last message that the host has taken back since; 0 = none was */
 
   bool returning; /* a basic.return came, and its content header comes next */
   int return_code;
@@ -81,6 +82,9 @@ bool amqp_pub_publish(struct amqp_pub *pub, const struct amqp_message *message, 
 
 /* Sends what is left of the message being written, as far as there is room. */
 void amqp_pub_continue(struct amqp_pub *pub, int64_t now_us);
+
+/* What is in the window is not to be sent a second time. */
+void amqp_pub_recall(struct amqp_pub *pub);
 
 void amqp_pub_frame(struct amqp_pub *pub, const amqp_frame_t *frame);
 

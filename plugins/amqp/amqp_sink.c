@@ -41,7 +41,7 @@ static void report(struct amqp_sink *sink, const struct duebox_task *task, enum 
                    const char *detail) {
   const struct amqp_outcome_row *row = amqp_outcome_find(event, code);
   struct duebox_outcome outcome = DUEBOX_OUTCOME(.cls = row->cls, .scope = row->scope, .error_class = row->error_class,
-                                                 .blameless = row->blameless);
+                                                 .blameless = row->blameless, .recalled = event == AMQP_EVENT_RECALLED);
   char text[1024];
   if (row->text) {
     snprintf(text, sizeof text, "%s%s%s", detail ? detail : "", detail ? ": " : "", row->text);
@@ -54,13 +54,13 @@ static void report(struct amqp_sink *sink, const struct duebox_task *task, enum 
 
 struct handing_back {
   struct amqp_sink *sink;
-  enum amqp_event suspects_as;
+  enum amqp_event fresh_as, suspects_as;
   const char *detail;
 };
 
 static bool goes_on_waiting(void *ctx, const struct amqp_waiting *waiting) {
   const struct handing_back *how = ctx;
-  enum amqp_event event = waiting->suspect ? how->suspects_as : AMQP_EVENT_NOT_SENT;
+  enum amqp_event event = waiting->suspect ? how->suspects_as : how->fresh_as;
   if (event)
     report(how->sink, waiting->task, event, 0, how->detail);
   return !event;
@@ -68,7 +68,15 @@ static bool goes_on_waiting(void *ctx, const struct amqp_waiting *waiting) {
 
 /* Hands back what is waiting. Suspects may have been sent: they end as `suspects_as`, or go on waiting when it is 0. */
 static void hand_back(struct amqp_sink *sink, enum amqp_event suspects_as, const char *detail) {
-  amqp_queue_filter(&sink->queue, goes_on_waiting, &(struct handing_back){sink, suspects_as, detail});
+  amqp_queue_filter(&sink->queue, goes_on_waiting,
+                    &(struct handing_back){sink, AMQP_EVENT_NOT_SENT, suspects_as, detail});
+}
+
+void amqp_sink_recall(struct amqp_sink *sink) {
+  amqp_queue_filter(&sink->queue, goes_on_waiting,
+                    &(struct handing_back){sink, AMQP_EVENT_RECALLED, AMQP_EVENT_UNREPEATED, NULL});
+  for (uint32_t i = 0; i < channels(sink); i++)
+    amqp_pub_recall(channel_at(sink, i));
 }
 
 /* ---- what is believed ----------------------------------------------------------------------------------------- */
@@ -197,9 +205,12 @@ static void suspect_all(struct amqp_sink *sink, struct amqp_pub *pub, int code, 
   const struct duebox_task *task;
   if (pub->window.count > 0 && amqp_outcome_find(AMQP_EVENT_REFUSED, code)->cls != DUEBOX_REJECTED)
     amqp_set_clear(&sink->safe); /* the fault is an exchange's, and any may be meant */
-  while ((task = amqp_window_take_upto(&pub->window, UINT64_MAX)) != NULL)
-    if (!amqp_queue_put(&sink->queue, (struct amqp_waiting){task, true}))
-      report(sink, task, AMQP_EVENT_UNDECIDED, code, text);
+  for (const struct amqp_slot *oldest; (oldest = amqp_window_oldest(&pub->window)) != NULL;) {
+    bool recalled = oldest->tag <= pub->recalled_upto;
+    task = amqp_window_take_upto(&pub->window, UINT64_MAX);
+    if (recalled || !amqp_queue_put(&sink->queue, (struct amqp_waiting){task, true}))
+      report(sink, task, recalled ? AMQP_EVENT_UNREPEATED : AMQP_EVENT_UNDECIDED, code, text);
+  }
 }
 
 static void on_closed(void *ctx, struct amqp_pub *pub, int code, const char *text) {
@@ -207,6 +218,7 @@ static void on_closed(void *ctx, struct amqp_pub *pub, int code, const char *tex
   const struct duebox_task *unsent = pub->writing; /* the newest; the broker never had all of it */
   bool probe = is_probe(pub);
   uint32_t open = pub->window.count;
+  bool recalled = pub->window.next - 1 <= pub->recalled_upto; /* the newest */
   sink->host->log(sink->host->ctx, DUEBOX_LOG_WARN, "AMQP-CHANNEL-CLOSED",
                   "the broker closed a channel with %u unconfirmed messages%s: %s", open,
                   open > 1 ? "; they are sent again one by one to find the one it means" : "", text);
@@ -216,8 +228,8 @@ static void on_closed(void *ctx, struct amqp_pub *pub, int code, const char *tex
     blame(sink, (struct amqp_waiting){amqp_window_take_upto(&pub->window, UINT64_MAX), carries_suspect(sink, pub)},
           code, text);
   suspect_all(sink, pub, code, text);
-  if (unsent && !probe && !amqp_queue_put(&sink->queue, (struct amqp_waiting){unsent, false}))
-    report(sink, unsent, AMQP_EVENT_NOT_SENT, 0, text);
+  if (unsent && !probe && (recalled || !amqp_queue_put(&sink->queue, (struct amqp_waiting){unsent, false})))
+    report(sink, unsent, recalled ? AMQP_EVENT_RECALLED : AMQP_EVENT_NOT_SENT, 0, text);
   amqp_pub_open(pub);
 }
 
@@ -485,22 +497,29 @@ static void follow_work(struct amqp_sink *sink, int64_t now_us) {
   sink->worked_us = INT64_MAX;
 }
 
+/* Goes on with what is half sent, and lets go what waits. */
+static void send_on(struct amqp_sink *sink, int64_t now_us) {
+  bool writing = false;
+  for (uint32_t i = 0; i < channels(sink); i++)
+    writing |= channel_at(sink, i)->writing != NULL;
+  if (!writing && !sink->queue.count)
+    return;
+  amqp_conn_cork(&sink->conn, true);
+  for (uint32_t i = 0; i < channels(sink); i++)
+    amqp_pub_continue(channel_at(sink, i), now_us);
+  pump(sink, now_us);
+  amqp_conn_cork(&sink->conn, false);
+}
+
+/* Sends before it waits, never after: the host comes first when the process goes on after it stood still. */
 void amqp_sink_poll(struct amqp_sink *sink, int timeout_ms) {
+  if (amqp_conn_usable(&sink->conn))
+    send_on(sink, amqp_now_us());
   amqp_conn_poll(&sink->conn, timeout_ms, next_deadline(sink));
   if (!amqp_conn_usable(&sink->conn))
     return;
   int64_t now = amqp_now_us();
   follow_work(sink, now);
-  bool writing = false;
-  for (uint32_t i = 0; i < channels(sink); i++)
-    writing |= channel_at(sink, i)->writing != NULL;
-  if (writing || sink->queue.count) {
-    amqp_conn_cork(&sink->conn, true);
-    for (uint32_t i = 0; i < channels(sink); i++)
-      amqp_pub_continue(channel_at(sink, i), now);
-    pump(sink, now);
-    amqp_conn_cork(&sink->conn, false);
-  }
   for (uint32_t i = 0; i < channels(sink); i++)
     check_overdue(sink, channel_at(sink, i), now);
 }

@@ -68,6 +68,8 @@ struct amqp_sink {
 bool amqp_sink_create(struct amqp_sink *sink, const struct duebox_instance_config *config,
                       const struct duebox_host *host, struct duebox_error *err);
 size_t amqp_sink_submit(struct amqp_sink *sink, const struct duebox_task *const *tasks, size_t n);
+/* What waits in the queue is handed back; what has begun to leave goes on, and is not sent a second time. */
+void amqp_sink_recall(struct amqp_sink *sink);
 void amqp_sink_poll(struct amqp_sink *sink, int timeout_ms);
 void amqp_sink_stop(struct amqp_sink *sink, int deadline_ms);
 void amqp_sink_destroy(struct amqp_sink *sink);

@@ -12,6 +12,7 @@
 static const struct duebox_sink_ops sink_ops = {
     .struct_size = sizeof(struct duebox_sink_ops),
     .submit = http_sink_submit,
+    .recall = http_sink_recall,
 };
 
 static size_t max_checkpoint(const void *options, const void *route) {

@@ -182,6 +182,13 @@ struct http_transfer *http_resolver_turn(struct http_resolver *resolver) {
   return ended;
 }
 
+struct http_transfer *http_resolver_drop(struct http_resolver *resolver) {
+  struct http_transfer *list = resolver->waiting;
+  resolver->waiting = NULL;
+  resolver->last = &resolver->waiting;
+  return list;
+}
+
 void http_resolver_stop(struct http_resolver *resolver) {
   for (struct http_lookup *l = resolver->lookups; l < resolver->lookups + HTTP_LOOKUPS; l++) {
     if (!l->easy)

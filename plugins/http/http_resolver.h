@@ -68,6 +68,9 @@ __attribute__((warn_unused_result)) bool http_resolver_ended(struct http_resolve
  * the name is known, else how the transfer has ended. */
 __attribute__((warn_unused_result)) struct http_transfer *http_resolver_turn(struct http_resolver *resolver);
 
+/* Whoever waits does so no longer: the list of them. Lookups go on, for others. */
+__attribute__((warn_unused_result)) struct http_transfer *http_resolver_drop(struct http_resolver *resolver);
+
 /* Ends all lookups without waiting for their threads, and forgets who waits. */
 void http_resolver_stop(struct http_resolver *resolver);
 

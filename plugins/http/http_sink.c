@@ -165,7 +165,7 @@ static bool end_transfer(struct http_sink *sink, CURL *easy, CURLcode code) {
     http_transfer_wait(transfer);
     return false;
   }
-  if (transfer->held) {
+  if (transfer->held && !transfer->recalled) {
     http_resolver_wait(&sink->resolver, transfer);
     return false;
   }
@@ -222,6 +222,7 @@ static bool drive(struct http_sink *sink) {
   return resume(sink) || any;
 }
 
+/* Sends before it waits, never after: the host comes first when the process goes on after it stood still. */
 void http_sink_poll(void *inst, int timeout_ms) {
   struct http_sink *sink = inst;
   if (drive(sink) || !http_turns_empty(&sink->shared.turns)) /* the host's other tasks are to come in between */
@@ -229,7 +230,33 @@ void http_sink_poll(void *inst, int timeout_ms) {
   if (sink->resolver.waiting && timeout_ms > WAITING_POLL_MS)
     timeout_ms = WAITING_POLL_MS;
   curl_multi_poll(sink->multi, NULL, 0, timeout_ms, NULL);
-  drive(sink);
+}
+
+static void take_back(struct http_sink *sink, struct http_transfer *transfer) {
+  transfer->recalled = true;
+  sink->running--;
+  finish(sink, transfer, HTTP_END_RECALLED, CURLE_OK);
+}
+
+/* Of those that wait nothing has left, or the endpoint has said that it did not process it. */
+void http_sink_recall(void *inst) {
+  struct http_sink *sink = inst;
+  struct http_transfer *waiting = http_resolver_drop(&sink->resolver);
+  (void)finish_refused(sink);
+  for (struct http_transfer *t = pop(&waiting); t; t = pop(&waiting))
+    take_back(sink, t);
+  for (struct http_transfer *t = http_turns_drop(&sink->shared.turns); t; t = http_turns_drop(&sink->shared.turns))
+    take_back(sink, t);
+  for (size_t i = 0; i < sink->count; i++) {
+    struct http_transfer *t = &sink->transfers[i];
+    if (!t->task)
+      continue;
+    t->recalled = true;
+    if (http_transfer_may_be_received(t))
+      continue;
+    curl_multi_remove_handle(sink->multi, t->easy);
+    take_back(sink, t);
+  }
 }
 
 void http_sink_wakeup(void *inst) {

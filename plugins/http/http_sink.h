@@ -36,6 +36,7 @@ bool http_sink_create(void *inst, const struct duebox_instance_config *config, c
                       struct duebox_error *err);
 bool http_sink_start(void *inst, struct duebox_error *err);
 size_t http_sink_submit(void *inst, const struct duebox_task *const *tasks, size_t n);
+void http_sink_recall(void *inst);
 void http_sink_poll(void *inst, int timeout_ms);
 void http_sink_wakeup(void *inst);
 void http_sink_close(void *inst);

@@ -23,12 +23,6 @@ enum {
   BEGINNINGS = 20, /* of an attempt whose connections process nothing: the server is down */
 };
 
-int64_t http_now_ms(void) {
-  struct timespec ts;
-  clock_gettime(CLOCK_MONOTONIC, &ts);
-  return (int64_t)ts.tv_sec * 1000 + ts.tv_nsec / 1000000;
-}
-
 /* ---- callbacks of libcurl ---- */
 
 static size_t on_body(char *data, size_t size, size_t count, void *arg) {
@@ -107,20 +101,23 @@ static bool is_unprocessed(const struct http_transfer *t) {
   return t->requested && t->response.header_bytes == 0 && http_goaway_unprocessed(&t->shared->goaways, &t->stream);
 }
 
-/* Whether the receiver may have got the request that was begun last, and begun to work on it. OpenSSL gets 64 KiB of it
- * at once; where the kernel takes less, records leave and OpenSSL tells of none, nor does libcurl count them later. */
-static bool may_be_received(const struct http_transfer *t) {
+/* OpenSSL gets 64 KiB of it at once; where the kernel takes less, records leave and OpenSSL tells of none, nor does
+ * libcurl count them later. */
+bool http_transfer_may_be_received(const struct http_transfer *t) {
   long sent = 0;
   curl_easy_getinfo(t->easy, CURLINFO_REQUEST_SIZE, &sent);
   return t->requested && (t->in_records || sent > t->sent_before) && !is_unprocessed(t);
 }
+
+/* A second time, that is. */
+static bool may_not_begin(const struct http_transfer *t) { return t->recalled || http_transfer_may_be_received(t); }
 
 /* Runs when a new connection is needed: for the first beginning, or for a second one (see on_request(), which ends
  * those that have had all of theirs: they must not wait for a turn once more). */
 static curl_socket_t on_socket(void *arg, curlsocktype purpose, struct curl_sockaddr *to) {
   struct http_transfer *t = arg;
   struct http_url url;
-  t->second_refused = may_be_received(t);
+  t->second_refused = may_not_begin(t);
   if (t->second_refused || (t->beginnings < BEGINNINGS && !http_turns_open(&t->shared->turns, t)))
     return CURL_SOCKET_BAD;
   return http_url_split(http_request_url(&t->request), &url) ? http_transfer_socket(t, &url, to) : CURL_SOCKET_BAD;
@@ -144,7 +141,7 @@ static int on_request(void *arg, char *peer, char *local, int peer_port, int loc
   struct http_transfer *t = arg;
   const SSL *tls = http_tls_of(t->easy);
   bool http2 = http_tls_is_http2(tls), distrusted = http_strays_has(&t->shared->strays, peer, peer_port);
-  t->second_refused = may_be_received(t);
+  t->second_refused = may_not_begin(t);
   t->stale = !t->second_refused && !http2 && is_stale(t, distrusted, peer, local_port, peer_port);
   if (t->second_refused || t->stale)
     return CURL_PREREQFUNC_ABORT;
@@ -172,7 +169,7 @@ static int on_log(CURL *easy, curl_infotype type, char *text, size_t len, void *
  * beginning (see on_request()); any other one waits until the name has been looked up (http_resolver.h). */
 static int on_lookup(void *resolver, void *reserved, void *arg) {
   struct http_transfer *t = arg;
-  t->second_refused = may_be_received(t);
+  t->second_refused = may_not_begin(t);
   t->held = !t->second_refused;
   if (t->held && t->requested)
     http_transfer_begin_anew(t);
@@ -360,7 +357,7 @@ bool http_transfer_prepare(struct http_transfer *transfer, const struct duebox_t
   const struct http_route *route = task->route_data;
   transfer->task = task;
   transfer->requested = transfer->second_refused = transfer->stale = transfer->allowed = transfer->held = false;
-  transfer->few_files = transfer->opens = transfer->may_open = false;
+  transfer->few_files = transfer->opens = transfer->may_open = transfer->recalled = false;
   transfer->sent_before = transfer->beginnings = 0;
   transfer->denied[0] = transfer->error[0] = '\0';
   http_response_reset(&transfer->response);
@@ -385,8 +382,8 @@ void http_transfer_wait(struct http_transfer *transfer) {
 
 /* libcurl repeats by itself most of what was not processed, but not where the whole connection ended with it. */
 bool http_transfer_again(struct http_transfer *transfer, CURLcode code) {
-  if (transfer->opens)
-    return true;
+  if (transfer->opens || transfer->recalled)
+    return transfer->opens && !transfer->recalled;
   if (code != CURLE_OK && code != CURLE_OPERATION_TIMEDOUT && is_unprocessed(transfer) &&
       transfer->beginnings < BEGINNINGS) {
     http_transfer_begin_anew(transfer);
@@ -489,7 +486,7 @@ static void describe_response(const struct http_transfer *t, char text[HTTP_MESS
 
 /* No complete response: libcurl's code and whether bytes had left decide. */
 static struct http_verdict judge_code(struct http_transfer *t, CURLcode code, char text[HTTP_MESSAGE_CAP]) {
-  bool sent = may_be_received(t);
+  bool sent = http_transfer_may_be_received(t);
   long tunnel = 0; /* what the proxy answered to CONNECT; for libcurl its refusal is a broken connection */
   curl_easy_getinfo(t->easy, CURLINFO_HTTP_CONNECTCODE, &tunnel);
   if (t->second_refused) /* perhaps by on_lookup() or on_socket() */
@@ -545,10 +542,12 @@ static struct http_verdict judge_code(struct http_transfer *t, CURLcode code, ch
 }
 
 static struct http_verdict judge_stop(const struct http_transfer *t, char text[HTTP_MESSAGE_CAP]) {
-  bool sent = may_be_received(t);
-  snprintf(text, HTTP_MESSAGE_CAP, "stopped before an answer came; %s",
+  bool sent = http_transfer_may_be_received(t);
+  snprintf(text, HTTP_MESSAGE_CAP, "%s before an answer came; %s", t->recalled ? "taken back" : "stopped",
            sent ? "the request may have been received" : "nothing was sent");
-  return (struct http_verdict){.cls = sent ? DUEBOX_UNKNOWN : DUEBOX_UNAVAILABLE, .error_class = "http.stopped"};
+  struct http_verdict verdict = {.cls = sent ? DUEBOX_UNKNOWN : DUEBOX_UNAVAILABLE};
+  snprintf(verdict.error_class, sizeof(verdict.error_class), t->recalled ? "http.recalled" : "http.stopped");
+  return verdict;
 }
 
 static struct http_verdict judge_refusal(const struct http_transfer *t, char text[HTTP_MESSAGE_CAP]) {
@@ -577,8 +576,9 @@ enum http_reach http_transfer_complete(struct http_transfer *transfer, enum http
   char text[HTTP_MESSAGE_CAP] = "";
   if (end == HTTP_END_REFUSED) {
     verdict = judge_refusal(transfer, text);
-  } else if (end == HTTP_END_STOPPED) {
+  } else if (end == HTTP_END_STOPPED || end == HTTP_END_RECALLED) {
     verdict = judge_stop(transfer, text);
+    outcome.recalled = end == HTTP_END_RECALLED && verdict.cls == DUEBOX_UNAVAILABLE;
   } else if (transfer->response.headed && (code == CURLE_OK || transfer->response.cut) && !is_given_up(transfer)) {
     verdict = judge_response(transfer, &outcome, text);
     reach = verdict.cls == DUEBOX_UNAVAILABLE ? HTTP_REACH_FAILED : HTTP_REACH_ANSWERED;

@@ -10,6 +10,7 @@
 #define PLUGINS_HTTP_TRANSFER_H
 
 #include <stdbool.h>
+#include <time.h>
 
 #include <curl/curl.h>
 #include <duebox/plugin.h>
@@ -46,7 +47,8 @@ struct http_transfer {
   const struct duebox_task *task; /* NULL when idle */
   struct http_transfer *next;     /* of the list it is in: idle, refused, waiting for its turn or for a name */
   CURL *easy;
-  bool used; /* the handle may have had a response */
+  bool used;     /* the handle may have had a response */
+  bool recalled; /* the host has taken it back: the request does not begin once more */
   struct http_request request;
   struct http_response response;
   struct curl_slist *headers; /* nodes that point into the request's text */
@@ -101,6 +103,9 @@ bool http_transfer_again(struct http_transfer *transfer, CURLcode code);
 /* The attempt goes on, with another connection or with a lookup of its name, in what is left of its time. */
 void http_transfer_begin_anew(struct http_transfer *transfer);
 
+/* Whether the receiver may have got the request that was begun last, and begun to work on it. */
+bool http_transfer_may_be_received(const struct http_transfer *transfer);
+
 /* Has a transfer wait for its turn. The handle must not be in a multi handle. */
 void http_transfer_wait(struct http_transfer *transfer);
 
@@ -108,13 +113,18 @@ void http_transfer_wait(struct http_transfer *transfer);
  * it. */
 __attribute__((warn_unused_result)) bool http_transfer_turn(struct http_transfer *transfer);
 
-int64_t http_now_ms(void); /* CLOCK_MONOTONIC */
+static inline int64_t http_now_ms(void) {
+  struct timespec ts;
+  clock_gettime(CLOCK_MONOTONIC, &ts);
+  return (int64_t)ts.tv_sec * 1000 + ts.tv_nsec / 1000000;
+}
 
 /* How a transfer ended. */
 enum http_end {
-  HTTP_END_RESULT,  /* libcurl is done with it: code says how */
-  HTTP_END_REFUSED, /* nothing was begun: transfer->problem says why */
-  HTTP_END_STOPPED, /* the instance is stopping */
+  HTTP_END_RESULT,   /* libcurl is done with it: code says how */
+  HTTP_END_REFUSED,  /* nothing was begun: transfer->problem says why */
+  HTTP_END_STOPPED,  /* the instance is stopping */
+  HTTP_END_RECALLED, /* the host has taken it back, and nothing of the request has been received */
 };
 
 /* What the end of a transfer says about the network. */

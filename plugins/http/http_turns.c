@@ -120,6 +120,10 @@ struct http_transfer *http_turns_take(struct http_turns *turns) {
   return transfer;
 }
 
+struct http_transfer *http_turns_drop(struct http_turns *turns) {
+  return turns->first ? take_from(turns, turns->first, NULL) : NULL;
+}
+
 bool http_turns_open(struct http_turns *turns, struct http_transfer *transfer) {
   if (transfer->may_open)
     return true;

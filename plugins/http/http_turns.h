@@ -66,6 +66,9 @@ void http_turns_next(struct http_turns *turns);
 /* Who begins now; NULL: nobody more in this turn. Somebody does in every turn if anybody waits. */
 __attribute__((warn_unused_result)) struct http_transfer *http_turns_take(struct http_turns *turns);
 
+/* Who waits, whoever it is, waits no longer; NULL: nobody does. */
+__attribute__((warn_unused_result)) struct http_transfer *http_turns_drop(struct http_turns *turns);
+
 /* Whether a transfer that has begun may open a connection in this turn. Otherwise transfer->opens is set: it is to end,
  * and to wait again. A transfer that may goes on to be allowed, for one beginning may try several addresses. */
 __attribute__((warn_unused_result)) bool http_turns_open(struct http_turns *turns, struct http_transfer *transfer);

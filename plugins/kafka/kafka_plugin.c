@@ -90,6 +90,11 @@ static size_t submit(void *inst, const struct duebox_task *const *tasks, size_t 
   return kafka_sink_submit(&kafka->as.sink, tasks, n);
 }
 
+static void recall(void *inst) {
+  struct kafka_instance *kafka = inst;
+  kafka_sink_recall(&kafka->as.sink);
+}
+
 static void ack(void *inst, uint64_t cookie, bool committed) {
   struct kafka_instance *kafka = inst;
   kafka_source_ack(&kafka->as.source, cookie, committed);
@@ -100,7 +105,7 @@ static void resume(void *inst) {
   kafka_source_resume(&kafka->as.source);
 }
 
-static const struct duebox_sink_ops sink_ops = {.struct_size = sizeof(sink_ops), .submit = submit};
+static const struct duebox_sink_ops sink_ops = {.struct_size = sizeof(sink_ops), .submit = submit, .recall = recall};
 
 static const struct duebox_source_ops source_ops = {.struct_size = sizeof(source_ops), .ack = ack, .resume = resume};
 

@@ -65,6 +65,16 @@ static void complete_failed(struct kafka_sink *sink, struct kafka_slot *slot, rd
   complete(sink, slot, &DUEBOX_OUTCOME(.cls = cls, .scope = scope, .error_class = row->word, .message = text));
 }
 
+/* The host has taken it back. Where no broker can have it, it was never sent. */
+static void complete_recalled(struct kafka_sink *sink, struct kafka_slot *slot, rd_kafka_msg_status_t status) {
+  bool unsent = status == RD_KAFKA_MSG_STATUS_NOT_PERSISTED;
+  complete(sink, slot,
+           &DUEBOX_OUTCOME(.cls = unsent ? DUEBOX_UNAVAILABLE : DUEBOX_UNKNOWN, .scope = DUEBOX_SCOPE_INSTANCE,
+                           .recalled = unsent, .blameless = !unsent, .error_class = "kafka.recalled",
+                           .message = unsent ? "taken back before it was sent"
+                                             : "taken back before a broker had confirmed it: it may have got through"));
+}
+
 /* The task cannot be written as it is, whatever the broker says. */
 static void complete_rejected(struct kafka_sink *sink, struct kafka_slot *slot, const char *word, const char *text) {
   complete(sink, slot, &DUEBOX_OUTCOME(.cls = DUEBOX_REJECTED, .error_class = word, .message = text));
@@ -206,12 +216,20 @@ static rd_kafka_resp_err_t meaning(const struct kafka_sink *sink, const rd_kafka
                                                      : RD_KAFKA_RESP_ERR_LEADER_NOT_AVAILABLE;
 }
 
+static bool is_purged(rd_kafka_resp_err_t err) {
+  return err == RD_KAFKA_RESP_ERR__PURGE_QUEUE || err == RD_KAFKA_RESP_ERR__PURGE_INFLIGHT;
+}
+
 static void report_failed(struct kafka_sink *sink, const rd_kafka_message_t *message, size_t batch) {
   struct kafka_slot *slot = message->_private;
   rd_kafka_resp_err_t err = meaning(sink, message);
   const struct kafka_outcome_row *row = kafka_outcome_find(err);
   rd_kafka_msg_status_t status = rd_kafka_message_status(message);
   bool innocent = row->whole_batch && batch > 1 && !slot->alone; /* or not known to be guilty */
+  if (slot->recalled && (innocent || is_purged(message->err))) {
+    complete_recalled(sink, slot, status);
+    return;
+  }
   if (innocent && status == RD_KAFKA_MSG_STATUS_NOT_PERSISTED && send_alone(sink, slot))
     return;
   enum duebox_outcome_class cls = kafka_outcome_class(row, status);
@@ -277,6 +295,25 @@ static int drain(struct kafka_sink *sink, struct kafka_producer *producer) {
   return count;
 }
 
+/* All that has no report yet is reported. Requests are purged before the queues, so that what was written whole is
+ * told from what was not; a request that is half written ends with its connection, and no broker can read it. */
+static void purge(struct kafka_producer *producer) {
+  if (producer->handle.rk)
+    rd_kafka_purge(producer->handle.rk,
+                   RD_KAFKA_PURGE_F_QUEUE | RD_KAFKA_PURGE_F_INFLIGHT | RD_KAFKA_PURGE_F_NON_BLOCKING);
+}
+
+/* What is in flight is given up with the rest: librdkafka would send it once more after a broken connection, and
+ * without it nobody could tell which messages of a half written request's connection were whole (librdkafka 2.0.2,
+ * rd_kafka_broker_fail() of a purge calls them all not persisted). The gap that stays in the producer's sequence is
+ * closed by a new epoch, as after a message time-out. */
+void kafka_sink_recall(struct kafka_sink *sink) {
+  for (uint32_t i = 0; i < sink->slot_count; i++)
+    sink->slots[i].recalled = sink->slots[i].task != NULL;
+  purge(&sink->main);
+  purge(&sink->alone);
+}
+
 static int shorter(int timeout_ms, int wish_ms) {
   return wish_ms >= 0 && (timeout_ms < 0 || wish_ms < timeout_ms) ? wish_ms : timeout_ms;
 }
@@ -329,12 +366,6 @@ static size_t open_messages(const struct kafka_sink *sink) { return sink->main.o
 static void poll_until(struct kafka_sink *sink, int64_t end_us) {
   for (int64_t now; open_messages(sink) > 0 && (now = kafka_now_us()) < end_us;)
     kafka_sink_poll(sink, (int)((end_us - now) / 1000) + 1);
-}
-
-static void purge(struct kafka_producer *producer) {
-  if (producer->handle.rk)
-    rd_kafka_purge(producer->handle.rk,
-                   RD_KAFKA_PURGE_F_QUEUE | RD_KAFKA_PURGE_F_INFLIGHT | RD_KAFKA_PURGE_F_NON_BLOCKING);
 }
 
 /* Waits for the reports, gives up what has none yet, and ends the clients. A request that is half written cannot be

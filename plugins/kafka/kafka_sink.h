@@ -16,6 +16,7 @@ struct kafka_slot {
   const struct duebox_task *task; /* NULL = free */
   struct kafka_slot *next;        /* free list */
   bool alone;                     /* sent a second time, in a batch of its own */
+  bool recalled;                  /* the host has taken it back: it is not sent (again) */
 };
 
 struct kafka_sink {
@@ -41,6 +42,7 @@ MUSTCHECK bool kafka_sink_create(struct kafka_sink *sink, const struct duebox_in
                                  struct duebox_error *err);
 void kafka_sink_start(struct kafka_sink *sink);
 size_t kafka_sink_submit(struct kafka_sink *sink, const struct duebox_task *const *tasks, size_t n);
+void kafka_sink_recall(struct kafka_sink *sink);
 void kafka_sink_poll(struct kafka_sink *sink, int timeout_ms);
 void kafka_sink_close(struct kafka_sink *sink);
 void kafka_sink_stop(struct kafka_sink *sink, int deadline_ms);

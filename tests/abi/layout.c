@@ -48,7 +48,7 @@ VALUE(sizeof(struct duebox_plugin), 200);
 #endif
 OFFSET(duebox_plugin, check_targets, 200);
 OFFSET(duebox_plugin, max_checkpoint, 208);
-#if DUEBOX_ABI_MINOR <= 9
+#if DUEBOX_ABI_MINOR <= 10
 VALUE(sizeof(struct duebox_plugin), 216);
 #endif
 
@@ -119,6 +119,10 @@ OFFSET(duebox_outcome, message, 40);
 OFFSET(duebox_outcome, record, 48);
 OFFSET(duebox_outcome, record_len, 56);
 OFFSET(duebox_outcome, blameless, 64);
+#if DUEBOX_ABI_MINOR <= 9
+VALUE(sizeof(struct duebox_outcome), 72);
+#endif
+OFFSET(duebox_outcome, recalled, 72); /* not in what was padding at 65 */
 
 OFFSET(duebox_record, struct_size, 0);
 OFFSET(duebox_record, body, 8);
@@ -138,6 +142,7 @@ OFFSET(duebox_host, unread, 56);
 
 OFFSET(duebox_sink_ops, struct_size, 0);
 OFFSET(duebox_sink_ops, submit, 8);
+OFFSET(duebox_sink_ops, recall, 16);
 OFFSET(duebox_source_ops, struct_size, 0);
 OFFSET(duebox_source_ops, ack, 8);
 OFFSET(duebox_source_ops, resume, 16);

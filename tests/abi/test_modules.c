@@ -153,12 +153,12 @@ static void test_magic(void **state) {
 }
 
 static void test_major(void **state) {
-  expect_bad(*state, "bad_major", "ABI is 2.9, wanted 1.x: build the plugin against this duebox's headers");
+  expect_bad(*state, "bad_major", "ABI is 2.10, wanted 1.x: build the plugin against this duebox's headers");
 }
 
 static void test_minor(void **state) {
   expect_bad(*state, "bad_minor",
-             "ABI is 1.10, this duebox offers 1.9: upgrade duebox, or build the plugin against its headers");
+             "ABI is 1.11, this duebox offers 1.10: upgrade duebox, or build the plugin against its headers");
 }
 
 static void test_size(void **state) {

@@ -22,6 +22,7 @@
 
 #define LIMIT_MS 60000       /* longest wait for something that must come */
 #define HOLD_MS 300          /* how long nothing may be called delivered, where nothing is confirmed */
+#define RECALLED 50          /* tasks that are taken back */
 #define NEVER_BLOCKS_MS 2500 /* own time (own_time.h), submit() of some hundred tasks, with sanitizers */
 
 struct run {
@@ -125,15 +126,19 @@ static void every_task_is_completed_once(void **state) {
   fake_host_free(host);
 }
 
+static void wait_connected(struct fake_host *host) {
+  for (int64_t end = fake_host_now_ms() + LIMIT_MS; fake_host_health(host) != 1 && fake_host_now_ms() < end;)
+    fake_host_poll(host, 10);
+  assert_int_equal(fake_host_health(host), 1);
+}
+
 /* duebox_plugin_up says 0, and `duebox doctor` warns, as long as it does not. */
 static void health_is_told_before_the_first_task(void **state) {
   const struct run *run = *state;
   if (run->c->connects_for_each_task)
     skip();
   struct fake_host *host = open_host(run, "health");
-  for (int64_t end = fake_host_now_ms() + LIMIT_MS; fake_host_health(host) != 1 && fake_host_now_ms() < end;)
-    fake_host_poll(host, 10);
-  assert_int_equal(fake_host_health(host), 1);
+  wait_connected(host);
   fake_host_free(host);
 }
 
@@ -358,6 +363,55 @@ static void delivered_only_after_the_confirmation(void **state) {
   fake_host_free(host);
 }
 
+/* --- taken back --- */
+
+static size_t recalled(struct fake_host *host) {
+  size_t count = 0;
+  for (size_t i = 0; i < fake_host_accepted(host); i++)
+    count += fake_host_outcome(host, i).recalled;
+  return count;
+}
+
+/* What the plugin has accepted and not begun to send comes back at once, though the destination stands still; it does
+ * not arrive, and what is handed over later does. */
+static void what_is_recalled_never_leaves(void **state) {
+  const struct run *run = *state;
+  struct fake_host *host = open_host(run, "recall");
+  const void *route = run->c->route(run->fixture);
+  if (!run->c->connects_for_each_task)
+    wait_connected(host);
+  if (run->c->hold)
+    run->c->hold(run->fixture, true);
+  add_many(host, route, RECALLED);
+  for (int64_t end = fake_host_now_ms() + LIMIT_MS; fake_host_accepted(host) == 0 && fake_host_now_ms() < end;) {
+    if (fake_host_offer(host) == 0)
+      fake_host_poll(host, 10); /* it connects */
+  }
+  if (!fake_host_recall(host)) {
+    if (run->c->hold)
+      run->c->hold(run->fixture, false);
+    settle(host, LIMIT_MS, "tasks of a plugin that cannot take them back");
+    fake_host_free(host);
+    skip();
+  }
+  for (int64_t end = fake_host_now_ms() + LIMIT_MS; recalled(host) == 0 && fake_host_now_ms() < end;)
+    fake_host_poll(host, 10);
+  assert_true(recalled(host) > 0);
+  assert_true(fake_host_recall(host)); /* there may be nothing left to take back */
+  if (run->c->hold)
+    run->c->hold(run->fixture, false);
+  settle(host, LIMIT_MS, "tasks after a recall");
+  size_t delivered = fake_host_count(host, DUEBOX_DELIVERED);
+  for (int64_t end = fake_host_now_ms() + LIMIT_MS;
+       fake_host_count(host, DUEBOX_DELIVERED) < delivered + RECALLED && fake_host_now_ms() < end;) {
+    add_many(host, route, 1);
+    settle(host, LIMIT_MS, "a task after a recall");
+  }
+  assert_true(fake_host_count(host, DUEBOX_DELIVERED) >= delivered + RECALLED);
+  check_honest(run, host, true);
+  fake_host_free(host);
+}
+
 /* --- the end --- */
 
 static void check_stopped(const struct run *run, struct fake_host *host, int64_t took, int deadline_ms) {
@@ -522,6 +576,7 @@ int sink_contract_run(const char *name, const struct sink_contract *contract) {
       ROW(down_at_start_then_recovery),
       ROW(goes_down_and_up_in_the_middle),
       ROW(delivered_only_after_the_confirmation),
+      ROW(what_is_recalled_never_leaves),
       ROW(stop_ends_what_is_open),
       ROW(stop_without_time_ends_what_is_open),
       ROW(stop_ends_what_is_unconfirmed),

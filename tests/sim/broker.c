@@ -24,6 +24,7 @@ const char *const broker_event_names[BROKER_EVENTS] = {
     [BROKER_TWICE] = "completed twice",
     [BROKER_ANSWERS] = "answers",
     [BROKER_DIED_ON_THE_WAY] = "died on the way",
+    [BROKER_RECALLED] = "recalled",
 };
 
 void broker_begin(struct broker *fresh, uint64_t seed) {
@@ -370,6 +371,24 @@ static void read_records(struct instance *self) {
   }
 }
 
+/* Of what has not arrived some has begun to leave, and some has not: that never arrives. */
+static void recall(void *inst) {
+  struct instance *self = inst;
+  for (size_t i = 0; i < broker->message_count; i++) {
+    struct message *message = &broker->messages[i];
+    if (message->instance != self->number || message->reported || message->arrived ||
+        chance_ppm(&broker->chance, 500000))
+      continue;
+    message->reported = message->lost = true;
+    broker->counts[BROKER_RECALLED]++;
+    world_trace("recalled %s attempt=%u", message->message_id, message->attempt);
+    self->host->complete(self->host->ctx, message->token,
+                         &DUEBOX_OUTCOME(.cls = DUEBOX_UNAVAILABLE, .scope = DUEBOX_SCOPE_INSTANCE, .recalled = true,
+                                         .error_class = "sim.recalled"));
+  }
+  world_point(POINT_PLUGIN, 0);
+}
+
 static void poll(void *inst, int timeout_ms) {
   struct instance *self = inst;
   if (hangs(self))
@@ -433,7 +452,7 @@ static const struct duebox_option no_options[] = {{.name = NULL}};
 static const struct duebox_option source_options[] = {
     {"topic", DUEBOX_OPT_STRING, NULL, 0, 0, 0, offsetof(struct broker_source, topic), NULL, "where consumers answer"},
     {.name = NULL}};
-static const struct duebox_sink_ops sink = {.struct_size = sizeof sink, .submit = submit};
+static const struct duebox_sink_ops sink = {.struct_size = sizeof sink, .submit = submit, .recall = recall};
 static const struct duebox_source_ops source = {.struct_size = sizeof source, .ack = ack, .resume = resume};
 
 const struct duebox_plugin broker_plugin = {

@@ -106,6 +106,7 @@ enum broker_event {
   BROKER_TWICE,
   BROKER_ANSWERS,
   BROKER_DIED_ON_THE_WAY,
+  BROKER_RECALLED,
   BROKER_EVENTS
 };
 extern const char *const broker_event_names[BROKER_EVENTS];

@@ -57,7 +57,7 @@ struct fake_outcome {
   enum duebox_scope scope;
   enum duebox_answer answer;
   int64_t retry_after_ms;
-  bool blameless;
+  bool blameless, recalled;
   char error_class[64];
   char message[512];
   char *record; /* NULL, or record_len bytes and a NUL */
@@ -99,6 +99,8 @@ bool fake_host_wait(struct fake_host *host, bool (*done)(void *ctx), void *ctx, 
 size_t fake_host_add(struct fake_host *host, const struct fake_task *task);
 /* Offers what is not accepted yet; returns how many submit() took. */
 size_t fake_host_offer(struct fake_host *host);
+/* recall(), where the plugin has it; false: it has none. */
+bool fake_host_recall(struct fake_host *host);
 size_t fake_host_tasks(struct fake_host *host);
 size_t fake_host_accepted(struct fake_host *host);
 size_t fake_host_completed(struct fake_host *host);

@@ -29,6 +29,7 @@ struct fake_host {
 
   pthread_mutex_t lock; /* everything below */
   bool stopped;
+  bool recalled; /* once at least */
   char breach[512];
   int health;
   char unread[512]; /* "" = nothing of the kind was said last */

@@ -137,6 +137,18 @@ size_t fake_host_offer(struct fake_host *host) {
   return k;
 }
 
+bool fake_host_recall(struct fake_host *host) {
+  const struct duebox_sink_ops *ops = host->plugin->sink;
+  if (ops->struct_size <= offsetof(struct duebox_sink_ops, recall) || !ops->recall)
+    return false;
+  pthread_mutex_lock(&host->lock);
+  host->recalled = true;
+  pthread_mutex_unlock(&host->lock);
+  host->driver = pthread_self();
+  ops->recall(host->inst);
+  return true;
+}
+
 static void check_outcome(struct fake_host *host, const char *id, const struct duebox_outcome *outcome) {
   if (outcome->struct_size != sizeof(*outcome))
     fake_breach(host, "%s: the outcome does not carry its size", id);
@@ -147,6 +159,9 @@ static void check_outcome(struct fake_host *host, const char *id, const struct d
     fake_breach(host, "%s: a failure without error class or message", id);
   if (outcome->blameless && outcome->cls != DUEBOX_UNKNOWN)
     fake_breach(host, "%s: outcome class %d is blameless by itself, or never", id, (int)outcome->cls);
+  if (outcome->recalled && (outcome->cls != DUEBOX_UNAVAILABLE || !host->recalled))
+    fake_breach(host, "%s: outcome class %d is recalled and may have left, or nobody has recalled it", id,
+                (int)outcome->cls);
   if (outcome->answer == DUEBOX_ANSWER_RECORD && !outcome->record)
     fake_breach(host, "%s: ANSWER_RECORD without a record", id);
 }
@@ -158,6 +173,7 @@ static void keep_outcome(struct fake_outcome *kept, const struct duebox_outcome 
   kept->answer = outcome->answer;
   kept->retry_after_ms = outcome->retry_after_ms;
   kept->blameless = outcome->blameless;
+  kept->recalled = outcome->recalled;
   snprintf(kept->error_class, sizeof(kept->error_class), "%s", outcome->error_class ? outcome->error_class : "");
   snprintf(kept->message, sizeof(kept->message), "%s", outcome->message ? outcome->message : "");
   if (outcome->record) {

@@ -10,6 +10,7 @@ duebox_test(test_rules_road SOURCES ${CMAKE_CURRENT_LIST_DIR}/test_rules_road.c 
 duebox_test(test_rules_limits SOURCES ${CMAKE_CURRENT_LIST_DIR}/test_rules_limits.c LIBS duebox_core LABELS unit)
 duebox_test(test_callback SOURCES ${CMAKE_CURRENT_LIST_DIR}/test_callback.c LIBS duebox_core LABELS unit)
 duebox_test(test_flight SOURCES ${CMAKE_CURRENT_LIST_DIR}/test_flight.c LIBS duebox_core LABELS unit)
+duebox_test(test_recall SOURCES ${CMAKE_CURRENT_LIST_DIR}/test_recall.c LIBS duebox_core LABELS unit)
 duebox_test(test_driver SOURCES ${CMAKE_CURRENT_LIST_DIR}/test_driver.c LIBS duebox_core LABELS unit)
 duebox_test(test_lane SOURCES ${CMAKE_CURRENT_LIST_DIR}/test_lane.c LIBS duebox_core LABELS unit)
 duebox_test(test_held_claim SOURCES ${CMAKE_CURRENT_LIST_DIR}/test_held_claim.c LIBS duebox_domain LABELS unit)

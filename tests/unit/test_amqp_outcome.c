@@ -38,6 +38,8 @@ static const struct expectation expected[] = {
     {AMQP_EVENT_NO_CONFIRM, 0, DUEBOX_UNKNOWN, 0, "amqp.confirm_timeout"},
     {AMQP_EVENT_LOST, 0, DUEBOX_UNKNOWN, 0, "amqp.connection_lost"},
     {AMQP_EVENT_NOT_SENT, 0, DUEBOX_UNAVAILABLE, DUEBOX_SCOPE_INSTANCE, "amqp.not_sent"},
+    {AMQP_EVENT_RECALLED, 0, DUEBOX_UNAVAILABLE, DUEBOX_SCOPE_INSTANCE, "amqp.recalled"},
+    {AMQP_EVENT_UNREPEATED, 0, DUEBOX_UNKNOWN, 0, "amqp.recalled"},
     {AMQP_EVENT_STOPPED, 0, DUEBOX_UNKNOWN, 0, "amqp.stopped"},
     {AMQP_EVENT_INVALID, AMQP_INVALID_ROUTING_KEY, DUEBOX_REJECTED, 0, "amqp.routing_key_too_long"},
     {AMQP_EVENT_INVALID, AMQP_INVALID_KEY_NUL, DUEBOX_REJECTED, 0, "amqp.routing_key_nul"},
@@ -57,7 +59,8 @@ static void each_row(void **state) {
     const struct amqp_outcome_row *row = amqp_outcome_find(e->event, e->code);
     assert_int_equal(row->cls, e->cls);
     assert_int_equal(row->scope, e->scope);
-    assert_int_equal(row->blameless, e->event == AMQP_EVENT_UNDECIDED || e->event == AMQP_EVENT_UNTRIED);
+    assert_int_equal(row->blameless, e->event == AMQP_EVENT_UNDECIDED || e->event == AMQP_EVENT_UNTRIED ||
+                                         e->event == AMQP_EVENT_UNREPEATED);
     if (e->error_class)
       assert_string_equal(row->error_class, e->error_class);
     else

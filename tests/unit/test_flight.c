@@ -165,6 +165,14 @@ static void outcomes_of_older_plugins_end_where_their_struct_ends(void **state) 
   assert_int_equal(flight->outcome.retry_after_ms, 7);
   assert_false(flight->outcome.blameless);
   free(older);
+  now.struct_size = offsetof(struct duebox_outcome, recalled); /* of 1.3 to 1.9, with padding behind blameless */
+  now.recalled = true;
+  flight_set_outcome(flight, &now);
+  assert_true(flight->outcome.blameless);
+  assert_false(flight->outcome.recalled);
+  now.struct_size = sizeof now;
+  flight_set_outcome(flight, &now);
+  assert_true(flight->outcome.recalled);
   flight_give_back(&table, flight);
   flight_table_free(&table);
 }
