@@ -50,12 +50,12 @@ class Stranded:
         self.daemon.configure(configuration)
         self.daemon.start()
         if sink == "kafka":
-            stage.insert("stranded", count=5)
+            stage.insert("stranded", count=5, kept=True)
             stage.wait_empty(LIMIT_S)
         else:
             wait_until(lambda: self.daemon.metric("duebox_plugin_up") == 1, LIMIT_S, "the plugin to be connected")
         self.server.pause()
-        self.ids = stage.insert("stranded", LARGE if sink == "kafka" else SMALL, count=COUNT)
+        self.ids = stage.insert("stranded", LARGE if sink == "kafka" else SMALL, count=COUNT, kept=True)
         self.wait_in_flight(lambda count: count == COUNT)
 
     def wait_in_flight(self, enough):

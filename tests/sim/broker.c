@@ -203,6 +203,8 @@ static void draw(struct message *message, int64_t timeout_us) {
           high_us = own ? own->high_us : broker->high_us;
   int64_t frozen_until_us = later(broker->frozen_until_us, own ? own->frozen_until_us : 0);
   message->arrives_us = now + chance_log_between(chance, low_us, high_us);
+  if (frozen_until_us > now && chance_ppm(chance, 500000)) /* it stands in the plugin meanwhile */
+    message->arrives_us = frozen_until_us + chance_log_between(chance, low_us, high_us);
   message->confirms_us = later(message->arrives_us, frozen_until_us) + chance_log_between(chance, low_us, high_us);
   message->slow = message->slow || message->confirms_us > now + 1000 * 1000;
   if (message->confirms_us > now + FORGOTTEN_US)
