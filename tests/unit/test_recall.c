@@ -226,7 +226,8 @@ static void give(size_t i, uint8_t shard) {
   flight->driver = stand.driver;
   flight->times_sink = true;
   flight->epoch = EPOCH;
-  flight->read_us = flight->handed_us = clock_mono_us();
+  flight->read_us = clock_mono_us();
+  flight->handed_us = flight->read_us;
   flight->lease_ms = 15000;
   stand.tasks[i].view.token = flight_open(flight);
   unsigned before = atomic_load(&keeps.submits);
