@@ -148,6 +148,11 @@ int64_t lane_wakes_at(const struct lane *lane, int64_t now_us) {
   return INT64_MAX;
 }
 
+void lane_note_size(struct lane *lane, const struct task *task) {
+  double weight = 0.05;
+  lane->average_bytes += weight * ((double)task_size(task) - lane->average_bytes);
+}
+
 void lane_charge(struct lane *lane, const struct task *task, int64_t now_us) {
   if (lane->route->rate > 0) {
     lane->tokens = tokens_now(lane, now_us) - 1;
@@ -155,8 +160,7 @@ void lane_charge(struct lane *lane, const struct task *task, int64_t now_us) {
   }
   lane->in_flight++;
   lane->bytes_in_flight += task_size(task);
-  double weight = 0.05;
-  lane->average_bytes += weight * ((double)task_size(task) - lane->average_bytes);
+  lane_note_size(lane, task);
   set_gauge(&lane->metrics.inflight, lane->in_flight);
   set_gauge(&lane->metrics.inflight_bytes, lane->bytes_in_flight);
 }

@@ -77,6 +77,7 @@ struct refused_claims {
 enum settling_kind {
   SETTLING_SMALL, /* most are */
   SETTLING_LARGE, /* there is much to write of them */
+  SETTLING_HUGE,  /* of rows larger than any that is sent: the copy of one takes a second */
   SETTLING_APART, /* of a lane of which the server refuses some */
   SETTLING_KINDS
 };
@@ -204,6 +205,8 @@ void lane_restart(struct group *group);
 struct group *lane_swept_group(struct lane *lane);
 /* Forgets groups that look number `look` did not see and that have nothing in flight. */
 void lane_forget_groups(struct lane *lane, uint64_t look);
+/* Notes how large a row was: so many are read at a time. */
+void lane_note_size(struct lane *lane, const struct task *task);
 /* Accounts for tasks handed over or settled. One that its sink never had does not count for the rate. */
 void lane_charge(struct lane *lane, const struct task *task, int64_t now_us);
 void lane_refund(struct lane *lane, const struct task *task, bool sent);

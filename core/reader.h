@@ -49,6 +49,11 @@ void reader_end_flight(struct flight *flight, enum flight_end end, const char *e
                        struct flight_list *ended);
 /* Ends a flight whose task is unreadable: dead, with the reason. */
 void reader_refuse_unreadable(struct flight *flight, struct flight_list *ended);
+/* Whether the payload is larger than any may be: it ends dead, and is never loaded. */
+bool reader_too_large(const struct scheduler *s, const struct task *task);
+/* Makes what the plugin will see. False: the row can never be sent; *error_class and err say why. */
+MUSTCHECK bool reader_prepare(const struct scheduler *s, const struct route_config *route, struct task *task,
+                              const char **error_class, struct err *err);
 /* Whether claims of that lane and shard are written into the table. */
 bool reader_records_claims(const struct scheduler *s, const struct lane *lane, uint8_t shard);
 

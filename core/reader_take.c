@@ -11,8 +11,6 @@
 
 #include "core/base/clock.h"
 #include "core/base/log.h"
-#include "core/callback.h"
-#include "core/headers.h"
 #include "core/reader.h"
 
 enum {
@@ -50,53 +48,6 @@ void reader_end_flight(struct flight *flight, enum flight_end end, const char *e
   flight->end = end;
   flight_set_outcome(flight, &DUEBOX_OUTCOME(.cls = DUEBOX_REJECTED, .error_class = error_class, .message = text));
   flight_list_add(ended, flight);
-}
-
-static const char *reply_to(const struct scheduler *s, const struct route_config *route, struct task *task) {
-  const struct callbacks_config *callbacks = &s->config->config->callbacks;
-  if (route->reply_to || !(route->plugin->module->capabilities & DUEBOX_CAP_ANSWERS) || !callbacks->host)
-    return route->reply_to;
-  const struct callback_copy copy = {.attempt = task->attempt_now,
-                                     .row = task->id,
-                                     .version = task_version(&task->changed_at),
-                                     .lane = callback_lane(route->name)};
-  task->reply_to = callback_url(callbacks, task->view.message_id, &copy);
-  return task->reply_to;
-}
-
-/* Makes what the plugin will see. false: the row can never be sent, and text says why. */
-static bool prepare(const struct scheduler *s, const struct route_config *route, struct task *task,
-                    const char **error_class, struct err *err) {
-  *error_class = "row.payload_too_large";
-  if (!task->payload.data)
-    return err_set(err, 0, "the payload has %llu bytes, engine.max_payload is %lld",
-                   (unsigned long long)task->payload_len, (long long)s->config->config->engine.max_payload);
-  size_t header_count = 0;
-  *error_class = "row.headers";
-  if (!headers_parse(task->headers, &task->header_list, &header_count, err))
-    return false;
-  task->recorded = task->state == TASK_CLAIMED;
-  task->attempt_now = task->recorded ? task->attempt : task->attempt + 1;
-  task->view = (struct duebox_task){
-      .struct_size = sizeof task->view,
-      .message_id = task->message_id.data,
-      .route = route->name,
-      .attempt = task->attempt_now,
-      .timeout_ms = task->timeout_ms ? task->timeout_ms : (uint32_t)route->timeout_ms,
-      .due_us = task->asked_due_us,
-      .priority = task->priority,
-      .key = task->task_key,
-      .payload = task->payload,
-      .checkpoint = task->checkpoint,
-      .headers = task->header_list,
-      .header_count = header_count,
-      .route_data = route->options,
-      .revision = task->revision,
-      .result_awaited = route->result_awaited,
-  };
-  task->view.reply_to = reply_to(s, route, task);
-  *error_class = "row.target_refused";
-  return target_permitted(route, &task->view, err);
 }
 
 /* A task that must wait although it is due: it was in flight in a crash and others that were are out, or another task
@@ -200,7 +151,8 @@ static void take_off(struct scheduler *s, struct group *group, struct task *task
   taking->taken++;
   if (task->expires_us && scheduler_db_now_us(s) >= task->expires_us) {
     reader_end_flight(flight, FLIGHT_EXPIRED, NULL, NULL, &taking->ended);
-  } else if (!prepare(s, lane->route, task, &error_class, &taking->err)) {
+  } else if (!reader_prepare(s, lane->route, task, &error_class, &taking->err)) {
+    lane_note_size(lane, task); /* the server has read all of it: not many such rows in one statement */
     reader_end_flight(flight, FLIGHT_REFUSED, error_class, taking->err.text, &taking->ended);
   } else if (scheduler_target_waits(s, flight)) {
     flight_list_add(&taking->ended, flight);
@@ -212,7 +164,7 @@ static void take_off(struct scheduler *s, struct group *group, struct task *task
 }
 
 static bool left_out(const struct scheduler *s, const struct task *task) {
-  return !task->payload.data && (int64_t)task->payload_len <= s->config->config->engine.max_payload;
+  return !task->payload.data && !reader_too_large(s, task);
 }
 
 /* Another task of its order_key failed and goes first: it is put aside, where people see why. */
@@ -414,6 +366,13 @@ static size_t choose_claims(struct scheduler *s, struct taking *taking, struct t
       move(s, group, task, taking);
     if (ended[i] || task->unreadable || must_wait(s, lane, task))
       continue;
+    /* It never leaves. A claim would write all of it twice, while every route waits for this thread. */
+    group = reader_too_large(s, task) ? lane_group(lane, task->shard, task->priority, true) : NULL;
+    ended[i] = group != NULL;
+    if (ended[i]) {
+      take_off(s, group, task, taking);
+      continue;
+    }
     order_reserve(&lane->order, task);
     bool first = wanted == 0 && lane->in_flight == 0;
     int64_t larger = bytes > largest ? bytes : largest; /* each has the same share of the answer */

@@ -247,6 +247,18 @@ static size_t outcome_bytes(const struct flight *flight) {
   return outcome->record_len + texts + (delivered ? row / 8 : row);
 }
 
+/* Whether its row is larger than any that is sent: as large as whoever inserted it liked. */
+static bool is_huge(const struct flight *flight) {
+  return flight->task->payload_len > (uint64_t)flight->config->config->engine.max_payload;
+}
+
+/* Has it wait for its turn. */
+static void put_in_line(struct settler *settler, struct flight *flight) {
+  flight->outcome_bytes = outcome_bytes(flight);
+  bool large = flight->outcome_bytes > LARGE_BYTES;
+  settler_lanes_put(!large ? &settler->small : is_huge(flight) ? &settler->huge : &settler->large, flight);
+}
+
 /* A destination took the task and said what its plugin could not read: what the plugin makes of it counts. */
 static void note_unread(struct settler *settler, const struct flight *flight) {
   const struct duebox_outcome *outcome = &flight->outcome;
@@ -431,6 +443,8 @@ static void gather(struct settler *settler, struct flight_list *list) {
     limit = settler->pace.at_us;
   if (settler->large.first)
     limit = earlier(settler->large_at_us, limit);
+  if (settler->huge.first)
+    limit = atomic_load(&settler->stopping) ? 0 : earlier(settler->huge_at_us, limit);
   mailbox_take(&settler->in, settler->small.first ? 0 : limit, list);
   if (!list->head || settler->small.first || settler->large.first)
     return;
@@ -462,10 +476,8 @@ static void settle_in_turn(struct settler *settler, struct store_session *ss, st
                            struct flight_list *list) {
   struct flight_list some = {0};
   struct flight *flight;
-  while ((flight = flight_list_pop(list))) {
-    flight->outcome_bytes = outcome_bytes(flight);
-    settler_lanes_put(flight->outcome_bytes > LARGE_BYTES ? &settler->large : &settler->small, flight);
-  }
+  while ((flight = flight_list_pop(list)))
+    put_in_line(settler, flight);
   take_turns(settler, &settler->small, SETTLE_BATCH_BYTES, &some);
   bool others = some.head != NULL;
   settler->others = others;
@@ -481,10 +493,22 @@ static void settle_in_turn(struct settler *settler, struct store_session *ss, st
   settler->large_at_us = others && took > SETTLE_LARGE_BATCH_US ? began + 2 * took : 0;
 }
 
+/* Settles the outcome of one huge row. At the end nobody waits for the others' turn. */
+static void settle_huge(struct settler *settler, struct store_session *ss, struct batch *batch) {
+  struct flight_list some = {0};
+  int64_t began = clock_mono_us();
+  if (!settler->huge.first || (began < settler->huge_at_us && !atomic_load(&settler->stopping)))
+    return;
+  take_turns(settler, &settler->huge, 1, &some);
+  settle_some(settler, ss, batch, &some, SETTLE_TOGETHER);
+  int64_t now = clock_mono_us();
+  settler->huge_at_us = now + settler_huge_rest_us(now - began);
+}
+
 /* At the end what is refused or busy is left; what was put apart is tried, as long as there is time. */
 static bool is_to_go_on(struct settler *settler) {
   return !atomic_load(&settler->stopping) || mailbox_count(&settler->in) > 0 || settler->small.first ||
-         settler->large.first || (settler->apart.first && !atomic_load(&settler->hurry));
+         settler->large.first || settler->huge.first || (settler->apart.first && !atomic_load(&settler->hurry));
 }
 
 static void run(void *arg) {
@@ -492,6 +516,7 @@ static void run(void *arg) {
   realtime_thread(settler->realtime, "settler");
   settler->large_bytes = SETTLE_LARGE_BATCH_MIN_BYTES;
   settler->large.kind = SETTLING_LARGE;
+  settler->huge.kind = SETTLING_HUGE;
   settler->apart.kind = SETTLING_APART;
   settler->busy = (struct settler_round){.rows = 1, .least_us = BUSY_EVERY_US, .most_us = BUSY_EVERY_US};
   settler->stuck = (struct settler_round){.rows = 1, .least_us = STUCK_MIN_US, .most_us = STUCK_MAX_US};
@@ -506,9 +531,10 @@ static void run(void *arg) {
     gather(settler, &list);
     set_gauge(&settler->locked_since_us, settler->busy.flights.head ? settler->busy.flights.head->completed_us : 0);
     set_gauge(&settler->metrics->settle_queue,
-              (int64_t)(list.count + settler->small.count + settler->large.count + settler->apart.count +
-                        settler->busy.flights.count + settler->stuck.flights.count));
+              (int64_t)(list.count + settler->small.count + settler->large.count + settler->huge.count +
+                        settler->apart.count + settler->busy.flights.count + settler->stuck.flights.count));
     settle_in_turn(settler, ss, &batch, &list);
+    settle_huge(settler, ss, &batch);
     settle_apart(settler, ss, &batch);
     settle_again(settler, ss, &batch, &settler->busy);
     note_busy(settler, clock_mono_us());

@@ -70,6 +70,8 @@ struct settler {
   struct settler_lanes large; /* and with those of which there is much to write: the others go first */
   size_t large_bytes;         /* of a batch of them */
   int64_t large_at_us;        /* monotonic: when the next batch of them may be written */
+  struct settler_lanes huge;  /* and with those of rows that are larger than any that is sent: one by one, */
+  int64_t huge_at_us;         /* monotonic: and the next not before this */
   struct settler_lanes apart; /* the settler's thread: lanes of whose outcomes the server refuses some, */
   struct refusals_pace pace;  /* when a batch of them may be written; */
   bool others;                /* there were others in this turn */
@@ -94,6 +96,9 @@ void settler_stop(struct settler *settler, int64_t patience_ms);
 /* How many bytes of large outcomes the next batch has, after one of `bytes` that took took_us: so many that outcomes
  * with little to write do not wait long for it. Pure. */
 size_t settler_large_bytes(size_t bytes, int64_t took_us);
+/* How long the others have the settler, and the database, for themselves after the outcome of a huge row, which took
+ * took_us: no COMMIT of anybody passes while the row is written to the binlog. Pure. */
+int64_t settler_huge_rest_us(int64_t took_us);
 /* The same for how many outcomes are tried again at once, after `rows` of them took took_us. Pure. */
 size_t settler_again_rows(size_t rows, int64_t took_us);
 

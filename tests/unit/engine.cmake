@@ -32,8 +32,9 @@ duebox_test(test_inbox_queue SOURCES ${CMAKE_CURRENT_LIST_DIR}/test_inbox_queue.
 duebox_test(test_suspects SOURCES ${CMAKE_CURRENT_LIST_DIR}/test_suspects.c LIBS duebox_domain LABELS unit)
 duebox_test(test_refusals SOURCES ${CMAKE_CURRENT_LIST_DIR}/test_refusals.c LIBS duebox_core LABELS unit)
 duebox_test(test_settler SOURCES ${CMAKE_CURRENT_LIST_DIR}/test_settler.c LIBS duebox_core LABELS unit)
+duebox_test(test_settler_huge SOURCES ${CMAKE_CURRENT_LIST_DIR}/test_settler_huge.c LIBS duebox_core LABELS unit)
 duebox_test(test_settler_pace SOURCES ${CMAKE_CURRENT_LIST_DIR}/test_settler_pace.c LIBS duebox_core LABELS unit)
-foreach(part reader_take reader_called reader_moment reader_behind reader_bound)
+foreach(part reader_take reader_large reader_called reader_moment reader_behind reader_bound)
   duebox_test(test_${part} SOURCES ${CMAKE_CURRENT_LIST_DIR}/test_${part}.c ${CMAKE_CURRENT_LIST_DIR}/reader_fixture.c
     LIBS duebox_core LABELS unit)
 endforeach()

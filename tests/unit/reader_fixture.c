@@ -96,8 +96,8 @@ size_t take_tasks(struct fixture *f, const struct task *tasks, size_t count, siz
     f->tasks[i] = tasks[i];
     f->tasks[i].state = TASK_SCHEDULED;
     f->tasks[i].message_id = (struct duebox_bytes){"m", 1};
-    f->tasks[i].payload = (struct duebox_bytes){"x", 1};
-    f->tasks[i].payload_len = 1;
+    f->tasks[i].payload = (struct duebox_bytes){tasks[i].payload_len ? NULL : "x", 1};
+    f->tasks[i].payload_len = tasks[i].payload_len ? tasks[i].payload_len : 1;
     f->tasks[i].batch = &f->batch;
     if (!tasks[i].due_us)
       f->tasks[i].due_us = 1;

@@ -36,10 +36,17 @@ static void a_batch_of_large_ones_is_as_large_as_the_server_is_quick(void **stat
   assert_int_equal(bytes, 16 * 1024);
 }
 
+/* One of 60 MB took 1.5 s. The wait has an end: the database may have been away meanwhile. */
+static void after_a_huge_row_the_others_have_nine_tenths_of_the_time(void **state) {
+  assert_int_equal(settler_huge_rest_us(100 * 1000), 900 * 1000);
+  assert_int_equal(settler_huge_rest_us(INT64_C(3600) * 1000 * 1000), 10 * 1000 * 1000);
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(as_many_busy_ones_are_tried_at_once_as_cost_little),
       cmocka_unit_test(a_batch_of_large_ones_is_as_large_as_the_server_is_quick),
+      cmocka_unit_test(after_a_huge_row_the_others_have_nine_tenths_of_the_time),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,0 +1,74 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Rows that are larger than engine.max_payload: they end dead, and cost the other routes little until then.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+
+#include <cmocka.h>
+
+#include "core/base/clock.h"
+#include "core/base/sync.h"
+#include "reader_fixture.h"
+
+enum { TOO_LARGE = 40 << 20 };
+
+static size_t claims;
+
+static void release_copy(struct task_batch *batch) {}
+
+static enum store_status claim_one(struct store_session *ss, const struct store_claim *claim, struct task_batch **batch,
+                                   uint64_t *lost, struct err *err) {
+  struct fixture *f = (struct fixture *)ss;
+  claims++;
+  assert_int_equal(claim->count, 1);
+  f->tasks[ROWS - 1] = f->tasks[0];
+  f->tasks[ROWS - 1].state = TASK_CLAIMED;
+  f->tasks[ROWS - 1].batch = &f->claimed;
+  f->claimed = (struct task_batch){.open = 1, .count = 1, .tasks = &f->tasks[ROWS - 1], .release = release_copy};
+  *batch = &f->claimed;
+  return STORE_OK;
+}
+
+/* One of 40 MB was claimed before it was refused: a transaction of 80 MB with the rows of all shards in it, on the
+ * thread that reads for all routes. Where the byte credit did not buy it, it was read again and again. */
+static void it_is_not_claimed(void **state) {
+  struct fixture *f = *state;
+  static const struct store_ops ops = {.claim = claim_one};
+  const struct store store = {.ops = &ops};
+  const struct task tasks[] = {{.id = 1}, {.id = 2, .payload_len = TOO_LARGE}, {.id = 3, .payload_len = TOO_LARGE}};
+  struct flight_list ended = {0};
+  f->s.store = &store;
+  f->s.ss = (struct store_session *)f;
+  claims = 0;
+  assert_int_equal(take_tasks(f, tasks, 3, 10, true), 1);
+  assert_int_equal(claims, 1);
+  mailbox_take(&f->settler, 0, &ended);
+  assert_int_equal(ended.count, 2);
+  for (const struct flight *flight = ended.head; flight; flight = flight->next) {
+    assert_int_equal(flight->end, FLIGHT_REFUSED);
+    assert_int_equal(flight->task->state, TASK_SCHEDULED);
+    assert_string_equal(flight->outcome.error_class, "row.payload_too_large");
+  }
+  mailbox_put(&f->settler, &ended);
+}
+
+/* The server reads all of a row to tell its length: after one of 40 MB a statement asks for few rows. */
+static void after_it_few_rows_are_read_at_a_time(void **state) {
+  struct fixture *f = *state;
+  const struct task tasks[] = {{.id = 1, .payload_len = TOO_LARGE}};
+  f->route.inflight_bytes = TOO_LARGE;
+  assert_true(lane_credit(&f->lane, READ_MAX, clock_mono_us()) > 50);
+  assert_int_equal(take_tasks(f, tasks, 1, 10, false), 0);
+  assert_int_equal(mailbox_count(&f->settler), 1);
+  assert_int_equal(lane_credit(&f->lane, READ_MAX, clock_mono_us()), 1);
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test_setup_teardown(it_is_not_claimed, set_up, tear_down),
+      cmocka_unit_test_setup_teardown(after_it_few_rows_are_read_at_a_time, set_up, tear_down),
+  };
+  return cmocka_run_group_tests_name("reader_large", tests, NULL, NULL);
+}
