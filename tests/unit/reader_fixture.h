@@ -34,7 +34,8 @@ void release(struct task_batch *batch);
 struct task_batch *make_batch(const uint64_t *ids, size_t count, enum task_state state);
 int set_up(void **state);
 int tear_down(void **state); /* one batch must have been released */
-/* A batch of a few tasks, due and fresh; what is not given is as for all. One with a payload_len came without it. Returns how many the driver has. */
+/* A batch of a few tasks, due and fresh; what is not given is as for all. One with a payload_len came without it.
+ * Returns how many the driver has. */
 size_t take_tasks(struct fixture *f, const struct task *tasks, size_t count, size_t most, bool recorded);
 
 #endif
