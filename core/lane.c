@@ -76,7 +76,8 @@ uint32_t lane_credit(const struct lane *lane, uint32_t batch, int64_t now_us) {
     return 0;
   if (health_suspended(&lane->health))
     return health_may_send(&lane->health, now_us) ? 1 : 0;
-  if ((lane->stalled && stall_probe_at_us(&lane->stall) > now_us) || lane->refused_claims.at_us > now_us)
+  if ((lane->stalled && stall_probe_at_us(&lane->stall) > now_us) || lane->refused_claims.at_us > now_us ||
+      lane->rests_until_us > now_us)
     return 0;
   if (lane->stalled)
     batch = 1;
@@ -117,6 +118,11 @@ void lane_note_claims(struct lane *lane, bool refused, bool all, int64_t began_u
   claims->at_us = refused ? now_us + claims->wait_us : 0;
 }
 
+void lane_note_too_large(struct lane *lane, int64_t began_us, int64_t now_us) {
+  int64_t rest_us = (now_us - began_us) * REFUSED_REST;
+  lane->rests_until_us = now_us + (rest_us < REFUSED_REST_MAX_US ? rest_us : REFUSED_REST_MAX_US);
+}
+
 void lane_note_done(struct lane *lane, int64_t now_us) {
   lane->done++;
   int64_t took_us = now_us - lane->done_since_us;
@@ -139,8 +145,8 @@ int64_t lane_wakes_at(const struct lane *lane, int64_t now_us) {
     return INT64_MAX;
   if (health_suspended(&lane->health))
     return health_wakes_at(&lane->health);
-  if (lane->refused_claims.at_us > now_us)
-    return lane->refused_claims.at_us;
+  if (lane->refused_claims.at_us > now_us || lane->rests_until_us > now_us)
+    return lane->refused_claims.at_us > lane->rests_until_us ? lane->refused_claims.at_us : lane->rests_until_us;
   if (lane->route->rate > 0 && tokens_now(lane, now_us) < 1)
     return now_us + 1 + (int64_t)((1 - tokens_now(lane, now_us)) / lane->route->rate * 1e6);
   if (lane->stalled && stall_probe_at_us(&lane->stall) > now_us)

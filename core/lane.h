@@ -131,6 +131,7 @@ struct lane {
   struct targets targets; /* those of its own that are in trouble */
   struct log_repeat target_trouble, target_resumed;
   struct refused_claims refused_claims;
+  int64_t rests_until_us; /* monotonic: nothing is read before, since telling the size of a huge row took long */
 
   struct group *groups;
   uint64_t held_shards;         /* bits: rows may be held there, since its route was not known */
@@ -168,6 +169,9 @@ uint32_t lane_room(const struct lane *lane);
 /* Claims were tried since began_us. Where the server refused some, nothing is read for the lane for a while: finding
  * out which takes long, and other lanes have most of the time. all: it let none pass. */
 void lane_note_claims(struct lane *lane, bool refused, bool all, int64_t began_us, int64_t now_us);
+/* A statement that began at began_us has read rows that are too large to be sent. The server takes its time over each,
+ * and all lanes wait for it: nothing is read for this one for nine times as long. */
+void lane_note_too_large(struct lane *lane, int64_t began_us, int64_t now_us);
 /* A task was delivered. */
 void lane_follow_delivery(struct lane *lane, const struct flight *flight);
 /* Finds out whether the lane is stalled now, and how much it may have at the sink. */

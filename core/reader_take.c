@@ -77,6 +77,7 @@ struct taking {
   size_t large_count, taken;
   int64_t now_us; /* monotonic: when the batch came */
   struct err err; /* what is wrong with the row at hand */
+  bool too_large; /* some rows were, and never leave */
   bool apart;     /* tasks get memory of their own */
   bool put_back;  /* a row has been: those of its order_key do not pass it */
 };
@@ -153,6 +154,7 @@ static void take_off(struct scheduler *s, struct group *group, struct task *task
     reader_end_flight(flight, FLIGHT_EXPIRED, NULL, NULL, &taking->ended);
   } else if (!reader_prepare(s, lane->route, task, &error_class, &taking->err)) {
     lane_note_size(lane, task); /* the server has read all of it: not many such rows in one statement */
+    taking->too_large = taking->too_large || reader_too_large(s, task);
     reader_end_flight(flight, FLIGHT_REFUSED, error_class, taking->err.text, &taking->ended);
   } else if (scheduler_target_waits(s, flight)) {
     flight_list_add(&taking->ended, flight);
@@ -541,7 +543,7 @@ size_t reader_take(struct scheduler *s, const struct reading *reading, struct ta
   taking.reading = reading;
   taking.out = taking.ended = (struct flight_list){0};
   taking.large_count = taking.taken = 0;
-  taking.apart = taking.put_back = false;
+  taking.apart = taking.put_back = taking.too_large = false;
   if (reading->recorded) {
     UNFILLED uint64_t ids[READ_MAX];
     UNFILLED char message_ids[READ_MAX][STORE_ID_MAX + 1];
@@ -554,5 +556,7 @@ size_t reader_take(struct scheduler *s, const struct reading *reading, struct ta
     take_batch(s, &taking, batch);
     take_large(s, &taking);
   }
+  if (taking.too_large)
+    lane_note_too_large(reading->lane, reading->began_us, clock_mono_us());
   return taking.taken;
 }

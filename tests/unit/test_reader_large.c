@@ -54,7 +54,8 @@ static void it_is_not_claimed(void **state) {
   mailbox_put(&f->settler, &ended);
 }
 
-/* The server reads all of a row to tell its length: after one of 40 MB a statement asks for few rows. */
+/* The server reads all of a row to tell its length, and all routes wait for it: after one of 40 MB a statement asks for
+ * few rows of that route, and not at once. */
 static void after_it_few_rows_are_read_at_a_time(void **state) {
   struct fixture *f = *state;
   const struct task tasks[] = {{.id = 1, .payload_len = TOO_LARGE}};
@@ -62,7 +63,12 @@ static void after_it_few_rows_are_read_at_a_time(void **state) {
   assert_true(lane_credit(&f->lane, READ_MAX, clock_mono_us()) > 50);
   assert_int_equal(take_tasks(f, tasks, 1, 10, false), 0);
   assert_int_equal(mailbox_count(&f->settler), 1);
-  assert_int_equal(lane_credit(&f->lane, READ_MAX, clock_mono_us()), 1);
+  assert_true(f->lane.rests_until_us > 0);
+  assert_int_equal(lane_credit(&f->lane, READ_MAX, f->lane.rests_until_us - 1), 0);
+  assert_int_equal(lane_wakes_at(&f->lane, f->lane.rests_until_us - 1), f->lane.rests_until_us);
+  assert_int_equal(lane_credit(&f->lane, READ_MAX, f->lane.rests_until_us), 1);
+  lane_note_too_large(&f->lane, 1000, 21000);
+  assert_int_equal(f->lane.rests_until_us, 21000 + 9 * 20000);
 }
 
 int main(void) {
