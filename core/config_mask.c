@@ -135,10 +135,25 @@ static bool ends_word(const char *text, const char *secret) {
   return apart(text[-1], *text) && apart(secret[-1], *secret) && (letter(text[-1]) || digit(text[-1]));
 }
 
+/* Whether it holds nothing but words that messages have anyway: "password", "password_file". */
+static bool has_common_words_only(const char *text, size_t n) {
+  size_t from = 0;
+  while (from < n) {
+    size_t end = from + 1;
+    while (end < n && !apart(text[end - 1], text[end]))
+      end++;
+    if ((letter(text[from]) || digit(text[from])) && !mask_is_common(text + from, end - from))
+      return false;
+    from = end;
+  }
+  return true;
+}
+
 /* How much of the secret begins at text, 0 when it is none of it. What both have in common is some words of both, goes
- * to the end of the secret, or is as long as what messages cut values to; else it is chance. So it is where it is but a
- * word that messages about secrets have. */
-static size_t part_at(const char *text, bool quoted, const char *secret) {
+ * to the end of the secret, or is as long as what messages cut values to; else it is chance. So it is where the words
+ * are but such as messages have anyway, and where the secret is one of those: over each "password" of a text "***"
+ * would hide nothing but the meaning. It is looked for where values are repeated, in quotes and at the beginning. */
+static size_t part_at(const char *text, bool first, bool quoted, const char *secret) {
   size_t best = 0, len = strlen(secret);
   for (size_t from = 0; from < len; from++) {
     size_t n = 0;
@@ -150,7 +165,9 @@ static size_t part_at(const char *text, bool quoted, const char *secret) {
     while (!whole && n > 0 && !ends_word(text + n, secret + from + n))
       n--;
     bool begins_word = from == 0 || whole || apart(secret[from - 1], secret[from]);
-    if (n > best && begins_word && n > kind_of_key(secret + from) && (n == len || !mask_is_common(text, n)) &&
+    bool value = first || quoted || text[n] == '"';
+    bool chance = n == len ? mask_is_common(text, n) && !value : !cut && has_common_words_only(text, n);
+    if (n > best && begins_word && n > kind_of_key(secret + from) && !chance &&
         (n >= PART_MIN || (n == len && quoted && text[n] == '"')))
       best = n;
   }
@@ -167,7 +184,7 @@ void config_mask(const struct config_secrets *secrets, struct err *err) {
     bool first = p == err->text + place, word = first || apart(p[-1], *p);
     size_t hidden = 0;
     for (size_t i = 0; word && i < secrets->count; i++) {
-      size_t n = part_at(p, !first && p[-1] == '"', secrets->items[i].text);
+      size_t n = part_at(p, first, !first && p[-1] == '"', secrets->items[i].text);
       hidden = n > hidden && may_quote(err, &secrets->items[i]) ? n : hidden;
     }
     size_t room = sizeof masked - 1 - used, n = hidden ? strlen(OPTION_MASK) : 1;

@@ -5,7 +5,9 @@
  * Errors of the loader, of parsers and of plugins quote values, whole, cut or in parts, and know nothing of where a
  * value came from. So the loader remembers all such values, each with the map that it belongs to, and takes them out of
  * each text before anybody sees it. A value that is one plain word, such as guest, is in many texts by chance: it is
- * taken out of those only that are about its own map, or about a route or source where it belongs to a plugin.
+ * taken out of those only that are about its own map, or about a route or source where it belongs to a plugin; and one
+ * that is a word of messages (core/mask_words.h), such as password, only where a text repeats a value: in quotes, or at
+ * its beginning. A part of a value that holds nothing but such words stays.
  */
 #ifndef CORE_CONFIG_MASK_H
 #define CORE_CONFIG_MASK_H
