@@ -236,5 +236,6 @@ struct rules_task flight_facts(const struct flight *flight) {
       .asked_due_us = task->asked_due_us,
       .expires_us = task->expires_us,
       .probe = flight->probe && !flight->in_order, /* which nobody may overtake */
+      .answer_comes = task->view.reply_to || task->view.result_awaited,
   };
 }

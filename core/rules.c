@@ -156,11 +156,15 @@ static void delivered(const struct rules_context *context, const struct route_co
                       const struct result_record *record, struct decision *out) {
   bool expected = route->result == RESULT_EXPECTED;
   out->published_us = context->now_us;
-  if (record) {
+  /* As 202 is: it would await nothing, and be sent again though it was taken. */
+  bool unheard =
+      record && record->status == RESULT_PROGRESS && !task->answer_comes && outcome->answer != DUEBOX_ANSWER_LATER;
+  if (record && !unheard) {
     follow_record(context, route, task, record, out);
     if (record->status == RESULT_PROGRESS) /* the call is over, the work goes on */
       out->event = EVENT_PUBLISHED;
-  } else if (outcome->answer == DUEBOX_ANSWER_LATER || (outcome->answer == DUEBOX_ANSWER_NONE && expected)) {
+  } else if (!record &&
+             (outcome->answer == DUEBOX_ANSWER_LATER || (outcome->answer == DUEBOX_ANSWER_NONE && expected))) {
     out->event = EVENT_PUBLISHED;
     out->delay_us = attempt_timeout_us(route, task);
     out->log_attempt = route->every_attempt;

@@ -33,7 +33,8 @@ struct rules_task {
   uint32_t attempt_now; /* of the attempt that this is about */
   uint32_t failures, recoveries, max_attempts, timeout_ms;
   int64_t due_us, asked_due_us, expires_us;
-  bool probe; /* it tried whether its suspended route is back */
+  bool probe;        /* it tried whether its suspended route is back */
+  bool answer_comes; /* of a flight: an answer after its call has a way to come */
 };
 
 /* An attempt came back from its sink. A result record within the outcome has been parsed by the caller (record, NULL

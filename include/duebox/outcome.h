@@ -53,7 +53,7 @@ struct duebox_outcome {
                             * ANSWER_RECORD: a result record; where no status can be made out in it, or it is empty,
                             * the attempt has failed, with `message` as its text. ANSWER_DONE, ANSWER_LATER: the host
                             * reads it, and where it is a result record that counts instead; any other text means
-                            * nothing */
+                            * nothing. A record that says progress is done where no later answer has a way */
   size_t record_len;
   /* Since 1.3 */
   bool blameless;  /* UNKNOWN: the task had no part in it, as when a connection broke over another one: the attempt

@@ -525,3 +525,13 @@ def test_what_the_server_refuses_of_a_result_is_said(stage):
     assert stage.count("outbox_quarantine") == 1  # by its callback URL nothing is kept that its sender is told of
     stage.execute("DROP TRIGGER refuse")
     assert daemon.api("POST", "/api/v1/results", {"id": dead, "attempt": 1, "status": "fail"})[1]["fate"] == "applied"
+
+
+def test_an_answer_that_says_progress_where_no_more_can_come(stage):
+    """It used to await its time-out, and was sent again though it was taken: 202 is done there, too."""
+    stage.http("work", history="1h", timeout="5s")
+    stage.receiver.on("/work", Answer(200, body=b'{"status": "progress"}'))
+    stage.start(callbacks={"listen": "off"})
+    task, = stage.insert("work", end="")
+    stage.wait_row(task, 60, state="done")
+    assert stage.execute("SELECT attempt, failures FROM outbox_history WHERE message_id = %s", task) == ((1, 0),)

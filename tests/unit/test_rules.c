@@ -41,7 +41,6 @@ static struct fixture make(void) {
   f.task = (struct rules_task){.id = 7,
                                .shard = 2,
                                .state = TASK_SCHEDULED,
-                               .attempt_row = 0,
                                .attempt_now = 1,
                                .due_us = NOW - SECOND,
                                .asked_due_us = NOW - SECOND};
@@ -269,6 +268,7 @@ static void record_in_the_answer_decides(void **state) {
   assert_int_equal(outcome(&f, o, &record, &written).event, EVENT_DONE);
   record.status = RESULT_PROGRESS;
   record.extend_ms = 5000;
+  f.task.answer_comes = true;
   d = outcome(&f, o, &record, &written);
   assert_int_equal(d.event, EVENT_PUBLISHED);
   assert_int_equal(d.delay_us, 5 * SECOND);

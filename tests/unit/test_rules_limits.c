@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * tests/unit/test_rules_limits.c - how far the next attempt may be put off, whatever a plugin or a consumer says, and
- * what a failure is called whose consumer does not say.
+ * tests/unit/test_rules_limits.c - how far the next attempt may be put off, whatever a plugin or a consumer says, what
+ * a failure is called whose consumer does not say, and what it comes to that a consumer goes on where none hears it.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -81,9 +81,35 @@ static void every_failure_has_a_class(void **state) {
   }
 }
 
+/* A 200 whose body says that it is still at it, where nothing that it says later can come: it used to await its
+ * time-out, and was sent again though it was taken. */
+static void progress_without_a_way_for_more_is_done(void **state) {
+  static const struct {
+    enum duebox_answer answer;
+    bool comes;
+    enum task_event event;
+  } rows[] = {{DUEBOX_ANSWER_DONE, false, EVENT_DONE},
+              {DUEBOX_ANSWER_RECORD, false, EVENT_DONE},
+              {DUEBOX_ANSWER_DONE, true, EVENT_PUBLISHED},
+              {DUEBOX_ANSWER_LATER, false, EVENT_PUBLISHED}}; /* the route itself says that it comes: later_on */
+  const struct route_config route = {.name = "orders", .timeout_ms = 1000};
+  const struct config config = {0};
+  const struct rules_context context = {.config = &config, .now_us = NOW_US};
+  const struct result_record record = {.status = RESULT_PROGRESS, .retry_in_ms = -1, .extend_ms = 5000};
+  for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
+    const struct rules_task task = {
+        .id = 7, .state = TASK_CLAIMED, .attempt_now = 1, .asked_due_us = NOW_US, .answer_comes = rows[i].comes};
+    const struct duebox_outcome outcome = DUEBOX_OUTCOME(.cls = DUEBOX_DELIVERED, .answer = rows[i].answer);
+    struct decision decision;
+    bool written;
+    rules_outcome(&context, &route, &task, &outcome, &record, &decision, &written);
+    assert_int_equal(decision.event, rows[i].event);
+  }
+}
+
 int main(void) {
-  static const struct CMUnitTest tests[] = {cmocka_unit_test(retry_after_is_bounded),
-                                            cmocka_unit_test(nobody_is_tried_without_a_pause),
-                                            cmocka_unit_test(every_failure_has_a_class)};
+  static const struct CMUnitTest tests[] = {
+      cmocka_unit_test(retry_after_is_bounded), cmocka_unit_test(nobody_is_tried_without_a_pause),
+      cmocka_unit_test(every_failure_has_a_class), cmocka_unit_test(progress_without_a_way_for_more_is_done)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }
