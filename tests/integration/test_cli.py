@@ -889,6 +889,31 @@ def test_doctor_sees_trouble(cli):
     assert found["max_allowed_packet"]["level"] == "fail"
 
 
+def test_doctor_says_how_a_prepared_transaction_ends(cli):
+    """It has no connection that could be killed, and its locks stay until somebody ends it by its name."""
+    server, user = cli.stage.mariadb, "prepared"
+    server.create_user(user, "right", [f"ALL ON `{cli.stage.database}`.*", "PROCESS ON *.*"])
+    cli.stage.configuration["database"].update(user=user, password="right")
+    cli.daemon.configure(cli.stage.configuration)
+
+    def found():
+        return next(line for line in cli.jsonl("doctor") if line["check"] == "transactions")
+    with cli.stage.connect() as connection, connection.cursor() as cursor:
+        for statement in ("XA START 'left'", "INSERT INTO outbox (route, payload) VALUES ('crm.push', '')",
+                          "XA END 'left'", "XA PREPARE 'left'"):
+            cursor.execute(statement)
+    try:
+        assert found()["level"] == "ok"
+        server.execute("SET GLOBAL init_connect = 'SET timestamp = UNIX_TIMESTAMP() + 100'")    # not for root
+        said = found()
+        assert said["level"] == "warn" and said["text"].startswith("connection 0 has had a transaction open for 1"), said
+        assert "Connection 0 is none" in said["cure"] and "XA RECOVER lists it, XA ROLLBACK ends it" in said["cure"]
+    finally:
+        server.execute("SET GLOBAL init_connect = ''")
+        cli.sql("XA ROLLBACK 'left'")
+    assert found()["level"] == "ok"
+
+
 def test_doctor_suspects_local_times_in_due_at(cli, monkeypatch):
     """A driver that writes local times shifts due_at by whole hours and nothing fails: the doctor must notice."""
     def found():
