@@ -16,6 +16,7 @@ enum {
   SEEN_WITHIN_US = 1250 * 1000, /* others see in a round of theirs that a daemon ends */
   ROUTES_GRACE_US = 10 * 1000 * 1000,
   ROUTES_DIGEST = 17, /* bytes */
+  NAMESAKE_EVERY_US = 5 * 1000 * 1000,
   LEAVE_LIMIT_US = 5 * 1000 * 1000,
   WANTS_EVERY_US = 50 * 1000, /* how soon a shard that another daemon gives back is met: nobody reads it until then */
 };
@@ -274,6 +275,32 @@ static void judge_routes(struct keeper *keeper, uint32_t route_sets) {
   }
 }
 
+/* Of two that have one name each runs what is bound to it. Said when the same one is found twice: where a daemon is
+ * replaced by a new one, both may run for a moment. */
+static void look_for_namesake(struct keeper *keeper) {
+  struct store_namesake found;
+  struct err err = {0};
+  int64_t now = clock_mono_us();
+  if (now < keeper->namesake_at_us)
+    return;
+  keeper->namesake_at_us = now + NAMESAKE_EVERY_US;
+  if (!keeper_ok(keeper, KEEPER_SHARDS, keeper->store->ops->namesake(keeper->ss, keeper->me.id, &found, &err), &err))
+    return;
+  bool same = strcmp(keeper->namesake, found.id) == 0;
+  if (same && found.id[0] && !keeper->namesake_said) {
+    log_warn(
+        "DUEBOX-NAME-TWICE",
+        "another daemon of this outbox has the name %s, too: instance=%s pid=%lld url=%s; each runs the tasks that "
+        "are bound to it (target_host). Give each an engine.instance of its own, or end one",
+        keeper->me.host, found.id, (long long)found.pid, found.admin_url[0] ? found.admin_url : "none");
+    keeper->namesake_said = true;
+  } else if (!found.id[0] && keeper->namesake_said) {
+    log_info("DUEBOX-NAME-ONCE", "no other daemon of this outbox has the name %s any more", keeper->me.host);
+    keeper->namesake_said = false;
+  }
+  memcpy(keeper->namesake, found.id, sizeof keeper->namesake);
+}
+
 static bool beat(struct keeper *keeper, const struct config *config, bool drains) {
   char routes[ROUTES_DIGEST] = "";
   uint32_t route_sets = 0;
@@ -292,6 +319,8 @@ static bool beat(struct keeper *keeper, const struct config *config, bool drains
   const struct shard_lease bound = {.shard = SHARD_BOUND, .epoch = 1};
   leases_renewed(keeper->leases, bound, sent, keeper_safe_us(config->engine.lease_ms));
   judge_routes(keeper, route_sets);
+  if (!drains)
+    look_for_namesake(keeper);
   return true;
 }
 

@@ -87,6 +87,9 @@ struct keeper {
   uint32_t living;
   bool wants_shards; /* another daemon is to give us some */
   struct keeper_silent silent[KEEPER_SILENT];
+  char namesake[STORE_INSTANCE_MAX + 1]; /* another daemon of our name, as it was found last; "" = none */
+  int64_t namesake_at_us;                /* monotonic: when to look for one */
+  bool namesake_said;
   int64_t routes_differ_us; /* since when the daemons have had different routes; 0 = they have the same */
   bool routes_differ_said;
 };

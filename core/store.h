@@ -73,11 +73,13 @@ enum lease_fate {
 
 /* What ending the sessions of an instance came to. */
 struct store_silent {
-  bool silent;             /* it has said nothing for as long as that counts, and holds no shard; otherwise nothing was
-                              done */
+  bool silent;             /* it has said nothing for as long as counts, and holds no shard; else nothing was done */
   uint32_t ended, refused; /* sessions; those that we have no right to end are left to the server's own time limits */
 };
-
+struct store_namesake {
+  char id[STORE_INSTANCE_MAX + 1], admin_url[513]; /* id "" = there is none */
+  int64_t pid;
+};
 struct instance_row {
   const char *id;        /* random per process start */
   const char *host;      /* engine.instance: matched against target_host */
@@ -412,6 +414,8 @@ struct store_ops {
   enum store_status (*beat)(struct store_session *ss, const struct instance_row *me, int64_t ttl_ms, uint32_t *living,
                             uint32_t *route_sets, struct err *err);
   enum store_status (*leave)(struct store_session *ss, const char *instance, struct err *err);
+  /* Another daemon that lives under the name (host) of this instance, and has beaten since this one began to. */
+  enum store_status (*namesake)(struct store_session *ss, const char *id, struct store_namesake *out, struct err *err);
   /* *gone: the shards, SHARD_BOUND among them, whose row somebody has deleted, as shard_bit(). */
   enum store_status (*shards)(struct store_session *ss, struct shard_row rows[STORE_SHARDS_MAX], size_t *count,
                               uint64_t *gone, struct err *err);

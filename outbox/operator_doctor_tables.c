@@ -122,6 +122,25 @@ static bool check_addresses(struct doctor *doctor, struct err *err) {
   return true;
 }
 
+static const char *address(const struct db_row *row, unsigned at) {
+  return row->fields[at] && *row->fields[at] ? row->fields[at] : "no address";
+}
+
+static bool check_names(struct doctor *doctor, struct err *err) {
+  struct db_result result;
+  struct db_row row;
+  bool found;
+  if (!doctor_row(doctor, opsql_doctor_names, NO_ARGS, 5, &result, &row, &found, err))
+    return false;
+  if (found)
+    doctor_say(doctor, FINDING_WARN, "names", "give each daemon an engine.instance of its own, or end one of the two",
+               "two daemons have the name %s: process %s at %s, and process %s at %s; each runs what is bound to it",
+               row.fields[0] ? row.fields[0] : "?", row.fields[1] ? row.fields[1] : "?", address(&row, 2),
+               row.fields[3] ? row.fields[3] : "?", address(&row, 4));
+  db_results_free(&result, 1);
+  return true;
+}
+
 static bool check_backlog(struct doctor *doctor, struct err *err) {
   enum { LATE_US = 60 * 1000000 };
   struct db_result result;
@@ -446,8 +465,9 @@ static bool check_indexes(struct doctor *doctor, bool *whole, struct err *err) {
 
 bool doctor_tables(struct doctor *doctor, struct err *err) {
   static bool (*const checks[])(struct doctor *, struct err *) = {
-      check_partitions, check_shards,  check_added,      check_checks, check_routes,     check_addresses, check_backlog,
-      check_held,       check_misfits, check_order_keys, check_dead,   check_quarantine, check_due_zone,  check_due};
+      check_partitions, check_shards, check_added,      check_checks,   check_routes,
+      check_addresses,  check_names,  check_backlog,    check_held,     check_misfits,
+      check_order_keys, check_dead,   check_quarantine, check_due_zone, check_due};
   bool whole = true, ok = check_indexes(doctor, &whole, err);
   for (size_t i = 0; ok && whole && i < ARRAY_LEN(checks); i++)
     ok = checks[i](doctor, err);

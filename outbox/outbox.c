@@ -13,6 +13,7 @@ static const struct store_ops ops = {
     .now = ops_now,
     .beat = ops_beat,
     .leave = ops_leave,
+    .namesake = ops_namesake,
     .shards = ops_shards,
     .remake_shards = ops_remake_shards,
     .acquire = ops_acquire,

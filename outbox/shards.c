@@ -3,6 +3,7 @@
  * outbox/shards.c - leases of shards and the list of living instances. Only the database's clock counts here.
  */
 #include <inttypes.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "outbox/db_error.h"
@@ -76,6 +77,37 @@ static bool leave_unit(struct store_session *ss, void *arg, struct err *err) {
 
 enum store_status ops_leave(struct store_session *ss, const char *instance, struct err *err) {
   return session_run(ss, "saying that this instance ends", leave_unit, (void *)instance, err);
+}
+
+struct namesake_unit {
+  const char *instance;
+  struct store_namesake *out;
+};
+
+static bool namesake_unit(struct store_session *ss, void *arg, struct err *err) {
+  struct namesake_unit *u = arg;
+  struct db_result result;
+  struct db_row row;
+  *u->out = (struct store_namesake){0};
+  session_begin(ss);
+  session_add(ss, query_namesake, ARGS(STRING("id", u->instance)));
+  if (!session_send(ss, "namesake", &result, 1, err))
+    return false;
+  bool ok = true;
+  if (db_next(&result, &row, 3)) {
+    ok = (db_copy(&row, 0, u->out->id, sizeof u->out->id) &&
+          db_copy(&row, 2, u->out->admin_url, sizeof u->out->admin_url)) ||
+         db_unexpected(err, "namesake");
+    u->out->pid = row.fields[1] ? strtoll(row.fields[1], NULL, 10) : 0;
+  }
+  db_results_free(&result, 1);
+  return ok;
+}
+
+enum store_status ops_namesake(struct store_session *ss, const char *instance, struct store_namesake *out,
+                               struct err *err) {
+  return session_run(ss, "looking for another daemon of this name", namesake_unit,
+                     &(struct namesake_unit){instance, out}, err);
 }
 
 struct shards_unit {

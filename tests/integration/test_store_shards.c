@@ -226,6 +226,33 @@ static void a_row_that_was_deleted_makes_nothing_sure(void **state) {
   expect_maybe_sent(f, "y");
 }
 
+/* Two that live under one name; one that had it before, and died, is none. */
+static void one_of_the_same_name_is_found(void **state) {
+  struct fixture *f = *state;
+  struct instance_row one = {
+      .id = "a", .host = "h", .admin_url = "http://one", .version = "1", .routes = "x", .pid = 7};
+  struct instance_row two = {.id = "b", .host = "h", .admin_url = "", .version = "1", .routes = "x"};
+  struct instance_row three = {.id = "c", .host = "other", .admin_url = "", .version = "1", .routes = "x"};
+  struct store_namesake found;
+  uint32_t living, sets;
+  ok(f, OPS->beat(f->ss, &one, 60000, &living, &sets, &f->err));
+  ok(f, OPS->beat(f->ss, &two, 60000, &living, &sets, &f->err));
+  ok(f, OPS->beat(f->ss, &three, 60000, &living, &sets, &f->err));
+  ok(f, OPS->namesake(f->ss, "b", &found, &f->err)); /* started quickly after the other one had died */
+  assert_string_equal(found.id, "");
+  ok(f, OPS->beat(f->ss, &one, 60000, &living, &sets, &f->err));
+  ok(f, OPS->namesake(f->ss, "b", &found, &f->err));
+  assert_string_equal(found.id, "a");
+  assert_int_equal(found.pid, 7);
+  assert_string_equal(found.admin_url, "http://one");
+  ok(f, OPS->namesake(f->ss, "c", &found, &f->err));
+  assert_string_equal(found.id, "");
+  one.routes = ""; /* it ends */
+  ok(f, OPS->beat(f->ss, &one, 60000, &living, &sets, &f->err));
+  ok(f, OPS->namesake(f->ss, "b", &found, &f->err));
+  assert_string_equal(found.id, "");
+}
+
 int main(int argc, char **argv) {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, store_setup, store_teardown)
   const struct CMUnitTest tests[] = {
@@ -239,6 +266,7 @@ int main(int argc, char **argv) {
       TEST(a_shard_that_is_given_back_unclean_is_abandoned),
       TEST(a_clock_that_was_put_back_makes_nothing_sure),
       TEST(a_row_that_was_deleted_makes_nothing_sure),
+      TEST(one_of_the_same_name_is_found),
   };
   return store_main(argc, argv, tests, sizeof tests / sizeof tests[0]);
 }

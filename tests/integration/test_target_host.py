@@ -1,5 +1,6 @@
 """target_host: only the daemon of that name runs the task, whoever holds which shard."""
 
+import json
 import threading
 import uuid
 
@@ -277,3 +278,27 @@ def test_one_that_moved_and_failed_lets_go_where_the_route_parks(stage):
     wait_until(lambda: stage.count() == 0, LIMIT_S, "the table to be empty", detail=stage.living)
     assert come[0] == "task1" and come[-1] == "task1"
     assert [body for body in come if body != "task1"] == ["task2", "task3"]
+
+
+def test_two_daemons_of_one_name_say_so(stage):
+    """A copied configuration: each ran what is bound to that name, and nobody was told. One that is started anew under
+    its own name is none."""
+    stage.plugin("nowhere", module="null")
+    stage.route("work", via="nowhere")
+
+    def names(daemon):
+        found = map(json.loads, daemon.run("doctor", "-o", "jsonl", check=False).stdout.splitlines())
+        return [line["text"] for line in found if line["check"] == "names"]
+    one = stage.start("one", engine={"instance": "same"})
+    one.kill9()
+    one.start()
+    assert not names(one)
+    two = stage.start("two", engine={"instance": "same"})
+    said = two.wait_log("DUEBOX-NAME-TWICE", limit_s=LIMIT_S)["msg"]
+    assert f"pid={one.process.pid} url=http://127.0.0.1:{one.port}" in said, said
+    assert f"pid={two.process.pid}" in one.wait_log("DUEBOX-NAME-TWICE", limit_s=LIMIT_S)["msg"]
+    found, = names(two)
+    assert "two daemons have the name same" in found and f"process {two.process.pid} at" in found, found
+    two.stop()
+    one.wait_log("DUEBOX-NAME-ONCE", limit_s=LIMIT_S)
+    assert not names(one)

@@ -12,6 +12,7 @@ static const struct store_ops ops = {
     .now = double_now,
     .beat = double_beat,
     .leave = double_leave,
+    .namesake = double_namesake,
     .shards = double_shards,
     .remake_shards = double_remake_shards,
     .acquire = double_acquire,

@@ -35,6 +35,32 @@ static void instances_live_and_leave(struct fixture *f) {
   check_int(f->db.data.instances.count, 0);
 }
 
+/* Two that live under one name; one that had it before, and died, is none. */
+static void one_of_the_same_name_is_found(struct fixture *f) {
+  struct instance_row one = {
+      .id = "a", .host = "h", .admin_url = "http://one", .version = "1", .routes = "x", .pid = 7};
+  struct instance_row two = {.id = "b", .host = "h", .admin_url = "", .version = "1", .routes = "x"};
+  struct instance_row three = {.id = "c", .host = "other", .admin_url = "", .version = "1", .routes = "x"};
+  struct store_namesake found;
+  uint32_t living, sets;
+  ok(f, f->ops->beat(f->ss, &one, 60000, &living, &sets, &f->err));
+  world_sleep(SECOND);
+  ok(f, f->ops->beat(f->ss, &two, 60000, &living, &sets, &f->err));
+  ok(f, f->ops->beat(f->ss, &three, 60000, &living, &sets, &f->err));
+  ok(f, f->ops->namesake(f->ss, "b", &found, &f->err)); /* started quickly after the other one had died */
+  check(!found.id[0]);
+  world_sleep(SECOND);
+  ok(f, f->ops->beat(f->ss, &one, 60000, &living, &sets, &f->err));
+  ok(f, f->ops->namesake(f->ss, "b", &found, &f->err));
+  check(strcmp(found.id, "a") == 0);
+  ok(f, f->ops->namesake(f->ss, "c", &found, &f->err));
+  check(!found.id[0]);
+  one.routes = ""; /* it ends */
+  ok(f, f->ops->beat(f->ss, &one, 60000, &living, &sets, &f->err));
+  ok(f, f->ops->namesake(f->ss, "b", &found, &f->err));
+  check(!found.id[0]);
+}
+
 static void the_clock_is_the_databases(struct fixture *f) {
   int64_t now;
   f->db.clock_ahead_us += HOUR;
@@ -397,6 +423,7 @@ static void a_shard_that_is_given_back_unclean_is_abandoned(struct fixture *f) {
   { #name, name }
 const struct store_case read_cases[] = {
     CASE(instances_live_and_leave),
+    CASE(one_of_the_same_name_is_found),
     CASE(the_clock_is_the_databases),
     CASE(one_of_two_acquires),
     CASE(a_lease_from_before_the_clock_was_put_back_is_over),

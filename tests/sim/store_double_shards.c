@@ -72,6 +72,7 @@ static bool beat_unit(struct store_session *ss, void *arg, struct err *err) {
     me = record_new(list);
     blob_put(&me->id, u->me->id);
     blob_put(&me->host, u->me->host);
+    me->started_us = table_clock(db);
     list_add(list, list->count, me);
   }
   blob_put(&me->routes, u->me->routes);
@@ -101,6 +102,33 @@ static bool leave_unit(struct store_session *ss, void *arg, struct err *err) {
 
 enum store_status double_leave(struct store_session *ss, const char *instance, struct err *err) {
   return double_run(ss, "saying that this instance ends", leave_unit, (void *)instance, err);
+}
+
+struct namesake_unit {
+  const char *instance;
+  struct store_namesake *out;
+};
+
+static bool namesake_unit(struct store_session *ss, void *arg, struct err *err) {
+  struct namesake_unit *u = arg;
+  size_t at;
+  *u->out = (struct store_namesake){0};
+  if (!double_begin(ss, SCRIPT_READS, 1, err))
+    return false;
+  const struct instance_entry *me = find_instance(ss->db, u->instance, &at);
+  for (size_t i = 0; me && i < ss->db->data.instances.count; i++) {
+    const struct instance_entry *it = ss->db->data.instances.at[i];
+    if (it != me && blob_same(it->host, me->host) && !blob_is(it->routes, "", 0) && instance_lives(ss->db, it) &&
+        it->seen_us > me->started_us && !u->out->id[0])
+      snprintf(u->out->id, sizeof u->out->id, "%.*s", (int)it->id->len, it->id->data);
+  }
+  return double_end(ss, err);
+}
+
+enum store_status double_namesake(struct store_session *ss, const char *instance, struct store_namesake *out,
+                                  struct err *err) {
+  return double_run(ss, "looking for another daemon of this name", namesake_unit,
+                    &(struct namesake_unit){instance, out}, err);
 }
 
 /* --- shards --- */

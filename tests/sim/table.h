@@ -110,7 +110,7 @@ enum { AUDIT_TEXTS = 3 };
 
 struct instance_entry {
   struct blob *id, *host, *routes;
-  int64_t seen_us, alive_until_us;
+  int64_t started_us, seen_us, alive_until_us;
 };
 enum { INSTANCE_TEXTS = 3 };
 
