@@ -88,7 +88,7 @@ struct driver {
   atomic_bool wants_resume; /* result() has returned false */
 
   struct mutex health_lock;
-  struct log_quota said; /* lines of what the plugin says: its destination may make it say something all the time */
+  struct log_repeat said; /* lines of what the plugin says: its destination may make it say something all the time */
   bool up;
   int64_t unread_since_us; /* monotonic: its broker answers and its records are not read; 0 = not so */
   atomic_uint ups;         /* how often it has come up */

@@ -56,16 +56,31 @@ static bool host_result(void *ctx, const struct duebox_record *record, uint64_t 
   return false;
 }
 
-/* Writes a line of a plugin's, within the quota of its instance. */
-static void say(struct driver *driver, enum log_level level, const char *id, const char *text) {
+/* Writes a line of a plugin's, within the quota of its instance. same: how often it came since it was written last. */
+static void say(struct driver *driver, enum log_level level, const char *id, const char *text, uint64_t same) {
   uint64_t unsaid = 0;
+  char again[64] = "", others[32] = "";
   mutex_lock(&driver->health_lock);
-  bool due = level == LOG_LEVEL_DEBUG || log_quota_due(&driver->said, clock_mono_us(), &unsaid);
+  bool due = level == LOG_LEVEL_DEBUG || log_quota_due(&driver->said.quota, clock_mono_us(), &unsaid);
   mutex_unlock(&driver->health_lock);
-  if (due && unsaid)
-    log_write(level, id, "instance=%s %s unsaid=%llu", driver->name, text, (unsigned long long)unsaid);
-  else if (due)
-    log_write(level, id, "instance=%s %s", driver->name, text);
+  if (same)
+    snprintf(again, sizeof again, " (%llu more times since this was said last)", (unsigned long long)same);
+  if (unsaid)
+    snprintf(others, sizeof others, " unsaid=%llu", (unsigned long long)unsaid);
+  if (due)
+    log_write(level, id, "instance=%s %s%s%s", driver->name, text, again, others);
+}
+
+/* Trouble that goes on is news at once, and then seldom: a plugin says it at each attempt. */
+static bool is_news(struct driver *driver, enum log_level level, const char *id, const char *text, uint64_t *same) {
+  char line[2200];
+  if (level > LOG_LEVEL_WARN)
+    return true;
+  snprintf(line, sizeof line, "%s %s", id, text);
+  mutex_lock(&driver->health_lock);
+  bool news = log_repeat_comes(&driver->said, line, clock_mono_us(), same);
+  mutex_unlock(&driver->health_lock);
+  return news;
 }
 
 /* The word as it stands in a line: nothing in it can end the field that it is in. */
@@ -84,13 +99,15 @@ static enum log_level log_level_of(int level) {
 static void host_log(void *ctx, enum duebox_log_level level, const char *id, const char *fmt, ...) {
   struct driver *driver = ctx;
   char text[2048], word[64];
+  uint64_t same = 0;
   va_list args;
   va_start(args, fmt);
   vsnprintf(text, sizeof text, fmt, args);
   va_end(args);
   host_hide(driver, NULL, text);
   log_id(driver, id, word, sizeof word);
-  say(driver, log_level_of((int)level), word, text);
+  if (is_news(driver, log_level_of((int)level), word, text, &same))
+    say(driver, log_level_of((int)level), word, text, same);
 }
 
 static size_t host_expand(void *ctx, const char *tmpl, const struct duebox_task *task, enum duebox_escape escape,
@@ -120,9 +137,9 @@ static void set_health(struct driver *driver, bool up, bool unread, const char *
   if (changed && up && driver->env.reachable)
     driver->env.reachable(driver->env.engine);
   if (changed && up)
-    say(driver, LOG_LEVEL_INFO, "DUEBOX-PLUGIN-UP", text);
+    say(driver, LOG_LEVEL_INFO, "DUEBOX-PLUGIN-UP", text, 0);
   else if (changed)
-    say(driver, LOG_LEVEL_WARN, "DUEBOX-PLUGIN-DOWN", text);
+    say(driver, LOG_LEVEL_WARN, "DUEBOX-PLUGIN-DOWN", text, 0);
 }
 
 void host_set_health(struct driver *driver, bool up, const char *said) { set_health(driver, up, false, said); }

@@ -25,7 +25,7 @@ bool log_quota_due(struct log_quota *quota, int64_t now_us, uint64_t *unsaid) {
   return true;
 }
 
-bool log_repeat_due(struct log_repeat *repeat, const char *text, int64_t now_us, uint64_t *unsaid) {
+bool log_repeat_comes(struct log_repeat *repeat, const char *text, int64_t now_us, uint64_t *unsaid) {
   uint64_t wanted = hash_keyed(text, strlen(text)) | 1; /* 0 = a free place */
   size_t at = 0;
   /* Its own place, else the one that has been quiet for longest. */
@@ -45,7 +45,11 @@ bool log_repeat_due(struct log_repeat *repeat, const char *text, int64_t now_us,
   repeat->known[at].unsaid = 0;
   repeat->known[at].said_us = now_us;
   repeat->known[at].gap_us = gap < GAP_MAX_US ? gap : GAP_MAX_US;
-  return log_quota_due(&repeat->quota, now_us, &repeat->others);
+  return true;
+}
+
+bool log_repeat_due(struct log_repeat *repeat, const char *text, int64_t now_us, uint64_t *unsaid) {
+  return log_repeat_comes(repeat, text, now_us, unsaid) && log_quota_due(&repeat->quota, now_us, &repeat->others);
 }
 
 void log_repeated(struct log_repeat *repeat, enum log_level level, const char *id, const char *fmt, ...) {

@@ -40,6 +40,9 @@ struct log_repeat {
 /* Whether this text is to be said now; *unsaid is how often it came since it was said last. Pure. */
 MUSTCHECK bool log_repeat_due(struct log_repeat *repeat, const char *text, int64_t now_us, uint64_t *unsaid);
 
+/* The same, without the quota. */
+MUSTCHECK bool log_repeat_comes(struct log_repeat *repeat, const char *text, int64_t now_us, uint64_t *unsaid);
+
 /* As log_write(), where it is due. */
 void log_repeated(struct log_repeat *repeat, enum log_level level, const char *id, const char *fmt, ...) PRINTF(4, 5);
 

@@ -226,10 +226,16 @@ static void say_down(struct amqp_conn *conn) {
     conn->host->unread(conn->host->ctx, conn->reason);
   else
     conn->host->health(conn->host->ctx, false, conn->reason);
-  if (!conn->said_down)
-    conn->host->log(conn->host->ctx, DUEBOX_LOG_WARN, "AMQP-DOWN", "%s; trying again, at least every %d s",
-                    conn->reason, BACKOFF_MAX_US / 1000000);
+  conn->host->log(conn->host->ctx, DUEBOX_LOG_WARN, "AMQP-DOWN", "%s; trying again, at least every %d s", conn->reason,
+                  BACKOFF_MAX_US / 1000000);
   conn->said_down = true;
+}
+
+void amqp_conn_works(struct amqp_conn *conn) {
+  if (conn->said_down)
+    conn->host->log(conn->host->ctx, DUEBOX_LOG_INFO, "AMQP-UP", "connected to %s:%d again", conn->target->host,
+                    conn->target->port);
+  conn->said_down = false;
 }
 
 /* fd is the link's, -1 without one. */
@@ -260,10 +266,6 @@ static void come_up(struct amqp_conn *conn, int64_t now_us) {
   conn->more_input = true;
   (void)getsockopt(conn->fd, SOL_SOCKET, SO_SNDBUF, &size, &len);
   conn->send_buffer = (size_t)size;
-  if (conn->said_down)
-    conn->host->log(conn->host->ctx, DUEBOX_LOG_INFO, "AMQP-UP", "connected to %s:%d again", conn->target->host,
-                    conn->target->port);
-  conn->said_down = false;
   if (amqp_get_frame_max(conn->link) < conn->target->frame_max) /* amqp_max_checkpoint() goes by the latter */
     conn->host->log(
         conn->host->ctx, DUEBOX_LOG_WARN, "AMQP-FRAME-MAX",

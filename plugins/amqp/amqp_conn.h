@@ -74,7 +74,7 @@ struct amqp_conn {
   bool blocked;       /* the broker said connection.blocked */
   bool failed;        /* reason says why; the connection is not used any more */
   bool refused;       /* the last attempt ended by the broker's answer */
-  bool said_down;     /* the log has the present outage */
+  bool said_down;     /* it did not work when it was last tried */
 
   int64_t look_at_us; /* when to ask for more room than want_write tells of; 0 = nobody does */
 
@@ -102,6 +102,9 @@ void amqp_conn_poll(struct amqp_conn *conn, int timeout_ms, int64_t wake_at_us);
 /* Ends the driver's wait, and a connection whose other end keeps it inside the library: when a second wakeup() finds it
  * in the same call, seconds after the first. Any thread. */
 void amqp_conn_wakeup(struct amqp_conn *conn);
+
+/* Its user has had an answer on a channel: the outage before is over. A broker that only lets us in ends none. */
+void amqp_conn_works(struct amqp_conn *conn);
 
 /* Whether it is logged in and has not failed since. */
 bool amqp_conn_usable(const struct amqp_conn *conn);

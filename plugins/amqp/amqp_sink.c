@@ -134,6 +134,7 @@ static void on_ready(void *ctx, struct amqp_pub *pub) {
   if (pub != &sink->flows[0].pub)
     return;
   sink->ready = true;
+  amqp_conn_works(&sink->conn);
   if (!sink->conn.blocked)
     sink->host->health(sink->host->ctx, true, NULL);
 }

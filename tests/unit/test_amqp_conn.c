@@ -72,16 +72,18 @@ static void note_reason(void *ctx, const char *reason) {
 }
 
 static void drop_health(void *ctx, bool up, const char *text) { (void)ctx, (void)up, (void)text; }
+static void drop_line(void *ctx, enum duebox_log_level level, const char *id, const char *fmt, ...) {
+  (void)ctx, (void)level, (void)id, (void)fmt;
+}
 
 /* What it wrote need not have been heartbeats: over TLS it may be records that hold nothing, of which no frame comes.
  */
 static void what_kept_the_driver_is_not_named_beyond_what_is_known(void **state) {
   (void)state;
   static const struct amqp_conn_user user = {.down = note_reason};
-  static const struct duebox_host host = {.struct_size = sizeof host, .health = drop_health};
+  static const struct duebox_host host = {.struct_size = sizeof host, .health = drop_health, .log = drop_line};
   conn.user = &user;
   conn.host = &host;
-  conn.said_down = true;
   conn.state = AMQP_CONN_UP;
   conn.next_beat_us = INT64_MAX;
   conn.link = amqp_new_connection();

@@ -316,7 +316,7 @@ static void a_plugin_may_log_with_any_level_and_id(void **state) {
     int level;
     const char *id, *line;
   } rows[] = {
-      {DUEBOX_LOG_WARN, "LIAR-SAYS", "level=warn id=LIAR-SAYS msg=\"instance=liar hello\"\n"},
+      {DUEBOX_LOG_WARN, "LIAR-SAYS", "level=warn id=LIAR-SAYS msg=\"instance=liar hello 0\"\n"},
       {-1, "LIAR-SAYS", "level=error id=LIAR-SAYS msg="},
       {INT_MIN, "LIAR-SAYS", "level=error id=LIAR-SAYS msg="},
       {42, "LIAR-SAYS", "level=debug id=LIAR-SAYS msg="},
@@ -333,7 +333,7 @@ static void a_plugin_may_log_with_any_level_and_id(void **state) {
     int log[2], error = dup(STDERR_FILENO);
     assert_int_equal(pipe(log), 0);
     dup2(log[1], STDERR_FILENO);
-    liar.host->log(liar.host->ctx, (enum duebox_log_level)rows[i].level, rows[i].id, "%s", "hello");
+    liar.host->log(liar.host->ctx, (enum duebox_log_level)rows[i].level, rows[i].id, "hello %zu", i);
     dup2(error, STDERR_FILENO);
     close(error);
     close(log[1]);
@@ -376,6 +376,36 @@ static void a_destination_that_flaps_writes_few_lines(void **state) {
   free(text);
   assert_true(lines >= 1);
   assert_true(lines <= AT_ONCE + 2 + (size_t)seconds); /* one a second */
+  stand_stop(&out);
+  stand_down();
+}
+
+/* A plugin says at each attempt why its broker does not let it in. That is one line at first, and another one when the
+ * reason changes. */
+static void trouble_that_goes_on_is_said_once(void **state) {
+  enum { ATTEMPTS = 20 };
+  struct flight_list out = {0};
+  char text[8192];
+  size_t lines = 0;
+  int error = dup(STDERR_FILENO);
+  FILE *log = tmpfile();
+  assert_non_null(log);
+  stand_up(&(struct liar){.at_once = true}, false, 10);
+  stand_take(&out, LIMIT_US);
+  dup2(fileno(log), STDERR_FILENO);
+  for (int i = 0; i < 2 * ATTEMPTS; i++)
+    liar.host->log(liar.host->ctx, DUEBOX_LOG_WARN, "LIAR-DOWN", "%s; trying again",
+                   i < ATTEMPTS ? "nobody listens" : "the password is wrong");
+  dup2(error, STDERR_FILENO);
+  close(error);
+  rewind(log);
+  text[fread(text, 1, sizeof text - 1, log)] = '\0';
+  for (const char *p = text; (p = strchr(p, '\n')); p++)
+    lines++;
+  fclose(log);
+  assert_int_equal(lines, 2);
+  assert_non_null(strstr(text, "nobody listens"));
+  assert_non_null(strstr(text, "the password is wrong"));
   stand_stop(&out);
   stand_down();
 }
@@ -457,6 +487,7 @@ int main(void) {
       cmocka_unit_test(what_a_plugin_says_holds_none_of_its_secrets),
       cmocka_unit_test(a_plugin_may_log_with_any_level_and_id),
       cmocka_unit_test(a_destination_that_flaps_writes_few_lines),
+      cmocka_unit_test(trouble_that_goes_on_is_said_once),
       cmocka_unit_test(a_task_waits_a_moment_for_a_stall_to_end),
       cmocka_unit_test(a_memory_claim_without_room_goes_back),
       cmocka_unit_test(a_recorded_claim_waits_for_room),
