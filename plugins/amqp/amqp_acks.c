@@ -9,29 +9,32 @@ void amqp_acks_free(struct amqp_acks *acks) {
   *acks = (struct amqp_acks){0};
 }
 
-void amqp_acks_reset(struct amqp_acks *acks) { acks->count = acks->decided = acks->capacity = 0; }
+void amqp_acks_reset(struct amqp_acks *acks) { acks->count = acks->decided = acks->limit = acks->old = acks->late = 0; }
 
 uint32_t amqp_acks_want(const struct amqp_acks *acks, int64_t now_us, int64_t patience_us) {
-  bool stuck = acks->count > 0 && acks->count == acks->capacity && acks->list[0].state == AMQP_ACK_OPEN &&
-               now_us - acks->list[0].at_us >= patience_us;
-  uint32_t left = acks->capacity < AMQP_ACKS_WIDEST ? AMQP_ACKS_WIDEST - acks->capacity : 0;
-  return !stuck ? 0 : acks->capacity < left ? acks->capacity : left;
+  bool stuck = acks->count > acks->old && acks->count - acks->old >= acks->limit &&
+               acks->list[0].state == AMQP_ACK_OPEN && now_us - acks->list[0].at_us >= patience_us;
+  return stuck && acks->count < AMQP_ACKS_WIDEST ? acks->count : 0;
 }
 
 bool amqp_acks_widen(struct amqp_acks *acks, uint32_t more) {
-  if (acks->capacity + more > acks->room) {
-    struct amqp_delivery *wider = realloc(acks->list, (acks->capacity + more) * sizeof *wider);
+  uint32_t present = acks->count - acks->old, late = present < acks->limit ? acks->limit - present : 0;
+  uint32_t most = acks->count + late + more;
+  if (most > acks->room) {
+    struct amqp_delivery *wider = realloc(acks->list, most * sizeof *wider);
     if (!wider)
       return false;
     acks->list = wider;
-    acks->room = acks->capacity + more;
+    acks->room = most;
   }
-  acks->capacity += more;
+  acks->old = acks->count;
+  acks->late = late;
+  acks->limit = more;
   return true;
 }
 
 bool amqp_acks_add(struct amqp_acks *acks, uint64_t tag, int64_t at_us) {
-  if (acks->count == acks->capacity || (acks->count && acks->list[acks->count - 1].tag >= tag))
+  if (acks->count - acks->old >= acks->limit + acks->late || (acks->count && acks->list[acks->count - 1].tag >= tag))
     return false;
   acks->list[acks->count++] = (struct amqp_delivery){.tag = tag, .at_us = at_us};
   return true;
@@ -59,6 +62,8 @@ bool amqp_acks_decide(struct amqp_acks *acks, uint64_t tag, bool committed) {
 }
 
 static void forget(struct amqp_acks *acks, uint32_t from, uint32_t n) {
+  uint32_t old = from < acks->old ? acks->old - from : 0;
+  acks->old -= n < old ? n : old;
   acks->count -= n;
   acks->decided -= n;
   memmove(&acks->list[from], &acks->list[from + n], (acks->count - from) * sizeof acks->list[0]);

@@ -26,9 +26,11 @@ struct amqp_delivery {
 struct amqp_acks {
   struct amqp_delivery *list; /* in the order of the tags */
   uint32_t count;
-  uint32_t capacity; /* the prefetch counts of all subscriptions: how many the broker may deliver */
-  uint32_t room;     /* how many the list can hold */
-  uint32_t decided;  /* how many of them are not OPEN */
+  uint32_t limit;   /* the prefetch count of the present subscription: how many of it the broker may deliver */
+  uint32_t old;     /* how many, at the front, came by subscriptions before */
+  uint32_t late;    /* how many more of those may be on their way */
+  uint32_t room;    /* how many the list can hold */
+  uint32_t decided; /* how many of them are not OPEN */
 };
 
 /* One frame to send. */
@@ -38,7 +40,8 @@ struct amqp_ack_frame {
   bool requeue; /* basic.nack with requeue instead of basic.ack */
 };
 
-/* As far as a capacity is widened: the host sets some thousands aside, and others are to come behind them. */
+/* Where so many are open no more are asked for: the host sets some thousands aside, and others are to come behind them.
+ */
 enum { AMQP_ACKS_WIDEST = 8192 };
 
 void amqp_acks_free(struct amqp_acks *acks);
@@ -46,15 +49,16 @@ void amqp_acks_free(struct amqp_acks *acks);
 /* Forgets everything: the channel is gone, with its subscriptions, and the broker delivers again. */
 void amqp_acks_reset(struct amqp_acks *acks);
 
-/* The broker may deliver so many more from now on; false = no memory, and nothing is changed. */
+/* Another subscription stands in the place of the present one, and the broker may deliver so many by it, whatever is
+ * still open of those before; false = no memory, and nothing is changed. */
 bool amqp_acks_widen(struct amqp_acks *acks, uint32_t more) __attribute__((warn_unused_result));
 
-/* Notes a delivery, at a time of any clock; false when there are more than capacity or tags do not rise: the broker
+/* Notes a delivery, at a time of any clock; false when there are more than its limit or tags do not rise: the broker
  * breaks the protocol. */
 bool amqp_acks_add(struct amqp_acks *acks, uint64_t tag, int64_t at_us) __attribute__((warn_unused_result));
 
-/* How many more the broker is to deliver, because it delivers nothing until one is acknowledged and the oldest has been
- * open for patience_us: as many again; 0 = none. */
+/* How many another subscription is to be for, because the broker delivers nothing by this one until one of it is
+ * acknowledged, and the oldest has been open for patience_us: as many as there are; 0 = none is wanted. */
 uint32_t amqp_acks_want(const struct amqp_acks *acks, int64_t now_us, int64_t patience_us);
 
 /* Notes the host's decision; a tag that is not open is ignored (false). */

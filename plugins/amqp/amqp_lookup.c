@@ -54,6 +54,19 @@ static void refused(struct duebox_check *check, const char *what, const char *na
                       (int)why->reply_text.len, (const char *)why->reply_text.bytes);
 }
 
+/* One daemon reads a result queue, and the others stand by without being consumers. */
+static void answer_queue(struct duebox_check *check, const char *name, const amqp_queue_declare_ok_t *found) {
+  bool crowded = check->source && found->consumer_count > 1;
+  duebox_check_answer(check, crowded ? DUEBOX_CHECK_UNSURE : DUEBOX_CHECK_OK,
+                      crowded ? "rabbitmqctl list_consumers names them; end all that are no daemon of this outbox" : "",
+                      "queue \"%s\" is there, with %u messages and %u consumers%s", name, found->message_count,
+                      found->consumer_count,
+                      crowded         ? ", and only one daemon of this outbox is to be one: what others read does not "
+                                        "come here"
+                      : check->source ? "; one daemon of this outbox reads it, and the others stand by"
+                                      : "");
+}
+
 static void ask(struct lookup *lookup, struct duebox_check *check, bool queue, const char *name) {
   const char *what = queue ? "queue" : "exchange";
   if (!open_channel(lookup)) {
@@ -72,9 +85,7 @@ static void ask(struct lookup *lookup, struct duebox_check *check, bool queue, c
   }
   amqp_rpc_reply_t reply = amqp_get_rpc_reply(lookup->link);
   if (there && queue)
-    duebox_check_answer(check, DUEBOX_CHECK_OK, "", "queue \"%s\" is there, with %u messages and %u consumers%s", name,
-                        found->message_count, found->consumer_count,
-                        check->source ? "; each daemon of this outbox is one, and nobody else may be" : "");
+    answer_queue(check, name, found);
   else if (there)
     duebox_check_answer(check, DUEBOX_CHECK_OK, "", "exchange \"%s\" is there", name);
   else

@@ -40,11 +40,12 @@ const struct duebox_option amqp_option_rows[] = {
      .help = "how long a message may wait for the broker's confirm before it counts as possibly sent"},
     {.name = "heartbeat",
      .type = DUEBOX_OPT_DURATION,
-     .def = "30s",
+     .def = "10s",
      .min = 1000,
      .max = 3600000,
      .offset = AT(heartbeat_ms),
-     .help = "heartbeat asked for, in whole seconds; a silent broker is given up after two of them"},
+     .help = "heartbeat asked for, in whole seconds; a silent broker is given up after two of them, and a silent "
+             "daemon by the broker"},
     /* rabbitmq-c decodes tables within tables by recursion: 20,000 levels fit into 128 KiB and a thread's stack, the
        100,000 of a larger frame would end the process. */
     {.name = "frame_max",

@@ -9,6 +9,7 @@ enum {
   CHANNEL = 1,
   BACKOFF_MIN_US = 100000,
   BACKOFF_MAX_US = 10000000,
+  TURN_US = 1000000,  /* how often one that stands by asks whether the queue is free */
   STUCK_US = 1000000, /* a record that is open for so long may be so for long */
   TAG_BITS = 48,      /* of a cookie; the generation of the channel stands above them */
 };
@@ -28,6 +29,7 @@ static void ask(struct amqp_source *source, enum amqp_source_state state, amqp_m
 /* What was delivered on the channel and not acknowledged, the broker delivers again. */
 static void forget_channel(struct amqp_source *source) {
   source->state = AMQP_SOURCE_CLOSED;
+  source->subscribed = source->verifying = false;
   source->generation++;
   amqp_acks_reset(&source->acks);
   source->tag = 0;
@@ -40,6 +42,11 @@ static void open_channel(struct amqp_source *source) {
   ask(source, AMQP_SOURCE_OPENING, AMQP_CHANNEL_OPEN_METHOD, &open);
 }
 
+static void count_readers(struct amqp_source *source, enum amqp_source_state state) {
+  amqp_queue_declare_t declare = {.queue = amqp_cstring_bytes(source->options->queue), .passive = 1};
+  ask(source, state, AMQP_QUEUE_DECLARE_METHOD, &declare);
+}
+
 /* Of the next subscription. */
 static void limit_deliveries(struct amqp_source *source, uint32_t wanted) {
   amqp_basic_qos_t qos = {.prefetch_count = (uint16_t)wanted};
@@ -47,8 +54,18 @@ static void limit_deliveries(struct amqp_source *source, uint32_t wanted) {
   ask(source, AMQP_SOURCE_LIMITING, AMQP_BASIC_QOS_METHOD, &qos);
 }
 
+/* An exclusive one is the only one, so the one before it goes first. The broker does both in a row. */
 static void subscribe(struct amqp_source *source) {
-  amqp_basic_consume_t consume = {.queue = amqp_cstring_bytes(source->options->queue)};
+  char tag[32];
+  if (source->subscribed) {
+    snprintf(tag, sizeof tag, "duebox-%u", source->subscription);
+    amqp_basic_cancel_t cancel = {.consumer_tag = amqp_cstring_bytes(tag), .nowait = 1};
+    (void)amqp_conn_send_method(&source->conn, CHANNEL, AMQP_BASIC_CANCEL_METHOD, &cancel);
+  }
+  snprintf(tag, sizeof tag, "duebox-%u", ++source->subscription);
+  amqp_basic_consume_t consume = {.queue = amqp_cstring_bytes(source->options->queue),
+                                  .consumer_tag = amqp_cstring_bytes(tag),
+                                  .exclusive = !source->shareable};
   ask(source, AMQP_SOURCE_SUBSCRIBING, AMQP_BASIC_CONSUME_METHOD, &consume);
 }
 
@@ -60,6 +77,58 @@ static void begin_reading(struct amqp_source *source) {
   source->state = AMQP_SOURCE_READING;
   source->backoff_us = BACKOFF_MIN_US;
   source->host->health(source->host->ctx, true, NULL);
+  if (source->said_standing_by)
+    source->host->log(source->host->ctx, DUEBOX_LOG_INFO, "AMQP-READING", "queue '%s' is read from here now",
+                      source->options->queue);
+  source->said_standing_by = false;
+  source->verifying = !source->subscribed;
+  source->subscribed = true;
+  if (source->verifying)
+    count_readers(source, AMQP_SOURCE_READING);
+}
+
+/* Between half and one and a half of a turn: two that came at the same moment do not come back at the same moment. */
+static int64_t turn_us(struct amqp_source *source) {
+  source->random ^= source->random << 13;
+  source->random ^= source->random >> 7;
+  source->random ^= source->random << 17;
+  return TURN_US / 2 + (int64_t)(source->random % TURN_US);
+}
+
+/* The channel, if there is one, stays open. */
+static void stand_by(struct amqp_source *source) {
+  static const char why[] = "another consumer reads the queue, and this one takes over when that has gone";
+  source->retry_at_us = amqp_now_us() + turn_us(source);
+  source->backoff_us = BACKOFF_MIN_US;
+  source->host->health(source->host->ctx, true, why);
+  if (!source->said_standing_by)
+    source->host->log(source->host->ctx, DUEBOX_LOG_INFO, "AMQP-STANDBY",
+                      "queue '%s': %s; it should be another daemon of this outbox", source->options->queue, why);
+  source->said_standing_by = true;
+}
+
+static void give_way(struct amqp_source *source) {
+  amqp_channel_close_t close = {.reply_code = AMQP_REPLY_SUCCESS, .reply_text = amqp_cstring_bytes("another reads")};
+  forget_channel(source);
+  stand_by(source);
+  ask(source, AMQP_SOURCE_CLOSING, AMQP_CHANNEL_CLOSE_METHOD, &close);
+}
+
+static void on_readers(struct amqp_source *source, uint32_t readers) {
+  amqp_conn_works(&source->conn);
+  if (source->state == AMQP_SOURCE_ASKING && readers == 0) {
+    limit_deliveries(source, (uint32_t)source->options->prefetch);
+  } else if (source->state == AMQP_SOURCE_ASKING) {
+    source->shareable = false;
+    source->state = AMQP_SOURCE_STANDING_BY;
+    stand_by(source);
+  } else if (source->verifying) {
+    source->verifying = false;
+    if (readers > 1)
+      give_way(source);
+  } else {
+    amqp_conn_fail(&source->conn, "the broker answered what it was not asked");
+  }
 }
 
 static void try_again_later(struct amqp_source *source, const char *text) {
@@ -69,6 +138,14 @@ static void try_again_later(struct amqp_source *source, const char *text) {
                       BACKOFF_MAX_US / 1000000);
   source->retry_at_us = amqp_now_us() + source->backoff_us;
   source->backoff_us = source->backoff_us * 2 > BACKOFF_MAX_US ? BACKOFF_MAX_US : source->backoff_us * 2;
+}
+
+/* As RabbitMQ says it, where somebody reads the queue, and also of a queue with a single active consumer. A right that
+ * is missing has the same number. */
+static bool is_taken(const struct amqp_source *source, const amqp_channel_close_t *close) {
+  static const char taken[] = "in exclusive use";
+  return source->state == AMQP_SOURCE_SUBSCRIBING && close->reply_code == AMQP_ACCESS_REFUSED &&
+         memmem(close->reply_text.bytes, close->reply_text.len, taken, strlen(taken));
 }
 
 static void on_channel_close(struct amqp_source *source, const amqp_channel_close_t *close) {
@@ -81,8 +158,14 @@ static void on_channel_close(struct amqp_source *source, const amqp_channel_clos
   (void)amqp_conn_send_method(&source->conn, CHANNEL, AMQP_CHANNEL_CLOSE_OK_METHOD, &ok);
   if (source->state == AMQP_SOURCE_CLOSING)
     return; /* both closed at once: the answer to ours is still to come */
+  bool taken = is_taken(source, close);
   forget_channel(source);
-  try_again_later(source, text);
+  if (taken) { /* a moment ago nobody read it: somebody has just begun to, or it never gives itself to one alone */
+    source->shareable = !source->shareable;
+    source->retry_at_us = amqp_now_us() + turn_us(source);
+  } else {
+    try_again_later(source, text);
+  }
 }
 
 /* The queue was deleted, or its node went away: the channel lives, the subscription does not. */
@@ -190,7 +273,10 @@ static void on_method(struct amqp_source *source, const amqp_method_t *method) {
   switch (method->id) {
   case AMQP_CHANNEL_OPEN_OK_METHOD:
     if (was_asked(source, AMQP_SOURCE_OPENING))
-      limit_deliveries(source, (uint32_t)source->options->prefetch);
+      count_readers(source, AMQP_SOURCE_ASKING);
+    break;
+  case AMQP_QUEUE_DECLARE_OK_METHOD:
+    on_readers(source, ((const amqp_queue_declare_ok_t *)method->decoded)->consumer_count);
     break;
   case AMQP_BASIC_QOS_OK_METHOD:
     if (was_asked(source, AMQP_SOURCE_LIMITING))
@@ -270,6 +356,7 @@ static int64_t next_deadline(const struct amqp_source *source) {
   case AMQP_SOURCE_READING:
     return INT64_MAX;
   case AMQP_SOURCE_CLOSED:
+  case AMQP_SOURCE_STANDING_BY:
     return source->conn.state == AMQP_CONN_UP && !source->closed ? source->retry_at_us : INT64_MAX;
   default:
     return source->answer_by_us;
@@ -285,6 +372,9 @@ void amqp_source_poll(struct amqp_source *source, int timeout_ms) {
   if (source->state == AMQP_SOURCE_CLOSED) {
     if (now >= source->retry_at_us && !source->closed)
       open_channel(source);
+  } else if (source->state == AMQP_SOURCE_STANDING_BY) {
+    if (now >= source->retry_at_us && !source->closed)
+      count_readers(source, AMQP_SOURCE_ASKING);
   } else if (source->state != AMQP_SOURCE_READING && now >= source->answer_by_us) {
     amqp_conn_fail(&source->conn, "the broker did not answer within connect_timeout");
   } else if (source->state == AMQP_SOURCE_READING && !source->waiting && !source->closed) {
@@ -315,6 +405,7 @@ bool amqp_source_create(struct amqp_source *source, const struct duebox_instance
   source->options = config->source;
   source->max_record = (size_t)config->max_record;
   source->backoff_us = BACKOFF_MIN_US;
+  source->random = source->conn.random;
   return true;
 }
 

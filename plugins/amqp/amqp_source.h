@@ -7,10 +7,16 @@
  * is read: its first bytes are kept and the rest is thrown away as it comes. When the host is full, nothing more is
  * read from the socket; heartbeats and acknowledgements go on.
  *
+ * One source reads a queue at a time, or records about one task would be applied by two daemons in an order that is
+ * nobody's. So it asks how many consumers the queue has (queue.declare, passive), and subscribes where there is none,
+ * exclusively: classic queues let nobody else in then. A queue with a single active consumer refuses that, and is read
+ * without; a quorum queue ignores it, so the source asks once more when it has subscribed, and gives way where another
+ * one came at the same moment. Otherwise it stands by, and asks again every second.
+ *
  * The broker delivers `prefetch` records and waits for acknowledgements. Where the host has set all of them aside,
  * since somebody holds the rows of their tasks, it would wait for as long as that lasts, and with it all other results
- * of the queue. So the source then subscribes once more, for as many again: each subscription has a prefetch count of
- * its own.
+ * of the queue. So the source then puts another subscription in the place of its own, for as many again: each has a
+ * prefetch count of its own, and what was delivered before stays unacknowledged on the channel.
  *
  * A queue that is missing, deleted or moved, and a consumer that the broker cancels, are tried again with back-off.
  *
@@ -26,6 +32,8 @@
 enum amqp_source_state {
   AMQP_SOURCE_CLOSED = 0,  /* no channel: the connection is away, or retry_at_us is still to come */
   AMQP_SOURCE_OPENING,     /* channel.open sent */
+  AMQP_SOURCE_ASKING,      /* queue.declare sent */
+  AMQP_SOURCE_STANDING_BY, /* somebody else reads the queue; asked again at retry_at_us */
   AMQP_SOURCE_LIMITING,    /* basic.qos sent */
   AMQP_SOURCE_SUBSCRIBING, /* basic.consume sent */
   AMQP_SOURCE_READING,
@@ -38,8 +46,14 @@ struct amqp_source {
   const struct amqp_source_options *options;
   enum amqp_source_state state;
   int64_t answer_by_us; /* when the broker must have answered */
-  int64_t retry_at_us;  /* CLOSED on a connection that is up: when to open a channel again */
+  int64_t retry_at_us;  /* CLOSED on a connection that is up: when to open a channel again; STANDING_BY: when to ask */
   int64_t backoff_us;
+  uint64_t random;
+  unsigned subscription; /* number of the present one, in its tag */
+  bool subscribed;       /* on this channel */
+  bool shareable;        /* it refuses exclusive reading although nobody reads it: a single active consumer */
+  bool verifying;        /* READING: asked how many do */
+  bool said_standing_by; /* the log has it */
 
   struct amqp_acks acks;
   uint32_t wanted;     /* deliveries, by the basic.qos that was sent last */

@@ -201,6 +201,18 @@ void amqp_broker_declare(struct amqp_broker *broker, const char *queue, int max_
   check_last(broker, "queue.declare");
 }
 
+void amqp_broker_declare_kind(struct amqp_broker *broker, const char *queue, bool quorum, bool single) {
+  amqp_table_entry_t entries[2] = {{.key = amqp_cstring_bytes("x-queue-type")},
+                                   {.key = amqp_cstring_bytes("x-single-active-consumer")}};
+  entries[0].value.kind = AMQP_FIELD_KIND_UTF8;
+  entries[0].value.value.bytes = amqp_cstring_bytes(quorum ? "quorum" : "classic");
+  entries[1].value.kind = AMQP_FIELD_KIND_BOOLEAN;
+  entries[1].value.value.boolean = single;
+  amqp_table_t arguments = {.num_entries = 2, .entries = entries};
+  amqp_queue_declare(broker->link, CHANNEL, amqp_cstring_bytes(queue), 0, 1, 0, 0, arguments);
+  check_last(broker, "queue.declare");
+}
+
 void amqp_broker_delete(struct amqp_broker *broker, const char *queue) {
   amqp_queue_delete(broker->link, CHANNEL, amqp_cstring_bytes(queue), 0, 0);
   check_last(broker, "queue.delete");

@@ -47,6 +47,8 @@ struct amqp_source_options *amqp_broker_source(struct amqp_broker *broker);
 
 /* Declares the queue with limits (0 = none): "max-length" with overflow "reject-publish". */
 void amqp_broker_declare(struct amqp_broker *broker, const char *queue, int max_length);
+/* The same, as a quorum queue or with a single active consumer. */
+void amqp_broker_declare_kind(struct amqp_broker *broker, const char *queue, bool quorum, bool single);
 void amqp_broker_delete(struct amqp_broker *broker, const char *queue);
 void amqp_broker_declare_exchange(struct amqp_broker *broker, const char *exchange);
 void amqp_broker_bind(struct amqp_broker *broker, const char *queue, const char *exchange, const char *routing_key);

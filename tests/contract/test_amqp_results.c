@@ -6,6 +6,7 @@
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdint.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -136,14 +137,103 @@ static void a_restart_of_the_broker_loses_no_result(void **state) {
   fake_host_free(host);
 }
 
+/* ---- one reads, and others stand by ---- */
+
+static const struct { bool quorum, single; } kinds[] = {{false, false}, {true, false}, {false, true}, {true, true}};
+
+static void declare_kind(struct amqp_broker *broker, size_t kind) {
+  amqp_broker_delete(broker, amqp_broker_queue(broker));
+  amqp_broker_declare_kind(broker, amqp_broker_queue(broker), kinds[kind].quorum, kinds[kind].single);
+}
+
+static void expect_from(struct fake_host *host, size_t first, int number) {
+  char body[16];
+  for (size_t i = first; i < fake_host_results(host); i++) {
+    snprintf(body, sizeof(body), "%d", number++);
+    assert_string_equal(fake_host_result(host, i).body, body);
+  }
+}
+
+static void publish_numbers(struct amqp_broker *broker, int from, int to) {
+  char body[16];
+  for (int i = from; i <= to; i++) {
+    snprintf(body, sizeof(body), "%d", i);
+    publish_text(broker, body);
+  }
+}
+
+/* What the first one had and did not acknowledge comes to the second one, in front of the rest. */
+static void one_of_two_reads_and_the_other_takes_over(void **state) {
+  struct amqp_broker *broker = *state;
+  for (size_t kind = 0; kind < sizeof(kinds) / sizeof(kinds[0]); kind++) {
+    declare_kind(broker, kind);
+    struct fake_host *one = open_source(broker);
+    publish_numbers(broker, 1, 4);
+    assert_true(fake_host_wait_results(one, 4, LIMIT_MS));
+    struct fake_host *two = open_source(broker);
+    for (int64_t end = fake_host_now_ms() + LIMIT_MS;
+         fake_host_logged(two, "AMQP-STANDBY") == 0 && fake_host_now_ms() < end;)
+      fake_host_poll(two, 10);
+    assert_int_equal(fake_host_logged(two, "AMQP-STANDBY"), 1);
+    publish_numbers(broker, 5, 6);
+    assert_true(fake_host_wait_results(one, 6, LIMIT_MS));
+    fake_host_ack(one, 0, true);
+    fake_host_poll(one, 10);
+    for (int64_t end = fake_host_now_ms() + 2500; fake_host_now_ms() < end;) { /* it asks again, and in vain */
+      fake_host_poll(one, 10);
+      fake_host_poll(two, 10);
+    }
+    assert_int_equal(fake_host_results(two), 0);
+    assert_int_equal(fake_host_health(two), 1);
+    fake_host_close(one);
+    fake_host_stop(one, 5000);
+    fake_host_free(one);
+    assert_true(fake_host_wait_results(two, 5, LIMIT_MS));
+    expect_from(two, 0, 2);
+    assert_int_equal(fake_host_logged(two, "AMQP-READING"), 1);
+    assert_int_equal(fake_host_logged(two, "AMQP-QUEUE"), 0);
+    ack_all(two);
+    fake_host_free(two);
+  }
+}
+
+/* The host has set all aside that the prefetch count permits. Others come behind them all the same, and in order. */
+static void what_is_set_aside_leaves_room(void **state) {
+  struct amqp_broker *broker = *state;
+  amqp_broker_source(broker)->prefetch = 3;
+  for (size_t kind = 0; kind < sizeof(kinds) / sizeof(kinds[0]); kind++) {
+    declare_kind(broker, kind);
+    struct fake_host *host = open_source(broker);
+    publish_numbers(broker, 1, 20);
+    assert_true(fake_host_wait_results(host, 20, LIMIT_MS));
+    expect_from(host, 0, 1);
+    ack_all(host);
+    publish_numbers(broker, 21, 60);
+    for (int64_t end = fake_host_now_ms() + LIMIT_MS; fake_host_results(host) < 60 && fake_host_now_ms() < end;) {
+      fake_host_poll(host, 10);
+      ack_all(host);
+    }
+    assert_int_equal(fake_host_results(host), 60);
+    expect_from(host, 0, 1);
+    fake_host_close(host);
+    fake_host_stop(host, 5000);
+    fake_host_free(host);
+    assert_int_equal(amqp_broker_depth(broker, amqp_broker_queue(broker)), 0);
+  }
+}
+
 int main(void) {
   if (!amqp_broker_url())
     return amqp_broker_skip_all("amqp results");
 #define ROW(f) cmocka_unit_test_setup_teardown(f, amqp_broker_set_up, amqp_broker_tear_down)
   const struct CMUnitTest tests[] = {
-      ROW(a_missing_queue_is_told_and_found_later),  ROW(a_queue_deleted_under_way_is_read_again),
-      ROW(a_full_host_does_not_cost_the_connection), ROW(a_half_open_source_finds_out_and_loses_nothing),
+      ROW(a_missing_queue_is_told_and_found_later),
+      ROW(a_queue_deleted_under_way_is_read_again),
+      ROW(a_full_host_does_not_cost_the_connection),
+      ROW(a_half_open_source_finds_out_and_loses_nothing),
       ROW(a_restart_of_the_broker_loses_no_result),
+      ROW(one_of_two_reads_and_the_other_takes_over),
+      ROW(what_is_set_aside_leaves_room),
   };
   return cmocka_run_group_tests_name("amqp results", tests, NULL, NULL);
 }

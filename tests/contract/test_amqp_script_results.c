@@ -118,6 +118,8 @@ static void what_stays_open_leaves_room_for_others(void **state) {
   }
   assert_true(fake_host_wait_results(host, 6, AMQP_LAB_LIMIT_MS));
   assert_int_equal(amqp_script_consumers(f->script), 2);
+  assert_int_equal(amqp_script_cancels(f->script), 1); /* an exclusive one is the only one */
+  assert_true(amqp_script_exclusive(f->script));
   for (size_t i = 0; i < 6; i++)
     fake_host_ack(host, i, true);
   for (int64_t end = fake_host_now_ms() + AMQP_LAB_LIMIT_MS; !amqp_script_acks(f->script) && fake_host_now_ms() < end;)
@@ -221,6 +223,55 @@ static void a_source_whose_channel_is_not_answered(void **state) {
   fake_host_free(host);
 }
 
+static void poll_until_asked(struct fake_host *host, struct amqp_lab *f, unsigned times) {
+  for (int64_t end = fake_host_now_ms() + AMQP_LAB_LIMIT_MS;
+       amqp_script_asked(f->script) < times && fake_host_now_ms() < end;)
+    fake_host_poll(host, 10);
+  assert_true(amqp_script_asked(f->script) >= times);
+}
+
+/* Records about one task that two daemons read would be applied in no order. */
+static void a_queue_that_somebody_reads_is_left_alone(void **state) {
+  struct amqp_lab *f = *state;
+  amqp_script_set_readers(f->script, 1);
+  struct fake_host *host = amqp_lab_open(f, DUEBOX_ROLE_SOURCE);
+  poll_until_asked(host, f, 3);
+  assert_int_equal(amqp_script_consumers(f->script), 0);
+  assert_int_equal(fake_host_health(host), 1); /* nothing is wrong: it need not be unready for that */
+  assert_int_equal(fake_host_logged(host, "AMQP-STANDBY"), 1);
+  assert_int_equal(fake_host_logged(host, "AMQP-QUEUE"), 0);
+  amqp_script_set_readers(f->script, 0);
+  for (int64_t end = fake_host_now_ms() + AMQP_LAB_LIMIT_MS;
+       fake_host_logged(host, "AMQP-READING") == 0 && fake_host_now_ms() < end;)
+    fake_host_poll(host, 10);
+  assert_int_equal(fake_host_logged(host, "AMQP-READING"), 1);
+  assert_true(amqp_script_exclusive(f->script));
+  fake_host_free(host);
+}
+
+/* With a single active consumer RabbitMQ refuses to let one read alone, in the same words as when another does. */
+static void a_queue_that_refuses_exclusive_reading_is_read_without(void **state) {
+  struct amqp_lab *f = *state;
+  amqp_script_refuse_exclusive(f->script);
+  struct fake_host *host = open_source(f);
+  assert_int_equal(amqp_script_consumers(f->script), 2);
+  assert_false(amqp_script_exclusive(f->script));
+  assert_int_equal(fake_host_logged(host, "AMQP-QUEUE"), 0);
+  fake_host_free(host);
+}
+
+/* A quorum queue lets two in that come at the same moment: each sees the other, and goes. */
+static void one_that_came_with_another_gives_way(void **state) {
+  struct amqp_lab *f = *state;
+  amqp_script_bring_rival(f->script);
+  struct fake_host *host = amqp_lab_open(f, DUEBOX_ROLE_SOURCE);
+  poll_until_asked(host, f, 3); /* twice on the first channel, and again after a while */
+  assert_int_equal(amqp_script_consumers(f->script), 1);
+  assert_int_equal(fake_host_logged(host, "AMQP-STANDBY"), 1);
+  assert_int_equal(amqp_script_connections(f->script), 1);
+  fake_host_free(host);
+}
+
 int main(void) {
 #define ROW(f) cmocka_unit_test_setup_teardown(f, amqp_lab_set_up, amqp_lab_tear_down)
   const struct CMUnitTest tests[] = {
@@ -237,6 +288,9 @@ int main(void) {
       ROW(the_last_acknowledgements_arrive),
       ROW(a_broker_that_goes_while_the_host_is_full),
       ROW(a_source_whose_channel_is_not_answered),
+      ROW(a_queue_that_somebody_reads_is_left_alone),
+      ROW(a_queue_that_refuses_exclusive_reading_is_read_without),
+      ROW(one_that_came_with_another_gives_way),
   };
   return cmocka_run_group_tests_name("amqp script results", tests, NULL, NULL);
 }

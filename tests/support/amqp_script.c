@@ -37,7 +37,8 @@ struct amqp_script {
   bool ending;
   enum amqp_script_mood mood;
   uint16_t channel_max;
-  unsigned connections, consumers, begun, goodbyes, acks, nacks;
+  unsigned connections, consumers, begun, goodbyes, acks, nacks, cancels, asked, readers;
+  bool exclusive, refuses_exclusive, rival; /* the last basic.consume; it refuses such; one comes with each */
   uint64_t next_tag[CHANNELS];
   struct incoming incoming[CHANNELS];
   struct amqp_script_message messages[MESSAGES];
@@ -123,7 +124,32 @@ static void start(struct amqp_script *script) {
     begin_flood(script, "\x8\0\0\0\0\0\0\xce", 8);
 }
 
-static void on_channel_method(struct amqp_script *script, uint16_t channel, uint32_t number) {
+/* Behind its number: 16 bits, queue, consumer tag, bits. */
+static bool is_exclusive(const char *payload) {
+  const unsigned char *at = (const unsigned char *)payload + 4 + 2;
+  at += 1 + *at;
+  at += 1 + *at;
+  return *at & 4;
+}
+
+static void consume(struct amqp_script *script, uint16_t channel, const char *payload) {
+  script->exclusive = is_exclusive(payload);
+  script->consumers++;
+  if (script->rival)
+    script->readers = 2;
+  if (script->exclusive && script->refuses_exclusive)
+    close_channel(script, channel, 403, "ACCESS_REFUSED - queue 'answers' in vhost '/' in exclusive use");
+  else
+    answer(script, channel, AMQP_BASIC_CONSUME_OK_METHOD);
+}
+
+static void tell_readers(struct amqp_script *script, uint16_t channel) {
+  amqp_queue_declare_ok_t ok = {.queue = amqp_cstring_bytes("answers"), .consumer_count = script->readers};
+  script->asked++;
+  send_method(script, channel, AMQP_QUEUE_DECLARE_OK_METHOD, &ok);
+}
+
+static void on_channel_method(struct amqp_script *script, uint16_t channel, uint32_t number, const char *payload) {
   switch (number) {
   case AMQP_CHANNEL_OPEN_METHOD:
     script->next_tag[channel] = 1;
@@ -148,8 +174,13 @@ static void on_channel_method(struct amqp_script *script, uint16_t channel, uint
     answer(script, channel, AMQP_BASIC_QOS_OK_METHOD);
     break;
   case AMQP_BASIC_CONSUME_METHOD:
-    script->consumers++;
-    answer(script, channel, AMQP_BASIC_CONSUME_OK_METHOD);
+    consume(script, channel, payload);
+    break;
+  case AMQP_BASIC_CANCEL_METHOD:
+    script->cancels++;
+    break;
+  case AMQP_QUEUE_DECLARE_METHOD:
+    tell_readers(script, channel);
     break;
   case AMQP_BASIC_PUBLISH_METHOD:
     script->begun++;
@@ -167,7 +198,7 @@ static void on_channel_method(struct amqp_script *script, uint16_t channel, uint
   }
 }
 
-static void on_method(struct amqp_script *script, uint16_t channel, uint32_t number) {
+static void on_method(struct amqp_script *script, uint16_t channel, uint32_t number, const char *payload) {
   amqp_connection_tune_t tune = {.channel_max = script->mood == AMQP_SCRIPT_ONE_CHANNEL ? 1 : script->channel_max,
                                  .frame_max = FRAME_MAX,
                                  .heartbeat = 60};
@@ -180,7 +211,7 @@ static void on_method(struct amqp_script *script, uint16_t channel, uint32_t num
   else if (number == AMQP_CONNECTION_CLOSE_METHOD)
     script->goodbyes++, answer(script, 0, AMQP_CONNECTION_CLOSE_OK_METHOD);
   else if (channel > 0 && channel < CHANNELS)
-    on_channel_method(script, channel, number);
+    on_channel_method(script, channel, number, payload);
 }
 
 static void keep_when_whole(struct amqp_script *script, struct incoming *in) {
@@ -213,7 +244,7 @@ static void on_frame(struct amqp_script *script, uint8_t type, uint16_t channel,
   uint32_t number_be;
   if (type == AMQP_FRAME_METHOD) {
     memcpy(&number_be, payload, 4);
-    on_method(script, channel, ntohl(number_be));
+    on_method(script, channel, ntohl(number_be), payload);
   } else if (type == AMQP_FRAME_HEADER && channel < CHANNELS) {
     on_content(script, channel, payload, len);
   } else if (type == AMQP_FRAME_BODY && channel < CHANNELS) {
@@ -377,6 +408,18 @@ static unsigned count_now(struct amqp_script *script, const unsigned *count) {
 
 unsigned amqp_script_connections(struct amqp_script *script) { return count_now(script, &script->connections); }
 unsigned amqp_script_consumers(struct amqp_script *script) { return count_now(script, &script->consumers); }
+unsigned amqp_script_cancels(struct amqp_script *script) { return count_now(script, &script->cancels); }
+unsigned amqp_script_asked(struct amqp_script *script) { return count_now(script, &script->asked); }
+void amqp_script_set_readers(struct amqp_script *script, unsigned readers) { LOCKED(script->readers = readers); }
+void amqp_script_bring_rival(struct amqp_script *script) { LOCKED(script->rival = true); }
+void amqp_script_refuse_exclusive(struct amqp_script *script) { LOCKED(script->refuses_exclusive = true); }
+
+bool amqp_script_exclusive(struct amqp_script *script) {
+  bool exclusive;
+  LOCKED(exclusive = script->exclusive);
+  return exclusive;
+}
+
 unsigned amqp_script_begun(struct amqp_script *script) { return count_now(script, &script->begun); }
 unsigned amqp_script_goodbyes(struct amqp_script *script) { return count_now(script, &script->goodbyes); }
 unsigned amqp_script_acks(struct amqp_script *script) { return count_now(script, &script->acks); }

@@ -2,7 +2,8 @@
  *
  * tests/support/amqp_script.h - an AMQP broker that does what a test tells it, also what no real broker would do.
  *
- * It answers the handshake, channel.open, confirm.select, basic.qos, basic.consume and the closing methods by itself,
+ * It answers the handshake, channel.open, confirm.select, queue.declare, basic.qos, basic.consume and the closing
+ * methods by itself,
  * and notes what is published. Confirms, returns, deliveries, errors and plain garbage are sent by the test. One
  * connection at a time, on a thread of its own; every function may be called from any thread.
  */
@@ -49,6 +50,15 @@ void amqp_script_drop(struct amqp_script *script);                        /* clo
 unsigned amqp_script_connections(struct amqp_script *script);             /* so far */
 uint64_t amqp_script_flooded(struct amqp_script *script);   /* most bytes of a flood that a connection took */
 unsigned amqp_script_consumers(struct amqp_script *script); /* basic.consume so far */
+
+unsigned amqp_script_cancels(struct amqp_script *script); /* basic.cancel so far */
+unsigned amqp_script_asked(struct amqp_script *script);   /* queue.declare so far */
+bool amqp_script_exclusive(struct amqp_script *script);   /* whether the last basic.consume asked for that */
+/* How many consumers its queue has, as it answers to queue.declare; two from the next basic.consume on; and that it
+ * lets nobody read alone. */
+void amqp_script_set_readers(struct amqp_script *script, unsigned readers);
+void amqp_script_bring_rival(struct amqp_script *script);
+void amqp_script_refuse_exclusive(struct amqp_script *script);
 
 unsigned amqp_script_begun(struct amqp_script *script); /* basic.publish so far */
 /* Messages that have come with their whole body, so far, over all connections. */

@@ -132,7 +132,12 @@ static void what_stays_open_leaves_room_for_others(void **state) {
   assert_true(amqp_acks_decide(&acks, 1, true));
   assert_int_equal(amqp_acks_want(&acks, 1200, PATIENCE), 0); /* its acknowledgement is about to be sent */
   assert_true(amqp_acks_next(&acks, &frame));
-  assert_int_equal(amqp_acks_want(&acks, 1200, PATIENCE), 0);
+  assert_int_equal(amqp_acks_want(&acks, 1200, PATIENCE), 3); /* that was of the subscription before */
+  assert_true(amqp_acks_decide(&acks, 4, true));
+  assert_true(amqp_acks_next(&acks, &frame));
+  assert_int_equal(amqp_acks_want(&acks, 1200, PATIENCE), 0); /* and this one of the present one: one may come */
+  assert_true(amqp_acks_add(&acks, 5, 1200));
+  assert_false(amqp_acks_add(&acks, 6, 1200));
   amqp_acks_free(&acks);
 }
 
