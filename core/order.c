@@ -14,14 +14,15 @@ struct order_wait {
   bool queued; /* in the lane's queue of called ones, */
   bool later;  /* or of those that are called at due_us */
   struct order_key *key;
-  struct order_wait *next; /* waiting: in its key's list; called: in its queue */
+  struct order_wait *next, *prev; /* waiting: in its key's list; called: in its queue */
   UT_hash_handle hh;
 };
 
 struct order_key {
   struct flight *out;              /* on its way; NULL = nobody */
   struct order_wait *called;       /* its turn, not read yet; NULL = nobody */
-  struct order_wait *first, *last; /* waiting, the next one first */
+  struct order_wait *first, *last; /* waiting, the next one first, */
+  struct order_wait *newest;       /* and the one that was lined up last; NULL = not known */
   uint32_t waiting;
   bool missed;         /* some wait in the table alone */
   uint32_t blocking;   /* being blocked in the table */
@@ -101,36 +102,46 @@ static void drop_if_idle(struct order *order, struct order_key *key) {
   free(key);
 }
 
+/* Into a list, in front of that one; NULL = at its end. */
+static void put_in(struct order_wait **first, struct order_wait **last, struct order_wait *at,
+                   struct order_wait *wait) {
+  wait->next = at;
+  wait->prev = at ? at->prev : *last;
+  *(wait->prev ? &wait->prev->next : first) = wait;
+  *(at ? &at->prev : last) = wait;
+}
+
+static void take_out(struct order_wait **first, struct order_wait **last, const struct order_wait *wait) {
+  *(wait->prev ? &wait->prev->next : first) = wait->next;
+  *(wait->next ? &wait->next->prev : last) = wait->prev;
+}
+
 /* Out of either queue. */
 static void dequeue_this(struct order *order, struct order_wait *wait) {
-  struct order_wait **at = wait->later ? &order->later : &order->called, *before = NULL;
-  struct order_wait **last = wait->later ? &order->later_last : &order->called_last;
-  for (; *at && *at != wait; at = &(*at)->next)
-    before = *at;
-  *at = wait->next;
-  if (*last == wait)
-    *last = before;
+  take_out(wait->later ? &order->later : &order->called, wait->later ? &order->later_last : &order->called_last, wait);
   wait->queued = wait->later = false;
 }
 
 static void enqueue(struct order *order, struct order_wait *wait) {
   if (wait->later)
     dequeue_this(order, wait);
-  wait->next = NULL;
   wait->queued = true;
-  if (order->called_last)
-    order->called_last->next = wait;
-  else
-    order->called = wait;
-  order->called_last = wait;
+  put_in(&order->called, &order->called_last, NULL, wait);
+}
+
+static void line_out(struct order_wait *wait) {
+  struct order_key *key = wait->key;
+  if (key->newest == wait)
+    key->newest = NULL;
+  take_out(&key->first, &key->last, wait);
+  key->waiting--;
 }
 
 /* True when the next one waits in the table alone. */
 static bool call_next(struct order *order, struct order_key *key) {
   struct order_wait *wait = key->first;
   if (wait) {
-    key->first = wait->next;
-    key->waiting--;
+    line_out(wait);
     key->called = wait;
     enqueue(order, wait);
     return false;
@@ -161,17 +172,15 @@ static bool goes_before(const struct order_wait *a, const struct order_wait *b) 
   return a->due_us != b->due_us ? a->due_us < b->due_us : a->id < b->id;
 }
 
-/* They come from the index in their order: nearly always at the end. */
+/* They come from the index in their order: nearly always at the end, or behind the one before. */
 static void line_up(struct order_key *key, struct order_wait *wait) {
-  struct order_wait **at = &key->first;
-  if (key->first && !goes_before(wait, key->last))
-    at = &key->last->next;
-  while (*at && !goes_before(wait, *at))
-    at = &(*at)->next;
-  wait->next = *at;
-  *at = wait;
-  if (!wait->next)
-    key->last = wait;
+  struct order_wait *at = key->last && goes_before(wait, key->last) ? key->newest ? key->newest : key->first : NULL;
+  while (at && !goes_before(wait, at))
+    at = at->next;
+  while (at && at->prev && goes_before(wait, at->prev))
+    at = at->prev;
+  put_in(&key->first, &key->last, at, wait);
+  key->newest = wait;
   key->waiting++;
 }
 
@@ -188,19 +197,6 @@ bool order_may_go(const struct order *order, const struct task *task) {
 bool order_blocked(const struct order *order, const struct task *task) {
   const struct order_key *key = order->heads && task->order_key.len ? find_key(order, task->order_key) : NULL;
   return key && key->head && key->head != task->id && (!key->soon || key->closed);
-}
-
-static void line_out(struct order_wait *wait) {
-  struct order_key *key = wait->key;
-  struct order_wait **at = &key->first, *before = NULL;
-  for (; *at && *at != wait; at = &(*at)->next)
-    before = *at;
-  if (!*at)
-    return;
-  *at = wait->next;
-  if (key->last == wait)
-    key->last = before;
-  key->waiting--;
 }
 
 static void uncall(struct order *order, struct order_wait *wait) {
@@ -406,18 +402,13 @@ bool order_leave(struct order *order, struct flight *flight, enum order_end end)
   return false;
 }
 
-/* Mostly at the end: routes wait as long for each. */
+/* Near the end: routes wait about as long for each. */
 static void enqueue_later(struct order *order, struct order_wait *wait) {
-  struct order_wait **at = &order->later;
-  if (order->later && order->later_last->due_us <= wait->due_us)
-    at = &order->later_last->next;
-  while (*at && (*at)->due_us <= wait->due_us)
-    at = &(*at)->next;
-  wait->next = *at;
+  struct order_wait *behind = order->later_last;
+  while (behind && behind->due_us > wait->due_us)
+    behind = behind->prev;
   wait->later = true;
-  *at = wait;
-  if (!wait->next)
-    order->later_last = wait;
+  put_in(&order->later, &order->later_last, behind ? behind->next : order->later, wait);
 }
 
 void order_call_at(struct order *order, const struct task *task, int64_t due_us) {

@@ -21,6 +21,8 @@ foreach(part order order_heads)
   duebox_test(test_${part} SOURCES ${CMAKE_CURRENT_LIST_DIR}/test_${part}.c ${CMAKE_CURRENT_LIST_DIR}/order_fixture.c
     LIBS duebox_core LABELS unit)
 endforeach()
+duebox_test(test_order_long SOURCES ${CMAKE_CURRENT_LIST_DIR}/test_order_long.c
+  ${CMAKE_CURRENT_LIST_DIR}/../support/own_time.c LIBS duebox_core LABELS unit)
 duebox_test(test_depth SOURCES ${CMAKE_CURRENT_LIST_DIR}/test_depth.c LIBS duebox_core LABELS unit)
 duebox_test(test_stall SOURCES ${CMAKE_CURRENT_LIST_DIR}/test_stall.c LIBS duebox_core LABELS unit)
 duebox_test(test_aside SOURCES ${CMAKE_CURRENT_LIST_DIR}/test_aside.c LIBS duebox_core LABELS unit)
