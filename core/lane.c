@@ -9,10 +9,11 @@
 enum {
   WORTH_READING = 4, /* the part of the concurrency, or of a batch, that must be free */
   BATCH_BYTES = 2 * 1024 * 1024,
-  AHEAD_MS = 20,    /* how much is read ahead of answers and settling, as time */
-  DONE_MS = 10,     /* how fast tasks leave is measured over this */
-  OUT_TASKS = 8,    /* how long they are out over about as many */
-  REFUSED_REST = 9, /* times as long as claims took of which the server refused some the others have, */
+  AHEAD_MS = 20,     /* how much is read ahead of answers and settling, as time */
+  DONE_MS = 10,      /* how fast tasks leave is measured over this */
+  OUT_TASKS = 8,     /* how long they are out over about as many */
+  ENDING_MAX = 4096, /* tasks that end without having been at the sink, on their way to the settler */
+  REFUSED_REST = 9,  /* times as long as claims took of which the server refused some the others have, */
   REFUSED_REST_MAX_US = 10 * 1000 * 1000,
   ALL_REFUSED_MAX_US = 1000 * 1000, /* and so long at last where it refuses all */
 };
@@ -71,8 +72,20 @@ void lane_follow_delivery(struct lane *lane, const struct flight *flight) {
     lane_limit(lane);
 }
 
+/* How many bytes of tasks may come. Where nothing is in flight one task may go whatever its size: a large one must not
+ * wait for ever. */
+int64_t lane_bytes(const struct lane *lane, bool *alone) {
+  *alone = lane->in_flight == 0 && lane->ending == 0;
+  return lane->route->inflight_bytes - lane->bytes_in_flight - lane->bytes_ending;
+}
+
+bool lane_fits(const struct lane *lane, int64_t bytes) {
+  bool alone;
+  return lane_bytes(lane, &alone) >= bytes || alone;
+}
+
 uint32_t lane_credit(const struct lane *lane, uint32_t batch, int64_t now_us) {
-  if (!lane->route || !lane->driver || lane->paused)
+  if (!lane->route || !lane->driver || lane->paused || lane_ends_many(lane))
     return 0;
   if (health_suspended(&lane->health))
     return health_may_send(&lane->health, now_us) ? 1 : 0;
@@ -87,10 +100,9 @@ uint32_t lane_credit(const struct lane *lane, uint32_t batch, int64_t now_us) {
   if (lane->in_flight > 0 && (lane->route->claim == CLAIM_MEMORY || lane->in_flight >= concurrency_now(lane)) &&
       credit < (concurrency_now(lane) + ahead) / WORTH_READING && credit < batch / WORTH_READING)
     return 0;
-  int64_t bytes = lane->route->inflight_bytes - lane->bytes_in_flight;
-  /* Where nothing is in flight one task may go whatever its size: a large one must not wait for ever. */
-  int64_t by_bytes =
-      bytes <= 0 ? (lane->in_flight ? 0 : 1) : 1 + (int64_t)((double)bytes / (lane->average_bytes + 256));
+  bool alone;
+  int64_t bytes = lane_bytes(lane, &alone);
+  int64_t by_bytes = bytes <= 0 ? alone : 1 + (int64_t)((double)bytes / (lane->average_bytes + 256));
   if (by_bytes < credit)
     credit = by_bytes;
   if (lane->route->rate > 0) {
@@ -158,6 +170,18 @@ void lane_note_size(struct lane *lane, const struct task *task) {
   double weight = 0.05;
   lane->average_bytes += weight * ((double)task_size(task) - lane->average_bytes);
 }
+
+void lane_begin(struct lane *lane, const struct task *task) {
+  lane->ending++;
+  lane->bytes_ending += task_size(task);
+}
+
+void lane_ended(struct lane *lane, const struct task *task) {
+  lane->ending--;
+  lane->bytes_ending -= task_size(task);
+}
+
+bool lane_ends_many(const struct lane *lane) { return lane->ending >= ENDING_MAX; }
 
 void lane_charge(struct lane *lane, const struct task *task, int64_t now_us) {
   if (lane->route->rate > 0) {

@@ -93,7 +93,9 @@ struct lane {
   struct config_ref *config;        /* that `route` belongs to; one use */
   struct driver *driver;
 
-  uint32_t unread;    /* in flight without having been read for it: overdue, or taken back */
+  uint32_t unread; /* in flight without having been read for it: overdue, or taken back */
+  uint32_t ending; /* in flight and not charged: they end, or go back, without having been at the sink */
+  int64_t bytes_ending;
   uint32_t in_flight; /* charged and not settled: waiting for their moment or for room, at the sink, or answered */
   int64_t bytes_in_flight;
   atomic_size_t held_bytes; /* of all batches that have tasks in flight, settled ones included */
@@ -133,13 +135,16 @@ struct lane {
   struct refused_claims refused_claims;
   int64_t rests_until_us; /* monotonic: nothing is read before, since telling the size of a huge row took long */
 
+  bool backlog;   /* the last step of reading left rows behind that are due, */
+  uint64_t round; /* and was in this round */
   struct group *groups;
   uint64_t held_shards;         /* bits: rows may be held there, since its route was not known */
   uint64_t old_shards;          /* bits: rows due long ago may be there that no poll of every group has seen */
   unsigned priorities;          /* bits of those that it has had groups of */
   struct order order;           /* tasks that wait for others of their order_key */
   uint64_t unblock_look;        /* nothing is read before this look, which brings blocked rows back */
-  uint64_t blocked;             /* bits: shards with blocked rows, as of the last look at every group */
+  uint64_t blocked, claimed;    /* bits: shards with such rows, as of the last look at every group; and those of */
+  uint64_t unclaimed;           /* which a look has told, since they came, that nobody before us has claims of it */
   uint64_t to_unblock;          /* bits: those whose blocked rows are to be walked over, */
   struct unblock_walk walk;     /* one after the other, */
   uint64_t walk_from;           /* and the next not before this look */
@@ -211,6 +216,15 @@ struct group *lane_swept_group(struct lane *lane);
 void lane_forget_groups(struct lane *lane, uint64_t look);
 /* Notes how large a row was: so many are read at a time. */
 void lane_note_size(struct lane *lane, const struct task *task);
+/* A flight begins, which ends without having been at the sink unless it is charged; and is settled, or charged now. */
+void lane_begin(struct lane *lane, const struct task *task);
+void lane_ended(struct lane *lane, const struct task *task);
+/* Bytes of tasks that may still be read; *alone: nothing is in flight, and one may come whatever its size. */
+int64_t lane_bytes(const struct lane *lane, bool *alone);
+/* Whether that many may. */
+bool lane_fits(const struct lane *lane, int64_t bytes);
+/* Whether so many end that the settler is to catch up before any more are read. */
+bool lane_ends_many(const struct lane *lane);
 /* Accounts for tasks handed over or settled. One that its sink never had does not count for the rate. */
 void lane_charge(struct lane *lane, const struct task *task, int64_t now_us);
 void lane_refund(struct lane *lane, const struct task *task, bool sent);

@@ -19,6 +19,9 @@ enum {
   WIDE_ROWS = 256, /* at most, where most of them have to wait */
   INLINE_BYTES = 16 * 1024,
   PROBES_US = 20 * 1000, /* for the probes of suspended lanes, before the others have their turn again */
+  READ_US = 20 * 1000,   /* for lanes with little to read, and for those with a backlog, before what is due is sent */
+  TURN_US = 40 * 1000,   /* for one with a backlog; on a slow machine it reads fewer rows then, */
+  FIRST_ROWS = 100,      /* but for these; and so many of one that had none */
 };
 
 /* What one statement reads of a lane. */
@@ -213,8 +216,9 @@ static bool advance_above(struct scheduler *s, struct lane *lane, uint32_t credi
   return false;
 }
 
-bool reader_may_read(const struct scheduler *s, uint8_t shard, uint64_t epoch, const struct instant *now) {
-  return epoch && !((s->claims_unknown | s->claims_lost) & shard_bit(shard)) &&
+bool reader_may_read(const struct scheduler *s, const struct lane *lane, uint8_t shard, uint64_t epoch,
+                     const struct instant *now) {
+  return epoch && !((s->claims_unknown | (s->claims_lost & ~lane->unclaimed)) & shard_bit(shard)) &&
          leases_safe(s->leases, shard, epoch, *now);
 }
 
@@ -224,7 +228,7 @@ static void set_readable(struct scheduler *s, struct lane *lane, bool *cautious)
   struct instant now = clock_instant();
   *cautious = false;
   for (struct group *group = lane->groups; group; group = group->next) {
-    group->readable = reader_may_read(s, group->shard, group->epoch, &now);
+    group->readable = reader_may_read(s, lane, group->shard, group->epoch, &now);
     if (is_bound(group) && group->backlog)
       group->rest_until_us = later(group->rest_until_us, s->walk_at_us);
     group->rests = now.mono_us < group->rest_until_us;
@@ -252,11 +256,17 @@ uint32_t scheduler_credit(const struct scheduler *s, const struct lane *lane, in
   return lane_credit(lane, batch < READ_MAX ? (uint32_t)batch : READ_MAX, now_us);
 }
 
+/* What one turn may take. Whether a lane has a backlog shows when it has been read: until then little. */
+static uint32_t turn_credit(const struct scheduler *s, const struct lane *lane) {
+  uint32_t credit = scheduler_credit(s, lane, clock_mono_us()), most = lane->backlog ? s->turn_rows : FIRST_ROWS;
+  return most && credit > most ? most : credit;
+}
+
 /* One step of reading for a lane: first those whose turn has come, then by priority, of each what is behind the
  * cursors, a page at a time, and what is beyond them; never beyond while tasks of an order_key may be behind that go
  * first. True when there may be more to do. */
 static bool read_lane(struct scheduler *s, struct lane *lane) {
-  uint32_t credit = scheduler_credit(s, lane, clock_mono_us());
+  uint32_t credit = turn_credit(s, lane);
   bool cautious = false;
   if (credit == 0)
     return false;
@@ -274,7 +284,7 @@ static bool read_lane(struct scheduler *s, struct lane *lane) {
   bool swept = behind && reader_sweep(s, behind, credit);
   bool hold = s->retry_wait_us || lane_must_sweep(lane);
   if (!hold)
-    credit = scheduler_credit(s, lane, clock_mono_us());
+    credit = turn_credit(s, lane);
   return (!hold && credit > 0 && advance(s, lane, credit, 0, &asked)) || swept;
 }
 
@@ -283,9 +293,26 @@ static bool due_now(const struct scheduler *s, struct lane *lane) {
   return lane_swept_group(lane) || lane_due_groups(lane, scheduler_db_now_us(s) + s->ahead_us, &group, 1) > 0;
 }
 
+/* How much a turn of a lane with a backlog takes is bounded by how long the last ones took. */
+static void pace_turns(struct scheduler *s, int64_t took_us) {
+  uint32_t rows = s->turn_rows ? s->turn_rows : READ_MAX;
+  if (took_us > TURN_US && rows / 2 >= FIRST_ROWS)
+    rows /= 2;
+  else if (took_us < TURN_US / 2 && rows * 2 <= READ_MAX)
+    rows *= 2;
+  s->turn_rows = rows;
+}
+
+/* What is left of a lane that has no room now is known since it had some. */
 static void read_step(struct scheduler *s, struct lane *lane) {
-  if (read_lane(s, lane))
-    s->read_more = s->read_more || (scheduler_credit(s, lane, clock_mono_us()) && due_now(s, lane));
+  int64_t began_us = clock_mono_us();
+  bool had = lane->backlog;
+  if (scheduler_credit(s, lane, began_us) == 0)
+    return;
+  lane->backlog = read_lane(s, lane) && due_now(s, lane);
+  if (had)
+    pace_turns(s, clock_mono_us() - began_us);
+  s->read_more = s->read_more || (lane->backlog && scheduler_credit(s, lane, clock_mono_us()));
 }
 
 /* Probes of suspended lanes cost a claim each, and those of hundreds may be due at once: the others wait for some of
@@ -308,15 +335,35 @@ static void read_suspended(struct scheduler *s) {
   }
 }
 
-void scheduler_read(struct scheduler *s) {
-  struct lane *first = s->read_first ? s->read_first : s->lanes, *lane = first;
-  s->read_more = false;
+/* One step for each lane that has, or has not, left something behind that is due. What is left when the time is over
+ * has its turn first the next time. */
+static void read_those(struct scheduler *s, bool backlog) {
+  struct lane *first = s->read_first[backlog] ? s->read_first[backlog] : s->lanes, *lane = first;
+  int64_t until_us = clock_mono_us() + READ_US;
+  bool over = false;
   while (lane && s->retry_wait_us == 0) {
-    if (!health_suspended(&lane->health))
+    if (!health_suspended(&lane->health) && lane->backlog == backlog && lane->round != s->round) {
+      if (over) {
+        s->read_first[backlog] = lane;
+        s->read_more = true;
+        return;
+      }
+      lane->round = s->round;
       read_step(s, lane);
+      over = clock_mono_us() >= until_us;
+    }
     lane = lane->next ? lane->next : s->lanes;
     if (lane == first)
       break;
   }
+}
+
+/* Those with a backlog come after the others, and some at a time: how many are flooded, a task of one that is not waits
+ * for few of their turns. */
+void scheduler_read(struct scheduler *s) {
+  s->read_more = false;
+  s->round++;
+  read_those(s, false);
+  read_those(s, true);
   read_suspended(s);
 }

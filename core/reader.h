@@ -57,8 +57,10 @@ MUSTCHECK bool reader_prepare(const struct scheduler *s, const struct route_conf
 /* Whether claims of that lane and shard are written into the table. */
 bool reader_records_claims(const struct scheduler *s, const struct lane *lane, uint8_t shard);
 
-/* Whether rows of that shard may be read now: the lease of that epoch is safe, and no claim is to be taken back. */
-bool reader_may_read(const struct scheduler *s, uint8_t shard, uint64_t epoch, const struct instant *now);
+/* Whether the lane's rows of that shard may be read now: the lease of that epoch is safe, and no claim of the lane is
+ * to be taken back there. */
+bool reader_may_read(const struct scheduler *s, const struct lane *lane, uint8_t shard, uint64_t epoch,
+                     const struct instant *now);
 
 /* Before rows of a group are handed out that were read from a position on: what is behind that, was not known and has
  * an order_key of theirs keeps its turn. False: these rows are not to be handed out, as if they had not been read; a

@@ -121,7 +121,7 @@ bool reader_sweep(struct scheduler *s, struct group *group, uint32_t credit) {
   }
   if (group->shard == SHARD_BOUND && took == 0) {
     s->bound_sweep_at_us = clock_mono_us() + pace_rest_us(clock_mono_us() - reading.began_us, SWEEP_SHARE, REST_MAX_US);
-    s->read_first = group->lane->next;
+    s->read_first[group->lane->backlog] = group->lane->next;
   }
   group->sweep_took += took;
   s->busy = s->busy || took > 0;
@@ -206,7 +206,7 @@ static void add_shard(struct scheduler *s, struct lane *lane, uint8_t shard, str
     return;
   }
   called->kept |= shard_bit(shard);
-  if (!reader_may_read(s, shard, lease.epoch, &instant))
+  if (!reader_may_read(s, lane, shard, lease.epoch, &instant))
     return;
   called->shards |= shard_bit(shard);
   called->recorded = called->recorded || reader_records_claims(s, lane, shard);
@@ -366,7 +366,7 @@ static void expire_page(struct scheduler *s, struct group *group) {
 static struct group *waiting_group(struct scheduler *s, int64_t now_us) {
   int64_t db_now = scheduler_db_now_us(s);
   for (struct lane *lane = s->lanes; lane; lane = lane->next) {
-    if (!lane->route || (!lane->order.waiting && scheduler_credit(s, lane, now_us) > 0))
+    if (!lane->route || lane_ends_many(lane) || (!lane->order.waiting && scheduler_credit(s, lane, now_us) > 0))
       continue;
     for (struct group *group = lane->groups; group; group = group->next)
       if (group->expired_pass != s->expire_pass && (group->due || group->next_us <= db_now) &&
@@ -473,10 +473,20 @@ static void take_back_lost(struct scheduler *s, struct task_batch *batch, uint64
     s->claims_lost |= end_rows(s, batch, FLIGHT_RECOVER);
 }
 
+/* Those that were found and are not settled would be found again. */
+static bool are_taken_back(const struct scheduler *s) {
+  size_t out = 0;
+  for (const struct lane *lane = s->lanes; lane; lane = lane->next)
+    out += lane->unread;
+  return out < TAKE_BACK_ROWS / 4;
+}
+
 /* Claims of those who held a shard before us. */
 static void take_back_leased(struct scheduler *s, const struct shard_lease *leases, size_t count, uint64_t shards) {
   struct task_batch *batch = NULL;
   struct err err = {0};
+  if (!are_taken_back(s))
+    return;
   enum store_status status = s->store->ops->lost_claims(s->ss, leases, count, TAKE_BACK_ROWS, &batch, &err);
   if (scheduler_db_ok(s, status, &err))
     take_back_lost(s, batch, shards);

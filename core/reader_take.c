@@ -38,6 +38,7 @@ struct flight *reader_begin_flight(struct scheduler *s, struct lane *lane, struc
     group->in_flight++;
   else
     lane->unread++;
+  lane_begin(lane, task);
   atomic_fetch_add(&s->leases->in_flight[task->shard], 1);
   atomic_fetch_add(&s->in_flight, 1);
   return flight;
@@ -317,13 +318,12 @@ static void take_large(struct scheduler *s, struct taking *taking) {
   int64_t until_us = clock_mono_us() + LARGE_US;
   taking->large_count = 0;
   for (size_t i = 0; i < large; i++) {
-    int64_t credit = lane->route->inflight_bytes - lane->bytes_in_flight;
     uint64_t id = taking->large[i].id;
     uint8_t shard = taking->large[i].shard;
     struct task_batch *batch = NULL;
     struct err err = {0};
     bool fits = s->retry_wait_us == 0 && !is_full(taking) && (i == 0 || clock_mono_us() < until_us) &&
-                (credit >= taking->large[i].bytes || lane->in_flight == 0);
+                lane_fits(lane, taking->large[i].bytes);
     if (fits)
       fits = scheduler_db_ok(s,
                              s->store->ops->read_ids(s->ss, TASK_SCHEDULED, shard_bit(shard), scheduler_host(s, shard),
@@ -347,7 +347,8 @@ static size_t choose_claims(struct scheduler *s, struct taking *taking, struct t
   struct lane *lane = taking->reading->lane;
   size_t wanted = 0, rows = batch->count;
   bool ended[READ_MAX] = {false};
-  int64_t credit = lane->route->inflight_bytes - lane->bytes_in_flight, bytes_chosen = 0, largest = 0;
+  bool alone;
+  int64_t credit = lane_bytes(lane, &alone), bytes_chosen = 0, largest = 0;
   struct suspects suspects = lane->suspects; /* as they are when those chosen have left */
   bool last_chance = s->last_chance;
   const int64_t now_us = scheduler_db_now_us(s) + AHEAD_MAX_US + AHEAD_MARGIN_US; /* as claims take them */
@@ -376,7 +377,7 @@ static size_t choose_claims(struct scheduler *s, struct taking *taking, struct t
       continue;
     }
     order_reserve(&lane->order, task);
-    bool first = wanted == 0 && lane->in_flight == 0;
+    bool first = wanted == 0 && alone;
     int64_t larger = bytes > largest ? bytes : largest; /* each has the same share of the answer */
     bool room = wanted == 0 || (bytes_chosen + bytes <= CLAIM_BYTES && wanted < taking->reading->most &&
                                 (int64_t)(wanted + 1) * larger <= STORE_ANSWER_BYTES);

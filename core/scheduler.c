@@ -180,6 +180,15 @@ void scheduler_look_soon(struct scheduler *s) {
   s->pace.asked = true;
 }
 
+/* Whether claims are to be taken back, as far as the shards are ours. */
+static bool any_claims_left(const struct scheduler *s) {
+  uint64_t shards = s->claims_lost | s->claims_unknown;
+  for (int i = 0; shards && i < STORE_SHARDS_MAX; i++)
+    if (shards & shard_bit((uint8_t)i) && s->view[i].epoch)
+      return true;
+  return false;
+}
+
 static void look_at_known(struct scheduler *s, const struct shard_lease *leases, size_t count) {
   int64_t began = clock_mono_us();
   if (!scheduler_poll_known(s, leases, count) || !scheduler_probe(s, leases, count) || !scheduler_heads(s))
@@ -189,7 +198,7 @@ static void look_at_known(struct scheduler *s, const struct shard_lease *leases,
     scheduler_take_back(s, leases, count);
   scheduler_held(s, leases, count);
   plan_next_look(s, true, began, clock_mono_us());
-  if (s->claims_lost | s->claims_unknown)
+  if (any_claims_left(s))
     s->look_at_us = clock_mono_us() + TAKE_BACK_AGAIN_US;
 }
 
@@ -203,7 +212,7 @@ static void forget_what_is_gone(struct scheduler *s) {
 static void look_sooner(struct scheduler *s, int64_t ended_us) {
   if (s->look_soon)
     s->look_at_us = 0;
-  else if (s->claims_lost | s->claims_unknown)
+  else if (any_claims_left(s))
     s->look_at_us = ended_us + TAKE_BACK_AGAIN_US;
   else if (s->held_more)
     s->look_at_us = earlier(s->look_at_us, s->held_at_us);

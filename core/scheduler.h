@@ -110,7 +110,9 @@ struct scheduler {
   struct log_repeat trouble;                     /* with the database, as it was logged */
   struct log_repeat claim_refusals, claims_held; /* of rows, the same */
   bool busy;                                     /* looking found what was not known: rows arrive */
-  bool read_more;                                /* the last round of reading left something due */
+  uint32_t turn_rows;                            /* that a lane with a backlog may read at a time; 0 = any number */
+  uint64_t round;                                /* of reading: number of the last one, */
+  bool read_more;                                /* which left something due */
   size_t probes_from;                            /* lanes: those before have had their turn, see read_suspended() */
   struct found_id *found;                        /* room for one find */
   int64_t read_mean_us, read_spread_us;          /* what a small read takes: moving average, and distance from it */
@@ -120,7 +122,8 @@ struct scheduler {
   uint64_t claims_unknown;                       /* bit per shard: a claim may have been written without our knowing */
   uint64_t claims_lost;                          /* bit per shard: there may be claims of earlier leases */
   int64_t walk_at_us, bound_sweep_at_us;         /* monotonic: when to go on over bound tasks of other hosts: beyond */
-  struct lane *read_first;                       /* cursors, and behind them; and whose turn it is. NULL = the first */
+  struct lane *read_first[2];                    /* cursors, and behind them; and whose turn it is, of those without and
+                                                    with a backlog. NULL = the first */
   bool bound_claims;                             /* there are claims of bound tasks, perhaps of a dead instance */
   int64_t bound_claims_at_us;                    /* monotonic: when to look at them next */
   bool heads_stale;                              /* shards came to us: their heads are not known */

@@ -222,13 +222,15 @@ void scheduler_return_seen(struct scheduler *s, const struct store_group *groups
   for (size_t i = 0; i < lease_count; i++)
     seen |= shard_bit(leases[i].shard);
   for (struct lane *lane = s->lanes; lane; lane = lane->next)
-    lane->blocked = 0;
+    lane->blocked = lane->claimed = 0;
   for (size_t i = 0; i < count; i++) {
-    struct lane *lane = groups[i].state == TASK_BLOCKED ? scheduler_lane(s, groups[i].route) : NULL;
+    bool blocked = groups[i].state == TASK_BLOCKED, claimed = groups[i].state == TASK_CLAIMED;
+    struct lane *lane = blocked || claimed ? scheduler_lane(s, groups[i].route) : NULL;
     if (lane)
-      lane->blocked |= shard_bit(groups[i].shard);
+      *(blocked ? &lane->blocked : &lane->claimed) |= shard_bit(groups[i].shard);
   }
   for (struct lane *lane = s->lanes; lane; lane = lane->next) {
+    lane->unclaimed |= seen & ~lane->claimed;
     lane->returned |= seen & ~lane->blocked;
     lane->old_shards &= ~seen; /* each of its groups is noted next */
     lane->unseen &= ~seen;

@@ -373,6 +373,8 @@ static void arrive(struct scheduler *s, struct flight *flight, int64_t now_us) {
     scheduler_follow_outcome(s, flight);
     if (flight->end == FLIGHT_OUTCOME)
       follow_confirm(flight, now_us);
+  } else {
+    lane_ended(flight->lane, flight->task);
   }
   if (flight->in_order)
     scheduler_leave_order(s, flight, handed_back(flight) && !flight->decision.mismatch);

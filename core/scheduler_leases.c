@@ -24,6 +24,7 @@ static void shard_came(struct scheduler *s, uint8_t shard) {
   s->claims_lost |= shard_bit(shard);
   for (struct lane *lane = s->lanes; lane; lane = lane->next) {
     scheduler_close(lane, shard_bit(shard));
+    lane->unclaimed &= ~shard_bit(shard);
     lane->suspects.survived = 0; /* others may have come with it */
   }
 }
@@ -50,13 +51,16 @@ static bool follow_slot(struct scheduler *s, uint8_t shard, const struct lease_s
     s->calm_count[shard] = 0;
     s->claims_unknown &= ~shard_bit(shard); /* of an earlier epoch now */
   }
-  if (other || opens)
+  bool comes = (other && slot->epoch) || opens;
+  if (comes)
     shard_came(s, shard);
+  if (!slot->epoch)
+    s->claims_lost &= ~shard_bit(shard); /* they are for whoever has it now */
   bool back = (other || slot->stage == LEASE_STAYS) && come_back(s, shard);
   /* Groups of a lost shard are not read again until a look has seen them under a new epoch. */
   for (struct lane *lane = gone ? s->lanes : NULL; lane; lane = lane->next)
     lane_leave_shard(lane, shard);
-  return other || opens || back;
+  return comes || (back && slot->epoch);
 }
 
 static void take_view(struct scheduler *s) {

@@ -25,6 +25,7 @@ struct flight *scheduler_charge(struct scheduler *s, struct flight *flight, int6
     flight->suspicion = scheduler_suspicion(s, flight->task);
     suspects_went(&lane->suspects, flight->suspicion, &s->last_chance);
   }
+  lane_ended(lane, flight->task); /* it does not end without its sink */
   lane_charge(lane, flight->task, now_us);
   flight->times_sink = !flight->task->recorded || lane->stalled;
   if (lane->stalled)

@@ -460,9 +460,10 @@ static void gather(struct settler *settler, struct flight_list *list) {
 }
 
 /* A batch of them, from each lane in turn: one that has thousands lets others go that have one now and then. */
-static void take_turns(const struct settler *settler, struct settler_lanes *lanes, size_t most_bytes,
+static void take_turns(const struct settler *settler, struct settler_lanes *lanes, size_t most_bytes, size_t most,
                        struct flight_list *some) {
-  for (size_t bytes = 0; lanes->first && some->count < batch_size(settler) && bytes < most_bytes;) {
+  most = most < batch_size(settler) ? most : batch_size(settler);
+  for (size_t bytes = 0; lanes->first && some->count < most && bytes < most_bytes;) {
     struct flight *flight = settler_lanes_take(lanes, true);
     bytes += flight->outcome_bytes;
     flight_list_add(some, flight);
@@ -478,15 +479,18 @@ static void settle_in_turn(struct settler *settler, struct store_session *ss, st
   struct flight *flight;
   while ((flight = flight_list_pop(list)))
     put_in_line(settler, flight);
-  take_turns(settler, &settler->small, SETTLE_BATCH_BYTES, &some);
+  take_turns(settler, &settler->small, SETTLE_BATCH_BYTES, settler->small_rows, &some);
+  size_t rows = some.count;
   bool others = some.head != NULL;
   settler->others = others;
+  int64_t began = clock_mono_us();
   while (some.head)
     settle_some(settler, ss, batch, &some, SETTLE_TOGETHER);
-  int64_t began = clock_mono_us();
+  settler->small_rows = settler_small_rows(settler->small_rows, rows, clock_mono_us() - began);
+  began = clock_mono_us();
   if (!settler->large.first || began < settler->large_at_us)
     return;
-  take_turns(settler, &settler->large, settler->large_bytes, &some);
+  take_turns(settler, &settler->large, settler->large_bytes, SETTLE_BATCH_MAX, &some);
   settle_some(settler, ss, batch, &some, SETTLE_TOGETHER);
   int64_t took = clock_mono_us() - began;
   settler->large_bytes = settler_large_bytes(settler->large_bytes, took);
@@ -515,6 +519,7 @@ static void run(void *arg) {
   struct settler *settler = arg;
   realtime_thread(settler->realtime, "settler");
   settler->large_bytes = SETTLE_LARGE_BATCH_MIN_BYTES;
+  settler->small_rows = SETTLE_BATCH_MAX;
   settler->large.kind = SETTLING_LARGE;
   settler->huge.kind = SETTLING_HUGE;
   settler->apart.kind = SETTLING_APART;

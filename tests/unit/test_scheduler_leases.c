@@ -209,6 +209,25 @@ static void slow_lanes_stop_first_where_it_ends_beside_others(void **state) {
   assert_true(may_give_back(f));
 }
 
+/* Whoever has it now finds out what there is: it used to have the heads of all order_keys read anew, for which all
+ * routes wait, and every group polled each 5 ms for as long as the shard was elsewhere. */
+static void a_shard_that_goes_costs_the_others_nothing(void **state) {
+  struct fixture *f = *state;
+  tick(f);
+  assert_true(f->s.heads_stale);
+  assert_true(f->s.claims_lost & shard_bit(LEAVING));
+  f->s.heads_stale = false;
+  f->s.look_at_us = INT64_MAX;
+  f->s.claims_lost = shard_bit(LEAVING);
+  assert_true(leases_lose(&f->leases, (struct shard_lease){.shard = LEAVING, .epoch = EPOCH}, NULL));
+  tick(f);
+  assert_false(reads(f, 0, LEAVING));
+  assert_true(reads(f, 0, STAYING));
+  assert_false(f->s.heads_stale);
+  assert_int_equal(f->s.claims_lost, 0);
+  assert_int_equal(f->s.look_at_us, INT64_MAX);
+}
+
 #define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
 
 int main(void) {
@@ -219,6 +238,7 @@ int main(void) {
       TEST(all_read_it_again_where_it_stays),
       TEST(nobody_reads_where_the_daemon_ends_alone),
       TEST(slow_lanes_stop_first_where_it_ends_beside_others),
+      TEST(a_shard_that_goes_costs_the_others_nothing),
   };
   return cmocka_run_group_tests_name("scheduler leases", tests, NULL, NULL);
 }
