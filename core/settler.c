@@ -503,7 +503,7 @@ static void settle_huge(struct settler *settler, struct store_session *ss, struc
   int64_t began = clock_mono_us();
   if (!settler->huge.first || (began < settler->huge_at_us && !atomic_load(&settler->stopping)))
     return;
-  take_turns(settler, &settler->huge, 1, &some);
+  take_turns(settler, &settler->huge, SETTLE_BATCH_BYTES, 1, &some);
   settle_some(settler, ss, batch, &some, SETTLE_TOGETHER);
   int64_t now = clock_mono_us();
   settler->huge_at_us = now + settler_huge_rest_us(now - began);
