@@ -3,6 +3,8 @@
  * core/keeper_house.c - the thread that keeps house: partitions, what is old, tasks whose time is over, row ids that
  * come to their end.
  */
+#include <inttypes.h>
+
 #include "core/base/clock.h"
 #include "core/keeper_internal.h"
 
@@ -26,12 +28,23 @@ static void expire(struct keeper *keeper, struct store_session *ss, const struct
   (void)keeper_ok(keeper, KEEPER_EXPIRY, expiry_pass(&keeper->expiry, ss, config, &err), &err);
 }
 
-static void put_row_ids_right(struct keeper *keeper, struct store_session *ss) {
+/* *far_since_us: since when far ids are left (monotonic); 0 = there is none. */
+static void put_row_ids_right(struct keeper *keeper, struct store_session *ss, int64_t *far_since_us) {
   struct err err = {0};
   bool reset = false;
-  if (keeper_ok(keeper, KEEPER_ROW_IDS, keeper->store->ops->row_ids(ss, &reset, &err), &err) && reset)
+  uint64_t far = 0;
+  const int64_t now = clock_mono_us(), waited_us = *far_since_us ? now - *far_since_us : 0;
+  if (!keeper_ok(keeper, KEEPER_ROW_IDS, keeper->store->ops->row_ids(ss, waited_us, &reset, &far, &err), &err))
+    return;
+  if (reset)
     log_warn("DUEBOX-ROW-IDS-RESET", "a client had inserted a row id near the end of numbers, after which INSERTs fail "
                                      "(error 1467): its rows have ordinary ids now, and INSERTs go on");
+  if (far && !*far_since_us)
+    log_warn("DUEBOX-ROW-IDS-FAR",
+             "a client has inserted a row id near the end of numbers, and INSERTs fail (error 1467) until no row has "
+             "such an id: the task with the row id %" PRIu64 " may be on its way, and is given another within a minute",
+             far);
+  *far_since_us = !far ? 0 : *far_since_us ? *far_since_us : now;
 }
 
 void keeper_keeps_house(void *arg) {
@@ -39,7 +52,7 @@ void keeper_keeps_house(void *arg) {
   struct store_session *ss = NULL;
   if (keeper->on_hold || !keeper_open(keeper, "housekeeper", 0, &ss))
     return;
-  int64_t housekeep_at = 0;
+  int64_t housekeep_at = 0, far_since_us = 0;
   keeper->expiry = (struct expiry){.store = keeper->store,
                                    .leases = keeper->leases,
                                    .route_metrics = keeper->route_metrics,
@@ -50,7 +63,7 @@ void keeper_keeps_house(void *arg) {
       housekeep(keeper, ss, config->config);
       housekeep_at = clock_mono_us() + HOUSEKEEP_EVERY_US;
     }
-    put_row_ids_right(keeper, ss);
+    put_row_ids_right(keeper, ss, &far_since_us);
     expire(keeper, ss, config->config);
     config_ref_drop(config);
   } while (!keeper_sleep(keeper, clock_mono_us() + ROUND_EVERY_US));

@@ -153,15 +153,22 @@ static void find_here(uint64_t *ids, size_t count, const struct task_batch *batc
 }
 
 /* Those of the ids that have no row any more, or none that is due, lose their turn. Returns how many. */
-static size_t miss_absent(struct lane *lane, uint64_t *ids, size_t count, const struct task_batch *batch) {
+static size_t miss_absent(struct lane *lane, uint64_t *ids, size_t count, uint64_t shards,
+                          const struct task_batch *batch) {
   size_t absent = 0;
+  bool renumbered = false;
   UNFILLED bool here[READ_MAX];
   find_here(ids, count, batch, here);
   for (size_t i = 0; i < count; i++) {
     absent += !here[i];
+    renumbered = renumbered || (!here[i] && ids[i] >= STORE_ID_FAR);
     if (!here[i] && order_missed(&lane->order, ids[i], false))
       lane_sweep_first(lane);
   }
+  /* Its task may have another id by now, and its place in the key: a sweep finds out who goes first. */
+  bool sweep = renumbered && order_forget_shards(&lane->order, shards);
+  if (sweep || renumbered)
+    lane_sweep_first(lane);
   return absent;
 }
 
@@ -261,7 +268,8 @@ size_t reader_take_called(struct scheduler *s, struct lane *lane, uint32_t credi
                                               AHEAD_MAX_US + AHEAD_MARGIN_US,
                                               reader_inline(s, lane, called.recorded, called.readable), &batch, &err),
                       &err)) {
-    took = miss_absent(lane, called.ids, called.readable, batch); /* the next of their keys have their turn at once */
+    took = miss_absent(lane, called.ids, called.readable, called.shards,
+                       batch); /* the next of their keys have their turn at once */
     if (took > 0)
       skip_absent(s, lane, called.shards, host);
     took += reader_take(s, &reading, batch);

@@ -330,6 +330,13 @@ static enum result_fate meet_uncounted(const struct route_config *route, const s
   return likely && record->cannot_wait ? RESULT_APPLIED : RESULT_BUSY;
 }
 
+/* Whether a callback's URL, if it is one, is of this row. A far id may have become another: the message id and the
+ * version of what was sent tell then that it is the same task. */
+static bool is_of_row(const struct result_row *row, const struct result_record *record) {
+  bool moved = record->row >= STORE_ID_FAR && record->version && record->version == row->version;
+  return !record->row || record->row == row->id || moved;
+}
+
 /* What a result means that ends an attempt of a row which plain SQL may have changed since. What was sent is over; what
  * is there now is not. */
 static enum result_fate meet_change(const struct result_row *row, const struct result_record *record) {
@@ -394,7 +401,7 @@ enum result_fate rules_result(void *ctx, const struct result_row *row, struct re
   enum result_fate road = meet_road(context->config, route, row, record), fate = RESULT_APPLIED;
   if (road == RESULT_MISROUTED)
     return road;
-  if (!task_state_living(row->state) || (record->row && record->row != row->id))
+  if (!task_state_living(row->state) || !is_of_row(row, record))
     return RESULT_LATE; /* or it had this message id before */
   if (record->attempt == 0)
     return RESULT_ORPHAN;

@@ -41,7 +41,8 @@ enum { STORE_TRANSACTION_BYTES = 512 * 1024 };
 #define STORE_EPOCH_MAX ((uint64_t)INT64_MAX)
 enum { STORE_PRIORITY = 5 }; /* of rows whose application gives none */
 enum { STORE_SHARDS_MAX = 64, STORE_ROUTE_MAX = 64, STORE_ID_MAX = 64, STORE_INSTANCE_MAX = 64, STORE_KEY_MAX = 1020 };
-enum { STORE_WIDER = 1 }; /* columns of names are wider than what is allowed, by so many characters */
+#define STORE_ID_FAR (UINT64_C(1) << 62) /* ids from there on may change while a task lives: row_ids */
+enum { STORE_WIDER = 1 };                /* columns of names are wider than what is allowed, by so many characters */
 
 struct store_session;
 
@@ -110,7 +111,8 @@ struct task_place {
   uint64_t id;
   uint8_t shard;
   enum task_state state;
-  bool maybe_sent; /* a copy of it has left, or may have */
+  int64_t expires_us; /* 0 = never */
+  bool maybe_sent;    /* a copy of it has left, or may have */
   char route[STORE_ROUTE_MAX + STORE_WIDER + 1];
 };
 
@@ -565,9 +567,10 @@ struct store_ops {
    * daemons do it at once. */
   enum store_status (*housekeep)(struct store_session *ss, int64_t longest_keep_ms, int64_t attempts_keep_ms,
                                  struct err *err);
-  /* Where the ids of rows come to their end, because somebody chose one that is far off, makes them ordinary again:
-   * *reset says that it was done. What cannot be done yet is left to the next call. Safe when two daemons do it. */
-  enum store_status (*row_ids)(struct store_session *ss, bool *reset, struct err *err);
+  /* Where the ids of rows come to their end, since somebody chose a far one, makes them ordinary again; *reset: it did.
+   * *far: one that is left to the next call, 0 = none; waited_us: for how long calls have said so. What is due keeps
+   * its id for 15 s, what is claimed for 45: who has it in flight settles it by that. Safe when two daemons do it. */
+  enum store_status (*row_ids)(struct store_session *ss, int64_t waited_us, bool *reset, uint64_t *far, struct err *);
 
   /* --- watching --- */
   /* Begins to follow what commits from now on; a look after that finds what committed before. host: rows bound to

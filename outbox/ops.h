@@ -95,7 +95,7 @@ enum store_status ops_housekeep(struct store_session *ss, int64_t longest_keep_m
                                 struct err *err);
 
 /* row_ids.c */
-enum store_status ops_row_ids(struct store_session *ss, bool *reset, struct err *err);
+enum store_status ops_row_ids(struct store_session *ss, int64_t waited_us, bool *reset, uint64_t *far, struct err *err);
 
 /* binlog.c */
 enum store_status ops_watch(void *store, const char *host, int64_t max_payload, struct store_watch **watch,

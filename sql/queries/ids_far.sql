@@ -1,2 +1,2 @@
--- Whether any row has a far id.
-SELECT EXISTS (SELECT 1 FROM `{table}` WHERE id >= {far})
+-- The largest far id that a row has; 0 = none.
+SELECT COALESCE(MAX(id), 0) FROM `{table}` WHERE id >= {far}

@@ -1,9 +1,10 @@
--- Gives rows with far ids the ids after the largest ordinary one, in their order. Not those that may be in flight or
--- whose result is awaited: their consumers know the id, and the attempt ends by itself. Not heads of order keys, which are known by their ids: they end by their own attempts.
-UPDATE `{table}` AS o
-JOIN (SELECT id, ROW_NUMBER() OVER (ORDER BY id) AS n FROM `{table}` AS t
-      WHERE id >= {far} AND (state IN ('held', 'blocked') OR state = 'scheduled' AND next_at > UTC_TIMESTAMP(6) + INTERVAL 10 SECOND)
-        AND NOT EXISTS (SELECT 1 FROM `{table}_heads` AS h WHERE h.head_id = t.id)
-      ORDER BY id LIMIT 1000) AS chosen ON chosen.id = o.id
-CROSS JOIN (SELECT COALESCE(MAX(id), 0) AS last_id FROM `{table}` WHERE id < {far}) AS ordinary
-SET o.id = ordinary.last_id + chosen.n, o.changed_at = o.changed_at
+-- Gives these rows the ids after the last one, in their order. A claim does not outlive its row's id: whoever has it finds
+-- no row to settle, and the task is due again. One that is due may have been sent from the memory of a daemon, which its
+-- row says from now on. What a client wrote with the table's CHECKs switched off stays, but for a delay that no due time
+-- can be computed from.
+UPDATE JSON_TABLE({ids}, '$[*]' COLUMNS (n FOR ORDINALITY, id BIGINT UNSIGNED PATH '$')) AS far
+STRAIGHT_JOIN `{table}` AS o FORCE INDEX (PRIMARY) ON o.id = far.id
+SET o.id = {last} + far.n, o.changed_at = o.changed_at, o.delay_ms = LEAST(GREATEST(o.delay_ms, 0), 315360000000),
+  o.recoveries = IF(o.state = 'scheduled' AND o.shard <> 63 AND o.next_at <= UTC_TIMESTAMP(6), GREATEST(o.recoveries, 1), o.recoveries),
+  o.claimed_by = IF(o.state = 'claimed', NULL, o.claimed_by), o.lease_until = IF(o.state = 'claimed', NULL, o.lease_until),
+  o.state = IF(o.state = 'claimed', 'scheduled', o.state)

@@ -9,8 +9,10 @@ import pymysql
 import pytest
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+from integration.test_bad_results import call_back  # noqa: E402
 from integration.test_schema import install, run_for  # noqa: E402
 from support.daemon import preset_folder  # noqa: E402
+from support.servers.http_receiver import Answer  # noqa: E402
 from support.wait import wait_until  # noqa: E402
 
 DENIED = (1044, 1142, 1143, 1227)
@@ -82,18 +84,28 @@ def test_a_mapper_may_name_the_id_without_choosing_one(login, role, value):
     assert 0 < first < app.lastrowid < 2 ** 62
 
 
-def test_an_application_cannot_end_the_inserts_of_others(stage):
-    """Whichever row id an application chooses, INSERTs of others go on after seconds by themselves. (One row with an id at
-    the end of numbers used to end all INSERTs of everybody until somebody altered the table.)"""
+@pytest.mark.parametrize("task", ["later", "awaiting", "bound", "down"])
+def test_an_application_cannot_end_the_inserts_of_others(stage, task):
+    """Whichever row id an application chooses, INSERTs of others go on after seconds by themselves, whatever becomes of its
+    task. (One row with an id at the end of numbers used to end all INSERTs of everybody until somebody altered the table;
+    then, as long as its task was due, or awaited a result.)"""
     stage.http("k")
+    stage.http("slow", result="expected", timeout="30d", history="1h")
+    stage.http("down", url="http://127.0.0.1:1/x")
     stage.consume_http()
-    stage.start()
+    stage.receiver.on("/slow", Answer(202))
+    daemon = stage.start()
     with stage.connect() as root:
         run_for(root, stage.database, "users")
         run_for(root, stage.database, "grants")
+    columns, values = {"later": ("route, delay_ms", "'k', 9000000"), "awaiting": ("route", "'slow'"),
+                       "bound": ("route, target_host, due_at", "'k', 'nowhere', '2001-01-01'"),
+                       "down": ("route", "'down'")}[task]
     with stage.connect(user="app", password="app-password") as connection, connection.cursor() as app:
         app.execute(f"SET insert_id = {LAST - 1}")
-        app.execute("INSERT INTO outbox (route, payload, delay_ms) VALUES ('k', 'far', 9000000)")
+        app.execute(f"INSERT INTO outbox (payload, {columns}) VALUES ('far', {values})")
+    if task == "awaiting":
+        wait_until(lambda: stage.count(where="state = 'awaiting'") == 1, 30, "it to be sent", detail=stage.living)
 
     def inserts():
         try:
@@ -105,6 +117,13 @@ def test_an_application_cannot_end_the_inserts_of_others(stage):
     wait_until(inserts, 60, "an INSERT to work again", detail=stage.living)
     assert stage.count(where=f"id >= {2 ** 62}") == 0
     stage.wait_empty(60, where="payload <> 'far'")
+    said = [line["id"] for line in daemon.lines() if line["id"].startswith("DUEBOX-ROW-IDS")]
+    assert said[-1] == "DUEBOX-ROW-IDS-RESET", said
+    assert ("DUEBOX-ROW-IDS-FAR" in said) == (task == "down"), said
+    if task == "awaiting":
+        url = stage.receiver.wait_count(1, 60, "/slow")[0].headers["duebox-callback"]
+        assert call_back(url, {"status": "done"})["fate"] == "applied"
+        stage.wait_empty(60)
 
 
 @pytest.mark.parametrize("kind", ["mariadb", "mysql"])

@@ -215,25 +215,30 @@ static void choose_id(struct fixture *f, int how) {
   sql(f, how == ROLLED_BACK ? "ROLLBACK" : "COMMIT");
 }
 
+static bool put_right(struct fixture *f, int64_t waited_us) {
+  uint64_t far;
+  bool reset;
+  ok(f, OPS->row_ids(f->ss, waited_us, &reset, &far, &f->err));
+  assert_true(reset || far == 0 || far > INT64_MAX);
+  return reset;
+}
+
 /* Whoever may INSERT can drive the counter of ids to its end, after which nobody's INSERT works any more, not even
  * when the row is gone. The daemon puts it right; the row stays the task that it is, and ids stay in their order. */
 static void ids_at_their_end_are_put_right(void **state) {
   struct fixture *f = *state;
-  bool reset;
   for (int how = SET_INSERT_ID; how <= JUST_BELOW; how++) {
     sql(f, "DELETE FROM outbox");
     sql(f, "INSERT INTO outbox (message_id, route, payload) VALUES ('near', 'r', 'x')");
     choose_id(f, how);
     if (how != JUST_BELOW)
       assert_int_equal(sql_error(f, "INSERT INTO outbox (route, payload) VALUES ('r', 'x')"), 1467);
-    ok(f, OPS->row_ids(f->ss, &reset, &f->err));
-    assert_true(reset);
+    assert_true(put_right(f, 0));
     sql(f, "INSERT INTO outbox (message_id, route, payload) VALUES ('later', 'r', 'x')");
     assert_int_equal(ask(f, "SELECT COUNT(*) FROM outbox WHERE id < 1000"), how == ROLLED_BACK ? 2 : 3);
     assert_string_equal(ask_text(f, "SELECT GROUP_CONCAT(message_id ORDER BY id) FROM outbox"),
                         how == ROLLED_BACK ? "near,later" : "near,far,later");
-    ok(f, OPS->row_ids(f->ss, &reset, &f->err));
-    assert_false(reset);
+    assert_false(put_right(f, 0));
   }
 }
 
@@ -241,6 +246,7 @@ static void ids_at_their_end_are_put_right(void **state) {
  * transaction everybody waited, claims too, for a second every ten. */
 static void an_open_transaction_keeps_the_ids_and_holds_up_nobody(void **state) {
   struct fixture *f = *state;
+  uint64_t far;
   bool reset;
   if (is_mysql(f))
     skip();
@@ -249,39 +255,88 @@ static void an_open_transaction_keeps_the_ids_and_holds_up_nobody(void **state) 
   sql(f, "START TRANSACTION");
   (void)ask(f, "SELECT COUNT(*) FROM outbox");
   int64_t began = clock_mono_us();
-  assert_int_equal(OPS->row_ids(f->ss, &reset, &f->err), STORE_BUSY);
+  assert_int_equal(OPS->row_ids(f->ss, 0, &reset, &far, &f->err), STORE_BUSY);
   assert_true(clock_mono_us() - began < 900000); /* less than the second that it waited at least */
   sql(f, "COMMIT");
-  ok(f, OPS->row_ids(f->ss, &reset, &f->err));
-  assert_true(reset);
+  assert_true(put_right(f, 0));
 }
 
-/* What a daemon may hold at this moment keeps its id: a new one would be another task, sent once more. So does the head
- * of an order_key, which those behind it know by its id. Both end by themselves, and then the ids are put right. */
-static void far_ids_of_tasks_on_their_way_stay_until_they_are_over(void **state) {
+/* Whatever becomes of the task, and whoever waits for it. What a daemon may hold at this moment keeps its id for a
+ * while: under a new one it would be sent once more. */
+static void far_ids_are_given_up_whatever_becomes_of_their_tasks(void **state) {
   struct fixture *f = *state;
-  static const char *const stays[] = {
-      "UPDATE outbox SET due_at = UTC_TIMESTAMP(6)",
-      "UPDATE outbox SET due_at = UTC_TIMESTAMP(6) - INTERVAL 1 HOUR", /* in flight in memory, perhaps */
-      "UPDATE outbox SET state = 'awaiting', lease_until = UTC_TIMESTAMP(6) + INTERVAL 1 HOUR",
-      "UPDATE outbox SET state = 'claimed', lease_until = UTC_TIMESTAMP(6)",
-      "INSERT INTO outbox_heads (head_id, shard, route, order_key) SELECT id, 1, route, "
-      "order_key FROM outbox"};
-  bool reset;
-  for (size_t i = 0; i < ARRAY_LEN(stays); i++) {
-    choose_id(f, EXPLICIT);
-    sql(f, "%s", stays[i]);
-    ok(f, OPS->row_ids(f->ss, &reset, &f->err));
-    assert_false(reset);
-    assert_int_equal(ask(f, "SELECT COUNT(*) FROM outbox WHERE id = 18446744073709551615"), 1);
+  const int64_t second = 1000000;
+  static const struct {
+    const char *change;
+    int seconds; /* until then it keeps its id */
+    const char *then;
+  } cases[] = {
+      {"UPDATE outbox SET state = 'awaiting', attempt = 1, lease_until = UTC_TIMESTAMP(6) + INTERVAL 30 DAY", 0,
+       "awaiting 1 0"},
+      {"UPDATE outbox SET due_at = '2001-01-01', shard = 63, target_host = 'nowhere'", 0, "scheduled 0 0"},
+      {"UPDATE outbox SET state = 'blocked', due_at = '2001-01-01'", 0, "blocked 0 0"},
+      {"UPDATE outbox SET due_at = UTC_TIMESTAMP(6)", 15, "scheduled 0 1"},
+      {"UPDATE outbox SET due_at = UTC_TIMESTAMP(6) - INTERVAL 1 HOUR", 15, "scheduled 0 1"}, /* from memory, perhaps */
+      {"UPDATE outbox SET due_at = '2001-01-01', order_key = 'k', shard = 63, target_host = 'nowhere'", 15,
+       "scheduled 0 0"},
+      {"INSERT INTO outbox_heads (head_id, shard, route, order_key) SELECT id, 1, route, order_key FROM outbox", 15,
+       "scheduled 0 0"},
+      {"UPDATE outbox SET state = 'claimed', attempt = 2, claimed_by = 'i', lease_until = UTC_TIMESTAMP(6)", 45,
+       "scheduled 2 0"}};
+  for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
     sql(f, "DELETE FROM outbox");
     sql(f, "DELETE FROM outbox_heads");
-    ok(f, OPS->row_ids(f->ss, &reset, &f->err));
-    assert_true(reset);
-    sql(f, "INSERT INTO outbox (route, payload) VALUES ('r', 'x')");
-    assert_int_equal(ask(f, "SELECT MAX(id) < 1000 FROM outbox"), 1);
-    sql(f, "DELETE FROM outbox");
+    sql(f, "INSERT INTO outbox_heads (head_id, shard, route, order_key) VALUES (1, 1, 'r', 'gone')");
+    choose_id(f, EXPLICIT);
+    sql(f, "%s", cases[i].change);
+    if (cases[i].seconds > 0) {
+      assert_false(put_right(f, cases[i].seconds * second - 1));
+      assert_int_equal(ask(f, "SELECT COUNT(*) FROM outbox WHERE id = 18446744073709551615"), 1);
+    }
+    assert_true(put_right(f, cases[i].seconds * second));
+    sql(f, "INSERT INTO outbox (message_id, route, payload) VALUES ('later', 'r', 'x')");
+    assert_string_equal(ask_text(f, "SELECT GROUP_CONCAT(message_id, id ORDER BY id) FROM outbox"), "far1,later2");
+    assert_string_equal(
+        ask_text(f, "SELECT CONCAT_WS(' ', state, attempt, recoveries, claimed_by) FROM outbox WHERE id = 1"),
+        cases[i].then);
+    assert_int_equal(ask(f, "SELECT COUNT(*) FROM outbox_heads WHERE order_key <> 'gone'"),
+                     strncmp(cases[i].change, "INSERT", 6) == 0);
+    assert_int_equal(ask(f, "SELECT COUNT(*) FROM outbox_heads WHERE head_id <> 1 OR order_key = 'gone'"), 0);
   }
+}
+
+/* Clients may put rows where those with far ids would go, and rows that the table's CHECKs refuse. */
+static void far_ids_find_room_whatever_is_there(void **state) {
+  struct fixture *f = *state;
+  sql(f, "DELETE FROM outbox");
+  sql(f, "INSERT INTO outbox (id, message_id, route, payload) VALUES (7, 'a', 'r', 'x'), (4611686018427387903, 'b', "
+         "'r', 'x'), (4611686018427387904, 'c', 'r', 'x'), (18446744073709551000, 'd', 'r', 'x')");
+  if (!is_mysql(f)) {
+    sql(f, "SET check_constraint_checks = 0, sql_mode = ''");
+    sql(f, "INSERT INTO outbox (id, message_id, route, payload, delay_ms, due_at, created_at, state, shard) VALUES "
+           "(18446744073709551001, 'e', '', 'x', 1000000000000000000, '0000-00-00', '0000-00-00', '', 40)");
+    sql(f, "SET check_constraint_checks = 1");
+  }
+  choose_id(f, EXPLICIT);
+  assert_true(put_right(f, 15 * 1000000));
+  assert_int_equal(ask(f, "SELECT COUNT(*) FROM outbox WHERE id > 4611686018427387903"), 0);
+  assert_string_equal(ask_text(f, "SELECT GROUP_CONCAT(message_id ORDER BY id) FROM outbox WHERE id > 7"),
+                      is_mysql(f) ? "c,d,far,b" : "c,d,e,far,b");
+  sql(f, "INSERT INTO outbox (route, payload) VALUES ('r', 'x')");
+}
+
+/* The binlog takes each row as a whole, twice: with their content some are moved at a time. */
+static void large_rows_with_far_ids_move_a_few_at_a_time(void **state) {
+  struct fixture *f = *state;
+  sql(f, "DELETE FROM outbox");
+  for (int i = 0; i < 5; i++)
+    sql(f,
+        "INSERT INTO outbox (id, message_id, route, payload, delay_ms) VALUES (%d + 18446744073709551610, 'm%d', 'r', "
+        "REPEAT('x', 400000), 3600000)",
+        i, i);
+  assert_true(put_right(f, 0));
+  assert_string_equal(ask_text(f, "SELECT GROUP_CONCAT(message_id, id ORDER BY id) FROM outbox"),
+                      "m01,m12,m23,m34,m45");
 }
 
 /* Its connections were made before: without a look at the tables it would go on for as long as they hold. */
@@ -316,7 +371,9 @@ int main(int argc, char **argv) {
       TEST(a_table_that_loses_its_transactions_is_noticed),
       TEST(ids_at_their_end_are_put_right),
       TEST(an_open_transaction_keeps_the_ids_and_holds_up_nobody),
-      TEST(far_ids_of_tasks_on_their_way_stay_until_they_are_over),
+      TEST(far_ids_are_given_up_whatever_becomes_of_their_tasks),
+      TEST(far_ids_find_room_whatever_is_there),
+      TEST(large_rows_with_far_ids_move_a_few_at_a_time),
   };
   return store_main(argc, argv, tests, sizeof tests / sizeof tests[0]);
 }

@@ -434,15 +434,21 @@ static void route_settings_are_kept_and_audited(struct fixture *f) {
 }
 
 static void ids_at_their_end_are_put_right(struct fixture *f) {
+  const uint64_t far = UINT64_C(1) << 63;
+  uint64_t left;
   bool reset;
   insert(f, (struct spec){.id = 5});
-  insert(f, (struct spec){.id = UINT64_C(1) << 63, .due_us = HOUR});
-  insert(f, (struct spec){.id = (UINT64_C(1) << 63) + 1, .state = TASK_AWAITING});
-  ok(f, f->ops->row_ids(f->ss, &reset, &f->err));
-  check(!reset && the_row(f, 6));
-  delete_row(f, (UINT64_C(1) << 63) + 1);
-  ok(f, f->ops->row_ids(f->ss, &reset, &f->err));
-  check(reset && f->db.data.next_id == 7);
+  insert(f, (struct spec){.id = far, .due_us = HOUR});
+  insert(f, (struct spec){.id = far + 1, .state = TASK_AWAITING});
+  insert(f, (struct spec){.id = far + 2});
+  insert(f, (struct spec){.id = far + 3, .state = TASK_CLAIMED});
+  ok(f, f->ops->row_ids(f->ss, 0, &reset, &left, &f->err));
+  check(!reset && left == far + 3 && the_row(f, 6) && the_row(f, 7)->state == TASK_AWAITING);
+  ok(f, f->ops->row_ids(f->ss, 15 * SECOND, &reset, &left, &f->err));
+  check(!reset && left == far + 3 && the_row(f, 8)->recoveries == 1);
+  ok(f, f->ops->row_ids(f->ss, 45 * SECOND, &reset, &left, &f->err));
+  check(reset && !left && f->db.data.next_id == 10);
+  check(the_row(f, 9)->state == TASK_SCHEDULED && the_row(f, 9)->recoveries == 0);
 }
 
 /* --- the server --- */

@@ -48,6 +48,7 @@ static bool locate_unit(struct store_session *ss, void *arg, struct err *err) {
     u->place->shard = row->shard;
     u->place->state = row->state;
     u->place->maybe_sent = maybe_sent(ss->db, row);
+    u->place->expires_us = row->expires_us == TIME_NULL ? 0 : row->expires_us;
     (void)snprintf(u->place->route, sizeof u->place->route, "%s", row->text[ROW_ROUTE]->data);
   }
   *u->found = found && double_end(ss, err);
@@ -249,26 +250,76 @@ enum store_status double_housekeep(struct store_session *ss, int64_t longest_kee
 
 /* --- row ids --- */
 
-static const uint64_t far = UINT64_C(1) << 62, end = UINT64_C(1) << 63;
+static const uint64_t end = UINT64_C(1) << 63;
 
-static bool has_head(const struct table *db, uint64_t id) {
-  for (size_t i = 0; i < db->data.heads.count; i++)
-    if (((const struct head_row *)db->data.heads.at[i])->id == id)
-      return true;
-  return false;
+struct row_ids_unit {
+  int64_t waited_us;
+  bool reset;
+  uint64_t far;
+};
+
+/* Where the head of that id is; the number of heads = nowhere. */
+static size_t head_at(const struct table *db, uint64_t id) {
+  size_t i = 0;
+  while (i < db->data.heads.count && ((const struct head_row *)db->data.heads.at[i])->id != id)
+    i++;
+  return i;
 }
 
-static bool may_move(const struct table *db, const struct row *row) {
-  bool rests = row->state == TASK_HELD || row->state == TASK_BLOCKED ||
-               (row->state == TASK_SCHEDULED && row_next_us(row) > table_clock(db) + 10 * INT64_C(1000000));
-  return row->id >= far && rests && !has_head(db, row->id);
+static bool is_head(const struct table *db, uint64_t id) { return head_at(db, id) < db->data.heads.count; }
+
+static bool rests(const struct table *db, const struct row *row) {
+  if (row->state == TASK_SCHEDULED)
+    return row_next_us(row) > table_clock(db) + 10 * INT64_C(1000000) ||
+           (row->shard == SHARD_BOUND && row->text[ROW_ORDER_KEY]->len == 0);
+  return row->state != TASK_CLAIMED;
+}
+
+static bool may_move(const struct table *db, const struct row *row, int64_t waited_us) {
+  bool due_may = waited_us >= 15 * INT64_C(1000000), all_may = waited_us >= 45 * INT64_C(1000000);
+  return row->id >= STORE_ID_FAR &&
+         (all_may || (due_may && row->state != TASK_CLAIMED) || (rests(db, row) && !is_head(db, row->id)));
+}
+
+static void move_head(struct table *db, uint64_t from, uint64_t to) {
+  struct list *heads = &db->data.heads;
+  if (is_head(db, to))
+    list_remove(heads, head_at(db, to));
+  if (!is_head(db, from))
+    return;
+  size_t at = head_at(db, from);
+  struct head_row *moved = record_copy(heads, heads->at[at]);
+  moved->id = to;
+  list_remove(heads, at);
+  list_add(heads, heads->count, moved);
+}
+
+static void move_row(struct store_session *ss, size_t at, uint64_t to) {
+  struct table *db = ss->db;
+  struct list *rows = &db->data.rows;
+  struct row *moved = record_copy(rows, rows->at[at]);
+  move_head(db, moved->id, to);
+  if (moved->state == TASK_SCHEDULED && moved->shard != SHARD_BOUND && row_next_us(moved) <= table_clock(db) &&
+      moved->recoveries == 0)
+    moved->recoveries = 1;
+  if (moved->state == TASK_CLAIMED) {
+    moved->state = TASK_SCHEDULED;
+    moved->lease_until_us = TIME_NULL;
+    blob_set(&moved->text[ROW_CLAIMED_BY], NULL, 0);
+  }
+  moved->id = to;
+  list_remove(rows, at);
+  for (at = 0; at < rows->count && ((const struct row *)rows->at[at])->id < to;)
+    at++;
+  list_add(rows, at, moved);
+  journal_add(db, JOURNAL_CHANGED, ss->store->machine ? ss->store->machine->number : 0, moved);
 }
 
 static uint64_t largest_ordinary(const struct table *db) {
   uint64_t largest = 0;
   for (size_t i = 0; i < db->data.rows.count; i++) {
     const struct row *row = db->data.rows.at[i];
-    if (row->id < far && row->id > largest)
+    if (row->id < STORE_ID_FAR && row->id > largest)
       largest = row->id;
   }
   return largest;
@@ -276,41 +327,36 @@ static uint64_t largest_ordinary(const struct table *db) {
 
 /* Gives rows with far ids the ids after the largest ordinary one, in their order, which stays. */
 static bool put_right(struct store_session *ss, void *arg, struct err *err) {
-  bool *reset = arg, any_far = false;
+  struct row_ids_unit *u = arg;
   struct table *db = ss->db;
+  struct list *rows = &db->data.rows;
+  u->reset = false;
+  u->far = 0;
   if (!double_begin(ss, SCRIPT_READS, 1, err))
     return false;
   if (db->data.next_id < end)
     return double_end(ss, err);
-  struct list *rows = &db->data.rows;
-  for (size_t i = 0; i < rows->count; i++)
-    if (may_move(db, rows->at[i]) && !double_lock(ss, LOCK_ROW, ((struct row *)rows->at[i])->id, false, true, err))
-      return false;
   uint64_t next = largest_ordinary(db) + 1;
   for (size_t i = 0; i < rows->count; i++) {
-    struct row *row = rows->at[i];
-    if (may_move(db, row) && !double_locked(ss, LOCK_ROW, row->id, false)) {
-      struct row *moved = record_copy(rows, row);
-      moved->id = next++;
-      list_remove(rows, i);
-      size_t at = 0;
-      while (at < rows->count && ((const struct row *)rows->at[at])->id < moved->id)
-        at++;
-      list_add(rows, at, moved);
-      journal_add(db, JOURNAL_CHANGED, ss->store->machine ? ss->store->machine->number : 0, moved);
-    }
+    const struct row *row = rows->at[i];
+    if (may_move(db, row, u->waited_us) && !double_locked(ss, LOCK_ROW, row->id, false))
+      move_row(ss, i, next++);
   }
-  for (size_t i = 0; i < rows->count; i++)
-    any_far = any_far || ((const struct row *)rows->at[i])->id >= far;
-  if (!any_far) /* otherwise of tasks that are on their way: once they are over */
+  for (size_t i = 0; i < rows->count; i++) {
+    uint64_t id = ((const struct row *)rows->at[i])->id;
+    u->far = id >= STORE_ID_FAR ? id : u->far;
+  }
+  u->reset = !u->far;
+  if (u->reset) /* otherwise of tasks that may be on their way */
     db->data.next_id = next;
-  *reset = !any_far;
   return double_end(ss, err);
 }
 
-enum store_status double_row_ids(struct store_session *ss, bool *reset, struct err *err) {
-  bool done = false;
-  enum store_status status = double_try(ss, "row ids", put_right, &done, err);
-  *reset = done && status == STORE_OK;
+enum store_status double_row_ids(struct store_session *ss, int64_t waited_us, bool *reset, uint64_t *far,
+                                 struct err *err) {
+  struct row_ids_unit unit = {.waited_us = waited_us};
+  enum store_status status = double_try(ss, "row ids", put_right, &unit, err);
+  *reset = unit.reset && status == STORE_OK;
+  *far = unit.far;
   return status;
 }

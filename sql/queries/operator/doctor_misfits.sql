@@ -16,5 +16,5 @@ FROM (SELECT id, target_host FROM `{table}` FORCE INDEX (ix_next) WHERE state = 
 WHERE target_host = '' OR target_host LIKE '% ' OR LOCATE(CHAR(0), target_host) > 0 OR CHAR_LENGTH(target_host) > 64 LIMIT {cap})
 UNION ALL
 (SELECT 'ids', CONCAT('the next row id is ', AUTO_INCREMENT, ': somebody inserted an id of their own, and INSERTs end with error 1467'),
-  CONCAT('a daemon puts it right within seconds, unless its user may not ALTER this table or a transaction that has touched it stays open; by hand: DELETE the rows with such ids, then ALTER TABLE `{table}` AUTO_INCREMENT = 1; see sql/README.md')
+  CONCAT('a daemon puts it right within seconds, or within a minute where the task is on its way, unless its user may not ALTER this table or a transaction that has touched it stays open; by hand: DELETE the rows with such ids, then ALTER TABLE `{table}` AUTO_INCREMENT = 1; see sql/README.md')
 FROM information_schema.TABLES WHERE TABLE_SCHEMA = DATABASE() AND TABLE_NAME = {name} AND AUTO_INCREMENT > 9223372036854775807)
