@@ -38,8 +38,9 @@ struct change_run {
 
 static const char *outcome_word(const struct change_run *run, enum change_outcome outcome) {
   static const char *const words[] = {
-      [CHANGE_NOT_FOUND] = "not_found", [CHANGE_STATE] = "state",      [CHANGE_IN_FLIGHT] = "in_flight",
-      [CHANGE_CONFLICT] = "conflict",   [CHANGE_HELD] = "unavailable", [CHANGE_OUTCOMES] = "unavailable"};
+      [CHANGE_NOT_FOUND] = "not_found", [CHANGE_STATE] = "state",         [CHANGE_EXPIRES] = "expires",
+      [CHANGE_IN_FLIGHT] = "in_flight", [CHANGE_CONFLICT] = "conflict",   [CHANGE_REFUSED] = "refused",
+      [CHANGE_HELD] = "unavailable",    [CHANGE_OUTCOMES] = "unavailable"};
   return outcome == CHANGE_DONE ? run->rule->done : words[outcome];
 }
 
@@ -77,11 +78,17 @@ static void explain(const struct change_run *run, const struct task_target *targ
     snprintf(out, cap, ended ? "has ended already: %s" : "its state does not allow it: %s",
              task_state_text(target->state));
     break;
+  case CHANGE_EXPIRES:
+    snprintf(out, cap, "would never be sent: its expires_at would not be later than it is due");
+    break;
   case CHANGE_IN_FLIGHT:
     snprintf(out, cap, "%s", flight_note(run, target));
     break;
   case CHANGE_CONFLICT:
     snprintf(out, cap, "another living task has its message id or dedup key");
+    break;
+  case CHANGE_REFUSED:
+    snprintf(out, cap, "its row has values that the table does not allow: `duebox doctor` names such rows");
     break;
   case CHANGE_HELD:
   case CHANGE_OUTCOMES:
@@ -126,9 +133,11 @@ static void tell_progress(const struct change_run *run) {
 static void tell_rest(const struct change_run *run) {
   static const char *const why[] = {[CHANGE_NOT_FOUND] = "had moved on meanwhile",
                                     [CHANGE_STATE] = "were in a state that does not allow it",
+                                    [CHANGE_EXPIRES] = "would expire before they are due, and never be sent",
                                     [CHANGE_IN_FLIGHT] = "were on their way out",
-                                    [CHANGE_CONFLICT] = "collide with a living task"};
-  for (int i = CHANGE_NOT_FOUND; i <= CHANGE_CONFLICT; i++)
+                                    [CHANGE_CONFLICT] = "collide with a living task",
+                                    [CHANGE_REFUSED] = "have values that the table does not allow"};
+  for (int i = CHANGE_NOT_FOUND; i <= CHANGE_REFUSED; i++)
     if (run->outcomes[i])
       printf("; %llu %s%s", (unsigned long long)run->outcomes[i], why[i],
              i == CHANGE_IN_FLIGHT && run->rule->verb != CHANGE_CANCEL ? " or awaited their result" : "");
@@ -166,7 +175,7 @@ static json_t *id_json(uint64_t id) { return id ? json_sprintf("%llu", (unsigned
 static void tell_json(const struct change_run *run, bool dry_run) {
   json_t *object = json_pack("{s:s, s:b, s:I, s:I}", "verb", run->args->command->verb, "dry_run", dry_run, "matched",
                              (json_int_t)run->goal, "changed", dry_run ? 0 : (json_int_t)run->outcomes[CHANGE_DONE]);
-  for (int i = CHANGE_NOT_FOUND; i <= CHANGE_CONFLICT; i++)
+  for (int i = CHANGE_NOT_FOUND; i <= CHANGE_REFUSED; i++)
     json_object_set_new(object, outcome_word(run, (enum change_outcome)i), json_integer((json_int_t)run->outcomes[i]));
   json_object_set_new(object, "maybe_sent", json_integer((json_int_t)run->maybe_sent));
   if (run->order->verb == CHANGE_SET)
@@ -191,8 +200,7 @@ static void note(struct change_run *run, const struct task_target *target) {
 /* Stops the run with what the database said. */
 static void stop_store(struct change_run *run, enum store_status status, const struct err *err) {
   run->stopped = true;
-  run->err = *err;
-  run->err.code = cli_store_code(status, err);
+  err_set(&run->err, cli_store_code(status, err), "%s", cli_store_text(err));
 }
 
 /* Changes the targets; stops the run where it cannot go on. A target without a certain outcome has CHANGE_OUTCOMES. */
@@ -239,7 +247,7 @@ static size_t step_size(const struct change_run *run) {
 /* Says of the targets what would become of them. */
 static void foresee_step(struct change_run *run, struct task_target *targets, size_t count) {
   for (size_t i = 0; i < count; i++) {
-    targets[i].outcome = run->op->ops->judge(run->rule->verb, &targets[i]);
+    targets[i].outcome = run->op->ops->judge(run->order, &targets[i]);
     targets[i].maybe_sent = targets[i].maybe_sent && run->intervener;
     note(run, &targets[i]);
   }
@@ -423,8 +431,8 @@ static int exit_code(const struct change_run *run, bool dry_run) {
     return cli_fail_err(&run->err);
   if (!dry_run && run->outcomes[CHANGE_IN_FLIGHT])
     return EX_TEMPFAIL;
-  if (!dry_run &&
-      (run->outcomes[CHANGE_CONFLICT] || run->outcomes[CHANGE_STATE] || run->outcomes[CHANGE_NOT_FOUND] > run->unknown))
+  if (!dry_run && (run->outcomes[CHANGE_CONFLICT] || run->outcomes[CHANGE_STATE] || run->outcomes[CHANGE_EXPIRES] ||
+                   run->outcomes[CHANGE_REFUSED] || run->outcomes[CHANGE_NOT_FOUND] > run->unknown))
     return EX_DATAERR;
   return run->unknown ? EX_NOINPUT : EX_OK;
 }

@@ -180,7 +180,7 @@ int cli_store_code(enum store_status status, const struct err *err) {
   if (status == STORE_REFUSED && err->code == OPERATOR_E_AMBIGUOUS)
     return EX_DATAERR;
   static const int rights[] = {1044, 1045, 1142, 1143, 1227, 1370, 1698, 1820, 1862, DB_E_RIGHTS};
-  static const int data[] = {1264, 1292, 1366, 1406, 3819, 4025}; /* a value that the table does not take */
+  static const int data[] = {1264, 1292, 1366, 1406, 1441, 3819, 4025, DB_E_VALUE}; /* a value that the table does not take */
   for (size_t i = 0; status == STORE_REFUSED && i < ARRAY_LEN(rights); i++)
     if (err->code == rights[i])
       return EX_NOPERM;
@@ -190,8 +190,34 @@ int cli_store_code(enum store_status status, const struct err *err) {
   return status == STORE_DOWN ? EX_UNAVAILABLE : status == STORE_BUSY ? EX_TEMPFAIL : EX_CONFIG;
 }
 
+const char *cli_store_text(const struct err *err) {
+  static const struct {
+    const char *column, *limit;
+  } limits[] = {
+      {"message_id", "a message id has 1 to 64 visible ASCII characters"},
+      {"route", "the name of a route has 1 to 64 visible ASCII characters"},
+      {"task_key", "a key has at most 255 characters"},
+      {"order_key", "an order key has at most 255 characters"},
+      {"dedup_key", "a dedup key has 1 to 255 characters"},
+      {"target_host", "the name of a host has at most 64 characters, and no blank at its end"},
+      {"delay_ms", "a delay is at most ten years (3650d)"},
+      {"due_at", "a due time is in the years 2000 to 2199"},
+      {"expires_at", "a time to expire at is in the years 2000 to 2199"},
+  };
+  static const char *const quotes[] = {"_`", "_'", "''"}; /* CHECKs of MariaDB and MySQL; columns */
+  bool refused = err->code == 1406 || err->code == 3819 || err->code == 4025;
+  for (size_t i = 0; refused && i < ARRAY_LEN(limits); i++)
+    for (size_t k = 0; k < ARRAY_LEN(quotes); k++) {
+      char name[32];
+      snprintf(name, sizeof name, "%c%s%c", quotes[k][0], limits[i].column, quotes[k][1]);
+      if (strstr(err->text, name))
+        return limits[i].limit;
+    }
+  return err->text;
+}
+
 int cli_fail_store(enum store_status status, const struct err *err) {
-  return cli_fail(cli_store_code(status, err), "%s", err->text);
+  return cli_fail(cli_store_code(status, err), "%s", cli_store_text(err));
 }
 
 void cli_remark(const struct cli *cli, const char *fmt, ...) {

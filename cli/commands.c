@@ -174,7 +174,9 @@ const struct command commands[] = {
      .options = TAKES(OPT_AT, OPT_DELAY, SELECTION, OPT_PRIORITY, CHANGING),
      .summary = "give scheduled tasks another due time",
      .details = IDS_OR_FILTERS LIVING_MATCH
-     "\nAs with cancel, the daemon that holds a task's shard is asked.\n" MAYBE_SENT MANY,
+     "\nAs with cancel, the daemon that holds a task's shard is asked.\n"
+     "A task whose expires_at is not later than the new time would never be sent, and stays as it is: 65.\n" MAYBE_SENT
+         MANY,
      .examples = "  duebox task reschedule 4711 --at now\n"
                  "  duebox task reschedule --route crm.push --delay 2h --reason 'their maintenance' --yes\n",
      .run = run_task_reschedule},
@@ -203,7 +205,8 @@ const struct command commands[] = {
      "\n--max-attempts 0 and --timeout 0 mean the route's; --expires-at never; --target-host ''\n"
      "any host. A task that is due, or has an order_key, is taken to its host by a daemon, as soon as no\n"
      "copy of it is out, its turn has come and its route is read (\"moves\" in JSON, move_to_host in\n"
-     "task show until then); one that is on its way out ends where it is.\n" MANY,
+     "task show until then); one that is on its way out ends where it is.\n"
+     "A task that is due when it has expired would never be sent, and stays as it is: 65.\n" MANY,
      .examples = "  duebox task set 4711 --priority 9 --max-attempts 20\n"
                  "  duebox task set --route crm.push --target-host crm-2 --yes\n",
      .run = run_task_set},

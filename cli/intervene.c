@@ -356,8 +356,9 @@ static size_t count_undecided(const struct task_target *targets, size_t count) {
 
 /* What was read a moment ago decides where it cannot be rescheduled: nobody is asked about thousands that await their
  * results. One that is on its way out may be about to await its result, and can be cancelled then: its daemon knows. */
-static void judge(const struct intervener *in, enum change_verb verb, struct task_target *target) {
-  target->outcome = verb == CHANGE_RESCHEDULE ? in->op->ops->judge(verb, target) : CHANGE_DONE;
+static void judge(const struct intervener *in, const struct task_change *change, struct task_target *target) {
+  bool decides = change->verb == CHANGE_RESCHEDULE || target->misfit;
+  target->outcome = decides ? in->op->ops->judge(change, target) : CHANGE_DONE;
   if (target->outcome == CHANGE_DONE)
     target->outcome = CHANGE_OUTCOMES;
 }
@@ -366,7 +367,7 @@ bool intervene(struct intervener *in, const struct task_change *change, struct t
                struct audit_span *audit, struct err *err) {
   *audit = (struct audit_span){0};
   for (size_t i = 0; i < count; i++)
-    judge(in, change->verb, &targets[i]);
+    judge(in, change, &targets[i]);
   size_t left = count_undecided(targets, count);
   for (int round = 0; round < ROUNDS && left > 0; round++) {
     if (!change_directly(in, change, targets, count, audit, err) || !ask_owners(in, change, targets, count, err))

@@ -65,6 +65,8 @@ int run_migrate(struct cli *cli, const struct args *args) {
   int code = cli_config(cli, &config);
   if (code)
     return code;
+  if (config->database.migrate_unread)
+    return cli_fail(EX_CONFIG, "migrate: %s: run it as a user who may", config->database.migrate_unread);
   if (!db_init(&err) || !db_open(&config->database, DB_MIGRATE, "migrate", &conn, &err))
     return fail(&err);
   struct migrate_options options = {.shards = (uint32_t)shards, .dry_run = args_has(args, OPT_DRY_RUN)};

@@ -147,6 +147,17 @@ static int replay(struct cli *cli, const struct operator* op, const char *text) 
   return code;
 }
 
+/* 75 is worse than 65, and that than 66; what is none of them is worse than all. */
+static int worse_of(int a, int b) {
+  static const int order[] = {EX_OK, EX_NOINPUT, EX_DATAERR, EX_TEMPFAIL};
+  size_t ranks[2] = {ARRAY_LEN(order), ARRAY_LEN(order)};
+  for (size_t i = 0; i < ARRAY_LEN(order); i++) {
+    ranks[0] = a == order[i] ? i : ranks[0];
+    ranks[1] = b == order[i] ? i : ranks[1];
+  }
+  return ranks[1] > ranks[0] ? b : a;
+}
+
 int run_quarantine_replay(struct cli *cli, const struct args *args) {
   const struct operator* op;
   int code = check_ids(args);
@@ -154,7 +165,7 @@ int run_quarantine_replay(struct cli *cli, const struct args *args) {
     return code;
   for (int i = 0; i < args->operand_count; i++) {
     int one = replay(cli, op, args->operands[i]);
-    code = code ? code : one;
+    code = worse_of(code, one);
   }
   return code;
 }

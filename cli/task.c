@@ -364,7 +364,7 @@ static int insert_failed(enum store_status status, const struct err *err) {
   };
   for (size_t i = 0; status == STORE_REFUSED && i < ARRAY_LEN(known); i++)
     if (err->code == known[i].number)
-      return cli_fail(EX_DATAERR, "task add: %s: %s", known[i].text, err->text);
+      return cli_fail(EX_DATAERR, "task add: %s: %s", known[i].text, cli_store_text(err));
   return cli_fail_store(status, err);
 }
 

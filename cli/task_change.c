@@ -64,6 +64,16 @@ static bool read_setting(const struct args *args, enum option_id id, enum task_s
   return true;
 }
 
+/* What the table would say of each row. */
+static bool check_host(const char *host, struct err *err) {
+  size_t len = host ? strlen(host) : 0, characters = 0;
+  for (size_t i = 0; i < len; i++)
+    characters += ((unsigned char)host[i] & 0xc0) != 0x80; /* of UTF-8 */
+  return (characters <= STORE_INSTANCE_MAX && (len == 0 || host[len - 1] != ' ')) ||
+         err_set(err, EX_DATAERR, "task set: the name of a host has at most %d characters, and no blank at its end",
+                 STORE_INSTANCE_MAX);
+}
+
 static const char expired_already[] =
     "task set: --expires-at must be later than now; `duebox task cancel` ends tasks at once";
 
@@ -77,6 +87,8 @@ static bool read_settings(const struct args *args, struct task_change *order, st
   order->given |= expires_at ? 1u << SET_EXPIRES_AT : 0;
   order->target_host = args_text(args, OPT_TARGET_HOST);
   order->given |= order->target_host ? 1u << SET_TARGET_HOST : 0;
+  if (!check_host(order->target_host, err))
+    return false;
   if (!expires_at || strcmp(expires_at, "never") == 0)
     return true;
   return args_when(args, OPT_EXPIRES_AT, expires, err) &&

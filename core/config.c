@@ -6,6 +6,7 @@
 #include "core/config.h"
 
 #include <arpa/inet.h>
+#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -62,10 +63,22 @@ static void remember_secret(const struct config_loader *l, const struct duebox_o
       config_secrets_add(&l->found->secrets, l->arena, given, given->items[i]->text);
 }
 
-/* What a `<name>_file` key names. */
+/* Whether a file is that of database.migrate_password alone. */
+static bool is_migrators(const struct config_loader *l, const char *ref) {
+  const struct yaml_node *database = yaml_get(l->config->tree, "database");
+  const struct yaml_node *file = yaml_get(database, "migrate_password_file"),
+                         *own = yaml_get(database, "password_file");
+  return l->found->map == database && file && strcmp(file->text, ref) == 0 && !(own && strcmp(own->text, ref) == 0);
+}
+
+/* What a `<name>_file` key names. The daemon's user need not be able to read the password of `duebox migrate`. */
 static const char *read_secret(void *ctx, const char *ref, struct arena *arena, struct err *err) {
   const struct config_loader *l = ctx;
   const char *text = config_read_secret((void *)(uintptr_t)l->dir, ref, arena, err);
+  if (!text && err->code == EACCES && is_migrators(l, ref)) {
+    l->config->database.migrate_unread = arena_printf(arena, "%s", err->text);
+    return "unread";
+  }
   if (text)
     config_secrets_add(&l->found->secrets, arena, l->found->map, text);
   return text;
@@ -128,7 +141,7 @@ static bool check_database(const struct config_loader *l, const struct yaml_node
   if (db->server_public_key_file && (db->tls || db->socket))
     return yaml_err(config_place(l, node, "server_public_key_file"), l->err,
                     "is for TCP without TLS; remove it, the password is safe with tls and on a socket");
-  if (db->migrate_password && !db->migrate_user)
+  if ((db->migrate_password || db->migrate_unread) && !db->migrate_user)
     return yaml_err(config_place(l, node, "migrate_user"), l->err, "migrate_password needs migrate_user; add it");
   const struct duebox_link link = {.host = db->host,
                                    .host_len = db->host ? strlen(db->host) : 0,
@@ -154,6 +167,8 @@ static bool load_database(const struct config_loader *l) {
                         node ? "its keys" : "the section \"database\"");
   if (!config_fill(l, config_database_rows, node, NULL, db))
     return false;
+  if (db->migrate_unread)
+    db->migrate_password = NULL;
   if (db->host && db->socket)
     return yaml_err(yaml_get(node, "socket"), l->err, "host is given too; keep one of the two");
   if (!db->host && !db->socket)

@@ -38,6 +38,7 @@ struct database_config {
   int64_t connect_timeout_ms, read_timeout_ms; /* of every connection */
   int wake;                                    /* enum wake_mode */
   const char *migrate_user, *migrate_password; /* `duebox migrate` may use a third user; NULL = user */
+  const char *migrate_unread; /* why the file of its password was not read: this user may not; NULL = it was, or none */
 };
 
 /* An entry under `plugins:`. */

@@ -56,7 +56,8 @@ const struct duebox_option config_database_rows[] = {
      "binlog with an error in the log where it cannot be read"},
     {"migrate_user", STRING, NULL, 0, 0, RESTART, AT(migrate_user), NULL,
      "user of `duebox migrate`, which may create tables; user when absent"},
-    {"migrate_password", SECRET, NULL, 0, 0, RESTART, AT(migrate_password), NULL, "that user's password"},
+    {"migrate_password", SECRET, NULL, 0, 0, RESTART, AT(migrate_password), NULL,
+     "that user's password; its file need not be readable for others than who runs `duebox migrate`"},
     END};
 #undef AT
 

@@ -82,8 +82,10 @@ enum change_outcome {
   CHANGE_DONE = 0,
   CHANGE_NOT_FOUND, /* no such row any more */
   CHANGE_STATE,     /* its state does not allow it */
+  CHANGE_EXPIRES,   /* it would never be sent: it would be due when its expires_at has come */
   CHANGE_IN_FLIGHT, /* it is on its way out, or, where the verb cannot change that, awaits its result */
   CHANGE_CONFLICT,  /* a living task has its message id or dedup key */
+  CHANGE_REFUSED,   /* its row has values that the table does not allow, and the server does not write it */
   CHANGE_HELD,      /* a daemon holds its shard: ask it (cancel, reschedule) */
   CHANGE_OUTCOMES,  /* not known, or not yet */
 };
@@ -91,13 +93,15 @@ enum change_outcome {
 struct task_target {
   uint64_t id;
   uint8_t shard;
-  enum task_state state; /* as it was found; final: the row is in history */
-  int64_t next_us;       /* living: when a daemon looks at it next */
+  enum task_state state;      /* as it was found; final: the row is in history */
+  int64_t next_us;            /* living: when a daemon looks at it next */
+  int64_t due_us, expires_us; /* living: 0 = it has none that can be read */
   char message_id[STORE_ID_MAX + STORE_WIDER + 1];
   enum change_outcome outcome; /* set by change() */
   bool maybe_sent; /* a copy of it has left, or may have; change() sets it, to false but for cancel and reschedule */
   bool moves;      /* set by change(), of one that is done: a daemon takes it to its host when no copy of it is out */
   bool claim_lost; /* claimed by a daemon that cannot settle it any more */
+  bool misfit;     /* its shard is none: nothing but CHANGE_REFUSED comes of it */
 };
 
 /* Values of CHANGE_SET. A row takes those that are given. */
@@ -189,7 +193,7 @@ struct operator_ops {
   /* Whether what people give for a task names the one with this id and message id; digits may name two. Pure. */
   bool (*names)(const char *text, uint64_t id, const char *message_id);
   /* What change() would make of a task that is as the target says. Pure. Of a living one for RETRY: that has failed. */
-  enum change_outcome (*judge)(enum change_verb verb, const struct task_target *target);
+  enum change_outcome (*judge)(const struct task_change *order, const struct task_target *target);
   /* Up to cap matching tasks of one table (living or history, as `living` says) with an id above `after`, by rising
    * id. */
   enum store_status (*targets)(void *self, const struct task_filter *filter, bool living, uint64_t after,

@@ -52,6 +52,11 @@ static enum command_answer run_command(struct scheduler *s, struct asked *asked)
     return COMMAND_ELSEWHERE;
   if (flight_by_id(s->flights, place.id))
     return COMMAND_IN_FLIGHT;
+  if (place.state == TASK_SCHEDULED && command->verb == INTERVENE_RESCHEDULE && place.expires_us &&
+      command->due_us >= place.expires_us) {
+    err_set(&asked->err, 0, "it would never be sent: its expires_at is not later than that");
+    return COMMAND_STATE;
+  }
   struct shard_lease lease = {.shard = place.shard, .epoch = slot->epoch, .owner = s->instance};
   int64_t keep_us = s->config->config->engine.dead_retention_ms * 1000;
   enum store_status status =

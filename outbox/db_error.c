@@ -124,6 +124,10 @@ static const struct {
      "make sure that it is your server that answers there"},
     {DB_E_RIGHTS, DB_REFUSED, GRANT},
     {DB_E_SESSION, DB_REFUSED, "something between here and the server drops session settings; connect directly"},
+    {DB_E_VALUE, DB_REFUSED,
+     "a row has a value that the table does not allow, or a condition of yours computes one: `duebox doctor` names "
+     "such "
+     "rows"},
     {DB_E_ROW, DB_REFUSED, "the table was altered by hand; compare it with `duebox migrate --show-sql`"},
     {DB_E_BINLOG, DB_REFUSED, "polling finds all tasks meanwhile; set database.wake: poll where that is meant"},
     {5017, DB_REFUSED, /* CR_ERR_BINLOG_UNCOMPRESS of Connector/C */

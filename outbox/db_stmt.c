@@ -17,6 +17,11 @@ bool db_unexpected(struct err *err, const char *what) {
  * answer has some dozens. The library takes them all before it returns, and in twenty times as much memory. */
 enum { COLUMNS_MAX = 256 * 1024 };
 
+enum { PACKET_FREE = 1024 }; /* of max_allowed_packet, beside a statement */
+
+/* Stands in all guards (guard.h), and in what the server says of one that does not hold. */
+#define GUARD_NUMBER "9223372036854775807"
+
 static bool too_many_columns(const char *what, struct err *err) {
   return err_set(err, DB_E_PROTOCOL,
                  "%s: the server describes the columns of its answer in more than %d KiB, which no statement gives; %s",
@@ -27,6 +32,11 @@ static bool failed(struct db_conn *conn, const char *what, struct err *err) {
   if (conn->received.exceeded)
     return too_many_columns(what, err);
   int code = server_error((int)mysql_errno(conn->mysql));
+  if (code == DB_GUARD && !strstr(mysql_error(conn->mysql), GUARD_NUMBER)) {
+    (void)db_failed(conn->mysql, conn->config, what, code, db_error_cure(DB_E_VALUE), err);
+    err->code = DB_E_VALUE;
+    return false;
+  }
   const char *cure = conn->role == DB_MIGRATE ? db_error_cure_migrating(code) : db_error_cure(code);
   return db_failed(conn->mysql, conn->config, what, code, cure, err);
 }
@@ -74,9 +84,11 @@ bool db_script(struct db_conn *conn, const struct text *script, const char *what
   conn->untouched = 0;
   if (script->failed)
     return err_set(err, DB_E_NO_MEMORY, "%s: no memory for the statement; %s", what, db_error_cure(DB_E_NO_MEMORY));
-  if (script->len + 1024 > conn->max_packet && conn->max_packet)
-    return err_set(err, DB_E_PACKET, "%s: a statement of %zu bytes is over the server's max_allowed_packet of %llu; %s",
-                   what, script->len, (unsigned long long)conn->max_packet, db_error_cure(DB_E_PACKET));
+  if (script->len + PACKET_FREE > conn->max_packet && conn->max_packet)
+    return err_set(err, DB_E_PACKET,
+                   "%s: a statement of %zu bytes, and the %d that are kept free beside it, are over the server's "
+                   "max_allowed_packet of %llu; %s",
+                   what, script->len, PACKET_FREE, (unsigned long long)conn->max_packet, db_error_cure(DB_E_PACKET));
   if (!db_is_sound(conn, what, err))
     return false;
   size_t got = 0;

@@ -9,6 +9,7 @@
 #include "outbox/db_error.h"
 #include "outbox/guard.h"
 #include "outbox/ops.h"
+#include "outbox/row.h"
 #include "outbox/server.h"
 #include "outbox/write.h"
 #include "query.h"
@@ -298,7 +299,7 @@ static bool locate_unit(struct store_session *ss, void *arg, struct err *err) {
   session_add(ss, query_locate, ARGS(STRING("message_id", name.message_id), UNSIGNED("id", name.row)));
   if (!session_send(ss, "finding a task", &result, 1, err))
     return false;
-  *u->found = db_next(&result, &row, 6);
+  *u->found = db_next(&result, &row, 7);
   bool ok = !*u->found ||
             (db_u64(&row, 0, UINT64_MAX, &place->id) && db_u64(&row, 1, UINT8_MAX, &shard) &&
              db_copy(&row, 2, place->route, sizeof place->route) && db_u64(&row, 3, TASK_STATES, &state) && state > 0 &&
@@ -307,6 +308,7 @@ static bool locate_unit(struct store_session *ss, void *arg, struct err *err) {
   place->shard = (uint8_t)shard;
   place->state = (enum task_state)(state - 1);
   place->maybe_sent = maybe_sent;
+  place->expires_us = *u->found ? row_time_or_past(&row, 6) : 0;
   db_results_free(&result, 1);
   return ok;
 }

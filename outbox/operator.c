@@ -187,7 +187,10 @@ static bool read_target(const struct db_row *row, struct task_target *target) {
   target->maybe_sent = maybe_sent;
   target->claim_lost = claim_lost;
   target->next_us = row->fields[4] ? row_time_or_past(row, 4) : 0;
+  target->due_us = row_time_or_past(row, 7);
+  target->expires_us = row_time_or_past(row, 8);
   target->shard = (uint8_t)shard;
+  target->misfit = shard >= STORE_SHARDS_MAX;
   target->state = task_state_parse(row->fields[2]);
   return target->state != TASK_STATES;
 }
@@ -213,7 +216,7 @@ static enum store_status read_targets(struct outbox_operator *op, const struct t
   if (!ok)
     return op_status(err);
   struct db_row row;
-  while (ok && *count < cap && db_next(&result, &row, 7))
+  while (ok && *count < cap && db_next(&result, &row, 9))
     ok = read_target(&row, &targets[(*count)++]) || db_unexpected(err, what);
   db_results_free(&result, 1);
   return ok ? STORE_OK : op_status(err);

@@ -11,8 +11,18 @@
 #include "outbox/db_api.h"
 #include "outbox/db_error.h"
 #include "outbox/operator_impl.h"
+#include "outbox/row.h"
 
 enum { DUPLICATE_KEY = 1062 };
+
+/* What the server says of a row whose values the table does not allow: its client had switched CHECKs off. */
+static bool is_of_misfit(const struct err *err) {
+  static const int codes[] = {1264, 1292, 1366, 1406, 1441, 3819, 4025, DB_E_VALUE};
+  bool is = false;
+  for (size_t i = 0; i < ARRAY_LEN(codes); i++)
+    is = is || err->code == codes[i];
+  return is;
+}
 
 static const char what[] = "changing tasks";
 
@@ -28,10 +38,20 @@ struct change {
 
 /* --- what each row allows --- */
 
+/* Whether the change would leave the task due at a time when it has expired: it would never be sent. */
+static bool would_expire(const struct task_change *order, const struct task_target *target) {
+  bool sets = order->verb == CHANGE_SET && order->given & 1u << SET_EXPIRES_AT;
+  int64_t due_us = order->verb == CHANGE_RESCHEDULE ? order->due_us : target->due_us;
+  int64_t expires_us = sets ? order->numbers[SET_EXPIRES_AT] : target->expires_us;
+  return (sets || order->verb == CHANGE_RESCHEDULE) && expires_us && due_us >= expires_us;
+}
+
 /* Whoever had claimed a task and lost its shard may have sent it, and can settle it no more: it is cancelled like one
  * that such a daemon had claimed in its memory. */
-static enum change_outcome judge_living(enum change_verb verb, const struct task_target *target, uint64_t failures) {
+static enum change_outcome judge_living(const struct task_change *order, const struct task_target *target,
+                                        uint64_t failures) {
   enum task_state state = target->state;
+  enum change_verb verb = order->verb;
   bool ends = verb == CHANGE_CANCEL && (state == TASK_AWAITING || target->claim_lost);
   if (!ends && (state == TASK_CLAIMED || state == TASK_AWAITING))
     return CHANGE_IN_FLIGHT;
@@ -41,7 +61,9 @@ static enum change_outcome judge_living(enum change_verb verb, const struct task
   case CHANGE_RETRY:
     return state == TASK_SCHEDULED && failures > 0 ? CHANGE_DONE : CHANGE_STATE;
   default:
-    return state == TASK_SCHEDULED ? CHANGE_DONE : CHANGE_STATE;
+    if (state != TASK_SCHEDULED)
+      return CHANGE_STATE;
+    return would_expire(order, target) ? CHANGE_EXPIRES : CHANGE_DONE;
   }
 }
 
@@ -71,13 +93,15 @@ static enum change_outcome judge_ended(enum change_verb verb, enum task_state st
   return verb == CHANGE_RETRY && state != TASK_DONE ? CHANGE_DONE : CHANGE_STATE;
 }
 
-enum change_outcome op_judge(enum change_verb verb, const struct task_target *target) {
-  return task_state_living(target->state) ? judge_living(verb, target, 1) : judge_ended(verb, target->state);
+enum change_outcome op_judge(const struct task_change *order, const struct task_target *target) {
+  if (target->misfit)
+    return CHANGE_REFUSED;
+  return task_state_living(target->state) ? judge_living(order, target, 1) : judge_ended(order->verb, target->state);
 }
 
 /* Whether this target belongs to the table and may still be changed there. */
 static bool is_candidate(const struct task_target *target, bool living) {
-  return task_state_living(target->state) == living && target->outcome != CHANGE_HELD;
+  return task_state_living(target->state) == living && target->outcome != CHANGE_HELD && !target->misfit;
 }
 
 /* --- lists of ids --- */
@@ -132,7 +156,7 @@ static bool fence(struct outbox_operator *op, const bool shards[STORE_SHARDS_MAX
 static bool lock_shards(struct outbox_operator *op, struct change *change, struct err *err) {
   bool wanted[STORE_SHARDS_MAX] = {false}, held[STORE_SHARDS_MAX] = {false}, lapsed[STORE_SHARDS_MAX] = {false};
   for (size_t i = 0; i < change->count; i++)
-    if (task_state_living(change->targets[i].state))
+    if (is_candidate(&change->targets[i], true))
       wanted[change->targets[i].shard] = true;
   struct text list = {0};
   struct db_result result;
@@ -154,7 +178,7 @@ static bool lock_shards(struct outbox_operator *op, struct change *change, struc
   }
   db_results_free(&result, 1);
   for (size_t i = 0; i < change->count; i++)
-    if (task_state_living(change->targets[i].state) && held[change->targets[i].shard])
+    if (is_candidate(&change->targets[i], true) && held[change->targets[i].shard])
       change->targets[i].outcome = CHANGE_HELD;
   return ok ? fence(op, lapsed, err) : db_unexpected(err, what);
 }
@@ -172,6 +196,8 @@ static struct task_target *target_of(struct change *change, uint64_t id, const c
 enum {
   COL_SHARD = 3,
   COL_FAILURES = 5,
+  COL_DUE_AT = 6,
+  COL_EXPIRES_AT = 11,
   COL_HOST = 12,
   COL_MAYBE_SENT,
   COL_DUE,
@@ -193,7 +219,9 @@ static bool judge_living_row(const struct change *change, const struct db_row *r
   bool moved = target->shard != shard;
   target->shard = (uint8_t)shard;
   target->claim_lost = claim_lost;
-  target->outcome = judge_living(change->order->verb, target, failures);
+  target->due_us = row_time_or_past(row, COL_DUE_AT);
+  target->expires_us = row_time_or_past(row, COL_EXPIRES_AT);
+  target->outcome = judge_living(change->order, target, failures);
   if (due && retries_now(change->order, target))
     target->outcome = CHANGE_IN_FLIGHT;
   if (moved && needs_shards(change->order->verb))
@@ -354,7 +382,7 @@ static bool change_body(struct outbox_operator *op, void *ctx, struct err *err) 
   struct change *change = ctx;
   enum change_verb verb = change->order->verb;
   for (size_t i = 0; i < change->count; i++)
-    change->targets[i].outcome = CHANGE_NOT_FOUND;
+    change->targets[i].outcome = change->targets[i].misfit ? CHANGE_REFUSED : CHANGE_NOT_FOUND;
   text_clear(&change->before);
   text_puts(&change->before, "[");
   change->audit_id = 0;
@@ -379,7 +407,8 @@ static void forget_outcomes(struct task_target *targets, size_t count) {
     targets[i].outcome = CHANGE_OUTCOMES;
 }
 
-/* A row that collides undoes the whole transaction: then each target has one of its own, and the culprits stay. */
+/* A row that collides, or that the server does not write, undoes the whole transaction: then each target has one of its
+ * own, and the culprits stay. */
 static enum store_status change_singly(struct outbox_operator *op, struct change *change, struct audit_span *audit,
                                        struct err *err) {
   enum store_status status = STORE_OK;
@@ -388,8 +417,8 @@ static enum store_status change_singly(struct outbox_operator *op, struct change
     status = op_transaction(op, change_body, &one, err);
     if (status == STORE_OK)
       audit_span_add(audit, (struct audit_span){one.audit_id, one.audit_id});
-    if (status != STORE_OK && err->code == DUPLICATE_KEY) {
-      one.targets->outcome = CHANGE_CONFLICT;
+    if (status != STORE_OK && (err->code == DUPLICATE_KEY || is_of_misfit(err))) {
+      one.targets->outcome = err->code == DUPLICATE_KEY ? CHANGE_CONFLICT : CHANGE_REFUSED;
       status = STORE_OK;
     }
     if (status != STORE_OK)
@@ -406,7 +435,7 @@ enum store_status op_change_tasks(void *self, const struct task_change *order, s
   *audit = (struct audit_span){0};
   if (status == STORE_OK)
     audit_span_add(audit, (struct audit_span){change.audit_id, change.audit_id});
-  else if (err->code == DUPLICATE_KEY)
+  else if (err->code == DUPLICATE_KEY || is_of_misfit(err))
     status = change_singly(self, &change, audit, err);
   else
     forget_outcomes(targets, count);

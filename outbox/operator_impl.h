@@ -47,7 +47,7 @@ MUSTCHECK bool op_audit(struct outbox_operator *op, const char *verb, const char
                         struct err *err);
 
 /* Parts of the port that have a file of their own. */
-enum change_outcome op_judge(enum change_verb verb, const struct task_target *target);
+enum change_outcome op_judge(const struct task_change *order, const struct task_target *target);
 enum store_status op_change_tasks(void *self, const struct task_change *change, struct task_target *targets,
                                   size_t count, struct audit_span *audit, struct err *err);
 enum store_status op_audit_change(void *self, const struct task_change *change, uint64_t changed, uint64_t *audit_id,

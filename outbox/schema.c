@@ -391,13 +391,22 @@ static bool migrate_locked(struct db_conn *conn, const struct migrate_options *o
   return true;
 }
 
+/* Whoever may connect to the server may take that lock. */
+static bool locked_by_another(struct db_conn *conn, struct err *err) {
+  char holder[24];
+  return ask(conn, query_schema_lock_holder, ARGS(STRING("name", conn->config->table)), WHAT, holder, sizeof holder,
+             err) &&
+         err_set(err, 0,
+                 WHAT ": connection %s of the server has held the lock of migrations for a minute: wait where it is "
+                      "another migration, which SHOW PROCESSLIST tells; otherwise end it: KILL %s",
+                 holder, holder);
+}
+
 bool schema_migrate(struct db_conn *conn, const struct migrate_options *options, FILE *out, struct err *err) {
   char got[8];
   if (!ask(conn, query_schema_lock, ARGS(STRING("name", conn->config->table)), WHAT, got, sizeof got, err))
     return false;
   if (strcmp(got, "1") != 0)
-    return err_set(err, 0,
-                   WHAT ": another migration has been running for a minute; wait for it, or look for its "
-                        "connection with SHOW PROCESSLIST");
+    return locked_by_another(conn, err);
   return migrate_locked(conn, options, out, err) && db_run(conn, "DO RELEASE_ALL_LOCKS()", WHAT, err);
 }

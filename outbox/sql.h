@@ -106,7 +106,8 @@ struct sql_arg {
  * route's pause, or a hold, kept back then counts too. */
 #define SQL_MAYBE_SENT                                                                                                 \
   "(attempt > 0 OR recoveries > 0 OR state IN ('claimed', 'awaiting') OR "                                             \
-  "COALESCE(due_at, created_at + INTERVAL delay_ms * 1000 MICROSECOND) <= COALESCE((SELECT "                           \
+  "COALESCE(due_at, created_at + INTERVAL LEAST(GREATEST(delay_ms, 0), 315360000000) * 1000 MICROSECOND, "             \
+  "TIMESTAMP'1970-01-01 00:00:00') <= COALESCE((SELECT "                                                               \
   "IF(IF(COALESCE(owner, '') = '', unclean, NOT COALESCE({lease_runs}, FALSE)), {abandoned_until}, "                   \
   "COALESCE(abandoned_at, TIMESTAMP'1970-01-01 00:00:00')) "                                                           \
   "FROM `{table}_shards` WHERE `{table}_shards`.shard = `{table}`.shard), UTC_TIMESTAMP(6)))"

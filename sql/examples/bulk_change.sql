@@ -5,8 +5,8 @@
 -- first, a reason, and an audit line with the values from before.
 SET @again_at = UTC_TIMESTAMP(6) + INTERVAL 1 HOUR;
 UPDATE outbox
-SET first_due_at = COALESCE(first_due_at, due_at, created_at + INTERVAL delay_ms * 1000 MICROSECOND),
+SET first_due_at = COALESCE(first_due_at, due_at, created_at + INTERVAL LEAST(GREATEST(delay_ms, 0), 315360000000) * 1000 MICROSECOND),
   due_at = @again_at, priority = 8, max_attempts = 20
 WHERE state = 'scheduled' AND route = 'crm.push'
-  AND COALESCE(due_at, created_at + INTERVAL delay_ms * 1000 MICROSECOND) < @again_at
+  AND COALESCE(due_at, created_at + INTERVAL LEAST(GREATEST(delay_ms, 0), 315360000000) * 1000 MICROSECOND) < @again_at
 ORDER BY id LIMIT 10000;

@@ -7,7 +7,7 @@ INSERT INTO outbox_history (id, message_id, route, payload, headers, task_key, d
   max_attempts, timeout_ms, expires_at, target_host, shard, created_at, state, attempt, failures, recoveries, revision,
   published_at, finished_at, error_class, last_error, progress, checkpoint, keep_until)
 SELECT id, message_id, route, payload, headers, task_key,
-  COALESCE(first_due_at, due_at, created_at + INTERVAL delay_ms * 1000 MICROSECOND), priority, order_key, dedup_key,
+  COALESCE(first_due_at, due_at, created_at + INTERVAL LEAST(GREATEST(delay_ms, 0), 315360000000) * 1000 MICROSECOND), priority, order_key, dedup_key,
   max_attempts, timeout_ms, expires_at, target_host, shard, created_at, 'cancelled', attempt, failures, recoveries, revision,
   published_at, @cancelled_at, error_class, last_error, progress, checkpoint, @cancelled_at + INTERVAL 30 DAY
 FROM outbox WHERE task_key = 'order-17' AND route = 'orders.cancel' AND state = 'scheduled' FOR UPDATE;

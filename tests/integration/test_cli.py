@@ -354,7 +354,16 @@ def test_add_warns_of_an_unknown_route(cli):
     (["--payload", "x", "--expires-at", "-1s"], 64, None),
     (["--payload", "x", "--at", "now", "--expires-at", "now"], 64, None),
     (["--payload", "x", "--at", "+1h", "--expires-at", "+1h"], 64, None),
-    (["--payload", "x", "--message-id", "no blanks"], 65, None),
+    *[(["--payload", "x", *words], 65, f"task add: {what}: {limit}") for words, what, limit in (
+        (["--message-id", "no blanks"], "the table refuses a value", "a message id has 1 to 64 visible ASCII characters"),
+        (["--message-id", "m" * 66], "a value is too long for its column",
+         "a message id has 1 to 64 visible ASCII characters"),
+        (["--delay", "4000d"], "the table refuses a value", "a delay is at most ten years (3650d)"),
+        (["--dedup-key", "d" * 256], "the table refuses a value", "a dedup key has 1 to 255 characters"),
+        (["--order-key", "o" * 300], "a value is too long for its column", "an order key has at most 255 characters"),
+        (["--key", "k" * 256], "the table refuses a value", "a key has at most 255 characters"),
+        (["--target-host", "h" * 65], "the table refuses a value",
+         "the name of a host has at most 64 characters, and no blank at its end"))],
     (["--payload", "x" * 2000], 65, None),
 ])
 def test_add_refuses(cli, words, code, message):
@@ -498,7 +507,9 @@ def test_a_value_that_the_table_refuses_is_the_callers_mistake(cli):
     said = cli.fails(65, "task", "add", "bad route", "--payload", "{}")
     assert "is held" not in said and "the table refuses a value" in said
     id_, = cli.add()
-    cli.fails(65, "task", "set", id_, "--target-host", "x ")
+    for host in "x ", "x" * 65:
+        said = cli.fails(65, "task", "set", id_, "--target-host", host)
+        assert "the name of a host has at most 64 characters, and no blank at its end" in said
 
 
 def test_digits_that_name_two_tasks_are_refused(cli):

@@ -285,6 +285,28 @@ def test_set_refuses_a_time_that_has_passed(cli):
     assert cli.row(id_)["expires_at"]
 
 
+def test_no_task_is_left_that_would_never_be_sent(cli):
+    """As `task add` refuses it. (`task reschedule --delay 2h` said rescheduled, and the tasks ended as expired.)"""
+    id_, = cli.add()
+    expires, = cli.add()
+    cli("task", "set", expires, "--expires-at", "+1h")
+    before = cli.row(expires)
+    for words in (["reschedule", "--delay", "2h"], ["reschedule", "--at", str(before["expires_at"]) + "Z"],
+                  ["set", "--expires-at", "2100-01-01"]):
+        if words[0] == "set":
+            cli.sql("UPDATE outbox SET due_at = '2100-01-01' WHERE id = %s", expires)
+            before = cli.row(expires)
+        assert cli.fails(65, "task", words[0], expires, *words[1:]) == ""
+        dry = cli.json("task", *words, "--where", f"id = {expires}", "--dry-run")
+        done = cli.json("task", *words, "--where", f"id >= {id_}", "--yes", code=65)
+        assert (dry["expires"], done["matched"], done["changed"], done["expires"], done["state"]) == (1, 2, 1, 1, 0)
+        text = cli.run("task", *words, "--where", f"id = {expires}", "--yes").stdout
+        assert "1 would expire before they are due" in text
+        assert cli.row(expires) == before
+    cli("task", "reschedule", expires, "--delay", "30m")
+    cli("task", "set", expires, "--expires-at", "+31m", "--priority", 9)
+
+
 def test_a_host_comes_with_its_shard(cli):
     """Tasks bound to a host are in a shard of their own; one that is about to leave goes there by a daemon's hand."""
     id_, = cli.add(message_id="m-1")
@@ -578,6 +600,8 @@ def test_the_quarantine_is_listed_shown_replayed_and_purged(cli):
     done = cli.run("quarantine", "replay", second, third)
     assert done.returncode != 0 and "first 4096 bytes" in done.stderr and "no task with this message id" in done.stderr
     assert {int(row["id"]) for row in cli.json("quarantine", "list")} == {second, third}
+    for numbers in (fourth, second), (second, fourth):  # 65 is worse than 66
+        assert cli.run("quarantine", "replay", *numbers).returncode == 65
 
     assert cli("quarantine", "purge", second) == "1 purged\n"
     assert cli.fails(66, "quarantine", "purge", second) == f"duebox: quarantine {second}: not found\n"

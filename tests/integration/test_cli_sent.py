@@ -69,7 +69,7 @@ def read(done, *, dry_run=False):
     """Outcome and doubt that the command's JSON says of one task."""
     told = json.loads(done.stdout)
     assert told["matched"] == 1, told
-    refused = [name for name in ("not_found", "state", "in_flight", "conflict") if told[name]]
+    refused = [name for name in ("not_found", "state", "expires", "in_flight", "conflict") if told[name]]
     assert (told["changed"] == 0) == (dry_run or bool(refused)), told
     return refused[0] if refused else "done", bool(told["maybe_sent"])
 

@@ -168,6 +168,19 @@ def test_a_retry_keeps_the_time_after_which_nothing_is_sent(cursor):
     assert cursor.fetchall() == (("2020-01-01", None), ("2199-01-01", 1))
 
 
+def test_a_retry_ends_beside_living_tasks(cursor):
+    """Tasks whose dedup_key or message_id lives stay dead, and keep no others from coming back. (One of them made the batch
+    fail with error 1062, each time.)"""
+    for number, keys in enumerate(({"dedup_key": "lives"}, {"message_id": "living"}, {"dedup_key": "both"},
+                                   {"dedup_key": "both"}, {})):
+        finish(cursor, "dead", **{"route": "crm.push", "message_id": f"m{number}", **keys})
+    insert(cursor, dedup_key="lives", message_id="living")
+    for _ in range(2):
+        run(cursor, "retry")
+        assert one(cursor, "SELECT GROUP_CONCAT(message_id ORDER BY message_id) FROM outbox") == "living,m2,m4"
+        assert one(cursor, "SELECT GROUP_CONCAT(message_id ORDER BY message_id) FROM outbox_history") == "living,m0,m3"
+
+
 def test_a_retry_in_a_careful_session(cursor):
     """sql_safe_updates refuses no statement of it. (MariaDB refused the DELETE, and who went on with the COMMIT had the
     tasks in both tables.)"""

@@ -15,7 +15,7 @@
 #include "outbox/operator_filter.h"
 
 #define ALL_SHARDS " AND shard IN (0,1,63)"
-#define DUE "COALESCE(due_at, created_at + INTERVAL delay_ms * 1000 MICROSECOND)"
+#define DUE "COALESCE(due_at, created_at + INTERVAL LEAST(GREATEST(delay_ms, 0), 315360000000) * 1000 MICROSECOND)"
 #define LIVING "state IN ('scheduled', 'claimed', 'awaiting', 'held', 'blocked')"
 
 static void check(const struct task_filter *filter, enum operator_table table, const char *expected) {

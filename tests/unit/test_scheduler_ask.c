@@ -7,6 +7,7 @@
 #include <stdatomic.h>
 #include <stddef.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include <cmocka.h>
 
@@ -137,10 +138,11 @@ static void who_asks_tries_again_where_somebody_holds_the_row(void **state) {
   free(held);
 }
 
-/* A store whose row is in a state that the command does not allow. */
+/* A store whose row is in a state that the command does not allow, or expires at 5. */
 static enum store_status locate_state(struct store_session *ss, const char *name, struct task_place *place, bool *found,
                                       struct err *err) {
-  *place = (struct task_place){.id = 1, .route = "r", .state = *(const enum task_state *)(const void *)ss};
+  *place =
+      (struct task_place){.id = 1, .route = "r", .state = *(const enum task_state *)(const void *)ss, .expires_us = 5};
   *found = true;
   return STORE_OK;
 }
@@ -163,8 +165,9 @@ static void what_is_out_is_told_from_what_its_state_forbids(void **state) {
   } cases[] = {{TASK_CLAIMED, COMMAND_IN_FLIGHT},
                {TASK_AWAITING, COMMAND_IN_FLIGHT},
                {TASK_HELD, COMMAND_STATE},
+               {TASK_SCHEDULED, COMMAND_STATE},
                {TASK_BLOCKED, COMMAND_STATE}};
-  static const struct task_command reschedule = {.verb = INTERVENE_RESCHEDULE, .id = "1"};
+  static const struct task_command reschedule = {.verb = INTERVENE_RESCHEDULE, .id = "1", .due_us = 5};
   const struct store store = {.ops = &ops};
   struct config config = {0};
   struct config_ref ref = {.config = &config};
@@ -186,6 +189,7 @@ static void what_is_out_is_told_from_what_its_state_forbids(void **state) {
     scheduler_run_commands(s);
     assert_true(asked.done);
     assert_int_equal(asked.answer, cases[i].answer);
+    assert_int_equal(strstr(asked.err.text, "never be sent") != NULL, row == TASK_SCHEDULED);
   }
   mailbox_destroy(&s->in);
   cond_destroy(&s->answered);
