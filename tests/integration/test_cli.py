@@ -243,6 +243,29 @@ def test_migrate_names_the_keys_of_its_own_user(cli):
         assert "database.migrate_user" in said and "sql/examples/users.sql" in said and "daemon's" not in said
 
 
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root has files of others")
+def test_only_migrate_needs_the_password_of_its_user():
+    """The daemon's user need not be able to read what may drop all tables. (It had to, though it never logs in as that.)"""
+    folder = Path("/tmp") / f"duebox-migrators-{os.getpid()}"
+    folder.mkdir(mode=0o755)
+    try:
+        (folder / "migrate.secret").write_text("secret\n")
+        (folder / "migrate.secret").chmod(0o600)
+        page = folder / "duebox.yaml"
+        page.write_text(json.dumps({"database": {"host": "127.0.0.1", "user": "u", "name": "n", "migrate_user": "m",
+                                                 "migrate_password_file": "migrate.secret"},
+                                    "plugins": {}, "routes": {}, "admin": {"listen": "off"}}))
+        for words, code, said in (("check", 0, ""), ("migrate", 78, "migrate.secret cannot be read: Permission denied")):
+            done = subprocess.run(["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups",
+                                   preset_folder() / "bin" / "duebox", "-c", page, words],
+                                  capture_output=True, text=True, check=False)
+            assert done.returncode == code and said in done.stderr, done
+    finally:
+        for file in folder.iterdir():
+            file.unlink()
+        folder.rmdir()
+
+
 def test_migrate(cli):
     cli.daemon.configure({**cli.daemon.configuration,
                           "database": {**cli.daemon.configuration["database"], "table": "second"}})
