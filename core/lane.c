@@ -171,14 +171,19 @@ void lane_note_size(struct lane *lane, const struct task *task) {
   lane->average_bytes += weight * ((double)task_size(task) - lane->average_bytes);
 }
 
+/* Of a row that is too large to be sent its payload was not read. */
+static int64_t bytes_read(const struct task *task) {
+  return task->payload.data ? task_size(task) : (int64_t)task->beside_len;
+}
+
 void lane_begin(struct lane *lane, const struct task *task) {
   lane->ending++;
-  lane->bytes_ending += task_size(task);
+  lane->bytes_ending += bytes_read(task);
 }
 
 void lane_ended(struct lane *lane, const struct task *task) {
   lane->ending--;
-  lane->bytes_ending -= task_size(task);
+  lane->bytes_ending -= bytes_read(task);
 }
 
 bool lane_ends_many(const struct lane *lane) { return lane->ending >= ENDING_MAX; }

@@ -77,6 +77,7 @@ struct store_silent {
   bool silent;             /* it has said nothing for as long as counts, and holds no shard; else nothing was done */
   uint32_t ended, refused; /* sessions; those that we have no right to end are left to the server's own time limits */
 };
+
 struct store_namesake {
   char id[STORE_INSTANCE_MAX + 1], admin_url[513]; /* id "" = there is none */
   int64_t pid;
@@ -158,8 +159,7 @@ struct store_unblock {
   uint32_t limit;  /* rows in one call, whether they can be moved or not */
 };
 
-/* How far a walk over the rows of a route in one state and shard is: in the order of priority, next_at, id. All zero:
- * at its beginning. */
+/* How far a walk over the rows of a route in one state and shard is, by priority, next_at, id; all zero: it begins. */
 struct store_walk {
   uint8_t priority;
   struct store_cursor after;
@@ -179,8 +179,8 @@ struct store_range {
   bool last;                 /* the last ones, backwards, instead of the first. For find() */
 };
 
-/* What is to be claimed: rows as they were judged, that is with this identity, route and host (or none), scheduled, and
- * due by now + ahead_us. */
+/* What is to be claimed: rows as judged, with this identity, route and host (or none), scheduled, due by now +
+ * ahead_us. */
 struct store_claim {
   const char *instance, *route, *host;
   const struct shard_lease *leases;
@@ -216,8 +216,7 @@ struct store_heads_part {
   size_t order_key_len;
 };
 
-/* How much of a decision was written: what the server refuses is left out, a step at a time, so that one outcome never
- * stops the others. */
+/* How much of a decision was written: what the server refuses is left out, a step at a time, and never stops others. */
 enum decision_form {
   DECISION_WHOLE,
   DECISION_NO_ALERT,
@@ -282,8 +281,7 @@ struct decision {
                 by itself. No lock was met */
 };
 
-/* Whether anybody but duebox has changed a row. Of an attempt whose sending is recorded only changes of what was sent
- * count. */
+/* Whether anybody but duebox has changed a row. Where sending is recorded only changes of what was sent count. */
 enum row_change {
   CHANGE_NONE,
   CHANGE_BEFORE_SENT, /* not since its last attempt was recorded; earlier ones may have had another content */
