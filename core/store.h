@@ -488,8 +488,7 @@ struct store_ops {
   enum store_status (*own_claims)(struct store_session *ss, const char *instance, const struct shard_lease *leases,
                                   size_t lease_count, uint64_t after, uint32_t limit, struct task_batch **batch,
                                   struct err *err);
-  /* Rows, without payloads, in these shards whose claim nobody works on any more: of an earlier epoch than our lease.
-   * At most limit. */
+  /* At most limit rows, without payloads, in these shards that nobody works on: claimed in an earlier epoch than ours. */
   enum store_status (*lost_claims)(struct store_session *ss, const struct shard_lease *leases, size_t lease_count,
                                    uint32_t limit, struct task_batch **batch, struct err *err);
   /* The same in SHARD_BOUND: claims of an instance that is dead, of tasks bound to the host or to one that lives
