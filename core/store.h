@@ -488,7 +488,7 @@ struct store_ops {
   enum store_status (*own_claims)(struct store_session *ss, const char *instance, const struct shard_lease *leases,
                                   size_t lease_count, uint64_t after, uint32_t limit, struct task_batch **batch,
                                   struct err *err);
-  /* At most limit rows, without payloads, in these shards that nobody works on: claimed in an earlier epoch than ours. */
+  /* At most limit rows, without payloads, in these shards that nobody works on: claimed before our epoch. */
   enum store_status (*lost_claims)(struct store_session *ss, const struct shard_lease *leases, size_t lease_count,
                                    uint32_t limit, struct task_batch **batch, struct err *err);
   /* The same in SHARD_BOUND: claims of an instance that is dead, of tasks bound to the host or to one that lives
