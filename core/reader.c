@@ -20,9 +20,11 @@ enum {
   INLINE_BYTES = 16 * 1024,
   PROBES_US = 20 * 1000, /* for the probes of suspended lanes, before the others have their turn again */
   READ_US = 20 * 1000,   /* for lanes with little to read, and for those with a backlog, before what is due is sent */
-  TURN_US = 40 * 1000,   /* for one with a backlog; on a slow machine it reads fewer rows then, */
-  FIRST_ROWS = 100,      /* but for these; and so many of one that had none */
+  FIRST_ROWS = 100,      /* of a lane that had no backlog, in one turn */
 };
+
+/* For a lane with a backlog. */
+static const struct row_limits turn_limits = {.least = 100, .most = READ_MAX, .turn_us = 40 * 1000};
 
 /* What one statement reads of a lane. */
 struct plan {
@@ -258,8 +260,9 @@ uint32_t scheduler_credit(const struct scheduler *s, const struct lane *lane, in
 
 /* What one turn may take. Whether a lane has a backlog shows when it has been read: until then little. */
 static uint32_t turn_credit(const struct scheduler *s, const struct lane *lane) {
-  uint32_t credit = scheduler_credit(s, lane, clock_mono_us()), most = lane->backlog ? s->turn_rows : FIRST_ROWS;
-  return most && credit > most ? most : credit;
+  uint32_t credit = scheduler_credit(s, lane, clock_mono_us());
+  size_t most = lane->backlog ? row_pace_rows(&s->pace_turns, &turn_limits) : FIRST_ROWS;
+  return credit > most ? (uint32_t)most : credit;
 }
 
 /* One step of reading for a lane: first those whose turn has come, then by priority, of each what is behind the
@@ -293,25 +296,16 @@ static bool due_now(const struct scheduler *s, struct lane *lane) {
   return lane_swept_group(lane) || lane_due_groups(lane, scheduler_db_now_us(s) + s->ahead_us, &group, 1) > 0;
 }
 
-/* How much a turn of a lane with a backlog takes is bounded by how long the last ones took. */
-static void pace_turns(struct scheduler *s, int64_t took_us) {
-  uint32_t rows = s->turn_rows ? s->turn_rows : READ_MAX;
-  if (took_us > TURN_US && rows / 2 >= FIRST_ROWS)
-    rows /= 2;
-  else if (took_us < TURN_US / 2 && rows * 2 <= READ_MAX)
-    rows *= 2;
-  s->turn_rows = rows;
-}
-
 /* What is left of a lane that has no room now is known since it had some. */
 static void read_step(struct scheduler *s, struct lane *lane) {
   int64_t began_us = clock_mono_us();
   bool had = lane->backlog;
-  if (scheduler_credit(s, lane, began_us) == 0)
+  uint32_t credit = turn_credit(s, lane);
+  if (credit == 0)
     return;
   lane->backlog = read_lane(s, lane) && due_now(s, lane);
-  if (had)
-    pace_turns(s, clock_mono_us() - began_us);
+  if (had && lane->backlog)
+    row_pace_note(&s->pace_turns, &turn_limits, credit, clock_mono_us() - began_us);
   s->read_more = s->read_more || (lane->backlog && scheduler_credit(s, lane, clock_mono_us()));
 }
 

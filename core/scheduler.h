@@ -27,6 +27,7 @@
 #include "core/leases.h"
 #include "core/mailbox.h"
 #include "core/poll_pace.h"
+#include "core/row_pace.h"
 
 #define EVER_US (INT64_C(300) * 365 * 86400 * 1000000) /* later than any due time */
 
@@ -110,7 +111,7 @@ struct scheduler {
   struct log_repeat trouble;                     /* with the database, as it was logged */
   struct log_repeat claim_refusals, claims_held; /* of rows, the same */
   bool busy;                                     /* looking found what was not known: rows arrive */
-  uint32_t turn_rows;                            /* that a lane with a backlog may read at a time; 0 = any number */
+  struct row_pace pace_turns;                    /* of lanes with a backlog */
   uint64_t round;                                /* of reading: number of the last one, */
   bool read_more;                                /* which left something due */
   size_t probes_from;                            /* lanes: those before have had their turn, see read_suspended() */

@@ -28,6 +28,9 @@ enum {
   LARGE_BYTES = 4096, /* that an outcome writes: beyond that the others go first */
 };
 
+/* The others wait for about a batch. */
+static const struct row_limits small_limits = {.least = 50, .most = SETTLE_BATCH_MAX, .turn_us = 50 * 1000};
+
 /* Whether a copy of it has left, as far as can be known. */
 static bool was_sent(const struct flight *flight) {
   if (flight->end == FLIGHT_OUTCOME)
@@ -479,14 +482,14 @@ static void settle_in_turn(struct settler *settler, struct store_session *ss, st
   struct flight *flight;
   while ((flight = flight_list_pop(list)))
     put_in_line(settler, flight);
-  take_turns(settler, &settler->small, SETTLE_BATCH_BYTES, settler->small_rows, &some);
+  take_turns(settler, &settler->small, SETTLE_BATCH_BYTES, row_pace_rows(&settler->pace_small, &small_limits), &some);
   size_t rows = some.count;
   bool others = some.head != NULL;
   settler->others = others;
   int64_t began = clock_mono_us();
   while (some.head)
     settle_some(settler, ss, batch, &some, SETTLE_TOGETHER);
-  settler->small_rows = settler_small_rows(settler->small_rows, rows, clock_mono_us() - began);
+  row_pace_note(&settler->pace_small, &small_limits, rows, clock_mono_us() - began);
   began = clock_mono_us();
   if (!settler->large.first || began < settler->large_at_us)
     return;
@@ -519,7 +522,6 @@ static void run(void *arg) {
   struct settler *settler = arg;
   realtime_thread(settler->realtime, "settler");
   settler->large_bytes = SETTLE_LARGE_BATCH_MIN_BYTES;
-  settler->small_rows = SETTLE_BATCH_MAX;
   settler->large.kind = SETTLING_LARGE;
   settler->huge.kind = SETTLING_HUGE;
   settler->apart.kind = SETTLING_APART;

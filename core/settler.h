@@ -26,15 +26,14 @@
 #include "core/mailbox.h"
 #include "core/metrics.h"
 #include "core/refusals.h"
+#include "core/row_pace.h"
 #include "core/store.h"
 
 enum {
   SETTLE_BATCH_MAX = 4096,
   SETTLE_BATCH_BYTES = 512 * 1024, /* that a batch writes: a transaction with many answers of 60 KB takes seconds */
   SETTLE_LARGE_BATCH_MIN_BYTES = 16 * 1024,
-  SETTLE_KEYED_US = 2 * 1000,  /* an outcome waits so long for company where the next of its order_key waits for it */
-  SETTLE_BATCH_US = 50 * 1000, /* the others wait so long for a batch: on a slow machine it has fewer rows, */
-  SETTLE_BATCH_MIN_ROWS = 50,  /* but for these */
+  SETTLE_KEYED_US = 2 * 1000, /* an outcome waits so long for company where the next of its order_key waits for it */
   SETTLE_LARGE_BATCH_US = 20 * 1000, /* the others wait so long for a batch of large ones, or of busy ones */
 };
 
@@ -69,7 +68,7 @@ struct settler {
   gauge locked_since_us;  /* monotonic: when the oldest outcome came whose row another transaction holds; 0 = none */
   struct mailbox in;
   struct settler_lanes small; /* the settler's thread: lanes with outcomes that are written with those of others, */
-  size_t small_rows;          /* of a batch of them, at most */
+  struct row_pace pace_small; /* of batches of them */
   struct settler_lanes large; /* and with those of which there is much to write: the others go first */
   size_t large_bytes;         /* of a batch of them */
   int64_t large_at_us;        /* monotonic: when the next batch of them may be written */
@@ -96,8 +95,6 @@ MUSTCHECK bool settler_start(struct settler *settler, struct err *err);
  * a plugin that hung may come back any time. */
 void settler_stop(struct settler *settler, int64_t patience_ms);
 
-/* How many rows a batch has next, by how many the last one had and how long it took; of a limit of so many. */
-size_t settler_small_rows(size_t rows, size_t wrote, int64_t took_us);
 /* How many bytes of large outcomes the next batch has, after one of `bytes` that took took_us: so many that outcomes
  * with little to write do not wait long for it. Pure. */
 size_t settler_large_bytes(size_t bytes, int64_t took_us);

@@ -15,12 +15,6 @@ size_t settler_again_rows(size_t rows, int64_t took_us) {
   return refusals_rows(rows, took_us, SETTLE_LARGE_BATCH_US, SETTLE_BATCH_MAX);
 }
 
-size_t settler_small_rows(size_t rows, size_t wrote, int64_t took_us) {
-  if (took_us > SETTLE_BATCH_US)
-    return wrote / 2 > SETTLE_BATCH_MIN_ROWS ? wrote / 2 : SETTLE_BATCH_MIN_ROWS;
-  return took_us < SETTLE_BATCH_US / 2 && wrote == rows && rows * 2 <= SETTLE_BATCH_MAX ? rows * 2 : rows;
-}
-
 size_t settler_large_bytes(size_t bytes, int64_t took_us) {
   if (took_us > SETTLE_LARGE_BATCH_US)
     return bytes / 2 > SETTLE_LARGE_BATCH_MIN_BYTES ? bytes / 2 : SETTLE_LARGE_BATCH_MIN_BYTES;

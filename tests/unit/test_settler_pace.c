@@ -42,29 +42,11 @@ static void after_a_huge_row_the_others_have_nine_tenths_of_the_time(void **stat
   assert_int_equal(settler_huge_rest_us(INT64_C(3600) * 1000 * 1000), 10 * 1000 * 1000);
 }
 
-/* A machine on which 1,000 rows take a second writes fewer at a time: an outcome of another route that has come
- * meanwhile waits for a batch. On a quick one the batches are as large as they may be. */
-static void a_batch_has_as_many_rows_as_the_server_is_quick(void **state) {
-  size_t limit = SETTLE_BATCH_MAX, wrote = 1000;
-  for (unsigned i = 0; i < 20; i++) {
-    wrote = limit < 1000 ? limit : 1000;
-    limit = settler_small_rows(limit, wrote, (int64_t)wrote * 1000);
-  }
-  assert_int_equal(wrote, SETTLE_BATCH_MIN_ROWS);
-  for (unsigned i = 0; i < 20; i++) {
-    wrote = limit < 1000 ? limit : 1000;
-    limit = settler_small_rows(limit, wrote, (int64_t)wrote * 20);
-  }
-  assert_int_equal(wrote, 1000);
-  assert_int_equal(settler_small_rows(limit, 3, 1000), limit); /* few, and quick: that says nothing */
-}
-
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(as_many_busy_ones_are_tried_at_once_as_cost_little),
       cmocka_unit_test(a_batch_of_large_ones_is_as_large_as_the_server_is_quick),
       cmocka_unit_test(after_a_huge_row_the_others_have_nine_tenths_of_the_time),
-      cmocka_unit_test(a_batch_has_as_many_rows_as_the_server_is_quick),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }
