@@ -205,10 +205,32 @@ static void deliver_acks(struct driver *driver) {
   for (size_t i = 0; i < count; i++)
     driver->module->source->ack(driver->inst, acks[i].cookie, acks[i].committed);
   free(acks);
-  if (atomic_load(&driver->wants_resume) && inbox_has_room(driver->env.inbox, driver)) {
+  if (atomic_load(&driver->wants_resume) && !driver->yielded && inbox_has_room(driver->env.inbox, driver)) {
     atomic_store(&driver->wants_resume, false);
     driver->module->source->resume(driver->inst);
   }
+}
+
+/* Results that cannot be written for long are given back: another daemon may be able to. Driver thread, inside the
+ * plugin. */
+static void yield_or_resume(struct driver *driver) {
+  const struct duebox_source_ops *ops = driver->module->source;
+  bool stuck = inbox_is_stuck(driver->env.inbox, clock_mono_us());
+  if (stuck == driver->yielded || ops->struct_size <= offsetof(struct duebox_source_ops, yield) || !ops->yield)
+    return;
+  driver->yielded = stuck;
+  if (!stuck) {
+    log_info("DUEBOX-RESULTS-RESUMED", "instance=%s results are read again", driver->name);
+    atomic_store(&driver->wants_resume, false);
+    ops->resume(driver->inst);
+    return;
+  }
+  log_warn("DUEBOX-RESULTS-YIELDED",
+           "instance=%s results cannot be written for long: those that were read go back, for another daemon to read, "
+           "and nothing is read here until they can",
+           driver->name);
+  atomic_fetch_add(&driver->yields, 1);
+  ops->yield(driver->inst);
 }
 
 static bool can_recall(const struct driver *driver) {
@@ -252,6 +274,8 @@ static bool turn(struct driver *driver) {
   int timeout_ms = poll_ms(driver, driver->pending.head ? FULL_POLL_MS : IDLE_POLL_MS);
   enter_plugin(driver);
   deliver_acks(driver);
+  if (driver->role == DUEBOX_ROLE_SOURCE)
+    yield_or_resume(driver);
   driver->module->poll(driver->inst, timeout_ms);
   if (!leave_plugin(driver))
     return false;

@@ -86,6 +86,8 @@ struct driver {
   struct ack *acks;
   size_t ack_count, ack_cap;
   atomic_bool wants_resume; /* result() has returned false */
+  atomic_uint yields;       /* how often what was handed over and not written was given back */
+  bool yielded;             /* and nothing is read now; its thread */
 
   struct mutex health_lock;
   struct log_repeat said; /* lines of what the plugin says: its destination may make it say something all the time */

@@ -22,6 +22,7 @@ enum {
   RETRY_MIN_US = 20 * 1000,
   RETRY_MAX_US = 5 * 1000 * 1000,
   LATE_SAID_US = 5 * 1000 * 1000, /* for how long a record waits for its turn before it is logged */
+  STUCK_US = 15 * 1000 * 1000,    /* for how long a batch is tried before results are given back, the first time */
 };
 
 int64_t inbox_delay_us(struct inbox *inbox, int64_t now_us) {
@@ -34,6 +35,11 @@ int64_t inbox_delay_us(struct inbox *inbox, int64_t now_us) {
     if (since[i] && now_us - since[i] > most)
       most = now_us - since[i];
   return most;
+}
+
+bool inbox_is_stuck(const struct inbox *inbox, int64_t now_us) {
+  int64_t since_us = gauge_value(&inbox->writing_since_us);
+  return since_us && now_us - since_us > (int64_t)STUCK_US << gauge_value(&inbox->given_back);
 }
 
 bool inbox_has_room(struct inbox *inbox, const struct driver *driver) {
@@ -62,6 +68,7 @@ bool inbox_offer(struct inbox *inbox, struct driver *driver, const struct duebox
     return false;
   item->driver = driver;
   item->cookie = cookie;
+  item->yields = atomic_load(&driver->yields);
   if (record->struct_size > offsetof(struct duebox_record, correlation_id))
     inbox_set_road(item, &(struct record_road){.message_id = record->correlation_id});
   /* By its place the quarantine tells a record from others with the same body, so that names the task, too, if it
@@ -147,11 +154,21 @@ static void read_limits(struct inbox *inbox) {
   config_ref_drop(ref);
 }
 
+/* Whether its source has given it back since. */
+static bool is_given_back(const struct item *item) {
+  return item->driver && item->yields != atomic_load(&item->driver->yields);
+}
+
 /* A result of a task that has one aside goes there, behind it, or stays where it is until there is room: then those
  * after it do too, since some are of its task. So does one that has found no room already. True: it is one of the
  * batch. */
 static bool take_record(struct inbox *inbox, struct item *item, int64_t now_us) {
   const char *task = item->result.record.message_id;
+  if (is_given_back(item)) {
+    inbox_queues_take(&inbox->queues, &item->entry);
+    inbox_finish(inbox, item, false);
+    return false;
+  }
   if (!item->result.broken && !*task)
     parse(inbox, item);
   struct aside_entry *first = item->result.broken ? NULL : aside_find(&inbox->aside, task);
@@ -250,8 +267,25 @@ static void log_stray(struct inbox *inbox, const struct store_result *result) {
                  result->route);
 }
 
-/* Applies a batch; true when committed. Tries until it is or the inbox stops. */
-static bool apply(struct inbox *inbox, struct store_session *ss, struct store_result *results, size_t n) {
+static bool any_given_back(struct item *const *items, size_t n) {
+  for (size_t i = 0; i < n; i++)
+    if (is_given_back(items[i]))
+      return true;
+  return false;
+}
+
+/* Whether the database answers. Where results are given back before it does, whoever gave them comes with them again
+ * and again, and brokers count that. */
+static bool answers(struct inbox *inbox, struct store_session *ss) {
+  int64_t now_us;
+  struct err err = {0};
+  return inbox->env.store->ops->now(ss, &now_us, &err) == STORE_OK;
+}
+
+/* Applies a batch; true when committed. Tries until it is, or the inbox stops, or, when some of it was given back,
+ * until the database answers. */
+static bool apply(struct inbox *inbox, struct store_session *ss, struct item *const *items,
+                  struct store_result *results, size_t n) {
   int64_t wait_us = RETRY_MIN_US;
   for (;;) {
     struct err err = {0};
@@ -267,7 +301,7 @@ static bool apply(struct inbox *inbox, struct store_session *ss, struct store_re
     log_repeated(&inbox->trouble, LOG_LEVEL_WARN, "DUEBOX-RESULTS-WAIT", "results=%zu cannot be stored yet: %s", n,
                  err.text);
     rest(inbox, wait_us);
-    if (stopping(inbox))
+    if (stopping(inbox) || (any_given_back(items, n) && answers(inbox, ss)))
       return false;
     wait_us = wait_us * 2 < RETRY_MAX_US ? wait_us * 2 : RETRY_MAX_US;
   }
@@ -290,6 +324,19 @@ static bool finish_batch(struct inbox *inbox, struct item **items, const struct 
   return retry;
 }
 
+/* Leaves what was given back out of a batch, or all of it where the inbox stops: those aside are finished with the
+ * inbox. Returns how many are left. */
+static size_t leave_out(struct inbox *inbox, struct item **items, size_t n) {
+  const bool all = stopping(inbox);
+  size_t left = 0;
+  for (size_t i = 0; i < n; i++)
+    if (items[i]->result.fate == RESULT_BUSY ? all : !all && !is_given_back(items[i]))
+      items[left++] = items[i];
+    else if (items[i]->result.fate != RESULT_BUSY)
+      inbox_finish(inbox, items[i], false);
+  return all ? 0 : left;
+}
+
 /* Applies a batch, and then what of it was busy and found no room aside, which is broken by now. */
 static void apply_batch(struct inbox *inbox, struct store_session *ss, struct item **items,
                         struct store_result *results, size_t n, enum inbox_batch kind) {
@@ -302,13 +349,12 @@ static void apply_batch(struct inbox *inbox, struct store_session *ss, struct it
     }
     int64_t began_us = clock_mono_us();
     set_gauge(&inbox->writing_since_us, began_us);
-    bool applied = apply(inbox, ss, results, n);
+    bool applied = apply(inbox, ss, items, results, n);
+    set_gauge(&inbox->given_back, applied ? 0 : gauge_value(&inbox->given_back) + 1);
     set_gauge(&inbox->writing_since_us, 0);
     if (!applied) {
-      for (size_t i = 0; i < n; i++) /* those aside are finished with the inbox */
-        if (items[i]->result.fate != RESULT_BUSY)
-          inbox_finish(inbox, items[i], false);
-      return;
+      n = leave_out(inbox, items, n);
+      continue;
     }
     inbox_turn_over(inbox, kind, results, n, began_us);
     inbox_sort_busy(inbox, items, results, n, refused, &refused_count);

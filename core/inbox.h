@@ -59,6 +59,9 @@ MUSTCHECK bool inbox_apply(struct inbox *inbox, const struct result_offer *offer
  * inbox, or a source has had more of them than there is room for, so that they wait where they come from; 0 = none of
  * these. Any thread. */
 int64_t inbox_delay_us(struct inbox *inbox, int64_t now_us);
+/* Whether results have not been written for so long that their sources are to give them back, so that another daemon
+ * can take them. Any thread. */
+bool inbox_is_stuck(const struct inbox *inbox, int64_t now_us);
 /* Whether it is worth to offer records of that source again. Any thread. */
 bool inbox_has_room(struct inbox *inbox, const struct driver *driver);
 /* Ends the thread and takes nothing more; what is not committed by then is acknowledged as not committed. */

@@ -49,6 +49,7 @@ struct item {
   struct driver *driver; /* NULL for records without a source, which ... */
   uint32_t lane;         /* ... wait in lanes */
   uint64_t cookie;
+  unsigned yields;       /* the driver's, when it came */
   struct waiter *waiter; /* NULL, or who waits; cleared when it gives up */
   bool truncated;
   size_t full_len;
@@ -86,6 +87,7 @@ struct inbox {
   atomic_bool on_hold;
   struct log_quota dead;  /* lines */
   gauge writing_since_us; /* monotonic: since when a batch is being written; 0 = none is */
+  gauge given_back;       /* how often in a row: each time they are kept twice as long */
   gauge waiting_since_us; /* monotonic: since when the oldest record waits that this batch has passed over; 0 = none */
 };
 

@@ -196,7 +196,8 @@ static void check_ops(const struct duebox_plugin *p, struct plugin_faults *fault
   if (source != (p->source != NULL))
     fault(faults,
           source ? "it says source, but has no source functions" : "it has source functions, but does not say source");
-  else if (source && (p->source->struct_size < sizeof *p->source || !p->source->ack || !p->source->resume))
+  else if (source && (p->source->struct_size < offsetof(struct duebox_source_ops, yield) || !p->source->ack ||
+                      !p->source->resume))
     fault(faults, "its source functions are incomplete: ack and resume are wanted");
 }
 

@@ -22,7 +22,7 @@
  * duebox_outcome.blameless. 1.4: duebox_host.unread. 1.5: duebox_instance_config.outbox, duebox_check.outbox. 1.6:
  * max_checkpoint. 1.7: DUEBOX_CAP_SHARED_LINE. 1.8: DUEBOX_OPT_PATH. 1.9: duebox_task.result_awaited,
  * duebox_check.max_payload; no header of a task begins with duebox-. 1.10: duebox_sink_ops.recall,
- * duebox_outcome.recalled.
+ * duebox_outcome.recalled, duebox_source_ops.yield.
  */
 #ifndef DUEBOX_PLUGIN_H
 #define DUEBOX_PLUGIN_H
@@ -133,7 +133,13 @@ struct duebox_source_ops {
   /* The table has committed (committed) or will never commit (not committed, at shutdown) the record of this cookie.
    * Only after committed may its offset or acknowledgement advance. */
   void (*ack)(void *inst, uint64_t cookie, bool committed);
-  void (*resume)(void *inst); /* the host has room again after result() returned false */
+  void (*resume)(void *inst); /* the host has room again after result() returned false, or goes on after yield() */
+
+  /* Since 1.10; read only where `struct_size` covers it. May be NULL: then records wait here for the host. It cannot
+   * write results for now, and another daemon may: what is not acknowledged goes back to the broker, or whoever reads
+   * in our place, and nothing is read until resume(). Acks of what was handed over before are to be ignored from now
+   * on. May take a second. Driver thread. */
+  void (*yield)(void *inst);
 };
 
 enum duebox_role { DUEBOX_ROLE_SINK = 1, DUEBOX_ROLE_SOURCE = 2 };

@@ -75,4 +75,10 @@ static void resume(void *inst) {
 }
 
 const struct duebox_sink_ops amqp_sink_ops = {.struct_size = sizeof amqp_sink_ops, .submit = submit, .recall = recall};
-const struct duebox_source_ops amqp_source_ops = {.struct_size = sizeof amqp_source_ops, .ack = ack, .resume = resume};
+static void yield(void *inst) {
+  struct amqp_instance *instance = inst;
+  amqp_source_yield(&instance->source);
+}
+
+const struct duebox_source_ops amqp_source_ops = {
+    .struct_size = sizeof amqp_source_ops, .ack = ack, .resume = resume, .yield = yield};

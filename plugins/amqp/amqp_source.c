@@ -107,11 +107,15 @@ static void stand_by(struct amqp_source *source) {
   source->said_standing_by = true;
 }
 
-static void give_way(struct amqp_source *source) {
-  amqp_channel_close_t close = {.reply_code = AMQP_REPLY_SUCCESS, .reply_text = amqp_cstring_bytes("another reads")};
+static void leave_channel(struct amqp_source *source, const char *why) {
+  amqp_channel_close_t close = {.reply_code = AMQP_REPLY_SUCCESS, .reply_text = amqp_cstring_bytes(why)};
   forget_channel(source);
-  stand_by(source);
   ask(source, AMQP_SOURCE_CLOSING, AMQP_CHANNEL_CLOSE_METHOD, &close);
+}
+
+static void give_way(struct amqp_source *source) {
+  leave_channel(source, "another reads");
+  stand_by(source);
 }
 
 static void on_readers(struct amqp_source *source, uint32_t readers) {
@@ -171,12 +175,10 @@ static void on_channel_close(struct amqp_source *source, const amqp_channel_clos
 /* The queue was deleted, or its node went away: the channel lives, the subscription does not. */
 static void on_cancel(struct amqp_source *source) {
   char text[400];
-  amqp_channel_close_t close = {.reply_code = AMQP_REPLY_SUCCESS, .reply_text = amqp_cstring_bytes("cancelled")};
   snprintf(text, sizeof text, "the broker cancelled the reading of queue '%s': it was deleted, or its node went away",
            source->options->queue);
-  forget_channel(source);
+  leave_channel(source, "cancelled");
   try_again_later(source, text);
-  ask(source, AMQP_SOURCE_CLOSING, AMQP_CHANNEL_CLOSE_METHOD, &close);
 }
 
 /* ---- records -------------------------------------------------------------------------------------------------- */
@@ -314,7 +316,11 @@ static void on_frame(void *ctx, const amqp_frame_t *frame) {
     on_body(source, frame->payload.body_fragment);
 }
 
-static void on_up(void *ctx) { open_channel(ctx); }
+static void on_up(void *ctx) {
+  struct amqp_source *source = ctx;
+  if (!source->yielded)
+    open_channel(source);
+}
 
 static void on_down(void *ctx, const char *reason) {
   (void)reason; /* the connection has told it */
@@ -357,7 +363,7 @@ static int64_t next_deadline(const struct amqp_source *source) {
     return INT64_MAX;
   case AMQP_SOURCE_CLOSED:
   case AMQP_SOURCE_STANDING_BY:
-    return source->conn.state == AMQP_CONN_UP && !source->closed ? source->retry_at_us : INT64_MAX;
+    return source->conn.state == AMQP_CONN_UP && !source->closed && !source->yielded ? source->retry_at_us : INT64_MAX;
   default:
     return source->answer_by_us;
   }
@@ -369,8 +375,10 @@ void amqp_source_poll(struct amqp_source *source, int timeout_ms) {
   if (!amqp_conn_usable(&source->conn))
     return;
   int64_t now = amqp_now_us();
+  if (source->yielded && (source->state == AMQP_SOURCE_READING || source->state == AMQP_SOURCE_STANDING_BY))
+    leave_channel(source, "results cannot be written");
   if (source->state == AMQP_SOURCE_CLOSED) {
-    if (now >= source->retry_at_us && !source->closed)
+    if (now >= source->retry_at_us && !source->closed && !source->yielded)
       open_channel(source);
   } else if (source->state == AMQP_SOURCE_STANDING_BY) {
     if (now >= source->retry_at_us && !source->closed)
@@ -384,7 +392,11 @@ void amqp_source_poll(struct amqp_source *source, int timeout_ms) {
   }
 }
 
+/* The broker delivers what is not acknowledged again, to whoever reads next. */
+void amqp_source_yield(struct amqp_source *source) { source->yielded = true; }
+
 void amqp_source_resume(struct amqp_source *source) {
+  source->yielded = false;
   if (source->waiting && !source->closed)
     offer(source);
 }

@@ -53,6 +53,7 @@ struct amqp_source {
   bool subscribed;       /* on this channel */
   bool shareable;        /* it refuses exclusive reading although nobody reads it: a single active consumer */
   bool verifying;        /* READING: asked how many do */
+  bool yielded;          /* nothing is read until the host resumes */
   bool said_standing_by; /* the log has it */
 
   struct amqp_acks acks;
@@ -78,6 +79,8 @@ bool amqp_source_create(struct amqp_source *source, const struct duebox_instance
                         const struct duebox_host *host, struct duebox_error *err);
 void amqp_source_poll(struct amqp_source *source, int timeout_ms);
 void amqp_source_ack(struct amqp_source *source, uint64_t cookie, bool committed);
+/* Gives back what is not acknowledged, and reads nothing until resume. */
+void amqp_source_yield(struct amqp_source *source);
 void amqp_source_resume(struct amqp_source *source);
 void amqp_source_close(struct amqp_source *source);
 void amqp_source_stop(struct amqp_source *source, int deadline_ms);

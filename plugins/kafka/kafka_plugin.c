@@ -107,7 +107,13 @@ static void resume(void *inst) {
 
 static const struct duebox_sink_ops sink_ops = {.struct_size = sizeof(sink_ops), .submit = submit, .recall = recall};
 
-static const struct duebox_source_ops source_ops = {.struct_size = sizeof(source_ops), .ack = ack, .resume = resume};
+static void yield(void *inst) {
+  struct kafka_instance *kafka = inst;
+  kafka_source_yield(&kafka->as.source);
+}
+
+static const struct duebox_source_ops source_ops = {
+    .struct_size = sizeof(source_ops), .ack = ack, .resume = resume, .yield = yield};
 
 extern const struct duebox_plugin duebox_plugin_v1;
 

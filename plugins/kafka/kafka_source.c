@@ -15,11 +15,14 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "kafka_correlation.h"
+
 #define EVENTS_PER_POLL 4096     /* one record each */
 #define COMMIT_INTERVAL_US 50000 /* a restart repeats at most the records acknowledged in this time */
 #define COMMIT_RETRY_US 1000000
 #define FULL_PATIENCE_US 2000000
 #define REOPEN_US 5000000 /* at most one new client in this time */
+#define YIELD_MS 600      /* for the group to be left in order */
 #define END_MS 400        /* for the threads of a client that has left its group to end */
 /* Nothing is read meanwhile; both of its questions stand behind a fetch, of 500 ms where the topic is quiet. */
 #define GROUP_ANSWER_MS 2000
@@ -84,41 +87,10 @@ static void set_paused(struct kafka_source *source, bool paused) {
 /* --- records --- */
 
 enum offered { TAKEN, REFUSED, NO_MEMORY };
-enum { CORRELATION_CAP = 65 }; /* the longest message id, and its NUL */
-
-/* Headers that say which message a record answers: our own, sent back, and Spring's. The first of these names that is
- * there counts; it names no message where it comes twice and says two things. */
-static const char *correlation_of(const rd_kafka_message_t *message, char id[CORRELATION_CAP]) {
-  static const char *const names[] = {"duebox-id", "correlation_id", "kafka_correlationId"};
-  enum { NAMES = sizeof(names) / sizeof(names[0]) };
-  struct duebox_bytes found[NAMES] = {{NULL, 0}};
-  bool differs[NAMES] = {false};
-  rd_kafka_headers_t *headers;
-  const char *name;
-  const void *value;
-  size_t len;
-  if (rd_kafka_message_headers(message, &headers) != RD_KAFKA_RESP_ERR_NO_ERROR)
-    return NULL;
-  for (size_t at = 0; !rd_kafka_header_get_all(headers, at, &name, &value, &len); at++)
-    for (size_t i = 0; i < NAMES; i++) {
-      if (!value || strcmp(name, names[i]) != 0)
-        continue;
-      differs[i] = differs[i] || (found[i].data && (found[i].len != len || memcmp(found[i].data, value, len) != 0));
-      found[i] = (struct duebox_bytes){value, len};
-    }
-  for (size_t i = 0; i < NAMES && !differs[i]; i++) {
-    if (found[i].len == 0 || found[i].len >= CORRELATION_CAP || memchr(found[i].data, '\0', found[i].len))
-      continue;
-    memcpy(id, found[i].data, found[i].len);
-    id[found[i].len] = '\0';
-    return id;
-  }
-  return NULL;
-}
 
 static enum offered offer(struct kafka_source *source, const rd_kafka_message_t *message) {
   uint64_t sequence;
-  char origin[320], correlation[CORRELATION_CAP];
+  char origin[320], correlation[KAFKA_CORRELATION_CAP];
   struct kafka_partition *partition = partition_at(source, message->partition);
   if (!partition || !kafka_window_push(&partition->window, message->offset, &sequence))
     return NO_MEMORY;
@@ -131,7 +103,7 @@ static enum offered offer(struct kafka_source *source, const rd_kafka_message_t 
       .full_len = message->len,
       .truncated = kept < message->len,
       .origin = origin,
-      .correlation_id = correlation_of(message, correlation),
+      .correlation_id = kafka_correlation_of(message, correlation),
   };
   uint64_t cookie = (uint64_t)message->partition << SEQUENCE_BITS | (sequence & SEQUENCE_MASK);
   if (source->host->result(source->host->ctx, &record, cookie))
@@ -242,6 +214,10 @@ static int pause_in_time(struct kafka_source *source) {
 }
 
 void kafka_source_resume(struct kafka_source *source) {
+  if (source->yielded) {
+    source->yielded = source->closed = false; /* mend() opens a client */
+    return;
+  }
   enum offered result = source->held && !source->closed ? offer(source, source->held) : TAKEN;
   if (result == REFUSED)
     return;
@@ -545,6 +521,7 @@ void kafka_source_start(struct kafka_source *source) {
 
 void kafka_source_close(struct kafka_source *source) {
   source->closed = true;
+  source->yielded = false;
   set_paused(source, true);
 }
 
@@ -563,7 +540,7 @@ static bool client_closed(const struct kafka_source *source) {
 
 /* Stores the last offsets and leaves the group, so that the others need not wait for the session to time out. Half of
  * the time is for the answer of the commit: when the broker is away there is none. */
-void kafka_source_stop(struct kafka_source *source, int deadline_ms) {
+static void leave_group(struct kafka_source *source, int deadline_ms) {
   int64_t now = kafka_now_us(), end_us = now + (int64_t)deadline_ms * 1000;
   source->closed = true;
   if (!source->handle.rk)
@@ -578,6 +555,16 @@ void kafka_source_stop(struct kafka_source *source, int deadline_ms) {
     rd_kafka_error_destroy(error); /* it is closed already, or beyond closing: the end is the same */
   forget_all(source);
   kafka_handle_end(&source->handle, rd_kafka_consumer_closed(source->handle.rk) ? END_MS : 0);
+}
+
+void kafka_source_stop(struct kafka_source *source, int deadline_ms) { leave_group(source, deadline_ms); }
+
+void kafka_source_yield(struct kafka_source *source) {
+  if (source->closed)
+    return;
+  leave_group(source, YIELD_MS);
+  source->full = source->paused = false;
+  source->yielded = true;
 }
 
 void kafka_source_destroy(struct kafka_source *source) {

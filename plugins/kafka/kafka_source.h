@@ -47,7 +47,8 @@ struct kafka_source {
   bool full;         /* the host has no room: first nothing is read, later partitions are paused */
   bool paused;       /* since that lasts */
   int64_t full_us;   /* since when it is full */
-  bool closed;       /* no more reading */
+  bool closed;       /* no more reading, */
+  bool yielded;      /* until the host resumes */
   bool dirty;        /* something was acknowledged since the last commit */
   bool commit_open;  /* a commit is on its way */
   int64_t commit_us; /* not before this time */
@@ -61,6 +62,8 @@ MUSTCHECK bool kafka_source_create(struct kafka_source *source, const struct due
 void kafka_source_start(struct kafka_source *source);
 void kafka_source_poll(struct kafka_source *source, int timeout_ms);
 void kafka_source_ack(struct kafka_source *source, uint64_t cookie, bool committed);
+/* Leaves the group, and reads nothing until resume. Up to a second. */
+void kafka_source_yield(struct kafka_source *source);
 void kafka_source_resume(struct kafka_source *source);
 void kafka_source_close(struct kafka_source *source);
 void kafka_source_stop(struct kafka_source *source, int deadline_ms);

@@ -146,6 +146,7 @@ OFFSET(duebox_sink_ops, recall, 16);
 OFFSET(duebox_source_ops, struct_size, 0);
 OFFSET(duebox_source_ops, ack, 8);
 OFFSET(duebox_source_ops, resume, 16);
+OFFSET(duebox_source_ops, yield, 24);
 
 OFFSET(duebox_instance_config, struct_size, 0);
 OFFSET(duebox_instance_config, role, 8);
