@@ -26,7 +26,7 @@ duebox_test(test_order_long SOURCES ${CMAKE_CURRENT_LIST_DIR}/test_order_long.c
 duebox_test(test_depth SOURCES ${CMAKE_CURRENT_LIST_DIR}/test_depth.c LIBS duebox_core LABELS unit)
 duebox_test(test_stall SOURCES ${CMAKE_CURRENT_LIST_DIR}/test_stall.c LIBS duebox_core LABELS unit)
 duebox_test(test_aside SOURCES ${CMAKE_CURRENT_LIST_DIR}/test_aside.c LIBS duebox_core LABELS unit)
-foreach(part inbox inbox_apart)
+foreach(part inbox inbox_apart inbox_yield)
   duebox_test(test_${part} SOURCES ${CMAKE_CURRENT_LIST_DIR}/test_${part}.c ${CMAKE_CURRENT_LIST_DIR}/inbox_fixture.c
     LIBS duebox_core LABELS unit)
 endforeach()

@@ -62,6 +62,8 @@ static enum store_status settle_results(struct store_session *ss, struct store_r
   f->calls++;
   while (f->shut)
     nap();
+  if (f->away || f->unwritable)
+    return STORE_DOWN;
   for (size_t i = 0; i < count; i++) {
     if ((results[i].behind = f->postpones || is_behind(f, said, results, i))) {
       results[i].fate = RESULT_BUSY;
@@ -100,7 +102,13 @@ static enum store_status settle_results(struct store_session *ss, struct store_r
   return STORE_OK;
 }
 
-static const struct store_ops ops = {.open = open_session, .close = close_session, .settle_results = settle_results};
+static enum store_status now(struct store_session *ss, int64_t *now_us, struct err *err) {
+  *now_us = 0;
+  return ((struct fixture *)(void *)ss)->away ? STORE_DOWN : STORE_OK;
+}
+
+static const struct store_ops ops = {
+    .open = open_session, .close = close_session, .now = now, .settle_results = settle_results};
 
 static struct config_ref *config_now(void *engine) { return config_ref_take(&((struct fixture *)engine)->ref); }
 static int64_t db_now_us(void *engine) { return 0; }

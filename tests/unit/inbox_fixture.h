@@ -31,6 +31,8 @@ struct fixture {
   double progress; /* that was applied last ... */
   bool backwards;  /* ... and one before it was greater */
 
+  atomic_bool away;                /* the server */
+  atomic_bool unwritable;          /* it answers, and takes nothing */
   atomic_bool locked;              /* all rows */
   atomic_bool early;               /* all results */
   atomic_bool held;                /* the row of the task "mine" */
