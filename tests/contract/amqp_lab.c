@@ -103,7 +103,8 @@ void amqp_lab_comes_back(struct fake_host *host, struct amqp_lab *f, unsigned co
       fake_host_poll(host, 10);
   }
   assert_true(amqp_script_published(f->script) > before);
-  assert_int_equal(amqp_script_connections(f->script), connections);
+  if (connections)
+    assert_int_equal(amqp_script_connections(f->script), connections);
   struct amqp_script_message m = amqp_script_message(f->script, before);
   amqp_script_ack(f->script, m.channel, m.tag, false);
   for (int64_t end = fake_host_now_ms() + AMQP_LAB_LIMIT_MS;

@@ -39,7 +39,7 @@ struct fake_host *amqp_lab_open_sink(struct amqp_lab *f);
 void amqp_lab_expect(struct fake_host *host, size_t index, enum duebox_outcome_class cls, const char *error_class);
 void amqp_lab_expect_all(struct fake_host *host, size_t from, size_t to, enum duebox_outcome_class cls,
                          const char *error_class);
-/* After all that was done to it: a new connection, and a message passes. */
+/* After all that was done to it: a new connection, the one of that number (0: any), and a message passes. */
 void amqp_lab_comes_back(struct fake_host *host, struct amqp_lab *f, unsigned connections);
 /* The next message comes alone over a probe channel. */
 struct amqp_script_message amqp_lab_probed(struct fake_host *host, struct amqp_lab *f, size_t index);

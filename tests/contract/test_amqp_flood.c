@@ -50,7 +50,7 @@ static void flooded(struct amqp_lab *f, enum amqp_script_mood mood, const char *
   assert_int_equal(fake_host_logged(host, "AMQP-UP"), 0);
   amqp_script_set_mood(f->script, AMQP_SCRIPT_NORMAL);
   if (strcmp(scheme, "amqp") == 0)
-    amqp_lab_comes_back(host, f, 4);
+    amqp_lab_comes_back(host, f, 0); /* the third may have come as the mood changed */
   fake_host_free(host);
 }
 
