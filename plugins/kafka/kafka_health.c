@@ -12,10 +12,14 @@
 /* librdkafka says the same of a broker again after 30 s, at its next attempt, which comes within 10 s. */
 #define REFUSAL_HOLDS_US 60000000
 
+/* That all brokers are down may be told before why they are, or after it, and again with each attempt. */
+static bool says_why(const char *word) { return word != kafka_outcome_find(RD_KAFKA_RESP_ERR__ALL_BROKERS_DOWN)->word; }
+
 static void say_down(struct kafka_health *health, const struct duebox_host *host, enum kafka_health_state state,
                      const char *word, const char *text, const char *cure) {
   char line[512];
-  bool same = health->state == state && (state == KAFKA_HEALTH_AWAY || strcmp(health->word, word) == 0);
+  bool same =
+      health->state == state && (strcmp(health->word, word) == 0 || (state == KAFKA_HEALTH_AWAY && !says_why(word)));
   if (same || (health->state == KAFKA_HEALTH_REFUSED && state == KAFKA_HEALTH_AWAY && !health->of_source))
     return;
   health->state = state;

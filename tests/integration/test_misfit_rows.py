@@ -157,7 +157,7 @@ def test_a_row_that_got_past_the_checks_costs_only_itself(stage, claim):
                                " WHERE payload = 'misfit'"))
     assert set(ended) | left() == set(misfits)
     assert {misfits[number][0] for number in left()} <= {"shard", "state", "target_host", "due_at",
-                                                            "message_id", "move_to_host"}
+                                                            "message_id", "move_to_host", "delay_ms, due_at, shard"}
     for number, (column, value) in misfits.items():
         if column in ("route", "priority", "max_attempts") and value != "4294967296" and number in ended:
             assert ended[number] in ("dead row.unreadable",), (column, value)

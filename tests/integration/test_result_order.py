@@ -125,7 +125,7 @@ def test_another_daemon_takes_over(answered, kind, end):
     if end == "stopped":
         first.stop()
     stage.wait_empty(LIMIT_S)
-    assert is_reading(second)
+    wait_until(lambda: is_reading(second), LIMIT_S, "the second one to read")  # the first may have written all
     assert came_to(stage) == wanted
     if end == "frozen":
         first.resume()
