@@ -147,6 +147,17 @@ static bool is_unchanged(const struct task_change *change, const struct task_tar
   return now->state == target->state && now->next_us == target->next_us && (away_us > NEAR_US || away_us < -NEAR_US);
 }
 
+/* Nothing but the daemon's word is known, and that is not kept back. */
+static bool unseen(const struct shard_owner *owner, const struct task_target *target, struct err *err) {
+  char why[sizeof err->text];
+  unsigned long long id = target->id;
+  memcpy(why, err->text, sizeof why);
+  return err_set(err, EX_UNAVAILABLE,
+                 "task %llu: the daemon %s says that it was done, and the row cannot be looked at (%.600s): see "
+                 "`duebox task show id:%llu`",
+                 id, owner->instance, why, id);
+}
+
 /* Whoever answered at the address of the daemon: what counts is the row. Another node of a cluster may need a moment
  * until it has it. */
 static bool verify(struct intervener *in, const struct task_change *change, struct task_target *target,
@@ -155,9 +166,11 @@ static bool verify(struct intervener *in, const struct task_change *change, stru
   const struct shard_owner *owner = &in->owners[target->shard];
   for (int64_t until_us = clock_mono_us() + VERIFY_US;; nanosleep(&pause, NULL)) {
     struct task_target now;
-    bool found;
-    if (!read_again(in, target, &now, &found, err))
-      return false;
+    bool found, seen = read_again(in, target, &now, &found, err);
+    if (!seen && clock_mono_us() >= until_us)
+      return unseen(owner, target, err);
+    if (!seen)
+      continue; /* the link to the database may have broken: it is opened anew */
     if (!found || !is_unchanged(change, target, &now)) {
       target->maybe_sent = target->maybe_sent || (found && now.maybe_sent);
       target->outcome = CHANGE_DONE;

@@ -19,7 +19,14 @@
 #include "core/rules.h"
 #include "outbox/outbox.h"
 
-enum { RESULT_TIMEOUT_MS = 15000, HTTP_OK = 200, HTTP_BAD_REQUEST = 400, HTTP_NOT_FOUND = 404, HTTP_CONFLICT = 409 };
+enum {
+  RESULT_TIMEOUT_MS = 15000,
+  HTTP_OK = 200,
+  HTTP_BAD_REQUEST = 400,
+  HTTP_NOT_FOUND = 404,
+  HTTP_CONFLICT = 409,
+  HTTP_ERROR = 500 /* and what follows: the daemon's trouble */
+};
 
 /* --- the record --- */
 
@@ -92,7 +99,8 @@ struct daemons {
   struct daemon_client *client;
   const char *record;          /* JSON text */
   struct daemon_answer answer; /* definite when status is not 0 */
-  char url[2052];              /* who gave it */
+  char url[2052];              /* who gave it, or was asked last */
+  bool may_have;               /* one has the record, and does not know yet whether it counts */
 };
 
 static bool is_definite(long status) {
@@ -105,8 +113,10 @@ static bool try_daemon(struct daemons *daemons, const char *url) {
   if (!*url || is_definite(daemons->answer.status))
     return false;
   json_decref(daemons->answer.body);
-  if (!daemon_ask(daemons->client, url, "/api/v1/results", DAEMON_FATE, daemons->record, RESULT_TIMEOUT_MS,
-                  &daemons->answer, &ignored))
+  bool answered = daemon_ask(daemons->client, url, "/api/v1/results", DAEMON_FATE, daemons->record, RESULT_TIMEOUT_MS,
+                             &daemons->answer, &ignored);
+  daemons->may_have |= answered ? daemons->answer.status >= HTTP_ERROR : daemons->answer.status >= 0;
+  if (!answered)
     daemons->answer.status = 0;
   return is_definite(daemons->answer.status);
 }
@@ -311,6 +321,19 @@ static int tell_early(const struct operator* op, const char *id, const struct ta
                   id);
 }
 
+/* Where nothing was changed here, a daemon may still do it. */
+static int tell_open(const struct cli *cli, const char *id, const struct store_result *result,
+                     const struct daemons *daemons, int code) {
+  char word[SHELL_ROOM(STORE_ID_MAX)];
+  if (code == EX_OK && result->fate != RESULT_BUSY)
+    return result_tell_fate(cli, "task", id, result);
+  return cli_fail(code ? code : EX_TEMPFAIL,
+                  "task %s: not known yet: %s, and a daemon has this result too (that at %s) and may still apply it. "
+                  "Look with `duebox task show %s` before you give another one",
+                  id, code ? "the database does not take it here" : "its row is in use", daemons->url,
+                  shell_word(word, sizeof word, id));
+}
+
 static int deliver(struct cli *cli, const struct config *config, const struct operator* op, const char *id,
                    const struct task_target *target, const char *record) {
   struct daemons daemons = {.record = record};
@@ -325,7 +348,10 @@ static int deliver(struct cli *cli, const struct config *config, const struct op
   else if (is_definite(daemons.answer.status))
     code = tell_seen(cli, op, id, target, &daemons);
   else if ((code = result_settle_directly(config, record, &(struct record_road){0}, "duebox task result", id,
-                                          &result)) == EX_OK)
+                                          &result)) != EX_DATAERR &&
+           daemons.may_have)
+    code = tell_open(cli, id, &result, &daemons, code);
+  else if (code == EX_OK)
     code = result.fate == RESULT_BUSY && result.early ? tell_early(op, id, target)
                                                       : result_tell_fate(cli, "task", id, &result);
   json_decref(daemons.answer.body);

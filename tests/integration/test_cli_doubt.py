@@ -1,0 +1,67 @@
+"""What a command cannot know it does not deny: a daemon has done it, or may still do it."""
+
+import copy
+import os
+import subprocess
+
+import pytest
+import yaml
+
+from support.daemon import preset_folder
+from support.tcp_proxy import TcpProxy
+from support.wait import wait_until
+
+PASSWORD = "right"
+LIMIT_S = 60
+
+
+def test_a_result_that_a_daemon_may_still_apply(stage):
+    """The row is held, so the daemon does not know yet. The command used to say that nothing was changed, and to give the
+    result again; then the daemon applied it."""
+    stage.kafka("orders", result="expected", timeout="30m", history="1h")
+    stage.configuration["results"] = [{"via": "bus", "topic": stage.topic(1), "group": stage.name}]
+    daemon = stage.start()
+    task, = stage.insert("orders", end="")
+    wait_until(lambda: stage.count("outbox", "state = 'awaiting'") == 1, LIMIT_S, "the task to be sent")
+    with stage.connect(autocommit=False) as locks, locks.cursor() as cursor:
+        cursor.execute("SELECT id FROM outbox FOR UPDATE")
+        said = daemon.run("task", "result", task, "--attempt", "1", "--status", "fail", check=False)
+        assert said.returncode == 75
+        assert "not known yet: its row is in use, and a daemon has this result too" in said.stderr
+        assert "nothing was changed" not in said.stderr
+    wait_until(lambda: stage.count("outbox_history", "state = 'dead'") == 1, LIMIT_S, "the daemon to apply it")
+
+
+@pytest.mark.parametrize("back", [True, False])
+@pytest.mark.parametrize("verb", ["cancel", "reschedule"])
+def test_what_a_daemon_has_done_is_not_kept_back(stage, verb, back):
+    """The command's own link to the database breaks before it has looked at the row. It used to end with 69, which says
+    that nothing was changed, and not a word about the task."""
+    stage.http("orders", history="1h")
+    daemon = stage.start()
+    user = f"user_{stage.database}"[:60]
+    stage.mariadb.create_user(user, PASSWORD, [f"ALL ON `{stage.database}`.*"])
+    task, = stage.insert("orders", delay_ms=3600000)
+    words, done = (("cancel",), "SELECT 1 FROM outbox_history") if verb == "cancel" else (
+        ("reschedule", "--delay", "5h"), "SELECT 1 FROM outbox WHERE due_at > UTC_TIMESTAMP() + INTERVAL 4 HOUR")
+    with TcpProxy(stage.mariadb.port) as proxy:
+        configuration = copy.deepcopy(daemon.configuration)
+        configuration["database"] = {"host": "127.0.0.1", "port": proxy.port, "user": user, "password": PASSWORD,
+                                     "name": stage.database}
+        file = daemon.folder / "command.yaml"
+        file.write_text(yaml.safe_dump(configuration))
+        file.chmod(0o600)
+        proxy.delay(250)
+        with subprocess.Popen([preset_folder() / "bin" / "duebox", "task", words[0], task, *words[1:], "-c", str(file)], text=True,
+                              env={"DUEBOX_PLUGIN_PATH": str(preset_folder() / "plugins"), **os.environ},
+                              stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as command:
+            wait_until(lambda: stage.execute(done), LIMIT_S, "the daemon to do it")
+            proxy.drop()
+            if back:
+                proxy.restore()
+            out, said = command.communicate(timeout=LIMIT_S)
+    if back and command.returncode == 0:
+        assert f"{task}  {'cancelled' if verb == 'cancel' else 'rescheduled'}" in out
+    else:
+        assert command.returncode == 69
+        assert "says that it was done, and the row cannot be looked at" in said, said
