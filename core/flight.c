@@ -176,6 +176,11 @@ static char *copy_text(char **end, const char *text, size_t len) {
   return copy;
 }
 
+bool flight_own_time_is_up(const struct flight *flight, int64_t route_timeout_ms) {
+  uint32_t own_ms = flight->task->timeout_ms;
+  return own_ms && own_ms < route_timeout_ms && flight->completed_us - flight->handed_us >= (int64_t)own_ms * 1000;
+}
+
 /* How much of it counts: a plugin that is older than a field does not set it. */
 static size_t size_known(const struct duebox_outcome *outcome) {
   if (outcome->struct_size >= sizeof *outcome)

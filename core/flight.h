@@ -121,6 +121,9 @@ struct flight *flight_complete(struct flight_table *table, uint64_t token);
 uint64_t flight_token(const struct flight *flight);
 /* Copies an outcome into a completed flight. Truncates texts; without memory for them the class alone remains. */
 void flight_set_outcome(struct flight *flight, const struct duebox_outcome *outcome);
+/* Whether a completed one has had all the time that its row gave it, which is less than its route's: that it was not
+ * taken says nothing of the destination then, or whoever inserts tasks would decide about the health of the route. */
+bool flight_own_time_is_up(const struct flight *flight, int64_t route_timeout_ms);
 
 void flight_table_free(struct flight_table *table);
 

@@ -9,8 +9,10 @@
 #include "core/base/log.h"
 #include "core/base/sync.h"
 #include "core/callback.h"
+#include "core/config_ref.h"
 #include "core/driver.h"
 #include "core/inbox.h"
+#include "core/lane.h"
 #include "core/mask.h"
 #include "core/stall.h"
 #include "core/template.h"
@@ -18,6 +20,15 @@
 void host_hide(const struct driver *driver, const struct duebox_task *task, char *text) {
   mask_said(driver->module, driver->instance.options, driver->instance.source, task ? task->route_data : NULL,
             task && task->reply_to ? callback_mac(task->reply_to) : NULL, text);
+}
+
+/* The row's own timeout_ms is over, and it is less than the route's. */
+static bool own_time_is_up(const struct flight *flight) {
+  if (!flight->task->timeout_ms)
+    return false;
+  const struct route_config *route =
+      config_route(flight->config->config, flight->lane->name, strlen(flight->lane->name));
+  return route && flight_own_time_is_up(flight, route->timeout_ms);
 }
 
 static void host_complete(void *ctx, uint64_t token, const struct duebox_outcome *outcome) {
@@ -34,6 +45,8 @@ static void host_complete(void *ctx, uint64_t token, const struct duebox_outcome
   if (flight->outcome.recalled && flight->outcome.cls == DUEBOX_UNAVAILABLE) { /* as if it had never been submitted */
     flight->end = FLIGHT_UNSENT;
     atomic_store_explicit(&flight->submitted, false, memory_order_relaxed);
+  } else if (flight->outcome.cls == DUEBOX_UNAVAILABLE && own_time_is_up(flight)) {
+    flight->outcome.cls = DUEBOX_UNKNOWN; /* an attempt of its own, and no word about the destination */
   }
   if (flight->outcome.message) /* a copy, in flight->text */
     host_hide(driver, &flight->task->view, flight->text + (flight->outcome.message - flight->text));

@@ -192,6 +192,18 @@ static void *complete_all(void *arg) {
   return NULL;
 }
 
+/* Rows with a timeout_ms of 1 suspended a route whose endpoint was well and 40 ms away. */
+static void the_time_of_a_row_says_nothing_of_the_destination(void **state) {
+  struct task task = {.timeout_ms = 20};
+  struct flight flight = {.task = &task, .handed_us = 1000, .completed_us = 1000 + 20 * 1000};
+  assert_true(flight_own_time_is_up(&flight, 30 * 1000));
+  assert_false(flight_own_time_is_up(&flight, 20)); /* all that the route gives */
+  flight.completed_us--;                            /* refused before */
+  assert_false(flight_own_time_is_up(&flight, 30 * 1000));
+  task.timeout_ms = 0;
+  assert_false(flight_own_time_is_up(&flight, 30 * 1000));
+}
+
 static void four_threads_complete_each_token_once(void **state) {
   enum { N = 2000 };
   struct flight_table table = {0};
@@ -474,6 +486,7 @@ int main(void) {
       cmocka_unit_test(outcomes_are_copied_and_cut),
       cmocka_unit_test(messages_hold_nothing_that_moves_a_terminal),
       cmocka_unit_test(outcomes_of_older_plugins_end_where_their_struct_ends),
+      cmocka_unit_test(the_time_of_a_row_says_nothing_of_the_destination),
       cmocka_unit_test(four_threads_complete_each_token_once),
       cmocka_unit_test(a_mailbox_waits_and_is_poked),
       cmocka_unit_test(a_lease_is_safe_until_its_time_and_under_its_epoch),
