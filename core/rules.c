@@ -356,15 +356,23 @@ static bool was_told(const struct config *config, const struct result_row *row, 
   return row->answer_to && has_left && config_answer_to(config, record->entry) == row->answer_to;
 }
 
+/* Whether it may be about a copy whose message named somewhere that nobody has recorded yet: consumers can be quicker,
+ * and a reload in between changes where the route's next messages name. */
+static bool is_before_its_record(const struct result_row *row, const struct result_record *record) {
+  bool claimed = row->state == TASK_CLAIMED && record->attempt == row->attempt;
+  bool in_memory = row->state == TASK_SCHEDULED && record->attempt == row->attempt + 1;
+  return (claimed || in_memory) && !record->cannot_wait;
+}
+
 /* A record from an entry of results speaks for the consumers of the routes that answer there, and for no others. While
  * nobody waits for its task's result, that task is not the record's to end. */
 static enum result_fate meet_road(const struct config *config, const struct route_config *route,
                                   const struct result_row *row, const struct result_record *record) {
   if (!record->entry) /* a callback's URL is its row's alone, and the API's token opens all */
     return RESULT_APPLIED;
-  if (!config_answers_on(config, record->entry, row->route, route) && !was_told(config, row, record))
-    return RESULT_MISROUTED;
   bool answers = !route || route->plugin->module->capabilities & DUEBOX_CAP_ANSWERS;
+  if (!config_answers_on(config, record->entry, row->route, route) && !was_told(config, row, record))
+    return !answers && is_before_its_record(row, record) ? RESULT_BUSY : RESULT_MISROUTED;
   if ((route && route->result == RESULT_EXPECTED) || row->state == TASK_AWAITING || !task_state_living(row->state) ||
       record->attempt > row->attempt)
     return RESULT_APPLIED;
