@@ -428,7 +428,7 @@ static void what_fits_nothing_is_quarantined(void **state) {
   free(huge);
 }
 
-/* Whatever its task does or has done: a result on another road than its route's changes nothing, nor waits for a lock. */
+/* Whatever its task does: a result on another road than its route's changes nothing, nor waits for a lock. */
 static void a_result_on_another_road_is_quarantined(void **state) {
   struct fixture *f = *state;
   awaiting(f, 1, "m1");
