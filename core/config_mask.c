@@ -58,10 +58,11 @@ void config_secrets_add(struct config_secrets *secrets, struct arena *arena, con
   }
 }
 
-/* The password of "scheme://user:password@host". */
+/* The password of "scheme://user:password@host", also without the scheme: that is a mistake mostly, and told with the
+ * text. */
 static void add_url_password(struct config_secrets *secrets, struct arena *arena, const struct yaml_node *node) {
   const char *text = node->text, *authority = behind_scheme(text, strlen(text));
-  const char *at = authority == text ? NULL : memrchr(authority, '@', strcspn(authority, "/?#"));
+  const char *at = memrchr(authority, '@', strcspn(authority, authority == text ? "/?# " : "/?#"));
   const char *colon = at ? memchr(authority, ':', (size_t)(at - authority)) : NULL;
   if (colon)
     add(secrets, arena, path_of(arena, node->parent), colon + 1, (size_t)(at - colon - 1));

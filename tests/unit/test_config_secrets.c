@@ -255,6 +255,30 @@ static void a_common_word_is_hidden_where_it_belongs(void **state) {
   config_tear_down(&f);
 }
 
+/* As many tools take it: the errors about it quoted it. */
+static void a_password_in_an_address_is_hidden(void **state) {
+  static const char *const rows[] = {
+      DB "plugins: {p: {module: http, proxy: \"u:Zaun77Pf@proxy\"}}\n",
+      DB "plugins: {p: {module: kafka, brokers: \"u:Zaun77Pf@h:99999\"}}\n",
+      "database: {host: \"u:Zaun77Pf@h\", user: u, name: n}\nengine: {lease: x}\n",
+  };
+  struct config_fixture f;
+  assert_int_equal(config_set_up(&f), 0);
+  for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
+    char path[256], lines[FINDINGS_MAX] = "";
+    struct err err = {0};
+    struct config *config = NULL;
+    config_write(&f, "duebox.yaml", rows[i], 0600);
+    snprintf(path, sizeof path, "%s/duebox.yaml", f.folder);
+    assert_false(config_examine(path, f.modules, collect, lines, &config, &err));
+    assert_true(lines[0] || err.text[0]);
+    if (strstr(lines, "Zaun77Pf") || strstr(err.text, "Zaun77Pf"))
+      fail_msg("%s\nsays: %s%s", rows[i], lines, err.text);
+    config_free(&config);
+  }
+  config_tear_down(&f);
+}
+
 /* A text of the largest size with nothing but secrets has an end. */
 static void a_text_may_be_full(void **state) {
   struct arena *arena = arena_new();
@@ -271,8 +295,8 @@ static void a_text_may_be_full(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(no_error_quotes_a_secret), cmocka_unit_test(no_name_that_is_not_found_is_quoted),
-      cmocka_unit_test(the_rest_of_the_text_stays), cmocka_unit_test(a_common_word_is_hidden_where_it_belongs),
-      cmocka_unit_test(a_text_may_be_full)};
+      cmocka_unit_test(no_error_quotes_a_secret),           cmocka_unit_test(no_name_that_is_not_found_is_quoted),
+      cmocka_unit_test(the_rest_of_the_text_stays),         cmocka_unit_test(a_common_word_is_hidden_where_it_belongs),
+      cmocka_unit_test(a_password_in_an_address_is_hidden), cmocka_unit_test(a_text_may_be_full)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }
