@@ -172,7 +172,8 @@ static bool verify(struct intervener *in, const struct task_change *change, stru
     if (!seen)
       continue; /* the link to the database may have broken: it is opened anew */
     if (!found || !is_unchanged(change, target, &now)) {
-      target->maybe_sent = target->maybe_sent || (found && now.maybe_sent);
+      bool told = found && (change->verb == CHANGE_CANCEL || now.state == target->state); /* else it went since */
+      target->maybe_sent = target->maybe_sent || (told && now.maybe_sent);
       target->outcome = CHANGE_DONE;
       return true;
     }
