@@ -60,10 +60,10 @@ void cli_actor(char *out, size_t cap);
 int cli_fail(int code, const char *fmt, ...) PRINTF(2, 3);
 /* The same for an error whose code is an exit code. */
 int cli_fail_err(const struct err *err);
-/* The exit code for what the database said, and printing it. */
 /* What the server has said, or the plain limit that a value has where a CHECK or a column refuses it. Lives as long as
  * err. */
 const char *cli_store_text(const struct err *err);
+/* The exit code for what the database said, and printing it. */
 int cli_store_code(enum store_status status, const struct err *err);
 int cli_fail_store(enum store_status status, const struct err *err);
 /* A remark on stderr, unless --quiet. */

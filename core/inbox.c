@@ -23,6 +23,7 @@ enum {
   RETRY_MAX_US = 5 * 1000 * 1000,
   LATE_SAID_US = 5 * 1000 * 1000, /* for how long a record waits for its turn before it is logged */
   STUCK_US = 15 * 1000 * 1000,    /* for how long a batch is tried before results are given back, the first time */
+  STUCK_TIMES = 16,               /* how often that is doubled: ten days */
 };
 
 int64_t inbox_delay_us(struct inbox *inbox, int64_t now_us) {
@@ -38,8 +39,8 @@ int64_t inbox_delay_us(struct inbox *inbox, int64_t now_us) {
 }
 
 bool inbox_is_stuck(const struct inbox *inbox, int64_t now_us) {
-  int64_t since_us = gauge_value(&inbox->writing_since_us);
-  return since_us && now_us - since_us > (int64_t)STUCK_US << gauge_value(&inbox->given_back);
+  int64_t since_us = gauge_value(&inbox->writing_since_us), times = gauge_value(&inbox->given_back);
+  return since_us && now_us - since_us > (int64_t)STUCK_US << earlier(times, STUCK_TIMES);
 }
 
 bool inbox_has_room(struct inbox *inbox, const struct driver *driver) {

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 
 #include "core/base/clock.h"
+#include "core/poll_pace.h"
 
 enum {
   WORTH_READING = 4, /* the part of the concurrency, or of a batch, that must be free */
@@ -131,8 +132,7 @@ void lane_note_claims(struct lane *lane, bool refused, bool all, int64_t began_u
 }
 
 void lane_note_too_large(struct lane *lane, int64_t began_us, int64_t now_us) {
-  int64_t rest_us = (now_us - began_us) * REFUSED_REST;
-  lane->rests_until_us = now_us + (rest_us < REFUSED_REST_MAX_US ? rest_us : REFUSED_REST_MAX_US);
+  lane->rests_until_us = now_us + pace_rest_us(now_us - began_us, REFUSED_REST, REFUSED_REST_MAX_US);
 }
 
 void lane_note_done(struct lane *lane, int64_t now_us) {

@@ -12,6 +12,7 @@
 #include "core/base/sync.h"
 #include "core/config_ref.h"
 #include "core/lane.h"
+#include "core/poll_pace.h"
 #include "core/realtime.h"
 #include "core/reduced.h"
 #include "core/settler_internal.h"
@@ -379,7 +380,7 @@ static void settle_again(struct settler *settler, struct store_session *ss, stru
     flight_list_add(&some, flight_list_pop(&round->flights));
   while (some.head)
     settle_some(settler, ss, batch, &some, SETTLE_AGAIN);
-  int64_t now = clock_mono_us(), rest_us = earlier((now - began) * AGAIN_REST, AGAIN_REST_MAX_US);
+  int64_t now = clock_mono_us(), rest_us = pace_rest_us(now - began, AGAIN_REST, AGAIN_REST_MAX_US);
   round->rows = settler_again_rows(round->rows, now - began);
   round->progress = round->progress || round->flights.count < before;
   if (!round->left) {

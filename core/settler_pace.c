@@ -2,14 +2,13 @@
  *
  * core/settler_pace.c - how much the settler writes at a time, by how long the last time took.
  */
+#include "core/poll_pace.h"
 #include "core/refusals.h"
 #include "core/settler.h"
 
 enum { HUGE_REST = 9, HUGE_REST_MAX_US = 10 * 1000 * 1000 };
 
-int64_t settler_huge_rest_us(int64_t took_us) {
-  return took_us * HUGE_REST < HUGE_REST_MAX_US ? took_us * HUGE_REST : HUGE_REST_MAX_US;
-}
+int64_t settler_huge_rest_us(int64_t took_us) { return pace_rest_us(took_us, HUGE_REST, HUGE_REST_MAX_US); }
 
 size_t settler_again_rows(size_t rows, int64_t took_us) {
   return refusals_rows(rows, took_us, SETTLE_LARGE_BATCH_US, SETTLE_BATCH_MAX);

@@ -15,6 +15,22 @@ PASSWORD = "right"
 LIMIT_S = 60
 
 
+def far_command(stage, daemon, proxy, verb, *words):
+    """`duebox task <verb> ..`, a quarter of a second away from the database."""
+    user = f"user_{stage.database}"[:60]
+    stage.mariadb.create_user(user, PASSWORD, [f"ALL ON `{stage.database}`.*"])
+    configuration = copy.deepcopy(daemon.configuration)
+    configuration["database"] = {"host": "127.0.0.1", "port": proxy.port, "user": user, "password": PASSWORD,
+                                 "name": stage.database}
+    file = daemon.folder / "command.yaml"
+    file.write_text(yaml.safe_dump(configuration))
+    file.chmod(0o600)
+    proxy.delay(250)
+    return subprocess.Popen([preset_folder() / "bin" / "duebox", "task", verb, *words, "-c", str(file)], text=True,
+                            env={"DUEBOX_PLUGIN_PATH": str(preset_folder() / "plugins"), **os.environ},
+                            stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+
+
 def test_a_result_that_a_daemon_may_still_apply(stage):
     """The row is held, so the daemon does not know yet. The command used to say that nothing was changed, and to give the
     result again; then the daemon applied it."""
@@ -39,29 +55,31 @@ def test_what_a_daemon_has_done_is_not_kept_back(stage, verb, back):
     that nothing was changed, and not a word about the task."""
     stage.http("orders", history="1h")
     daemon = stage.start()
-    user = f"user_{stage.database}"[:60]
-    stage.mariadb.create_user(user, PASSWORD, [f"ALL ON `{stage.database}`.*"])
     task, = stage.insert("orders", delay_ms=3600000)
     words, done = (("cancel",), "SELECT 1 FROM outbox_history") if verb == "cancel" else (
         ("reschedule", "--delay", "5h"), "SELECT 1 FROM outbox WHERE due_at > UTC_TIMESTAMP() + INTERVAL 4 HOUR")
-    with TcpProxy(stage.mariadb.port) as proxy:
-        configuration = copy.deepcopy(daemon.configuration)
-        configuration["database"] = {"host": "127.0.0.1", "port": proxy.port, "user": user, "password": PASSWORD,
-                                     "name": stage.database}
-        file = daemon.folder / "command.yaml"
-        file.write_text(yaml.safe_dump(configuration))
-        file.chmod(0o600)
-        proxy.delay(250)
-        with subprocess.Popen([preset_folder() / "bin" / "duebox", "task", words[0], task, *words[1:], "-c", str(file)], text=True,
-                              env={"DUEBOX_PLUGIN_PATH": str(preset_folder() / "plugins"), **os.environ},
-                              stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as command:
-            wait_until(lambda: stage.execute(done), LIMIT_S, "the daemon to do it")
-            proxy.drop()
-            if back:
-                proxy.restore()
-            out, said = command.communicate(timeout=LIMIT_S)
+    with TcpProxy(stage.mariadb.port) as proxy, far_command(stage, daemon, proxy, words[0], task, *words[1:]) as command:
+        wait_until(lambda: stage.execute(done), LIMIT_S, "the daemon to do it")
+        proxy.drop()
+        if back:
+            proxy.restore()
+        out, said = command.communicate(timeout=LIMIT_S)
     if back and command.returncode == 0:
         assert f"{task}  {'cancelled' if verb == 'cancel' else 'rescheduled'}" in out
     else:
         assert command.returncode == 69
         assert "says that it was done, and the row cannot be looked at" in said, said
+
+
+def test_what_went_since_was_not_sent_before(stage):
+    """Rescheduled to now, it is sent before the command looks at its row again. That is no copy from before."""
+    stage.http("orders", history="1h")
+    stage.consume_http()
+    daemon = stage.start()
+    task, = stage.insert("orders", delay_ms=3600000)
+    with TcpProxy(stage.mariadb.port) as proxy, \
+            far_command(stage, daemon, proxy, "reschedule", task, "--at", "now") as command:
+        stage.wait_empty(LIMIT_S)
+        assert command.poll() is None, "the daemon was not quicker"
+        out, said = command.communicate(timeout=LIMIT_S)
+    assert (command.returncode, out) == (0, f"{task}  rescheduled\n"), said
