@@ -180,14 +180,11 @@ int cli_store_code(enum store_status status, const struct err *err) {
   if (status == STORE_REFUSED && err->code == OPERATOR_E_AMBIGUOUS)
     return EX_DATAERR;
   static const int rights[] = {1044, 1045, 1142, 1143, 1227, 1370, 1698, 1820, 1862, DB_E_RIGHTS};
-  static const int data[] = {1264, 1292, 1366, 1406,
-                             1441, 3819, 4025, DB_E_VALUE}; /* a value that the table does not take */
   for (size_t i = 0; status == STORE_REFUSED && i < ARRAY_LEN(rights); i++)
     if (err->code == rights[i])
       return EX_NOPERM;
-  for (size_t i = 0; status == STORE_REFUSED && i < ARRAY_LEN(data); i++)
-    if (err->code == data[i])
-      return EX_DATAERR;
+  if (status == STORE_REFUSED && db_error_is_value(err->code))
+    return EX_DATAERR;
   return status == STORE_DOWN ? EX_UNAVAILABLE : status == STORE_BUSY ? EX_TEMPFAIL : EX_CONFIG;
 }
 

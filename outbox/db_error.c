@@ -188,6 +188,11 @@ static bool is_one_of(int code, const int *codes, size_t count) {
   return false;
 }
 
+bool db_error_is_value(int code) {
+  static const int codes[] = {1264, 1292, 1366, 1406, 1441, 3819, 4025, DB_E_VALUE};
+  return is_one_of(code, codes, ARRAY_LEN(codes));
+}
+
 bool db_error_is_right(int code) {
   static const int codes[] = {1044, 1142, 1143, 1227, 1370};
   return is_one_of(code, codes, ARRAY_LEN(codes));

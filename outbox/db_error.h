@@ -56,6 +56,9 @@ enum db_own_error {
 
 /* Whether the server refused what one statement wrote, and may take it in another form. */
 bool db_error_is_refusal(int code);
+/* Whether a value is one that the table does not allow: of the statement, or of a row whose client had switched the
+ * table's CHECKs off. */
+bool db_error_is_value(int code);
 /* Whether the session lacks a right. Those on a database, and those of roles, a server fixes when a session begins. */
 bool db_error_is_right(int code);
 /* Whether a right, a table or a column is missing: an operator must act, and what needs it waits for that as it is. */

@@ -15,15 +15,6 @@
 
 enum { DUPLICATE_KEY = 1062 };
 
-/* What the server says of a row whose values the table does not allow: its client had switched CHECKs off. */
-static bool is_of_misfit(const struct err *err) {
-  static const int codes[] = {1264, 1292, 1366, 1406, 1441, 3819, 4025, DB_E_VALUE};
-  bool is = false;
-  for (size_t i = 0; i < ARRAY_LEN(codes); i++)
-    is = is || err->code == codes[i];
-  return is;
-}
-
 static const char what[] = "changing tasks";
 
 /* One transaction in progress. */
@@ -417,7 +408,7 @@ static enum store_status change_singly(struct outbox_operator *op, struct change
     status = op_transaction(op, change_body, &one, err);
     if (status == STORE_OK)
       audit_span_add(audit, (struct audit_span){one.audit_id, one.audit_id});
-    if (status != STORE_OK && (err->code == DUPLICATE_KEY || is_of_misfit(err))) {
+    if (status != STORE_OK && (err->code == DUPLICATE_KEY || db_error_is_value(err->code))) {
       one.targets->outcome = err->code == DUPLICATE_KEY ? CHANGE_CONFLICT : CHANGE_REFUSED;
       status = STORE_OK;
     }
@@ -435,7 +426,7 @@ enum store_status op_change_tasks(void *self, const struct task_change *order, s
   *audit = (struct audit_span){0};
   if (status == STORE_OK)
     audit_span_add(audit, (struct audit_span){change.audit_id, change.audit_id});
-  else if (err->code == DUPLICATE_KEY || is_of_misfit(err))
+  else if (err->code == DUPLICATE_KEY || db_error_is_value(err->code))
     status = change_singly(self, &change, audit, err);
   else
     forget_outcomes(targets, count);

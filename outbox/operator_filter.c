@@ -90,7 +90,7 @@ static void add_ids(struct text *out, const struct task_filter *filter) {
 }
 
 /* Of a living task: an explicit NULL means the default. The history has it as first asked for. */
-#define DUE "COALESCE(due_at, created_at + INTERVAL LEAST(GREATEST(delay_ms, 0), 315360000000) * 1000 MICROSECOND)"
+#define DUE "COALESCE(due_at, " SQL_BY_DELAY("") ")"
 
 void filter_sql(struct text *out, const struct task_filter *filter, enum operator_table table, uint64_t shards) {
   add_states(out, wanted_states(filter) & table_states(table));

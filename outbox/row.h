@@ -36,7 +36,7 @@
   ROW(REVISION, "revision")                                                                                            \
   ROW(MAX_ATTEMPTS, "max_attempts")                                                                                    \
   ROW(TIMEOUT, "timeout_ms")                                                                                           \
-  ROW(DUE, "COALESCE(due_at, created_at + INTERVAL LEAST(GREATEST(delay_ms, 0), 315360000000) * 1000 MICROSECOND)")    \
+  ROW(DUE, "COALESCE(due_at, " SQL_BY_DELAY("") ")")                                                                   \
   ROW(FIRST_DUE, "first_due_at")                                                                                       \
   ROW(EXPIRES, "expires_at")                                                                                           \
   ROW(ROUTE, "route")                                                                                                  \

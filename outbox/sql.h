@@ -99,6 +99,9 @@ struct sql_arg {
  * of these. */
 #define SQL_ABANDONED_UNTIL                                                                                            \
   "GREATEST(UTC_TIMESTAMP(6), COALESCE(lease_until, UTC_TIMESTAMP(6)), COALESCE(abandoned_at, UTC_TIMESTAMP(6)))"
+/* {by_delay}, {o_by_delay}, {b_by_delay}: when a row without a due_at is due. Whatever a client wrote into delay_ms
+ * with the table's CHECKs switched off, it is no error. */
+#define SQL_BY_DELAY(of) of "created_at + INTERVAL LEAST(GREATEST(" of "delay_ms, 0), 315360000000) * 1000 MICROSECOND"
 /* {maybe_sent}: whether a copy of this row of the outbox has left, or may have. An attempt that is counted was handed
  * over, or had its claim recorded and perhaps given back before anything left: the row does not tell these apart. One
  * that no attempt is counted of may have left from the memory of a daemon that died: it was due when its shard was
@@ -106,7 +109,7 @@ struct sql_arg {
  * route's pause, or a hold, kept back then counts too. */
 #define SQL_MAYBE_SENT                                                                                                 \
   "(attempt > 0 OR recoveries > 0 OR state IN ('claimed', 'awaiting') OR "                                             \
-  "COALESCE(due_at, created_at + INTERVAL LEAST(GREATEST(delay_ms, 0), 315360000000) * 1000 MICROSECOND, "             \
+  "COALESCE(due_at, {by_delay}, "                                                                                      \
   "TIMESTAMP'1970-01-01 00:00:00') <= COALESCE((SELECT "                                                               \
   "IF(IF(COALESCE(owner, '') = '', unclean, NOT COALESCE({lease_runs}, FALSE)), {abandoned_until}, "                   \
   "COALESCE(abandoned_at, TIMESTAMP'1970-01-01 00:00:00')) "                                                           \

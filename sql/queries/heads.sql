@@ -4,4 +4,4 @@ SELECT h.head_id, o.failures, h.route, h.order_key
 FROM `{table}_heads` h {index} STRAIGHT_JOIN `{table}` o FORCE INDEX (PRIMARY)
   ON {head_lives}
 WHERE {behind} AND {until}
-ORDER BY o.priority DESC, COALESCE(o.first_due_at, o.due_at, o.created_at + INTERVAL LEAST(GREATEST(o.delay_ms, 0), 315360000000) * 1000 MICROSECOND), o.id
+ORDER BY o.priority DESC, COALESCE(o.first_due_at, o.due_at, {o_by_delay}), o.id

@@ -4,8 +4,8 @@
 -- earlier attempts had another content. Rows without claim_epoch were claimed or published by a daemon of schema 4
 -- that went on beside the migration, and kept no such record.
 SELECT id, message_id, shard, state + 0, attempt, failures, recoveries, COALESCE(max_attempts, 0),
-  COALESCE(timeout_ms, 0), COALESCE(due_at, created_at + INTERVAL LEAST(GREATEST(delay_ms, 0), 315360000000) * 1000 MICROSECOND),
-  COALESCE(first_due_at, due_at, created_at + INTERVAL LEAST(GREATEST(delay_ms, 0), 315360000000) * 1000 MICROSECOND), expires_at, route, UTC_TIMESTAMP(6),
+  COALESCE(timeout_ms, 0), COALESCE(due_at, {by_delay}),
+  COALESCE(first_due_at, due_at, {by_delay}), expires_at, route, UTC_TIMESTAMP(6),
   (state NOT IN ('claimed', 'awaiting') OR claim_epoch IS NOT NULL)
     * CASE WHEN MOD(TIMESTAMPDIFF(MICROSECOND, created_at, changed_at), 900000000) = 0 THEN 0
            WHEN changed_at = created_at - INTERVAL 1 MICROSECOND THEN 1 ELSE 2 END, changed_at, COALESCE(answer_to, 0),

@@ -2,7 +2,7 @@
 INSERT INTO `{table}` (route, task_key, payload)
 SELECT v.alert_route, LEFT(o.task_key, 255), JSON_OBJECT('message_id', o.message_id, 'route', o.route, 'task_key', o.task_key,
   'attempt', v.attempt, 'failures', v.failures, 'error_class', v.error_class, 'error', v.error,
-  'due_at', DATE_FORMAT(COALESCE(o.first_due_at, o.due_at, o.created_at + INTERVAL LEAST(GREATEST(o.delay_ms, 0), 315360000000) * 1000 MICROSECOND),
+  'due_at', DATE_FORMAT(COALESCE(o.first_due_at, o.due_at, {o_by_delay}),
     '%Y-%m-%dT%H:%i:%s.%fZ'),
   'dead_at', DATE_FORMAT(UTC_TIMESTAMP(6), '%Y-%m-%dT%H:%i:%s.%fZ'))
 FROM JSON_TABLE({rows}, '$[*]' COLUMNS (

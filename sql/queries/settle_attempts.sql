@@ -4,7 +4,7 @@ INSERT INTO `{table}_attempts`
    result)
 SELECT o.message_id, v.attempt_of, v.kind, v.outcome, o.id, o.route,
   COALESCE(o.claimed_by, (SELECT s.owner FROM `{table}_shards` s WHERE s.shard = o.shard)),
-  COALESCE(o.due_at, o.created_at + INTERVAL LEAST(GREATEST(o.delay_ms, 0), 315360000000) * 1000 MICROSECOND),
+  COALESCE(o.due_at, {o_by_delay}),
   COALESCE(v.published, o.published_at), UTC_TIMESTAMP(6), v.error_class, v.error, v.result
 FROM JSON_TABLE({rows}, '$[*]' COLUMNS (
     id BIGINT UNSIGNED PATH '$[0]', state_from INT UNSIGNED PATH '$[1]', attempt_from INT UNSIGNED PATH '$[2]',

@@ -4,4 +4,4 @@ SELECT id FROM `{table}` FORCE INDEX (PRIMARY)
 WHERE id IN ({ids}) AND state = 'awaiting' AND changed_at <> created_at - INTERVAL 1 MICROSECOND
   AND MOD(TIMESTAMPDIFF(MICROSECOND, created_at, changed_at), 900000000) <> 0
   AND (NOT sent_digest <=> {content}
-    OR COALESCE(due_at, created_at + INTERVAL LEAST(GREATEST(delay_ms, 0), 315360000000) * 1000 MICROSECOND) > published_at) ORDER BY id
+    OR COALESCE(due_at, {by_delay}) > published_at) ORDER BY id

@@ -4,7 +4,7 @@ INSERT {ignore} INTO `{table}_history`
    expires_at, target_host, shard, created_at, state, attempt, failures, recoveries, revision, claimed_by, published_at,
    finished_at, error_class, last_error, progress, checkpoint, keep_until)
 SELECT o.id, o.message_id, o.route, o.payload, o.headers, o.task_key,
-  COALESCE(o.first_due_at, o.due_at, o.created_at + INTERVAL LEAST(GREATEST(o.delay_ms, 0), 315360000000) * 1000 MICROSECOND), o.priority, o.order_key, o.dedup_key, o.max_attempts, o.timeout_ms, o.expires_at, o.target_host, o.shard, o.created_at,
+  COALESCE(o.first_due_at, o.due_at, {o_by_delay}), o.priority, o.order_key, o.dedup_key, o.max_attempts, o.timeout_ms, o.expires_at, o.target_host, o.shard, o.created_at,
   {state_to}, {attempt}, {failures}, {recoveries}, o.revision,
   IF({state_to} = 'cancelled', o.claimed_by,
     COALESCE(o.claimed_by, (SELECT s.owner FROM `{table}_shards` s WHERE s.shard = o.shard))),

@@ -12,7 +12,7 @@ STRAIGHT_JOIN `{table}` o FORCE INDEX (PRIMARY)
   ON o.id = v.id AND o.message_id = v.message_id AND o.state + 0 = v.state_from AND o.attempt = v.attempt_from AND o.shard = v.shard
   AND (v.changed_at IS NULL OR o.changed_at = v.changed_at)
 SET o.recoveries = IF(v.state_from = 1 AND v.state_to = 1 AND (o.move_to_shard IS NOT NULL OR o.move_to_host IS NOT NULL)
-        AND COALESCE(o.due_at, o.created_at + INTERVAL LEAST(GREATEST(o.delay_ms, 0), 315360000000) * 1000 MICROSECOND) <=
+        AND COALESCE(o.due_at, {o_by_delay}) <=
           (SELECT s.abandoned_at FROM `{table}_shards` s WHERE s.shard = o.shard),
       GREATEST(v.recoveries, 1), v.recoveries),
     o.shard = CASE

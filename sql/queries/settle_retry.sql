@@ -15,7 +15,7 @@ SET o.changed_at = CASE WHEN v.sent = 0 THEN o.changed_at
       WHEN o.attempt = 0 OR MOD(TIMESTAMPDIFF(MICROSECOND, o.created_at, o.changed_at), 900000000) = 0 THEN o.created_at
       ELSE o.created_at - INTERVAL 1 MICROSECOND END,
     o.sent_digest = IF(v.sent, {content}, o.sent_digest),
-    o.first_due_at = COALESCE(o.first_due_at, o.due_at, o.created_at + INTERVAL LEAST(GREATEST(o.delay_ms, 0), 315360000000) * 1000 MICROSECOND),
+    o.first_due_at = COALESCE(o.first_due_at, o.due_at, {o_by_delay}),
     o.due_at = UTC_TIMESTAMP(6) + INTERVAL LEAST(v.delay_us, 315360000000000) MICROSECOND,
     o.state = 'scheduled', o.claimed_by = NULL, o.lease_until = NULL,
     o.attempt = v.attempt, o.failures = v.failures, o.recoveries = v.recoveries,

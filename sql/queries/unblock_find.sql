@@ -10,8 +10,8 @@ SELECT b.id, b.priority, b.next_at, ({ours} AND NOT EXISTS (
           AND (own.message_id = '' OR own.message_id = b.message_id AND own.failures = b.failures)
           AND own.order_key = b.order_key)
       OR o.priority > b.priority OR o.priority = b.priority
-        AND (COALESCE(o.first_due_at, o.due_at, o.created_at + INTERVAL LEAST(GREATEST(o.delay_ms, 0), 315360000000) * 1000 MICROSECOND), o.id)
-          < (COALESCE(b.first_due_at, b.due_at, b.created_at + INTERVAL LEAST(GREATEST(b.delay_ms, 0), 315360000000) * 1000 MICROSECOND), b.id)))) IS TRUE
+        AND (COALESCE(o.first_due_at, o.due_at, {o_by_delay}), o.id)
+          < (COALESCE(b.first_due_at, b.due_at, {b_by_delay}), b.id)))) IS TRUE
 FROM (SELECT id FROM `{table}` FORCE INDEX (ix_next)
   WHERE state = 'blocked' AND shard = {shard} AND route = {route}
     AND (priority > {priority} OR priority = {priority} AND (next_at > {after_at} OR next_at = {after_at} AND id > {after_id}))

@@ -3,7 +3,7 @@
 INSERT INTO `{table}_history` (id, message_id, route, payload, headers, task_key, due_at, priority, order_key, dedup_key,
   max_attempts, timeout_ms, expires_at, target_host, shard, created_at, state, attempt, failures, recoveries, revision,
   claimed_by, published_at, finished_at, error_class, last_error, progress, checkpoint, keep_until)
-SELECT id, message_id, route, payload, headers, task_key, COALESCE(first_due_at, due_at, created_at + INTERVAL LEAST(GREATEST(delay_ms, 0), 315360000000) * 1000 MICROSECOND),
+SELECT id, message_id, route, payload, headers, task_key, COALESCE(first_due_at, due_at, {by_delay}),
   priority, order_key, dedup_key,
   max_attempts, timeout_ms, expires_at, target_host, shard, created_at, 'cancelled', attempt, failures,
   IF(attempt = 0 AND {maybe_sent}, GREATEST(recoveries, 1), recoveries), revision,
