@@ -64,7 +64,8 @@ struct route_config {
   enum claim_mode claim;              /* default: recorded where the module says LONG_CALLS */
   enum result_mode result;
   enum order_mode order;
-  int64_t timeout_ms; /* one attempt, and the wait for its result where one is expected */
+  int64_t timeout_ms;     /* one attempt, and the wait for its result where one is expected */
+  int64_t timeout_max_ms; /* of what rows ask for in its place, unless timeout_ms is longer */
   struct retry_policy retry;
   int64_t give_up_ms;            /* a task older than this since it was due is dead, whatever its budget; 0 = never */
   int64_t concurrency;           /* tasks in flight */
@@ -80,6 +81,18 @@ struct route_config {
   uint64_t answer_to;            /* the entry of results that they are told of: its config_answer_to(); 0 = none */
   bool result_awaited;           /* a result counts that comes otherwise than with a call and than by its callback */
 };
+
+/* The most that one attempt of a task may last, whatever its row asks for. */
+static inline int64_t route_timeout_most_ms(const struct route_config *route) {
+  return route->timeout_max_ms > route->timeout_ms ? route->timeout_max_ms : route->timeout_ms;
+}
+
+/* How long one attempt of a task may last, in ms: as its row asks (own_ms; 0 = it does not), within what the route
+ * lets it have. */
+static inline int64_t route_attempt_ms(const struct route_config *route, uint32_t own_ms) {
+  int64_t most_ms = route_timeout_most_ms(route);
+  return !own_ms ? route->timeout_ms : own_ms < most_ms ? own_ms : most_ms;
+}
 
 /* An entry under `results:`. */
 struct source_config {

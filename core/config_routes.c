@@ -19,6 +19,8 @@ enum {
   INFLIGHT_MAX = 100000,  /* of one plugin instance, whatever its routes add up to */
   TIMEOUT_MS = 30 * 1000, /* of one attempt by default */
   TIMEOUT_RESULT_MS = 15 * 60 * 1000,
+  TIMEOUT_FACTOR = 10, /* a row may ask for so many times the route's, */
+  TIMEOUT_MAX_LEAST_MS = 5 * 60 * 1000,
   BACKOFF_MAX_MS = 3600 * 1000,
 };
 
@@ -214,6 +216,14 @@ static bool has_many_targets(const struct route_config *route) {
   return false;
 }
 
+/* What rows may ask for, by default: they hold places of the route, which all who may insert share. */
+static int64_t timeout_max_ms(int64_t timeout_ms) {
+  static const int64_t most_ms = INT64_C(30) * 24 * 3600 * 1000;
+  if (timeout_ms >= most_ms / TIMEOUT_FACTOR)
+    return most_ms;
+  return timeout_ms * TIMEOUT_FACTOR > TIMEOUT_MAX_LEAST_MS ? timeout_ms * TIMEOUT_FACTOR : TIMEOUT_MAX_LEAST_MS;
+}
+
 static void set_dependent_defaults(const struct config_loader *l, const struct yaml_node *node,
                                    struct route_config *route) {
   bool long_calls = route->plugin->module->capabilities & DUEBOX_CAP_LONG_CALLS;
@@ -224,6 +234,8 @@ static void set_dependent_defaults(const struct config_loader *l, const struct y
   route->many_targets = has_many_targets(route);
   if (!route->timeout_ms)
     route->timeout_ms = route->result == RESULT_EXPECTED ? TIMEOUT_RESULT_MS : TIMEOUT_MS;
+  if (!route->timeout_max_ms)
+    route->timeout_max_ms = timeout_max_ms(route->timeout_ms);
   if (route->result == RESULT_EXPECTED && !route->reply_to)
     route->reply_to = config_reply_to(l->config, route);
   route->answer_to = config_told_to(l->config, route);

@@ -76,6 +76,9 @@ const struct duebox_option config_route_rows[] = {
      "what tasks of an order_key do while one before them is to be tried again: wait (block) or go on (park)"},
     {"timeout", DURATION, NULL, 1, 30 * DAY, 0, AT(timeout_ms), NULL,
      "time for one attempt, with the wait for its result: 30s, or 15m where a result is expected"},
+    {"timeout_max", DURATION, NULL, 1, 30 * DAY, 0, AT(timeout_max_ms), NULL,
+     "a row's timeout_ms beyond this and beyond timeout is cut to the longer of the two: ten times timeout, 5m at "
+     "least and 30d at most"},
     {"max_attempts", INT, "10", 0, 1000000, 0, offsetof(struct route_rows, max_attempts), NULL,
      "failures after which a task is dead; 0 = no limit"},
     {"give_up", DURATION, "7d", 0, 3650 * DAY, 0, AT(give_up_ms), NULL,
@@ -211,5 +214,6 @@ const char *const config_section_keys[] = {"database", "plugins", "routes",    "
 const char *const config_plugin_keys[] = {"module", NULL};
 const char *const config_source_keys[] = {"via", "routes", NULL};
 const char *const config_route_keys[] = {
-    "via",         "retry",          "claim", "result",  "order",   "timeout",       "max_attempts", "give_up",
-    "concurrency", "inflight_bytes", "rate",  "breaker", "history", "every_attempt", "reply_to",     NULL};
+    "via",           "retry",    "claim",       "result",         "order", "timeout", "timeout_max",
+    "max_attempts",  "give_up",  "concurrency", "inflight_bytes", "rate",  "breaker", "history",
+    "every_attempt", "reply_to", NULL};

@@ -446,6 +446,7 @@ static enum store_status claim_once(struct scheduler *s, struct taking *taking, 
                                     .message_ids = chosen->message_ids,
                                     .count = chosen->count,
                                     .timeout_ms = lane->route->timeout_ms,
+                                    .timeout_most_ms = route_timeout_most_ms(lane->route),
                                     .lease_ms = engine->lease_ms,
                                     .ahead_us = AHEAD_MAX_US + AHEAD_MARGIN_US,
                                     .limit = {engine->max_payload, bytes}};

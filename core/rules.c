@@ -105,7 +105,7 @@ static void spare(const struct rules_context *context, const struct route_config
 }
 
 static int64_t attempt_timeout_us(const struct route_config *route, const struct rules_task *task) {
-  return 1000 * (task->timeout_ms ? (int64_t)task->timeout_ms : route ? route->timeout_ms : 0);
+  return 1000 * (route ? route_attempt_ms(route, task->timeout_ms) : (int64_t)task->timeout_ms);
 }
 
 /* What a consumer may ask for at once: a mistaken unit parks no task for years. */

@@ -188,7 +188,7 @@ struct store_claim {
   const uint64_t *ids;
   const char (*message_ids)[STORE_ID_MAX + 1];
   size_t count;
-  int64_t timeout_ms, lease_ms, ahead_us;
+  int64_t timeout_ms, timeout_most_ms, lease_ms, ahead_us;
   struct store_limit limit; /* of what comes of a row: it may have grown since it was read */
 };
 
@@ -476,10 +476,10 @@ struct store_ops {
   enum store_status (*expired)(struct store_session *ss, enum task_state state, uint8_t shard, uint64_t *ids,
                                size_t *count, struct err *err);
   /* Recorded claim: moves those of the rows that are still what they were judged by to claimed, attempt + 1, with our
-   * name, the epoch of their shard's lease, and lease_until = now + (the row's timeout_ms or timeout_ms) + lease_ms;
-   * and returns them as read after that. Rows that another transaction holds are passed over. *lost: the
-   * shards whose leases are lost, as shard_bit(); with one of them nothing was claimed. Knows after an unknown COMMIT
-   * whether it happened; STORE_DOWN when it could not find out: own_claims() tells then. */
+   * name, the epoch of their shard's lease, and lease_until = now + (the row's timeout_ms or timeout_ms, but no more
+   * than timeout_most_ms) + lease_ms; and returns them as read after that. Rows that another transaction holds are
+   * passed over. *lost: the shards whose leases are lost, as shard_bit(); with one of them nothing was claimed. Knows
+   * after an unknown COMMIT whether it happened; STORE_DOWN when it could not find out: own_claims() tells then. */
   enum store_status (*claim)(struct store_session *ss, const struct store_claim *claim, struct task_batch **batch,
                              uint64_t *lost, struct err *err);
   /* Rows, without payloads, that are claimed in our name in these shards: by id, those beyond `after`, at most limit.

@@ -85,8 +85,9 @@ static void add_claim(struct store_session *ss, struct claim_unit *u) {
   text_leases(&leases, u->leases, u->lease_count);
   session_add_no_wait(ss, query_claim,
                       ARGS(RAW("ids", u->locked), STRING("instance", claim->instance), RAW("epochs", u->epochs),
-                           SIGNED("timeout_ms", claim->timeout_ms), SIGNED("lease_ms", claim->lease_ms),
-                           RAW("leases", leases), UNSIGNED("count", u->lease_count)));
+                           SIGNED("timeout_ms", claim->timeout_ms), SIGNED("timeout_most_ms", claim->timeout_most_ms),
+                           SIGNED("lease_ms", claim->lease_ms), RAW("leases", leases),
+                           UNSIGNED("count", u->lease_count)));
   ss->script.failed = ss->script.failed || leases.failed || u->epochs.failed || u->locked.failed;
   text_free(&leases);
 }

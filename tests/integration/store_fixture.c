@@ -436,6 +436,7 @@ enum store_status claim_rows(struct fixture *f, const struct shard_lease *leases
                                     .message_ids = (const char(*)[STORE_ID_MAX + 1]) message_ids,
                                     .count = count,
                                     .timeout_ms = timeout_ms,
+                                    .timeout_most_ms = 60000,
                                     .lease_ms = lease_ms,
                                     .limit = {1000, INT64_MAX}};
   return f->store.ops->claim(f->ss, &claim, batch, lost, &f->err);

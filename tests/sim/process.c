@@ -26,6 +26,7 @@ static void add_routes(struct arena *arena, const struct profile *profile, struc
         .result = profile->routes[i].result,
         .order = profile->routes[i].order,
         .timeout_ms = profile->routes[i].timeout_ms,
+        .timeout_max_ms = 5000, /* some rows ask for more than their route, some for less */
         .retry = {.backoff_ms = profile->routes[i].backoff_ms,
                   .multiplier = 2,
                   .max_ms = profile->routes[i].backoff_max_ms,

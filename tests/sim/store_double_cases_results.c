@@ -12,6 +12,7 @@ static struct plugin_config plugin;
 static struct route_config routes[] = {{.name = "r",
                                         .plugin = &plugin,
                                         .result = RESULT_EXPECTED,
+                                        .timeout_max_ms = 60 * 1000,
                                         .history_ms = 3600 * 1000,
                                         .max_checkpoint = 100,
                                         .retry = {.max_attempts = 5}}};

@@ -66,8 +66,9 @@ static struct row *claimed_image(struct store_session *ss, const struct claim_un
   blob_put(&image->text[ROW_CLAIMED_BY], claim->instance);
   image->has_epoch = true;
   image->claim_epoch = lease_of(u->leases, u->lease_count, row->shard)->epoch;
-  image->lease_until_us =
-      table_clock(ss->db) + ((row->timeout_ms ? (int64_t)row->timeout_ms : claim->timeout_ms) + claim->lease_ms) * 1000;
+  int64_t call_ms = row->timeout_ms ? (int64_t)row->timeout_ms : claim->timeout_ms;
+  call_ms = call_ms < claim->timeout_most_ms ? call_ms : claim->timeout_most_ms;
+  image->lease_until_us = table_clock(ss->db) + (call_ms + claim->lease_ms) * 1000;
   return image;
 }
 

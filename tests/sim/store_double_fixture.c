@@ -213,6 +213,7 @@ enum store_status claim_rows(struct fixture *f, const struct shard_lease *leases
                                     .message_ids = (const char(*)[STORE_ID_MAX + 1]) message_ids,
                                     .count = count,
                                     .timeout_ms = 1000,
+                                    .timeout_most_ms = 5000,
                                     .lease_ms = 1000,
                                     .limit = {.payload = 1 << 20, .bytes = 1 << 20}};
   enum store_status status = f->ops->claim(f->ss, &claim, batch, lost, &f->err);

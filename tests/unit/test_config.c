@@ -113,6 +113,31 @@ static void test_route_defaults(void **state) {
   config_free(&config);
 }
 
+/* What rows may ask for in the place of the route's time-out has a bound, which is never below that. */
+static void test_timeout_max(void **state) {
+  static const struct {
+    const char *keys;
+    int64_t most_ms;
+  } rows[] = {{"", 300000},
+              {", timeout: 1s", 300000},
+              {", timeout: 31s", 310000},
+              {", timeout: 30d", INT64_C(30) * 86400000},
+              {", timeout: 4d", INT64_C(30) * 86400000},
+              {", timeout: 1m, timeout_max: 1h", 3600000},
+              {", timeout: 1m, timeout_max: 1s", 60000}};
+  for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+    char text[256];
+    snprintf(text, sizeof text, BUS "routes: {a: {via: bus%s}}\n", rows[i].keys);
+    struct config *config = load(*state, text);
+    const struct route_config *a = route(config, "a");
+    assert_int_equal(route_timeout_most_ms(a), rows[i].most_ms);
+    assert_int_equal(route_attempt_ms(a, 0), a->timeout_ms);
+    assert_int_equal(route_attempt_ms(a, 20), 20);
+    assert_int_equal(route_attempt_ms(a, UINT32_MAX), rows[i].most_ms);
+    config_free(&config);
+  }
+}
+
 static void test_long_calls(void **state) {
   struct config *config =
       load(*state, DB "plugins: {hooks: {module: null_long}}\n"
@@ -120,6 +145,7 @@ static void test_long_calls(void **state) {
   assert_int_equal(route(config, "a")->claim, CLAIM_RECORDED);
   assert_int_equal(route(config, "a")->concurrency, 32);
   assert_int_equal(route(config, "a")->timeout_ms, 15 * 60000);
+  assert_int_equal(route(config, "a")->timeout_max_ms, 150 * 60000);
   assert_null(route(config, "a")->reply_to); /* the answer comes with the call */
   assert_int_equal(route(config, "b")->claim, CLAIM_MEMORY);
   assert_int_equal(config->plugins[0].max_inflight, 64);
@@ -382,10 +408,10 @@ static void test_show(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      TEST(test_defaults), TEST(test_route_defaults), TEST(test_long_calls),    TEST(test_backoff),
-      TEST(test_results),  TEST(test_many_routes),    TEST(test_drop_ins),      TEST(test_foreign_alert),
-      TEST(test_secrets),  TEST(test_transport),      TEST(test_two_listeners), TEST(test_reloadable),
-      TEST(test_show),
+      TEST(test_defaults),      TEST(test_route_defaults), TEST(test_timeout_max), TEST(test_long_calls),
+      TEST(test_backoff),       TEST(test_results),        TEST(test_many_routes), TEST(test_drop_ins),
+      TEST(test_foreign_alert), TEST(test_secrets),        TEST(test_transport),   TEST(test_two_listeners),
+      TEST(test_reloadable),    TEST(test_show),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

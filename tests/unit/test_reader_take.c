@@ -74,6 +74,19 @@ static void what_was_in_a_crash_does_not_leave_from_memory(void **state) {
   assert_true(f->lane.groups->sweep); /* they are met again */
 }
 
+/* Whoever may insert may ask for any time, and a task that its endpoint never answers has its place for so long: 32
+ * rows used to keep a route of HTTP hooks from all others for 49 days. */
+static void no_row_has_a_place_for_longer_than_its_route_lets_it(void **state) {
+  struct fixture *f = *state;
+  f->route.timeout_ms = 3000;
+  f->route.timeout_max_ms = 300000;
+  const struct task tasks[] = {{.id = 1}, {.id = 2, .timeout_ms = UINT32_MAX}, {.id = 3, .timeout_ms = 4000}};
+  assert_int_equal(take_tasks(f, tasks, 3, 10, false), 3);
+  assert_int_equal(f->tasks[0].view.timeout_ms, 3000);
+  assert_int_equal(f->tasks[1].view.timeout_ms, 300000);
+  assert_int_equal(f->tasks[2].view.timeout_ms, 4000);
+}
+
 /* --- order, and tasks that are to move --- */
 
 /* What is behind the cursor and found no room keeps its turn in its order_key (P5): a later one, read beyond the cursor
@@ -562,6 +575,7 @@ int main(void) {
       cmocka_unit_test_setup_teardown(a_suspended_route_is_probed_with_one, set_up, tear_down),
       cmocka_unit_test_setup_teardown(a_stalled_route_is_probed_by_a_recorded_claim, set_up, tear_down),
       cmocka_unit_test_setup_teardown(what_was_in_a_crash_does_not_leave_from_memory, set_up, tear_down),
+      cmocka_unit_test_setup_teardown(no_row_has_a_place_for_longer_than_its_route_lets_it, set_up, tear_down),
       cmocka_unit_test_setup_teardown(a_task_that_found_no_room_keeps_its_turn, set_up, tear_down),
       cmocka_unit_test_setup_teardown(a_task_with_another_key_has_no_turn_in_the_first, set_up, tear_down),
       cmocka_unit_test_setup_teardown(a_task_of_another_route_is_left_to_it, set_up, tear_down),

@@ -27,10 +27,10 @@ static const char *const live[] = {
     /* engine_reload() and daemon.c */
     "engine.settle_rows", "engine.settle_delay", "engine.drain_timeout", "log.level", "log.format",
     /* a route's lane is pointed at its new configuration, its plugin instance at the new sum */
-    "route.claim", "route.result", "route.order", "route.timeout", "route.max_attempts", "route.give_up",
-    "route.concurrency", "route.inflight_bytes", "route.rate", "route.breaker", "route.history", "route.every_attempt",
-    "route.reply_to", "source.routes", "retry.levels", "retry.backoff", "retry.multiplier", "retry.max", "retry.jitter",
-    "dead.route"};
+    "route.claim", "route.result", "route.order", "route.timeout", "route.timeout_max", "route.max_attempts",
+    "route.give_up", "route.concurrency", "route.inflight_bytes", "route.rate", "route.breaker", "route.history",
+    "route.every_attempt", "route.reply_to", "source.routes", "retry.levels", "retry.backoff", "retry.multiplier",
+    "retry.max", "retry.jitter", "dead.route"};
 
 #define CALLBACKS "listen: 127.0.0.1:1, secret: 0123456789abcdef0123456789abcdef"
 /* Values that a type alone does not give, with the keys that they need. */

@@ -365,7 +365,7 @@ static void no_consumer_parks_a_task_for_years(void **state) {
   assert_int_equal(rules_result(&f.context, &row, &record, &d), RESULT_APPLIED);
   assert_int_equal(d.delay_us, DAY_MS * 1000);
   assert_true(d.capped);
-  row.timeout_ms = (uint32_t)DAY_MS;
+  f.config.routes[1].timeout_max_ms = row.timeout_ms = (uint32_t)DAY_MS;
   assert_int_equal(rules_result(&f.context, &row, &record, &d), RESULT_APPLIED);
   assert_int_equal(d.delay_us, 10 * DAY_MS * 1000);
   record.extend_ms = 5000;

@@ -46,6 +46,22 @@ static void retry_after_is_bounded(void **state) {
   assert_int_equal(wait_ms((struct try){.outcome = before}), 2 * SECOND_MS);
 }
 
+/* A row may ask for 49 days. */
+static void no_result_is_awaited_for_longer_than_the_route_lets_rows_ask(void **state) {
+  const struct route_config route = {
+      .name = "orders", .result = RESULT_EXPECTED, .timeout_ms = 30 * SECOND_MS, .timeout_max_ms = 300 * SECOND_MS};
+  const struct config config = {.engine = {.dead_retention_ms = 1000}};
+  const struct rules_context context = {.config = &config, .now_us = NOW_US};
+  const struct rules_task task = {
+      .id = 7, .state = TASK_CLAIMED, .attempt_now = 1, .timeout_ms = UINT32_MAX, .asked_due_us = NOW_US};
+  const struct duebox_outcome taken = DUEBOX_OUTCOME(.cls = DUEBOX_DELIVERED);
+  struct decision decision;
+  bool written;
+  rules_outcome(&context, &route, &task, &taken, NULL, &decision, &written);
+  assert_int_equal(decision.event, EVENT_PUBLISHED);
+  assert_int_equal(decision.delay_us, INT64_C(300) * SECOND_MS * 1000);
+}
+
 /* Who always asks to be tried at once would be tried as fast as it answers. */
 static void nobody_is_tried_without_a_pause(void **state) {
   const struct result_record now = {.status = RESULT_RETRY, .retry_in_ms = 0};
@@ -109,7 +125,9 @@ static void progress_without_a_way_for_more_is_done(void **state) {
 
 int main(void) {
   static const struct CMUnitTest tests[] = {
-      cmocka_unit_test(retry_after_is_bounded), cmocka_unit_test(nobody_is_tried_without_a_pause),
-      cmocka_unit_test(every_failure_has_a_class), cmocka_unit_test(progress_without_a_way_for_more_is_done)};
+      cmocka_unit_test(retry_after_is_bounded),
+      cmocka_unit_test(no_result_is_awaited_for_longer_than_the_route_lets_rows_ask),
+      cmocka_unit_test(nobody_is_tried_without_a_pause), cmocka_unit_test(every_failure_has_a_class),
+      cmocka_unit_test(progress_without_a_way_for_more_is_done)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }
