@@ -11,7 +11,7 @@
 /* Route names stay: rows may name routes that no configuration has, and these are what metrics are by. */
 static void conceal_route(struct route_status *route) {
   route->reason[0] = route->pause_reason[0] = '\0';
-  route->stalled_target[0] = route->stalled_task[0] = route->held_task[0] = '\0';
+  route->stalled_target[0] = route->stalled_task[0] = route->held_task[0] = route->full_task[0] = '\0';
   for (size_t i = 0; route->targets && i < route->target_count; i++)
     route->targets[i].name[0] = route->targets[i].reason[0] = route->targets[i].message_id[0] = '\0';
 }

@@ -78,6 +78,8 @@ struct route_status {
   char stalled_target[256], stalled_task[65]; /* stalled: what it was given first, by message id, and where; or "" */
   int64_t held_us;                            /* so long claims have failed to get held_task; 0 = they get all */
   char held_task[65];
+  int64_t full_us; /* so long no place has become free for what waits, beyond what calls take; 0 = it is not full */
+  char full_task[65];
   const char *health;
   char reason[256];              /* of suspended */
   char pause_reason[256];        /* of paused */

@@ -55,6 +55,11 @@ static void describe_held(const struct lane *lane, struct route_status *out) {
   snprintf(out->held_task, sizeof out->held_task, "%s", out->held_us ? lane->held_claim.message_id : "");
 }
 
+static void describe_places(const struct lane *lane, struct route_status *out) {
+  out->full_us = age_of(&lane->full_since_us, clock_mono_us());
+  snprintf(out->full_task, sizeof out->full_task, "%s", out->full_us ? lane->full_task : "");
+}
+
 static void describe_lane(const struct lane *lane, struct route_status *out) {
   out->name = lane->name;
   out->via = lane->route ? lane->route->plugin->name : "";
@@ -66,6 +71,7 @@ static void describe_lane(const struct lane *lane, struct route_status *out) {
   snprintf(out->pause_reason, sizeof out->pause_reason, "%s", lane->pause_reason);
   describe_stall(lane, out);
   describe_held(lane, out);
+  describe_places(lane, out);
   describe_targets(lane, out);
   out->metrics = &lane->metrics;
   out->waiting_groups = (uint64_t)gauge_value(&lane->waiting_groups);
@@ -159,6 +165,12 @@ static void describe_readiness(struct engine *engine, struct engine_status *out)
       facts.held_us = out->routes[i].held_us;
       facts.held = out->routes[i].name;
       facts.held_task = out->routes[i].held_task;
+    }
+  for (size_t i = 0; i < out->route_count; i++)
+    if (out->routes[i].full_us > facts.full_us) {
+      facts.full_us = out->routes[i].full_us;
+      facts.full = out->routes[i].name;
+      facts.full_task = out->routes[i].full_task;
     }
   for (size_t i = 0; i < out->plugin_count; i++)
     if (out->plugins[i].unread_us > facts.unread_us) {

@@ -67,6 +67,21 @@ void lane_follow_stall(struct lane *lane, int64_t now_us) {
     lane_limit(lane);
 }
 
+bool lane_is_full(const struct lane *lane) {
+  if (!is_open(lane) || lane->route->claim != CLAIM_RECORDED || lane->stalled)
+    return false;
+  int64_t at_sink = atomic_load_explicit(&lane->at_sink, memory_order_relaxed);
+  return at_sink > 0 && (at_sink >= concurrency_now(lane) || lane->bytes_in_flight >= lane->route->inflight_bytes);
+}
+
+bool lane_follow_places(struct lane *lane, bool full, int64_t now_us) {
+  bool was = gauge_value(&lane->full_since_us) != 0;
+  lane->full_from_us = !full ? 0 : lane->full_from_us ? lane->full_from_us : now_us;
+  bool is = full && now_us - lane->full_from_us > lane->route->timeout_ms * 1000 + READY_STUCK_US;
+  set_gauge(&lane->full_since_us, is ? lane->full_from_us : 0);
+  return is != was;
+}
+
 void lane_follow_delivery(struct lane *lane, const struct flight *flight) {
   if (lane->shares_line && lane->route &&
       depth_learn(&lane->depth, lane->route->concurrency, flight->ahead, flight->handed_us, flight->completed_us))

@@ -111,6 +111,9 @@ struct lane {
   int64_t flows_since_us;                     /* monotonic: since when it is not */
   bool stall_noted;                           /* what has been there longest is known, as below */
   char stalled_target[256], stalled_task[65]; /* what was there longest in this stall */
+  int64_t full_from_us;                       /* monotonic: when it was first seen full; 0 = it was not since */
+  gauge full_since_us;                        /* the same once that is too long, for status; 0 = it is not */
+  char full_task[65];                         /* what was there longest by then; under lanes_lock */
   uint32_t done;                              /* since done_since_us */
   int64_t done_since_us;
   double done_per_ms; /* moving average */
@@ -181,6 +184,14 @@ void lane_note_too_large(struct lane *lane, int64_t began_us, int64_t now_us);
 void lane_follow_delivery(struct lane *lane, const struct flight *flight);
 /* Finds out whether the lane is stalled now, and how much it may have at the sink. */
 void lane_follow_stall(struct lane *lane, int64_t now_us);
+/* Whether all places at the sink, or all bytes, are taken by calls that may take long. What is claimed in memory only
+ * is followed by its stall. */
+bool lane_is_full(const struct lane *lane);
+/* Full, with others waiting, as of now or not: for longer than a call takes that its row does not prolong, something is
+ * wrong. True when that begins or ends. */
+bool lane_follow_places(struct lane *lane, bool full, int64_t now_us);
+/* A task that was at the sink has left it. */
+static inline void lane_note_left(struct lane *lane) { lane->full_from_us = 0; }
 /* Tells the driver how many may be at the sink. To be called when route, driver, pause or suspension have changed. */
 void lane_limit(struct lane *lane);
 /* Notes that a task left, for the measure of how fast they do. */

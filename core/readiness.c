@@ -71,6 +71,12 @@ void readiness_judge(const struct readiness *facts, struct problem_list *out) {
   if (facts->stalled_us > READY_STUCK_US)
     add(out, "route %.64s is stalled: its destination has confirmed nothing for %lld s; see DUEBOX-ROUTE-STALLED",
         facts->stalled, seconds(facts->stalled_us));
+  if (facts->full) {
+    add(out,
+        "route %.64s is full: none of its places has become free for %lld s, and due tasks wait; see DUEBOX-ROUTE-FULL",
+        facts->full, seconds(facts->full_us));
+    add_particular(out, "; for longest it is task ", facts->full_task);
+  }
   if (facts->unread_us > READY_STUCK_US) {
     add(out, "results at %.64s have not been read for %lld s", facts->unread, seconds(facts->unread_us));
     add_particular(out, ": ", facts->unread_why);

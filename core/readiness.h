@@ -12,7 +12,7 @@
 #include <stdint.h>
 
 enum {
-  PROBLEMS_MAX = 15,
+  PROBLEMS_MAX = 16,
   PLUGIN_TEXT = 512, /* what a plugin says of its destination: what is wrong, and behind that the cure */
   PROBLEM_TEXT = PLUGIN_TEXT + 160,
 };
@@ -46,6 +46,9 @@ struct readiness {
   int64_t results_us;  /* how long results have waited to be written, in the inbox or for room in it */
   const char *stalled; /* the route whose destination has confirmed nothing for longest; NULL = none */
   int64_t stalled_us;
+  const char *full; /* the route of which no place has become free for longest, with tasks waiting; NULL = none */
+  const char *full_task;
+  int64_t full_us;
   const char *unread; /* the source that has not been read for longest although its broker answers; NULL = none */
   const char *unread_why;
   int64_t unread_us;

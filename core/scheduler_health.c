@@ -248,15 +248,18 @@ static void probe_lost(struct scheduler *s, const struct flight *flight) {
 
 /* --- stalls --- */
 
-/* The task that the lane's sink has had for longest without an answer or, where it refuses all, that has been read for
- * it first; NULL = there is none. */
-static const struct flight *oldest_of_stall(const struct scheduler *s, const struct lane *lane, bool refuses) {
+enum whose { OF_STALL, OF_REFUSAL, OF_ALL };
+
+/* The task that the lane's sink has had for longest without an answer, of those that tell of a stall or of all; or,
+ * where it refuses all, that has been read for it first. NULL = there is none. */
+static const struct flight *oldest_flight(const struct scheduler *s, const struct lane *lane, enum whose whose) {
   const struct flight *oldest = NULL;
   for (const struct flight *one = flight_first(s->flights); one; one = flight_after(s->flights, one)) {
     bool mine = one->lane == lane && flight_token(one) != 0;
-    if (!mine || !(refuses || (one->times_sink && atomic_load_explicit(&one->submitted, memory_order_acquire))))
+    bool there = mine && atomic_load_explicit(&one->submitted, memory_order_acquire);
+    if (!mine || !(whose == OF_REFUSAL || (there && (whose == OF_ALL || one->times_sink))))
       continue;
-    if (!oldest || (refuses ? one->read_us < oldest->read_us : one->handed_us < oldest->handed_us))
+    if (!oldest || (whose == OF_REFUSAL ? one->read_us < oldest->read_us : one->handed_us < oldest->handed_us))
       oldest = one;
   }
   return oldest;
@@ -265,7 +268,7 @@ static const struct flight *oldest_of_stall(const struct scheduler *s, const str
 /* Notes where it stands still, once for each stall that lasts, and logs the first one. */
 static void say_stalled(struct scheduler *s, struct lane *lane, int64_t now_us) {
   bool refuses = stall_refuses(&lane->stall, now_us);
-  const struct flight *oldest = oldest_of_stall(s, lane, refuses);
+  const struct flight *oldest = oldest_flight(s, lane, refuses ? OF_REFUSAL : OF_STALL);
   if (!oldest || !lane->route)
     return; /* it has just been answered */
   char name[TARGET_NAME_MAX + 1], key[65];
@@ -302,9 +305,42 @@ static void say_flows(struct scheduler *s, struct lane *lane) {
   log_info("DUEBOX-ROUTE-FLOWS", "route=%s its destination takes and confirms tasks again", lane->name);
 }
 
+/* --- places --- */
+
+/* Whether something is due of it, as of the last look: what is claimed does not count. */
+static bool something_waits(const struct scheduler *s, const struct lane *lane) {
+  int64_t db_now = scheduler_db_now_us(s);
+  for (const struct group *group = lane->groups; group; group = group->next)
+    if (group->seen == s->look && group->shard != SHARD_BOUND && group->next_us <= db_now)
+      return true;
+  return false;
+}
+
+/* Rows may ask for more time than their route gives them: where those have all places, all others wait. */
+static void follow_places(struct scheduler *s, struct lane *lane, int64_t now_us) {
+  if (!lane_follow_places(lane, lane_is_full(lane) && something_waits(s, lane), now_us))
+    return;
+  const struct flight *oldest = gauge_value(&lane->full_since_us) ? oldest_flight(s, lane, OF_ALL) : NULL;
+  bool said = lane->full_task[0];
+  mutex_lock(&s->lanes_lock);
+  snprintf(lane->full_task, sizeof lane->full_task, "%s", oldest ? oldest->task->view.message_id : "");
+  mutex_unlock(&s->lanes_lock);
+  if (oldest)
+    log_warn(
+        "DUEBOX-ROUTE-FULL",
+        "route=%s message_id=%s tasks are due and none could go for %lld s: all %lld places are taken, for longest "
+        "by this task, which may last %lld s; see timeout_ms of these rows, and timeout_max of the route",
+        lane->name, lane->full_task, (long long)((now_us - lane->full_from_us) / 1000000),
+        (long long)atomic_load_explicit(&lane->at_sink, memory_order_relaxed),
+        (long long)(oldest->task->view.timeout_ms / 1000));
+  else if (said)
+    log_info("DUEBOX-ROUTE-ROOM", "route=%s one of its places has become free, or nothing waits for one", lane->name);
+}
+
 void scheduler_follow_stalls(struct scheduler *s) {
   int64_t now = clock_mono_us();
   for (struct lane *lane = s->lanes; lane; lane = lane->next) {
+    follow_places(s, lane, now);
     bool was = lane->stalled;
     lane_follow_stall(lane, now);
     if (lane->stalled && !was) {

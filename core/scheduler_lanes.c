@@ -364,7 +364,10 @@ static void arrive(struct scheduler *s, struct flight *flight, int64_t now_us) {
     for (struct lane *lane = s->lanes; lane; lane = lane->next)
       lane_sweep_first(lane);
   if (flight->driver) {
-    lane_refund(flight->lane, flight->task, atomic_load_explicit(&flight->submitted, memory_order_relaxed));
+    bool sent = atomic_load_explicit(&flight->submitted, memory_order_relaxed);
+    lane_refund(flight->lane, flight->task, sent);
+    if (sent)
+      lane_note_left(flight->lane);
     if (flight->end == FLIGHT_UNSENT)
       lane_note_unsent(flight->lane);
     else

@@ -170,3 +170,29 @@ def test_rows_of_a_closed_route_expire(stage, why):
     wait_until(lambda: stage.count("outbox_history", "state = 'expired'") == 300, LIMIT_S, "300 to expire",
                detail=stage.living)
     assert stage.count() == 2700
+
+
+def test_a_route_whose_places_are_all_taken_says_so(stage):
+    """Rows may ask for more time than their route gives, and an endpoint that never answers them keeps them so long:
+    when all others of the route have waited for longer than calls of the route take, the log and /readyz say so, until
+    a place is free. (32 rows used to keep a route for 49 days, and all was said to be well.)"""
+    stage.http("hooks", timeout="1s", timeout_max="36s", concurrency=2, max_attempts=1, history="1h")
+    stage.receiver.on("/hooks", lambda request: Answer(never=True) if request.body == b"slow" else Answer(200))
+    daemon = stage.start()
+    for message_id in ("slow-1", "slow-2"):
+        stage.execute(f"INSERT INTO outbox (route, payload, message_id, timeout_ms)"
+                      f" VALUES ('hooks', 'slow', '{message_id}', 4294967295)")
+    wait_until(lambda: stage.count(where="state = 'claimed'") == 2, LIMIT_S, "both to be on their way")
+    mark = daemon.mark()
+    insert(stage, "other", route="hooks")
+    line = daemon.wait_log("DUEBOX-ROUTE-FULL", after=mark, limit_s=LIMIT_S)
+    assert line["level"] == "warn" and "message_id=slow-" in line["msg"]
+    status, body = daemon.api("GET", "/readyz")
+    assert status == 503 and "route hooks is full" in str(body)
+    assert stage.row("other")["state"] == "scheduled"
+    stage.wait_row("other", LIMIT_S, state="done")
+    for message_id in ("slow-1", "slow-2"):
+        assert stage.wait_row(message_id, LIMIT_S, state="dead")["error_class"] == "http.timeout"
+    daemon.wait_log("DUEBOX-ROUTE-ROOM", after=mark)
+    wait_until(lambda: daemon.api("GET", "/readyz")[0] == 200, LIMIT_S, "readiness")
+    assert [line["id"] for line in daemon.lines(mark)].count("DUEBOX-ROUTE-FULL") == 1

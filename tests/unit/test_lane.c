@@ -260,6 +260,40 @@ static void the_highest_priority_is_read_first(void **state) {
   assert_null(f.lane.groups);
 }
 
+/* Whoever may insert may ask for long calls. A route of which those have all places, while others wait, is full once
+ * that lasts longer than calls do by the route's own word, and no place becomes free. */
+static void a_lane_that_only_long_calls_have_is_full(void **state) {
+  struct fixture f;
+  make(&f);
+  int64_t limit_us = 3 * SECOND + READY_STUCK_US;
+  f.route.claim = CLAIM_RECORDED;
+  f.route.timeout_ms = 3000;
+  assert_false(lane_is_full(&f.lane));
+  atomic_store(&f.lane.at_sink, 99);
+  assert_false(lane_is_full(&f.lane));
+  f.lane.bytes_in_flight = f.route.inflight_bytes;
+  assert_true(lane_is_full(&f.lane));
+  f.lane.bytes_in_flight = 0;
+  atomic_store(&f.lane.at_sink, 100);
+  assert_true(lane_is_full(&f.lane));
+  assert_false(lane_follow_places(&f.lane, true, SECOND));
+  assert_false(lane_follow_places(&f.lane, true, SECOND + limit_us));
+  assert_int_equal(gauge_value(&f.lane.full_since_us), 0);
+  assert_true(lane_follow_places(&f.lane, true, SECOND + limit_us + 1));
+  assert_int_equal(gauge_value(&f.lane.full_since_us), SECOND);
+  assert_false(lane_follow_places(&f.lane, true, 2 * (SECOND + limit_us)));
+  assert_true(lane_follow_places(&f.lane, false, 2 * (SECOND + limit_us))); /* nothing waits */
+  assert_int_equal(gauge_value(&f.lane.full_since_us), 0);
+  assert_false(lane_follow_places(&f.lane, true, 3 * (SECOND + limit_us)));
+  lane_note_left(&f.lane); /* it is taken at once by the next one */
+  assert_false(lane_follow_places(&f.lane, true, 4 * (SECOND + limit_us)));
+  f.lane.paused = true;
+  assert_false(lane_is_full(&f.lane));
+  f.lane.paused = false;
+  f.route.claim = CLAIM_MEMORY; /* of that one says that it is stalled, long before */
+  assert_false(lane_is_full(&f.lane));
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(credit_is_the_least_of_all_limits),
@@ -274,6 +308,7 @@ int main(void) {
       cmocka_unit_test(a_suspended_lane_probes_with_one),
       cmocka_unit_test(a_stalled_lane_probes_with_one),
       cmocka_unit_test(the_highest_priority_is_read_first),
+      cmocka_unit_test(a_lane_that_only_long_calls_have_is_full),
   };
   return cmocka_run_group_tests_name("lane", tests, NULL, NULL);
 }

@@ -244,6 +244,46 @@ static void what_expires_before_it_is_claimed_is_not_sent(void **state) {
   f->released = 1;
 }
 
+/* --- nothing of it can leave --- */
+
+/* A route whose places are all taken by calls that last longer than it says, while something is due, is full; not while
+ * what is due is what the look before saw, nor once a call is over. */
+static void a_route_that_nothing_can_leave_by_says_so(void **state) {
+  struct fixture *f = *state;
+  const struct task tasks[] = {{.id = 1, .priority = 5, .timeout_ms = UINT32_MAX}, {.id = 2, .priority = 5}};
+  f->route.timeout_max_ms = 300000;
+  assert_int_equal(take_tasks(f, tasks, 2, 10, false), 2);
+  struct flight_list sent = {0};
+  mailbox_take(&f->driver.in, 0, &sent);
+  sent.head->handed_us = 1; /* it is there for longest */
+  for (struct flight *flight = sent.head; flight; flight = flight->next)
+    atomic_store(&flight->submitted, true);
+  atomic_store(&f->lane.at_sink, 2);
+  f->route.claim = CLAIM_RECORDED;
+  f->route.concurrency = 2;
+  f->s.lanes = &f->lane;
+  f->s.look = 7;
+  f->lane.groups->seen = 7;
+  f->lane.groups->next_us = 1;
+  scheduler_follow_stalls(&f->s);
+  assert_true(f->lane.full_from_us > 0);
+  f->lane.full_from_us -= READY_STUCK_US + 1;
+  f->s.look = 8; /* that saw nothing of it */
+  scheduler_follow_stalls(&f->s);
+  assert_int_equal(f->lane.full_from_us, 0);
+  f->s.look = 7;
+  f->lane.full_from_us = clock_mono_us() - READY_STUCK_US - 1;
+  scheduler_follow_stalls(&f->s);
+  assert_true(gauge_value(&f->lane.full_since_us) > 0);
+  assert_string_equal(f->lane.full_task, "m");
+  lane_note_left(&f->lane);
+  scheduler_follow_stalls(&f->s);
+  assert_int_equal(gauge_value(&f->lane.full_since_us), 0);
+  assert_string_equal(f->lane.full_task, "");
+  for (struct flight *flight; (flight = flight_list_pop(&sent));)
+    flight_give_back(&f->flights, flight);
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test_setup_teardown(what_is_put_off_while_it_is_swept_is_not_early, set_up, tear_down),
@@ -252,6 +292,7 @@ int main(void) {
       cmocka_unit_test_setup_teardown(those_of_a_hung_driver_are_not_lost, set_up, tear_down),
       cmocka_unit_test_setup_teardown(a_lane_follows_all_replacements, set_up, tear_down),
       cmocka_unit_test_setup_teardown(what_expires_before_it_is_claimed_is_not_sent, set_up, tear_down),
+      cmocka_unit_test_setup_teardown(a_route_that_nothing_can_leave_by_says_so, set_up, tear_down),
   };
   return cmocka_run_group_tests_name("reader_moment", tests, NULL, NULL);
 }

@@ -40,6 +40,9 @@ static void each_problem_is_named(void **state) {
       {{WELL, .results_us = READY_STUCK_US + 1}, "results have waited for 30 s to be written"},
       {{WELL, .stalled = "orders", .stalled_us = READY_STUCK_US}, NULL},
       {{WELL, .stalled = "orders", .stalled_us = READY_STUCK_US + 1}, "route orders is stalled"},
+      {{WELL, .full = "hooks", .full_task = "m-1", .full_us = 61 * INT64_C(1000000)},
+       "route hooks is full: none of its places has become free for 61 s, and due tasks wait; see DUEBOX-ROUTE-FULL; "
+       "for longest it is task m-1"},
       {{WELL, .unread = "bus#0", .unread_why = "refused", .unread_us = READY_STUCK_US}, NULL}, /* it is rejoining */
       {{WELL, .unread = "bus#0", .unread_why = "refused", .unread_us = READY_STUCK_US + 1},
        "results at bus#0 have not been read for 30 s: refused"},
@@ -76,6 +79,8 @@ static void all_problems_are_listed(void **state) {
                                   .results_us = INT64_MAX,
                                   .stalled = "orders",
                                   .stalled_us = INT64_MAX,
+                                  .full = "hooks",
+                                  .full_task = "m-1",
                                   .unread = "bus#0",
                                   .unread_why = "refused",
                                   .unread_us = INT64_MAX,
