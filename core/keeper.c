@@ -275,8 +275,39 @@ static void judge_routes(struct keeper *keeper, uint32_t route_sets) {
   }
 }
 
-/* Of two that have one name each runs what is bound to it. Said when the same one is found twice: where a daemon is
- * replaced by a new one, both may run for a moment. */
+static void say_name(struct keeper *keeper, bool ours) {
+  if (!ours && !keeper->name_awaited)
+    log_info(
+        "DUEBOX-NAME-AWAITED",
+        "the name %s is held by another daemon of this outbox, or was by one that has crashed: what is bound to it "
+        "(target_host) is run from here when that one has ended, or its lease has",
+        keeper->me.host);
+  else if (ours && keeper->name_awaited)
+    log_info("DUEBOX-NAME-TAKEN", "the name %s is ours now: what is bound to it is run from here", keeper->me.host);
+  keeper->name_awaited = !ours;
+}
+
+/* beat_at: before the sign of life, by which others see whether we live. Where somebody else had our name for a while,
+ * and we were stopped meanwhile, what is known of bound tasks is out of date. */
+static void hold_name(struct keeper *keeper, struct instant beat_at, int64_t lease_ms) {
+  int64_t since_us = 0;
+  struct err err = {0};
+  if (!keeper_ok(keeper, KEEPER_SHARDS,
+                 keeper->store->ops->take_name(keeper->ss, &keeper->me, lease_ms, &since_us, &err), &err))
+    return;
+  bool ours = since_us && (!keeper->name_since_us || keeper->name_since_us == since_us);
+  keeper->name_since_us = since_us;
+  say_name(keeper, since_us != 0);
+  const struct shard_lease bound = {.shard = SHARD_BOUND, .epoch = 1};
+  bool open = leases_hold_name(keeper->leases, ours);
+  if (open)
+    leases_renewed(keeper->leases, bound, beat_at, keeper_safe_us(lease_ms));
+  if (open != keeper->name_open)
+    keeper->shards_changed(keeper->engine);
+  keeper->name_open = open;
+}
+
+/* Said when the same one is found twice: where a daemon is replaced by a new one, both may run for a moment. */
 static void look_for_namesake(struct keeper *keeper) {
   struct store_namesake found;
   struct err err = {0};
@@ -290,9 +321,11 @@ static void look_for_namesake(struct keeper *keeper) {
   if (same && found.id[0] && !keeper->namesake_said) {
     log_warn(
         "DUEBOX-NAME-TWICE",
-        "another daemon of this outbox has the name %s, too: instance=%s pid=%lld url=%s; each runs the tasks that "
-        "are bound to it (target_host). Give each an engine.instance of its own, or end one",
-        keeper->me.host, found.id, (long long)found.pid, found.admin_url[0] ? found.admin_url : "none");
+        "another daemon of this outbox has the name %s, too: instance=%s pid=%lld url=%s; %s one runs the tasks that "
+        "are bound to it (target_host), and the other stands by for them. Give each an engine.instance of its own, or "
+        "end one",
+        keeper->me.host, found.id, (long long)found.pid, found.admin_url[0] ? found.admin_url : "none",
+        keeper->name_since_us ? "this" : "that");
     keeper->namesake_said = true;
   } else if (!found.id[0] && keeper->namesake_said) {
     log_info("DUEBOX-NAME-ONCE", "no other daemon of this outbox has the name %s any more", keeper->me.host);
@@ -316,8 +349,7 @@ static bool beat(struct keeper *keeper, const struct config *config, bool drains
   atomic_store(&keeper->others, ok && keeper->living > (drains ? 0 : 1));
   if (!ok)
     return false;
-  const struct shard_lease bound = {.shard = SHARD_BOUND, .epoch = 1};
-  leases_renewed(keeper->leases, bound, sent, keeper_safe_us(config->engine.lease_ms));
+  hold_name(keeper, sent, config->engine.lease_ms);
   judge_routes(keeper, route_sets);
   if (!drains)
     look_for_namesake(keeper);
@@ -363,7 +395,7 @@ static void say_goodbye(struct keeper *keeper) {
                    keeper->store->ops->give_back(keeper->ss, keeper->me.id, &held[i], left, &err), &err))
       break; /* the leases end by themselves */
   }
-  (void)keeper_ok(keeper, KEEPER_SHARDS, keeper->store->ops->leave(keeper->ss, keeper->me.id, &err), &err);
+  (void)keeper_ok(keeper, KEEPER_SHARDS, keeper->store->ops->leave(keeper->ss, &keeper->me, &err), &err);
 }
 
 /* Sleeps as keeper_sleep(), and wakes where a shard may be given back. */

@@ -3,8 +3,9 @@
  * core/keeper.h - three threads that keep our place, each with a connection of its own.
  *
  * - leases: renews the shards' leases and does nothing else, so that nothing that can block ever costs a lease.
- * - keeper: says that we live, takes free shards and gives back those beyond our share, reads and writes operators'
- *   route settings. It also watches the drivers: one that shows no sign of life is reported to the engine.
+ * - keeper: says that we live, takes free shards and gives back those beyond our share, and holds our name, or stands
+ * by for it: of daemons of one name one alone runs what is bound to it. Reads and writes operators' route settings. It
+ * also watches the drivers: one that shows no sign of life is reported to the engine.
  * - housekeeper: partitions, what is old; it ends tasks whose time is over and that nobody would look at again; it
  * keeps row ids from coming to their end.
  *
@@ -87,6 +88,9 @@ struct keeper {
   uint32_t living;
   bool wants_shards; /* another daemon is to give us some */
   struct keeper_silent silent[KEEPER_SILENT];
+  int64_t name_since_us; /* database clock: since when our name has been ours; 0 = it is another daemon's */
+  bool name_open;        /* what is bound to it is read */
+  bool name_awaited;     /* said that it is another one's */
   char namesake[STORE_INSTANCE_MAX + 1]; /* another daemon of our name, as it was found last; "" = none */
   int64_t namesake_at_us;                /* monotonic: when to look for one */
   bool namesake_said;

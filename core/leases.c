@@ -9,7 +9,7 @@ enum { JUMP_US = 500 * 1000 }; /* less is a busy machine, or a clock that is sle
 void leases_init(struct leases *leases) {
   memset(leases, 0, sizeof *leases);
   mutex_init(&leases->lock);
-  leases->slot[SHARD_BOUND].epoch = 1; /* safe from our first sign of life on */
+  leases->slot[SHARD_BOUND] = (struct lease_slot){.epoch = 1, .stage = LEASE_SHUT, .turn_us = INT64_MAX, .quiet = true};
   atomic_store(&leases->epoch[SHARD_BOUND], 1);
 }
 
@@ -83,6 +83,20 @@ static void enter(struct lease_slot *slot, enum lease_stage stage, int64_t turn_
   slot->stage = stage;
   slot->turn_us = turn_us;
   slot->quiet = false;
+}
+
+bool leases_hold_name(struct leases *leases, bool ours) {
+  mutex_lock(&leases->lock);
+  struct lease_slot *slot = &leases->slot[SHARD_BOUND];
+  if (ours && slot->stage == LEASE_SHUT && slot->quiet)
+    enter(slot, LEASE_STAYS, 0);
+  else if (!ours && slot->stage != LEASE_SHUT)
+    enter(slot, LEASE_SHUT, INT64_MAX);
+  bool held = slot->stage != LEASE_SHUT;
+  if (!held)
+    atomic_store(&leases->safe_until_us[SHARD_BOUND], 0);
+  mutex_unlock(&leases->lock);
+  return held;
 }
 
 void leases_leave(struct leases *leases, uint8_t shard, int64_t now_us) {

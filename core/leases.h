@@ -7,8 +7,8 @@
  * time is boot time, which goes on while the machine is suspended. After any jump of a clock, ours or the database's, a
  * lease is in doubt, which means not safe, until the database has renewed it.
  *
- * Nobody leases SHARD_BOUND: there the daemon's own sign of life counts as its lease, since others take over the claims
- * of a daemon that gives none.
+ * SHARD_BOUND is read by every daemon that holds its name (core/keeper.h), and shut for one that does not; its own sign
+ * of life counts as its lease there, since others take over the claims of a daemon that gives none.
  *
  * A shard is given back in steps, so that a route whose calls are long stops no other one. First it empties: lanes
  * whose tasks are out for long read it no more, the slowest first, and when nothing of these is out any more it is the
@@ -79,6 +79,10 @@ void leases_renewed(struct leases *leases, struct shard_lease lease, struct inst
 bool leases_lose(struct leases *leases, struct shard_lease lease, bool *left);
 /* A clock has jumped: no lease is safe until a statement that is sent from now on has renewed it. Any thread. */
 void leases_doubt(struct leases *leases, int64_t now_boot_us);
+/* Whether our name is ours: SHARD_BOUND is read from now on, or no more. What of it is in flight ends as it does. It is
+ * opened only when the scheduler has seen that it was shut, which it is at first: what it knew does not hold after
+ * another daemon of this name. Returns whether it is open. */
+bool leases_hold_name(struct leases *leases, bool ours);
 void leases_leave(struct leases *leases, uint8_t shard, int64_t now_us);
 /* All of them and for good: this daemon ends. They empty as others do, and are not shut before read_for_us is over, so
  * that others have seen by then that they are to take them; 0 = there are no others, and all are shut at once. */

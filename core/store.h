@@ -30,8 +30,8 @@ enum store_status {
   STORE_REFUSED, /* rights, schema, or a statement the server refuses: an operator must act; err says what to do */
 };
 
-/* Rows with a target_host are in a shard of their own that nobody leases: every daemon reads it for its own host, and
- * only recorded claims keep two of them apart. Its epoch is always 1. */
+/* Rows with a target_host are in a shard of their own that nobody leases: every daemon that holds its name (take_name)
+ * reads it for its own host. Its epoch is always 1. */
 enum { SHARD_BOUND = 63 };
 
 /* How many bytes of rows one transaction should change: the binlog takes a changed row as a whole, leases wait for the
@@ -87,8 +87,7 @@ struct instance_row {
   const char *host;      /* engine.instance: matched against target_host */
   const char *admin_url; /* "" = none */
   const char *version;
-  const char
-      *routes; /* a digest of the names of its routes: equal texts, equal names; "" = it ends, and takes no shards */
+  const char *routes; /* a digest of the names of its routes; "" = it ends, and takes no shards */
   int64_t pid;
 };
 
@@ -244,19 +243,17 @@ struct decision {
   uint32_t recoveries;
   int64_t delay_us;     /* RETRY: due this long after now. PUBLISHED, PROGRESS: the result is due this long after now */
   int64_t published_us; /* when the destination had it; 0 = not published in this attempt */
-  uint64_t
-      answer_to;   /* PUBLISHED: where its consumer was told to answer (config_answer_to); 0 = on no entry of results */
-  int64_t keep_us; /* how long the row stays in outbox_history; 0 = a DONE row is deleted */
-  bool log_attempt;                   /* an outbox_attempts row too */
+  uint64_t answer_to;   /* PUBLISHED: where its consumer was told to answer (config_answer_to); 0 = nowhere we read */
+  int64_t keep_us;      /* how long the row stays in outbox_history; 0 = a DONE row is deleted */
+  bool log_attempt;     /* an outbox_attempts row too */
   const char *error_class;            /* NULL = none */
   const char *error;                  /* NULL = none */
   const char *alert_route;            /* DEAD: insert a task on this route that tells of it; NULL = none */
   bool head;                          /* RETRY, DEFER, RELEASE: others of its order_key wait for it until it is over,
                                          wherever it is by then */
-  const struct result_record *record; /* what the consumer said: its result, checkpoint, progress and stack are kept;
-                                         NULL = nothing */
-  const void *kin; /* what the server refuses of one it is likely to refuse of all of the same kin: when one is, the
-                      others of a batch are left rather than found out one by one. NULL = it has none */
+  const struct result_record *record; /* what the consumer said, to be kept; NULL = nothing */
+  const void *kin; /* what the server refuses of one it is likely to refuse of all of its kin: these are left then, and
+                      not found out one by one. NULL = it has none */
   enum decision_form least; /* what is tried at first: more of it has been refused of late */
   /* Set by the store. */
   bool applied; /* false: the row was not there any more in that state and attempt; nothing was written for it */
@@ -413,7 +410,10 @@ struct store_ops {
    * included, and *route_sets how many different digests of routes they have. */
   enum store_status (*beat)(struct store_session *ss, const struct instance_row *me, int64_t ttl_ms, uint32_t *living,
                             uint32_t *route_sets, struct err *err);
-  enum store_status (*leave)(struct store_session *ss, const char *instance, struct err *err);
+  /* Leases our name (host) until leave(). *since_us: since when it is ours without a gap; 0 = another one holds it. */
+  enum store_status (*take_name)(struct store_session *ss, const struct instance_row *me, int64_t ttl_ms,
+                                 int64_t *since_us, struct err *err);
+  enum store_status (*leave)(struct store_session *ss, const struct instance_row *me, struct err *err);
   /* Another daemon that lives under the name (host) of this instance, and has beaten since this one began to. */
   enum store_status (*namesake)(struct store_session *ss, const char *id, struct store_namesake *out, struct err *err);
   /* *gone: the shards, SHARD_BOUND among them, whose row somebody has deleted, as shard_bit(). */

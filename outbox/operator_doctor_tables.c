@@ -134,7 +134,8 @@ static bool check_names(struct doctor *doctor, struct err *err) {
     return false;
   if (found)
     doctor_say(doctor, FINDING_WARN, "names", "give each daemon an engine.instance of its own, or end one of the two",
-               "two daemons have the name %s: process %s at %s, and process %s at %s; each runs what is bound to it",
+               "two daemons have the name %s: process %s at %s, and process %s at %s; one runs what is bound to it, "
+               "and the other stands by",
                row.fields[0] ? row.fields[0] : "?", row.fields[1] ? row.fields[1] : "?", address(&row, 2),
                row.fields[3] ? row.fields[3] : "?", address(&row, 4));
   db_results_free(&result, 1);

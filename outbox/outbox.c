@@ -12,6 +12,7 @@ static const struct store_ops ops = {
     .close = session_close,
     .now = ops_now,
     .beat = ops_beat,
+    .take_name = ops_take_name,
     .leave = ops_leave,
     .namesake = ops_namesake,
     .shards = ops_shards,

@@ -68,15 +68,49 @@ enum store_status ops_beat(struct store_session *ss, const struct instance_row *
                      &(struct beat_unit){me, ttl_ms, living, route_sets}, err);
 }
 
+struct name_unit {
+  const struct instance_row *me;
+  int64_t ttl_ms;
+  int64_t *since_us;
+};
+
+static bool name_unit(struct store_session *ss, void *arg, struct err *err) {
+  struct name_unit *u = arg;
+  struct db_result results[2];
+  session_begin(ss);
+  session_add(ss, query_take_name,
+              ARGS(STRING("name", u->me->host), STRING("id", u->me->id), SIGNED("pid", u->me->pid),
+                   SIGNED("ttl_us", u->ttl_ms * 1000)));
+  session_add(ss, query_name_holder, ARGS(STRING("name", u->me->host), STRING("id", u->me->id)));
+  if (!session_send(ss, "take name", results, 2, err))
+    return false;
+  struct db_row row;
+  uint64_t ours = 0;
+  int64_t since_us = 0;
+  bool ok = true;
+  if (db_next(&results[1], &row, 2)) /* else somebody has deleted it just now */
+    ok = (db_u64(&row, 0, 1, &ours) && db_time(&row, 1, &since_us)) || db_unexpected(err, "take name");
+  *u->since_us = ours ? since_us : 0;
+  db_results_free(results, 2);
+  return ok;
+}
+
+enum store_status ops_take_name(struct store_session *ss, const struct instance_row *me, int64_t ttl_ms,
+                                int64_t *since_us, struct err *err) {
+  return session_try(ss, "taking the lease of this daemon's name", name_unit, &(struct name_unit){me, ttl_ms, since_us},
+                     err);
+}
+
 static bool leave_unit(struct store_session *ss, void *arg, struct err *err) {
+  const struct instance_row *me = arg;
   uint64_t gone;
   session_begin(ss);
-  session_add(ss, query_leave, ARGS(STRING("id", (const char *)arg)));
+  session_add(ss, query_leave, ARGS(STRING("id", me->id), STRING("name", me->host)));
   return session_change(ss, "leave", &gone, err);
 }
 
-enum store_status ops_leave(struct store_session *ss, const char *instance, struct err *err) {
-  return session_run(ss, "saying that this instance ends", leave_unit, (void *)instance, err);
+enum store_status ops_leave(struct store_session *ss, const struct instance_row *me, struct err *err) {
+  return session_run(ss, "saying that this instance ends", leave_unit, (void *)me, err);
 }
 
 struct namesake_unit {

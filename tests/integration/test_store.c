@@ -41,7 +41,7 @@ static void instances_live_and_leave(void **state) {
   ok(f, OPS->housekeep(f->ss, 86400000, 86400000, &f->err));
   assert_int_equal(ask(f, "SELECT COUNT(*) FROM outbox_instances"), 1);
   assert_string_equal(ask_text(f, "SELECT host FROM outbox_instances WHERE id = 'b'"), "h'ost");
-  ok(f, OPS->leave(f->ss, "b", &f->err));
+  ok(f, OPS->leave(f->ss, &(struct instance_row){.id = "b", .host = "h"}, &f->err));
   assert_int_equal(ask(f, "SELECT COUNT(*) FROM outbox_instances"), 0);
 }
 

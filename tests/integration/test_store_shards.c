@@ -253,6 +253,40 @@ static void one_of_the_same_name_is_found(void **state) {
   assert_string_equal(found.id, "");
 }
 
+/* Of two of one name one alone holds it, until it ends, or its lease has. */
+static void a_name_has_one_holder(void **state) {
+  struct fixture *f = *state;
+  struct instance_row one = {.id = "a-1", .host = "h", .admin_url = "", .version = "1", .routes = "x", .pid = 7};
+  struct instance_row two = {.id = "b-2", .host = "h", .admin_url = "", .version = "1", .routes = "x"};
+  struct instance_row three = {.id = "c-3", .host = "H", .admin_url = "", .version = "1", .routes = "x"};
+  int64_t since, again;
+  ok(f, OPS->take_name(f->ss, &one, 60000, &since, &f->err));
+  assert_true(since > 0);
+  ok(f, OPS->take_name(f->ss, &one, 60000, &again, &f->err));
+  assert_int_equal(again, since);
+  ok(f, OPS->take_name(f->ss, &two, 60000, &again, &f->err));
+  assert_int_equal(again, 0);
+  ok(f, OPS->take_name(f->ss, &three, 60000, &again, &f->err)); /* another name */
+  assert_true(again > 0);
+  sql(f, "UPDATE outbox_instances SET alive_until = UTC_TIMESTAMP(6) - INTERVAL 1 SECOND WHERE id = 'h'");
+  ok(f, OPS->take_name(f->ss, &one, 60000, &again, &f->err)); /* nobody had it meanwhile */
+  assert_int_equal(again, since);
+  sql(f, "UPDATE outbox_instances SET alive_until = UTC_TIMESTAMP(6) WHERE id = 'h'");
+  ok(f, OPS->take_name(f->ss, &two, 60000, &again, &f->err));
+  assert_true(again > since);
+  ok(f, OPS->leave(f->ss, &one, &f->err)); /* not its own any more */
+  ok(f, OPS->take_name(f->ss, &one, 60000, &again, &f->err));
+  assert_int_equal(again, 0);
+  ok(f, OPS->leave(f->ss, &two, &f->err));
+  ok(f, OPS->take_name(f->ss, &one, 60000, &again, &f->err));
+  assert_true(again > since);
+  /* The server's clock was put back by a day: nobody waits for that long. */
+  sql(f, "UPDATE outbox_instances SET seen_at = UTC_TIMESTAMP(6) + INTERVAL 1 DAY, alive_until = UTC_TIMESTAMP(6) + "
+         "INTERVAL 1 DAY WHERE id = 'h'");
+  ok(f, OPS->take_name(f->ss, &two, 60000, &again, &f->err));
+  assert_true(again > 0);
+}
+
 int main(int argc, char **argv) {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, store_setup, store_teardown)
   const struct CMUnitTest tests[] = {
@@ -267,6 +301,7 @@ int main(int argc, char **argv) {
       TEST(a_clock_that_was_put_back_makes_nothing_sure),
       TEST(a_row_that_was_deleted_makes_nothing_sure),
       TEST(one_of_the_same_name_is_found),
+      TEST(a_name_has_one_holder),
   };
   return store_main(argc, argv, tests, sizeof tests / sizeof tests[0]);
 }

@@ -11,6 +11,7 @@ static const struct store_ops ops = {
     .close = double_close,
     .now = double_now,
     .beat = double_beat,
+    .take_name = double_take_name,
     .leave = double_leave,
     .namesake = double_namesake,
     .shards = double_shards,

@@ -27,7 +27,7 @@ static void instances_live_and_leave(struct fixture *f) {
   world_sleep(61 * SECOND);
   ok(f, f->ops->beat(f->ss, &me, 60000, &living, &sets, &f->err));
   check_int(living, 1);
-  ok(f, f->ops->leave(f->ss, "b", &f->err));
+  ok(f, f->ops->leave(f->ss, &(struct instance_row){.id = "b", .host = "h"}, &f->err));
   check_int(f->db.data.instances.count, 1);
   f->db.clock_ahead_us += 25 * HOUR;
   f->machine.wall_ahead_us += 25 * HOUR;
@@ -59,6 +59,31 @@ static void one_of_the_same_name_is_found(struct fixture *f) {
   ok(f, f->ops->beat(f->ss, &one, 60000, &living, &sets, &f->err));
   ok(f, f->ops->namesake(f->ss, "b", &found, &f->err));
   check(!found.id[0]);
+}
+
+static void a_name_has_one_holder(struct fixture *f) {
+  const struct instance_row one = {.id = "a-1", .host = "h", .admin_url = "", .version = "1", .routes = "x"};
+  const struct instance_row two = {.id = "b-2", .host = "h", .admin_url = "", .version = "1", .routes = "x"};
+  int64_t since, again;
+  ok(f, f->ops->take_name(f->ss, &one, 60000, &since, &f->err));
+  check(since > 0);
+  world_sleep(SECOND);
+  ok(f, f->ops->take_name(f->ss, &one, 60000, &again, &f->err));
+  check(again == since);
+  ok(f, f->ops->take_name(f->ss, &two, 60000, &again, &f->err));
+  check(again == 0);
+  world_sleep(61 * SECOND);
+  ok(f, f->ops->take_name(f->ss, &one, 60000, &again, &f->err)); /* nobody had it meanwhile */
+  check(again == since);
+  world_sleep(60 * SECOND);
+  ok(f, f->ops->take_name(f->ss, &two, 60000, &again, &f->err));
+  check(again > since);
+  ok(f, f->ops->leave(f->ss, &one, &f->err)); /* not its own any more */
+  ok(f, f->ops->take_name(f->ss, &one, 60000, &again, &f->err));
+  check(again == 0);
+  ok(f, f->ops->leave(f->ss, &two, &f->err));
+  ok(f, f->ops->take_name(f->ss, &one, 60000, &again, &f->err));
+  check(again > since);
 }
 
 static void the_clock_is_the_databases(struct fixture *f) {
@@ -179,7 +204,7 @@ static void the_sessions_of_the_silent_are_ended_and_no_others(struct fixture *f
   check(out.silent && out.ended == 1);
   ok(f, f->ops->end_silent(f->ss, "me", &out, &f->err));
   check(!out.silent && out.ended == 0);
-  ok(f, other->ops->leave(theirs, "them", &f->err)); /* it connects again */
+  ok(f, other->ops->leave(theirs, &(struct instance_row){.id = "them", .host = "h"}, &f->err)); /* it connects again */
   other->ops->close(&theirs);
   store_double_free(&other);
 }
@@ -424,6 +449,7 @@ static void a_shard_that_is_given_back_unclean_is_abandoned(struct fixture *f) {
 const struct store_case read_cases[] = {
     CASE(instances_live_and_leave),
     CASE(one_of_the_same_name_is_found),
+    CASE(a_name_has_one_holder),
     CASE(the_clock_is_the_databases),
     CASE(one_of_two_acquires),
     CASE(a_lease_from_before_the_clock_was_put_back_is_over),

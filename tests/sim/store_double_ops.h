@@ -11,7 +11,9 @@
 enum store_status double_now(struct store_session *ss, int64_t *now_us, struct err *err);
 enum store_status double_beat(struct store_session *ss, const struct instance_row *me, int64_t ttl_ms, uint32_t *living,
                               uint32_t *route_sets, struct err *err);
-enum store_status double_leave(struct store_session *ss, const char *instance, struct err *err);
+enum store_status double_take_name(struct store_session *ss, const struct instance_row *me, int64_t ttl_ms,
+                                   int64_t *since_us, struct err *err);
+enum store_status double_leave(struct store_session *ss, const struct instance_row *me, struct err *err);
 enum store_status double_namesake(struct store_session *ss, const char *instance, struct store_namesake *out,
                                   struct err *err);
 enum store_status double_shards(struct store_session *ss, struct shard_row rows[STORE_SHARDS_MAX], size_t *count,

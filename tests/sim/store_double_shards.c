@@ -89,19 +89,69 @@ enum store_status double_beat(struct store_session *ss, const struct instance_ro
                     &(struct beat_unit){me, ttl_ms, living, route_sets}, err);
 }
 
+struct name_unit {
+  const struct instance_row *me;
+  int64_t ttl_ms;
+  int64_t *since_us;
+};
+
+static bool holds(const struct instance_entry *name, const struct instance_row *me) {
+  return blob_is(name->version, me->id, strlen(me->id));
+}
+
+static bool name_unit(struct store_session *ss, void *arg, struct err *err) {
+  struct name_unit *u = arg;
+  struct list *list = &ss->db->data.instances;
+  int64_t now_us = table_clock(ss->db);
+  size_t at = 0;
+  if (!double_begin(ss, SCRIPT_COMMITS, 2, err))
+    return false;
+  if (!double_lock(ss, LOCK_INSTANCE, table_key(u->me->host), false, true, err))
+    return false;
+  struct instance_entry *name = find_instance(ss->db, u->me->host, &at);
+  if (!name) {
+    name = record_new(list);
+    blob_put(&name->id, u->me->host);
+    blob_put(&name->host, u->me->host);
+    blob_put(&name->routes, "");
+    list_add(list, list->count, name);
+  }
+  if (!name->version || (!holds(name, u->me) && !instance_lives(ss->db, name))) {
+    blob_put(&name->version, u->me->id);
+    name->started_us = now_us;
+  }
+  *u->since_us = holds(name, u->me) ? name->started_us : 0;
+  if (*u->since_us) {
+    name->seen_us = now_us;
+    name->alive_until_us = now_us + u->ttl_ms * 1000;
+  }
+  return double_end(ss, err);
+}
+
+enum store_status double_take_name(struct store_session *ss, const struct instance_row *me, int64_t ttl_ms,
+                                   int64_t *since_us, struct err *err) {
+  return double_try(ss, "taking the lease of this daemon's name", name_unit, &(struct name_unit){me, ttl_ms, since_us},
+                    err);
+}
+
 static bool leave_unit(struct store_session *ss, void *arg, struct err *err) {
+  const struct instance_row *me = arg;
   size_t at;
   if (!double_begin(ss, SCRIPT_COMMITS, 1, err))
     return false;
-  if (!double_lock(ss, LOCK_INSTANCE, table_key(arg), false, true, err))
+  if (!double_lock(ss, LOCK_INSTANCE, table_key(me->id), false, true, err) ||
+      !double_lock(ss, LOCK_INSTANCE, table_key(me->host), false, true, err))
     return false;
-  if (find_instance(ss->db, arg, &at))
+  if (find_instance(ss->db, me->id, &at))
+    list_remove(&ss->db->data.instances, at);
+  const struct instance_entry *name = find_instance(ss->db, me->host, &at);
+  if (name && name->version && holds(name, me))
     list_remove(&ss->db->data.instances, at);
   return double_end(ss, err);
 }
 
-enum store_status double_leave(struct store_session *ss, const char *instance, struct err *err) {
-  return double_run(ss, "saying that this instance ends", leave_unit, (void *)instance, err);
+enum store_status double_leave(struct store_session *ss, const struct instance_row *me, struct err *err) {
+  return double_run(ss, "saying that this instance ends", leave_unit, (void *)me, err);
 }
 
 struct namesake_unit {

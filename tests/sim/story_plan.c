@@ -202,8 +202,6 @@ void plan_story(uint64_t seed, bool trace) {
   }
   story.bound_ppm = chance_ppm(&story.plan, 400000) ? (uint32_t)chance_log_between(&story.plan, 10000, 900000) : 0;
   bool twins = chance_ppm(&story.plan, 300000);
-  /* A twin does not know of a head that the other has made since it read the heads last. */
-  story.facts.ordered = !(twins && story.bound_ppm);
   plan_processes(seed, twins);
 }
 

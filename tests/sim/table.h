@@ -110,9 +110,10 @@ enum { AUDIT_TEXTS = 3 };
 
 struct instance_entry {
   struct blob *id, *host, *routes;
+  struct blob *version; /* of a name: who holds it */
   int64_t started_us, seen_us, alive_until_us;
 };
-enum { INSTANCE_TEXTS = 3 };
+enum { INSTANCE_TEXTS = 4 };
 
 struct route_entry {
   struct route_setting setting;

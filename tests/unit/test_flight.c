@@ -334,6 +334,30 @@ static void bound_tasks_need_a_sign_of_life(void **state) {
   leases_destroy(&leases);
 }
 
+/* After another daemon of our name nothing holds that is known of bound tasks: they are read anew only when the
+ * scheduler has noticed. */
+static void a_name_that_was_lost_is_taken_again_when_that_was_seen(void **state) {
+  struct leases leases;
+  struct lease_slot view[STORE_SHARDS_MAX];
+  const struct shard_lease bound = {.shard = SHARD_BOUND, .epoch = 1};
+  leases_init(&leases);
+  leases_view(&leases, view);
+  assert_int_equal(view[SHARD_BOUND].stage, LEASE_SHUT);
+  assert_true(leases_hold_name(&leases, true));
+  leases_renewed(&leases, bound, at(0, 0), 100);
+  leases_view(&leases, view);
+  assert_int_equal(view[SHARD_BOUND].stage, LEASE_STAYS);
+  assert_false(leases_hold_name(&leases, false));
+  assert_false(leases_safe(&leases, SHARD_BOUND, 1, at(1, 0)));
+  assert_false(leases_hold_name(&leases, true));
+  leases_view(&leases, view);
+  assert_int_equal(view[SHARD_BOUND].stage, LEASE_SHUT);
+  assert_true(leases_hold_name(&leases, true));
+  leases_view(&leases, view);
+  assert_int_equal(view[SHARD_BOUND].stage, LEASE_STAYS);
+  leases_destroy(&leases);
+}
+
 static void a_shard_is_given_back_only_when_shut_quiet_and_empty(void **state) {
   const struct shard_lease lease = {.shard = 1, .epoch = 4}, former = {.shard = 1, .epoch = 3};
   struct leases leases;
@@ -493,6 +517,7 @@ int main(void) {
       cmocka_unit_test(a_suspended_machine_sends_nothing_under_old_leases),
       cmocka_unit_test(a_clock_that_jumps_puts_leases_in_doubt),
       cmocka_unit_test(bound_tasks_need_a_sign_of_life),
+      cmocka_unit_test(a_name_that_was_lost_is_taken_again_when_that_was_seen),
       cmocka_unit_test(a_shard_is_given_back_only_when_shut_quiet_and_empty),
       cmocka_unit_test(a_hand_over_is_called_off_after_its_limit),
       cmocka_unit_test(a_shut_shard_is_opened_again_soon),
