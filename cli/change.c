@@ -88,7 +88,9 @@ static void explain(const struct change_run *run, const struct task_target *targ
     snprintf(out, cap, "another living task has its message id or dedup key");
     break;
   case CHANGE_REFUSED:
-    snprintf(out, cap, "its row has values that the table does not allow: `duebox doctor` names such rows");
+    snprintf(
+        out, cap,
+        "its row has values that the table does not allow (`duebox task show`): correct it with UPDATE, or cancel it");
     break;
   case CHANGE_HELD:
   case CHANGE_OUTCOMES:

@@ -199,8 +199,8 @@ const char *cli_store_text(const struct err *err) {
       {"dedup_key", "a dedup key has 1 to 255 characters"},
       {"target_host", "the name of a host has at most 64 characters, and no blank at its end"},
       {"delay_ms", "a delay is at most ten years (3650d)"},
-      {"due_at", "a due time is in the years 2000 to 2199"},
-      {"expires_at", "a time to expire at is in the years 2000 to 2199"},
+      {"due_at", "a due time is a day of the calendar, in the years 2000 to 2199"},
+      {"expires_at", "a time to expire at is a day of the calendar, in the years 2000 to 2199"},
   };
   static const char *const quotes[] = {"_`", "_'", "''"}; /* CHECKs of MariaDB and MySQL; columns */
   bool refused = err->code == 1406 || err->code == 3819 || err->code == 4025;

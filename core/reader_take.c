@@ -114,8 +114,8 @@ static void hand_back(struct scheduler *s, struct lane *lane, struct group *grou
 void reader_refuse_unreadable(struct flight *flight, struct flight_list *ended) {
   struct err err = {0};
   err_set(&err, 0,
-          "the row has no valid value in %s: its client had the table's CHECKs or a strict sql_mode switched off; "
-          "correct the client, and insert the task again",
+          "the row has no valid value in %s: it was inserted with the table's CHECKs switched off, or before `duebox "
+          "migrate` gave the table the CHECK that refuses it; correct the client, and insert the task again",
           flight->task->unreadable ? flight->task->unreadable : "its columns");
   reader_end_flight(flight, FLIGHT_REFUSED, "row.unreadable", err.text, ended);
 }

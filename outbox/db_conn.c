@@ -42,7 +42,8 @@ static const uint64_t LOGIN_MAX = 1024 * 1024, ANSWER_BEFORE = 1024 * 1024, ANSW
  *
  * Whoever may INSERT may write what the table's CHECKs refuse and a strict sql_mode too (MariaDB: SET SESSION
  * check_constraint_checks = 0). A daemon must be able to end such a row, so its own sessions pass what is there
- * already; operators' sessions do not.
+ * already; operators' sessions do not. None has NO_ZERO_DATE and NO_ZERO_IN_DATE, with which expressions take such a
+ * time for NULL: what commands show would be another time than the one that is written.
  *
  * MySQL keeps what it says of tables for a day, if it may. What the client says of its character set is ignored by a
  * server with skip-character-set-client-handshake, and changed by init_connect.
@@ -56,14 +57,13 @@ static const char setup[] =
     "SET SESSION character_set_client = utf8mb4, character_set_results = utf8mb4, "
     "collation_connection = utf8mb4_general_ci, time_zone = '+00:00', autocommit = 1, innodb_lock_wait_timeout = 1, "
     "lock_wait_timeout = 5, "
-    "sql_mode = 'STRICT_ALL_TABLES,NO_ZERO_DATE,NO_ZERO_IN_DATE,ERROR_FOR_DIVISION_BY_ZERO,NO_ENGINE_SUBSTITUTION', "
+    "sql_mode = 'STRICT_ALL_TABLES,ERROR_FOR_DIVISION_BY_ZERO,NO_ENGINE_SUBSTITUTION', "
     "sql_select_limit = 18446744073709551615, sql_safe_updates = 0, sql_big_selects = 1, completion_type = 0"
     "/*M!100303 , in_predicate_conversion_threshold = 0, idle_transaction_timeout = 2 *//*!80000 , "
     "information_schema_stats_expiry = 0 */";
 /* Operators' sessions may be idle while somebody thinks about an answer, and keep the server's limit on statements. A
  * poll that such a limit interrupts finds no task, and would be interrupted again. */
-static const char setup_daemon[] = ", lock_wait_timeout = 1, net_read_timeout = 3, net_write_timeout = 3, "
-                                   "sql_mode = 'STRICT_ALL_TABLES,ERROR_FOR_DIVISION_BY_ZERO,NO_ENGINE_SUBSTITUTION'"
+static const char setup_daemon[] = ", lock_wait_timeout = 1, net_read_timeout = 3, net_write_timeout = 3"
                                    "/*!80000 , wait_timeout = 3, max_execution_time = 0 */"
                                    "/*M! , check_constraint_checks = 0, max_statement_time = 0 */";
 static const char setup_check[] =

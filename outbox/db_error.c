@@ -193,6 +193,11 @@ bool db_error_is_value(int code) {
   return is_one_of(code, codes, ARRAY_LEN(codes));
 }
 
+bool db_error_is_check(int code) {
+  static const int codes[] = {3819, 4025};
+  return is_one_of(code, codes, ARRAY_LEN(codes));
+}
+
 bool db_error_is_right(int code) {
   static const int codes[] = {1044, 1142, 1143, 1227, 1370};
   return is_one_of(code, codes, ARRAY_LEN(codes));

@@ -56,6 +56,8 @@ enum db_own_error {
 
 /* Whether the server refused what one statement wrote, and may take it in another form. */
 bool db_error_is_refusal(int code);
+/* Whether a CHECK of a table refused a row. */
+bool db_error_is_check(int code);
 /* Whether a value is one that the table does not allow: of the statement, or of a row whose client had switched the
  * table's CHECKs off. */
 bool db_error_is_value(int code);

@@ -54,6 +54,8 @@ static enum change_outcome judge_living(const struct task_change *order, const s
   default:
     if (state != TASK_SCHEDULED)
       return CHANGE_STATE;
+    if (verb == CHANGE_SET && !target->due_us) /* it is due in no calendar: there is nothing to compare with */
+      return CHANGE_REFUSED;
     return would_expire(order, target) ? CHANGE_EXPIRES : CHANGE_DONE;
   }
 }

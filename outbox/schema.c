@@ -8,6 +8,7 @@
 #include "core/store.h"
 #include "outbox/db_error.h"
 #include "outbox/db_stmt.h"
+#include "outbox/schema_misfit.h"
 #include "outbox/schema_tables.h"
 #include "query.h"
 #include "schema_repair.h"
@@ -23,7 +24,7 @@ static const struct migration {
     {1, "outbox", schema_text_0001_outbox},         {2, "history", schema_text_0002_history},
     {3, "operations", schema_text_0003_operations}, {4, "heads", schema_text_0004_heads},
     {5, "guards", schema_text_0005_guards},         {6, "in_flight", schema_text_0006_in_flight},
-    {7, "abandoned", schema_text_0007_abandoned},
+    {7, "abandoned", schema_text_0007_abandoned},   {8, "calendar", schema_text_0008_calendar},
 };
 
 #define LATEST migrations[ARRAY_LEN(migrations) - 1].version
@@ -258,6 +259,21 @@ static bool is_counted(const char *statement) {
   return strncmp(statement, "UPDATE ", 7) != 0;
 }
 
+/* A rule refused rows: one that this migration gives, or one before it. Whoever is told to put them right must not find
+ * the daemons refused meanwhile, where nothing was done yet. */
+static void explain_misfits(struct db_conn *conn, const struct migration *migration, uint32_t shards, struct err *err) {
+  bool explained = false;
+  for (size_t i = (size_t)(migration - migrations) + 1; db_error_is_check(err->code) && !explained && i-- > 0;) {
+    struct text text = {0};
+    expand(&text, migrations[i].text, conn->config->table, shards);
+    explained = !text.failed && schema_misfit_explain(conn, text.data, err);
+    text_free(&text);
+  }
+  struct err unknown = {0};
+  if (explained)
+    (void)execute(conn, query_schema_forget, ARGS(UNSIGNED("version", migration->version)), &unknown);
+}
+
 static bool run_statements(struct db_conn *conn, const struct migration *migration, uint32_t shards, uint32_t skip,
                            struct err *err) {
   struct text text = {0};
@@ -269,6 +285,8 @@ static bool run_statements(struct db_conn *conn, const struct migration *migrati
     if (n <= skip)
       continue;
     ok = db_run(conn, statement, WHAT, err) || was_done_before(first, err);
+    if (!ok)
+      explain_misfits(conn, migration, shards, err);
     if (ok && is_counted(statement)) {
       first = false;
       ok = execute(conn, query_schema_step, ARGS(UNSIGNED("done", n), UNSIGNED("version", migration->version)), err);

@@ -21,15 +21,15 @@ PAUSE_S = 0.005         # of an application between two INSERTs
 LIMIT_S = 3600          # a million rows on a slow disk
 
 
-def go_back(stage, daemon):
+def go_back(stage, daemon, version=VERSION):
     """The tables as they were at that version, which `duebox migrate` takes for its own."""
     daemon.run("migrate")
     applied = stage.execute("SELECT version, name, checksum, statements_done, applied_at FROM outbox_schema"
-                            f" WHERE version <= {VERSION}")
+                            f" WHERE version <= {version}")
     tables = [name for (name,) in stage.execute("SHOW TABLES LIKE 'outbox%'")]
     stage.execute("DROP TABLE " + ", ".join(tables))
     with stage.connect() as connection:
-        install(connection, [file for file in SCHEMA if int(file.name[:4]) <= VERSION])
+        install(connection, [file for file in SCHEMA if int(file.name[:4]) <= version])
     for row in applied:
         stage.execute("INSERT INTO outbox_schema (version, name, checksum, statements_done, applied_at)"
                       " VALUES (%s, %s, %s, %s, %s)", *row)

@@ -278,6 +278,30 @@ def test_refused(cursor, columns, sql_mode):
     assert one(cursor, "SELECT COUNT(*) FROM outbox") == 0
 
 
+NOT_STRICT_ABOUT_ZEROS = "STRICT_TRANS_TABLES,ERROR_FOR_DIVISION_BY_ZERO,NO_AUTO_CREATE_USER,NO_ENGINE_SUBSTITUTION"
+
+
+@pytest.mark.parametrize("sql_mode", [NOT_STRICT_ABOUT_ZEROS, "STRICT_ALL_TABLES,ALLOW_INVALID_DATES", LENIENT,
+                                      "ALLOW_INVALID_DATES", "TRADITIONAL"])
+@pytest.mark.parametrize("column", ["due_at", "expires_at", "first_due_at"])
+def test_a_time_that_is_in_no_calendar_is_refused(cursor, column, sql_mode):
+    """MariaDB's own default is the first. It makes 2008-00-00 of a time without a date; such a task, and one that is due on
+    the 31st of February, could not be sent."""
+    cursor.execute("SET sql_mode = %s", (sql_mode,))
+    bad = ("08:00:00", "2008-00-00", "2030-00-15 01:02:03.4", "2030-12-00", "2199-00-00", "0000-00-00", "2030-02-31",
+           "2030-02-29", "2030-04-31 10:00:00")
+    for value in bad:
+        with pytest.raises(pymysql.err.MySQLError):
+            insert(cursor, **{column: value})
+    insert(cursor)
+    for value in bad:
+        with pytest.raises(pymysql.err.MySQLError):
+            cursor.execute(f"UPDATE outbox SET {column} = %s", (value,))
+    for value in ("2000-01-01", "2028-02-29 23:59:59.999999", "2199-12-31 23:59:59.999999", None):
+        insert(cursor, **{column: value})
+    assert one(cursor, "SELECT COUNT(*) FROM outbox") == 5
+
+
 @pytest.mark.parametrize("column", ["message_id", "route"])
 def test_null_in_a_multi_row_insert_is_refused_by_a_lenient_session(cursor, column):
     """There NULL silently becomes '0000-00-00' or ''."""
