@@ -75,9 +75,14 @@ bool health_refused(struct health *health, const struct health_trouble *trouble,
                     int64_t now_us) {
   if (health->refusals < UINT32_MAX)
     health->refusals++;
-  if (limit == 0 || health->refusals < limit)
-    return health_answered(health, false, concurrency);
-  return !is_known(health, now_us) && suspend(health, trouble, 0, REFUSED_MAX_US, now_us);
+  if (limit > 0 && health->refusals >= limit)
+    return !is_known(health, now_us) && suspend(health, trouble, 0, REFUSED_MAX_US, now_us);
+  bool changed = health_answered(health, false, concurrency);
+  if (!health_suspended(health) && health_doubted(health, limit) && concurrency > RAMP_FIRST) {
+    health->state = HEALTH_RAMPING; /* few at a time: one that is taken comes between them */
+    health->ramp = RAMP_FIRST;
+  }
+  return changed;
 }
 
 static bool rise(struct health *health, int64_t concurrency) {

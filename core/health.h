@@ -6,6 +6,8 @@
  *   ok ──down, hold, too many refusals──▶ suspended ──a task leaves at probe_at──▶ probing
  *   ▲                                         ▲                                       │
  *   └──enough answers── ramping ◀──answered───┴──────────down, or nothing learned─────┘
+ *
+ * Half as many refusals as suspend it take it from ok to ramping.
  */
 #ifndef CORE_HEALTH_H
 #define CORE_HEALTH_H
@@ -48,6 +50,10 @@ static inline bool health_suspended(const struct health *health) {
 static inline bool health_untroubled(const struct health *health) {
   return health->state == HEALTH_OK && health->refusals == 0 && health->backoff_us == 0;
 }
+/* Half as many failures in a row as suspend it, or more: perhaps it is the tasks. */
+static inline bool health_doubted(const struct health *health, uint32_t limit) {
+  return limit > 0 && health->refusals >= limit - limit / 2;
+}
 /* Whether a task may be sent now, be it as the probe. */
 bool health_may_send(const struct health *health, int64_t now_us);
 /* A task is sent: true when it is the probe. */
@@ -56,8 +62,9 @@ bool health_send(struct health *health, uint64_t row);
 bool health_down(struct health *health, const struct health_trouble *trouble, int64_t now_us);
 /* The destination asks for rest, for trouble->retry_after_ms. True when it was not suspended before. */
 bool health_hold(struct health *health, const struct health_trouble *trouble, int64_t now_us);
-/* The destination answered with a failure of its own; `limit` of them in a row suspend it (0 = never), and fewer are an
- * answer. True when that changed whether it is suspended. */
+/* The destination answered with a failure of its own; `limit` of them in a row suspend it (0 = never), half as many
+ * bring concurrency down to where it begins after an outage, and fewer are an answer. True when that changed whether it
+ * is suspended. */
 bool health_refused(struct health *health, const struct health_trouble *trouble, uint32_t limit, int64_t concurrency,
                     int64_t now_us);
 /* The destination answered. After an outage concurrency grows step by step, up to `concurrency`; 0 = at once. True when

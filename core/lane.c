@@ -8,7 +8,8 @@
 #include "core/poll_pace.h"
 
 enum {
-  WORTH_READING = 4, /* the part of the concurrency, or of a batch, that must be free */
+  PROBES_ELSEWHERE = 4, /* one of so many is the task whose turn it is */
+  WORTH_READING = 4,    /* the part of the concurrency, or of a batch, that must be free */
   BATCH_BYTES = 2 * 1024 * 1024,
   AHEAD_MS = 20,     /* how much is read ahead of answers and settling, as time */
   DONE_MS = 10,      /* how fast tasks leave is measured over this */
@@ -100,13 +101,19 @@ bool lane_fits(const struct lane *lane, int64_t bytes) {
   return lane_bytes(lane, &alone) >= bytes || alone;
 }
 
+bool lane_picks(const struct lane *lane) {
+  if (health_suspended(&lane->health))
+    return lane->probes % PROBES_ELSEWHERE != PROBES_ELSEWHERE - 1;
+  return health_doubted(&lane->health, (uint32_t)lane->route->breaker);
+}
+
 uint32_t lane_credit(const struct lane *lane, uint32_t batch, int64_t now_us) {
   if (!lane->route || !lane->driver || lane->paused || lane_ends_many(lane))
     return 0;
   if (health_suspended(&lane->health))
     return health_may_send(&lane->health, now_us) ? 1 : 0;
   if ((lane->stalled && stall_probe_at_us(&lane->stall) > now_us) || lane->refused_claims.at_us > now_us ||
-      lane->rests_until_us > now_us)
+      lane->rests_until_us > now_us || (lane->pick_at_us > now_us && lane_picks(lane)))
     return 0;
   if (lane->stalled)
     batch = 1;
@@ -174,6 +181,8 @@ int64_t lane_wakes_at(const struct lane *lane, int64_t now_us) {
     return health_wakes_at(&lane->health);
   if (lane->refused_claims.at_us > now_us || lane->rests_until_us > now_us)
     return lane->refused_claims.at_us > lane->rests_until_us ? lane->refused_claims.at_us : lane->rests_until_us;
+  if (lane->pick_at_us > now_us && lane_picks(lane))
+    return lane->pick_at_us;
   if (lane->route->rate > 0 && tokens_now(lane, now_us) < 1)
     return now_us + 1 + (int64_t)((1 - tokens_now(lane, now_us)) / lane->route->rate * 1e6);
   if (lane->stalled && stall_probe_at_us(&lane->stall) > now_us)
@@ -232,6 +241,7 @@ bool lane_holds_much(const struct lane *lane) {
 bool lane_send(struct lane *lane, const struct task *task) {
   if (!health_send(&lane->health, task->id))
     return false;
+  lane->probes++;
   unsigned at_sink = atomic_load_explicit(&lane->at_sink, memory_order_relaxed); /* they may take long to fail */
   atomic_store_explicit(&lane->at_sink_max, at_sink + 1, memory_order_relaxed);
   return true;

@@ -131,6 +131,9 @@ struct lane {
   char pause_reason[256];
   struct health health;   /* of all that the route leads to */
   int64_t leads_there_us; /* monotonic: since when its plugin is told what it is told now */
+  uint32_t picks;         /* how often another task was looked for than the one whose turn it is */
+  int64_t pick_at_us;     /* monotonic: nothing is read before where that is to be, but for a probe */
+  uint32_t probes;        /* how many have left */
   bool instance_down;     /* it is the whole plugin instance that is down, and the plugin says when it is back */
   unsigned ups_seen;      /* of its driver, when it was suspended */
   struct targets targets; /* those of its own that are in trouble */
@@ -202,6 +205,9 @@ void lane_note_out(struct lane *lane, int64_t out_us);
 void lane_leave_shard(struct lane *lane, uint8_t shard);
 /* Notes that a task found no room in time: the sink is not that quick any more. */
 void lane_note_unsent(struct lane *lane);
+/* Whether the next task is to be another one than that whose turn it is: most probes, and where half as many have
+ * failed in a row as suspend the lane. */
+bool lane_picks(const struct lane *lane);
 /* Rows that may be read for the lane now, 0 when it has to wait. */
 uint32_t lane_credit(const struct lane *lane, uint32_t batch, int64_t now_us);
 /* Monotonic time at which a lane without credit may have some by time alone (rate, probe, stall); INT64_MAX = never. */

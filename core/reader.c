@@ -265,9 +265,9 @@ static uint32_t turn_credit(const struct scheduler *s, const struct lane *lane) 
   return credit > most ? (uint32_t)most : credit;
 }
 
-/* One step of reading for a lane: first those whose turn has come, then by priority, of each what is behind the
- * cursors, a page at a time, and what is beyond them; never beyond while tasks of an order_key may be behind that go
- * first. True when there may be more to do. */
+/* One step of reading for a lane: while it is in trouble one from elsewhere, else those whose turn has come, then
+ * by priority, of each what is behind the cursors, a page at a time, and what is beyond them; never beyond while tasks
+ * of an order_key may be behind that go first. True when there may be more to do. */
 static bool read_lane(struct scheduler *s, struct lane *lane) {
   uint32_t credit = turn_credit(s, lane);
   bool cautious = false;
@@ -276,6 +276,8 @@ static bool read_lane(struct scheduler *s, struct lane *lane) {
   set_readable(s, lane, &cautious);
   if (cautious && credit > CAUTIOUS_ROWS)
     credit = CAUTIOUS_ROWS;
+  if ((lane_picks(lane) && reader_pick(s, lane)) || s->retry_wait_us)
+    return true;
   if (reader_take_called(s, lane, credit) > 0 || s->retry_wait_us)
     return true;
   if (lane->unblock_look > s->look)

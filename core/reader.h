@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
  * core/reader.h - the parts of the scheduler's reading: which rows (reader.c), those behind the cursors
- * (reader_sweep.c), and what becomes of a batch of rows (reader_take.c).
+ * (reader_sweep.c), others than those whose turn it is (reader_pick.c), and what becomes of a batch of rows
+ * (reader_take.c).
  *
  * @thread scheduler
  */
@@ -77,6 +78,12 @@ int reader_by_due(const void *a, const void *b);
 void reader_sort_by_due(struct task_batch *batch);
 /* Reads on beyond the cursor of a group of bound tasks: one page. True when there were rows of ours. */
 bool reader_bound(struct scheduler *s, struct group *group, uint32_t credit);
+/* Hands out one task of the lane that may go and is not the one whose turn it is, if there is one. True when one took
+ * off or ended. */
+bool reader_pick(struct scheduler *s, struct lane *lane);
+/* Up to which due time the n-th of these is looked for, where the oldest is due at that time: now for two of four, else
+ * from some milliseconds before to as long as that. Pure. */
+int64_t reader_pick_until_us(uint32_t n, int64_t oldest_us, int64_t now_us);
 /* Looks behind the cursor of a group for rows that came late: one page. True when it took something or there is more to
  * look at. */
 bool reader_sweep(struct scheduler *s, struct group *group, uint32_t credit);

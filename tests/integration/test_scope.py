@@ -165,6 +165,25 @@ def test_a_destination_that_only_fails_is_called_seldom(stage):
         daemon.wait_log("DUEBOX-ROUTE-RESUMED")
 
 
+@pytest.mark.parametrize("priority", [9, 5])
+def test_tasks_that_fail_by_their_content_keep_no_others_waiting(stage, priority):
+    """An endpoint that is well answers 500 to what is wrong with some tasks. These stand first, by their priority or
+    their age, and there are many: they are not the only probes of their route, which is open again as soon as another
+    task got through. (300 of them used to keep all others waiting for as many probes.)"""
+    with HttpReceiver() as receiver:
+        receiver.on("/", lambda request: Answer(500 if request.body == b"bad" else 200))
+        stage.plugin("hooks", module="http", allow_private=True)
+        stage.route("h", via="hooks", url=f"{receiver.url}/x", history="1h", retry={"backoff": "1h", "max": "1h"})
+        daemon = stage.start()
+        stage.execute(f"INSERT INTO outbox (route, payload, priority) SELECT 'h', 'bad', {priority} FROM seq_1_to_1000")
+        daemon.wait_log("DUEBOX-ROUTE-SUSPENDED", limit_s=LIMIT_S)
+        good = stage.insert("h", count=20)
+        for message_id in good:
+            stage.wait_row(message_id, LIMIT_S, state="done")
+        daemon.wait_log("DUEBOX-ROUTE-RESUMED")
+        assert stage.count(where="payload = 'bad' AND failures = 0") > 100
+
+
 def test_a_full_queue_is_waited_for(stage):
     """It rejects what is published, whichever task it is: few of them find that out, and all arrive when it is read."""
     small = {"x-max-length": 5, "x-overflow": "reject-publish"}

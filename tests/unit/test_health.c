@@ -92,9 +92,10 @@ static void tables(void **state) {
       {60005, SUCCESS, 0, HEALTH_RAMPING, 0});
   RUN("Retry-After has an end", {0, HELD, 2000000000, HEALTH_SUSPENDED, HEALTH_HOLD_MAX_MS});
   RUN("failures in a row suspend it for a moment, and one success begins anew", {0, REFUSED, 0, HEALTH_OK, 0},
-      {1, REFUSED, 0, HEALTH_OK, 0}, {2, SUCCESS, 0, HEALTH_OK, 0}, {3, REFUSED, 0, HEALTH_OK, 0},
-      {4, REFUSED, 0, HEALTH_OK, 0}, {5, REFUSED, 0, HEALTH_SUSPENDED, 255}, {6, REFUSED, 0, HEALTH_SUSPENDED, 255},
-      {255, SENT, 0, HEALTH_PROBING, 0}, {300, REFUSED, 0, HEALTH_SUSPENDED, 800}, {800, SENT, 0, HEALTH_PROBING, 0},
+      {1, REFUSED, 0, HEALTH_RAMPING, 0} /* perhaps it is the tasks: others are to come between them */,
+      {2, SUCCESS, 0, HEALTH_RAMPING, 0}, {3, REFUSED, 0, HEALTH_RAMPING, 0}, {4, REFUSED, 0, HEALTH_RAMPING, 0},
+      {5, REFUSED, 0, HEALTH_SUSPENDED, 255}, {6, REFUSED, 0, HEALTH_SUSPENDED, 255}, {255, SENT, 0, HEALTH_PROBING, 0},
+      {300, REFUSED, 0, HEALTH_SUSPENDED, 800}, {800, SENT, 0, HEALTH_PROBING, 0},
       {800, REFUSED, 0, HEALTH_SUSPENDED, 1800}, {1800, SENT, 0, HEALTH_PROBING, 0},
       {1800, REFUSED, 0, HEALTH_SUSPENDED, 2800} /* perhaps it is the tasks: those behind do not wait long */,
       {2800, SENT, 0, HEALTH_PROBING, 0}, {2800, SUCCESS, 0, HEALTH_RAMPING, 0}, {2801, REFUSED, 0, HEALTH_RAMPING, 0});
@@ -104,6 +105,33 @@ static void tables(void **state) {
       {0, DOWN, 0, HEALTH_SUSPENDED, 250}, {100, REACHABLE, 0, HEALTH_RAMPING, 0},
       {110, DOWN, 0, HEALTH_SUSPENDED, 610}, {120, REACHABLE, 0, HEALTH_RAMPING, 0},
       {130, DOWN, 0, HEALTH_SUSPENDED, 1130});
+}
+
+/* Failures in a row bring concurrency down before they suspend: what is taken comes between them, and begins the count
+ * anew. */
+static void failures_in_a_row_come_few_at_a_time(void **state) {
+  struct health health = {0};
+  const struct health_trouble trouble = {.message = "500", .retry_after_ms = -1};
+  for (int i = 1; i < 10; i++)
+    assert_false(health_refused(&health, &trouble, 20, CONCURRENCY, 0));
+  assert_int_equal(health.ramp, 0);
+  for (int i = 10; i < 20; i++) {
+    assert_false(health_refused(&health, &trouble, 20, CONCURRENCY, 0));
+    assert_true(health_doubted(&health, 20));
+    assert_int_equal(health.ramp, 4);
+  }
+  assert_false(health_answered(&health, true, CONCURRENCY));
+  assert_false(health_doubted(&health, 20));
+  assert_int_equal(health.ramp, 5);
+  for (int i = 1; i < 20; i++)
+    assert_false(health_refused(&health, &trouble, 20, CONCURRENCY, 0));
+  assert_int_equal(health.ramp, 4);
+  assert_true(health_refused(&health, &trouble, 20, CONCURRENCY, 0));
+  struct health narrow = {0};
+  for (int i = 1; i < 20; i++)
+    assert_false(health_refused(&narrow, &trouble, 20, 1, 0));
+  assert_int_equal(narrow.ramp, 0);
+  assert_false(health_doubted(&narrow, 0));
 }
 
 static void concurrency_grows_by_answers(void **state) {
@@ -136,6 +164,7 @@ int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(tables),
       cmocka_unit_test(concurrency_grows_by_answers),
+      cmocka_unit_test(failures_in_a_row_come_few_at_a_time),
       cmocka_unit_test(without_a_limit_failures_never_suspend),
   };
   return cmocka_run_group_tests_name("health", tests, NULL, NULL);
