@@ -22,7 +22,8 @@ enum {
   IDLE_POLL_MS = 1000,
   JOIN_GRACE_MS = 1000, /* for what a thread does beside its plugin's stop() */
   CLAIM_GAP_MAX_US = 1000 * 1000,
-  ROOM_WAIT_US = 50 * 1000
+  ROOM_WAIT_US = 50 * 1000,
+  TAKEN_SAID_US = 10 * 1000 * 1000 /* one that has begun to read, or ended, is met within a round */
 };
 
 static void still_alive(struct driver *driver) {
@@ -553,13 +554,40 @@ bool driver_forgot(const struct driver *driver, int64_t handed_us, int64_t limit
 void driver_health(struct driver *driver, bool *up, char text[PLUGIN_TEXT]) {
   mutex_lock(&driver->health_lock);
   *up = driver->up;
-  snprintf(text, PLUGIN_TEXT, "%s", driver->health);
+  snprintf(text, PLUGIN_TEXT, "%s%s", driver->taken_since_us ? "no daemon of this outbox reads it: " : "",
+           driver->health);
   mutex_unlock(&driver->health_lock);
+}
+
+void driver_reading(struct driver *driver, bool *reads, bool *stands_by) {
+  mutex_lock(&driver->health_lock);
+  *stands_by = driver->stands_by;
+  *reads = driver->up && !driver->stands_by;
+  mutex_unlock(&driver->health_lock);
+}
+
+/* Whoever has begun to read is seen here a moment later. */
+void driver_taken(struct driver *driver, bool taken) {
+  int64_t now = clock_mono_us();
+  mutex_lock(&driver->health_lock);
+  if (!taken || !driver->stands_by)
+    driver->taken_since_us = 0;
+  else if (!driver->taken_since_us)
+    driver->taken_since_us = now;
+  bool says = driver->taken_since_us && now - driver->taken_since_us > TAKEN_SAID_US && !driver->taken_said;
+  driver->taken_said = driver->taken_since_us && (driver->taken_said || says);
+  mutex_unlock(&driver->health_lock);
+  if (says)
+    log_error(
+        "DUEBOX-RESULTS-TAKEN",
+        "instance=%s another consumer reads its results, and that is no living daemon of this outbox: answers are "
+        "lost to it, or wait. End it; the broker names it (rabbitmqctl list_consumers)",
+        driver->name);
 }
 
 int64_t driver_unread_us(struct driver *driver) {
   mutex_lock(&driver->health_lock);
-  int64_t since = driver->unread_since_us;
+  int64_t since = driver->unread_since_us ? driver->unread_since_us : driver->taken_since_us;
   mutex_unlock(&driver->health_lock);
   return since ? clock_mono_us() - since : 0;
 }

@@ -93,7 +93,10 @@ struct driver {
   struct log_repeat said; /* lines of what the plugin says: its destination may make it say something all the time */
   bool up;
   int64_t unread_since_us; /* monotonic: its broker answers and its records are not read; 0 = not so */
-  atomic_uint ups;         /* how often it has come up */
+  bool stands_by;          /* a source: it is up, and another consumer reads its records */
+  int64_t taken_since_us;  /* monotonic: and that is no daemon of this outbox; 0 = not so */
+  bool taken_said;
+  atomic_uint ups; /* how often it has come up */
   /* Monotonic: from when on its tasks are to be answered in time. INT64_MAX = it says that its destination is away, and
    * they wait for that; 0 = it has never said so. */
   atomic_int_fast64_t reaches_us;
@@ -147,5 +150,10 @@ bool driver_forgot(const struct driver *driver, int64_t handed_us, int64_t limit
 void driver_health(struct driver *driver, bool *up, char text[PLUGIN_TEXT]);
 /* How long its source has not been read although its broker answers; 0 = it is read, or its broker is away. */
 int64_t driver_unread_us(struct driver *driver);
+/* Of a source, whether it reads, or stands by for another consumer. Any thread. */
+void driver_reading(struct driver *driver, bool *reads, bool *stands_by);
+/* Whether the consumer for which it stands by is no daemon of this outbox: then its results are not read. Any thread.
+ */
+void driver_taken(struct driver *driver, bool taken);
 
 #endif

@@ -192,6 +192,25 @@ static void watch(void *handle) {
   mutex_unlock(&engine->watch_lock);
 }
 
+static bool describe_source(void *handle, size_t i, struct keeper_source *out) {
+  struct engine *engine = handle;
+  mutex_lock(&engine->drivers_lock);
+  bool is = i < engine->source_count;
+  if (is) {
+    out->entry = config_answer_to(engine->first->config, engine->sources[i].source->name);
+    driver_reading(engine->sources[i].driver, &out->reads, &out->stands_by);
+  }
+  mutex_unlock(&engine->drivers_lock);
+  return is;
+}
+
+static void note_taken(void *handle, size_t i, bool taken) {
+  struct engine *engine = handle;
+  mutex_lock(&engine->drivers_lock);
+  driver_taken(engine->sources[i].driver, taken);
+  mutex_unlock(&engine->drivers_lock);
+}
+
 /* At the start a plugin that cannot be made stops the daemon, and one that takes its time is waited for. */
 static bool fill_seat(struct engine *engine, struct seat *seat, struct err *err) {
   enum driver_birth birth = DRIVER_COMING;
@@ -298,6 +317,8 @@ static bool start_keeper(struct engine *engine, struct err *err) {
   keeper->shards_changed = poke;
   keeper->route_setting = route_settings;
   keeper->watch = watch;
+  keeper->source = describe_source;
+  keeper->source_taken = note_taken;
   keeper->route_metrics = metrics_of;
   keeper->engine = engine;
   engine->keeper_runs = true; /* it is to be stopped also if it has not started all its threads */

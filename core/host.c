@@ -135,6 +135,9 @@ static void set_health(struct driver *driver, bool up, bool unread, const char *
   mutex_lock(&driver->health_lock);
   bool changed = driver->up != up;
   driver->up = up;
+  driver->stands_by = up && said && driver->role == DUEBOX_ROLE_SOURCE;
+  if (!driver->stands_by)
+    driver->taken_since_us = 0;
   if (!unread)
     driver->unread_since_us = 0;
   else if (!driver->unread_since_us)

@@ -290,11 +290,13 @@ static void say_name(struct keeper *keeper, bool ours) {
 /* beat_at: before the sign of life, by which others see whether we live. Where somebody else had our name for a while,
  * and we were stopped meanwhile, what is known of bound tasks is out of date. */
 static void hold_name(struct keeper *keeper, struct instant beat_at, int64_t lease_ms) {
-  int64_t since_us = 0;
+  struct name_lease lease;
   struct err err = {0};
   if (!keeper_ok(keeper, KEEPER_SHARDS,
-                 keeper->store->ops->take_name(keeper->ss, &keeper->me, lease_ms, &since_us, &err), &err))
+                 keeper->store->ops->lease_name(keeper->ss, &keeper->me, keeper->me.host, lease_ms, &lease, &err),
+                 &err))
     return;
+  const int64_t since_us = lease.since_us;
   bool ours = since_us && (!keeper->name_since_us || keeper->name_since_us == since_us);
   keeper->name_since_us = since_us;
   say_name(keeper, since_us != 0);
@@ -334,6 +336,26 @@ static void look_for_namesake(struct keeper *keeper) {
   memcpy(keeper->namesake, found.id, sizeof keeper->namesake);
 }
 
+/* A daemon that reads an entry of results says so to those that stand by on it: these know then that it is no stranger,
+ * who takes the results away. */
+static void tell_readers(struct keeper *keeper, int64_t lease_ms) {
+  struct keeper_source source;
+  for (size_t i = 0; keeper->source(keeper->engine, i, &source); i++) {
+    char name[40];
+    struct name_lease lease = {0};
+    struct err err = {0};
+    if (!source.stands_by && !(source.reads && keeper->living > 1))
+      continue;
+    snprintf(name, sizeof name, "results %016llx", (unsigned long long)source.entry);
+    if (keeper_ok(
+            keeper, KEEPER_SHARDS,
+            keeper->store->ops->lease_name(keeper->ss, &keeper->me, name, source.reads ? lease_ms : 0, &lease, &err),
+            &err) &&
+        source.stands_by)
+      keeper->source_taken(keeper->engine, i, !lease.runs || lease.since_us);
+  }
+}
+
 static bool beat(struct keeper *keeper, const struct config *config, bool drains) {
   char routes[ROUTES_DIGEST] = "";
   uint32_t route_sets = 0;
@@ -351,6 +373,7 @@ static bool beat(struct keeper *keeper, const struct config *config, bool drains
     return false;
   hold_name(keeper, sent, config->engine.lease_ms);
   judge_routes(keeper, route_sets);
+  tell_readers(keeper, config->engine.lease_ms);
   if (!drains)
     look_for_namesake(keeper);
   return true;

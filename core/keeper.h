@@ -50,6 +50,12 @@ struct keeper_silent {
   int64_t until_us;
 };
 
+/* A source of results, as the keeper of the outbox's table sees it. */
+struct keeper_source {
+  uint64_t entry; /* config_answer_to(): the same in all daemons */
+  bool reads, stands_by;
+};
+
 enum { KEEPER_THREADS = 3, KEEPER_SILENT = 8, KEEPER_JUMP_US = 500 * 1000 };
 
 struct keeper {
@@ -62,6 +68,10 @@ struct keeper {
   void (*shards_changed)(void *engine);
   void (*route_setting)(void *engine, const struct route_setting *settings, size_t count);
   void (*watch)(void *engine); /* once a second */
+  /* The sources of results, one by one; false = there are no more. And of one that stands by, whether no living daemon
+   * reads what it would. */
+  bool (*source)(void *engine, size_t i, struct keeper_source *out);
+  void (*source_taken)(void *engine, size_t i, bool taken);
   struct route_metrics *(*route_metrics)(void *engine, const char *route);
   void *engine;
   bool on_hold; /* no house is kept: nothing expires, nothing old is deleted */

@@ -30,7 +30,7 @@ enum store_status {
   STORE_REFUSED, /* rights, schema, or a statement the server refuses: an operator must act; err says what to do */
 };
 
-/* Rows with a target_host are in a shard of their own that nobody leases: every daemon that holds its name (take_name)
+/* Rows with a target_host are in a shard of their own that nobody leases: every daemon that holds its name (lease_name)
  * reads it for its own host. Its epoch is always 1. */
 enum { SHARD_BOUND = 63 };
 
@@ -78,6 +78,10 @@ struct store_silent {
   uint32_t ended, refused; /* sessions; those that we have no right to end are left to the server's own time limits */
 };
 
+struct name_lease {
+  int64_t since_us; /* since when it is ours without a gap; 0 = it is not */
+  bool runs;        /* ours, or another one's */
+};
 struct store_namesake {
   char id[STORE_INSTANCE_MAX + 1], admin_url[513]; /* id "" = there is none */
   int64_t pid;
@@ -260,11 +264,9 @@ struct decision {
   bool busy;    /* not applied because another transaction holds the row: give it again later, with this still set, so
                    that the others do not wait for it. Not set in a decision that is given for the first time */
   uint32_t unknown; /* not applied as far as is known, but a COMMIT that wrote it got no answer: which one of the
-                       session's. Give it again with this still set, and the row tells. 0 in a decision that is given
-                       for the first time */
-  bool written;  /* a COMMIT that got no answer has written it, as the row told since: applied, whatever becomes of the
-                    others that are given with it. Not set in a decision that is given for the first time */
-  bool mismatch; /* not applied: the row with this id is another task */
+                       session's. Give it again with this still set, and the row tells. 0 the first time */
+  bool written;     /* a COMMIT that got no answer has written it, as the row told since. Not set the first time */
+  bool mismatch;    /* not applied: the row with this id is another task */
   bool gone;    /* not applied: there is no row with this id. Where a copy was sent, outbox_attempts has a line of it */
   bool changed; /* applied in another way: the row is another than what was decided about, and due again as it is now;
                    where a copy of what it was has left, with that attempt counted and revision + 1. Set by the engine
@@ -308,8 +310,7 @@ enum result_fate {
   RESULT_BROKEN,    /* could not be parsed: quarantined. One with a flaw only is applied, and quarantined too */
   RESULT_MISROUTED, /* its route does not answer on the entry of results that it came from: quarantined */
   RESULT_FATES,
-  RESULT_BUSY = RESULT_FATES, /* none yet: another transaction holds the row, or it is early. To be given again later,
-                                 as it is */
+  RESULT_BUSY = RESULT_FATES, /* none yet: another transaction holds the row, or it is early. To be given again */
 };
 
 /* A result record as somebody offers it who waits for what becomes of it. */
@@ -336,8 +337,7 @@ struct store_result {
   enum decision_form form;     /* set by the store: what was written of it; DECISION_FORMS = refused in every form */
   char refusal[256];           /* set by the store, where form is not DECISION_WHOLE: what the server said; where it is
                                   unkept: why it fits nothing */
-  bool unknown;                /* set by the store: a COMMIT with it got no answer, and nothing told yet; to be given
-                                  back so */
+  bool unknown;                /* set by the store: a COMMIT with it got no answer; to be given back so */
   bool early;                  /* set by the store, of a busy one: the row was changed, and what was sent of it is
                                   not recorded yet */
   bool behind;                 /* set by the store, of a busy one: what an earlier result of its task in this call
@@ -410,9 +410,9 @@ struct store_ops {
    * included, and *route_sets how many different digests of routes they have. */
   enum store_status (*beat)(struct store_session *ss, const struct instance_row *me, int64_t ttl_ms, uint32_t *living,
                             uint32_t *route_sets, struct err *err);
-  /* Leases our name (host) until leave(). *since_us: since when it is ours without a gap; 0 = another one holds it. */
-  enum store_status (*take_name)(struct store_session *ss, const struct instance_row *me, int64_t ttl_ms,
-                                 int64_t *since_us, struct err *err);
+  /* Leases a name, that of the daemon (host) until leave(), or renews that. ttl_ms 0: only looks. */
+  enum store_status (*lease_name)(struct store_session *ss, const struct instance_row *me, const char *name,
+                                  int64_t ttl_ms, struct name_lease *out, struct err *err);
   enum store_status (*leave)(struct store_session *ss, const struct instance_row *me, struct err *err);
   /* Another daemon that lives under the name (host) of this instance, and has beaten since this one began to. */
   enum store_status (*namesake)(struct store_session *ss, const char *id, struct store_namesake *out, struct err *err);

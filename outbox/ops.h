@@ -11,8 +11,8 @@
 enum store_status ops_now(struct store_session *ss, int64_t *now_us, struct err *err);
 enum store_status ops_beat(struct store_session *ss, const struct instance_row *me, int64_t ttl_ms, uint32_t *living,
                            uint32_t *route_sets, struct err *err);
-enum store_status ops_take_name(struct store_session *ss, const struct instance_row *me, int64_t ttl_ms,
-                                int64_t *since_us, struct err *err);
+enum store_status ops_lease_name(struct store_session *ss, const struct instance_row *me, const char *name,
+                                 int64_t ttl_ms, struct name_lease *out, struct err *err);
 enum store_status ops_leave(struct store_session *ss, const struct instance_row *me, struct err *err);
 enum store_status ops_namesake(struct store_session *ss, const char *instance, struct store_namesake *out,
                                struct err *err);

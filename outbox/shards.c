@@ -70,35 +70,40 @@ enum store_status ops_beat(struct store_session *ss, const struct instance_row *
 
 struct name_unit {
   const struct instance_row *me;
+  const char *name;
   int64_t ttl_ms;
-  int64_t *since_us;
+  struct name_lease *out;
 };
 
 static bool name_unit(struct store_session *ss, void *arg, struct err *err) {
   struct name_unit *u = arg;
   struct db_result results[2];
+  unsigned count = 0;
   session_begin(ss);
-  session_add(ss, query_take_name,
-              ARGS(STRING("name", u->me->host), STRING("id", u->me->id), SIGNED("pid", u->me->pid),
-                   SIGNED("ttl_us", u->ttl_ms * 1000)));
-  session_add(ss, query_name_holder, ARGS(STRING("name", u->me->host), STRING("id", u->me->id)));
-  if (!session_send(ss, "take name", results, 2, err))
+  if (u->ttl_ms) {
+    session_add(ss, query_lease_name,
+                ARGS(STRING("name", u->name), STRING("id", u->me->id), SIGNED("pid", u->me->pid),
+                     SIGNED("ttl_us", u->ttl_ms * 1000)));
+    count++;
+  }
+  session_add(ss, query_name_holder, ARGS(STRING("name", u->name), STRING("id", u->me->id)));
+  if (!session_send(ss, "lease a name", results, count + 1, err))
     return false;
   struct db_row row;
-  uint64_t ours = 0;
+  uint64_t ours = 0, runs = 0;
   int64_t since_us = 0;
   bool ok = true;
-  if (db_next(&results[1], &row, 2)) /* else somebody has deleted it just now */
-    ok = (db_u64(&row, 0, 1, &ours) && db_time(&row, 1, &since_us)) || db_unexpected(err, "take name");
-  *u->since_us = ours ? since_us : 0;
-  db_results_free(results, 2);
+  if (db_next(&results[count], &row, 3)) /* else nobody has leased it, or somebody has deleted it just now */
+    ok = (db_u64(&row, 0, 1, &ours) && db_time(&row, 1, &since_us) && db_u64(&row, 2, 1, &runs)) ||
+         db_unexpected(err, "lease a name");
+  *u->out = (struct name_lease){.since_us = ours ? since_us : 0, .runs = runs};
+  db_results_free(results, count + 1);
   return ok;
 }
 
-enum store_status ops_take_name(struct store_session *ss, const struct instance_row *me, int64_t ttl_ms,
-                                int64_t *since_us, struct err *err) {
-  return session_try(ss, "taking the lease of this daemon's name", name_unit, &(struct name_unit){me, ttl_ms, since_us},
-                     err);
+enum store_status ops_lease_name(struct store_session *ss, const struct instance_row *me, const char *name,
+                                 int64_t ttl_ms, struct name_lease *out, struct err *err) {
+  return session_try(ss, "leasing a name", name_unit, &(struct name_unit){me, name, ttl_ms, out}, err);
 }
 
 static bool leave_unit(struct store_session *ss, void *arg, struct err *err) {

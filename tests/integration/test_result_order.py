@@ -151,3 +151,32 @@ def test_doctor_counts_who_reads(answered):
         channel.basic_consume(stage.answers, lambda *_: None)
         text, = said()
         assert "2 consumers, and only one daemon of this outbox is to be one" in text
+
+
+def test_a_stranger_is_told_from_a_daemon(answered):
+    """A debugging consumer came first: all daemons stood by for it, as for each other, ready and without a word, and the
+    answers went to it. While a daemon reads, the one that stands by is ready."""
+    stage = answered("classic")
+    with stage.rabbitmq.connect() as connection:
+        channel = connection.channel()
+        channel.basic_qos(prefetch_count=1)
+        channel.basic_consume(stage.answers, lambda *_: None)
+        daemons = [stage.daemon("one").start(wait_ready=False), stage.daemon("two").start(wait_ready=False)]
+        for daemon in daemons:
+            daemon.wait_log("DUEBOX-RESULTS-TAKEN", limit_s=LIMIT_S)
+
+            def why(daemon=daemon):
+                status, body = daemon.api("GET", "/readyz")
+                return json.dumps(body) if status == 503 and "have not been read" in json.dumps(body) else ""
+            text = wait_until(why, LIMIT_S, "/readyz to say so", detail=daemon.log_tail)
+            assert "no daemon of this outbox reads it: another consumer reads the queue" in text, text
+        tasks = awaiting(stage, EACH)
+        wanted = contradict(stage, tasks)
+    stage.wait_empty(LIMIT_S)
+    assert came_to(stage) == wanted
+    for daemon in daemons:
+        daemon.wait_ready()
+    reader, = (daemon for daemon in daemons if is_reading(daemon))
+    name = reader.configuration["engine"]["instance"]
+    assert stage.execute("SELECT COUNT(*) FROM outbox_instances WHERE id LIKE 'results %%' AND version LIKE %s"
+                         " AND alive_until > UTC_TIMESTAMP(6)", f"{name}-%")[0][0] == 1

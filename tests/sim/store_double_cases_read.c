@@ -61,28 +61,38 @@ static void one_of_the_same_name_is_found(struct fixture *f) {
   check(!found.id[0]);
 }
 
+static int64_t leased(struct fixture *f, const struct instance_row *me) {
+  struct name_lease lease, seen;
+  ok(f, f->ops->lease_name(f->ss, me, me->host, 60000, &lease, &f->err));
+  ok(f, f->ops->lease_name(f->ss, me, me->host, 0, &seen, &f->err));
+  check(lease.runs && seen.runs && seen.since_us == lease.since_us);
+  ok(f, f->ops->lease_name(f->ss, me, "nobody's", 0, &seen, &f->err));
+  check(!seen.runs && !seen.since_us);
+  return lease.since_us;
+}
+
 static void a_name_has_one_holder(struct fixture *f) {
   const struct instance_row one = {.id = "a-1", .host = "h", .admin_url = "", .version = "1", .routes = "x"};
   const struct instance_row two = {.id = "b-2", .host = "h", .admin_url = "", .version = "1", .routes = "x"};
   int64_t since, again;
-  ok(f, f->ops->take_name(f->ss, &one, 60000, &since, &f->err));
+  since = leased(f, &one);
   check(since > 0);
   world_sleep(SECOND);
-  ok(f, f->ops->take_name(f->ss, &one, 60000, &again, &f->err));
+  again = leased(f, &one);
   check(again == since);
-  ok(f, f->ops->take_name(f->ss, &two, 60000, &again, &f->err));
+  again = leased(f, &two);
   check(again == 0);
   world_sleep(61 * SECOND);
-  ok(f, f->ops->take_name(f->ss, &one, 60000, &again, &f->err)); /* nobody had it meanwhile */
+  again = leased(f, &one); /* nobody had it meanwhile */
   check(again == since);
   world_sleep(60 * SECOND);
-  ok(f, f->ops->take_name(f->ss, &two, 60000, &again, &f->err));
+  again = leased(f, &two);
   check(again > since);
   ok(f, f->ops->leave(f->ss, &one, &f->err)); /* not its own any more */
-  ok(f, f->ops->take_name(f->ss, &one, 60000, &again, &f->err));
+  again = leased(f, &one);
   check(again == 0);
   ok(f, f->ops->leave(f->ss, &two, &f->err));
-  ok(f, f->ops->take_name(f->ss, &one, 60000, &again, &f->err));
+  again = leased(f, &one);
   check(again > since);
 }
 

@@ -91,47 +91,56 @@ enum store_status double_beat(struct store_session *ss, const struct instance_ro
 
 struct name_unit {
   const struct instance_row *me;
+  const char *name;
   int64_t ttl_ms;
-  int64_t *since_us;
+  struct name_lease *out;
 };
 
 static bool holds(const struct instance_entry *name, const struct instance_row *me) {
   return blob_is(name->version, me->id, strlen(me->id));
 }
 
-static bool name_unit(struct store_session *ss, void *arg, struct err *err) {
-  struct name_unit *u = arg;
-  struct list *list = &ss->db->data.instances;
-  int64_t now_us = table_clock(ss->db);
-  size_t at = 0;
-  if (!double_begin(ss, SCRIPT_COMMITS, 2, err))
-    return false;
-  if (!double_lock(ss, LOCK_INSTANCE, table_key(u->me->host), false, true, err))
-    return false;
-  struct instance_entry *name = find_instance(ss->db, u->me->host, &at);
-  if (!name) {
-    name = record_new(list);
-    blob_put(&name->id, u->me->host);
-    blob_put(&name->host, u->me->host);
-    blob_put(&name->routes, "");
-    list_add(list, list->count, name);
-  }
-  if (!name->version || (!holds(name, u->me) && !instance_lives(ss->db, name))) {
+static struct instance_entry *add_name(struct list *list, const char *name) {
+  struct instance_entry *it = record_new(list);
+  blob_put(&it->id, name);
+  blob_put(&it->host, name);
+  blob_put(&it->routes, "");
+  list_add(list, list->count, it);
+  return it;
+}
+
+static void lease_name(struct table *db, struct name_unit *u, struct instance_entry *name) {
+  int64_t now_us = table_clock(db);
+  if (!name->version || (!holds(name, u->me) && !instance_lives(db, name))) {
     blob_put(&name->version, u->me->id);
     name->started_us = now_us;
   }
-  *u->since_us = holds(name, u->me) ? name->started_us : 0;
-  if (*u->since_us) {
+  if (holds(name, u->me)) {
     name->seen_us = now_us;
     name->alive_until_us = now_us + u->ttl_ms * 1000;
   }
+}
+
+static bool name_unit(struct store_session *ss, void *arg, struct err *err) {
+  struct name_unit *u = arg;
+  size_t at = 0;
+  if (!double_begin(ss, u->ttl_ms ? SCRIPT_COMMITS : SCRIPT_READS, u->ttl_ms ? 2 : 1, err))
+    return false;
+  if (u->ttl_ms && !double_lock(ss, LOCK_INSTANCE, table_key(u->name), false, true, err))
+    return false;
+  struct instance_entry *name = find_instance(ss->db, u->name, &at);
+  if (!name && u->ttl_ms)
+    name = add_name(&ss->db->data.instances, u->name);
+  if (u->ttl_ms)
+    lease_name(ss->db, u, name);
+  *u->out = (struct name_lease){.since_us = name && holds(name, u->me) ? name->started_us : 0,
+                                .runs = name && instance_lives(ss->db, name)};
   return double_end(ss, err);
 }
 
-enum store_status double_take_name(struct store_session *ss, const struct instance_row *me, int64_t ttl_ms,
-                                   int64_t *since_us, struct err *err) {
-  return double_try(ss, "taking the lease of this daemon's name", name_unit, &(struct name_unit){me, ttl_ms, since_us},
-                    err);
+enum store_status double_lease_name(struct store_session *ss, const struct instance_row *me, const char *name,
+                                    int64_t ttl_ms, struct name_lease *out, struct err *err) {
+  return double_try(ss, "leasing a name", name_unit, &(struct name_unit){me, name, ttl_ms, out}, err);
 }
 
 static bool leave_unit(struct store_session *ss, void *arg, struct err *err) {
