@@ -402,6 +402,26 @@ def test_examples_run_as_the_user_whose_part_they_are(login, user, examples):
         run(login(user), example)
 
 
+def test_a_second_task_of_a_dedup_key_leaves_the_transaction_as_it_is(login):
+    """How an application that may only insert is to do it: error 1062 says that there is one, and nothing else is undone.
+    INSERT IGNORE would leave out with it what the table refuses, without an error; its warnings tell the two apart."""
+    app = login("app")
+    app.execute("START TRANSACTION")
+    insert(app, payload=b"1", dedup_key="d")
+    with pytest.raises(pymysql.err.IntegrityError) as refused:
+        insert(app, payload=b"2", dedup_key="d")
+    assert refused.value.args[0] == 1062 and "ux_dedup_key" in refused.value.args[1]
+    insert(app, payload=b"3", dedup_key="e")
+    app.execute("COMMIT")
+    with pytest.raises(pymysql.err.OperationalError) as refused:
+        app.execute("INSERT INTO outbox (route, payload, dedup_key) VALUES ('r', 'x', 'd') ON DUPLICATE KEY UPDATE id = id")
+    assert refused.value.args[0] in (1142, 1143)
+    assert app.execute("INSERT IGNORE INTO outbox (route, payload, dedup_key, priority) VALUES ('r', 'x', 'f', 5),"
+                       " ('r', 'x', 'g', 10), ('r', 'x', 'd', 5)") == 1
+    app.execute("SHOW WARNINGS")
+    assert sorted(row[1] for row in app.fetchall()) == [1062, CHECK_FAILED]
+
+
 def test_the_daemon_cannot_reach_beyond_its_tables(mariadb, database, users):
     with mariadb.connect(database, user="duebox", password="duebox-password", host="127.0.0.1") as connection:
         with connection.cursor() as daemon:
