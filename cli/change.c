@@ -3,10 +3,12 @@
 
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 #include <sysexits.h>
 #include <time.h>
 #include <unistd.h>
 
+#include "cli/interrupt.h"
 #include "cli/intervene.h"
 #include "cli/select.h"
 #include "cli/text.h"
@@ -227,15 +229,30 @@ static void change_step(struct change_run *run, struct task_target *targets, siz
   tell_progress(run);
 }
 
-/* Waits until as many as have been done were allowed. */
-static void keep_pace(const struct change_run *run) {
-  if (run->rate <= 0)
+static void may_be_interrupted(struct change_run *run) {
+  interrupt_catch();
+  run->cli->interruptible = true;
+}
+
+/* Ends the run between two steps where a signal has asked for that and something is left to do. */
+static bool obeys(struct change_run *run) {
+  if (!run->stopped && run->seen < run->goal && interrupt_caught()) {
+    run->stopped = true;
+    interrupt_say(&run->err);
+  }
+  return run->stopped;
+}
+
+/* Waits until as many as have been done were allowed, or a signal comes. */
+static void keep_pace(struct change_run *run) {
+  if (obeys(run) || run->rate <= 0)
     return;
   int64_t wait_us = run->started_us + (int64_t)((double)run->seen / run->rate * 1e6) - clock_mono_us();
   if (wait_us <= 0)
     return;
   struct timespec pause = {.tv_sec = wait_us / 1000000, .tv_nsec = wait_us % 1000000 * 1000};
   nanosleep(&pause, NULL);
+  (void)obeys(run);
 }
 
 /* Small steps where a rate is asked for, so that the pace is even. */
@@ -256,24 +273,31 @@ static void foresee_step(struct change_run *run, struct task_target *targets, si
   run->seen += count;
 }
 
+/* What is to be kept from leaving, from the newest on: the oldest are mostly due first, and leave while we are at it.
+ */
+static enum target_order order_of(const struct change_run *run) {
+  bool hurries = run->order->verb == CHANGE_CANCEL || run->order->verb == CHANGE_RESCHEDULE;
+  return hurries && !run->limit ? NEWEST_FIRST : OLDEST_FIRST;
+}
+
 static void change_table(struct change_run *run, bool living, bool dry_run) {
   struct task_target *targets = calloc(CHANGE_CHUNK, sizeof *targets);
   if (!targets) {
     err_set(&run->err, EX_OSERR, "out of memory");
     run->stopped = true;
   }
-  uint64_t after = 0;
+  uint64_t last = 0;
   for (size_t count = 1, want; !run->stopped && count > 0 && (want = step_size(run)) > 0;) {
     struct err err = {0};
-    enum store_status status =
-        run->op->ops->targets(run->op->self, &run->selection.filter, living, after, targets, want, &count, &err);
+    enum store_status status = run->op->ops->targets(run->op->self, &run->selection.filter, living, order_of(run), last,
+                                                     targets, want, &count, &err);
     if (status != STORE_OK) {
       stop_store(run, status, &err);
     } else if (count > 0 && dry_run) {
-      after = targets[count - 1].id;
+      last = targets[count - 1].id;
       foresee_step(run, targets, count);
     } else if (count > 0) {
-      after = targets[count - 1].id;
+      last = targets[count - 1].id;
       change_step(run, targets, count);
       keep_pace(run);
     }
@@ -308,32 +332,71 @@ static void change_one(struct change_run *run, const char *id, struct task_targe
     tell_one(run, id, target);
 }
 
-/* One after the other, so that each answer stands by itself. */
-static void change_ids(struct change_run *run, bool dry_run) {
-  run->tasks = json_array();
-  run->goal = run->selection.filter.id_count;
-  for (size_t i = 0; i < run->goal && !run->stopped; i++) {
+/* The one of count targets that is this task, which its row id and its message id both name; NULL if none is. */
+static const struct task_target *same_task(const struct task_target *targets, size_t count,
+                                           const struct task_target *task) {
+  for (size_t i = 0; i < count; i++)
+    if (targets[i].id == task->id && strcmp(targets[i].message_id, task->message_id) == 0)
+      return &targets[i];
+  return NULL;
+}
+
+/* Whether the id names a task that an id before it has named: what became of that is said, and counted once. */
+static bool tell_again(struct change_run *run, const char *id, const struct task_target *before) {
+  if (!before)
+    return false;
+  run->goal--;
+  tell_one(run, id, before);
+  return true;
+}
+
+/* known: room for a target for each id. */
+static void change_each(struct change_run *run, bool dry_run, struct task_target *known) {
+  size_t ids = run->selection.filter.id_count, count = 0;
+  for (size_t i = 0; i < ids && !run->stopped; i++) {
     const char *id = run->selection.filter.ids[i];
-    struct task_target target = {.state = TASK_STATES, .outcome = CHANGE_NOT_FOUND};
+    struct task_target *target = &known[count];
     struct err err = {0};
     bool found = false;
-    enum store_status status = run->op->ops->find(run->op->self, id, &target, &found, &err);
+    *target = (struct task_target){.state = TASK_STATES, .outcome = CHANGE_NOT_FOUND};
+    enum store_status status = run->op->ops->find(run->op->self, id, target, &found, &err);
     if (status != STORE_OK) {
       stop_store(run, status, &err);
     } else if (!found) {
       run->unknown++;
-      note(run, &target);
-      tell_one(run, id, &target);
+      note(run, target);
+      tell_one(run, id, target);
     } else if (dry_run) {
-      tell_dry(run, id, &target);
-    } else {
-      change_one(run, id, &target);
+      tell_dry(run, id, target);
+    } else if (!tell_again(run, id, same_task(known, count, target))) {
+      count++;
+      change_one(run, id, target);
       keep_pace(run);
     }
   }
 }
 
+/* One after the other, so that each answer stands by itself. */
+static void change_ids(struct change_run *run, bool dry_run) {
+  struct task_target *known = calloc(run->selection.filter.id_count, sizeof *known);
+  run->tasks = json_array();
+  run->goal = run->selection.filter.id_count;
+  if (!known) {
+    err_set(&run->err, EX_OSERR, "out of memory");
+    run->stopped = true;
+    return;
+  }
+  change_each(run, dry_run, known);
+  free(known);
+}
+
 /* --- by filter --- */
+
+/* y or yes. Anything else may be a word of somebody who hesitates. */
+static bool is_yes(char *answer) {
+  answer[strcspn(answer, "\r\n")] = '\0';
+  return strcasecmp(answer, "y") == 0 || strcasecmp(answer, "yes") == 0;
+}
 
 /* Asks on a terminal; elsewhere --yes is the answer. */
 static int confirm(const struct change_run *run) {
@@ -345,7 +408,7 @@ static int confirm(const struct change_run *run) {
                     (unsigned long long)run->goal, run->rule->done, run->selection.words);
   fprintf(stderr, "%llu tasks will be %s (%s). Go on? [y/N] ", (unsigned long long)run->goal, run->rule->done,
           run->selection.words);
-  if (fgets(answer, sizeof answer, stdin) && (answer[0] == 'y' || answer[0] == 'Y'))
+  if (fgets(answer, sizeof answer, stdin) && is_yes(answer))
     return EX_OK;
   return cli_fail(EX_TEMPFAIL, "nothing was changed");
 }
@@ -377,6 +440,7 @@ static int change_filtered(struct change_run *run, bool dry_run) {
   int code = dry_run || run->goal == 0 ? EX_OK : confirm(run);
   if (run->goal == 0 || code)
     return code;
+  may_be_interrupted(run); /* before, nothing was changed */
   change_table(run, true, dry_run);
   change_table(run, false, dry_run);
   if (!run->stopped && run->seen < run->goal) /* counted, and no longer selected */
@@ -469,10 +533,12 @@ int change_tasks(struct cli *cli, const struct args *args, const struct change_r
   if (asks && !intervener_new(run.op, &config->admin, &run.intervener, &err))
     return cli_fail_err(&err);
 
-  if (run.selection.by_ids)
+  if (run.selection.by_ids) {
+    may_be_interrupted(&run);
     change_ids(&run, dry_run);
-  else
+  } else {
     code = change_filtered(&run, dry_run);
+  }
   if (code == EX_OK) {
     tell(&run, dry_run);
     code = exit_code(&run, dry_run);

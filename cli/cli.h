@@ -25,6 +25,7 @@ struct cli {
   struct operator op;
   int64_t now_us; /* the database's clock when a time of the line first counted from now; 0 = none has */
   bool outlived;  /* a plugin's thread is still at work: what it may use is not freed, and the process ends under it */
+  bool interruptible; /* interrupt_catch() was called: a signal that came since is obeyed at the end */
 };
 
 /* Takes the global options. Exit code. */

@@ -25,7 +25,12 @@
   "for the whole (changed is 0 in it). Exit code 0 says that each task that was named, or that the filters matched,\n" \
   "is changed. Where one is not: 75, it is on its way out, or awaits a result (which cancel ends); 65, its state\n"    \
   "does not allow it, it has moved on meanwhile, or another has its key; 66, there is none of that id. The others\n"   \
-  "are changed all the same. Filters that match no task are no failure.\n"
+  "are changed all the same. Filters that match no task are no failure. Ctrl-C (SIGINT, SIGTERM, SIGHUP) lets the "    \
+  "step\n"                                                                                                             \
+  "that runs end, says what was changed, and then ends the command by that signal (130, 143 or 129 in a shell).\n"
+#define NEWEST                                                                                                         \
+  "The newest of them are changed first, as the oldest are mostly due first and may leave meanwhile; with --limit\n"   \
+  "the oldest.\n"
 #define LIVING_MATCH                                                                                                   \
   "Filters without --state match all living tasks, as those of task list do: one that cannot be changed at the\n"      \
   "moment is counted, and said.\n"
@@ -162,7 +167,7 @@ const struct command commands[] = {
      "\nThe daemon that holds a task's shard is asked, so that \"cancelled\" is certain: nothing of it has left, nor\n"
      "will, unless that is said. Where it cannot be reached nothing is changed. Where no daemon runs the rows are\n"
      "changed directly.\n"
-     "A task whose attempt runs is on its way out, and stays.\n" MAYBE_SENT MANY,
+     "A task whose attempt runs is on its way out, and stays.\n" NEWEST MAYBE_SENT MANY,
      .examples = "  duebox task cancel 4711 --reason 'paid meanwhile'\n"
                  "  duebox task cancel --route orders.cancel --key 17 --yes\n"
                  "  duebox task cancel --route crm.push --due-before +1h --dry-run\n",
@@ -175,8 +180,8 @@ const struct command commands[] = {
      .summary = "give scheduled tasks another due time",
      .details = IDS_OR_FILTERS LIVING_MATCH
      "\nAs with cancel, the daemon that holds a task's shard is asked.\n"
-     "A task whose expires_at is not later than the new time would never be sent, and stays as it is: 65.\n" MAYBE_SENT
-         MANY,
+     "A task whose expires_at is not later than the new time would never be sent, and stays as it is: 65.\n" NEWEST
+         MAYBE_SENT MANY,
      .examples = "  duebox task reschedule 4711 --at now\n"
                  "  duebox task reschedule --route crm.push --delay 2h --reason 'their maintenance' --yes\n",
      .run = run_task_reschedule},

@@ -8,6 +8,7 @@
 #include <time.h>
 
 #include "cli/daemon.h"
+#include "cli/interrupt.h"
 #include "cli/times.h"
 #include "core/base/clock.h"
 
@@ -353,6 +354,8 @@ static bool ask_owners(struct intervener *in, const struct task_change *change, 
   for (size_t i = 0; i < count; i++) {
     if (!undecided(&targets[i]))
       continue;
+    if (interrupt_caught())
+      return interrupt_say(err);
     if (!learn_owner(in, targets[i].shard, err))
       return false;
     if (in->owners[targets[i].shard].alive && !ask_owner(in, change, &targets[i], err))

@@ -13,6 +13,7 @@
 
 #include "cli/cli.h"
 #include "cli/help.h"
+#include "cli/interrupt.h"
 #include "core/daemon.h"
 
 static int give_help(const struct args *args) {
@@ -68,6 +69,8 @@ int main(int argc, char **argv) {
     code = args.command->run(&cli, &args);
     int closed = cli_close(&cli);
     code = code ? code : closed;
+    if (cli.interruptible)
+      interrupt_obey();
     if (cli.outlived)
       cli_leave(code);
   }

@@ -80,7 +80,10 @@ static void put_exit_codes(FILE *out) {
       {"75", "not now: the task is on its way out, or awaits its result and is not to be cancelled, or others were in "
              "the way; try again"},
       {"77", "no right to do this"},
-      {"78", "the configuration or the tables are not in order"}};
+      {"78", "the configuration or the tables are not in order"},
+      {"129, 130, 143",
+       "what a shell shows of a command that SIGHUP, SIGINT or SIGTERM ended; one that changes tasks has "
+       "said before what it changed, unless the signal came twice"}};
   fputs(".SH EXIT STATUS\n", out);
   for (size_t i = 0; i < ARRAY_LEN(codes); i++)
     fprintf(out, ".TP\n%s\n%s\n", codes[i].code, codes[i].meaning);

@@ -90,6 +90,8 @@ enum change_outcome {
   CHANGE_OUTCOMES,  /* not known, or not yet */
 };
 
+enum target_order { OLDEST_FIRST, NEWEST_FIRST }; /* by id */
+
 struct task_target {
   uint64_t id;
   uint8_t shard;
@@ -194,10 +196,10 @@ struct operator_ops {
   bool (*names)(const char *text, uint64_t id, const char *message_id);
   /* What change() would make of a task that is as the target says. Pure. Of a living one for RETRY: that has failed. */
   enum change_outcome (*judge)(const struct task_change *order, const struct task_target *target);
-  /* Up to cap matching tasks of one table (living or history, as `living` says) with an id above `after`, by rising
-   * id. */
-  enum store_status (*targets)(void *self, const struct task_filter *filter, bool living, uint64_t after,
-                               struct task_target *targets, size_t cap, size_t *count, struct err *err);
+  /* Up to cap matching tasks of one table (living or history, as `living` says) behind the id `last` in that order; 0 =
+   * from the first on. */
+  enum store_status (*targets)(void *self, const struct task_filter *filter, bool living, enum target_order order,
+                               uint64_t last, struct task_target *targets, size_t cap, size_t *count, struct err *err);
   /* Changes up to CHANGE_CHUNK targets in one transaction, guarded by what each row is at that moment, with one audit
    * row; where one of them collides with a living task, each in a transaction of its own. Sets outcome in each target;
    * CHANGE_OUTCOMES: it failed before, or with, this one. */

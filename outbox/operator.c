@@ -195,9 +195,9 @@ static bool read_target(const struct db_row *row, struct task_target *target) {
   return target->state != TASK_STATES;
 }
 
-/* order: "ASC" or "DESC", by id. */
+/* The next behind the id last; 0 = from the first on. */
 static enum store_status read_targets(struct outbox_operator *op, const struct task_filter *filter,
-                                      enum operator_table table, uint64_t after, const char *order,
+                                      enum operator_table table, enum target_order order, uint64_t last,
                                       struct task_target *targets, size_t cap, size_t *count, struct err *err) {
   static const char what[] = "looking for tasks to change";
   *count = 0;
@@ -209,8 +209,9 @@ static enum store_status read_targets(struct outbox_operator *op, const struct t
     return op_status(err);
   struct db_result result;
   bool ok = op_query(op, table == TABLE_LIVING ? opsql_targets : opsql_targets_history,
-                     ARGS(RAW("where", where), WORD("hint", hint), UNSIGNED("after", after), WORD("order", order),
-                          UNSIGNED("limit", cap)),
+                     ARGS(RAW("where", where), WORD("hint", hint), UNSIGNED("last", last),
+                          WORD("beyond", order == OLDEST_FIRST || last == 0 ? ">" : "<"),
+                          WORD("order", order == OLDEST_FIRST ? "ASC" : "DESC"), UNSIGNED("limit", cap)),
                      what, &result, err);
   text_free(&where);
   if (!ok)
@@ -222,9 +223,10 @@ static enum store_status read_targets(struct outbox_operator *op, const struct t
   return ok ? STORE_OK : op_status(err);
 }
 
-static enum store_status op_targets_of(void *self, const struct task_filter *filter, bool living, uint64_t after,
-                                       struct task_target *targets, size_t cap, size_t *count, struct err *err) {
-  return read_targets(self, filter, living ? TABLE_LIVING : TABLE_HISTORY, after, "ASC", targets, cap, count, err);
+static enum store_status op_targets_of(void *self, const struct task_filter *filter, bool living,
+                                       enum target_order order, uint64_t last, struct task_target *targets, size_t cap,
+                                       size_t *count, struct err *err) {
+  return read_targets(self, filter, living ? TABLE_LIVING : TABLE_HISTORY, order, last, targets, cap, count, err);
 }
 
 /* The newest row that an id names: a living one, else one of the history. An application may use a message id again
@@ -233,9 +235,9 @@ static enum store_status find_newest(struct outbox_operator *op, const char *id,
                                      bool *found, struct err *err) {
   struct task_filter filter = {.ids = &id, .id_count = 1};
   size_t count = 0;
-  enum store_status status = read_targets(op, &filter, TABLE_LIVING, 0, "DESC", target, 1, &count, err);
+  enum store_status status = read_targets(op, &filter, TABLE_LIVING, NEWEST_FIRST, 0, target, 1, &count, err);
   if (status == STORE_OK && count == 0)
-    status = read_targets(op, &filter, TABLE_HISTORY, 0, "DESC", target, 1, &count, err);
+    status = read_targets(op, &filter, TABLE_HISTORY, NEWEST_FIRST, 0, target, 1, &count, err);
   *found = status == STORE_OK && count > 0;
   return status;
 }
