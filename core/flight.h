@@ -76,6 +76,8 @@ struct flight {
   bool settled;        /* the decision is in the table (or needed none) */
   bool counted;        /* the settler's: in the figures of outcomes */
   bool whole;          /* the settler's: it tries whether what is refused of its lane's outcomes still is */
+  int64_t busy_us;     /* the settler's, monotonic: since when somebody else holds its row; 0 = nobody has been met */
+  bool parked;         /* counted as such in its lane: by the settler, until the scheduler has it back */
   struct flight *next; /* in whichever list holds it */
   bool in_order;       /* holds its order_key in its lane */
   struct flight *twin; /* another flight with the same row id: ids may be handed out again */

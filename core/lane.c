@@ -44,11 +44,20 @@ static int64_t read_ahead(const struct lane *lane) {
   return lane->route->rate > 0 || lane->health.ramp ? 0 : (int64_t)(lane->done_per_ms * AHEAD_MS);
 }
 
+static unsigned parked(const atomic_uint *count) {
+  unsigned n = atomic_load_explicit(count, memory_order_relaxed);
+  return n < LANE_PARKED_MAX ? n : LANE_PARKED_MAX;
+}
+
+/* Tasks that take a place: those whose rows somebody keeps locked have had their turn at the sink, and hold up nobody.
+ */
+static uint32_t places_taken(const struct lane *lane) { return lane->in_flight - parked(&lane->parked.charged); }
+
 uint32_t lane_room(const struct lane *lane) {
   if (!is_open(lane))
     return 0;
   /* What lanes have in flight beyond the sink must not take places there from each other. */
-  int64_t room = concurrency_now(lane) - lane->in_flight,
+  int64_t room = concurrency_now(lane) - (int64_t)places_taken(lane),
           driver_room = (int64_t)lane->driver->max_inflight - lane->driver->at_sink;
   room = (driver_room < room ? driver_room : room) + read_ahead(lane);
   return room > 0 ? (uint32_t)room : 0;
@@ -92,8 +101,11 @@ void lane_follow_delivery(struct lane *lane, const struct flight *flight) {
 /* How many bytes of tasks may come. Where nothing is in flight one task may go whatever its size: a large one must not
  * wait for ever. */
 int64_t lane_bytes(const struct lane *lane, bool *alone) {
-  *alone = lane->in_flight == 0 && lane->ending == 0;
-  return lane->route->inflight_bytes - lane->bytes_in_flight - lane->bytes_ending;
+  int64_t held = (int64_t)atomic_load_explicit(&lane->parked.bytes, memory_order_relaxed);
+  if (held > lane->route->inflight_bytes) /* as much once more, at most */
+    held = lane->route->inflight_bytes;
+  *alone = places_taken(lane) == 0 && lane->ending == parked(&lane->parked.ending);
+  return lane->route->inflight_bytes + held - lane->bytes_in_flight - lane->bytes_ending;
 }
 
 bool lane_fits(const struct lane *lane, int64_t bytes) {
@@ -120,7 +132,8 @@ uint32_t lane_credit(const struct lane *lane, uint32_t batch, int64_t now_us) {
   int64_t credit = (int64_t)lane_room(lane), ahead = read_ahead(lane);
   /* With much in flight, wait until reading a few more is worth a statement: credit comes back in batches. Not while
    * places for long calls are free, and not on behalf of the limits below. */
-  if (lane->in_flight > 0 && (lane->route->claim == CLAIM_MEMORY || lane->in_flight >= concurrency_now(lane)) &&
+  uint32_t taken = places_taken(lane);
+  if (taken > 0 && (lane->route->claim == CLAIM_MEMORY || taken >= concurrency_now(lane)) &&
       credit < (concurrency_now(lane) + ahead) / WORTH_READING && credit < batch / WORTH_READING)
     return 0;
   bool alone;
@@ -210,7 +223,36 @@ void lane_ended(struct lane *lane, const struct task *task) {
   lane->bytes_ending -= bytes_read(task);
 }
 
-bool lane_ends_many(const struct lane *lane) { return lane->ending >= ENDING_MAX; }
+bool lane_ends_many(const struct lane *lane) { return lane->ending - parked(&lane->parked.ending) >= ENDING_MAX; }
+
+uint32_t lane_unread(const struct lane *lane) { return lane->unread - parked(&lane->parked.unread); }
+
+bool lane_is_wary(const struct lane *lane) { return parked(&lane->parked.charged) >= LANE_WARY_FROM; }
+
+/* What lane_begin() and lane_charge() have counted of it. */
+static size_t bytes_counted(const struct flight *flight) {
+  return (size_t)(flight->driver ? task_size(flight->task) : bytes_read(flight->task));
+}
+
+void lane_park(struct lane *lane, struct flight *flight) {
+  struct lane_parked *all = &lane->parked;
+  flight->parked = true;
+  atomic_fetch_add_explicit(&all->bytes, bytes_counted(flight), memory_order_relaxed);
+  atomic_fetch_add_explicit(flight->driver ? &all->charged : &all->ending, 1, memory_order_relaxed);
+  if (!flight->group)
+    atomic_fetch_add_explicit(&all->unread, 1, memory_order_relaxed);
+}
+
+void lane_unpark(struct lane *lane, struct flight *flight) {
+  struct lane_parked *all = &lane->parked;
+  if (!flight->parked)
+    return;
+  flight->parked = false;
+  atomic_fetch_sub_explicit(&all->bytes, bytes_counted(flight), memory_order_relaxed);
+  atomic_fetch_sub_explicit(flight->driver ? &all->charged : &all->ending, 1, memory_order_relaxed);
+  if (!flight->group)
+    atomic_fetch_sub_explicit(&all->unread, 1, memory_order_relaxed);
+}
 
 void lane_charge(struct lane *lane, const struct task *task, int64_t now_us) {
   if (lane->route->rate > 0) {

@@ -87,6 +87,19 @@ struct lane_outcomes {
   struct lane *next; /* whose turn is behind this lane's */
 };
 
+enum {
+  LANE_PARKED_MAX = 2048, /* parked tasks that leave their places to others; what is more keeps its places */
+  LANE_WARY_FROM = 4,     /* parked tasks from which on claims are recorded, and pass over what is locked */
+};
+
+/* Tasks of a lane that have ended and cannot be settled, for another transaction holds their rows, or entries of these
+ * in an index, for longer than a moment. The settler counts a flight here, the scheduler takes it out again when it is
+ * back: so these are never more than what they are a part of. */
+struct lane_parked {
+  atomic_uint charged, ending, unread; /* of the lane's in_flight, ending and unread */
+  atomic_size_t bytes;                 /* of the first two together */
+};
+
 struct lane {
   char name[STORE_ROUTE_MAX + 1];
   const struct route_config *route; /* NULL: no configuration has it any more */
@@ -101,6 +114,7 @@ struct lane {
   atomic_size_t held_bytes; /* of all batches that have tasks in flight, settled ones included */
   double average_bytes;     /* of tasks, moving: how many rows the byte credit may buy */
 
+  struct lane_parked parked;
   atomic_uint at_sink;     /* given to the plugin and not answered; changed by whoever does either */
   atomic_uint at_sink_max; /* its driver gives no more than that; 0: what waits goes back to the table */
   struct stall stall;      /* whether it takes what it is given: memory claims wait in the table while it does not */
@@ -240,6 +254,14 @@ void lane_ended(struct lane *lane, const struct task *task);
 int64_t lane_bytes(const struct lane *lane, bool *alone);
 /* Whether that many may. */
 bool lane_fits(const struct lane *lane, int64_t bytes);
+/* Counts a flight that cannot be settled among the parked ones; the settler's thread. And takes it out again, where it
+ * is one of them, before it is accounted for; the scheduler's. */
+void lane_park(struct lane *lane, struct flight *flight);
+void lane_unpark(struct lane *lane, struct flight *flight);
+/* Whether so much of what it sent is locked that the next ones are to be taken only where nobody holds them. */
+bool lane_is_wary(const struct lane *lane);
+/* Rows in flight without having been read for it, but for parked ones. */
+uint32_t lane_unread(const struct lane *lane);
 /* Whether so many end that the settler is to catch up before any more are read. */
 bool lane_ends_many(const struct lane *lane);
 /* Accounts for tasks handed over or settled. One that its sink never had does not count for the rate. */

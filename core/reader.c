@@ -250,7 +250,8 @@ struct store_limit reader_inline(const struct scheduler *s, const struct lane *l
 }
 
 bool reader_records_claims(const struct scheduler *s, const struct lane *lane, uint8_t shard) {
-  return lane->route->claim == CLAIM_RECORDED || lane->stalled || s->view[shard].cautious || shard == SHARD_BOUND;
+  return lane->route->claim == CLAIM_RECORDED || lane->stalled || lane_is_wary(lane) || s->view[shard].cautious ||
+         shard == SHARD_BOUND;
 }
 
 uint32_t scheduler_credit(const struct scheduler *s, const struct lane *lane, int64_t now_us) {

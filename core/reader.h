@@ -34,6 +34,8 @@ struct reading {
   size_t lease_count;
   int64_t began_us;     /* monotonic: before the statement */
   int64_t due_until_us; /* database clock: rows that are due up to here may leave at once, later ones wait */
+  uint64_t *untried;    /* NULL = not wanted: set to the id of the first row behind those that were tried to claim for
+                           which there was no room; 0 = there is none */
 };
 
 /* Hands the rows of a batch (NULL = none) out: each takes off, or ends, or is given back to the table. The batch is

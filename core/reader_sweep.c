@@ -32,7 +32,8 @@ struct found_id *reader_found(struct scheduler *s) {
 
 /* Rows of the group up to its cursor that are due and neither in flight nor waiting for their turn, from where the last
  * page ended. *more: the pass has not come to its end. */
-static size_t find_behind(struct scheduler *s, struct group *group, uint32_t credit, uint64_t *ids, bool *more) {
+static size_t find_behind(struct scheduler *s, struct group *group, uint32_t credit, uint64_t *ids, size_t *found,
+                          bool *more) {
   struct lane *lane = group->lane;
   uint32_t limit = group->in_flight + credit + SWEEP_ROWS;
   limit = limit < READ_MAX ? limit : READ_MAX;
@@ -49,18 +50,18 @@ static size_t find_behind(struct scheduler *s, struct group *group, uint32_t cre
                               .after = scheduler_read_from(s, group, group->swept),
                               .limit = limit,
                               .host = scheduler_host(s, group->shard)};
-  size_t found = 0, wanted = 0, i = 0;
+  size_t wanted = 0, i = 0;
   struct err err = {0};
   *more = false;
   if (!reader_found(s) ||
-      !scheduler_db_ok(s, s->store->ops->find(s->ss, &range, group->cursor, s->found, &found, &err), &err))
+      !scheduler_db_ok(s, s->store->ops->find(s->ss, &range, group->cursor, s->found, found, &err), &err))
     return 0;
-  for (; i < found && wanted < most; i++) {
+  for (; i < *found && wanted < most; i++) {
     group->swept = (struct store_cursor){s->found[i].next_us, s->found[i].id};
     if (!s->found[i].foreign && !flight_by_id(s->flights, s->found[i].id) && !order_knows(&lane->order, s->found[i].id))
       ids[wanted++] = s->found[i].id;
   }
-  *more = i < found || found == limit;
+  *more = i < *found || *found == limit;
   return wanted;
 }
 
@@ -91,20 +92,34 @@ void reader_sort_by_due(struct task_batch *batch) {
     qsort(batch->tasks, batch->count, sizeof *batch->tasks, reader_by_due);
 }
 
+/* Where somebody holds the rows that were tried to claim, the pass goes on with those for which there was no room: from
+ * its start it would meet the same ones again. */
+static bool go_on_at(const struct scheduler *s, struct group *group, uint64_t id, size_t found) {
+  size_t at = 1;
+  while (id && at < found && s->found[at].id != id)
+    at++;
+  if (!id || at >= found)
+    return false;
+  group->swept = (struct store_cursor){s->found[at - 1].next_us, s->found[at - 1].id};
+  return true;
+}
+
 bool reader_sweep(struct scheduler *s, struct group *group, uint32_t credit) {
   UNFILLED uint64_t ids[READ_MAX];
   bool more = false;
+  uint64_t untried = 0;
   struct shard_lease lease = {.shard = group->shard, .epoch = group->epoch, .owner = s->instance};
   struct reading reading = {.lane = group->lane,
                             .recorded = reader_records_claims(s, group->lane, group->shard),
                             .leases = &lease,
                             .lease_count = 1,
                             .began_us = clock_mono_us(),
-                            .most = credit};
+                            .most = credit,
+                            .untried = &untried};
   struct task_batch *batch = NULL;
   struct err err = {0};
   const struct store_cursor from = scheduler_read_from(s, group, group->swept);
-  size_t wanted = find_behind(s, group, credit, ids, &more), took = 0;
+  size_t found = 0, wanted = find_behind(s, group, credit, ids, &found, &more), took = 0;
   if (s->retry_wait_us == 0 && wanted > 0) {
     enum store_status status =
         s->store->ops->read_ids(s->ss, TASK_SCHEDULED, shard_bit(group->shard), scheduler_host(s, group->shard), ids,
@@ -117,6 +132,7 @@ bool reader_sweep(struct scheduler *s, struct group *group, uint32_t credit) {
       }
       reading.due_until_us = scheduler_db_surely_us(s); /* what is claimed or read again may be due later by then */
       took = reader_take(s, &reading, batch);
+      more = go_on_at(s, group, untried, found) || more;
     }
   }
   if (group->shard == SHARD_BOUND && took == 0) {
@@ -419,7 +435,7 @@ static void end_overdue(struct scheduler *s, struct store_group *found) {
   struct err err = {0};
   const struct lease_slot *slot = &s->view[found->shard];
   if (!slot->epoch || slot->stage == LEASE_SHUT || !lane || found->next_us == INT64_MAX ||
-      lane->unread + OVERDUE_ROWS > OVERDUE_MAX)
+      lane_unread(lane) + OVERDUE_ROWS > OVERDUE_MAX)
     return; /* none any more, or not yet */
   enum store_status status =
       s->store->ops->find(s->ss, &range, (struct store_cursor){INT64_MAX, UINT64_MAX}, ids_found, &found_count, &err);
@@ -485,7 +501,7 @@ static void take_back_lost(struct scheduler *s, struct task_batch *batch, uint64
 static bool are_taken_back(const struct scheduler *s) {
   size_t out = 0;
   for (const struct lane *lane = s->lanes; lane; lane = lane->next)
-    out += lane->unread;
+    out += lane_unread(lane);
   return out < TAKE_BACK_ROWS / 4;
 }
 

@@ -340,12 +340,24 @@ static void take_large(struct scheduler *s, struct taking *taking) {
   }
 }
 
+/* What becomes of a row that is not to be claimed. */
+static void end_unclaimed(struct scheduler *s, struct group *group, struct task *task, bool blocked,
+                          struct taking *taking) {
+  if (task->unreadable)
+    refuse(s, group, task, taking);
+  else if (blocked)
+    block(s, group, task, taking);
+  else
+    move(s, group, task, taking);
+}
+
 /* Of rows that were read without payloads, the ids to claim: those that need not wait, as many as the byte credit buys.
  */
 static size_t choose_claims(struct scheduler *s, struct taking *taking, struct task_batch *batch, uint64_t *ids,
                             char (*message_ids)[STORE_ID_MAX + 1], struct held_place *places) {
   struct lane *lane = taking->reading->lane;
   size_t wanted = 0, rows = batch->count;
+  uint64_t untried = 0;
   bool ended[READ_MAX] = {false};
   bool alone;
   int64_t credit = lane_bytes(lane, &alone), bytes_chosen = 0, largest = 0;
@@ -361,12 +373,8 @@ static size_t choose_claims(struct scheduler *s, struct taking *taking, struct t
     bool ends = task->unreadable || blocked || task->moves;
     struct group *group = ends ? lane_group(lane, task->shard, task->priority, true) : NULL;
     ended[i] = group != NULL;
-    if (ended[i] && task->unreadable)
-      refuse(s, group, task, taking);
-    else if (ended[i] && blocked)
-      block(s, group, task, taking);
-    else if (ended[i])
-      move(s, group, task, taking);
+    if (ended[i])
+      end_unclaimed(s, group, task, blocked, taking);
     if (ended[i] || task->unreadable || must_wait(s, lane, task))
       continue;
     /* It never leaves. A claim would write all of it twice, while every route waits for this thread. */
@@ -385,8 +393,10 @@ static size_t choose_claims(struct scheduler *s, struct taking *taking, struct t
     if (!room || (credit < bytes && !first) || !suspects_may_go(&suspects, suspicion, last_chance)) {
       lane_sweep_shard(lane, task->shard);
       (void)order_missed(&lane->order, task->id, true);
+      untried = untried ? untried : task->id;
       continue;
     }
+    untried = 0;
     ids[wanted] = task->id;
     places[wanted] = (struct held_place){task->due_us, now_us, task->shard, task->priority};
     snprintf(message_ids[wanted++], sizeof *message_ids, "%s", task->message_id.data);
@@ -399,6 +409,8 @@ static size_t choose_claims(struct scheduler *s, struct taking *taking, struct t
     if (!ended[i])
       task_release(&batch->tasks[i]);
   mailbox_put(s->settler, &taking->ended);
+  if (taking->reading->untried)
+    *taking->reading->untried = wanted ? untried : 0;
   return wanted;
 }
 
@@ -449,7 +461,8 @@ static enum store_status claim_once(struct scheduler *s, struct taking *taking, 
                                     .timeout_most_ms = route_timeout_most_ms(lane->route),
                                     .lease_ms = engine->lease_ms,
                                     .ahead_us = AHEAD_MAX_US + AHEAD_MARGIN_US,
-                                    .limit = {engine->max_payload, bytes}};
+                                    .limit = {engine->max_payload, bytes},
+                                    .wary = lane_is_wary(lane)};
   enum store_status status = s->store->ops->claim(s->ss, &claim, &batch, &lost, err);
   if (status != STORE_BUSY && status != STORE_REFUSED && !scheduler_db_ok(s, status, err))
     for (size_t i = 0; i < reading->lease_count; i++)

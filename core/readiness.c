@@ -49,7 +49,7 @@ void readiness_judge(const struct readiness *facts, struct problem_list *out) {
     add(out,
         "polling the table, or reading due tasks from it, has failed for %lld s; see DUEBOX-DB-TROUBLE or -REFUSED",
         seconds(facts->reading_us));
-  if (facts->held_us > READY_LOCKED_US) {
+  if (facts->held_us > READY_STUCK_US) {
     add(out,
         "a due task of route %.64s could not be claimed for %lld s: another transaction holds its row or a gap of an "
         "index, or the claim is refused; see DUEBOX-CLAIM-HELD or -REFUSED",
@@ -62,8 +62,10 @@ void readiness_judge(const struct readiness *facts, struct problem_list *out) {
   if (facts->refused > 0)
     add(out, "the database refuses the outcomes of %lld tasks; the log says which (DUEBOX-SETTLE-REFUSED)",
         (long long)facts->refused);
-  if (facts->locked_us > READY_LOCKED_US)
-    add(out, "a task that was sent cannot be settled for %lld s: another transaction holds its row",
+  if (facts->locked_us > READY_STUCK_US)
+    add(out,
+        "a task that was sent could not be settled for %lld s: another transaction holds its row, or an entry of it in "
+        "an index; see DUEBOX-SETTLE-LOCKED",
         seconds(facts->locked_us));
   if (facts->results_us > READY_STUCK_US)
     add(out, "results have waited for %lld s to be written; see DUEBOX-RESULTS-WAIT or -LATE in the log",

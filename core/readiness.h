@@ -25,7 +25,7 @@ struct problem_list {
   size_t own_len[PROBLEMS_MAX]; /* so much of it is about the daemon; the rest names a task, or quotes a destination */
 };
 
-enum { READY_STUCK_US = 30 * 1000 * 1000, READY_LOCKED_US = 60 * 1000 * 1000 };
+enum { READY_STUCK_US = 30 * 1000 * 1000 };
 
 /* What the parts of the engine are doing. Times are ages in microseconds; 0 = not at all. */
 struct readiness {

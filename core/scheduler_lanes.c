@@ -359,6 +359,7 @@ static void arrive(struct scheduler *s, struct flight *flight, int64_t now_us) {
   /* A hung plugin may still read the route's options of a leaked flight: its configuration stays. */
   struct config_ref *config = flight->config;
   bool leaked = flight->leaked;
+  lane_unpark(flight->lane, flight);
   follow_group(s, flight);
   if (flight->decision.mismatch) /* sweeps took the row that has its id now for this one */
     for (struct lane *lane = s->lanes; lane; lane = lane->next)

@@ -23,7 +23,6 @@ enum {
   BUSY_EVERY_US = 500 * 1000,           /* how often to look at all that is busy whether it is free */
   AGAIN_REST = 9,                       /* times as long as a try took the others have the settler for themselves, */
   AGAIN_REST_MAX_US = 10 * 1000 * 1000, /* up to this: the database may have been away meanwhile */
-  BUSY_SAID_US = 5 * 1000 * 1000,       /* transactions are over by then, mostly */
   STUCK_MIN_US = 1000 * 1000,           /* how often to try what the server refuses: seldomer and seldomer */
   STUCK_MAX_US = 60 * 1000 * 1000,
   LARGE_BYTES = 4096, /* that an outcome writes: beyond that the others go first */
@@ -225,7 +224,12 @@ static void hand_on(struct settler *settler, struct flight_list *list) {
   struct flight *flight;
   if (!settler->busy.flights.head)
     settler->busy.at_us = clock_mono_us() + BUSY_EVERY_US;
-  while ((flight = flight_list_pop(list)))
+  while ((flight = flight_list_pop(list))) {
+    bool held = flight->decision.busy && !flight->decision.left;
+    if (!held)
+      flight->busy_us = 0;
+    else if (!flight->busy_us)
+      flight->busy_us = clock_mono_us();
     if (flight->decision.busy && flight->decision.left)
       settler_lanes_put(&settler->apart, flight);
     else
@@ -233,6 +237,7 @@ static void hand_on(struct settler *settler, struct flight_list *list) {
                       : flight->decision.busy  ? &settler->busy.flights
                                                : &ready,
                       flight);
+  }
   set_gauge(&settler->metrics->settle_stuck, (int64_t)settler->stuck.flights.count);
   mailbox_put(settler->scheduler, &ready);
 }
@@ -348,19 +353,6 @@ static void settle_some(struct settler *settler, struct store_session *ss, struc
   for (size_t i = 0; i < batch->record_count; i++)
     result_record_free(&batch->records[i]);
   hand_on(settler, &some);
-}
-
-/* Says what keeps outcomes from being written for longer than transactions last. */
-static void note_busy(struct settler *settler, int64_t now) {
-  if (!settler->busy.flights.head)
-    settler->busy_since_us = 0;
-  else if (!settler->busy_since_us)
-    settler->busy_since_us = now;
-  else if (now - settler->busy_since_us >= BUSY_SAID_US)
-    log_repeated(&settler->trouble, LOG_LEVEL_WARN, "DUEBOX-SETTLE-LOCKED",
-                 "route=%s outcomes cannot be written yet: somebody holds the rows, or a place that is needed beside "
-                 "them; the others are settled",
-                 settler->busy.flights.head->lane->name);
 }
 
 /* Tries some of them again, in a batch of their own: each may cost some round trips, or a second, and the others wait
@@ -537,7 +529,6 @@ static void run(void *arg) {
   struct flight_list list = {0};
   while (ss && is_to_go_on(settler)) {
     gather(settler, &list);
-    set_gauge(&settler->locked_since_us, settler->busy.flights.head ? settler->busy.flights.head->completed_us : 0);
     set_gauge(&settler->metrics->settle_queue,
               (int64_t)(list.count + settler->small.count + settler->large.count + settler->huge.count +
                         settler->apart.count + settler->busy.flights.count + settler->stuck.flights.count));
@@ -545,7 +536,7 @@ static void run(void *arg) {
     settle_huge(settler, ss, &batch);
     settle_apart(settler, ss, &batch);
     settle_again(settler, ss, &batch, &settler->busy);
-    note_busy(settler, clock_mono_us());
+    settler_park(settler, clock_mono_us());
     settle_again(settler, ss, &batch, &settler->stuck);
   }
   flight_list_join(&settler->busy.flights, &settler->stuck.flights);

@@ -7,8 +7,9 @@
  * gives their credit back. While the database is away the settler keeps what it knows and tries again: a task is never
  * sent twice because its outcome could not be written. A task whose row a foreign transaction holds, or a place that is
  * needed beside it, is put aside and tried again apart from the others, a few at a time and for a tenth of the time at
- * most, so that the others are settled meanwhile. What the server refuses of an outcome is left out, a step at a time;
- * one that it refuses in every form is put aside too, and shown.
+ * most, so that the others are settled meanwhile; after a second it is parked: it leaves its place to others of its
+ * route (core/lane.h). What the server refuses of an outcome is left out, a step at a time; one that it refuses in
+ * every form is put aside too, and shown.
  */
 #ifndef CORE_SETTLER_H
 #define CORE_SETTLER_H
@@ -78,7 +79,7 @@ struct settler {
   struct refusals_pace pace;  /* when a batch of them may be written; */
   bool others;                /* there were others in this turn */
   struct settler_round busy;  /* the settler's thread: flights whose row somebody else holds, */
-  int64_t busy_since_us;      /* monotonic: since when there are any */
+  int64_t park_at_us;         /* monotonic: when to see which of them wait for long */
   struct settler_round stuck; /* the settler's thread: flights whose outcome the server refuses in every form */
   size_t left;                /* the settler's thread: outcomes that the end came before */
   struct log_repeat trouble;  /* the settler's thread: with the database, as it was logged */

@@ -32,6 +32,8 @@ struct batch {
 
 /* Lets the rules decide about one flight; false when there is nothing to write. */
 bool settler_decide(struct flight *flight, struct batch *batch);
+/* Has those that are busy for long leave their places to others, and says so. To be called in every turn. */
+void settler_park(struct settler *settler, int64_t now_us);
 /* Keeps for inspection what consumers should not have written like that. Their status counts either way, so what cannot
  * be stored now is not tried again. */
 void settler_keep_flawed(struct settler *settler, struct store_session *ss, const struct batch *batch);

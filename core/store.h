@@ -193,6 +193,7 @@ struct store_claim {
   size_t count;
   int64_t timeout_ms, timeout_most_ms, lease_ms, ahead_us;
   struct store_limit limit; /* of what comes of a row: it may have grown since it was read */
+  bool wary; /* nor of a row that is claimed does anybody hold an entry in another index: it can be settled */
 };
 
 struct found_id {
@@ -253,16 +254,15 @@ struct decision {
   const char *error_class;            /* NULL = none */
   const char *error;                  /* NULL = none */
   const char *alert_route;            /* DEAD: insert a task on this route that tells of it; NULL = none */
-  bool head;                          /* RETRY, DEFER, RELEASE: others of its order_key wait for it until it is over,
-                                         wherever it is by then */
+  bool head;                          /* RETRY, DEFER, RELEASE: others of its order_key wait for it until it is over */
   const struct result_record *record; /* what the consumer said, to be kept; NULL = nothing */
   const void *kin; /* what the server refuses of one it is likely to refuse of all of its kin: these are left then, and
                       not found out one by one. NULL = it has none */
   enum decision_form least; /* what is tried at first: more of it has been refused of late */
   /* Set by the store. */
   bool applied; /* false: the row was not there any more in that state and attempt; nothing was written for it */
-  bool busy;    /* not applied because another transaction holds the row: give it again later, with this still set, so
-                   that the others do not wait for it. Not set in a decision that is given for the first time */
+  bool busy; /* not applied, as another transaction holds the row: give it again later with this still set, so that the
+                others do not wait for it. Not set the first time */
   uint32_t unknown; /* not applied as far as is known, but a COMMIT that wrote it got no answer: which one of the
                        session's. Give it again with this still set, and the row tells. 0 the first time */
   bool written;     /* a COMMIT that got no answer has written it, as the row told since. Not set the first time */
@@ -276,8 +276,8 @@ struct decision {
   bool capped;           /* set by the engine: its consumer asked for a longer time than it may */
   bool refused; /* not applied: the server refuses it in every form; err says why. To be given again, at leisure */
   enum decision_form form; /* what was written of it */
-  bool left; /* not applied, and busy: the server refuses another one of its kin, or of its batch, and it was not tried
-                by itself. No lock was met */
+  bool left;   /* not applied, and busy: the server refuses one of its kin, or batch; not tried by itself, nor locked */
+  bool beside; /* not applied, and busy: somebody holds a table beside that of the tasks as a whole */
 };
 
 /* Whether anybody but duebox has changed a row. Where sending is recorded only changes of what was sent count. */

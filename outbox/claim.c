@@ -3,7 +3,9 @@
  * outbox/claim.c - recorded claims: the row says who runs it before it leaves.
  *
  * The rows are locked first, without waiting: one that somebody else holds (an operator's open transaction, say) is not
- * claimed now and keeps nobody waiting. All that was judged is compared there; nobody changes it until our commit.
+ * claimed now and keeps nobody waiting. Whoever was refused an INSERT for the sake of a key holds nothing but the entry
+ * of that key in its index: a wary claim passes over those too, which could be claimed and sent, but not settled. All
+ * that was judged is compared there; nobody changes it until our commit.
  */
 #include <string.h>
 
@@ -57,7 +59,8 @@ static bool lock_rows(struct store_session *ss, struct claim_unit *u, struct err
   uint64_t id;
   struct text rows = {0};
   (void)session_ids(ss, claim->ids, claim->count);
-  if (!server_lock_rows(ss, WHAT, session_skip(ss, false), &ss->part, err))
+  bool wary = claim->wary || *session_skip(ss, false);
+  if (wary && !server_lock_entries(ss, WHAT, &ss->part, err))
     return false;
   name_rows(claim, &rows);
   session_begin_transaction(ss);

@@ -88,8 +88,12 @@ static size_t ids_in(const struct text *ids) {
 }
 
 bool server_lock_rows(struct store_session *ss, const char *what, const char *skip, struct text *ids, struct err *err) {
+  return !*skip || !server_is_mysql(ss->conn) || server_lock_entries(ss, what, ids, err);
+}
+
+bool server_lock_entries(struct store_session *ss, const char *what, struct text *ids, struct err *err) {
   struct db_result results[2] = {0};
-  if (!*skip || !server_is_mysql(ss->conn) || ids->failed)
+  if (ids->failed)
     return true;
   size_t asked = ids_in(ids), got;
   session_begin_transaction(ss);

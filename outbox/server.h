@@ -45,5 +45,7 @@ int server_error(int code);
  * those that nobody else holds: "NULL" when there are none. On MariaDB it does nothing. */
 MUSTCHECK bool server_lock_rows(struct store_session *ss, const char *what, const char *skip, struct text *ids,
                                 struct err *err);
+/* The same on any server, whatever has been met. */
+MUSTCHECK bool server_lock_entries(struct store_session *ss, const char *what, struct text *ids, struct err *err);
 
 #endif

@@ -100,7 +100,7 @@ static void choose_candidates(struct settle_unit *u) {
     }
     u->met_again = u->met_again || d->busy;
     u->doubtful = u->doubtful || d->unknown;
-    d->applied = d->busy = d->mismatch = d->gone = d->refused = d->changed = d->again = false;
+    d->applied = d->busy = d->mismatch = d->gone = d->refused = d->changed = d->again = d->beside = false;
     if (write_possible(d) && d->shard < STORE_SHARDS_MAX && lease_of(u, d->shard)) {
       in_order = in_order && (n == 0 || u->sorted[n - 1]->id <= d->id);
       u->sorted[n++] = d;
@@ -315,7 +315,7 @@ static size_t find_removed(const struct store_session *ss, const struct settle_u
     if (!d->gone || !d->sent || d->applied || d->form >= DECISION_NO_LINES || shard_lost(u, d->shard))
       continue;
     if (ss->locked_tables & SIDE_ATTEMPTS)
-      d->busy = true;
+      d->busy = d->beside = true;
     else
       u->applying[u->matched + removed++] = d;
   }
@@ -336,6 +336,7 @@ static bool leave_locked(struct store_session *ss, struct settle_unit *u, struct
       continue;
     }
     d->busy = true;
+    d->beside = !locked[d->shard];
     settle_note_unknown(d, lost_commit(ss));
     d->applied = false;
   }

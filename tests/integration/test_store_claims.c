@@ -493,6 +493,42 @@ static void heads_of_former_lives_block_nobody(void **state) {
   assert_true(back == 2 && all);
 }
 
+/* Whoever was refused an INSERT for the sake of a key holds the entry of that alone: its task could be claimed, and
+ * then nothing of it settled. A wary claim passes over it, and waits for nothing. */
+static void a_wary_claim_passes_over_what_could_not_be_settled(void **state) {
+  struct fixture *f = *state;
+  const uint64_t ids[] = {1, 2, 3, 4};
+  static const char message_ids[][STORE_ID_MAX + 1] = {"m1", "m2", "m3", "m4"};
+  struct task_batch *batch;
+  uint64_t lost;
+  const struct store_claim claim = {.instance = "me",
+                                    .route = "r",
+                                    .host = "h",
+                                    .leases = &f->leases[1],
+                                    .lease_count = 1,
+                                    .ids = ids,
+                                    .message_ids = message_ids,
+                                    .count = 4,
+                                    .timeout_ms = 1000,
+                                    .lease_ms = 1000,
+                                    .limit = {1000, INT64_MAX},
+                                    .wary = true};
+  ROW("(id, route, payload, shard, message_id, dedup_key) VALUES (1, 'r', '', 1, 'm1', 'd1'), "
+      "(2, 'r', '', 1, 'm2', 'd2'), (3, 'r', '', 1, 'm3', NULL), (4, 'r', '', 1, 'm4', NULL)");
+  other(f, "START TRANSACTION");
+  other(f, "INSERT IGNORE INTO outbox (route, payload, dedup_key) VALUES ('r', '', 'd1')");
+  other(f, "INSERT IGNORE INTO outbox (route, payload, message_id) VALUES ('r', '', 'm3')");
+  other(f, "INSERT IGNORE INTO outbox (route, payload, id) VALUES ('r', '', 4)");
+  ok(f, OPS->claim(f->ss, &claim, &batch, &lost, &f->err));
+  assert_true(batch && batch->count == 1 && batch->tasks[0].id == 2);
+  release(batch);
+  assert_int_equal(ask(f, "SELECT COUNT(*) FROM outbox WHERE state = 'claimed'"), 1);
+  other(f, "ROLLBACK");
+  ok(f, OPS->claim(f->ss, &claim, &batch, &lost, &f->err));
+  assert_true(batch && batch->count == 4); /* what is claimed already comes as well */
+  release(batch);
+}
+
 int main(int argc, char **argv) {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, store_setup, store_teardown)
   const struct CMUnitTest tests[] = {
@@ -512,6 +548,7 @@ int main(int argc, char **argv) {
       TEST(blocked_rows_that_are_left_behind_are_told),
       TEST(a_walk_over_blocked_rows_goes_on_where_it_stopped),
       TEST(heads_of_former_lives_block_nobody),
+      TEST(a_wary_claim_passes_over_what_could_not_be_settled),
   };
   return store_main(argc, argv, tests, sizeof tests / sizeof tests[0]);
 }

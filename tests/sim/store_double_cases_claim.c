@@ -81,6 +81,11 @@ static void claims_pass_over_a_locked_row(struct fixture *f) {
   let_go(f);
   hold(f, LOCK_ENTRY, 2);
   check_int(claim_rows(f, f->leases, 1, &ids[1], 1, &batch, &lost), STORE_BUSY);
+  insert(f, (struct spec){.id = 4});
+  const uint64_t others[] = {2, 4}; /* which it knows from then on */
+  ok(f, claim_rows(f, f->leases, 1, others, 2, &batch, &lost));
+  check(size_of(batch) == 1 && batch->tasks[0].id == 4);
+  release(batch);
   let_go(f);
   ok(f, claim_rows(f, f->leases, 1, &ids[1], 1, &batch, &lost));
   check_int(size_of(batch), 1);

@@ -48,6 +48,7 @@ static bool lock_rows(struct store_session *ss, struct claim_unit *u, struct err
   for (size_t i = 0; i < claim->count; i++) {
     const struct row *row = table_row(ss->db, claim->ids[i]);
     if (row && !holds_id(u->locked, u->locked_count, row->id) && may_be_claimed(ss->db, u, i, row) &&
+        (!(claim->wary || double_skips(ss, false)) || table_lock(ss->db, tx, LOCK_ENTRY, row->id, false)) &&
         table_lock(ss->db, tx, LOCK_ROW, row->id, false))
       u->locked[u->locked_count++] = row->id;
   }

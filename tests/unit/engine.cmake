@@ -37,6 +37,7 @@ duebox_test(test_row_pace SOURCES ${CMAKE_CURRENT_LIST_DIR}/test_row_pace.c LIBS
 duebox_test(test_settler SOURCES ${CMAKE_CURRENT_LIST_DIR}/test_settler.c LIBS duebox_core LABELS unit)
 duebox_test(test_settler_huge SOURCES ${CMAKE_CURRENT_LIST_DIR}/test_settler_huge.c LIBS duebox_core LABELS unit)
 duebox_test(test_settler_pace SOURCES ${CMAKE_CURRENT_LIST_DIR}/test_settler_pace.c LIBS duebox_core LABELS unit)
+duebox_test(test_settler_park SOURCES ${CMAKE_CURRENT_LIST_DIR}/test_settler_park.c LIBS duebox_core LABELS unit)
 foreach(part reader_take reader_pick reader_large reader_called reader_moment reader_behind reader_bound reader_ends scheduler_turns)
   duebox_test(test_${part} SOURCES ${CMAKE_CURRENT_LIST_DIR}/test_${part}.c ${CMAKE_CURRENT_LIST_DIR}/reader_fixture.c
     LIBS duebox_core LABELS unit)

@@ -44,7 +44,7 @@ static void fill(struct admin_fixture *fixture, struct target_status *target) {
                                   .shards_spoken = true,
                                   .held = "orders.cancel",
                                   .held_task = SECRET,
-                                  .held_us = READY_LOCKED_US + 1,
+                                  .held_us = READY_STUCK_US + 1,
                                   .unread = "bus#1",
                                   .unread_why = SECRET,
                                   .unread_us = READY_STUCK_US + 1};

@@ -294,6 +294,85 @@ static void a_lane_that_only_long_calls_have_is_full(void **state) {
   assert_false(lane_is_full(&f.lane));
 }
 
+static struct flight parked_flight(struct task *task, struct fixture *f) {
+  return (struct flight){.task = task, .lane = &f->lane, .driver = &f->driver, .group = (struct group *)f};
+}
+
+/* Tasks that were sent, and whose rows somebody keeps locked, kept all places of their route, as long as that lasted.
+ * They are some thousands at most, and no more bytes than a route may have once. */
+static void parked_tasks_leave_their_places_to_others(void **state) {
+  enum { SENT = LANE_PARKED_MAX + 200 };
+  static struct flight flights[SENT];
+  struct fixture f;
+  make(&f);
+  struct task task = {.payload_len = 1};
+  f.route.inflight_bytes = 1 << 20;
+  for (unsigned i = 0; i < 100; i++) {
+    flights[i] = parked_flight(&task, &f);
+    lane_charge(&f.lane, &task, 0);
+  }
+  assert_int_equal(lane_credit(&f.lane, 1000, 0), 0);
+  for (unsigned i = 0; i < 100; i++) {
+    assert_int_equal(lane_is_wary(&f.lane), i >= LANE_WARY_FROM);
+    lane_park(&f.lane, &flights[i]);
+  }
+  assert_int_equal(lane_credit(&f.lane, 1000, 0), 100);
+  assert_int_equal(f.lane.in_flight, 100);
+  for (unsigned i = 100; i < SENT; i++) {
+    flights[i] = parked_flight(&task, &f);
+    lane_charge(&f.lane, &task, 0);
+    lane_park(&f.lane, &flights[i]);
+  }
+  assert_int_equal(lane_credit(&f.lane, 1000, 0), 0);
+  for (unsigned i = 0; i < SENT; i++) {
+    lane_unpark(&f.lane, &flights[i]);
+    lane_unpark(&f.lane, &flights[i]);
+    lane_refund(&f.lane, &task, true);
+  }
+  assert_int_equal(lane_credit(&f.lane, 1000, 0), 100);
+  assert_false(lane_is_wary(&f.lane));
+}
+
+static void parked_bytes_leave_their_places_to_others(void **state) {
+  struct fixture f;
+  make(&f);
+  struct task task = {.payload_len = 6000};
+  struct flight flights[4];
+  for (int i = 0; i < 2; i++)
+    lane_charge(&f.lane, &task, 0);
+  assert_int_equal(lane_credit(&f.lane, 1000, 0), 0);
+  for (int i = 0; i < 4; i++)
+    flights[i] = parked_flight(&task, &f);
+  lane_park(&f.lane, &flights[0]);
+  assert_true(lane_credit(&f.lane, 1000, 0) > 0);
+  lane_park(&f.lane, &flights[1]);
+  bool alone;
+  assert_int_equal(lane_bytes(&f.lane, &alone), 8000); /* of 10000, beyond which they may have no more than 10000 */
+  assert_true(alone);
+}
+
+/* Those that end without having been sent have bounds of their own. */
+static void parked_ends_leave_their_places_to_others(void **state) {
+  enum { ENDING = 4096 };
+  struct fixture f;
+  make(&f);
+  struct task task = {.state = TASK_AWAITING};
+  struct flight flight = parked_flight(&task, &f);
+  flight.driver = NULL;
+  flight.group = NULL;
+  for (unsigned i = 0; i < ENDING; i++)
+    lane_begin(&f.lane, &task);
+  f.lane.unread = ENDING;
+  assert_true(lane_ends_many(&f.lane));
+  lane_park(&f.lane, &flight);
+  assert_false(lane_ends_many(&f.lane));
+  assert_int_equal(lane_unread(&f.lane), ENDING - 1);
+  assert_false(lane_is_wary(&f.lane));
+  lane_unpark(&f.lane, &flight);
+  assert_true(lane_ends_many(&f.lane));
+  assert_int_equal(lane_unread(&f.lane), ENDING);
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(credit_is_the_least_of_all_limits),
@@ -309,6 +388,9 @@ int main(void) {
       cmocka_unit_test(a_stalled_lane_probes_with_one),
       cmocka_unit_test(the_highest_priority_is_read_first),
       cmocka_unit_test(a_lane_that_only_long_calls_have_is_full),
+      cmocka_unit_test(parked_tasks_leave_their_places_to_others),
+      cmocka_unit_test(parked_bytes_leave_their_places_to_others),
+      cmocka_unit_test(parked_ends_leave_their_places_to_others),
   };
   return cmocka_run_group_tests_name("lane", tests, NULL, NULL);
 }
