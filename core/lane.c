@@ -18,6 +18,7 @@ enum {
   REFUSED_REST = 9,  /* times as long as claims took of which the server refused some the others have, */
   REFUSED_REST_MAX_US = 10 * 1000 * 1000,
   ALL_REFUSED_MAX_US = 1000 * 1000, /* and so long at last where it refuses all */
+  FLOOD_US = 1000 * 1000,
 };
 
 static double tokens_now(const struct lane *lane, int64_t now_us) {
@@ -154,6 +155,10 @@ uint32_t lane_credit(const struct lane *lane, uint32_t batch, int64_t now_us) {
     credit = batch;
   return credit > 0 ? (uint32_t)credit : 0;
 }
+
+void lane_note_flood(struct lane *lane, int64_t now_us) { set_gauge(&lane->flooded_until_us, now_us + FLOOD_US); }
+
+bool lane_flooded(const struct lane *lane, int64_t now_us) { return gauge_value(&lane->flooded_until_us) > now_us; }
 
 void lane_note_claims(struct lane *lane, bool refused, bool all, int64_t began_us, int64_t now_us) {
   struct refused_claims *claims = &lane->refused_claims;

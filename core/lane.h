@@ -75,7 +75,8 @@ struct refused_claims {
 
 /* Outcomes of a lane that wait for their turn. */
 enum settling_kind {
-  SETTLING_SMALL, /* most are */
+  SETTLING_QUICK, /* there is little to write of them, and of their lanes nothing was left to read: they go first */
+  SETTLING_FLOOD, /* there is little to write of them, and more of their lanes was due */
   SETTLING_LARGE, /* there is much to write of them */
   SETTLING_HUGE,  /* of rows larger than any that is sent: the copy of one takes a second */
   SETTLING_APART, /* of a lane of which the server refuses some */
@@ -155,8 +156,9 @@ struct lane {
   struct refused_claims refused_claims;
   int64_t rests_until_us; /* monotonic: nothing is read before, since telling the size of a huge row took long */
 
-  bool backlog;   /* the last step of reading left rows behind that are due, */
-  uint64_t round; /* and was in this round */
+  gauge flooded_until_us; /* monotonic: more was due lately than one turn reads; the settler asks */
+  bool backlog;           /* the last step of reading left rows behind that are due, */
+  uint64_t round;         /* and was in this round */
   struct group *groups;
   uint64_t held_shards;         /* bits: rows may be held there, since its route was not known */
   uint64_t old_shards;          /* bits: rows due long ago may be there that no poll of every group has seen */
@@ -199,6 +201,10 @@ void lane_note_claims(struct lane *lane, bool refused, bool all, int64_t began_u
 void lane_note_too_large(struct lane *lane, int64_t began_us, int64_t now_us);
 /* A task was delivered. */
 void lane_follow_delivery(struct lane *lane, const struct flight *flight);
+/* More of it is due than one turn reads: for a second it counts as flooded. */
+void lane_note_flood(struct lane *lane, int64_t now_us);
+/* Whether it is. Any thread. */
+bool lane_flooded(const struct lane *lane, int64_t now_us);
 /* Finds out whether the lane is stalled now, and how much it may have at the sink. */
 void lane_follow_stall(struct lane *lane, int64_t now_us);
 /* Whether all places at the sink, or all bytes, are taken by calls that may take long. What is claimed in memory only

@@ -12,6 +12,8 @@
 #include "core/base/clock.h"
 
 enum {
+  LITTLE_ROWS = 10,    /* less than that went in one turn: no backlog, */
+  MANY_ROWS = 50,      /* unless so many were read */
   CAUTIOUS_ROWS = 16,  /* per claim after an unclean takeover: the one that kills the process has little company */
   RANGES_MAX = 16,     /* groups in one statement */
   MEASURED_READS = 16, /* what reading takes is measured over about as many */
@@ -24,7 +26,7 @@ enum {
 };
 
 /* For a lane with a backlog. */
-static const struct row_limits turn_limits = {.least = 100, .most = READ_MAX, .turn_us = 40 * 1000};
+static const struct row_limits turn_limits = {.least = 100, .most = READ_MAX, .turn_us = 20 * 1000};
 
 /* What one statement reads of a lane. */
 struct plan {
@@ -299,17 +301,26 @@ static bool due_now(const struct scheduler *s, struct lane *lane) {
   return lane_swept_group(lane) || lane_due_groups(lane, scheduler_db_now_us(s) + s->ahead_us, &group, 1) > 0;
 }
 
-/* What is left of a lane that has no room now is known since it had some. */
+/* What is left of a lane that has no room now is known since it had some. One of which little is read at a time, such
+ * as the next of an order_key, has no backlog, although others that have to wait become due meanwhile: it does not wait
+ * for the turns of those that have one. */
 static void read_step(struct scheduler *s, struct lane *lane) {
   int64_t began_us = clock_mono_us();
   bool had = lane->backlog;
   uint32_t credit = turn_credit(s, lane);
+  uint64_t read_before = counted(&s->metrics->rows_read);
+  int64_t out_before = atomic_load(&s->in_flight);
   if (credit == 0)
     return;
-  lane->backlog = read_lane(s, lane) && due_now(s, lane);
+  bool more = read_lane(s, lane) && due_now(s, lane);
+  uint64_t rows = counted(&s->metrics->rows_read) - read_before;
+  int64_t went = atomic_load(&s->in_flight) - out_before;
+  lane->backlog = more && (rows >= MANY_ROWS || went >= (credit < LITTLE_ROWS ? credit : LITTLE_ROWS));
+  if (lane->backlog)
+    lane_note_flood(lane, began_us);
   if (had && lane->backlog)
     row_pace_note(&s->pace_turns, &turn_limits, credit, clock_mono_us() - began_us);
-  s->read_more = s->read_more || (lane->backlog && scheduler_credit(s, lane, clock_mono_us()));
+  s->read_more = s->read_more || (more && scheduler_credit(s, lane, clock_mono_us()));
 }
 
 /* Probes of suspended lanes cost a claim each, and those of hundreds may be due at once: the others wait for some of

@@ -379,6 +379,8 @@ static void expire_page(struct scheduler *s, struct group *group) {
   if (batch)
     (void)end_rows(s, batch, FLIGHT_EXPIRED); /* the next pass meets what is left */
   bool more = found_count == EXPIRE_ROWS;
+  if (more)
+    lane_note_flood(group->lane, clock_mono_us());
   group->expiring = more ? (struct store_cursor){found[found_count - 1].next_us, found[found_count - 1].id}
                          : (struct store_cursor){0};
   if (!more)
@@ -454,6 +456,8 @@ static void end_overdue(struct scheduler *s, struct store_group *found) {
   if (!scheduler_db_ok(s, status, &err) || !batch)
     return;
   s->busy = true; /* there may be more */
+  if (wanted == OVERDUE_ROWS)
+    lane_note_flood(lane, clock_mono_us());
   (void)end_rows(s, batch, found->state == TASK_CLAIMED ? FLIGHT_RECOVER : FLIGHT_NO_RESULT);
 }
 

@@ -3,7 +3,8 @@
  * core/row_pace.h - how many rows a thread that all routes share handles in a turn, while the others wait.
  *
  * Pure. Fewer rows are worth it only where it is they that take the time: behind a slow network or disk a turn takes as
- * long with any number of them, and few would only cost throughput. So each halving is judged by what it saved.
+ * long with any number of them, and few would only cost throughput. So each halving is judged by what it saved. What
+ * one turn takes is a matter of chance on a busy machine: the quickest of some is compared with the quickest before.
  */
 #ifndef CORE_ROW_PACE_H
 #define CORE_ROW_PACE_H
@@ -18,9 +19,12 @@ struct row_limits {
 
 /* All zero at the beginning. */
 struct row_pace {
-  size_t fewer;      /* of the next turn, at most; 0 = any number */
-  int64_t before_us; /* what the last turn took, before its rows were halved; 0 = they were not */
-  unsigned calm;     /* long turns that are still to be left as they are, since halving saved little */
+  size_t fewer;         /* of the next turn, at most; 0 = any number */
+  unsigned turns;       /* long ones in a row with as many rows, or since they were halved, */
+  int64_t quickest_us;  /* of these */
+  int64_t before_us;    /* the same before the rows were halved; 0 = that is judged */
+  unsigned calm, calms; /* long turns that are still to be left as they are, since halving saved little; and how many
+                           the last time */
 };
 
 /* How many rows the next turn may have. */

@@ -29,7 +29,7 @@ enum {
 };
 
 /* The others wait for about a batch. */
-static const struct row_limits small_limits = {.least = 50, .most = SETTLE_BATCH_MAX, .turn_us = 50 * 1000};
+static const struct row_limits turn_limits = {.least = 50, .most = SETTLE_BATCH_MAX, .turn_us = 50 * 1000};
 
 /* Whether a copy of it has left, as far as can be known. */
 static bool was_sent(const struct flight *flight) {
@@ -264,8 +264,10 @@ static bool is_huge(const struct flight *flight) {
 /* Has it wait for its turn. */
 static void put_in_line(struct settler *settler, struct flight *flight) {
   flight->outcome_bytes = outcome_bytes(flight);
-  bool large = flight->outcome_bytes > LARGE_BYTES;
-  settler_lanes_put(!large ? &settler->small : is_huge(flight) ? &settler->huge : &settler->large, flight);
+  if (flight->outcome_bytes > LARGE_BYTES)
+    settler_lanes_put(is_huge(flight) ? &settler->huge : &settler->large, flight);
+  else
+    settler_lanes_put(lane_flooded(flight->lane, clock_mono_us()) ? &settler->flood : &settler->quick, flight);
 }
 
 /* A destination took the task and said what its plugin could not read: what the plugin makes of it counts. */
@@ -441,8 +443,9 @@ static void gather(struct settler *settler, struct flight_list *list) {
     limit = earlier(settler->large_at_us, limit);
   if (settler->huge.first)
     limit = atomic_load(&settler->stopping) ? 0 : earlier(settler->huge_at_us, limit);
-  mailbox_take(&settler->in, settler->small.first ? 0 : limit, list);
-  if (!list->head || settler->small.first || settler->large.first)
+  bool waits = settler->quick.first || settler->flood.first;
+  mailbox_take(&settler->in, waits ? 0 : limit, list);
+  if (!list->head || waits || settler->large.first)
     return;
   const struct flight *seen = NULL;
   int64_t began = clock_mono_us(), delay_us = settler->delay_us;
@@ -466,24 +469,33 @@ static void take_turns(const struct settler *settler, struct settler_lanes *lane
   }
 }
 
-/* Settles a batch of outcomes with little to write, and then one of those with much: how many outcomes one route has,
- * what its consumers answer, or the size of its rows, holds up no other route. Where a batch of large ones takes long,
- * the others have as long a turn. */
+/* Settles a batch of outcomes with little to write. True: there were some. */
+static bool settle_small(struct settler *settler, struct store_session *ss, struct batch *batch,
+                         struct settler_lanes *lanes) {
+  struct flight_list some = {0};
+  take_turns(settler, lanes, SETTLE_BATCH_BYTES, row_pace_rows(&lanes->pace, &turn_limits), &some);
+  size_t rows = some.count;
+  int64_t began = clock_mono_us();
+  while (some.head)
+    settle_some(settler, ss, batch, &some, SETTLE_TOGETHER);
+  if (rows)
+    row_pace_note(&lanes->pace, &turn_limits, rows, clock_mono_us() - began);
+  return rows > 0;
+}
+
+/* Settles a batch of outcomes with little to write, those of floods by themselves and behind the others, and then one
+ * of those with much: how many routes are flooded, how many outcomes one has, what its consumers answer, or the size of
+ * its rows, holds up no other route. Where a batch of large ones takes long, the others have as long a turn. */
 static void settle_in_turn(struct settler *settler, struct store_session *ss, struct batch *batch,
                            struct flight_list *list) {
   struct flight_list some = {0};
   struct flight *flight;
   while ((flight = flight_list_pop(list)))
     put_in_line(settler, flight);
-  take_turns(settler, &settler->small, SETTLE_BATCH_BYTES, row_pace_rows(&settler->pace_small, &small_limits), &some);
-  size_t rows = some.count;
-  bool others = some.head != NULL;
+  bool quick = settle_small(settler, ss, batch, &settler->quick);
+  bool others = settle_small(settler, ss, batch, &settler->flood) || quick;
   settler->others = others;
   int64_t began = clock_mono_us();
-  while (some.head)
-    settle_some(settler, ss, batch, &some, SETTLE_TOGETHER);
-  row_pace_note(&settler->pace_small, &small_limits, rows, clock_mono_us() - began);
-  began = clock_mono_us();
   if (!settler->large.first || began < settler->large_at_us)
     return;
   take_turns(settler, &settler->large, settler->large_bytes, SETTLE_BATCH_MAX, &some);
@@ -507,14 +519,16 @@ static void settle_huge(struct settler *settler, struct store_session *ss, struc
 
 /* At the end what is refused or busy is left; what was put apart is tried, as long as there is time. */
 static bool is_to_go_on(struct settler *settler) {
-  return !atomic_load(&settler->stopping) || mailbox_count(&settler->in) > 0 || settler->small.first ||
-         settler->large.first || settler->huge.first || (settler->apart.first && !atomic_load(&settler->hurry));
+  return !atomic_load(&settler->stopping) || mailbox_count(&settler->in) > 0 || settler->quick.first ||
+         settler->flood.first || settler->large.first || settler->huge.first ||
+         (settler->apart.first && !atomic_load(&settler->hurry));
 }
 
 static void run(void *arg) {
   struct settler *settler = arg;
   realtime_thread(settler->realtime, "settler");
   settler->large_bytes = SETTLE_LARGE_BATCH_MIN_BYTES;
+  settler->flood.kind = SETTLING_FLOOD;
   settler->large.kind = SETTLING_LARGE;
   settler->huge.kind = SETTLING_HUGE;
   settler->apart.kind = SETTLING_APART;
@@ -530,8 +544,9 @@ static void run(void *arg) {
   while (ss && is_to_go_on(settler)) {
     gather(settler, &list);
     set_gauge(&settler->metrics->settle_queue,
-              (int64_t)(list.count + settler->small.count + settler->large.count + settler->huge.count +
-                        settler->apart.count + settler->busy.flights.count + settler->stuck.flights.count));
+              (int64_t)(list.count + settler->quick.count + settler->flood.count + settler->large.count +
+                        settler->huge.count + settler->apart.count + settler->busy.flights.count +
+                        settler->stuck.flights.count));
     settle_in_turn(settler, ss, &batch, &list);
     settle_huge(settler, ss, &batch);
     settle_apart(settler, ss, &batch);

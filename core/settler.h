@@ -52,7 +52,8 @@ struct settler_round {
 struct settler_lanes {
   enum settling_kind kind;
   struct lane *first, *last;
-  size_t count; /* their outcomes */
+  size_t count;         /* their outcomes */
+  struct row_pace pace; /* of batches of them, where there is little to write */
 };
 
 struct settler {
@@ -68,8 +69,8 @@ struct settler {
   gauge writing_since_us; /* monotonic: since when a batch is being written; 0 = none is */
   gauge locked_since_us;  /* monotonic: when the oldest outcome came whose row another transaction holds; 0 = none */
   struct mailbox in;
-  struct settler_lanes small; /* the settler's thread: lanes with outcomes that are written with those of others, */
-  struct row_pace pace_small; /* of batches of them */
+  struct settler_lanes quick; /* the settler's thread: lanes with outcomes that are written at once, */
+  struct settler_lanes flood; /* with those of floods, */
   struct settler_lanes large; /* and with those of which there is much to write: the others go first */
   size_t large_bytes;         /* of a batch of them */
   int64_t large_at_us;        /* monotonic: when the next batch of them may be written */

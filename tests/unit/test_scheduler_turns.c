@@ -21,10 +21,12 @@ enum { FLOODED = 200, STATEMENT_US = 2000 };
 struct turns {
   struct fixture f;
   struct lane lanes[FLOODED + 1]; /* the last one is quiet */
+  bool keyed;                     /* of the quiet one others become due as one is read */
   size_t of[FLOODED + 1];         /* statements */
 };
 
-/* One row, and those of a flooded lane have more. It is none of the lane's: reading is what this is about. */
+/* One row, or as many as it may be where there are more: those of a flooded lane. They are none of the lane's: reading
+ * is what this is about. */
 static enum store_status read_one(struct store_session *ss, const struct store_range *ranges, size_t count,
                                   int64_t ahead_us, struct store_limit limit, struct task_batch **batch,
                                   int64_t *next_us, int64_t *now_us, struct err *err) {
@@ -34,10 +36,14 @@ static enum store_status read_one(struct store_session *ss, const struct store_r
     at++;
   t->of[at]++;
   thread_sleep(STATEMENT_US);
-  const uint64_t id = 1;
-  *batch = make_batch(&id, 1, TASK_SCHEDULED);
+  uint64_t ids[256];
+  size_t n = at < FLOODED ? ranges[0].limit : t->keyed ? 40 : 1;
+  assert_in_range(n, 1, sizeof ids / sizeof *ids);
+  for (size_t i = 0; i < n; i++)
+    ids[i] = i + 1;
+  *batch = make_batch(ids, n, TASK_SCHEDULED);
   if (next_us)
-    next_us[0] = at < FLOODED ? 2 : INT64_MAX;
+    next_us[0] = at < FLOODED || t->keyed ? 2 : INT64_MAX;
   *now_us = clock_mono_us();
   return STORE_OK;
 }
@@ -129,6 +135,28 @@ static void a_quiet_route_waits_for_few_turns_of_many_that_are_flooded(void **st
   unmake(t);
 }
 
+/* Of an order_key one task goes at a time. Where others had become due meanwhile the route counted as flooded, and the
+ * next of the key waited for a turn of each that was: ten tasks a second came later and later. */
+static void so_does_a_route_of_which_little_is_read_at_a_time(void **state) {
+  static const struct store_ops ops = {.read = read_one};
+  const struct store store = {.ops = &ops};
+  struct turns *t = calloc(1, sizeof *t);
+  assert_non_null(t);
+  make(t, &store);
+  t->keyed = true;
+  for (int round = 0; t->of[FLOODED] == 0 || t->of[FLOODED - 1] == 0; round++) {
+    assert_in_range(round, 0, 10 * FLOODED);
+    scheduler_read(&t->f.s);
+  }
+  for (int task = 0; task < 20; task++) {
+    size_t quiet = t->of[FLOODED];
+    scheduler_read(&t->f.s);
+    assert_int_equal(t->of[FLOODED], quiet + 1);
+    assert_true(t->f.s.read_more);
+  }
+  unmake(t);
+}
+
 /* After a crash rows of a route wait until claims of the dead are taken back: those of that route. All routes of the
  * shard used to wait for all of them, some thousand a second. */
 static void a_route_without_claims_of_the_dead_does_not_wait_for_those_of_others(void **state) {
@@ -168,6 +196,7 @@ static void a_route_without_claims_of_the_dead_does_not_wait_for_those_of_others
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(a_quiet_route_waits_for_few_turns_of_many_that_are_flooded),
+      cmocka_unit_test(so_does_a_route_of_which_little_is_read_at_a_time),
       cmocka_unit_test(a_route_without_claims_of_the_dead_does_not_wait_for_those_of_others),
   };
   return cmocka_run_group_tests_name("scheduler turns", tests, NULL, NULL);

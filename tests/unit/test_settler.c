@@ -406,6 +406,21 @@ static void the_outcomes_of_a_flood_let_others_have_their_turn(void **state) {
     assert_true(f->call_of[i] >= f->call_of[i - 1]); /* of one route in the order in which they came */
 }
 
+/* The next of an order_key waited for as many batches as the turns of all flooded routes take, each time. */
+static void one_that_is_not_flooded_waits_for_no_turn_of_those_that_are(void **state) {
+  static struct lane floods[MANY];
+  struct fixture *f = *state;
+  struct flight_list done = {0};
+  for (unsigned i = 0; i < MANY + 2; i++) {
+    struct lane *lane = i < MANY ? &floods[i] : &f->rare;
+    strcpy(lane->name, "work");
+    set_gauge(&lane->flooded_until_us, i < MANY ? INT64_MAX : 0);
+    flight_set_outcome(add_task(f, i, lane, 10, FLIGHT_OUTCOME, &done), &DUEBOX_OUTCOME(.cls = DUEBOX_DELIVERED));
+  }
+  settle_all(f, &done, 4);
+  assert_true(f->call_of[MANY + 2] == 0 && f->counts[0] == 2); /* nor for a batch of theirs */
+}
+
 enum { BUSY = 8, LOOKS = 6, LOOK_US = 30 * 1000 };
 
 /* The first ones are not settled, and each look at them takes its time. */
@@ -574,6 +589,7 @@ int main(void) {
       cmocka_unit_test_setup_teardown(much_to_write_lets_the_others_go_first, set_up, tear_down),
       cmocka_unit_test_setup_teardown(rows_that_are_large_themselves_let_the_others_go_first, set_up, tear_down),
       cmocka_unit_test_setup_teardown(the_outcomes_of_a_flood_let_others_have_their_turn, set_up, tear_down),
+      cmocka_unit_test_setup_teardown(one_that_is_not_flooded_waits_for_no_turn_of_those_that_are, set_up, tear_down),
       cmocka_unit_test_setup_teardown(a_limit_that_was_changed_meanwhile_decides, set_up, tear_down),
       cmocka_unit_test_setup_teardown(busy_outcomes_leave_most_of_the_time_to_the_others, set_up, tear_down),
       cmocka_unit_test_setup_teardown(refused_outcomes_leave_most_of_the_time_to_the_others, set_up, tear_down),
