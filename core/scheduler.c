@@ -200,6 +200,7 @@ static void look_at_known(struct scheduler *s, const struct shard_lease *leases,
   plan_next_look(s, true, began, clock_mono_us());
   if (any_claims_left(s))
     s->look_at_us = clock_mono_us() + TAKE_BACK_AGAIN_US;
+  s->look_at_us = earlier(s->look_at_us, scheduler_heads_awaited_at(s));
 }
 
 static void forget_what_is_gone(struct scheduler *s) {
@@ -216,6 +217,7 @@ static void look_sooner(struct scheduler *s, int64_t ended_us) {
     s->look_at_us = ended_us + TAKE_BACK_AGAIN_US;
   else if (s->held_more)
     s->look_at_us = earlier(s->look_at_us, s->held_at_us);
+  s->look_at_us = earlier(s->look_at_us, scheduler_heads_awaited_at(s));
 }
 
 static void look(struct scheduler *s) {

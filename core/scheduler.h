@@ -127,9 +127,10 @@ struct scheduler {
                                                     with a backlog. NULL = the first */
   bool bound_claims;                             /* there are claims of bound tasks, perhaps of a dead instance */
   int64_t bound_claims_at_us;                    /* monotonic: when to look at them next */
-  bool heads_stale;                              /* shards came to us: their heads are not known */
-  int64_t heads_at_us, heads_rest_us;            /* monotonic: when to read heads again; and after how long */
-  struct store_heads_part heads_part;            /* how far they are read, where there are many */
+  bool heads_came;  /* shards came to us: what heads they have is not known, and their keys are closed until it is */
+  bool heads_stale; /* shards came to us: their heads are not known */
+  int64_t heads_at_us, heads_rest_us; /* monotonic: when to read heads again; and after how long */
+  struct store_heads_part heads_part; /* how far they are read, where there are many */
   /* Monotonic: when to bring blocked rows back, and from when on that has had no more than its share of the time. */
   int64_t unblock_at_us, unblock_paid_us;
   struct lane *unblock_lane;             /* whose turn it is; NULL = the first */
@@ -192,6 +193,8 @@ void scheduler_leave_order(struct scheduler *s, struct flight *flight, bool hand
 void scheduler_is_blocked(struct scheduler *s, struct flight *flight); /* it was written that it is */
 /* Reads the heads of order keys when it is time. False: the database did not answer, nothing may be read. */
 bool scheduler_heads(struct scheduler *s);
+/* Monotonic: when it is time again, where order keys wait for that; INT64_MAX = none does. */
+int64_t scheduler_heads_awaited_at(const struct scheduler *s);
 /* Notes which order keys of bound tasks of the lane are held by claims of other instances: before any is taken. Until
  * when they are, scheduler_heads() finds out. False: the database did not answer. */
 bool scheduler_note_elsewhere(struct scheduler *s, struct lane *lane);

@@ -4,9 +4,9 @@
  * failed and go again first, or have moved to another shard or host. Where the route parks what fails, a failed one is
  * none.
  *
- * The table of heads is the truth: it is read when shards come to us, and from time to time while there are heads, for
- * people may end a head by plain SQL, and when a route is new here; then in parts, for whatever is read here, all
- * routes wait for. Rows that a head blocked come back when it is over.
+ * The table of heads is the truth: it is read when shards come to us, or a route is new here, whose order keys wait for
+ * that, and from time to time while there are heads, for people may end a head by plain SQL; in parts, for whatever is
+ * read here, all routes wait for. Rows that a head blocked come back when it is over.
  *
  * Nobody leases the shard of bound tasks: there a key may also be held by a claim of another instance, one that runs
  * under our name too or has crashed and is not known to be dead yet.
@@ -21,7 +21,8 @@
 enum {
   HEADS_SOON_US = 50 * 1000, /* how long a head may be over elsewhere before anybody notices: where one was lately, */
   HEADS_EVERY_US = 1000 * 1000,           /* and at most */
-  HEADS_SHARE = 20,                       /* reading heads may take 1/20 of the time */
+  HEADS_SHARE = 20,                       /* reading heads may take 1/20 of the time, */
+  HEADS_AWAITED_SHARE = 3,                /* or 1/4, where order keys wait for it */
   HEADS_KEYS = 500,                       /* read together, where there are more */
   UNBLOCK_EVERY_US = 5000 * 1000,         /* how often to look for rows that were blocked by nobody we know */
   UNBLOCK_ROWS = 250,                     /* are walked over in one step, */
@@ -99,6 +100,9 @@ static bool any_unknown(const struct scheduler *s) {
 
 /* Before the first part: what is not read by the last one is over. */
 static void begin_heads(struct scheduler *s, bool many) {
+  for (struct lane *lane = s->heads_came ? s->lanes : NULL; lane; lane = lane->next)
+    lane->heads_unknown = lane->heads_unknown || lane->route;
+  s->heads_came = false;
   s->heads_part = (struct store_heads_part){.keys = s->heads_stale || !many ? 0 : HEADS_KEYS};
   for (struct lane *lane = s->lanes; lane; lane = lane->next) {
     order_heads_begin(&lane->order);
@@ -155,6 +159,10 @@ static void go_on_without_heads(struct scheduler *s) {
   s->held_at_us = 0;
 }
 
+int64_t scheduler_heads_awaited_at(const struct scheduler *s) {
+  return s->heads_part.more && any_unknown(s) ? s->heads_at_us : INT64_MAX;
+}
+
 bool scheduler_heads(struct scheduler *s) {
   if (!end_elsewhere(s))
     return false;
@@ -162,10 +170,10 @@ bool scheduler_heads(struct scheduler *s) {
   size_t known = count_heads(s);
   bool unknown = any_unknown(s);
   struct err err = {0};
-  if (!s->heads_stale && (now < s->heads_at_us || (known == 0 && !unknown)))
+  if (!s->heads_stale && !s->heads_came && (now < s->heads_at_us || (known == 0 && !unknown)))
     return true;
-  if (s->heads_stale || !s->heads_part.more)
-    begin_heads(s, known > HEADS_KEYS || unknown);
+  if (s->heads_stale || s->heads_came || !s->heads_part.more)
+    begin_heads(s, known > HEADS_KEYS || unknown || s->heads_came);
   struct store_heads_part *part = s->heads_part.keys ? &s->heads_part : NULL;
   enum store_status status = s->store->ops->heads(s->ss, part, note_head, s, &err);
   if (status == STORE_BUSY) { /* somebody holds the table: those that we know stay heads */
@@ -177,7 +185,7 @@ bool scheduler_heads(struct scheduler *s) {
   if (!scheduler_db_ok(s, status, &err))
     return false;
   if (part && part->more) {
-    s->heads_at_us = now + (clock_mono_us() - now) * HEADS_SHARE;
+    s->heads_at_us = now + (clock_mono_us() - now) * (any_unknown(s) ? HEADS_AWAITED_SHARE : HEADS_SHARE);
     return true;
   }
   bool any_freed = false;

@@ -73,7 +73,7 @@ static void take_view(struct scheduler *s) {
   if (!changed)
     return;
   s->look_at_us = 0;
-  s->heads_stale = true;
+  s->heads_came = true;
   s->held_at_us = 0;
   s->pace = (struct poll_pace){0};
 }

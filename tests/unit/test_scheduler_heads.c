@@ -215,6 +215,37 @@ static void a_reload_keeps_nobody_waiting_for_heads(void **state) {
   assert_true(order_may_go(&new->order, &task));
 }
 
+/* A shard comes, and the table has many heads: its own keys wait until all are read, and nobody else does. (They were
+ * read at once: with 100,000 of them all routes stood still for five seconds when a daemon joined another.) */
+static void a_shard_that_comes_keeps_nobody_waiting_for_heads(void **state) {
+  static const struct store_ops heads_ops = {.heads = many_heads};
+  const struct task came = {.shard = 1, .order_key = {"k", 1}}, ours = {.shard = 2, .order_key = {"l", 1}};
+  struct fixture *f = *state;
+  struct scheduler *s = &f->s;
+  struct shard_lease leases[SHARDS];
+  struct lane *lane = scheduler_lane(s, "b");
+  f->store.ops = &heads_ops;
+  for (int i = 0; i < SHARDS; i++)
+    leases[i] = (struct shard_lease){.shard = (uint8_t)i, .epoch = 1};
+  scheduler_close(lane, shard_bit(1));
+  lane->held_shards = 0;
+  s->heads_came = true;
+  s->heads_at_us = INT64_MAX;
+  for (size_t part = 0; part < 3; part++) {
+    assert_false(order_may_go(&lane->order, &came));
+    assert_true(order_may_go(&lane->order, &ours));
+    scheduler_return_begin(s);
+    assert_true(scheduler_heads(s));
+    scheduler_return_seen(s, NULL, 0, leases, SHARDS);
+    scheduler_return_end(s);
+    assert_int_equal(f->fake.reads, part + 1);
+    assert_int_equal(lane->order.heads, part == 2 ? MANY_HEADS : 500 * (part + 1));
+    assert_true((scheduler_heads_awaited_at(s) == INT64_MAX) == (part == 2));
+    s->heads_at_us = 0;
+  }
+  assert_true(order_may_go(&lane->order, &came));
+}
+
 /* A table of blocked rows of route "b" in shard 3: none of them has a head any more. */
 enum { BLOCKED_ROWS = 2000, STEP_US = 2 * MS };
 
@@ -362,6 +393,7 @@ int main(void) {
       TEST(a_table_of_heads_that_is_held_keeps_only_keys_waiting),
       TEST(many_heads_are_read_in_parts),
       TEST(a_reload_keeps_nobody_waiting_for_heads),
+      TEST(a_shard_that_comes_keeps_nobody_waiting_for_heads),
       TEST(blocked_rows_come_back_by_a_walk_of_short_steps),
       TEST(a_walk_that_left_rows_behind_is_done_anew_by_the_next_look),
       TEST(a_walk_that_may_have_passed_by_is_not_what_keys_wait_for),

@@ -214,16 +214,16 @@ static void slow_lanes_stop_first_where_it_ends_beside_others(void **state) {
 static void a_shard_that_goes_costs_the_others_nothing(void **state) {
   struct fixture *f = *state;
   tick(f);
-  assert_true(f->s.heads_stale);
+  assert_true(f->s.heads_came);
   assert_true(f->s.claims_lost & shard_bit(LEAVING));
-  f->s.heads_stale = false;
+  f->s.heads_came = false;
   f->s.look_at_us = INT64_MAX;
   f->s.claims_lost = shard_bit(LEAVING);
   assert_true(leases_lose(&f->leases, (struct shard_lease){.shard = LEAVING, .epoch = EPOCH}, NULL));
   tick(f);
   assert_false(reads(f, 0, LEAVING));
   assert_true(reads(f, 0, STAYING));
-  assert_false(f->s.heads_stale);
+  assert_false(f->s.heads_came);
   assert_int_equal(f->s.claims_lost, 0);
   assert_int_equal(f->s.look_at_us, INT64_MAX);
 }
