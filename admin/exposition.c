@@ -11,6 +11,7 @@
 #include <strings.h>
 
 #include "admin/http.h"
+#include "core/base/utf8.h"
 
 static bool ends_with(const char *text, const char *end) {
   size_t len = strlen(text), end_len = strlen(end);
@@ -33,16 +34,31 @@ void exposition_begin(struct exposition *ex, const char *name, enum metric_type 
     fprintf(ex->out, "# UNIT %s %s\n", name, strrchr(name, '_') + 1);
 }
 
+/* What a terminal would obey is written as the picture of it, since rows may name any route, and two names must not
+ * become one; what else deceives the eye as the log writes it. */
+static void write_character(FILE *out, const char *text, size_t size, unsigned code) {
+  if (code == '\n')
+    fputs("\\n", out);
+  else if (code < 0x20 || code == 0x7f)
+    fprintf(out, "\xe2\x90%c", (int)(0x80 + (code == 0x7f ? 0x21 : code))); /* U+2400 and further */
+  else if (utf8_is_unsafe(code))
+    fprintf(out, "\\\\u%04x", code);
+  else if (code == '"' || code == '\\')
+    fprintf(out, "\\%c", (int)code);
+  else
+    fwrite(text, 1, size, out);
+}
+
 static void write_label(FILE *out, const struct label *label) {
   char ascii[512];
+  const char *text = text_utf8(label->value, ascii, sizeof(ascii));
+  size_t size, len = strlen(text);
   fprintf(out, "%s=\"", label->name);
-  for (const char *c = text_utf8(label->value, ascii, sizeof(ascii)); *c; c++) {
-    if (*c == '\n')
-      fputs("\\n", out);
-    else if (*c == '"' || *c == '\\')
-      fprintf(out, "\\%c", *c);
-    else
-      fputc(*c, out);
+  for (size_t i = 0; i < len; i += size) {
+    unsigned code = '?';
+    size = utf8_decode(text + i, len - i, &code);
+    size = size ? size : 1;
+    write_character(out, text + i, size, code);
   }
   fputc('"', out);
 }

@@ -122,7 +122,10 @@ const char *config_beside(const char *dir, const char *file, struct arena *arena
 
 bool config_check_path(const char *path, struct err *err) {
   struct stat st;
-  if (stat(path, &st) == 0 && (st.st_mode & (S_IWGRP | S_IWOTH)) && !way_is_sealed(path))
+  bool there = stat(path, &st) == 0;
+  if (there && !S_ISREG(st.st_mode)) /* whoever reads a FIFO or a device may wait for ever, or read for ever */
+    return err_set(err, 1, "%s is not a file; name a regular file there", path);
+  if (there && (st.st_mode & (S_IWGRP | S_IWOTH)) && !way_is_sealed(path))
     return err_set(err, 1, "%s may be written by others (mode %04o); run: chmod go-w %s", path,
                    (unsigned)(st.st_mode & 07777), path);
   return way_check(path, WAY_GIVEN, err);
@@ -148,7 +151,7 @@ const char *config_secret_path(const char *dir, const char *ref, struct arena *a
 /* The daemon's user owns what only he may read, so commands of root meet files of his. */
 static bool check_secret(const char *path, bool credential, const struct stat *st, struct err *err) {
   if (!S_ISREG(st->st_mode))
-    return err_set(err, 1, "%s is not a file", path);
+    return err_set(err, 1, "%s is not a file; name a regular file there", path);
   if (!credential && (st->st_mode & 077))
     return err_set(err, 1, "%s may be used by other users (mode %04o); run: chmod 600 %s", path,
                    (unsigned)(st->st_mode & 07777), path);

@@ -12,6 +12,7 @@
 
 #include <cmocka.h>
 
+#include "admin/exposition.h"
 #include "admin/http.h"
 #include "support/admin_fixture.h"
 #include "support/metrics_text.h"
@@ -50,6 +51,29 @@ static void both_formats_are_well_formed(void **state) {
     struct metrics_text *metrics = scrape(fixture, open_metrics);
     assert_in_range(metrics->family_count, 40, 100);
     free(metrics);
+  }
+}
+
+/* Rows may name any route. A terminal shows the answer, and does not obey it; and two names stay two. */
+static void no_label_controls_a_terminal(void **state) {
+  static const struct {
+    const char *value, *text;
+  } rows[] = {{"orders \"a\\b\"", "orders \\\"a\\\\b\\\""},
+              {"u\x1b[31m", "u\u241b[31m"},
+              {"a\nb\tc\x7f", "a\\nb\u2409c\u2421"},
+              {"\u00e4\u202e\xc2\x9b", "\u00e4\\\\u202e\\\\u009b"}};
+  for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+    char *text = NULL, wanted[128];
+    size_t len = 0;
+    struct exposition ex = {.out = open_memstream(&text, &len)};
+    assert_non_null(ex.out);
+    exposition_begin(&ex, "some", METRIC_GAUGE, "help");
+    exposition_integer(&ex, (struct label[]){{"route", rows[i].value}, {0}}, 1);
+    assert_int_equal(fclose(ex.out), 0);
+    snprintf(wanted, sizeof wanted, "some{route=\"%s\"} 1\n", rows[i].text);
+    if (!strstr(text, wanted))
+      fail_msg("row %zu: %s", i, text);
+    free(text);
   }
 }
 
@@ -218,6 +242,7 @@ static void the_reader_refuses_what_is_wrong(void **state) {
 int main(void) {
   const struct CMUnitTest tests[] = {
       METRICS_TEST(both_formats_are_well_formed),
+      METRICS_TEST(no_label_controls_a_terminal),
       METRICS_TEST(values_are_in_base_units),
       METRICS_TEST(the_process_is_measured),
       METRICS_TEST(open_metrics_names_its_own_way),

@@ -126,7 +126,7 @@ static const struct row rows[] = {
     {"secret empty", "database: {user: duebox, name: shop, password_file: empty.secret}\n",
      "@/duebox.yaml:1:53: database.password_file: @/empty.secret is empty; write the secret into it", NULL},
     {"secret is a folder", "database: {user: duebox, name: shop, password_file: conf.d}\n",
-     "@/duebox.yaml:1:53: database.password_file: @/conf.d is not a file", NULL},
+     "@/duebox.yaml:1:53: database.password_file: @/conf.d is not a file; name a regular file there", NULL},
     {"secret twice", "database: {user: duebox, name: shop, password: x, password_file: db.secret}\n",
      "@/duebox.yaml:1:51: database.password_file: \"password\" is given too, at line 1; keep one of the two", NULL},
     {"no credentials", "database: {user: duebox, name: shop, password_file: \"credential:db\"}\n",
@@ -520,6 +520,16 @@ static void what_others_may_make_us_trust_is_refused(void **state) {
     config_write(&f, "ca.pem", "authorities\n", 0644);
     assert_non_null(config_try(&f, &err));
   }
+  char path[128];
+  snprintf(path, sizeof path, "%s/ca.pem", f.folder);
+  assert_int_equal(unlink(path), 0);
+  assert_int_equal(mkfifo(path, 0600), 0);
+  expect_refused(&f, "ca.pem is not a file; name a regular file there"); /* whoever opens it would wait for ever */
+  assert_int_equal(unlink(path), 0);
+  assert_int_equal(mkdir(path, 0700), 0);
+  expect_refused(&f, "ca.pem is not a file; name a regular file there");
+  assert_int_equal(rmdir(path), 0);
+  config_write(&f, "ca.pem", "authorities\n", 0644);
   assert_int_equal(chmod(f.folder, 01777), 0); /* it is ours, and nobody can move it away ... */
   assert_non_null(config_try(&f, &err));
   config_write(&f, "duebox.yaml", "database: {user: u, name: s, tls: true, tls_ca: none.pem}\n", 0644);
