@@ -27,7 +27,7 @@ void respond_problem_list(struct response *response, enum problem problem, json_
   if (problem == PROBLEM_UNAUTHORIZED)
     response->challenge = true;
   if (problem == PROBLEM_BUSY || problem == PROBLEM_DATABASE || problem == PROBLEM_STOPPING ||
-      problem == PROBLEM_NOT_READY)
+      problem == PROBLEM_LOCKED || problem == PROBLEM_NOT_READY)
     response->retry_after = HTTP_RETRY_AFTER;
 }
 

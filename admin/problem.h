@@ -37,6 +37,7 @@
   PROBLEM(REFUSED, 500, "refused", "The database refuses what the result would write")                                 \
   PROBLEM(BUSY, 503, "busy", "Too many requests wait")                                                                 \
   PROBLEM(DATABASE, 503, "database", "The database did not answer")                                                    \
+  PROBLEM(LOCKED, 503, "locked", "Another transaction holds the row")                                                  \
   PROBLEM(NOT_READY, 503, "not_ready", "Not ready")                                                                    \
   PROBLEM(STOPPING, 503, "stopping", "The daemon is stopping")
 

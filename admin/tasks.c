@@ -48,6 +48,9 @@ static void respond_answer(struct response *response, enum command_answer answer
     respond_problem(response, PROBLEM_ELSEWHERE, "%s",
                     why ? why : "another instance holds its shard; outbox_shards says which");
     break;
+  case COMMAND_LOCKED:
+    respond_problem(response, PROBLEM_LOCKED, "%s", why ? why : "nothing was changed; try again");
+    break;
   case COMMAND_FAILED:
     respond_problem(response, PROBLEM_DATABASE, "%s", why ? why : "nothing was changed as far as is known; try again");
     break;

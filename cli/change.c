@@ -40,9 +40,9 @@ struct change_run {
 
 static const char *outcome_word(const struct change_run *run, enum change_outcome outcome) {
   static const char *const words[] = {
-      [CHANGE_NOT_FOUND] = "not_found", [CHANGE_STATE] = "state",         [CHANGE_EXPIRES] = "expires",
-      [CHANGE_IN_FLIGHT] = "in_flight", [CHANGE_CONFLICT] = "conflict",   [CHANGE_REFUSED] = "refused",
-      [CHANGE_HELD] = "unavailable",    [CHANGE_OUTCOMES] = "unavailable"};
+      [CHANGE_NOT_FOUND] = "not_found", [CHANGE_STATE] = "state",       [CHANGE_EXPIRES] = "expires",
+      [CHANGE_IN_FLIGHT] = "in_flight", [CHANGE_CONFLICT] = "conflict", [CHANGE_REFUSED] = "refused",
+      [CHANGE_LOCKED] = "locked",       [CHANGE_HELD] = "unavailable",  [CHANGE_OUTCOMES] = "unavailable"};
   return outcome == CHANGE_DONE ? run->rule->done : words[outcome];
 }
 
@@ -94,6 +94,9 @@ static void explain(const struct change_run *run, const struct task_target *targ
         out, cap,
         "its row has values that the table does not allow (`duebox task show`): correct it with UPDATE, or cancel it");
     break;
+  case CHANGE_LOCKED:
+    snprintf(out, cap, "another transaction holds its row: not changed, try again");
+    break;
   case CHANGE_HELD:
   case CHANGE_OUTCOMES:
     snprintf(out, cap, "not changed");
@@ -140,8 +143,9 @@ static void tell_rest(const struct change_run *run) {
                                     [CHANGE_EXPIRES] = "would expire before they are due, and never be sent",
                                     [CHANGE_IN_FLIGHT] = "were on their way out",
                                     [CHANGE_CONFLICT] = "collide with a living task",
-                                    [CHANGE_REFUSED] = "have values that the table does not allow"};
-  for (int i = CHANGE_NOT_FOUND; i <= CHANGE_REFUSED; i++)
+                                    [CHANGE_REFUSED] = "have values that the table does not allow",
+                                    [CHANGE_LOCKED] = "are held by another transaction"};
+  for (int i = CHANGE_NOT_FOUND; i <= CHANGE_LOCKED; i++)
     if (run->outcomes[i])
       printf("; %llu %s%s", (unsigned long long)run->outcomes[i], why[i],
              i == CHANGE_IN_FLIGHT && run->rule->verb != CHANGE_CANCEL ? " or awaited their result" : "");
@@ -179,7 +183,7 @@ static json_t *id_json(uint64_t id) { return id ? json_sprintf("%llu", (unsigned
 static void tell_json(const struct change_run *run, bool dry_run) {
   json_t *object = json_pack("{s:s, s:b, s:I, s:I}", "verb", run->args->command->verb, "dry_run", dry_run, "matched",
                              (json_int_t)run->goal, "changed", dry_run ? 0 : (json_int_t)run->outcomes[CHANGE_DONE]);
-  for (int i = CHANGE_NOT_FOUND; i <= CHANGE_REFUSED; i++)
+  for (int i = CHANGE_NOT_FOUND; i <= CHANGE_LOCKED; i++)
     json_object_set_new(object, outcome_word(run, (enum change_outcome)i), json_integer((json_int_t)run->outcomes[i]));
   json_object_set_new(object, "maybe_sent", json_integer((json_int_t)run->maybe_sent));
   if (run->order->verb == CHANGE_SET)
@@ -495,7 +499,7 @@ static void fill_order(struct change_run *run, const struct config *config, char
 static int exit_code(const struct change_run *run, bool dry_run) {
   if (run->stopped)
     return cli_fail_err(&run->err);
-  if (!dry_run && run->outcomes[CHANGE_IN_FLIGHT])
+  if (!dry_run && (run->outcomes[CHANGE_IN_FLIGHT] || run->outcomes[CHANGE_LOCKED]))
     return EX_TEMPFAIL;
   if (!dry_run && (run->outcomes[CHANGE_CONFLICT] || run->outcomes[CHANGE_STATE] || run->outcomes[CHANGE_EXPIRES] ||
                    run->outcomes[CHANGE_REFUSED] || run->outcomes[CHANGE_NOT_FOUND] > run->unknown))

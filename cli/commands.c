@@ -23,7 +23,8 @@
   "audit_last in JSON are the ids of the first and the last that the command wrote, with those of others between\n"    \
   "perhaps; null: none. A daemon that holds the task writes a row for it instead, and the command with filters one\n"  \
   "for the whole (changed is 0 in it). Exit code 0 says that each task that was named, or that the filters matched,\n" \
-  "is changed. Where one is not: 75, it is on its way out, or awaits a result (which cancel ends); 65, its state\n"    \
+  "is changed. Where one is not: 75, it is on its way out, or awaits a result (which cancel ends), or another\n"       \
+  "transaction holds its row; 65, its state\n"                                                                         \
   "does not allow it, it has moved on meanwhile, or another has its key; 66, there is none of that id. The others\n"   \
   "are changed all the same. Filters that match no task are no failure. Ctrl-C (SIGINT, SIGTERM, SIGHUP) lets the "    \
   "step\n"                                                                                                             \

@@ -22,7 +22,8 @@ enum {
   HTTP_FORBIDDEN = 403,
   HTTP_NOT_FOUND = 404,
   HTTP_CONFLICT = 409,
-  HTTP_MISDIRECTED = 421
+  HTTP_MISDIRECTED = 421,
+  HTTP_UNAVAILABLE = 503
 };
 
 struct intervener {
@@ -299,6 +300,12 @@ static bool take_answer(struct intervener *in, const struct task_change *change,
                    "task %llu: the daemon at %s refuses: %s; nothing was changed. admin.token_file must hold the "
                    "daemon's token%s",
                    id, owner->admin_url, answer->detail, loopback_note(owner));
+  case HTTP_UNAVAILABLE:
+    if (strcmp(answer->code, "locked") == 0) {
+      target->outcome = CHANGE_LOCKED;
+      return true;
+    }
+    /* fall through */
   default:
     return err_set(err, EX_UNAVAILABLE, "task %llu: the daemon at %s cannot do it now: %s", id, owner->admin_url,
                    answer->detail);

@@ -135,6 +135,7 @@ enum command_answer {
   COMMAND_IN_FLIGHT,       /* it is on its way out, or awaits its result, which can be cancelled only */
   COMMAND_STATE,           /* its state does not allow it */
   COMMAND_ELSEWHERE,       /* another instance holds its shard: ask there */
+  COMMAND_LOCKED,          /* another transaction holds its row, or what is written beside it: nothing was changed */
   COMMAND_FAILED,          /* database trouble: err says which; nothing was changed as far as can be known */
 };
 

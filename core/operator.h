@@ -86,6 +86,7 @@ enum change_outcome {
   CHANGE_IN_FLIGHT, /* it is on its way out, or, where the verb cannot change that, awaits its result */
   CHANGE_CONFLICT,  /* a living task has its message id or dedup key */
   CHANGE_REFUSED,   /* its row has values that the table does not allow, and the server does not write it */
+  CHANGE_LOCKED,    /* another transaction holds its row, or what would be written with it */
   CHANGE_HELD,      /* a daemon holds its shard: ask it (cancel, reschedule) */
   CHANGE_OUTCOMES,  /* not known, or not yet */
 };
@@ -201,8 +202,8 @@ struct operator_ops {
   enum store_status (*targets)(void *self, const struct task_filter *filter, bool living, enum target_order order,
                                uint64_t last, struct task_target *targets, size_t cap, size_t *count, struct err *err);
   /* Changes up to CHANGE_CHUNK targets in one transaction, guarded by what each row is at that moment, with one audit
-   * row; where one of them collides with a living task, each in a transaction of its own. Sets outcome in each target;
-   * CHANGE_OUTCOMES: it failed before, or with, this one. */
+   * row; where one of them collides with a living task, or is locked, each in a transaction of its own. Sets outcome in
+   * each target; CHANGE_OUTCOMES: it failed before, or with, this one. */
   enum store_status (*change)(void *self, const struct task_change *change, struct task_target *targets, size_t count,
                               struct audit_span *audit, struct err *err);
   /* An audit row for what was done elsewhere. */

@@ -165,7 +165,7 @@ enum command_answer scheduler_ask(struct scheduler *s, const struct task_command
     bool busy = false;
     enum command_answer answer = ask_once(s, command, deadline, &busy, err);
     if (answer != COMMAND_FAILED || !busy || clock_mono_us() + pause > last)
-      return answer;
+      return answer == COMMAND_FAILED && busy ? COMMAND_LOCKED : answer;
     thread_sleep(pause);
   }
 }

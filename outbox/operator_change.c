@@ -25,6 +25,8 @@ struct change {
   struct text before; /* JSON list of the rows as they were */
   uint64_t changed;
   uint64_t audit_id;
+  bool at_once;    /* a living row that another transaction holds is not waited for */
+  bool row_locked; /* it failed because of one */
 };
 
 /* --- what each row allows --- */
@@ -255,9 +257,12 @@ static bool lock_rows(struct outbox_operator *op, struct change *change, bool li
   bool any = add_ids(&ids, change, living, false, ROW_IDS);
   add_ids(&message_ids, change, living, false, MESSAGE_IDS);
   bool ok = !any || op_query(op, living ? opsql_lock_living : opsql_lock_history,
-                             ARGS(RAW("ids", ids), RAW("message_ids", message_ids)), what, &result, err);
+                             ARGS(RAW("ids", ids), RAW("message_ids", message_ids),
+                                  WORD("wait", change->at_once ? "NOWAIT" : "")),
+                             what, &result, err);
   text_free(&ids);
   text_free(&message_ids);
+  change->row_locked = any && !ok && living && err->code == DB_LOCK_WAIT;
   if (!ok || !any)
     return ok;
   struct db_row row;
@@ -400,20 +405,34 @@ static void forget_outcomes(struct task_target *targets, size_t count) {
     targets[i].outcome = CHANGE_OUTCOMES;
 }
 
-/* A row that collides, or that the server does not write, undoes the whole transaction: then each target has one of its
- * own, and the culprits stay. */
+/* Whether what went wrong is about one target, which stays. Finding out that its row is held takes no time; what is
+ * held beside a row is waited for, so others that meet it are not tried any more. */
+static bool is_its_own(const struct change *one, struct err *err, unsigned *waits) {
+  enum { WAITS = 3 };
+  if (err->code == DUPLICATE_KEY)
+    one->targets->outcome = CHANGE_CONFLICT;
+  else if (db_error_is_value(err->code))
+    one->targets->outcome = CHANGE_REFUSED;
+  else if (err->code == DB_LOCK_WAIT && (one->row_locked || ++*waits <= WAITS))
+    one->targets->outcome = CHANGE_LOCKED;
+  else
+    return false;
+  return true;
+}
+
+/* A row that collides, that another transaction holds, or that the server does not write, undoes the whole transaction:
+ * then each target has one of its own, and the culprits stay. */
 static enum store_status change_singly(struct outbox_operator *op, struct change *change, struct audit_span *audit,
                                        struct err *err) {
   enum store_status status = STORE_OK;
+  unsigned waits = 0;
   for (size_t i = 0; status == STORE_OK && i < change->count; i++) {
-    struct change one = {.order = change->order, .targets = &change->targets[i], .count = 1};
+    struct change one = {.order = change->order, .targets = &change->targets[i], .count = 1, .at_once = true};
     status = op_transaction(op, change_body, &one, err);
     if (status == STORE_OK)
       audit_span_add(audit, (struct audit_span){one.audit_id, one.audit_id});
-    if (status != STORE_OK && (err->code == DUPLICATE_KEY || db_error_is_value(err->code))) {
-      one.targets->outcome = err->code == DUPLICATE_KEY ? CHANGE_CONFLICT : CHANGE_REFUSED;
+    if (status != STORE_OK && is_its_own(&one, err, &waits))
       status = STORE_OK;
-    }
     if (status != STORE_OK)
       forget_outcomes(&change->targets[i], change->count - i);
     text_free(&one.before);
@@ -428,7 +447,7 @@ enum store_status op_change_tasks(void *self, const struct task_change *order, s
   *audit = (struct audit_span){0};
   if (status == STORE_OK)
     audit_span_add(audit, (struct audit_span){change.audit_id, change.audit_id});
-  else if (err->code == DUPLICATE_KEY || db_error_is_value(err->code))
+  else if (err->code == DUPLICATE_KEY || err->code == DB_LOCK_WAIT || db_error_is_value(err->code))
     status = change_singly(self, &change, audit, err);
   else
     forget_outcomes(targets, count);

@@ -174,6 +174,26 @@ def run_while_removed(cli, ids, *words):
 CHANGES = [["cancel"], ["reschedule", "--at", "+2h"], ["set", "-p", "9"]]
 
 
+@pytest.mark.parametrize("by", ["ids", "filter"])
+@pytest.mark.parametrize("words", CHANGES)
+def test_a_row_that_somebody_holds_is_passed_over(cli, words, by):
+    """75, since it can be tried again; the others are changed all the same, and counted."""
+    ids = cli.add(count=6)
+    which = map(str, ids) if by == "ids" else ["--route", "crm.push", "--yes"]
+    with cli.stage.connect(autocommit=False) as connection, connection.cursor() as cursor:
+        for id_ in (ids[1], ids[3]):
+            cursor.execute("SELECT 1 FROM outbox WHERE id = %s FOR UPDATE", (id_,))
+        done = cli.run("task", *words, *which)
+        connection.rollback()
+    assert done.returncode == 75, done
+    if by == "ids":
+        assert done.stdout.count("another transaction holds its row: not changed, try again") == 2
+    else:
+        assert done.stdout.startswith("4 of 6 tasks ") and "; 2 are held by another transaction" in done.stdout
+    assert sum(entry["changed"] for entry in cli.audit()) == 4
+    assert cli.run("task", *words, *map(str, [ids[1], ids[3]])).returncode == 0
+
+
 @pytest.mark.parametrize("left", [0, 1])
 @pytest.mark.parametrize("words", CHANGES)
 def test_success_says_that_all_that_matched_was_changed(cli, words, left):

@@ -52,6 +52,26 @@ def test_cancel_and_reschedule_by_the_owner(running):
     assert daemon.metric("duebox_task_events", route="hook", event="claim") == 1   # calls of hooks are claimed in the table
 
 
+@pytest.mark.parametrize("by", ["ids", "filter"])
+@pytest.mark.parametrize("words", [["cancel"], ["reschedule", "--at", "+2h"]])
+def test_a_row_that_somebody_holds_is_passed_over(running, words, by):
+    """75, since it can be tried again, and the database answers well; the others are changed all the same."""
+    ids = running.insert("hook", delay_ms=HOUR_MS, count=4)
+    which = ids if by == "ids" else ["--route", "hook", "--yes"]
+    with running.connect(autocommit=False) as connection, connection.cursor() as cursor:
+        cursor.execute("SELECT 1 FROM outbox WHERE id = %s FOR UPDATE", (running.row(ids[1])["id"],))
+        status, problem = running.daemons[0].api("POST", f"/api/v1/tasks/{ids[1]}/cancel", {})
+        assert (status, problem["code"], problem["title"]) == (503, "locked", "Another transaction holds the row")
+        done = line(running, "task", *words, *which, code=75)
+        connection.rollback()
+    if by == "ids":
+        assert f"{ids[1]}  another transaction holds its row: not changed, try again" in done.stdout
+    else:
+        assert done.stdout.startswith("3 of 4 tasks ") and "; 1 are held by another transaction" in done.stdout
+    assert running.execute("SELECT SUM(changed) FROM outbox_audit") == ((3,),)
+    line(running, "task", *words, ids[1])
+
+
 def inserted(running, message_id):
     """The row id of a new task with this message id, due in an hour."""
     running.execute("INSERT INTO outbox (route, payload, delay_ms, message_id) VALUES (%s, '{}', %s, %s)",

@@ -30,7 +30,7 @@ static void command_answers(void **state) {
     const char *code;
   } rows[] = {
       {COMMAND_NOT_FOUND, 404, "not_found"}, {COMMAND_IN_FLIGHT, 409, "in_flight"}, {COMMAND_STATE, 409, "state"},
-      {COMMAND_ELSEWHERE, 421, "elsewhere"}, {COMMAND_FAILED, 503, "database"},
+      {COMMAND_ELSEWHERE, 421, "elsewhere"}, {COMMAND_FAILED, 503, "database"},     {COMMAND_LOCKED, 503, "locked"},
   };
   for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
     fixture->engine.answer = rows[i].answer;

@@ -4,4 +4,4 @@ SELECT id, message_id, state, shard, attempt, failures,
   expires_at, target_host, {maybe_sent} AS maybe_sent, COALESCE(next_at <= UTC_TIMESTAMP(6), TRUE) AS due,
   COALESCE(next_at <= UTC_TIMESTAMP(6) + INTERVAL 1 SECOND, TRUE) AS soon, {claim_lost} AS claim_lost,
   LENGTH(order_key) > 0 AS ordered, move_to_host
-FROM `{table}` WHERE id IN ({ids}) ORDER BY id FOR UPDATE
+FROM `{table}` WHERE id IN ({ids}) ORDER BY id FOR UPDATE {wait}
