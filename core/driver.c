@@ -23,7 +23,7 @@ enum {
   JOIN_GRACE_MS = 1000, /* for what a thread does beside its plugin's stop() */
   CLAIM_GAP_MAX_US = 1000 * 1000,
   ROOM_WAIT_US = 50 * 1000,
-  TAKEN_SAID_US = 10 * 1000 * 1000 /* one that has begun to read, or ended, is met within a round */
+  TAKEN_SAID_US = 30 * 1000 * 1000 /* who has begun to read, or has ended, is seen by then */
 };
 
 static void still_alive(struct driver *driver) {

@@ -98,6 +98,7 @@ struct keeper {
   uint32_t living;
   bool wants_shards; /* another daemon is to give us some */
   struct keeper_silent silent[KEEPER_SILENT];
+  int64_t names_at_us;   /* monotonic: when leases of names are to be renewed */
   int64_t name_since_us; /* database clock: since when our name has been ours; 0 = it is another daemon's */
   bool name_open;        /* what is bound to it is read */
   bool name_awaited;     /* said that it is another one's */
