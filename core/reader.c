@@ -21,7 +21,8 @@ enum {
   WIDE_ROWS = 256, /* at most, where most of them have to wait */
   INLINE_BYTES = 16 * 1024,
   PROBES_US = 20 * 1000, /* for the probes of suspended lanes, before the others have their turn again */
-  READ_US = 20 * 1000,   /* for lanes with little to read, and for those with a backlog, before what is due is sent */
+  READ_US = 20 * 1000,   /* for lanes with little to read, before what is due is sent, */
+  BACKLOG_US = 5 * 1000, /* and for those with a backlog: a turn, mostly, before what was settled is seen */
   FIRST_ROWS = 100,      /* of a lane that had no backlog, in one turn */
 };
 
@@ -347,7 +348,7 @@ static void read_suspended(struct scheduler *s) {
  * has its turn first the next time. */
 static void read_those(struct scheduler *s, bool backlog) {
   struct lane *first = s->read_first[backlog] ? s->read_first[backlog] : s->lanes, *lane = first;
-  int64_t until_us = clock_mono_us() + READ_US;
+  int64_t until_us = clock_mono_us() + (backlog ? BACKLOG_US : READ_US);
   bool over = false;
   while (lane && s->retry_wait_us == 0) {
     if (!health_suspended(&lane->health) && lane->backlog == backlog && lane->round != s->round) {
