@@ -22,7 +22,7 @@ enum {
   HEADS_SOON_US = 50 * 1000, /* how long a head may be over elsewhere before anybody notices: where one was lately, */
   HEADS_EVERY_US = 1000 * 1000,           /* and at most */
   HEADS_SHARE = 20,                       /* reading heads may take 1/20 of the time, */
-  HEADS_AWAITED_SHARE = 3,                /* or 1/4, where order keys wait for it */
+  HEADS_AWAITED_SHARE = 2,                /* or half of it, where order keys wait for it */
   HEADS_KEYS = 500,                       /* read together, where there are more */
   UNBLOCK_EVERY_US = 5000 * 1000,         /* how often to look for rows that were blocked by nobody we know */
   UNBLOCK_ROWS = 250,                     /* are walked over in one step, */
