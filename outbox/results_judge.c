@@ -92,14 +92,16 @@ static enum result_fate judge_misrouted(struct slot *slot) {
 }
 
 /* What has ended is only spoken about on the road of its route, and only what came on it waits for a locked row, or
- * came before it is recorded where the message named: duebox itself may hold the row to do so. */
+ * came before it is recorded where the message named: duebox itself may hold the row to do so. What says again what was
+ * taken is no news on any road: where the message of a task that has ended named is kept nowhere, and a reload may have
+ * changed the route since. */
 static bool is_misrouted(const struct results_unit *u, const struct slot *slot) {
   struct result_record *record = &slot->result->record;
   struct result_row row = {.attempt = record->attempt, .route = slot->route, .answer_to = slot->row.answer_to};
   struct decision unused = {0};
   row.state = slot->finished ? slot->final : TASK_DONE;
   bool settled = slot->busy && (slot->row.answer_to || record->cannot_wait);
-  return record->entry && (settled || slot->seen || slot->finished) &&
+  return record->entry && !(slot->seen && slot->agreed) && (settled || slot->seen || slot->finished) &&
          u->decide(u->ctx, &row, record, &unused) == RESULT_MISROUTED;
 }
 

@@ -135,6 +135,32 @@ def test_a_message_is_answered_where_it_said(stage):
     assert stage.count("outbox_quarantine") == 2
 
 
+def test_an_answer_that_comes_again_is_counted_after_a_reload(stage):
+    """Kafka and AMQP give records again. Those of tasks that are done came where their messages had named, and went to the
+    quarantine by the hundred, as misrouted, when the route's reply_to had changed since. What says the opposite is kept."""
+    queue = {name: stage.queue() for name in ("first", "second")}
+    stage.amqp("a.x", reply_to=queue["first"], result="expected", timeout="1h", history="1h")
+    stage.configuration["results"] = [{"via": "rabbit", "queue": name} for name in queue.values()]
+    daemon = stage.start()
+    stage.consume_amqp("a.x")
+    task, = stage.insert("a.x", kept=True)
+    stage.wait_row(task, LIMIT_S, state="awaiting")
+
+    def send(status):
+        stage.rabbitmq.publish("", queue["first"], json.dumps({"id": task, "attempt": 1, "status": status}).encode())
+
+    send("done")
+    stage.wait_row(task, LIMIT_S, state="done")
+    changed = {**daemon.configuration["routes"]["a.x"], "reply_to": queue["second"]}
+    assert daemon.reload({**daemon.configuration, "routes": {**daemon.configuration["routes"], "a.x": changed}})
+    for _ in range(3):
+        send("done")
+    send("fail")
+    wait_until(lambda: stage.count("outbox_quarantine") == 1, LIMIT_S, "the failure in the quarantine")
+    assert b'"fail"' in stage.execute("SELECT body FROM outbox_quarantine")[0][0]
+    assert daemon.metric("duebox_results_total", fate="duplicate") == 3
+
+
 def test_no_task_is_sent_to_where_results_are_read(stage):
     """Whoever may only insert could have the daemon itself write answers for the tasks of others, in any column or header
     that a route's target is made of, and over any instance."""
