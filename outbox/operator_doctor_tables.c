@@ -364,6 +364,37 @@ static void say_check(void *ctx, const char *name, bool of_column) {
                text);
 }
 
+struct sought_check {
+  const char *name;
+  bool found;
+};
+
+static void seek_check(void *ctx, const char *name, bool of_column) {
+  struct sought_check *sought = ctx;
+  sought->found = sought->found || (!of_column && strcmp(name, sought->name) == 0);
+}
+
+/* Rules of the outbox (create: as the server prints the table) that somebody has dropped, or switched off on MySQL. */
+static void say_lost_checks(struct foreign_checks *checks, const char *create) {
+  static const char cure[] = "ALTER TABLE .. ADD it again, as `duebox migrate --show-sql` prints it last";
+  static const char harm[] = "it takes rows that cannot be sent, each of which ends dead";
+  char name[96], full[192];
+  for (size_t n = 0; schema_check_of_outbox(n, name, sizeof name); n++) {
+    snprintf(full, sizeof full, "%s_%s", checks->doctor->op->table, name);
+    struct sought_check sought = {.name = full};
+    table_checks(create, seek_check, &sought);
+    checks->any = checks->any || !sought.found;
+    if (!sought.found)
+      doctor_say(checks->doctor, FINDING_WARN, "checks", cure, "table %s lacks the CHECK %s: %s", checks->table, full,
+                 harm);
+  }
+  if (strstr(create, "NOT ENFORCED")) {
+    checks->any = true;
+    doctor_say(checks->doctor, FINDING_WARN, "checks", "ALTER TABLE .. ALTER CHECK .. ENFORCED",
+               "table %s has a CHECK that is not enforced: %s", checks->table, harm);
+  }
+}
+
 static bool check_checks(struct doctor *doctor, struct err *err) {
   char table[96];
   struct foreign_checks checks = {.doctor = doctor, .table = table};
@@ -381,6 +412,8 @@ static bool check_checks(struct doctor *doctor, struct err *err) {
     bool ok = db_next(&result, &row, 2) && row.fields[1];
     if (ok)
       table_checks(row.fields[1], say_check, &checks);
+    if (ok && i == 0)
+      say_lost_checks(&checks, row.fields[1]);
     db_results_free(&result, 1);
     if (!ok)
       return db_unexpected(err, "looking for CHECKs");
@@ -438,6 +471,20 @@ static bool check_order_keys(struct doctor *doctor, struct err *err) {
   return true;
 }
 
+/* One that is not there, or another one under its name (row: table, name, .., as it was made, as it is). */
+static void say_index(const struct doctor *doctor, const struct db_row *row, bool needed) {
+  enum finding level = needed ? FINDING_FAIL : FINDING_WARN;
+  const char *harm =
+      needed ? "daemons cannot work without it, or what must be unique is not" : "searching there is slow";
+  if (row->fields[4])
+    doctor_say(doctor, level, "indexes", "ALTER TABLE .. DROP it, and ADD it as `duebox migrate --show-sql` prints it",
+               "the index %s of table %s is (%s) instead of (%s): %s", row->fields[1], row->fields[0], row->fields[4],
+               row->fields[3], harm);
+  else
+    doctor_say(doctor, level, "indexes", "ALTER TABLE .. ADD it again, as `duebox migrate --show-sql` prints it",
+               "table %s lacks the index %s: %s", row->fields[0], row->fields[1], harm);
+}
+
 /* Tools that look for indexes which nobody has used for some days drop those for a rare case first. *whole false: the
  * other checks would fail. */
 static bool check_indexes(struct doctor *doctor, bool *whole, struct err *err) {
@@ -447,16 +494,13 @@ static bool check_indexes(struct doctor *doctor, bool *whole, struct err *err) {
   if (!op_query(doctor->op, opsql_doctor_indexes, NO_ARGS, "looking for indexes", &result, err))
     return false;
   bool ok = true, any = false;
-  while (ok && db_next(&result, &row, 3)) {
-    ok = row.fields[0] && row.fields[1] && db_u64(&row, 2, 1, &needed);
+  while (ok && db_next(&result, &row, 5)) {
+    ok = row.fields[0] && row.fields[1] && db_u64(&row, 2, 1, &needed) && row.fields[3];
     if (!ok)
       break;
     any = true;
-    *whole = *whole && !needed;
-    doctor_say(doctor, needed ? FINDING_FAIL : FINDING_WARN, "indexes",
-               "ALTER TABLE .. ADD it again, as `duebox migrate --show-sql` prints it",
-               "table %s lacks the index %s: %s", row.fields[0], row.fields[1],
-               needed ? "daemons cannot work without it, or what must be unique is not" : "searching there is slow");
+    *whole = *whole && !(needed && (!row.fields[4] || strstr(row.fields[4], ", ignored")));
+    say_index(doctor, &row, needed);
   }
   db_results_free(&result, 1);
   if (ok && !any)
@@ -464,11 +508,30 @@ static bool check_indexes(struct doctor *doctor, bool *whole, struct err *err) {
   return ok || db_unexpected(err, "looking for indexes");
 }
 
+static bool check_columns(struct doctor *doctor, struct err *err) {
+  struct db_result result;
+  struct db_row row;
+  bool any = false;
+  if (!op_query(doctor->op, opsql_doctor_columns, ARGS(STRING("name", doctor->op->table)), "looking at columns",
+                &result, err))
+    return false;
+  while (db_next(&result, &row, 2)) {
+    any = true;
+    doctor_say(doctor, FINDING_FAIL, "columns", "ALTER TABLE .. MODIFY it, as `duebox migrate --show-sql` prints it",
+               "the column %s of table %s %s", row.fields[0] ? row.fields[0] : "", doctor->op->table,
+               row.fields[1] ? row.fields[1] : "");
+  }
+  db_results_free(&result, 1);
+  if (!any)
+    doctor_say(doctor, FINDING_OK, "columns", "", "defaults and types are those of the migrations");
+  return true;
+}
+
 bool doctor_tables(struct doctor *doctor, struct err *err) {
   static bool (*const checks[])(struct doctor *, struct err *) = {
-      check_partitions, check_shards, check_added,      check_checks,   check_routes,
-      check_addresses,  check_names,  check_backlog,    check_held,     check_misfits,
-      check_order_keys, check_dead,   check_quarantine, check_due_zone, check_due};
+      check_partitions, check_shards,     check_added,    check_columns, check_checks,  check_routes,
+      check_addresses,  check_names,      check_backlog,  check_held,    check_misfits, check_order_keys,
+      check_dead,       check_quarantine, check_due_zone, check_due};
   bool whole = true, ok = check_indexes(doctor, &whole, err);
   for (size_t i = 0; ok && whole && i < ARRAY_LEN(checks); i++)
     ok = checks[i](doctor, err);

@@ -114,12 +114,37 @@ bool schema_print(const char *table, uint32_t shards, FILE *out, struct err *err
   return ok || err_set(err, DB_E_NO_MEMORY, "out of memory");
 }
 
-bool schema_has_check(const char *name) {
+static bool has_check(const char *migration, const char *name) {
   char text[128];
   snprintf(text, sizeof text, "CONSTRAINT `{table}_%.80s` CHECK", name);
+  return strstr(migration, text) != NULL;
+}
+
+bool schema_has_check(const char *name) {
   for (size_t i = 0; i < ARRAY_LEN(migrations); i++)
-    if (strstr(migrations[i].text, text))
+    if (has_check(migrations[i].text, name))
       return true;
+  return false;
+}
+
+/* Which CHECKs the outbox has: those of its CREATE TABLE, and what ALTERs have added since. Those of other tables come
+ * with their CREATE TABLE alone. */
+bool schema_check_of_outbox(size_t n, char *name, size_t cap) {
+  static const char constraint[] = "CONSTRAINT `{table}_", check[] = "` CHECK";
+  for (size_t i = 0; i < ARRAY_LEN(migrations); i++)
+    for (const char *at = migrations[i].text; (at = strstr(at, constraint)) != NULL;) {
+      bool added = at - migrations[i].text >= 4 && strncmp(at - 4, "ADD ", 4) == 0;
+      at += sizeof constraint - 1;
+      size_t len = strcspn(at, "`");
+      if (strncmp(at + len, check, sizeof check - 1) != 0 || (i > 0 && !added) || len >= cap)
+        continue;
+      snprintf(name, cap, "%.*s", (int)len, at);
+      bool again = false;
+      for (size_t k = 0; k < i && !again; k++)
+        again = has_check(migrations[k].text, name);
+      if (!again && n-- == 0)
+        return true;
+    }
   return false;
 }
 

@@ -41,5 +41,8 @@ MUSTCHECK bool schema_check(struct db_conn *conn, struct err *err);
 
 /* Whether a migration gives a table of duebox a CHECK of that name, behind that of the first table and '_'. */
 bool schema_has_check(const char *name);
+/* The n-th of the CHECKs that migrations give the outbox, by its name behind that of the table and '_'; each once.
+ * False: there are no more. */
+bool schema_check_of_outbox(size_t n, char *name, size_t cap);
 
 #endif

@@ -889,6 +889,30 @@ def test_doctor_misses_each_index_that_somebody_dropped(cli):
     assert missed() == (78, slow | stopped, {"warn", "fail"})
 
 
+@pytest.mark.parametrize("change, check, level, told", [
+    ("DROP INDEX ux_message_id, ADD INDEX ux_message_id (message_id)", "indexes", "fail",
+     "the index ux_message_id of table outbox is (message_id) instead of (unique message_id)"),
+    ("DROP INDEX ix_next, ADD INDEX ix_next (state)", "indexes", "fail", "the index ix_next of table outbox is (state)"),
+    ("DROP INDEX ix_task_key, ADD INDEX ix_task_key (task_key(3))", "indexes", "warn", "(task_key(3)) instead of (task_key)"),
+    ("ALTER INDEX ix_task_key IGNORED", "indexes", "warn", "(task_key, ignored) instead of"),
+    ("DROP CONSTRAINT outbox_priority", "checks", "warn", "table outbox lacks the CHECK outbox_priority"),
+    ("DROP CONSTRAINT outbox_due_at_default", "checks", "warn", "table outbox lacks the CHECK outbox_due_at_default"),
+    ("ALTER due_at DROP DEFAULT", "columns", "fail", "the column due_at of table outbox has no default"),
+    ("ALTER message_id DROP DEFAULT", "columns", "fail", "the column message_id of table outbox has no default"),
+    ("MODIFY changed_at DATETIME(6) NOT NULL DEFAULT CURRENT_TIMESTAMP(6)", "columns", "fail", "has no ON UPDATE"),
+    ("MODIFY expires_at DATETIME NULL", "columns", "fail", "the column expires_at of table outbox has no microseconds"),
+    ("MODIFY payload MEDIUMBLOB NOT NULL", "columns", "fail", "is no LONGBLOB")])
+def test_doctor_compares_what_things_are_and_not_their_names(cli, change, check, level, told):
+    def found():
+        lines = map(json.loads, cli.run("doctor", "-o", "jsonl").stdout.splitlines())
+        return [(line["level"], line["text"]) for line in lines if line["check"] == check]
+
+    assert [level for level, _ in found()] == ["ok"]
+    cli.sql(f"ALTER TABLE outbox {change}")
+    (said, text), = found()
+    assert said == level and told in text, text
+
+
 def test_doctor_lists_held_tasks(cli):
     """Tasks whose route nobody has wait for ever: doctor names the route."""
     cli.add("no.such.route", count=3)
