@@ -552,10 +552,13 @@ bool driver_forgot(const struct driver *driver, int64_t handed_us, int64_t limit
 }
 
 void driver_health(struct driver *driver, bool *up, char text[PLUGIN_TEXT]) {
+  static const char taken[] = "no daemon of this outbox reads it: ";
   mutex_lock(&driver->health_lock);
   *up = driver->up;
-  snprintf(text, PLUGIN_TEXT, "%s%s", driver->taken_since_us ? "no daemon of this outbox reads it: " : "",
-           driver->health);
+  if (driver->taken_since_us)
+    snprintf(text, PLUGIN_TEXT, "%s%.*s", taken, PLUGIN_TEXT - (int)sizeof taken, driver->health);
+  else
+    snprintf(text, PLUGIN_TEXT, "%s", driver->health);
   mutex_unlock(&driver->health_lock);
 }
 

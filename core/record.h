@@ -44,8 +44,9 @@ struct result_record {
   uint64_t row;     /* the task's, and no other's; 0 = not known */
   uint64_t version; /* of the row, as it was sent; 0 = not known */
   bool current_only;
-  bool cannot_wait;    /* until it is recorded what was sent: there is no room; set by the inbox */
-  const char *entry;   /* of the road */
+  bool cannot_wait;  /* until it is recorded what was sent: there is no room; set by the inbox */
+  bool too_soon;     /* its attempt was not due when it was met; set by the rules, and kept from one try to the next */
+  const char *entry; /* of the road */
   int64_t retry_in_ms; /* -1 = no wish */
   int64_t extend_ms;   /* -1 = no wish */
   double progress;     /* 0..1, -1 = none */

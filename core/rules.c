@@ -310,7 +310,7 @@ enum { CLOCK_DOUBT_US = 100 * 1000 }; /* nodes of a cluster may be so far apart 
  * row counts it when the outcome is settled), and nothing leaves before its time. Whatever else says so is about
  * another task that had this message id, or a mistake: what was never sent does not end. */
 static enum result_fate meet_uncounted(const struct route_config *route, const struct result_row *row,
-                                       const struct result_record *record) {
+                                       struct result_record *record) {
   if (record->attempt != row->attempt + 1 || row->state != TASK_SCHEDULED)
     return RESULT_ORPHAN;
   if (record->row) /* its URL proves that it left */
@@ -321,7 +321,10 @@ static enum result_fate meet_uncounted(const struct route_config *route, const s
     return RESULT_ORPHAN;          /* every claim there is recorded */
   if (row->due_us > row->now_us) { /* unless it was put off after it was sent, or a clock went back */
     bool nearly = row->due_us - row->now_us < CLOCK_DOUBT_US;
-    return nearly || row->change == CHANGE_SINCE_SENT ? RESULT_BUSY : RESULT_ORPHAN;
+    if (!nearly && row->change != CHANGE_SINCE_SENT)
+      return RESULT_ORPHAN;
+    record->too_soon = record->too_soon || !nearly;
+    return RESULT_BUSY;
   }
   /* Who sent it records that in a moment. By the configuration of now it may not have left like that, but under the one
    * before a reload, or from a daemon that has another; and a sink may say that the answer comes later although the
@@ -388,9 +391,8 @@ static bool is_ahead_of_its_deadline(const struct result_row *row, const struct 
          record->attempt == row->attempt && record->entry && !record->cannot_wait;
 }
 
-enum result_fate rules_result(void *ctx, const struct result_row *row, struct result_record *record,
-                              struct decision *out) {
-  const struct rules_context *context = ctx;
+static enum result_fate meet(const struct rules_context *context, const struct result_row *row,
+                             struct result_record *record, struct decision *out) {
   const struct route_config *route = config_route(context->config, row->route, strlen(row->route));
   struct rules_task task = {
       .id = row->id,
@@ -438,4 +440,12 @@ enum result_fate rules_result(void *ctx, const struct result_row *row, struct re
     out->changed = true;
   }
   return RESULT_APPLIED;
+}
+
+/* What was put off after it had been sent goes back to the table. So what has been sent by now of a task that was not
+ * due when the record was met was sent since, and the record, which is older, is about something else. */
+enum result_fate rules_result(void *ctx, const struct result_row *row, struct result_record *record,
+                              struct decision *out) {
+  enum result_fate fate = meet(ctx, row, record, out);
+  return fate == RESULT_APPLIED && record->too_soon ? RESULT_ORPHAN : fate;
 }

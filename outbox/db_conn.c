@@ -67,6 +67,8 @@ static const char setup[] =
 static const char setup_daemon[] = ", lock_wait_timeout = 1, net_read_timeout = 3, net_write_timeout = 3"
                                    "/*!80000 , wait_timeout = 3, max_execution_time = 0 */"
                                    "/*M! , check_constraint_checks = 0, max_statement_time = 0 */";
+/* A migration that is interrupted changes nothing, and would be interrupted again. */
+static const char setup_migrate[] = "/*!80000 , max_execution_time = 0 *//*M! , max_statement_time = 0 */";
 static const char setup_check[] =
     ";\nSET SESSION TRANSACTION ISOLATION LEVEL READ COMMITTED, READ WRITE;\n"
     "SHOW SESSION VARIABLES WHERE Variable_name IN ('time_zone', 'character_set_client', "
@@ -132,7 +134,7 @@ static bool check_variable(struct db_conn *conn, enum db_role role, const char *
 static bool set_up_session(struct db_conn *conn, enum db_role role, struct err *err) {
   struct text script = {0};
   text_puts(&script, setup);
-  text_puts(&script, role == DB_DAEMON ? setup_daemon : "");
+  text_puts(&script, role == DB_DAEMON ? setup_daemon : role == DB_MIGRATE ? setup_migrate : "");
   text_puts(&script, setup_check);
   enum { ROLLED_BACK, SET, ISOLATION, VARIABLES, RESULTS };
   struct db_result results[RESULTS];

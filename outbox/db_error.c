@@ -28,8 +28,8 @@ static const struct {
     {1020, DB_CONFLICT, "the row changed since it was read; it is redone by itself"},
     {DB_GUARD, DB_CONFLICT, "rows or leases changed since they were read; it is redone by itself"},
     {1317, DB_CONFLICT, "somebody killed the statement"},
-    {1969, DB_CONFLICT, "raise or remove max_statement_time for the daemon's user"},
-    {3024, DB_CONFLICT, "raise or remove max_execution_time for the daemon's user"},
+    {1969, DB_CONFLICT, "raise or remove max_statement_time for this database user"},
+    {3024, DB_CONFLICT, "raise or remove max_execution_time for this database user"},
     {3101, DB_CONFLICT, "group replication rolled it back; let all daemons write to one node"},
     {1412, DB_CONFLICT, "the table was altered; it is redone by itself"},
 

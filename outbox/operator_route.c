@@ -252,7 +252,7 @@ enum store_status op_announced(void *self, const char *name, bool *found, struct
 }
 
 static bool withdraw_body(struct outbox_operator *op, void *ctx, struct err *err) {
-  return op_query(op, query_leave, ARGS(STRING("id", (const char *)ctx)), "withdrawing this command", NULL, err);
+  return op_query(op, opsql_withdraw, ARGS(STRING("id", (const char *)ctx)), "withdrawing this command", NULL, err);
 }
 
 enum store_status op_withdraw(void *self, const char *name, struct err *err) {

@@ -117,9 +117,13 @@ static enum result_fate judge_living(struct results_unit *u, struct slot *slot) 
   slot->result->early = fate == RESULT_BUSY;
   bool untold = fate == RESULT_BUSY && slot->result->waited;
   slot->result->unsent = fate == RESULT_ORPHAN || (untold && row->change != CHANGE_SINCE_SENT);
+  const struct result_record *record = &slot->result->record;
   if (slot->result->unsent)
-    snprintf(slot->reason, sizeof slot->reason, "attempt %u %s; the row counts %u", slot->result->record.attempt,
-             slot->result->record.attempt > row->attempt ? "was never handed out" : "is still out", row->attempt);
+    snprintf(slot->reason, sizeof slot->reason, "attempt %u %s; the row counts %u", record->attempt,
+             record->attempt > row->attempt ? "was never handed out"
+             : record->too_soon             ? "was not due when this came"
+                                            : "is still out",
+             row->attempt);
   else if (untold)
     snprintf(slot->reason, sizeof slot->reason, "the task was changed, and nobody says what attempt %u sent of it",
              slot->result->record.attempt);

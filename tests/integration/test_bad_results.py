@@ -122,6 +122,22 @@ def test_an_intelligible_status_counts_whatever_else_is_wrong(results):
     assert stage.count("outbox_quarantine") == len(tasks)
 
 
+def test_a_record_from_before_its_task_was_due_ends_nothing_later(results):
+    """A task that somebody changed may have been put off while it was out, so the record waits. When the task comes due
+    and leaves, it was ended by what had been written before."""
+    stage = results.stage
+    task, = stage.insert(results.route, b"{}", delay_ms=3600_000, kept=True)
+    stage.execute("UPDATE outbox SET priority = 7 WHERE message_id = %s", task)
+    results.send({"id": task, "attempt": 1, "status": "done", "result": "early"})
+    results.goes_on()   # so it has been met
+    stage.execute("UPDATE outbox SET due_at = UTC_TIMESTAMP(6) WHERE message_id = %s", task)
+    (reason, *_), = results.quarantined(1)
+    assert "attempt 1 was not due when this came" in reason
+    assert stage.wait_row(task, 20, state="awaiting")["attempt"] == 1
+    results.send({"id": task, "attempt": 1, "status": "done", "result": "good"})
+    assert stage.wait_row(task, 20, state="done")["result"] == '"good"'
+
+
 def test_the_correlation_id_names_the_task(results):
     """Where the broker says which message is answered, the record need not: an automatic reply of
     Spring and a record of Celery's result backend end their task."""

@@ -16,8 +16,11 @@ __all__ = ["cli"]
 
 
 def start(cli, *words, **options):
-    """The command as a process of its own."""
+    """The command as a process of its own, which a terminal's signals reach: whoever runs the tests with nohup, or in the
+    background, has some of them ignored, and so would the command."""
     daemon = cli.daemon
+    sent = {signal.SIGINT, signal.SIGTERM, signal.SIGHUP}
+    options.setdefault("preexec_fn", lambda: [signal.signal(one, signal.SIG_DFL) for one in sent])
     return subprocess.Popen([*daemon._words(), *map(str, words), "-c", str(daemon.path)], env=daemon._env(), text=True,
                             stderr=subprocess.PIPE, **options)
 

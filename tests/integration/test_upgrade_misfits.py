@@ -79,3 +79,17 @@ def test_commands_show_the_time_that_is_written(stage):
     assert done.returncode == 65 and "does not allow" in done.stdout + done.stderr, (done.stdout, done.stderr)
     assert daemon.run("task", "reschedule", "m", "--delay", "1h", check=False).returncode == 0
     assert stage.execute("SELECT due_at > UTC_TIMESTAMP() FROM outbox") == ((1,),)
+
+
+def test_a_limit_on_statements_does_not_interrupt_a_migration(stage):
+    """It is meant for people's queries. A table of some size could never be upgraded, and writes waited at each attempt."""
+    daemon = stage.daemon("one", migrate=False)
+    go_back(stage, daemon)
+    insert(stage, "route, payload", ", ".join(["('r', 'x')"] * 100))
+    stage.execute("SET GLOBAL max_statement_time = 0.0005")
+    try:
+        done = daemon.run("migrate", check=False)
+    finally:
+        stage.execute("SET GLOBAL max_statement_time = 0")
+    assert done.returncode == 0, done.stderr
+    assert stage.execute("SELECT MAX(version), SUM(applied_at IS NULL) FROM outbox_schema") == ((LATEST, 0),)
