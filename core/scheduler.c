@@ -229,8 +229,10 @@ static void look(struct scheduler *s) {
   struct err err = {0};
   atomic_store(&s->look_now, false);
   s->look_soon = false;
-  if (held == 0) { /* nothing is asked for, so nothing fails */
-    plan_next_look(s, true, began, began);
+  if (held == 0) { /* nothing is read: whether the database answers is to be known all the same */
+    if (!gauge_value(&s->db_answers) && !scheduler_db_ok(s, s->store->ops->now(s->ss, &db_now, &err), &err))
+      return;
+    plan_next_look(s, true, began, clock_mono_us());
     s->retry_at_us = s->look_at_us;
     set_gauge(&s->reading_since_us, 0);
     scheduler_forget_routes(s, true);

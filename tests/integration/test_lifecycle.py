@@ -262,6 +262,16 @@ def test_a_daemon_that_cannot_start_takes_nothing(stage):
     assert all(line["id"] != "DUEBOX-SHARD-ACQUIRED" for line in second.lines())
 
 
+def test_a_daemon_that_holds_nothing_yet_says_that_the_database_answers(stage):
+    """It is started anew after a crash: its shards, and its name, are those of the dead one until that one's leases end. It
+    was not ready, for a database that answers well."""
+    stage.configuration["engine"]["lease"] = "10m"
+    stage.http("h")
+    stage.start("one").kill9()
+    stage.start("one")      # and waits until it is ready
+    assert stage.execute("SELECT COUNT(DISTINCT owner) FROM outbox_shards WHERE shard < 63") == ((1,),)
+
+
 def test_a_shard_whose_row_was_deleted_is_read_again(stage):
     """A careless DELETE, or a restore of some rows: the tasks of those shards used to wait for ever, while /readyz and
     doctor said that all was well. doctor names the shards while no daemon runs, one that runs puts the rows back, and is
