@@ -1,14 +1,22 @@
 /* SPDX-License-Identifier: MIT */
 #include "kafka_correlation.h"
 
-#include <stdbool.h>
 #include <string.h>
+#include <strings.h>
 
 #include <duebox/plugin.h>
 
+static const char *const names[] = {"duebox-id", "correlation_id", "kafka_correlationId"};
+enum { NAMES = sizeof(names) / sizeof(names[0]) };
+
+bool kafka_correlates(const char *name) {
+  for (size_t i = 0; i < NAMES; i++)
+    if (strcasecmp(name, names[i]) == 0)
+      return true;
+  return false;
+}
+
 const char *kafka_correlation_of(const rd_kafka_message_t *message, char id[KAFKA_CORRELATION_CAP]) {
-  static const char *const names[] = {"duebox-id", "correlation_id", "kafka_correlationId"};
-  enum { NAMES = sizeof(names) / sizeof(names[0]) };
   struct duebox_bytes found[NAMES] = {{NULL, 0}};
   bool differs[NAMES] = {false};
   rd_kafka_headers_t *headers;

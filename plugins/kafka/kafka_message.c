@@ -8,6 +8,8 @@
 
 #include <string.h>
 
+#include "kafka_correlation.h"
+
 static char *put_digits(char *at, int64_t value, int digits) {
   for (int i = digits - 1; i >= 0; i--, value /= 10)
     at[i] = (char)('0' + value % 10);
@@ -63,11 +65,19 @@ static void add_number(rd_kafka_headers_t *headers, const char *name, uint32_t n
   add(headers, name, at, (size_t)(text + sizeof(text) - at));
 }
 
+/* Whoever may insert a task would have its consumer answer for another one. */
+static bool names_another(const struct duebox_header *header, const char *message_id) {
+  size_t len = strlen(message_id);
+  return kafka_correlates(header->name) &&
+         (header->value.len != len || memcmp(header->value.data, message_id, len) != 0);
+}
+
 rd_kafka_headers_t *kafka_headers(const struct duebox_task *task) {
   char due[KAFKA_DUE_SIZE];
   rd_kafka_headers_t *headers = rd_kafka_headers_new(task->header_count + 7);
   for (size_t i = 0; i < task->header_count; i++)
-    add(headers, task->headers[i].name, task->headers[i].value.data, task->headers[i].value.len);
+    if (!names_another(&task->headers[i], task->message_id))
+      add(headers, task->headers[i].name, task->headers[i].value.data, task->headers[i].value.len);
   add_text(headers, "duebox-id", task->message_id);
   add_number(headers, "duebox-attempt", task->attempt);
   if (duebox_task_revision(task) > 0)

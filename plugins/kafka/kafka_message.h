@@ -14,7 +14,8 @@
 /* Writes the due time as RFC 3339, UTC, with microseconds. Years 1970 to 9999. */
 void kafka_due_text(int64_t due_us, char out[KAFKA_DUE_SIZE]);
 
-/* The application's headers, then ours. The caller owns the result. */
+/* The application's headers, but for those by which a reply would name another message, then ours. The caller owns the
+ * result. */
 rd_kafka_headers_t *kafka_headers(const struct duebox_task *task);
 
 #endif
