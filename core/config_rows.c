@@ -130,8 +130,7 @@ static const char *const poll_modes[] = {[POLL_FIXED_DELAY] = "fixed-delay", [PO
 const struct duebox_option config_engine_rows[] = {
     {"instance", STRING, NULL, 0, 0, RESTART, AT(instance), NULL,
      "name of this daemon in claimed_by, matched against target_host: one of its own for each daemon; the host's name "
-     "when "
-     "absent"},
+     "when absent"},
     {"lease", DURATION, "10s", SECOND, 10 * MINUTE, 0, AT(lease_ms), NULL,
      "a shard belongs to a daemon for this long; renewed at a third of it"},
     {"poll_min", DURATION, "5ms", 1, MINUTE, 0, AT(poll_min_ms), NULL, "shortest wait between two looks for new rows"},

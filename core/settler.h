@@ -67,7 +67,7 @@ struct settler {
   _Atomic int64_t rows, delay_us; /* when a batch is written; a reload changes them */
   bool realtime;
   gauge writing_since_us; /* monotonic: since when a batch is being written; 0 = none is */
-  gauge locked_since_us;  /* monotonic: when the oldest outcome came whose row another transaction holds; 0 = none */
+  gauge locked_since_us; /* monotonic: since when an outcome has waited whose row another transaction holds; 0 = none */
   struct mailbox in;
   struct settler_lanes quick; /* the settler's thread: lanes with outcomes that are written at once, */
   struct settler_lanes flood; /* with those of floods, */

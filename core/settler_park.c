@@ -14,8 +14,7 @@ enum {
   LOOK_EVERY_US = 250 * 1000,
 };
 
-/* A table beside that of the tasks that somebody holds as a whole is no reason: what were sent in its place would need
- * it as well. */
+/* Not where somebody holds another table as a whole: what would be sent in its place needs that table as well. */
 static bool is_to_be_parked(const struct flight *flight, int64_t now_us) {
   return !flight->parked && !flight->decision.beside && now_us - flight->busy_us >= PARK_AFTER_US;
 }
@@ -40,6 +39,6 @@ void settler_park(struct settler *settler, int64_t now_us) {
   if (oldest && now_us - oldest->busy_us >= SAID_US)
     log_repeated(&settler->trouble, LOG_LEVEL_WARN, "DUEBOX-SETTLE-LOCKED",
                  "route=%s message_id=%s its outcome cannot be written: somebody holds its row, or a place that is "
-                 "needed beside it; the outcomes of others are written, and find the transaction that does",
+                 "needed beside it. Look for a transaction that is open for long; the outcomes of others are written",
                  oldest->lane->name, oldest->task->message_id.data);
 }

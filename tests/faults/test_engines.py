@@ -6,19 +6,17 @@ MySQL is part of every run; MariaDB 11.8 is behind `scripts/test --engines`.
 """
 
 import json
-import os
 
 import pytest
 
 from support.servers.mariadb import MariaDB
 from support.servers.mysql import LaterMariaDB, MySQL, start_or_skip
-from support.stage import Stage
+from support.stage import LATER, Stage
 from support.wait import wait_until
 
 TASKS = 2000
 CONCURRENCY = 64
 IN_FLIGHT = 2 * CONCURRENCY     # at the endpoint, or answered there and not settled yet
-LATER = pytest.mark.skipif("DUEBOX_TEST_ENGINES" not in os.environ, reason="scripts/test --engines")
 
 
 @pytest.fixture(scope="module", params=[MySQL, pytest.param(LaterMariaDB, marks=LATER)], ids=lambda kind: kind.name)

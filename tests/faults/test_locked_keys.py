@@ -4,33 +4,18 @@ They wait; whatever else their route has goes on (P8), and nothing is lost or ha
 """
 
 import contextlib
-import os
 
 import pytest
 
 from support.application import Application, Task, new_id
 from support.ledger import Promise
-from support.servers.mysql import MySQL, start_or_skip
-from support.stage import Stage
+from support.stage import stage_on_each_server as stage  # noqa: F401
 
 LIMIT_S = 60
 PLACES = 8              # of the route
 LOCKED = 10 * PLACES
 MANY = 5000
 SENT_MAX = 4 * PLACES   # locked ones that may be sent before they are known to be locked
-QUICK = ["--innodb-flush-log-at-trx-commit=0", "--sync-binlog=0", "--innodb-flush-method=nosync"]
-LATER = pytest.mark.skipif("DUEBOX_TEST_ENGINES" not in os.environ, reason="scripts/test --engines")
-
-
-@pytest.fixture(params=["mariadb", pytest.param("mysql", marks=LATER)])
-def stage(request, tmp_path):
-    server = None
-    if request.param == "mysql":
-        server = start_or_skip(MySQL, extra_args=QUICK)
-    with Stage(request, tmp_path, server) as it:
-        yield it
-    if server:
-        server.stop()
 
 
 @contextlib.contextmanager

@@ -3,13 +3,11 @@ everything else goes on (P8), and when the table is free again nothing is lost a
 """
 
 import contextlib
-import os
 
 import pytest
 
 from support.servers.http_receiver import Answer
-from support.servers.mysql import MySQL, start_or_skip
-from support.stage import Stage
+from support.stage import stage_on_each_server as stage  # noqa: F401
 from support.wait import wait_until
 
 LIMIT_S = 60
@@ -20,19 +18,6 @@ ROUTES = {"plain": {"claim": "memory"}, "recorded": {}, "kept": {"history": "1h"
           "ordered": {"retry": {"backoff": "2s", "max": "2s"}}}
 ROUNDS = 3
 SOON_S = 3              # times PATIENCE; far below what a wait for each half of a batch took on MySQL
-QUICK = ["--innodb-flush-log-at-trx-commit=0", "--sync-binlog=0", "--innodb-flush-method=nosync"]
-LATER = pytest.mark.skipif("DUEBOX_TEST_ENGINES" not in os.environ, reason="scripts/test --engines")
-
-
-@pytest.fixture(params=["mariadb", pytest.param("mysql", marks=LATER)])
-def stage(request, tmp_path):
-    server = None
-    if request.param == "mysql":
-        server = start_or_skip(MySQL, extra_args=QUICK)
-    with Stage(request, tmp_path, server) as it:
-        yield it
-    if server:
-        server.stop()
 
 
 @contextlib.contextmanager

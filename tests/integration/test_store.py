@@ -13,7 +13,8 @@ import pytest
 
 from support.daemon import preset_folder
 from support.servers.mariadb import MariaDB
-from support.servers.mysql import LaterMariaDB, MySQL, start_or_skip
+from support.servers.mysql import QUICK, LaterMariaDB, MySQL, start_or_skip
+from support.stage import LATER
 
 HERE = Path(__file__).parent
 LIMIT_S = 480
@@ -57,10 +58,6 @@ def test_c(server, program, name):
     run(program, name, DUEBOX_TEST_MYSQL=str(server.socket))
 
 
-# Nothing here loses power, and each test makes and drops a database.
-QUICK = ["--innodb-flush-log-at-trx-commit=0", "--sync-binlog=0", "--innodb-flush-method=nosync"]
-
-
 @pytest.fixture(scope="module")
 def mysql():
     """The other server: the contract of the store holds on it as it is."""
@@ -78,7 +75,6 @@ def later_mariadb():
 
 ALWAYS = ("test_store", "test_store_changed", "test_store_settle", "test_store_results", "test_store_locked",
           "test_store_tables", "test_store_identity", "test_store_silent", "test_store_housekeep", "test_store_unknown")
-LATER = pytest.mark.skipif("DUEBOX_TEST_ENGINES" not in os.environ, reason="scripts/test --engines")
 
 
 @pytest.mark.parametrize("program", [pytest.param(source.stem, marks=() if source.stem in ALWAYS else LATER)

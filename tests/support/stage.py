@@ -6,13 +6,14 @@ own on the shared servers, any number of daemons, and a ledger.
         daemon = stage.start()
         stage.insert("orders", b"{}")
 
-Fixtures: `stage` and `remote`.  A conftest.py imports them from here.  At the end all daemons are
-stopped, and the test fails when one ended badly.
+Fixtures: `stage`, `stage_on_each_server` and `remote`.  A conftest.py, or a test, imports them
+from here.  At the end all daemons are stopped, and the test fails when one ended badly.
 """
 
 import contextlib
 import copy
 import itertools
+import os
 import re
 
 import pytest
@@ -21,6 +22,7 @@ from .application import Application, Task, new_id, prepare
 from .consumers import AmqpArrivals, HttpArrivals, KafkaArrivals
 from .daemon import Daemon
 from .ledger import Ledger, Promise
+from .servers.mysql import QUICK, MySQL, start_or_skip
 from .tcp_proxy import TcpProxy
 from .wait import wait_until
 
@@ -28,6 +30,7 @@ from .wait import wait_until
 # send a copy: only tests that wait for a lease to run out have a short one.
 LEASE = "10s"
 NAME_CHARACTERS = 30
+LATER = pytest.mark.skipif("DUEBOX_TEST_ENGINES" not in os.environ, reason="scripts/test --engines")
 
 _count = itertools.count(1)
 
@@ -36,6 +39,15 @@ _count = itertools.count(1)
 def stage(request, tmp_path):
     with Stage(request, tmp_path) as it:
         yield it
+
+
+@pytest.fixture(params=["mariadb", pytest.param("mysql", marks=LATER)])
+def stage_on_each_server(request, tmp_path):
+    server = start_or_skip(MySQL, extra_args=QUICK) if request.param == "mysql" else None
+    with Stage(request, tmp_path, server) as it:
+        yield it
+    if server:
+        server.stop()
 
 
 REMOTE_PASSWORD = "right"
