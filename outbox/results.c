@@ -251,13 +251,19 @@ static bool meet_rows(struct store_session *ss, struct results_unit *u, struct e
   return ok;
 }
 
+/* Where there is a row, the route is that of the row: one of before that had its message id may have had another. */
+static bool take_route(const struct db_row *row, unsigned column, struct slot *slot) {
+  return slot->living || slot->busy || db_copy(row, column, slot->route, sizeof slot->route);
+}
+
 static bool take_seen(const struct db_row *row, struct slot *slot) {
   char outcome[33];
   uint32_t attempt;
-  if (!read_number(row, 1, &attempt) || !db_copy(row, 2, slot->route, sizeof slot->route) ||
-      !db_copy(row, 3, outcome, sizeof outcome))
+  uint64_t id;
+  if (!read_number(row, 1, &attempt) || !take_route(row, 2, slot) || !db_copy(row, 3, outcome, sizeof outcome) ||
+      !db_u64(row, 4, UINT64_MAX, &id))
     return false;
-  if (attempt == slot->attempt && is_doubtful(slot))
+  if (attempt == slot->attempt && is_doubtful(slot) && results_may_be_of(slot, id))
     results_seen(slot, outcome);
   return true;
 }
@@ -275,7 +281,7 @@ static bool take_finished(const struct db_row *row, struct slot *slot) {
   slot->finished_us = finished_us;
   slot->final = (enum task_state)(state - 1);
   slot->final_attempt = attempt;
-  return slot->living || db_copy(row, 2, slot->route, sizeof slot->route);
+  return take_route(row, 2, slot);
 }
 
 /* Whether a row that was changed since its attempt was recorded may have the content that this attempt sent. */
@@ -322,7 +328,7 @@ static bool look_back(struct store_session *ss, struct results_unit *u, struct e
   session_add(ss, query_result_finished, ARGS(RAW("message_ids", ss->part)));
   if (!session_send(ss, WHAT, results, 2, err))
     return false;
-  each_row(u, &results[0], 4, 0, take_seen);
+  each_row(u, &results[0], 5, 0, take_seen);
   each_row(u, &results[1], 5, 0, take_finished);
   db_results_free(results, 2);
   return true;

@@ -29,6 +29,10 @@ static bool says(enum result_status status, const char *outcome) {
   return status == RESULT_PROGRESS || strcmp(outcome, task_event_text(events[status])) == 0;
 }
 
+bool results_may_be_of(const struct slot *slot, uint64_t id) {
+  return !slot->living || id == slot->row.id || id >= STORE_ID_FAR;
+}
+
 void results_seen(struct slot *slot, const char *outcome) {
   enum result_status status = slot->result->record.status;
   if (!slot->seen || strcmp(outcome, task_event_text(EVENT_DONE)) == 0)
@@ -100,8 +104,8 @@ static bool is_misrouted(const struct results_unit *u, const struct slot *slot) 
   struct result_row row = {.attempt = record->attempt, .route = slot->route, .answer_to = slot->row.answer_to};
   struct decision unused = {0};
   row.state = slot->finished ? slot->final : TASK_DONE;
-  bool settled = slot->busy && (slot->row.answer_to || record->cannot_wait);
-  return record->entry && !(slot->seen && slot->agreed) && (settled || slot->seen || slot->finished) &&
+  bool settled = slot->busy ? slot->row.answer_to || record->cannot_wait : slot->seen || slot->finished;
+  return record->entry && !(slot->seen && slot->agreed) && settled &&
          u->decide(u->ctx, &row, record, &unused) == RESULT_MISROUTED;
 }
 

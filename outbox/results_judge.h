@@ -52,6 +52,10 @@ struct results_unit {
 /* Its row was read. */
 void results_met(struct slot *slot);
 
+/* Whether a line about a task with its message id and that row id is about this task, and not about one of before. What
+ * has no row is about any of them; a far id may have become the row's. */
+bool results_may_be_of(const struct slot *slot, uint64_t id);
+
 /* A result of its attempt was applied before; outcome: what followed from that (task_event_text()). Of several lines of
  * an attempt a success is the last one: nothing changes it. */
 void results_seen(struct slot *slot, const char *outcome);

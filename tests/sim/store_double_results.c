@@ -130,8 +130,9 @@ static void take_seen(const struct table *db, struct slot *slot) {
     const struct line *line = db->data.attempts.at[i];
     if (!is_of(slot, line->message_id) || strcmp(line->kind, "result") != 0)
       continue;
-    (void)snprintf(slot->route, sizeof slot->route, "%s", line->route->data);
-    if (line->attempt == slot->attempt)
+    if (!slot->living && !slot->busy)
+      (void)snprintf(slot->route, sizeof slot->route, "%s", line->route->data);
+    if (line->attempt == slot->attempt && results_may_be_of(slot, line->task_id))
       results_seen(slot, line->outcome);
   }
 }
@@ -145,7 +146,7 @@ static void take_finished(const struct table *db, struct slot *slot) {
     slot->finished_us = over->finished_us;
     slot->final = over->state;
     slot->final_attempt = over->attempt;
-    if (!slot->living)
+    if (!slot->living && !slot->busy)
       (void)snprintf(slot->route, sizeof slot->route, "%s", over->text[ROW_ROUTE]->data);
   }
 }
