@@ -423,9 +423,10 @@ static enum result_fate meet(const struct rules_context *context, const struct r
   /* The work of an older attempt is done: the effect has happened, so the pending retry is called off. */
   if (!current && (record->current_only || record->status != RESULT_DONE))
     return RESULT_STALE;
-  /* A row that waits for a retry of this very attempt has had its result: nothing but a success changes that. */
-  bool waits_again = row->state == TASK_SCHEDULED && record->attempt == row->attempt;
-  if (waits_again && record->status != RESULT_DONE)
+  /* A row that waits for a retry of this very attempt has had its result: nothing but a success changes that, wherever
+   * it waits (held, or behind another of its order_key). */
+  bool runs = row->state == TASK_CLAIMED || row->state == TASK_AWAITING;
+  if (!runs && record->attempt == row->attempt && record->status != RESULT_DONE)
     return RESULT_DUPLICATE;
   if (record->status != RESULT_PROGRESS)
     fate = meet_change(row, record);

@@ -9,6 +9,7 @@ duebox_test(test_rules SOURCES ${CMAKE_CURRENT_LIST_DIR}/test_rules.c LIBS duebo
 duebox_test(test_rules_road SOURCES ${CMAKE_CURRENT_LIST_DIR}/test_rules_road.c LIBS duebox_core LABELS unit)
 duebox_test(test_rules_limits SOURCES ${CMAKE_CURRENT_LIST_DIR}/test_rules_limits.c LIBS duebox_core LABELS unit)
 duebox_test(test_rules_early SOURCES ${CMAKE_CURRENT_LIST_DIR}/test_rules_early.c LIBS duebox_core LABELS unit)
+duebox_test(test_rules_every SOURCES ${CMAKE_CURRENT_LIST_DIR}/test_rules_every.c LIBS duebox_core LABELS unit)
 duebox_test(test_callback SOURCES ${CMAKE_CURRENT_LIST_DIR}/test_callback.c LIBS duebox_core LABELS unit)
 duebox_test(test_flight SOURCES ${CMAKE_CURRENT_LIST_DIR}/test_flight.c LIBS duebox_core LABELS unit)
 duebox_test(test_recall SOURCES ${CMAKE_CURRENT_LIST_DIR}/test_recall.c LIBS duebox_core LABELS unit)
