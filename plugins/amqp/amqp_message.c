@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 #include <time.h>
 
 enum {
@@ -57,6 +58,10 @@ static void add_own(struct amqp_message *message, const char *name, const char *
  * header is a text. No other header breaks a channel. */
 static bool is_routing_name(const char *name) { return strcmp(name, "CC") == 0 || strcmp(name, "BCC") == 0; }
 
+/* Spring's names for properties. It reads both into one map, headers last, and makes properties of it again: a row
+ * would have its consumer take the id of another task for its own, and answer for that. */
+static bool passes_for_a_property(const char *name) { return strncasecmp(name, "amqp_", 5) == 0; }
+
 static int add_headers(struct amqp_message *message, const struct duebox_task *task) {
   snprintf(message->attempt, sizeof message->attempt, "%u", task->attempt);
   amqp_message_time(task->due_us, message->due, sizeof message->due);
@@ -72,6 +77,8 @@ static int add_headers(struct amqp_message *message, const struct duebox_task *t
   for (size_t i = 0; i < task->header_count; i++) {
     const struct duebox_header *header = &task->headers[i];
     size_t len = strlen(header->name);
+    if (passes_for_a_property(header->name))
+      continue;
     if (len > SHORTSTR_MAX)
       return AMQP_INVALID_HEADER_NAME;
     if (is_routing_name(header->name))

@@ -123,6 +123,25 @@ static void a_revision_has_a_header(void **state) {
   amqp_message_free(&m);
 }
 
+/* Spring gives properties and headers one map, in which the headers come last: a consumer that reads its message's id
+ * there, or sends what it read back, answered for another task. */
+static void no_header_passes_for_a_property(void **state) {
+  (void)state;
+  struct amqp_message m = {0};
+  const struct duebox_header headers[] = {{"amqp_messageId", text("018f-18")},
+                                          {"amqp_correlationId", text("018f-18")},
+                                          {"AMQP_replyTo", text("partner-results")},
+                                          {"amqp", text("kept")}};
+  struct duebox_task task = a_task();
+  task.headers = headers;
+  task.header_count = 4;
+  assert_int_equal(amqp_message_build(&m, &task, &a_route, wall, 131072), 0);
+  for (size_t i = 0; i < 3; i++)
+    assert_null(header(&m, headers[i].name));
+  assert_true(is(*header(&m, "amqp"), "kept"));
+  amqp_message_free(&m);
+}
+
 static void what_amqp_cannot_carry(void **state) {
   (void)state;
   struct amqp_message m = {0};
@@ -244,6 +263,7 @@ int main(void) {
       cmocka_unit_test(properties_are_as_agreed),
       cmocka_unit_test(absent_properties_are_absent),
       cmocka_unit_test(a_revision_has_a_header),
+      cmocka_unit_test(no_header_passes_for_a_property),
       cmocka_unit_test(headers_are_long_strings),
       cmocka_unit_test(what_amqp_cannot_carry),
       cmocka_unit_test(a_header_that_closes_the_channel_is_refused),
