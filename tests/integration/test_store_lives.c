@@ -134,11 +134,11 @@ static void a_row_that_somebody_holds_has_its_own_road(void **state) {
 }
 
 int main(int argc, char **argv) {
-#define CASE(name) cmocka_unit_test_setup_teardown(name, store_setup, store_teardown)
+#define TEST(name) cmocka_unit_test_setup_teardown(name, store_setup, store_teardown)
   const struct CMUnitTest tests[] = {
-      CASE(the_route_of_before_is_not_the_road_of_now),
-      CASE(the_results_of_before_are_not_those_of_now),
-      CASE(a_row_that_somebody_holds_has_its_own_road),
+      TEST(the_route_of_before_is_not_the_road_of_now),
+      TEST(the_results_of_before_are_not_those_of_now),
+      TEST(a_row_that_somebody_holds_has_its_own_road),
   };
   return store_main(argc, argv, tests, sizeof tests / sizeof tests[0]);
 }
