@@ -74,8 +74,8 @@ def later_mariadb():
 
 
 ALWAYS = ("test_store", "test_store_changed", "test_store_settle", "test_store_results", "test_store_locked",
-          "test_store_tables", "test_store_identity", "test_store_lives", "test_store_silent", "test_store_housekeep",
-          "test_store_unknown")
+          "test_store_tables", "test_store_identity", "test_store_lives", "test_store_every", "test_store_silent",
+          "test_store_housekeep", "test_store_unknown")
 
 
 @pytest.mark.parametrize("program", [pytest.param(source.stem, marks=() if source.stem in ALWAYS else LATER)
