@@ -26,8 +26,7 @@ void respond_problem_list(struct response *response, enum problem problem, json_
   response->type = "application/problem+json";
   if (problem == PROBLEM_UNAUTHORIZED)
     response->challenge = true;
-  if (problem == PROBLEM_BUSY || problem == PROBLEM_DATABASE || problem == PROBLEM_STOPPING ||
-      problem == PROBLEM_LOCKED || problem == PROBLEM_NOT_READY)
+  if (problems[problem].status == 503)
     response->retry_after = HTTP_RETRY_AFTER;
 }
 

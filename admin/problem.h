@@ -38,6 +38,7 @@
   PROBLEM(BUSY, 503, "busy", "Too many requests wait")                                                                 \
   PROBLEM(DATABASE, 503, "database", "The database did not answer")                                                    \
   PROBLEM(LOCKED, 503, "locked", "Another transaction holds the row")                                                  \
+  PROBLEM(UNRECORDED, 503, "unrecorded", "It is not recorded yet whether the attempt was handed out")                  \
   PROBLEM(NOT_READY, 503, "not_ready", "Not ready")                                                                    \
   PROBLEM(STOPPING, 503, "stopping", "The daemon is stopping")
 

@@ -67,7 +67,8 @@ static void respond_fate(struct response *response, const struct store_result *r
     break;
   case RESULT_ORPHAN:
     respond_problem(response, result->unsent ? PROBLEM_UNSENT : PROBLEM_NOT_FOUND, "%s%s",
-                    result->unsent ? "this attempt was never handed out" : "there is no task with this message id",
+                    result->unsent ? result_unsent_text(result->record.too_soon)
+                                   : "there is no task with this message id",
                     offer->replied ? "" : "; the record is kept in quarantine");
     break;
   case RESULT_BROKEN:
@@ -82,8 +83,10 @@ bool result_take(struct admin *admin, const struct result_offer *offer, struct r
   struct store_result result = {0};
   struct err err = {0};
   if (!engine_result(admin_engine(admin), offer, HTTP_WAIT_MS, &result, &err)) {
-    respond_problem(response, PROBLEM_DATABASE, "it is not known yet whether the result counts; send it again: %s",
-                    err.text);
+    enum problem problem = result.fate != RESULT_BUSY || result.left ? PROBLEM_DATABASE
+                           : result.early                            ? PROBLEM_UNRECORDED
+                                                                     : PROBLEM_LOCKED;
+    respond_problem(response, problem, "it is not known yet whether the result counts; send it again: %s", err.text);
     return false;
   }
   respond_fate(response, &result, offer, &err);

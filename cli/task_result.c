@@ -137,11 +137,11 @@ static bool try_instance(void *ctx, const struct field *fields, size_t count) {
 
 /* --- directly --- */
 
-static bool settle(struct store_session *session, const struct store *store, const struct config *config,
-                   struct store_result *result, struct err *err) {
+static enum store_status settle(struct store_session *session, const struct store *store, const struct config *config,
+                                struct store_result *result, struct err *err) {
   struct rules_context context = {.config = config, .random = random_u64()};
-  return store->ops->now(session, &context.now_us, err) == STORE_OK &&
-         store->ops->settle_results(session, result, 1, rules_result, &context, err) == STORE_OK;
+  enum store_status status = store->ops->now(session, &context.now_us, err);
+  return status != STORE_OK ? status : store->ops->settle_results(session, result, 1, rules_result, &context, err);
 }
 
 int result_settle_directly(const struct config *config, const char *record, const struct record_road *known,
@@ -154,6 +154,7 @@ int result_settle_directly(const struct config *config, const char *record, cons
   road.checkpoint_max = (size_t)config->engine.max_checkpoint;
   if (!result_record_parse(record, strlen(record), &road, &result->record, &err))
     return cli_fail(EX_DATAERR, "%s: the result record: %s", name, err.text);
+  result->record.is_awaited = true;
   result->source = "cli";
   result->origin = origin;
   result->replied = true;
@@ -163,8 +164,10 @@ int result_settle_directly(const struct config *config, const char *record, cons
     return cli_fail(EX_OSERR, "%s", err.text);
   }
   enum store_status status = store.ops->open(store.self, "result", 0, &session, &err);
-  if (status != STORE_OK || !settle(session, &store, config, result, &err))
-    code = cli_fail_store(status != STORE_OK ? status : STORE_DOWN, &err);
+  if (status == STORE_OK)
+    status = settle(session, &store, config, result, &err);
+  if (status != STORE_OK)
+    code = cli_fail_store(status, &err);
   if (session)
     store.ops->close(&session);
   outbox_destroy(&store);
@@ -221,7 +224,8 @@ static int tell_answer(const struct cli *cli, const char *id, const struct daemo
 
 int result_tell_fate(const struct cli *cli, const char *noun, const char *id, const struct store_result *result) {
   if (result->unsent)
-    return cli_fail(EX_DATAERR, "%s %s: this attempt was never handed out; nothing was changed", noun, id);
+    return cli_fail(EX_DATAERR, "%s %s: %s; nothing was changed", noun, id,
+                    result_unsent_text(result->record.too_soon));
   switch (result->fate) {
   case RESULT_APPLIED:
     tell_capped(cli, noun, id, result->capped);
@@ -330,8 +334,11 @@ static int tell_open(const struct cli *cli, const char *id, const struct store_r
   return cli_fail(code ? code : EX_TEMPFAIL,
                   "task %s: not known yet: %s, and a daemon has this result too (that at %s) and may still apply it. "
                   "Look with `duebox task show %s` before you give another one",
-                  id, code ? "the database does not take it here" : "its row is in use", daemons->url,
-                  shell_word(word, sizeof word, id));
+                  id,
+                  code            ? "the database does not take it here"
+                  : result->early ? "it is not recorded yet whether this attempt was handed out"
+                                  : "its row is in use",
+                  daemons->url, shell_word(word, sizeof word, id));
 }
 
 static int deliver(struct cli *cli, const struct config *config, const struct operator* op, const char *id,

@@ -110,6 +110,7 @@ static void parse(struct inbox *inbox, struct item *item) {
     snprintf(item->why, sizeof item->why, "%.290s", err.text);
   item->result.broken = *item->why ? item->why : NULL;
   item->result.record.cannot_wait = atomic_load(&inbox->on_hold);
+  item->result.record.is_awaited = !item->driver;
 }
 
 /* The database may have been away: that has a line of its own. */

@@ -33,7 +33,8 @@ struct waiter {
   LIST_ENTRY(waiter) link;
   struct item *item; /* until it is done; item->waiter is this one */
   struct cond done_cond;
-  bool held_up; /* its item is set aside, and not for a moment */
+  bool held_up;    /* its item is set aside, and not for a moment */
+  const char *why; /* ... so long as it is */
   bool done, committed;
   struct store_result *result;
   struct err *flaw;

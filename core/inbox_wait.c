@@ -18,7 +18,10 @@ enum {
   OFFERED_PER_TASK = 16, /* results of one task that may be aside, of those that come without a driver */
 };
 
+/* Why somebody does not learn the verdict. */
+static const char in_time[] = "the database did not take it in time, and may still do";
 static const char row_in_use[] = "the row of its task is in use by another transaction";
+static const char unrecorded[] = "it is not recorded yet whether this attempt was handed out";
 static const char in_turn[] = "the server refuses results of its route, and it waits for its turn";
 
 /* Under the lock. Who waits already for a task whose row somebody holds is enough: more would only keep threads from
@@ -47,6 +50,8 @@ static void part(struct inbox *inbox, struct waiter *waiter) {
 static void send_away(struct inbox *inbox, struct waiter *waiter, const char *why) {
   part(inbox, waiter);
   err_set(waiter->flaw, 0, "%s", why);
+  if (why != in_time)
+    *waiter->result = (struct store_result){.fate = RESULT_BUSY, .early = why == unrecorded, .left = why == in_turn};
   waiter->done = true;
   cond_signal(&waiter->done_cond);
 }
@@ -71,12 +76,14 @@ bool inbox_apply(struct inbox *inbox, const struct result_offer *offer, int64_t 
     while (!waiter.done && cond_wait_until(&waiter.done_cond, &inbox->lock, deadline))
       ;
     if (!waiter.done)
-      send_away(inbox, &waiter, "the database did not take it in time, and may still do");
+      send_away(inbox, &waiter, waiter.held_up ? waiter.why : in_time);
   }
   mutex_unlock(&inbox->lock);
   if (!taken) {
     inbox_free_item(item);
     err_set(err, 0, "%s", welcome ? "too many results are waiting for the database" : row_in_use);
+    if (!welcome)
+      result->fate = RESULT_BUSY;
   }
   cond_destroy(&waiter.done_cond);
   return waiter.committed;
@@ -89,7 +96,8 @@ void inbox_answer(struct inbox *inbox, struct item *item, bool committed) {
   else if (item->result.record.flaw)
     err_set(waiter->flaw, 0, "%s", item->result.record.flaw);
   *waiter->result = item->result;
-  waiter->result->record = (struct result_record){.status = item->result.record.status}; /* texts go with the item */
+  waiter->result->record = (struct result_record){.status = item->result.record.status, /* texts go with the item */
+                                                  .too_soon = item->result.record.too_soon};
   waiter->result->broken = NULL;
   waiter->result->body = (struct duebox_bytes){"", 0};
   waiter->result->source = waiter->result->origin = "";
@@ -102,11 +110,13 @@ void inbox_answer(struct inbox *inbox, struct item *item, bool committed) {
 void inbox_hold_up(struct inbox *inbox, struct item *item) {
   mutex_lock(&inbox->lock);
   struct waiter *waiter = item->waiter;
-  if (waiter && !waiter->held_up && inbox->held_up < (item->result.left ? IN_TURN_MAX : HELD_UP_MAX)) {
+  const char *why = item->result.left ? in_turn : item->result.early ? unrecorded : row_in_use;
+  if (waiter && !waiter->held_up && inbox->held_up >= (item->result.left ? IN_TURN_MAX : HELD_UP_MAX)) {
+    send_away(inbox, waiter, why);
+  } else if (waiter) {
+    inbox->held_up += !waiter->held_up;
     waiter->held_up = true;
-    inbox->held_up++;
-  } else if (waiter && !waiter->held_up) {
-    send_away(inbox, waiter, item->result.left ? in_turn : row_in_use);
+    waiter->why = why;
   }
   mutex_unlock(&inbox->lock);
 }

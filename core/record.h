@@ -46,6 +46,7 @@ struct result_record {
   bool current_only;
   bool cannot_wait;  /* until it is recorded what was sent: there is no room; set by the inbox */
   bool too_soon;     /* its attempt was not due when it was met; set by the rules, and kept from one try to the next */
+  bool is_awaited;   /* somebody waits for the verdict; set by the inbox, and by who settles it himself */
   const char *entry; /* of the road */
   int64_t retry_in_ms; /* -1 = no wish */
   int64_t extend_ms;   /* -1 = no wish */
@@ -83,5 +84,12 @@ void result_record_free(struct result_record *record);
 const char *result_status_text(enum result_status status);
 /* Why a result of that status is stale. current_only: it came to a callback URL. */
 const char *result_stale_text(enum result_status status, bool current_only);
+/* Why it is of an attempt that has no result. too_soon: as in struct result_record. */
+static inline const char *result_unsent_text(bool too_soon) {
+  return too_soon
+             ? "this attempt is not due yet, so no result of it counts: it was not handed out, or the task was put "
+               "off since, and is sent again"
+             : "this attempt was never handed out";
+}
 
 #endif

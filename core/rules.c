@@ -315,8 +315,6 @@ static enum result_fate meet_uncounted(const struct route_config *route, const s
     return RESULT_ORPHAN;
   if (record->row) /* its URL proves that it left */
     return RESULT_APPLIED;
-  if (!route)
-    return RESULT_BUSY; /* another daemon may know it, and records what it sent */
   if (row->shard == SHARD_BOUND)
     return RESULT_ORPHAN;          /* every claim there is recorded */
   if (row->due_us > row->now_us) { /* unless it was put off after it was sent, or a clock went back */
@@ -324,8 +322,10 @@ static enum result_fate meet_uncounted(const struct route_config *route, const s
     if (!nearly && row->change != CHANGE_SINCE_SENT)
       return RESULT_ORPHAN;
     record->too_soon = record->too_soon || !nearly;
-    return RESULT_BUSY;
+    return record->too_soon && record->is_awaited ? RESULT_ORPHAN : RESULT_BUSY; /* it never counts, see rules_result */
   }
+  if (!route)
+    return RESULT_BUSY; /* another daemon may know it, and records what it sent */
   /* Who sent it records that in a moment. By the configuration of now it may not have left like that, but under the one
    * before a reload, or from a daemon that has another; and a sink may say that the answer comes later although the
    * route expects none. Where nobody records it, it was never sent. */

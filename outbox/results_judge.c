@@ -120,13 +120,14 @@ static enum result_fate judge_living(struct results_unit *u, struct slot *slot) 
     return judge_misrouted(slot);
   slot->result->early = fate == RESULT_BUSY;
   bool untold = fate == RESULT_BUSY && slot->result->waited;
-  slot->result->unsent = fate == RESULT_ORPHAN || (untold && row->change != CHANGE_SINCE_SENT);
+  slot->result->unsent =
+      fate == RESULT_ORPHAN || (untold && (row->change != CHANGE_SINCE_SENT || slot->result->record.too_soon));
   const struct result_record *record = &slot->result->record;
   if (slot->result->unsent)
     snprintf(slot->reason, sizeof slot->reason, "attempt %u %s; the row counts %u", record->attempt,
-             record->attempt > row->attempt ? "was never handed out"
-             : record->too_soon             ? "was not due when this came"
-                                            : "is still out",
+             record->too_soon                 ? "was not due when this came"
+             : record->attempt > row->attempt ? "was never handed out"
+                                              : "is still out",
              row->attempt);
   else if (untold)
     snprintf(slot->reason, sizeof slot->reason, "the task was changed, and nobody says what attempt %u sent of it",

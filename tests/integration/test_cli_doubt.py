@@ -48,6 +48,40 @@ def test_a_result_that_a_daemon_may_still_apply(stage):
     wait_until(lambda: stage.count("outbox_history", "state = 'dead'") == 1, LIMIT_S, "the daemon to apply it")
 
 
+CHANGES = ["UPDATE outbox SET due_at = due_at + INTERVAL 1 HOUR", "UPDATE outbox SET priority = 7"]
+
+
+@pytest.mark.parametrize("change", CHANGES)
+def test_a_result_of_a_changed_task_that_is_not_due(stage, change):
+    """No result of it counts, so nobody waits for one: neither for a row that nobody uses, nor for the database."""
+    stage.http("orders", result="expected", timeout="30m", history="1h")
+    daemon = stage.start()
+    task, = stage.insert("orders", end="", delay_ms=3600000)
+    stage.execute(change)
+    status, said = daemon.api("POST", "/api/v1/results", {"id": task, "attempt": 1, "status": "done"})
+    assert (status, said["code"]) == (409, "unsent"), said
+    for alive in (True, False):
+        said = daemon.run("task", "result", task, "--attempt", "1", "--status", "done", check=False)
+        assert said.returncode == 65 and "this attempt is not due yet, so no result of it counts" in said.stderr, said
+        if alive:
+            daemon.stop()
+    assert stage.execute("SELECT state, attempt FROM outbox") == (("scheduled", 0),)
+
+
+def test_a_result_of_a_task_that_waits_for_its_turn(stage):
+    """It may be out, and who sent it would record that; the database answers, and nobody uses the row."""
+    stage.http("orders", result="expected", timeout="30m", history="1h")
+    daemon = stage.start()
+    daemon.run("route", "pause", "orders")
+    wait_until(lambda: daemon.api("GET", "/api/v1/routes")[1]["routes"][0]["paused"], LIMIT_S, "the daemon to know")
+    task, = stage.insert("orders", end="")
+    status, said = daemon.api("POST", "/api/v1/results", {"id": task, "attempt": 1, "status": "done"})
+    assert (status, said["code"]) == (503, "unrecorded"), said
+    said = daemon.run("task", "result", task, "--attempt", "1", "--status", "done", check=False)
+    assert said.returncode == 75
+    assert "not known yet: it is not recorded yet whether this attempt was handed out, and a daemon" in said.stderr
+
+
 @pytest.mark.parametrize("back", [True, False])
 @pytest.mark.parametrize("verb", ["cancel", "reschedule"])
 def test_what_a_daemon_has_done_is_not_kept_back(stage, verb, back):

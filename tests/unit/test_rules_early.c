@@ -45,7 +45,33 @@ static void what_comes_before_its_time_ends_nothing_later(void **state) {
   }
 }
 
+/* Whoever waits for the verdict has it at once: a record that is too soon never counts. Without the configuration of
+ * its route too, under which another daemon may send the task. */
+static void who_waits_learns_that_it_is_too_soon(void **state) {
+  struct rules_context context = {.config = &config, .now_us = INT64_C(1800000000000000)};
+  (void)state;
+  for (int i = 0; i < 8; i++) {
+    bool changed = i & 1, awaited = i & 2;
+    struct result_row row = {.id = 7,
+                             .state = TASK_SCHEDULED,
+                             .route = i & 4 ? "of another daemon" : "r",
+                             .due_us = context.now_us + SECOND,
+                             .now_us = context.now_us,
+                             .change = changed ? CHANGE_SINCE_SENT : CHANGE_NONE};
+    struct result_record record = {
+        .attempt = 1, .status = RESULT_DONE, .is_awaited = awaited, .retry_in_ms = -1, .extend_ms = -1, .progress = -1};
+    struct decision d = {0};
+    enum result_fate fate = rules_result(&context, &row, &record, &d);
+    assert_int_equal(fate, awaited || !changed ? RESULT_ORPHAN : RESULT_BUSY);
+    row.state = TASK_AWAITING;
+    row.attempt = 1;
+    row.now_us += 2 * SECOND;
+    assert_true(fate == RESULT_ORPHAN || rules_result(&context, &row, &record, &d) != RESULT_APPLIED);
+  }
+}
+
 int main(void) {
-  const struct CMUnitTest tests[] = {cmocka_unit_test(what_comes_before_its_time_ends_nothing_later)};
+  const struct CMUnitTest tests[] = {cmocka_unit_test(what_comes_before_its_time_ends_nothing_later),
+                                     cmocka_unit_test(who_waits_learns_that_it_is_too_soon)};
   return cmocka_run_group_tests_name("early", tests, NULL, NULL);
 }
