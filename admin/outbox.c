@@ -45,7 +45,7 @@ bool outbox_is_meant(struct admin *admin, struct outbox_names *names, const stru
   if (!request->outbox[0] || is_remembered(names, request->outbox))
     return true;
   if (!look_up(admin, request->outbox, &found, &err)) {
-    respond_problem(response, PROBLEM_DATABASE,
+    respond_problem(response, problem_of_database(&err),
                     "nothing was done, for it cannot be looked up whether this outbox is meant: %s", err.text);
     return false;
   }

@@ -9,6 +9,7 @@
 #define ADMIN_PROBLEM_H
 
 #include "admin/http.h"
+#include "core/base/err.h"
 
 /* PROBLEM(symbol, status, code, title) */
 #define PROBLEMS(PROBLEM)                                                                                              \
@@ -35,6 +36,7 @@
   PROBLEM(HEADERS, 431, "headers_too_large", "The request headers are too large")                                      \
   PROBLEM(INTERNAL, 500, "internal", "duebox failed")                                                                  \
   PROBLEM(REFUSED, 500, "refused", "The database refuses what the result would write")                                 \
+  PROBLEM(RIGHTS, 500, "rights", "The daemon's database user lacks a right")                                           \
   PROBLEM(BUSY, 503, "busy", "Too many requests wait")                                                                 \
   PROBLEM(DATABASE, 503, "database", "The database did not answer")                                                    \
   PROBLEM(LOCKED, 503, "locked", "Another transaction holds the row")                                                  \
@@ -48,6 +50,8 @@ enum problem {
 #undef PROBLEM
 };
 
+/* Which one a failure of the database is: one that the same request may not meet again, or a right that is missing. */
+enum problem problem_of_database(const struct err *err);
 /* Makes the response that problem. detail is text of any origin. */
 void respond_problem(struct response *response, enum problem problem, const char *detail, ...) PRINTF(3, 4);
 /* The same with the member `problems`, a list that the response takes over; NULL = without. */

@@ -24,7 +24,7 @@ static bool open_operator(struct admin *admin, struct operator* op, struct respo
   struct err err = {0};
   if (hooks->open_operator && hooks->open_operator(hooks->operator_ctx, op, &err))
     return true;
-  respond_problem(response, PROBLEM_DATABASE, "%s", err.text);
+  respond_problem(response, problem_of_database(&err), "%s", err.text);
   return false;
 }
 
@@ -68,7 +68,7 @@ static json_t *fetch(const struct operator* op, uint64_t id, uint64_t limit, uin
   json_t *list = json_array();
   if (list && op->ops->quarantine(op->self, id, limit, body_cap, add_row, list, &err) == STORE_OK)
     return list;
-  respond_problem(response, PROBLEM_DATABASE, "%s", list ? err.text : "out of memory");
+  respond_problem(response, problem_of_database(&err), "%s", list ? err.text : "out of memory");
   json_decref(list);
   return NULL;
 }
@@ -153,7 +153,7 @@ void quarantine_purge(struct admin *admin, const struct request *request, struct
   if (!begin(admin, request, &command, response))
     return;
   if (!forget(&command, command.motive.reason, &forgotten, &err))
-    respond_problem(response, PROBLEM_DATABASE, "%s", err.text);
+    respond_problem(response, problem_of_database(&err), "%s", err.text);
   else if (forgotten == 0)
     respond_problem(response, PROBLEM_NOT_FOUND, "no quarantined record has this number");
   else
@@ -194,7 +194,8 @@ static void replay(struct admin *admin, const struct command *command, const jso
   if (!forget(command, reason, &forgotten, &err)) {
     response_clear(response);
     *response = (struct response){0};
-    respond_problem(response, PROBLEM_DATABASE, "the record counts now, but it is still in quarantine: %s", err.text);
+    respond_problem(response, problem_of_database(&err), "the record counts now, but it is still in quarantine: %s",
+                    err.text);
   }
 }
 

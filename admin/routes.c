@@ -34,7 +34,7 @@ static void set_paused(struct admin *admin, const struct request *request, struc
   if (engine_pause_route(admin_engine(admin), route, paused, motive.actor, motive.reason, &err))
     respond_json(response, 200, json_pack("{so sb}", "route", json_any(route), "paused", paused));
   else
-    respond_problem(response, PROBLEM_DATABASE, "%s", err.text);
+    respond_problem(response, problem_of_database(&err), "%s", err.text);
 done:
   json_decref(body);
 }

@@ -52,7 +52,8 @@ static void respond_answer(struct response *response, enum command_answer answer
     respond_problem(response, PROBLEM_LOCKED, "%s", why ? why : "nothing was changed; try again");
     break;
   case COMMAND_FAILED:
-    respond_problem(response, PROBLEM_DATABASE, "%s", why ? why : "nothing was changed as far as is known; try again");
+    respond_problem(response, problem_of_database(err), "%s",
+                    why ? why : "nothing was changed as far as is known; try again");
     break;
   }
 }

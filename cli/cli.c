@@ -179,10 +179,8 @@ int cli_fail_err(const struct err *err) { return cli_fail(err->code, "%s", err->
 int cli_store_code(enum store_status status, const struct err *err) {
   if (status == STORE_REFUSED && err->code == OPERATOR_E_AMBIGUOUS)
     return EX_DATAERR;
-  static const int rights[] = {1044, 1045, 1142, 1143, 1227, 1370, 1698, 1820, 1862, DB_E_RIGHTS};
-  for (size_t i = 0; status == STORE_REFUSED && i < ARRAY_LEN(rights); i++)
-    if (err->code == rights[i])
-      return EX_NOPERM;
+  if (status == STORE_REFUSED && err->denied)
+    return EX_NOPERM;
   if (status == STORE_REFUSED && db_error_is_value(err->code))
     return EX_DATAERR;
   return status == STORE_DOWN ? EX_UNAVAILABLE : status == STORE_BUSY ? EX_TEMPFAIL : EX_CONFIG;

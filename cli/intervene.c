@@ -307,6 +307,9 @@ static bool take_answer(struct intervener *in, const struct task_change *change,
     }
     /* fall through */
   default:
+    if (strcmp(answer->code, "rights") == 0)
+      return err_set(err, EX_NOPERM, "task %llu: the daemon at %s lacks a right, and nothing was changed: %s", id,
+                     owner->admin_url, answer->detail);
     return err_set(err, EX_UNAVAILABLE, "task %llu: the daemon at %s cannot do it now: %s", id, owner->admin_url,
                    answer->detail);
   }

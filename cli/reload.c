@@ -13,8 +13,7 @@ enum {
   HTTP_OK = 200,
   HTTP_UNAUTHORIZED = 401,
   HTTP_FORBIDDEN = 403,
-  HTTP_UNPROCESSABLE = 422,
-  HTTP_UNAVAILABLE = 503
+  HTTP_UNPROCESSABLE = 422
 };
 
 static int judge(const struct cli *cli, const char *url, const struct daemon_answer *answer) {
@@ -49,7 +48,7 @@ static bool ask(const struct config *config, const struct operator* op, struct d
 
 /* One of the two could not ask its database, which a reload must not need. */
 static bool is_unsure(bool answered, const struct daemon_answer *answer) {
-  return answered ? answer->status == HTTP_UNAVAILABLE && strcmp(answer->code, "database") == 0
+  return answered ? strcmp(answer->code, "database") == 0 || strcmp(answer->code, "rights") == 0
                   : answer->status == DAEMON_UNNAMED;
 }
 

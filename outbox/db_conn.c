@@ -200,7 +200,9 @@ bool db_failed(void *mysql, const struct database_config *config, const char *wh
            code == DB_METHOD ? "the server asks for a login method that is not permitted here" : mysql_error(mysql));
   mask_hide(&mask, said);
   utf8_make_printable(said, "");
-  return err_set(err, code, "%s: %s (error %d)%s%s", what, said, code, *cure ? "; " : "", cure);
+  err_set(err, code, "%s: %s (error %d)%s%s", what, said, code, *cure ? "; " : "", cure);
+  err->denied = db_error_is_right(code) || db_error_is_login(code);
+  return false;
 }
 
 /* What the server needs from the first byte on until we know that it is our database, within limits for the whole. */

@@ -203,6 +203,11 @@ bool db_error_is_right(int code) {
   return is_one_of(code, codes, ARRAY_LEN(codes));
 }
 
+bool db_error_is_login(int code) {
+  static const int codes[] = {1045, 1698, 1820, 1862};
+  return is_one_of(code, codes, ARRAY_LEN(codes));
+}
+
 bool db_error_is_denied(int code) {
   static const int missing[] = {1049, 1054, 1146, 1932};
   return db_error_is_right(code) || is_one_of(code, missing, ARRAY_LEN(missing));

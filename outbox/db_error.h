@@ -63,6 +63,8 @@ bool db_error_is_check(int code);
 bool db_error_is_value(int code);
 /* Whether the session lacks a right. Those on a database, and those of roles, a server fixes when a session begins. */
 bool db_error_is_right(int code);
+/* Whether the server does not let the user in: a wrong password, or one that has expired. */
+bool db_error_is_login(int code);
 /* Whether a right, a table or a column is missing: an operator must act, and what needs it waits for that as it is. */
 bool db_error_is_denied(int code);
 /* Whether it is the server's answer to one statement, and those behind it were not run. Otherwise nobody knows how far

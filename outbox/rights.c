@@ -181,9 +181,11 @@ bool rights_check(struct db_conn *conn, struct err *err) {
   struct text missing = {0};
   bool ok = rights_of(query_all, &rights) || err_set(err, DB_E_NO_MEMORY, WHAT ": RIGHTS_TABLES is too small");
   ok = ok && rights_try(conn, &rights, &missing, err);
-  if (ok && missing.len)
+  if (ok && missing.len) {
     ok = err_set(err, DB_E_RIGHTS, "user %s lacks rights that the daemon needs; run: %s", conn->config->user,
                  missing.data);
+    err->denied = true;
+  }
   text_free(&missing);
   return ok;
 }

@@ -117,3 +117,40 @@ def test_what_went_since_was_not_sent_before(stage):
         assert command.poll() is None, "the daemon was not quicker"
         out, said = command.communicate(timeout=LIMIT_S)
     assert (command.returncode, out) == (0, f"{task}  rescheduled\n"), said
+
+
+DONE = ("--attempt", "1", "--status", "done")
+COMMANDS = [   # what is said of a task by a command, done by the daemon where one runs, and the tables it writes
+    ("cancel", (), "DELETE", "outbox"), ("reschedule", ("--delay", "2h"), "UPDATE", "outbox"),
+    ("set", ("--priority", "7"), "UPDATE", "outbox"), ("result", DONE, "DELETE", "outbox")]
+
+
+@pytest.mark.parametrize("alive", [True, False], ids=["daemon", "no daemon"])
+def test_a_missing_grant_ends_with_77(stage, alive):
+    """Whoever does it: a script that tries 69 again would never end, since nobody gives the right by itself."""
+    stage.http("orders", result="expected", timeout="30m", history="1h")
+    daemon = stage.start()
+    user = f"user_{stage.database}"[:60]
+    tables = [name for (name,) in stage.execute("SHOW TABLES LIKE 'outbox%%'")]
+    right = "SELECT, INSERT, UPDATE, DELETE"
+    stage.mariadb.create_user(user, "se-cret", [f"{right} ON `{stage.database}`.`{table}`" for table in tables])
+    daemon.stop()
+    base = daemon.configuration
+    daemon.configure({**base, "database": {**base["database"], "user": user, "password": "se-cret"}})
+    daemon.start()
+    task, = stage.insert("orders", end="", delay_ms=3600000)
+    waiting, = stage.insert("orders", end="")
+    stage.execute("UPDATE outbox SET state = 'awaiting', attempt = 1, claim_epoch = 1, changed_at = created_at,"
+                  " lease_until = UTC_TIMESTAMP(6) + INTERVAL 1 HOUR WHERE message_id = %s", waiting)
+    if not alive:
+        daemon.stop()
+    for verb, words, what, table in COMMANDS:
+        stage.execute(f"REVOKE {what} ON `{stage.database}`.`{table}` FROM '{user}'@'%'")
+        said = daemon.run("task", verb, waiting if verb == "result" else task, *words, check=False)
+        assert said.returncode == 77 and ("denied" in said.stderr or "lacks" in said.stderr), (verb, said)
+        if verb in ("cancel", "reschedule") and alive:
+            motive = {} if verb == "cancel" else {"delay_ms": 7200000}
+            status, said = daemon.api("POST", f"/api/v1/tasks/{task}/{verb}", motive)
+            assert (status, said["code"]) == (500, "rights"), said
+        stage.execute(f"GRANT {what} ON `{stage.database}`.`{table}` TO '{user}'@'%'")
+    assert stage.count("outbox", "state = 'scheduled'") == 1
