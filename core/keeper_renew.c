@@ -34,11 +34,12 @@ static bool clocks_agree(struct keeper *keeper, int64_t db_now_us, struct instan
 /* Leases run on while somebody holds their rows, and mostly that is over before it matters. */
 static void say_held(struct keeper *keeper, unsigned shards) {
   struct err err;
-  err_set(&err, 0,
-          "somebody holds the rows of %u of our shards, or the tables as a whole, and nothing of these shards is sent; "
-          "look for it in SHOW PROCESSLIST (LOCK TABLES, FLUSH TABLES WITH READ LOCK, a backup) and in "
-          "information_schema.INNODB_TRX",
-          shards);
+  err_set(
+      &err, 0,
+      "the rows of %u of our shards, or the tables as a whole, are locked, and nothing of these shards is sent; look "
+      "in SHOW PROCESSLIST (LOCK TABLES, FLUSH TABLES WITH READ LOCK, a backup) and in information_schema.INNODB_TRX "
+      "for who holds them; where it is nobody but duebox, the server is slow in committing",
+      shards);
   (void)keeper_ok(keeper, KEEPER_LEASES, STORE_BUSY, &err);
 }
 

@@ -37,8 +37,11 @@ void settler_park(struct settler *settler, int64_t now_us) {
   if (parked)
     mailbox_poke(settler->scheduler);
   if (oldest && now_us - oldest->busy_us >= SAID_US)
-    log_repeated(&settler->trouble, LOG_LEVEL_WARN, "DUEBOX-SETTLE-LOCKED",
-                 "route=%s message_id=%s its outcome cannot be written: somebody holds its row, or a place that is "
-                 "needed beside it. Look for a transaction that is open for long; the outcomes of others are written",
-                 oldest->lane->name, oldest->task->message_id.data);
+    log_repeated(
+        &settler->trouble, LOG_LEVEL_WARN, "DUEBOX-SETTLE-LOCKED",
+        "route=%s message_id=%s its outcome cannot be written: each try has met a lock on its row, on a table, "
+        "or on a place that is needed beside them. Look for a transaction that is open for long "
+        "(information_schema.INNODB_TRX) or a table that is locked (SHOW PROCESSLIST); where there is none the "
+        "server is slow. The outcomes of others are written",
+        oldest->lane->name, oldest->task->message_id.data);
 }

@@ -55,7 +55,7 @@ struct store_session {
   int64_t skip_until_us;   /* monotonic: until then rows are locked without waiting for those that others hold */
   uint64_t moves_after;    /* rows to be moved, up to this id, were locked: the next ones have their turn; 0 = none */
   size_t results_like;     /* bytes: what a row held in the last transaction of results; 0 = there was none */
-  unsigned locked_tables;  /* those beside the tasks' that somebody holds as a whole (side_tables.h) */
+  unsigned locked_tables;  /* those that somebody holds as a whole (side_tables.h) */
   unsigned reads_beside;   /* those that the unit which runs reads */
   int64_t tables_asked_us; /* monotonic: when the locked ones were found */
   /* Buffers that are reused from unit to unit. */

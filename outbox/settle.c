@@ -325,13 +325,14 @@ static size_t find_removed(const struct store_session *ss, const struct settle_u
 /* Leaves the decisions of shards whose rows somebody holds for later, for the fence would wait for them, and those that
  * need a table that somebody holds. */
 static bool leave_locked(struct store_session *ss, struct settle_unit *u, struct err *err) {
-  bool locked[STORE_SHARDS_MAX];
+  bool locked[STORE_SHARDS_MAX] = {false};
   size_t kept = 0;
-  if (!session_locked_shards(ss, session_skip(ss, u->met_again), u->concerned, u->shard_count, locked, err))
+  if (!(ss->locked_tables & SIDE_TASKS) &&
+      !session_locked_shards(ss, session_skip(ss, u->met_again), u->concerned, u->shard_count, locked, err))
     return false;
   for (size_t i = 0; i < u->candidates; i++) {
     struct decision *d = u->sorted[i];
-    if (!locked[d->shard] && !(write_tables(d) & ss->locked_tables)) {
+    if (!locked[d->shard] && !((SIDE_TASKS | write_tables(d)) & ss->locked_tables)) {
       u->sorted[kept++] = d;
       continue;
     }
@@ -410,7 +411,7 @@ static bool settle_some(struct store_session *ss, struct settle_unit *u, struct 
 
 /* Whether the lock that was met is on a table as a whole: then this is redone without what needs it. */
 static bool find_locked_table(struct store_session *ss, const struct settle_unit *u, bool *found, struct err *err) {
-  unsigned tables = 0, before = ss->locked_tables;
+  unsigned tables = SIDE_TASKS, before = ss->locked_tables;
   for (size_t i = 0; i < u->candidates; i++)
     tables |= write_tables(u->sorted[i]);
   bool ok = side_tables_find(ss, tables & ~before, err);

@@ -25,14 +25,14 @@ bool side_tables_find(struct store_session *ss, unsigned tables, struct err *err
   static const struct {
     unsigned bit;
     const char *suffix;
-  } all[] = {{SIDE_HISTORY, "_history"},
-             {SIDE_ATTEMPTS, "_attempts"},
-             {SIDE_HEADS, "_heads"},
-             {SIDE_INSTANCES, "_instances"},
-             {SIDE_QUARANTINE, "_quarantine"}};
-  for (size_t i = 0; i < ARRAY_LEN(all); i++)
+  } all[] = {{SIDE_TASKS, ""},       {SIDE_HISTORY, "_history"},     {SIDE_ATTEMPTS, "_attempts"},
+             {SIDE_HEADS, "_heads"}, {SIDE_INSTANCES, "_instances"}, {SIDE_QUARANTINE, "_quarantine"}};
+  for (size_t i = 0; i < ARRAY_LEN(all); i++) {
     if (tables & all[i].bit && !find_one(ss, all[i].bit, all[i].suffix, err))
       return false;
+    if (tables & ss->locked_tables & SIDE_TASKS) /* the first */
+      break;
+  }
   ss->tables_asked_us = clock_mono_us();
   return true;
 }

@@ -3,6 +3,7 @@ everything else goes on (P8), and when the table is free again nothing is lost a
 """
 
 import contextlib
+import threading
 
 import pytest
 
@@ -17,6 +18,8 @@ TABLES = {"instances": (), "routes": (), "quarantine": (), "audit": (), "schema"
 ROUTES = {"plain": {"claim": "memory"}, "recorded": {}, "kept": {"history": "1h"},
           "ordered": {"retry": {"backoff": "2s", "max": "2s"}}}
 ROUNDS = 3
+FLIGHTS = 100
+ENDS_S = 5              # times PATIENCE; a second for each half of what waits is a minute
 SOON_S = 3              # times PATIENCE; far below what a wait for each half of a batch took on MySQL
 
 
@@ -94,3 +97,45 @@ def test_while_the_shards_are_locked_readiness_says_so(stage):
     stage.wait_empty(LIMIT_S)
     arrived = stage.ledger.by_arrival()
     assert {len(arrived[message_id]) for message_id in ids} == {1}
+
+
+LOCKS = pytest.mark.parametrize("statement", ["LOCK TABLES outbox READ", "FLUSH TABLES WITH READ LOCK"],
+                                ids=["tasks", "all"])
+
+
+@contextlib.contextmanager
+def outcomes_that_wait(stage, statement):
+    """A daemon all of whose tasks are delivered while that lock keeps it from writing so."""
+    answer = threading.Event()
+    stage.http("plain", concurrency=FLIGHTS, claim="memory")
+    stage.receiver.on("/plain", Answer(after=answer))
+    stage.consume_http()
+    daemon = stage.start(engine={"drain_timeout": "1s"})
+    stage.insert("plain", count=FLIGHTS)
+    stage.wait_arrived(FLIGHTS, LIMIT_S)
+    connection = stage.connect()
+    with contextlib.closing(connection), connection.cursor() as cursor:
+        cursor.execute(statement)
+        answer.set()
+        wait_until(lambda: daemon.metric("duebox_settle_queue_tasks") > 0, LIMIT_S, "outcomes to wait")
+        yield daemon
+        cursor.execute("UNLOCK TABLES")
+
+
+@LOCKS
+def test_a_daemon_ends_in_time_while_the_tasks_are_locked(stage, statement):
+    """Its outcomes cannot be written. It does not look for the one among them that somebody holds, which takes a second
+    for each part of them, but leaves them to whoever is next."""
+    with outcomes_that_wait(stage, statement) as daemon:
+        print(f"it ended after {daemon.stop(ENDS_S):.1f} s")
+    daemon.start()
+    stage.wait_empty(LIMIT_S)
+    stage.check(duplicates=FLIGHTS)
+
+
+@LOCKS
+def test_outcomes_are_written_when_the_tasks_are_free_again(stage, statement):
+    with outcomes_that_wait(stage, statement) as daemon:
+        daemon.wait_log("DUEBOX-SETTLE-LOCKED", limit_s=LIMIT_S)
+    stage.wait_empty(SOON_S)
+    stage.check()
