@@ -435,8 +435,9 @@ static void follow_held(struct scheduler *s, struct lane *lane, const struct cho
   mutex_unlock(&s->lanes_lock);
   if (held_claim_age_us(held, now) > HELD_SAID_US)
     log_repeated(&s->claims_held, LOG_LEVEL_WARN, "DUEBOX-CLAIM-HELD",
-                 "route=%s message_id=%s is due and cannot be claimed: another transaction holds its row, or the place "
-                 "of its entry in an index; look for transactions that are open for long",
+                 "route=%s message_id=%s is due and cannot be claimed: each try has met a lock on its row, or on the "
+                 "place of its entry in an index; look for transactions that are open for long; where there are none "
+                 "the server is slow",
                  lane->name, held->message_id);
 }
 
