@@ -117,7 +117,7 @@ static struct admin *new_admin(struct engine *engine) {
   admin->engine = engine;
   pthread_mutex_init(&admin->lock, NULL);
   pthread_cond_init(&admin->idle, NULL);
-  outbox_names_init(&admin->outbox_names);
+  outbox_names_init(&admin->outbox_names, admin);
   return admin;
 }
 

@@ -10,6 +10,7 @@
  */
 #include <arpa/inet.h>
 #include <ctype.h>
+#include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
@@ -24,6 +25,7 @@
 
 struct exchange {
   struct job job; /* first: the pool hands it back */
+  struct outbox_ask ask;
   struct admin *admin;
   struct MHD_Connection *connection;
   struct watch *watch;
@@ -197,9 +199,31 @@ static void work(struct job *job) {
     respond_problem(&ex->response, PROBLEM_STOPPING, "nothing was done; ask again in a moment");
   else if (clock_mono_us() - ex->ready_us > HTTP_WAIT_MS * 1000LL)
     refuse_late(ex);
-  else if (outbox_is_meant(ex->admin, &ex->admin->outbox_names, &ex->request, &ex->response))
+  else
     ex->request.endpoint->handle(ex->admin, &ex->request, &ex->response);
   MHD_resume_connection(ex->connection);
+}
+
+/* Queues a suspended exchange for its handler, or resumes it with a response that says why not. */
+static void hand_over(struct exchange *ex) {
+  enum run run = ex->request.endpoint->run;
+  enum pool_queue queue = run == RUN_RESULT ? POOL_RESULTS : run == RUN_SLOW ? POOL_SLOW : POOL_QUICK;
+  enum pool_answer answer = pool_submit(ex->admin->pool, &ex->job, queue);
+  if (answer == POOL_TAKEN)
+    return;
+  if (answer == POOL_FULL)
+    refuse_beyond(ex);
+  else
+    respond_problem(&ex->response, PROBLEM_STOPPING, "nothing was done; ask again in a moment");
+  MHD_resume_connection(ex->connection);
+}
+
+static void outbox_known(struct outbox_ask *ask, bool meant) {
+  struct exchange *ex = (struct exchange *)(void *)((char *)ask - offsetof(struct exchange, ask));
+  if (meant)
+    hand_over(ex);
+  else
+    MHD_resume_connection(ex->connection);
 }
 
 /* The request is complete: answers it, or hands it to whoever will. */
@@ -211,20 +235,13 @@ static enum MHD_Result dispatch(struct exchange *ex) {
     return send_response(ex);
   ex->request.body = (struct duebox_bytes){ex->body ? ex->body : "", ex->body_len};
   ex->job.run = work;
+  ex->job.from = (struct turn_key){.peer = minder_address(peer(ex->connection)), .lane = ex->request.lane};
+  ex->ask = (struct outbox_ask){.name = ex->request.outbox, .response = &ex->response, .answered = outbox_known};
   ex->stage = WORKING;
   ex->ready_us = clock_mono_us();
   MHD_suspend_connection(ex->connection);
-  bool waits = endpoint->run != RUN_QUICK || ex->request.outbox[0];
-  enum pool_queue queue = endpoint->run == RUN_RESULT ? POOL_RESULTS : waits ? POOL_SLOW : POOL_QUICK;
-  ex->job.from = (struct turn_key){.peer = minder_address(peer(ex->connection)), .lane = ex->request.lane};
-  enum pool_answer answer = pool_submit(ex->admin->pool, &ex->job, queue);
-  if (answer == POOL_TAKEN)
-    return MHD_YES;
-  if (answer == POOL_FULL)
-    refuse_beyond(ex);
-  else
-    respond_problem(&ex->response, PROBLEM_STOPPING, "nothing was done; ask again in a moment");
-  MHD_resume_connection(ex->connection);
+  if (outbox_is_meant(&ex->admin->outbox_names, &ex->ask))
+    hand_over(ex);
   return MHD_YES;
 }
 

@@ -224,7 +224,9 @@ struct operator_ops {
    * daemon that is asked in that name looks for it in its own table: in a copy of the database, or another, it is not.
    */
   enum store_status (*announce)(void *self, const char *name, struct err *err);
-  enum store_status (*announced)(void *self, const char *name, bool *found, struct err *err);
+  /* Of each of these names, at least one, whether it is there: found has as many elements. Names are ASCII without
+   * blanks; others are never there. */
+  enum store_status (*announced)(void *self, const char *const *names, size_t count, bool *found, struct err *err);
   enum store_status (*withdraw)(void *self, const char *name, struct err *err);
 
   /* --- quarantined result records --- */

@@ -60,7 +60,7 @@ enum store_status op_pause(void *self, const char *route, bool paused, const cha
                            struct err *err);
 enum store_status op_list_instances(void *self, row_fn *row, void *ctx, struct err *err);
 enum store_status op_announce(void *self, const char *name, struct err *err);
-enum store_status op_announced(void *self, const char *name, bool *found, struct err *err);
+enum store_status op_announced(void *self, const char *const *names, size_t count, bool *found, struct err *err);
 enum store_status op_withdraw(void *self, const char *name, struct err *err);
 enum store_status op_quarantine(void *self, uint64_t id, uint64_t limit, uint64_t body_cap, row_fn *row, void *ctx,
                                 struct err *err);

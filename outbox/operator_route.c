@@ -242,13 +242,28 @@ enum store_status op_announce(void *self, const char *name, struct err *err) {
   return op_transaction(self, announce_body, (void *)(uintptr_t)name, err);
 }
 
-enum store_status op_announced(void *self, const char *name, bool *found, struct err *err) {
+enum store_status op_announced(void *self, const char *const *names, size_t count, bool *found, struct err *err) {
+  static const char looking[] = "looking for commands";
+  struct outbox_operator *op = self;
+  struct text list = {0};
   struct db_result result;
-  if (!op_query(self, opsql_announced, ARGS(STRING("id", name)), "looking for a command", &result, err))
+  struct db_row row;
+  for (size_t i = 0; i < count; i++) {
+    const char *name = message_id_or_none(names[i]); /* a text that is no UTF-8 would be an error for all of them */
+    found[i] = false;
+    text_puts(&list, i ? "," : "");
+    text_sql(&list, name, strlen(name));
+  }
+  bool ok =
+      list.failed ? out_of_memory(err) : op_query(op, opsql_announced, ARGS(RAW("ids", list)), looking, &result, err);
+  text_free(&list);
+  if (!ok)
     return op_status(err);
-  *found = result.count > 0;
+  while (db_next(&result, &row, 1))
+    for (size_t i = 0; i < count; i++)
+      found[i] = found[i] || (row.fields[0] && *row.fields[0] && strcmp(row.fields[0], names[i]) == 0);
   db_results_free(&result, 1);
-  return STORE_OK;
+  return db_is_sound(op->conn, looking, err) ? STORE_OK : op_status(err);
 }
 
 static bool withdraw_body(struct outbox_operator *op, void *ctx, struct err *err) {

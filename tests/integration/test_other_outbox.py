@@ -98,7 +98,7 @@ def test_a_request_that_names_no_outbox_is_for_whoever_gets_it(copy, stage):
     status, body = copy.original.api("POST", f"/api/v1/tasks/{second}/cancel", {}, headers={"Duebox-Outbox": "command-1"})
     assert (status, body["code"]) == (421, "outbox")
     instance = stage.execute("SELECT id FROM outbox_instances WHERE host <> ''")[0][0]      # which every copy has
-    for name in (instance, "command-" + "0" * 200):
+    for name in (instance, "command-" + "0" * 200, "command-\xe9", "command'\\"):
         assert copy.original.api("GET", "/api/v1/routes", headers={"Duebox-Outbox": name})[0] == 421
     assert copy.states(second) == ["scheduled", "scheduled"]
 

@@ -45,9 +45,15 @@ static enum store_status forget_none(void *self, uint64_t id, int64_t before_us,
   return STORE_OK;
 }
 
-static enum store_status announced(void *self, const char *name, bool *found, struct err *err) {
-  const struct admin_fixture *fixture = self;
-  *found = fixture->announced && strcmp(fixture->announced, name) == 0;
+static enum store_status announced(void *self, const char *const *names, size_t count, bool *found, struct err *err) {
+  struct admin_fixture *fixture = self;
+  for (size_t i = 0; i < count; i++)
+    found[i] = fixture->announced && strcmp(fixture->announced, names[i]) == 0;
+  atomic_fetch_add(&fixture->asking, 1);
+  pthread_mutex_lock(&fixture->table); /* a test holds it that wants the answer to be late */
+  pthread_mutex_unlock(&fixture->table);
+  if (atomic_fetch_sub(&fixture->asking, 1) > 1)
+    atomic_store(&fixture->asked_twice, true);
   return STORE_OK;
 }
 
@@ -68,6 +74,7 @@ static int setup(void **state, const char *token) {
   if (!fixture)
     return -1;
   fake_engine_init(&fixture->engine);
+  pthread_mutex_init(&fixture->table, NULL);
   struct admin_config config = {.host = "127.0.0.1", .token = token, .url = "http://outbox.example:8321"};
   struct admin_hooks hooks = {
       .ctx = fixture, .reload = reload, .operator_ctx = fixture, .open_operator = open_operator};
@@ -95,6 +102,7 @@ int admin_fixture_teardown(void **state) {
   admin_stop(&fixture->callbacks);
   admin_stop(&fixture->admin);
   fake_engine_destroy(&fixture->engine);
+  pthread_mutex_destroy(&fixture->table);
   free(fixture);
   return 0;
 }

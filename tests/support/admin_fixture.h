@@ -6,6 +6,8 @@
 #define TESTS_SUPPORT_ADMIN_FIXTURE_H
 
 #include <jansson.h>
+#include <pthread.h>
+#include <stdatomic.h>
 
 #include "admin/admin.h"
 #include "support/fake_engine.h"
@@ -23,7 +25,10 @@ struct admin_fixture {
   const char *reload_trouble; /* NULL = the reload succeeds */
   const char *announced;      /* the name in the table, NULL = there is none */
   const char *database;       /* why it cannot be asked, NULL = it can */
-  unsigned lookups;           /* connections to it */
+  atomic_uint lookups;        /* connections to it */
+  atomic_uint asking;         /* questions that it has not answered */
+  atomic_bool asked_twice;    /* two at a time */
+  pthread_mutex_t table;      /* it answers no question while somebody holds it */
   const char *quarantined;    /* body of the one record, of number 7; NULL = there is none */
 };
 

@@ -6,10 +6,12 @@
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 #include <cmocka.h>
 
 #include "admin/http.h"
+#include "core/base/sync.h"
 #include "support/admin_fixture.h"
 
 static const char *text_of(const json_t *json, const char *key) {
@@ -124,6 +126,36 @@ static void what_cannot_be_looked_up_is_not_done(void **state) {
   assert_int_equal(fixture->reloads, 0);
   fixture->database = NULL;
   json_decref(fixture_ask(fixture, "POST", "/api/v1/reload", FIXTURE_COMMAND MEANT("command-1"), "{}", 200));
+}
+
+/* On a listener without a token any user of the machine may send names. */
+static void many_unknown_names_are_looked_up_together(void **state) {
+  enum { FLOOD = 64 };
+  struct admin_fixture *fixture = *state;
+  int fds[FLOOD];
+  fixture->announced = "command-1";
+  pthread_mutex_lock(&fixture->table);
+  for (int i = 0; i < FLOOD; i++) {
+    char text[160];
+    int len = snprintf(text, sizeof text,
+                       "GET /api/v1/stats HTTP/1.1\r\nHost: localhost\r\nDuebox-Outbox: command-%d\r\n\r\n", 100 + i);
+    fds[i] = http_connect(fixture->port);
+    assert_true(http_send(fds[i], text, (size_t)len));
+  }
+  while (atomic_load(&fixture->asking) == 0)
+    thread_sleep(1000);
+  /* What names no outbox waits for none of them, nor does who sends a command. */
+  json_decref(fixture_ask(fixture, "GET", "/api/v1/stats", "", NULL, 200));
+  pthread_mutex_unlock(&fixture->table);
+  json_decref(fixture_ask(fixture, "GET", "/api/v1/stats", MEANT("command-1"), NULL, 200));
+  for (int i = 0; i < FLOOD; i++) {
+    struct reply reply = http_receive(fds[i], false);
+    assert_int_equal(reply.status, 421);
+    http_free(&reply);
+    close(fds[i]);
+  }
+  assert_false(atomic_load(&fixture->asked_twice));
+  assert_in_range(atomic_load(&fixture->lookups), 1, FLOOD / 4);
 }
 
 static void a_stranger_has_nothing_looked_up(void **state) {
@@ -515,6 +547,8 @@ int main(void) {
       API_TEST(stats_tell_what_the_engine_knows),
       API_TEST(names_stay_data),
       API_TEST(only_commands_change_anything),
+      cmocka_unit_test_setup_teardown(many_unknown_names_are_looked_up_together, admin_fixture_setup_open,
+                                      admin_fixture_teardown),
       cmocka_unit_test_setup_teardown(without_a_token_there_are_no_commands, admin_fixture_setup_open,
                                       admin_fixture_teardown),
   };
