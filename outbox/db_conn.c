@@ -249,6 +249,9 @@ bool db_open(const struct database_config *config, enum db_role role, const char
     db_close(&conn);
     return false;
   }
+  /* Such a connection's library waits for ever, as it cannot be told otherwise later, when an ALTER is to be waited for
+   * (db_patience.h). */
+  conn->limit_ms = role == DB_MIGRATE ? config->read_timeout_ms : 0;
   conn->max_answer = ANSWER_MAX + (conn->max_packet < ANSWER_MAX ? conn->max_packet : ANSWER_MAX);
   *out = conn;
   return true;

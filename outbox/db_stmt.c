@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 #include "outbox/db_stmt.h"
 
+#include <errmsg.h>
 #include <string.h>
 
 #include "outbox/db_api.h"
 #include "outbox/db_error.h"
 #include "outbox/db_rows.h"
+#include "outbox/db_watch.h"
 #include "outbox/server.h"
 
 bool db_unexpected(struct err *err, const char *what) {
@@ -79,8 +81,8 @@ static bool take(struct db_conn *conn, const char *what, struct db_result *resul
   return false;
 }
 
-bool db_script(struct db_conn *conn, const struct text *script, const char *what, struct db_result *results, size_t n,
-               struct err *err) {
+static bool run_script(struct db_conn *conn, const struct text *script, const char *what, struct db_result *results,
+                       size_t n, struct err *err) {
   conn->untouched = 0;
   if (script->failed)
     return err_set(err, DB_E_NO_MEMORY, "%s: no memory for the statement; %s", what, db_error_cure(DB_E_NO_MEMORY));
@@ -118,6 +120,22 @@ bool db_script(struct db_conn *conn, const struct text *script, const char *what
   if (taken && !server_said_no)
     db_api_interrupt(conn->mysql); /* there may be no end of what is left */
   return false;
+}
+
+bool db_script(struct db_conn *conn, const struct text *script, const char *what, struct db_result *results, size_t n,
+               struct err *err) {
+  if (conn->limit_ms == 0)
+    return run_script(conn, script, what, results, n, err);
+  struct db_watch watch;
+  db_watch_begin(&watch, conn->limit_ms);
+  db_watch_socket(db_api_socket(conn->mysql));
+  bool ok = run_script(conn, script, what, results, n, err);
+  if (!db_watch_end(&watch) || ok) /* what was cut off behind its end is whole */
+    return ok;
+  return err_set(err, CR_SERVER_LOST, "%s: the server has not answered within %.3g s (database.read_timeout)%s; %s",
+                 what, (double)conn->limit_ms / 1e3,
+                 conn->limit_ms > conn->config->read_timeout_ms ? ", and for the lock of migrations" : "",
+                 db_error_cure(DB_E_LOGIN));
 }
 
 bool db_run(struct db_conn *conn, const char *statement, const char *what, struct err *err) {

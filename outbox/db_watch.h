@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * outbox/db_watch.h - inside of outbox/: a limit for logging in as a whole.
+ * outbox/db_watch.h - inside of outbox/: a limit for logging in, or for a script, as a whole.
  *
  * The limits of the client library are for one wait each. A server that always has something more to say keeps a login
  * for ever: another login method, TLS records without content, a byte now and then. So another thread shuts the socket

@@ -7,6 +7,7 @@
 
 #include "core/store.h"
 #include "outbox/db_error.h"
+#include "outbox/db_patience.h"
 #include "outbox/db_stmt.h"
 #include "outbox/schema_misfit.h"
 #include "outbox/schema_tables.h"
@@ -288,6 +289,8 @@ static bool is_counted(const char *statement) {
  * the daemons refused meanwhile, where nothing was done yet. */
 static void explain_misfits(struct db_conn *conn, const struct migration *migration, uint32_t shards, struct err *err) {
   bool explained = false;
+  struct db_patience patience;
+  db_patience_begin(&patience, conn); /* all rows are read for that */
   for (size_t i = (size_t)(migration - migrations) + 1; db_error_is_check(err->code) && !explained && i-- > 0;) {
     struct text text = {0};
     expand(&text, migrations[i].text, conn->config->table, shards);
@@ -295,8 +298,15 @@ static void explain_misfits(struct db_conn *conn, const struct migration *migrat
     text_free(&text);
   }
   struct err unknown = {0};
-  if (explained)
+  if (db_patience_end(&patience, explained, &unknown))
     (void)execute(conn, query_schema_forget, ARGS(UNSIGNED("version", migration->version)), &unknown);
+}
+
+static bool run_long(struct db_conn *conn, const char *statement, const char *what, struct err *err) {
+  struct db_patience patience;
+  db_patience_begin(&patience, conn);
+  bool ok = db_run(conn, statement, what, err);
+  return db_patience_end(&patience, ok, err);
 }
 
 static bool run_statements(struct db_conn *conn, const struct migration *migration, uint32_t shards, uint32_t skip,
@@ -309,7 +319,7 @@ static bool run_statements(struct db_conn *conn, const struct migration *migrati
   for (uint32_t n = 1; ok && (statement = next_statement(&rest)); n++) {
     if (n <= skip)
       continue;
-    ok = db_run(conn, statement, WHAT, err) || was_done_before(first, err);
+    ok = run_long(conn, statement, WHAT, err) || was_done_before(first, err);
     if (!ok)
       explain_misfits(conn, migration, shards, err);
     if (ok && is_counted(statement)) {
@@ -369,7 +379,7 @@ static bool repair(struct db_conn *conn, const struct schema_flaw *flaw, struct 
   bool ok = (!text.failed && !name.failed) || err_set(err, DB_E_NO_MEMORY, WHAT ": out of memory");
   char *rest = text.data, *statement;
   while (ok && (statement = next_statement(&rest)))
-    ok = db_run(conn, statement, "repairing a table", err);
+    ok = run_long(conn, statement, "repairing a table", err);
   text_free(&text);
   text_free(&name);
   return ok;
@@ -445,9 +455,15 @@ static bool locked_by_another(struct db_conn *conn, struct err *err) {
                  holder, holder);
 }
 
+enum { LOCK_WAIT_MS = 60000 }; /* schema_lock.sql */
+
 bool schema_migrate(struct db_conn *conn, const struct migrate_options *options, FILE *out, struct err *err) {
   char got[8];
-  if (!ask(conn, query_schema_lock, ARGS(STRING("name", conn->config->table)), WHAT, got, sizeof got, err))
+  const int64_t limit_ms = conn->limit_ms;
+  conn->limit_ms += LOCK_WAIT_MS;
+  bool asked = ask(conn, query_schema_lock, ARGS(STRING("name", conn->config->table)), WHAT, got, sizeof got, err);
+  conn->limit_ms = limit_ms;
+  if (!asked)
     return false;
   if (strcmp(got, "1") != 0)
     return locked_by_another(conn, err);
