@@ -4,6 +4,7 @@
  *
  * Counts look at the index only and stop at a cap, so that the list is quick on a table of any size.
  */
+#include <search.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -29,27 +30,48 @@ struct route_info {
 };
 
 struct route_table {
-  struct route_info *items;
+  struct route_info **items;
   size_t count, cap;
+  void *by_name; /* of tsearch(): whoever may INSERT makes up as many names as they like */
 };
+
+static int compare_names(const void *a, const void *b) {
+  return strcmp(((const struct route_info *)a)->name, ((const struct route_info *)b)->name);
+}
+
+static bool has_room(struct route_table *table) {
+  if (table->count < table->cap)
+    return true;
+  size_t cap = table->cap ? table->cap * 2 : 32;
+  struct route_info **grown = realloc(table->items, cap * sizeof *grown);
+  if (!grown)
+    return false;
+  table->items = grown;
+  table->cap = cap;
+  return true;
+}
 
 /* The entry of that name, made when it is new; NULL without memory. */
 static struct route_info *route_entry(struct route_table *table, const char *name) {
-  for (size_t i = 0; i < table->count; i++)
-    if (strcmp(table->items[i].name, name) == 0)
-      return &table->items[i];
-  if (table->count == table->cap) {
-    size_t cap = table->cap ? table->cap * 2 : 32;
-    struct route_info *grown = realloc(table->items, cap * sizeof *grown);
-    if (!grown)
-      return NULL;
-    table->items = grown;
-    table->cap = cap;
-  }
-  struct route_info *entry = &table->items[table->count++];
-  *entry = (struct route_info){0};
+  struct route_info *entry = has_room(table) ? calloc(1, sizeof *entry) : NULL;
+  if (!entry)
+    return NULL;
   snprintf(entry->name, sizeof entry->name, "%s", name);
+  struct route_info **found = (struct route_info **)tsearch(entry, &table->by_name, compare_names);
+  if (!found || *found != entry) {
+    free(entry);
+    return found ? *found : NULL;
+  }
+  table->items[table->count++] = entry;
   return entry;
+}
+
+static void free_routes(struct route_table *table) {
+  for (size_t i = 0; i < table->count; i++) {
+    (void)tdelete(table->items[i], &table->by_name, compare_names);
+    free(table->items[i]);
+  }
+  free((void *)table->items);
 }
 
 static bool out_of_memory(struct err *err) {
@@ -113,16 +135,45 @@ static bool count_state(struct outbox_operator *op, struct route_info *entry, en
   return ok || db_unexpected(err, what);
 }
 
-static bool count_all(struct outbox_operator *op, struct route_table *table, uint64_t cap, struct err *err) {
+/* Each up to the cap, so that a table of any size is counted quickly. */
+static bool count_each(struct outbox_operator *op, struct route_table *table, uint64_t cap, struct err *err) {
   struct text shards = {0};
   text_shard_set(&shards, op->shards);
   bool ok = true;
   for (size_t i = 0; ok && i < table->count; i++)
     for (int state = 0; ok && state < LIVING_STATES; state++)
-      if (table->items[i].rows[state])
-        ok = count_state(op, &table->items[i], (enum task_state)state, cap, &shards, err);
+      if (table->items[i]->rows[state])
+        ok = count_state(op, table->items[i], (enum task_state)state, cap, &shards, err);
   text_free(&shards);
   return ok;
+}
+
+static bool take_count(struct route_info *entry, const struct db_row *row) {
+  enum task_state state = row->fields[1] ? task_state_parse(row->fields[1]) : TASK_STATES;
+  uint64_t rows;
+  if (!db_u64(row, 2, UINT64_MAX, &rows))
+    return false;
+  if (state < TASK_DONE)
+    entry->rows[state] = rows;
+  return true;
+}
+
+enum { FEW_ROUTES = 64, ROWS_AT_ONCE = 4000000 };
+
+/* Many names are hardly routes. To ask for each takes longer than to count all rows, where these are not too many. */
+static bool count_all(struct outbox_operator *op, struct route_table *table, uint64_t cap, struct err *err) {
+  if (table->count <= FEW_ROUTES)
+    return count_each(op, table, cap, err);
+  if (!gather(op, table, NULL, opsql_route_counts, ARGS(UNSIGNED("limit", ROWS_AT_ONCE)), 3, take_count, err))
+    return false;
+  uint64_t rows = 0;
+  for (size_t i = 0; i < table->count; i++)
+    for (int state = 0; state < LIVING_STATES; state++) {
+      uint64_t *of = &table->items[i]->rows[state];
+      rows += *of;
+      *of = *of < cap ? *of : cap;
+    }
+  return rows < ROWS_AT_ONCE || count_each(op, table, cap, err);
 }
 
 static struct field text_field(const char *name, const char *text) {
@@ -149,7 +200,7 @@ static bool give(const struct route_info *info, row_fn *row, void *ctx) {
 }
 
 static int by_name(const void *a, const void *b) {
-  return strcmp(((const struct route_info *)a)->name, ((const struct route_info *)b)->name);
+  return compare_names(*(struct route_info *const *)a, *(struct route_info *const *)b);
 }
 
 enum store_status op_routes(void *self, const char *only, uint64_t cap, row_fn *row, void *ctx, struct err *err) {
@@ -160,11 +211,11 @@ enum store_status op_routes(void *self, const char *only, uint64_t cap, row_fn *
             gather(op, &table, only, opsql_route_dead, ARGS(UNSIGNED("cap", cap)), 2, take_dead, err) &&
             gather(op, &table, only, opsql_route_settings, NO_ARGS, 5, take_setting, err);
   if (ok && table.count)
-    qsort(table.items, table.count, sizeof *table.items, by_name);
+    qsort((void *)table.items, table.count, sizeof *table.items, by_name);
   for (size_t i = 0; ok && i < table.count; i++)
-    if (!give(&table.items[i], row, ctx))
+    if (!give(table.items[i], row, ctx))
       break;
-  free(table.items);
+  free_routes(&table);
   return ok ? STORE_OK : op_status(err);
 }
 

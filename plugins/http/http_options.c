@@ -206,8 +206,8 @@ static bool check_url(const struct http_options *o, const struct http_route *r, 
   if (http_url_has_dot_segment(&url))
     return fail(err, "url: it has a \".\" or \"..\" in its path; write the path it stands for");
   for (const char *p = r->url; *p; p++)
-    if ((unsigned char)*p <= ' ' || *p == 0x7f)
-      return fail(err, "url: blanks and control characters must be percent-encoded");
+    if ((unsigned char)*p <= ' ' || *p == 0x7f || *p == '\\') /* some take a backslash for a slash, where a host ends */
+      return fail(err, "url: blanks, backslashes and control characters must be percent-encoded");
   /* Through a proxy the request leaves for wherever the proxy sends it. */
   const struct duebox_link link = {.host = o->proxy ? "" : host_in(&url, &host_len),
                                    .host_len = o->proxy ? 0 : host_len,

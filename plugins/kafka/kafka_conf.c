@@ -141,11 +141,23 @@ bool kafka_address_local(const struct sockaddr *addr) {
          (IN6_IS_ADDR_LOOPBACK(v6) || (IN6_IS_ADDR_V4MAPPED(v6) && v6->s6_addr[12] == 127));
 }
 
+/* Who reads the list may take a blank for the end of a host, or for a comma. */
+static bool check_blanks(const struct kafka_options *o, struct duebox_error *err) {
+  for (size_t i = 0; i < o->brokers.count; i++)
+    for (const char *p = o->brokers.items[i]; *p; p++)
+      if ((unsigned char)*p <= ' ' || *p == 0x7f)
+        return kafka_fail(err, "brokers: \"%s\" has a blank in it; put a comma between two brokers",
+                          o->brokers.items[i]);
+  return true;
+}
+
 static bool check_links(const struct kafka_options *o, struct duebox_error *err) {
+  if (!check_blanks(o, err))
+    return false;
   for (size_t i = 0; i < o->brokers.count; i++)
     for (const char *rest = o->brokers.items[i]; rest; rest = strchr(rest, ',') ? strchr(rest, ',') + 1 : NULL) {
       char broker[512];
-      snprintf(broker, sizeof broker, "%.*s", (int)strcspn(rest, ", "), rest);
+      snprintf(broker, sizeof broker, "%.*s", (int)strcspn(rest, ","), rest);
       struct duebox_link link = link_to(o, broker);
       switch (duebox_link_judge(&link)) {
       case DUEBOX_LINK_ALLOWED:

@@ -636,6 +636,21 @@ def test_route_counts_are_capped(cli):
     assert (row["scheduled"], row["capped"]) == (10000, True)
 
 
+def test_many_names_are_counted_together(cli):
+    """Whoever may INSERT makes up as many as they like: so many that they are not asked for one by one."""
+    cli.sql("INSERT INTO outbox (route, payload, delay_ms) SELECT CONCAT('r', seq MOD 3000), '{}', 3600000"
+            " FROM seq_1_to_6000")
+    cli.sql("INSERT INTO outbox (route, payload, delay_ms) SELECT 'crm.push', '{}', 3600000 FROM seq_1_to_10001")
+    cli.sql("UPDATE outbox SET state = 'held' WHERE route = 'r7' LIMIT 1")
+    before = {name: int(value) for name, value in cli.sql("SHOW GLOBAL STATUS LIKE 'Questions'")}
+    rows = {row["route"]: row for row in cli.json("route", "list")}
+    after = {name: int(value) for name, value in cli.sql("SHOW GLOBAL STATUS LIKE 'Questions'")}
+    assert after["Questions"] - before["Questions"] < 1000
+    assert len(rows) >= 3001
+    assert (rows["r7"]["scheduled"], rows["r7"]["held"], rows["r8"]["scheduled"]) == (1, 1, 2)
+    assert (rows["crm.push"]["scheduled"], rows["crm.push"]["capped"]) == (10000, True)
+
+
 def test_pause_and_resume(cli):
     assert cli("route", "pause", "crm.push", "--reason", "their maintenance") == (
         "crm.push paused; daemons see it within seconds\n")

@@ -15,7 +15,7 @@ C_STANDARD = set("""assert.h complex.h ctype.h errno.h fenv.h float.h inttypes.h
     setjmp.h signal.h stdalign.h stdarg.h stdatomic.h stdbool.h stddef.h stdint.h stdio.h stdlib.h stdnoreturn.h
     string.h tgmath.h threads.h time.h uchar.h wchar.h wctype.h""".split())
 SYSTEM = C_STANDARD | set("""arpa/inet.h dirent.h dlfcn.h elf.h fcntl.h fnmatch.h getopt.h glob.h grp.h libgen.h link.h
-    linux/sock_diag.h linux/tcp.h net/if.h netdb.h netinet/in.h netinet/tcp.h poll.h pthread.h pwd.h sched.h spawn.h
+    linux/sock_diag.h linux/tcp.h net/if.h netdb.h netinet/in.h netinet/tcp.h poll.h pthread.h pwd.h sched.h search.h spawn.h
     strings.h sys/auxv.h sys/epoll.h sys/eventfd.h sys/file.h sys/inotify.h sys/ioctl.h sys/mman.h sys/prctl.h sys/queue.h
     sys/random.h sys/resource.h sys/select.h sys/socket.h sys/stat.h sys/statvfs.h sys/syscall.h sys/time.h sys/timerfd.h sys/types.h
     sys/uio.h sys/un.h sys/utsname.h sys/wait.h sys/xattr.h sysexits.h syslog.h termios.h unistd.h""".split())

@@ -182,6 +182,8 @@ static void no_message_leaves_the_host_readable(void **state) {
       {"localhost:9092,kafka.example:9092", "kafka.example:9092", false, false, false},
       {"PLAINTEXT://kafka.example:9092", "allow_plaintext", false, false, false},
       {"127.evil.example:9092", "allow_plaintext", false, false, false},
+      {"127.0.0.1:1 evil.example:9092", "comma between", false, false, false},
+      {"127.0.0.1:1, evil.example:9092", "comma between", true, false, false},
       {"[2001:db8::1]:9092", "allow_plaintext", false, false, false},
       {"kafka.example:9092", NULL, false, true, false},
       {"kafka.example:9092", NULL, true, false, false},
