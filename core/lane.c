@@ -158,6 +158,12 @@ uint32_t lane_credit(const struct lane *lane, uint32_t batch, int64_t now_us) {
 
 void lane_note_flood(struct lane *lane, int64_t now_us) { set_gauge(&lane->flooded_until_us, now_us + FLOOD_US); }
 
+enum lane_turn lane_turn(const struct lane *lane, int64_t now_us) {
+  if (lane->backlog)
+    return LANE_BACKLOG;
+  return now_us < lane->drained_until_us ? LANE_DRAINED : LANE_FIRST;
+}
+
 bool lane_flooded(const struct lane *lane, int64_t now_us) { return gauge_value(&lane->flooded_until_us) > now_us; }
 
 void lane_note_claims(struct lane *lane, bool refused, bool all, int64_t began_us, int64_t now_us) {

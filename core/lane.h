@@ -156,9 +156,10 @@ struct lane {
   struct refused_claims refused_claims;
   int64_t rests_until_us; /* monotonic: nothing is read before, since telling the size of a huge row took long */
 
-  gauge flooded_until_us; /* monotonic: more was due lately than one turn reads; the settler asks */
-  bool backlog;           /* the last step of reading left rows behind that are due, */
-  uint64_t round;         /* and was in this round */
+  gauge flooded_until_us;   /* monotonic: more was due lately than one turn reads; the settler asks */
+  bool backlog;             /* the last step of reading left rows behind that are due, */
+  uint64_t round;           /* and was in this round */
+  int64_t drained_until_us; /* monotonic: lately one had rows and left none: until then its turn is before first ones */
   struct group *groups;
   uint64_t held_shards;         /* bits: rows may be held there, since its route was not known */
   uint64_t old_shards;          /* bits: rows due long ago may be there that no poll of every group has seen */
@@ -203,6 +204,14 @@ void lane_note_too_large(struct lane *lane, int64_t began_us, int64_t now_us);
 void lane_follow_delivery(struct lane *lane, const struct flight *flight);
 /* More of it is due than one turn reads: for a second it counts as flooded. */
 void lane_note_flood(struct lane *lane, int64_t now_us);
+/* Which lanes it is read with, one kind after the other. */
+enum lane_turn {
+  LANE_DRAINED, /* the last turn, lately, left nothing: the next one is short */
+  LANE_FIRST,   /* nobody knows how much is due */
+  LANE_BACKLOG, /* the last turn left rows behind that are due */
+  LANE_TURNS
+};
+enum lane_turn lane_turn(const struct lane *lane, int64_t now_us);
 /* Whether it is. Any thread. */
 bool lane_flooded(const struct lane *lane, int64_t now_us);
 /* Finds out whether the lane is stalled now, and how much it may have at the sink. */

@@ -20,10 +20,11 @@ enum {
   AHEAD_MIN_US = 100,
   WIDE_ROWS = 256, /* at most, where most of them have to wait */
   INLINE_BYTES = 16 * 1024,
-  PROBES_US = 20 * 1000, /* for the probes of suspended lanes, before the others have their turn again */
-  READ_US = 20 * 1000,   /* for lanes with little to read, before what is due is sent, */
-  BACKLOG_US = 5 * 1000, /* and for those with a backlog: a turn, mostly, before what was settled is seen */
-  FIRST_ROWS = 100,      /* of a lane that had no backlog, in one turn */
+  PROBES_US = 20 * 1000,         /* for the probes of suspended lanes, before the others have their turn again */
+  READ_US = 20 * 1000,           /* for lanes with little to read, before what is due is sent, */
+  BACKLOG_US = 5 * 1000,         /* and for those with a backlog: a turn, mostly, before what was settled is seen */
+  FIRST_ROWS = 100,              /* of a lane that had no backlog, in one turn */
+  DRAINED_US = 10 * 1000 * 1000, /* how long it tells of the next turn that one left nothing */
 };
 
 /* For a lane with a backlog. */
@@ -319,6 +320,8 @@ static void read_step(struct scheduler *s, struct lane *lane) {
   lane->backlog = more && (rows >= MANY_ROWS || went >= (credit < LITTLE_ROWS ? credit : LITTLE_ROWS));
   if (lane->backlog)
     lane_note_flood(lane, began_us);
+  else if (rows > 0)
+    lane->drained_until_us = began_us + DRAINED_US;
   if (had && lane->backlog)
     row_pace_note(&s->pace_turns, &turn_limits, credit, clock_mono_us() - began_us);
   s->read_more = s->read_more || (more && scheduler_credit(s, lane, clock_mono_us()));
@@ -344,16 +347,15 @@ static void read_suspended(struct scheduler *s) {
   }
 }
 
-/* One step for each lane that has, or has not, left something behind that is due. What is left when the time is over
- * has its turn first the next time. */
-static void read_those(struct scheduler *s, bool backlog) {
-  struct lane *first = s->read_first[backlog] ? s->read_first[backlog] : s->lanes, *lane = first;
-  int64_t until_us = clock_mono_us() + (backlog ? BACKLOG_US : READ_US);
+/* One step for each lane of the kind. What is left when the time is over has its turn first the next time. */
+static void read_those(struct scheduler *s, enum lane_turn turn) {
+  struct lane *first = s->read_first[turn] ? s->read_first[turn] : s->lanes, *lane = first;
+  int64_t now_us = clock_mono_us(), until_us = now_us + (turn == LANE_BACKLOG ? BACKLOG_US : READ_US);
   bool over = false;
   while (lane && s->retry_wait_us == 0) {
-    if (!health_suspended(&lane->health) && lane->backlog == backlog && lane->round != s->round) {
+    if (!health_suspended(&lane->health) && lane->round != s->round && lane_turn(lane, now_us) == turn) {
       if (over) {
-        s->read_first[backlog] = lane;
+        s->read_first[turn] = lane;
         s->read_more = true;
         return;
       }
@@ -367,12 +369,13 @@ static void read_those(struct scheduler *s, bool backlog) {
   }
 }
 
-/* Those with a backlog come after the others, and some at a time: how many are flooded, a task of one that is not waits
- * for few of their turns. */
+/* Those with a backlog come last, and some at a time: how many are flooded, a task of one that is not waits for few of
+ * their turns. When many become flooded at once, who is shows in their first turns: a lane that has been read to its
+ * end lately waits for some of these alone. */
 void scheduler_read(struct scheduler *s) {
   s->read_more = false;
   s->round++;
-  read_those(s, false);
-  read_those(s, true);
+  for (enum lane_turn turn = 0; turn < LANE_TURNS; turn++)
+    read_those(s, turn);
   read_suspended(s);
 }

@@ -65,7 +65,7 @@ static void move_cursor(struct scheduler *s, struct group *group, const struct p
   group->due = group->backlog = more;
   group->bound_at_us = now + BOUND_EVERY_US;
   group->next_us = more ? group->cursor.next_us : next_due(page);
-  s->read_first[group->lane->backlog] = group->lane->next;
+  s->read_first[lane_turn(group->lane, clock_mono_us())] = group->lane->next;
   if (more && page->wanted == 0)
     s->walk_at_us = now + pace_rest_us(took, BOUND_WALK_SHARE, REST_MAX_US);
   else if (page->wanted == 0) /* rows of others that become due do not have us look at each of them */

@@ -137,7 +137,7 @@ bool reader_sweep(struct scheduler *s, struct group *group, uint32_t credit) {
   }
   if (group->shard == SHARD_BOUND && took == 0) {
     s->bound_sweep_at_us = clock_mono_us() + pace_rest_us(clock_mono_us() - reading.began_us, SWEEP_SHARE, REST_MAX_US);
-    s->read_first[group->lane->backlog] = group->lane->next;
+    s->read_first[lane_turn(group->lane, clock_mono_us())] = group->lane->next;
   }
   group->sweep_took += took;
   s->busy = s->busy || took > 0;

@@ -135,6 +135,30 @@ static void a_quiet_route_waits_for_few_turns_of_many_that_are_flooded(void **st
   unmake(t);
 }
 
+/* When hundreds become flooded at once, each has its first turn before anybody knows: seconds on a busy machine, in
+ * which every other route waited. One that was read to its end lately does not. */
+static void a_route_that_was_read_lately_waits_for_few_first_turns(void **state) {
+  static const struct store_ops ops = {.read = read_one};
+  const struct store store = {.ops = &ops};
+  struct turns *t = calloc(1, sizeof *t);
+  assert_non_null(t);
+  make(t, &store);
+  for (size_t i = 0; i < FLOODED; i++)
+    t->lanes[i].groups->due = false;
+  scheduler_read(&t->f.s);
+  assert_int_equal(statements(t), 1);
+  for (size_t i = 0; i < FLOODED; i++)
+    make_due(&t->lanes[i]);
+  for (int round = 0; t->of[0] == 0 || t->of[FLOODED - 1] == 0; round++) {
+    size_t quiet = t->of[FLOODED];
+    assert_in_range(round, 0, 10 * FLOODED);
+    make_due(&t->lanes[FLOODED]);
+    scheduler_read(&t->f.s);
+    assert_int_equal(t->of[FLOODED], quiet + 1);
+  }
+  unmake(t);
+}
+
 /* Of an order_key one task goes at a time. Where others had become due meanwhile the route counted as flooded, and the
  * next of the key waited for a turn of each that was: ten tasks a second came later and later. */
 static void so_does_a_route_of_which_little_is_read_at_a_time(void **state) {
@@ -196,6 +220,7 @@ static void a_route_without_claims_of_the_dead_does_not_wait_for_those_of_others
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(a_quiet_route_waits_for_few_turns_of_many_that_are_flooded),
+      cmocka_unit_test(a_route_that_was_read_lately_waits_for_few_first_turns),
       cmocka_unit_test(so_does_a_route_of_which_little_is_read_at_a_time),
       cmocka_unit_test(a_route_without_claims_of_the_dead_does_not_wait_for_those_of_others),
   };
