@@ -32,7 +32,7 @@ static const uint32_t attempts_of_records[] = {0, 1, 2, 3, UINT32_MAX};
 
 /* One combination. */
 struct meeting {
-  unsigned state, row_attempt, change, bound, due, road, attempt, word, to, expects, recorded, crowded, early;
+  unsigned state, row_attempt, change, bound, due, road, attempt, word, to, expects, recorded, crowded, early, awaited;
 };
 /* What is so of a meeting, in the words of the documents. */
 struct facts {
@@ -73,16 +73,17 @@ static inline enum result_fate by_the_road(const struct meeting *m, const struct
 
 /* "An attempt that was never handed out has no result: the task is not due yet, is held, or waits for its turn. Such a
  * record goes to the quarantine, of a task that is due, or that somebody changed and may have put off while it was out,
- * after two minutes". A callback's URL proves that its attempt left. */
+ * after two minutes .. at once where the attempt is not due" and somebody waits to hear it. A callback's URL proves
+ * that its attempt left. */
 static inline enum result_fate of_no_attempt_yet(const struct meeting *m, const struct facts *f) {
   if (!f->to_come)
     return RESULT_ORPHAN;
   if (f->proves)
     return RESULT_APPLIED;
+  if (m->bound || (!m->due && (m->awaited || m->change != CHANGE_SINCE_SENT)))
+    return RESULT_ORPHAN;
   if (!f->known)
     return RESULT_BUSY;
-  if (m->bound || (!m->due && m->change != CHANGE_SINCE_SENT))
-    return RESULT_ORPHAN;
   return m->due && m->crowded && f->expects && !m->recorded ? RESULT_APPLIED : RESULT_BUSY;
 }
 

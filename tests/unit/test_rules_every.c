@@ -18,7 +18,7 @@ enum { SECOND = 1000000 };
 static const int64_t NOW = INT64_C(1800000000000000);
 enum { ROW = 7, VERSION = 5 };
 
-static const unsigned sizes[] = {TASK_STATES, 3, 3, 2, 2, ROADS, 5, WORDS, DESTINATIONS, 2, 2, 2, 2};
+static const unsigned sizes[] = {TASK_STATES, 3, 3, 2, 2, ROADS, 5, WORDS, DESTINATIONS, 2, 2, 2, 2, 2};
 enum { AXES = sizeof sizes / sizeof sizes[0] };
 
 static enum result_fate say_the_rules(const struct meeting *m, struct decision *d) {
@@ -56,6 +56,7 @@ static enum result_fate say_the_rules(const struct meeting *m, struct decision *
                                  .current_only = callback,
                                  .cannot_wait = m->crowded,
                                  .too_soon = m->early,
+                                 .is_awaited = m->awaited,
                                  .entry = entry_of(m),
                                  .retry_in_ms = -1,
                                  .extend_ms = m->word == LONGER ? 600000 : -1,
@@ -81,8 +82,8 @@ static void every_record_meets_every_row(void **state) {
   unsigned at[AXES] = {0}, met = 0, wrong = 0, axis = 0;
   (void)state;
   while (axis < AXES) {
-    const struct meeting m = {at[0], at[1], at[2], at[3],  at[4],  at[5], at[6],
-                              at[7], at[8], at[9], at[10], at[11], at[12]};
+    const struct meeting m = {at[0], at[1], at[2], at[3],  at[4],  at[5],  at[6],
+                              at[7], at[8], at[9], at[10], at[11], at[12], at[13]};
     struct decision d = {0};
     if (exists(&m)) {
       enum result_fate wanted = with_what_came_early(&m, says_the_document(&m)), got = say_the_rules(&m, &d);
@@ -91,10 +92,10 @@ static void every_record_meets_every_row(void **state) {
         if (wrong++ < 20)
           print_error(
               "state %s, counts %u, change %u, bound %u, due %u, road %u, attempt %u, word %u, to %u, expects %u, "
-              "recorded %u, crowded %u, early %u: fate %d, not %d (event %d)\n",
+              "recorded %u, crowded %u, early %u, awaited %u: fate %d, not %d (event %d)\n",
               task_state_text((enum task_state)m.state), attempts_of_rows[m.row_attempt], m.change, m.bound, m.due,
-              m.road, attempts_of_records[m.attempt], m.word, m.to, m.expects, m.recorded, m.crowded, m.early, (int)got,
-              (int)wanted, (int)d.event);
+              m.road, attempts_of_records[m.attempt], m.word, m.to, m.expects, m.recorded, m.crowded, m.early,
+              m.awaited, (int)got, (int)wanted, (int)d.event);
       }
     }
     for (axis = 0; axis < AXES && ++at[axis] == sizes[axis]; axis++)
