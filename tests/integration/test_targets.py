@@ -9,10 +9,10 @@ import time
 
 import pytest
 
-from tests.support.stray_kafka import StrayKafka
-from tests.support.wait import wait_until
+from support.stray_kafka import StrayKafka
+from support.wait import wait_until
 
-pytest_plugins = ["tests.support.command_line"]
+pytest_plugins = ["support.command_line"]
 
 ELSEWHERE = "192.0.2.1"  # RFC 5737: belongs to nobody, and is not loopback
 
