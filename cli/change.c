@@ -77,8 +77,13 @@ static void explain(const struct change_run *run, const struct task_target *targ
     snprintf(out, cap, target->state == TASK_STATES ? "not found" : "has moved on, or was deleted, just now");
     break;
   case CHANGE_STATE:
-    snprintf(out, cap, ended ? "has ended already: %s" : "its state does not allow it: %s",
-             task_state_text(target->state));
+    if (!ended && run->rule->allowed == STATE_BIT(TASK_DEAD))
+      snprintf(out, cap,
+               "is a living task: %s (a dead one with the same message id goes by its row, id:N in `dead list`)",
+               task_state_text(target->state));
+    else
+      snprintf(out, cap, ended ? "has ended already: %s" : "its state does not allow it: %s",
+               task_state_text(target->state));
     break;
   case CHANGE_EXPIRES:
     snprintf(out, cap, "would never be sent: its expires_at would not be later than it is due");

@@ -451,6 +451,16 @@ def test_two_at_once_retry_each_task_once(cli):
     assert (cli.ids(), cli.ids(table="outbox_history")) == (ids, [])
 
 
+def test_a_living_task_with_the_message_id_of_a_dead_one_says_so(cli):
+    dead, = cli.dead()
+    taken = cli.row(dead, "outbox_history")["message_id"]
+    cli.add(message_id=taken)
+    assert cli.run("dead", "retry", taken).stdout == (
+        f"{taken}  is a living task: scheduled (a dead one with the same message id goes by its row, id:N in `dead list`)\n")
+    assert cli.run("dead", "retry", f"id:{dead}").stdout == (
+        f"id:{dead}  another living task has its message id or dedup key\n")
+
+
 def test_dead_letters(cli):
     first, second = cli.dead(count=2)
     other, = cli.dead("orders.cancel", error_class="kafka.msg_size_too_large")
