@@ -74,7 +74,8 @@ static const char setup_check[] =
     "SHOW SESSION VARIABLES WHERE Variable_name IN ('time_zone', 'character_set_client', "
     "'character_set_results', 'character_set_connection', 'transaction_isolation', 'tx_isolation', 'sql_mode', "
     "'max_allowed_packet', 'read_only', 'innodb_read_only', 'wait_timeout', 'wsrep_on', 'hostname', 'port', "
-    "'server_uuid', 'server_uid', 'wsrep_cluster_name', 'group_replication_group_name')";
+    "'server_uuid', 'server_uid', 'wsrep_cluster_name', 'group_replication_group_name', 'alter_algorithm', "
+    "'sql_if_exists')";
 
 static bool is_off(const char *value) { return strcasecmp(value, "OFF") == 0 || strcmp(value, "0") == 0; }
 
@@ -130,6 +131,12 @@ static bool check_variable(struct db_conn *conn, enum db_role role, const char *
   return true;
 }
 
+/* Variables that not every server has, and that change what the statements of migrations mean. */
+static bool set_back(struct db_conn *conn, bool algorithm, bool if_exists, struct err *err) {
+  return (!algorithm || db_run(conn, "SET SESSION alter_algorithm = 'DEFAULT'", WHAT, err)) &&
+         (!if_exists || db_run(conn, "SET SESSION sql_if_exists = 0", WHAT, err));
+}
+
 /* A setting may be lost in a proxy, and a read-only server lets a user with SUPER write: both are looked at. */
 static bool set_up_session(struct db_conn *conn, enum db_role role, struct err *err) {
   struct text script = {0};
@@ -142,7 +149,7 @@ static bool set_up_session(struct db_conn *conn, enum db_role role, struct err *
   text_free(&script);
   if (!ok)
     return false;
-  bool seen_zone = false, seen_isolation = false;
+  bool seen_zone = false, seen_isolation = false, algorithm = false, if_exists = false;
   struct server_names names = {0};
   struct db_row row;
   while (ok && db_next(&results[VARIABLES], &row, 2)) {
@@ -150,6 +157,8 @@ static bool set_up_session(struct db_conn *conn, enum db_role role, struct err *
       continue;
     seen_zone = seen_zone || strcmp(row.fields[0], "time_zone") == 0;
     seen_isolation = seen_isolation || strstr(row.fields[0], "_isolation");
+    algorithm = algorithm || (strcmp(row.fields[0], "alter_algorithm") == 0 && strcmp(row.fields[1], "DEFAULT") != 0);
+    if_exists = if_exists || (strcmp(row.fields[0], "sql_if_exists") == 0 && !is_off(row.fields[1]));
     note_name(&names, row.fields[0], row.fields[1]);
     ok = check_variable(conn, role, row.fields[0], row.fields[1], err);
   }
@@ -157,7 +166,7 @@ static bool set_up_session(struct db_conn *conn, enum db_role role, struct err *
   name_server(conn, &names);
   if (ok && !(seen_zone && seen_isolation && conn->max_packet))
     ok = db_unexpected(err, WHAT);
-  return ok;
+  return ok && (role != DB_MIGRATE || set_back(conn, algorithm, if_exists, err));
 }
 
 static bool connect_now(struct db_conn *conn, enum db_role role, struct err *err) {

@@ -81,6 +81,23 @@ def test_commands_show_the_time_that_is_written(stage):
     assert stage.execute("SELECT due_at > UTC_TIMESTAMP() FROM outbox") == ((1,),)
 
 
+@pytest.mark.parametrize("name, value, usual", [("alter_algorithm", "'INSTANT'", "'DEFAULT'"), ("sql_if_exists", 1, 0)])
+def test_a_global_variable_does_not_change_what_a_migration_says(stage, name, value, usual):
+    """The first stopped an upgrade half way; with the second a table that was up to date was refused."""
+    daemon = stage.daemon("one", migrate=False)
+    go_back(stage, daemon)
+    insert(stage, "route, payload", "('r', 'x')")
+    if not stage.execute(f"SHOW GLOBAL VARIABLES LIKE '{name}'"):
+        pytest.skip(f"this server has no {name}")
+    stage.execute(f"SET GLOBAL {name} = {value}")
+    try:
+        done = [daemon.run("migrate", check=False) for _ in range(2)]
+    finally:
+        stage.execute(f"SET GLOBAL {name} = {usual}")
+    assert [run.returncode for run in done] == [0, 0], [run.stderr for run in done]
+    assert stage.execute("SELECT MAX(version), SUM(applied_at IS NULL) FROM outbox_schema") == ((LATEST, 0),)
+
+
 def test_a_limit_on_statements_does_not_interrupt_a_migration(stage):
     """It is meant for people's queries. A table of some size could never be upgraded, and writes waited at each attempt."""
     daemon = stage.daemon("one", migrate=False)
