@@ -57,6 +57,8 @@ static const struct amqp_outcome_row rows[] = {
      "AMQP takes a routing key of at most 255 bytes"},
     {AMQP_EVENT_INVALID, AMQP_INVALID_KEY_NUL, CLASS(REJECTED), "amqp.routing_key_nul",
      "its task_key has a NUL, and no queue or binding has a name with one: correct the row"},
+    {AMQP_EVENT_INVALID, AMQP_INVALID_KEY_REPLY, CLASS(REJECTED), "amqp.routing_key_reserved",
+     "the routing key begins with amq.rabbitmq.reply-to, which RabbitMQ keeps for direct replies: it is no queue"},
     {AMQP_EVENT_INVALID, AMQP_INVALID_MESSAGE_ID, CLASS(REJECTED), "amqp.message_id_too_long",
      "AMQP takes a message_id of at most 255 bytes"},
     {AMQP_EVENT_INVALID, AMQP_INVALID_REPLY_TO, CLASS(REJECTED), "amqp.reply_to_too_long",

@@ -38,6 +38,7 @@ enum amqp_event {
 enum amqp_invalid {
   AMQP_INVALID_ROUTING_KEY = 1, /* longer than 255 bytes (shortstr) */
   AMQP_INVALID_KEY_NUL,         /* of a task_key with a NUL: cut there, it would be another's key */
+  AMQP_INVALID_KEY_REPLY,       /* of somebody's direct reply-to, which is no queue */
   AMQP_INVALID_MESSAGE_ID,      /* longer than 255 bytes */
   AMQP_INVALID_REPLY_TO,        /* longer than 255 bytes */
   AMQP_INVALID_HEADER_NAME,     /* a name longer than 255 bytes */

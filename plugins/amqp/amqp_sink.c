@@ -88,6 +88,9 @@ static uint64_t exchange_key(const struct duebox_task *task) {
 
 static uint64_t route_key(const struct duebox_task *task) { return amqp_set_key('r', task->route); }
 
+/* By which RabbitMQ tells its consumers with direct replies apart. One that is not well formed ends the connection. */
+static const char direct_reply[] = "amq.rabbitmq.reply-to";
+
 /* The routing key of a task; NULL when AMQP has none such, and *invalid is the enum amqp_invalid. */
 static const char *expand_key(struct amqp_sink *sink, const struct duebox_task *task, const struct amqp_route *route,
                               int *invalid) {
@@ -98,7 +101,10 @@ static const char *expand_key(struct amqp_sink *sink, const struct duebox_task *
     len = sink->host->expand(sink->host->ctx, route->routing_key, task, DUEBOX_ESCAPE_NONE, sink->routing_key,
                              sizeof sink->routing_key);
   }
-  *invalid = len >= sizeof sink->routing_key ? AMQP_INVALID_ROUTING_KEY : strlen(key) != len ? AMQP_INVALID_KEY_NUL : 0;
+  *invalid = len >= sizeof sink->routing_key                                              ? AMQP_INVALID_ROUTING_KEY
+             : strlen(key) != len                                                         ? AMQP_INVALID_KEY_NUL
+             : !*route->exchange && strncmp(key, direct_reply, strlen(direct_reply)) == 0 ? AMQP_INVALID_KEY_REPLY
+                                                                                          : 0;
   return *invalid ? NULL : key;
 }
 

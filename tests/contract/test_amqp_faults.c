@@ -222,12 +222,15 @@ static void what_amqp_cannot_carry_is_rejected_alone(void **state) {
                 &(struct fake_task){.route_data = good, .payload = text("x"), .headers = &header, .header_count = 1});
   add(host, good, NULL, NULL, 1);
   fake_host_add(host, &(struct fake_task){.route_data = &keyed, .key = {"orders\0x", 8}, .payload = text("x")});
-  settle(host, "two good tasks among three that AMQP cannot carry");
+  fake_host_add(
+      host, &(struct fake_task){.route_data = &keyed, .key = text("amq.rabbitmq.reply-to.x.1"), .payload = text("x")});
+  settle(host, "two good tasks among four that AMQP cannot carry");
   expect(host, 0, DUEBOX_DELIVERED, NULL);
   expect(host, 1, DUEBOX_REJECTED, "amqp.routing_key_too_long");
   expect(host, 2, DUEBOX_REJECTED, "amqp.headers_too_large");
   expect(host, 3, DUEBOX_DELIVERED, NULL);
-  expect(host, 4, DUEBOX_REJECTED, "amqp.routing_key_nul"); /* it went to "orders" */
+  expect(host, 4, DUEBOX_REJECTED, "amqp.routing_key_nul");      /* it went to "orders" */
+  expect(host, 5, DUEBOX_REJECTED, "amqp.routing_key_reserved"); /* RabbitMQ ended the connection, of all routes */
   check_honest(broker, host);
   fake_host_free(host);
   free(large);

@@ -43,6 +43,7 @@ static const struct expectation expected[] = {
     {AMQP_EVENT_STOPPED, 0, DUEBOX_UNKNOWN, 0, "amqp.stopped"},
     {AMQP_EVENT_INVALID, AMQP_INVALID_ROUTING_KEY, DUEBOX_REJECTED, 0, "amqp.routing_key_too_long"},
     {AMQP_EVENT_INVALID, AMQP_INVALID_KEY_NUL, DUEBOX_REJECTED, 0, "amqp.routing_key_nul"},
+    {AMQP_EVENT_INVALID, AMQP_INVALID_KEY_REPLY, DUEBOX_REJECTED, 0, "amqp.routing_key_reserved"},
     {AMQP_EVENT_INVALID, AMQP_INVALID_MESSAGE_ID, DUEBOX_REJECTED, 0, "amqp.message_id_too_long"},
     {AMQP_EVENT_INVALID, AMQP_INVALID_REPLY_TO, DUEBOX_REJECTED, 0, "amqp.reply_to_too_long"},
     {AMQP_EVENT_INVALID, AMQP_INVALID_HEADER_NAME, DUEBOX_REJECTED, 0, "amqp.header_name_too_long"},
