@@ -547,6 +547,7 @@ static void judge_rest(struct reader *r, const struct record_road *road) {
   struct result_record *record = r->record;
   record->row = road->row;
   record->version = road->version;
+  record->lane = road->lane;
   record->current_only = road->current_only;
   record->entry = road->entry;
   if (*r->flaw)

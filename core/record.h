@@ -43,6 +43,7 @@ struct result_record {
   enum result_status status;
   uint64_t row;     /* the task's, and no other's; 0 = not known */
   uint64_t version; /* of the row, as it was sent; 0 = not known */
+  uint32_t lane;    /* callback_lane() of the route that it was sent by; 0 = not known */
   bool current_only;
   bool cannot_wait;  /* until it is recorded what was sent: there is no room; set by the inbox */
   bool too_soon;     /* its attempt was not due when it was met; set by the rules, and kept from one try to the next */

@@ -11,6 +11,7 @@
 
 #include <cmocka.h>
 
+#include "core/callback.h"
 #include "core/rules.h"
 
 static const struct duebox_option source_options[] = {{.name = "queue", .type = DUEBOX_OPT_STRING}, {.name = NULL}};
@@ -144,30 +145,41 @@ static void a_result_comes_before_it_is_known_where_the_message_said(void **stat
   assert_int_equal(meet(&told->meeting, told->entry), RESULT_MISROUTED);
 }
 
-/* A row that gave up a far id is known by the version that was sent: its consumer has the URL of before. */
-static void a_callback_finds_the_row_that_gave_up_its_id(void **state) {
+/* A row that gave up a far id is known by the version that was sent: its consumer has the URL of before. Whoever has
+ * the URL of another route's task with the same two ids ends none of this one. */
+static void a_callback_is_for_its_row_and_its_route(void **state) {
   static const struct {
     uint64_t row, version;
+    const char *route; /* NULL = not known */
+    enum row_change change;
     enum result_fate fate;
-  } cases[] = {{7, 0, RESULT_APPLIED},
-               {STORE_ID_FAR, 5, RESULT_APPLIED},
-               {STORE_ID_FAR, 6, RESULT_LATE},
-               {STORE_ID_FAR, 0, RESULT_LATE},
-               {STORE_ID_FAR - 1, 5, RESULT_LATE}};
+  } cases[] = {{7, 0, NULL, CHANGE_NONE, RESULT_APPLIED},
+               {STORE_ID_FAR, 5, NULL, CHANGE_NONE, RESULT_APPLIED},
+               {STORE_ID_FAR, 6, NULL, CHANGE_NONE, RESULT_LATE},
+               {STORE_ID_FAR, 0, NULL, CHANGE_NONE, RESULT_LATE},
+               {STORE_ID_FAR - 1, 5, NULL, CHANGE_NONE, RESULT_LATE},
+               {7, 5, "pay.x", CHANGE_NONE, RESULT_APPLIED},
+               {7, 6, "mine", CHANGE_NONE, RESULT_LATE},
+               {7, 6, "mine", CHANGE_BEFORE_SENT, RESULT_LATE},
+               {7, 6, "mine", CHANGE_SINCE_SENT, RESULT_APPLIED}}; /* its own route was changed; it is sent again */
   struct route_config routes[] = {{.name = "pay.x", .plugin = &hooks, .retry = {.max_attempts = 3}}};
   const struct config config = {.routes = routes, .route_count = 1};
   struct rules_context context = {.config = &config, .now_us = INT64_C(1800000000000000)};
-  const struct result_row row = {.id = 7, .state = TASK_AWAITING, .attempt = 1, .route = "pay.x", .version = 5};
+  struct result_row row = {.id = 7, .state = TASK_AWAITING, .attempt = 1, .route = "pay.x", .version = 5};
   struct decision d = {0};
   for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
     struct result_record record = {.row = cases[i].row,
                                    .version = cases[i].version,
+                                   .lane = cases[i].route ? callback_lane(cases[i].route) : 0,
                                    .attempt = 1,
                                    .status = RESULT_DONE,
                                    .retry_in_ms = -1,
                                    .extend_ms = -1,
                                    .progress = -1};
+    row.change = cases[i].change;
     assert_int_equal(rules_result(&context, &row, &record, &d), cases[i].fate);
+    if (cases[i].fate == RESULT_APPLIED)
+      assert_int_equal(d.changed, row.change == CHANGE_SINCE_SENT);
   }
 }
 
@@ -188,7 +200,7 @@ int main(void) {
         (struct CMUnitTest){.name = untold[i].meeting.name,
                             .test_func = a_result_comes_before_it_is_known_where_the_message_said,
                             .initial_state = (void *)(uintptr_t)&untold[i]};
-  tests[ALL] = (struct CMUnitTest){.name = "a far id that was given up",
-                                   .test_func = a_callback_finds_the_row_that_gave_up_its_id};
+  tests[ALL] =
+      (struct CMUnitTest){.name = "a callback's row and route", .test_func = a_callback_is_for_its_row_and_its_route};
   return _cmocka_run_group_tests("roads", tests, ALL + 1, NULL, NULL);
 }
