@@ -14,8 +14,6 @@
 
 enum { COPY_MAX = 56 };
 
-uint32_t callback_lane(const char *route) { return (uint32_t)(hash_text(HASH_EMPTY, route) % UINT16_MAX) + 1; }
-
 /* "<row>", "<row>-<version>", "<row>-<version>-<lane>": as far as it is known. */
 static void name_copy(const struct callback_copy *copy, char out[COPY_MAX]) {
   if (copy->version && copy->lane)

@@ -21,8 +21,6 @@ struct callback_copy {
   uint32_t lane; /* of its route; in the URL where the version is */
 };
 
-/* By what the results of a route wait apart from those of others: 1 to 65535. Two routes may have the same. */
-uint32_t callback_lane(const char *route);
 /* "<callbacks.base_url>/callback/<message id>/<attempt>/<row>-<version>-<lane>.<mac>", to be freed; NULL without a
  * listener or memory. */
 char *callback_url(const struct callbacks_config *config, const char *message_id, const struct callback_copy *copy);

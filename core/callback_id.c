@@ -4,6 +4,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "core/base/hash.h"
+
 /* Whether it comes through as it is, however clients and proxies decode and normalise a path. */
 static bool is_plain(const char *id) {
   static const char plain[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_.";
@@ -39,3 +41,5 @@ bool callback_id_read(const char *segment, char id[RECORD_ID_MAX + 1]) {
     return true;
   return snprintf(id, RECORD_ID_MAX + 1, "%s", segment) <= RECORD_ID_MAX;
 }
+
+uint32_t callback_lane(const char *route) { return (uint32_t)(hash_text(HASH_EMPTY, route) % UINT16_MAX) + 1; }

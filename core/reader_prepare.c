@@ -3,6 +3,7 @@
  * core/reader_prepare.c - what a plugin sees of a row, and whether the row can ever be sent.
  */
 #include "core/callback.h"
+#include "core/callback_id.h"
 #include "core/headers.h"
 #include "core/reader.h"
 

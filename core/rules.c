@@ -3,7 +3,7 @@
 
 #include <string.h>
 
-#include "core/callback.h"
+#include "core/callback_id.h"
 
 static const int64_t DAY_MS = 24 * 3600 * 1000;
 

@@ -19,7 +19,7 @@ MEMORY_AND_TEXT = set("""memcpy memmove memset memcmp memchr memrchr memmem strl
     pow floor ceil round lround llround fmod isnan isinf ldexp timegm gmtime_r mempcpy stpcpy rawmemchr
     __memcpy_chk __memmove_chk __memset_chk __strcpy_chk __strncpy_chk __snprintf_chk __vsnprintf_chk __stpcpy_chk
     __strcat_chk""".split())
-BASE = ("err_", "arena_", "utf8_")  # core/base: text of failures, memory that is freed at once, characters
+BASE = ("err_", "arena_", "utf8_", "hash_")  # core/base: text of failures, memory that is freed at once, characters, digests of texts
 # A look-up in the immutable configuration, which is data to the rules; the file it stands in reads files.
 LOOK_UPS = {("rules", "config_route"), ("rules", "config_answers_on"), ("rules", "config_answer_to")}
 # Checks of the programmer's own rows at their first use may say what is wrong before abort().

@@ -11,7 +11,7 @@
 
 #include <cmocka.h>
 
-#include "core/callback.h"
+#include "core/callback_id.h"
 #include "core/rules.h"
 
 static const struct duebox_option source_options[] = {{.name = "queue", .type = DUEBOX_OPT_STRING}, {.name = NULL}};
