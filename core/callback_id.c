@@ -18,7 +18,7 @@ char *callback_id_write(const char *id, char *at) {
     return stpcpy(at, id);
   *at++ = '~';
   for (; *id; id++)
-    at += sprintf(at, "%02x", (unsigned char)*id);
+    at += snprintf(at, 3, "%02x", (unsigned char)*id);
   return at;
 }
 
