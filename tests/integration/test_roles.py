@@ -3,6 +3,7 @@
 import json
 import subprocess
 import sys
+import urllib.error
 from pathlib import Path
 
 import pymysql
@@ -124,6 +125,37 @@ def test_an_application_cannot_end_the_inserts_of_others(stage, task):
         url = stage.receiver.wait_count(1, 60, "/slow")[0].headers["duebox-callback"]
         assert call_back(url, {"status": "done"})["fate"] == "applied"
         stage.wait_empty(60)
+
+
+def test_a_callback_of_one_route_ends_no_task_of_another(stage):
+    """Whatever ids it has. (An application that may only INSERT chose the row id and the message id of somebody else's
+    task for one on a route of its own, and kept the URL.)"""
+    for route in "mine", "bank":
+        stage.http(route, result="expected", timeout="60s")
+        stage.receiver.on(f"/{route}", Answer(202))
+    stage.consume_http()
+    stage.start()
+    with stage.connect() as root:
+        run_for(root, stage.database, "users")
+        run_for(root, stage.database, "grants")
+
+    def sent(route, **login):
+        with stage.connect(**login) as connection, connection.cursor() as cursor:
+            cursor.execute("SET insert_id = 100")
+            cursor.execute("INSERT INTO outbox (route, payload, message_id) VALUES (%s, 'x', 'pay-17')", (route,))
+        wait_until(lambda: stage.count(where="id = 100 AND state = 'awaiting'") == 1, 30, "it to be sent", detail=stage.living)
+        return stage.receiver.wait_count(1, 60, f"/{route}")[0].headers["duebox-callback"]
+
+    mine = sent("mine", user="app", password="app-password")
+    assert call_back(mine, {"status": "done"})["fate"] == "applied"
+    stage.wait_empty(60)
+    bank = sent("bank")
+    with pytest.raises(urllib.error.HTTPError) as refused:
+        call_back(mine, {"status": "done"})
+    assert (refused.value.code, json.load(refused.value)["code"]) == (409, "late")
+    assert stage.count(where="state = 'awaiting'") == 1
+    assert call_back(bank, {"status": "done"})["fate"] == "applied"
+    stage.wait_empty(60)
 
 
 @pytest.mark.parametrize("kind", ["mariadb", "mysql"])

@@ -194,7 +194,7 @@ static void what_fits_nothing_waits_for_the_quarantine_and_no_result_does(void *
  * tried by itself, again and again: the outcomes of all routes waited for that (P8). */
 static void tasks_that_die_with_an_alert_are_found_locked_together(void **state) {
   struct fixture *f = *state;
-  enum { TASKS = 64, DYING = 16, ROUND_TRIPS = 16 }; /* it asks of each table, and tries no task by itself */
+  enum { TASKS = 64, DYING = 16, ROUND_TRIPS = 14 }; /* it asks of each table, and tries no task by itself */
   struct decision d[TASKS], dying[DYING];
   sql(f,
       "INSERT INTO outbox (id, route, payload, shard, message_id) SELECT seq, 'r', 'p', 0, CONCAT('m', seq) "
