@@ -254,9 +254,15 @@ static void an_open_transaction_keeps_the_ids_and_holds_up_nobody(void **state) 
   choose_id(f, ROLLED_BACK);
   sql(f, "START TRANSACTION");
   (void)ask(f, "SELECT COUNT(*) FROM outbox");
-  int64_t began = clock_mono_us();
-  assert_int_equal(OPS->row_ids(f->ss, 0, &reset, &far, &f->err), STORE_BUSY);
-  assert_true(clock_mono_us() - began < 900000); /* less than the second that it waited at least */
+  /* What waits for a lock of tables waits for a second at least, each time; a busy machine is slow now and then. */
+  int64_t quickest = INT64_MAX;
+  for (int try = 0; try < 10 && quickest >= 900000; try++) {
+    int64_t began = clock_mono_us();
+    assert_int_equal(OPS->row_ids(f->ss, 0, &reset, &far, &f->err), STORE_BUSY);
+    int64_t took = clock_mono_us() - began;
+    quickest = took < quickest ? took : quickest;
+  }
+  assert_true(quickest < 900000);
   sql(f, "COMMIT");
   assert_true(put_right(f, 0));
 }
