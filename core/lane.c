@@ -215,7 +215,7 @@ int64_t lane_wakes_at(const struct lane *lane, int64_t now_us) {
 }
 
 void lane_note_size(struct lane *lane, const struct task *task) {
-  double weight = 0.05;
+  double weight = lane->average_bytes > 0 ? 0.05 : 1; /* nothing is known of it before the first */
   lane->average_bytes += weight * ((double)task_size(task) - lane->average_bytes);
 }
 
