@@ -222,6 +222,8 @@ static void back_off(struct amqp_conn *conn, int64_t now_us) {
 }
 
 static void say_down(struct amqp_conn *conn) {
+  if (conn->user->aside)
+    return;
   if (conn->refused && conn->user->reads)
     conn->host->unread(conn->host->ctx, conn->reason);
   else
@@ -264,9 +266,11 @@ static void come_up(struct amqp_conn *conn, int64_t now_us) {
   conn->up_since_us = now_us;
   conn->next_beat_us = now_us;
   conn->more_input = true;
+  conn->closed = 0;
   (void)getsockopt(conn->fd, SOL_SOCKET, SO_SNDBUF, &size, &len);
   conn->send_buffer = (size_t)size;
-  if (amqp_get_frame_max(conn->link) < conn->target->frame_max) /* amqp_max_checkpoint() goes by the latter */
+  if (!conn->user->aside &&
+      amqp_get_frame_max(conn->link) < conn->target->frame_max) /* amqp_max_checkpoint() goes by the latter */
     conn->host->log(
         conn->host->ctx, DUEBOX_LOG_WARN, "AMQP-FRAME-MAX",
         "the broker takes frames of %d bytes, frame_max is %d: set it to that, or a checkpoint may be stored "
@@ -279,12 +283,20 @@ static void go_down(struct amqp_conn *conn, int64_t now_us) {
   char reason[sizeof conn->reason];
   memcpy(reason, conn->reason, sizeof reason);
   drop_link(conn);
-  /* A connection that held for a while starts the back-off from the beginning; one that breaks at once does not. */
-  if (now_us - conn->up_since_us > BACKOFF_MAX_US)
+  /* A connection that held for a while starts the back-off from the beginning; one that breaks at once does not, unless
+   * it is there to be broken. */
+  if (conn->user->aside || now_us - conn->up_since_us > BACKOFF_MAX_US)
     conn->backoff_us = BACKOFF_MIN_US;
   back_off(conn, now_us);
   say_down(conn);
   conn->user->down(conn->ctx, reason);
+}
+
+static void fail_attempt(struct amqp_conn *conn, int64_t now_us) {
+  back_off(conn, now_us);
+  say_down(conn);
+  if (conn->user->barred)
+    conn->user->barred(conn->ctx, conn->reason);
 }
 
 static void take_attempt(struct amqp_conn *conn, int64_t now_us) {
@@ -297,8 +309,7 @@ static void take_attempt(struct amqp_conn *conn, int64_t now_us) {
     return;
   }
   memcpy(conn->reason, failure.text, sizeof conn->reason);
-  back_off(conn, now_us);
-  say_down(conn);
+  fail_attempt(conn, now_us);
 }
 
 static void advance(struct amqp_conn *conn, int64_t now_us) {
@@ -308,8 +319,7 @@ static void advance(struct amqp_conn *conn, int64_t now_us) {
       conn->state = AMQP_CONN_CONNECTING;
     } else {
       snprintf(conn->reason, sizeof conn->reason, "cannot start a thread to connect; is the limit of threads reached?");
-      back_off(conn, now_us);
-      say_down(conn);
+      fail_attempt(conn, now_us);
     }
   } else if (conn->state == AMQP_CONN_CONNECTING && amqp_connect_ended(conn->attempt)) {
     take_attempt(conn, now_us);
@@ -321,6 +331,7 @@ static void advance(struct amqp_conn *conn, int64_t now_us) {
 static void on_close(struct amqp_conn *conn, const amqp_connection_close_t *close) {
   amqp_connection_close_ok_t ok = {0};
   (void)amqp_conn_send_method(conn, 0, AMQP_CONNECTION_CLOSE_OK_METHOD, &ok);
+  conn->closed = close->reply_code;
   amqp_conn_fail(conn, "the broker closed the connection: %u %.*s", close->reply_code, (int)close->reply_text.len,
                  (const char *)close->reply_text.bytes);
 }
@@ -422,17 +433,26 @@ static int wait_ms(const struct amqp_conn *conn, int timeout_ms, int64_t wake_at
     until = earlier(until, conn->look_at_us);
   if (conn->failed || (conn->more_input && !conn->paused))
     return 0;
-  return until > now_us ? (int)((until - now_us + 999) / 1000) : 0;
+  int own = until > now_us ? (int)((until - now_us + 999) / 1000) : 0;
+  return conn->beside ? wait_ms(conn->beside, own, INT64_MAX, now_us) : own;
 }
 
-/* Waits for the socket and for wakeup(); true when there is something to read. */
-static bool wait_for_events(struct amqp_conn *conn, int timeout_ms) {
-  struct pollfd fds[2] = {{.fd = conn->wake_fd, .events = POLLIN}, {.fd = conn->fd}};
+static void watch(const struct amqp_conn *conn, struct pollfd fds[2]) {
+  fds[0] = (struct pollfd){.fd = conn->wake_fd, .events = POLLIN};
+  fds[1] = (struct pollfd){.fd = conn->fd};
   if (!conn->paused)
     fds[1].events |= POLLIN;
   if (conn->want_write)
     fds[1].events |= POLLOUT;
-  if (poll(fds, 2, timeout_ms) <= 0)
+}
+
+/* Waits for the socket and for wakeup(); true when there is something to read. */
+static bool wait_for_events(struct amqp_conn *conn, int timeout_ms) {
+  struct pollfd fds[4];
+  watch(conn, fds);
+  if (conn->beside)
+    watch(conn->beside, fds + 2);
+  if (poll(fds, conn->beside ? 4 : 2, timeout_ms) <= 0)
     return false;
   eventfd_t ignored;
   if (fds[0].revents)

@@ -39,8 +39,10 @@ enum amqp_conn_state {
 struct amqp_conn_user {
   amqp_channel_t channels; /* it opens 1 to this; a frame of another one ends the connection */
   bool reads;              /* a source: a broker that does not let it in leaves it unread */
+  bool aside;              /* beside the connection by which the host knows the instance: says nothing of its health */
   void (*up)(void *ctx);
-  void (*down)(void *ctx, const char *reason); /* everything open on it is undefined; the channels are gone */
+  void (*down)(void *ctx, const char *reason);   /* everything open on it is undefined; the channels are gone */
+  void (*barred)(void *ctx, const char *reason); /* an attempt has failed; may be NULL */
   void (*frame)(void *ctx, const amqp_frame_t *frame);
   void (*blocked)(void *ctx, bool blocked, const char *reason); /* an alarm of the broker began or ended */
 };
@@ -55,6 +57,7 @@ struct amqp_conn {
   const struct amqp_conn_user *user;
   void *ctx;
   struct amqp_connect *attempt;
+  const struct amqp_conn *beside; /* another one of the same driver: what happens to it ends a wait, too. NULL = none */
 
   int64_t retry_at_us; /* DOWN: when to try again */
   int64_t backoff_us;
@@ -73,6 +76,7 @@ struct amqp_conn {
   bool more_input;    /* the library may hold input that the socket does not show any more */
   bool blocked;       /* the broker said connection.blocked */
   bool failed;        /* reason says why; the connection is not used any more */
+  int closed;         /* the reply code of the connection.close by which the broker ended it last; 0 = it sent none */
   bool refused;       /* the last attempt ended by the broker's answer */
   bool said_down;     /* it did not work when it was last tried */
 

@@ -28,6 +28,8 @@ void amqp_instance_poll(void *inst, int timeout_ms) {
 void amqp_instance_wakeup(void *inst) {
   struct amqp_instance *instance = inst;
   amqp_conn_wakeup(&instance->conn);
+  if (instance->role == DUEBOX_ROLE_SINK)
+    amqp_conn_wakeup(&instance->sink.apart.conn);
 }
 
 void amqp_instance_close(void *inst) {

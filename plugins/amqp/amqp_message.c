@@ -130,6 +130,24 @@ int amqp_message_build(struct amqp_message *message, const struct duebox_task *t
   return message->head_size > frame_max ? AMQP_INVALID_HEADERS_SIZE : 0;
 }
 
+/* By which RabbitMQ tells its consumers with direct replies apart. One that is not well formed ends the connection. */
+static const char direct_reply[] = "amq.rabbitmq.reply-to";
+
+const char *amqp_message_key(const struct duebox_host *host, const struct duebox_task *task,
+                             const struct amqp_route *route, char room[AMQP_MESSAGE_KEY], int *invalid) {
+  const char *key = route->routing_key;
+  size_t len = strlen(key);
+  if (strchr(key, '{')) {
+    key = room;
+    len = host->expand(host->ctx, route->routing_key, task, DUEBOX_ESCAPE_NONE, room, AMQP_MESSAGE_KEY);
+  }
+  *invalid = len >= AMQP_MESSAGE_KEY                                                      ? AMQP_INVALID_ROUTING_KEY
+             : strlen(key) != len                                                         ? AMQP_INVALID_KEY_NUL
+             : !*route->exchange && strncmp(key, direct_reply, strlen(direct_reply)) == 0 ? AMQP_INVALID_KEY_REPLY
+                                                                                          : 0;
+  return *invalid ? NULL : key;
+}
+
 void amqp_message_free(struct amqp_message *message) {
   free(message->entries);
   *message = (struct amqp_message){0};

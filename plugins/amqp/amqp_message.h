@@ -16,11 +16,14 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include <duebox/plugin.h>
 #include <duebox/task.h>
 
 #include "amqp_options.h"
 #include "amqp_outcome.h"
 #include "amqp_vendor.h"
+
+enum { AMQP_MESSAGE_KEY = 256 }; /* room for a routing key */
 
 struct amqp_message {
   amqp_basic_properties_t properties;
@@ -37,6 +40,11 @@ struct amqp_message {
  * cannot carry the task, or -1 without memory. */
 int amqp_message_build(struct amqp_message *message, const struct duebox_task *task, const struct amqp_route *route,
                        int64_t wall_us, size_t frame_max);
+
+/* The routing key of a task: the route's, or in `room`. NULL when AMQP has none such, and *invalid is the enum
+ * amqp_invalid; else that is 0. */
+const char *amqp_message_key(const struct duebox_host *host, const struct duebox_task *task,
+                             const struct amqp_route *route, char room[AMQP_MESSAGE_KEY], int *invalid);
 
 void amqp_message_free(struct amqp_message *message);
 

@@ -51,6 +51,10 @@ static const struct amqp_outcome_row rows[] = {
     {AMQP_EVENT_UNREPEATED, 0, BLAMELESS, "amqp.recalled",
      "another message broke the channel under it, and it was taken back before it was sent again; it may have got "
      "through"},
+    {AMQP_EVENT_ENDS_CONNECTION, 0, CLASS(REJECTED), "amqp.connection_closed",
+     "RabbitMQ ends the connection over this message: look at its routing key and headers, and into the broker's log"},
+    {AMQP_EVENT_HELD_UP, 0, ROUTE, "amqp.apart",
+     "a message of this route ended the connection lately; the route goes over another one, which is not up or busy"},
     {AMQP_EVENT_STOPPED, 0, CLASS(UNKNOWN), "amqp.stopped", "stopped before the confirm came"},
 
     {AMQP_EVENT_INVALID, AMQP_INVALID_ROUTING_KEY, CLASS(REJECTED), "amqp.routing_key_too_long",
@@ -83,6 +87,10 @@ static const size_t row_count = sizeof rows / sizeof rows[0];
 enum amqp_event amqp_outcome_refusal(int code, const char *text) {
   bool of_key = code == AMQP_ACCESS_REFUSED && strstr(text, "access to topic '");
   return of_key ? AMQP_EVENT_KEY_REFUSED : AMQP_EVENT_REFUSED;
+}
+
+bool amqp_outcome_names_message(int code) {
+  return code != 0 && code != AMQP_REPLY_SUCCESS && code != AMQP_CONNECTION_FORCED;
 }
 
 const struct amqp_outcome_row *amqp_outcome_rows(size_t *count) {

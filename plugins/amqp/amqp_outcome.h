@@ -29,9 +29,11 @@ enum amqp_event {
   AMQP_EVENT_NOT_SENT,    /* the connection ended, or was blocked, before the whole message was sent */
   AMQP_EVENT_RECALLED,    /* the host took it back before any of it was sent */
   AMQP_EVENT_UNREPEATED,  /* the host took it back, after a channel broke under it and before it was sent alone */
-  AMQP_EVENT_STOPPED,     /* sent, and the plugin was stopped before the confirm came */
-  AMQP_EVENT_INVALID,     /* the message does not fit the protocol; code is an enum amqp_invalid */
-  AMQP_EVENT_NO_MEMORY,   /* this process could not build the message */
+  AMQP_EVENT_ENDS_CONNECTION, /* the broker ended a connection twice on which there was this message alone */
+  AMQP_EVENT_HELD_UP,         /* not sent: its route has ended a connection lately, and waits for one of its own */
+  AMQP_EVENT_STOPPED,         /* sent, and the plugin was stopped before the confirm came */
+  AMQP_EVENT_INVALID,         /* the message does not fit the protocol; code is an enum amqp_invalid */
+  AMQP_EVENT_NO_MEMORY,       /* this process could not build the message */
 };
 
 /* Why a message cannot be put into AMQP at all. */
@@ -58,6 +60,10 @@ struct amqp_outcome_row {
 
 /* What the close of a channel says about the only message that was open on it. */
 enum amqp_event amqp_outcome_refusal(int code, const char *text);
+
+/* Whether the reply code with which a broker has ended a connection is about something that was sent on it; 0 = it said
+ * none. The operator's ends are not: a restart, rabbitmqctl close_connection. */
+bool amqp_outcome_names_message(int code);
 
 /* The row for an event; never NULL. */
 const struct amqp_outcome_row *amqp_outcome_find(enum amqp_event event, int code);

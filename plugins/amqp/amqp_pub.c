@@ -48,6 +48,10 @@ bool amqp_pub_can_take(const struct amqp_pub *pub) {
   return pub->state == AMQP_PUB_READY && !pub->writing && pub->window.count < pub->limit && amqp_conn_usable(pub->conn);
 }
 
+bool amqp_pub_waits(const struct amqp_pub *pub) {
+  return pub->state == AMQP_PUB_OPENING || pub->state == AMQP_PUB_SELECTING || pub->state == AMQP_PUB_CLOSING;
+}
+
 static bool send_head(struct amqp_pub *pub, const struct amqp_message *message, const char *exchange,
                       const char *routing_key) {
   amqp_basic_publish_t publish = {

@@ -76,6 +76,9 @@ void amqp_pub_lost(struct amqp_pub *pub);
 /* Whether another message may be published now, room in the socket apart. */
 bool amqp_pub_can_take(const struct amqp_pub *pub);
 
+/* Whether the broker has to answer before anything can go on; it should by answer_by_us. */
+bool amqp_pub_waits(const struct amqp_pub *pub);
+
 /* Publishes a task; false = no room in the socket, nothing was done. Once true, the task is in the window. */
 bool amqp_pub_publish(struct amqp_pub *pub, const struct amqp_message *message, const struct duebox_task *task,
                       const char *exchange, const char *routing_key, int64_t now_us);

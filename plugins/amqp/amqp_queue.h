@@ -19,6 +19,8 @@
 struct amqp_waiting {
   const struct duebox_task *task;
   bool suspect; /* it was open when a channel broke, so the broker may have it already; else nothing of it is sent */
+  bool ended;   /* a connection ended while it was alone on it */
+  int64_t since_us; /* monotonic: when it came to the connection apart */
 };
 
 struct amqp_queue_node;

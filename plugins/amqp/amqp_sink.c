@@ -37,8 +37,8 @@ static bool carries_suspect(const struct amqp_sink *sink, const struct amqp_pub 
 
 /* ---- outcomes ------------------------------------------------------------------------------------------------- */
 
-static void report(struct amqp_sink *sink, const struct duebox_task *task, enum amqp_event event, int code,
-                   const char *detail) {
+static void report(void *ctx, const struct duebox_task *task, enum amqp_event event, int code, const char *detail) {
+  struct amqp_sink *sink = ctx;
   const struct amqp_outcome_row *row = amqp_outcome_find(event, code);
   struct duebox_outcome outcome = DUEBOX_OUTCOME(.cls = row->cls, .scope = row->scope, .error_class = row->error_class,
                                                  .blameless = row->blameless, .recalled = event == AMQP_EVENT_RECALLED);
@@ -77,6 +77,7 @@ void amqp_sink_recall(struct amqp_sink *sink) {
                     &(struct handing_back){sink, AMQP_EVENT_RECALLED, AMQP_EVENT_UNREPEATED, NULL});
   for (uint32_t i = 0; i < channels(sink); i++)
     amqp_pub_recall(channel_at(sink, i));
+  amqp_apart_recall(&sink->apart);
 }
 
 /* ---- what is believed ----------------------------------------------------------------------------------------- */
@@ -88,30 +89,10 @@ static uint64_t exchange_key(const struct duebox_task *task) {
 
 static uint64_t route_key(const struct duebox_task *task) { return amqp_set_key('r', task->route); }
 
-/* By which RabbitMQ tells its consumers with direct replies apart. One that is not well formed ends the connection. */
-static const char direct_reply[] = "amq.rabbitmq.reply-to";
-
-/* The routing key of a task; NULL when AMQP has none such, and *invalid is the enum amqp_invalid. */
-static const char *expand_key(struct amqp_sink *sink, const struct duebox_task *task, const struct amqp_route *route,
-                              int *invalid) {
-  const char *key = route->routing_key;
-  size_t len = strlen(key);
-  if (strchr(key, '{')) {
-    key = sink->routing_key;
-    len = sink->host->expand(sink->host->ctx, route->routing_key, task, DUEBOX_ESCAPE_NONE, sink->routing_key,
-                             sizeof sink->routing_key);
-  }
-  *invalid = len >= sizeof sink->routing_key                                              ? AMQP_INVALID_ROUTING_KEY
-             : strlen(key) != len                                                         ? AMQP_INVALID_KEY_NUL
-             : !*route->exchange && strncmp(key, direct_reply, strlen(direct_reply)) == 0 ? AMQP_INVALID_KEY_REPLY
-                                                                                          : 0;
-  return *invalid ? NULL : key;
-}
-
 /* Of the routing key and the exchange together; never 0. */
 static uint64_t target_key(struct amqp_sink *sink, const struct duebox_task *task) {
   int invalid;
-  const char *key = expand_key(sink, task, task->route_data, &invalid);
+  const char *key = amqp_message_key(sink->host, task, task->route_data, sink->routing_key, &invalid);
   uint64_t both = amqp_set_key('k', key ? key : "") ^ exchange_key(task);
   return both ? both : 1;
 }
@@ -215,7 +196,7 @@ static void suspect_all(struct amqp_sink *sink, struct amqp_pub *pub, int code, 
   for (const struct amqp_slot *oldest; (oldest = amqp_window_oldest(&pub->window)) != NULL;) {
     bool recalled = oldest->tag <= pub->recalled_upto;
     task = amqp_window_take_upto(&pub->window, UINT64_MAX);
-    if (recalled || !amqp_queue_put(&sink->queue, (struct amqp_waiting){task, true}))
+    if (recalled || !amqp_queue_put(&sink->queue, (struct amqp_waiting){.task = task, .suspect = true}))
       report(sink, task, recalled ? AMQP_EVENT_UNREPEATED : AMQP_EVENT_UNDECIDED, code, text);
   }
 }
@@ -232,10 +213,12 @@ static void on_closed(void *ctx, struct amqp_pub *pub, int code, const char *tex
   if (unsent && !probe)
     amqp_window_take(&pub->window, pub->window.next - 1);
   if (pub->window.count == 1)
-    blame(sink, (struct amqp_waiting){amqp_window_take_upto(&pub->window, UINT64_MAX), carries_suspect(sink, pub)},
+    blame(sink,
+          (struct amqp_waiting){.task = amqp_window_take_upto(&pub->window, UINT64_MAX),
+                                .suspect = carries_suspect(sink, pub)},
           code, text);
   suspect_all(sink, pub, code, text);
-  if (unsent && !probe && (recalled || !amqp_queue_put(&sink->queue, (struct amqp_waiting){unsent, false})))
+  if (unsent && !probe && (recalled || !amqp_queue_put(&sink->queue, (struct amqp_waiting){.task = unsent})))
     report(sink, unsent, recalled ? AMQP_EVENT_RECALLED : AMQP_EVENT_NOT_SENT, 0, text);
   amqp_pub_open(pub);
 }
@@ -266,6 +249,9 @@ static void empty(struct amqp_sink *sink, struct amqp_pub *pub, enum amqp_event 
 
 static void on_down(void *ctx, const char *reason) {
   struct amqp_sink *sink = ctx;
+  bool named = amqp_outcome_names_message(sink->conn.closed);
+  for (uint32_t i = 0; i < channels(sink) && named; i++)
+    amqp_apart_take_over(&sink->apart, channel_at(sink, i), carries_suspect(sink, channel_at(sink, i)), reason);
   for (uint32_t i = 0; i < channels(sink); i++) {
     empty(sink, channel_at(sink, i), AMQP_EVENT_LOST, reason);
     amqp_pub_lost(channel_at(sink, i));
@@ -310,14 +296,15 @@ static int64_t wall_us(void) {
 }
 
 /* Publishes a task, or completes it when AMQP cannot carry it; false = not now. */
-static bool publish(struct amqp_sink *sink, struct amqp_pub *pub, const struct duebox_task *task, int64_t now_us) {
+static bool publish(void *ctx, struct amqp_pub *pub, const struct duebox_task *task, int64_t now_us) {
+  struct amqp_sink *sink = ctx;
   if (!amqp_pub_can_take(pub))
     return false;
   const struct amqp_route *route = task->route_data;
   int invalid;
-  const char *key = expand_key(sink, task, route, &invalid);
+  const char *key = amqp_message_key(sink->host, task, route, sink->routing_key, &invalid);
   if (key)
-    invalid = amqp_message_build(&sink->message, task, route, wall_us(), (size_t)amqp_get_frame_max(sink->conn.link));
+    invalid = amqp_message_build(&sink->message, task, route, wall_us(), (size_t)amqp_get_frame_max(pub->conn->link));
   if (invalid == 0)
     return amqp_pub_publish(pub, &sink->message, task, route->exchange, key, now_us);
   if (invalid < 0)
@@ -326,6 +313,8 @@ static bool publish(struct amqp_sink *sink, struct amqp_pub *pub, const struct d
     report(sink, task, AMQP_EVENT_INVALID, invalid, NULL);
   return true;
 }
+
+static const struct amqp_apart_user apart_user = {.publish = publish, .report = report};
 
 /* A probe channel for the task; NULL = none is free, or one carries a message of its route: a route whose queue
  * confirms nothing holds up nobody else. */
@@ -419,10 +408,12 @@ size_t amqp_sink_submit(struct amqp_sink *sink, const struct duebox_task *const 
   bool taken = true;
   amqp_conn_cork(&sink->conn, true);
   while (k < n && taken) {
-    struct amqp_pub *flow = shared_flow(sink, tasks[k]);
-    taken = flow && flow->state == AMQP_PUB_READY
+    bool apart = amqp_apart_takes(&sink->apart, tasks[k]->route, now);
+    struct amqp_pub *flow = apart ? NULL : shared_flow(sink, tasks[k]);
+    taken = apart ? amqp_apart_put(&sink->apart, tasks[k], false, now)
+            : flow && flow->state == AMQP_PUB_READY
                 ? publish(sink, flow, tasks[k], now)
-                : amqp_queue_put(&sink->queue, (struct amqp_waiting){tasks[k], false});
+                : amqp_queue_put(&sink->queue, (struct amqp_waiting){.task = tasks[k]});
     k += taken;
   }
   pump(sink, now);
@@ -442,15 +433,11 @@ static int64_t overdue_at(const struct amqp_sink *sink, const struct amqp_pub *p
   return (since > pub->behind_us ? since : pub->behind_us) + sink->confirm_timeout_us;
 }
 
-static bool waits_for_answer(const struct amqp_pub *pub) {
-  return pub->state == AMQP_PUB_OPENING || pub->state == AMQP_PUB_SELECTING || pub->state == AMQP_PUB_CLOSING;
-}
-
 static int64_t next_deadline(struct amqp_sink *sink) {
-  int64_t next = INT64_MAX;
+  int64_t next = amqp_apart_next(&sink->apart);
   for (uint32_t i = 0; i < channels(sink); i++) {
     const struct amqp_pub *pub = channel_at(sink, i);
-    int64_t at = waits_for_answer(pub) ? pub->answer_by_us : overdue_at(sink, pub);
+    int64_t at = amqp_pub_waits(pub) ? pub->answer_by_us : overdue_at(sink, pub);
     next = at < next ? at : next;
   }
   return next;
@@ -474,7 +461,7 @@ static void give_up_suspects(struct amqp_sink *sink, const struct duebox_task *t
 /* A message that is overdue while others are confirmed waits for a queue that is stuck: it alone is given up, and a
  * late confirm finds nothing. When nothing was confirmed for as long, the channel itself is given up. */
 static void check_overdue(struct amqp_sink *sink, struct amqp_pub *pub, int64_t now_us) {
-  if (waits_for_answer(pub)) {
+  if (amqp_pub_waits(pub)) {
     if (now_us >= pub->answer_by_us)
       amqp_conn_fail(&sink->conn, "the broker did not answer on channel %u within connect_timeout", pub->number);
     return;
@@ -520,6 +507,7 @@ static void send_on(struct amqp_sink *sink, int64_t now_us) {
 
 /* Sends before it waits, never after: the host comes first when the process goes on after it stood still. */
 void amqp_sink_poll(struct amqp_sink *sink, int timeout_ms) {
+  amqp_apart_poll(&sink->apart);
   if (amqp_conn_usable(&sink->conn))
     send_on(sink, amqp_now_us());
   amqp_conn_poll(&sink->conn, timeout_ms, next_deadline(sink));
@@ -541,6 +529,9 @@ bool amqp_sink_create(struct amqp_sink *sink, const struct duebox_instance_confi
   if (!target || !amqp_conn_init(&sink->conn, target, host, &conn_user, sink, err))
     return false;
   inflight += inflight == 0;
+  sink->conn.beside = &sink->apart.conn;
+  if (!amqp_apart_init(&sink->apart, target, host, inflight, &apart_user, sink, err))
+    return false;
   sink->host = host;
   sink->confirm_timeout_us = options->confirm_timeout_ms * 1000;
   sink->too_large = SIZE_MAX;
@@ -562,7 +553,7 @@ bool amqp_sink_create(struct amqp_sink *sink, const struct duebox_instance_confi
 }
 
 static bool is_idle(struct amqp_sink *sink) {
-  uint32_t open = sink->queue.count;
+  uint32_t open = sink->queue.count + amqp_apart_open(&sink->apart);
   for (uint32_t i = 0; i < channels(sink); i++)
     open += channel_at(sink, i)->window.count;
   return open == 0;
@@ -579,6 +570,7 @@ void amqp_sink_stop(struct amqp_sink *sink, int deadline_ms) {
   for (uint32_t i = 0; i < channels(sink); i++)
     empty(sink, channel_at(sink, i), AMQP_EVENT_STOPPED, NULL);
   hand_back(sink, AMQP_EVENT_STOPPED, "stopped");
+  amqp_apart_stop(&sink->apart, deadline);
   amqp_conn_shutdown(&sink->conn, deadline);
 }
 
@@ -592,5 +584,6 @@ void amqp_sink_destroy(struct amqp_sink *sink) {
   amqp_set_free(&sink->refused_keys);
   amqp_message_free(&sink->message);
   amqp_queue_free(&sink->queue);
+  amqp_apart_free(&sink->apart);
   amqp_conn_free(&sink->conn);
 }

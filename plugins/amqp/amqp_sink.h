@@ -22,6 +22,7 @@
 #ifndef AMQP_SINK_H
 #define AMQP_SINK_H
 
+#include "amqp_apart.h"
 #include "amqp_conn.h"
 #include "amqp_message.h"
 #include "amqp_pub.h"
@@ -55,8 +56,9 @@ struct amqp_sink {
   struct amqp_set refused_keys; /* routing keys that were refused, each with its exchange */
   size_t too_large;             /* a payload of this size was refused for itself; SIZE_MAX = none */
   struct amqp_message message;
-  char routing_key[256];
+  char routing_key[AMQP_MESSAGE_KEY];
 
+  struct amqp_apart apart; /* another connection, for what may end one */
   struct amqp_queue queue; /* for the probe channels, with room for every task that may be open */
 
   int64_t confirm_timeout_us;

@@ -40,6 +40,8 @@ static const struct expectation expected[] = {
     {AMQP_EVENT_NOT_SENT, 0, DUEBOX_UNAVAILABLE, DUEBOX_SCOPE_INSTANCE, "amqp.not_sent"},
     {AMQP_EVENT_RECALLED, 0, DUEBOX_UNAVAILABLE, DUEBOX_SCOPE_INSTANCE, "amqp.recalled"},
     {AMQP_EVENT_UNREPEATED, 0, DUEBOX_UNKNOWN, 0, "amqp.recalled"},
+    {AMQP_EVENT_ENDS_CONNECTION, 0, DUEBOX_REJECTED, 0, "amqp.connection_closed"},
+    {AMQP_EVENT_HELD_UP, 0, DUEBOX_UNAVAILABLE, DUEBOX_SCOPE_ROUTE, "amqp.apart"},
     {AMQP_EVENT_STOPPED, 0, DUEBOX_UNKNOWN, 0, "amqp.stopped"},
     {AMQP_EVENT_INVALID, AMQP_INVALID_ROUTING_KEY, DUEBOX_REJECTED, 0, "amqp.routing_key_too_long"},
     {AMQP_EVENT_INVALID, AMQP_INVALID_KEY_NUL, DUEBOX_REJECTED, 0, "amqp.routing_key_nul"},

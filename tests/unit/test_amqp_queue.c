@@ -19,7 +19,7 @@ static const char *const names[ROUTES] = {"a", "b", "c", "d"};
 
 static struct amqp_waiting make(struct duebox_task *task, int lane, uint64_t token) {
   *task = (struct duebox_task){.route = names[lane % ROUTES], .token = token};
-  return (struct amqp_waiting){task, lane >= ROUTES};
+  return (struct amqp_waiting){.task = task, .suspect = lane >= ROUTES};
 }
 
 /* Thousands of suspects of one route cost another route one turn, and its fresh tasks another one. */
