@@ -99,6 +99,7 @@ struct task_target {
   enum task_state state;      /* as it was found; final: the row is in history */
   int64_t next_us;            /* living: when a daemon looks at it next */
   int64_t due_us, expires_us; /* living: 0 = it has none that can be read */
+  int64_t keep_us;            /* ended: until when it is kept; tells rows of the history with the same ids apart */
   char message_id[STORE_ID_MAX + STORE_WIDER + 1];
   enum change_outcome outcome; /* set by change() */
   bool maybe_sent; /* a copy of it has left, or may have; change() sets it, to false but for cancel and reschedule */

@@ -189,6 +189,7 @@ static bool read_target(const struct db_row *row, struct task_target *target) {
   target->next_us = row->fields[4] ? row_time_or_past(row, 4) : 0;
   target->due_us = row_time_or_past(row, 7);
   target->expires_us = row_time_or_past(row, 8);
+  target->keep_us = row->fields[9] ? row_time_or_past(row, 9) : 0;
   target->shard = (uint8_t)shard;
   target->misfit = shard >= STORE_SHARDS_MAX;
   target->state = task_state_parse(row->fields[2]);
@@ -217,7 +218,7 @@ static enum store_status read_targets(struct outbox_operator *op, const struct t
   if (!ok)
     return op_status(err);
   struct db_row row;
-  while (ok && *count < cap && db_next(&result, &row, 9))
+  while (ok && *count < cap && db_next(&result, &row, 10))
     ok = read_target(&row, &targets[(*count)++]) || db_unexpected(err, what);
   db_results_free(&result, 1);
   return ok ? STORE_OK : op_status(err);
@@ -229,26 +230,42 @@ static enum store_status op_targets_of(void *self, const struct task_filter *fil
   return read_targets(self, filter, living ? TABLE_LIVING : TABLE_HISTORY, order, last, targets, cap, count, err);
 }
 
+static bool same_task(const struct task_target *a, const struct task_target *b) {
+  return a->id == b->id && strcmp(a->message_id, b->message_id) == 0;
+}
+
+enum { TWINS = 16 };
+
+/* The first of these, or the first dead one with the same two ids: one that only ended there hides none that may be
+ * retried. */
+static const struct task_target *meant(const struct task_target *ended, size_t count) {
+  for (size_t i = 0; i < count; i++)
+    if (ended[i].state == TASK_DEAD && same_task(&ended[i], ended))
+      return &ended[i];
+  return ended;
+}
+
 /* The newest row that an id names: a living one, else one of the history. An application may use a message id again
  * when its task has ended. */
 static enum store_status find_newest(struct outbox_operator *op, const char *id, struct task_target *target,
                                      bool *found, struct err *err) {
   struct task_filter filter = {.ids = &id, .id_count = 1};
+  struct task_target ended[TWINS];
   size_t count = 0;
   enum store_status status = read_targets(op, &filter, TABLE_LIVING, NEWEST_FIRST, 0, target, 1, &count, err);
-  if (status == STORE_OK && count == 0)
-    status = read_targets(op, &filter, TABLE_HISTORY, NEWEST_FIRST, 0, target, 1, &count, err);
   *found = status == STORE_OK && count > 0;
+  if (status != STORE_OK || *found)
+    return status;
+  status = read_targets(op, &filter, TABLE_HISTORY, NEWEST_FIRST, 0, ended, TWINS, &count, err);
+  *found = status == STORE_OK && count > 0;
+  if (*found)
+    *target = *meant(ended, count);
   return status;
 }
 
 static bool op_names(const char *text, uint64_t id, const char *message_id) {
   struct task_name name = task_name_of(text);
   return (name.is_row && name.row == id) || (*name.message_id && strcmp(name.message_id, message_id) == 0);
-}
-
-static bool same_task(const struct task_target *a, const struct task_target *b) {
-  return a->id == b->id && strcmp(a->message_id, b->message_id) == 0;
 }
 
 /* Digits name a row, or carry somebody's message id. Where they do both, of two tasks, nobody guesses which is meant.

@@ -101,7 +101,21 @@ static bool is_candidate(const struct task_target *target, bool living) {
 
 /* --- lists of ids --- */
 
-enum id_column { ROW_IDS, MESSAGE_IDS };
+enum id_column { ROW_IDS, MESSAGE_IDS, HISTORY_KEYS };
+
+static void add_id(struct text *out, const struct task_target *target, enum id_column column) {
+  if (column == MESSAGE_IDS) {
+    text_sql(out, target->message_id, strlen(target->message_id));
+    return;
+  }
+  text_puts(out, column == HISTORY_KEYS ? "(" : "");
+  text_u64(out, target->id);
+  if (column != HISTORY_KEYS)
+    return;
+  text_puts(out, ", '");
+  text_time(out, target->keep_us);
+  text_puts(out, "')");
+}
 
 /* Adds the ids of the targets that are candidates, or of those that are to be written. False when there is none. */
 static bool add_ids(struct text *out, const struct change *change, bool living, bool judged, enum id_column column) {
@@ -112,10 +126,7 @@ static bool add_ids(struct text *out, const struct change *change, bool living, 
       continue;
     text_puts(out, separator);
     separator = ", ";
-    if (column == ROW_IDS)
-      text_u64(out, target->id);
-    else
-      text_sql(out, target->message_id, strlen(target->message_id));
+    add_id(out, target, column);
   }
   return *separator != '\0';
 }
@@ -178,10 +189,13 @@ static bool lock_shards(struct outbox_operator *op, struct change *change, struc
   return ok ? fence(op, lapsed, err) : db_unexpected(err, what);
 }
 
-static struct task_target *target_of(struct change *change, uint64_t id, const char *message_id, bool living) {
+/* keep_us: of a row of the history. Two of them may have both ids: whoever may INSERT may choose them. */
+static struct task_target *target_of(struct change *change, uint64_t id, const char *message_id, bool living,
+                                     int64_t keep_us) {
   for (size_t i = 0; i < change->count; i++) {
     struct task_target *target = &change->targets[i];
-    if (target->id == id && is_candidate(target, living) && strcmp(target->message_id, message_id) == 0)
+    if (target->id == id && is_candidate(target, living) && strcmp(target->message_id, message_id) == 0 &&
+        (living || target->keep_us == keep_us))
       return target;
   }
   return NULL;
@@ -202,7 +216,7 @@ enum {
   COL_MOVE_TO_HOST,
   LIVING_COLUMNS
 };
-enum { HISTORY_COLUMNS = 9 };
+enum { COL_KEEP_UNTIL = 9, HISTORY_COLUMNS };
 
 static bool judge_living_row(const struct change *change, const struct db_row *row, struct task_target *target) {
   uint64_t shard, failures, maybe_sent, due, soon, claim_lost, ordered;
@@ -234,7 +248,8 @@ static bool judge_row(struct change *change, const struct db_result *result, con
   uint64_t id;
   if (!db_u64(row, 0, UINT64_MAX, &id) || !row->fields[1] || !row->fields[2])
     return false;
-  struct task_target *target = target_of(change, id, row->fields[1], living);
+  int64_t keep_us = living ? 0 : row_time_or_past(row, COL_KEEP_UNTIL);
+  struct task_target *target = target_of(change, id, row->fields[1], living, keep_us);
   if (!target)
     return true; /* the id has another message now: not the task that was meant */
   target->state = task_state_parse(row->fields[2]);
@@ -252,16 +267,15 @@ static bool judge_row(struct change *change, const struct db_result *result, con
 
 /* Locks the rows of one table and judges them. */
 static bool lock_rows(struct outbox_operator *op, struct change *change, bool living, struct err *err) {
-  struct text ids = {0}, message_ids = {0};
+  struct text ids = {0}, keys = {0};
   struct db_result result;
   bool any = add_ids(&ids, change, living, false, ROW_IDS);
-  add_ids(&message_ids, change, living, false, MESSAGE_IDS);
+  add_ids(&keys, change, living, false, HISTORY_KEYS);
   bool ok = !any || op_query(op, living ? opsql_lock_living : opsql_lock_history,
-                             ARGS(RAW("ids", ids), RAW("message_ids", message_ids),
-                                  WORD("wait", change->at_once ? "NOWAIT" : "")),
+                             ARGS(RAW("ids", ids), RAW("keys", keys), WORD("wait", change->at_once ? "NOWAIT" : "")),
                              what, &result, err);
   text_free(&ids);
-  text_free(&message_ids);
+  text_free(&keys);
   change->row_locked = any && !ok && living && err->code == DB_LOCK_WAIT;
   if (!ok || !any)
     return ok;
@@ -277,16 +291,19 @@ static bool lock_rows(struct outbox_operator *op, struct change *change, bool li
 /* Runs a statement over the rows that are to be written and expects it to find every one: they are locked. */
 static bool write_rows(struct outbox_operator *op, const struct change *change, bool living, const char *statement,
                        const struct text *assignments, struct err *err) {
-  struct text ids = {0}, message_ids = {0};
+  struct text ids = {0}, message_ids = {0}, keys = {0};
   add_ids(&ids, change, living, true, ROW_IDS);
+  add_ids(&keys, change, living, true, HISTORY_KEYS);
   add_ids(&message_ids, change, living, true, MESSAGE_IDS);
   uint64_t found;
   bool ok = op_change(op, statement,
-                      ARGS(RAW("ids", ids), RAW("message_ids", message_ids), TIME("due", change->order->due_us),
-                           SIGNED("keep_us", change->order->keep_us), RAW("assignments", *assignments)),
+                      ARGS(RAW("ids", ids), RAW("message_ids", message_ids), RAW("keys", keys),
+                           TIME("due", change->order->due_us), SIGNED("keep_us", change->order->keep_us),
+                           RAW("assignments", *assignments)),
                       what, &found, err);
   text_free(&ids);
   text_free(&message_ids);
+  text_free(&keys);
   if (ok && found != to_write(change, living))
     ok = db_unexpected(err, what);
   return ok;

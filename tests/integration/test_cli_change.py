@@ -461,6 +461,35 @@ def test_a_living_task_with_the_message_id_of_a_dead_one_says_so(cli):
         f"id:{dead}  another living task has its message id or dedup key\n")
 
 
+def twin(cli, row_id, state, keep):
+    """A row of the history with both ids of another, as whoever may INSERT can make one with SET insert_id."""
+    columns = [column for column, in cli.sql(
+        "SELECT column_name FROM information_schema.columns WHERE table_schema = DATABASE()"
+        " AND table_name = 'outbox_history' AND column_name NOT IN ('route', 'state', 'keep_until')")]
+    cli.sql(f"INSERT INTO outbox_history (route, state, keep_until, {', '.join(columns)})"
+            f" SELECT 'orders.cancel', %s, keep_until + INTERVAL {keep} MINUTE, {', '.join(columns)}"
+            " FROM outbox_history WHERE id = %s AND route = 'crm.push'", state, row_id)
+
+
+@pytest.mark.parametrize("keep", [-1, 1])
+def test_an_ended_task_with_both_ids_of_a_dead_one_is_no_obstacle(cli, keep):
+    by_route, by_id = cli.dead(count=2)
+    twin(cli, by_route, "done", keep)
+    twin(cli, by_id, "done", keep)
+    assert cli("dead", "retry", "--route", "crm.push", "--limit", 1, "--yes").startswith("1 of 1 tasks retried")
+    assert cli("dead", "retry", f"id:{by_id}") == f"id:{by_id}  retried\n"
+    assert [cli.row(id, "outbox")["route"] for id in (by_route, by_id)] == ["crm.push"] * 2
+    assert cli.sql("SELECT DISTINCT route, state FROM outbox_history") == (("orders.cancel", "done"),)
+
+
+def test_of_two_dead_ones_with_both_ids_one_comes_back_at_a_time(cli):
+    dead, = cli.dead()
+    twin(cli, dead, "dead", 1)
+    done = cli.json("dead", "retry", "--error", "http.503", "--yes", code=65)
+    assert (done["matched"], done["changed"], done["conflict"]) == (2, 1, 1)
+    assert (cli.ids(), cli.ids(table="outbox_history")) == ([dead], [dead])
+
+
 def test_dead_letters(cli):
     first, second = cli.dead(count=2)
     other, = cli.dead("orders.cancel", error_class="kafka.msg_size_too_large")

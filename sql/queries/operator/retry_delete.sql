@@ -1,2 +1,2 @@
 -- What came back to life leaves the history.
-DELETE FROM `{table}_history` WHERE id IN ({ids}) AND message_id IN ({message_ids})
+DELETE FROM `{table}_history` WHERE id IN ({ids}) AND (id, keep_until) IN ({keys})

@@ -9,4 +9,4 @@ SELECT id, message_id, route, payload, headers, task_key, UTC_TIMESTAMP(6), prio
   max_attempts, timeout_ms, IF(expires_at > UTC_TIMESTAMP(6), expires_at, NULL), target_host, shard, created_at,
   IF(state = 'dead' AND error_class = 'result.timeout', created_at - INTERVAL 1 MICROSECOND, UTC_TIMESTAMP(6)),
   attempt, IF(attempt = 0, recoveries, 0), revision, error_class, last_error, progress, checkpoint
-FROM `{table}_history` WHERE id IN ({ids}) AND message_id IN ({message_ids}) ORDER BY id
+FROM `{table}_history` WHERE id IN ({ids}) AND (id, keep_until) IN ({keys}) ORDER BY id
