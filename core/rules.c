@@ -183,7 +183,9 @@ static void not_taken(const struct rules_context *context, const struct route_co
                       const struct rules_task *task, const struct duebox_outcome *outcome, struct decision *out,
                       bool *written) {
   bool own_target = outcome->scope == DUEBOX_SCOPE_TARGET && route->many_targets;
-  if (own_target)
+  if (own_target && outcome->cls == DUEBOX_GONE)
+    defer(context, route, task, RULES_GONE_MS * INT64_C(1000), out);
+  else if (own_target)
     defer(context, route, task, rules_patience_us(context->now_us - task->asked_due_us), out);
   else if (given_up(context, route, task))
     to_dead(context, route, out);

@@ -63,6 +63,9 @@ void rules_expire(const struct rules_context *context, const struct rules_task *
 
 /* It was never handed to its sink, which is no failure: back as it was. *written: a recorded claim is to be undone. */
 void rules_unsent(const struct rules_task *task, struct decision *out, bool *written);
+/* A target that says it is gone for good is asked again after this. Each of its rows that it said it to waits for as
+ * long, for only so many targets are known. */
+enum { RULES_GONE_MS = 10 * 60 * 1000 };
 /* How long a row waits whose target is in trouble: the longer it has waited, the longer, within bounds. */
 int64_t rules_patience_us(int64_t age_us);
 /* Its target is suspended: it was not sent, and is due again after delay_us, without using an attempt. The reason is

@@ -17,10 +17,6 @@
 #include "core/reader.h"
 #include "core/rules.h"
 
-enum {
-  GONE_MS = 10 * 60 * 1000, /* a target that is gone is probed after this */
-};
-
 static int64_t concurrency(const struct lane *lane) { return lane->route ? lane->route->concurrency : 0; }
 
 static struct health_trouble trouble_of(const struct flight *flight) {
@@ -173,7 +169,7 @@ static void target_trouble(struct scheduler *s, const struct flight *flight) {
     struct health *health = &target->health;
     target->met_us = now;
     if (flight->outcome.cls == DUEBOX_GONE)
-      trouble.retry_after_ms = GONE_MS;
+      trouble.retry_after_ms = RULES_GONE_MS;
     if (flight->outcome.cls == DUEBOX_UNAVAILABLE)
       fresh = health_down(health, &trouble, now);
     else if (trouble.retry_after_ms > 0)

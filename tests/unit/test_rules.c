@@ -183,7 +183,7 @@ static void a_task_whose_own_target_is_in_trouble_waits_by_itself(void **state) 
     int64_t age_us, delay_us;
   } rows[] = {{DUEBOX_UNAVAILABLE, 0, SECOND / 4},
               {DUEBOX_UNAVAILABLE, 40 * SECOND, 10 * SECOND},
-              {DUEBOX_GONE, 40 * SECOND, 10 * SECOND},
+              {DUEBOX_GONE, 40 * SECOND, 600 * SECOND},
               {DUEBOX_UNAVAILABLE, 3600LL * SECOND, 60 * SECOND}};
   struct fixture f = make();
   bool written = false;
