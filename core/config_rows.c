@@ -49,7 +49,8 @@ const struct duebox_option config_database_rows[] = {
     {"connect_timeout", DURATION, "5s", 100, 5 * MINUTE, RESTART, AT(connect_timeout_ms), NULL,
      "longest wait for a connection, and then for the login"},
     {"read_timeout", DURATION, "30s", SECOND, HOUR, RESTART, AT(read_timeout_ms), NULL,
-     "longest wait for the server's answer, and for a session to be set up"},
+     "longest wait for the server's answer to a statement, from its sending to its end, and for a session to be set "
+     "up; rows that come at 32 KB a second or more may take ten times as long"},
     {"wake", ENUM, "auto", 0, 0, RESTART, AT(wake), wakes,
      "how new rows are noticed at once: by the server's binlog where it can be read (auto), by polling alone, or by "
      "the "

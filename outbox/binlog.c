@@ -146,6 +146,17 @@ static size_t largest_event(int64_t max_payload) {
   return both < LEAST ? LEAST : both > MOST ? MOST : both;
 }
 
+/* There is no end of a log, but of each event: where nothing happens the server says so again and again. */
+static bool next_event(struct store_watch *watch, struct db_event *event, struct err *err) {
+  struct db_conn *conn = watch->conn;
+  db_watch_limit(&conn->watch, conn->limit_ms, true);
+  bool ok = db_api_tail_next(watch->tail, event, err);
+  if (!db_watch_done(&conn->watch) || ok)
+    return ok;
+  return err_set(err, DB_E_LATE, WHAT ": an event did not come in full within %.3g s (database.read_timeout); %s",
+                 (double)conn->limit_ms / 1e3, db_error_cure(DB_E_LATE));
+}
+
 /* The position comes first: what alters the table after that is in the log that follows. */
 static bool begin(struct store_watch *watch, struct err *err) {
   const struct database_config *config = watch->outbox->config;
@@ -162,10 +173,11 @@ static bool begin(struct store_watch *watch, struct err *err) {
     return false;
   db_results_free(&result, 1);
   /* Only the first event shows that we may: it says which file this is. */
+  db_watch_limit(&watch->conn->watch, watch->conn->limit_ms, false);
   bool follows =
       db_api_tail(mysql, config, file, position, server_id(), largest_event(watch->max_payload), &watch->tail, err);
   watch->conn->received.left = UINT64_MAX; /* from here on each event has its limit, and there is no end of them */
-  if (follows && db_api_tail_next(watch->tail, &event, err))
+  if (follows && next_event(watch, &event, err))
     return true;
   name_the_right(watch, err);
   return false;
@@ -188,7 +200,7 @@ enum store_status ops_watch(void *store, const char *host, int64_t max_payload, 
   return db_class_status(db_error_class(err->code));
 }
 
-void ops_watch_end(struct store_watch *watch) { db_api_interrupt(watch->conn->mysql); }
+void ops_watch_end(struct store_watch *watch) { db_watch_interrupt(&watch->conn->watch); }
 
 void ops_watch_close(struct store_watch **watch) {
   if (!*watch)
@@ -305,7 +317,7 @@ enum store_status ops_watch_next(struct store_watch *watch, const struct store_h
   struct db_event event;
   watch->count = 0;
   while (taken == MORE) {
-    if (!db_api_tail_next(watch->tail, &event, err)) {
+    if (!next_event(watch, &event, err)) {
       enum store_status status = db_class_status(db_error_class(err->code));
       return status == STORE_BUSY ? STORE_DOWN : status;
     }

@@ -119,7 +119,8 @@ static int wait_for_socket(my_socket fd, my_bool is_read, int timeout_ms) {
 #endif
 
 static void prepare_limits(MYSQL *mysql, const struct database_config *config, bool patient) {
-  unsigned connect = whole_seconds(config->connect_timeout_ms), io = whole_seconds(config->read_timeout_ms);
+  /* The watch (db_watch.h) has the limit; where it is late, or there is none, the library's own follows. */
+  unsigned connect = whole_seconds(config->connect_timeout_ms), io = whole_seconds(config->read_timeout_ms) + 1;
   mysql_options(mysql, MYSQL_OPT_CONNECT_TIMEOUT, &connect);
   if (!patient)
     mysql_options(mysql, MYSQL_OPT_READ_TIMEOUT, &io);

@@ -27,8 +27,8 @@ MUSTCHECK bool db_api_init(struct err *err);
 void db_api_thread(void);
 
 /* Says which server to reach and how: protocol, TLS, plug-in folder, local files off, no reconnect. patient: the
- * library waits for an answer as long as it takes, since an ALTER of a large table does; all else is limited by
- * db_conn.limit_ms. False: the configuration asks for what is not allowed or not possible (err->code is a
+ * library waits for an answer as long as it takes, since an ALTER of a large table does (db_patience.h); all else is
+ * limited by db_conn.limit_ms. False: the configuration asks for what is not allowed or not possible (err->code is a
  * db_own_error). */
 MUSTCHECK bool db_api_prepare(MYSQL *mysql, const struct database_config *config, bool patient, const char *purpose,
                               struct err *err);

@@ -11,7 +11,6 @@
 #include "outbox/db_api.h"
 #include "outbox/db_error.h"
 #include "outbox/db_stmt.h"
-#include "outbox/db_watch.h"
 #include "outbox/schema.h"
 #include "outbox/server.h"
 
@@ -218,17 +217,16 @@ bool db_failed(void *mysql, const struct database_config *config, const char *wh
 static bool log_in(struct db_conn *conn, enum db_role role, struct err *err) {
   const struct database_config *config = conn->config;
   const char *limit = "connect_timeout (for connecting and for logging in, each)";
-  struct db_watch watch;
-  db_watch_begin(&watch, 2 * config->connect_timeout_ms);
+  db_watch_login(&conn->watch, 2 * config->connect_timeout_ms);
   bool connected = connect_now(conn, role, err), ok = connected && db_api_verify(conn->mysql, config, err);
   if (ok) {
     limit = "read_timeout (for what sets a session up, together)";
     db_watch_socket(db_api_socket(conn->mysql));
-    db_watch_again(&watch, config->read_timeout_ms);
+    db_watch_login_again(&conn->watch, config->read_timeout_ms);
     ok = set_up_session(conn, role, err) && server_wait_for_cluster(conn, err) &&
          (role == DB_MIGRATE || schema_check(conn, err));
   }
-  bool late = db_watch_end(&watch), too_much = !connected && conn->received.exceeded;
+  bool late = db_watch_login_end(&conn->watch), too_much = !connected && conn->received.exceeded;
   if (!late && !too_much)
     return ok;
   char place[256];
@@ -251,6 +249,7 @@ bool db_open(const struct database_config *config, enum db_role role, const char
   }
   conn->config = config;
   conn->role = role;
+  db_watch_create(&conn->watch);
   conn->max_answer = ANSWER_BEFORE;
   conn->received.left = LOGIN_MAX;
   db_api_count(conn->mysql, &conn->received);
@@ -258,9 +257,7 @@ bool db_open(const struct database_config *config, enum db_role role, const char
     db_close(&conn);
     return false;
   }
-  /* Such a connection's library waits for ever, as it cannot be told otherwise later, when an ALTER is to be waited for
-   * (db_patience.h). */
-  conn->limit_ms = role == DB_MIGRATE ? config->read_timeout_ms : 0;
+  conn->limit_ms = config->read_timeout_ms;
   conn->max_answer = ANSWER_MAX + (conn->max_packet < ANSWER_MAX ? conn->max_packet : ANSWER_MAX);
   *out = conn;
   return true;
@@ -271,7 +268,9 @@ uint64_t db_thread(const struct db_conn *conn) { return mysql_thread_id(conn->my
 void db_close(struct db_conn **conn) {
   if (!*conn)
     return;
+  db_watch_limit(&(*conn)->watch, (*conn)->config->read_timeout_ms, false); /* TLS ends in words, too */
   mysql_close((*conn)->mysql);
+  db_watch_destroy(&(*conn)->watch);
   free(*conn);
   *conn = NULL;
 }

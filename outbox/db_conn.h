@@ -17,6 +17,7 @@
 #include "core/base/err.h"
 #include "core/config.h"
 #include "core/store.h"
+#include "outbox/db_watch.h"
 
 enum db_role {
   DB_DAEMON,   /* database.user; refuses a read-only server and a schema that is missing, older or newer */
@@ -38,7 +39,8 @@ struct db_conn {
   uint64_t max_answer;                  /* of one statement's rows, bytes: no statement of ours gives as many */
   bool unsound;                         /* an answer had other columns than its statement (db_stmt.h) */
   size_t untouched;                     /* the script that failed last: from which statement on none has run */
-  int64_t limit_ms;                     /* of one script as a whole; 0 = what the library waits for each piece */
+  struct db_watch watch;                /* its limits as a whole */
+  int64_t limit_ms;                     /* for each statement's answer; 0 = the watch is not ours, or not wanted */
   int64_t idle_limit_us;                /* the server ends the session when it is idle for this long */
   uint32_t shards;                      /* of the outbox; 0 for DB_MIGRATE */
   bool is_cluster;                      /* the server is a node of a Galera cluster */

@@ -1,13 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 #include "outbox/db_stmt.h"
 
-#include <errmsg.h>
 #include <string.h>
 
 #include "outbox/db_api.h"
 #include "outbox/db_error.h"
 #include "outbox/db_rows.h"
-#include "outbox/db_watch.h"
 #include "outbox/server.h"
 
 bool db_unexpected(struct err *err, const char *what) {
@@ -49,6 +47,12 @@ static bool endless(struct db_conn *conn, const char *what, struct err *err) {
                  what, (unsigned long long)(conn->max_answer >> 20), db_error_cure(DB_E_PROTOCOL));
 }
 
+/* The next part of an answer is waited for. sent: bytes that are to leave before. */
+static void limit(struct db_conn *conn, size_t sent, bool rows) {
+  if (conn->limit_ms)
+    db_watch_limit(&conn->watch, conn->limit_ms + (int64_t)(sent / DB_WATCH_SLOWEST), rows);
+}
+
 /* Takes the result of the statement that the connection has just finished. */
 static bool take(struct db_conn *conn, const char *what, struct db_result *result, struct err *err) {
   MYSQL_RES *set = mysql_use_result(conn->mysql);
@@ -61,6 +65,7 @@ static bool take(struct db_conn *conn, const char *what, struct db_result *resul
   }
   result->columns = mysql_num_fields(set);
   conn->received.left = conn->max_answer + DB_API_READ_AHEAD;
+  limit(conn, 0, true);
   switch (db_rows_take(conn->mysql, set, conn->max_answer, &result->rows)) {
   case DB_ROWS_ALL:
     result->count = db_rows_count(result->rows);
@@ -96,6 +101,7 @@ static bool run_script(struct db_conn *conn, const struct text *script, const ch
   size_t got = 0;
   conn->untouched = SIZE_MAX;
   conn->received.left = COLUMNS_MAX + n * DB_API_READ_AHEAD;
+  limit(conn, script->len, false);
   int rc = mysql_real_query(conn->mysql, script->data, script->len);
   bool taken = true;
   while (rc == 0 && got < n) {
@@ -105,6 +111,8 @@ static bool run_script(struct db_conn *conn, const struct text *script, const ch
       break;
     got++;
     conn->received.left = for_columns;
+    if (mysql_more_results(conn->mysql))
+      limit(conn, 0, false);
     rc = mysql_next_result(conn->mysql);
   }
   if (rc == -1 && got == n)
@@ -124,18 +132,13 @@ static bool run_script(struct db_conn *conn, const struct text *script, const ch
 
 bool db_script(struct db_conn *conn, const struct text *script, const char *what, struct db_result *results, size_t n,
                struct err *err) {
-  if (conn->limit_ms == 0)
-    return run_script(conn, script, what, results, n, err);
-  struct db_watch watch;
-  db_watch_begin(&watch, conn->limit_ms);
-  db_watch_socket(db_api_socket(conn->mysql));
   bool ok = run_script(conn, script, what, results, n, err);
-  if (!db_watch_end(&watch) || ok) /* what was cut off behind its end is whole */
+  if (conn->limit_ms == 0 || !db_watch_done(&conn->watch) || ok) /* what was cut off behind its end is whole */
     return ok;
-  return err_set(err, CR_SERVER_LOST, "%s: the server has not answered within %.3g s (database.read_timeout)%s; %s",
+  return err_set(err, DB_E_LATE, "%s: the server has not answered in full within %.3g s (database.read_timeout)%s; %s",
                  what, (double)conn->limit_ms / 1e3,
                  conn->limit_ms > conn->config->read_timeout_ms ? ", and for the lock of migrations" : "",
-                 db_error_cure(DB_E_LOGIN));
+                 db_error_cure(DB_E_LATE));
 }
 
 bool db_run(struct db_conn *conn, const char *statement, const char *what, struct err *err) {

@@ -166,6 +166,14 @@ static bool find_locked_beside(struct store_session *ss) {
   return !tables || !ss->conn || side_tables_find(ss, tables, &ignored);
 }
 
+/* The next try may well succeed, but tasks have waited for this one, and it is not the last of its kind: nobody else
+ * would say so. */
+static void say_late(struct store_session *ss, const char *what, const struct err *err) {
+  if (err->code == DB_E_LATE)
+    log_repeated(&ss->late, LOG_LEVEL_WARN, "DUEBOX-DB-TROUBLE",
+                 "%s: %s. It is tried again at once, on a new connection", what, err->text);
+}
+
 static enum store_status run(struct store_session *ss, const char *what, unit_fn *unit, void *arg, int tries,
                              struct err *err) {
   struct err local = {0};
@@ -191,6 +199,8 @@ static enum store_status run(struct store_session *ss, const char *what, unit_fn
       if (connected)
         err_wrap(seen, "%s", what);
       return db_class_status(cls);
+    } else {
+      say_late(ss, what, seen);
     }
   }
 }

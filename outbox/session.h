@@ -16,6 +16,7 @@
 #include <pthread.h>
 #include <stdatomic.h>
 
+#include "core/base/log_repeat.h"
 #include "core/store.h"
 #include "outbox/db_conn.h"
 #include "outbox/db_stmt.h"
@@ -64,6 +65,7 @@ struct store_session {
   size_t group_cap;
   struct route_setting *settings;
   size_t setting_cap;
+  struct log_repeat late;      /* what was redone because an answer was late */
   struct results_forms *forms; /* results_form.h; NULL = nothing is known */
 };
 

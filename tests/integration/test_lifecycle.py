@@ -118,6 +118,7 @@ def test_a_second_sigterm_ends_at_once(stage):
 def test_a_second_sigterm_ends_it_whatever_the_database_does(remote):
     """A statement whose answer never ends, though something comes of it now and then, keeps the engine from stopping."""
     remote.http("h")
+    remote.configuration["database"]["read_timeout"] = "10m"    # else it ends by itself
     daemon = remote.start()
     remote.consume_http()
     remote.proxy.trickle_at(b"GROUP BY state, shard, route, priority")     # the scheduler asks what is due

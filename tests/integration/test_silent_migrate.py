@@ -64,7 +64,7 @@ def test_a_question_has_a_limit(far, words, asks):
     done = run_beside(daemon, "migrate", *words)()
     assert far.proxy.deafened.is_set()
     assert done.returncode == os.EX_UNAVAILABLE, done
-    assert "has not answered within 1 s (database.read_timeout)" in done.stderr
+    assert "has not answered in full within 1 s (database.read_timeout)" in done.stderr
     again(far, daemon, *words)
 
 

@@ -13,7 +13,7 @@ ALLOWED = {
     ("hash", "secret"): "a table's hash function gets no context; written once, before main()",
     ("log", "out"): "where log lines go; written once before threads start",
     ("db_api", "registered"): "the client library would count reads as often as it was asked to, in the whole process",
-    ("db_watch", "current"): "each thread's own: the client library passes nothing else to the callback that needs it",
+    ("db_watch", "logging_in"): "each thread's own: the client library passes nothing else to the callback that needs it",
 }
 
 

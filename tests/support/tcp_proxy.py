@@ -8,6 +8,7 @@ Put it between duebox and a server, then:
     proxy.deafen()      as a black hole for the connections that are open now; new ones are served
     proxy.deafen_at(b)  the same for one connection, as soon as these bytes have gone to the server
     proxy.trickle_at(b) the server's answer to these bytes, on one connection, is a byte now and then without end
+    proxy.slow_at(b, n, s) that connection gets its answers, from that to these bytes on, in n bytes each s seconds
     proxy.rewrite(a, b) bytes on their way to the server, from now on
     proxy.delay(ms)     each direction is late by `ms`, at full throughput
     proxy.restore()     pass on again, with what a black hole held back
@@ -47,6 +48,8 @@ class TcpProxy:
         self.deafened = threading.Event()
         self._trickle_at = None
         self.trickles = threading.Event()
+        self._slow_at = None
+        self.slowed = threading.Event()
         self._rewritten = []
         self._server = None
         self._loop = asyncio.new_event_loop()
@@ -82,6 +85,10 @@ class TcpProxy:
         """Of MariaDB's or MySQL's protocol."""
         self.trickles.clear()
         self._trickle_at = data
+
+    def slow_at(self, data, count, pause_s):
+        self.slowed.clear()
+        self._slow_at = data, count, pause_s
 
     def rewrite(self, old, new):
         assert len(old) == len(new), "packets say how long they are"
@@ -155,7 +162,7 @@ class TcpProxy:
             hears.clear()
         self._hearing.clear()
 
-    def _to_server(self, hears, client_writer, data):
+    def _to_server(self, hears, pace, client_writer, data):
         """What the server gets of it; the connection may be deaf, or hear nothing of use, from then on."""
         for old, new in self._rewritten:
             data = data.replace(old, new)
@@ -164,6 +171,10 @@ class TcpProxy:
             self._hearing.discard(hears)
             hears.clear()
             self.deafened.set()
+        if self._slow_at and self._slow_at[0] in data:
+            pace[:] = self._slow_at[1:]
+            self._slow_at = None
+            self.slowed.set()
         if self._trickle_at and self._trickle_at in data:
             self._trickle_at = None
             self._hearing.discard(hears)
@@ -184,11 +195,12 @@ class TcpProxy:
         hears = asyncio.Event()
         hears.set()
         self._hearing.add(hears)
+        pace = []       # of what the client gets: nothing, or how many bytes and how long a pause
         try:
             server_reader, server_writer = await asyncio.open_connection(*next(self._targets))
             self._pipes.add(server_writer)
-            await asyncio.gather(self._pass_on(client_reader, server_writer, hears, client_writer),
-                                 self._pass_on(server_reader, client_writer, hears))
+            await asyncio.gather(self._pass_on(client_reader, server_writer, hears, pace, client_writer),
+                                 self._pass_on(server_reader, client_writer, hears, pace))
             for pipe in (client_writer, server_writer):
                 pipe.close()
         except OSError:             # one end broke, or was never there: break the other
@@ -198,7 +210,13 @@ class TcpProxy:
             self._pipes -= {client_writer, server_writer}
             self._hearing.discard(hears)
 
-    async def _pass_on(self, reader, writer, hears, client_writer=None):
+    async def _write_slowly(self, writer, data, count, pause_s):
+        for at in range(0, len(data), count):
+            writer.write(data[at:at + count])
+            await writer.drain()
+            await asyncio.sleep(pause_s)
+
+    async def _pass_on(self, reader, writer, hears, pace, client_writer=None):
         """One direction, to its end; client_writer: towards the server.  The queue lets many chunks be late at once."""
         late = asyncio.Queue(maxsize=1000)
         taking = asyncio.create_task(self._take(reader, late))
@@ -209,13 +227,16 @@ class TcpProxy:
                 await self._open.wait()
                 await hears.wait()
                 if client_writer and data:
-                    data = self._to_server(hears, client_writer, data)
+                    data = self._to_server(hears, pace, client_writer, data)
                 if data is None:
                     raise ConnectionResetError
                 if not data:
                     break
-                writer.write(data)
-                await writer.drain()
+                if pace and not client_writer:
+                    await self._write_slowly(writer, data, *pace)
+                else:
+                    writer.write(data)
+                    await writer.drain()
             writer.write_eof()
         finally:
             taking.cancel()

@@ -1,6 +1,6 @@
 # The store. Pure parts are unit tests; what needs a server is built here and run by tests/integration/test_store.py
 # with DUEBOX_TEST_MYSQL set. --wrap lets those tests lose a connection at a chosen statement.
-foreach(part binlog error group rights row settle_judge sql table_checks)
+foreach(part binlog error group rights row settle_judge sql table_checks watch)
   duebox_test(test_outbox_${part} SOURCES ${CMAKE_CURRENT_LIST_DIR}/test_outbox_${part}.c LIBS duebox_outbox LABELS unit)
 endforeach()
 target_include_directories(test_outbox_rights PRIVATE ${CMAKE_BINARY_DIR}) # the embedded catalogue
