@@ -276,6 +276,7 @@ static void take_event(struct kafka_sink *sink, struct kafka_producer *producer,
   case RD_KAFKA_EVENT_STATS:
     if (kafka_stats_connected(event))
       kafka_health_connected(&sink->health, sink->host);
+    kafka_throttle_judge(&sink->throttle, rd_kafka_event_stats(event), kafka_now_us(), sink->host);
     break;
   default:
     break;

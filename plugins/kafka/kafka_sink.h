@@ -11,6 +11,7 @@
 #include "kafka_conf.h"
 #include "kafka_health.h"
 #include "kafka_producer.h"
+#include "kafka_throttle.h"
 
 struct kafka_slot {
   const struct duebox_task *task; /* NULL = free */
@@ -31,6 +32,7 @@ struct kafka_sink {
   uint32_t slot_count;
   struct kafka_slot *free_slots;
   struct kafka_health health;
+  struct kafka_throttle throttle;
   bool closed;   /* no new work */
   bool stopping; /* nothing is sent any more */
   char *key;     /* room for expanded keys */
