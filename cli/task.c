@@ -23,7 +23,9 @@ struct task_list {
   const struct operator* op;
   struct listing *listing;
   const struct task_filter *filter;
-  bool *found; /* by place in filter->ids: there is such a task */
+  size_t limit; /* 0 = none */
+  bool cut;     /* there are more than that */
+  bool *found;  /* by place in filter->ids: there is such a task */
 };
 
 /* Which of the ids that were given name this row. */
@@ -41,6 +43,9 @@ static void note_found(struct task_list *list, const struct field *fields, size_
 static bool list_row(void *ctx, const struct field *fields, size_t count) {
   struct task_list *list = ctx;
   note_found(list, fields, count);
+  list->cut = list->limit && listing_rows(list->listing) >= list->limit;
+  if (list->cut)
+    return list->filter->id_count > 0; /* which of the others there are is to be said */
   return listing_add(list->listing, row_json(fields, count, true)) && !output_unwanted();
 }
 
@@ -71,22 +76,23 @@ int task_listing(struct cli *cli, const struct args *args, uint32_t states, cons
     return code;
   if (states)
     selection.filter.states = states;
-  struct task_list list = {
-      .op = op, .filter = &selection.filter, .found = calloc(selection.filter.id_count + 1, sizeof(bool))};
+  struct task_list list = {.op = op,
+                           .filter = &selection.filter,
+                           .limit = (size_t)limit,
+                           .found = calloc(selection.filter.id_count + 1, sizeof(bool))};
   list.listing = list.found ? listing_open(&cli->output, columns, column_count) : NULL;
   if (!list.listing) {
     free(list.found);
     return cli_fail(EX_OSERR, "out of memory");
   }
-  enum store_status status = op->ops->list(op->self, &selection.filter, (uint64_t)limit, list_row, &list, &err);
-  size_t rows = listing_rows(list.listing);
-  bool cut = limit && rows == (size_t)limit;
+  uint64_t wanted = limit && !selection.by_ids ? (uint64_t)limit + 1 : 0; /* one more tells whether that is all */
+  enum store_status status = op->ops->list(op->self, &selection.filter, wanted, list_row, &list, &err);
   listing_close(list.listing, status == STORE_OK && !selection.by_ids ? "no such task" : NULL);
   if (status != STORE_OK)
     code = select_fail(status, &selection, &err);
-  else if (!cut && !output_unwanted())
+  else if (!output_unwanted())
     code = tell_missing(&list, states == STATE_BIT(TASK_DEAD));
-  else if (cut && cli->output.format == OUTPUT_TEXT)
+  if (status == STORE_OK && list.cut && cli->output.format == OUTPUT_TEXT)
     cli_remark(cli, "the newest %lld are shown; --limit 0 shows all", (long long)limit);
   free(list.found);
   return code;

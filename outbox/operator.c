@@ -113,66 +113,106 @@ static bool choose_hint(struct outbox_operator *op, const struct task_filter *fi
 
 /* --- lists --- */
 
-/* Passes rows on and remembers the key of the last one. */
-struct page {
-  row_fn *row;
-  void *ctx;
-  uint64_t rows;
-  bool stopped;
-  uint64_t last_id;
-  int64_t last_keep_us; /* of history */
-};
+static const char listing[] = "listing tasks";
 
-static bool page_row(void *ctx, const struct field *fields, size_t count) {
-  struct page *page = ctx;
-  page->rows++;
-  for (size_t i = 0; i < count; i++) {
-    if (strcmp(fields[i].name, "id") == 0)
-      page->last_id = strtoull(fields[i].text.data, NULL, 10);
-    if (strcmp(fields[i].name, "keep_until") == 0)
-      page->last_keep_us = fields[i].number;
-  }
-  page->stopped = !page->row(page->ctx, fields, count);
-  return !page->stopped;
-}
+/* Of list.sql and list_history.sql. */
+enum { LIST_ID = 0, LIST_MESSAGE_ID = 1, LIST_KEEP_UNTIL = 19 };
 
-/* Lists one table; *left counts down. */
-static bool list_table(struct outbox_operator *op, const struct task_filter *filter, enum operator_table table,
-                       uint64_t *left, struct page *page, struct err *err) {
-  if (!filter_touches(filter, table))
-    return true;
-  static const char what[] = "listing tasks";
+/* One table, by falling id, read by pages. */
+struct cursor {
+  struct outbox_operator *op;
+  enum operator_table table;
   struct text where;
   const char *hint;
-  if (!choose_hint(op, filter, table, &hint, err) || !make_condition(op, filter, table, what, &where, err))
-    return false;
-  page->last_id = UINT64_MAX;
-  page->last_keep_us = 0;
-  bool ok = true, more = true;
-  while (ok && more && *left > 0 && !page->stopped) {
-    struct db_result result;
-    uint64_t want = *left < PAGE_ROWS ? *left : PAGE_ROWS;
-    page->rows = 0;
-    ok = op_query(op, table == TABLE_LIVING ? opsql_list : opsql_list_history,
-                  ARGS(RAW("where", where), WORD("hint", hint), UNSIGNED("below", page->last_id),
-                       TIME("until", page->last_keep_us), UNSIGNED("limit", want)),
-                  what, &result, err) &&
-         op_rows(&result, page_row, page, what, err);
-    *left -= page->rows;
-    more = page->rows == want;
+  uint64_t limit; /* rows that are wanted of both tables */
+  struct db_result page;
+  bool has_page, last_page;
+  bool at_row; /* row and id are those of the next one; otherwise there is none */
+  struct db_row row;
+  uint64_t id;
+  int64_t keep_us; /* of history */
+};
+
+static void close_cursor(struct cursor *cursor) {
+  if (cursor->has_page)
+    db_results_free(&cursor->page, 1);
+  cursor->has_page = false;
+  text_free(&cursor->where);
+}
+
+static bool next_page(struct cursor *cursor, struct err *err) {
+  uint64_t want = cursor->limit < PAGE_ROWS ? cursor->limit : PAGE_ROWS;
+  if (cursor->has_page)
+    db_results_free(&cursor->page, 1);
+  cursor->has_page =
+      op_query(cursor->op, cursor->table == TABLE_LIVING ? opsql_list : opsql_list_history,
+               ARGS(RAW("where", cursor->where), WORD("hint", cursor->hint), UNSIGNED("below", cursor->id),
+                    TIME("until", cursor->keep_us), UNSIGNED("limit", want)),
+               listing, &cursor->page, err);
+  cursor->last_page = cursor->has_page && cursor->page.count < want;
+  return cursor->has_page;
+}
+
+static bool next_row(struct cursor *cursor, struct err *err) {
+  cursor->at_row = cursor->has_page && db_next(&cursor->page, &cursor->row, DB_ANY_COLUMNS);
+  if (!cursor->at_row && !cursor->last_page) {
+    if (!next_page(cursor, err))
+      return false;
+    cursor->at_row = db_next(&cursor->page, &cursor->row, DB_ANY_COLUMNS);
   }
-  text_free(&where);
-  return ok;
+  if (!cursor->at_row)
+    return true;
+  bool ok = cursor->page.columns > LIST_KEEP_UNTIL && db_u64(&cursor->row, LIST_ID, UINT64_MAX, &cursor->id) &&
+            cursor->row.fields[LIST_MESSAGE_ID];
+  cursor->keep_us = ok && cursor->table == TABLE_HISTORY ? row_time_or_past(&cursor->row, LIST_KEEP_UNTIL) : 0;
+  return ok || db_unexpected(err, listing);
+}
+
+static bool open_cursor(struct cursor *cursor, struct outbox_operator *op, const struct task_filter *filter,
+                        enum operator_table table, uint64_t limit, struct err *err) {
+  *cursor = (struct cursor){.op = op, .table = table, .limit = limit, .id = UINT64_MAX, .last_page = true};
+  if (!filter_touches(filter, table))
+    return true;
+  cursor->last_page = false;
+  return choose_hint(op, filter, table, &cursor->hint, err) &&
+         make_condition(op, filter, table, listing, &cursor->where, err) && next_row(cursor, err);
+}
+
+/* The one whose row is the next of both. Of a task that ended between the looks at the two tables only the later row is
+ * listed; of two tasks that have had the same id the living one comes first. */
+static struct cursor *choose_cursor(struct cursor *living, struct cursor *ended, struct err *err) {
+  if (living->at_row && ended->at_row && living->id == ended->id &&
+      strcmp(living->row.fields[LIST_MESSAGE_ID], ended->row.fields[LIST_MESSAGE_ID]) == 0 && !next_row(living, err))
+    return NULL;
+  return living->at_row && (!ended->at_row || living->id >= ended->id) ? living : ended;
+}
+
+static bool merge_tables(struct cursor *living, struct cursor *ended, uint64_t limit, row_fn *row, void *ctx,
+                         struct err *err) {
+  bool goes_on = true;
+  for (uint64_t rows = 0; goes_on && rows < limit; rows++) {
+    struct cursor *next = choose_cursor(living, ended, err);
+    if (!next)
+      return false;
+    if (!next->at_row)
+      return true;
+    if (!op_row(&next->page, &next->row, row, ctx, &goes_on, listing, err) ||
+        (goes_on && rows + 1 < limit && !next_row(next, err)))
+      return false;
+  }
+  return true;
 }
 
 static enum store_status op_list_tasks(void *self, const struct task_filter *filter, uint64_t limit, row_fn *row,
                                        void *ctx, struct err *err) {
-  struct page page = {.row = row, .ctx = ctx};
-  uint64_t left = limit ? limit : UINT64_MAX;
-  if (!list_table(self, filter, TABLE_LIVING, &left, &page, err) ||
-      !list_table(self, filter, TABLE_HISTORY, &left, &page, err))
-    return op_status(err);
-  return STORE_OK;
+  struct cursor living, ended = {0};
+  limit = limit ? limit : UINT64_MAX;
+  bool ok = open_cursor(&living, self, filter, TABLE_LIVING, limit, err) &&
+            open_cursor(&ended, self, filter, TABLE_HISTORY, limit, err) &&
+            merge_tables(&living, &ended, limit, row, ctx, err);
+  close_cursor(&living);
+  close_cursor(&ended);
+  return ok ? STORE_OK : op_status(err);
 }
 
 /* --- targets of changes --- */

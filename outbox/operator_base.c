@@ -131,17 +131,21 @@ static bool make_fields(const struct db_result *result, const struct db_row *row
   return true;
 }
 
-bool op_rows(struct db_result *result, row_fn *row, void *ctx, const char *what, struct err *err) {
+bool op_row(struct db_result *result, const struct db_row *raw, row_fn *row, void *ctx, bool *goes_on, const char *what,
+            struct err *err) {
   struct field fields[COLUMNS_MAX];
   size_t count;
+  if (!make_fields(result, raw, fields, &count))
+    return db_unexpected(err, what);
+  *goes_on = row(ctx, fields, count);
+  return true;
+}
+
+bool op_rows(struct db_result *result, row_fn *row, void *ctx, const char *what, struct err *err) {
   struct db_row raw;
-  bool ok = true;
-  while (ok && db_next(result, &raw, DB_ANY_COLUMNS)) {
-    if (!make_fields(result, &raw, fields, &count))
-      ok = db_unexpected(err, what);
-    else if (!row(ctx, fields, count))
-      break;
-  }
+  bool ok = true, goes_on = true;
+  while (ok && goes_on && db_next(result, &raw, DB_ANY_COLUMNS))
+    ok = op_row(result, &raw, row, ctx, &goes_on, what, err);
   db_results_free(result, 1);
   return ok;
 }

@@ -34,6 +34,9 @@ MUSTCHECK bool op_change(struct outbox_operator *op, const char *statement, cons
 typedef bool op_body(struct outbox_operator *op, void *ctx, struct err *err);
 MUSTCHECK enum store_status op_transaction(struct outbox_operator *op, op_body *body, void *ctx, struct err *err);
 
+/* Calls row for one row of a result. *goes_on: it wants another. False where a value is not what its type says. */
+MUSTCHECK bool op_row(struct db_result *result, const struct db_row *raw, row_fn *row, void *ctx, bool *goes_on,
+                      const char *what, struct err *err);
 /* Calls row for each row of a result, then frees it. */
 MUSTCHECK bool op_rows(struct db_result *result, row_fn *row, void *ctx, const char *what, struct err *err);
 

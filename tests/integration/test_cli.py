@@ -425,9 +425,25 @@ def test_an_id_that_names_no_task_is_told_of(cli):
     assert len(cli.json("task", "list", first, "message_id:m-2")) == 2
     assert cli.fails(66, "dead", "list", first, ended) == f"duebox: task {first}: not found among the dead ones\n"
     assert cli.remark("task", "list", first, ended, "--limit", 1) == "the newest 1 are shown; --limit 0 shows all\n"
+    for limit in (1, 2, 3):
+        assert missing("4711") in cli.fails(66, "task", "list", first, "4711", ended, "--limit", limit)
     assert cli.remark("task", "list", "--route", "caf\u00e9") == "no such task\n"  # no name that a route can have
     many = cli.add(count=101)
     assert len(cli.json("task", "list", *many)) == 101
+
+
+def test_the_newest_are_shown_whatever_their_state(cli):
+    ended = cli.dead(count=3)
+    living = cli.add(count=3)
+    last, = cli.dead()
+    rows = cli.json("task", "list", "--state", "all", "--limit", 2)
+    assert [(int(row["id"]), row["state"]) for row in rows] == [(last, "dead"), (living[2], "scheduled")]
+    everything = [int(row["id"]) for row in cli.json("task", "list", "--state", "all", "--limit", 0)]
+    assert everything == [last, *reversed(living), *reversed(ended)]
+    assert cli.remark("task", "list", "--state", "all", "--limit", 6) == "the newest 6 are shown; --limit 0 shows all\n"
+    assert cli.remark("task", "list", "--state", "all", "--limit", 7) == ""     # there are no others
+    assert len(cli.json("task", "list", "--state", "all", "--limit", 8)) == 7
+    assert cli.remark("task", "list", "--limit", 3) == ""
 
 
 def test_filters(cli):
@@ -483,7 +499,9 @@ def test_long_lists_are_paged_without_gaps(cli):
     cli.end(cli.ids("id % 3 = 0"))
     rows = [int(row["id"]) for row in cli.jsonl("task", "list", "--state", "all", "--limit", 0)]
     living, ended = cli.ids(), cli.ids(table="outbox_history")
-    assert rows == sorted(living, reverse=True) + sorted(ended, reverse=True)
+    assert rows == sorted(living + ended, reverse=True)
+    newest = [int(row["id"]) for row in cli.jsonl("task", "list", "--state", "all", "--limit", 1500)]
+    assert newest == rows[:1500]
     assert len(rows) == 3700
     assert len(cli("task", "list", "--limit", 0).splitlines()) == 1 + len(living)
     assert cli.remark("task", "list") == "the newest 100 are shown; --limit 0 shows all\n"
