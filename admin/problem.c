@@ -30,7 +30,9 @@ void respond_problem_list(struct response *response, enum problem problem, json_
     response->retry_after = HTTP_RETRY_AFTER;
 }
 
-enum problem problem_of_database(const struct err *err) { return err->denied ? PROBLEM_RIGHTS : PROBLEM_DATABASE; }
+enum problem problem_of_database(const struct err *err) {
+  return err->denied ? PROBLEM_RIGHTS : err->refused ? PROBLEM_REFUSED : PROBLEM_DATABASE;
+}
 
 void respond_problem(struct response *response, enum problem problem, const char *detail, ...) {
   char text[1280];

@@ -35,10 +35,10 @@
   PROBLEM(CONFIG, 422, "config", "The configuration was refused")                                                      \
   PROBLEM(HEADERS, 431, "headers_too_large", "The request headers are too large")                                      \
   PROBLEM(INTERNAL, 500, "internal", "duebox failed")                                                                  \
-  PROBLEM(REFUSED, 500, "refused", "The database refuses what the result would write")                                 \
+  PROBLEM(REFUSED, 500, "refused", "The database refuses what would be written")                                       \
   PROBLEM(RIGHTS, 500, "rights", "The daemon's database user lacks a right")                                           \
   PROBLEM(BUSY, 503, "busy", "Too many requests wait")                                                                 \
-  PROBLEM(DATABASE, 503, "database", "The database did not answer")                                                    \
+  PROBLEM(DATABASE, 503, "database", "The database cannot do it now")                                                  \
   PROBLEM(LOCKED, 503, "locked", "Another transaction holds the row")                                                  \
   PROBLEM(UNRECORDED, 503, "unrecorded", "It is not recorded yet whether the attempt was handed out")                  \
   PROBLEM(NOT_READY, 503, "not_ready", "Not ready")                                                                    \
@@ -50,7 +50,8 @@ enum problem {
 #undef PROBLEM
 };
 
-/* Which one a failure of the database is: one that the same request may not meet again, or a right that is missing. */
+/* Which one a failure of the database is: one that the same request may not meet again, a right that is missing, or a
+ * statement that the server refuses from everybody. */
 enum problem problem_of_database(const struct err *err);
 /* Makes the response that problem. detail is text of any origin. */
 void respond_problem(struct response *response, enum problem problem, const char *detail, ...) PRINTF(3, 4);

@@ -28,6 +28,8 @@ struct change_run {
   uint64_t unknown;                   /* ids that name no task; the others that are not found were there before */
   uint64_t outcomes[CHANGE_OUTCOMES]; /* what became, or with --dry-run would become, of those that filters matched */
   uint64_t maybe_sent, moves;         /* of those that were, or would be, changed */
+  uint64_t refusals;                  /* of the server, one after the other, with no task changed between them */
+  char refused[OPERATOR_REFUSED_MAX]; /* what it said the last time; "" = nothing */
   struct audit_span audit;            /* of what was written from here */
   double rate;                        /* per second; 0 = as fast as it goes */
   int64_t started_us;
@@ -95,9 +97,12 @@ static void explain(const struct change_run *run, const struct task_target *targ
     snprintf(out, cap, "another living task has its message id or dedup key");
     break;
   case CHANGE_REFUSED:
-    snprintf(
-        out, cap,
-        "its row has values that the table does not allow (`duebox task show`): correct it with UPDATE, or cancel it");
+    if (target->refused[0])
+      snprintf(out, cap, "the server refuses it: %s", target->refused);
+    else
+      snprintf(out, cap,
+               "its row has values that the table does not allow (`duebox task show`): correct it with "
+               "UPDATE, or cancel it");
     break;
   case CHANGE_LOCKED:
     snprintf(out, cap, "another transaction holds its row: not changed, try again");
@@ -117,7 +122,7 @@ static void print_id(const char *id, const char *between, const char *text) {
 }
 
 static void tell_one(struct change_run *run, const char *id, const struct task_target *target) {
-  char text[192];
+  char text[OPERATOR_REFUSED_MAX + 64];
   explain(run, target, text, sizeof text);
   if (run->cli->output.format == OUTPUT_TEXT) {
     print_id(id, "  ", text);
@@ -148,12 +153,15 @@ static void tell_rest(const struct change_run *run) {
                                     [CHANGE_EXPIRES] = "would expire before they are due, and never be sent",
                                     [CHANGE_IN_FLIGHT] = "were on their way out",
                                     [CHANGE_CONFLICT] = "collide with a living task",
-                                    [CHANGE_REFUSED] = "have values that the table does not allow",
+                                    [CHANGE_REFUSED] = "are refused by the server, or have values that the table "
+                                                       "does not allow",
                                     [CHANGE_LOCKED] = "are held by another transaction"};
   for (int i = CHANGE_NOT_FOUND; i <= CHANGE_LOCKED; i++)
     if (run->outcomes[i])
       printf("; %llu %s%s", (unsigned long long)run->outcomes[i], why[i],
              i == CHANGE_IN_FLIGHT && run->rule->verb != CHANGE_CANCEL ? " or awaited their result" : "");
+  if (run->refused[0])
+    printf("; the server said: %s", run->refused);
   if (run->maybe_sent)
     printf("; %llu may have been sent before", (unsigned long long)run->maybe_sent);
 }
@@ -190,6 +198,7 @@ static void tell_json(const struct change_run *run, bool dry_run) {
                              (json_int_t)run->goal, "changed", dry_run ? 0 : (json_int_t)run->outcomes[CHANGE_DONE]);
   for (int i = CHANGE_NOT_FOUND; i <= CHANGE_LOCKED; i++)
     json_object_set_new(object, outcome_word(run, (enum change_outcome)i), json_integer((json_int_t)run->outcomes[i]));
+  json_object_set_new(object, "refusal", run->refused[0] ? json_string(run->refused) : json_null());
   json_object_set_new(object, "maybe_sent", json_integer((json_int_t)run->maybe_sent));
   if (run->order->verb == CHANGE_SET)
     json_object_set_new(object, "moves", json_integer((json_int_t)run->moves));
@@ -208,6 +217,25 @@ static void note(struct change_run *run, const struct task_target *target) {
     run->outcomes[target->outcome]++;
   run->maybe_sent += target->outcome == CHANGE_DONE && target->maybe_sent;
   run->moves += target->outcome == CHANGE_DONE && target->moves;
+  if (target->outcome == CHANGE_DONE)
+    run->refusals = 0;
+  if (target->outcome == CHANGE_REFUSED && target->refused[0]) {
+    run->refusals++;
+    memcpy(run->refused, target->refused, sizeof run->refused);
+  }
+}
+
+/* Each that the server refuses takes a transaction of its own to find out. Where that many are, one after the other,
+ * it is about all of them, and a hundred thousand would take minutes to say no more. */
+static void stop_refused(struct change_run *run) {
+  enum { REFUSALS = 1000 };
+  if (run->stopped || run->refusals < REFUSALS || run->seen >= run->goal)
+    return;
+  run->stopped = true;
+  err_set(&run->err, EX_DATAERR,
+          "the server refused %llu tasks one after the other, and %llu others were not tried; the last time it said: "
+          "%s",
+          (unsigned long long)run->refusals, (unsigned long long)(run->goal - run->seen), run->refused);
 }
 
 /* Stops the run with what the database said. */
@@ -235,6 +263,7 @@ static void change_step(struct change_run *run, struct task_target *targets, siz
     note(run, &targets[i]);
   run->seen += count;
   audit_span_add(&run->audit, audit);
+  stop_refused(run);
   tell_progress(run);
 }
 

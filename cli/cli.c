@@ -177,11 +177,12 @@ int cli_fail_err(const struct err *err) { return cli_fail(err->code, "%s", err->
 
 /* Wrong rights and wrong values are told from a wrong configuration by the server's error number. */
 int cli_store_code(enum store_status status, const struct err *err) {
+  enum { SIGNALLED = 1644 }; /* by a trigger, which refuses what would be written */
   if (status == STORE_REFUSED && err->code == OPERATOR_E_AMBIGUOUS)
     return EX_DATAERR;
   if (status == STORE_REFUSED && err->denied)
     return EX_NOPERM;
-  if (status == STORE_REFUSED && db_error_is_value(err->code))
+  if (status == STORE_REFUSED && (db_error_is_value(err->code) || err->code == SIGNALLED))
     return EX_DATAERR;
   return status == STORE_DOWN ? EX_UNAVAILABLE : status == STORE_BUSY ? EX_TEMPFAIL : EX_CONFIG;
 }

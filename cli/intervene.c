@@ -307,6 +307,11 @@ static bool take_answer(struct intervener *in, const struct task_change *change,
     }
     /* fall through */
   default:
+    if (strcmp(answer->code, "refused") == 0) {
+      snprintf(target->refused, sizeof target->refused, "%.*s", OPERATOR_REFUSED_MAX - 1, answer->detail);
+      target->outcome = CHANGE_REFUSED;
+      return true;
+    }
     if (strcmp(answer->code, "rights") == 0)
       return err_set(err, EX_NOPERM, "task %llu: the daemon at %s lacks a right, and nothing was changed: %s", id,
                      owner->admin_url, answer->detail);

@@ -76,6 +76,9 @@ struct task_filter {
 /* Bytes of the reason that people give: what the table of routes keeps of one. */
 enum { OPERATOR_REASON_MAX = 255 };
 
+/* Bytes of what is kept of a server's refusal, with the NUL. */
+enum { OPERATOR_REFUSED_MAX = 320 };
+
 enum change_verb { CHANGE_CANCEL = 0, CHANGE_RESCHEDULE, CHANGE_RETRY, CHANGE_SET, CHANGE_VERBS };
 
 enum change_outcome {
@@ -85,10 +88,10 @@ enum change_outcome {
   CHANGE_EXPIRES,   /* it would never be sent: it would be due when its expires_at has come */
   CHANGE_IN_FLIGHT, /* it is on its way out, or, where the verb cannot change that, awaits its result */
   CHANGE_CONFLICT,  /* a living task has its message id or dedup key */
-  CHANGE_REFUSED,   /* its row has values that the table does not allow, and the server does not write it */
-  CHANGE_LOCKED,    /* another transaction holds its row, or what would be written with it */
-  CHANGE_HELD,      /* a daemon holds its shard: ask it (cancel, reschedule) */
-  CHANGE_OUTCOMES,  /* not known, or not yet */
+  CHANGE_REFUSED,  /* the server does not write it: its row has values that the table does not allow, or refused says */
+  CHANGE_LOCKED,   /* another transaction holds its row, or what would be written with it */
+  CHANGE_HELD,     /* a daemon holds its shard: ask it (cancel, reschedule) */
+  CHANGE_OUTCOMES, /* not known, or not yet */
 };
 
 enum target_order { OLDEST_FIRST, NEWEST_FIRST }; /* by id */
@@ -106,6 +109,7 @@ struct task_target {
   bool moves;      /* set by change(), of one that is done: a daemon takes it to its host when no copy of it is out */
   bool claim_lost; /* claimed by a daemon that cannot settle it any more */
   bool misfit;     /* its shard is none: nothing but CHANGE_REFUSED comes of it */
+  char refused[OPERATOR_REFUSED_MAX]; /* set by change(), REFUSED: what the server said; "" = its values do not fit */
 };
 
 /* Values of CHANGE_SET. A row takes those that are given. */
@@ -185,7 +189,7 @@ struct operator_ops {
   /* How many match, counted up to cap (0 = all of them). */
   enum store_status (*count)(void *self, const struct task_filter *filter, uint64_t cap, uint64_t *count,
                              struct err *err);
-  /* The newest `limit` matching rows (0 = all): the living first, then history, each by falling id, paged by key. */
+  /* The newest `limit` matching rows (0 = all) of living and ended tasks together, by falling id, paged by key. */
   enum store_status (*list)(void *self, const struct task_filter *filter, uint64_t limit, row_fn *row, void *ctx,
                             struct err *err);
   /* The task of that id, living, else the newest in history: "id:100" is a row id, "message_id:100" a message id,
@@ -203,8 +207,9 @@ struct operator_ops {
   enum store_status (*targets)(void *self, const struct task_filter *filter, bool living, enum target_order order,
                                uint64_t last, struct task_target *targets, size_t cap, size_t *count, struct err *err);
   /* Changes up to CHANGE_CHUNK targets in one transaction, guarded by what each row is at that moment, with one audit
-   * row; where one of them collides with a living task, or is locked, each in a transaction of its own. Sets outcome in
-   * each target; CHANGE_OUTCOMES: it failed before, or with, this one. */
+   * row; where one of them collides with a living task, is locked, or the server refuses to write it, in some smaller
+   * ones, so that only such a one is not changed. Sets outcome in each target; CHANGE_OUTCOMES: it failed before, or
+   * with, this one. */
   enum store_status (*change)(void *self, const struct task_change *change, struct task_target *targets, size_t count,
                               struct audit_span *audit, struct err *err);
   /* An audit row for what was done elsewhere. */

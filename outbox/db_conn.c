@@ -210,6 +210,7 @@ bool db_failed(void *mysql, const struct database_config *config, const char *wh
   utf8_make_printable(said, "");
   err_set(err, code, "%s: %s (error %d)%s%s", what, said, code, *cure ? "; " : "", cure);
   err->denied = db_error_is_right(code) || db_error_is_login(code);
+  err->refused = !err->denied && db_error_is_refusal(code);
   return false;
 }
 

@@ -6,6 +6,7 @@
  * is now, write, leave an audit row with the values from before. Rows of a shard that a daemon holds are not touched by
  * cancel and reschedule, since that daemon may have them in memory already.
  */
+#include <stdio.h>
 #include <string.h>
 
 #include "outbox/db_api.h"
@@ -27,6 +28,7 @@ struct change {
   uint64_t audit_id;
   bool at_once;    /* a living row that another transaction holds is not waited for */
   bool row_locked; /* it failed because of one */
+  bool writing;    /* it has begun to write: before, nothing that fails is about a single row, but for its lock */
 };
 
 /* --- what each row allows --- */
@@ -396,11 +398,14 @@ static const char *const verbs[CHANGE_VERBS] = {"cancel", "reschedule", "retry",
 static bool change_body(struct outbox_operator *op, void *ctx, struct err *err) {
   struct change *change = ctx;
   enum change_verb verb = change->order->verb;
-  for (size_t i = 0; i < change->count; i++)
+  for (size_t i = 0; i < change->count; i++) {
     change->targets[i].outcome = change->targets[i].misfit ? CHANGE_REFUSED : CHANGE_NOT_FOUND;
+    change->targets[i].refused[0] = '\0';
+  }
   text_clear(&change->before);
   text_puts(&change->before, "[");
   change->audit_id = 0;
+  change->writing = false;
   if (needs_shards(verb) && !lock_shards(op, change, err))
     return false;
   if (!lock_rows(op, change, true, err) || !lock_rows(op, change, false, err))
@@ -410,6 +415,7 @@ static bool change_body(struct outbox_operator *op, void *ctx, struct err *err) 
   text_puts(&change->before, "]");
   if (change->changed == 0)
     return true;
+  change->writing = true;
   if ((living && !write_living(op, change, err)) || (ended && !write_ended(op, change, err)))
     return false;
   return op_audit(op, verbs[verb], change->order->actor, change->order->reason, change->order->filter, change->changed,
@@ -422,38 +428,61 @@ static void forget_outcomes(struct task_target *targets, size_t count) {
     targets[i].outcome = CHANGE_OUTCOMES;
 }
 
+/* Whether what went wrong may be about some of the targets, so that the others can be changed without them. */
+static bool is_about_some(const struct change *change, const struct err *err) {
+  return err->code == DUPLICATE_KEY || err->code == DB_LOCK_WAIT || db_error_is_value(err->code) ||
+         (change->writing && err->refused);
+}
+
 /* Whether what went wrong is about one target, which stays. Finding out that its row is held takes no time; what is
  * held beside a row is waited for, so others that meet it are not tried any more. */
 static bool is_its_own(const struct change *one, struct err *err, unsigned *waits) {
   enum { WAITS = 3 };
-  if (err->code == DUPLICATE_KEY)
-    one->targets->outcome = CHANGE_CONFLICT;
-  else if (db_error_is_value(err->code))
-    one->targets->outcome = CHANGE_REFUSED;
-  else if (err->code == DB_LOCK_WAIT && (one->row_locked || ++*waits <= WAITS))
-    one->targets->outcome = CHANGE_LOCKED;
-  else
+  struct task_target *target = one->targets;
+  if (!is_about_some(one, err) || (err->code == DB_LOCK_WAIT && !one->row_locked && ++*waits > WAITS))
     return false;
+  if (err->code == DUPLICATE_KEY) {
+    target->outcome = CHANGE_CONFLICT;
+  } else if (err->code == DB_LOCK_WAIT) {
+    target->outcome = CHANGE_LOCKED;
+  } else {
+    target->outcome = CHANGE_REFUSED;
+    if (!db_error_is_value(err->code))
+      snprintf(target->refused, sizeof target->refused, "%.*s", OPERATOR_REFUSED_MAX - 1, err->text);
+  }
   return true;
 }
 
 /* A row that collides, that another transaction holds, or that the server does not write, undoes the whole transaction:
- * then each target has one of its own, and the culprits stay. */
-static enum store_status change_singly(struct outbox_operator *op, struct change *change, struct audit_span *audit,
-                                       struct err *err) {
+ * then the targets go in smaller ones, half as many where one fails and twice as many where one does not, and the
+ * culprits stay. One of many costs some ten transactions, all of them one each. What is held beside rows is waited for
+ * in each transaction: one that met such a lock is followed by single targets only. */
+static enum store_status change_in_parts(struct outbox_operator *op, struct change *change, bool singly,
+                                         struct audit_span *audit, struct err *err) {
   enum store_status status = STORE_OK;
   unsigned waits = 0;
-  for (size_t i = 0; status == STORE_OK && i < change->count; i++) {
-    struct change one = {.order = change->order, .targets = &change->targets[i], .count = 1, .at_once = true};
-    status = op_transaction(op, change_body, &one, err);
-    if (status == STORE_OK)
-      audit_span_add(audit, (struct audit_span){one.audit_id, one.audit_id});
-    if (status != STORE_OK && is_its_own(&one, err, &waits))
+  size_t step = change->count / 2, at = 0;
+  while (status == STORE_OK && at < change->count) {
+    size_t left = change->count - at, count = singly || step < 1 ? 1 : step;
+    count = count < left ? count : left;
+    struct change part = {.order = change->order, .targets = &change->targets[at], .count = count, .at_once = true};
+    status = op_transaction(op, change_body, &part, err);
+    if (status == STORE_OK) {
+      audit_span_add(audit, (struct audit_span){part.audit_id, part.audit_id});
+      step = 2 * count;
+      at += count;
+    } else if (count > 1 && is_about_some(&part, err)) {
+      step = count / 2;
+      singly = singly || (err->code == DB_LOCK_WAIT && !part.row_locked);
       status = STORE_OK;
-    if (status != STORE_OK)
-      forget_outcomes(&change->targets[i], change->count - i);
-    text_free(&one.before);
+    } else if (count == 1 && is_its_own(&part, err, &waits)) {
+      at++;
+      status = STORE_OK;
+    }
+    text_free(&part.before);
   }
+  if (status != STORE_OK)
+    forget_outcomes(&change->targets[at], change->count - at);
   return status;
 }
 
@@ -464,8 +493,8 @@ enum store_status op_change_tasks(void *self, const struct task_change *order, s
   *audit = (struct audit_span){0};
   if (status == STORE_OK)
     audit_span_add(audit, (struct audit_span){change.audit_id, change.audit_id});
-  else if (err->code == DUPLICATE_KEY || err->code == DB_LOCK_WAIT || db_error_is_value(err->code))
-    status = change_singly(self, &change, audit, err);
+  else if (is_about_some(&change, err))
+    status = change_in_parts(self, &change, err->code == DB_LOCK_WAIT && !change.row_locked, audit, err);
   else
     forget_outcomes(targets, count);
   text_free(&change.before);

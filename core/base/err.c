@@ -12,7 +12,7 @@ bool err_set(struct err *err, int code, const char *fmt, ...) {
     vsnprintf(err->text, sizeof err->text, fmt, args);
     va_end(args);
     err->code = code;
-    err->denied = false;
+    err->denied = err->refused = false;
     err->place = err->key = 0;
   }
   return false;

@@ -16,6 +16,7 @@
 struct err {
   int code;        /* meaning belongs to the module that set it; 0 = none */
   bool denied;     /* a database refused it for want of a right, or a login: whoever grants them must act */
+  bool refused;    /* a database answered, and refuses the statement, whoever gives it: a trigger, say */
   size_t place;    /* the text begins with so many bytes that name a place in a file */
   size_t key;      /* of these, as many before the last ": " name the key there, as in routes.orders.topic */
   char text[1024]; /* one line, no trailing full stop */

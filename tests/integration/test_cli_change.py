@@ -24,6 +24,74 @@ def in_every_state(cli):
     return dict(zip(STATES, ids))
 
 
+def refuse(cli, condition, table="outbox_history"):
+    """A trigger of the operator's refuses such rows."""
+    cli.sql(f"CREATE TRIGGER refuse BEFORE INSERT ON {table} FOR EACH ROW BEGIN IF {condition} THEN"
+            " SIGNAL SQLSTATE '45000' SET MESSAGE_TEXT = 'not these'; END IF; END")
+
+
+# -- what the server refuses --------------------------------------------------------------------
+
+@pytest.mark.parametrize("daemon", [False, True])
+def test_a_task_that_the_server_refuses_keeps_no_other(cli, daemon):
+    if daemon:
+        cli.daemon.start()
+    refuse(cli, "NEW.task_key = 'keep'")
+    kept, = cli.add(task_key="keep")
+    free, = cli.add()
+    done = cli.json("task", "cancel", kept, free, code=65)
+    assert [task["outcome"] for task in done["tasks"]] == ["refused", "cancelled"]
+    assert "not these" in done["tasks"][0]["detail"] and "not these" in done["refusal"]
+    assert (done["matched"], done["changed"], done["refused"]) == (2, 1, 1)
+    assert cli.ids() == [kept]
+    others = cli.add(count=20)
+    done = cli.json("task", "cancel", "--route", "crm.push", "--yes", code=65)
+    assert (done["matched"], done["changed"], done["refused"]) == (21, 20, 1)
+    assert "not these" in done["refusal"] and cli.ids() == [kept]
+    assert len(cli.ids(f"id IN ({', '.join(map(str, others))}) AND state = 'cancelled'", "outbox_history")) == 20
+    said = cli.run("task", "cancel", "--route", "crm.push", "--yes")
+    assert said.returncode == 65 and "1 are refused by the server" in said.stdout and "not these" in said.stdout
+    assert "cannot be reached" not in said.stderr and "did not answer" not in said.stderr
+    cli.sql("DROP TRIGGER refuse")
+    assert cli("task", "cancel", kept) == f"{kept}  cancelled\n"
+
+
+def test_a_dead_task_that_the_server_refuses_keeps_no_other(cli):
+    kept, = cli.dead(task_key="keep")
+    free = cli.dead(count=9)
+    refuse(cli, "NEW.task_key = 'keep'", "outbox")
+    done = cli.json("dead", "retry", "--route", "crm.push", "--yes", code=65)
+    assert (done["changed"], done["refused"]) == (9, 1) and sorted(cli.ids()) == free
+    assert cli.ids(table="outbox_history") == [kept]
+
+
+def test_one_refused_task_of_many_costs_few_transactions(cli):
+    """And a command all of whose tasks are refused ends, and says so, instead of trying each of thousands."""
+    cli.sql("INSERT INTO outbox (route, payload, task_key, delay_ms)"
+            " SELECT 'crm.push', '{}', IF(seq = 217, 'keep', ''), 3600000 FROM seq_1_to_500")
+    refuse(cli, "NEW.task_key = 'keep'")
+    done = cli.json("task", "cancel", "--route", "crm.push", "--yes", code=65)
+    assert (done["changed"], done["refused"]) == (499, 1)
+    assert len(cli.audit()) < 25
+    cli.sql("INSERT INTO outbox (route, payload, task_key, delay_ms)"
+            " SELECT 'crm.push', '{}', 'keep', 3600000 FROM seq_1_to_3000")
+    ended = cli.run("task", "cancel", "--route", "crm.push", "--yes", "-o", "json")
+    done = json.loads(ended.stdout)
+    assert (ended.returncode, done["matched"], done["changed"], done["refused"]) == (65, 3001, 0, 1000), ended
+    assert "refused 1000 tasks one after the other, and 2001 others were not tried" in ended.stderr
+    assert "not these" in ended.stderr
+
+
+def test_an_audit_row_that_the_server_refuses_is_data(cli):
+    """Not a configuration that starting again does not mend."""
+    refuse(cli, "NEW.verb <> 'cancel'", "outbox_audit")
+    id_, = cli.add()
+    assert "the server refuses it" in cli.run("task", "set", id_, "--priority", "9").stdout
+    assert "not these" in cli.fails(65, "route", "pause", "crm.push")
+    assert cli.row(id_)["priority"] != 9
+    assert cli("task", "cancel", id_) == f"{id_}  cancelled\n"
+
+
 # -- cancel -----------------------------------------------------------------------------------
 
 def test_cancel_moves_the_row_into_the_history(cli):
@@ -134,13 +202,13 @@ def test_bulk_with_limit_and_audit(cli):
 
 
 def test_the_audit_rows_of_a_step_that_met_a_collision(cli):
-    """Each of its tasks is changed by itself then: the first and the last row are those of the step, not its first twice."""
+    """Its tasks are changed in smaller steps then: the first and the last row are those of all, not its first twice."""
     cli.dead(count=3)
     taken, = cli.dead(dedup_key="taken")
     cli.add(dedup_key="taken")
     done = cli.json("dead", "retry", "--route", "crm.push", "--yes", code=65)
-    assert (done["changed"], done["conflict"], done["audit_first"], done["audit_last"]) == (3, 1, "1", "3")
-    assert len(cli.audit()) == 3 and cli.ids(table="outbox_history") == [taken]
+    assert (done["changed"], done["conflict"], done["audit_first"], done["audit_last"]) == (3, 1, "1", "2")
+    assert [row["changed"] for row in cli.audit()] == [2, 1] and cli.ids(table="outbox_history") == [taken]
 
 
 def test_many_thousands_in_steps(cli):
