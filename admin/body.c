@@ -58,6 +58,10 @@ bool body_motive(const json_t *object, struct motive *motive, struct response *r
          short_text(object, "reason", BODY_REASON_MAX, "", &motive->reason, response);
 }
 
+bool body_text(const json_t *object, const char *key, size_t max, const char **text, struct response *response) {
+  return short_text(object, key, max, "", text, response);
+}
+
 /* Reads exactly n digits; -1 when they are not there. */
 static int digits(const char **p, int n) {
   int value = 0;

@@ -8,7 +8,7 @@
 #include "admin/http.h"
 #include "core/operator.h"
 
-enum { BODY_ACTOR_MAX = 64, BODY_REASON_MAX = OPERATOR_REASON_MAX };
+enum { BODY_ACTOR_MAX = 64, BODY_REASON_MAX = OPERATOR_REASON_MAX, BODY_FILTER_MAX = 1024 };
 
 /* Who asks and why: for the audit. Texts belong to the JSON object. */
 struct motive {
@@ -20,6 +20,9 @@ struct motive {
  * NULL = the response says what is wrong. The caller owns the reference. */
 MUSTCHECK json_t *body_object(const struct request *request, const char *const *known, struct response *response);
 MUSTCHECK bool body_motive(const json_t *object, struct motive *motive, struct response *response);
+/* A text of at most max bytes, "" unless given; it belongs to the JSON object. */
+MUSTCHECK bool body_text(const json_t *object, const char *key, size_t max, const char **text,
+                         struct response *response);
 /* RFC 3339 with any offset to microseconds since 1970; false when it is not one. Pure. */
 MUSTCHECK bool body_parse_time(const char *text, int64_t *us);
 

@@ -118,7 +118,7 @@ const struct endpoint *router_table(size_t *count);
 handler_fn health_live, health_ready;
 handler_fn metrics_show;
 handler_fn status_stats, status_routes;
-handler_fn task_cancel, task_reschedule;
+handler_fn task_cancel, task_reschedule, tasks_cancel, tasks_reschedule;
 handler_fn result_post, result_callback;
 handler_fn route_pause, route_resume;
 handler_fn quarantine_list, quarantine_show, quarantine_replay, quarantine_purge;

@@ -22,6 +22,8 @@ static const struct endpoint table[] = {
     {"GET", "/api/v1/routes", ROLE_READ, RUN_QUICK, false, status_routes},
     {"POST", "/api/v1/routes/{name}/pause", ROLE_OPERATE, RUN_SLOW, false, route_pause},
     {"POST", "/api/v1/routes/{name}/resume", ROLE_OPERATE, RUN_SLOW, false, route_resume},
+    {"POST", "/api/v1/tasks/cancel", ROLE_OPERATE, RUN_SLOW, false, tasks_cancel},
+    {"POST", "/api/v1/tasks/reschedule", ROLE_OPERATE, RUN_SLOW, false, tasks_reschedule},
     {"POST", "/api/v1/tasks/{id}/cancel", ROLE_OPERATE, RUN_SLOW, false, task_cancel},
     {"POST", "/api/v1/tasks/{id}/reschedule", ROLE_OPERATE, RUN_SLOW, false, task_reschedule},
     {"POST", "/api/v1/results", ROLE_OPERATE, RUN_RESULT, true, result_post},

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * admin/tasks.c - commands for one task: cancel, reschedule.
+ * admin/tasks.c - commands for tasks, one or some together: cancel, reschedule.
  *
  * They go to the thread that reads rows (engine_command), which closes the gap that plain SQL leaves on routes with
  * claims in memory.
@@ -51,6 +51,7 @@ static void respond_answer(struct response *response, enum command_answer answer
   case COMMAND_LOCKED:
     respond_problem(response, PROBLEM_LOCKED, "%s", why ? why : "nothing was changed; try again");
     break;
+  case COMMAND_LEFT: /* of many only */
   case COMMAND_FAILED:
     respond_problem(response, problem_of_database(err), "%s",
                     why ? why : "nothing was changed as far as is known; try again");
@@ -129,5 +130,81 @@ void task_reschedule(struct admin *admin, const struct request *request, struct 
                                    .reason = motive.reason};
     run(admin, &command, response);
   }
+  json_decref(body);
+}
+
+/* --- some together --- */
+
+static json_t *outcome_json(const char *id, enum command_answer answer, const struct err *err) {
+  static const char *const words[] = {
+      [COMMAND_DONE] = "done",           [COMMAND_DONE_MAYBE_SENT] = "done", [COMMAND_NOT_FOUND] = "not_found",
+      [COMMAND_IN_FLIGHT] = "in_flight", [COMMAND_STATE] = "state",          [COMMAND_ELSEWHERE] = "elsewhere",
+      [COMMAND_LOCKED] = "locked",       [COMMAND_FAILED] = "database",      [COMMAND_LEFT] = "left"};
+  const char *word = answer != COMMAND_FAILED ? words[answer]
+                     : err->denied            ? "rights"
+                     : err->refused           ? "refused"
+                                              : words[answer];
+  json_t *task = json_pack("{so ss}", "id", json_any(id), "outcome", word);
+  if (task && (answer == COMMAND_DONE || answer == COMMAND_DONE_MAYBE_SENT))
+    json_object_set_new(task, "maybe_sent", json_boolean(answer == COMMAND_DONE_MAYBE_SENT));
+  if (task && answer == COMMAND_FAILED)
+    json_object_set_new(task, "detail", json_any(err->text));
+  return task;
+}
+
+static bool read_ids(const json_t *body, const char *ids[COMMANDS_TOGETHER], size_t *count, struct response *response) {
+  const json_t *list = json_object_get(body, "ids");
+  bool ok = json_is_array(list) && json_array_size(list) > 0 && json_array_size(list) <= COMMANDS_TOGETHER;
+  *count = ok ? json_array_size(list) : 0;
+  for (size_t i = 0; ok && i < *count; i++) {
+    ids[i] = json_string_value(json_array_get(list, i));
+    ok = ids[i] && *ids[i];
+    for (size_t k = 0; ok && k < i; k++)
+      ok = strcmp(ids[i], ids[k]) != 0;
+  }
+  if (!ok)
+    respond_problem(response, PROBLEM_BAD_REQUEST, "\"ids\" must be a list of 1 to %d texts, each another",
+                    (int)COMMANDS_TOGETHER);
+  return ok;
+}
+
+static void run_many(struct admin *admin, struct task_command each, const json_t *body, struct response *response) {
+  const char *ids[COMMANDS_TOGETHER];
+  enum command_answer answers[COMMANDS_TOGETHER];
+  struct task_commands commands = {.each = each, .ids = ids, .answers = answers};
+  struct motive motive;
+  char filter[32];
+  struct err err = {0};
+  if (!read_ids(body, ids, &commands.count, response) || !body_motive(body, &motive, response) ||
+      !body_text(body, "filter", BODY_FILTER_MAX, &commands.filter, response))
+    return;
+  commands.each.actor = motive.actor;
+  commands.each.reason = motive.reason;
+  snprintf(filter, sizeof filter, "%zu tasks together", commands.count);
+  commands.filter = *commands.filter ? commands.filter : filter;
+  if (!engine_commands(admin_engine(admin), &commands, HTTP_WAIT_MS, &err)) {
+    respond_problem(response, problem_of_database(&err), "%s", err.text);
+    return;
+  }
+  json_t *tasks = json_array();
+  for (size_t i = 0; i < commands.count; i++)
+    json_array_append_new(tasks, outcome_json(ids[i], answers[i], &err));
+  respond_json(response, 200, json_pack("{so}", "tasks", tasks));
+}
+
+void tasks_cancel(struct admin *admin, const struct request *request, struct response *response) {
+  static const char *const known[] = {"ids", "actor", "reason", "filter", NULL};
+  json_t *body = body_object(request, known, response);
+  if (body)
+    run_many(admin, (struct task_command){.verb = INTERVENE_CANCEL}, body, response);
+  json_decref(body);
+}
+
+void tasks_reschedule(struct admin *admin, const struct request *request, struct response *response) {
+  static const char *const known[] = {"ids", "due_at", "delay_ms", "actor", "reason", "filter", NULL};
+  int64_t due_us;
+  json_t *body = body_object(request, known, response);
+  if (body && read_due(admin, request, body, &due_us, response))
+    run_many(admin, (struct task_command){.verb = INTERVENE_RESCHEDULE, .due_us = due_us}, body, response);
   json_decref(body);
 }

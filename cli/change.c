@@ -460,7 +460,7 @@ static void audit_whole(struct change_run *run) {
   struct err err;
   if (asked == 0)
     return;
-  snprintf(filter, sizeof filter, "%s (%llu by daemons, each in its own row)", run->order->filter,
+  snprintf(filter, sizeof filter, "%s (%llu by daemons, in rows of their own)", run->order->filter,
            (unsigned long long)asked);
   whole.filter = filter;
   if (run->op->ops->audit(run->op->self, &whole, 0, &id, &err) != STORE_OK) {

@@ -21,13 +21,13 @@
   "With filters the number of tasks is said first and confirmed on a terminal; elsewhere --yes is needed.\n"           \
   "Each change leaves an audit row: who, what, why, which, and the values from before; audit_first and\n"              \
   "audit_last in JSON are the ids of the first and the last that the command wrote, with those of others between\n"    \
-  "perhaps; null: none. A daemon that holds the task writes a row for it instead, and the command with filters one\n"  \
-  "for the whole (changed is 0 in it). Exit code 0 says that each task that was named, or that the filters matched,\n" \
-  "is changed. Where one is not: 75, it is on its way out, or awaits a result (which cancel ends), or another\n"       \
-  "transaction holds its row; 65, its state does not allow it, it has moved on meanwhile, another has its key, or\n"   \
-  "the server refuses it (a trigger, say: refusal in JSON is what it said last); 66, there is none of that id. The\n"  \
-  "others are changed all the same; but where the server refuses 1000 one after the other, the command stops and\n"    \
-  "says how many it has not tried. Filters that match no task are no failure.\n"                                       \
+  "perhaps; null: none. A daemon that holds the tasks writes rows for them instead, and the command with filters\n"    \
+  "one for the whole (changed is 0 in it). Exit code 0 says that each task that was named, or that the filters\n"      \
+  "matched, is changed. Where one is not: 75, it is on its way out, or awaits a result (which cancel ends), or\n"      \
+  "another transaction holds its row; 65, its state does not allow it, it has moved on meanwhile, another has its\n"   \
+  "key, or the server refuses it (a trigger, say; refusal in JSON is what it said last); 66, there is none of that\n"  \
+  "id. The others are changed all the same; but where the server refuses 1000 one after the other, the command\n"      \
+  "stops and says how many it has not tried. Filters that match no task are no failure.\n"                             \
   "Ctrl-C (SIGINT, SIGTERM, SIGHUP) lets the step that runs end, says what was changed, and then ends the command\n"   \
   "by that signal (130, 143 or 129 in a shell).\n"
 #define NEWEST                                                                                                         \

@@ -237,11 +237,9 @@ static bool is_from_daemon(struct daemon_answer *answer, enum daemon_proof proof
   static const struct {
     const char *member;
     json_type type;
-  } proofs[] = {[DAEMON_READY] = {"ready", JSON_TRUE},
-                [DAEMON_RELOADED] = {"reloaded", JSON_TRUE},
-                [DAEMON_ROUTES] = {"routes", JSON_ARRAY},
-                [DAEMON_TASK] = {"state", JSON_STRING},
-                [DAEMON_FATE] = {"fate", JSON_STRING}};
+  } proofs[] = {[DAEMON_READY] = {"ready", JSON_TRUE},    [DAEMON_RELOADED] = {"reloaded", JSON_TRUE},
+                [DAEMON_ROUTES] = {"routes", JSON_ARRAY}, [DAEMON_TASK] = {"state", JSON_STRING},
+                [DAEMON_TASKS] = {"tasks", JSON_ARRAY},   [DAEMON_FATE] = {"fate", JSON_STRING}};
   const json_t *value = json_object_get(answer->body, proofs[proof].member);
   if (answer->status == HTTP_OK)
     return value && json_typeof(value) == proofs[proof].type;

@@ -36,7 +36,7 @@ struct daemon_answer {
 };
 
 /* What the body of a 200 has, by which a daemon is told from other web servers. */
-enum daemon_proof { DAEMON_READY, DAEMON_RELOADED, DAEMON_ROUTES, DAEMON_TASK, DAEMON_FATE };
+enum daemon_proof { DAEMON_READY, DAEMON_RELOADED, DAEMON_ROUTES, DAEMON_TASK, DAEMON_TASKS, DAEMON_FATE };
 
 /* admin and op outlive the client. op: on the outbox whose daemons are meant; NULL = whoever gets the request. */
 MUSTCHECK bool daemon_client_new(const struct admin_config *admin, const struct operator* op,

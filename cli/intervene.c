@@ -14,6 +14,7 @@
 
 enum {
   ROUNDS = 3,
+  TOGETHER = 64, /* tasks in one request, as docs/openapi.yaml has it */
   ANSWER_TIMEOUT_MS = 15000,
   VERIFY_US = 5 * 1000 * 1000,
   HAND_OVER_US = 15 * 1000 * 1000, /* as an answer is waited for */
@@ -30,10 +31,12 @@ struct intervener {
   const struct operator* op;
   struct daemon_client *client;
   struct shard_owner owners[STORE_SHARDS_MAX];
-  bool known[STORE_SHARDS_MAX]; /* owners[i] has been read */
-  bool lives[STORE_SHARDS_MAX]; /* owners[i] has renewed its lease after another daemon had answered for it */
-  bool bare[STORE_SHARDS_MAX];  /* owners[i] is of a version that knows message ids without their prefix only */
-  uint64_t asked;               /* tasks that daemons have changed */
+  bool known[STORE_SHARDS_MAX];  /* owners[i] has been read */
+  bool lives[STORE_SHARDS_MAX];  /* owners[i] has renewed its lease after another daemon had answered for it */
+  bool bare[STORE_SHARDS_MAX];   /* owners[i] is of a version that knows message ids without their prefix only */
+  bool singly[STORE_SHARDS_MAX]; /* owners[i] is of a version that is asked for one task at a time only */
+  size_t together;               /* so many tasks are asked for in the next request; 0 = as many as it takes */
+  uint64_t asked;                /* tasks that daemons have changed */
 };
 
 bool intervener_new(const struct operator* op, const struct admin_config *admin, struct intervener **out,
@@ -71,6 +74,7 @@ static bool learn_owner(struct intervener *in, uint8_t shard, struct err *err) {
   bool same = in->owners[shard].alive && strcmp(before.instance, in->owners[shard].instance) == 0;
   in->lives[shard] &= same;
   in->bare[shard] &= same;
+  in->singly[shard] &= same;
   return status == STORE_OK || store_failed(status, err);
 }
 
@@ -116,14 +120,18 @@ static bool change_directly(struct intervener *in, const struct task_change *cha
 
 /* --- shards that a daemon holds --- */
 
-/* JSON text, to free(); NULL when it is not UTF-8. */
-static char *request_body(const struct task_change *change) {
+/* JSON text, to free(); NULL when it is not UTF-8. ids: of many, NULL = the path names one. */
+static char *request_body(const struct task_change *change, json_t *ids) {
   json_t *body = json_pack("{s:s, s:s}", "actor", change->actor, "reason", change->reason);
   if (body && change->verb == CHANGE_RESCHEDULE) {
     char due[TIME_TEXT_MAX];
     rfc3339_print(change->due_us, due);
     json_object_set_new(body, "due_at", json_string(due));
   }
+  if (body && ids)
+    json_object_set_new(body, "filter", json_string(change->filter));
+  if (body && ids)
+    json_object_set(body, "ids", ids);
   char *text = body ? json_dumps(body, JSON_COMPACT) : NULL;
   json_decref(body);
   return text;
@@ -325,8 +333,9 @@ static bool refuse_unreached(const struct daemon_answer *answer, const struct sh
   size_t len = strlen(err->text);
   if (answer->status == DAEMON_NEVER_SENT)
     snprintf(err->text + len, sizeof err->text - len, "%s", loopback_note(owner));
-  return err_wrap(err, "task %llu: the daemon %s on %s holds its shard and cannot be reached; nothing was changed", id,
-                  owner->instance, owner->host);
+  return err_wrap(err, "task %llu: the daemon %s on %s holds its shard and %s; nothing was changed", id,
+                  owner->instance, owner->host,
+                  answer->status == DAEMON_UNNAMED ? "was not asked" : "cannot be reached");
 }
 
 static bool ask_owner(struct intervener *in, const struct task_change *change, struct task_target *target,
@@ -347,7 +356,7 @@ static bool ask_owner(struct intervener *in, const struct task_change *change, s
   snprintf(path, sizeof path, "/api/v1/tasks/%s/%s", message_id ? message_id : "",
            change->verb == CHANGE_CANCEL ? "cancel" : "reschedule");
   free(message_id);
-  char *body = request_body(change);
+  char *body = request_body(change, NULL);
   if (!body)
     return err_set(err, EX_DATAERR, "--reason is not UTF-8");
   bool answered = daemon_ask(in->client, owner->admin_url, path, DAEMON_TASK, body, ANSWER_TIMEOUT_MS, &answer, err);
@@ -362,6 +371,160 @@ static bool ask_owner(struct intervener *in, const struct task_change *change, s
   in->asked += ok && target->outcome == CHANGE_DONE;
   json_decref(answer.body);
   return ok;
+}
+
+/* --- many of one shard in one request --- */
+
+/* Tasks of one shard, by their place among the targets. */
+struct together {
+  struct task_target *targets;
+  size_t at[TOGETHER], count;
+};
+
+static const char *const changing[] = {[CHANGE_CANCEL] = "cancel", [CHANGE_RESCHEDULE] = "reschedule"};
+
+/* Those whose rows show what the daemon says; the others are looked at one by one. */
+static void verify_together(struct intervener *in, const struct task_change *change, const struct together *some,
+                            const bool *said) {
+  char names[TOGETHER][32];
+  const char *ids[TOGETHER];
+  struct task_target now[TOGETHER];
+  struct task_filter filter = {.ids = ids};
+  size_t count = 0;
+  uint64_t first = UINT64_MAX;
+  struct err ignored;
+  for (size_t i = 0; i < some->count; i++)
+    if (said[i]) {
+      first = some->targets[some->at[i]].id < first ? some->targets[some->at[i]].id : first;
+      snprintf(names[filter.id_count], sizeof names[0], "id:%llu", (unsigned long long)some->targets[some->at[i]].id);
+      ids[filter.id_count] = names[filter.id_count];
+      filter.id_count++;
+    }
+  bool living = change->verb == CHANGE_RESCHEDULE;
+  if (filter.id_count == 0 || in->op->ops->targets(in->op->self, &filter, living, OLDEST_FIRST, first - 1, now,
+                                                   TOGETHER, &count, &ignored) != STORE_OK)
+    return;
+  for (size_t i = 0; i < some->count; i++)
+    for (size_t k = 0; said[i] && k < count; k++) {
+      struct task_target *target = &some->targets[some->at[i]];
+      if (now[k].id != target->id || strcmp(now[k].message_id, target->message_id) != 0 ||
+          is_unchanged(change, target, &now[k]))
+        continue;
+      target->maybe_sent = target->maybe_sent || now[k].maybe_sent;
+      target->outcome = CHANGE_DONE;
+    }
+}
+
+/* What a daemon says of each; NULL: no answer came, though the request may have. *some_stay: for one of them none was
+ * changed. */
+static bool take_answers(struct intervener *in, const struct task_change *change, const struct daemon_answer *answer,
+                         const struct together *some, bool *some_stay, struct err *err) {
+  const json_t *tasks = answer ? json_object_get(answer->body, "tasks") : NULL;
+  bool said[TOGETHER] = {false};
+  for (size_t i = 0; i < some->count; i++) {
+    const json_t *task = json_array_get(tasks, i);
+    const char *outcome = json_string_value(json_object_get(task, "outcome"));
+    struct task_target *target = &some->targets[some->at[i]];
+    outcome = outcome ? outcome : "";
+    said[i] = !answer || strcmp(outcome, "done") == 0;
+    if (answer && said[i])
+      target->maybe_sent = target->maybe_sent || json_is_true(json_object_get(task, "maybe_sent"));
+    else if (strcmp(outcome, "in_flight") == 0)
+      target->outcome = CHANGE_IN_FLIGHT;
+    else if (strcmp(outcome, "state") == 0)
+      target->outcome = CHANGE_STATE;
+    else
+      *some_stay = *some_stay || strcmp(outcome, "locked") == 0 || strcmp(outcome, "refused") == 0;
+  }
+  verify_together(in, change, some, said);
+  bool ok = true;
+  for (size_t i = 0; ok && i < some->count; i++) {
+    struct task_target *target = &some->targets[some->at[i]];
+    if (answer && said[i] && undecided(target))
+      ok = verify(in, change, target, err);
+    in->asked += said[i] && target->outcome == CHANGE_DONE;
+  }
+  return ok;
+}
+
+/* Asks the owner of their shard. What is not decided then is asked for singly, which says more of it: false only where
+ * what is said to be done cannot be seen. */
+static bool ask_together(struct intervener *in, const struct task_change *change, const struct together *some,
+                         uint8_t shard, bool *some_stay, struct err *err) {
+  const struct shard_owner *owner = &in->owners[shard];
+  char path[64], name[sizeof "message_id:" + STORE_ID_MAX + STORE_WIDER];
+  struct daemon_answer answer = {0};
+  struct err ignored;
+  json_t *ids = json_array();
+  for (size_t i = 0; i < some->count; i++) {
+    snprintf(name, sizeof name, "message_id:%s", some->targets[some->at[i]].message_id);
+    json_array_append_new(ids, json_string(name));
+  }
+  snprintf(path, sizeof path, "/api/v1/tasks/%s", changing[change->verb]);
+  char *body = request_body(change, ids);
+  json_decref(ids);
+  bool answered =
+      body && daemon_ask(in->client, owner->admin_url, path, DAEMON_TASKS, body, ANSWER_TIMEOUT_MS, &answer, &ignored);
+  free(body);
+  bool whole =
+      answered && answer.status == HTTP_OK && json_array_size(json_object_get(answer.body, "tasks")) == some->count;
+  bool doubt = body && !whole && (answer.status == 0 || answer.status == HTTP_OK), ok = true;
+  in->singly[shard] = in->singly[shard] || !whole;
+  if (whole || doubt)
+    ok = take_answers(in, change, whole ? &answer : NULL, some, some_stay, err);
+  if (answered)
+    json_decref(answer.body);
+  return ok;
+}
+
+/* Those of one shard from `from` on that are not decided and have not been asked for, as many as go into a request. */
+static void gather(struct task_target *targets, size_t count, size_t from, uint8_t shard, size_t most,
+                   struct together *some) {
+  *some = (struct together){.targets = targets};
+  for (size_t i = from; i < count && some->count < most; i++)
+    if (undecided(&targets[i]) && targets[i].shard == shard)
+      some->at[some->count++] = i;
+}
+
+/* Where one stays, all of its request do: the next has half as many, and twice as many after one without. What is
+ * alone is left for ask_owner(). */
+static bool ask_shard(struct intervener *in, const struct task_change *change, struct task_target *targets,
+                      size_t count, uint8_t shard, struct err *err) {
+  for (size_t from = 0; !in->singly[shard] && !interrupt_caught();) {
+    struct together some;
+    size_t most = in->together && in->together < TOGETHER ? in->together : TOGETHER;
+    bool some_stay = false;
+    gather(targets, count, from, shard, most, &some);
+    if (some.count == 0)
+      return true;
+    if (some.count == 1) {
+      if (!ask_owner(in, change, &targets[some.at[0]], err))
+        return false;
+    } else if (!ask_together(in, change, &some, shard, &some_stay, err)) {
+      return false;
+    }
+    in->together = some_stay ? some.count / 2 : 2 * most;
+    if (!some_stay)
+      from = some.at[some.count - 1] + 1;
+  }
+  return true;
+}
+
+static bool ask_owners_together(struct intervener *in, const struct task_change *change, struct task_target *targets,
+                                size_t count, struct err *err) {
+  bool asked[STORE_SHARDS_MAX] = {false};
+  for (size_t i = 0; count > 1 && i < count; i++) {
+    uint8_t shard = targets[i].shard;
+    if (!undecided(&targets[i]) || asked[shard])
+      continue;
+    asked[shard] = true;
+    if (!learn_owner(in, shard, err))
+      return false;
+    const struct shard_owner *owner = &in->owners[shard];
+    if (owner->alive && owner->admin_url[0] && !ask_shard(in, change, targets, count, shard, err))
+      return false;
+  }
+  return true;
 }
 
 static bool ask_owners(struct intervener *in, const struct task_change *change, struct task_target *targets,
@@ -402,7 +565,8 @@ bool intervene(struct intervener *in, const struct task_change *change, struct t
     judge(in, change, &targets[i]);
   size_t left = count_undecided(targets, count);
   for (int round = 0; round < ROUNDS && left > 0; round++) {
-    if (!change_directly(in, change, targets, count, audit, err) || !ask_owners(in, change, targets, count, err))
+    if (!change_directly(in, change, targets, count, audit, err) ||
+        !ask_owners_together(in, change, targets, count, err) || !ask_owners(in, change, targets, count, err))
       return false;
     left = count_undecided(targets, count);
   }

@@ -137,6 +137,7 @@ enum command_answer {
   COMMAND_ELSEWHERE,       /* another instance holds its shard: ask there */
   COMMAND_LOCKED,          /* another transaction holds its row, or what is written beside it: nothing was changed */
   COMMAND_FAILED,          /* database trouble: err says which; nothing was changed as far as can be known */
+  COMMAND_LEFT,            /* of many: not tried, since those before it are large */
 };
 
 struct task_command {
@@ -146,10 +147,25 @@ struct task_command {
   const char *actor, *reason;
 };
 
+enum { COMMANDS_TOGETHER = 64 };
+
+/* One command for up to COMMANDS_TOGETHER tasks, which are changed together where they are of one shard. */
+struct task_commands {
+  struct task_command each; /* id: not used */
+  const char *const *ids;   /* distinct tasks */
+  size_t count;
+  const char *filter;           /* what people named them by, for the audit */
+  enum command_answer *answers; /* for each; what fails for one task of a shard fails for all of that shard */
+};
+
 /* Runs a command in the thread that reads rows, so that no task can slip out beside it. Waits for the answer, at most
  * timeout_ms (then COMMAND_FAILED). Any thread but the engine's own. */
 enum command_answer engine_command(struct engine *engine, const struct task_command *command, int64_t timeout_ms,
                                    struct err *err);
+/* The same for many, but nothing is tried again; err: of the last that failed. False: none was tried, and err says why.
+ */
+MUSTCHECK bool engine_commands(struct engine *engine, const struct task_commands *commands, int64_t timeout_ms,
+                               struct err *err);
 
 /* A result record that came by another road than a source plugin (HTTP callback, API). Waits for the commit, at most
  * timeout_ms; false with err = not known, offer it again. *result says what it did, and err which flaw the record has

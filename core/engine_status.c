@@ -215,6 +215,10 @@ enum command_answer engine_command(struct engine *engine, const struct task_comm
   return scheduler_ask(&engine->scheduler, command, timeout_ms, err);
 }
 
+bool engine_commands(struct engine *engine, const struct task_commands *commands, int64_t timeout_ms, struct err *err) {
+  return scheduler_ask_many(&engine->scheduler, commands, timeout_ms, err);
+}
+
 bool engine_result(struct engine *engine, const struct result_offer *offer, int64_t timeout_ms,
                    struct store_result *result, struct err *err) {
   return inbox_apply(engine->inbox, offer, timeout_ms, result, err);

@@ -34,7 +34,8 @@
 /* A command waiting for the scheduler; lives on the asker's stack, guarded by ask_lock. */
 struct asked {
   const struct task_command *command;
-  enum command_answer answer;
+  const struct task_commands *many; /* NULL = the one command */
+  enum command_answer answer;       /* of the one */
   struct err err;
   bool done;
   bool busy; /* somebody holds what it changes: it may be asked again */
@@ -158,6 +159,8 @@ void scheduler_poke(struct scheduler *scheduler);
 void scheduler_hint(struct scheduler *scheduler, const struct store_hint *hints, size_t count);
 /* Any thread: runs the command between two reads and waits for the answer. */
 enum command_answer scheduler_ask(struct scheduler *scheduler, const struct task_command *command, int64_t timeout_ms,
+                                  struct err *err);
+MUSTCHECK bool scheduler_ask_many(struct scheduler *scheduler, const struct task_commands *commands, int64_t timeout_ms,
                                   struct err *err);
 /* Takes routes and limits of the configuration from the next tick on; the reference goes over. */
 void scheduler_reload(struct scheduler *scheduler, struct config_ref *config);

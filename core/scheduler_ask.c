@@ -14,6 +14,7 @@
 
 enum {
   COMMANDS_SLICE_US = 5 * 1000, /* beyond one */
+  COMMANDS_BYTES = 512 << 10,   /* of many together, beyond the first */
   BUSY_FOR_US = 2000 * 1000,    /* who asks tries so long where somebody holds a lock: most go soon */
   BUSY_MIN_US = 20 * 1000,
   BUSY_MAX_US = 320 * 1000,
@@ -38,41 +39,98 @@ static void count_cancelled(struct scheduler *s, const char *route) {
     count(&lane->metrics.events[EVENT_CANCEL], 1);
 }
 
-static enum command_answer run_command(struct scheduler *s, struct asked *asked) {
-  const struct task_command *command = asked->command;
-  struct task_place place = {0};
-  bool found = false, changed = false;
-  struct err err = {0};
-  if (s->store->ops->locate(s->ss, command->id, &place, &found, &err) != STORE_OK)
-    return failed(asked, &err);
-  if (!found)
+/* What is known before the row is locked; DONE: it may be changed. */
+static enum command_answer judge(const struct scheduler *s, const struct task_command *command,
+                                 const struct task_place *place) {
+  if (!place->found)
     return COMMAND_NOT_FOUND;
-  const struct lease_slot *slot = &s->view[place.shard];
-  if (!slot->epoch)
+  if (!s->view[place->shard].epoch)
     return COMMAND_ELSEWHERE;
-  if (flight_by_id(s->flights, place.id))
+  if (flight_by_id(s->flights, place->id))
     return COMMAND_IN_FLIGHT;
-  if (place.state == TASK_SCHEDULED && command->verb == INTERVENE_RESCHEDULE && place.expires_us &&
-      command->due_us >= place.expires_us) {
-    err_set(&asked->err, 0, "it would never be sent: its expires_at is not later than that");
-    return COMMAND_STATE;
-  }
-  struct shard_lease lease = {.shard = place.shard, .epoch = slot->epoch, .owner = s->instance};
-  int64_t keep_us = s->config->config->engine.dead_retention_ms * 1000;
-  enum store_status status =
-      s->store->ops->intervene(s->ss, &lease, command->verb, &place.id, 1, command->due_us, command->actor,
-                               named_by(command), command->reason, keep_us, &changed, &err);
-  asked->busy = status == STORE_BUSY;
-  if (status != STORE_OK)
-    return failed(asked, &err);
+  bool expires = place->state == TASK_SCHEDULED && command->verb == INTERVENE_RESCHEDULE && place->expires_us &&
+                 command->due_us >= place->expires_us;
+  return expires ? COMMAND_STATE : COMMAND_DONE;
+}
+
+static enum command_answer answer_of(struct scheduler *s, const struct task_command *command,
+                                     const struct task_place *place, bool changed) {
   if (changed && command->verb == INTERVENE_RESCHEDULE)
     scheduler_look_soon(s);
   if (changed && command->verb == INTERVENE_CANCEL)
-    count_cancelled(s, place.route);
+    count_cancelled(s, place->route);
   if (changed)
-    return place.maybe_sent ? COMMAND_DONE_MAYBE_SENT : COMMAND_DONE;
+    return place->maybe_sent ? COMMAND_DONE_MAYBE_SENT : COMMAND_DONE;
   /* A copy is out, though not from here: what holds for one in flight holds for it. */
-  return place.state == TASK_CLAIMED || place.state == TASK_AWAITING ? COMMAND_IN_FLIGHT : COMMAND_STATE;
+  return place->state == TASK_CLAIMED || place->state == TASK_AWAITING ? COMMAND_IN_FLIGHT : COMMAND_STATE;
+}
+
+static enum store_status change_rows(struct scheduler *s, const struct task_command *command, uint8_t shard,
+                                     const uint64_t *ids, size_t count, const char *filter, bool *changed,
+                                     struct err *err) {
+  struct shard_lease lease = {.shard = shard, .epoch = s->view[shard].epoch, .owner = s->instance};
+  int64_t keep_us = s->config->config->engine.dead_retention_ms * 1000;
+  return s->store->ops->intervene(s->ss, &lease, command->verb, ids, count, command->due_us, command->actor, filter,
+                                  command->reason, keep_us, changed, err);
+}
+
+static enum command_answer run_command(struct scheduler *s, struct asked *asked) {
+  const struct task_command *command = asked->command;
+  struct task_place place = {0};
+  struct err err = {0};
+  bool changed = false;
+  if (s->store->ops->locate(s->ss, &command->id, 1, &place, &err) != STORE_OK)
+    return failed(asked, &err);
+  enum command_answer known = judge(s, command, &place);
+  if (known == COMMAND_STATE)
+    err_set(&asked->err, 0, "it would never be sent: its expires_at is not later than that");
+  if (known != COMMAND_DONE)
+    return known;
+  enum store_status status = change_rows(s, command, place.shard, &place.id, 1, named_by(command), &changed, &err);
+  asked->busy = status == STORE_BUSY;
+  return status == STORE_OK ? answer_of(s, command, &place, changed) : failed(asked, &err);
+}
+
+/* Changes those of one shard that may be changed, in one transaction. An answer that is DONE before is none yet. */
+static void run_shard(struct scheduler *s, struct asked *asked, uint8_t shard, const struct task_place *places,
+                      bool *answered) {
+  const struct task_commands *many = asked->many;
+  uint64_t ids[COMMANDS_TOGETHER];
+  size_t at[COMMANDS_TOGETHER], count = 0;
+  bool changed[COMMANDS_TOGETHER] = {false};
+  struct err err = {0};
+  for (size_t i = 0; i < many->count; i++)
+    if (!answered[i] && places[i].shard == shard) {
+      at[count] = i;
+      ids[count++] = places[i].id;
+    }
+  enum store_status status = change_rows(s, &many->each, shard, ids, count, many->filter, changed, &err);
+  for (size_t i = 0; i < count; i++) {
+    many->answers[at[i]] = status == STORE_OK     ? answer_of(s, &many->each, &places[at[i]], changed[i])
+                           : status == STORE_BUSY ? COMMAND_LOCKED
+                                                  : failed(asked, &err);
+    answered[at[i]] = true;
+  }
+}
+
+/* As many as there are, but for what is large: that is copied, and all routes wait for it. */
+static enum command_answer run_many(struct scheduler *s, struct asked *asked) {
+  const struct task_commands *many = asked->many;
+  struct task_place places[COMMANDS_TOGETHER];
+  bool answered[COMMANDS_TOGETHER];
+  struct err err = {0};
+  if (s->store->ops->locate(s->ss, many->ids, many->count, places, &err) != STORE_OK)
+    return failed(asked, &err);
+  uint64_t bytes = 0;
+  for (size_t i = 0; i < many->count; i++) {
+    bytes += places[i].bytes;
+    many->answers[i] = i > 0 && bytes > COMMANDS_BYTES ? COMMAND_LEFT : judge(s, &many->each, &places[i]);
+    answered[i] = many->answers[i] != COMMAND_DONE;
+  }
+  for (size_t i = 0; i < many->count; i++)
+    if (!answered[i])
+      run_shard(s, asked, places[i].shard, places, answered);
+  return COMMAND_DONE;
 }
 
 static struct asked *take_asked(struct scheduler *s) {
@@ -98,7 +156,7 @@ void scheduler_run_commands(struct scheduler *s) {
   int64_t deadline = clock_mono_us() + COMMANDS_SLICE_US;
   struct asked *asked;
   while ((asked = take_asked(s))) {
-    answer(s, asked, run_command(s, asked));
+    answer(s, asked, asked->many ? run_many(s, asked) : run_command(s, asked));
     if (clock_mono_us() >= deadline) {
       mailbox_poke(&s->in); /* for those that are left, when rows were read */
       return;
@@ -124,9 +182,9 @@ static bool withdraw(struct scheduler *s, struct asked *asked) {
   return false;
 }
 
-static enum command_answer ask_once(struct scheduler *s, const struct task_command *command, int64_t deadline,
-                                    bool *busy, struct err *err) {
-  struct asked asked = {.command = command};
+static enum command_answer ask_once(struct scheduler *s, struct asked what, int64_t deadline, bool *busy,
+                                    struct err *err) {
+  struct asked asked = what;
   mutex_lock(&s->ask_lock);
   if (!s->accepts) {
     mutex_unlock(&s->ask_lock);
@@ -163,9 +221,16 @@ enum command_answer scheduler_ask(struct scheduler *s, const struct task_command
   int64_t last = began + BUSY_FOR_US < deadline ? began + BUSY_FOR_US : deadline;
   for (int64_t pause = BUSY_MIN_US;; pause = 2 * pause < BUSY_MAX_US ? 2 * pause : BUSY_MAX_US) {
     bool busy = false;
-    enum command_answer answer = ask_once(s, command, deadline, &busy, err);
+    enum command_answer answer = ask_once(s, (struct asked){.command = command}, deadline, &busy, err);
     if (answer != COMMAND_FAILED || !busy || clock_mono_us() + pause > last)
       return answer == COMMAND_FAILED && busy ? COMMAND_LOCKED : answer;
     thread_sleep(pause);
   }
+}
+
+bool scheduler_ask_many(struct scheduler *s, const struct task_commands *commands, int64_t timeout_ms,
+                        struct err *err) {
+  bool busy;
+  struct asked asked = {.many = commands};
+  return ask_once(s, asked, clock_mono_us() + timeout_ms * 1000, &busy, err) == COMMAND_DONE;
 }

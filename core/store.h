@@ -112,11 +112,11 @@ struct store_group {
 
 /* Where a living row was when it was looked for. */
 struct task_place {
-  uint64_t id;
+  uint64_t id, bytes; /* bytes: of its payload */
   uint8_t shard;
   enum task_state state;
-  int64_t expires_us; /* 0 = never */
-  bool maybe_sent;    /* a copy of it has left, or may have */
+  int64_t expires_us;     /* 0 = never */
+  bool found, maybe_sent; /* there is such a row; a copy of it has left, or may have */
   char route[STORE_ROUTE_MAX + STORE_WIDER + 1];
 };
 
@@ -546,10 +546,10 @@ struct store_ops {
                                  const uint64_t *ids, size_t count, int64_t due_us, const char *actor,
                                  const char *filter, const char *reason, int64_t keep_us, bool *changed,
                                  struct err *err);
-  /* Finds a living row by id or message id: *found false when there is none. "id:" and "message_id:" in front say which
-   * it is; of digits without either a message id goes before a row id. */
-  enum store_status (*locate)(struct store_session *ss, const char *id_or_message_id, struct task_place *place,
-                              bool *found, struct err *err);
+  /* Finds living rows by id or message id, a place for each name. "id:" and "message_id:" in front say which it is; of
+   * digits without either a message id goes before a row id. */
+  enum store_status (*locate)(struct store_session *ss, const char *const *names, size_t count,
+                              struct task_place *places, struct err *err);
 
   /* --- housekeeping --- */
   /* What operators have set for routes, all rows. *settings belongs to the session until its next call. */

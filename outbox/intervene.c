@@ -283,38 +283,73 @@ enum store_status ops_intervene(struct store_session *ss, const struct shard_lea
 }
 
 struct locate_unit {
-  const char *name;
-  struct task_place *place;
-  bool *found;
+  const char *const *names;
+  size_t count;
+  struct task_place *places;
 };
 
-static bool locate_unit(struct store_session *ss, void *arg, struct err *err) {
-  struct locate_unit *u = arg;
-  struct task_place *place = u->place;
-  struct db_result result;
-  struct db_row row;
-  uint64_t shard = 0, state = 1, maybe_sent = 0;
-  struct task_name name = task_name_of(u->name);
-  session_begin(ss);
-  session_add(ss, query_locate, ARGS(STRING("message_id", name.message_id), UNSIGNED("id", name.row)));
-  if (!session_send(ss, "finding a task", &result, 1, err))
+/* Of locate.sql. */
+enum { PLACE_CHOICE = 5, PLACE_EXPIRES = 6, PLACE_MESSAGE_ID = 7, PLACE_BYTES = 8, PLACE_COLUMNS };
+
+static bool read_place(const struct db_row *row, struct task_place *place) {
+  uint64_t shard, state, maybe_sent;
+  *place = (struct task_place){.found = true};
+  bool ok = db_u64(row, 0, UINT64_MAX, &place->id) && db_u64(row, 1, UINT8_MAX, &shard) &&
+            db_copy(row, 2, place->route, sizeof place->route) && db_u64(row, 3, TASK_STATES, &state) && state > 0 &&
+            db_u64(row, 4, 1, &maybe_sent) && db_u64(row, PLACE_BYTES, UINT64_MAX, &place->bytes) &&
+            row->fields[PLACE_MESSAGE_ID];
+  if (!ok)
     return false;
-  *u->found = db_next(&result, &row, 7);
-  bool ok = !*u->found ||
-            (db_u64(&row, 0, UINT64_MAX, &place->id) && db_u64(&row, 1, UINT8_MAX, &shard) &&
-             db_copy(&row, 2, place->route, sizeof place->route) && db_u64(&row, 3, TASK_STATES, &state) && state > 0 &&
-             db_u64(&row, 4, 1, &maybe_sent)) ||
-            db_unexpected(err, "finding a task");
   place->shard = (uint8_t)shard;
   place->state = (enum task_state)(state - 1);
   place->maybe_sent = maybe_sent;
-  place->expires_us = *u->found ? row_time_or_past(&row, 6) : 0;
+  place->expires_us = row_time_or_past(row, PLACE_EXPIRES);
+  return true;
+}
+
+/* Rows that are found by a message id come first. */
+static bool take_place(struct locate_unit *u, const struct db_row *row) {
+  struct task_place place;
+  uint64_t choice;
+  if (!read_place(row, &place) || !db_u64(row, PLACE_CHOICE, 2, &choice))
+    return false;
+  for (size_t i = 0; i < u->count; i++) {
+    struct task_name name = task_name_of(u->names[i]);
+    bool named =
+        choice == 1 ? strcmp(name.message_id, row->fields[PLACE_MESSAGE_ID]) == 0 : name.is_row && name.row == place.id;
+    if (named && !u->places[i].found)
+      u->places[i] = place;
+  }
+  return true;
+}
+
+static bool locate_unit(struct store_session *ss, void *arg, struct err *err) {
+  struct locate_unit *u = arg;
+  struct db_result result;
+  struct db_row row;
+  struct text message_ids = {0}, ids = {0};
+  for (size_t i = 0; i < u->count; i++) {
+    struct task_name name = task_name_of(u->names[i]);
+    text_puts(&message_ids, i ? ", " : "");
+    text_sql(&message_ids, name.message_id, strlen(name.message_id));
+    text_puts(&ids, i ? ", " : "");
+    text_u64(&ids, name.row);
+    u->places[i] = (struct task_place){0};
+  }
+  session_begin(ss);
+  session_add(ss, query_locate, ARGS(RAW("message_ids", message_ids), RAW("ids", ids)));
+  text_free(&message_ids);
+  text_free(&ids);
+  if (!session_send(ss, "finding a task", &result, 1, err))
+    return false;
+  bool ok = true;
+  while (ok && db_next(&result, &row, PLACE_COLUMNS))
+    ok = take_place(u, &row) || db_unexpected(err, "finding a task");
   db_results_free(&result, 1);
   return ok;
 }
 
-enum store_status ops_locate(struct store_session *ss, const char *id_or_message_id, struct task_place *place,
-                             bool *found, struct err *err) {
-  *found = false;
-  return session_run(ss, "finding a task", locate_unit, &(struct locate_unit){id_or_message_id, place, found}, err);
+enum store_status ops_locate(struct store_session *ss, const char *const *names, size_t count,
+                             struct task_place *places, struct err *err) {
+  return session_run(ss, "finding a task", locate_unit, &(struct locate_unit){names, count, places}, err);
 }

@@ -83,8 +83,8 @@ enum store_status ops_intervene(struct store_session *ss, const struct shard_lea
                                 const uint64_t *ids, size_t count, int64_t due_us, const char *actor,
                                 const char *filter, const char *reason, int64_t keep_us, bool *changed,
                                 struct err *err);
-enum store_status ops_locate(struct store_session *ss, const char *id_or_message_id, struct task_place *place,
-                             bool *found, struct err *err);
+enum store_status ops_locate(struct store_session *ss, const char *const *names, size_t count,
+                             struct task_place *places, struct err *err);
 
 /* routes.c */
 enum store_status ops_route_settings(struct store_session *ss, const struct route_setting **settings, size_t *count,

@@ -1,3 +1,5 @@
--- A living row by its message id, or by its row id when no message id is that number.
-(SELECT id, shard, route, state + 0, {maybe_sent}, 1 AS choice, expires_at FROM `{table}` WHERE message_id = {message_id})
-UNION ALL (SELECT id, shard, route, state + 0, {maybe_sent}, 2, expires_at FROM `{table}` WHERE id = {id}) ORDER BY choice LIMIT 1
+-- Living rows by their message ids, or by their row ids when no message id is that number.
+(SELECT id, shard, route, state + 0, {maybe_sent}, 1 AS choice, expires_at, message_id, LENGTH(payload)
+  FROM `{table}` WHERE message_id IN ({message_ids}))
+UNION ALL (SELECT id, shard, route, state + 0, {maybe_sent}, 2, expires_at, message_id, LENGTH(payload)
+  FROM `{table}` WHERE id IN ({ids})) ORDER BY choice

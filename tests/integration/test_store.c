@@ -458,27 +458,26 @@ static void a_stale_epoch_changes_nothing_for_people(void **state) {
 static void tasks_are_located_by_either_id(void **state) {
   struct fixture *f = *state;
   struct task_place place;
-  bool found;
   ROW("(id, route, payload, shard, message_id) VALUES (17, 'r', '', 1, 'abc'), (18, 'r', '', 2, '17'), "
       "(19, 'r', '', 3, 'x')");
   sql(f, "UPDATE outbox SET state = 'awaiting', lease_until = UTC_TIMESTAMP(6) WHERE id = 17");
-  ok(f, OPS->locate(f->ss, "abc", &place, &found, &f->err));
-  assert_true(found && place.id == 17 && place.shard == 1 && place.state == TASK_AWAITING);
+  ok(f, OPS->locate(f->ss, &(const char *){"abc"}, 1, &place, &f->err));
+  assert_true(place.found && place.id == 17 && place.shard == 1 && place.state == TASK_AWAITING);
   assert_string_equal(place.route, "r");
-  ok(f, OPS->locate(f->ss, "17", &place, &found, &f->err));
-  assert_true(found && place.id == 18 && place.shard == 2);
-  ok(f, OPS->locate(f->ss, "id:17", &place, &found, &f->err));
-  assert_true(found && place.id == 17 && place.shard == 1);
-  ok(f, OPS->locate(f->ss, "message_id:17", &place, &found, &f->err));
-  assert_true(found && place.id == 18 && place.shard == 2);
-  ok(f, OPS->locate(f->ss, "message_id:19", &place, &found, &f->err));
-  assert_false(found);
-  ok(f, OPS->locate(f->ss, "19", &place, &found, &f->err));
-  assert_true(found && place.id == 19);
-  ok(f, OPS->locate(f->ss, "' OR 1=1 -- ", &place, &found, &f->err));
-  assert_false(found);
-  ok(f, OPS->locate(f->ss, "bestellung-\xc3\xa9", &place, &found, &f->err)); /* the column is ASCII */
-  assert_false(found);
+  ok(f, OPS->locate(f->ss, &(const char *){"17"}, 1, &place, &f->err));
+  assert_true(place.found && place.id == 18 && place.shard == 2);
+  ok(f, OPS->locate(f->ss, &(const char *){"id:17"}, 1, &place, &f->err));
+  assert_true(place.found && place.id == 17 && place.shard == 1);
+  ok(f, OPS->locate(f->ss, &(const char *){"message_id:17"}, 1, &place, &f->err));
+  assert_true(place.found && place.id == 18 && place.shard == 2);
+  ok(f, OPS->locate(f->ss, &(const char *){"message_id:19"}, 1, &place, &f->err));
+  assert_false(place.found);
+  ok(f, OPS->locate(f->ss, &(const char *){"19"}, 1, &place, &f->err));
+  assert_true(place.found && place.id == 19);
+  ok(f, OPS->locate(f->ss, &(const char *){"' OR 1=1 -- "}, 1, &place, &f->err));
+  assert_false(place.found);
+  ok(f, OPS->locate(f->ss, &(const char *){"bestellung-\xc3\xa9"}, 1, &place, &f->err)); /* the column is ASCII */
+  assert_false(place.found);
 }
 
 static void route_settings_are_kept_and_audited(void **state) {

@@ -399,7 +399,7 @@ static void claiming_and_people(void **state) {
   struct task_place place;
   struct task_batch *batch;
   uint64_t lost;
-  bool found, changed[100];
+  bool changed[100];
   for (size_t i = 0; i < 100; i++)
     ids[i] = 40 * i + 1;
   capture_start();
@@ -410,8 +410,8 @@ static void claiming_and_people(void **state) {
   assert_int_equal(batch->count, 100);
   release(batch);
   ok(f, OPS->claims_elsewhere(f->ss, "me", "h", "r", NULL, NULL, &f->err));
-  ok(f, OPS->locate(f->ss, "m77", &place, &found, &f->err));
-  assert_true(found);
+  ok(f, OPS->locate(f->ss, &(const char *){"m77"}, 1, &place, &f->err));
+  assert_true(place.found);
   for (size_t i = 0; i < 100; i++)
     ids[i] += 4;
   ok(f, OPS->intervene(f->ss, &f->leases[1], INTERVENE_CANCEL, ids, 50, 0, "a", "m", "b", 1000, changed, &f->err));

@@ -125,10 +125,9 @@ static void an_epoch_that_no_daemon_writes_is_told_of(void **state) {
 static bool is_maybe_sent(struct fixture *f, uint64_t id) {
   struct task_place place = {0};
   char name[32];
-  bool found;
   snprintf(name, sizeof name, "id:%llu", (unsigned long long)id);
-  ok(f, OPS->locate(f->ss, name, &place, &found, &f->err));
-  assert_true(found);
+  ok(f, OPS->locate(f->ss, &(const char *){name}, 1, &place, &f->err));
+  assert_true(place.found);
   return place.maybe_sent;
 }
 

@@ -402,23 +402,21 @@ static void tasks_are_located_by_either_id(struct fixture *f) {
     uint64_t id;
   } names[] = {{"m1", 1}, {"2", 1}, {"id:2", 2}, {"message_id:2", 1}, {"3", 3}, {"nobody", 0}, {"id:x", 0}};
   struct task_place place;
-  bool found;
   insert(f, (struct spec){.id = 1, .message_id = "2"});
   insert(f, (struct spec){.id = 2, .message_id = "m1"});
   insert(f, (struct spec){.id = 3});
   for (size_t i = 1; i < sizeof names / sizeof names[0]; i++) {
-    ok(f, f->ops->locate(f->ss, names[i].name, &place, &found, &f->err));
-    check_int(found ? place.id : 0, names[i].id);
+    ok(f, f->ops->locate(f->ss, &(const char *){names[i].name}, 1, &place, &f->err));
+    check_int(place.found ? place.id : 0, names[i].id);
   }
 }
 
 static bool is_maybe_sent(struct fixture *f, uint64_t id) {
   struct task_place place = {0};
-  bool found;
   char name[32];
   (void)snprintf(name, sizeof name, "id:%llu", (unsigned long long)id);
-  ok(f, f->ops->locate(f->ss, name, &place, &found, &f->err));
-  check(found);
+  ok(f, f->ops->locate(f->ss, &(const char *){name}, 1, &place, &f->err));
+  check(place.found);
   return place.maybe_sent;
 }
 

@@ -14,9 +14,9 @@
 #define DAY_US (INT64_C(86400) * 1000000)
 
 struct locate_unit {
-  const char *name;
-  struct task_place *place;
-  bool *found;
+  const char *const *names;
+  size_t count;
+  struct task_place *places;
 };
 
 static bool is_number(const char *text, uint64_t *number) {
@@ -41,24 +41,25 @@ static bool locate_unit(struct store_session *ss, void *arg, struct err *err) {
   struct locate_unit *u = arg;
   if (!double_begin(ss, SCRIPT_READS, 1, err))
     return false;
-  const struct row *row = find_task(ss->db, u->name);
-  bool found = row;
-  if (row) {
-    u->place->id = row->id;
-    u->place->shard = row->shard;
-    u->place->state = row->state;
-    u->place->maybe_sent = maybe_sent(ss->db, row);
-    u->place->expires_us = row->expires_us == TIME_NULL ? 0 : row->expires_us;
-    (void)snprintf(u->place->route, sizeof u->place->route, "%s", row->text[ROW_ROUTE]->data);
+  for (size_t i = 0; i < u->count; i++) {
+    const struct row *row = find_task(ss->db, u->names[i]);
+    struct task_place *place = &u->places[i];
+    *place = (struct task_place){.found = row != NULL};
+    if (!row)
+      continue;
+    place->id = row->id;
+    place->shard = row->shard;
+    place->state = row->state;
+    place->maybe_sent = maybe_sent(ss->db, row);
+    place->expires_us = row->expires_us == TIME_NULL ? 0 : row->expires_us;
+    (void)snprintf(place->route, sizeof place->route, "%s", row->text[ROW_ROUTE]->data);
   }
-  *u->found = found && double_end(ss, err);
-  return found ? *u->found : double_end(ss, err);
+  return double_end(ss, err);
 }
 
-enum store_status double_locate(struct store_session *ss, const char *id_or_message_id, struct task_place *place,
-                                bool *found, struct err *err) {
-  *found = false;
-  return double_run(ss, "finding a task", locate_unit, &(struct locate_unit){id_or_message_id, place, found}, err);
+enum store_status double_locate(struct store_session *ss, const char *const *names, size_t count,
+                                struct task_place *places, struct err *err) {
+  return double_run(ss, "finding a task", locate_unit, &(struct locate_unit){names, count, places}, err);
 }
 
 /* --- routes --- */

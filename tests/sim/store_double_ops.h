@@ -86,8 +86,8 @@ enum store_status double_intervene(struct store_session *ss, const struct shard_
                                    struct err *err);
 
 /* store_double_house.c */
-enum store_status double_locate(struct store_session *ss, const char *id_or_message_id, struct task_place *place,
-                                bool *found, struct err *err);
+enum store_status double_locate(struct store_session *ss, const char *const *names, size_t count,
+                                struct task_place *places, struct err *err);
 enum store_status double_route_settings(struct store_session *ss, const struct route_setting **settings, size_t *count,
                                         struct err *err);
 enum store_status double_set_route(struct store_session *ss, const struct route_setting *setting, const char *actor,

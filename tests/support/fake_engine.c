@@ -130,6 +130,23 @@ enum command_answer engine_command(struct engine *engine, const struct task_comm
   return answer;
 }
 
+bool engine_commands(struct engine *engine, const struct task_commands *commands, int64_t timeout_ms, struct err *err) {
+  pthread_mutex_lock(&engine->lock);
+  engine->commands++;
+  engine->verb = commands->each.verb;
+  engine->due_us = commands->each.due_us;
+  copy(engine->id, sizeof(engine->id), commands->ids[commands->count - 1]);
+  copy(engine->actor, sizeof(engine->actor), commands->each.actor);
+  copy(engine->reason, sizeof(engine->reason), commands->filter);
+  for (size_t i = 0; i < commands->count; i++)
+    commands->answers[i] = (enum command_answer)i;
+  if (engine->trouble)
+    err_set(err, 0, "%s", engine->trouble);
+  bool ran = !engine->trouble;
+  pthread_mutex_unlock(&engine->lock);
+  return ran;
+}
+
 bool engine_result(struct engine *engine, const struct result_offer *offer, int64_t timeout_ms,
                    struct store_result *result, struct err *err) {
   pthread_mutex_lock(&engine->lock);

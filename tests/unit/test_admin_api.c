@@ -52,6 +52,42 @@ static void the_engines_own_words_are_passed_on(void **state) {
   json_decref(json);
 }
 
+/* Each has its own outcome; the audit has what the caller named them by, or how many they were. */
+static void some_tasks_together(void **state) {
+  static const char *const outcomes[] = {"done",      "done",   "not_found", "in_flight", "state",
+                                         "elsewhere", "locked", "database",  "left"};
+  static const char *const wrong[] = {"{}",
+                                      "{\"ids\":[]}",
+                                      "{\"ids\":\"1\"}",
+                                      "{\"ids\":[1]}",
+                                      "{\"ids\":[\"\"]}",
+                                      "{\"ids\":[\"1\",\"1\"]}",
+                                      "{\"ids\":[\"1\"],\"filter\":1}",
+                                      "{\"ids\":[\"1\"],\"id\":\"1\"}"};
+  struct admin_fixture *fixture = *state;
+  json_t *json = fixture_command(fixture, "/api/v1/tasks/cancel",
+                                 "{\"ids\":[\"a\",\"b\",\"c\",\"d\",\"e\",\"f\",\"g\",\"h\",\"i\"]}", 200);
+  const json_t *tasks = json_object_get(json, "tasks");
+  assert_int_equal(json_array_size(tasks), sizeof outcomes / sizeof outcomes[0]);
+  for (size_t i = 0; i < json_array_size(tasks); i++) {
+    assert_string_equal(text_of(json_array_get(tasks, i), "outcome"), outcomes[i]);
+    assert_int_equal(json_is_true(json_object_get(json_array_get(tasks, i), "maybe_sent")), i == 1);
+  }
+  assert_string_equal(text_of(json_array_get(tasks, 2), "id"), "c");
+  assert_string_equal(fixture->engine.reason, "9 tasks together");
+  json_decref(json);
+  json = fixture_command(fixture, "/api/v1/tasks/reschedule",
+                         "{\"ids\":[\"a\"],\"due_at\":\"2030-01-31T12:00:00Z\",\"filter\":\"--route r\"}", 200);
+  assert_int_equal(fixture->engine.verb, INTERVENE_RESCHEDULE);
+  assert_int_equal(fixture->engine.due_us, INT64_C(1896091200000000));
+  assert_string_equal(fixture->engine.reason, "--route r");
+  json_decref(json);
+  for (size_t i = 0; i < sizeof wrong / sizeof wrong[0]; i++)
+    fixture_problem(fixture, "POST", "/api/v1/tasks/cancel", FIXTURE_COMMAND, wrong[i], 400, "bad_request");
+  fixture->engine.trouble = "it is away";
+  fixture_problem(fixture, "POST", "/api/v1/tasks/cancel", FIXTURE_COMMAND, "{\"ids\":[\"1\"]}", 503, "database");
+}
+
 static void cancel_and_reschedule(void **state) {
   struct admin_fixture *fixture = *state;
   struct engine *engine = &fixture->engine;
@@ -527,6 +563,7 @@ int main(void) {
       API_TEST(command_answers),
       API_TEST(the_engines_own_words_are_passed_on),
       API_TEST(what_a_dead_daemon_may_have_sent_is_told),
+      API_TEST(some_tasks_together),
       API_TEST(cancel_and_reschedule),
       API_TEST(what_is_meant_for_another_outbox_is_not_done),
       API_TEST(a_name_is_looked_up_once),

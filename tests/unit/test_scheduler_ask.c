@@ -38,13 +38,13 @@ static void come(struct fake *fake) {
   mutex_unlock(&fake->s.ask_lock);
 }
 
-static enum store_status locate(struct store_session *ss, const char *name, struct task_place *place, bool *found,
-                                struct err *err) {
+static enum store_status locate(struct store_session *ss, const char *const *names, size_t count,
+                                struct task_place *place, struct err *err) {
   struct fake *fake = (struct fake *)ss;
   thread_sleep(STATEMENT_US);
   fake->ran++;
   come(fake);
-  *found = false;
+  *place = (struct task_place){0};
   return STORE_OK;
 }
 
@@ -81,10 +81,9 @@ struct held {
   int asked;
 };
 
-static enum store_status locate_held(struct store_session *ss, const char *name, struct task_place *place, bool *found,
-                                     struct err *err) {
-  *place = (struct task_place){.id = 1, .route = "r"};
-  *found = true;
+static enum store_status locate_held(struct store_session *ss, const char *const *names, size_t count,
+                                     struct task_place *place, struct err *err) {
+  *place = (struct task_place){.found = true, .id = 1, .route = "r"};
   return STORE_OK;
 }
 
@@ -139,11 +138,10 @@ static void who_asks_tries_again_where_somebody_holds_the_row(void **state) {
 }
 
 /* A store whose row is in a state that the command does not allow, or expires at 5. */
-static enum store_status locate_state(struct store_session *ss, const char *name, struct task_place *place, bool *found,
-                                      struct err *err) {
-  *place =
-      (struct task_place){.id = 1, .route = "r", .state = *(const enum task_state *)(const void *)ss, .expires_us = 5};
-  *found = true;
+static enum store_status locate_state(struct store_session *ss, const char *const *names, size_t count,
+                                      struct task_place *place, struct err *err) {
+  *place = (struct task_place){
+      .found = true, .id = 1, .route = "r", .state = *(const enum task_state *)(const void *)ss, .expires_us = 5};
   return STORE_OK;
 }
 
@@ -197,9 +195,77 @@ static void what_is_out_is_told_from_what_its_state_forbids(void **state) {
   free(s);
 }
 
+/* Two tasks each of two shards, and one of a shard that others hold; of shard 1 the server refuses some. */
+static enum store_status locate_four(struct store_session *ss, const char *const *names, size_t count,
+                                     struct task_place *places, struct err *err) {
+  for (size_t i = 0; i < count; i++)
+    places[i] = (struct task_place){.found = true,
+                                    .id = i + 1,
+                                    .route = "r",
+                                    .shard = (uint8_t)(i / 2),
+                                    .bytes = *(const uint64_t *)(const void *)ss,
+                                    .maybe_sent = i == 1};
+  return STORE_OK;
+}
+
+static enum store_status intervene_four(struct store_session *ss, const struct shard_lease *lease,
+                                        enum intervention verb, const uint64_t *ids, size_t count, int64_t due_us,
+                                        const char *actor, const char *filter, const char *reason, int64_t keep_us,
+                                        bool *changed, struct err *err) {
+  assert_string_equal(filter, "all");
+  for (size_t i = 0; i < count; i++)
+    changed[i] = true;
+  if (lease->shard == 0)
+    return STORE_OK;
+  err_set(err, 1644, "not these");
+  return STORE_REFUSED;
+}
+
+static void some_are_changed_together_by_shard_unless_they_are_large(void **state) {
+  static const struct store_ops ops = {.locate = locate_four, .intervene = intervene_four};
+  static const char *const ids[] = {"1", "2", "3", "4", "5"};
+  enum command_answer answers[5];
+  const struct task_commands commands = {
+      .each.verb = INTERVENE_RESCHEDULE, .ids = ids, .count = 5, .filter = "all", .answers = answers};
+  static const struct {
+    uint64_t bytes;
+    enum command_answer answers[5];
+  } cases[] = {{1000, {COMMAND_DONE, COMMAND_DONE_MAYBE_SENT, COMMAND_FAILED, COMMAND_FAILED, COMMAND_ELSEWHERE}},
+               {300000, {COMMAND_DONE, COMMAND_LEFT, COMMAND_LEFT, COMMAND_LEFT, COMMAND_LEFT}},
+               {60000000, {COMMAND_DONE, COMMAND_LEFT, COMMAND_LEFT, COMMAND_LEFT, COMMAND_LEFT}}};
+  const struct store store = {.ops = &ops};
+  struct config config = {0};
+  struct config_ref ref = {.config = &config};
+  struct flight_table flights = {0};
+  struct scheduler *s = calloc(1, sizeof *s);
+  assert_non_null(s);
+  s->store = &store;
+  s->config = &ref;
+  s->flights = &flights;
+  s->view[0].epoch = s->view[1].epoch = 1;
+  mutex_init(&s->ask_lock);
+  cond_init(&s->answered);
+  mailbox_init(&s->in);
+  for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+    uint64_t bytes = cases[i].bytes;
+    struct asked asked = {.many = &commands};
+    s->ss = (struct store_session *)(void *)&bytes;
+    s->asked = &asked;
+    scheduler_run_commands(s);
+    assert_true(asked.done && asked.answer == COMMAND_DONE);
+    for (size_t k = 0; k < 5; k++)
+      assert_int_equal(answers[k], cases[i].answers[k]);
+  }
+  mailbox_destroy(&s->in);
+  cond_destroy(&s->answered);
+  mutex_destroy(&s->ask_lock);
+  free(s);
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {cmocka_unit_test(rows_are_read_although_commands_keep_coming),
                                      cmocka_unit_test(who_asks_tries_again_where_somebody_holds_the_row),
-                                     cmocka_unit_test(what_is_out_is_told_from_what_its_state_forbids)};
+                                     cmocka_unit_test(what_is_out_is_told_from_what_its_state_forbids),
+                                     cmocka_unit_test(some_are_changed_together_by_shard_unless_they_are_large)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }
