@@ -277,7 +277,7 @@ static int set_paused(struct cli *cli, const struct args *args, bool paused) {
   if (status != STORE_OK)
     return cli_fail_store(status, &err);
   if (cli->output.format == OUTPUT_TEXT)
-    printf("%s %s; daemons see it within seconds\n", name, paused ? "paused" : "resumed");
+    printf("%s %s; daemons see it within a second\n", name, paused ? "paused" : "resumed");
   else
     output_record(&cli->output, NULL, 0, json_pack("{s:s, s:b}", "route", name, "paused", paused));
   return EX_OK;

@@ -348,7 +348,7 @@ static bool read_task(const struct args *args, struct new_task *task, struct add
   task->target_host = args_text(args, OPT_TARGET_HOST);
   task->delay_ms = -1;
   return args_int(args, OPT_PRIORITY, 1, 9, &task->priority, err) &&
-         args_int(args, OPT_MAX_ATTEMPTS, 1, UINT32_MAX, &task->max_attempts, err) &&
+         args_int(args, OPT_MAX_ATTEMPTS, 0, UINT32_MAX, &task->max_attempts, err) &&
          task_timeout(args, &task->timeout_ms, err) && args_duration(args, OPT_DELAY, &task->delay_ms, err) &&
          args_when(args, OPT_AT, &times->at, err) && args_when(args, OPT_EXPIRES_AT, &times->expires, err) &&
          check_line(task, times, err);

@@ -202,9 +202,11 @@ static void note_held(struct inbox *inbox, struct item *item) {
   if (!item->busy_us)
     item->busy_us = now_us;
   if (now_us - item->busy_us > HELD_SAID_US)
-    log_repeated(&inbox->held, LOG_LEVEL_WARN, "DUEBOX-RESULT-ROW-HELD",
-                 "a result waits: another transaction has held the row of its task for more than %d s route=%s",
-                 HELD_SAID_US / 1000000, item->result.route);
+    log_repeated(
+        &inbox->held, LOG_LEVEL_WARN, "DUEBOX-RESULT-ROW-HELD",
+        "a result waits: the row of its task has been locked for more than %d s, by an application or by a session "
+        "of duebox itself route=%s",
+        HELD_SAID_US / 1000000, item->result.route);
 }
 
 /* What is behind another of its task goes back to where it waited, in front of what came later. */

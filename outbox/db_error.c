@@ -12,6 +12,7 @@
   "data "                                                                                                              \
   "folder): the password is not sent where whoever answers on the port could read it"
 #define SYSTEM "look at the server's disks, open files and memory, and into its error log"
+#define UNLOCK "the user's account is locked: ALTER USER .. ACCOUNT UNLOCK"
 #define CHECK_SERVER "check database.host, port and socket, and that the server runs"
 
 static const struct {
@@ -22,8 +23,8 @@ static const struct {
     /* The transaction, or its statement only (1205, 1317, 1969, 3024), was undone by the server. */
     {1213, DB_CONFLICT, "deadlock; it is redone by itself"},
     {1205, DB_CONFLICT,
-     "another transaction holds its locks for long, or a session holds the table as a whole; look for it in "
-     "information_schema.INNODB_TRX and SHOW PROCESSLIST"},
+     "a session has that lock, of an application or one of duebox's own (its user tells), or holds the table as a "
+     "whole; where it lasts, look for it in information_schema.INNODB_TRX and SHOW PROCESSLIST"},
     {3572, DB_CONFLICT, "another transaction holds the row"},
     {1020, DB_CONFLICT, "the row changed since it was read; it is redone by itself"},
     {DB_GUARD, DB_CONFLICT, "rows or leases changed since they were read; it is redone by itself"},
@@ -88,6 +89,8 @@ static const struct {
 
     {1045, DB_REFUSED, "check database.user and its password"},
     {1698, DB_REFUSED, "check database.user and its password"},
+    {4151, DB_REFUSED, UNLOCK}, /* MariaDB */
+    {3118, DB_REFUSED, UNLOCK}, /* MySQL */
     {1044, DB_REFUSED, GRANT},
     {1142, DB_REFUSED, GRANT},
     {1143, DB_REFUSED, GRANT},
@@ -206,7 +209,7 @@ bool db_error_is_right(int code) {
 }
 
 bool db_error_is_login(int code) {
-  static const int codes[] = {1045, 1698, 1820, 1862};
+  static const int codes[] = {1045, 1698, 1820, 1862, 3118, 4151};
   return is_one_of(code, codes, ARRAY_LEN(codes));
 }
 

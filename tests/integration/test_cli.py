@@ -432,6 +432,13 @@ def test_an_id_that_names_no_task_is_told_of(cli):
     assert len(cli.json("task", "list", *many)) == 101
 
 
+def test_zero_is_what_the_route_says(cli):
+    """As `task set` has it."""
+    added = cli.json("task", "add", "crm.push", "--payload", "{}", "--max-attempts", 0, "--timeout", "0s")
+    row = cli.row(int(added["id"]))
+    assert (row["max_attempts"], row["timeout_ms"]) == (None, None)
+
+
 def test_the_newest_are_shown_whatever_their_state(cli):
     ended = cli.dead(count=3)
     living = cli.add(count=3)
@@ -671,7 +678,7 @@ def test_many_names_are_counted_together(cli):
 
 def test_pause_and_resume(cli):
     assert cli("route", "pause", "crm.push", "--reason", "their maintenance") == (
-        "crm.push paused; daemons see it within seconds\n")
+        "crm.push paused; daemons see it within a second\n")
     assert cli.sql("SELECT route, paused, reason FROM outbox_routes") == (("crm.push", 1, "their maintenance"),)
     shown = cli.json("route", "show", "crm.push")
     assert (shown["paused"], shown["reason"]) == (True, "their maintenance")

@@ -44,9 +44,13 @@ static void what_an_operator_must_do_is_said(void **state) {
   static const struct {
     int code;
     const char *word;
-  } rows[] = {{1045, "password"},    {1142, "grant"},           {1146, "duebox migrate"}, {1290, "primary"},
-              {1114, "disks"},       {1040, "max_connections"}, {2026, "tls_ca"},         {1153, "max_allowed_packet"},
-              {1105, "killed"},      {23, "open files"},        {1044, "duebox migrate"}, {1142, "grants.sql"},
+  } rows[] = {{1045, "password"},       {4151, "UNLOCK"},
+              {3118, "UNLOCK"},         {1142, "grant"},
+              {1146, "duebox migrate"}, {1290, "primary"},
+              {1114, "disks"},          {1040, "max_connections"},
+              {2026, "tls_ca"},         {1153, "max_allowed_packet"},
+              {1105, "killed"},         {23, "open files"},
+              {1044, "duebox migrate"}, {1142, "grants.sql"},
               {3032, "offline_mode"}};
   for (size_t i = 0; i < ARRAY_LEN(rows); i++)
     assert_non_null(strstr(db_error_cure(rows[i].code), rows[i].word));
