@@ -153,8 +153,7 @@ static void tell_rest(const struct change_run *run) {
                                     [CHANGE_EXPIRES] = "would expire before they are due, and never be sent",
                                     [CHANGE_IN_FLIGHT] = "were on their way out",
                                     [CHANGE_CONFLICT] = "collide with a living task",
-                                    [CHANGE_REFUSED] = "are refused by the server, or have values that the table "
-                                                       "does not allow",
+                                    [CHANGE_REFUSED] = "are refused by the server, perhaps for their values",
                                     [CHANGE_LOCKED] = "are held by another transaction"};
   for (int i = CHANGE_NOT_FOUND; i <= CHANGE_LOCKED; i++)
     if (run->outcomes[i])

@@ -117,7 +117,7 @@ static void run_shard(struct scheduler *s, struct asked *asked, uint8_t shard, c
 static enum command_answer run_many(struct scheduler *s, struct asked *asked) {
   const struct task_commands *many = asked->many;
   struct task_place places[COMMANDS_TOGETHER];
-  bool answered[COMMANDS_TOGETHER];
+  bool answered[COMMANDS_TOGETHER] = {false};
   struct err err = {0};
   if (s->store->ops->locate(s->ss, many->ids, many->count, places, &err) != STORE_OK)
     return failed(asked, &err);
