@@ -144,12 +144,12 @@ static void describe_readiness(struct engine *engine, struct engine_status *out)
                             .stopping = atomic_load(&engine->draining),
                             .on_hold = atomic_load(&engine->scheduler.on_hold),
                             .db_answers = gauge_value(&engine->scheduler.db_answers),
-                            .shards_spoken = keeper_ready(&engine->keeper),
                             .reading_us = age_of(&engine->scheduler.reading_since_us, now),
                             .settling_us = age_of(&engine->settler.writing_since_us, now),
                             .refused = gauge_value(&engine->metrics.settle_stuck),
                             .locked_us = age_of(&engine->settler.locked_since_us, now),
                             .results_us = inbox_delay_us(engine->inbox, now)};
+  facts.shards_spoken = keeper_ready(&engine->keeper, &facts.unowned, &facts.unread_shards_us);
   for (size_t i = 0; i < out->shard_count; i++) {
     const struct shard_status *shard = &out->shards[i];
     facts.shards_ours++;

@@ -203,17 +203,29 @@ static size_t bits(uint64_t set) {
   return n;
 }
 
+/* What was seen last says less and less about who lives. */
+static void note_read(struct keeper *keeper, bool read) {
+  mutex_lock(&keeper->lock);
+  if (read)
+    keeper->unread_since_us = 0;
+  else if (!keeper->unread_since_us)
+    keeper->unread_since_us = clock_mono_us();
+  mutex_unlock(&keeper->lock);
+}
+
 /* Spreads the shards evenly over the instances that live: takes free ones up to our share, leaves those beyond it. */
 static void balance(struct keeper *keeper, int64_t lease_ms, bool round) {
   keeper->wants_shards = false;
   struct shard_row rows[STORE_SHARDS_MAX];
-  size_t n = 0, mine = 0, unowned = 0;
-  uint64_t gone = 0;
+  size_t n = 0, mine = 0;
+  uint64_t gone = 0, unowned;
   struct err err = {0};
-  if (!keeper_ok(keeper, KEEPER_SHARDS, keeper->store->ops->shards(keeper->ss, rows, &n, &gone, &err), &err))
+  bool read = keeper_ok(keeper, KEEPER_SHARDS, keeper->store->ops->shards(keeper->ss, rows, &n, &gone, &err), &err);
+  note_read(keeper, read);
+  if (!read)
     return;
   remake(keeper, gone, lease_ms);
-  unowned = bits(gone);
+  unowned = gone;
   for (size_t i = 0; i < n; i++)
     note_silent(keeper, &rows[i], lease_ms);
   if (round)
@@ -223,25 +235,26 @@ static void balance(struct keeper *keeper, int64_t lease_ms, bool round) {
   mine = before;
   size_t share = atomic_load(&keeper->draining) ? 0 : keeper->living ? (n + keeper->living - 1) / keeper->living : n;
   for (size_t i = 0; i < n; i++) {
-    unowned += !rows[i].expired && !rows[i].owner[0]; /* remade a moment ago */
+    if (!rows[i].expired && !rows[i].owner[0]) /* remade a moment ago */
+      unowned |= shard_bit(rows[i].shard);
     if (!rows[i].expired || holds(held, before, rows[i].shard))
       continue; /* one that says it is ours and is not: giving it back failed, and its lease has ended by now */
     if (mine < share) {
       size_t had = mine;
       take(keeper, &rows[i], lease_ms);
       mine = leases_owned(keeper->leases, held);
-      unowned += mine == had;
+      unowned |= mine == had ? shard_bit(rows[i].shard) : 0;
     } else {
-      unowned++;
+      unowned |= shard_bit(rows[i].shard);
     }
   }
   leave_beyond(keeper, share);
   keeper->wants_shards = wants(keeper, rows, n, mine, share);
   set_gauge(&keeper->metrics->shards_held, (int64_t)mine);
-  set_gauge(&keeper->metrics->shards_unowned, (int64_t)unowned);
+  set_gauge(&keeper->metrics->shards_unowned, (int64_t)bits(unowned));
   mutex_lock(&keeper->lock);
   keeper->seen_shards = n > 0;
-  keeper->alone = unowned == 0;
+  keeper->unowned = unowned;
   mutex_unlock(&keeper->lock);
   if (mine != before || mine > share)
     keeper->shards_changed(keeper->engine);
@@ -552,9 +565,11 @@ void keeper_pause_route(struct keeper *keeper, const char *route, const char *ac
   mutex_unlock(&keeper->lock);
 }
 
-bool keeper_ready(struct keeper *keeper) {
+bool keeper_ready(struct keeper *keeper, uint64_t *unowned, int64_t *unread_us) {
   mutex_lock(&keeper->lock);
-  bool ready = keeper->seen_shards && keeper->alone;
+  bool ready = keeper->seen_shards && !keeper->unowned;
+  *unowned = keeper->unowned;
+  *unread_us = keeper->unread_since_us ? clock_mono_us() - keeper->unread_since_us : 0;
   mutex_unlock(&keeper->lock);
   return ready;
 }

@@ -84,9 +84,10 @@ struct keeper {
   struct cond woken;
   bool stopping;
   bool emptied; /* a shard may be given back */
-  bool alone;   /* the shards seen last were all ours or all held by others: we are ready */
   bool seen_shards;
-  struct pause_request *requests;                   /* routes to pause, from threads that have no session */
+  uint64_t unowned;               /* of the shards seen last: neither ours nor another's, as shard_bit() */
+  int64_t unread_since_us;        /* monotonic: since when the table of shards could not be read; 0 = it was */
+  struct pause_request *requests; /* routes to pause, from threads that have no session */
   struct log_repeat trouble[KEEPER_WORKS], refused; /* as it was logged */
 
   struct expiry expiry; /* housekeeper thread */
@@ -128,7 +129,8 @@ void keeper_pause_route(struct keeper *keeper, const char *route, const char *ac
 /* The fence of a statement has refused that lease: it is not ours any more, and nothing is read or sent under it from
  * now on. The shard comes back by the ordinary way, under another epoch. Any thread. */
 void keeper_lost(struct keeper *keeper, const struct shard_lease *lease);
-/* Whether the table of shards has been read and every shard has an owner. Any thread. */
-bool keeper_ready(struct keeper *keeper);
+/* Whether the table of shards has been read and every shard has an owner. *unowned: those that have none, as
+ * shard_bit(); *unread_us: for how long the table could not be read, 0 = it was. Any thread. */
+bool keeper_ready(struct keeper *keeper, uint64_t *unowned, int64_t *unread_us);
 
 #endif

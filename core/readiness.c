@@ -26,9 +26,31 @@ static void add_particular(struct problem_list *list, const char *before, const 
   snprintf(text + len, PROBLEM_TEXT - len, "%s%s", before, what);
 }
 
+static void add_unowned(struct problem_list *list, uint64_t shards) {
+  char names[PROBLEM_TEXT] = "";
+  size_t used = 0;
+  for (unsigned i = 0; i < 64 && used + sizeof ", 63" < sizeof names; i++)
+    if (shards >> i & 1)
+      used += (size_t)snprintf(names + used, sizeof names - used, "%s%u", used ? ", " : ": ", i);
+  add(list, "not every shard has a living owner yet%.300s", names);
+}
+
 static long long seconds(int64_t us) { return (long long)(us / 1000000); }
 
 bool readiness_db_up(const struct readiness *facts) { return facts->db_answers && facts->reading_us <= READY_STUCK_US; }
+
+static void judge_shards(const struct readiness *facts, struct problem_list *out) {
+  if (!facts->shards_spoken)
+    add_unowned(out, facts->unowned);
+  if (facts->unread_shards_us > READY_STUCK_US)
+    add(out,
+        "the table of shards could not be read for %lld s: none is taken over from a daemon that dies; see "
+        "DUEBOX-SHARD-TROUBLE",
+        seconds(facts->unread_shards_us));
+  if (facts->unsafe > 0)
+    add(out, "the leases of %u of our %u shards cannot be renewed in time: nothing of them is sent", facts->unsafe,
+        facts->shards_ours);
+}
 
 void readiness_judge(const struct readiness *facts, struct problem_list *out) {
   *out = (struct problem_list){0};
@@ -40,11 +62,7 @@ void readiness_judge(const struct readiness *facts, struct problem_list *out) {
     add(out, "held: it was started with --hold, so nothing is sent");
   if (!facts->db_answers)
     add(out, "the database does not answer, or refuses us; the log says which");
-  if (!facts->shards_spoken)
-    add(out, "not every shard has a living owner yet");
-  if (facts->unsafe > 0)
-    add(out, "the leases of %u of our %u shards cannot be renewed in time: nothing of them is sent", facts->unsafe,
-        facts->shards_ours);
+  judge_shards(facts, out);
   if (facts->reading_us > READY_STUCK_US)
     add(out,
         "polling the table, or reading due tasks from it, has failed for %lld s; see DUEBOX-DB-TROUBLE or -REFUSED",

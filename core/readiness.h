@@ -12,7 +12,7 @@
 #include <stdint.h>
 
 enum {
-  PROBLEMS_MAX = 16,
+  PROBLEMS_MAX = 17,
   PLUGIN_TEXT = 512, /* what a plugin says of its destination: what is wrong, and behind that the cure */
   PROBLEM_TEXT = PLUGIN_TEXT + 160,
 };
@@ -31,13 +31,15 @@ enum { READY_STUCK_US = 30 * 1000 * 1000 };
 struct readiness {
   const char *failed; /* why the process must be started anew; NULL = it need not */
   bool stopping;
-  bool on_hold;         /* started to look only */
-  bool db_answers;      /* the reader's last statement succeeded, or met a lock */
-  bool shards_spoken;   /* every shard has a living owner */
-  unsigned shards_ours; /* held by us */
-  unsigned unsafe;      /* of these: their leases could not be renewed in time, so nothing of them is sent */
-  int64_t reading_us;   /* how long the scheduler has been trying to find due tasks, and to read them */
-  const char *held;     /* the route with the due task that claims have failed to get for longest; NULL = none */
+  bool on_hold;             /* started to look only */
+  bool db_answers;          /* the reader's last statement succeeded, or met a lock */
+  bool shards_spoken;       /* every shard has a living owner */
+  uint64_t unowned;         /* those that have none, a bit for each */
+  int64_t unread_shards_us; /* for how long nobody could see who holds which */
+  unsigned shards_ours;     /* held by us */
+  unsigned unsafe;          /* of these: their leases could not be renewed in time, so nothing of them is sent */
+  int64_t reading_us;       /* how long the scheduler has been trying to find due tasks, and to read them */
+  const char *held;         /* the route with the due task that claims have failed to get for longest; NULL = none */
   const char *held_task;
   int64_t held_us;
   int64_t settling_us; /* how long the settler has been trying to write one batch */

@@ -3,12 +3,15 @@
  * outbox/shards.c - leases of shards and the list of living instances. Only the database's clock counts here.
  */
 #include <inttypes.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "outbox/db_error.h"
 #include "outbox/ops.h"
 #include "query.h"
+
+#define NO_NAME "?" /* in place of one that is longer than any daemon's: a hand has written it there */
 
 struct now_unit {
   int64_t *now_us;
@@ -132,15 +135,15 @@ static bool namesake_unit(struct store_session *ss, void *arg, struct err *err) 
   session_add(ss, query_namesake, ARGS(STRING("id", u->instance)));
   if (!session_send(ss, "namesake", &result, 1, err))
     return false;
-  bool ok = true;
   if (db_next(&result, &row, 3)) {
-    ok = (db_copy(&row, 0, u->out->id, sizeof u->out->id) &&
-          db_copy(&row, 2, u->out->admin_url, sizeof u->out->admin_url)) ||
-         db_unexpected(err, "namesake");
+    if (!db_copy(&row, 0, u->out->id, sizeof u->out->id))
+      snprintf(u->out->id, sizeof u->out->id, NO_NAME);
+    if (!db_copy(&row, 2, u->out->admin_url, sizeof u->out->admin_url))
+      u->out->admin_url[0] = '\0';
     u->out->pid = row.fields[1] ? strtoll(row.fields[1], NULL, 10) : 0;
   }
   db_results_free(&result, 1);
-  return ok;
+  return true;
 }
 
 enum store_status ops_namesake(struct store_session *ss, const char *instance, struct store_namesake *out,
@@ -157,8 +160,10 @@ struct shards_unit {
 
 static bool read_shard(const struct db_row *row, struct shard_row *out) {
   uint64_t shard, expired, unclean;
+  if (!db_copy(row, 2, out->owner, sizeof out->owner))
+    snprintf(out->owner, sizeof out->owner, NO_NAME);
   if (!db_u64(row, 0, STORE_SHARDS_MAX - 1, &shard) || !db_u64(row, 1, UINT64_MAX, &out->epoch) ||
-      !db_copy(row, 2, out->owner, sizeof out->owner) || !db_u64(row, 3, 1, &expired) || !db_u64(row, 4, 1, &unclean))
+      !db_u64(row, 3, 1, &expired) || !db_u64(row, 4, 1, &unclean))
     return false;
   out->shard = (uint8_t)shard;
   out->expired = expired;

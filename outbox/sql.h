@@ -92,8 +92,9 @@ struct sql_arg {
 
 /* {lease_runs}: whether the lease of a row of outbox_shards counts. No lease is as long as 11 minutes (engine.lease is
  * 10 at most): one that ends later was written before the server's clock was put back, and a living owner would have
- * renewed it since. */
-#define SQL_LEASE_RUNS "(lease_until > UTC_TIMESTAMP(6) AND lease_until <= UTC_TIMESTAMP(6) + INTERVAL 11 MINUTE)"
+ * renewed it since. One without an end, which only a hand writes beside an owner, does not run: never NULL. */
+#define SQL_LEASE_RUNS                                                                                                 \
+  "COALESCE(lease_until > UTC_TIMESTAMP(6) AND lease_until <= UTC_TIMESTAMP(6) + INTERVAL 11 MINUTE, FALSE)"
 /* {abandoned_until}: a row of outbox_shards without a living owner: what was due by then may be sent already. Nothing
  * is handed over after the end of a lease, nor before it is due; a clock that was put back since makes that the later
  * of these. */

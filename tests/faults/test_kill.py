@@ -343,6 +343,26 @@ def test_a_lease_that_is_gone_in_the_table_costs_one_more_copy_at_most(stage, cl
     daemon.wait_log("DUEBOX-SHARD-LOST")
 
 
+def test_shards_that_a_hand_has_freed_are_taken_over(stage):
+    """One died, and somebody frees its shards with lease_until = NULL alone. A row with an owner and no end of a lease kept
+    all shards from being read, while /readyz said that all was well."""
+    stage.configuration["engine"]["lease"] = "3s"
+    stage.http("h")
+    stage.consume_http()
+    first = stage.start()
+    second = stage.start()
+    wait_until(lambda: second.metric("duebox_shards_held") == 4, 60, "each to hold half of the shards")
+    theirs = instance_of(stage, first)
+    first.kill9()
+    stage.execute("UPDATE outbox_shards SET lease_until = NULL WHERE owner = %s", theirs)
+    stage.insert("h", count=40)
+    stage.wait_empty(30)
+    assert second.metric("duebox_shards_held") == 8
+    assert "held by daemons" in second.run("doctor", check=False).stdout
+    assert not [line for line in second.lines() if line["id"] == "DUEBOX-SHARD-TROUBLE"]
+    stage.check()
+
+
 # -- servers ------------------------------------------------------------------------------
 
 

@@ -49,6 +49,48 @@ static void a_deleted_row_comes_back_and_nobody_takes_it_at_once(void **state) {
   assert_int_equal(ask(f, "SELECT epoch FROM outbox_shards WHERE shard = 63"), 1);
 }
 
+/* Each by itself was enough to keep all shards from being read, taken over or shared out. */
+static void what_a_hand_has_written_into_one_row_costs_no_other(void **state) {
+  static const char *const hands[] = {
+      "UPDATE outbox_shards SET owner = 'ghost', lease_until = NULL WHERE shard = 2",
+      "UPDATE outbox_shards SET owner = '', lease_until = NULL WHERE shard = 2",
+      "UPDATE outbox_shards SET owner = 'ghost', lease_until = '2020-01-01', unclean = 2 WHERE shard = 2",
+      "UPDATE outbox_shards SET owner = 'ghost', lease_until = '2020-01-01', unclean = -1 WHERE shard = 2",
+      "UPDATE outbox_shards SET owner = REPEAT('\xc3\xa9', 64), lease_until = NULL WHERE shard = 2",
+  };
+  struct fixture *f = *state;
+  for (size_t i = 0; i < ARRAY_LEN(hands); i++) {
+    struct shard_row rows[STORE_SHARDS_MAX];
+    size_t count;
+    uint64_t epoch;
+    sql(f, "%s", hands[i]);
+    sql(f, "INSERT IGNORE INTO outbox_shards (shard) VALUES (200)");
+    assert_int_equal(shards_gone(f, rows, &count), 0);
+    assert_int_equal(count, SHARDS);
+    assert_true(rows[2].expired);
+    ok(f, OPS->acquire(f->ss, "me", &rows[2], 60000, &epoch, &f->err));
+    assert_true(epoch > rows[2].epoch);
+  }
+}
+
+static void what_a_hand_has_written_among_the_instances_costs_no_shard(void **state) {
+  struct fixture *f = *state;
+  const struct instance_row me = {.id = "h-1", .host = "h", .admin_url = "", .version = "1", .routes = "x", .pid = 1};
+  struct store_namesake found;
+  uint32_t living, sets;
+  sql(f, "DELETE FROM outbox_instances");
+  ok(f, OPS->beat(f->ss, &me, 60000, &living, &sets, &f->err));
+  assert_int_equal(living, 1);
+  sql(f,
+      "INSERT INTO outbox_instances (id, host, url, routes, started_at, alive_until) VALUES (REPEAT('\xc3\xa9', 64), "
+      "'h', REPEAT('\xc3\xa9', 512), 'x', UTC_TIMESTAMP(6), UTC_TIMESTAMP(6) + INTERVAL 9 MINUTE)");
+  ok(f, OPS->namesake(f->ss, "h-1", &found, &f->err));
+  assert_string_equal(found.id, "?");
+  sql(f, "UPDATE outbox_instances SET alive_until = '2099-01-01' WHERE id <> 'h-1'");
+  ok(f, OPS->beat(f->ss, &me, 60000, &living, &sets, &f->err));
+  assert_int_equal(living, 1);
+}
+
 /* TRUNCATE, and a migration after it, do not make another number of shards of a table. */
 static void an_empty_table_of_shards_is_filled_again(void **state) {
   struct fixture *f = *state;
@@ -301,6 +343,8 @@ int main(int argc, char **argv) {
   const struct CMUnitTest tests[] = {
       TEST(a_deleted_row_comes_back_and_nobody_takes_it_at_once),
       TEST(an_empty_table_of_shards_is_filled_again),
+      TEST(what_a_hand_has_written_into_one_row_costs_no_other),
+      TEST(what_a_hand_has_written_among_the_instances_costs_no_shard),
       TEST(an_epoch_is_never_handed_out_again),
       TEST(a_task_moves_to_its_own_shard_beside_a_gap),
       TEST(an_epoch_that_no_daemon_writes_is_told_of),
