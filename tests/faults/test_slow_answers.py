@@ -5,12 +5,27 @@ import time
 
 import pytest
 
-from support.stage import remote  # noqa: F401 (a fixture)
+from support.stage import remote, stage_on_each_server  # noqa: F401 (fixtures)
 from support.wait import wait_until
 
 RECOVERY_S = 20         # several times database.read_timeout and engine.lease, which are 2 s
 DUPLICATES = 200        # copies that a cut connection may cause: what is in flight at most
 LATE = "the server has not answered in full within 2 s (database.read_timeout)"
+
+
+
+@pytest.fixture
+def stage(stage_on_each_server):  # noqa: F811
+    return stage_on_each_server
+
+
+@pytest.fixture(autouse=True)
+def key(remote):  # noqa: F811
+    """MySQL's users have caching_sha2_password."""
+    key = remote.mariadb.data / "public_key.pem"
+    if key.exists():
+        remote.configuration["database"]["server_public_key_file"] = str(key)
+
 
 ANSWERS = {
     "claims": b"SET changed_at = IF(attempt = 0",
@@ -24,12 +39,8 @@ ANSWERS = {
 
 def two_daemons(stage):
     """The first one behind the proxy, each with half of the shards."""
-    direct = {"host": None, "port": None, "socket": str(stage.mariadb.socket)}
     behind = stage.daemon("behind").start()
-    second = stage.daemon("beside", database=direct)
-    database = {key: value for key, value in second.configuration["database"].items() if value is not None}
-    second.configure({**second.configuration, "database": database})
-    second.start()
+    second = stage.daemon("beside", database={"port": stage.mariadb.port}).start()
     for daemon in (behind, second):
         wait_until(lambda: daemon.metric("duebox_shards_held") == 4, 60, "each to hold half of the shards")
     return behind

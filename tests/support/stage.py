@@ -56,7 +56,7 @@ REMOTE_PASSWORD = "right"
 @pytest.fixture
 def remote(stage):
     """A stage whose daemons reach the database over TCP through a proxy, as a user with rights on its own tables only."""
-    user = f"user_{stage.database}"[:60]
+    user = f"user_{stage.database[-27:]}"     # 32 characters are what MySQL takes
     stage.mariadb.create_user(user, REMOTE_PASSWORD, [f"ALL ON `{stage.database}`.*"])
     with TcpProxy(stage.mariadb.port) as proxy:
         stage.configuration["database"] = {
