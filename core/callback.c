@@ -24,13 +24,15 @@ static void name_copy(const struct callback_copy *copy, char out[COPY_MAX]) {
     snprintf(out, COPY_MAX, "%" PRIu64, copy->row);
 }
 
-static bool make_mac(const char *secret, const char *message_id, const struct callback_copy *copy,
+/* outbox: whose task it is; NULL: of a URL that does not say. */
+static bool make_mac(const char *secret, const char *outbox, const char *message_id, const struct callback_copy *copy,
                      char out[CALLBACK_MAC_LEN + 1]) {
-  char text[160], name[COPY_MAX];
+  char text[512], name[COPY_MAX];
   unsigned char mac[EVP_MAX_MD_SIZE];
   unsigned mac_len = 0;
   name_copy(copy, name);
-  int len = snprintf(text, sizeof text, "%s.%" PRIu32 ".%s", message_id, copy->attempt, name);
+  int len = snprintf(text, sizeof text, "%s.%" PRIu32 ".%s%s%s", message_id, copy->attempt, name, outbox ? "@" : "",
+                     outbox ? outbox : "");
   if (len < 0 || (size_t)len >= sizeof text ||
       !HMAC(EVP_sha256(), secret, (int)strlen(secret), (const unsigned char *)text, (size_t)len, mac, &mac_len))
     return false;
@@ -44,7 +46,7 @@ static bool make_mac(const char *secret, const char *message_id, const struct ca
 
 char *callback_url(const struct callbacks_config *config, const char *message_id, const struct callback_copy *copy) {
   char mac[CALLBACK_MAC_LEN + 1], name[COPY_MAX];
-  if (!config->host || !make_mac(config->secret, message_id, copy, mac))
+  if (!config->host || !make_mac(config->secret, config->outbox, message_id, copy, mac))
     return NULL;
   name_copy(copy, name);
   char *url = malloc(strlen(config->base_url) + 2 * strlen(message_id) + CALLBACK_MAC_LEN + COPY_MAX + 32);
@@ -60,9 +62,10 @@ const char *callback_mac(const char *url) {
   return dot && strlen(dot + 1) == CALLBACK_MAC_LEN ? dot + 1 : NULL;
 }
 
-static bool is_mac(const char *secret, const char *message_id, const struct callback_copy *copy, const char *mac) {
+static bool is_mac(const char *secret, const char *outbox, const char *message_id, const struct callback_copy *copy,
+                   const char *mac) {
   char ours[CALLBACK_MAC_LEN + 1];
-  return secret && make_mac(secret, message_id, copy, ours) && CRYPTO_memcmp(ours, mac, CALLBACK_MAC_LEN) == 0;
+  return secret && make_mac(secret, outbox, message_id, copy, ours) && CRYPTO_memcmp(ours, mac, CALLBACK_MAC_LEN) == 0;
 }
 
 /* One spelling for each number. A row may have the id 0: SQL mode NO_AUTO_VALUE_ON_ZERO. */
@@ -84,5 +87,7 @@ bool callback_verify(const struct callbacks_config *config, const char *message_
       strlen(++at) != CALLBACK_MAC_LEN)
     return false;
   copy->lane = (uint32_t)lane;
-  return is_mac(config->secret, message_id, copy, at) || is_mac(config->previous_secret, message_id, copy, at);
+  return is_mac(config->secret, config->outbox, message_id, copy, at) ||
+         is_mac(config->previous_secret, config->outbox, message_id, copy, at) ||
+         is_mac(config->previous_secret, NULL, message_id, copy, at); /* of programs that did not know of outboxes */
 }

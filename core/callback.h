@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
  * core/callback.h - callback URLs of HTTP tasks: each attempt has a token that only this installation can make. It is
- * for one row: a task that uses a message id again has other URLs.
+ * for one row of one outbox: a task that uses a message id again has other URLs.
  */
 #ifndef CORE_CALLBACK_H
 #define CORE_CALLBACK_H

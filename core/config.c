@@ -297,8 +297,10 @@ static bool load_callbacks(const struct config_loader *l) {
   if (!config_fill(l, config_callbacks_rows, node, NULL, &rows) || !check_secret(l, node, "secret", rows.secret) ||
       !check_secret(l, node, "previous_secret", rows.previous_secret))
     return false;
-  *callbacks = (struct callbacks_config){
-      .base_url = rows.base_url, .secret = rows.secret, .previous_secret = rows.previous_secret};
+  *callbacks = (struct callbacks_config){.base_url = rows.base_url,
+                                         .secret = rows.secret,
+                                         .previous_secret = rows.previous_secret,
+                                         .outbox = l->config->database.outbox};
   if (strcmp(rows.listen, "off") == 0)
     return true;
   if (!parse_listen(l, rows.listen, &callbacks->host, &callbacks->port))

@@ -143,6 +143,7 @@ struct callbacks_config {
   const char *base_url;        /* how consumers reach it, "https://duebox.example" */
   const char *secret;          /* signs the URLs */
   const char *previous_secret; /* of URLs that were given out before; NULL = none */
+  const char *outbox;          /* "shop.outbox": a URL is for no other, though the secret be the same; NULL = any */
 };
 
 struct log_config {

@@ -50,6 +50,15 @@ static void a_token_is_for_one_attempt_of_one_row(void **state) {
   forged[strlen(token) - 1] = '\0';
   assert_false(verify(&config, "m/1", 2, forged));
   assert_false(verify(&config, "m/1", 2, ""));
+  const struct callbacks_config elsewhere = {
+      .host = host, .base_url = base_url, .secret = secret, .previous_secret = secret, .outbox = "staging.outbox"};
+  const struct callbacks_config here = {.host = host, .base_url = base_url, .secret = secret, .outbox = "shop.outbox"};
+  char *there = callback_url(&elsewhere, "m/1", &(struct callback_copy){.attempt = 2, .row = 17});
+  assert_true(verify(&elsewhere, "m/1", 2, token_of(there)));
+  assert_false(verify(&here, "m/1", 2, token_of(there))); /* the same secret, another outbox */
+  assert_false(verify(&here, "m/1", 2, token));           /* of a program that did not tell them apart, */
+  assert_true(verify(&elsewhere, "m/1", 2, token));       /* unless its secret is the one before */
+  free(there);
   const struct callbacks_config rotated = {.host = host, .secret = other, .previous_secret = secret};
   assert_true(verify(&rotated, "m/1", 2, token));
   const struct callbacks_config strange = {.host = host, .secret = other};
