@@ -125,6 +125,7 @@ static void pump(struct amqp_apart *apart, int64_t now_us) {
   if (!amqp_conn_usable(&apart->conn) || apart->conn.blocked)
     return;
   amqp_pub_continue(&apart->pub, now_us);
+  apart->pumped_us = now_us;
   for (uint32_t tries = apart->queue.lanes; tries > 0 && amqp_pub_can_take(&apart->pub);) {
     struct amqp_waiting next = *amqp_queue_next(&apart->queue);
     if (!rests(apart, next.task->route, now_us) && apart->user->publish(apart->ctx, &apart->pub, next.task, now_us)) {
@@ -277,8 +278,9 @@ int64_t amqp_apart_next(const struct amqp_apart *apart) {
   if (apart->conn.state == AMQP_CONN_IDLE)
     return apart->queue.count ? 0 : INT64_MAX;
   int64_t next = amqp_pub_waits(&apart->pub) ? apart->pub.answer_by_us : overdue_at(apart);
-  for (uint32_t i = 0; i < apart->route_count; i++)
-    if (apart->queue.count && apart->routes[i].rest_us)
+  bool may_go = apart->queue.count > 0 && amqp_pub_can_take(&apart->pub);
+  for (uint32_t i = 0; i < apart->route_count && may_go; i++)
+    if (apart->routes[i].rested_us > apart->pumped_us) /* else it was asked then */
       next = earlier(next, apart->routes[i].rested_us);
   return next;
 }
