@@ -210,6 +210,7 @@ static void stand_stop(struct flight_list *out) {
 
 static void stand_down(void) {
   driver_free(&stand.driver);
+  free(stand.flight->text);
   HASH_DELETE(by_id, stand.flights.by_id, stand.flight);
   flight_table_free(&stand.flights);
   mailbox_destroy(&stand.settler);

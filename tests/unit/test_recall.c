@@ -238,11 +238,19 @@ static void give(size_t i, uint8_t shard) {
   assert_int_equal(atomic_load(&keeps.submits), before + 1);
 }
 
+static void free_texts(struct flight_list *out) {
+  for (struct flight *flight; (flight = flight_list_pop(out));) {
+    free(flight->text);
+    flight->text = NULL;
+  }
+}
+
 static void stand_down(void) {
   struct flight_list out = {0};
   driver_stop(stand.driver, 1000);
   assert_true(driver_join(stand.driver, 10000));
   mailbox_take(&stand.settler, 0, &out);
+  free_texts(&out);
   assert_int_equal(stand.driver->at_sink, 0);
   assert_int_equal(stand.lane.at_sink, 0);
   assert_int_equal(stand.driver->recall.open[SHARD], 0);
@@ -270,13 +278,6 @@ static void wait_recalled(void) {
   for (int64_t end = clock_mono_us() + LIMIT_US; atomic_load(&keeps.recalls) == 0 && clock_mono_us() < end;)
     thread_sleep(1000);
   assert_int_equal(atomic_load(&keeps.recalls), 1);
-}
-
-static void free_texts(struct flight_list *out) {
-  for (struct flight *flight; (flight = flight_list_pop(out));) {
-    free(flight->text);
-    flight->text = NULL;
-  }
 }
 
 /* Both come back as if the plugin had never had them: the one whose lease stands is handed over again. */
