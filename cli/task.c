@@ -283,7 +283,11 @@ static bool read_headers(const struct args *args, char **text, struct err *err) 
   }
   *text = ok && json_object_size(object) ? json_dumps(object, JSON_COMPACT) : NULL;
   json_decref(object);
-  return ok && check_headers(*text, err);
+  if (ok && check_headers(*text, err))
+    return true;
+  free(*text);
+  *text = NULL;
+  return false;
 }
 
 /* From --payload, --payload-file or standard input, to free(). */
