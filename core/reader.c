@@ -270,19 +270,9 @@ static uint32_t turn_credit(const struct scheduler *s, const struct lane *lane) 
   return credit > most ? (uint32_t)most : credit;
 }
 
-/* One step of reading for a lane: while it is in trouble one from elsewhere, else those whose turn has come, then
- * by priority, of each what is behind the cursors, a page at a time, and what is beyond them; never beyond while tasks
- * of an order_key may be behind that go first. True when there may be more to do. */
-static bool read_lane(struct scheduler *s, struct lane *lane) {
-  uint32_t credit = turn_credit(s, lane);
-  bool cautious = false;
-  if (credit == 0)
-    return false;
-  set_readable(s, lane, &cautious);
-  if (cautious && credit > CAUTIOUS_ROWS)
-    credit = CAUTIOUS_ROWS;
-  if ((lane_picks(lane) && reader_pick(s, lane)) || s->retry_wait_us)
-    return true;
+/* Those whose turn has come, then by priority, of each what is behind the cursors, a page at a time, and what is beyond
+ * them; never beyond while tasks of an order_key may be behind that go first. True when there may be more to do. */
+static bool read_in_turn(struct scheduler *s, struct lane *lane, uint32_t credit) {
   if (reader_take_called(s, lane, credit) > 0 || s->retry_wait_us)
     return true;
   if (lane->unblock_look > s->look)
@@ -296,6 +286,25 @@ static bool read_lane(struct scheduler *s, struct lane *lane) {
   if (!hold)
     credit = turn_credit(s, lane);
   return (!hold && credit > 0 && advance(s, lane, credit, 0, &asked)) || swept;
+}
+
+/* One step of reading for a lane: while it is in trouble one from elsewhere, else those whose turn it is. Where none
+ * may be taken from elsewhere they go in this very step: the rest that follows is for both. */
+static bool read_lane(struct scheduler *s, struct lane *lane) {
+  uint32_t credit = turn_credit(s, lane);
+  bool cautious = false;
+  if (credit == 0)
+    return false;
+  set_readable(s, lane, &cautious);
+  if (cautious && credit > CAUTIOUS_ROWS)
+    credit = CAUTIOUS_ROWS;
+  bool picks = lane_picks(lane);
+  int64_t rest_us = 0;
+  bool picked = picks && reader_pick(s, lane, &rest_us);
+  bool more = picked || s->retry_wait_us || read_in_turn(s, lane, credit);
+  if (picks)
+    lane->pick_at_us = clock_mono_us() + rest_us;
+  return more;
 }
 
 static bool due_now(const struct scheduler *s, struct lane *lane) {

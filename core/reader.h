@@ -81,8 +81,8 @@ void reader_sort_by_due(struct task_batch *batch);
 /* Reads on beyond the cursor of a group of bound tasks: one page. True when there were rows of ours. */
 bool reader_bound(struct scheduler *s, struct group *group, uint32_t credit);
 /* Hands out one task of the lane that may go and is not the one whose turn it is, if there is one. True when one took
- * off or ended. */
-bool reader_pick(struct scheduler *s, struct lane *lane);
+ * off or ended. *rest_us: for how long the lane reads nothing after this turn. */
+bool reader_pick(struct scheduler *s, struct lane *lane, int64_t *rest_us);
 /* Up to which due time the n-th of these is looked for, where the oldest is due at that time: now for two of four, else
  * from some milliseconds before to as long as that. Pure. */
 int64_t reader_pick_until_us(uint32_t n, int64_t oldest_us, int64_t now_us);

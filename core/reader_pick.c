@@ -162,10 +162,9 @@ static bool pick(struct scheduler *s, struct lane *lane) {
   return scheduler_db_ok(s, status, &err) && reader_take(s, &reading, batch) > 0;
 }
 
-bool reader_pick(struct scheduler *s, struct lane *lane) {
+bool reader_pick(struct scheduler *s, struct lane *lane, int64_t *rest_us) {
   int64_t began_us = clock_mono_us();
   bool took = pick(s, lane);
-  int64_t now_us = clock_mono_us();
-  lane->pick_at_us = now_us + pace_rest_us(now_us - began_us, PICK_SHARE, REST_MAX_US); /* the others waited */
+  *rest_us = pace_rest_us(clock_mono_us() - began_us, PICK_SHARE, REST_MAX_US); /* the others waited */
   return took;
 }

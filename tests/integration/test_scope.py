@@ -210,3 +210,16 @@ def test_a_route_resumes_when_its_broker_is_back(stage):
         proxy.restore()
         wait_until(lambda: not route_status(daemon, "a")["suspended"], LIMIT_S, "the route to go on",
                    detail=daemon.log_tail)
+
+
+@pytest.mark.parametrize("claim", ["memory", "recorded"])
+def test_a_route_whose_tasks_all_have_an_order_key_goes_on_after_an_outage(stage, claim):
+    """Half as many failures in a row as suspend a route make it look for a task that could tell whether the endpoint
+    fails or only these tasks do. Where all have an order_key there is none: those whose turn it is go on."""
+    stage.http("a", claim=claim, retry={"levels": ["2s"]}, max_attempts=1000)
+    stage.receiver.on("/a", Answer(500), times=12)      # of the 20 that suspend it
+    stage.start()
+    stage.execute("INSERT INTO outbox (route, order_key, payload) VALUES "
+                  + ",".join(f"('a', 'key{i % 12}', '{{}}')" for i in range(36)))
+    stage.wait_empty(LIMIT_S)
+    assert len(stage.receiver.requests) == 12 + 36

@@ -12,6 +12,7 @@
 #include <cmocka.h>
 
 #include "core/base/clock.h"
+#include "core/base/sync.h"
 #include "reader_fixture.h"
 
 enum { ROWS_MAX = 4000, BREAKER = 20, FIRST_DUE = 1000 };
@@ -29,6 +30,9 @@ static struct {
   struct row row[ROWS_MAX];
   size_t count;
 } table;
+
+/* How long it takes to look for rows, which a route rests for some times as long. */
+static int64_t find_takes_us;
 
 static struct row *row_of(uint64_t id) { return &table.row[id - 1]; }
 
@@ -96,6 +100,7 @@ static enum store_status find_in_table(struct store_session *ss, const struct st
                                        struct store_cursor until, struct found_id *found, size_t *count,
                                        struct err *err) {
   uint64_t ids[READ_MAX];
+  thread_sleep(find_takes_us);
   *count = list(range, until, ids);
   for (size_t i = 0; i < *count; i++)
     found[i] = (struct found_id){.next_us = row_of(ids[i])->due_us, .id = ids[i]};
@@ -117,6 +122,7 @@ static int set_up_route(void **state) {
     return -1;
   struct fixture *f = *state;
   table.count = 0;
+  find_takes_us = 0;
   f->released = 1; /* no batch of the fixture's */
   f->route.breaker = BREAKER;
   f->route.concurrency = 32;
@@ -244,6 +250,21 @@ static void what_has_an_order_key_overtakes_nobody(void **state) {
   assert_int_equal(probes_until_good(*state), 31);
 }
 
+/* Of a route that is in doubt, where failures are fewer than suspend it, what may not be picked has its turn as well.
+ * (A route whose tasks all had an order_key stood still after ten failures, and /readyz was well.) */
+static void where_none_may_be_picked_the_next_has_its_turn(void **state) {
+  struct fixture *f = *state;
+  size_t good = 0, bad;
+  add_rows(8, (struct row){.due_us = FIRST_DUE, .priority = 5, .keyed = true}, 1);
+  f->lane.health.refusals = BREAKER / 2;
+  find_takes_us = 5000;
+  for (size_t turns = 0; good < 8 && turns < 20; turns++) {
+    f->lane.pick_at_us = 0; /* its rest is over */
+    good += turn(f, &bad);
+  }
+  assert_int_equal(good, 8);
+}
+
 /* When one has got through the route is open, and many bad ones seldom suspend it again: after ten of them in a row
  * others have their turn too. */
 static void bad_ones_seldom_suspend_it_again(void **state) {
@@ -297,6 +318,7 @@ int main(void) {
       cmocka_unit_test_setup_teardown(nor_do_later_ones, set_up_route, tear_down_route),
       cmocka_unit_test_setup_teardown(what_has_failed_steps_behind, set_up_route, tear_down_route),
       cmocka_unit_test_setup_teardown(what_has_an_order_key_overtakes_nobody, set_up_route, tear_down_route),
+      cmocka_unit_test_setup_teardown(where_none_may_be_picked_the_next_has_its_turn, set_up_route, tear_down_route),
       cmocka_unit_test_setup_teardown(bad_ones_seldom_suspend_it_again, set_up_route, tear_down_route),
       cmocka_unit_test_setup_teardown(priority_counts_where_nothing_fails, set_up_route, tear_down_route),
       cmocka_unit_test(times_to_look_from_are_of_any_age),
