@@ -43,12 +43,27 @@ void yaml_path(const struct yaml_node *node, char *out, size_t cap) {
     snprintf(out + used, cap - used, "[%zu]", node->index);
 }
 
-PRINTF(5, 0)
-static bool place_err(const struct yaml_node *node, unsigned line, unsigned column, struct err *err, const char *fmt,
-                      va_list args) {
+/* A key that swallowed its value, as `password:secret` in a flow map does for want of a blank, is shown without. */
+static bool hide_value(const struct yaml_node *node, char *path, size_t cap) {
+  const char *end = node->name ? strpbrk(node->name, ":=") : NULL;
+  size_t len = strlen(path), behind = end ? strlen(end) - 1 : 0;
+  if (!behind || len + 1 >= cap || behind >= len) /* or the path is cut */
+    return false;
+  snprintf(path + len - behind, cap - (len - behind), "..");
+  return true;
+}
+
+PRINTF(4, 0)
+static bool place_err(const struct yaml_node *node, bool keyed, struct err *err, const char *fmt, va_list args) {
+  unsigned line = keyed && node->key_line ? node->key_line : node->line;
+  unsigned column = keyed && node->key_line ? node->key_column : node->column;
   char path[256], text[sizeof err->text];
   yaml_path(node, path, sizeof path);
   vsnprintf(text, sizeof text, fmt, args);
+  if ((keyed || node->empty) && hide_value(node, path, sizeof path)) {
+    size_t used = strlen(text);
+    snprintf(text + used, sizeof text - used, "; a value needs a blank behind its key's colon");
+  }
   err_set(err, 1, "%s:%u:%u: %s%s", node->file, line, column, path, path[0] ? ": " : "");
   size_t place = strlen(err->text);
   snprintf(err->text + place, sizeof err->text - place, "%s", text);
@@ -60,7 +75,7 @@ static bool place_err(const struct yaml_node *node, unsigned line, unsigned colu
 bool yaml_err(const struct yaml_node *node, struct err *err, const char *fmt, ...) {
   va_list args;
   va_start(args, fmt);
-  place_err(node, node->line, node->column, err, fmt, args);
+  place_err(node, false, err, fmt, args);
   va_end(args);
   return false;
 }
@@ -68,8 +83,7 @@ bool yaml_err(const struct yaml_node *node, struct err *err, const char *fmt, ..
 bool yaml_key_err(const struct yaml_node *node, struct err *err, const char *fmt, ...) {
   va_list args;
   va_start(args, fmt);
-  bool keyed = node->key_line > 0;
-  place_err(node, keyed ? node->key_line : node->line, keyed ? node->key_column : node->column, err, fmt, args);
+  place_err(node, true, err, fmt, args);
   va_end(args);
   return false;
 }

@@ -46,6 +46,15 @@ static const struct row rows[] = {
      "@/duebox.yaml:2:1: telemetry: unknown key; known keys here: database, plugins, routes, results, alerts, engine, "
      "admin, callbacks, log",
      NULL},
+    {"a key that swallowed its value", DB "log: {level:hunter2}\n",
+     "@/duebox.yaml:2:7: log.level:..: unknown key; known keys here: level, format; a value needs a blank behind its "
+     "key's colon",
+     NULL},
+    {"a key of any name that did", "database: {user: u, name: s, password:\"hunter2\": x}\n",
+     "@/duebox.yaml:1:30: database.password:..: unknown key; known keys here: host, port, socket, user, password, "
+     "password_file, name, table, tls, tls_ca, server_public_key_file, allow_plaintext, connect_timeout, read_timeout, "
+     "wake, migrate_user, migrate_password, migrate_password_file; a value needs a blank behind its key's colon",
+     NULL},
     {"key twice", DB "log: {level: info}\nlog: {level: warn}\n",
      "@/duebox.yaml:3:1: log: this key was given before, at line 2 column 1; remove one of them", NULL},
     {"anchor", DB "log: &x {level: info}\n",
