@@ -214,6 +214,12 @@ bool db_failed(void *mysql, const struct database_config *config, const char *wh
   return false;
 }
 
+/* Without, nothing could end what waits on it: no limit, and no stop of the daemon. */
+static bool is_watched(const struct db_conn *conn, struct err *err) {
+  return db_watch_has_socket(&conn->watch) ||
+         err_set(err, DB_E_FILES, "connecting to the database: no file is left; %s", db_error_cure(DB_E_FILES));
+}
+
 /* What the server needs from the first byte on until we know that it is our database, within limits for the whole. */
 static bool log_in(struct db_conn *conn, enum db_role role, struct err *err) {
   const struct database_config *config = conn->config;
@@ -224,7 +230,7 @@ static bool log_in(struct db_conn *conn, enum db_role role, struct err *err) {
     limit = "read_timeout (for what sets a session up, together)";
     db_watch_socket(db_api_socket(conn->mysql));
     db_watch_login_again(&conn->watch, config->read_timeout_ms);
-    ok = set_up_session(conn, role, err) && server_wait_for_cluster(conn, err) &&
+    ok = is_watched(conn, err) && set_up_session(conn, role, err) && server_wait_for_cluster(conn, err) &&
          (role == DB_MIGRATE || schema_check(conn, err));
   }
   bool late = db_watch_login_end(&conn->watch), too_much = !connected && conn->received.exceeded;

@@ -142,6 +142,7 @@ static const struct {
      "make sure that it is your database that answers there; if it is, and slow, raise that limit"},
     {DB_E_LATE, DB_LOST,
      "look at the server, the network and any proxy between; if they are that slow, raise that limit"},
+    {DB_E_FILES, DB_DOWN, "raise the limit of open files (LimitNOFILE, ulimit -n)"},
     {DB_E_NOT_TAKEN, DB_REFUSED, "a trigger of yours leaves rows out, or no partition takes them"},
     {DB_E_NO_MEMORY, DB_DOWN, "this machine is out of memory; lower engine.batch or the routes' concurrency"},
 };

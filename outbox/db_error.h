@@ -51,6 +51,7 @@ enum db_own_error {
   DB_E_EVENT,        /* an event of the binlog is too large to be read */
   DB_E_LOGIN,        /* a login did not end in time */
   DB_E_LATE,         /* an answer was not there, or not all of it, in time */
+  DB_E_FILES,        /* the process has no file left for a connection */
   DB_E_NOT_TAKEN,    /* rows that are locked were not written as they were given, and the server says no more of it */
   DB_E_END,
 };

@@ -108,6 +108,8 @@ void db_watch_socket(int fd) {
   mutex_unlock(&watch->lock);
 }
 
+bool db_watch_has_socket(const struct db_watch *watch) { return watch->socket >= 0; }
+
 void db_watch_login_again(struct db_watch *watch, int64_t limit_ms) { db_watch_limit(watch, limit_ms, false); }
 
 bool db_watch_login_end(struct db_watch *watch) {

@@ -63,6 +63,8 @@ void db_watch_destroy(struct db_watch *watch);
 void db_watch_login(struct db_watch *watch, int64_t limit_ms);
 /* For this thread's login, where there is one: the socket that the library is at work with. */
 void db_watch_socket(int fd);
+/* Whether there is a socket to watch; not where no file was left for it. */
+MUSTCHECK bool db_watch_has_socket(const struct db_watch *watch);
 /* A further part of the login has a limit of its own, from now on. */
 void db_watch_login_again(struct db_watch *watch, int64_t limit_ms);
 /* The login is over. Whether the time was up, and the socket is shut down. */
