@@ -193,7 +193,7 @@ static bool lock_part(struct store_session *ss, struct results_unit *u, struct r
   const char *skip = session_skip(ss, u->met_again);
   size_t n = *skip ? 3 : 2;
   struct text own = {0};
-  text_add(&own, ss->part.data, ss->part.len);
+  text_append(&own, &ss->part);
   if (!server_lock_rows(ss, WHAT, skip, &own, err)) {
     text_free(&own);
     return false;

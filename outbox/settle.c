@@ -256,7 +256,7 @@ static bool lock_rows(struct store_session *ss, struct settle_unit *u, struct er
     text_u64(&ss->part, u->sorted[i]->id);
   }
   struct text own = {0};
-  text_add(&own, ss->part.data, ss->part.len);
+  text_append(&own, &ss->part);
   if (!server_lock_rows(ss, WHAT, skip, &own, err)) {
     text_free(&own);
     return false;

@@ -51,6 +51,11 @@ void text_add(struct text *text, const char *data, size_t len) {
   text->data[text->len] = '\0';
 }
 
+void text_append(struct text *text, const struct text *other) {
+  text_add(text, other->data, other->len);
+  text->failed = text->failed || other->failed;
+}
+
 char *text_room(struct text *text, size_t len) {
   if (!reserve(text, len))
     return NULL;
@@ -359,6 +364,7 @@ static void add_arg(struct text *text, const struct sql_arg *arg) {
   switch (arg->kind) {
   case SQL_RAW:
     text_add(text, arg->string, arg->len);
+    text->failed = text->failed || arg->failed;
     break;
   case SQL_STRING:
     text_sql(text, arg->string, arg->len);

@@ -27,6 +27,8 @@ struct text {
 void text_clear(struct text *text);
 void text_free(struct text *text);
 void text_add(struct text *text, const char *data, size_t len);
+/* Adds the other text; failed where that is. */
+void text_append(struct text *text, const struct text *other);
 /* Adds len bytes for the caller to fill; NULL: out of memory. Valid until the text is touched again. */
 char *text_room(struct text *text, size_t len);
 void text_puts(struct text *text, const char *string);
@@ -75,11 +77,13 @@ struct sql_arg {
   enum sql_kind kind;
   const char *string; /* RAW, STRING, CLEAN */
   size_t len;
-  uint64_t u; /* UNSIGNED; CLEAN: bytes taken at most */
-  int64_t i;  /* SIGNED, TIME */
+  uint64_t u;  /* UNSIGNED; CLEAN: bytes taken at most */
+  int64_t i;   /* SIGNED, TIME */
+  bool failed; /* RAW: the text is incomplete, so the statement is as well */
 };
 
-#define RAW(n, s) ((struct sql_arg){.name = (n), .kind = SQL_RAW, .string = (s).data, .len = (s).len})
+#define RAW(n, s)                                                                                                      \
+  ((struct sql_arg){.name = (n), .kind = SQL_RAW, .string = (s).data, .len = (s).len, .failed = (s).failed})
 #define WORD(n, s) ((struct sql_arg){.name = (n), .kind = SQL_RAW, .string = (s), .len = strlen(s)})
 #define STRING(n, s) ((struct sql_arg){.name = (n), .kind = SQL_STRING, .string = (s), .len = strlen(s)})
 /* A text from outside for a text column: see text_clean_sql. */

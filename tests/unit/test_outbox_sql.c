@@ -222,6 +222,18 @@ static void a_forgotten_placeholder_is_not_sent(void **state) {
   text_free(&text);
 }
 
+/* A list of ids that ends early is valid SQL, and means other rows. */
+static void what_memory_was_too_short_for_is_not_sent(void **state) {
+  char ids[] = "1,2";
+  struct text text = {0}, list = {.data = ids, .len = sizeof ids - 1, .failed = true}, whole = {0};
+  text_statement(&text, "SELECT {ids}", "box", ARGS(RAW("ids", list)));
+  assert_true(text.failed);
+  text_append(&whole, &list);
+  assert_true(whole.failed);
+  text_free(&text);
+  text_free(&whole);
+}
+
 static void a_text_grows(void **state) {
   struct text text = {0};
   for (int i = 0; i < 100000; i++)
@@ -243,6 +255,7 @@ int main(void) {
       cmocka_unit_test(numbers_are_read_strictly),
       cmocka_unit_test(statements_are_filled_in),
       cmocka_unit_test(a_forgotten_placeholder_is_not_sent),
+      cmocka_unit_test(what_memory_was_too_short_for_is_not_sent),
       cmocka_unit_test(a_text_grows),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
