@@ -200,8 +200,9 @@ static void a_route_without_claims_of_the_dead_does_not_wait_for_those_of_others
   scheduler_read(s);
   assert_int_equal(statements(t), 0); /* nobody knows yet which have some */
   scheduler_return_seen(s, claims, 1, &lease, 1);
-  t->lanes[1].next = &t->lanes[FLOODED];                                  /* three are enough */
-  for (int turn = 0; turn < 100 && !(t->of[1] && t->of[FLOODED]); turn++) /* a busy machine uses up the time of a turn */
+  t->lanes[1].next = &t->lanes[FLOODED]; /* three are enough */
+  for (int turn = 0; turn < 100 && !(t->of[1] && t->of[FLOODED]);
+       turn++) /* a busy machine uses up the time of a turn */
     scheduler_read(s);
   assert_int_equal(t->of[0], 0);
   assert_in_range(t->of[1], 1, 100);
