@@ -79,6 +79,7 @@ static void no_more_large_rows_are_read_than_could_fit(void **state) {
   char **scripts;
   rows(f, 1, 50, MB);
   rows(f, 101, 1000, 100);
+  assert_int_equal(fit(f, 101, 1), 1); /* MySQL ends a session that was idle while the rows were made: it is new now */
   capture_start();
   assert_int_equal(fit(f, 1, 50), 1);
   assert_int_equal(capture_end(&scripts), 1);
