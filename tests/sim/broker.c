@@ -339,10 +339,12 @@ static int64_t next_due(const struct instance *self) {
 static void complete(struct instance *self, struct message *message, enum duebox_outcome_class cls) {
   message->reported = true;
   bool twice = chance_ppm(&broker->chance, broker->faults.twice);
+  /* A failure of its own, as HTTP's 500: many in a row are doubted, and suspend the route. */
+  enum duebox_scope scope = cls == DUEBOX_RETRY ? DUEBOX_SCOPE_TARGET : DUEBOX_SCOPE_ROUTE;
   for (int i = 0; i <= twice; i++)
-    self->host->complete(self->host->ctx, message->token,
-                         &DUEBOX_OUTCOME(.cls = cls, .scope = DUEBOX_SCOPE_ROUTE,
-                                         .error_class = cls == DUEBOX_DELIVERED ? NULL : "sim.outcome"));
+    self->host->complete(
+        self->host->ctx, message->token,
+        &DUEBOX_OUTCOME(.cls = cls, .scope = scope, .error_class = cls == DUEBOX_DELIVERED ? NULL : "sim.outcome"));
   broker->counts[BROKER_TWICE] += twice;
 }
 

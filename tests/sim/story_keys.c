@@ -67,6 +67,13 @@ static void plan_database(void) {
   story.facts.round_trip_us = 2 * db->latency_high_us;
 }
 
+/* Failures in a row have the route look elsewhere, where nothing may go: all of its tasks have an order_key. */
+static void plan_breaker(uint64_t seed) {
+  struct chance chance = chance_of(seed, 405);
+  if (chance_ppm(&chance, 500000))
+    story.profile.routes[0].breaker = (uint32_t)chance_between(&chance, 3, 20);
+}
+
 /* What ends a head, and what a result may meet, in stories that have it. */
 static void plan_ends(uint64_t seed) {
   static const enum fault_kind ends[] = {FAULT_COMMAND, FAULT_DELETE, FAULT_TABLE_LOCK, FAULT_LOST_ANSWERS,
@@ -114,6 +121,7 @@ void plan_keys(uint64_t seed, bool trace) {
   begin_broker(seed);
   plan_broker();
   plan_faults();
+  plan_breaker(seed);
   plan_ends(seed);
   world_begin(&story.options);
   table_begin(&story.db, (unsigned)chance_log_between(&story.plan, 1, 8), chance_of(seed, 403));
