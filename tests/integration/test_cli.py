@@ -421,7 +421,7 @@ def test_an_id_that_names_no_task_is_told_of(cli):
     assert cli.fails(66, "task", "list", "nobody") == missing("nobody")
     done = cli.run("task", "list", "m-1", "4711", "id:99", ended, "message_id:m-2", "-o", "json")
     assert (done.returncode, done.stderr) == (66, missing("4711") + missing("id:99"))
-    assert [row["id"] for row in json.loads(done.stdout)] == [str(first), str(ended)]
+    assert [row["id"] for row in json.loads(done.stdout)] == [str(ended), str(first)]      # the newest first
     assert len(cli.json("task", "list", first, "message_id:m-2")) == 2
     assert cli.fails(66, "dead", "list", first, ended) == f"duebox: task {first}: not found among the dead ones\n"
     assert cli.remark("task", "list", first, ended, "--limit", 1) == "the newest 1 are shown; --limit 0 shows all\n"

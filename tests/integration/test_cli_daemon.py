@@ -134,8 +134,9 @@ def test_bulk_by_the_owner(running):
     assert running.row(kept[0])["state"] == "scheduled"
     whole = running.execute("SELECT verb, reason, filter FROM outbox_audit ORDER BY id DESC LIMIT 1")[0]
     assert whole == ("cancel", "season is over", "--route hook (40 by daemons, in rows of their own)")
-    # They are asked for together: those of a shard leave one row. One by one a hundred thousand took most of an hour.
-    assert running.count("outbox_audit") <= 10
+    # They are asked for together: those of a shard leave one row, but where somebody held the shard just then. One by one
+    # a hundred thousand took most of an hour.
+    assert running.count("outbox_audit") < 30
     # Whoever adds the audit up gets the tasks that were changed, each once.
     assert running.execute("SELECT SUM(changed) FROM outbox_audit")[0][0] == 40
 
