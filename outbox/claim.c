@@ -67,7 +67,6 @@ static bool lock_rows(struct store_session *ss, struct claim_unit *u, struct err
   session_add(ss, query_claim_lock,
               ARGS(RAW("ids", ss->part), RAW("rows", rows), STRING("route", claim->route), STRING("host", claim->host),
                    RAW("shards", u->shards), SIGNED("ahead_us", claim->ahead_us)));
-  ss->script.failed = ss->script.failed || rows.failed || u->shards.failed;
   text_free(&rows);
   if (!session_send(ss, WHAT, results, 2, err))
     return false;
@@ -91,7 +90,6 @@ static void add_claim(struct store_session *ss, struct claim_unit *u) {
                            SIGNED("timeout_ms", claim->timeout_ms), SIGNED("timeout_most_ms", claim->timeout_most_ms),
                            SIGNED("lease_ms", claim->lease_ms), RAW("leases", leases),
                            UNSIGNED("count", u->lease_count)));
-  ss->script.failed = ss->script.failed || leases.failed || u->epochs.failed || u->locked.failed;
   text_free(&leases);
 }
 
@@ -133,7 +131,6 @@ static bool write_claims(struct store_session *ss, struct claim_unit *u, struct 
               ARGS(RAW("ids", *session_ids(ss, claim->ids, claim->count)), RAW("shards", shards),
                    STRING("instance", claim->instance), RAW("columns", columns)));
   n += 2;
-  ss->script.failed = ss->script.failed || columns.failed || shards.failed;
   text_free(&columns);
   text_free(&shards);
   if (!session_send_commit(ss, WHAT, results, n, n - 2, err))
@@ -232,7 +229,6 @@ static bool found_claims_unit(struct store_session *ss, void *arg, struct err *e
                 ARGS(column, shards, STRING("instance", u->instance), UNSIGNED("after", u->after), limit));
   else
     session_add(ss, query_lost_claims, ARGS(column, shards, RAW("epochs", epochs), limit));
-  ss->script.failed = ss->script.failed || columns.failed || epochs.failed;
   text_free(&columns);
   text_free(&epochs);
   return send_found(ss, u->batch, err);
@@ -282,7 +278,6 @@ static bool bound_claims_unit(struct store_session *ss, void *arg, struct err *e
   session_begin(ss);
   session_add(ss, query_lost_bound_claims,
               ARGS(RAW("columns", ss->part), STRING("host", u->host), UNSIGNED("limit", u->limit)));
-  ss->script.failed = ss->script.failed || ss->part.failed;
   return send_found(ss, u->batch, err);
 }
 

@@ -187,7 +187,6 @@ static bool move_unit(struct store_session *ss, void *arg, struct err *err) {
                       ARGS(RAW("ids", u->ids), STRING("from", task_state_text(u->from)),
                            STRING("to", task_state_text(u->to)), UNSIGNED("shard", u->lease->shard),
                            RAW("routes", u->routes)));
-  ss->script.failed = ss->script.failed || u->ids.failed || u->routes.failed;
   guard_leases(ss, u->lease, 1);
   if (!guard_commit(ss, MOVING, 3, results, err)) {
     if (err->code == DB_LOCK_WAIT)

@@ -76,7 +76,6 @@ static bool look_unit(struct store_session *ss, void *arg, struct err *err) {
   session_add(ss, query_look,
               ARGS(RAW("shards", *lease_shards(ss, u->what->leases, u->what->lease_count)), RAW("states", states),
                    RAW("routes", routes), UNSIGNED("limit", u->what->limit ? u->what->limit : UINT32_MAX)));
-  ss->script.failed = ss->script.failed || states.failed || routes.failed;
   text_free(&states);
   text_free(&routes);
   if (!session_send(ss, "look", &result, 1, err))
@@ -420,7 +419,6 @@ static bool find_unit(struct store_session *ss, void *arg, struct err *err) {
                    UNSIGNED("after_id", range->after.id), TIME("until_at", u->until.next_us),
                    UNSIGNED("until_id", u->until.id), SIGNED("ahead_us", range->ahead_us),
                    WORD("direction", range->last ? "DESC" : "ASC"), UNSIGNED("limit", range->limit)));
-  ss->script.failed = ss->script.failed || ss->part.failed;
   if (!session_send(ss, "find", &result, 1, err))
     return false;
   bool ok = true;
@@ -465,7 +463,6 @@ static bool ids_unit(struct store_session *ss, void *arg, struct err *err) {
               ARGS(RAW("columns", columns), RAW("ids", *session_ids(ss, u->ids, u->count)),
                    STRING("state", task_state_text(u->state)), RAW("shards", shards), RAW("host", host),
                    SIGNED("ahead_us", u->ahead_us)));
-  ss->script.failed = ss->script.failed || columns.failed || host.failed || shards.failed;
   text_free(&columns);
   text_free(&host);
   text_free(&shards);
@@ -505,7 +502,6 @@ static bool misfits_unit(struct store_session *ss, void *arg, struct err *err) {
                    {.name = "route", .kind = SQL_STRING, .string = u->group->route, .len = u->group->route_len},
                    UNSIGNED("priority", u->group->priority), UNSIGNED("limit", u->limit),
                    WORD("all", u->group->misfit ? "TRUE" : "FALSE")));
-  ss->script.failed = ss->script.failed || ss->part.failed;
   return read_batch(ss, &read, err);
 }
 
@@ -546,7 +542,6 @@ static bool routes_unit(struct store_session *ss, void *arg, struct err *err) {
               ARGS(STRING("state", task_state_text(u->state)), UNSIGNED("shard", u->shard), RAW("routes", routes),
                    UNSIGNED("priority", u->which->priority), SIGNED("ahead_us", u->which->ahead_us),
                    UNSIGNED("limit", u->which->limit)));
-  ss->script.failed = ss->script.failed || routes.failed;
   text_free(&routes);
   return session_send(ss, "find", &result, 1, err) && take_ids(&result, "find", u->ids, u->which->limit, u->count, err);
 }

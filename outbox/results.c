@@ -200,7 +200,6 @@ static bool lock_part(struct store_session *ss, struct results_unit *u, struct r
   }
   session_begin_transaction(ss);
   session_add(ss, query_result_lock, ARGS(RAW("ids", own), WORD("skip", skip)));
-  ss->script.failed = ss->script.failed || own.failed;
   text_free(&own);
   if (*skip)
     session_add(ss, query_result_living, ARGS(RAW("ids", ss->part)));

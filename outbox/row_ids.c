@@ -105,7 +105,6 @@ static bool lock_rows(struct store_session *ss, struct row_ids_unit *u, struct e
   session_add(ss, query_ids_find,
               ARGS(UNSIGNED("far", STORE_ID_FAR), RAW("which", condition), UNSIGNED("limit", MOVE_ROWS)));
   session_add(ss, query_ids_last, ARGS(UNSIGNED("below", u->below)));
-  ss->script.failed = ss->script.failed || condition.failed;
   text_free(&condition);
   if (!session_send(ss, what, results, 3, err))
     return false;
@@ -135,7 +134,6 @@ static bool move_rows(struct store_session *ss, struct row_ids_unit *u, struct e
   text_puts(&ss->script, ";\n" ANY_VALUE);
   text_query(&ss->script, query_ids_move, table, ARGS(ids, last));
   session_add_commit(ss);
-  ss->script.failed = ss->script.failed || list.failed;
   text_free(&list);
   if (!session_send_commit(ss, what, results, 4, 3, err))
     return false;

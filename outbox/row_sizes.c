@@ -47,7 +47,6 @@ static bool add_some(struct store_session *ss, const char *what, struct sum *sum
   }
   session_begin(ss);
   session_add(ss, query_row_sizes, ARGS(RAW("ids", ids), UNSIGNED("more_than", sum->small), UNSIGNED("limit", limit)));
-  ss->script.failed = ss->script.failed || ids.failed;
   text_free(&ids);
   if (!session_send(ss, what, &result, 1, err))
     return false;

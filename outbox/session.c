@@ -415,7 +415,6 @@ void session_fence(struct store_session *ss, const struct shard_lease *leases, s
   struct text ours = {0};
   text_leases(&ours, leases, count);
   session_add(ss, query_settle_fence, ARGS(RAW("leases", ours)));
-  ss->script.failed = ss->script.failed || ours.failed;
   text_free(&ours);
 }
 

@@ -264,7 +264,6 @@ static bool lock_rows(struct store_session *ss, struct settle_unit *u, struct er
   session_begin_transaction(ss);
   guard_ask_shards(ss, u->concerned, u->shard_count);
   session_add(ss, query_settle_lock, ARGS(RAW("ids", own), WORD("skip", skip)));
-  ss->script.failed = ss->script.failed || own.failed;
   text_free(&own);
   if (*skip)
     session_add(ss, query_settle_living, ARGS(RAW("ids", ss->part)));

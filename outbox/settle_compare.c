@@ -40,7 +40,6 @@ bool settle_compare_changed(struct store_session *ss, struct decision *const *li
   row_columns(&columns, (struct store_limit){.payload = most, .bytes = most, .content = true});
   session_begin(ss);
   session_add(ss, query_settle_read, ARGS(RAW("columns", columns), RAW("ids", ss->part)));
-  ss->script.failed = ss->script.failed || columns.failed;
   text_free(&columns);
   if (!session_send(ss, WHAT, &result, 1, err))
     return false;
