@@ -68,6 +68,12 @@ void amqp_lab_completed(struct fake_host *host, size_t count) {
   }
 }
 
+void amqp_lab_confirm(struct amqp_lab *f, struct amqp_script_message m) {
+  amqp_script_turn_to(f->script, m.connection);
+  amqp_script_ack(f->script, m.channel, m.tag, false);
+  amqp_script_turn_to(f->script, 0);
+}
+
 struct fake_host *amqp_lab_open_sink(struct amqp_lab *f) {
   struct fake_host *host = amqp_lab_open(f, DUEBOX_ROLE_SINK);
   size_t before = amqp_script_published(f->script);
@@ -105,8 +111,7 @@ void amqp_lab_comes_back(struct fake_host *host, struct amqp_lab *f, unsigned co
   assert_true(amqp_script_published(f->script) > before);
   if (connections)
     assert_int_equal(amqp_script_connections(f->script), connections);
-  struct amqp_script_message m = amqp_script_message(f->script, before);
-  amqp_script_ack(f->script, m.channel, m.tag, false);
+  amqp_lab_confirm(f, amqp_script_message(f->script, before));
   for (int64_t end = fake_host_now_ms() + AMQP_LAB_LIMIT_MS;
        fake_host_count(host, DUEBOX_DELIVERED) == delivered && fake_host_now_ms() < end;)
     fake_host_poll(host, 10);

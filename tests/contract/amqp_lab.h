@@ -34,6 +34,8 @@ void amqp_lab_add(struct fake_host *host, struct amqp_lab *f, int n);
 /* Offers and polls until the broker holds `count` messages. */
 void amqp_lab_published(struct fake_host *host, struct amqp_lab *f, size_t count);
 void amqp_lab_completed(struct fake_host *host, size_t count);
+/* The broker confirms it. */
+void amqp_lab_confirm(struct amqp_lab *f, struct amqp_script_message m);
 /* A sink whose exchange has proven itself: the first message went over the probe channel and was confirmed. */
 struct fake_host *amqp_lab_open_sink(struct amqp_lab *f);
 void amqp_lab_expect(struct fake_host *host, size_t index, enum duebox_outcome_class cls, const char *error_class);

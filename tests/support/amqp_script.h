@@ -4,8 +4,10 @@
  *
  * It answers the handshake, channel.open, confirm.select, queue.declare, basic.qos, basic.consume and the closing
  * methods by itself,
- * and notes what is published. Confirms, returns, deliveries, errors and plain garbage are sent by the test. One
- * connection at a time, on a thread of its own; every function may be called from any thread.
+ * and notes what is published. Confirms, returns, deliveries, errors and plain garbage are sent by the test.
+ *
+ * It serves any number of connections at once, each on a thread of its own, and numbers them from 1 on as they come.
+ * What a test says goes to the newest one, unless it turns to another. Every function may be called from any thread.
  */
 #ifndef TESTS_SUPPORT_AMQP_SCRIPT_H
 #define TESTS_SUPPORT_AMQP_SCRIPT_H
@@ -19,7 +21,9 @@ struct amqp_script;
 /* What it leaves out or refuses, from the next frame on. */
 enum amqp_script_mood {
   AMQP_SCRIPT_NORMAL = 0,
+  AMQP_SCRIPT_HANG_UP,        /* closes connections as they come */
   AMQP_SCRIPT_NO_START,       /* takes connections and says nothing */
+  AMQP_SCRIPT_NO_LOGIN,       /* lets nobody in */
   AMQP_SCRIPT_NO_CHANNEL,     /* does not answer channel.open */
   AMQP_SCRIPT_ONE_CHANNEL,    /* allows no more than one */
   AMQP_SCRIPT_REFUSE_CHANNEL, /* closes a channel when confirm.select comes */
@@ -33,6 +37,7 @@ enum amqp_script_mood {
 };
 
 struct amqp_script_message {
+  unsigned connection;
   uint16_t channel;
   uint64_t tag; /* counted as a broker does */
   char id[64];
@@ -44,10 +49,15 @@ struct amqp_script *amqp_script_start(void);
 void amqp_script_stop(struct amqp_script *script);
 int amqp_script_port(const struct amqp_script *script);
 
-void amqp_script_set_mood(struct amqp_script *script, enum amqp_script_mood mood);
+void amqp_script_set_mood(struct amqp_script *script, enum amqp_script_mood mood); /* for all, and all to come */
+/* The same for one connection, which may still have to come: the next one is amqp_script_connections() + 1. */
+void amqp_script_set_mood_of(struct amqp_script *script, unsigned connection, enum amqp_script_mood mood);
+/* Whom the test means from now on when it says or drops something; 0, as at first: the newest one. */
+void amqp_script_turn_to(struct amqp_script *script, unsigned connection);
 void amqp_script_set_channels(struct amqp_script *script, uint16_t most); /* that it permits from the next login on */
 void amqp_script_drop(struct amqp_script *script);                        /* closes the connection without a word */
 unsigned amqp_script_connections(struct amqp_script *script);             /* so far */
+unsigned amqp_script_open(struct amqp_script *script);                    /* of them, now */
 uint64_t amqp_script_flooded(struct amqp_script *script);   /* most bytes of a flood that a connection took */
 unsigned amqp_script_consumers(struct amqp_script *script); /* basic.consume so far */
 
