@@ -457,6 +457,8 @@ static bool wait_for_events(struct amqp_conn *conn, int timeout_ms) {
   eventfd_t ignored;
   if (fds[0].revents)
     (void)eventfd_read(conn->wake_fd, &ignored);
+  if (conn->beside && fds[2].revents) /* nobody polls that one while it is IDLE */
+    (void)eventfd_read(conn->beside->wake_fd, &ignored);
   if (fds[1].revents & POLLOUT)
     conn->want_write = false;
   if (conn->paused && fds[1].revents & (POLLERR | POLLHUP))

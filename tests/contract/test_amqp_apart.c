@@ -1,0 +1,187 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * tests/contract/test_amqp_apart.c - the broker ends the connection over a message, and messages go one by one over a
+ * second one: who is blamed, what a recall and a stop make of them, and when that connection comes and goes. Against a
+ * broker that a test leads by the hand; needs no server.
+ */
+#include <pthread.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "tests/contract/amqp_parted.h"
+
+enum { MAIN = 1 }; /* the number of the first connection */
+
+/* --- who is to blame --- */
+
+/* Each goes once more, alone; one ends that connection twice. From then on its route has that connection, and the
+ * others have theirs. */
+static void the_culprit_is_found_and_the_others_are_delivered(void **state) {
+  struct amqp_lab *f = *state;
+  struct amqp_parted p = {.host = amqp_lab_open_sink(f), .seen = 1};
+  static const char *const routes[] = {"one", "two", "bad", "one", "three"};
+  unsigned copies[6] = {0}, ends = 0;
+  for (size_t i = 0; i < 5; i++)
+    amqp_parted_add(&p, f, routes[i]);
+  for (; p.seen < 6; copies[amqp_parted_task(amqp_script_message(f->script, p.seen - 1))]++)
+    assert_int_equal(amqp_parted_next(&p, f).connection, MAIN);
+  amqp_parted_end(f, MAIN, AMQP_PARTED_NAMES);
+  while (fake_host_completed(p.host) < 6) {
+    struct amqp_script_message m = amqp_parted_next(&p, f);
+    assert_int_not_equal(m.connection, MAIN);
+    copies[amqp_parted_task(m)]++;
+    amqp_parted_settle(&p);
+    assert_int_equal(amqp_script_published(f->script), p.seen); /* no other one beside it */
+    size_t before = fake_host_completed(p.host);
+    if (amqp_parted_task(m) != 3)
+      amqp_lab_confirm(f, m);
+    else
+      amqp_parted_end(f, m.connection, AMQP_PARTED_NAMES), ends++;
+    if (amqp_parted_task(m) != 3 || ends == 2)
+      amqp_lab_completed(p.host, before + 1);
+  }
+  assert_int_equal(ends, 2);
+  for (size_t i = 1; i < 6; i++) {
+    amqp_parted_expect(&p, i, i == 3 ? DUEBOX_REJECTED : DUEBOX_DELIVERED, i == 3 ? "amqp.connection_closed" : "",
+                       false);
+    assert_int_equal(copies[i], i == 3 ? 3 : 2);
+  }
+  assert_int_equal(fake_host_logged(p.host, "AMQP-CULPRIT"), 1);
+  amqp_parted_comes_back(&p, f);
+  p.apart = amqp_parted_goes_over(&p, f, "bad");
+  assert_int_not_equal(p.apart, p.main);
+  assert_int_equal(amqp_parted_goes_over(&p, f, "one"), p.main);
+  assert_int_equal(amqp_parted_goes_over(&p, f, "bad"), p.apart);
+  fake_host_free(p.host);
+}
+
+/* --- recall --- */
+
+static void what_waits_is_handed_back(void **state) {
+  struct amqp_lab *f = *state;
+  struct amqp_parted p = amqp_parted_open(f);
+  size_t out = amqp_parted_add(&p, f, "bad"), fresh = amqp_parted_add(&p, f, "bad");
+  struct amqp_script_message m = amqp_parted_next_is(&p, f, out);
+  size_t suspect = amqp_parted_suspect(&p, f);
+  assert_true(fake_host_recall(p.host));
+  amqp_parted_settle(&p);
+  amqp_parted_expect(&p, fresh, DUEBOX_UNAVAILABLE, "amqp.recalled", false);
+  amqp_parted_expect(&p, suspect, DUEBOX_UNKNOWN, "amqp.recalled", true);
+  assert_false(fake_host_outcome(p.host, out).completed); /* it is awaited */
+  assert_int_equal(amqp_script_published(f->script), p.seen);
+  amqp_lab_confirm(f, m);
+  amqp_lab_completed(p.host, fake_host_tasks(p.host));
+  amqp_parted_expect(&p, out, DUEBOX_DELIVERED, "", false);
+  assert_int_equal(amqp_parted_goes_over(&p, f, "bad"), p.apart); /* what is handed over later is not meant */
+  fake_host_free(p.host);
+}
+
+/* --- stop --- */
+
+static void stop_tells_what_has_left_from_what_has_not(void **state) {
+  struct amqp_lab *f = *state;
+  struct amqp_parted p = amqp_parted_open(f);
+  size_t out = amqp_parted_add(&p, f, "bad"), fresh = amqp_parted_add(&p, f, "bad");
+  (void)amqp_parted_next_is(&p, f, out);
+  size_t suspect = amqp_parted_suspect(&p, f);
+  unsigned goodbyes = amqp_script_goodbyes(f->script);
+  int64_t took = fake_host_stop(p.host, 300);
+  if (took > 1300)
+    fail_msg("stop(300 ms) took %lld ms", (long long)took);
+  amqp_parted_expect(&p, out, DUEBOX_UNKNOWN, "amqp.stopped", false);
+  amqp_parted_expect(&p, fresh, DUEBOX_UNAVAILABLE, "amqp.not_sent", false);
+  amqp_parted_expect(&p, suspect, DUEBOX_UNKNOWN, "amqp.stopped", false);
+  assert_true(amqp_script_goodbyes(f->script) > goodbyes);
+  fake_host_free(p.host);
+}
+
+static void a_message_half_written_at_the_stop_was_not_sent(void **state) {
+  struct amqp_lab *f = *state;
+  struct amqp_parted p = amqp_parted_open(f);
+  struct fake_host *host = p.host;
+  unsigned begun = amqp_script_begun(f->script);
+  amqp_script_set_mood_of(f->script, p.apart, AMQP_SCRIPT_NO_READ);
+  size_t large = amqp_parted_add_large(&p, f, "bad");
+  AMQP_PARTED_WAIT(&p, amqp_script_begun(f->script) > begun);
+  int64_t took = fake_host_stop(host, 300);
+  if (took > 1300)
+    fail_msg("stop(300 ms) took %lld ms", (long long)took);
+  amqp_parted_expect(&p, large, DUEBOX_UNAVAILABLE, "amqp.not_sent", false);
+  fake_host_free(host);
+}
+
+/* --- coming and going --- */
+
+/* The host wakes it up for each task. */
+static void the_driver_sleeps_after_a_wakeup(void **state) {
+  struct amqp_lab *f = *state;
+  struct amqp_parted p = {.host = amqp_lab_open_sink(f)};
+  fake_host_wakeup(p.host);
+  amqp_parted_sleeps(&p);
+  fake_host_free(p.host);
+}
+
+static void it_goes_when_nobody_was_to_blame(void **state) {
+  struct amqp_lab *f = *state;
+  struct amqp_parted p = {.host = amqp_lab_open_sink(f), .seen = 1};
+  struct fake_host *host = p.host;
+  for (int i = 0; i < 3; i++) { /* and comes again each time */
+    p.main = amqp_parted_goes_over(&p, f, "good");
+    size_t suspect = amqp_parted_suspect(&p, f);
+    struct amqp_script_message m = amqp_parted_next_is(&p, f, suspect);
+    assert_int_not_equal(m.connection, p.main);
+    amqp_parted_comes_back(&p, f);
+    assert_int_equal(amqp_script_open(f->script), 2);
+    amqp_lab_confirm(f, m);
+    amqp_lab_completed(host, fake_host_tasks(host));
+    amqp_parted_expect(&p, suspect, DUEBOX_DELIVERED, "", false);
+    AMQP_PARTED_WAIT(&p, amqp_script_open(f->script) == 1);
+    assert_int_equal(amqp_parted_goes_over(&p, f, "good"), p.main);
+  }
+  assert_int_equal(amqp_script_goodbyes(f->script), 3);
+  fake_host_free(host);
+}
+
+static void it_goes_ten_minutes_after_the_last_end(void **state) {
+  struct amqp_lab *f = *state;
+  struct amqp_parted p = amqp_parted_open(f);
+  struct fake_host *host = p.host;
+  amqp_parted_jump_s(500);
+  assert_int_equal(amqp_parted_goes_over(&p, f, "bad"), p.apart);
+  amqp_parted_settle(&p);
+  assert_int_equal(amqp_script_open(f->script), 2);
+  amqp_parted_jump_s(110);
+  AMQP_PARTED_WAIT(&p, amqp_script_open(f->script) == 1);
+  assert_int_equal(amqp_script_goodbyes(f->script), 1);
+  assert_int_equal(amqp_parted_goes_over(&p, f, "bad"), p.main);
+  size_t bad = amqp_parted_add(&p, f, "bad"); /* and it comes again */
+  for (int i = 0; i < 3; i++)
+    amqp_parted_end(f, amqp_parted_next_is(&p, f, bad).connection, AMQP_PARTED_NAMES);
+  amqp_lab_completed(host, fake_host_tasks(host));
+  amqp_parted_expect(&p, bad, DUEBOX_REJECTED, "amqp.connection_closed", false);
+  amqp_parted_comes_back(&p, f);
+  assert_int_not_equal(amqp_parted_goes_over(&p, f, "bad"), p.main);
+  fake_host_free(host);
+}
+
+#define ROW(f) cmocka_unit_test_setup_teardown(f, amqp_parted_set_up, amqp_lab_tear_down)
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      ROW(the_culprit_is_found_and_the_others_are_delivered),
+      ROW(what_waits_is_handed_back),
+      ROW(stop_tells_what_has_left_from_what_has_not),
+      ROW(a_message_half_written_at_the_stop_was_not_sent),
+      ROW(the_driver_sleeps_after_a_wakeup),
+      ROW(it_goes_when_nobody_was_to_blame),
+      ROW(it_goes_ten_minutes_after_the_last_end),
+  };
+  cmocka_set_test_filter(getenv("DUEBOX_TEST_ONLY"));
+  return cmocka_run_group_tests_name("amqp apart", tests, NULL, NULL);
+}
