@@ -64,14 +64,21 @@ bool amqp_apart_put(struct amqp_apart *apart, const struct duebox_task *task, bo
   return amqp_queue_put(&apart->queue, (struct amqp_waiting){.task = task, .suspect = suspect, .since_us = now_us});
 }
 
+/* What becomes of a message that is not sent again to see whether it ends a connection. */
+static enum amqp_event without_another_try(bool left, bool recalled) {
+  if (!left)
+    return AMQP_EVENT_NOT_SENT;
+  return recalled ? AMQP_EVENT_UNREPEATED : AMQP_EVENT_LOST;
+}
+
 void amqp_apart_take_over(struct amqp_apart *apart, struct amqp_pub *pub, bool suspect, const char *reason) {
   uint32_t before = apart->queue.count;
   int64_t now = amqp_now_us();
   for (const struct amqp_slot *oldest; (oldest = amqp_window_oldest(&pub->window)) != NULL;) {
-    bool left = suspect || oldest->task != pub->writing;
-    if (oldest->tag <= pub->recalled_upto || !amqp_apart_put(apart, oldest->task, left, now))
-      break;
-    (void)amqp_window_take_upto(&pub->window, UINT64_MAX);
+    bool left = suspect || oldest->task != pub->writing, recalled = oldest->tag <= pub->recalled_upto;
+    const struct duebox_task *task = amqp_window_take_upto(&pub->window, UINT64_MAX);
+    if (recalled || !amqp_apart_put(apart, task, left, now))
+      apart->user->report(apart->ctx, task, without_another_try(left, recalled), 0, reason);
   }
   if (apart->queue.count > before)
     apart->host->log(apart->host->ctx, DUEBOX_LOG_WARN, "AMQP-APART",
@@ -182,17 +189,21 @@ static void on_blocked(void *ctx, bool blocked, const char *reason) { (void)ctx,
 static void on_barred(void *ctx, const char *reason) { hand_back(ctx, AMQP_EVENT_HELD_UP, AMQP_EVENT_LOST, reason); }
 
 /* The broker ended the connection, and this was all that it had of us. */
-static void blame(struct amqp_apart *apart, const struct duebox_task *task, bool suspect, const char *reason) {
+static void blame(struct amqp_apart *apart, const struct duebox_task *task, bool left, bool recalled,
+                  const char *reason) {
   int64_t now = amqp_now_us();
   suspect_route(apart, task->route, now);
-  struct amqp_waiting again = {.task = task, .suspect = suspect, .ended = true, .since_us = now};
-  if (!apart->out.ended && amqp_queue_put(&apart->queue, again))
+  if (apart->out.ended) {
+    apart->host->log(apart->host->ctx, DUEBOX_LOG_WARN, "AMQP-CULPRIT",
+                     "task %s of route %s ended a connection twice that it had for itself, and is refused; for ten "
+                     "minutes the tasks of its route go over that, one by one: %s",
+                     task->message_id, task->route, reason);
+    apart->user->report(apart->ctx, task, AMQP_EVENT_ENDS_CONNECTION, 0, reason);
     return;
-  apart->host->log(apart->host->ctx, DUEBOX_LOG_WARN, "AMQP-CULPRIT",
-                   "task %s of route %s ended a connection twice that it had for itself, and is refused; for ten "
-                   "minutes the tasks of its route go over that, one by one: %s",
-                   task->message_id, task->route, reason);
-  apart->user->report(apart->ctx, task, AMQP_EVENT_ENDS_CONNECTION, 0, reason);
+  }
+  struct amqp_waiting again = {.task = task, .suspect = left, .ended = true, .since_us = now};
+  if (recalled || !amqp_queue_put(&apart->queue, again))
+    apart->user->report(apart->ctx, task, left ? AMQP_EVENT_LOST : AMQP_EVENT_HELD_UP, 0, reason);
 }
 
 static void on_down(void *ctx, const char *reason) {
@@ -202,8 +213,8 @@ static void on_down(void *ctx, const char *reason) {
   const struct duebox_task *task = amqp_window_take_upto(&apart->pub.window, UINT64_MAX);
   bool named = amqp_outcome_names_message(apart->conn.closed);
   amqp_pub_lost(&apart->pub);
-  if (task && named && !recalled)
-    blame(apart, task, left, reason);
+  if (task && named)
+    blame(apart, task, left, recalled, reason);
   else if (task)
     apart->user->report(apart->ctx, task, left ? AMQP_EVENT_LOST : AMQP_EVENT_HELD_UP, 0, reason);
   if (!named)

@@ -66,7 +66,7 @@ bool amqp_apart_takes(const struct amqp_apart *apart, const char *route, int64_t
 bool amqp_apart_put(struct amqp_apart *apart, const struct duebox_task *task, bool suspect, int64_t now_us);
 
 /* Takes what is open on a channel whose connection was ended over one of its messages; suspect: these had left before,
- * too. What is left in its window the host has taken back, or there is no room. */
+ * too. What the host has taken back is completed. */
 void amqp_apart_take_over(struct amqp_apart *apart, struct amqp_pub *pub, bool suspect, const char *reason);
 
 /* Does what can be done now, without waiting. */

@@ -49,8 +49,8 @@ static const struct amqp_outcome_row rows[] = {
     {AMQP_EVENT_NOT_SENT, 0, INSTANCE, "amqp.not_sent", "the broker could not take it"},
     {AMQP_EVENT_RECALLED, 0, INSTANCE, "amqp.recalled", "taken back before it was sent"},
     {AMQP_EVENT_UNREPEATED, 0, BLAMELESS, "amqp.recalled",
-     "another message broke the channel under it, and it was taken back before it was sent again; it may have got "
-     "through"},
+     "another message broke the channel or the connection under it, and it was taken back before it was sent again; it "
+     "may have got through"},
     {AMQP_EVENT_ENDS_CONNECTION, 0, CLASS(REJECTED), "amqp.connection_closed",
      "RabbitMQ ends the connection over this message: look at its routing key and headers, and into the broker's log"},
     {AMQP_EVENT_HELD_UP, 0, ROUTE, "amqp.apart",

@@ -28,7 +28,7 @@ enum amqp_event {
   AMQP_EVENT_LOST,        /* the connection ended after the message was sent */
   AMQP_EVENT_NOT_SENT,    /* the connection ended, or was blocked, before the whole message was sent */
   AMQP_EVENT_RECALLED,    /* the host took it back before any of it was sent */
-  AMQP_EVENT_UNREPEATED,  /* the host took it back, after a channel broke under it and before it was sent alone */
+  AMQP_EVENT_UNREPEATED,  /* the host took it back, after something broke under it and before it was sent alone */
   AMQP_EVENT_ENDS_CONNECTION, /* the broker ended a connection twice on which there was this message alone */
   AMQP_EVENT_HELD_UP,         /* not sent: its route has ended a connection lately, and waits for one of its own */
   AMQP_EVENT_STOPPED,         /* sent, and the plugin was stopped before the confirm came */

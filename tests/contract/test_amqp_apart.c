@@ -82,6 +82,60 @@ static void what_waits_is_handed_back(void **state) {
   fake_host_free(p.host);
 }
 
+/* It may be the one, and is not sent once more to find out. Its route has the connection apart all the same. */
+static void a_recalled_one_that_ends_the_connection_is_not_sent_again(void **state) {
+  struct amqp_lab *f = *state;
+  struct amqp_parted p = amqp_parted_open(f);
+  size_t suspect = amqp_parted_suspect(&p, f);
+  struct amqp_script_message m = amqp_parted_next_is(&p, f, suspect);
+  assert_true(fake_host_recall(p.host));
+  amqp_parted_end(f, m.connection, AMQP_PARTED_NAMES);
+  amqp_lab_completed(p.host, fake_host_tasks(p.host));
+  amqp_parted_expect(&p, suspect, DUEBOX_UNKNOWN, "amqp.connection_lost", false);
+  amqp_parted_settle(&p);
+  assert_int_equal(amqp_script_published(f->script), p.seen);
+  amqp_parted_comes_back(&p, f);
+  assert_int_not_equal(amqp_parted_goes_over(&p, f, "good"), p.main);
+  fake_host_free(p.host);
+}
+
+static void a_recalled_one_that_ends_it_again_is_the_culprit(void **state) {
+  struct amqp_lab *f = *state;
+  struct amqp_parted p = amqp_parted_open(f);
+  size_t bad = amqp_parted_add(&p, f, "bad");
+  amqp_parted_end(f, amqp_parted_next_is(&p, f, bad).connection, AMQP_PARTED_NAMES);
+  struct amqp_script_message m = amqp_parted_next_is(&p, f, bad);
+  assert_true(fake_host_recall(p.host));
+  amqp_parted_end(f, m.connection, AMQP_PARTED_NAMES);
+  amqp_lab_completed(p.host, fake_host_tasks(p.host));
+  amqp_parted_expect(&p, bad, DUEBOX_REJECTED, "amqp.connection_closed", false);
+  fake_host_free(p.host);
+}
+
+/* Of two on the main connection that were taken back and one that was handed over later, only the last goes again; the
+ * others are nobody's fault. */
+static void what_was_recalled_before_the_end_is_not_sent_again(void **state) {
+  struct amqp_lab *f = *state;
+  struct amqp_parted p = {.host = amqp_lab_open_sink(f), .seen = 1};
+  amqp_lab_add(p.host, f, 2);
+  for (size_t i = 1; i < 3; i++)
+    (void)amqp_parted_next_is(&p, f, i);
+  assert_true(fake_host_recall(p.host));
+  amqp_lab_add(p.host, f, 1);
+  (void)amqp_parted_next_is(&p, f, 3);
+  amqp_parted_end(f, MAIN, AMQP_PARTED_NAMES);
+  struct amqp_script_message m = amqp_parted_next_is(&p, f, 3);
+  assert_int_not_equal(m.connection, MAIN);
+  amqp_lab_confirm(f, m);
+  amqp_lab_completed(p.host, 4);
+  amqp_parted_expect(&p, 1, DUEBOX_UNKNOWN, "amqp.recalled", true);
+  amqp_parted_expect(&p, 2, DUEBOX_UNKNOWN, "amqp.recalled", true);
+  amqp_parted_expect(&p, 3, DUEBOX_DELIVERED, "", false);
+  amqp_parted_settle(&p);
+  assert_int_equal(amqp_script_published(f->script), p.seen);
+  fake_host_free(p.host);
+}
+
 /* --- stop --- */
 
 static void stop_tells_what_has_left_from_what_has_not(void **state) {
@@ -176,6 +230,9 @@ int main(void) {
   const struct CMUnitTest tests[] = {
       ROW(the_culprit_is_found_and_the_others_are_delivered),
       ROW(what_waits_is_handed_back),
+      ROW(a_recalled_one_that_ends_the_connection_is_not_sent_again),
+      ROW(a_recalled_one_that_ends_it_again_is_the_culprit),
+      ROW(what_was_recalled_before_the_end_is_not_sent_again),
       ROW(stop_tells_what_has_left_from_what_has_not),
       ROW(a_message_half_written_at_the_stop_was_not_sent),
       ROW(the_driver_sleeps_after_a_wakeup),
