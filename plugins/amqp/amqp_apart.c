@@ -87,6 +87,14 @@ void amqp_apart_take_over(struct amqp_apart *apart, struct amqp_pub *pub, bool s
                      apart->queue.count - before, pub->number, reason);
 }
 
+static bool stays(void *ctx, const struct amqp_waiting *waiting) {
+  return !waiting->suspect || !amqp_apart_put(ctx, waiting->task, true, amqp_now_us());
+}
+
+void amqp_apart_take_over_waiting(struct amqp_apart *apart, struct amqp_queue *queue) {
+  amqp_queue_filter(queue, stays, apart);
+}
+
 struct handing_back {
   struct amqp_apart *apart;
   enum amqp_event fresh_as, suspects_as;

@@ -69,6 +69,9 @@ bool amqp_apart_put(struct amqp_apart *apart, const struct duebox_task *task, bo
  * too. What the host has taken back is completed. */
 void amqp_apart_take_over(struct amqp_apart *apart, struct amqp_pub *pub, bool suspect, const char *reason);
 
+/* Takes those that had left and wait to go alone over the connection that ended. */
+void amqp_apart_take_over_waiting(struct amqp_apart *apart, struct amqp_queue *queue);
+
 /* Does what can be done now, without waiting. */
 void amqp_apart_poll(struct amqp_apart *apart);
 /* When amqp_apart_poll() has something to do of itself, monotonic. */

@@ -249,9 +249,11 @@ static void empty(struct amqp_sink *sink, struct amqp_pub *pub, enum amqp_event 
 
 static void on_down(void *ctx, const char *reason) {
   struct amqp_sink *sink = ctx;
-  bool named = amqp_outcome_names_message(sink->conn.closed);
-  for (uint32_t i = 0; i < channels(sink) && named; i++)
-    amqp_apart_take_over(&sink->apart, channel_at(sink, i), carries_suspect(sink, channel_at(sink, i)), reason);
+  if (amqp_outcome_names_message(sink->conn.closed)) {
+    for (uint32_t i = 0; i < channels(sink); i++)
+      amqp_apart_take_over(&sink->apart, channel_at(sink, i), carries_suspect(sink, channel_at(sink, i)), reason);
+    amqp_apart_take_over_waiting(&sink->apart, &sink->queue);
+  }
   for (uint32_t i = 0; i < channels(sink); i++) {
     empty(sink, channel_at(sink, i), AMQP_EVENT_LOST, reason);
     amqp_pub_lost(channel_at(sink, i));

@@ -61,6 +61,25 @@ static void the_culprit_is_found_and_the_others_are_delivered(void **state) {
   fake_host_free(p.host);
 }
 
+/* What was open when a channel broke had left as well, and waits to go alone as the connection ends. */
+static void suspects_of_a_channel_go_on_apart(void **state) {
+  struct amqp_lab *f = *state;
+  struct amqp_parted p = {.host = amqp_lab_open_sink(f), .seen = 4};
+  amqp_lab_add(p.host, f, 3);
+  amqp_lab_published(p.host, f, 4);
+  amqp_script_close_channel(f->script, AMQP_LAB_FLOW, 406, "PRECONDITION_FAILED");
+  assert_int_equal(amqp_parted_next(&p, f).connection, MAIN); /* one of the route at a time: two wait */
+  amqp_parted_end(f, MAIN, AMQP_PARTED_NAMES);
+  for (size_t i = 0; i < 3; i++) {
+    struct amqp_script_message m = amqp_parted_next(&p, f);
+    assert_int_not_equal(m.connection, MAIN);
+    amqp_lab_confirm(f, m);
+    amqp_lab_completed(p.host, 2 + i);
+  }
+  amqp_lab_expect_all(p.host, 1, 4, DUEBOX_DELIVERED, "");
+  fake_host_free(p.host);
+}
+
 /* --- recall --- */
 
 static void what_waits_is_handed_back(void **state) {
@@ -229,6 +248,7 @@ static void it_goes_ten_minutes_after_the_last_end(void **state) {
 int main(void) {
   const struct CMUnitTest tests[] = {
       ROW(the_culprit_is_found_and_the_others_are_delivered),
+      ROW(suspects_of_a_channel_go_on_apart),
       ROW(what_waits_is_handed_back),
       ROW(a_recalled_one_that_ends_the_connection_is_not_sent_again),
       ROW(a_recalled_one_that_ends_it_again_is_the_culprit),
