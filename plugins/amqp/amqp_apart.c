@@ -158,24 +158,27 @@ static void pump(struct amqp_apart *apart, int64_t now_us) {
 
 static void on_ready(void *ctx, struct amqp_pub *pub) { (void)ctx, (void)pub; }
 
+/* Of the message on it, by what the broker says of that. */
+static void report(struct amqp_apart *apart, const struct duebox_task *task, enum amqp_event event, int code,
+                   const char *detail) {
+  apart->user->report(apart->ctx, task, apart->out.suspect ? amqp_outcome_of_copy(event, code) : event, code, detail);
+}
+
 static void on_decided(void *ctx, struct amqp_pub *pub, const struct duebox_task *task, enum amqp_event event, int code,
                        const char *detail) {
   struct amqp_apart *apart = ctx;
   (void)pub;
   absolve(apart, task->route);
-  apart->user->report(apart->ctx, task, event, code, detail);
+  report(apart, task, event, code, detail);
 }
 
 /* A channel error means the only message on it. */
 static void on_closed(void *ctx, struct amqp_pub *pub, int code, const char *text) {
   struct amqp_apart *apart = ctx;
   const struct duebox_task *task = amqp_window_take_upto(&pub->window, UINT64_MAX);
-  enum amqp_event event = amqp_outcome_refusal(code, text);
-  if (task && apart->out.suspect && amqp_outcome_find(event, code)->cls == DUEBOX_UNAVAILABLE)
-    event = AMQP_EVENT_UNDECIDED;
   amqp_pub_open(pub);
   if (task)
-    apart->user->report(apart->ctx, task, event, code, text);
+    report(apart, task, amqp_outcome_refusal(code, text), code, text);
 }
 
 static const struct amqp_pub_user pub_user = {.ready = on_ready, .decided = on_decided, .closed = on_closed};

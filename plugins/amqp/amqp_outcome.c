@@ -89,6 +89,10 @@ enum amqp_event amqp_outcome_refusal(int code, const char *text) {
   return of_key ? AMQP_EVENT_KEY_REFUSED : AMQP_EVENT_REFUSED;
 }
 
+enum amqp_event amqp_outcome_of_copy(enum amqp_event event, int code) {
+  return amqp_outcome_find(event, code)->cls == DUEBOX_UNAVAILABLE ? AMQP_EVENT_UNDECIDED : event;
+}
+
 bool amqp_outcome_names_message(int code) {
   return code != 0 && code != AMQP_REPLY_SUCCESS && code != AMQP_CONNECTION_FORCED;
 }

@@ -22,7 +22,7 @@ enum amqp_event {
   AMQP_EVENT_RETURN,      /* basic.return, with its reply code */
   AMQP_EVENT_REFUSED,     /* the channel was closed, with this reply code, while only this message was open on it */
   AMQP_EVENT_KEY_REFUSED, /* the same, over a right that is missing for its routing key only */
-  AMQP_EVENT_UNDECIDED,   /* refused when it was sent alone, after a channel broke under it with others: which copy? */
+  AMQP_EVENT_UNDECIDED,   /* refused or returned when it was sent alone, after something broke under it: which copy? */
   AMQP_EVENT_UNTRIED,     /* open when a channel broke; not sent alone, for others of its route get no confirm */
   AMQP_EVENT_NO_CONFIRM,  /* nothing came within confirm_timeout */
   AMQP_EVENT_LOST,        /* the connection ended after the message was sent */
@@ -60,6 +60,10 @@ struct amqp_outcome_row {
 
 /* What the close of a channel says about the only message that was open on it. */
 enum amqp_event amqp_outcome_refusal(int code, const char *text);
+
+/* The same event for a message of which a copy had left before: that this one was not taken does not say that nothing
+ * was sent. */
+enum amqp_event amqp_outcome_of_copy(enum amqp_event event, int code);
 
 /* Whether the reply code with which a broker has ended a connection is about something that was sent on it; 0 = it said
  * none. The operator's ends are not: a restart, rabbitmqctl close_connection. */

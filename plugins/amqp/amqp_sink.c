@@ -133,7 +133,7 @@ static void on_decided(void *ctx, struct amqp_pub *pub, const struct duebox_task
     sink->worked_us = pub->window.taken_us;
   if (is_probe(pub))
     believe(sink, task);
-  report(sink, task, event, code, detail);
+  report(sink, task, carries_suspect(sink, pub) ? amqp_outcome_of_copy(event, code) : event, code, detail);
 }
 
 static bool same_way(const struct duebox_task *a, const struct duebox_task *b) {
@@ -152,8 +152,8 @@ struct finding {
 };
 
 static void refuse(const struct finding *finding, const struct amqp_waiting *which) {
-  bool unsure = which->suspect && amqp_outcome_find(finding->event, finding->code)->cls == DUEBOX_UNAVAILABLE;
-  report(finding->sink, which->task, unsure ? AMQP_EVENT_UNDECIDED : finding->event, finding->code, finding->text);
+  enum amqp_event event = which->suspect ? amqp_outcome_of_copy(finding->event, finding->code) : finding->event;
+  report(finding->sink, which->task, event, finding->code, finding->text);
 }
 
 static bool may_still_pass(void *ctx, const struct amqp_waiting *waiting) {

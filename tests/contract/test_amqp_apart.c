@@ -61,6 +61,25 @@ static void the_culprit_is_found_and_the_others_are_delivered(void **state) {
   fake_host_free(p.host);
 }
 
+/* It may have arrived before what it needs went away: it is not called unsent, however the second copy fails. */
+static void a_suspect_that_comes_back_may_have_arrived(void **state) {
+  struct amqp_lab *f = *state;
+  struct amqp_parted p = amqp_parted_open(f);
+  size_t returned = amqp_parted_suspect(&p, f);
+  struct amqp_script_message m = amqp_parted_next_is(&p, f, returned);
+  amqp_parted_return(f, m);
+  amqp_lab_completed(p.host, fake_host_tasks(p.host));
+  amqp_parted_expect(&p, returned, DUEBOX_UNKNOWN, "amqp.channel_closed", true);
+  amqp_parted_comes_back(&p, f);
+  size_t refused = amqp_parted_suspect(&p, f);
+  m = amqp_parted_next_is(&p, f, refused);
+  amqp_parted_refuse(f, m, 404);
+  amqp_lab_completed(p.host, fake_host_tasks(p.host));
+  amqp_parted_expect(&p, refused, DUEBOX_UNKNOWN, "amqp.channel_closed", true);
+  assert_int_equal(amqp_parted_goes_over(&p, f, "bad"), p.apart); /* the channel is open again */
+  fake_host_free(p.host);
+}
+
 /* What was open when a channel broke had left as well, and waits to go alone as the connection ends. */
 static void suspects_of_a_channel_go_on_apart(void **state) {
   struct amqp_lab *f = *state;
@@ -248,6 +267,7 @@ static void it_goes_ten_minutes_after_the_last_end(void **state) {
 int main(void) {
   const struct CMUnitTest tests[] = {
       ROW(the_culprit_is_found_and_the_others_are_delivered),
+      ROW(a_suspect_that_comes_back_may_have_arrived),
       ROW(suspects_of_a_channel_go_on_apart),
       ROW(what_waits_is_handed_back),
       ROW(a_recalled_one_that_ends_the_connection_is_not_sent_again),

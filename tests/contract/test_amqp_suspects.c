@@ -214,6 +214,25 @@ static void suspects_of_an_exchange_that_is_gone(void **state) {
   fake_host_free(host);
 }
 
+/* Its queue went away, perhaps, after the first copy was in it. */
+static void a_suspect_that_is_returned_may_have_arrived(void **state) {
+  struct amqp_lab *f = *state;
+  struct fake_host *host = amqp_lab_open_sink(f);
+  amqp_lab_add(host, f, 2);
+  amqp_lab_published(host, f, 3);
+  amqp_script_close_channel(f->script, AMQP_LAB_FLOW, 406, "PRECONDITION_FAILED");
+  struct amqp_script_message m = amqp_lab_probed(host, f, 3);
+  amqp_script_return(f->script, m.channel, m.id);
+  confirm(f, m);
+  amqp_lab_completed(host, 2);
+  amqp_lab_expect(host, 1, DUEBOX_UNKNOWN, "amqp.channel_closed");
+  assert_true(fake_host_outcome(host, 1).blameless);
+  confirm(f, amqp_lab_probed(host, f, 4));
+  amqp_lab_completed(host, 3);
+  amqp_lab_expect(host, 2, DUEBOX_DELIVERED, "");
+  fake_host_free(host);
+}
+
 /* What was open when a channel broke may have arrived: it is never handed back as unsent, whatever comes next. */
 static void suspects_are_never_called_unsent(void **state) {
   struct amqp_lab *f = *state;
@@ -279,6 +298,7 @@ int main(void) {
       ROW(a_refused_routing_key_costs_nobody_a_failure),
       ROW(a_size_that_was_refused_goes_alone),
       ROW(suspects_of_an_exchange_that_is_gone),
+      ROW(a_suspect_that_is_returned_may_have_arrived),
       ROW(suspects_are_never_called_unsent),
       ROW(suspects_that_are_not_confirmed_either),
   };
