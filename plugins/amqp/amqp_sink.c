@@ -554,18 +554,19 @@ bool amqp_sink_create(struct amqp_sink *sink, const struct duebox_instance_confi
   return true;
 }
 
-static bool is_idle(struct amqp_sink *sink) {
-  uint32_t open = sink->queue.count + amqp_apart_open(&sink->apart);
+/* Whether something is open that may still be decided: what the connection apart holds it decides, or hands back. */
+static bool is_busy(struct amqp_sink *sink) {
+  uint32_t open = sink->queue.count;
   for (uint32_t i = 0; i < channels(sink); i++)
     open += channel_at(sink, i)->window.count;
-  return open == 0;
+  return (open > 0 && amqp_conn_usable(&sink->conn)) || amqp_apart_open(&sink->apart) > 0;
 }
 
 void amqp_sink_stop(struct amqp_sink *sink, int deadline_ms) {
   int64_t deadline = amqp_now_us() + (int64_t)deadline_ms * 1000;
   int64_t goodbye = (int64_t)deadline_ms * 250 < GOODBYE_US ? (int64_t)deadline_ms * 250 : GOODBYE_US;
   sink->closed = true;
-  for (int64_t left = 1; left > 0 && amqp_conn_usable(&sink->conn) && !is_idle(sink);) {
+  for (int64_t left = 1; left > 0 && is_busy(sink);) {
     left = deadline - goodbye - amqp_now_us();
     amqp_sink_poll(sink, left > 0 ? (int)((left + 999) / 1000) : 0);
   }

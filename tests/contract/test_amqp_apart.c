@@ -208,6 +208,36 @@ static void a_message_half_written_at_the_stop_was_not_sent(void **state) {
   fake_host_free(host);
 }
 
+struct confirming {
+  struct amqp_lab *f;
+  struct amqp_script_message m;
+};
+
+/* A thread of the broker's, while the plugin is in stop(). */
+static void *confirm_later(void *arg) {
+  struct confirming *what = arg;
+  usleep(200000);
+  amqp_lab_confirm(what->f, what->m);
+  return NULL;
+}
+
+/* The main connection is away; what is under way on the other one has the time that stop() gives all the same. */
+static void stop_waits_for_a_confirm(void **state) {
+  struct amqp_lab *f = *state;
+  struct amqp_parted p = amqp_parted_open(f);
+  pthread_t thread;
+  for (unsigned i = 1; i <= 20; i++)
+    amqp_script_set_mood_of(f->script, amqp_script_connections(f->script) + i, AMQP_SCRIPT_HANG_UP);
+  size_t suspect = amqp_parted_suspect(&p, f);
+  struct confirming what = {.f = f, .m = amqp_parted_next_is(&p, f, suspect)};
+  fake_host_close(p.host);
+  assert_int_equal(pthread_create(&thread, NULL, confirm_later, &what), 0);
+  fake_host_stop(p.host, 10000);
+  pthread_join(thread, NULL);
+  amqp_parted_expect(&p, suspect, DUEBOX_DELIVERED, "", false);
+  fake_host_free(p.host);
+}
+
 /* --- coming and going --- */
 
 /* The host wakes it up for each task. */
@@ -275,6 +305,7 @@ int main(void) {
       ROW(what_was_recalled_before_the_end_is_not_sent_again),
       ROW(stop_tells_what_has_left_from_what_has_not),
       ROW(a_message_half_written_at_the_stop_was_not_sent),
+      ROW(stop_waits_for_a_confirm),
       ROW(the_driver_sleeps_after_a_wakeup),
       ROW(it_goes_when_nobody_was_to_blame),
       ROW(it_goes_ten_minutes_after_the_last_end),
