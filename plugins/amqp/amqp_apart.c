@@ -222,14 +222,15 @@ static void on_down(void *ctx, const char *reason) {
   const struct amqp_slot *oldest = amqp_window_oldest(&apart->pub.window);
   bool recalled = oldest && oldest->tag <= apart->pub.recalled_upto, left = !apart->pub.writing || apart->out.suspect;
   const struct duebox_task *task = amqp_window_take_upto(&apart->pub.window, UINT64_MAX);
-  bool named = amqp_outcome_names_message(apart->conn.closed);
   amqp_pub_lost(&apart->pub);
-  if (task && named)
+  if (task && amqp_outcome_names_message(apart->conn.closed)) {
     blame(apart, task, left, recalled, reason);
-  else if (task)
+    amqp_conn_retry_soon(&apart->conn);
+    return;
+  }
+  if (task)
     apart->user->report(apart->ctx, task, left ? AMQP_EVENT_LOST : AMQP_EVENT_HELD_UP, 0, reason);
-  if (!named)
-    hand_back(apart, AMQP_EVENT_HELD_UP, AMQP_EVENT_LOST, reason);
+  hand_back(apart, AMQP_EVENT_HELD_UP, AMQP_EVENT_LOST, reason);
 }
 
 static const struct amqp_conn_user conn_user = {.channels = CHANNEL,

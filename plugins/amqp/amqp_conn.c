@@ -221,6 +221,11 @@ static void back_off(struct amqp_conn *conn, int64_t now_us) {
   conn->state = AMQP_CONN_DOWN;
 }
 
+void amqp_conn_retry_soon(struct amqp_conn *conn) {
+  conn->backoff_us = BACKOFF_MIN_US;
+  back_off(conn, amqp_now_us());
+}
+
 static void say_down(struct amqp_conn *conn) {
   if (conn->user->aside)
     return;
@@ -283,9 +288,8 @@ static void go_down(struct amqp_conn *conn, int64_t now_us) {
   char reason[sizeof conn->reason];
   memcpy(reason, conn->reason, sizeof reason);
   drop_link(conn);
-  /* A connection that held for a while starts the back-off from the beginning; one that breaks at once does not, unless
-   * it is there to be broken. */
-  if (conn->user->aside || now_us - conn->up_since_us > BACKOFF_MAX_US)
+  /* A connection that held for a while starts the back-off from the beginning; one that breaks at once does not. */
+  if (now_us - conn->up_since_us > BACKOFF_MAX_US)
     conn->backoff_us = BACKOFF_MIN_US;
   back_off(conn, now_us);
   say_down(conn);

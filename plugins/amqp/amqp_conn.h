@@ -110,6 +110,9 @@ void amqp_conn_wakeup(struct amqp_conn *conn);
 /* Its user has had an answer on a channel: the outage before is over. A broker that only lets us in ends none. */
 void amqp_conn_works(struct amqp_conn *conn);
 
+/* For down(): it works, but for what its user sent. The waits between attempts begin anew. */
+void amqp_conn_retry_soon(struct amqp_conn *conn);
+
 /* Whether it is logged in and has not failed since. */
 bool amqp_conn_usable(const struct amqp_conn *conn);
 

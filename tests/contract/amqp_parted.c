@@ -93,6 +93,14 @@ size_t amqp_parted_suspect(struct amqp_parted *p, struct amqp_lab *f) {
   return task;
 }
 
+struct amqp_script_message amqp_parted_rest(struct amqp_parted *p, struct amqp_lab *f, size_t bad) {
+  unsigned before = amqp_script_connections(f->script);
+  amqp_parted_end(f, amqp_parted_next_is(p, f, bad).connection, AMQP_PARTED_NAMES);
+  AMQP_PARTED_WAIT(p, amqp_script_connections(f->script) > before); /* it has been noticed, and no channel is open */
+  amqp_parted_jump_s(-60);
+  return amqp_parted_next_is(p, f, amqp_parted_suspect(p, f));
+}
+
 /* --- what the broker says --- */
 
 #define ON(f, connection, statement)                                                                                   \

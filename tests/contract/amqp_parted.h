@@ -52,6 +52,10 @@ void amqp_parted_comes_back(struct amqp_parted *p, struct amqp_lab *f);
 /* Ends the main connection under a message that is open on it, which waits for the other one then; returns its task. */
 size_t amqp_parted_suspect(struct amqp_parted *p, struct amqp_lab *f);
 
+/* Has that task of "bad" end the connection apart once, and lets it rest until a jump by 60 s. Returns a message that
+ * is alone on the connection meanwhile. */
+struct amqp_script_message amqp_parted_rest(struct amqp_parted *p, struct amqp_lab *f, size_t bad);
+
 /* What the broker says on a connection. */
 void amqp_parted_end(struct amqp_lab *f, unsigned connection, uint16_t code);
 void amqp_parted_block(struct amqp_lab *f, unsigned connection, bool blocked);

@@ -104,6 +104,42 @@ static void one_that_is_reset(void **state) { ends(*state, amqp_parted_drop); }
 static void one_that_confirms_what_was_never_sent(void **state) { ends(*state, confirms_what_was_never_sent); }
 static void one_that_speaks_on_another_channel(void **state) { ends(*state, speaks_on_another_channel); }
 
+/* With nothing on it that could be meant: it is tried again, with growing waits, and nobody waits for that. */
+static void one_that_is_ended_again_and_again(void **state) {
+  struct amqp_lab *f = *state;
+  struct amqp_parted p = amqp_parted_open(f);
+  struct fake_host *host = p.host;
+  unsigned before = amqp_script_connections(f->script);
+  for (unsigned i = 1; i <= 200; i++)
+    amqp_script_set_mood_of(f->script, before + i, AMQP_SCRIPT_REFUSE_CHANNEL);
+  amqp_parted_drop(f, p.apart);
+  AMQP_PARTED_WAIT(&p, amqp_script_connections(f->script) > before);
+  for (int64_t begin = fake_host_now_ms(); fake_host_now_ms() - begin < 2000;)
+    fake_host_poll(host, 50);
+  assert_in_range(amqp_script_connections(f->script), before + 2, before + 12); /* 0.05 s to 0.1 s, then doubling */
+  fake_host_free(host);
+}
+
+/* A message that has ended it rests, and the broker ends it again meanwhile. */
+static void an_end_with_nothing_on_it_means_nobody(void **state) {
+  struct amqp_lab *f = *state;
+  struct amqp_parted p = amqp_parted_open(f);
+  struct fake_host *host = p.host;
+  size_t bad = amqp_parted_add(&p, f, "bad");
+  struct amqp_script_message m = amqp_parted_rest(&p, f, bad);
+  amqp_lab_confirm(f, m);
+  AMQP_PARTED_WAIT(&p, fake_host_outcome(host, amqp_parted_task(m)).completed);
+  amqp_parted_comes_back(&p, f);
+  size_t fresh = amqp_parted_add(&p, f, "bad");
+  fake_host_offer(host);
+  amqp_parted_end(f, m.connection, AMQP_PARTED_NAMES);
+  amqp_lab_completed(host, fake_host_tasks(host));
+  amqp_parted_expect(&p, bad, DUEBOX_UNKNOWN, "amqp.connection_lost", false);
+  amqp_parted_expect_held_up(&p, fresh);
+  assert_int_equal(fake_host_logged(host, "AMQP-CULPRIT"), 1);
+  fake_host_free(host);
+}
+
 /* --- a second connection that freezes --- */
 
 static void one_that_confirms_nothing(void **state) {
@@ -172,6 +208,8 @@ int main(void) {
       ROW(one_that_is_reset),
       ROW(one_that_confirms_what_was_never_sent),
       ROW(one_that_speaks_on_another_channel),
+      ROW(one_that_is_ended_again_and_again),
+      ROW(an_end_with_nothing_on_it_means_nobody),
       ROW(one_that_confirms_nothing),
       ROW(one_that_reads_nothing),
       ROW(one_that_reads_nothing_of_a_suspect),
