@@ -97,17 +97,17 @@ void amqp_apart_take_over_waiting(struct amqp_apart *apart, struct amqp_queue *q
 
 struct handing_back {
   struct amqp_apart *apart;
-  enum amqp_event fresh_as, suspects_as;
-  int64_t before_us; /* what came later goes on waiting */
+  enum amqp_event fresh_as, suspects_as; /* 0: these go on waiting */
+  int64_t before_us;                     /* what came later goes on waiting */
   const char *detail;
 };
 
 static bool goes_on_waiting(void *ctx, const struct amqp_waiting *waiting) {
   const struct handing_back *how = ctx;
-  if (waiting->since_us > how->before_us)
+  enum amqp_event event = waiting->suspect ? how->suspects_as : how->fresh_as;
+  if (!event || waiting->since_us > how->before_us)
     return true;
-  how->apart->user->report(how->apart->ctx, waiting->task, waiting->suspect ? how->suspects_as : how->fresh_as, 0,
-                           how->detail);
+  how->apart->user->report(how->apart->ctx, waiting->task, event, 0, how->detail);
   return false;
 }
 
@@ -122,8 +122,14 @@ void amqp_apart_recall(struct amqp_apart *apart) {
   amqp_pub_recall(&apart->pub);
 }
 
+/* While the broker has an alarm time stands still for what it may have already, and the others do not wait for it. */
 static void look(struct amqp_apart *apart, int64_t now_us) {
-  if (!apart->queue.count || apart->conn.blocked || now_us - apart->looked_us < LOOK_US)
+  if (apart->conn.blocked) {
+    hand_back(apart, AMQP_EVENT_HELD_UP, 0, apart->conn.reason);
+    return;
+  }
+  bool soon = now_us - apart->looked_us < LOOK_US || now_us - apart->unblocked_us < apart->most_us;
+  if (!apart->queue.count || soon)
     return;
   apart->looked_us = now_us;
   amqp_queue_filter(
@@ -195,7 +201,12 @@ static void on_frame(void *ctx, const amqp_frame_t *frame) {
   amqp_pub_frame(&apart->pub, frame);
 }
 
-static void on_blocked(void *ctx, bool blocked, const char *reason) { (void)ctx, (void)blocked, (void)reason; }
+static void on_blocked(void *ctx, bool blocked, const char *reason) {
+  struct amqp_apart *apart = ctx;
+  (void)reason;
+  if (!blocked)
+    apart->unblocked_us = amqp_now_us();
+}
 
 static void on_barred(void *ctx, const char *reason) { hand_back(ctx, AMQP_EVENT_HELD_UP, AMQP_EVENT_LOST, reason); }
 
@@ -245,7 +256,9 @@ static const struct amqp_conn_user conn_user = {.channels = CHANNEL,
 
 static int64_t overdue_at(const struct amqp_apart *apart) {
   const struct amqp_slot *oldest = amqp_window_oldest(&apart->pub.window);
-  return !oldest || apart->conn.blocked ? INT64_MAX : oldest->sent_us + apart->most_us;
+  if (!oldest || apart->conn.blocked)
+    return INT64_MAX;
+  return (oldest->sent_us > apart->unblocked_us ? oldest->sent_us : apart->unblocked_us) + apart->most_us;
 }
 
 static void check_overdue(struct amqp_apart *apart, int64_t now_us) {
@@ -301,7 +314,7 @@ int64_t amqp_apart_next(const struct amqp_apart *apart) {
   if (apart->conn.state == AMQP_CONN_IDLE)
     return apart->queue.count ? 0 : INT64_MAX;
   int64_t next = amqp_pub_waits(&apart->pub) ? apart->pub.answer_by_us : overdue_at(apart);
-  bool may_go = apart->queue.count > 0 && amqp_pub_can_take(&apart->pub);
+  bool may_go = apart->queue.count > 0 && amqp_pub_can_take(&apart->pub) && !apart->conn.blocked;
   for (uint32_t i = 0; i < apart->route_count && may_go; i++)
     if (apart->routes[i].rested_us > apart->pumped_us) /* else it was asked then */
       next = earlier(next, apart->routes[i].rested_us);

@@ -44,9 +44,10 @@ struct amqp_apart {
   struct amqp_waiting out; /* what the message on it was while it waited */
   struct amqp_apart_route routes[AMQP_APART_ROUTES];
   uint32_t route_count;
-  int64_t pumped_us; /* when it was last looked for what may go */
-  int64_t looked_us; /* when it was last looked for what has waited for too long */
-  int64_t most_us;   /* how long a message waits here, and for its confirm: confirm_timeout */
+  int64_t pumped_us;    /* when it was last looked for what may go */
+  int64_t looked_us;    /* when it was last looked for what has waited for too long */
+  int64_t unblocked_us; /* when the last alarm of the broker ended */
+  int64_t most_us;      /* how long a message waits here, and for its confirm: confirm_timeout */
   const struct duebox_host *host;
   const struct amqp_apart_user *user;
   void *ctx;

@@ -341,12 +341,11 @@ static void on_close(struct amqp_conn *conn, const amqp_connection_close_t *clos
 }
 
 static void on_blocked(struct amqp_conn *conn, const amqp_connection_blocked_t *blocked) {
-  char reason[384];
-  snprintf(reason, sizeof reason,
+  snprintf(conn->reason, sizeof conn->reason,
            "the broker takes no messages (connection.blocked): %.*s; free memory or disk space there",
            (int)blocked->reason.len, (const char *)blocked->reason.bytes);
   conn->blocked = true;
-  conn->user->blocked(conn->ctx, true, reason);
+  conn->user->blocked(conn->ctx, true, conn->reason);
 }
 
 static void on_control(struct amqp_conn *conn, const amqp_frame_t *frame) {

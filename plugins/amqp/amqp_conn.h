@@ -74,7 +74,7 @@ struct amqp_conn {
   bool want_write;    /* somebody waits for room */
   bool paused;        /* do not read: the user has no place for what comes */
   bool more_input;    /* the library may hold input that the socket does not show any more */
-  bool blocked;       /* the broker said connection.blocked */
+  bool blocked;       /* the broker said connection.blocked: reason says why */
   bool failed;        /* reason says why; the connection is not used any more */
   int closed;         /* the reply code of the connection.close by which the broker ended it last; 0 = it sent none */
   bool refused;       /* the last attempt ended by the broker's answer */

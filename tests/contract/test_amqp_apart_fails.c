@@ -194,6 +194,59 @@ static void one_that_reads_nothing_of_a_suspect(void **state) { reads_nothing(*s
 
 /* --- alarms --- */
 
+/* What may have left waits, and its time stands still; what has not is handed back, and what is handed over later. */
+static void one_that_is_blocked(void **state) {
+  struct amqp_lab *f = *state;
+  struct amqp_parted p = amqp_parted_open(f);
+  struct fake_host *host = p.host;
+  size_t out = amqp_parted_add(&p, f, "bad"), fresh = amqp_parted_add(&p, f, "bad");
+  struct amqp_script_message m = amqp_parted_next_is(&p, f, out);
+  size_t suspect = amqp_parted_suspect(&p, f);
+  amqp_parted_comes_back(&p, f);
+  amqp_parted_block(f, p.apart, true);
+  AMQP_PARTED_WAIT(&p, fake_host_outcome(host, fresh).completed);
+  amqp_parted_expect_held_up(&p, fresh);
+  assert_non_null(strstr(fake_host_outcome(host, fresh).message, "low on memory"));
+  size_t later = amqp_parted_add(&p, f, "bad");
+  AMQP_PARTED_WAIT(&p, fake_host_outcome(host, later).completed);
+  amqp_parted_expect_held_up(&p, later);
+  assert_int_not_equal(amqp_parted_goes_over(&p, f, "good"), p.apart);
+  amqp_parted_jump_s(40);
+  amqp_parted_sleeps(&p);
+  assert_false(fake_host_outcome(host, out).completed || fake_host_outcome(host, suspect).completed);
+  amqp_parted_block(f, p.apart, false);
+  amqp_parted_settle(&p);
+  assert_false(fake_host_outcome(host, out).completed || fake_host_outcome(host, suspect).completed);
+  amqp_lab_confirm(f, m);
+  m = amqp_parted_next_is(&p, f, suspect);
+  amqp_parted_expect(&p, out, DUEBOX_DELIVERED, "", false);
+  amqp_lab_confirm(f, m);
+  amqp_lab_completed(host, fake_host_tasks(host));
+  amqp_parted_expect(&p, suspect, DUEBOX_DELIVERED, "", false);
+  fake_host_free(host);
+}
+
+/* A rest that ends meanwhile is nothing to wake up for. */
+static void the_driver_sleeps_while_it_is_blocked(void **state) {
+  struct amqp_lab *f = *state;
+  struct amqp_parted p = amqp_parted_open(f);
+  struct fake_host *host = p.host;
+  size_t bad = amqp_parted_add(&p, f, "bad");
+  struct amqp_script_message m = amqp_parted_rest(&p, f, bad);
+  amqp_parted_block(f, m.connection, true);
+  amqp_lab_confirm(f, m);
+  AMQP_PARTED_WAIT(&p, fake_host_outcome(host, amqp_parted_task(m)).completed);
+  amqp_parted_jump_s(60);
+  amqp_parted_comes_back(&p, f);
+  amqp_parted_sleeps(&p);
+  assert_int_equal(amqp_script_published(f->script), p.seen);
+  amqp_parted_block(f, m.connection, false);
+  amqp_lab_confirm(f, amqp_parted_next_is(&p, f, bad));
+  amqp_lab_completed(host, fake_host_tasks(host));
+  amqp_parted_expect(&p, bad, DUEBOX_DELIVERED, "", false);
+  fake_host_free(host);
+}
+
 #define ROW(f) cmocka_unit_test_setup_teardown(f, amqp_parted_set_up, amqp_lab_tear_down)
 
 int main(void) {
@@ -213,6 +266,8 @@ int main(void) {
       ROW(one_that_confirms_nothing),
       ROW(one_that_reads_nothing),
       ROW(one_that_reads_nothing_of_a_suspect),
+      ROW(one_that_is_blocked),
+      ROW(the_driver_sleeps_while_it_is_blocked),
   };
   cmocka_set_test_filter(getenv("DUEBOX_TEST_ONLY"));
   return cmocka_run_group_tests_name("amqp apart fails", tests, NULL, NULL);
