@@ -21,6 +21,8 @@
 enum {
   STARTED_MS = 500, /* events of the start have passed by then */
   WAKEUP_MS = 1500, /* own time (own_time.h), with sanitizers */
+  SLEEPS = 20,
+  SLEEP_MS = 100,
 };
 
 int64_t fake_host_now_ms(void) {
@@ -67,9 +69,20 @@ static void check_wake(struct fake_host *host, void *(*wake)(void *)) {
   }
 }
 
+/* A wake-up ends one poll(), and not those that follow: the driver would use a whole processor from then on. */
+static void check_sleep(struct fake_host *host) {
+  int64_t begin = fake_host_now_ms();
+  for (int i = 0; i < SLEEPS; i++)
+    fake_host_poll(host, SLEEP_MS);
+  int64_t took = fake_host_now_ms() - begin;
+  if (took < SLEEPS * SLEEP_MS / 4) /* a library's own timers may end some */
+    fail_msg("%d times poll(%d ms) took %lld ms in all: the driver does not sleep", SLEEPS, SLEEP_MS, (long long)took);
+}
+
 void fake_host_check_wakeup(struct fake_host *host) {
   check_wake(host, wake_later);
   check_wake(host, wake_once); /* a wake-up just before poll() must not be lost either */
+  check_sleep(host);
 }
 
 void *fake_grow(void *items, size_t count, size_t *cap, size_t item) {

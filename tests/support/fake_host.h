@@ -85,7 +85,7 @@ struct fake_host *fake_host_open(const struct fake_host_config *config);
 void fake_host_start(struct fake_host *host);
 void fake_host_poll(struct fake_host *host, int timeout_ms);
 void fake_host_wakeup(struct fake_host *host);
-/* Fails the test when wakeup() does not end poll(). */
+/* Fails the test when wakeup() does not end poll(), or ends more than the one. */
 void fake_host_check_wakeup(struct fake_host *host);
 void fake_host_close(struct fake_host *host);
 /* stop(); returns how long it took, in milliseconds, less the time in which this thread got no processor. */

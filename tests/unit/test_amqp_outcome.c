@@ -71,6 +71,15 @@ static void each_row(void **state) {
   }
 }
 
+/* Where a copy had left before, nothing says any more that nothing was sent. What else it says holds. */
+static void a_second_copy_is_never_called_unsent(void **state) {
+  (void)state;
+  for (size_t i = 0; i < sizeof(expected) / sizeof(*expected); i++) {
+    enum amqp_event event = amqp_outcome_of_copy(expected[i].event, expected[i].code);
+    assert_int_equal(event, expected[i].cls == DUEBOX_UNAVAILABLE ? AMQP_EVENT_UNDECIDED : expected[i].event);
+  }
+}
+
 static void no_row_is_forgotten_here(void **state) {
   (void)state;
   size_t count;
@@ -122,6 +131,7 @@ static void a_right_to_a_routing_key_is_told_from_one_to_the_exchange(void **sta
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(each_row),
+      cmocka_unit_test(a_second_copy_is_never_called_unsent),
       cmocka_unit_test(no_row_is_forgotten_here),
       cmocka_unit_test(every_failure_says_what_to_do),
       cmocka_unit_test(nothing_doubtful_is_called_safe),
