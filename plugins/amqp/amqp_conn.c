@@ -110,6 +110,7 @@ static size_t kernel_room(const struct amqp_conn *conn, size_t wanted) {
 }
 
 static void on_send_error(struct amqp_conn *conn, const char *why) {
+  conn->unheard = !atomic_load(&conn->ended) && !conn->user->reads; /* a source could acknowledge nothing that comes */
   if (atomic_load(&conn->ended))
     amqp_conn_fail(conn, "the broker read nothing of a frame for some seconds");
   else
@@ -258,7 +259,7 @@ static void set_link(struct amqp_conn *conn, amqp_connection_state_t link) {
 static void drop_link(struct amqp_conn *conn) {
   set_link(conn, NULL);
   atomic_store(&conn->ended, false);
-  conn->blocked = conn->failed = conn->want_write = conn->more_input = false;
+  conn->blocked = conn->failed = conn->unheard = conn->want_write = conn->more_input = false;
   conn->room = conn->gathered_len = 0;
   conn->look_at_us = 0;
   conn->gathers = false;
@@ -336,6 +337,7 @@ static void on_close(struct amqp_conn *conn, const amqp_connection_close_t *clos
   amqp_connection_close_ok_t ok = {0};
   (void)amqp_conn_send_method(conn, 0, AMQP_CONNECTION_CLOSE_OK_METHOD, &ok);
   conn->closed = close->reply_code;
+  conn->failed = conn->unheard = false; /* that this answer could not be sent is not the reason */
   amqp_conn_fail(conn, "the broker closed the connection: %u %.*s", close->reply_code, (int)close->reply_text.len,
                  (const char *)close->reply_text.bytes);
 }
@@ -411,6 +413,17 @@ static void drain(struct amqp_conn *conn) {
   }
 }
 
+/* Nothing can be written any more. What the broker has confirmed before, and why it hung up, is there to be read. */
+static void hear_last_words(struct amqp_conn *conn) {
+  char reason[sizeof conn->reason];
+  memcpy(reason, conn->reason, sizeof reason);
+  conn->failed = false;
+  drain(conn);
+  conn->failed = true;
+  if (conn->closed == 0)
+    memcpy(conn->reason, reason, sizeof reason);
+}
+
 static void beat(struct amqp_conn *conn, int64_t now_us) {
   conn->next_beat_us = now_us + (int64_t)amqp_get_heartbeat(conn->link) * 500000;
   if (amqp_get_heartbeat(conn->link) <= 0)
@@ -484,6 +497,8 @@ void amqp_conn_poll(struct amqp_conn *conn, int timeout_ms, int64_t wake_at_us) 
     if (!conn->paused && (readable || due || conn->more_input || amqp_frames_enqueued(conn->link)))
       drain(conn);
   }
+  if (conn->state == AMQP_CONN_UP && conn->unheard)
+    hear_last_words(conn);
   if (conn->state == AMQP_CONN_UP && conn->failed)
     go_down(conn, amqp_now_us());
 }

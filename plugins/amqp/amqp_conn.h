@@ -76,6 +76,7 @@ struct amqp_conn {
   bool more_input;    /* the library may hold input that the socket does not show any more */
   bool blocked;       /* the broker said connection.blocked: reason says why */
   bool failed;        /* reason says why; the connection is not used any more */
+  bool unheard;       /* it has failed while sending, and what the broker said before is not read */
   int closed;         /* the reply code of the connection.close by which the broker ended it last; 0 = it sent none */
   bool refused;       /* the last attempt ended by the broker's answer */
   bool said_down;     /* it did not work when it was last tried */

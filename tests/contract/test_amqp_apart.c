@@ -99,6 +99,32 @@ static void suspects_of_a_channel_go_on_apart(void **state) {
   fake_host_free(p.host);
 }
 
+/* It says why and hangs up. That is read, and what it has confirmed before, though the next message finds that nothing
+ * can be written any more. */
+static void the_last_words_of_the_broker_count(void **state) {
+  struct amqp_lab *f = *state;
+  struct amqp_parted p = {.host = amqp_lab_open_sink(f), .seen = 1};
+  amqp_lab_add(p.host, f, 2);
+  struct amqp_script_message first = amqp_parted_next_is(&p, f, 1);
+  (void)amqp_parted_next_is(&p, f, 2);
+  amqp_lab_confirm(f, first);
+  amqp_parted_end(f, MAIN, AMQP_PARTED_NAMES);
+  amqp_parted_drop(f, MAIN);
+  for (int64_t limit = fake_host_now_ms() + AMQP_LAB_LIMIT_MS; amqp_script_open(f->script) > 0; usleep(1000))
+    assert_true(fake_host_now_ms() < limit);
+  for (int i = 0; i < 3; i++) { /* the first of these is answered with a reset */
+    amqp_lab_add(p.host, f, 1);
+    fake_host_offer(p.host);
+  }
+  struct amqp_script_message m = amqp_parted_next_is(&p, f, 2);
+  amqp_parted_expect(&p, 1, DUEBOX_DELIVERED, "", false);
+  assert_int_not_equal(m.connection, MAIN);
+  amqp_lab_confirm(f, m);
+  AMQP_PARTED_WAIT(&p, fake_host_outcome(p.host, 2).completed);
+  amqp_parted_expect(&p, 2, DUEBOX_DELIVERED, "", false);
+  fake_host_free(p.host);
+}
+
 /* --- recall --- */
 
 static void what_waits_is_handed_back(void **state) {
@@ -299,6 +325,7 @@ int main(void) {
       ROW(the_culprit_is_found_and_the_others_are_delivered),
       ROW(a_suspect_that_comes_back_may_have_arrived),
       ROW(suspects_of_a_channel_go_on_apart),
+      ROW(the_last_words_of_the_broker_count),
       ROW(what_waits_is_handed_back),
       ROW(a_recalled_one_that_ends_the_connection_is_not_sent_again),
       ROW(a_recalled_one_that_ends_it_again_is_the_culprit),
