@@ -25,6 +25,7 @@ enum {
   GATHERED_MAX = 65536,   /* then they are sent; larger frames are sent by themselves */
   KEPT_US = 3000000,      /* inside one call of the library that waits for nothing, or for little */
   LOOK_US = 10000,        /* for more room than poll() tells of */
+  LEAVE_US = 1000000,     /* for the broker to end a connection that is left */
 };
 
 int64_t amqp_now_us(void) {
@@ -57,7 +58,9 @@ void amqp_conn_start(struct amqp_conn *conn) {
   conn->retry_at_us = amqp_now_us();
 }
 
-bool amqp_conn_usable(const struct amqp_conn *conn) { return conn->state == AMQP_CONN_UP && !conn->failed; }
+bool amqp_conn_usable(const struct amqp_conn *conn) {
+  return conn->state == AMQP_CONN_UP && !conn->failed && !conn->leave_by_us;
+}
 
 static void end_call(struct amqp_conn *conn) {
   pthread_mutex_lock(&conn->lock);
@@ -185,7 +188,9 @@ void amqp_conn_cork(struct amqp_conn *conn, bool on) {
 bool amqp_conn_send(struct amqp_conn *conn, const amqp_frame_t *frame, size_t size) {
   if (!amqp_conn_usable(conn))
     return false;
-  if (!gather(conn, frame)) {
+  if (conn->deaf && !amqp_conn_has_room(conn, size)) /* where the library has to wait it reads, and must not any more */
+    amqp_conn_fail(conn, "the broker takes no more of what is sent");
+  else if (!gather(conn, frame)) {
     enter(conn);
     int status = amqp_send_frame(conn->link, frame);
     leave(conn);
@@ -259,9 +264,9 @@ static void set_link(struct amqp_conn *conn, amqp_connection_state_t link) {
 static void drop_link(struct amqp_conn *conn) {
   set_link(conn, NULL);
   atomic_store(&conn->ended, false);
-  conn->blocked = conn->failed = conn->unheard = conn->want_write = conn->more_input = false;
+  conn->blocked = conn->failed = conn->unheard = conn->want_write = conn->more_input = conn->deaf = false;
   conn->room = conn->gathered_len = 0;
-  conn->look_at_us = 0;
+  conn->look_at_us = conn->leave_by_us = 0;
   conn->gathers = false;
 }
 
@@ -287,13 +292,18 @@ static void come_up(struct amqp_conn *conn, int64_t now_us) {
 
 static void go_down(struct amqp_conn *conn, int64_t now_us) {
   char reason[sizeof conn->reason];
+  bool left = conn->leave_by_us != 0;
   memcpy(reason, conn->reason, sizeof reason);
   drop_link(conn);
-  /* A connection that held for a while starts the back-off from the beginning; one that breaks at once does not. */
-  if (now_us - conn->up_since_us > BACKOFF_MAX_US)
+  /* A connection that held for a while starts the back-off from the beginning; one that breaks at once does not, unless
+   * it was to end. */
+  if (left || now_us - conn->up_since_us > BACKOFF_MAX_US)
     conn->backoff_us = BACKOFF_MIN_US;
   back_off(conn, now_us);
-  say_down(conn);
+  if (left)
+    conn->retry_at_us = now_us; /* nothing is wrong with the broker */
+  else
+    say_down(conn);
   conn->user->down(conn->ctx, reason);
 }
 
@@ -378,6 +388,8 @@ static void on_read_error(struct amqp_conn *conn, int status) {
     amqp_conn_fail(conn, "the broker wrote without a pause and without a frame, except perhaps heartbeats");
   else if (status == AMQP_STATUS_HEARTBEAT_TIMEOUT)
     amqp_conn_fail(conn, "the broker was silent for two heartbeats (%d s each)", amqp_get_heartbeat(conn->link));
+  else if (status == AMQP_STATUS_BAD_AMQP_DATA && conn->user->unreadable && conn->user->unreadable(conn->ctx))
+    conn->deaf = true;
   else
     amqp_conn_fail(conn, "reading from the broker failed: %s", amqp_error_string2(status));
 }
@@ -396,6 +408,7 @@ static void drain(struct amqp_conn *conn) {
       return;
     }
     if (status != AMQP_STATUS_OK) {
+      conn->more_input = false;
       on_read_error(conn, status);
       return;
     }
@@ -424,12 +437,26 @@ static void hear_last_words(struct amqp_conn *conn) {
     memcpy(conn->reason, reason, sizeof reason);
 }
 
+/* So that the broker's end is seen, and closing the socket does not reset the connection: that could cost what the
+ * broker has not read yet. Encrypted or not, it is of no use. */
+static void discard(struct amqp_conn *conn) {
+  char waste[16384];
+  ssize_t n = 1;
+  for (int i = 0; i < FRAMES_PER_POLL && n > 0; i++)
+    n = recv(conn->fd, waste, sizeof waste, MSG_DONTWAIT);
+  if (n == 0 || (n < 0 && errno != EAGAIN && errno != EINTR) ||
+      (conn->leave_by_us && amqp_now_us() >= conn->leave_by_us))
+    amqp_conn_fail(conn, "the broker closed the connection");
+}
+
+static bool listens(const struct amqp_conn *conn) { return !conn->paused && !conn->deaf; }
+
 static void beat(struct amqp_conn *conn, int64_t now_us) {
   conn->next_beat_us = now_us + (int64_t)amqp_get_heartbeat(conn->link) * 500000;
   if (amqp_get_heartbeat(conn->link) <= 0)
     conn->next_beat_us = INT64_MAX;
   amqp_frame_t frame = {.frame_type = AMQP_FRAME_HEARTBEAT, .channel = 0};
-  if (conn->paused)
+  if (!listens(conn))
     (void)amqp_conn_send(conn, &frame, AMQP_CONN_FRAME_OVERHEAD);
 }
 
@@ -447,6 +474,8 @@ static int wait_ms(const struct amqp_conn *conn, int timeout_ms, int64_t wake_at
     until = earlier(until, conn->next_beat_us);
   if (conn->state == AMQP_CONN_UP && conn->look_at_us)
     until = earlier(until, conn->look_at_us);
+  if (conn->leave_by_us)
+    until = earlier(until, conn->leave_by_us);
   if (conn->failed || (conn->more_input && !conn->paused))
     return 0;
   int own = until > now_us ? (int)((until - now_us + 999) / 1000) : 0;
@@ -456,7 +485,7 @@ static int wait_ms(const struct amqp_conn *conn, int timeout_ms, int64_t wake_at
 static void watch(const struct amqp_conn *conn, struct pollfd fds[2]) {
   fds[0] = (struct pollfd){.fd = conn->wake_fd, .events = POLLIN};
   fds[1] = (struct pollfd){.fd = conn->fd};
-  if (!conn->paused)
+  if (!conn->paused || conn->deaf)
     fds[1].events |= POLLIN;
   if (conn->want_write)
     fds[1].events |= POLLOUT;
@@ -494,13 +523,32 @@ void amqp_conn_poll(struct amqp_conn *conn, int timeout_ms, int64_t wake_at_us) 
     bool due = now >= conn->next_beat_us;
     if (due)
       beat(conn, now);
-    if (!conn->paused && (readable || due || conn->more_input || amqp_frames_enqueued(conn->link)))
+    if (listens(conn) && (readable || due || conn->more_input || amqp_frames_enqueued(conn->link)))
       drain(conn);
   }
   if (conn->state == AMQP_CONN_UP && conn->unheard)
     hear_last_words(conn);
+  if (conn->deaf && !conn->failed)
+    discard(conn);
   if (conn->state == AMQP_CONN_UP && conn->failed)
     go_down(conn, amqp_now_us());
+}
+
+/* ---- the end ---------------------------------------------------------------------------------------------------- */
+
+/* Where the answer cannot be read, the broker is to end the connection itself, when it has read everything before. */
+static bool say_goodbye(struct amqp_conn *conn) {
+  amqp_connection_close_t close = {.reply_code = AMQP_REPLY_SUCCESS, .reply_text = amqp_cstring_bytes("goodbye")};
+  amqp_conn_cork(conn, false);
+  bool sent = amqp_conn_send_method(conn, 0, AMQP_CONNECTION_CLOSE_METHOD, &close);
+  if (conn->deaf)
+    (void)shutdown(conn->fd, SHUT_WR);
+  return sent;
+}
+
+void amqp_conn_leave(struct amqp_conn *conn) {
+  if (say_goodbye(conn))
+    conn->leave_by_us = amqp_now_us() + LEAVE_US;
 }
 
 static void ignore_event(void *ctx) { (void)ctx; }
@@ -517,16 +565,15 @@ void amqp_conn_shutdown(struct amqp_conn *conn, int64_t deadline_us) {
                                                .blocked = ignore_alarm,
                                                .channels = UINT16_MAX};
   conn->user = &nobody;
-  if (amqp_conn_usable(conn)) {
-    amqp_connection_close_t close = {.reply_code = AMQP_REPLY_SUCCESS, .reply_text = amqp_cstring_bytes("goodbye")};
-    amqp_conn_cork(conn, false);
-    bool sent = amqp_conn_send_method(conn, 0, AMQP_CONNECTION_CLOSE_METHOD, &close);
-    conn->paused = false;
-    for (int64_t now = amqp_now_us(); sent && !conn->failed && now < deadline_us; now = amqp_now_us()) {
+  bool parting = conn->leave_by_us || (amqp_conn_usable(conn) && say_goodbye(conn));
+  conn->paused = false;
+  for (int64_t now = amqp_now_us(); parting && !conn->failed && now < deadline_us; now = amqp_now_us()) {
+    if (conn->deaf)
+      discard(conn);
+    else
       drain(conn);
-      if (!conn->failed)
-        (void)wait_for_events(conn, (int)((deadline_us - now + 999) / 1000));
-    }
+    if (!conn->failed)
+      (void)wait_for_events(conn, (int)((deadline_us - now + 999) / 1000));
   }
   if (conn->attempt)
     amqp_connect_abandon(conn->attempt);

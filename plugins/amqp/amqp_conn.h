@@ -44,6 +44,9 @@ struct amqp_conn_user {
   void (*down)(void *ctx, const char *reason);   /* everything open on it is undefined; the channels are gone */
   void (*barred)(void *ctx, const char *reason); /* an attempt has failed; may be NULL */
   void (*frame)(void *ctx, const amqp_frame_t *frame);
+  /* The next frame cannot be decoded. True: the user ends with amqp_conn_leave() what it has begun, and hears of no
+   * other frame; false, or NULL: the connection has failed. */
+  bool (*unreadable)(void *ctx);
   void (*blocked)(void *ctx, bool blocked, const char *reason); /* an alarm of the broker began or ended */
 };
 
@@ -74,6 +77,7 @@ struct amqp_conn {
   bool want_write;    /* somebody waits for room */
   bool paused;        /* do not read: the user has no place for what comes */
   bool more_input;    /* the library may hold input that the socket does not show any more */
+  bool deaf;          /* the library has lost its place in the input: what comes is thrown away, and sending goes on */
   bool blocked;       /* the broker said connection.blocked: reason says why */
   bool failed;        /* reason says why; the connection is not used any more */
   bool unheard;       /* it has failed while sending, and what the broker said before is not read */
@@ -81,7 +85,8 @@ struct amqp_conn {
   bool refused;       /* the last attempt ended by the broker's answer */
   bool said_down;     /* it did not work when it was last tried */
 
-  int64_t look_at_us; /* when to ask for more room than want_write tells of; 0 = nobody does */
+  int64_t leave_by_us; /* deaf, and goodbye is said: when not to wait for the broker's end any longer; 0 = it is not */
+  int64_t look_at_us;  /* when to ask for more room than want_write tells of; 0 = nobody does */
 
   /* The library skips heartbeats inside one call, as long as there are any, and sends a frame whole: 0 = the driver is
    * not in it; 1 = it is, and nobody has noticed; else since when (monotonic) somebody has. */
@@ -114,7 +119,7 @@ void amqp_conn_works(struct amqp_conn *conn);
 /* For down(): it works, but for what its user sent. The waits between attempts begin anew. */
 void amqp_conn_retry_soon(struct amqp_conn *conn);
 
-/* Whether it is logged in and has not failed since. */
+/* Whether it is logged in and has neither failed nor been left since. */
 bool amqp_conn_usable(const struct amqp_conn *conn);
 
 /* Whether `bytes` can be sent without waiting. When not, the next poll ends as soon as there is room again; for more
@@ -141,6 +146,10 @@ void amqp_conn_pause(struct amqp_conn *conn, bool paused);
 
 /* Notes that the connection cannot be used any more; the first reason counts. */
 void amqp_conn_fail(struct amqp_conn *conn, const char *fmt, ...) DUEBOX_PRINTF(2, 3);
+
+/* Ends a connection on which nothing can be read any more, after all that was sent, and makes it anew. It is no outage:
+ * nobody is told of one. */
+void amqp_conn_leave(struct amqp_conn *conn);
 
 /* Says goodbye to the broker and waits for its answer, at most until deadline_us. The user hears nothing any more.
  * Afterwards it is IDLE. */

@@ -32,7 +32,7 @@ static void forget_channel(struct amqp_source *source) {
   source->subscribed = source->verifying = false;
   source->generation++;
   amqp_acks_reset(&source->acks);
-  source->tag = 0;
+  source->tag = source->unreadable = 0;
   source->has_header = source->waiting = false;
   amqp_conn_pause(&source->conn, source->closed);
 }
@@ -54,14 +54,18 @@ static void limit_deliveries(struct amqp_source *source, uint32_t wanted) {
   ask(source, AMQP_SOURCE_LIMITING, AMQP_BASIC_QOS_METHOD, &qos);
 }
 
+static void unsubscribe(struct amqp_source *source) {
+  char tag[32];
+  snprintf(tag, sizeof tag, "duebox-%u", source->subscription);
+  amqp_basic_cancel_t cancel = {.consumer_tag = amqp_cstring_bytes(tag), .nowait = 1};
+  (void)amqp_conn_send_method(&source->conn, CHANNEL, AMQP_BASIC_CANCEL_METHOD, &cancel);
+}
+
 /* An exclusive one is the only one, so the one before it goes first. The broker does both in a row. */
 static void subscribe(struct amqp_source *source) {
   char tag[32];
-  if (source->subscribed) {
-    snprintf(tag, sizeof tag, "duebox-%u", source->subscription);
-    amqp_basic_cancel_t cancel = {.consumer_tag = amqp_cstring_bytes(tag), .nowait = 1};
-    (void)amqp_conn_send_method(&source->conn, CHANNEL, AMQP_BASIC_CANCEL_METHOD, &cancel);
-  }
+  if (source->subscribed)
+    unsubscribe(source);
   snprintf(tag, sizeof tag, "duebox-%u", ++source->subscription);
   amqp_basic_consume_t consume = {.queue = amqp_cstring_bytes(source->options->queue),
                                   .consumer_tag = amqp_cstring_bytes(tag),
@@ -261,6 +265,26 @@ static void on_body(struct amqp_source *source, amqp_bytes_t piece) {
     offer(source);
 }
 
+/* Only a content header holds what a stranger wrote and the library takes apart. */
+static bool on_unreadable(void *ctx) {
+  struct amqp_source *source = ctx;
+  if (!source->tag || source->has_header)
+    return false;
+  source->host->log(source->host->ctx, DUEBOX_LOG_ERROR, "AMQP-RECORD-UNREADABLE",
+                    "queue '%s': the message of delivery tag %llu cannot be read and goes into quarantine without its "
+                    "content: its properties and headers are malformed, or larger than frame_max, as "
+                    "dead-lettering can make them",
+                    source->options->queue, (unsigned long long)source->tag);
+  source->state = AMQP_SOURCE_SETTLING;
+  source->unreadable = source->tag;
+  source->has_header = true;
+  source->correlation_id[0] = '\0';
+  source->kept = 0;
+  source->full_len = source->max_record + 1;
+  offer(source);
+  return true;
+}
+
 /* ---- frames --------------------------------------------------------------------------------------------------- */
 
 /* Each subscription makes room for more: one that nobody asked for is not to. */
@@ -331,20 +355,29 @@ static void on_blocked(void *ctx, bool blocked, const char *reason) {
   (void)ctx, (void)blocked, (void)reason; /* an alarm stops publishers, not consumers */
 }
 
-static const struct amqp_conn_user conn_user = {
-    .channels = CHANNEL, .reads = true, .up = on_up, .down = on_down, .frame = on_frame, .blocked = on_blocked};
+static const struct amqp_conn_user conn_user = {.channels = CHANNEL,
+                                                .reads = true,
+                                                .up = on_up,
+                                                .down = on_down,
+                                                .frame = on_frame,
+                                                .unreadable = on_unreadable,
+                                                .blocked = on_blocked};
 
 /* ---- acknowledgements ----------------------------------------------------------------------------------------- */
 
 void amqp_source_ack(struct amqp_source *source, uint64_t cookie, bool committed) {
   uint64_t tag = cookie & ((1ull << TAG_BITS) - 1);
-  if (cookie_of(source, tag) == cookie) /* else the channel is gone, and with it the duty */
-    (void)amqp_acks_decide(&source->acks, tag, committed);
+  if (cookie_of(source, tag) != cookie) /* the channel is gone, and with it the duty */
+    return;
+  (void)amqp_acks_decide(&source->acks, tag, committed);
+  if (tag == source->unreadable)
+    source->unreadable = 0;
 }
 
 static void flush_acks(struct amqp_source *source) {
   struct amqp_ack_frame frame;
-  while (amqp_conn_usable(&source->conn) && source->state == AMQP_SOURCE_READING &&
+  while (amqp_conn_usable(&source->conn) &&
+         (source->state == AMQP_SOURCE_READING || source->state == AMQP_SOURCE_SETTLING) &&
          amqp_acks_next(&source->acks, &frame)) {
     amqp_basic_ack_t ack = {.delivery_tag = frame.tag, .multiple = frame.multiple};
     amqp_basic_nack_t nack = {.delivery_tag = frame.tag, .requeue = 1};
@@ -360,6 +393,7 @@ static void flush_acks(struct amqp_source *source) {
 static int64_t next_deadline(const struct amqp_source *source) {
   switch (source->state) {
   case AMQP_SOURCE_READING:
+  case AMQP_SOURCE_SETTLING:
     return INT64_MAX;
   case AMQP_SOURCE_CLOSED:
   case AMQP_SOURCE_STANDING_BY:
@@ -369,10 +403,20 @@ static int64_t next_deadline(const struct amqp_source *source) {
   }
 }
 
+/* What is not acknowledged by then the broker delivers again. */
+static void leave_when_settled(struct amqp_source *source) {
+  if (source->closed || !amqp_conn_usable(&source->conn) || (source->unreadable && !source->yielded))
+    return;
+  unsubscribe(source); /* first: the next connection finds the queue free */
+  amqp_conn_leave(&source->conn);
+}
+
 void amqp_source_poll(struct amqp_source *source, int timeout_ms) {
   flush_acks(source);
+  if (source->state == AMQP_SOURCE_SETTLING)
+    leave_when_settled(source);
   amqp_conn_poll(&source->conn, timeout_ms, next_deadline(source));
-  if (!amqp_conn_usable(&source->conn))
+  if (!amqp_conn_usable(&source->conn) || source->state == AMQP_SOURCE_SETTLING)
     return;
   int64_t now = amqp_now_us();
   if (source->yielded && (source->state == AMQP_SOURCE_READING || source->state == AMQP_SOURCE_STANDING_BY))

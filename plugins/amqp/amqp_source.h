@@ -18,6 +18,10 @@
  * of the queue. So the source then puts another subscription in the place of its own, for as many again: each has a
  * prefetch count of its own, and what was delivered before stays unacknowledged on the channel.
  *
+ * A message whose content header rabbitmq-c cannot decode (larger than a frame may be, or malformed) would come again
+ * on every new connection, first of all. The library reads nothing behind it, but what is sent still arrives: so the
+ * message is handed to the host as one that cannot be read, and when it is acknowledged the connection is made anew.
+ *
  * A queue that is missing, deleted or moved, and a consumer that the broker cancels, are tried again with back-off.
  *
  * Driver's thread; no lock.
@@ -37,7 +41,8 @@ enum amqp_source_state {
   AMQP_SOURCE_LIMITING,    /* basic.qos sent */
   AMQP_SOURCE_SUBSCRIBING, /* basic.consume sent */
   AMQP_SOURCE_READING,
-  AMQP_SOURCE_CLOSING, /* channel.close sent */
+  AMQP_SOURCE_SETTLING, /* a message cannot be read, and nothing behind it; waits for what the host makes of it */
+  AMQP_SOURCE_CLOSING,  /* channel.close sent */
 };
 
 struct amqp_source {
@@ -62,6 +67,7 @@ struct amqp_source {
 
   /* The record that is being read, or that the host had no room for. */
   uint64_t tag;
+  uint64_t unreadable; /* SETTLING: the tag of the message, until the host has decided; 0 = it has */
   char *body;
   size_t capacity;
   size_t max_record;

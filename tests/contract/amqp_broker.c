@@ -235,17 +235,44 @@ void amqp_broker_bind(struct amqp_broker *broker, const char *queue, const char 
   check_last(broker, "queue.bind");
 }
 
-void amqp_broker_publish(struct amqp_broker *broker, const char *body, size_t len) {
-  amqp_basic_properties_t properties = {._flags = AMQP_BASIC_DELIVERY_MODE_FLAG, .delivery_mode = 2};
-  amqp_bytes_t bytes = {.len = len, .bytes = (void *)body};
-  int status = amqp_basic_publish(broker->link, CHANNEL, amqp_empty_bytes, amqp_cstring_bytes(broker->queue), 0, 0,
-                                  &properties, bytes);
+static void publish(struct amqp_broker *broker, const char *queue, const amqp_basic_properties_t *properties,
+                    amqp_bytes_t body) {
+  int status =
+      amqp_basic_publish(broker->link, CHANNEL, amqp_empty_bytes, amqp_cstring_bytes(queue), 0, 0, properties, body);
   assert_int_equal(status, AMQP_STATUS_OK);
   amqp_frame_t frame;
   do
     assert_int_equal(amqp_simple_wait_frame(broker->link, &frame), AMQP_STATUS_OK);
   while (frame.frame_type != AMQP_FRAME_METHOD || frame.payload.method.id != AMQP_BASIC_ACK_METHOD);
   amqp_maybe_release_buffers(broker->link);
+}
+
+void amqp_broker_publish(struct amqp_broker *broker, const char *body, size_t len) {
+  amqp_basic_properties_t properties = {._flags = AMQP_BASIC_DELIVERY_MODE_FLAG, .delivery_mode = 2};
+  publish(broker, broker->queue, &properties, (amqp_bytes_t){.len = len, .bytes = (void *)body});
+}
+
+void amqp_broker_publish_dead(struct amqp_broker *broker, const char *body) {
+  static char filling[131072 - 64];
+  char dying[128];
+  snprintf(dying, sizeof(dying), "%s-dying", broker->queue);
+  amqp_table_entry_t entries[] = {{.key = amqp_cstring_bytes("x-dead-letter-exchange")},
+                                  {.key = amqp_cstring_bytes("x-dead-letter-routing-key")},
+                                  {.key = amqp_cstring_bytes("x-message-ttl")},
+                                  {.key = amqp_cstring_bytes("x-expires")}};
+  entries[0].value.kind = entries[1].value.kind = AMQP_FIELD_KIND_UTF8;
+  entries[1].value.value.bytes = amqp_cstring_bytes(broker->queue);
+  entries[2].value.kind = entries[3].value.kind = AMQP_FIELD_KIND_I32;
+  entries[3].value.value.i32 = 60000;
+  amqp_queue_declare(broker->link, CHANNEL, amqp_cstring_bytes(dying), 0, 0, 0, 0,
+                     (amqp_table_t){.num_entries = 4, .entries = entries});
+  check_last(broker, "queue.declare");
+  amqp_table_entry_t header = {.key = amqp_cstring_bytes("a")};
+  header.value.kind = AMQP_FIELD_KIND_UTF8;
+  header.value.value.bytes = (amqp_bytes_t){.len = sizeof(filling), .bytes = filling};
+  amqp_basic_properties_t properties = {._flags = AMQP_BASIC_HEADERS_FLAG,
+                                        .headers = {.num_entries = 1, .entries = &header}};
+  publish(broker, dying, &properties, amqp_cstring_bytes(body));
 }
 
 unsigned amqp_broker_depth(struct amqp_broker *broker, const char *queue) {

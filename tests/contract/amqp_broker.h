@@ -57,6 +57,10 @@ void amqp_broker_delete_exchange(struct amqp_broker *broker, const char *exchang
 /* Publishes one persistent message to the queue and waits for the confirm. */
 void amqp_broker_publish(struct amqp_broker *broker, const char *body, size_t len);
 
+/* Publishes one with as many headers as fit into a frame, to a queue that gives it to the broker's queue as a dead
+ * letter: RabbitMQ adds to the headers, and delivers a frame that is larger than it may be. */
+void amqp_broker_publish_dead(struct amqp_broker *broker, const char *body);
+
 /* Everything that has arrived in the queue so far, in order. The messages are taken out of it. */
 const struct contract_message *amqp_broker_received(struct amqp_broker *broker, size_t *count);
 /* Properties of a received message as text: message_id, correlation_id, reply_to, content_type, app_id, delivery_mode,

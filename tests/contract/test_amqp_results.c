@@ -222,6 +222,36 @@ static void what_is_set_aside_leaves_room(void **state) {
   }
 }
 
+/* Each costs the connection, and none the results around it. */
+static void headers_that_outgrew_a_frame(void **state) {
+  enum { DEAD = 20 };
+  struct amqp_broker *broker = *state;
+  struct fake_host *host = open_source(broker);
+  char body[16];
+  for (int i = 0; i < DEAD; i++) {
+    snprintf(body, sizeof(body), "%d", i);
+    amqp_broker_publish_dead(broker, "dead");
+    publish_text(broker, body);
+  }
+  size_t dead = 0, read = 0, seen = 0;
+  for (int64_t end = fake_host_now_ms() + LIMIT_MS; (dead < DEAD || read < DEAD) && fake_host_now_ms() < end;) {
+    fake_host_poll(host, 10);
+    ack_all(host);
+    for (; seen < fake_host_results(host); seen++) {
+      struct fake_result result = fake_host_result(host, seen);
+      dead += result.truncated;
+      read += !result.truncated;
+    }
+  }
+  assert_true(dead >= DEAD && read >= DEAD);
+  assert_int_equal(fake_host_logged(host, "AMQP-DOWN"), 0);
+  assert_int_equal(fake_host_logged(host, "AMQP-STANDBY"), 0); /* it takes nobody for another reader */
+  fake_host_close(host);
+  fake_host_stop(host, 5000);
+  fake_host_free(host);
+  assert_int_equal(amqp_broker_depth(broker, amqp_broker_queue(broker)), 0);
+}
+
 int main(void) {
   if (!amqp_broker_url())
     return amqp_broker_skip_all("amqp results");
@@ -234,6 +264,7 @@ int main(void) {
       ROW(a_restart_of_the_broker_loses_no_result),
       ROW(one_of_two_reads_and_the_other_takes_over),
       ROW(what_is_set_aside_leaves_room),
+      ROW(headers_that_outgrew_a_frame),
   };
   return cmocka_run_group_tests_name("amqp results", tests, NULL, NULL);
 }

@@ -272,6 +272,117 @@ static void one_that_came_with_another_gives_way(void **state) {
   fake_host_free(host);
 }
 
+static void poll_until(struct fake_host *host, struct amqp_lab *f, unsigned (*count)(struct amqp_script *),
+                       unsigned n) {
+  for (int64_t end = fake_host_now_ms() + AMQP_LAB_LIMIT_MS; count(f->script) < n && fake_host_now_ms() < end;)
+    fake_host_poll(host, 10);
+  assert_int_equal(count(f->script), n);
+}
+
+/* Delivery 1 with a content header of 200,000 bytes: dead-lettering adds to it, and no broker divides headers. */
+static void deliver_too_large(struct amqp_lab *f) {
+  static char frame[200000];
+  memcpy(frame, "\2\0\1\0\3\xd\x38\0\74\0\0\0\0\0\0\0\0\0\5\x20\0", 21); /* basic, 5 bytes of body, headers */
+  frame[sizeof(frame) - 1] = '\xce';
+  amqp_script_deliver(f->script, AMQP_LAB_FLOW, 1);
+  amqp_script_bytes(f->script, frame, sizeof(frame));
+  amqp_script_body(f->script, AMQP_LAB_FLOW, "hello", 5);
+}
+
+/* A header named "a" of the kind "Z", which AMQP does not have. */
+static void deliver_undecodable(struct amqp_lab *f) {
+  amqp_script_deliver(f->script, AMQP_LAB_FLOW, 1);
+  amqp_script_bytes(f->script, "\2\0\1\0\0\0\x15\0\74\0\0\0\0\0\0\0\0\0\5\x20\0\0\0\0\3\1aZ\xce", 29);
+  amqp_script_body(f->script, AMQP_LAB_FLOW, "hello", 5);
+}
+
+/* It would come again on each new connection, first of all: the queue would stand still. */
+static void is_handed_over_as_unreadable(struct amqp_lab *f, void (*deliver)(struct amqp_lab *)) {
+  struct fake_host *host = open_source(f);
+  deliver(f);
+  assert_true(fake_host_wait_results(host, 1, AMQP_LAB_LIMIT_MS));
+  assert_true(fake_host_result(host, 0).truncated);
+  assert_int_equal(fake_host_result(host, 0).len, 0);
+  assert_true(fake_host_result(host, 0).full_len > 1000);
+  for (int i = 0; i < 20; i++)
+    fake_host_poll(host, 10);
+  assert_int_equal(amqp_script_acks(f->script), 0); /* not before the table has it */
+  assert_int_equal(amqp_script_connections(f->script), 1);
+  fake_host_ack(host, 0, true);
+  poll_until(host, f, amqp_script_consumers, 2);
+  assert_int_equal(amqp_script_acks(f->script), 1);
+  assert_int_equal(amqp_script_cancels(f->script), 1);
+  assert_int_equal(amqp_script_goodbyes(f->script), 1);
+  assert_int_equal(fake_host_logged(host, "AMQP-RECORD-UNREADABLE"), 1);
+  assert_int_equal(fake_host_logged(host, "AMQP-DOWN"), 0); /* no outage */
+  assert_int_equal(fake_host_health(host), 1);
+  is_dropped_and_read_again(host, f);
+}
+
+static void a_header_larger_than_a_frame(void **state) { is_handed_over_as_unreadable(*state, deliver_too_large); }
+
+static void a_header_that_cannot_be_decoded(void **state) { is_handed_over_as_unreadable(*state, deliver_undecodable); }
+
+static void an_unreadable_record_waits_for_a_full_host(void **state) {
+  struct amqp_lab *f = *state;
+  struct fake_host *host = open_source(f);
+  fake_host_set_room(host, 0);
+  deliver_too_large(f);
+  for (int64_t end = fake_host_now_ms() + AMQP_LAB_LIMIT_MS; !fake_host_refused(host) && fake_host_now_ms() < end;)
+    fake_host_poll(host, 10);
+  assert_true(fake_host_refused(host));
+  assert_int_equal(amqp_script_connections(f->script), 1);
+  fake_host_resume(host, 10);
+  assert_true(fake_host_wait_results(host, 1, AMQP_LAB_LIMIT_MS));
+  fake_host_ack(host, 0, true);
+  poll_until(host, f, amqp_script_acks, 1);
+  is_dropped_and_read_again(host, f);
+}
+
+/* One that was read before it is acknowledged too: the library still sends. */
+static void what_came_before_an_unreadable_record_is_settled(void **state) {
+  struct amqp_lab *f = *state;
+  struct fake_host *host = open_source(f);
+  amqp_script_deliver(f->script, AMQP_LAB_FLOW, 1);
+  amqp_script_header(f->script, AMQP_LAB_FLOW, NULL, 1);
+  amqp_script_body(f->script, AMQP_LAB_FLOW, "x", 1);
+  amqp_script_deliver(f->script, AMQP_LAB_FLOW, 2);
+  amqp_script_bytes(f->script, "\2\0\1\0\0\0\x15\0\74\0\0\0\0\0\0\0\0\0\5\x20\0\0\0\0\3\1aZ\xce", 29);
+  assert_true(fake_host_wait_results(host, 2, AMQP_LAB_LIMIT_MS));
+  fake_host_ack(host, 0, true);
+  poll_until(host, f, amqp_script_acks, 1);
+  assert_int_equal(amqp_script_connections(f->script), 1);
+  fake_host_ack(host, 1, false); /* the host ends: the broker has it again */
+  poll_until(host, f, amqp_script_nacks, 1);
+  is_dropped_and_read_again(host, f);
+}
+
+static void a_broker_that_goes_at_an_unreadable_record(void **state) {
+  struct amqp_lab *f = *state;
+  struct fake_host *host = open_source(f);
+  deliver_too_large(f);
+  assert_true(fake_host_wait_results(host, 1, AMQP_LAB_LIMIT_MS));
+  amqp_script_drop(f->script);
+  poll_until(host, f, amqp_script_consumers, 2);
+  fake_host_ack(host, 0, true); /* of a channel that is gone */
+  assert_int_equal(fake_host_logged(host, "AMQP-DOWN"), 1);
+  is_dropped_and_read_again(host, f);
+  assert_int_equal(amqp_script_acks(f->script), 0);
+}
+
+static void the_end_at_an_unreadable_record(void **state) {
+  struct amqp_lab *f = *state;
+  struct fake_host *host = open_source(f);
+  deliver_too_large(f);
+  assert_true(fake_host_wait_results(host, 1, AMQP_LAB_LIMIT_MS));
+  fake_host_close(host);
+  fake_host_ack(host, 0, true);
+  assert_true(fake_host_stop(host, 10000) < 5000);
+  assert_int_equal(amqp_script_acks(f->script), 1);
+  assert_int_equal(amqp_script_goodbyes(f->script), 1);
+  fake_host_free(host);
+}
+
 int main(void) {
 #define ROW(f) cmocka_unit_test_setup_teardown(f, amqp_lab_set_up, amqp_lab_tear_down)
   const struct CMUnitTest tests[] = {
@@ -282,6 +393,12 @@ int main(void) {
       ROW(more_than_the_prefetch),
       ROW(a_subscription_that_nobody_asked_for),
       ROW(a_record_of_another_class),
+      ROW(a_header_larger_than_a_frame),
+      ROW(a_header_that_cannot_be_decoded),
+      ROW(an_unreadable_record_waits_for_a_full_host),
+      ROW(what_came_before_an_unreadable_record_is_settled),
+      ROW(a_broker_that_goes_at_an_unreadable_record),
+      ROW(the_end_at_an_unreadable_record),
       ROW(what_stays_open_leaves_room_for_others),
       ROW(an_absurd_size_is_only_read_as_far_as_it_is_kept),
       ROW(acknowledgements_are_gathered),

@@ -123,6 +123,26 @@ static void results_are_read(void **state) {
   free(body);
 }
 
+/* What cannot be read is not decrypted either, and its acknowledgement leaves encrypted. */
+static void headers_that_outgrew_a_frame(void **state) {
+  struct fixture *f = *state;
+  struct fake_host *host = fake_host_open(&(struct fake_host_config){.plugin = &duebox_plugin_v1,
+                                                                     .role = DUEBOX_ROLE_SOURCE,
+                                                                     .options = f->options,
+                                                                     .source = amqp_broker_source(f->broker),
+                                                                     .max_record = 1 << 20});
+  amqp_broker_publish_dead(f->broker, "dead");
+  assert_true(fake_host_wait_results(host, 1, LIMIT_MS));
+  assert_true(fake_host_result(host, 0).truncated);
+  fake_host_ack(host, 0, true);
+  amqp_broker_publish(f->broker, "behind", 6);
+  assert_true(fake_host_wait_results(host, 2, LIMIT_MS));
+  assert_string_equal(fake_host_result(host, 1).body, "behind");
+  assert_int_equal(fake_host_logged(host, "AMQP-DOWN"), 0);
+  fake_host_ack(host, 1, true);
+  fake_host_free(host);
+}
+
 static void another_authority_is_not_trusted(void **state) {
   struct fixture *f = *state;
   f->options->ca_file = f->other_ca;
@@ -184,6 +204,7 @@ int main(void) {
       ROW(many_small_messages_pass),
       ROW(a_large_message_passes),
       ROW(results_are_read),
+      ROW(headers_that_outgrew_a_frame),
       ROW(another_authority_is_not_trusted),
       ROW(another_host_is_not_trusted),
       ROW(an_address_in_the_certificate_is_trusted),
