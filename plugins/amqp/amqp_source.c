@@ -70,6 +70,7 @@ static void subscribe(struct amqp_source *source) {
   amqp_basic_consume_t consume = {.queue = amqp_cstring_bytes(source->options->queue),
                                   .consumer_tag = amqp_cstring_bytes(tag),
                                   .exclusive = !source->shareable};
+  source->read = 0;
   ask(source, AMQP_SOURCE_SUBSCRIBING, AMQP_BASIC_CONSUME_METHOD, &consume);
 }
 
@@ -125,7 +126,7 @@ static void give_way(struct amqp_source *source) {
 static void on_readers(struct amqp_source *source, uint32_t readers) {
   amqp_conn_works(&source->conn);
   if (source->state == AMQP_SOURCE_ASKING && readers == 0) {
-    limit_deliveries(source, (uint32_t)source->options->prefetch);
+    limit_deliveries(source, source->depth);
   } else if (source->state == AMQP_SOURCE_ASKING) {
     source->shareable = false;
     source->state = AMQP_SOURCE_STANDING_BY;
@@ -197,8 +198,10 @@ static void offer(struct amqp_source *source) {
       .correlation_id = source->correlation_id[0] ? source->correlation_id : NULL,
   };
   source->waiting = !source->host->result(source->host->ctx, &record, cookie_of(source, source->tag));
-  if (!source->waiting)
+  if (!source->waiting) {
     source->tag = 0;
+    source->read++;
+  }
   amqp_conn_pause(&source->conn, source->waiting || source->closed);
 }
 
@@ -407,8 +410,19 @@ static int64_t next_deadline(const struct amqp_source *source) {
 static void leave_when_settled(struct amqp_source *source) {
   if (source->closed || !amqp_conn_usable(&source->conn) || (source->unreadable && !source->yielded))
     return;
+  source->depth = 1;
   unsubscribe(source); /* first: the next connection finds the queue free */
   amqp_conn_leave(&source->conn);
+}
+
+/* For how many another subscription is to take the place of the present one; 0 = none is to. */
+static uint32_t want(struct amqp_source *source, int64_t now_us) {
+  uint32_t most = (uint32_t)source->options->prefetch;
+  uint32_t more = amqp_acks_want(&source->acks, now_us, STUCK_US);
+  if (more || source->depth >= most || source->read < source->wanted)
+    return more;
+  source->depth = source->depth * 2 < most ? source->depth * 2 : most;
+  return source->depth;
 }
 
 void amqp_source_poll(struct amqp_source *source, int timeout_ms) {
@@ -430,7 +444,7 @@ void amqp_source_poll(struct amqp_source *source, int timeout_ms) {
   } else if (source->state != AMQP_SOURCE_READING && now >= source->answer_by_us) {
     amqp_conn_fail(&source->conn, "the broker did not answer within connect_timeout");
   } else if (source->state == AMQP_SOURCE_READING && !source->waiting && !source->closed) {
-    uint32_t more = amqp_acks_want(&source->acks, now, STUCK_US);
+    uint32_t more = want(source, now);
     if (more)
       limit_deliveries(source, more);
   }
@@ -460,6 +474,7 @@ bool amqp_source_create(struct amqp_source *source, const struct duebox_instance
   source->host = host;
   source->options = config->source;
   source->max_record = (size_t)config->max_record;
+  source->depth = (uint32_t)source->options->prefetch;
   source->backoff_us = BACKOFF_MIN_US;
   source->random = source->conn.random;
   return true;

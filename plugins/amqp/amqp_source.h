@@ -21,6 +21,8 @@
  * A message whose content header rabbitmq-c cannot decode (larger than a frame may be, or malformed) would come again
  * on every new connection, first of all. The library reads nothing behind it, but what is sent still arrives: so the
  * message is handed to the host as one that cannot be read, and when it is acknowledged the connection is made anew.
+ * What was delivered behind it is delivered again, which queues with a delivery limit count. So one record is asked for
+ * after that, and twice as many whenever all of them have been read.
  *
  * A queue that is missing, deleted or moved, and a consumer that the broker cancels, are tried again with back-off.
  *
@@ -63,6 +65,8 @@ struct amqp_source {
 
   struct amqp_acks acks;
   uint32_t wanted;     /* deliveries, by the basic.qos that was sent last */
+  uint32_t read;       /* records of the present subscription */
+  uint32_t depth;      /* how many to want, unless more are stuck: the prefetch, or fewer for a while */
   uint16_t generation; /* of the channel; part of each cookie */
 
   /* The record that is being read, or that the host had no room for. */

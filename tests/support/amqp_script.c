@@ -50,7 +50,7 @@ struct amqp_script {
   bool ending;
   enum amqp_script_mood moods[MOODS]; /* of connections by number; the first is of all beyond */
   uint16_t channel_max;
-  unsigned connections, consumers, begun, goodbyes, acks, nacks, cancels, asked, readers;
+  unsigned connections, consumers, begun, goodbyes, acks, nacks, cancels, asked, readers, prefetch;
   bool exclusive, refuses_exclusive, rival; /* the last basic.consume; it refuses such; one comes with each */
   struct amqp_script_message messages[MESSAGES];
   size_t published;
@@ -188,7 +188,8 @@ static void on_channel_method(struct connection *peer, uint16_t channel, uint32_
       close_channel(peer, channel, 406, "PRECONDITION_FAILED");
     answer(peer, channel, AMQP_CHANNEL_CLOSE_OK_METHOD);
     break;
-  case AMQP_BASIC_QOS_METHOD:
+  case AMQP_BASIC_QOS_METHOD: /* behind its number: 32 bits */
+    script->prefetch = (unsigned)(unsigned char)payload[8] << 8 | (unsigned char)payload[9];
     answer(peer, channel, AMQP_BASIC_QOS_OK_METHOD);
     break;
   case AMQP_BASIC_CONSUME_METHOD:
@@ -481,6 +482,7 @@ unsigned amqp_script_open(struct amqp_script *script) {
 unsigned amqp_script_connections(struct amqp_script *script) { return count_now(script, &script->connections); }
 unsigned amqp_script_consumers(struct amqp_script *script) { return count_now(script, &script->consumers); }
 unsigned amqp_script_cancels(struct amqp_script *script) { return count_now(script, &script->cancels); }
+unsigned amqp_script_prefetch(struct amqp_script *script) { return count_now(script, &script->prefetch); }
 unsigned amqp_script_asked(struct amqp_script *script) { return count_now(script, &script->asked); }
 void amqp_script_set_readers(struct amqp_script *script, unsigned readers) { LOCKED(script->readers = readers); }
 void amqp_script_bring_rival(struct amqp_script *script) { LOCKED(script->rival = true); }

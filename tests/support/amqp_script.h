@@ -61,9 +61,10 @@ unsigned amqp_script_open(struct amqp_script *script);                    /* of 
 uint64_t amqp_script_flooded(struct amqp_script *script);   /* most bytes of a flood that a connection took */
 unsigned amqp_script_consumers(struct amqp_script *script); /* basic.consume so far */
 
-unsigned amqp_script_cancels(struct amqp_script *script); /* basic.cancel so far */
-unsigned amqp_script_asked(struct amqp_script *script);   /* queue.declare so far */
-bool amqp_script_exclusive(struct amqp_script *script);   /* whether the last basic.consume asked for that */
+unsigned amqp_script_cancels(struct amqp_script *script);  /* basic.cancel so far */
+unsigned amqp_script_asked(struct amqp_script *script);    /* queue.declare so far */
+unsigned amqp_script_prefetch(struct amqp_script *script); /* by the last basic.qos */
+bool amqp_script_exclusive(struct amqp_script *script);    /* whether the last basic.consume asked for that */
 /* How many consumers its queue has, as it answers to queue.declare; two from the next basic.consume on; and that it
  * lets nobody read alone. */
 void amqp_script_set_readers(struct amqp_script *script, unsigned readers);
