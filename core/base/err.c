@@ -29,7 +29,11 @@ bool err_wrap(struct err *err, const char *fmt, ...) {
     size_t used = strlen(err->text);
     strncat(err->text, ": ", sizeof err->text - used - 1);
     used = strlen(err->text);
-    strncat(err->text, inner, sizeof err->text - used - 1);
+    /* A unit of work and the statement that fails in it may have one name. */
+    const char *rest = strncmp(inner, err->text, used) == 0 ? inner + used : inner;
+    size_t len = strnlen(rest, sizeof err->text - used - 1);
+    memcpy(err->text + used, rest, len);
+    err->text[used + len] = '\0';
     err->place = err->key = 0;
   }
   return false;

@@ -24,7 +24,7 @@ struct err {
 
 /* Writes text and code; returns false so that a caller can `return err_set(...)`. err may be NULL. */
 bool err_set(struct err *err, int code, const char *fmt, ...) PRINTF(3, 4);
-/* Puts "context: " before the text; returns false. */
+/* Puts "context: " before the text, unless it begins with that; returns false. */
 bool err_wrap(struct err *err, const char *fmt, ...) PRINTF(2, 3);
 
 #endif
