@@ -126,20 +126,23 @@ static void change_table(struct change_run *run, bool living, bool dry_run) {
     err_set(&run->err, EX_OSERR, "out of memory");
     run->stopped = true;
   }
-  uint64_t last = 0;
+  struct task_target last;
+  const struct task_target *behind = NULL;
   for (size_t count = 1, want; !run->stopped && count > 0 && (want = step_size(run)) > 0;) {
     struct err err = {0};
-    enum store_status status = run->op->ops->targets(run->op->self, &run->selection.filter, living, order_of(run), last,
+    enum store_status status = run->op->ops->targets(run->op->self, &run->selection.filter, living, order_of(run), behind,
                                                      targets, want, &count, &err);
     if (status != STORE_OK) {
       stop_store(run, status, &err);
-    } else if (count > 0 && dry_run) {
-      last = targets[count - 1].id;
-      foresee_step(run, targets, count);
     } else if (count > 0) {
-      last = targets[count - 1].id;
-      change_step(run, targets, count);
-      keep_pace(run);
+      last = targets[count - 1];
+      behind = &last;
+      if (dry_run)
+        foresee_step(run, targets, count);
+      else
+        change_step(run, targets, count);
+      if (!dry_run)
+        keep_pace(run);
     }
   }
   free(targets);
@@ -151,6 +154,24 @@ static void change_table(struct change_run *run, bool living, bool dry_run) {
  * side, which knows what each means at that moment. */
 static bool is_excluded(const struct change_rule *rule, enum task_state state) {
   return !(rule->allowed & STATE_BIT(state)) && !(task_state_living(state) && rule->allowed & STATES_LIVING);
+}
+
+/* The task that an id names. A message id may have been used again: a task of it that ended otherwise hides no dead one
+ * from who would retry that. */
+static enum store_status find_target(const struct change_run *run, const char *id, struct task_target *target,
+                                     bool *found, struct err *err) {
+  const struct operator_ops *ops = run->op->ops;
+  uint32_t ended = run->rule->states & STATES_FINAL;
+  struct task_target other;
+  bool has_other = false;
+  enum store_status status = ops->find(run->op->self, id, 0, target, found, err);
+  if (status != STORE_OK || !*found || !ended || task_state_living(target->state) ||
+      !is_excluded(run->rule, target->state))
+    return status;
+  status = ops->find(run->op->self, id, ended, &other, &has_other, err);
+  if (has_other)
+    *target = other;
+  return status;
 }
 
 static void change_one(struct change_run *run, const char *id, struct task_target *target) {
@@ -191,7 +212,7 @@ static void change_each(struct change_run *run, bool dry_run, struct task_target
     struct err err = {0};
     bool found = false;
     *target = (struct task_target){.state = TASK_STATES, .outcome = CHANGE_NOT_FOUND};
-    enum store_status status = run->op->ops->find(run->op->self, id, target, &found, &err);
+    enum store_status status = find_target(run, id, target, &found, &err);
     if (status != STORE_OK) {
       stop_store(run, status, &err);
     } else if (!found) {

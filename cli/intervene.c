@@ -142,7 +142,7 @@ static bool read_again(struct intervener *in, const struct task_target *target, 
                        struct err *err) {
   char id[32];
   snprintf(id, sizeof id, "id:%llu", (unsigned long long)target->id);
-  enum store_status status = in->op->ops->find(in->op->self, id, now, found, err);
+  enum store_status status = in->op->ops->find(in->op->self, id, 0, now, found, err);
   *found = status == STORE_OK && *found && strcmp(now->message_id, target->message_id) == 0;
   return status == STORE_OK || store_failed(status, err);
 }
@@ -391,18 +391,18 @@ static void verify_together(struct intervener *in, const struct task_change *cha
   struct task_target now[TOGETHER];
   struct task_filter filter = {.ids = ids};
   size_t count = 0;
-  uint64_t first = UINT64_MAX;
+  struct task_target before = {.id = UINT64_MAX};
   struct err ignored;
   for (size_t i = 0; i < some->count; i++)
     if (said[i]) {
-      first = some->targets[some->at[i]].id < first ? some->targets[some->at[i]].id : first;
+      before.id = some->targets[some->at[i]].id <= before.id ? some->targets[some->at[i]].id - 1 : before.id;
       snprintf(names[filter.id_count], sizeof names[0], "id:%llu", (unsigned long long)some->targets[some->at[i]].id);
       ids[filter.id_count] = names[filter.id_count];
       filter.id_count++;
     }
   bool living = change->verb == CHANGE_RESCHEDULE;
-  if (filter.id_count == 0 || in->op->ops->targets(in->op->self, &filter, living, OLDEST_FIRST, first - 1, now,
-                                                   TOGETHER, &count, &ignored) != STORE_OK)
+  if (filter.id_count == 0 || in->op->ops->targets(in->op->self, &filter, living, OLDEST_FIRST, &before, now, TOGETHER,
+                                                   &count, &ignored) != STORE_OK)
     return;
   for (size_t i = 0; i < some->count; i++)
     for (size_t k = 0; said[i] && k < count; k++) {

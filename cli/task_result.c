@@ -279,7 +279,7 @@ static int see_changed(const struct operator* op, const struct task_target *befo
     bool found;
     if (i > 0)
       thread_sleep(EVERY_US);
-    enum store_status status = op->ops->find(op->self, name, &now, &found, &err);
+    enum store_status status = op->ops->find(op->self, name, 0, &now, &found, &err);
     if (status != STORE_OK)
       return cli_fail_store(status, &err);
     *changed = !found || now.id != before->id || now.state != before->state || now.next_us != before->next_us;
@@ -382,7 +382,7 @@ int run_task_result(struct cli *cli, const struct args *args) {
   free(record);
   if ((code = cli_config(cli, &config)) || (code = cli_operator(cli, &op)))
     return code;
-  enum store_status status = op->ops->find(op->self, id, &target, &found, &err);
+  enum store_status status = op->ops->find(op->self, id, 0, &target, &found, &err);
   if (status != STORE_OK)
     return cli_fail_store(status, &err);
   if (!found)

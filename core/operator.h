@@ -194,18 +194,21 @@ struct operator_ops {
                             struct err *err);
   /* The task of that id, living, else the newest in history: "id:100" is a row id, "message_id:100" a message id,
    * digits are the one or the other, everything else is a message id. Where digits name two tasks: STORE_REFUSED with
-   * OPERATOR_E_AMBIGUOUS. find() says which it is, show() gives everything, with payload_cap bytes of payload. */
+   * OPERATOR_E_AMBIGUOUS. find() says which it is, among those in `states` (bits; 0 = all), show() gives everything,
+   * with payload_cap bytes of payload. */
   enum store_status (*show)(void *self, const char *id, uint64_t payload_cap, const struct task_detail_fns *fns,
                             bool *found, struct err *err);
-  enum store_status (*find)(void *self, const char *id, struct task_target *target, bool *found, struct err *err);
+  enum store_status (*find)(void *self, const char *id, uint32_t states, struct task_target *target, bool *found,
+                            struct err *err);
   /* Whether what people give for a task names the one with this id and message id; digits may name two. Pure. */
   bool (*names)(const char *text, uint64_t id, const char *message_id);
   /* What change() would make of a task that is as the target says. Pure. Of a living one for RETRY: that has failed. */
   enum change_outcome (*judge)(const struct task_change *order, const struct task_target *target);
-  /* Up to cap matching tasks of one table (living or history, as `living` says) behind the id `last` in that order; 0 =
-   * from the first on. */
+  /* Up to cap matching tasks of one table (living or history, as `living` says) behind the row `last` (its id and
+   * keep_us) in that order; NULL = from the first on. */
   enum store_status (*targets)(void *self, const struct task_filter *filter, bool living, enum target_order order,
-                               uint64_t last, struct task_target *targets, size_t cap, size_t *count, struct err *err);
+                               const struct task_target *last, struct task_target *targets, size_t cap, size_t *count,
+                               struct err *err);
   /* Changes up to CHANGE_CHUNK targets in one transaction, guarded by what each row is at that moment, with one audit
    * row; where one of them collides with a living task, is locked, or the server refuses to write it, in some smaller
    * ones, so that only such a one is not changed. Sets outcome in each target; CHANGE_OUTCOMES: it failed before, or

@@ -236,10 +236,11 @@ static bool read_target(const struct db_row *row, struct task_target *target) {
   return target->state != TASK_STATES;
 }
 
-/* The next behind the id last; 0 = from the first on. */
+/* The next behind the row last; NULL = from the first on. An id can stand in the history many times. */
 static enum store_status read_targets(struct outbox_operator *op, const struct task_filter *filter,
-                                      enum operator_table table, enum target_order order, uint64_t last,
-                                      struct task_target *targets, size_t cap, size_t *count, struct err *err) {
+                                      enum operator_table table, enum target_order order,
+                                      const struct task_target *last, struct task_target *targets, size_t cap,
+                                      size_t *count, struct err *err) {
   static const char what[] = "looking for tasks to change";
   *count = 0;
   if (!filter_touches(filter, table))
@@ -250,8 +251,9 @@ static enum store_status read_targets(struct outbox_operator *op, const struct t
     return op_status(err);
   struct db_result result;
   bool ok = op_query(op, table == TABLE_LIVING ? opsql_targets : opsql_targets_history,
-                     ARGS(RAW("where", where), WORD("hint", hint), UNSIGNED("last", last),
-                          WORD("beyond", order == OLDEST_FIRST || last == 0 ? ">" : "<"),
+                     ARGS(RAW("where", where), WORD("hint", hint), UNSIGNED("last", last ? last->id : 0),
+                          TIME("last_until", last ? last->keep_us : 0),
+                          WORD("beyond", order == OLDEST_FIRST || !last ? ">" : "<"),
                           WORD("order", order == OLDEST_FIRST ? "ASC" : "DESC"), UNSIGNED("limit", cap)),
                      what, &result, err);
   text_free(&where);
@@ -265,8 +267,8 @@ static enum store_status read_targets(struct outbox_operator *op, const struct t
 }
 
 static enum store_status op_targets_of(void *self, const struct task_filter *filter, bool living,
-                                       enum target_order order, uint64_t last, struct task_target *targets, size_t cap,
-                                       size_t *count, struct err *err) {
+                                       enum target_order order, const struct task_target *last,
+                                       struct task_target *targets, size_t cap, size_t *count, struct err *err) {
   return read_targets(self, filter, living ? TABLE_LIVING : TABLE_HISTORY, order, last, targets, cap, count, err);
 }
 
@@ -287,16 +289,16 @@ static const struct task_target *meant(const struct task_target *ended, size_t c
 
 /* The newest row that an id names: a living one, else one of the history. An application may use a message id again
  * when its task has ended. */
-static enum store_status find_newest(struct outbox_operator *op, const char *id, struct task_target *target,
-                                     bool *found, struct err *err) {
-  struct task_filter filter = {.ids = &id, .id_count = 1};
+static enum store_status find_newest(struct outbox_operator *op, const char *id, uint32_t states,
+                                     struct task_target *target, bool *found, struct err *err) {
+  struct task_filter filter = {.ids = &id, .id_count = 1, .states = states};
   struct task_target ended[TWINS];
   size_t count = 0;
-  enum store_status status = read_targets(op, &filter, TABLE_LIVING, NEWEST_FIRST, 0, target, 1, &count, err);
+  enum store_status status = read_targets(op, &filter, TABLE_LIVING, NEWEST_FIRST, NULL, target, 1, &count, err);
   *found = status == STORE_OK && count > 0;
   if (status != STORE_OK || *found)
     return status;
-  status = read_targets(op, &filter, TABLE_HISTORY, NEWEST_FIRST, 0, ended, TWINS, &count, err);
+  status = read_targets(op, &filter, TABLE_HISTORY, NEWEST_FIRST, NULL, ended, TWINS, &count, err);
   *found = status == STORE_OK && count > 0;
   if (*found)
     *target = *meant(ended, count);
@@ -310,19 +312,20 @@ static bool op_names(const char *text, uint64_t id, const char *message_id) {
 
 /* Digits name a row, or carry somebody's message id. Where they do both, of two tasks, nobody guesses which is meant.
  */
-static enum store_status op_find(void *self, const char *id, struct task_target *target, bool *found, struct err *err) {
+static enum store_status op_find(void *self, const char *id, uint32_t states, struct task_target *target, bool *found,
+                                 struct err *err) {
   struct task_name name = task_name_of(id);
   if (!name.is_row || !*name.message_id)
-    return find_newest(self, id, target, found, err);
+    return find_newest(self, id, states, target, found, err);
   char exact[96];
   struct task_target other;
   bool has_row;
   snprintf(exact, sizeof exact, "id:%s", id);
-  enum store_status status = find_newest(self, exact, &other, &has_row, err);
+  enum store_status status = find_newest(self, exact, states, &other, &has_row, err);
   if (status != STORE_OK)
     return status;
   snprintf(exact, sizeof exact, "message_id:%s", id);
-  status = find_newest(self, exact, target, found, err);
+  status = find_newest(self, exact, states, target, found, err);
   if (status != STORE_OK)
     return status;
   if (*found && has_row && !same_task(target, &other)) {
@@ -369,7 +372,7 @@ static enum store_status op_show_task(void *self, const char *id, uint64_t paylo
   bool shown = false;
   *found = true;
   for (int i = 0; i < LOOKS && *found && !shown; i++) {
-    enum store_status status = op_find(self, id, &target, found, err);
+    enum store_status status = op_find(self, id, 0, &target, found, err);
     if (status != STORE_OK || (*found && !show_row(self, &target, payload_cap, fns, &shown, err)))
       return status != STORE_OK ? status : op_status(err);
   }

@@ -124,6 +124,8 @@ void filter_sql(struct text *out, const struct task_filter *filter, enum operato
 
 const char *filter_index(const struct task_filter *filter, enum operator_table table, struct task_filter *part) {
   bool some_states = filter->states && (filter->states & table_states(table)) != table_states(table);
+  if (filter->id_count) /* they have indexes of their own */
+    return NULL;
   *part = (struct task_filter){.states = filter->states, .route = filter->route};
   if (table == TABLE_LIVING)
     return filter->route || some_states ? "FORCE INDEX (ix_next)" : NULL;

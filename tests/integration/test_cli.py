@@ -582,6 +582,22 @@ def test_a_message_id_that_was_used_often_names_the_newest_task(cli):
     assert cli.json("task", "show", "nightly")["id"] == str(last) and cli.ids() == [last]
 
 
+def test_a_dead_task_is_not_hidden_by_what_ended_later_with_its_message_id(cli):
+    """`dead retry` means a dead one: the application has used its message id again, and that task is done."""
+    first, dead = cli.dead(message_id="nightly") + cli.dead(message_id="nightly")
+    for state in ["done"] * 20 + ["cancelled"]:
+        last, = cli.end(cli.add(message_id="nightly"), state)
+    assert cli.json("task", "show", "nightly")["id"] == str(last)
+    assert cli("dead", "retry", "--dry-run", "nightly") == "nightly  is dead\n"
+    assert cli("dead", "retry", "nightly") == "nightly  retried\n"
+    assert cli.ids() == [dead] and first in cli.ids(table="outbox_history")
+    assert cli.json("task", "show", "nightly")["id"] == str(dead)
+    # The other verb that retries may change the one that was cancelled last.
+    cli.end([dead], "cancelled")
+    assert cli("task", "retry", "nightly") == "nightly  retried\n"
+    assert cli.ids() == [last]
+
+
 def test_foreign_text_does_not_reach_the_terminal(cli):
     nasty = "\x1b]0;owned\x07\x1b[2J\x9b31m\u202e\x7f"
     ids = cli.add(task_key=nasty, payload=nasty, headers=json.dumps({"a": nasty}), order_key=nasty, count=2)

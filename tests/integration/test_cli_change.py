@@ -558,6 +558,21 @@ def test_of_two_dead_ones_with_both_ids_one_comes_back_at_a_time(cli):
     assert (cli.ids(), cli.ids(table="outbox_history")) == ([dead], [dead])
 
 
+def test_more_rows_of_one_id_than_a_step_has_are_all_gone_through(cli):
+    """Row ids are handed out again by a failover or TRUNCATE, and every page began behind the id of the one before."""
+    id_, = cli.dead()
+    columns = [column for column, in cli.sql(
+        "SELECT column_name FROM information_schema.columns WHERE table_schema = DATABASE()"
+        " AND table_name = 'outbox_history' AND column_name NOT IN ('message_id', 'keep_until')")]
+    cli.sql(f"INSERT INTO outbox_history (message_id, keep_until, {', '.join(columns)})"
+            f" SELECT CONCAT('again-', seq), keep_until + INTERVAL seq MINUTE, {', '.join(columns)}"
+            " FROM outbox_history, seq_1_to_1200 WHERE id = %s", id_)
+    done = cli.json("dead", "retry", "--route", "crm.push", "--dry-run")
+    assert (done["matched"], done["not_found"]) == (1201, 0)
+    done = cli.json("dead", "retry", "--route", "crm.push", "--yes", code=65)
+    assert (done["matched"], done["changed"], done["conflict"], done["not_found"]) == (1201, 1, 1200, 0)
+
+
 def test_dead_letters(cli):
     first, second = cli.dead(count=2)
     other, = cli.dead("orders.cancel", error_class="kafka.msg_size_too_large")
