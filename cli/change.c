@@ -130,8 +130,8 @@ static void change_table(struct change_run *run, bool living, bool dry_run) {
   const struct task_target *behind = NULL;
   for (size_t count = 1, want; !run->stopped && count > 0 && (want = step_size(run)) > 0;) {
     struct err err = {0};
-    enum store_status status = run->op->ops->targets(run->op->self, &run->selection.filter, living, order_of(run), behind,
-                                                     targets, want, &count, &err);
+    enum store_status status = run->op->ops->targets(run->op->self, &run->selection.filter, living, order_of(run),
+                                                     behind, targets, want, &count, &err);
     if (status != STORE_OK) {
       stop_store(run, status, &err);
     } else if (count > 0) {
@@ -174,73 +174,108 @@ static enum store_status find_target(const struct change_run *run, const char *i
   return status;
 }
 
-static void change_one(struct change_run *run, const char *id, struct task_target *target) {
-  if (is_excluded(run->rule, target->state)) {
-    target->outcome = CHANGE_STATE;
-    note(run, target);
-  } else {
-    change_step(run, target, 1);
-  }
-  if (!run->stopped || target->outcome != CHANGE_OUTCOMES)
-    tell_one(run, id, target);
-}
-
 /* The one of count targets that is this task, which its row id and its message id both name; NULL if none is. */
-static const struct task_target *same_task(const struct task_target *targets, size_t count,
-                                           const struct task_target *task) {
+static struct task_target *same_task(struct task_target *targets, size_t count, const struct task_target *task) {
   for (size_t i = 0; i < count; i++)
     if (targets[i].id == task->id && strcmp(targets[i].message_id, task->message_id) == 0)
       return &targets[i];
   return NULL;
 }
 
-/* Whether the id names a task that an id before it has named: what became of that is said, and counted once. */
-static bool tell_again(struct change_run *run, const char *id, const struct task_target *before) {
-  if (!before)
-    return false;
-  run->goal--;
-  tell_one(run, id, before);
-  return true;
+/* The tasks that ids name. */
+struct named {
+  struct task_target *known;  /* each once, in the order in which they were named */
+  struct task_target **of;    /* by place of the id */
+  struct task_target *chosen; /* of a step: those that are to be changed */
+  size_t count;               /* known */
+};
+
+static bool named_new(struct named *named, size_t ids) {
+  *named = (struct named){.known = calloc(ids, sizeof *named->known),
+                          .of = calloc(ids, sizeof *named->of),
+                          .chosen = calloc(CHANGE_CHUNK, sizeof *named->chosen)};
+  return named->known && named->of && named->chosen;
 }
 
-/* known: room for a target for each id. */
-static void change_each(struct change_run *run, bool dry_run, struct task_target *known) {
-  size_t ids = run->selection.filter.id_count, count = 0;
-  for (size_t i = 0; i < ids && !run->stopped; i++) {
-    const char *id = run->selection.filter.ids[i];
-    struct task_target *target = &known[count];
+static void named_free(struct named *named) {
+  free(named->known);
+  free(named->of);
+  free(named->chosen);
+}
+
+/* Finds the task of an id. One that an id before it has named is counted, and changed, once. */
+static enum store_status name_one(struct change_run *run, struct named *named, size_t at, struct err *err) {
+  struct task_target *target = &named->known[named->count];
+  const char *id = run->selection.filter.ids[at];
+  bool found = false;
+  *target = (struct task_target){.state = TASK_STATES};
+  enum store_status status = find_target(run, id, target, &found, err);
+  if (status != STORE_OK)
+    return status;
+  struct task_target *before = found ? same_task(named->known, named->count, target) : NULL;
+  target->outcome = !found ? CHANGE_NOT_FOUND : is_excluded(run->rule, target->state) ? CHANGE_STATE : CHANGE_OUTCOMES;
+  named->of[at] = before ? before : target;
+  named->count += !before;
+  run->goal -= before != NULL;
+  run->unknown += !found;
+  return status;
+}
+
+/* Changes those that are known from `from` on, as far as they may be. */
+static void change_known(struct change_run *run, bool dry_run, struct named *named, size_t from) {
+  size_t count = 0;
+  for (size_t i = from; i < named->count; i++)
+    if (named->known[i].outcome == CHANGE_OUTCOMES)
+      named->chosen[count++] = named->known[i];
+    else if (!dry_run || named->known[i].outcome == CHANGE_NOT_FOUND)
+      note(run, &named->known[i]);
+  run->seen += named->count - from - count;
+  if (count > 0 && !dry_run && !obeys(run))
+    change_step(run, named->chosen, count);
+  for (size_t i = named->count; count > 0; i--)
+    if (named->known[i - 1].outcome == CHANGE_OUTCOMES)
+      named->known[i - 1] = named->chosen[--count];
+}
+
+static void tell_named(struct change_run *run, bool dry_run, const char *id, const struct task_target *target) {
+  if (dry_run && target->outcome != CHANGE_NOT_FOUND)
+    tell_dry(run, id, target);
+  else if (!run->stopped || target->outcome != CHANGE_OUTCOMES)
+    tell_one(run, id, target);
+}
+
+/* Daemons are asked for many tasks at once; what else is changed goes one by one, so that each answer stands by itself.
+ * What cannot be found ends the run behind what was named before it. */
+static void change_each(struct change_run *run, bool dry_run, struct named *named) {
+  size_t ids = run->selection.filter.id_count;
+  for (size_t at = 0; at < ids && !run->stopped;) {
+    size_t first = at, from = named->count, step = run->intervener ? step_size(run) : 1;
+    enum store_status status = STORE_OK;
     struct err err = {0};
-    bool found = false;
-    *target = (struct task_target){.state = TASK_STATES, .outcome = CHANGE_NOT_FOUND};
-    enum store_status status = find_target(run, id, target, &found, &err);
-    if (status != STORE_OK) {
+    do
+      status = name_one(run, named, at, &err);
+    while (status == STORE_OK && ++at < ids && at - first < step && !interrupt_caught());
+    change_known(run, dry_run, named, from);
+    for (size_t i = first; i < at; i++)
+      tell_named(run, dry_run, run->selection.filter.ids[i], named->of[i]);
+    if (status != STORE_OK && !run->stopped)
       stop_store(run, status, &err);
-    } else if (!found) {
-      run->unknown++;
-      note(run, target);
-      tell_one(run, id, target);
-    } else if (dry_run) {
-      tell_dry(run, id, target);
-    } else if (!tell_again(run, id, same_task(known, count, target))) {
-      count++;
-      change_one(run, id, target);
+    if (!dry_run)
       keep_pace(run);
-    }
   }
 }
 
-/* One after the other, so that each answer stands by itself. */
 static void change_ids(struct change_run *run, bool dry_run) {
-  struct task_target *known = calloc(run->selection.filter.id_count, sizeof *known);
+  struct named named;
   run->tasks = json_array();
   run->goal = run->selection.filter.id_count;
-  if (!known) {
+  if (named_new(&named, run->goal)) {
+    change_each(run, dry_run, &named);
+  } else {
     err_set(&run->err, EX_OSERR, "out of memory");
     run->stopped = true;
-    return;
   }
-  change_each(run, dry_run, known);
-  free(known);
+  named_free(&named);
 }
 
 /* --- by filter --- */
