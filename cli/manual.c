@@ -80,7 +80,7 @@ static void put_exit_codes(FILE *out) {
       {"75", "not now: the task is on its way out, or awaits its result and is not to be cancelled, or others were in "
              "the way; try again"},
       {"77", "no right to do this"},
-      {"78", "the configuration or the tables are not in order"},
+      {"78", "the configuration or the tables are not in order, or a plugin module is there and refused"},
       {"129, 130, 143",
        "what a shell shows of a command that SIGHUP, SIGINT or SIGTERM ended; one that changes tasks has "
        "said before what it changed, unless the signal came twice"}};

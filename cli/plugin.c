@@ -120,11 +120,18 @@ static const struct module *load_named(struct cli *cli, const char *name, struct
   char *path = is_file ? realpath(name, NULL) : NULL;
   const struct module *module = NULL;
   if (is_file && !path)
-    err_set(err, EX_NOINPUT, "%s: %s", name, strerror(errno));
+    err_set(err, errno, "%s: %s", name, strerror(errno));
   else
     module = modules_load(cli->modules, path ? path : name, err);
   free(path);
   return module;
+}
+
+/* It is not there; it cannot be read; or it is there and refused, as a configuration with it would be. */
+static int refusal_code(int error) {
+  if (error == ENOENT || error == ENOTDIR || error == EINVAL)
+    return EX_NOINPUT;
+  return error == MODULE_REFUSED || error == ELOOP ? EX_CONFIG : EX_IOERR;
 }
 
 int run_plugin_info(struct cli *cli, const struct args *args) {
@@ -136,7 +143,7 @@ int run_plugin_info(struct cli *cli, const struct args *args) {
   cli_modules(cli);
   const struct module *module = load_named(cli, args->operands[0], &err);
   if (!module)
-    return cli_fail(EX_NOINPUT, "plugin info: %s", err.text);
+    return cli_fail(refusal_code(err.code), "plugin info: %s", err.text);
   const struct duebox_plugin *plugin = module->plugin;
   if (cli->output.format == OUTPUT_TEXT)
     cli_remark(cli, "%s %s: %s (ABI %u.%u%s%s) %s", plugin->name, plugin->version, plugin->summary, plugin->abi_major,

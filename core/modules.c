@@ -89,14 +89,14 @@ const char *modules_dir(const struct module_registry *modules, size_t i) {
 
 static bool check_file(const char *path, const struct stat *st, struct err *err) {
   if (!S_ISREG(st->st_mode))
-    return err_set(err, 1, "%s: is not a regular file", path);
+    return err_set(err, MODULE_REFUSED, "%s: is not a regular file", path);
   if (!way_is_ours(st->st_uid))
-    return err_set(err, 1,
+    return err_set(err, MODULE_REFUSED,
                    "%s: belongs to another user (uid %u), wanted root or the daemon's user (uid %u); run: "
                    "chown root %s",
                    path, (unsigned)st->st_uid, (unsigned)geteuid(), path);
   if (st->st_mode & (S_IWGRP | S_IWOTH))
-    return err_set(err, 1, "%s: may be written by others (mode %04o); run: chmod go-w %s", path,
+    return err_set(err, MODULE_REFUSED, "%s: may be written by others (mode %04o); run: chmod go-w %s", path,
                    (unsigned)(st->st_mode & 07777), path);
   return way_check(path, WAY_OURS, err);
 }
@@ -116,7 +116,7 @@ static bool check_whole(int fd, const char *path, const struct stat *st, struct 
   for (size_t i = 0; whole && i < head.e_phnum; i++)
     whole = segments[i].p_type != PT_LOAD ||
             (segments[i].p_offset <= size && segments[i].p_filesz <= size - segments[i].p_offset);
-  return whole || err_set(err, 1, "%s: is cut short; install it again", path);
+  return whole || err_set(err, MODULE_REFUSED, "%s: is cut short; install it again", path);
 }
 
 /* Opens and distrusts the file; -1 with err->code ENOENT when there is none. */
@@ -147,7 +147,7 @@ static bool judge(const char *path, const struct duebox_plugin *plugin, struct e
     size_t used = strlen(list);
     snprintf(list + used, sizeof list - used, "%s%s", i ? "; " : "", faults.text[i]);
   }
-  return err_set(err, 1, "%s: refused: %s", path, list);
+  return err_set(err, MODULE_REFUSED, "%s: refused: %s", path, list);
 }
 
 /* Loads by descriptor, so that what was checked is what is loaded. The descriptor stays open for good: the loader knows
@@ -157,13 +157,13 @@ static const struct duebox_plugin *load_fd(int fd, const char *path, struct err 
   snprintf(name, sizeof name, "/proc/self/fd/%d", fd);
   void *handle = dlopen(name, RTLD_NOW | RTLD_LOCAL | RTLD_NODELETE);
   if (!handle) {
-    err_set(err, 1, "%s: cannot be loaded: %s", path, dlerror());
+    err_set(err, MODULE_REFUSED, "%s: cannot be loaded: %s", path, dlerror());
     close(fd);
     return NULL;
   }
   const struct duebox_plugin *plugin = dlsym(handle, DUEBOX_PLUGIN_SYMBOL);
   if (!plugin) {
-    err_set(err, 1, "%s: refused: exports no %s, so it is no duebox plugin", path, DUEBOX_PLUGIN_SYMBOL);
+    err_set(err, MODULE_REFUSED, "%s: refused: exports no %s, so it is no duebox plugin", path, DUEBOX_PLUGIN_SYMBOL);
     return NULL;
   }
   return judge(path, plugin, err) ? plugin : NULL;
@@ -180,7 +180,7 @@ static const struct module *load_path(struct module_registry *modules, const cha
       return &modules->loaded[i].module;
     }
   if (modules->count == MAX_MODULES) {
-    err_set(err, 1, "%s: more than %d plugin modules; use fewer", path, MAX_MODULES);
+    err_set(err, MODULE_REFUSED, "%s: more than %d plugin modules; use fewer", path, MAX_MODULES);
     close(fd);
     return NULL;
   }

@@ -30,8 +30,12 @@ struct module_registry *modules_new(void);
 /* Frees the registry and sets the pointer to NULL; the modules stay in memory and their descriptors valid. */
 void modules_free(struct module_registry **modules);
 
+/* err->code where a module is there, and is refused: for what it holds, or since others could swap it. */
+enum { MODULE_REFUSED = 1 };
+
 /* The module of that name or absolute path; the same file gives the same module. NULL with a text that says what was
- * looked for, found and wanted. */
+ * looked for, found and wanted, and as code MODULE_REFUSED, EINVAL for a name that can be none, or the errno of the
+ * file: ENOENT where there is none. */
 MUSTCHECK const struct module *modules_load(struct module_registry *modules, const char *name, struct err *err);
 
 /* What has been loaded, in that order. */

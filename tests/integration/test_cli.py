@@ -7,6 +7,7 @@ import os
 import pty
 import re
 import shlex
+import shutil
 import subprocess
 from pathlib import Path
 
@@ -758,6 +759,21 @@ def test_plugins(cli):
     assert options["routes", "topic"]["required"]
     assert "MEANING" in cli("plugin", "info", "http")
     assert 'no plugin module "nada"' in cli.fails(66, "plugin", "info", "nada")
+
+
+def test_a_module_that_is_refused_is_no_missing_one(cli, tmp_path):
+    """66 said that it is not there, to a script that would then install it once more."""
+    theirs = tmp_path / "theirs.so"
+    shutil.copy(preset_folder() / "plugins" / "http.so", theirs)
+    theirs.chmod(0o666)
+    text = tmp_path / "text.so"
+    text.write_text("no module")
+    assert "may be written by others" in cli.fails(78, "plugin", "info", theirs)
+    assert "cannot be loaded" in cli.fails(78, "plugin", "info", text)
+    assert "is not a regular file" in cli.fails(78, "plugin", "info", f"{tmp_path}/")
+    assert "ABI is 2.10, wanted 1.x" in cli.fails(78, "plugin", "info", preset_folder() / "tests" / "plugins" / "bad_major.so")
+    for name in (tmp_path / "nothere.so", theirs / "below.so", "nada"):
+        cli.fails(66, "plugin", "info", name)
 
 
 def test_tables_are_cut_for_a_width_only(cli, monkeypatch):
