@@ -82,7 +82,8 @@ const struct command commands[] = {
          "goes on where it stopped; two migrators at once are fine. `status` only says what there is.\n"
          "The number of shards is fixed by the first migration: tables that have another number than --shards says\n"
          "are left as they are, with exit code 78. What --show-sql prints is all that a first migrate\n"
-         "does: an empty database to which somebody applies it by hand needs no other.\n",
+         "does: an empty database to which somebody applies it by hand needs no other. It sets its own sql_mode,\n"
+         "and at its end that of before.\n",
      .examples = "  duebox migrate\n"
                  "  duebox migrate --dry-run\n"
                  "  duebox migrate --show-sql > outbox.sql\n"

@@ -56,7 +56,7 @@ static const char setup[] =
     "SET SESSION character_set_client = utf8mb4, character_set_results = utf8mb4, "
     "collation_connection = utf8mb4_general_ci, time_zone = '+00:00', autocommit = 1, innodb_lock_wait_timeout = 1, "
     "lock_wait_timeout = 5, "
-    "sql_mode = 'STRICT_ALL_TABLES,ERROR_FOR_DIVISION_BY_ZERO,NO_ENGINE_SUBSTITUTION', "
+    "sql_mode = '" DB_SQL_MODE "', "
     "sql_select_limit = 18446744073709551615, sql_safe_updates = 0, sql_big_selects = 1, completion_type = 0, "
     "group_concat_max_len = 65536"
     "/*M!100303 , in_predicate_conversion_threshold = 0, idle_transaction_timeout = 2 *//*!80000 , "

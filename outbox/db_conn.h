@@ -19,6 +19,9 @@
 #include "core/store.h"
 #include "outbox/db_watch.h"
 
+/* In which our statements mean what they say. */
+#define DB_SQL_MODE "STRICT_ALL_TABLES,ERROR_FOR_DIVISION_BY_ZERO,NO_ENGINE_SUBSTITUTION"
+
 enum db_role {
   DB_DAEMON,   /* database.user; refuses a read-only server and a schema that is missing, older or newer */
   DB_OPERATOR, /* the same user for command-line reads: a read-only server is fine */

@@ -101,6 +101,8 @@ static void note_done(struct text *out, const struct migration *migration, const
 
 bool schema_print(const char *table, uint32_t shards, FILE *out, struct err *err) {
   struct text text = {0};
+  /* Whoever runs it may have another mode, in which quotes, types and functions are other ones. */
+  text_puts(&text, "SET @duebox_sql_mode = @@SESSION.sql_mode, SESSION sql_mode = '" DB_SQL_MODE "';\n\n");
   expand(&text, schema_text_0000_schema, table, shards);
   for (size_t i = 0; i < ARRAY_LEN(migrations); i++) {
     text_puts(&text, "\n");
@@ -108,6 +110,7 @@ bool schema_print(const char *table, uint32_t shards, FILE *out, struct err *err
     text_puts(&text, "\n");
     note_done(&text, &migrations[i], table);
   }
+  text_puts(&text, "\nSET SESSION sql_mode = @duebox_sql_mode;\n");
   bool ok = !text.failed;
   if (ok)
     (void)fputs(text.data, out); /* whoever closes the stream finds its error */

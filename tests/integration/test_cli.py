@@ -751,6 +751,26 @@ def test_migrate_makes_nothing_where_a_character_set_lacks_what_it_writes(cli):
     assert "is up to date" in cli("migrate")
 
 
+@pytest.mark.parametrize("mode", ["ORACLE", "ANSI_QUOTES,NO_BACKSLASH_ESCAPES,PIPES_AS_CONCAT", "MSSQL", "HIGH_NOT_PRECEDENCE",
+                                  "EMPTY_STRING_IS_NULL", ""])
+def test_printed_statements_mean_the_same_in_every_sql_mode(cli, mode):
+    """Whoever runs them by hand may have another than duebox, and then functions and texts are others: in ORACLE the defaults
+    of the table were concatenated by its own function, and an empty text may be no text at all."""
+    name = cli.stage.mariadb.create_database(f"{cli.stage.name}-printed")
+    script = cli("migrate", "--show-sql") + "SELECT @@SESSION.sql_mode;\n"
+    client = ["mariadb", "--no-defaults", "--batch", "--skip-column-names", "--user=root", f"--socket={cli.stage.mariadb.socket}"]
+    before = subprocess.run([*client, "--execute", f"SET SESSION sql_mode = '{mode}'; SELECT @@SESSION.sql_mode"],
+                            capture_output=True, text=True, check=True).stdout
+    done = subprocess.run([*client, f"--init-command=SET SESSION sql_mode = '{mode}'", name], input=script,
+                          capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stderr, done.stdout) == (0, "", before)
+    for table, in cli.sql("SHOW TABLES LIKE 'outbox%%'"):
+        assert cli.sql(f"SHOW CREATE TABLE `{name}`.`{table}`") == cli.sql(f"SHOW CREATE TABLE `{table}`")
+    for table, columns in (("outbox_schema", "version, name, checksum"), ("outbox_shards", "shard, epoch, owner")):
+        rows = f"SELECT {columns} FROM `{{}}`.{table} ORDER BY 1"
+        assert cli.sql(rows.format(name)) == cli.sql(rows.format(cli.stage.database))
+
+
 def test_plugins(cli):
     rows = {row["module"]: row for row in cli.json("plugin", "list")}
     assert {"kafka", "amqp", "http"} <= set(rows)
