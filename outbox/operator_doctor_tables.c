@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 #include <time.h>
 
 #include "core/base/shell.h"
@@ -344,13 +345,16 @@ struct foreign_checks {
   bool any;
 };
 
-/* On MariaDB it is one for others alone, as our sessions pass over it (db_conn.c). */
+/* Names of CHECKs have no case; where those of tables have none either, the configuration may write it otherwise than
+ * the one by which the table was made. On MariaDB it is one for others alone, as our sessions pass over it (db_conn.c).
+ */
 static void say_check(void *ctx, const char *name, bool of_column) {
   struct foreign_checks *checks = ctx;
   const struct doctor *doctor = checks->doctor;
   size_t len = strlen(doctor->op->table);
   char text[600];
-  if (!of_column && strncmp(name, doctor->op->table, len) == 0 && name[len] == '_' && schema_has_check(name + len + 1))
+  if (!of_column && strncasecmp(name, doctor->op->table, len) == 0 && name[len] == '_' &&
+      schema_has_check(name + len + 1))
     return;
   checks->any = true;
   snprintf(text, sizeof text, "CHECK %s%s of %s is no rule of duebox", of_column ? "of column " : "", name,
@@ -371,7 +375,7 @@ struct sought_check {
 
 static void seek_check(void *ctx, const char *name, bool of_column) {
   struct sought_check *sought = ctx;
-  sought->found = sought->found || (!of_column && strcmp(name, sought->name) == 0);
+  sought->found = sought->found || (!of_column && strcasecmp(name, sought->name) == 0);
 }
 
 /* Rules of the outbox (create: as the server prints the table) that somebody has dropped, or switched off on MySQL. */

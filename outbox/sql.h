@@ -94,6 +94,9 @@ struct sql_arg {
 #define ARGS(...) ((const struct sql_arg[]){__VA_ARGS__, {.kind = SQL_END}})
 #define NO_ARGS (&(const struct sql_arg){.kind = SQL_END})
 
+/* {case_counts}: whether the server tells names of tables apart that differ in case alone. information_schema of
+ * MariaDB does not, unless a statement asks for one name. */
+#define SQL_CASE_COUNTS "@@lower_case_table_names = 0"
 /* {lease_runs}: whether the lease of a row of outbox_shards counts. No lease is as long as 11 minutes (engine.lease is
  * 10 at most): one that ends later was written before the server's clock was put back, and a living owner would have
  * renewed it since. One without an end, which only a hand writes beside an owner, does not run: never NULL. */

@@ -20,12 +20,12 @@ SELECT on_table, name, needed, made, found FROM (
   UNION ALL SELECT '{table}_schedules', 'ix_next_at', 0, 'next_at'
 ) wanted
 LEFT JOIN (
-  SELECT TABLE_NAME AS in_table, INDEX_NAME AS index_name, CONCAT(IF(MAX(NON_UNIQUE) = 0, 'unique ', ''),
+  SELECT MIN(TABLE_NAME) AS in_table, INDEX_NAME AS index_name, CONCAT(IF(MAX(NON_UNIQUE) = 0, 'unique ', ''),
     GROUP_CONCAT(COLUMN_NAME, IF(SUB_PART IS NULL, '', CONCAT('(', SUB_PART, ')')) ORDER BY SEQ_IN_INDEX),
     IF(MIN(FALSE /*M! OR IGNORED = 'YES' *//*!80000 OR IS_VISIBLE = 'NO' */), ', ignored', '')) AS found
-  FROM information_schema.STATISTICS WHERE TABLE_SCHEMA = DATABASE() GROUP BY TABLE_NAME, INDEX_NAME
-) there ON in_table = on_table AND index_name = name
+  FROM information_schema.STATISTICS WHERE TABLE_SCHEMA = DATABASE() GROUP BY CAST(TABLE_NAME AS BINARY), INDEX_NAME
+) there ON in_table = on_table AND index_name = name AND (NOT {case_counts} OR CAST(in_table AS BINARY) = on_table)
 WHERE EXISTS (SELECT 1 FROM information_schema.TABLES
-  WHERE TABLE_SCHEMA = DATABASE() AND TABLE_NAME = on_table)
+  WHERE TABLE_SCHEMA = DATABASE() AND TABLE_NAME = on_table AND (NOT {case_counts} OR CAST(TABLE_NAME AS BINARY) = on_table))
 AND (found IS NULL OR found <> made)
 ORDER BY needed DESC, on_table, name
