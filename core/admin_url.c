@@ -5,6 +5,8 @@
 #include <stddef.h>
 #include <string.h>
 
+#include "core/url_login.h"
+
 #define DIGITS "0123456789"
 #define LETTERS "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ" DIGITS
 
@@ -29,6 +31,9 @@ bool base_url_check(const char *url, struct err *err) {
   size_t len = strcspn(authority, "/?#\\");
   if (scheme == 0)
     return err_set(err, 0, "\"%.80s\" is no URL; it begins with http:// or https://", url);
+  struct url_login login;
+  if (memchr(authority, '@', len) || url_login_find(url, &login))
+    return err_set(err, 0, "has a user or a password; leave them out: consumers get the URL, and log it");
   for (const char *path = authority + len; *path; path++)
     if (*path <= ' ' || *path > '~' || strchr("?#\\\"<>", *path))
       return err_set(err, 0,
@@ -36,7 +41,7 @@ bool base_url_check(const char *url, struct err *err) {
                      "blanks or control characters",
                      url);
   return host_len(authority, len) > 0 ||
-         err_set(err, 0, "\"%.80s\" names no host; write it as https://host:port/path, without a user", url);
+         err_set(err, 0, "\"%.80s\" names no host; write it as https://host:port/path", url);
 }
 
 bool admin_url_check(const char *url, bool token, bool allow_plaintext, struct err *err) {

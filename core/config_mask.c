@@ -6,6 +6,7 @@
 
 #include "core/mask_words.h"
 #include "core/options.h"
+#include "core/url_login.h"
 
 /* A shorter common part is chance; values are cut to no less. A longer word is no word. */
 enum { PART_MIN = 4, CUT_MIN = 20, WORD_MAX = 15 };
@@ -58,14 +59,16 @@ void config_secrets_add(struct config_secrets *secrets, struct arena *arena, con
   }
 }
 
-/* The password of "scheme://user:password@host", also without the scheme: that is a mistake mostly, and told with the
- * text. */
-static void add_url_password(struct config_secrets *secrets, struct arena *arena, const struct yaml_node *node) {
-  const char *text = node->text, *authority = behind_scheme(text, strlen(text));
-  const char *at = memrchr(authority, '@', strcspn(authority, authority == text ? "/?# " : "/?#"));
-  const char *colon = at ? memchr(authority, ':', (size_t)(at - authority)) : NULL;
-  if (colon)
-    add(secrets, arena, path_of(arena, node->parent), colon + 1, (size_t)(at - colon - 1));
+/* Passwords of URLs, also of "user:password@host" without a scheme: that is a mistake mostly, and told with the text.
+ */
+static void add_url_passwords(struct config_secrets *secrets, struct arena *arena, const struct yaml_node *node) {
+  const char *text = node->text;
+  bool is_url = strstr(text, "://") != NULL;
+  struct url_login login;
+  while (is_url ? url_login_find(text, &login) : url_login_at(text, strcspn(text, "/?# "), &login)) {
+    add(secrets, arena, path_of(arena, node->parent), login.colon + 1, (size_t)(login.at - login.colon - 1));
+    text = is_url ? login.at : "";
+  }
 }
 
 /* "x${NAME}" is one word, and a text may quote it as such. */
@@ -92,7 +95,7 @@ void config_secrets_of(struct config_secrets *secrets, struct arena *arena, cons
     return;
   if (node->from_env)
     add_words_from_env(secrets, arena, node);
-  add_url_password(secrets, arena, node);
+  add_url_passwords(secrets, arena, node);
 }
 
 /* ---- where a secret is looked for ---- */

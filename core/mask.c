@@ -10,6 +10,7 @@
 #include "core/mask_escape.h"
 #include "core/mask_words.h"
 #include "core/options.h"
+#include "core/url_login.h"
 
 /* A shorter word hides nothing, and a longer one is no word of a language. A beginning counts when it is long, or where
  * the text was cut behind it; an end when it is long. A long word may be wrapped over lines that are indented by so
@@ -224,15 +225,6 @@ static void add_path(struct mask *mask, const char *url) {
 
 /* ---- the options ---- */
 
-/* User and password in "scheme://user:password@host". */
-static bool find_login(const char *url, const char **user, const char **colon, const char **at) {
-  const char *scheme = strstr(url, "://");
-  *user = scheme ? scheme + 3 : NULL;
-  *at = scheme ? memrchr(*user, '@', strcspn(*user, "/?#")) : NULL;
-  *colon = *at ? memchr(*user, ':', (size_t)(*at - *user)) : NULL;
-  return *colon != NULL;
-}
-
 static const void *value_of(const struct duebox_option *row, const void *options) {
   return (const char *)options + row->offset;
 }
@@ -245,25 +237,27 @@ static const char *text_of(const struct duebox_option *row, const void *options)
 /* Whether the text is, somewhere in the same options, one that is printed. */
 static bool is_public(const struct duebox_option *rows, const void *options, const char *text, size_t len) {
   for (const struct duebox_option *row = rows; row->name; row++) {
-    const char *other = row->type == DUEBOX_OPT_STRING ? text_of(row, options) : "", *user, *colon, *at;
+    const char *other = row->type == DUEBOX_OPT_STRING ? text_of(row, options) : "";
+    struct url_login login;
     if (strlen(other) == len && memcmp(other, text, len) == 0)
       return true;
-    if (find_login(other, &user, &colon, &at) && (size_t)(colon - user) == len && memcmp(user, text, len) == 0)
+    if (url_login_find(other, &login) && (size_t)(login.colon - login.user) == len &&
+        memcmp(login.user, text, len) == 0)
       return true;
   }
   return false;
 }
 
-static void add_url_password(struct mask *mask, const struct duebox_option *rows, const void *options,
-                             const char *url) {
-  const char *user, *colon, *at;
-  if (!find_login(url, &user, &colon, &at))
-    return;
-  size_t len = (size_t)(at - colon - 1);
-  if (is_public(rows, options, colon + 1, len))
-    return;
-  add_unescaped(mask, colon + 1, len);
-  add_form(mask, colon + 1, len);
+static void add_url_passwords(struct mask *mask, const struct duebox_option *rows, const void *options,
+                              const char *text) {
+  for (struct url_login login; url_login_find(text, &login); text = login.at) {
+    const char *password = login.colon + 1;
+    size_t len = (size_t)(login.at - password);
+    if (is_public(rows, options, password, len))
+      continue;
+    add_unescaped(mask, password, len);
+    add_form(mask, password, len);
+  }
 }
 
 void mask_add(struct mask *mask, const struct duebox_option *rows, const void *options) {
@@ -275,7 +269,7 @@ void mask_add(struct mask *mask, const struct duebox_option *rows, const void *o
     } else if (row->type == DUEBOX_OPT_STRING) {
       if (row->flags & (DUEBOX_OPT_FILE | DUEBOX_OPT_TEMPLATE))
         add_path(mask, text_of(row, options));
-      add_url_password(mask, rows, options, text_of(row, options));
+      add_url_passwords(mask, rows, options, text_of(row, options));
     } else if (row->type == DUEBOX_OPT_MAP && option_has_file(row)) {
       const struct duebox_map *map = value_of(row, options);
       for (size_t i = 0; i < map->count; i++)

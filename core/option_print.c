@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "core/options.h"
+#include "core/url_login.h"
 
 struct printer {
   char *out;
@@ -26,16 +27,11 @@ static void put(struct printer *to, const char *fmt, ...) {
   to->len += n > 0 ? (size_t)n : 0;
 }
 
-/* Prints a text; in "scheme://user:password@host" the password is masked. */
+/* Prints a text; the passwords of the URLs in it are masked. */
 static void put_text(struct printer *to, const char *text) {
-  const char *authority = strstr(text, "://");
-  size_t end = authority ? strcspn(authority + 3, "/?#") : 0;
-  const char *at = authority ? memrchr(authority + 3, '@', end) : NULL;
-  const char *colon = at ? memchr(authority + 3, ':', (size_t)(at - authority - 3)) : NULL;
-  if (colon)
-    put(to, "%.*s" OPTION_MASK "%s", (int)(colon + 1 - text), text, at);
-  else
-    put(to, "%s", text);
+  for (struct url_login login; url_login_find(text, &login); text = login.at)
+    put(to, "%.*s" OPTION_MASK, (int)(login.colon + 1 - text), text);
+  put(to, "%s", text);
 }
 
 static void put_duration(struct printer *to, int64_t ms) {

@@ -36,7 +36,7 @@ VENDORS = {
 # Pure rules: no threads, files, clock, dlopen or database; they run under a simulated clock. check_pure.py judges the
 # same modules by the functions they call.
 PURE = ["admin_url", "callback_id", "config_rows", "headers", "health", "held_claim", "json_salvage", "json_scan", "mask", "mask_escape", "mask_words", "option_parse", "option_print",
-        "options", "plugin_check", "readiness", "record", "refusals", "result_origin", "retry", "rules", "task_state", "task_time", "template", "yaml_node"]
+        "options", "plugin_check", "readiness", "record", "refusals", "result_origin", "retry", "rules", "task_state", "task_time", "template", "url_login", "yaml_node"]
 PURE_FILES = [f"core/{name}.[ch]" for name in PURE]
 # Declarations that the pure core may see, without the code behind them.
 PURE_MAY_SEE = ["core/base/attr.h", "core/base/err.h", "core/base/arena.h", "core/base/utf8.h", "core/base/hash.h", "core/task_state.def", "core/task.h",

@@ -223,6 +223,11 @@ static void what_callback_urls_begin_with(void **state) {
   for (size_t i = 0; i < ARRAY_LEN(bad); i++)
     if (base_url_check(bad[i], &err))
       fail_msg("accepted \"%s\"", bad[i]);
+  static const char *const logins[] = {"http://u@h", "http://u:geheim@h/", "https://u:ge/heim@h/",
+                                       "https://u:ge?heim@h"};
+  for (size_t i = 0; i < ARRAY_LEN(logins); i++)
+    if (base_url_check(logins[i], &err) || !strstr(err.text, "leave them out") || strstr(err.text, "heim"))
+      fail_msg("%s: %s", logins[i], err.text);
 }
 
 int main(void) {
