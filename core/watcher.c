@@ -53,7 +53,8 @@ static bool offer(struct watcher *watcher, struct store_watch *watch) {
   return !stop;
 }
 
-/* Passes on what the watch tells until it ends. */
+/* Passes on what the watch tells until it ends, or this thread is to. A server tells of itself though nothing happens,
+ * so even one whose wait cannot be ended keeps nobody waiting. */
 static enum store_status follow(struct watcher *watcher, struct store_watch *watch, struct err *err) {
   const struct store_ops *ops = watcher->store->ops;
   const struct store_hint *hints = NULL;
@@ -61,11 +62,9 @@ static enum store_status follow(struct watcher *watcher, struct store_watch *wat
   enum store_status status = STORE_OK;
   set_gauge(&watcher->metrics->watch_up, 1);
   look_once(watcher);
-  if (offer(watcher, watch)) {
-    while ((status = ops->watch_next(watch, &hints, &n, err)) == STORE_OK) {
-      count(&watcher->metrics->hints, n);
-      scheduler_hint(watcher->scheduler, hints, n);
-    }
+  while (offer(watcher, watch) && (status = ops->watch_next(watch, &hints, &n, err)) == STORE_OK) {
+    count(&watcher->metrics->hints, n);
+    scheduler_hint(watcher->scheduler, hints, n);
   }
   (void)offer(watcher, NULL);
   set_gauge(&watcher->metrics->watch_up, 0);

@@ -1,6 +1,7 @@
 # Parts of the running engine, each by itself.
 duebox_test(test_hash SOURCES ${CMAKE_CURRENT_LIST_DIR}/test_hash.c LIBS duebox_base LABELS unit)
 duebox_test(test_log_repeat SOURCES ${CMAKE_CURRENT_LIST_DIR}/test_log_repeat.c LIBS duebox_base LABELS unit)
+duebox_test(test_watcher SOURCES ${CMAKE_CURRENT_LIST_DIR}/test_watcher.c LIBS duebox_core LABELS unit)
 duebox_test(test_err SOURCES ${CMAKE_CURRENT_LIST_DIR}/test_err.c LIBS duebox_base LABELS unit)
 duebox_test(test_shell SOURCES ${CMAKE_CURRENT_LIST_DIR}/test_shell.c LIBS duebox_base LABELS unit)
 duebox_test(test_mask SOURCES ${CMAKE_CURRENT_LIST_DIR}/test_mask.c LIBS duebox_domain LABELS unit)
