@@ -452,6 +452,36 @@ static void a_shard_that_is_given_back_unclean_is_abandoned(struct fixture *f) {
   check(is_maybe_sent(f, 1) && !is_maybe_sent(f, 2));
 }
 
+/* --- users --- */
+
+static void update_the_first(void *db) {
+  struct tx *tx = user_begin(db);
+  (void)user_update(tx, 1);
+  world_sleep(100);
+  (void)user_commit(&tx);
+}
+
+static void truncate_it(void *db) { (void)table_truncate(db); }
+
+static bool nobody_waits(void *db) {
+  return ((struct table *)db)->open_end == 0 && ((struct table *)db)->data.rows.count == 0;
+}
+
+/* Both wait for whoever has the row, and it is free at once for both. */
+static void a_truncate_and_an_update_follow_one_another(struct fixture *f) {
+  for (int i = 0; i < 20; i++) {
+    insert(f, (struct spec){.id = 1, .due_us = HOUR});
+    hold(f, LOCK_ROW, 1);
+    world_spawn(NULL, "truncater", truncate_it, &f->db);
+    world_spawn(NULL, "updater", update_the_first, &f->db);
+    world_sleep(1000);
+    let_go(f);
+    check(world_wait(nobody_waits, &f->db, world_now_us() + SECOND));
+    world_sleep(1000);
+    check_int(f->db.data.rows.count, 0);
+  }
+}
+
 #define CASE(name)                                                                                                     \
   { #name, name }
 const struct store_case read_cases[] = {
@@ -482,5 +512,6 @@ const struct store_case read_cases[] = {
     CASE(expired_rows_are_told_from_the_others),
     CASE(rows_of_many_routes_are_found),
     CASE(tasks_are_located_by_either_id),
+    CASE(a_truncate_and_an_update_follow_one_another),
     {NULL, NULL},
 };

@@ -135,6 +135,8 @@ static void leave_ghost(struct table *db, const struct row *before, const struct
 static void put_row(struct table *db, struct tx *tx, struct change *change) {
   struct row *image = change->row;
   struct row *row = table_row(db, image->id);
+  if (!row && !change->fresh) /* whoever changes a row has it locked */
+    world_fail("the database changes row %llu, which is not there", (unsigned long long)image->id);
   give_shard(db, image);
   if (row)
     leave_ghost(db, row, image);
@@ -326,7 +328,8 @@ void tx_put_row(struct tx *tx, struct row *image, int event) {
   struct change *change = add_change(tx, CHANGE_PUT);
   change->row = image;
   change->event = event;
-  if (!image->id)
+  change->fresh = !image->id;
+  if (change->fresh)
     image->id = tx->db->data.next_id++;
 }
 

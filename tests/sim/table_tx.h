@@ -11,6 +11,7 @@ enum change_kind { CHANGE_PUT, CHANGE_END, CHANGE_ADD };
 
 struct change {
   enum change_kind kind;
+  bool fresh; /* PUT: a row that is inserted */
   int event;
   enum task_state to;
   uint64_t id;

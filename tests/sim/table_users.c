@@ -204,9 +204,14 @@ void table_altered(struct table *db) {
 
 static bool may_truncate(void *db) { return is_unused(db, NULL); }
 
+/* Once it has waited it asks again: another strand, which had waited for the same row, may have run before it and hold
+ * that now. */
 bool table_truncate(struct table *db) {
-  if (!may_truncate(db) && !world_wait(may_truncate, db, world_now_us() + USER_WAIT_US))
-    return false;
+  int64_t until_us = world_now_us() + USER_WAIT_US;
+  while (!may_truncate(db))
+    if (!world_wait(may_truncate, db, until_us))
+      return false;
+  world_trace("the table is truncated");
   for (size_t i = 0; i < db->data.rows.count; i++)
     journal_add(db, JOURNAL_DELETED, 0, db->data.rows.at[i]);
   list_clear(&db->data.rows);
