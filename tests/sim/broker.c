@@ -216,7 +216,7 @@ static void draw(struct message *message, int64_t timeout_us) {
   } else if (chance_ppm(chance, faults->rejected)) {
     message->outcome = DUEBOX_REJECTED;
     broker->counts[BROKER_REJECTED]++;
-  } else if (chance_ppm(chance, faults->retry)) {
+  } else if (broker->fails_until_us > now || chance_ppm(chance, faults->retry)) {
     message->outcome = DUEBOX_RETRY;
     broker->counts[BROKER_RETRY]++;
   } else if (chance_ppm(chance, faults->unknown)) {

@@ -67,6 +67,7 @@ struct broker {
   bool create_hangs;                 /* instances that are made from now on */
   bool hang_is_over;                 /* all come back */
   int64_t down_until_us;             /* takes nothing */
+  int64_t fails_until_us;            /* takes everything, and answers with a failure of its own */
   int64_t full_until_us;             /* submit() takes none */
   int64_t frozen_until_us;           /* takes everything and confirms nothing */
   struct broker_route routes[BROKER_ROUTES];

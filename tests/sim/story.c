@@ -45,6 +45,7 @@ static void start_missing(void) {
 static void heal(void) {
   story.broker.faults = (struct broker_faults){0};
   story.broker.full_until_us = story.broker.down_until_us = story.broker.frozen_until_us = 0;
+  story.broker.fails_until_us = 0;
   story.db.conflict_ppm = 0;
   story.db.slow = 0;
   for (unsigned i = 0; i < story.process_count; i++)
@@ -99,6 +100,8 @@ void start_some(unsigned count) {
 
 static void be_referee(void *arg) {
   start_some(story.process_count);
+  if (story.calm)
+    world_spawn(NULL, "watcher", be_watcher, NULL);
   (void)world_wait(first_part_is_over, NULL, INT64_MAX);
   heal();
   world_trace("faults are over");

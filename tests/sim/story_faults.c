@@ -35,6 +35,7 @@ const char *const fault_names[FAULT_KINDS] = {
     [FAULT_UPDATE] = "UPDATE",
     [FAULT_DELETE] = "DELETE",
     [FAULT_SNAPSHOT] = "old snapshot",
+    [FAULT_BROKER_FAILS] = "broker fails",
 };
 
 /* How many more copies of a task in flight each may make. What only delays tasks, or is about one by its name, makes
@@ -192,6 +193,9 @@ static bool inflict(enum fault_kind kind) {
     break;
   case FAULT_LEASE_LOCK:
     world_spawn(NULL, "locker", hold_lease, NULL);
+    break;
+  case FAULT_BROKER_FAILS:
+    story.broker.fails_until_us = world_now_us() + fault_time(8 * 1000 * 1000);
     break;
   case FAULT_SINK_FULL:
     story.broker.full_until_us = world_now_us() + fault_time(8 * 1000 * 1000);

@@ -19,6 +19,7 @@ extern struct story {
   struct world_options options;
   struct profile profile;
   bool isolated;                               /* nobody touches the good route */
+  bool calm;                                   /* calls fail, and nothing else is wrong */
   bool any_absent;                             /* a route was, and its tasks are held */
   bool any_refused;                            /* outcomes were, in every form, and are tried again seldom */
   uint32_t bound_ppm;                          /* so many tasks are bound to a host */
@@ -43,6 +44,8 @@ void plan_story(uint64_t seed, bool trace);
 void plan_world(uint64_t seed, bool trace);
 void begin_broker(uint64_t seed);
 void plan_processes(uint64_t seed, bool twins);
+/* How long a route may stand still while nothing is wrong. */
+int64_t still_us(void);
 
 /* story_isolation.c */
 void plan_isolation(uint64_t seed, bool trace);
@@ -61,6 +64,9 @@ void start_some(unsigned count);
 /* story_users.c: strands of the applications. */
 void poison(struct row *row, unsigned number); /* makes it one that can never be sent */
 void be_users(void *arg);
+
+/* story_still.c: fails the run of a calm story in which a route stands still. */
+void be_watcher(void *arg);
 
 /* story_faults.c */
 void be_faults(void *arg);

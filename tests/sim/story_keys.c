@@ -3,6 +3,9 @@
  * Stories of order keys: one route whose heads block their keys, calls that fail and are tried again soon, and daemons
  * that are stopped and started, so that shards change hands while keys have heads. In some of them tasks expire, have
  * few attempts, are cancelled or deleted, or their consumer answers, whoever has the shard then.
+ *
+ * In calm ones no daemon comes or goes, and nothing is wrong but that all calls fail for a while, several times: what
+ * waits then goes on by itself or not at all.
  */
 #include <inttypes.h>
 #include <stdio.h>
@@ -11,11 +14,12 @@
 #include "core/base/clock.h"
 #include "story_internal.h"
 
-enum { WRITERS = 8, ROWS = 400, TOGETHER = 3, ROW_US = 200 * 1000 };
+enum { WRITERS = 8, SPREAD = 24, ROWS = 400, TOGETHER = 3, ROW_US = 200 * 1000 };
 
 static unsigned inserted, users_left;
 static int64_t pause_us, stay_us;
 static unsigned changes;
+static unsigned spread;    /* keys of each writer */
 static uint32_t first_ppm; /* how often it is the first daemon that comes or goes */
 
 /* --- the plan --- */
@@ -111,6 +115,18 @@ static void plan_faults(void) {
     story.fault_ppm[others[i]] = chance_ppm(chance, 300000) ? (uint32_t)chance_log_between(chance, 1, 100) : 0;
 }
 
+/* Of many keys more tasks are due at once than the route may have at work. */
+static void plan_calm(uint64_t seed) {
+  struct chance chance = chance_of(seed, 406);
+  spread = chance_ppm(&chance, 300000) ? (unsigned)chance_log_between(&chance, 2, SPREAD) : 1;
+  story.calm = chance_ppm(&chance, 200000);
+  if (!story.calm)
+    return;
+  story.process_count = (unsigned)chance_between(&chance, 1, 2);
+  story.fault_count = 0;
+  story.profile.routes[0].breaker = chance_between(&chance, 3, 20);
+}
+
 void plan_keys(uint64_t seed, bool trace) {
   memset(&story, 0, sizeof story);
   story.plan = chance_of(seed, 400);
@@ -127,6 +143,7 @@ void plan_keys(uint64_t seed, bool trace) {
   table_begin(&story.db, (unsigned)chance_log_between(&story.plan, 1, 8), chance_of(seed, 403));
   plan_database();
   story.process_count = chance_ppm(&story.plan, 800000) ? 2 : 3;
+  plan_calm(seed);
   story.key_count = (unsigned)chance_between(&story.plan, 1, WRITERS);
   story.task_count = ROWS;
   story.facts.ordered = true;
@@ -162,8 +179,9 @@ static void wait_for_hands(void) {
   world_sleep(chance_log_between(chance, 10, 300 * 1000));
 }
 
-static void insert_next(unsigned key_number) {
+static void insert_next(unsigned writer) {
   struct chance *chance = &story.users;
+  unsigned key_number = writer + story.key_count * (unsigned)chance_below(chance, spread);
   struct tx *tx = user_begin(&story.db);
   for (int64_t i = chance_between(chance, 1, TOGETHER); i > 0; i--) {
     char id[48], key[16];
@@ -184,12 +202,22 @@ static void insert_next(unsigned key_number) {
   story.count.tasks += user_commit(&tx);
 }
 
-/* The one writer of a key: its transactions follow one another. */
+/* The one writer of some keys: its transactions follow one another. */
 static void be_writer(void *arg) {
-  unsigned key_number = *(unsigned *)arg;
+  unsigned writer = *(unsigned *)arg;
   while (changes > 0 && inserted < story.task_count) {
-    insert_next(key_number);
+    insert_next(writer);
     wait_for_hands();
+  }
+  story.users_done = --users_left == 0;
+}
+
+/* All calls fail for a while. */
+static void be_storms(void *arg) {
+  for (; changes > 0; changes--) {
+    world_sleep(chance_between(&story.users, 0, stay_us));
+    story.broker.fails_until_us = world_now_us() + fault_time(2 * 1000 * 1000);
+    story.count.faults[FAULT_BROKER_FAILS]++;
   }
   story.users_done = --users_left == 0;
 }
@@ -215,7 +243,7 @@ static void be_changes(void *arg) {
 void be_writers(void *arg) {
   static unsigned numbers[WRITERS];
   users_left = 1 + story.key_count;
-  world_spawn(NULL, "changes", be_changes, NULL);
+  world_spawn(NULL, "changes", story.calm ? be_storms : be_changes, NULL);
   for (unsigned i = 0; i < story.key_count; i++) {
     numbers[i] = i;
     world_spawn(NULL, "writer", be_writer, &numbers[i]);

@@ -128,9 +128,9 @@ static void plan_faults(bool clean) {
   story.facts = (struct run_facts){.clean = clean, .ordered = true};
 }
 
-/* How long a route may stand still while nothing is wrong. Where round trips differ by more than two milliseconds, a
+/* Where round trips differ by more than two milliseconds, a
  * poll of every group may seem to be what takes them: it is done for a 200th of the time then (core/poll_pace.h). */
-static int64_t still_us(void) {
+int64_t still_us(void) {
   int64_t starved_us = story.options.strategy == STRATEGY_STARVE ? 3 * 1000 * 1000 : 0;
   int64_t varies_us = 2 * (story.db.latency_high_us - story.db.latency_low_us + story.options.late_us);
   int64_t rare_us = varies_us > 2000 ? 200 * varies_us : 0;
