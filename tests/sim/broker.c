@@ -9,6 +9,8 @@
 #include "memory.h"
 
 enum { FORGOTTEN_US = 300 * 1000 }; /* below twice the shortest time-out of a route */
+/* For how long a destination asks, at most, and how much later than it is back its plugin knows. */
+enum { WISH_MS = 2000, BACK_US = 2 * 1000 * 1000 };
 
 static struct broker *broker;
 
@@ -30,6 +32,7 @@ const char *const broker_event_names[BROKER_EVENTS] = {
 void broker_begin(struct broker *fresh, uint64_t seed) {
   broker = fresh;
   broker->chance = chance_of(seed, 10);
+  broker->reach = chance_of(seed, 11);
   broker->next_arrival_us = INT64_MAX;
 }
 
@@ -144,6 +147,7 @@ struct instance {
   bool slow;       /* a call has hung */
   size_t position; /* of a source: the next record that it offers */
   int64_t next_us; /* when the first of its messages is confirmed; INT64_MAX = there is none */
+  int64_t up_us;   /* when its destination is back; INT64_MAX = it is there */
 };
 
 static bool start(void *inst, struct duebox_error *err) { return true; }
@@ -180,7 +184,7 @@ static bool create(void *inst, const struct duebox_instance_config *config, cons
   self->host = host;
   self->number = ++broker->instances;
   self->role = config->role;
-  self->next_us = INT64_MAX;
+  self->next_us = self->up_us = INT64_MAX;
   (void)snprintf(self->name, sizeof self->name, "%s", config->name);
   if (broker->create_hangs)
     hang(self);
@@ -193,6 +197,22 @@ static const struct broker_route *destination(const struct message *message) {
     if (strcmp(broker->routes[i].route, message->route) == 0)
       return &broker->routes[i];
   return NULL;
+}
+
+/* How far its trouble reaches, and what the destination asks for. */
+static void draw_reach(struct message *message, const struct broker_faults *faults) {
+  struct chance *chance = &broker->reach;
+  bool down = message->outcome == DUEBOX_UNAVAILABLE, failed = message->outcome == DUEBOX_RETRY;
+  message->wish_ms = -1;
+  /* A failure of its own, as HTTP's 500: many in a row are doubted, and suspend the route. */
+  message->scope = failed ? DUEBOX_SCOPE_TARGET : DUEBOX_SCOPE_ROUTE;
+  message->blameless = message->outcome == DUEBOX_UNKNOWN && chance_ppm(chance, faults->blameless);
+  if ((down || failed) && chance_ppm(chance, faults->wish))
+    message->wish_ms = chance_log_between(chance, 1, WISH_MS);
+  if (down && chance_ppm(chance, faults->instance))
+    message->scope = DUEBOX_SCOPE_INSTANCE;
+  else if (down && chance_ppm(chance, faults->gone))
+    message->outcome = DUEBOX_GONE;
 }
 
 static void draw(struct message *message, int64_t timeout_us) {
@@ -224,9 +244,11 @@ static void draw(struct message *message, int64_t timeout_us) {
     bool there = chance_ppm(chance, 500000);
     broker->counts[there ? BROKER_UNKNOWN_THERE : BROKER_UNKNOWN_LOST]++;
     message->lost = !there;
+    draw_reach(message, faults);
     return;
   }
   message->lost = message->outcome != DUEBOX_DELIVERED;
+  draw_reach(message, faults);
   if (own && message->confirms_us > now + timeout_us) { /* the plugin waits for no longer */
     message->confirms_us = now + timeout_us;
     message->outcome = DUEBOX_UNKNOWN;
@@ -318,7 +340,7 @@ static bool something_to_do(void *arg) {
     return true;
   if (self->role == DUEBOX_ROLE_SOURCE)
     return !self->closed && broker->reader == 0;
-  return self->next_us <= world_now_us();
+  return earlier(self->next_us, self->up_us) <= world_now_us();
 }
 
 static int64_t next_confirm(const struct instance *self) {
@@ -330,21 +352,34 @@ static int64_t next_confirm(const struct instance *self) {
 }
 
 static int64_t next_due(const struct instance *self) {
-  int64_t next = self->next_us;
+  int64_t next = earlier(self->next_us, self->up_us);
   if (broker->reader_instance == self->number && !self->full && self->position < broker->record_count)
     next = earlier(next, broker->records[self->position].at_us);
   return next;
 }
 
+/* All of its destination is down, and it says when that is back. */
+static void note_down(struct instance *self) {
+  int64_t back_us = later(world_now_us(), broker->down_until_us);
+  self->up_us = back_us + chance_log_between(&broker->reach, 1000, BACK_US);
+  self->host->health(self->host->ctx, false, "down");
+}
+
+static void say_up(struct instance *self) {
+  self->up_us = INT64_MAX;
+  self->host->health(self->host->ctx, true, "connected");
+}
+
 static void complete(struct instance *self, struct message *message, enum duebox_outcome_class cls) {
   message->reported = true;
   bool twice = chance_ppm(&broker->chance, broker->faults.twice);
-  /* A failure of its own, as HTTP's 500: many in a row are doubted, and suspend the route. */
-  enum duebox_scope scope = cls == DUEBOX_RETRY ? DUEBOX_SCOPE_TARGET : DUEBOX_SCOPE_ROUTE;
   for (int i = 0; i <= twice; i++)
-    self->host->complete(
-        self->host->ctx, message->token,
-        &DUEBOX_OUTCOME(.cls = cls, .scope = scope, .error_class = cls == DUEBOX_DELIVERED ? NULL : "sim.outcome"));
+    self->host->complete(self->host->ctx, message->token,
+                         &DUEBOX_OUTCOME(.cls = cls, .scope = message->scope, .retry_after_ms = message->wish_ms,
+                                         .blameless = message->blameless,
+                                         .error_class = cls == DUEBOX_DELIVERED ? NULL : "sim.outcome"));
+  if (cls == DUEBOX_UNAVAILABLE && message->scope == DUEBOX_SCOPE_INSTANCE)
+    note_down(self);
   broker->counts[BROKER_TWICE] += twice;
 }
 
@@ -403,6 +438,8 @@ static void poll(void *inst, int timeout_ms) {
   self->woken = false;
   if (self->role == DUEBOX_ROLE_SOURCE)
     read_records(self);
+  if (self->up_us <= world_now_us())
+    say_up(self);
   if (self->next_us <= world_now_us()) {
     for (size_t i = 0; i < broker->message_count; i++)
       if (is_due(self, &broker->messages[i]))

@@ -27,6 +27,9 @@ struct broker_faults {
   uint32_t hang;                                  /* a call of the plugin returns late, or never */
   uint32_t full;                                  /* submit() takes fewer than it is given */
   uint32_t twice;                                 /* a task is completed twice */
+  uint32_t wish;                                  /* RETRY and UNAVAILABLE: it asks for some time */
+  uint32_t instance;                              /* UNAVAILABLE: all of the instance; it says when that is over */
+  uint32_t gone, blameless; /* GONE in place of UNAVAILABLE; UNKNOWN without a fault of the task */
   uint32_t no_answer, answer_twice, answer_retry, answer_fail, answer_progress, answer_broken, answer_unknown,
       answer_late;
 };
@@ -49,6 +52,9 @@ struct message {
   uint64_t instance, token;
   int64_t submitted_us, arrives_us, confirms_us; /* INT64_MAX = never */
   enum duebox_outcome_class outcome;
+  enum duebox_scope scope;
+  int64_t wish_ms; /* -1 = none */
+  bool blameless;
   int64_t clock_us;             /* the database's, when it was submitted */
   bool arrived, reported, lost; /* lost: its sender died before it left */
   bool slow;                    /* not confirmed within a time-out of any length, or its sender hung */
@@ -58,7 +64,7 @@ struct broker {
   int64_t (*clock)(const void *database); /* the database's clock */
   const void *database;
   int64_t (*most)(const char *route); /* that one instance may have of it at once */
-  struct chance chance;
+  struct chance chance, reach;        /* the second: how far trouble reaches, and for how long */
   struct broker_faults faults;
   int64_t low_us, high_us; /* how long a message is on its way */
   int64_t answer_low_us, answer_high_us;

@@ -39,6 +39,7 @@ static void add_routes(struct arena *arena, const struct profile *profile, struc
         .every_attempt = profile->routes[i].every_attempt,
         .max_checkpoint = 4096,
         .breaker = profile->routes[i].breaker,
+        .rate = profile->routes[i].rate,
     };
     if (profile->routes[i].result == RESULT_EXPECTED) {
       route->reply_to = "results";
@@ -88,7 +89,7 @@ static struct config *make_config(const struct process *process) {
       .poll_min_ms = profile->poll_min_ms,
       .poll_max_ms = profile->poll_max_ms,
       .batch = profile->batch,
-      .max_payload = PAYLOAD_MAX,
+      .max_payload = profile->large ? PAYLOAD_LARGE : PAYLOAD_MAX,
       .max_record = 1 << 18,
       .max_checkpoint = 4096,
       .settle_rows = profile->settle_rows,

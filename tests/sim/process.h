@@ -13,7 +13,7 @@
 #include "table.h"
 #include "world.h"
 
-enum { PROFILE_ROUTES = 6, PROFILE_CONCURRENCY = 64, PAYLOAD_MAX = 200 };
+enum { PROFILE_ROUTES = 6, PROFILE_CONCURRENCY = 64, PAYLOAD_MAX = 200, PAYLOAD_LARGE = 40 * 1000 };
 
 #define APART "apart" /* the plugin instance of some routes */
 
@@ -28,6 +28,7 @@ struct profile {
     uint32_t max_attempts;
     int64_t backoff_ms, backoff_max_ms;
     int64_t breaker;
+    double rate;              /* 0 = no limit */
     int64_t concurrency_most; /* that any configuration had so far */
     bool every_attempt;
     bool absent; /* no configuration has it at present */
@@ -38,6 +39,7 @@ struct profile {
   enum wake_mode wake;
   int64_t lease_ms, poll_min_ms, poll_max_ms, batch, settle_rows, settle_delay_ms, hang_ms, drain_timeout_ms;
   int64_t max_recoveries, inflight_bytes;
+  bool large; /* rows may have up to PAYLOAD_LARGE, else PAYLOAD_MAX */
 };
 
 enum process_wish { PROCESS_GO_ON, PROCESS_RELOAD, PROCESS_END };

@@ -7,6 +7,7 @@
 
 #include "store_double_ops.h"
 #include "store_double_rows.h"
+#include "store_double_write.h"
 
 #define WHAT "claiming"
 
@@ -99,6 +100,9 @@ static bool write_claims(struct store_session *ss, struct claim_unit *u, struct 
   for (size_t i = 0; i < u->locked_count && ours; i++) {
     if (!double_lock(ss, LOCK_ENTRY, u->locked[i], false, false, err))
       return false;
+    int code = row_refused(ss->db, u->locked[i]);
+    if (code)
+      return double_fail(ss, code, err);
     const struct row *row = table_row(ss->db, u->locked[i]);
     if (row && row->state == TASK_SCHEDULED)
       tx_put_row(double_tx(ss), claimed_image(ss, u, row), EVENT_CLAIM);

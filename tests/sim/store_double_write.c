@@ -102,11 +102,20 @@ static void put_error(struct blob **at, const struct decision *d) {
   free(both);
 }
 
+/* A trigger, or a right that is missing. */
+static int refusal(const struct table *db, unsigned wants, uint64_t id) {
+  bool refused = wants & db->refuses && (!db->refuses_id || db->refuses_id == id);
+  return !refused ? 0 : db->denies ? DENIED : REFUSED;
+}
+
+int row_refused(const struct table *db, uint64_t id) { return refusal(db, REFUSE_ROWS, id); }
+
 int decision_refused(const struct table *db, const struct decision *d) {
   const struct result_record *record = said(d);
   unsigned wants = decision_tables(d) | (wants_alert(d) ? REFUSE_ALERTS : 0u) | REFUSE_ROWS;
-  if (wants & db->refuses && (!db->refuses_id || db->refuses_id == d->id))
-    return db->denies ? DENIED : REFUSED;
+  int code = refusal(db, wants, d->id);
+  if (code)
+    return code;
   size_t error = d->error ? strnlen(d->error, d->form < DECISION_NO_TEXTS ? ERROR_MAX : ERROR_CUT) : 0;
   size_t longest = record && record->result_json_len > error ? record->result_json_len : error;
   longest = record && record->checkpoint_len > longest ? record->checkpoint_len : longest;

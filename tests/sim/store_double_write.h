@@ -16,6 +16,8 @@ unsigned decision_statements(const struct decision *decision);
 bool decision_fits(const struct decision *decision, const struct row *row, bool versioned);
 /* What the server says to it: an error number, 0 = it takes it. */
 int decision_refused(const struct table *db, const struct decision *decision);
+/* What it says to any change of the row. */
+int row_refused(const struct table *db, uint64_t id);
 /* Adds all that the decision asks for to the transaction. */
 void decision_write(struct tx *tx, const struct row *row, const struct decision *decision);
 /* Adds a line of a task whose copy has left and whose row is gone. */

@@ -48,8 +48,8 @@ enum fault_kind {
   FAULT_PAUSED_ROUTE,
   FAULT_UPDATE,
   FAULT_DELETE,
-  FAULT_SNAPSHOT,     /* in stories of isolation alone */
-  FAULT_BROKER_FAILS, /* in stories of keys alone */
+  FAULT_SNAPSHOT, /* in stories of isolation alone */
+  FAULT_BROKER_FAILS,
   FAULT_KINDS
 };
 extern const char *const fault_names[FAULT_KINDS];

@@ -12,7 +12,7 @@
 #include "table.h"
 
 #define GOOD_ROUTE "good" /* of a story of isolation */
-enum { PROCESSES = 5, TASKS_MAX = 200, KEYS = 3, HEAL_US = 600 * 1000 * 1000 };
+enum { PROCESSES = 5, TASKS_MAX = 200, KEYS = 3, HEAL_US = 600 * 1000 * 1000, STORM_US = 2 * 1000 * 1000 };
 
 extern struct story {
   struct chance plan, users, faults;

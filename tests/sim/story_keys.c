@@ -115,6 +115,17 @@ static void plan_faults(void) {
     story.fault_ppm[others[i]] = chance_ppm(chance, 300000) ? (uint32_t)chance_log_between(chance, 1, 100) : 0;
 }
 
+/* What else calls end with, in calm stories. */
+static void plan_outcomes(uint64_t seed) {
+  struct chance chance = chance_of(seed, 407);
+  struct broker_faults *faults = &story.broker.faults;
+  uint32_t *outcomes[] = {&faults->unknown, &faults->unavailable, &faults->wish, &faults->instance, &faults->blameless};
+  for (size_t i = 0; i < sizeof outcomes / sizeof outcomes[0]; i++)
+    *outcomes[i] = chance_ppm(&chance, 400000) ? (uint32_t)chance_log_between(&chance, 1000, 300000) : 0;
+  if (chance_ppm(&chance, 300000))
+    story.profile.inflight_bytes = chance_log_between(&chance, 1, 1000);
+}
+
 /* Of many keys more tasks are due at once than the route may have at work. */
 static void plan_calm(uint64_t seed) {
   struct chance chance = chance_of(seed, 406);
@@ -125,6 +136,7 @@ static void plan_calm(uint64_t seed) {
   story.process_count = (unsigned)chance_between(&chance, 1, 2);
   story.fault_count = 0;
   story.profile.routes[0].breaker = chance_between(&chance, 3, 20);
+  plan_outcomes(seed);
 }
 
 void plan_keys(uint64_t seed, bool trace) {
@@ -212,12 +224,13 @@ static void be_writer(void *arg) {
   story.users_done = --users_left == 0;
 }
 
-/* All calls fail for a while. */
+/* All calls fail for a while, or the broker is not there. */
 static void be_storms(void *arg) {
   for (; changes > 0; changes--) {
     world_sleep(chance_between(&story.users, 0, stay_us));
-    story.broker.fails_until_us = world_now_us() + fault_time(2 * 1000 * 1000);
-    story.count.faults[FAULT_BROKER_FAILS]++;
+    bool down = chance_ppm(&story.faults, 200000);
+    *(down ? &story.broker.down_until_us : &story.broker.fails_until_us) = world_now_us() + fault_time(STORM_US);
+    story.count.faults[down ? FAULT_BROKER_DOWN : FAULT_BROKER_FAILS]++;
   }
   story.users_done = --users_left == 0;
 }

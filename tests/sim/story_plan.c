@@ -7,6 +7,8 @@
 
 #include "core/base/clock.h"
 
+enum { RATE_LEAST = 5 };
+
 void plan_world(uint64_t seed, bool trace) {
   struct chance *chance = &story.plan;
   static const enum strategy strategies[] = {STRATEGY_PREEMPT, STRATEGY_PREEMPT, STRATEGY_PREEMPT, STRATEGY_RANDOM,
@@ -171,6 +173,40 @@ static void plan_rows(uint64_t seed) {
   }
 }
 
+/* What destinations say beside that they fail: for how long, for how many, and for good. */
+static void plan_reach(uint64_t seed) {
+  struct chance chance = chance_of(seed, 113);
+  struct broker_faults *faults = &story.broker.faults;
+  const struct {
+    uint32_t *often, often_ppm, high;
+  } parts[] = {{&faults->wish, 300000, 1000000},
+               {&faults->instance, 300000, 1000000},
+               {&faults->gone, 100000, 200000},
+               {&faults->blameless, 300000, 1000000}};
+  for (size_t i = 0; i < sizeof parts / sizeof parts[0]; i++)
+    *parts[i].often =
+        chance_ppm(&chance, parts[i].often_ppm) ? (uint32_t)chance_log_between(&chance, 10000, parts[i].high) : 0;
+  if (chance_ppm(&chance, 200000))
+    story.fault_ppm[FAULT_BROKER_FAILS] = (uint32_t)chance_between(&chance, 1, 100);
+}
+
+/* How much may be at work. One task may in any case, however large it is. */
+static void plan_bytes(uint64_t seed) {
+  struct chance chance = chance_of(seed, 115);
+  story.profile.large = chance_ppm(&chance, 200000);
+  if (chance_ppm(&chance, 300000))
+    story.profile.inflight_bytes = chance_log_between(&chance, 1, 100 * 1000);
+}
+
+/* How many tasks of a route may leave in a second. */
+static void plan_rates(uint64_t seed) {
+  struct chance chance = chance_of(seed, 114);
+  for (size_t i = 0; i < story.profile.route_count; i++)
+    if (chance_ppm(&chance, 150000))
+      story.profile.routes[i].rate = (double)chance_log_between(&chance, RATE_LEAST, 200);
+  story.backlog_us = story.task_count * INT64_C(1000000) / RATE_LEAST;
+}
+
 /* A server without a short limit leaves what a daemon that stands still has open to the other daemons. */
 static void plan_silence(uint64_t seed) {
   struct chance chance = chance_of(seed, 112);
@@ -196,9 +232,12 @@ void plan_story(uint64_t seed, bool trace) {
   table_begin(&story.db, (unsigned)chance_log_between(&story.plan, 1, 8), chance_of(seed, 103));
   plan_database(clean);
   story.facts.still_us = clean ? still_us() : 0;
+  plan_bytes(seed);
   if (!clean) {
     plan_rows(seed);
     plan_silence(seed);
+    plan_reach(seed);
+    plan_rates(seed);
   }
   story.bound_ppm = chance_ppm(&story.plan, 400000) ? (uint32_t)chance_log_between(&story.plan, 10000, 900000) : 0;
   bool twins = chance_ppm(&story.plan, 300000);

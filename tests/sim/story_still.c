@@ -10,7 +10,9 @@
 #include "story_internal.h"
 
 enum { WATCH_US = 50 * 1000 };
-enum { PROBE_US = 1000 * 1000 }; /* a route that is suspended for failures is tried so often: core/health.c */
+/* How often a route is tried that is suspended: core/health.c. Its wait doubles while nothing gets through, and is
+ * about as long as the trouble in the end; or the destination asks for some time. */
+enum { PROBE_US = 1000 * 1000 + 2 * STORM_US };
 
 static bool is_due(const struct row *row) { return row_next_us(row) <= table_clock(&story.db); }
 
@@ -22,7 +24,7 @@ static bool same_key(const struct row *a, const struct row *b) {
  * consumer has it. */
 static bool holds_key(const struct row *row) {
   return row->state == TASK_CLAIMED || row->state == TASK_AWAITING ||
-         (row->state == TASK_SCHEDULED && row->attempt > 0 && !is_due(row));
+         (row->state == TASK_SCHEDULED && row->first_due_us != TIME_NULL && !is_due(row));
 }
 
 /* Whether it may leave, or another one of its order_key. */

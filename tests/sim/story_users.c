@@ -11,7 +11,8 @@ enum { TOGETHER_MAX = 12 };
 
 /* What no client should write. Its message id begins with a p. */
 void poison(struct row *row, unsigned number) {
-  char id[80], text[3 * PAYLOAD_MAX];
+  static char text[PAYLOAD_LARGE + 1];
+  char id[80];
   memset(text, 'x', sizeof text);
   (void)snprintf(id, sizeof id, "p%u", number);
   switch (chance_below(&story.users, 6)) {
@@ -22,7 +23,7 @@ void poison(struct row *row, unsigned number) {
     row->priority = chance_ppm(&story.users, 500000) ? 0 : 12;
     break;
   case 2:
-    blob_set(&row->text[ROW_PAYLOAD], text, sizeof text);
+    blob_set(&row->text[ROW_PAYLOAD], text, story.profile.large ? PAYLOAD_LARGE + 1 : 3 * PAYLOAD_MAX);
     break;
   case 3: /* longer than a message id may be, and as long as the column is */
     memset(id + strlen(id), 'x', STORE_ID_MAX + STORE_WIDER - strlen(id));
@@ -38,9 +39,18 @@ void poison(struct row *row, unsigned number) {
   blob_put(&row->text[ROW_MESSAGE_ID], id);
 }
 
+/* More than is read of a row together with others, and nearly as much as may be sent. */
+static void make_large(struct row *row) {
+  static char text[PAYLOAD_LARGE];
+  memset(text, 'x', sizeof text);
+  blob_set(&row->text[ROW_PAYLOAD], text, (size_t)chance_log_between(&story.users, PAYLOAD_LARGE / 2, PAYLOAD_LARGE));
+}
+
 /* What an application may ask for beside its time. */
 static void ask_more(struct row *row) {
   struct chance *chance = &story.users;
+  if (story.profile.large && chance_ppm(chance, 200000))
+    make_large(row);
   if (chance_ppm(chance, story.expiry_ppm))
     row->expires_us = row->due_us + chance_log_between(chance, 1000, 10 * 1000 * 1000);
   if (chance_ppm(chance, story.budget_ppm))
