@@ -199,6 +199,17 @@ static const struct broker_route *destination(const struct message *message) {
   return NULL;
 }
 
+/* Its own target is in trouble, and no other. True when that is so. */
+static bool draw_target(struct message *message) {
+  if (!message->target || broker->target_down_until_us[message->target - 1] <= world_now_us())
+    return false;
+  message->outcome = chance_ppm(&broker->reach, 500000) ? DUEBOX_UNAVAILABLE : DUEBOX_RETRY;
+  message->scope = DUEBOX_SCOPE_TARGET;
+  message->wish_ms = -1;
+  message->lost = true;
+  return true;
+}
+
 /* How far its trouble reaches, and what the destination asks for. */
 static void draw_reach(struct message *message, const struct broker_faults *faults) {
   struct chance *chance = &broker->reach;
@@ -209,7 +220,9 @@ static void draw_reach(struct message *message, const struct broker_faults *faul
   message->blameless = message->outcome == DUEBOX_UNKNOWN && chance_ppm(chance, faults->blameless);
   if ((down || failed) && chance_ppm(chance, faults->wish))
     message->wish_ms = chance_log_between(chance, 1, WISH_MS);
-  if (down && chance_ppm(chance, faults->instance))
+  if (down && message->target && chance_ppm(chance, 500000))
+    message->scope = DUEBOX_SCOPE_TARGET;
+  else if (down && chance_ppm(chance, faults->instance))
     message->scope = DUEBOX_SCOPE_INSTANCE;
   else if (down && chance_ppm(chance, faults->gone))
     message->outcome = DUEBOX_GONE;
@@ -230,6 +243,8 @@ static void draw(struct message *message, int64_t timeout_us) {
   if (message->confirms_us > now + FORGOTTEN_US)
     broker->kept |= UINT64_C(1) << world_machine()->number;
   message->outcome = DUEBOX_DELIVERED;
+  if (draw_target(message))
+    return;
   if (broker->down_until_us > now || chance_ppm(chance, faults->unavailable)) {
     message->outcome = DUEBOX_UNAVAILABLE;
     broker->counts[BROKER_UNAVAILABLE]++;
@@ -276,6 +291,7 @@ static struct message *add_message(const struct instance *self, const struct due
                               .machine = world_machine()->number,
                               .instance = self->number,
                               .token = task->token,
+                              .target = task->key.len == 1 ? (unsigned)(task->key.data[0] - '0') : 0,
                               .submitted_us = world_now_us(),
                               .clock_us = broker->clock(broker->database),
                               .slow = self->slow};
@@ -490,6 +506,10 @@ static void ack(void *inst, uint64_t cookie, bool committed) {
 static void resume(void *inst) { ((struct instance *)inst)->full = false; }
 
 static const struct duebox_option no_options[] = {{.name = NULL}};
+static const struct duebox_option route_options[] = {{"topic", DUEBOX_OPT_STRING, NULL, 0, 0,
+                                                      DUEBOX_OPT_TEMPLATE | DUEBOX_OPT_TARGET,
+                                                      offsetof(struct broker_topic, topic), NULL, "where its tasks go"},
+                                                     {.name = NULL}};
 static const struct duebox_option source_options[] = {
     {"topic", DUEBOX_OPT_STRING, NULL, 0, 0, 0, offsetof(struct broker_source, topic), NULL, "where consumers answer"},
     {.name = NULL}};
@@ -503,7 +523,8 @@ const struct duebox_plugin broker_plugin = {
     .version = "1",
     .summary = "the broker of the simulation",
     .options = no_options,
-    .route_options = no_options,
+    .route_options = route_options,
+    .route_size = sizeof(struct broker_topic),
     .source_options = source_options,
     .source_size = sizeof(struct broker_source),
     .instance_size = sizeof(struct instance),

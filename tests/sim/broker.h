@@ -41,7 +41,7 @@ struct broker_route {
   struct broker_faults faults;
   int64_t frozen_until_us;
 };
-enum { BROKER_ROUTES = 6 };
+enum { BROKER_ROUTES = 6, BROKER_TARGETS = 4 };
 
 struct message {
   char message_id[65], route[65];
@@ -50,6 +50,7 @@ struct message {
   unsigned machine;
   char host[16]; /* the machine's */
   uint64_t instance, token;
+  unsigned target;                               /* of its route's, from 1; 0 = that has one */
   int64_t submitted_us, arrives_us, confirms_us; /* INT64_MAX = never */
   enum duebox_outcome_class outcome;
   enum duebox_scope scope;
@@ -74,8 +75,9 @@ struct broker {
   bool hang_is_over;                 /* all come back */
   int64_t down_until_us;             /* takes nothing */
   int64_t fails_until_us;            /* takes everything, and answers with a failure of its own */
-  int64_t full_until_us;             /* submit() takes none */
-  int64_t frozen_until_us;           /* takes everything and confirms nothing */
+  int64_t target_down_until_us[BROKER_TARGETS];
+  int64_t full_until_us;   /* submit() takes none */
+  int64_t frozen_until_us; /* takes everything and confirms nothing */
   struct broker_route routes[BROKER_ROUTES];
   size_t route_count;
   const char *hangs;       /* only calls of the instance with that name; NULL = of any */
@@ -130,11 +132,15 @@ void broker_said(struct broker *broker, const char *text);
 /* Whether a process of that machine must leave memory to its plugin: a call has hung, or a task was not answered. */
 bool broker_keeps(unsigned machine);
 
+/* The options of a route whose tasks go where their task_key says: "1" to BROKER_TARGETS. */
+struct broker_topic {
+  const char *topic;
+};
 /* The options of an entry of results. */
 struct broker_source {
   const char *topic;
 };
-/* Sink and source; instances and routes have no options. */
+/* Sink and source; instances have no options. */
 extern const struct duebox_plugin broker_plugin;
 
 #endif

@@ -12,6 +12,8 @@
 
 enum { LAST_MOMENT_US = 100 * 1000 };
 
+static const struct broker_topic one_topic, topics = {.topic = "topic.{task_key}"};
+
 static void add_routes(struct arena *arena, const struct profile *profile, struct config *config) {
   config->routes = arena_array(arena, profile->route_count, sizeof *config->routes);
   for (size_t i = 0; i < profile->route_count; i++) {
@@ -21,7 +23,8 @@ static void add_routes(struct arena *arena, const struct profile *profile, struc
     *route = (struct route_config){
         .name = profile->routes[i].name,
         .plugin = &config->plugins[profile->routes[i].apart],
-        .options = "",
+        .options = profile->routes[i].targets ? &topics : &one_topic,
+        .many_targets = profile->routes[i].targets,
         .claim = profile->routes[i].claim,
         .result = profile->routes[i].result,
         .order = profile->routes[i].order,

@@ -29,6 +29,7 @@ struct profile {
     int64_t backoff_ms, backoff_max_ms;
     int64_t breaker;
     double rate;              /* 0 = no limit */
+    bool targets;             /* its tasks go where their task_key says */
     int64_t concurrency_most; /* that any configuration had so far */
     bool every_attempt;
     bool absent; /* no configuration has it at present */

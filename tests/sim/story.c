@@ -46,6 +46,7 @@ static void heal(void) {
   story.broker.faults = (struct broker_faults){0};
   story.broker.full_until_us = story.broker.down_until_us = story.broker.frozen_until_us = 0;
   story.broker.fails_until_us = 0;
+  memset(story.broker.target_down_until_us, 0, sizeof story.broker.target_down_until_us);
   story.db.conflict_ppm = 0;
   story.db.slow = 0;
   for (unsigned i = 0; i < story.process_count; i++)

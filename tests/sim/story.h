@@ -50,6 +50,7 @@ enum fault_kind {
   FAULT_DELETE,
   FAULT_SNAPSHOT, /* in stories of isolation alone */
   FAULT_BROKER_FAILS,
+  FAULT_TARGET_DOWN,
   FAULT_KINDS
 };
 extern const char *const fault_names[FAULT_KINDS];

@@ -36,6 +36,7 @@ const char *const fault_names[FAULT_KINDS] = {
     [FAULT_DELETE] = "DELETE",
     [FAULT_SNAPSHOT] = "old snapshot",
     [FAULT_BROKER_FAILS] = "broker fails",
+    [FAULT_TARGET_DOWN] = "target down",
 };
 
 /* How many more copies of a task in flight each may make. What only delays tasks, or is about one by its name, makes
@@ -171,6 +172,10 @@ static bool process_fault(enum fault_kind kind) {
   return true;
 }
 
+void break_some_target(int64_t high_us) {
+  story.broker.target_down_until_us[chance_below(&story.faults, BROKER_TARGETS)] = world_now_us() + fault_time(high_us);
+}
+
 static bool inflict(enum fault_kind kind) {
   switch (kind) {
   case FAULT_KILL:
@@ -196,6 +201,9 @@ static bool inflict(enum fault_kind kind) {
     break;
   case FAULT_BROKER_FAILS:
     story.broker.fails_until_us = world_now_us() + fault_time(8 * 1000 * 1000);
+    break;
+  case FAULT_TARGET_DOWN:
+    break_some_target(8 * 1000 * 1000);
     break;
   case FAULT_SINK_FULL:
     story.broker.full_until_us = world_now_us() + fault_time(8 * 1000 * 1000);

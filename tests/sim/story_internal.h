@@ -13,6 +13,7 @@
 
 #define GOOD_ROUTE "good" /* of a story of isolation */
 enum { PROCESSES = 5, TASKS_MAX = 200, KEYS = 3, HEAL_US = 600 * 1000 * 1000, STORM_US = 2 * 1000 * 1000 };
+enum { PUT_OFF_US = 60 * 1000 * 1000 }; /* for so long a task whose target is in trouble waits at most */
 
 extern struct story {
   struct chance plan, users, faults;
@@ -64,6 +65,7 @@ void start_some(unsigned count);
 /* story_users.c: strands of the applications. */
 void poison(struct row *row, unsigned number); /* makes it one that can never be sent */
 void be_users(void *arg);
+void name_target(struct row *row); /* where it goes, on a route with several */
 
 /* story_still.c: fails the run of a calm story in which a route stands still. */
 void be_watcher(void *arg);
@@ -73,6 +75,7 @@ void be_faults(void *arg);
 /* Some that runs, or that does not; NULL = there is none. */
 struct process *some_process(bool running);
 int64_t fault_time(int64_t high_us);
+void break_some_target(int64_t high_us);
 
 /* story_hands.c: strands of those who hold locks, change or delete tasks, each once. */
 struct row *some_row(void); /* NULL = there is none */

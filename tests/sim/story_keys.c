@@ -124,6 +124,9 @@ static void plan_outcomes(uint64_t seed) {
     *outcomes[i] = chance_ppm(&chance, 400000) ? (uint32_t)chance_log_between(&chance, 1000, 300000) : 0;
   if (chance_ppm(&chance, 300000))
     story.profile.inflight_bytes = chance_log_between(&chance, 1, 1000);
+  story.profile.routes[0].targets = chance_ppm(&chance, 300000);
+  if (story.profile.routes[0].targets)
+    story.facts.longest_wait_us = PUT_OFF_US;
 }
 
 /* Of many keys more tasks are due at once than the route may have at work. */
@@ -202,6 +205,8 @@ static void insert_next(unsigned writer) {
     (void)snprintf(key, sizeof key, "key %u", key_number);
     blob_put(&row->text[ROW_MESSAGE_ID], id);
     blob_put(&row->text[ROW_ORDER_KEY], key);
+    if (story.profile.routes[0].targets)
+      name_target(row);
     if (chance_ppm(chance, story.expiry_ppm))
       row->expires_us = row->due_us + chance_log_between(chance, 100 * 1000, 10 * 1000 * 1000);
     if (chance_ppm(chance, story.budget_ppm))
@@ -229,6 +234,7 @@ static void be_storms(void *arg) {
   for (; changes > 0; changes--) {
     world_sleep(chance_between(&story.users, 0, stay_us));
     bool down = chance_ppm(&story.faults, 200000);
+    break_some_target(STORM_US);
     *(down ? &story.broker.down_until_us : &story.broker.fails_until_us) = world_now_us() + fault_time(STORM_US);
     story.count.faults[down ? FAULT_BROKER_DOWN : FAULT_BROKER_FAILS]++;
   }

@@ -190,6 +190,18 @@ static void plan_reach(uint64_t seed) {
     story.fault_ppm[FAULT_BROKER_FAILS] = (uint32_t)chance_between(&chance, 1, 100);
 }
 
+/* Where tasks of a route go to different places, one may be in trouble alone: its tasks are put off, the longer the
+ * older they are. */
+static void plan_targets(uint64_t seed) {
+  struct chance chance = chance_of(seed, 116);
+  if (!chance_ppm(&chance, 300000))
+    return;
+  story.fault_ppm[FAULT_TARGET_DOWN] = (uint32_t)chance_between(&chance, 1, 100);
+  for (size_t i = 0; i < story.profile.route_count; i++)
+    story.profile.routes[i].targets = chance_ppm(&chance, 600000);
+  story.facts.longest_wait_us = PUT_OFF_US;
+}
+
 /* How much may be at work. One task may in any case, however large it is. */
 static void plan_bytes(uint64_t seed) {
   struct chance chance = chance_of(seed, 115);
@@ -237,6 +249,7 @@ void plan_story(uint64_t seed, bool trace) {
     plan_rows(seed);
     plan_silence(seed);
     plan_reach(seed);
+    plan_targets(seed);
     plan_rates(seed);
   }
   story.bound_ppm = chance_ppm(&story.plan, 400000) ? (uint32_t)chance_log_between(&story.plan, 10000, 900000) : 0;

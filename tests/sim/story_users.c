@@ -46,6 +46,11 @@ static void make_large(struct row *row) {
   blob_set(&row->text[ROW_PAYLOAD], text, (size_t)chance_log_between(&story.users, PAYLOAD_LARGE / 2, PAYLOAD_LARGE));
 }
 
+void name_target(struct row *row) {
+  char key[] = {(char)('1' + chance_below(&story.users, BROKER_TARGETS)), '\0'};
+  blob_put(&row->text[ROW_TASK_KEY], key);
+}
+
 /* What an application may ask for beside its time. */
 static void ask_more(struct row *row) {
   struct chance *chance = &story.users;
@@ -86,6 +91,8 @@ static unsigned insert_some(unsigned first, unsigned most) {
     }
     if (bound)
       blob_put(&row->text[ROW_TARGET_HOST], story.processes[host % story.process_count].host);
+    if (story.profile.routes[which].targets)
+      name_target(row);
     row->due_us = due_us;
     row->priority = (uint8_t)chance_between(chance, 3, 7);
     ask_more(row);
