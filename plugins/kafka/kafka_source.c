@@ -29,7 +29,6 @@
 #define SEQUENCE_BITS 48
 #define SEQUENCE_MASK ((UINT64_C(1) << SEQUENCE_BITS) - 1)
 #define PARTITIONS_MAX 65536
-#define BLOCK_PATIENCE_US 5000000 /* a batch may be unreadable for want of memory */
 
 /* --- partitions --- */
 
@@ -44,7 +43,7 @@ static struct kafka_partition *partition_at(struct kafka_source *source, int32_t
       return NULL;
     for (size_t i = source->partition_count; i <= index; i++)
       more[i] = (struct kafka_partition){
-          .window = KAFKA_WINDOW_EMPTY, .block = {.offset = -1}, .stable = {.offset = -1}, .committed = -1};
+          .window = KAFKA_WINDOW_EMPTY, .obstacle = KAFKA_OBSTACLE_NONE, .stable = {.offset = -1}, .committed = -1};
     source->partitions = more;
     source->partition_count = index + 1;
   }
@@ -86,30 +85,38 @@ static void set_paused(struct kafka_source *source, bool paused) {
 
 /* --- records --- */
 
-enum offered { TAKEN, REFUSED, NO_MEMORY };
-
-static enum offered offer(struct kafka_source *source, const rd_kafka_message_t *message) {
+enum kafka_offered kafka_source_offer(struct kafka_source *source, int32_t number, int64_t offset,
+                                      struct duebox_record *record) {
   uint64_t sequence;
-  char origin[320], correlation[KAFKA_CORRELATION_CAP];
-  struct kafka_partition *partition = partition_at(source, message->partition);
-  if (!partition || !kafka_window_push(&partition->window, message->offset, &sequence))
-    return NO_MEMORY;
+  char origin[320];
+  struct kafka_partition *partition = partition_at(source, number);
+  if (!partition || !kafka_window_push(&partition->window, offset, &sequence))
+    return KAFKA_NO_MEMORY;
+  snprintf(origin, sizeof(origin), "%s[%d]@%lld", source->results->topic, (int)number, (long long)offset);
+  record->struct_size = sizeof(*record);
+  record->origin = origin;
+  if (source->host->result(source->host->ctx, record, (uint64_t)number << SEQUENCE_BITS | (sequence & SEQUENCE_MASK)))
+    return KAFKA_TAKEN;
+  kafka_window_pop(&partition->window);
+  return KAFKA_REFUSED;
+}
+
+static enum kafka_offered offer(struct kafka_source *source, const rd_kafka_message_t *message) {
+  char correlation[KAFKA_CORRELATION_CAP];
+  if (!partition_at(source, message->partition))
+    return KAFKA_NO_MEMORY;
   size_t kept = message->len < (size_t)source->max_record ? message->len : (size_t)source->max_record;
-  snprintf(origin, sizeof(origin), "%s[%d]@%lld", source->results->topic, (int)message->partition,
-           (long long)message->offset);
-  const struct duebox_record record = {
-      .struct_size = sizeof(record),
+  struct duebox_record record = {
       .body = {message->payload ? message->payload : "", kept},
       .full_len = message->len,
       .truncated = kept < message->len,
-      .origin = origin,
       .correlation_id = kafka_correlation_of(message, correlation),
   };
-  uint64_t cookie = (uint64_t)message->partition << SEQUENCE_BITS | (sequence & SEQUENCE_MASK);
-  if (source->host->result(source->host->ctx, &record, cookie))
-    return TAKEN;
-  kafka_window_pop(&partition->window);
-  return REFUSED;
+  int64_t place = kafka_obstacle_place(source, message->partition, message->offset);
+  enum kafka_offered result = kafka_source_offer(source, message->partition, place, &record);
+  if (result == KAFKA_TAKEN)
+    kafka_obstacle_took(source, message->partition, message->offset, place);
+  return result;
 }
 
 static void drop_held(struct kafka_source *source) {
@@ -119,74 +126,20 @@ static void drop_held(struct kafka_source *source) {
   source->held = NULL;
 }
 
-/* A note for the quarantine in place of the records that nobody can read. False: the host is full, or memory is short.
- */
-static bool note_block(struct kafka_source *source, struct kafka_partition *partition, int32_t number) {
-  uint64_t sequence;
-  char origin[320];
-  if (!kafka_window_push(&partition->window, partition->block.offset, &sequence))
-    return false;
-  snprintf(origin, sizeof(origin), "%s[%d]@%lld", source->results->topic, (int)number,
-           (long long)partition->block.offset);
-  const struct duebox_record record = {.struct_size = sizeof(record),
-                                       .body = {"", 0},
-                                       .full_len = (size_t)source->max_record + 1,
-                                       .truncated = true,
-                                       .origin = origin};
-  if (source->host->result(source->host->ctx, &record, (uint64_t)number << SEQUENCE_BITS | (sequence & SEQUENCE_MASK)))
-    return true;
-  kafka_window_pop(&partition->window);
-  return false;
-}
-
-static void seek(struct kafka_source *source, int32_t number, int64_t offset) {
-  rd_kafka_topic_partition_list_t *list = rd_kafka_topic_partition_list_new(1);
-  rd_kafka_topic_partition_list_add(list, source->results->topic, number)->offset = offset;
-  rd_kafka_error_t *error = rd_kafka_seek_partitions(source->handle.rk, list, 0); /* does not wait */
-  if (error)
-    rd_kafka_error_destroy(error); /* the batch comes again, and so do we */
-  rd_kafka_topic_partition_list_destroy(list);
-}
-
-/* The client tells of a batch that it cannot unpack, and reads it again: it would never get past it. One record after
- * the other is passed over, for a batch is given whole wherever in it reading begins, and is told by its first. What
- * was read before it has all been taken: it comes through the same queue. */
-static void take_block(struct kafka_source *source, int32_t number, int64_t offset, const char *reason) {
-  struct kafka_partition *partition = partition_at(source, number);
-  if (!partition || !partition->assigned || offset < 0 || source->full || source->closed || source->fatal)
-    return;
-  struct kafka_block *block = &partition->block;
-  int64_t now = kafka_now_us();
-  if (block->offset != offset) {
-    *block = (struct kafka_block){.offset = offset, .next = offset, .since_us = now};
-    source->host->log(source->host->ctx, DUEBOX_LOG_ERROR, "KAFKA-RECORD-UNREADABLE",
-                      "%s[%d]@%lld cannot be unpacked and is passed over if that lasts: %s", source->results->topic,
-                      (int)number, (long long)offset, reason);
-    return;
-  }
-  if (now - block->since_us < BLOCK_PATIENCE_US || (block->next == offset && !note_block(source, partition, number)))
-    return;
-  seek(source, number, ++block->next);
-}
-
-static bool is_block(rd_kafka_resp_err_t err) {
-  return err == RD_KAFKA_RESP_ERR__BAD_COMPRESSION || err == RD_KAFKA_RESP_ERR__BAD_MSG;
-}
-
 /* Takes over the event. */
 static void take_record(struct kafka_source *source, rd_kafka_event_t *event) {
   const rd_kafka_message_t *message = rd_kafka_event_message_next(event);
   bool wanted = message && !message->err && !source->closed && !source->fatal;
-  enum offered result = TAKEN;
+  enum kafka_offered result = KAFKA_TAKEN;
   if (wanted && kafka_reading_is_whole(&source->reading))
     kafka_health_success(&source->health, source->host);
   if (wanted && source->paused)
     give_up(source, "a record came from a paused partition"); /* dropping it would lose it */
-  else if (wanted)
+  else if (wanted && !kafka_obstacle_probed(source, message->partition, message->offset))
     result = offer(source, message);
-  if (result == NO_MEMORY)
+  if (result == KAFKA_NO_MEMORY)
     give_up(source, "out of memory");
-  if (result != REFUSED) {
+  if (result != KAFKA_REFUSED) {
     rd_kafka_event_destroy(event);
     return;
   }
@@ -218,10 +171,10 @@ void kafka_source_resume(struct kafka_source *source) {
     source->yielded = source->closed = false; /* mend() opens a client */
     return;
   }
-  enum offered result = source->held && !source->closed ? offer(source, source->held) : TAKEN;
-  if (result == REFUSED)
+  enum kafka_offered result = source->held && !source->closed ? offer(source, source->held) : KAFKA_TAKEN;
+  if (result == KAFKA_REFUSED)
     return;
-  if (result == NO_MEMORY)
+  if (result == KAFKA_NO_MEMORY)
     give_up(source, "out of memory");
   drop_held(source);
   bool was_paused = source->paused;
@@ -309,7 +262,7 @@ static void forget_all(struct kafka_source *source) {
   drop_held(source);
   for (size_t i = 0; i < source->partition_count; i++) {
     kafka_window_forget(&source->partitions[i].window);
-    source->partitions[i].block.offset = -1;
+    source->partitions[i].obstacle = KAFKA_OBSTACLE_NONE;
     source->partitions[i].stable.offset = -1;
     source->partitions[i].committed = -1;
     source->partitions[i].assigned = false;
@@ -364,8 +317,8 @@ static void take_error(struct kafka_source *source, rd_kafka_event_t *event) {
   rd_kafka_topic_partition_t *place = rd_kafka_event_topic_partition(event);
   if (is_gone(rd_kafka_event_error(event)) && !source->closed)
     give_up(source, "its topic, or a partition of it, is gone");
-  else if (place && is_block(rd_kafka_event_error(event)))
-    take_block(source, place->partition, place->offset, rd_kafka_event_error_string(event));
+  else if (place && kafka_obstacle_is_batch(rd_kafka_event_error(event)))
+    kafka_obstacle_batch(source, place->partition, place->offset, rd_kafka_event_error_string(event));
   if (place)
     rd_kafka_topic_partition_destroy(place);
   kafka_reading_error(&source->reading, event);
@@ -446,6 +399,7 @@ static int drain(struct kafka_source *source) {
     take_event(source, event);
     count++;
   }
+  kafka_obstacle_go_on(source);
   return count;
 }
 

@@ -11,20 +11,14 @@
 #include "kafka_conf.h"
 #include "kafka_handle.h"
 #include "kafka_health.h"
+#include "kafka_obstacle.h"
 #include "kafka_reading.h"
 #include "kafka_stable.h"
 #include "kafka_window.h"
 
-/* A batch that the client cannot unpack, which it reads again and again. */
-struct kafka_block {
-  int64_t offset; /* of its first record; -1 = none */
-  int64_t next;   /* where reading is to go on: the batch does not say how far it goes */
-  int64_t since_us;
-};
-
 struct kafka_partition {
   struct kafka_window window;
-  struct kafka_block block;
+  struct kafka_obstacle obstacle;
   struct kafka_stable stable;
   int64_t committed; /* offset the group holds as far as we know; -1 = unknown */
   bool assigned;
@@ -55,6 +49,12 @@ struct kafka_source {
   struct kafka_health health;
   struct kafka_reading reading;
 };
+
+enum kafka_offered { KAFKA_TAKEN, KAFKA_REFUSED, KAFKA_NO_MEMORY };
+
+/* Hands a record to the host, which has come from there; its origin is written here. */
+MUSTCHECK enum kafka_offered kafka_source_offer(struct kafka_source *source, int32_t number, int64_t offset,
+                                                struct duebox_record *record);
 
 MUSTCHECK bool kafka_source_create(struct kafka_source *source, const struct duebox_instance_config *config,
                                    const struct duebox_host *host, const struct kafka_wake *wake,

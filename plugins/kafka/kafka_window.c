@@ -25,11 +25,22 @@ static bool grow(struct kafka_window *window) {
   return true;
 }
 
+/* A record that is not above one before it: either is not where it says, or reading has begun again. None of them may
+ * have more stored than lets this one come again. */
+static void lower(struct kafka_window *window, int64_t offset) {
+  uint64_t most = (uint64_t)offset * 2;
+  for (uint64_t i = window->next; i-- > window->first && *entry(window, i) / 2 > (uint64_t)offset;)
+    *entry(window, i) = most | (*entry(window, i) & 1);
+  if (window->stored > offset)
+    window->stored = offset;
+}
+
 bool kafka_window_push(struct kafka_window *window, int64_t offset, uint64_t *sequence) {
   if (window->next - window->first == window->cap && !grow(window))
     return false;
+  lower(window, offset);
   *sequence = window->next++;
-  *entry(window, *sequence) = (uint64_t)offset * 2; /* any offset: a broker may name what it likes */
+  *entry(window, *sequence) = ((uint64_t)offset + 1) * 2; /* any offset: a broker may name what it likes */
   return true;
 }
 
@@ -38,7 +49,7 @@ void kafka_window_ack(struct kafka_window *window, uint64_t sequence) {
     return;
   *entry(window, sequence) |= 1;
   for (; window->first < window->next && *entry(window, window->first) & 1; window->first++)
-    window->stored = (int64_t)(*entry(window, window->first) / 2 + 1);
+    window->stored = (int64_t)(*entry(window, window->first) / 2);
 }
 
 void kafka_window_forget(struct kafka_window *window) {

@@ -3,7 +3,8 @@
  * plugins/kafka/kafka_window.h - the records of one partition that the table has not committed yet.
  *
  * Acknowledgements come in any order; a consumer group stores one offset per partition. The window finds the offset
- * that may be stored: the first record that is not acknowledged. Pure, no locks.
+ * that may be stored: the first record that is not acknowledged, or the lowest that came behind one above it. Pure, no
+ * locks.
  */
 #ifndef PLUGINS_KAFKA_WINDOW_H
 #define PLUGINS_KAFKA_WINDOW_H
@@ -11,7 +12,7 @@
 #include "kafka_common.h"
 
 struct kafka_window {
-  uint64_t *ring; /* offset * 2, plus 1 when acknowledged; a power of two of them */
+  uint64_t *ring; /* (offset + 1) * 2, plus 1 when acknowledged; a power of two of them */
   size_t cap;
   uint64_t first; /* sequence number of the oldest record in the ring */
   uint64_t next;  /* sequence number that the next record gets; never reused, so that late acks are recognized */

@@ -204,6 +204,62 @@ static void a_batch_that_cannot_be_unpacked_blocks_nothing(void **state) {
   fake_host_free(host);
 }
 
+/* However many records a batch says it has, getting past it takes some steps only: each costs a refused fetch. */
+static void a_batch_of_many_that_cannot_be_unpacked_blocks_nothing(void **state) {
+  struct kafka_cluster *mock = *state;
+  kafka_cluster_publish_unreadable(mock, 100000);
+  kafka_cluster_publish(mock, "beside", 6);
+  kafka_cluster_publish(mock, "behind", 6);
+  struct fake_host *host = open_source(mock);
+  wait_results(host, 3);
+  assert_string_equal(result_from(host, "results[0]@100000").body, "behind");
+  for (size_t i = 0; i < 3; i++)
+    fake_host_ack(host, i, true);
+  fake_host_free(host);
+}
+
+/* One such batch after the other costs the patience that one is given once. */
+static void batches_that_cannot_be_unpacked_share_one_patience(void **state) {
+  struct kafka_cluster *mock = *state;
+  for (int i = 0; i < 40; i++)
+    kafka_cluster_publish_unreadable(mock, 3);
+  kafka_cluster_publish(mock, "behind", 6);
+  struct fake_host *host = open_source(mock);
+  wait_results(host, 41);
+  assert_string_equal(result_from(host, "results[0]@60").body, "behind");
+  fake_host_free(host);
+}
+
+/* A producer writes into a record where it is within its batch, and not every broker looks. The client believes it,
+ * and goes on behind: where nothing is. */
+static void a_record_that_claims_to_be_beyond_the_log_blocks_nothing(void **state) {
+  struct kafka_cluster *mock = *state;
+  kafka_cluster_publish(mock, "before", 6);
+  kafka_cluster_publish(mock, "beside", 6);
+  struct fake_host *host = open_source(mock);
+  wait_results(host, 2);
+  for (int i = 0; i < 3; i++) {
+    kafka_cluster_publish_claiming(mock, INT64_C(2000000000) + i, "odd");
+    kafka_cluster_publish(mock, "beside", 6);
+  }
+  wait_results(host, 8);
+  assert_string_equal(result_from(host, "results[0]@1").body, "odd"); /* where it is */
+  assert_string_equal(result_from(host, "results[0]@3").body, "odd");
+  kafka_cluster_publish(mock, "behind", 6);
+  wait_results(host, 9);
+  assert_string_equal(result_from(host, "results[0]@4").body, "behind");
+  for (size_t i = 0; i < 9; i++)
+    fake_host_ack(host, i, true);
+  fake_host_stop(host, 5000);
+  fake_host_free(host);
+  host = open_source(mock); /* nothing comes again, and what comes later is read */
+  kafka_cluster_publish(mock, "beside", 6);
+  kafka_cluster_publish(mock, "later", 5);
+  wait_results(host, 2);
+  assert_string_equal(result_from(host, "results[0]@5").body, "later");
+  fake_host_free(host);
+}
+
 int main(void) {
 #define ROW(f) cmocka_unit_test_setup_teardown(f, kafka_cluster_set_up, kafka_cluster_tear_down)
   const struct CMUnitTest tests[] = {
@@ -214,6 +270,9 @@ int main(void) {
       ROW(a_coordinator_that_is_never_found_is_told),
       ROW(brokers_that_are_away_are_not_a_refusal),
       ROW(a_batch_that_cannot_be_unpacked_blocks_nothing),
+      ROW(a_batch_of_many_that_cannot_be_unpacked_blocks_nothing),
+      ROW(batches_that_cannot_be_unpacked_share_one_patience),
+      ROW(a_record_that_claims_to_be_beyond_the_log_blocks_nothing),
   };
 #undef ROW
   cmocka_set_test_filter(getenv("DUEBOX_TEST_ONLY"));

@@ -312,8 +312,39 @@ static uint32_t crc32c(const uint8_t *data, size_t len) {
   return ~crc;
 }
 
-/* RecordBatch of magic 2, whose attributes say gzip. */
-static void put_batch(struct request *request, uint8_t records) {
+/* A zigzag varint, as records are made of. */
+static void put_varint(struct request *request, int64_t value) {
+  uint64_t rest = (uint64_t)value << 1 ^ (uint64_t)(value >> 63);
+  for (; rest > 127; rest >>= 7)
+    put(request, (rest & 127) | 128, 1);
+  put(request, rest, 1);
+}
+
+/* A RecordBatch of magic 2: one record, or so many that say they are packed with gzip. */
+struct batch {
+  uint32_t records;
+  uint8_t attributes;
+  int64_t delta;
+  const char *body;
+};
+
+/* One record that claims to be so far behind the first of its batch. */
+static void put_record(struct request *request, const struct batch *batch) {
+  struct request record = {.len = 0};
+  put(&record, 0, 2); /* attributes, timestamp */
+  put_varint(&record, batch->delta);
+  put_varint(&record, -1); /* no key */
+  put_varint(&record, (int64_t)strlen(batch->body));
+  for (const char *at = batch->body; *at; at++)
+    put(&record, (uint8_t)*at, 1);
+  put_varint(&record, 0); /* no headers */
+  put_varint(request, (int64_t)record.len);
+  for (size_t i = 0; i < record.len; i++)
+    put(request, record.data[i], 1);
+}
+
+static void put_batch(struct request *request, const struct batch *what) {
+  uint32_t records = what->records;
   size_t batch = request->len + 8;
   put(request, 0, 8); /* base offset: the broker's to say */
   put(request, 0, 4);
@@ -321,21 +352,24 @@ static void put_batch(struct request *request, uint8_t records) {
   put(request, 2, 1);
   size_t crc = request->len;
   put(request, 0, 4);
-  put(request, 1, 2);                       /* attributes */
+  put(request, what->attributes, 2);
   put(request, (uint64_t)records - 1, 4);   /* last offset */
   put(request, UINT64_C(1700000000000), 8); /* first and last timestamp */
   put(request, UINT64_C(1700000000000), 8);
   put(request, UINT64_MAX, 8); /* producer id, epoch, sequence: none */
   put(request, UINT64_MAX, 6);
   put(request, records, 4);
-  put(request, UINT64_C(0x6e6f20677a697021), 8); /* "no gzip!" */
+  if (what->body)
+    put_record(request, what);
+  else
+    put(request, UINT64_C(0x6e6f20677a697021), 8); /* "no gzip!" */
   struct request sum = {.len = crc};
   put(&sum, crc32c(request->data + crc + 4, request->len - crc - 4), 4);
   memcpy(request->data + crc, sum.data + crc, 4);
   put_len(request, batch);
 }
 
-void kafka_cluster_publish_unreadable(struct kafka_cluster *cluster, uint8_t records) {
+static void publish_batch(struct kafka_cluster *cluster, const struct batch *batch) {
   struct request request = {.len = 4};
   struct sockaddr_in address = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
   uint8_t answer[4];
@@ -350,7 +384,7 @@ void kafka_cluster_publish_unreadable(struct kafka_cluster *cluster, uint8_t rec
   put(&request, cluster->published++ % RESULT_PARTITIONS, 4);
   size_t records_at = request.len;
   put(&request, 0, 4);
-  put_batch(&request, records);
+  put_batch(&request, batch);
   put_len(&request, records_at);
   put_len(&request, 0);
   int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
@@ -358,6 +392,14 @@ void kafka_cluster_publish_unreadable(struct kafka_cluster *cluster, uint8_t rec
   assert_int_equal(send(fd, request.data, request.len, 0), request.len);
   assert_int_equal(recv(fd, answer, sizeof(answer), MSG_WAITALL), sizeof(answer));
   close(fd);
+}
+
+void kafka_cluster_publish_unreadable(struct kafka_cluster *cluster, uint32_t records) {
+  publish_batch(cluster, &(struct batch){.records = records, .attributes = 1});
+}
+
+void kafka_cluster_publish_claiming(struct kafka_cluster *cluster, int64_t delta, const char *body) {
+  publish_batch(cluster, &(struct batch){.records = 1, .delta = delta, .body = body});
 }
 
 void kafka_cluster_fail_produce(struct kafka_cluster *cluster, rd_kafka_resp_err_t err, size_t count) {

@@ -66,7 +66,10 @@ const rd_kafka_message_t *kafka_cluster_raw(struct kafka_cluster *cluster, size_
 void kafka_cluster_publish(struct kafka_cluster *cluster, const char *body, size_t len);
 /* Writes a batch of so many records that says it is packed with gzip and is not, to the next partition of the result
  * topic. Mock only. */
-void kafka_cluster_publish_unreadable(struct kafka_cluster *cluster, uint8_t records);
+void kafka_cluster_publish_unreadable(struct kafka_cluster *cluster, uint32_t records);
+/* Writes a batch of one record that claims to be so far behind its batch's first offset, to the next partition of the
+ * result topic. Mock only. */
+void kafka_cluster_publish_claiming(struct kafka_cluster *cluster, int64_t delta, const char *body);
 /* The next `count` produce requests are answered with this error. Mock only. */
 void kafka_cluster_fail_produce(struct kafka_cluster *cluster, rd_kafka_resp_err_t err, size_t count);
 

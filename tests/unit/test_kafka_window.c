@@ -48,6 +48,25 @@ static void the_largest_offsets_are_kept_as_they_are(void **state) {
   kafka_window_free(&window);
 }
 
+/* A record that claimed an offset of its own choice, within the log: what really is there comes later. */
+static void an_offset_that_is_not_above_the_one_before_holds_it_back(void **state) {
+  struct kafka_window window = KAFKA_WINDOW_EMPTY;
+  uint64_t a = push(&window, 10), odd = push(&window, 5000), b = push(&window, 12), c = push(&window, 13);
+  kafka_window_ack(&window, a);
+  kafka_window_ack(&window, odd);
+  assert_int_equal(window.stored, 12);
+  kafka_window_ack(&window, b);
+  kafka_window_ack(&window, c);
+  assert_int_equal(window.stored, 14);
+  kafka_window_ack(&window, push(&window, 6000));
+  assert_int_equal(window.stored, 6001);
+  uint64_t again = push(&window, 0); /* from the beginning */
+  assert_int_equal(window.stored, 0);
+  kafka_window_ack(&window, again);
+  assert_int_equal(window.stored, 1);
+  kafka_window_free(&window);
+}
+
 static void acks_twice_or_out_of_range_change_nothing(void **state) {
   struct kafka_window window = KAFKA_WINDOW_EMPTY;
   uint64_t a = push(&window, 10);
@@ -116,6 +135,7 @@ int main(void) {
       cmocka_unit_test(nothing_is_storable_at_first),
       cmocka_unit_test(the_first_open_record_holds_the_offset_back),
       cmocka_unit_test(the_largest_offsets_are_kept_as_they_are),
+      cmocka_unit_test(an_offset_that_is_not_above_the_one_before_holds_it_back),
       cmocka_unit_test(acks_twice_or_out_of_range_change_nothing),
       cmocka_unit_test(acks_from_before_a_forget_are_ignored),
       cmocka_unit_test(a_record_taken_back_leaves_no_trace),

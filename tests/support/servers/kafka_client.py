@@ -330,13 +330,19 @@ class Client(_Handle):
 
 
 class TransactionalProducer(Client):
-    """A producer whose transaction is open from the start until abort()."""
+    """A producer whose transaction is open from the start until abort() or commit(), and from begin()."""
 
     def __init__(self, bootstrap, name, limit_s=60):
         super().__init__(bootstrap, **{"transactional.id": name, "transaction.timeout.ms": 600000})
         self._limit_ms = limit_s * 1000
         self._do("init_transactions", self._limit_ms)
+        self.begin()
+
+    def begin(self):
         self._do("begin_transaction")
+
+    def commit(self):
+        self._do("commit_transaction", self._limit_ms)
 
     def abort(self):
         self._do("abort_transaction", self._limit_ms)

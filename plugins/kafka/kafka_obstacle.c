@@ -1,0 +1,192 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * plugins/kafka/kafka_obstacle.c - see kafka_obstacle.h.
+ */
+#include "kafka_obstacle.h"
+
+#include "kafka_source.h"
+
+#define BATCH_PATIENCE_US 5000000 /* a batch may be unreadable for want of memory; */
+#define BATCH_RUN_US 60000000     /* those that follow so soon have had that patience */
+#define SILENCE_US 5000000        /* after it, a place from which nothing comes counts as free */
+#define LASTING_US 60000000
+#define ANSWER_MS 1000 /* nothing is read meanwhile */
+
+static struct kafka_obstacle *obstacle_of(struct kafka_source *source, int32_t number) {
+  return &source->partitions[number].obstacle;
+}
+
+static void seek(struct kafka_source *source, int32_t number, int64_t offset) {
+  rd_kafka_topic_partition_list_t *list = rd_kafka_topic_partition_list_new(1);
+  rd_kafka_topic_partition_list_add(list, source->results->topic, number)->offset = offset;
+  rd_kafka_error_t *error = rd_kafka_seek_partitions(source->handle.rk, list, 0); /* does not wait */
+  if (error)
+    rd_kafka_error_destroy(error); /* the obstacle comes again, and so do we */
+  rd_kafka_topic_partition_list_destroy(list);
+}
+
+/* Where the log ends, as far as may be read; -1 = unknown. A refused fetch leaves that unknown (rdkafka_fetcher.c), as
+ * one behind a record that claims to be beyond the log, so that the brokers are asked. */
+static int64_t log_end(struct kafka_source *source, int32_t number) {
+  int64_t low, high = -1;
+  if (rd_kafka_get_watermark_offsets(source->handle.rk, source->results->topic, number, &low, &high) || high < 0)
+    if (rd_kafka_query_watermark_offsets(source->handle.rk, source->results->topic, number, &low, &high, ANSWER_MS))
+      return -1;
+  return high;
+}
+
+/* Where reading began, for a partition that has given no believable record yet: where the group is, or the beginning.
+ */
+static int64_t log_begin(struct kafka_source *source, int32_t number) {
+  int64_t low = 0, high = 0;
+  rd_kafka_topic_partition_list_t *list = rd_kafka_topic_partition_list_new(1);
+  rd_kafka_topic_partition_t *place = rd_kafka_topic_partition_list_add(list, source->results->topic, number);
+  bool found = !rd_kafka_committed(source->handle.rk, list, ANSWER_MS) && !place->err;
+  int64_t offset = found ? place->offset : -1;
+  rd_kafka_topic_partition_list_destroy(list);
+  if (rd_kafka_query_watermark_offsets(source->handle.rk, source->results->topic, number, &low, &high, ANSWER_MS))
+    return offset < 0 ? 0 : offset;
+  return offset < low || offset > high ? low : offset;
+}
+
+/* --- searching --- */
+
+static void read_from(struct kafka_source *source, int32_t number) {
+  struct kafka_obstacle *obstacle = obstacle_of(source, number);
+  if (obstacle->search.obstacle < 0)
+    obstacle->last = obstacle->search.at - 1;
+  obstacle->asked_us = kafka_now_us();
+  obstacle->from = obstacle->search.at;
+  seek(source, number, obstacle->search.at);
+}
+
+static void begin_search(struct kafka_source *source, int32_t number, int64_t claimed, int64_t taken, int64_t high) {
+  struct kafka_obstacle *obstacle = obstacle_of(source, number);
+  kafka_search_begin(&obstacle->search, claimed, taken, high);
+  obstacle->began_us = kafka_now_us();
+  read_from(source, number);
+}
+
+/* Whether it is to be taken. */
+static bool saw(struct kafka_source *source, int32_t number, int64_t first) {
+  struct kafka_obstacle *obstacle = obstacle_of(source, number);
+  int64_t from = obstacle->from;
+  obstacle->from = -1;
+  bool elsewhere = first >= 0 && first < from && first != obstacle->search.obstacle && first != obstacle->block;
+  if (elsewhere) { /* reading was sent to the beginning meanwhile */
+    seek(source, number, from);
+    return false;
+  }
+  if (obstacle->search.obstacle < 0)
+    return true;
+  if (!kafka_search_saw(&obstacle->search, first)) {
+    read_from(source, number);
+    return false;
+  }
+  obstacle->last = obstacle->search.at - 1;
+  return true;
+}
+
+bool kafka_obstacle_probed(struct kafka_source *source, int32_t number, int64_t claimed) {
+  return number >= 0 && (size_t)number < source->partition_count && !saw(source, number, claimed);
+}
+
+/* --- batches that cannot be unpacked --- */
+
+bool kafka_obstacle_is_batch(rd_kafka_resp_err_t err) {
+  return err == RD_KAFKA_RESP_ERR__BAD_COMPRESSION || err == RD_KAFKA_RESP_ERR__BAD_MSG;
+}
+
+/* A note for the quarantine in place of the records that nobody can read. False: the host is full, or memory is short.
+ */
+static bool note(struct kafka_source *source, int32_t number, int64_t offset) {
+  struct duebox_record record = {.body = {"", 0}, .full_len = (size_t)source->max_record + 1, .truncated = true};
+  return kafka_source_offer(source, number, offset, &record) == KAFKA_TAKEN;
+}
+
+/* What was read before the batch has all been taken: it comes through the same queue. */
+void kafka_obstacle_batch(struct kafka_source *source, int32_t number, int64_t offset, const char *reason) {
+  if (number < 0 || (size_t)number >= source->partition_count || !source->partitions[number].assigned || offset < 0 ||
+      source->full || source->closed || source->fatal || !saw(source, number, offset))
+    return;
+  struct kafka_obstacle *obstacle = obstacle_of(source, number);
+  int64_t now = kafka_now_us(), high;
+  if (obstacle->block != offset) {
+    if (obstacle->block < 0 || now - obstacle->seen_us > BATCH_RUN_US)
+      obstacle->since_us = now;
+    obstacle->block = offset;
+    obstacle->noted = false;
+    source->host->log(source->host->ctx, DUEBOX_LOG_ERROR, "KAFKA-RECORD-UNREADABLE",
+                      "%s[%d]@%lld cannot be unpacked and is passed over if that lasts: %s", source->results->topic,
+                      (int)number, (long long)offset, reason);
+  }
+  obstacle->seen_us = now;
+  if (now - obstacle->since_us < BATCH_PATIENCE_US || (high = log_end(source, number)) < 0)
+    return;
+  obstacle->noted = obstacle->noted || note(source, number, offset);
+  if (obstacle->noted)
+    begin_search(source, number, offset, offset, high);
+}
+
+/* --- records that are not where they say --- */
+
+int64_t kafka_obstacle_place(struct kafka_source *source, int32_t number, int64_t claimed) {
+  struct kafka_obstacle *obstacle = obstacle_of(source, number);
+  bool next = kafka_search_believes(obstacle->last, claimed, -1);
+  if (next || kafka_search_believes(obstacle->last, claimed, log_end(source, number)))
+    return claimed;
+  if (obstacle->last < 0)
+    obstacle->last = log_begin(source, number) - 1;
+  return obstacle->last + 1;
+}
+
+/* Others of the same fetch may follow, and the client goes on behind the last of them: only if that is one of these,
+ * reading has to be put right. */
+void kafka_obstacle_took(struct kafka_source *source, int32_t number, int64_t claimed, int64_t place) {
+  struct kafka_obstacle *obstacle = obstacle_of(source, number);
+  obstacle->last = place;
+  if (claimed == place)
+    obstacle->stray = -1;
+  else if (obstacle->stray < 0)
+    obstacle->stray = claimed;
+}
+
+static void put_right(struct kafka_source *source, int32_t number) {
+  struct kafka_obstacle *obstacle = obstacle_of(source, number);
+  int64_t high = log_end(source, number);
+  if (high < 0)
+    return;
+  source->host->log(
+      source->host->ctx, DUEBOX_LOG_WARN, "KAFKA-OFFSET-UNTRUE",
+      "a record of %s[%d] claims offset %lld, where the log ends at %lld; it is taken, and reading goes on "
+      "behind it",
+      source->results->topic, (int)number, (long long)obstacle->stray, (long long)high);
+  begin_search(source, number, obstacle->stray, obstacle->last, high);
+  obstacle->stray = -1;
+}
+
+void kafka_obstacle_go_on(struct kafka_source *source) {
+  if (!source->handle.rk || source->full || source->closed || source->fatal)
+    return;
+  for (size_t i = 0; i < source->partition_count; i++) {
+    struct kafka_obstacle *obstacle = &source->partitions[i].obstacle;
+    if (source->partitions[i].assigned && obstacle->search.obstacle < 0 && obstacle->stray >= 0)
+      put_right(source, (int32_t)i);
+    if (obstacle->search.obstacle >= 0 && kafka_now_us() - obstacle->asked_us > SILENCE_US)
+      saw(source, (int32_t)i, KAFKA_SEARCH_NOTHING);
+  }
+}
+
+rd_kafka_topic_partition_t kafka_obstacle_lasting(const struct kafka_source *source) {
+  rd_kafka_topic_partition_t found = {.offset = -1};
+  int64_t now = kafka_now_us();
+  for (size_t i = 0; i < source->partition_count; i++) {
+    const struct kafka_obstacle *obstacle = &source->partitions[i].obstacle;
+    bool batches =
+             obstacle->block >= 0 && now - obstacle->since_us > LASTING_US && now - obstacle->seen_us < LASTING_US / 2,
+         searches = obstacle->search.obstacle >= 0 && now - obstacle->began_us > LASTING_US;
+    if (batches || searches)
+      found = (rd_kafka_topic_partition_t){.partition = (int32_t)i, .offset = obstacle->last + 1};
+  }
+  return found;
+}
