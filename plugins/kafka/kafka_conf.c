@@ -42,8 +42,9 @@ static const struct property producer_defaults[] = {
 static const struct property consumer_defaults[] = {
     {"queued.min.messages", "1000"}, /* results are small; the host's queue does the buffering */
     {"queued.max.messages.kbytes", "4096"},
-    {"fetch.max.bytes", "4194304"},    /* one record is sent whatever its size (KIP-74) */
-    {"fetch.error.backoff.ms", "100"}, /* getting past a batch that cannot be unpacked takes a few of them */
+    {"fetch.max.bytes", "4194304"},         /* one record is sent whatever its size (KIP-74) */
+    {"fetch.message.max.bytes", "4194304"}, /* what is read again has room for two of the largest batches by default */
+    {"fetch.error.backoff.ms", "100"},      /* getting past a batch that cannot be unpacked takes a few of them */
     /* After a crash nobody reads the dead member's partitions until its session is over, and results that have come
      * count as missing: brokers allow no shorter one by default. */
     {"session.timeout.ms", "6000"},

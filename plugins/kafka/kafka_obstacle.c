@@ -9,6 +9,7 @@
 #define BATCH_PATIENCE_US 5000000 /* a batch may be unreadable for want of memory; */
 #define BATCH_RUN_US 60000000     /* those that follow so soon have had that patience */
 #define SILENCE_US 5000000        /* after it, a place from which nothing comes counts as free */
+#define REREAD_US 1000000         /* a stream of transactions is read twice, a second later, with one seek for it */
 #define LASTING_US 60000000
 #define ANSWER_MS 1000 /* nothing is read meanwhile */
 
@@ -87,10 +88,6 @@ static bool saw(struct kafka_source *source, int32_t number, int64_t first) {
   return true;
 }
 
-bool kafka_obstacle_probed(struct kafka_source *source, int32_t number, int64_t claimed) {
-  return number >= 0 && (size_t)number < source->partition_count && !saw(source, number, claimed);
-}
-
 /* --- batches that cannot be unpacked --- */
 
 bool kafka_obstacle_is_batch(rd_kafka_resp_err_t err) {
@@ -140,15 +137,34 @@ int64_t kafka_obstacle_place(struct kafka_source *source, int32_t number, int64_
   return obstacle->last + 1;
 }
 
-/* Others of the same fetch may follow, and the client goes on behind the last of them: only if that is one of these,
- * reading has to be put right. */
-void kafka_obstacle_took(struct kafka_source *source, int32_t number, int64_t claimed, int64_t place) {
-  struct kafka_obstacle *obstacle = obstacle_of(source, number);
+/* Others of the same fetch may follow, and the client goes on behind the last of them: only if that is one that was not
+ * believed, reading has to be put right. */
+static void follow(struct kafka_obstacle *obstacle, int64_t claimed, int64_t place) {
   obstacle->last = place;
   if (claimed == place)
     obstacle->stray = -1;
   else if (obstacle->stray < 0)
     obstacle->stray = claimed;
+}
+
+void kafka_obstacle_took(struct kafka_source *source, int32_t number, int64_t claimed, int64_t place) {
+  struct kafka_obstacle *obstacle = obstacle_of(source, number);
+  kafka_reread_took(&obstacle->reread, obstacle->last, place, claimed);
+  follow(obstacle, claimed, place);
+}
+
+bool kafka_obstacle_drops(struct kafka_source *source, int32_t number, int64_t claimed) {
+  if (number < 0 || (size_t)number >= source->partition_count)
+    return false;
+  if (!saw(source, number, claimed))
+    return true;
+  struct kafka_obstacle *obstacle = obstacle_of(source, number);
+  if (!kafka_reread_knows(&obstacle->reread, claimed))
+    return false;
+  follow(obstacle, claimed, kafka_obstacle_place(source, number, claimed));
+  obstacle->reread_us = kafka_now_us();
+  source->dirty = true; /* more may be stored when this was the last */
+  return true;
 }
 
 static void put_right(struct kafka_source *source, int32_t number) {
@@ -165,16 +181,53 @@ static void put_right(struct kafka_source *source, int32_t number) {
   obstacle->stray = -1;
 }
 
-void kafka_obstacle_go_on(struct kafka_source *source) {
-  if (!source->handle.rk || source->full || source->closed || source->fatal)
-    return;
-  for (size_t i = 0; i < source->partition_count; i++) {
-    struct kafka_obstacle *obstacle = &source->partitions[i].obstacle;
-    if (source->partitions[i].assigned && obstacle->search.obstacle < 0 && obstacle->stray >= 0)
-      put_right(source, (int32_t)i);
-    if (obstacle->search.obstacle >= 0 && kafka_now_us() - obstacle->asked_us > SILENCE_US)
-      saw(source, (int32_t)i, KAFKA_SEARCH_NOTHING);
+/* --- records that may have been passed over --- */
+
+static void read_again(struct kafka_source *source, int32_t number) {
+  struct kafka_obstacle *obstacle = obstacle_of(source, number);
+  obstacle->from = kafka_reread_begin(&obstacle->reread);
+  obstacle->last = obstacle->from - 1;
+  obstacle->reread_us = kafka_now_us();
+  seek(source, number, obstacle->from);
+}
+
+static void look_into_gaps(struct kafka_source *source, int32_t number, int64_t now) {
+  struct kafka_obstacle *obstacle = obstacle_of(source, number);
+  int64_t quiet_us = now - obstacle->reread_us;
+  if (obstacle->reread.from >= 0 && quiet_us > SILENCE_US) { /* some were compacted away meanwhile */
+    kafka_reread_end(&obstacle->reread);
+    source->dirty = true;
   }
+  if (kafka_reread_is_due(&obstacle->reread) && (quiet_us > REREAD_US || kafka_reread_is_full(&obstacle->reread)))
+    read_again(source, number);
+}
+
+static void go_on(struct kafka_source *source, int32_t number, int64_t now) {
+  struct kafka_obstacle *obstacle = obstacle_of(source, number);
+  if (source->full) /* nothing comes, for that reason */
+    obstacle->reread_us = obstacle->asked_us = now;
+  else if (obstacle->search.obstacle < 0 && obstacle->stray >= 0)
+    put_right(source, number);
+  else if (obstacle->search.obstacle < 0)
+    look_into_gaps(source, number, now);
+  else if (now - obstacle->asked_us > SILENCE_US)
+    saw(source, number, KAFKA_SEARCH_NOTHING);
+}
+
+void kafka_obstacle_go_on(struct kafka_source *source) {
+  if (!source->handle.rk || source->closed || source->fatal)
+    return;
+  int64_t now = kafka_now_us();
+  for (size_t i = 0; i < source->partition_count; i++)
+    if (source->partitions[i].assigned)
+      go_on(source, (int32_t)i, now);
+}
+
+int64_t kafka_obstacle_doubt(const struct kafka_obstacle *obstacle) { return kafka_reread_doubt(&obstacle->reread); }
+
+void kafka_obstacle_forget(struct kafka_obstacle *obstacle) {
+  kafka_reread_forget(&obstacle->reread);
+  *obstacle = KAFKA_OBSTACLE_NONE;
 }
 
 rd_kafka_topic_partition_t kafka_obstacle_lasting(const struct kafka_source *source) {

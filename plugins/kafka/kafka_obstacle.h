@@ -6,6 +6,8 @@
  * again, and a record with an offset of its own choice, behind which it goes on: beyond the log it finds nothing, and
  * begins at the beginning. Reading is made to go on behind both (kafka_search.h). A record with such an offset is taken
  * like any other, at the first place where it may be; in place of a batch the quarantine gets a note.
+ * One within the log hides what is between its own place and the other: what comes behind a gap is read twice
+ * (kafka_reread.h).
  *
  * rd_kafka_seek_partitions() raises the partition's version at once: what was fetched before does not come out of the
  * queue any more (rdkafka_queue.c, rd_kafka_op_filter). Only a fetch beyond the log whose refusal is on its way then
@@ -17,6 +19,7 @@
 
 #include <librdkafka/rdkafka.h>
 
+#include "kafka_reread.h"
 #include "kafka_search.h"
 
 struct kafka_source;
@@ -31,24 +34,30 @@ struct kafka_obstacle {
   struct kafka_search search;
   int64_t began_us; /* when the search began */
   int64_t asked_us; /* when reading was made to begin at search.at */
-  int64_t from;     /* where reading was made to begin, until something comes from there; -1 = nothing is awaited */
+  struct kafka_reread reread;
+  int64_t reread_us; /* when that was begun, or brought something, last */
+  int64_t from;      /* where reading was made to begin, until something comes from there; -1 = nothing is awaited */
 };
 
 #define KAFKA_OBSTACLE_NONE                                                                                            \
-  ((struct kafka_obstacle){.last = -1, .stray = -1, .block = -1, .search = KAFKA_SEARCH_NONE, .from = -1})
+  ((struct kafka_obstacle){                                                                                            \
+      .last = -1, .stray = -1, .block = -1, .search = KAFKA_SEARCH_NONE, .reread = KAFKA_REREAD_NONE, .from = -1})
 
+void kafka_obstacle_forget(struct kafka_obstacle *obstacle);
 /* Whether an error event tells of a batch that the client reads again and again. */
 bool kafka_obstacle_is_batch(rd_kafka_resp_err_t err);
 void kafka_obstacle_batch(struct kafka_source *source, int32_t number, int64_t offset, const char *reason);
 
-/* Whether a record only answers where reading begins, and is not to be taken: it comes again. */
-bool kafka_obstacle_probed(struct kafka_source *source, int32_t number, int64_t claimed);
+/* Whether a record is not to be taken: it answers where reading begins and comes again, or was taken before. */
+bool kafka_obstacle_drops(struct kafka_source *source, int32_t number, int64_t claimed);
 /* The offset to believe of a record. */
 int64_t kafka_obstacle_place(struct kafka_source *source, int32_t number, int64_t claimed);
 /* The host has taken the record. */
 void kafka_obstacle_took(struct kafka_source *source, int32_t number, int64_t claimed, int64_t place);
 /* The client's queue has been served: what is to be read again is read from the right place. */
 void kafka_obstacle_go_on(struct kafka_source *source);
+/* No offset above this may be stored yet; -1 = any may. */
+int64_t kafka_obstacle_doubt(const struct kafka_obstacle *obstacle);
 /* A partition that has not got past an obstacle for a minute; offset -1 = none. */
 rd_kafka_topic_partition_t kafka_obstacle_lasting(const struct kafka_source *source);
 

@@ -17,8 +17,12 @@ void kafka_reading_init(struct kafka_reading *reading, const struct kafka_group 
   size_t size = sizeof(session_ms);
   rd_kafka_conf_res_t found = rd_kafka_conf_get(conf, "session.timeout.ms", session_ms, &size);
   int64_t now = kafka_now_us();
-  *reading = (struct kafka_reading){
-      .group = group, .well_us = now, .patience_us = MARGIN_US, .ask_us = now + ASK_US, .held_back = {.stable = -1}};
+  *reading = (struct kafka_reading){.group = group,
+                                    .well_us = now,
+                                    .patience_us = MARGIN_US,
+                                    .ask_us = now + ASK_US,
+                                    .held_back = {.stable = -1},
+                                    .obstacle = {.offset = -1}};
   if (found == RD_KAFKA_CONF_OK)
     reading->patience_us += strtoll(session_ms, NULL, 10) * 1000;
 }
@@ -103,8 +107,20 @@ static void say_held_back(const struct kafka_reading *reading, struct kafka_heal
                       "find-hanging name it; its transaction.timeout.ms is how long it may hang");
 }
 
+static void say_obstacle(const struct kafka_reading *reading, struct kafka_health *health,
+                         const struct duebox_host *host) {
+  char text[320];
+  snprintf(
+      text, sizeof(text),
+      "for a minute there have been records at %.100s[%d]@%lld and behind it that cannot be read, and the way past "
+      "them is being searched",
+      reading->group->topic, (int)reading->obstacle.partition, (long long)reading->obstacle.offset);
+  kafka_health_unread(health, host, "kafka.obstacle", text,
+                      "see who writes batches there that cannot be unpacked, and take the right to WRITE from him");
+}
+
 bool kafka_reading_is_whole(const struct kafka_reading *reading) {
-  return !reading->stranger[0] && reading->held_back.stable < 0;
+  return !reading->stranger[0] && reading->held_back.stable < 0 && reading->obstacle.offset < 0;
 }
 
 void kafka_reading_judge(struct kafka_reading *reading, const char *stats, bool excused, bool fetched,
@@ -115,6 +131,8 @@ void kafka_reading_judge(struct kafka_reading *reading, const char *stats, bool 
     kafka_health_success(health, host);
   else if (well && !excused && reading->stranger[0])
     say_stranger(reading, health, host);
+  else if (well && !excused && reading->obstacle.offset >= 0)
+    say_obstacle(reading, health, host);
   else if (well && !excused)
     say_held_back(reading, health, host);
   else if (!excused && now - reading->well_us > reading->patience_us)

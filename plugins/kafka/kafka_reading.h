@@ -9,7 +9,8 @@
  *
  * The group is also asked now and then who has the partitions: a member that is no daemon of this outbox takes its
  * share of the answers away, be it all or some. Without an answer (no right, an old broker) nothing is said. And an
- * open transaction of a producer may hold back all that is behind it (kafka_stable.h). Driver thread.
+ * open transaction of a producer may hold back all that is behind it (kafka_stable.h), and what librdkafka does not get
+ * past may do so as well (kafka_obstacle.h). Driver thread.
  */
 #ifndef PLUGINS_KAFKA_READING_H
 #define PLUGINS_KAFKA_READING_H
@@ -25,7 +26,8 @@ struct kafka_reading {
   char error[160];     /* the last one since it was well; "" = none */
   int64_t ask_us;      /* when the group is asked next */
   char stranger[192];  /* who has partitions and is no daemon of this outbox, when it was asked last; "" = nobody */
-  struct kafka_offsets held_back; /* a partition that a transaction has held back for long; stable -1 = none */
+  struct kafka_offsets held_back;      /* a partition that a transaction has held back for long; stable -1 = none */
+  rd_kafka_topic_partition_t obstacle; /* one that has not got past obstacles for long; offset -1 = none */
 };
 
 /* The patience follows from the session's time-out in conf. */

@@ -135,7 +135,7 @@ static void take_record(struct kafka_source *source, rd_kafka_event_t *event) {
     kafka_health_success(&source->health, source->host);
   if (wanted && source->paused)
     give_up(source, "a record came from a paused partition"); /* dropping it would lose it */
-  else if (wanted && !kafka_obstacle_probed(source, message->partition, message->offset))
+  else if (wanted && !kafka_obstacle_drops(source, message->partition, message->offset))
     result = offer(source, message);
   if (result == KAFKA_NO_MEMORY)
     give_up(source, "out of memory");
@@ -194,17 +194,24 @@ void kafka_source_ack(struct kafka_source *source, uint64_t cookie, bool committ
   source->dirty = true;
 }
 
+/* What is behind a gap is stored when it is known to be one, or in the end: what was read is not repeated then. */
+static int64_t storable_offset(const struct kafka_source *source, const struct kafka_partition *partition) {
+  int64_t stored = partition->window.stored, doubt = kafka_obstacle_doubt(&partition->obstacle);
+  return doubt >= 0 && doubt < stored && !source->closed ? doubt : stored;
+}
+
 /* The offsets that may be stored and are not; NULL = none. */
 static rd_kafka_topic_partition_list_t *storable(struct kafka_source *source) {
   rd_kafka_topic_partition_list_t *list = NULL;
   for (size_t i = 0; i < source->partition_count; i++) {
     struct kafka_partition *partition = &source->partitions[i];
-    if (!partition->assigned || partition->window.stored < 0 || partition->window.stored == partition->committed)
+    int64_t offset = storable_offset(source, partition);
+    if (!partition->assigned || offset < 0 || offset == partition->committed)
       continue;
     if (!list)
       list = rd_kafka_topic_partition_list_new(8);
-    rd_kafka_topic_partition_list_add(list, source->results->topic, (int32_t)i)->offset = partition->window.stored;
-    partition->committed = partition->window.stored;
+    rd_kafka_topic_partition_list_add(list, source->results->topic, (int32_t)i)->offset = offset;
+    partition->committed = offset;
   }
   source->dirty = false;
   return list;
@@ -262,7 +269,7 @@ static void forget_all(struct kafka_source *source) {
   drop_held(source);
   for (size_t i = 0; i < source->partition_count; i++) {
     kafka_window_forget(&source->partitions[i].window);
-    source->partitions[i].obstacle = KAFKA_OBSTACLE_NONE;
+    kafka_obstacle_forget(&source->partitions[i].obstacle);
     source->partitions[i].stable.offset = -1;
     source->partitions[i].committed = -1;
     source->partitions[i].assigned = false;
@@ -355,6 +362,7 @@ static void take_stats(struct kafka_source *source, rd_kafka_event_t *event) {
   if (connected)
     kafka_health_connected(&source->health, source->host);
   follow_transactions(source, rd_kafka_event_stats(event), excused);
+  source->reading.obstacle = kafka_obstacle_lasting(source);
   kafka_reading_judge(&source->reading, rd_kafka_event_stats(event), excused, fetches(source), &source->health,
                       source->host);
   if (connected && !source->closed && kafka_reading_asks(&source->reading)) {
@@ -526,7 +534,9 @@ void kafka_source_destroy(struct kafka_source *source) {
   kafka_handle_end(&source->handle, 0);
   if (source->conf)
     rd_kafka_conf_destroy(source->conf);
-  for (size_t i = 0; i < source->partition_count; i++)
+  for (size_t i = 0; i < source->partition_count; i++) {
     kafka_window_free(&source->partitions[i].window);
+    kafka_obstacle_forget(&source->partitions[i].obstacle);
+  }
   free(source->partitions);
 }

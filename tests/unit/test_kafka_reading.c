@@ -199,6 +199,22 @@ static void a_transaction_that_holds_back_records_is_told(void **state) {
   assert_string_equal(said.last, "up");
 }
 
+static void records_that_are_long_in_the_way_are_told(void **state) {
+  struct said said = {""};
+  const struct duebox_host host = {.ctx = &said, .log = on_log, .health = on_health, .unread = on_unread};
+  struct kafka_health health = {.of_source = true};
+  struct kafka_reading reading = reading_for("6000");
+  reading.obstacle = (rd_kafka_topic_partition_t){.partition = 2, .offset = 17};
+  assert_false(kafka_reading_is_whole(&reading));
+  kafka_reading_judge(&reading, STATS("up", "steady"), true, true, &health, &host);
+  assert_string_equal(said.last, "");
+  kafka_reading_judge(&reading, STATS("up", "steady"), false, true, &health, &host);
+  assert_non_null(strstr(said.last, "unread: kafka.obstacle: for a minute there have been records at answers[2]@17"));
+  reading.obstacle.offset = -1;
+  kafka_reading_judge(&reading, STATS("up", "steady"), false, true, &health, &host);
+  assert_string_equal(said.last, "up");
+}
+
 /* Names that daemons of one outbox share, and no other outbox has. */
 static void outboxes_are_told_apart(void **state) {
   struct kafka_options options = {0};
@@ -253,6 +269,7 @@ int main(void) {
       cmocka_unit_test(only_a_transaction_that_lasts_stands),
       cmocka_unit_test(a_transaction_that_holds_back_records_is_told),
       cmocka_unit_test(the_group_is_asked_now_and_then),
+      cmocka_unit_test(records_that_are_long_in_the_way_are_told),
       cmocka_unit_test(outboxes_are_told_apart),
       cmocka_unit_test(partitions_of_a_topic_are_counted),
   };
