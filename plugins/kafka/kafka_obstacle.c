@@ -11,7 +11,8 @@
 #define SILENCE_US 5000000        /* after it, a place from which nothing comes counts as free */
 #define REREAD_US 1000000         /* a stream of transactions is read twice, a second later, with one seek for it */
 #define LASTING_US 60000000
-#define ANSWER_MS 1000 /* nothing is read meanwhile */
+#define ANSWER_MS 1000
+#define ASK_AGAIN_US 5000000
 
 static struct kafka_obstacle *obstacle_of(struct kafka_source *source, int32_t number) {
   return &source->partitions[number].obstacle;
@@ -27,13 +28,18 @@ static void seek(struct kafka_source *source, int32_t number, int64_t offset) {
 }
 
 /* Where the log ends, as far as may be read; -1 = unknown. A refused fetch leaves that unknown (rdkafka_fetcher.c), as
- * one behind a record that claims to be beyond the log, so that the brokers are asked. */
+ * one behind a record that claims to be beyond the log, so that the brokers are asked; where they did not answer, not
+ * again at once, for nothing is read meanwhile. */
 static int64_t log_end(struct kafka_source *source, int32_t number) {
   int64_t low, high = -1;
-  if (rd_kafka_get_watermark_offsets(source->handle.rk, source->results->topic, number, &low, &high) || high < 0)
-    if (rd_kafka_query_watermark_offsets(source->handle.rk, source->results->topic, number, &low, &high, ANSWER_MS))
-      return -1;
-  return high;
+  if (!rd_kafka_get_watermark_offsets(source->handle.rk, source->results->topic, number, &low, &high) && high >= 0)
+    return high;
+  if (kafka_now_us() < source->ask_us)
+    return -1;
+  if (!rd_kafka_query_watermark_offsets(source->handle.rk, source->results->topic, number, &low, &high, ANSWER_MS))
+    return high;
+  source->ask_us = kafka_now_us() + ASK_AGAIN_US;
+  return -1;
 }
 
 /* Where reading began, for a partition that has given no believable record yet: where the group is, or the beginning.
@@ -130,8 +136,9 @@ void kafka_obstacle_batch(struct kafka_source *source, int32_t number, int64_t o
 int64_t kafka_obstacle_place(struct kafka_source *source, int32_t number, int64_t claimed) {
   struct kafka_obstacle *obstacle = obstacle_of(source, number);
   bool next = kafka_search_believes(obstacle->last, claimed, -1);
-  if (next || kafka_search_believes(obstacle->last, claimed, log_end(source, number)))
-    return claimed;
+  int64_t high = next ? -1 : log_end(source, number);
+  if (next || high < 0 || kafka_search_believes(obstacle->last, claimed, high))
+    return claimed; /* when the end is not known, reading again behind the gap judges it */
   if (obstacle->last < 0)
     obstacle->last = log_begin(source, number) - 1;
   return obstacle->last + 1;
@@ -159,10 +166,11 @@ bool kafka_obstacle_drops(struct kafka_source *source, int32_t number, int64_t c
   if (!saw(source, number, claimed))
     return true;
   struct kafka_obstacle *obstacle = obstacle_of(source, number);
+  if (obstacle->reread.from >= 0)
+    obstacle->reread_us = kafka_now_us();
   if (!kafka_reread_knows(&obstacle->reread, claimed))
     return false;
   follow(obstacle, claimed, kafka_obstacle_place(source, number, claimed));
-  obstacle->reread_us = kafka_now_us();
   source->dirty = true; /* more may be stored when this was the last */
   return true;
 }
@@ -187,14 +195,15 @@ static void read_again(struct kafka_source *source, int32_t number) {
   struct kafka_obstacle *obstacle = obstacle_of(source, number);
   obstacle->from = kafka_reread_begin(&obstacle->reread);
   obstacle->last = obstacle->from - 1;
-  obstacle->reread_us = kafka_now_us();
+  obstacle->reread_us = obstacle->began_us = kafka_now_us();
   seek(source, number, obstacle->from);
 }
 
 static void look_into_gaps(struct kafka_source *source, int32_t number, int64_t now) {
   struct kafka_obstacle *obstacle = obstacle_of(source, number);
   int64_t quiet_us = now - obstacle->reread_us;
-  if (obstacle->reread.from >= 0 && quiet_us > SILENCE_US) { /* some were compacted away meanwhile */
+  bool ends = quiet_us > SILENCE_US || now - obstacle->began_us > LASTING_US;
+  if (obstacle->reread.from >= 0 && ends) { /* some were compacted away meanwhile */
     kafka_reread_end(&obstacle->reread);
     source->dirty = true;
   }

@@ -32,7 +32,7 @@ struct kafka_obstacle {
   int64_t since_us; /* when the first was met of batches that followed soon upon each other, */
   int64_t seen_us;  /* and when the last */
   struct kafka_search search;
-  int64_t began_us; /* when the search began */
+  int64_t began_us; /* when the search began, or reading again did */
   int64_t asked_us; /* when reading was made to begin at search.at */
   struct kafka_reread reread;
   int64_t reread_us; /* when that was begun, or brought something, last */

@@ -43,6 +43,7 @@ struct kafka_source {
   int64_t full_us;   /* since when it is full */
   bool closed;       /* no more reading, */
   bool yielded;      /* until the host resumes */
+  int64_t ask_us;    /* the brokers are not asked before this time where a log ends */
   bool dirty;        /* something was acknowledged since the last commit */
   bool commit_open;  /* a commit is on its way */
   int64_t commit_us; /* not before this time */
