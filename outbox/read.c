@@ -494,14 +494,15 @@ struct misfits_unit {
 static bool misfits_unit(struct store_session *ss, void *arg, struct err *err) {
   struct misfits_unit *u = arg;
   const struct read_unit read = {.what = "read misfits", .batch = u->batch};
+  struct text route = {0};
+  text_ascii(&route, u->group->route, u->group->route_len);
   row_columns(&ss->part, (struct store_limit){0});
   session_begin(ss);
   session_add(ss, query_read_misfits,
               ARGS(RAW("columns", ss->part), STRING("state", task_state_text(u->group->state)),
-                   UNSIGNED("shard", u->group->shard),
-                   {.name = "route", .kind = SQL_STRING, .string = u->group->route, .len = u->group->route_len},
-                   UNSIGNED("priority", u->group->priority), UNSIGNED("limit", u->limit),
-                   WORD("all", u->group->misfit ? "TRUE" : "FALSE")));
+                   UNSIGNED("shard", u->group->shard), RAW("route", route), UNSIGNED("priority", u->group->priority),
+                   UNSIGNED("limit", u->limit), WORD("all", u->group->misfit ? "TRUE" : "FALSE")));
+  text_free(&route);
   return read_batch(ss, &read, err);
 }
 

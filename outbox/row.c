@@ -64,6 +64,8 @@ struct decoding {
 /* For people, who read of it in last_error: what is asked for in its place may be a long expression. */
 static const char *column_of(enum row_field field) {
   static const char *const columns[ROW_FIELD_COUNT] = {[ROW_DUE] = "due_at",
+                                                       [ROW_ROUTE] = "route",
+                                                       [ROW_MESSAGE_ID] = "message_id",
                                                        [ROW_TARGET_HOST] = "target_host",
                                                        [ROW_CHANGED] = "changed_at",
                                                        [ROW_BESIDE_LEN] = "headers"};

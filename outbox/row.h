@@ -39,8 +39,8 @@
   ROW(DUE, "COALESCE(due_at, " SQL_BY_DELAY("") ")")                                                                   \
   ROW(FIRST_DUE, "first_due_at")                                                                                       \
   ROW(EXPIRES, "expires_at")                                                                                           \
-  ROW(ROUTE, "route")                                                                                                  \
-  ROW(MESSAGE_ID, "message_id")                                                                                        \
+  ROW(ROUTE, SQL_BYTES("route"))                                                                                       \
+  ROW(MESSAGE_ID, SQL_BYTES("message_id"))                                                                             \
   ROW(TASK_KEY, "task_key")                                                                                            \
   ROW(ORDER_KEY, "order_key")                                                                                          \
   ROW(HEADERS, "IF({fits}, headers, NULL)")                                                                            \

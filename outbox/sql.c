@@ -127,6 +127,29 @@ void text_sql(struct text *text, const char *data, size_t len) {
   text->len = (size_t)(out - text->data);
 }
 
+bool sql_is_ascii(const char *data, size_t len) {
+  for (size_t i = 0; i < len; i++)
+    if (data[i] == 0 || (unsigned char)data[i] >= 0x80)
+      return false;
+  return true;
+}
+
+void text_ascii(struct text *text, const char *data, size_t len) {
+  static const char digits[] = "0123456789abcdef";
+  text_puts(text, "_ascii");
+  if (sql_is_ascii(data, len)) {
+    text_sql(text, data, len);
+    return;
+  }
+  text_puts(text, " x'");
+  char *out = text_room(text, 2 * len);
+  for (size_t i = 0; out && i < len; i++) {
+    *out++ = digits[(unsigned char)data[i] >> 4];
+    *out++ = digits[data[i] & 15];
+  }
+  text_puts(text, "'");
+}
+
 /* Length of the UTF-8 character at data (RFC 3629: shortest form, no surrogates, at most U+10FFFF), or 0. */
 static size_t utf8_char(const char *data, size_t len) {
   const unsigned char *s = (const unsigned char *)data;

@@ -36,6 +36,10 @@ void text_u64(struct text *text, uint64_t value);
 void text_i64(struct text *text, int64_t value);
 /* Adds a quoted SQL string literal of any bytes. */
 void text_sql(struct text *text, const char *data, size_t len);
+/* Whether a value of an ASCII column is text: MariaDB takes any bytes from a client with a lenient sql_mode. */
+bool sql_is_ascii(const char *data, size_t len);
+/* Adds a literal of an ASCII column's value, whichever bytes it holds. */
+void text_ascii(struct text *text, const char *data, size_t len);
 /* Adds a quoted JSON string; bytes that are not UTF-8 and NUL become '?', and at most max bytes of data are taken, cut
  * between characters. NULL data adds null. */
 void text_json(struct text *text, const char *data, size_t len, size_t max);
@@ -109,6 +113,8 @@ struct sql_arg {
   "GREATEST(UTC_TIMESTAMP(6), COALESCE(lease_until, UTC_TIMESTAMP(6)), COALESCE(abandoned_at, UTC_TIMESTAMP(6)))"
 /* {by_delay}, {o_by_delay}, {b_by_delay}: when a row without a due_at is due. Whatever a client wrote into delay_ms
  * with the table's CHECKs switched off, it is no error. */
+/* The bytes of an ASCII column as they are: as text those that are no ASCII would all come as '?'. */
+#define SQL_BYTES(column) "CAST(" column " AS BINARY)"
 #define SQL_BY_DELAY(of) of "created_at + INTERVAL LEAST(GREATEST(" of "delay_ms, 0), 315360000000) * 1000 MICROSECOND"
 /* {maybe_sent}: whether a copy of this row of the outbox has left, or may have. An attempt that is counted was handed
  * over, or had its claim recorded and perhaps given back before anything left: the row does not tell these apart. One

@@ -166,9 +166,9 @@ static void add_row(struct text *row, const struct decision *d, bool versioned) 
   text_puts(row, "\",");
   text_json(row, d->alert_route, d->alert_route ? strlen(d->alert_route) : 0, STORE_ROUTE_MAX);
   text_puts(row, ",");
-  /* JSON_TABLE reads no NUL: of such a row, which can only end, its version tells that it is the same. */
-  bool nul = d->message_id.len && memchr(d->message_id.data, 0, d->message_id.len);
-  text_json(row, nul ? NULL : d->message_id.data, d->message_id.len, STORE_ID_MAX + STORE_WIDER);
+  /* JSON_TABLE reads no such bytes: of such a row, which can only end, its version tells that it is the same. */
+  bool text = sql_is_ascii(d->message_id.data, d->message_id.len);
+  text_json(row, text ? d->message_id.data : NULL, d->message_id.len, STORE_ID_MAX + STORE_WIDER);
   text_puts(row, ",");
   text_json(row, versioned && d->changed_at.len ? d->changed_at.data : NULL, d->changed_at.len, SIZE_MAX);
   text_puts(row, was_sent(d) ? ",1" : ",0");
@@ -339,13 +339,13 @@ static void cut_shared(struct text *names, size_t width, size_t shared) {
 static void add_name_of(struct text *out, struct text *names, size_t width, const char *ids, size_t ids_len,
                         bool exact) {
   size_t shared = shared_bytes(names, width), rest = width - shared;
-  text_puts(out, rest ? "CONCAT(_ascii" : "_ascii");
-  text_sql(out, names->data, shared);
+  text_puts(out, rest ? "CONCAT(" : "");
+  text_ascii(out, names->data, shared);
   if (!rest)
     return;
   cut_shared(names, width, shared);
-  text_puts(out, ", SUBSTR(_ascii");
-  text_sql(out, names->data, names->len);
+  text_puts(out, ", SUBSTR(");
+  text_ascii(out, names->data, names->len);
   text_puts(out, ", 1 + ");
   text_u64(out, rest);
   text_puts(out, exact ? " * INTERVAL(o.id + 0e0" : " * INTERVAL(o.id");

@@ -238,6 +238,29 @@ def test_a_row_of_a_lenient_client_ends_by_itself(stage, claim):
     wait_until(lambda: stage.count() == 0, 20, "an empty outbox", detail=stage.living)
 
 
+def test_bytes_that_are_no_ascii_end_their_row_alone(stage):
+    """MariaDB lets a client with a lenient sql_mode write any bytes into an ASCII column, and CHECKs switched off let
+    them stay. As text each came as '?': rows were sent under an id that was not theirs, and nothing could end them; those
+    with such a route were neither held nor ended; the daemon was not ready any more, and their route stood still."""
+    stage.http("h")
+    stage.consume_http()
+    stage.start()
+    with stage.connect() as connection, connection.cursor() as cursor:
+        cursor.execute("SET sql_mode = '', check_constraint_checks = 0")
+        for message_id in ("C3A9", "C3A90000", "FF41"):
+            cursor.execute(f"INSERT INTO outbox (route, payload, message_id) VALUES ('h', '', x'{message_id}')")
+        cursor.execute("INSERT INTO outbox (route, payload, message_id, order_key)"
+                       " VALUES ('h', '', x'FFFE', 'k'), (x'68C3A9', '', 'odd-route', ''), (x'FF', '', x'FE', '')")
+    good = stage.insert("h", b"good", count=20)
+    stage.wait_arrived(20, 20)
+    wait_until(lambda: stage.count() == 0, 20, "an empty outbox", detail=stage.living)
+    ended = stage.execute("SELECT HEX(message_id), state, error_class FROM outbox_history WHERE state <> 'done'")
+    ids = ["C3A9", "C3A90000", "FF41", "FFFE", b"odd-route".hex().upper(), "FE"]
+    assert sorted(ended) == sorted((message_id, "dead", "row.unreadable") for message_id in ids)
+    assert sorted(stage.ledger.arrived_ids()) == sorted(good)
+    assert stage.daemons[0].api("GET", "/readyz")[0] == 200
+
+
 def test_a_routing_key_without_permission_costs_no_other_a_failure(stage):
     """RabbitMQ closes the channel over each such message: those beside it are delivered, with no failure counted, and
     the forbidden ones wait, alive."""
