@@ -323,10 +323,7 @@ bool daemon_ask(struct daemon_client *client, const char *base_url, const char *
     return false;
   }
   char url[4096];
-  size_t base_len = strlen(base_url);
-  while (base_len > 0 && base_url[base_len - 1] == '/')
-    base_len--;
-  snprintf(url, sizeof url, "%.*s%s", (int)base_len, base_url, path);
+  snprintf(url, sizeof url, "%.*s%s", (int)base_url_len(base_url), base_url, path);
 
   CURLcode code = perform(client, url, body, timeout_ms, &answer->status);
   if (code != CURLE_OK) {

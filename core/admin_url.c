@@ -2,7 +2,6 @@
 #include "core/admin_url.h"
 
 #include <duebox/link.h>
-#include <stddef.h>
 #include <string.h>
 
 #include "core/url_login.h"
@@ -42,6 +41,13 @@ bool base_url_check(const char *url, struct err *err) {
                      url);
   return host_len(authority, len) > 0 ||
          err_set(err, 0, "\"%.80s\" names no host; write it as https://host:port/path", url);
+}
+
+size_t base_url_len(const char *url) {
+  size_t len = strlen(url);
+  while (len > 0 && url[len - 1] == '/')
+    len--;
+  return len;
 }
 
 bool admin_url_check(const char *url, bool token, bool allow_plaintext, struct err *err) {

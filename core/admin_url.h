@@ -10,12 +10,16 @@
 #define CORE_ADMIN_URL_H
 
 #include <stdbool.h>
+#include <stddef.h>
 
 #include "core/base/attr.h"
 #include "core/base/err.h"
 
 /* Whether other paths can be put behind this URL: scheme, host, perhaps a port and a path, nothing else. */
 MUSTCHECK bool base_url_check(const char *url, struct err *err);
+
+/* How much of such a URL a path that begins with a slash is put behind: all but the slashes at its end. */
+size_t base_url_len(const char *url);
 
 /* Whether a daemon may be asked at this URL, with the token or without one. False: err says why and what to do; it
  * quotes no password. */

@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "core/admin_url.h"
 #include "core/base/hash.h"
 #include "core/callback_id.h"
 
@@ -51,7 +52,7 @@ char *callback_url(const struct callbacks_config *config, const char *message_id
   name_copy(copy, name);
   char *url = malloc(strlen(config->base_url) + 2 * strlen(message_id) + CALLBACK_MAC_LEN + COPY_MAX + 32);
   if (url) {
-    char *at = url + sprintf(url, "%s/callback/", config->base_url);
+    char *at = url + sprintf(url, "%.*s/callback/", (int)base_url_len(config->base_url), config->base_url);
     sprintf(callback_id_write(message_id, at), "/%" PRIu32 "/%s.%s", copy->attempt, name, mac);
   }
   return url;

@@ -317,6 +317,11 @@ static bool load_callbacks(const struct config_loader *l) {
   if (!callbacks->secret)
     return yaml_err(config_place(l, node, "listen"), l->err,
                     "callback URLs must be signed; add secret_file, or a token to admin");
+  if (!callbacks->base_url && is_any(callbacks->host))
+    return yaml_err(config_place(l, node, "listen"), l->err,
+                    "%.80s is every address of this machine and none that consumers reach; add base_url, such as "
+                    "http://duebox.example:%u",
+                    rows.listen, callbacks->port);
   if (!callbacks->base_url)
     callbacks->base_url = arena_printf(l->arena, "http://%s", rows.listen);
   struct err why = {0};

@@ -188,7 +188,8 @@ const struct duebox_option config_callbacks_rows[] = {
     {"listen", STRING, "off", 0, 0, RESTART, AT(listen), NULL,
      "host:port where consumers of HTTP tasks answer later, and nothing else is served, or off"},
     {"base_url", STRING, NULL, 0, 0, RESTART, AT(base_url), NULL,
-     "how consumers reach it, with the proxy before it; http:// and the listen address when absent"},
+     "how consumers reach it, with the proxy before it; http:// and the listen address when absent, "
+     "which must not be one for all addresses, such as 0.0.0.0"},
     {"secret", SECRET, NULL, 0, 0, RESTART, AT(secret), NULL,
      "signs the callback URLs, the same for all daemons; admin.token serves when absent"},
     {"previous_secret", SECRET, NULL, 0, 0, RESTART, AT(previous_secret), NULL,

@@ -4,6 +4,7 @@ another partner nor one whose own HTTP call is still open (P1), though he knows 
 import json
 import threading
 
+import pytest
 from support.servers.http_receiver import Answer
 from support.wait import wait_until
 
@@ -190,3 +191,19 @@ def test_no_task_is_sent_to_where_results_are_read(stage):
     stage.wait_row(insert("notify.key", paid[0], other), LIMIT_S, state="done")
     assert all(stage.row(task)["state"] == "awaiting" for task in paid)
     assert daemon.metric("duebox_results", fate="applied", route="pay.amqp") in (None, 0)
+
+
+@pytest.mark.parametrize("end", ["", "/", "//"])
+def test_a_callback_is_taken_at_the_url_that_was_announced(stage, end):
+    """Consumers use it as it came, and no proxy stands before the listener that would mend it."""
+    stage.http("h.later", result="expected", timeout="10m", history="1h")
+    daemon = stage.daemon()
+    daemon.configure({**daemon.configuration, "callbacks": {
+        "base_url": f"http://127.0.0.1:{daemon.callbacks_port}{end}"}})
+    http = stage.consume_http()
+    http.callback("/h.later", lambda arrival: {"status": "done"})
+    daemon.start()
+    task = stage.insert("h.later", kept=True)[0]
+    stage.wait_row(task, LIMIT_S, state="done")
+    http.drain()
+    assert http.refused == []

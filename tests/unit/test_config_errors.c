@@ -218,6 +218,14 @@ static const struct row rows[] = {
      "@/duebox.yaml:2:47: callbacks.secret: the secret is shorter than 16 characters; make one with: openssl rand -hex "
      "32",
      NULL},
+    {"callbacks told no address", DB "callbacks: {listen: \"0.0.0.0:8322\", secret: 0123456789abcdef}\n",
+     "@/duebox.yaml:2:21: callbacks.listen: 0.0.0.0:8322 is every address of this machine and none that consumers "
+     "reach; add base_url, such as http://duebox.example:8322",
+     NULL},
+    {"callbacks told no address of IPv6", DB "callbacks: {listen: \"[::0]:8322\", secret: 0123456789abcdef}\n",
+     "@/duebox.yaml:2:21: callbacks.listen: [::0]:8322 is every address of this machine and none that consumers "
+     "reach; add base_url, such as http://duebox.example:8322",
+     NULL},
     {"callbacks url", DB "callbacks: {listen: \"127.0.0.1:8322\", secret: 0123456789abcdef, base_url: x}\n",
      "@/duebox.yaml:2:75: callbacks.base_url: \"x\" is no URL; it begins with http:// or https://", NULL},
     {"callbacks query",
