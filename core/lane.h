@@ -168,6 +168,7 @@ struct lane {
   uint64_t unblock_look;        /* nothing is read before this look, which brings blocked rows back */
   uint64_t blocked, claimed;    /* bits: shards with such rows, as of the last look at every group; and those of */
   uint64_t unclaimed;           /* which a look has told, since they came, that nobody before us has claims of it */
+  int64_t first_blocked_us;     /* of the blocked ones, the first due time; 0 = there are none */
   uint64_t to_unblock;          /* bits: those whose blocked rows are to be walked over, */
   struct unblock_walk walk;     /* one after the other, */
   uint64_t walk_from;           /* and the next not before this look */

@@ -47,8 +47,9 @@ struct route_metrics {
   counter stalls;            /* how often its destination stood still */
   gauge inflight;
   gauge inflight_bytes;
-  gauge oldest_due_us; /* due time of the oldest task that is due and not in flight; 0 = none */
-  gauge claim_gap_us;  /* memory claims: widest time seen between reading a row and its confirm */
+  gauge oldest_due_us;    /* due time of the oldest task that is due and not in flight; 0 = none */
+  gauge first_blocked_us; /* first due time, passed or not, of those that are blocked by their order_key; 0 = none */
+  gauge claim_gap_us;     /* memory claims: widest time seen between reading a row and its confirm */
 };
 
 struct engine_metrics {

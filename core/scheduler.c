@@ -235,6 +235,7 @@ static void look(struct scheduler *s) {
     plan_next_look(s, true, began, clock_mono_us());
     s->retry_at_us = s->look_at_us;
     set_gauge(&s->reading_since_us, 0);
+    scheduler_return_seen(s, NULL, 0, leases, 0); /* what is blocked is another daemon's to tell of */
     scheduler_forget_routes(s, true);
     return;
   }

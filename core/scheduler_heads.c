@@ -230,14 +230,17 @@ void scheduler_return_seen(struct scheduler *s, const struct store_group *groups
   for (size_t i = 0; i < lease_count; i++)
     seen |= shard_bit(leases[i].shard);
   for (struct lane *lane = s->lanes; lane; lane = lane->next)
-    lane->blocked = lane->claimed = 0;
+    lane->blocked = lane->claimed = 0, lane->first_blocked_us = 0;
   for (size_t i = 0; i < count; i++) {
     bool blocked = groups[i].state == TASK_BLOCKED, claimed = groups[i].state == TASK_CLAIMED;
     struct lane *lane = blocked || claimed ? scheduler_lane(s, groups[i].route) : NULL;
     if (lane)
       *(blocked ? &lane->blocked : &lane->claimed) |= shard_bit(groups[i].shard);
+    if (lane && blocked && (lane->first_blocked_us == 0 || groups[i].next_us < lane->first_blocked_us))
+      lane->first_blocked_us = groups[i].next_us;
   }
   for (struct lane *lane = s->lanes; lane; lane = lane->next) {
+    set_gauge(&lane->metrics.first_blocked_us, lane->first_blocked_us);
     lane->unclaimed |= seen & ~lane->claimed;
     lane->returned |= seen & ~lane->blocked;
     lane->old_shards &= ~seen; /* each of its groups is noted next */

@@ -143,19 +143,36 @@ static bool check_names(struct doctor *doctor, struct err *err) {
   return true;
 }
 
-static bool check_backlog(struct doctor *doctor, struct err *err) {
-  enum { LATE_US = 60 * 1000000 };
+/* For how long the oldest due task in that state has waited, in seconds; 0: none has. */
+static bool read_overdue(struct doctor *doctor, enum task_state state, double *late_s, struct err *err) {
   struct db_result result;
   struct db_row row;
   bool found;
-  if (!doctor_row(doctor, opsql_doctor_overdue, NO_ARGS, 1, &result, &row, &found, err))
+  if (!doctor_row(doctor, opsql_doctor_overdue, ARGS(STRING("state", task_state_text(state))), 1, &result, &row, &found,
+                  err))
     return false;
-  int64_t late = found && row.fields[0] ? strtoll(row.fields[0], NULL, 10) : 0;
+  int64_t late_us = found && row.fields[0] ? strtoll(row.fields[0], NULL, 10) : 0;
+  *late_s = late_us > 0 ? (double)late_us / 1e6 : 0.0;
   db_results_free(&result, 1);
-  doctor_say(doctor, late > LATE_US ? FINDING_WARN : FINDING_OK, "overdue",
+  return true;
+}
+
+/* What is blocked is not late by itself: a task before it failed, and is to be tried again. */
+static bool check_backlog(struct doctor *doctor, struct err *err) {
+  enum { LATE_S = 60, BLOCKED_S = 3600 };
+  double late, blocked;
+  if (!read_overdue(doctor, TASK_SCHEDULED, &late, err) || !read_overdue(doctor, TASK_BLOCKED, &blocked, err))
+    return false;
+  doctor_say(doctor, late > LATE_S ? FINDING_WARN : FINDING_OK, "overdue",
              "look at `duebox route list` for the route, and at the daemon's log",
-             late > LATE_US ? "the oldest due task waits for %.0f s" : "no task waits for long (%.1f s)",
-             late > 0 ? (double)late / 1e6 : 0.0);
+             late > LATE_S ? "the oldest due task waits for %.0f s" : "no task waits for long (%.1f s)", late);
+  doctor_say(doctor, blocked > BLOCKED_S ? FINDING_WARN : FINDING_OK, "blocked tasks",
+             "the table of heads (outbox_heads) names the task before it: cancel that, see why it fails, or let its "
+             "route park what fails",
+             blocked > BLOCKED_S
+                 ? "the oldest due task that is blocked waits for %.0f s behind another of its order_key"
+                 : "no task is blocked for long (%.1f s)",
+             blocked);
   return true;
 }
 

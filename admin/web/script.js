@@ -156,6 +156,9 @@ function routeNotices(route, notices) {
   if (!route.paused && !route.suspended && route.oldest_due_age_us > 60e6)
     notices.push(["warn", route.name, "Its oldest due task has been waiting for " + duration(route.oldest_due_age_us) +
       ". Look at its concurrency and rate, and at the destination."]);
+  if (route.oldest_blocked_age_us > 3600e6)
+    notices.push(["warn", route.name, "Its oldest blocked task has been waiting for " +
+      duration(route.oldest_blocked_age_us) + " behind another one of its order_key. The table of heads names that."]);
 }
 
 function notices(stats) {

@@ -5,6 +5,7 @@ meanwhile; with `order: park` they go on.
 """
 
 import itertools
+import json
 import random
 import threading
 import time
@@ -515,3 +516,23 @@ def test_the_higher_priority_goes_first_after_a_failure_too(stage):
     for key in range(12):
         assert ([body for body in first if body.startswith(f"{key}.")]
                 == [f"{k}.{number}" for k, number, _ in sorted(tasks, key=lambda task: (-task[2], task[1])) if k == key])
+
+
+def test_how_long_blocked_tasks_have_waited_is_told(stage):
+    """They are due and nobody sends them: where the one before is tried again after hours, somebody is to know."""
+    stage.http("h", retry={"levels": ["6h"]}, breaker=0)
+    fail_while(stage, "0", lambda came: True)
+    daemon = stage.start()
+    insert(stage, "k", [0])
+    wait_until(lambda: stage.execute("SELECT failures FROM outbox") == ((1,),), LIMIT_S, "the first to fail")
+    stage.execute("INSERT INTO outbox (route, payload, order_key, due_at)"
+                  " VALUES ('h', '1', 'k', UTC_TIMESTAMP(6) - INTERVAL 3 HOUR)")
+    wait_until(lambda: 3 * 3600 <= daemon.metric("duebox_oldest_blocked_age_seconds", route="h") < 3 * 3600 + 600,
+               LIMIT_S, "its age", detail=lambda: str(states(stage)))
+    assert daemon.metric("duebox_oldest_due_age_seconds", route="h") == 0
+    assert daemon.api("GET", "/api/v1/stats")[1]["routes"][0]["oldest_blocked_age_us"] >= 3 * 3600e6
+    found = {line["check"]: line for line in map(json.loads, daemon.run("doctor", "-o", "jsonl").stdout.splitlines())}
+    assert found["blocked tasks"]["level"] == "warn" and "108" in found["blocked tasks"]["text"]
+    assert found["overdue"]["level"] == "ok"
+    daemon.run("task", "cancel", "--route", "h", "--yes")
+    wait_until(lambda: daemon.metric("duebox_oldest_blocked_age_seconds", route="h") == 0, LIMIT_S, "nothing to wait")

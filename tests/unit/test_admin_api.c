@@ -456,6 +456,7 @@ static void stats_tell_what_the_engine_knows(void **state) {
   count(&metrics->results[RESULT_LATE], 9);
   set_gauge(&metrics->inflight, 3);
   set_gauge(&metrics->oldest_due_us, engine->status.db_now_us - 2500000);
+  set_gauge(&metrics->first_blocked_us, engine->status.db_now_us - 3500000);
   for (int i = 0; i < 100; i++)
     histogram_add(&metrics->lateness, 400);
   engine->routes[1].paused = true;
@@ -482,6 +483,7 @@ static void stats_tell_what_the_engine_knows(void **state) {
   assert_true(json_is_true(json_object_get(route, "paused")));
   assert_int_equal(number_of(route, "inflight"), 3);
   assert_int_equal(number_of(route, "oldest_due_age_us"), 2500000);
+  assert_int_equal(number_of(route, "oldest_blocked_age_us"), 3500000);
   assert_int_equal(number_of(json_object_get(route, "events"), "done"), 7);
   assert_int_equal(number_of(json_object_get(route, "outcomes"), "delivered"), 8);
   assert_int_equal(number_of(json_object_get(route, "results"), "late"), 9);

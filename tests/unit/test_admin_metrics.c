@@ -85,6 +85,8 @@ static void values_are_in_base_units(void **state) {
   histogram_add(&route->lateness, 251);
   histogram_add(&route->lateness, 7200000000);
   set_gauge(&route->oldest_due_us, engine->status.db_now_us - 1500000);
+  set_gauge(&route->first_blocked_us, engine->status.db_now_us - 7200000000);
+  set_gauge(&engine->route_metrics[1].first_blocked_us, engine->status.db_now_us + 1);
   set_gauge(&route->claim_gap_us, 1234);
   set_gauge(&engine->metrics.db_clock_offset_us, -1500);
   count(&route->events[EVENT_DEAD], 2);
@@ -104,6 +106,8 @@ static void values_are_in_base_units(void **state) {
   expect(metrics, "duebox_lateness_seconds_count{route=\"crm.push\"}", 0);
   expect(metrics, "duebox_oldest_due_age_seconds{route=\"orders.cancel\"}", 1.5);
   expect(metrics, "duebox_oldest_due_age_seconds{route=\"crm.push\"}", 0);
+  expect(metrics, "duebox_oldest_blocked_age_seconds{route=\"orders.cancel\"}", 7200);
+  expect(metrics, "duebox_oldest_blocked_age_seconds{route=\"invoice.send\"}", 0); /* not due yet */
   expect(metrics, "duebox_next_due_timestamp_seconds{route=\"orders.cancel\"}", 1896091200.25);
   expect(metrics, "duebox_claim_gap_seconds{route=\"orders.cancel\"}", 0.001234);
   expect(metrics, "duebox_db_clock_offset_seconds", -0.0015);
@@ -168,7 +172,7 @@ static void nothing_is_forgotten(void **state) {
   struct route_metrics *route = &engine->route_metrics[2];
   fill(route, offsetof(struct route_metrics, lateness), 800001);
   fill(&route->inflight, sizeof(*route) - offsetof(struct route_metrics, inflight), 900001);
-  engine->status.db_now_us = 900003 + 950000; /* oldest_due_us comes out as an age */
+  engine->status.db_now_us = 900003 + 950000; /* oldest_due_us and first_blocked_us come out as ages */
   struct metrics_text *metrics = scrape(fixture, false);
   for (size_t i = 0; i < words; i++)
     if (!comes_out(metrics, 700001 + (int64_t)i))
@@ -180,7 +184,8 @@ static void nothing_is_forgotten(void **state) {
   expect(metrics, "duebox_inflight_tasks{route=\"crm.push\"}", 900001);
   expect(metrics, "duebox_inflight_bytes{route=\"crm.push\"}", 900002);
   expect(metrics, "duebox_oldest_due_age_seconds{route=\"crm.push\"}", 0.95);
-  expect(metrics, "duebox_claim_gap_seconds{route=\"crm.push\"}", 0.900004);
+  expect(metrics, "duebox_oldest_blocked_age_seconds{route=\"crm.push\"}", 0.949999);
+  expect(metrics, "duebox_claim_gap_seconds{route=\"crm.push\"}", 0.900005);
   const size_t known = offsetof(struct route_metrics, claim_gap_us) + sizeof(gauge);
   if (sizeof(struct route_metrics) != known)
     fail_msg("a field was added after claim_gap_us: export it, and expect it here");
