@@ -249,7 +249,10 @@ static int check_database(struct examination *exam, const struct config *config)
   }
   say(exam, FINDING_OK, "database", place, "");
   status = op->ops->doctor(op->self, &facts, say, exam, &err);
-  return status == STORE_OK ? EX_OK : cli_fail_store(status, &err);
+  if (status == STORE_OK)
+    return EX_OK;
+  say(exam, FINDING_FAIL, "database", cli_store_text(&err), "mend this first; the checks behind it were not made");
+  return cli_store_code(status, &err);
 }
 
 int run_doctor(struct cli *cli, const struct args *args) {

@@ -6,6 +6,9 @@
 #include "core/base/attr.h"
 
 #define RUN_MIGRATE "run `duebox migrate`"
+#define OTHER_TABLE                                                                                                    \
+  "the table is not the one this version knows: `duebox migrate` brings it up to date, or says what somebody has "     \
+  "changed in it"
 #define GRANT "once `duebox migrate` has made the tables, give the daemon's user its rights: sql/examples/grants.sql"
 #define KEEP_PASSWORD                                                                                                  \
   "set database.socket, or database.tls: true, or database.server_public_key_file (public_key.pem of the server's "    \
@@ -103,8 +106,8 @@ static const struct {
      "caching_sha2_password"},
     {1049, DB_REFUSED, "check database.name, or create the database and " RUN_MIGRATE},
     {1146, DB_REFUSED, RUN_MIGRATE},
-    {1054, DB_REFUSED, "the table is not the one this version knows; " RUN_MIGRATE},
-    {1364, DB_REFUSED, "the table is not the one this version knows; " RUN_MIGRATE},
+    {1054, DB_REFUSED, OTHER_TABLE},
+    {1364, DB_REFUSED, OTHER_TABLE},
     {1176, DB_REFUSED, "somebody dropped that index: add it again, as `duebox migrate --show-sql` prints it"},
     {1665, DB_REFUSED, "set binlog_format = ROW in the server's configuration and restart it"},
     {1153, DB_REFUSED, "raise max_allowed_packet on the server"},

@@ -209,19 +209,25 @@ static bool check_clock(struct doctor *doctor, struct err *err) {
 
 static bool check_rights(struct doctor *doctor, struct err *err) {
   struct rights rights;
-  struct text missing = {0};
+  struct text missing = {0}, lost = {0};
   bool ok = rights_of(query_all, &rights);
   for (const char *const *statement = opsql_all; ok && *statement; statement++)
     ok = rights_add(&rights, *statement);
   if (!ok)
     return err_set(err, DB_E_NO_MEMORY, "more tables than RIGHTS_TABLES");
-  ok = rights_try(doctor->op->conn, &rights, &missing, err);
+  ok = rights_try(doctor->op->conn, &rights, &missing, &lost, err);
+  doctor->tables_lost = lost.len > 0;
+  if (ok)
+    doctor_say(doctor, lost.len ? FINDING_FAIL : FINDING_OK, "tables",
+               "restore them from a backup where there is one; `duebox migrate` makes them again, empty",
+               lost.len ? "not there, though a migration made them: %s" : "all are there%s", lost.len ? lost.data : "");
   if (ok)
     doctor_say(doctor, missing.len ? FINDING_FAIL : FINDING_OK, "rights", missing.len ? missing.data : "",
                missing.len ? "%s lacks rights that duebox's statements need"
                            : "%s may do all that duebox's statements do",
                doctor->op->conn->config->user);
   text_free(&missing);
+  text_free(&lost);
   return ok;
 }
 
@@ -329,15 +335,24 @@ static bool check_transactions(struct doctor *doctor, struct err *err) {
   return true;
 }
 
+bool doctor_run(struct doctor *doctor, doctor_check *const *checks, size_t count, struct err *err) {
+  for (size_t i = 0; i < count; i++) {
+    if (checks[i](doctor, err) || (doctor->tables_lost && err->code == DOCTOR_NO_TABLE))
+      continue;
+    if (db_error_class(err->code) != DB_REFUSED)
+      return false;
+    doctor_say(doctor, FINDING_FAIL, "database", db_error_cure(err->code), "%s", err->text);
+  }
+  return true;
+}
+
 enum store_status op_doctor(void *self, const struct doctor_facts *facts, finding_fn *say_fn, void *ctx,
                             struct err *err) {
-  static bool (*const checks[])(struct doctor *, struct err *) = {
-      check_server,         check_session,      check_cluster, check_read_only, check_binlog,
-      check_durability,     check_packet,       check_clock,   check_rights,    check_privileges,
-      check_history_length, check_transactions, doctor_tables};
+  static doctor_check *const checks[] = {check_server, check_session,    check_cluster,        check_read_only,
+                                         check_binlog, check_durability, check_packet,         check_clock,
+                                         check_rights, check_privileges, check_history_length, check_transactions,
+                                         doctor_tables};
   struct doctor doctor = {.op = self, .facts = facts, .say = say_fn, .ctx = ctx};
-  bool ok = read_variables(&doctor, err);
-  for (size_t i = 0; ok && i < ARRAY_LEN(checks); i++)
-    ok = checks[i](&doctor, err);
+  bool ok = read_variables(&doctor, err) && doctor_run(&doctor, checks, ARRAY_LEN(checks), err);
   return ok ? STORE_OK : op_status(err);
 }

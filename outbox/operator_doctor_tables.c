@@ -10,6 +10,7 @@
 #include <time.h>
 
 #include "core/base/shell.h"
+#include "outbox/db_error.h"
 #include "outbox/operator_doctor.h"
 #include "outbox/row.h"
 #include "outbox/schema.h"
@@ -424,7 +425,7 @@ static bool check_checks(struct doctor *doctor, struct err *err) {
   for (size_t i = 0; i < ARRAY_LEN(ours); i++) {
     snprintf(table, sizeof table, "%s%s", doctor->op->table, ours[i]);
     if (!op_query(doctor->op, opsql_doctor_create, ARGS(WORD("suffix", ours[i])), "looking for CHECKs", &result, err)) {
-      if (op_status(err) == STORE_DOWN)
+      if (op_status(err) == STORE_DOWN || err->code == DOCTOR_NO_TABLE)
         return false;
       doctor_say(doctor, FINDING_WARN, "checks", "run sql/examples/grants.sql again", "%s could not be read: %s", table,
                  err->text);
@@ -543,18 +544,25 @@ static bool check_columns(struct doctor *doctor, struct err *err) {
                row.fields[1] ? row.fields[1] : "");
   }
   db_results_free(&result, 1);
+  if (!schema_columns(doctor->op->conn, err)) {
+    if (err->code != DB_E_ROW)
+      return false;
+    any = true;
+    doctor_say(doctor, FINDING_FAIL, "columns",
+               "ALTER TABLE .. ADD COLUMN it again, as `duebox migrate --show-sql` prints it; give one that is not of "
+               "duebox a default",
+               "%s", err->text);
+  }
   if (!any)
-    doctor_say(doctor, FINDING_OK, "columns", "", "defaults and types are those of the migrations");
+    doctor_say(doctor, FINDING_OK, "columns", "", "all are there, and defaults and types are those of the migrations");
   return true;
 }
 
 bool doctor_tables(struct doctor *doctor, struct err *err) {
-  static bool (*const checks[])(struct doctor *, struct err *) = {
-      check_partitions, check_shards,     check_added,    check_columns, check_checks,  check_routes,
-      check_addresses,  check_names,      check_backlog,  check_held,    check_misfits, check_order_keys,
-      check_dead,       check_quarantine, check_due_zone, check_due};
-  bool whole = true, ok = check_indexes(doctor, &whole, err);
-  for (size_t i = 0; ok && whole && i < ARRAY_LEN(checks); i++)
-    ok = checks[i](doctor, err);
-  return ok;
+  static doctor_check *const checks[] = {check_partitions, check_shards,     check_added,     check_columns,
+                                         check_checks,     check_routes,     check_addresses, check_names,
+                                         check_backlog,    check_held,       check_misfits,   check_order_keys,
+                                         check_dead,       check_quarantine, check_due_zone,  check_due};
+  bool whole = true;
+  return check_indexes(doctor, &whole, err) && (!whole || doctor_run(doctor, checks, ARRAY_LEN(checks), err));
 }

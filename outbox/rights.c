@@ -12,6 +12,8 @@
 #define WHAT "trying the rights of the database user"
 #define TABLE "`{table}"
 
+enum { NO_SUCH_COLUMN = 1054, NO_SUCH_TABLE = 1146 };
+
 static const char *const names[] = {"SELECT", "INSERT", "UPDATE", "DELETE"};
 
 /* --- what the statements need --- */
@@ -126,7 +128,6 @@ static bool try_one(struct db_conn *conn, const char *statement, const char *suf
   if (ran)
     db_results_free(&result, 1);
   *granted = ran || !db_error_is_right(err->code);
-  enum { NO_SUCH_COLUMN = 1054 };
   enum db_class cls = ran ? DB_REFUSED : db_error_class(err->code);
   return ran || !*granted || err->code == NO_SUCH_COLUMN || cls == DB_READ_ONLY;
 }
@@ -147,7 +148,14 @@ static bool account(struct db_conn *conn, char *out, size_t cap, struct err *err
   return ok || db_unexpected(err, WHAT);
 }
 
-bool rights_try(struct db_conn *conn, const struct rights *rights, struct text *missing, struct err *err) {
+static void add_lost(struct text *lost, const char *table, const char *suffix) {
+  text_puts(lost, lost->len ? ", " : "");
+  text_puts(lost, table);
+  text_puts(lost, suffix);
+}
+
+bool rights_try(struct db_conn *conn, const struct rights *rights, struct text *missing, struct text *lost,
+                struct err *err) {
   char user[320];
   if (!account(conn, user, sizeof user, err))
     return false;
@@ -158,8 +166,12 @@ bool rights_try(struct db_conn *conn, const struct rights *rights, struct text *
       bool granted = true;
       if (!(rights->tables[i].need & 1u << r))
         continue;
-      if (!try_one(conn, tries[r], suffix, &granted, err))
-        return false;
+      if (!try_one(conn, tries[r], suffix, &granted, err)) {
+        if (err->code != NO_SUCH_TABLE)
+          return false;
+        add_lost(lost, conn->config->table, suffix);
+        break;
+      }
       if (granted)
         continue;
       text_puts(missing, missing->len == before && before ? "; " : "");
@@ -173,19 +185,23 @@ bool rights_try(struct db_conn *conn, const struct rights *rights, struct text *
     text_expand(missing, target, conn->config->table,
                 ARGS(WORD("name", conn->config->name), WORD("suffix", suffix), WORD("user", user)));
   }
-  return !missing->failed || err_set(err, DB_E_NO_MEMORY, WHAT ": out of memory");
+  return (!missing->failed && !lost->failed) || err_set(err, DB_E_NO_MEMORY, WHAT ": out of memory");
 }
 
 bool rights_check(struct db_conn *conn, struct err *err) {
   struct rights rights;
-  struct text missing = {0};
+  struct text missing = {0}, lost = {0};
   bool ok = rights_of(query_all, &rights) || err_set(err, DB_E_NO_MEMORY, WHAT ": RIGHTS_TABLES is too small");
-  ok = ok && rights_try(conn, &rights, &missing, err);
+  ok = ok && rights_try(conn, &rights, &missing, &lost, err);
+  if (ok && lost.len)
+    ok = err_set(err, DB_E_NOT_MIGRATED, "database %s lacks %s, which a migration made; %s", conn->config->name,
+                 lost.data, db_error_cure(DB_E_NOT_MIGRATED));
   if (ok && missing.len) {
     ok = err_set(err, DB_E_RIGHTS, "user %s lacks rights that the daemon needs; run: %s", conn->config->user,
                  missing.data);
     err->denied = true;
   }
   text_free(&missing);
+  text_free(&lost);
   return ok;
 }

@@ -33,8 +33,10 @@ MUSTCHECK bool rights_add(struct rights *rights, const char *statement);
 MUSTCHECK bool rights_of(const char *const *catalogue, struct rights *rights);
 
 /* Tries them. missing becomes a GRANT statement for each table that lacks one, "; " between them; empty = nothing is
- * missing. False with err: it could not be found out. */
-MUSTCHECK bool rights_try(struct db_conn *conn, const struct rights *rights, struct text *missing, struct err *err);
+ * missing. lost: the names of tables that are not there, ", " between them. False with err: it could not be found out.
+ */
+MUSTCHECK bool rights_try(struct db_conn *conn, const struct rights *rights, struct text *missing, struct text *lost,
+                          struct err *err);
 
 /* All that the daemon needs; false with DB_E_RIGHTS and the statements that grant it when something is missing. */
 MUSTCHECK bool rights_check(struct db_conn *conn, struct err *err);

@@ -9,6 +9,7 @@
 #include "outbox/db_error.h"
 #include "outbox/db_patience.h"
 #include "outbox/db_stmt.h"
+#include "outbox/schema_columns.h"
 #include "outbox/schema_misfit.h"
 #include "outbox/schema_tables.h"
 #include "query.h"
@@ -60,6 +61,12 @@ static void expand(struct text *out, const char *text, const char *table, uint32
 }
 
 static bool is_comment(const char *line) { return strncmp(line + strspn(line, " "), "--", 2) == 0; }
+
+static const char *past_comments(const char *statement) {
+  for (; is_comment(statement); statement += strspn(statement, " \n"))
+    statement += strcspn(statement, "\n");
+  return statement;
+}
 
 /* Cuts the next statement out of *rest (changed in place): it ends with a semicolon at the end of a line that is not a
  * comment. NULL when there is none left. */
@@ -224,6 +231,28 @@ static bool read_shards(struct db_conn *conn, uint32_t *shards, struct err *err)
   return err->code == NO_SUCH_TABLE;
 }
 
+bool schema_columns(struct db_conn *conn, struct err *err) {
+  const char *texts[1 + ARRAY_LEN(migrations)] = {schema_text_0000_schema};
+  for (size_t i = 0; i < ARRAY_LEN(migrations); i++)
+    texts[1 + i] = migrations[i].text;
+  return schema_columns_check(conn, texts, ARRAY_LEN(texts), err);
+}
+
+/* What somebody has made of the tables. complete: all migrations have been applied. */
+static bool find_repair(struct db_conn *conn, bool complete, char *repair, size_t cap, struct err *err) {
+  struct schema_flaw flaw;
+  struct schema_tables tables;
+  if (!schema_tables_flaw(conn, &flaw, err) || !schema_tables_find(conn, &tables, err))
+    return false;
+  const char *lost = complete ? schema_tables_lost(&tables, 0) : NULL;
+  bool whole = flaw.kind == SCHEMA_SOUND && (lost || !complete || schema_columns(conn, err));
+  if (whole && lost)
+    snprintf(repair, cap, "table %s.%s%s is not there", conn->config->name, conn->config->table, lost);
+  else if (!whole)
+    snprintf(repair, cap, "%s", err->text);
+  return whole || flaw.kind != SCHEMA_SOUND || err->code == DB_E_ROW;
+}
+
 bool schema_status(struct db_conn *conn, struct schema_status *out, struct err *err) {
   struct history history;
   *out = (struct schema_status){.latest = LATEST};
@@ -233,12 +262,8 @@ bool schema_status(struct db_conn *conn, struct schema_status *out, struct err *
     out->version = migrations[i].version;
   if (history.highest > LATEST)
     out->version = history.highest;
-  struct schema_flaw flaw;
-  if (!read_shards(conn, &out->shards, err) || !schema_tables_flaw(conn, &flaw, err))
-    return false;
-  if (flaw.kind != SCHEMA_SOUND)
-    snprintf(out->repair, sizeof out->repair, "%s", err->text);
-  return true;
+  return read_shards(conn, &out->shards, err) &&
+         find_repair(conn, out->version >= LATEST, out->repair, sizeof out->repair, err);
 }
 
 static bool names_are_free(struct db_conn *conn, struct err *err) {
@@ -282,11 +307,7 @@ static bool was_done_before(bool first, const struct err *err) {
 
 /* What puts rows right is done again when the statement after it failed: somebody may have written others meanwhile. So
  * it is counted with that one. */
-static bool is_counted(const char *statement) {
-  for (; is_comment(statement); statement += strspn(statement, " \n"))
-    statement += strcspn(statement, "\n");
-  return strncmp(statement, "UPDATE ", 7) != 0;
-}
+static bool is_counted(const char *statement) { return strncmp(past_comments(statement), "UPDATE ", 7) != 0; }
 
 /* A rule refused rows: one that this migration gives, or one before it. Whoever is told to put them right must not find
  * the daemons refused meanwhile, where nothing was done yet. */
@@ -312,8 +333,9 @@ static bool run_long(struct db_conn *conn, const char *statement, const char *wh
   return db_patience_end(&patience, ok, err);
 }
 
+/* retold: the tables may have had all of it, for what told so is lost. */
 static bool run_statements(struct db_conn *conn, const struct migration *migration, uint32_t shards, uint32_t skip,
-                           struct err *err) {
+                           bool retold, struct err *err) {
   struct text text = {0};
   expand(&text, migration->text, conn->config->table, shards);
   bool ok = !text.failed || err_set(err, DB_E_NO_MEMORY, WHAT ": out of memory");
@@ -322,7 +344,7 @@ static bool run_statements(struct db_conn *conn, const struct migration *migrati
   for (uint32_t n = 1; ok && (statement = next_statement(&rest)); n++) {
     if (n <= skip)
       continue;
-    ok = run_long(conn, statement, WHAT, err) || was_done_before(first, err);
+    ok = run_long(conn, statement, WHAT, err) || was_done_before(first || retold, err);
     if (!ok)
       explain_misfits(conn, migration, shards, err);
     if (ok && is_counted(statement)) {
@@ -337,7 +359,7 @@ static bool run_statements(struct db_conn *conn, const struct migration *migrati
 }
 
 static bool apply(struct db_conn *conn, const struct migration *migration, const struct applied *applied,
-                  uint32_t shards, bool dry_run, FILE *out, struct err *err) {
+                  uint32_t shards, bool retold, bool dry_run, FILE *out, struct err *err) {
   char checksum[65];
   checksum_of(migration->text, checksum);
   if (applied->begun && strcmp(applied->checksum, checksum) != 0)
@@ -354,7 +376,7 @@ static bool apply(struct db_conn *conn, const struct migration *migration, const
   const struct sql_arg version = UNSIGNED("version", migration->version);
   return execute(conn, query_schema_begin, ARGS(version, STRING("name", migration->name), STRING("checksum", checksum)),
                  err) &&
-         run_statements(conn, migration, shards, applied->statements_done, err) &&
+         run_statements(conn, migration, shards, applied->statements_done, retold, err) &&
          execute(conn, query_schema_end, ARGS(version), err);
 }
 
@@ -370,6 +392,59 @@ static bool choose_shards(struct db_conn *conn, uint32_t wanted, uint32_t *shard
     return err_set(err, DB_E_NOT_MIGRATED,
                    "table %s has %u shards and keeps them; leave out --shards, or make another table",
                    conn->config->table, *shards);
+  return true;
+}
+
+/* Whether it makes that table, or changes what it is. */
+static bool shapes(const char *statement, const char *table) {
+  static const char *const begins[] = {"CREATE TABLE IF NOT EXISTS `", "ALTER TABLE `"};
+  const size_t len = strlen(table);
+  statement = past_comments(statement);
+  for (size_t i = 0; i < ARRAY_LEN(begins); i++) {
+    const char *name = statement + strlen(begins[i]);
+    if (strncmp(statement, begins[i], strlen(begins[i])) == 0 && strncmp(name, table, len) == 0 && name[len] == '`')
+      return true;
+  }
+  return false;
+}
+
+/* What the migration has done to the shape of that table, once more. *made: whether there was anything. */
+static bool reshape(struct db_conn *conn, const struct migration *migration, const struct applied *applied,
+                    uint32_t shards, const char *table, bool dry_run, bool *made, struct err *err) {
+  struct text text = {0};
+  expand(&text, migration->text, conn->config->table, shards);
+  bool ok = !text.failed || err_set(err, DB_E_NO_MEMORY, WHAT ": out of memory");
+  char *rest = text.data, *statement;
+  for (uint32_t n = 1; ok && (statement = next_statement(&rest)); n++) {
+    if (!shapes(statement, table) || !(applied->complete || n <= applied->statements_done))
+      continue;
+    *made = true;
+    ok = dry_run || run_long(conn, statement, "making a table again", err);
+  }
+  text_free(&text);
+  return ok;
+}
+
+/* Tables that migrations made and that somebody has dropped, or left out when he restored the others. They are empty
+ * again: the rows of shards, for one, are put back by daemons, who know what that means for leases. */
+static bool remake_tables(struct db_conn *conn, const struct history *history, uint32_t shards, bool dry_run,
+                          bool *changed, FILE *out, struct err *err) {
+  struct schema_tables tables;
+  const char *suffix;
+  if (!schema_tables_find(conn, &tables, err))
+    return false;
+  for (size_t n = 0; (suffix = schema_tables_lost(&tables, n)) != NULL; n++) {
+    char table[SCHEMA_NAME_ROOM];
+    bool made = false, ok = true;
+    snprintf(table, sizeof table, "%s%s", conn->config->table, suffix);
+    for (size_t i = 0; ok && i < ARRAY_LEN(migrations); i++)
+      ok = reshape(conn, &migrations[i], &history->of[i], shards, table, dry_run, &made, err);
+    if (!ok)
+      return false;
+    if (made)
+      fprintf(out, "%s table %s, which was lost: it is empty\n", dry_run ? "would make" : "made", table);
+    *changed = *changed || made;
+  }
   return true;
 }
 
@@ -434,13 +509,15 @@ static bool migrate_locked(struct db_conn *conn, const struct migrate_options *o
     return schema_check(conn, err);
   if (history.of[0].complete && !schema_tables_kept(conn, history.of[ARRAY_LEN(migrations) - 1].complete, err))
     return false;
-  bool changed = false;
+  bool changed = false, dry_run = options->dry_run, retold = !history.of[0].begun;
+  if (!remake_tables(conn, &history, shards, dry_run, &changed, out, err))
+    return false;
   for (size_t i = 0; i < ARRAY_LEN(migrations); i++) {
     changed = changed || !history.of[i].complete;
-    if (!apply(conn, &migrations[i], &history.of[i], shards, options->dry_run, out, err))
+    if (!apply(conn, &migrations[i], &history.of[i], shards, retold, dry_run, out, err))
       return false;
   }
-  if (!repair_tables(conn, options->dry_run, &changed, out, err))
+  if (!repair_tables(conn, dry_run, &changed, out, err) || !((dry_run && changed) || schema_columns(conn, err)))
     return false;
   if (!changed)
     fprintf(out, "table %s is up to date (version %u, %u shards)\n", conn->config->table, LATEST, shards);

@@ -31,13 +31,17 @@ struct schema_status {
 
 /* Writes all migrations as SQL that can be run by hand: the next migrator finds them done. Needs no database. */
 MUSTCHECK bool schema_print(const char *table, uint32_t shards, FILE *out, struct err *err);
-/* Applies what is missing and says so on out, one line a migration. Connection of role DB_MIGRATE; to
- * be closed after a failure, since it may hold the migrators' lock. */
+/* Applies what is missing, makes tables again that were lost, and says so on out, one line each. Connection of role
+ * DB_MIGRATE; to be closed after a failure, since it may hold the migrators' lock. */
 MUSTCHECK bool schema_migrate(struct db_conn *conn, const struct migrate_options *options, FILE *out, struct err *err);
 MUSTCHECK bool schema_status(struct db_conn *conn, struct schema_status *out, struct err *err);
 /* Whether this program can work with the schema: all migrations that it knows are complete and there is none that it
  * does not know. err says what to do. Notes in conn how many shards there are. */
 MUSTCHECK bool schema_check(struct db_conn *conn, struct err *err);
+
+/* Whether the tables have the columns of all migrations, and none that refuses what duebox inserts; false with
+ * DB_E_ROW: err says which, and what to do. */
+MUSTCHECK bool schema_columns(struct db_conn *conn, struct err *err);
 
 /* Whether a migration gives a table of duebox a CHECK of that name, behind that of the first table and '_'. */
 bool schema_has_check(const char *name);

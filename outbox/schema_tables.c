@@ -5,7 +5,6 @@
 #include <string.h>
 
 #include "outbox/db_error.h"
-#include "outbox/db_stmt.h"
 #include "query.h"
 
 #define WHAT "looking for tables"
@@ -33,8 +32,8 @@ static size_t index_of(const struct db_conn *conn, const char *name) {
   return i;
 }
 
-/* The query for each table, of which it may use {name} and {column}, as one statement. */
-static bool ask_all(struct db_conn *conn, const char *query, const char *what, struct db_result *out, struct err *err) {
+bool schema_tables_ask(struct db_conn *conn, const char *query, const char *what, struct db_result *out,
+                       struct err *err) {
   struct text script = {0};
   char name[NAME_ROOM];
   for (size_t i = 0; i < SCHEMA_TABLES; i++) {
@@ -52,7 +51,7 @@ bool schema_tables_find(struct db_conn *conn, struct schema_tables *out, struct 
   struct db_row row;
   bool ok = true;
   *out = (struct schema_tables){0};
-  if (!ask_all(conn, query_schema_table, WHAT, &result, err))
+  if (!schema_tables_ask(conn, query_schema_table, WHAT, &result, err))
     return false;
   while (ok && db_next(&result, &row, 2)) {
     uint64_t is_ours = 0;
@@ -99,6 +98,13 @@ bool schema_tables_free(const struct db_conn *conn, const struct schema_tables *
   return false;
 }
 
+const char *schema_tables_lost(const struct schema_tables *tables, size_t n) {
+  for (size_t i = 0; i < SCHEMA_TABLES; i++)
+    if (!((tables->ours | tables->foreign) & 1U << i) && n-- == 0)
+      return ours[i].suffix;
+  return NULL;
+}
+
 bool schema_tables_kept(struct db_conn *conn, bool complete, struct err *err) {
   const struct database_config *config = conn->config;
   struct schema_tables tables;
@@ -123,7 +129,7 @@ bool schema_tables_flaw(struct db_conn *conn, struct schema_flaw *out, struct er
   struct db_result result;
   struct db_row row;
   *out = (struct schema_flaw){SCHEMA_SOUND, ""};
-  if (!ask_all(conn, query_schema_flaws, what, &result, err))
+  if (!schema_tables_ask(conn, query_schema_flaws, what, &result, err))
     return false;
   if (db_next(&result, &row, 3) && row.fields[0] && row.fields[2]) {
     out->kind = row.fields[1] ? SCHEMA_COLLATION : SCHEMA_ENGINE;

@@ -14,6 +14,7 @@
 #include "core/base/attr.h"
 #include "core/base/err.h"
 #include "outbox/db_conn.h"
+#include "outbox/db_stmt.h"
 
 enum { SCHEMA_TABLES = 11, SCHEMA_NAME_ROOM = 96 };
 
@@ -31,6 +32,8 @@ struct schema_flaw {
 
 /* As far as the connection's user may see them. */
 MUSTCHECK bool schema_tables_find(struct db_conn *conn, struct schema_tables *out, struct err *err);
+/* The n-th of those that are not there, by its name behind that of the outbox; NULL: there are no more. */
+const char *schema_tables_lost(const struct schema_tables *tables, size_t n);
 /* False, with what to do in err, when another program has a table of that name. */
 MUSTCHECK bool schema_tables_free(const struct db_conn *conn, const struct schema_tables *tables, struct err *err);
 /* False, with what to do in err, when the outbox is not there, although a migration made it. complete: all of them have
@@ -39,5 +42,8 @@ MUSTCHECK bool schema_tables_kept(struct db_conn *conn, bool complete, struct er
 /* Whether each of them has transactions, and compares ids, routes, keys and names of daemons byte by byte. err says
  * what the first that does not is like. False: the server could not be asked. */
 MUSTCHECK bool schema_tables_flaw(struct db_conn *conn, struct schema_flaw *out, struct err *err);
+/* The query for each table, of which it may use {name} and {column}, as one statement. */
+MUSTCHECK bool schema_tables_ask(struct db_conn *conn, const char *query, const char *what, struct db_result *out,
+                                 struct err *err);
 
 #endif
