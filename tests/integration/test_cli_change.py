@@ -830,3 +830,25 @@ def test_the_quarantine_over_http(cli):
     audit = [(actor, reason) for actor, reason in cli.sql(
         "SELECT actor, reason FROM outbox_audit WHERE verb = 'purge' ORDER BY id")]
     assert audit == [("ann", "replayed: mended"), ("ann", "")]
+
+
+def test_a_row_may_have_the_id_0(cli):
+    """An application that may choose ids writes it where NO_AUTO_VALUE_ON_ZERO is set, as it is in every dump."""
+    def insert():
+        with cli.stage.connect() as connection, connection.cursor() as cursor:
+            cursor.execute("SET sql_mode = 'STRICT_ALL_TABLES,NO_AUTO_VALUE_ON_ZERO'")
+            cursor.execute("INSERT INTO outbox (id, route, payload, delay_ms, task_key, message_id)"
+                           " VALUES (0, 'crm.push', 'x', 600000, 'z', 'm-zero')")
+    insert()
+    assert cli.json("task", "show", "m-zero")["id"] == "0"
+    cli("task", "set", "m-zero", "--priority", 9)
+    cli("task", "set", "--key", "z", "--max-attempts", 7, "--yes")
+    assert cli.sql("SELECT id, priority, max_attempts FROM outbox") == ((0, 9, 7),)
+    cli("task", "cancel", "--key", "z", "--yes")
+    assert cli.sql("SELECT id, state FROM outbox_history") == ((0, "cancelled"),)
+    insert()
+    cli("task", "cancel", "m-zero")
+    assert cli.sql("SELECT COUNT(*) FROM outbox") == ((0,),)
+    cli.sql("UPDATE outbox_history SET state = 'dead', attempt = 1")
+    cli("dead", "retry", "m-zero")
+    assert cli.stage.count("outbox") == 1
