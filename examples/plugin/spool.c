@@ -3,7 +3,8 @@
  * spool.c - a sink that writes each task into a file of its own: <folder>/<message id>.<attempt>.
  *
  * A file appears under its name only when it is complete and on the disk, so whoever reads the folder never sees half a
- * task, and "delivered" means what it says.
+ * task, and "delivered" means what it says. Applications choose message ids, and one may begin with a dot or end like
+ * the name of another file: whatever else lies in the folder needs a name that no id can lead to.
  */
 #include <duebox/plugin.h>
 
@@ -73,18 +74,18 @@ static void write_headers(FILE *file, const struct duebox_task *task) {
 
 /* True when the task is on the disk under its name; otherwise nothing of it can be seen, and errno says why. */
 static bool write_task(const struct spool *s, const struct duebox_task *task) {
-  char name[4096], hidden[4096];
+  char name[4096], part[4096 + 8];
   snprintf(name, sizeof(name), "%s/%s.%u", s->options->folder, task->message_id, task->attempt);
-  snprintf(hidden, sizeof(hidden), "%s/.%s.%u", s->options->folder, task->message_id, task->attempt);
-  FILE *file = fopen(hidden, "we");
+  snprintf(part, sizeof(part), "%s.part", name); /* not the name of any task: those end in a number */
+  FILE *file = fopen(part, "we");
   if (!file)
     return false;
   write_headers(file, task);
   fwrite(task->payload.data, 1, task->payload.len, file);
   bool written = fflush(file) == 0 && !ferror(file) && fsync(fileno(file)) == 0;
-  if (fclose(file) == 0 && written && rename(hidden, name) == 0)
+  if (fclose(file) == 0 && written && rename(part, name) == 0)
     return true;
-  remove(hidden);
+  remove(part);
   return false;
 }
 

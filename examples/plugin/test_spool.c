@@ -3,6 +3,7 @@
  * test_spool.c - the conformance kit against spool.so. The destination is a folder: it is taken off the network by
  * renaming it, and what has arrived is read back from its files.
  */
+#include <ctype.h>
 #include <dirent.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -84,6 +85,9 @@ static void read_file(struct fixture *f, const char *folder, const char *name) {
   parse(f, text, len);
 }
 
+/* The folder itself and the one above end in no digit either. */
+static bool is_complete(const char *name) { return isdigit((unsigned char)name[strlen(name) - 1]); }
+
 static const struct contract_message *received(void *fixture, size_t *count) {
   struct fixture *f = fixture;
   struct dirent **entries;
@@ -91,7 +95,7 @@ static const struct contract_message *received(void *fixture, size_t *count) {
   int n = scandir(folder, &entries, NULL, alphasort);
   forget(f);
   for (int i = 0; i < n; i++) {
-    if (entries[i]->d_name[0] != '.' && f->count < MESSAGES)
+    if (is_complete(entries[i]->d_name) && f->count < MESSAGES)
       read_file(f, folder, entries[i]->d_name);
     free(entries[i]);
   }
