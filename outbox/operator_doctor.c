@@ -252,45 +252,92 @@ static void check_wake(const struct doctor *doctor, const char *user, bool grant
     doctor_say(doctor, FINDING_OK, "wake-up", "", "by the server's binlog");
 }
 
-/* The rights that were given directly: DDL on partitioned tables is needed, rights on the whole server are not. */
-static bool check_privileges(struct doctor *doctor, struct err *err) {
-  char grantee[256] = "", history[80];
+/* What was given to us directly, of tables and of the server. */
+struct given {
+  unsigned rights; /* enum right, on one table */
+  bool super, replica, status;
+};
+
+static bool read_given(struct doctor *doctor, const char *grantee, const char *suffix, struct given *given,
+                       struct err *err) {
+  char table[96];
   struct db_result result;
   struct db_row row;
-  bool found, alter = false, drop = false, super = false, replica = false, status = false;
+  *given = (struct given){0};
+  snprintf(table, sizeof table, "%s%s", doctor->op->table, suffix);
+  if (!op_query(doctor->op, opsql_doctor_privileges, ARGS(STRING("grantee", grantee), STRING("name", table)),
+                "reading rights", &result, err))
+    return false;
+  while (db_next(&result, &row, 2)) {
+    const char *right = row.fields[0] ? row.fields[0] : "", *level = row.fields[1] ? row.fields[1] : "";
+    for (unsigned i = 0; i < RIGHTS; i++)
+      given->rights |= strcmp(right, right_names[i]) == 0 ? 1U << i : 0;
+    if (strcmp(level, "server") != 0)
+      continue;
+    given->replica |= strcmp(right, "REPLICATION SLAVE") == 0;
+    given->status |= strcmp(right, "REPLICATION CLIENT") == 0;
+    given->super |= strcmp(right, "USAGE") != 0 && strcmp(right, "PROCESS") != 0 &&
+                    strncmp(right, "REPLICATION", 11) != 0 && strncmp(right, "BINLOG", 6) != 0;
+  }
+  db_results_free(&result, 1);
+  return true;
+}
+
+/* "GRANT ALTER, CREATE ON `shop`.`outbox_history` TO 'duebox'@'%'; .." for those that keep house and cannot be tried.
+ */
+static bool lacks_of_house(struct doctor *doctor, const char *grantee, struct text *lacks, struct err *err) {
+  struct rights rights;
+  bool ok = rights_of(query_all, &rights) || err_set(err, DB_E_NO_MEMORY, "more tables than RIGHTS_TABLES");
+  for (size_t i = 0; ok && i < rights.count; i++) {
+    struct given given = {0};
+    const char *suffix = rights.tables[i].suffix, *between = lacks->len ? "; GRANT " : "GRANT ";
+    size_t before = lacks->len;
+    unsigned needed = rights.tables[i].need & (RIGHT_ALTER | RIGHT_CREATE | RIGHT_DROP);
+    ok = !needed || read_given(doctor, grantee, suffix, &given, err);
+    for (unsigned r = 0; ok && r < RIGHTS; r++)
+      if (needed & ~given.rights & 1U << r) {
+        text_puts(lacks, between);
+        text_puts(lacks, right_names[r]);
+        between = ", ";
+      }
+    if (lacks->len > before)
+      text_expand(lacks, " ON `{name}`.`{table}{suffix}` TO {user}", doctor->op->table,
+                  ARGS(WORD("name", doctor->op->conn->config->name), WORD("suffix", suffix), WORD("user", grantee)));
+  }
+  return ok && (!lacks->failed || err_set(err, DB_E_NO_MEMORY, "out of memory"));
+}
+
+/* The rights that were given directly: DDL on some tables is needed, rights on the whole server are not. */
+static bool check_privileges(struct doctor *doctor, struct err *err) {
+  char grantee[256] = "";
+  struct db_result result;
+  struct db_row row;
+  struct text lacks = {0};
+  struct given given;
+  bool found;
   if (!doctor_row(doctor, opsql_doctor_user, NO_ARGS, 1, &result, &row, &found, err))
     return false;
   bool ok = found && db_copy(&row, 0, grantee, sizeof grantee);
   db_results_free(&result, 1);
   if (!ok)
     return db_unexpected(err, "asking who we are");
-  snprintf(history, sizeof history, "%s_history", doctor->op->table);
-  if (!op_query(doctor->op, opsql_doctor_privileges, ARGS(STRING("grantee", grantee), STRING("history", history)),
-                "reading rights", &result, err))
+  ok = read_given(doctor, grantee, "", &given, err) && lacks_of_house(doctor, grantee, &lacks, err);
+  if (ok)
+    doctor_say(doctor, lacks.len ? FINDING_WARN : FINDING_OK, "rights to keep house", lacks.len ? lacks.data : "",
+               lacks.len
+                   ? "some are not given directly; without them old history is not dropped, and ids that a client "
+                     "drove to their end stay there (DUEBOX-HOUSEKEEPING-TROUBLE)"
+                   : "to change partitions and the counter of ids: all are given");
+  text_free(&lacks);
+  if (!ok)
     return false;
-  while (db_next(&result, &row, 2)) {
-    const char *right = row.fields[0] ? row.fields[0] : "", *level = row.fields[1] ? row.fields[1] : "";
-    alter |= strcmp(right, "ALTER") == 0;
-    drop |= strcmp(right, "DROP") == 0;
-    replica |= strcmp(right, "REPLICATION SLAVE") == 0 && strcmp(level, "server") == 0;
-    status |= strcmp(right, "REPLICATION CLIENT") == 0 && strcmp(level, "server") == 0;
-    super |= strcmp(level, "server") == 0 && strcmp(right, "USAGE") != 0 && strcmp(right, "PROCESS") != 0 &&
-             strncmp(right, "REPLICATION", 11) != 0 && strncmp(right, "BINLOG", 6) != 0;
-  }
-  db_results_free(&result, 1);
-  doctor_say(doctor, alter && drop ? FINDING_OK : FINDING_WARN, "partitions right",
-             "GRANT ALTER, CREATE, DROP, INSERT on the history and attempts tables to the daemon's user",
-             alter && drop ? "ALTER and DROP on %s"
-                           : "ALTER and DROP on %s are not given directly; without them old history is "
-                             "not dropped",
-             history);
-  doctor_say(doctor, super ? FINDING_WARN : FINDING_OK, "least privilege",
+  doctor_say(doctor, given.super ? FINDING_WARN : FINDING_OK, "least privilege",
              "give the daemon a user with rights on its own "
              "tables only",
-             super ? "%s has rights on the whole server"
-                   : "%s was directly given no right on the whole server, but to replicate and to see processes",
+             given.super ? "%s has rights on the whole server"
+                         : "%s was directly given no right on the whole server, but to replicate and to see processes",
              grantee);
-  check_wake(doctor, grantee, replica && (status || !server_is_mysql(doctor->op->conn)));
+  check_wake(doctor, grantee, given.replica && (given.status || !server_is_mysql(doctor->op->conn)));
   return true;
 }
 

@@ -15,7 +15,19 @@
 #include "outbox/db_conn.h"
 #include "outbox/sql.h"
 
-enum right { RIGHT_SELECT = 1, RIGHT_INSERT = 2, RIGHT_UPDATE = 4, RIGHT_DELETE = 8 };
+/* Behind RIGHT_DELETE those that cannot be tried without a change. Tasks are sent without them, too. */
+enum right {
+  RIGHT_SELECT = 1,
+  RIGHT_INSERT = 2,
+  RIGHT_UPDATE = 4,
+  RIGHT_DELETE = 8,
+  RIGHT_ALTER = 16,
+  RIGHT_CREATE = 32,
+  RIGHT_DROP = 64
+};
+enum { RIGHTS = 7 };
+/* As a GRANT names them, in their order. */
+extern const char *const right_names[RIGHTS];
 
 enum { RIGHTS_TABLES = 16, RIGHTS_SUFFIX = 24 };
 

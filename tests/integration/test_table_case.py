@@ -65,11 +65,13 @@ def test_rights_on_another_outbox_are_none_on_this_one(small, stage):
     other = beside(stage, "Outbox").migrate()
     user = f"user_{stage.database}"[:60]
     stage.mariadb.create_user(user, "right", [f"SELECT, INSERT, UPDATE, DELETE ON `{stage.database}`.*",
-                                              f"ALTER, CREATE, DROP ON `{stage.database}`.`Outbox_history`"])
+                                              f"ALTER ON `{stage.database}`.`Outbox`",
+                                              *(f"ALTER, CREATE, DROP ON `{stage.database}`.`Outbox_{name}`"
+                                                for name in ("history", "attempts"))])
     login = {"host": "127.0.0.1", "port": stage.mariadb.port, "user": user, "password": "right"}
     stage.configuration["database"].pop("socket")
     for table, level in (("outbox", "warn"), ("Outbox", "ok")):
-        found, = [line for line in findings(beside(stage, table, **login)) if line["check"] == "partitions right"]
+        found, = [line for line in findings(beside(stage, table, **login)) if line["check"] == "rights to keep house"]
         assert found["level"] == level, found
 
 

@@ -36,6 +36,7 @@ static void a_statement_says_what_it_needs(void **state) {
       {"INSERT INTO `{table}_heads` (a) SELECT b FROM `{table}` ON DUPLICATE KEY UPDATE a = 1", "_heads",
        RIGHT_INSERT | RIGHT_UPDATE},
       {"INSERT INTO `{table}_heads` (a) SELECT b FROM `{table}` ON DUPLICATE KEY UPDATE a = 1", "", RIGHT_SELECT},
+      {"-- x\nALTER TABLE `{table}` /*M! NOWAIT */ AUTO_INCREMENT = 1", "", RIGHT_ALTER},
       {"INSERT IGNORE INTO `{table}_routes` VALUES (1); UPDATE `{table}` SET a = 1", "_routes", RIGHT_INSERT},
   };
   for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
@@ -53,6 +54,9 @@ static void the_catalogue_needs_what_it_uses(void **state) {
   assert_true(rights_of(query_all, &rights));
   assert_int_equal(needed(&rights, "_heads"), ALL);
   assert_int_equal(needed(&rights, "_schema"), RIGHT_SELECT);
+  assert_int_equal(needed(&rights, "") & RIGHT_ALTER, RIGHT_ALTER);
+  assert_int_equal(needed(&rights, "_attempts") & (RIGHT_ALTER | RIGHT_CREATE | RIGHT_DROP),
+                   RIGHT_ALTER | RIGHT_CREATE | RIGHT_DROP);
   assert_int_equal(needed(&rights, "") & (RIGHT_SELECT | RIGHT_UPDATE | RIGHT_DELETE),
                    RIGHT_SELECT | RIGHT_UPDATE | RIGHT_DELETE);
   assert_true(needed(&rights, "_history") & RIGHT_INSERT);

@@ -1,0 +1,50 @@
+"""Every right that sql/examples/grants.sql gives the daemon is asked for by doctor: one that an upgrade or an operator
+forgot is named with the GRANT that gives it."""
+
+import json
+import re
+from pathlib import Path
+
+GRANTS = Path(__file__).resolve().parents[2] / "sql" / "examples" / "grants.sql"
+
+
+# No statement of today needs them.
+SPARE = {("DELETE", "outbox_shards"), ("DELETE", "outbox_routes"), ("UPDATE", "outbox_audit"), ("UPDATE", "outbox_history"),
+         ("UPDATE", "outbox_attempts"), ("DELETE", "outbox_attempts"),
+         *((right, "outbox_schedules") for right in ("SELECT", "INSERT", "UPDATE", "DELETE"))}
+
+
+def of_the_daemon():
+    """(right, table) of each GRANT to the user duebox."""
+    for rights, table in re.findall(r"^GRANT ([A-Z, ]+) ON `shop`\.`(outbox\w*)` TO 'duebox'@'%';$", GRANTS.read_text(), re.MULTILINE):
+        yield from ((right, table) for right in rights.split(", "))
+
+
+def test_doctor_asks_for_each_right_that_is_granted(stage):
+    stage.http("h")
+    stage.daemon()
+    rights, user = list(of_the_daemon()), f"user_{stage.database}"[:60]
+    assert len(rights) > 40
+    stage.mariadb.create_user(user, "right", [f"{right} ON `{stage.database}`.`{table}`" for right, table in rights])
+    stage.configuration["database"] = {"host": "127.0.0.1", "port": stage.mariadb.port, "user": user,
+                                       "password": "right", "name": stage.database}
+    daemon = stage.daemon(migrate=False)
+
+    def found():
+        lines = map(json.loads, daemon.run("doctor", "-o", "jsonl", check=False).stdout.splitlines())
+        return [line for line in lines if line["level"] != "ok" and (line["check"] == "database" or "right" in line["check"])]
+
+    assert found() == []
+    unasked = set()
+    for right, table in rights:
+        stage.execute(f"REVOKE {right} ON `{stage.database}`.`{table}` FROM '{user}'@'%'")
+        asked = f"GRANT {right} ON `{stage.database}`.`{table}` TO '{user}'@'%'"
+        said = found()
+        if not said:
+            unasked.add((right, table))
+        elif said[0]["check"] == "database":        # nobody can be told more without it
+            assert f"{right} command denied" in said[0]["text"] and f"`{table}`" in said[0]["text"]
+        else:
+            assert any(asked in line["cure"] for line in said), (asked, said)
+        stage.execute(asked)
+    assert unasked == SPARE
