@@ -107,6 +107,10 @@ static void write_engine(struct exposition *ex, const struct engine_metrics *met
     exposition_begin(ex, series->name, series->type, series->help);
     write_value(ex, series, metrics, NULL);
   }
+  exposition_begin(ex, "duebox_results_quarantined", METRIC_COUNTER, "Result records that were put into quarantine.");
+  for (int i = 0; i < QUARANTINED_KINDS; i++)
+    exposition_integer(ex, (struct label[]){{"reason", quarantined_name((enum quarantine_kind)i)}, {0}},
+                       (int64_t)counted(&metrics->results_quarantined[i]));
 }
 
 static void write_route_fields(struct exposition *ex, const struct engine_status *status) {

@@ -13,6 +13,19 @@ const char *outcome_name(enum duebox_outcome_class cls) {
   return names[cls];
 }
 
+const char *quarantined_name(enum quarantine_kind kind) {
+  static const char *const names[] = {
+      [QUARANTINED_BROKEN] = "broken",
+      [QUARANTINED_ORPHAN] = "orphan",
+      [QUARANTINED_MISROUTED] = "misrouted",
+      [QUARANTINED_FLAWED] = "flawed",
+      [QUARANTINED_CONTRADICTION] = "contradiction",
+      [QUARANTINED_REFUSED] = "refused",
+  };
+  _Static_assert(ARRAY_LEN(names) == QUARANTINED_KINDS, "every kind has a name");
+  return names[kind];
+}
+
 const char *fate_name(enum result_fate fate) {
   static const char *const names[] = {
       [RESULT_APPLIED] = "applied",     [RESULT_DUPLICATE] = "duplicate", [RESULT_STALE] = "stale",

@@ -7,9 +7,11 @@
 
 #include <duebox/outcome.h>
 
+#include "core/metrics.h"
 #include "core/store.h"
 
 const char *outcome_name(enum duebox_outcome_class cls); /* "delivered" */
+const char *quarantined_name(enum quarantine_kind kind); /* "orphan" */
 const char *fate_name(enum result_fate fate);            /* "applied" */
 
 #endif

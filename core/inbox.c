@@ -247,21 +247,35 @@ static void measure(struct inbox *inbox, const struct store_result *result) {
                  result->refusal);
 }
 
+/* Which of them the store has put into quarantine; QUARANTINED_KINDS: not this one. */
+static enum quarantine_kind quarantined_as(const struct store_result *result) {
+  if (result->replayed || (result->replied && !result->contradicts))
+    return QUARANTINED_KINDS;
+  return result->form == DECISION_FORMS                          ? QUARANTINED_REFUSED
+         : result->fate == RESULT_BROKEN                         ? QUARANTINED_BROKEN
+         : result->fate == RESULT_MISROUTED                      ? QUARANTINED_MISROUTED
+         : result->fate == RESULT_ORPHAN                         ? QUARANTINED_ORPHAN
+         : result->fate == RESULT_APPLIED && result->record.flaw ? QUARANTINED_FLAWED
+         : result->contradicts                                   ? QUARANTINED_CONTRADICTION
+                                                                 : QUARANTINED_KINDS;
+}
+
 /* One line per kind and source, and seldom again: what each is about is in the quarantine. */
-static void log_stray(struct inbox *inbox, const struct store_result *result) {
-  const char *kind = result->form == DECISION_FORMS  ? "the server refuses what it would write, in every form"
-                     : result->fate == RESULT_BROKEN ? "no status and task can be made out"
-                     : result->fate == RESULT_MISROUTED
-                         ? "the route of its task does not answer there, see `routes` in docs/CONFIGURATION"
-                     : result->fate == RESULT_ORPHAN ? "there is no such task, or no such attempt of it"
-                     : result->fate == RESULT_APPLIED && result->record.flaw
-                         ? "its status counts, but something else in it is wrong"
-                     : result->contradicts ? "its task took the opposite for a fact"
-                                           : NULL;
-  if (kind && !result->replayed && (!result->replied || result->contradicts))
+static void tell_stray(struct inbox *inbox, const struct store_result *result) {
+  static const char *const texts[QUARANTINED_KINDS] = {
+      [QUARANTINED_BROKEN] = "no status and task can be made out",
+      [QUARANTINED_ORPHAN] = "there is no such task, or no such attempt of it",
+      [QUARANTINED_MISROUTED] = "the route of its task does not answer there, see `routes` in docs/CONFIGURATION",
+      [QUARANTINED_FLAWED] = "its status counts, but something else in it is wrong",
+      [QUARANTINED_CONTRADICTION] = "its task took the opposite for a fact",
+      [QUARANTINED_REFUSED] = "the server refuses what it would write, in every form"};
+  enum quarantine_kind kind = quarantined_as(result);
+  if (kind < QUARANTINED_KINDS) {
+    count(&inbox->env.metrics->results_quarantined[kind], 1);
     log_repeated(&inbox->strays, LOG_LEVEL_WARN, "DUEBOX-RESULT-QUARANTINE",
                  "a result record was put into quarantine source=%s: %s; see `duebox quarantine list`", result->source,
-                 kind);
+                 texts[kind]);
+  }
   if (result->capped)
     log_repeated(&inbox->strays, LOG_LEVEL_WARN, "DUEBOX-RESULT-CAPPED",
                  "a consumer asked for more time than it may, and has the most that is allowed route=%s: see "
@@ -316,7 +330,7 @@ static bool finish_batch(struct inbox *inbox, struct item **items, const struct 
     if (results[i].fate == RESULT_BUSY)
       continue;
     measure(inbox, &results[i]);
-    log_stray(inbox, &results[i]);
+    tell_stray(inbox, &results[i]);
     if (results[i].fate == RESULT_APPLIED && results[i].event == EVENT_DEAD)
       dead_log_write(&inbox->dead, results[i].route, results[i].record.message_id, results[i].record.attempt,
                      results[i].record.error_class);

@@ -52,6 +52,17 @@ struct route_metrics {
   gauge claim_gap_us;     /* memory claims: widest time seen between reading a row and its confirm */
 };
 
+/* Why a result record was put into quarantine. */
+enum quarantine_kind {
+  QUARANTINED_BROKEN,        /* no status and task can be made out */
+  QUARANTINED_ORPHAN,        /* no such task, or no such attempt of it */
+  QUARANTINED_MISROUTED,     /* its route does not answer there */
+  QUARANTINED_FLAWED,        /* its status counts, and something else in it is wrong */
+  QUARANTINED_CONTRADICTION, /* its task took the opposite */
+  QUARANTINED_REFUSED,       /* the server refuses what it would write */
+  QUARANTINED_KINDS
+};
+
 struct engine_metrics {
   counter rows_read;
   counter statements;
@@ -66,6 +77,7 @@ struct engine_metrics {
   counter db_errors;
   counter completions_twice; /* a plugin completed a token twice or completed an unknown one */
   counter results_unrouted;  /* result records that fit no row or could not be parsed */
+  counter results_quarantined[QUARANTINED_KINDS];
   counter reloads, reloads_refused;
   counter drivers_replaced;
   counter recoveries; /* rows recovered from a dead daemon's recorded claims */

@@ -82,6 +82,11 @@ static enum store_status settle_results(struct store_session *ss, struct store_r
     bool busy = f->locked || results[i].early || (f->held && strcmp(results[i].record.message_id, "mine") == 0);
     bool stray = results[i].broken || results[i].record.status == RESULT_FAIL;
     results[i].fate = stray ? RESULT_BROKEN : busy ? RESULT_BUSY : RESULT_APPLIED;
+    if (strncmp(results[i].record.message_id, "misrouted-", 10) == 0)
+      results[i].fate = RESULT_MISROUTED;
+    results[i].contradicts = strncmp(results[i].record.message_id, "opposite-", 9) == 0;
+    if (results[i].contradicts)
+      results[i].fate = RESULT_DUPLICATE;
     results[i].unkept = stray && f->kept;
     if (results[i].unkept) {
       results[i].fate = RESULT_BUSY;

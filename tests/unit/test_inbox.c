@@ -337,6 +337,27 @@ static void what_fits_nothing_waits_for_the_quarantine_alone(void **state) {
   assert_int_equal(f->applied, 1);
 }
 
+/* With its reason: an alert that rings for each is set on this, and a duplicate that says the opposite is one of them.
+ */
+static void what_is_put_into_quarantine_is_counted(void **state) {
+  struct fixture *f = *state;
+  static const uint64_t wanted[QUARANTINED_KINDS] = {
+      [QUARANTINED_BROKEN] = 1, [QUARANTINED_MISROUTED] = 2, [QUARANTINED_CONTRADICTION] = 1};
+  const counter *counts = f->metrics.results_quarantined;
+  assert_true(say_of(f, &f->source, "task", 1, "\"status\":\"fail\""));
+  assert_true(say_of(f, &f->source, "misrouted", 1, DONE));
+  assert_true(say_of(f, &f->source, "misrouted", 2, DONE));
+  assert_true(say_of(f, &f->source, "opposite", 1, DONE));
+  assert_true(say_of(f, &f->source, "task", 2, DONE));
+  for (int kind = 0; kind < QUARANTINED_KINDS; kind++)
+    for (int64_t end = clock_mono_us() + LIMIT_MS * 1000; counted(&counts[kind]) < wanted[kind]; nap())
+      assert_true(clock_mono_us() < end);
+  for (int64_t end = clock_mono_us() + LIMIT_MS * 1000; f->applied == 0; nap())
+    assert_true(clock_mono_us() < end);
+  for (int kind = 0; kind < QUARANTINED_KINDS; kind++)
+    assert_int_equal(counted(&counts[kind]), wanted[kind]);
+}
+
 static void nothing_is_early_on_hold(void **state) {
   struct fixture *f = *state;
   struct store_result result;
@@ -363,6 +384,7 @@ int main(void) {
       cmocka_unit_test_setup_teardown(a_place_names_what_tells_records_apart, set_up, tear_down),
       cmocka_unit_test_setup_teardown(records_that_wait_for_long_are_logged, set_up, tear_down),
       cmocka_unit_test_setup_teardown(nothing_is_early_on_hold, set_up, tear_down),
+      cmocka_unit_test_setup_teardown(what_is_put_into_quarantine_is_counted, set_up, tear_down),
       cmocka_unit_test_setup_teardown(what_fits_nothing_waits_for_the_quarantine_alone, set_up, tear_down),
       cmocka_unit_test_setup_teardown(one_waits_for_a_row_that_is_held, set_up, tear_down),
       cmocka_unit_test_setup_teardown(a_record_that_comes_again_is_aside_once, set_up, tear_down),
