@@ -71,7 +71,7 @@ static void explain(const struct change_run *run, const struct task_target *targ
     else
       snprintf(out, cap,
                "its row has values that the table does not allow (`duebox task show`): correct it with "
-               "UPDATE, or cancel it");
+               "UPDATE, or remove it with DELETE");
     break;
   case CHANGE_LOCKED:
     snprintf(out, cap, "another transaction holds its row: not changed, try again");

@@ -310,11 +310,12 @@ static bool check_due_zone(struct doctor *doctor, struct err *err) {
   bool found;
   time_t now = (time_t)(doctor->facts->wall_clock() / 1000000);
   int64_t offset = localtime_r(&now, &local) && local.tm_gmtoff > 0 ? local.tm_gmtoff : INT32_MAX;
-  uint64_t all, before, shifted;
+  uint64_t all = 0, before = 0, shifted = 0;
   if (!doctor_row(doctor, opsql_doctor_zone, ARGS(SIGNED("offset", offset)), 4, &result, &row, &found, err))
     return false;
-  bool ok = found && db_u64(&row, 0, 2000, &all) && db_u64(&row, 1, 2000, &before) && db_u64(&row, 2, 2000, &shifted);
-  const char *route = ok && row.fields[3] ? row.fields[3] : "?";
+  bool ok =
+      !found || (db_u64(&row, 0, 2000, &all) && db_u64(&row, 1, 2000, &before) && db_u64(&row, 2, 2000, &shifted));
+  const char *route = ok && found && row.fields[3] ? row.fields[3] : "?";
   const char *cure = "let applications write delay_ms, or due_at in UTC: docs/CLIENTS.md shows how for each driver";
   if (ok && before)
     doctor_say(doctor, FINDING_WARN, "due times", cure,
