@@ -27,7 +27,7 @@ install(EXPORT duebox-targets NAMESPACE duebox:: DESTINATION ${config_dir} COMPO
 install(FILES ${CMAKE_SOURCE_DIR}/plugins/plugin.map DESTINATION ${DUEBOX_DATA_DIR} COMPONENT dev)
 set(kit ${DUEBOX_DATA_DIR}/contract/tests)
 install(DIRECTORY ${CMAKE_SOURCE_DIR}/tests/contract/ DESTINATION ${kit}/contract COMPONENT dev
-  FILES_MATCHING PATTERN sink_contract.* PATTERN source_contract.*)
+  FILES_MATCHING PATTERN sink_contract*.[ch] PATTERN source_contract.[ch])
 install(DIRECTORY ${CMAKE_SOURCE_DIR}/tests/support/ DESTINATION ${kit}/support COMPONENT dev
   FILES_MATCHING PATTERN fake_host*.[ch] PATTERN own_time.[ch] PATTERN fake_tasks.c PATTERN fake_results.c PATTERN fake_expand.c
   PATTERN servers EXCLUDE PATTERN kafka EXCLUDE PATTERN __pycache__ EXCLUDE)

@@ -220,6 +220,19 @@ static void look_sooner(struct scheduler *s, int64_t ended_us) {
   s->look_at_us = earlier(s->look_at_us, scheduler_heads_awaited_at(s));
 }
 
+/* No shard is to be read: whether the database answers is to be known all the same. */
+static void look_at_nothing(struct scheduler *s, int64_t began) {
+  int64_t db_now;
+  struct err err = {0};
+  if (!gauge_value(&s->db_answers) && !scheduler_db_ok(s, s->store->ops->now(s->ss, &db_now, &err), &err))
+    return;
+  plan_next_look(s, true, began, clock_mono_us());
+  s->retry_at_us = s->look_at_us;
+  set_gauge(&s->reading_since_us, 0);
+  scheduler_return_seen(s, NULL, 0, NULL, 0); /* what is blocked is another daemon's to tell of */
+  scheduler_forget_routes(s, true);
+}
+
 static void look(struct scheduler *s) {
   struct shard_lease leases[STORE_SHARDS_MAX];
   size_t held = readable_shards(s, leases);
@@ -229,14 +242,8 @@ static void look(struct scheduler *s) {
   struct err err = {0};
   atomic_store(&s->look_now, false);
   s->look_soon = false;
-  if (held == 0) { /* nothing is read: whether the database answers is to be known all the same */
-    if (!gauge_value(&s->db_answers) && !scheduler_db_ok(s, s->store->ops->now(s->ss, &db_now, &err), &err))
-      return;
-    plan_next_look(s, true, began, clock_mono_us());
-    s->retry_at_us = s->look_at_us;
-    set_gauge(&s->reading_since_us, 0);
-    scheduler_return_seen(s, NULL, 0, leases, 0); /* what is blocked is another daemon's to tell of */
-    scheduler_forget_routes(s, true);
+  if (held == 0) {
+    look_at_nothing(s, began);
     return;
   }
   if (!atomic_load(&s->on_hold) && !poll_every_group(&s->pace, began)) {

@@ -253,7 +253,9 @@ static enum store_status read_targets(struct outbox_operator *op, const struct t
   bool ok = op_query(op, table == TABLE_LIVING ? opsql_targets : opsql_targets_history,
                      ARGS(RAW("where", where), WORD("hint", hint), UNSIGNED("last", last ? last->id : 0),
                           TIME("last_until", last ? last->keep_us : 0),
-                          WORD("beyond", !last ? ">=" : order == OLDEST_FIRST ? ">" : "<"), /* a row may have the id 0 */
+                          WORD("beyond", !last                   ? ">="
+                                         : order == OLDEST_FIRST ? ">"
+                                                                 : "<"), /* a row may have the id 0 */
                           WORD("order", order == OLDEST_FIRST ? "ASC" : "DESC"), UNSIGNED("limit", cap)),
                      what, &result, err);
   text_free(&where);

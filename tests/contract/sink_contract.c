@@ -3,7 +3,7 @@
  * tests/contract/sink_contract.c - see sink_contract.h. Exactly-once completion, use after completion and reports after
  * stop() are watched by the fake host in every test; here is what a test must provoke.
  */
-#include "tests/contract/sink_contract.h"
+#include "tests/contract/sink_contract_run.h"
 
 #include <pthread.h>
 #include <stdarg.h>
@@ -24,11 +24,6 @@
 #define HOLD_MS 300          /* how long nothing may be called delivered, where nothing is confirmed */
 #define RECALLED 50          /* tasks that are taken back */
 #define NEVER_BLOCKS_MS 2500 /* own time (own_time.h), submit() of some hundred tasks, with sanitizers */
-
-struct run {
-  const struct sink_contract *c;
-  void *fixture;
-};
 
 static struct fake_host_config config_of(const struct run *run) {
   return (struct fake_host_config){
@@ -202,36 +197,6 @@ static void bodies_arrive_unchanged(void **state) {
   }
   fake_host_free(host);
   free(largest);
-}
-
-/* An application chooses them: any visible ASCII, such as another one's with a dot before it. None takes the place of
- * another, also where it comes after that was delivered. (A destination that has no room for some must reject them; a
- * slash is not tried.) */
-static void ids_of_every_form_are_told_apart(void **state) {
-  const struct run *run = *state;
-  static const char *const ids[] = {
-      ".x",    "x",     "x.1", "x.1.1",
-      ".x.1",  "..x",   "..",  ".",
-      "~",     "-x",    "x~",  "x.part",
-      "x.tmp", "#x#",   "*",   "?",
-      "X",     "%2e",   "a:b", "a\\b",
-      "'",     "\"q\"", "{x}", "$x",
-      "a,b",   "a;b",   "a=b", "012345678901234567890123456789012345678901234567890123456789"};
-  const size_t count = sizeof ids / sizeof ids[0];
-  struct fake_host *host = open_host(run, "ids");
-  for (size_t i = 0; i < count; i++) {
-    add(host, run->c->route(run->fixture), 1, ids[i]);
-    settle(host, LIMIT_MS, ids[i]);
-  }
-  wait_delivered(run, host);
-  for (size_t i = 0; i < count; i++) {
-    struct fake_outcome outcome = fake_host_outcome(host, i);
-    size_t wanted = outcome.cls == DUEBOX_DELIVERED, copies = held_copies(run, ids[i], 1);
-    if (copies != wanted || (!wanted && outcome.cls != DUEBOX_REJECTED))
-      fail_msg("%s ended as class %d (%s) and the destination holds it %zu times", ids[i], (int)outcome.cls,
-               outcome.error_class, copies);
-  }
-  fake_host_free(host);
 }
 
 static void headers_arrive_unchanged(void **state) {
