@@ -10,7 +10,10 @@
 #define BATCH_RUN_US 60000000     /* those that follow so soon have had that patience */
 #define SILENCE_US 5000000        /* after it, a place from which nothing comes counts as free */
 #define REREAD_US 1000000         /* a stream of transactions is read twice, a second later, with one seek for it */
-#define LASTING_US 60000000
+#define REREAD_LASTS_US 60000000
+#define LASTING_US 10000000 /* longer than getting past one takes */
+#define RECENT_US 8000000   /* one that cannot be read is met so soon after the one before */
+#define SETTLED_US 1000000  /* where a partition is fetched does not stand in the statistics at once */
 #define ANSWER_MS 1000
 #define ASK_AGAIN_US 5000000
 
@@ -69,6 +72,7 @@ static void read_from(struct kafka_source *source, int32_t number) {
 
 static void begin_search(struct kafka_source *source, int32_t number, int64_t claimed, int64_t taken, int64_t high) {
   struct kafka_obstacle *obstacle = obstacle_of(source, number);
+  obstacle->silent = false;
   kafka_search_begin(&obstacle->search, claimed, taken, high);
   obstacle->began_us = kafka_now_us();
   read_from(source, number);
@@ -94,7 +98,7 @@ static bool saw(struct kafka_source *source, int32_t number, int64_t first) {
   return true;
 }
 
-/* --- batches that cannot be unpacked --- */
+/* --- what cannot be read --- */
 
 bool kafka_obstacle_is_batch(rd_kafka_resp_err_t err) {
   return err == RD_KAFKA_RESP_ERR__BAD_COMPRESSION || err == RD_KAFKA_RESP_ERR__BAD_MSG;
@@ -107,28 +111,92 @@ static bool note(struct kafka_source *source, int32_t number, int64_t offset) {
   return kafka_source_offer(source, number, offset, &record) == KAFKA_TAKEN;
 }
 
-/* What was read before the batch has all been taken: it comes through the same queue. */
-void kafka_obstacle_batch(struct kafka_source *source, int32_t number, int64_t offset, const char *reason) {
-  if (number < 0 || (size_t)number >= source->partition_count || !source->partitions[number].assigned || offset < 0 ||
-      source->full || source->closed || source->fatal || !saw(source, number, offset))
-    return;
+/* It has been in the way since since_us. True: the way past it is searched from now on. */
+static bool met(struct kafka_source *source, int32_t number, int64_t offset, int64_t since_us, const char *reason) {
   struct kafka_obstacle *obstacle = obstacle_of(source, number);
   int64_t now = kafka_now_us(), high;
   if (obstacle->block != offset) {
     if (obstacle->block < 0 || now - obstacle->seen_us > BATCH_RUN_US)
-      obstacle->since_us = now;
+      obstacle->since_us = since_us;
     obstacle->block = offset;
     obstacle->noted = false;
     source->host->log(source->host->ctx, DUEBOX_LOG_ERROR, "KAFKA-RECORD-UNREADABLE",
-                      "%s[%d]@%lld cannot be unpacked and is passed over if that lasts: %s", source->results->topic,
+                      "%s[%d]@%lld cannot be read and is passed over if that lasts: %s", source->results->topic,
                       (int)number, (long long)offset, reason);
   }
   obstacle->seen_us = now;
   if (now - obstacle->since_us < BATCH_PATIENCE_US || (high = log_end(source, number)) < 0)
-    return;
+    return false;
   obstacle->noted = obstacle->noted || note(source, number, offset);
   if (obstacle->noted)
     begin_search(source, number, offset, offset, high);
+  return obstacle->noted;
+}
+
+/* What was read before the batch has all been taken: it comes through the same queue. */
+void kafka_obstacle_batch(struct kafka_source *source, int32_t number, int64_t offset, const char *reason) {
+  if (number >= 0 && (size_t)number < source->partition_count && source->partitions[number].assigned && offset >= 0 &&
+      !source->full && !source->closed && !source->fatal && saw(source, number, offset))
+    (void)met(source, number, offset, kafka_now_us(), reason);
+}
+
+/* A search past what is never told. */
+static void search_silently(struct kafka_source *source, int32_t number, bool proved) {
+  struct kafka_obstacle *obstacle = obstacle_of(source, number);
+  int64_t at = obstacle->search.at;
+  bool moved = obstacle->offsets.position > at || !kafka_standing_is_behind(&obstacle->offsets);
+  if (obstacle->offsets.position < at || kafka_now_us() - obstacle->asked_us < SETTLED_US)
+    return;
+  if (proved || moved)
+    saw(source, number, proved ? obstacle->search.obstacle : KAFKA_SEARCH_NOTHING);
+}
+
+static void judge_standing(struct kafka_source *source, int32_t number, bool proved) {
+  struct kafka_obstacle *obstacle = obstacle_of(source, number);
+  if (obstacle->search.obstacle >= 0 && obstacle->silent)
+    search_silently(source, number, proved);
+  else if (obstacle->search.obstacle < 0 && obstacle->stray < 0 && proved)
+    obstacle->silent = met(source, number, obstacle->standing.position, obstacle->standing.since_us,
+                           "for the client it ends too early");
+}
+
+static struct kafka_sharers sharers_of(const struct kafka_source *source, int32_t broker) {
+  struct kafka_sharers sharers = {0};
+  for (size_t i = 0; i < source->partition_count; i++) {
+    const struct kafka_offsets *offsets = &source->partitions[i].obstacle.offsets;
+    bool shares = source->partitions[i].assigned && offsets->broker == broker;
+    sharers.all += shares;
+    sharers.behind += shares && kafka_standing_is_behind(offsets);
+  }
+  return sharers;
+}
+
+static void take_offsets(struct kafka_source *source, const char *stats) {
+  struct kafka_offsets found;
+  while (kafka_stable_next(&stats, &found))
+    if (found.partition >= 0 && (size_t)found.partition < source->partition_count)
+      obstacle_of(source, found.partition)->offsets = found;
+}
+
+void kafka_obstacle_stats(struct kafka_source *source, const char *stats, bool excused) {
+  struct kafka_sharers sharers = {0};
+  struct kafka_fetched fetched = {0};
+  int32_t broker = -1;
+  int64_t now = kafka_now_us();
+  take_offsets(source, stats);
+  for (size_t i = 0; i < source->partition_count; i++) {
+    struct kafka_obstacle *obstacle = &source->partitions[i].obstacle;
+    if (!source->partitions[i].assigned)
+      continue;
+    if (kafka_standing_is_behind(&obstacle->offsets) && obstacle->offsets.broker != broker) {
+      broker = obstacle->offsets.broker;
+      fetched = kafka_standing_fetched(stats, broker);
+      sharers = sharers_of(source, broker);
+    }
+    kafka_standing_follow(&obstacle->standing, &obstacle->offsets, &fetched, excused, now);
+    if (!excused)
+      judge_standing(source, (int32_t)i, kafka_standing_is_proved(&obstacle->standing, &fetched, &sharers));
+  }
 }
 
 /* --- records that are not where they say --- */
@@ -202,7 +270,8 @@ static void read_again(struct kafka_source *source, int32_t number) {
 static void look_into_gaps(struct kafka_source *source, int32_t number, int64_t now) {
   struct kafka_obstacle *obstacle = obstacle_of(source, number);
   int64_t quiet_us = now - obstacle->reread_us;
-  bool ends = quiet_us > SILENCE_US || now - obstacle->began_us > LASTING_US;
+  bool stands = obstacle->standing.position >= 0;
+  bool ends = (quiet_us > SILENCE_US && !stands) || now - obstacle->began_us > REREAD_LASTS_US;
   if (obstacle->reread.from >= 0 && ends) { /* some were compacted away meanwhile */
     kafka_reread_end(&obstacle->reread);
     source->dirty = true;
@@ -219,7 +288,7 @@ static void go_on(struct kafka_source *source, int32_t number, int64_t now) {
     put_right(source, number);
   else if (obstacle->search.obstacle < 0)
     look_into_gaps(source, number, now);
-  else if (now - obstacle->asked_us > SILENCE_US)
+  else if (!obstacle->silent && now - obstacle->asked_us > SILENCE_US)
     saw(source, number, KAFKA_SEARCH_NOTHING);
 }
 
@@ -244,11 +313,13 @@ rd_kafka_topic_partition_t kafka_obstacle_lasting(const struct kafka_source *sou
   int64_t now = kafka_now_us();
   for (size_t i = 0; i < source->partition_count; i++) {
     const struct kafka_obstacle *obstacle = &source->partitions[i].obstacle;
-    bool batches =
-             obstacle->block >= 0 && now - obstacle->since_us > LASTING_US && now - obstacle->seen_us < LASTING_US / 2,
-         searches = obstacle->search.obstacle >= 0 && now - obstacle->began_us > LASTING_US;
-    if (batches || searches)
-      found = (rd_kafka_topic_partition_t){.partition = (int32_t)i, .offset = obstacle->last + 1};
+    bool meets = obstacle->block >= 0 && obstacle->seen_us - obstacle->since_us > LASTING_US &&
+                 now - obstacle->seen_us < RECENT_US,
+         searches = obstacle->search.obstacle >= 0 && now - obstacle->began_us > LASTING_US,
+         stands = obstacle->standing.position >= 0 && now - obstacle->standing.since_us > LASTING_US;
+    if (meets || searches || stands)
+      found = (rd_kafka_topic_partition_t){.partition = (int32_t)i,
+                                           .offset = stands ? obstacle->standing.position : obstacle->last + 1};
   }
   return found;
 }

@@ -3,9 +3,10 @@
  * plugins/kafka/kafka_obstacle.h - gets the source past what librdkafka does not get past by itself.
  *
  * Whoever may write to a result topic can write a batch that librdkafka does not unpack, which it reads again and
- * again, and a record with an offset of its own choice, behind which it goes on: beyond the log it finds nothing, and
- * begins at the beginning. Reading is made to go on behind both (kafka_search.h). A record with such an offset is taken
- * like any other, at the first place where it may be; in place of a batch the quarantine gets a note.
+ * again, a record that ends too early for it, which it reads again as well and does not tell (kafka_standing.h), and a
+ * record with an offset of its own choice, behind which it goes on: beyond the log it finds nothing, and begins at the
+ * beginning. Reading is made to go on behind all of them (kafka_search.h). A record with such an offset is taken like
+ * any other, at the first place where it may be; in place of what cannot be read the quarantine gets a note.
  * One within the log hides what is between its own place and the other: what comes behind a gap is read twice
  * (kafka_reread.h).
  *
@@ -21,27 +22,36 @@
 
 #include "kafka_reread.h"
 #include "kafka_search.h"
+#include "kafka_standing.h"
 
 struct kafka_source;
 
 struct kafka_obstacle {
   int64_t last;  /* the record taken last, or the end of the obstacle passed last; -1 = none yet */
   int64_t stray; /* the offset that the first of the records claimed which came since, and were not believed; or -1 */
-  int64_t block; /* the batch met last that cannot be unpacked; -1 = none */
+  int64_t block; /* the batch or record met last that cannot be read; -1 = none */
   bool noted;    /* of which the quarantine has a note */
   int64_t since_us; /* when the first was met of batches that followed soon upon each other, */
   int64_t seen_us;  /* and when the last */
   struct kafka_search search;
+  bool silent;      /* what is searched past is never told: nothing comes */
   int64_t began_us; /* when the search began, or reading again did */
   int64_t asked_us; /* when reading was made to begin at search.at */
   struct kafka_reread reread;
   int64_t reread_us; /* when that was begun, or brought something, last */
   int64_t from;      /* where reading was made to begin, until something comes from there; -1 = nothing is awaited */
+  struct kafka_offsets offsets; /* as of the last statistics event */
+  struct kafka_standing standing;
 };
 
 #define KAFKA_OBSTACLE_NONE                                                                                            \
-  ((struct kafka_obstacle){                                                                                            \
-      .last = -1, .stray = -1, .block = -1, .search = KAFKA_SEARCH_NONE, .reread = KAFKA_REREAD_NONE, .from = -1})
+  ((struct kafka_obstacle){.last = -1,                                                                                 \
+                           .stray = -1,                                                                                \
+                           .block = -1,                                                                                \
+                           .search = KAFKA_SEARCH_NONE,                                                                \
+                           .reread = KAFKA_REREAD_NONE,                                                                \
+                           .from = -1,                                                                                 \
+                           .standing = KAFKA_STANDING_NONE})
 
 void kafka_obstacle_forget(struct kafka_obstacle *obstacle);
 /* Whether an error event tells of a batch that the client reads again and again. */
@@ -56,9 +66,11 @@ int64_t kafka_obstacle_place(struct kafka_source *source, int32_t number, int64_
 void kafka_obstacle_took(struct kafka_source *source, int32_t number, int64_t claimed, int64_t place);
 /* The client's queue has been served: what is to be read again is read from the right place. */
 void kafka_obstacle_go_on(struct kafka_source *source);
+/* A statistics event. excused: nothing is fetched now, for a reason that is known. */
+void kafka_obstacle_stats(struct kafka_source *source, const char *stats, bool excused);
 /* No offset above this may be stored yet; -1 = any may. */
 int64_t kafka_obstacle_doubt(const struct kafka_obstacle *obstacle);
-/* A partition that has not got past an obstacle for a minute; offset -1 = none. */
+/* A partition that has not got past obstacles for long; offset -1 = none. */
 rd_kafka_topic_partition_t kafka_obstacle_lasting(const struct kafka_source *source);
 
 #endif

@@ -110,13 +110,12 @@ static void say_held_back(const struct kafka_reading *reading, struct kafka_heal
 static void say_obstacle(const struct kafka_reading *reading, struct kafka_health *health,
                          const struct duebox_host *host) {
   char text[320];
-  snprintf(
-      text, sizeof(text),
-      "for a minute there have been records at %.100s[%d]@%lld and behind it that cannot be read, and the way past "
-      "them is being searched",
-      reading->group->topic, (int)reading->obstacle.partition, (long long)reading->obstacle.offset);
+  snprintf(text, sizeof(text),
+           "for more than ten seconds reading has not got past %.100s[%d]@%lld, though there is more behind it",
+           reading->group->topic, (int)reading->obstacle.partition, (long long)reading->obstacle.offset);
   kafka_health_unread(health, host, "kafka.obstacle", text,
-                      "see who writes batches there that cannot be unpacked, and take the right to WRITE from him");
+                      "the way past records that cannot be read is being searched (KAFKA-RECORD-UNREADABLE, "
+                      "KAFKA-OFFSET-UNTRUE): see who writes them, and take the right to WRITE from him");
 }
 
 bool kafka_reading_is_whole(const struct kafka_reading *reading) {

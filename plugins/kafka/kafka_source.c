@@ -362,6 +362,7 @@ static void take_stats(struct kafka_source *source, rd_kafka_event_t *event) {
   if (connected)
     kafka_health_connected(&source->health, source->host);
   follow_transactions(source, rd_kafka_event_stats(event), excused);
+  kafka_obstacle_stats(source, rd_kafka_event_stats(event), excused);
   source->reading.obstacle = kafka_obstacle_lasting(source);
   kafka_reading_judge(&source->reading, rd_kafka_event_stats(event), excused, fetches(source), &source->health,
                       source->host);

@@ -16,7 +16,8 @@
 #define KAFKA_STABLE_PATIENCE_US 60000000 /* the time-out of transactions that producers have by default */
 
 struct kafka_offsets {
-  int32_t partition;
+  int32_t partition, broker;
+  int64_t position;     /* where it is fetched next */
   int64_t stable, high; /* negative: nothing was fetched */
 };
 

@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from support.kafka_raw import RawProducer, batch, record, zstd_zeros
+from support.kafka_raw import RawProducer, batch, gzip_members, record, zstd_zeros
 from support.servers.kafka_client import TransactionalProducer
 
 LIMIT_S = 60
@@ -106,6 +106,24 @@ def test_a_batch_of_many_that_cannot_be_unpacked(answers):
     answers.answer(answers.tasks[0])
     answers.all_count()
     assert answers.quarantined() == {answers.origin(first): 1}
+
+
+@pytest.mark.parametrize("odd", [
+    batch(record(b"", key_length=-2)),
+    batch(record(b"", value_length=-2)),
+    gzip_members(record(b"odd")[:4], record(b"odd")[4:]),
+    batch(b"".join(record(b"", delta, value_length=-2) for delta in (FAR, 1, 2)), 3),
+], ids=["key", "value", "gzip", "batch"])
+def test_what_ends_too_early_for_the_client(answers, odd):
+    """Java takes any negative length for null, and reads all members of a gzip file. librdkafka took what was left for
+    the first part of a batch and fetched it again and again, without a word."""
+    answers.await_tasks(3)
+    answers.answer(answers.tasks[0])
+    first = answers.stranger.write(answers.topic, odd)
+    for task in answers.tasks[1:]:
+        answers.answer(task)
+    answers.all_count()
+    assert answers.quarantined()[answers.origin(first)] == 1
 
 
 def test_transactions_beside_it(answers):

@@ -1,11 +1,12 @@
 """A Kafka producer that writes what no client writes: batches byte by byte (Produce 8, RecordBatch of magic 2)."""
 
+import gzip
 import socket
 import struct
 import time
 
 PRODUCE = 0
-ZSTD = 4
+GZIP, ZSTD = 1, 4
 
 
 def _table():
@@ -34,9 +35,10 @@ def _varint(number):
     return bytes(out) + bytes([number])
 
 
-def record(value, delta=0):
-    """A record that says it is `delta` behind the first of its batch."""
-    body = b"\0\0" + _varint(delta) + _varint(-1) + _varint(len(value)) + value + _varint(0)
+def record(value, delta=0, key_length=-1, value_length=None):
+    """A record that says it is `delta` behind the first of its batch, and that key and value are so long."""
+    length = len(value) if value_length is None else value_length
+    body = b"\0\0" + _varint(delta) + _varint(key_length) + _varint(length) + value + _varint(0)
     return _varint(len(body)) + body
 
 
@@ -44,6 +46,11 @@ def batch(records, count=1, codec=0):
     now = int(time.time() * 1000)
     tail = struct.pack(">hiqqqhii", codec, count - 1, now, now, -1, -1, -1, count) + records
     return struct.pack(">qiibI", 0, 9 + len(tail), -1, 2, _crc32c(tail)) + tail
+
+
+def gzip_members(*parts):
+    """A batch of one record whose parts are packed each for itself, one behind the other."""
+    return batch(b"".join(gzip.compress(part) for part in parts), 1, GZIP)
 
 
 def zstd_zeros(count, size):

@@ -124,8 +124,9 @@ static void the_group_is_asked_now_and_then(void **state) {
 /* As librdkafka writes it: partitions of brokers first, and one that nobody fetches. */
 #define OFFSETS(stable, high)                                                                                          \
   "{ \"brokers\":{ \"b\":{ \"toppars\":{ \"answers-7\":{ \"topic\":\"answers\", \"partition\":7} } } }, \"topics\":{ " \
-  "\"answers\": { \"partitions\":{ \"2\": { \"partition\":2, \"hi_offset\":" #high ", \"ls_offset\":" #stable          \
-  ", \"consumer_lag\":1} , \"-1\": { \"partition\":-1, \"hi_offset\":-1001, \"ls_offset\":-1001, \"msgs\": 3} } } }, " \
+  "\"answers\": { \"partitions\":{ \"2\": { \"partition\":2, \"broker\":1, \"next_offset\":9, \"hi_offset\":" #high    \
+  ", \"ls_offset\":" #stable ", \"consumer_lag\":1} , \"-1\": { \"partition\":-1, \"broker\":-1, \"next_offset\":0, "  \
+                             "\"hi_offset\":-1001, \"ls_offset\":-1001, \"msgs\": 3} } } }, "                          \
   "\"cgrp\": { \"state\": \"up\", \"join_state\": \"steady\" } }"
 
 static void offsets_are_found_in_statistics(void **state) {
@@ -135,6 +136,8 @@ static void offsets_are_found_in_statistics(void **state) {
   assert_int_equal(found.partition, 2);
   assert_int_equal(found.stable, 17);
   assert_int_equal(found.high, 40);
+  assert_int_equal(found.position, 9);
+  assert_int_equal(found.broker, 1);
   assert_true(kafka_stable_next(&at, &found));
   assert_int_equal(found.partition, -1);
   assert_int_equal(found.stable, -1001);
@@ -146,10 +149,10 @@ static void offsets_are_found_in_statistics(void **state) {
 /* Brokers list partitions too, before the topics; from there on all is read once, from one to the next, however many
  * there are. */
 static void partitions_are_read_in_one_go(void **state) {
-  const char *at =
-      "{ \"brokers\":{ \"toppars\":{ \"partition\":7} }, \"topics\":{ "
-      "\"partition\":0, \"hi_offset\":1, \"ls_offset\":1, \"partition\":1, \"hi_offset\":2, \"ls_offset\":2 }, "
-      "\"behind\":{ \"topics\":{} } }";
+  const char *at = "{ \"brokers\":{ \"toppars\":{ \"partition\":7} }, \"topics\":{ "
+                   "\"partition\":0, \"broker\":1, \"next_offset\":1, \"hi_offset\":1, \"ls_offset\":1, "
+                   "\"partition\":1, \"broker\":1, \"next_offset\":2, \"hi_offset\":2, \"ls_offset\":2 }, "
+                   "\"behind\":{ \"topics\":{} } }";
   struct kafka_offsets found;
   for (int i = 0; i < 2; i++) {
     assert_true(kafka_stable_next(&at, &found));
@@ -209,7 +212,8 @@ static void records_that_are_long_in_the_way_are_told(void **state) {
   kafka_reading_judge(&reading, STATS("up", "steady"), true, true, &health, &host);
   assert_string_equal(said.last, "");
   kafka_reading_judge(&reading, STATS("up", "steady"), false, true, &health, &host);
-  assert_non_null(strstr(said.last, "unread: kafka.obstacle: for a minute there have been records at answers[2]@17"));
+  assert_non_null(strstr(said.last, "unread: kafka.obstacle: for more than ten seconds reading has not got past "
+                                    "answers[2]@17, though there is more behind it"));
   reading.obstacle.offset = -1;
   kafka_reading_judge(&reading, STATS("up", "steady"), false, true, &health, &host);
   assert_string_equal(said.last, "up");
