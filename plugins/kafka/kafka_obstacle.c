@@ -70,10 +70,11 @@ static void read_from(struct kafka_source *source, int32_t number) {
   seek(source, number, obstacle->search.at);
 }
 
-static void begin_search(struct kafka_source *source, int32_t number, int64_t claimed, int64_t taken, int64_t high) {
+static void begin_search(struct kafka_source *source, int32_t number, int64_t claimed, int64_t taken, int64_t high,
+                         bool silent) {
   struct kafka_obstacle *obstacle = obstacle_of(source, number);
-  obstacle->silent = false;
-  kafka_search_begin(&obstacle->search, claimed, taken, high);
+  obstacle->silent = silent;
+  kafka_search_begin(&obstacle->search, claimed, taken, high, silent ? KAFKA_SEARCH_SINGLES : 0);
   obstacle->began_us = kafka_now_us();
   read_from(source, number);
 }
@@ -111,8 +112,9 @@ static bool note(struct kafka_source *source, int32_t number, int64_t offset) {
   return kafka_source_offer(source, number, offset, &record) == KAFKA_TAKEN;
 }
 
-/* It has been in the way since since_us. True: the way past it is searched from now on. */
-static bool met(struct kafka_source *source, int32_t number, int64_t offset, int64_t since_us, const char *reason) {
+/* It has been in the way since since_us. */
+static void met(struct kafka_source *source, int32_t number, int64_t offset, int64_t since_us, bool silent,
+                const char *reason) {
   struct kafka_obstacle *obstacle = obstacle_of(source, number);
   int64_t now = kafka_now_us(), high;
   if (obstacle->block != offset) {
@@ -126,18 +128,17 @@ static bool met(struct kafka_source *source, int32_t number, int64_t offset, int
   }
   obstacle->seen_us = now;
   if (now - obstacle->since_us < BATCH_PATIENCE_US || (high = log_end(source, number)) < 0)
-    return false;
+    return;
   obstacle->noted = obstacle->noted || note(source, number, offset);
   if (obstacle->noted)
-    begin_search(source, number, offset, offset, high);
-  return obstacle->noted;
+    begin_search(source, number, offset, offset, high, silent);
 }
 
 /* What was read before the batch has all been taken: it comes through the same queue. */
 void kafka_obstacle_batch(struct kafka_source *source, int32_t number, int64_t offset, const char *reason) {
   if (number >= 0 && (size_t)number < source->partition_count && source->partitions[number].assigned && offset >= 0 &&
       !source->full && !source->closed && !source->fatal && saw(source, number, offset))
-    (void)met(source, number, offset, kafka_now_us(), reason);
+    met(source, number, offset, kafka_now_us(), false, reason);
 }
 
 /* A search past what is never told. */
@@ -151,13 +152,18 @@ static void search_silently(struct kafka_source *source, int32_t number, bool pr
     saw(source, number, proved ? obstacle->search.obstacle : KAFKA_SEARCH_NOTHING);
 }
 
-static void judge_standing(struct kafka_source *source, int32_t number, bool proved) {
+static void judge_standing(struct kafka_source *source, int32_t number, const struct kafka_fetched *fetched,
+                           const struct kafka_sharers *sharers) {
   struct kafka_obstacle *obstacle = obstacle_of(source, number);
+  bool proved = kafka_standing_is_proved(&obstacle->standing, fetched, sharers);
+  int64_t asked_us = obstacle->asked_us;
   if (obstacle->search.obstacle >= 0 && obstacle->silent)
     search_silently(source, number, proved);
   else if (obstacle->search.obstacle < 0 && obstacle->stray < 0 && proved)
-    obstacle->silent = met(source, number, obstacle->standing.position, obstacle->standing.since_us,
-                           "for the client it ends too early");
+    met(source, number, obstacle->standing.position, obstacle->standing.since_us, true,
+        "for the client it ends too early");
+  if (obstacle->asked_us != asked_us) /* reading was made to begin elsewhere: what comes from now on comes from there */
+    kafka_standing_begin(&obstacle->standing, obstacle->search.at, fetched, obstacle->asked_us);
 }
 
 static struct kafka_sharers sharers_of(const struct kafka_source *source, int32_t broker) {
@@ -188,14 +194,15 @@ void kafka_obstacle_stats(struct kafka_source *source, const char *stats, bool e
     struct kafka_obstacle *obstacle = &source->partitions[i].obstacle;
     if (!source->partitions[i].assigned)
       continue;
-    if (kafka_standing_is_behind(&obstacle->offsets) && obstacle->offsets.broker != broker) {
+    bool matters = kafka_standing_is_behind(&obstacle->offsets) || obstacle->search.obstacle >= 0;
+    if (matters && obstacle->offsets.broker != broker) {
       broker = obstacle->offsets.broker;
       fetched = kafka_standing_fetched(stats, broker);
       sharers = sharers_of(source, broker);
     }
     kafka_standing_follow(&obstacle->standing, &obstacle->offsets, &fetched, excused, now);
     if (!excused)
-      judge_standing(source, (int32_t)i, kafka_standing_is_proved(&obstacle->standing, &fetched, &sharers));
+      judge_standing(source, (int32_t)i, &fetched, &sharers);
   }
 }
 
@@ -253,7 +260,7 @@ static void put_right(struct kafka_source *source, int32_t number) {
       "a record of %s[%d] claims offset %lld, where the log ends at %lld; it is taken, and reading goes on "
       "behind it",
       source->results->topic, (int)number, (long long)obstacle->stray, (long long)high);
-  begin_search(source, number, obstacle->stray, obstacle->last, high);
+  begin_search(source, number, obstacle->stray, obstacle->last, high, false);
   obstacle->stray = -1;
 }
 

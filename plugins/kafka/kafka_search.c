@@ -15,15 +15,18 @@ static void aim(struct kafka_search *search) {
   search->at = search->taken + (search->stride < width ? search->stride : width / 2);
 }
 
-void kafka_search_begin(struct kafka_search *search, int64_t obstacle, int64_t taken, int64_t high) {
-  *search = (struct kafka_search){.obstacle = obstacle, .taken = taken, .free = high, .stride = 1};
+void kafka_search_begin(struct kafka_search *search, int64_t obstacle, int64_t taken, int64_t high, int singles) {
+  *search = (struct kafka_search){.obstacle = obstacle, .taken = taken, .free = high, .stride = 1, .singles = singles};
   aim(search);
 }
 
 bool kafka_search_saw(struct kafka_search *search, int64_t first) {
   if (first == search->obstacle) {
     search->taken = search->at;
-    search->stride = search->stride < search->free ? search->stride * 2 : search->stride;
+    if (search->singles > 0)
+      search->singles--;
+    else if (search->stride < search->free)
+      search->stride *= 2;
   } else {
     search->free = search->at;
     search->stride = search->free - search->taken; /* from here on by halves */

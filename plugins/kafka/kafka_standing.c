@@ -49,6 +49,13 @@ void kafka_standing_follow(struct kafka_standing *standing, const struct kafka_o
                                       .before = *fetched};
 }
 
+void kafka_standing_begin(struct kafka_standing *standing, int64_t position, const struct kafka_fetched *fetched,
+                          int64_t now_us) {
+  standing->position = position;
+  standing->since_us = now_us;
+  standing->before = *fetched;
+}
+
 /* A broker sends what there is of one partition after the other, beginning with the first that a fetch names, of which
  * it sends at least a whole batch. Each fetch names another one first. So this one was sent whole when there were
  * enough fetches, or when no other one can have been cut off and little was sent. */

@@ -42,6 +42,9 @@ bool kafka_standing_is_behind(const struct kafka_offsets *found);
 /* Follows one partition, with every statistics event. excused: nothing is fetched, for a reason that is known. */
 void kafka_standing_follow(struct kafka_standing *standing, const struct kafka_offsets *found,
                            const struct kafka_fetched *fetched, bool excused, int64_t now_us);
+/* It is made to stand at a place. */
+void kafka_standing_begin(struct kafka_standing *standing, int64_t position, const struct kafka_fetched *fetched,
+                          int64_t now_us);
 /* Whether it stands since what comes from there ends too early. */
 bool kafka_standing_is_proved(const struct kafka_standing *standing, const struct kafka_fetched *fetched,
                               const struct kafka_sharers *sharers);

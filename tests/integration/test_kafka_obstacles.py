@@ -8,6 +8,7 @@ import pytest
 
 from support.kafka_raw import RawProducer, batch, gzip_members, record, zstd_zeros
 from support.servers.kafka_client import TransactionalProducer
+from support.wait import wait_until
 
 LIMIT_S = 60
 FAR = 2_000_000_000
@@ -121,9 +122,28 @@ def test_what_ends_too_early_for_the_client(answers, odd):
     answers.answer(answers.tasks[0])
     first = answers.stranger.write(answers.topic, odd)
     for task in answers.tasks[1:]:
+        answers.stranger.write(answers.topic, odd)
         answers.answer(task)
     answers.all_count()
     assert answers.quarantined()[answers.origin(first)] == 1
+
+
+def test_a_partition_that_is_held_up_for_long_is_said(answers):
+    """Each of them costs some seconds, and meanwhile nothing behind them counts."""
+    answers.await_tasks(1)
+    first = [answers.stranger.write(answers.topic, batch(record(b"", key_length=-2))) for _ in range(30)][0]
+    answers.answer(answers.tasks[0])
+
+    def not_ready():
+        status, body = answers.daemon.api("GET", "/readyz")
+        return json.dumps(body) if status == 503 else ""
+
+    said = wait_until(not_ready, LIMIT_S, "the source to be said to be unread")
+    assert "kafka.obstacle" in said and f"{answers.topic}[0]@" in said
+    assert "kafka.obstacle" in answers.daemon.run("doctor", check=False).stdout
+    answers.all_count()
+    wait_until(lambda: answers.daemon.api("GET", "/readyz")[0] == 200, LIMIT_S, "the source to be read")
+    assert answers.origin(first) in answers.quarantined()
 
 
 def test_transactions_beside_it(answers):

@@ -18,7 +18,7 @@
 static int steps_past(int64_t taken, int64_t end, int64_t high, bool quiet) {
   struct kafka_search search;
   int steps = 1;
-  kafka_search_begin(&search, 7000, taken, high);
+  kafka_search_begin(&search, 7000, taken, high, 0);
   for (bool found = false; !found && search.obstacle >= 0; steps++) {
     assert_true(search.at > taken && search.at < high);
     found = kafka_search_saw(&search, search.at < end ? 7000 : quiet ? KAFKA_SEARCH_NOTHING : search.at);
@@ -45,7 +45,7 @@ static void a_large_obstacle_takes_few_steps(void **state) {
 static void an_obstacle_of_one_at_the_end_takes_one_step(void **state) {
   assert_int_equal(steps_past(10, 11, 11, false), 1);
   struct kafka_search search;
-  kafka_search_begin(&search, 7000, 10, 4); /* the log was cut short meanwhile */
+  kafka_search_begin(&search, 7000, 10, 4, 0); /* the log was cut short meanwhile */
   assert_int_equal(search.at, 4);
   assert_int_equal(search.obstacle, -1);
 }
@@ -55,11 +55,26 @@ static void an_end_that_is_missed_is_never_too_late(void **state) {
   for (int blind = 0; blind < 12; blind++) {
     struct kafka_search search;
     int step = 0;
-    kafka_search_begin(&search, 7000, 10, 500);
+    kafka_search_begin(&search, 7000, 10, 500, 0);
     for (bool found = false; !found && search.obstacle >= 0; step++)
       found = kafka_search_saw(&search, search.at < 300 && step != blind ? 7000 : KAFKA_SEARCH_NOTHING);
     assert_true(search.at > 10 && search.at <= 300);
   }
+}
+
+/* Of two that look the same, what is between is not passed over. */
+static void steps_of_one_come_first(void **state) {
+  struct kafka_search search;
+  kafka_search_begin(&search, 10, 10, 500, 3);
+  for (int64_t at = 11; at <= 14; at++) {
+    assert_int_equal(search.at, at);
+    assert_false(kafka_search_saw(&search, 10));
+  }
+  assert_int_equal(search.at, 16);
+  assert_false(kafka_search_saw(&search, KAFKA_SEARCH_NOTHING));
+  assert_int_equal(search.at, 15);
+  assert_true(kafka_search_saw(&search, 15));
+  assert_int_equal(search.obstacle, -1);
 }
 
 static void an_offset_is_believed_within_the_log(void **state) {
@@ -83,6 +98,7 @@ int main(void) {
       cmocka_unit_test(a_large_obstacle_takes_few_steps),
       cmocka_unit_test(an_obstacle_of_one_at_the_end_takes_one_step),
       cmocka_unit_test(an_end_that_is_missed_is_never_too_late),
+      cmocka_unit_test(steps_of_one_come_first),
       cmocka_unit_test(an_offset_is_believed_within_the_log),
   };
   return cmocka_run_group_tests_name("kafka search", tests, NULL, NULL);
