@@ -20,14 +20,16 @@ static bool number_of(const char **at, const char *key, int64_t *value) {
 /* Keys in the order in which librdkafka writes them. Brokers, which come before topics, list partitions too. They are
  * passed over once, at the beginning: with thousands of partitions the text has megabytes. */
 bool kafka_stable_next(const char **at, struct kafka_offsets *found) {
-  int64_t partition, broker;
+  int64_t partition, broker, queued, taken;
   const char *topics = **at == '{' ? strstr(*at, "\"topics\":") : NULL;
   if (topics)
     *at = topics;
   if (!number_of(at, "\"partition\":", &partition) || !number_of(at, "\"broker\":", &broker) ||
-      !number_of(at, "\"next_offset\":", &found->position) || !number_of(at, "\"hi_offset\":", &found->high) ||
+      !number_of(at, "\"fetchq_cnt\":", &queued) || !number_of(at, "\"next_offset\":", &found->position) ||
+      !number_of(at, "\"app_offset\":", &taken) || !number_of(at, "\"hi_offset\":", &found->high) ||
       !number_of(at, "\"ls_offset\":", &found->stable))
     return false;
+  found->pending = queued > 0 && taken != found->position; /* one queue for all partitions */
   found->partition = (int32_t)partition;
   found->broker = (int32_t)broker;
   return true;

@@ -19,6 +19,7 @@ struct kafka_offsets {
   int32_t partition, broker;
   int64_t position;     /* where it is fetched next */
   int64_t stable, high; /* negative: nothing was fetched */
+  bool pending;         /* records from before the position may not have been taken out of the client's queue */
 };
 
 struct kafka_stable {

@@ -40,13 +40,11 @@ bool kafka_standing_is_behind(const struct kafka_offsets *found) {
 
 void kafka_standing_follow(struct kafka_standing *standing, const struct kafka_offsets *found,
                            const struct kafka_fetched *fetched, bool excused, int64_t now_us) {
-  bool behind = kafka_standing_is_behind(found);
-  if (behind && !excused && standing->position == found->position && standing->broker == found->broker)
+  bool stands = kafka_standing_is_behind(found) && !found->pending && !excused;
+  if (stands && standing->position == found->position && standing->broker == found->broker)
     return;
-  *standing = (struct kafka_standing){.position = behind && !excused ? found->position : -1,
-                                      .broker = found->broker,
-                                      .since_us = now_us,
-                                      .before = *fetched};
+  *standing = (struct kafka_standing){
+      .position = stands ? found->position : -1, .broker = found->broker, .since_us = now_us, .before = *fetched};
 }
 
 void kafka_standing_begin(struct kafka_standing *standing, int64_t position, const struct kafka_fetched *fetched,

@@ -7,8 +7,9 @@
  * (STATISTICS.md, `rxpartial`), and say where each partition is fetched next (`next_offset`).
  *
  * A partition may stand still for good reasons: the broker is slow or holds us to a quota, its batch is large, or
- * fetches are full of what other partitions bring. Then nothing ends too early, or little is fetched. An open
- * transaction is none of them: fetching stands at the last stable offset. Pure.
+ * fetches are full of what other partitions bring. Then nothing ends too early, or little is fetched. While records
+ * wait in the client's queue none is fetched, and a search would lose them. An open transaction is none of the reasons:
+ * fetching stands at the last stable offset. Pure.
  */
 #ifndef PLUGINS_KAFKA_STANDING_H
 #define PLUGINS_KAFKA_STANDING_H

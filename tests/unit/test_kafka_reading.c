@@ -124,9 +124,11 @@ static void the_group_is_asked_now_and_then(void **state) {
 /* As librdkafka writes it: partitions of brokers first, and one that nobody fetches. */
 #define OFFSETS(stable, high)                                                                                          \
   "{ \"brokers\":{ \"b\":{ \"toppars\":{ \"answers-7\":{ \"topic\":\"answers\", \"partition\":7} } } }, \"topics\":{ " \
-  "\"answers\": { \"partitions\":{ \"2\": { \"partition\":2, \"broker\":1, \"next_offset\":9, \"hi_offset\":" #high    \
-  ", \"ls_offset\":" #stable ", \"consumer_lag\":1} , \"-1\": { \"partition\":-1, \"broker\":-1, \"next_offset\":0, "  \
-                             "\"hi_offset\":-1001, \"ls_offset\":-1001, \"msgs\": 3} } } }, "                          \
+  "\"answers\": { \"partitions\":{ \"2\": { \"partition\":2, \"broker\":1, \"fetchq_cnt\":2, \"next_offset\":9, "      \
+  "\"app_offset\":8, \"hi_offset\":" #high ", \"ls_offset\":" #stable                                                  \
+  ", \"consumer_lag\":1} , \"-1\": { \"partition\":-1, \"broker\":-1, \"fetchq_cnt\":0, \"next_offset\":0, "           \
+  "\"app_offset\":-1001, "                                                                                             \
+  "\"hi_offset\":-1001, \"ls_offset\":-1001, \"msgs\": 3} } } }, "                                                     \
   "\"cgrp\": { \"state\": \"up\", \"join_state\": \"steady\" } }"
 
 static void offsets_are_found_in_statistics(void **state) {
@@ -137,6 +139,7 @@ static void offsets_are_found_in_statistics(void **state) {
   assert_int_equal(found.stable, 17);
   assert_int_equal(found.high, 40);
   assert_int_equal(found.position, 9);
+  assert_true(found.pending);
   assert_int_equal(found.broker, 1);
   assert_true(kafka_stable_next(&at, &found));
   assert_int_equal(found.partition, -1);
@@ -150,13 +153,16 @@ static void offsets_are_found_in_statistics(void **state) {
  * there are. */
 static void partitions_are_read_in_one_go(void **state) {
   const char *at = "{ \"brokers\":{ \"toppars\":{ \"partition\":7} }, \"topics\":{ "
-                   "\"partition\":0, \"broker\":1, \"next_offset\":1, \"hi_offset\":1, \"ls_offset\":1, "
-                   "\"partition\":1, \"broker\":1, \"next_offset\":2, \"hi_offset\":2, \"ls_offset\":2 }, "
+                   "\"partition\":0, \"broker\":1, \"fetchq_cnt\":2, \"next_offset\":1, \"app_offset\":1, "
+                   "\"hi_offset\":1, \"ls_offset\":1, "
+                   "\"partition\":1, \"broker\":1, \"fetchq_cnt\":0, \"next_offset\":2, \"app_offset\":1, "
+                   "\"hi_offset\":2, \"ls_offset\":2 }, "
                    "\"behind\":{ \"topics\":{} } }";
   struct kafka_offsets found;
   for (int i = 0; i < 2; i++) {
     assert_true(kafka_stable_next(&at, &found));
     assert_int_equal(found.partition, i);
+    assert_false(found.pending);
   }
   assert_false(kafka_stable_next(&at, &found));
 }
