@@ -162,7 +162,8 @@ static void judge_standing(struct kafka_source *source, int32_t number, const st
   else if (obstacle->search.obstacle < 0 && obstacle->stray < 0 && proved)
     met(source, number, obstacle->standing.position, obstacle->standing.since_us, true,
         "for the client it ends too early");
-  if (obstacle->asked_us != asked_us) /* reading was made to begin elsewhere: what comes from now on comes from there */
+  /* Reading was made to begin elsewhere: what comes from now on comes from there. */
+  if (obstacle->asked_us != asked_us && kafka_standing_is_behind(&obstacle->offsets))
     kafka_standing_begin(&obstacle->standing, obstacle->search.at, fetched, obstacle->asked_us);
 }
 
@@ -184,25 +185,36 @@ static void take_offsets(struct kafka_source *source, const char *stats) {
       obstacle_of(source, found.partition)->offsets = found;
 }
 
+/* The next broker that serves partitions of ours, by number. */
+static bool next_broker(const struct kafka_source *source, int32_t *broker) {
+  bool found = false;
+  int32_t last = *broker;
+  for (size_t i = 0; i < source->partition_count; i++) {
+    int32_t one = source->partitions[i].obstacle.offsets.broker;
+    if (source->partitions[i].assigned && one > last && (!found || one < *broker)) {
+      *broker = one;
+      found = true;
+    }
+  }
+  return found;
+}
+
 void kafka_obstacle_stats(struct kafka_source *source, const char *stats, bool excused) {
-  struct kafka_sharers sharers = {0};
-  struct kafka_fetched fetched = {0};
-  int32_t broker = -1;
   int64_t now = kafka_now_us();
   take_offsets(source, stats);
-  for (size_t i = 0; i < source->partition_count; i++) {
-    struct kafka_obstacle *obstacle = &source->partitions[i].obstacle;
-    if (!source->partitions[i].assigned)
-      continue;
-    bool matters = kafka_standing_is_behind(&obstacle->offsets) || obstacle->search.obstacle >= 0;
-    if (matters && obstacle->offsets.broker != broker) {
-      broker = obstacle->offsets.broker;
+  for (int32_t broker = INT32_MIN; next_broker(source, &broker);) {
+    struct kafka_sharers sharers = sharers_of(source, broker);
+    struct kafka_fetched fetched = {0};
+    if (sharers.behind > 0) /* a long text, with many partitions */
       fetched = kafka_standing_fetched(stats, broker);
-      sharers = sharers_of(source, broker);
+    for (size_t i = 0; i < source->partition_count; i++) {
+      struct kafka_obstacle *obstacle = &source->partitions[i].obstacle;
+      if (!source->partitions[i].assigned || obstacle->offsets.broker != broker)
+        continue;
+      kafka_standing_follow(&obstacle->standing, &obstacle->offsets, &fetched, excused, now);
+      if (!excused)
+        judge_standing(source, (int32_t)i, &fetched, &sharers);
     }
-    kafka_standing_follow(&obstacle->standing, &obstacle->offsets, &fetched, excused, now);
-    if (!excused)
-      judge_standing(source, (int32_t)i, &fetched, &sharers);
   }
 }
 
