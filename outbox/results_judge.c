@@ -29,9 +29,7 @@ static bool says(enum result_status status, const char *outcome) {
   return status == RESULT_PROGRESS || strcmp(outcome, task_event_text(events[status])) == 0;
 }
 
-bool results_may_be_of(const struct slot *slot, uint64_t id) {
-  return !slot->living || id == slot->row.id || id >= STORE_ID_FAR;
-}
+bool results_may_be_of(const struct slot *slot, uint64_t id) { return !slot->living || id == slot->row.id; }
 
 void results_seen(struct slot *slot, const char *outcome) {
   enum result_status status = slot->result->record.status;

@@ -53,7 +53,7 @@ struct results_unit {
 void results_met(struct slot *slot);
 
 /* Whether a line about a task with its message id and that row id is about this task, and not about one of before. What
- * has no row is about any of them; a far id may have become the row's. */
+ * has no row is about any of them. */
 bool results_may_be_of(const struct slot *slot, uint64_t id);
 
 /* A result of its attempt was applied before; outcome: what followed from that (task_event_text()). Of several lines of

@@ -39,8 +39,8 @@ enum {
 
 struct row_ids_unit {
   int64_t waited_us;
-  uint64_t below;          /* new ids are below it, */
-  uint64_t last;           /* and behind this one */
+  uint64_t from;           /* rows from there on move, in their order, */
+  uint64_t last;           /* behind this one, the last one before */
   uint64_t ids[MOVE_ROWS]; /* of rows that are to move, and that we hold */
   size_t count;
   bool reset;
@@ -65,18 +65,19 @@ static bool read_number(struct store_session *ss, const char *what, uint64_t *nu
 
 static bool read_last(struct store_session *ss, struct row_ids_unit *u, struct err *err) {
   session_begin(ss);
-  session_add(ss, query_ids_last, ARGS(UNSIGNED("below", u->below)));
+  session_add(ss, query_ids_last, ARGS(UNSIGNED("below", u->from)));
   return read_number(ss, "looking for the last ordinary row id", &u->last, err);
 }
 
 /* New ids come behind all ordinary ones. Where a client has put a row just before the far ones there is no room for
- * them, and they come to where it cannot know: behind the last one before some limit. */
+ * them: then they come to where it cannot know, behind the last one before some limit, and whatever is beyond that
+ * moves with them, rows that were moved earlier too. The order of ids stays, and so that of an order_key. */
 static bool choose_range(struct store_session *ss, struct row_ids_unit *u, struct err *err) {
-  u->below = STORE_ID_FAR;
+  u->from = STORE_ID_FAR;
   if (!read_last(ss, u, err))
     return false;
-  for (int tries = 0; u->below - u->last <= (uint64_t)MOVES * MOVE_ROWS && tries < 10; tries++) {
-    u->below = STORE_ID_FAR - (random_u64() >> 3);
+  for (int tries = 0; u->from - u->last <= (uint64_t)MOVES * MOVE_ROWS && tries < 10; tries++) {
+    u->from = STORE_ID_FAR - (random_u64() >> 3);
     if (!read_last(ss, u, err))
       return false;
   }
@@ -103,8 +104,8 @@ static bool lock_rows(struct store_session *ss, struct row_ids_unit *u, struct e
   text_expand(&condition, which(u), ss->outbox->config->table, NO_ARGS);
   session_begin_transaction(ss);
   session_add(ss, query_ids_find,
-              ARGS(UNSIGNED("far", STORE_ID_FAR), RAW("which", condition), UNSIGNED("limit", MOVE_ROWS)));
-  session_add(ss, query_ids_last, ARGS(UNSIGNED("below", u->below)));
+              ARGS(UNSIGNED("far", u->from), RAW("which", condition), UNSIGNED("limit", MOVE_ROWS)));
+  session_add(ss, query_ids_last, ARGS(UNSIGNED("below", u->from)));
   text_free(&condition);
   if (!session_send(ss, what, results, 3, err))
     return false;
@@ -119,7 +120,7 @@ static bool lock_rows(struct store_session *ss, struct row_ids_unit *u, struct e
 static bool move_rows(struct store_session *ss, struct row_ids_unit *u, struct err *err) {
   static const char what[] = "giving rows ordinary ids";
   const char *table = ss->outbox->config->table;
-  struct db_result results[4];
+  struct db_result results[5];
   struct text list = {0};
   text_puts(&list, "'[");
   for (size_t i = 0; i < u->count; i++) {
@@ -131,13 +132,14 @@ static bool move_rows(struct store_session *ss, struct row_ids_unit *u, struct e
   session_begin(ss);
   session_add(ss, query_ids_heads_forget, ARGS(last, count));
   session_add(ss, query_ids_heads, ARGS(ids, last));
+  session_add(ss, query_ids_attempts, ARGS(ids, last));
   text_puts(&ss->script, ";\n" ANY_VALUE);
   text_query(&ss->script, query_ids_move, table, ARGS(ids, last));
   session_add_commit(ss);
   text_free(&list);
-  if (!session_send_commit(ss, what, results, 4, 3, err))
+  if (!session_send_commit(ss, what, results, 5, 4, err))
     return false;
-  db_results_free(results, 4);
+  db_results_free(results, 5);
   return true;
 }
 

@@ -163,6 +163,17 @@ static void a_result_without_attempt_is_of_the_one_that_may_be_out(void **state)
   }
 }
 
+/* Whoever may INSERT may choose the row id of a task of their own, and let it have the message id first. */
+static void a_result_of_an_earlier_task_with_a_far_id_is_none_of_this_one(void **state) {
+  struct fixture *f = *state;
+  ONE_TASK;
+  sql(f, "UPDATE outbox SET attempt = 1, failures = 1, changed_at = created_at, due_at = UTC_TIMESTAMP(6) + INTERVAL 1 "
+         "HOUR");
+  sql(f, "INSERT INTO outbox_attempts (message_id, attempt, task_id, route, kind, outcome, due_at, finished_at) VALUES "
+         "('m1', 1, 4611686018427387905, 'r', 'result', 'retry', UTC_TIMESTAMP(6), UTC_TIMESTAMP(6))");
+  assert_int_equal(say(f, 1, RESULT_DONE), RESULT_APPLIED);
+}
+
 int main(int argc, char **argv) {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, store_setup, store_teardown)
   const struct CMUnitTest tests[] = {
@@ -173,6 +184,7 @@ int main(int argc, char **argv) {
       TEST(a_result_of_an_untouched_task_waits_for_nothing),
       TEST(a_result_of_a_task_that_was_never_sent),
       TEST(a_result_without_attempt_is_of_the_one_that_may_be_out),
+      TEST(a_result_of_an_earlier_task_with_a_far_id_is_none_of_this_one),
   };
   return store_main(argc, argv, tests, sizeof tests / sizeof tests[0]);
 }

@@ -295,11 +295,25 @@ static void move_head(struct table *db, uint64_t from, uint64_t to) {
   list_add(heads, heads->count, moved);
 }
 
+static void move_lines(struct table *db, const struct row *row, uint64_t to) {
+  struct list *lines = &db->data.attempts;
+  for (size_t i = 0; i < lines->count; i++) {
+    const struct line *line = lines->at[i];
+    if (line->task_id != row->id || !blob_same(line->message_id, row->text[ROW_MESSAGE_ID]))
+      continue;
+    struct line *moved = record_copy(lines, line);
+    moved->task_id = to;
+    list_remove(lines, i);
+    list_add(lines, i, moved);
+  }
+}
+
 static void move_row(struct store_session *ss, size_t at, uint64_t to) {
   struct table *db = ss->db;
   struct list *rows = &db->data.rows;
   struct row *moved = record_copy(rows, rows->at[at]);
   move_head(db, moved->id, to);
+  move_lines(db, moved, to);
   if (moved->state == TASK_SCHEDULED && moved->shard != SHARD_BOUND && row_next_us(moved) <= table_clock(db) &&
       moved->recoveries == 0)
     moved->recoveries = 1;
