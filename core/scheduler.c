@@ -65,16 +65,17 @@ struct group *scheduler_note_group(struct scheduler *s, struct lane *lane, const
     group->due = false;
   }
   group->seen = s->look;
-  bool ours_perhaps = found->shard != SHARD_BOUND || clock_mono_us() >= group->bound_at_us;
-  bool due = found->next_us <= db_now_us;
+  const int64_t now = clock_mono_us();
+  bool due = found->next_us <= db_now_us, rests = found->shard == SHARD_BOUND && now < group->bound_at_us;
   s->busy = s->busy || (due && found->next_us > group->cursor.next_us && group->next_us > db_now_us);
-  group->next_us = due && !ours_perhaps ? group->next_us : found->next_us;
+  group->next_us = due && rests ? group->next_us : found->next_us;
   group->low_us = found->next_us;
-  if (!due || !ours_perhaps)
+  if (!due)
     return group;
-  group->due = true;
-  /* In-flight rows are behind the cursor too; only the sweep tells them from late ones. */
-  if (!group->sweep && found->next_us <= group->cursor.next_us && clock_mono_us() >= group->sweep_at_us)
+  group->due = group->due || !rests;
+  /* In-flight rows are behind the cursor too, and those of other hosts; only the sweep tells them from late ones.
+   * Reading beyond the cursor finds none of these, so that it rests says nothing of them. */
+  if (!group->sweep && found->next_us <= group->cursor.next_us && now >= group->sweep_at_us)
     lane_sweep(group);
   show_due(lane, found->next_us);
   return group;

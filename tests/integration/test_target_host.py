@@ -218,6 +218,49 @@ def test_a_claim_of_a_daemon_that_was_killed_goes_before_the_others_of_its_key(s
     assert come.index("a") < come.index("b")
 
 
+def test_what_flows_hides_no_bound_task_that_comes_late(stage):
+    """Bound tasks of a route flow, one each 10 ms. What became visible behind them was looked for once, and no more
+    after that had met a task that has to wait: the next one stood still for as long as others flowed (75 s and more),
+    while the metric said that nothing waits."""
+    come, gates = [], {f"first{n}": threading.Event() for n in range(4)}
+
+    def answer(request):
+        come.append(request.body.decode())
+        return Answer(200, delay_s=0.3 if come[-1] == "flow" else 0, after=gates.get(come[-1]))
+    stage.http("h", concurrency=200, timeout="2m")
+    stage.receiver.on("/h", answer)
+    one = stage.start("one")
+    over = threading.Event()
+
+    def flow():
+        while not over.wait(0.01):
+            bound(stage, "", "flow")
+
+    def late(key, body):
+        stage.execute("INSERT INTO outbox (route, order_key, target_host, payload, due_at)"
+                      " VALUES ('h', %s, 'one', %s, UTC_TIMESTAMP(6) - INTERVAL 1 HOUR)", key, body)
+    thread = threading.Thread(target=flow)
+    thread.start()
+    try:
+        wait_until(lambda: come.count("flow") > 50, LIMIT_S, "some to flow")
+        for n, (first, gate) in enumerate(gates.items()):
+            bound(stage, f"k{n}", first)
+            wait_until(lambda first=first: first in come, LIMIT_S, "the first of the key to come")
+            late(f"k{n}", f"second{n}")
+            late("", f"free{n}")
+            wait_until(lambda n=n: f"free{n}" in come, LIMIT_S, "one that waits for nobody", detail=stage.living)
+            assert f"second{n}" not in come
+            wait_until(lambda: one.metric("duebox_oldest_due_age_seconds", route="h") > 3000, LIMIT_S,
+                       "the one that waits to be shown")
+            gate.set()
+            wait_until(lambda n=n: f"second{n}" in come, LIMIT_S, "that one")
+    finally:
+        for gate in gates.values():
+            gate.set()
+        over.set()
+        thread.join()
+
+
 def claimers(stage):
     return {by for by, in stage.execute("SELECT DISTINCT claimed_by FROM outbox_history WHERE target_host = 'one'")}
 

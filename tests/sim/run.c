@@ -9,6 +9,7 @@
  *   sim --seed 17 --cut 3:1:f:1   one seed, cut like that
  *   sim --isolation --seeds 0-99  stories of isolation; with any of the others
  *   sim --keys --seeds 0-99  stories of order keys; likewise
+ *   sim --flow --seeds 0-99  stories of flow; likewise
  */
 #include <getopt.h>
 #include <inttypes.h>
@@ -205,7 +206,7 @@ static void print_tally(int64_t took_ms) {
 
 NORETURN static void usage(void) {
   (void)fprintf(stderr, "usage: sim --seeds FIRST-LAST | --seed N [--trace] [--log LEVEL] [--shrink] [--cut T:P:F:Q] | "
-                        "--minutes M, with --isolation or --keys before\n");
+                        "--minutes M, with --isolation, --keys or --flow before\n");
   exit(64);
 }
 
@@ -228,12 +229,17 @@ static void run_all(int64_t end_ms) {
 }
 
 int main(int argc, char **argv) {
-  static const struct option options[] = {
-      {"seeds", required_argument, NULL, 's'},   {"seed", required_argument, NULL, '1'},
-      {"minutes", required_argument, NULL, 'm'}, {"log", required_argument, NULL, 'l'},
-      {"cut", required_argument, NULL, 'c'},     {"trace", no_argument, &trace, 1},
-      {"shrink", no_argument, &shrinks, 1},      {"isolation", no_argument, &kind, STORY_ISOLATION},
-      {"keys", no_argument, &kind, STORY_KEYS},  {NULL, 0, NULL, 0}};
+  static const struct option options[] = {{"seeds", required_argument, NULL, 's'},
+                                          {"seed", required_argument, NULL, '1'},
+                                          {"minutes", required_argument, NULL, 'm'},
+                                          {"log", required_argument, NULL, 'l'},
+                                          {"cut", required_argument, NULL, 'c'},
+                                          {"trace", no_argument, &trace, 1},
+                                          {"shrink", no_argument, &shrinks, 1},
+                                          {"isolation", no_argument, &kind, STORY_ISOLATION},
+                                          {"keys", no_argument, &kind, STORY_KEYS},
+                                          {"flow", no_argument, &kind, STORY_FLOW},
+                                          {NULL, 0, NULL, 0}};
   int64_t minutes = 0;
   int option;
   tally = mmap(NULL, sizeof *tally, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);

@@ -128,13 +128,19 @@ static void leave_out(const struct story_cut *cut) {
 
 bool story_run(enum story_kind kind, uint64_t seed, const struct story_cut *cut, bool trace, struct story_count *count,
                const char **why) {
-  static void (*const plans[])(uint64_t seed, bool trace) = {
-      [STORY_PROMISES] = plan_story, [STORY_ISOLATION] = plan_isolation, [STORY_KEYS] = plan_keys};
-  bool isolated = kind == STORY_ISOLATION;
+  static void (*const plans[])(uint64_t seed, bool trace) = {[STORY_PROMISES] = plan_story,
+                                                             [STORY_ISOLATION] = plan_isolation,
+                                                             [STORY_KEYS] = plan_keys,
+                                                             [STORY_FLOW] = plan_flow};
+  static void (*const referees[])(void *arg) = {[STORY_PROMISES] = be_referee,
+                                                [STORY_ISOLATION] = be_isolated,
+                                                [STORY_KEYS] = be_referee,
+                                                [STORY_FLOW] = be_flowing};
+  bool isolated = kind == STORY_ISOLATION || kind == STORY_FLOW;
   plans[kind](seed, trace);
   leave_out(cut);
   world_spawn(NULL, "broker", broker_run, &story.broker);
-  world_spawn(NULL, "referee", isolated ? be_isolated : be_referee, NULL);
+  world_spawn(NULL, "referee", referees[kind], NULL);
   if (!isolated) {
     world_spawn(NULL, "users", kind == STORY_KEYS ? be_writers : be_users, NULL);
     world_spawn(NULL, "faults", be_faults, NULL);

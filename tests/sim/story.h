@@ -11,6 +11,8 @@
  *
  * A story of keys is like the first, of one route whose failing tasks block their order keys, while daemons come and
  * go.
+ *
+ * In a story of flow nothing is wrong: what comes without end must not hide a task that became visible behind it.
  */
 #ifndef TESTS_SIM_STORY_H
 #define TESTS_SIM_STORY_H
@@ -69,7 +71,7 @@ struct story_cut {
   unsigned quiet;            /* 1 = of itself the broker does nothing wrong */
 };
 
-enum story_kind { STORY_PROMISES, STORY_ISOLATION, STORY_KEYS };
+enum story_kind { STORY_PROMISES, STORY_ISOLATION, STORY_KEYS, STORY_FLOW };
 
 /* Tells the story of a seed. False: a promise was broken, or the core failed; *why says what, valid until the next. */
 MUSTCHECK bool story_run(enum story_kind kind, uint64_t seed, const struct story_cut *cut, bool trace,

@@ -55,6 +55,10 @@ bool is_good(const struct row *row);
 /* A route that is not the good one. */
 size_t some_route(void);
 
+/* story_flow.c */
+void plan_flow(uint64_t seed, bool trace);
+void be_flowing(void *arg);
+
 /* story_keys.c */
 void plan_keys(uint64_t seed, bool trace);
 void be_writers(void *arg);

@@ -117,10 +117,24 @@ static void the_walk_does_not_begin_anew(void **state) {
   assert_int_equal(group->cursor.id, 4);
 }
 
+/* Work of our own that flows has us read on all the time, and the earliest row that is looked for beyond the cursor
+ * then may be another host's for a while. One behind it is looked for all the same. */
+static void reading_on_does_not_hide_what_came_late(void **state) {
+  struct fixture *f = *state;
+  struct group *group = fill(f, 3);
+  scheduler_read(&f->s);
+  assert_int_equal(group->cursor.id, 4);
+  assert_false(group->sweep);
+  const struct store_group late = {.state = TASK_SCHEDULED, .shard = SHARD_BOUND, .priority = 5, .next_us = 2};
+  assert_ptr_equal(scheduler_note_group(&f->s, &f->lane, &late, scheduler_db_now_us(&f->s)), group);
+  assert_true(group->sweep);
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test_setup_teardown(those_of_a_host_that_is_away_are_walked_over_in_pages, set_up, tear_down),
       cmocka_unit_test_setup_teardown(the_walk_does_not_begin_anew, set_up, tear_down),
+      cmocka_unit_test_setup_teardown(reading_on_does_not_hide_what_came_late, set_up, tear_down),
   };
   return cmocka_run_group_tests_name("reader_bound", tests, NULL, NULL);
 }
