@@ -68,12 +68,19 @@ static void enter_id(struct flight_table *table, struct flight *flight) {
   HASH_ADD_BYHASHVALUE(by_id, table->by_id, id, sizeof flight->id, hash_of(flight->id), flight);
 }
 
+/* The first one with that id, whose twins are behind it. */
+static struct flight *find_id(const struct flight_table *table, uint64_t id) {
+  struct flight *flight;
+  HASH_FIND_BYHASHVALUE(by_id, table->by_id, &id, sizeof id, hash_of(id), flight);
+  return flight;
+}
+
 struct flight *flight_take(struct flight_table *table, struct task *task) {
   if (!table->free_slots && !grow(table))
     return NULL;
   struct flight *flight = table->free_slots;
   flight->id = task->id;
-  struct flight *first = flight_by_id(table, task->id);
+  struct flight *first = find_id(table, task->id);
   if (first) {
     flight->twin = first->twin;
     first->twin = flight;
@@ -90,7 +97,7 @@ struct flight *flight_take(struct flight_table *table, struct task *task) {
 
 /* A twin takes the place of the flight that was found by the id. */
 static void forget_id(struct flight_table *table, struct flight *flight) {
-  struct flight *first = flight_by_id(table, flight->id), *twin = flight->twin;
+  struct flight *first = find_id(table, flight->id), *twin = flight->twin;
   if (first == flight) {
     HASH_DELETE(by_id, table->by_id, flight);
     if (twin)
@@ -117,8 +124,9 @@ void flight_give_back(struct flight_table *table, struct flight *flight) {
 }
 
 struct flight *flight_by_id(const struct flight_table *table, uint64_t id) {
-  struct flight *flight;
-  HASH_FIND_BYHASHVALUE(by_id, table->by_id, &id, sizeof id, hash_of(id), flight);
+  struct flight *flight = find_id(table, id);
+  while (flight && flight->over)
+    flight = flight->twin;
   return flight;
 }
 
@@ -127,7 +135,7 @@ struct flight *flight_first(const struct flight_table *table) {
 }
 
 struct flight *flight_after(const struct flight_table *table, const struct flight *flight) {
-  return flight->twin ? flight->twin : flight_by_id(table, flight->id)->by_id.next;
+  return flight->twin ? flight->twin : find_id(table, flight->id)->by_id.next;
 }
 
 static bool is_of(const struct flight *flight, const struct task *task) {
@@ -136,8 +144,8 @@ static bool is_of(const struct flight *flight, const struct task *task) {
 }
 
 struct flight *flight_of(const struct flight_table *table, const struct task *task) {
-  struct flight *flight = flight_by_id(table, task->id);
-  while (flight && !is_of(flight, task))
+  struct flight *flight = find_id(table, task->id);
+  while (flight && (flight->over || !is_of(flight, task)))
     flight = flight->twin;
   return flight;
 }

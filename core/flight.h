@@ -62,6 +62,7 @@ struct flight {
   struct config_ref *config; /* the configuration its route belongs to */
   int64_t lease_ms;          /* a recorded claim lasts for so long beyond its time-out */
   uint64_t epoch;            /* of its shard's lease when it was read */
+  bool over;                 /* that lease is: its row is for whoever has the shard now; the scheduler's */
   enum flight_end end;
   struct duebox_outcome outcome; /* its texts point into `text` */
   char *text;                    /* own allocation, or NULL */
@@ -107,12 +108,13 @@ struct flight_table {
 MUSTCHECK struct flight *flight_take(struct flight_table *table, struct task *task);
 /* Frees the texts, gives the task back and returns the slot. Scheduler thread. */
 void flight_give_back(struct flight_table *table, struct flight *flight);
-/* A flight of a row with that id, or NULL: perhaps not of the row that has this id now. Scheduler thread. */
+/* A flight of a row with that id, or NULL: perhaps not of the row that has this id now. One whose lease is over does
+ * not count: its call may go on for long, and its outcome is not written. Scheduler thread. */
 struct flight *flight_by_id(const struct flight_table *table, uint64_t id);
 /* All flights, those that share a row id too: the first, and the one after it; NULL at the end. Scheduler thread. */
 struct flight *flight_first(const struct flight_table *table);
 struct flight *flight_after(const struct flight_table *table, const struct flight *flight);
-/* The flight of that task, by id and message id, or NULL. Scheduler thread. */
+/* The flight of that task, by id and message id, or NULL, as above. Scheduler thread. */
 struct flight *flight_of(const struct flight_table *table, const struct task *task);
 
 /* Opens a flight for completion and returns its token. The thread that owns it. */

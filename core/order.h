@@ -67,6 +67,7 @@ void order_reserve(struct order *order, const struct task *task);
 MUSTCHECK bool order_enter(struct order *order, struct flight *flight);
 enum order_end {
   ORDER_OVER,      /* the next of its key is called */
+  ORDER_LOST,      /* its lease is over: so it is, but what its row is now the table says */
   ORDER_AGAIN,     /* its row was handed back: it itself is called */
   ORDER_HEAD,      /* it failed or has moved, and is the head of its key from now on, */
   ORDER_HEAD_SOON, /* or failed and is tried again soon */

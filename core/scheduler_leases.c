@@ -63,13 +63,36 @@ static bool follow_slot(struct scheduler *s, uint8_t shard, const struct lease_s
   return comes || (back && slot->epoch);
 }
 
+/* Leases of these shards (bits) are over. What is out under them may be so for long, and its outcome is not written:
+ * nobody waits for it who has its row now, which may be us again. */
+static void let_go(struct scheduler *s, uint64_t shards) {
+  for (struct flight *flight = flight_first(s->flights); flight; flight = flight_after(s->flights, flight)) {
+    struct lane *lane = flight->lane;
+    uint8_t shard = flight->task->shard;
+    if (flight->over || !(shards & shard_bit(shard)) || flight->epoch == s->view[shard].epoch)
+      continue;
+    flight->over = true;
+    if (flight->in_order && order_leave(&lane->order, flight, ORDER_LOST))
+      lane_sweep_first(lane);
+    if (flight->suspicion)
+      suspects_back(&lane->suspects, flight->suspicion, false, &s->last_chance);
+    flight->suspicion = SUSPICION_NONE;
+  }
+}
+
 static void take_view(struct scheduler *s) {
   struct lease_slot before[STORE_SHARDS_MAX];
   memcpy(before, s->view, sizeof before);
   leases_view(s->leases, s->view);
   bool changed = false;
-  for (int i = 0; i < STORE_SHARDS_MAX; i++)
+  uint64_t over = 0;
+  for (int i = 0; i < STORE_SHARDS_MAX; i++) {
     changed = follow_slot(s, (uint8_t)i, &before[i]) || changed;
+    if (before[i].epoch && s->view[i].epoch != before[i].epoch)
+      over |= shard_bit((uint8_t)i);
+  }
+  if (over)
+    let_go(s, over);
   if (!changed)
     return;
   s->look_at_us = 0;

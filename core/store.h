@@ -482,7 +482,7 @@ struct store_ops {
    * after an unknown COMMIT whether it happened; STORE_DOWN when it could not find out: own_claims() tells then. */
   enum store_status (*claim)(struct store_session *ss, const struct store_claim *claim, struct task_batch **batch,
                              uint64_t *lost, struct err *err);
-  /* Rows, without payloads, that are claimed in our name in these shards: by id, those beyond `after`, at most limit.
+  /* Rows, without payloads, that are claimed in our name under these leases: by id, beyond `after`, at most limit.
    * Those among them that are not in flight are left from a claim that was committed and whose answer never came: they
    * may go back unsent. */
   enum store_status (*own_claims)(struct store_session *ss, const char *instance, const struct shard_lease *leases,

@@ -222,13 +222,13 @@ static bool found_claims_unit(struct store_session *ss, void *arg, struct err *e
   row_columns(&columns, (struct store_limit){0});
   name_leases(u->leases, u->lease_count, &ss->part, &epochs);
   const struct sql_arg column = RAW("columns", columns), shards = RAW("shards", ss->part),
-                       limit = UNSIGNED("limit", u->limit);
+                       epoch = RAW("epochs", epochs), limit = UNSIGNED("limit", u->limit);
   session_begin(ss);
   if (u->instance)
     session_add(ss, query_own_claims,
-                ARGS(column, shards, STRING("instance", u->instance), UNSIGNED("after", u->after), limit));
+                ARGS(column, shards, STRING("instance", u->instance), UNSIGNED("after", u->after), epoch, limit));
   else
-    session_add(ss, query_lost_claims, ARGS(column, shards, RAW("epochs", epochs), limit));
+    session_add(ss, query_lost_claims, ARGS(column, shards, epoch, limit));
   text_free(&columns);
   text_free(&epochs);
   return send_found(ss, u->batch, err);

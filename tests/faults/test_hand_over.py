@@ -121,3 +121,31 @@ def test_a_daemon_joins_leaves_and_joins_again(stage):
     assert all_sent_once(stage)
     quick = [message["body"] for message in stage.rabbitmq.get_all(stage.destination("quick"))]
     assert len(quick) == len(set(quick)) == QUICK_S * 1000 // QUICK_GAP_MS
+
+
+def test_a_call_under_an_earlier_lease_keeps_no_claim_of_the_dead(stage):
+    """A daemon comes back from a freeze with its call still out. The other one, which had taken the task over and called
+    again, is killed: its claim was taken back when the first one's call was over, and its row not read before."""
+    come, gate = [], threading.Event()
+
+    def answer(request):
+        come.append(request.body.decode())
+        return Answer(200, after=gate if len(come) < 3 else None)
+    stage.configuration["engine"] |= {"lease": "2s"}
+    stage.http("slow", claim="recorded", timeout="10m")
+    stage.receiver.on("/slow", answer)
+    daemons = {name: stage.start(name) for name in ("one", "two")}
+    wait_shared(*daemons.values())
+    stage.execute("INSERT INTO outbox (route, payload, order_key) VALUES ('slow', 'first', 'k'), ('slow', 'second', 'k')")
+    wait_until(lambda: come, LIMIT_S, "the call")
+    (holder,), = stage.execute("SELECT claimed_by FROM outbox WHERE state = 'claimed'")
+    one = daemons.pop(holder.split("-")[0])
+    two, = daemons.values()
+    one.pause()
+    wait_until(lambda: len(come) == 2, LIMIT_S, "the other one to call", detail=stage.living)
+    one.resume()
+    two.kill9()
+    wait_until(lambda: len(come) > 2, LIMIT_S, "the claim to be taken back", detail=stage.living)
+    wait_until(lambda: stage.count() == 0, LIMIT_S, "the table to be empty", detail=stage.living)
+    assert come == ["first"] * 3 + ["second"]
+    gate.set()

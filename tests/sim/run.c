@@ -228,18 +228,19 @@ static void run_all(int64_t end_ms) {
     run_workers(workers, end_ms);
 }
 
+static const struct option options[] = {{"seeds", required_argument, NULL, 's'},
+                                        {"seed", required_argument, NULL, '1'},
+                                        {"minutes", required_argument, NULL, 'm'},
+                                        {"log", required_argument, NULL, 'l'},
+                                        {"cut", required_argument, NULL, 'c'},
+                                        {"trace", no_argument, &trace, 1},
+                                        {"shrink", no_argument, &shrinks, 1},
+                                        {"isolation", no_argument, &kind, STORY_ISOLATION},
+                                        {"keys", no_argument, &kind, STORY_KEYS},
+                                        {"flow", no_argument, &kind, STORY_FLOW},
+                                        {NULL, 0, NULL, 0}};
+
 int main(int argc, char **argv) {
-  static const struct option options[] = {{"seeds", required_argument, NULL, 's'},
-                                          {"seed", required_argument, NULL, '1'},
-                                          {"minutes", required_argument, NULL, 'm'},
-                                          {"log", required_argument, NULL, 'l'},
-                                          {"cut", required_argument, NULL, 'c'},
-                                          {"trace", no_argument, &trace, 1},
-                                          {"shrink", no_argument, &shrinks, 1},
-                                          {"isolation", no_argument, &kind, STORY_ISOLATION},
-                                          {"keys", no_argument, &kind, STORY_KEYS},
-                                          {"flow", no_argument, &kind, STORY_FLOW},
-                                          {NULL, 0, NULL, 0}};
   int64_t minutes = 0;
   int option;
   tally = mmap(NULL, sizeof *tally, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);

@@ -132,6 +132,7 @@ static void claims_without_an_answer_are_found_by_their_name(struct fixture *f) 
   insert(f, (struct spec){.id = 2});
   insert(f, (struct spec){.id = 3, .state = TASK_CLAIMED, .claimed_by = "she"});
   insert(f, (struct spec){.id = 4, .shard = 3, .state = TASK_CLAIMED, .claimed_by = "me"});
+  insert(f, (struct spec){.id = 5, .state = TASK_CLAIMED, .claimed_by = "me"}); /* under an earlier lease */
   hit(f, HIT_LOST_AFTER, true, 2);
   check_int(claim_rows(f, f->leases, 1, ids, 2, &batch, &lost), STORE_DOWN);
   check(!batch);

@@ -181,9 +181,10 @@ static bool is_found(const struct found_claims_unit *u, const struct row *row) {
   const struct shard_lease *lease = lease_of(u->leases, u->lease_count, row->shard);
   if (row->state != TASK_CLAIMED || !lease)
     return false;
+  bool lost = (row->has_epoch ? row->claim_epoch : 0) < lease->epoch;
   if (u->instance)
-    return blob_is(row->text[ROW_CLAIMED_BY], u->instance, strlen(u->instance)) && row->id > u->after;
-  return (row->has_epoch ? row->claim_epoch : 0) < lease->epoch;
+    return !lost && blob_is(row->text[ROW_CLAIMED_BY], u->instance, strlen(u->instance)) && row->id > u->after;
+  return lost;
 }
 
 /* The rows, and the end of the unit's script. */
