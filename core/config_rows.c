@@ -160,7 +160,7 @@ const struct duebox_option config_engine_rows[] = {
     {"attempts_retention", DURATION, "7d", HOUR, 3650 * DAY, 0, AT(attempts_retention_ms), NULL,
      "records of attempts stay for this long"},
     {"max_recoveries", INT, "3", 1, 1000, 0, AT(max_recoveries), NULL,
-     "a task that was in flight in this many crashes in a row is dead"},
+     "a task that was in flight in this many crashes, or losses of its shard's lease, in a row is dead"},
     {"realtime", BOOL, "false", 0, 0, RESTART, AT(realtime), NULL,
      "threads that tasks pass on their way out run with real-time priority (SCHED_RR 1), which needs the right to"},
     {"cpus", STRING, NULL, 0, 0, RESTART, AT(cpus), NULL,

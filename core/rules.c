@@ -263,7 +263,8 @@ void rules_recover(const struct rules_context *context, const struct route_confi
   out->error = "the daemon that had claimed it ended without saying what became of it";
   if (context->config->engine.max_recoveries > 0 && out->recoveries >= context->config->engine.max_recoveries) {
     out->error_class = "claim.poison";
-    out->error = "it was in flight each time when a daemon crashed; see docs/OPERATIONS, poison tasks";
+    out->error =
+        "it was in flight each time when a daemon crashed, or lost its lease; see docs/OPERATIONS, poison tasks";
     to_dead(context, route, out);
   } else if (given_up(context, route, task)) {
     to_dead(context, route, out);
