@@ -10,7 +10,7 @@ GRANTS = Path(__file__).resolve().parents[2] / "sql" / "examples" / "grants.sql"
 
 # No statement of today needs them.
 SPARE = {("DELETE", "outbox_shards"), ("DELETE", "outbox_routes"), ("UPDATE", "outbox_audit"), ("UPDATE", "outbox_history"),
-         ("UPDATE", "outbox_attempts"), ("DELETE", "outbox_attempts"),
+         ("DELETE", "outbox_attempts"),
          *((right, "outbox_schedules") for right in ("SELECT", "INSERT", "UPDATE", "DELETE"))}
 
 
