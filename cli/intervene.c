@@ -14,6 +14,7 @@
 
 enum {
   ROUNDS = 3,
+  NAME_CAP = sizeof "message_id:" + STORE_ID_MAX + STORE_WIDER,
   TOGETHER = 64, /* tasks in one request, as docs/openapi.yaml has it */
   ANSWER_TIMEOUT_MS = 15000,
   VERIFY_US = 5 * 1000 * 1000,
@@ -338,6 +339,14 @@ static bool refuse_unreached(const struct daemon_answer *answer, const struct sh
                   answer->status == DAEMON_UNNAMED ? "was not asked" : "cannot be reached");
 }
 
+/* What a daemon is asked by: another task may have the row's id by then, so that is the last resort. */
+static void put_name(const struct task_target *target, bool bare, char name[NAME_CAP]) {
+  if (target->nameless)
+    snprintf(name, NAME_CAP, "id:%llu", (unsigned long long)target->id);
+  else
+    snprintf(name, NAME_CAP, "%s%s", bare ? "" : "message_id:", target->message_id);
+}
+
 static bool ask_owner(struct intervener *in, const struct task_change *change, struct task_target *target,
                       struct err *err) {
   const struct shard_owner *owner = &in->owners[target->shard];
@@ -349,9 +358,8 @@ static bool ask_owner(struct intervener *in, const struct task_change *change, s
                    id, owner->instance, owner->host[0] ? owner->host : "an unknown host");
   char path[256];
   struct daemon_answer answer;
-  char name[sizeof "message_id:" + STORE_ID_MAX + STORE_WIDER];
-  bool bare = in->bare[target->shard] && is_plain(target->message_id);
-  snprintf(name, sizeof name, "%s%s", bare ? "" : "message_id:", target->message_id);
+  char name[NAME_CAP];
+  put_name(target, in->bare[target->shard] && is_plain(target->message_id), name);
   char *message_id = daemon_segment(name);
   snprintf(path, sizeof path, "/api/v1/tasks/%s/%s", message_id ? message_id : "",
            change->verb == CHANGE_CANCEL ? "cancel" : "reschedule");
@@ -452,12 +460,12 @@ static bool take_answers(struct intervener *in, const struct task_change *change
 static bool ask_together(struct intervener *in, const struct task_change *change, const struct together *some,
                          uint8_t shard, bool *some_stay, struct err *err) {
   const struct shard_owner *owner = &in->owners[shard];
-  char path[64], name[sizeof "message_id:" + STORE_ID_MAX + STORE_WIDER];
+  char path[64], name[NAME_CAP];
   struct daemon_answer answer = {0};
   struct err ignored;
   json_t *ids = json_array();
   for (size_t i = 0; i < some->count; i++) {
-    snprintf(name, sizeof name, "message_id:%s", some->targets[some->at[i]].message_id);
+    put_name(&some->targets[some->at[i]], false, name);
     json_array_append_new(ids, json_string(name));
   }
   snprintf(path, sizeof path, "/api/v1/tasks/%s", changing[change->verb]);

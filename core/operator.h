@@ -108,6 +108,7 @@ struct task_target {
   bool maybe_sent; /* a copy of it has left, or may have; change() sets it, to false but for cancel and reschedule */
   bool moves;      /* set by change(), of one that is done: a daemon takes it to its host when no copy of it is out */
   bool claim_lost; /* claimed by a daemon that cannot settle it any more */
+  bool nameless;   /* its message id is none that anybody could ask for; message_id is how it is shown */
   bool misfit;     /* its shard is none: nothing but CHANGE_REFUSED comes of it */
   char refused[OPERATOR_REFUSED_MAX]; /* set by change(), REFUSED: what the server said; "" = its values do not fit */
 };

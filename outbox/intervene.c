@@ -91,7 +91,7 @@ static bool take_row(struct intervene_unit *u, const struct db_row *row, struct 
   text_puts(&u->before, u->matched ? ", " : "[");
   add_before(&u->before, row);
   u->decisions[u->matched] = (struct decision){.id = id,
-                                               .message_id = {message_id, strlen(message_id)},
+                                               .message_id = {message_id, row->lengths[COL_MESSAGE_ID]},
                                                .shard = (uint8_t)shard,
                                                .from = from,
                                                .attempt_from = (uint32_t)attempt,

@@ -232,6 +232,7 @@ static bool read_target(const struct db_row *row, struct task_target *target) {
   target->keep_us = row->fields[9] ? row_time_or_past(row, 9) : 0;
   target->shard = (uint8_t)shard;
   target->misfit = shard >= STORE_SHARDS_MAX;
+  target->nameless = !row_name_fits(row->fields[10] ? row->fields[10] : "", row->lengths[10], STORE_ID_MAX);
   target->state = task_state_parse(row->fields[2]);
   return target->state != TASK_STATES;
 }
@@ -262,7 +263,7 @@ static enum store_status read_targets(struct outbox_operator *op, const struct t
   if (!ok)
     return op_status(err);
   struct db_row row;
-  while (ok && *count < cap && db_next(&result, &row, 10))
+  while (ok && *count < cap && db_next(&result, &row, 11))
     ok = read_target(&row, &targets[(*count)++]) || db_unexpected(err, what);
   db_results_free(&result, 1);
   return ok ? STORE_OK : op_status(err);
@@ -349,10 +350,9 @@ static enum store_status op_find(void *self, const char *id, uint32_t states, st
 static bool show_row(struct outbox_operator *op, const struct task_target *target, uint64_t payload_cap,
                      const struct task_detail_fns *fns, bool *shown, struct err *err) {
   struct db_result result;
-  if (!op_query(
-          op, task_state_living(target->state) ? opsql_show : opsql_show_history,
-          ARGS(UNSIGNED("id", target->id), STRING("message_id", target->message_id), UNSIGNED("cap", payload_cap)),
-          "showing a task", &result, err))
+  if (!op_query(op, task_state_living(target->state) ? opsql_show : opsql_show_history,
+                ARGS(UNSIGNED("id", target->id), TIME("keep_until", target->keep_us), UNSIGNED("cap", payload_cap)),
+                "showing a task", &result, err))
     return false;
   *shown = result.count > 0;
   return op_rows(&result, fns->task, fns->ctx, "showing a task", err);

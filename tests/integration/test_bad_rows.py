@@ -261,6 +261,26 @@ def test_bytes_that_are_no_ascii_end_their_row_alone(stage):
     assert stage.daemons[0].api("GET", "/readyz")[0] == 200
 
 
+def test_tasks_with_any_message_id_are_cancelled_beside_others(stage):
+    """A NUL in a message id, which a client stores that has CHECKs switched off, was taken for its end: a daemon that was
+    asked to cancel such a task found that its row was another one, and refused all that it was asked for with it."""
+    stage.http("h", history="1h")
+    daemon = stage.start()
+    with stage.connect() as connection, connection.cursor() as cursor:
+        cursor.execute("SET sql_mode = '', check_constraint_checks = 0")
+        for message_id in ("00", "6100", "610062", "C3A9", "20", "6120"):
+            cursor.execute("INSERT INTO outbox (route, payload, message_id, shard, delay_ms)"
+                           f" VALUES ('h', '', x'{message_id}', 1, 3600000)")
+        cursor.execute("INSERT INTO outbox (route, payload, shard, delay_ms) VALUES ('h', 'good', 1, 3600000)")
+    numbers = [row[0] for row in stage.execute("SELECT id FROM outbox")]
+    for _ in range(2):      # living, then ended
+        for number in numbers:
+            assert json.loads(daemon.run("task", "show", f"id:{number}", "-o", "json").stdout), number
+        daemon.run("task", "cancel", "--route", "h", "--yes")
+        assert stage.count() == 0
+    assert stage.execute("SELECT state, COUNT(*) FROM outbox_history GROUP BY state") == (("cancelled", 7),)
+
+
 def test_a_routing_key_without_permission_costs_no_other_a_failure(stage):
     """RabbitMQ closes the channel over each such message: those beside it are delivered, with no failure counted, and
     the forbidden ones wait, alive."""
