@@ -165,12 +165,13 @@ static void decode_identity(struct decoding *d, struct task *task) {
   task->message_id = bytes(d, ROW_MESSAGE_ID, STORE_ID_MAX + STORE_WIDER);
 }
 
+/* The route comes first: of a row with several faults it is named, and names nothing (core/reader_sweep.c). */
 static void decode_place(struct decoding *d, struct task *task) {
+  task->route = bytes(d, ROW_ROUTE, STORE_ROUTE_MAX + STORE_WIDER);
+  refuse_if(d, !row_name_fits(task->route.data, task->route.len, STORE_ROUTE_MAX), ROW_ROUTE);
   refuse_if(d, !row_name_fits(task->message_id.data, task->message_id.len, STORE_ID_MAX), ROW_MESSAGE_ID);
   task->priority = (uint8_t)number(d, ROW_PRIORITY, UINT8_MAX);
   refuse_if(d, !row_priority_fits(task->priority), ROW_PRIORITY);
-  task->route = bytes(d, ROW_ROUTE, STORE_ROUTE_MAX + STORE_WIDER);
-  refuse_if(d, !row_name_fits(task->route.data, task->route.len, STORE_ROUTE_MAX), ROW_ROUTE);
 }
 
 static void decode_numbers(struct decoding *d, struct task *task) {

@@ -261,6 +261,22 @@ def test_bytes_that_are_no_ascii_end_their_row_alone(stage):
     assert stage.daemons[0].api("GET", "/readyz")[0] == 200
 
 
+def test_a_route_that_is_none_gives_no_metric_its_name(stage):
+    """Of a row with a bad message id as well the route was not judged: it became the name of a route in metrics, in the
+    log and in the list of routes, whatever bytes it had."""
+    stage.http("h", history="1h")
+    daemon = stage.start()
+    with stage.connect() as connection, connection.cursor() as cursor:
+        cursor.execute("SET sql_mode = '', check_constraint_checks = 0")
+        for number, route in enumerate(("FF", "680A22", "6800", "2068", "78" * 65, "")):
+            cursor.execute(f"INSERT INTO outbox (route, payload, message_id) VALUES (x'{route}', '', x'0{number + 1}')")
+    wait_until(lambda: stage.count() == 0, 20, "an empty outbox", detail=stage.living)
+    assert stage.count("outbox_history", "error_class = 'row.unreadable'") == 6
+    named = {dict(labels).get("route", "h") for _, labels in daemon.metrics()}
+    named |= {route["name"] for route in daemon.api("GET", "/api/v1/routes")[1]["routes"]}
+    assert named <= {"h", "(unreadable routes)", "(empty)"}, named
+
+
 def test_tasks_with_any_message_id_are_cancelled_beside_others(stage):
     """A NUL in a message id, which a client stores that has CHECKs switched off, was taken for its end: a daemon that was
     asked to cancel such a task found that its row was another one, and refused all that it was asked for with it."""
