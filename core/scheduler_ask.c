@@ -44,6 +44,8 @@ static enum command_answer judge(const struct scheduler *s, const struct task_co
                                  const struct task_place *place) {
   if (!place->found)
     return COMMAND_NOT_FOUND;
+  if (place->misfit)
+    return COMMAND_STATE;
   if (!s->view[place->shard].epoch)
     return COMMAND_ELSEWHERE;
   if (flight_by_id(s->flights, place->id))
@@ -83,7 +85,9 @@ static enum command_answer run_command(struct scheduler *s, struct asked *asked)
     return failed(asked, &err);
   enum command_answer known = judge(s, command, &place);
   if (known == COMMAND_STATE)
-    err_set(&asked->err, 0, "it would never be sent: its expires_at is not later than that");
+    err_set(&asked->err, 0, "%s",
+            place.misfit ? "its shard or its state is none: correct its row with UPDATE, or DELETE it"
+                         : "it would never be sent: its expires_at is not later than that");
   if (known != COMMAND_DONE)
     return known;
   enum store_status status = change_rows(s, command, place.shard, &place.id, 1, named_by(command), &changed, &err);

@@ -115,8 +115,8 @@ struct task_place {
   uint64_t id, bytes; /* bytes: of its payload */
   uint8_t shard;
   enum task_state state;
-  int64_t expires_us;     /* 0 = never */
-  bool found, maybe_sent; /* there is such a row; a copy of it has left, or may have */
+  int64_t expires_us;             /* 0 = never */
+  bool found, maybe_sent, misfit; /* it is there; a copy may have left; its shard or state is none */
   char route[STORE_ROUTE_MAX + STORE_WIDER + 1];
 };
 

@@ -295,13 +295,14 @@ static bool read_place(const struct db_row *row, struct task_place *place) {
   uint64_t shard, state, maybe_sent;
   *place = (struct task_place){.found = true};
   bool ok = db_u64(row, 0, UINT64_MAX, &place->id) && db_u64(row, 1, UINT8_MAX, &shard) &&
-            db_copy(row, 2, place->route, sizeof place->route) && db_u64(row, 3, TASK_STATES, &state) && state > 0 &&
+            db_copy(row, 2, place->route, sizeof place->route) && db_u64(row, 3, TASK_STATES, &state) &&
             db_u64(row, 4, 1, &maybe_sent) && db_u64(row, PLACE_BYTES, UINT64_MAX, &place->bytes) &&
             row->fields[PLACE_MESSAGE_ID];
   if (!ok)
     return false;
-  place->shard = (uint8_t)shard;
-  place->state = (enum task_state)(state - 1);
+  place->misfit = shard >= STORE_SHARDS_MAX || state == 0;
+  place->shard = place->misfit ? 0 : (uint8_t)shard;
+  place->state = place->misfit ? TASK_SCHEDULED : (enum task_state)(state - 1);
   place->maybe_sent = maybe_sent;
   place->expires_us = row_time_or_past(row, PLACE_EXPIRES);
   return true;

@@ -261,6 +261,34 @@ def test_bytes_that_are_no_ascii_end_their_row_alone(stage):
     assert stage.daemons[0].api("GET", "/readyz")[0] == 200
 
 
+def test_a_daemon_changes_no_task_of_a_shard_that_is_none(stage):
+    """It looked for the lease of such a shard behind the end of its leases, and asked the table to be fenced by what it
+    found there: all tasks that it was asked for in the same request were refused."""
+    stage.http("h", history="1h")
+    daemon = stage.start()
+    with stage.connect() as connection, connection.cursor() as cursor:
+        cursor.execute("SET sql_mode = '', check_constraint_checks = 0")
+        for shard in (64, 65, 100, 200, 255):
+            cursor.execute("INSERT INTO outbox (route, payload, message_id, shard, delay_ms) VALUES ('h', '', %s, %s, 3600000)",
+                           (f"odd-{shard}", shard))
+        cursor.execute("INSERT INTO outbox (route, payload, message_id, state) VALUES ('h', '', 'odd-state', '')")
+    (good,) = stage.insert("h", b"good", delay_ms=3600000, copies=0, end="cancelled")
+    odd = ["odd-state", *[f"odd-{shard}" for shard in (64, 65, 100, 200, 255)]]
+    for verb, more in (("cancel", {}), ("reschedule", {"delay_ms": 7200000})):
+        for message_id in odd:
+            status, answer = daemon.api("POST", f"/api/v1/tasks/{message_id}/{verb}", {"reason": "odd", **more})
+            assert status == 409, (message_id, verb, status, answer)
+
+    def outcomes():
+        status, answer = daemon.api("POST", "/api/v1/tasks/cancel", {"reason": "odd", "ids": [*odd, good]})
+        assert status == 200, answer
+        return [task["outcome"] for task in answer["tasks"]]
+
+    wait_until(lambda: outcomes() == ["state"] * len(odd) + ["done"], 20, "the good one to be cancelled",
+               detail=stage.living)    # the daemon itself may hold its shard for a moment
+    assert stage.count() == len(odd)
+
+
 def test_a_route_that_is_none_gives_no_metric_its_name(stage):
     """Of a row with a bad message id as well the route was not judged: it became the name of a route in metrics, in the
     log and in the list of routes, whatever bytes it had."""
