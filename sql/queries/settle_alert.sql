@@ -1,6 +1,8 @@
--- A task that tells of a dead one, in the transaction that lets it die.
+-- A task that tells of a dead one, in the transaction that lets it die. Bytes that are no ASCII, which a client with a
+-- lenient sql_mode may have written, are read as latin1, where each is a character: the server converts them to nothing.
 INSERT INTO `{table}` (route, task_key, payload)
-SELECT v.alert_route, LEFT(o.task_key, 255), JSON_OBJECT('message_id', o.message_id, 'route', o.route, 'task_key', o.task_key,
+SELECT v.alert_route, LEFT(o.task_key, 255), JSON_OBJECT('message_id', CONVERT(CAST(o.message_id AS BINARY) USING latin1),
+  'route', CONVERT(CAST(o.route AS BINARY) USING latin1), 'task_key', o.task_key,
   'attempt', v.attempt, 'failures', v.failures, 'error_class', v.error_class, 'error', v.error,
   'due_at', DATE_FORMAT(COALESCE(o.first_due_at, o.due_at, {o_by_delay}),
     '%Y-%m-%dT%H:%i:%s.%fZ'),

@@ -325,6 +325,27 @@ def test_tasks_with_any_message_id_are_cancelled_beside_others(stage):
     assert stage.execute("SELECT state, COUNT(*) FROM outbox_history GROUP BY state") == (("cancelled", 7),)
 
 
+def test_an_alert_tells_of_a_row_with_any_bytes(stage):
+    """The server refuses to make JSON of bytes that are no ASCII in a message id or a route: such a task died without the
+    alert."""
+    stage.http("h", history="1h")
+    stage.http("alerts", history="1h")
+    stage.consume_http()
+    stage.configuration["alerts"] = {"dead": {"route": "alerts"}}
+    stage.start()
+    rows = (("FF", "68"), ("00", "68"), ("610A22", "68"), ("C3A9", "FF"), ("5C", "C3A922"), ("7E", "81"))
+    with stage.connect() as connection, connection.cursor() as cursor:
+        cursor.execute("SET sql_mode = '', check_constraint_checks = 0")
+        for message_id, route in rows:
+            cursor.execute(f"INSERT INTO outbox (route, payload, message_id, task_key, priority)"
+                           f" VALUES (x'{route}', '', x'{message_id}', '\u00fc\\0', 10)")
+    wait_until(lambda: stage.count("outbox_history", "route = 'alerts' AND state = 'done'") == len(rows), 20, "the alerts",
+               detail=stage.living)
+    told = [json.loads(payload) for (payload,) in stage.execute("SELECT payload FROM outbox_history WHERE route = 'alerts'")]
+    assert sorted((alert["message_id"], alert["route"]) for alert in told) == sorted(
+        (bytes.fromhex(message_id).decode("latin1"), bytes.fromhex(route).decode("latin1")) for message_id, route in rows)
+
+
 def test_a_routing_key_without_permission_costs_no_other_a_failure(stage):
     """RabbitMQ closes the channel over each such message: those beside it are delivered, with no failure counted, and
     the forbidden ones wait, alive."""

@@ -134,8 +134,10 @@ class Readiness(threading.Thread):
         self.join()
 
 
-#: Where the documents say that a row stays: its route is not known, it is not due yet, or it is another host's.
-STAYS = f"""state = 'held' OR state IN ('scheduled', 'blocked') AND next_at > UTC_TIMESTAMP(6) + INTERVAL 30 SECOND
+SHARDS = 8
+#: Where the documents say that a row stays: its route is not known, it is not due yet, it is another host's, or its shard
+#: is none. Of rows of such a shard doctor names one of each group.
+STAYS = f"""state = 'held' OR shard >= {SHARDS} AND shard <> 63 OR state IN ('scheduled', 'blocked') AND next_at > UTC_TIMESTAMP(6) + INTERVAL 30 SECOND
   OR (state = 'blocked' OR shard = 63) AND route NOT IN ('{"', '".join(ROUTES)}')
   OR shard = 63 AND target_host NOT IN ('', '{HOST}')"""
 
