@@ -136,8 +136,9 @@ class Readiness(threading.Thread):
 
 SHARDS = 8
 #: Where the documents say that a row stays: its route is not known, it is not due yet, it is another host's, or its shard
-#: is none. Of rows of such a shard doctor names one of each group.
-STAYS = f"""state = 'held' OR shard >= {SHARDS} AND shard <> 63 OR state IN ('scheduled', 'blocked') AND next_at > UTC_TIMESTAMP(6) + INTERVAL 30 SECOND
+#: is none. Of rows of such a shard doctor names one of each group. Who may write the state too can write a claim without
+#: an end, which nobody looks at.
+STAYS = f"""state = 'held' OR next_at IS NULL OR shard >= {SHARDS} AND shard <> 63 OR state IN ('scheduled', 'blocked') AND next_at > UTC_TIMESTAMP(6) + INTERVAL 30 SECOND
   OR (state = 'blocked' OR shard = 63) AND route NOT IN ('{"', '".join(ROUTES)}')
   OR shard = 63 AND target_host NOT IN ('', '{HOST}')"""
 
