@@ -319,16 +319,18 @@ static int64_t left_us(const struct table *db, const struct broker *broker, cons
   return left;
 }
 
-/* The order key of a task stands behind the dot in its message id. Of the higher priority is certain only that it goes
- * first once a daemon has met it. */
+/* The order key of a task stands behind the dot in its message id. One of the higher priority that is due later is
+ * certain to go first only once a daemon has met it. */
 static bool goes_before(const struct table *db, const struct broker *broker, const struct journal_entry *a,
                         const struct journal_entry *b) {
   const char *one = strchr(a->message_id, '.'), *other = strchr(b->message_id, '.');
   if (!one || !other || strcmp(one, other) != 0 || strcmp(a->route, b->route) != 0)
     return false;
+  bool visible = a->at_us <= b->at_us; /* to whoever meets the other one */
   if (a->priority != b->priority)
-    return a->priority > b->priority && met_us(db, a->message_id, UINT_MAX) < left_us(db, broker, b->message_id);
-  return a->at_us <= b->at_us && (a->due_us < b->due_us || (a->due_us == b->due_us && a->id < b->id));
+    return a->priority > b->priority && ((visible && a->due_us <= b->due_us) ||
+                                         met_us(db, a->message_id, UINT_MAX) < left_us(db, broker, b->message_id));
+  return visible && (a->due_us < b->due_us || (a->due_us == b->due_us && a->id < b->id));
 }
 
 const char *checker_judge(const struct table *db, const struct broker *broker, const struct run_facts *facts) {

@@ -2,7 +2,8 @@
  *
  * Stories of order keys: one route whose heads block their keys, calls that fail and are tried again soon, and daemons
  * that are stopped and started, so that shards change hands while keys have heads. In some of them tasks expire, have
- * few attempts, are cancelled or deleted, or their consumer answers, whoever has the shard then.
+ * few attempts, are cancelled or deleted, or their consumer answers, whoever has the shard then. In some the tasks of a
+ * key have several priorities, are bound to a host, or were due long before they commit.
  *
  * In calm ones no daemon comes or goes, and nothing is wrong but that all calls fail for a while, several times: what
  * waits then goes on by itself or not at all.
@@ -15,12 +16,14 @@
 #include "story_internal.h"
 
 enum { WRITERS = 8, SPREAD = 24, ROWS = 400, TOGETHER = 3, ROW_US = 200 * 1000 };
+#define LATE_US (INT64_C(3600) * 1000 * 1000)
 
 static unsigned inserted, users_left;
 static int64_t pause_us, stay_us;
 static unsigned changes;
 static unsigned spread;    /* keys of each writer */
 static uint32_t first_ppm; /* how often it is the first daemon that comes or goes */
+static uint32_t late_ppm, priority_ppm;
 
 /* --- the plan --- */
 
@@ -129,6 +132,14 @@ static void plan_outcomes(uint64_t seed) {
     story.facts.longest_wait_us = PUT_OFF_US;
 }
 
+/* Where a task may come into the index after others of its key that it goes before. */
+static void plan_places(uint64_t seed) {
+  struct chance chance = chance_of(seed, 408);
+  story.bound_ppm = chance_ppm(&chance, 300000) ? (uint32_t)chance_log_between(&chance, 100000, 1000000) : 0;
+  late_ppm = chance_ppm(&chance, 500000) ? (uint32_t)chance_log_between(&chance, 10000, 500000) : 0;
+  priority_ppm = chance_ppm(&chance, 500000) ? (uint32_t)chance_log_between(&chance, 10000, 1000000) : 0;
+}
+
 /* Of many keys more tasks are due at once than the route may have at work. */
 static void plan_calm(uint64_t seed) {
   struct chance chance = chance_of(seed, 406);
@@ -168,6 +179,7 @@ void plan_keys(uint64_t seed, bool trace) {
   first_ppm = chance_ppm(&story.plan, 300000) ? (uint32_t)chance_log_between(&story.plan, 10000, 300000) : 0;
   pause_us = 2 * changes * stay_us * story.key_count / ROWS; /* they last as long as daemons come and go */
   inserted = users_left = 0;
+  plan_places(seed);
   plan_processes(seed, false);
 }
 
@@ -194,6 +206,21 @@ static void wait_for_hands(void) {
   world_sleep(chance_log_between(chance, 10, 300 * 1000));
 }
 
+/* All tasks of a key have the same host, or none. */
+static const char *host_of(unsigned key_number) {
+  struct chance chance = chance_of(key_number, 409);
+  return chance_ppm(&chance, story.bound_ppm) ? story.processes[chance_below(&chance, story.process_count)].host : "";
+}
+
+static void place(struct row *row, unsigned key_number) {
+  struct chance *chance = &story.users;
+  blob_put(&row->text[ROW_TARGET_HOST], host_of(key_number));
+  if (chance_ppm(chance, late_ppm))
+    row->due_us -= chance_log_between(chance, 1000, LATE_US);
+  if (chance_ppm(chance, priority_ppm))
+    row->priority = (uint8_t)chance_between(chance, 1, 9);
+}
+
 static void insert_next(unsigned writer) {
   struct chance *chance = &story.users;
   unsigned key_number = writer + story.key_count * (unsigned)chance_below(chance, spread);
@@ -207,6 +234,7 @@ static void insert_next(unsigned writer) {
     blob_put(&row->text[ROW_ORDER_KEY], key);
     if (story.profile.routes[0].targets)
       name_target(row);
+    place(row, key_number);
     if (chance_ppm(chance, story.expiry_ppm))
       row->expires_us = row->due_us + chance_log_between(chance, 100 * 1000, 10 * 1000 * 1000);
     if (chance_ppm(chance, story.budget_ppm))
