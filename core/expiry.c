@@ -158,7 +158,8 @@ static enum store_status walk_group(struct walk *walk, const struct store_group 
                                       .route = group->route,
                                       .after = expiry->after,
                                       .limit = PAGE_ROWS};
-    status = expiry->store->ops->find(walk->ss, &range, (struct store_cursor){INT64_MAX, UINT64_MAX}, found, &n, err);
+    status =
+        expiry->store->ops->find(walk->ss, &range, &(struct store_cursor){INT64_MAX, UINT64_MAX}, 1, found, &n, err);
     for (size_t i = 0; i < n; i++)
       ids[i] = found[i].id;
     if (status == STORE_OK && n > 0)

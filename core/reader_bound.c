@@ -30,7 +30,7 @@ static bool find_page(struct scheduler *s, const struct group *group, const stru
   int64_t until_us = scheduler_db_now_us(s) + s->ahead_us;
   page->count = page->due = page->wanted = 0;
   if (!scheduler_db_ok(s,
-                       s->store->ops->find(s->ss, range, (struct store_cursor){INT64_MAX, UINT64_MAX}, page->found,
+                       s->store->ops->find(s->ss, range, &(struct store_cursor){INT64_MAX, UINT64_MAX}, 1, page->found,
                                            &page->count, &err),
                        &err))
     return false;

@@ -1,12 +1,19 @@
 /* SPDX-License-Identifier: MIT
  *
- * core/reader_late.c - tasks with an order_key that committed late: behind the position from which their group is read
- * on, after the due times there were passed.
+ * core/reader_late.c - before a task with an order_key leaves: whether the index has others of its key that go before
+ * it and that nobody here knows.
  *
- * Due times are given before commits, so a task may become visible behind the cursor, and the next one of its order_key
- * beyond it a moment later. A sweep would meet the first one in time, but after the second. So whoever reads a task
- * with an order_key asks the index once more what is behind, which is a later snapshot: what was committed before that
- * task was inserted is there.
+ * Due times are given before commits, so a task may become visible behind the cursor of its group, and the next one of
+ * its order_key beyond it a moment later. Tasks of a higher priority are another group, which was read earlier: one
+ * that came into that since goes before those that are read now. A sweep, or the next reading of that group, would meet
+ * the first one in time, but after the second.
+ *
+ * So whoever reads a task with an order_key asks the index once more, in one statement: for its group up to where that
+ * is read from, and for the groups of the higher priorities from their beginnings up to now, behind their cursors and
+ * beyond them, also where no group is known. That is a later snapshot than the one in which the task was met. A task
+ * that was committed before the one at hand was inserted is visible in each snapshot that shows this one: so it is in
+ * what was read with it (the same group, beyond that position), or in what is asked here, or it was taken before, and
+ * is known or over. What is due later than the task at hand does not go before it.
  */
 #include <stdlib.h>
 
@@ -17,57 +24,102 @@ enum {
   LATE_ROWS = READ_MAX, /* whose order_keys are read, */
   LATE_PAGE = 256,      /* in one statement */
   LATE_KEYED = 256,     /* that keep their turn: those that have one */
+  PRIORITY_MAX = 9,
 };
 
-/* Rows behind a cursor that nobody knows here, the last one first. */
+/* Rows that nobody knows here, the last one of each group first. */
 struct late {
   uint64_t ids[LATE_ROWS];
   size_t count;
   struct task *keyed[LATE_KEYED]; /* of those that were read, in no order */
   size_t keyed_count;
-  bool keyless; /* some have no order_key */
-  bool more;    /* there are others, or they have not been read */
+  bool keyless;        /* some have no order_key */
+  bool more;           /* there are others, or they have not been read */
+  unsigned priorities; /* bits of those that have some */
 };
 
-static void add_late(struct scheduler *s, const struct lane *lane, const struct found_id *found, struct late *late) {
+/* What is asked for: ranges of which there may be more, each walked backwards. */
+struct look {
+  struct store_range ranges[PRIORITY_MAX];
+  struct store_cursor until[PRIORITY_MAX];
+  size_t counts[PRIORITY_MAX], count;
+};
+
+static void add_late(struct scheduler *s, const struct lane *lane, const struct found_id *found, uint8_t priority,
+                     struct late *late) {
   if (found->foreign || flight_by_id(s->flights, found->id) || order_knows(&lane->order, found->id))
     return;
+  late->priorities |= 1u << priority;
   late->more = late->count == LATE_ROWS;
   if (!late->more)
     late->ids[late->count++] = found->id;
 }
 
-/* From the cursor back, a page at a time: most positions are of tasks in flight, or known to wait. */
+static bool is_start(struct store_cursor at) { return at.next_us == 0 && at.id == 0; }
+
+/* Of a group that is not read to its end what is due has not been met, however far it is from now. */
+static void add_range(struct scheduler *s, struct group *group, uint8_t priority, int64_t from_us,
+                      struct store_cursor until, struct look *look) {
+  const struct group *of = lane_group(group->lane, group->shard, priority, false);
+  if (of && priority > group->priority)
+    from_us = earlier(from_us, scheduler_read_from(s, of, of->cursor).next_us);
+  look->ranges[look->count] = (struct store_range){.state = TASK_SCHEDULED,
+                                                   .shard = group->shard,
+                                                   .priority = priority,
+                                                   .route = group->lane->name,
+                                                   .after = {from_us, 0},
+                                                   .host = scheduler_host(s, group->shard),
+                                                   .ahead_us = AHEAD_MAX_US + AHEAD_MARGIN_US,
+                                                   .last = true};
+  look->until[look->count++] = until;
+}
+
+/* One page of each. Keeps the ranges that have more, up to where that is. */
+static bool look_on(struct scheduler *s, const struct lane *lane, struct look *look, struct late *late, size_t *found) {
+  const struct found_id *at = reader_found(s);
+  struct err err = {0};
+  size_t kept = 0;
+  const uint32_t limit = READ_MAX / (uint32_t)look->count;
+  for (size_t i = 0; i < look->count; i++)
+    look->ranges[i].limit = limit;
+  if (!at ||
+      !scheduler_db_ok(
+          s, s->store->ops->find(s->ss, look->ranges, look->until, look->count, s->found, look->counts, &err), &err))
+    return false;
+  for (size_t i = 0; i < look->count; i++) {
+    const size_t count = look->counts[i];
+    for (size_t j = 0; j < count && !late->more; j++)
+      add_late(s, lane, &at[j], look->ranges[i].priority, late);
+    at += count;
+    *found += count;
+    if (count < limit)
+      continue;
+    look->ranges[kept] = look->ranges[i];
+    look->until[kept++] = (struct store_cursor){at[-1].next_us, at[-1].id - 1};
+  }
+  look->count = kept;
+  return true;
+}
+
+/* A page at a time: most positions are of tasks in flight, or known to wait. */
 static bool look_behind(struct scheduler *s, struct group *group, struct store_cursor until, struct late *late) {
   const bool bound = group->shard == SHARD_BOUND; /* there any number of others' rows may be walked over */
-  const int64_t began = clock_mono_us(), now_us = scheduler_db_now_us(s),
-                from_us = bound ? now_us - poll_back_us(&s->pace) : poll_late_from_us(&s->pace, now_us, began);
-  const struct store_range range = {.state = TASK_SCHEDULED,
-                                    .shard = group->shard,
-                                    .priority = group->priority,
-                                    .route = group->lane->name,
-                                    .after = {from_us, 0},
-                                    .limit = READ_MAX,
-                                    .host = scheduler_host(s, group->shard),
-                                    .ahead_us = AHEAD_MAX_US + AHEAD_MARGIN_US,
-                                    .last = true};
-  struct found_id *found = reader_found(s);
-  size_t count = READ_MAX, total = 0, pages = 0;
-  struct err err = {0};
+  const int64_t began = clock_mono_us(), db_now = scheduler_db_now_us(s),
+                from_us = bound ? db_now - poll_back_us(&s->pace) : poll_late_from_us(&s->pace, db_now, began);
+  struct look look = {0};
+  size_t total = 0, pages = 0;
+  if (!is_start(until))
+    add_range(s, group, group->priority, from_us, until, &look);
+  for (uint8_t priority = group->priority + 1; priority <= PRIORITY_MAX; priority++)
+    add_range(s, group, priority, from_us, (struct store_cursor){INT64_MAX, UINT64_MAX}, &look);
   late->count = 0;
+  late->priorities = 0;
   late->more = false;
-  while (count == READ_MAX && !late->more) {
-    if (!found || !scheduler_db_ok(s, s->store->ops->find(s->ss, &range, until, found, &count, &err), &err))
+  for (; look.count > 0 && !late->more; pages++)
+    if (!look_on(s, group->lane, &look, late, &total))
       return false;
-    for (size_t i = 0; i < count && !late->more; i++)
-      add_late(s, group->lane, &found[i], late);
-    if (count > 0)
-      until = (struct store_cursor){found[count - 1].next_us, found[count - 1].id - 1};
-    total += count;
-    pages++;
-  }
   const int64_t ended = clock_mono_us();
-  if (!bound)
+  if (!bound && pages > 0)
     poll_late_done(&s->pace, from_us, ended, ended - began, total, pages);
   return true;
 }
@@ -124,8 +176,9 @@ static bool read_keyed(struct scheduler *s, const struct group *group, struct la
   return true;
 }
 
-static int by_due(const void *a, const void *b) {
-  return reader_by_due(*(struct task *const *)a, *(struct task *const *)b);
+static int by_turn(const void *a, const void *b) {
+  const struct task *x = *(struct task *const *)a, *y = *(struct task *const *)b;
+  return x->priority != y->priority ? (int)y->priority - (int)x->priority : reader_by_due(x, y);
 }
 
 /* A sweep is to find out which of a key is the first. Where the last one, or this one so far, has met nothing that
@@ -142,18 +195,30 @@ static void sweep_first(struct group *group) {
   lane_sweep_first(group->lane);
 }
 
+/* Nor does a sweep meet what is beyond the cursors: where a higher priority has some it is read, before this group. */
+static void read_higher(struct scheduler *s, struct group *group, unsigned priorities) {
+  for (uint8_t priority = group->priority + 1; priority <= PRIORITY_MAX; priority++) {
+    struct group *higher = priorities & 1u << priority ? lane_group(group->lane, group->shard, priority, true) : NULL;
+    if (!higher)
+      continue; /* none, or no memory now */
+    if (higher->epoch == 0 && higher->seen == 0)
+      higher->epoch = scheduler_epoch(s, group->lane, group->shard); /* it is new */
+    higher->due = true;
+  }
+}
+
 bool reader_keeps_order(struct scheduler *s, struct group *group, struct store_cursor from, const struct task *tasks,
                         size_t count) {
   struct lane *lane = group->lane;
   UNFILLED struct late late;
-  if ((from.next_us == 0 && from.id == 0) || !any_key(tasks, count))
+  if ((is_start(from) && group->priority >= PRIORITY_MAX) || !any_key(tasks, count))
     return true;
   if (!find_late(s, group, from, &late))
     return false;
   late.keyed_count = 0;
   late.keyless = false;
   bool read = read_keyed(s, group, &late), first = late.more && late.keyless;
-  qsort(late.keyed, late.keyed_count, sizeof *late.keyed, by_due);
+  qsort(late.keyed, late.keyed_count, sizeof *late.keyed, by_turn);
   for (size_t i = 0; i < late.keyed_count; i++) {
     if (read && late.more)
       first = first || order_may_go(&lane->order, late.keyed[i]);
@@ -161,7 +226,9 @@ bool reader_keeps_order(struct scheduler *s, struct group *group, struct store_c
       keep_turn(lane, late.keyed[i]);
     task_release(late.keyed[i]);
   }
-  if (read && first) /* there are too many to know which of a key is the first */
+  if (read && first) { /* there are too many to know which of a key is the first */
     sweep_first(group);
+    read_higher(s, group, late.priorities);
+  }
   return read && !first;
 }

@@ -85,7 +85,7 @@ static bool find_some(struct scheduler *s, const struct lane *lane, int64_t unti
     size_t count = 0;
     struct err err = {0};
     enum store_status status =
-        s->store->ops->find(s->ss, &range, (struct store_cursor){until_us, UINT64_MAX}, found, &count, &err);
+        s->store->ops->find(s->ss, &range, &(struct store_cursor){until_us, UINT64_MAX}, 1, found, &count, &err);
     if (!scheduler_db_ok(s, status, &err))
       return false;
     for (size_t j = 0; j < count; j++)

@@ -54,7 +54,7 @@ static size_t find_behind(struct scheduler *s, struct group *group, uint32_t cre
   struct err err = {0};
   *more = false;
   if (!reader_found(s) ||
-      !scheduler_db_ok(s, s->store->ops->find(s->ss, &range, group->cursor, s->found, found, &err), &err))
+      !scheduler_db_ok(s, s->store->ops->find(s->ss, &range, &group->cursor, 1, s->found, found, &err), &err))
     return 0;
   for (; i < *found && wanted < most; i++) {
     group->swept = (struct store_cursor){s->found[i].next_us, s->found[i].id};
@@ -365,7 +365,7 @@ static void expire_page(struct scheduler *s, struct group *group) {
                               .after = scheduler_read_from(s, group, group->expiring),
                               .limit = EXPIRE_ROWS};
   enum store_status status =
-      s->store->ops->find(s->ss, &range, (struct store_cursor){INT64_MAX, UINT64_MAX}, found, &found_count, &err);
+      s->store->ops->find(s->ss, &range, &(struct store_cursor){INT64_MAX, UINT64_MAX}, 1, found, &found_count, &err);
   for (size_t i = 0; status == STORE_OK && i < found_count; i++)
     if (!flight_by_id(s->flights, found[i].id))
       ids[wanted++] = found[i].id;
@@ -439,8 +439,8 @@ static void end_overdue(struct scheduler *s, struct store_group *found) {
   if (!slot->epoch || slot->stage == LEASE_SHUT || !lane || found->next_us == INT64_MAX ||
       lane_unread(lane) + OVERDUE_ROWS > OVERDUE_MAX)
     return; /* none any more, or not yet */
-  enum store_status status =
-      s->store->ops->find(s->ss, &range, (struct store_cursor){INT64_MAX, UINT64_MAX}, ids_found, &found_count, &err);
+  enum store_status status = s->store->ops->find(s->ss, &range, &(struct store_cursor){INT64_MAX, UINT64_MAX}, 1,
+                                                 ids_found, &found_count, &err);
   if (!scheduler_db_ok(s, status, &err))
     return;
   found->next_us = found_count ? ids_found[0].next_us : INT64_MAX;

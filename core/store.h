@@ -176,10 +176,9 @@ struct store_range {
   const char *route;
   struct store_cursor after; /* exclusive */
   uint32_t limit;            /* rows */
-  const char *host;          /* rows that are bound to another one are foreign, but for those that are to move and that
-                                this one may move; NULL = none is. For find() */
-  int64_t ahead_us;          /* how much later than now they may be due. For find() */
-  bool last;                 /* the last ones, backwards, instead of the first. For find() */
+  const char *host; /* rows bound to another are foreign, unless this one may move them; NULL = none. For find() */
+  int64_t ahead_us; /* how much later than now they may be due. For find() */
+  bool last;        /* the last ones, backwards, instead of the first. For find() */
 };
 
 /* What is to be claimed: rows as judged, with this identity, route and host (or none), scheduled, due by now +
@@ -456,10 +455,11 @@ struct store_ops {
   enum store_status (*read)(struct store_session *ss, const struct store_range *ranges, size_t range_count,
                             int64_t ahead_us, struct store_limit limit, struct task_batch **batch, int64_t *next_us,
                             int64_t *now_us, struct err *err);
-  /* Ids and times only: range.after exclusive, `until` inclusive, next_at <= now + range.ahead_us. Those of other hosts
-   * than range.host come too, marked as foreign: what one call walks over is no more than it gives. */
-  enum store_status (*find)(struct store_session *ss, const struct store_range *range, struct store_cursor until,
-                            struct found_id *found, size_t *count, struct err *err);
+  /* Ids and times only, in one snapshot, of one range after the other, counts[i] of range i: range.after exclusive,
+   * until[i] inclusive, next_at <= now + range.ahead_us. Those of other hosts than range.host are marked as foreign. */
+  enum store_status (*find)(struct store_session *ss, const struct store_range *ranges,
+                            const struct store_cursor *until, size_t range_count, struct found_id *found,
+                            size_t *counts, struct err *err);
   /* Whole rows by id, as far as they are (still) in that state in one of those shards (bits) and due (by now +
    * ahead_us). host: as in store_range; of rows that are not scheduled those that are to move stay their host's. */
   enum store_status (*read_ids)(struct store_session *ss, enum task_state state, uint64_t shards, const char *host,

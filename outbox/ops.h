@@ -36,8 +36,8 @@ enum store_status ops_next_due(struct store_session *ss, const struct store_rang
 enum store_status ops_read(struct store_session *ss, const struct store_range *ranges, size_t range_count,
                            int64_t ahead_us, struct store_limit limit, struct task_batch **batch, int64_t *next_us,
                            int64_t *now_us, struct err *err);
-enum store_status ops_find(struct store_session *ss, const struct store_range *range, struct store_cursor until,
-                           struct found_id *found, size_t *count, struct err *err);
+enum store_status ops_find(struct store_session *ss, const struct store_range *ranges, const struct store_cursor *until,
+                           size_t range_count, struct found_id *found, size_t *count, struct err *err);
 enum store_status ops_read_ids(struct store_session *ss, enum task_state state, uint64_t shards, const char *host,
                                const uint64_t *ids, size_t count, int64_t ahead_us, struct store_limit limit,
                                struct task_batch **batch, struct err *err);

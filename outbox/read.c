@@ -396,48 +396,62 @@ enum store_status ops_claims_elsewhere(struct store_session *ss, const char *ins
 }
 
 struct find_unit {
-  const struct store_range *range;
-  struct store_cursor until;
+  const struct store_range *ranges;
+  const struct store_cursor *until;
+  size_t range_count;
   struct found_id *found;
-  size_t *count;
+  size_t *counts;
 };
 
+static void add_find(struct store_session *ss, const struct find_unit *u, size_t at) {
+  const struct store_range *range = &u->ranges[at];
+  text_clear(&ss->part);
+  add_host(ss, &ss->part, range->state, range->host);
+  text_puts(&ss->script, at ? " UNION ALL (" : "(");
+  text_query(&ss->script, query_find, ss->outbox->config->table,
+             ARGS(UNSIGNED("number", at), RAW("host", ss->part), STRING("state", task_state_text(range->state)),
+                  UNSIGNED("shard", range->shard), STRING("route", range->route), UNSIGNED("priority", range->priority),
+                  TIME("after_at", range->after.next_us), UNSIGNED("after_id", range->after.id),
+                  TIME("until_at", u->until[at].next_us), UNSIGNED("until_id", u->until[at].id),
+                  SIGNED("ahead_us", range->ahead_us), WORD("direction", range->last ? "DESC" : "ASC"),
+                  UNSIGNED("limit", range->limit)));
+  text_puts(&ss->script, ")");
+}
+
+/* One statement, so one snapshot. */
 static bool find_unit(struct store_session *ss, void *arg, struct err *err) {
   struct find_unit *u = arg;
-  const struct store_range *range = u->range;
   struct db_result result;
   struct db_row row;
   if (!side_tables_again(ss, err))
     return false;
-  text_clear(&ss->part);
-  add_host(ss, &ss->part, range->state, range->host);
   session_begin(ss);
-  session_add(ss, query_find,
-              ARGS(RAW("host", ss->part), STRING("state", task_state_text(range->state)),
-                   UNSIGNED("shard", range->shard), STRING("route", range->route),
-                   UNSIGNED("priority", range->priority), TIME("after_at", range->after.next_us),
-                   UNSIGNED("after_id", range->after.id), TIME("until_at", u->until.next_us),
-                   UNSIGNED("until_id", u->until.id), SIGNED("ahead_us", range->ahead_us),
-                   WORD("direction", range->last ? "DESC" : "ASC"), UNSIGNED("limit", range->limit)));
+  for (size_t i = 0; i < u->range_count; i++) {
+    add_find(ss, u, i);
+    u->counts[i] = 0;
+  }
   if (!session_send(ss, "find", &result, 1, err))
     return false;
   bool ok = true;
-  *u->count = 0;
-  while (ok && *u->count < range->limit && db_next(&result, &row, 3)) {
-    struct found_id *found = &u->found[(*u->count)++];
-    uint64_t ours = 0;
-    ok = (db_u64(&row, 0, UINT64_MAX, &found->id) && db_u64(&row, 2, 1, &ours)) || db_unexpected(err, "find");
-    found->next_us = row_time_or_past(&row, 1);
-    found->foreign = !ours;
+  for (size_t n = 0; ok && db_next(&result, &row, 4); n++) {
+    uint64_t number = 0, ours = 0;
+    ok = (db_u64(&row, 3, u->range_count - 1, &number) && u->counts[number] < u->ranges[number].limit &&
+          db_u64(&row, 0, UINT64_MAX, &u->found[n].id) && db_u64(&row, 2, 1, &ours)) ||
+         db_unexpected(err, "find");
+    if (!ok)
+      break;
+    u->counts[number]++;
+    u->found[n].next_us = row_time_or_past(&row, 1);
+    u->found[n].foreign = !ours;
   }
   db_results_free(&result, 1);
   return ok;
 }
 
-enum store_status ops_find(struct store_session *ss, const struct store_range *range, struct store_cursor until,
-                           struct found_id *found, size_t *count, struct err *err) {
-  return session_run(ss, "looking for rows that came late", find_unit, &(struct find_unit){range, until, found, count},
-                     err);
+enum store_status ops_find(struct store_session *ss, const struct store_range *ranges, const struct store_cursor *until,
+                           size_t range_count, struct found_id *found, size_t *counts, struct err *err) {
+  return session_run(ss, "looking for rows that came late", find_unit,
+                     &(struct find_unit){ranges, until, range_count, found, counts}, err);
 }
 
 struct ids_unit {

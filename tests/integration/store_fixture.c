@@ -392,7 +392,7 @@ struct task_batch *read_bound(struct fixture *f, const char *host) {
   uint64_t ids[MOST];
   size_t count, ours = 0;
   struct task_batch *batch;
-  ok(f, f->store.ops->find(f->ss, &range, (struct store_cursor){INT64_MAX, UINT64_MAX}, found, &count, &f->err));
+  ok(f, f->store.ops->find(f->ss, &range, &(struct store_cursor){INT64_MAX, UINT64_MAX}, 1, found, &count, &f->err));
   for (size_t i = 0; i < count; i++)
     if (!found[i].foreign)
       ids[ours++] = found[i].id;

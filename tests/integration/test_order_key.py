@@ -279,26 +279,35 @@ def test_nobody_overtakes_those_that_come_back(stage):
     assert {key: [body for body in first if body.startswith(f"{key}.")] for key in put} == put
 
 
-def overtaken(stage, rounds, open_s, queue=0):
+def overtaken(stage, rounds, open_s, queue=0, first=None, second=None):
     """Of `rounds` times 20 order keys, those of which the second task came first: the first one's transaction stays open
     for so long after its INSERT, the second is inserted when it is committed. Other tasks keep the cursor of reading at
-    the present. `queue`: so many of another key wait for a call that takes as long as all of this."""
+    the present. `queue`: so many of another key wait for a call that takes as long as all of this. `first`, `second`:
+    more columns of these, as SQL; among the others are some with the latter of each."""
     came, done = [], threading.Event()
+    more = first or {}, second or {}
 
     def answer(request):
         came.append(request.body.decode())
-        return Answer(200, after=done if came[-1] == "long" else None)
+        return Answer(200, after=done if came[-1] == "long" else None, delay_s=0.3 if came[-1] == "slow" else 0)
 
-    def put(cursor, number, turn):
-        cursor.executemany("INSERT INTO outbox (route, payload, order_key) VALUES ('h', %s, %s)",
-                           [(f"{number}-{key}.{turn}", f"{number}-{key}") for key in range(20)])
+    def put(cursor, body, key, columns):
+        names, values = "".join(f", {name}" for name in columns), "".join(f", {value}" for value in columns.values())
+        cursor.execute(f"INSERT INTO outbox (route, payload, order_key{names}) VALUES ('h', %s, %s{values})", (body, key))
+
+    def put_all(cursor, number, turn):
+        for key in range(20):
+            put(cursor, f"{number}-{key}.{turn + 1}", f"{number}-{key}", more[turn])
 
     def keep_busy():
         with stage.connect() as connection, connection.cursor() as cursor:
             for number in itertools.count():
                 if done.is_set():
                     return
-                cursor.execute("INSERT INTO outbox (route, payload, order_key) VALUES ('h', 'other', %s)", (number % 97,))
+                put(cursor, "other", number % 97, more[1])
+                for columns in more:
+                    if columns and number % 5 == 0:
+                        put(cursor, "slow", "", {**columns, "due_at": "UTC_TIMESTAMP(6)"})
                 time.sleep(0.003)
     stage.receiver.on("/h", answer)
     stage.start()
@@ -306,13 +315,13 @@ def overtaken(stage, rounds, open_s, queue=0):
                   " SELECT 'h', 'long', 'long' FROM seq_1_to_20000 LIMIT %s", queue)
     others = threading.Thread(target=keep_busy)
     others.start()
-    with stage.connect() as one, one.cursor() as first, stage.connect() as two, two.cursor() as second:
+    with stage.connect() as one, one.cursor() as former, stage.connect() as two, two.cursor() as latter:
         for number in range(rounds):
             one.begin()
-            put(first, number, 1)
+            put_all(former, number, 0)
             time.sleep(open_s)
             one.commit()
-            put(second, number, 2)
+            put_all(latter, number, 1)
             time.sleep(0.03)
     done.set()
     others.join()
@@ -340,6 +349,12 @@ def test_who_committed_before_is_not_overtaken_beside_a_long_queue(stage):
     """Of what is behind the cursor, 4,096 positions were looked at: so many wait for another of their key here."""
     stage.http("h", concurrency=100)
     assert overtaken(stage, rounds=10, open_s=0.5, queue=20000) == []
+
+
+def test_one_of_a_higher_priority_that_committed_before_is_not_overtaken(stage):
+    """What is behind the cursor was asked of the priority alone that the next one has: half of the keys."""
+    stage.http("h", concurrency=200)
+    assert overtaken(stage, rounds=20, open_s=0.2, first={"priority": 9}, second={"priority": 5}) == []
 
 
 def test_held_tasks_are_not_overtaken(stage):

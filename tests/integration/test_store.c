@@ -302,17 +302,17 @@ static void a_late_commit_is_found_behind_the_cursor(void **state) {
   struct store_range range = {.state = TASK_SCHEDULED, .priority = 5, .route = "r", .limit = 10};
   struct found_id found[10];
   size_t count;
-  ok(f, OPS->find(f->ss, &range, until, found, &count, &f->err));
+  ok(f, OPS->find(f->ss, &range, &until, 1, found, &count, &f->err));
   assert_int_equal(count, 2);
   assert_int_equal(found[0].id, 1);
   assert_int_equal(found[1].id, 2);
   range.last = true;
-  ok(f, OPS->find(f->ss, &range, until, found, &count, &f->err));
+  ok(f, OPS->find(f->ss, &range, &until, 1, found, &count, &f->err));
   assert_int_equal(count, 2);
   assert_int_equal(found[0].id, 2);
   range.last = false;
   until.id = 1;
-  ok(f, OPS->find(f->ss, &range, until, found, &count, &f->err));
+  ok(f, OPS->find(f->ss, &range, &until, 1, found, &count, &f->err));
   assert_int_equal(count, 1);
 }
 
@@ -342,7 +342,7 @@ static void tasks_bound_to_a_host_are_read_by_that_host(void **state) {
   bool lost;
   ROW("(id, route, payload, target_host) VALUES (1, 'r', 'a', 'one'), (2, 'r', 'b', 'it\\'s'), (3, 'r', 'c', '')");
   range.host = "it's";
-  ok(f, OPS->find(f->ss, &range, (struct store_cursor){INT64_MAX, UINT64_MAX}, found, &count, &f->err));
+  ok(f, OPS->find(f->ss, &range, &(struct store_cursor){INT64_MAX, UINT64_MAX}, 1, found, &count, &f->err));
   assert_int_equal(count, 2);
   assert_true(found[0].id == 1 && found[0].foreign);
   assert_true(found[1].id == 2 && !found[1].foreign);

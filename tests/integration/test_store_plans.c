@@ -150,7 +150,8 @@ static void finding_and_reading(void **state) {
                   (int64_t[4]){0}, &now, &f->err));
   assert_int_equal(batch->count, 2000);
   release(batch);
-  ok(f, OPS->find(f->ss, &range, (struct store_cursor){.next_us = INT64_C(1577850000000000)}, found, &count, &f->err));
+  ok(f,
+     OPS->find(f->ss, &range, &(struct store_cursor){.next_us = INT64_C(1577850000000000)}, 1, found, &count, &f->err));
   ok(f, OPS->read_ids(f->ss, TASK_SCHEDULED, shard_bit(1), NULL, ids, 500, 0,
                       (struct store_limit){.payload = 1000, .bytes = INT64_MAX}, &batch, &f->err));
   assert_int_equal(batch->count, 500);
@@ -340,7 +341,7 @@ static void what_is_not_committed_costs_its_neighbour_nothing(void **state) {
         ROWS / 2);
   capture_start();
   ok(f, OPS->next_due(f->ss, &range, 1, &next, &now, &f->err));
-  ok(f, OPS->find(f->ss, &range, (struct store_cursor){INT64_C(1950000000000000), 1}, found, &count, &f->err));
+  ok(f, OPS->find(f->ss, &range, &(struct store_cursor){INT64_C(1950000000000000), 1}, 1, found, &count, &f->err));
   assert_int_equal(count, 0);
   ok(f, OPS->read(f->ss, &range, 1, 0, (struct store_limit){.payload = 100, .bytes = INT64_MAX}, &batch,
                   (int64_t[1]){0}, &now, &f->err));
@@ -375,7 +376,7 @@ static void positions_among_equal_times_are_sought(void **state) {
   ok(f, OPS->read(f->ss, &range, 1, 0, (struct store_limit){.payload = 0, .bytes = INT64_MAX}, &batch, (int64_t[1]){0},
                   &now, &f->err));
   release(batch);
-  ok(f, OPS->find(f->ss, &range, (struct store_cursor){INT64_C(1577840000000000), 30000}, found, &count, &f->err));
+  ok(f, OPS->find(f->ss, &range, &(struct store_cursor){INT64_C(1577840000000000), 30000}, 1, found, &count, &f->err));
   assert_int_equal(count, 10);
   char **scripts;
   size_t script_count = capture_end(&scripts), sought = 0;

@@ -341,7 +341,7 @@ static void what_is_not_committed_is_not_there(struct fixture *f) {
   const struct store_range range = {.shard = shard, .priority = 5, .route = "r", .limit = 9};
   struct found_id found[9];
   size_t count;
-  ok(f, f->ops->find(f->ss, &range, until, found, &count, &f->err)); /* a late commit is behind the cursor */
+  ok(f, f->ops->find(f->ss, &range, &until, 1, found, &count, &f->err)); /* a late commit is behind the cursor */
   check(count >= 1 && found[0].id == id);
 }
 
@@ -367,7 +367,7 @@ static void tasks_bound_to_a_host_are_read_by_that_host(struct fixture *f) {
   insert(f, (struct spec){.id = 1, .shard = SHARD_BOUND, .host = "h1"});
   insert(f, (struct spec){.id = 2, .shard = SHARD_BOUND, .host = "h2"});
   insert(f, (struct spec){.id = 3, .shard = SHARD_BOUND, .host = "h3", .move_to_host = "h1"});
-  ok(f, f->ops->find(f->ss, &range, end, found, &count, &f->err));
+  ok(f, f->ops->find(f->ss, &range, &end, 1, found, &count, &f->err));
   check(count == 3 && found[0].id == 3 && !found[0].foreign && !found[1].foreign && found[2].foreign);
   ok(f, f->ops->read_ids(f->ss, TASK_SCHEDULED, shard_bit(SHARD_BOUND), "h1", ids, 3, 0,
                          (struct store_limit){.payload = 9, .bytes = 99}, &batch, &f->err));

@@ -265,45 +265,56 @@ enum store_status double_next_due(struct store_session *ss, const struct store_r
 }
 
 struct find_unit {
-  const struct store_range *range;
-  struct store_cursor until;
+  const struct store_range *ranges;
+  const struct store_cursor *until;
+  size_t range_count;
   struct found_id *found;
-  size_t *count;
+  size_t *counts;
 };
 
-static bool find_unit(struct store_session *ss, void *arg, struct err *err) {
-  struct find_unit *u = arg;
-  const struct store_range *range = u->range;
+/* Adds those of one range behind the ones found before. */
+static void find_range(struct store_session *ss, const struct find_unit *u, size_t at, struct found_id *found) {
+  const struct store_range *range = &u->ranges[at];
   struct chosen rows = {0};
-  if (!double_begin(ss, SCRIPT_READS, 1, err))
-    return false;
+  size_t count = 0;
   for (size_t i = 0; i < ss->db->data.rows.count; i++) {
     const struct row *row = ss->db->data.rows.at[i];
     if (is_of_group(range, row) && row_next_us(row) != TIME_NULL &&
         row_next_us(row) <= table_clock(ss->db) + range->ahead_us && is_behind(row, range->after) &&
-        !is_behind(row, u->until))
+        !is_behind(row, u->until[at]))
       chosen_add(&rows, row);
   }
   chosen_sort(&rows);
-  *u->count = 0;
-  for (size_t i = 0; i < rows.count && *u->count < range->limit; i++) {
+  for (size_t i = 0; i < rows.count && count < range->limit; i++) {
     const struct row *row = rows.at[range->last ? rows.count - 1 - i : i];
-    u->found[(*u->count)++] = (struct found_id){
+    found[count++] = (struct found_id){
         .id = row->id, .next_us = row_next_us(row), .foreign = !is_for_host(ss->db, range->host, row)};
   }
   const struct ghost group = group_of_range(range);
-  int64_t end_us =
-      *u->count && *u->count == range->limit && !range->last ? u->found[*u->count - 1].next_us : u->until.next_us;
+  int64_t end_us = count && count == range->limit && !range->last ? found[count - 1].next_us : u->until[at].next_us;
   double_cost_ghosts(ss, table_ghosts(ss->db, &group, range->after.next_us, end_us));
-  double_cost(ss, 0, *u->count);
+  double_cost(ss, 0, count);
   chosen_free(&rows);
+  u->counts[at] = count;
+}
+
+static bool find_unit(struct store_session *ss, void *arg, struct err *err) {
+  struct find_unit *u = arg;
+  size_t total = 0;
+  if (!double_begin(ss, SCRIPT_READS, 1, err))
+    return false;
+  for (size_t i = 0; i < u->range_count; i++) {
+    find_range(ss, u, i, &u->found[total]);
+    total += u->counts[i];
+  }
   return double_end(ss, err);
 }
 
-enum store_status double_find(struct store_session *ss, const struct store_range *range, struct store_cursor until,
-                              struct found_id *found, size_t *count, struct err *err) {
-  return double_run(ss, "looking for rows that came late", find_unit, &(struct find_unit){range, until, found, count},
-                    err);
+enum store_status double_find(struct store_session *ss, const struct store_range *ranges,
+                              const struct store_cursor *until, size_t range_count, struct found_id *found,
+                              size_t *counts, struct err *err) {
+  return double_run(ss, "looking for rows that came late", find_unit,
+                    &(struct find_unit){ranges, until, range_count, found, counts}, err);
 }
 
 /* --- rows by id, and misfits --- */

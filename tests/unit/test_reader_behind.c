@@ -49,13 +49,15 @@ static enum store_status read_last(struct store_session *ss, const struct store_
   return STORE_OK;
 }
 
-static enum store_status find_held(struct store_session *ss, const struct store_range *range, struct store_cursor until,
-                                   struct found_id *found, size_t *count, struct err *err) {
+static enum store_status find_held(struct store_session *ss, const struct store_range *ranges,
+                                   const struct store_cursor *until, size_t range_count, struct found_id *found,
+                                   size_t *count, struct err *err) {
+  const struct store_range *range = ranges; /* of the others there are no rows */
   table.statements++;
-  *count = 0;
+  memset(count, 0, range_count * sizeof *count);
   for (uint64_t i = 1; i <= table.held && *count < range->limit; i++) {
     uint64_t id = range->last ? table.held + 1 - i : i;
-    if ((int64_t)id > range->after.next_us && (int64_t)id <= until.next_us)
+    if ((int64_t)id > range->after.next_us && (int64_t)id <= until->next_us)
       found[(*count)++] = (struct found_id){.next_us = (int64_t)id, .id = id};
   }
   return STORE_OK;

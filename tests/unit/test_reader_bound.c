@@ -34,14 +34,16 @@ static struct task_batch *read_rows(const uint64_t *ids, size_t count, enum task
   return batch;
 }
 
-static enum store_status find(struct store_session *ss, const struct store_range *range, struct store_cursor until,
-                              struct found_id *found, size_t *count, struct err *err) {
+static enum store_status find(struct store_session *ss, const struct store_range *ranges,
+                              const struct store_cursor *until, size_t range_count, struct found_id *found,
+                              size_t *count, struct err *err) {
+  const struct store_range *range = ranges;
   assert_string_equal(range->host, "here");
   assert_in_range(range->limit, 1, PAGE);
-  *count = 0;
+  memset(count, 0, range_count * sizeof *count);
   table.finds++;
   for (uint64_t id = (uint64_t)range->after.next_us + 1; id <= table.away + 1 && *count < range->limit; id++)
-    if (due_us(id) <= until.next_us)
+    if (due_us(id) <= until->next_us)
       found[(*count)++] = (struct found_id){.id = id, .next_us = due_us(id), .foreign = !is_ours(id)};
   table.found += *count;
   return STORE_OK;

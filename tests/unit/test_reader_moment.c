@@ -18,8 +18,9 @@
 
 enum { PUT_OFF_US = 10 * 1000 * 1000 };
 
-static enum store_status find_first(struct store_session *ss, const struct store_range *range,
-                                    struct store_cursor until, struct found_id *found, size_t *count, struct err *err) {
+static enum store_status find_first(struct store_session *ss, const struct store_range *ranges,
+                                    const struct store_cursor *until, size_t range_count, struct found_id *found,
+                                    size_t *count, struct err *err) {
   found[0] = (struct found_id){.next_us = 1, .id = 1};
   *count = 1;
   return STORE_OK;

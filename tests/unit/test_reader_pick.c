@@ -96,12 +96,12 @@ static enum store_status read_table(struct store_session *ss, const struct store
   return STORE_OK;
 }
 
-static enum store_status find_in_table(struct store_session *ss, const struct store_range *range,
-                                       struct store_cursor until, struct found_id *found, size_t *count,
-                                       struct err *err) {
+static enum store_status find_in_table(struct store_session *ss, const struct store_range *ranges,
+                                       const struct store_cursor *until, size_t range_count, struct found_id *found,
+                                       size_t *count, struct err *err) {
   uint64_t ids[READ_MAX];
   thread_sleep(find_takes_us);
-  *count = list(range, until, ids);
+  *count = list(ranges, *until, ids);
   for (size_t i = 0; i < *count; i++)
     found[i] = (struct found_id){.next_us = row_of(ids[i])->due_us, .id = ids[i]};
   return STORE_OK;

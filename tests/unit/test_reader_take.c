@@ -337,10 +337,11 @@ static struct task late_tasks[LATE];
 static struct task_batch late_batch;
 static void release_late(struct task_batch *batch) {}
 
-static enum store_status find_late(struct store_session *ss, const struct store_range *range, struct store_cursor until,
-                                   struct found_id *found, size_t *count, struct err *err) {
-  *count = 0;
-  if (range->last) /* the other one is a sweep */
+static enum store_status find_late(struct store_session *ss, const struct store_range *ranges,
+                                   const struct store_cursor *until, size_t range_count, struct found_id *found,
+                                   size_t *count, struct err *err) {
+  memset(count, 0, range_count * sizeof *count);
+  if (ranges->last) /* the other one is a sweep */
     for (; *count < late_rows; ++*count)
       found[*count] = (struct found_id){.next_us = (int64_t)(late_rows - *count), .id = late_rows - *count};
   return STORE_OK;

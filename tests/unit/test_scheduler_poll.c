@@ -61,13 +61,14 @@ static enum store_status hold(struct store_session *ss, const struct shard_lease
 }
 
 /* Ids of route "b" are odd. */
-static enum store_status find(struct store_session *ss, const struct store_range *range, struct store_cursor until,
-                              struct found_id *found, size_t *count, struct err *err) {
+static enum store_status find(struct store_session *ss, const struct store_range *ranges,
+                              const struct store_cursor *until, size_t range_count, struct found_id *found,
+                              size_t *count, struct err *err) {
   struct fake *fake = fake_of(ss);
-  size_t route = range->route[0] == 'b';
+  size_t route = ranges->route[0] == 'b';
   fake->finds++;
   *count = 0;
-  for (uint64_t i = fake->gone[route]; i < MISSING && *count < range->limit; i++)
+  for (uint64_t i = fake->gone[route]; i < MISSING && *count < ranges->limit; i++)
     found[(*count)++] = (struct found_id){.id = 2 * i + 2 + route, .next_us = (int64_t)i + 1};
   return STORE_OK;
 }

@@ -44,9 +44,9 @@ static enum store_status read_nothing(struct store_session *ss, const struct sto
 }
 
 /* They are for no probe but the one whose turn it is. */
-static enum store_status find_nothing(struct store_session *ss, const struct store_range *range,
-                                      struct store_cursor until, struct found_id *found, size_t *count,
-                                      struct err *err) {
+static enum store_status find_nothing(struct store_session *ss, const struct store_range *ranges,
+                                      const struct store_cursor *until, size_t range_count, struct found_id *found,
+                                      size_t *count, struct err *err) {
   *count = 0;
   return STORE_OK;
 }
