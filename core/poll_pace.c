@@ -85,6 +85,17 @@ void poll_late_done(struct poll_pace *pace, int64_t from_us, int64_t now_us, int
   note(&pace->late, from_us == 0, LATE_DEAR_US, walked_us > 0 ? walked_us : 0, now_us);
 }
 
+int64_t poll_late_bound_from_us(const struct poll_pace *pace, int64_t db_now_us, int64_t now_us) {
+  return now_us >= pace->late_bound_at_us ? 0 : db_now_us - BACK_MAX_US;
+}
+
+bool poll_late_bound_ends(struct poll_pace *pace, int64_t at_us, int64_t db_now_us, int64_t now_us, int64_t took_us) {
+  if (took_us <= LATE_DEAR_US || at_us >= db_now_us - BACK_MAX_US)
+    return false;
+  pace->late_bound_at_us = now_us + pace_rest_us(took_us, SHARE, REST_MAX_US);
+  return true;
+}
+
 void poll_done(struct poll_pace *pace, bool every, size_t turns, int64_t began_us, int64_t ended_us) {
   int64_t took_us = ended_us - began_us, back_us = poll_back_us(pace);
   note(&pace->poll, every, DEAR_US, took_us * (int64_t)turns, ended_us);

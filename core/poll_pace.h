@@ -39,6 +39,7 @@ struct poll_pace {
   struct poll_probe probe;   /* while that of every group is dear */
   int64_t part_us;           /* the last poll of known groups took so long */
   struct whole_or_part late; /* looks for rows that came late: from the beginning, or from some time on */
+  int64_t late_bound_at_us;  /* monotonic: when to look for bound rows that came late from the beginning again */
   bool asked;                /* something changed that only a poll of every group finds */
   int64_t back_us;           /* how far back from now the polls between go; 0 = as far as they ever do */
 };
@@ -66,6 +67,11 @@ void poll_late_done(struct poll_pace *pace, int64_t from_us, int64_t now_us, int
                     size_t pages);
 /* Whether another look is to follow at once, from poll_late_from_us(): it shows what it would have saved. */
 bool poll_late_compares(const struct poll_pace *pace);
+/* The same for bound rows, among which those of other hosts are walked over, however many there are. Such a look goes
+ * backwards. _ends: one that has come to that due time and has taken so long stops there, behind the last ten seconds;
+ * the next ones do not go farther then, most of the time. */
+int64_t poll_late_bound_from_us(const struct poll_pace *pace, int64_t db_now_us, int64_t now_us);
+bool poll_late_bound_ends(struct poll_pace *pace, int64_t at_us, int64_t db_now_us, int64_t now_us, int64_t took_us);
 /* A poll was made, of every group or of those that are known, who are asked in so many turns (1 for every group). */
 void poll_done(struct poll_pace *pace, bool every, size_t turns, int64_t began_us, int64_t ended_us);
 

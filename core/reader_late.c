@@ -101,13 +101,23 @@ static bool look_on(struct scheduler *s, const struct lane *lane, struct look *l
   return true;
 }
 
-/* A page at a time: most positions are of tasks in flight, or known to wait. */
+/* Up to where all that is left has been walked back. */
+static int64_t walked_to(const struct look *look) {
+  int64_t at_us = INT64_MIN;
+  for (size_t i = 0; i < look->count; i++)
+    at_us = later(at_us, look->until[i].next_us);
+  return at_us;
+}
+
+/* A page at a time: most positions are of tasks in flight, or known to wait; of bound ones many may be others'. */
 static bool look_behind(struct scheduler *s, struct group *group, struct store_cursor until, struct late *late) {
-  const bool bound = group->shard == SHARD_BOUND; /* there any number of others' rows may be walked over */
+  const bool bound = group->shard == SHARD_BOUND;
   const int64_t began = clock_mono_us(), db_now = scheduler_db_now_us(s),
-                from_us = bound ? db_now - poll_back_us(&s->pace) : poll_late_from_us(&s->pace, db_now, began);
+                from_us = bound ? poll_late_bound_from_us(&s->pace, db_now, began)
+                                : poll_late_from_us(&s->pace, db_now, began);
   struct look look = {0};
   size_t total = 0, pages = 0;
+  bool ends = false;
   if (!is_start(until))
     add_range(s, group, group->priority, from_us, until, &look);
   for (uint8_t priority = group->priority + 1; priority <= PRIORITY_MAX; priority++)
@@ -115,9 +125,12 @@ static bool look_behind(struct scheduler *s, struct group *group, struct store_c
   late->count = 0;
   late->priorities = 0;
   late->more = false;
-  for (; look.count > 0 && !late->more; pages++)
+  for (; look.count > 0 && !late->more && !ends; pages++) {
     if (!look_on(s, group->lane, &look, late, &total))
       return false;
+    const int64_t now = clock_mono_us();
+    ends = bound && look.count > 0 && poll_late_bound_ends(&s->pace, walked_to(&look), db_now, now, now - began);
+  }
   const int64_t ended = clock_mono_us();
   if (!bound && pages > 0)
     poll_late_done(&s->pace, from_us, ended, ended - began, total, pages);

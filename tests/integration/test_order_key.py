@@ -357,6 +357,14 @@ def test_one_of_a_higher_priority_that_committed_before_is_not_overtaken(stage):
     assert overtaken(stage, rounds=20, open_s=0.2, first={"priority": 9}, second={"priority": 5}) == []
 
 
+def test_a_bound_one_that_committed_before_is_not_overtaken(stage):
+    """Of tasks bound to a host what was due more than ten seconds ago was not looked for: most of the keys."""
+    stage.http("h", concurrency=200)
+    bound = {"target_host": "'duebox-1'"}
+    long_ago = {**bound, "due_at": "UTC_TIMESTAMP(6) - INTERVAL 1 HOUR"}
+    assert overtaken(stage, rounds=20, open_s=0.2, first=long_ago, second=bound) == []
+
+
 def test_held_tasks_are_not_overtaken(stage):
     """Tasks of three keys keep coming while reloads take the route out of the configuration and put it back: what was
     held comes back before what was inserted meanwhile. Two in a hundred used to be overtaken."""
