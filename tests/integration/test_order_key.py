@@ -352,13 +352,13 @@ def test_who_committed_before_is_not_overtaken_beside_a_long_queue(stage):
 
 
 def test_one_of_a_higher_priority_that_committed_before_is_not_overtaken(stage):
-    """What is behind the cursor was asked of the priority alone that the next one has: half of the keys."""
+    """What is behind the cursor was asked of the priority alone that the next one has: one in fifty was overtaken."""
     stage.http("h", concurrency=200)
     assert overtaken(stage, rounds=20, open_s=0.2, first={"priority": 9}, second={"priority": 5}) == []
 
 
 def test_a_bound_one_that_committed_before_is_not_overtaken(stage):
-    """Of tasks bound to a host what was due more than ten seconds ago was not looked for: most of the keys."""
+    """Of tasks bound to a host what was due more than ten seconds ago was not looked for: one in four was overtaken."""
     stage.http("h", concurrency=200)
     bound = {"target_host": "'duebox-1'"}
     long_ago = {**bound, "due_at": "UTC_TIMESTAMP(6) - INTERVAL 1 HOUR"}
