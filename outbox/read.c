@@ -142,10 +142,11 @@ struct range_unit {
 };
 
 /* Bound rows of other hosts that are to move. What has an order_key moves in its turn, which its own host alone knows
- * while it lives; afterwards the table tells what is out and which head goes first. */
+ * while it lives; afterwards the table tells what is out and which head goes first. One that stays where it is, since
+ * it is asked for its own host or a shard, would be a head for nothing: it waits for its host, in its turn. */
 static const char moving_rows[] = "(move_to_host IS NOT NULL OR move_to_shard IS NOT NULL) AND (LENGTH(order_key) = 0";
 static const char moving_keys[] =
-    " OR NOT {host_lives} AND NOT EXISTS ("
+    " OR move_to_host <> target_host AND NOT {host_lives} AND NOT EXISTS ("
     "SELECT 1 FROM `{table}` c FORCE INDEX (ix_next) WHERE c.state = 'claimed' AND c.shard = `{table}`.shard AND "
     "c.route = `{table}`.route AND c.order_key = `{table}`.order_key) AND NOT EXISTS ("
     "SELECT 1 FROM `{table}_heads` h FORCE INDEX (ix_order_key) STRAIGHT_JOIN `{table}` o FORCE INDEX (PRIMARY) ON "

@@ -186,6 +186,23 @@ def test_one_that_is_to_move_waits_for_those_before_it(stage):
     assert [body for body in come if body != "other"] == [f"task{i}" for i in range(1, 5)]
 
 
+def test_one_that_is_asked_for_where_it_is_keeps_its_place(stage):
+    """A host is away for a moment. Somebody asks for another shard, which means nothing for a bound task, or for the
+    host that it is bound to: another daemon took that for a move, and the task was the head of its key."""
+    come, gate = http_route(stage)
+    gate.set()
+    stage.start("one")
+    stage.execute("INSERT INTO outbox (route, order_key, payload, target_host, move_to_shard, move_to_host)"
+                  " VALUES ('h', 'k', 'task1', 'two', NULL, NULL), ('h', 'k', 'task2', 'two', 3, NULL),"
+                  " ('h', 'k', 'task3', 'two', NULL, 'two'), ('h', 'k', 'task4', 'two', NULL, NULL)")
+    stage.execute("INSERT INTO outbox (route, payload, target_host, move_to_host) VALUES ('h', 'other', 'two', 'one')")
+    wait_until(lambda: "other" in come, LIMIT_S, "another one of that host to move and to come")
+    assert stage.count("outbox_heads") == 0
+    stage.start("two")
+    wait_until(lambda: stage.count() == 0, LIMIT_S, "the table to be empty", detail=stage.living)
+    assert come == ["other", *(f"task{i}" for i in range(1, 5))]
+
+
 def bound(stage, key, *bodies, host="one"):
     """Tasks of one order_key, or of none, that are bound to a host."""
     with stage.connect() as connection, connection.cursor() as cursor:

@@ -310,9 +310,15 @@ static int64_t met_us(const struct table *db, const char *message_id, unsigned s
   return INT64_MAX;
 }
 
-/* When its turn came. */
+/* When its turn came: it was claimed, was given back or asked for another place in its turn, or left. */
 static int64_t left_us(const struct table *db, const struct broker *broker, const char *message_id) {
   int64_t left = met_us(db, message_id, TASK_BIT(TASK_CLAIMED));
+  for (size_t i = 0; i < db->journal_count; i++) {
+    const struct journal_entry *entry = &db->journal[i];
+    if (entry->kind == JOURNAL_CHANGED && entry->machine > 0 && entry->from == TASK_SCHEDULED &&
+        entry->to == TASK_SCHEDULED && entry->at_us < left && strcmp(entry->message_id, message_id) == 0)
+      left = entry->at_us;
+  }
   for (size_t i = 0; i < broker->message_count; i++)
     if (strcmp(broker->messages[i].message_id, message_id) == 0 && broker->messages[i].submitted_us < left)
       left = broker->messages[i].submitted_us;

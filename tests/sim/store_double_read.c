@@ -146,13 +146,17 @@ static bool key_has_head(const struct table *db, const struct row *row) {
   return false;
 }
 
+static bool changes_host(const struct row *row) {
+  return row->text[ROW_MOVE_TO_HOST] && !blob_same(row->text[ROW_MOVE_TO_HOST], row->text[ROW_TARGET_HOST]);
+}
+
 /* Bound rows that are a daemon's: those for its host, and those of others that are to move. */
 static bool is_for_host(const struct table *db, const char *host, const struct row *row) {
   if (!host || blob_is(row->text[ROW_TARGET_HOST], host, strlen(host)))
     return true;
   return row->state == TASK_SCHEDULED && row_moves(row) &&
-         (row->text[ROW_ORDER_KEY]->len == 0 ||
-          (!host_lives(db, row->text[ROW_TARGET_HOST]) && !key_is_claimed(db, row) && !key_has_head(db, row)));
+         (row->text[ROW_ORDER_KEY]->len == 0 || (changes_host(row) && !host_lives(db, row->text[ROW_TARGET_HOST]) &&
+                                                 !key_is_claimed(db, row) && !key_has_head(db, row)));
 }
 
 static bool is_behind(const struct row *row, struct store_cursor after) {

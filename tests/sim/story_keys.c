@@ -23,7 +23,7 @@ static int64_t pause_us, stay_us;
 static unsigned changes;
 static unsigned spread;    /* keys of each writer */
 static uint32_t first_ppm; /* how often it is the first daemon that comes or goes */
-static uint32_t late_ppm, priority_ppm;
+static uint32_t late_ppm, priority_ppm, nowhere_ppm;
 
 /* --- the plan --- */
 
@@ -138,6 +138,7 @@ static void plan_places(uint64_t seed) {
   story.bound_ppm = chance_ppm(&chance, 300000) ? (uint32_t)chance_log_between(&chance, 100000, 1000000) : 0;
   late_ppm = chance_ppm(&chance, 500000) ? (uint32_t)chance_log_between(&chance, 10000, 500000) : 0;
   priority_ppm = chance_ppm(&chance, 500000) ? (uint32_t)chance_log_between(&chance, 10000, 1000000) : 0;
+  nowhere_ppm = chance_ppm(&chance, 500000) ? (uint32_t)chance_log_between(&chance, 10000, 500000) : 0;
 }
 
 /* Of many keys more tasks are due at once than the route may have at work. */
@@ -212,9 +213,20 @@ static const char *host_of(unsigned key_number) {
   return chance_ppm(&chance, story.bound_ppm) ? story.processes[chance_below(&chance, story.process_count)].host : "";
 }
 
+/* Somebody asks for what it is bound to already, or for a shard, which means nothing then. */
+static void move_nowhere(struct row *row, const char *host) {
+  if (chance_ppm(&story.users, 500000))
+    blob_put(&row->text[ROW_MOVE_TO_HOST], host);
+  else
+    row->move_to_shard = (int)chance_below(&story.users, story.db.shard_count);
+}
+
 static void place(struct row *row, unsigned key_number) {
   struct chance *chance = &story.users;
-  blob_put(&row->text[ROW_TARGET_HOST], host_of(key_number));
+  const char *host = host_of(key_number);
+  blob_put(&row->text[ROW_TARGET_HOST], host);
+  if (*host && chance_ppm(chance, nowhere_ppm))
+    move_nowhere(row, host);
   if (chance_ppm(chance, late_ppm))
     row->due_us -= chance_log_between(chance, 1000, LATE_US);
   if (chance_ppm(chance, priority_ppm))
