@@ -23,7 +23,7 @@ from support.servers.http_receiver import Answer
 from support.stage import stage_on_each_server  # noqa: F401 (a fixture)
 from support.wait import wait_until
 
-GOOD_LIMIT_S = 30
+GOOD_LIMIT_S = 120
 HOST = "duebox-1"
 ROUTES = ["mem", "rec", "hook", "hookrec", "rabbit", "call", "rated"]
 ODD_ROUTES = [*[f"'{route}'" for route in ROUTES] * 4, "'MEM'", "'mem '", "' mem'", "'mem\\t'", "x'6D656D00'", "x'6DC3A9'", "x'FF'", "''", "' '",
@@ -200,7 +200,7 @@ def commands(stage, daemon, dice):
         result = daemon.run(*words, check=False)
         assert result.returncode in (0, 1), (words, result.stdout, result.stderr)
     ids = [row[0] for row in stage.execute("SELECT id FROM outbox UNION ALL SELECT id FROM outbox_history WHERE payload <> 'good'")]
-    for number in dice.sample(ids, min(25, len(ids))):
+    for number in dice.sample(ids, min(8, len(ids))):
         shown = daemon.run("task", "show", f"id:{number}", "-o", "json", check=False)
         assert shown.returncode == 0, (number, shown.stdout, shown.stderr)
         json.loads(shown.stdout)
