@@ -124,7 +124,10 @@ static void a_reader_only_puts_partitions_off(void **state) {
   assert_int_equal(ask(f, "SELECT COUNT(*) FROM outbox_audit"), 0);
   add_history(f, 2, "UTC_TIMESTAMP(6) + INTERVAL 90 DAY");
   other(f, "COMMIT");
-  ok(f, OPS->housekeep(f->ss, 30 * day, 10 * day, &f->err));
+  enum store_status status = STORE_BUSY; /* the server's own threads look at a table now and then */
+  for (int64_t until = clock_mono_us() + 60 * 1000000; status == STORE_BUSY && clock_mono_us() < until;)
+    status = OPS->housekeep(f->ss, 30 * day, 10 * day, &f->err);
+  ok(f, status);
   assert_string_equal(ask_text(f, "SELECT GROUP_CONCAT(id) FROM outbox_history"), "2");
   assert_int_equal(ask(f, "SELECT COUNT(*) FROM outbox_attempts"), 0);
   assert_in_range(partitions_of(f, "outbox_history"), 10, 20);
