@@ -120,8 +120,8 @@ static bool look_behind(struct scheduler *s, struct group *group, struct store_c
   bool ends = false;
   if (!is_start(until))
     add_range(s, group, group->priority, from_us, until, &look);
-  for (uint8_t priority = group->priority + 1; priority <= PRIORITY_MAX; priority++)
-    add_range(s, group, priority, from_us, (struct store_cursor){INT64_MAX, UINT64_MAX}, &look);
+  for (int priority = group->priority + 1; priority <= PRIORITY_MAX; priority++)
+    add_range(s, group, (uint8_t)priority, from_us, (struct store_cursor){INT64_MAX, UINT64_MAX}, &look);
   late->count = 0;
   late->priorities = 0;
   late->more = false;
@@ -210,8 +210,9 @@ static void sweep_first(struct group *group) {
 
 /* Nor does a sweep meet what is beyond the cursors: where a higher priority has some it is read, before this group. */
 static void read_higher(struct scheduler *s, struct group *group, unsigned priorities) {
-  for (uint8_t priority = group->priority + 1; priority <= PRIORITY_MAX; priority++) {
-    struct group *higher = priorities & 1u << priority ? lane_group(group->lane, group->shard, priority, true) : NULL;
+  for (int priority = group->priority + 1; priority <= PRIORITY_MAX; priority++) {
+    struct group *higher =
+        priorities & 1u << priority ? lane_group(group->lane, group->shard, (uint8_t)priority, true) : NULL;
     if (!higher)
       continue; /* none, or no memory now */
     if (higher->epoch == 0 && higher->seen == 0)

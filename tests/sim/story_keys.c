@@ -15,7 +15,7 @@
 #include "core/base/clock.h"
 #include "story_internal.h"
 
-enum { WRITERS = 8, SPREAD = 24, ROWS = 400, TOGETHER = 3, ROW_US = 200 * 1000 };
+enum { WRITERS = 8, SPREAD = 24, ROWS = 400, TOGETHER = 3, ROW_US = 400 * 1000 };
 #define LATE_US (INT64_C(3600) * 1000 * 1000)
 
 static unsigned inserted, users_left;
