@@ -13,6 +13,7 @@ import random
 import time
 from collections import Counter
 
+import pymysql
 import pytest
 
 from support.application import Application, Task, new_id
@@ -30,6 +31,7 @@ AROUND_MS = 15          # a verb comes this much before or after
 LATER_MS = 3_000        # how far a row is put off
 CLI_EARLY = 8           # processes' time that a command may come earlier: it must start, log in, ask the daemon
 EX_NOT_FOUND = 66
+DEADLOCK = 1213
 KINDS = ["k.memory", "k.recorded", "a.memory", "h.recorded"]
 
 
@@ -114,8 +116,13 @@ def sql_verb(stage, statement):
         connection = stage.connect()
 
         def verb(verdict):
-            with connection.cursor() as cursor:
-                return cursor.execute(statement, (verdict.row_id,)) == 1
+            while True:
+                try:
+                    with connection.cursor() as cursor:
+                        return cursor.execute(statement, (verdict.row_id,)) == 1
+                except pymysql.err.OperationalError as error:
+                    if error.args[0] != DEADLOCK:       # which applications redo
+                        raise
         return verb
     return make
 
