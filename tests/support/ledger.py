@@ -93,8 +93,8 @@ def now_us():
 
 
 def to_us(moment):
-    """A DATETIME(6) in UTC, as pymysql gives it, in microseconds; None stays None."""
-    return None if moment is None else (moment - EPOCH) // datetime.timedelta(microseconds=1)
+    """A DATETIME(6) in UTC, as pymysql gives it, in microseconds; None stays None, and so does a date that is none (a text)."""
+    return (moment - EPOCH) // datetime.timedelta(microseconds=1) if isinstance(moment, datetime.datetime) else None
 
 
 class Ledger:
