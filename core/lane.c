@@ -317,7 +317,7 @@ struct group *lane_group(struct lane *lane, uint8_t shard, uint8_t priority, boo
     group->next_us = INT64_MAX;
     group->next = lane->groups;
     lane->groups = group;
-    lane->priorities |= priority <= 9 ? 1u << priority : 0; /* a row past the CHECKs may have any */
+    lane->priorities |= priority <= STORE_PRIORITY_MAX ? 1u << priority : 0; /* a row past the CHECKs may have any */
   }
   return group;
 }

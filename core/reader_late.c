@@ -24,7 +24,6 @@ enum {
   LATE_ROWS = READ_MAX, /* whose order_keys are read, */
   LATE_PAGE = 256,      /* in one statement */
   LATE_KEYED = 256,     /* that keep their turn: those that have one */
-  PRIORITY_MAX = 9,
 };
 
 /* Rows that nobody knows here, the last one of each group first. */
@@ -40,9 +39,9 @@ struct late {
 
 /* What is asked for: ranges of which there may be more, each walked backwards. */
 struct look {
-  struct store_range ranges[PRIORITY_MAX];
-  struct store_cursor until[PRIORITY_MAX];
-  size_t counts[PRIORITY_MAX], count;
+  struct store_range ranges[STORE_PRIORITY_MAX];
+  struct store_cursor until[STORE_PRIORITY_MAX];
+  size_t counts[STORE_PRIORITY_MAX], count;
 };
 
 static void add_late(struct scheduler *s, const struct lane *lane, const struct found_id *found, uint8_t priority,
@@ -120,7 +119,7 @@ static bool look_behind(struct scheduler *s, struct group *group, struct store_c
   bool ends = false;
   if (!is_start(until))
     add_range(s, group, group->priority, from_us, until, &look);
-  for (int priority = group->priority + 1; priority <= PRIORITY_MAX; priority++)
+  for (int priority = group->priority + 1; priority <= STORE_PRIORITY_MAX; priority++)
     add_range(s, group, (uint8_t)priority, from_us, (struct store_cursor){INT64_MAX, UINT64_MAX}, &look);
   late->count = 0;
   late->priorities = 0;
@@ -210,7 +209,7 @@ static void sweep_first(struct group *group) {
 
 /* Nor does a sweep meet what is beyond the cursors: where a higher priority has some it is read, before this group. */
 static void read_higher(struct scheduler *s, struct group *group, unsigned priorities) {
-  for (int priority = group->priority + 1; priority <= PRIORITY_MAX; priority++) {
+  for (int priority = group->priority + 1; priority <= STORE_PRIORITY_MAX; priority++) {
     struct group *higher =
         priorities & 1u << priority ? lane_group(group->lane, group->shard, (uint8_t)priority, true) : NULL;
     if (!higher)
@@ -225,7 +224,7 @@ bool reader_keeps_order(struct scheduler *s, struct group *group, struct store_c
                         size_t count) {
   struct lane *lane = group->lane;
   UNFILLED struct late late;
-  if ((is_start(from) && group->priority >= PRIORITY_MAX) || !any_key(tasks, count))
+  if ((is_start(from) && group->priority >= STORE_PRIORITY_MAX) || !any_key(tasks, count))
     return true;
   if (!find_late(s, group, from, &late))
     return false;

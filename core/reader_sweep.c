@@ -177,7 +177,7 @@ static size_t miss_absent(struct lane *lane, uint64_t *ids, size_t count, uint64
   find_here(ids, count, batch, here);
   for (size_t i = 0; i < count; i++) {
     absent += !here[i];
-    renumbered = renumbered || (!here[i] && ids[i] >= STORE_ID_FAR);
+    renumbered = renumbered || (!here[i] && ids[i] >= STORE_ID_MAY_CHANGE);
     if (!here[i] && order_missed(&lane->order, ids[i], false))
       lane_sweep_first(lane);
   }

@@ -338,12 +338,12 @@ static enum result_fate meet_uncounted(const struct route_config *route, const s
   return likely && record->cannot_wait ? RESULT_APPLIED : RESULT_BUSY;
 }
 
-/* Whether a callback's URL, if it is one, is of this row. A far id may have become another: the message id and the
+/* Whether a callback's URL, if it is one, is of this row. A large id may have become another: the message id and the
  * version of what was sent tell then that it is the same task. Both ids can come again, by SET insert_id or where the
  * counter goes back: what was given to one route's endpoint speaks for no task of another's, but for one that was
  * changed while it was out, perhaps in its route; that is sent again, or judged by who sent it. */
 static bool is_of_row(const struct result_row *row, const struct result_record *record) {
-  bool moved = record->row >= STORE_ID_FAR && record->version && record->version == row->version;
+  bool moved = record->row >= STORE_ID_MAY_CHANGE && record->version && record->version == row->version;
   bool elsewhere = record->lane && record->lane != callback_lane(row->route) && row->change != CHANGE_SINCE_SENT;
   return (!record->row || record->row == row->id || moved) && !elsewhere;
 }

@@ -39,10 +39,11 @@ enum { SHARD_BOUND = 63 };
 enum { STORE_TRANSACTION_BYTES = 512 * 1024 };
 /* No daemon writes an epoch beyond this: it is milliseconds since 2000, or one more than the last. */
 #define STORE_EPOCH_MAX ((uint64_t)INT64_MAX)
-enum { STORE_PRIORITY = 5 }; /* of rows whose application gives none */
+enum { STORE_PRIORITY = 5, STORE_PRIORITY_MAX = 9 }; /* of rows whose application gives none; the highest */
 enum { STORE_SHARDS_MAX = 64, STORE_ROUTE_MAX = 64, STORE_ID_MAX = 64, STORE_INSTANCE_MAX = 64, STORE_KEY_MAX = 1020 };
-#define STORE_ID_FAR (UINT64_C(1) << 62) /* ids from there on may change while a task lives: row_ids */
-enum { STORE_WIDER = 1 };                /* columns of names are wider than what is allowed, by so many characters */
+#define STORE_ID_MAY_CHANGE (UINT64_C(1) << 61) /* ids from there on may, while a task lives: row_ids.c */
+#define STORE_ID_FAR (UINT64_C(1) << 62)        /* and these do, when the table comes to the end of its ids */
+enum { STORE_WIDER = 1 }; /* columns of names are wider than what is allowed, by so many characters */
 
 struct store_session;
 
@@ -482,9 +483,8 @@ struct store_ops {
    * after an unknown COMMIT whether it happened; STORE_DOWN when it could not find out: own_claims() tells then. */
   enum store_status (*claim)(struct store_session *ss, const struct store_claim *claim, struct task_batch **batch,
                              uint64_t *lost, struct err *err);
-  /* Rows, without payloads, that are claimed in our name under these leases: by id, beyond `after`, at most limit.
-   * Those among them that are not in flight are left from a claim that was committed and whose answer never came: they
-   * may go back unsent. */
+  /* Rows, without payloads, claimed in our name under these leases: by id, beyond `after`, at most limit. Those that
+   * are not in flight are left from a claim that was committed and whose answer never came: they may go back unsent. */
   enum store_status (*own_claims)(struct store_session *ss, const char *instance, const struct shard_lease *leases,
                                   size_t lease_count, uint64_t after, uint32_t limit, struct task_batch **batch,
                                   struct err *err);

@@ -74,7 +74,7 @@ MUSTCHECK bool row_decode_times(const struct db_row *row, int64_t *next_us, int6
 
 /* Whether the schema's CHECKs allow it: a message id or the name of a route, and a priority. */
 bool row_name_fits(const char *name, size_t len, size_t max);
-static inline bool row_priority_fits(uint64_t priority) { return priority >= 1 && priority <= 9; }
+static inline bool row_priority_fits(uint64_t priority) { return priority >= 1 && priority <= STORE_PRIORITY_MAX; }
 
 /* The name of a route as the database compares it, to which 'a' and 'a ' are one: without spaces at its end. It may
  * hold NULs. False: it is longer than the column. */

@@ -77,7 +77,7 @@ static bool choose_range(struct store_session *ss, struct row_ids_unit *u, struc
   if (!read_last(ss, u, err))
     return false;
   for (int tries = 0; u->from - u->last <= (uint64_t)MOVES * MOVE_ROWS && tries < 10; tries++) {
-    u->from = STORE_ID_FAR - (random_u64() >> 3);
+    u->from = STORE_ID_FAR - random_u64() % (STORE_ID_FAR - STORE_ID_MAY_CHANGE);
     if (!read_last(ss, u, err))
       return false;
   }

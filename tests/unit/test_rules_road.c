@@ -145,7 +145,7 @@ static void a_result_comes_before_it_is_known_where_the_message_said(void **stat
   assert_int_equal(meet(&told->meeting, told->entry), RESULT_MISROUTED);
 }
 
-/* A row that gave up a far id is known by the version that was sent: its consumer has the URL of before. Whoever has
+/* A row that gave up a large id is known by the version that was sent: its consumer has the URL of before. Whoever has
  * the URL of another route's task with the same two ids ends none of this one. */
 static void a_callback_is_for_its_row_and_its_route(void **state) {
   static const struct {
@@ -157,7 +157,8 @@ static void a_callback_is_for_its_row_and_its_route(void **state) {
                {STORE_ID_FAR, 5, NULL, CHANGE_NONE, RESULT_APPLIED},
                {STORE_ID_FAR, 6, NULL, CHANGE_NONE, RESULT_LATE},
                {STORE_ID_FAR, 0, NULL, CHANGE_NONE, RESULT_LATE},
-               {STORE_ID_FAR - 1, 5, NULL, CHANGE_NONE, RESULT_LATE},
+               {STORE_ID_MAY_CHANGE, 5, NULL, CHANGE_NONE, RESULT_APPLIED},
+               {STORE_ID_MAY_CHANGE - 1, 5, NULL, CHANGE_NONE, RESULT_LATE},
                {7, 5, "pay.x", CHANGE_NONE, RESULT_APPLIED},
                {7, 6, "mine", CHANGE_NONE, RESULT_LATE},
                {7, 6, "mine", CHANGE_BEFORE_SENT, RESULT_LATE},
