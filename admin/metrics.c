@@ -153,19 +153,17 @@ static void write_route_vectors(struct exposition *ex, const struct engine_statu
           (int64_t)counted(&status->routes[r].metrics->results[i]));
 }
 
-static int64_t age(int64_t due_us, int64_t now) { return due_us != 0 && now > due_us ? now - due_us : 0; }
-
 static void write_route_states(struct exposition *ex, const struct engine_status *status) {
   exposition_begin(ex, "duebox_oldest_due_age_seconds", METRIC_GAUGE,
                    "How long the oldest due task that is not in flight has been due; 0 = none.");
   for (size_t r = 0; r < status->route_count; r++)
     exposition_seconds(ex, (struct label[]){{"route", status->routes[r].name}, {0}},
-                       age(gauge_value(&status->routes[r].metrics->oldest_due_us), status->db_now_us));
+                       due_age_us(&status->routes[r].metrics->oldest_due_us, status->db_now_us));
   exposition_begin(ex, "duebox_oldest_blocked_age_seconds", METRIC_GAUGE,
                    "How long the oldest task that is blocked by its order_key has been due; 0 = none.");
   for (size_t r = 0; r < status->route_count; r++)
     exposition_seconds(ex, (struct label[]){{"route", status->routes[r].name}, {0}},
-                       age(gauge_value(&status->routes[r].metrics->first_blocked_us), status->db_now_us));
+                       due_age_us(&status->routes[r].metrics->first_blocked_us, status->db_now_us));
   exposition_begin(ex, "duebox_next_due_timestamp_seconds", METRIC_GAUGE,
                    "Earliest known due time as Unix time by the database's clock; 0 = none.");
   for (size_t r = 0; r < status->route_count; r++)

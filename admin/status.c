@@ -64,12 +64,6 @@ static json_t *results_json(const struct route_metrics *metrics) {
   return object;
 }
 
-/* How long the task that was due at this time has been waiting; 0 when it is not due, or there is none. */
-static json_int_t due_age(const gauge *due_us, int64_t db_now_us) {
-  int64_t oldest = gauge_value(due_us);
-  return oldest != 0 && db_now_us > oldest ? (json_int_t)(db_now_us - oldest) : 0;
-}
-
 /* The targets of a route that are suspended by themselves; the others of the route are well. */
 static json_t *targets_json(const struct look *look, const struct route_status *route) {
   json_t *targets = json_array();
@@ -98,8 +92,8 @@ static json_t *route_json(const struct look *look, const struct route_status *ro
   put(&object, "targets", targets_json(look, route));
   put(&object, "inflight", json_integer(gauge_value(&metrics->inflight)));
   put(&object, "inflight_bytes", json_integer(gauge_value(&metrics->inflight_bytes)));
-  put(&object, "oldest_due_age_us", json_integer(due_age(&metrics->oldest_due_us, look->status.db_now_us)));
-  put(&object, "oldest_blocked_age_us", json_integer(due_age(&metrics->first_blocked_us, look->status.db_now_us)));
+  put(&object, "oldest_due_age_us", json_integer(due_age_us(&metrics->oldest_due_us, look->status.db_now_us)));
+  put(&object, "oldest_blocked_age_us", json_integer(due_age_us(&metrics->first_blocked_us, look->status.db_now_us)));
   put(&object, "claim_gap_us", json_integer(gauge_value(&metrics->claim_gap_us)));
   put(&object, "vanished", json_integer(count_of(&metrics->vanished)));
   put(&object, "events", events_json(metrics));

@@ -106,4 +106,10 @@ static inline int64_t gauge_value(const gauge *g) {
   return atomic_load_explicit((gauge *)(uintptr_t)g, memory_order_relaxed);
 }
 
+/* How long what was due then has been due; 0 = it is not, or there is none. */
+static inline int64_t due_age_us(const gauge *due_us, int64_t now_us) {
+  int64_t due = gauge_value(due_us);
+  return due != 0 && now_us > due ? now_us - due : 0;
+}
+
 #endif
