@@ -71,15 +71,7 @@ static void plan_traffic(void) {
 }
 
 void plan_flow(uint64_t seed, bool trace) {
-  memset(&story, 0, sizeof story);
-  story.isolated = true;
-  story.plan = chance_of(seed, 500);
-  story.users = chance_of(seed, 501);
-  story.faults = chance_of(seed, 502);
-  plan_world(seed, trace);
-  if (story.options.strategy == STRATEGY_STARVE)
-    story.options.strategy = STRATEGY_RANDOM;
-  story.options.late_us = earlier(story.options.late_us, 200);
+  plan_isolated(seed, 500, trace);
   plan_profile();
   begin_broker(seed);
   plan_traffic();

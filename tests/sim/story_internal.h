@@ -43,6 +43,8 @@ extern struct story {
 /* story_plan.c: all that a seed decides beforehand. */
 void plan_story(uint64_t seed, bool trace);
 void plan_world(uint64_t seed, bool trace);
+/* Begins a story in which it is judged how long tasks wait; purpose: the first of three for chance_of(). */
+void plan_isolated(uint64_t seed, uint64_t purpose, bool trace);
 void begin_broker(uint64_t seed);
 void plan_processes(uint64_t seed, bool twins);
 /* How long a route may stand still while nothing is wrong. */

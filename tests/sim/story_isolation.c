@@ -188,16 +188,7 @@ static void plan_faults(void) {
 }
 
 void plan_isolation(uint64_t seed, bool trace) {
-  memset(&story, 0, sizeof story);
-  story.isolated = true;
-  story.plan = chance_of(seed, 300);
-  story.users = chance_of(seed, 301);
-  story.faults = chance_of(seed, 302);
-  plan_world(seed, trace);
-  /* Threads that do not run delay everybody. */
-  if (story.options.strategy == STRATEGY_STARVE)
-    story.options.strategy = STRATEGY_RANDOM;
-  story.options.late_us = earlier(story.options.late_us, 200);
+  plan_isolated(seed, 300, trace);
   plan_profile();
   begin_broker(seed);
   plan_routes();

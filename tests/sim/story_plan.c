@@ -26,6 +26,19 @@ void plan_world(uint64_t seed, bool trace) {
   };
 }
 
+void plan_isolated(uint64_t seed, uint64_t purpose, bool trace) {
+  memset(&story, 0, sizeof story);
+  story.isolated = true;
+  story.plan = chance_of(seed, purpose);
+  story.users = chance_of(seed, purpose + 1);
+  story.faults = chance_of(seed, purpose + 2);
+  plan_world(seed, trace);
+  /* Threads that do not run delay everybody. */
+  if (story.options.strategy == STRATEGY_STARVE)
+    story.options.strategy = STRATEGY_RANDOM;
+  story.options.late_us = earlier(story.options.late_us, 200);
+}
+
 static void plan_route(const char *name, enum claim_mode claim, enum result_mode result, enum order_mode order) {
   struct chance *chance = &story.plan;
   size_t i = story.profile.route_count++;
