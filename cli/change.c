@@ -137,12 +137,12 @@ static void change_table(struct change_run *run, bool living, bool dry_run) {
     } else if (count > 0) {
       last = targets[count - 1];
       behind = &last;
-      if (dry_run)
+      if (dry_run) {
         foresee_step(run, targets, count);
-      else
+      } else {
         change_step(run, targets, count);
-      if (!dry_run)
         keep_pace(run);
+      }
     }
   }
   free(targets);

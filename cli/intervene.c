@@ -399,17 +399,15 @@ static void verify_together(struct intervener *in, const struct task_change *cha
   struct task_target now[TOGETHER];
   struct task_filter filter = {.ids = ids};
   size_t count = 0;
-  struct task_target before = {.id = UINT64_MAX};
   struct err ignored;
   for (size_t i = 0; i < some->count; i++)
     if (said[i]) {
-      before.id = some->targets[some->at[i]].id <= before.id ? some->targets[some->at[i]].id - 1 : before.id;
       snprintf(names[filter.id_count], sizeof names[0], "id:%llu", (unsigned long long)some->targets[some->at[i]].id);
       ids[filter.id_count] = names[filter.id_count];
       filter.id_count++;
     }
   bool living = change->verb == CHANGE_RESCHEDULE;
-  if (filter.id_count == 0 || in->op->ops->targets(in->op->self, &filter, living, OLDEST_FIRST, &before, now, TOGETHER,
+  if (filter.id_count == 0 || in->op->ops->targets(in->op->self, &filter, living, OLDEST_FIRST, NULL, now, TOGETHER,
                                                    &count, &ignored) != STORE_OK)
     return;
   for (size_t i = 0; i < some->count; i++)
