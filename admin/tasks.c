@@ -46,7 +46,7 @@ static void respond_answer(struct response *response, enum command_answer answer
     break;
   case COMMAND_ELSEWHERE:
     respond_problem(response, PROBLEM_ELSEWHERE, "%s",
-                    why ? why : "another instance holds its shard; outbox_shards says which");
+                    why ? why : "this instance does not hold its shard; outbox_shards says which one does, if any");
     break;
   case COMMAND_LOCKED:
     respond_problem(response, PROBLEM_LOCKED, "%s", why ? why : "nothing was changed; try again");

@@ -46,7 +46,7 @@ struct known {
 static void add_lane(struct known *known, struct lane *lane, const struct shard_lease *leases, size_t lease_count,
                      int64_t from_us) {
   for (size_t i = 0; i < lease_count; i++)
-    for (uint8_t priority = 1; priority <= STORE_PRIORITY_MAX; priority++) {
+    for (unsigned priority = 1; priority <= STORE_PRIORITY_MAX; priority++) {
       if (priority != STORE_PRIORITY && !(lane->priorities & (1u << priority)))
         continue;
       if (known->skip > 0) {
@@ -58,7 +58,7 @@ static void add_lane(struct known *known, struct lane *lane, const struct shard_
       known->lane[known->count] = lane;
       known->range[known->count++] = (struct store_range){.state = TASK_SCHEDULED,
                                                           .shard = leases[i].shard,
-                                                          .priority = priority,
+                                                          .priority = (uint8_t)priority,
                                                           .route = lane->name,
                                                           .after = {.next_us = from_us}};
     }
