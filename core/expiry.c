@@ -185,8 +185,8 @@ static enum store_status walk_together(struct walk *walk, const struct store_gro
     names[n] = groups[n].route;
   for (; n > 1 && rows == PAGE_ROWS && status == STORE_OK; n = rows == PAGE_ROWS ? n / 2 : n) {
     const struct store_routes which = {
-        .priority = groups->priority, .routes = names, .route_count = n, .limit = PAGE_ROWS};
-    status = walk->expiry->store->ops->find_routes(walk->ss, groups->state, groups->shard, &which, ids, &rows, err);
+        .state = groups->state, .priority = groups->priority, .routes = names, .route_count = n, .limit = PAGE_ROWS};
+    status = walk->expiry->store->ops->find_routes(walk->ss, groups->shard, &which, ids, &rows, err);
   }
   *done = n > 1 ? n : 0;
   if (status != STORE_OK || n < 2)

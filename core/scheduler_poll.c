@@ -149,20 +149,23 @@ struct store_cursor scheduler_read_from(const struct scheduler *s, const struct 
 
 /* --- rows of unknown routes --- */
 
-/* In the shard of bound tasks another host may know the route. */
+/* Of what waits, for its time or behind another one of its order_key, which may never leave. In the shard of bound
+ * tasks another host may know the route. */
 static bool is_unknown(const struct scheduler *s, const struct store_group *group) {
-  return group->state == TASK_SCHEDULED && group->shard != SHARD_BOUND &&
+  return (group->state == TASK_SCHEDULED || group->state == TASK_BLOCKED) && group->shard != SHARD_BOUND &&
          !config_route(s->config->config, group->route, strlen(group->route));
 }
 
 static int by_unit(const void *a, const void *b) {
   const struct store_group *x = a, *y = b;
-  int order = x->shard != y->shard ? (int)x->shard - (int)y->shard : (int)y->priority - (int)x->priority;
+  int order = x->shard != y->shard         ? (int)x->shard - (int)y->shard
+              : x->priority != y->priority ? (int)y->priority - (int)x->priority
+                                           : (int)x->state - (int)y->state;
   return order ? order : strcmp(x->route, y->route);
 }
 
 static bool same_unit(const struct store_group *a, const struct store_group *b) {
-  return a->shard == b->shard && a->priority == b->priority;
+  return a->shard == b->shard && a->priority == b->priority && a->state == b->state;
 }
 
 void scheduler_note_unknown(struct scheduler *s, const struct store_group *groups, size_t count, int64_t db_now_us) {
@@ -209,8 +212,11 @@ static void hold_some(struct scheduler *s) {
   const char *names[HOLD_ROUTES];
   size_t turns[HOLD_ROUTES] = {0};
   uint32_t moved[HOLD_ROUTES] = {0}, rows = 0;
-  struct store_routes which = {
-      .priority = first->priority, .routes = names, .ahead_us = s->hold_ahead_us, .limit = HOLD_ROWS};
+  struct store_routes which = {.state = first->state,
+                               .priority = first->priority,
+                               .routes = names,
+                               .ahead_us = s->hold_ahead_us,
+                               .limit = HOLD_ROWS};
   struct shard_lease lease = {.shard = first->shard, .epoch = s->view[first->shard].epoch, .owner = s->instance};
   struct err err = {0};
   for (; s->unknown_turn < s->unknown_count && which.route_count < HOLD_ROUTES; s->unknown_turn++) {

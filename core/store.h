@@ -132,8 +132,9 @@ struct store_look {
 };
 #define TASK_BIT(state) (1u << (state))
 
-/* Rows of one shard and priority, of any of the routes, due by now + ahead_us. */
+/* Rows of one state, shard and priority, of any of the routes, due by now + ahead_us. */
 struct store_routes {
+  enum task_state state;
   uint8_t priority;
   const char *const *routes; /* in order */
   size_t route_count;
@@ -471,8 +472,8 @@ struct store_ops {
   enum store_status (*read_misfits)(struct store_session *ss, const struct store_group *group, uint32_t limit,
                                     struct task_batch **batch, struct err *err);
   /* Ids only, by the covering index, of many routes at a time; in no order. */
-  enum store_status (*find_routes)(struct store_session *ss, enum task_state state, uint8_t shard,
-                                   const struct store_routes *which, uint64_t *ids, size_t *count, struct err *err);
+  enum store_status (*find_routes)(struct store_session *ss, uint8_t shard, const struct store_routes *which,
+                                   uint64_t *ids, size_t *count, struct err *err);
   /* Keeps of the ids those whose row, still in that state in that shard, has an expires_at that has come. */
   enum store_status (*expired)(struct store_session *ss, enum task_state state, uint8_t shard, uint64_t *ids,
                                size_t *count, struct err *err);
@@ -513,10 +514,8 @@ struct store_ops {
   enum store_status (*settle_results)(struct store_session *ss, struct store_result *results, size_t count,
                                       result_decide_fn *decide, void *ctx, struct err *err);
   /* hold(), unhold() and unblock() move at most limit rows, and of large ones no more than have STORE_TRANSACTION_BYTES
-   * of content, but at least one: the others are found by the next call.
-   *
-   * Moves scheduled rows of unknown routes to held, fenced: many routes at a time, for an application may write any
-   * number of names. moved[i]: rows of routes[i]. */
+   * of content, but at least one: the others are found by the next call. hold() moves scheduled or blocked rows of
+   * unknown routes, fenced: many routes at a time, for an application may write any number. moved[i]: of routes[i]. */
   enum store_status (*hold)(struct store_session *ss, const struct shard_lease *lease, const struct store_routes *which,
                             uint32_t *moved, struct err *err);
   /* Brings held rows of a route back to scheduled, at most limit; fenced. *all: none is left, neither beyond what is

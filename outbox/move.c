@@ -215,7 +215,7 @@ enum store_status ops_hold(struct store_session *ss, const struct shard_lease *l
   uint32_t all = 0;
   struct move_unit unit = {.lease = lease,
                            .find = query_find_routes,
-                           .from = TASK_SCHEDULED,
+                           .from = which->state,
                            .to = TASK_HELD,
                            .which = which,
                            .of_route = moved,

@@ -43,8 +43,8 @@ enum store_status ops_read_ids(struct store_session *ss, enum task_state state, 
                                struct task_batch **batch, struct err *err);
 enum store_status ops_read_misfits(struct store_session *ss, const struct store_group *group, uint32_t limit,
                                    struct task_batch **batch, struct err *err);
-enum store_status ops_find_routes(struct store_session *ss, enum task_state state, uint8_t shard,
-                                  const struct store_routes *which, uint64_t *ids, size_t *count, struct err *err);
+enum store_status ops_find_routes(struct store_session *ss, uint8_t shard, const struct store_routes *which,
+                                  uint64_t *ids, size_t *count, struct err *err);
 enum store_status ops_expired(struct store_session *ss, enum task_state state, uint8_t shard, uint64_t *ids,
                               size_t *count, struct err *err);
 

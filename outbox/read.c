@@ -529,7 +529,6 @@ enum store_status ops_read_misfits(struct store_session *ss, const struct store_
 }
 
 struct routes_unit {
-  enum task_state state;
   uint8_t shard;
   const struct store_routes *which;
   uint64_t *ids;
@@ -555,17 +554,17 @@ static bool routes_unit(struct store_session *ss, void *arg, struct err *err) {
   session_names(&routes, u->which->routes, u->which->route_count);
   session_begin(ss);
   session_add(ss, query_find_routes,
-              ARGS(STRING("state", task_state_text(u->state)), UNSIGNED("shard", u->shard), RAW("routes", routes),
-                   UNSIGNED("priority", u->which->priority), SIGNED("ahead_us", u->which->ahead_us),
-                   UNSIGNED("limit", u->which->limit)));
+              ARGS(STRING("state", task_state_text(u->which->state)), UNSIGNED("shard", u->shard),
+                   RAW("routes", routes), UNSIGNED("priority", u->which->priority),
+                   SIGNED("ahead_us", u->which->ahead_us), UNSIGNED("limit", u->which->limit)));
   text_free(&routes);
   return session_send(ss, "find", &result, 1, err) && take_ids(&result, "find", u->ids, u->which->limit, u->count, err);
 }
 
-enum store_status ops_find_routes(struct store_session *ss, enum task_state state, uint8_t shard,
-                                  const struct store_routes *which, uint64_t *ids, size_t *count, struct err *err) {
+enum store_status ops_find_routes(struct store_session *ss, uint8_t shard, const struct store_routes *which,
+                                  uint64_t *ids, size_t *count, struct err *err) {
   return session_run(ss, "looking for rows of many routes", routes_unit,
-                     &(struct routes_unit){state, shard, which, ids, count}, err);
+                     &(struct routes_unit){shard, which, ids, count}, err);
 }
 
 struct expired_unit {

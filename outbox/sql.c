@@ -421,7 +421,8 @@ static const struct {
     {"case_counts", SQL_CASE_COUNTS},   {"lease_runs", SQL_LEASE_RUNS},           {"head_lives", SQL_HEAD_LIVES},
     {"host_lives", SQL_HOST_LIVES},     {"abandoned_until", SQL_ABANDONED_UNTIL}, {"maybe_sent", SQL_MAYBE_SENT},
     {"claimer_gone", SQL_CLAIMER_GONE}, {"claim_lost", SQL_CLAIM_LOST},           {"by_delay", SQL_BY_DELAY("")},
-    {"o_by_delay", SQL_BY_DELAY("o.")}, {"b_by_delay", SQL_BY_DELAY("b.")}};
+    {"o_by_delay", SQL_BY_DELAY("o.")}, {"b_by_delay", SQL_BY_DELAY("b.")},       {"ripe", SQL_RIPE("")},
+    {"o_ripe", SQL_RIPE("o.")}};
 
 static void add_named(struct text *text, const char *name, size_t len, const char *table, const struct sql_arg *args) {
   if (len == 5 && memcmp(name, "table", 5) == 0) {

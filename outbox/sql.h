@@ -116,6 +116,12 @@ struct sql_arg {
 /* The bytes of an ASCII column as they are: as text those that are no ASCII would all come as '?'. */
 #define SQL_BYTES(column) "CAST(" column " AS BINARY)"
 #define SQL_BY_DELAY(of) of "created_at + INTERVAL LEAST(GREATEST(" of "delay_ms, 0), 315360000000) * 1000 MICROSECOND"
+/* {ripe}, {o_ripe}: since when a row may have been handed over: it was put off since where its first_due_at is earlier.
+ */
+#define SQL_RIPE(of)                                                                                                   \
+  "LEAST(COALESCE(" of "due_at, " SQL_BY_DELAY(of) ", TIMESTAMP'1970-01-01 00:00:00'), "                               \
+                                                   "COALESCE(" of "first_due_at, " of                                  \
+                                                   "due_at, " SQL_BY_DELAY(of) ", TIMESTAMP'1970-01-01 00:00:00'))"
 /* {maybe_sent}: whether a copy of this row of the outbox has left, or may have. An attempt that is counted was handed
  * over, or had its claim recorded and perhaps given back before anything left: the row does not tell these apart. One
  * that no attempt is counted of may have left from the memory of a daemon that died: it was due when its shard was
@@ -123,8 +129,7 @@ struct sql_arg {
  * route's pause, or a hold, kept back then counts too. */
 #define SQL_MAYBE_SENT                                                                                                 \
   "(attempt > 0 OR recoveries > 0 OR state IN ('claimed', 'awaiting') OR "                                             \
-  "COALESCE(due_at, {by_delay}, "                                                                                      \
-  "TIMESTAMP'1970-01-01 00:00:00') <= COALESCE((SELECT "                                                               \
+  "{ripe} <= COALESCE((SELECT "                                                                                        \
   "IF(IF(COALESCE(owner, '') = '', unclean, NOT COALESCE({lease_runs}, FALSE)), {abandoned_until}, "                   \
   "COALESCE(abandoned_at, TIMESTAMP'1970-01-01 00:00:00')) "                                                           \
   "FROM `{table}_shards` WHERE `{table}_shards`.shard = `{table}`.shard), UTC_TIMESTAMP(6)))"

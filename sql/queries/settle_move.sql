@@ -12,8 +12,8 @@ STRAIGHT_JOIN `{table}` o FORCE INDEX (PRIMARY)
   ON o.id = v.id AND o.message_id = v.message_id AND o.state + 0 = v.state_from AND o.attempt = v.attempt_from AND o.shard = v.shard
   AND (v.changed_at IS NULL OR o.changed_at = v.changed_at)
 SET o.recoveries = IF(v.state_from = 1 AND v.state_to = 1 AND (o.move_to_shard IS NOT NULL OR o.move_to_host IS NOT NULL)
-        AND COALESCE(o.due_at, {o_by_delay}) <=
-          (SELECT s.abandoned_at FROM `{table}_shards` s WHERE s.shard = o.shard),
+        AND v.attempt = 0
+        AND {o_ripe} <= (SELECT s.abandoned_at FROM `{table}_shards` s WHERE s.shard = o.shard),
       GREATEST(v.recoveries, 1), v.recoveries),
     o.shard = CASE
       WHEN v.state_from <> 1 OR v.state_to <> 1 OR (o.move_to_shard IS NULL AND o.move_to_host IS NULL) THEN o.shard

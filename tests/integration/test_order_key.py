@@ -403,6 +403,23 @@ def test_held_tasks_are_not_overtaken(stage):
         assert numbers == sorted(numbers)
 
 
+def test_what_waits_behind_a_task_whose_route_is_gone_is_held(stage):
+    """It used to stay blocked for ever when the head had been given another route by hand, and doctor knew nothing of it."""
+    stage.http("other")
+    stage.http("h", retry={"backoff": "60s", "max": "60s"}, max_attempts=5)
+    stage.receiver.on("/h", lambda request: Answer(503 if request.body == b"0" else 200))
+    daemon = stage.start()
+    whole = daemon.configuration
+    insert(stage, "k", range(4))
+    wait_until(lambda: list(states(stage).values()).count("blocked") == 3, LIMIT_S, "all but one to be blocked", detail=lambda: str(states(stage)))
+    assert daemon.reload({**whole, "routes": {"other": whole["routes"]["other"]}})
+    wait_until(lambda: list(states(stage).values()).count("held") == 3, LIMIT_S, "those that are due to be held", detail=lambda: str(states(stage)))
+    stage.execute("UPDATE outbox SET route = 'other' WHERE state = 'scheduled'")
+    assert "h: 3 wait because no daemon has this route" in daemon.run("doctor", check=False).stdout
+    assert daemon.reload(whole)
+    stage.wait_empty(LIMIT_S, "route <> 'other'")
+
+
 def test_a_head_that_left_blocks_nobody(stage):
     """It failed once and was then taken, with its result to come: the order is that of leaving."""
     stage.http("h", concurrency=20, retry=RETRY, max_attempts=5, result="expected", timeout="60s")

@@ -159,8 +159,8 @@ static void finding_and_reading(void **state) {
   count = 500;
   ok(f, OPS->expired(f->ss, TASK_HELD, 1, ids, &count, &f->err));
   ok(f, OPS->next_due(f->ss, ranges, 3, (int64_t[3]){0}, &now, &f->err));
-  const struct store_routes some = {5, (const char *const[]){"none", "route.3"}, 2, 0, 10};
-  ok(f, OPS->find_routes(f->ss, TASK_SCHEDULED, 1, &some, ids, &count, &f->err));
+  const struct store_routes some = {TASK_SCHEDULED, 5, (const char *const[]){"none", "route.3"}, 2, 0, 10};
+  ok(f, OPS->find_routes(f->ss, 1, &some, ids, &count, &f->err));
   assert_int_equal(count, 10);
   ok(f, OPS->hold(f->ss, &f->leases[1], &some, moved, &f->err));
   assert_int_equal(moved[0], 0);
@@ -236,7 +236,7 @@ static void held_rows_of_unknown_routes_cost_polls_nothing(void **state) {
   assert_true(count > NAMES);
   assert_true(entries_read(f) > NAMES);
   for (int first = 0; first < NAMES; first += 250) { /* as many as one unit takes */
-    const struct store_routes which = {5, routes + first, 250, 0, 1000};
+    const struct store_routes which = {TASK_SCHEDULED, 5, routes + first, 250, 0, 1000};
     capture_start();
     ok(f, OPS->hold(f->ss, &f->leases[1], &which, moved, &f->err));
     for (int i = 0; i < 250; i++)

@@ -196,25 +196,26 @@ static void what_was_due_when_its_shard_was_abandoned_may_have_been_sent(void **
   ROW("(id, route, payload, shard, due_at) VALUES (1, 'r', '', 1, '2020-01-01'), (2, 'r', '', 1, '2100-01-01'), "
       "(3, 'r', '', 1, '2020-01-01'), (4, 'r', '', 1, NULL), (5, 'r', '', 2, '2020-01-01'), "
       "(6, 'r', '', 1, '2020-01-01'), (7, 'r', '', 1, '2020-01-01'), (8, 'r', '', 1, '2100-01-01'), "
-      "(9, 'r', '', 1, '2100-01-01')");
+      "(9, 'r', '', 1, '2100-01-01'), (10, 'r', '', 1, '2100-01-01')");
   sql(f, "UPDATE outbox SET state = 'held' WHERE id = 3");
   sql(f, "UPDATE outbox SET state = 'blocked' WHERE id = 6");
   sql(f, "UPDATE outbox SET state = 'awaiting', lease_until = '2100-01-01' WHERE id = 7"); /* was sent */
-  sql(f, "UPDATE outbox SET recoveries = 1 WHERE id = 8");    /* was in flight in a crash */
-  sql(f, "UPDATE outbox SET move_to_shard = 2 WHERE id = 9"); /* has its turn, is not due */
-  expect_maybe_sent(f, "nnnnnnyyn");
-  sql(f, "UPDATE outbox_shards SET lease_until = UTC_TIMESTAMP(6) - INTERVAL 1 SECOND WHERE shard = 1");
-  expect_maybe_sent(f, "ynyynyyyn");
-  struct shard_lease hers = {.shard = 1, .owner = "she", .epoch = take(f, "she")};
-  expect_maybe_sent(f, "ynyynyyyn");
-  ROW("(id, route, payload, shard) VALUES (10, 'r', '', 1)"); /* due now, and nobody has died since */
-  expect_maybe_sent(f, "ynyynyyynn");
-  ok(f, OPS->give_back(f->ss, "she", &hers, false, &f->err));
-  expect_maybe_sent(f, "ynyynyyynn");
-  take(f, "he");
-  expect_maybe_sent(f, "ynyynyyynn");
+  sql(f, "UPDATE outbox SET recoveries = 1 WHERE id = 8");               /* was in flight in a crash */
+  sql(f, "UPDATE outbox SET move_to_shard = 2 WHERE id = 9");            /* has its turn, is not due */
+  sql(f, "UPDATE outbox SET first_due_at = '2020-01-01' WHERE id = 10"); /* was put off by the shard's next holder */
+  expect_maybe_sent(f, "nnnnnnyynn");
   sql(f, "UPDATE outbox_shards SET lease_until = UTC_TIMESTAMP(6) - INTERVAL 1 SECOND WHERE shard = 1");
   expect_maybe_sent(f, "ynyynyyyny");
+  struct shard_lease hers = {.shard = 1, .owner = "she", .epoch = take(f, "she")};
+  expect_maybe_sent(f, "ynyynyyyny");
+  ROW("(id, route, payload, shard) VALUES (11, 'r', '', 1)"); /* due now, and nobody has died since */
+  expect_maybe_sent(f, "ynyynyyynyn");
+  ok(f, OPS->give_back(f->ss, "she", &hers, false, &f->err));
+  expect_maybe_sent(f, "ynyynyyynyn");
+  take(f, "he");
+  expect_maybe_sent(f, "ynyynyyynyn");
+  sql(f, "UPDATE outbox_shards SET lease_until = UTC_TIMESTAMP(6) - INTERVAL 1 SECOND WHERE shard = 1");
+  expect_maybe_sent(f, "ynyynyyynyy");
 }
 
 /* Of what waits for its next attempt a copy was out, or nobody can say that none was. */

@@ -99,7 +99,7 @@ static void rows_with_payloads(struct fixture *f) {
 }
 
 static uint32_t hold(struct fixture *f) {
-  const struct store_routes which = {5, (const char *const[]){"r"}, 1, 0, 10};
+  const struct store_routes which = {TASK_SCHEDULED, 5, (const char *const[]){"r"}, 1, 0, 10};
   uint32_t moved;
   ok(f, OPS->hold(f->ss, &f->leases[1], &which, &moved, &f->err));
   return moved;

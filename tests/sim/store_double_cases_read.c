@@ -392,7 +392,7 @@ static void rows_of_many_routes_are_found(struct fixture *f) {
   size_t count;
   for (uint64_t id = 1; id <= 4; id++)
     insert(f, (struct spec){.id = id, .route = id == 1 ? "c" : id % 2 ? "a" : "b"});
-  ok(f, f->ops->find_routes(f->ss, TASK_SCHEDULED, 0, &which, ids, &count, &f->err));
+  ok(f, f->ops->find_routes(f->ss, 0, &which, ids, &count, &f->err));
   check(count == 2 && ids[0] == 3 && ids[1] == 2);
 }
 

@@ -411,7 +411,7 @@ enum store_status double_hold(struct store_session *ss, const struct shard_lease
                               const struct store_routes *which, uint32_t *moved, struct err *err) {
   uint32_t all = 0;
   struct move_unit unit = {.lease = lease,
-                           .from = TASK_SCHEDULED,
+                           .from = which->state,
                            .to = TASK_HELD,
                            .which = which,
                            .limit = which->limit,

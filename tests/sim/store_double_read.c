@@ -433,10 +433,10 @@ static bool which_unit(struct store_session *ss, void *arg, struct err *err) {
   return ok;
 }
 
-enum store_status double_find_routes(struct store_session *ss, enum task_state state, uint8_t shard,
-                                     const struct store_routes *which, uint64_t *ids, size_t *count, struct err *err) {
+enum store_status double_find_routes(struct store_session *ss, uint8_t shard, const struct store_routes *which,
+                                     uint64_t *ids, size_t *count, struct err *err) {
   return double_run(ss, "looking for rows of many routes", which_unit,
-                    &(struct which_unit){state, shard, which, ids, 0, count}, err);
+                    &(struct which_unit){which->state, shard, which, ids, 0, count}, err);
 }
 
 enum store_status double_expired(struct store_session *ss, enum task_state state, uint8_t shard, uint64_t *ids,

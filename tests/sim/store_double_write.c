@@ -287,7 +287,7 @@ static void put_move(struct tx *tx, struct row *image, const struct row *row, co
   unclaim(image, to);
   put_counters(image, d);
   if (d->from == TASK_SCHEDULED && to == TASK_SCHEDULED && row_moves(row) && image->recoveries == 0 &&
-      row_due_us(row) <= tx->db->data.shards[row->shard].abandoned_us)
+      d->attempt == 0 && row_ripe_us(row) <= tx->db->data.shards[row->shard].abandoned_us)
     image->recoveries = 1;
   if (d->error_class)
     put_cut(&image->text[ROW_ERROR_CLASS], d->error_class, CLASS_MAX);

@@ -235,6 +235,12 @@ int64_t row_first_due_us(const struct row *row) {
   return row->first_due_us != TIME_NULL ? row->first_due_us : row_due_us(row);
 }
 
+/* Since when it may have been handed over: it was put off since where it was due at first before. */
+int64_t row_ripe_us(const struct row *row) {
+  int64_t first_us = row_first_due_us(row), due_us = row_due_us(row);
+  return first_us < due_us ? first_us : due_us;
+}
+
 bool row_moves(const struct row *row) { return row->move_to_shard >= 0 || row->text[ROW_MOVE_TO_HOST]; }
 
 int64_t row_next_us(const struct row *row) {
@@ -350,7 +356,7 @@ bool maybe_sent(const struct table *db, const struct row *row) {
   bool alone = owned ? !lease_runs(db, shard) : shard->unclean;
   int64_t until_us = !shard->present ? table_clock(db) : alone ? abandoned_until(db, shard) : shard->abandoned_us;
   return row->attempt > 0 || row->recoveries > 0 || row->state == TASK_CLAIMED || row->state == TASK_AWAITING ||
-         row_due_us(row) <= until_us;
+         row_ripe_us(row) <= until_us;
 }
 
 /* --- the journal --- */

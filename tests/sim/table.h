@@ -316,6 +316,7 @@ struct row *table_find(struct table *db, const char *message_id, size_t len);
 int64_t row_next_us(const struct row *row);
 int64_t row_due_us(const struct row *row);
 int64_t row_first_due_us(const struct row *row);
+int64_t row_ripe_us(const struct row *row);
 bool row_moves(const struct row *row);
 /* Of what is sent of a row. */
 uint64_t row_content(const struct row *row);
