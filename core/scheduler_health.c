@@ -371,7 +371,9 @@ void scheduler_follow_outcome(struct scheduler *s, const struct flight *flight) 
   bool own_target = of_target && lane->route->many_targets;
   bool tells =
       flight->end == FLIGHT_OUTCOME && flight->driver == lane->driver && flight->read_us >= lane->leads_there_us;
-  switch (tells ? outcome->cls : DUEBOX_UNKNOWN) {
+  /* What the destination answered in somebody's name, and only that: it failed, whatever became of the task. */
+  bool failed = outcome->cls == DUEBOX_UNKNOWN && outcome->blameless && of_target;
+  switch (!tells ? DUEBOX_UNKNOWN : failed ? DUEBOX_RETRY : outcome->cls) {
   case DUEBOX_UNAVAILABLE:
   case DUEBOX_GONE:
     if (own_target) {

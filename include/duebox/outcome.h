@@ -26,8 +26,9 @@ enum duebox_scope {
   DUEBOX_SCOPE_ROUTE = 0, /* this route only, e.g. a refused connection to its host, a right that is missing */
   DUEBOX_SCOPE_INSTANCE,  /* everything behind this plugin instance, e.g. the broker is down */
   DUEBOX_SCOPE_TARGET,    /* since 1.1: the topic, key or URL of this task only (DUEBOX_OPT_TARGET); where that holds no
-                             placeholder, the route. RETRY: the destination's failure rather than the task's, so that
-                             retry_after_ms holds back other tasks too, and many in a row suspend it */
+                             placeholder, the route. RETRY, and UNKNOWN that is `blameless`: the destination's failure
+                             rather than the task's, so that retry_after_ms holds back other tasks too, and many in a
+                             row suspend it */
 };
 
 /* What the consumer said, where the protocol carries an answer (HTTP response, in-process handler). */

@@ -143,6 +143,13 @@ struct http_verdict http_verdict_of_status(long status, const struct http_route 
   return verdict;
 }
 
+/* A 407 for http:// is the proxy's, or the endpoint's, which the proxy passes on: nobody can tell. So it speaks of the
+ * one address, which may have had the request, and of no task. */
+struct http_verdict http_verdict_of_407(void) {
+  return (struct http_verdict){
+      .cls = DUEBOX_UNKNOWN, .blameless = true, .scope = DUEBOX_SCOPE_TARGET, .error_class = "http.proxy"};
+}
+
 /* Where it wants a password it wants it of every route; else it speaks of the one address. */
 struct http_verdict http_verdict_of_proxy(long status) {
   return (struct http_verdict){.cls = DUEBOX_UNAVAILABLE,

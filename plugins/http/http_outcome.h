@@ -23,6 +23,7 @@ struct http_verdict {
   enum duebox_outcome_class cls;
   enum duebox_scope scope;
   enum duebox_answer answer;
+  bool blameless;                     /* UNKNOWN: the task had no part in it */
   char error_class[HTTP_ERROR_CLASS]; /* "" = none */
 };
 
@@ -38,6 +39,7 @@ struct http_verdict http_verdict_of_code(CURLcode code, bool sent, bool by_proxy
 /* The status with which a proxy itself refused: to open a way to an endpoint of https://, or to take a request for one
  * of http:// to it. The endpoint has got nothing. */
 struct http_verdict http_verdict_of_proxy(long status);
+struct http_verdict http_verdict_of_407(void);
 
 /* How far the trouble of CURLE_PROXY reaches, by CURLINFO_PROXY_ERROR: a SOCKS proxy that cannot reach one endpoint
  * reaches others. */

@@ -442,9 +442,9 @@ static void offer_body(struct http_transfer *t, long status, struct http_verdict
                                : "it is in a Content-Encoding, and identity was asked for");
 }
 
-/* For http:// a proxy answers in the endpoint's place when it does not know us; there, 407 is nobody else's (RFC 9110,
- * 15.5.8). Behind a tunnel, and behind SOCKS, all answers are the endpoint's. */
-static bool is_the_proxys(const struct http_transfer *t, long status) {
+/* For http:// a proxy answers 407 in the endpoint's place when it does not know us (RFC 9110, 15.5.8). Behind a tunnel,
+ * and behind SOCKS, all answers are the endpoint's. */
+static bool may_be_the_proxys(const struct http_transfer *t, long status) {
   const char *name = t->shared->options->proxy;
   struct http_url proxy, url;
   return status == HTTP_PROXY_WANTS_PASSWORD && name && http_url_split(name, &proxy) &&
@@ -458,8 +458,8 @@ static struct http_verdict judge_response(struct http_transfer *t, struct duebox
   long status = 0;
   curl_off_t retry_after = 0;
   curl_easy_getinfo(t->easy, CURLINFO_RESPONSE_CODE, &status);
-  if (is_the_proxys(t, status))
-    return http_verdict_of_proxy(status);
+  if (may_be_the_proxys(t, status))
+    return http_verdict_of_407();
   struct http_verdict verdict =
       http_verdict_of_status(status, route, t->request.callback || duebox_task_result_awaited(t->task));
   if (verdict.cls == DUEBOX_DELIVERED && status >= 200 && status <= 299)
@@ -477,7 +477,7 @@ static void describe_response(const struct http_transfer *t, char text[HTTP_MESS
   int host_len = host_of(t, &host);
   curl_easy_getinfo(t->easy, CURLINFO_RESPONSE_CODE, &status);
   int at = snprintf(text, HTTP_MESSAGE_CAP, "HTTP %ld from %s%.*s", status,
-                    is_the_proxys(t, status) ? "the proxy, for " : "", host_len > 255 ? 255 : host_len, host);
+                    may_be_the_proxys(t, status) ? "the proxy, or " : "", host_len > 255 ? 255 : host_len, host);
   if (at < 0 || at >= HTTP_MESSAGE_CAP - 3 || t->response.len == 0)
     return;
   memcpy(text + at, ": ", 3);
@@ -590,6 +590,7 @@ enum http_reach http_transfer_complete(struct http_transfer *transfer, enum http
   }
   outcome.cls = verdict.cls;
   outcome.scope = verdict.scope;
+  outcome.blameless = verdict.blameless;
   outcome.answer = verdict.answer;
   outcome.error_class = verdict.error_class[0] ? verdict.error_class : NULL;
   outcome.message = text[0] ? text : NULL;

@@ -38,9 +38,10 @@ static void a_configured_proxy_is_used(void **state) {
   fake_host_free(host);
 }
 
-/* An expired password of the proxy is no fault of any task, whatever the route says of its endpoint's statuses.
- * Without a proxy 407 is the endpoint's word. */
-static void a_proxy_that_wants_a_password_concerns_the_instance(void **state) {
+/* An expired password of the proxy is no fault of any task, whatever the route says of its endpoint's statuses. An
+ * endpoint may say the same in its name, which a proxy passes on: no other route waits for that, and the request may
+ * have been received. Without a proxy 407 is the endpoint's word. */
+static void a_407_behind_a_proxy_is_the_targets_trouble(void **state) {
   struct http_options o = http_case_options();
   char proxy[64], url[HTTP_CASE_URL];
   const char *rejected[] = {"4xx", "407"};
@@ -56,10 +57,11 @@ static void a_proxy_that_wants_a_password_concerns_the_instance(void **state) {
   route = http_case_route("http", "crm.invalid", 8, "/status-407", url);
   route.reject_on = (struct duebox_list){rejected, 2};
   struct fake_outcome outcome = http_case_send(host, &route, 0);
-  assert_int_equal(outcome.cls, DUEBOX_UNAVAILABLE);
-  assert_int_equal(outcome.scope, DUEBOX_SCOPE_INSTANCE);
+  assert_int_equal(outcome.cls, DUEBOX_UNKNOWN);
+  assert_int_equal(outcome.scope, DUEBOX_SCOPE_TARGET);
+  assert_true(outcome.blameless);
   assert_string_equal(outcome.error_class, "http.proxy");
-  assert_string_equal(outcome.message, "HTTP 407 from the proxy, for crm.invalid:8: give a password");
+  assert_string_equal(outcome.message, "HTTP 407 from the proxy, or crm.invalid:8: give a password");
   fake_host_free(host);
 }
 
@@ -143,7 +145,7 @@ static int stop(void **state) {
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(a_configured_proxy_is_used),
-      cmocka_unit_test(a_proxy_that_wants_a_password_concerns_the_instance),
+      cmocka_unit_test(a_407_behind_a_proxy_is_the_targets_trouble),
       cmocka_unit_test(an_endless_answer_to_connect_is_not_read),
       cmocka_unit_test(what_a_socks_proxy_says_of_an_endpoint_concerns_its_route),
   };

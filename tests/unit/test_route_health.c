@@ -53,6 +53,30 @@ static void refuse_for_good(struct driver *driver, struct driver *now, int *paus
   mutex_destroy(&s.lanes_lock);
 }
 
+/* Whether it is suspended by so many such outcomes in a row. */
+static bool suspends(uint32_t times, struct duebox_outcome outcome) {
+  struct route_config route = {.concurrency = 10, .breaker = 5};
+  struct lane lane = {.name = "work", .route = &route};
+  struct scheduler s = {.lanes = &lane};
+  struct task task = {.id = 1, .view = {.message_id = "m"}};
+  const struct flight flight = {.id = 1, .task = &task, .lane = &lane, .end = FLIGHT_OUTCOME, .outcome = outcome};
+  mutex_init(&s.lanes_lock);
+  for (uint32_t i = 0; i < times; i++)
+    scheduler_follow_outcome(&s, &flight);
+  mutex_destroy(&s.lanes_lock);
+  return health_suspended(&lane.health);
+}
+
+/* A proxy's 407, which may be the endpoint's: the request may have been received, and the destination is not well. */
+static void a_blameless_answer_of_the_target_is_its_failure(void **state) {
+  const struct duebox_outcome answered = {.cls = DUEBOX_UNKNOWN, .blameless = true, .scope = DUEBOX_SCOPE_TARGET},
+                              broke = {.cls = DUEBOX_UNKNOWN, .blameless = true},
+                              silent = {.cls = DUEBOX_UNKNOWN, .scope = DUEBOX_SCOPE_TARGET};
+  assert_false(suspends(4, answered));
+  assert_true(suspends(5, answered));
+  assert_false(suspends(50, broke) || suspends(50, silent));
+}
+
 /* What the former destination answers after a reload pauses no route that goes to another one now. */
 static void a_former_destination_says_nothing_of_the_present_one(void **state) {
   struct driver old = {.name = "old"}, new = {.name = "new"};
@@ -116,6 +140,7 @@ int main(void) {
       cmocka_unit_test(of_a_narrow_route_too),
       cmocka_unit_test(people_resume_what_was_gone),
       cmocka_unit_test(a_route_that_was_paused_before_it_came_does_not_begin),
+      cmocka_unit_test(a_blameless_answer_of_the_target_is_its_failure),
       cmocka_unit_test(a_former_destination_says_nothing_of_the_present_one),
   };
   return cmocka_run_group_tests_name("route_health", tests, NULL, NULL);
