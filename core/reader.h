@@ -44,6 +44,8 @@ size_t reader_take(struct scheduler *s, const struct reading *reading, struct ta
 /* Enters a task as a flight of a lane; NULL: it stays in the table for now. */
 struct flight *reader_begin_flight(struct scheduler *s, struct lane *lane, struct group *group, struct task *task,
                                    int64_t read_us);
+/* Nobody of its order_key goes before a task that is left for now, whatever is read first. */
+void reader_keep_turn(struct lane *lane, const struct task *task);
 /* After called or chosen tasks were dealt with: those that did not take off keep their turn, those that did have had
  * it. */
 void reader_settle_turns(struct scheduler *s, struct lane *lane, const uint64_t *ids, size_t count);

@@ -142,16 +142,6 @@ static bool find_late(struct scheduler *s, struct group *group, struct store_cur
          (!poll_late_compares(&s->pace) || look_behind(s, group, until, &compared));
 }
 
-/* Nobody of its order_key goes before it, whatever is read first. */
-static void keep_turn(struct lane *lane, const struct task *task) {
-  if (order_may_go(&lane->order, task)) {
-    order_reserve(&lane->order, task);
-    (void)order_missed(&lane->order, task->id, true);
-  } else if (!order_blocked(&lane->order, task) && order_wait(&lane->order, task)) {
-    lane_sweep_first(lane);
-  }
-}
-
 static bool any_key(const struct task *tasks, size_t count) {
   for (size_t i = 0; i < count; i++)
     if (tasks[i].order_key.len > 0)
@@ -236,7 +226,7 @@ bool reader_keeps_order(struct scheduler *s, struct group *group, struct store_c
     if (read && late.more)
       first = first || order_may_go(&lane->order, late.keyed[i]);
     else if (read)
-      keep_turn(lane, late.keyed[i]);
+      reader_keep_turn(lane, late.keyed[i]);
     task_release(late.keyed[i]);
   }
   if (read && first) { /* there are too many to know which of a key is the first */

@@ -51,12 +51,23 @@ void reader_end_flight(struct flight *flight, enum flight_end end, const char *e
   flight_list_add(ended, flight);
 }
 
+void reader_keep_turn(struct lane *lane, const struct task *task) {
+  if (order_may_go(&lane->order, task)) {
+    order_reserve(&lane->order, task);
+    (void)order_missed(&lane->order, task->id, true);
+  } else if (!order_blocked(&lane->order, task) && order_wait(&lane->order, task)) {
+    lane_sweep_first(lane);
+  }
+}
+
 /* A task that must wait although it is due: it was in flight in a crash and others that were are out, or another task
  * of its order_key goes first. It stays in the table; the sweep meets it again, or its order calls it. */
 static bool must_wait(struct scheduler *s, struct lane *lane, const struct task *task) {
   bool suspect = task->recoveries > 0;
   if (task->moves || (suspect && !suspects_may_go(&lane->suspects, scheduler_suspicion(s, task), s->last_chance))) {
     lane_sweep_shard(lane, task->shard);
+    if (!task->moves && task->order_key.len > 0)
+      reader_keep_turn(lane, task);
     return true;
   }
   if (order_may_go(&lane->order, task))
