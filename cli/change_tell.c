@@ -42,7 +42,9 @@ static void explain(const struct change_run *run, const struct task_target *targ
   switch (target->outcome) {
   case CHANGE_DONE:
     snprintf(out, cap, "%s%s", run->rule->done,
-             target->moves ? " (a daemon takes it to its host, unless it is on its way out)" : sent_note(target));
+             target->moves      ? " (a daemon takes it to its host, unless it is on its way out)"
+             : target->other_id ? " (its row has another id now: look for it by its message id)"
+                                : sent_note(target));
     break;
   case CHANGE_NOT_FOUND:
     snprintf(out, cap, target->state == TASK_STATES ? "not found" : "has moved on, or was deleted, just now");
@@ -50,7 +52,8 @@ static void explain(const struct change_run *run, const struct task_target *targ
   case CHANGE_STATE:
     if (!ended && run->rule->allowed == STATE_BIT(TASK_DEAD))
       snprintf(out, cap,
-               "is a living task: %s (a dead one with the same message id goes by its row, id:N in `dead list`)",
+               "is a living task: %s (a dead one with the same id goes by its other one: id:N or message_id:M of `dead "
+               "list`)",
                task_state_text(target->state));
     else
       snprintf(out, cap, ended ? "has ended already: %s" : "its state does not allow it: %s",
@@ -105,6 +108,8 @@ void tell_one(struct change_run *run, const char *id, const struct task_target *
     json_object_set_new(task, "maybe_sent", json_true());
   if (target->outcome == CHANGE_DONE && target->moves)
     json_object_set_new(task, "moves", json_true());
+  if (target->outcome == CHANGE_DONE && target->other_id)
+    json_object_set_new(task, "other_id", json_true());
   json_array_append_new(run->tasks, task);
 }
 

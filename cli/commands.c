@@ -17,6 +17,9 @@
   "Digits that are the row id of one task and the message id of another: say id:100 or message_id:100.\n"              \
   "TIME is 2026-01-31T08:00:00Z (UTC unless it says otherwise), now, +30m or -2h by the database's clock.\n"           \
   "--where is raw SQL, one condition beside the other filters; it runs with the rights of the database user.\n"
+#define OTHER_ID                                                                                                       \
+  "One whose row id another task has by now, or whose id is from 2^61 on, has another row id then (\"other_id\"\n"     \
+  "in JSON); its message id stays.\n"
 #define MANY                                                                                                           \
   "With filters the number of tasks is said first and confirmed on a terminal; elsewhere --yes is needed.\n"           \
   "Each change leaves an audit row: who, what, why, which, and the values from before; audit_first and\n"              \
@@ -197,7 +200,7 @@ const struct command commands[] = {
      .details = IDS_OR_FILTERS
      "\nDead, expired and cancelled tasks come back as scheduled, due now, with a fresh budget; the attempt\n"
      "goes on counting. Scheduled tasks with failures are due now. Filters mean dead tasks unless --state\n"
-     "names others.\n" MANY,
+     "names others.\n" OTHER_ID MANY,
      .examples = "  duebox task retry 4711\n"
                  "  duebox task retry --route crm.push --error http.503 --rate 50/s --yes\n"
                  "  duebox task retry --state scheduled --route crm.push --yes\n",
@@ -252,8 +255,8 @@ const struct command commands[] = {
      .options = TAKES(OPT_ROUTE, OPT_KEY, OPT_ERROR, OPT_DUE_BEFORE, OPT_DUE_AFTER, OPT_CREATED_BEFORE,
                       OPT_CREATED_AFTER, OPT_WHERE, OPT_PRIORITY, CHANGING),
      .summary = "bring dead tasks back",
-     .details =
-         IDS_OR_FILTERS "\nThey are scheduled, due now, with a fresh budget; the attempt goes on counting.\n" MANY,
+     .details = IDS_OR_FILTERS
+     "\nThey are scheduled, due now, with a fresh budget; the attempt goes on counting.\n" OTHER_ID MANY,
      .examples = "  duebox dead retry --route crm.push --error http.503 --yes\n"
                  "  duebox dead retry 4711 4712 --reason 'bug 1234 is fixed'\n",
      .run = run_dead_retry},

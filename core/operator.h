@@ -107,6 +107,7 @@ struct task_target {
   enum change_outcome outcome; /* set by change() */
   bool maybe_sent; /* a copy of it has left, or may have; change() sets it, to false but for cancel and reschedule */
   bool moves;      /* set by change(), of one that is done: a daemon takes it to its host when no copy of it is out */
+  bool other_id;   /* set by change(), of an ended one that is done: its row has another id now */
   bool claim_lost; /* claimed by a daemon that cannot settle it any more */
   bool nameless;   /* its message id is none that anybody could ask for; message_id is how it is shown */
   bool misfit;     /* its shard is none: nothing but CHANGE_REFUSED comes of it */

@@ -218,7 +218,7 @@ enum {
   COL_MOVE_TO_HOST,
   LIVING_COLUMNS
 };
-enum { COL_KEEP_UNTIL = 9, HISTORY_COLUMNS };
+enum { COL_KEEP_UNTIL = 9, COL_OTHER_ID, HISTORY_COLUMNS };
 
 static bool judge_living_row(const struct change *change, const struct db_row *row, struct task_target *target) {
   uint64_t shard, failures, maybe_sent, due, soon, claim_lost, ordered;
@@ -243,9 +243,19 @@ static bool judge_living_row(const struct change *change, const struct db_row *r
   return true;
 }
 
+static bool judge_ended_row(const struct change *change, const struct db_row *row, struct task_target *target) {
+  uint64_t other_id;
+  if (!db_u64(row, COL_OTHER_ID, 1, &other_id))
+    return false;
+  target->outcome = judge_ended(change->order->verb, target->state);
+  target->other_id = other_id && target->outcome == CHANGE_DONE;
+  target->maybe_sent = false;
+  return true;
+}
+
 static bool judge_row(struct change *change, const struct db_result *result, const struct db_row *row, bool living) {
-  static const char *const all[] = {"due", "soon", "claim_lost", "ordered", "move_to_host", NULL};
-  static const char *const but_host[] = {"due", "soon", "claim_lost", "ordered", NULL};
+  static const char *const all[] = {"due", "soon", "claim_lost", "ordered", "move_to_host", "other_id", NULL};
+  static const char *const but_host[] = {"due", "soon", "claim_lost", "ordered", "other_id", NULL};
   const char *const *skip = sets_host(change->order) ? but_host : all;
   uint64_t id;
   if (!db_u64(row, 0, UINT64_MAX, &id) || !row->fields[1] || !row->fields[2])
@@ -255,12 +265,8 @@ static bool judge_row(struct change *change, const struct db_result *result, con
   if (!target)
     return true; /* the id has another message now: not the task that was meant */
   target->state = task_state_parse(row->fields[2]);
-  if (living && !judge_living_row(change, row, target))
+  if (!(living ? judge_living_row(change, row, target) : judge_ended_row(change, row, target)))
     return false;
-  if (!living) {
-    target->outcome = judge_ended(change->order->verb, target->state);
-    target->maybe_sent = false;
-  }
   if (target->outcome != CHANGE_DONE)
     return true;
   text_puts(&change->before, change->before.len > 1 ? ", " : "");
@@ -274,7 +280,8 @@ static bool lock_rows(struct outbox_operator *op, struct change *change, bool li
   bool any = add_ids(&ids, change, living, false, ROW_IDS);
   add_ids(&keys, change, living, false, HISTORY_KEYS);
   bool ok = !any || op_query(op, living ? opsql_lock_living : opsql_lock_history,
-                             ARGS(RAW("ids", ids), RAW("keys", keys), WORD("wait", change->at_once ? "NOWAIT" : "")),
+                             ARGS(RAW("ids", ids), RAW("keys", keys), WORD("wait", change->at_once ? "NOWAIT" : ""),
+                                  UNSIGNED("far", STORE_ID_MAY_CHANGE)),
                              what, &result, err);
   text_free(&ids);
   text_free(&keys);
@@ -290,23 +297,20 @@ static bool lock_rows(struct outbox_operator *op, struct change *change, bool li
 
 /* --- writing --- */
 
-/* Runs a statement over the rows that are to be written and expects it to find every one: they are locked. */
-static bool write_rows(struct outbox_operator *op, const struct change *change, bool living, const char *statement,
+/* Runs a statement over the living rows that are to be written and expects it to find every one: they are locked. */
+static bool write_rows(struct outbox_operator *op, const struct change *change, const char *statement,
                        const struct text *assignments, struct err *err) {
-  struct text ids = {0}, message_ids = {0}, keys = {0};
-  add_ids(&ids, change, living, true, ROW_IDS);
-  add_ids(&keys, change, living, true, HISTORY_KEYS);
-  add_ids(&message_ids, change, living, true, MESSAGE_IDS);
+  struct text ids = {0}, message_ids = {0};
+  add_ids(&ids, change, true, true, ROW_IDS);
+  add_ids(&message_ids, change, true, true, MESSAGE_IDS);
   uint64_t found;
   bool ok = op_change(op, statement,
-                      ARGS(RAW("ids", ids), RAW("message_ids", message_ids), RAW("keys", keys),
-                           TIME("due", change->order->due_us), SIGNED("keep_us", change->order->keep_us),
-                           RAW("assignments", *assignments)),
+                      ARGS(RAW("ids", ids), RAW("message_ids", message_ids), TIME("due", change->order->due_us),
+                           SIGNED("keep_us", change->order->keep_us), RAW("assignments", *assignments)),
                       what, &found, err);
   text_free(&ids);
   text_free(&message_ids);
-  text_free(&keys);
-  if (ok && found != to_write(change, living))
+  if (ok && found != to_write(change, true))
     ok = db_unexpected(err, what);
   return ok;
 }
@@ -380,17 +384,42 @@ static bool write_living(struct outbox_operator *op, const struct change *change
   for (int i = 0; i < TASK_SETTINGS; i++)
     if (change->order->verb == CHANGE_SET && change->order->given & 1u << i)
       add_setting(&assignments, (enum task_setting)i, change, op->shards);
-  bool ok = write_rows(op, change, true, statements[change->order->verb], &assignments, err);
+  bool ok = write_rows(op, change, statements[change->order->verb], &assignments, err);
   if (ok && change->order->verb == CHANGE_CANCEL)
-    ok = write_rows(op, change, true, opsql_cancel_delete, &assignments, err);
+    ok = write_rows(op, change, opsql_cancel_delete, &assignments, err);
   text_free(&assignments);
   return ok;
 }
 
+/* "(id, keep_until) IN ((1, '..'))": those that come back under another id. */
+static bool add_others(struct text *out, const struct change *change) {
+  const char *separator = "(id, keep_until) IN (";
+  for (size_t i = 0; i < change->count; i++) {
+    const struct task_target *target = &change->targets[i];
+    if (!is_candidate(target, false) || target->outcome != CHANGE_DONE || !target->other_id)
+      continue;
+    text_puts(out, separator);
+    add_id(out, target, HISTORY_KEYS);
+    separator = ", ";
+  }
+  text_puts(out, *separator == ',' ? ")" : "FALSE");
+  return *separator == ',';
+}
+
 static bool write_ended(struct outbox_operator *op, const struct change *change, struct err *err) {
-  struct text none = {0};
-  return write_rows(op, change, false, opsql_retry_insert, &none, err) &&
-         write_rows(op, change, false, opsql_retry_delete, &none, err);
+  struct text ids = {0}, keys = {0}, others = {0};
+  uint64_t inserted, deleted, lines, count = to_write(change, false);
+  add_ids(&ids, change, false, true, ROW_IDS);
+  add_ids(&keys, change, false, true, HISTORY_KEYS);
+  bool any = add_others(&others, change);
+  const struct sql_arg *args = ARGS(RAW("ids", ids), RAW("keys", keys), RAW("other_id", others));
+  bool ok = op_change(op, opsql_retry_insert, args, what, &inserted, err) &&
+            (!any || op_change(op, opsql_retry_attempts, args, what, &lines, err)) &&
+            op_change(op, opsql_retry_delete, args, what, &deleted, err);
+  text_free(&ids);
+  text_free(&keys);
+  text_free(&others);
+  return ok && ((inserted == count && deleted == count) || db_unexpected(err, what));
 }
 
 static const char *const verbs[CHANGE_VERBS] = {"cancel", "reschedule", "retry", "set"};

@@ -4,8 +4,11 @@
 -- out, or nothing would be sent. Only what was copied is deleted from the history, whatever dies
 -- meanwhile: it has this due_at. A thousand at a time, to be run again until none is copied: on MariaDB the INSERTs of
 -- applications wait for the INSERT .. SELECT (12 s for 40,000). A task stays dead while another lives that has its
--- dedup_key, message_id or id; of several dead ones with the same one comes back at a time, the first. The LIMIT of the DELETE is for sessions with
--- sql_safe_updates. `duebox dead retry` does all of that by itself.
+-- dedup_key, message_id or id; of several dead ones with the same one comes back at a time, the first. One with an id from
+-- 2^61 on stays dead too: the id might end the INSERTs of everybody (README.md, Users). `duebox dead retry` gives a task
+-- another id where its own is no use, and takes what outbox_attempts has of it along. The LIMIT of the DELETE is for sessions with
+-- sql_safe_updates. That command does all of
+-- this by itself.
 SET @back_at = UTC_TIMESTAMP(6);
 START TRANSACTION;
 INSERT IGNORE INTO outbox (id, message_id, route, payload, headers, task_key, due_at, priority, order_key, dedup_key, max_attempts,
@@ -14,7 +17,7 @@ INSERT IGNORE INTO outbox (id, message_id, route, payload, headers, task_key, du
 SELECT id, message_id, route, payload, headers, task_key, @back_at, priority, order_key, dedup_key, max_attempts,
   timeout_ms, IF(expires_at > @back_at, expires_at, NULL), target_host, shard, created_at,
   IF(error_class = 'result.timeout', created_at - INTERVAL 1 MICROSECOND, @back_at), attempt, revision, error_class, last_error, progress, checkpoint
-FROM outbox_history AS h WHERE state = 'dead' AND route = 'crm.push'
+FROM outbox_history AS h WHERE state = 'dead' AND route = 'crm.push' AND id < 2305843009213693952
   AND NOT EXISTS (SELECT 1 FROM outbox o WHERE o.id = h.id)
   AND NOT EXISTS (SELECT 1 FROM outbox o WHERE o.message_id = h.message_id)
   AND NOT EXISTS (SELECT 1 FROM outbox o

@@ -524,7 +524,7 @@ def test_a_living_task_with_the_message_id_of_a_dead_one_says_so(cli):
     taken = cli.row(dead, "outbox_history")["message_id"]
     cli.add(message_id=taken)
     assert cli.run("dead", "retry", taken).stdout == (
-        f"{taken}  is a living task: scheduled (a dead one with the same message id goes by its row, id:N in `dead list`)\n")
+        f"{taken}  is a living task: scheduled (a dead one with the same id goes by its other one: id:N or message_id:M of `dead list`)\n")
     assert cli.run("dead", "retry", f"id:{dead}").stdout == (
         f"id:{dead}  another living task has its message id or dedup key\n")
 
@@ -569,8 +569,39 @@ def test_more_rows_of_one_id_than_a_step_has_are_all_gone_through(cli):
             " FROM outbox_history, seq_1_to_1200 WHERE id = %s", id_)
     done = cli.json("dead", "retry", "--route", "crm.push", "--dry-run")
     assert (done["matched"], done["not_found"]) == (1201, 0)
-    done = cli.json("dead", "retry", "--route", "crm.push", "--yes", code=65)
-    assert (done["matched"], done["changed"], done["conflict"], done["not_found"]) == (1201, 1, 1200, 0)
+    done = cli.json("dead", "retry", "--route", "crm.push", "--yes")
+    assert (done["matched"], done["changed"], done["conflict"], done["not_found"]) == (1201, 1201, 0, 0)
+    assert cli.sql("SELECT COUNT(*) FROM outbox WHERE id = %s", id_) == ((1,),)
+
+
+def test_a_row_id_that_is_taken_keeps_no_dead_task_from_coming_back(cli):
+    """Whoever may INSERT may choose the id of a dead one. It comes back under another, and what is kept of its attempts
+    follows, by which its results are told from those of an earlier task with its message id."""
+    first, second, third = cli.dead(count=3, order_key="k")
+    taken = cli.row(second, "outbox_history")["message_id"]
+    for id_ in (first, second):
+        cli.sql("INSERT INTO outbox_attempts (message_id, attempt, kind, outcome, task_id, route, due_at, finished_at)"
+                " SELECT message_id, 1, 'result', 'dead', id, route, due_at, finished_at FROM outbox_history WHERE id = %s", id_)
+    cli.add(id=second, message_id="stranger")
+    said = cli("dead", "retry", first, taken, third)
+    assert said == (f"{first}  retried\n{taken}  retried (its row has another id now: look for it by its message id)\n"
+                    f"{third}  retried\n")
+    now, = cli.ids(f"message_id = '{taken}'")
+    assert cli.ids() == [first, second, third, now] and cli.ids(table="outbox_history") == []
+    assert cli.sql("SELECT task_id FROM outbox_attempts ORDER BY seq") == ((first,), (now,))
+    assert cli.row(second)["message_id"] == "stranger" and cli.row(now)["attempt"] == 3
+
+
+@pytest.mark.parametrize("far", [2 ** 61, 2 ** 64 - 1])
+def test_a_dead_task_with_a_far_id_comes_back_with_an_ordinary_one(cli, far):
+    """With the last of all ids it would end the INSERTs of everybody once more."""
+    dead, = cli.dead()
+    cli.sql("UPDATE outbox_history SET id = %s", far)
+    done = cli.json("dead", "retry", far)
+    assert [(task["outcome"], task["other_id"]) for task in done["tasks"]] == [("retried", True)]
+    now, = cli.ids()
+    assert dead < now < 2 ** 61 and cli.add()[0] < 2 ** 61
+    assert cli.audit()[0]["before"][0]["id"] in (far, str(far))
 
 
 def test_dead_letters(cli):
