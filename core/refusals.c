@@ -6,10 +6,12 @@ enum {
   REST_MAX_US = 10 * 1000 * 1000, /* up to this: the database may have been away meanwhile */
 };
 
-/* What is cut goes by a statement of its own kind: such ones are not written with others. */
-static bool is_known(const struct refusals_of *of) {
-  return of->alike >= REFUSALS_ALIKE && of->form != DECISION_CUT && of->form != DECISION_FORMS;
-}
+static bool is_known(const struct refusals_of *of) { return of->alike >= REFUSALS_ALIKE && of->form != DECISION_FORMS; }
+
+/* How many in a row that are taken whole end a form. What is left out is so of those too that would be taken whole: the
+ * first of them ends it. What is only cut costs none of those anything, and rows that fit may come between all along.
+ */
+static unsigned wholes_to_end(enum decision_form form) { return form == DECISION_CUT ? REFUSALS_ALIKE : 1; }
 
 enum refusals_way refusals_way(struct outcome_refusals *refusals, enum task_event event, int64_t now_us) {
   struct refusals_of *of = &refusals->of[event];
@@ -30,10 +32,12 @@ bool refusals_note(struct outcome_refusals *refusals, enum task_event event, enu
   struct refusals_of *of = &refusals->of[event];
   bool known = is_known(of);
   if (written == least) {
-    if (least == DECISION_WHOLE)
-      *of = (struct refusals_of){0};
-    return known && least == DECISION_WHOLE;
+    if (least != DECISION_WHOLE || ++of->wholes < wholes_to_end(of->form))
+      return false;
+    *of = (struct refusals_of){0};
+    return known;
   }
+  of->wholes = 0;
   refusals->count++;
   refusals->apart_until_us = now_us + REFUSALS_APART_US;
   of->alike = written == of->form ? of->alike + 1 : 1;

@@ -6,8 +6,8 @@
  * A lane of whose outcomes one was refused a moment ago has its outcomes written apart from those of others, which
  * would have to be found out again among them. What comes to an event is refused in the same form time and again,
  * without one that is taken whole between: then the others are written in that form at once, with those of all lanes,
- * and one now and then is tried whole. What is written apart has turns of its own, and the others have theirs between.
- * Pure.
+ * and one now and then is tried whole. Where some are only cut, others that are taken whole do not count until there
+ * are many in a row. What is written apart has turns of its own, and the others have theirs between. Pure.
  *
  * @thread the owner's: a lane's are the settler's, those of results the session's that writes them
  */
@@ -33,7 +33,8 @@ struct outcome_refusals {
   uint64_t count;         /* of refusals so far */
   struct refusals_of {
     enum decision_form form; /* in which the last ones were taken */
-    unsigned alike;          /* how many of them in a row */
+    unsigned alike;          /* how many of them in a row, */
+    unsigned wholes;         /* and how many in a row were taken whole since */
     int64_t whole_at_us;     /* monotonic: when the next one is tried whole, where all are alike */
   } of[TASK_EVENTS];
 };

@@ -224,11 +224,13 @@ struct store_heads_part {
 /* How much of a decision was written: what the server refuses is left out, a step at a time, and never stops others. */
 enum decision_form {
   DECISION_WHOLE,
-  DECISION_NO_ALERT,
-  DECISION_NO_TEXTS,   /* the error cut; without what the consumer said beyond that */
-  DECISION_NO_LINES,   /* no line in outbox_attempts, nor in outbox_heads */
-  DECISION_CUT,        /* what is longer than a column of the history allows is cut there */
-  DECISION_NO_HISTORY, /* of a row that is done; all others keep their history in every form */
+  DECISION_CUT,          /* what is longer than a column of the history or of outbox_attempts allows is cut there */
+  DECISION_OWN_ID,       /* the same, and its alert has a row id of our own choice: the counter has come to its end */
+  DECISION_NO_ALERT,     /* and nothing is cut */
+  DECISION_NO_TEXTS,     /* the error cut; without what the consumer said beyond that */
+  DECISION_NO_LINES,     /* no line in outbox_attempts, nor in outbox_heads */
+  DECISION_NO_LINES_CUT, /* and the history is cut */
+  DECISION_NO_HISTORY,   /* of a row that is done; all others keep their history in every form */
   DECISION_FORMS
 };
 
@@ -388,9 +390,7 @@ struct store_hint {
   int64_t due_us; /* INT64_MIN = not known */
   uint64_t id;    /* of the row that is due first; 0 = not known */
 };
-enum { STORE_SERVER_MAX = 256 };
-
-enum { STORE_HINTS_MAX = 64 }; /* in one call */
+enum { STORE_SERVER_MAX = 256, STORE_HINTS_MAX = 64 /* in one call */ };
 
 struct store_watch;
 

@@ -106,6 +106,9 @@ static const struct {
      "caching_sha2_password"},
     {1049, DB_REFUSED, "check database.name, or create the database and " RUN_MIGRATE},
     {1146, DB_REFUSED, RUN_MIGRATE},
+    {DB_NO_ROW_ID, DB_REFUSED,
+     "a client has driven the counter of row ids to its end: a daemon puts it back within a minute, and says "
+     "DUEBOX-ROW-IDS-RESET, or what is in its way"},
     {1054, DB_REFUSED, OTHER_TABLE},
     {1364, DB_REFUSED, OTHER_TABLE},
     {1176, DB_REFUSED, "somebody dropped that index: add it again, as `duebox migrate --show-sql` prints it"},

@@ -23,6 +23,7 @@
 #include "outbox/results_judge.h"
 #include "outbox/row.h"
 #include "outbox/server.h"
+#include "outbox/settle_judge.h"
 #include "outbox/side_tables.h"
 #include "outbox/write.h"
 #include "query.h"
@@ -496,6 +497,8 @@ static enum store_status apply_alone(void *arg, size_t at, size_t behind, bool *
   snprintf(result->refusal, sizeof result->refusal, "%.255s", err->text);
   snprintf(reason, sizeof reason, "the server refuses it: %.200s", err->text);
   for (int form = given.broken ? WITHOUT_TEXT : given.form + 1; stopped == STOPPED_REFUSED && form <= WITHOUT_TEXT;) {
+    while (form < QUARANTINED && !settle_form_helps(form, err->code))
+      form++;
     result->form = form < QUARANTINED ? form : QUARANTINED;
     result->broken = form >= QUARANTINED && !given.broken ? reason : given.broken;
     if (form++ == WITHOUT_TEXT)

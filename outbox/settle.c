@@ -493,14 +493,15 @@ static enum store_status settle_alone(void *arg, size_t at, size_t behind, bool 
   enum stopped stopped = STOPPED_REFUSED;
   bool denied = db_error_is_denied(err->code);
   settle_leave_kin(d, behind);
-  while (stopped == STOPPED_REFUSED && !denied && write_reduce(d)) {
+  int code = err->code;
+  while (stopped == STOPPED_REFUSED && !denied && write_reduce(d, code)) {
     struct err local = {0};
     enum store_status status = settle_at_once(arg, at, 1, &stopped, &local);
     if (status != STORE_OK && stopped != STOPPED_REFUSED) {
       *err = local;
       return status;
     }
-    denied = db_error_is_denied(local.code);
+    denied = db_error_is_denied(code = local.code);
   }
   d->refused = stopped == STOPPED_REFUSED;
   *done = !d->refused;

@@ -1,8 +1,20 @@
 /* SPDX-License-Identifier: MIT */
 #include "outbox/settle_judge.h"
 
+#include "outbox/db_error.h"
+
 bool settle_ends(const struct decision *d) {
   return !d->changed && !task_state_living(task_state_next(d->from, d->event));
+}
+
+bool settle_cuts(enum decision_form form) {
+  return form == DECISION_CUT || form == DECISION_OWN_ID || form >= DECISION_NO_LINES_CUT;
+}
+
+bool settle_form_helps(enum decision_form form, int code) {
+  if (form == DECISION_CUT)
+    return db_error_is_value(code);
+  return form != DECISION_OWN_ID || code == DB_NO_ROW_ID;
 }
 
 void settle_compare(struct decision *d, const struct task *now, bool same) {

@@ -12,6 +12,12 @@
 /* Whether there is no row any more when it was written. */
 bool settle_ends(const struct decision *d);
 
+/* Whether a value that a column does not take is cut in that form. */
+bool settle_cuts(enum decision_form form);
+/* Whether a decision that the server refused with that error may be taken in that form: the first ones leave all as it
+ * is but for one thing each. */
+bool settle_form_helps(enum decision_form form, int code);
+
 /* The row was changed since it was read for d->sent. now: what it is, NULL = it cannot be read. same: with the same
  * content, so the decision stands, unless it is about another attempt and people have changed how many there may be. */
 void settle_compare(struct decision *d, const struct task *now, bool same);

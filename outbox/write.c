@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "core/base/random.h"
 #include "outbox/db_error.h"
 #include "outbox/guard.h"
 #include "outbox/row.h"
@@ -81,17 +82,19 @@ unsigned write_statements(const struct decision *decision) {
   return n;
 }
 
-bool write_reduce(struct decision *d) {
+bool write_reduce(struct decision *d, int code) {
   const struct {
     enum decision_form form;
     bool helps;
-  } steps[] = {{DECISION_NO_ALERT, wants_alert(d)},
+  } steps[] = {{DECISION_CUT, wants_history(d) || wants_attempt(d)},
+               {DECISION_OWN_ID, wants_alert(d)},
+               {DECISION_NO_ALERT, wants_alert(d)},
                {DECISION_NO_TEXTS, d->error || d->record},
                {DECISION_NO_LINES, wants_attempt(d) || is_head(d) || (d->sent && d->gone)},
-               {DECISION_CUT, wants_history(d)},
+               {DECISION_NO_LINES_CUT, wants_history(d)},
                {DECISION_NO_HISTORY, d->event == EVENT_DONE && wants_history(d)}};
   for (size_t i = 0; i < ARRAY_LEN(steps); i++)
-    if (steps[i].form > d->form && steps[i].helps) {
+    if (steps[i].form > d->form && steps[i].helps && settle_form_helps(steps[i].form, code)) {
       d->form = steps[i].form;
       return true;
     }
@@ -227,7 +230,11 @@ static bool add(struct writer *w, const char *statement, const struct sql_arg *a
   return write_flush(w, err);
 }
 
-static const char *ignore_word(const struct decision *d) { return d->form >= DECISION_CUT ? "IGNORE" : ""; }
+static const char *ignore_word(const struct decision *d) { return settle_cuts(d->form) ? "IGNORE" : ""; }
+
+/* How far behind the last row the ids begin that are not the counter's: nobody else who takes some is likely to take
+ * the same at this moment. */
+static uint64_t random_gap(void) { return random_u64() % (1024 * 1024); }
 
 /* Decisions as the rows of one or more JSON texts. */
 static bool write_json(struct writer *w, const struct kind *kind, struct decision *const *list, size_t count,
@@ -246,6 +253,8 @@ static bool write_json(struct writer *w, const struct kind *kind, struct decisio
     const struct sql_arg json = {.name = "rows", .kind = SQL_STRING, .string = values->data, .len = values->len};
     if (!add(w, kind->statement,
              ARGS(json, WORD("content", ROW_CONTENT), WORD("fence", w->fence), WORD("ignore", ignore_word(list[0])),
+                  WORD("own_id", list[0]->form == DECISION_OWN_ID ? "TRUE" : "FALSE"),
+                  UNSIGNED("far", STORE_ID_MAY_CHANGE), UNSIGNED("gap", random_gap()),
                   UNSIGNED("shard_count", w->ss->conn->shards)),
              kind->uncounted ? ROWS_ANY : rows, err))
       return false;
@@ -434,10 +443,12 @@ static bool write_groups(struct writer *w, const char *statement, struct decisio
   return true;
 }
 
-static bool write_kind(struct writer *w, const struct kind *kind, struct decision **list, struct err *err) {
+/* Those in one form: a statement that cuts would cut what others have, and say nothing of it. */
+static bool write_kind(struct writer *w, const struct kind *kind, enum decision_form form, struct decision **list,
+                       struct err *err) {
   size_t count = 0;
   for (size_t i = 0; i < w->count; i++)
-    if (kind->concerns(w->decisions[i]))
+    if (w->decisions[i]->form == form && kind->concerns(w->decisions[i]))
       list[count++] = w->decisions[i];
   if (count && kind->same && !write_groups(w, kind->same, list, &count, err))
     return false;
@@ -491,11 +502,13 @@ bool write_decisions(struct writer *w, struct err *err) {
   struct decision **list = calloc(w->count ? w->count : 1, sizeof *list);
   if (!list)
     return err_set(err, DB_E_NO_MEMORY, "%s: out of memory", w->what);
-  bool ok = true, more = false;
-  for (size_t i = 0; !more && i < w->count; i++)
-    more = !only_ends(w->decisions[i]);
-  for (size_t i = 0; ok && more && i < ARRAY_LEN(kinds); i++)
-    ok = write_kind(w, &kinds[i], list, err);
+  bool ok = true, forms[DECISION_FORMS] = {false};
+  for (size_t i = 0; i < w->count; i++)
+    if (!only_ends(w->decisions[i]))
+      forms[w->decisions[i]->form] = true;
+  for (size_t i = 0; ok && i < ARRAY_LEN(kinds); i++)
+    for (int form = 0; ok && form < DECISION_FORMS; form++)
+      ok = !forms[form] || write_kind(w, &kinds[i], (enum decision_form)form, list, err);
   ok = ok && write_deletes(w, list, err);
   free(list);
   return ok;

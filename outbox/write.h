@@ -50,8 +50,9 @@ MUSTCHECK bool write_commit(struct writer *w, const struct shard_lease *leases, 
 
 /* Whether the decision can apply to a row in the state it says. */
 bool write_possible(const struct decision *decision);
-/* Has less of the decision written: the next form that makes a difference. False when there is none. */
-bool write_reduce(struct decision *decision);
+/* Has less of the decision written, which the server refused with that error: the next form that makes a difference.
+ * False when there is none. */
+bool write_reduce(struct decision *decision, int code);
 /* The tables beside that of the tasks that it is written to, as bits (side_tables.h). */
 unsigned write_tables(const struct decision *decision);
 /* How many statements it takes by itself. */

@@ -1,5 +1,5 @@
 -- A line for each attempt worth keeping: before its row moves on.
-INSERT INTO `{table}_attempts`
+INSERT {ignore} INTO `{table}_attempts`
   (message_id, attempt, kind, outcome, task_id, route, claimed_by, due_at, published_at, finished_at, error_class, error,
    result)
 SELECT o.message_id, v.attempt_of, v.kind, v.outcome, o.id, o.route,

@@ -1,5 +1,5 @@
 -- A line for each of several attempts that went the same way: before its row moves on.
-INSERT INTO `{table}_attempts`
+INSERT {ignore} INTO `{table}_attempts`
   (message_id, attempt, kind, outcome, task_id, route, claimed_by, due_at, published_at, finished_at)
 SELECT o.message_id, {attempt_of}, {kind}, {outcome}, o.id, o.route,
   COALESCE(o.claimed_by, (SELECT s.owner FROM `{table}_shards` s WHERE s.shard = o.shard)),

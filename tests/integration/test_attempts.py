@@ -4,6 +4,7 @@ what is kept, and destinations that are gone."""
 import json
 import time
 
+import pymysql
 import pytest
 
 from support.ledger import to_us
@@ -258,6 +259,29 @@ def test_the_dead_move_to_the_history_and_raise_an_alert(stage):
     assert row["payload"] == b"\0payload" and row["keep_until"] > row["finished_at"]
     stage.wait_empty(20)
     assert stage.count("outbox_history") == 1
+
+
+def test_the_dead_raise_alerts_while_there_is_no_next_row_id(stage):
+    """A client has driven the counter of row ids to its end, and an open transaction keeps it there."""
+    stage.http("h", max_attempts=1)
+    stage.http("ops.alert", max_attempts=1)
+    stage.configuration["alerts"] = {"dead": {"route": "ops.alert"}}
+    stage.start()
+    stage.receiver.on("/h", 400)
+    tasks = stage.insert("h", count=300, delay_ms=3600_000, end="dead")
+    with stage.connect() as client, client.cursor() as cursor:
+        cursor.execute("START TRANSACTION")
+        cursor.execute("INSERT INTO outbox (id, route, payload) VALUES (18446744073709551615, 'h', 'x')")
+        cursor.execute("ROLLBACK")
+        cursor.execute("START TRANSACTION")
+        cursor.execute("SELECT COUNT(*) FROM outbox")
+        stage.execute("UPDATE outbox SET due_at = UTC_TIMESTAMP(6)")
+        alerts = stage.receiver.wait_count(300, 60, "/ops.alert")
+        with pytest.raises(pymysql.err.OperationalError, match="1467"):
+            stage.execute("INSERT INTO outbox (route, payload) VALUES ('h', 'x')")
+    assert sorted(json.loads(alert.body)["message_id"] for alert in alerts) == sorted(tasks)
+    stage.wait_empty(20)
+    assert stage.count("outbox_history", "state = 'dead' AND last_error IS NOT NULL") == 300
 
 
 def test_a_dead_alert_raises_no_alert(stage):

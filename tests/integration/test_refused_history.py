@@ -82,6 +82,23 @@ def test_a_trigger_that_refuses_every_tenth_row_costs_these_alone(two):
     two.check()
 
 
+def test_keys_that_the_history_has_no_room_for_stop_no_route(two):
+    """A client with its CHECKs switched off writes keys that fit the outbox alone, and others between that fit both. Each
+    of the first was written by itself, some tens a second, and without the line of its attempt."""
+    daemon = two.daemons[0]
+    with two.connect() as connection, connection.cursor() as cursor:
+        cursor.execute("SET check_constraint_checks = 0")
+        cursor.execute("INSERT INTO outbox (route, payload, priority, task_key)"
+                       " SELECT 'refused', 'x', 10, REPEAT('k', IF(seq % 3, 256, 1)) FROM seq_1_to_6000")
+    for _ in range(10):
+        settled(two, daemon, *two.insert("other", kept=True))
+    two.wait_empty(60)
+    dead = "route = 'refused' AND state = 'dead' AND error_class = 'row.unreadable' AND LENGTH(task_key) = "
+    assert (two.count("outbox_history", dead + "255"), two.count("outbox_history", dead + "1")) == (4000, 2000)
+    assert "do not take" in daemon.wait_log("DUEBOX-SETTLE-REDUCED")["msg"]
+    two.check()
+
+
 def test_a_history_that_takes_nothing_loses_and_repeats_no_task(stage):
     """Done tasks end without; dead ones stay, are seen to, and are not sent again; the partition ends it."""
     stage.kafka("good", history=LONG)

@@ -386,6 +386,98 @@ static void less_is_written_at_once_where_that_is_asked_for(void **state) {
   free(d);
 }
 
+/* The history has less room for a key than the outbox, which a client may fill with its CHECKs switched off. Nothing
+ * else of it is lost: the texts, the line of its attempt and its alert were left out before. */
+static void what_the_history_has_no_room_for_is_cut_alone(void **state) {
+  struct fixture *f = *state;
+  struct decision *d = some(f, EVENT_DEAD);
+  sql(f, "ALTER TABLE outbox_history MODIFY task_key VARCHAR(2) NOT NULL");
+  for (size_t i = 0; i < N; i++)
+    d[i].alert_route = "ops.alert";
+  assert_int_equal(settle(f, d, N), N);
+  assert_all_but(d, DECISION_CUT);
+  assert_int_equal(ask(f, "SELECT COUNT(*) FROM outbox"), N); /* alerts */
+  assert_int_equal(ask(f, "SELECT COUNT(*) FROM outbox_attempts WHERE error = 'no'"), N);
+  assert_int_equal(ask(f, "SELECT COUNT(*) FROM outbox_history WHERE last_error = 'no'"), N);
+  assert_int_equal(ask(f, "SELECT COUNT(*) FROM outbox_history WHERE task_key = 'od'"), 1);
+  free(d);
+}
+
+/* Those that are known not to fit are written by the statement of all of them, and no other goes by that: what of it is
+ * cut is found out. */
+static void what_is_known_not_to_fit_is_cut_together(void **state) {
+  struct fixture *f = *state;
+  struct decision *d = some(f, EVENT_DONE);
+  sql(f, "ALTER TABLE outbox_history MODIFY task_key VARCHAR(2) NOT NULL");
+  sql(f, "UPDATE outbox SET task_key = 'odd' WHERE id %% 2 = 0");
+  for (size_t i = 0; i < N; i++) {
+    d[i].least = d[i].id % 2 == 0 ? DECISION_CUT : DECISION_WHOLE;
+    d[i].error = NULL;
+  }
+  statements_sent();
+  assert_int_equal(settle(f, d, N), N);
+  assert_in_range(statements_sent(), 1, 150); /* of which most find out the one whose key nobody knows */
+  for (size_t i = 0; i < N; i++)
+    assert_int_equal(d[i].form, d[i].id % 2 == 0 || d[i].id == ODD ? DECISION_CUT : DECISION_WHOLE);
+  assert_int_equal(ask(f, "SELECT COUNT(*) FROM outbox_history WHERE task_key = 'od'"), N / 2 + 1);
+  free(d);
+}
+
+/* A message id that got past the CHECKs is cut in the line of its attempt, too. */
+static void what_the_attempts_have_no_room_for_is_cut(void **state) {
+  struct fixture *f = *state;
+  struct decision *d = some(f, EVENT_RETRY);
+  sql(f, "ALTER TABLE outbox_attempts MODIFY route VARCHAR(2) CHARACTER SET ascii COLLATE ascii_bin NOT NULL");
+  sql(f, "UPDATE outbox SET route = 'odd' WHERE id = %d", ODD);
+  assert_int_equal(settle(f, d, N), N);
+  assert_all_but(d, DECISION_CUT);
+  assert_int_equal(ask(f, "SELECT COUNT(*) FROM outbox_attempts"), N);
+  assert_int_equal(ask(f, "SELECT COUNT(*) FROM outbox_attempts WHERE route = 'od'"), 1);
+  free(d);
+}
+
+/* Who may INSERT drives the counter of row ids to its end, and for up to a minute there is no next one. What dies
+ * meanwhile was settled without its alert, for good. */
+static void an_alert_needs_no_next_row_id(void **state) {
+  enum { FAR = 61 };
+  struct fixture *f = *state;
+  struct decision *d = some(f, EVENT_DEAD);
+  sql(f, "START TRANSACTION");
+  sql(f, "INSERT INTO outbox (id, route, payload) VALUES (18446744073709551615, 'r', 'x')");
+  sql(f, "ROLLBACK");
+  assert_int_equal(sql_error(f, "INSERT INTO outbox (route, payload) VALUES ('r', 'x')"), 1467);
+  for (size_t i = 0; i < N; i++)
+    d[i].alert_route = "ops.alert";
+  for (size_t applied = 0, more = 1; applied < N; applied += more) {
+    more = settle(f, d, N); /* so many alone and no more in one call; what is done finds no row */
+    assert_true(more > 0);
+    for (size_t i = 0; i < N; i++) {
+      assert_true(!d[i].refused && (!d[i].applied || d[i].form == DECISION_OWN_ID));
+      d[i].busy = false;
+    }
+  }
+  assert_int_equal(ask(f, "SELECT COUNT(*) FROM outbox WHERE route = 'ops.alert' AND id > %d AND id < 1 << %d", N, FAR),
+                   N);
+  assert_int_equal(ask(f, "SELECT COUNT(*) FROM outbox_history WHERE last_error = 'no'"), N);
+  assert_int_equal(ask(f, "SELECT COUNT(*) FROM outbox_attempts"), N);
+  free(d);
+}
+
+/* Where that is known all of them are written together, beside those that die without an alert. */
+static void alerts_with_ids_of_their_own_are_written_together(void **state) {
+  struct fixture *f = *state;
+  struct decision *d = some(f, EVENT_DEAD);
+  for (size_t i = 0; i < N; i++) {
+    d[i].least = DECISION_OWN_ID;
+    d[i].alert_route = i % 2 ? "ops.alert" : NULL;
+  }
+  statements_sent();
+  assert_int_equal(settle(f, d, N), N);
+  assert_in_range(statements_sent(), 1, 20);
+  assert_int_equal(ask(f, "SELECT COUNT(*) FROM outbox WHERE route = 'ops.alert' AND id > %d", N), N / 2);
+  free(d);
+}
+
 /* The server refuses the history of all tasks of a route: after some the next results are applied without it at once,
  * and those of other routes do not wait while each is found out. One now and then is tried whole. */
 static void results_whose_history_is_refused_time_and_again_are_applied_at_once(void **state) {
@@ -470,6 +562,11 @@ int main(int argc, char **argv) {
       TEST(what_is_of_another_kin_is_settled_at_once),
       TEST(one_call_tries_so_many_alone_and_leaves_the_others),
       TEST(less_is_written_at_once_where_that_is_asked_for),
+      TEST(what_the_history_has_no_room_for_is_cut_alone),
+      TEST(what_is_known_not_to_fit_is_cut_together),
+      TEST(what_the_attempts_have_no_room_for_is_cut),
+      TEST(an_alert_needs_no_next_row_id),
+      TEST(alerts_with_ids_of_their_own_are_written_together),
   };
   return store_main(argc, argv, tests, sizeof tests / sizeof tests[0]);
 }

@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "outbox/results_judge.h"
+#include "outbox/settle_judge.h"
 #include "store_double_ops.h"
 #include "store_double_rows.h"
 #include "store_double_write.h"
@@ -367,13 +368,18 @@ static enum store_status apply_alone(void *arg, size_t at, size_t behind, bool *
   results_form_leave_kin(result, behind);
   (void)snprintf(result->refusal, sizeof result->refusal, "%.255s", err->text);
   (void)snprintf(reason, sizeof reason, "the server refuses it: %.200s", err->text);
+  int code = err->code;
   while (stopped == STOPPED_REFUSED && !result->broken) {
-    if (++result->form == DECISION_FORMS)
+    do
+      result->form++;
+    while (!settle_form_helps(result->form, code));
+    if (result->form == DECISION_FORMS)
       result->broken = reason;
     struct err local = {0};
     status = apply_at_once(arg, at, 1, &stopped, &local);
     if (status != STORE_OK && stopped != STOPPED_REFUSED)
       *err = local;
+    code = local.code;
   }
   *done = stopped != STOPPED_REFUSED;
   if (result->broken == reason)

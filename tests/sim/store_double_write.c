@@ -48,17 +48,19 @@ unsigned decision_statements(const struct decision *d) {
   return 1u + wants_history(d) + wants_attempt(d) + is_head(d) + wants_alert(d);
 }
 
-bool decision_reduce(struct decision *d) {
+bool decision_reduce(struct decision *d, int code) {
   const struct {
     enum decision_form form;
     bool helps;
-  } steps[] = {{DECISION_NO_ALERT, wants_alert(d)},
+  } steps[] = {{DECISION_CUT, wants_history(d) || wants_attempt(d)},
+               {DECISION_OWN_ID, wants_alert(d)},
+               {DECISION_NO_ALERT, wants_alert(d)},
                {DECISION_NO_TEXTS, d->error || d->record},
                {DECISION_NO_LINES, wants_attempt(d) || is_head(d) || (d->sent && d->gone)},
-               {DECISION_CUT, wants_history(d)},
+               {DECISION_NO_LINES_CUT, wants_history(d)},
                {DECISION_NO_HISTORY, d->event == EVENT_DONE && wants_history(d)}};
   for (size_t i = 0; i < ARRAY_LEN(steps); i++)
-    if (steps[i].form > d->form && steps[i].helps) {
+    if (steps[i].form > d->form && steps[i].helps && settle_form_helps(steps[i].form, code)) {
       d->form = steps[i].form;
       return true;
     }
@@ -119,7 +121,7 @@ int decision_refused(const struct table *db, const struct decision *d) {
   size_t error = d->error ? strnlen(d->error, d->form < DECISION_NO_TEXTS ? ERROR_MAX : ERROR_CUT) : 0;
   size_t longest = record && record->result_json_len > error ? record->result_json_len : error;
   longest = record && record->checkpoint_len > longest ? record->checkpoint_len : longest;
-  bool cut = d->form >= DECISION_CUT && wants_history(d);
+  bool cut = settle_cuts(d->form) && wants_history(d);
   return db->refused_bytes && longest > db->refused_bytes && !cut ? TOO_LONG : 0;
 }
 

@@ -8,7 +8,7 @@
 #include "store_double_session.h"
 
 bool decision_possible(const struct decision *decision);
-bool decision_reduce(struct decision *decision);
+bool decision_reduce(struct decision *decision, int code);
 /* LOCK_HISTORY, LOCK_ATTEMPTS, LOCK_HEADS */
 unsigned decision_tables(const struct decision *decision);
 unsigned decision_statements(const struct decision *decision);

@@ -278,26 +278,26 @@ static enum store_status settle_reduced(struct store_session *ss, const struct s
 static void what_was_left_out_is_named(void **state) {
   struct fixture *f = *state;
   static const char *const names[DECISION_FORMS] = {
+      [DECISION_CUT] = "without what its columns in outbox_history or outbox_attempts do not take, which",
+      [DECISION_OWN_ID] = "without the next row id for its alert, which",
       [DECISION_NO_ALERT] = "without the alert, which",
       [DECISION_NO_TEXTS] = "without the alert and the texts, which",
       [DECISION_NO_LINES] = "without alert, texts and line in outbox_attempts or outbox_heads, which",
-      [DECISION_CUT] = "without alert, texts, lines and what is longer than its column in the history, which",
+      [DECISION_NO_LINES_CUT] = "without alert, texts, lines and what its columns in the history do not take, which",
       [DECISION_NO_HISTORY] = "without all that was to be kept of it, its line in the history too, which"};
   FILE *file = tmpfile();
   assert_non_null(file);
   log_setup(LOG_LEVEL_ERROR, LOG_FORMAT_LOGFMT, fileno(file));
   f->ops.settle = settle_reduced;
-  for (int form = DECISION_NO_ALERT; form < DECISION_FORMS; form++) {
+  for (int form = DECISION_CUT; form < DECISION_FORMS; form++) {
     struct flight_list settled = {0};
-    struct flight *flight;
     char said[1024] = "";
-    assert_int_equal(ftruncate(fileno(file), 0), 0);
-    assert_int_equal(lseek(fileno(file), 0, SEEK_SET), 0);
+    assert_true(ftruncate(fileno(file), 0) == 0 && lseek(fileno(file), 0, SEEK_SET) == 0);
     f->form = (enum decision_form)form;
     f->settler.trouble = (struct log_repeat){0}; /* each is the first */
     deliver(f, &DUEBOX_OUTCOME(.cls = DUEBOX_DELIVERED));
     wait_settled(f, &settled);
-    while ((flight = flight_list_pop(&settled)))
+    for (struct flight *flight; (flight = flight_list_pop(&settled));)
       flight_give_back(&f->flights, flight);
     assert_true(pread(fileno(file), said, sizeof said - 1, 0) > 0);
     if (!strstr(said, names[form]))
