@@ -201,7 +201,7 @@ static bool is_one_of(int code, const int *codes, size_t count) {
 }
 
 bool db_error_is_value(int code) {
-  static const int codes[] = {1264, 1292, 1366, 1406, 1441, 3819, 4025, DB_E_VALUE};
+  static const int codes[] = {1264, 1265, 1292, 1366, 1406, 1441, 3819, 4025, DB_E_VALUE};
   return is_one_of(code, codes, ARRAY_LEN(codes));
 }
 

@@ -9,6 +9,7 @@
 
 #include <cmocka.h>
 
+#include "outbox/db_error.h"
 #include "outbox/settle_judge.h"
 
 enum { COUNT = 4 };
@@ -110,6 +111,23 @@ static void another_limit_is_decided_by(void **state) {
   }
 }
 
+/* What is refused for another reason than a value, or the counter of row ids, is not tried once more for these. */
+static void a_form_is_tried_where_it_may_help(void **state) {
+  enum { TOO_LONG = 1406, DATA_TRUNCATED = 1265, TRIGGER = 1644 };
+  assert_true(settle_form_helps(DECISION_CUT, TOO_LONG) && settle_form_helps(DECISION_CUT, DATA_TRUNCATED));
+  assert_false(settle_form_helps(DECISION_CUT, TRIGGER) || settle_form_helps(DECISION_CUT, DB_NO_ROW_ID));
+  assert_true(settle_form_helps(DECISION_OWN_ID, DB_NO_ROW_ID));
+  assert_false(settle_form_helps(DECISION_OWN_ID, TOO_LONG) || settle_form_helps(DECISION_OWN_ID, TRIGGER));
+  for (int form = DECISION_NO_ALERT; form <= DECISION_FORMS; form++)
+    assert_true(settle_form_helps((enum decision_form)form, TRIGGER));
+}
+
+/* Whatever else is left out, in the end a value that does not fit keeps no task. */
+static void the_last_forms_cut(void **state) {
+  assert_true(settle_cuts(DECISION_CUT) && settle_cuts(DECISION_OWN_ID) && settle_cuts(DECISION_NO_LINES_CUT));
+  assert_false(settle_cuts(DECISION_WHOLE) || settle_cuts(DECISION_NO_ALERT) || settle_cuts(DECISION_NO_LINES));
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(a_commit_is_all_or_nothing),
@@ -118,6 +136,8 @@ int main(void) {
       cmocka_unit_test(what_leaves_no_mark_tells_nothing),
       cmocka_unit_test(only_what_was_to_be_applied_is_in_doubt),
       cmocka_unit_test(another_limit_is_decided_by),
+      cmocka_unit_test(a_form_is_tried_where_it_may_help),
+      cmocka_unit_test(the_last_forms_cut),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }
