@@ -20,20 +20,14 @@
 #include "core/base/clock.h"
 #include "core/reader.h"
 
-enum {
-  LATE_ROWS = READ_MAX, /* whose order_keys are read, */
-  LATE_PAGE = 256,      /* in one statement */
-  LATE_KEYED = 256,     /* that keep their turn: those that have one */
-};
+enum { LATE_ROWS = 256 }; /* that keep their turn */
 
-/* Rows that nobody knows here, the last one of each group first. */
+/* Rows with an order_key that nobody knows here, the last one of each group first. Of others there may be any number
+ * that stay where they are, since somebody holds them: they go before nobody. */
 struct late {
   uint64_t ids[LATE_ROWS];
   size_t count;
-  struct task *keyed[LATE_KEYED]; /* of those that were read, in no order */
-  size_t keyed_count;
-  bool keyless;        /* some have no order_key */
-  bool more;           /* there are others, or they have not been read */
+  bool more;           /* there are others */
   unsigned priorities; /* bits of those that have some */
 };
 
@@ -46,7 +40,7 @@ struct look {
 
 static void add_late(struct scheduler *s, const struct lane *lane, const struct found_id *found, uint8_t priority,
                      struct late *late) {
-  if (found->foreign || flight_by_id(s->flights, found->id) || order_knows(&lane->order, found->id))
+  if (found->foreign || !found->keyed || flight_by_id(s->flights, found->id) || order_knows(&lane->order, found->id))
     return;
   late->priorities |= 1u << priority;
   late->more = late->count == LATE_ROWS;
@@ -149,37 +143,8 @@ static bool any_key(const struct task *tasks, size_t count) {
   return false;
 }
 
-static void add_keyed(struct late *late, struct task *task) {
-  bool goes = !task->unreadable, keyed = goes && task->order_key.len > 0;
-  late->keyless = late->keyless || (goes && !keyed);
-  if (keyed && late->keyed_count < LATE_KEYED) {
-    late->keyed[late->keyed_count++] = task;
-    return;
-  }
-  late->more = late->more || keyed;
-  task_release(task);
-}
-
-/* Finds those that have an order_key. Thousands may have none, and stay where they are: somebody holds them. */
-static bool read_keyed(struct scheduler *s, const struct group *group, struct late *late) {
-  for (size_t at = 0, n; at < late->count && late->keyed_count < LATE_KEYED; at += n) {
-    struct task_batch *batch = NULL;
-    struct err err = {0};
-    n = late->count - at < LATE_PAGE ? late->count - at : LATE_PAGE;
-    enum store_status status = s->store->ops->read_ids(
-        s->ss, TASK_SCHEDULED, shard_bit(group->shard), scheduler_host(s, group->shard), &late->ids[at], n,
-        AHEAD_MAX_US + AHEAD_MARGIN_US, (struct store_limit){0}, &batch, &err);
-    if (!scheduler_db_ok(s, status, &err))
-      return false;
-    for (size_t i = 0, rows = batch ? batch->count : 0; i < rows; i++) /* it may be gone with its last task */
-      add_keyed(late, &batch->tasks[i]);
-    late->more = late->more || (late->keyed_count == LATE_KEYED && at + n < late->count);
-  }
-  return true;
-}
-
 static int by_turn(const void *a, const void *b) {
-  const struct task *x = *(struct task *const *)a, *y = *(struct task *const *)b;
+  const struct task *x = a, *y = b;
   return x->priority != y->priority ? (int)y->priority - (int)x->priority : reader_by_due(x, y);
 }
 
@@ -210,28 +175,56 @@ static void read_higher(struct scheduler *s, struct group *group, unsigned prior
   }
 }
 
+/* Of more than are read it is not known which of a key is the first; those that cannot go now line up in any order.
+ * True where a sweep is to meet the others. It would not be of use for what does not find room to wait: it has met
+ * that. */
+static bool needs_sweep(struct lane *lane, const struct task *task, bool *no_room) {
+  if (order_may_go(&lane->order, task) || order_blocked(&lane->order, task))
+    return true;
+  if (order_wait(&lane->order, task))
+    lane_sweep_first(lane);
+  *no_room = *no_room || !order_knows(&lane->order, task->id);
+  return false;
+}
+
+/* Keeps the turns of those that were found. True: a sweep goes first. */
+static bool keep_turns(struct lane *lane, const struct late *late, struct task_batch *batch) {
+  bool needed = false, no_room = false;
+  if (batch)
+    qsort(batch->tasks, batch->count, sizeof *batch->tasks, by_turn);
+  for (size_t i = 0, rows = batch ? batch->count : 0; i < rows; i++) {
+    const struct task *task = &batch->tasks[i];
+    if (task->unreadable || task->order_key.len == 0)
+      continue;
+    if (late->more)
+      needed = needs_sweep(lane, task, &no_room) || needed;
+    else
+      reader_keep_turn(lane, task);
+  }
+  return late->more && (needed || !no_room);
+}
+
 bool reader_keeps_order(struct scheduler *s, struct group *group, struct store_cursor from, const struct task *tasks,
                         size_t count) {
-  struct lane *lane = group->lane;
+  struct task_batch *batch = NULL;
+  struct err err = {0};
   UNFILLED struct late late;
   if ((is_start(from) && group->priority >= STORE_PRIORITY_MAX) || !any_key(tasks, count))
     return true;
   if (!find_late(s, group, from, &late))
     return false;
-  late.keyed_count = 0;
-  late.keyless = false;
-  bool read = read_keyed(s, group, &late), first = late.more && late.keyless;
-  qsort(late.keyed, late.keyed_count, sizeof *late.keyed, by_turn);
-  for (size_t i = 0; i < late.keyed_count; i++) {
-    if (read && late.more)
-      first = first || order_may_go(&lane->order, late.keyed[i]);
-    else if (read)
-      reader_keep_turn(lane, late.keyed[i]);
-    task_release(late.keyed[i]);
-  }
-  if (read && first) { /* there are too many to know which of a key is the first */
+  if (late.count > 0 &&
+      !scheduler_db_ok(s,
+                       s->store->ops->read_ids(s->ss, TASK_SCHEDULED, shard_bit(group->shard),
+                                               scheduler_host(s, group->shard), late.ids, late.count,
+                                               AHEAD_MAX_US + AHEAD_MARGIN_US, (struct store_limit){0}, &batch, &err),
+                       &err))
+    return false;
+  bool sweeps = keep_turns(group->lane, &late, batch);
+  reader_give_up(batch);
+  if (sweeps) {
     sweep_first(group);
     read_higher(s, group, late.priorities);
   }
-  return read && !first;
+  return !sweeps;
 }

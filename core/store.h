@@ -200,7 +200,7 @@ struct store_claim {
 struct found_id {
   uint64_t id;
   int64_t next_us;
-  bool foreign; /* not for the range's host */
+  bool foreign, keyed; /* not for the range's host; has an order_key */
 };
 
 /* A task that others of its order_key wait for, wherever both are: it is to be tried again, or has moved. */
@@ -457,7 +457,7 @@ struct store_ops {
   enum store_status (*read)(struct store_session *ss, const struct store_range *ranges, size_t range_count,
                             int64_t ahead_us, struct store_limit limit, struct task_batch **batch, int64_t *next_us,
                             int64_t *now_us, struct err *err);
-  /* Ids and times only, in one snapshot, of one range after the other, counts[i] of range i: range.after exclusive,
+  /* Positions only, in one snapshot, of one range after the other, counts[i] of range i: range.after exclusive,
    * until[i] inclusive, next_at <= now + range.ahead_us. Those of other hosts than range.host are marked as foreign. */
   enum store_status (*find)(struct store_session *ss, const struct store_range *ranges,
                             const struct store_cursor *until, size_t range_count, struct found_id *found,

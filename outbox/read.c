@@ -434,16 +434,17 @@ static bool find_unit(struct store_session *ss, void *arg, struct err *err) {
   if (!session_send(ss, "find", &result, 1, err))
     return false;
   bool ok = true;
-  for (size_t n = 0; ok && db_next(&result, &row, 4); n++) {
-    uint64_t number = 0, ours = 0;
-    ok = (db_u64(&row, 3, u->range_count - 1, &number) && u->counts[number] < u->ranges[number].limit &&
-          db_u64(&row, 0, UINT64_MAX, &u->found[n].id) && db_u64(&row, 2, 1, &ours)) ||
+  for (size_t n = 0; ok && db_next(&result, &row, 5); n++) {
+    uint64_t number = 0, ours = 0, keyed = 0;
+    ok = (db_u64(&row, 4, u->range_count - 1, &number) && u->counts[number] < u->ranges[number].limit &&
+          db_u64(&row, 0, UINT64_MAX, &u->found[n].id) && db_u64(&row, 2, 1, &ours) && db_u64(&row, 3, 1, &keyed)) ||
          db_unexpected(err, "find");
     if (!ok)
       break;
     u->counts[number]++;
     u->found[n].next_us = row_time_or_past(&row, 1);
     u->found[n].foreign = !ours;
+    u->found[n].keyed = keyed;
   }
   db_results_free(&result, 1);
   return ok;

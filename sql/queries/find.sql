@@ -1,6 +1,7 @@
--- Positions of a group's rows between two others, the first or the last of them, and whether they are for our host.
+-- Positions of a group's rows between two others, the first or the last of them, and whether they are for our host and
+-- have an order_key.
 -- LENGTH: as in next_due.
-SELECT id, next_at, {host} IS TRUE, {number} FROM `{table}` FORCE INDEX (ix_next)
+SELECT id, next_at, {host} IS TRUE, LENGTH(order_key) > 0, {number} FROM `{table}` FORCE INDEX (ix_next)
 WHERE state = {state} AND shard = {shard} AND route = {route} AND priority = {priority}
   AND next_at <= UTC_TIMESTAMP(6) + INTERVAL {ahead_us} MICROSECOND AND (next_at > {after_at} OR next_at = {after_at} AND id > {after_id})
   AND (next_at < {until_at} OR next_at = {until_at} AND id <= {until_id}) AND LENGTH(message_id) >= 0

@@ -293,7 +293,7 @@ static void a_late_commit_is_found_behind_the_cursor(void **state) {
   struct fixture *f = *state;
   other(f, "START TRANSACTION");
   other(f, "INSERT INTO outbox (id, route, payload, shard, due_at) VALUES (1, 'r', '', 0, '2020-01-01')");
-  ROW("(id, route, payload, shard, due_at) VALUES (2, 'r', '', 0, '2020-01-02')");
+  ROW("(id, route, payload, shard, due_at, order_key) VALUES (2, 'r', '', 0, '2020-01-02', 'k')");
   struct task_batch *batch = read_group(f, TASK_SCHEDULED, 0, "r");
   assert_int_equal(batch->count, 1);
   struct store_cursor until = {.next_us = batch->tasks[0].due_us, .id = 2};
@@ -305,7 +305,9 @@ static void a_late_commit_is_found_behind_the_cursor(void **state) {
   ok(f, OPS->find(f->ss, &range, &until, 1, found, &count, &f->err));
   assert_int_equal(count, 2);
   assert_int_equal(found[0].id, 1);
+  assert_false(found[0].keyed);
   assert_int_equal(found[1].id, 2);
+  assert_true(found[1].keyed);
   range.last = true;
   ok(f, OPS->find(f->ss, &range, &until, 1, found, &count, &f->err));
   assert_int_equal(count, 2);

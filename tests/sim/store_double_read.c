@@ -291,8 +291,10 @@ static void find_range(struct store_session *ss, const struct find_unit *u, size
   chosen_sort(&rows);
   for (size_t i = 0; i < rows.count && count < range->limit; i++) {
     const struct row *row = rows.at[range->last ? rows.count - 1 - i : i];
-    found[count++] = (struct found_id){
-        .id = row->id, .next_us = row_next_us(row), .foreign = !is_for_host(ss->db, range->host, row)};
+    found[count++] = (struct found_id){.id = row->id,
+                                       .next_us = row_next_us(row),
+                                       .keyed = row->text[ROW_ORDER_KEY]->len > 0,
+                                       .foreign = !is_for_host(ss->db, range->host, row)};
   }
   const struct ghost group = group_of_range(range);
   int64_t end_us = count && count == range->limit && !range->last ? found[count - 1].next_us : u->until[at].next_us;

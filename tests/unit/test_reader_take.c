@@ -343,7 +343,8 @@ static enum store_status find_late(struct store_session *ss, const struct store_
   memset(count, 0, range_count * sizeof *count);
   if (ranges->last) /* the other one is a sweep */
     for (; *count < late_rows; ++*count)
-      found[*count] = (struct found_id){.next_us = (int64_t)(late_rows - *count), .id = late_rows - *count};
+      found[*count] =
+          (struct found_id){.next_us = (int64_t)(late_rows - *count), .id = late_rows - *count, .keyed = true};
   return STORE_OK;
 }
 
