@@ -45,7 +45,8 @@ struct group {
   bool sweep_first;             /* before anything beyond the cursor is read */
   bool sweep_again;             /* something came behind the cursor during a pass */
   int64_t sweep_at_us;          /* monotonic: not before, for what is only suspected behind the cursor */
-  int64_t bound_at_us;          /* monotonic: not before, where what is due is perhaps of other hosts */
+  int64_t bound_at_us;          /* monotonic: not before, where what is due is perhaps of other hosts, */
+  int64_t sweep_rest_until_us;  /* and where the last page behind the cursor had nothing of ours */
   struct store_cursor swept;    /* how far the pass has come; {0,0} between passes */
   size_t sweep_took;            /* by this pass */
   int64_t sweep_cost_us;        /* of this pass */

@@ -235,10 +235,8 @@ static void set_readable(struct scheduler *s, struct lane *lane, bool *cautious)
   *cautious = false;
   for (struct group *group = lane->groups; group; group = group->next) {
     group->readable = reader_may_read(s, lane, group->shard, group->epoch, &now);
-    if (is_bound(group) && group->backlog)
-      group->rest_until_us = later(group->rest_until_us, s->walk_at_us);
     group->rests = now.mono_us < group->rest_until_us;
-    group->sweep_rests = is_bound(group) && !group->sweep_first && now.mono_us < s->bound_sweep_at_us;
+    group->sweep_rests = !group->sweep_first && now.mono_us < group->sweep_rest_until_us;
     *cautious = *cautious || (group->readable && s->view[group->shard].cautious);
   }
 }

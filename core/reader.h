@@ -82,6 +82,10 @@ int reader_by_due(const void *a, const void *b);
 void reader_sort_by_due(struct task_batch *batch);
 /* Reads on beyond the cursor of a group of bound tasks: one page. True when there were rows of ours. */
 bool reader_bound(struct scheduler *s, struct group *group, uint32_t credit);
+/* Monotonic: until when a group of bound tasks rests after a page since began_us in which none was ours. All groups
+ * that rest from that, of whichever route, have a part of the time together: the others `share` times as much. */
+int64_t reader_bound_rest_until_us(const struct scheduler *s, const struct group *group, int64_t began_us,
+                                   int64_t share);
 /* Hands out one task of the lane that may go and is not the one whose turn it is, if there is one. True when one took
  * off or ended. *rest_us: for how long the lane reads nothing after this turn. */
 bool reader_pick(struct scheduler *s, struct lane *lane, int64_t *rest_us);

@@ -6,13 +6,16 @@
  * They are walked over a page at a time, and the cursor goes on with the walk. Rows that committed a little late are
  * met all the same: at the end of a walk the cursor is left before rows of others that are a second old. Others are met
  * by the sweep.
+ *
+ * A group rests after a page without one of ours. All groups that rest share one part of the time, and each for as long
+ * as its own pages take: nobody waits for the turn of another route.
  */
 #include "core/base/clock.h"
 #include "core/reader.h"
 
 enum {
   BOUND_PAGE = 256,
-  BOUND_WALK_SHARE = 2,        /* so many times as long as a page took nothing but what is known to be ours is read */
+  BOUND_WALK_SHARE = 2,        /* so many times as long as a page took nothing more of others' is read */
   BOUND_EVERY_US = 250 * 1000, /* how often to look for our own where the earliest row is another host's */
   BOUND_LATE_US = 1000 * 1000,
 };
@@ -58,6 +61,17 @@ static struct store_cursor read_to(struct store_cursor cursor, const struct page
   return cursor;
 }
 
+int64_t reader_bound_rest_until_us(const struct scheduler *s, const struct group *group, int64_t began_us,
+                                   int64_t share) {
+  const int64_t now = clock_mono_us();
+  int64_t resting = 1;
+  for (const struct lane *lane = s->lanes; lane; lane = lane->next)
+    for (const struct group *other = lane->groups; other; other = other->next)
+      resting += other != group && other->shard == SHARD_BOUND &&
+                 now < later(other->rest_until_us, other->sweep_rest_until_us);
+  return now + pace_rest_us(now - began_us, share * resting, REST_MAX_US * resting);
+}
+
 static void move_cursor(struct scheduler *s, struct group *group, const struct page *page, int64_t began_us) {
   const int64_t now = clock_mono_us(), took = now - began_us, db_now = scheduler_db_now_us(s);
   bool more = page->due == BOUND_PAGE;
@@ -65,9 +79,8 @@ static void move_cursor(struct scheduler *s, struct group *group, const struct p
   group->due = group->backlog = more;
   group->bound_at_us = now + BOUND_EVERY_US;
   group->next_us = more ? group->cursor.next_us : next_due(page);
-  s->read_first[lane_turn(group->lane, clock_mono_us())] = group->lane->next;
   if (more && page->wanted == 0)
-    s->walk_at_us = now + pace_rest_us(took, BOUND_WALK_SHARE, REST_MAX_US);
+    group->rest_until_us = reader_bound_rest_until_us(s, group, began_us, BOUND_WALK_SHARE);
   else if (page->wanted == 0) /* rows of others that become due do not have us look at each of them */
     group->next_us = later(group->next_us, db_now + pace_rest_us(took, SWEEP_SHARE, BOUND_EVERY_US));
 }

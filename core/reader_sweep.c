@@ -135,10 +135,8 @@ bool reader_sweep(struct scheduler *s, struct group *group, uint32_t credit) {
       more = go_on_at(s, group, untried, found) || more;
     }
   }
-  if (group->shard == SHARD_BOUND && took == 0) {
-    s->bound_sweep_at_us = clock_mono_us() + pace_rest_us(clock_mono_us() - reading.began_us, SWEEP_SHARE, REST_MAX_US);
-    s->read_first[lane_turn(group->lane, clock_mono_us())] = group->lane->next;
-  }
+  if (group->shard == SHARD_BOUND && took == 0)
+    group->sweep_rest_until_us = reader_bound_rest_until_us(s, group, reading.began_us, SWEEP_SHARE);
   group->sweep_took += took;
   s->busy = s->busy || took > 0;
   group->sweep_cost_us += clock_mono_us() - reading.began_us;

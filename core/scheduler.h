@@ -123,7 +123,6 @@ struct scheduler {
   bool look_soon;                                /* asked for while looking: the next look comes at once */
   uint64_t claims_unknown;                       /* bit per shard: a claim may have been written without our knowing */
   uint64_t claims_lost;                          /* bit per shard: there may be claims of earlier leases */
-  int64_t walk_at_us, bound_sweep_at_us;         /* monotonic: when to go on over bound tasks of other hosts: beyond */
   struct lane *read_first[LANE_TURNS];           /* whose turn it is, of each kind; NULL = the first */
   bool bound_claims;                             /* there are claims of bound tasks, perhaps of a dead instance */
   int64_t bound_claims_at_us;                    /* monotonic: when to look at them next */

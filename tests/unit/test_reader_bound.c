@@ -6,15 +6,17 @@
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include <cmocka.h>
 
 #include "core/base/clock.h"
+#include "core/base/sync.h"
 #include "reader_fixture.h"
 
-enum { AWAY = 20000, PAGE = 1000, PATIENCE_US = 60 * 1000 * 1000 };
+enum { AWAY = 20000, PAGE = 1000, PATIENCE_US = 60 * 1000 * 1000, ROUTES = 12, FIND_US = 100, WAKE_US = 5000 };
 
 /* The table: rows 1 .. away are bound to the other host, the next one to ours; all are due. */
 static struct {
@@ -132,11 +134,119 @@ static void reading_on_does_not_hide_what_came_late(void **state) {
   assert_true(group->sweep);
 }
 
+/* --- many routes --- */
+
+/* Of a dozen other routes, which little else is due of, any number of rows of the host that is away are due; of ours
+ * there are some, as many as a page has, or one. */
+static struct {
+  struct lane lanes[ROUTES];
+  size_t finds, pages; /* of all of these; of ours */
+  size_t ours;
+} many;
+
+static enum store_status find_many(struct store_session *ss, const struct store_range *ranges,
+                                   const struct store_cursor *until, size_t range_count, struct found_id *found,
+                                   size_t *count, struct err *err) {
+  bool is_other = strcmp(ranges->route, "work") != 0;
+  ++*(is_other ? &many.finds : &many.pages);
+  thread_sleep(FIND_US);
+  memset(count, 0, range_count * sizeof *count);
+  for (uint64_t id = (uint64_t)ranges->after.next_us + 1; *count < ranges->limit && (is_other || id <= many.ours); id++)
+    if (due_us(id) <= until->next_us)
+      found[(*count)++] = (struct found_id){.id = id, .next_us = due_us(id), .foreign = is_other};
+  return STORE_OK;
+}
+
+/* A round of reading, and then a pause as the thread makes: whoever rested has done so by then. */
+static void read_and_pause(struct fixture *f) {
+  scheduler_read(&f->s);
+  thread_sleep(WAKE_US);
+}
+
+/* None of ours takes place in the route: they are gone. */
+static enum store_status read_none(struct store_session *ss, enum task_state state, uint64_t shards, const char *host,
+                                   const uint64_t *ids, size_t count, int64_t ahead_us, struct store_limit limit,
+                                   struct task_batch **batch, struct err *err) {
+  *batch = NULL;
+  return STORE_OK;
+}
+
+static struct group *fill_many(struct fixture *f, struct store_ops *ops) {
+  static struct store store;
+  struct group *group = fill(f, 0);
+  memset(&many, 0, sizeof many);
+  *ops = (struct store_ops){.find = find_many, .read_ids = read_none, .claim = claim};
+  store = (struct store){.ops = ops};
+  f->s.store = &store;
+  for (size_t i = 0; i < ROUTES; i++) {
+    struct lane *lane = &many.lanes[i];
+    (void)snprintf(lane->name, sizeof lane->name, "other%zu", i);
+    lane->route = &f->route;
+    lane->driver = &f->driver;
+    lane->drained_until_us = INT64_MAX;
+    lane->next = i + 1 < ROUTES ? lane + 1 : &f->lane;
+    struct group *other = lane_group(lane, SHARD_BOUND, 5, true);
+    assert_non_null(other);
+    other->epoch = 1;
+    other->due = true;
+  }
+  f->s.lanes = many.lanes;
+  return group;
+}
+
+static void free_many(struct fixture *f) {
+  for (size_t i = 0; i < ROUTES; i++)
+    free(many.lanes[i].groups);
+  free(f->s.found);
+}
+
+/* A route with a backlog of tasks for our host goes on while the others' are walked over. (It stood still.) */
+static void a_backlog_of_ours_waits_for_no_walk_of_other_routes(void **state) {
+  struct fixture *f = *state;
+  struct store_ops ops;
+  (void)fill_many(f, &ops);
+  many.ours = UINT64_MAX;
+  while (many.pages < 20) {
+    read_and_pause(f);
+    assert_in_range(many.finds, 0, 20 * ROUTES);
+  }
+  free_many(f);
+}
+
+/* A task for our host that came late is found while the others' pages are looked through again. (It was not.) */
+static void one_that_came_late_is_found_beside_sweeps_of_other_routes(void **state) {
+  struct fixture *f = *state;
+  struct store_ops ops;
+  struct group *group = fill_many(f, &ops);
+  ops.read_ids = read_ids;
+  for (size_t i = 0; i < ROUTES; i++) {
+    struct group *other = many.lanes[i].groups;
+    other->due = false;
+    other->cursor = (struct store_cursor){INT64_MAX - 1, UINT64_MAX};
+    lane_sweep(other);
+  }
+  for (int round = 0; round < 3; round++)
+    read_and_pause(f);
+  many.finds = 0;
+  many.ours = 1;
+  group->due = false;
+  group->cursor = (struct store_cursor){2, 2};
+  lane_sweep(group);
+  while (table.claimed == 0) {
+    read_and_pause(f);
+    assert_in_range(many.finds, 0, 4 * ROUTES);
+  }
+  assert_int_equal(table.claimed, 1);
+  free_many(f);
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test_setup_teardown(those_of_a_host_that_is_away_are_walked_over_in_pages, set_up, tear_down),
       cmocka_unit_test_setup_teardown(the_walk_does_not_begin_anew, set_up, tear_down),
       cmocka_unit_test_setup_teardown(reading_on_does_not_hide_what_came_late, set_up, tear_down),
+      cmocka_unit_test_setup_teardown(a_backlog_of_ours_waits_for_no_walk_of_other_routes, set_up, tear_down),
+      cmocka_unit_test_setup_teardown(one_that_came_late_is_found_beside_sweeps_of_other_routes, set_up, tear_down),
   };
   return cmocka_run_group_tests_name("reader_bound", tests, NULL, NULL);
 }
