@@ -15,6 +15,8 @@ enum { JOINED_US = 8 * 1000 * 1000 }; /* as long as a hand-over may take */
 enum { BOUND_US = 250 * 1000 };
 /* And while another daemon joins: a shard is shut, given back, met by the other one, and read anew. */
 enum { JOIN_US = 300 * 1000 };
+/* And a bound one, since a daemon whose earliest row is another host's looks for its own so often. */
+enum { FOREIGN_US = 250 * 1000 };
 
 /* What the rows of a bad route are like. */
 static struct flood {
@@ -29,6 +31,7 @@ static struct flood {
 } floods[BAD_MAX + 1];
 
 static unsigned flood_count;
+static bool good_is_bound; /* its tasks, to a host that is there */
 static int64_t duration_us;
 static unsigned inserted;
 
@@ -187,6 +190,17 @@ static void plan_faults(void) {
     story.fault_ppm[kinds[i]] = seldom(500000, 1, 100);
 }
 
+/* Where the good tasks are bound to a host, so are many of the others, some of them to one that is not there. */
+static void plan_hosts(uint64_t seed) {
+  struct chance chance = chance_of(seed, 304);
+  good_is_bound = chance_ppm(&chance, 200000);
+  if (!good_is_bound)
+    return;
+  story.facts.bound_us += FOREIGN_US;
+  for (unsigned i = 0; i < flood_count; i++)
+    floods[i].bound_ppm = (uint32_t)chance_log_between(&chance, 100000, 1000000);
+}
+
 void plan_isolation(uint64_t seed, bool trace) {
   plan_isolated(seed, 300, trace);
   plan_profile();
@@ -206,6 +220,7 @@ void plan_isolation(uint64_t seed, bool trace) {
       .good = GOOD_ROUTE,
       .bound_us = BOUND_US + story.profile.poll_max_ms * 1000 + 10 * story.options.late_us,
   };
+  plan_hosts(seed);
   plan_processes(seed, false);
 }
 
@@ -221,6 +236,8 @@ static void insert_good(void) {
     blob_put(&row->text[ROW_MESSAGE_ID], id);
     row->priority = (uint8_t)chance_between(chance, 4, 5); /* groups rest for one another */
     row->due_us += chance_ppm(chance, 500000) ? chance_log_between(chance, 1000, 2 * 1000 * 1000) : 0;
+    if (good_is_bound)
+      blob_put(&row->text[ROW_TARGET_HOST], story.processes[0].host);
   }
   story.count.tasks += user_commit(&tx);
 }
