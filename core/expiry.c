@@ -7,12 +7,17 @@
 
 #include "core/base/clock.h"
 #include "core/base/log.h"
+#include "core/dead_log.h"
+#include "core/options.h"
 #include "core/rules.h"
 
 enum {
   PAGE_ROWS = 1000,
   TOGETHER = 250,       /* groups in one step, as long as all of their rows are one page */
   PASS_US = 500 * 1000, /* of the ten seconds between two passes */
+  HEADS_ROWS = 250,     /* are looked at together, */
+  HEADS_PAGES = 20,     /* and so many times in one pass */
+  WHY_BYTES = 512,
 };
 
 /* One pass. */
@@ -75,64 +80,99 @@ static enum store_status find_groups(struct walk *walk, struct walks *out, struc
   return status;
 }
 
-/* Decides about the rows of a batch, which the decisions point into. */
-static size_t decide(const struct walk *walk, struct task_batch *batch, struct decision *decisions) {
-  const struct rules_context context = {.config = walk->config, .now_us = walk->now_us};
-  size_t rows = batch->count;
-  for (size_t i = 0; i < rows; i++) {
-    struct task *task = &batch->tasks[i];
-    const struct rules_task facts = {.id = task->id,
-                                     .message_id = task->message_id,
-                                     .shard = task->shard,
-                                     .state = task->state,
-                                     .attempt_row = task->attempt,
-                                     .attempt_now = task->attempt,
-                                     .failures = task->failures,
-                                     .recoveries = task->recoveries};
-    rules_expire(&context, &facts, &decisions[i]);
-    decisions[i].changed_at = task->changed_at;
-  }
-  return rows;
+/* Rows of a batch that end, and how. */
+struct ending {
+  const struct task *tasks[PAGE_ROWS];
+  struct decision decisions[PAGE_ROWS];
+  size_t count;
+};
+
+static struct rules_task facts_of(const struct task *task) {
+  return (struct rules_task){.id = task->id,
+                             .message_id = task->message_id,
+                             .shard = task->shard,
+                             .state = task->state,
+                             .attempt_row = task->attempt,
+                             .attempt_now = task->attempt,
+                             .failures = task->failures,
+                             .recoveries = task->recoveries,
+                             .due_us = task->due_us,
+                             .asked_due_us = task->asked_due_us,
+                             .expires_us = task->expires_us};
 }
 
-static void count_expired(struct walk *walk, const struct task *task) {
+static struct rules_context context_of(const struct walk *walk) {
+  return (struct rules_context){.config = walk->config, .now_us = walk->now_us};
+}
+
+static void add_ending(struct ending *ending, const struct task *task) {
+  ending->decisions[ending->count].changed_at = task->changed_at;
+  ending->tasks[ending->count++] = task;
+}
+
+static void note_ended(struct walk *walk, const struct task *task, const struct decision *decision) {
   char route[STORE_ROUTE_MAX + STORE_WIDER + 1];
   snprintf(route, sizeof route, "%.*s", (int)task->route.len, (const char *)task->route.data);
   struct route_metrics *metrics = walk->expiry->route_metrics(walk->expiry->engine, route);
   if (metrics)
-    count(&metrics->events[EVENT_EXPIRE], 1);
-  walk->expired++;
+    count(&metrics->events[decision->event], 1);
+  if (decision->event == EVENT_DEAD)
+    dead_log_write(&walk->expiry->dead, route, task->message_id.data, decision->attempt, decision->error_class);
+  else
+    walk->expired++;
 }
 
 /* How many of these tasks one transaction ends: their rows are copied to the history. */
-static size_t as_many_as_fit(const struct task *tasks, size_t count) {
+static size_t as_many_as_fit(const struct task *const *tasks, size_t count) {
   int64_t bytes = 0;
   size_t n = 0;
-  while (n < count && (n == 0 || bytes + task_size(&tasks[n]) <= STORE_TRANSACTION_BYTES))
-    bytes += task_size(&tasks[n++]);
+  while (n < count && (n == 0 || bytes + task_size(tasks[n]) <= STORE_TRANSACTION_BYTES))
+    bytes += task_size(tasks[n++]);
   return n;
 }
 
-/* Ends these rows; those that another transaction holds, or that the time is up before, are met again. */
+/* Those that another transaction holds, or that the time is up before, are met again. */
+static enum store_status settle(struct walk *walk, struct ending *ending, struct err *err) {
+  bool lost[STORE_SHARDS_MAX] = {false};
+  enum store_status status = STORE_OK;
+  for (size_t i = 0, some = 0;
+       status == STORE_OK && i < ending->count && (i == 0 || clock_mono_us() < walk->deadline_us); i += some) {
+    some = as_many_as_fit(&ending->tasks[i], ending->count - i);
+    status = walk->expiry->store->ops->settle(walk->ss, walk->leases, walk->lease_count, &ending->decisions[i], some,
+                                              lost, err);
+    for (size_t j = i; status == STORE_OK && j < i + some; j++)
+      if (ending->decisions[j].applied)
+        note_ended(walk, ending->tasks[j], &ending->decisions[j]);
+  }
+  return status;
+}
+
+static enum store_status read_rows(struct walk *walk, enum task_state state, uint8_t shard, const uint64_t *ids,
+                                   size_t count, struct task_batch **batch, struct err *err) {
+  return walk->expiry->store->ops->read_ids(walk->ss, state, shard_bit(shard), NULL, ids, count, 0,
+                                            (struct store_limit){0}, batch, err);
+}
+
+static void release(struct task_batch *batch) {
+  for (size_t i = 0, n = batch ? batch->count : 0; i < n; i++)
+    task_release(&batch->tasks[i]);
+}
+
+/* Ends these rows, whose time is over. */
 static enum store_status end_rows(struct walk *walk, const struct store_group *group, const uint64_t *ids,
                                   size_t id_count, struct err *err) {
-  struct expiry *expiry = walk->expiry;
-  struct decision decisions[PAGE_ROWS];
+  const struct rules_context context = context_of(walk);
+  struct ending ending = {.count = 0};
   struct task_batch *batch = NULL;
-  bool lost[STORE_SHARDS_MAX] = {false};
-  enum store_status status = expiry->store->ops->read_ids(walk->ss, group->state, shard_bit(group->shard), NULL, ids,
-                                                          id_count, 0, (struct store_limit){0}, &batch, err);
-  size_t n = batch ? decide(walk, batch, decisions) : 0;
-  for (size_t i = 0, some = 0; status == STORE_OK && i < n && (i == 0 || clock_mono_us() < walk->deadline_us);
-       i += some) {
-    some = as_many_as_fit(&batch->tasks[i], n - i);
-    status = expiry->store->ops->settle(walk->ss, walk->leases, walk->lease_count, &decisions[i], some, lost, err);
-    for (size_t j = i; status == STORE_OK && j < i + some; j++)
-      if (decisions[j].applied)
-        count_expired(walk, &batch->tasks[j]);
+  enum store_status status = read_rows(walk, group->state, group->shard, ids, id_count, &batch, err);
+  for (size_t i = 0; status == STORE_OK && batch && i < batch->count; i++) {
+    const struct rules_task facts = facts_of(&batch->tasks[i]);
+    rules_expire(&context, &facts, &ending.decisions[ending.count]);
+    add_ending(&ending, &batch->tasks[i]);
   }
-  for (size_t i = 0; i < n; i++)
-    task_release(&batch->tasks[i]);
+  if (status == STORE_OK)
+    status = settle(walk, &ending, err);
+  release(batch);
   return status;
 }
 
@@ -222,6 +262,51 @@ static enum store_status walk_groups(struct walk *walk, const struct store_group
   return status;
 }
 
+/* Whether it is overdue by so much that others of its order_key wait for its host no more. why: room for the reason. */
+static bool is_given_up(const struct walk *walk, const struct task *task, char why[WHY_BYTES], struct decision *out) {
+  const struct rules_context context = context_of(walk);
+  const struct route_config *route = config_route(walk->config, task->route.data, task->route.len);
+  const struct rules_task facts = facts_of(task);
+  char give_up[32] = "";
+  if (!route)
+    return false;
+  (void)option_print_duration(route->give_up_ms, give_up, sizeof give_up);
+  snprintf(
+      why, WHY_BYTES,
+      "its host %.*s is not there, others of its order_key wait for it, and it is overdue by more than give_up (%s)",
+      (int)task->target_host.len, (const char *)task->target_host.data, give_up);
+  return rules_strand(&context, route, &facts, why, out);
+}
+
+static enum store_status end_stranded(struct walk *walk, const uint64_t *ids, size_t id_count, struct err *err) {
+  char why[HEADS_ROWS][WHY_BYTES];
+  struct ending ending = {.count = 0};
+  struct task_batch *batch = NULL;
+  enum store_status status = read_rows(walk, TASK_SCHEDULED, SHARD_BOUND, ids, id_count, &batch, err);
+  for (size_t i = 0; status == STORE_OK && batch && i < batch->count; i++)
+    if (is_given_up(walk, &batch->tasks[i], why[ending.count], &ending.decisions[ending.count]))
+      add_ending(&ending, &batch->tasks[i]);
+  if (status == STORE_OK)
+    status = settle(walk, &ending, err);
+  release(batch);
+  return status;
+}
+
+/* Nobody but its host tries a bound task, and nobody goes before a head. */
+static enum store_status walk_heads(struct walk *walk, struct err *err) {
+  uint64_t ids[HEADS_ROWS];
+  enum store_status status = STORE_OK;
+  bool more = walk->leases[walk->lease_count - 1].shard == SHARD_BOUND;
+  for (int page = 0; more && page < HEADS_PAGES; page++) {
+    size_t n = HEADS_ROWS;
+    status = walk->expiry->store->ops->stranded(walk->ss, &walk->expiry->head, ids, &n, err);
+    if (status == STORE_OK && n > 0)
+      status = end_stranded(walk, ids, n, err);
+    more = status == STORE_OK && walk->expiry->head > 0;
+  }
+  return status == STORE_BUSY ? STORE_OK : status; /* somebody holds a table: the next pass looks again */
+}
+
 enum store_status expiry_pass(struct expiry *expiry, struct store_session *ss, const struct config *config,
                               struct err *err) {
   struct walk walk = {.expiry = expiry, .ss = ss, .config = config, .deadline_us = clock_mono_us() + PASS_US};
@@ -232,6 +317,8 @@ enum store_status expiry_pass(struct expiry *expiry, struct store_session *ss, c
     return STORE_OK;
   struct walks walks = {0};
   enum store_status status = find_groups(&walk, &walks, err);
+  if (status == STORE_OK)
+    status = walk_heads(&walk, err);
   if (status == STORE_OK)
     status = walk_groups(&walk, walks.groups, walks.count, err);
   free(walks.groups);

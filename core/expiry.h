@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
  * core/expiry.h - ends tasks that nobody would look at again when their expires_at has come: held and blocked ones, and
- * those that are bound to a host which is not there.
+ * those that are bound to a host which is not there; and of the latter those that others of their order_key wait for,
+ * when they are overdue by more than their route's give_up.
  *
  * Whatever is handed out expires where it is read; this walks over the rest, page by page along the index, and goes on
  * where it stopped. A daemon walks in the shards that it leases; the one that holds the first shard walks over bound
@@ -14,6 +15,7 @@
 
 #include "core/base/attr.h"
 #include "core/base/err.h"
+#include "core/base/log_repeat.h"
 #include "core/config.h"
 #include "core/leases.h"
 #include "core/metrics.h"
@@ -28,6 +30,8 @@ struct expiry {
 
   struct store_group at;     /* the group where the last pass stopped, */
   struct store_cursor after; /* and the position in it */
+  uint64_t head;             /* the last head that was looked at; 0 = none */
+  struct log_quota dead;     /* lines */
 };
 
 /* One pass: walks on for PASS_US at most. */

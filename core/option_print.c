@@ -137,6 +137,12 @@ size_t option_print(const struct duebox_option *row, const void *filled, char *o
   return to.len;
 }
 
+size_t option_print_duration(int64_t ms, char *out, size_t cap) {
+  struct printer to = {.out = out, .cap = cap};
+  put_duration(&to, ms);
+  return to.len;
+}
+
 static bool same_text(const char *a, const char *b) { return a == b || (a && b && strcmp(a, b) == 0); }
 
 static bool same_list(const struct duebox_list *a, const struct duebox_list *b) {

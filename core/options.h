@@ -57,6 +57,8 @@ MUSTCHECK bool option_parse_bool(const char *text, bool *value, struct err *err)
 /* Writes the effective value of one row as text (OPTION_MASK for a secret that is set). Returns the length as snprintf.
  */
 size_t option_print(const struct duebox_option *row, const void *filled, char *out, size_t cap);
+/* A duration by itself: "7d". */
+size_t option_print_duration(int64_t ms, char *out, size_t cap);
 
 /* Whether two structs that the same rows filled hold the same values; secrets are compared by content. */
 bool options_equal(const struct duebox_option *rows, const void *a, const void *b);

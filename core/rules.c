@@ -286,6 +286,14 @@ void rules_expire(const struct rules_context *context, const struct rules_task *
   out->keep_us = context->config->engine.dead_retention_ms * 1000;
 }
 
+bool rules_strand(const struct rules_context *context, const struct route_config *route, const struct rules_task *task,
+                  const char *error, struct decision *out) {
+  if (!given_up(context, route, task))
+    return false;
+  rules_refuse(context, route, task, "host.silent", error, out);
+  return true;
+}
+
 void rules_unsent(const struct rules_task *task, struct decision *out, bool *written) {
   start_decision(task, EVENT_RELEASE, out);
   *written = task->state == TASK_CLAIMED;

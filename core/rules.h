@@ -12,6 +12,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "core/base/attr.h"
 #include "core/config.h"
 #include "core/record.h"
 #include "core/store.h"
@@ -60,6 +61,11 @@ void rules_refuse(const struct rules_context *context, const struct route_config
 
 /* expires_at has come. */
 void rules_expire(const struct rules_context *context, const struct rules_task *task, struct decision *out);
+
+/* Others of its order_key wait for it, and nobody tries it: its host is silent. Whether it is dead of that, by the
+ * give_up by which a failure would end it; error says which host and for how long. */
+MUSTCHECK bool rules_strand(const struct rules_context *context, const struct route_config *route,
+                            const struct rules_task *task, const char *error, struct decision *out);
 
 /* It was never handed to its sink, which is no failure: back as it was. *written: a recorded claim is to be undone. */
 void rules_unsent(const struct rules_task *task, struct decision *out, bool *written);

@@ -390,8 +390,7 @@ struct store_hint {
   int64_t due_us; /* INT64_MIN = not known */
   uint64_t id;    /* of the row that is due first; 0 = not known */
 };
-enum { STORE_SERVER_MAX = 256, STORE_HINTS_MAX = 64 /* in one call */ };
-
+enum { STORE_SERVER_MAX = 256, STORE_HINTS_MAX = 64 }; /* bytes of a server's name; hints in one call */
 struct store_watch;
 
 struct store_ops {
@@ -526,6 +525,9 @@ struct store_ops {
    * which they are to go. part: NULL = all of them; moved on only when it was read. */
   enum store_status (*heads)(struct store_session *ss, struct store_heads_part *part, store_head_fn *each, void *ctx,
                              struct err *err);
+  /* Of the next heads, those that wait in SHARD_BOUND for a host that lives nowhere; but not while their route is
+   * paused. *count: in, heads that are looked at; out, ids. *after: the last one; 0 = before the first, behind all. */
+  enum store_status (*stranded)(struct store_session *ss, uint64_t *after, uint64_t *ids, size_t *count, struct err *);
   /* Tasks of a route that are bound to the host, have an order_key and are claimed by another instance than this,
    * whether it lives or not. */
   enum store_status (*claims_elsewhere)(struct store_session *ss, const char *instance, const char *host,

@@ -86,6 +86,10 @@ enum store_status ops_intervene(struct store_session *ss, const struct shard_lea
 enum store_status ops_locate(struct store_session *ss, const char *const *names, size_t count,
                              struct task_place *places, struct err *err);
 
+/* stranded.c */
+enum store_status ops_stranded(struct store_session *ss, uint64_t *after, uint64_t *ids, size_t *count,
+                               struct err *err);
+
 /* routes.c */
 enum store_status ops_route_settings(struct store_session *ss, const struct route_setting **settings, size_t *count,
                                      struct err *err);

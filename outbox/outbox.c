@@ -38,6 +38,7 @@ static const struct store_ops ops = {
     .hold = ops_hold,
     .unhold = ops_unhold,
     .heads = ops_heads,
+    .stranded = ops_stranded,
     .claims_elsewhere = ops_claims_elsewhere,
     .unblock = ops_unblock,
     .intervene = ops_intervene,

@@ -401,6 +401,29 @@ static void many_heads_are_read_in_parts(void **state) {
   assert_true(seen.count == 4 && !part.more);
 }
 
+/* Nobody but their host would try them, and nobody goes before them. Not asked for: what waits for a host that lives,
+ * on a route that is paused, elsewhere, or in its own turn; and a head whose task has been another since. */
+static void heads_whose_host_is_silent_are_found(void **state) {
+  struct fixture *f = *state;
+  uint64_t ids[4], after = 0;
+  size_t count = 4;
+  ROW("(id, route, payload, order_key, target_host, state, failures) VALUES (1, 'r', '', 'k', 'away', 'scheduled', 1), "
+      "(2, 'r', '', 'k', 'there', 'scheduled', 1), (3, 'paused', '', 'k', 'away', 'scheduled', 1), "
+      "(4, 'r', '', 'k', '', 'scheduled', 1), (5, 'r', '', 'k', 'away', 'blocked', 1), "
+      "(6, 'r', '', 'k', 'away', 'scheduled', 1), (7, 'r', '', 'k', 'away', 'scheduled', 0)");
+  sql(f, "INSERT INTO outbox_heads (head_id, message_id, failures, shard, route, order_key) "
+         "SELECT id, message_id, failures, 1, route, order_key FROM outbox");
+  sql(f, "UPDATE outbox SET failures = 2 WHERE id = 6");
+  sql(f, "INSERT INTO outbox_routes (route, paused) VALUES ('paused', TRUE), ('r', FALSE)");
+  sql(f, "INSERT INTO outbox_instances (id, host, alive_until) VALUES ('i1', 'there', UTC_TIMESTAMP(6) + INTERVAL 1 "
+         "HOUR), ('i2', 'away', UTC_TIMESTAMP(6))");
+  ok(f, OPS->stranded(f->ss, &after, ids, &count, &f->err));
+  assert_true(count == 1 && ids[0] == 1 && after == 4);
+  count = 4;
+  ok(f, OPS->stranded(f->ss, &after, ids, &count, &f->err));
+  assert_true(count == 1 && ids[0] == 7 && after == 0);
+}
+
 /* A key goes on only when all of its blocked rows are back: the store says whether one was left behind, because there
  * were more, or because an application holds it. */
 static void blocked_rows_that_are_left_behind_are_told(void **state) {
@@ -543,6 +566,7 @@ int main(int argc, char **argv) {
       TEST(a_row_with_an_order_key_moves_in_its_turn),
       TEST(a_row_that_has_moved_is_waited_for),
       TEST(many_heads_are_read_in_parts),
+      TEST(heads_whose_host_is_silent_are_found),
       TEST(claims_of_others_for_our_host_are_told),
       TEST(bound_rows_are_left_to_their_host_while_it_lives),
       TEST(blocked_rows_that_are_left_behind_are_told),

@@ -361,6 +361,52 @@ def test_one_that_stood_still_while_another_had_its_name_begins_anew(stage):
     assert come[-2:] == ["head", "behind"]
 
 
+def heads_whose_host_is_gone(stage, come):
+    """A task that failed on a host which crashed then, one that has moved to a host that never was, and one behind each,
+    which is bound to nobody. Returns the daemon that is left."""
+    def answer(request):
+        come.append(request.body.decode())
+        return Answer(503 if come[-1] == "failed" else 200)
+    stage.http("h", breaker=0, retry={"levels": ["200ms"]}, max_attempts=100000, give_up="1h", history="1h")
+    stage.receiver.on("/h", answer)
+    gone = stage.start("gone")
+    bound(stage, "failed", "failed", host="gone")
+    wait_until(lambda: stage.count("outbox", "failures > 0"), LIMIT_S, "the first to fail")
+    gone.kill9()
+    one = stage.start("one")
+    stage.execute("INSERT INTO outbox (route, order_key, payload, move_to_host) VALUES ('h', 'moved', 'moved', 'never')")
+    wait_until(lambda: stage.count("outbox", "target_host = 'never'"), LIMIT_S, "the other to move")
+    stage.execute("INSERT INTO outbox (route, order_key, payload) VALUES ('h', 'failed', 'behind failed'),"
+                  " ('h', 'moved', 'behind moved')")
+    wait_until(lambda: stage.count("outbox", "state = 'blocked'") == 2, LIMIT_S, "both to be held up",
+               detail=stage.living)
+    return one
+
+
+def test_a_head_whose_host_stays_away_is_given_up(stage):
+    """Nobody but its host would end it: whoever may INSERT, and has a task fail there, held up its order_key for ever.
+    One that holds up nobody waits for its host."""
+    come = []
+    stage.plugin("nowhere", module="null")
+    stage.route("alerts", via="nowhere", history="1h")
+    stage.configuration["alerts"] = {"dead": {"route": "alerts"}}
+    one = heads_whose_host_is_gone(stage, come)
+    bound(stage, "", "patient", host="gone")
+    assert not {"behind failed", "behind moved"} & set(come)
+    stage.execute("UPDATE outbox SET first_due_at = UTC_TIMESTAMP(6) - INTERVAL 2 HOUR WHERE state = 'scheduled'")
+    wait_until(lambda: {"behind failed", "behind moved"} <= set(come), LIMIT_S, "those behind to come",
+               detail=stage.living)
+    for body, host in (("failed", "gone"), ("moved", "never")):
+        (state, error_class, error), = stage.execute(
+            "SELECT state, error_class, last_error FROM outbox_history WHERE payload = %s", body)
+        assert (state, error_class) == ("dead", "host.silent")
+        assert f"host {host} is not there" in error and "give_up (1h)" in error, error
+    assert "error_class=host.silent" in one.wait_log("DUEBOX-TASK-DEAD", limit_s=LIMIT_S)["msg"]
+    wait_until(lambda: stage.count("outbox_history", "route = 'alerts' AND state = 'done'") == 2, LIMIT_S, "the alerts")
+    wait_until(lambda: one.metric("duebox_task_events", route="h", event="dead") == 2, LIMIT_S, "the counter to follow")
+    assert stage.count("outbox", "state = 'scheduled' AND payload = 'patient'") == 1
+
+
 def test_a_daemon_leaves_the_keys_of_other_hosts_alone(stage):
     """Heads are known to every daemon, and one that met tasks of another host behind its cursor blocked them by what it
     knew, when that was over there: up to 27 of 720 were overtaken without any fault."""

@@ -37,6 +37,7 @@ static const struct store_ops ops = {
     .hold = double_hold,
     .unhold = double_unhold,
     .heads = double_heads,
+    .stranded = double_stranded,
     .claims_elsewhere = double_claims_elsewhere,
     .unblock = double_unblock,
     .intervene = double_intervene,

@@ -321,6 +321,29 @@ static void a_row_goes_where_it_is_asked_to(struct fixture *f) {
   check(the_row(f, 2)->shard == SHARD_BOUND && blob_is(the_row(f, 2)->text[ROW_TARGET_HOST], "h", 1));
 }
 
+static void heads_whose_host_is_silent_are_found(struct fixture *f) {
+  const struct route_setting paused = {.route = "paused", .paused = true};
+  struct instance_row two = {.id = "two", .host = "there", .routes = "x"};
+  static const char *const hosts[] = {"away", "there", NULL, "away", "away"};
+  uint64_t ids[5], after = 0;
+  uint32_t living, sets;
+  ok(f, f->ops->beat(f->ss, &two, 60000, &living, &sets, &f->err));
+  ok(f, f->ops->set_route(f->ss, &paused, "ann", &f->err));
+  for (uint64_t id = 1; id <= 5; id++) {
+    insert(f, (struct spec){
+                  .id = id, .order_key = "k", .route = id == 4 ? "paused" : NULL, .move_to_host = hosts[id - 1]});
+    struct decision d = decide_on(f, id, EVENT_RELEASE);
+    d.head = true;
+    check_int(settle(f, &d, 1), 1);
+  }
+  size_t count = 3;
+  ok(f, f->ops->stranded(f->ss, &after, ids, &count, &f->err));
+  check(count == 1 && ids[0] == 1 && after == 3);
+  count = 3;
+  ok(f, f->ops->stranded(f->ss, &after, ids, &count, &f->err));
+  check(count == 1 && ids[0] == 5 && after == 0);
+}
+
 /* --- held rows and commands --- */
 
 static void rows_of_an_unknown_route_are_held_and_come_back(struct fixture *f) {
@@ -557,6 +580,7 @@ const struct store_case claim_cases[] = {
     CASE(blocked_rows_come_back_when_their_head_is_over),
     CASE(bound_rows_are_left_to_their_host_while_it_lives),
     CASE(a_row_goes_where_it_is_asked_to),
+    CASE(heads_whose_host_is_silent_are_found),
     CASE(rows_of_an_unknown_route_are_held_and_come_back),
     CASE(as_many_rows_are_moved_as_one_transaction_may_write),
     CASE(people_cancel_and_reschedule),

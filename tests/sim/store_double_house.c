@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * Settings of routes, housekeeping, row ids, and where a task is: outbox/routes.c, housekeep.c, row_ids.c, and locate
- * of intervene.c. Partitions are days.
+ * Settings of routes, housekeeping, heads whose host is silent, row ids, and where a task is: outbox/routes.c,
+ * housekeep.c, stranded.c, row_ids.c, and locate of intervene.c. Partitions are days.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -247,6 +247,64 @@ enum store_status double_housekeep(struct store_session *ss, int64_t longest_kee
     }
   }
   return first;
+}
+
+/* --- heads whose host is silent --- */
+
+struct stranded_unit {
+  uint64_t *after, *ids;
+  size_t limit, *count;
+};
+
+static bool is_paused(const struct table *db, const struct blob *route) {
+  for (size_t i = 0; i < db->data.routes.count; i++) {
+    const struct route_setting *setting = &((const struct route_entry *)db->data.routes.at[i])->setting;
+    if (setting->paused && blob_is(route, setting->route, strlen(setting->route)))
+      return true;
+  }
+  return false;
+}
+
+static bool is_stranded(const struct table *db, const struct head_row *head) {
+  const struct row *task;
+  return head_lives(db, head, &task) && row_is_in(task, TASK_SCHEDULED, SHARD_BOUND) &&
+         !host_lives(db, task->text[ROW_TARGET_HOST]) && !is_paused(db, task->text[ROW_ROUTE]);
+}
+
+static const struct head_row *next_head(const struct table *db, uint64_t after) {
+  const struct head_row *next = NULL;
+  for (size_t i = 0; i < db->data.heads.count; i++) {
+    const struct head_row *head = db->data.heads.at[i];
+    if (head->id > after && (!next || head->id < next->id))
+      next = head;
+  }
+  return next;
+}
+
+static bool stranded_unit(struct store_session *ss, void *arg, struct err *err) {
+  struct stranded_unit *u = arg;
+  const struct head_row *head;
+  uint64_t at = *u->after;
+  size_t passed = 0, found = 0;
+  if (!double_begin(ss, SCRIPT_READS, 1, err) || !double_lock(ss, LOCK_HEADS, 0, true, false, err))
+    return false;
+  for (; passed < u->limit && (head = next_head(ss->db, at)); passed++) {
+    at = head->id;
+    if (is_stranded(ss->db, head))
+      u->ids[found++] = at;
+  }
+  double_cost(ss, passed, passed);
+  if (!double_end(ss, err))
+    return false;
+  *u->count = found;
+  *u->after = passed < u->limit ? 0 : at;
+  return true;
+}
+
+enum store_status double_stranded(struct store_session *ss, uint64_t *after, uint64_t *ids, size_t *count,
+                                  struct err *err) {
+  return double_try(ss, "looking for heads whose host is silent", stranded_unit,
+                    &(struct stranded_unit){after, ids, *count, count}, err);
 }
 
 /* --- row ids --- */

@@ -95,6 +95,8 @@ enum store_status double_set_route(struct store_session *ss, const struct route_
                                    struct err *err);
 enum store_status double_housekeep(struct store_session *ss, int64_t longest_keep_ms, int64_t attempts_keep_ms,
                                    struct err *err);
+enum store_status double_stranded(struct store_session *ss, uint64_t *after, uint64_t *ids, size_t *count,
+                                  struct err *err);
 enum store_status double_row_ids(struct store_session *ss, int64_t waited_us, bool *reset, uint64_t *far,
                                  struct err *err);
 

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
  * tests/unit/test_rules_limits.c - how far the next attempt may be put off, whatever a plugin or a consumer says, what
- * a failure is called whose consumer does not say, and what it comes to that a consumer goes on where none hears it.
+ * a failure is called whose consumer does not say, what it comes to that a consumer goes on where none hears it, and
+ * for how long a silent host is waited for.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -123,11 +124,45 @@ static void progress_without_a_way_for_more_is_done(void **state) {
   }
 }
 
+/* Nobody but its host tries it, which is silent: it used to hold up its order_key for ever. */
+static void what_waits_for_a_silent_host_is_given_up_like_any_other(void **state) {
+  static const struct {
+    int64_t give_up_ms, age_ms;
+    bool dead;
+  } rows[] = {{SECOND_MS, SECOND_MS + 1, true}, {SECOND_MS, SECOND_MS, false}, {0, 3650 * INT64_C(86400000), false}};
+  const struct config config = {.engine = {.dead_retention_ms = 1000}};
+  const struct rules_context context = {.config = &config, .now_us = NOW_US};
+  for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
+    const struct route_config route = {.name = "orders", .give_up_ms = rows[i].give_up_ms};
+    const struct rules_task task = {.id = 7,
+                                    .shard = SHARD_BOUND,
+                                    .state = TASK_SCHEDULED,
+                                    .attempt_row = 2,
+                                    .failures = 1,
+                                    .due_us = NOW_US,
+                                    .asked_due_us = NOW_US - rows[i].age_ms * 1000};
+    struct decision decision;
+    assert_int_equal(rules_strand(&context, &route, &task, "away", &decision), rows[i].dead);
+    if (!rows[i].dead)
+      continue;
+    assert_int_equal(decision.event, EVENT_DEAD);
+    assert_int_equal(decision.attempt, 2);
+    assert_int_equal(decision.failures, 1);
+    assert_string_equal(decision.error_class, "host.silent");
+    assert_string_equal(decision.error, "away");
+  }
+  const struct rules_task task = {.id = 7, .state = TASK_SCHEDULED};
+  struct decision decision;
+  assert_false(rules_strand(&context, NULL, &task, "away", &decision)); /* another daemon may know its route */
+}
+
 int main(void) {
   static const struct CMUnitTest tests[] = {
       cmocka_unit_test(retry_after_is_bounded),
       cmocka_unit_test(no_result_is_awaited_for_longer_than_the_route_lets_rows_ask),
-      cmocka_unit_test(nobody_is_tried_without_a_pause), cmocka_unit_test(every_failure_has_a_class),
-      cmocka_unit_test(progress_without_a_way_for_more_is_done)};
+      cmocka_unit_test(nobody_is_tried_without_a_pause),
+      cmocka_unit_test(every_failure_has_a_class),
+      cmocka_unit_test(progress_without_a_way_for_more_is_done),
+      cmocka_unit_test(what_waits_for_a_silent_host_is_given_up_like_any_other)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }
