@@ -494,6 +494,32 @@ static bool check_order_keys(struct doctor *doctor, struct err *err) {
   return true;
 }
 
+/* A task that others of its order_key wait for, and that waits for a host which is not there. */
+static bool check_hosts(struct doctor *doctor, struct err *err) {
+  enum { SAID = 20 };
+  struct db_result result;
+  struct db_row row;
+  if (!op_query(doctor->op, opsql_doctor_stranded, ARGS(UNSIGNED("cap", SAID)), "looking at bound tasks", &result, err))
+    return false;
+  char cure[200], route[ROW_ROUTE_CAP];
+  bool any = false;
+  for (; db_next(&result, &row, 5) && row.fields[0] && row_route_shown(&row, 1, route) && row.fields[2] &&
+         row.fields[3] && row.fields[4];
+       any = true) {
+    snprintf(
+        cure, sizeof cure,
+        "start the daemon of that host, give the task another (sql/examples/bind.sql), or: duebox task cancel id:%s",
+        row.fields[0]);
+    doctor_say(doctor, FINDING_WARN, "hosts", cure,
+               "%s: others of order_key %s wait for the task %s, which waits for the host %s, where no daemon lives",
+               route, row.fields[2], row.fields[3], row.fields[4]);
+  }
+  db_results_free(&result, 1);
+  if (!any)
+    doctor_say(doctor, FINDING_OK, "hosts", "", "no order_key waits for a host that is not there");
+  return true;
+}
+
 /* One that is not there, or another one under its name (row: table, name, .., as it was made, as it is). */
 static void say_index(const struct doctor *doctor, const struct db_row *row, bool needed) {
   enum finding level = needed ? FINDING_FAIL : FINDING_WARN;
@@ -560,10 +586,10 @@ static bool check_columns(struct doctor *doctor, struct err *err) {
 }
 
 bool doctor_tables(struct doctor *doctor, struct err *err) {
-  static doctor_check *const checks[] = {check_partitions, check_shards,     check_added,     check_columns,
-                                         check_checks,     check_routes,     check_addresses, check_names,
-                                         check_backlog,    check_held,       check_misfits,   check_order_keys,
-                                         check_dead,       check_quarantine, check_due_zone,  check_due};
+  static doctor_check *const checks[] = {
+      check_partitions, check_shards, check_added,      check_columns,  check_checks,  check_routes,
+      check_addresses,  check_names,  check_backlog,    check_held,     check_misfits, check_order_keys,
+      check_hosts,      check_dead,   check_quarantine, check_due_zone, check_due};
   bool whole = true;
   return check_indexes(doctor, &whole, err) && (!whole || doctor_run(doctor, checks, ARRAY_LEN(checks), err));
 }

@@ -407,6 +407,26 @@ def test_a_head_whose_host_stays_away_is_given_up(stage):
     assert stage.count("outbox", "state = 'scheduled' AND payload = 'patient'") == 1
 
 
+def test_doctor_names_a_head_whose_host_is_not_there(stage):
+    come = []
+    one = heads_whose_host_is_gone(stage, come)
+
+    def found():
+        lines = map(json.loads, one.run("doctor", "-o", "jsonl", check=False).stdout.splitlines())
+        return [line for line in lines if line["check"] == "hosts"]
+    both = found()
+    assert len(both) == 2, both
+    for line, key, host in zip(both, ("failed", "moved"), ("gone", "never")):
+        (row, message_id), = stage.execute("SELECT id, message_id FROM outbox WHERE payload = %s", key)
+        assert line["level"] == "warn", line
+        assert all(word in line["text"] for word in (message_id, f"order_key {key} ", f"host {host},")), line
+        assert f"duebox task cancel id:{row}" in line["cure"] and "bind.sql" in line["cure"], line
+        one.run("task", "cancel", f"id:{row}", "--yes")
+    wait_until(lambda: {"behind failed", "behind moved"} <= set(come), LIMIT_S, "those behind to come",
+               detail=stage.living)
+    assert [line["level"] for line in found()] == ["ok"]
+
+
 def test_a_daemon_leaves_the_keys_of_other_hosts_alone(stage):
     """Heads are known to every daemon, and one that met tasks of another host behind its cursor blocked them by what it
     knew, when that was over there: up to 27 of 720 were overtaken without any fault."""
