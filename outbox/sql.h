@@ -144,12 +144,15 @@ struct sql_arg {
   "(state = 'claimed' AND IF(shard = 63, {claimer_gone}, COALESCE((SELECT COALESCE(claim_epoch, 0) < epoch OR NOT "    \
   "COALESCE({lease_runs}, FALSE) FROM `{table}_shards` WHERE `{table}_shards`.shard = `{table}`.shard), FALSE)))"
 /* {head_lives}: whether the task `o` is what the row `h` of outbox_heads says. It is none any more once it has left,
- * also when its consumer asks for it again later, which counts as a failure of its own. Rows without a message id are
- * from before there were any. The server ignores blanks at the end of texts that it compares; we do not. */
+ * also when its consumer asks for it again later, which counts as a failure of its own. Nothing is a head before its
+ * time: whoever may INSERT can choose the ids of a former head, but not failures or first_due_at. Rows without a
+ * message id are from before there were any. The server ignores blanks at the end of texts that it compares; we do not.
+ */
 #define SQL_HEAD_LIVES                                                                                                 \
   "o.id = h.head_id AND (h.message_id = '' OR h.message_id = o.message_id AND h.failures = o.failures) "               \
   "AND o.route = h.route AND o.order_key = h.order_key AND LENGTH(o.order_key) = LENGTH(h.order_key) "                 \
-  "AND o.state <> 'awaiting'"
+  "AND o.state <> 'awaiting' AND (o.failures > 0 OR COALESCE(o.first_due_at, o.due_at, {o_by_delay}) <= "              \
+  "UTC_TIMESTAMP(6) + INTERVAL 1 MINUTE)"
 /* {host_lives}: whether a daemon lives that has the name in target_host. */
 #define SQL_HOST_LIVES                                                                                                 \
   "EXISTS (SELECT 1 FROM `{table}_instances` i WHERE i.host = target_host AND i.alive_until > UTC_TIMESTAMP(6) AND "   \

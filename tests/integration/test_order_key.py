@@ -600,3 +600,24 @@ def test_how_long_blocked_tasks_have_waited_is_told(stage):
     assert found["overdue"]["level"] == "ok"
     daemon.run("task", "cancel", "--route", "h", "--yes")
     wait_until(lambda: daemon.metric("duebox_oldest_blocked_age_seconds", route="h") == 0, LIMIT_S, "nothing to wait")
+
+
+def test_a_row_with_the_ids_of_a_former_head_holds_nobody_up(stage):
+    """A task whose target is gone is put off, without a failure, and others of its key wait for it until it is over.
+    Whoever may INSERT and gave a later one its row id and message id (`SET insert_id`), due in the year 2199, held up
+    the key until then."""
+    stage.http("h", url=f"{stage.receiver.url}/h/{{task_key}}", history="1h", retry=RETRY)
+    stage.receiver.on("/h/gone", Answer(410))
+    one = stage.start("one")
+    stage.execute("INSERT INTO outbox (route, payload, order_key, task_key, message_id, expires_at)"
+                  " VALUES ('h', 'first', 'k', 'gone', 'm', UTC_TIMESTAMP(6) + INTERVAL 3 SECOND)")
+    stage.wait_row("m", LIMIT_S, state="expired")
+    (head, failures), = stage.execute("SELECT head_id, failures FROM outbox_heads")
+    assert failures == 0
+    one.stop()      # which knew that it was over
+    stage.execute("INSERT INTO outbox (id, route, payload, order_key, message_id, due_at)"
+                  " VALUES (%s, 'h', 'late', 'k', 'm', '2199-01-01')", head)
+    stage.execute("INSERT INTO outbox (route, payload, order_key, task_key) VALUES ('h', 'next', 'k', 'there')")
+    one.start()
+    wait_until(lambda: [b"next"] == [request.body for request in stage.receiver.requests[1:]], LIMIT_S,
+               "the next one to come", detail=stage.living)

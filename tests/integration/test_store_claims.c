@@ -492,6 +492,18 @@ static void heads_of_former_lives_block_nobody(void **state) {
   ok(f, OPS->settle(f->ss, f->leases, SHARDS, d, 2, lost, &f->err));
   ok(f, OPS->heads(f->ss, NULL, see, &seen, &f->err));
   assert_int_equal(seen.count, 2);
+  /* Another task may have both ids, and be due in a hundred years. */
+  ROW("(id, route, payload, order_key, shard, message_id, due_at) VALUES (3, 'r', '', 'k', 1, 'c', '2199-01-01')");
+  sql(f, "INSERT INTO outbox_heads (head_id, message_id, failures, shard, route, order_key) VALUES (3, 'c', 0, 1, 'r', "
+         "'k')");
+  seen.count = 0;
+  ok(f, OPS->heads(f->ss, NULL, see, &seen, &f->err));
+  assert_int_equal(seen.count, 2);
+  sql(f, "UPDATE outbox SET first_due_at = '2020-01-01' WHERE id = 3"); /* one that was put off */
+  seen.count = 0;
+  ok(f, OPS->heads(f->ss, NULL, see, &seen, &f->err));
+  assert_int_equal(seen.count, 3);
+  sql(f, "DELETE FROM outbox WHERE id = 3");
   /* One that has left and is asked for again by its consumer holds nobody back: it used to, for as long as it waited.
    */
   sql(f, "UPDATE outbox SET state = 'awaiting', lease_until = UTC_TIMESTAMP(6) WHERE id = 1");

@@ -297,7 +297,8 @@ bool head_lives(const struct table *db, const struct head_row *head, const struc
          (head->message_id->len == 0 ||
           (blob_same(head->message_id, row->text[ROW_MESSAGE_ID]) && head->failures == row->failures)) &&
          blob_same(row->text[ROW_ROUTE], head->route) && blob_same(row->text[ROW_ORDER_KEY], head->order_key) &&
-         row->state != TASK_AWAITING;
+         row->state != TASK_AWAITING &&
+         (row->failures > 0 || row_first_due_us(row) <= table_clock(db) + INT64_C(60000000));
 }
 
 bool instance_lives(const struct table *db, const struct instance_entry *instance) {
