@@ -835,7 +835,7 @@ def test_doctor_misses_rights(cli):
     cli.stage.mariadb.create_user("half_cli", "secret", [
         f"SELECT, INSERT, UPDATE, DELETE ON `{database}`.outbox", f"SELECT ON `{database}`.outbox_schema",
         *(f"SELECT ON `{database}`.outbox_{table}" for table in (
-            "history", "attempts", "shards", "instances", "quarantine", "routes", "audit", "schedules"))])
+            "history", "attempts", "shards", "heads", "instances", "quarantine", "routes", "audit", "schedules"))])
     base = cli.daemon.configuration
     cli.daemon.configure({**base, "database": {**base["database"], "user": "half_cli", "password": "secret"}})
     rights = next(line for line in cli.jsonl("doctor", code=77) if line["check"] == "rights")
