@@ -149,13 +149,14 @@ struct task_command {
 
 enum { COMMANDS_TOGETHER = 64 };
 
-/* One command for up to COMMANDS_TOGETHER tasks, which are changed together where they are of one shard. */
+/* One command for up to COMMANDS_TOGETHER tasks, which are changed together where they are of one shard. What somebody
+ * else has locked is passed over. */
 struct task_commands {
   struct task_command each; /* id: not used */
   const char *const *ids;   /* distinct tasks */
   size_t count;
   const char *filter;           /* what people named them by, for the audit */
-  enum command_answer *answers; /* for each; what fails for one task of a shard fails for all of that shard */
+  enum command_answer *answers; /* for each; FAILED: so it is for all others of its shard that could be changed */
 };
 
 /* Runs a command in the thread that reads rows, so that no task can slip out beside it. Waits for the answer, at most

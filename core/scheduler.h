@@ -38,7 +38,6 @@ struct asked {
   enum command_answer answer;       /* of the one */
   struct err err;
   bool done;
-  bool busy; /* somebody holds what it changes: it may be asked again */
   struct asked *next;
 };
 
@@ -73,6 +72,7 @@ struct scheduler {
   struct asked *asked;
   struct config_ref *next_config; /* a reload on its way in; under ask_lock */
   bool accepts;                   /* commands: the thread runs */
+  int64_t locks_after_us;         /* monotonic: until then no command may wait for a lock */
   struct route_setting *settings; /* of operators, newest; NULL = nothing new */
   size_t setting_count;
   bool settings_came;      /* once at least */

@@ -15,10 +15,15 @@
 enum {
   COMMANDS_SLICE_US = 5 * 1000, /* beyond one */
   COMMANDS_BYTES = 512 << 10,   /* of many together, beyond the first */
-  BUSY_FOR_US = 2000 * 1000,    /* who asks tries so long where somebody holds a lock: most go soon */
+  BUSY_FOR_US = 2000 * 1000,    /* who asks for one tries so long where somebody holds a lock: most go soon */
   BUSY_MIN_US = 20 * 1000,
   BUSY_MAX_US = 320 * 1000,
+  LOCKS_US = 20 * 1000, /* what one request may lose to locks, and one statement beyond it; nothing else is read then */
+  LOCKS_REST = 3,       /* times as long as that took no command of any request waits for a lock */
 };
+
+static const char locked_text[] =
+    "another transaction holds the row; try again, or look for it in information_schema.INNODB_TRX";
 
 static enum command_answer failed(struct asked *asked, const struct err *err) {
   asked->err = *err;
@@ -56,31 +61,46 @@ static enum command_answer judge(const struct scheduler *s, const struct task_co
 }
 
 static enum command_answer answer_of(struct scheduler *s, const struct task_command *command,
-                                     const struct task_place *place, bool changed) {
+                                     const struct task_place *place, enum intervened became) {
+  bool changed = became == INTERVENED_DONE;
   if (changed && command->verb == INTERVENE_RESCHEDULE)
     scheduler_look_soon(s);
   if (changed && command->verb == INTERVENE_CANCEL)
     count_cancelled(s, place->route);
   if (changed)
     return place->maybe_sent ? COMMAND_DONE_MAYBE_SENT : COMMAND_DONE;
+  if (became == INTERVENED_LOCKED)
+    return COMMAND_LOCKED;
   /* A copy is out, though not from here: what holds for one in flight holds for it. */
   return place->state == TASK_CLAIMED || place->state == TASK_AWAITING ? COMMAND_IN_FLIGHT : COMMAND_STATE;
 }
 
+/* STORE_BUSY: what is written beside the rows is locked. On MariaDB that is found at once, on MySQL in a second;
+ * *lost_us counts the time. Where a request has lost its part, the next ones are answered without the server for a
+ * while. */
 static enum store_status change_rows(struct scheduler *s, const struct task_command *command, uint8_t shard,
-                                     const uint64_t *ids, size_t count, const char *filter, bool *changed,
-                                     struct err *err) {
+                                     const uint64_t *ids, size_t count, const char *filter, int64_t *lost_us,
+                                     enum intervened *became, struct err *err) {
+  int64_t began = clock_mono_us();
+  if (*lost_us >= LOCKS_US || began < s->locks_after_us)
+    return STORE_BUSY;
   struct shard_lease lease = {.shard = shard, .epoch = s->view[shard].epoch, .owner = s->instance};
   int64_t keep_us = s->config->config->engine.dead_retention_ms * 1000;
-  return s->store->ops->intervene(s->ss, &lease, command->verb, ids, count, command->due_us, command->actor, filter,
-                                  command->reason, keep_us, changed, err);
+  enum store_status status = s->store->ops->intervene(s->ss, &lease, command->verb, ids, count, command->due_us,
+                                                      command->actor, filter, command->reason, keep_us, became, err);
+  int64_t now = clock_mono_us();
+  *lost_us += status == STORE_BUSY ? now - began : 0;
+  if (status == STORE_BUSY && *lost_us >= LOCKS_US)
+    s->locks_after_us = now + LOCKS_REST * *lost_us;
+  return status;
 }
 
 static enum command_answer run_command(struct scheduler *s, struct asked *asked) {
   const struct task_command *command = asked->command;
   struct task_place place = {0};
   struct err err = {0};
-  bool changed = false;
+  enum intervened became = INTERVENED_NOT;
+  int64_t lost_us = 0;
   if (s->store->ops->locate(s->ss, &command->id, 1, &place, &err) != STORE_OK)
     return failed(asked, &err);
   enum command_answer known = judge(s, command, &place);
@@ -90,31 +110,55 @@ static enum command_answer run_command(struct scheduler *s, struct asked *asked)
                          : "it would never be sent: its expires_at is not later than that");
   if (known != COMMAND_DONE)
     return known;
-  enum store_status status = change_rows(s, command, place.shard, &place.id, 1, named_by(command), &changed, &err);
-  asked->busy = status == STORE_BUSY;
-  return status == STORE_OK ? answer_of(s, command, &place, changed) : failed(asked, &err);
+  enum store_status status =
+      change_rows(s, command, place.shard, &place.id, 1, named_by(command), &lost_us, &became, &err);
+  enum command_answer answer = status == STORE_OK     ? answer_of(s, command, &place, became)
+                               : status == STORE_BUSY ? COMMAND_LOCKED
+                                                      : failed(asked, &err);
+  if (answer == COMMAND_LOCKED)
+    err_set(&asked->err, 0, "%s", err.text[0] ? err.text : locked_text);
+  return answer;
 }
 
-/* Changes those of one shard that may be changed, in one transaction. An answer that is DONE before is none yet. */
-static void run_shard(struct scheduler *s, struct asked *asked, uint8_t shard, const struct task_place *places,
-                      bool *answered) {
-  const struct task_commands *many = asked->many;
+/* Some of a request, of one shard. */
+struct some {
   uint64_t ids[COMMANDS_TOGETHER];
-  size_t at[COMMANDS_TOGETHER], count = 0;
-  bool changed[COMMANDS_TOGETHER] = {false};
+  size_t at[COMMANDS_TOGETHER], count; /* their places in the request */
+  const struct task_place *places;
+  int64_t *lost_us; /* to locks, by the whole request */
+};
+
+/* Changes those from first on in one transaction; by halves where what is written beside one of them is locked. */
+static void change_some(struct scheduler *s, struct asked *asked, const struct some *some, size_t first, size_t count) {
+  const struct task_commands *many = asked->many;
+  enum intervened became[COMMANDS_TOGETHER] = {INTERVENED_NOT};
   struct err err = {0};
-  for (size_t i = 0; i < many->count; i++)
-    if (!answered[i] && places[i].shard == shard) {
-      at[count] = i;
-      ids[count++] = places[i].id;
-    }
-  enum store_status status = change_rows(s, &many->each, shard, ids, count, many->filter, changed, &err);
-  for (size_t i = 0; i < count; i++) {
-    many->answers[at[i]] = status == STORE_OK     ? answer_of(s, &many->each, &places[at[i]], changed[i])
-                           : status == STORE_BUSY ? COMMAND_LOCKED
-                                                  : failed(asked, &err);
-    answered[at[i]] = true;
+  enum store_status status = change_rows(s, &many->each, some->places[some->at[first]].shard, some->ids + first, count,
+                                         many->filter, some->lost_us, became, &err);
+  if (status == STORE_BUSY && count > 1 && *some->lost_us < LOCKS_US && clock_mono_us() >= s->locks_after_us) {
+    change_some(s, asked, some, first, count / 2);
+    change_some(s, asked, some, first + count / 2, count - count / 2);
+    return;
   }
+  for (size_t i = 0; i < count; i++) {
+    size_t at = some->at[first + i];
+    many->answers[at] = status == STORE_OK     ? answer_of(s, &many->each, &some->places[at], became[i])
+                        : status == STORE_BUSY ? COMMAND_LOCKED
+                                               : failed(asked, &err);
+  }
+}
+
+/* Changes those of one shard that may be changed. An answer that is DONE before is none yet. */
+static void run_shard(struct scheduler *s, struct asked *asked, uint8_t shard, const struct task_place *places,
+                      int64_t *lost_us, bool *answered) {
+  struct some some = {.places = places, .lost_us = lost_us};
+  for (size_t i = 0; i < asked->many->count; i++)
+    if (!answered[i] && places[i].shard == shard) {
+      some.at[some.count] = i;
+      some.ids[some.count++] = places[i].id;
+      answered[i] = true;
+    }
+  change_some(s, asked, &some, 0, some.count);
 }
 
 /* As many as there are, but for what is large: that is copied, and all routes wait for it. */
@@ -122,6 +166,7 @@ static enum command_answer run_many(struct scheduler *s, struct asked *asked) {
   const struct task_commands *many = asked->many;
   struct task_place places[COMMANDS_TOGETHER];
   bool answered[COMMANDS_TOGETHER] = {false};
+  int64_t lost_us = 0;
   struct err err = {0};
   if (s->store->ops->locate(s->ss, many->ids, many->count, places, &err) != STORE_OK)
     return failed(asked, &err);
@@ -133,7 +178,7 @@ static enum command_answer run_many(struct scheduler *s, struct asked *asked) {
   }
   for (size_t i = 0; i < many->count; i++)
     if (!answered[i])
-      run_shard(s, asked, places[i].shard, places, answered);
+      run_shard(s, asked, places[i].shard, places, &lost_us, answered);
   return COMMAND_DONE;
 }
 
@@ -186,8 +231,7 @@ static bool withdraw(struct scheduler *s, struct asked *asked) {
   return false;
 }
 
-static enum command_answer ask_once(struct scheduler *s, struct asked what, int64_t deadline, bool *busy,
-                                    struct err *err) {
+static enum command_answer ask_once(struct scheduler *s, struct asked what, int64_t deadline, struct err *err) {
   struct asked asked = what;
   mutex_lock(&s->ask_lock);
   if (!s->accepts) {
@@ -215,7 +259,6 @@ static enum command_answer ask_once(struct scheduler *s, struct asked what, int6
     return COMMAND_FAILED;
   }
   *err = asked.err;
-  *busy = asked.busy;
   return asked.answer;
 }
 
@@ -224,17 +267,15 @@ enum command_answer scheduler_ask(struct scheduler *s, const struct task_command
   int64_t began = clock_mono_us(), deadline = began + timeout_ms * 1000;
   int64_t last = began + BUSY_FOR_US < deadline ? began + BUSY_FOR_US : deadline;
   for (int64_t pause = BUSY_MIN_US;; pause = 2 * pause < BUSY_MAX_US ? 2 * pause : BUSY_MAX_US) {
-    bool busy = false;
-    enum command_answer answer = ask_once(s, (struct asked){.command = command}, deadline, &busy, err);
-    if (answer != COMMAND_FAILED || !busy || clock_mono_us() + pause > last)
-      return answer == COMMAND_FAILED && busy ? COMMAND_LOCKED : answer;
+    enum command_answer answer = ask_once(s, (struct asked){.command = command}, deadline, err);
+    if (answer != COMMAND_LOCKED || clock_mono_us() + pause > last)
+      return answer;
     thread_sleep(pause);
   }
 }
 
 bool scheduler_ask_many(struct scheduler *s, const struct task_commands *commands, int64_t timeout_ms,
                         struct err *err) {
-  bool busy;
   struct asked asked = {.many = commands};
-  return ask_once(s, asked, clock_mono_us() + timeout_ms * 1000, &busy, err) == COMMAND_DONE;
+  return ask_once(s, asked, clock_mono_us() + timeout_ms * 1000, err) == COMMAND_DONE;
 }

@@ -374,6 +374,7 @@ typedef enum result_fate result_decide_fn(void *ctx, const struct result_row *ro
                                           struct decision *out);
 
 enum intervention { INTERVENE_CANCEL, INTERVENE_RESCHEDULE };
+enum intervened { INTERVENED_NOT, INTERVENED_DONE, INTERVENED_LOCKED };
 
 struct route_setting {
   char route[STORE_ROUTE_MAX + 1];
@@ -538,14 +539,13 @@ struct store_ops {
   enum store_status (*unblock)(struct store_session *ss, const struct shard_lease *lease, const char *host,
                                const struct store_unblock *what, struct store_walk *walk, uint32_t *moved, bool *all,
                                struct err *err);
-  /* People's commands for rows of one shard, fenced; changed[i] says whether ids[i] was in a state that allows it.
-   * CANCEL: scheduled, held, blocked, awaiting rows, and those whose claim is lost, to history as cancelled.
-   * RESCHEDULE: scheduled rows to due_us.
-   * filter: what they named the rows by. STORE_BUSY, at once and with nothing changed, when another transaction holds
-   * one of the rows, or somebody a table that is written to. */
+  /* People's commands for rows of one shard, fenced. CANCEL: scheduled, held, blocked, awaiting rows, and those whose
+   * claim is lost, to history as cancelled. RESCHEDULE: scheduled rows to due_us. became[i]: NOT, the state of ids[i]
+   * does not allow it; LOCKED, another transaction holds the row, which is passed over. STORE_BUSY, with nothing
+   * changed: somebody holds what is written beside rows. filter: what people named the rows by. */
   enum store_status (*intervene)(struct store_session *ss, const struct shard_lease *lease, enum intervention verb,
                                  const uint64_t *ids, size_t count, int64_t due_us, const char *actor,
-                                 const char *filter, const char *reason, int64_t keep_us, bool *changed,
+                                 const char *filter, const char *reason, int64_t keep_us, enum intervened *became,
                                  struct err *err);
   /* Finds living rows by id or message id, a place for each name. "id:" and "message_id:" in front say which it is; of
    * digits without either a message id goes before a row id. */

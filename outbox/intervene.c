@@ -23,12 +23,12 @@ struct intervene_unit {
   size_t count;
   int64_t due_us, keep_us;
   const char *actor, *filter, *reason;
-  bool *changed;
+  enum intervened *became;
   struct decision *decisions; /* of the rows that may be changed, by id */
   struct decision **sorted;
   char (*message_ids)[STORE_ID_MAX + STORE_WIDER + 1]; /* of the decisions */
   size_t matched;
-  bool busy; /* another transaction holds one of the rows, or the place of its entry in an index */
+  bool busy; /* another transaction holds what is written beside the rows */
   struct text before;
 };
 
@@ -73,6 +73,12 @@ static void add_before(struct text *json, const struct db_row *row) {
   text_puts(json, "}");
 }
 
+static void mark(struct intervene_unit *u, uint64_t id, enum intervened became) {
+  for (size_t i = 0; i < u->count; i++)
+    if (u->ids[i] == id)
+      u->became[i] = became;
+}
+
 static bool take_row(struct intervene_unit *u, const struct db_row *row, struct err *err) {
   uint64_t id, shard, state, attempt, failures, recoveries, claim_lost, maybe_sent;
   if (!db_u64(row, COL_ID, UINT64_MAX, &id) || !db_u64(row, COL_SHARD, STORE_SHARDS_MAX - 1, &shard) ||
@@ -81,7 +87,9 @@ static bool take_row(struct intervene_unit *u, const struct db_row *row, struct 
       !db_u64(row, COL_CLAIM_LOST, 1, &claim_lost) || !db_u64(row, COL_MAYBE_SENT, 1, &maybe_sent))
     return db_unexpected(err, WHAT);
   enum task_state from = (enum task_state)(state - 1);
-  if (!allows(u->verb, from, claim_lost))
+  bool allowed = allows(u->verb, from, claim_lost);
+  mark(u, id, allowed ? INTERVENED_DONE : INTERVENED_NOT);
+  if (!allowed)
     return true;
   char *message_id = u->message_ids[u->matched];
   if (!db_copy(row, COL_MESSAGE_ID, message_id, sizeof u->message_ids[0]))
@@ -105,31 +113,42 @@ static bool take_row(struct intervene_unit *u, const struct db_row *row, struct 
   return true;
 }
 
-/* Whether there are more rows than we could lock. */
-static bool read_living(struct intervene_unit *u, struct db_result *living, uint64_t locked, struct err *err) {
+/* All that live are locked by somebody else, until they are found to be locked by us. */
+static bool mark_living(struct intervene_unit *u, struct db_result *living, struct err *err) {
   struct db_row row;
-  uint64_t rows;
-  if (!db_next(living, &row, 1) || !db_u64(&row, 0, UINT64_MAX, &rows))
-    return db_unexpected(err, WHAT);
-  u->busy = rows > locked;
+  uint64_t id;
+  for (size_t i = 0; i < u->count; i++)
+    u->became[i] = INTERVENED_NOT;
+  while (db_next(living, &row, 1)) {
+    if (!db_u64(&row, 0, UINT64_MAX, &id))
+      return db_unexpected(err, WHAT);
+    mark(u, id, INTERVENED_LOCKED);
+  }
   return true;
 }
 
-/* Locks the rows, waiting for none. *held: the shard is ours at the moment; the fence comes with the COMMIT. */
+/* Locks those of the rows of which nobody else holds anything, with their entries in indexes: a change would wait for
+ * one. *held: the shard is ours at the moment; the fence comes with the COMMIT. */
 static bool lock_rows(struct store_session *ss, struct intervene_unit *u, bool *held, struct err *err) {
   struct db_result results[4];
   struct db_row row;
-  const struct sql_arg *args = ARGS(RAW("ids", *session_ids(ss, u->ids, u->count)), UNSIGNED("shard", u->lease->shard));
+  struct text own = {0};
+  text_append(&own, session_ids(ss, u->ids, u->count));
+  if (!server_lock_entries(ss, WHAT, &own, err)) {
+    text_free(&own);
+    return false;
+  }
   session_begin_transaction(ss);
   guard_ask_shards(ss, u->lease, 1);
-  session_add(ss, query_intervene_lock, args);
-  session_add(ss, query_intervene_living, args);
+  session_add(ss, query_intervene_lock, ARGS(RAW("ids", own), UNSIGNED("shard", u->lease->shard)));
+  session_add(ss, query_intervene_living, ARGS(RAW("ids", ss->part), UNSIGNED("shard", u->lease->shard)));
+  text_free(&own);
   if (!session_send(ss, WHAT, results, 4, err))
     return false;
   *held = results[1].count == 1;
   text_clear(&u->before);
   u->matched = 0;
-  bool ok = read_living(u, &results[3], results[2].count, err);
+  bool ok = mark_living(u, &results[3], err);
   while (ok && u->matched < u->count && db_next(&results[2], &row, COLUMNS))
     ok = take_row(u, &row, err);
   text_puts(&u->before, "]");
@@ -137,21 +156,12 @@ static bool lock_rows(struct store_session *ss, struct intervene_unit *u, bool *
   return ok;
 }
 
-static void mark_changed(struct intervene_unit *u) {
-  for (size_t i = 0; i < u->count; i++) {
-    u->changed[i] = false;
-    for (size_t k = 0; k < u->matched && !u->changed[i]; k++)
-      u->changed[i] = u->decisions[k].id == u->ids[i];
-  }
-}
-
-/* Redone after a commit without an answer, and no row is there that could be changed: a task that is cancelled was
- * cancelled by us, as far as anybody can tell. Any other has gone its way, and was not changed. */
+/* Redone after a commit without an answer: a task that is cancelled was cancelled by us, as far as anybody can tell.
+ * Any other whose row is gone has gone its way, and was not changed. */
 static bool find_cancelled(struct store_session *ss, struct intervene_unit *u, struct err *err) {
   struct db_result result;
   struct db_row row;
   uint64_t id;
-  memset(u->changed, 0, u->count * sizeof *u->changed);
   if (u->verb != INTERVENE_CANCEL)
     return true;
   session_begin(ss);
@@ -161,8 +171,8 @@ static bool find_cancelled(struct store_session *ss, struct intervene_unit *u, s
   bool ok = true;
   while (ok && db_next(&result, &row, 1)) {
     ok = db_u64(&row, 0, UINT64_MAX, &id) || db_unexpected(err, WHAT);
-    for (size_t i = 0; ok && i < u->count; i++)
-      u->changed[i] = u->changed[i] || u->ids[i] == id;
+    if (ok)
+      mark(u, id, INTERVENED_DONE);
   }
   db_results_free(&result, 1);
   return ok;
@@ -219,13 +229,12 @@ static bool change_rows(struct store_session *ss, struct intervene_unit *u, stru
     return true;
   if (!lock_rows(ss, u, &held, err))
     return false;
-  if (u->busy)
-    return session_rollback(ss, WHAT, err);
-  if (ss->unknown && u->matched == 0)
-    return find_cancelled(ss, u, err) && session_rollback(ss, WHAT, err);
+  for (size_t i = 0; !held && i < u->matched; i++)
+    mark(u, u->decisions[i].id, INTERVENED_NOT);
   if (!held)
     u->matched = 0;
-  mark_changed(u);
+  if (ss->unknown && !find_cancelled(ss, u, err))
+    return false;
   if (u->matched == 0)
     return session_rollback(ss, WHAT, err);
   session_begin(ss);
@@ -244,9 +253,16 @@ static bool intervene_unit(struct store_session *ss, void *arg, struct err *err)
   return u->busy && session_rollback(ss, WHAT, err);
 }
 
+static bool was_locked(const struct intervene_unit *u) {
+  bool locked = u->busy;
+  for (size_t i = 0; i < u->count; i++)
+    locked = locked || u->became[i] == INTERVENED_LOCKED;
+  return locked;
+}
+
 enum store_status ops_intervene(struct store_session *ss, const struct shard_lease *lease, enum intervention verb,
                                 const uint64_t *ids, size_t count, int64_t due_us, const char *actor,
-                                const char *filter, const char *reason, int64_t keep_us, bool *changed,
+                                const char *filter, const char *reason, int64_t keep_us, enum intervened *became,
                                 struct err *err) {
   if (count == 0)
     return STORE_OK;
@@ -259,7 +275,7 @@ enum store_status ops_intervene(struct store_session *ss, const struct shard_lea
                                 .actor = actor,
                                 .filter = filter,
                                 .reason = reason,
-                                .changed = changed,
+                                .became = became,
                                 .decisions = calloc(count, sizeof *unit.decisions),
                                 .sorted = calloc(count, sizeof *unit.sorted),
                                 .message_ids = calloc(count, sizeof *unit.message_ids)};
@@ -268,11 +284,15 @@ enum store_status ops_intervene(struct store_session *ss, const struct shard_lea
     status = session_run(ss, WHAT, intervene_unit, &unit, err);
   else
     err_set(err, DB_E_NO_MEMORY, WHAT ": out of memory; %s", db_error_cure(DB_E_NO_MEMORY));
-  if (status == STORE_OK && unit.busy) {
+  if (ss->unknown && (status == STORE_BUSY || (status == STORE_OK && was_locked(&unit)))) {
+    err_set(err, DB_LOCK_WAIT, WHAT ": a COMMIT got no answer, and the rows are locked now; look at the tasks");
+    status = STORE_DOWN;
+  } else if (status == STORE_OK && unit.busy) {
     for (size_t i = 0; i < count; i++)
-      changed[i] = false;
+      became[i] = INTERVENED_LOCKED;
     err_set(err, DB_LOCK_WAIT,
-            WHAT ": another transaction holds the row; try again, or look for it in information_schema.INNODB_TRX");
+            WHAT ": another transaction holds what is written beside the row; try again, or look for it in "
+                 "information_schema.INNODB_TRX");
     status = STORE_BUSY;
   }
   text_free(&unit.before);

@@ -81,7 +81,7 @@ enum store_status ops_unhold(struct store_session *ss, const struct shard_lease 
                              uint32_t limit, uint32_t *moved, bool *all, struct err *err);
 enum store_status ops_intervene(struct store_session *ss, const struct shard_lease *lease, enum intervention verb,
                                 const uint64_t *ids, size_t count, int64_t due_us, const char *actor,
-                                const char *filter, const char *reason, int64_t keep_us, bool *changed,
+                                const char *filter, const char *reason, int64_t keep_us, enum intervened *became,
                                 struct err *err);
 enum store_status ops_locate(struct store_session *ss, const char *const *names, size_t count,
                              struct task_place *places, struct err *err);

@@ -1,2 +1,2 @@
--- How many of them there are, whoever holds them.
-SELECT COUNT(*) FROM `{table}` FORCE INDEX (PRIMARY) WHERE id IN ({ids}) AND shard = {shard}
+-- Those of them that there are, whoever holds them.
+SELECT id FROM `{table}` FORCE INDEX (PRIMARY) WHERE id IN ({ids}) AND shard = {shard}

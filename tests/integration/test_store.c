@@ -389,7 +389,7 @@ static void rows_of_an_unknown_route_are_held_and_come_back(void **state) {
 static void people_cancel_and_reschedule(void **state) {
   struct fixture *f = *state;
   const uint64_t ids[] = {4, 1, 2, 3, 9};
-  bool changed[5];
+  enum intervened changed[5];
   ROW("(id, route, payload, shard, message_id) VALUES (1, 'r', 'pay', 0, 'm1'), (4, 'r', 'pay', 1, 'm4')");
   ROW("(id, route, payload, shard, state, lease_until, claim_epoch) VALUES (2, 'r', '', 0, 'claimed', '2030-01-01', "
       "(SELECT epoch FROM outbox_shards WHERE shard = 0)), (3, 'r', '', 0, 'awaiting', '2030-01-01', NULL)");
@@ -421,7 +421,7 @@ static void people_cancel_what_the_dead_have_claimed(void **state) {
   struct fixture *f = *state;
   const struct shard_lease bound = {.shard = SHARD_BOUND, .epoch = 1, .owner = "me"};
   const uint64_t ids[] = {1, 2, 3, 4};
-  bool changed[4];
+  enum intervened changed[4];
   sql(f, "INSERT INTO outbox_instances (id, host, alive_until) VALUES ('dead', 'h', '2020-01-01'), "
          "('lives', 'h', '2100-01-01')");
   ROW("(id, route, payload, shard, target_host, attempt, state, lease_until, claim_epoch, claimed_by) VALUES "
@@ -446,7 +446,7 @@ static void a_stale_epoch_changes_nothing_for_people(void **state) {
   struct fixture *f = *state;
   const uint64_t id = 1;
   const struct shard_lease stale = {.shard = 0, .epoch = f->leases[0].epoch - 1, .owner = "me"};
-  bool changed;
+  enum intervened changed;
   ROW("(id, route, payload, shard) VALUES (1, 'r', '', 0)");
   for (int verb = INTERVENE_CANCEL; verb <= INTERVENE_RESCHEDULE; verb++) {
     ok(f, OPS->intervene(f->ss, &stale, (enum intervention)verb, &id, 1, INT64_C(1893456000000000), "a", "m", "b", 0,

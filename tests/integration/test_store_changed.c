@@ -335,7 +335,7 @@ static void what_has_ended_was_not_removed(void **state) {
   struct fixture *f = *state;
   for (int how = 0; how < 2; how++) {
     const uint64_t id = 1;
-    bool changed = false;
+    enum intervened changed = INTERVENED_NOT;
     ONE_TASK;
     struct task_batch *batch = read_group(f, TASK_SCHEDULED, 0, "r");
     struct decision d = decide_on_sent(&batch->tasks[0], EVENT_PUBLISHED);

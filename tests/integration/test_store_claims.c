@@ -164,7 +164,7 @@ static void an_epoch_that_another_daemon_has_too_claims_nothing(void **state) {
   struct task_batch *batch;
   uint32_t moved = 1;
   uint64_t lost;
-  bool changed = true;
+  enum intervened changed = INTERVENED_DONE;
   ROW("(id, route, payload, shard) VALUES (1, 'r', 'a', 0)");
   sql(f, "UPDATE outbox_shards SET owner = 'other' WHERE shard = 0");
   ok(f, claim_rows(f, &f->leases[0], 1, &id, 1, 20000, 10000, &batch, &lost));

@@ -353,7 +353,7 @@ static void wait_for_locks(struct fixture *f) {
 static void a_silent_session_keeps_no_locks(void **state) {
   struct fixture *f = *state;
   const uint64_t id = 1;
-  bool changed;
+  enum intervened changed;
   ROW("(id, route, payload, shard) VALUES (1, 'r', 'p', 0)");
   fault_call(f, "COMMIT", wait_for_locks);
   ok(f, OPS->intervene(f->ss, &f->leases[0], INTERVENE_CANCEL, &id, 1, 0, "ann", "m", "", 0, &changed, &f->err));

@@ -402,7 +402,7 @@ static void claiming_and_people(void **state) {
   struct task_place place;
   struct task_batch *batch;
   uint64_t lost;
-  bool changed[100];
+  enum intervened changed[100];
   for (size_t i = 0; i < 100; i++)
     ids[i] = 40 * i + 1;
   capture_start();

@@ -377,7 +377,7 @@ static void progress_of_an_open_call_extends_nothing(void **state) {
 static void progress_learns_of_a_cancellation(void **state) {
   struct fixture *f = *state;
   const uint64_t id = 1;
-  bool changed;
+  enum intervened changed;
   awaiting(f, 1, "m1");
   ok(f, OPS->intervene(f->ss, &f->leases[0], INTERVENE_CANCEL, &id, 1, 0, "ann", "m", "no", INT64_C(3600000000),
                        &changed, &f->err));

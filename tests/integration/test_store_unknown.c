@@ -135,7 +135,7 @@ static void results_that_are_killed_behind_their_commit_are_applied_once(void **
 
 static void cancel_and_find_out(struct fixture *f, enum fault fault, const char *statement) {
   const uint64_t ids[] = {1, 2};
-  bool changed[2];
+  enum intervened changed[2];
   ROW("(id, route, payload, shard) VALUES (1, 'r', 'p', 0), (2, 'r', 'p', 0)");
   fault_arm(f, fault, statement, 0, 1);
   ok(f, OPS->intervene(f->ss, &f->leases[0], INTERVENE_CANCEL, ids, 2, 0, "ann", "m", "", 0, changed, &f->err));
@@ -156,7 +156,7 @@ static void a_cancellation_that_is_killed_behind_its_commit_is_found_out(void **
 static void a_cancellation_that_came_to_nothing_is_not_said_to_be_one(void **state) {
   struct fixture *f = *state;
   const uint64_t id = 1;
-  bool changed;
+  enum intervened changed;
   ROW("(id, route, payload, shard) VALUES (1, 'r', 'p', 0)");
   fault_instead(f, ";\nCOMMIT", ";\nROLLBACK;\nDELETE FROM outbox WHERE id = 1;\nKILL CONNECTION_ID()", 1);
   ok(f, OPS->intervene(f->ss, &f->leases[0], INTERVENE_CANCEL, &id, 1, 0, "ann", "m", "", 0, &changed, &f->err));

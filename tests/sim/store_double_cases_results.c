@@ -136,7 +136,7 @@ static void progress_keeps_a_task_alive(struct fixture *f) {
 
 static void progress_learns_of_a_cancellation(struct fixture *f) {
   const uint64_t id = 1;
-  bool changed;
+  enum intervened changed;
   await_result(f, 1);
   ok(f, f->ops->intervene(f->ss, f->leases, INTERVENE_CANCEL, &id, 1, 0, "ann", "f", "", HOUR, &changed, &f->err));
   struct store_result r = answer("m1", 1, RESULT_PROGRESS);

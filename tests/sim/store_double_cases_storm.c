@@ -139,7 +139,8 @@ static void make_calls(void *arg) {
   struct err err = {0};
   int64_t now;
   uint32_t moved;
-  bool all, changed;
+  bool all;
+  enum intervened changed;
   (void)store->ops->open(store->self, "storm", 0, &ss, &err);
   for (;;) {
     uint64_t id = 1 + chance_below(&it->chance, TASKS);

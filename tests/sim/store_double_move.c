@@ -19,10 +19,10 @@ struct intervene_unit {
   size_t count;
   int64_t due_us, keep_us;
   const char *actor, *filter, *reason;
-  bool *changed;
+  enum intervened *became;
   uint64_t *matched; /* ids of the rows that may be changed */
   size_t matched_count;
-  bool busy; /* another transaction holds one of the rows */
+  bool busy; /* another transaction holds what is written beside the rows */
 };
 
 static bool allows(const struct table *db, enum intervention verb, const struct row *row) {
@@ -33,10 +33,18 @@ static bool allows(const struct table *db, enum intervention verb, const struct 
          claim_lost(db, row);
 }
 
-/* Locks the rows, waiting for none. */
+static void mark(struct intervene_unit *u, uint64_t id, enum intervened became) {
+  for (size_t i = 0; i < u->count; i++)
+    if (u->ids[i] == id)
+      u->became[i] = became;
+}
+
+/* Locks the rows of which nobody else holds anything. */
 static bool lock_rows(struct store_session *ss, struct intervene_unit *u, bool *held, struct err *err) {
   u->matched_count = 0;
-  u->busy = false;
+  bool before = ss->unknown && u->verb == INTERVENE_CANCEL; /* what is gone was cancelled then */
+  for (size_t i = 0; !before && i < u->count; i++)
+    u->became[i] = INTERVENED_NOT;
   if (!double_begin(ss, SCRIPT_READS, 4, err))
     return false;
   struct tx *tx = double_tx(ss);
@@ -45,10 +53,13 @@ static bool lock_rows(struct store_session *ss, struct intervene_unit *u, bool *
     const struct row *row = ss->db->data.rows.at[i];
     if (row->shard != u->lease->shard || !holds_id(u->ids, u->count, row->id))
       continue;
-    if (!table_lock(ss->db, tx, LOCK_ROW, row->id, false))
-      u->busy = true;
-    else if (allows(ss->db, u->verb, row))
+    mark(u, row->id, INTERVENED_NOT);
+    if (!table_lock(ss->db, tx, LOCK_ROW, row->id, false) || !table_lock(ss->db, tx, LOCK_ENTRY, row->id, false)) {
+      mark(u, row->id, INTERVENED_LOCKED);
+    } else if (*held && allows(ss->db, u->verb, row)) {
+      mark(u, row->id, INTERVENED_DONE);
       u->matched[u->matched_count++] = row->id;
+    }
   }
   double_cost(ss, 0, u->count);
   return double_end(ss, err);
@@ -102,11 +113,6 @@ static void audit(struct store_session *ss, const char *actor, const char *verb,
   tx_add(double_tx(ss), &ss->db->data.audit, line);
 }
 
-static void mark_changed(struct intervene_unit *u) {
-  for (size_t i = 0; i < u->count; i++)
-    u->changed[i] = holds_id(u->matched, u->matched_count, u->ids[i]);
-}
-
 static bool change_rows(struct store_session *ss, struct intervene_unit *u, struct err *err) {
   bool held = false, ours = false, locked[STORE_SHARDS_MAX];
   if (!double_locked_shards(ss, double_skips(ss, false), u->lease, 1, locked, err))
@@ -116,11 +122,6 @@ static bool change_rows(struct store_session *ss, struct intervene_unit *u, stru
     return true;
   if (!lock_rows(ss, u, &held, err))
     return false;
-  if (u->busy || (ss->unknown && u->matched_count == 0))
-    return double_rollback(ss, err);
-  if (!held)
-    u->matched_count = 0;
-  mark_changed(u);
   if (u->matched_count == 0)
     return double_rollback(ss, err);
   bool ok =
@@ -145,7 +146,7 @@ static bool intervene_unit(struct store_session *ss, void *arg, struct err *err)
 
 enum store_status double_intervene(struct store_session *ss, const struct shard_lease *lease, enum intervention verb,
                                    const uint64_t *ids, size_t count, int64_t due_us, const char *actor,
-                                   const char *filter, const char *reason, int64_t keep_us, bool *changed,
+                                   const char *filter, const char *reason, int64_t keep_us, enum intervened *became,
                                    struct err *err) {
   struct err local = {0};
   if (count == 0)
@@ -159,14 +160,20 @@ enum store_status double_intervene(struct store_session *ss, const struct shard_
                                 .actor = actor,
                                 .filter = filter,
                                 .reason = reason,
-                                .changed = changed,
+                                .became = became,
                                 .matched = calloc(count, sizeof *unit.matched)};
   if (!unit.matched)
     world_fail("no memory for a command");
   enum store_status status = double_run(ss, WHAT, intervene_unit, &unit, err ? err : &local);
-  if (status == STORE_OK && unit.busy) {
-    memset(changed, 0, count * sizeof *changed);
-    err_set(err, DB_LOCK_WAIT, WHAT ": another transaction holds the row; try again");
+  bool locked = unit.busy;
+  for (size_t i = 0; i < count; i++)
+    locked = locked || became[i] == INTERVENED_LOCKED;
+  if (ss->unknown && (status == STORE_BUSY || (status == STORE_OK && locked))) {
+    status = STORE_DOWN;
+  } else if (status == STORE_OK && unit.busy) {
+    for (size_t i = 0; i < count; i++)
+      became[i] = INTERVENED_LOCKED;
+    err_set(err, DB_LOCK_WAIT, WHAT ": another transaction holds what is written beside the row; try again");
     status = STORE_BUSY;
   }
   free(unit.matched);

@@ -83,7 +83,7 @@ enum store_status double_unblock(struct store_session *ss, const struct shard_le
                                  struct err *err);
 enum store_status double_intervene(struct store_session *ss, const struct shard_lease *lease, enum intervention verb,
                                    const uint64_t *ids, size_t count, int64_t due_us, const char *actor,
-                                   const char *filter, const char *reason, int64_t keep_us, bool *changed,
+                                   const char *filter, const char *reason, int64_t keep_us, enum intervened *became,
                                    struct err *err);
 
 /* store_double_house.c */

@@ -90,9 +90,9 @@ static enum store_status locate_held(struct store_session *ss, const char *const
 static enum store_status intervene_held(struct store_session *ss, const struct shard_lease *lease,
                                         enum intervention verb, const uint64_t *ids, size_t count, int64_t due_us,
                                         const char *actor, const char *filter, const char *reason, int64_t keep_us,
-                                        bool *changed, struct err *err) {
-  *changed = ++((struct held *)ss)->asked > 3;
-  return *changed ? STORE_OK : STORE_BUSY;
+                                        enum intervened *became, struct err *err) {
+  *became = ++((struct held *)ss)->asked > 3 ? INTERVENED_DONE : INTERVENED_LOCKED;
+  return STORE_OK;
 }
 
 static void run_commands(void *arg) {
@@ -148,8 +148,8 @@ static enum store_status locate_state(struct store_session *ss, const char *cons
 static enum store_status intervene_never(struct store_session *ss, const struct shard_lease *lease,
                                          enum intervention verb, const uint64_t *ids, size_t count, int64_t due_us,
                                          const char *actor, const char *filter, const char *reason, int64_t keep_us,
-                                         bool *changed, struct err *err) {
-  *changed = false;
+                                         enum intervened *became, struct err *err) {
+  *became = INTERVENED_NOT;
   return STORE_OK;
 }
 
@@ -211,10 +211,10 @@ static enum store_status locate_four(struct store_session *ss, const char *const
 static enum store_status intervene_four(struct store_session *ss, const struct shard_lease *lease,
                                         enum intervention verb, const uint64_t *ids, size_t count, int64_t due_us,
                                         const char *actor, const char *filter, const char *reason, int64_t keep_us,
-                                        bool *changed, struct err *err) {
+                                        enum intervened *became, struct err *err) {
   assert_string_equal(filter, "all");
   for (size_t i = 0; i < count; i++)
-    changed[i] = true;
+    became[i] = INTERVENED_DONE;
   if (lease->shard == 0)
     return STORE_OK;
   err_set(err, 1644, "not these");
@@ -262,10 +262,119 @@ static void some_are_changed_together_by_shard_unless_they_are_large(void **stat
   free(s);
 }
 
+/* A store in which somebody holds every third row, or what is written beside one of them. */
+struct locked {
+  struct scheduler s;
+  uint64_t beside;  /* 0 = none */
+  int64_t takes_us; /* to find that out */
+  unsigned calls;
+};
+
+static enum store_status locate_locked(struct store_session *ss, const char *const *names, size_t count,
+                                       struct task_place *places, struct err *err) {
+  for (size_t i = 0; i < count; i++)
+    places[i] = (struct task_place){.found = true, .id = i + 1, .route = "r", .shard = (uint8_t)(i / 32)};
+  return STORE_OK;
+}
+
+static enum store_status intervene_locked(struct store_session *ss, const struct shard_lease *lease,
+                                          enum intervention verb, const uint64_t *ids, size_t count, int64_t due_us,
+                                          const char *actor, const char *filter, const char *reason, int64_t keep_us,
+                                          enum intervened *became, struct err *err) {
+  struct locked *locked = (struct locked *)ss;
+  locked->calls++;
+  for (size_t i = 0; i < count; i++) {
+    became[i] = ids[i] % 3 == 0 ? INTERVENED_LOCKED : INTERVENED_DONE;
+    if (locked->takes_us || ids[i] == locked->beside) {
+      thread_sleep(locked->takes_us);
+      return STORE_BUSY;
+    }
+  }
+  return STORE_OK;
+}
+
+static struct locked *locked_new(const struct store *store, struct config_ref *config, struct flight_table *flights) {
+  struct locked *locked = calloc(1, sizeof *locked);
+  assert_non_null(locked);
+  locked->s.store = store;
+  locked->s.ss = (struct store_session *)locked;
+  locked->s.config = config;
+  locked->s.flights = flights;
+  locked->s.view[0].epoch = locked->s.view[1].epoch = 1;
+  mutex_init(&locked->s.ask_lock);
+  mutex_init(&locked->s.lanes_lock);
+  cond_init(&locked->s.answered);
+  mailbox_init(&locked->s.in);
+  return locked;
+}
+
+static void locked_free(struct locked *locked) {
+  mailbox_destroy(&locked->s.in);
+  cond_destroy(&locked->s.answered);
+  mutex_destroy(&locked->s.lanes_lock);
+  mutex_destroy(&locked->s.ask_lock);
+  free(locked);
+}
+
+static void ask_for_all(struct locked *locked, enum command_answer answers[COMMANDS_TOGETHER]) {
+  static const char *const ids[COMMANDS_TOGETHER] = {"1"};
+  const struct task_commands commands = {
+      .each.verb = INTERVENE_CANCEL, .ids = ids, .count = COMMANDS_TOGETHER, .filter = "all", .answers = answers};
+  struct asked asked = {.many = &commands};
+  locked->s.asked = &asked;
+  scheduler_run_commands(&locked->s);
+  assert_true(asked.done && asked.answer == COMMAND_DONE);
+}
+
+/* One locked row once kept all of its shard unchanged. */
+static void what_is_locked_is_passed_over(void **state) {
+  static const struct store_ops ops = {.locate = locate_locked, .intervene = intervene_locked};
+  const struct store store = {.ops = &ops};
+  struct config config = {0};
+  struct config_ref ref = {.config = &config};
+  struct flight_table flights = {0};
+  struct locked *locked = locked_new(&store, &ref, &flights);
+  enum command_answer answers[COMMANDS_TOGETHER];
+  ask_for_all(locked, answers);
+  assert_int_equal(locked->calls, 2);
+  for (unsigned i = 0; i < COMMANDS_TOGETHER; i++)
+    assert_int_equal(answers[i], (i + 1) % 3 == 0 ? COMMAND_LOCKED : COMMAND_DONE);
+  locked->beside = 40;
+  ask_for_all(locked, answers);
+  for (unsigned i = 0; i < COMMANDS_TOGETHER; i++)
+    assert_int_equal(answers[i], (i + 1) % 3 == 0 || i + 1 == 40 ? COMMAND_LOCKED : COMMAND_DONE);
+  locked_free(locked);
+}
+
+/* No server tells at once that somebody holds a table: MySQL does so in a second. Nothing is read meanwhile. */
+static void a_request_waits_for_one_lock_at_most(void **state) {
+  static const struct store_ops ops = {.locate = locate_locked, .intervene = intervene_locked};
+  const struct store store = {.ops = &ops};
+  struct config config = {0};
+  struct config_ref ref = {.config = &config};
+  struct flight_table flights = {0};
+  struct locked *locked = locked_new(&store, &ref, &flights);
+  enum command_answer answers[COMMANDS_TOGETHER];
+  locked->takes_us = 300 * 1000;
+  for (unsigned requests = 0; requests < 3; requests++) { /* the others ask for nothing while that rests */
+    ask_for_all(locked, answers);
+    for (unsigned i = 0; i < COMMANDS_TOGETHER; i++)
+      assert_int_equal(answers[i], COMMAND_LOCKED);
+    assert_int_equal(locked->calls, 1);
+  }
+  locked->takes_us = 0;
+  locked->s.locks_after_us = 0;
+  ask_for_all(locked, answers);
+  assert_int_equal(answers[0], COMMAND_DONE);
+  locked_free(locked);
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {cmocka_unit_test(rows_are_read_although_commands_keep_coming),
                                      cmocka_unit_test(who_asks_tries_again_where_somebody_holds_the_row),
                                      cmocka_unit_test(what_is_out_is_told_from_what_its_state_forbids),
-                                     cmocka_unit_test(some_are_changed_together_by_shard_unless_they_are_large)};
+                                     cmocka_unit_test(some_are_changed_together_by_shard_unless_they_are_large),
+                                     cmocka_unit_test(what_is_locked_is_passed_over),
+                                     cmocka_unit_test(a_request_waits_for_one_lock_at_most)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }
