@@ -100,8 +100,11 @@ bool rights_of(const char *const *catalogue, struct rights *rights) {
   for (; *catalogue; catalogue++)
     if (!rights_add(rights, *catalogue))
       return false;
-  /* What housekeep_old.sql is for. */
-  if (!need(rights, "_quarantine", RIGHT_DELETE | RIGHT_SELECT) || !need(rights, "_audit", RIGHT_DELETE | RIGHT_SELECT))
+  /* What housekeep_old.sql and table_free.sql are for; and whoever may do nothing with a table does not see that it is
+   * there. */
+  if (!need(rights, "_quarantine", RIGHT_DELETE | RIGHT_SELECT) ||
+      !need(rights, "_audit", RIGHT_DELETE | RIGHT_SELECT) || !need(rights, "_attempts", RIGHT_DELETE | RIGHT_SELECT) ||
+      !need(rights, "_schedules", RIGHT_SELECT))
     return false;
   /* Partitions of what is over: housekeep.c writes these statements itself. */
   enum { PARTITIONS = RIGHT_ALTER | RIGHT_CREATE | RIGHT_DROP };

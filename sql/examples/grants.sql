@@ -33,15 +33,15 @@ GRANT SELECT ON `shop`.`outbox_audit` TO 'duebox_operator'@'%';
 -- The daemon. It drops partitions of what is over, and for that alone needs ALTER, CREATE and DROP on two tables. It
 -- puts the counter of ids back after a client has driven it to its end, and for that alone needs ALTER on the first.
 GRANT SELECT, INSERT, UPDATE, DELETE, ALTER ON `shop`.`outbox` TO 'duebox'@'%';
-GRANT SELECT, INSERT, UPDATE, DELETE ON `shop`.`outbox_shards` TO 'duebox'@'%';
+GRANT SELECT, INSERT, UPDATE ON `shop`.`outbox_shards` TO 'duebox'@'%';
 GRANT SELECT, INSERT, UPDATE, DELETE ON `shop`.`outbox_heads` TO 'duebox'@'%';
 GRANT SELECT, INSERT, UPDATE, DELETE ON `shop`.`outbox_instances` TO 'duebox'@'%';
-GRANT SELECT, INSERT, UPDATE, DELETE ON `shop`.`outbox_routes` TO 'duebox'@'%';
-GRANT SELECT, INSERT, UPDATE, DELETE ON `shop`.`outbox_schedules` TO 'duebox'@'%';
+GRANT SELECT, INSERT, UPDATE ON `shop`.`outbox_routes` TO 'duebox'@'%';
+GRANT SELECT ON `shop`.`outbox_schedules` TO 'duebox'@'%';
 GRANT SELECT, INSERT, UPDATE, DELETE ON `shop`.`outbox_quarantine` TO 'duebox'@'%';
-GRANT SELECT, INSERT, UPDATE, DELETE ON `shop`.`outbox_audit` TO 'duebox'@'%';
+GRANT SELECT, INSERT, DELETE ON `shop`.`outbox_audit` TO 'duebox'@'%';
 GRANT SELECT ON `shop`.`outbox_schema` TO 'duebox'@'%';
-GRANT SELECT, INSERT, UPDATE, DELETE, ALTER, CREATE, DROP ON `shop`.`outbox_history` TO 'duebox'@'%';
+GRANT SELECT, INSERT, DELETE, ALTER, CREATE, DROP ON `shop`.`outbox_history` TO 'duebox'@'%';
 GRANT SELECT, INSERT, UPDATE, DELETE, ALTER, CREATE, DROP ON `shop`.`outbox_attempts` TO 'duebox'@'%';
 
 -- Only if new tasks are to be noticed as they commit: it may read the whole server's binlog. Optional.
